@@ -1,0 +1,114 @@
+#pragma once
+
+/*
+  MATGPUCSR: a sparse matrix type for PETSc whose products run on an NVIDIA GPU.
+
+  The one public header. Plain C: no CUDA type appears in it, and including it needs no CUDA installation.
+  A program that is content with options never includes it; see README.md.
+*/
+#include <petscmat.h>
+
+#define PETSCGPUCSR_VERSION_MAJOR 0
+#define PETSCGPUCSR_VERSION_MINOR 1
+#define PETSCGPUCSR_VERSION       "0.1"
+
+#define MATGPUCSR       "gpucsr"
+#define MATAIJGPUCSR    "aijgpucsr"
+#define MATSEQAIJGPUCSR "seqaijgpucsr"
+#define MATMPIAIJGPUCSR "mpiaijgpucsr"
+
+#if !defined(GPUCSR_EXTERN)
+  #if defined(__cplusplus)
+    #define GPUCSR_EXTERN extern "C" __attribute__((visibility("default")))
+  #else
+    #define GPUCSR_EXTERN extern __attribute__((visibility("default")))
+  #endif
+#endif
+
+/*E
+  MatGPUCSRPrecision - how many digits the device copy of the values and the vectors of a product keep
+
+  Values:
++ `MAT_GPUCSR_DOUBLE` - values, vectors and sums in double
+. `MAT_GPUCSR_SINGLE` - values, vectors and sums in single; host vectors are converted on the way to and from the device
+. `MAT_GPUCSR_MIXED`  - values in single, vectors and sums in double
+- `MAT_GPUCSR_AUTO`   - values in single where every one of them is exactly a float, so that nothing is lost; double otherwise
+
+  Level: beginner
+
+.seealso: `MATGPUCSR`, `MatGPUCSRSetPrecision()`
+E*/
+typedef enum {
+  MAT_GPUCSR_DOUBLE,
+  MAT_GPUCSR_SINGLE,
+  MAT_GPUCSR_MIXED,
+  MAT_GPUCSR_AUTO
+} MatGPUCSRPrecision;
+GPUCSR_EXTERN const char *const MatGPUCSRPrecisions[];
+
+/*E
+  MatGPUCSRBackend - where the products of a `MATGPUCSR` matrix run
+
+  Values:
++ `MAT_GPUCSR_BACKEND_AUTO` - on the GPU if there is one that can hold the matrix, on the host otherwise
+. `MAT_GPUCSR_BACKEND_CUDA` - on the GPU; an error where that is not possible
+- `MAT_GPUCSR_BACKEND_HOST` - on the CPU
+
+  Level: beginner
+
+.seealso: `MATGPUCSR`, `MatGPUCSRSetBackend()`
+E*/
+typedef enum {
+  MAT_GPUCSR_BACKEND_AUTO,
+  MAT_GPUCSR_BACKEND_CUDA,
+  MAT_GPUCSR_BACKEND_HOST
+} MatGPUCSRBackend;
+GPUCSR_EXTERN const char *const MatGPUCSRBackends[];
+
+/*S
+  MatGPUCSRInfo - what a `MATGPUCSR` matrix holds and has done on this rank; all times in seconds, all sizes in bytes
+
+  Level: intermediate
+
+  Note:
+  Sums over the diagonal and the off-diagonal block of a `MATMPIAIJGPUCSR`; the names are those of the diagonal block.
+
+.seealso: `MATGPUCSR`, `MatGPUCSRGetInfo()`
+S*/
+typedef struct {
+  const char *backend;          /* "cuda", "host", or "none" before the first product */
+  const char *format;           /* storage format of A, "aij" when the products are those of MATAIJ */
+  const char *kernel;           /* kernel of the product with A */
+  const char *transpose_format; /* the same for the resident transpose, "none" where it was never asked for */
+  const char *transpose_kernel;
+  PetscInt    builds;            /* times a plan was made: pattern new or changed */
+  PetscInt    refreshes;         /* times the values alone were sent again */
+  PetscInt    transpose_builds;
+  PetscInt    products;          /* products with A computed by a plan */
+  PetscInt    transpose_products;
+  PetscInt    fallbacks;         /* times this matrix left the device because of a failure */
+  double      bytes;             /* device memory of A */
+  double      transpose_bytes;   /* device memory of the transpose, its value map included */
+  double      csr_bytes;         /* what plain CSR would take in the precision in use */
+  double      padding;           /* stored entries over nonzeros, minus 1 */
+  double      rounding;          /* largest relative rounding of a value on its way to the device, 0 when none */
+  double      uploaded, downloaded;
+  double      inspect_time, convert_time, build_time, upload_time, transpose_time, product_time, transpose_product_time, download_time;
+} MatGPUCSRInfo;
+
+GPUCSR_EXTERN PetscErrorCode MatGPUCSRInitializePackage(void);
+GPUCSR_EXTERN PetscErrorCode MatGPUCSRFinalizePackage(void);
+GPUCSR_EXTERN PetscErrorCode PetscDLLibraryRegister_petscgpucsr(void);
+
+GPUCSR_EXTERN PetscErrorCode MatCreateSeqAIJGPUCSR(MPI_Comm, PetscInt, PetscInt, PetscInt, const PetscInt[], Mat *);
+GPUCSR_EXTERN PetscErrorCode MatCreateAIJGPUCSR(MPI_Comm, PetscInt, PetscInt, PetscInt, PetscInt, PetscInt, const PetscInt[], PetscInt, const PetscInt[], Mat *);
+
+GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetBackend(Mat, MatGPUCSRBackend);
+GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetFormat(Mat, const char[]);
+GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetKernel(Mat, const char[]);
+GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetTransposeFormat(Mat, const char[]);
+GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetTransposeKernel(Mat, const char[]);
+GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetPrecision(Mat, MatGPUCSRPrecision);
+GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetTransposeAtAssembly(Mat, PetscBool);
+GPUCSR_EXTERN PetscErrorCode MatGPUCSRGetInfo(Mat, MatGPUCSRInfo *);
+GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetUp(Mat, PetscBool);

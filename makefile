@@ -1,0 +1,75 @@
+# gpucsr: MATGPUCSR, a GPU matrix type that loads into the PETSc you have. Targets below; `make info` says what was found.
+#   PETSC=name      the pkg-config module to build against (PETSc, PETSc-complex, ..., or a path's module by PKG_CONFIG_PATH)
+#   BUILD=folder    where everything built goes
+#   CUDA_ARCH=list  compute capabilities; machine code for each that nvcc knows, and PTX of the last for later GPUs
+#   NVCC=           empty: without CUDA
+PETSC     ?= PETSc
+BUILD     ?= build
+PREFIX    ?= /usr/local
+CUDA_ARCH ?= 75 80 90 100
+NVCC      ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
+
+CC      := $(or $(shell pkg-config --variable=ccompiler $(PETSC) 2>/dev/null),mpicc)
+CXX     := $(or $(shell pkg-config --variable=cxxcompiler $(PETSC) 2>/dev/null),mpicxx)
+CPPFLAGS += -Iinclude $(filter-out -L% -l% -D_FORTIFY_SOURCE% -Wdate-time,$(shell pkg-config --cflags $(PETSC) 2>/dev/null))
+CFLAGS  ?= -O2 -g
+WARN    := -Wall -Wextra -Wno-unused-parameter
+LIBS    := $(filter-out -I%,$(shell pkg-config --libs $(PETSC) 2>/dev/null)) -lm
+LIBDIRS := $(shell pkg-config --variable=libdir $(PETSC) 2>/dev/null)
+
+LIB  := $(BUILD)/lib/libpetscgpucsr.so
+SRC  := $(sort $(wildcard src/sys/*.c src/sys/host/*.c src/mat/impls/gpucsr/*.c src/mat/impls/gpucsr/*/*.c))
+ifneq ($(NVCC),)
+  CUDA_DIR ?= $(patsubst %/bin/,%,$(dir $(realpath $(NVCC))))
+  KNOWN    := $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch))
+  ARCHS    := $(filter $(KNOWN),$(CUDA_ARCH))
+  GENCODE  := $(foreach a,$(ARCHS),-gencode=arch=compute_$a,code=sm_$a) -gencode=arch=compute_$(lastword $(ARCHS)),code=compute_$(lastword $(ARCHS))
+  SRC      += $(sort $(wildcard src/sys/cuda/*.c))
+  CU       := $(sort $(wildcard src/mat/impls/gpucsr/kernels/*.cu))
+  CPPFLAGS += -DGPUCSR_HAVE_CUDA -I$(CUDA_DIR)/include
+  CUDALIBS := -L$(CUDA_DIR)/lib64 -L$(CUDA_DIR)/targets/x86_64-linux/lib -lcudart_static -ldl -lrt -lpthread
+endif
+OBJ      := $(SRC:%.c=$(BUILD)/obj/%.o) $(CU:%.cu=$(BUILD)/obj/%.cu.o)
+EXAMPLES := $(patsubst src/ksp/examples/%.c,$(BUILD)/examples/%,$(wildcard src/ksp/examples/*.c))
+TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/t*.c))
+BENCHES  := $(if $(NVCC),$(patsubst src/benchmarks/%.c,$(BUILD)/bench/%,$(wildcard src/benchmarks/*.c)))
+
+.PHONY: all lib examples tests benches demo check check-gpu bench install docs format lint clean info deps
+all: lib examples
+lib: $(LIB)
+examples: $(EXAMPLES)
+tests: $(TESTS)
+benches: $(BENCHES)
+
+$(LIB): $(OBJ)
+	@mkdir -p $(@D)
+	$(if $(NVCC),$(CXX),$(CC)) -shared -o $@ $^ -Wl,-z,nodelete -Wl,-soname,$(notdir $@) -Wl,--no-undefined -fopenmp $(LIBS) $(CUDALIBS)
+
+$(BUILD)/obj/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fPIC -fvisibility=hidden -fopenmp -MMD -MP -c $< -o $@
+
+$(BUILD)/obj/%.cu.o: %.cu
+	@mkdir -p $(@D)
+	$(NVCC) -ccbin $(CXX) $(CPPFLAGS) -O3 -lineinfo -std=c++17 $(GENCODE) --threads 2 -Xcompiler -fPIC,-fvisibility=hidden -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+
+# Programs know nothing of the library; tests of its own functions are linked with it, internal ones with its objects
+$(BUILD)/examples/%: src/ksp/examples/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -MMD -MP $< -o $@ $(LIBS) -Wl,-rpath,$(LIBDIRS)
+
+$(BUILD)/tests/%: tests/%.c $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp -MMD -MP $< -o $@ $(if $(filter t0% t1% t2% t3%,$*),$(OBJ) $(CUDALIBS) -lstdc++,-L$(BUILD)/lib -lpetscgpucsr -Wl,-rpath,'$$ORIGIN/../lib') $(LIBS) -Wl,-rpath,$(LIBDIRS)
+
+$(BUILD)/bench/%: src/benchmarks/%.c $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp -MMD -MP $< -o $@ $(OBJ) $(CUDALIBS) -L$(CUDA_DIR)/lib64 -lcusparse -lstdc++ $(LIBS) -Wl,-rpath,$(LIBDIRS)
+
+-include $(OBJ:.o=.d) $(EXAMPLES:%=%.d) $(TESTS:%=%.d) $(BENCHES:%=%.d)
+
+clean:
+	rm -rf $(BUILD)
+info:
+	@echo "PETSc       $(shell pkg-config --modversion $(PETSC) 2>/dev/null || echo not found) ($(PETSC)), $(CC)"
+	@echo "CUDA        $(if $(NVCC),$(shell $(NVCC) --version | sed -n 's/.*release \([0-9.]*\).*/\1/p') for $(ARCHS) and PTX,not found: host backend alone)"

@@ -1,0 +1,129 @@
+static char help[] = "Solves Poisson's equation in three dimensions by finite differences on a regular grid.\n\n";
+
+/*
+  -(u_xx + u_yy + u_zz) = 1 inside a box, u = 0 on its surface; the unknowns are the points inside. The box has unit length in x and as
+  many steps of the same size h in y and z as the grid has there.
+
+    poisson3d -n 40                                        40 x 40 x 40 unknowns, 7-point stencil
+    poisson3d -n 40 -stencil 27 -ksp_monitor
+    mpiexec -n 2 poisson3d -da_grid_x 60 -da_grid_y 30 -da_grid_z 20 -pc_type gamg
+    poisson3d -n 33 -pc_type mg -pc_mg_levels 3 -pc_mg_galerkin both
+
+  The type of the matrix is an option, of this program or of its grid: -mat_type gpucsr or -dm_mat_type gpucsr.
+
+  The 7-point stencil is the sum of three second differences, with an error of order h^2. The 27-point stencil takes the points across
+  edges and corners too, with weights that make its leading error h^2/12 times the Laplacian of the Laplacian of u; that is zero
+  here, where the Laplacian is constant, which leaves order h^4.
+*/
+#include "report.h"
+#include <petscdmda.h>
+
+/* Weight of h^2 times minus the Laplacian, at a point that is so many steps in so many directions away */
+static PetscScalar Weight(PetscInt points, PetscInt di, PetscInt dj, PetscInt dk)
+{
+  const PetscScalar weight7[]  = {6.0, -1.0, 0.0, 0.0};
+  const PetscScalar weight27[] = {128.0 / 30.0, -14.0 / 30.0, -3.0 / 30.0, -1.0 / 30.0};
+  const PetscInt    directions = (di != 0) + (dj != 0) + (dk != 0); /* 0 the point itself, 1 across a face, 2 an edge, 3 a corner */
+
+  return points == 7 ? weight7[directions] : weight27[directions];
+}
+
+static PetscErrorCode Assemble(DM da, PetscInt points, Mat A)
+{
+  PetscInt xs, ys, zs, xm, ym, zm, mx, my, mz;
+
+  PetscFunctionBeginUser;
+  PetscCall(DMDAGetInfo(da, NULL, &mx, &my, &mz, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL));
+  PetscCall(DMDAGetCorners(da, &xs, &ys, &zs, &xm, &ym, &zm));
+  for (PetscInt k = zs; k < zs + zm; k++) {
+    for (PetscInt j = ys; j < ys + ym; j++) {
+      for (PetscInt i = xs; i < xs + xm; i++) {
+        MatStencil  row, col[27];
+        PetscScalar v[27];
+        PetscInt    n = 0;
+
+        row.i = i;
+        row.j = j;
+        row.k = k;
+        row.c = 0;
+        for (PetscInt dk = -1; dk <= 1; dk++) {
+          for (PetscInt dj = -1; dj <= 1; dj++) {
+            for (PetscInt di = -1; di <= 1; di++) {
+              const PetscScalar w      = Weight(points, di, dj, dk);
+              const PetscBool   inside = (PetscBool)(i + di >= 0 && i + di < mx && j + dj >= 0 && j + dj < my && k + dk >= 0 && k + dk < mz);
+
+              if (!inside || w == 0.0) continue;
+              col[n].i = i + di;
+              col[n].j = j + dj;
+              col[n].k = k + dk;
+              col[n].c = 0;
+              v[n++]   = w;
+            }
+          }
+        }
+        PetscCall(MatSetValuesStencil(A, 1, &row, n, col, v, INSERT_VALUES));
+      }
+    }
+  }
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatSetOption(A, MAT_SYMMETRIC, PETSC_TRUE));
+  PetscFunctionReturn(0);
+}
+
+int main(int argc, char **argv)
+{
+  DM        da;
+  Mat       A;
+  Vec       x, b;
+  KSP       ksp;
+  PC        pc;
+  MatInfo   info;
+  PetscInt  n = 20, points = 7, mx, my, mz;
+  PetscReal h, max;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscOptionsBegin(PETSC_COMM_WORLD, NULL, "Options of poisson3d", NULL);
+  PetscCall(PetscOptionsInt("-n", "unknowns in each direction; -da_grid_x and so on set one", "poisson3d.c", n, &n, NULL));
+  PetscCall(PetscOptionsInt("-stencil", "points of the stencil: 7 or 27", "poisson3d.c", points, &points, NULL));
+  PetscOptionsEnd();
+  PetscCheck(n > 0, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-n has to be positive, not %" PetscInt_FMT, n);
+  PetscCheck(points == 7 || points == 27, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-stencil has to be 7 or 27, not %" PetscInt_FMT, points);
+
+  PetscCall(DMDACreate3d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, points == 7 ? DMDA_STENCIL_STAR : DMDA_STENCIL_BOX, n, n, n, PETSC_DECIDE, PETSC_DECIDE, PETSC_DECIDE, 1, 1, NULL, NULL, NULL, &da));
+  PetscCall(DMSetFromOptions(da));
+  PetscCall(DMSetUp(da));
+  PetscCall(DMDAGetInfo(da, NULL, &mx, &my, &mz, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL));
+  h = 1.0 / (PetscReal)(mx + 1);
+
+  PetscCall(DMCreateMatrix(da, &A));
+  PetscCall(Assemble(da, points, A));
+  PetscCall(MatGetInfo(A, MAT_GLOBAL_SUM, &info));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "grid      %" PetscInt_FMT " x %" PetscInt_FMT " x %" PetscInt_FMT ", %" PetscInt_FMT "-point stencil, %.0f nonzeros\n", mx, my, mz, points, info.nz_used));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecSet(b, h * h));
+
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+  PetscCall(KSPSetDM(ksp, da)); /* multigrid takes its coarser grids from here; the matrix is ours */
+  PetscCall(KSPSetDMActive(ksp, PETSC_FALSE));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPSetType(ksp, KSPCG));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, PCJACOBI));
+  PetscCall(KSPSetTolerances(ksp, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT));
+  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(KSPSolve(ksp, b, x));
+
+  PetscCall(KSPReport(ksp, A, b, x));
+  PetscCall(VecMax(x, NULL, &max));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "solution  largest value %.5f\n", (double)max));
+
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(DMDestroy(&da));
+  PetscCall(PetscFinalize());
+  return 0;
+}

@@ -1,0 +1,119 @@
+/*
+  Compressed sparse rows: row r holds entries rowptr[r] <= k < rowptr[r + 1], entry k is value val[k] in column col[k].
+
+  Bytes: 4 (m + 1) + (4 + v) nnz with v bytes a value. Wins where row lengths vary, as nothing is padded; the kernels
+  differ in how many threads share a row.
+*/
+#include "format.h"
+
+static PetscErrorCode Applicable_CSR(const GPUCSRFeatures *f, GPUCSRPrecision p, PetscBool *yes, char why[], size_t len)
+{
+  (void)f;
+  (void)p;
+  (void)why;
+  (void)len;
+  *yes = PETSC_TRUE;
+  return PETSC_SUCCESS;
+}
+
+static PetscErrorCode Layout_CSR(const GPUCSRFeatures *f, GPUCSRStorage *A)
+{
+  PetscFunctionBegin;
+  A->stored            = f->nnz;
+  A->narrays           = 3;
+  A->array[CSR_ROWPTR] = (GPUCSRArray){"rowptr", GPUCSR_INT32, PETSC_FALSE, (size_t)f->m + 1, NULL};
+  A->array[CSR_COL]    = (GPUCSRArray){"col", GPUCSR_INT32, PETSC_FALSE, (size_t)f->nnz, NULL};
+  A->array[CSR_VAL]    = (GPUCSRArray){"val", GPUCSRValueType(A->precision), PETSC_TRUE, (size_t)f->nnz, NULL};
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* CSR is what comes from the host, so this also serves the device: GPUCSRUpload() converts, stages and sends */
+static PetscErrorCode Fill_CSR(const GPUCSRSource *s, GPUCSRStorage *A, PetscBool valuesonly, double *rounding)
+{
+  GPUCSRDevice d = A->dev;
+
+  PetscFunctionBegin;
+  if (!valuesonly) {
+    PetscCall(GPUCSRUpload(d, A->array[CSR_ROWPTR].data, GPUCSR_INT32, s->i, GPUCSR_INT32, (size_t)s->m + 1, PETSC_FALSE, d->stream, NULL));
+    PetscCall(GPUCSRUpload(d, A->array[CSR_COL].data, GPUCSR_INT32, s->j, GPUCSR_PETSCINT, (size_t)s->nnz, PETSC_FALSE, d->stream, NULL));
+  }
+  PetscCall(GPUCSRUpload(d, A->array[CSR_VAL].data, A->array[CSR_VAL].type, s->a, GPUCSR_DOUBLE, (size_t)s->nnz, PETSC_FALSE, d->stream, rounding));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Mult_CSR(const GPUCSRStorage *A, const GPUCSRProduct *p)
+{
+  const int32_t *rowptr = (const int32_t *)A->array[CSR_ROWPTR].data, *col = (const int32_t *)A->array[CSR_COL].data;
+
+  PetscFunctionBegin;
+#define MULT(V, X) \
+  do { \
+    const V *val = (const V *)A->array[CSR_VAL].data; \
+    const X *x = (const X *)p->x, *y = (const X *)p->y, alpha = (X)p->alpha, beta = (X)p->beta; \
+    X *z = (X *)p->z; \
+\
+    for (int r = p->first; r < p->last; r++) { \
+      X sum = 0; \
+\
+      for (int32_t k = rowptr[r]; k < rowptr[r + 1]; k++) sum += (X)val[k] * x[col[k]]; \
+      z[r] = beta == 0 ? alpha * sum : alpha * sum + beta * y[r]; \
+    } \
+  } while (0)
+  GPUCSRDispatchPrecision(A->precision, MULT);
+#undef MULT
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Diagonal_CSR(const GPUCSRStorage *A, void *diag)
+{
+  const int32_t *rowptr = (const int32_t *)A->array[CSR_ROWPTR].data, *col = (const int32_t *)A->array[CSR_COL].data;
+
+  PetscFunctionBegin;
+#define DIAGONAL(V, X) \
+  do { \
+    const V *val = (const V *)A->array[CSR_VAL].data; \
+    X *d = (X *)diag; \
+\
+    for (int r = 0; r < PetscMin(A->m, A->n); r++) { \
+      d[r] = 0; \
+      for (int32_t k = rowptr[r]; k < rowptr[r + 1]; k++) \
+        if (col[k] == r) d[r] = (X)val[k]; \
+    } \
+  } while (0)
+  GPUCSRDispatchPrecision(A->precision, DIAGONAL);
+#undef DIAGONAL
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  T = A transposed, both CSR in host memory, by counting: rows of T come out sorted by column. map[k] is the entry of A
+  that entry k of T came from, so that changed values follow without sorting again.
+*/
+PetscErrorCode GPUCSRTransposeCSR(const GPUCSRStorage *A, GPUCSRStorage *T, int32_t *map)
+{
+  const int32_t *rowptr = (const int32_t *)A->array[CSR_ROWPTR].data, *col = (const int32_t *)A->array[CSR_COL].data;
+  int32_t       *start = (int32_t *)T->array[CSR_ROWPTR].data, *row = (int32_t *)T->array[CSR_COL].data;
+  const size_t   size  = GPUCSRTypeSize(A->array[CSR_VAL].type);
+
+  PetscFunctionBegin;
+  PetscCall(PetscArrayzero(start, A->n + 1));
+  for (int64_t k = 0; k < A->nnz; k++) start[col[k] + 1]++;
+  for (int c = 0; c < A->n; c++) start[c + 1] += start[c];
+  for (int r = 0; r < A->m; r++) {
+    for (int32_t k = rowptr[r]; k < rowptr[r + 1]; k++) {
+      const int32_t q = start[col[k]]++;
+
+      row[q] = r;
+      map[q] = k;
+    }
+  }
+  for (int c = A->n; c > 0; c--) start[c] = start[c - 1];
+  start[0] = 0;
+  if (size == 8)
+    for (int64_t k = 0; k < A->nnz; k++) ((double *)T->array[CSR_VAL].data)[k] = ((const double *)A->array[CSR_VAL].data)[map[k]];
+  else
+    for (int64_t k = 0; k < A->nnz; k++) ((float *)T->array[CSR_VAL].data)[k] = ((const float *)A->array[CSR_VAL].data)[map[k]];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const GPUCSRFormat GPUCSRFormat_csr = {"csr", Applicable_CSR, Layout_CSR, Fill_CSR, Mult_CSR, Diagonal_CSR};

@@ -1,0 +1,78 @@
+/*
+  Dense, row by row: entry (r, c) is val[r n + c], 0 where the matrix has none.
+
+  Bytes: v m n. Wins where two thirds or more of the entries are there: no column index is read, and cuBLAS does the rest.
+  An absent entry is multiplied as the 0 that it is, so an Inf or NaN in x reaches every row, not only those that hold its column.
+*/
+#include "format.h"
+
+enum {
+  DENSE_VAL
+};
+
+static PetscErrorCode Applicable_Dense(const GPUCSRFeatures *f, GPUCSRPrecision p, PetscBool *yes, char why[], size_t len)
+{
+  PetscFunctionBegin;
+  *yes = PETSC_TRUE;
+  if ((double)f->m * (double)f->n > 64.0 * (double)(f->nnz + f->m + 1024)) {
+    *yes = PETSC_FALSE;
+    PetscCall(PetscSNPrintf(why, len, "it would store %.0f entries for %.0f nonzeros", (double)f->m * (double)f->n, (double)f->nnz));
+  } else if (p == GPUCSR_PRECISION_MIXED) {
+    *yes = PETSC_FALSE;
+    PetscCall(PetscSNPrintf(why, len, "cuBLAS has no product of a float matrix with double vectors"));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Layout_Dense(const GPUCSRFeatures *f, GPUCSRStorage *A)
+{
+  PetscFunctionBegin;
+  A->stored           = (int64_t)f->m * f->n;
+  A->narrays          = 1;
+  A->array[DENSE_VAL] = (GPUCSRArray){"val", GPUCSRValueType(A->precision), PETSC_TRUE, (size_t)A->stored, NULL};
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Fill_Dense(const GPUCSRSource *s, GPUCSRStorage *A, PetscBool valuesonly, double *rounding)
+{
+  const size_t size = GPUCSRTypeSize(A->array[DENSE_VAL].type);
+
+  PetscFunctionBegin;
+  if (!valuesonly) PetscCall(PetscMemzero(A->array[DENSE_VAL].data, (size_t)A->stored * size));
+  for (int r = 0; r < s->m; r++)
+    for (int32_t k = s->i[r]; k < s->i[r + 1]; k++) PetscCall(GPUCSRConvert((char *)A->array[DENSE_VAL].data + ((size_t)r * (size_t)s->n + (size_t)s->j[k]) * size, A->array[DENSE_VAL].type, s->a + k, GPUCSR_DOUBLE, 1, 1, rounding));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Mult_Dense(const GPUCSRStorage *A, const GPUCSRProduct *p)
+{
+  PetscFunctionBegin;
+#define MULT(V, X) \
+  do { \
+    const V *val = (const V *)A->array[DENSE_VAL].data; \
+    const X *x = (const X *)p->x, *y = (const X *)p->y, alpha = (X)p->alpha, beta = (X)p->beta; \
+    X *z = (X *)p->z; \
+\
+    for (int r = p->first; r < p->last; r++) { \
+      X sum = 0; \
+\
+      for (int c = 0; c < A->n; c++) sum += (X)val[(size_t)r * (size_t)A->n + (size_t)c] * x[c]; \
+      z[r] = beta == 0 ? alpha * sum : alpha * sum + beta * y[r]; \
+    } \
+  } while (0)
+  GPUCSRDispatchPrecision(A->precision, MULT);
+#undef MULT
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Diagonal_Dense(const GPUCSRStorage *A, void *diag)
+{
+  PetscFunctionBegin;
+#define DIAGONAL(V, X) \
+  for (int r = 0; r < PetscMin(A->m, A->n); r++) ((X *)diag)[r] = (X)((const V *)A->array[DENSE_VAL].data)[(size_t)r * (size_t)A->n + (size_t)r]
+  GPUCSRDispatchPrecision(A->precision, DIAGONAL);
+#undef DIAGONAL
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const GPUCSRFormat GPUCSRFormat_dense = {"dense", Applicable_Dense, Layout_Dense, Fill_Dense, Mult_Dense, Diagonal_Dense};

@@ -1,0 +1,629 @@
+/*
+  MATGPUCSR as PETSc and its users see it: registration, options, public functions. The products are in seqgpucsr.c,
+  mpigpucsr.c and product.c; how a format and a kernel are chosen, in plan/.
+*/
+#include "gpucsrimpl.h"
+#include <string.h>
+#if PetscDefined(HAVE_CUDA) && PetscDefined(HAVE_OPENMPI)
+  #include <mpi-ext.h>
+#endif
+
+const char *const MatGPUCSRPrecisions[] = {"double", "single", "mixed", "auto", "MatGPUCSRPrecision", "MAT_GPUCSR_", NULL};
+const char *const MatGPUCSRBackends[]   = {"auto", "cuda", "host", "MatGPUCSRBackend", "MAT_GPUCSR_BACKEND_", NULL};
+
+PetscLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_GPUCSR_Product, MAT_GPUCSR_Halo;
+
+static PetscBool initialized = PETSC_FALSE;
+
+/*MC
+  MATGPUCSR - "gpucsr" (or "aijgpucsr"), a sparse matrix whose products run on an NVIDIA GPU, in a PETSc with or without CUDA
+
+  Options Database Keys:
++ -mat_type gpucsr                                    - makes a matrix of this type where the program calls `MatSetFromOptions()`
+. -mat_seqaij_type seqaijgpucsr                       - makes one of every `MATSEQAIJ`, and of both blocks of every `MATMPIAIJ`
+. -mat_gpucsr_backend (auto|cuda|host)                - where products run, see `MatGPUCSRSetBackend()`
+. -mat_gpucsr_precision (double|single|mixed|auto)    - see `MatGPUCSRSetPrecision()`
+. -mat_gpucsr_format (auto|aij|csr|sell|dense)        - storage format of A, see `MatGPUCSRSetFormat()`
+. -mat_gpucsr_kernel (auto|csr_scalar|...)            - kernel of the product with A, see `MatGPUCSRSetKernel()`
+. -mat_gpucsr_transpose_format (auto|csr|sell|dense)  - storage format of the resident transpose
+. -mat_gpucsr_transpose_kernel (auto|csr_scalar|...)  - kernel of the product with the transpose
+. -mat_gpucsr_transpose_at_assembly (true|false)      - build the transpose at assembly, not at the first product that needs it
+. -mat_gpucsr_device_map 0,1,...                      - device of each rank of a node, repeated when there are more ranks
+. -mat_gpucsr_threads n                               - host threads that convert and copy, at most 8 by default
+. -mat_gpucsr_pin_vectors (true|false)                - page-lock large host vectors in place while they live
+. -mat_gpucsr_memory_limit bytes                      - largest device memory one rank may use, 0 for no limit
+- -mat_gpucsr_report                                  - at the end, say for each matrix what it was stored as, why, and what its products reached
+
+  Level: beginner
+
+  Notes:
+  Load the library with -dll_append libpetscgpucsr.so, or link it and call `MatGPUCSRInitializePackage()`.
+
+  The host's `MATAIJ` stays the master copy: every operation of `MATAIJ` works as it does there, and the device follows
+  when a product next needs it, the values alone where the pattern did not change.
+
+  The method, several kernels and a choice for each matrix, is that of A. H. El Zein and A. P. Rendell, Generating optimal
+  CUDA sparse matrix-vector product implementations for evolving GPU hardware, Concurrency and Computation 2012.
+
+.seealso: `MATSEQAIJGPUCSR`, `MATMPIAIJGPUCSR`, `MatCreateAIJGPUCSR()`, `MatGPUCSRSetFormat()`, `MatGPUCSRGetInfo()`
+M*/
+
+PetscErrorCode MatGPUCSRConfigDefault_Private(MatGPUCSRConfig *c)
+{
+  PetscFunctionBegin;
+  c->backend             = MAT_GPUCSR_BACKEND_AUTO;
+  c->precision           = MAT_GPUCSR_DOUBLE;
+  c->transposeatassembly = PETSC_FALSE;
+  PetscCall(PetscStrncpy(c->request.format, "auto", GPUCSR_WORD));
+  PetscCall(PetscStrncpy(c->request.kernel, "auto", GPUCSR_WORD));
+  c->trequest = c->request;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* changed: an option said something */
+PetscErrorCode MatGPUCSRConfigOptions_Private(Mat A, MatGPUCSRConfig *c, PetscBool *changed, GPUCSROptionItems PetscOptionsObject)
+{
+  PetscBool set;
+
+  PetscFunctionBegin;
+  *changed = PETSC_FALSE;
+  PetscOptionsHeadBegin(PetscOptionsObject, "MATGPUCSR options");
+  PetscCall(PetscOptionsEnum("-mat_gpucsr_backend", "Where products run", "MatGPUCSRSetBackend", MatGPUCSRBackends, (PetscEnum)c->backend, (PetscEnum *)&c->backend, &set));
+  *changed = (PetscBool)(*changed || set);
+  PetscCall(PetscOptionsEnum("-mat_gpucsr_precision", "Digits of values and vectors on the device", "MatGPUCSRSetPrecision", MatGPUCSRPrecisions, (PetscEnum)c->precision, (PetscEnum *)&c->precision, &set));
+  *changed = (PetscBool)(*changed || set);
+  PetscCall(PetscOptionsString("-mat_gpucsr_format", "Storage format of A", "MatGPUCSRSetFormat", c->request.format, c->request.format, GPUCSR_WORD, &set));
+  *changed = (PetscBool)(*changed || set);
+  PetscCall(PetscOptionsString("-mat_gpucsr_kernel", "Kernel of the product with A", "MatGPUCSRSetKernel", c->request.kernel, c->request.kernel, GPUCSR_WORD, &set));
+  *changed = (PetscBool)(*changed || set);
+  PetscCall(PetscOptionsString("-mat_gpucsr_transpose_format", "Storage format of the resident transpose", "MatGPUCSRSetTransposeFormat", c->trequest.format, c->trequest.format, GPUCSR_WORD, &set));
+  *changed = (PetscBool)(*changed || set);
+  PetscCall(PetscOptionsString("-mat_gpucsr_transpose_kernel", "Kernel of the product with the transpose", "MatGPUCSRSetTransposeKernel", c->trequest.kernel, c->trequest.kernel, GPUCSR_WORD, &set));
+  *changed = (PetscBool)(*changed || set);
+  PetscCall(PetscOptionsBool("-mat_gpucsr_transpose_at_assembly", "Build the transpose at assembly", "MatGPUCSRSetTransposeAtAssembly", c->transposeatassembly, &c->transposeatassembly, &set));
+  *changed = (PetscBool)(*changed || set);
+  PetscOptionsHeadEnd();
+  (void)A;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGPUCSRConfigure_Private(Mat A, const MatGPUCSRConfig *c)
+{
+  PetscFunctionBegin;
+  PetscTryMethod(A, "MatGPUCSRConfigure_C", (Mat, const MatGPUCSRConfig *), (A, c));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Change one thing of the configuration; nothing happens for a matrix of another type */
+#define CONFIGURE(A, statement) \
+  do { \
+    MatGPUCSRConfig c; \
+    PetscErrorCode (*get)(Mat, MatGPUCSRConfig *); \
+\
+    PetscCall(PetscObjectQueryFunction((PetscObject)(A), "MatGPUCSRGetConfig_C", &get)); \
+    if (get) { \
+      PetscCall((*get)(A, &c)); \
+      statement; \
+      PetscCall(MatGPUCSRConfigure_Private(A, &c)); \
+    } \
+  } while (0)
+
+/*@
+  MatGPUCSRSetBackend - Choose where the products of a `MATGPUCSR` matrix run
+
+  Logically Collective
+
+  Input Parameters:
++ A - the matrix
+- b - `MAT_GPUCSR_BACKEND_AUTO` (the default), `MAT_GPUCSR_BACKEND_CUDA` or `MAT_GPUCSR_BACKEND_HOST`
+
+  Options Database Key:
+. -mat_gpucsr_backend (auto|cuda|host) - the same
+
+  Level: beginner
+
+  Notes:
+  With auto a matrix that the device cannot hold, or a device that fails, costs one warning and the host goes on. With cuda
+  both are errors. What is on the device is given back, and made again by the next product.
+
+  On the host, products are those of `MATAIJ` unless a format, a kernel or a precision is asked for.
+
+.seealso: `MATGPUCSR`, `MatGPUCSRBackend`, `MatGPUCSRSetFormat()`
+@*/
+PetscErrorCode MatGPUCSRSetBackend(Mat A, MatGPUCSRBackend b)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
+  PetscValidLogicalCollectiveEnum(A, b, 2);
+  CONFIGURE(A, c.backend = b);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  MatGPUCSRSetPrecision - Choose how many digits the device copy of a `MATGPUCSR` matrix keeps
+
+  Logically Collective
+
+  Input Parameters:
++ A - the matrix
+- p - one of `MatGPUCSRPrecision`; `MAT_GPUCSR_DOUBLE` is the default
+
+  Options Database Key:
+. -mat_gpucsr_precision (double|single|mixed|auto) - the same
+
+  Level: intermediate
+
+  Note:
+  `MatView()` with `PETSC_VIEWER_ASCII_INFO` says the largest relative rounding of a value where digits are dropped.
+
+.seealso: `MATGPUCSR`, `MatGPUCSRPrecision`
+@*/
+PetscErrorCode MatGPUCSRSetPrecision(Mat A, MatGPUCSRPrecision p)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
+  PetscValidLogicalCollectiveEnum(A, p, 2);
+  CONFIGURE(A, c.precision = p);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@C
+  MatGPUCSRSetFormat - Choose the storage format of a `MATGPUCSR` matrix on the device
+
+  Logically Collective
+
+  Input Parameters:
++ A      - the matrix
+- format - "auto" (the default: chosen from the matrix), "aij" (products are those of `MATAIJ`), "csr", "sell" or "dense"
+
+  Options Database Key:
+. -mat_gpucsr_format format - the same
+
+  Level: intermediate
+
+  Notes:
+  Of a parallel matrix, dense applies to the diagonal blocks alone.
+
+  An unknown word is an error that lists those that exist, and so is a format that does not go with the kernel asked for.
+
+.seealso: `MATGPUCSR`, `MatGPUCSRSetKernel()`, `MatGPUCSRSetTransposeFormat()`
+@*/
+PetscErrorCode MatGPUCSRSetFormat(Mat A, const char format[])
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
+  PetscAssertPointerCompat(format, 2);
+  CONFIGURE(A, PetscCall(PetscStrncpy(c.request.format, format, GPUCSR_WORD)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@C
+  MatGPUCSRSetKernel - Choose the kernel of the product with a `MATGPUCSR` matrix
+
+  Logically Collective
+
+  Input Parameters:
++ A      - the matrix
+- kernel - "auto" (the default), or a kernel by name: csr_scalar, csr_vector2 to csr_vector32, csr_block, csr_merge, sell_row, dense_gemv
+
+  Options Database Key:
+. -mat_gpucsr_kernel kernel - the same
+
+  Level: intermediate
+
+  Note:
+  The kernel brings its format along where that is auto.
+
+.seealso: `MATGPUCSR`, `MatGPUCSRSetFormat()`, `MatGPUCSRSetTransposeKernel()`
+@*/
+PetscErrorCode MatGPUCSRSetKernel(Mat A, const char kernel[])
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
+  PetscAssertPointerCompat(kernel, 2);
+  CONFIGURE(A, PetscCall(PetscStrncpy(c.request.kernel, kernel, GPUCSR_WORD)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@C
+  MatGPUCSRSetTransposeFormat - Choose the storage format of the resident transpose of a `MATGPUCSR` matrix
+
+  Logically Collective
+
+  Input Parameters:
++ A      - the matrix
+- format - as in `MatGPUCSRSetFormat()`, but for "aij"
+
+  Options Database Key:
+. -mat_gpucsr_transpose_format format - the same
+
+  Level: intermediate
+
+.seealso: `MATGPUCSR`, `MatGPUCSRSetFormat()`, `MatGPUCSRSetTransposeKernel()`, `MatGPUCSRSetTransposeAtAssembly()`
+@*/
+PetscErrorCode MatGPUCSRSetTransposeFormat(Mat A, const char format[])
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
+  PetscAssertPointerCompat(format, 2);
+  CONFIGURE(A, PetscCall(PetscStrncpy(c.trequest.format, format, GPUCSR_WORD)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@C
+  MatGPUCSRSetTransposeKernel - Choose the kernel of the product with the transpose of a `MATGPUCSR` matrix
+
+  Logically Collective
+
+  Input Parameters:
++ A      - the matrix
+- kernel - as in `MatGPUCSRSetKernel()`
+
+  Options Database Key:
+. -mat_gpucsr_transpose_kernel kernel - the same
+
+  Level: intermediate
+
+.seealso: `MATGPUCSR`, `MatGPUCSRSetKernel()`, `MatGPUCSRSetTransposeFormat()`
+@*/
+PetscErrorCode MatGPUCSRSetTransposeKernel(Mat A, const char kernel[])
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
+  PetscAssertPointerCompat(kernel, 2);
+  CONFIGURE(A, PetscCall(PetscStrncpy(c.trequest.kernel, kernel, GPUCSR_WORD)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  MatGPUCSRSetTransposeAtAssembly - Choose when the resident transpose of a `MATGPUCSR` matrix is built
+
+  Logically Collective
+
+  Input Parameters:
++ A   - the matrix
+- flg - `PETSC_TRUE`: at the end of each assembly; `PETSC_FALSE` (the default): at the first transposed product
+
+  Options Database Key:
+. -mat_gpucsr_transpose_at_assembly (true|false) - the same
+
+  Level: intermediate
+
+.seealso: `MATGPUCSR`, `MatGPUCSRSetUp()`
+@*/
+PetscErrorCode MatGPUCSRSetTransposeAtAssembly(Mat A, PetscBool flg)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
+  PetscValidLogicalCollectiveBool(A, flg, 2);
+  CONFIGURE(A, c.transposeatassembly = flg);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  MatGPUCSRSetUp - Make a `MATGPUCSR` matrix ready for products now, rather than at the first one
+
+  Collective
+
+  Input Parameters:
++ A         - the matrix, assembled
+- transpose - make the transpose ready as well
+
+  Level: intermediate
+
+  Note:
+  Does what the first product would: inspects, chooses, converts and sends what has changed.
+
+.seealso: `MATGPUCSR`, `MatGPUCSRSetTransposeAtAssembly()`
+@*/
+PetscErrorCode MatGPUCSRSetUp(Mat A, PetscBool transpose)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
+  PetscCheck(A->assembled, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONGSTATE, "The matrix must be assembled first: call MatAssemblyBegin() and MatAssemblyEnd()");
+  PetscTryMethod(A, "MatGPUCSRSetUp_C", (Mat, PetscBool), (A, transpose));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  MatGPUCSRGetInfo - Get what a `MATGPUCSR` matrix holds and has done on this rank
+
+  Not Collective
+
+  Input Parameter:
+. A - the matrix
+
+  Output Parameter:
+. info - see `MatGPUCSRInfo`; times in seconds, sizes in bytes
+
+  Level: intermediate
+
+  Note:
+  Times of products are kept only with -mat_gpucsr_report; they are the device's, without copies of vectors.
+
+.seealso: `MATGPUCSR`, `MatGPUCSRInfo`
+@*/
+PetscErrorCode MatGPUCSRGetInfo(Mat A, MatGPUCSRInfo *info)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
+  PetscAssertPointerCompat(info, 2);
+  PetscUseMethod(A, "MatGPUCSRGetInfo_C", (Mat, MatGPUCSRInfo *), (A, info));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  MatCreateSeqAIJGPUCSR - Create a matrix of type `MATSEQAIJGPUCSR` with memory for its nonzeros
+
+  Collective
+
+  Input Parameters:
++ comm - a communicator of one process
+. m    - rows
+. n    - columns
+. nz   - nonzeros a row, when nnz is `NULL`
+- nnz  - nonzeros of each row, or `NULL`
+
+  Output Parameter:
+. A - the matrix
+
+  Level: beginner
+
+.seealso: `MATSEQAIJGPUCSR`, `MatCreateSeqAIJ()`, `MatCreateAIJGPUCSR()`
+@*/
+PetscErrorCode MatCreateSeqAIJGPUCSR(MPI_Comm comm, PetscInt m, PetscInt n, PetscInt nz, const PetscInt nnz[], Mat *A)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRInitializePackage());
+  PetscCall(MatCreate(comm, A));
+  PetscCall(MatSetSizes(*A, m, n, m, n));
+  PetscCall(MatSetType(*A, MATSEQAIJGPUCSR));
+  PetscCall(MatSeqAIJSetPreallocation(*A, nz, nnz));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  MatCreateAIJGPUCSR - Create a matrix of type `MATGPUCSR` with memory for its nonzeros
+
+  Collective
+
+  Input Parameters:
++ comm  - communicator
+. m     - rows on this rank, or `PETSC_DECIDE`
+. n     - columns of the diagonal block on this rank, or `PETSC_DECIDE`
+. M     - rows in all, or `PETSC_DETERMINE`
+. N     - columns in all, or `PETSC_DETERMINE`
+. d_nz  - nonzeros a row of the diagonal block, when d_nnz is `NULL`
+. d_nnz - nonzeros of each row of the diagonal block, or `NULL`
+. o_nz  - the same for the off-diagonal block
+- o_nnz - the same for the off-diagonal block
+
+  Output Parameter:
+. A - the matrix
+
+  Level: beginner
+
+.seealso: `MATGPUCSR`, `MatCreateAIJ()`, `MatCreateSeqAIJGPUCSR()`
+@*/
+PetscErrorCode MatCreateAIJGPUCSR(MPI_Comm comm, PetscInt m, PetscInt n, PetscInt M, PetscInt N, PetscInt d_nz, const PetscInt d_nnz[], PetscInt o_nz, const PetscInt o_nnz[], Mat *A)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRInitializePackage());
+  PetscCall(MatCreate(comm, A));
+  PetscCall(MatSetSizes(*A, m, n, M, N));
+  PetscCall(MatSetType(*A, MATGPUCSR));
+  PetscCall(MatSeqAIJSetPreallocation(*A, d_nz, d_nnz));
+  PetscCall(MatMPIAIJSetPreallocation(*A, d_nz, d_nnz, o_nz, o_nnz));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* From a type that is no relative: by way of MATAIJ */
+static PetscErrorCode MatConvert_ByWayOfAIJ(Mat A, MatType type, MatReuse reuse, Mat *newmat)
+{
+  Mat B;
+
+  PetscFunctionBegin;
+  PetscCall(MatConvert(A, MATAIJ, MAT_INITIAL_MATRIX, &B));
+  PetscCall(MatConvert(B, type, MAT_INPLACE_MATRIX, &B));
+  if (reuse == MAT_INPLACE_MATRIX) PetscCall(MatHeaderReplace(A, &B));
+  else if (reuse == MAT_REUSE_MATRIX) {
+    PetscCall(MatCopy(B, *newmat, DIFFERENT_NONZERO_PATTERN));
+    PetscCall(MatDestroy(&B));
+  } else *newmat = B;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* sparse x dense and the like are found by type name: answer for ours with what the dense matrix knows for MATAIJ */
+static PetscErrorCode MatProductSetFromOptions_AsAIJ(Mat C)
+{
+  Mat  A = C->product->A, B = C->product->B;
+  char name[256], mine[64], theirs[64], seq[4];
+  PetscErrorCode (*f)(Mat) = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrncpy(seq, ((PetscObject)A)->type_name, sizeof(seq)));
+  PetscCall(PetscSNPrintf(mine, sizeof(mine), "%saij", seq));
+  PetscCall(PetscStrncpy(theirs, ((PetscObject)B)->type_name, sizeof(theirs)));
+  PetscCall(PetscSNPrintf(name, sizeof(name), "MatProductSetFromOptions_%s_%s_C", mine, theirs));
+  PetscCall(PetscObjectQueryFunction((PetscObject)B, name, &f));
+  if (f) PetscCall((*f)(C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Tell PETSc how to get from and to our type, by composing (or, with install false, taking away) functions by name. seq is
+  "seq" or "mpi". What MATAIJ knows of converting to strangers holds for us too, as we are one.
+*/
+PetscErrorCode MatGPUCSRComposeConverters_Private(Mat A, const char seq[], PetscErrorCode (*toaij)(Mat, MatType, MatReuse, Mat *), PetscErrorCode (*fromaij)(Mat, MatType, MatReuse, Mat *), PetscBool install)
+{
+  static const char *const words[]     = {"gpucsr", "aijgpucsr"};
+  static const char *const strangers[] = {"dense", "baij", "sbaij", "sell"};
+  static const char *const products[]  = {"dense"};
+  char                     name[256], from[64];
+  const char             **list;
+  int                      n;
+
+  PetscFunctionBegin;
+  PetscCall(PetscSNPrintf(from, sizeof(from), "MatConvert_%saij_", seq));
+  PetscCall(PetscFunctionListGet(((PetscObject)A)->qlist, &list, &n));
+  for (int k = 0; k < n; k++) {
+    PetscBool known, relative;
+    PetscErrorCode (*f)(void) = NULL;
+
+    PetscCall(PetscStrbeginswith(list[k], from, &known));
+    if (!known) continue;
+    PetscCall(PetscSNPrintf(name, sizeof(name), "%s%saij", from, seq));
+    PetscCall(PetscStrbeginswith(list[k], name, &relative)); /* MATAIJ's other subclasses would overwrite what is ours */
+    if (relative) continue;
+    PetscCall(PetscStrbeginswith(list[k] + strlen(from), "gpucsr", &relative));
+    if (relative) continue;
+    PetscCall(PetscObjectQueryFunction((PetscObject)A, list[k], &f));
+    PetscCall(PetscSNPrintf(name, sizeof(name), "MatConvert_%saijgpucsr_%s", seq, list[k] + strlen(from)));
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, name, install ? f : NULL));
+  }
+  PetscCall(PetscFree(list));
+  PetscCall(PetscSNPrintf(name, sizeof(name), "MatConvert_%saijgpucsr_%saij_C", seq, seq));
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, name, install ? toaij : NULL));
+  for (size_t w = 0; w < sizeof(words) / sizeof(words[0]); w++) {
+    /* the type's own word is the last, with its prefix; MatConvert() also asks for the root's */
+    for (int prefixed = 0; prefixed < 2; prefixed++) {
+      const char *p = prefixed ? seq : "";
+
+      PetscCall(PetscSNPrintf(name, sizeof(name), "MatConvert_%saij_%s%s_C", seq, p, words[w]));
+      PetscCall(PetscObjectComposeFunction((PetscObject)A, name, install ? fromaij : NULL));
+      for (size_t s = 0; s < sizeof(strangers) / sizeof(strangers[0]); s++) {
+        PetscCall(PetscSNPrintf(name, sizeof(name), "MatConvert_%s%s_%s%s_C", seq, strangers[s], p, words[w]));
+        PetscCall(PetscObjectComposeFunction((PetscObject)A, name, install ? MatConvert_ByWayOfAIJ : NULL));
+      }
+    }
+  }
+  for (size_t s = 0; s < sizeof(products) / sizeof(products[0]); s++) {
+    PetscCall(PetscSNPrintf(name, sizeof(name), "MatProductSetFromOptions_%saijgpucsr_%s%s_C", seq, seq, products[s]));
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, name, install ? MatProductSetFromOptions_AsAIJ : NULL));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if PetscDefined(HAVE_CUDA)
+/* What cannot be known is taken as known: PETSc then does as it would without us */
+static PetscBool MPIKnowsGPUs(void)
+{
+  #if defined(MPIX_CUDA_AWARE_SUPPORT)
+  return MPIX_Query_cuda_support() ? PETSC_TRUE : PETSC_FALSE;
+  #else
+  return PETSC_TRUE;
+  #endif
+}
+#endif
+
+/* A plugin loaded into a PETSc other than the one it was compiled for must say so before it touches an object */
+static PetscErrorCode CheckPETSc(void)
+{
+  PetscInt      major, minor, subminor, release;
+  PetscDataType scalar;
+  PetscBool     found;
+  size_t        intsize;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetVersionNumber(&major, &minor, &subminor, &release));
+  PetscCheck(major == PETSC_VERSION_MAJOR && minor == PETSC_VERSION_MINOR, PETSC_COMM_SELF, PETSC_ERR_LIB, "libpetscgpucsr.so was built for PETSc %d.%d and is loaded into PETSc %d.%d: build it again against the PETSc that the program uses", PETSC_VERSION_MAJOR, PETSC_VERSION_MINOR, (int)major, (int)minor);
+  PetscCall(PetscDataTypeGetSize(PETSC_INT, &intsize));
+  PetscCheck(intsize == sizeof(PetscInt), PETSC_COMM_SELF, PETSC_ERR_LIB, "libpetscgpucsr.so was built for a PETSc with %d-bit indices and is loaded into one with %d-bit indices: build it again against the PETSc that the program uses", (int)(8 * sizeof(PetscInt)), (int)(8 * intsize));
+  PetscCall(PetscDataTypeFromString("scalar", &scalar, &found));
+  PetscCheck(found && scalar == PETSC_SCALAR, PETSC_COMM_SELF, PETSC_ERR_LIB, "libpetscgpucsr.so was built for a PETSc with %s scalars and is loaded into one with %s scalars: build it again against the PETSc that the program uses", PetscDataTypes[PETSC_SCALAR], found ? PetscDataTypes[scalar] : "unknown");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@C
+  MatGPUCSRFinalizePackage - Print the report if one was asked for, and give the devices back
+
+  Collective on `PETSC_COMM_WORLD`
+
+  Level: developer
+
+  Note:
+  `PetscFinalize()` calls it. Matrices still alive keep their values; their next product would start over.
+
+.seealso: `MATGPUCSR`, `MatGPUCSRInitializePackage()`
+@*/
+PetscErrorCode MatGPUCSRFinalizePackage(void)
+{
+  PetscFunctionBegin;
+  if (!initialized) PetscFunctionReturn(PETSC_SUCCESS);
+  initialized = PETSC_FALSE;
+  PetscCall(MatGPUCSRReportPrint_Private());
+  PetscCall(GPUCSRPinFinalize());
+  PetscCall(GPUCSRSysFinalize());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@C
+  MatGPUCSRInitializePackage - Register `MATGPUCSR` with PETSc
+
+  Collective on `PETSC_COMM_WORLD`
+
+  Level: intermediate
+
+  Notes:
+  A program that links the library calls this after `PetscInitialize()`; one that loads it with -dll_append need not. Calling
+  it again does nothing.
+
+  It is an error if another copy of the library is registered already, or if the PETSc at hand is not the one that the
+  library was built for (minor version, scalar type, index size).
+
+.seealso: `MATGPUCSR`, `MatGPUCSRFinalizePackage()`
+@*/
+PetscErrorCode MatGPUCSRInitializePackage(void)
+{
+  PetscClassId cls;
+  PetscErrorCode (*create)(Mat) = NULL;
+
+  PetscFunctionBegin;
+  if (initialized) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(CheckPETSc());
+  PetscCall(MatInitializePackage());
+  PetscCall(PetscFunctionListFind(MatList, MATSEQAIJGPUCSR, &create));
+  PetscCheck(!create || create == MatCreate_SeqAIJGPUCSR, PETSC_COMM_SELF, PETSC_ERR_LIB, "Another copy of libpetscgpucsr.so is loaded already: load it once, by one path");
+  PetscCall(GPUCSRSysInitialize());
+  PetscCall(MatRegister(MATSEQAIJGPUCSR, MatCreate_SeqAIJGPUCSR));
+  PetscCall(MatRegister(MATMPIAIJGPUCSR, MatCreate_MPIAIJGPUCSR));
+  PetscCall(MatRegisterRootName(MATGPUCSR, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR));
+  PetscCall(MatRegisterRootName(MATAIJGPUCSR, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR));
+  PetscCall(MatSeqAIJRegister(MATSEQAIJGPUCSR, MatConvert_SeqAIJ_SeqAIJGPUCSR));
+  cls = MAT_CLASSID;
+  PetscCall(PetscLogEventRegister("GPUCSRBuild", cls, &MAT_GPUCSR_Build));
+  PetscCall(PetscLogEventRegister("GPUCSRRefresh", cls, &MAT_GPUCSR_Refresh));
+  PetscCall(PetscLogEventRegister("GPUCSRTranspose", cls, &MAT_GPUCSR_Transpose));
+  PetscCall(PetscLogEventRegister("GPUCSRProduct", cls, &MAT_GPUCSR_Product));
+  PetscCall(PetscLogEventRegister("GPUCSRHalo", cls, &MAT_GPUCSR_Halo));
+#if PetscDefined(HAVE_CUDA)
+  { /* PETSc aborts when it makes a device vector on several ranks of an MPI that knows nothing of GPUs; our halo needs no such MPI */
+    PetscBool set;
+
+    PetscCall(PetscOptionsHasName(NULL, NULL, "-use_gpu_aware_mpi", &set));
+    if (!set && use_gpu_aware_mpi && !MPIKnowsGPUs()) {
+      use_gpu_aware_mpi = PETSC_FALSE;
+      PetscCall(PetscInfo(NULL, "MPI is not GPU-aware: set -use_gpu_aware_mpi 0\n"));
+    }
+  }
+#endif
+  PetscCall(PetscRegisterFinalize(MatGPUCSRFinalizePackage));
+  initialized = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@C
+  PetscDLLibraryRegister_petscgpucsr - What PETSc calls when it opens libpetscgpucsr.so
+
+  Collective on `PETSC_COMM_WORLD`
+
+  Level: developer
+
+.seealso: `MatGPUCSRInitializePackage()`
+@*/
+PetscErrorCode PetscDLLibraryRegister_petscgpucsr(void)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRInitializePackage());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

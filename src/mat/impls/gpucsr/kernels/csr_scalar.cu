@@ -1,0 +1,40 @@
+/*
+  y = A x, CSR, a thread a row (CSR-S, the sequential kernel of the literature).
+
+  Each thread walks its row alone, so neighbouring threads read entries a row length apart: right for rows of a few
+  entries, where a shared row would leave threads idle, and for very many of them.
+
+  Bytes: those of CSR, n x once at best, m y. Loses from about four entries a row on, where loads no longer share sectors.
+
+  Paper: N. Bell, M. Garland, Implementing sparse matrix-vector multiplication on throughput-oriented processors, SC 2009,
+  section 4.2.
+*/
+#include "device.cuh"
+
+template <class V, class X>
+__global__ void csr_scalar_kernel(int first, int last, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
+{
+  const int r   = first + (int)(blockIdx.x * blockDim.x + threadIdx.x);
+  X         sum = 0;
+
+  if (r >= last) return;
+  const int end = rowptr[r + 1];
+#pragma unroll 4
+  for (int k = rowptr[r]; k < end; k++) sum += X(val[k]) * __ldg(x + col[k]);
+  store(z, y, r, alpha, sum, beta);
+}
+
+static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+{
+  const int block = 128;
+
+  PetscFunctionBegin;
+  (void)variant;
+#define LAUNCH(V, X) \
+  csr_scalar_kernel<V, X><<<GPUCSRBlocks(p->last - p->first, block), block, 0, (cudaStream_t)s>>>(p->first, p->last, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z)
+  GPUCSRDispatchPrecision(A->precision, LAUNCH);
+  GPUCSRCheckLaunch("csr_scalar");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_scalar) = {PETSC_TRUE, NULL, NULL, Launch};

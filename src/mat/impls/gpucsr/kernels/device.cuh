@@ -1,0 +1,64 @@
+#pragma once
+
+/* What kernels share: checked launches, streamed loads, the last line of every product */
+#include "kernels.h"
+#include <cuda_runtime.h>
+
+/* A const object of namespace scope has internal linkage in C++ unless it was declared so first */
+#define GPUCSR_EXPORT(type, name) \
+  extern "C" { \
+  GPUCSR_INTERN const type name; \
+  } \
+  const type name
+
+#define GPUCSRCheckLaunch(what) \
+  do { \
+    cudaError_t err_ = cudaGetLastError(); \
+    PetscCheck(err_ == cudaSuccess, PETSC_COMM_SELF, PETSC_ERR_GPU, "Launch of %s failed with %s: %s", what, cudaGetErrorName(err_), cudaGetErrorString(err_)); \
+  } while (0)
+
+#define GPUCSR_CUDA(call) \
+  do { \
+    cudaError_t err_ = (call); \
+    PetscCheck(err_ == cudaSuccess, PETSC_COMM_SELF, err_ == cudaErrorMemoryAllocation ? PETSC_ERR_MEM : PETSC_ERR_GPU, "%s failed with %s: %s", #call, cudaGetErrorName(err_), cudaGetErrorString(err_)); \
+  } while (0)
+
+static inline unsigned int GPUCSRBlocks(int64_t work, int block)
+{
+  return (unsigned int)((work + block - 1) / block);
+}
+
+/* Matrix entries are read once: keep them from pushing x out of the caches */
+template <class T>
+__device__ __forceinline__ T streamed(const T *p)
+{
+  return __ldcs(p);
+}
+
+/* The product contract: z = alpha A x + beta y, y untouched when beta is 0 */
+template <class X>
+__device__ __forceinline__ void store(X *z, const X *y, int64_t r, X alpha, X sum, X beta)
+{
+  z[r] = beta == X(0) ? alpha * sum : alpha * sum + beta * y[r];
+}
+
+/* Two neighbours in one load */
+template <class T>
+struct pair_of;
+template <>
+struct pair_of<double> {
+  typedef double2 type;
+};
+template <>
+struct pair_of<float> {
+  typedef float2 type;
+};
+
+/* Sum over T neighbouring threads of a warp, T a power of two; the first holds it */
+template <int T, class X>
+__device__ __forceinline__ X reduce(X s)
+{
+#pragma unroll
+  for (int o = T / 2; o; o >>= 1) s += __shfl_down_sync(0xffffffffu, s, o, T);
+  return s;
+}

@@ -1,0 +1,128 @@
+/*
+  The list of kernels as a table, and the helpers of a device whose memory is the host's.
+*/
+#include "kernels.h"
+
+#if defined(GPUCSR_HAVE_CUDA)
+  #define GPUCSR_KERNEL(name, family, variant, format) extern PETSC_VISIBILITY_INTERNAL const GPUCSRKernelFamily GPUCSRKernel_##family;
+  #include "kernellist.h"
+  #undef GPUCSR_KERNEL
+  #define FAMILY(family) &GPUCSRKernel_##family
+extern PETSC_VISIBILITY_INTERNAL const GPUCSRDeviceHelpers GPUCSRDeviceHelpers_cuda;
+  #define CUDA_HELPERS &GPUCSRDeviceHelpers_cuda
+  #define DECLARE_DEVICE(name) extern PETSC_VISIBILITY_INTERNAL const GPUCSRDeviceFormat GPUCSRDeviceFormat_##name;
+  #define DECLARE_HOST(name)
+  #define GPUCSR_FORMAT(name, build) DECLARE_##build(name)
+  #include "../format/formatlist.h"
+  #undef GPUCSR_FORMAT
+  #define DEVICEFORMAT_DEVICE(name) &GPUCSRDeviceFormat_##name
+#else
+  #define FAMILY(family) NULL
+  #define CUDA_HELPERS NULL
+  #define DEVICEFORMAT_DEVICE(name) NULL
+#endif
+#define DEVICEFORMAT_HOST(name) NULL
+
+#define GPUCSR_KERNEL(name, family, variant, format) {#name, #format, FAMILY(family), variant},
+static const GPUCSRKernel kernels[] = {
+#include "kernellist.h"
+};
+#undef GPUCSR_KERNEL
+#define NKERNELS ((int)(sizeof(kernels) / sizeof(kernels[0])))
+
+#define GPUCSR_FORMAT(name, build) {&GPUCSRFormat_##name, DEVICEFORMAT_##build(name)},
+static const struct {
+  const GPUCSRFormat       *format;
+  const GPUCSRDeviceFormat *device;
+} deviceformats[] = {
+#include "../format/formatlist.h"
+};
+#undef GPUCSR_FORMAT
+
+/* The q-th kernel, NULL past the last */
+PetscErrorCode GPUCSRKernelGet(int q, const GPUCSRKernel **k)
+{
+  *k = q < NKERNELS ? &kernels[q] : NULL;
+  return PETSC_SUCCESS;
+}
+
+/* NULL where there is none of that name */
+PetscErrorCode GPUCSRKernelFind(const char name[], const GPUCSRKernel **k)
+{
+  PetscBool same;
+
+  PetscFunctionBegin;
+  *k = NULL;
+  for (int q = 0; q < NKERNELS; q++) {
+    PetscCall(PetscStrcmp(name, kernels[q].name, &same));
+    if (same) *k = &kernels[q];
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The kernels of one format, or of all when format is NULL */
+PetscErrorCode GPUCSRKernelNames(const char format[], char list[], size_t len)
+{
+  PetscBool same = PETSC_TRUE;
+
+  PetscFunctionBegin;
+  list[0] = 0;
+  for (int q = 0; q < NKERNELS; q++) {
+    if (format) PetscCall(PetscStrcmp(format, kernels[q].format, &same));
+    if (!same) continue;
+    if (list[0]) PetscCall(PetscStrlcat(list, ", ", len));
+    PetscCall(PetscStrlcat(list, kernels[q].name, len));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* NULL where the format is filled on the host */
+PetscErrorCode GPUCSRDeviceFormatGet(const GPUCSRFormat *f, const GPUCSRDeviceFormat **d)
+{
+  PetscFunctionBegin;
+  *d = NULL;
+  for (size_t q = 0; q < sizeof(deviceformats) / sizeof(deviceformats[0]); q++)
+    if (deviceformats[q].format == f) *d = deviceformats[q].device;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Transpose_Host(const GPUCSRStorage *A, GPUCSRStorage *T, int32_t *map, GPUCSRStream s)
+{
+  (void)s;
+  return GPUCSRTransposeCSR(A, T, map);
+}
+
+static PetscErrorCode Gather_Host(GPUCSRType type, size_t n, const int32_t *index, const void *from, void *to, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  (void)s;
+  if (type == GPUCSR_DOUBLE)
+    for (size_t k = 0; k < n; k++) ((double *)to)[k] = ((const double *)from)[index[k]];
+  else
+    for (size_t k = 0; k < n; k++) ((float *)to)[k] = ((const float *)from)[index[k]];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ScatterAdd_Host(GPUCSRType type, size_t n, const int32_t *index, const void *from, void *to, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  (void)s;
+  if (type == GPUCSR_DOUBLE)
+    for (size_t k = 0; k < n; k++) ((double *)to)[index[k]] += ((const double *)from)[k];
+  else
+    for (size_t k = 0; k < n; k++) ((float *)to)[index[k]] += ((const float *)from)[k];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Convert_Host(size_t n, GPUCSRType ft, const void *from, GPUCSRType tt, void *to, GPUCSRStream s)
+{
+  (void)s;
+  return GPUCSRConvert(to, tt, from, ft, n, 1, NULL);
+}
+
+const GPUCSRDeviceHelpers *GPUCSRHelpers(GPUCSRDevice d)
+{
+  static const GPUCSRDeviceHelpers host = {Transpose_Host, Gather_Host, ScatterAdd_Host, Convert_Host};
+
+  return d->ops->separate ? CUDA_HELPERS : &host;
+}

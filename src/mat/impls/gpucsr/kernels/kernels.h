@@ -1,0 +1,53 @@
+#pragma once
+
+/*
+  Device kernels. A kernel is one .cu file, which exports one GPUCSRKernelFamily, and one row of kernellist.h for each
+  variant of it (its threads a row, say). It sees a GPUCSRStorage and a GPUCSRProduct, never a PETSc object.
+
+  In a library built without nvcc the rows stay, so that every word a user may give is known, and the families are NULL.
+*/
+#include "../format/format.h"
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
+
+typedef struct {
+  PetscBool piecewise; /* computes any range of rows, not only all of them */
+  /* can it run here at all; NULL: always */
+  PetscErrorCode (*available)(PetscBool *, char why[], size_t len);
+  /* once a pattern; NULL: nothing to do. May fill A->work */
+  PetscErrorCode (*prepare)(GPUCSRStorage *A, int variant);
+  PetscErrorCode (*launch)(const GPUCSRStorage *A, const GPUCSRProduct *, int variant, GPUCSRStream);
+} GPUCSRKernelFamily;
+
+typedef struct {
+  const char               *name, *format;
+  const GPUCSRKernelFamily *family;
+  int                       variant;
+} GPUCSRKernel;
+
+GPUCSR_INTERN PetscErrorCode GPUCSRKernelFind(const char[], const GPUCSRKernel **);
+GPUCSR_INTERN PetscErrorCode GPUCSRKernelGet(int, const GPUCSRKernel **);
+GPUCSR_INTERN PetscErrorCode GPUCSRKernelNames(const char[], char[], size_t);
+
+/* What the device does with a format besides its products */
+typedef struct {
+  PetscErrorCode (*fill)(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream);
+  PetscErrorCode (*diagonal)(const GPUCSRStorage *A, void *d, GPUCSRStream);
+  PetscBool pattern; /* new values alone do not do: fill() needs the pattern of csr with them */
+} GPUCSRDeviceFormat;
+GPUCSR_INTERN PetscErrorCode GPUCSRDeviceFormatGet(const GPUCSRFormat *, const GPUCSRDeviceFormat **);
+
+/* Helpers that belong to no format; on a device whose memory is the host's they are plain loops */
+typedef struct {
+  PetscErrorCode (*transpose)(const GPUCSRStorage *A, GPUCSRStorage *T, int32_t *map, GPUCSRStream);        /* see GPUCSRTransposeCSR() */
+  PetscErrorCode (*gather)(GPUCSRType, size_t n, const int32_t *index, const void *from, void *to, GPUCSRStream); /* to[k] = from[index[k]] */
+  PetscErrorCode (*scatteradd)(GPUCSRType, size_t n, const int32_t *index, const void *from, void *to, GPUCSRStream); /* to[index[k]] += from[k], no index twice */
+  PetscErrorCode (*convert)(size_t n, GPUCSRType, const void *from, GPUCSRType, void *to, GPUCSRStream);
+} GPUCSRDeviceHelpers;
+GPUCSR_INTERN const GPUCSRDeviceHelpers *GPUCSRHelpers(GPUCSRDevice);
+
+#if defined(__cplusplus)
+}
+#endif

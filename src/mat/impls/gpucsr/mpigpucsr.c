@@ -1,0 +1,776 @@
+/*
+  MATMPIAIJGPUCSR: MATMPIAIJ whose diagonal and off-diagonal blocks are MATSEQAIJGPUCSR, with its own products: the halo of
+  x crosses MPI from page-locked host buffers, whatever MPI knows of GPUs, while the diagonal block is multiplied.
+*/
+#include "gpucsrimpl.h"
+
+/* The entries of x that cross ranks: which of ours others need, and where those of others arrive (the order of garray) */
+typedef struct {
+  PetscBool        set;
+  PetscObjectState pattern; /* nonzerostate it was made for; the same on all ranks, so they remake it together */
+  PetscMPIInt      nto, nfrom;
+  MPI_Request     *forward, *backward; /* persistent: receives first */
+  PetscInt         nsend, nrecv, nunique;
+  int32_t         *index;  /* local entry of x behind each sent one */
+  int32_t         *unique; /* each of those once */
+  PetscInt        *slot;   /* place in unique of each sent entry */
+  PetscScalar     *send, *recv, *sum; /* page-locked where that means something */
+  GPUCSRDevice     dev;    /* whose memory they are; NULL: the host's */
+  int32_t         *dindex, *dunique; /* on the device, made when a device vector first needs them */
+  void            *dbuffer;
+  Vec              lvec;   /* recv as a vector, for the parent's products */
+} Halo;
+
+typedef struct {
+  struct _MatOps  parent;
+  MatGPUCSRConfig config;
+  Halo            halo;
+} Mat_MPIGPUCSR;
+
+static PetscErrorCode MatConvert_MPIAIJGPUCSR_MPIAIJ(Mat, MatType, MatReuse, Mat *);
+
+static PetscErrorCode HostBuffer(GPUCSRDevice dev, PetscInt n, PetscScalar **p)
+{
+  const size_t bytes = sizeof(PetscScalar) * (size_t)(n + 1);
+
+  PetscFunctionBegin;
+  if (dev) PetscCall(dev->ops->hostmalloc(dev->id, bytes, (void **)p));
+  else PetscCall(PetscMalloc(bytes, p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode HostBufferFree(GPUCSRDevice dev, PetscScalar **p)
+{
+  PetscFunctionBegin;
+  if (!dev) PetscCall(PetscFree(*p));
+  else if (!dev->failed[0]) PetscCall(dev->ops->hostfree(dev->id, *p));
+  *p = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode HaloDestroy(Halo *h)
+{
+  PetscFunctionBegin;
+  if (!h->set) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int k = 0; k < h->nto + h->nfrom; k++) {
+    PetscCallMPI(MPI_Request_free(&h->forward[k]));
+    PetscCallMPI(MPI_Request_free(&h->backward[k]));
+  }
+  PetscCall(PetscFree2(h->forward, h->backward));
+  PetscCall(VecDestroy(&h->lvec));
+  if (h->dev) {
+    PetscCall(GPUCSRFree(h->dev, sizeof(int32_t) * (size_t)h->nsend, (void **)&h->dindex));
+    PetscCall(GPUCSRFree(h->dev, sizeof(int32_t) * (size_t)h->nunique, (void **)&h->dunique));
+    PetscCall(GPUCSRFree(h->dev, sizeof(double) * (size_t)h->nsend, &h->dbuffer));
+  }
+  PetscCall(HostBufferFree(h->dev, &h->send));
+  PetscCall(HostBufferFree(h->dev, &h->recv));
+  PetscCall(HostBufferFree(h->dev, &h->sum));
+  PetscCall(PetscFree3(h->index, h->unique, h->slot));
+  PetscCall(PetscMemzero(h, sizeof(*h)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: who needs which of our entries */
+static PetscErrorCode HaloSetUp(Mat A, GPUCSRDevice dev, Halo *h)
+{
+  MPI_Comm        comm;
+  Mat             Ad, Ao;
+  const PetscInt *garray, *ranges;
+  PetscInt       *want, *asked;
+  PetscMPIInt     size, tag;
+  MPI_Request    *req;
+  PetscInt        n, ngot = 0, rstart;
+
+  PetscFunctionBegin;
+  PetscCall(HaloDestroy(h));
+  PetscCall(PetscObjectGetComm((PetscObject)A, &comm));
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  PetscCall(PetscObjectGetNewTag((PetscObject)A, &tag));
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &Ad, &Ao, &garray));
+  PetscCall(MatGetOwnershipRangesColumn(A, &ranges));
+  PetscCall(MatGetOwnershipRangeColumn(A, &rstart, NULL));
+  n        = Ao->cmap->n;
+  h->nrecv = n;
+  h->dev   = dev;
+  PetscCall(PetscMalloc2(size, &want, size, &asked));
+  PetscCall(PetscArrayzero(want, size));
+  for (PetscInt k = 0, r = 0; k < n; k++) {
+    while (garray[k] >= ranges[r + 1]) r++;
+    want[r]++;
+  }
+  PetscCallMPI(MPI_Alltoall(want, 1, MPIU_INT, asked, 1, MPIU_INT, comm));
+  for (int r = 0; r < size; r++) {
+    h->nsend += asked[r];
+    h->nto += asked[r] > 0;
+    h->nfrom += want[r] > 0;
+  }
+  /* the list of what we want goes to its owners, in garray's order */
+  {
+    PetscInt *indices;
+    int       q = 0;
+
+    PetscCall(PetscMalloc2(h->nsend + 1, &indices, h->nto + h->nfrom + 1, &req));
+    PetscCall(PetscMalloc3(h->nsend + 1, &h->index, h->nsend + 1, &h->unique, h->nsend + 1, &h->slot));
+    for (int r = 0; r < size; r++) {
+      if (!asked[r]) continue;
+      PetscCallMPI(MPI_Irecv(indices + ngot, (PetscMPIInt)asked[r], MPIU_INT, r, tag, comm, &req[q++]));
+      ngot += asked[r];
+    }
+    for (PetscInt r = 0, k = 0; r < size; k += want[r++])
+      if (want[r]) PetscCallMPI(MPI_Isend((void *)(garray + k), (PetscMPIInt)want[r], MPIU_INT, (PetscMPIInt)r, tag, comm, &req[q++]));
+    PetscCallMPI(MPI_Waitall(q, req, MPI_STATUSES_IGNORE));
+    for (PetscInt k = 0; k < h->nsend; k++) h->index[k] = (int32_t)(indices[k] - rstart);
+    /* an entry that several ranks need is summed once on the way back */
+    PetscCall(PetscArraycpy(h->slot, indices, h->nsend));
+    h->nunique = h->nsend;
+    PetscCall(PetscSortRemoveDupsInt(&h->nunique, indices));
+    for (PetscInt k = 0; k < h->nunique; k++) h->unique[k] = (int32_t)(indices[k] - rstart);
+    for (PetscInt k = 0; k < h->nsend; k++) PetscCall(PetscFindInt(h->slot[k], h->nunique, indices, &h->slot[k]));
+    PetscCall(PetscFree2(indices, req));
+  }
+  PetscCall(HostBuffer(dev, h->nsend, &h->send));
+  PetscCall(HostBuffer(dev, h->nrecv, &h->recv));
+  PetscCall(HostBuffer(dev, h->nunique, &h->sum));
+  PetscCall(VecCreateSeqWithArray(PETSC_COMM_SELF, 1, h->nrecv, h->recv, &h->lvec));
+  /* forward: entries of x to those who asked; backward: sums for them from those whom we asked */
+  PetscCall(PetscMalloc2(h->nto + h->nfrom + 1, &h->forward, h->nto + h->nfrom + 1, &h->backward));
+  {
+    int f = 0, b = 0;
+
+    for (PetscInt r = 0, k = 0; r < size; k += want[r++])
+      if (want[r]) PetscCallMPI(MPI_Recv_init(h->recv + k, (PetscMPIInt)want[r], MPIU_SCALAR, (PetscMPIInt)r, tag, comm, &h->forward[f++]));
+    for (PetscInt r = 0, k = 0; r < size; k += asked[r++])
+      if (asked[r]) PetscCallMPI(MPI_Send_init(h->send + k, (PetscMPIInt)asked[r], MPIU_SCALAR, (PetscMPIInt)r, tag, comm, &h->forward[f++]));
+    for (PetscInt r = 0, k = 0; r < size; k += asked[r++])
+      if (asked[r]) PetscCallMPI(MPI_Recv_init(h->send + k, (PetscMPIInt)asked[r], MPIU_SCALAR, (PetscMPIInt)r, tag, comm, &h->backward[b++]));
+    for (PetscInt r = 0, k = 0; r < size; k += want[r++])
+      if (want[r]) PetscCallMPI(MPI_Send_init(h->recv + k, (PetscMPIInt)want[r], MPIU_SCALAR, (PetscMPIInt)r, tag, comm, &h->backward[b++]));
+  }
+  PetscCall(PetscFree2(want, asked));
+  h->pattern = A->nonzerostate;
+  h->set     = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* h->send = the entries of x that others need */
+static PetscErrorCode HaloPack(Halo *h, const GPUCSROperand *x, GPUCSRDevice dev, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  if (x->place == GPUCSR_HOST) {
+    for (PetscInt k = 0; k < h->nsend; k++) h->send[k] = ((const PetscScalar *)x->p)[h->index[k]];
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (!h->nsend) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!h->dindex) {
+    PetscCall(GPUCSRMalloc(dev, sizeof(int32_t) * (size_t)h->nsend, "the halo", (void **)&h->dindex));
+    PetscCall(GPUCSRUpload(dev, h->dindex, GPUCSR_INT32, h->index, GPUCSR_INT32, (size_t)h->nsend, PETSC_FALSE, s, NULL));
+  }
+  if (!h->dbuffer) PetscCall(GPUCSRMalloc(dev, sizeof(double) * (size_t)h->nsend, "the halo", &h->dbuffer));
+  PetscCall((*GPUCSRHelpers(dev)->gather)(GPUCSR_DOUBLE, (size_t)h->nsend, h->dindex, x->p, h->dbuffer, s));
+  PetscCall(GPUCSRDownload(dev, h->send, GPUCSR_DOUBLE, h->dbuffer, GPUCSR_DOUBLE, (size_t)h->nsend, PETSC_TRUE, s));
+  PetscCall(dev->ops->streamsynchronize(dev->id, s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* z += what came back, each of our entries summed in the order of ranks */
+static PetscErrorCode HaloAdd(Halo *h, const GPUCSROperand *z, GPUCSRDevice dev, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscArrayzero(h->sum, h->nunique));
+  for (PetscInt k = 0; k < h->nsend; k++) h->sum[h->slot[k]] += h->send[k];
+  if (z->place == GPUCSR_HOST) {
+    for (PetscInt k = 0; k < h->nunique; k++) ((PetscScalar *)z->p)[h->unique[k]] += h->sum[k];
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (!h->nunique) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!h->dunique) {
+    PetscCall(GPUCSRMalloc(dev, sizeof(int32_t) * (size_t)h->nunique, "the halo", (void **)&h->dunique));
+    PetscCall(GPUCSRUpload(dev, h->dunique, GPUCSR_INT32, h->unique, GPUCSR_INT32, (size_t)h->nunique, PETSC_FALSE, s, NULL));
+  }
+  if (!h->dbuffer) PetscCall(GPUCSRMalloc(dev, sizeof(double) * (size_t)h->nsend, "the halo", &h->dbuffer));
+  PetscCall(GPUCSRUpload(dev, h->dbuffer, GPUCSR_DOUBLE, h->sum, GPUCSR_DOUBLE, (size_t)h->nunique, PETSC_TRUE, s, NULL));
+  PetscCall((*GPUCSRHelpers(dev)->scatteradd)(GPUCSR_DOUBLE, (size_t)h->nunique, h->dunique, h->dbuffer, z->p, s));
+  PetscCall(dev->ops->streamsynchronize(dev->id, s)); /* sum is written again by the next product */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One product on this rank: what all its steps need */
+typedef struct {
+  Mat           A, Ad, Ao;
+  Halo         *h;
+  GPUCSRDevice  dev;   /* NULL: the parent's products of the blocks */
+  PetscBool     quiet; /* a failure of the device is met by the host's products */
+  PetscBool     wrote; /* a host z may hold part of the result */
+  Vec           x, y, z;
+  GPUCSRStream  s;
+  GPUCSROperand ox, oy, oz, halo, partial;
+} Step;
+
+/*
+  Device work of a step, with x, y and z held as arrays meanwhile. When it fails and backend is auto, the rank goes on
+  with the host's products, and its neighbours never notice: communication is the same either way.
+*/
+static PetscErrorCode Try(Step *t, PetscErrorCode (*work)(Step *))
+{
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  if (!t->dev) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!t->quiet) {
+    PetscCall((*work)(t));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = (*work)(t);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  if (ierr) {
+    /* what the host would need must still be there */
+    PetscCheck(t->ox.place == GPUCSR_HOST && t->oz.place == GPUCSR_HOST && !(t->wrote && t->y == t->z), PETSC_COMM_SELF, ierr, "%s", attempt.message);
+    if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(t->dev->failed, attempt.message, sizeof(t->dev->failed)));
+    PetscCall(MatGPUCSRFailed_Private(t->Ad, attempt.message));
+    PetscCall(MatGPUCSRFailed_Private(t->Ao, attempt.message));
+    t->dev = NULL;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Begin(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z, Step *t)
+{
+  Mat_MPIGPUCSR *g = (Mat_MPIGPUCSR *)A->spptr;
+  Mat_SeqGPUCSR *gd, *go;
+  PetscBool      ready, oready;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(t, sizeof(*t)));
+  t->A = A;
+  t->h = &g->halo;
+  t->x = x;
+  t->y = y;
+  t->z = z;
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &t->Ad, &t->Ao, NULL));
+  gd = (Mat_SeqGPUCSR *)t->Ad->spptr;
+  go = (Mat_SeqGPUCSR *)t->Ao->spptr;
+  PetscCall(MatGPUCSRReady_Private(t->Ad, side, &ready));
+  PetscCall(MatGPUCSRReady_Private(t->Ao, side, &oready));
+  if (ready && oready && GPUCSRVectorType(gd->precision) == GPUCSRVectorType(go->precision)) t->dev = gd->dev;
+  t->quiet = (PetscBool)(g->config.backend != MAT_GPUCSR_BACKEND_CUDA);
+  if (!t->h->set || t->h->pattern != A->nonzerostate) PetscCall(HaloSetUp(A, t->dev && t->dev->ops->separate ? t->dev : NULL, t->h));
+  t->halo    = (GPUCSROperand){t->h->recv, GPUCSR_HOST, (PetscBool)(t->h->dev != NULL)};
+  t->ox.place = t->oz.place = GPUCSR_HOST;
+  if (t->dev) {
+    PetscCall(MatGPUCSRVecGet_Private(gd, x, PETSC_TRUE, PETSC_FALSE, &t->ox));
+    if (y && y != z) PetscCall(MatGPUCSRVecGet_Private(gd, y, PETSC_TRUE, PETSC_FALSE, &t->oy));
+    PetscCall(MatGPUCSRVecGet_Private(gd, z, (PetscBool)(y == z), PETSC_TRUE, &t->oz));
+    if (y == z) t->oy = t->oz;
+    PetscCall(MatGPUCSRStream_Private(t->dev, (PetscBool)(t->ox.place == GPUCSR_DEVICE || t->oz.place == GPUCSR_DEVICE), &t->s));
+    if (t->ox.place == GPUCSR_DEVICE || t->oz.place == GPUCSR_DEVICE) PetscCheck(t->h->dev, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Device vectors meet a halo of the host");
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Gives the arrays back */
+static PetscErrorCode End(Step *t, PetscBool held)
+{
+  PetscFunctionBegin;
+  if (held) {
+    PetscCall(MatGPUCSRVecRestore_Private(t->x, PETSC_TRUE, PETSC_FALSE, &t->ox));
+    if (t->y && t->y != t->z) PetscCall(MatGPUCSRVecRestore_Private(t->y, PETSC_TRUE, PETSC_FALSE, &t->oy));
+    PetscCall(MatGPUCSRVecRestore_Private(t->z, (PetscBool)(t->y == t->z), PETSC_TRUE, &t->oz));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode LogFlops(const Step *t)
+{
+  const PetscInt *id, *io;
+
+  PetscFunctionBegin;
+  PetscCall(MatSeqAIJGetCSRAndMemType(t->Ad, &id, NULL, NULL, NULL));
+  PetscCall(MatSeqAIJGetCSRAndMemType(t->Ao, &io, NULL, NULL, NULL));
+  PetscCall(PetscLogFlops(2.0 * ((double)id[t->Ad->rmap->n] + (double)io[t->Ao->rmap->n])));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The partial result stays on the device, in the diagonal block's vector type */
+static PetscErrorCode Partial(Step *t)
+{
+  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)t->Ad->spptr;
+
+  PetscFunctionBegin;
+  t->partial = (GPUCSROperand){NULL, GPUCSR_NATIVE, PETSC_FALSE};
+  PetscCall(MatGPUCSRBuffer_Private(g, PETSC_FALSE, (size_t)t->Ad->rmap->n * GPUCSRTypeSize(GPUCSRVectorType(g->precision)), &t->partial.p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Pack(Step *t)
+{
+  PetscFunctionBegin;
+  PetscCall(HaloPack(t->h, &t->ox, t->dev, t->s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* partial = Ad x + y, under way when this returns */
+static PetscErrorCode DiagonalProduct(Step *t)
+{
+  PetscBool wrote;
+
+  PetscFunctionBegin;
+  PetscCall(Partial(t));
+  PetscCall(MatGPUCSRApply_Private(t->Ad, GPUCSR_FORWARD, &t->ox, t->y ? &t->oy : NULL, &t->partial, t->s, &wrote));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* z = Ao halo + partial */
+static PetscErrorCode OffDiagonalProduct(Step *t)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRApply_Private(t->Ao, GPUCSR_FORWARD, &t->halo, &t->partial, &t->oz, t->s, &t->wrote));
+  /* host arrays are complete; of device vectors, the halo's upload must be through before its buffer is written again */
+  if (t->oz.place == GPUCSR_DEVICE) PetscCall(t->dev->ops->streamsynchronize(t->dev->id, t->s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* z = A x + y, y may be NULL, may be z */
+static PetscErrorCode Forward(Mat A, Vec x, Vec y, Vec z)
+{
+  Step      t;
+  PetscBool held;
+
+  PetscFunctionBegin;
+  PetscCall(Begin(A, GPUCSR_FORWARD, x, y, z, &t));
+  held = t.dev ? PETSC_TRUE : PETSC_FALSE;
+  PetscCall(PetscLogEventBegin(MAT_GPUCSR_Halo, A, 0, 0, 0));
+  PetscCall(Try(&t, Pack));
+  if (!t.dev) {
+    GPUCSROperand o = {NULL, GPUCSR_HOST, PETSC_FALSE};
+
+    PetscCall(VecGetArrayRead(x, (const PetscScalar **)&o.p));
+    PetscCall(HaloPack(t.h, &o, NULL, NULL));
+    PetscCall(VecRestoreArrayRead(x, (const PetscScalar **)&o.p));
+  }
+  PetscCallMPI(MPI_Startall(t.h->nto + t.h->nfrom, t.h->forward));
+  PetscCall(Try(&t, DiagonalProduct));
+  PetscCallMPI(MPI_Waitall(t.h->nto + t.h->nfrom, t.h->forward, MPI_STATUSES_IGNORE));
+  PetscCall(Try(&t, OffDiagonalProduct));
+  PetscCall(PetscLogEventEnd(MAT_GPUCSR_Halo, A, 0, 0, 0));
+  PetscCall(End(&t, held));
+  if (!t.dev) {
+    const struct _MatOps *p = &((Mat_SeqGPUCSR *)t.Ad->spptr)->parent;
+
+    if (y) PetscCall((*p->multadd)(t.Ad, x, y, z));
+    else PetscCall((*p->mult)(t.Ad, x, z));
+    PetscCall(PetscObjectStateIncrease((PetscObject)t.h->lvec));
+    PetscCall((*((Mat_SeqGPUCSR *)t.Ao->spptr)->parent.multadd)(t.Ao, t.h->lvec, z, z));
+  } else {
+    PetscCall(LogFlops(&t));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* recv = Ao^T x, complete on the host */
+static PetscErrorCode OffDiagonalTranspose(Step *t)
+{
+  PetscBool wrote;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRApply_Private(t->Ao, GPUCSR_TRANSPOSE, &t->ox, NULL, &t->halo, t->s, &wrote));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* z = Ad^T x + y */
+static PetscErrorCode DiagonalTranspose(Step *t)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRApply_Private(t->Ad, GPUCSR_TRANSPOSE, &t->ox, t->y ? &t->oy : NULL, &t->oz, t->s, &t->wrote));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Add(Step *t)
+{
+  PetscFunctionBegin;
+  PetscCall(HaloAdd(t->h, &t->oz, t->dev, t->s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* z = A^T x + y: the halo's sums travel back while the diagonal block is multiplied */
+static PetscErrorCode Backward(Mat A, Vec x, Vec y, Vec z)
+{
+  Step      t;
+  PetscBool held, added = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscCall(Begin(A, GPUCSR_TRANSPOSE, x, y, z, &t));
+  held = t.dev ? PETSC_TRUE : PETSC_FALSE;
+  PetscCall(PetscLogEventBegin(MAT_GPUCSR_Halo, A, 0, 0, 0));
+  PetscCall(Try(&t, OffDiagonalTranspose));
+  if (!t.dev) {
+    if (held) PetscCall(End(&t, held));
+    held = PETSC_FALSE;
+    PetscCall((*((Mat_SeqGPUCSR *)t.Ao->spptr)->parent.multtranspose)(t.Ao, x, t.h->lvec));
+  }
+  PetscCallMPI(MPI_Startall(t.h->nto + t.h->nfrom, t.h->backward));
+  PetscCall(Try(&t, DiagonalTranspose));
+  if (!t.dev) {
+    const struct _MatOps *p = &((Mat_SeqGPUCSR *)t.Ad->spptr)->parent;
+
+    if (held) PetscCall(End(&t, held));
+    held = PETSC_FALSE;
+    if (y) PetscCall((*p->multtransposeadd)(t.Ad, x, y, z));
+    else PetscCall((*p->multtranspose)(t.Ad, x, z));
+  }
+  PetscCallMPI(MPI_Waitall(t.h->nto + t.h->nfrom, t.h->backward, MPI_STATUSES_IGNORE));
+  t.quiet = PETSC_FALSE; /* z holds part of the result by now */
+  if (t.dev) {
+    PetscCall(Try(&t, Add));
+    added = PETSC_TRUE;
+  }
+  PetscCall(PetscLogEventEnd(MAT_GPUCSR_Halo, A, 0, 0, 0));
+  if (held) PetscCall(End(&t, held));
+  if (!added) {
+    GPUCSROperand o = {NULL, GPUCSR_HOST, PETSC_FALSE};
+
+    PetscCall(VecGetArray(z, (PetscScalar **)&o.p));
+    PetscCall(HaloAdd(t.h, &o, NULL, NULL));
+    PetscCall(VecRestoreArray(z, (PetscScalar **)&o.p));
+  } else {
+    PetscCall(LogFlops(&t));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatMult_MPIAIJGPUCSR(Mat A, Vec x, Vec z)
+{
+  PetscFunctionBegin;
+  PetscCall(Forward(A, x, NULL, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatMultAdd_MPIAIJGPUCSR(Mat A, Vec x, Vec y, Vec z)
+{
+  PetscFunctionBegin;
+  PetscCall(Forward(A, x, y, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatMultTranspose_MPIAIJGPUCSR(Mat A, Vec x, Vec z)
+{
+  PetscFunctionBegin;
+  PetscCall(Backward(A, x, NULL, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatMultTransposeAdd_MPIAIJGPUCSR(Mat A, Vec x, Vec y, Vec z)
+{
+  PetscFunctionBegin;
+  PetscCall(Backward(A, x, y, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The off-diagonal block is sparse whatever the diagonal one is asked to be */
+static PetscErrorCode OffDiagonalConfig(const MatGPUCSRConfig *c, MatGPUCSRConfig *o)
+{
+  GPUCSRRequest *r[2];
+  PetscBool      dense, densekernel;
+
+  PetscFunctionBegin;
+  *o   = *c;
+  r[0] = &o->request;
+  r[1] = &o->trequest;
+  for (int k = 0; k < 2; k++) {
+    PetscCall(PetscStrcmp(r[k]->format, "dense", &dense));
+    PetscCall(PetscStrbeginswith(r[k]->kernel, "dense", &densekernel));
+    if (dense || densekernel) {
+      PetscCall(PetscStrncpy(r[k]->format, "csr", GPUCSR_WORD));
+      PetscCall(PetscStrncpy(r[k]->kernel, "auto", GPUCSR_WORD));
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Make the two blocks ours, with our configuration */
+static PetscErrorCode Blocks(Mat A, PetscBool configure)
+{
+  Mat_MPIGPUCSR *g = (Mat_MPIGPUCSR *)A->spptr;
+  Mat            b[2];
+  PetscBool      ours;
+
+  PetscFunctionBegin;
+  if (!A->preallocated) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &b[0], &b[1], NULL));
+  for (int k = 0; k < 2; k++) {
+    MatGPUCSRConfig c = g->config;
+
+    if (!b[k]) continue;
+    PetscCall(PetscObjectTypeCompare((PetscObject)b[k], MATSEQAIJGPUCSR, &ours));
+    if (ours && !configure) continue;
+    if (!ours) PetscCall(MatConvert_SeqAIJ_SeqAIJGPUCSR(b[k], MATSEQAIJGPUCSR, MAT_INPLACE_MATRIX, &b[k]));
+    if (k == 1) PetscCall(OffDiagonalConfig(&g->config, &c));
+    PetscCall(MatGPUCSRConfigure_Private(b[k], &c));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatAssemblyEnd_MPIAIJGPUCSR(Mat A, MatAssemblyType type)
+{
+  Mat_MPIGPUCSR *g = (Mat_MPIGPUCSR *)A->spptr;
+
+  PetscFunctionBegin;
+  PetscCall((*g->parent.assemblyend)(A, type));
+  PetscCall(Blocks(A, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatDuplicate_MPIAIJGPUCSR(Mat A, MatDuplicateOption op, Mat *B)
+{
+  Mat_MPIGPUCSR *g = (Mat_MPIGPUCSR *)A->spptr;
+
+  PetscFunctionBegin;
+  PetscCall((*g->parent.duplicate)(A, op, B));
+  if (!(*B)->spptr) PetscCall(MatConvert_MPIAIJ_MPIAIJGPUCSR(*B, MATMPIAIJGPUCSR, MAT_INPLACE_MATRIX, B));
+  PetscCall(MatGPUCSRConfigure_Private(*B, &g->config));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatView_MPIAIJGPUCSR(Mat A, PetscViewer viewer)
+{
+  Mat_MPIGPUCSR    *g = (Mat_MPIGPUCSR *)A->spptr;
+  PetscBool         ascii;
+  PetscViewerFormat format;
+
+  PetscFunctionBegin;
+  PetscCall((*g->parent.view)(A, viewer));
+  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
+  if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscViewerGetFormat(viewer, &format));
+  if (format == PETSC_VIEWER_ASCII_INFO || format == PETSC_VIEWER_ASCII_INFO_DETAIL) {
+    PetscViewer sub;
+    Mat         Ad, Ao;
+
+    PetscCall(MatMPIAIJGetSeqAIJ(A, &Ad, &Ao, NULL));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "MATGPUCSR blocks of rank 0, diagonal then off-diagonal:\n"));
+    PetscCall(PetscViewerGetSubViewer(viewer, PETSC_COMM_SELF, &sub));
+    if (!PetscGlobalRank || PetscObjectComm((PetscObject)A) != PETSC_COMM_WORLD) {
+      PetscMPIInt rank;
+
+      PetscCallMPI(MPI_Comm_rank(PetscObjectComm((PetscObject)A), &rank));
+      if (!rank) {
+        PetscCall(MatGPUCSRViewBlock_Private(Ad, sub));
+        PetscCall(MatGPUCSRViewBlock_Private(Ao, sub));
+      }
+    }
+    PetscCall(PetscViewerRestoreSubViewer(viewer, PETSC_COMM_SELF, &sub));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatSetFromOptions_MPIAIJGPUCSR(Mat A, GPUCSROptionItems PetscOptionsObject)
+{
+  Mat_MPIGPUCSR  *g = (Mat_MPIGPUCSR *)A->spptr;
+  MatGPUCSRConfig c = g->config;
+  PetscBool       changed;
+
+  PetscFunctionBegin;
+  if (g->parent.setfromoptions) PetscCall((*g->parent.setfromoptions)(A, PetscOptionsObject));
+  PetscCall(MatGPUCSRConfigOptions_Private(A, &c, &changed, PetscOptionsObject));
+  if (changed) PetscCall(MatGPUCSRConfigure_Private(A, &c));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatGPUCSRConfigure_MPIAIJGPUCSR(Mat A, const MatGPUCSRConfig *c)
+{
+  Mat_MPIGPUCSR *g = (Mat_MPIGPUCSR *)A->spptr;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRRequestCheck(&c->request));
+  PetscCall(GPUCSRRequestCheck(&c->trequest));
+  g->config = *c;
+  PetscCall(Blocks(A, PETSC_TRUE));
+#if PetscDefined(HAVE_CUDA)
+  {
+    GPUCSRDevice dev = NULL;
+    PetscBool    aij;
+    char         why[512];
+
+    PetscCall(PetscStrcmp(c->request.format, "aij", &aij));
+    if (c->backend != MAT_GPUCSR_BACKEND_HOST && !aij && GPUCSR_SCALAR_IS_DOUBLE) PetscCall(GPUCSRDeviceOpen("cuda", &dev, why, sizeof(why)));
+    PetscCall(PetscFree(A->defaultvectype));
+    PetscCall(PetscStrallocpy(dev ? VECCUDA : VECSTANDARD, &A->defaultvectype));
+  }
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatGPUCSRGetConfig_MPIAIJGPUCSR(Mat A, MatGPUCSRConfig *c)
+{
+  PetscFunctionBegin;
+  *c = ((Mat_MPIGPUCSR *)A->spptr)->config;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatGPUCSRSetUp_MPIAIJGPUCSR(Mat A, PetscBool transpose)
+{
+  Mat b[2];
+
+  PetscFunctionBegin;
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &b[0], &b[1], NULL));
+  for (int k = 0; k < 2; k++) PetscCall(MatGPUCSRSetUp(b[k], transpose));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Names from the diagonal block, numbers from both */
+static PetscErrorCode MatGPUCSRGetInfo_MPIAIJGPUCSR(Mat A, MatGPUCSRInfo *info)
+{
+  Mat           b[2];
+  MatGPUCSRInfo o;
+
+  PetscFunctionBegin;
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &b[0], &b[1], NULL));
+  PetscCall(MatGPUCSRInfoGet_Private(b[0], info));
+  PetscCall(MatGPUCSRInfoGet_Private(b[1], &o));
+#define SUM(field) info->field += o.field
+  SUM(builds);
+  SUM(refreshes);
+  SUM(transpose_builds);
+  SUM(products);
+  SUM(transpose_products);
+  SUM(fallbacks);
+  SUM(bytes);
+  SUM(transpose_bytes);
+  SUM(csr_bytes);
+  SUM(uploaded);
+  SUM(downloaded);
+  SUM(inspect_time);
+  SUM(convert_time);
+  SUM(build_time);
+  SUM(upload_time);
+  SUM(transpose_time);
+  SUM(product_time);
+  SUM(transpose_product_time);
+  SUM(download_time);
+#undef SUM
+  info->padding  = PetscMax(info->padding, o.padding);
+  info->rounding = PetscMax(info->rounding, o.rounding);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Operations(Mat A, Mat_MPIGPUCSR *g, PetscBool install)
+{
+  struct _MatOps *o = A->ops, *p = &g->parent;
+
+  PetscFunctionBegin;
+  if (install) *p = *o;
+#define REPLACE(op, fn) o->op = install ? fn : p->op
+  REPLACE(mult, MatMult_MPIAIJGPUCSR);
+  REPLACE(multadd, MatMultAdd_MPIAIJGPUCSR);
+  REPLACE(multtranspose, MatMultTranspose_MPIAIJGPUCSR);
+  REPLACE(multtransposeadd, MatMultTransposeAdd_MPIAIJGPUCSR);
+  if (!PetscDefined(USE_COMPLEX)) {
+    REPLACE(multhermitiantranspose, MatMultTranspose_MPIAIJGPUCSR);
+    REPLACE(multhermitiantransposeadd, MatMultTransposeAdd_MPIAIJGPUCSR);
+  }
+  REPLACE(assemblyend, MatAssemblyEnd_MPIAIJGPUCSR);
+  REPLACE(duplicate, MatDuplicate_MPIAIJGPUCSR);
+  REPLACE(view, MatView_MPIAIJGPUCSR);
+  REPLACE(setfromoptions, MatSetFromOptions_MPIAIJGPUCSR);
+#undef REPLACE
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRConfigure_C", install ? MatGPUCSRConfigure_MPIAIJGPUCSR : NULL));
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRGetConfig_C", install ? MatGPUCSRGetConfig_MPIAIJGPUCSR : NULL));
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRSetUp_C", install ? MatGPUCSRSetUp_MPIAIJGPUCSR : NULL));
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRGetInfo_C", install ? MatGPUCSRGetInfo_MPIAIJGPUCSR : NULL));
+  PetscCall(MatGPUCSRComposeConverters_Private(A, "mpi", MatConvert_MPIAIJGPUCSR_MPIAIJ, MatConvert_MPIAIJ_MPIAIJGPUCSR, install));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Release(Mat A)
+{
+  Mat_MPIGPUCSR *g = (Mat_MPIGPUCSR *)A->spptr;
+
+  PetscFunctionBegin;
+  PetscCall(HaloDestroy(&g->halo));
+  PetscCall(Operations(A, g, PETSC_FALSE));
+  A->ops->destroy = g->parent.destroy;
+  PetscCall(PetscFree(A->spptr));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatDestroy_MPIAIJGPUCSR(Mat A)
+{
+  PetscFunctionBegin;
+  if (A->spptr) PetscCall(Release(A));
+  PetscCall(PetscObjectChangeTypeName((PetscObject)A, MATMPIAIJ));
+  PetscCall((*A->ops->destroy)(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatConvert_MPIAIJGPUCSR_MPIAIJ(Mat A, MatType type, MatReuse reuse, Mat *newmat)
+{
+  Mat B = *newmat, b[2];
+
+  PetscFunctionBegin;
+  (void)type;
+  if (reuse == MAT_REUSE_MATRIX) {
+    PetscCall(MatCopy(A, *newmat, SAME_NONZERO_PATTERN));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+  PetscCall(Release(B));
+  PetscCall(PetscFree(B->defaultvectype));
+  PetscCall(PetscStrallocpy(VECSTANDARD, &B->defaultvectype));
+  PetscCall(PetscObjectChangeTypeName((PetscObject)B, MATMPIAIJ));
+  if (B->preallocated) {
+    PetscCall(MatMPIAIJGetSeqAIJ(B, &b[0], &b[1], NULL));
+    for (int k = 0; k < 2; k++)
+      if (b[k]) PetscCall(MatConvert(b[k], MATSEQAIJ, MAT_INPLACE_MATRIX, &b[k]));
+  }
+  *newmat = B;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatConvert_MPIAIJ_MPIAIJGPUCSR(Mat A, MatType type, MatReuse reuse, Mat *newmat)
+{
+  Mat             B = *newmat;
+  Mat_MPIGPUCSR  *g;
+  MatGPUCSRConfig c;
+  PetscBool       changed;
+
+  PetscFunctionBegin;
+  (void)type;
+  if (reuse == MAT_REUSE_MATRIX) {
+    PetscCall(MatCopy(A, *newmat, SAME_NONZERO_PATTERN));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+  PetscCall(PetscNew(&g));
+  B->spptr = g;
+  PetscCall(Operations(B, g, PETSC_TRUE));
+  B->ops->destroy = MatDestroy_MPIAIJGPUCSR;
+  PetscCall(PetscObjectChangeTypeName((PetscObject)B, MATMPIAIJGPUCSR));
+  PetscCall(MatGPUCSRConfigDefault_Private(&c));
+  PetscObjectOptionsBegin((PetscObject)B);
+  PetscCall(MatGPUCSRConfigOptions_Private(B, &c, &changed, PetscOptionsObject));
+  PetscOptionsEnd();
+  PetscCall(MatGPUCSRConfigure_Private(B, &c));
+  *newmat = B;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*MC
+  MATMPIAIJGPUCSR - "mpiaijgpucsr", the form of `MATGPUCSR` for any number of processes
+
+  Level: beginner
+
+  Notes:
+  Each rank keeps its diagonal and its off-diagonal block on its GPU. Entries of vectors that cross ranks go through
+  page-locked host memory, so MPI need not know of GPUs.
+
+.seealso: `MATGPUCSR`, `MATSEQAIJGPUCSR`, `MatCreateAIJGPUCSR()`
+M*/
+PetscErrorCode MatCreate_MPIAIJGPUCSR(Mat A)
+{
+  PetscFunctionBegin;
+  PetscCall(MatSetType(A, MATMPIAIJ));
+  PetscCall(MatConvert_MPIAIJ_MPIAIJGPUCSR(A, MATMPIAIJGPUCSR, MAT_INPLACE_MATRIX, &A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

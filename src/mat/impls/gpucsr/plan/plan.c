@@ -1,0 +1,373 @@
+/*
+  Building a plan: inspect, choose, send, convert. Everything comes from the host's CSR; on a device that formats can be
+  filled on, CSR crosses the bus once and the rest happens there.
+*/
+#include "plan.h"
+#include <petsctime.h>
+
+/* Adds the seconds since the last mark to *to, with the device's work done */
+static PetscErrorCode Mark(GPUCSRDevice dev, PetscLogDouble *last, double *to)
+{
+  PetscLogDouble now;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRDeviceSynchronize(dev));
+  PetscCall(PetscTime(&now));
+  if (to) *to += now - *last;
+  *last = now;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static double SourceBytes(const GPUCSRSource *s, const GPUCSRStorage *csr, PetscBool valuesonly)
+{
+  const double values = (double)GPUCSRTypeSize(csr->array[CSR_VAL].type) * (double)s->nnz;
+
+  return valuesonly ? values : values + 4.0 * (double)s->nnz + 4.0 * (s->m + 1.0);
+}
+
+/* On the host, into arrays of the host, then sent: for a format that the device cannot fill itself */
+static PetscErrorCode FillOnHost(const GPUCSRSource *s, GPUCSRStorage *A, PetscBool valuesonly, double *rounding)
+{
+  GPUCSRStorage h = *A; /* the same arrays in host memory */
+
+  PetscFunctionBegin;
+  for (int k = 0; k < A->narrays; k++) PetscCall(PetscMalloc(A->array[k].count * GPUCSRTypeSize(A->array[k].type) + 1, &h.array[k].data));
+  if (valuesonly) { /* where a value goes depends on the pattern */
+    for (int k = 0; k < A->narrays; k++)
+      if (!A->array[k].values) PetscCall(GPUCSRDownload(A->dev, h.array[k].data, A->array[k].type, A->array[k].data, A->array[k].type, A->array[k].count, PETSC_FALSE, A->dev->stream));
+  }
+  PetscCall((*A->format->fill)(s, &h, valuesonly, rounding));
+  for (int k = 0; k < A->narrays; k++) {
+    if (!valuesonly || A->array[k].values) PetscCall(GPUCSRUpload(A->dev, A->array[k].data, A->array[k].type, h.array[k].data, A->array[k].type, A->array[k].count, PETSC_FALSE, A->dev->stream, NULL));
+    PetscCall(PetscFree(h.array[k].data));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A from CSR on the device; a CSR plan takes over its arrays */
+static PetscErrorCode FromCSR(GPUCSRStorage *csr, const GPUCSRFeatures *f, GPUCSRPlan *P)
+{
+  const GPUCSRDeviceFormat *df;
+  PetscBool                 same = (PetscBool)(csr->format == P->choice.format);
+
+  PetscFunctionBegin;
+  if (same) {
+    P->A = *csr;
+    PetscCall(PetscMemzero(csr, sizeof(*csr)));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(GPUCSRDeviceFormatGet(P->choice.format, &df));
+  PetscCall(GPUCSRStorageCreate(csr->dev, P->choice.format, f, csr->precision, &P->A));
+  PetscCall(GPUCSRStorageAllocate(&P->A, PETSC_FALSE));
+  PetscCall((*df->fill)(csr, &P->A, PETSC_FALSE, csr->dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Prepare(GPUCSRPlan *P)
+{
+  const GPUCSRKernel *k = P->choice.kernel;
+
+  PetscFunctionBegin;
+  if (P->A.dev->ops->separate && k->family->prepare) PetscCall((*k->family->prepare)(&P->A, k->variant));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* CSR of the source on the device */
+static PetscErrorCode SendCSR(GPUCSRDevice dev, const GPUCSRSource *s, const GPUCSRFeatures *f, GPUCSRPrecision precision, PetscBool valuesonly, GPUCSRStorage *csr, double *rounding, GPUCSRCosts *costs)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRStorageCreate(dev, &GPUCSRFormat_csr, f, precision, csr));
+  PetscCall(GPUCSRStorageAllocate(csr, valuesonly));
+  PetscCall((*csr->format->fill)(s, csr, valuesonly, rounding));
+  costs->uploaded += SourceBytes(s, csr, valuesonly);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The temporary CSR of a step goes whether the step succeeded or not */
+#define FinishStep(csr, call) \
+  do { \
+    const PetscErrorCode ierr_ = (call); \
+    PetscCall(GPUCSRStorageDestroy(csr)); \
+    PetscCall(ierr_); \
+  } while (0)
+
+static PetscErrorCode BuildSteps(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSRPrecision precision, GPUCSRPlan *P, GPUCSRStorage *csr)
+{
+  const GPUCSRDeviceFormat *df;
+  PetscLogDouble            t;
+
+  PetscFunctionBegin;
+  PetscCall(PetscTime(&t));
+  PetscCall(GPUCSRDeviceFormatGet(P->choice.format, &df));
+  if (!dev->ops->separate || !df) { /* straight into the arrays where they are the host's, by way of host arrays where not */
+    PetscCall(GPUCSRStorageCreate(dev, P->choice.format, &P->features, precision, &P->A));
+    PetscCall(GPUCSRStorageAllocate(&P->A, PETSC_FALSE));
+    if (dev->ops->separate) PetscCall(FillOnHost(s, &P->A, PETSC_FALSE, &P->rounding));
+    else PetscCall((*P->choice.format->fill)(s, &P->A, PETSC_FALSE, &P->rounding));
+    P->costs.uploaded += GPUCSRStorageBytes(&P->A);
+    PetscCall(Mark(dev, &t, &P->costs.upload));
+  } else {
+    PetscCall(SendCSR(dev, s, &P->features, precision, PETSC_FALSE, csr, &P->rounding, &P->costs));
+    PetscCall(Mark(dev, &t, &P->costs.upload));
+    PetscCall(FromCSR(csr, &P->features, P));
+  }
+  if (P->choice.kernel) PetscCall(Prepare(P));
+  PetscCall(Mark(dev, &t, &P->costs.convert));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Leaves P as it was but for its costs when it fails */
+PetscErrorCode GPUCSRPlanBuild(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSRPrecision precision, const GPUCSRRequest *q, GPUCSRPlan *P)
+{
+  GPUCSRStorage  csr = {0};
+  PetscLogDouble t;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRPlanDestroy(P));
+  P->A.dev = dev;
+  PetscCall(dev->ops->activate(dev->id));
+  PetscCall(PetscTime(&t));
+  PetscCall(GPUCSRFeaturesGet(s->m, s->n, s->i, dev->threads, &P->features));
+  PetscCall(GPUCSRChoose(&P->features, precision, dev, q, &P->choice));
+  PetscCall(Mark(dev, &t, &P->costs.inspect));
+  FinishStep(&csr, BuildSteps(dev, s, precision, P, &csr));
+  P->built = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TransposeSteps(GPUCSRDevice dev, const GPUCSRSource *s, const GPUCSRStorage *from, GPUCSRPrecision precision, const GPUCSRRequest *q, GPUCSRPlan *P, GPUCSRStorage *csr, int32_t **rowptr)
+{
+  const GPUCSRDeviceFormat *df;
+  GPUCSRFeatures            f = {0};
+  PetscLogDouble            t;
+
+  PetscFunctionBegin;
+  PetscCall(PetscTime(&t));
+  f.m   = s->n;
+  f.n   = s->m;
+  f.nnz = s->nnz;
+  P->features = f; /* so that a failure below frees the map at its size */
+  PetscCall(GPUCSRStorageCreate(dev, &GPUCSRFormat_csr, &f, precision, csr));
+  PetscCall(GPUCSRStorageAllocate(csr, PETSC_FALSE));
+  PetscCall(GPUCSRMalloc(dev, sizeof(int32_t) * (size_t)s->nnz, "the transpose's value map", (void **)&P->map));
+  PetscCall((*GPUCSRHelpers(dev)->transpose)(from, csr, P->map, dev->stream));
+  PetscCall(PetscMalloc1(s->n + 1, rowptr));
+  PetscCall(GPUCSRDownload(dev, *rowptr, GPUCSR_INT32, csr->array[CSR_ROWPTR].data, GPUCSR_INT32, (size_t)s->n + 1, PETSC_FALSE, dev->stream));
+  PetscCall(Mark(dev, &t, &P->costs.transpose));
+  PetscCall(GPUCSRFeaturesGet(s->n, s->m, *rowptr, dev->threads, &P->features));
+  PetscCall(GPUCSRChoose(&P->features, precision, dev, q, &P->choice));
+  PetscCall(Mark(dev, &t, &P->costs.inspect));
+  PetscCall(GPUCSRDeviceFormatGet(P->choice.format, &df));
+  if (dev->ops->separate && df) PetscCall(FromCSR(csr, &P->features, P));
+  else if (csr->format == P->choice.format) PetscCall(FromCSR(csr, &P->features, P));
+  else { /* a format filled on the host: bring the transposed CSR there */
+    GPUCSRSource   h = {s->n, s->m, s->nnz, *rowptr, NULL, NULL};
+    int32_t       *j;
+    PetscInt      *jj;
+    PetscScalar   *a;
+    double        *v;
+    PetscErrorCode ierr;
+
+    PetscCall(PetscMalloc4(s->nnz, &j, s->nnz, &jj, s->nnz, &a, s->nnz, &v));
+    PetscCall(GPUCSRDownload(dev, j, GPUCSR_INT32, csr->array[CSR_COL].data, GPUCSR_INT32, (size_t)s->nnz, PETSC_FALSE, dev->stream));
+    PetscCall(GPUCSRDownload(dev, v, GPUCSR_DOUBLE, csr->array[CSR_VAL].data, csr->array[CSR_VAL].type, (size_t)s->nnz, PETSC_FALSE, dev->stream));
+    for (int64_t k = 0; k < s->nnz; k++) {
+      jj[k] = j[k];
+      a[k]  = v[k];
+    }
+    h.j  = jj;
+    h.a  = a;
+    ierr = GPUCSRStorageCreate(dev, P->choice.format, &P->features, precision, &P->A);
+    if (!ierr) ierr = GPUCSRStorageAllocate(&P->A, PETSC_FALSE);
+    if (!ierr) ierr = dev->ops->separate ? FillOnHost(&h, &P->A, PETSC_FALSE, NULL) : (*P->choice.format->fill)(&h, &P->A, PETSC_FALSE, NULL);
+    PetscCall(PetscFree4(j, jj, a, v));
+    PetscCall(ierr);
+  }
+  if (P->choice.kernel) PetscCall(Prepare(P));
+  PetscCall(Mark(dev, &t, &P->costs.convert));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The transpose of s as a plan of its own. D, the plan of s itself, spares sending the matrix again where it holds CSR. */
+PetscErrorCode GPUCSRPlanBuildTranspose(GPUCSRDevice dev, const GPUCSRSource *s, const GPUCSRPlan *D, GPUCSRPrecision precision, const GPUCSRRequest *q, GPUCSRPlan *P)
+{
+  GPUCSRStorage        csr = {0}, sent = {0};
+  const GPUCSRStorage *from   = &sent;
+  int32_t             *rowptr = NULL;
+  PetscErrorCode       ierr   = PETSC_SUCCESS;
+  PetscLogDouble       t;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRPlanDestroy(P));
+  P->A.dev = dev;
+  PetscCall(dev->ops->activate(dev->id));
+  PetscCall(PetscTime(&t));
+  if (D && D->built && D->A.format == &GPUCSRFormat_csr) from = &D->A;
+  else {
+    GPUCSRFeatures f = {0};
+
+    f.m   = s->m;
+    f.n   = s->n;
+    f.nnz = s->nnz;
+    ierr  = SendCSR(dev, s, &f, precision, PETSC_FALSE, &sent, &P->rounding, &P->costs);
+    if (!ierr) ierr = Mark(dev, &t, &P->costs.upload);
+  }
+  if (!ierr) ierr = TransposeSteps(dev, s, from, precision, q, P, &csr, &rowptr);
+  PetscCall(PetscFree(rowptr));
+  PetscCall(GPUCSRStorageDestroy(&sent));
+  PetscCall(GPUCSRStorageDestroy(&csr));
+  PetscCall(ierr);
+  P->built = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* csr: values of the plan's own CSR, on the device */
+static PetscErrorCode RefreshFrom(GPUCSRPlan *P, GPUCSRStorage *csr)
+{
+  const GPUCSRDeviceFormat *df;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRDeviceFormatGet(P->A.format, &df));
+  PetscCall((*df->fill)(csr, &P->A, PETSC_TRUE, P->A.dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode RefreshSteps(GPUCSRPlan *P, const GPUCSRSource *s, const GPUCSRPlan *D, GPUCSRStorage *sent, GPUCSRStorage *csr)
+{
+  GPUCSRDevice              dev    = P->A.dev;
+  const GPUCSRFormat       *format = P->A.format;
+  const GPUCSRPrecision     precision = P->A.precision;
+  const GPUCSRDeviceFormat *df;
+  const void               *values;
+  GPUCSRFeatures            f = {0};
+  PetscLogDouble            t;
+
+  PetscFunctionBegin;
+  PetscCall(PetscTime(&t));
+  P->rounding = 0;
+  PetscCall(GPUCSRDeviceFormatGet(format, &df));
+  if (!P->map) {
+    if (format == &GPUCSRFormat_csr) {
+      PetscCall((*format->fill)(s, &P->A, PETSC_TRUE, &P->rounding));
+      P->costs.uploaded += SourceBytes(s, &P->A, PETSC_TRUE);
+    } else if (!dev->ops->separate) PetscCall((*format->fill)(s, &P->A, PETSC_TRUE, &P->rounding));
+    else if (!df) PetscCall(FillOnHost(s, &P->A, PETSC_TRUE, &P->rounding));
+    else {
+      PetscCall(SendCSR(dev, s, &P->features, precision, (PetscBool)!df->pattern, sent, &P->rounding, &P->costs));
+      PetscCall(Mark(dev, &t, &P->costs.upload));
+      PetscCall(RefreshFrom(P, sent));
+      PetscCall(Mark(dev, &t, &P->costs.convert));
+      PetscFunctionReturn(PETSC_SUCCESS);
+    }
+    PetscCall(Mark(dev, &t, &P->costs.upload));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  /* A transpose: new values of A in CSR order, then by the map */
+  if (D && D->built && D->A.format == &GPUCSRFormat_csr) values = D->A.array[CSR_VAL].data;
+  else {
+    f.m   = s->m;
+    f.n   = s->n;
+    f.nnz = s->nnz;
+    PetscCall(SendCSR(dev, s, &f, precision, PETSC_TRUE, sent, &P->rounding, &P->costs));
+    values = sent->array[CSR_VAL].data;
+    PetscCall(Mark(dev, &t, &P->costs.upload));
+  }
+  if (format == &GPUCSRFormat_csr) PetscCall((*GPUCSRHelpers(dev)->gather)(P->A.array[CSR_VAL].type, (size_t)s->nnz, P->map, values, P->A.array[CSR_VAL].data, dev->stream));
+  else {
+    PetscCall(GPUCSRStorageCreate(dev, &GPUCSRFormat_csr, &P->features, precision, csr));
+    PetscCall(GPUCSRStorageAllocate(csr, PETSC_TRUE));
+    PetscCall((*GPUCSRHelpers(dev)->gather)(csr->array[CSR_VAL].type, (size_t)s->nnz, P->map, values, csr->array[CSR_VAL].data, dev->stream));
+    PetscCall(RefreshFrom(P, csr));
+  }
+  PetscCall(Mark(dev, &t, &P->costs.convert));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* New values for an unchanged pattern; D as in GPUCSRPlanBuildTranspose(), fresh */
+PetscErrorCode GPUCSRPlanRefresh(GPUCSRPlan *P, const GPUCSRSource *s, const GPUCSRPlan *D)
+{
+  GPUCSRStorage  sent = {0}, csr = {0};
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(P->A.dev->ops->activate(P->A.dev->id));
+  ierr = RefreshSteps(P, s, D, &sent, &csr);
+  PetscCall(GPUCSRStorageDestroy(&sent));
+  PetscCall(GPUCSRStorageDestroy(&csr));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Can new values follow without a build? Not into a transpose whose format needs its pattern for that */
+PetscErrorCode GPUCSRPlanCanRefresh(const GPUCSRPlan *P, PetscBool *can)
+{
+  const GPUCSRDeviceFormat *df;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRDeviceFormatGet(P->A.format, &df));
+  *can = (PetscBool)(!P->map || P->A.format == &GPUCSRFormat_csr || (P->A.dev->ops->separate && df && !df->pattern));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Are they all floats already, so that single holds them without loss */
+PetscErrorCode GPUCSRValuesAreFloats(const GPUCSRSource *s, int threads, PetscBool *yes)
+{
+  int lossy = 0;
+
+  PetscFunctionBegin;
+  if (s->nnz < 100000) threads = 1;
+#pragma omp parallel for num_threads(threads) if (threads > 1) reduction(| : lossy)
+  for (int64_t k = 0; k < s->nnz; k++) {
+    const double a = (double)PetscRealPart(s->a[k]);
+
+    lossy |= (double)(float)a != a && a == a;
+  }
+  *yes = lossy ? PETSC_FALSE : PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRPlanProduct(const GPUCSRPlan *P, const GPUCSRProduct *p, GPUCSRStream s)
+{
+  const GPUCSRKernel *k = P->choice.kernel;
+
+  PetscFunctionBegin;
+  if (p->first >= p->last) PetscFunctionReturn(PETSC_SUCCESS);
+  if (P->A.dev->ops->separate) PetscCall((*k->family->launch)(&P->A, p, k->variant, s));
+  else PetscCall((*P->A.format->mult)(&P->A, p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRPlanDiagonal(const GPUCSRPlan *P, void *d, GPUCSRStream s)
+{
+  const GPUCSRDeviceFormat *df;
+
+  PetscFunctionBegin;
+  if (P->A.dev->ops->separate) {
+    PetscCall(GPUCSRDeviceFormatGet(P->A.format, &df));
+    PetscCheck(df, PETSC_COMM_SELF, PETSC_ERR_SUP, "MATGPUCSR format %s has no diagonal on the device", P->A.format->name);
+    PetscCall((*df->diagonal)(&P->A, d, s));
+  } else PetscCall((*P->A.format->diagonal)(&P->A, d));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Gives the memory back; the costs stay */
+PetscErrorCode GPUCSRPlanDestroy(GPUCSRPlan *P)
+{
+  const GPUCSRCosts costs = P->costs;
+
+  PetscFunctionBegin;
+  if (P->A.dev) {
+    GPUCSRDevice dev = P->A.dev;
+
+    if (P->map) PetscCall(GPUCSRFree(dev, sizeof(int32_t) * (size_t)P->features.nnz, (void **)&P->map));
+    PetscCall(GPUCSRStorageDestroy(&P->A));
+  }
+  PetscCall(PetscMemzero(P, sizeof(*P)));
+  P->costs = costs;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+double GPUCSRPlanBytes(const GPUCSRPlan *P)
+{
+  return P->built ? GPUCSRStorageBytes(&P->A) + (P->map ? 4.0 * (double)P->features.nnz : 0) : 0;
+}

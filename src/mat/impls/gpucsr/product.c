@@ -1,0 +1,214 @@
+/*
+  One product, z = A x or z = A x + y, with vectors wherever they are: on the device they are used in place; on the host
+  they cross the bus, in pieces that overlap the computation where that pays.
+*/
+#include "gpucsrimpl.h"
+
+/* From here on, in bytes of both vectors, a product with host vectors is cut into pieces */
+#define PIECEWISE_BYTES ((size_t)4 << 20)
+
+/* A device buffer that grows and stays: forx selects the input's, else the output's */
+PetscErrorCode MatGPUCSRBuffer_Private(Mat_SeqGPUCSR *g, PetscBool forx, size_t bytes, void **p)
+{
+  void  **buffer = forx ? &g->x : &g->z;
+  size_t *have   = forx ? &g->xbytes : &g->zbytes;
+
+  PetscFunctionBegin;
+  if (*have < bytes || !*buffer) {
+    PetscCall(GPUCSRDeviceSynchronize(g->dev));
+    PetscCall(GPUCSRFree(g->dev, *have, buffer));
+    *have = 0;
+    PetscCall(GPUCSRMalloc(g->dev, bytes, "a vector", buffer));
+    *have = bytes;
+  }
+  *p = *buffer;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Read timers until at most keep are pending */
+PetscErrorCode MatGPUCSRTimersRead_Private(Mat_SeqGPUCSR *g, int keep)
+{
+  GPUCSRTimers *t = &g->timers;
+
+  PetscFunctionBegin;
+  while (t->pending > keep) {
+    double s;
+
+    PetscCall(g->dev->ops->eventelapsed(g->dev->id, t->begin[t->first], t->end[t->first], &s));
+    if (t->side[t->first] == GPUCSR_FORWARD) g->info.product_time += s;
+    else g->info.transpose_product_time += s;
+    t->first = (t->first + 1) % GPUCSR_TIMERS;
+    t->pending--;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Product(Mat_SeqGPUCSR *g, GPUCSRSide side, const GPUCSRProduct *p, GPUCSRStream s)
+{
+  const GPUCSRBackendOps *ops = g->dev->ops;
+  GPUCSRTimers           *t   = &g->timers;
+  int                     k;
+
+  PetscFunctionBegin;
+  if (!GPUCSRSettingsGlobal.report) {
+    PetscCall(GPUCSRPlanProduct(&g->plan[side], p, s));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatGPUCSRTimersRead_Private(g, GPUCSR_TIMERS - 1));
+  k = (t->first + t->pending) % GPUCSR_TIMERS;
+  if (!t->begin[k]) {
+    PetscCall(ops->eventcreate(g->dev->id, PETSC_TRUE, &t->begin[k]));
+    PetscCall(ops->eventcreate(g->dev->id, PETSC_TRUE, &t->end[k]));
+  }
+  t->side[k] = side;
+  PetscCall(ops->eventrecord(g->dev->id, t->begin[k], s));
+  PetscCall(GPUCSRPlanProduct(&g->plan[side], p, s));
+  PetscCall(ops->eventrecord(g->dev->id, t->end[k], s));
+  t->pending++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline int Cut(int64_t n, int k)
+{
+  return (int)(n * k / GPUCSR_PIECES);
+}
+
+/* Which columns the first pieces of rows need: a piece can start as soon as these have arrived */
+static PetscErrorCode LastColumns(Mat A, Mat_SeqGPUCSR *g)
+{
+  const PetscInt *i, *j;
+  const int       threads = g->dev->threads;
+  int             seen    = 0;
+
+  PetscFunctionBegin;
+  PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, &j, NULL, NULL));
+  for (int k = 0; k < GPUCSR_PIECES; k++) {
+    const int first = Cut(A->rmap->n, k), last = Cut(A->rmap->n, k + 1);
+
+    /* columns of a row are sorted in MATSEQAIJ */
+#pragma omp parallel for num_threads(threads) reduction(max : seen)
+    for (int r = first; r < last; r++)
+      if (i[r + 1] > i[r]) seen = seen > (int)j[i[r + 1] - 1] + 1 ? seen : (int)j[i[r + 1] - 1] + 1;
+    g->lastcol[k] = seen;
+  }
+  g->lastcolset = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Host vectors, large: while piece p of x crosses the bus, the rows whose columns have all arrived are computed, and the
+  results of rows computed before travel back. xd and zd are device vectors; y, if any, is in zd already.
+*/
+static PetscErrorCode Pipeline(Mat A, GPUCSRSide side, const GPUCSROperand *x, void *xd, GPUCSRProduct *prod, const GPUCSROperand *z, GPUCSRStream s, PetscBool *wrote)
+{
+  Mat_SeqGPUCSR          *g    = (Mat_SeqGPUCSR *)A->spptr;
+  const GPUCSRBackendOps *ops  = g->dev->ops;
+  const GPUCSRStorage    *M    = &g->plan[side].A;
+  const GPUCSRType        vt   = GPUCSRVectorType(g->precision);
+  const size_t            size = GPUCSRTypeSize(vt);
+  const PetscBool         bypiece = g->plan[side].choice.kernel->family->piecewise, direct = (PetscBool)(z->pinned && vt == GPUCSR_DOUBLE);
+  int                     q    = 0;
+
+  PetscFunctionBegin;
+  if (!g->events) {
+    for (int k = 0; k < GPUCSR_PIECES; k++) {
+      PetscCall(ops->eventcreate(g->dev->id, PETSC_FALSE, &g->sent[k]));
+      PetscCall(ops->eventcreate(g->dev->id, PETSC_FALSE, &g->computed[k]));
+    }
+    g->events = PETSC_TRUE;
+  }
+  if (side == GPUCSR_FORWARD && !g->lastcolset) PetscCall(LastColumns(A, g));
+  for (int p = 0; p < GPUCSR_PIECES; p++) {
+    const int from = Cut(M->n, p), to = Cut(M->n, p + 1);
+
+    PetscCall(GPUCSRUpload(g->dev, (char *)xd + size * (size_t)from, vt, (const double *)x->p + from, GPUCSR_DOUBLE, (size_t)(to - from), x->pinned, g->dev->up, NULL));
+    if (!bypiece && p < GPUCSR_PIECES - 1) continue;
+    PetscCall(ops->eventrecord(g->dev->id, g->sent[p], g->dev->up));
+    PetscCall(ops->streamwait(g->dev->id, s, g->sent[p]));
+    for (; q < GPUCSR_PIECES; q++) {
+      const int need = side == GPUCSR_FORWARD && bypiece ? g->lastcol[q] : M->n;
+
+      if (need > to) break;
+      prod->first = bypiece ? Cut(M->m, q) : 0;
+      prod->last  = bypiece ? Cut(M->m, q + 1) : M->m;
+      PetscCall(Product(g, side, prod, s));
+      PetscCall(ops->eventrecord(g->dev->id, g->computed[q], s));
+      if (!bypiece) {
+        q = GPUCSR_PIECES;
+        break;
+      }
+      if (direct) {
+        *wrote = PETSC_TRUE;
+        PetscCall(ops->streamwait(g->dev->id, g->dev->down, g->computed[q]));
+        PetscCall(GPUCSRDownload(g->dev, (double *)z->p + prod->first, GPUCSR_DOUBLE, (char *)prod->z + size * (size_t)prod->first, vt, (size_t)(prod->last - prod->first), PETSC_TRUE, g->dev->down));
+      }
+    }
+  }
+  if (!direct || !bypiece) {
+    *wrote = PETSC_TRUE;
+    for (int k = 0; k < (bypiece ? GPUCSR_PIECES : 1); k++) {
+      const int first = bypiece ? Cut(M->m, k) : 0, last = bypiece ? Cut(M->m, k + 1) : M->m;
+
+      PetscCall(ops->streamwait(g->dev->id, g->dev->down, g->computed[k]));
+      PetscCall(GPUCSRDownload(g->dev, (double *)z->p + first, GPUCSR_DOUBLE, (char *)prod->z + size * (size_t)first, vt, (size_t)(last - first), z->pinned, g->dev->down));
+    }
+  }
+  PetscCall(ops->streamsynchronize(g->dev->id, g->dev->down));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  z = A x + y on the device of a matrix that is ready; y may be NULL, and may be z. In the order of stream s, and complete
+  on return where z is on the host. wrote becomes true before the first byte of a host z is touched.
+*/
+PetscErrorCode MatGPUCSRApply_Private(Mat A, GPUCSRSide side, const GPUCSROperand *x, const GPUCSROperand *y, const GPUCSROperand *z, GPUCSRStream s, PetscBool *wrote)
+{
+  Mat_SeqGPUCSR       *g    = (Mat_SeqGPUCSR *)A->spptr;
+  GPUCSRDevice         dev  = g->dev;
+  const GPUCSRStorage *M    = &g->plan[side].A;
+  const GPUCSRType     vt   = GPUCSRVectorType(g->precision);
+  const size_t         size = GPUCSRTypeSize(vt), nx = (size_t)M->n, nz = (size_t)M->m;
+  /* where host memory is device memory and no digits change, host vectors are used in place as well */
+  const PetscBool inplace = (PetscBool)(!dev->ops->separate && vt == GPUCSR_DOUBLE);
+  const PetscBool xhost = (PetscBool)(x->place == GPUCSR_HOST && !inplace), zhost = (PetscBool)(z->place == GPUCSR_HOST && !inplace);
+  GPUCSRProduct   prod = {1, y ? 1 : 0, x->p, NULL, z->p, 0, M->m};
+  void           *xd = x->p, *zd = z->p;
+
+  PetscFunctionBegin;
+  *wrote = PETSC_FALSE;
+  PetscCall(dev->ops->activate(dev->id));
+  PetscCall(PetscLogEventBegin(MAT_GPUCSR_Product, A, 0, 0, 0));
+  if (xhost || (x->place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE)) PetscCall(MatGPUCSRBuffer_Private(g, PETSC_TRUE, nx * size, &xd));
+  if (zhost || (z->place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE)) PetscCall(MatGPUCSRBuffer_Private(g, PETSC_FALSE, nz * size, &zd));
+  prod.x = xd;
+  prod.z = zd;
+  if (y) {
+    prod.y = zd;
+    if (y->place == GPUCSR_HOST && !inplace) {
+      PetscCall(GPUCSRUpload(dev, zd, vt, y->p, GPUCSR_DOUBLE, nz, y->pinned, s, NULL));
+      g->info.uploaded += (double)(nz * size);
+    } else if (y->place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE) PetscCall((*GPUCSRHelpers(dev)->convert)(nz, GPUCSR_DOUBLE, y->p, vt, zd, s));
+    else prod.y = y->p;
+  }
+  if (xhost) g->info.uploaded += (double)(nx * size);
+  if (zhost) g->info.downloaded += (double)(nz * size);
+  if (xhost && zhost && dev->ops->separate && 8 * (nx + nz) >= PIECEWISE_BYTES && nz >= GPUCSR_PIECES) {
+    PetscCall(Pipeline(A, side, x, xd, &prod, z, s, wrote));
+  } else {
+    if (xhost) PetscCall(GPUCSRUpload(dev, xd, vt, x->p, GPUCSR_DOUBLE, nx, x->pinned, s, NULL));
+    else if (xd != x->p) PetscCall((*GPUCSRHelpers(dev)->convert)(nx, GPUCSR_DOUBLE, x->p, vt, xd, s));
+    if (z->place == GPUCSR_HOST && !zhost) *wrote = PETSC_TRUE;
+    PetscCall(Product(g, side, &prod, s));
+    if (zhost) {
+      /* a failure of the product must show before z is touched */
+      if (y && y->p == z->p) PetscCall(dev->ops->streamsynchronize(dev->id, s));
+      *wrote = PETSC_TRUE;
+      PetscCall(GPUCSRDownload(dev, z->p, GPUCSR_DOUBLE, zd, vt, nz, z->pinned, s));
+      PetscCall(dev->ops->streamsynchronize(dev->id, s));
+    } else if (zd != z->p) PetscCall((*GPUCSRHelpers(dev)->convert)(nz, vt, zd, GPUCSR_DOUBLE, z->p, s));
+  }
+  if (side == GPUCSR_FORWARD) g->info.products++;
+  else g->info.transpose_products++;
+  PetscCall(PetscLogEventEnd(MAT_GPUCSR_Product, A, 0, 0, 0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,160 @@
+/*
+  What a matrix says of itself: MatView()'s info, MatGPUCSRGetInfo(), and the report at the end.
+*/
+#include "gpucsrimpl.h"
+
+static Mat_SeqGPUCSR *living = NULL;
+static char          *kept   = NULL; /* blocks of matrices that are gone */
+static PetscInt       nkept  = 0;
+
+static PetscErrorCode InfoGet(Mat_SeqGPUCSR *g, MatGPUCSRInfo *info)
+{
+  const GPUCSRPlan *P = &g->plan[GPUCSR_FORWARD], *T = &g->plan[GPUCSR_TRANSPOSE];
+
+  PetscFunctionBegin;
+  if (g->dev && !g->dev->failed[0]) PetscCall(MatGPUCSRTimersRead_Private(g, 0));
+  *info                  = g->info;
+  info->backend          = g->dev ? g->dev->ops->name : (g->decided ? "host" : "none");
+  info->format           = P->built ? P->A.format->name : (g->decided && !g->dev ? "aij" : "none");
+  info->kernel           = P->built && P->choice.kernel ? P->choice.kernel->name : info->format;
+  info->transpose_format = T->built ? T->A.format->name : "none";
+  info->transpose_kernel = T->built && T->choice.kernel ? T->choice.kernel->name : info->transpose_format;
+  info->bytes            = GPUCSRPlanBytes(P);
+  info->transpose_bytes  = GPUCSRPlanBytes(T);
+  info->csr_bytes        = P->built ? GPUCSRCSRBytes(&P->features, g->precision) : 0;
+  info->padding          = P->built && P->A.nnz ? (double)P->A.stored / (double)P->A.nnz - 1 : 0;
+  info->rounding         = PetscMax(P->rounding, T->rounding);
+  info->uploaded += P->costs.uploaded + T->costs.uploaded;
+  info->inspect_time   = P->costs.inspect + T->costs.inspect;
+  info->convert_time   = P->costs.convert + T->costs.convert;
+  info->upload_time    = P->costs.upload + T->costs.upload;
+  info->transpose_time = T->costs.transpose;
+  info->build_time     = info->inspect_time + info->convert_time + info->upload_time + info->transpose_time;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGPUCSRInfoGet_Private(Mat A, MatGPUCSRInfo *info)
+{
+  PetscFunctionBegin;
+  PetscCall(InfoGet((Mat_SeqGPUCSR *)A->spptr, info));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ViewPlan(const GPUCSRPlan *P, const char name[], PetscInt products, double seconds, GPUCSRDevice dev, char text[], size_t len)
+{
+  const size_t vector = GPUCSRTypeSize(GPUCSRVectorType(P->A.precision));
+  char         line[512];
+
+  PetscFunctionBegin;
+  PetscCall(PetscSNPrintf(line, sizeof(line), "  %s: format %s, kernel %s%s, because %s\n", name, P->A.format->name, P->choice.kernel ? P->choice.kernel->name : "none", dev->ops->separate ? "" : " (host reference)", P->choice.why));
+  PetscCall(PetscStrlcat(text, line, len));
+  PetscCall(PetscSNPrintf(line, sizeof(line), "    bytes %.0f (plain CSR %.0f), padding %.1f%%, products %" PetscInt_FMT, GPUCSRPlanBytes(P), GPUCSRCSRBytes(&P->features, P->A.precision), P->A.nnz ? 100 * ((double)P->A.stored / (double)P->A.nnz - 1) : 0.0, products));
+  PetscCall(PetscStrlcat(text, line, len));
+  if (seconds > 0 && products) {
+    const double moved = GPUCSRStorageBytes(&P->A) + (double)vector * ((double)P->A.m + (double)P->A.n), rate = moved * (double)products / seconds;
+    double       copy;
+
+    PetscCall(GPUCSRDeviceBandwidth(dev, &copy));
+    PetscCall(PetscSNPrintf(line, sizeof(line), ", %.2f us each, %.1f GB/s, %.2f of the device's copy bandwidth (%.0f GB/s)", 1e6 * seconds / (double)products, 1e-9 * rate, rate / copy, 1e-9 * copy));
+    PetscCall(PetscStrlcat(text, line, len));
+  }
+  PetscCall(PetscStrlcat(text, "\n", len));
+  if (P->rounding > 0) {
+    PetscCall(PetscSNPrintf(line, sizeof(line), "    values are rounded to single, by %.2e of themselves at most\n", P->rounding));
+    PetscCall(PetscStrlcat(text, line, len));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A matrix in words */
+static PetscErrorCode Describe(Mat_SeqGPUCSR *g, char text[], size_t len)
+{
+  MatGPUCSRInfo info;
+  char          line[512];
+
+  PetscFunctionBegin;
+  text[0] = 0;
+  PetscCall(InfoGet(g, &info));
+  if (!g->dev) {
+    PetscCall(PetscSNPrintf(line, sizeof(line), "  MATGPUCSR: products run on the host by MATSEQAIJ, because %s\n", g->decided ? g->whynot : "none was asked for yet"));
+    PetscCall(PetscStrlcat(text, line, len));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PetscSNPrintf(line, sizeof(line), "  MATGPUCSR: products run on %s device %d, %s, precision %s%s\n", g->dev->ops->name, g->dev->id, g->dev->props.name, MatGPUCSRPrecisions[g->config.precision], g->config.precision != MAT_GPUCSR_AUTO ? "" : (g->precision == GPUCSR_PRECISION_DOUBLE ? " (double: values need it)" : " (single values: nothing is lost)")));
+  PetscCall(PetscStrlcat(text, line, len));
+  if (g->plan[GPUCSR_FORWARD].built) PetscCall(ViewPlan(&g->plan[GPUCSR_FORWARD], "A", info.products, info.product_time, g->dev, text, len));
+  if (g->plan[GPUCSR_TRANSPOSE].built) PetscCall(ViewPlan(&g->plan[GPUCSR_TRANSPOSE], "A transposed", info.transpose_products, info.transpose_product_time, g->dev, text, len));
+  PetscCall(PetscSNPrintf(line, sizeof(line), "    builds %" PetscInt_FMT ", transpose builds %" PetscInt_FMT ", refreshes %" PetscInt_FMT "; vectors and matrix sent %.3g MB, brought back %.3g MB\n", info.builds, info.transpose_builds, info.refreshes, 1e-6 * info.uploaded, 1e-6 * info.downloaded));
+  PetscCall(PetscStrlcat(text, line, len));
+  PetscCall(PetscSNPrintf(line, sizeof(line), "    milliseconds: inspect %.3f, upload %.3f, convert %.3f, transpose %.3f\n", 1e3 * info.inspect_time, 1e3 * info.upload_time, 1e3 * info.convert_time, 1e3 * info.transpose_time));
+  PetscCall(PetscStrlcat(text, line, len));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGPUCSRViewBlock_Private(Mat A, PetscViewer viewer)
+{
+  char text[8192];
+
+  PetscFunctionBegin;
+  PetscCall(Describe((Mat_SeqGPUCSR *)A->spptr, text, sizeof(text)));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "%s", text));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGPUCSRReportAdd_Private(Mat_SeqGPUCSR *g)
+{
+  PetscFunctionBegin;
+  g->next     = living;
+  g->previous = &living;
+  if (living) living->previous = &g->next;
+  living = g;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Matrices that never had a product stay out of the report */
+static PetscErrorCode Keep(Mat_SeqGPUCSR *g)
+{
+  char   text[8192], head[256];
+  size_t have = 0, add, addhead;
+
+  PetscFunctionBegin;
+  if (!GPUCSRSettingsGlobal.report || (!g->plan[0].built && !g->plan[1].built && !(g->decided && !g->dev))) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Describe(g, text, sizeof(text)));
+  PetscCall(PetscSNPrintf(head, sizeof(head), "Matrix %" PetscInt_FMT ": %s\n", ++nkept, g->name));
+  if (kept) PetscCall(PetscStrlen(kept, &have));
+  PetscCall(PetscStrlen(text, &add));
+  PetscCall(PetscStrlen(head, &addhead));
+  PetscCall(PetscRealloc(have + add + addhead + 1, &kept));
+  PetscCall(PetscMemcpy(kept + have, head, addhead));
+  PetscCall(PetscMemcpy(kept + have + addhead, text, add + 1));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGPUCSRReportRemove_Private(Mat_SeqGPUCSR *g)
+{
+  PetscFunctionBegin;
+  PetscCall(Keep(g));
+  *g->previous = g->next;
+  if (g->next) g->next->previous = g->previous;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGPUCSRReportPrint_Private(void)
+{
+  PetscFunctionBegin;
+  if (GPUCSRSettingsGlobal.report) {
+    for (Mat_SeqGPUCSR *g = living; g; g = g->next) PetscCall(Keep(g));
+    GPUCSRSettingsGlobal.report = PETSC_FALSE;
+    PetscCall(PetscSynchronizedPrintf(PETSC_COMM_WORLD, "MATGPUCSR report of rank %d\n%s", PetscGlobalRank, kept ? kept : "  no products\n"));
+    PetscCall(PetscSynchronizedFlush(PETSC_COMM_WORLD, PETSC_STDOUT));
+  }
+  /* the devices go next */
+  for (Mat_SeqGPUCSR *g = living; g; g = g->next) {
+    PetscCall(MatGPUCSRPlansDestroy_Private(g));
+    g->dev     = NULL;
+    g->decided = PETSC_FALSE;
+  }
+  PetscCall(PetscFree(kept));
+  nkept = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

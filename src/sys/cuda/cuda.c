@@ -1,0 +1,218 @@
+/*
+  The CUDA backend: the runtime library, linked statically so that this library loads where no driver is installed.
+  Memory comes from a stream-ordered pool of our own, which makes the short-lived buffers of a build cost microseconds.
+*/
+#include "../gpucsrsys.h"
+#include <cuda_runtime_api.h>
+
+/* bytes is what the call was about, 0 when it was about none */
+#define CUDACall(id, bytes, call) \
+  do { \
+    cudaError_t err_ = (call); \
+    if (PetscUnlikely(err_ != cudaSuccess)) { \
+      (void)cudaGetLastError(); \
+      SETERRQ(PETSC_COMM_SELF, err_ == cudaErrorMemoryAllocation ? PETSC_ERR_MEM : PETSC_ERR_GPU, "CUDA device %d: %s (%zu bytes) failed with %s: %s", id, #call, (size_t)(bytes), cudaGetErrorName(err_), cudaGetErrorString(err_)); \
+    } \
+  } while (0)
+
+#define GPUCSR_MAX_DEVICES 64
+static struct {
+  cudaMemPool_t pool;
+  cudaStream_t  stream; /* orders allocations */
+} opened[GPUCSR_MAX_DEVICES];
+
+static PetscErrorCode Count_CUDA(int *n, char why[], size_t len)
+{
+  cudaError_t err;
+
+  PetscFunctionBegin;
+  err = cudaGetDeviceCount(n);
+  if (err != cudaSuccess) {
+    (void)cudaGetLastError();
+    *n = 0;
+    PetscCall(PetscSNPrintf(why, len, "no usable NVIDIA GPU: %s", cudaGetErrorString(err)));
+  } else if (!*n) PetscCall(PetscSNPrintf(why, len, "the NVIDIA driver shows no GPU"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Activate_CUDA(int id)
+{
+  PetscFunctionBegin;
+  CUDACall(id, 0, cudaSetDevice(id));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Open_CUDA(int id, GPUCSRProperties *p)
+{
+  struct cudaDeviceProp prop;
+  struct cudaMemPoolProps pp;
+  unsigned long long    keep = (unsigned long long)1 << 30; /* bytes the pool holds on to between builds */
+
+  PetscFunctionBegin;
+  PetscCheck(id < GPUCSR_MAX_DEVICES, PETSC_COMM_SELF, PETSC_ERR_SUP, "CUDA device %d: this library counts to %d", id, GPUCSR_MAX_DEVICES);
+  PetscCall(Activate_CUDA(id));
+  CUDACall(id, 0, cudaGetDeviceProperties(&prop, id));
+  CUDACall(id, 0, cudaGetDeviceCount(&p->ndevices));
+  PetscCall(PetscStrncpy(p->name, prop.name, sizeof(p->name)));
+  p->id         = id;
+  p->major      = prop.major;
+  p->minor      = prop.minor;
+  p->processors = prop.multiProcessorCount;
+  p->memory     = prop.totalGlobalMem;
+  p->l2         = (size_t)prop.l2CacheSize;
+  PetscCall(PetscMemzero(&pp, sizeof(pp)));
+  pp.allocType     = cudaMemAllocationTypePinned;
+  pp.location.type = cudaMemLocationTypeDevice;
+  pp.location.id   = id;
+  CUDACall(id, 0, cudaMemPoolCreate(&opened[id].pool, &pp));
+  CUDACall(id, 0, cudaMemPoolSetAttribute(opened[id].pool, cudaMemPoolAttrReleaseThreshold, &keep));
+  CUDACall(id, 0, cudaStreamCreateWithFlags(&opened[id].stream, cudaStreamNonBlocking));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Close_CUDA(int id)
+{
+  PetscFunctionBegin;
+  PetscCall(Activate_CUDA(id));
+  CUDACall(id, 0, cudaStreamDestroy(opened[id].stream));
+  CUDACall(id, 0, cudaMemPoolDestroy(opened[id].pool));
+  opened[id].pool   = NULL;
+  opened[id].stream = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Memory_CUDA(int id, size_t *avail, size_t *total)
+{
+  PetscFunctionBegin;
+  PetscCall(Activate_CUDA(id));
+  CUDACall(id, 0, cudaMemGetInfo(avail, total));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Malloc_CUDA(int id, size_t bytes, void **p)
+{
+  PetscFunctionBegin;
+  CUDACall(id, bytes, cudaMallocFromPoolAsync(p, bytes, opened[id].pool, opened[id].stream));
+  /* Other streams use it right away */
+  CUDACall(id, bytes, cudaStreamSynchronize(opened[id].stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Free_CUDA(int id, void *p)
+{
+  PetscFunctionBegin;
+  CUDACall(id, 0, cudaFreeAsync(p, opened[id].stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode HostMalloc_CUDA(int id, size_t bytes, void **p)
+{
+  PetscFunctionBegin;
+  CUDACall(id, bytes, cudaHostAlloc(p, bytes, cudaHostAllocDefault));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode HostFree_CUDA(int id, void *p)
+{
+  PetscFunctionBegin;
+  CUDACall(id, 0, cudaFreeHost(p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Page-locking somebody else's memory may be refused (limits, odd mappings): then the staged way is taken */
+static PetscErrorCode Register_CUDA(int id, void *p, size_t bytes, PetscBool *done)
+{
+  PetscFunctionBegin;
+  PetscCall(Activate_CUDA(id));
+  *done = cudaHostRegister(p, bytes, cudaHostRegisterDefault) == cudaSuccess ? PETSC_TRUE : PETSC_FALSE;
+  if (!*done) (void)cudaGetLastError();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Unregister_CUDA(int id, void *p)
+{
+  PetscFunctionBegin;
+  CUDACall(id, 0, cudaHostUnregister(p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Copy_CUDA(int id, void *dst, const void *src, size_t bytes, GPUCSRCopyKind kind, GPUCSRStream s)
+{
+  static const enum cudaMemcpyKind kinds[] = {cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice};
+
+  PetscFunctionBegin;
+  CUDACall(id, bytes, cudaMemcpyAsync(dst, src, bytes, kinds[kind], (cudaStream_t)s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode StreamCreate_CUDA(int id, GPUCSRStream *s)
+{
+  PetscFunctionBegin;
+  CUDACall(id, 0, cudaStreamCreateWithFlags((cudaStream_t *)s, cudaStreamNonBlocking));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode StreamDestroy_CUDA(int id, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  CUDACall(id, 0, cudaStreamDestroy((cudaStream_t)s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode StreamSynchronize_CUDA(int id, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  CUDACall(id, 0, cudaStreamSynchronize((cudaStream_t)s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode StreamWait_CUDA(int id, GPUCSRStream s, GPUCSREvent e)
+{
+  PetscFunctionBegin;
+  CUDACall(id, 0, cudaStreamWaitEvent((cudaStream_t)s, (cudaEvent_t)e, 0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode EventCreate_CUDA(int id, PetscBool timing, GPUCSREvent *e)
+{
+  PetscFunctionBegin;
+  CUDACall(id, 0, cudaEventCreateWithFlags((cudaEvent_t *)e, timing ? cudaEventDefault : cudaEventDisableTiming));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode EventDestroy_CUDA(int id, GPUCSREvent e)
+{
+  PetscFunctionBegin;
+  CUDACall(id, 0, cudaEventDestroy((cudaEvent_t)e));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode EventRecord_CUDA(int id, GPUCSREvent e, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  CUDACall(id, 0, cudaEventRecord((cudaEvent_t)e, (cudaStream_t)s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode EventSynchronize_CUDA(int id, GPUCSREvent e)
+{
+  PetscFunctionBegin;
+  CUDACall(id, 0, cudaEventSynchronize((cudaEvent_t)e));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode EventElapsed_CUDA(int id, GPUCSREvent a, GPUCSREvent b, double *seconds)
+{
+  float ms = 0;
+
+  PetscFunctionBegin;
+  CUDACall(id, 0, cudaEventSynchronize((cudaEvent_t)b));
+  CUDACall(id, 0, cudaEventElapsedTime(&ms, (cudaEvent_t)a, (cudaEvent_t)b));
+  *seconds = 1e-3 * (double)ms;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const GPUCSRBackendOps GPUCSRBackend_cuda = {
+  "cuda",          PETSC_TRUE, Count_CUDA,        Open_CUDA,         Close_CUDA,             Activate_CUDA,   Memory_CUDA,      Malloc_CUDA,       Free_CUDA,        HostMalloc_CUDA,       HostFree_CUDA,     Register_CUDA,
+  Unregister_CUDA, Copy_CUDA,  StreamCreate_CUDA, StreamDestroy_CUDA, StreamSynchronize_CUDA, StreamWait_CUDA, EventCreate_CUDA, EventDestroy_CUDA, EventRecord_CUDA, EventSynchronize_CUDA, EventElapsed_CUDA,
+};

@@ -1,0 +1,137 @@
+#pragma once
+
+/*
+  The seam to the hardware. Everything above it (formats, kernels, plans, the Mat) sees devices, memory, streams and
+  events through this header alone; what stands behind them is one table of functions a backend (backendlist.h).
+*/
+#include <petscsys.h>
+#include "gpucsrcompat.h"
+
+#define GPUCSR_INTERN extern PETSC_VISIBILITY_INTERNAL
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
+
+typedef void *GPUCSRStream;
+typedef void *GPUCSREvent;
+
+typedef struct {
+  char   name[128];
+  int    id, ndevices;
+  int    major, minor; /* compute capability, 0 on the host */
+  int    processors;
+  size_t memory; /* bytes in all */
+  size_t l2;     /* bytes of last-level cache */
+} GPUCSRProperties;
+
+typedef enum {
+  GPUCSR_TO_DEVICE,
+  GPUCSR_TO_HOST,
+  GPUCSR_ON_DEVICE
+} GPUCSRCopyKind;
+
+/* One backend. Every function names itself, the size and the device in its error. */
+typedef struct {
+  const char *name;
+  PetscBool   separate; /* device memory is not the host's: data must be copied */
+  PetscErrorCode (*count)(int *ndevices, char why[], size_t len);
+  PetscErrorCode (*open)(int id, GPUCSRProperties *);
+  PetscErrorCode (*close)(int id);
+  PetscErrorCode (*activate)(int id); /* make it the calling thread's device */
+  PetscErrorCode (*memory)(int id, size_t *free, size_t *total);
+  PetscErrorCode (*malloc)(int id, size_t bytes, void **);
+  PetscErrorCode (*free)(int id, void *);
+  PetscErrorCode (*hostmalloc)(int id, size_t bytes, void **); /* page-locked */
+  PetscErrorCode (*hostfree)(int id, void *);
+  PetscErrorCode (*hostregister)(int id, void *, size_t bytes, PetscBool *done); /* page-lock memory that is somebody else's */
+  PetscErrorCode (*hostunregister)(int id, void *);
+  PetscErrorCode (*copy)(int id, void *dst, const void *src, size_t bytes, GPUCSRCopyKind, GPUCSRStream);
+  PetscErrorCode (*streamcreate)(int id, GPUCSRStream *);
+  PetscErrorCode (*streamdestroy)(int id, GPUCSRStream);
+  PetscErrorCode (*streamsynchronize)(int id, GPUCSRStream);
+  PetscErrorCode (*streamwait)(int id, GPUCSRStream, GPUCSREvent);
+  PetscErrorCode (*eventcreate)(int id, PetscBool timing, GPUCSREvent *);
+  PetscErrorCode (*eventdestroy)(int id, GPUCSREvent);
+  PetscErrorCode (*eventrecord)(int id, GPUCSREvent, GPUCSRStream);
+  PetscErrorCode (*eventsynchronize)(int id, GPUCSREvent);
+  PetscErrorCode (*eventelapsed)(int id, GPUCSREvent, GPUCSREvent, double *seconds);
+} GPUCSRBackendOps;
+
+#define GPUCSR_BACKEND(name) GPUCSR_INTERN const GPUCSRBackendOps GPUCSRBackend_##name;
+#include "backendlist.h"
+#undef GPUCSR_BACKEND
+
+/* What an array holds; conversions happen while it is copied */
+typedef enum {
+  GPUCSR_INT32,
+  GPUCSR_INT64,
+  GPUCSR_FLOAT,
+  GPUCSR_DOUBLE
+} GPUCSRType;
+#if defined(PETSC_USE_64BIT_INDICES)
+  #define GPUCSR_PETSCINT GPUCSR_INT64
+#else
+  #define GPUCSR_PETSCINT GPUCSR_INT32
+#endif
+static inline size_t GPUCSRTypeSize(GPUCSRType t)
+{
+  return t == GPUCSR_INT32 || t == GPUCSR_FLOAT ? 4 : 8;
+}
+
+/* Staging: a ring of page-locked pieces, filled by several host threads while the one before crosses the bus */
+#define GPUCSR_STAGES      4
+#define GPUCSR_STAGE_BYTES ((size_t)4 << 20)
+
+/* An open device: one per backend and process, shared by all its matrices */
+typedef struct {
+  const GPUCSRBackendOps *ops;
+  GPUCSRProperties        props;
+  int                     id;
+  int                     threads;               /* host threads that convert and copy */
+  GPUCSRStream            stream;                /* products */
+  GPUCSRStream            up, down;              /* copies that overlap products */
+  void                   *stage[GPUCSR_STAGES];  /* page-locked */
+  GPUCSREvent             staged[GPUCSR_STAGES]; /* the piece may be used again */
+  int                     nextstage;
+  size_t                  allocated, peak, limit; /* bytes through GPUCSRMalloc(); limit 0: none */
+  double                  bandwidth;              /* bytes/s of a device copy, read plus written; 0: not measured yet */
+  char                    failed[512];            /* why it must not be used any more, empty while it works */
+} *GPUCSRDevice;
+
+/* The process' choice of device and its options; read once at registration */
+typedef struct {
+  PetscMPIInt localrank, localsize; /* among the ranks of this node */
+  PetscInt    map[64];              /* device of each local rank */
+  PetscInt    nmap;
+  PetscInt    threads;
+  PetscReal   memorylimit;
+  PetscBool   pinvectors;
+  PetscBool   report;
+} GPUCSRSettings;
+GPUCSR_INTERN GPUCSRSettings GPUCSRSettingsGlobal;
+
+GPUCSR_INTERN PetscErrorCode GPUCSRSysInitialize(void);
+GPUCSR_INTERN PetscErrorCode GPUCSRSysFinalize(void);
+GPUCSR_INTERN PetscErrorCode GPUCSRDeviceOpen(const char[], GPUCSRDevice *, char[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUCSRDeviceBandwidth(GPUCSRDevice, double *);
+GPUCSR_INTERN PetscErrorCode GPUCSRDeviceSynchronize(GPUCSRDevice);
+
+GPUCSR_INTERN PetscErrorCode GPUCSRMalloc(GPUCSRDevice, size_t, const char[], void **);
+GPUCSR_INTERN PetscErrorCode GPUCSRFree(GPUCSRDevice, size_t, void **);
+
+GPUCSR_INTERN PetscErrorCode GPUCSRConvert(void *, GPUCSRType, const void *, GPUCSRType, size_t, int, double *);
+GPUCSR_INTERN PetscErrorCode GPUCSRUpload(GPUCSRDevice, void *, GPUCSRType, const void *, GPUCSRType, size_t, PetscBool, GPUCSRStream, double *);
+GPUCSR_INTERN PetscErrorCode GPUCSRDownload(GPUCSRDevice, void *, GPUCSRType, const void *, GPUCSRType, size_t, PetscBool, GPUCSRStream);
+
+/* Run something that may fail without PETSc printing a traceback: between Begin and End errors are kept, not shown */
+typedef struct {
+  char message[512];
+  int  stack;
+} GPUCSRAttempt;
+GPUCSR_INTERN PetscErrorCode GPUCSRAttemptBegin(GPUCSRAttempt *);
+GPUCSR_INTERN PetscErrorCode GPUCSRAttemptEnd(GPUCSRAttempt *);
+
+#if defined(__cplusplus)
+}
+#endif

@@ -1,0 +1,123 @@
+/*
+  The host backend: the CPU plays the device. Memory is ordinary, streams and events are nothing, copies are done when
+  they return. Formats, conversions, plans and the Mat run on it unchanged, so that a machine without a GPU works and
+  tests all but the device code.
+*/
+#include "../gpucsrsys.h"
+#include <omp.h>
+#include <unistd.h>
+
+static PetscErrorCode Count_Host(int *n, char why[], size_t len)
+{
+  (void)why;
+  (void)len;
+  *n = 1;
+  return PETSC_SUCCESS;
+}
+
+static PetscErrorCode Open_Host(int id, GPUCSRProperties *p)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscSNPrintf(p->name, sizeof(p->name), "host CPU"));
+  p->id         = id;
+  p->ndevices   = 1;
+  p->major      = 0;
+  p->minor      = 0;
+  p->processors = omp_get_num_procs();
+  p->memory     = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+  p->l2         = (size_t)32 << 20;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Id_Host(int id)
+{
+  (void)id;
+  return PETSC_SUCCESS;
+}
+
+static PetscErrorCode Memory_Host(int id, size_t *avail, size_t *total)
+{
+  (void)id;
+  *total = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+  *avail = (size_t)sysconf(_SC_AVPHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+  return PETSC_SUCCESS;
+}
+
+static PetscErrorCode Malloc_Host(int id, size_t bytes, void **p)
+{
+  (void)id;
+  return PetscMallocA(1, PETSC_FALSE, __LINE__, PETSC_FUNCTION_NAME, __FILE__, bytes, p);
+}
+
+static PetscErrorCode Free_Host(int id, void *p)
+{
+  (void)id;
+  return PetscFree(p);
+}
+
+static PetscErrorCode Register_Host(int id, void *p, size_t bytes, PetscBool *done)
+{
+  (void)id;
+  (void)p;
+  (void)bytes;
+  *done = PETSC_FALSE; /* nothing crosses a bus here */
+  return PETSC_SUCCESS;
+}
+
+static PetscErrorCode Copy_Host(int id, void *dst, const void *src, size_t bytes, GPUCSRCopyKind kind, GPUCSRStream s)
+{
+  (void)id;
+  (void)kind;
+  (void)s;
+  return PetscMemcpy(dst, src, bytes);
+}
+
+static PetscErrorCode StreamCreate_Host(int id, GPUCSRStream *s)
+{
+  (void)id;
+  *s = NULL;
+  return PETSC_SUCCESS;
+}
+
+static PetscErrorCode Pointer_Host(int id, void *p)
+{
+  (void)id;
+  (void)p;
+  return PETSC_SUCCESS;
+}
+
+static PetscErrorCode Pair_Host(int id, void *a, void *b)
+{
+  (void)id;
+  (void)a;
+  (void)b;
+  return PETSC_SUCCESS;
+}
+
+/* An event is the time at which it was recorded */
+static PetscErrorCode EventCreate_Host(int id, PetscBool timing, GPUCSREvent *e)
+{
+  (void)id;
+  (void)timing;
+  return PetscMallocA(1, PETSC_TRUE, __LINE__, PETSC_FUNCTION_NAME, __FILE__, sizeof(double), (void **)e);
+}
+
+static PetscErrorCode EventRecord_Host(int id, GPUCSREvent e, GPUCSRStream s)
+{
+  (void)id;
+  (void)s;
+  *(double *)e = omp_get_wtime();
+  return PETSC_SUCCESS;
+}
+
+static PetscErrorCode EventElapsed_Host(int id, GPUCSREvent a, GPUCSREvent b, double *seconds)
+{
+  (void)id;
+  *seconds = *(double *)b - *(double *)a;
+  return PETSC_SUCCESS;
+}
+
+const GPUCSRBackendOps GPUCSRBackend_host = {
+  "host",      PETSC_FALSE,  Count_Host,   Open_Host,     Id_Host,          Id_Host,      Memory_Host,  Malloc_Host, Free_Host,        Malloc_Host,    Free_Host,       Register_Host,
+  Pointer_Host, Copy_Host,    StreamCreate_Host, Pointer_Host, Pointer_Host, Pair_Host, EventCreate_Host, Free_Host, EventRecord_Host, Pointer_Host, EventElapsed_Host,
+};

@@ -1,0 +1,381 @@
+/*
+  What all backends share: opening the process' device, counted memory, conversion by several threads, staged copies,
+  and running something that may fail without noise.
+*/
+#include "gpucsrsys.h"
+#include <omp.h>
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+GPUCSRSettings GPUCSRSettingsGlobal;
+
+#if !defined(GPUCSR_HAVE_CUDA)
+/* Not compiled is not missing: the row stays and says why it cannot be used */
+static PetscErrorCode Count_NotCompiled(int *n, char why[], size_t len)
+{
+  PetscFunctionBegin;
+  *n = 0;
+  PetscCall(PetscSNPrintf(why, len, "backend cuda is not compiled in: nvcc was not found when this library was built"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+const GPUCSRBackendOps GPUCSRBackend_cuda = {.name = "cuda", .separate = PETSC_TRUE, .count = Count_NotCompiled};
+#endif
+
+#define GPUCSR_BACKEND(name) &GPUCSRBackend_##name,
+static const GPUCSRBackendOps *const backends[] = {
+#include "backendlist.h"
+};
+#undef GPUCSR_BACKEND
+#define NBACKENDS (sizeof(backends) / sizeof(backends[0]))
+
+static GPUCSRDevice devices[NBACKENDS]; /* opened at first need */
+
+/* Collective on PETSC_COMM_WORLD: a rank's place on its node decides its GPU */
+PetscErrorCode GPUCSRSysInitialize(void)
+{
+  GPUCSRSettings *s = &GPUCSRSettingsGlobal;
+  MPI_Comm        node;
+  PetscBool       set;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(s, sizeof(*s)));
+  PetscCallMPI(MPI_Comm_split_type(PETSC_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
+  PetscCallMPI(MPI_Comm_rank(node, &s->localrank));
+  PetscCallMPI(MPI_Comm_size(node, &s->localsize));
+  PetscCallMPI(MPI_Comm_free(&node));
+  s->threads    = PetscMin(8, PetscMax(1, omp_get_num_procs() / s->localsize));
+  s->pinvectors = PETSC_TRUE;
+  s->nmap       = (PetscInt)(sizeof(s->map) / sizeof(s->map[0]));
+  PetscOptionsBegin(PETSC_COMM_WORLD, NULL, "GPU sparse matrix: process options", "MATGPUCSR");
+  PetscCall(PetscOptionsIntArray("-mat_gpucsr_device_map", "Device of each rank of a node, repeated when there are more ranks", "MATGPUCSR", s->map, &s->nmap, &set));
+  if (!set) s->nmap = 0;
+  PetscCall(PetscOptionsInt("-mat_gpucsr_threads", "Host threads that convert and copy", "MATGPUCSR", s->threads, &s->threads, NULL));
+  PetscCall(PetscOptionsReal("-mat_gpucsr_memory_limit", "Largest device memory one rank may use, in bytes; 0: no limit", "MATGPUCSR", s->memorylimit, &s->memorylimit, NULL));
+  PetscCall(PetscOptionsBool("-mat_gpucsr_pin_vectors", "Page-lock host vectors in place while they live", "MATGPUCSR", s->pinvectors, &s->pinvectors, NULL));
+  PetscCall(PetscOptionsBool("-mat_gpucsr_report", "At the end, say for each matrix what it was stored as, why, and what its products reached", "MATGPUCSR", s->report, &s->report, NULL));
+  PetscOptionsEnd();
+  PetscCheck(s->threads >= 1 && s->threads <= 1024, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_threads %" PetscInt_FMT ": must be from 1 to 1024", s->threads);
+  PetscCheck(s->memorylimit >= 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_memory_limit %g: must be a number of bytes, or 0 for no limit", (double)s->memorylimit);
+  for (PetscInt k = 0; k < s->nmap; k++) PetscCheck(s->map[k] >= 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_device_map: entry %" PetscInt_FMT " is %" PetscInt_FMT "; devices count from 0", k, s->map[k]);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DeviceClose(GPUCSRDevice *pd)
+{
+  GPUCSRDevice d = *pd;
+
+  PetscFunctionBegin;
+  if (!d) PetscFunctionReturn(PETSC_SUCCESS);
+  *pd = NULL;
+  if (!d->failed[0]) { /* a failed device gives nothing back, and asking it would fail again */
+    PetscCall(d->ops->activate(d->id));
+    for (int k = 0; k < GPUCSR_STAGES; k++) {
+      if (d->stage[k]) PetscCall(d->ops->hostfree(d->id, d->stage[k]));
+      if (d->staged[k]) PetscCall(d->ops->eventdestroy(d->id, d->staged[k]));
+    }
+    PetscCall(d->ops->streamdestroy(d->id, d->stream));
+    PetscCall(d->ops->streamdestroy(d->id, d->up));
+    PetscCall(d->ops->streamdestroy(d->id, d->down));
+    PetscCall(d->ops->close(d->id));
+  }
+  PetscCall(PetscFree(d));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRSysFinalize(void)
+{
+  PetscFunctionBegin;
+  for (size_t b = 0; b < NBACKENDS; b++) PetscCall(DeviceClose(&devices[b]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  The process' device of the named backend. Where there is none, dev is NULL and why says so; that is no error here.
+  A device that exists and cannot be opened is one.
+*/
+PetscErrorCode GPUCSRDeviceOpen(const char name[], GPUCSRDevice *dev, char why[], size_t len)
+{
+  const GPUCSRSettings   *s = &GPUCSRSettingsGlobal;
+  const GPUCSRBackendOps *ops;
+  GPUCSRDevice            d;
+  size_t                  b;
+  PetscBool               same = PETSC_FALSE;
+  int                     n    = 0;
+
+  PetscFunctionBegin;
+  *dev = NULL;
+  for (b = 0; b < NBACKENDS; b++) {
+    PetscCall(PetscStrcmp(name, backends[b]->name, &same));
+    if (same) break;
+  }
+  PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE, "There is no backend %s", name);
+  if (devices[b]) {
+    if (devices[b]->failed[0]) PetscCall(PetscSNPrintf(why, len, "it failed before: %s", devices[b]->failed));
+    else *dev = devices[b];
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  ops = backends[b];
+  PetscCall(ops->count(&n, why, len));
+  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscNew(&d));
+  devices[b] = d;
+  d->ops     = ops;
+  d->threads = (int)s->threads;
+  d->limit   = (size_t)s->memorylimit;
+  d->id      = s->nmap && ops->separate ? (int)s->map[s->localrank % s->nmap] : s->localrank % n;
+  if (d->id >= n) {
+    n = d->id;
+    PetscCall(PetscFree(devices[b]));
+    SETERRQ(PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_device_map asks for device %d on local rank %d, which this machine does not have; devices count from 0", n, (int)s->localrank);
+  }
+  PetscCall(PetscStrncpy(d->failed, "it could not be opened", sizeof(d->failed)));
+  PetscCall(ops->open(d->id, &d->props));
+  PetscCall(ops->streamcreate(d->id, &d->stream));
+  PetscCall(ops->streamcreate(d->id, &d->up));
+  PetscCall(ops->streamcreate(d->id, &d->down));
+  if (ops->separate) {
+    for (int k = 0; k < GPUCSR_STAGES; k++) {
+      PetscCall(ops->hostmalloc(d->id, GPUCSR_STAGE_BYTES, &d->stage[k]));
+      PetscCall(ops->eventcreate(d->id, PETSC_FALSE, &d->staged[k]));
+    }
+  }
+  d->failed[0] = 0;
+  PetscCall(PetscInfo(NULL, "Rank %d of this node uses backend %s, device %d of %d: %s\n", (int)s->localrank, ops->name, d->id, d->props.ndevices, d->props.name));
+  *dev = d;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRDeviceSynchronize(GPUCSRDevice d)
+{
+  PetscFunctionBegin;
+  PetscCall(d->ops->streamsynchronize(d->id, d->up));
+  PetscCall(d->ops->streamsynchronize(d->id, d->stream));
+  PetscCall(d->ops->streamsynchronize(d->id, d->down));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* size bytes for the purpose named, padded so that wide loads past the end of an array stay inside it */
+PetscErrorCode GPUCSRMalloc(GPUCSRDevice d, size_t size, const char what[], void **p)
+{
+  const size_t bytes = size + 256;
+
+  PetscFunctionBegin;
+  *p = NULL;
+  PetscCheck(!d->limit || d->allocated + bytes <= d->limit, PETSC_COMM_SELF, PETSC_ERR_MEM, "%s device %d: %s needs %zu bytes, %zu are in use and -mat_gpucsr_memory_limit is %zu", d->ops->name, d->id, what, bytes, d->allocated, d->limit);
+  PetscCall(d->ops->activate(d->id));
+  PetscCall(d->ops->malloc(d->id, bytes, p));
+  d->allocated += bytes;
+  d->peak = PetscMax(d->peak, d->allocated);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRFree(GPUCSRDevice d, size_t size, void **p)
+{
+  PetscFunctionBegin;
+  if (!*p) PetscFunctionReturn(PETSC_SUCCESS);
+  d->allocated -= size + 256;
+  if (!d->failed[0]) {
+    PetscCall(d->ops->activate(d->id));
+    PetscCall(d->ops->free(d->id, *p));
+  }
+  *p = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Device copy rate, read plus written, measured once: the yardstick of the report */
+PetscErrorCode GPUCSRDeviceBandwidth(GPUCSRDevice d, double *rate)
+{
+  const size_t bytes = d->ops->separate ? (size_t)512 << 20 : (size_t)64 << 20;
+  void        *a = NULL, *b = NULL;
+  GPUCSREvent  t0, t1;
+  double       best = PETSC_MAX_REAL, t;
+
+  PetscFunctionBegin;
+  if (!d->bandwidth) {
+    PetscCall(GPUCSRMalloc(d, bytes, "the bandwidth yardstick", &a));
+    PetscCall(GPUCSRMalloc(d, bytes, "the bandwidth yardstick", &b));
+    PetscCall(d->ops->eventcreate(d->id, PETSC_TRUE, &t0));
+    PetscCall(d->ops->eventcreate(d->id, PETSC_TRUE, &t1));
+    if (!d->ops->separate) memset(a, 1, bytes);
+    for (int k = 0; k < 6; k++) {
+      PetscCall(d->ops->eventrecord(d->id, t0, d->stream));
+      PetscCall(d->ops->copy(d->id, b, a, bytes, GPUCSR_ON_DEVICE, d->stream));
+      PetscCall(d->ops->eventrecord(d->id, t1, d->stream));
+      PetscCall(d->ops->eventelapsed(d->id, t0, t1, &t));
+      if (k) best = PetscMin(best, t);
+    }
+    PetscCall(d->ops->eventdestroy(d->id, t0));
+    PetscCall(d->ops->eventdestroy(d->id, t1));
+    PetscCall(GPUCSRFree(d, bytes, &a));
+    PetscCall(GPUCSRFree(d, bytes, &b));
+    d->bandwidth = 2.0 * (double)bytes / best;
+  }
+  *rate = d->bandwidth;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Below this many bytes waking threads costs more than they save */
+#define THREADED_BYTES ((size_t)256 << 10)
+
+#define CONVERT(TO, FROM) \
+  do { \
+    TO         *restrict t = (TO *)dst; \
+    const FROM *restrict f = (const FROM *)src; \
+    _Pragma("omp parallel for num_threads(threads) if (threads > 1)") for (size_t k = 0; k < n; k++) t[k] = (TO)f[k]; \
+  } while (0)
+
+/*
+  dst[0..n) = src[0..n), converted. When rounding is given, it grows to the largest |a - float(a)| / |a| met;
+  Inf and NaN are what they are in both, and a value beyond float's range counts as 1.
+*/
+PetscErrorCode GPUCSRConvert(void *dst, GPUCSRType to, const void *src, GPUCSRType from, size_t n, int nthreads, double *rounding)
+{
+  const size_t size    = GPUCSRTypeSize(from);
+  const int    threads = n * size < THREADED_BYTES ? 1 : nthreads;
+
+  PetscFunctionBegin;
+  if (to == from) {
+    if (threads == 1) memcpy(dst, src, n * size);
+    else {
+#pragma omp parallel num_threads(threads)
+      {
+        const size_t me = (size_t)omp_get_thread_num(), all = (size_t)omp_get_num_threads();
+        const size_t b = n * me / all, e = n * (me + 1) / all;
+
+        memcpy((char *)dst + b * size, (const char *)src + b * size, (e - b) * size);
+      }
+    }
+  } else if (to == GPUCSR_FLOAT && from == GPUCSR_DOUBLE) {
+    if (!rounding) CONVERT(float, double);
+    else {
+      float        *restrict t = (float *)dst;
+      const double *restrict f = (const double *)src;
+      double worst = 0;
+
+#pragma omp parallel for num_threads(threads) if (threads > 1) reduction(max : worst)
+      for (size_t k = 0; k < n; k++) {
+        double e;
+
+        t[k] = (float)f[k];
+        e    = fabs(f[k] - (double)t[k]);
+        if (e > 0) {
+          e /= fabs(f[k]);
+          if (!(e < 1)) e = 1;
+          if (e > worst) worst = e;
+        }
+      }
+      *rounding = PetscMax(*rounding, worst);
+    }
+  } else if (to == GPUCSR_DOUBLE && from == GPUCSR_FLOAT) CONVERT(double, float);
+  else if (to == GPUCSR_INT32 && from == GPUCSR_INT64) CONVERT(int32_t, int64_t);
+  else SETERRQ(PETSC_COMM_SELF, PETSC_ERR_SUP, "No conversion from type %d to type %d", (int)from, (int)to);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Send n numbers of host memory to the device in the order of stream s, converted on the way. pinned: src is page-locked
+  and stays untouched until s has passed; otherwise src may be changed as soon as this returns.
+*/
+PetscErrorCode GPUCSRUpload(GPUCSRDevice d, void *dst, GPUCSRType to, const void *src, GPUCSRType from, size_t n, PetscBool pinned, GPUCSRStream s, double *rounding)
+{
+  const size_t piece = GPUCSR_STAGE_BYTES / GPUCSRTypeSize(to);
+
+  PetscFunctionBegin;
+  if (!d->ops->separate) {
+    PetscCall(GPUCSRConvert(dst, to, src, from, n, d->threads, rounding));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (pinned && to == from) {
+    PetscCall(d->ops->copy(d->id, dst, src, n * GPUCSRTypeSize(to), GPUCSR_TO_DEVICE, s));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  for (size_t b = 0; b < n; b += piece) {
+    const size_t len = PetscMin(piece, n - b);
+    const int    k   = d->nextstage;
+
+    d->nextstage = (k + 1) % GPUCSR_STAGES;
+    PetscCall(d->ops->eventsynchronize(d->id, d->staged[k]));
+    PetscCall(GPUCSRConvert(d->stage[k], to, (const char *)src + b * GPUCSRTypeSize(from), from, len, d->threads, rounding));
+    PetscCall(d->ops->copy(d->id, (char *)dst + b * GPUCSRTypeSize(to), d->stage[k], len * GPUCSRTypeSize(to), GPUCSR_TO_DEVICE, s));
+    PetscCall(d->ops->eventrecord(d->id, d->staged[k], s));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Bring n numbers of the device to the host in the order of stream s, converted on the way. pinned: dst is page-locked and
+  is complete once s has passed; otherwise it is complete when this returns.
+*/
+PetscErrorCode GPUCSRDownload(GPUCSRDevice d, void *dst, GPUCSRType to, const void *src, GPUCSRType from, size_t n, PetscBool pinned, GPUCSRStream s)
+{
+  const size_t piece = GPUCSR_STAGE_BYTES / GPUCSRTypeSize(from);
+  const size_t all   = (n + piece - 1) / piece;
+
+  PetscFunctionBegin;
+  if (!d->ops->separate) {
+    PetscCall(GPUCSRConvert(dst, to, src, from, n, d->threads, NULL));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (pinned && to == from) {
+    PetscCall(d->ops->copy(d->id, dst, src, n * GPUCSRTypeSize(to), GPUCSR_TO_HOST, s));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  /* The copy of piece p runs while piece p - (GPUCSR_STAGES - 1) is converted */
+  for (size_t p = 0; p < all + GPUCSR_STAGES - 1; p++) {
+    if (p < all) {
+      const size_t b = p * piece, len = PetscMin(piece, n - b);
+      const int    k = (int)((d->nextstage + p) % GPUCSR_STAGES);
+
+      PetscCall(d->ops->eventsynchronize(d->id, d->staged[k]));
+      PetscCall(d->ops->copy(d->id, d->stage[k], (const char *)src + b * GPUCSRTypeSize(from), len * GPUCSRTypeSize(from), GPUCSR_TO_HOST, s));
+      PetscCall(d->ops->eventrecord(d->id, d->staged[k], s));
+    }
+    if (p >= GPUCSR_STAGES - 1) {
+      const size_t q = p - (GPUCSR_STAGES - 1), b = q * piece, len = PetscMin(piece, n - b);
+      const int    k = (int)((d->nextstage + q) % GPUCSR_STAGES);
+
+      PetscCall(d->ops->eventsynchronize(d->id, d->staged[k]));
+      PetscCall(GPUCSRConvert((char *)dst + b * GPUCSRTypeSize(to), to, d->stage[k], from, len, d->threads, NULL));
+    }
+  }
+  d->nextstage = (int)((d->nextstage + all) % GPUCSR_STAGES);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Keeps the first message of a chain of errors, prints none */
+static PetscErrorCode KeepError(MPI_Comm comm, int line, const char *fun, const char *file, PetscErrorCode n, PetscErrorType p, const char *mess, void *ctx)
+{
+  GPUCSRAttempt *a = (GPUCSRAttempt *)ctx;
+
+  (void)comm;
+  (void)line;
+  (void)fun;
+  (void)file;
+  if (p == PETSC_ERROR_INITIAL && !a->message[0] && mess) {
+    strncpy(a->message, mess, sizeof(a->message) - 1);
+    a->message[sizeof(a->message) - 1] = 0;
+  }
+  return n;
+}
+
+PetscErrorCode GPUCSRAttemptBegin(GPUCSRAttempt *a)
+{
+  PetscFunctionBegin;
+  a->message[0] = 0;
+  a->stack      = 0;
+#if PetscDefined(USE_DEBUG) && !PetscDefined(HAVE_THREADSAFETY)
+  a->stack = petscstack.currentsize - 1; /* an error leaves the functions it passed on PETSc's debugging stack; less this one */
+#endif
+  PetscCall(PetscPushErrorHandler(KeepError, a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRAttemptEnd(GPUCSRAttempt *a)
+{
+#if PetscDefined(USE_DEBUG) && !PetscDefined(HAVE_THREADSAFETY)
+  petscstack.currentsize = a->stack;
+#endif
+  (void)a;
+  return PetscPopErrorHandler();
+}

@@ -1,0 +1,182 @@
+#!/bin/bash
+#
+# Run the tests and say how many passed.
+#
+#   tests/run.sh [search=PATTERN] [BACKEND=host|cuda] [BUILD=build] [JOBS=2] [LIMIT=300]
+#
+# What is run, from the folder above this one:
+#
+#   tests/t*.c           each //TEST line, with the program BUILD/tests/NAME
+#   tests/examples.list  each row, with the program BUILD/examples/NAME: once with the library, once with plain aij, same output
+#   tests/t*.sh          each script that is executable; it finds LIB, BUILD, BACKEND and MPIEXEC in its environment
+#
+# A //TEST line stands at the top of the source and holds WORD=VALUE pairs:
+#
+#   name="ranks2"          added to the name of the program to name the run
+#   nsize=2                number of ranks
+#   args="-option value"   {lib} stands for the path of the library
+#   loop="csr sell"        one run for each of these words, which takes the place of {} in args
+#   output=FILE            what stdout must hold is in tests/output/FILE; without it stdout must stay empty
+#   fails="text"           the run must end in an error (no signal) and say this text exactly once
+#   gpu=1                  for BACKEND=cuda alone
+#   load=0                 do not load the library
+#
+# A script that ends with status 77 is skipped (a program is not: 77 is PETSC_ERR_PLIB). The variable MPIEXEC names the launcher and its options; a machine without PETSc
+# runs all this from a copied folder once LD_LIBRARY_PATH says where the libraries are.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd) && cd "$root" || exit 2
+search='' BACKEND=${BACKEND:-host} BUILD=${BUILD:-build} JOBS=${JOBS:-2} LIMIT=${LIMIT:-300}
+for word; do
+  case $word in
+  search=* | BACKEND=* | BUILD=* | JOBS=* | LIMIT=*) declare "$word" ;;
+  *) sed -n '3,/^$/{s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}" >&2 && exit 2 ;;
+  esac
+done
+case $BACKEND in host | cuda) ;; *) echo "BACKEND is host or cuda, not $BACKEND" >&2 && exit 2 ;; esac
+
+if [ -z "${MPIEXEC+set}" ]; then
+  MPIEXEC=mpiexec
+  if [ "$(id -u)" = 0 ]; then MPIEXEC+=" --allow-run-as-root --oversubscribe"; fi
+fi
+LIB=$root/$BUILD/lib/libpetscgpucsr.so
+case $BUILD in /*) LIB=$BUILD/lib/libpetscgpucsr.so ;; esac
+export LIB BUILD BACKEND MPIEXEC
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1} OPENBLAS_NUM_THREADS=${OPENBLAS_NUM_THREADS:-1}
+options=${PETSC_OPTIONS:-} # the caller's own, kept in front of ours
+tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
+count=0
+
+# One run: judge NAME NSIZE PROGRAM ARGS OPTIONS EXPECTED FAILS, the last two may be empty. Status: 0 passed, 1 failed.
+# Leaves what is to be shown of a failure in $log.
+judge() {
+  local nsize=$2 program=$3 args=$4 expected=$6 fails=$7 launch=() status hits
+  export PETSC_OPTIONS="$options $5"
+  if [ ! -x "$program" ]; then
+    echo "$program is not built" >"$log"
+    return 1
+  fi
+  if [ "$nsize" -gt 1 ]; then read -ra launch <<<"$MPIEXEC -n $nsize"; fi
+  echo "PETSC_OPTIONS=\"${PETSC_OPTIONS# }\" ${launch[*]} $program $args" >"$log.command"
+  # shellcheck disable=SC2086 # args are words
+  timeout -k 10 "$LIMIT" "${launch[@]}" "$program" $args >"$log.out" 2>"$log.err" </dev/null
+  status=$?
+  cat "$log.out" "$log.err" >"$log"
+  if [ $status = 124 ] || [ $status = 137 ]; then
+    echo "stopped after the limit of $LIMIT seconds" >>"$log"
+    return 1
+  fi
+  if [ -n "$fails" ]; then
+    hits=$(grep -cF -- "$fails" "$log")
+    if [ $status = 0 ]; then
+      echo "ended without the error it should meet: $fails" >>"$log"
+    elif [ $status -gt 128 ] || grep -qE 'Caught signal|Signal: |[Ss]egmentation' "$log"; then
+      echo "ended by a signal (status $status)" >>"$log"
+    elif [ "$hits" != 1 ]; then
+      echo "said $hits times, not once: $fails" >>"$log"
+    else
+      return 0
+    fi
+    return 1
+  fi
+  if [ $status != 0 ]; then
+    echo "ended with status $status" >>"$log"
+    return 1
+  fi
+  if ! diff "${expected:-/dev/null}" "$log.out" >"$log.diff" 2>&1; then
+    { echo "stdout differs from ${expected:-nothing} (< expected, > printed):" && cat "$log.diff"; } >"$log"
+    return 1
+  fi
+}
+
+script() {
+  echo "$2" >"$log.command"
+  timeout -k 10 "$LIMIT" "$2" >"$log" 2>&1 </dev/null
+}
+
+# job FUNCTION NAME ...: run `FUNCTION NAME ...` in the background, JOBS at a time, if the name is searched for
+job() {
+  if [[ $2 != *$search* ]]; then return; fi
+  while (($(jobs -rp | wc -l) >= JOBS)); do wait -n; done
+  count=$((count + 1))
+  (
+    log=$tmp/$count
+    "$@"
+    status=$?
+    if [ -t 1 ]; then printf .; fi
+    case $status in
+    0) : >"$log.passed" ;;
+    77) : >"$log.skipped" ;;
+    *) { echo "FAILED $2" && cat "$log.command" && grep -v 'PETSC ERROR: Configure options' "$log" | tail -n 30; } >"$log.failed" 2>/dev/null ;;
+    esac
+  ) &
+}
+
+skip() {
+  if [[ $1 == *$search* ]]; then
+    count=$((count + 1))
+    : >"$tmp/$count.skipped"
+  fi
+}
+
+# What a test needs to find the type: nothing below t400 or in a program that is linked with the library
+load_options() {
+  local number=${1#t}
+  number=${number%%-*}
+  if ((10#$number >= 400)) && [ "$load" = 1 ] && ! ldd "$2" 2>/dev/null | grep -q libpetscgpucsr; then echo -n "-dll_append $LIB "; fi
+  echo "-mat_gpucsr_backend $BACKEND"
+}
+
+for source in tests/t[0-9]*.c; do
+  test -f "$source" || continue
+  program=$(basename "$source" .c)
+  while read -r line; do
+    name='' nsize=1 args='' loop='' output='' fails='' gpu=0 load=1
+    rest=${line#*//TEST}
+    while [[ $rest =~ ^[[:space:]]*([a-z]+)=(\"([^\"]*)\"|([^[:space:]\"]+))(.*)$ ]]; do
+      case ${BASH_REMATCH[1]} in
+      name | nsize | args | loop | output | fails | gpu | load) declare "${BASH_REMATCH[1]}=${BASH_REMATCH[3]}${BASH_REMATCH[4]}" ;;
+      *) break ;;
+      esac
+      rest=${BASH_REMATCH[5]}
+    done
+    if [[ $rest == *[![:space:]]* ]]; then echo "$source: cannot read this of a //TEST line: $rest" >&2 && exit 2; fi
+    args=${args//\{lib\}/$LIB}
+    for word in ${loop:-once}; do
+      full=$program${name:+.$name}
+      if [ -n "$loop" ]; then full+=.$word; fi
+      if [ "$gpu" = 1 ] && [ "$BACKEND" != cuda ]; then
+        skip "$full"
+      else
+        job judge "$full" "$nsize" "$BUILD/tests/$program" "${args//\{\}/$word}" "$(load_options "$program" "$BUILD/tests/$program")" "${output:+tests/output/$output}" "$fails"
+      fi
+    done
+  done < <(grep -E '^[[:space:]]*//TEST' "$source")
+done
+
+if [ -f tests/examples.list ]; then
+  while IFS='|' read -r name nsize program args output; do
+    read -r name <<<"$name"
+    case $name in '' | '#'*) continue ;; esac
+    # read drops the blanks around each field
+    read -r nsize <<<"$nsize" && read -r program <<<"$program" && read -r output <<<"$output"
+    read -r args <<<"$args"
+    job judge "$name.gpucsr" "$nsize" "$BUILD/examples/$program" "$args -mat_type gpucsr" "-dll_append $LIB -mat_gpucsr_backend $BACKEND" "tests/output/$output" ""
+    job judge "$name.aij" "$nsize" "$BUILD/examples/$program" "$args -mat_type aij" "" "tests/output/$output" ""
+  done <tests/examples.list
+fi
+
+for source in tests/t[0-9]*.sh; do
+  if [ -x "$source" ]; then job script "$(basename "$source" .sh)" "$source"; fi
+done
+
+wait
+if [ -t 1 ] && ((count > 0)); then echo; fi
+for ((n = 1; n <= count; n++)); do
+  if [ -f "$tmp/$n.failed" ]; then cat "$tmp/$n.failed" && echo; fi
+done
+ended() { find "$tmp" -name "*.$1" | wc -l; }
+passed=$(ended passed) failed=$(ended failed) skipped=$(ended skipped)
+if ((count == 0)); then echo "no test is named *$search*" >&2; fi
+if ((skipped > 0)); then summary=", $skipped skipped"; fi
+echo "$passed passed, $failed failed${summary:-}"
+((failed == 0 && passed + skipped == count && count > 0))

@@ -1,0 +1,322 @@
+/*
+  Every kernel on every matrix of the zoo and some larger ones, against sums in long double: double, single and mixed; A and
+  its transpose; every meaning of alpha and beta, in place and not; ranges of rows; values changed after the build; Inf and
+  NaN. On the host backend this tests the formats' reference products, on a GPU the kernels: a new row of kernellist.h needs
+  no line here.
+
+  //TEST name="host" args="-backend host"
+  //TEST name="cuda" args="-backend cuda" gpu=1
+*/
+static char help[] = "Tests kernels against sums in long double.\n";
+
+#include "../src/mat/impls/gpucsr/plan/plan.h"
+#include "zoo.h"
+#include <math.h>
+#include <float.h>
+
+static PetscInt failures = 0;
+
+typedef struct {
+  const char *name;
+  PetscInt    m, n;
+  int32_t    *i;
+  PetscInt   *j;
+  PetscScalar *a;
+} Matrix;
+
+/* Matrices that need many blocks: rows cut by many tiles, more rows than a grid's first wave, lengths of all sizes */
+#define NLARGE 4
+static PetscErrorCode Large(int which, Matrix *M)
+{
+  static const char *const names[NLARGE] = {"large uneven", "large even", "large one long row", "large few long rows"};
+  static const PetscInt    rows[NLARGE] = {20011, 70001, 5000, 7}, cols[NLARGE] = {15000, 70001, 300000, 120000};
+  int64_t                  nnz = 0;
+
+  PetscFunctionBegin;
+  M->name = names[which];
+  M->m    = rows[which];
+  M->n    = cols[which];
+  PetscCall(PetscMalloc1(M->m + 1, &M->i));
+  M->i[0] = 0;
+  for (PetscInt r = 0; r < M->m; r++) {
+    PetscInt len = 0;
+
+    if (which == 0) len = (r * 7919) % 13 ? (r * 31) % 9 : (r * 17) % 4000 / (1 + r % 7);
+    if (which == 1) len = 5 + (r % 3);
+    if (which == 2) len = r == 2500 ? 250000 : r % 4;
+    if (which == 3) len = 100000 + r;
+    M->i[r + 1] = M->i[r] + (int32_t)len;
+  }
+  nnz = M->i[M->m];
+  PetscCall(PetscMalloc2(nnz, &M->j, nnz, &M->a));
+  for (PetscInt r = 0; r < M->m; r++) {
+    const PetscInt len = M->i[r + 1] - M->i[r];
+
+    for (PetscInt k = 0; k < len; k++) {
+      M->j[M->i[r] + k] = (PetscInt)(((int64_t)k * M->n) / PetscMax(1, len)); /* ascending, distinct as len <= n */
+      M->a[M->i[r] + k] = ZooScalar(which, r, k);
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode FromZoo(PetscInt which, PetscBool special, Matrix *M)
+{
+  Zoo z;
+
+  PetscFunctionBegin;
+  PetscCall(ZooCreate(which, special, &z));
+  M->name = z.name;
+  M->m    = z.m;
+  M->n    = z.n;
+  PetscCall(PetscMalloc1(z.m + 1, &M->i));
+  for (PetscInt r = 0; r <= z.m; r++) M->i[r] = (int32_t)z.i[r];
+  PetscCall(PetscMalloc2(z.i[z.m], &M->j, z.i[z.m], &M->a));
+  PetscCall(PetscArraycpy(M->j, z.j, z.i[z.m]));
+  PetscCall(PetscArraycpy(M->a, z.a, z.i[z.m]));
+  PetscCall(ZooDestroy(&z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatrixDestroy(Matrix *M)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscFree(M->i));
+  PetscCall(PetscFree2(M->j, M->a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* z = alpha op(A) x + beta y and, in bound, |alpha| |op(A)| |x| + |beta y|; count: terms of the longest sum */
+static PetscErrorCode Reference(const Matrix *M, PetscBool trans, PetscBool single, double alpha, const double *x, double beta, const double *y, long double *z, long double *bound)
+{
+  const PetscInt rows = trans ? M->n : M->m;
+
+  PetscFunctionBegin;
+  for (PetscInt r = 0; r < rows; r++) z[r] = bound[r] = 0;
+  for (PetscInt r = 0; r < M->m; r++) {
+    for (int32_t k = M->i[r]; k < M->i[r + 1]; k++) {
+      const PetscInt    to = trans ? M->j[k] : r, from = trans ? r : M->j[k];
+      const long double p = (long double)(single ? (double)(float)M->a[k] : M->a[k]) * x[from];
+
+      z[to] += p;
+      bound[to] += fabsl(p);
+    }
+  }
+  for (PetscInt r = 0; r < rows; r++) {
+    z[r]     = alpha * z[r];
+    bound[r] = fabs(alpha) * bound[r];
+    if (beta != 0) {
+      z[r] += (long double)beta * y[r];
+      bound[r] += fabsl((long double)beta * y[r]);
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The value that a GPU may give for r: both NaN, or the same Inf, or within the bound */
+static PetscBool Agrees(double v, long double r, long double bound, double eps, double terms)
+{
+  if (isnan(r)) return isnan(v) ? PETSC_TRUE : PETSC_FALSE;
+  if (isinf(r)) return isinf(v) && (v > 0) == (r > 0) ? PETSC_TRUE : PETSC_FALSE;
+  return fabsl(v - r) <= (2 + terms) * eps * bound + 4 * DBL_MIN ? PETSC_TRUE : PETSC_FALSE;
+}
+
+typedef struct {
+  GPUCSRDevice dev;
+  void        *x, *y, *z;
+  size_t       bytes;
+  double      *hx, *hy, *hz;
+  long double *ref, *bound;
+} Space;
+
+static PetscErrorCode Check(Space *w, const Matrix *M, PetscBool trans, const GPUCSRPlan *P, PetscBool special, const char what[])
+{
+  static const double  cases[][2] = {{1, 0}, {1, 1}, {-2.5, 0.75}, {0, 1}, {1, -1}};
+  const GPUCSRPrecision precision = P->A.precision;
+  const GPUCSRType      vt = GPUCSRVectorType(precision);
+  const PetscInt        rows = trans ? M->n : M->m, cols = trans ? M->m : M->n;
+  const double          eps = vt == GPUCSR_FLOAT ? FLT_EPSILON : DBL_EPSILON;
+  const double          terms = 4 + 2 * log2(1.0 + P->features.max) + P->features.max / 8.0;
+  const PetscBool       dense = (PetscBool)(P->A.format == &GPUCSRFormat_dense);
+
+  PetscFunctionBegin;
+  for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+    for (int inplace = 0; inplace < 2; inplace++) {
+      for (int pieces = 1; pieces < 4; pieces += 2) {
+        GPUCSRProduct p = {cases[c][0], cases[c][1], w->x, inplace ? w->z : w->y, w->z, 0, (int)rows};
+
+        if (special && p.alpha == 0) continue; /* BLAS and we differ on 0 Inf, both within the rules */
+        if (pieces > 1 && (rows < 3 || (w->dev->ops->separate && !P->choice.kernel->family->piecewise))) continue;
+        for (PetscInt k = 0; k < cols; k++) w->hx[k] = vt == GPUCSR_FLOAT ? (double)(float)ZooScalar(77, k, 1) : ZooScalar(77, k, 1);
+        for (PetscInt k = 0; k < rows; k++) w->hy[k] = vt == GPUCSR_FLOAT ? (double)(float)ZooScalar(78, k, 2) : ZooScalar(78, k, 2);
+        if (special && !dense && cols > 4) {
+          w->hx[cols / 2] = NAN;
+          w->hx[cols - 1] = INFINITY;
+        }
+        PetscCall(GPUCSRUpload(w->dev, w->x, vt, w->hx, GPUCSR_DOUBLE, (size_t)cols, PETSC_FALSE, w->dev->stream, NULL));
+        if (p.beta != 0) PetscCall(GPUCSRUpload(w->dev, (void *)p.y, vt, w->hy, GPUCSR_DOUBLE, (size_t)rows, PETSC_FALSE, w->dev->stream, NULL));
+        if (!inplace || p.beta == 0) { /* poison what must be written, and y where it must not be read */
+          for (PetscInt k = 0; k < rows; k++) w->hz[k] = NAN;
+          PetscCall(GPUCSRUpload(w->dev, w->z, vt, w->hz, GPUCSR_DOUBLE, (size_t)rows, PETSC_FALSE, w->dev->stream, NULL));
+          if (p.beta == 0) PetscCall(GPUCSRUpload(w->dev, w->y, vt, w->hz, GPUCSR_DOUBLE, (size_t)rows, PETSC_FALSE, w->dev->stream, NULL));
+        }
+        for (int q = 0; q < pieces; q++) {
+          p.first = (int)(rows * q / pieces);
+          p.last  = (int)(rows * (q + 1) / pieces);
+          PetscCall(GPUCSRPlanProduct(P, &p, w->dev->stream));
+        }
+        PetscCall(GPUCSRDownload(w->dev, w->hz, GPUCSR_DOUBLE, w->z, vt, (size_t)rows, PETSC_FALSE, w->dev->stream));
+        PetscCall(GPUCSRDeviceSynchronize(w->dev));
+        PetscCall(Reference(M, trans, (PetscBool)(GPUCSRValueType(precision) == GPUCSR_FLOAT), p.alpha, w->hx, p.beta, w->hy, w->ref, w->bound));
+        for (PetscInt k = 0; k < rows; k++) {
+          if (Agrees(w->hz[k], w->ref[k], w->bound[k], eps, terms)) continue;
+          if (failures++ < 20) PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s%s, %s, kernel %s, precision %d, alpha %g, beta %g, %s, %d pieces, %s: row %d is %.17g, should be %.17Lg within %.3Lg\n", M->name, special ? " (special)" : "", trans ? "transpose" : "plain", P->choice.kernel ? P->choice.kernel->name : P->A.format->name, (int)precision, p.alpha, p.beta, inplace ? "in place" : "out of place", pieces, what, (int)k, w->hz[k], w->ref[k], (2 + terms) * eps * w->bound[k]));
+          break;
+        }
+      }
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The diagonal, straight from the values */
+static PetscErrorCode CheckDiagonal(Space *w, const Matrix *M, const GPUCSRPlan *P)
+{
+  const GPUCSRType vt = GPUCSRVectorType(P->A.precision);
+  const PetscInt   n  = PetscMin(M->m, M->n);
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRPlanDiagonal(P, w->z, w->dev->stream));
+  PetscCall(GPUCSRDownload(w->dev, w->hz, GPUCSR_DOUBLE, w->z, vt, (size_t)n, PETSC_FALSE, w->dev->stream));
+  for (PetscInt r = 0; r < n; r++) {
+    double d = 0;
+
+    for (int32_t k = M->i[r]; k < M->i[r + 1]; k++)
+      if (M->j[k] == r) d = GPUCSRValueType(P->A.precision) == GPUCSR_FLOAT ? (double)(float)M->a[k] : M->a[k];
+    if (d != w->hz[r] && !(isnan(d) && isnan(w->hz[r]))) {
+      if (failures++ < 20) PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s, format %s, precision %d: diagonal %d is %g, should be %g\n", M->name, P->A.format->name, (int)P->A.precision, (int)r, w->hz[r], d));
+      break;
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode One(GPUCSRDevice dev, Matrix *M, PetscBool special)
+{
+  const size_t  longest = (size_t)PetscMax(M->m, M->n) + 1, nnz = (size_t)M->i[M->m];
+  GPUCSRSource  s       = {(int)M->m, (int)M->n, (int64_t)nnz, M->i, M->j, M->a};
+  Space         w;
+  PetscScalar  *keep;
+  GPUCSRFeatures      f;
+  const GPUCSRKernel *last = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(&w, sizeof(w)));
+  w.dev   = dev;
+  w.bytes = sizeof(double) * longest;
+  PetscCall(GPUCSRMalloc(dev, w.bytes, "x", &w.x));
+  PetscCall(GPUCSRMalloc(dev, w.bytes, "y", &w.y));
+  PetscCall(GPUCSRMalloc(dev, w.bytes, "z", &w.z));
+  PetscCall(PetscMalloc3(longest, &w.hx, longest, &w.hy, longest, &w.hz));
+  PetscCall(PetscMalloc3(longest, &w.ref, longest, &w.bound, nnz, &keep));
+  PetscCall(PetscArraycpy(keep, M->a, nnz));
+  PetscCall(GPUCSRFeaturesGet((int)M->m, (int)M->n, M->i, 1, &f));
+  for (int q = 0;; q++) {
+    const GPUCSRKernel *k;
+    GPUCSRRequest       request = {"auto", "auto"};
+
+    PetscCall(GPUCSRKernelGet(q, &k));
+    if (!k) break;
+    if (!dev->ops->separate && last) { /* all kernels of a format are its one reference there */
+      PetscBool again;
+
+      PetscCall(PetscStrcmp(last->format, k->format, &again));
+      if (again) continue;
+    }
+    last = k;
+    PetscCall(PetscStrncpy(request.kernel, k->name, sizeof(request.kernel)));
+    for (int p = 0; p < 3; p++) {
+      const GPUCSRFormat *format;
+      GPUCSRPlan          A, T;
+      PetscBool           yes, can;
+      char                why[256];
+      GPUCSRFeatures      t = f;
+
+      PetscCall(GPUCSRFormatFind(k->format, &format));
+      PetscCall((*format->applicable)(&f, (GPUCSRPrecision)p, &yes, why, sizeof(why)));
+      if (yes && dev->ops->separate && k->family->available) {
+        PetscCall((*k->family->available)(&yes, why, sizeof(why)));
+        PetscCheck(yes, PETSC_COMM_SELF, PETSC_ERR_SUP, "%s", why);
+      }
+      if (!yes) continue;
+      PetscCall(PetscMemzero(&A, sizeof(A)));
+      PetscCall(PetscMemzero(&T, sizeof(T)));
+      PetscCall(GPUCSRPlanBuild(dev, &s, (GPUCSRPrecision)p, &request, &A));
+      PetscCall(Check(&w, M, PETSC_FALSE, &A, special, "built"));
+      PetscCall(CheckDiagonal(&w, M, &A));
+      /* sliced ELL may fit A and not its transpose; the larger matrices have none that fits dense */
+      t.m = f.n;
+      t.n = f.m;
+      if (format == &GPUCSRFormat_sell) t.sell_stored = (int64_t)f.n * (f.m + 32);
+      PetscCall((*format->applicable)(&t, (GPUCSRPrecision)p, &yes, why, sizeof(why)));
+      if (yes) {
+        PetscCall(GPUCSRPlanBuildTranspose(dev, &s, &A, (GPUCSRPrecision)p, &request, &T));
+        PetscCall(Check(&w, M, PETSC_TRUE, &T, special, "built"));
+      }
+      for (size_t e = 0; e < nnz; e++) M->a[e] = ZooScalar(5, (PetscInt)e, 3);
+      PetscCall(GPUCSRPlanCanRefresh(&A, &can));
+      PetscCheck(can, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Format %s cannot take new values", format->name);
+      PetscCall(GPUCSRPlanRefresh(&A, &s, NULL));
+      PetscCall(Check(&w, M, PETSC_FALSE, &A, PETSC_FALSE, "refreshed"));
+      if (T.built) {
+        PetscCall(GPUCSRPlanCanRefresh(&T, &can));
+        if (can) PetscCall(GPUCSRPlanRefresh(&T, &s, q % 2 ? &A : NULL));
+        else PetscCall(GPUCSRPlanBuildTranspose(dev, &s, NULL, (GPUCSRPrecision)p, &request, &T));
+        PetscCall(Check(&w, M, PETSC_TRUE, &T, PETSC_FALSE, "refreshed"));
+      }
+      PetscCall(PetscArraycpy(M->a, keep, nnz));
+      PetscCall(GPUCSRPlanDestroy(&A));
+      PetscCall(GPUCSRPlanDestroy(&T));
+    }
+  }
+  PetscCall(GPUCSRFree(dev, w.bytes, &w.x));
+  PetscCall(GPUCSRFree(dev, w.bytes, &w.y));
+  PetscCall(GPUCSRFree(dev, w.bytes, &w.z));
+  PetscCall(PetscFree3(w.hx, w.hy, w.hz));
+  PetscCall(PetscFree3(w.ref, w.bound, keep));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  char         backend[32] = "host", why[512];
+  GPUCSRDevice dev;
+  Matrix       M;
+  PetscBool    large = PETSC_TRUE;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-backend", backend, sizeof(backend), NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-large", &large, NULL));
+  PetscCall(GPUCSRSysInitialize());
+  PetscCall(GPUCSRDeviceOpen(backend, &dev, why, sizeof(why)));
+  PetscCheck(dev, PETSC_COMM_SELF, PETSC_ERR_GPU, "Backend %s: %s", backend, why);
+  for (PetscInt which = 0; which < ZOO_COUNT; which++) {
+    if (which == ZOO_DUPLICATES) continue; /* MATAIJ adds duplicates before they get here */
+    for (int special = 0; special < 2; special++) {
+      PetscCall(FromZoo(which, (PetscBool)special, &M));
+      PetscCall(One(dev, &M, (PetscBool)special));
+      PetscCall(MatrixDestroy(&M));
+    }
+  }
+  for (int which = 0; which < (large ? NLARGE : 0); which++) {
+    PetscCall(Large(which, &M));
+    PetscCall(One(dev, &M, PETSC_FALSE));
+    PetscCall(MatrixDestroy(&M));
+  }
+  PetscCheck(!dev->allocated, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%zu bytes of device memory were not given back", dev->allocated);
+  PetscCall(GPUCSRSysFinalize());
+  if (failures) PetscCall(PetscPrintf(PETSC_COMM_SELF, "%d products were wrong\n", (int)failures));
+  PetscCall(PetscFinalize());
+  return failures ? 1 : 0;
+}

@@ -1,0 +1,49 @@
+//TEST name="default"
+//TEST name="format" args="-mat_gpucsr_format {}" loop="aij csr sell dense"
+//TEST name="transpose" args="-mat_gpucsr_format csr -mat_gpucsr_transpose_format {}" loop="csr sell dense"
+//TEST name="assembly" args="-mat_gpucsr_format csr -mat_gpucsr_transpose_at_assembly"
+//TEST name="kernel" args="-mat_gpucsr_kernel {} -mat_gpucsr_transpose_kernel {}" loop="csr_scalar csr_vector2 csr_vector4 csr_vector8 csr_vector16 csr_vector32 csr_block csr_merge sell_row dense_gemv" gpu=1
+//TEST name="single" args="-mat_gpucsr_precision single -mat_gpucsr_format {}" loop="csr sell dense"
+//TEST name="mixed" args="-mat_gpucsr_precision mixed -mat_gpucsr_format {}" loop="csr sell"
+//TEST name="auto" args="-mat_gpucsr_precision auto -mat_gpucsr_format {}" loop="csr sell dense"
+//TEST name="ranks" nsize=2 args="-mat_gpucsr_format {}" loop="aij csr sell dense"
+//TEST name="ranks3" nsize=3 args="-mat_gpucsr_format {}" loop="csr sell"
+//TEST name="ranks4" nsize=4 args="-mat_gpucsr_format {} -mat_gpucsr_precision single" loop="csr sell"
+//TEST name="ranks5" nsize=5 args="-mat_gpucsr_format csr -mat_gpucsr_transpose_at_assembly"
+//TEST name="ranks8" nsize=8 args="-mat_gpucsr_format {}" loop="aij csr"
+//TEST name="standard" args="-mat_gpucsr_format csr -mat_vec_type standard"
+//TEST name="unpinned" args="-mat_gpucsr_pin_vectors 0 -mat_gpucsr_threads 1"
+//TEST name="aij" nsize=2 args="-mat_type aij" load=0
+//TEST name="perm" args="-mat_type aijperm" load=0
+
+/*
+  Every product of every matrix of the zoo against MATAIJ, with finite values and with infinities and NaN among them.
+
+    build/tests/t400-matmult -dll_append build/lib/libpetscgpucsr.so [-mat_type gpucsr] [-mat_gpucsr_...]
+*/
+#include "testing.h"
+
+int main(int argc, char **argv)
+{
+  PetscBool dense = PETSC_FALSE;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
+  PetscCall(TestDense(&dense));
+  for (PetscInt which = 0; which < ZOO_COUNT; which++) {
+    if (dense && ZooTable[which].m * ZooTable[which].n > 65536) continue;
+    for (PetscInt special = 0; special < (dense ? 2 : 3); special++) { /* all finite, not so the matrix, not so the vectors */
+      Mat  A, R;
+      char where[64];
+
+      PetscCall(PetscSNPrintf(where, sizeof(where), "%s%s", ZooTable[which].name, special == 0 ? "" : special == 1 ? " with NaN" : " times NaN"));
+      PetscCall(TestZoo(PETSC_COMM_WORLD, which, (PetscBool)(special == 1), PETSC_FALSE, &A));
+      PetscCall(TestZoo(PETSC_COMM_WORLD, which, (PetscBool)(special == 1), PETSC_TRUE, &R));
+      PetscCall(TestProducts(A, R, (PetscBool)(special == 2), where));
+      PetscCall(MatDestroy(&A));
+      PetscCall(MatDestroy(&R));
+    }
+  }
+  PetscCall(PetscFinalize());
+  return 0;
+}

@@ -1,0 +1,29 @@
+#!/bin/bash
+#
+# The library loaded twice into one process: by the same path, by a link to the same file, and from a copy. Each ends well, or in one
+# clear error; none crashes.
+#
+#   BUILD=build LIB=$PWD/build/lib/libpetscgpucsr.so tests/t403-second-load.sh
+program=$BUILD/tests/t403-registration
+tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
+ln -s "$LIB" "$tmp/libpetscgpucsr.so"
+mkdir "$tmp/copy" && cp "$LIB" "$tmp/copy/libpetscgpucsr.so"
+failed=0
+
+# twice NAME PATH: may it fail? only with a message
+twice() {
+  local status
+  PETSC_OPTIONS="-mat_gpucsr_backend $BACKEND" "$program" -dll_append "$LIB,$2" -mat_type gpucsr >"$tmp/out" 2>&1
+  status=$?
+  if [ $status = 0 ] && [ ! -s "$tmp/out" ]; then return; fi
+  if [ $status != 0 ] && [ $status -le 128 ] && [ "$3" = may_fail ] && ! grep -q 'Caught signal' "$tmp/out" &&
+    [ "$(grep -c 'libpetscgpucsr.*already\|already.*libpetscgpucsr' "$tmp/out")" = 1 ]; then return; fi
+  echo "the second load by $1 ended with status $status and said:"
+  cat "$tmp/out"
+  failed=1
+}
+
+twice "the same path" "$LIB"
+twice "a link" "$tmp/libpetscgpucsr.so"
+twice "a copy" "$tmp/copy/libpetscgpucsr.so" may_fail
+exit $failed
