@@ -53,6 +53,7 @@ $(BUILD)/obj/%.cu.o: %.cu
 	@mkdir -p $(@D)
 	$(NVCC) -ccbin $(CXX) $(CPPFLAGS) -O3 -lineinfo -std=c++17 $(GENCODE) --threads 2 -Xcompiler -fPIC,-fvisibility=hidden -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 
+GIT := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 # Programs know nothing of the library; tests of its own functions are linked with it, internal ones with its objects
 $(BUILD)/examples/%: src/ksp/examples/%.c
 	@mkdir -p $(@D)
@@ -60,11 +61,11 @@ $(BUILD)/examples/%: src/ksp/examples/%.c
 
 $(BUILD)/tests/%: tests/%.c $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp -MMD -MP $< -o $@ $(if $(filter t0% t1% t2% t3%,$*),$(OBJ) $(CUDALIBS) -lstdc++,-L$(BUILD)/lib -lpetscgpucsr -Wl,-rpath,'$$ORIGIN/../lib') $(LIBS) -Wl,-rpath,$(LIBDIRS)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp -MMD -MP $< -o $@ $(if $(filter t0% t1% t2% t3%,$(notdir $*)),$(OBJ) $(CUDALIBS) -lstdc++,-L$(BUILD)/lib -lpetscgpucsr -Wl,-rpath,'$$ORIGIN/../lib') $(LIBS) -Wl,-rpath,$(LIBDIRS)
 
 $(BUILD)/bench/%: src/benchmarks/%.c $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp -MMD -MP $< -o $@ $(OBJ) $(CUDALIBS) -L$(CUDA_DIR)/lib64 -lcusparse -lstdc++ $(LIBS) -Wl,-rpath,$(LIBDIRS)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp -MMD -MP $< -DGPUCSR_GIT='"$(GIT)"' -o $@ $(if $(filter ksp,$(notdir $*)),,$(OBJ) $(CUDALIBS) -L$(CUDA_DIR)/lib64 -lcusparse -lstdc++) $(LIBS) -Wl,-rpath,$(LIBDIRS)
 
 -include $(OBJ:.o=.d) $(EXAMPLES:%=%.d) $(TESTS:%=%.d) $(BENCHES:%=%.d)
 
@@ -73,3 +74,15 @@ clean:
 info:
 	@echo "PETSc       $(shell pkg-config --modversion $(PETSC) 2>/dev/null || echo not found) ($(PETSC)), $(CC)"
 	@echo "CUDA        $(if $(NVCC),$(shell $(NVCC) --version | sed -n 's/.*release \([0-9.]*\).*/\1/p') for $(ARCHS) and PTX,not found: host backend alone)"
+
+# What a machine with a GPU and MPI but without PETSc needs to run tests and benchmarks: build products, PETSc's library and
+# those it needs that such a machine may lack. MPI, the C and C++ runtimes and the driver are that machine's own.
+CARRY ?= carry
+OWN   := ld-linux|linux-vdso|libc\.|libm\.|libdl|libpthread|librt|libmpi\.|libopen-|libhwloc|libevent|libudev|libstdc|libgcc_s|libgomp|libcap|libcuda|libz\.
+carry: lib examples tests benches
+	rm -rf $(CARRY)/$(BUILD) && mkdir -p $(CARRY)/$(BUILD) $(CARRY)/lib-$(BUILD)
+	cp -r $(foreach d,lib examples tests bench,$(wildcard $(BUILD)/$d)) $(CARRY)/$(BUILD)/
+	find $(CARRY)/$(BUILD) -name '*.d' -delete
+	ldd $(LIB) $(wildcard $(BUILD)/bench/*) | awk '$$2 == "=>" && $$3 ~ /^\// {print $$3}' | sort -u | grep -vE '/($(OWN))|libcusparse|libcublas|libnvJitLink|libpetscgpucsr' | xargs -I{} cp -L -u {} $(CARRY)/lib-$(BUILD)/
+	find $(CARRY)/$(BUILD) $(CARRY)/lib-$(BUILD) -type f \( -perm -100 -o -name '*.so*' \) -exec strip --strip-unneeded {} + 2>/dev/null || true
+.PHONY: carry

@@ -18,8 +18,9 @@
 #   loop="csr sell"        one run for each of these words, which takes the place of {} in args
 #   output=FILE            what stdout must hold is in tests/output/FILE; without it stdout must stay empty
 #   fails="text"           the run must end in an error (no signal) and say this text exactly once
-#   gpu=1                  for BACKEND=cuda alone
-#   load=0                 do not load the library
+#   warns="text"           the run must pass and say this text exactly once on stderr
+#   gpu=1                  for BACKEND=cuda alone; gpu=0: for BACKEND=host alone, which hides any GPU
+#   load=0                 neither load the library nor name a backend
 #
 # A script that ends with status 77 is skipped (a program is not: 77 is PETSC_ERR_PLIB). The variable MPIEXEC names the launcher and its options; a machine without PETSc
 # runs all this from a copied folder once LD_LIBRARY_PATH says where the libraries are.
@@ -41,22 +42,23 @@ fi
 LIB=$root/$BUILD/lib/libpetscgpucsr.so
 case $BUILD in /*) LIB=$BUILD/lib/libpetscgpucsr.so ;; esac
 export LIB BUILD BACKEND MPIEXEC
+if [ "$BACKEND" = host ]; then export CUDA_VISIBLE_DEVICES=; fi
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1} OPENBLAS_NUM_THREADS=${OPENBLAS_NUM_THREADS:-1}
 options=${PETSC_OPTIONS:-} # the caller's own, kept in front of ours
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 count=0
 
-# One run: judge NAME NSIZE PROGRAM ARGS OPTIONS EXPECTED FAILS, the last two may be empty. Status: 0 passed, 1 failed.
+# One run: judge NAME NSIZE PROGRAM ARGS OPTIONS EXPECTED FAILS WARNS, the last three may be empty. Status: 0 passed, 1 failed.
 # Leaves what is to be shown of a failure in $log.
 judge() {
-  local nsize=$2 program=$3 args=$4 expected=$6 fails=$7 launch=() status hits
+  local nsize=$2 program=$3 args=$4 expected=$6 fails=$7 warns=$8 launch=() status hits
   export PETSC_OPTIONS="$options $5"
+  if [ "$nsize" -gt 1 ]; then read -ra launch <<<"$MPIEXEC -n $nsize"; fi
+  echo "PETSC_OPTIONS=\"${PETSC_OPTIONS# }\" ${launch[*]} $program $args" >"$log.command"
   if [ ! -x "$program" ]; then
     echo "$program is not built" >"$log"
     return 1
   fi
-  if [ "$nsize" -gt 1 ]; then read -ra launch <<<"$MPIEXEC -n $nsize"; fi
-  echo "PETSC_OPTIONS=\"${PETSC_OPTIONS# }\" ${launch[*]} $program $args" >"$log.command"
   # shellcheck disable=SC2086 # args are words
   timeout -k 10 "$LIMIT" "${launch[@]}" "$program" $args >"$log.out" 2>"$log.err" </dev/null
   status=$?
@@ -82,6 +84,13 @@ judge() {
     echo "ended with status $status" >>"$log"
     return 1
   fi
+  if [ -n "$warns" ]; then
+    hits=$(grep -cF -- "$warns" "$log.err")
+    if [ "$hits" != 1 ]; then
+      echo "warned $hits times, not once: $warns" >>"$log"
+      return 1
+    fi
+  fi
   if ! diff "${expected:-/dev/null}" "$log.out" >"$log.diff" 2>&1; then
     { echo "stdout differs from ${expected:-nothing} (< expected, > printed):" && cat "$log.diff"; } >"$log"
     return 1
@@ -106,7 +115,7 @@ job() {
     case $status in
     0) : >"$log.passed" ;;
     77) : >"$log.skipped" ;;
-    *) { echo "FAILED $2" && cat "$log.command" && grep -v 'PETSC ERROR: Configure options' "$log" | tail -n 30; } >"$log.failed" 2>/dev/null ;;
+    *) { echo "FAILED $2"; cat "$log.command"; grep -v 'PETSC ERROR: Configure options' "$log" | tail -n 30; } >"$log.failed" ;;
     esac
   ) &
 }
@@ -118,11 +127,12 @@ skip() {
   fi
 }
 
-# What a test needs to find the type: nothing below t400 or in a program that is linked with the library
+# What a program needs to find the type: nothing below t400, nor when it is linked with the library
 load_options() {
   local number=${1#t}
   number=${number%%-*}
-  if ((10#$number >= 400)) && [ "$load" = 1 ] && ! ldd "$2" 2>/dev/null | grep -q libpetscgpucsr; then echo -n "-dll_append $LIB "; fi
+  if [ "$load" = 0 ]; then return; fi
+  if ((10#$number >= 400)) && ! ldd "$2" 2>/dev/null | grep -q libpetscgpucsr; then echo -n "-dll_append $LIB "; fi
   echo "-mat_gpucsr_backend $BACKEND"
 }
 
@@ -130,11 +140,11 @@ for source in tests/t[0-9]*.c; do
   test -f "$source" || continue
   program=$(basename "$source" .c)
   while read -r line; do
-    name='' nsize=1 args='' loop='' output='' fails='' gpu=0 load=1
+    name='' nsize=1 args='' loop='' output='' fails='' warns='' gpu='' load=1
     rest=${line#*//TEST}
     while [[ $rest =~ ^[[:space:]]*([a-z]+)=(\"([^\"]*)\"|([^[:space:]\"]+))(.*)$ ]]; do
       case ${BASH_REMATCH[1]} in
-      name | nsize | args | loop | output | fails | gpu | load) declare "${BASH_REMATCH[1]}=${BASH_REMATCH[3]}${BASH_REMATCH[4]}" ;;
+      name | nsize | args | loop | output | fails | warns | gpu | load) declare "${BASH_REMATCH[1]}=${BASH_REMATCH[3]}${BASH_REMATCH[4]}" ;;
       *) break ;;
       esac
       rest=${BASH_REMATCH[5]}
@@ -144,10 +154,10 @@ for source in tests/t[0-9]*.c; do
     for word in ${loop:-once}; do
       full=$program${name:+.$name}
       if [ -n "$loop" ]; then full+=.$word; fi
-      if [ "$gpu" = 1 ] && [ "$BACKEND" != cuda ]; then
+      if [ "$gpu$BACKEND" = 1host ] || [ "$gpu$BACKEND" = 0cuda ]; then
         skip "$full"
       else
-        job judge "$full" "$nsize" "$BUILD/tests/$program" "${args//\{\}/$word}" "$(load_options "$program" "$BUILD/tests/$program")" "${output:+tests/output/$output}" "$fails"
+        job judge "$full" "$nsize" "$BUILD/tests/$program" "${args//\{\}/$word}" "$(load_options "$program" "$BUILD/tests/$program")" "${output:+tests/output/$output}" "$fails" "$warns"
       fi
     done
   done < <(grep -E '^[[:space:]]*//TEST' "$source")
@@ -160,8 +170,8 @@ if [ -f tests/examples.list ]; then
     # read drops the blanks around each field
     read -r nsize <<<"$nsize" && read -r program <<<"$program" && read -r output <<<"$output"
     read -r args <<<"$args"
-    job judge "$name.gpucsr" "$nsize" "$BUILD/examples/$program" "$args -mat_type gpucsr" "-dll_append $LIB -mat_gpucsr_backend $BACKEND" "tests/output/$output" ""
-    job judge "$name.aij" "$nsize" "$BUILD/examples/$program" "$args -mat_type aij" "" "tests/output/$output" ""
+    job judge "$name.gpucsr" "$nsize" "$BUILD/examples/$program" "$args -mat_type gpucsr" "-dll_append $LIB -mat_gpucsr_backend $BACKEND" "src/ksp/examples/output/$output" "" ""
+    job judge "$name.aij" "$nsize" "$BUILD/examples/$program" "$args -mat_type aij" "" "src/ksp/examples/output/$output" "" ""
   done <tests/examples.list
 fi
 

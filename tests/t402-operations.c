@@ -3,7 +3,7 @@
 //TEST name="ranks" nsize=2 args="-mat_gpucsr_format csr"
 //TEST name="ranks4" nsize=4 args="-mat_gpucsr_format sell"
 //TEST name="assembly" nsize=2 args="-mat_gpucsr_format csr -mat_gpucsr_transpose_at_assembly"
-//TEST name="aij" nsize=3 args="-mat_type aij"
+//TEST name="aij" nsize=3 args="-mat_type aij" load=0
 
 /*
   Everything else that PETSc does with a MATAIJ it does with the type under test: each operation on A gives the matrix, vector or number that it

@@ -3,7 +3,7 @@
 //TEST name="types" nsize=2 args="-mat_type {}" loop="gpucsr aijgpucsr mpiaijgpucsr"
 //TEST name="hard" args="-hard -mat_seqaij_type seqaijgpucsr -mat_gpucsr_format csr"
 //TEST name="hards" nsize=3 args="-hard -mat_seqaij_type seqaijgpucsr -mat_gpucsr_format csr"
-//TEST name="plain" nsize=2 args="-hard -plain"
+//TEST name="plain" nsize=2 args="-hard -plain -options_left no"
 
 /*
   A loaded library has registered its types under each of their names, and a program that hard-codes MATAIJ gets them by

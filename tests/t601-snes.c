@@ -1,7 +1,7 @@
 //TEST name="default"
 //TEST name="format" args="-mat_gpucsr_format {}" loop="csr sell"
 //TEST name="ranks" nsize=4 args="-mat_gpucsr_format csr"
-//TEST name="aij" nsize=2 args="-dm_mat_type aij"
+//TEST name="aij" nsize=2 args="-dm_mat_type aij" load=0
 
 /*
   A nonlinear problem on a DMDA whose Jacobian comes from DMCreateMatrix() with -dm_mat_type gpucsr, first by coloring and differences, then by

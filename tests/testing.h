@@ -67,12 +67,14 @@ static inline PetscErrorCode TestType(char type[], size_t length)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An m by n matrix without values: of the type under test, or (ref) the MATAIJ it is compared with */
+/* An m by n matrix without values: of the type under test, or (ref) the MATAIJ it is compared with; -standard_vectors: its vectors are the host's */
 static inline PetscErrorCode TestMatCreate(MPI_Comm comm, PetscInt m, PetscInt n, PetscBool ref, Mat *A)
 {
-  char type[64];
+  char      type[64];
+  PetscBool standard = PETSC_FALSE;
 
   PetscFunctionBegin;
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-standard_vectors", &standard, NULL));
   PetscCall(MatCreate(comm, A));
   PetscCall(MatSetSizes(*A, PETSC_DECIDE, PETSC_DECIDE, m, n));
   if (ref) {
@@ -83,6 +85,7 @@ static inline PetscErrorCode TestMatCreate(MPI_Comm comm, PetscInt m, PetscInt n
     PetscCall(MatSetType(*A, type));
   }
   PetscCall(MatSetFromOptions(*A));
+  if (standard) PetscCall(MatSetVecType(*A, VECSTANDARD));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -461,27 +461,32 @@ PetscErrorCode MatGPUCSRComposeConverters_Private(Mat A, const char seq[], Petsc
   static const char *const products[]  = {"dense"};
   char                     name[256], from[64];
   const char             **list;
+  char                   **known_as;
   int                      n;
 
   PetscFunctionBegin;
   PetscCall(PetscSNPrintf(from, sizeof(from), "MatConvert_%saij_", seq));
   PetscCall(PetscFunctionListGet(((PetscObject)A)->qlist, &list, &n));
+  PetscCall(PetscMalloc1(n, &known_as));
+  for (int k = 0; k < n; k++) PetscCall(PetscStrallocpy(list[k], &known_as[k])); /* composing below changes the list */
+  PetscCall(PetscFree(list));
   for (int k = 0; k < n; k++) {
     PetscBool known, relative;
     PetscErrorCode (*f)(void) = NULL;
 
-    PetscCall(PetscStrbeginswith(list[k], from, &known));
+    PetscCall(PetscStrbeginswith(known_as[k], from, &known));
     if (!known) continue;
     PetscCall(PetscSNPrintf(name, sizeof(name), "%s%saij", from, seq));
-    PetscCall(PetscStrbeginswith(list[k], name, &relative)); /* MATAIJ's other subclasses would overwrite what is ours */
+    PetscCall(PetscStrbeginswith(known_as[k], name, &relative)); /* MATAIJ's other subclasses would overwrite what is ours */
     if (relative) continue;
-    PetscCall(PetscStrbeginswith(list[k] + strlen(from), "gpucsr", &relative));
+    PetscCall(PetscStrbeginswith(known_as[k] + strlen(from), "gpucsr", &relative));
     if (relative) continue;
-    PetscCall(PetscObjectQueryFunction((PetscObject)A, list[k], &f));
-    PetscCall(PetscSNPrintf(name, sizeof(name), "MatConvert_%saijgpucsr_%s", seq, list[k] + strlen(from)));
+    PetscCall(PetscObjectQueryFunction((PetscObject)A, known_as[k], &f));
+    PetscCall(PetscSNPrintf(name, sizeof(name), "MatConvert_%saijgpucsr_%s", seq, known_as[k] + strlen(from)));
     PetscCall(PetscObjectComposeFunction((PetscObject)A, name, install ? f : NULL));
   }
-  PetscCall(PetscFree(list));
+  for (int k = 0; k < n; k++) PetscCall(PetscFree(known_as[k]));
+  PetscCall(PetscFree(known_as));
   PetscCall(PetscSNPrintf(name, sizeof(name), "MatConvert_%saijgpucsr_%saij_C", seq, seq));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, name, install ? toaij : NULL));
   for (size_t w = 0; w < sizeof(words) / sizeof(words[0]); w++) {
@@ -553,6 +558,7 @@ PetscErrorCode MatGPUCSRFinalizePackage(void)
   initialized = PETSC_FALSE;
   PetscCall(MatGPUCSRReportPrint_Private());
   PetscCall(GPUCSRPinFinalize());
+  PetscCall(GPUCSRKernelsRelease());
   PetscCall(GPUCSRSysFinalize());
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -28,8 +28,14 @@ typedef struct {
   int         first, pending;
 } GPUCSRTimers;
 
-/* Pieces in which a large product with host vectors is sent, computed and brought back at the same time */
+/* Pieces at most in which a large product with host vectors is sent, computed and brought back at the same time */
 #define GPUCSR_PIECES 16
+
+/*
+  Values that are looked at before each product, besides the object's state: PETSc 3.18 writes into submatrices that hold
+  all rows and columns (MatCreateSubMatrices() with MAT_REUSE_MATRIX) without counting it.
+*/
+#define GPUCSR_SAMPLES 8
 
 /* A->spptr of a MATSEQAIJGPUCSR. The host's MATAIJ stays the master copy of the matrix; everything here can be made again. */
 typedef struct _n_Mat_SeqGPUCSR Mat_SeqGPUCSR;
@@ -44,6 +50,9 @@ struct _n_Mat_SeqGPUCSR {
   GPUCSRPlan       plan[2];      /* by side */
   PetscObjectState pattern[2];   /* nonzerostate that the plan was built for */
   PetscObjectState values[2];    /* object state that its values are from */
+  PetscScalar      sample[GPUCSR_SAMPLES]; /* of the host's values when the plans last followed them */
+  PetscBool        early;        /* both plans were made inside an assembly, */
+  PetscInt         assemblies;   /* which was this one */
   int32_t         *rowptr;       /* row pointers in 32 bits where PetscInt has 64 */
   int              lastcol[GPUCSR_PIECES]; /* of each piece of rows: 1 + the last column met so far; A alone */
   PetscBool        lastcolset;

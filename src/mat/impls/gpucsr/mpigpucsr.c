@@ -533,6 +533,15 @@ static PetscErrorCode MatDuplicate_MPIAIJGPUCSR(Mat A, MatDuplicateOption op, Ma
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Some of the parent's ways write values without counting the change */
+static PetscErrorCode MatCreateSubMatrices_MPIAIJGPUCSR(Mat A, PetscInt n, const IS rows[], const IS cols[], MatReuse reuse, Mat *sub[])
+{
+  PetscFunctionBegin;
+  PetscCall((*((Mat_MPIGPUCSR *)A->spptr)->parent.createsubmatrices)(A, n, rows, cols, reuse, sub));
+  for (PetscInt k = 0; k < n; k++) PetscCall(PetscObjectStateIncrease((PetscObject)(*sub)[k]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode MatView_MPIAIJGPUCSR(Mat A, PetscViewer viewer)
 {
   Mat_MPIGPUCSR    *g = (Mat_MPIGPUCSR *)A->spptr;
@@ -672,6 +681,7 @@ static PetscErrorCode Operations(Mat A, Mat_MPIGPUCSR *g, PetscBool install)
   }
   REPLACE(assemblyend, MatAssemblyEnd_MPIAIJGPUCSR);
   REPLACE(duplicate, MatDuplicate_MPIAIJGPUCSR);
+  REPLACE(createsubmatrices, MatCreateSubMatrices_MPIAIJGPUCSR);
   REPLACE(view, MatView_MPIAIJGPUCSR);
   REPLACE(setfromoptions, MatSetFromOptions_MPIAIJGPUCSR);
 #undef REPLACE

@@ -4,8 +4,8 @@
 */
 #include "gpucsrimpl.h"
 
-/* From here on, in bytes of both vectors, a product with host vectors is cut into pieces */
-#define PIECEWISE_BYTES ((size_t)4 << 20)
+/* A product with host vectors is cut into pieces of about this many bytes of both vectors, when that makes four or more */
+#define PIECE_BYTES ((size_t)2 << 20)
 
 /* A device buffer that grows and stays: forx selects the input's, else the output's */
 PetscErrorCode MatGPUCSRBuffer_Private(Mat_SeqGPUCSR *g, PetscBool forx, size_t bytes, void **p)
@@ -68,13 +68,13 @@ static PetscErrorCode Product(Mat_SeqGPUCSR *g, GPUCSRSide side, const GPUCSRPro
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static inline int Cut(int64_t n, int k)
+static inline int Cut(int64_t n, int k, int pieces)
 {
-  return (int)(n * k / GPUCSR_PIECES);
+  return (int)(n * k / pieces);
 }
 
 /* Which columns the first pieces of rows need: a piece can start as soon as these have arrived */
-static PetscErrorCode LastColumns(Mat A, Mat_SeqGPUCSR *g)
+static PetscErrorCode LastColumns(Mat A, Mat_SeqGPUCSR *g, int pieces)
 {
   const PetscInt *i, *j;
   const int       threads = g->dev->threads;
@@ -82,8 +82,8 @@ static PetscErrorCode LastColumns(Mat A, Mat_SeqGPUCSR *g)
 
   PetscFunctionBegin;
   PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, &j, NULL, NULL));
-  for (int k = 0; k < GPUCSR_PIECES; k++) {
-    const int first = Cut(A->rmap->n, k), last = Cut(A->rmap->n, k + 1);
+  for (int k = 0; k < pieces; k++) {
+    const int first = Cut(A->rmap->n, k, pieces), last = Cut(A->rmap->n, k + 1, pieces);
 
     /* columns of a row are sorted in MATSEQAIJ */
 #pragma omp parallel for num_threads(threads) reduction(max : seen)
@@ -99,7 +99,7 @@ static PetscErrorCode LastColumns(Mat A, Mat_SeqGPUCSR *g)
   Host vectors, large: while piece p of x crosses the bus, the rows whose columns have all arrived are computed, and the
   results of rows computed before travel back. xd and zd are device vectors; y, if any, is in zd already.
 */
-static PetscErrorCode Pipeline(Mat A, GPUCSRSide side, const GPUCSROperand *x, void *xd, GPUCSRProduct *prod, const GPUCSROperand *z, GPUCSRStream s, PetscBool *wrote)
+static PetscErrorCode Pipeline(Mat A, GPUCSRSide side, const GPUCSROperand *x, void *xd, GPUCSRProduct *prod, const GPUCSROperand *z, int pieces, GPUCSRStream s, PetscBool *wrote)
 {
   Mat_SeqGPUCSR          *g    = (Mat_SeqGPUCSR *)A->spptr;
   const GPUCSRBackendOps *ops  = g->dev->ops;
@@ -117,24 +117,24 @@ static PetscErrorCode Pipeline(Mat A, GPUCSRSide side, const GPUCSROperand *x, v
     }
     g->events = PETSC_TRUE;
   }
-  if (side == GPUCSR_FORWARD && !g->lastcolset) PetscCall(LastColumns(A, g));
-  for (int p = 0; p < GPUCSR_PIECES; p++) {
-    const int from = Cut(M->n, p), to = Cut(M->n, p + 1);
+  if (side == GPUCSR_FORWARD && !g->lastcolset) PetscCall(LastColumns(A, g, pieces));
+  for (int p = 0; p < pieces; p++) {
+    const int from = Cut(M->n, p, pieces), to = Cut(M->n, p + 1, pieces);
 
     PetscCall(GPUCSRUpload(g->dev, (char *)xd + size * (size_t)from, vt, (const double *)x->p + from, GPUCSR_DOUBLE, (size_t)(to - from), x->pinned, g->dev->up, NULL));
-    if (!bypiece && p < GPUCSR_PIECES - 1) continue;
+    if (!bypiece && p < pieces - 1) continue;
     PetscCall(ops->eventrecord(g->dev->id, g->sent[p], g->dev->up));
     PetscCall(ops->streamwait(g->dev->id, s, g->sent[p]));
-    for (; q < GPUCSR_PIECES; q++) {
+    for (; q < pieces; q++) {
       const int need = side == GPUCSR_FORWARD && bypiece ? g->lastcol[q] : M->n;
 
       if (need > to) break;
-      prod->first = bypiece ? Cut(M->m, q) : 0;
-      prod->last  = bypiece ? Cut(M->m, q + 1) : M->m;
+      prod->first = bypiece ? Cut(M->m, q, pieces) : 0;
+      prod->last  = bypiece ? Cut(M->m, q + 1, pieces) : M->m;
       PetscCall(Product(g, side, prod, s));
       PetscCall(ops->eventrecord(g->dev->id, g->computed[q], s));
       if (!bypiece) {
-        q = GPUCSR_PIECES;
+        q = pieces;
         break;
       }
       if (direct) {
@@ -146,8 +146,8 @@ static PetscErrorCode Pipeline(Mat A, GPUCSRSide side, const GPUCSROperand *x, v
   }
   if (!direct || !bypiece) {
     *wrote = PETSC_TRUE;
-    for (int k = 0; k < (bypiece ? GPUCSR_PIECES : 1); k++) {
-      const int first = bypiece ? Cut(M->m, k) : 0, last = bypiece ? Cut(M->m, k + 1) : M->m;
+    for (int k = 0; k < (bypiece ? pieces : 1); k++) {
+      const int first = bypiece ? Cut(M->m, k, pieces) : 0, last = bypiece ? Cut(M->m, k + 1, pieces) : M->m;
 
       PetscCall(ops->streamwait(g->dev->id, g->dev->down, g->computed[k]));
       PetscCall(GPUCSRDownload(g->dev, (double *)z->p + first, GPUCSR_DOUBLE, (char *)prod->z + size * (size_t)first, vt, (size_t)(last - first), z->pinned, g->dev->down));
@@ -192,8 +192,8 @@ PetscErrorCode MatGPUCSRApply_Private(Mat A, GPUCSRSide side, const GPUCSROperan
   }
   if (xhost) g->info.uploaded += (double)(nx * size);
   if (zhost) g->info.downloaded += (double)(nz * size);
-  if (xhost && zhost && dev->ops->separate && 8 * (nx + nz) >= PIECEWISE_BYTES && nz >= GPUCSR_PIECES) {
-    PetscCall(Pipeline(A, side, x, xd, &prod, z, s, wrote));
+  if (xhost && zhost && dev->ops->separate && size * (nx + nz) >= 4 * PIECE_BYTES && nz >= GPUCSR_PIECES) {
+    PetscCall(Pipeline(A, side, x, xd, &prod, z, (int)PetscMin(GPUCSR_PIECES, size * (nx + nz) / PIECE_BYTES), s, wrote));
   } else {
     if (xhost) PetscCall(GPUCSRUpload(dev, xd, vt, x->p, GPUCSR_DOUBLE, nx, x->pinned, s, NULL));
     else if (xd != x->p) PetscCall((*GPUCSRHelpers(dev)->convert)(nx, GPUCSR_DOUBLE, x->p, vt, xd, s));

@@ -169,10 +169,28 @@ static PetscErrorCode Precision(Mat A, Mat_SeqGPUCSR *g, const GPUCSRSource *s, 
     break;
   case MAT_GPUCSR_AUTO:
     PetscCall(GPUCSRValuesAreFloats(s, g->dev->threads, &floats));
+    if (floats) PetscCall(GPUCSRRequestTakes(&g->config.request, GPUCSR_PRECISION_MIXED, &floats));
+    if (floats) PetscCall(GPUCSRRequestTakes(&g->config.trequest, GPUCSR_PRECISION_MIXED, &floats));
     *p = floats ? GPUCSR_PRECISION_MIXED : GPUCSR_PRECISION_DOUBLE;
     break;
   default:
     *p = GPUCSR_PRECISION_DOUBLE;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A few values of the host, spread over all of them */
+static PetscErrorCode Sample(Mat A, PetscScalar sample[])
+{
+  const PetscInt *i;
+  PetscScalar    *a;
+
+  PetscFunctionBegin;
+  PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, &a, NULL));
+  for (int k = 0; k < GPUCSR_SAMPLES; k++) {
+    const PetscInt n = i[A->rmap->n];
+
+    sample[k] = n ? a[(PetscInt)((double)(n - 1) * k / (GPUCSR_SAMPLES - 1))] : 0;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -184,11 +202,18 @@ static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
   const PetscBool stale = (PetscBool)(!P->built || g->pattern[side] != A->nonzerostate);
   GPUCSRPrecision  precision = g->precision;
   PetscObjectState state;
-  PetscBool        can = PETSC_TRUE;
+  PetscBool        can = PETSC_TRUE, same;
+  PetscScalar      sample[GPUCSR_SAMPLES];
   GPUCSRSource     s;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
+  /* what was sent at the end of the assembly holds if that assembly is all that was counted since */
+  if (g->early && state == g->values[0] + 1 && A->num_ass == g->assemblies + 1) g->values[0] = g->values[1] = state;
+  g->early = PETSC_FALSE;
+  PetscCall(Sample(A, sample));
+  PetscCall(PetscMemcmp(sample, g->sample, sizeof(sample), &same));
+  if (!same) g->values[0] = g->values[1] = -1;
   if (!stale && g->values[side] == state) PetscFunctionReturn(PETSC_SUCCESS);
   if (stale) PetscCall(PetscFree(g->rowptr));
   PetscCall(Source(A, g, &s));
@@ -220,6 +245,7 @@ static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
   }
   g->pattern[side] = A->nonzerostate;
   g->values[side]  = state;
+  PetscCall(PetscArraycpy(g->sample, sample, GPUCSR_SAMPLES));
   PetscCall(PetscInfo(A, "%s: format %s, kernel %s, because %s; %.0f bytes on the device\n", side == GPUCSR_FORWARD ? "A" : "Transpose of A", P->A.format->name, P->choice.kernel ? P->choice.kernel->name : "host reference", P->choice.why, GPUCSRPlanBytes(P)));
   PetscCall(WarnOfTolerance(A, g));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -390,10 +416,11 @@ static PetscErrorCode MatAssemblyEnd_SeqAIJGPUCSR(Mat A, MatAssemblyType type)
   PetscFunctionBegin;
   PetscCall((*g->parent.assemblyend)(A, type));
   if (type == MAT_FINAL_ASSEMBLY && g->config.transposeatassembly && !A->factortype) {
+    g->values[0] = g->values[1] = -1; /* PETSc counts the change after us */
     PetscCall(MatGPUCSRReady_Private(A, GPUCSR_FORWARD, &ready));
     if (ready) PetscCall(MatGPUCSRReady_Private(A, GPUCSR_TRANSPOSE, &ready));
-    /* PETSc counts this assembly after us; what we just read is what it will be */
-    if (ready) g->values[0] = g->values[1] = ((PetscObject)A)->state + 1;
+    g->assemblies = A->num_ass;
+    g->early      = ready;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

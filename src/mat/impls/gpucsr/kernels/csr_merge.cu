@@ -191,4 +191,4 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_merge) = {PETSC_FALSE, NULL, Prepare, Launch};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_merge) = {PETSC_FALSE, NULL, Prepare, Launch, NULL};

@@ -14,6 +14,7 @@ static struct {
   bool tried;
   void *lib;
   cublasStatus_t (*create)(cublasHandle_t *);
+  cublasStatus_t (*destroy)(cublasHandle_t);
   cublasStatus_t (*setstream)(cublasHandle_t, cudaStream_t);
   cublasStatus_t (*dgemv)(cublasHandle_t, cublasOperation_t, int, int, const double *, const double *, int, const double *, int, const double *, double *, int);
   cublasStatus_t (*sgemv)(cublasHandle_t, cublasOperation_t, int, int, const float *, const float *, int, const float *, int, const float *, float *, int);
@@ -35,12 +36,13 @@ static PetscErrorCode Available(PetscBool *yes, char why[], size_t len)
     if (!blas.lib) blas.lib = dlopen("libcublas.so", RTLD_NOW | RTLD_LOCAL);
     if (blas.lib) {
       *(void **)&blas.create    = dlsym(blas.lib, "cublasCreate_v2");
+      *(void **)&blas.destroy   = dlsym(blas.lib, "cublasDestroy_v2");
       *(void **)&blas.setstream = dlsym(blas.lib, "cublasSetStream_v2");
       *(void **)&blas.dgemv     = dlsym(blas.lib, "cublasDgemv_v2");
       *(void **)&blas.sgemv     = dlsym(blas.lib, "cublasSgemv_v2");
     }
   }
-  *yes = blas.lib && blas.create && blas.setstream && blas.dgemv && blas.sgemv ? PETSC_TRUE : PETSC_FALSE;
+  *yes = blas.lib && blas.create && blas.destroy && blas.setstream && blas.dgemv && blas.sgemv ? PETSC_TRUE : PETSC_FALSE;
   if (!*yes) PetscCall(PetscSNPrintf(why, len, "libcublas was not found; put its folder into LD_LIBRARY_PATH"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -62,6 +64,14 @@ static PetscErrorCode Prepare(GPUCSRStorage *A, int variant)
   PetscCall(Available(&yes, why, sizeof(why)));
   PetscCheck(yes, PETSC_COMM_SELF, PETSC_ERR_SUP, "Kernel dense_gemv cannot run: %s", why);
   if (!blas.handle) CUBLASCall(blas.create(&blas.handle));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Release(void)
+{
+  PetscFunctionBegin;
+  if (blas.handle) (void)blas.destroy(blas.handle); /* after a failure of the device this fails too, and nothing is lost */
+  blas.handle = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -100,7 +110,7 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_dense_gemv) = {PETSC_TRUE, Available, Prepare, Launch};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_dense_gemv) = {PETSC_TRUE, Available, Prepare, Launch, Release};
 
 /* 32 threads a row */
 template <class V>

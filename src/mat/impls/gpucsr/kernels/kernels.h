@@ -19,6 +19,8 @@ typedef struct {
   /* once a pattern; NULL: nothing to do. May fill A->work */
   PetscErrorCode (*prepare)(GPUCSRStorage *A, int variant);
   PetscErrorCode (*launch)(const GPUCSRStorage *A, const GPUCSRProduct *, int variant, GPUCSRStream);
+  /* before the device goes: give back what belongs to no matrix; NULL: nothing */
+  PetscErrorCode (*release)(void);
 } GPUCSRKernelFamily;
 
 typedef struct {
@@ -29,6 +31,7 @@ typedef struct {
 
 GPUCSR_INTERN PetscErrorCode GPUCSRKernelFind(const char[], const GPUCSRKernel **);
 GPUCSR_INTERN PetscErrorCode GPUCSRKernelGet(int, const GPUCSRKernel **);
+GPUCSR_INTERN PetscErrorCode GPUCSRKernelsRelease(void);
 GPUCSR_INTERN PetscErrorCode GPUCSRKernelNames(const char[], char[], size_t);
 
 /* What the device does with a format besides its products */

@@ -40,6 +40,22 @@ PetscErrorCode GPUCSRRequestCheck(const GPUCSRRequest *q)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Could what was asked for work in this precision? Asked of an empty matrix, so of the format alone */
+PetscErrorCode GPUCSRRequestTakes(const GPUCSRRequest *q, GPUCSRPrecision p, PetscBool *yes)
+{
+  const GPUCSRFormat  *format;
+  const GPUCSRKernel  *kernel;
+  const GPUCSRFeatures nothing = {0};
+  char                 why[256];
+
+  PetscFunctionBegin;
+  *yes = PETSC_TRUE;
+  PetscCall(GPUCSRKernelFind(q->kernel, &kernel));
+  PetscCall(GPUCSRFormatFind(kernel ? kernel->format : q->format, &format));
+  if (format) PetscCall((*format->applicable)(&nothing, p, yes, why, sizeof(why)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Usable(const GPUCSRKernel *k, const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, PetscBool *yes, char why[], size_t len)
 {
   const GPUCSRFormat *format;

@@ -1,0 +1,150 @@
+static char help[] = "PETSc's conjugate gradients with Jacobi on the matrix type of your choice.\n\n";
+
+/*
+    ksp -mat_type aij
+    ksp -mat_type gpucsr -dll_append libpetscgpucsr.so
+    ksp -mat_type aijcusparse                              in a PETSc built with CUDA
+    ksp -cases st27_50,lap7_129 [-o FILE] [-repeats 5] [-budget s] [-id TEXT] [-ksp_rtol 1e-8 ...]
+
+  A plain PETSc program: it knows nothing of the library. Vectors are those of MatCreateVecs(), so VECCUDA where the type has
+  them. A case is the 7-point (lap7_) or 27-point (st27_) matrix of a cube of so many points an edge; b is all ones, x starts at 0.
+  set-up: from the assembled matrix of the host to the first product's result; solve: KSPSolve(), the first and the median of
+  the others; total: set-up and first solve, which sets up the preconditioner.
+
+  -o FILE gets one JSON object a line, times in microseconds:
+    ksp   matrix, rows, nnz, mat_type, vec_type, ksp, pc, petsc, id; iterations, reason, residual (true, relative); setup_us, first_us,
+          solve_us, iteration_us = solve_us / iterations, total_us = setup_us + first_us
+*/
+#include <petscksp.h>
+#include <petsctime.h>
+#include <string.h>
+#include "synthetic.h"
+
+static int Less(const void *a, const void *b)
+{
+  return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b;
+}
+
+static PetscErrorCode Solve(const char name[], const char type[], int repeats, FILE *out, const char id[])
+{
+  Synthetic          s = {name, STENCIL7, 0, 1, 0, 0};
+  Mat                A;
+  Vec                x, b, r;
+  KSP                ksp;
+  PC                 pc;
+  KSPType            ksptype;
+  PCType             pctype;
+  MatType            mattype;
+  VecType            vectype;
+  KSPConvergedReason reason;
+  PetscInt           its, *j;
+  PetscScalar       *a;
+  PetscReal          bnorm, rnorm;
+  PetscLogDouble     t0, t1;
+  int32_t           *i;
+  int                m, n;
+  double             setup, first = 0, solve, t[64];
+  char               version[128];
+
+  PetscFunctionBeginUser;
+  if (sscanf(name, "lap7_%d", &s.m) != 1) {
+    s.kind = STENCIL27;
+    PetscCheck(sscanf(name, "st27_%d", &s.m) == 1, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE, "-cases %s: must be lap7_N or st27_N, N points an edge", name);
+  }
+  PetscCheck(s.m >= 1 && s.m <= 400, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-cases %s: must have from 1 to 400 points an edge", name);
+  PetscCall(SyntheticCreate(&s, 1, &m, &n, &i, &j, &a));
+  PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, m, n, (PetscInt *)i, j, a, &A));
+  PetscCall(MatSetOption(A, MAT_SPD, PETSC_TRUE));
+
+  PetscCall(PetscTime(&t0));
+  PetscCall(MatConvert(A, type, MAT_INPLACE_MATRIX, &A));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecSet(x, 1.0));
+  PetscCall(MatMult(A, x, b));
+  PetscCall(VecNorm(b, NORM_2, &bnorm)); /* waits for the device */
+  PetscCall(PetscTime(&t1));
+  setup = t1 - t0;
+
+  PetscCall(VecDuplicate(b, &r));
+  PetscCall(VecSet(b, 1.0));
+  PetscCall(VecNorm(b, NORM_2, &bnorm));
+  PetscCall(KSPCreate(PETSC_COMM_SELF, &ksp));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPSetType(ksp, KSPCG));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, PCJACOBI));
+  PetscCall(KSPSetTolerances(ksp, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, 20000));
+  PetscCall(KSPSetFromOptions(ksp));
+  for (int k = -1; k < repeats; k++) {
+    PetscCall(VecSet(x, 0.0));
+    PetscCall(VecNorm(x, NORM_2, &rnorm));
+    PetscCall(PetscTime(&t0));
+    PetscCall(KSPSolve(ksp, b, x)); /* ends with a norm, so the device is done */
+    PetscCall(PetscTime(&t1));
+    if (k < 0) first = t1 - t0;
+    else t[k] = t1 - t0;
+  }
+  qsort(t, (size_t)repeats, sizeof(*t), Less);
+  solve = t[repeats / 2];
+  PetscCall(MatMult(A, x, r));
+  PetscCall(VecAYPX(r, -1.0, b));
+  PetscCall(VecNorm(r, NORM_2, &rnorm));
+  PetscCall(KSPGetIterationNumber(ksp, &its));
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCall(KSPGetType(ksp, &ksptype));
+  PetscCall(PCGetType(pc, &pctype));
+  PetscCall(MatGetType(A, &mattype));
+  PetscCall(VecGetType(x, &vectype));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%-10s %-16s %-8s %5" PetscInt_FMT " iterations  set-up %9.1f us  first %11.1f  solve %11.1f  an iteration %8.2f us  residual %.1e  %s\n", name, mattype, vectype, its, 1e6 * setup, 1e6 * first, 1e6 * solve, 1e6 * solve / PetscMax(1, its), (double)(rnorm / bnorm), KSPConvergedReasons[reason]));
+  if (out) {
+    PetscCall(PetscGetVersion(version, sizeof(version)));
+    fprintf(out, "{\"record\": \"ksp\", \"matrix\": \"%s\", \"rows\": %d, \"nnz\": %d, \"mat_type\": \"%s\", \"vec_type\": \"%s\", \"ksp\": \"%s\", \"pc\": \"%s\", \"petsc\": \"%.60s\", \"id\": \"%s\", \"iterations\": %d, \"reason\": \"%s\", \"residual\": %.3g, \"setup_us\": %.10g, \"first_us\": %.10g, \"solve_us\": %.10g, \"iteration_us\": %.10g, \"total_us\": %.10g}\n", name, m, i[m], mattype,
+            vectype, ksptype, pctype, version, id, (int)its, KSPConvergedReasons[reason], (double)(rnorm / bnorm), 1e6 * setup, 1e6 * first, 1e6 * solve, 1e6 * solve / PetscMax(1, its), 1e6 * (setup + first));
+    fflush(out);
+  }
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&r));
+  PetscCall(MatDestroy(&A));
+  PetscCall(SyntheticDestroy(&i, &j, &a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  char          *cases[32], type[64] = MATAIJ, name[PETSC_MAX_PATH_LEN] = "", id[64] = "unknown";
+  const char    *usual[] = {"st27_50", "lap7_129", "st27_128", "lap7_200"};
+  PetscInt       n = 32, repeats = 5;
+  PetscBool      set;
+  PetscReal      budget = 0;
+  PetscLogDouble t0, t1;
+  FILE          *out = NULL;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCheck(sizeof(PetscInt) == sizeof(int32_t), PETSC_COMM_SELF, PETSC_ERR_SUP, "This program needs a PETSc of 32-bit indices");
+  PetscCall(PetscTime(&t0));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_type", type, sizeof(type), NULL));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-o", name, sizeof(name), NULL));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-id", id, sizeof(id), NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-repeats", &repeats, NULL));
+  PetscCall(PetscOptionsGetReal(NULL, NULL, "-budget", &budget, NULL));
+  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-cases", cases, &n, &set));
+  PetscCheck(repeats >= 1 && repeats <= 64, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-repeats must be from 1 to 64");
+  if (!set)
+    for (n = 0; n < 4; n++) PetscCall(PetscStrallocpy(usual[n], &cases[n]));
+  if (name[0]) {
+    out = fopen(name, "a");
+    PetscCheck(out, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "-o %s: cannot be written", name);
+  }
+  for (PetscInt k = 0; k < n; k++) {
+    PetscCall(PetscTime(&t1));
+    if (budget > 0 && t1 - t0 > budget) PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s LEFT OUT, the budget of %g s was spent\n", cases[k], (double)budget));
+    else PetscCall(Solve(cases[k], type, (int)repeats, out, id));
+    PetscCall(PetscFree(cases[k]));
+  }
+  if (out) fclose(out);
+  PetscCall(PetscFinalize());
+  return 0;
+}

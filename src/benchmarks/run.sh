@@ -1,0 +1,83 @@
+#!/bin/sh
+# Run all benchmarks from what `make benches` built, on a machine with a GPU; nothing is compiled here.
+#
+#   run.sh [-build build] [-cuda-build FOLDER] [-out FOLDER] [-dir FOLDER,...] [-budget SECONDS] [-id TEXT] [-parts spmv,hostvec,ksp]
+#
+#   -build       products built for a stock PETSc: bench/{spmv,hostvec,ksp}, lib/libpetscgpucsr.so
+#   -cuda-build  the same built for a PETSc with CUDA, if there is one: KSP with aijcusparse and with device vectors
+#   -out         gets bench.jsonl (begun anew) and one .log a program; default bench-results, or $OUT
+#   -dir         folders of real matrices in PETSc binary, beside share/datasets; an archive .tar.xz is unpacked first
+#   -budget      seconds for everything (480): 5/8 for spmv, 1/8 for hostvec, the rest for ksp; a program that runs out says so
+#
+# Then, where there is Python: src/benchmarks/summary.py OUT/bench.jsonl
+set -u
+build=build cudabuild= out=${OUT:-bench-results} dirs= budget=480 id= parts=spmv,hostvec,ksp
+here=$(dirname "$0")
+while [ $# -gt 0 ]; do
+  [ $# -ge 2 ] || { echo "run.sh: $1 needs a value" >&2; exit 2; }
+  case $1 in
+    -build) build=$2 ;;
+    -cuda-build) cudabuild=$2 ;;
+    -out) out=$2 ;;
+    -dir) dirs=$2 ;;
+    -budget) budget=$2 ;;
+    -id) id=$2 ;;
+    -parts) parts=$2 ;;
+    *) echo "run.sh: unknown option $1 (see its head)" >&2; exit 2 ;;
+  esac
+  shift 2
+done
+[ -n "$id" ] || id=$(git -C "$here" describe --always --dirty 2>/dev/null) || id=unknown
+mkdir -p "$out" || exit 2
+: > "$out/bench.jsonl"
+status=0
+
+folders=$here/../../share/datasets
+for d in $(echo "$dirs" | tr , ' '); do
+  case $d in
+    *.tar.xz)
+      mkdir -p "$out/unpacked" && tar xJf "$d" -C "$out/unpacked" || exit 2
+      for f in "$out"/unpacked "$out"/unpacked/*/; do folders=$folders,${f%/}; done ;;
+    *) folders=$folders,$d ;;
+  esac
+done
+
+# has PART; go LOG PROGRAM OPTION ...: both outputs into the log, which the end shows
+has() { case ,$parts, in *,$1,*) ;; *) return 1 ;; esac; }
+go() {
+  log=$out/$1.log
+  shift
+  if [ ! -x "$1" ]; then
+    echo "run.sh: $1 is not there: make benches" >&2
+    status=1
+    return
+  fi
+  "$@" -o "$out/bench.jsonl" -id "$id" >> "$log" 2>&1 || { echo "run.sh: $1 failed, see $log" >&2; status=1; }
+}
+rm -f "$out"/spmv.log "$out"/hostvec.log "$out"/ksp.log
+
+has spmv && go spmv "$build/bench/spmv" -dir "$folders" -budget $((budget * 5 / 8))
+has hostvec && go hostvec "$build/bench/hostvec" -budget $((budget / 8))
+if has ksp; then
+  runs=1
+  [ -z "$cudabuild" ] || runs=3
+  each=$((budget / 4 / runs))
+  go ksp "$build/bench/ksp" -mat_type gpucsr -dll_append "$build/lib/libpetscgpucsr.so" -budget $each
+  if [ -n "$cudabuild" ]; then
+    go ksp "$cudabuild/bench/ksp" -mat_type aijcusparse -budget $each
+    go ksp "$cudabuild/bench/ksp" -mat_type gpucsr -dll_append "$cudabuild/lib/libpetscgpucsr.so" -budget $each
+  fi
+fi
+rm -rf "$out/unpacked"
+
+for part in ksp hostvec spmv; do
+  if [ -f "$out/$part.log" ]; then
+    echo "== $part"
+    tail -n 80 "$out/$part.log"
+  fi
+done
+if python3 -c 'import json' 2>/dev/null; then
+  echo "== targets"
+  python3 "$here/summary.py" -o "$out" -name summary "$out/bench.jsonl"
+fi
+exit $status

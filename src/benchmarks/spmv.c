@@ -1,0 +1,888 @@
+static char help[] = "Products with vectors on the device: every kernel of the library against cuSPARSE.\n\n";
+
+/*
+    spmv [-dir FOLDER,...] [-f FILE,...] [-synthetic no] [-o FILE]      on a GPU
+    spmv -backend host -shrink 20                                      without one, to try the program itself
+
+  Matrices: the synthetic ones of synthetic.h (-shrink k: small ones), then every *.petsc of the folders and the files, PETSc
+  binary; a name met before is passed over. -match TEXT takes those alone whose name contains the text.
+  Other options: -precisions double,single,mixed (the first two); -sides N,T (both); -setup no (products alone); -budget s
+  (matrices that would start later than so many seconds are left out, and counted); -rounds n (9); -progress; -id TEXT.
+
+  For each matrix, precision and side all kernels that can hold the matrix, and cuSPARSE's three CSR algorithms (after
+  cusparseSpMV_preprocess(); its default one for the transpose, which works on the CSR of A where ours has the transpose
+  resident), run in turn: each round gives every candidate one batch of launches back to back, preceded by one that is not
+  timed, between two events; a batch lasts 200 us or one launch. A time is the median over rounds. A candidate 20 times
+  slower than the best is timed once. Every result is compared with the host's in double: it may be off by
+  (8 + sqrt(n)) eps sum|a||x|, n the entries of the row.
+
+  Set-up: GPUCSRPlanBuild() with warm memory pools, and GPUCSRPlanRefresh(), against one pageable cudaMemcpy() of the CSR's
+  or the values' bytes in the same precision.
+
+  -o FILE gets one JSON object a line. Times are microseconds, rates 1e9/s, sizes bytes.
+    run      what ran where: program, id, date, petsc, cuda, backend, device, processors, threads, copy_gbs
+    product  matrix, class (synthetic|real), precision, side; rows, columns, nnz of A; length_min, _max, _mean, _deviation, empty,
+             sell_padding of the matrix multiplied (the transpose for side T); us: time of each candidate; failed: names of those
+             with wrong results, and error, the largest fraction of the allowed error met; chosen and why, chosen_us; best (of ours),
+             best_us; peer (cuSPARSE's best), peer_us; gflops, gbs (of A's CSR and both vectors), fraction (of the device copy), all
+             of the chosen one; ratio = peer_us / chosen_us, regret = chosen_us / best_us
+    setup    matrix, class, precision, rows, columns, nnz, format, kernel; setup_us and its parts inspect_us, upload_us, convert_us;
+             copy_us; setup_ratio = setup_us / (0.7 copy_us + 30 product_us); refresh_us, value_copy_us, refresh_ratio = refresh_us /
+             (0.7 value_copy_us + 2 product_us); product_us; transpose_us (build, A resident), transpose_refresh_us; csr_bytes,
+             device_bytes, peak_bytes (while building), transpose_bytes
+    failure  matrix, precision, side, message: an error where there should be none
+*/
+#include <petscmat.h>
+#include "bench.h"
+#include "synthetic.h"
+#define DISABLE_CUSPARSE_DEPRECATED
+#include <cusparse.h>
+#include <dirent.h>
+#include <float.h>
+
+#define MAX_CANDIDATES 48
+#define MAX_ROUNDS     32
+#define MAX_FILES      2000
+#define SLOW           20.0 /* times the best, and a candidate is not timed again */
+#define OVERSIZE       8.0  /* times the bytes of CSR, and a format is not tried */
+
+#define CUSPARSECall(call) \
+  do { \
+    cusparseStatus_t st_ = (call); \
+    PetscCheck(st_ == CUSPARSE_STATUS_SUCCESS, PETSC_COMM_SELF, PETSC_ERR_GPU, "%s failed with %s", #call, cusparseGetErrorName(st_)); \
+  } while (0)
+
+static const char *const precisionwords[] = {"double", "single", "mixed"}; /* GPUCSRPrecision */
+static const char *const sidewords[]      = {"N", "T"};
+
+typedef struct {
+  const char    *name;
+  PetscBool      real; /* from a file */
+  GPUCSRSource   src;
+  GPUCSRFeatures f;
+  double        *x;       /* host: max(m, n) numbers, all of them floats */
+  double        *y[2];    /* host: A x, A^T x */
+  double        *bound[2]; /* what their entries may be off by, in units of eps */
+} Problem;
+
+typedef struct {
+  GPUCSRDevice     dev;
+  BenchClock       clock;
+  cusparseHandle_t peer; /* NULL on the host */
+  double           copy; /* bytes/s */
+  FILE            *out;
+  int              rounds;
+  PetscBool        progress, setup, precisions[3], sides[2];
+} Bench;
+
+struct Case_;
+
+typedef struct {
+  char          name[GPUCSR_WORD];
+  PetscBool     peer, failed, slow;
+  GPUCSRProduct product;
+  GPUCSRPlan    plan; /* ours: the arrays belong to the case, the work array is this kernel's own */
+  struct Case_ *c;
+  /* cuSPARSE's */
+  cusparseSpMVAlg_t    alg;
+  cusparseSpMatDescr_t mat;
+  cusparseDnVecDescr_t x, y;
+  void                *buffer;
+  size_t               bytes;
+  int                  batch, nt;
+  double               t[MAX_ROUNDS + 1], seconds, error;
+} Candidate;
+
+/* One matrix in one precision on one side */
+typedef struct Case_ {
+  const Bench     *b;
+  const Problem   *p;
+  GPUCSRPrecision  precision;
+  int              side;
+  const GPUCSRPlan *A; /* CSR of A itself */
+  GPUCSRPlan       format[8]; /* the matrix multiplied, in each format that took it; [0] CSR */
+  int              nformats, nc;
+  void            *x, *z, *nan; /* device vectors */
+  size_t           vbytes;
+  GPUCSRChoice     choice;
+  Candidate        cand[MAX_CANDIDATES];
+} Case;
+
+/* What the table at the end is made of */
+typedef struct {
+  char            name[64], chosen[GPUCSR_WORD], best[GPUCSR_WORD];
+  PetscBool       real;
+  GPUCSRPrecision precision;
+  int             side;
+  double          ratio, bestratio, regret, fraction;
+} Result;
+
+typedef struct {
+  char   name[64];
+  double setup, refresh, memory;
+  int    precision;
+} SetUpResult;
+
+static Result      results[6 * MAX_FILES];
+static SetUpResult setups[3 * MAX_FILES];
+static int         nresults, nsetups, nfailures;
+
+/* ---- the candidates ---- */
+
+static PetscErrorCode LaunchOurs(void *ctx)
+{
+  Candidate *k = (Candidate *)ctx;
+
+  return GPUCSRPlanProduct(&k->plan, &k->product, k->c->b->dev->stream);
+}
+
+static PetscErrorCode LaunchPeer(void *ctx)
+{
+  static const double one = 1, zero = 0;
+  static const float  onef = 1, zerof = 0;
+  Candidate          *k      = (Candidate *)ctx;
+  const PetscBool     single = (PetscBool)(k->c->precision == GPUCSR_PRECISION_SINGLE);
+
+  PetscFunctionBeginUser;
+  CUSPARSECall(cusparseSpMV(k->c->b->peer, k->c->side ? CUSPARSE_OPERATION_TRANSPOSE : CUSPARSE_OPERATION_NON_TRANSPOSE, single ? (const void *)&onef : (const void *)&one, k->mat, k->x, single ? (const void *)&zerof : (const void *)&zero, k->y, single ? CUDA_R_32F : CUDA_R_64F, k->alg, k->buffer));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Launch(void *ctx)
+{
+  return ((Candidate *)ctx)->peer ? LaunchPeer(ctx) : LaunchOurs(ctx);
+}
+
+/* The matrix multiplied, in one format */
+static PetscErrorCode BuildFormat(Case *c, const GPUCSRRequest *q, GPUCSRPlan *P)
+{
+  PetscFunctionBeginUser;
+  if (c->side) PetscCall(GPUCSRPlanBuildTranspose(c->b->dev, &c->p->src, c->A, c->precision, q, P));
+  else PetscCall(GPUCSRPlanBuild(c->b->dev, &c->p->src, c->precision, q, P));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Can the kernel take this matrix, at a size that leaves it a chance? */
+static PetscErrorCode Takes(Case *c, const GPUCSRKernel *k, const GPUCSRFormat *format, const GPUCSRFeatures *f, PetscBool *yes)
+{
+  GPUCSRStorage S;
+  double        bytes = 0;
+  char          why[256];
+
+  PetscFunctionBeginUser;
+  PetscCall((*format->applicable)(f, c->precision, yes, why, sizeof(why)));
+  if (*yes && c->b->dev->ops->separate && k->family->available) PetscCall((*k->family->available)(yes, why, sizeof(why)));
+  if (!*yes) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRStorageCreate(c->b->dev, format, f, c->precision, &S));
+  for (int a = 0; a < S.narrays; a++) bytes += (double)S.array[a].count * (double)GPUCSRTypeSize(S.array[a].type);
+  *yes = (PetscBool)(bytes <= OVERSIZE * GPUCSRCSRBytes(f, c->precision));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode AddOurs(Case *c)
+{
+  static const GPUCSRRequest anything = {"auto", "auto"}, csr = {"csr", "auto"};
+  const GPUCSRKernel        *k;
+  const GPUCSRFeatures      *f;
+
+  PetscFunctionBeginUser;
+  PetscCall(BuildFormat(c, &csr, &c->format[0]));
+  c->nformats = 1;
+  f           = &c->format[0].features;
+  PetscCall(GPUCSRChoose(f, c->precision, c->b->dev, &anything, &c->choice));
+  for (int q = 0;; q++) {
+    GPUCSRRequest       one;
+    const GPUCSRFormat *format;
+    Candidate          *d = &c->cand[c->nc];
+    PetscBool           yes;
+    int                 have = 0;
+
+    PetscCall(GPUCSRKernelGet(q, &k));
+    if (!k) break;
+    PetscCall(GPUCSRFormatFind(k->format, &format));
+    PetscCall(Takes(c, k, format, f, &yes));
+    if (!yes) continue;
+    while (have < c->nformats && c->format[have].A.format != format) have++;
+    if (have == c->nformats) {
+      PetscCheck(have < (int)(sizeof(c->format) / sizeof(c->format[0])) && c->nc < MAX_CANDIDATES - 3, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Too many formats or kernels for this program's tables");
+      PetscCall(PetscStrncpy(one.format, k->format, sizeof(one.format)));
+      PetscCall(PetscStrncpy(one.kernel, k->name, sizeof(one.kernel)));
+      PetscCall(BuildFormat(c, &one, &c->format[have]));
+      c->nformats++;
+    }
+    PetscCall(PetscStrncpy(d->name, k->name, sizeof(d->name)));
+    d->c                  = c;
+    d->plan               = c->format[have];
+    d->plan.choice.kernel = k;
+    d->product            = (GPUCSRProduct){1, 0, c->x, NULL, c->z, 0, d->plan.A.m};
+    PetscCall(PetscMemzero(&d->plan.A.work, sizeof(d->plan.A.work)));
+    if (c->b->dev->ops->separate && k->family->prepare) PetscCall((*k->family->prepare)(&d->plan.A, k->variant));
+    c->nc++;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode AddPeers(Case *c)
+{
+  static const struct {
+    const char       *name;
+    cusparseSpMVAlg_t alg;
+  } algs[] = {
+    {"cusparse_default", CUSPARSE_SPMV_ALG_DEFAULT},
+    {"cusparse_alg1",    CUSPARSE_SPMV_CSR_ALG1   },
+    {"cusparse_alg2",    CUSPARSE_SPMV_CSR_ALG2   }
+  };
+  static const double one = 1, zero = 0;
+  static const float  onef = 1, zerof = 0;
+  const PetscBool     single = (PetscBool)(c->precision == GPUCSR_PRECISION_SINGLE);
+  const cudaDataType  type   = single ? CUDA_R_32F : CUDA_R_64F;
+  const void         *alpha = single ? (const void *)&onef : (const void *)&one, *beta = single ? (const void *)&zerof : (const void *)&zero;
+  const GPUCSRStorage *A = &c->A->A;
+
+  PetscFunctionBeginUser;
+  if (!c->b->peer || c->precision == GPUCSR_PRECISION_MIXED) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int q = 0; q < (c->side ? 1 : 3); q++) {
+    Candidate                *d  = &c->cand[c->nc];
+    const cusparseOperation_t op = c->side ? CUSPARSE_OPERATION_TRANSPOSE : CUSPARSE_OPERATION_NON_TRANSPOSE;
+
+    PetscCall(PetscStrncpy(d->name, algs[q].name, sizeof(d->name)));
+    d->c    = c;
+    d->peer = PETSC_TRUE;
+    d->alg  = algs[q].alg;
+    /* what preprocessing finds is kept with the descriptor: each algorithm gets its own */
+    CUSPARSECall(cusparseCreateCsr(&d->mat, A->m, A->n, A->nnz, A->array[CSR_ROWPTR].data, A->array[CSR_COL].data, A->array[CSR_VAL].data, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, type));
+    CUSPARSECall(cusparseCreateDnVec(&d->x, c->side ? A->m : A->n, c->x, type));
+    CUSPARSECall(cusparseCreateDnVec(&d->y, c->side ? A->n : A->m, c->z, type));
+    CUSPARSECall(cusparseSpMV_bufferSize(c->b->peer, op, alpha, d->mat, d->x, beta, d->y, type, d->alg, &d->bytes));
+    PetscCall(GPUCSRMalloc(c->b->dev, d->bytes, "cuSPARSE's buffer", &d->buffer));
+    CUSPARSECall(cusparseSpMV_preprocess(c->b->peer, op, alpha, d->mat, d->x, beta, d->y, type, d->alg, d->buffer));
+    c->nc++;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CaseDestroy(Case *c)
+{
+  PetscFunctionBeginUser;
+  PetscCall(GPUCSRDeviceSynchronize(c->b->dev));
+  for (int k = 0; k < c->nc; k++) {
+    Candidate *d = &c->cand[k];
+
+    if (d->peer) {
+      CUSPARSECall(cusparseDestroyDnVec(d->x));
+      CUSPARSECall(cusparseDestroyDnVec(d->y));
+      CUSPARSECall(cusparseDestroySpMat(d->mat));
+      PetscCall(GPUCSRFree(c->b->dev, d->bytes, &d->buffer));
+    } else PetscCall(GPUCSRFree(c->b->dev, d->plan.A.work.count * GPUCSRTypeSize(d->plan.A.work.type), &d->plan.A.work.data));
+  }
+  for (int k = 0; k < c->nformats; k++) PetscCall(GPUCSRPlanDestroy(&c->format[k]));
+  PetscCall(GPUCSRFree(c->b->dev, c->vbytes, &c->x));
+  PetscCall(GPUCSRFree(c->b->dev, c->vbytes, &c->z));
+  PetscCall(GPUCSRFree(c->b->dev, c->vbytes, &c->nan));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- checking and timing ---- */
+
+/* One product into a z full of NaN, against the host's */
+static PetscErrorCode Verify(Case *c, Candidate *d, double *host)
+{
+  const Bench     *b     = c->b;
+  const GPUCSRType vt    = GPUCSRVectorType(c->precision);
+  const int        m     = c->side ? c->p->src.n : c->p->src.m, threads = b->dev->threads;
+  const double     eps   = c->precision == GPUCSR_PRECISION_DOUBLE ? DBL_EPSILON : (double)FLT_EPSILON;
+  const double    *y = c->p->y[c->side], *bound = c->p->bound[c->side];
+  double           worst = 0;
+
+  PetscFunctionBeginUser;
+  PetscCall(b->dev->ops->copy(b->dev->id, c->z, c->nan, (size_t)m * GPUCSRTypeSize(vt), GPUCSR_ON_DEVICE, b->dev->stream));
+  PetscCall(Launch(d));
+  PetscCall(GPUCSRDownload(b->dev, host, GPUCSR_DOUBLE, c->z, vt, (size_t)m, PETSC_FALSE, b->dev->stream));
+#pragma omp parallel for num_threads(threads) reduction(max : worst)
+  for (int r = 0; r < m; r++) {
+    const double off = fabs(host[r] - y[r]);
+
+    /* what float cannot hold is nobody's fault, and below its smallest number it rounds to that */
+    if (c->precision != GPUCSR_PRECISION_DOUBLE && bound[r] > (double)FLT_MAX) continue;
+    if (off > 0) worst = PetscMax(worst, off / (eps * bound[r] + (c->precision == GPUCSR_PRECISION_DOUBLE ? 0 : 1e3 * (double)FLT_MIN)));
+    else if (!(off == 0)) worst = PETSC_MAX_REAL;
+  }
+  d->error  = worst;
+  d->failed = (PetscBool)!(worst <= 1);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TimeAll(Case *c, const Candidate *chosen)
+{
+  double best = PETSC_MAX_REAL;
+
+  PetscFunctionBeginUser;
+  for (int k = 0; k < c->nc; k++) {
+    Candidate *d = &c->cand[k];
+
+    PetscCall(BenchCalibrate(&c->b->clock, Launch, d, &d->batch, &d->seconds));
+    if (!d->failed) best = PetscMin(best, d->seconds);
+  }
+  for (int k = 0; k < c->nc; k++) c->cand[k].slow = (PetscBool)(c->cand[k].seconds > SLOW * best && !c->cand[k].peer && &c->cand[k] != chosen);
+  for (int r = 0; r < c->b->rounds; r++)
+    for (int k = 0; k < c->nc; k++) {
+      Candidate *d = &c->cand[k];
+
+      if (!d->slow) PetscCall(BenchBatch(&c->b->clock, Launch, d, d->batch, &d->t[d->nt++]));
+    }
+  for (int k = 0; k < c->nc; k++)
+    if (c->cand[k].nt) c->cand[k].seconds = BenchMedian(c->cand[k].t, c->cand[k].nt);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static void JsonMatrix(FILE *f, const Problem *p, GPUCSRPrecision precision)
+{
+  JsonText(f, "matrix", p->name);
+  JsonText(f, "class", p->real ? "real" : "synthetic");
+  JsonText(f, "precision", precisionwords[precision]);
+  JsonNumber(f, "rows", p->f.m);
+  JsonNumber(f, "columns", p->f.n);
+  JsonNumber(f, "nnz", (double)p->f.nnz);
+}
+
+static PetscErrorCode Report(Case *c, const Candidate *chosen)
+{
+  const Bench          *b     = c->b;
+  const GPUCSRFeatures *f     = &c->format[0].features;
+  const double          v     = (double)GPUCSRTypeSize(GPUCSRVectorType(c->precision));
+  const double          bytes = GPUCSRCSRBytes(&c->p->f, c->precision) + v * ((double)f->m + f->n);
+  const Candidate      *best = NULL, *peer = NULL;
+  const char           *comma = "";
+  double                error = 0;
+  Result               *r     = &results[nresults++];
+  FILE                 *o     = b->out;
+
+  PetscFunctionBeginUser;
+  for (int k = 0; k < c->nc; k++) {
+    const Candidate **slot = c->cand[k].peer ? &peer : &best;
+
+    error = PetscMax(error, c->cand[k].error);
+    if (c->cand[k].failed) PetscCall(PetscPrintf(PETSC_COMM_SELF, "WRONG %s %s %s %s: off by %.3g times what is allowed\n", c->p->name, precisionwords[c->precision], sidewords[c->side], c->cand[k].name, c->cand[k].error));
+    if (c->cand[k].failed) nfailures++;
+    else if (!*slot || c->cand[k].seconds < (*slot)->seconds) *slot = &c->cand[k];
+  }
+  if (!best) best = chosen;
+  PetscCall(PetscStrncpy(r->name, c->p->name, sizeof(r->name)));
+  PetscCall(PetscStrncpy(r->chosen, chosen->name, sizeof(r->chosen)));
+  PetscCall(PetscStrncpy(r->best, best->name, sizeof(r->best)));
+  r->real      = c->p->real;
+  r->precision = c->precision;
+  r->side      = c->side;
+  r->ratio     = peer ? peer->seconds / chosen->seconds : NAN;
+  r->bestratio = peer ? peer->seconds / best->seconds : NAN;
+  r->regret    = chosen->seconds / best->seconds;
+  r->fraction  = bytes / chosen->seconds / b->copy;
+  if (b->progress) PetscCall(PetscPrintf(PETSC_COMM_SELF, "%-24s %s %s  %s %.2f us, best %s %.2f us, peer %s %.2f us, ratio %.2f\n", c->p->name, precisionwords[c->precision], sidewords[c->side], chosen->name, 1e6 * chosen->seconds, best->name, 1e6 * best->seconds, peer ? peer->name : "none", peer ? 1e6 * peer->seconds : 0, r->ratio));
+
+  JsonBegin(o, "product");
+  JsonMatrix(o, c->p, c->precision);
+  JsonText(o, "side", sidewords[c->side]);
+  JsonNumber(o, "length_min", f->min);
+  JsonNumber(o, "length_max", f->max);
+  JsonNumber(o, "length_mean", f->mean);
+  JsonNumber(o, "length_deviation", f->deviation);
+  JsonNumber(o, "empty", f->empty);
+  JsonNumber(o, "sell_padding", f->nnz ? (double)f->sell_stored / (double)f->nnz - 1 : 0);
+  if (o) {
+    fprintf(o, ", \"us\": {");
+    for (int k = 0; k < c->nc; k++) fprintf(o, "%s\"%s\": %.6g", k ? ", " : "", c->cand[k].name, 1e6 * c->cand[k].seconds);
+    fprintf(o, "}, \"failed\": [");
+    for (int k = 0; k < c->nc; k++)
+      if (c->cand[k].failed) {
+        fprintf(o, "%s\"%s\"", comma, c->cand[k].name);
+        comma = ", ";
+      }
+    fprintf(o, "]");
+  }
+  JsonNumber(o, "error", error);
+  JsonText(o, "chosen", chosen->name);
+  JsonText(o, "why", c->choice.why);
+  JsonNumber(o, "chosen_us", 1e6 * chosen->seconds);
+  JsonText(o, "best", best->name);
+  JsonNumber(o, "best_us", 1e6 * best->seconds);
+  JsonText(o, "peer", peer ? peer->name : "none");
+  JsonNumber(o, "peer_us", peer ? 1e6 * peer->seconds : NAN);
+  JsonNumber(o, "gflops", 2e-9 * (double)f->nnz / chosen->seconds);
+  JsonNumber(o, "gbs", 1e-9 * bytes / chosen->seconds);
+  JsonNumber(o, "fraction", r->fraction);
+  JsonNumber(o, "ratio", r->ratio);
+  JsonNumber(o, "regret", r->regret);
+  JsonEnd(o);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* product: seconds of the chosen kernel */
+static PetscErrorCode CaseRun(Case *c, double *product)
+{
+  const Bench     *b  = c->b;
+  const GPUCSRType vt = GPUCSRVectorType(c->precision);
+  const size_t     n  = (size_t)PetscMax(c->p->src.m, c->p->src.n);
+  const Candidate *chosen = NULL;
+  double          *host;
+  PetscBool        same;
+
+  PetscFunctionBeginUser;
+  c->vbytes = n * GPUCSRTypeSize(vt);
+  PetscCall(GPUCSRMalloc(b->dev, c->vbytes, "x", &c->x));
+  PetscCall(GPUCSRMalloc(b->dev, c->vbytes, "z", &c->z));
+  PetscCall(GPUCSRMalloc(b->dev, c->vbytes, "NaN", &c->nan));
+  PetscCall(PetscMalloc1(n, &host));
+  for (size_t k = 0; k < n; k++) host[k] = NAN;
+  PetscCall(GPUCSRUpload(b->dev, c->x, vt, c->p->x, GPUCSR_DOUBLE, n, PETSC_FALSE, b->dev->stream, NULL));
+  PetscCall(GPUCSRUpload(b->dev, c->nan, vt, host, GPUCSR_DOUBLE, n, PETSC_FALSE, b->dev->stream, NULL));
+  PetscCall(AddOurs(c));
+  PetscCall(AddPeers(c));
+  for (int k = 0; k < c->nc; k++) {
+    PetscCall(Verify(c, &c->cand[k], host));
+    PetscCall(PetscStrcmp(c->cand[k].name, c->choice.kernel->name, &same));
+    if (same) chosen = &c->cand[k];
+  }
+  PetscCall(PetscFree(host));
+  PetscCheck(chosen, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The chosen kernel %s is not among those that can take the matrix", c->choice.kernel->name);
+  PetscCall(TimeAll(c, chosen));
+  PetscCall(Report(c, chosen));
+  *product = chosen->seconds;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- set-up and refresh ---- */
+
+static PetscErrorCode SetUp(const Bench *b, const Problem *p, GPUCSRPrecision precision, double product)
+{
+  static const GPUCSRRequest anything = {"auto", "auto"};
+  enum {
+    BUILD,
+    REFRESH,
+    TBUILD,
+    TREFRESH,
+    NSTEPS
+  };
+  const int      repeats = p->f.nnz < 2000000 ? 7 : 3;
+  const double   csr = GPUCSRCSRBytes(&p->f, precision), values = (double)GPUCSRTypeSize(GPUCSRValueType(precision)) * (double)p->f.nnz;
+  GPUCSRPlan     P = {0}, T = {0};
+  GPUCSRCosts    costs = {0};
+  double         t[NSTEPS][8], us[NSTEPS], copy, vcopy, device = 0, peak = 0, transposed = 0;
+  PetscLogDouble t0, t1;
+  PetscBool      can = PETSC_FALSE;
+  SetUpResult   *r   = &setups[nsetups++];
+  char           format[GPUCSR_WORD] = "", kernel[GPUCSR_WORD] = "";
+
+  PetscFunctionBeginUser;
+#define STEP(which, call) \
+  do { \
+    PetscCall(GPUCSRDeviceSynchronize(b->dev)); \
+    PetscCall(PetscTime(&t0)); \
+    PetscCall(call); \
+    PetscCall(GPUCSRDeviceSynchronize(b->dev)); \
+    PetscCall(PetscTime(&t1)); \
+    if (k) t[which][k - 1] = t1 - t0; \
+  } while (0)
+  for (int k = 0; k <= repeats; k++) { /* the first fills the memory pools */
+    const size_t before = b->dev->allocated;
+
+    b->dev->peak = before;
+    PetscCall(PetscMemzero(&P, sizeof(P)));
+    STEP(BUILD, GPUCSRPlanBuild(b->dev, &p->src, precision, &anything, &P));
+    peak   = (double)(b->dev->peak - before);
+    device = GPUCSRPlanBytes(&P);
+    costs  = P.costs;
+    PetscCall(PetscStrncpy(format, P.A.format->name, sizeof(format)));
+    PetscCall(PetscStrncpy(kernel, P.choice.kernel ? P.choice.kernel->name : "none", sizeof(kernel)));
+    STEP(REFRESH, GPUCSRPlanRefresh(&P, &p->src, NULL));
+    PetscCall(PetscMemzero(&T, sizeof(T)));
+    STEP(TBUILD, GPUCSRPlanBuildTranspose(b->dev, &p->src, &P, precision, &anything, &T));
+    transposed = GPUCSRPlanBytes(&T);
+    PetscCall(GPUCSRPlanCanRefresh(&T, &can));
+    if (can) STEP(TREFRESH, GPUCSRPlanRefresh(&T, &p->src, &P));
+    PetscCall(GPUCSRPlanDestroy(&T));
+    PetscCall(GPUCSRPlanDestroy(&P));
+  }
+#undef STEP
+  for (int s = 0; s < NSTEPS; s++) us[s] = 1e6 * (s == TREFRESH && !can ? NAN : BenchMedian(t[s], repeats));
+  PetscCall(BenchPageable(b->dev, (size_t)csr, cudaMemcpyHostToDevice, repeats, &copy));
+  PetscCall(BenchPageable(b->dev, (size_t)values, cudaMemcpyHostToDevice, repeats, &vcopy));
+
+  PetscCall(PetscStrncpy(r->name, p->name, sizeof(r->name)));
+  r->precision = precision;
+  r->setup     = 1e-6 * us[BUILD] / (0.7 * copy + 30 * product);
+  r->refresh   = 1e-6 * us[REFRESH] / (0.7 * vcopy + 2 * product);
+  r->memory    = device / csr;
+  JsonBegin(b->out, "setup");
+  JsonMatrix(b->out, p, precision);
+  JsonText(b->out, "format", format);
+  JsonText(b->out, "kernel", kernel);
+  JsonNumber(b->out, "setup_us", us[BUILD]);
+  JsonNumber(b->out, "inspect_us", 1e6 * costs.inspect);
+  JsonNumber(b->out, "upload_us", 1e6 * costs.upload);
+  JsonNumber(b->out, "convert_us", 1e6 * costs.convert);
+  JsonNumber(b->out, "copy_us", 1e6 * copy);
+  JsonNumber(b->out, "setup_ratio", r->setup);
+  JsonNumber(b->out, "refresh_us", us[REFRESH]);
+  JsonNumber(b->out, "value_copy_us", 1e6 * vcopy);
+  JsonNumber(b->out, "refresh_ratio", r->refresh);
+  JsonNumber(b->out, "product_us", 1e6 * product);
+  JsonNumber(b->out, "transpose_us", us[TBUILD]);
+  JsonNumber(b->out, "transpose_refresh_us", us[TREFRESH]);
+  JsonNumber(b->out, "csr_bytes", csr);
+  JsonNumber(b->out, "device_bytes", device);
+  JsonNumber(b->out, "peak_bytes", peak);
+  JsonNumber(b->out, "transpose_bytes", transposed);
+  JsonEnd(b->out);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- a matrix ---- */
+
+static PetscErrorCode Reference(Problem *p, int side, int threads)
+{
+  const GPUCSRSource *s = &p->src;
+  const int           m = side ? s->n : s->m;
+  double             *y, *bound, *count;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscCalloc3(m, &y, m, &bound, m, &count));
+  if (!side) {
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 1024)
+    for (int r = 0; r < m; r++) {
+      for (int32_t k = s->i[r]; k < s->i[r + 1]; k++) {
+        y[r] += s->a[k] * p->x[s->j[k]];
+        bound[r] += fabs(s->a[k] * p->x[s->j[k]]);
+      }
+      count[r] = s->i[r + 1] - s->i[r];
+    }
+  } else {
+    for (int r = 0; r < s->m; r++)
+      for (int32_t k = s->i[r]; k < s->i[r + 1]; k++) {
+        y[s->j[k]] += s->a[k] * p->x[r];
+        bound[s->j[k]] += fabs(s->a[k] * p->x[r]);
+        count[s->j[k]]++;
+      }
+  }
+  for (int r = 0; r < m; r++) bound[r] *= 8 + sqrt(count[r]);
+  PetscCall(PetscMalloc2(m, &p->y[side], m, &p->bound[side]));
+  PetscCall(PetscArraycpy(p->y[side], y, m));
+  PetscCall(PetscArraycpy(p->bound[side], bound, m));
+  PetscCall(PetscFree3(y, bound, count));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* An error in one case is written down, and the next one runs, unless the device is lost */
+static PetscErrorCode Failure(const Bench *b, const Problem *p, GPUCSRPrecision precision, const char side[], PetscErrorCode ierr, const GPUCSRAttempt *a)
+{
+  PetscFunctionBeginUser;
+  if (!ierr) PetscFunctionReturn(PETSC_SUCCESS);
+  nfailures++;
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "FAILED %s %s %s: %s\n", p->name, precisionwords[precision], side, a->message));
+  JsonBegin(b->out, "failure");
+  JsonMatrix(b->out, p, precision);
+  JsonText(b->out, "side", side);
+  JsonText(b->out, "message", a->message);
+  JsonEnd(b->out);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Measure(const Bench *b, Problem *p)
+{
+  static const GPUCSRRequest csr = {"csr", "auto"};
+  const int                  n   = PetscMax(p->src.m, p->src.n);
+  GPUCSRAttempt              attempt;
+  PetscErrorCode             ierr;
+  Case                      *c;
+
+  PetscFunctionBeginUser;
+  PetscCheck(nresults + 6 <= (int)(sizeof(results) / sizeof(results[0])), PETSC_COMM_SELF, PETSC_ERR_PLIB, "More matrices than the tables of this program hold: %d", MAX_FILES);
+  PetscCall(PetscNew(&c));
+  PetscCall(GPUCSRFeaturesGet(p->src.m, p->src.n, p->src.i, b->dev->threads, &p->f));
+  PetscCall(PetscMalloc1(n, &p->x));
+  for (int k = 0; k < n; k++) p->x[k] = (double)(float)(SyntheticUniform(99, 0, (uint64_t)k) - 0.5);
+  for (int side = 0; side < 2; side++)
+    if (b->sides[side]) PetscCall(Reference(p, side, b->dev->threads));
+  for (int q = 0; q < 3; q++) {
+    const GPUCSRPrecision precision = (GPUCSRPrecision)q;
+    GPUCSRPlan            A         = {0};
+    double                product = NAN, ignored;
+
+    if (!b->precisions[q]) continue;
+    PetscCall(GPUCSRPlanBuild(b->dev, &p->src, precision, &csr, &A));
+    for (int side = 0; side < 2; side++) {
+      if (!b->sides[side]) continue;
+      PetscCall(PetscMemzero(c, sizeof(*c)));
+      c->b         = b;
+      c->p         = p;
+      c->A         = &A;
+      c->precision = precision;
+      c->side      = side;
+      PetscCall(GPUCSRAttemptBegin(&attempt));
+      ierr = CaseRun(c, side ? &ignored : &product);
+      PetscCall(GPUCSRAttemptEnd(&attempt));
+      PetscCall(Failure(b, p, precision, sidewords[side], ierr, &attempt));
+      PetscCall(CaseDestroy(c));
+    }
+    PetscCall(GPUCSRPlanDestroy(&A));
+    if (!b->setup || !isfinite(product)) continue;
+    PetscCall(GPUCSRAttemptBegin(&attempt));
+    ierr = SetUp(b, p, precision, product);
+    PetscCall(GPUCSRAttemptEnd(&attempt));
+    PetscCall(Failure(b, p, precision, "set-up", ierr, &attempt));
+  }
+  for (int side = 0; side < 2; side++)
+    if (b->sides[side]) PetscCall(PetscFree2(p->y[side], p->bound[side]));
+  PetscCall(PetscFree(p->x));
+  PetscCall(PetscFree(c));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MeasureFile(const Bench *b, const char file[], Problem *p)
+{
+  Mat             A;
+  PetscViewer     viewer;
+  const PetscInt *i, *j;
+  PetscScalar    *a;
+  PetscInt        m, n;
+  PetscBool       isaij;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscViewerBinaryOpen(PETSC_COMM_SELF, file, FILE_MODE_READ, &viewer));
+  PetscCall(MatCreate(PETSC_COMM_SELF, &A));
+  PetscCall(MatSetType(A, MATSEQAIJ));
+  PetscCall(MatLoad(A, viewer));
+  PetscCall(PetscViewerDestroy(&viewer));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJ, &isaij));
+  PetscCheck(isaij, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: does not hold a sparse matrix", file);
+  PetscCall(MatGetSize(A, &m, &n));
+  PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, &j, &a, NULL));
+  p->src = (GPUCSRSource){(int)m, (int)n, i[m], (const int32_t *)i, j, a};
+  if (i[m]) PetscCall(Measure(b, p));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MeasureSynthetic(const Bench *b, const Synthetic *s, int shrink, Problem *p)
+{
+  int          m, n;
+  int32_t     *i;
+  PetscInt    *j;
+  PetscScalar *a;
+
+  PetscFunctionBeginUser;
+  PetscCall(SyntheticCreate(s, shrink, &m, &n, &i, &j, &a));
+  p->src = (GPUCSRSource){m, n, i[m], i, j, a};
+  PetscCall(Measure(b, p));
+  PetscCall(SyntheticDestroy(&i, &j, &a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- the end ---- */
+
+static double GeometricMean(const double *v, int n)
+{
+  double sum = 0;
+
+  for (int k = 0; k < n; k++) sum += log(v[k]);
+  return n ? exp(sum / n) : NAN;
+}
+
+/* The list first, so that the end of a long output is what sums it up */
+static PetscErrorCode Table(void)
+{
+  static double v[3][6 * MAX_FILES];
+
+  PetscFunctionBeginUser;
+  for (int k = 0, head = 1; k < nresults; k++) {
+    const Result *r = &results[k];
+
+    if (!(r->ratio < 1)) continue;
+    if (head) PetscCall(PetscPrintf(PETSC_COMM_SELF, "\nslower than cuSPARSE's best: matrix, ratio, chosen kernel, (best kernel, its ratio)\n"));
+    head = 0;
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-24s %-6s %s  %.3f  %s (%s %.3f)\n", r->name, precisionwords[r->precision], sidewords[r->side], r->ratio, r->chosen, r->best, r->bestratio));
+  }
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "\nclass      precision side  matrices   cuSPARSE/chosen  cuSPARSE/best   regret  worst   of copy  slower\n"));
+  for (int cls = 0; cls < 2; cls++)
+    for (int q = 0; q < 3; q++)
+      for (int side = 0; side < 2; side++) {
+        int    n = 0, np = 0, slower = 0;
+        double worst = 0, fraction = 0;
+
+        for (int k = 0; k < nresults; k++) {
+          const Result *r = &results[k];
+
+          if ((int)r->real != cls || (int)r->precision != q || r->side != side) continue;
+          v[2][n++] = r->regret;
+          worst     = PetscMax(worst, r->regret);
+          fraction += r->fraction;
+          if (!isfinite(r->ratio)) continue;
+          v[0][np]   = r->ratio;
+          v[1][np++] = r->bestratio;
+          slower += r->ratio < 1;
+        }
+        if (n) PetscCall(PetscPrintf(PETSC_COMM_SELF, "%-10s %-9s %-4s  %8d   %15.3f  %13.3f  %7.3f  %5.2f   %7.2f  %6d\n", cls ? "real" : "synthetic", precisionwords[q], sidewords[side], n, GeometricMean(v[0], np), GeometricMean(v[1], np), GeometricMean(v[2], n), worst, fraction / n, slower));
+      }
+  for (int q = 0; q < 3; q++) {
+    int    n = 0, oversetup = 0, overrefresh = 0;
+    double worst[3] = {0, 0, 0};
+
+    for (int k = 0; k < nsetups; k++) {
+      if (setups[k].precision != q) continue;
+      v[0][n]   = setups[k].setup;
+      v[1][n]   = setups[k].refresh;
+      v[2][n++] = setups[k].memory;
+      worst[0]  = PetscMax(worst[0], setups[k].setup);
+      worst[1]  = PetscMax(worst[1], setups[k].refresh);
+      worst[2]  = PetscMax(worst[2], setups[k].memory);
+      oversetup += setups[k].setup > 1;
+      overrefresh += setups[k].refresh > 1;
+    }
+    if (n) PetscCall(PetscPrintf(PETSC_COMM_SELF, "\n%s: of what is allowed, mean (worst): set-up %.2f (%.2f, %d of %d above), refresh %.2f (%.2f, %d above); device bytes / CSR bytes %.3f (%.2f)\n", precisionwords[q], GeometricMean(v[0], n), worst[0], oversetup, n, GeometricMean(v[1], n), worst[1], overrefresh, GeometricMean(v[2], n), worst[2]));
+  }
+  if (nfailures) PetscCall(PetscPrintf(PETSC_COMM_SELF, "\n%d WRONG or FAILED, see above\n", nfailures));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- the list of matrices ---- */
+
+static PetscErrorCode AddFile(const char file[], char *files[], int *n)
+{
+  PetscFunctionBeginUser;
+  PetscCheck(*n < MAX_FILES, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "More than %d files", MAX_FILES);
+  PetscCall(PetscStrallocpy(file, &files[(*n)++]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static int IsPetscFile(const struct dirent *e)
+{
+  const size_t len = strlen(e->d_name);
+
+  return len > 6 && !strcmp(e->d_name + len - 6, ".petsc");
+}
+
+static PetscErrorCode Files(char *files[], int *n)
+{
+  char    *word[64], path[PETSC_MAX_PATH_LEN];
+  PetscInt nw = 64;
+
+  PetscFunctionBeginUser;
+  *n = 0;
+  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-dir", word, &nw, NULL));
+  for (PetscInt k = 0; k < nw; k++) {
+    struct dirent **list;
+    const int       found = scandir(word[k], &list, IsPetscFile, alphasort);
+
+    PetscCheck(found >= 0, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "-dir %s: cannot be read", word[k]);
+    for (int q = 0; q < found; q++) {
+      PetscCall(PetscSNPrintf(path, sizeof(path), "%s/%s", word[k], list[q]->d_name));
+      PetscCall(AddFile(path, files, n));
+      free(list[q]);
+    }
+    free(list);
+    PetscCall(PetscFree(word[k]));
+  }
+  nw = 64;
+  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-f", word, &nw, NULL));
+  for (PetscInt k = 0; k < nw; k++) {
+    PetscCall(AddFile(word[k], files, n));
+    PetscCall(PetscFree(word[k]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The words given by an option as flags; all of the first ndefault without it */
+static PetscErrorCode Words(const char option[], const char *const words[], int nwords, int ndefault, PetscBool *flag)
+{
+  char     *given[16];
+  PetscInt  n = 16;
+  PetscBool set, same;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscOptionsGetStringArray(NULL, NULL, option, given, &n, &set));
+  for (int w = 0; w < nwords; w++) flag[w] = (PetscBool)(!set && w < ndefault);
+  for (PetscInt k = 0; set && k < n; k++) {
+    PetscBool known = PETSC_FALSE;
+
+    for (int w = 0; w < nwords; w++) {
+      PetscCall(PetscStrcmp(given[k], words[w], &same));
+      if (same) flag[w] = known = PETSC_TRUE;
+    }
+    PetscCheck(known, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE, "%s %s: must be some of %s, %s%s%s", option, given[k], words[0], words[1], nwords > 2 ? ", " : "", nwords > 2 ? words[2] : "");
+    PetscCall(PetscFree(given[k]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  static char   *files[MAX_FILES];
+  static char    names[MAX_FILES + NSYNTHETICS][64];
+  Bench          b = {0};
+  PetscInt       shrink = 1, rounds = 9;
+  PetscReal      budget = 0;
+  PetscBool      synthetic = PETSC_TRUE;
+  char           match[64] = "";
+  int            nfiles, nnames = 0, late = 0, measured = 0;
+  PetscLogDouble t0, t1;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(PetscTime(&t0));
+  b.setup = PETSC_TRUE;
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-shrink", &shrink, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-rounds", &rounds, NULL));
+  PetscCall(PetscOptionsGetReal(NULL, NULL, "-budget", &budget, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-synthetic", &synthetic, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-setup", &b.setup, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-progress", &b.progress, NULL));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-match", match, sizeof(match), NULL));
+  PetscCheck(shrink >= 1 && rounds >= 1 && rounds <= MAX_ROUNDS, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-shrink must be at least 1, -rounds from 1 to %d", MAX_ROUNDS);
+  b.rounds = (int)rounds;
+  PetscCall(Words("-precisions", precisionwords, 3, 2, b.precisions));
+  PetscCall(Words("-sides", sidewords, 2, 2, b.sides));
+  PetscCall(Files(files, &nfiles));
+  PetscCall(BenchDevice(&b.dev));
+  PetscCall(BenchOutput("spmv", b.dev, &b.out));
+  PetscCall(GPUCSRDeviceBandwidth(b.dev, &b.copy));
+  PetscCall(BenchClockCreate(b.dev, &b.clock));
+  if (b.dev->ops->separate) {
+    CUSPARSECall(cusparseCreate(&b.peer));
+    CUSPARSECall(cusparseSetStream(b.peer, (cudaStream_t)b.dev->stream));
+  }
+  for (int k = synthetic ? 0 : NSYNTHETICS; k < NSYNTHETICS + nfiles; k++) {
+    const char *file = k < NSYNTHETICS ? NULL : files[k - NSYNTHETICS];
+    char       *dot, *name = names[nnames];
+    const char *slash = file ? strrchr(file, '/') : NULL;
+    Problem     p = {0};
+    PetscBool   seen = PETSC_FALSE;
+
+    PetscCall(PetscStrncpy(name, !file ? synthetics[k].name : slash ? slash + 1 : file, sizeof(names[0])));
+    dot = strrchr(name, '.');
+    if (dot && file) *dot = 0;
+    for (int q = 0; q < nnames && !seen; q++) PetscCall(PetscStrcmp(names[q], name, &seen));
+    if (seen || !strstr(name, match)) continue;
+    nnames++;
+    PetscCall(PetscTime(&t1));
+    if (budget > 0 && t1 - t0 > budget) {
+      late++;
+      continue;
+    }
+    p.name = name;
+    p.real = (PetscBool)(file != NULL);
+    if (file) PetscCall(MeasureFile(&b, file, &p));
+    else PetscCall(MeasureSynthetic(&b, &synthetics[k], (int)shrink, &p));
+    measured++;
+  }
+  PetscCall(PetscTime(&t1));
+  PetscCall(Table());
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "\n%d matrices in %.0f s", measured, t1 - t0));
+  if (late) PetscCall(PetscPrintf(PETSC_COMM_SELF, "; %d LEFT OUT, the budget of %g s was spent", late, (double)budget));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "\n"));
+  for (int k = 0; k < nfiles; k++) PetscCall(PetscFree(files[k]));
+  if (b.peer) CUSPARSECall(cusparseDestroy(b.peer));
+  PetscCall(BenchClockDestroy(&b.clock));
+  if (b.out) fclose(b.out);
+  PetscCall(GPUCSRSysFinalize());
+  PetscCall(PetscFinalize());
+  return nfailures > 0;
+}

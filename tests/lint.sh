@@ -1,0 +1,120 @@
+#!/bin/bash
+#
+# What a reader would have to check by eye: direction of includes, white space, cppcheck, man pages, words that do not belong.
+#
+#   tests/lint.sh [FOLDER]     of the tree above this folder, or of another
+#
+# Silent but for the last line when all is well; else each fault with its place. A tool that is not there is named, and counts as a
+# check left out. `make format` puts white space right.
+
+cd "${1:-$(dirname "${BASH_SOURCE[0]}")/..}" || exit 2
+tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
+passed=0 failed=0 left_out=0
+
+# check NAME COMMAND ...: passes when the command is silent and succeeds
+check() {
+  local name=$1
+  shift
+  if "$@" >"$tmp/out" 2>&1 && [ ! -s "$tmp/out" ]; then
+    passed=$((passed + 1))
+  else
+    echo "FAILED $name" && cat "$tmp/out" && echo
+    failed=$((failed + 1))
+  fi
+}
+
+# need PROGRAM: is it there?
+need() {
+  if command -v "$1" >/dev/null; then return 0; fi
+  echo "lint: $1 is not there, its check is left out" >&2
+  left_out=$((left_out + 1))
+  return 1
+}
+
+# Files of our own in C and CUDA
+sources=$(find src include tests -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' | sort)
+
+# --- Direction of includes: Mat -> plan -> kernels -> format -> sys, and nobody the other way.
+
+mat=src/mat/impls/gpucsr
+cuda='cuda|cub/|cublas|cusparse|thrust'
+upper='petsc(vec|mat|dm|pc|ksp|snes|ts|tao|gpucsr)|petsc/private'
+
+# layer "FILES" "FOLDERS" "REGEX": of these files, those included by "" lie in one of these folders, those by <> do not match
+layer() {
+  local file line name folder ok
+  for file in $1; do
+    while IFS=: read -r line name; do
+      case $name in
+      '<'*) if [[ -n $3 && $name =~ ^\<($3) ]]; then echo "$file:$line: must not include $name"; fi ;;
+      *)
+        name=${name//\"/}
+        folder=$(realpath -m --relative-to=. "$(dirname "$file")/$(dirname "$name")")
+        ok=''
+        for allowed in $2; do if [ "$folder" = "$allowed" ]; then ok=yes; fi; done
+        if [ -z "$ok" ]; then echo "$file:$line: must not include \"$name\": from there, only $2"; fi
+        ;;
+      esac
+    done < <(grep -nE '^ *# *include' "$file" | sed -E 's/^([0-9]+): *# *include *([<"][^>"]*[>"]).*/\1:\2/')
+  done
+}
+
+directions() {
+  layer "$(find src/sys -maxdepth 1 -name '*.[ch]')" "src/sys" "$upper|$cuda"
+  layer "$(find src/sys/host -name '*.[ch]')" "src/sys src/sys/host" "$upper|$cuda"
+  layer "$(find src/sys/cuda -name '*.[ch]*')" "src/sys src/sys/cuda" "$upper"
+  layer "$(find $mat/format -name '*.[ch]')" "src/sys $mat/format" "$upper|$cuda"
+  layer "$(find $mat/kernels -name '*.[ch]')" "src/sys $mat/format $mat/kernels" "$upper|$cuda"
+  layer "$(find $mat/kernels -name '*.cu*')" "src/sys $mat/format $mat/kernels" "$upper"
+  layer "$(find $mat/plan -name '*.[ch]')" "src/sys $mat/format $mat/kernels $mat/plan" "$upper|$cuda"
+  layer "$(find $mat -maxdepth 1 -name '*.[ch]')" "$mat $mat/plan" "$cuda"
+  layer "$(find include -name '*.h')" "" "petsc/private|$cuda"
+  layer "$(find src/ksp/examples -name '*.[ch]')" "src/ksp/examples" "petsc/private|petscgpucsr|$cuda" # any PETSc program could be one
+}
+check "direction of includes" directions
+
+# --- White space
+
+space() {
+  # shellcheck disable=SC2086 # names without blanks
+  clang-format --dry-run -Werror $sources 2>&1 | grep -E '^[^ ].*: error' | awk -F: '!n[$1]++ {print $1 ":" $2 ": make format would change this line" } END {for (f in n) if (n[f] > 1) print f ": and " n[f] - 1 " more"}' | sort
+}
+if need clang-format; then check "white space" space; fi
+
+# --- cppcheck
+
+# Suppressed, since here they are wrong:
+#   ctunullpointer      follows a NULL device into calls that are made with host vectors alone
+#   invalidPointerCast  device memory is bytes, and is read as what it was written as
+cpp() {
+  local options=(--quiet --enable=warning,performance,portability --inline-suppr --error-exitcode=1 -Iinclude --template='{file}:{line}: {message} ({id})'
+    --suppress=ctunullpointer --suppress=invalidPointerCast)
+  cppcheck "${options[@]}" --std=c99 src tests
+  cppcheck "${options[@]}" --language=c++ --std=c++17 -D__CUDACC__ "$mat"/kernels/*.cu
+}
+if need cppcheck; then check "cppcheck" cpp; fi
+
+# --- Man pages
+
+if need python3; then check "man pages and options" python3 docs/makeman.py --check; fi
+
+# --- Words
+
+# Folders of one machine, and notes that somebody meant to come back to
+words() {
+  find . \( -path ./.git -o -path './build*' -o -path ./carry -o -path ./pack -o -path ./share/datasets \) -prune -o -type f ! -name lint.sh -print |
+    xargs grep -nIE '(^|[^A-Za-z0-9_.*/)}-])/(home|root|work|opt|mnt|scratch)/|\b(TODO|FIXME|XXX)\b' | sed 's|^\./||'
+}
+check "no folder of one machine, nothing left to do" words
+
+# --- Scripts
+
+scripts() {
+  local script
+  for script in tests/*.sh share/*.sh .ci/run; do bash -n "$script"; done
+}
+check "scripts" scripts
+
+if ((left_out > 0)); then summary=", $left_out left out"; fi
+echo "lint: $passed passed, $failed failed${summary:-}"
+((failed == 0))

@@ -1,0 +1,122 @@
+/*
+  The seam to the hardware: every function of a backend, conversions with their rounding, staged copies of every length
+  around a stage, the memory limit, and attempts that fail quietly.
+
+  //TEST name="host" args="-backend host"
+  //TEST name="threads" args="-backend host -mat_gpucsr_threads 3"
+  //TEST name="cuda" args="-backend cuda" gpu=1
+*/
+static char help[] = "Tests the backends.\n";
+
+#include "../src/sys/gpucsrsys.h"
+#include <math.h>
+#include <float.h>
+
+/* up and down again, by way of every type that a number takes */
+static PetscErrorCode RoundTrip(GPUCSRDevice d, size_t n, GPUCSRType there, PetscBool pinned)
+{
+  double     *a, *b, rounding = 0, worst = 0;
+  void       *dev;
+  const double eps = there == GPUCSR_FLOAT ? FLT_EPSILON / 2 : 0;
+
+  PetscFunctionBegin;
+  if (pinned) {
+    PetscCall(d->ops->hostmalloc(d->id, (n + 1) * sizeof(double), (void **)&a));
+    PetscCall(d->ops->hostmalloc(d->id, (n + 1) * sizeof(double), (void **)&b));
+  } else PetscCall(PetscMalloc2(n + 1, &a, n + 1, &b));
+  PetscCall(GPUCSRMalloc(d, n * GPUCSRTypeSize(there), "a test", &dev));
+  for (size_t k = 0; k < n; k++) {
+    a[k] = 1.0 / (1.0 + (double)k);
+    b[k] = -1;
+    worst = PetscMax(worst, fabs(a[k] - (double)(float)a[k]) / a[k]);
+  }
+  PetscCall(GPUCSRUpload(d, dev, there, a, GPUCSR_DOUBLE, n, pinned, d->stream, &rounding));
+  PetscCall(GPUCSRDownload(d, b, GPUCSR_DOUBLE, dev, there, n, pinned, d->stream));
+  PetscCall(GPUCSRDeviceSynchronize(d));
+  for (size_t k = 0; k < n; k++) PetscCheck(fabs(a[k] - b[k]) <= eps * fabs(a[k]), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%zu numbers as type %d, %s: number %zu went as %.17g and came back as %.17g", n, (int)there, pinned ? "page-locked" : "staged", k, a[k], b[k]);
+  PetscCheck(rounding == (there == GPUCSR_FLOAT ? worst : 0), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Rounding reported as %g, is %g", rounding, worst);
+  PetscCall(GPUCSRFree(d, n * GPUCSRTypeSize(there), &dev));
+  if (pinned) {
+    PetscCall(d->ops->hostfree(d->id, a));
+    PetscCall(d->ops->hostfree(d->id, b));
+  } else PetscCall(PetscFree2(a, b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TooMuch(GPUCSRDevice d)
+{
+  void *p;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRMalloc(d, (size_t)1 << 20, "more than allowed", &p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  const size_t  stage = GPUCSR_STAGE_BYTES / 8, lengths[] = {0, 1, 7, 1000, stage - 1, stage, stage + 1, 2 * stage, 9 * stage + 5};
+  char          backend[32] = "host", why[512];
+  GPUCSRDevice  d;
+  GPUCSRAttempt attempt;
+  GPUCSREvent   e0, e1;
+  GPUCSRStream  s;
+  double        seconds, bandwidth, odd[4] = {NAN, INFINITY, -0.0, 1e300}, rounding = 0;
+  float         f[4];
+  int64_t       wide[3] = {0, 5, 2147483647};
+  int32_t       narrow[3];
+  size_t        avail, total;
+  PetscErrorCode ierr;
+  PetscBool     same;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-backend", backend, sizeof(backend), NULL));
+  PetscCall(GPUCSRSysInitialize());
+  PetscCall(GPUCSRDeviceOpen(backend, &d, why, sizeof(why)));
+  PetscCheck(d, PETSC_COMM_SELF, PETSC_ERR_GPU, "Backend %s: %s", backend, why);
+  PetscCheck(d->props.name[0] && d->props.processors > 0 && d->props.memory > 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Properties are missing");
+  PetscCall(d->ops->memory(d->id, &avail, &total));
+  PetscCheck(avail > 0 && avail <= total, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%zu bytes free of %zu", avail, total);
+  for (size_t k = 0; k < sizeof(lengths) / sizeof(lengths[0]); k++) {
+    for (int pinned = 0; pinned < 2; pinned++) {
+      PetscCall(RoundTrip(d, lengths[k], GPUCSR_DOUBLE, (PetscBool)pinned));
+      PetscCall(RoundTrip(d, lengths[k], GPUCSR_FLOAT, (PetscBool)pinned));
+    }
+  }
+
+  /* what is not a number stays so; what is too large for float is a loss of everything */
+  PetscCall(GPUCSRConvert(f, GPUCSR_FLOAT, odd, GPUCSR_DOUBLE, 3, 1, &rounding));
+  PetscCheck(isnan(f[0]) && isinf(f[1]) && f[2] == 0 && signbit(f[2]) && rounding == 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Special values change on their way: %g %g %g, rounding %g", f[0], f[1], f[2], rounding);
+  PetscCall(GPUCSRConvert(f, GPUCSR_FLOAT, odd, GPUCSR_DOUBLE, 4, 1, &rounding));
+  PetscCheck(rounding == 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "1e300 as a float should count as lost, rounding %g", rounding);
+  PetscCall(GPUCSRConvert(narrow, GPUCSR_INT32, wide, GPUCSR_INT64, 3, 1, NULL));
+  PetscCheck(narrow[1] == 5 && narrow[2] == 2147483647, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Indices change on their way");
+
+  PetscCall(d->ops->streamcreate(d->id, &s));
+  PetscCall(d->ops->eventcreate(d->id, PETSC_TRUE, &e0));
+  PetscCall(d->ops->eventcreate(d->id, PETSC_TRUE, &e1));
+  PetscCall(d->ops->eventrecord(d->id, e0, s));
+  PetscCall(d->ops->streamwait(d->id, d->stream, e0));
+  PetscCall(d->ops->eventrecord(d->id, e1, s));
+  PetscCall(d->ops->eventelapsed(d->id, e0, e1, &seconds));
+  PetscCheck(seconds >= 0 && seconds < 10, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Nothing took %g s", seconds);
+  PetscCall(d->ops->eventdestroy(d->id, e0));
+  PetscCall(d->ops->eventdestroy(d->id, e1));
+  PetscCall(d->ops->streamdestroy(d->id, s));
+  PetscCall(GPUCSRDeviceBandwidth(d, &bandwidth));
+  PetscCheck(bandwidth > 1e8 && bandwidth < 1e14, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Copy bandwidth %g bytes/s", bandwidth);
+
+  d->limit = d->allocated + 1000;
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = TooMuch(d);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  PetscCheck(ierr == PETSC_ERR_MEM, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Error %d, not that of memory", (int)ierr);
+  PetscCall(PetscStrbeginswith(attempt.message, backend, &same));
+  PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The message should begin with the backend: %s", attempt.message);
+  d->limit = 0;
+
+  PetscCheck(!d->allocated, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%zu bytes are not given back", d->allocated);
+  PetscCall(GPUCSRSysFinalize());
+  PetscCall(PetscFinalize());
+  return 0;
+}

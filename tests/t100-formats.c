@@ -1,0 +1,108 @@
+/*
+  The formats on a matrix that can be checked by hand: arrays as their head comments say, product, diagonal, new values.
+
+      | 1 . 2 . |        x = (1, 2, 3, 4)    A x = (7, 0, 16, 12, 38)
+      | . . . . |
+      | . 8 . . |
+      | . . . 3 |
+      | 4 5 . 6 |
+
+  //TEST
+*/
+static char help[] = "Tests the storage formats by hand.\n";
+
+#include "../src/mat/impls/gpucsr/format/sell.h"
+
+static const int32_t     rowptr[] = {0, 2, 2, 3, 4, 7};
+static const PetscInt    col[]    = {0, 2, 1, 3, 0, 1, 3};
+static const PetscScalar val[]    = {1, 2, 8, 3, 4, 5, 6}, twice[] = {2, 4, 16, 6, 8, 10, 12};
+
+static PetscErrorCode Expect(const char what[], double is, double should)
+{
+  PetscFunctionBegin;
+  PetscCheck(is == should, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s is %g, should be %g", what, is, should);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Product(const GPUCSRStorage *A, double scale)
+{
+  static const double expect[] = {7, 0, 16, 12, 38}, diagonal[] = {1, 0, 0, 3};
+  double              x[] = {1, 2, 3, 4}, y[] = {1, 1, 1, 1, 1}, z[5], d[4];
+  GPUCSRProduct       p = {1, 0, x, NULL, z, 0, 5};
+
+  PetscFunctionBegin;
+  PetscCall((*A->format->mult)(A, &p));
+  for (int r = 0; r < 5; r++) PetscCall(Expect("A x", z[r], scale * expect[r]));
+  p.alpha = 2;
+  p.beta  = -1;
+  p.y     = y;
+  p.first = 2;
+  z[0]    = 99;
+  PetscCall((*A->format->mult)(A, &p));
+  PetscCall(Expect("a row outside the range", z[0], 99));
+  for (int r = 2; r < 5; r++) PetscCall(Expect("2 A x - y", z[r], 2 * scale * expect[r] - 1));
+  PetscCall((*A->format->diagonal)(A, d));
+  for (int r = 0; r < 4; r++) PetscCall(Expect("diagonal", d[r], scale * diagonal[r]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  const GPUCSRFormat *format;
+  GPUCSRDevice        d;
+  GPUCSRFeatures      f;
+  GPUCSRSource        s = {5, 4, 7, rowptr, col, val};
+  char                why[256];
+  PetscBool           yes;
+  double              rounding = 0;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(GPUCSRSysInitialize());
+  PetscCall(GPUCSRDeviceOpen("host", &d, why, sizeof(why)));
+  PetscCall(GPUCSRFeaturesGet(5, 4, rowptr, 1, &f));
+  PetscCall(Expect("rows", f.m, 5));
+  PetscCall(Expect("columns", f.n, 4));
+  PetscCall(Expect("nonzeros", (double)f.nnz, 7));
+  PetscCall(Expect("shortest row", f.min, 0));
+  PetscCall(Expect("longest row", f.max, 3));
+  PetscCall(Expect("empty rows", f.empty, 1));
+  PetscCall(Expect("mean", f.mean, 7. / 5));
+  PetscCall(Expect("squared deviation", (double)(float)(f.deviation * f.deviation), (double)(float)(15. / 5 - 49. / 25)));
+  PetscCall(Expect("density", f.density, 7. / 5 / 4));
+  PetscCall(Expect("sliced ELL entries", (double)f.sell_stored, 3 * GPUCSR_SLICE));
+  for (int q = 0;; q++) {
+    PetscCall(GPUCSRFormatGet(q, &format));
+    if (!format) break;
+    for (int p = 0; p < 1; p++) {
+      GPUCSRStorage A;
+
+      PetscCall((*format->applicable)(&f, (GPUCSRPrecision)p, &yes, why, sizeof(why)));
+      PetscCheck(yes, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s", why);
+      PetscCall(GPUCSRStorageCreate(d, format, &f, (GPUCSRPrecision)p, &A));
+      PetscCall(GPUCSRStorageAllocate(&A, PETSC_FALSE));
+      s.a = val;
+      PetscCall((*format->fill)(&s, &A, PETSC_FALSE, &rounding));
+      PetscCall(Product(&A, 1));
+      if (format == &GPUCSRFormat_csr) {
+        for (int k = 0; k < 7; k++) PetscCall(Expect("csr column", ((int32_t *)A.array[CSR_COL].data)[k], (double)col[k]));
+        PetscCall(Expect("csr bytes", GPUCSRStorageBytes(&A), GPUCSRCSRBytes(&f, GPUCSR_PRECISION_DOUBLE)));
+      }
+      if (format == &GPUCSRFormat_sell) {
+        const int32_t *c = (int32_t *)A.array[SELL_COL].data;
+
+        PetscCall(Expect("sell width", ((int32_t *)A.array[SELL_SLICE].data)[1], 3));
+        PetscCall(Expect("sell column of entry 1 of row 0", c[GPUCSR_SLICE], 2));
+        PetscCall(Expect("sell column of entry 2 of row 4", c[2 * GPUCSR_SLICE + 4], 3));
+      }
+      s.a = twice;
+      PetscCall((*format->fill)(&s, &A, PETSC_TRUE, &rounding));
+      PetscCall(Product(&A, 2));
+      PetscCall(GPUCSRStorageDestroy(&A));
+    }
+  }
+  PetscCall(Expect("rounding", rounding, 0));
+  PetscCall(GPUCSRSysFinalize());
+  PetscCall(PetscFinalize());
+  return 0;
+}

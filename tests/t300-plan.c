@@ -1,0 +1,94 @@
+/*
+  The choice: what the rule says of matrices known by their features alone, that a request is kept or refused by name, and
+  that every choice gives its reason. No matrix and no GPU is needed: the device is described, not used.
+
+  //TEST
+*/
+static char help[] = "Tests the choice of format and kernel.\n";
+
+#include "../src/mat/impls/gpucsr/plan/plan.h"
+
+static GPUCSRFeatures Features(int m, int n, double mean, int max, double padding)
+{
+  GPUCSRFeatures f = {m, n, (int64_t)(m * mean), 0, max, 0, mean, 0, mean / n, (int64_t)(m * mean * padding)};
+
+  return f;
+}
+
+static PetscErrorCode Chosen(GPUCSRDevice d, GPUCSRFeatures f, const char expect[])
+{
+  GPUCSRRequest q = {"auto", "auto"};
+  GPUCSRChoice  c;
+  PetscBool     same;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRChoose(&f, GPUCSR_PRECISION_DOUBLE, d, &q, &c));
+  PetscCall(PetscStrbeginswith(c.kernel->name, expect, &same));
+  PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d x %d, mean %g, longest %d: chose %s because %s; expected %s", f.m, f.n, f.mean, f.max, c.kernel->name, c.why, expect);
+  PetscCheck(c.why[0], PETSC_COMM_SELF, PETSC_ERR_PLIB, "No reason is given for %s", c.kernel->name);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ok: must be taken, else the error must contain text */
+static PetscErrorCode Requested(GPUCSRDevice d, const char format[], const char kernel[], GPUCSRPrecision p, PetscBool ok, const char text[])
+{
+  GPUCSRFeatures f = Features(100, 100, 50, 60, 1.1);
+  GPUCSRRequest  q = {"", ""};
+  GPUCSRChoice   c;
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr;
+  char          *found;
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrncpy(q.format, format, GPUCSR_WORD));
+  PetscCall(PetscStrncpy(q.kernel, kernel, GPUCSR_WORD));
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = GPUCSRChoose(&f, p, d, &q, &c);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  PetscCheck(ok == (PetscBool)!ierr, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Format %s, kernel %s: %s", format, kernel, ierr ? attempt.message : "should be refused");
+  if (!ok) {
+    PetscCall(PetscStrstr(attempt.message, text, &found));
+    PetscCheck(found, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Format %s, kernel %s: the message should say \"%s\": %s", format, kernel, text, attempt.message);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  GPUCSRDevice        d;
+  GPUCSRFeatures      f;
+  const GPUCSRKernel *k;
+  char                why[256];
+  int32_t             none[] = {0};
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(GPUCSRSysInitialize());
+  PetscCall(GPUCSRDeviceOpen("host", &d, why, sizeof(why)));
+  d->props.processors = 132;
+
+  PetscCall(Chosen(d, Features(8000000, 8000000, 6.98, 7, 1.003), "sell_row"));
+  PetscCall(Chosen(d, Features(1000005, 1000005, 3.7, 200000, 30), "csr_merge"));
+  PetscCall(Chosen(d, Features(54, 100000, 20000, 25000, 1.2), "csr_merge"));
+  PetscCall(Chosen(d, Features(4000, 3000, 2500, 3000, 1.2), "dense_gemv"));
+  PetscCall(Chosen(d, Features(500000, 500000, 300, 340, 1.1), "csr_"));
+  PetscCall(Chosen(d, Features(100, 100, 5, 7, 1.1), "csr_"));
+  PetscCall(GPUCSRFeaturesGet(0, 0, none, 1, &f));
+  PetscCall(Chosen(d, f, "csr_"));
+
+  for (int q = 0;; q++) { /* every kernel can be had by name, alone and with its format */
+    PetscCall(GPUCSRKernelGet(q, &k));
+    if (!k) break;
+    PetscCall(Requested(d, "auto", k->name, GPUCSR_PRECISION_DOUBLE, PETSC_TRUE, ""));
+    PetscCall(Requested(d, k->format, k->name, GPUCSR_PRECISION_DOUBLE, PETSC_TRUE, ""));
+    PetscCall(Requested(d, k->format, "auto", GPUCSR_PRECISION_DOUBLE, PETSC_TRUE, ""));
+  }
+  PetscCall(Requested(d, "csv", "auto", GPUCSR_PRECISION_DOUBLE, PETSC_FALSE, "csr, sell"));
+  PetscCall(Requested(d, "auto", "csr_vector3", GPUCSR_PRECISION_DOUBLE, PETSC_FALSE, "csr_vector4"));
+  PetscCall(Requested(d, "sell", "csr_merge", GPUCSR_PRECISION_DOUBLE, PETSC_FALSE, "sell_row"));
+  PetscCall(Requested(d, "dense", "auto", GPUCSR_PRECISION_MIXED, PETSC_FALSE, "float matrix"));
+
+  PetscCall(GPUCSRSysFinalize());
+  PetscCall(PetscFinalize());
+  return 0;
+}

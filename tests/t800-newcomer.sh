@@ -1,0 +1,74 @@
+#!/bin/bash
+#
+# A newcomer's format and kernel: docs/adding-a-kernel.md is followed to the letter in a copy of the sources, which is then built and
+# tested. Nothing is edited there but for what the page says.
+#
+#   BUILD=build tests/t800-newcomer.sh
+#
+# The page's blocks ```c file=PATH are written to PATH, its blocks ```c row=PATH are added to the end of PATH. Where BUILD holds
+# device code, nvcc compiles the kernel too and the benchmark must list it. Skipped where there is nothing to compile with, and
+# where PETSc's numbers are not real doubles, which the formats do not hold.
+root=$(cd "$(dirname "$0")/.." && pwd)
+page=$root/docs/adding-a-kernel.md
+if [ ! -f "$root/makefile" ] || [ ! -f "$page" ]; then exit 77; fi
+for tool in make pkg-config mpicc; do command -v $tool >/dev/null || exit 77; done
+tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
+case $BUILD in /*) objects=$BUILD/obj ;; *) objects=$root/${BUILD:-build}/obj ;; esac
+unset PETSC_OPTIONS
+export CUDA_VISIBLE_DEVICES=
+
+fail() {
+  echo "$1"
+  cat "${2:-/dev/null}"
+  exit 1
+}
+
+# build FOLDER WORD ...: make these there, with little optimisation to be quick
+build() {
+  local folder=$1
+  shift
+  make -C "$tmp/copy" BUILD="$folder" CFLAGS=-O1 "$@" >"$tmp/log" 2>&1 || fail "make $* failed in the copy:" "$tmp/log"
+  if grep -n 'warning:' "$tmp/log"; then fail "make $* warned" "$tmp/log"; fi
+}
+
+mkdir "$tmp/copy"
+cp -r "$root/makefile" "$root/include" "$root/src" "$root/tests" "$tmp/copy"
+awk -v to="$tmp/copy" '
+  /^```[a-z]+ (file|row)=/ {split($2, a, "="); path = to "/" a[2]; row = a[1] == "row"; next}
+  /^```/ {path = ""}
+  path {if (row) print >> path; else print > path}' "$page"
+format=$(sed -n 's/^GPUCSR_FORMAT(\([a-z]*\),.*/\1/p' "$tmp/copy/src/mat/impls/gpucsr/format/formatlist.h" | tail -n 1)
+kernel=$(sed -n 's/^GPUCSR_KERNEL(\([a-z0-9_]*\),.*/\1/p' "$tmp/copy/src/mat/impls/gpucsr/kernels/kernellist.h" | tail -n 1)
+
+# On the host
+build host NVCC= lib host/examples/poisson3d host/tests/t100-formats host/tests/t200-kernels
+cd "$tmp/copy" || exit 2
+plugin="-dll_append $PWD/host/lib/libpetscgpucsr.so -mat_type gpucsr -mat_gpucsr_backend host"
+# shellcheck disable=SC2086 # options are words
+host/examples/poisson3d -n 6 $plugin -mat_gpucsr_format "$format" -mat_gpucsr_report >"$tmp/out" 2>&1 || fail "-mat_gpucsr_format $format failed:" "$tmp/out"
+if grep -q 'this PETSc computes with' "$tmp/out"; then exit 77; fi
+grep -q "A: format $format, kernel $kernel" "$tmp/out" || fail "-mat_gpucsr_format $format is not what ran:" "$tmp/out"
+# shellcheck disable=SC2086
+host/examples/poisson3d -n 6 $plugin -mat_gpucsr_kernel "$kernel" -mat_gpucsr_transpose_kernel "$kernel" >"$tmp/out" 2>&1 || fail "-mat_gpucsr_kernel $kernel failed:" "$tmp/out"
+# shellcheck disable=SC2086
+host/examples/poisson3d -n 6 $plugin -mat_gpucsr_format nonsense 2>&1 | grep -q "must be one of auto, .*$format" || fail "an unknown format does not list $format"
+host/tests/t100-formats >"$tmp/out" 2>&1 || fail "t100-formats failed:" "$tmp/out"
+host/tests/t200-kernels -backend host >"$tmp/out" 2>&1 || fail "t200-kernels failed:" "$tmp/out"
+
+# With nvcc: the device code of the other kernels, which the new rows do not change, is taken over, as it takes minutes
+kernels=src/mat/impls/gpucsr/kernels
+if { ls "$objects/$kernels"/*.cu.o && { command -v nvcc || [ -x /usr/local/cuda/bin/nvcc ]; }; } >/dev/null 2>&1; then
+  mkdir -p "device/obj/$kernels" && cp "$objects/$kernels"/*.cu.o "device/obj/$kernels"
+  build device CUDA_ARCH=80 device/bench/spmv
+  if ! device/bench/spmv -backend host -shrink 40 -precisions double -setup no -o "$tmp/bench" >"$tmp/out" 2>&1; then fail "the benchmark failed:" "$tmp/out"; fi
+  grep -q "\"$kernel\"" "$tmp/bench" || fail "the benchmark does not list $kernel:" "$tmp/bench"
+fi
+
+# A fault in the newcomer must be seen: the same with the last entry of every row left out
+sed -i 's/row\[k\] == r; k++) sum +=/row[k] == r; k++) if (k + 1 < A->nnz \&\& row[k + 1] == r) sum +=/' "src/mat/impls/gpucsr/format/$format.c"
+grep -q 'row\[k + 1\]' "src/mat/impls/gpucsr/format/$format.c" || fail "the fault could not be put in"
+build host NVCC= host/tests/t100-formats host/tests/t200-kernels
+if host/tests/t100-formats >"$tmp/out" 2>&1; then fail "t100-formats did not see a wrong product"; fi
+if host/tests/t200-kernels -backend host -large 0 >"$tmp/out" 2>&1; then fail "t200-kernels did not see a wrong product"; fi
+grep -q "kernel $kernel" "$tmp/out" || fail "t200-kernels did not name the wrong kernel:" "$tmp/out"
+exit 0

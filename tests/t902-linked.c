@@ -1,0 +1,44 @@
+//TEST name="unassembled" args="-case unassembled" fails="The matrix must be assembled first: call MatAssemblyBegin() and MatAssemblyEnd()"
+//TEST name="format" args="-case format" fails="format ell: must be one of auto, aij, csr, sell, dense"
+//TEST name="transpose_format" args="-case transpose_format" fails="format ell: must be one of auto, aij, csr, sell, dense"
+//TEST name="kernel" args="-case kernel" fails="kernel csr_warp: must be one of auto, csr_scalar, csr_vector2"
+//TEST name="transpose_kernel" args="-case transpose_kernel" fails="kernel csr_warp: must be one of auto, csr_scalar, csr_vector2"
+//TEST name="info" args="-case info" fails="MatGPUCSRGetInfo_C"
+
+/*
+  What bad calls of the public C functions get.
+
+    build/tests/t902-linked -case format
+*/
+#include "testing.h"
+#include <petscgpucsr.h>
+
+int main(int argc, char **argv)
+{
+  Mat           A, R;
+  PetscBool     is;
+  char          what[64] = "";
+  MatGPUCSRInfo info;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-case", what, sizeof(what), NULL));
+  PetscCall(MatCreateSeqAIJGPUCSR(PETSC_COMM_SELF, 5, 5, 1, NULL, &A));
+  PetscCall(PetscStrcmp(what, "unassembled", &is));
+  if (is) PetscCall(MatGPUCSRSetUp(A, PETSC_FALSE));
+  PetscCall(PetscStrcmp(what, "format", &is));
+  if (is) PetscCall(MatGPUCSRSetFormat(A, "ell"));
+  PetscCall(PetscStrcmp(what, "transpose_format", &is));
+  if (is) PetscCall(MatGPUCSRSetTransposeFormat(A, "ell"));
+  PetscCall(PetscStrcmp(what, "kernel", &is));
+  if (is) PetscCall(MatGPUCSRSetKernel(A, "csr_warp"));
+  PetscCall(PetscStrcmp(what, "transpose_kernel", &is));
+  if (is) PetscCall(MatGPUCSRSetTransposeKernel(A, "csr_warp"));
+  PetscCall(MatCreateSeqAIJ(PETSC_COMM_SELF, 5, 5, 1, NULL, &R));
+  PetscCall(PetscStrcmp(what, "info", &is));
+  if (is) PetscCall(MatGPUCSRGetInfo(R, &info));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&R));
+  PetscCall(PetscFinalize());
+  return 0;
+}
