@@ -12,7 +12,7 @@ NVCC      ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin
 CC      := $(or $(shell pkg-config --variable=ccompiler $(PETSC) 2>/dev/null),mpicc)
 CXX     := $(or $(shell pkg-config --variable=cxxcompiler $(PETSC) 2>/dev/null),mpicxx)
 CPPFLAGS += -Iinclude $(filter-out -L% -l% -D_FORTIFY_SOURCE% -Wdate-time,$(shell pkg-config --cflags $(PETSC) 2>/dev/null))
-CFLAGS  ?= -O2 -g
+CFLAGS  ?= -O2 -g -ftree-vectorize -fvect-cost-model=dynamic
 WARN    := -Wall -Wextra -Wno-unused-parameter
 LIBS    := $(filter-out -I%,$(shell pkg-config --libs $(PETSC) 2>/dev/null)) -lm
 LIBDIRS := $(shell pkg-config --variable=libdir $(PETSC) 2>/dev/null)
@@ -67,6 +67,37 @@ $(BUILD)/bench/%: src/benchmarks/%.c $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp -MMD -MP $< -DGPUCSR_GIT='"$(GIT)"' -o $@ $(if $(filter ksp,$(notdir $*)),,$(OBJ) $(CUDALIBS) -L$(CUDA_DIR)/lib64 -lcusparse -lstdc++) $(LIBS) -Wl,-rpath,$(LIBDIRS)
 
+CARRY ?= carry
+# `deps` may install PETSc, and what pkg-config says is asked when make starts: so these call make again
+VERSION := $(shell sed -n 's/^.define PETSCGPUCSR_VERSION  *"\(.*\)"/\1/p' include/petscgpucsr.h)
+FOUND   := $(shell pkg-config --exists $(PETSC) 2>/dev/null && echo yes)
+
+deps:
+	@PETSC=$(PETSC) share/setup.sh $(WITH)
+demo: deps
+	@$(MAKE) --no-print-directory -s lib examples
+	@BUILD=$(BUILD) share/demo.sh
+check:
+	@$(MAKE) --no-print-directory -s deps WITH=check
+	@$(MAKE) --no-print-directory -s lib examples tests
+	@tests/run.sh BACKEND=host BUILD=$(BUILD)
+# On a machine without PETSc, what `make carry` put together elsewhere
+check-gpu: $(if $(FOUND),lib examples tests)
+	@$(if $(FOUND),,LD_LIBRARY_PATH=$(abspath $(CARRY)/lib-$(BUILD)):$$LD_LIBRARY_PATH) tests/run.sh BACKEND=cuda BUILD=$(if $(FOUND),,$(CARRY)/)$(BUILD)
+install: lib
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
+	install -m 755 $(LIB) $(DESTDIR)$(PREFIX)/lib/
+	install -m 644 include/petscgpucsr.h $(DESTDIR)$(PREFIX)/include/
+	sed -e 's|@PREFIX@|$(abspath $(PREFIX))|; s|@VERSION@|$(VERSION)|; s|@PETSC@|$(PETSC)|; s|@PETSCMINOR@|$(basename $(shell pkg-config --modversion $(PETSC)))|' share/petscgpucsr.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/petscgpucsr.pc
+docs:
+	python3 docs/makeman.py $(BUILD)/docs/manualpages
+format:
+	clang-format -i $$(find src include tests -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh')
+lint:
+	@tests/lint.sh
+bench: benches
+	src/benchmarks/run.sh -build $(BUILD) -out $(BUILD)/bench-results
+
 -include $(OBJ:.o=.d) $(EXAMPLES:%=%.d) $(TESTS:%=%.d) $(BENCHES:%=%.d)
 
 clean:
@@ -77,12 +108,11 @@ info:
 
 # What a machine with a GPU and MPI but without PETSc needs to run tests and benchmarks: build products, PETSc's library and
 # those it needs that such a machine may lack. MPI, the C and C++ runtimes and the driver are that machine's own.
-CARRY ?= carry
 OWN   := ld-linux|linux-vdso|libc\.|libm\.|libdl|libpthread|librt|libmpi\.|libopen-|libhwloc|libevent|libudev|libstdc|libgcc_s|libgomp|libcap|libcuda|libz\.
 carry: lib examples tests benches
-	rm -rf $(CARRY)/$(BUILD) && mkdir -p $(CARRY)/$(BUILD) $(CARRY)/lib-$(BUILD)
+	rm -rf $(CARRY)/$(BUILD) $(CARRY)/lib-$(BUILD) && mkdir -p $(CARRY)/$(BUILD) $(CARRY)/lib-$(BUILD)
 	cp -r $(foreach d,lib examples tests bench,$(wildcard $(BUILD)/$d)) $(CARRY)/$(BUILD)/
 	find $(CARRY)/$(BUILD) -name '*.d' -delete
-	ldd $(LIB) $(wildcard $(BUILD)/bench/*) | awk '$$2 == "=>" && $$3 ~ /^\// {print $$3}' | sort -u | grep -vE '/($(OWN))|libcusparse|libcublas|libnvJitLink|libpetscgpucsr' | xargs -I{} cp -L -u {} $(CARRY)/lib-$(BUILD)/
+	ldd $(LIB) $(wildcard $(BUILD)/bench/*) | awk '$$2 == "=>" && $$3 ~ /^\// {print $$3}' | sort -u | grep -vE '/($(OWN))|libcu(sparse|blas|rand|solver|fft)|libnvJitLink|libpetscgpucsr' | xargs -I{} cp -L -u {} $(CARRY)/lib-$(BUILD)/
 	find $(CARRY)/$(BUILD) $(CARRY)/lib-$(BUILD) -type f \( -perm -100 -o -name '*.so*' \) -exec strip --strip-unneeded {} + 2>/dev/null || true
 .PHONY: carry

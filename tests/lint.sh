@@ -103,7 +103,7 @@ if need python3; then check "man pages and options" python3 docs/makeman.py --ch
 # Folders of one machine, and notes that somebody meant to come back to
 words() {
   find . \( -path ./.git -o -path './build*' -o -path ./carry -o -path ./pack -o -path ./share/datasets \) -prune -o -type f ! -name lint.sh -print |
-    xargs grep -nIE '(^|[^A-Za-z0-9_.*/)}-])/(home|root|work|opt|mnt|scratch)/|\b(TODO|FIXME|XXX)\b' | sed 's|^\./||'
+    xargs grep -nIE '(^|[^A-Za-z0-9_.*/)}-])/(home|root|work|opt/work|scratch)/|\b(TODO|FIXME|XXX)\b' | sed 's|^\./||'
 }
 check "no folder of one machine, nothing left to do" words
 

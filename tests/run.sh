@@ -22,7 +22,7 @@
 #   gpu=1                  for BACKEND=cuda alone; gpu=0: for BACKEND=host alone, which hides any GPU
 #   load=0                 neither load the library nor name a backend
 #
-# A script that ends with status 77 is skipped (a program is not: 77 is PETSC_ERR_PLIB). The variable MPIEXEC names the launcher and its options; a machine without PETSc
+# A script is skipped by status 77, a program by printing a line that begins with "skipped: " (77 is PETSC_ERR_PLIB). The variable MPIEXEC names the launcher and its options; a machine without PETSc
 # runs all this from a copied folder once LD_LIBRARY_PATH says where the libraries are.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd) && cd "$root" || exit 2
@@ -48,7 +48,7 @@ options=${PETSC_OPTIONS:-} # the caller's own, kept in front of ours
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 count=0
 
-# One run: judge NAME NSIZE PROGRAM ARGS OPTIONS EXPECTED FAILS WARNS, the last three may be empty. Status: 0 passed, 1 failed.
+# One run: judge NAME NSIZE PROGRAM ARGS OPTIONS EXPECTED FAILS WARNS, the last three may be empty. Status: 0 passed, 77 skipped, 1 failed.
 # Leaves what is to be shown of a failure in $log.
 judge() {
   local nsize=$2 program=$3 args=$4 expected=$6 fails=$7 warns=$8 launch=() status hits
@@ -63,6 +63,7 @@ judge() {
   timeout -k 10 "$LIMIT" "${launch[@]}" "$program" $args >"$log.out" 2>"$log.err" </dev/null
   status=$?
   cat "$log.out" "$log.err" >"$log"
+  if [ $status = 0 ] && grep -q '^skipped: ' "$log.out"; then return 77; fi
   if [ $status = 124 ] || [ $status = 137 ]; then
     echo "stopped after the limit of $LIMIT seconds" >>"$log"
     return 1

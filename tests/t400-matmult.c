@@ -15,6 +15,7 @@
 //TEST name="unpinned" args="-mat_gpucsr_pin_vectors 0 -mat_gpucsr_threads 1"
 //TEST name="aij" nsize=2 args="-mat_type aij" load=0
 //TEST name="perm" args="-mat_type aijperm" load=0
+//TEST name="malloc" nsize=2 args="-mat_gpucsr_format {} -malloc_debug -malloc_dump" loop="csr sell"
 
 /*
   Every product of every matrix of the zoo against MATAIJ, with finite values and with infinities and NaN among them.

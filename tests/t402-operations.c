@@ -4,6 +4,7 @@
 //TEST name="ranks4" nsize=4 args="-mat_gpucsr_format sell"
 //TEST name="assembly" nsize=2 args="-mat_gpucsr_format csr -mat_gpucsr_transpose_at_assembly"
 //TEST name="aij" nsize=3 args="-mat_type aij" load=0
+//TEST name="malloc" nsize=2 args="-mat_gpucsr_format csr -malloc_debug -malloc_dump"
 
 /*
   Everything else that PETSc does with a MATAIJ it does with the type under test: each operation on A gives the matrix, vector or number that it
@@ -735,20 +736,20 @@ static const struct {
   PetscErrorCode (*compute)(Mat, Vec, Vec);
   PetscInt what;
 } computers[] = {
-  {"MatGetDiagonal",                    GetDiagonal,    0         },
-  {"MatGetRowSum",                      GetRowSum,      0         },
-  {"MatGetRowMaxAbs",                   GetRowMaxAbs,   0         },
-  {"MatGetRow",                         GetRow,         0         },
-  {"MatGetValues",                      GetValues,      0         },
-  {"MatNorm, MatGetTrace, MatGetInfo",  Norms,          0         },
-  {"MatGetColumnNorms",                 ColumnNorms,    0         },
-  {"MatResidual",                       Residual,       0         },
-  {"MatSOR",                            Sor,            0         },
-  {"MatLUFactor, MatSolve",             FactorLU,       SEQUENTIAL},
-  {"MatILUFactor, MatSolve",            FactorILU,      SEQUENTIAL},
-  {"MatCholeskyFactor, MatSolve",       FactorCholesky, SEQUENTIAL},
-  {"MatICCFactor, MatSolve",            FactorICC,      SEQUENTIAL},
-  {"MatILUFactor in place, MatSolve",   FactorInPlace,  SEQUENTIAL}
+  {"MatGetDiagonal",                   GetDiagonal,    0         },
+  {"MatGetRowSum",                     GetRowSum,      0         },
+  {"MatGetRowMaxAbs",                  GetRowMaxAbs,   0         },
+  {"MatGetRow",                        GetRow,         0         },
+  {"MatGetValues",                     GetValues,      0         },
+  {"MatNorm, MatGetTrace, MatGetInfo", Norms,          0         },
+  {"MatGetColumnNorms",                ColumnNorms,    0         },
+  {"MatResidual",                      Residual,       0         },
+  {"MatSOR",                           Sor,            0         },
+  {"MatLUFactor, MatSolve",            FactorLU,       SEQUENTIAL},
+  {"MatILUFactor, MatSolve",           FactorILU,      SEQUENTIAL},
+  {"MatCholeskyFactor, MatSolve",      FactorCholesky, SEQUENTIAL},
+  {"MatICCFactor, MatSolve",           FactorICC,      SEQUENTIAL},
+  {"MatILUFactor in place, MatSolve",  FactorInPlace,  SEQUENTIAL}
 };
 
 static PetscErrorCode Check(Mat A, Mat R, const char where[])

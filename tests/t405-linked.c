@@ -33,6 +33,29 @@ static PetscErrorCode Fill(Mat A)
     PetscCheck(same_, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The %s is %s, should be %s", what, have, want); \
   } while (0)
 
+/* What was set by call holds when PETSc makes the new pattern in another matrix and lets that take A's place */
+static PetscErrorCode SettingsStay(void)
+{
+  Mat           A, T;
+  MatGPUCSRInfo info;
+
+  PetscFunctionBegin;
+  PetscCall(TestConvection(PETSC_COMM_WORLD, 6, 0.5, PETSC_FALSE, &A));
+  PetscCall(MatGPUCSRSetFormat(A, "sell"));
+  PetscCall(MatTranspose(A, MAT_INITIAL_MATRIX, &T));
+  PetscCall(MatAXPY(A, 2.0, T, DIFFERENT_NONZERO_PATTERN));
+  PetscCall(MatGPUCSRSetUp(A, PETSC_FALSE));
+  PetscCall(MatGPUCSRGetInfo(A, &info));
+  CheckWord(info.format, "sell", "format after MatAXPY()");
+  PetscCall(MatTranspose(A, MAT_INPLACE_MATRIX, &A));
+  PetscCall(MatGPUCSRSetUp(A, PETSC_FALSE));
+  PetscCall(MatGPUCSRGetInfo(A, &info));
+  CheckWord(info.format, "sell", "format after MatTranspose() in place");
+  PetscCall(MatDestroy(&T));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   Mat           A, B, R;
@@ -43,6 +66,7 @@ int main(int argc, char **argv)
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
+  PetscCall(TestRequireReal(64));
   PetscCall(MatGPUCSRInitializePackage());
   PetscCall(MatGPUCSRInitializePackage());
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
@@ -50,6 +74,7 @@ int main(int argc, char **argv)
   if (size == 1) PetscCall(MatCreateSeqAIJGPUCSR(PETSC_COMM_SELF, 50, 50, 2, NULL, &A));
   else PetscCall(MatCreateAIJGPUCSR(PETSC_COMM_WORLD, PETSC_DECIDE, PETSC_DECIDE, 50, 50, 2, NULL, 2, NULL, &A));
   PetscCall(Fill(A));
+  PetscCall(SettingsStay());
   PetscCall(MatCreateAIJ(PETSC_COMM_WORLD, PETSC_DECIDE, PETSC_DECIDE, 50, 50, 2, NULL, 2, NULL, &R));
   PetscCall(Fill(R));
   for (size_t f = 0; f < PETSC_STATIC_ARRAY_LENGTH(formats); f++) {

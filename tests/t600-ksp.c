@@ -3,6 +3,7 @@
 //TEST name="ranks" nsize=2 args="-mat_gpucsr_format {}" loop="aij csr"
 //TEST name="ranks4" nsize=4 args="-mat_gpucsr_format sell"
 //TEST name="ranks3" nsize=3 args="-mat_type aij" load=0
+//TEST name="malloc" args="-mat_gpucsr_format csr -malloc_debug -malloc_dump"
 
 /*
   PETSc's solvers and preconditioners with the type under test take the iterations they take with MATAIJ, for the same reason end, and leave a

@@ -5,25 +5,25 @@
 //TEST name="transpose_format" args="-mat_gpucsr_transpose_format ell" fails="format ell: must be one of auto, aij, csr, sell, dense"
 //TEST name="transpose_kernel" args="-mat_gpucsr_transpose_kernel csr_warp" fails="kernel csr_warp: must be one of auto, csr_scalar, csr_vector2"
 //TEST name="mismatch" args="-mat_gpucsr_format csr -mat_gpucsr_kernel sell_row" fails="kernel sell_row works on format sell, not on csr: leave the format to it, or take one of auto, csr_scalar"
-//TEST name="unfit" args="-mat_gpucsr_format dense -n 2000" fails="format dense cannot take this matrix of 2000 rows, 2000 columns, 4000 nonzeros"
-//TEST name="dense_mixed" args="-mat_gpucsr_format dense -mat_gpucsr_precision mixed" fails="format dense cannot take this matrix"
+//TEST name="unfit" args="-mat_gpucsr_format dense -n 2000 -real" fails="format dense cannot take this matrix of 2000 rows, 2000 columns, 4000 nonzeros"
+//TEST name="dense_mixed" args="-mat_gpucsr_format dense -mat_gpucsr_precision mixed -real" fails="format dense cannot take this matrix"
 //TEST name="device_map" args="-mat_gpucsr_device_map -1" fails="-mat_gpucsr_device_map: entry 0 is -1; devices count from 0"
-//TEST name="no_device" args="-mat_gpucsr_device_map 4711" fails="-mat_gpucsr_device_map asks for device 4711 on local rank 0, which this machine does not have" gpu=1
+//TEST name="no_device" args="-mat_gpucsr_device_map 4711 -real" fails="-mat_gpucsr_device_map asks for device 4711 on local rank 0, which this machine does not have" gpu=1
 //TEST name="threads" args="-mat_gpucsr_threads 0" fails="-mat_gpucsr_threads 0: must be from 1 to 1024"
 //TEST name="limit" args="-mat_gpucsr_memory_limit -5" fails="-mat_gpucsr_memory_limit -5.: must be a number of bytes, or 0 for no limit"
 //TEST name="flag" args="-mat_gpucsr_transpose_at_assembly maybe" fails="Unknown logical value: maybe"
-//TEST name="no_gpu" args="-mat_gpucsr_backend cuda" fails="-mat_gpucsr_backend cuda cannot be had: " gpu=0
+//TEST name="no_gpu" args="-mat_gpucsr_backend cuda -real" fails="-mat_gpucsr_backend cuda cannot be had: " gpu=0
 //TEST name="auto_no_gpu" args="-mat_gpucsr_backend auto" gpu=0
-//TEST name="memory" args="-mat_gpucsr_backend auto -mat_gpucsr_format csr -mat_gpucsr_memory_limit 1000" warns="MATGPUCSR warning: a matrix of 100 rows and 100 columns goes on with the products of MATSEQAIJ on the host"
-//TEST name="memory_transpose" args="-mat_gpucsr_backend auto -mat_gpucsr_format csr -mat_gpucsr_memory_limit 5000 -twice" warns="-mat_gpucsr_memory_limit is 5000"
-//TEST name="memory_cuda" args="-mat_gpucsr_backend cuda -mat_gpucsr_format csr -mat_gpucsr_memory_limit 1000" fails="-mat_gpucsr_memory_limit is 1000" gpu=1
-//TEST name="tolerance" args="-mat_gpucsr_format csr -mat_gpucsr_precision single -ksp_rtol 1e-12" warns="MATGPUCSR warning: -ksp_rtol 1e-12 asks for more than -mat_gpucsr_precision single keeps"
+//TEST name="memory" args="-mat_gpucsr_backend auto -mat_gpucsr_format csr -mat_gpucsr_memory_limit 1000 -real" warns="MATGPUCSR warning: a matrix of 100 rows and 100 columns goes on with the products of MATSEQAIJ on the host"
+//TEST name="memory_transpose" args="-mat_gpucsr_backend auto -mat_gpucsr_format csr -mat_gpucsr_memory_limit 5000 -twice -real" warns="-mat_gpucsr_memory_limit is 5000"
+//TEST name="memory_cuda" args="-mat_gpucsr_backend cuda -mat_gpucsr_format csr -mat_gpucsr_memory_limit 1000 -real" fails="-mat_gpucsr_memory_limit is 1000" gpu=1
+//TEST name="tolerance" args="-mat_gpucsr_format csr -mat_gpucsr_precision single -ksp_rtol 1e-12 -real" warns="MATGPUCSR warning: -ksp_rtol 1e-12 asks for more than -mat_gpucsr_precision single keeps"
 //TEST name="size" args="-case size" fails="Nonconforming object sizes"
 //TEST name="alias" args="-case alias" fails="x and y must be different vectors"
 //TEST name="alias_transpose" args="-case alias_transpose" fails="x and y must be different vectors"
 //TEST name="unassembled" args="-case unassembled" fails="Not for unassembled matrix"
-//TEST name="column" args="-case column -mat_gpucsr_format {}" fails="700000000" loop="csr sell dense"
-//TEST name="below" args="-case below -mat_gpucsr_format {}" fails="column -1" loop="csr sell dense"
+//TEST name="column" args="-case column -mat_gpucsr_format {} -real" fails="700000000" loop="csr sell dense"
+//TEST name="below" args="-case below -mat_gpucsr_format {} -real" fails="column -1" loop="csr sell dense"
 //TEST name="unknown_type" args="-mat_type gpucs" fails="Unknown Mat type given: gpucs"
 
 /*
@@ -74,12 +74,14 @@ int main(int argc, char **argv)
 {
   Mat       A, R;
   Vec       x, y, z;
-  PetscInt  n        = 100;
-  PetscBool twice    = PETSC_FALSE, is;
+  PetscInt  n     = 100;
+  PetscBool twice = PETSC_FALSE, real = PETSC_FALSE, is;
   char      what[64] = "";
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-real", &real, NULL));
+  if (real) PetscCall(TestRequireReal(64));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-n", &n, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-twice", &twice, NULL));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-case", what, sizeof(what), NULL));

@@ -36,6 +36,19 @@ static inline PetscErrorCode TestEps(PetscReal *eps)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* End here, counted as skipped by run.sh, where PETSc is not one of real double numbers (and, for 32, of 32-bit indices): the formats need that so far */
+static inline PetscErrorCode TestRequireReal(PetscInt bits)
+{
+  PetscFunctionBegin;
+  if (PetscDefined(USE_COMPLEX) || !PetscDefined(USE_REAL_DOUBLE) || (bits == 32 && PetscDefined(USE_64BIT_INDICES))) {
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "skipped: not for numbers or indices of this PETSc\n"));
+    PetscCall(PetscOptionsClear(NULL));
+    PetscCall(PetscFinalize());
+    exit(0);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Is format dense asked for? It multiplies absent entries as zeros, so that NaN spreads, and takes no large matrix that is nearly empty. */
 static inline PetscErrorCode TestDense(PetscBool *dense)
 {
@@ -55,7 +68,7 @@ static inline PetscErrorCode TestDense(PetscBool *dense)
 /* The type under test; an error where it is ours and the library has not been loaded */
 static inline PetscErrorCode TestType(char type[], size_t length)
 {
-  PetscBool                    ours;
+  PetscBool ours;
   PetscErrorCode (*create)(Mat) = NULL;
 
   PetscFunctionBegin;

@@ -40,8 +40,9 @@ typedef struct {
   PetscErrorCode (*close)(int id);
   PetscErrorCode (*activate)(int id); /* make it the calling thread's device */
   PetscErrorCode (*memory)(int id, size_t *free, size_t *total);
-  PetscErrorCode (*malloc)(int id, size_t bytes, void **);
-  PetscErrorCode (*free)(int id, void *);
+  PetscErrorCode (*synchronize)(int id); /* all streams, other people's too */
+  PetscErrorCode (*malloc)(int id, size_t bytes, GPUCSRStream, void **); /* for work in the order of this stream */
+  PetscErrorCode (*free)(int id, GPUCSRStream, void *);
   PetscErrorCode (*hostmalloc)(int id, size_t bytes, void **); /* page-locked */
   PetscErrorCode (*hostfree)(int id, void *);
   PetscErrorCode (*hostregister)(int id, void *, size_t bytes, PetscBool *done); /* page-lock memory that is somebody else's */
@@ -80,8 +81,8 @@ static inline size_t GPUCSRTypeSize(GPUCSRType t)
 }
 
 /* Staging: a ring of page-locked pieces, filled by several host threads while the one before crosses the bus */
-#define GPUCSR_STAGES      4
-#define GPUCSR_STAGE_BYTES ((size_t)4 << 20)
+#define GPUCSR_STAGES      8
+#define GPUCSR_STAGE_BYTES ((size_t)1 << 20)
 
 /* An open device: one per backend and process, shared by all its matrices */
 typedef struct {

@@ -146,16 +146,18 @@ PetscErrorCode GPUCSRDeviceOpen(const char name[], GPUCSRDevice *dev, char why[]
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Everything on the device is done, on PETSc's streams too */
 PetscErrorCode GPUCSRDeviceSynchronize(GPUCSRDevice d)
 {
   PetscFunctionBegin;
-  PetscCall(d->ops->streamsynchronize(d->id, d->up));
-  PetscCall(d->ops->streamsynchronize(d->id, d->stream));
-  PetscCall(d->ops->streamsynchronize(d->id, d->down));
+  PetscCall(d->ops->synchronize(d->id));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* size bytes for the purpose named, padded so that wide loads past the end of an array stay inside it */
+/*
+  size bytes for the purpose named, padded so that wide loads past the end of an array stay inside it. For work in the order
+  of d->stream; who uses it on another stream synchronizes first.
+*/
 PetscErrorCode GPUCSRMalloc(GPUCSRDevice d, size_t size, const char what[], void **p)
 {
   const size_t bytes = size + 256;
@@ -164,7 +166,7 @@ PetscErrorCode GPUCSRMalloc(GPUCSRDevice d, size_t size, const char what[], void
   *p = NULL;
   PetscCheck(!d->limit || d->allocated + bytes <= d->limit, PETSC_COMM_SELF, PETSC_ERR_MEM, "%s device %d: %s needs %zu bytes, %zu are in use and -mat_gpucsr_memory_limit is %zu", d->ops->name, d->id, what, bytes, d->allocated, d->limit);
   PetscCall(d->ops->activate(d->id));
-  PetscCall(d->ops->malloc(d->id, bytes, p));
+  PetscCall(d->ops->malloc(d->id, bytes, d->stream, p));
   d->allocated += bytes;
   d->peak = PetscMax(d->peak, d->allocated);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -177,7 +179,7 @@ PetscErrorCode GPUCSRFree(GPUCSRDevice d, size_t size, void **p)
   d->allocated -= size + 256;
   if (!d->failed[0]) {
     PetscCall(d->ops->activate(d->id));
-    PetscCall(d->ops->free(d->id, *p));
+    PetscCall(d->ops->free(d->id, d->stream, *p));
   }
   *p = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -215,8 +217,13 @@ PetscErrorCode GPUCSRDeviceBandwidth(GPUCSRDevice d, double *rate)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Up to this many bytes the driver takes pageable memory along with the command, faster than any staging */
+#define DIRECT_BYTES ((size_t)64 << 10)
+
 /* Below this many bytes waking threads costs more than they save */
 #define THREADED_BYTES ((size_t)256 << 10)
+
+#define ROUNDING_BLOCK ((size_t)2048)
 
 #define CONVERT(TO, FROM) \
   do { \
@@ -251,18 +258,23 @@ PetscErrorCode GPUCSRConvert(void *dst, GPUCSRType to, const void *src, GPUCSRTy
     else {
       float        *restrict t = (float *)dst;
       const double *restrict f = (const double *)src;
-      double worst = 0;
+      double worst = *rounding;
 
+      /* A relative error needs a division, and hardly any value beats the worst so far: ask that of a block first */
 #pragma omp parallel for num_threads(threads) if (threads > 1) reduction(max : worst)
-      for (size_t k = 0; k < n; k++) {
-        double e;
+      for (size_t b = 0; b < n; b += ROUNDING_BLOCK) {
+        const size_t end   = PetscMin(n, b + ROUNDING_BLOCK);
+        int          worse = 0;
 
-        t[k] = (float)f[k];
-        e    = fabs(f[k] - (double)t[k]);
-        if (e > 0) {
-          e /= fabs(f[k]);
-          if (!(e < 1)) e = 1;
-          if (e > worst) worst = e;
+        for (size_t k = b; k < end; k++) {
+          t[k] = (float)f[k];
+          worse += fabs(f[k] - (double)t[k]) > worst * fabs(f[k]);
+        }
+        if (!worse) continue;
+        for (size_t k = b; k < end; k++) {
+          const double e = fabs(f[k] - (double)t[k]);
+
+          if (e > worst * fabs(f[k])) worst = e < fabs(f[k]) ? e / fabs(f[k]) : 1;
         }
       }
       *rounding = PetscMax(*rounding, worst);
@@ -286,7 +298,7 @@ PetscErrorCode GPUCSRUpload(GPUCSRDevice d, void *dst, GPUCSRType to, const void
     PetscCall(GPUCSRConvert(dst, to, src, from, n, d->threads, rounding));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (pinned && to == from) {
+  if (to == from && (pinned || n * GPUCSRTypeSize(to) <= DIRECT_BYTES)) {
     PetscCall(d->ops->copy(d->id, dst, src, n * GPUCSRTypeSize(to), GPUCSR_TO_DEVICE, s));
     PetscFunctionReturn(PETSC_SUCCESS);
   }

@@ -16,10 +16,7 @@
   } while (0)
 
 #define GPUCSR_MAX_DEVICES 64
-static struct {
-  cudaMemPool_t pool;
-  cudaStream_t  stream; /* orders allocations */
-} opened[GPUCSR_MAX_DEVICES];
+static cudaMemPool_t pools[GPUCSR_MAX_DEVICES];
 
 static PetscErrorCode Count_CUDA(int *n, char why[], size_t len)
 {
@@ -64,9 +61,8 @@ static PetscErrorCode Open_CUDA(int id, GPUCSRProperties *p)
   pp.allocType     = cudaMemAllocationTypePinned;
   pp.location.type = cudaMemLocationTypeDevice;
   pp.location.id   = id;
-  CUDACall(id, 0, cudaMemPoolCreate(&opened[id].pool, &pp));
-  CUDACall(id, 0, cudaMemPoolSetAttribute(opened[id].pool, cudaMemPoolAttrReleaseThreshold, &keep));
-  CUDACall(id, 0, cudaStreamCreateWithFlags(&opened[id].stream, cudaStreamNonBlocking));
+  CUDACall(id, 0, cudaMemPoolCreate(&pools[id], &pp));
+  CUDACall(id, 0, cudaMemPoolSetAttribute(pools[id], cudaMemPoolAttrReleaseThreshold, &keep));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -74,10 +70,8 @@ static PetscErrorCode Close_CUDA(int id)
 {
   PetscFunctionBegin;
   PetscCall(Activate_CUDA(id));
-  CUDACall(id, 0, cudaStreamDestroy(opened[id].stream));
-  CUDACall(id, 0, cudaMemPoolDestroy(opened[id].pool));
-  opened[id].pool   = NULL;
-  opened[id].stream = NULL;
+  CUDACall(id, 0, cudaMemPoolDestroy(pools[id]));
+  pools[id] = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -89,19 +83,25 @@ static PetscErrorCode Memory_CUDA(int id, size_t *avail, size_t *total)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Malloc_CUDA(int id, size_t bytes, void **p)
+static PetscErrorCode Synchronize_CUDA(int id)
 {
   PetscFunctionBegin;
-  CUDACall(id, bytes, cudaMallocFromPoolAsync(p, bytes, opened[id].pool, opened[id].stream));
-  /* Other streams use it right away */
-  CUDACall(id, bytes, cudaStreamSynchronize(opened[id].stream));
+  PetscCall(Activate_CUDA(id));
+  CUDACall(id, 0, cudaDeviceSynchronize());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Free_CUDA(int id, void *p)
+static PetscErrorCode Malloc_CUDA(int id, size_t bytes, GPUCSRStream s, void **p)
 {
   PetscFunctionBegin;
-  CUDACall(id, 0, cudaFreeAsync(p, opened[id].stream));
+  CUDACall(id, bytes, cudaMallocFromPoolAsync(p, bytes, pools[id], (cudaStream_t)s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Free_CUDA(int id, GPUCSRStream s, void *p)
+{
+  PetscFunctionBegin;
+  CUDACall(id, 0, cudaFreeAsync(p, (cudaStream_t)s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -213,6 +213,28 @@ static PetscErrorCode EventElapsed_CUDA(int id, GPUCSREvent a, GPUCSREvent b, do
 }
 
 const GPUCSRBackendOps GPUCSRBackend_cuda = {
-  "cuda",          PETSC_TRUE, Count_CUDA,        Open_CUDA,         Close_CUDA,             Activate_CUDA,   Memory_CUDA,      Malloc_CUDA,       Free_CUDA,        HostMalloc_CUDA,       HostFree_CUDA,     Register_CUDA,
-  Unregister_CUDA, Copy_CUDA,  StreamCreate_CUDA, StreamDestroy_CUDA, StreamSynchronize_CUDA, StreamWait_CUDA, EventCreate_CUDA, EventDestroy_CUDA, EventRecord_CUDA, EventSynchronize_CUDA, EventElapsed_CUDA,
+  .name              = "cuda",
+  .separate          = PETSC_TRUE,
+  .count             = Count_CUDA,
+  .open              = Open_CUDA,
+  .close             = Close_CUDA,
+  .activate          = Activate_CUDA,
+  .memory            = Memory_CUDA,
+  .synchronize       = Synchronize_CUDA,
+  .malloc            = Malloc_CUDA,
+  .free              = Free_CUDA,
+  .hostmalloc        = HostMalloc_CUDA,
+  .hostfree          = HostFree_CUDA,
+  .hostregister      = Register_CUDA,
+  .hostunregister    = Unregister_CUDA,
+  .copy              = Copy_CUDA,
+  .streamcreate      = StreamCreate_CUDA,
+  .streamdestroy     = StreamDestroy_CUDA,
+  .streamsynchronize = StreamSynchronize_CUDA,
+  .streamwait        = StreamWait_CUDA,
+  .eventcreate       = EventCreate_CUDA,
+  .eventdestroy      = EventDestroy_CUDA,
+  .eventrecord       = EventRecord_CUDA,
+  .eventsynchronize  = EventSynchronize_CUDA,
+  .eventelapsed      = EventElapsed_CUDA,
 };

@@ -43,16 +43,28 @@ static PetscErrorCode Memory_Host(int id, size_t *avail, size_t *total)
   return PETSC_SUCCESS;
 }
 
-static PetscErrorCode Malloc_Host(int id, size_t bytes, void **p)
+static PetscErrorCode HostMalloc_Host(int id, size_t bytes, void **p)
 {
   (void)id;
   return PetscMallocA(1, PETSC_FALSE, __LINE__, PETSC_FUNCTION_NAME, __FILE__, bytes, p);
 }
 
-static PetscErrorCode Free_Host(int id, void *p)
+static PetscErrorCode HostFree_Host(int id, void *p)
 {
   (void)id;
   return PetscFree(p);
+}
+
+static PetscErrorCode Malloc_Host(int id, size_t bytes, GPUCSRStream s, void **p)
+{
+  (void)s;
+  return HostMalloc_Host(id, bytes, p);
+}
+
+static PetscErrorCode Free_Host(int id, GPUCSRStream s, void *p)
+{
+  (void)s;
+  return HostFree_Host(id, p);
 }
 
 static PetscErrorCode Register_Host(int id, void *p, size_t bytes, PetscBool *done)
@@ -118,6 +130,28 @@ static PetscErrorCode EventElapsed_Host(int id, GPUCSREvent a, GPUCSREvent b, do
 }
 
 const GPUCSRBackendOps GPUCSRBackend_host = {
-  "host",      PETSC_FALSE,  Count_Host,   Open_Host,     Id_Host,          Id_Host,      Memory_Host,  Malloc_Host, Free_Host,        Malloc_Host,    Free_Host,       Register_Host,
-  Pointer_Host, Copy_Host,    StreamCreate_Host, Pointer_Host, Pointer_Host, Pair_Host, EventCreate_Host, Free_Host, EventRecord_Host, Pointer_Host, EventElapsed_Host,
+  .name              = "host",
+  .separate          = PETSC_FALSE,
+  .count             = Count_Host,
+  .open              = Open_Host,
+  .close             = Id_Host,
+  .activate          = Id_Host,
+  .memory            = Memory_Host,
+  .synchronize       = Id_Host,
+  .malloc            = Malloc_Host,
+  .free              = Free_Host,
+  .hostmalloc        = HostMalloc_Host,
+  .hostfree          = HostFree_Host,
+  .hostregister      = Register_Host,
+  .hostunregister    = Pointer_Host,
+  .copy              = Copy_Host,
+  .streamcreate      = StreamCreate_Host,
+  .streamdestroy     = Pointer_Host,
+  .streamsynchronize = Pointer_Host,
+  .streamwait        = Pair_Host,
+  .eventcreate       = EventCreate_Host,
+  .eventdestroy      = HostFree_Host,
+  .eventrecord       = EventRecord_Host,
+  .eventsynchronize  = Pointer_Host,
+  .eventelapsed      = EventElapsed_Host,
 };

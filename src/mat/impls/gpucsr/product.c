@@ -19,6 +19,7 @@ PetscErrorCode MatGPUCSRBuffer_Private(Mat_SeqGPUCSR *g, PetscBool forx, size_t 
     PetscCall(GPUCSRFree(g->dev, *have, buffer));
     *have = 0;
     PetscCall(GPUCSRMalloc(g->dev, bytes, "a vector", buffer));
+    PetscCall(g->dev->ops->streamsynchronize(g->dev->id, g->dev->stream)); /* copies use it on streams of their own */
     *have = bytes;
   }
   *p = *buffer;
@@ -176,6 +177,7 @@ PetscErrorCode MatGPUCSRApply_Private(Mat A, GPUCSRSide side, const GPUCSROperan
 
   PetscFunctionBegin;
   *wrote = PETSC_FALSE;
+  if (s != dev->stream) g->foreign = PETSC_TRUE;
   PetscCall(dev->ops->activate(dev->id));
   PetscCall(PetscLogEventBegin(MAT_GPUCSR_Product, A, 0, 0, 0));
   if (xhost || (x->place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE)) PetscCall(MatGPUCSRBuffer_Private(g, PETSC_TRUE, nx * size, &xd));

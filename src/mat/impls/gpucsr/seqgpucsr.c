@@ -215,6 +215,8 @@ static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
   PetscCall(PetscMemcmp(sample, g->sample, sizeof(sample), &same));
   if (!same) g->values[0] = g->values[1] = -1;
   if (!stale && g->values[side] == state) PetscFunctionReturn(PETSC_SUCCESS);
+  if (g->foreign) PetscCall(GPUCSRDeviceSynchronize(g->dev)); /* what they read is about to change */
+  g->foreign = PETSC_FALSE;
   if (stale) PetscCall(PetscFree(g->rowptr));
   PetscCall(Source(A, g, &s));
   /* judged again when values change: what was exactly a float may not be any more */

@@ -89,7 +89,8 @@ typedef struct {
   int64_t             stored; /* entries held, padding included */
   int                 narrays;
   GPUCSRArray         array[GPUCSR_MAX_ARRAYS];
-  GPUCSRArray         work; /* what a kernel precomputed from the pattern */
+  GPUCSRArray         work;  /* what a kernel precomputed from the pattern */
+  int                 parts; /* and a count that goes with it */
 } GPUCSRStorage;
 
 /* z = alpha A x + beta y for rows first <= r < last; z may be y; y is not read when beta is 0. Vectors are whole. */

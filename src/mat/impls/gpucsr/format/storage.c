@@ -48,11 +48,10 @@ PetscErrorCode GPUCSRFeaturesGet(int m, int n, const int32_t *rowptr, int thread
 {
   const int nslices = (int)(((int64_t)m + GPUCSR_SLICE - 1) / GPUCSR_SLICE);
   int       lo = PETSC_MAX_INT < INT32_MAX ? PETSC_MAX_INT : INT32_MAX, hi = 0, empty = 0;
-  int64_t   stored  = 0;
-  double    squares = 0;
+  int64_t   stored = 0, squares = 0;
 
   PetscFunctionBegin;
-  if (m < 100000) threads = 1;
+  if (m < 20000) threads = 1;
 #pragma omp parallel for num_threads(threads) if (threads > 1) reduction(+ : empty, stored, squares) reduction(min : lo) reduction(max : hi)
   for (int q = 0; q < nslices; q++) {
     const int last  = m - q * GPUCSR_SLICE < GPUCSR_SLICE ? m : (q + 1) * GPUCSR_SLICE;
@@ -64,7 +63,7 @@ PetscErrorCode GPUCSRFeaturesGet(int m, int n, const int32_t *rowptr, int thread
       width = len > width ? len : width;
       lo    = len < lo ? len : lo;
       empty += len == 0;
-      squares += (double)len * (double)len;
+      squares += (int64_t)len * len;
     }
     hi = width > hi ? width : hi;
     stored += (int64_t)width * GPUCSR_SLICE;
@@ -76,7 +75,7 @@ PetscErrorCode GPUCSRFeaturesGet(int m, int n, const int32_t *rowptr, int thread
   f->max         = hi;
   f->empty       = empty;
   f->mean        = m ? (double)f->nnz / m : 0;
-  f->deviation   = m ? sqrt(PetscMax(0, squares / m - f->mean * f->mean)) : 0;
+  f->deviation   = m ? sqrt(PetscMax(0, (double)squares / m - f->mean * f->mean)) : 0;
   f->density     = m && n ? f->mean / n : 0;
   f->sell_stored = stored;
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -11,7 +11,7 @@ static PetscErrorCode Mark(GPUCSRDevice dev, PetscLogDouble *last, double *to)
   PetscLogDouble now;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRDeviceSynchronize(dev));
+  PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
   PetscCall(PetscTime(&now));
   if (to) *to += now - *last;
   *last = now;
@@ -116,6 +116,21 @@ static PetscErrorCode BuildSteps(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSR
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A damaged file makes a MATAIJ with columns that do not exist, without a word; a GPU would read memory that is not x's */
+static PetscErrorCode CheckColumns(const GPUCSRSource *s, int threads)
+{
+  const PetscInt n   = s->n;
+  int64_t        bad = 0;
+
+  PetscFunctionBegin;
+  if (s->nnz < 100000) threads = 1;
+#pragma omp parallel for num_threads(threads) if (threads > 1) reduction(+ : bad)
+  for (int64_t k = 0; k < s->nnz; k++) bad += s->j[k] < 0 || s->j[k] >= n;
+  for (int r = 0; r < (bad ? s->m : 0); r++)
+    for (int32_t k = s->i[r]; k < s->i[r + 1]; k++) PetscCheck(s->j[k] >= 0 && s->j[k] < n, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Row %d holds column %" PetscInt_FMT " of a matrix with %" PetscInt_FMT " columns: was it read from a damaged file?", r, s->j[k], n);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Leaves P as it was but for its costs when it fails */
 PetscErrorCode GPUCSRPlanBuild(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSRPrecision precision, const GPUCSRRequest *q, GPUCSRPlan *P)
 {
@@ -127,6 +142,7 @@ PetscErrorCode GPUCSRPlanBuild(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSRPr
   P->A.dev = dev;
   PetscCall(dev->ops->activate(dev->id));
   PetscCall(PetscTime(&t));
+  PetscCall(CheckColumns(s, dev->threads));
   PetscCall(GPUCSRFeaturesGet(s->m, s->n, s->i, dev->threads, &P->features));
   PetscCall(GPUCSRChoose(&P->features, precision, dev, q, &P->choice));
   PetscCall(Mark(dev, &t, &P->costs.inspect));
@@ -206,6 +222,7 @@ PetscErrorCode GPUCSRPlanBuildTranspose(GPUCSRDevice dev, const GPUCSRSource *s,
   else {
     GPUCSRFeatures f = {0};
 
+    if (!D || !D->built) PetscCall(CheckColumns(s, dev->threads));
     f.m   = s->m;
     f.n   = s->n;
     f.nnz = s->nnz;

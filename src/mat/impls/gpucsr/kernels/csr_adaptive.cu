@@ -1,0 +1,233 @@
+/*
+  y = A x, CSR, load balanced by blocks of whole rows (CSR-Adaptive), in one launch.
+
+  Rows and entries together are cut into tiles of about equal size, as in csr_merge, but at row ends: a tile has the rows
+  that begin in it. Its block multiplies the tile's entries with coalesced loads into shared memory, whatever the row
+  lengths, then sums each row there with as many threads as there are to spare. A row longer than a tile is left out and
+  cut into chunks, a block each; the last of its blocks to finish adds the chunks' sums in their order, so the result is
+  the same every time. Which block is last is found by an integer counter, which it sets back for the next product.
+
+  Bytes: those of CSR, n x once at best, m y, 4 a tile, 24 a chunk. Wins where lengths differ much; loses little elsewhere.
+
+  Paper: J. L. Greathouse, M. Daga, Efficient sparse matrix-vector multiplication on GPUs using the CSR storage format,
+  SC 2014, section III. Different from there: tiles are found without a pass over all rows, and long rows are cut.
+*/
+#include "device.cuh"
+
+#define BLOCK 256
+#define TILE  1024 /* rows and entries of a tile, but for its last row */
+#define LONG  TILE /* entries above which a row is cut into chunks, so a tile has less than TILE + LONG */
+#define CHUNK 2048 /* entries */
+
+typedef struct {
+  int row, begin, first, count; /* of this chunk; its row's first chunk and their number */
+} Chunk;
+
+/* A->work, A->parts chunks: a sum each (room for a double), the chunks, a counter each, the tiles' first rows */
+typedef struct {
+  double *sum;
+  Chunk  *chunk;
+  int    *counter, *start;
+} Work;
+
+static int64_t Tiles(const GPUCSRStorage *A)
+{
+  return (A->m + A->nnz + TILE - 1) / TILE;
+}
+
+static Work WorkOf(const GPUCSRStorage *A)
+{
+  Work w;
+
+  w.sum     = (double *)A->work.data;
+  w.chunk   = (Chunk *)(w.sum + A->parts + A->parts % 2);
+  w.counter = (int *)(w.chunk + A->parts);
+  w.start   = w.counter + A->parts;
+  return w;
+}
+
+/* start[t] = the first row whose number and begin together reach t TILE */
+__global__ void adaptive_starts_kernel(int64_t tiles, int m, const int *__restrict__ rowptr, int *start)
+{
+  const int64_t t = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+  int           lo = 0, hi = m;
+
+  if (t > tiles) return;
+  while (lo < hi) {
+    const int mid = (int)(((int64_t)lo + hi) / 2);
+
+    if ((int64_t)mid + rowptr[mid] < t * TILE) lo = mid + 1;
+    else hi = mid;
+  }
+  start[t] = lo;
+}
+
+/* list[0] counts the long rows, each then takes three places: row, begin, end, in no order */
+__global__ void adaptive_long_kernel(int m, const int *__restrict__ rowptr, int *list)
+{
+  const int r = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+
+  if (r < m && rowptr[r + 1] - rowptr[r] > LONG) {
+    const int q = atomicAdd(list, 1);
+
+    list[1 + 3 * q] = r;
+    list[2 + 3 * q] = rowptr[r];
+    list[3 + 3 * q] = rowptr[r + 1];
+  }
+}
+
+template <class X>
+__device__ __forceinline__ X block_sum(X sum, X *part)
+{
+  sum = reduce<32>(sum);
+  if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = sum;
+  __syncthreads();
+  sum = threadIdx.x < BLOCK / 32 ? part[threadIdx.x] : X(0);
+  if (threadIdx.x < 32) sum = reduce<32>(sum);
+  return sum; /* of thread 0 */
+}
+
+template <class V, class X>
+__global__ void __launch_bounds__(BLOCK) csr_adaptive_kernel(int tiles, const int *__restrict__ start, const Chunk *__restrict__ chunk, X *partial, int *counter, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
+{
+  __shared__ X s[TILE + LONG];
+
+  if ((int)blockIdx.x < tiles) {
+    const int r0 = start[blockIdx.x];
+    int       r1 = start[blockIdx.x + 1];
+
+    if (r0 >= r1) return;
+    const int k0 = rowptr[r0];
+    int       k1 = rowptr[r1];
+    const int before = rowptr[r1 - 1]; /* only the last row that begins in a tile can be long */
+
+    if (k1 - before > LONG) {
+      r1--;
+      k1 = before;
+    }
+    const int entries = k1 - k0, rows = r1 - r0;
+
+    for (int base = 0; base < entries; base += 4 * BLOCK) {
+      int c[4];
+      V   v[4];
+
+#pragma unroll
+      for (int u = 0; u < 4; u++) {
+        const int q = base + u * BLOCK + (int)threadIdx.x;
+
+        if (q < entries) {
+          c[u] = streamed(col + k0 + q);
+          v[u] = streamed(val + k0 + q);
+        }
+      }
+#pragma unroll
+      for (int u = 0; u < 4; u++) {
+        const int q = base + u * BLOCK + (int)threadIdx.x;
+
+        if (q < entries) s[q] = X(v[u]) * __ldg(x + c[u]);
+      }
+    }
+    __syncthreads();
+
+    int t = 1; /* threads a row */
+    while (t < 32 && 2 * t * rows <= BLOCK) t *= 2;
+    for (int base = 0; base < rows; base += BLOCK / t) { /* whole warps go round together, for the shuffles */
+      const int r    = base + (int)threadIdx.x / t;
+      X         sum  = 0;
+
+      if (r < rows) {
+        const int end = rowptr[r0 + r + 1] - k0;
+
+        for (int q = rowptr[r0 + r] - k0 + (int)threadIdx.x % t; q < end; q += t) sum += s[q];
+      }
+      for (int o = t / 2; o; o >>= 1) sum += __shfl_down_sync(0xffffffffu, sum, o, t);
+      if (r < rows && threadIdx.x % t == 0) store(z, y, r0 + r, alpha, sum, beta);
+    }
+    return;
+  }
+
+  /* A chunk of a long row */
+  const int   me  = (int)blockIdx.x - tiles;
+  const Chunk c   = chunk[me];
+  const int   end = min(c.begin + CHUNK, rowptr[c.row + 1]);
+  X           sum = 0;
+  __shared__ bool last;
+
+#pragma unroll 8
+  for (int q = c.begin + (int)threadIdx.x; q < end; q += BLOCK) sum += X(streamed(val + q)) * __ldg(x + streamed(col + q));
+  sum = block_sum(sum, s);
+  if (threadIdx.x == 0) {
+    partial[me] = sum;
+    __threadfence();
+    last = atomicAdd(counter + c.first, 1) == c.count - 1;
+  }
+  __syncthreads();
+  if (!last) return;
+  __threadfence();
+  sum = 0;
+  for (int q = (int)threadIdx.x; q < c.count; q += BLOCK) sum += __ldcg(partial + c.first + q);
+  __syncthreads();
+  sum = block_sum(sum, s);
+  if (threadIdx.x == 0) {
+    store(z, y, c.row, alpha, sum, beta);
+    counter[c.first] = 0;
+  }
+}
+
+/* The chunks of the long rows are laid out on the host, which must know their number anyway */
+static PetscErrorCode Prepare(GPUCSRStorage *A, int variant)
+{
+  const int64_t tiles = Tiles(A);
+  const size_t  most  = 1 + 3 * (size_t)(A->nnz / LONG + 1);
+  const int    *rowptr = (const int *)A->array[CSR_ROWPTR].data;
+  cudaStream_t  s     = (cudaStream_t)A->dev->stream;
+  int32_t      *list;
+  int           n = 0;
+  Chunk        *chunk;
+  Work          w;
+
+  PetscFunctionBegin;
+  (void)variant;
+  PetscCall(GPUCSRStorageWork(A, GPUCSR_INT32, most)); /* the list first, then freed for what stays */
+  GPUCSR_CUDA(cudaMemsetAsync(A->work.data, 0, sizeof(int), s));
+  if (A->m) adaptive_long_kernel<<<GPUCSRBlocks(A->m, 256), 256, 0, s>>>(A->m, rowptr, (int *)A->work.data);
+  GPUCSRCheckLaunch("csr_adaptive (long rows)");
+  PetscCall(GPUCSRDownload(A->dev, &n, GPUCSR_INT32, A->work.data, GPUCSR_INT32, 1, PETSC_FALSE, s));
+  PetscCall(PetscMalloc1(3 * (size_t)n + 1, &list));
+  PetscCall(GPUCSRDownload(A->dev, list, GPUCSR_INT32, (int *)A->work.data + 1, GPUCSR_INT32, 3 * (size_t)n, PETSC_FALSE, s));
+  PetscCall(GPUCSRFree(A->dev, A->work.count * GPUCSRTypeSize(A->work.type), &A->work.data));
+
+  A->parts = 0;
+  for (int q = 0; q < n; q++) A->parts += (list[3 * q + 2] - list[3 * q + 1] + CHUNK - 1) / CHUNK;
+  PetscCall(PetscMalloc1(A->parts, &chunk));
+  for (int q = 0, c = 0; q < n; q++) {
+    const int count = (list[3 * q + 2] - list[3 * q + 1] + CHUNK - 1) / CHUNK, first = c;
+
+    for (int k = 0; k < count; k++) chunk[c++] = Chunk{list[3 * q], list[3 * q + 1] + k * CHUNK, first, count};
+  }
+  PetscCall(GPUCSRStorageWork(A, GPUCSR_INT32, 2 * (size_t)(A->parts + A->parts % 2) + 5 * (size_t)A->parts + (size_t)tiles + 1));
+  w = WorkOf(A);
+  PetscCall(GPUCSRUpload(A->dev, w.chunk, GPUCSR_INT32, chunk, GPUCSR_INT32, 4 * (size_t)A->parts, PETSC_FALSE, s, NULL));
+  GPUCSR_CUDA(cudaMemsetAsync(w.counter, 0, sizeof(int) * (size_t)A->parts, s));
+  adaptive_starts_kernel<<<GPUCSRBlocks(tiles + 1, 256), 256, 0, s>>>(tiles, A->m, rowptr, w.start);
+  GPUCSRCheckLaunch("csr_adaptive (starts)");
+  PetscCall(PetscFree(chunk));
+  PetscCall(PetscFree(list));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+{
+  const int  tiles = (int)Tiles(A);
+  const Work w     = WorkOf(A);
+
+  PetscFunctionBegin;
+  (void)variant;
+#define LAUNCH(V, X) \
+  csr_adaptive_kernel<V, X><<<(unsigned int)(tiles + A->parts), BLOCK, 0, (cudaStream_t)s>>>(tiles, w.start, w.chunk, (X *)w.sum, w.counter, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z)
+  GPUCSRDispatchPrecision(A->precision, LAUNCH);
+  GPUCSRCheckLaunch("csr_adaptive");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_adaptive) = {PETSC_FALSE, NULL, Prepare, Launch, NULL};
