@@ -17,6 +17,7 @@ WARN    := -Wall -Wextra -Wno-unused-parameter
 LIBS    := $(filter-out -I%,$(shell pkg-config --libs $(PETSC) 2>/dev/null)) -lm
 LIBDIRS := $(shell pkg-config --variable=libdir $(PETSC) 2>/dev/null)
 
+comma := ,
 LIB  := $(BUILD)/lib/libpetscgpucsr.so
 SRC  := $(sort $(wildcard src/sys/*.c src/sys/host/*.c src/mat/impls/gpucsr/*.c src/mat/impls/gpucsr/*/*.c))
 ifneq ($(NVCC),)
@@ -61,7 +62,7 @@ $(BUILD)/examples/%: src/ksp/examples/%.c
 
 $(BUILD)/tests/%: tests/%.c $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp -MMD -MP $< -o $@ $(if $(filter t0% t1% t2% t3%,$(notdir $*)),$(OBJ) $(CUDALIBS) -lstdc++,-L$(BUILD)/lib -lpetscgpucsr -Wl,-rpath,'$$ORIGIN/../lib') $(LIBS) -Wl,-rpath,$(LIBDIRS)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp -MMD -MP $< -o $@ $(if $(filter t0% t1% t2% t3%,$(notdir $*)),$(OBJ) $(CUDALIBS) -lstdc++,-L$(BUILD)/lib -Wl$(comma)--as-needed -lpetscgpucsr -Wl$(comma)-rpath$(comma)'$$ORIGIN/../lib') $(LIBS) -Wl,-rpath,$(LIBDIRS)
 
 $(BUILD)/bench/%: src/benchmarks/%.c $(LIB)
 	@mkdir -p $(@D)

@@ -64,7 +64,7 @@ if has ksp; then
   each=$((budget / 4 / runs))
   go ksp "$build/bench/ksp" -mat_type gpucsr -dll_append "$build/lib/libpetscgpucsr.so" -budget $each
   if [ -n "$cudabuild" ]; then
-    go ksp "$cudabuild/bench/ksp" -mat_type aijcusparse -budget $each
+    go ksp "$cudabuild/bench/ksp" -mat_type aijcusparse -use_gpu_aware_mpi 0 -budget $each
     go ksp "$cudabuild/bench/ksp" -mat_type gpucsr -dll_append "$cudabuild/lib/libpetscgpucsr.so" -budget $each
   fi
 fi

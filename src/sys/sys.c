@@ -291,7 +291,8 @@ PetscErrorCode GPUCSRConvert(void *dst, GPUCSRType to, const void *src, GPUCSRTy
 */
 PetscErrorCode GPUCSRUpload(GPUCSRDevice d, void *dst, GPUCSRType to, const void *src, GPUCSRType from, size_t n, PetscBool pinned, GPUCSRStream s, double *rounding)
 {
-  const size_t piece = GPUCSR_STAGE_BYTES / GPUCSRTypeSize(to);
+  /* four pieces where that keeps them large enough for a thread each, so that the bus is busy soon */
+  const size_t piece = PetscMin(GPUCSR_STAGE_BYTES / GPUCSRTypeSize(to), PetscMax(THREADED_BYTES / 4, (n + 3) / 4));
 
   PetscFunctionBegin;
   if (!d->ops->separate) {

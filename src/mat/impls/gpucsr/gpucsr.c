@@ -51,6 +51,7 @@ M*/
 PetscErrorCode MatGPUCSRConfigDefault_Private(MatGPUCSRConfig *c)
 {
   PetscFunctionBegin;
+  PetscCall(PetscMemzero(c, sizeof(*c))); /* configurations are compared as memory */
   c->backend             = MAT_GPUCSR_BACKEND_AUTO;
   c->precision           = MAT_GPUCSR_DOUBLE;
   c->transposeatassembly = PETSC_FALSE;
@@ -91,6 +92,23 @@ PetscErrorCode MatGPUCSRConfigure_Private(Mat A, const MatGPUCSRConfig *c)
 {
   PetscFunctionBegin;
   PetscTryMethod(A, "MatGPUCSRConfigure_C", (Mat, const MatGPUCSRConfig *), (A, c));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Configure, unless that is how it is: what is on the device is worth keeping */
+PetscErrorCode MatGPUCSRReconfigure_Private(Mat A, const MatGPUCSRConfig *c)
+{
+  MatGPUCSRConfig now;
+  PetscBool       same = PETSC_TRUE;
+  PetscErrorCode (*get)(Mat, MatGPUCSRConfig *);
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatGPUCSRGetConfig_C", &get));
+  if (get) {
+    PetscCall((*get)(A, &now));
+    PetscCall(PetscMemcmp(&now, c, sizeof(now), &same));
+  }
+  if (!same) PetscCall(MatGPUCSRConfigure_Private(A, c));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

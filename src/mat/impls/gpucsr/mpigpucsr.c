@@ -39,6 +39,15 @@ static PetscErrorCode HostBuffer(GPUCSRDevice dev, PetscInt n, PetscScalar **p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Memory of the device that any stream may use */
+static PetscErrorCode DeviceBuffer(GPUCSRDevice dev, size_t bytes, void **p)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRMalloc(dev, bytes, "the halo", p));
+  PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode HostBufferFree(GPUCSRDevice dev, PetscScalar **p)
 {
   PetscFunctionBegin;
@@ -163,10 +172,10 @@ static PetscErrorCode HaloPack(Halo *h, const GPUCSROperand *x, GPUCSRDevice dev
   }
   if (!h->nsend) PetscFunctionReturn(PETSC_SUCCESS);
   if (!h->dindex) {
-    PetscCall(GPUCSRMalloc(dev, sizeof(int32_t) * (size_t)h->nsend, "the halo", (void **)&h->dindex));
+    PetscCall(DeviceBuffer(dev, sizeof(int32_t) * (size_t)h->nsend, (void **)&h->dindex));
     PetscCall(GPUCSRUpload(dev, h->dindex, GPUCSR_INT32, h->index, GPUCSR_INT32, (size_t)h->nsend, PETSC_FALSE, s, NULL));
   }
-  if (!h->dbuffer) PetscCall(GPUCSRMalloc(dev, sizeof(double) * (size_t)h->nsend, "the halo", &h->dbuffer));
+  if (!h->dbuffer) PetscCall(DeviceBuffer(dev, sizeof(double) * (size_t)h->nsend, &h->dbuffer));
   PetscCall((*GPUCSRHelpers(dev)->gather)(GPUCSR_DOUBLE, (size_t)h->nsend, h->dindex, x->p, h->dbuffer, s));
   PetscCall(GPUCSRDownload(dev, h->send, GPUCSR_DOUBLE, h->dbuffer, GPUCSR_DOUBLE, (size_t)h->nsend, PETSC_TRUE, s));
   PetscCall(dev->ops->streamsynchronize(dev->id, s));
@@ -185,10 +194,10 @@ static PetscErrorCode HaloAdd(Halo *h, const GPUCSROperand *z, GPUCSRDevice dev,
   }
   if (!h->nunique) PetscFunctionReturn(PETSC_SUCCESS);
   if (!h->dunique) {
-    PetscCall(GPUCSRMalloc(dev, sizeof(int32_t) * (size_t)h->nunique, "the halo", (void **)&h->dunique));
+    PetscCall(DeviceBuffer(dev, sizeof(int32_t) * (size_t)h->nunique, (void **)&h->dunique));
     PetscCall(GPUCSRUpload(dev, h->dunique, GPUCSR_INT32, h->unique, GPUCSR_INT32, (size_t)h->nunique, PETSC_FALSE, s, NULL));
   }
-  if (!h->dbuffer) PetscCall(GPUCSRMalloc(dev, sizeof(double) * (size_t)h->nsend, "the halo", &h->dbuffer));
+  if (!h->dbuffer) PetscCall(DeviceBuffer(dev, sizeof(double) * (size_t)h->nsend, &h->dbuffer));
   PetscCall(GPUCSRUpload(dev, h->dbuffer, GPUCSR_DOUBLE, h->sum, GPUCSR_DOUBLE, (size_t)h->nunique, PETSC_TRUE, s, NULL));
   PetscCall((*GPUCSRHelpers(dev)->scatteradd)(GPUCSR_DOUBLE, (size_t)h->nunique, h->dunique, h->dbuffer, z->p, s));
   PetscCall(dev->ops->streamsynchronize(dev->id, s)); /* sum is written again by the next product */
@@ -542,6 +551,27 @@ static PetscErrorCode MatCreateSubMatrices_MPIAIJGPUCSR(Mat A, PetscInt n, const
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* These may put another matrix in place of this one, which would lose what was set */
+static PetscErrorCode MatAXPY_MPIAIJGPUCSR(Mat A, PetscScalar a, Mat X, MatStructure str)
+{
+  const MatGPUCSRConfig c = ((Mat_MPIGPUCSR *)A->spptr)->config;
+
+  PetscFunctionBegin;
+  PetscCall((*((Mat_MPIGPUCSR *)A->spptr)->parent.axpy)(A, a, X, str));
+  PetscCall(MatGPUCSRReconfigure_Private(A, &c));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatTranspose_MPIAIJGPUCSR(Mat A, MatReuse reuse, Mat *B)
+{
+  const MatGPUCSRConfig c = ((Mat_MPIGPUCSR *)A->spptr)->config;
+
+  PetscFunctionBegin;
+  PetscCall((*((Mat_MPIGPUCSR *)A->spptr)->parent.transpose)(A, reuse, B));
+  PetscCall(MatGPUCSRReconfigure_Private(*B, &c));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode MatView_MPIAIJGPUCSR(Mat A, PetscViewer viewer)
 {
   Mat_MPIGPUCSR    *g = (Mat_MPIGPUCSR *)A->spptr;
@@ -682,6 +712,8 @@ static PetscErrorCode Operations(Mat A, Mat_MPIGPUCSR *g, PetscBool install)
   REPLACE(assemblyend, MatAssemblyEnd_MPIAIJGPUCSR);
   REPLACE(duplicate, MatDuplicate_MPIAIJGPUCSR);
   REPLACE(createsubmatrices, MatCreateSubMatrices_MPIAIJGPUCSR);
+  REPLACE(axpy, MatAXPY_MPIAIJGPUCSR);
+  REPLACE(transpose, MatTranspose_MPIAIJGPUCSR);
   REPLACE(view, MatView_MPIAIJGPUCSR);
   REPLACE(setfromoptions, MatSetFromOptions_MPIAIJGPUCSR);
 #undef REPLACE

@@ -438,6 +438,27 @@ static PetscErrorCode MatDuplicate_SeqAIJGPUCSR(Mat A, MatDuplicateOption op, Ma
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* These may put another matrix in place of this one, which would lose what was set */
+static PetscErrorCode MatAXPY_SeqAIJGPUCSR(Mat A, PetscScalar a, Mat X, MatStructure str)
+{
+  const MatGPUCSRConfig c = ((Mat_SeqGPUCSR *)A->spptr)->config;
+
+  PetscFunctionBegin;
+  PetscCall((*((Mat_SeqGPUCSR *)A->spptr)->parent.axpy)(A, a, X, str));
+  PetscCall(MatGPUCSRReconfigure_Private(A, &c));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatTranspose_SeqAIJGPUCSR(Mat A, MatReuse reuse, Mat *B)
+{
+  const MatGPUCSRConfig c = ((Mat_SeqGPUCSR *)A->spptr)->config;
+
+  PetscFunctionBegin;
+  PetscCall((*((Mat_SeqGPUCSR *)A->spptr)->parent.transpose)(A, reuse, B));
+  PetscCall(MatGPUCSRReconfigure_Private(*B, &c));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode MatView_SeqAIJGPUCSR(Mat A, PetscViewer viewer)
 {
   Mat_SeqGPUCSR    *g = (Mat_SeqGPUCSR *)A->spptr;
@@ -538,6 +559,8 @@ static PetscErrorCode Operations(Mat A, Mat_SeqGPUCSR *g, PetscBool install)
   REPLACE(getdiagonal, MatGetDiagonal_SeqAIJGPUCSR);
   REPLACE(assemblyend, MatAssemblyEnd_SeqAIJGPUCSR);
   REPLACE(duplicate, MatDuplicate_SeqAIJGPUCSR);
+  REPLACE(axpy, MatAXPY_SeqAIJGPUCSR);
+  REPLACE(transpose, MatTranspose_SeqAIJGPUCSR);
   REPLACE(view, MatView_SeqAIJGPUCSR);
   REPLACE(setfromoptions, MatSetFromOptions_SeqAIJGPUCSR);
 #if PetscDefined(HAVE_DEVICE)

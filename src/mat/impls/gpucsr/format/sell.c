@@ -4,7 +4,7 @@
 
   Bytes: 4 (m + 1) + 4 (slices + 1) + (4 + v) stored, where stored >= nnz counts the padding. Wins where rows of a slice
   are about equally long: every load is coalesced and no thread waits for another. Loses as soon as padding outgrows that.
-  Padding is never multiplied (row lengths come from rowptr), so Inf and NaN in x stay where CSR would have them.
+  Padding has column -1 and is never multiplied, so Inf and NaN in x stay where CSR would have them.
 
   Paper: A. Monakov, A. Lokhmotov, A. Avetisyan, Automatically Tuning Sparse Matrix-Vector Multiplication for GPU
   Architectures, HiPEAC 2010, section 3.
@@ -47,7 +47,7 @@ static PetscErrorCode Fill_SELL(const GPUCSRSource *s, GPUCSRStorage *A, PetscBo
       for (int r = q * GPUCSR_SLICE; r < PetscMin(s->m, (q + 1) * GPUCSR_SLICE); r++) width = PetscMax(width, s->i[r + 1] - s->i[r]);
       slice[q + 1] = slice[q] + width;
     }
-    PetscCall(PetscArrayzero(col, A->stored));
+    for (int64_t q = 0; q < A->stored; q++) col[q] = -1;
     for (int r = 0; r < s->m; r++)
       for (int k = 0; k < s->i[r + 1] - s->i[r]; k++) col[SELLEntry(slice, r, k)] = (int32_t)s->j[s->i[r] + k];
     PetscCall(PetscMemzero(A->array[SELL_VAL].data, (size_t)A->stored * GPUCSRTypeSize(A->array[SELL_VAL].type)));

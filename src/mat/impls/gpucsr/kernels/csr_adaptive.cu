@@ -7,7 +7,7 @@
   cut into chunks, a block each; the last of its blocks to finish adds the chunks' sums in their order, so the result is
   the same every time. Which block is last is found by an integer counter, which it sets back for the next product.
 
-  Bytes: those of CSR, n x once at best, m y, 4 a tile, 24 a chunk. Wins where lengths differ much; loses little elsewhere.
+  Bytes: those of CSR, n x once at best, m y, 4 a tile, 32 a chunk. Wins where lengths differ much; loses little elsewhere.
 
   Paper: J. L. Greathouse, M. Daga, Efficient sparse matrix-vector multiplication on GPUs using the CSR storage format,
   SC 2014, section III. Different from there: tiles are found without a pass over all rows, and long rows are cut.
@@ -19,15 +19,17 @@
 #define LONG  TILE /* entries above which a row is cut into chunks, so a tile has less than TILE + LONG */
 #define CHUNK 2048 /* entries */
 
+#define MUCH  16   /* entries a thread above which a row of a tile is worth a warp of its own */
+
 typedef struct {
-  int row, begin, first, count; /* of this chunk; its row's first chunk and their number */
+  int row, begin, end, first; /* first: the number of its row's first chunk */
 } Chunk;
 
-/* A->work, A->parts chunks: a sum each (room for a double), the chunks, a counter each, the tiles' first rows */
+/* A->work, A->parts chunks: a sum each (room for a double), the chunks, a counter and the row's chunks each, the tiles' first rows */
 typedef struct {
   double *sum;
   Chunk  *chunk;
-  int    *counter, *start;
+  int    *counter, *count, *start;
 } Work;
 
 static int64_t Tiles(const GPUCSRStorage *A)
@@ -42,7 +44,8 @@ static Work WorkOf(const GPUCSRStorage *A)
   w.sum     = (double *)A->work.data;
   w.chunk   = (Chunk *)(w.sum + A->parts + A->parts % 2);
   w.counter = (int *)(w.chunk + A->parts);
-  w.start   = w.counter + A->parts;
+  w.count   = w.counter + A->parts;
+  w.start   = w.count + A->parts;
   return w;
 }
 
@@ -88,13 +91,13 @@ __device__ __forceinline__ X block_sum(X sum, X *part)
 }
 
 template <class V, class X>
-__global__ void __launch_bounds__(BLOCK) csr_adaptive_kernel(int tiles, const int *__restrict__ start, const Chunk *__restrict__ chunk, X *partial, int *counter, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
+__global__ void __launch_bounds__(BLOCK) csr_adaptive_kernel(int chunks, const int *__restrict__ start, const Chunk *__restrict__ chunk, X *partial, int *counter, const int *__restrict__ count, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
 {
   __shared__ X s[TILE + LONG];
 
-  if ((int)blockIdx.x < tiles) {
-    const int r0 = start[blockIdx.x];
-    int       r1 = start[blockIdx.x + 1];
+  if ((int)blockIdx.x >= chunks) { /* a tile; chunks go first, as they take longest */
+    const int tile = (int)blockIdx.x - chunks, r0 = start[tile];
+    int       r1 = start[tile + 1];
 
     if (r0 >= r1) return;
     const int k0 = rowptr[r0];
@@ -132,40 +135,48 @@ __global__ void __launch_bounds__(BLOCK) csr_adaptive_kernel(int tiles, const in
     int t = 1; /* threads a row */
     while (t < 32 && 2 * t * rows <= BLOCK) t *= 2;
     for (int base = 0; base < rows; base += BLOCK / t) { /* whole warps go round together, for the shuffles */
-      const int r    = base + (int)threadIdx.x / t;
-      X         sum  = 0;
+      const int      r = base + (int)threadIdx.x / t, mine = (int)threadIdx.x % t;
+      const int      begin = r < rows ? rowptr[r0 + r] - k0 : 0, end = r < rows ? rowptr[r0 + r + 1] - k0 : 0;
+      const bool     much = end - begin > MUCH * t;
+      unsigned int   todo = __ballot_sync(0xffffffffu, much && mine == 0);
+      X              sum  = 0;
 
-      if (r < rows) {
-        const int end = rowptr[r0 + r + 1] - k0;
-
-        for (int q = rowptr[r0 + r] - k0 + (int)threadIdx.x % t; q < end; q += t) sum += s[q];
-      }
+      if (!much)
+        for (int q = begin + mine; q < end; q += t) sum += s[q];
       for (int o = t / 2; o; o >>= 1) sum += __shfl_down_sync(0xffffffffu, sum, o, t);
-      if (r < rows && threadIdx.x % t == 0) store(z, y, r0 + r, alpha, sum, beta);
+      for (; todo; todo &= todo - 1) { /* the warp together on each row that would keep it waiting */
+        const int from = __ffs(todo) - 1, b = __shfl_sync(0xffffffffu, begin, from), e = __shfl_sync(0xffffffffu, end, from);
+        X         part = 0;
+
+        for (int q = b + (int)threadIdx.x % 32; q < e; q += 32) part += s[q];
+        part = __shfl_sync(0xffffffffu, reduce<32>(part), 0);
+        if ((int)threadIdx.x % 32 == from) sum = part;
+      }
+      if (r < rows && mine == 0) store(z, y, r0 + r, alpha, sum, beta);
     }
     return;
   }
 
   /* A chunk of a long row */
-  const int   me  = (int)blockIdx.x - tiles;
-  const Chunk c   = chunk[me];
-  const int   end = min(c.begin + CHUNK, rowptr[c.row + 1]);
+  const int   me = (int)blockIdx.x;
+  const Chunk c  = chunk[me];
+  const int   n  = count[me];
   X           sum = 0;
   __shared__ bool last;
 
 #pragma unroll 8
-  for (int q = c.begin + (int)threadIdx.x; q < end; q += BLOCK) sum += X(streamed(val + q)) * __ldg(x + streamed(col + q));
+  for (int q = c.begin + (int)threadIdx.x; q < c.end; q += BLOCK) sum += X(streamed(val + q)) * __ldg(x + streamed(col + q));
   sum = block_sum(sum, s);
   if (threadIdx.x == 0) {
     partial[me] = sum;
     __threadfence();
-    last = atomicAdd(counter + c.first, 1) == c.count - 1;
+    last = atomicAdd(counter + c.first, 1) == n - 1;
   }
   __syncthreads();
   if (!last) return;
   __threadfence();
   sum = 0;
-  for (int q = (int)threadIdx.x; q < c.count; q += BLOCK) sum += __ldcg(partial + c.first + q);
+  for (int q = (int)threadIdx.x; q < n; q += BLOCK) sum += __ldcg(partial + c.first + q);
   __syncthreads();
   sum = block_sum(sum, s);
   if (threadIdx.x == 0) {
@@ -184,6 +195,7 @@ static PetscErrorCode Prepare(GPUCSRStorage *A, int variant)
   int32_t      *list;
   int           n = 0;
   Chunk        *chunk;
+  int32_t      *count;
   Work          w;
 
   PetscFunctionBegin;
@@ -199,19 +211,23 @@ static PetscErrorCode Prepare(GPUCSRStorage *A, int variant)
 
   A->parts = 0;
   for (int q = 0; q < n; q++) A->parts += (list[3 * q + 2] - list[3 * q + 1] + CHUNK - 1) / CHUNK;
-  PetscCall(PetscMalloc1(A->parts, &chunk));
+  PetscCall(PetscMalloc2(A->parts, &chunk, A->parts, &count));
   for (int q = 0, c = 0; q < n; q++) {
-    const int count = (list[3 * q + 2] - list[3 * q + 1] + CHUNK - 1) / CHUNK, first = c;
+    const int begin = list[3 * q + 1], end = list[3 * q + 2], first = c;
 
-    for (int k = 0; k < count; k++) chunk[c++] = Chunk{list[3 * q], list[3 * q + 1] + k * CHUNK, first, count};
+    for (int k = begin; k < end; k += CHUNK) {
+      count[c]   = (end - begin + CHUNK - 1) / CHUNK;
+      chunk[c++] = Chunk{list[3 * q], k, PetscMin(k + CHUNK, end), first};
+    }
   }
-  PetscCall(GPUCSRStorageWork(A, GPUCSR_INT32, 2 * (size_t)(A->parts + A->parts % 2) + 5 * (size_t)A->parts + (size_t)tiles + 1));
+  PetscCall(GPUCSRStorageWork(A, GPUCSR_INT32, 2 * (size_t)(A->parts + A->parts % 2) + 6 * (size_t)A->parts + (size_t)tiles + 1));
   w = WorkOf(A);
   PetscCall(GPUCSRUpload(A->dev, w.chunk, GPUCSR_INT32, chunk, GPUCSR_INT32, 4 * (size_t)A->parts, PETSC_FALSE, s, NULL));
+  PetscCall(GPUCSRUpload(A->dev, w.count, GPUCSR_INT32, count, GPUCSR_INT32, (size_t)A->parts, PETSC_FALSE, s, NULL));
   GPUCSR_CUDA(cudaMemsetAsync(w.counter, 0, sizeof(int) * (size_t)A->parts, s));
   adaptive_starts_kernel<<<GPUCSRBlocks(tiles + 1, 256), 256, 0, s>>>(tiles, A->m, rowptr, w.start);
   GPUCSRCheckLaunch("csr_adaptive (starts)");
-  PetscCall(PetscFree(chunk));
+  PetscCall(PetscFree2(chunk, count));
   PetscCall(PetscFree(list));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -224,7 +240,7 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
   PetscFunctionBegin;
   (void)variant;
 #define LAUNCH(V, X) \
-  csr_adaptive_kernel<V, X><<<(unsigned int)(tiles + A->parts), BLOCK, 0, (cudaStream_t)s>>>(tiles, w.start, w.chunk, (X *)w.sum, w.counter, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z)
+  csr_adaptive_kernel<V, X><<<(unsigned int)(tiles + A->parts), BLOCK, 0, (cudaStream_t)s>>>(A->parts, w.start, w.chunk, (X *)w.sum, w.counter, w.count, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z)
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("csr_adaptive");
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -21,7 +21,7 @@ __global__ void sell_width_kernel(int m, int nslices, const int *__restrict__ ro
   }
 }
 
-/* A thread a stored entry, so that what is written is coalesced; padding gets column 0 and value 0, which nobody reads */
+/* A thread a stored entry, so that what is written is coalesced; padding gets column -1 and value 0 */
 template <class V>
 __global__ void sell_fill_kernel(int m, int nslices, const int *__restrict__ slice, const int *__restrict__ rowptr, const int *__restrict__ ccol, const V *__restrict__ cval, int *col, V *val, bool valuesonly)
 {
@@ -35,7 +35,7 @@ __global__ void sell_fill_kernel(int m, int nslices, const int *__restrict__ sli
   for (int k = 0; k < width; k++) {
     const int64_t e = SELLEntry(slice, r, k);
 
-    if (!valuesonly) col[e] = k < len ? ccol[begin + k] : 0;
+    if (!valuesonly) col[e] = k < len ? ccol[begin + k] : -1;
     val[e] = k < len ? cval[begin + k] : V(0);
   }
 }

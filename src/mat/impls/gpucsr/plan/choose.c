@@ -7,7 +7,7 @@
 #include "plan.h"
 #include <math.h>
 
-#define DENSE_DENSITY   0.75 /* from here on the column indices cost more than the zeros */
+#define DENSE_DENSITY   1.0  /* two thirds would do for speed, but a stored zero times Inf is NaN where CSR has nothing */
 #define SELL_PADDING    1.25 /* most that sliced ELL may store for one nonzero */
 #define SELL_LONGEST    96   /* mean length above which a row is too long for one thread */
 #define UNEVEN          8.0  /* a longest row of this many means, and UNEVEN_LENGTH at least, keeps everybody waiting */
