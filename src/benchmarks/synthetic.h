@@ -20,7 +20,8 @@ typedef enum {
   STENCIL27,
   UNIFORM, /* every row the same number of random columns */
   POWERLAW,
-  TEXT     /* few columns hold most entries */
+  TEXT,    /* few columns hold most entries */
+  FULL     /* every entry is there */
 } SyntheticKind;
 
 typedef struct {
@@ -40,6 +41,7 @@ static const Synthetic synthetics[] = {
   {"uniform40",     UNIFORM,   500000,  500000,  40,  2},
   {"text_like",     TEXT,      781265,  47236,   76,  3},
   {"tall_thin",     UNIFORM,   100000,  54,      12,  4},
+  {"full",          FULL,      4000,    4000,    4000, 5},
 };
 #define NSYNTHETICS ((int)(sizeof(synthetics) / sizeof(synthetics[0])))
 
@@ -59,6 +61,7 @@ static inline int SyntheticRandomLength(const Synthetic *s, int r)
 {
   const double u = SyntheticUniform(s->seed, (uint64_t)r, 0);
 
+  if (s->kind == FULL) return s->n;
   if (s->kind == UNIFORM) return (int)s->mean;
   if (s->kind == TEXT) return (int)PetscMax(1, s->mean * (0.3 + 1.4 * u));
   return (int)PetscMax(1, PetscMin(s->n / 4.0, 0.5 * s->mean / pow(1 - u, 1 / 1.6)));
@@ -84,6 +87,8 @@ static inline int SyntheticRow(const Synthetic *s, int r, int32_t *col)
           if (x + dx < 0 || y + dy < 0 || z + dz < 0 || x + dx >= k || y + dy >= k || z + dz >= k) continue;
           for (int q = 0; q < b; q++) col[count++] = (((z + dz) * k + y + dy) * k + x + dx) * b + q;
         }
+  } else if (s->kind == FULL) {
+    for (; count < s->n; count++) col[count] = count;
   } else {
     const int length = SyntheticRandomLength(s, r);
     int       last   = -1;

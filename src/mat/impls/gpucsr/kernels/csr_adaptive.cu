@@ -17,9 +17,9 @@
 #define BLOCK 256
 #define TILE  1024 /* rows and entries of a tile, but for its last row */
 #define LONG  TILE /* entries above which a row is cut into chunks, so a tile has less than TILE + LONG */
-#define CHUNK 2048 /* entries */
+#define CHUNK 2048 /* entries of a chunk; a row of at most two is one, which spares it the way through memory */
 
-#define MUCH  16   /* entries a thread above which a row of a tile is worth a warp of its own */
+#define MUCH  64   /* entries a thread above which a row of a tile is worth a warp of its own */
 
 typedef struct {
   int row, begin, end, first; /* first: the number of its row's first chunk */
@@ -35,6 +35,11 @@ typedef struct {
 static int64_t Tiles(const GPUCSRStorage *A)
 {
   return (A->m + A->nnz + TILE - 1) / TILE;
+}
+
+static int Chunks(int length)
+{
+  return length <= 2 * CHUNK ? 1 : (length + CHUNK - 1) / CHUNK;
 }
 
 static Work WorkOf(const GPUCSRStorage *A)
@@ -141,13 +146,16 @@ __global__ void __launch_bounds__(BLOCK) csr_adaptive_kernel(int chunks, const i
       unsigned int   todo = __ballot_sync(0xffffffffu, much && mine == 0);
       X              sum  = 0;
 
-      if (!much)
+      if (!much) {
+#pragma unroll 4
         for (int q = begin + mine; q < end; q += t) sum += s[q];
+      }
       for (int o = t / 2; o; o >>= 1) sum += __shfl_down_sync(0xffffffffu, sum, o, t);
       for (; todo; todo &= todo - 1) { /* the warp together on each row that would keep it waiting */
         const int from = __ffs(todo) - 1, b = __shfl_sync(0xffffffffu, begin, from), e = __shfl_sync(0xffffffffu, end, from);
         X         part = 0;
 
+#pragma unroll 4
         for (int q = b + (int)threadIdx.x % 32; q < e; q += 32) part += s[q];
         part = __shfl_sync(0xffffffffu, reduce<32>(part), 0);
         if ((int)threadIdx.x % 32 == from) sum = part;
@@ -167,6 +175,10 @@ __global__ void __launch_bounds__(BLOCK) csr_adaptive_kernel(int chunks, const i
 #pragma unroll 8
   for (int q = c.begin + (int)threadIdx.x; q < c.end; q += BLOCK) sum += X(streamed(val + q)) * __ldg(x + streamed(col + q));
   sum = block_sum(sum, s);
+  if (n == 1) {
+    if (threadIdx.x == 0) store(z, y, c.row, alpha, sum, beta);
+    return;
+  }
   if (threadIdx.x == 0) {
     partial[me] = sum;
     __threadfence();
@@ -210,14 +222,14 @@ static PetscErrorCode Prepare(GPUCSRStorage *A, int variant)
   PetscCall(GPUCSRFree(A->dev, A->work.count * GPUCSRTypeSize(A->work.type), &A->work.data));
 
   A->parts = 0;
-  for (int q = 0; q < n; q++) A->parts += (list[3 * q + 2] - list[3 * q + 1] + CHUNK - 1) / CHUNK;
+  for (int q = 0; q < n; q++) A->parts += Chunks(list[3 * q + 2] - list[3 * q + 1]);
   PetscCall(PetscMalloc2(A->parts, &chunk, A->parts, &count));
   for (int q = 0, c = 0; q < n; q++) {
-    const int begin = list[3 * q + 1], end = list[3 * q + 2], first = c;
+    const int begin = list[3 * q + 1], end = list[3 * q + 2], first = c, parts = Chunks(end - begin);
 
-    for (int k = begin; k < end; k += CHUNK) {
-      count[c]   = (end - begin + CHUNK - 1) / CHUNK;
-      chunk[c++] = Chunk{list[3 * q], k, PetscMin(k + CHUNK, end), first};
+    for (int k = 0; k < parts; k++) {
+      count[c]   = parts;
+      chunk[c++] = Chunk{list[3 * q], begin + k * CHUNK, k == parts - 1 ? end : begin + (k + 1) * CHUNK, first};
     }
   }
   PetscCall(GPUCSRStorageWork(A, GPUCSR_INT32, 2 * (size_t)(A->parts + A->parts % 2) + 6 * (size_t)A->parts + (size_t)tiles + 1));

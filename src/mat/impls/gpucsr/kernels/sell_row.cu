@@ -12,8 +12,10 @@
 #include "device.cuh"
 #include "../format/sell.h"
 
-/* AHEAD: entries of a row in flight. The column of padding is negative, so no row length is read */
-template <int AHEAD, class V, class X>
+#define AHEAD 8 /* entries of a row in flight */
+
+/* The column of padding is negative, so no row length is read */
+template <class V, class X>
 __global__ void __launch_bounds__(128) sell_row_kernel(int first, int last, const int *__restrict__ slice, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
 {
   const int r   = first + (int)(blockIdx.x * blockDim.x + threadIdx.x);
@@ -49,11 +51,9 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
   const int block = 128;
 
   PetscFunctionBegin;
-#define LAUNCHA(AHEAD, V, X) \
-  sell_row_kernel<AHEAD, V, X><<<GPUCSRBlocks(p->last - p->first, block), block, 0, (cudaStream_t)s>>>(p->first, p->last, (const int *)A->array[SELL_SLICE].data, (const int *)A->array[SELL_COL].data, (const V *)A->array[SELL_VAL].data, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z)
+  (void)variant;
 #define LAUNCH(V, X) \
-  if (variant == 4) LAUNCHA(4, V, X); \
-  else LAUNCHA(8, V, X)
+  sell_row_kernel<V, X><<<GPUCSRBlocks(p->last - p->first, block), block, 0, (cudaStream_t)s>>>(p->first, p->last, (const int *)A->array[SELL_SLICE].data, (const int *)A->array[SELL_COL].data, (const V *)A->array[SELL_VAL].data, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z)
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("sell_row");
   PetscFunctionReturn(PETSC_SUCCESS);

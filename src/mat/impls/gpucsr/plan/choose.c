@@ -1,18 +1,49 @@
 /*
-  Which format and kernel: what was asked for where something was, else a rule on the row lengths.
+  Which format and kernel: what was asked for where something was, else the kernel that a small model of their times finds
+  fastest for these row lengths.
 
-  applicable() and available() are about correctness and are asked of every choice; the rule below is about speed alone.
-  Its thresholds are those of docs/choice.md, fitted to docs/results/.
+  applicable() and available() are about correctness and are asked of every choice; the model is about speed alone. It is
+  fitted to docs/results/, see docs/choice.md.
 */
 #include "plan.h"
 #include <math.h>
 
-#define DENSE_DENSITY   1.0  /* two thirds would do for speed, but a stored zero times Inf is NaN where CSR has nothing */
-#define SELL_PADDING    1.25 /* most that sliced ELL may store for one nonzero */
-#define SELL_LONGEST    96   /* mean length above which a row is too long for one thread */
-#define UNEVEN          8.0  /* a longest row of this many means, and UNEVEN_LENGTH at least, keeps everybody waiting */
-#define UNEVEN_LENGTH   1024
-#define BLOCK_LENGTH    2048 /* mean length that keeps a whole block busy */
+#define DENSE_DENSITY 1.0 /* two thirds would do for speed, but a stored zero times Inf is NaN where CSR has nothing */
+
+/*
+  The time of a product in microseconds, of a kernel that gives each row `threads` threads, which take `width` entries a step:
+
+    launch + bytes (MB moved) + row (million threads) + step (steps of the longest row) + uneven (million entries, see below)
+           + cut (if the longest row is longer than `most`, where the kernel goes another way)
+
+  uneven counts each entry as often as a row's mean length doubles the width: threads of short reach read a long row in
+  pieces that share no sector. A kernel without a fixed number of threads a row counts each entry once.
+*/
+typedef struct {
+  const char *kernel;
+  int         width, threads, most;
+  double      launch, bytes, row, step, uneven, cut;
+} Cost;
+
+static const Cost costs[] = {
+#include "costs.h"
+};
+#define NCOSTS ((int)(sizeof(costs) / sizeof(costs[0])))
+
+static double Predict(const Cost *c, const GPUCSRKernel *k, const GPUCSRFeatures *f, GPUCSRPrecision p)
+{
+  const double value = (double)GPUCSRTypeSize(GPUCSRValueType(p)), vector = (double)GPUCSRTypeSize(GPUCSRVectorType(p));
+  const int    longest = PetscMin(f->max, c->most);
+  double       bytes = vector * ((double)f->m + (double)f->n), entries = (double)f->nnz;
+
+  if (k->format[0] == 'd') bytes += value * (double)f->m * (double)f->n;
+  else if (k->format[0] == 's') {
+    entries = (double)f->sell_stored;
+    bytes += (4 + value) * entries;
+  } else bytes += 4.0 * f->m + (4 + value) * entries;
+  if (c->threads) entries *= PetscMax(0, log2(PetscMax(1e-9, f->mean / c->width)));
+  return c->launch + c->bytes * 1e-6 * bytes + c->row * 1e-6 * (double)f->m * c->threads + c->step * ceil((double)longest / c->width) + c->uneven * 1e-6 * entries + (f->max > c->most ? c->cut : 0);
+}
 
 /* Words that exist, and fit each other */
 PetscErrorCode GPUCSRRequestCheck(const GPUCSRRequest *q)
@@ -67,60 +98,42 @@ static PetscErrorCode Usable(const GPUCSRKernel *k, const GPUCSRFeatures *f, GPU
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Threads a row: about three entries each, more where rows alone would leave processors idle */
-static int ThreadsPerRow(const GPUCSRFeatures *f, GPUCSRDevice dev)
+/* The fastest kernel by the model, of this format unless that is auto; none for a format that the model does not know */
+static PetscErrorCode Fastest(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, const char format[], char kernel[], char why[], size_t len)
 {
-  const double want = PetscMin(32, 2048.0 * dev->props.processors / PetscMax(1, f->m)); /* threads a row that fill the device */
-  int          t    = 2;
-
-  while (t < 32 && (3.0 * t < f->mean || (t < want && 2.0 * t < f->mean))) t *= 2;
-  return t;
-}
-
-/* The kernel that the row lengths speak for, and the reason */
-static PetscErrorCode Rule(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, const char format[], char kernel[], char why[], size_t len)
-{
-  const GPUCSRKernel *dense;
-  const double        padding = f->nnz ? (double)f->sell_stored / (double)f->nnz : 1;
-  PetscBool           any, csr, sell, isdense, usable = PETSC_FALSE;
-  char                reason[128];
+  double    best = PETSC_MAX_REAL, second = PETSC_MAX_REAL;
+  PetscBool any;
 
   PetscFunctionBegin;
+  kernel[0] = 0;
   PetscCall(PetscStrcmp(format, "auto", &any));
-  PetscCall(PetscStrcmp(format, "csr", &csr));
-  PetscCall(PetscStrcmp(format, "sell", &sell));
-  PetscCall(PetscStrcmp(format, "dense", &isdense));
-  if (any && f->density >= DENSE_DENSITY) {
-    PetscCall(GPUCSRKernelFind("dense_gemv", &dense));
-    PetscCall(Usable(dense, f, p, dev, &usable, reason, sizeof(reason)));
+  for (int q = 0; q < NCOSTS; q++) {
+    const GPUCSRKernel *k;
+    PetscBool           usable, same, dense;
+    char                reason[256];
+    double              t;
+
+    PetscCall(GPUCSRKernelFind(costs[q].kernel, &k));
+    PetscCall(PetscStrcmp(format, k->format, &same));
+    PetscCall(PetscStrcmp(k->format, "dense", &dense));
+    if (!(any ? !dense || f->density >= DENSE_DENSITY : same)) continue;
+    PetscCall(Usable(k, f, p, dev, &usable, reason, sizeof(reason)));
+    if (!usable && any) continue;
+    t = Predict(&costs[q], k, f, p);
+    if (t < best) {
+      second = best;
+      best   = t;
+      PetscCall(PetscStrncpy(kernel, k->name, GPUCSR_WORD));
+    } else second = PetscMin(second, t);
   }
-  if (isdense || usable) {
-    PetscCall(PetscStrncpy(kernel, "dense_gemv", GPUCSR_WORD));
-    PetscCall(PetscSNPrintf(why, len, "%.0f%% of the entries are there", 100 * f->density));
-  } else if (!sell && f->max > UNEVEN_LENGTH && f->max > UNEVEN * f->mean) {
-    PetscCall(PetscStrncpy(kernel, "csr_merge", GPUCSR_WORD));
-    PetscCall(PetscSNPrintf(why, len, "the longest row has %d entries, the mean %.3g: work is cut evenly", f->max, f->mean));
-  } else if (!sell && f->mean >= BLOCK_LENGTH) {
-    if (f->m >= 4 * dev->props.processors) {
-      PetscCall(PetscStrncpy(kernel, "csr_block", GPUCSR_WORD));
-      PetscCall(PetscSNPrintf(why, len, "rows of %.3g entries keep a block each busy", f->mean));
-    } else {
-      PetscCall(PetscStrncpy(kernel, "csr_merge", GPUCSR_WORD));
-      PetscCall(PetscSNPrintf(why, len, "%d rows are too few to fill the device: each is cut", f->m));
-    }
-  } else if (sell || (any && padding <= SELL_PADDING && f->mean <= SELL_LONGEST && (double)f->m >= 512.0 * dev->props.processors)) {
-    PetscCall(PetscStrncpy(kernel, "sell_row", GPUCSR_WORD));
-    PetscCall(PetscSNPrintf(why, len, "rows of about equal length (%.3g entries, padding %.1f%%), enough of them for a thread each", f->mean, 100 * (padding - 1)));
-  } else {
-    PetscCall(PetscSNPrintf(kernel, GPUCSR_WORD, "csr_vector%d", ThreadsPerRow(f, dev)));
-    PetscCall(PetscSNPrintf(why, len, "rows of %.3g entries in the mean, %d at most: %d threads share one", f->mean, f->max, ThreadsPerRow(f, dev)));
-  }
+  if (second < PETSC_MAX_REAL) PetscCall(PetscSNPrintf(why, len, "of rows with %.3g entries in the mean and %d at most it is predicted to take %.1f us, the next best %.1f us", f->mean, f->max, best, second));
+  else PetscCall(PetscStrncpy(why, "it is the format's only kernel", len));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode GPUCSRChoose(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, const GPUCSRRequest *q, GPUCSRChoice *c)
 {
-  PetscBool any, csr, yes, same;
+  PetscBool any, yes, same;
   char      word[GPUCSR_WORD] = "", why[256];
 
   PetscFunctionBegin;
@@ -130,22 +143,15 @@ PetscErrorCode GPUCSRChoose(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDe
     PetscCall(PetscStrncpy(word, q->kernel, sizeof(word)));
     PetscCall(PetscStrncpy(c->why, "asked for", sizeof(c->why)));
   } else {
-    PetscCall(PetscStrcmp(q->format, "csr", &csr));
-    PetscCall(Rule(f, p, dev, q->format, word, c->why, sizeof(c->why)));
-    PetscCall(GPUCSRKernelFind(word, &c->kernel));
-    PetscCall(PetscStrcmp(q->format, "auto", &any));
-    PetscCall(PetscStrcmp(q->format, c->kernel->format, &same));
-    if (!any && !same) { /* a format that the rule does not know: its first kernel */
-      for (int k = 0;; k++) {
-        PetscCall(GPUCSRKernelGet(k, &c->kernel));
-        PetscCheck(c->kernel || !dev->ops->separate, PETSC_COMM_SELF, PETSC_ERR_SUP, "MATGPUCSR format %s has no kernel for the device yet: take -mat_gpucsr_backend host", q->format);
-        if (!c->kernel) break;
-        PetscCall(PetscStrcmp(q->format, c->kernel->format, &same));
-        if (same) break;
-      }
+    PetscCall(Fastest(f, p, dev, q->format, word, c->why, sizeof(c->why)));
+    for (int k = 0; !word[0]; k++) { /* a format that the model does not know: its first kernel */
+      PetscCall(GPUCSRKernelGet(k, &c->kernel));
+      PetscCheck(c->kernel || !dev->ops->separate, PETSC_COMM_SELF, PETSC_ERR_SUP, "MATGPUCSR format %s has no kernel for the device yet: take -mat_gpucsr_backend host", q->format);
+      if (!c->kernel) break;
+      PetscCall(PetscStrcmp(q->format, c->kernel->format, &same));
+      if (same) PetscCall(PetscStrncpy(word, c->kernel->name, sizeof(word)));
       PetscCall(PetscStrncpy(c->why, "asked for", sizeof(c->why)));
     }
-    if (c->kernel) PetscCall(PetscStrncpy(word, c->kernel->name, sizeof(word)));
   }
   PetscCall(GPUCSRKernelFind(word, &c->kernel));
   PetscCall(GPUCSRFormatFind(c->kernel ? c->kernel->format : q->format, &c->format));
