@@ -12,6 +12,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 page=$root/docs/adding-a-kernel.md
 if [ ! -f "$root/makefile" ] || [ ! -f "$page" ]; then exit 77; fi
 for tool in make pkg-config mpicc; do command -v $tool >/dev/null || exit 77; done
+pkg-config --exists "${PETSC:-PETSc}" || exit 77
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 case $BUILD in /*) objects=$BUILD/obj ;; *) objects=$root/${BUILD:-build}/obj ;; esac
 unset PETSC_OPTIONS

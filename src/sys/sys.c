@@ -185,33 +185,48 @@ PetscErrorCode GPUCSRFree(GPUCSRDevice d, size_t size, void **p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Device copy rate, read plus written, measured once: the yardstick of the report */
+static PetscErrorCode MeasureBandwidth(GPUCSRDevice d, size_t bytes, void **a, void **b, GPUCSREvent e[2])
+{
+  double best = PETSC_MAX_REAL, t;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRMalloc(d, bytes, "the bandwidth yardstick", a));
+  PetscCall(GPUCSRMalloc(d, bytes, "the bandwidth yardstick", b));
+  for (int k = 0; k < 2; k++) PetscCall(d->ops->eventcreate(d->id, PETSC_TRUE, &e[k]));
+  if (!d->ops->separate) memset(*a, 1, bytes);
+  for (int k = 0; k < 6; k++) {
+    PetscCall(d->ops->eventrecord(d->id, e[0], d->stream));
+    PetscCall(d->ops->copy(d->id, *b, *a, bytes, GPUCSR_ON_DEVICE, d->stream));
+    PetscCall(d->ops->eventrecord(d->id, e[1], d->stream));
+    PetscCall(d->ops->eventelapsed(d->id, e[0], e[1], &t));
+    if (k) best = PetscMin(best, t);
+  }
+  d->bandwidth = 2.0 * (double)bytes / best;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Device copy rate, read plus written, measured once: the yardstick of the report. 0 where there is no memory to measure it with */
 PetscErrorCode GPUCSRDeviceBandwidth(GPUCSRDevice d, double *rate)
 {
   const size_t bytes = d->ops->separate ? (size_t)512 << 20 : (size_t)64 << 20;
-  void        *a = NULL, *b = NULL;
-  GPUCSREvent  t0, t1;
-  double       best = PETSC_MAX_REAL, t;
+  const size_t limit = d->limit, peak = d->peak;
 
   PetscFunctionBegin;
-  if (!d->bandwidth) {
-    PetscCall(GPUCSRMalloc(d, bytes, "the bandwidth yardstick", &a));
-    PetscCall(GPUCSRMalloc(d, bytes, "the bandwidth yardstick", &b));
-    PetscCall(d->ops->eventcreate(d->id, PETSC_TRUE, &t0));
-    PetscCall(d->ops->eventcreate(d->id, PETSC_TRUE, &t1));
-    if (!d->ops->separate) memset(a, 1, bytes);
-    for (int k = 0; k < 6; k++) {
-      PetscCall(d->ops->eventrecord(d->id, t0, d->stream));
-      PetscCall(d->ops->copy(d->id, b, a, bytes, GPUCSR_ON_DEVICE, d->stream));
-      PetscCall(d->ops->eventrecord(d->id, t1, d->stream));
-      PetscCall(d->ops->eventelapsed(d->id, t0, t1, &t));
-      if (k) best = PetscMin(best, t);
-    }
-    PetscCall(d->ops->eventdestroy(d->id, t0));
-    PetscCall(d->ops->eventdestroy(d->id, t1));
+  if (!d->bandwidth && !d->failed[0]) {
+    void         *a = NULL, *b = NULL;
+    GPUCSREvent   e[2] = {NULL, NULL};
+    GPUCSRAttempt attempt;
+
+    d->limit = 0; /* it is the user's for matrices */
+    PetscCall(GPUCSRAttemptBegin(&attempt));
+    (void)MeasureBandwidth(d, bytes, &a, &b, e);
+    PetscCall(GPUCSRAttemptEnd(&attempt));
+    for (int k = 0; k < 2; k++)
+      if (e[k]) PetscCall(d->ops->eventdestroy(d->id, e[k]));
     PetscCall(GPUCSRFree(d, bytes, &a));
     PetscCall(GPUCSRFree(d, bytes, &b));
-    d->bandwidth = 2.0 * (double)bytes / best;
+    d->limit = limit;
+    d->peak  = peak;
   }
   *rate = d->bandwidth;
   PetscFunctionReturn(PETSC_SUCCESS);

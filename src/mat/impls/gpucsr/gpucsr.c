@@ -122,7 +122,7 @@ PetscErrorCode MatGPUCSRReconfigure_Private(Mat A, const MatGPUCSRConfig *c)
     if (get) { \
       PetscCall((*get)(A, &c)); \
       statement; \
-      PetscCall(MatGPUCSRConfigure_Private(A, &c)); \
+      PetscCall(MatGPUCSRReconfigure_Private(A, &c)); \
     } \
   } while (0)
 
@@ -548,10 +548,11 @@ static PetscErrorCode CheckPETSc(void)
   size_t        intsize;
 
   PetscFunctionBegin;
-  PetscCall(PetscGetVersionNumber(&major, &minor, &subminor, &release));
-  PetscCheck(major == PETSC_VERSION_MAJOR && minor == PETSC_VERSION_MINOR, PETSC_COMM_SELF, PETSC_ERR_LIB, "libpetscgpucsr.so was built for PETSc %d.%d and is loaded into PETSc %d.%d: build it again against the PETSc that the program uses", PETSC_VERSION_MAJOR, PETSC_VERSION_MINOR, (int)major, (int)minor);
+  /* first of all, since a PETSc with other indices fills our numbers in another width */
   PetscCall(PetscDataTypeGetSize(PETSC_INT, &intsize));
   PetscCheck(intsize == sizeof(PetscInt), PETSC_COMM_SELF, PETSC_ERR_LIB, "libpetscgpucsr.so was built for a PETSc with %d-bit indices and is loaded into one with %d-bit indices: build it again against the PETSc that the program uses", (int)(8 * sizeof(PetscInt)), (int)(8 * intsize));
+  PetscCall(PetscGetVersionNumber(&major, &minor, &subminor, &release));
+  PetscCheck(major == PETSC_VERSION_MAJOR && minor == PETSC_VERSION_MINOR, PETSC_COMM_SELF, PETSC_ERR_LIB, "libpetscgpucsr.so was built for PETSc %d.%d and is loaded into PETSc %d.%d: build it again against the PETSc that the program uses", PETSC_VERSION_MAJOR, PETSC_VERSION_MINOR, (int)major, (int)minor);
   PetscCall(PetscDataTypeFromString("scalar", &scalar, &found));
   PetscCheck(found && scalar == PETSC_SCALAR, PETSC_COMM_SELF, PETSC_ERR_LIB, "libpetscgpucsr.so was built for a PETSc with %s scalars and is loaded into one with %s scalars: build it again against the PETSc that the program uses", PetscDataTypes[PETSC_SCALAR], found ? PetscDataTypes[scalar] : "unknown");
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -43,6 +43,7 @@ struct _n_Mat_SeqGPUCSR {
   struct _MatOps   parent; /* MATSEQAIJ's own operations */
   MatGPUCSRConfig  config;
   PetscBool        decided;      /* backend known, for this configuration */
+  GPUCSRStream     last;         /* that of the last product */
   PetscBool        foreign;      /* products may be under way on PETSc's stream */
   PetscBool        warned;       /* the tolerance that precision cannot reach was mentioned */
   GPUCSRDevice     dev;          /* NULL: products are MATSEQAIJ's */

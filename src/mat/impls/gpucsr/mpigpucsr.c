@@ -499,7 +499,7 @@ static PetscErrorCode OffDiagonalConfig(const MatGPUCSRConfig *c, MatGPUCSRConfi
 }
 
 /* Make the two blocks ours, with our configuration */
-static PetscErrorCode Blocks(Mat A, PetscBool configure)
+static PetscErrorCode Blocks(Mat A)
 {
   Mat_MPIGPUCSR *g = (Mat_MPIGPUCSR *)A->spptr;
   Mat            b[2];
@@ -513,10 +513,9 @@ static PetscErrorCode Blocks(Mat A, PetscBool configure)
 
     if (!b[k]) continue;
     PetscCall(PetscObjectTypeCompare((PetscObject)b[k], MATSEQAIJGPUCSR, &ours));
-    if (ours && !configure) continue;
     if (!ours) PetscCall(MatConvert_SeqAIJ_SeqAIJGPUCSR(b[k], MATSEQAIJGPUCSR, MAT_INPLACE_MATRIX, &b[k]));
     if (k == 1) PetscCall(OffDiagonalConfig(&g->config, &c));
-    PetscCall(MatGPUCSRConfigure_Private(b[k], &c));
+    PetscCall(MatGPUCSRReconfigure_Private(b[k], &c));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -527,7 +526,7 @@ static PetscErrorCode MatAssemblyEnd_MPIAIJGPUCSR(Mat A, MatAssemblyType type)
 
   PetscFunctionBegin;
   PetscCall((*g->parent.assemblyend)(A, type));
-  PetscCall(Blocks(A, PETSC_FALSE));
+  PetscCall(Blocks(A)); /* assembly may have made a new off-diagonal block */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -568,7 +567,7 @@ static PetscErrorCode MatTranspose_MPIAIJGPUCSR(Mat A, MatReuse reuse, Mat *B)
 
   PetscFunctionBegin;
   PetscCall((*((Mat_MPIGPUCSR *)A->spptr)->parent.transpose)(A, reuse, B));
-  PetscCall(MatGPUCSRReconfigure_Private(*B, &c));
+  if (reuse != MAT_REUSE_MATRIX) PetscCall(MatGPUCSRReconfigure_Private(*B, &c));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -585,21 +584,20 @@ static PetscErrorCode MatView_MPIAIJGPUCSR(Mat A, PetscViewer viewer)
   PetscCall(PetscViewerGetFormat(viewer, &format));
   if (format == PETSC_VIEWER_ASCII_INFO || format == PETSC_VIEWER_ASCII_INFO_DETAIL) {
     PetscViewer sub;
+    PetscMPIInt rank;
     Mat         Ad, Ao;
 
     PetscCall(MatMPIAIJGetSeqAIJ(A, &Ad, &Ao, NULL));
     PetscCall(PetscViewerASCIIPrintf(viewer, "MATGPUCSR blocks of rank 0, diagonal then off-diagonal:\n"));
     PetscCall(PetscViewerGetSubViewer(viewer, PETSC_COMM_SELF, &sub));
-    if (!PetscGlobalRank || PetscObjectComm((PetscObject)A) != PETSC_COMM_WORLD) {
-      PetscMPIInt rank;
-
-      PetscCallMPI(MPI_Comm_rank(PetscObjectComm((PetscObject)A), &rank));
-      if (!rank) {
-        PetscCall(MatGPUCSRViewBlock_Private(Ad, sub));
-        PetscCall(MatGPUCSRViewBlock_Private(Ao, sub));
-      }
+    PetscCallMPI(MPI_Comm_rank(PetscObjectComm((PetscObject)A), &rank));
+    if (!rank) {
+      PetscCall(MatGPUCSRViewBlock_Private(Ad, sub));
+      PetscCall(MatGPUCSRViewBlock_Private(Ao, sub));
     }
+    PetscCall(PetscViewerFlush(sub));
     PetscCall(PetscViewerRestoreSubViewer(viewer, PETSC_COMM_SELF, &sub));
+    PetscCall(PetscViewerFlush(viewer));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -613,19 +611,22 @@ static PetscErrorCode MatSetFromOptions_MPIAIJGPUCSR(Mat A, GPUCSROptionItems Pe
   PetscFunctionBegin;
   if (g->parent.setfromoptions) PetscCall((*g->parent.setfromoptions)(A, PetscOptionsObject));
   PetscCall(MatGPUCSRConfigOptions_Private(A, &c, &changed, PetscOptionsObject));
-  if (changed) PetscCall(MatGPUCSRConfigure_Private(A, &c));
+  if (changed) PetscCall(MatGPUCSRReconfigure_Private(A, &c));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode MatGPUCSRConfigure_MPIAIJGPUCSR(Mat A, const MatGPUCSRConfig *c)
 {
   Mat_MPIGPUCSR *g = (Mat_MPIGPUCSR *)A->spptr;
+  PetscBool      taij;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRRequestCheck(&c->request));
   PetscCall(GPUCSRRequestCheck(&c->trequest));
+  PetscCall(PetscStrcmp(c->trequest.format, "aij", &taij));
+  PetscCheck(!taij, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "-mat_gpucsr_transpose_format aij: a transpose is kept on the device or not at all; take -mat_gpucsr_format aij for both");
   g->config = *c;
-  PetscCall(Blocks(A, PETSC_TRUE));
+  PetscCall(Blocks(A));
 #if PetscDefined(HAVE_CUDA)
   {
     GPUCSRDevice dev = NULL;
@@ -665,6 +666,7 @@ static PetscErrorCode MatGPUCSRGetInfo_MPIAIJGPUCSR(Mat A, MatGPUCSRInfo *info)
   MatGPUCSRInfo o;
 
   PetscFunctionBegin;
+  PetscCheck(A->preallocated, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The matrix has no blocks yet: set it up first, MatSetUp()");
   PetscCall(MatMPIAIJGetSeqAIJ(A, &b[0], &b[1], NULL));
   PetscCall(MatGPUCSRInfoGet_Private(b[0], info));
   PetscCall(MatGPUCSRInfoGet_Private(b[1], &o));

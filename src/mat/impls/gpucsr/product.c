@@ -86,10 +86,9 @@ static PetscErrorCode LastColumns(Mat A, Mat_SeqGPUCSR *g, int pieces)
   for (int k = 0; k < pieces; k++) {
     const int first = Cut(A->rmap->n, k, pieces), last = Cut(A->rmap->n, k + 1, pieces);
 
-    /* columns of a row are sorted in MATSEQAIJ */
+    /* of all entries, since MatLoad() and others leave a row's columns in any order */
 #pragma omp parallel for num_threads(threads) reduction(max : seen)
-    for (int r = first; r < last; r++)
-      if (i[r + 1] > i[r]) seen = seen > (int)j[i[r + 1] - 1] + 1 ? seen : (int)j[i[r + 1] - 1] + 1;
+    for (PetscInt e = i[first]; e < i[last]; e++) seen = seen > (int)j[e] + 1 ? seen : (int)j[e] + 1;
     g->lastcol[k] = seen;
   }
   g->lastcolset = PETSC_TRUE;
@@ -177,6 +176,9 @@ PetscErrorCode MatGPUCSRApply_Private(Mat A, GPUCSRSide side, const GPUCSROperan
 
   PetscFunctionBegin;
   *wrote = PETSC_FALSE;
+  /* buffers and a kernel's work are shared by all products of this matrix: one stream at a time */
+  if (s != g->last && g->last) PetscCall(GPUCSRDeviceSynchronize(dev));
+  g->last = s;
   if (s != dev->stream) g->foreign = PETSC_TRUE;
   PetscCall(dev->ops->activate(dev->id));
   PetscCall(PetscLogEventBegin(MAT_GPUCSR_Product, A, 0, 0, 0));

@@ -43,7 +43,7 @@ PetscErrorCode MatGPUCSRInfoGet_Private(Mat A, MatGPUCSRInfo *info)
 static PetscErrorCode ViewPlan(const GPUCSRPlan *P, const char name[], PetscInt products, double seconds, GPUCSRDevice dev, char text[], size_t len)
 {
   const size_t vector = GPUCSRTypeSize(GPUCSRVectorType(P->A.precision));
-  char         line[512];
+  char         line[1024];
 
   PetscFunctionBegin;
   PetscCall(PetscSNPrintf(line, sizeof(line), "  %s: format %s, kernel %s%s, because %s\n", name, P->A.format->name, P->choice.kernel ? P->choice.kernel->name : "none", dev->ops->separate ? "" : " (host reference)", P->choice.why));
@@ -55,7 +55,9 @@ static PetscErrorCode ViewPlan(const GPUCSRPlan *P, const char name[], PetscInt 
     double       copy;
 
     PetscCall(GPUCSRDeviceBandwidth(dev, &copy));
-    PetscCall(PetscSNPrintf(line, sizeof(line), ", %.2f us each, %.1f GB/s, %.2f of the device's copy bandwidth (%.0f GB/s)", 1e6 * seconds / (double)products, 1e-9 * rate, rate / copy, 1e-9 * copy));
+    PetscCall(PetscSNPrintf(line, sizeof(line), ", %.2f us each, %.1f GB/s", 1e6 * seconds / (double)products, 1e-9 * rate));
+    PetscCall(PetscStrlcat(text, line, len));
+    PetscCall(PetscSNPrintf(line, sizeof(line), copy > 0 && dev->ops->separate ? ", %.2f of the device's copy bandwidth (%.0f GB/s)" : "", rate / copy, 1e-9 * copy));
     PetscCall(PetscStrlcat(text, line, len));
   }
   PetscCall(PetscStrlcat(text, "\n", len));
@@ -70,7 +72,7 @@ static PetscErrorCode ViewPlan(const GPUCSRPlan *P, const char name[], PetscInt 
 static PetscErrorCode Describe(Mat_SeqGPUCSR *g, char text[], size_t len)
 {
   MatGPUCSRInfo info;
-  char          line[512];
+  char          line[1024];
 
   PetscFunctionBegin;
   text[0] = 0;
@@ -93,9 +95,11 @@ static PetscErrorCode Describe(Mat_SeqGPUCSR *g, char text[], size_t len)
 
 PetscErrorCode MatGPUCSRViewBlock_Private(Mat A, PetscViewer viewer)
 {
-  char text[8192];
+  char      text[8192];
+  PetscBool ready;
 
   PetscFunctionBegin;
+  if (A->assembled) PetscCall(MatGPUCSRReady_Private(A, GPUCSR_FORWARD, &ready)); /* who looks wants to see the choice */
   PetscCall(Describe((Mat_SeqGPUCSR *)A->spptr, text, sizeof(text)));
   PetscCall(PetscViewerASCIIPrintf(viewer, "%s", text));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -35,6 +35,7 @@ PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *g)
     }
   }
   g->xbytes = g->zbytes = 0;
+  g->last               = NULL;
   g->events             = PETSC_FALSE;
   g->lastcolset         = PETSC_FALSE;
   PetscCall(PetscMemzero(&g->timers, sizeof(g->timers)));
@@ -85,6 +86,7 @@ static PetscErrorCode Decide(Mat A, Mat_SeqGPUCSR *g)
   PetscCall(PetscStrcmp(c->trequest.kernel, "auto", &tanykernel));
   g->dev = NULL;
   if (aij) {
+    PetscCheck(c->backend != MAT_GPUCSR_BACKEND_CUDA, PETSC_COMM_SELF, PETSC_ERR_ARG_INCOMP, "-mat_gpucsr_format aij computes on the host, -mat_gpucsr_backend cuda forbids that: leave one of them out");
     PetscCall(PetscStrncpy(g->whynot, "format aij was asked for", sizeof(g->whynot)));
   } else if (!GPUCSR_SCALAR_IS_DOUBLE) {
     PetscCheck(c->backend != MAT_GPUCSR_BACKEND_CUDA, PETSC_COMM_SELF, PETSC_ERR_SUP, "-mat_gpucsr_backend cuda: this PETSc computes with %s, which only the host backend does so far: leave the option out", PetscDefined(USE_COMPLEX) ? "complex numbers" : "another precision than double");
@@ -455,7 +457,7 @@ static PetscErrorCode MatTranspose_SeqAIJGPUCSR(Mat A, MatReuse reuse, Mat *B)
 
   PetscFunctionBegin;
   PetscCall((*((Mat_SeqGPUCSR *)A->spptr)->parent.transpose)(A, reuse, B));
-  PetscCall(MatGPUCSRReconfigure_Private(*B, &c));
+  if (reuse != MAT_REUSE_MATRIX) PetscCall(MatGPUCSRReconfigure_Private(*B, &c));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -483,17 +485,20 @@ static PetscErrorCode MatSetFromOptions_SeqAIJGPUCSR(Mat A, GPUCSROptionItems Pe
   PetscFunctionBegin;
   if (g->parent.setfromoptions) PetscCall((*g->parent.setfromoptions)(A, PetscOptionsObject));
   PetscCall(MatGPUCSRConfigOptions_Private(A, &c, &changed, PetscOptionsObject));
-  if (changed) PetscCall(MatGPUCSRConfigure_Private(A, &c));
+  if (changed) PetscCall(MatGPUCSRReconfigure_Private(A, &c));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode MatGPUCSRConfigure_SeqAIJGPUCSR(Mat A, const MatGPUCSRConfig *c)
 {
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
+  PetscBool      taij;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRRequestCheck(&c->request));
   PetscCall(GPUCSRRequestCheck(&c->trequest));
+  PetscCall(PetscStrcmp(c->trequest.format, "aij", &taij));
+  PetscCheck(!taij, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "-mat_gpucsr_transpose_format aij: a transpose is kept on the device or not at all; take -mat_gpucsr_format aij for both");
   g->config = *c;
   PetscCall(Reset(g));
 #if PetscDefined(HAVE_CUDA)

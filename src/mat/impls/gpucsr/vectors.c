@@ -12,12 +12,15 @@
   #include <petscdevice.h>
 #endif
 
+/* Before 3.20 PETSc does not tell which stream its vectors are worked on: there they come to us by way of the host */
+#define GPUCSR_DEVICE_VECTORS (!PetscDefined(HAVE_CUDA) || PETSC_VERSION_GE(3, 20, 0))
+
 /* PETSc's current stream, where device vectors are worked on; ours otherwise */
 PetscErrorCode MatGPUCSRStream_Private(GPUCSRDevice dev, PetscBool devicevectors, GPUCSRStream *s)
 {
   PetscFunctionBegin;
   *s = dev->stream;
-#if PetscDefined(HAVE_CUDA) && PETSC_VERSION_GE(3, 19, 0)
+#if PetscDefined(HAVE_CUDA) && PETSC_VERSION_GE(3, 20, 0)
   if (devicevectors) {
     PetscDeviceContext dctx;
     void              *handle = NULL;
@@ -39,7 +42,7 @@ PetscErrorCode MatGPUCSRVecGet_Private(Mat_SeqGPUCSR *g, Vec v, PetscBool read, 
 
   PetscFunctionBegin;
   o->pinned = PETSC_FALSE;
-  if (g->dev->ops->separate) {
+  if (g->dev->ops->separate && GPUCSR_DEVICE_VECTORS) {
     if (!write) PetscCall(VecGetArrayReadAndMemType(v, (const PetscScalar **)&a, &mtype));
     else if (read) PetscCall(VecGetArrayAndMemType(v, &a, &mtype));
     else PetscCall(VecGetArrayWriteAndMemType(v, &a, &mtype));

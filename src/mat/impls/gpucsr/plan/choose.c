@@ -30,19 +30,18 @@ static const Cost costs[] = {
 };
 #define NCOSTS ((int)(sizeof(costs) / sizeof(costs[0])))
 
-static double Predict(const Cost *c, const GPUCSRKernel *k, const GPUCSRFeatures *f, GPUCSRPrecision p)
+static PetscErrorCode Predict(const Cost *c, const GPUCSRFormat *format, const GPUCSRFeatures *f, GPUCSRPrecision p, double *microseconds)
 {
-  const double value = (double)GPUCSRTypeSize(GPUCSRValueType(p)), vector = (double)GPUCSRTypeSize(GPUCSRVectorType(p));
-  const int    longest = PetscMin(f->max, c->most);
-  double       bytes = vector * ((double)f->m + (double)f->n), entries = (double)f->nnz;
+  double        bytes = (double)GPUCSRTypeSize(GPUCSRVectorType(p)) * ((double)f->m + (double)f->n), entries;
+  GPUCSRStorage A;
 
-  if (k->format[0] == 'd') bytes += value * (double)f->m * (double)f->n;
-  else if (k->format[0] == 's') {
-    entries = (double)f->sell_stored;
-    bytes += (4 + value) * entries;
-  } else bytes += 4.0 * f->m + (4 + value) * entries;
+  PetscFunctionBegin;
+  PetscCall(GPUCSRStorageCreate(NULL, format, f, p, &A)); /* described, not allocated */
+  for (int k = 0; k < A.narrays; k++) bytes += (double)A.array[k].count * (double)GPUCSRTypeSize(A.array[k].type);
+  entries = (double)A.stored;
   if (c->threads) entries *= PetscMax(0, log2(PetscMax(1e-9, f->mean / c->width)));
-  return c->launch + c->bytes * 1e-6 * bytes + c->row * 1e-6 * (double)f->m * c->threads + c->step * ceil((double)longest / c->width) + c->uneven * 1e-6 * entries + (f->max > c->most ? c->cut : 0);
+  *microseconds = c->launch + c->bytes * 1e-6 * bytes + c->row * 1e-6 * (double)f->m * c->threads + c->step * ceil((double)PetscMin(f->max, c->most) / c->width) + c->uneven * 1e-6 * entries + (f->max > c->most ? c->cut : 0);
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Words that exist, and fit each other */
@@ -63,6 +62,7 @@ PetscErrorCode GPUCSRRequestCheck(const GPUCSRRequest *q)
   PetscCall(GPUCSRKernelFind(q->kernel, &kernel));
   PetscCall(GPUCSRKernelNames(NULL, list, sizeof(list)));
   PetscCheck(anykernel || kernel, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE, "Unknown MATGPUCSR kernel %s: must be one of auto, %s", q->kernel, list);
+  PetscCheck(!kernel || !aij, PETSC_COMM_SELF, PETSC_ERR_ARG_INCOMP, "MATGPUCSR kernel %s has no part in format aij, whose products are those of MATAIJ: leave one of them out", q->kernel);
   if (kernel && !anyformat) {
     PetscCall(PetscStrcmp(kernel->format, q->format, &same));
     PetscCall(GPUCSRKernelNames(q->format, list, sizeof(list)));
@@ -109,9 +109,10 @@ static PetscErrorCode Fastest(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSR
   PetscCall(PetscStrcmp(format, "auto", &any));
   for (int q = 0; q < NCOSTS; q++) {
     const GPUCSRKernel *k;
+    const GPUCSRFormat *its;
     PetscBool           usable, same, dense;
     char                reason[256];
-    double              t;
+    double              t = 0;
 
     PetscCall(GPUCSRKernelFind(costs[q].kernel, &k));
     PetscCall(PetscStrcmp(format, k->format, &same));
@@ -119,7 +120,8 @@ static PetscErrorCode Fastest(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSR
     if (!(any ? !dense || f->density >= DENSE_DENSITY : same)) continue;
     PetscCall(Usable(k, f, p, dev, &usable, reason, sizeof(reason)));
     if (!usable && any) continue;
-    t = Predict(&costs[q], k, f, p);
+    PetscCall(GPUCSRFormatFind(k->format, &its));
+    PetscCall(Predict(&costs[q], its, f, p, &t));
     if (t < best) {
       second = best;
       best   = t;
