@@ -81,17 +81,17 @@ typedef struct {
   const char *kernel;           /* kernel of the product with A */
   const char *transpose_format; /* the same for the resident transpose, "none" where it was never asked for */
   const char *transpose_kernel;
-  PetscInt    builds;            /* times a plan was made: pattern new or changed */
-  PetscInt    refreshes;         /* times the values alone were sent again */
+  PetscInt    builds;    /* times a plan was made: pattern new or changed */
+  PetscInt    refreshes; /* times the values alone were sent again */
   PetscInt    transpose_builds;
-  PetscInt    products;          /* products with A computed by a plan */
+  PetscInt    products; /* products with A computed by a plan */
   PetscInt    transpose_products;
-  PetscInt    fallbacks;         /* times this matrix left the device because of a failure */
-  double      bytes;             /* device memory of A */
-  double      transpose_bytes;   /* device memory of the transpose, its value map included */
-  double      csr_bytes;         /* what plain CSR would take in the precision in use */
-  double      padding;           /* stored entries over nonzeros, minus 1 */
-  double      rounding;          /* largest relative rounding of a value on its way to the device, 0 when none */
+  PetscInt    fallbacks;       /* times this matrix left the device because of a failure */
+  double      bytes;           /* device memory of A */
+  double      transpose_bytes; /* device memory of the transpose, its value map included */
+  double      csr_bytes;       /* what plain CSR would take in the precision in use */
+  double      padding;         /* stored entries over nonzeros, minus 1 */
+  double      rounding;        /* largest relative rounding of a value on its way to the device, 0 when none */
   double      uploaded, downloaded;
   double      inspect_time, convert_time, build_time, upload_time, transpose_time, product_time, transpose_product_time, download_time;
 } MatGPUCSRInfo;

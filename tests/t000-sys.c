@@ -15,8 +15,8 @@ static char help[] = "Tests the backends.\n";
 /* up and down again, by way of every type that a number takes */
 static PetscErrorCode RoundTrip(GPUCSRDevice d, size_t n, GPUCSRType there, PetscBool pinned)
 {
-  double     *a, *b, rounding = 0, worst = 0;
-  void       *dev;
+  double      *a, *b, rounding = 0, worst = 0;
+  void        *dev;
   const double eps = there == GPUCSR_FLOAT ? FLT_EPSILON / 2 : 0;
 
   PetscFunctionBegin;
@@ -26,14 +26,15 @@ static PetscErrorCode RoundTrip(GPUCSRDevice d, size_t n, GPUCSRType there, Pets
   } else PetscCall(PetscMalloc2(n + 1, &a, n + 1, &b));
   PetscCall(GPUCSRMalloc(d, n * GPUCSRTypeSize(there), "a test", &dev));
   for (size_t k = 0; k < n; k++) {
-    a[k] = 1.0 / (1.0 + (double)k);
-    b[k] = -1;
+    a[k]  = 1.0 / (1.0 + (double)k);
+    b[k]  = -1;
     worst = PetscMax(worst, fabs(a[k] - (double)(float)a[k]) / a[k]);
   }
   PetscCall(GPUCSRUpload(d, dev, there, a, GPUCSR_DOUBLE, n, pinned, d->stream, &rounding));
   PetscCall(GPUCSRDownload(d, b, GPUCSR_DOUBLE, dev, there, n, pinned, d->stream));
   PetscCall(GPUCSRDeviceSynchronize(d));
-  for (size_t k = 0; k < n; k++) PetscCheck(fabs(a[k] - b[k]) <= eps * fabs(a[k]), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%zu numbers as type %d, %s: number %zu went as %.17g and came back as %.17g", n, (int)there, pinned ? "page-locked" : "staged", k, a[k], b[k]);
+  for (size_t k = 0; k < n; k++)
+    PetscCheck(fabs(a[k] - b[k]) <= eps * fabs(a[k]), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%zu numbers as type %d, %s: number %zu went as %.17g and came back as %.17g", n, (int)there, pinned ? "page-locked" : "staged", k, a[k], b[k]);
   PetscCheck(rounding == (there == GPUCSR_FLOAT ? worst : 0), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Rounding reported as %g, is %g", rounding, worst);
   PetscCall(GPUCSRFree(d, n * GPUCSRTypeSize(there), &dev));
   if (pinned) {
@@ -54,19 +55,19 @@ static PetscErrorCode TooMuch(GPUCSRDevice d)
 
 int main(int argc, char **argv)
 {
-  const size_t  stage = GPUCSR_STAGE_BYTES / 8, lengths[] = {0, 1, 7, 1000, stage - 1, stage, stage + 1, 2 * stage, 9 * stage + 5};
-  char          backend[32] = "host", why[512];
-  GPUCSRDevice  d;
-  GPUCSRAttempt attempt;
-  GPUCSREvent   e0, e1;
-  GPUCSRStream  s;
-  double        seconds, bandwidth, odd[4] = {NAN, INFINITY, -0.0, 1e300}, rounding = 0;
-  float         f[4];
-  int64_t       wide[3] = {0, 5, 2147483647};
-  int32_t       narrow[3];
-  size_t        avail, total;
+  const size_t   stage = GPUCSR_STAGE_BYTES / 8, lengths[] = {0, 1, 7, 1000, stage - 1, stage, stage + 1, 2 * stage, 9 * stage + 5};
+  char           backend[32] = "host", why[512];
+  GPUCSRDevice   d;
+  GPUCSRAttempt  attempt;
+  GPUCSREvent    e0, e1;
+  GPUCSRStream   s;
+  double         seconds, bandwidth, odd[4] = {NAN, INFINITY, -0.0, 1e300}, rounding = 0;
+  float          f[4];
+  int64_t        wide[3] = {0, 5, 2147483647};
+  int32_t        narrow[3];
+  size_t         avail, total;
   PetscErrorCode ierr;
-  PetscBool     same;
+  PetscBool      same;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));

@@ -15,7 +15,7 @@ static char help[] = "Tests the storage formats by hand.\n";
 
 static const int32_t     rowptr[] = {0, 2, 2, 3, 4, 7};
 static const PetscInt    col[]    = {0, 2, 1, 3, 0, 1, 3};
-static const PetscScalar val[]    = {1, 2, 8, 3, 4, 5, 6}, twice[] = {2, 4, 16, 6, 8, 10, 12};
+static const PetscScalar val[] = {1, 2, 8, 3, 4, 5, 6}, twice[] = {2, 4, 16, 6, 8, 10, 12};
 
 static PetscErrorCode Expect(const char what[], double is, double should)
 {

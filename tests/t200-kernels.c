@@ -17,10 +17,10 @@ static char help[] = "Tests kernels against sums in long double.\n";
 static PetscInt failures = 0;
 
 typedef struct {
-  const char *name;
-  PetscInt    m, n;
-  int32_t    *i;
-  PetscInt   *j;
+  const char  *name;
+  PetscInt     m, n;
+  int32_t     *i;
+  PetscInt    *j;
   PetscScalar *a;
 } Matrix;
 
@@ -86,7 +86,13 @@ static PetscErrorCode MatrixDestroy(Matrix *M)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static const double cases[][2] = {{1, 0}, {-2.5, 0.75}, {1, 1}, {0, 1}, {1, -1}}; /* alpha, beta; larger matrices take the first two */
+static const double cases[][2] = {
+  {1,    0   },
+  {-2.5, 0.75},
+  {1,    1   },
+  {0,    1   },
+  {1,    -1  }
+}; /* alpha, beta; larger matrices take the first two */
 #define NCASES 5
 
 /* z = alpha op(A) x + beta y and, in bound, |alpha| |op(A)| |x| + |beta y|; count: terms of the longest sum */
@@ -138,9 +144,9 @@ typedef struct {
 static PetscErrorCode Check(Space *w, const Matrix *M, PetscBool trans, const GPUCSRPlan *P, PetscBool special, int refreshed)
 {
   const GPUCSRPrecision precision = P->A.precision;
-  const GPUCSRType      vt = GPUCSRVectorType(precision);
+  const GPUCSRType      vt        = GPUCSRVectorType(precision);
   const PetscInt        rows = trans ? M->n : M->m, cols = trans ? M->m : M->n;
-  const double          eps = vt == GPUCSR_FLOAT ? FLT_EPSILON : DBL_EPSILON;
+  const double          eps   = vt == GPUCSR_FLOAT ? FLT_EPSILON : DBL_EPSILON;
   const double          terms = 4 + 2 * log2(1.0 + P->features.max) + P->features.max / 8.0;
   const PetscBool       dense = (PetscBool)(P->A.format == &GPUCSRFormat_dense);
 
@@ -181,7 +187,9 @@ static PetscErrorCode Check(Space *w, const Matrix *M, PetscBool trans, const GP
         }
         for (PetscInt k = 0; k < rows; k++) {
           if (Agrees(w->hz[k], (*ref)[k], (*bound)[k], eps, terms)) continue;
-          if (failures++ < 20) PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s%s, %s, kernel %s, precision %d, alpha %g, beta %g, %s, %d pieces, %s: row %d is %.17g, should be %.17Lg within %.3Lg\n", M->name, special ? " (special)" : "", trans ? "transpose" : "plain", P->choice.kernel ? P->choice.kernel->name : P->A.format->name, (int)precision, p.alpha, p.beta, inplace ? "in place" : "out of place", pieces, refreshed ? "refreshed" : "built", (int)k, w->hz[k], (*ref)[k], (2 + terms) * eps * (*bound)[k]));
+          if (failures++ < 20)
+            PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s%s, %s, kernel %s, precision %d, alpha %g, beta %g, %s, %d pieces, %s: row %d is %.17g, should be %.17Lg within %.3Lg\n", M->name, special ? " (special)" : "", trans ? "transpose" : "plain",
+                                  P->choice.kernel ? P->choice.kernel->name : P->A.format->name, (int)precision, p.alpha, p.beta, inplace ? "in place" : "out of place", pieces, refreshed ? "refreshed" : "built", (int)k, w->hz[k], (*ref)[k], (2 + terms) * eps * (*bound)[k]));
           break;
         }
       }
@@ -214,10 +222,10 @@ static PetscErrorCode CheckDiagonal(Space *w, const Matrix *M, const GPUCSRPlan 
 
 static PetscErrorCode One(GPUCSRDevice dev, Matrix *M, PetscBool special)
 {
-  const size_t  longest = (size_t)PetscMax(M->m, M->n) + 1, nnz = (size_t)M->i[M->m];
-  GPUCSRSource  s       = {(int)M->m, (int)M->n, (int64_t)nnz, M->i, M->j, M->a};
-  Space         w;
-  PetscScalar  *keep;
+  const size_t        longest = (size_t)PetscMax(M->m, M->n) + 1, nnz = (size_t)M->i[M->m];
+  GPUCSRSource        s = {(int)M->m, (int)M->n, (int64_t)nnz, M->i, M->j, M->a};
+  Space               w;
+  PetscScalar        *keep;
   GPUCSRFeatures      f;
   const GPUCSRKernel *last = NULL;
 

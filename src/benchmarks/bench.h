@@ -168,9 +168,9 @@ static inline void JsonEnd(FILE *f)
 /* -o FILE (added to), and the line that says what ran where. *f is NULL without -o. */
 static inline PetscErrorCode BenchOutput(const char program[], GPUCSRDevice dev, FILE **f)
 {
-  char        name[PETSC_MAX_PATH_LEN] = "", id[64] = GPUCSR_GIT, version[128], date[64];
-  int         runtime = 0;
-  double      copy;
+  char   name[PETSC_MAX_PATH_LEN] = "", id[64] = GPUCSR_GIT, version[128], date[64];
+  int    runtime = 0;
+  double copy;
 
   PetscFunctionBeginUser;
   *f = NULL;

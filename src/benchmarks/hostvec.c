@@ -73,7 +73,7 @@ static PetscErrorCode KernelTime(const Bench *b, const GPUCSRSource *s, GPUCSRPr
 /* ways: 1 up, 2 down, 3 both at once; bytes/s, both ways added */
 static PetscErrorCode Pinned(GPUCSRDevice dev, int ways, double *rate)
 {
-  const GPUCSRBackendOps *ops = dev->ops;
+  const GPUCSRBackendOps *ops  = dev->ops;
   void                   *h[2] = {NULL, NULL}, *d[2] = {NULL, NULL};
   double                  t[7];
   PetscLogDouble          t0, t1;
@@ -153,7 +153,7 @@ static PetscErrorCode Products(const Bench *b, Mat A, double *first, double *sec
 
 static PetscErrorCode Measure(const Bench *b, int edge, GPUCSRPrecision precision, const PetscInt threads[], PetscInt nthreads)
 {
-  const Synthetic s = {"lap7", STENCIL7, edge, 1, 7, 0};
+  const Synthetic s   = {"lap7", STENCIL7, edge, 1, 7, 0};
   const int       all = b->dev->threads;
   Mat             A;
   int             m, n;
@@ -205,7 +205,7 @@ static PetscErrorCode Measure(const Bench *b, int edge, GPUCSRPrecision precisio
 
 int main(int argc, char **argv)
 {
-  Bench          b = {0};
+  Bench          b         = {0};
   PetscInt       edges[16] = {100, 126, 159, 200}, nedges = 16, threads[16] = {1, 2, 4, 8, 16}, nthreads = 16, repeats = 15, given = 2;
   char          *words[2];
   PetscBool      set, single, precisions[2] = {PETSC_TRUE, PETSC_TRUE};

@@ -98,8 +98,7 @@ static PetscErrorCode Solve(const char name[], const char type[], int repeats, F
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "%-10s %-16s %-8s %5" PetscInt_FMT " iterations  set-up %9.1f us  first %11.1f  solve %11.1f  an iteration %8.2f us  residual %.1e  %s\n", name, mattype, vectype, its, 1e6 * setup, 1e6 * first, 1e6 * solve, 1e6 * solve / PetscMax(1, its), (double)(rnorm / bnorm), KSPConvergedReasons[reason]));
   if (out) {
     PetscCall(PetscGetVersion(version, sizeof(version)));
-    fprintf(out, "{\"record\": \"ksp\", \"matrix\": \"%s\", \"rows\": %d, \"nnz\": %d, \"mat_type\": \"%s\", \"vec_type\": \"%s\", \"ksp\": \"%s\", \"pc\": \"%s\", \"petsc\": \"%.60s\", \"id\": \"%s\", \"iterations\": %d, \"reason\": \"%s\", \"residual\": %.3g, \"setup_us\": %.10g, \"first_us\": %.10g, \"solve_us\": %.10g, \"iteration_us\": %.10g, \"total_us\": %.10g}\n", name, m, i[m], mattype,
-            vectype, ksptype, pctype, version, id, (int)its, KSPConvergedReasons[reason], (double)(rnorm / bnorm), 1e6 * setup, 1e6 * first, 1e6 * solve, 1e6 * solve / PetscMax(1, its), 1e6 * (setup + first));
+    fprintf(out, "{\"record\": \"ksp\", \"matrix\": \"%s\", \"rows\": %d, \"nnz\": %d, \"mat_type\": \"%s\", \"vec_type\": \"%s\", \"ksp\": \"%s\", \"pc\": \"%s\", \"petsc\": \"%.60s\", \"id\": \"%s\", \"iterations\": %d, \"reason\": \"%s\", \"residual\": %.3g, \"setup_us\": %.10g, \"first_us\": %.10g, \"solve_us\": %.10g, \"iteration_us\": %.10g, \"total_us\": %.10g}\n", name, m, i[m], mattype, vectype, ksptype, pctype, version, id, (int)its, KSPConvergedReasons[reason], (double)(rnorm / bnorm), 1e6 * setup, 1e6 * first, 1e6 * solve, 1e6 * solve / PetscMax(1, its), 1e6 * (setup + first));
     fflush(out);
   }
   PetscCall(KSPDestroy(&ksp));

@@ -60,8 +60,8 @@ typedef struct {
   PetscBool      real; /* from a file */
   GPUCSRSource   src;
   GPUCSRFeatures f;
-  double        *x;       /* host: max(m, n) numbers, all of them floats */
-  double        *y[2];    /* host: A x, A^T x */
+  double        *x;        /* host: max(m, n) numbers, all of them floats */
+  double        *y[2];     /* host: A x, A^T x */
   double        *bound[2]; /* what their entries may be off by, in units of eps */
 } Problem;
 
@@ -95,17 +95,17 @@ typedef struct {
 
 /* One matrix in one precision on one side */
 typedef struct Case_ {
-  const Bench     *b;
-  const Problem   *p;
-  GPUCSRPrecision  precision;
-  int              side;
-  const GPUCSRPlan *A; /* CSR of A itself */
-  GPUCSRPlan       format[8]; /* the matrix multiplied, in each format that took it; [0] CSR */
-  int              nformats, nc;
-  void            *x, *z, *nan; /* device vectors */
-  size_t           vbytes;
-  GPUCSRChoice     choice;
-  Candidate        cand[MAX_CANDIDATES];
+  const Bench      *b;
+  const Problem    *p;
+  GPUCSRPrecision   precision;
+  int               side;
+  const GPUCSRPlan *A;         /* CSR of A itself */
+  GPUCSRPlan        format[8]; /* the matrix multiplied, in each format that took it; [0] CSR */
+  int               nformats, nc;
+  void             *x, *z, *nan; /* device vectors */
+  size_t            vbytes;
+  GPUCSRChoice      choice;
+  Candidate         cand[MAX_CANDIDATES];
 } Case;
 
 /* What the table at the end is made of */
@@ -232,11 +232,11 @@ static PetscErrorCode AddPeers(Case *c)
     {"cusparse_alg1",    CUSPARSE_SPMV_CSR_ALG1   },
     {"cusparse_alg2",    CUSPARSE_SPMV_CSR_ALG2   }
   };
-  static const double one = 1, zero = 0;
-  static const float  onef = 1, zerof = 0;
-  const PetscBool     single = (PetscBool)(c->precision == GPUCSR_PRECISION_SINGLE);
-  const cudaDataType  type   = single ? CUDA_R_32F : CUDA_R_64F;
-  const void         *alpha = single ? (const void *)&onef : (const void *)&one, *beta = single ? (const void *)&zerof : (const void *)&zero;
+  static const double  one = 1, zero = 0;
+  static const float   onef = 1, zerof = 0;
+  const PetscBool      single = (PetscBool)(c->precision == GPUCSR_PRECISION_SINGLE);
+  const cudaDataType   type   = single ? CUDA_R_32F : CUDA_R_64F;
+  const void          *alpha = single ? (const void *)&onef : (const void *)&one, *beta = single ? (const void *)&zerof : (const void *)&zero;
   const GPUCSRStorage *A = &c->A->A;
 
   PetscFunctionBeginUser;
@@ -287,10 +287,10 @@ static PetscErrorCode CaseDestroy(Case *c)
 /* One product into a z full of NaN, against the host's */
 static PetscErrorCode Verify(Case *c, Candidate *d, double *host)
 {
-  const Bench     *b     = c->b;
-  const GPUCSRType vt    = GPUCSRVectorType(c->precision);
-  const int        m     = c->side ? c->p->src.n : c->p->src.m, threads = b->dev->threads;
-  const double     eps   = c->precision == GPUCSR_PRECISION_DOUBLE ? DBL_EPSILON : (double)FLT_EPSILON;
+  const Bench     *b  = c->b;
+  const GPUCSRType vt = GPUCSRVectorType(c->precision);
+  const int        m = c->side ? c->p->src.n : c->p->src.m, threads = b->dev->threads;
+  const double     eps = c->precision == GPUCSR_PRECISION_DOUBLE ? DBL_EPSILON : (double)FLT_EPSILON;
   const double    *y = c->p->y[c->side], *bound = c->p->bound[c->side];
   double           worst = 0;
 
@@ -308,7 +308,7 @@ static PetscErrorCode Verify(Case *c, Candidate *d, double *host)
     else if (!(off == 0)) worst = PETSC_MAX_REAL;
   }
   d->error  = worst;
-  d->failed = (PetscBool)!(worst <= 1);
+  d->failed = (PetscBool) !(worst <= 1);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -377,7 +377,9 @@ static PetscErrorCode Report(Case *c, const Candidate *chosen)
   r->bestratio = peer ? peer->seconds / best->seconds : NAN;
   r->regret    = chosen->seconds / best->seconds;
   r->fraction  = bytes / chosen->seconds / b->copy;
-  if (b->progress) PetscCall(PetscPrintf(PETSC_COMM_SELF, "%-24s %s %s  %s %.2f us, best %s %.2f us, peer %s %.2f us, ratio %.2f\n", c->p->name, precisionwords[c->precision], sidewords[c->side], chosen->name, 1e6 * chosen->seconds, best->name, 1e6 * best->seconds, peer ? peer->name : "none", peer ? 1e6 * peer->seconds : 0, r->ratio));
+  if (b->progress)
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, "%-24s %s %s  %s %.2f us, best %s %.2f us, peer %s %.2f us, ratio %.2f\n", c->p->name, precisionwords[c->precision], sidewords[c->side], chosen->name, 1e6 * chosen->seconds, best->name, 1e6 * best->seconds,
+                          peer ? peer->name : "none", peer ? 1e6 * peer->seconds : 0, r->ratio));
 
   JsonBegin(o, "product");
   JsonMatrix(o, c->p, c->precision);
@@ -419,9 +421,9 @@ static PetscErrorCode Report(Case *c, const Candidate *chosen)
 /* product: seconds of the chosen kernel */
 static PetscErrorCode CaseRun(Case *c, double *product)
 {
-  const Bench     *b  = c->b;
-  const GPUCSRType vt = GPUCSRVectorType(c->precision);
-  const size_t     n  = (size_t)PetscMax(c->p->src.m, c->p->src.n);
+  const Bench     *b      = c->b;
+  const GPUCSRType vt     = GPUCSRVectorType(c->precision);
+  const size_t     n      = (size_t)PetscMax(c->p->src.m, c->p->src.n);
   const Candidate *chosen = NULL;
   double          *host;
   PetscBool        same;
@@ -468,8 +470,8 @@ static PetscErrorCode SetUp(const Bench *b, const Problem *p, GPUCSRPrecision pr
   GPUCSRCosts    costs = {0};
   double         t[NSTEPS][8], us[NSTEPS], copy, vcopy, device = 0, peak = 0, transposed = 0;
   PetscLogDouble t0, t1;
-  PetscBool      can = PETSC_FALSE;
-  SetUpResult   *r   = &setups[nsetups++];
+  PetscBool      can                 = PETSC_FALSE;
+  SetUpResult   *r                   = &setups[nsetups++];
   char           format[GPUCSR_WORD] = "", kernel[GPUCSR_WORD] = "";
 
   PetscFunctionBeginUser;
@@ -605,7 +607,7 @@ static PetscErrorCode Measure(const Bench *b, Problem *p)
   for (int q = 0; q < 3; q++) {
     const GPUCSRPrecision precision = (GPUCSRPrecision)q;
     GPUCSRPlan            A         = {0};
-    double                product = NAN, ignored;
+    double                product   = NAN, ignored;
 
     if (!b->precisions[q]) continue;
     PetscCall(GPUCSRPlanBuild(b->dev, &p->src, precision, &csr, &A));
@@ -720,7 +722,8 @@ static PetscErrorCode Table(void)
           v[1][np++] = r->bestratio;
           slower += r->ratio < 1;
         }
-        if (n) PetscCall(PetscPrintf(PETSC_COMM_SELF, "%-10s %-9s %-4s  %8d   %15.3f  %13.3f  %7.3f  %5.2f   %7.2f  %6d\n", cls ? "real" : "synthetic", precisionwords[q], sidewords[side], n, GeometricMean(v[0], np), GeometricMean(v[1], np), GeometricMean(v[2], n), worst, fraction / n, slower));
+        if (n)
+          PetscCall(PetscPrintf(PETSC_COMM_SELF, "%-10s %-9s %-4s  %8d   %15.3f  %13.3f  %7.3f  %5.2f   %7.2f  %6d\n", cls ? "real" : "synthetic", precisionwords[q], sidewords[side], n, GeometricMean(v[0], np), GeometricMean(v[1], np), GeometricMean(v[2], n), worst, fraction / n, slower));
       }
   for (int q = 0; q < 3; q++) {
     int    n = 0, oversetup = 0, overrefresh = 0;
@@ -737,7 +740,8 @@ static PetscErrorCode Table(void)
       oversetup += setups[k].setup > 1;
       overrefresh += setups[k].refresh > 1;
     }
-    if (n) PetscCall(PetscPrintf(PETSC_COMM_SELF, "\n%s: of what is allowed, mean (worst): set-up %.2f (%.2f, %d of %d above), refresh %.2f (%.2f, %d above); device bytes / CSR bytes %.3f (%.2f)\n", precisionwords[q], GeometricMean(v[0], n), worst[0], oversetup, n, GeometricMean(v[1], n), worst[1], overrefresh, GeometricMean(v[2], n), worst[2]));
+    if (n)
+      PetscCall(PetscPrintf(PETSC_COMM_SELF, "\n%s: of what is allowed, mean (worst): set-up %.2f (%.2f, %d of %d above), refresh %.2f (%.2f, %d above); device bytes / CSR bytes %.3f (%.2f)\n", precisionwords[q], GeometricMean(v[0], n), worst[0], oversetup, n, GeometricMean(v[1], n), worst[1], overrefresh, GeometricMean(v[2], n), worst[2]));
   }
   if (nfailures) PetscCall(PetscPrintf(PETSC_COMM_SELF, "\n%d WRONG or FAILED, see above\n", nfailures));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -817,9 +821,9 @@ int main(int argc, char **argv)
 {
   static char   *files[MAX_FILES];
   static char    names[MAX_FILES + NSYNTHETICS][64];
-  Bench          b = {0};
+  Bench          b      = {0};
   PetscInt       shrink = 1, rounds = 9;
-  PetscReal      budget = 0;
+  PetscReal      budget    = 0;
   PetscBool      synthetic = PETSC_TRUE;
   char           match[64] = "";
   int            nfiles, nnames = 0, late = 0, measured = 0;
@@ -853,8 +857,8 @@ int main(int argc, char **argv)
     const char *file = k < NSYNTHETICS ? NULL : files[k - NSYNTHETICS];
     char       *dot, *name = names[nnames];
     const char *slash = file ? strrchr(file, '/') : NULL;
-    Problem     p = {0};
-    PetscBool   seen = PETSC_FALSE;
+    Problem     p     = {0};
+    PetscBool   seen  = PETSC_FALSE;
 
     PetscCall(PetscStrncpy(name, !file ? synthetics[k].name : slash ? slash + 1 : file, sizeof(names[0])));
     dot = strrchr(name, '.');

@@ -20,28 +20,28 @@ typedef enum {
   STENCIL27,
   UNIFORM, /* every row the same number of random columns */
   POWERLAW,
-  TEXT,    /* few columns hold most entries */
-  FULL     /* every entry is there */
+  TEXT, /* few columns hold most entries */
+  FULL  /* every entry is there */
 } SyntheticKind;
 
 typedef struct {
   const char   *name;
   SyntheticKind kind;
-  int           m, n;  /* of a stencil: points an edge of the cube, unknowns a point */
-  double        mean;  /* entries asked for a row; those that meet in one column are one */
+  int           m, n; /* of a stencil: points an edge of the cube, unknowns a point */
+  double        mean; /* entries asked for a row; those that meet in one column are one */
   uint64_t      seed;
 } Synthetic;
 
 static const Synthetic synthetics[] = {
-  {"lap7_50",       STENCIL7,  50,      1,       7,   0},
-  {"lap7_200",      STENCIL7,  200,     1,       7,   0},
-  {"st27_90",       STENCIL27, 90,      1,       27,  0},
-  {"st27_50_b3",    STENCIL27, 50,      3,       81,  5},
-  {"powerlaw3",     POWERLAW,  1000005, 1000005, 3.1, 1},
-  {"uniform40",     UNIFORM,   500000,  500000,  40,  2},
-  {"text_like",     TEXT,      781265,  47236,   76,  3},
-  {"tall_thin",     UNIFORM,   100000,  54,      12,  4},
-  {"full",          FULL,      4000,    4000,    4000, 5},
+  {"lap7_50",    STENCIL7,  50,      1,       7,    0},
+  {"lap7_200",   STENCIL7,  200,     1,       7,    0},
+  {"st27_90",    STENCIL27, 90,      1,       27,   0},
+  {"st27_50_b3", STENCIL27, 50,      3,       81,   5},
+  {"powerlaw3",  POWERLAW,  1000005, 1000005, 3.1,  1},
+  {"uniform40",  UNIFORM,   500000,  500000,  40,   2},
+  {"text_like",  TEXT,      781265,  47236,   76,   3},
+  {"tall_thin",  UNIFORM,   100000,  54,      12,   4},
+  {"full",       FULL,      4000,    4000,    4000, 5},
 };
 #define NSYNTHETICS ((int)(sizeof(synthetics) / sizeof(synthetics[0])))
 
@@ -116,10 +116,10 @@ static inline double SyntheticValue(const Synthetic *s, int r, int k, int32_t co
 /* shrink divides the edges of cubes, and its square the rows (and most columns) of the others: for trying the program */
 static inline PetscErrorCode SyntheticCreate(const Synthetic *which, int shrink, int *m, int *n, int32_t **i, PetscInt **j, PetscScalar **a)
 {
-  Synthetic      t       = *which, *s = &t;
+  Synthetic       t = *which, *s = &t;
   const PetscBool stencil = (PetscBool)(s->kind == STENCIL7 || s->kind == STENCIL27);
-  int            longest = stencil ? 27 * s->n : 0;
-  int64_t        nnz     = 0;
+  int             longest = stencil ? 27 * s->n : 0;
+  int64_t         nnz     = 0;
 
   PetscFunctionBeginUser;
   if (shrink > 1) {

@@ -40,7 +40,7 @@ typedef struct {
   PetscErrorCode (*close)(int id);
   PetscErrorCode (*activate)(int id); /* make it the calling thread's device */
   PetscErrorCode (*memory)(int id, size_t *free, size_t *total);
-  PetscErrorCode (*synchronize)(int id); /* all streams, other people's too */
+  PetscErrorCode (*synchronize)(int id);                                 /* all streams, other people's too */
   PetscErrorCode (*malloc)(int id, size_t bytes, GPUCSRStream, void **); /* for work in the order of this stream */
   PetscErrorCode (*free)(int id, GPUCSRStream, void *);
   PetscErrorCode (*hostmalloc)(int id, size_t bytes, void **); /* page-locked */
@@ -98,7 +98,7 @@ typedef struct {
   size_t                  allocated, peak, limit; /* bytes through GPUCSRMalloc(); limit 0: none */
   double                  bandwidth;              /* bytes/s of a device copy, read plus written; 0: not measured yet */
   char                    failed[512];            /* why it must not be used any more, empty while it works */
-} *GPUCSRDevice;
+} * GPUCSRDevice;
 
 /* The process' choice of device and its options; read once at registration */
 typedef struct {

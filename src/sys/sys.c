@@ -242,8 +242,8 @@ PetscErrorCode GPUCSRDeviceBandwidth(GPUCSRDevice d, double *rate)
 
 #define CONVERT(TO, FROM) \
   do { \
-    TO         *restrict t = (TO *)dst; \
-    const FROM *restrict f = (const FROM *)src; \
+    TO *restrict t                                                                                        = (TO *)dst; \
+    const FROM *restrict f                                                                                = (const FROM *)src; \
     _Pragma("omp parallel for num_threads(threads) if (threads > 1)") for (size_t k = 0; k < n; k++) t[k] = (TO)f[k]; \
   } while (0)
 
@@ -271,9 +271,9 @@ PetscErrorCode GPUCSRConvert(void *dst, GPUCSRType to, const void *src, GPUCSRTy
   } else if (to == GPUCSR_FLOAT && from == GPUCSR_DOUBLE) {
     if (!rounding) CONVERT(float, double);
     else {
-      float        *restrict t = (float *)dst;
+      float *restrict t        = (float *)dst;
       const double *restrict f = (const double *)src;
-      double worst = *rounding;
+      double worst             = *rounding;
 
       /* A relative error needs a division, and hardly any value beats the worst so far: ask that of a block first */
 #pragma omp parallel for num_threads(threads) if (threads > 1) reduction(max : worst)

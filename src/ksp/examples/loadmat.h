@@ -70,7 +70,8 @@ static PetscErrorCode NextLine(TextFile *t, PetscBool *end)
     PetscCheck(!ferror(t->fp), PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "%s, line %ld: cannot be read: %s", t->name, t->line, strerror(errno));
     len = strlen(t->text);
     LineCheck(*end || (len && (t->text[len - 1] == '\n' || (feof(t->fp) && len <= LINE_MAX_CHARS))), t, "is longer than %d characters, or not text", LINE_MAX_CHARS);
-    for (s = t->text; isspace((unsigned char)*s); s++) { }
+    for (s = t->text; isspace((unsigned char)*s); s++) {
+    }
   } while (!*end && (!*s || *s == '%'));
   PetscFunctionReturn(0);
 }
@@ -108,7 +109,7 @@ static PetscBool TakeReal(char **s, PetscReal *v)
 static PetscBool TakeNothing(char *s)
 {
   while (isspace((unsigned char)*s)) s++;
-  return (PetscBool)!*s;
+  return (PetscBool) !*s;
 }
 
 static PetscScalar MakeScalar(PetscReal re, PetscReal im)

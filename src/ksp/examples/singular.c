@@ -68,7 +68,7 @@ int main(int argc, char **argv)
   PC        pc;
   MatInfo   info;
   PetscInt  M, N, maxits = 1000;
-  PetscReal tol = 1e-4, largest, smallest;
+  PetscReal tol     = 1e-4, largest, smallest;
   PetscBool hasfile = PETSC_FALSE, dosmallest = PETSC_FALSE;
   char      file[PETSC_MAX_PATH_LEN] = "";
 

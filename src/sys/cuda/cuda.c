@@ -41,9 +41,9 @@ static PetscErrorCode Activate_CUDA(int id)
 
 static PetscErrorCode Open_CUDA(int id, GPUCSRProperties *p)
 {
-  struct cudaDeviceProp prop;
+  struct cudaDeviceProp   prop;
   struct cudaMemPoolProps pp;
-  unsigned long long    keep = (unsigned long long)1 << 30; /* bytes the pool holds on to between builds */
+  unsigned long long      keep = (unsigned long long)1 << 30; /* bytes the pool holds on to between builds */
 
   PetscFunctionBegin;
   PetscCheck(id < GPUCSR_MAX_DEVICES, PETSC_COMM_SELF, PETSC_ERR_SUP, "CUDA device %d: this library counts to %d", id, GPUCSR_MAX_DEVICES);

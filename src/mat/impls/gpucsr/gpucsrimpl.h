@@ -42,30 +42,30 @@ typedef struct _n_Mat_SeqGPUCSR Mat_SeqGPUCSR;
 struct _n_Mat_SeqGPUCSR {
   struct _MatOps   parent; /* MATSEQAIJ's own operations */
   MatGPUCSRConfig  config;
-  PetscBool        decided;      /* backend known, for this configuration */
-  GPUCSRStream     last;         /* that of the last product */
-  PetscBool        foreign;      /* products may be under way on PETSc's stream */
-  PetscBool        warned;       /* the tolerance that precision cannot reach was mentioned */
-  GPUCSRDevice     dev;          /* NULL: products are MATSEQAIJ's */
-  char             whynot[512];  /* reason when dev is NULL */
-  GPUCSRPrecision  precision;    /* that of the plans */
-  GPUCSRPlan       plan[2];      /* by side */
-  PetscObjectState pattern[2];   /* nonzerostate that the plan was built for */
-  PetscObjectState values[2];    /* object state that its values are from */
+  PetscBool        decided;                /* backend known, for this configuration */
+  GPUCSRStream     last;                   /* that of the last product */
+  PetscBool        foreign;                /* products may be under way on PETSc's stream */
+  PetscBool        warned;                 /* the tolerance that precision cannot reach was mentioned */
+  GPUCSRDevice     dev;                    /* NULL: products are MATSEQAIJ's */
+  char             whynot[512];            /* reason when dev is NULL */
+  GPUCSRPrecision  precision;              /* that of the plans */
+  GPUCSRPlan       plan[2];                /* by side */
+  PetscObjectState pattern[2];             /* nonzerostate that the plan was built for */
+  PetscObjectState values[2];              /* object state that its values are from */
   PetscScalar      sample[GPUCSR_SAMPLES]; /* of the host's values when the plans last followed them */
-  PetscBool        early;        /* both plans were made inside an assembly, */
-  PetscInt         assemblies;   /* which was this one */
-  int32_t         *rowptr;       /* row pointers in 32 bits where PetscInt has 64 */
+  PetscBool        early;                  /* both plans were made inside an assembly, */
+  PetscInt         assemblies;             /* which was this one */
+  int32_t         *rowptr;                 /* row pointers in 32 bits where PetscInt has 64 */
   int              lastcol[GPUCSR_PIECES]; /* of each piece of rows: 1 + the last column met so far; A alone */
   PetscBool        lastcolset;
-  void            *x, *z;        /* device vectors of products with host vectors */
+  void            *x, *z; /* device vectors of products with host vectors */
   size_t           xbytes, zbytes;
   GPUCSREvent      sent[GPUCSR_PIECES], computed[GPUCSR_PIECES];
   PetscBool        events;
   GPUCSRTimers     timers;
-  MatGPUCSRInfo    info;         /* counts and times; the rest is filled in when asked for */
-  char             name[128];    /* what the report calls it */
-  Mat_SeqGPUCSR   *next;         /* living matrices, for the report */
+  MatGPUCSRInfo    info;      /* counts and times; the rest is filled in when asked for */
+  char             name[128]; /* what the report calls it */
+  Mat_SeqGPUCSR   *next;      /* living matrices, for the report */
   Mat_SeqGPUCSR  **previous;
 };
 

@@ -11,14 +11,14 @@ typedef struct {
   PetscMPIInt      nto, nfrom;
   MPI_Request     *forward, *backward; /* persistent: receives first */
   PetscInt         nsend, nrecv, nunique;
-  int32_t         *index;  /* local entry of x behind each sent one */
-  int32_t         *unique; /* each of those once */
-  PetscInt        *slot;   /* place in unique of each sent entry */
+  int32_t         *index;             /* local entry of x behind each sent one */
+  int32_t         *unique;            /* each of those once */
+  PetscInt        *slot;              /* place in unique of each sent entry */
   PetscScalar     *send, *recv, *sum; /* page-locked where that means something */
-  GPUCSRDevice     dev;    /* whose memory they are; NULL: the host's */
-  int32_t         *dindex, *dunique; /* on the device, made when a device vector first needs them */
+  GPUCSRDevice     dev;               /* whose memory they are; NULL: the host's */
+  int32_t         *dindex, *dunique;  /* on the device, made when a device vector first needs them */
   void            *dbuffer;
-  Vec              lvec;   /* recv as a vector, for the parent's products */
+  Vec              lvec; /* recv as a vector, for the parent's products */
 } Halo;
 
 typedef struct {
@@ -266,7 +266,7 @@ static PetscErrorCode Begin(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z, Step *t
   if (ready && oready && GPUCSRVectorType(gd->precision) == GPUCSRVectorType(go->precision)) t->dev = gd->dev;
   t->quiet = (PetscBool)(g->config.backend != MAT_GPUCSR_BACKEND_CUDA);
   if (!t->h->set || t->h->pattern != A->nonzerostate) PetscCall(HaloSetUp(A, t->dev && t->dev->ops->separate ? t->dev : NULL, t->h));
-  t->halo    = (GPUCSROperand){t->h->recv, GPUCSR_HOST, (PetscBool)(t->h->dev != NULL)};
+  t->halo     = (GPUCSROperand){t->h->recv, GPUCSR_HOST, (PetscBool)(t->h->dev != NULL)};
   t->ox.place = t->oz.place = GPUCSR_HOST;
   if (t->dev) {
     PetscCall(MatGPUCSRVecGet_Private(gd, x, PETSC_TRUE, PETSC_FALSE, &t->ox));

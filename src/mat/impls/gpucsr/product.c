@@ -101,13 +101,13 @@ static PetscErrorCode LastColumns(Mat A, Mat_SeqGPUCSR *g, int pieces)
 */
 static PetscErrorCode Pipeline(Mat A, GPUCSRSide side, const GPUCSROperand *x, void *xd, GPUCSRProduct *prod, const GPUCSROperand *z, int pieces, GPUCSRStream s, PetscBool *wrote)
 {
-  Mat_SeqGPUCSR          *g    = (Mat_SeqGPUCSR *)A->spptr;
-  const GPUCSRBackendOps *ops  = g->dev->ops;
-  const GPUCSRStorage    *M    = &g->plan[side].A;
-  const GPUCSRType        vt   = GPUCSRVectorType(g->precision);
-  const size_t            size = GPUCSRTypeSize(vt);
+  Mat_SeqGPUCSR          *g       = (Mat_SeqGPUCSR *)A->spptr;
+  const GPUCSRBackendOps *ops     = g->dev->ops;
+  const GPUCSRStorage    *M       = &g->plan[side].A;
+  const GPUCSRType        vt      = GPUCSRVectorType(g->precision);
+  const size_t            size    = GPUCSRTypeSize(vt);
   const PetscBool         bypiece = g->plan[side].choice.kernel->family->piecewise, direct = (PetscBool)(z->pinned && vt == GPUCSR_DOUBLE);
-  int                     q    = 0;
+  int                     q = 0;
 
   PetscFunctionBegin;
   if (!g->events) {

@@ -86,7 +86,6 @@ static PetscErrorCode Decide(Mat A, Mat_SeqGPUCSR *g)
   PetscCall(PetscStrcmp(c->trequest.kernel, "auto", &tanykernel));
   g->dev = NULL;
   if (aij) {
-    PetscCheck(c->backend != MAT_GPUCSR_BACKEND_CUDA, PETSC_COMM_SELF, PETSC_ERR_ARG_INCOMP, "-mat_gpucsr_format aij computes on the host, -mat_gpucsr_backend cuda forbids that: leave one of them out");
     PetscCall(PetscStrncpy(g->whynot, "format aij was asked for", sizeof(g->whynot)));
   } else if (!GPUCSR_SCALAR_IS_DOUBLE) {
     PetscCheck(c->backend != MAT_GPUCSR_BACKEND_CUDA, PETSC_COMM_SELF, PETSC_ERR_SUP, "-mat_gpucsr_backend cuda: this PETSc computes with %s, which only the host backend does so far: leave the option out", PetscDefined(USE_COMPLEX) ? "complex numbers" : "another precision than double");
@@ -103,14 +102,16 @@ static PetscErrorCode Decide(Mat A, Mat_SeqGPUCSR *g)
     }
     PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, NULL, NULL));
     if (g->dev && (A->rmap->n > INT32_MAX - 1024 || A->cmap->n > INT32_MAX - 1024 || i[A->rmap->n] > INT32_MAX - 1024)) {
-      PetscCheck(c->backend != MAT_GPUCSR_BACKEND_CUDA, PETSC_COMM_SELF, PETSC_ERR_SUP, "A block of %" PetscInt_FMT " rows, %" PetscInt_FMT " columns and %" PetscInt_FMT " nonzeros does not fit the 32-bit indices of the device formats: use more ranks", A->rmap->n, A->cmap->n, i[A->rmap->n]);
+      PetscCheck(c->backend != MAT_GPUCSR_BACKEND_CUDA, PETSC_COMM_SELF, PETSC_ERR_SUP, "A block of %" PetscInt_FMT " rows, %" PetscInt_FMT " columns and %" PetscInt_FMT " nonzeros does not fit the 32-bit indices of the device formats: use more ranks",
+                 A->rmap->n, A->cmap->n, i[A->rmap->n]);
       g->dev = NULL;
       PetscCall(PetscStrncpy(g->whynot, "its block of this rank does not fit 32-bit indices", sizeof(g->whynot)));
     }
   }
   g->decided = PETSC_TRUE;
   PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, NULL, NULL));
-  PetscCall(PetscSNPrintf(g->name, sizeof(g->name), "%s%s%" PetscInt_FMT " x %" PetscInt_FMT ", %" PetscInt_FMT " nonzeros", ((PetscObject)A)->prefix ? ((PetscObject)A)->prefix : "", ((PetscObject)A)->prefix ? ": " : "", A->rmap->n, A->cmap->n, i[A->rmap->n]));
+  PetscCall(
+    PetscSNPrintf(g->name, sizeof(g->name), "%s%s%" PetscInt_FMT " x %" PetscInt_FMT ", %" PetscInt_FMT " nonzeros", ((PetscObject)A)->prefix ? ((PetscObject)A)->prefix : "", ((PetscObject)A)->prefix ? ": " : "", A->rmap->n, A->cmap->n, i[A->rmap->n]));
   if (!g->dev) PetscCall(PetscInfo(A, "Products are MATSEQAIJ's: %s\n", g->whynot));
   else PetscCall(PetscInfo(A, "Products run on %s device %d\n", g->dev->ops->name, g->dev->id));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -151,7 +152,9 @@ static PetscErrorCode WarnOfTolerance(Mat A, Mat_SeqGPUCSR *g)
   if (g->warned || g->precision == GPUCSR_PRECISION_DOUBLE || g->plan[GPUCSR_FORWARD].rounding == 0) PetscFunctionReturn(PETSC_SUCCESS);
   g->warned = PETSC_TRUE;
   PetscCall(PetscOptionsGetReal(NULL, ((PetscObject)A)->prefix, "-ksp_rtol", &rtol, &set));
-  if (set && rtol < reach) PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "MATGPUCSR warning: -ksp_rtol %g asks for more than -mat_gpucsr_precision %s keeps: values are rounded by up to %.1e; what converges solves that rounded system\n", (double)rtol, MatGPUCSRPrecisions[g->config.precision], g->plan[GPUCSR_FORWARD].rounding));
+  if (set && rtol < reach)
+    PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "MATGPUCSR warning: -ksp_rtol %g asks for more than -mat_gpucsr_precision %s keeps: values are rounded by up to %.1e; what converges solves that rounded system\n", (double)rtol,
+                           MatGPUCSRPrecisions[g->config.precision], g->plan[GPUCSR_FORWARD].rounding));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -201,7 +204,7 @@ static PetscErrorCode Sample(Mat A, PetscScalar sample[])
 static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
 {
   GPUCSRPlan      *P = &g->plan[side], *D = &g->plan[GPUCSR_FORWARD];
-  const PetscBool stale = (PetscBool)(!P->built || g->pattern[side] != A->nonzerostate);
+  const PetscBool  stale     = (PetscBool)(!P->built || g->pattern[side] != A->nonzerostate);
   GPUCSRPrecision  precision = g->precision;
   PetscObjectState state;
   PetscBool        can = PETSC_TRUE, same;
@@ -307,11 +310,11 @@ static PetscErrorCode OnDevice(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z, Pets
 /* z = A x, z = A x + y, or those with the transpose; y may be NULL, may be z */
 static PetscErrorCode Apply(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z)
 {
-  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
+  Mat_SeqGPUCSR  *g = (Mat_SeqGPUCSR *)A->spptr;
   const PetscInt *i;
-  PetscBool      ready, wrote = PETSC_FALSE;
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr = PETSC_SUCCESS;
+  PetscBool       ready, wrote = PETSC_FALSE;
+  GPUCSRAttempt   attempt;
+  PetscErrorCode  ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRReady_Private(A, side, &ready));
@@ -375,7 +378,7 @@ static PetscErrorCode MatMultTransposeAdd_SeqAIJGPUCSR(Mat A, Vec x, Vec y, Vec 
 /* On the device when the vector is there and the plan is double; the host's master copy serves as well otherwise */
 static PetscErrorCode MatGetDiagonal_SeqAIJGPUCSR(Mat A, Vec d)
 {
-  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
+  Mat_SeqGPUCSR *g     = (Mat_SeqGPUCSR *)A->spptr;
   PetscBool      ready = PETSC_FALSE, ondevice = PETSC_FALSE;
   GPUCSROperand  o;
   GPUCSRStream   s;
@@ -538,7 +541,7 @@ static PetscErrorCode MatBindToCPU_SeqAIJGPUCSR(Mat A, PetscBool cpu)
   MatGPUCSRConfig c = ((Mat_SeqGPUCSR *)A->spptr)->config;
 
   PetscFunctionBegin;
-  c.backend = cpu ? MAT_GPUCSR_BACKEND_HOST : MAT_GPUCSR_BACKEND_AUTO;
+  c.backend     = cpu ? MAT_GPUCSR_BACKEND_HOST : MAT_GPUCSR_BACKEND_AUTO;
   A->boundtocpu = cpu;
   PetscCall(MatGPUCSRConfigure_Private(A, &c));
   PetscFunctionReturn(PETSC_SUCCESS);

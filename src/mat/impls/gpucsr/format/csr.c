@@ -50,7 +50,7 @@ static PetscErrorCode Mult_CSR(const GPUCSRStorage *A, const GPUCSRProduct *p)
   do { \
     const V *val = (const V *)A->array[CSR_VAL].data; \
     const X *x = (const X *)p->x, *y = (const X *)p->y, alpha = (X)p->alpha, beta = (X)p->beta; \
-    X *z = (X *)p->z; \
+    X       *z = (X *)p->z; \
 \
     for (int r = p->first; r < p->last; r++) { \
       X sum = 0; \
@@ -72,7 +72,7 @@ static PetscErrorCode Diagonal_CSR(const GPUCSRStorage *A, void *diag)
 #define DIAGONAL(V, X) \
   do { \
     const V *val = (const V *)A->array[CSR_VAL].data; \
-    X *d = (X *)diag; \
+    X       *d   = (X *)diag; \
 \
     for (int r = 0; r < PetscMin(A->m, A->n); r++) { \
       d[r] = 0; \
@@ -93,7 +93,7 @@ PetscErrorCode GPUCSRTransposeCSR(const GPUCSRStorage *A, GPUCSRStorage *T, int3
 {
   const int32_t *rowptr = (const int32_t *)A->array[CSR_ROWPTR].data, *col = (const int32_t *)A->array[CSR_COL].data;
   int32_t       *start = (int32_t *)T->array[CSR_ROWPTR].data, *row = (int32_t *)T->array[CSR_COL].data;
-  const size_t   size  = GPUCSRTypeSize(A->array[CSR_VAL].type);
+  const size_t   size = GPUCSRTypeSize(A->array[CSR_VAL].type);
 
   PetscFunctionBegin;
   PetscCall(PetscArrayzero(start, A->n + 1));

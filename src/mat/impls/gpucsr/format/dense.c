@@ -51,7 +51,7 @@ static PetscErrorCode Mult_Dense(const GPUCSRStorage *A, const GPUCSRProduct *p)
   do { \
     const V *val = (const V *)A->array[DENSE_VAL].data; \
     const X *x = (const X *)p->x, *y = (const X *)p->y, alpha = (X)p->alpha, beta = (X)p->beta; \
-    X *z = (X *)p->z; \
+    X       *z = (X *)p->z; \
 \
     for (int r = p->first; r < p->last; r++) { \
       X sum = 0; \

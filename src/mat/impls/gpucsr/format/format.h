@@ -51,11 +51,11 @@ static inline GPUCSRType GPUCSRVectorType(GPUCSRPrecision p)
 typedef struct {
   int     m, n;
   int64_t nnz;
-  int     min, max;         /* of the row lengths */
-  int     empty;            /* rows without entries */
-  double  mean, deviation;  /* of the row lengths */
-  double  density;          /* nnz / (m n) */
-  int64_t sell_stored;      /* entries that sliced ELL would store */
+  int     min, max;        /* of the row lengths */
+  int     empty;           /* rows without entries */
+  double  mean, deviation; /* of the row lengths */
+  double  density;         /* nnz / (m n) */
+  int64_t sell_stored;     /* entries that sliced ELL would store */
 } GPUCSRFeatures;
 
 /* The matrix as MATAIJ holds it: host CSR, rows sorted or not, no duplicates */

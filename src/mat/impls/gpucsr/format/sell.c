@@ -34,7 +34,7 @@ static PetscErrorCode Layout_SELL(const GPUCSRFeatures *f, GPUCSRStorage *A)
 
 static PetscErrorCode Fill_SELL(const GPUCSRSource *s, GPUCSRStorage *A, PetscBool valuesonly, double *rounding)
 {
-  int32_t *slice = (int32_t *)A->array[SELL_SLICE].data, *rowptr = (int32_t *)A->array[SELL_ROWPTR].data, *col = (int32_t *)A->array[SELL_COL].data;
+  int32_t  *slice = (int32_t *)A->array[SELL_SLICE].data, *rowptr = (int32_t *)A->array[SELL_ROWPTR].data, *col = (int32_t *)A->array[SELL_COL].data;
   const int nslices = (int)A->array[SELL_SLICE].count - 1;
 
   PetscFunctionBegin;
@@ -72,7 +72,7 @@ static PetscErrorCode Mult_SELL(const GPUCSRStorage *A, const GPUCSRProduct *p)
   do { \
     const V *val = (const V *)A->array[SELL_VAL].data; \
     const X *x = (const X *)p->x, *y = (const X *)p->y, alpha = (X)p->alpha, beta = (X)p->beta; \
-    X *z = (X *)p->z; \
+    X       *z = (X *)p->z; \
 \
     for (int r = p->first; r < p->last; r++) { \
       X sum = 0; \
@@ -98,7 +98,7 @@ static PetscErrorCode Diagonal_SELL(const GPUCSRStorage *A, void *diag)
 #define DIAGONAL(V, X) \
   do { \
     const V *val = (const V *)A->array[SELL_VAL].data; \
-    X *d = (X *)diag; \
+    X       *d   = (X *)diag; \
 \
     for (int r = 0; r < PetscMin(A->m, A->n); r++) { \
       d[r] = 0; \

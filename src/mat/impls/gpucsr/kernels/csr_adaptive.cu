@@ -19,7 +19,7 @@
 #define LONG  TILE /* entries above which a row is cut into chunks, so a tile has less than TILE + LONG */
 #define CHUNK 2048 /* entries of a chunk; a row of at most two is one, which spares it the way through memory */
 
-#define MUCH  64   /* entries a thread above which a row of a tile is worth a warp of its own */
+#define MUCH 64 /* entries a thread above which a row of a tile is worth a warp of its own */
 
 typedef struct {
   int row, begin, end, first; /* first: the number of its row's first chunk */
@@ -57,7 +57,7 @@ static Work WorkOf(const GPUCSRStorage *A)
 /* start[t] = the first row whose number and begin together reach t TILE */
 __global__ void adaptive_starts_kernel(int64_t tiles, int m, const int *__restrict__ rowptr, int *start)
 {
-  const int64_t t = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+  const int64_t t  = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
   int           lo = 0, hi = m;
 
   if (t > tiles) return;
@@ -105,8 +105,8 @@ __global__ void __launch_bounds__(BLOCK) csr_adaptive_kernel(int chunks, const i
     int       r1 = start[tile + 1];
 
     if (r0 >= r1) return;
-    const int k0 = rowptr[r0];
-    int       k1 = rowptr[r1];
+    const int k0     = rowptr[r0];
+    int       k1     = rowptr[r1];
     const int before = rowptr[r1 - 1]; /* only the last row that begins in a tile can be long */
 
     if (k1 - before > LONG) {
@@ -140,11 +140,11 @@ __global__ void __launch_bounds__(BLOCK) csr_adaptive_kernel(int chunks, const i
     int t = 1; /* threads a row */
     while (t < 32 && 2 * t * rows <= BLOCK) t *= 2;
     for (int base = 0; base < rows; base += BLOCK / t) { /* whole warps go round together, for the shuffles */
-      const int      r = base + (int)threadIdx.x / t, mine = (int)threadIdx.x % t;
-      const int      begin = r < rows ? rowptr[r0 + r] - k0 : 0, end = r < rows ? rowptr[r0 + r + 1] - k0 : 0;
-      const bool     much = end - begin > MUCH * t;
-      unsigned int   todo = __ballot_sync(0xffffffffu, much && mine == 0);
-      X              sum  = 0;
+      const int    r = base + (int)threadIdx.x / t, mine = (int)threadIdx.x % t;
+      const int    begin = r < rows ? rowptr[r0 + r] - k0 : 0, end = r < rows ? rowptr[r0 + r + 1] - k0 : 0;
+      const bool   much = end - begin > MUCH * t;
+      unsigned int todo = __ballot_sync(0xffffffffu, much && mine == 0);
+      X            sum  = 0;
 
       if (!much) {
 #pragma unroll 4
@@ -166,10 +166,10 @@ __global__ void __launch_bounds__(BLOCK) csr_adaptive_kernel(int chunks, const i
   }
 
   /* A chunk of a long row */
-  const int   me = (int)blockIdx.x;
-  const Chunk c  = chunk[me];
-  const int   n  = count[me];
-  X           sum = 0;
+  const int       me  = (int)blockIdx.x;
+  const Chunk     c   = chunk[me];
+  const int       n   = count[me];
+  X               sum = 0;
   __shared__ bool last;
 
 #pragma unroll 8
@@ -200,10 +200,10 @@ __global__ void __launch_bounds__(BLOCK) csr_adaptive_kernel(int chunks, const i
 /* The chunks of the long rows are laid out on the host, which must know their number anyway */
 static PetscErrorCode Prepare(GPUCSRStorage *A, int variant)
 {
-  const int64_t tiles = Tiles(A);
-  const size_t  most  = 1 + 3 * (size_t)(A->nnz / LONG + 1);
+  const int64_t tiles  = Tiles(A);
+  const size_t  most   = 1 + 3 * (size_t)(A->nnz / LONG + 1);
   const int    *rowptr = (const int *)A->array[CSR_ROWPTR].data;
-  cudaStream_t  s     = (cudaStream_t)A->dev->stream;
+  cudaStream_t  s      = (cudaStream_t)A->dev->stream;
   int32_t      *list;
   int           n = 0;
   Chunk        *chunk;
@@ -252,7 +252,8 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
   PetscFunctionBegin;
   (void)variant;
 #define LAUNCH(V, X) \
-  csr_adaptive_kernel<V, X><<<(unsigned int)(tiles + A->parts), BLOCK, 0, (cudaStream_t)s>>>(A->parts, w.start, w.chunk, (X *)w.sum, w.counter, w.count, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z)
+  csr_adaptive_kernel<V, X><<<(unsigned int)(tiles + A->parts), BLOCK, 0, (cudaStream_t)s>>>(A->parts, w.start, w.chunk, (X *)w.sum, w.counter, w.count, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, \
+                                                                                             (const V *)A->array[CSR_VAL].data, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z)
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("csr_adaptive");
   PetscFunctionReturn(PETSC_SUCCESS);

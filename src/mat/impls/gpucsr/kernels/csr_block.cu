@@ -15,10 +15,10 @@ template <int B, class V, class X>
 __global__ void __launch_bounds__(B) csr_block_kernel(int first, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
 {
   typedef typename pair_of<V>::type V2;
-  __shared__ X part[B / 32];
-  const int    r     = first + (int)blockIdx.x;
-  const int    begin = rowptr[r], end = rowptr[r + 1];
-  X            sum   = 0;
+  __shared__ X                      part[B / 32];
+  const int                         r     = first + (int)blockIdx.x;
+  const int                         begin = rowptr[r], end = rowptr[r + 1];
+  X                                 sum = 0;
 
 #pragma unroll 4
   for (int64_t k = (begin & ~1) + 2 * (int)threadIdx.x; k < end; k += 2 * B) {
@@ -43,7 +43,8 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
   PetscFunctionBegin;
   (void)variant;
 #define LAUNCH(V, X) \
-  csr_block_kernel<256, V, X><<<(unsigned int)(p->last - p->first), 256, 0, (cudaStream_t)s>>>(p->first, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z)
+  csr_block_kernel<256, V, X><<<(unsigned int)(p->last - p->first), 256, 0, (cudaStream_t)s>>>(p->first, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, (X)p->alpha, (const X *)p->x, \
+                                                                                               (X)p->beta, (const X *)p->y, (X *)p->z)
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("csr_block");
   PetscFunctionReturn(PETSC_SUCCESS);

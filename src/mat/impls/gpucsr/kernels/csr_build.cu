@@ -32,8 +32,7 @@ static PetscErrorCode Diagonal(const GPUCSRStorage *A, void *d, GPUCSRStream s)
 
   PetscFunctionBegin;
   if (!n) PetscFunctionReturn(PETSC_SUCCESS);
-#define DIAGONAL(V, X) \
-  csr_diagonal_kernel<V, X><<<GPUCSRBlocks((int64_t)n * 8, 256), 256, 0, (cudaStream_t)s>>>(n, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, (X *)d)
+#define DIAGONAL(V, X) csr_diagonal_kernel<V, X><<<GPUCSRBlocks((int64_t)n * 8, 256), 256, 0, (cudaStream_t)s>>>(n, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, (X *)d)
   GPUCSRDispatchPrecision(A->precision, DIAGONAL);
   GPUCSRCheckLaunch("csr_build (diagonal)");
   PetscFunctionReturn(PETSC_SUCCESS);

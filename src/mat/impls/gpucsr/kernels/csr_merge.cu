@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(BLOCK) csr_merge_kernel(int m, int64_t nnz, co
   const int     rows = r1 - r0, entries = k1 - k0;
 
   {
-    V v[ITEMS];
+    V   v[ITEMS];
     int c[ITEMS];
 
 #pragma unroll
@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(BLOCK) csr_merge_kernel(int m, int64_t nnz, co
   }
   row = lo;
 
-  int       k        = d - row, done = -1;
+  int       k = d - row, done = -1;
   const int firstrow = row;
   X         sum      = 0;
 
@@ -184,7 +184,8 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
   PetscFunctionBegin;
   (void)variant;
 #define LAUNCH(V, X) \
-  csr_merge_kernel<V, X><<<(unsigned int)tiles, BLOCK, 0, (cudaStream_t)s>>>(A->m, A->nnz, starts, (X *)A->work.data, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z); \
+  csr_merge_kernel<V, X><<<(unsigned int)tiles, BLOCK, 0, (cudaStream_t)s>>>(A->m, A->nnz, starts, (X *)A->work.data, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, (X)p->alpha, \
+                                                                             (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z); \
   merge_carry_kernel<X><<<GPUCSRBlocks(tiles * 32, 256), 256, 0, (cudaStream_t)s>>>(tiles, A->m, starts, (const X *)A->work.data, (X)p->alpha, (X *)p->z)
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("csr_merge");

@@ -31,7 +31,8 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
   PetscFunctionBegin;
   (void)variant;
 #define LAUNCH(V, X) \
-  csr_scalar_kernel<V, X><<<GPUCSRBlocks(p->last - p->first, block), block, 0, (cudaStream_t)s>>>(p->first, p->last, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z)
+  csr_scalar_kernel<V, X><<<GPUCSRBlocks(p->last - p->first, block), block, 0, (cudaStream_t)s>>>(p->first, p->last, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, (X)p->alpha, \
+                                                                                                  (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z)
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("csr_scalar");
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -16,9 +16,9 @@ template <int T, class V, class X>
 __global__ void __launch_bounds__(256) csr_vector_kernel(int first, int last, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
 {
   typedef typename pair_of<V>::type V2;
-  const int r    = first + (int)(((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / T);
-  const int lane = threadIdx.x % T;
-  X         sum  = 0;
+  const int                         r    = first + (int)(((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / T);
+  const int                         lane = threadIdx.x % T;
+  X                                 sum  = 0;
 
   if (r < last) {
     const int begin = rowptr[r], end = rowptr[r + 1];
@@ -43,7 +43,8 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
   PetscFunctionBegin;
 #define LAUNCHT(T, V, X) \
   case T: \
-    csr_vector_kernel<T, V, X><<<GPUCSRBlocks((int64_t)(p->last - p->first) * T, block), block, 0, (cudaStream_t)s>>>(p->first, p->last, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z); \
+    csr_vector_kernel<T, V, X><<<GPUCSRBlocks((int64_t)(p->last - p->first) * T, block), block, 0, (cudaStream_t)s>>>(p->first, p->last, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, \
+                                                                                                                      (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z); \
     break
 #define LAUNCH(V, X) \
   switch (variant) { \

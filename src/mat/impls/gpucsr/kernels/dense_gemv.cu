@@ -11,7 +11,7 @@
 #include <dlfcn.h>
 
 static struct {
-  bool tried;
+  bool  tried;
   void *lib;
   cublasStatus_t (*create)(cublasHandle_t *);
   cublasStatus_t (*destroy)(cublasHandle_t);
@@ -150,8 +150,7 @@ static PetscErrorCode Diagonal(const GPUCSRStorage *A, void *d, GPUCSRStream s)
 
   PetscFunctionBegin;
   if (!n) PetscFunctionReturn(PETSC_SUCCESS);
-#define DIAGONAL(V, X) \
-  dense_diagonal_kernel<V, X><<<GPUCSRBlocks(n, 256), 256, 0, (cudaStream_t)s>>>(n, (size_t)A->n + 1, (const V *)A->array[0].data, (X *)d)
+#define DIAGONAL(V, X) dense_diagonal_kernel<V, X><<<GPUCSRBlocks(n, 256), 256, 0, (cudaStream_t)s>>>(n, (size_t)A->n + 1, (const V *)A->array[0].data, (X *)d)
   GPUCSRDispatchPrecision(A->precision, DIAGONAL);
   GPUCSRCheckLaunch("dense_gemv (diagonal)");
   PetscFunctionReturn(PETSC_SUCCESS);

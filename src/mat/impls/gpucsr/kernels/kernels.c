@@ -9,7 +9,7 @@
   #undef GPUCSR_KERNEL
   #define FAMILY(family) &GPUCSRKernel_##family
 extern PETSC_VISIBILITY_INTERNAL const GPUCSRDeviceHelpers GPUCSRDeviceHelpers_cuda;
-  #define CUDA_HELPERS &GPUCSRDeviceHelpers_cuda
+  #define CUDA_HELPERS         &GPUCSRDeviceHelpers_cuda
   #define DECLARE_DEVICE(name) extern PETSC_VISIBILITY_INTERNAL const GPUCSRDeviceFormat GPUCSRDeviceFormat_##name;
   #define DECLARE_HOST(name)
   #define GPUCSR_FORMAT(name, build) DECLARE_##build(name)
@@ -17,8 +17,8 @@ extern PETSC_VISIBILITY_INTERNAL const GPUCSRDeviceHelpers GPUCSRDeviceHelpers_c
   #undef GPUCSR_FORMAT
   #define DEVICEFORMAT_DEVICE(name) &GPUCSRDeviceFormat_##name
 #else
-  #define FAMILY(family) NULL
-  #define CUDA_HELPERS NULL
+  #define FAMILY(family)            NULL
+  #define CUDA_HELPERS              NULL
   #define DEVICEFORMAT_DEVICE(name) NULL
 #endif
 #define DEVICEFORMAT_HOST(name) NULL

@@ -44,8 +44,8 @@ GPUCSR_INTERN PetscErrorCode GPUCSRDeviceFormatGet(const GPUCSRFormat *, const G
 
 /* Helpers that belong to no format; on a device whose memory is the host's they are plain loops */
 typedef struct {
-  PetscErrorCode (*transpose)(const GPUCSRStorage *A, GPUCSRStorage *T, int32_t *map, GPUCSRStream);        /* see GPUCSRTransposeCSR() */
-  PetscErrorCode (*gather)(GPUCSRType, size_t n, const int32_t *index, const void *from, void *to, GPUCSRStream); /* to[k] = from[index[k]] */
+  PetscErrorCode (*transpose)(const GPUCSRStorage *A, GPUCSRStorage *T, int32_t *map, GPUCSRStream);                  /* see GPUCSRTransposeCSR() */
+  PetscErrorCode (*gather)(GPUCSRType, size_t n, const int32_t *index, const void *from, void *to, GPUCSRStream);     /* to[k] = from[index[k]] */
   PetscErrorCode (*scatteradd)(GPUCSRType, size_t n, const int32_t *index, const void *from, void *to, GPUCSRStream); /* to[index[k]] += from[k], no index twice */
   PetscErrorCode (*convert)(size_t n, GPUCSRType, const void *from, GPUCSRType, void *to, GPUCSRStream);
 } GPUCSRDeviceHelpers;

@@ -81,7 +81,7 @@ static PetscErrorCode Fill(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool
     GPUCSR_CUDA(cub::DeviceScan::ExclusiveSum(temp, bytes, slice, slice, nslices + 1, s));
   }
 #define FILL(V, X) \
-  sell_fill_kernel<V><<<GPUCSRBlocks((int64_t)nslices * GPUCSR_SLICE, 128), 128, 0, s>>>(A->m, nslices, slice, rowptr, (const int *)csr->array[CSR_COL].data, (const V *)csr->array[CSR_VAL].data, (int *)A->array[SELL_COL].data, (V *)A->array[SELL_VAL].data, valuesonly ? true : false)
+  sell_fill_kernel<V><<<GPUCSRBlocks((int64_t)nslices *GPUCSR_SLICE, 128), 128, 0, s>>>(A->m, nslices, slice, rowptr, (const int *)csr->array[CSR_COL].data, (const V *)csr->array[CSR_VAL].data, (int *)A->array[SELL_COL].data, (V *)A->array[SELL_VAL].data, valuesonly ? true : false)
   GPUCSRDispatchPrecision(A->precision, FILL);
   GPUCSRCheckLaunch("sell_build (fill)");
   if (!valuesonly) {

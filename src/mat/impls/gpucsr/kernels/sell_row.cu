@@ -53,7 +53,8 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
   PetscFunctionBegin;
   (void)variant;
 #define LAUNCH(V, X) \
-  sell_row_kernel<V, X><<<GPUCSRBlocks(p->last - p->first, block), block, 0, (cudaStream_t)s>>>(p->first, p->last, (const int *)A->array[SELL_SLICE].data, (const int *)A->array[SELL_COL].data, (const V *)A->array[SELL_VAL].data, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z)
+  sell_row_kernel<V, X><<<GPUCSRBlocks(p->last - p->first, block), block, 0, (cudaStream_t)s>>>(p->first, p->last, (const int *)A->array[SELL_SLICE].data, (const int *)A->array[SELL_COL].data, (const V *)A->array[SELL_VAL].data, (X)p->alpha, \
+                                                                                                (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z)
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("sell_row");
   PetscFunctionReturn(PETSC_SUCCESS);

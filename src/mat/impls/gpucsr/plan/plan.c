@@ -127,7 +127,8 @@ static PetscErrorCode CheckColumns(const GPUCSRSource *s, int threads)
 #pragma omp parallel for num_threads(threads) if (threads > 1) reduction(+ : bad)
   for (int64_t k = 0; k < s->nnz; k++) bad += s->j[k] < 0 || s->j[k] >= n;
   for (int r = 0; r < (bad ? s->m : 0); r++)
-    for (int32_t k = s->i[r]; k < s->i[r + 1]; k++) PetscCheck(s->j[k] >= 0 && s->j[k] < n, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Row %d holds column %" PetscInt_FMT " of a matrix with %" PetscInt_FMT " columns: was it read from a damaged file?", r, s->j[k], n);
+    for (int32_t k = s->i[r]; k < s->i[r + 1]; k++)
+      PetscCheck(s->j[k] >= 0 && s->j[k] < n, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Row %d holds column %" PetscInt_FMT " of a matrix with %" PetscInt_FMT " columns: was it read from a damaged file?", r, s->j[k], n);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -159,9 +160,9 @@ static PetscErrorCode TransposeSteps(GPUCSRDevice dev, const GPUCSRSource *s, co
 
   PetscFunctionBegin;
   PetscCall(PetscTime(&t));
-  f.m   = s->n;
-  f.n   = s->m;
-  f.nnz = s->nnz;
+  f.m         = s->n;
+  f.n         = s->m;
+  f.nnz       = s->nnz;
   P->features = f; /* so that a failure below frees the map at its size */
   PetscCall(GPUCSRStorageCreate(dev, &GPUCSRFormat_csr, &f, precision, csr));
   PetscCall(GPUCSRStorageAllocate(csr, PETSC_FALSE));
@@ -176,13 +177,12 @@ static PetscErrorCode TransposeSteps(GPUCSRDevice dev, const GPUCSRSource *s, co
   PetscCall(GPUCSRDeviceFormatGet(P->choice.format, &df));
   if (dev->ops->separate && df) PetscCall(FromCSR(csr, &P->features, P));
   else if (csr->format == P->choice.format) PetscCall(FromCSR(csr, &P->features, P));
-  else { /* a format filled on the host: bring the transposed CSR there */
-    GPUCSRSource   h = {s->n, s->m, s->nnz, *rowptr, NULL, NULL};
-    int32_t       *j;
-    PetscInt      *jj;
-    PetscScalar   *a;
-    double        *v;
-    PetscErrorCode ierr;
+  else { /* a format filled on the host: bring the transposed CSR there */ GPUCSRSource h = {s->n, s->m, s->nnz, *rowptr, NULL, NULL};
+    int32_t                                                                            *j;
+    PetscInt                                                                           *jj;
+    PetscScalar                                                                        *a;
+    double                                                                             *v;
+    PetscErrorCode                                                                      ierr;
 
     PetscCall(PetscMalloc4(s->nnz, &j, s->nnz, &jj, s->nnz, &a, s->nnz, &v));
     PetscCall(GPUCSRDownload(dev, j, GPUCSR_INT32, csr->array[CSR_COL].data, GPUCSR_INT32, (size_t)s->nnz, PETSC_FALSE, dev->stream));
@@ -251,8 +251,8 @@ static PetscErrorCode RefreshFrom(GPUCSRPlan *P, GPUCSRStorage *csr)
 
 static PetscErrorCode RefreshSteps(GPUCSRPlan *P, const GPUCSRSource *s, const GPUCSRPlan *D, GPUCSRStorage *sent, GPUCSRStorage *csr)
 {
-  GPUCSRDevice              dev    = P->A.dev;
-  const GPUCSRFormat       *format = P->A.format;
+  GPUCSRDevice              dev       = P->A.dev;
+  const GPUCSRFormat       *format    = P->A.format;
   const GPUCSRPrecision     precision = P->A.precision;
   const GPUCSRDeviceFormat *df;
   const void               *values;
