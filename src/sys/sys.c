@@ -16,7 +16,7 @@ static PetscErrorCode Count_NotCompiled(int *n, char why[], size_t len)
 {
   PetscFunctionBegin;
   *n = 0;
-  PetscCall(PetscSNPrintf(why, len, "backend cuda is not compiled in: nvcc was not found when this library was built"));
+  PetscCall(PetscSNPrintf(why, len, "backend cuda is not compiled in: nvcc was not found, or not wanted, when this library was built"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 const GPUCSRBackendOps GPUCSRBackend_cuda = {.name = "cuda", .separate = PETSC_TRUE, .count = Count_NotCompiled};

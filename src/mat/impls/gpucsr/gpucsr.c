@@ -200,6 +200,8 @@ PetscErrorCode MatGPUCSRSetPrecision(Mat A, MatGPUCSRPrecision p)
   Level: intermediate
 
   Notes:
+  With aij products run on the host, whatever the backend. With auto, dense is taken only where every entry is stored.
+
   Of a parallel matrix, dense applies to the diagonal blocks alone.
 
   An unknown word is an error that lists those that exist, and so is a format that does not go with the kernel asked for.
@@ -222,15 +224,18 @@ PetscErrorCode MatGPUCSRSetFormat(Mat A, const char format[])
 
   Input Parameters:
 + A      - the matrix
-- kernel - "auto" (the default), or a kernel by name: csr_scalar, csr_vector2 to csr_vector32, csr_block, csr_merge, sell_row, dense_gemv
+- kernel - "auto" (the default), or a kernel by name: csr_scalar, csr_vector2 to csr_vector32, csr_block, csr_adaptive, csr_merge, sell_row, dense_gemv
 
   Options Database Key:
 . -mat_gpucsr_kernel kernel - the same
 
   Level: intermediate
 
-  Note:
-  The kernel brings its format along where that is auto.
+  Notes:
+  The kernel brings its format along where that is auto. With auto it is the one that is predicted to be fastest for these row
+  lengths; csr_merge is taken only when asked for.
+
+  An unknown word is an error that lists those that exist, and so is any kernel with format aij.
 
 .seealso: `MATGPUCSR`, `MatGPUCSRSetFormat()`, `MatGPUCSRSetTransposeKernel()`
 @*/
@@ -250,12 +255,15 @@ PetscErrorCode MatGPUCSRSetKernel(Mat A, const char kernel[])
 
   Input Parameters:
 + A      - the matrix
-- format - as in `MatGPUCSRSetFormat()`, but for "aij"
+- format - "auto" (the default: chosen from the transpose), "csr", "sell" or "dense"
 
   Options Database Key:
 . -mat_gpucsr_transpose_format format - the same
 
   Level: intermediate
+
+  Note:
+  "aij" is an error: a transpose is kept on the device or not at all. `MatGPUCSRSetFormat()` with "aij" holds for both.
 
 .seealso: `MATGPUCSR`, `MatGPUCSRSetFormat()`, `MatGPUCSRSetTransposeKernel()`, `MatGPUCSRSetTransposeAtAssembly()`
 @*/
@@ -593,7 +601,7 @@ PetscErrorCode MatGPUCSRFinalizePackage(void)
   A program that links the library calls this after `PetscInitialize()`; one that loads it with -dll_append need not. Calling
   it again does nothing.
 
-  It is an error if another copy of the library is registered already, or if the PETSc at hand is not the one that the
+  It is an error if another copy of the library, with symbols of its own, is registered already, or if the PETSc at hand is not the one that the
   library was built for (minor version, scalar type, index size).
 
 .seealso: `MATGPUCSR`, `MatGPUCSRFinalizePackage()`
