@@ -291,17 +291,6 @@ static PetscErrorCode End(Step *t, PetscBool held)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode LogFlops(const Step *t)
-{
-  const PetscInt *id, *io;
-
-  PetscFunctionBegin;
-  PetscCall(MatSeqAIJGetCSRAndMemType(t->Ad, &id, NULL, NULL, NULL));
-  PetscCall(MatSeqAIJGetCSRAndMemType(t->Ao, &io, NULL, NULL, NULL));
-  PetscCall(PetscLogFlops(2.0 * ((double)id[t->Ad->rmap->n] + (double)io[t->Ao->rmap->n])));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The partial result stays on the device, in the diagonal block's vector type */
 static PetscErrorCode Partial(Step *t)
 {
@@ -372,8 +361,6 @@ static PetscErrorCode Forward(Mat A, Vec x, Vec y, Vec z)
     else PetscCall((*p->mult)(t.Ad, x, z));
     PetscCall(PetscObjectStateIncrease((PetscObject)t.h->lvec));
     PetscCall((*((Mat_SeqGPUCSR *)t.Ao->spptr)->parent.multadd)(t.Ao, t.h->lvec, z, z));
-  } else {
-    PetscCall(LogFlops(&t));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -443,8 +430,6 @@ static PetscErrorCode Backward(Mat A, Vec x, Vec y, Vec z)
     PetscCall(VecGetArray(z, (PetscScalar **)&o.p));
     PetscCall(HaloAdd(t.h, &o, NULL, NULL));
     PetscCall(VecRestoreArray(z, (PetscScalar **)&o.p));
-  } else {
-    PetscCall(LogFlops(&t));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -514,6 +499,7 @@ static PetscErrorCode Blocks(Mat A)
     if (!b[k]) continue;
     PetscCall(PetscObjectTypeCompare((PetscObject)b[k], MATSEQAIJGPUCSR, &ours));
     if (!ours) PetscCall(MatConvert_SeqAIJ_SeqAIJGPUCSR(b[k], MATSEQAIJGPUCSR, MAT_INPLACE_MATRIX, &b[k]));
+    PetscCall(PetscObjectSetName((PetscObject)b[k], k ? "off-diagonal block" : "diagonal block"));
     if (k == 1) PetscCall(OffDiagonalConfig(&g->config, &c));
     PetscCall(MatGPUCSRReconfigure_Private(b[k], &c));
   }

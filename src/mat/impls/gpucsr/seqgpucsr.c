@@ -110,8 +110,8 @@ static PetscErrorCode Decide(Mat A, Mat_SeqGPUCSR *g)
   }
   g->decided = PETSC_TRUE;
   PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, NULL, NULL));
-  PetscCall(
-    PetscSNPrintf(g->name, sizeof(g->name), "%s%s%" PetscInt_FMT " x %" PetscInt_FMT ", %" PetscInt_FMT " nonzeros", ((PetscObject)A)->prefix ? ((PetscObject)A)->prefix : "", ((PetscObject)A)->prefix ? ": " : "", A->rmap->n, A->cmap->n, i[A->rmap->n]));
+  PetscCall(PetscSNPrintf(g->name, sizeof(g->name), "%s%s%s%s%" PetscInt_FMT " x %" PetscInt_FMT ", %" PetscInt_FMT " nonzeros", ((PetscObject)A)->prefix ? ((PetscObject)A)->prefix : "", ((PetscObject)A)->prefix ? ": " : "",
+                          ((PetscObject)A)->name ? ((PetscObject)A)->name : "", ((PetscObject)A)->name ? ", " : "", A->rmap->n, A->cmap->n, i[A->rmap->n]));
   if (!g->dev) PetscCall(PetscInfo(A, "Products are MATSEQAIJ's: %s\n", g->whynot));
   else PetscCall(PetscInfo(A, "Products run on %s device %d\n", g->dev->ops->name, g->dev->id));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -310,11 +310,10 @@ static PetscErrorCode OnDevice(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z, Pets
 /* z = A x, z = A x + y, or those with the transpose; y may be NULL, may be z */
 static PetscErrorCode Apply(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z)
 {
-  Mat_SeqGPUCSR  *g = (Mat_SeqGPUCSR *)A->spptr;
-  const PetscInt *i;
-  PetscBool       ready, wrote = PETSC_FALSE;
-  GPUCSRAttempt   attempt;
-  PetscErrorCode  ierr = PETSC_SUCCESS;
+  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
+  PetscBool      ready, wrote = PETSC_FALSE;
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRReady_Private(A, side, &ready));
@@ -340,9 +339,6 @@ static PetscErrorCode Apply(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z)
       if (y) PetscCall((*p->multtransposeadd)(A, x, y, z));
       else PetscCall((*p->multtranspose)(A, x, z));
     }
-  } else {
-    PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, NULL, NULL));
-    PetscCall(PetscLogFlops(2.0 * (double)i[A->rmap->n]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
