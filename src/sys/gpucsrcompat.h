@@ -17,9 +17,7 @@ typedef enum {
 } GPUCSRPetscSuccess;
 #endif
 
-#if PETSC_VERSION_LT(3, 19, 0)
-  #define PetscAssertPointerCompat(p, n) PetscValidPointer(p, n)
-#elif PETSC_VERSION_LT(3, 20, 0)
+#if PETSC_VERSION_LT(3, 20, 0)
   #define PetscAssertPointerCompat(p, n) PetscValidPointer(p, n)
 #else
   #define PetscAssertPointerCompat(p, n) PetscAssertPointer(p, n)
@@ -32,7 +30,7 @@ typedef enum {
   #define GPUCSR_SCALAR_IS_DOUBLE 0
 #endif
 
-#if PETSC_VERSION_LT(3, 22, 0)
+#if PETSC_VERSION_LT(3, 23, 0)
   #define GPUCSROptionItems PetscOptionItems *
 #else
   #define GPUCSROptionItems PetscOptionItems

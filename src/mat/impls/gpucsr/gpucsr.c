@@ -88,6 +88,39 @@ PetscErrorCode MatGPUCSRConfigOptions_Private(Mat A, MatGPUCSRConfig *c, PetscBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Words that exist and fit each other, for A and for its transpose */
+PetscErrorCode MatGPUCSRConfigCheck_Private(const MatGPUCSRConfig *c)
+{
+  PetscBool aij;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRRequestCheck(&c->request));
+  PetscCall(GPUCSRRequestCheck(&c->trequest));
+  PetscCall(PetscStrcmp(c->trequest.format, "aij", &aij));
+  PetscCheck(!aij, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "-mat_gpucsr_transpose_format aij: a transpose is kept on the device or not at all; take -mat_gpucsr_format aij for both");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Vectors that a matrix creates are where its products are, in a PETSc that has such vectors */
+PetscErrorCode MatGPUCSRVecType_Private(Mat A, const MatGPUCSRConfig *c)
+{
+  PetscFunctionBegin;
+#if PetscDefined(HAVE_CUDA)
+  GPUCSRDevice dev = NULL;
+  PetscBool    aij;
+  char         why[512];
+
+  PetscCall(PetscStrcmp(c->request.format, "aij", &aij));
+  if (c->backend != MAT_GPUCSR_BACKEND_HOST && !aij && GPUCSR_SCALAR_IS_DOUBLE) PetscCall(GPUCSRDeviceOpen("cuda", &dev, why, sizeof(why)));
+  PetscCall(PetscFree(A->defaultvectype));
+  PetscCall(PetscStrallocpy(dev ? VECCUDA : VECSTANDARD, &A->defaultvectype));
+#else
+  (void)A;
+  (void)c;
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode MatGPUCSRConfigure_Private(Mat A, const MatGPUCSRConfig *c)
 {
   PetscFunctionBegin;

@@ -91,6 +91,8 @@ GPUCSR_INTERN PetscErrorCode MatConvert_MPIAIJ_MPIAIJGPUCSR(Mat, MatType, MatReu
 GPUCSR_INTERN PetscErrorCode MatGPUCSRComposeConverters_Private(Mat, const char[], PetscErrorCode (*)(Mat, MatType, MatReuse, Mat *), PetscErrorCode (*)(Mat, MatType, MatReuse, Mat *), PetscBool);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRConfigDefault_Private(MatGPUCSRConfig *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRConfigOptions_Private(Mat, MatGPUCSRConfig *, PetscBool *, GPUCSROptionItems);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRConfigCheck_Private(const MatGPUCSRConfig *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRVecType_Private(Mat, const MatGPUCSRConfig *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRConfigure_Private(Mat, const MatGPUCSRConfig *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReconfigure_Private(Mat, const MatGPUCSRConfig *);
 

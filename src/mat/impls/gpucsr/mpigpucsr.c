@@ -604,27 +604,12 @@ static PetscErrorCode MatSetFromOptions_MPIAIJGPUCSR(Mat A, GPUCSROptionItems Pe
 static PetscErrorCode MatGPUCSRConfigure_MPIAIJGPUCSR(Mat A, const MatGPUCSRConfig *c)
 {
   Mat_MPIGPUCSR *g = (Mat_MPIGPUCSR *)A->spptr;
-  PetscBool      taij;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRRequestCheck(&c->request));
-  PetscCall(GPUCSRRequestCheck(&c->trequest));
-  PetscCall(PetscStrcmp(c->trequest.format, "aij", &taij));
-  PetscCheck(!taij, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "-mat_gpucsr_transpose_format aij: a transpose is kept on the device or not at all; take -mat_gpucsr_format aij for both");
+  PetscCall(MatGPUCSRConfigCheck_Private(c));
   g->config = *c;
   PetscCall(Blocks(A));
-#if PetscDefined(HAVE_CUDA)
-  {
-    GPUCSRDevice dev = NULL;
-    PetscBool    aij;
-    char         why[512];
-
-    PetscCall(PetscStrcmp(c->request.format, "aij", &aij));
-    if (c->backend != MAT_GPUCSR_BACKEND_HOST && !aij && GPUCSR_SCALAR_IS_DOUBLE) PetscCall(GPUCSRDeviceOpen("cuda", &dev, why, sizeof(why)));
-    PetscCall(PetscFree(A->defaultvectype));
-    PetscCall(PetscStrallocpy(dev ? VECCUDA : VECSTANDARD, &A->defaultvectype));
-  }
-#endif
+  PetscCall(MatGPUCSRVecType_Private(A, c));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
