@@ -19,14 +19,14 @@ LIBDIRS := $(shell pkg-config --variable=libdir $(PETSC) 2>/dev/null)
 
 comma := ,
 LIB  := $(BUILD)/lib/libpetscgpucsr.so
-SRC  := $(sort $(wildcard src/sys/*.c src/sys/host/*.c src/mat/impls/gpucsr/*.c src/mat/impls/gpucsr/*/*.c))
+SRC  := $(sort $(wildcard src/sys/*.c src/sys/host/*.c src/mat/impls/gpucsr/*.c src/mat/impls/gpucsr/*/*.c src/vec/impls/*/*.c src/ksp/impls/*/*.c src/tao/impls/*/*.c))
 ifneq ($(NVCC),)
   CUDA_DIR ?= $(patsubst %/bin/,%,$(dir $(realpath $(NVCC))))
   KNOWN    := $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch))
   ARCHS    := $(filter $(KNOWN),$(CUDA_ARCH))
   GENCODE  := $(foreach a,$(ARCHS),-gencode=arch=compute_$a,code=sm_$a) -gencode=arch=compute_$(lastword $(ARCHS)),code=compute_$(lastword $(ARCHS))
   SRC      += $(sort $(wildcard src/sys/cuda/*.c))
-  CU       := $(sort $(wildcard src/mat/impls/gpucsr/kernels/*.cu))
+  CU       := $(sort $(wildcard src/mat/impls/gpucsr/kernels/*.cu src/vec/impls/*/*.cu src/ksp/impls/*/*.cu src/tao/impls/*/*.cu))
   CPPFLAGS += -DGPUCSR_HAVE_CUDA -I$(CUDA_DIR)/include
   CUDALIBS := -L$(CUDA_DIR)/lib64 -L$(CUDA_DIR)/targets/x86_64-linux/lib -lcudart_static -ldl -lrt -lpthread
 endif
