@@ -31,17 +31,17 @@ static PetscErrorCode Product(const GPUCSRStorage *A, double scale)
   GPUCSRProduct       p = {1, 0, x, NULL, z, 0, 5};
 
   PetscFunctionBegin;
-  PetscCall((*A->format->mult)(A, &p));
+  PetscCall((*A->format->ops->mult)(A, &p));
   for (int r = 0; r < 5; r++) PetscCall(Expect("A x", z[r], scale * expect[r]));
   p.alpha = 2;
   p.beta  = -1;
   p.y     = y;
   p.first = 2;
   z[0]    = 99;
-  PetscCall((*A->format->mult)(A, &p));
+  PetscCall((*A->format->ops->mult)(A, &p));
   PetscCall(Expect("a row outside the range", z[0], 99));
   for (int r = 2; r < 5; r++) PetscCall(Expect("2 A x - y", z[r], 2 * scale * expect[r] - 1));
-  PetscCall((*A->format->diagonal)(A, d));
+  PetscCall((*A->format->ops->diagonal)(A, d));
   for (int r = 0; r < 4; r++) PetscCall(Expect("diagonal", d[r], scale * diagonal[r]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -60,7 +60,7 @@ int main(int argc, char **argv)
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(GPUCSRSysInitialize());
   PetscCall(GPUCSRDeviceOpen("host", &d, why, sizeof(why)));
-  PetscCall(GPUCSRFeaturesGet(5, 4, rowptr, 1, &f));
+  PetscCall(GPUCSRFeaturesOfRows(5, 4, rowptr, 1, &f));
   PetscCall(Expect("rows", f.m, 5));
   PetscCall(Expect("columns", f.n, 4));
   PetscCall(Expect("nonzeros", (double)f.nnz, 7));
@@ -76,19 +76,21 @@ int main(int argc, char **argv)
     if (!format) break;
     for (int p = 0; p < 1; p++) {
       GPUCSRStorage A;
+      GPUCSRExtent  e = {0};
 
-      PetscCall((*format->applicable)(&f, (GPUCSRPrecision)p, &yes, why, sizeof(why)));
+      PetscCall((*format->ops->applicable)(&f, format->variant, (GPUCSRPrecision)p, &yes, why, sizeof(why)));
       PetscCheck(yes, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s", why);
-      PetscCall(GPUCSRStorageCreate(d, format, &f, (GPUCSRPrecision)p, &A));
+      if (format->ops->measure) PetscCall((*format->ops->measure)(&s, format->variant, &e));
+      PetscCall(GPUCSRStorageCreate(d, format, &f, format->ops->measure ? &e : NULL, (GPUCSRPrecision)p, &A));
       PetscCall(GPUCSRStorageAllocate(&A, PETSC_FALSE));
       s.a = val;
-      PetscCall((*format->fill)(&s, &A, PETSC_FALSE, &rounding));
+      PetscCall((*format->ops->fill)(&s, &A, PETSC_FALSE, &rounding));
       PetscCall(Product(&A, 1));
-      if (format == &GPUCSRFormat_csr) {
+      if (GPUCSRIsCSR(format)) {
         for (int k = 0; k < 7; k++) PetscCall(Expect("csr column", ((int32_t *)A.array[CSR_COL].data)[k], (double)col[k]));
         PetscCall(Expect("csr bytes", GPUCSRStorageBytes(&A), GPUCSRCSRBytes(&f, GPUCSR_PRECISION_DOUBLE)));
       }
-      if (format == &GPUCSRFormat_sell) {
+      if (format->ops == &GPUCSRFormat_sell) {
         const int32_t *c = (int32_t *)A.array[SELL_COL].data;
 
         PetscCall(Expect("sell width", ((int32_t *)A.array[SELL_SLICE].data)[1], 3));
@@ -96,7 +98,7 @@ int main(int argc, char **argv)
         PetscCall(Expect("sell column of entry 2 of row 4", c[2 * GPUCSR_SLICE + 4], 3));
       }
       s.a = twice;
-      PetscCall((*format->fill)(&s, &A, PETSC_TRUE, &rounding));
+      PetscCall((*format->ops->fill)(&s, &A, PETSC_TRUE, &rounding));
       PetscCall(Product(&A, 2));
       PetscCall(GPUCSRStorageDestroy(&A));
     }

@@ -181,7 +181,7 @@ static PetscErrorCode Takes(Case *c, const GPUCSRKernel *k, const GPUCSRFormat *
 
 static PetscErrorCode AddOurs(Case *c)
 {
-  static const GPUCSRRequest anything = {"auto", "auto"}, csr = {"csr", "auto"};
+  static const GPUCSRRequest anything = {.format = "auto", .kernel = "auto"}, csr = {.format = "csr", .kernel = "auto"};
   const GPUCSRKernel        *k;
   const GPUCSRFeatures      *f;
 
@@ -456,7 +456,7 @@ static PetscErrorCode CaseRun(Case *c, double *product)
 
 static PetscErrorCode SetUp(const Bench *b, const Problem *p, GPUCSRPrecision precision, double product)
 {
-  static const GPUCSRRequest anything = {"auto", "auto"};
+  static const GPUCSRRequest anything = {.format = "auto", .kernel = "auto"};
   enum {
     BUILD,
     REFRESH,
@@ -590,7 +590,7 @@ static PetscErrorCode Failure(const Bench *b, const Problem *p, GPUCSRPrecision 
 
 static PetscErrorCode Measure(const Bench *b, Problem *p)
 {
-  static const GPUCSRRequest csr = {"csr", "auto"};
+  static const GPUCSRRequest csr = {.format = "csr", .kernel = "auto"};
   const int                  n   = PetscMax(p->src.m, p->src.n);
   GPUCSRAttempt              attempt;
   PetscErrorCode             ierr;

@@ -1,8 +1,9 @@
 /*
-  The formats, one row each: GPUCSR_FORMAT(name, build). No guard: included with different meanings of GPUCSR_FORMAT().
-  build is DEVICE where a file of kernels/ fills the format on the device (GPUCSRDeviceBuild_name), HOST where its arrays are filled on the host
-  and sent.
+  The formats, one row each: GPUCSR_FORMAT(name, family, variant, build). No guard: included with different meanings of
+  GPUCSR_FORMAT(). name is the word a user gives, family the GPUCSRFormatFamily that a file of this folder exports, variant its number.
+  build is DEVICE where a file of kernels/ fills the format on the device (it exports GPUCSRDeviceFormat_family), HOST where
+  its arrays are filled on the host and sent.
 */
-GPUCSR_FORMAT(csr, DEVICE)
-GPUCSR_FORMAT(sell, DEVICE)
-GPUCSR_FORMAT(dense, DEVICE)
+GPUCSR_FORMAT(csr, csr, 0, DEVICE)
+GPUCSR_FORMAT(sell, sell, 0, DEVICE)
+GPUCSR_FORMAT(dense, dense, 0, DEVICE)

@@ -1,6 +1,6 @@
 /*
   The kernels, one row each: GPUCSR_KERNEL(name, family, variant, format). No guard: included with different meanings of
-  GPUCSR_KERNEL(). family names the GPUCSRKernelFamily that a .cu file of this folder exports.
+  GPUCSR_KERNEL(). family names the GPUCSRKernelFamily that a .cu file of this folder exports, format the family of formats it works on.
 */
 GPUCSR_KERNEL(csr_scalar, csr_scalar, 1, csr)
 GPUCSR_KERNEL(csr_vector2, csr_vector, 2, csr)

@@ -9,19 +9,19 @@
   #undef GPUCSR_KERNEL
   #define FAMILY(family) &GPUCSRKernel_##family
 extern PETSC_VISIBILITY_INTERNAL const GPUCSRDeviceHelpers GPUCSRDeviceHelpers_cuda;
-  #define CUDA_HELPERS         &GPUCSRDeviceHelpers_cuda
-  #define DECLARE_DEVICE(name) extern PETSC_VISIBILITY_INTERNAL const GPUCSRDeviceFormat GPUCSRDeviceFormat_##name;
-  #define DECLARE_HOST(name)
-  #define GPUCSR_FORMAT(name, build) DECLARE_##build(name)
+  #define CUDA_HELPERS           &GPUCSRDeviceHelpers_cuda
+  #define DECLARE_DEVICE(family) extern PETSC_VISIBILITY_INTERNAL const GPUCSRDeviceFormat GPUCSRDeviceFormat_##family;
+  #define DECLARE_HOST(family)
+  #define GPUCSR_FORMAT(name, family, variant, build) DECLARE_##build(family)
   #include "../format/formatlist.h"
   #undef GPUCSR_FORMAT
-  #define DEVICEFORMAT_DEVICE(name) &GPUCSRDeviceFormat_##name
+  #define DEVICEFORMAT_DEVICE(family) &GPUCSRDeviceFormat_##family
 #else
-  #define FAMILY(family)            NULL
-  #define CUDA_HELPERS              NULL
-  #define DEVICEFORMAT_DEVICE(name) NULL
+  #define FAMILY(family)              NULL
+  #define CUDA_HELPERS                NULL
+  #define DEVICEFORMAT_DEVICE(family) NULL
 #endif
-#define DEVICEFORMAT_HOST(name) NULL
+#define DEVICEFORMAT_HOST(family) NULL
 
 #define GPUCSR_KERNEL(name, family, variant, format) {#name, #format, FAMILY(family), variant},
 static const GPUCSRKernel kernels[] = {
@@ -30,9 +30,9 @@ static const GPUCSRKernel kernels[] = {
 #undef GPUCSR_KERNEL
 #define NKERNELS ((int)(sizeof(kernels) / sizeof(kernels[0])))
 
-#define GPUCSR_FORMAT(name, build) {&GPUCSRFormat_##name, DEVICEFORMAT_##build(name)},
+#define GPUCSR_FORMAT(name, family, variant, build) {&GPUCSRFormat_##family, DEVICEFORMAT_##build(family)},
 static const struct {
-  const GPUCSRFormat       *format;
+  const GPUCSRFormatFamily *family;
   const GPUCSRDeviceFormat *device;
 } deviceformats[] = {
 #include "../format/formatlist.h"
@@ -60,7 +60,7 @@ PetscErrorCode GPUCSRKernelFind(const char name[], const GPUCSRKernel **k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The kernels of one format, or of all when format is NULL */
+/* The kernels of one family of formats, or of all when that is NULL */
 PetscErrorCode GPUCSRKernelNames(const char format[], char list[], size_t len)
 {
   PetscBool same = PETSC_TRUE;
@@ -90,7 +90,7 @@ PetscErrorCode GPUCSRDeviceFormatGet(const GPUCSRFormat *f, const GPUCSRDeviceFo
   PetscFunctionBegin;
   *d = NULL;
   for (size_t q = 0; q < sizeof(deviceformats) / sizeof(deviceformats[0]); q++)
-    if (deviceformats[q].format == f) *d = deviceformats[q].device;
+    if (deviceformats[q].family == f->ops) *d = deviceformats[q].device;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

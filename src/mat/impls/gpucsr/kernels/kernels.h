@@ -24,7 +24,7 @@ typedef struct {
 } GPUCSRKernelFamily;
 
 typedef struct {
-  const char               *name, *format;
+  const char               *name, *format; /* format: the family of formats it works on */
   const GPUCSRKernelFamily *family;
   int                       variant;
 } GPUCSRKernel;
@@ -36,6 +36,8 @@ GPUCSR_INTERN PetscErrorCode GPUCSRKernelNames(const char[], char[], size_t);
 
 /* What the device does with a format besides its products */
 typedef struct {
+  /* its extent exactly, from CSR on the device, with the stream's work done; NULL: the estimate from the features is exact */
+  PetscErrorCode (*measure)(const GPUCSRStorage *csr, int variant, GPUCSRExtent *, GPUCSRStream);
   PetscErrorCode (*fill)(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream);
   PetscErrorCode (*diagonal)(const GPUCSRStorage *A, void *d, GPUCSRStream);
   PetscBool pattern; /* new values alone do not do: fill() needs the pattern of csr with them */

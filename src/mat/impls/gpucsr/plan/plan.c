@@ -36,7 +36,7 @@ static PetscErrorCode FillOnHost(const GPUCSRSource *s, GPUCSRStorage *A, PetscB
     for (int k = 0; k < A->narrays; k++)
       if (!A->array[k].values) PetscCall(GPUCSRDownload(A->dev, h.array[k].data, A->array[k].type, A->array[k].data, A->array[k].type, A->array[k].count, PETSC_FALSE, A->dev->stream));
   }
-  PetscCall((*A->format->fill)(s, &h, valuesonly, rounding));
+  PetscCall((*A->format->ops->fill)(s, &h, valuesonly, rounding));
   for (int k = 0; k < A->narrays; k++) {
     if (!valuesonly || A->array[k].values) PetscCall(GPUCSRUpload(A->dev, A->array[k].data, A->array[k].type, h.array[k].data, A->array[k].type, A->array[k].count, PETSC_FALSE, A->dev->stream, NULL));
     PetscCall(PetscFree(h.array[k].data));
@@ -44,22 +44,57 @@ static PetscErrorCode FillOnHost(const GPUCSRSource *s, GPUCSRStorage *A, PetscB
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A from CSR on the device; a CSR plan takes over its arrays */
-static PetscErrorCode FromCSR(GPUCSRStorage *csr, const GPUCSRFeatures *f, GPUCSRPlan *P)
+/* Formats that would store far more than the matrix has are refused before the memory is asked for */
+static PetscErrorCode CheckExtent(const GPUCSRFormat *format, const GPUCSRFeatures *f, const GPUCSRExtent *e)
 {
-  const GPUCSRDeviceFormat *df;
-  PetscBool                 same = (PetscBool)(csr->format == P->choice.format);
+  PetscFunctionBegin;
+  PetscCheck((double)e->stored <= GPUCSR_MOST_STORED(f) && e->stored <= INT32_MAX, PETSC_COMM_SELF, PETSC_ERR_SUP, "MATGPUCSR format %s cannot take this matrix of %d rows, %d columns, %.0f nonzeros: it would store %.0f entries", format->name, f->m, f->n,
+             (double)f->nnz, (double)e->stored);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A from host CSR, straight into its arrays where they are the host's, by way of host arrays where not */
+static PetscErrorCode FromSource(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSRPrecision precision, GPUCSRPlan *P)
+{
+  const GPUCSRFormat *format = P->choice.format;
+  GPUCSRExtent        e      = {0};
 
   PetscFunctionBegin;
-  if (same) {
+  if (format->ops->measure) PetscCall((*format->ops->measure)(s, format->variant, &e));
+  else PetscCall((*format->ops->estimate)(&P->features, format->variant, &e));
+  PetscCall(CheckExtent(format, &P->features, &e));
+  PetscCall(GPUCSRStorageCreate(dev, format, &P->features, &e, precision, &P->A));
+  PetscCall(GPUCSRStorageAllocate(&P->A, PETSC_FALSE));
+  if (dev->ops->separate) PetscCall(FillOnHost(s, &P->A, PETSC_FALSE, &P->rounding));
+  else PetscCall((*format->ops->fill)(s, &P->A, PETSC_FALSE, &P->rounding));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A in another format, from CSR on the device */
+static PetscErrorCode Convert(const GPUCSRStorage *csr, const GPUCSRFeatures *f, const GPUCSRFormat *format, GPUCSRStorage *A)
+{
+  const GPUCSRDeviceFormat *df;
+  GPUCSRExtent              e = {0};
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRDeviceFormatGet(format, &df));
+  if (df->measure) PetscCall((*df->measure)(csr, format->variant, &e, csr->dev->stream));
+  else PetscCall((*format->ops->estimate)(f, format->variant, &e));
+  PetscCall(CheckExtent(format, f, &e));
+  PetscCall(GPUCSRStorageCreate(csr->dev, format, f, &e, csr->precision, A));
+  PetscCall(GPUCSRStorageAllocate(A, PETSC_FALSE));
+  PetscCall((*df->fill)(csr, A, PETSC_FALSE, csr->dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A from CSR on the device; a CSR plan takes over its arrays */
+static PetscErrorCode FromCSR(GPUCSRStorage *csr, GPUCSRPlan *P)
+{
+  PetscFunctionBegin;
+  if (GPUCSRIsCSR(P->choice.format)) {
     P->A = *csr;
     PetscCall(PetscMemzero(csr, sizeof(*csr)));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(GPUCSRDeviceFormatGet(P->choice.format, &df));
-  PetscCall(GPUCSRStorageCreate(csr->dev, P->choice.format, f, csr->precision, &P->A));
-  PetscCall(GPUCSRStorageAllocate(&P->A, PETSC_FALSE));
-  PetscCall((*df->fill)(csr, &P->A, PETSC_FALSE, csr->dev->stream));
+  } else PetscCall(Convert(csr, &P->features, P->choice.format, &P->A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -76,9 +111,9 @@ static PetscErrorCode Prepare(GPUCSRPlan *P)
 static PetscErrorCode SendCSR(GPUCSRDevice dev, const GPUCSRSource *s, const GPUCSRFeatures *f, GPUCSRPrecision precision, PetscBool valuesonly, GPUCSRStorage *csr, double *rounding, GPUCSRCosts *costs)
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSRStorageCreate(dev, &GPUCSRFormat_csr, f, precision, csr));
+  PetscCall(GPUCSRStorageCreate(dev, GPUCSRFormatCSR(), f, NULL, precision, csr));
   PetscCall(GPUCSRStorageAllocate(csr, valuesonly));
-  PetscCall((*csr->format->fill)(s, csr, valuesonly, rounding));
+  PetscCall((*csr->format->ops->fill)(s, csr, valuesonly, rounding));
   costs->uploaded += SourceBytes(s, csr, valuesonly);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -99,17 +134,14 @@ static PetscErrorCode BuildSteps(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSR
   PetscFunctionBegin;
   PetscCall(PetscTime(&t));
   PetscCall(GPUCSRDeviceFormatGet(P->choice.format, &df));
-  if (!dev->ops->separate || !df) { /* straight into the arrays where they are the host's, by way of host arrays where not */
-    PetscCall(GPUCSRStorageCreate(dev, P->choice.format, &P->features, precision, &P->A));
-    PetscCall(GPUCSRStorageAllocate(&P->A, PETSC_FALSE));
-    if (dev->ops->separate) PetscCall(FillOnHost(s, &P->A, PETSC_FALSE, &P->rounding));
-    else PetscCall((*P->choice.format->fill)(s, &P->A, PETSC_FALSE, &P->rounding));
+  if (!dev->ops->separate || !df) {
+    PetscCall(FromSource(dev, s, precision, P));
     P->costs.uploaded += GPUCSRStorageBytes(&P->A);
     PetscCall(Mark(dev, &t, &P->costs.upload));
   } else {
     PetscCall(SendCSR(dev, s, &P->features, precision, PETSC_FALSE, csr, &P->rounding, &P->costs));
     PetscCall(Mark(dev, &t, &P->costs.upload));
-    PetscCall(FromCSR(csr, &P->features, P));
+    PetscCall(FromCSR(csr, P));
   }
   if (P->choice.kernel) PetscCall(Prepare(P));
   PetscCall(Mark(dev, &t, &P->costs.convert));
@@ -144,8 +176,8 @@ PetscErrorCode GPUCSRPlanBuild(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSRPr
   PetscCall(dev->ops->activate(dev->id));
   PetscCall(PetscTime(&t));
   PetscCall(CheckColumns(s, dev->threads));
-  PetscCall(GPUCSRFeaturesGet(s->m, s->n, s->i, dev->threads, &P->features));
-  PetscCall(GPUCSRChoose(&P->features, precision, dev, q, &P->choice));
+  PetscCall(GPUCSRFeaturesOfRows(s->m, s->n, s->i, dev->threads, &P->features));
+  PetscCall(GPUCSRChoose(&P->features, precision, dev, q, &P->choice, &P->candidate, &P->ncandidates));
   PetscCall(Mark(dev, &t, &P->costs.inspect));
   FinishStep(&csr, BuildSteps(dev, s, precision, P, &csr));
   P->built = PETSC_TRUE;
@@ -164,19 +196,19 @@ static PetscErrorCode TransposeSteps(GPUCSRDevice dev, const GPUCSRSource *s, co
   f.n         = s->m;
   f.nnz       = s->nnz;
   P->features = f; /* so that a failure below frees the map at its size */
-  PetscCall(GPUCSRStorageCreate(dev, &GPUCSRFormat_csr, &f, precision, csr));
+  PetscCall(GPUCSRStorageCreate(dev, GPUCSRFormatCSR(), &f, NULL, precision, csr));
   PetscCall(GPUCSRStorageAllocate(csr, PETSC_FALSE));
   PetscCall(GPUCSRMalloc(dev, sizeof(int32_t) * (size_t)s->nnz, "the transpose's value map", (void **)&P->map));
   PetscCall((*GPUCSRHelpers(dev)->transpose)(from, csr, P->map, dev->stream));
   PetscCall(PetscMalloc1(s->n + 1, rowptr));
   PetscCall(GPUCSRDownload(dev, *rowptr, GPUCSR_INT32, csr->array[CSR_ROWPTR].data, GPUCSR_INT32, (size_t)s->n + 1, PETSC_FALSE, dev->stream));
   PetscCall(Mark(dev, &t, &P->costs.transpose));
-  PetscCall(GPUCSRFeaturesGet(s->n, s->m, *rowptr, dev->threads, &P->features));
-  PetscCall(GPUCSRChoose(&P->features, precision, dev, q, &P->choice));
+  PetscCall(GPUCSRFeaturesOfRows(s->n, s->m, *rowptr, dev->threads, &P->features));
+  PetscCall(GPUCSRChoose(&P->features, precision, dev, q, &P->choice, &P->candidate, &P->ncandidates));
   PetscCall(Mark(dev, &t, &P->costs.inspect));
   PetscCall(GPUCSRDeviceFormatGet(P->choice.format, &df));
-  if (dev->ops->separate && df) PetscCall(FromCSR(csr, &P->features, P));
-  else if (csr->format == P->choice.format) PetscCall(FromCSR(csr, &P->features, P));
+  if (dev->ops->separate && df) PetscCall(FromCSR(csr, P));
+  else if (GPUCSRIsCSR(P->choice.format)) PetscCall(FromCSR(csr, P));
   else { /* a format filled on the host: bring the transposed CSR there */ GPUCSRSource h = {s->n, s->m, s->nnz, *rowptr, NULL, NULL};
     int32_t                                                                            *j;
     PetscInt                                                                           *jj;
@@ -193,9 +225,7 @@ static PetscErrorCode TransposeSteps(GPUCSRDevice dev, const GPUCSRSource *s, co
     }
     h.j  = jj;
     h.a  = a;
-    ierr = GPUCSRStorageCreate(dev, P->choice.format, &P->features, precision, &P->A);
-    if (!ierr) ierr = GPUCSRStorageAllocate(&P->A, PETSC_FALSE);
-    if (!ierr) ierr = dev->ops->separate ? FillOnHost(&h, &P->A, PETSC_FALSE, NULL) : (*P->choice.format->fill)(&h, &P->A, PETSC_FALSE, NULL);
+    ierr = FromSource(dev, &h, precision, P);
     PetscCall(PetscFree4(j, jj, a, v));
     PetscCall(ierr);
   }
@@ -218,7 +248,7 @@ PetscErrorCode GPUCSRPlanBuildTranspose(GPUCSRDevice dev, const GPUCSRSource *s,
   P->A.dev = dev;
   PetscCall(dev->ops->activate(dev->id));
   PetscCall(PetscTime(&t));
-  if (D && D->built && D->A.format == &GPUCSRFormat_csr) from = &D->A;
+  if (D && D->built && GPUCSRIsCSR(D->A.format)) from = &D->A;
   else {
     GPUCSRFeatures f = {0};
 
@@ -264,10 +294,10 @@ static PetscErrorCode RefreshSteps(GPUCSRPlan *P, const GPUCSRSource *s, const G
   P->rounding = 0;
   PetscCall(GPUCSRDeviceFormatGet(format, &df));
   if (!P->map) {
-    if (format == &GPUCSRFormat_csr) {
-      PetscCall((*format->fill)(s, &P->A, PETSC_TRUE, &P->rounding));
+    if (GPUCSRIsCSR(format)) {
+      PetscCall((*format->ops->fill)(s, &P->A, PETSC_TRUE, &P->rounding));
       P->costs.uploaded += SourceBytes(s, &P->A, PETSC_TRUE);
-    } else if (!dev->ops->separate) PetscCall((*format->fill)(s, &P->A, PETSC_TRUE, &P->rounding));
+    } else if (!dev->ops->separate) PetscCall((*format->ops->fill)(s, &P->A, PETSC_TRUE, &P->rounding));
     else if (!df) PetscCall(FillOnHost(s, &P->A, PETSC_TRUE, &P->rounding));
     else {
       PetscCall(SendCSR(dev, s, &P->features, precision, (PetscBool)!df->pattern, sent, &P->rounding, &P->costs));
@@ -280,7 +310,7 @@ static PetscErrorCode RefreshSteps(GPUCSRPlan *P, const GPUCSRSource *s, const G
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   /* A transpose: new values of A in CSR order, then by the map */
-  if (D && D->built && D->A.format == &GPUCSRFormat_csr) values = D->A.array[CSR_VAL].data;
+  if (D && D->built && GPUCSRIsCSR(D->A.format)) values = D->A.array[CSR_VAL].data;
   else {
     f.m   = s->m;
     f.n   = s->n;
@@ -289,9 +319,9 @@ static PetscErrorCode RefreshSteps(GPUCSRPlan *P, const GPUCSRSource *s, const G
     values = sent->array[CSR_VAL].data;
     PetscCall(Mark(dev, &t, &P->costs.upload));
   }
-  if (format == &GPUCSRFormat_csr) PetscCall((*GPUCSRHelpers(dev)->gather)(P->A.array[CSR_VAL].type, (size_t)s->nnz, P->map, values, P->A.array[CSR_VAL].data, dev->stream));
+  if (GPUCSRIsCSR(format)) PetscCall((*GPUCSRHelpers(dev)->gather)(P->A.array[CSR_VAL].type, (size_t)s->nnz, P->map, values, P->A.array[CSR_VAL].data, dev->stream));
   else {
-    PetscCall(GPUCSRStorageCreate(dev, &GPUCSRFormat_csr, &P->features, precision, csr));
+    PetscCall(GPUCSRStorageCreate(dev, GPUCSRFormatCSR(), &P->features, NULL, precision, csr));
     PetscCall(GPUCSRStorageAllocate(csr, PETSC_TRUE));
     PetscCall((*GPUCSRHelpers(dev)->gather)(csr->array[CSR_VAL].type, (size_t)s->nnz, P->map, values, csr->array[CSR_VAL].data, dev->stream));
     PetscCall(RefreshFrom(P, csr));
@@ -322,7 +352,7 @@ PetscErrorCode GPUCSRPlanCanRefresh(const GPUCSRPlan *P, PetscBool *can)
 
   PetscFunctionBegin;
   PetscCall(GPUCSRDeviceFormatGet(P->A.format, &df));
-  *can = (PetscBool)(!P->map || P->A.format == &GPUCSRFormat_csr || (P->A.dev->ops->separate && df && !df->pattern));
+  *can = (PetscBool)(!P->map || GPUCSRIsCSR(P->A.format) || (P->A.dev->ops->separate && df && !df->pattern));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -350,7 +380,18 @@ PetscErrorCode GPUCSRPlanProduct(const GPUCSRPlan *P, const GPUCSRProduct *p, GP
   PetscFunctionBegin;
   if (p->first >= p->last) PetscFunctionReturn(PETSC_SUCCESS);
   if (P->A.dev->ops->separate) PetscCall((*k->family->launch)(&P->A, p, k->variant, s));
-  else PetscCall((*P->A.format->mult)(&P->A, p));
+  else PetscCall((*P->A.format->ops->mult)(&P->A, p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Can the diagonal be had where the products are? Not of a format that is filled on the host for a device */
+PetscErrorCode GPUCSRPlanHasDiagonal(const GPUCSRPlan *P, PetscBool *has)
+{
+  const GPUCSRDeviceFormat *df;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRDeviceFormatGet(P->A.format, &df));
+  *has = (PetscBool)(!P->A.dev->ops->separate || df);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -363,7 +404,7 @@ PetscErrorCode GPUCSRPlanDiagonal(const GPUCSRPlan *P, void *d, GPUCSRStream s)
     PetscCall(GPUCSRDeviceFormatGet(P->A.format, &df));
     PetscCheck(df, PETSC_COMM_SELF, PETSC_ERR_SUP, "MATGPUCSR format %s has no diagonal on the device", P->A.format->name);
     PetscCall((*df->diagonal)(&P->A, d, s));
-  } else PetscCall((*P->A.format->diagonal)(&P->A, d));
+  } else PetscCall((*P->A.format->ops->diagonal)(&P->A, d));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -373,6 +414,7 @@ PetscErrorCode GPUCSRPlanDestroy(GPUCSRPlan *P)
   const GPUCSRCosts costs = P->costs;
 
   PetscFunctionBegin;
+  PetscCall(PetscFree(P->candidate));
   if (P->A.dev) {
     GPUCSRDevice dev = P->A.dev;
 
