@@ -10,6 +10,33 @@ GPUCSRPlanOptions GPUCSRPlanSettings = {.sample = 0.01};
 #define MEASURE_MOST   6   /* candidates that measuring tries at most */
 #define MEASURE_WITHIN 1.6 /* and how far behind the best prediction their own may be */
 
+/* Options of the process; collective on PETSC_COMM_WORLD */
+PetscErrorCode GPUCSRPlanInitialize(void)
+{
+  char      profile[PETSC_MAX_PATH_LEN] = "", wisdom[PETSC_MAX_PATH_LEN] = "";
+  PetscReal sample = (PetscReal)GPUCSRPlanSettings.sample;
+
+  PetscFunctionBegin;
+  PetscOptionsBegin(PETSC_COMM_WORLD, NULL, "GPU sparse matrix: how formats and kernels are chosen", "MATGPUCSR");
+  PetscCall(PetscOptionsString("-mat_gpucsr_profile", "What products cost on this machine, as make tune writes it", "MATGPUCSR", profile, profile, sizeof(profile), NULL));
+  PetscCall(PetscOptionsString("-mat_gpucsr_wisdom", "Where choices made by measuring are kept", "MATGPUCSR", wisdom, wisdom, sizeof(wisdom), NULL));
+  PetscCall(PetscOptionsReal("-mat_gpucsr_sample", "Fraction of the rows that is looked at for block structure", "MATGPUCSR", sample, &sample, NULL));
+  PetscOptionsEnd();
+  PetscCheck(sample >= 0 && sample <= 1, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_sample %g: must be a fraction from 0 to 1", (double)sample);
+  GPUCSRPlanSettings.sample = (double)sample;
+  PetscCall(GPUCSRProfileLoad(profile));
+  PetscCall(GPUCSRWisdomLoad(wisdom));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRPlanFinalize(void)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWisdomFinalize());
+  PetscCall(GPUCSRProfileFinalize());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   Adds the seconds since the last mark to *to: the host's, as nobody waits for the device here, unless times will be reported. What
   follows on the device's stream follows by itself; other streams wait for P->changed.

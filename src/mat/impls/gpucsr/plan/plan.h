@@ -73,6 +73,8 @@ typedef struct {
   double sample; /* fraction of the rows that the inspector looks at */
 } GPUCSRPlanOptions;
 GPUCSR_INTERN GPUCSRPlanOptions GPUCSRPlanSettings;
+GPUCSR_INTERN PetscErrorCode    GPUCSRPlanInitialize(void);
+GPUCSR_INTERN PetscErrorCode    GPUCSRPlanFinalize(void);
 
 /* Choices remembered in a file (wisdom.c) */
 GPUCSR_INTERN PetscErrorCode GPUCSRWisdomLoad(const char[]);
