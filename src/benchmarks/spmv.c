@@ -995,6 +995,7 @@ int main(int argc, char **argv)
   PetscCall(BenchClockDestroy(&b.clock));
   if (b.out) fclose(b.out);
   if (b.samples) fclose(b.samples);
+  PetscCall(GPUCSRPlanFinalize());
   PetscCall(GPUCSRSysFinalize());
   PetscCall(PetscFinalize());
   return nfailures > 0;

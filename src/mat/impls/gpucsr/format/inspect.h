@@ -12,7 +12,7 @@
 #include "format.h"
 
 #define GPUCSR_WINDOW        24
-#define GPUCSR_SAMPLE_LENGTH 1024
+#define GPUCSR_SAMPLE_LENGTH 256
 
 typedef struct {
   unsigned long long rows, filled, entries, spread, pairs, twins, diagonals, windows; /* filled: rows that have entries */
@@ -39,40 +39,37 @@ GPUCSR_HOST_DEVICE int GPUCSRWindowStart(int m, int windows, int w)
   return GPUCSR_WINDOW * (int)((int64_t)w * GPUCSRWindows(m) / windows);
 }
 
-/* Has the row entries in columns lo <= c < hi? */
-GPUCSR_HOST_DEVICE int SampleHas(const int32_t *rowptr, const int32_t *col, int r, int lo, int hi)
-{
-  int32_t a = rowptr[r], b = rowptr[r + 1];
-
-  if (b - a > GPUCSR_SAMPLE_LENGTH) b = a + GPUCSR_SAMPLE_LENGTH;
-  const int32_t end = b;
-  while (a < b) {
-    const int32_t mid = a + (b - a) / 2;
-
-    if (col[mid] < lo) a = mid + 1;
-    else b = mid;
-  }
-  return a < end && col[a] < hi;
-}
-
 /* Adds to blocks[] those block sizes whose block entry k of row r is the first of */
 GPUCSR_HOST_DEVICE void SampleBlocks(const int32_t *rowptr, const int32_t *col, int r, int32_t k, int blocks[])
 {
   const int c = col[k], before = k > rowptr[r] ? col[k - 1] : -1;
+  const int above   = r % 8 > r % 3 ? r % 8 : r % 3; /* rows above in any of the blocks */
+  int       near[6] = {8, 8, 8, 8, 8, 8};            /* by width 1, 2, 3, 4, 8, 64: how far above the next row that is in the same columns is */
 
-  for (int q = 0; q < 6; q++) {
-    const int width = q < 4 ? q + 1 : q == 4 ? 8 : 64, lo = c - c % width;
-    const int reach = q == 4 ? r % 8 : (r % 4 > r % 3 ? r % 4 : (r % 3 > r % 2 ? r % 3 : r % 2));
-    int       near  = 8; /* how far above the next row that is in the same columns is */
+  for (int d = 1; d <= above; d++) {
+    const int32_t first = rowptr[r - d];
+    int32_t       a = first, b = rowptr[r - d + 1];
 
-    if (before >= lo) continue;
-    for (int d = 1; d <= reach && near == 8; d++)
-      if (SampleHas(rowptr, col, r - d, lo, lo + width)) near = d;
-    if (q == 4) blocks[16] += near > r % 8;
-    else if (q == 5) blocks[17] += near > r % 4;
-    else
-      for (int height = 1; height <= 4; height++) blocks[4 * (height - 1) + q] += near > r % height;
+    if (b - a > GPUCSR_SAMPLE_LENGTH) b = a + GPUCSR_SAMPLE_LENGTH;
+    const int32_t end = b;
+    while (a < b) { /* the first that is not left of c */
+      const int32_t mid = a + (b - a) / 2;
+
+      if (col[mid] < c) a = mid + 1;
+      else b = mid;
+    }
+    const int left = a > first ? col[a - 1] : -1, right = a < end ? col[a] : 0x7fffffff;
+
+    for (int q = 0; q < 6; q++) {
+      const int width = q < 4 ? q + 1 : q == 4 ? 8 : 64, lo = c - c % width;
+
+      if (near[q] == 8 && (left >= lo || right - lo < width)) near[q] = d;
+    }
   }
+  for (int q = 0; q < 4; q++)
+    for (int height = 1; height <= 4; height++) blocks[4 * (height - 1) + q] += before < c - c % (q + 1) && near[q] > r % height;
+  blocks[16] += before < c - c % 8 && near[4] > r % 8;
+  blocks[17] += before < c - c % 64 && near[5] > r % 4;
 }
 
 #if defined(__cplusplus)

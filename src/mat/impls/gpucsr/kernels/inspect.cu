@@ -1,6 +1,6 @@
 /*
-  The inspector on the device, over CSR already there: one look at all row lengths, one at all column numbers (a GPU would read memory
-  that is not x's for one out of range), and one at a sample of the rows (format/inspect.h).
+  The inspector on the device, over CSR already there, in one launch: some blocks look at a sample of the rows (format/inspect.h),
+  some at all row lengths, some at all column numbers (a GPU would read memory that is not x's for one out of range).
 
   All counts are integers, so the order of the atomics that gather them does not matter.
 */
@@ -23,17 +23,17 @@ static __device__ __forceinline__ unsigned long long warp_sum(unsigned long long
 }
 
 /* A thread takes every so-manieth row and adds to a class when the class changes: most matrices have few */
-__global__ void __launch_bounds__(256) inspect_rows_kernel(int m, const int *__restrict__ rowptr, Counts *to)
+static __device__ void inspect_rows(int block, int blocks, int m, const int *__restrict__ rowptr, Counts *to)
 {
   __shared__ unsigned long long entries[GPUCSR_NCLASSES];
   __shared__ int                rows[GPUCSR_NCLASSES];
-  const int                     stride  = (int)(gridDim.x * blockDim.x);
+  const int                     stride  = blocks * (int)blockDim.x;
   unsigned long long            squares = 0, stored = 0, sum = 0;
   int                           lo = INT_MAX, hi = 0, b = 0, count = 0;
 
   if (threadIdx.x < GPUCSR_NCLASSES) entries[threadIdx.x] = rows[threadIdx.x] = 0;
   __syncthreads();
-  for (int64_t base = (int64_t)blockIdx.x * blockDim.x; base < m; base += stride) {
+  for (int64_t base = (int64_t)block * blockDim.x; base < m; base += stride) {
     const int64_t r   = base + threadIdx.x;
     const int     len = r < m ? rowptr[r + 1] - rowptr[r] : 0, c = 32 - __clz(len);
     int           width = len;
@@ -81,11 +81,11 @@ __global__ void __launch_bounds__(256) inspect_rows_kernel(int m, const int *__r
   }
 }
 
-__global__ void __launch_bounds__(256) inspect_columns_kernel(int64_t nnz, int n, const int *__restrict__ col, Counts *to)
+static __device__ void inspect_columns(int block, int blocks, int64_t nnz, int n, const int *__restrict__ col, Counts *to)
 {
-  const int64_t stride = (int64_t)gridDim.x * blockDim.x * 4;
+  const int64_t stride = (int64_t)blocks * blockDim.x * 4;
 
-  for (int64_t k = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * 4; k < nnz; k += stride) {
+  for (int64_t k = ((int64_t)block * blockDim.x + threadIdx.x) * 4; k < nnz; k += stride) {
     const int4     c   = *(const int4 *)(col + k); /* arrays are padded */
     const unsigned u   = (unsigned)n;
     const int      off = (unsigned)c.x >= u ? 0 : k + 1 < nnz && (unsigned)c.y >= u ? 1 : k + 2 < nnz && (unsigned)c.z >= u ? 2 : k + 3 < nnz && (unsigned)c.w >= u ? 3 : 4;
@@ -95,12 +95,12 @@ __global__ void __launch_bounds__(256) inspect_columns_kernel(int64_t nnz, int n
 }
 
 /* A block a window, a warp a row */
-__global__ void __launch_bounds__(256) inspect_sample_kernel(int m, int n, int windows, const int *__restrict__ rowptr, const int *__restrict__ col, unsigned int *met, Counts *to)
+static __device__ void inspect_window(int window, int m, int n, int windows, const int *__restrict__ rowptr, const int *__restrict__ col, unsigned int *met, Counts *to)
 {
   __shared__ int                blocks[GPUCSR_NBLOCKSIZES];
   __shared__ unsigned long long entries, spread;
   __shared__ int                filled, diagonals, bandwidth, pairs, twins;
-  const int                     first = GPUCSRWindowStart(m, windows, blockIdx.x), last = min(m, first + GPUCSR_WINDOW), lane = threadIdx.x % 32;
+  const int                     first = GPUCSRWindowStart(m, windows, window), last = min(m, first + GPUCSR_WINDOW), lane = threadIdx.x % 32;
   int                           mine[GPUCSR_NBLOCKSIZES] = {0}, fresh = 0, wide = 0;
 
   if (threadIdx.x < GPUCSR_NBLOCKSIZES) blocks[threadIdx.x] = 0;
@@ -157,18 +157,24 @@ __global__ void __launch_bounds__(256) inspect_sample_kernel(int m, int n, int w
   }
 }
 
-static PetscErrorCode Count(const GPUCSRStorage *csr, int windows, unsigned int *met, Counts *to, Counts *host, cudaStream_t s)
+__global__ void __launch_bounds__(256) inspect_kernel(int m, int n, int64_t nnz, int windows, int rowblocks, const int *__restrict__ rowptr, const int *__restrict__ col, unsigned int *met, Counts *to)
+{
+  const int b = (int)blockIdx.x;
+
+  if (b < windows) inspect_window(b, m, n, windows, rowptr, col, met, to);
+  else if (b < windows + rowblocks) inspect_rows(b - windows, rowblocks, m, rowptr, to);
+  else inspect_columns(b - windows - rowblocks, (int)gridDim.x - windows - rowblocks, nnz, n, col, to);
+}
+
+/* to: counts, and behind them a bit for each diagonal */
+static PetscErrorCode Count(const GPUCSRStorage *csr, int windows, size_t bytes, Counts *to, Counts *host, cudaStream_t s)
 {
   const int *rowptr = (const int *)csr->array[CSR_ROWPTR].data, *col = (const int *)csr->array[CSR_COL].data;
+  const int  rowblocks = (int)PetscMin(1024u, GPUCSRBlocks(csr->m, 256)), colblocks = (int)PetscMin(2048u, GPUCSRBlocks(csr->nnz, 1024));
 
   PetscFunctionBegin;
-  GPUCSR_CUDA(cudaMemsetAsync(to, 0, sizeof(*to), s));
-  GPUCSR_CUDA(cudaMemsetAsync(met, 0, ((size_t)csr->m + (size_t)csr->n) / 8 + 4, s));
-  inspect_rows_kernel<<<PetscMin(1024u, GPUCSRBlocks(csr->m, 256)), 256, 0, s>>>(csr->m, rowptr, to);
-  if (csr->nnz) {
-    inspect_columns_kernel<<<PetscMin(2048u, GPUCSRBlocks(csr->nnz, 1024)), 256, 0, s>>>(csr->nnz, csr->n, col, to);
-    inspect_sample_kernel<<<windows, 256, 0, s>>>(csr->m, csr->n, windows, rowptr, col, met, to);
-  }
+  GPUCSR_CUDA(cudaMemsetAsync(to, 0, bytes, s));
+  inspect_kernel<<<windows + rowblocks + colblocks, 256, 0, s>>>(csr->m, csr->n, csr->nnz, windows, rowblocks, rowptr, col, (unsigned int *)(to + 1), to);
   GPUCSRCheckLaunch("inspect");
   PetscCall(GPUCSRDownload(csr->dev, host, GPUCSR_INT32, to, GPUCSR_INT32, sizeof(*host) / 4, PETSC_FALSE, (GPUCSRStream)s));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -177,9 +183,9 @@ static PetscErrorCode Count(const GPUCSRStorage *csr, int windows, unsigned int 
 /* bad: the first entry whose column does not exist, -1 where there is none */
 PetscErrorCode GPUCSRInspect_CUDA(const GPUCSRStorage *csr, double fraction, GPUCSRFeatures *f, int64_t *bad, GPUCSRStream s)
 {
-  const int      windows = GPUCSRSampledWindows(csr->m, fraction);
-  const size_t   size    = ((size_t)csr->m + (size_t)csr->n) / 8 + 4;
-  void          *met = NULL, *to = NULL;
+  const int      windows = csr->nnz ? GPUCSRSampledWindows(csr->m, fraction) : 0;
+  const size_t   size    = sizeof(Counts) + ((size_t)csr->m + (size_t)csr->n) / 8 + 4;
+  void          *to      = NULL;
   Counts         c;
   PetscErrorCode ierr;
 
@@ -190,11 +196,9 @@ PetscErrorCode GPUCSRInspect_CUDA(const GPUCSRStorage *csr, double fraction, GPU
   f->n   = csr->n;
   f->nnz = csr->nnz;
   if (!csr->m) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRMalloc(csr->dev, size, "the inspector's diagonals", &met));
-  ierr = GPUCSRMalloc(csr->dev, sizeof(c), "the inspector's counts", &to);
-  if (!ierr) ierr = Count(csr, windows, (unsigned int *)met, (Counts *)to, &c, (cudaStream_t)s);
-  PetscCall(GPUCSRFree(csr->dev, size, &met));
-  PetscCall(GPUCSRFree(csr->dev, sizeof(c), &to));
+  PetscCall(GPUCSRMalloc(csr->dev, size, "the inspector's counts", &to));
+  ierr = Count(csr, windows, size, (Counts *)to, &c, (cudaStream_t)s);
+  PetscCall(GPUCSRFree(csr->dev, size, &to));
   PetscCall(ierr);
   f->min         = INT_MAX - c.notmin;
   f->max         = c.max;

@@ -89,17 +89,15 @@ static int Compare(const void *a, const void *b)
   return x->format < y->format ? -1 : x->format > y->format;
 }
 
-static PetscErrorCode CandidateGet(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, GPUCSRCandidate *c)
+static PetscErrorCode CandidateGet(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, const GPUCSRCostRow *row, GPUCSRCandidate *c)
 {
-  const GPUCSRCostRow *row;
-  double               terms[GPUCSR_NTERMS];
-  GPUCSRModelInput     in;
+  double           terms[GPUCSR_NTERMS];
+  GPUCSRModelInput in;
 
   PetscFunctionBegin;
   PetscCall((*c->format->ops->applicable)(f, c->format->variant, p, &c->usable, c->why, sizeof(c->why)));
   if (c->usable && dev->ops->separate && c->kernel->family && c->kernel->family->available) PetscCall((*c->kernel->family->available)(&c->usable, c->why, sizeof(c->why)));
   if (!c->usable) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRProfileFind(c->format, c->kernel, &row));
   c->known = row ? PETSC_TRUE : PETSC_FALSE;
   if (row) {
     PetscCall(GPUCSRModelInputGet(c->format, f, p, dev->props.l2, &in));
@@ -114,35 +112,26 @@ static PetscErrorCode CandidateGet(const GPUCSRFeatures *f, GPUCSRPrecision p, G
 /* All that what was asked for allows, the one with the least predicted time first */
 PetscErrorCode GPUCSRCandidatesGet(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, const GPUCSRRequest *q, GPUCSRCandidate **list, int *n)
 {
-  const GPUCSRFormat *format;
-  const GPUCSRKernel *kernel;
-  PetscBool           asked, one;
+  const GPUCSRPair *pair;
+  int               npairs;
+  PetscBool         asked, open;
 
   PetscFunctionBegin;
-  *n    = 0;
-  *list = NULL;
-  for (int pass = 0; pass < 2; pass++) { /* count, then fill */
-    int count = 0;
+  *n = 0;
+  PetscCall(GPUCSRProfilePairs(&pair, &npairs));
+  PetscCall(PetscCalloc1(npairs, list));
+  PetscCall(GPUCSRRequestOpen(q, &open));
+  for (int k = 0; k < npairs; k++) {
+    GPUCSRCandidate *c = &(*list)[*n];
 
-    for (int i = 0;; i++) {
-      PetscCall(GPUCSRKernelGet(i, &kernel));
-      if (!kernel) break;
-      for (int j = 0;; j++) {
-        PetscCall(GPUCSRFormatGet(j, &format));
-        if (!format) break;
-        PetscCall(PetscStrcmp(kernel->format, format->family, &one));
-        PetscCall(Asked(q, format, kernel, &asked));
-        if (!one || !asked) continue;
-        if (pass) {
-          (*list)[count].format = format;
-          (*list)[count].kernel = kernel;
-          PetscCall(CandidateGet(f, p, dev, &(*list)[count]));
-        }
-        count++;
-      }
+    if (!open) {
+      PetscCall(Asked(q, pair[k].format, pair[k].kernel, &asked));
+      if (!asked) continue;
     }
-    if (!pass) PetscCall(PetscCalloc1(count, list));
-    *n = count;
+    c->format = pair[k].format;
+    c->kernel = pair[k].kernel;
+    PetscCall(CandidateGet(f, p, dev, pair[k].row, c));
+    (*n)++;
   }
   qsort(*list, (size_t)*n, sizeof(**list), Compare);
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -92,7 +92,13 @@ typedef struct {
 } GPUCSRCostRow;
 GPUCSR_INTERN PetscErrorCode GPUCSRProfileLoad(const char[]);
 GPUCSR_INTERN PetscErrorCode GPUCSRProfileFinalize(void);
-GPUCSR_INTERN PetscErrorCode GPUCSRProfileFind(const GPUCSRFormat *, const GPUCSRKernel *, const GPUCSRCostRow **);
+/* Each format with each kernel that works on it, and what they cost; row is NULL where the profile does not know */
+typedef struct {
+  const GPUCSRFormat  *format;
+  const GPUCSRKernel  *kernel;
+  const GPUCSRCostRow *row;
+} GPUCSRPair;
+GPUCSR_INTERN PetscErrorCode GPUCSRProfilePairs(const GPUCSRPair **, int *);
 GPUCSR_INTERN PetscErrorCode GPUCSRProfileTree(const GPUCSRFeatures *, const char **, const char **);
 typedef struct {
   double matrix, vectors, cache; /* megabytes */

@@ -45,7 +45,8 @@ typedef struct {
 typedef struct {
   GPUCSRCostRow cost[MAX_COSTS];
   Leaf          leaf[MAX_TREE];
-  int           ncosts, nleaves;
+  GPUCSRPair    pair[MAX_COSTS];
+  int           ncosts, nleaves, npairs;
   char          machine[128];
 } Profile;
 
@@ -107,6 +108,34 @@ static PetscErrorCode Parse(const char text[], Profile *p, char wrong[], size_t 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Looked up by name once a profile: choosing costs a few microseconds */
+static PetscErrorCode Pairs(Profile *p)
+{
+  const GPUCSRFormat *f;
+  const GPUCSRKernel *k;
+
+  PetscFunctionBegin;
+  p->npairs = 0;
+  for (int i = 0;; i++) {
+    PetscCall(GPUCSRKernelGet(i, &k));
+    if (!k) break;
+    for (int j = 0;; j++) {
+      GPUCSRPair *pair = &p->pair[p->npairs];
+
+      PetscCall(GPUCSRFormatGet(j, &f));
+      if (!f) break;
+      if (strcmp(k->format, f->family)) continue;
+      PetscCheck(p->npairs < MAX_COSTS, PETSC_COMM_SELF, PETSC_ERR_PLIB, "More than %d pairs of a format and a kernel", MAX_COSTS);
+      pair->format = f;
+      pair->kernel = k;
+      for (int q = 0; q < p->ncosts && !pair->row; q++)
+        if (!strcmp(p->cost[q].format, f->name) && !strcmp(p->cost[q].kernel, k->name)) pair->row = &p->cost[q];
+      p->npairs++;
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* From a file, or the built-in one where that is ""; an unreadable or damaged file is an error, and the profile in use stays */
 PetscErrorCode GPUCSRProfileLoad(const char file[])
 {
@@ -131,6 +160,7 @@ PetscErrorCode GPUCSRProfileLoad(const char file[])
     PetscCall(PetscFree(p));
     SETERRQ(PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "-mat_gpucsr_profile %s: %s; `make tune` writes a new one", file[0] ? file : "(built in)", wrong);
   }
+  PetscCall(Pairs(p));
   PetscCall(GPUCSRProfileFinalize());
   profile = p;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -143,14 +173,12 @@ PetscErrorCode GPUCSRProfileFinalize(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* NULL where the profile says nothing of them */
-PetscErrorCode GPUCSRProfileFind(const GPUCSRFormat *f, const GPUCSRKernel *k, const GPUCSRCostRow **row)
+PetscErrorCode GPUCSRProfilePairs(const GPUCSRPair **pair, int *n)
 {
   PetscFunctionBegin;
   if (!profile) PetscCall(GPUCSRProfileLoad(""));
-  *row = NULL;
-  for (int q = 0; q < profile->ncosts && !*row; q++)
-    if (!strcmp(profile->cost[q].format, f->name) && !strcmp(profile->cost[q].kernel, k->name)) *row = &profile->cost[q];
+  *pair = profile->pair;
+  *n    = profile->npairs;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
