@@ -132,7 +132,8 @@ typedef struct {
   GPUCSRArray         array[GPUCSR_MAX_ARRAYS];
   GPUCSRExtent        extent;
   GPUCSRArray         work;  /* what a kernel precomputed from the pattern */
-  int                 parts; /* and a count that goes with it */
+  int                 parts; /* a count that goes with it, */
+  int                 way;   /* and which of its ways the kernel has prepared */
 } GPUCSRStorage;
 
 /* z = alpha A x + beta y for rows first <= r < last; z may be y; y is not read when beta is 0. Vectors are whole. */
