@@ -22,6 +22,8 @@
 #define LONG  TILE /* entries above which a row is cut into chunks, so a tile has less than TILE + LONG */
 #define CHUNK 2048 /* entries of a chunk; a row of at most two is one, which spares it the way through memory */
 
+#define AHEAD 8 /* entries of a chunk that a thread has in flight */
+
 #define CLUSTER 8                      /* blocks of a cluster */
 #define FEW     512                    /* long rows at most, and */
 #define HUGE    (CLUSTER * BLOCK * 64) /* their longest, for clusters */
@@ -205,8 +207,24 @@ __global__ void __launch_bounds__(BLOCK) csr_adaptive_kernel(int chunks, int til
   X               sum = 0;
   __shared__ bool last;
 
-#pragma unroll 8
-  for (int q = c.begin + (int)threadIdx.x; q < c.end; q += BLOCK) sum += X(streamed(val + q)) * __ldg(x + streamed(col + q));
+  for (int base = c.begin; base < c.end; base += AHEAD * BLOCK) { /* no entry waits alone for its loads, not the last few either */
+    int k[AHEAD];
+    V   v[AHEAD];
+
+#pragma unroll
+    for (int u = 0; u < AHEAD; u++) {
+      const int q = base + u * BLOCK + (int)threadIdx.x;
+
+      k[u] = -1;
+      if (q < c.end) {
+        k[u] = streamed(col + q);
+        v[u] = streamed(val + q);
+      }
+    }
+#pragma unroll
+    for (int u = 0; u < AHEAD; u++)
+      if (k[u] >= 0) sum += X(v[u]) * __ldg(x + k[u]);
+  }
   sum = block_sum(sum, s);
   if (CLUSTERS) {
     if (cluster_sum(sum)) store(z, y, c.row, alpha, sum, beta);
