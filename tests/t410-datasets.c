@@ -2,7 +2,7 @@
 //TEST name="format" args="-mat_gpucsr_format {}" loop="csr sell"
 //TEST name="single" args="-mat_gpucsr_format csr -mat_gpucsr_precision single"
 //TEST name="ranks" nsize=3 args="-mat_gpucsr_format csr"
-//TEST name="kernel" args="-mat_gpucsr_kernel {} -mat_gpucsr_transpose_kernel {}" loop="csr_scalar csr_vector2 csr_vector8 csr_vector32 csr_block csr_merge sell_row" gpu=1
+//TEST name="kernel" args="-mat_gpucsr_kernel {} -mat_gpucsr_transpose_kernel {}" loop="{kernels}" gpu=1
 //TEST name="aij" nsize=2 args="-mat_type aij" load=0
 
 /*

@@ -264,7 +264,7 @@ static PetscErrorCode Unwatched(Mat A, Mat_SeqGPUCSR *g, PetscObjectState state,
 
   PetscFunctionBegin;
   *changed = PETSC_FALSE;
-  if (!g->bare && !g->copy) PetscFunctionReturn(PETSC_SUCCESS);
+  if ((!g->bare && !g->copy) || !A->num_ass) PetscFunctionReturn(PETSC_SUCCESS); /* nothing to compare, or inside that assembly */
   PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, &a, NULL));
   n = (size_t)i[A->rmap->n];
   if (state != g->bareat) PetscCall(PetscFree(g->copy));
