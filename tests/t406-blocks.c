@@ -8,11 +8,15 @@
 //TEST name="transpose" nsize=4 args="-off 50 -transpose -heavy 3" warns="(said by rank 3, the same on 1 of 4 ranks)"
 //TEST name="at_assembly" nsize=4 args="-diagonal 50 -mat_gpucsr_transpose_at_assembly" warns="(said by rank 0, the same on 4 of 4 ranks)"
 //TEST name="view" nsize=4 args="-off 50 -view" warns="(said by rank 0, the same on 4 of 4 ranks)"
+//TEST name="plain" nsize=2 args="-plain -diagonal 50" warns="a matrix of 100 rows and 100 columns goes on"
+//TEST name="plain4" nsize=4 args="-plain -diagonal 50" warns="once for all of this node"
+//TEST name="plain_one" nsize=4 args="-plain -diagonal 50 -heavy 2" warns="(said by rank 2, once for all of this node)"
 
 /*
   One block of a rank is too large for the device, the other is not: both leave it, other ranks stay, products go on, and it is said once.
+  Of a plain MATMPIAIJ whose blocks are ours, each block goes its own way, and what all ranks would say is said once too.
 
-    build/tests/t406-blocks [-diagonal ENTRIES] [-off ENTRIES] [-heavy RANK] [-transpose] [-view]      (linked with the library, for MatGPUCSRGetInfo())
+    build/tests/t406-blocks [-diagonal ENTRIES] [-off ENTRIES] [-heavy RANK] [-transpose] [-view] [-plain]      (linked with the library, for MatGPUCSRGetInfo())
 */
 #include "testing.h"
 #include <petscgpucsr.h>
@@ -46,7 +50,7 @@ int main(int argc, char **argv)
   Mat           A, R;
   Vec           x, y;
   PetscInt      diagonal = 1, off = 1, heavy = -1;
-  PetscBool     transpose = PETSC_FALSE, view = PETSC_FALSE, aij, left;
+  PetscBool     transpose = PETSC_FALSE, view = PETSC_FALSE, plain = PETSC_FALSE, aij, left;
   PetscMPIInt   rank;
   MatGPUCSRInfo info;
 
@@ -61,9 +65,12 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-heavy", &heavy, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-transpose", &transpose, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-view", &view, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-plain", &plain, NULL));
   PetscCall(MatGPUCSRInitializePackage());
+  if (plain) PetscCall(PetscOptionsInsertString(NULL, "-mat_type mpiaij -mat_seqaij_type seqaijgpucsr"));
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   PetscCall(Create(PETSC_FALSE, diagonal, off, heavy, &A));
+  if (plain) PetscCall(PetscOptionsClearValue(NULL, "-mat_seqaij_type"));
   PetscCall(Create(PETSC_TRUE, diagonal, off, heavy, &R));
   if (view) {
     FILE       *null = fopen("/dev/null", "w");
@@ -79,6 +86,15 @@ int main(int argc, char **argv)
   PetscCall(TestFill(x, 1, PETSC_FALSE));
   if (transpose) PetscCall(MatMultTranspose(A, x, y));
   else PetscCall(MatMult(A, x, y));
+  if (plain) {
+    PetscCall(TestProducts(A, R, PETSC_FALSE, "of a plain matrix"));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&y));
+    PetscCall(MatDestroy(&A));
+    PetscCall(MatDestroy(&R));
+    PetscCall(PetscFinalize());
+    return 0;
+  }
   left = (PetscBool)(heavy < 0 || heavy == rank);
   PetscCall(MatGPUCSRGetInfo(A, &info));
   PetscCall(PetscStrcmp(info.format, "aij", &aij));

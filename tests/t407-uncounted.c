@@ -64,8 +64,8 @@ int main(int argc, char **argv)
 {
   Mat           A, B, *S;
   IS            all;
-  PetscInt      n = SIDE * SIDE, rs, re;
-  PetscBool     zero = PETSC_FALSE, ours;
+  PetscInt      n        = SIDE * SIDE, rs, re;
+  PetscBool     zero     = PETSC_FALSE, ours;
   char          type[64] = MATMPIAIJ, word[64] = MATSEQAIJGPUCSR;
   MatGPUCSRInfo before, after;
 
@@ -114,7 +114,8 @@ int main(int argc, char **argv)
     if (!ours) continue;
     PetscCall(MatGPUCSRGetInfo(S[0], &after));
     /* both sides, once; our own parent counts whether something changed or not */
-    if (k % 3) PetscCheck(after.refreshes + after.transpose_builds == before.refreshes + before.transpose_builds + 2, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Change %" PetscInt_FMT " cost %" PetscInt_FMT " refreshes", k, after.refreshes - before.refreshes);
+    if (k % 3)
+      PetscCheck(after.refreshes + after.transpose_builds == before.refreshes + before.transpose_builds + 2, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Change %" PetscInt_FMT " cost %" PetscInt_FMT " refreshes", k, after.refreshes - before.refreshes);
     else if (!strcmp(type, MATMPIAIJ)) PetscCheck(after.refreshes == before.refreshes, PETSC_COMM_SELF, PETSC_ERR_PLIB, "No change, %" PetscInt_FMT ", cost %" PetscInt_FMT " refreshes", k, after.refreshes - before.refreshes);
   }
   PetscCall(MatDestroySubMatrices(1, &S));

@@ -648,6 +648,7 @@ PetscErrorCode MatGPUCSRFinalizePackage(void)
   if (!initialized) PetscFunctionReturn(PETSC_SUCCESS);
   initialized = PETSC_FALSE;
   PetscCall(MatGPUCSRReportPrint_Private());
+  PetscCall(MatGPUCSRWarnFinalize_Private());
   PetscCall(GPUCSRPinFinalize());
   PetscCall(GPUCSRKernelsRelease());
   PetscCall(GPUCSRSysFinalize());
@@ -682,6 +683,7 @@ PetscErrorCode MatGPUCSRInitializePackage(void)
   PetscCall(PetscFunctionListFind(MatList, MATSEQAIJGPUCSR, &create));
   PetscCheck(!create || create == MatCreate_SeqAIJGPUCSR, PETSC_COMM_WORLD, PETSC_ERR_LIB, "Another copy of libpetscgpucsr.so is loaded already: load it once, by one path");
   PetscCall(GPUCSRSysInitialize());
+  PetscCall(MatGPUCSRWarnInitialize_Private());
   PetscCall(MatRegister(MATSEQAIJGPUCSR, MatCreate_SeqAIJGPUCSR));
   PetscCall(MatRegister(MATMPIAIJGPUCSR, MatCreate_MPIAIJGPUCSR));
   PetscCall(MatRegisterRootName(MATGPUCSR, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR));

@@ -238,7 +238,7 @@ static PetscErrorCode Try(Step *t, PetscErrorCode (*work)(Step *))
     if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(t->dev->failed, attempt.message, sizeof(t->dev->failed)));
     PetscCall(MatGPUCSRFailed_Private(t->Ad, attempt.message));
     PetscCall(MatGPUCSRLeave_Private(t->Ao, ((Mat_SeqGPUCSR *)t->Ad->spptr)->whynot));
-    PetscCall(MatGPUCSRWarn_Private(t->Ad, 0, 1, 1));
+    PetscCall(MatGPUCSRWarn_Private(t->Ad, 0, 0, 0));
     t->dev = NULL;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -260,7 +260,7 @@ static PetscErrorCode BlocksReady(Mat Ad, Mat Ao, GPUCSRSide side, PetscBool *re
 /*
   The same, collectively: what would be the same warning or error on several ranks is said once. Ranks tell each other how they fared at
   the first product with a new pattern, which they all come to together, for each side. What happens to a rank later (a device
-  that fails, say) it says by itself, since nobody waits for it to ask.
+  that fails, say) it says by itself, see warn.c, since nobody waits for it to ask.
 */
 static PetscErrorCode Ready(Mat A, GPUCSRSide side, PetscBool *ready)
 {
@@ -276,7 +276,7 @@ static PetscErrorCode Ready(Mat A, GPUCSRSide side, PetscBool *ready)
   PetscCall(MatMPIAIJGetSeqAIJ(A, &b[0], &b[1], NULL));
   if (g->agreed[side] == A->nonzerostate) {
     PetscCall(BlocksReady(b[0], b[1], side, ready));
-    for (int k = 0; k < 2; k++) PetscCall(MatGPUCSRWarn_Private(b[k], 0, 1, 1));
+    for (int k = 0; k < 2; k++) PetscCall(MatGPUCSRWarn_Private(b[k], 0, 0, 0));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCallMPI(MPI_Comm_rank(comm, &rank));

@@ -82,20 +82,6 @@ PetscErrorCode MatGPUCSRLeave_Private(Mat A, const char why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Say what this matrix has to say, once; how many of the ranks that were asked have such a thing to say, when some were */
-PetscErrorCode MatGPUCSRWarn_Private(Mat A, PetscMPIInt rank, PetscMPIInt have, PetscMPIInt size)
-{
-  Mat_SeqGPUCSR *g         = (Mat_SeqGPUCSR *)A->spptr;
-  char           where[96] = "";
-
-  PetscFunctionBegin;
-  if (!g->warning[0]) PetscFunctionReturn(PETSC_SUCCESS);
-  if (size > 1) PetscCall(PetscSNPrintf(where, sizeof(where), " (said by rank %d, the same on %d of %d ranks)", (int)rank, (int)have, (int)size));
-  PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "MATGPUCSR warning: %s%s\n", g->warning, where));
-  g->warning[0] = 0;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The device failed this matrix: from now on products are the host's */
 PetscErrorCode MatGPUCSRFailed_Private(Mat A, const char message[])
 {
@@ -107,7 +93,7 @@ PetscErrorCode MatGPUCSRFailed_Private(Mat A, const char message[])
   PetscCall(MatGPUCSRLeave_Private(A, why));
   g->info.fallbacks++;
   PetscCall(PetscSNPrintf(g->warning, sizeof(g->warning), "a matrix of %" PetscInt_FMT " rows and %" PetscInt_FMT " columns goes on with the products of MATSEQAIJ on the host, because %s", A->rmap->n, A->cmap->n, why));
-  if (!g->block) PetscCall(MatGPUCSRWarn_Private(A, 0, 1, 1));
+  if (!g->block) PetscCall(MatGPUCSRWarn_Private(A, 0, 0, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -195,7 +181,7 @@ static PetscErrorCode WarnOfTolerance(Mat A, Mat_SeqGPUCSR *g)
   if (!set || rtol >= reach) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscSNPrintf(g->warning, sizeof(g->warning), "-ksp_rtol %g asks for more than -mat_gpucsr_precision %s keeps: values are rounded by up to %.1e; what converges solves that rounded system", (double)rtol, MatGPUCSRPrecisions[g->base.config.precision],
                           g->plan[GPUCSR_FORWARD].rounding));
-  if (!g->block) PetscCall(MatGPUCSRWarn_Private(A, 0, 1, 1));
+  if (!g->block) PetscCall(MatGPUCSRWarn_Private(A, 0, 0, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -439,7 +425,7 @@ static PetscErrorCode Apply(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z)
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRReady_Private(A, side, &ready));
-  PetscCall(MatGPUCSRWarn_Private(A, 0, 1, 1)); /* a block that is multiplied by itself speaks for itself */
+  PetscCall(MatGPUCSRWarn_Private(A, 0, 0, 0)); /* a block that is multiplied by itself speaks for itself */
   if (ready && MatGPUCSRBackendOf(A) == MAT_GPUCSR_BACKEND_CUDA) PetscCall(OnDevice(A, side, x, y, z, &wrote));
   else if (ready) {
     PetscCall(GPUCSRAttemptBegin(&attempt));
@@ -450,7 +436,7 @@ static PetscErrorCode Apply(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z)
       if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(g->dev->failed, attempt.message, sizeof(g->dev->failed)));
       PetscCheck(!wrote || !y || y != z, PETSC_COMM_SELF, ierr, "The device failed while the sum was on its way back into the vector that held a summand: %s", attempt.message);
       PetscCall(MatGPUCSRFailed_Private(A, attempt.message));
-      PetscCall(MatGPUCSRWarn_Private(A, 0, 1, 1));
+      PetscCall(MatGPUCSRWarn_Private(A, 0, 0, 0));
     }
   }
   if (!ready) PetscCall(MatGPUCSRParentProduct_Private(A, side, x, y, z));
