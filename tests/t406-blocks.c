@@ -8,6 +8,7 @@
 //TEST name="transpose" nsize=4 args="-off 50 -transpose -heavy 3" warns="(said by rank 3, the same on 1 of 4 ranks)"
 //TEST name="at_assembly" nsize=4 args="-diagonal 50 -mat_gpucsr_transpose_at_assembly" warns="(said by rank 0, the same on 4 of 4 ranks)"
 //TEST name="view" nsize=4 args="-off 50 -view" warns="(said by rank 0, the same on 4 of 4 ranks)"
+//TEST name="malloc" nsize=2 args="-diagonal 50 -heavy 1 -malloc_debug -malloc_dump" warns="MATGPUCSR warning: "
 //TEST name="plain" nsize=2 args="-plain -diagonal 50" warns="a matrix of 100 rows and 100 columns goes on"
 //TEST name="plain4" nsize=4 args="-plain -diagonal 50" warns="once for all of this node"
 //TEST name="plain_one" nsize=4 args="-plain -diagonal 50 -heavy 2" warns="(said by rank 2, once for all of this node)"

@@ -3,6 +3,7 @@
 //TEST name="zero" args="-mat_gpucsr_format csr -zero" nsize=2
 //TEST name="at_assembly" args="-mat_gpucsr_format csr -mat_gpucsr_transpose_at_assembly" nsize=2
 //TEST name="ours" args="-mat_gpucsr_format csr -parent_type mpiaijgpucsr" nsize=2
+//TEST name="malloc" args="-mat_gpucsr_format csr -malloc_debug -malloc_dump" nsize=2
 //TEST name="aij" args="-mat_seqaij_type seqaij" load=0 nsize=2
 
 /*
