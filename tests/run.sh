@@ -204,7 +204,7 @@ passed=$(ended passed) failed=$(ended failed) skipped=$(ended skipped)
 if ((count == 0)); then echo "no test is named *$search*" >&2; fi
 if ((skipped > 0)); then
   summary=", $skipped skipped"
-  echo "skipped: $(cat "$tmp"/*.skipped | sort | tr '\n' ' ')"
+  echo "skipped: $(sort "$tmp"/*.skipped | tr '\n' ' ')" | fold -sw 140
 fi
 echo "$passed passed, $failed failed${summary:-}"
 ((failed == 0 && passed + skipped == count && count > 0))
