@@ -107,6 +107,8 @@ typedef struct {
   PetscInt    transpose_builds;
   PetscInt    products; /* products with A computed by a plan */
   PetscInt    transpose_products;
+  PetscInt    aij_products; /* those that were MATAIJ's own, on the host */
+  PetscInt    aij_transpose_products;
   PetscInt    fallbacks;       /* times this matrix left the device because of a failure */
   double      bytes;           /* device memory of A */
   double      transpose_bytes; /* device memory of the transpose, its value map included */
@@ -115,6 +117,9 @@ typedef struct {
   double      rounding;        /* largest relative rounding of a value on its way to the device, 0 when none */
   double      uploaded, downloaded;
   double      inspect_time, convert_time, build_time, upload_time, transpose_time, product_time, transpose_product_time, download_time;
+  double      pad_time;           /* share of the time of conversion, by the entries written, that padding took; not in convert_time */
+  double      vector_upload_time; /* upload_time is that of the matrix */
+  double      aij_time;           /* of products that were MATAIJ's own, by the clock */
 } MatGPUCSRInfo;
 
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRInitializePackage(void);
