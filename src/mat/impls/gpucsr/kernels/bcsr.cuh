@@ -88,7 +88,7 @@ __device__ __forceinline__ void load_x(const X *__restrict__ x, int j, int n, bo
     }
   } else {
 #pragma unroll
-    for (int k = 0; k < C; k++) v[k] = __ldg(x + min(j + k, n - 1));
+    for (int k = 0; k < C; k++) v[k] = __ldg(x + j + min(k, n - 1 - j));
   }
 }
 
