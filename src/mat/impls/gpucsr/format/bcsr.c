@@ -60,7 +60,7 @@ static int32_t Block(int32_t j, int c, int R, int32_t last[], int32_t number[], 
 #define ForEntries(s, variant, BODY) \
   do { \
     const int br = GPUCSR_BLOCK_ROWS(variant), bc = GPUCSR_BLOCK_COLS(variant), columns = ((s)->n + bc - 1) / bc; \
-    int32_t  *last, *number, next = 0; \
+    int32_t  *last, *number, next                                                       = 0; \
 \
     PetscCall(PetscMalloc2(columns + 1, &last, columns + 1, &number)); \
     for (int q = 0; q < columns; q++) last[q] = -1; \

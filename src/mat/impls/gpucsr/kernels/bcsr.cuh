@@ -37,8 +37,8 @@ template <class T>
 struct wide_of;
 template <>
 struct wide_of<double> {
-  typedef double2 type;
-  static const int count = 2;
+  typedef double2                        type;
+  static const int                       count = 2;
   static __device__ __forceinline__ void split(double2 w, double *v)
   {
     v[0] = w.x;
@@ -47,8 +47,8 @@ struct wide_of<double> {
 };
 template <>
 struct wide_of<float> {
-  typedef float4 type;
-  static const int count = 4;
+  typedef float4                         type;
+  static const int                       count = 4;
   static __device__ __forceinline__ void split(float4 w, float *v)
   {
     v[0] = w.x;

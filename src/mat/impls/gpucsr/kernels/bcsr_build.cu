@@ -203,7 +203,8 @@ static PetscErrorCode FillSteps(const GPUCSRStorage *csr, const Marks *k, int bl
   }
 #define FILL(V, X) \
   if (!valuesonly) bcsr_clear_kernel<<<GPUCSRBlocks(A->stored - clear, 256), 256, 0, s>>>(clear, A->stored, (V *)A->array[BCSR_VAL].data); \
-  bcsr_fill_kernel<V><<<GPUCSRBlocks(csr->nnz, BLOCK), BLOCK, 0, s>>>(csr->m, csr->nnz, br, bc, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const V *)csr->array[CSR_VAL].data, k->mark, k->before, col, (V *)A->array[BCSR_VAL].data)
+  bcsr_fill_kernel<V> \
+    <<<GPUCSRBlocks(csr->nnz, BLOCK), BLOCK, 0, s>>>(csr->m, csr->nnz, br, bc, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const V *)csr->array[CSR_VAL].data, k->mark, k->before, col, (V *)A->array[BCSR_VAL].data)
   GPUCSRDispatchPrecision(A->precision, FILL);
   GPUCSRCheckLaunch("bcsr_build (fill)");
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -29,13 +29,13 @@ __global__ void __launch_bounds__(256) bcsr_products_kernel(int64_t lanes, int n
 template <class X>
 __global__ void __launch_bounds__(256) bcsr_sums_kernel(int rows, int m, int br, int S, int64_t lanes, const int *__restrict__ rowptr, const X *__restrict__ part, X alpha, X beta, const X *y, X *z)
 {
-  const int q     = (int)(((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 8), t = (int)threadIdx.x % 8;
+  const int q = (int)(((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 8), t = (int)threadIdx.x % 8;
   const int begin = q < rows ? rowptr[q] : 0, end = q < rows ? rowptr[q + 1] : 0;
 
   for (int i = 0; i < br; i++) {
-    const int     s = i * S / br;
-    const int64_t r = (int64_t)q * br + i;
-    const X      *p = part + (i - s * (br / S)) * lanes + s;
+    const int     s   = i * S / br;
+    const int64_t r   = (int64_t)q * br + i;
+    const X      *p   = part + (i - s * (br / S)) * lanes + s;
     X             sum = 0;
 
 #pragma unroll 4
@@ -63,10 +63,13 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
   (void)variant;
 #define CASE(R, C, V, X) \
   case GPUCSR_BLOCK(R, C): \
-    if (lanes) bcsr_products_kernel<R, C, V, X><<<GPUCSRBlocks(lanes, 256), 256, 0, (cudaStream_t)s>>>(lanes, A->n, WideX(p->x, A->n, bc), (const int *)A->array[BCSR_COL].data, (const V *)A->array[BCSR_VAL].data, (const X *)p->x, (X *)A->work.data); \
+    if (lanes) \
+      bcsr_products_kernel<R, C, V, X><<<GPUCSRBlocks(lanes, 256), 256, 0, (cudaStream_t)s>>>(lanes, A->n, WideX(p->x, A->n, bc), (const int *)A->array[BCSR_COL].data, (const V *)A->array[BCSR_VAL].data, (const X *)p->x, (X *)A->work.data); \
     break;
 #define LAUNCH(V, X) \
-  switch (A->format->variant) { BCSR_SIZES(CASE, V, X) } \
+  switch (A->format->variant) { \
+    BCSR_SIZES(CASE, V, X) \
+  } \
   bcsr_sums_kernel<X><<<GPUCSRBlocks((int64_t)rows * 8, 256), 256, 0, (cudaStream_t)s>>>(rows, A->m, br, S, lanes, (const int *)A->array[BCSR_ROWPTR].data, (const X *)A->work.data, (X)p->alpha, (X)p->beta, (const X *)p->y, (X *)p->z)
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("bcsr_twostep");

@@ -24,13 +24,13 @@ template <int BR, int BC, class V, class X>
 __global__ void __launch_bounds__(BLOCK) bcsr_vector_kernel(int shift, int first, int last, int n, bool wide, const int *__restrict__ order, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
 {
   constexpr int S = BCSR_LANES(BR), R = BR / S, K = R * BC;
-  constexpr int U      = K <= 2 ? 4 : K <= 6 ? 2 : 1; /* blocks in flight */
-  const int     T      = 1 << shift, t = (int)threadIdx.x & (T - 1);
-  const int64_t q      = (int64_t)first / BR + (((int64_t)blockIdx.x * BLOCK + threadIdx.x) >> shift);
-  const bool    mine   = q * BR < last;
-  const int     row    = mine ? (order ? order[q] : (int)q) : 0;
-  const int     begin  = mine ? rowptr[row] : 0, end = mine ? rowptr[row + 1] : 0;
-  const int     step   = T / S, s = t % S;
+  constexpr int U = K <= 2 ? 4 : K <= 6 ? 2 : 1; /* blocks in flight */
+  const int     T = 1 << shift, t = (int)threadIdx.x & (T - 1);
+  const int64_t q     = (int64_t)first / BR + (((int64_t)blockIdx.x * BLOCK + threadIdx.x) >> shift);
+  const bool    mine  = q * BR < last;
+  const int     row   = mine ? (order ? order[q] : (int)q) : 0;
+  const int     begin = mine ? rowptr[row] : 0, end = mine ? rowptr[row + 1] : 0;
+  const int     step = T / S, s = t % S;
   X             sum[R] = {0};
 
   for (int b = begin + t / S; b < end; b += U * step) {
@@ -96,7 +96,7 @@ static PetscErrorCode PrepareSorted(GPUCSRStorage *A, int variant)
   size_t         bytes = 0;
   void          *temp  = NULL;
   unsigned int  *key;
-  cudaStream_t   s = (cudaStream_t)A->dev->stream;
+  cudaStream_t   s    = (cudaStream_t)A->dev->stream;
   PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
@@ -124,11 +124,13 @@ static PetscErrorCode LaunchRows(const GPUCSRStorage *A, const GPUCSRProduct *p,
   while (1 << shift < threads) shift++;
 #define CASE(R, C, V, X) \
   case GPUCSR_BLOCK(R, C): \
-    bcsr_vector_kernel<R, C, V, X><<<GPUCSRBlocks((int64_t)rows << shift, BLOCK), BLOCK, 0, (cudaStream_t)s>>>(shift, p->first, p->last, A->n, WideX(p->x, A->n, bc), order, (const int *)A->array[BCSR_ROWPTR].data, \
-                                                                                                               (const int *)A->array[BCSR_COL].data, (const V *)A->array[BCSR_VAL].data, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z); \
+    bcsr_vector_kernel<R, C, V, X><<<GPUCSRBlocks((int64_t)rows << shift, BLOCK), BLOCK, 0, (cudaStream_t)s>>>(shift, p->first, p->last, A->n, WideX(p->x, A->n, bc), order, (const int *)A->array[BCSR_ROWPTR].data, (const int *)A->array[BCSR_COL].data, \
+                                                                                                               (const V *)A->array[BCSR_VAL].data, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z); \
     break;
 #define LAUNCH(V, X) \
-  switch (A->format->variant) { BCSR_SIZES(CASE, V, X) }
+  switch (A->format->variant) { \
+    BCSR_SIZES(CASE, V, X) \
+  }
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("bcsr_vector");
   PetscFunctionReturn(PETSC_SUCCESS);

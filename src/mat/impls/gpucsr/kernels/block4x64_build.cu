@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(256) hybrid_fill_kernel(int rows, int m, const
 
   if (R >= rows) return;
   int       begin = r < m ? rowptr[r] : 0, q = blocks[R], u = units[R];
-  const int end   = r < m ? rowptr[r + 1] : 0;
+  const int end = r < m ? rowptr[r + 1] : 0;
   for (; next_block(begin, end, ccol, &b); begin += b.count) {
     if (start) {
       if (lane == 0) start[q] = b.start;
@@ -228,8 +228,8 @@ static PetscErrorCode Diagonal(const GPUCSRStorage *A, void *d, GPUCSRStream s)
   PetscFunctionBegin;
   if (!n) PetscFunctionReturn(PETSC_SUCCESS);
 #define DIAGONAL(V, X) \
-  hybrid_diagonal_kernel<V, X><<<GPUCSRBlocks((int64_t)n * LANES, 256), 256, 0, (cudaStream_t)s>>>(n, (const int *)A->array[HYBRID_ROWPTR].data, (const int *)A->array[HYBRID_START].data, (const int *)A->array[HYBRID_UNIT4].data, \
-                                                                                                   (const unsigned char *)A->array[HYBRID_COL].data, (const V *)A->array[HYBRID_VAL].data, (X *)d)
+  hybrid_diagonal_kernel<V, X><<<GPUCSRBlocks((int64_t)n *LANES, 256), 256, 0, (cudaStream_t)s>>>(n, (const int *)A->array[HYBRID_ROWPTR].data, (const int *)A->array[HYBRID_START].data, (const int *)A->array[HYBRID_UNIT4].data, \
+                                                                                                  (const unsigned char *)A->array[HYBRID_COL].data, (const V *)A->array[HYBRID_VAL].data, (X *)d)
   GPUCSRDispatchPrecision(A->precision, DIAGONAL);
   GPUCSRCheckLaunch("block4x64_build (diagonal)");
   PetscFunctionReturn(PETSC_SUCCESS);

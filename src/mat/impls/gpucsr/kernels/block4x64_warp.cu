@@ -88,9 +88,9 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
 
   PetscFunctionBegin;
 #define LAUNCH(V, X) \
-  block4x64_warp_kernel<V, X><<<GPUCSRBlocks((int64_t)rows * variant * 32, BLOCK), BLOCK, 0, (cudaStream_t)s>>>(variant, p->first, p->last, A->n, (const int *)A->array[HYBRID_ROWPTR].data, (const int *)A->array[HYBRID_START].data, \
-                                                                                                                (const int *)A->array[HYBRID_UNIT4].data, (const uchar2 *)A->array[HYBRID_COL].data, (const V *)A->array[HYBRID_VAL].data, \
-                                                                                                                (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z)
+  block4x64_warp_kernel<V, X><<<GPUCSRBlocks((int64_t)rows *variant * 32, BLOCK), BLOCK, 0, (cudaStream_t)s>>>(variant, p->first, p->last, A->n, (const int *)A->array[HYBRID_ROWPTR].data, (const int *)A->array[HYBRID_START].data, \
+                                                                                                               (const int *)A->array[HYBRID_UNIT4].data, (const uchar2 *)A->array[HYBRID_COL].data, (const V *)A->array[HYBRID_VAL].data, (X)p->alpha, \
+                                                                                                               (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z)
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("block4x64_warp");
   PetscFunctionReturn(PETSC_SUCCESS);
