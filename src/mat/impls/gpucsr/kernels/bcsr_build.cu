@@ -12,6 +12,7 @@
 #include <cub/device/device_scan.cuh>
 
 #define BLOCK 256
+#define TILE  2048 /* entries of a thread block: finding their rows is shared by so many */
 
 /* The block an entry lies in: the columns of a block begin at a multiple of c */
 __device__ __forceinline__ int block_start(int j, int c)
@@ -49,7 +50,7 @@ __device__ __forceinline__ void rows_of_block(int m, int64_t nnz, const int *__r
 {
   __shared__ int ends[2];
 
-  if (threadIdx.x < 2) ends[threadIdx.x] = row_of((int)(threadIdx.x ? min(nnz - 1, (int64_t)(blockIdx.x + 1) * BLOCK - 1) : (int64_t)blockIdx.x * BLOCK), 0, m, rowptr);
+  if (threadIdx.x < 2) ends[threadIdx.x] = row_of((int)(threadIdx.x ? min(nnz, (int64_t)(blockIdx.x + 1) * TILE) - 1 : (int64_t)blockIdx.x * TILE), 0, m, rowptr);
   __syncthreads();
   *lo = ends[0];
   *hi = ends[1] + 1;
@@ -58,21 +59,25 @@ __device__ __forceinline__ void rows_of_block(int m, int64_t nnz, const int *__r
 /* A word of marks for each 32 entries, and how many it has */
 __global__ void __launch_bounds__(BLOCK) bcsr_mark_kernel(int m, int64_t nnz, int r, int c, const int *__restrict__ rowptr, const int *__restrict__ col, unsigned int *mark, int *count, int *unsorted)
 {
-  const int64_t k     = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
-  bool          first = false;
+  const int64_t begin = (int64_t)blockIdx.x * TILE, end = min(nnz, begin + TILE);
   int           lo, hi;
 
   rows_of_block(m, nnz, rowptr, &lo, &hi);
-  if (k < nnz) {
-    const int row = row_of((int)k, lo, hi, rowptr);
+  for (int64_t base = begin; base < end; base += BLOCK) { /* whole warps go round together, for the ballot */
+    const int64_t k     = base + threadIdx.x;
+    bool          first = false;
 
-    check_sorted((int)k, rowptr[row], col, unsorted);
-    first = first_of_block((int)k, row, r, c, rowptr, col) == k;
-  }
-  const unsigned int word = __ballot_sync(0xffffffffu, first);
-  if (threadIdx.x % 32 == 0 && k < nnz) {
-    mark[k / 32]  = word;
-    count[k / 32] = __popc(word);
+    if (k < end) {
+      const int row = row_of((int)k, lo, hi, rowptr);
+
+      check_sorted((int)k, rowptr[row], col, unsorted);
+      first = first_of_block((int)k, row, r, c, rowptr, col) == k;
+    }
+    const unsigned int word = __ballot_sync(0xffffffffu, first);
+    if (threadIdx.x % 32 == 0 && k < end) {
+      mark[k / 32]  = word;
+      count[k / 32] = __popc(word);
+    }
   }
 }
 
@@ -117,16 +122,17 @@ __device__ __forceinline__ float without_mark(float v)
 template <class V>
 __global__ void __launch_bounds__(BLOCK) bcsr_fill_kernel(int m, int64_t nnz, int r, int c, const int *__restrict__ rowptr, const int *__restrict__ ccol, const V *__restrict__ cval, const unsigned int *__restrict__ mark, const int *__restrict__ before, int *col, V *val)
 {
-  const int64_t k = (int64_t)blockIdx.x * BLOCK + threadIdx.x;
+  const int64_t begin = (int64_t)blockIdx.x * TILE, end = min(nnz, begin + TILE);
   int           lo, hi;
 
   rows_of_block(m, nnz, rowptr, &lo, &hi);
-  if (k >= nnz) return;
-  const int row = row_of((int)k, lo, hi, rowptr), first = first_of_block((int)k, row, r, c, rowptr, ccol), b = blocks_before(first, mark, before);
-  const int start = block_start(ccol[k], c);
+  for (int64_t k = begin + threadIdx.x; k < end; k += BLOCK) {
+    const int row = row_of((int)k, lo, hi, rowptr), first = first_of_block((int)k, row, r, c, rowptr, ccol), b = blocks_before(first, mark, before);
+    const int start = block_start(ccol[k], c);
 
-  if (first == k && col) col[b] = start;
-  val[BCSREntry(b, row % r, ccol[k] - start, r, c, sizeof(V))] = without_mark(cval[k]);
+    if (first == k && col) col[b] = start;
+    val[BCSREntry(b, row % r, ccol[k] - start, r, c, sizeof(V))] = without_mark(cval[k]);
+  }
 }
 
 template <class V, class X>
@@ -162,7 +168,7 @@ static PetscErrorCode MarkSteps(const GPUCSRStorage *csr, int variant, Marks *k,
 
   PetscFunctionBegin;
   GPUCSR_CUDA(cudaMemsetAsync(k->before + k->words, 0, 2 * sizeof(int), s));
-  bcsr_mark_kernel<<<GPUCSRBlocks(csr->nnz, BLOCK), BLOCK, 0, s>>>(csr->m, csr->nnz, GPUCSR_BLOCK_ROWS(variant), GPUCSR_BLOCK_COLS(variant), (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, k->mark, k->before, k->unsorted);
+  bcsr_mark_kernel<<<GPUCSRBlocks(csr->nnz, TILE), BLOCK, 0, s>>>(csr->m, csr->nnz, GPUCSR_BLOCK_ROWS(variant), GPUCSR_BLOCK_COLS(variant), (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, k->mark, k->before, k->unsorted);
   GPUCSRCheckLaunch("bcsr_build (mark)");
   GPUCSR_CUDA(cub::DeviceScan::ExclusiveSum((char *)k->memory + k->bytes - scan, scan, k->before, k->before, (int)k->words + 1, s));
   GPUCSR_CUDA(cudaMemcpyAsync(host, k->before + k->words, sizeof(host), cudaMemcpyDeviceToHost, s));
