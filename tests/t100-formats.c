@@ -11,6 +11,8 @@
 */
 static char help[] = "Tests the storage formats by hand.\n";
 
+#include "../src/mat/impls/gpucsr/format/bcsr.h"
+#include "../src/mat/impls/gpucsr/format/block4x64.h"
 #include "../src/mat/impls/gpucsr/format/sell.h"
 
 static const int32_t     rowptr[] = {0, 2, 2, 3, 4, 7};
@@ -96,6 +98,30 @@ int main(int argc, char **argv)
         PetscCall(Expect("sell width", ((int32_t *)A.array[SELL_SLICE].data)[1], 3));
         PetscCall(Expect("sell column of entry 1 of row 0", c[GPUCSR_SLICE], 2));
         PetscCall(Expect("sell column of entry 2 of row 4", c[2 * GPUCSR_SLICE + 4], 3));
+      }
+      if (format->ops == &GPUCSRFormat_bcsr && format->variant == GPUCSR_BLOCK(2, 2)) {
+        const int32_t *rp = (int32_t *)A.array[BCSR_ROWPTR].data, *c = (int32_t *)A.array[BCSR_COL].data;
+        const double  *v = (double *)A.array[BCSR_VAL].data;
+
+        PetscCall(Expect("bcsr2x2 blocks", (double)e.units, 6));
+        PetscCall(Expect("bcsr2x2 stored", (double)A.stored, BCSR_WARP * 4));
+        for (int R = 0; R < 4; R++) PetscCall(Expect("bcsr2x2 block row", rp[R], 2 * R));
+        for (int b = 0; b < 6; b++) PetscCall(Expect("bcsr2x2 column", c[b], b % 2 ? 2 : 0));
+        PetscCall(Expect("bcsr2x2 first row of block 4", v[2 * 4], 4));
+        PetscCall(Expect("bcsr2x2 first row of block 4", v[2 * 4 + 1], 5));
+        PetscCall(Expect("bcsr2x2 second row of block 3", v[2 * BCSR_WARP + 2 * 3 + 1], 3));
+        PetscCheck(PetscIsNanReal(v[2 * 5]), PETSC_COMM_SELF, PETSC_ERR_PLIB, "bcsr2x2 has %g where the matrix has nothing", v[2 * 5]);
+      }
+      if (format->ops == &GPUCSRFormat_block4x64) {
+        static const int32_t units[] = {0, 1, 1, 2, 3, 4, 4, 4, 4};
+        const uint8_t       *c       = (uint8_t *)A.array[HYBRID_COL].data;
+
+        PetscCall(Expect("block4x64 blocks", (double)e.units, 2));
+        PetscCall(Expect("block4x64 stored", (double)A.stored, 4 * HYBRID_UNIT));
+        for (int q = 0; q < 9; q++) PetscCall(Expect("block4x64 unit", ((int32_t *)A.array[HYBRID_UNIT4].data)[q], units[q]));
+        PetscCall(Expect("block4x64 column of entry 1 of row 0", c[1], 2));
+        PetscCall(Expect("block4x64 padding of row 0", c[2], HYBRID_COLS));
+        PetscCall(Expect("block4x64 column of entry 2 of row 4", c[3 * HYBRID_UNIT + 2], 3));
       }
       s.a = twice;
       PetscCall((*format->ops->fill)(&s, &A, PETSC_TRUE, &rounding));

@@ -14,8 +14,8 @@ static char help[] = "Tests kernels against sums in long double.\n";
 #include <math.h>
 #include <float.h>
 
-static PetscInt failures = 0;
-static char     only[64] = ""; /* -only TEXT: pairs with this text in the name of format or kernel */
+static PetscInt failures  = 0;
+static char     only[256] = ""; /* -only TEXT,...: pairs with one of these texts in "FORMAT KERNEL" */
 
 typedef struct {
   const char  *name;
@@ -254,6 +254,23 @@ static PetscErrorCode Build(Space *w, const GPUCSRSource *s, const GPUCSRPlan *A
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode Wanted(const GPUCSRFormat *format, const GPUCSRKernel *k, PetscBool *yes)
+{
+  char names[128], *found, **text;
+  int  n;
+
+  PetscFunctionBegin;
+  *yes = only[0] ? PETSC_FALSE : PETSC_TRUE;
+  PetscCall(PetscSNPrintf(names, sizeof(names), "%s %s", format->name, k->name));
+  PetscCall(PetscStrToArray(only, ',', &n, &text));
+  for (int q = 0; q < n && !*yes; q++) {
+    PetscCall(PetscStrstr(names, text[q], &found));
+    *yes = found ? PETSC_TRUE : PETSC_FALSE;
+  }
+  PetscCall(PetscStrToArrayDestroy(n, text));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* One kernel on one format */
 static PetscErrorCode Pair(Space *w, Matrix *M, PetscBool special, const GPUCSRFormat *format, const GPUCSRKernel *k, const GPUCSRFeatures f[2], const PetscScalar *keep)
 {
@@ -332,18 +349,12 @@ static PetscErrorCode One(GPUCSRDevice dev, Matrix *M, PetscBool special)
     if (!format) break;
     for (int r = 0;; r++) {
       const GPUCSRKernel *k;
-      PetscBool           same, wanted = PETSC_TRUE;
+      PetscBool           same, wanted;
 
       PetscCall(GPUCSRKernelGet(r, &k));
       if (!k) break;
       PetscCall(PetscStrcmp(k->format, format->family, &same));
-      if (only[0]) {
-        char *found;
-
-        PetscCall(PetscStrstr(k->name, only, &found));
-        if (!found) PetscCall(PetscStrstr(format->name, only, &found));
-        wanted = found ? PETSC_TRUE : PETSC_FALSE;
-      }
+      PetscCall(Wanted(format, k, &wanted));
       if (!same || !wanted) continue;
       PetscCall(Pair(&w, M, special, format, k, f, keep));
       if (!dev->ops->separate) break; /* all kernels of a format are its one reference there */
