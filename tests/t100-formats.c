@@ -17,6 +17,8 @@ static const int32_t     rowptr[] = {0, 2, 2, 3, 4, 7};
 static const PetscInt    col[]    = {0, 2, 1, 3, 0, 1, 3};
 static const PetscScalar val[] = {1, 2, 8, 3, 4, 5, 6}, twice[] = {2, 4, 16, 6, 8, 10, 12};
 
+static const int32_t     unsorted[] = {0, 1, 2, 3, 4}, sorted[] = {4, 0, 2, 3, 1}; /* rows by falling length */
+
 static PetscErrorCode Expect(const char what[], double is, double should)
 {
   PetscFunctionBegin;
@@ -91,11 +93,16 @@ int main(int argc, char **argv)
         PetscCall(Expect("csr bytes", GPUCSRStorageBytes(&A), GPUCSRCSRBytes(&f, GPUCSR_PRECISION_DOUBLE)));
       }
       if (format->ops == &GPUCSRFormat_sell) {
-        const int32_t *c = (int32_t *)A.array[SELL_COL].data;
+        const int32_t *c = (int32_t *)A.array[SELL_COL].data, *perm = A.array[SELL_PERM].count ? (int32_t *)A.array[SELL_PERM].data : unsorted;
 
-        PetscCall(Expect("sell width", ((int32_t *)A.array[SELL_SLICE].data)[1], 3));
-        PetscCall(Expect("sell column of entry 1 of row 0", c[GPUCSR_SLICE], 2));
-        PetscCall(Expect("sell column of entry 2 of row 4", c[2 * GPUCSR_SLICE + 4], 3));
+        if (perm != unsorted)
+          for (int r = 0; r < 5; r++) PetscCall(Expect("sell's order of rows", perm[r], sorted[r]));
+        if (A.array[SELL_SLICE].count) PetscCall(Expect("sell width", ((int32_t *)A.array[SELL_SLICE].data)[1], 3));
+        for (int r = 0; r < 5; r++) { /* places */
+          if (perm[r] == 0) PetscCall(Expect("sell column of entry 1 of row 0", c[GPUCSR_SLICE + r], 2));
+          if (perm[r] == 4) PetscCall(Expect("sell column of entry 2 of row 4", c[2 * GPUCSR_SLICE + r], 3));
+          if (perm[r] == 3) PetscCall(Expect("sell padding of row 3", c[GPUCSR_SLICE + r], -1));
+        }
       }
       s.a = twice;
       PetscCall((*format->ops->fill)(&s, &A, PETSC_TRUE, &rounding));

@@ -5,5 +5,9 @@
   its arrays are filled on the host and sent.
 */
 GPUCSR_FORMAT(csr, csr, 0, DEVICE)
-GPUCSR_FORMAT(sell, sell, 0, DEVICE)
+GPUCSR_FORMAT(sell, sell, 1, DEVICE)
 GPUCSR_FORMAT(dense, dense, 0, DEVICE)
+GPUCSR_FORMAT(sell_256, sell, 256, DEVICE)
+GPUCSR_FORMAT(sell_4096, sell, 4096, DEVICE)
+GPUCSR_FORMAT(sell_sorted, sell, INT32_MAX, DEVICE)
+GPUCSR_FORMAT(ell, sell, 0, DEVICE)

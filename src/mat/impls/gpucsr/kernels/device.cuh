@@ -35,6 +35,27 @@ __device__ __forceinline__ T streamed(const T *p)
   return __ldcs(p);
 }
 
+/* W neighbours at an address that is a multiple of their size, in one load, or in two of 16 bytes */
+template <int W, class T>
+__device__ __forceinline__ void streamed(const T *p, T (&to)[W])
+{
+  constexpr int bytes = W * (int)sizeof(T);
+
+  if constexpr (W == 1) to[0] = __ldcs(p);
+  else if constexpr (bytes == 8) {
+    const uint2 t = __ldcs((const uint2 *)p);
+
+    memcpy(to, &t, 8);
+  } else {
+#pragma unroll
+    for (int k = 0; k < bytes / 16; k++) {
+      const uint4 t = __ldcs((const uint4 *)p + k);
+
+      memcpy((char *)to + 16 * k, &t, 16);
+    }
+  }
+}
+
 /* The product contract: z = alpha A x + beta y, y untouched when beta is 0 */
 template <class X>
 __device__ __forceinline__ void store(X *z, const X *y, int64_t r, X alpha, X sum, X beta)
