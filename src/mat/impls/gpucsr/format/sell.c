@@ -64,28 +64,6 @@ static PetscErrorCode Applicable_SELL(const GPUCSRFeatures *f, int variant, GPUC
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The row at each place: a stable counting sort in each window, in the order of SELLKey() */
-static PetscErrorCode Permutation(int m, int n, const int32_t *rowptr, int sigma, int32_t *perm)
-{
-  const SELLOrder o = SELLOrderOf(m, n, sigma);
-  int32_t        *start;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMalloc1((size_t)o.most + 2, &start));
-  for (int64_t w = 0; w < m; w += o.window) {
-    const int last = (int)PetscMin(m, w + o.window), most = (int)o.most;
-    int       top  = 0;
-
-    for (int r = (int)w; r < last; r++) top = PetscMax(top, PetscMin(most, rowptr[r + 1] - rowptr[r]));
-    PetscCall(PetscArrayzero(start, top + 2));
-    for (int r = (int)w; r < last; r++) start[top - PetscMin(most, rowptr[r + 1] - rowptr[r]) + 1]++;
-    for (int k = 0; k < top; k++) start[k + 1] += start[k];
-    for (int r = (int)w; r < last; r++) perm[w + start[top - PetscMin(most, rowptr[r + 1] - rowptr[r])]++] = r;
-  }
-  PetscCall(PetscFree(start));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Starts of the slices; perm may be NULL */
 static int64_t Slices(int m, const int32_t *rowptr, const int32_t *perm, int32_t *slice)
 {
@@ -116,7 +94,7 @@ static PetscErrorCode Measure_SELL(const GPUCSRSource *s, int variant, GPUCSRExt
   else {
     if (variant != SELL_UNSORTED) {
       PetscCall(PetscMalloc1(s->m, &perm));
-      PetscCall(Permutation(s->m, s->n, s->i, variant, perm));
+      PetscCall(GPUCSRSortRows(s->m, s->n, s->i, variant, perm));
     }
     e->stored = Slices(s->m, s->i, perm, NULL);
     PetscCall(PetscFree(perm));
@@ -137,6 +115,12 @@ static PetscErrorCode Layout_SELL(const GPUCSRFeatures *f, const GPUCSRExtent *e
   A->array[SELL_COL]    = (GPUCSRArray){"col", GPUCSR_INT32, PETSC_FALSE, (size_t)A->stored, NULL};
   A->array[SELL_VAL]    = (GPUCSRArray){"val", GPUCSRValueType(A->precision), PETSC_TRUE, (size_t)A->stored, NULL};
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Entries of a row that are held: hyb, whose first part this is, keeps the others elsewhere */
+static inline int Held(const int32_t *rowptr, int r, int width)
+{
+  return PetscMin(rowptr[r + 1] - rowptr[r], width);
 }
 
 /* The arrays as the host functions use them */
@@ -164,15 +148,15 @@ static PetscErrorCode Fill_SELL(const GPUCSRSource *s, GPUCSRStorage *A, PetscBo
   PetscFunctionBegin;
   if (!valuesonly) {
     PetscCall(PetscArraycpy(a.rowptr, s->i, s->m + 1));
-    if (a.perm) PetscCall(Permutation(s->m, s->n, s->i, A->format->variant, a.perm));
+    if (a.perm) PetscCall(GPUCSRSortRows(s->m, s->n, s->i, A->format->variant, a.perm));
     if (a.slice) (void)Slices(s->m, s->i, a.perm, a.slice);
-    for (int64_t q = 0; q < A->stored; q++) a.col[q] = -1;
-    PetscCall(PetscMemzero(A->array[SELL_VAL].data, (size_t)A->stored * GPUCSRTypeSize(A->array[SELL_VAL].type)));
+    for (size_t q = 0; q < A->array[SELL_COL].count; q++) a.col[q] = -1;
+    PetscCall(PetscMemzero(A->array[SELL_VAL].data, A->array[SELL_VAL].count * GPUCSRTypeSize(A->array[SELL_VAL].type)));
   }
   for (int q = 0; q < s->m; q++) {
     const int r = a.perm ? a.perm[q] : q;
 
-    for (int k = 0; k < s->i[r + 1] - s->i[r]; k++) {
+    for (int k = 0; k < Held(s->i, r, a.width); k++) {
       const int64_t to = SELLEntry(a.slice, a.width, q, k);
 
       if (!valuesonly) a.col[to] = (int32_t)s->j[s->i[r] + k];
@@ -199,7 +183,7 @@ static PetscErrorCode Mult_SELL(const GPUCSRStorage *A, const GPUCSRProduct *p)
       X         sum = 0; \
 \
       if (r < p->first || r >= p->last) continue; \
-      for (int k = 0; k < a.rowptr[r + 1] - a.rowptr[r]; k++) { \
+      for (int k = 0; k < Held(a.rowptr, r, a.width); k++) { \
         const int64_t e = SELLEntry(a.slice, a.width, q, k); \
 \
         sum += (X)val[e] * x[a.col[e]]; \
@@ -227,7 +211,7 @@ static PetscErrorCode Diagonal_SELL(const GPUCSRStorage *A, void *diag)
 \
       if (r >= A->n) continue; \
       d[r] = 0; \
-      for (int k = 0; k < a.rowptr[r + 1] - a.rowptr[r]; k++) \
+      for (int k = 0; k < Held(a.rowptr, r, a.width); k++) \
         if (a.col[SELLEntry(a.slice, a.width, q, k)] == r) d[r] = (X)val[SELLEntry(a.slice, a.width, q, k)]; \
     } \
   } while (0)

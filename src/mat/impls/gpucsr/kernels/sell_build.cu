@@ -1,24 +1,13 @@
 /*
   Sliced ELL in all its variants filled on the device from CSR already there, and its diagonal.
 
-  The order of the rows by a stable radix sort of window and length together, starts of the slices by a scan (both CUB), widths by
-  a warp a slice, entries by four warps a slice.
+  Widths of the slices by a warp each, their starts by a scan (CUB), entries by four warps a slice.
 */
 #include "device.cuh"
 #include "../format/sell.h"
-#include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 
 #define FILL_WARPS 4
-
-__global__ void sell_key_kernel(int m, SELLOrder o, const int *__restrict__ rowptr, unsigned int *key, int *row)
-{
-  const int r = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-
-  if (r >= m) return;
-  key[r] = SELLKey(o, r, rowptr[r + 1] - rowptr[r]);
-  row[r] = r;
-}
 
 /* Widths of the slices, their sum and the largest; width or total may be NULL, as perm */
 __global__ void sell_width_kernel(int m, int nslices, const int *__restrict__ rowptr, const int *__restrict__ perm, int *width, unsigned long long *total)
@@ -82,24 +71,6 @@ __global__ void sell_diagonal_kernel(int m, int n, const int *__restrict__ slice
   d[r] = v;
 }
 
-/* perm = the rows in the order of their keys */
-static PetscErrorCode Permute(GPUCSRDevice dev, int m, int n, int sigma, const int *rowptr, int *perm, cudaStream_t s)
-{
-  const SELLOrder o     = SELLOrderOf(m, n, sigma);
-  const size_t    list  = ((size_t)m + 63) / 64 * 64; /* so that what follows a list is aligned */
-  size_t          bytes = 0;
-  unsigned int   *key   = NULL;
-
-  PetscFunctionBegin;
-  GPUCSR_CUDA(cub::DeviceRadixSort::SortPairs(NULL, bytes, key, key, perm, perm, m, 0, o.keybits, s));
-  PetscCall(GPUCSRMalloc(dev, 12 * list + bytes, "the order of rows", (void **)&key));
-  sell_key_kernel<<<GPUCSRBlocks(m, 256), 256, 0, s>>>(m, o, rowptr, key, (int *)(key + 2 * list));
-  const cudaError_t  err  = cub::DeviceRadixSort::SortPairs(key + 3 * list, bytes, key, key + list, (int *)(key + 2 * list), perm, m, 0, o.keybits, s);
-  PetscCall(GPUCSRFree(dev, 12 * list + bytes, (void **)&key));
-  GPUCSR_CUDA(err);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Measure(const GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream st)
 {
   const bool           sorted  = variant != SELL_ELL && variant != SELL_UNSORTED;
@@ -114,7 +85,7 @@ static PetscErrorCode Measure(const GPUCSRStorage *csr, int variant, GPUCSRExten
   if (!nslices) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRMalloc(csr->dev, bytes, "the order of rows", (void **)&total));
   (void)cudaMemsetAsync(total, 0, 16, s);
-  if (sorted) ierr = Permute(csr->dev, csr->m, csr->n, variant, rowptr, (int *)(total + 2), s);
+  if (sorted) ierr = GPUCSRSortRowsOnDevice(csr->dev, csr->m, csr->n, rowptr, variant, (int *)(total + 2), st);
   if (!ierr) {
     sell_width_kernel<<<GPUCSRBlocks((int64_t)nslices * GPUCSR_SLICE, 256), 256, 0, s>>>(csr->m, nslices, rowptr, sorted ? (const int *)(total + 2) : NULL, NULL, total);
     ierr = GPUCSRDownload(csr->dev, sum, GPUCSR_INT64, total, GPUCSR_INT64, 2, PETSC_FALSE, st);
@@ -138,7 +109,7 @@ static PetscErrorCode Pattern(const GPUCSRStorage *csr, GPUCSRStorage *A, cudaSt
     if (A->array[SELL_SLICE].count) GPUCSR_CUDA(cudaMemsetAsync(slice, 0, sizeof(int), s));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (perm) PetscCall(Permute(A->dev, A->m, A->n, A->format->variant, rowptr, perm, s));
+  if (perm) PetscCall(GPUCSRSortRowsOnDevice(A->dev, A->m, A->n, rowptr, A->format->variant, perm, s));
   if (A->array[SELL_SLICE].count) {
     size_t bytes = 0;
     void  *temp  = NULL;

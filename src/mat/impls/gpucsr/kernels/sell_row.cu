@@ -8,7 +8,7 @@
   Bytes: 4 slices + (4 + v) stored, n x once at best, m y. Wins on rows of about equal length; loses by padding.
 
   Papers: A. Monakov et al., HiPEAC 2010, section 3; several threads a row after F. Vazquez, J. J. Fernandez, E. M. Garzon, A new
-  approach for sparse matrix vector product on NVIDIA GPUs, Concurrency and Computation 2011, section 3 (ELLR-T).
+  approach for sparse matrix vector product on NVIDIA GPUs, Concurrency and Computation 2011 (ELLR-T).
 */
 #include "device.cuh"
 #include "../format/sell.h"
@@ -17,9 +17,9 @@
 
 /* The column of padding is negative, so no row length is read. W: neighbours in a load, each of a row of its own */
 template <int T, int W, class V, class X>
-__global__ void __launch_bounds__(T == 8 ? 256 : 128) sell_row_kernel(int slices, int offset, int m, int first, int last, const int *__restrict__ slice, int ellwidth, const int *__restrict__ perm, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
+__global__ void __launch_bounds__(T >= 8 ? 32 * T : 128) sell_row_kernel(int slices, int offset, int m, int first, int last, const int *__restrict__ slice, int ellwidth, const int *__restrict__ perm, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
 {
-  constexpr int TEAMS = T == 8 ? 1 : 4 / T, STEPS = AHEAD / W;
+  constexpr int TEAMS = T >= 8 ? 1 : 4 / T, STEPS = AHEAD / W;
   const int     lane = (int)threadIdx.x % GPUCSR_SLICE, warp = (int)threadIdx.x / GPUCSR_SLICE % T, team = (int)threadIdx.x / (GPUCSR_SLICE * T);
   const int     mine = (int)blockIdx.x * TEAMS + team, s = offset + mine, q = s * GPUCSR_SLICE + lane;
   int           row = -1;
@@ -84,7 +84,7 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
   PetscFunctionBegin;
 #define LAUNCHT(T, W, V, X) \
   case 100 * W + T: \
-    sell_row_kernel<T, W, V, X><<<GPUCSRBlocks(end - begin, T == 8 ? 1 : 4 / T), T == 8 ? 256 : 128, 0, (cudaStream_t)s>>>(end - begin, begin, A->m, p->first, p->last, slice, A->extent.width, perm, (const int *)A->array[SELL_COL].data, (const V *)A->array[SELL_VAL].data, \
+    sell_row_kernel<T, W, V, X><<<GPUCSRBlocks(end - begin, T >= 8 ? 1 : 4 / T), T >= 8 ? 32 * T : 128, 0, (cudaStream_t)s>>>(end - begin, begin, A->m, p->first, p->last, slice, A->extent.width, perm, (const int *)A->array[SELL_COL].data, (const V *)A->array[SELL_VAL].data, \
                                                                                     (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z); \
     break
 #define LAUNCH(V, X) \
@@ -93,14 +93,8 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
     LAUNCHT(2, 1, V, X); \
     LAUNCHT(4, 1, V, X); \
     LAUNCHT(8, 1, V, X); \
+    LAUNCHT(16, 1, V, X); \
     LAUNCHT(1, 2, V, X); \
-    LAUNCHT(2, 2, V, X); \
-    LAUNCHT(4, 2, V, X); \
-    LAUNCHT(8, 2, V, X); \
-    LAUNCHT(1, 4, V, X); \
-    LAUNCHT(2, 4, V, X); \
-    LAUNCHT(4, 4, V, X); \
-    LAUNCHT(8, 4, V, X); \
   }
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("sell_row");
