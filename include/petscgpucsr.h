@@ -65,6 +65,27 @@ typedef enum {
 } MatGPUCSRBackend;
 GPUCSR_EXTERN const char *const MatGPUCSRBackends[];
 
+/*E
+  MatGPUCSRSelect - how format and kernel of a `MATGPUCSR` matrix are chosen where none is asked for
+
+  Values:
++ `MAT_GPUCSR_SELECT_ESTIMATE` - the pair that the machine's profile predicts to be fastest (the default)
+. `MAT_GPUCSR_SELECT_MEASURE`  - those that the profile likes best are timed on the matrix itself, and the fastest is kept
+. `MAT_GPUCSR_SELECT_TREE`     - by a decision tree of the mean row length and the number of columns, as in the thesis of A. H. El Zein
+- `MAT_GPUCSR_SELECT_FIXED`    - kernel csr_adaptive for every matrix
+
+  Level: intermediate
+
+.seealso: `MATGPUCSR`, `MatGPUCSRSetSelect()`
+E*/
+typedef enum {
+  MAT_GPUCSR_SELECT_ESTIMATE,
+  MAT_GPUCSR_SELECT_MEASURE,
+  MAT_GPUCSR_SELECT_TREE,
+  MAT_GPUCSR_SELECT_FIXED
+} MatGPUCSRSelect;
+GPUCSR_EXTERN const char *const MatGPUCSRSelects[];
+
 /*S
   MatGPUCSRInfo - what a `MATGPUCSR` matrix holds and has done on this rank; all times in seconds, all sizes in bytes
 
@@ -109,6 +130,8 @@ GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetKernel(Mat, const char[]);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetTransposeFormat(Mat, const char[]);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetTransposeKernel(Mat, const char[]);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetPrecision(Mat, MatGPUCSRPrecision);
+GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetSelect(Mat, MatGPUCSRSelect);
+GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetExpectedMults(Mat, PetscReal);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetTransposeAtAssembly(Mat, PetscBool);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRGetInfo(Mat, MatGPUCSRInfo *);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetUp(Mat, PetscBool);

@@ -10,6 +10,7 @@
 
 const char *const MatGPUCSRPrecisions[] = {"double", "single", "mixed", "auto", "MatGPUCSRPrecision", "MAT_GPUCSR_", NULL};
 const char *const MatGPUCSRBackends[]   = {"auto", "cuda", "host", "MatGPUCSRBackend", "MAT_GPUCSR_BACKEND_", NULL};
+const char *const MatGPUCSRSelects[]    = {"estimate", "measure", "tree", "fixed", "MatGPUCSRSelect", "MAT_GPUCSR_SELECT_", NULL};
 
 PetscLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_GPUCSR_Product, MAT_GPUCSR_Halo;
 
@@ -27,6 +28,12 @@ static PetscBool initialized = PETSC_FALSE;
 . -mat_gpucsr_kernel (auto|csr_scalar|...)            - kernel of the product with A, see `MatGPUCSRSetKernel()`
 . -mat_gpucsr_transpose_format (auto|csr|sell|dense)  - storage format of the resident transpose
 . -mat_gpucsr_transpose_kernel (auto|csr_scalar|...)  - kernel of the product with the transpose
+. -mat_gpucsr_select (estimate|measure|tree|fixed)    - how both are chosen where they are auto, see `MatGPUCSRSetSelect()`
+. -mat_gpucsr_measure_budget n                        - products that measuring may take for each matrix, 50 by default
+. -mat_gpucsr_expected_mults n                        - products that each matrix will live for, see `MatGPUCSRSetExpectedMults()`
+. -mat_gpucsr_profile file                            - what products cost on this machine, as `make tune` writes it
+. -mat_gpucsr_wisdom file                             - where choices made by measuring are kept, and looked up
+. -mat_gpucsr_sample fraction                         - of the rows that is looked at to estimate block structure, 0.01 by default
 . -mat_gpucsr_transpose_at_assembly (true|false)      - build the transpose at assembly, not at the first product that needs it
 . -mat_gpucsr_device_map 0,1,...                      - device of each rank of a node, repeated when there are more ranks
 . -mat_gpucsr_threads n                               - host threads that convert and copy, at most 8 by default
@@ -64,7 +71,10 @@ PetscErrorCode MatGPUCSRConfigDefault_Private(MatGPUCSRConfig *c)
 /* changed: an option said something */
 PetscErrorCode MatGPUCSRConfigOptions_Private(Mat A, MatGPUCSRConfig *c, PetscBool *changed, GPUCSROptionItems PetscOptionsObject)
 {
-  PetscBool set;
+  MatGPUCSRSelect select   = MAT_GPUCSR_SELECT_ESTIMATE;
+  PetscInt        budget   = c->request.budget ? c->request.budget : 50;
+  PetscReal       expected = (PetscReal)c->request.expected;
+  PetscBool       set;
 
   PetscFunctionBegin;
   *changed = PETSC_FALSE;
@@ -81,6 +91,17 @@ PetscErrorCode MatGPUCSRConfigOptions_Private(Mat A, MatGPUCSRConfig *c, PetscBo
   *changed = (PetscBool)(*changed || set);
   PetscCall(PetscOptionsString("-mat_gpucsr_transpose_kernel", "Kernel of the product with the transpose", "MatGPUCSRSetTransposeKernel", c->trequest.kernel, c->trequest.kernel, GPUCSR_WORD, &set));
   *changed = (PetscBool)(*changed || set);
+  PetscCall(PetscOptionsEnum("-mat_gpucsr_select", "How format and kernel are chosen", "MatGPUCSRSetSelect", MatGPUCSRSelects, (PetscEnum)c->request.select, (PetscEnum *)&select, &set));
+  if (set) c->request.select = c->trequest.select = (GPUCSRSelect)select;
+  *changed = (PetscBool)(*changed || set);
+  PetscCall(PetscOptionsInt("-mat_gpucsr_measure_budget", "Products that measuring may take", "MatGPUCSRSetSelect", budget, &budget, &set));
+  PetscCheck(budget > 0 && budget <= 1000000, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_measure_budget %" PetscInt_FMT ": must be a number of products from 1 to 1000000", budget);
+  c->request.budget = c->trequest.budget = (int)budget;
+  *changed                               = (PetscBool)(*changed || set);
+  PetscCall(PetscOptionsReal("-mat_gpucsr_expected_mults", "Products that the matrix will live for", "MatGPUCSRSetExpectedMults", expected, &expected, &set));
+  PetscCheck(expected >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_expected_mults %g: must be a number of products, or 0 for so many that the conversion does not count", (double)expected);
+  c->request.expected = c->trequest.expected = (double)expected;
+  *changed                                   = (PetscBool)(*changed || set);
   PetscCall(PetscOptionsBool("-mat_gpucsr_transpose_at_assembly", "Build the transpose at assembly", "MatGPUCSRSetTransposeAtAssembly", c->transposeatassembly, &c->transposeatassembly, &set));
   *changed = (PetscBool)(*changed || set);
   PetscOptionsHeadEnd();
@@ -331,6 +352,67 @@ PetscErrorCode MatGPUCSRSetTransposeKernel(Mat A, const char kernel[])
   PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
   PetscAssertPointerCompat(kernel, 2);
   CONFIGURE(A, PetscCall(PetscStrncpy(c.trequest.kernel, kernel, GPUCSR_WORD)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  MatGPUCSRSetSelect - Choose how format and kernel of a `MATGPUCSR` matrix are chosen where none is asked for
+
+  Logically Collective
+
+  Input Parameters:
++ A - the matrix
+- s - one of `MatGPUCSRSelect`; `MAT_GPUCSR_SELECT_ESTIMATE` is the default
+
+  Options Database Keys:
++ -mat_gpucsr_select (estimate|measure|tree|fixed) - the same
+. -mat_gpucsr_measure_budget n                     - products that measuring may take for each matrix, 50 by default; conversions come on top
+- -mat_gpucsr_wisdom file                          - what measuring found is kept there, and later runs on such a matrix and machine need not measure
+
+  Level: intermediate
+
+  Notes:
+  A and its transpose are chosen separately. -mat_gpucsr_report lists every candidate with its predicted and, if it was timed, its measured time.
+
+  Measuring needs a GPU; on the host it is as estimate.
+
+.seealso: `MATGPUCSR`, `MatGPUCSRSelect`, `MatGPUCSRSetFormat()`, `MatGPUCSRSetKernel()`, `MatGPUCSRSetExpectedMults()`
+@*/
+PetscErrorCode MatGPUCSRSetSelect(Mat A, MatGPUCSRSelect s)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
+  PetscValidLogicalCollectiveEnum(A, s, 2);
+  CONFIGURE(A, c.request.select = c.trequest.select = (GPUCSRSelect)s);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  MatGPUCSRSetExpectedMults - Say how many products a `MATGPUCSR` matrix will live for, so that its conversion is weighed against them
+
+  Logically Collective
+
+  Input Parameters:
++ A - the matrix
+- n - number of products; 0 (the default): so many that the conversion does not count
+
+  Options Database Key:
+. -mat_gpucsr_expected_mults n - the same
+
+  Level: intermediate
+
+  Note:
+  A matrix that lives for a few products stays in CSR, in which it is sent.
+
+.seealso: `MATGPUCSR`, `MatGPUCSRSetSelect()`
+@*/
+PetscErrorCode MatGPUCSRSetExpectedMults(Mat A, PetscReal n)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
+  PetscValidLogicalCollectiveReal(A, n, 2);
+  PetscCheck(n >= 0, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "Number of products %g is negative", (double)n);
+  CONFIGURE(A, c.request.expected = c.trequest.expected = (double)n);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -618,6 +700,7 @@ PetscErrorCode MatGPUCSRFinalizePackage(void)
   initialized = PETSC_FALSE;
   PetscCall(MatGPUCSRReportPrint_Private());
   PetscCall(GPUCSRPinFinalize());
+  PetscCall(GPUCSRPlanFinalize());
   PetscCall(GPUCSRKernelsRelease());
   PetscCall(GPUCSRSysFinalize());
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -651,6 +734,7 @@ PetscErrorCode MatGPUCSRInitializePackage(void)
   PetscCall(PetscFunctionListFind(MatList, MATSEQAIJGPUCSR, &create));
   PetscCheck(!create || create == MatCreate_SeqAIJGPUCSR, PETSC_COMM_SELF, PETSC_ERR_LIB, "Another copy of libpetscgpucsr.so is loaded already: load it once, by one path");
   PetscCall(GPUCSRSysInitialize());
+  PetscCall(GPUCSRPlanInitialize());
   PetscCall(MatRegister(MATSEQAIJGPUCSR, MatCreate_SeqAIJGPUCSR));
   PetscCall(MatRegister(MATMPIAIJGPUCSR, MatCreate_MPIAIJGPUCSR));
   PetscCall(MatRegisterRootName(MATGPUCSR, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR));
