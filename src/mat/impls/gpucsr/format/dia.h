@@ -8,20 +8,14 @@ enum {
   DIA_VAL     /* marked where there is no entry (absent.h) */
 };
 
-#if defined(__CUDACC__)
-  #define DIA_FUNCTION static inline __host__ __device__
-#else
-  #define DIA_FUNCTION static inline
-#endif
-
 /* The entry of row r on diagonal d of so many */
-DIA_FUNCTION int64_t DIAEntry(int diagonals, int r, int d)
+GPUCSR_HOST_DEVICE int64_t DIAEntry(int diagonals, int r, int d)
 {
   return (int64_t)GPUCSR_SLICE * ((int64_t)diagonals * (r / GPUCSR_SLICE) + d) + r % GPUCSR_SLICE;
 }
 
 /* Which diagonal has this offset: it is there */
-DIA_FUNCTION int DIAFind(const int32_t *offset, int diagonals, int which)
+GPUCSR_HOST_DEVICE int DIAFind(const int32_t *offset, int diagonals, int which)
 {
   int lo = 0, hi = diagonals - 1;
 

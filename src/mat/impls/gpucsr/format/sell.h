@@ -15,25 +15,19 @@ enum {
 #define SELL_ELL      0
 #define SELL_UNSORTED 1
 
-#if defined(__CUDACC__)
-  #define SELL_FUNCTION static inline __host__ __device__
-#else
-  #define SELL_FUNCTION static inline
-#endif
-
-SELL_FUNCTION int SELLSlices(int m)
+GPUCSR_HOST_DEVICE int SELLSlices(int m)
 {
   return m / GPUCSR_SLICE + (m % GPUCSR_SLICE ? 1 : 0);
 }
 
 /* Where a slice begins, in columns of 32 entries; slice is NULL in ell */
-SELL_FUNCTION int SELLBegin(const int32_t *slice, int width, int s)
+GPUCSR_HOST_DEVICE int SELLBegin(const int32_t *slice, int width, int s)
 {
   return slice ? slice[s] : width * s;
 }
 
 /* Entry k of the row at place q */
-SELL_FUNCTION int64_t SELLEntry(const int32_t *slice, int width, int q, int k)
+GPUCSR_HOST_DEVICE int64_t SELLEntry(const int32_t *slice, int width, int q, int k)
 {
   return (int64_t)GPUCSR_SLICE * (SELLBegin(slice, width, q / GPUCSR_SLICE) + k) + q % GPUCSR_SLICE;
 }

@@ -3,7 +3,7 @@
 
   The threads of a row read neighbouring entries, 1, 2 or 4 a thread in one aligned load: a row's head that is not aligned is
   covered by starting early and leaving the entries of the row before out, so every load is whole. Their sums meet by shuffles.
-  Several rows a thread: one after the other in a block of rows (blocked), or a grid apart (cyclic).
+  A thread takes two rows in some variants, neighbours (blocked) or a grid apart (cyclic).
 
   Bytes: those of CSR, n x once at best, m y. Wins where the rows have about two to four entries a thread; loses on rows
   much shorter than the threads that share them, and where lengths differ so much that warps wait for one row.
@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(256) csr_vector_kernel(int first, int last, co
   }
 }
 
-/* The variant: threads a row + 100 entries a load + 1000 rows a thread, cyclic when negative */
+/* The variant: threads a row + 100 entries a load + 1000 rows a thread, negative when these are cyclic */
 static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   const int block = 256;
@@ -73,19 +73,20 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
     csr_vector_kernel<T, W, R, CYCLIC, V, X><<<GPUCSRBlocks(((int64_t)(p->last - p->first) + R - 1) / R * T, block), block, 0, (cudaStream_t)s>>>(p->first, p->last, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, \
                                                                                                                       (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z); \
     break
-#define ALLT(W, R, CYCLIC, V, X) \
-    LAUNCHT(2, W, R, CYCLIC, V, X); \
-    LAUNCHT(4, W, R, CYCLIC, V, X); \
-    LAUNCHT(8, W, R, CYCLIC, V, X); \
-    LAUNCHT(16, W, R, CYCLIC, V, X); \
-    LAUNCHT(32, W, R, CYCLIC, V, X)
 #define LAUNCH(V, X) \
   switch (variant) { \
-    ALLT(1, 1, false, V, X); \
-    ALLT(2, 1, false, V, X); \
-    ALLT(4, 1, false, V, X); \
-    ALLT(2, 2, false, V, X); \
-    ALLT(2, 2, true, V, X); \
+    LAUNCHT(2, 2, 1, false, V, X); \
+    LAUNCHT(4, 2, 1, false, V, X); \
+    LAUNCHT(8, 2, 1, false, V, X); \
+    LAUNCHT(16, 2, 1, false, V, X); \
+    LAUNCHT(32, 2, 1, false, V, X); \
+    LAUNCHT(16, 1, 1, false, V, X); \
+    LAUNCHT(32, 1, 1, false, V, X); \
+    LAUNCHT(8, 4, 1, false, V, X); \
+    LAUNCHT(32, 4, 1, false, V, X); \
+    LAUNCHT(8, 2, 2, false, V, X); \
+    LAUNCHT(4, 2, 2, true, V, X); \
+    LAUNCHT(8, 2, 2, true, V, X); \
   }
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("csr_vector");

@@ -61,7 +61,7 @@ static PetscErrorCode Seen(const GPUCSRStorage *csr, size_t extra, unsigned char
   PetscFunctionBegin;
   PetscCall(GPUCSRMalloc(csr->dev, n + extra, "marks of diagonals", (void **)seen));
   (void)cudaMemsetAsync(*seen, 0, n + extra, s);
-  if (csr->m) dia_seen_kernel<<<GPUCSRBlocks((int64_t)csr->m * 8, 256), 256, 0, s>>>(csr->m, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, *seen + extra);
+  dia_seen_kernel<<<GPUCSRBlocks((int64_t)csr->m * 8, 256), 256, 0, s>>>(csr->m, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, *seen + extra);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -75,6 +75,7 @@ static PetscErrorCode Measure(const GPUCSRStorage *csr, int variant, GPUCSRExten
 
   PetscFunctionBegin;
   (void)variant;
+  if (!csr->m) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Seen(csr, 16, &seen, s)); /* the count in front */
   dia_count_kernel<<<GPUCSRBlocks(PetscMin(n, 1 << 18), 256), 256, 0, s>>>(n, seen + 16, (int *)seen);
   ierr = GPUCSRDownload(csr->dev, &count, GPUCSR_INT32, seen, GPUCSR_INT32, 1, PETSC_FALSE, st);
@@ -88,12 +89,12 @@ static PetscErrorCode Measure(const GPUCSRStorage *csr, int variant, GPUCSRExten
 
 static PetscErrorCode Offsets(const GPUCSRStorage *csr, GPUCSRStorage *A, cudaStream_t s)
 {
-  const int64_t                     n    = (int64_t)csr->m + csr->n;
-  unsigned char                    *seen = NULL;
-  int                              *offset = (int *)A->array[DIA_OFFSET].data, *count;
-  size_t                            bytes  = 0;
-  void                             *temp   = NULL;
-  thrust::counting_iterator<int>    offsets(1 - csr->m);
+  const int64_t                  n      = (int64_t)csr->m + csr->n;
+  unsigned char                 *seen   = NULL;
+  int                           *offset = (int *)A->array[DIA_OFFSET].data, *count;
+  size_t                         bytes  = 0;
+  void                          *temp   = NULL;
+  thrust::counting_iterator<int> offsets(1 - csr->m);
 
   PetscFunctionBegin;
   PetscCall(Seen(csr, 16, &seen, s));
@@ -119,7 +120,7 @@ static PetscErrorCode Fill(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool
   }
 #define FILL(V, X) \
   dia_fill_kernel<V><<<GPUCSRBlocks(A->m, GPUCSR_SLICE), dim3(GPUCSR_SLICE, FILL_WARPS), 0, s>>>(A->m, (int)A->extent.units, (const int *)A->array[DIA_OFFSET].data, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, \
-                                                                                                (const V *)csr->array[CSR_VAL].data, (V *)A->array[DIA_VAL].data)
+                                                                                                 (const V *)csr->array[CSR_VAL].data, (V *)A->array[DIA_VAL].data)
   GPUCSRDispatchPrecision(A->precision, FILL);
   GPUCSRCheckLaunch("dia_build (fill)");
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -13,6 +13,7 @@
 
 #define AHEAD 8 /* entries of a thread in flight */
 
+/* W: rows of a thread, neighbours, in one load */
 template <int T, int W, class V, class X>
 __global__ void __launch_bounds__(128) dia_row_kernel(int slices, int offset, int m, int n, int first, int last, int diagonals, const int *__restrict__ diagonal, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
 {
@@ -80,16 +81,13 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
 
   PetscFunctionBegin;
 #define LAUNCHT(T, W, V, X) \
-  case 100 * W + T: \
+  case T: \
     dia_row_kernel<T, W, V, X><<<GPUCSRBlocks(slices, 4 / T), 128, 0, (cudaStream_t)s>>>(slices, begin, A->m, A->n, p->first, p->last, (int)A->extent.units, (const int *)A->array[DIA_OFFSET].data, (const V *)A->array[DIA_VAL].data, (X)p->alpha, \
-                                                                                     (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z); \
+                                                                                         (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z); \
     break
 #define LAUNCH(V, X) \
   switch (variant) { \
     LAUNCHT(1, 1, V, X); \
-    LAUNCHT(2, 1, V, X); \
-    LAUNCHT(4, 1, V, X); \
-    LAUNCHT(1, 2, V, X); \
     LAUNCHT(2, 2, V, X); \
     LAUNCHT(4, 2, V, X); \
   }

@@ -56,30 +56,31 @@ __global__ void __launch_bounds__(FILL_WARPS *GPUCSR_SLICE) sell_fill_kernel(int
   }
 }
 
+/* mostwidth: entries of a row that are held at most, which is the width in ell */
 template <class V, class X>
-__global__ void sell_diagonal_kernel(int m, int n, const int *__restrict__ slice, int ellwidth, const int *__restrict__ perm, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X *d)
+__global__ void sell_diagonal_kernel(int m, int n, const int *__restrict__ slice, int mostwidth, const int *__restrict__ perm, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X *d)
 {
   const int q = (int)(blockIdx.x * blockDim.x + threadIdx.x);
   X         v = 0;
 
   if (q >= m) return;
-  const int r = perm ? perm[q] : q, len = rowptr[r + 1] - rowptr[r];
+  const int r = perm ? perm[q] : q, len = min(rowptr[r + 1] - rowptr[r], mostwidth);
   if (r >= n) return;
 #pragma unroll 4
   for (int k = 0; k < len; k++)
-    if (col[SELLEntry(slice, ellwidth, q, k)] == r) v = X(val[SELLEntry(slice, ellwidth, q, k)]);
+    if (col[SELLEntry(slice, mostwidth, q, k)] == r) v = X(val[SELLEntry(slice, mostwidth, q, k)]);
   d[r] = v;
 }
 
 static PetscErrorCode Measure(const GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream st)
 {
-  const bool           sorted  = variant != SELL_ELL && variant != SELL_UNSORTED;
-  const int            nslices = SELLSlices(csr->m), *rowptr = (const int *)csr->array[CSR_ROWPTR].data;
-  const size_t         bytes   = 16 + (sorted ? sizeof(int) * (size_t)csr->m : 0);
-  cudaStream_t         s       = (cudaStream_t)st;
-  unsigned long long  *total   = NULL;
-  int64_t              sum[2]  = {0, 0};
-  PetscErrorCode       ierr    = PETSC_SUCCESS;
+  const bool          sorted  = variant != SELL_ELL && variant != SELL_UNSORTED;
+  const int           nslices = SELLSlices(csr->m), *rowptr = (const int *)csr->array[CSR_ROWPTR].data;
+  const size_t        bytes  = 16 + (sorted ? sizeof(int) * (size_t)csr->m : 0);
+  cudaStream_t        s      = (cudaStream_t)st;
+  unsigned long long *total  = NULL;
+  int64_t             sum[2] = {0, 0};
+  PetscErrorCode      ierr   = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   if (!nslices) PetscFunctionReturn(PETSC_SUCCESS);
@@ -135,7 +136,7 @@ static PetscErrorCode Fill(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool
   if (!nslices) PetscFunctionReturn(PETSC_SUCCESS);
 #define FILL(V, X) \
   sell_fill_kernel<V><<<nslices, dim3(GPUCSR_SLICE, FILL_WARPS), 0, (cudaStream_t)st>>>(A->m, slice, A->extent.width, perm, (const int *)A->array[SELL_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const V *)csr->array[CSR_VAL].data, \
-                                                                                       (int *)A->array[SELL_COL].data, (V *)A->array[SELL_VAL].data, valuesonly ? true : false)
+                                                                                        (int *)A->array[SELL_COL].data, (V *)A->array[SELL_VAL].data, valuesonly ? true : false)
   GPUCSRDispatchPrecision(A->precision, FILL);
   GPUCSRCheckLaunch("sell_build (fill)");
   PetscFunctionReturn(PETSC_SUCCESS);
