@@ -142,14 +142,13 @@ __global__ void __launch_bounds__(T > 32 ? T : BLOCK) bitdense_gemv_kernel(int f
 static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   const Shape shape  = ShapeOf(A, variant);
-  const int   groups = Groups(p->last - p->first, shape.rows);
+  const int   groups = Groups(p->last - p->first, shape.rows), threads = shape.team > 32 ? shape.team : BLOCK;
   const dim3  grid(shape.team > 32 ? (unsigned int)groups : GPUCSRBlocks((int64_t)groups * shape.team, BLOCK), (unsigned int)shape.parts);
   int        *counter = shape.parts > 1 ? (int *)((double *)A->work.data + Sums(A, shape)) : NULL;
 
   PetscFunctionBegin;
 #define LAUNCHT(T, R, U, V, X) \
-  bitdense_gemv_kernel<T, R, U, V, X> < < <grid, T> 32 ? T : BLOCK, 0, \
-    (cudaStream_t)s >>> (p->first, p->last, A->n, shape.columns, (const V *)A->array[0].data, (X *)A->work.data, counter, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z)
+  bitdense_gemv_kernel<T, R, U, V, X><<<grid, threads, 0, (cudaStream_t)s>>>(p->first, p->last, A->n, shape.columns, (const V *)A->array[0].data, (X *)A->work.data, counter, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z)
 #define LAUNCH(V, X) \
   if (shape.team == 8) LAUNCHT(8, 4, 2, V, X); \
   else if (shape.team == 32) LAUNCHT(32, 4, 2, V, X); \
