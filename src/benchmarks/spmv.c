@@ -43,8 +43,8 @@ static char help[] = "Products with vectors on the device: every kernel of the l
 #define MAX_CANDIDATES 400
 #define MAX_ROUNDS     32
 #define MAX_FILES      2000
-#define SLOW           2.0 /* times the best so far, and a candidate is timed once */
-#define OVERSIZE       8.0 /* times the bytes of CSR, and a format is not tried */
+#define SLOW           1.5 /* times the best so far, and a candidate is timed once */
+#define OVERSIZE       3.0 /* times the bytes of CSR, and a format is not tried */
 
 #define CUSPARSECall(call) \
   do { \
