@@ -7,7 +7,7 @@ static char help[] = "Fits the profile of a machine to measured products.\n\n";
   model (GPUCSRModelInput), columns, density. PROFILE is the text that -mat_gpucsr_profile reads, and -header the same as a C string, for
   src/mat/impls/gpucsr/plan/h200.h.
 
-  Of the pairs of a format and a kernel, so many (24) are kept as lose little: one after the other the one with which the mean of the best of
+  Of the pairs of a format and a kernel, so many (36) are kept as lose little: one after the other the one with which the mean of the best of
   those kept over the best of all falls most. More would each be chosen mostly by mistake.
 
   For each pair: how it goes along a row (width, threads, most) is searched over a list; the terms' times are
@@ -327,7 +327,7 @@ int main(int argc, char **argv)
 {
   static GPUCSRCostRow folds[FOLDS][MAX_PAIRS];
   char                 out[PETSC_MAX_PATH_LEN] = "", header[PETSC_MAX_PATH_LEN] = "", machine[128] = "NVIDIA H200";
-  PetscInt             most = 24;
+  PetscInt             most = 36;
   PetscReal            show = 0;
 
   PetscFunctionBeginUser;
