@@ -11,6 +11,12 @@
 #include "../../../../sys/gpucsrsys.h"
 #include <stdint.h>
 
+#if defined(__CUDACC__)
+  #define GPUCSR_HOST_DEVICE static inline __host__ __device__
+#else
+  #define GPUCSR_HOST_DEVICE static inline
+#endif
+
 #if defined(__cplusplus)
 extern "C" {
 #endif
@@ -53,7 +59,7 @@ static inline GPUCSRType GPUCSRVectorType(GPUCSRPrecision p)
 #define GPUCSR_BLOCK(r, c)   (100 * (r) + (c)) /* a block size as the variant of a format */
 #define GPUCSR_BLOCK_ROWS(v) ((v) / 100)
 #define GPUCSR_BLOCK_COLS(v) ((v) % 100)
-static inline int GPUCSRBlockIndex(int variant)
+GPUCSR_HOST_DEVICE int GPUCSRBlockIndex(int variant)
 {
   const int r = GPUCSR_BLOCK_ROWS(variant), c = GPUCSR_BLOCK_COLS(variant);
 
@@ -126,7 +132,8 @@ typedef struct {
   GPUCSRArray         array[GPUCSR_MAX_ARRAYS];
   GPUCSRExtent        extent;
   GPUCSRArray         work;  /* what a kernel precomputed from the pattern */
-  int                 parts; /* and a count that goes with it */
+  int                 parts; /* a count that goes with it, */
+  int                 way;   /* and which of its ways the kernel has prepared */
 } GPUCSRStorage;
 
 /* z = alpha A x + beta y for rows first <= r < last; z may be y; y is not read when beta is 0. Vectors are whole. */
@@ -182,8 +189,8 @@ static inline PetscBool GPUCSRIsCSR(const GPUCSRFormat *f)
 }
 GPUCSR_INTERN const GPUCSRFormat *GPUCSRFormatCSR(void);
 
-GPUCSR_INTERN PetscErrorCode GPUCSRFeaturesDerive(double, GPUCSRFeatures *);
 GPUCSR_INTERN PetscErrorCode GPUCSRFeaturesOfRows(int, int, const int32_t *, int, GPUCSRFeatures *);
+GPUCSR_INTERN PetscErrorCode GPUCSRInspect(int, int, const int32_t *, const int32_t *, double, int, GPUCSRFeatures *);
 
 GPUCSR_INTERN PetscErrorCode GPUCSRStorageCreate(GPUCSRDevice, const GPUCSRFormat *, const GPUCSRFeatures *, const GPUCSRExtent *, GPUCSRPrecision, GPUCSRStorage *);
 GPUCSR_INTERN PetscErrorCode GPUCSRStorageAllocate(GPUCSRStorage *, PetscBool valuesonly);

@@ -170,4 +170,4 @@ static PetscErrorCode Transpose_CUDA(const GPUCSRStorage *A, GPUCSRStorage *T, i
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRDeviceHelpers, GPUCSRDeviceHelpers_cuda) = {Transpose_CUDA, Gather_CUDA, ScatterAdd_CUDA, Convert_CUDA};
+GPUCSR_EXPORT(GPUCSRDeviceHelpers, GPUCSRDeviceHelpers_cuda) = {Transpose_CUDA, Gather_CUDA, ScatterAdd_CUDA, GPUCSRInspect_CUDA, Convert_CUDA};

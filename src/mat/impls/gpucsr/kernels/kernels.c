@@ -122,6 +122,19 @@ static PetscErrorCode ScatterAdd_Host(GPUCSRType type, size_t n, const int32_t *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode Inspect_Host(const GPUCSRStorage *csr, double fraction, GPUCSRFeatures *f, int64_t *bad, GPUCSRStream s)
+{
+  const int32_t *rowptr = (const int32_t *)csr->array[CSR_ROWPTR].data, *col = (const int32_t *)csr->array[CSR_COL].data;
+
+  PetscFunctionBegin;
+  (void)s;
+  *bad = -1;
+  for (int64_t k = csr->nnz; k-- > 0;)
+    if (col[k] < 0 || col[k] >= csr->n) *bad = k;
+  PetscCall(GPUCSRInspect(csr->m, csr->n, rowptr, *bad < 0 ? col : NULL, fraction, csr->dev->threads, f));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Convert_Host(size_t n, GPUCSRType ft, const void *from, GPUCSRType tt, void *to, GPUCSRStream s)
 {
   (void)s;
@@ -130,7 +143,7 @@ static PetscErrorCode Convert_Host(size_t n, GPUCSRType ft, const void *from, GP
 
 const GPUCSRDeviceHelpers *GPUCSRHelpers(GPUCSRDevice d)
 {
-  static const GPUCSRDeviceHelpers host = {Transpose_Host, Gather_Host, ScatterAdd_Host, Convert_Host};
+  static const GPUCSRDeviceHelpers host = {Transpose_Host, Gather_Host, ScatterAdd_Host, Inspect_Host, Convert_Host};
 
   return d->ops->separate ? CUDA_HELPERS : &host;
 }

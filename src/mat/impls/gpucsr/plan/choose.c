@@ -89,22 +89,22 @@ static int Compare(const void *a, const void *b)
   return x->format < y->format ? -1 : x->format > y->format;
 }
 
-static PetscErrorCode CandidateGet(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, GPUCSRCandidate *c)
+static PetscErrorCode CandidateGet(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, const GPUCSRCostRow *row, GPUCSRCandidate *c)
 {
-  const GPUCSRCostRow *row;
-  double               terms[GPUCSR_NTERMS], megabytes;
+  double           terms[GPUCSR_NTERMS];
+  GPUCSRModelInput in;
 
   PetscFunctionBegin;
   PetscCall((*c->format->ops->applicable)(f, c->format->variant, p, &c->usable, c->why, sizeof(c->why)));
   if (c->usable && dev->ops->separate && c->kernel->family && c->kernel->family->available) PetscCall((*c->kernel->family->available)(&c->usable, c->why, sizeof(c->why)));
   if (!c->usable) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRProfileFind(c->format, c->kernel, &row));
   c->known = row ? PETSC_TRUE : PETSC_FALSE;
   if (row) {
-    PetscCall(GPUCSRModelTerms(row, c->format, f, p, dev->props.l2, terms, &megabytes));
+    PetscCall(GPUCSRModelInputGet(c->format, f, p, dev->props.l2, &in));
+    GPUCSRModelTerms(row, &in, terms);
     for (int q = 0; q < GPUCSR_NTERMS; q++) c->predicted += 1e-6 * row->time[q] * terms[q];
-    c->setup = 1e-6 * (row->setup[0] + row->setup[1] * megabytes);
-    c->bytes = 1e6 * megabytes;
+    c->setup = 1e-6 * (row->setup[0] + row->setup[1] * in.matrix);
+    c->bytes = 1e6 * in.matrix;
   } else PetscCall(PetscStrncpy(c->why, "the machine's profile does not know it: make tune", sizeof(c->why)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -112,35 +112,26 @@ static PetscErrorCode CandidateGet(const GPUCSRFeatures *f, GPUCSRPrecision p, G
 /* All that what was asked for allows, the one with the least predicted time first */
 PetscErrorCode GPUCSRCandidatesGet(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, const GPUCSRRequest *q, GPUCSRCandidate **list, int *n)
 {
-  const GPUCSRFormat *format;
-  const GPUCSRKernel *kernel;
-  PetscBool           asked, one;
+  const GPUCSRPair *pair;
+  int               npairs;
+  PetscBool         asked, open;
 
   PetscFunctionBegin;
-  *n    = 0;
-  *list = NULL;
-  for (int pass = 0; pass < 2; pass++) { /* count, then fill */
-    int count = 0;
+  *n = 0;
+  PetscCall(GPUCSRProfilePairs(&pair, &npairs));
+  PetscCall(PetscCalloc1(npairs, list));
+  PetscCall(GPUCSRRequestOpen(q, &open));
+  for (int k = 0; k < npairs; k++) {
+    GPUCSRCandidate *c = &(*list)[*n];
 
-    for (int i = 0;; i++) {
-      PetscCall(GPUCSRKernelGet(i, &kernel));
-      if (!kernel) break;
-      for (int j = 0;; j++) {
-        PetscCall(GPUCSRFormatGet(j, &format));
-        if (!format) break;
-        PetscCall(PetscStrcmp(kernel->format, format->family, &one));
-        PetscCall(Asked(q, format, kernel, &asked));
-        if (!one || !asked) continue;
-        if (pass) {
-          (*list)[count].format = format;
-          (*list)[count].kernel = kernel;
-          PetscCall(CandidateGet(f, p, dev, &(*list)[count]));
-        }
-        count++;
-      }
+    if (!open) {
+      PetscCall(Asked(q, pair[k].format, pair[k].kernel, &asked));
+      if (!asked) continue;
     }
-    if (!pass) PetscCall(PetscCalloc1(count, list));
-    *n = count;
+    c->format = pair[k].format;
+    c->kernel = pair[k].kernel;
+    PetscCall(CandidateGet(f, p, dev, pair[k].row, c));
+    (*n)++;
   }
   qsort(*list, (size_t)*n, sizeof(**list), Compare);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -208,13 +199,38 @@ static PetscErrorCode Pick(const GPUCSRFeatures *f, const GPUCSRRequest *q, GPUC
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The chosen one to the front, the others in their order */
+PetscErrorCode GPUCSRCandidatesPromote(GPUCSRCandidate list[], int n, int pick)
+{
+  const GPUCSRCandidate chosen = list[pick];
+
+  PetscFunctionBegin;
+  (void)n;
+  for (int k = pick; k > 0; k--) list[k] = list[k - 1];
+  list[0]        = chosen;
+  list[0].why[0] = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Is anything left to choose? */
+PetscErrorCode GPUCSRRequestOpen(const GPUCSRRequest *q, PetscBool *open)
+{
+  PetscBool anyformat, anykernel;
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrcmp(q->format, "auto", &anyformat));
+  PetscCall(PetscStrcmp(q->kernel, "auto", &anykernel));
+  *open = (PetscBool)(anyformat && anykernel);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   The choice, and on request the candidates (to be freed), sorted by predicted time, the chosen one first. Where a format and a kernel were both asked for
   there is nothing to choose.
 */
 PetscErrorCode GPUCSRChoose(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, const GPUCSRRequest *q, GPUCSRChoice *c, GPUCSRCandidate **candidates, int *ncandidates)
 {
-  GPUCSRCandidate *list = NULL, chosen;
+  GPUCSRCandidate *list = NULL;
   int              n    = 0, pick;
   PetscBool        any, none;
   char             refused[256] = "";
@@ -232,11 +248,9 @@ PetscErrorCode GPUCSRChoose(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDe
     }
   none = (PetscBool)(pick < 0);
   if (!none) {
-    chosen = list[pick];
-    for (int k = pick; k > 0; k--) list[k] = list[k - 1];
-    list[0]   = chosen;
-    c->format = chosen.format;
-    c->kernel = chosen.kernel;
+    PetscCall(GPUCSRCandidatesPromote(list, n, pick));
+    c->format = list[0].format;
+    c->kernel = list[0].kernel;
     for (int k = 1; k < n; k++)
       if (list[k].usable && list[k].known && list[0].predicted > 0 && !list[k].why[0]) PetscCall(PetscSNPrintf(list[k].why, sizeof(list[k].why), "%.2f times the chosen one's time", list[k].predicted / list[0].predicted));
   } else if (n) PetscCall(PetscStrncpy(refused, list[0].why, sizeof(refused)));

@@ -56,12 +56,31 @@ typedef struct {
   int32_t         *map; /* of a transpose: the entry of A's CSR that each entry of its own CSR came from; device memory */
   double           rounding;
   GPUCSRCosts      costs;
+  GPUCSREvent      changed; /* recorded on the device's stream when the arrays were last written, */
+  GPUCSRStream     waited;  /* and the other stream that has waited for it since */
 } GPUCSRPlan;
 
 GPUCSR_INTERN PetscErrorCode GPUCSRRequestCheck(const GPUCSRRequest *);
 GPUCSR_INTERN PetscErrorCode GPUCSRRequestTakes(const GPUCSRRequest *, GPUCSRPrecision, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUCSRCandidatesGet(const GPUCSRFeatures *, GPUCSRPrecision, GPUCSRDevice, const GPUCSRRequest *, GPUCSRCandidate **, int *);
 GPUCSR_INTERN PetscErrorCode GPUCSRChoose(const GPUCSRFeatures *, GPUCSRPrecision, GPUCSRDevice, const GPUCSRRequest *, GPUCSRChoice *, GPUCSRCandidate **, int *);
+
+GPUCSR_INTERN PetscErrorCode GPUCSRCandidatesPromote(GPUCSRCandidate[], int, int);
+GPUCSR_INTERN PetscErrorCode GPUCSRRequestOpen(const GPUCSRRequest *, PetscBool *);
+
+/* Of the process */
+typedef struct {
+  double sample; /* fraction of the rows that the inspector looks at */
+} GPUCSRPlanOptions;
+GPUCSR_INTERN GPUCSRPlanOptions GPUCSRPlanSettings;
+GPUCSR_INTERN PetscErrorCode    GPUCSRPlanInitialize(void);
+GPUCSR_INTERN PetscErrorCode    GPUCSRPlanFinalize(void);
+
+/* Choices remembered in a file (wisdom.c) */
+GPUCSR_INTERN PetscErrorCode GPUCSRWisdomLoad(const char[]);
+GPUCSR_INTERN PetscErrorCode GPUCSRWisdomFind(GPUCSRDevice, const GPUCSRFeatures *, GPUCSRPrecision, GPUCSRCandidate[], int, const char **);
+GPUCSR_INTERN PetscErrorCode GPUCSRWisdomAdd(GPUCSRDevice, const GPUCSRFeatures *, GPUCSRPrecision, const GPUCSRCandidate *);
+GPUCSR_INTERN PetscErrorCode GPUCSRWisdomFinalize(void);
 
 /* The profile of a machine: what products and conversions cost there (profile.c) */
 #define GPUCSR_NTERMS 9
@@ -73,10 +92,22 @@ typedef struct {
 } GPUCSRCostRow;
 GPUCSR_INTERN PetscErrorCode GPUCSRProfileLoad(const char[]);
 GPUCSR_INTERN PetscErrorCode GPUCSRProfileFinalize(void);
-GPUCSR_INTERN PetscErrorCode GPUCSRProfileFind(const GPUCSRFormat *, const GPUCSRKernel *, const GPUCSRCostRow **);
+/* Each format with each kernel that works on it, and what they cost; row is NULL where the profile does not know */
+typedef struct {
+  const GPUCSRFormat  *format;
+  const GPUCSRKernel  *kernel;
+  const GPUCSRCostRow *row;
+} GPUCSRPair;
+GPUCSR_INTERN PetscErrorCode GPUCSRProfilePairs(const GPUCSRPair **, int *);
 GPUCSR_INTERN PetscErrorCode GPUCSRProfileTree(const GPUCSRFeatures *, const char **, const char **);
-GPUCSR_INTERN PetscErrorCode GPUCSRModelTerms(const GPUCSRCostRow *, const GPUCSRFormat *, const GPUCSRFeatures *, GPUCSRPrecision, size_t, double[], double *);
+typedef struct {
+  double matrix, vectors, cache; /* megabytes */
+  double rows, stored, mean, max, sectors, quads;
+} GPUCSRModelInput;
+GPUCSR_INTERN PetscErrorCode GPUCSRModelInputGet(const GPUCSRFormat *, const GPUCSRFeatures *, GPUCSRPrecision, size_t, GPUCSRModelInput *);
+GPUCSR_INTERN void           GPUCSRModelTerms(const GPUCSRCostRow *, const GPUCSRModelInput *, double[]);
 
+GPUCSR_INTERN PetscErrorCode GPUCSRStorageFromCSR(const GPUCSRStorage *, const GPUCSRFeatures *, const GPUCSRFormat *, GPUCSRStorage *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanBuild(GPUCSRDevice, const GPUCSRSource *, GPUCSRPrecision, const GPUCSRRequest *, GPUCSRPlan *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanBuildTranspose(GPUCSRDevice, const GPUCSRSource *, const GPUCSRPlan *, GPUCSRPrecision, const GPUCSRRequest *, GPUCSRPlan *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanRefresh(GPUCSRPlan *, const GPUCSRSource *, const GPUCSRPlan *);

@@ -45,7 +45,8 @@ typedef struct {
 typedef struct {
   GPUCSRCostRow cost[MAX_COSTS];
   Leaf          leaf[MAX_TREE];
-  int           ncosts, nleaves;
+  GPUCSRPair    pair[MAX_COSTS];
+  int           ncosts, nleaves, npairs;
   char          machine[128];
 } Profile;
 
@@ -107,6 +108,34 @@ static PetscErrorCode Parse(const char text[], Profile *p, char wrong[], size_t 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Looked up by name once a profile: choosing costs a few microseconds */
+static PetscErrorCode Pairs(Profile *p)
+{
+  const GPUCSRFormat *f;
+  const GPUCSRKernel *k;
+
+  PetscFunctionBegin;
+  p->npairs = 0;
+  for (int i = 0;; i++) {
+    PetscCall(GPUCSRKernelGet(i, &k));
+    if (!k) break;
+    for (int j = 0;; j++) {
+      GPUCSRPair *pair = &p->pair[p->npairs];
+
+      PetscCall(GPUCSRFormatGet(j, &f));
+      if (!f) break;
+      if (strcmp(k->format, f->family)) continue;
+      PetscCheck(p->npairs < MAX_COSTS, PETSC_COMM_SELF, PETSC_ERR_PLIB, "More than %d pairs of a format and a kernel", MAX_COSTS);
+      pair->format = f;
+      pair->kernel = k;
+      for (int q = 0; q < p->ncosts && !pair->row; q++)
+        if (!strcmp(p->cost[q].format, f->name) && !strcmp(p->cost[q].kernel, k->name)) pair->row = &p->cost[q];
+      p->npairs++;
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* From a file, or the built-in one where that is ""; an unreadable or damaged file is an error, and the profile in use stays */
 PetscErrorCode GPUCSRProfileLoad(const char file[])
 {
@@ -131,6 +160,7 @@ PetscErrorCode GPUCSRProfileLoad(const char file[])
     PetscCall(PetscFree(p));
     SETERRQ(PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "-mat_gpucsr_profile %s: %s; `make tune` writes a new one", file[0] ? file : "(built in)", wrong);
   }
+  PetscCall(Pairs(p));
   PetscCall(GPUCSRProfileFinalize());
   profile = p;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -143,14 +173,12 @@ PetscErrorCode GPUCSRProfileFinalize(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* NULL where the profile says nothing of them */
-PetscErrorCode GPUCSRProfileFind(const GPUCSRFormat *f, const GPUCSRKernel *k, const GPUCSRCostRow **row)
+PetscErrorCode GPUCSRProfilePairs(const GPUCSRPair **pair, int *n)
 {
   PetscFunctionBegin;
   if (!profile) PetscCall(GPUCSRProfileLoad(""));
-  *row = NULL;
-  for (int q = 0; q < profile->ncosts && !*row; q++)
-    if (!strcmp(profile->cost[q].format, f->name) && !strcmp(profile->cost[q].kernel, k->name)) *row = &profile->cost[q];
+  *pair = profile->pair;
+  *n    = profile->npairs;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -168,27 +196,39 @@ PetscErrorCode GPUCSRProfileTree(const GPUCSRFeatures *f, const char **format, c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The terms of the head comment, and the megabytes of the matrix in this format */
-PetscErrorCode GPUCSRModelTerms(const GPUCSRCostRow *c, const GPUCSRFormat *format, const GPUCSRFeatures *f, GPUCSRPrecision p, size_t l2, double terms[], double *megabytes)
+/* What the model knows of a matrix in a format */
+PetscErrorCode GPUCSRModelInputGet(const GPUCSRFormat *format, const GPUCSRFeatures *f, GPUCSRPrecision p, size_t l2, GPUCSRModelInput *in)
 {
-  const double  cache = 1e-6 * (double)l2, vector = (double)GPUCSRTypeSize(GPUCSRVectorType(p));
-  double        moved = 1e-6 * vector * ((double)f->m + (double)f->n), matrix = 0, entries;
+  const double  vector = (double)GPUCSRTypeSize(GPUCSRVectorType(p));
   GPUCSRStorage A;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRStorageCreate(NULL, format, f, NULL, p, &A)); /* described, not allocated */
-  for (int k = 0; k < A.narrays; k++) matrix += 1e-6 * (double)A.array[k].count * (double)GPUCSRTypeSize(A.array[k].type);
-  moved += matrix;
-  entries    = 1e-6 * (double)A.stored;
-  terms[0]   = 1;
-  terms[1]   = PetscMin(moved, cache);
-  terms[2]   = PetscMax(0, moved - cache);
-  terms[3]   = 1e-6 * f->m * PetscMax(1, c->threads);
-  terms[4]   = isinf(c->width) ? 0 : ceil(PetscMin(f->max, c->most) / c->width);
-  terms[5]   = c->threads > 0 ? entries * PetscMax(0, log2(PetscMax(1e-9, f->mean / c->width))) : entries;
-  terms[6]   = f->max > c->most ? 1 : 0;
-  terms[7]   = 1e-6 * (f->sampled ? f->blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(1, 4))] : (double)f->nnz);
-  terms[8]   = 1e-6 * (f->sampled ? f->blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(4, 4))] : (double)f->nnz);
-  *megabytes = matrix;
+  in->matrix = 0;
+  for (int k = 0; k < A.narrays; k++) in->matrix += 1e-6 * (double)A.array[k].count * (double)GPUCSRTypeSize(A.array[k].type);
+  in->vectors = 1e-6 * vector * ((double)f->m + (double)f->n);
+  in->cache   = 1e-6 * (double)l2;
+  in->rows    = f->m;
+  in->stored  = (double)A.stored;
+  in->mean    = f->mean;
+  in->max     = f->max;
+  in->sectors = f->sampled ? f->blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(1, 4))] : (double)f->nnz;
+  in->quads   = f->sampled ? f->blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(4, 4))] : (double)f->nnz;
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The terms of the head comment */
+void GPUCSRModelTerms(const GPUCSRCostRow *c, const GPUCSRModelInput *in, double terms[])
+{
+  const double moved = in->matrix + in->vectors;
+
+  terms[0] = 1;
+  terms[1] = PetscMin(moved, in->cache);
+  terms[2] = PetscMax(0, moved - in->cache);
+  terms[3] = 1e-6 * in->rows * PetscMax(1, c->threads);
+  terms[4] = isinf(c->width) ? 0 : ceil(PetscMin(in->max, c->most) / c->width);
+  terms[5] = c->threads > 0 ? 1e-6 * in->stored * PetscMax(0, log2(PetscMax(1e-9, in->mean / c->width))) : 1e-6 * in->stored;
+  terms[6] = in->max > c->most ? 1 : 0;
+  terms[7] = 1e-6 * in->sectors;
+  terms[8] = 1e-6 * in->quads;
 }
