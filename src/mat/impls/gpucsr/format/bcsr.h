@@ -13,11 +13,7 @@ enum {
 #define BCSR_WARP 32
 
 /* Lanes that share a block: one, or one a row where a lane could not hold all of it */
-#ifndef L4
-  #define L4 1
-  #define L2 1
-#endif
-#define BCSR_LANES(r) ((r) == 8 ? 8 : (r) == 4 ? L4 : (r) == 2 ? L2 : 1)
+#define BCSR_LANES(r) ((r) == 8 ? 8 : 1)
 
 /* Values that a lane loads at once: 16 bytes of them */
 #define BCSR_WIDE(size) (16 / (int)(size))

@@ -72,7 +72,7 @@ __device__ __forceinline__ void load_lane(const V *__restrict__ val, int l, V v[
   for (int k = K / W::count * W::count; k < K; k++) v[k] = streamed(from + k * BCSR_WARP + lane);
 }
 
-/* x[j], ..., x[j + C - 1]. wide: x is aligned to 16 bytes and n a multiple of C; else columns past the last are not read. */
+/* x[j], ..., x[j + C - 1]; columns past the last are 0. wide: x is aligned to 16 bytes, and n a multiple of C. */
 template <int C, class X>
 __device__ __forceinline__ void load_x(const X *__restrict__ x, int j, int n, bool wide, X v[C])
 {
@@ -86,9 +86,12 @@ __device__ __forceinline__ void load_x(const X *__restrict__ x, int j, int n, bo
       v[k]     = w.x;
       v[k + 1] = w.y;
     }
+  } else if (j <= n - C) {
+#pragma unroll
+    for (int k = 0; k < C; k++) v[k] = __ldg(x + j + k);
   } else {
 #pragma unroll
-    for (int k = 0; k < C; k++) v[k] = __ldg(x + j + min(k, n - 1 - j));
+    for (int k = 0; k < C; k++) v[k] = k < n - j ? __ldg(x + j + k) : X(0);
   }
 }
 
