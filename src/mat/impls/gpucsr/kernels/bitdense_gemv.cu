@@ -10,10 +10,11 @@
 #include "device.cuh"
 
 #define BLOCK   256
-#define ROWS    4    /* of a team, at most */
 #define PARTCOL 2048 /* columns of a part at least */
 #define NARROW  24   /* columns below which 8 threads do */
 #define WIDE    1024 /* columns from which on a whole block does */
+
+#define THREADS(T) ((T) > 32 ? (T) : BLOCK) /* of a block of teams of T */
 
 /* How a matrix is cut: threads a team, its rows, columns and number of the parts of a row */
 typedef struct {
@@ -79,7 +80,7 @@ __device__ __forceinline__ void columns(int c, int end, const V *const (&row)[R]
 }
 
 template <int T, int R, int U, class V, class X>
-__global__ void __launch_bounds__(T > 32 ? T : BLOCK) bitdense_gemv_kernel(int first, int last, int n, int most, const V *__restrict__ val, X *partial, int *counter, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
+__global__ void __launch_bounds__(THREADS(T)) bitdense_gemv_kernel(int first, int last, int n, int most, const V *__restrict__ val, X *partial, int *counter, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
 {
   constexpr int TEAMS = T > 32 ? 1 : BLOCK / T;
   const int     lane = (int)threadIdx.x % T, group = (int)(blockIdx.x * TEAMS + threadIdx.x / T), parts = (int)gridDim.y;
@@ -148,8 +149,7 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
 
   PetscFunctionBegin;
 #define LAUNCHT(T, R, U, V, X) \
-  bitdense_gemv_kernel<T, R, U, V, X> < < <grid, T> 32 ? T : BLOCK, 0, \
-    (cudaStream_t)s >>> (p->first, p->last, A->n, shape.columns, (const V *)A->array[0].data, (X *)A->work.data, counter, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z)
+  bitdense_gemv_kernel<T, R, U, V, X><<<grid, THREADS(T), 0, (cudaStream_t)s>>>(p->first, p->last, A->n, shape.columns, (const V *)A->array[0].data, (X *)A->work.data, counter, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z)
 #define LAUNCH(V, X) \
   if (shape.team == 8) LAUNCHT(8, 4, 2, V, X); \
   else if (shape.team == 32) LAUNCHT(32, 4, 2, V, X); \
