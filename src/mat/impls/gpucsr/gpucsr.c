@@ -101,23 +101,30 @@ PetscErrorCode MatGPUCSRConfigCheck_Private(const MatGPUCSRConfig *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Vectors that a matrix creates are where its products are, in a PETSc that has such vectors */
+/*
+  Vectors that a matrix creates are where its products are: VECCUDA in a PETSc that has it, VECGPU in one that has not, the
+  host's where no bus is between; or what -vec_type asks for, so that they go with the program's.
+*/
 PetscErrorCode MatGPUCSRVecType_Private(Mat A, const MatGPUCSRConfig *c)
 {
-  PetscFunctionBegin;
-#if PetscDefined(HAVE_CUDA)
   GPUCSRDevice dev = NULL;
   PetscBool    aij;
   char         why[512];
+  VecType      type;
 
-  PetscCall(PetscStrcmp(c->request.format, "aij", &aij));
-  if (c->backend != MAT_GPUCSR_BACKEND_HOST && !aij && GPUCSR_SCALAR_IS_DOUBLE) PetscCall(GPUCSRDeviceOpen("cuda", &dev, why, sizeof(why)));
-  PetscCall(PetscFree(A->defaultvectype));
-  PetscCall(PetscStrallocpy(dev ? VECCUDA : VECSTANDARD, &A->defaultvectype));
+  PetscFunctionBegin;
+  PetscCall(VecGPUTypeAsked(&type));
+  if (!type) {
+    PetscCall(PetscStrcmp(c->request.format, "aij", &aij));
+    if (c->backend != MAT_GPUCSR_BACKEND_HOST && !aij && GPUCSR_SCALAR_IS_DOUBLE) PetscCall(GPUCSRDeviceOpen("cuda", &dev, why, sizeof(why)));
+#if PetscDefined(HAVE_CUDA)
+    type = dev ? VECCUDA : VECSTANDARD;
 #else
-  (void)A;
-  (void)c;
+    type = dev ? VECGPU : VECSTANDARD;
 #endif
+  }
+  PetscCall(PetscFree(A->defaultvectype));
+  PetscCall(PetscStrallocpy(type, &A->defaultvectype));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -618,13 +625,14 @@ PetscErrorCode MatGPUCSRFinalizePackage(void)
   initialized = PETSC_FALSE;
   PetscCall(MatGPUCSRReportPrint_Private());
   PetscCall(GPUCSRPinFinalize());
+  PetscCall(VecGPUFinalize());
   PetscCall(GPUCSRKernelsRelease());
   PetscCall(GPUCSRSysFinalize());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*@C
-  MatGPUCSRInitializePackage - Register `MATGPUCSR` with PETSc
+  MatGPUCSRInitializePackage - Register `MATGPUCSR` and `VECGPU` with PETSc
 
   Collective on `PETSC_COMM_WORLD`
 
@@ -656,6 +664,7 @@ PetscErrorCode MatGPUCSRInitializePackage(void)
   PetscCall(MatRegisterRootName(MATGPUCSR, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR));
   PetscCall(MatRegisterRootName(MATAIJGPUCSR, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR));
   PetscCall(MatSeqAIJRegister(MATSEQAIJGPUCSR, MatConvert_SeqAIJ_SeqAIJGPUCSR));
+  PetscCall(VecGPUInitialize());
   cls = MAT_CLASSID;
   PetscCall(PetscLogEventRegister("GPUCSRBuild", cls, &MAT_GPUCSR_Build));
   PetscCall(PetscLogEventRegister("GPUCSRRefresh", cls, &MAT_GPUCSR_Refresh));
