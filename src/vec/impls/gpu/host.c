@@ -47,21 +47,28 @@ static inline double Top(double a, double b)
 
 #define PRAGMA(text) _Pragma(#text)
 
+/* Entries of a piece of vectors: it stays in the first-level cache, and sums of pieces are summed, which keeps rounding errors small */
+#define PIECE 1024
+
 #define VECGPU_REDUCE(name, reads, count, combine, first, second) \
   static void reduce_##name(size_t n, const double *xs, const double *ys, double result[2]) \
   { \
-    double r = 0, s = 0; \
+    result[0] = result[1] = 0; \
+    for (size_t p = 0; p < n; p += PIECE) { \
+      const size_t end = p + PIECE < n ? p + PIECE : n; \
+      double       r = 0, s = 0; \
 \
-    PRAGMA(omp simd reduction(combine : r, s)) \
-    for (size_t i = 0; i < n; i++) { \
-      const double x = (reads) & VECGPU_X ? xs[i] : 0, y = (reads) & VECGPU_Y ? ys[i] : 0; \
+      PRAGMA(omp simd reduction(combine : r, s)) \
+      for (size_t i = p; i < end; i++) { \
+        const double x = (reads) & VECGPU_X ? xs[i] : 0, y = (reads) & VECGPU_Y ? ys[i] : 0; \
 \
-      (void)y; \
-      r = COMBINE_##combine(r, first); \
-      if ((count) > 1) s = COMBINE_##combine(s, second); \
+        (void)y; \
+        r = COMBINE_##combine(r, first); \
+        if ((count) > 1) s = COMBINE_##combine(s, second); \
+      } \
+      result[0] = COMBINE_##combine(result[0], r); \
+      result[1] = COMBINE_##combine(result[1], s); \
     } \
-    result[0] = r; \
-    result[1] = s; \
   }
 #include "veclist.h"
 #undef VECGPU_REDUCE
@@ -92,9 +99,6 @@ static PetscErrorCode Swap_Host(GPUCSRDevice dev, size_t n, double *x, double *y
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-
-/* Entries of a piece of vectors that stay in the first-level cache while all of them are added */
-#define PIECE 1024
 
 static PetscErrorCode MAXPY_Host(GPUCSRDevice dev, size_t n, int nv, const double a[], const double *const x[], double b, double *y)
 {
