@@ -198,6 +198,7 @@ static PetscErrorCode TestMaps(PetscInt n, PetscBool special)
   for (int op = 0; maps[op]; op++) {
     for (int k = 0; k < (deep && n < 10000 ? 5 : 2); k++) {
       const double *f = scalars[k];
+      PetscReal     norm, ref;
       char          what[256];
 
       /* VECSEQ multiplies z by 0 when the first scalar is 1 */
@@ -212,11 +213,16 @@ static PetscErrorCode TestMaps(PetscInt n, PetscBool special)
         PetscCall(VecAbs(ax));
         PetscCall(VecAbs(ay));
         PetscCall(VecAbs(az));
+        PetscCall(VecNorm(z.g, NORM_1, &norm)); /* a norm that was cached before must not come back */
+        PetscCall(VecNorm(z.g, NORM_INFINITY, &norm));
         PetscCall(Map(op, f[0], f[1], f[2], x.g, y.g, z.g));
         PetscCall(Map(op, f[0], f[1], f[2], x.s, y.s, z.s));
         PetscCall(Map(op, fabs(f[0]), fabs(f[1]), fabs(f[2]), ax, ay, az));
         PetscCall(PetscSNPrintf(what, sizeof(what), "%s of %" PetscInt_FMT " %s entries, scalars %g %g %g", maps[op], n, special ? "special" : "random", f[0], f[1], f[2]));
         PetscCall(PairSame(z, az, what));
+        PetscCall(VecNorm(z.g, NORM_1, &norm));
+        PetscCall(VecNorm(z.s, NORM_1, &ref));
+        if (!special) PetscCheck(TestSame(norm, ref, 1e-12 * ref), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: its norm is %.17g, should be %.17g", what, (double)norm, (double)ref);
         PetscCall(PairSame(x, op == 2 ? ax : NULL, what));
         PetscCall(PairSame(y, NULL, what));
       }

@@ -564,6 +564,7 @@ static PetscErrorCode VecGetSubVector_GPU(Vec v, IS is, Vec *sub)
     own = g->dev;
     if (dev && own == dev && g->shared == VecGPUOf(v)->shared) {
       PetscCall(VecGPUDeviceRead_Private(v));
+      g->start = start;
       if (g->shared) SetHost(w, v->map->n ? VecGPUOf(v)->now.host + start : NULL, VEC_GPU_BORROWED);
       else {
         g->now.device      = v->map->n ? VecGPUOf(v)->now.device + start : NULL;
@@ -604,10 +605,14 @@ static PetscErrorCode VecRestoreSubVector_GPU(Vec v, IS is, Vec *sub)
     PetscCall(VecScatterEnd(g->scatter, *sub, v, INSERT_VALUES, SCATTER_REVERSE));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (g->now.deviceowner == VEC_GPU_BORROWED && !g->shared) {
+  if (g->now.hostowner == VEC_GPU_BORROWED) VecGPUOf(v)->now.valid = g->shared ? VEC_GPU_BOTH : VEC_GPU_HOST;
+  else if (VecGPUOf(v)->now.valid & VEC_GPU_DEVICE) {
     PetscCall(VecGPUDeviceRead_Private(*sub));
     VecGPUOf(v)->now.valid = VEC_GPU_DEVICE;
-  } else VecGPUOf(v)->now.valid = g->shared ? VEC_GPU_BOTH : VEC_GPU_HOST;
+  } else { /* other entries were written on the host meanwhile */
+    PetscCall(HostRead(*sub));
+    PetscCall(PetscArraycpy(VecGPUOf(v)->now.host + g->start, g->now.host, (*sub)->map->n));
+  }
   PetscCall(PetscObjectStateIncrease((PetscObject)v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -43,6 +43,7 @@ struct _n_Vec_GPU {
   VecGPUArrays     before; /* what comes back when an array that was placed, or another vector's, goes */
   PetscBool        placed;
   PetscObjectState got;     /* of a subvector: its state when it was got */
+  PetscInt         start;   /* of a subvector that is a piece: where in the local part of the whole */
   VecScatter       scatter; /* of a subvector that is a copy: from the whole */
   VecGPUInfo       info;
   Vec              self; /* living vectors */
