@@ -44,7 +44,7 @@ typedef struct {
     (void)at; \
     return call; \
   }
-OPERATION(Set, VecSet(d->z, 0.5 + 1e-9 * (double)k))
+OPERATION(Shift, VecShift(d->z, k % 2 ? 0.5 : -0.5))
 OPERATION(Copy, VecCopy(d->x, d->z))
 OPERATION(Scale, VecScale(d->z, k % 2 ? 0.5 : 2.0))
 OPERATION(AXPY, VecAXPY(d->z, k % 2 ? 0.5 : -0.5, d->x))
@@ -61,7 +61,7 @@ OPERATION(MDot, VecMDot(d->x, d->nmany, d->many, d->dots))
 OPERATION(Max, VecMax(d->x, &at, &r))
 
 static const Operation operations[] = {
-  {"VecSet",             1, 0, Set     },
+  {"VecShift",           2, 0, Shift   },
   {"VecCopy",            2, 0, Copy    },
   {"VecScale",           2, 0, Scale   },
   {"VecAXPY",            3, 0, AXPY    },

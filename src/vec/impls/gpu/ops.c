@@ -68,14 +68,14 @@ static PetscErrorCode Map(GPUCSRDevice dev, VecGPUMap op, PetscScalar a, PetscSc
 static PetscErrorCode VecSet_GPU(Vec z, PetscScalar a)
 {
   ON_DEVICE(z, NULL, NULL, set, z, a)
-  PetscCall(Map(dev, VECGPU_MAP_set, a, 0, 0, NULL, NULL, PETSC_FALSE, z));
+  PetscCall(VecGPUFill_Private(z, a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode VecScale_GPU(Vec z, PetscScalar a)
 {
   ON_DEVICE(z, NULL, NULL, scale, z, a)
-  if (a == (PetscScalar)0.0) PetscCall(Map(dev, VECGPU_MAP_set, 0, 0, 0, NULL, NULL, PETSC_FALSE, z));
+  if (a == (PetscScalar)0.0) PetscCall(VecGPUFill_Private(z, 0));
   else if (a != (PetscScalar)1.0) {
     PetscCall(Map(dev, VECGPU_MAP_scale, a, 0, 0, NULL, NULL, PETSC_TRUE, z));
     PetscCall(PetscLogFlops((PetscLogDouble)z->map->n));

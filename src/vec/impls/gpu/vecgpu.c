@@ -115,8 +115,9 @@ static PetscErrorCode HostRead(Vec v)
   PetscFunctionBegin;
   if (g->now.valid & VEC_GPU_HOST) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(HostAllocate(v));
-  if (g->now.valid == VEC_GPU_ZERO || !v->map->n) PetscCall(PetscArrayzero(g->now.host, v->map->n));
-  else {
+  if (g->now.valid == VEC_GPU_FILLED || !v->map->n) {
+    for (PetscInt k = 0; k < v->map->n; k++) g->now.host[k] = g->now.fill;
+  } else {
     const PetscBool pinned = (PetscBool)(g->now.hostowner == VEC_GPU_OWN);
 
     PetscCall(PetscLogEventBegin(VEC_GPU_Down, v, 0, 0, 0));
@@ -131,12 +132,13 @@ static PetscErrorCode HostRead(Vec v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The host's array is about to hold them, and is the only one then */
+/* The host's array is about to hold them, and is the only one then. PETSc 3.18 is known to set all entries, ask for the array to write, and read (MatGetRowMaxAbs()) */
 static PetscErrorCode HostWrite(Vec v)
 {
   Vec_GPU *g = VecGPUOf(v);
 
   PetscFunctionBegin;
+  if (g->now.valid == VEC_GPU_FILLED) PetscCall(HostRead(v));
   PetscCall(HostAllocate(v));
   g->now.valid = g->shared ? VEC_GPU_BOTH : VEC_GPU_HOST;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -145,15 +147,16 @@ static PetscErrorCode HostWrite(Vec v)
 /* The device's array holds the entries. Waits for them to arrive: the program may write its array again as soon as we return */
 PetscErrorCode VecGPUDeviceRead_Private(Vec v)
 {
-  static const double zeros[3] = {0, 0, 0};
-  Vec_GPU            *g        = VecGPUOf(v);
-  GPUCSRDevice        dev      = g->dev;
+  Vec_GPU     *g   = VecGPUOf(v);
+  GPUCSRDevice dev = g->dev;
 
   PetscFunctionBegin;
   if (g->now.valid & VEC_GPU_DEVICE) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(DeviceAllocate(v));
-  if (g->now.valid == VEC_GPU_ZERO || !v->map->n) {
-    PetscCall((*VecGPUKernelsOf(dev)->map)(dev, VECGPU_MAP_set, (size_t)v->map->n, zeros, NULL, NULL, g->now.device));
+  if (g->now.valid == VEC_GPU_FILLED || !v->map->n) {
+    const double abc[3] = {(double)PetscRealPart(g->now.fill), 0, 0};
+
+    PetscCall((*VecGPUKernelsOf(dev)->map)(dev, VECGPU_MAP_set, (size_t)v->map->n, abc, NULL, NULL, g->now.device));
   } else {
     const PetscBool pinned = (PetscBool)(g->now.hostowner == VEC_GPU_OWN);
 
@@ -176,6 +179,15 @@ PetscErrorCode VecGPUDeviceWrite_Private(Vec v)
   PetscFunctionBegin;
   PetscCall(DeviceAllocate(v));
   g->now.valid = g->shared ? VEC_GPU_BOTH : VEC_GPU_DEVICE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Every entry is to be a: it is written where it is first asked for, which for a right-hand side that the program then adds up is the host */
+PetscErrorCode VecGPUFill_Private(Vec v, PetscScalar a)
+{
+  PetscFunctionBegin;
+  VecGPUOf(v)->now.valid = VEC_GPU_FILLED;
+  VecGPUOf(v)->now.fill  = a;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -292,7 +304,7 @@ static PetscErrorCode VecPlaceArray_GPU(Vec v, const PetscScalar *a)
   PetscCall(NotAPart(v));
   if (g->now.valid == VEC_GPU_DEVICE) PetscCall(HostRead(v));
   PetscCall(Exchange(v));
-  if (!g->shared && g->now.valid != VEC_GPU_ZERO) g->before.valid = VEC_GPU_HOST;
+  if (!g->shared && g->now.valid != VEC_GPU_FILLED) g->before.valid = VEC_GPU_HOST;
   SetHost(v, (PetscScalar *)a, VEC_GPU_BORROWED);
   g->now.valid = g->shared ? VEC_GPU_BOTH : VEC_GPU_HOST;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -326,7 +338,7 @@ static PetscErrorCode VecReplaceArray_GPU(Vec v, const PetscScalar *a)
   host.deviceowner = VEC_GPU_NONE;
   PetscCall(Free(v, &host));
   SetHost(v, (PetscScalar *)a, a ? VEC_GPU_PETSC : VEC_GPU_NONE);
-  g->now.valid = !a ? VEC_GPU_ZERO : g->shared ? VEC_GPU_BOTH : VEC_GPU_HOST;
+  g->now.valid = !a ? VEC_GPU_FILLED : g->shared ? VEC_GPU_BOTH : VEC_GPU_HOST;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -460,7 +472,8 @@ static PetscErrorCode VecGetLocalVectorRead_GPU(Vec v, Vec w)
     if (VecGPUOf(v)->shared) PetscCall(VecPlaceArray_GPU(w, VecGPUOf(v)->now.host));
     else {
       PetscCall(Exchange(w));
-      VecGPUOf(w)->before.valid    = VEC_GPU_ZERO; /* PETSc promises nothing about what w was */
+      VecGPUOf(w)->before.valid    = VEC_GPU_FILLED; /* PETSc promises nothing about what w was */
+      VecGPUOf(w)->before.fill     = 0;
       VecGPUOf(w)->now.device      = VecGPUOf(v)->now.device;
       VecGPUOf(w)->now.deviceowner = VEC_GPU_BORROWED;
       VecGPUOf(w)->now.valid       = VEC_GPU_DEVICE;
@@ -605,8 +618,10 @@ static PetscErrorCode VecRestoreSubVector_GPU(Vec v, IS is, Vec *sub)
     PetscCall(VecScatterEnd(g->scatter, *sub, v, INSERT_VALUES, SCATTER_REVERSE));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (g->now.hostowner == VEC_GPU_BORROWED) VecGPUOf(v)->now.valid = g->shared ? VEC_GPU_BOTH : VEC_GPU_HOST;
-  else if (VecGPUOf(v)->now.valid & VEC_GPU_DEVICE) {
+  if (g->now.hostowner == VEC_GPU_BORROWED) {
+    PetscCall(HostRead(*sub));
+    VecGPUOf(v)->now.valid = g->shared ? VEC_GPU_BOTH : VEC_GPU_HOST;
+  } else if (VecGPUOf(v)->now.valid & VEC_GPU_DEVICE) {
     PetscCall(VecGPUDeviceRead_Private(*sub));
     VecGPUOf(v)->now.valid = VEC_GPU_DEVICE;
   } else { /* other entries were written on the host meanwhile */
@@ -687,6 +702,7 @@ static PetscErrorCode MakeParent(Vec v, PetscBool mpi)
   PetscCall(PetscLayoutSetUp(map));
   PetscCall(PetscLayoutGetBlockSize(map, &bs));
   PetscCall(PetscLayoutCreateFromSizes(PetscObjectComm((PetscObject)v), 0, 0, bs, &v->map));
+  PetscCall(PetscFree(((PetscObject)v)->type_name)); /* PETSc 3.18 leaves that of another type, which may be this one */
   PetscCall(VecSetType(v, mpi ? VECMPI : VECSEQ));
   PetscCall(PetscLayoutDestroy(&v->map));
   v->map = map;
@@ -835,7 +851,7 @@ PetscErrorCode VecGPUGetInfo(Vec v, VecGPUInfo *info)
   *info          = g->info;
   info->backend  = g->dev && !g->bound ? g->dev->ops->name : "host";
   info->onhost   = (PetscBool)(g->now.valid != VEC_GPU_DEVICE);
-  info->ondevice = (PetscBool)((g->now.valid & VEC_GPU_DEVICE) != 0);
+  info->ondevice = (PetscBool)(g->now.valid != VEC_GPU_HOST);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -914,7 +930,7 @@ PetscErrorCode VecGPUFinalize(void)
     PetscCall(ToPETSc(g->self, &g->now));
     PetscCall(ToPETSc(g->self, &g->before));
     ((VecGPUHeader *)g->self->data)->array = g->now.host;
-    g->now.valid                           = g->now.host ? VEC_GPU_BOTH : VEC_GPU_ZERO;
+    g->now.valid                           = g->now.host ? VEC_GPU_BOTH : VEC_GPU_FILLED;
     g->shared                              = PETSC_TRUE;
     g->dev                                 = NULL;
   }

@@ -6,9 +6,9 @@
 #include "vecgpu.h"
 #include "kernels.h"
 
-/* Which copies are valid; none: the vector was never written, and is zero */
+/* Which copies are valid; none: every entry is the same, as in a new vector and after VecSet() */
 typedef enum {
-  VEC_GPU_ZERO   = 0,
+  VEC_GPU_FILLED = 0,
   VEC_GPU_HOST   = 1,
   VEC_GPU_DEVICE = 2,
   VEC_GPU_BOTH   = 3
@@ -27,6 +27,7 @@ typedef struct {
   double      *device;
   VecGPUOwner  hostowner, deviceowner;
   VecGPUValid  valid;
+  PetscScalar  fill; /* of VEC_GPU_FILLED */
 } VecGPUArrays;
 
 /*
@@ -86,4 +87,5 @@ static inline const VecGPUKernels *VecGPUKernelsOf(GPUCSRDevice dev)
 GPUCSR_INTERN PetscErrorCode VecGPUReady_Private(Vec, GPUCSRDevice *);
 GPUCSR_INTERN PetscErrorCode VecGPUDeviceRead_Private(Vec);
 GPUCSR_INTERN PetscErrorCode VecGPUDeviceWrite_Private(Vec);
+GPUCSR_INTERN PetscErrorCode VecGPUFill_Private(Vec, PetscScalar);
 GPUCSR_INTERN void           VecGPUOperations_Private(struct _VecOps *);
