@@ -184,9 +184,15 @@ static PetscErrorCode Map(int op, PetscScalar a, PetscScalar b, PetscScalar c, V
 
 static PetscErrorCode TestMaps(PetscInt n, PetscBool special)
 {
-  static const double scalars[][3] = {{0.75, -1.25, 2.5}, {0, 1, -1}, {1, 0, 1}, {-1, 0.5, 0}, {1, 1, 0}};
-  Pair                x, y, z;
-  Vec                 ax, ay, az;
+  static const double scalars[][3] = {
+    {0.75, -1.25, 2.5},
+    {0,    1,     -1 },
+    {1,    0,     1  },
+    {-1,   0.5,   0  },
+    {1,    1,     0  }
+  };
+  Pair x, y, z;
+  Vec  ax, ay, az;
 
   PetscFunctionBegin;
   PetscCall(PairCreate(n, &x));
@@ -483,7 +489,7 @@ static PetscErrorCode TestRandom(PetscInt n)
 
 int main(int argc, char **argv)
 {
-  PetscInt lengths[32] = {0, 1, 2, 3, 31, 256, 257, 1023, 5000, 100003}, n = 32;
+  PetscInt  lengths[32] = {0, 1, 2, 3, 31, 256, 257, 1023, 5000, 100003}, n = 32;
   PetscBool set;
 
   PetscFunctionBeginUser;

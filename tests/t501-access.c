@@ -55,10 +55,10 @@ static PetscErrorCode Type(Vec v, const char type[], const char what[])
 /* Copies that were made since the last call: up, down; only where host and device are apart */
 static PetscErrorCode Copies(Vec v, PetscInt up, PetscInt down, const char what[])
 {
-  static PetscInt  last[2] = {0, 0};
-  static Vec       of      = NULL;
-  PetscBool        separate = PETSC_FALSE, cuda;
-  VecGPUInfo       info;
+  static PetscInt last[2]  = {0, 0};
+  static Vec      of       = NULL;
+  PetscBool       separate = PETSC_FALSE, cuda;
+  VecGPUInfo      info;
 
   PetscFunctionBegin;
   PetscCall(VecGPUGetInfo(v, &info));

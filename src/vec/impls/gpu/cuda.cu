@@ -109,7 +109,7 @@ static inline unsigned Blocks(size_t work, size_t most)
 
 #define VECGPU_MAP(name, reads_, expression) \
   struct map_##name { \
-    static constexpr int reads = reads_; \
+    static constexpr int                     reads = reads_; \
     static __device__ __forceinline__ double apply(double a, double b, double c, double x, double y, double z) \
     { \
       return expression; \
@@ -137,7 +137,7 @@ __global__ void map_kernel(size_t n, double a, double b, double c, const double 
 template <class Op>
 __global__ void map_pairs_kernel(size_t n, double a, double b, double c, const double *xs, const double *ys, double *zs)
 {
-  const size_t  i = (size_t)blockIdx.x * THREADS + threadIdx.x;
+  const size_t  i    = (size_t)blockIdx.x * THREADS + threadIdx.x;
   const double2 none = {0, 0};
 
   if (2 * i + 1 < n) {
@@ -275,8 +275,8 @@ struct TOP {
 
 #define VECGPU_REDUCE(name, reads_, count_, combine_, first_, second_) \
   struct reduce_##name { \
-    typedef combine_     combine; \
-    static constexpr int reads = reads_, count = count_; \
+    typedef combine_                         combine; \
+    static constexpr int                     reads = reads_, count = count_; \
     static __device__ __forceinline__ double first(double x, double y) \
     { \
       return first_; \
@@ -413,7 +413,7 @@ __global__ void __launch_bounds__(THREADS) mdot_kernel(size_t n, int nv, const d
   __shared__ double    all_parts[THREADS];
   const int            first = (int)blockIdx.y * TOGETHER, m = min(TOGETHER, nv - first);
   const size_t         me = (size_t)blockIdx.x * THREADS + threadIdx.x, all = (size_t)gridDim.x * THREADS;
-  const double *const *y   = many.y + first;
+  const double *const *y    = many.y + first;
   double              *mine = partial + (size_t)blockIdx.y * gridDim.x * TOGETHER, r[TOGETHER];
 
 #pragma unroll
@@ -523,8 +523,8 @@ __device__ __forceinline__ Best best_of_block(Best r)
 
 __global__ void __launch_bounds__(THREADS) extreme_kernel(double sign, size_t n, const double *__restrict__ x, double *partial, unsigned *finished, volatile unsigned long long *ticket, volatile double *result, unsigned long long number)
 {
-  const Best none  = {-INFINITY, ~0ULL};
-  Best      *mine  = (Best *)partial, r = none;
+  const Best none = {-INFINITY, ~0ULL};
+  Best      *mine = (Best *)partial, r = none;
 
   /* comparisons with NaN are false */
   for (size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += (size_t)gridDim.x * THREADS) r = better(r, Best{sign * x[i], i});

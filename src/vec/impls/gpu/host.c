@@ -13,7 +13,7 @@
     (void)c; \
     _Pragma("omp simd") for (size_t i = 0; i < n; i++) \
     { \
-      const double x = (reads) & VECGPU_X ? xs[i] : 0, y = (reads) & VECGPU_Y ? ys[i] : 0, z = (reads) & VECGPU_Z ? zs[i] : 0; \
+      const double x = (reads)&VECGPU_X ? xs[i] : 0, y = (reads)&VECGPU_Y ? ys[i] : 0, z = (reads)&VECGPU_Z ? zs[i] : 0; \
 \
       (void)x; \
       (void)y; \
@@ -40,8 +40,8 @@ static inline double Top(double a, double b)
   return b > a || b != b ? b : a;
 }
 
-#pragma omp declare reduction(ADD : double : omp_out = Add(omp_out, omp_in)) initializer(omp_priv = 0)
-#pragma omp declare reduction(TOP : double : omp_out = Top(omp_out, omp_in)) initializer(omp_priv = 0)
+#pragma omp declare reduction(ADD:double : omp_out = Add(omp_out, omp_in)) initializer(omp_priv = 0)
+#pragma omp declare reduction(TOP:double : omp_out = Top(omp_out, omp_in)) initializer(omp_priv = 0)
 #define COMBINE_ADD Add
 #define COMBINE_TOP Top
 
@@ -60,7 +60,7 @@ static inline double Top(double a, double b)
 \
       PRAGMA(omp simd reduction(combine : r, s)) \
       for (size_t i = p; i < end; i++) { \
-        const double x = (reads) & VECGPU_X ? xs[i] : 0, y = (reads) & VECGPU_Y ? ys[i] : 0; \
+        const double x = (reads)&VECGPU_X ? xs[i] : 0, y = (reads)&VECGPU_Y ? ys[i] : 0; \
 \
         (void)y; \
         r = COMBINE_##combine(r, first); \
@@ -140,7 +140,7 @@ static PetscErrorCode MDot_Host(GPUCSRDevice dev, size_t n, int nv, const double
 
     for (; k + 3 < nv; k += 4) {
       const double *const y0 = y[k], *const y1 = y[k + 1], *const y2 = y[k + 2], *const y3 = y[k + 3];
-      double              r0 = 0, r1 = 0, r2 = 0, r3 = 0;
+      double r0 = 0, r1 = 0, r2 = 0, r3 = 0;
 
 #pragma omp simd reduction(+ : r0, r1, r2, r3)
       for (size_t i = p; i < end; i++) {

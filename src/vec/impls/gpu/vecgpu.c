@@ -411,12 +411,12 @@ static PetscErrorCode VecDuplicate_GPU(Vec v, Vec *w)
   PetscCall(PetscLayoutReference(v->map, &(*w)->map));
   PetscCall(VecSetType(*w, ((PetscObject)v)->type_name));
   /* a DM sets operations of its vectors, and composes what they need */
-  *(*w)->ops                  = *v->ops;
-  (*w)->stash.donotstash      = v->stash.donotstash;
-  (*w)->stash.ignorenegidx    = v->stash.ignorenegidx;
-  (*w)->stash.bs              = v->stash.bs;
-  (*w)->bstash.bs             = v->bstash.bs;
-  VecGPUOf(*w)->bound         = VecGPUOf(v)->bound;
+  *(*w)->ops               = *v->ops;
+  (*w)->stash.donotstash   = v->stash.donotstash;
+  (*w)->stash.ignorenegidx = v->stash.ignorenegidx;
+  (*w)->stash.bs           = v->stash.bs;
+  (*w)->bstash.bs          = v->bstash.bs;
+  VecGPUOf(*w)->bound      = VecGPUOf(v)->bound;
 #if PetscDefined(HAVE_DEVICE)
   (*w)->boundtocpu        = v->boundtocpu;
   (*w)->bindingpropagates = v->bindingpropagates;
@@ -657,7 +657,11 @@ static PetscErrorCode VecView_GPU(Vec v, PetscViewer viewer)
   PetscCall(PetscViewerGetFormat(viewer, &format));
   if (format == PETSC_VIEWER_ASCII_INFO || format == PETSC_VIEWER_ASCII_INFO_DETAIL) {
     PetscCall(VecGPUGetInfo(v, &info));
-    PetscCall(PetscViewerASCIIPrintf(viewer, "VECGPU of rank 0: backend %s, entries on the %s; copied to the device %" PetscInt_FMT " times, to the host %" PetscInt_FMT " times\n", info.backend, info.onhost && info.ondevice ? "host and the device" : info.ondevice ? "device" : "host", info.uploads, info.downloads));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "VECGPU of rank 0: backend %s, entries on the %s; copied to the device %" PetscInt_FMT " times, to the host %" PetscInt_FMT " times\n", info.backend,
+                                     info.onhost && info.ondevice ? "host and the device"
+                                     : info.ondevice              ? "device"
+                                                                  : "host",
+                                     info.uploads, info.downloads));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -857,7 +861,7 @@ PetscErrorCode VecGPUGetInfo(Vec v, VecGPUInfo *info)
 
 PetscErrorCode VecGPUTypeAsked(VecType *type)
 {
-  static const char *const words[] = {VECGPU, VECSEQGPU, VECMPIGPU, VECSTANDARD, VECSEQ, VECMPI};
+  static const char *const words[]  = {VECGPU, VECSEQGPU, VECMPIGPU, VECSTANDARD, VECSEQ, VECMPI};
   char                     word[64] = "";
   PetscBool                same;
 

@@ -69,7 +69,7 @@ static inline Vec_GPU *VecGPUOf(Vec v)
 }
 
 /* Operations of VECSEQ and VECMPI: those that we do not replace, and those that work on the host */
-GPUCSR_INTERN struct _VecOps VecGPUParents[2];
+GPUCSR_INTERN struct _VecOps        VecGPUParents[2];
 static inline const struct _VecOps *VecGPUParent(Vec v)
 {
   return &VecGPUParents[VecGPUOf(v)->mpi];
