@@ -657,6 +657,35 @@ static PetscErrorCode Walk(PetscInt seed, PetscInt steps)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Vectors that outlive the package keep their entries, and go on with the host */
+static PetscErrorCode TestOutlive(void)
+{
+  Vec          v, w;
+  PetscScalar *a, sum;
+  PetscReal    norm;
+  PetscMPIInt  size;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(Create(VECGPU, 1000, 1, &v));
+  PetscCall(VecDuplicate(v, &w));
+  PetscCall(PetscMalloc1(1000, &a));
+  for (int k = 0; k < 1000; k++) a[k] = 2.0;
+  PetscCall(VecPlaceArray(w, a));
+  PetscCall(VecShift(w, 1.0));
+  PetscCall(VecShift(v, 1.0));
+  PetscCall(MatGPUCSRFinalizePackage());
+  PetscCall(VecAXPY(v, 1.0, w));
+  PetscCall(VecResetArray(w));
+  PetscCall(VecSum(v, &sum));
+  PetscCall(VecNorm(w, NORM_1, &norm));
+  PetscCheck(sum == (PetscScalar)(4000.0 * size) && norm == 0 && a[999] == (PetscScalar)3.0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "After the package, the entries sum up to %g, should be %g", (double)PetscRealPart(sum), 4000.0 * size);
+  PetscCall(VecDestroy(&v));
+  PetscCall(VecDestroy(&w));
+  PetscCall(PetscFree(a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscInt seed = 1;
@@ -673,6 +702,7 @@ int main(int argc, char **argv)
   PetscCall(TestLocalVectors());
   PetscCall(TestOthers());
   for (PetscInt k = 0; k < 20; k++) PetscCall(Walk(seed + 100 * k, 300));
+  PetscCall(TestOutlive());
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -9,8 +9,8 @@
 
 struct _VecOps VecGPUParents[2];
 
-/* Up to this many bytes the driver takes pageable memory as fast */
-#define PIN_BYTES ((size_t)64 << 10)
+/* Shorter vectors travel by the staging buffers as fast */
+#define PIN_BYTES ((size_t)1 << 19)
 
 static PetscLogEvent VEC_GPU_Up, VEC_GPU_Down;
 static Vec_GPU      *living;
@@ -48,6 +48,7 @@ static void SetHost(Vec v, PetscScalar *a, VecGPUOwner owner)
 
   now->host      = a;
   now->hostowner = owner;
+  now->locked = now->refused = PETSC_FALSE;
   if (VecGPUOf(v)->shared) {
     now->device      = (double *)a;
     now->deviceowner = a ? VEC_GPU_BORROWED : VEC_GPU_NONE;
@@ -55,27 +56,43 @@ static void SetHost(Vec v, PetscScalar *a, VecGPUOwner owner)
   ((VecGPUHeader *)v->data)->array = a;
 }
 
-/* A PETSc with CUDA copies from its vectors into ours without waiting, which page-locked memory would let it do */
 static PetscErrorCode HostAllocate(Vec v)
 {
-  Vec_GPU       *g = VecGPUOf(v);
-  PetscErrorCode ierr;
-  void          *a = NULL;
+  PetscScalar *a;
 
   PetscFunctionBegin;
-  if (g->now.host || !v->map->n) PetscFunctionReturn(PETSC_SUCCESS);
-  if (g->dev && g->dev->ops->separate && Bytes(v) > PIN_BYTES && !PetscDefined(HAVE_CUDA)) {
-    GPUCSRAttempt attempt; /* there may be a limit on page-locked memory */
+  if (VecGPUOf(v)->now.host || !v->map->n) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMalloc1(v->map->n, &a));
+  SetHost(v, a, VEC_GPU_OWN);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
-    PetscCall(GPUCSRAttemptBegin(&attempt));
-    ierr = g->dev->ops->hostmalloc(g->dev->id, Bytes(v), &a);
-    PetscCall(GPUCSRAttemptEnd(&attempt));
-    if (!ierr) SetHost(v, (PetscScalar *)a, VEC_GPU_OWN);
+/*
+  Is the host's array page-locked? Doing so costs several copies by staging buffers: it is done when the entries cross the
+  bus for the second time, to an array that is ours, since we must know when it goes. Not in a PETSc with CUDA, which
+  copies from its vectors into ours without waiting when it can.
+*/
+static PetscErrorCode Pin(Vec v, PetscBool *pinned)
+{
+  Vec_GPU      *g   = VecGPUOf(v);
+  VecGPUArrays *now = &g->now;
+
+  PetscFunctionBegin;
+  if (!now->locked && !now->refused && now->hostowner == VEC_GPU_OWN && Bytes(v) >= PIN_BYTES && g->dev->ops->separate && GPUCSRSettingsGlobal.pinvectors && !PetscDefined(HAVE_CUDA) && g->info.uploads + g->info.downloads > 0) {
+    PetscCall(g->dev->ops->hostregister(g->dev->id, now->host, Bytes(v), &now->locked));
+    now->refused = (PetscBool)!now->locked;
   }
-  if (!g->now.host) {
-    PetscCall(PetscMalloc(Bytes(v), &a));
-    SetHost(v, (PetscScalar *)a, VEC_GPU_PETSC);
-  }
+  *pinned = now->locked;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Unpin(Vec v, VecGPUArrays *a)
+{
+  const GPUCSRDevice dev = VecGPUOf(v)->dev;
+
+  PetscFunctionBegin;
+  if (a->locked && !dev->failed[0]) PetscCall(dev->ops->hostunregister(dev->id, a->host));
+  a->locked = a->refused = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -99,8 +116,8 @@ static PetscErrorCode Free(Vec v, VecGPUArrays *a)
   Vec_GPU *g = VecGPUOf(v);
 
   PetscFunctionBegin;
-  if (a->hostowner == VEC_GPU_PETSC) PetscCall(PetscFree(a->host));
-  if (a->hostowner == VEC_GPU_OWN && !g->dev->failed[0]) PetscCall(g->dev->ops->hostfree(g->dev->id, a->host));
+  PetscCall(Unpin(v, a));
+  if (a->hostowner == VEC_GPU_OWN) PetscCall(PetscFree(a->host));
   if (a->deviceowner == VEC_GPU_OWN) PetscCall(GPUCSRFree(g->dev, Bytes(v), (void **)&a->device));
   PetscCall(PetscMemzero(a, sizeof(*a)));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -118,10 +135,11 @@ static PetscErrorCode HostRead(Vec v)
   if (g->now.valid == VEC_GPU_FILLED || !v->map->n) {
     for (PetscInt k = 0; k < v->map->n; k++) g->now.host[k] = g->now.fill;
   } else {
-    const PetscBool pinned = (PetscBool)(g->now.hostowner == VEC_GPU_OWN);
+    PetscBool pinned;
 
     PetscCall(PetscLogEventBegin(VEC_GPU_Down, v, 0, 0, 0));
     PetscCall(dev->ops->activate(dev->id));
+    PetscCall(Pin(v, &pinned));
     PetscCall(GPUCSRDownload(dev, g->now.host, GPUCSR_DOUBLE, g->now.device, GPUCSR_DOUBLE, (size_t)v->map->n, pinned, dev->stream));
     if (pinned) PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
     g->info.downloads++;
@@ -158,10 +176,11 @@ PetscErrorCode VecGPUDeviceRead_Private(Vec v)
 
     PetscCall((*VecGPUKernelsOf(dev)->map)(dev, VECGPU_MAP_set, (size_t)v->map->n, abc, NULL, NULL, g->now.device));
   } else {
-    const PetscBool pinned = (PetscBool)(g->now.hostowner == VEC_GPU_OWN);
+    PetscBool pinned;
 
     PetscCall(PetscLogEventBegin(VEC_GPU_Up, v, 0, 0, 0));
     PetscCall(dev->ops->activate(dev->id));
+    PetscCall(Pin(v, &pinned));
     PetscCall(GPUCSRUpload(dev, g->now.device, GPUCSR_DOUBLE, g->now.host, GPUCSR_DOUBLE, (size_t)v->map->n, pinned, dev->stream, NULL));
     if (pinned) PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
     g->info.uploads++;
@@ -281,6 +300,7 @@ static void ComeBack(Vec v)
   Vec_GPU *g = VecGPUOf(v);
 
   g->now                           = g->before;
+  g->before                        = (VecGPUArrays){.host = NULL};
   g->placed                        = PETSC_FALSE;
   ((VecGPUHeader *)v->data)->array = g->now.host;
 }
@@ -337,7 +357,7 @@ static PetscErrorCode VecReplaceArray_GPU(Vec v, const PetscScalar *a)
   host.device      = NULL;
   host.deviceowner = VEC_GPU_NONE;
   PetscCall(Free(v, &host));
-  SetHost(v, (PetscScalar *)a, a ? VEC_GPU_PETSC : VEC_GPU_NONE);
+  SetHost(v, (PetscScalar *)a, a ? VEC_GPU_OWN : VEC_GPU_NONE);
   g->now.valid = !a ? VEC_GPU_FILLED : g->shared ? VEC_GPU_BOTH : VEC_GPU_HOST;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -491,8 +511,13 @@ static PetscErrorCode VecRestoreLocalVectorRead_GPU(Vec v, Vec w)
 
   PetscFunctionBegin;
   if (VecGPUIs(w) && VecGPUOf(w)->now.deviceowner == VEC_GPU_BORROWED && !VecGPUOf(w)->shared) {
-    VecGPUOf(w)->before.host      = VecGPUOf(w)->now.host;
-    VecGPUOf(w)->before.hostowner = VecGPUOf(w)->now.hostowner;
+    Vec_GPU *g = VecGPUOf(w);
+
+    /* its array of the host may have been made meanwhile */
+    g->before.host      = g->now.host;
+    g->before.hostowner = g->now.hostowner;
+    g->before.locked    = g->now.locked;
+    g->before.refused   = g->now.refused;
     ComeBack(w);
   } else {
     PetscCall(VecResetArray(w));
@@ -666,6 +691,16 @@ static PetscErrorCode VecView_GPU(Vec v, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Arrays that what is in place shares with what it is in place of are its own from here on, so that each is given back once */
+static void Part(Vec_GPU *g)
+{
+  if (g->before.host == g->now.host) {
+    g->before.hostowner = VEC_GPU_NONE;
+    g->before.locked    = PETSC_FALSE;
+  }
+  if (g->before.device == g->now.device) g->before.deviceowner = VEC_GPU_NONE;
+}
+
 static void Count(VecGPUInfo *sum, const VecGPUInfo *i)
 {
   sum->uploads += i->uploads;
@@ -684,11 +719,8 @@ static PetscErrorCode VecDestroy_GPU(Vec v)
   if (g->next) g->next->previous = g->previous;
   *g->previous = g->next;
   PetscCall(VecScatterDestroy(&g->scatter));
-  if (g->placed) { /* what is left to free is in both: each array once */
-    if (g->before.host == g->now.host) g->before.hostowner = VEC_GPU_NONE;
-    if (g->before.device == g->now.device) g->before.deviceowner = VEC_GPU_NONE;
-    PetscCall(Free(v, &g->before));
-  }
+  Part(g);
+  PetscCall(Free(v, &g->before));
   PetscCall(Free(v, &g->now));
   PetscCall(PetscFree(g));
   ((VecGPUHeader *)v->data)->array = ((VecGPUHeader *)v->data)->array_allocated = NULL;
@@ -904,39 +936,27 @@ PetscErrorCode VecGPUReport(MPI_Comm comm)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode ToPETSc(Vec v, VecGPUArrays *a)
-{
-  PetscScalar *p;
-
-  PetscFunctionBegin;
-  if (a->hostowner == VEC_GPU_OWN) {
-    PetscCall(PetscMalloc1(v->map->n, &p));
-    PetscCall(PetscArraycpy(p, a->host, v->map->n));
-    if (!VecGPUOf(v)->dev->failed[0]) PetscCall(VecGPUOf(v)->dev->ops->hostfree(VecGPUOf(v)->dev->id, a->host));
-    a->host      = p;
-    a->hostowner = VEC_GPU_PETSC;
-  }
-  if (a->deviceowner == VEC_GPU_OWN) PetscCall(GPUCSRFree(VecGPUOf(v)->dev, Bytes(v), (void **)&a->device));
-  a->deviceowner = VEC_GPU_NONE;
-  a->device      = NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* A placed array is on top of the vector's own; what the two have in common is freed with the first */
+/* The host's array of what is in place is all that stays */
 PetscErrorCode VecGPUFinalize(void)
 {
   PetscFunctionBegin;
   for (Vec_GPU *g = living; g; g = g->next) {
+    VecGPUArrays *all[] = {&g->now, &g->before};
+
     if (!g->dev) continue;
     if (!g->dev->failed[0]) PetscCall(HostRead(g->self));
-    if (g->placed && g->before.device == g->now.device) g->before.deviceowner = VEC_GPU_NONE;
-    if (g->placed && g->before.host == g->now.host) g->before.hostowner = VEC_GPU_NONE;
-    PetscCall(ToPETSc(g->self, &g->now));
-    PetscCall(ToPETSc(g->self, &g->before));
-    ((VecGPUHeader *)g->self->data)->array = g->now.host;
-    g->now.valid                           = g->now.host ? VEC_GPU_BOTH : VEC_GPU_FILLED;
-    g->shared                              = PETSC_TRUE;
-    g->dev                                 = NULL;
+    if (g->before.device == g->now.device) g->before.deviceowner = VEC_GPU_NONE;
+    if (g->before.host == g->now.host) g->before.locked = PETSC_FALSE;
+    for (int k = 0; k < 2; k++) {
+      PetscCall(Unpin(g->self, all[k]));
+      if (all[k]->deviceowner == VEC_GPU_OWN) PetscCall(GPUCSRFree(g->dev, Bytes(g->self), (void **)&all[k]->device));
+      all[k]->deviceowner = VEC_GPU_NONE;
+      all[k]->device      = NULL;
+    }
+    if (!g->now.host) g->now.valid = VEC_GPU_FILLED; /* the device failed, and took the entries along */
+    else g->now.valid = VEC_GPU_BOTH;
+    g->shared = PETSC_TRUE;
+    g->dev    = NULL;
   }
   PetscCall(VecGPUKernels_host.release());
 #if defined(GPUCSR_HAVE_CUDA)

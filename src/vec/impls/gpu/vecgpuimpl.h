@@ -17,8 +17,7 @@ typedef enum {
 /* Whose an array is */
 typedef enum {
   VEC_GPU_NONE, /* it is not there */
-  VEC_GPU_OWN,  /* ours: of the device, or page-locked by it */
-  VEC_GPU_PETSC,
+  VEC_GPU_OWN,
   VEC_GPU_BORROWED
 } VecGPUOwner;
 
@@ -26,6 +25,7 @@ typedef struct {
   PetscScalar *host;
   double      *device;
   VecGPUOwner  hostowner, deviceowner;
+  PetscBool    locked, refused; /* the host's array is page-locked in place, or that was refused */
   VecGPUValid  valid;
   PetscScalar  fill; /* of VEC_GPU_FILLED */
 } VecGPUArrays;
