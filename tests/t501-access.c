@@ -4,6 +4,7 @@
 */
 //TEST
 //TEST name=separate args="-vec_gpu_separate"
+//TEST name=malloc args="-vec_gpu_separate -malloc_debug -malloc_dump"
 //TEST name=ranks2 nsize=2
 //TEST name=ranks3.separate nsize=3 args="-vec_gpu_separate"
 //TEST name=ranks4.separate nsize=4 args="-vec_gpu_separate -seed 5"
@@ -213,11 +214,8 @@ static PetscErrorCode TestPlace(void)
     PetscCall(VecPlaceArray(v[k], b));
     PetscCall(VecResetArray(v[k]));
     PetscCall(VecShift(v[k], 0.25));
-    PetscCall(PetscMalloc1(50, &c));
-    if (k == 0) PetscCall(PetscArraycpy(c, b, 50));
   }
   PetscCall(Same(v[0], v[1], "After arrays were placed"));
-  PetscCall(PetscFree(c));
   for (int k = 0; k < 2; k++) {
     PetscCall(PetscMalloc1(50, &c));
     for (int i = 0; i < 50; i++) c[i] = 1.0 / (1 + i);

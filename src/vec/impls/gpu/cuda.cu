@@ -29,8 +29,7 @@
 /* What reductions write through, in the order of the device's stream: one a process */
 static struct {
   GPUCSRDevice                 dev;
-  double                      *partial; /* device: results of each block */
-  size_t                       bytes;
+  double                      *partial;  /* device: results of each block */
   unsigned                    *finished; /* device: blocks of each group of vectors that are done; groups that are done */
   volatile unsigned long long *ticket;   /* host, page-locked, as result: the last reduction that is complete */
   volatile double             *result;
@@ -38,6 +37,7 @@ static struct {
   int                          blocks;
 } work;
 
+/* A fixed size, as the staging buffers: no part of what -mat_gpucsr_memory_limit counts */
 static PetscErrorCode Work(GPUCSRDevice dev)
 {
   void *page;
@@ -45,9 +45,8 @@ static PetscErrorCode Work(GPUCSRDevice dev)
   PetscFunctionBegin;
   if (work.dev == dev) PetscFunctionReturn(PETSC_SUCCESS);
   work.blocks = BLOCKS_SM * dev->props.processors;
-  work.bytes  = sizeof(double) * MANY * (size_t)work.blocks;
-  PetscCall(GPUCSRMalloc(dev, work.bytes, "reductions", (void **)&work.partial));
-  PetscCall(GPUCSRMalloc(dev, sizeof(unsigned) * (GROUPS + 1), "reductions", (void **)&work.finished));
+  PetscCall(dev->ops->malloc(dev->id, sizeof(double) * MANY * (size_t)work.blocks, dev->stream, (void **)&work.partial));
+  PetscCall(dev->ops->malloc(dev->id, sizeof(unsigned) * (GROUPS + 1), dev->stream, (void **)&work.finished));
   PetscCheck(cudaMemsetAsync(work.finished, 0, sizeof(unsigned) * (GROUPS + 1), (cudaStream_t)dev->stream) == cudaSuccess, PETSC_COMM_SELF, PETSC_ERR_GPU, "The counters of reductions cannot be cleared");
   PetscCall(dev->ops->hostmalloc(dev->id, sizeof(double) * (RESULTS + 1), &page));
   work.ticket  = (volatile unsigned long long *)page;
@@ -64,10 +63,12 @@ static PetscErrorCode Release_CUDA(void)
 
   PetscFunctionBegin;
   if (!dev) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRFree(dev, work.bytes, (void **)&work.partial));
-  PetscCall(GPUCSRFree(dev, sizeof(unsigned) * (GROUPS + 1), (void **)&work.finished));
-  if (!dev->failed[0]) PetscCall(dev->ops->hostfree(dev->id, (void *)work.ticket));
   work.dev = NULL;
+  if (dev->failed[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(dev->ops->activate(dev->id));
+  PetscCall(dev->ops->free(dev->id, dev->stream, work.partial));
+  PetscCall(dev->ops->free(dev->id, dev->stream, work.finished));
+  PetscCall(dev->ops->hostfree(dev->id, (void *)work.ticket));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -439,27 +440,34 @@ __global__ void __launch_bounds__(THREADS) mdot_kernel(size_t n, int nv, const d
   }
 #pragma unroll
   for (int k = 0; k < TOGETHER; k++) {
-    if (k < m) {
-      const double sum = over_block<ADD>(r[k]);
+#pragma unroll
+    for (int o = 16; o; o >>= 1) r[k] += __shfl_down_sync(0xffffffffu, r[k], o);
+    if (threadIdx.x % 32 == 0) all_parts[threadIdx.x / 32 * TOGETHER + k] = r[k];
+  }
+  __syncthreads();
+  if ((int)threadIdx.x < TOGETHER) {
+    double sum = 0;
 
-      if (threadIdx.x == 0) mine[blockIdx.x * TOGETHER + k] = sum;
-    }
+#pragma unroll
+    for (int w = 0; w < WARPS; w++) sum += all_parts[w * TOGETHER + threadIdx.x];
+    mine[blockIdx.x * TOGETHER + threadIdx.x] = sum;
   }
   if (!last_block(finished + blockIdx.y, gridDim.x)) return;
   /* neighbouring threads have neighbouring vectors; those of the same vector are TOGETHER apart */
   const int k   = (int)threadIdx.x % TOGETHER;
   double    sum = 0;
 
-  if (k < m)
-    for (unsigned b = threadIdx.x / TOGETHER; b < gridDim.x; b += THREADS / TOGETHER) sum += __ldcg(mine + b * TOGETHER + k);
+  for (unsigned b = threadIdx.x / TOGETHER; b < gridDim.x; b += THREADS / TOGETHER) sum += __ldcg(mine + b * TOGETHER + k);
   all_parts[threadIdx.x] = sum;
   __syncthreads();
   for (int half = THREADS / 2; half >= TOGETHER; half /= 2) {
     if ((int)threadIdx.x < half) all_parts[threadIdx.x] += all_parts[threadIdx.x + half];
     __syncthreads();
   }
-  if ((int)threadIdx.x < m) result[first + k] = all_parts[threadIdx.x];
-  __threadfence_system();
+  if ((int)threadIdx.x < m) {
+    result[first + k] = all_parts[threadIdx.x];
+    __threadfence_system();
+  }
   if (last_block(finished + GROUPS, gridDim.y) && threadIdx.x == 0) publish(ticket, number);
 }
 
