@@ -103,7 +103,8 @@ PetscErrorCode MatGPUCSRConfigCheck_Private(const MatGPUCSRConfig *c)
 
 /*
   Vectors that a matrix creates are where its products are: VECCUDA in a PETSc that has it, VECGPU in one that has not, the
-  host's where no bus is between; or what -vec_type asks for, so that they go with the program's.
+  host's where no bus is between; or what -vec_type asks for, so that they go with the program's. A PETSc for debugging
+  does not let a program's own vectors meet any of another type, and programs worked before: there it must be asked for.
 */
 PetscErrorCode MatGPUCSRVecType_Private(Mat A, const MatGPUCSRConfig *c)
 {
@@ -120,7 +121,7 @@ PetscErrorCode MatGPUCSRVecType_Private(Mat A, const MatGPUCSRConfig *c)
 #if PetscDefined(HAVE_CUDA)
     type = dev ? VECCUDA : VECSTANDARD;
 #else
-    type = dev ? VECGPU : VECSTANDARD;
+    type = dev && !PetscDefined(USE_DEBUG) ? VECGPU : VECSTANDARD;
 #endif
   }
   PetscCall(PetscFree(A->defaultvectype));
