@@ -9,7 +9,7 @@
 //TEST name=ranks2 nsize=2
 //TEST name=ranks2.separate nsize=2 args="-vec_gpu_separate"
 //TEST name=ranks4.separate nsize=4 args="-vec_gpu_separate"
-//TEST name=ranks4.memory nsize=4 gpu=1 args="-mat_gpucsr_memory_limit 30000"
+//TEST name=ranks4.memory nsize=4 gpu=1 args="-mat_gpucsr_backend auto -mat_gpucsr_memory_limit 30000"
 //TEST name=large gpu=1 args="-n 10000001 -deep 0"
 #include "testing.h"
 #include <petsc/private/petscimpl.h> /* the state of an object */
