@@ -1,7 +1,7 @@
 #pragma once
 
 /*
-  MATGPUCSR: a sparse matrix type for PETSc whose products run on an NVIDIA GPU.
+  MATGPUCSR: a sparse matrix type for PETSc whose products run on an NVIDIA GPU, and VECGPU: vectors that stay there.
 
   The one public header. Plain C: no CUDA type appears in it, and including it needs no CUDA installation.
   A program that is content with options never includes it; see README.md.
@@ -16,6 +16,10 @@
 #define MATAIJGPUCSR    "aijgpucsr"
 #define MATSEQAIJGPUCSR "seqaijgpucsr"
 #define MATMPIAIJGPUCSR "mpiaijgpucsr"
+
+#define VECGPU    "gpu"
+#define VECSEQGPU "seqgpu"
+#define VECMPIGPU "mpigpu"
 
 #if !defined(GPUCSR_EXTERN)
   #if defined(__cplusplus)
@@ -122,6 +126,20 @@ typedef struct {
   double      aij_time;           /* of products that were MATAIJ's own, by the clock */
 } MatGPUCSRInfo;
 
+/*S
+  VecGPUInfo - where a `VECGPU` vector lives on this rank, and how often its entries had to cross the bus
+
+  Level: intermediate
+
+.seealso: `VECGPU`, `VecGPUGetInfo()`
+S*/
+typedef struct {
+  const char *backend;              /* "cuda", "host" */
+  PetscBool   onhost, ondevice;     /* which copies are valid now */
+  PetscInt    uploads, downloads;   /* times the entries were copied */
+  double      uploaded, downloaded; /* bytes */
+} VecGPUInfo;
+
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRInitializePackage(void);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRFinalizePackage(void);
 GPUCSR_EXTERN PetscErrorCode PetscDLLibraryRegister_petscgpucsr(void);
@@ -140,3 +158,5 @@ GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetExpectedMults(Mat, PetscReal);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetTransposeAtAssembly(Mat, PetscBool);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRGetInfo(Mat, MatGPUCSRInfo *);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetUp(Mat, PetscBool);
+
+GPUCSR_EXTERN PetscErrorCode VecGPUGetInfo(Vec, VecGPUInfo *);

@@ -7,7 +7,7 @@ static char help[] = "PETSc's conjugate gradients with Jacobi on the matrix type
     ksp -cases st27_50,lap7_129 [-o FILE] [-repeats 5] [-budget s] [-id TEXT] [-ksp_rtol 1e-8 ...]
 
   A plain PETSc program: it knows nothing of the library. Vectors are those of MatCreateVecs(), so VECCUDA where the type has
-  them. A case is the 7-point (lap7_) or 27-point (st27_) matrix of a cube of so many points an edge; b is all ones, x starts at 0.
+  them, VECGPU for gpucsr in a PETSc without CUDA; -vec_type says otherwise. A case is the 7-point (lap7_) or 27-point (st27_) matrix of a cube of so many points an edge; b is all ones, x starts at 0.
   set-up: from the assembled matrix of the host to the first product's result; solve: KSPSolve(), the first and the median of
   the others; total: set-up and first solve, which sets up the preconditioner.
 
@@ -25,7 +25,7 @@ static int Less(const void *a, const void *b)
   return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b;
 }
 
-static PetscErrorCode Solve(const char name[], const char type[], int repeats, FILE *out, const char id[])
+static PetscErrorCode Solve(const char name[], const char type[], const char vtype[], int repeats, FILE *out, const char id[])
 {
   Synthetic          s = {name, STENCIL7, 0, 1, 0, 0};
   Mat                A;
@@ -58,6 +58,7 @@ static PetscErrorCode Solve(const char name[], const char type[], int repeats, F
 
   PetscCall(PetscTime(&t0));
   PetscCall(MatConvert(A, type, MAT_INPLACE_MATRIX, &A));
+  if (vtype[0]) PetscCall(MatSetVecType(A, vtype));
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(VecSet(x, 1.0));
   PetscCall(MatMult(A, x, b));
@@ -112,7 +113,7 @@ static PetscErrorCode Solve(const char name[], const char type[], int repeats, F
 
 int main(int argc, char **argv)
 {
-  char          *cases[32], type[64] = MATAIJ, name[PETSC_MAX_PATH_LEN] = "", id[64] = "unknown";
+  char          *cases[32], type[64] = MATAIJ, vtype[64] = "", name[PETSC_MAX_PATH_LEN] = "", id[64] = "unknown";
   const char    *usual[] = {"st27_50", "lap7_129", "st27_128", "lap7_200"};
   PetscInt       n = 32, repeats = 5;
   PetscBool      set;
@@ -125,6 +126,7 @@ int main(int argc, char **argv)
   PetscCheck(sizeof(PetscInt) == sizeof(int32_t), PETSC_COMM_SELF, PETSC_ERR_SUP, "This program needs a PETSc of 32-bit indices");
   PetscCall(PetscTime(&t0));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_type", type, sizeof(type), NULL));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-vec_type", vtype, sizeof(vtype), NULL));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-o", name, sizeof(name), NULL));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-id", id, sizeof(id), NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-repeats", &repeats, NULL));
@@ -140,7 +142,7 @@ int main(int argc, char **argv)
   for (PetscInt k = 0; k < n; k++) {
     PetscCall(PetscTime(&t1));
     if (budget > 0 && t1 - t0 > budget) PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s LEFT OUT, the budget of %g s was spent\n", cases[k], (double)budget));
-    else PetscCall(Solve(cases[k], type, (int)repeats, out, id));
+    else PetscCall(Solve(cases[k], type, vtype, (int)repeats, out, id));
     PetscCall(PetscFree(cases[k]));
   }
   if (out) fclose(out);

@@ -159,6 +159,7 @@ PetscErrorCode MatGPUCSRReportPrint_Private(void)
     GPUCSRSettingsGlobal.report = PETSC_FALSE;
     PetscCall(PetscSynchronizedPrintf(PETSC_COMM_WORLD, "MATGPUCSR report of rank %d\n%s", PetscGlobalRank, kept ? kept : "  no products\n"));
     PetscCall(PetscSynchronizedFlush(PETSC_COMM_WORLD, PETSC_STDOUT));
+    PetscCall(VecGPUReport(PETSC_COMM_WORLD));
   }
   /* the devices go next */
   for (Mat_SeqGPUCSR *g = living; g; g = g->next) {
