@@ -19,7 +19,7 @@ LIBDIRS := $(shell pkg-config --variable=libdir $(PETSC) 2>/dev/null)
 
 comma := ,
 LIB  := $(BUILD)/lib/libpetscgpucsr.so
-SRC  := $(sort $(wildcard src/sys/*.c src/sys/host/*.c src/mat/impls/gpucsr/*.c src/mat/impls/gpucsr/*/*.c src/vec/impls/*/*.c src/ksp/impls/*/*.c src/tao/impls/*/*.c))
+SRC  := $(sort $(filter-out src/io/convert.c,$(wildcard src/io/*.c)) $(wildcard src/sys/*.c src/sys/host/*.c src/mat/impls/gpucsr/*.c src/mat/impls/gpucsr/*/*.c src/vec/impls/*/*.c src/ksp/impls/*/*.c src/tao/impls/*/*.c))
 ifneq ($(NVCC),)
   CUDA_DIR ?= $(patsubst %/bin/,%,$(dir $(realpath $(NVCC))))
   KNOWN    := $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch))
