@@ -19,7 +19,8 @@ LIBDIRS := $(shell pkg-config --variable=libdir $(PETSC) 2>/dev/null)
 
 comma := ,
 LIB  := $(BUILD)/lib/libpetscgpucsr.so
-SRC  := $(sort $(filter-out src/io/convert.c,$(wildcard src/io/*.c)) $(wildcard src/sys/*.c src/sys/host/*.c src/mat/impls/gpucsr/*.c src/mat/impls/gpucsr/*/*.c src/vec/impls/*/*.c src/ksp/impls/*/*.c src/tao/impls/*/*.c))
+IO   := $(addprefix src/io/,piece.c number.c libsvm.c market.c boeing.c binary.c source.c assemble.c)
+SRC  := $(sort $(IO) src/io/loadfile.c $(wildcard src/sys/*.c src/sys/host/*.c src/mat/impls/gpucsr/*.c src/mat/impls/gpucsr/*/*.c src/vec/impls/*/*.c src/ksp/impls/*/*.c src/tao/impls/*/*.c))
 ifneq ($(NVCC),)
   CUDA_DIR ?= $(patsubst %/bin/,%,$(dir $(realpath $(NVCC))))
   KNOWN    := $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch))
@@ -42,9 +43,10 @@ EXAMPLES := $(patsubst src/ksp/examples/%.c,$(BUILD)/examples/%,$(wildcard src/k
 TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/t*.c))
 BENCHES  := $(if $(NVCC),$(patsubst src/benchmarks/%.c,$(BUILD)/bench/%,$(wildcard src/benchmarks/*.c)))
 
-.PHONY: all lib examples tests benches demo check check-gpu bench install docs format lint clean info deps
-all: lib examples
+.PHONY: all lib convert examples tests benches demo check check-gpu bench install docs format lint clean info deps
+all: lib examples convert
 lib: $(LIB)
+convert: $(BUILD)/bin/gpucsr-convert
 examples: $(EXAMPLES)
 tests: $(TESTS)
 benches: $(BENCHES)
@@ -60,6 +62,11 @@ $(BUILD)/obj/%.o: %.c
 $(BUILD)/obj/%.cu.o: %.cu
 	@mkdir -p $(@D)
 	$(NVCC) -ccbin $(CXX) $(CPPFLAGS) -O3 -lineinfo -std=c++17 $(GENCODE) --threads 2 -Xcompiler -fPIC,-fvisibility=hidden -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+
+# The converter is a program of its own: no PETSc is needed to run it
+$(BUILD)/bin/gpucsr-convert: $(patsubst %.c,$(BUILD)/obj/%.o,$(IO) src/io/convert.c src/io/write.c src/io/statistics.c)
+	@mkdir -p $(@D)
+	$(CC) -o $@ $^ -Wl,--as-needed -fopenmp $(IOLIBS) -lm
 
 GIT := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 # Programs know nothing of the library; tests of its own functions are linked with it, internal ones with its objects
@@ -92,9 +99,10 @@ check:
 # On a machine without PETSc, what `make carry` put together elsewhere
 check-gpu: $(if $(FOUND),lib examples tests)
 	@$(if $(FOUND),,LD_LIBRARY_PATH=$(abspath $(CARRY)/lib-$(BUILD)):$$LD_LIBRARY_PATH) tests/run.sh BACKEND=cuda BUILD=$(if $(FOUND),,$(CARRY)/)$(BUILD)
-install: lib
-	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
+install: lib convert
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
 	install -m 755 $(LIB) $(DESTDIR)$(PREFIX)/lib/
+	install -m 755 $(BUILD)/bin/gpucsr-convert $(DESTDIR)$(PREFIX)/bin/
 	install -m 644 include/petscgpucsr.h $(DESTDIR)$(PREFIX)/include/
 	sed -e 's|@PREFIX@|$(abspath $(PREFIX))|; s|@VERSION@|$(VERSION)|; s|@PETSC@|$(PETSC)|; s|@PETSCMINOR@|$(basename $(shell pkg-config --modversion $(PETSC)))|' share/petscgpucsr.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/petscgpucsr.pc
 docs:

@@ -15,23 +15,23 @@ static int IsRows(const GPUCSRAssembly *A)
   return 0;
 }
 
-/* Calls body for entries and mirrored entries in rows lo to hi of a piece, from 0 */
+/* Calls body(row, column, value) for entries and mirrored entries in rows lo to hi, from 0, of a piece */
 #define ForEntries(A, piece, lo, hi, body) \
   do { \
-    const GPUCSRPiece *p_ = (piece); \
-    const int64_t      a_ = (A)->rstart + (lo); \
-    const uint64_t     n_ = (uint64_t)((hi) - (lo)); \
-    if ((A)->symmetry == GPUCSR_GENERAL) { \
-      if (p_->nz && (int64_t)p_->high >= a_ && (int64_t)p_->low < a_ + (int64_t)n_) \
-        for (size_t e = 0; e < p_->nz; e++) { \
-          const int64_t r = (int64_t)p_->i[e] - a_; \
-          if ((uint64_t)r < n_) body(r + (lo), p_->j[e], p_->v ? p_->v[e] : (PetscScalar)1) \
-        } \
-    } else \
-      for (size_t e = 0; e < p_->nz; e++) { \
-        const int64_t r = (int64_t)p_->i[e] - a_, c = (int64_t)p_->j[e] - a_; \
-        if ((uint64_t)r < n_) body(r + (lo), p_->j[e], p_->v ? p_->v[e] : (PetscScalar)1) if (p_->i[e] != p_->j[e] && (uint64_t)c < n_) body(c + (lo), p_->i[e], GPUCSRMirror((A)->symmetry, p_->v ? p_->v[e] : (PetscScalar)1)) \
+    const GPUCSRPiece   *p_    = (piece); \
+    const GPUCSRSymmetry kind_ = (A)->symmetry; \
+    const int64_t        a_    = (A)->rstart + (lo); \
+    const uint64_t       n_    = (uint64_t)((hi) - (lo)); \
+    if (kind_ == GPUCSR_GENERAL && (!p_->nz || (int64_t)p_->high < a_ || (int64_t)p_->low >= a_ + (int64_t)n_)) break; \
+    for (size_t e_ = 0; e_ < p_->nz; e_++) { \
+      const int64_t r_ = (int64_t)p_->i[e_] - a_, c_ = (int64_t)p_->j[e_] - a_; \
+      if ((uint64_t)r_ < n_) { \
+        body(r_ + (lo), p_->j[e_], p_->v ? p_->v[e_] : (PetscScalar)1); \
       } \
+      if (kind_ != GPUCSR_GENERAL && (uint64_t)c_ < n_ && p_->i[e_] != p_->j[e_]) { \
+        body(c_ + (lo), p_->i[e_], GPUCSRMirror(kind_, p_->v ? p_->v[e_] : (PetscScalar)1)); \
+      } \
+    } \
   } while (0)
 
 int GPUCSRAssemblyCount(const GPUCSRAssembly *A, int64_t row[], GPUCSRFault *f)
@@ -53,7 +53,7 @@ int GPUCSRAssemblyCount(const GPUCSRAssembly *A, int64_t row[], GPUCSRFault *f)
     int64_t      *count = row + 1;
 
     memset(count + lo, 0, (size_t)(hi - lo) * sizeof(*count));
-#define COUNT(r, c, x) count[r]++;
+#define COUNT(r, c, x) count[r]++
     for (size_t k = 0; k < A->npieces; k++) ForEntries(A, &A->piece[k], lo, hi, COUNT);
   }
   row[0] = 0;
@@ -160,15 +160,13 @@ int GPUCSRAssemblyFill(const GPUCSRAssembly *A, PetscInt base, const int64_t row
     }
     memcpy(at + lo, row + lo, (size_t)(hi - lo) * sizeof(*at));
 #define PLACE(r, column, x) \
-  { \
-    const int64_t to = at[r]++; \
-    j[to]            = column; \
-    v[to]            = x; \
-  }
+  const int64_t to = at[r]++; \
+  j[to]            = column; \
+  v[to]            = x
     for (size_t k = 0; k < A->npieces; k++) ForEntries(A, &A->piece[k], lo, hi, PLACE);
     for (int64_t r = lo; r < hi; r++) {
-      c = SortRow(row[r + 1] - row[r], j + row[r], v + row[r]);
-      if (c < 0) failed = 1;
+                 c = SortRow(row[r + 1] - row[r], j + row[r], v + row[r]);
+                 if (c < 0) failed = 1;
       else total += c;
     }
   }

@@ -25,6 +25,9 @@ typedef struct {
 GPUCSR_IO_INTERN int  GPUCSRFaultSet(GPUCSRFault *, int64_t line, int64_t column, const char format[], ...) __attribute__((format(printf, 4, 5))); /* returns 1 */
 GPUCSR_IO_INTERN void GPUCSRFaultPrint(const GPUCSRFault *, const char file[], char text[], size_t size);                                          /* "FILE, line 3, column 7: why" */
 
+/* The word at p, which a blank or the end of the line ends, cut for a message; returns where it ends */
+GPUCSR_IO_INTERN const char *GPUCSRFaultWord(const char *p, char word[32]);
+
 /* ---- Pieces: what a block of text held */
 
 typedef struct {
@@ -103,6 +106,19 @@ GPUCSR_IO_INTERN int  GPUCSRLinesCreate(const char text[], size_t bytes, int thr
 GPUCSR_IO_INTERN void GPUCSRLinesDestroy(GPUCSRLines *);
 GPUCSR_IO_INTERN int  GPUCSRBoeingPointers(const GPUCSRTextHeader *, const GPUCSRLines *, int64_t **, GPUCSRFault *);                                        /* of the columns, n + 1 of them, from 0; for free() */
 GPUCSR_IO_INTERN void GPUCSRBoeingParse(const GPUCSRTextHeader *, const GPUCSRLines *, const int64_t pointer[], int64_t first, int64_t last, GPUCSRPiece *); /* entries first to last */
+
+/* ---- PETSc binary */
+
+typedef struct {
+  const unsigned char *at;                                              /* the file */
+  size_t               length, width, lengths, columns, values, labels; /* of an integer; where the parts begin, labels 0 where there are none */
+  int64_t              M, N, nz;
+} GPUCSRBinary;
+
+GPUCSR_IO_INTERN int64_t GPUCSRBinaryInteger(const unsigned char *, size_t width);
+GPUCSR_IO_INTERN int     GPUCSRBinaryHeader(const char *file, size_t length, GPUCSRBinary *, GPUCSRFault *);
+GPUCSR_IO_INTERN int64_t GPUCSRBinaryColumns(const GPUCSRBinary *, int64_t m, const int64_t row[], int64_t first, PetscInt j[], int threads); /* of m rows, whose entries begin with number first; returns the first row that is wrong, or -1 */
+GPUCSR_IO_INTERN void    GPUCSRBinaryReals(const unsigned char *, int64_t n, PetscScalar to[], int threads);
 
 /* ---- Sources and blocks */
 

@@ -15,26 +15,12 @@ typedef struct {
   int64_t     number;             /* of the line */
 } Place;
 
-/* The word at p, for a message */
-static void Word(const char *p, char word[32])
-{
-  int n = 0;
-
-  while (n < 24 && p[n] != '\n' && !GPUCSRIsBlank(p[n])) {
-    word[n] = p[n];
-    n++;
-  }
-  if (n == 24) {
-    memcpy(word + n, "...", 4);
-  } else word[n] = 0;
-}
-
 /* A line that cannot be used: says so with the word at p. Always false */
 static int Expected(const Place *at, const char *p, GPUCSRFault *f, const char what[])
 {
   char word[32];
 
-  Word(p, word);
+  GPUCSRFaultWord(p, word);
   GPUCSRFaultSet(f, at->number, p - at->line + 1, "expected %s, not %s%s%s", what, word[0] ? "'" : "", word[0] ? word : "the end of the line", word[0] ? "'" : "");
   return 0;
 }

@@ -750,117 +750,24 @@ static PetscErrorCode LoadText(Reader *R, Mat A, Vec *labels, Vec *queries, Pets
   PetscCall(FillMatrix(R, A, base));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-/* ---- PETSc binary: big-endian; class id, rows, columns, entries; the length of each row; columns; values. A vector may follow: class id, size, values */
-
-static inline int64_t Big(const unsigned char *p, size_t width)
-{
-  uint32_t w;
-  uint64_t x;
-
-  if (width == 4) {
-    memcpy(&w, p, 4);
-    return (int32_t)__builtin_bswap32(w);
-  }
-  memcpy(&x, p, 8);
-  return (int64_t)__builtin_bswap64(x);
-}
-
-typedef struct {
-  const unsigned char *at;                                              /* the file */
-  size_t               length, width, lengths, columns, values, labels; /* of an integer; where the parts begin, labels 0 where there are none */
-  int64_t              M, N, nz;
-} Binary;
-
-/* The file must be as long as its header says, and nothing but an object of PETSc may follow */
-static int BinaryHeader(const char *text, size_t length, Binary *b, GPUCSRFault *f)
-{
-  const unsigned char *p     = (const unsigned char *)text;
-  const size_t         width = length >= 4 && Big(p, 4) == 0 ? 8 : 4;
-  double               needed;
-  size_t               end;
-
-  memset(b, 0, sizeof(*b));
-  b->at     = p;
-  b->length = length;
-  b->width  = width;
-  if (length < 4 * width) return GPUCSRFaultSet(f, 0, 0, "the file ends in its header");
-  if (Big(p, width) != MAT_FILE_CLASSID) return GPUCSRFaultSet(f, 0, 0, "holds no matrix: class id %lld", (long long)Big(p, width));
-  b->M  = Big(p + width, width);
-  b->N  = Big(p + 2 * width, width);
-  b->nz = Big(p + 3 * width, width);
-  if (b->M < 0 || b->N < 0 || b->nz < -1) return GPUCSRFaultSet(f, 0, 0, "negative size in the header: %lld rows, %lld columns, %lld entries", (long long)b->M, (long long)b->N, (long long)b->nz);
-  if (b->M > PETSC_MAX_INT || b->N > PETSC_MAX_INT) return GPUCSRFaultSet(f, 0, 0, "%lld by %lld: more than this PETSc can count", (long long)b->M, (long long)b->N);
-  if (b->nz < 0) return 0; /* all values, row by row */
-  needed = (double)width * (4. + (double)b->M + (double)b->nz) + (double)sizeof(PetscScalar) * (double)b->nz;
-  if (needed > (double)length) return GPUCSRFaultSet(f, 0, 0, "has %zu bytes where its header asks for %.0f", length, needed);
-  b->lengths = 4 * width;
-  b->columns = b->lengths + (size_t)b->M * width;
-  b->values  = b->columns + (size_t)b->nz * width;
-  end        = b->values + (size_t)b->nz * sizeof(PetscScalar);
-  if (end < length) {
-    const int64_t classid = length - end < 2 * width ? 0 : Big(p + end, width);
-
-    if (classid < 1211211 || classid > 1211999) return GPUCSRFaultSet(f, 0, 0, "has %zu bytes more than its header asks for, which are no object of PETSc: was it written with another type of scalars?", length - end);
-    if (classid == VEC_FILE_CLASSID && Big(p + end + width, width) == b->M) {
-      b->labels = end + 2 * width;
-      if (length - b->labels < (size_t)b->M * sizeof(PetscScalar)) return GPUCSRFaultSet(f, 0, 0, "the file ends in the vector behind the matrix");
-    }
-  }
-  return 0;
-}
-
-/* Rows of this rank: columns, and checks. Returns the first row that is wrong, or -1 */
-static int64_t BinaryColumns(const Binary *b, int64_t m, const int64_t row[], int64_t first, PetscInt j[], int threads)
-{
-  const unsigned char *p   = b->at + b->columns + (size_t)first * b->width;
-  const size_t         w   = b->width;
-  const int64_t        N   = b->N;
-  int64_t              bad = m;
-
-#pragma omp parallel for num_threads(threads) schedule(static) reduction(min : bad)
-  for (int64_t r = 0; r < m; r++) {
-    int64_t last = -1, wrong = 0;
-
-    for (int64_t k = row[r]; k < row[r + 1]; k++) {
-      const int64_t x = Big(p + (size_t)k * w, w);
-
-      wrong |= (x <= last) | (x >= N);
-      last = x;
-      j[k] = (PetscInt)x;
-    }
-    if (wrong && r < bad) bad = r;
-  }
-  return bad < m ? bad : -1;
-}
-
-static void BinaryReals(const unsigned char *p, int64_t n, PetscScalar to[], int threads)
-{
-#pragma omp parallel for num_threads(threads) schedule(static)
-  for (int64_t k = 0; k < n; k++) {
-    uint64_t x;
-
-    memcpy(&x, p + 8 * k, 8);
-    x = __builtin_bswap64(x);
-    memcpy((char *)to + 8 * k, &x, 8);
-  }
-}
+/* ---- PETSc binary */
 
 /* What we do not read ourselves: matrices that were stored dense, scalars that are not double */
 static PetscErrorCode LoadViewer(Reader *R, Mat A, Vec *labels)
 {
-  PetscViewer viewer;
-  PetscInt    M, N;
-  const char *text;
-  size_t      bytes;
-  Binary      b;
-  int         follows = 0;
+  PetscViewer  viewer;
+  PetscInt     M, N;
+  const char  *text;
+  size_t       bytes;
+  GPUCSRBinary b;
+  int          follows = 0;
 
   PetscFunctionBegin;
   if (!((PetscObject)A)->type_name) PetscCall(MatSetType(A, MATAIJ));
   PetscCall(PetscViewerBinaryOpen(R->comm, R->file, FILE_MODE_READ, &viewer));
   PetscCall(MatLoad(A, viewer));
   PetscCall(MatGetSize(A, &M, &N));
-  if (R->rank == 0 && !GPUCSRSourceHead(R->source, &text, &bytes, &R->fault)) follows = !BinaryHeader(text, (size_t)GPUCSRSourceBytes(R->source), &b, &R->fault) && b.nz >= 0 && b.labels;
+  if (R->rank == 0 && !GPUCSRSourceHead(R->source, &text, &bytes, &R->fault)) follows = !GPUCSRBinaryHeader(text, (size_t)GPUCSRSourceBytes(R->source), &b, &R->fault) && b.nz >= 0 && b.labels;
   PetscCallMPI(MPI_Bcast(&follows, 1, MPI_INT, 0, R->comm));
   if (follows && labels) {
     PetscCall(MatCreateVecs(A, NULL, labels));
@@ -875,7 +782,7 @@ static PetscErrorCode LoadBinary(Reader *R, Mat A, Vec *labels)
 {
   const char  *text;
   size_t       bytes;
-  Binary       b;
+  GPUCSRBinary b;
   int64_t     *row, first = 0, last, bad;
   PetscInt     m, rstart, *nnz, *j;
   PetscScalar *v, *y;
@@ -884,7 +791,7 @@ static PetscErrorCode LoadBinary(Reader *R, Mat A, Vec *labels)
   PetscFunctionBegin;
   if (R->rank) R->failed = GPUCSRSourceOpen(R->file, &R->source, &R->fault);
   PetscCall(AgreeOnFault(R));
-  R->failed = GPUCSRSourceHead(R->source, &text, &bytes, &R->fault) || BinaryHeader(text, (size_t)GPUCSRSourceBytes(R->source), &b, &R->fault);
+  R->failed = GPUCSRSourceHead(R->source, &text, &bytes, &R->fault) || GPUCSRBinaryHeader(text, (size_t)GPUCSRSourceBytes(R->source), &b, &R->fault);
   PetscCall(AgreeOnFault(R));
   R->text    = (int64_t)b.length;
   R->entries = b.nz < 0 ? b.M * b.N : b.nz;
@@ -899,7 +806,7 @@ static PetscErrorCode LoadBinary(Reader *R, Mat A, Vec *labels)
   PetscCall(PetscMalloc2((size_t)m + 1, &row, (size_t)m, &nnz));
   row[0] = 0;
   for (PetscInt r = 0; r < m; r++) {
-    const int64_t n = Big(b.at + b.lengths + (size_t)(rstart + r) * b.width, b.width);
+    const int64_t n = GPUCSRBinaryInteger(b.at + b.lengths + (size_t)(rstart + r) * b.width, b.width);
 
     if ((n < 0 || n > b.N) && !R->failed) R->failed = GPUCSRFaultSet(&R->fault, 0, 0, n < 0 ? "row %lld has %lld entries" : "row %lld has %lld entries in a matrix of %lld columns", (long long)rstart + r, (long long)n, (long long)b.N);
     nnz[r]     = R->failed ? 0 : (PetscInt)n;
@@ -916,15 +823,15 @@ static PetscErrorCode LoadBinary(Reader *R, Mat A, Vec *labels)
   else PetscCall(SeqArrays(A, nnz, &j, &v));
   direct = (PetscBool)(j != NULL);
   if (!direct) PetscCall(PetscMalloc2((size_t)row[m], &j, (size_t)row[m], &v));
-  bad = BinaryColumns(&b, m, row, first, j, R->threads);
+  bad = GPUCSRBinaryColumns(&b, m, row, first, j, R->threads);
   for (int64_t k = bad < 0 ? 0 : row[bad]; bad >= 0 && k < row[bad + 1] && !R->failed; k++) {
-    const int64_t x = Big(b.at + b.columns + (size_t)(first + k) * b.width, b.width);
+    const int64_t x = GPUCSRBinaryInteger(b.at + b.columns + (size_t)(first + k) * b.width, b.width);
 
     if (x < 0 || x >= b.N) R->failed = GPUCSRFaultSet(&R->fault, 0, 0, "row %lld has an entry in column %lld of %lld", (long long)(rstart + bad), (long long)x, (long long)b.N);
     else if (k > row[bad] && j[k] <= j[k - 1]) R->failed = GPUCSRFaultSet(&R->fault, 0, 0, "the columns of row %lld do not increase", (long long)(rstart + bad));
   }
   PetscCall(AgreeOnFault(R));
-  BinaryReals(b.at + b.values + 8 * (size_t)first, row[m], v, R->threads);
+  GPUCSRBinaryReals(b.at + b.values + 8 * (size_t)first, row[m], v, R->threads);
   R->parsed = MPI_Wtime();
   if (direct) {
     PetscCall(SeqArraysDone(A, j));
@@ -936,7 +843,7 @@ static PetscErrorCode LoadBinary(Reader *R, Mat A, Vec *labels)
   if (b.labels && labels) {
     PetscCall(MatCreateVecs(A, NULL, labels));
     PetscCall(VecGetArrayWrite(*labels, &y));
-    BinaryReals(b.at + b.labels + 8 * (size_t)rstart, m, y, R->threads);
+    GPUCSRBinaryReals(b.at + b.labels + 8 * (size_t)rstart, m, y, R->threads);
     PetscCall(VecRestoreArrayWrite(*labels, &y));
   }
   PetscCall(PetscFree2(row, nnz));

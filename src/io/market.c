@@ -8,18 +8,6 @@
 #include "number.h"
 #include <strings.h>
 
-static void Word(const char *p, const char *end, char word[32])
-{
-  int n = 0;
-
-  while (n < 24 && p + n < end && p[n] != '\n' && !GPUCSRIsBlank(p[n])) {
-    word[n] = p[n];
-    n++;
-  }
-  if (n == 24) memcpy(word + n, "...", 4);
-  else word[n] = 0;
-}
-
 static const char *Blanks(const char *p)
 {
   while (GPUCSRIsBlank(*p)) p++;
@@ -34,7 +22,7 @@ static int Find(const char *const list[], const char word[])
   return -1;
 }
 
-static int Banner(const char text[], const char *end, GPUCSRTextHeader *h, GPUCSRFault *f)
+static int Banner(const char text[], GPUCSRTextHeader *h, GPUCSRFault *f)
 {
   static const char *const formats[]    = {"coordinate", "array", NULL};
   static const char *const fields[]     = {"pattern", "real", "complex", "integer", "double", NULL};
@@ -45,10 +33,9 @@ static int Banner(const char text[], const char *end, GPUCSRTextHeader *h, GPUCS
   int                      k;
 
   for (k = 0; k < 5; k++) {
-    p = Blanks(p);
-    Word(p, end, word[k]);
+    p         = Blanks(p);
     column[k] = p - text + 1;
-    p += strlen(word[k]);
+    p         = GPUCSRFaultWord(p, word[k]);
   }
   if (strcasecmp(word[0], "%%MatrixMarket") || strcasecmp(word[1], "matrix")) return GPUCSRFaultSet(f, 1, 1, "expected '%%%%MatrixMarket matrix', not '%s %s'", word[0], word[1]);
   if ((k = Find(formats, word[2])) < 0) return GPUCSRFaultSet(f, 1, column[2], "format '%s' is none of coordinate, array", word[2]);
@@ -73,7 +60,7 @@ int GPUCSRMarketHeader(const char text[], size_t bytes, GPUCSRTextHeader *h, GPU
   memset(h, 0, sizeof(*h));
   h->format = GPUCSR_TEXT_MARKET;
   if (!bytes) return GPUCSRFaultSet(f, 0, 0, "is empty");
-  if (Banner(text, end, h, f)) return 1;
+  if (Banner(text, h, f)) return 1;
   p = (const char *)memchr(text, '\n', bytes) + 1;
   for (h->lines = 2;; h->lines++) {
     if (p >= end) return GPUCSRFaultSet(f, h->lines, 0, "expected the sizes, and the file ends");
@@ -88,7 +75,7 @@ int GPUCSRMarketHeader(const char text[], size_t bytes, GPUCSRTextHeader *h, GPU
     if (!q || !(GPUCSRIsBlank(*q) || *q == '\n')) {
       char word[32];
 
-      Word(p, end, word);
+      GPUCSRFaultWord(p, word);
       return GPUCSRFaultSet(f, h->lines, p - line + 1, "expected the sizes: %s, as whole numbers, not '%s'", h->array ? "rows and columns" : "rows, columns and entries", word);
     }
     if (k < 2 && size[k] > PETSC_MAX_INT) return GPUCSRFaultSet(f, h->lines, p - line + 1, "%lld %s: more than this PETSc can count", (long long)size[k], k ? "columns" : "rows");
@@ -122,7 +109,7 @@ static void Explain(const GPUCSRTextHeader *h, const char *line, const char *end
 
   for (int k = 0; k < 2 && !h->array; k++, p = Blanks(q)) {
     q = GPUCSRWhole(p, &i[k]);
-    Word(p, end, word);
+    GPUCSRFaultWord(p, word);
     if (!q || !(GPUCSRIsBlank(*q) || *q == '\n')) {
       GPUCSRFaultSet(f, number, p - line + 1, "expected a %s, a whole number, not %s%s%s", k ? "column" : "row", word[0] ? "'" : "", word[0] ? word : "the end of the line", word[0] ? "'" : "");
       return;
@@ -142,13 +129,13 @@ static void Explain(const GPUCSRTextHeader *h, const char *line, const char *end
   }
   for (int k = 0; k < h->numbers; k++, p = Blanks(q)) {
     q = GPUCSRReal(p, end, &v);
-    Word(p, end, word);
+    GPUCSRFaultWord(p, word);
     if (!q || !(GPUCSRIsBlank(*q) || *q == '\n')) {
       GPUCSRFaultSet(f, number, p - line + 1, "expected a finite number as the %s, not %s%s%s", k ? "imaginary part" : "value", word[0] ? "'" : "", word[0] ? word : "the end of the line", word[0] ? "'" : "");
       return;
     }
   }
-  Word(p, end, word);
+  GPUCSRFaultWord(p, word);
   GPUCSRFaultSet(f, number, p - line + 1, "expected the end of the line after one entry, not '%s'", word);
 }
 

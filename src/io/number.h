@@ -73,11 +73,11 @@ static inline const char *GPUCSRDigits(const char *p, const char *end, uint64_t 
 static inline const char *GPUCSRWhole(const char *p, int64_t *v)
 {
   const char *begin = p;
-  int64_t     w     = 0;
+  uint64_t    w     = 0;
   unsigned    d;
 
   for (; (d = (unsigned char)*p - '0') < 10 && p - begin < 19; p++) w = w * 10 + d;
-  *v = w;
+  *v = (int64_t)w;
   return p == begin || p - begin > 18 ? NULL : p;
 }
 

@@ -4,6 +4,7 @@
   A piece is allocated for the most that its text can hold, and given back to what it held: pages that are never written cost nothing.
 */
 #include "gpucsrio.h"
+#include "number.h"
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,18 @@ int GPUCSRFaultSet(GPUCSRFault *f, int64_t line, int64_t column, const char form
   for (char *s = f->why; *s; s++)
     if ((unsigned char)*s < 32 || *s == 127) *s = '?'; /* words of a file that is no text */
   return 1;
+}
+
+const char *GPUCSRFaultWord(const char *p, char word[32])
+{
+  const char *begin = p;
+  size_t      n;
+
+  while (*p != '\n' && !GPUCSRIsBlank(*p)) p++;
+  n = (size_t)(p - begin);
+  memcpy(word, begin, n < 24 ? n : 24);
+  memcpy(word + (n < 24 ? n : 24), n > 24 ? "..." : "", n > 24 ? 4 : 1);
+  return p;
 }
 
 void GPUCSRFaultPrint(const GPUCSRFault *f, const char file[], char text[], size_t size)

@@ -356,19 +356,19 @@ double GPUCSRSourceDone(const GPUCSRSource *s)
 /* Whole lines. Of a file that is one line without a line feed the tail is all */
 int GPUCSRSourceHead(GPUCSRSource *s, const char **text, size_t *bytes, GPUCSRFault *f)
 {
+  *text  = s->end ? s->map : s->tail;
+  *bytes = s->end ? s->end : s->ntail;
   if (s->decoder) {
-    if (Decompress(s, s->block, f)) return 1;
-    *text  = s->text;
-    *bytes = s->ntext;
-    while (*bytes && s->text[*bytes - 1] != '\n') --*bytes;
-  } else if (s->end) {
-    *text  = s->map;
-    *bytes = s->end;
-  } else {
-    *text  = s->tail;
-    *bytes = s->ntail;
+    *bytes = 0;
+    for (size_t want = s->block; !*bytes; want *= 2) { /* a line at the least */
+      if (Decompress(s, want, f)) return 1;
+      *text  = s->text;
+      *bytes = s->ntext;
+      while (*bytes && s->text[*bytes - 1] != '\n') --*bytes;
+      if (s->flow.done) break;
+    }
   }
-  return 0;
+  return *bytes ? 0 : GPUCSRFaultSet(f, 0, 0, "is empty");
 }
 
 int GPUCSRSourceWhole(GPUCSRSource *s, const char **text, size_t *bytes, GPUCSRFault *f)
