@@ -495,7 +495,7 @@ static PetscErrorCode Redistribute(Reader *R, const int64_t firstrow[], PetscInt
 /* ---- Into the matrix */
 
 /* Arrays of a MATSEQAIJ with rows of these lengths, to be filled; NULL where its type keeps them elsewhere. SeqArraysDone() when they are */
-static PetscErrorCode SeqArrays(Mat A, const PetscInt nnz[], PetscInt **j, PetscScalar **v)
+static PetscErrorCode SeqArrays(Mat A, PetscBool preallocate, const PetscInt nnz[], PetscInt **j, PetscScalar **v)
 {
   PetscBool       mine;
   const PetscInt *columns;
@@ -505,7 +505,7 @@ static PetscErrorCode SeqArrays(Mat A, const PetscInt nnz[], PetscInt **j, Petsc
   *v = NULL;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &mine, MATSEQAIJ, MATSEQAIJGPUCSR, ""));
   if (!mine) PetscFunctionReturn(PETSC_SUCCESS);
-  if (nnz) PetscCall(MatSeqAIJSetPreallocation(A, 0, nnz));
+  if (preallocate) PetscCall(MatSeqAIJSetPreallocation(A, 0, nnz));
   PetscCall(MatSeqAIJGetCSRAndMemType(A, NULL, &columns, v, NULL));
   *j = (PetscInt *)columns;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -529,8 +529,7 @@ static PetscErrorCode Assemble(Mat A)
 /* Local rows, columns global and ascending, into a matrix of any type */
 static PetscErrorCode SetRows(Mat A, const int64_t row[], const PetscInt j[], const PetscScalar v[], int threads)
 {
-  static const char *const counted[] = {"MatSeqAIJSetPreallocation_C",   "MatMPIAIJSetPreallocation_C",   "MatSeqBAIJSetPreallocation_C", "MatMPIBAIJSetPreallocation_C",
-                                        "MatSeqSBAIJSetPreallocation_C", "MatMPISBAIJSetPreallocation_C", "MatSeqSELLSetPreallocation_C", "MatMPISELLSetPreallocation_C"};
+  static const char *const counted[] = {"MatSeqAIJSetPreallocation_C", "MatMPIAIJSetPreallocation_C", "MatSeqBAIJSetPreallocation_C", "MatMPIBAIJSetPreallocation_C", "MatSeqSBAIJSetPreallocation_C", "MatMPISBAIJSetPreallocation_C"};
   PetscInt                 m, rstart, cstart, cend, *nnz;
   PetscBool                mpi, preallocated = PETSC_FALSE;
   Mat                      block[2];
@@ -554,7 +553,7 @@ static PetscErrorCode SetRows(Mat A, const int64_t row[], const PetscInt j[], co
   if (mpi) {
     PetscCall(MatMPIAIJSetPreallocation(A, 0, nnz, 0, nnz + m));
     PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-    for (int b = 0; b < 2; b++) PetscCall(SeqArrays(block[b], NULL, &bj[b], &bv[b]));
+    for (int b = 0; b < 2; b++) PetscCall(SeqArrays(block[b], PETSC_FALSE, NULL, &bj[b], &bv[b]));
     preallocated = PETSC_TRUE;
     mpi          = (PetscBool)(bj[0] && bj[1]);
   }
@@ -588,7 +587,11 @@ static PetscErrorCode SetRows(Mat A, const int64_t row[], const PetscInt j[], co
       PetscCall(MatXAIJSetPreallocation(A, 1, nnz, nnz + m, nnz + 2 * m, nnz + 3 * m));
       preallocated = PETSC_TRUE;
     }
-    if (!preallocated) PetscCall(MatSetUp(A));
+    if (!preallocated) { /* these two do nothing to other types */
+      PetscCall(MatSeqSELLSetPreallocation(A, 0, nnz));
+      PetscCall(MatMPISELLSetPreallocation(A, 0, nnz, 0, nnz + m));
+      PetscCall(MatSetUp(A));
+    }
     PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)A, &mpi, MATSEQSBAIJ, MATMPISBAIJ, ""));
     if (mpi) PetscCall(MatSetOption(A, MAT_IGNORE_LOWER_TRIANGULAR, PETSC_TRUE));
     for (PetscInt r = 0; r < m; r++) {
@@ -631,7 +634,7 @@ static PetscErrorCode FillMatrix(Reader *R, Mat A, PetscInt base)
   }
   /* a row with equal places may be longer than PETSc lets a row be */
   if (more || R->size > 1) j = NULL;
-  else PetscCall(SeqArrays(A, nnz, &j, &v));
+  else PetscCall(SeqArrays(A, PETSC_TRUE, nnz, &j, &v));
   direct = (PetscBool)(j != NULL);
   if (!direct) PetscCall(PetscMalloc2((size_t)row[m], &j, (size_t)row[m], &v));
   R->failed = GPUCSRAssemblyFill(&assembly, base, row, j, v, &equal, &R->fault);
@@ -820,7 +823,7 @@ static PetscErrorCode LoadBinary(Reader *R, Mat A, Vec *labels)
   else if (row[m] > PETSC_MAX_INT) Fail(R, 0, "one rank would have more entries than the integers of this PETSc can count: use more ranks, or a PETSc with 64-bit indices");
   PetscCall(AgreeOnFault(R));
   if (R->size > 1) j = NULL;
-  else PetscCall(SeqArrays(A, nnz, &j, &v));
+  else PetscCall(SeqArrays(A, PETSC_TRUE, nnz, &j, &v));
   direct = (PetscBool)(j != NULL);
   if (!direct) PetscCall(PetscMalloc2((size_t)row[m], &j, (size_t)row[m], &v));
   bad = GPUCSRBinaryColumns(&b, m, row, first, j, R->threads);

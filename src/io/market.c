@@ -44,7 +44,8 @@ static int Banner(const char text[], GPUCSRTextHeader *h, GPUCSRFault *f)
   h->numbers = k > 2 ? 1 : k;
   if ((k = Find(symmetries, word[4])) < 0) return GPUCSRFaultSet(f, 1, column[4], "symmetry '%s' is none of general, symmetric, skew-symmetric, hermitian", word[4]);
   h->symmetry = (GPUCSRSymmetry)k;
-  if (*Blanks(p) != '\n') return GPUCSRFaultSet(f, 1, p - text + 1, "expected five words, '%%%%MatrixMarket matrix FORMAT FIELD SYMMETRY'");
+  p           = Blanks(p);
+  if (*p != '\n') return GPUCSRFaultSet(f, 1, p - text + 1, "expected five words, '%%%%MatrixMarket matrix FORMAT FIELD SYMMETRY'");
   if (h->numbers == 2 && !PetscDefined(USE_COMPLEX)) return GPUCSRFaultSet(f, 1, column[3], "a complex matrix needs a PETSc configured with complex scalars; this one has real scalars");
   if (h->array && !h->numbers) return GPUCSRFaultSet(f, 1, column[3], "an array has values: field 'pattern' is for coordinates alone");
   if (h->symmetry == GPUCSR_SKEW && !h->numbers) return GPUCSRFaultSet(f, 1, column[4], "a skew-symmetric matrix has values: its field cannot be 'pattern'");

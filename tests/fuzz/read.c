@@ -23,7 +23,7 @@ static int Keep(void *ctx, GPUCSRBlock *block, GPUCSRFault *f)
 {
   File *F = (File *)ctx;
 
-  F->block        = (GPUCSRBlock *)realloc(F->block, (F->n + 1) * sizeof(*F->block));
+  F->block         = (GPUCSRBlock *)realloc(F->block, (F->n + 1) * sizeof(*F->block));
   F->block[F->n++] = *block;
   F->entries += (int64_t)block->piece.entries;
   F->skipped += (int64_t)block->piece.skipped;
@@ -57,6 +57,31 @@ static int Boeing(File *F, GPUCSRSource *s, size_t cut)
   return failed;
 }
 
+/* PETSc binary, as far as its header and rows can be checked without a matrix */
+static int Binary(const char *text, size_t size, GPUCSRFault *f)
+{
+  GPUCSRBinary b;
+  int64_t      row[ROWS / 64 + 1] = {0};
+  PetscInt    *j;
+  PetscScalar *v;
+
+  if (GPUCSRBinaryHeader(text, size, &b, f) || b.nz < 0 || b.M > ROWS / 64) return 1;
+  for (int64_t r = 0; r < b.M; r++) {
+    const int64_t n = GPUCSRBinaryInteger(b.at + b.lengths + (size_t)r * b.width, b.width);
+
+    if (n < 0 || n > b.N || row[r] + n > b.nz) return 1;
+    row[r + 1] = row[r] + n;
+  }
+  if (row[b.M] != b.nz) return 1;
+  j = (PetscInt *)malloc((size_t)b.nz * sizeof(*j) + 1);
+  v = (PetscScalar *)malloc((size_t)b.nz * sizeof(*v) + 1);
+  GPUCSRBinaryColumns(&b, b.M, row, 0, j, 1);
+  GPUCSRBinaryReals(b.at + b.values, b.nz, v, 1);
+  free(j);
+  free(v);
+  return 0;
+}
+
 static void Read(File *F, const uint8_t *data, size_t size, size_t cut, int skip)
 {
   GPUCSRSource *s = NULL;
@@ -69,7 +94,7 @@ static void Read(File *F, const uint8_t *data, size_t size, size_t cut, int skip
     F->header.format = GPUCSRTextSniff(text, bytes);
     if (F->header.format == GPUCSR_TEXT_MARKET) F->failed = GPUCSRMarketHeader(text, bytes, &F->header, &F->fault);
     if (F->header.format == GPUCSR_TEXT_BOEING) F->failed = GPUCSRBoeingHeader(text, bytes, &F->header, &F->fault);
-    if (F->header.format == GPUCSR_TEXT_PETSC) F->failed = 1;
+    if (F->header.format == GPUCSR_TEXT_PETSC) F->failed = 1 + Binary(text, size, &F->fault);
   }
   if (!F->failed && F->header.format == GPUCSR_TEXT_BOEING) F->failed = Boeing(F, s, cut);
   else if (!F->failed) {
@@ -89,7 +114,7 @@ static void Must(int ok)
 /* To compressed rows; the checksum of what came out, order and all */
 static uint64_t Rows(File *F)
 {
-  GPUCSRAssembly A     = {F->header.symmetry, 0, F->header.format == GPUCSR_TEXT_LIBSVM ? F->rows : F->header.m, F->n, NULL, 2};
+  GPUCSRAssembly A = {F->header.symmetry, 0, F->header.format == GPUCSR_TEXT_LIBSVM ? F->rows : F->header.m, F->n, NULL, 2};
   int64_t       *row, equal, first = 0;
   PetscInt      *j;
   PetscScalar   *v;

@@ -14,7 +14,7 @@ mpi=$(mpicc --showme:compile 2>/dev/null || mpicc -compile_info 2>/dev/null | tr
 mkdir -p build/fuzz
 # shellcheck disable=SC2046,SC2086 # words
 clang "${flags[@]}" -DGPUCSR_HAVE_ZLIB -DGPUCSR_HAVE_LZMA -DGPUCSR_HAVE_BZ2 $(pkg-config --cflags "${PETSC:-PETSc}") $mpi \
-  tests/fuzz/"$target".c src/io/{piece,number,libsvm,market,boeing,source,assemble}.c -lz -llzma -lbz2 -lm -o build/fuzz/fuzz-"$target" || exit 2
+  tests/fuzz/"$target".c src/io/{piece,number,libsvm,market,boeing,binary,source,assemble}.c -lz -llzma -lbz2 -lm -o build/fuzz/fuzz-"$target" || exit 2
 export ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=1
 if [ -f "$what" ]; then exec build/fuzz/fuzz-"$target" "$what"; fi
 mkdir -p "$folder"
