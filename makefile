@@ -41,7 +41,7 @@ CPPFLAGS += $(if $(ZLIB),-DGPUCSR_HAVE_ZLIB) $(if $(LZMA),-DGPUCSR_HAVE_LZMA) $(
 IOLIBS   := $(if $(ZLIB),-lz) $(if $(LZMA),-llzma) $(if $(BZ2),-lbz2)
 EXAMPLES := $(patsubst src/ksp/examples/%.c,$(BUILD)/examples/%,$(wildcard src/ksp/examples/*.c))
 TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/t*.c))
-BENCHES  := $(if $(NVCC),$(patsubst src/benchmarks/%.c,$(BUILD)/bench/%,$(wildcard src/benchmarks/*.c)))
+BENCHES  := $(if $(NVCC),$(patsubst src/benchmarks/%.c,$(BUILD)/bench/%,$(wildcard src/benchmarks/*.c)),$(BUILD)/bench/read)
 
 .PHONY: all lib convert examples tests benches demo check check-gpu bench install docs format lint clean info deps
 all: lib examples convert
@@ -80,7 +80,7 @@ $(BUILD)/tests/%: tests/%.c $(LIB)
 
 $(BUILD)/bench/%: src/benchmarks/%.c $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp -MMD -MP $< -DGPUCSR_GIT='"$(GIT)"' -o $@ $(if $(filter ksp,$(notdir $*)),,$(OBJ) $(IOLIBS) $(CUDALIBS) -L$(CUDA_DIR)/lib64 -lcusparse -lstdc++) $(LIBS) -Wl,-rpath,$(LIBDIRS)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp -MMD -MP $< -DGPUCSR_GIT='"$(GIT)"' -o $@ $(if $(filter ksp,$(notdir $*)),,$(if $(filter read,$(notdir $*)),-L$(BUILD)/lib -lpetscgpucsr -Wl$(comma)-rpath$(comma)'$$ORIGIN/../lib',$(OBJ) $(IOLIBS) $(CUDALIBS) -L$(CUDA_DIR)/lib64 -lcusparse -lstdc++)) $(LIBS) -Wl,-rpath,$(LIBDIRS)
 
 CARRY ?= carry
 # `deps` may install PETSc, and what pkg-config says is asked when make starts: so these call make again
