@@ -3,11 +3,10 @@
 # Small files in every format that MatGPUCSRLoadFile() reads: what is right gives the matrix that was worked out by hand, on one rank and on two or three,
 # by one thread and by several, plain and compressed; what is wrong gives one error with file, line, column, and what was expected.
 #
-#   BUILD=build LIB=$PWD/build/lib/libpetscgpucsr.so BACKEND=host MPIEXEC=mpiexec tests/t751-readers.sh
+#   BUILD=build MPIEXEC=mpiexec tests/t751-readers.sh
 files=$(realpath "$BUILD/tests/t750-files")
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 2
-export PETSC_OPTIONS="${PETSC_OPTIONS:-} -mat_gpucsr_backend $BACKEND"
 failed=0
 
 # accept FILE EXPECTED OPTIONS ...: what is printed of it
