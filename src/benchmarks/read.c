@@ -27,7 +27,7 @@ static double Random(uint64_t *x)
 }
 
 /*
-  libsvm: as of a text collection, 75 words a row out of 50000, popular ones more often, values of 5 digits; ones: the same, all values 1.
+  libsvm: as of a text collection, 75 words a row out of some 20000, popular ones more often, values of 5 digits; ones: the same, all values 1.
   market: 27 entries a row about the diagonal, values of 16 digits, as a program prints doubles; pattern: the same without values.
 */
 static PetscErrorCode Generate(const char kind[], const char file[], PetscReal megabytes)
@@ -46,7 +46,7 @@ static PetscErrorCode Generate(const char kind[], const char file[], PetscReal m
       fprintf(out, "%s", Random(&x) < 0.5 ? "-1" : "+1");
       index = 0;
       for (int k = 0; k < 75 && index < 49000; k++) {
-        index += 1 + (int)(index / 20. * Random(&x) + 8 * Random(&x));
+        index += 1 + (int)(index / 8. * Random(&x) + 8 * Random(&x));
         if (plain) fprintf(out, " %d:1", index);
         else fprintf(out, " %d:%.5g", index, 0.01 + 0.5 * Random(&x));
       }
