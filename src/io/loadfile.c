@@ -649,7 +649,7 @@ static PetscErrorCode FillMatrix(Reader *R, Mat A, PetscInt base)
   PetscCall(PetscMalloc1(R->nblocks + 1, &assembly.piece));
   for (size_t k = 0; k < R->nblocks; k++) assembly.piece[k] = R->block[k].piece;
   PetscCall(PetscMalloc2((size_t)m + 1, &row, (size_t)m, &nnz));
-  R->failed = GPUCSRAssemblyCount(&assembly, row, &R->fault);
+  GPUCSRAssemblyCount(&assembly, row);
   if (row[m] > PETSC_MAX_INT) Fail(R, 0, "one rank would have more entries than the integers of this PETSc can count: use more ranks, or a PETSc with 64-bit indices");
   PetscCall(AgreeOnFault(R));
   for (PetscInt r = 0; r < m; r++) {
@@ -746,7 +746,7 @@ static PetscErrorCode LoadText(Reader *R, Mat A, Vec *labels, Vec *queries, Pets
       int64_t *first, total;
 
       PetscCall(CountBefore(R, PETSC_FALSE, &first, &total));
-      for (size_t k = 0; k < R->nblocks; k++) GPUCSRMarketPlace(h, first[k], &R->block[k].piece, &R->fault);
+      for (size_t k = 0; k < R->nblocks; k++) GPUCSRMarketPlace(h, first[k], &R->block[k].piece);
       PetscCall(PetscFree(first));
     }
   } else if (h->format == GPUCSR_TEXT_LIBSVM) {
