@@ -160,3 +160,63 @@ GPUCSR_EXTERN PetscErrorCode MatGPUCSRGetInfo(Mat, MatGPUCSRInfo *);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetUp(Mat, PetscBool);
 
 GPUCSR_EXTERN PetscErrorCode VecGPUGetInfo(Vec, VecGPUInfo *);
+
+/*E
+  MatGPUCSRFileFormat - what a file of a matrix holds
+
+  Values:
++ `MAT_GPUCSR_FILE_AUTO`   - told by its content
+. `MAT_GPUCSR_FILE_PETSC`  - PETSc binary, as `MatView()` writes it; labels are the vector that follows the matrix
+. `MAT_GPUCSR_FILE_LIBSVM` - LIBSVM or svmlight text: a line per row, with a label and INDEX:VALUE pairs
+. `MAT_GPUCSR_FILE_MARKET` - Matrix Market
+- `MAT_GPUCSR_FILE_BOEING` - Harwell-Boeing or Rutherford-Boeing
+
+  Level: intermediate
+
+.seealso: `MatGPUCSRLoadFile()`, `MatGPUCSRFileOptions`
+E*/
+typedef enum {
+  MAT_GPUCSR_FILE_AUTO,
+  MAT_GPUCSR_FILE_PETSC,
+  MAT_GPUCSR_FILE_LIBSVM,
+  MAT_GPUCSR_FILE_MARKET,
+  MAT_GPUCSR_FILE_BOEING
+} MatGPUCSRFileFormat;
+GPUCSR_EXTERN const char *const MatGPUCSRFileFormats[];
+
+/*S
+  MatGPUCSRFileOptions - how `MatGPUCSRLoadFile()` reads; set by `MatGPUCSRFileOptionsInitialize()` first
+
+  Level: intermediate
+
+.seealso: `MatGPUCSRLoadFile()`, `MatGPUCSRFileOptionsInitialize()`, `MatGPUCSRFileOptionsSetFromOptions()`
+S*/
+typedef struct {
+  MatGPUCSRFileFormat format;
+  PetscInt            columns; /* LIBSVM: columns of the matrix, `PETSC_DECIDE` for the largest index in the file */
+  PetscInt            base;    /* LIBSVM: index of the first column, 0 or 1; `PETSC_DECIDE`: 0 where an index 0 occurs, else 1 */
+  PetscInt            threads; /* that parse on each rank, `PETSC_DECIDE` for as many as OpenMP has */
+  PetscBool           skip;    /* leave bad lines out and count them, instead of stopping at the first */
+} MatGPUCSRFileOptions;
+
+/*S
+  MatGPUCSRFileInfo - what `MatGPUCSRLoadFile()` found in a file, over all ranks; times in seconds, of the slowest rank
+
+  Level: intermediate
+
+.seealso: `MatGPUCSRLoadFile()`
+S*/
+typedef struct {
+  MatGPUCSRFileFormat format;
+  PetscInt            base;    /* LIBSVM: index of the first column */
+  PetscInt64          bytes;   /* of the file */
+  PetscInt64          text;    /* of the same, decompressed */
+  PetscInt64          entries; /* in the file: before the other half of a symmetric one is added, and equal places are added up */
+  PetscInt64          skipped; /* bad lines left out */
+  PetscInt64          line;    /* the first of them */
+  double              read_time, parse_time, assemble_time;
+} MatGPUCSRFileInfo;
+
+GPUCSR_EXTERN PetscErrorCode MatGPUCSRFileOptionsInitialize(MatGPUCSRFileOptions *);
+GPUCSR_EXTERN PetscErrorCode MatGPUCSRFileOptionsSetFromOptions(MPI_Comm, const char[], MatGPUCSRFileOptions *);
+GPUCSR_EXTERN PetscErrorCode MatGPUCSRLoadFile(Mat, const char[], const MatGPUCSRFileOptions *, Vec *, Vec *, MatGPUCSRFileInfo *);
