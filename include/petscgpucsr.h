@@ -17,6 +17,8 @@
 #define MATSEQAIJGPUCSR "seqaijgpucsr"
 #define MATMPIAIJGPUCSR "mpiaijgpucsr"
 
+#define TAOGPUBMRM "gpubmrm"
+
 #if !defined(GPUCSR_EXTERN)
   #if defined(__cplusplus)
     #define GPUCSR_EXTERN extern "C" __attribute__((visibility("default")))

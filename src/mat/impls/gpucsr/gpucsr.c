@@ -3,6 +3,7 @@
   mpigpucsr.c and product.c; how a format and a kernel are chosen, in plan/.
 */
 #include "gpucsrimpl.h"
+#include "../../../tao/impls/bmrm/gpubmrm.h"
 #include <string.h>
 #if PetscDefined(HAVE_CUDA) && PetscDefined(HAVE_OPENMPI)
   #include <mpi-ext.h>
@@ -656,6 +657,7 @@ PetscErrorCode MatGPUCSRInitializePackage(void)
   PetscCall(MatRegisterRootName(MATGPUCSR, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR));
   PetscCall(MatRegisterRootName(MATAIJGPUCSR, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR));
   PetscCall(MatSeqAIJRegister(MATSEQAIJGPUCSR, MatConvert_SeqAIJ_SeqAIJGPUCSR));
+  PetscCall(TaoGPUBMRMRegister());
   cls = MAT_CLASSID;
   PetscCall(PetscLogEventRegister("GPUCSRBuild", cls, &MAT_GPUCSR_Build));
   PetscCall(PetscLogEventRegister("GPUCSRRefresh", cls, &MAT_GPUCSR_Refresh));
