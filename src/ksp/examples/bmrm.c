@@ -11,8 +11,8 @@ static char help[] = "Learns a linear model from rows with labels: regularised r
     bmrm -f x.petsc -loss quantile -quantile 0.9                     regression
     bmrm -f x.petsc -loss roc -check                                 compare the subgradient with finite differences, learn nothing
 
-  A file is PETSc binary, a matrix with a row per example and then a vector of labels, or whatever else the function MatGPUCSRLoadFile() reads,
-  if a library that has it was loaded (-dll_append libpetscgpucsr.so): LIBSVM text, compressed too.
+  A file is PETSc binary, a matrix with a row per example and then a vector of labels; or LIBSVM text, compressed or not, if a library was loaded that has
+  a function for it (-dll_append libpetscgpucsr.so).
 
   All work on the data is two products an iteration: scores s = X w, and the subgradient X^T c, where c holds the slopes of the losses. With
   several classes w is a matrix with a column for each, and both are one product with several vectors. So types are a matter of options:
@@ -62,29 +62,52 @@ typedef struct {
 
 /* ---- data ---- */
 
+/* Does a file begin as MatView() begins one? */
+static PetscErrorCode IsBinary(const char file[], PetscBool *binary)
+{
+  unsigned char first[8] = {0};
+  unsigned long word[2]  = {0, 0};
+  PetscMPIInt   rank;
+  FILE         *fp;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  if (!rank) {
+    fp = fopen(file, "rb");
+    PetscCheck(fp, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "%s: cannot be read", file);
+    if (fread(first, 1, sizeof(first), fp) == sizeof(first))
+      for (int k = 0; k < 8; k++) word[k / 4] = word[k / 4] << 8 | first[k];
+    fclose(fp);
+  }
+  *binary = (PetscBool)(word[sizeof(PetscInt) == 8] == MAT_FILE_CLASSID);
+  PetscCallMPI(MPI_Bcast(binary, 1, MPIU_BOOL, 0, PETSC_COMM_WORLD));
+  PetscFunctionReturn(0);
+}
+
 /* A matrix and the labels of its rows */
 static PetscErrorCode LoadData(const char file[], Mat *X, Vec *y)
 {
+  PetscBool binary;
   PetscErrorCode (*load)(Mat, const char *, const void *, Vec *, Vec *, void *) = NULL;
 
   PetscFunctionBeginUser;
   PetscCall(MatCreate(PETSC_COMM_WORLD, X));
   PetscCall(MatSetFromOptions(*X));
-  PetscCall(PetscDLSym(NULL, "MatGPUCSRLoadFile", (void **)&load));
-  if (load) PetscCall((*load)(*X, file, NULL, y, NULL, NULL));
-  else {
+  PetscCall(IsBinary(file, &binary));
+  if (binary) {
     PetscViewer viewer;
-    PetscBool   found;
 
-    PetscCall(PetscTestFile(file, 'r', &found));
-    PetscCheck(found, PETSC_COMM_WORLD, PETSC_ERR_FILE_OPEN, "%s: cannot be read", file);
     PetscCall(PetscViewerBinaryOpen(PETSC_COMM_WORLD, file, FILE_MODE_READ, &viewer));
     PetscCall(MatLoad(*X, viewer));
     PetscCall(MatCreateVecs(*X, NULL, y));
     PetscCall(VecLoad(*y, viewer));
     PetscCall(PetscViewerDestroy(&viewer));
+  } else {
+    PetscCall(PetscDLSym(NULL, "MatGPUCSRLoadFile", (void **)&load));
+    PetscCheck(load, PETSC_COMM_WORLD, PETSC_ERR_FILE_UNEXPECTED, "%s: is not PETSc binary; -dll_append libpetscgpucsr.so brings what reads text", file);
+    PetscCall((*load)(*X, file, NULL, y, NULL, NULL));
+    PetscCheck(*y, PETSC_COMM_WORLD, PETSC_ERR_FILE_UNEXPECTED, "%s: has no labels", file);
   }
-  PetscCheck(*y, PETSC_COMM_WORLD, PETSC_ERR_FILE_UNEXPECTED, "%s: has no labels: a vector of them has to follow the matrix", file);
   PetscFunctionReturn(0);
 }
 

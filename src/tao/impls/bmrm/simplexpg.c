@@ -247,8 +247,7 @@ PetscErrorCode SimplexQPProjected(SimplexQP *qp, PetscReal tol)
   at.step  = 1 / most;
   at.value = at.least = at.candidate = 0.5 * Dot(n, p.x, p.Qx) + Dot(n, p.x, p.f);
   at.reference                       = STEP_MAX;
-  if (most < 1e-3 * tol) at.steps = MAX_STEPS;
-  while (at.steps < MAX_STEPS) {
+  while (most >= 1e-3 * tol && at.steps < MAX_STEPS) {
     if (n <= SMALL ? Advance(&p, &at, tol, MAX_STEPS) : Round(&p, &part, chosen, Choose(&p, tol, chosen), Q, &at, tol)) break;
   }
   qp->changes += at.steps;
