@@ -539,8 +539,8 @@ static PetscErrorCode Judge(const Learner *l, Mat X, Vec y, Vec w, const char wh
     }
   }
   PetscCall(PetscFree2(score, label));
-  if (!l->nclasses) PetscCall(PetscPrintf(comm, "%-10s error %.4g root mean square, %.4g mean absolute\n", what, (double)q->rms, (double)q->absolute));
-  else if (l->nclasses == 2) PetscCall(PetscPrintf(comm, "%-10s accuracy %.2f %%, area under the ROC curve %.4f\n", what, (double)(100 * q->accuracy), (double)q->area));
+  if (!l->nclasses) PetscCall(PetscPrintf(comm, "%-10s error %.3g root mean square, %.3g mean absolute\n", what, (double)q->rms, (double)q->absolute));
+  else if (l->nclasses == 2) PetscCall(PetscPrintf(comm, "%-10s accuracy %.2f %%, area under the ROC curve %.3f\n", what, (double)(100 * q->accuracy), (double)q->area));
   else PetscCall(PetscPrintf(comm, "%-10s accuracy %.2f %%\n", what, (double)(100 * q->accuracy)));
   PetscFunctionReturn(0);
 }
