@@ -34,9 +34,10 @@ need() {
 # Files of our own in C and CUDA
 sources=$(find src include tests -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' | grep -v plan/costs.h | sort) # costs.h is made by src/benchmarks/fit.py
 
-# --- Direction of includes: Mat -> plan -> kernels -> format -> sys, and nobody the other way.
+# --- Direction of includes: Tao -> Mat -> plan -> kernels -> format -> sys, and nobody the other way.
 
 mat=src/mat/impls/gpucsr
+tao=src/tao/impls/bmrm
 cuda='cuda|cub/|cublas|cusparse|thrust'
 upper='petsc(vec|mat|dm|pc|ksp|snes|ts|tao|gpucsr)|petsc/private'
 
@@ -68,6 +69,8 @@ directions() {
   layer "$(find $mat/kernels -name '*.cu*')" "src/sys $mat/format $mat/kernels" "$upper"
   layer "$(find $mat/plan -name '*.[ch]')" "src/sys $mat/format $mat/kernels $mat/plan" "$upper|$cuda"
   layer "$(find $mat -maxdepth 1 -name '*.[ch]')" "$mat $mat/plan" "$cuda"
+  layer "$(find src/tao/impls -name '*.[ch]')" "src/sys $mat $tao" "$cuda"
+  layer "$(find src/tao/impls -name '*.cu')" "$mat/kernels $tao" ""
   layer "$(find include -name '*.h')" "" "petsc/private|$cuda"
   layer "$(find src/ksp/examples -name '*.[ch]')" "src/ksp/examples" "petsc/private|petscgpucsr|$cuda" # any PETSc program could be one
 }
@@ -90,7 +93,7 @@ cpp() {
   local options=(--quiet --enable=warning,performance,portability --inline-suppr --error-exitcode=1 -Iinclude --template='{file}:{line}: {message} ({id})'
     --suppress=ctunullpointer --suppress=invalidPointerCast)
   cppcheck "${options[@]}" --std=c99 src tests
-  cppcheck "${options[@]}" --language=c++ --std=c++17 -D__CUDACC__ "$mat"/kernels/*.cu
+  cppcheck "${options[@]}" --language=c++ --std=c++17 -D__CUDACC__ "$mat"/kernels/*.cu "$tao"/*.cu
 }
 if need cppcheck; then check "cppcheck" cpp; fi
 

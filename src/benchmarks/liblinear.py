@@ -8,7 +8,7 @@ LIBLINEAR (Debian: liblinear-tools) minimises |w|^2/2 + C sum of losses, which i
 several classes both learn each against all others. Each model is read and judged here, by the same lines, on the data as parsed here: no program's own word
 counts. Fails where the objective is more than 1e-3 of LIBLINEAR's above it, or accuracy more than 0.5 points below.
 
-Files are LIBSVM text, compressed or not. LAMBDA is 1e-4 where none is given.
+Files are LIBSVM text, compressed or not. LAMBDA is 1e-4 of the mean square of a row where none is given.
 """
 import argparse, bz2, gzip, json, lzma, math, os, struct, subprocess, sys, tempfile, time
 
@@ -124,9 +124,9 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for word in a.files:
             name, _, lam = word.partition(":")
-            lam = float(lam or "1e-4")
             text = f"{folder}/data.svm"
             data = Data(name, text)
+            lam = float(lam or f"{1e-4 * sum(v * v for row in data.rows for _, v in row) / len(data.rows):.2g}")
             short = os.path.basename(name).split(".svm")[0]
             for loss in a.losses.split(","):
                 theirs, their_seconds = run_liblinear(data, text, loss, lam, f"{folder}/liblinear.model")

@@ -48,13 +48,13 @@ typedef struct {
   PetscReal      label[MAX_CLASSES]; /* ascending; of two, the second is the positive one */
   PetscInt       k;                  /* weight vectors: 1, or one for each of more than two classes */
   Mat            X;
-  Vec            y;             /* labels as in the file */
-  Vec            s, c;          /* scores and slopes, k = 1 */
-  Vec            z;             /* labels as the loss wants them, k = 1 */
-  Mat            W, S, C, G;    /* the same for k > 1, and weights and subgradient, a column a class */
-  VecScatter     tozero;        /* for a loss of all rows together: everything to rank 0 */
+  Vec            y;          /* labels as in the file */
+  Vec            s, c;       /* scores and slopes, k = 1 */
+  Vec            z;          /* labels as the loss wants them, k = 1 */
+  Mat            W, S, C, G; /* the same for k > 1, and weights and subgradient, a column a class */
+  VecScatter     tozero;     /* for a loss of all rows together: everything to rank 0 */
   Vec            s0, c0, z0;
-  Vec            w, best;       /* weights; a class after the other, on each rank */
+  Vec            w, best; /* weights; a class after the other, on each rank */
   PetscReal      bestvalue;
   PetscInt       evaluations;
   PetscLogDouble seconds[NTIMES];
@@ -79,8 +79,8 @@ static PetscErrorCode IsBinary(const char file[], PetscBool *binary)
       for (int k = 0; k < 8; k++) word[k / 4] = word[k / 4] << 8 | first[k];
     fclose(fp);
   }
+  PetscCallMPI(MPI_Bcast(word, 2, MPI_UNSIGNED_LONG, 0, PETSC_COMM_WORLD));
   *binary = (PetscBool)(word[sizeof(PetscInt) == 8] == MAT_FILE_CLASSID);
-  PetscCallMPI(MPI_Bcast(binary, 1, MPIU_BOOL, 0, PETSC_COMM_WORLD));
   PetscFunctionReturn(0);
 }
 
@@ -497,7 +497,7 @@ static PetscErrorCode Judge(const Learner *l, Mat X, Vec y, Vec w, const char wh
   PetscScalar *score, *label;
   PetscInt     M;
   PetscMPIInt  rank;
-  FILE        *fp = NULL;
+  FILE        *fp   = NULL;
   MPI_Comm     comm = PetscObjectComm((PetscObject)X);
 
   PetscFunctionBeginUser;
@@ -517,9 +517,9 @@ static PetscErrorCode Judge(const Learner *l, Mat X, Vec y, Vec w, const char wh
       PetscReal guess = PetscRealPart(score[i]);
 
       if (l->nclasses) {
-        PetscInt best = guess > 0;
+        PetscInt best = l->k == 1 && guess > 0 ? 1 : 0;
 
-        for (PetscInt j = best = l->k == 1 ? best : 0; j < l->k; j++)
+        for (PetscInt j = 1; j < l->k; j++)
           if (PetscRealPart(score[i + j * M]) > PetscRealPart(score[i + best * M])) best = j;
         guess = l->label[best];
         q->accuracy += guess == PetscRealPart(label[i]);
@@ -554,10 +554,10 @@ static PetscErrorCode Judge(const Learner *l, Mat X, Vec y, Vec w, const char wh
 */
 static PetscErrorCode Check(Learner *l, PetscInt seed)
 {
-  Vec         w, v, d, g;
-  PetscReal   f, fplus, fminus, slope, bound, error = 0, below = 0;
-  PetscScalar gd;
-  PetscRandom random;
+  Vec             w, v, d, g;
+  PetscReal       f, fplus, fminus, slope, bound, error = 0, below = 0;
+  PetscScalar     gd;
+  PetscRandom     random;
   const PetscReal h = 1e-6;
 
   PetscFunctionBeginUser;
@@ -624,8 +624,8 @@ static PetscErrorCode ClassWeights(Mat X, Vec w, PetscInt j, PetscBool fromw, Ve
 /* A model file is PETSc binary: a vector with the number of the loss in losses[], its parameter, lambda, and the labels; then weight vectors */
 static PetscErrorCode SaveModel(const Learner *l, const char file[])
 {
-  PetscViewer viewer;
-  Vec         head, part;
+  PetscViewer    viewer;
+  Vec            head, part;
   const PetscInt n = 3 + l->nclasses;
 
   PetscFunctionBeginUser;
@@ -772,17 +772,36 @@ static PetscErrorCode GetClasses(Learner *l, Vec y, const char file[])
   PetscFunctionReturn(0);
 }
 
+/* Labels of other rows than were learned from: two classes may have other names there, such as 0 and 1 for -1 and 1; then the greater is still the positive one */
+static PetscErrorCode MatchLabels(const Learner *l, Vec y, const char file[])
+{
+  PetscReal    label[MAX_CLASSES];
+  PetscInt     n = 0, m;
+  PetscScalar *v;
+
+  PetscFunctionBeginUser;
+  if (l->nclasses != 2) PetscFunctionReturn(0);
+  PetscCall(DistinctLabels(y, label, &n));
+  if (n != 2 || (label[0] == l->label[0] && label[1] == l->label[1])) PetscFunctionReturn(0);
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "labels     %g and %g of %s are taken for %g and %g\n", (double)label[0], (double)label[1], file, (double)l->label[0], (double)l->label[1]));
+  PetscCall(VecGetLocalSize(y, &m));
+  PetscCall(VecGetArray(y, &v));
+  for (PetscInt i = 0; i < m; i++) v[i] = PetscRealPart(v[i]) == label[1] ? l->label[1] : l->label[0];
+  PetscCall(VecRestoreArray(y, &v));
+  PetscFunctionReturn(0);
+}
+
 /* The columns that a model learned on X has: those of Xv beyond are left out, those that it lacks are empty */
 static PetscErrorCode JudgeFile(Learner *l, const char file[], Quality *q)
 {
   Mat      X;
   Vec      y, w, wj, vj;
   IS       is;
-  PetscInt n, N, Nv, rs, re;
+  PetscInt n, N, rs, re;
 
   PetscFunctionBeginUser;
   PetscCall(LoadData(file, &X, &y));
-  PetscCall(MatGetSize(X, NULL, &Nv));
+  PetscCall(MatchLabels(l, y, file));
   PetscCall(MatGetSize(l->X, NULL, &N));
   PetscCall(MatGetLocalSize(X, NULL, &n));
   PetscCall(MatCreateVecs(X, &vj, NULL));
@@ -846,6 +865,7 @@ int main(int argc, char **argv)
 
   if (o.model[0]) {
     PetscCall(LoadModel(&l, X, y, o.model));
+    PetscCall(MatchLabels(&l, y, o.file));
     PetscCall(Judge(&l, X, y, l.w, "data", o.predictions, &training));
     PetscCall(LearnerDestroy(&l));
     PetscCall(PetscFinalize());
@@ -895,8 +915,10 @@ int main(int argc, char **argv)
     FILE *fp = fopen(o.json, "a");
 
     PetscCheck(fp, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "%s: cannot be written", o.json);
-    fprintf(fp, "{\"file\": \"%s\", \"rows\": %ld, \"columns\": %ld, \"nonzeros\": %.0f, \"mat_type\": \"%s\", \"tao_type\": \"%s\", \"ranks\": %d, \"loss\": \"%s\", \"lambda\": %g, \"epsilon\": %g, ", o.file, (long)M, (long)N, info.nz_used, type, solver, (int)size, l.loss->name, (double)l.lambda, (double)o.epsilon);
-    fprintf(fp, "\"reason\": \"%s\", \"iterations\": %ld, \"evaluations\": %ld, \"gap\": %.17g, \"objective\": %.17g, \"risk\": %.17g, \"accuracy\": %.17g, \"area\": %.17g, \"rms\": %.17g, \"validation_accuracy\": %.17g, ", TaoConvergedReasons[reason], (long)its, (long)l.evaluations, (double)gap, (double)l.bestvalue, (double)risk, (double)training.accuracy, (double)training.area, (double)training.rms, (double)validation.accuracy);
+    fprintf(fp, "{\"file\": \"%s\", \"rows\": %ld, \"columns\": %ld, \"nonzeros\": %.0f, \"mat_type\": \"%s\", \"tao_type\": \"%s\", \"ranks\": %d, \"loss\": \"%s\", \"lambda\": %g, \"epsilon\": %g, ", o.file, (long)M, (long)N, info.nz_used, type, solver, (int)size,
+            l.loss->name, (double)l.lambda, (double)o.epsilon);
+    fprintf(fp, "\"reason\": \"%s\", \"iterations\": %ld, \"evaluations\": %ld, \"gap\": %.17g, \"objective\": %.17g, \"risk\": %.17g, \"accuracy\": %.17g, \"area\": %.17g, \"rms\": %.17g, \"validation_accuracy\": %.17g, ", TaoConvergedReasons[reason], (long)its,
+            (long)l.evaluations, (double)gap, (double)l.bestvalue, (double)risk, (double)training.accuracy, (double)training.area, (double)training.rms, (double)validation.accuracy);
     fprintf(fp, "\"load\": %.6f, \"setup\": %.6f, \"learn\": %.6f, \"scores\": %.6f, \"losses\": %.6f, \"subgradients\": %.6f}\n", t[1] - t[0], t[2] - t[1], t[3] - t[2], l.seconds[TIME_SCORES], l.seconds[TIME_LOSS], l.seconds[TIME_SUBGRADIENT]);
     PetscCheck(!fclose(fp), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "%s: cannot be written", o.json);
   }

@@ -51,16 +51,16 @@ typedef struct {
   Spread of lengths, law of popularity, share of positive rows and of flipped labels are estimates of ours.
 */
 static const Shape shapes[] = {
-  {"adult9", 32561, 123, 13.87, 0, 0, 0, 0, {5, 8, 5, 16, 5, 7, 14, 6, 5, 2, 2, 2, 5, 41}, 0.9907, 0.24, 0.10},
-  {"astro-ph", 62369, 99757, 77, 0.5, 1.1, 10, 0, {0}, 0, 0.45, 0.02},
-  {"aut-avn", 71066, 20707, 52, 0.7, 1.0, 10, 0, {0}, 0, 0.65, 0.02},
-  {"covertype", 581012, 54, 12, 0, 0, 0, 10, {4, 40}, 1, 0.49, 0.15},
-  {"kdd99", 4898431, 127, 12.5, 0, 0, 0, 43, {3, 70, 11}, 0.221, 0.80, 0.005},
-  {"news20", 19954, 1355191, 455, 0.9, 1.1, 20, 0, {0}, 0, 0.50, 0.01},
-  {"real-sim", 72309, 20958, 51.3, 0.7, 1.0, 10, 0, {0}, 0, 0.31, 0.02},
-  {"reuters-c11", 804414, 47236, 76, 0.6, 1.0, 10, 0, {0}, 0, 0.03, 0.01},
-  {"reuters-ccat", 804414, 47236, 76, 0.6, 1.0, 10, 0, {0}, 0, 0.47, 0.02},
-  {"web8", 45546, 579967, 12.7, 0.8, 1.1, 10, 0, {0}, 0, 0.03, 0.01},
+  {"adult9",       32561,   123,     13.87, 0,   0,   0,  0,  {5, 8, 5, 16, 5, 7, 14, 6, 5, 2, 2, 2, 5, 41}, 0.9907, 0.24, 0.10 },
+  {"astro-ph",     62369,   99757,   77,    0.5, 1.1, 10, 0,  {0},                                           0,      0.45, 0.02 },
+  {"aut-avn",      71066,   20707,   52,    0.7, 1.0, 10, 0,  {0},                                           0,      0.65, 0.02 },
+  {"covertype",    581012,  54,      12,    0,   0,   0,  10, {4, 40},                                       1,      0.49, 0.15 },
+  {"kdd99",        4898431, 127,     12.5,  0,   0,   0,  43, {3, 70, 11},                                   0.221,  0.80, 0.005},
+  {"news20",       19954,   1355191, 455,   0.9, 1.1, 20, 0,  {0},                                           0,      0.50, 0.01 },
+  {"real-sim",     72309,   20958,   51.3,  0.7, 1.0, 10, 0,  {0},                                           0,      0.31, 0.02 },
+  {"reuters-c11",  804414,  47236,   76,    0.6, 1.0, 10, 0,  {0},                                           0,      0.03, 0.01 },
+  {"reuters-ccat", 804414,  47236,   76,    0.6, 1.0, 10, 0,  {0},                                           0,      0.47, 0.02 },
+  {"web8",         45546,   579967,  12.7,  0.8, 1.1, 10, 0,  {0},                                           0,      0.03, 0.01 },
 };
 
 /* ---- random numbers: splitmix64, whose state is a counter ---- */
@@ -99,11 +99,11 @@ enum {
 typedef struct {
   Shape      s;
   Random     seed;
-  PetscReal  low, high;   /* text: integral of the law at both ends */
-  PetscInt   multiplier;  /* text: rank r is column r * multiplier modulo columns */
+  PetscReal  low, high;  /* text: integral of the law at both ends */
+  PetscInt   multiplier; /* text: rank r is column r * multiplier modulo columns */
   PetscInt   longest;
-  PetscInt  *met;         /* text: the row that last had this column */
-  PetscReal *weight;      /* of the model */
+  PetscInt  *met;    /* text: the row that last had this column */
+  PetscReal *weight; /* of the model */
   PetscReal  threshold;
 } Generator;
 
@@ -147,7 +147,7 @@ static PetscInt TextRow(Generator *g, PetscInt row, Random *r, Entry e[])
 {
   const Shape *s      = &g->s;
   PetscInt     length = (PetscInt)(PetscExpReal(PetscLogReal(s->mean) - 0.5 * PetscSqr(s->sigma) + s->sigma * Normal(r)) + Uniform(r)), n = 0;
-  PetscReal    norm   = 0;
+  PetscReal    norm = 0;
 
   length = PetscMax(1, PetscMin(length, g->longest));
   while (n < length) {
@@ -213,11 +213,11 @@ static PetscErrorCode GeneratorSetUp(Generator *g, const Shape *s, Random seed, 
   PetscReal     *score;
 
   PetscFunctionBeginUser;
-  g->s       = *s;
-  g->seed    = seed;
-  g->low     = Integral(s, 0);
-  g->high    = Integral(s, (PetscReal)s->columns);
-  g->longest = s->sigma > 0 ? PetscMin(s->columns / 2, (PetscInt)(20 * s->mean)) : s->columns;
+  g->s          = *s;
+  g->seed       = seed;
+  g->low        = Integral(s, 0);
+  g->high       = Integral(s, (PetscReal)s->columns);
+  g->longest    = s->sigma > 0 ? PetscMin(s->columns / 2, (PetscInt)(20 * s->mean)) : s->columns;
   g->multiplier = (PetscInt)(0.6180339887498949 * (PetscReal)s->columns) | 1;
   while (CommonDivisor(g->multiplier, s->columns) != 1) g->multiplier += 2;
   PetscCall(PetscMalloc1(g->longest + 1, e));
@@ -416,7 +416,8 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsBool("-list", "print what there is", "learnset.c", list, &list, NULL));
   PetscOptionsEnd();
   if (list) {
-    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(shapes); k++) PetscCall(PetscPrintf(comm, "%-13s %8" PetscInt_FMT " rows %8" PetscInt_FMT " columns %10.0f nonzeros\n", shapes[k].name, shapes[k].rows, shapes[k].columns, (double)(shapes[k].mean * (PetscReal)shapes[k].rows)));
+    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(shapes); k++)
+      PetscCall(PetscPrintf(comm, "%-13s %8" PetscInt_FMT " rows %8" PetscInt_FMT " columns %10.0f nonzeros\n", shapes[k].name, shapes[k].rows, shapes[k].columns, (double)(shapes[k].mean * (PetscReal)shapes[k].rows)));
     PetscCall(PetscFinalize());
     return 0;
   }

@@ -3,7 +3,6 @@
   mpigpucsr.c and product.c; how a format and a kernel are chosen, in plan/.
 */
 #include "gpucsrimpl.h"
-#include "../../../tao/impls/bmrm/gpubmrm.h"
 #include <string.h>
 #if PetscDefined(HAVE_CUDA) && PetscDefined(HAVE_OPENMPI)
   #include <mpi-ext.h>

@@ -10,10 +10,10 @@
   #define DEVICE_ROWS 2048
 
   #if !defined(GPUCSR_HAVE_CUDA)
-    #define BundleParts_CUDA(n)                          1
-    #define BundleDots_CUDA(n, k, block, g, parts, s)    PETSC_ERR_PLIB
-    #define BundleSum_CUDA(n, k, parts, dots, s)         PETSC_ERR_PLIB
-    #define BundleStep_CUDA(n, terms, block, add, w, s)  PETSC_ERR_PLIB
+    #define BundleParts_CUDA(n)                         1
+    #define BundleDots_CUDA(n, k, block, g, parts, s)   PETSC_ERR_PLIB
+    #define BundleSum_CUDA(n, k, parts, dots, s)        PETSC_ERR_PLIB
+    #define BundleStep_CUDA(n, terms, block, add, w, s) PETSC_ERR_PLIB
   #endif
 
 static double *Column(const Bundle *b, PetscInt k)

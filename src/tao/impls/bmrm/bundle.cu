@@ -61,6 +61,7 @@ __global__ void bundle_sum_kernel(int columns, int nparts, const double *__restr
   if (threadIdx.x % 32 == 0) dots[column] = sum;
 }
 
+// cppcheck-suppress passedByValue // arguments of a kernel go by value
 __global__ void bundle_step_kernel(int64_t n, const BundleTerms terms, const double *block, bool add, double *w)
 {
   const int64_t r = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;

@@ -5,26 +5,24 @@
   of m variables is solved on rank 0, and the new weights are a sum of planes (n for each with a multiplier that is not zero). TAO's bmrm does all of this
   on rank 0, where it gathers each subgradient.
 */
-#include <petscgpucsr.h>
+#include "../../../mat/impls/gpucsr/gpucsrimpl.h"
 #include <petsc/private/taoimpl.h>
 #include <petsctime.h>
 #include "bundle.h"
-#include "gpubmrm.h"
 #include "simplexqp.h"
 
 #if GPUCSR_SCALAR_IS_DOUBLE
-
 
 static const char *const Backends[] = {"auto", "cuda", "host"};
 static const char *const Duals[]    = {"projected", "exact"};
 
 typedef struct {
-  PetscReal lambda;
-  PetscInt  backend, dual;
-  Bundle    bundle;
-  SimplexQP qp; /* rank 0 */
-  double   *dots, *sums, *x;
-  PetscInt  adots;
+  PetscReal      lambda;
+  PetscInt       backend, dual;
+  Bundle         bundle;
+  SimplexQP      qp; /* rank 0 */
+  double        *dots, *sums, *x;
+  PetscInt       adots;
   PetscLogDouble planes_time, qp_time, step_time;
 } TAO_GPUBMRM;
 

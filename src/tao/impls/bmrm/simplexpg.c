@@ -17,9 +17,9 @@
 #define CURVATURE  1e-20 /* of a direction of length 1, at least */
 #define ZERO       1e-15 /* multipliers up to here count as zero */
 #define MAX_STEPS  300000
-#define REFERENCES 2     /* steps without a new least value after which the reference of the line search comes down */
-#define SMALL      64    /* up to so many variables all are worked on */
-#define ROUND      16    /* steps of a round */
+#define REFERENCES 2  /* steps without a new least value after which the reference of the line search comes down */
+#define SMALL      64 /* up to so many variables all are worked on */
+#define ROUND      16 /* steps of a round */
 
 /* A problem of n variables, and how far the method has come with it */
 typedef struct {
@@ -36,7 +36,7 @@ typedef struct {
 /* y = the point of the simplex nearest to c: c_i - t where that is positive. t only rises while those below it are left out. */
 static void Project(PetscInt n, const PetscReal c[], PetscReal y[])
 {
-  PetscReal sum = 0, t;
+  PetscReal sum  = 0, t;
   PetscInt  left = n;
 
 #pragma omp simd reduction(+ : sum)
@@ -90,7 +90,7 @@ static PetscReal Dot(PetscInt n, const PetscReal a[], const PetscReal b[])
 /* Mean of the gradient where multipliers are positive, and its largest distance from that there */
 static PetscReal MeanGradient(PetscInt n, const PetscReal x[], const PetscReal g[], PetscReal *spread)
 {
-  PetscReal mean = 0;
+  PetscReal mean  = 0;
   PetscInt  count = 0;
 
   for (PetscInt i = 0; i < n; i++) {
@@ -217,21 +217,21 @@ PetscErrorCode SimplexQPProjected(SimplexQP *qp, PetscReal tol)
 
   PetscFunctionBegin;
   PetscCall(PetscMalloc3(9 * n, &work, n > SMALL ? (size_t)n * (size_t)n : 0, &Q, n, &chosen));
-  p.n  = n;
-  p.ld = qp->alloc;
-  p.Q  = qp->Q;
-  p.f  = qp->f;
-  p.x  = qp->x;
-  p.g  = qp->g;
-  p.y  = qp->u;
-  p.d  = qp->v;
-  p.Qx = work;
-  p.Qd = work + n;
-  part.f = work + 2 * n;
-  part.x = work + 3 * n;
-  part.g = work + 4 * n;
-  part.y = work + 5 * n;
-  part.d = work + 6 * n;
+  p.n     = n;
+  p.ld    = qp->alloc;
+  p.Q     = qp->Q;
+  p.f     = qp->f;
+  p.x     = qp->x;
+  p.g     = qp->g;
+  p.y     = qp->u;
+  p.d     = qp->v;
+  p.Qx    = work;
+  p.Qd    = work + n;
+  part.f  = work + 2 * n;
+  part.x  = work + 3 * n;
+  part.g  = work + 4 * n;
+  part.y  = work + 5 * n;
+  part.d  = work + 6 * n;
   part.Qx = work + 7 * n;
   part.Qd = work + 8 * n;
 

@@ -112,7 +112,7 @@ static void LetOut(SimplexQP *qp, PetscInt p)
 
     row[0] = r;
     for (PetscInt i = j + 1; i < qp->nfree; i++) {
-      PetscReal      *a = qp->L + (size_t)i * ld + j;
+      PetscReal      *a  = qp->L + (size_t)i * ld + j;
       const PetscReal a0 = a[0];
 
       a[0] = c * a0 + s * a[1];
