@@ -84,16 +84,16 @@ class Runner:
         self.env = dict(os.environ, OMP_NUM_THREADS=os.environ.get("OMP_NUM_THREADS", str(min(8, os.cpu_count()))))
         self.device = device()
 
-    def program(self, name, options, ranks=1, limit=None):
+    def program(self, name, options, ranks=1, threads=True):
         command = launch(ranks) + [os.path.abspath(f"{self.a.build}/examples/{name}")] + options
         left = self.end - time.time()
         if left < 3:
             return None, "no time left"
-        env = dict(self.env, OMP_NUM_THREADS="1") if ranks > 1 else self.env
+        env = self.env if threads else dict(self.env, OMP_NUM_THREADS="1")
         try:
-            p = subprocess.run(command, capture_output=True, text=True, timeout=min(left, limit or self.a.limit), env=env, stdin=subprocess.DEVNULL)
+            p = subprocess.run(command, capture_output=True, text=True, timeout=min(left, self.a.limit), env=env, stdin=subprocess.DEVNULL)
         except subprocess.TimeoutExpired:
-            return None, f"stopped after {min(left, limit or self.a.limit):.0f} s"
+            return None, f"stopped after {min(left, self.a.limit):.0f} s"
         return (p.stdout, None) if p.returncode == 0 else (None, "failed: " + " ".join((p.stdout + p.stderr).split())[:300])
 
     def learn(self, name, file, key, iterations=None):
@@ -105,7 +105,7 @@ class Runner:
             if iterations:
                 words += ["-tao_max_it", str(iterations)]
             begin = time.time()
-            text, why = self.program("bmrm", words, self.a.ranks if parallel else 1)
+            text, why = self.program("bmrm", words, self.a.ranks if parallel else 1, threads="gpucsr" in options)
             if text is None:
                 return {"set": name, "configuration": key, "why": why}
             record = json.loads(f.read())
@@ -122,7 +122,7 @@ class Runner:
         else:
             file = f"{folder}/{name}.petsc"
             if not os.path.exists(file):
-                text, why = self.program("learnset", ["-set", name, "-o", file], self.a.ranks)
+                text, why = self.program("learnset", ["-set", name, "-o", file], self.a.ranks, threads=False)
                 if text is None:
                     print(f"{name}: not made, {why}", flush=True)
                     return
@@ -216,7 +216,7 @@ def page(files, out, name):
     order = sorted(good, key=lambda s: next(iter(good[s].values()))["nonzeros"])
     lines = [f"# Learning by the bundle method, {any_['device']}", "",
              f"`src/benchmarks/bmrm.sh`: hinge loss, lambda = {any_['lambda']:g}, epsilon = {any_['epsilon']:g}, {{}} sets. Sets are made by `learnset`, in the shape of those they are named after, unless they are files of share/datasets.",
-             f"Vectors are the host's, PETSc is a stock one. aij is on one core, *ranks* is aij on {ranks} cores by MPI; `bmrm` is TAO's own, `gpubmrm` that of this library, in `gpucsr` columns too. Times are seconds, in one run, one after the other.",
+             f"Vectors are the host's, PETSc is a stock one. aij is on one core and one thread, *ranks* is aij on {ranks} cores by MPI; `bmrm` is TAO's own, `gpubmrm` that of this library, in `gpucsr` columns too. Times are seconds, in one run, one after the other.",
              "A time with * is of a run that was cut after a few iterations and scaled to the iterations of gpucsr in double (or, if TAO's bmrm needs others, as if it needed those).", ""]
     lines[2] = lines[2].format(len(order))
     lines += ["## Learning phase", "", "From the first product on: conversion, transpose and upload are in it, loading is not.", ""]

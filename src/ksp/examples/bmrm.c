@@ -291,7 +291,7 @@ static PetscErrorCode LossRows(Learner *l, PetscReal *sum)
     PetscCall(VecGetArrayRead(l->s, &s));
     PetscCall(VecGetArrayRead(l->z, &z));
     PetscCall(VecGetArrayWrite(l->c, &c));
-    *sum = (*l->loss->rows)(m, s, z, l->parameter, c);
+    *sum = (*l->loss->rows)(m, s, z, l->parameter, 1 / (PetscReal)M, c);
     PetscCall(VecRestoreArrayWrite(l->c, &c));
     PetscCall(VecRestoreArrayRead(l->z, &z));
     PetscCall(VecRestoreArrayRead(l->s, &s));
@@ -304,7 +304,7 @@ static PetscErrorCode LossRows(Learner *l, PetscReal *sum)
     PetscCall(PetscMalloc1(m, &sign));
     for (PetscInt k = 0; k < l->k; k++) {
       for (PetscInt i = 0; i < m; i++) sign[i] = PetscRealPart(y[i]) == l->label[k] ? 1 : -1;
-      *sum += (*l->loss->rows)(m, s + k * lds, sign, l->parameter, c + k * ldc);
+      *sum += (*l->loss->rows)(m, s + k * lds, sign, l->parameter, 1 / (PetscReal)M, c + k * ldc);
     }
     PetscCall(PetscFree(sign));
     PetscCall(VecRestoreArrayRead(l->y, &y));
@@ -358,7 +358,6 @@ static PetscErrorCode Risk(Tao tao, Vec w, PetscReal *f, Vec g, void *ctx)
     PetscCall(PetscTime(&t[2]));
     if (l->k == 1) PetscCall(MatMultTranspose(l->X, l->c, g));
     else PetscCall(SubgradientMatrix(l, g));
-    PetscCall(VecScale(g, 1 / (PetscReal)M));
   }
   PetscCall(PetscTime(&t[3]));
   for (int part = 0; part < NTIMES; part++) l->seconds[part] += t[part + 1] - t[part];

@@ -22,8 +22,8 @@ typedef struct {
   const char *option; /* that of its parameter, NULL where it has none */
   PetscReal   usual;  /* the parameter when the option is not given */
   PetscBool   smooth; /* differentiable everywhere */
-  /* sum of the losses of n rows; c[i] becomes the slope of the loss of row i */
-  PetscReal (*rows)(PetscInt n, const PetscScalar s[], const PetscScalar y[], PetscReal parameter, PetscScalar c[]);
+  /* sum of the losses of n rows; c[i] becomes scale times the slope of the loss of row i */
+  PetscReal (*rows)(PetscInt n, const PetscScalar s[], const PetscScalar y[], PetscReal parameter, PetscReal scale, PetscScalar c[]);
   /* loss of all n rows together; c[i] becomes its slope by the score of row i */
   PetscErrorCode (*together)(PetscInt n, const PetscScalar s[], const PetscScalar y[], PetscScalar c[], PetscReal *value);
 } Loss;
@@ -79,16 +79,27 @@ static inline PetscReal QuantileRow(PetscReal s, PetscReal y, PetscReal p, Petsc
   return d > 0 ? p * d : (p - 1) * d;
 }
 
+/* Rows are summed up in so many parts, by as many threads as there are: the sum does not depend on their number */
+#define LOSS_PARTS 64
+
 /* The loop over rows, with the loss of a row inlined */
 #define LOSS_ROWS(Row) \
-  static PetscReal Row##s(PetscInt n, const PetscScalar s[], const PetscScalar y[], PetscReal p, PetscScalar c[]) \
+  static PetscReal Row##s(PetscInt n, const PetscScalar s[], const PetscScalar y[], PetscReal p, PetscReal scale, PetscScalar c[]) \
   { \
-    PetscReal sum = 0, slope; \
+    PetscReal part[LOSS_PARTS], sum = 0; \
 \
-    for (PetscInt i = 0; i < n; i++) { \
-      sum += Row(PetscRealPart(s[i]), PetscRealPart(y[i]), p, &slope); \
-      c[i] = slope; \
+    _Pragma("omp parallel for schedule(static) if (n > 50000)") for (int k = 0; k < LOSS_PARTS; k++) \
+    { \
+      const PetscInt begin = (PetscInt)((PetscInt64)n * k / LOSS_PARTS), end = (PetscInt)((PetscInt64)n * (k + 1) / LOSS_PARTS); \
+      PetscReal      slope; \
+\
+      part[k] = 0; \
+      for (PetscInt i = begin; i < end; i++) { \
+        part[k] += Row(PetscRealPart(s[i]), PetscRealPart(y[i]), p, &slope); \
+        c[i] = scale * slope; \
+      } \
     } \
+    for (int k = 0; k < LOSS_PARTS; k++) sum += part[k]; \
     return sum; \
   }
 LOSS_ROWS(HingeRow)
