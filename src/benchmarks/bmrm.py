@@ -29,7 +29,7 @@ CONFIGURATIONS = {
     "dense": (f"-mat_type dense {OURS}", False, True),
 }
 NARROW = 1000  # columns up to which the dense types are tried
-LONG = 2e8  # entries times iterations that one core is given; beyond, its run is cut and its time scaled
+LONG = 2e9  # entries times iterations that one core is given; beyond, its run is cut and its time scaled
 
 
 def arguments():
@@ -62,7 +62,8 @@ def device():
 
 def report(text):
     """Of -mat_gpucsr_report: formats, kernels, and milliseconds by part, of the matrix learned from"""
-    out = {}
+    out, text = {}, text[text.find("MATGPUCSR report"):]
+    text = text[max(text.rfind("\nMatrix "), 0):]  # the last: the first is the one entry that starts the device
     for side, key in (("A", "forward"), ("A transposed", "transpose")):
         m = re.search(rf"^  {side}: format (\S+), kernel (\S+?)[ ,]", text, re.M)
         if m:
@@ -127,19 +128,20 @@ class Runner:
                     print(f"{name}: not made, {why}", flush=True)
                     return
                 print(f"{name}: made in {time.time() - begin:.1f} s", flush=True)
-        narrow, entries, iterations = True, 0, 0
+        narrow, entries, dense, iterations = True, 0, 0, 0
         # ours first: its iterations say how long one core would take
         wanted = sorted(self.a.configurations.split(","), key=lambda k: (k != "gpucsr double", list(CONFIGURATIONS).index(k)))
         for key in wanted:
             if CONFIGURATIONS[key][2] and not narrow:
                 continue
             cut = None
-            if key in ("aij", "aij gpubmrm") and entries * iterations > 10 * LONG:
-                cut = max(12, int(10 * LONG / entries))
+            work = {"aij": entries, "aij gpubmrm": entries, "dense": dense / 4}.get(key, 0)
+            if work * iterations > LONG:
+                cut = max(12, int(LONG / work))
             r = self.learn(name, file, key, cut)
             if "why" not in r:
-                narrow, entries, iterations = r["columns"] <= NARROW, r["nonzeros"], max(iterations, r["iterations"])
-                print(f"{name:13} {key:18} {r['iterations']:5} iterations{' (cut)' if cut else ''} {r['learn']:9.4f} s: scores {r['scores']:.4f} losses {r['losses']:.4f} subgradients {r['subgradients']:.4f}; load {r['load']:.3f} s; J {r['objective']:.6g}", flush=True)
+                narrow, entries, dense, iterations = r["columns"] <= NARROW, r["nonzeros"], r["rows"] * r["columns"], max(iterations, r["iterations"])
+                print(f"{name:13} {key:18} {r['iterations']:5} iterations{' (cut)' if cut else ''} {r['learn']:9.4f} s: scores {r['scores']:.4f} losses {r['losses']:.4f} subgradients {r['subgradients']:.4f}; set-up {r['setup']:.4f} load {r['load']:.3f}; J {r['objective']:.6g}", flush=True)
             else:
                 print(f"{name:13} {key:18} {r['why']}", flush=True)
             with open(f"{self.a.out}/bmrm.jsonl", "a") as f:
@@ -187,18 +189,14 @@ def mark(v, cut):
     return seconds(v) + (" *" if cut else "")
 
 
-PARTS = ("set-up", "kernels", "copies", "losses", "optimiser")
+PARTS = ("kernels", "copies", "losses", "optimiser")
 
 
 def parts(r):
     """Seconds of the learning phase by part; load is apart"""
-    s = r["report"].get("seconds", {})
-    setup = sum(s.get(k, 0) for k in ("inspect", "upload", "convert and pad", "transpose"))
     products = r["scores"] + r["subgradients"]
-    if r["configuration"].startswith("gpucsr") and s.get("products"):
-        kernels = min(s["products"], products)
-        return {"set-up": setup, "kernels": kernels, "copies": max(products - setup - kernels, 0), "losses": r["losses"], "optimiser": r["learn"] - products - r["losses"]}
-    return {"set-up": 0, "kernels": products, "copies": 0, "losses": r["losses"], "optimiser": r["learn"] - products - r["losses"]}
+    kernels = min(r["report"].get("seconds", {}).get("products") or products, products)
+    return {"kernels": kernels, "copies": products - kernels, "losses": r["losses"], "optimiser": r["learn"] - products - r["losses"]}
 
 
 def page(files, out, name):
@@ -219,7 +217,7 @@ def page(files, out, name):
              f"Vectors are the host's, PETSc is a stock one. aij is on one core and one thread, *ranks* is aij on {ranks} cores by MPI; `bmrm` is TAO's own, `gpubmrm` that of this library, in `gpucsr` columns too. Times are seconds, in one run, one after the other.",
              "A time with * is of a run that was cut after a few iterations and scaled to the iterations of gpucsr in double (or, if TAO's bmrm needs others, as if it needed those).", ""]
     lines[2] = lines[2].format(len(order))
-    lines += ["## Learning phase", "", "From the first product on: conversion, transpose and upload are in it, loading is not.", ""]
+    lines += ["## Learning phase", "", "TaoSolve(), after loading and set-up, which have tables below.", ""]
     rows = []
     for s in order:
         c = good[s]
@@ -243,7 +241,7 @@ def page(files, out, name):
         rows.append([s] + [str(c[k]["iterations"]) + ("" if done(c[k]) else " cut") if k in c else "" for k in keys] + [f"{c[k]['objective']:.6g}" if done(c.get(k)) else "" for k in ("aij", "gpucsr double", "gpucsr single")] + [f"{100 * c['gpucsr double']['accuracy']:.2f}" if "gpucsr double" in c else ""])
     lines += table(["set"] + list(keys) + ["J aij bmrm", "J double", "J single", "accuracy %"], rows)
 
-    lines += ["## Parts", "", "gpucsr in double with gpubmrm. Load: PETSc binary into a matrix, by PETSc. Copies: what products took beside their kernels, mostly vectors on the bus.", ""]
+    lines += ["## Parts", "", "gpucsr in double with gpubmrm. Start: of the device, once a process. Load: PETSc binary into a matrix, by PETSc. Set-up: the first product with the matrix and with its transpose, with all that is done once a matrix (inspect to transpose are parts of it). Kernels and on: of the learning phase; copies are what products took beside their kernels, mostly vectors on the bus.", ""]
     rows = []
     for s in order:
         r = good[s].get("gpucsr double")
@@ -252,10 +250,10 @@ def page(files, out, name):
         p, t = parts(r), r["report"].get("seconds", {})
         f, b = r["report"].get("forward", {}), r["report"].get("transpose", {})
         o = r.get("optimiser", {})
-        rows.append([s, seconds(r["load"])] + [f"{1e3 * t.get(k, 0):.3g}" for k in ("inspect", "upload", "convert and pad", "transpose")] + [f"{1e3 * p[k]:.3g}" for k in PARTS[1:]] + [f"{1e3 * o.get(k, 0):.3g}" for k in ("planes", "dual", "weights")] + [f.get("kernel", ""), f"{f.get('microseconds', 0):.1f}", b.get("kernel", ""), f"{b.get('microseconds', 0):.1f}"])
-    lines += table(["set", "load s", "inspect ms", "upload ms", "convert, pad ms", "transpose ms", "kernels ms", "copies ms", "losses ms", "optimiser ms", "of it planes", "dual", "weights", "kernel", "us each", "kernel of the transpose", "us each"], rows)
+        rows.append([s, seconds(r["start"]), seconds(r["load"]), f"{1e3 * r['setup']:.3g}"] + [f"{1e3 * t.get(k, 0):.3g}" for k in ("inspect", "upload", "convert and pad", "transpose")] + [f"{1e3 * p[k]:.3g}" for k in PARTS] + [f"{1e3 * o.get(k, 0):.3g}" for k in ("planes", "dual", "weights")] + [f.get("kernel", ""), f"{f.get('microseconds', 0):.1f}", b.get("kernel", ""), f"{b.get('microseconds', 0):.1f}"])
+    lines += table(["set", "start s", "load s", "set-up ms", "inspect ms", "upload ms", "convert, pad ms", "transpose ms", "kernels ms", "copies ms", "losses ms", "optimiser ms", "of it planes", "dual", "weights", "kernel", "us each", "kernel of the transpose", "us each"], rows)
 
-    lines += ["## Total", "", "Load and learn.", ""]
+    lines += ["## Total", "", "Start, load, set-up and learn.", ""]
     rows = []
     for s in order:
         c = good[s]
@@ -263,7 +261,7 @@ def page(files, out, name):
         cells = []
         for k in ("aij", "aij ranks", "gpucsr double"):
             v, cut = scaled(c.get(k), full)
-            cells.append(mark(v + c[k]["load"] if v is not None else None, cut))
+            cells.append(mark(v + c[k]["start"] + c[k]["load"] + c[k]["setup"] if v is not None else None, cut))
         rows.append([s] + cells)
     lines += table(["set", "aij", "ranks", "gpucsr double"], rows)
     missing = [(s, k, r["why"]) for s, c in records.items() for k, r in c.items() if "why" in r]
@@ -298,7 +296,7 @@ def plot(good, order, out, name):
                 continue
             bottom = 0
             v, cut = scaled(c[k], c.get("gpucsr double"))
-            values = {"load": c[k]["load"], **{p: t * v / c[k]["learn"] for p, t in parts(c[k]).items()}}
+            values = {"start": c[k]["start"], "load": c[k]["load"], "set-up": c[k]["setup"], **{p: t * v / c[k]["learn"] for p, t in parts(c[k]).items()}}
             for colour, (p, t) in enumerate(values.items()):
                 ax.bar(x, t, bottom=bottom, color=f"C{colour}", label=p if x == 0 else None)
                 bottom += t
