@@ -2,7 +2,7 @@
 """
 bmrm beside LIBLINEAR: the same loss and lambda on the same file must come to the same objective and accuracy.
 
-    liblinear.py [-build build] [-out FOLDER] [-name NAME] [-losses hinge,squared_hinge,logistic] FILE[:LAMBDA] ...
+    liblinear.py [-build build] [-out FOLDER] [-name NAME] [-losses hinge,squared_hinge,logistic] [-gap SHARE] FILE[:LAMBDA] ...
 
 LIBLINEAR (Debian: liblinear-tools) minimises |w|^2/2 + C sum of losses, which is ours times 1/lambda where C = 1/(lambda n); without -B it has no bias, as bmrm. Of
 several classes both learn each against all others. Each model is read and judged here, by the same lines, on the data as parsed here: no program's own word
@@ -116,6 +116,7 @@ def main():
     p.add_argument("-name", default="liblinear")
     p.add_argument("-losses", default="hinge,squared_hinge,logistic")
     p.add_argument("-options", default="-mat_type gpucsr", help="for bmrm")
+    p.add_argument("-gap", type=float, default=1e-4, help="at which bmrm stops, as a share of the objective")
     p.add_argument("files", nargs="+")
     a = p.parse_args()
     lines, failures = [], 0
@@ -131,7 +132,7 @@ def main():
             for loss in a.losses.split(","):
                 theirs, their_seconds = run_liblinear(data, text, loss, lam, f"{folder}/liblinear.model")
                 theirs_j, theirs_accuracy = data.judge(loss, lam, theirs)
-                ours, r = run_bmrm(a.build, data, text, loss, lam, 5e-4 * theirs_j, folder, a.options.split())
+                ours, r = run_bmrm(a.build, data, text, loss, lam, a.gap * theirs_j, folder, a.options.split())
                 j, accuracy = data.judge(loss, lam, ours)
                 relative = (j - theirs_j) / theirs_j
                 bad = relative > 1e-3 or accuracy < theirs_accuracy - 0.5

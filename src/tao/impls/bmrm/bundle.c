@@ -10,10 +10,26 @@
   #define DEVICE_ROWS 2048
 
   #if !defined(GPUCSR_HAVE_CUDA)
-    #define BundleParts_CUDA(n)                         1
-    #define BundleDots_CUDA(n, k, block, g, parts, s)   PETSC_ERR_PLIB
-    #define BundleSum_CUDA(n, k, parts, dots, s)        PETSC_ERR_PLIB
-    #define BundleStep_CUDA(n, terms, block, add, w, s) PETSC_ERR_PLIB
+/* No device, no bundle there: never called */
+static int BundleParts_CUDA(PetscInt n)
+{
+  return (int)PetscMin(n, 1);
+}
+
+static PetscErrorCode BundleDots_CUDA(PetscInt n, int columns, const double *block, const double *g, double *parts, GPUCSRStream s)
+{
+  return PETSC_ERR_PLIB;
+}
+
+static PetscErrorCode BundleSum_CUDA(PetscInt n, PetscInt columns, const double *parts, double *dots, GPUCSRStream s)
+{
+  return PETSC_ERR_PLIB;
+}
+
+static PetscErrorCode BundleStep_CUDA(PetscInt n, const BundleTerms *terms, const double *block, PetscBool add, double *w, GPUCSRStream s)
+{
+  return PETSC_ERR_PLIB;
+}
   #endif
 
 static double *Column(const Bundle *b, PetscInt k)
@@ -54,7 +70,6 @@ PetscErrorCode BundleDestroy(Bundle *b)
   }
   if (b->dev) {
     PetscCall(GPUCSRFree(b->dev, b->adots * sizeof(double), (void **)&b->dots));
-    PetscCall(GPUCSRFree(b->dev, (size_t)b->n * sizeof(double), (void **)&b->scratch));
   }
   PetscCall(PetscFree(b->block));
   PetscCall(PetscMemzero(b, sizeof(*b)));
@@ -112,20 +127,53 @@ static PetscErrorCode MoveToHost(Bundle *b, const char why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The array of a vector, where it is; what PETSc still does with one on the device is waited for */
+static PetscErrorCode GetArray(const Bundle *b, Vec v, PetscBool write, PetscScalar **a, PetscBool *ondevice, PetscBool *pinned)
+{
+  PetscMemType mtype = PETSC_MEMTYPE_HOST;
+
+  PetscFunctionBegin;
+  *ondevice = *pinned = PETSC_FALSE;
+  if (!b->dev) {
+    if (write) PetscCall(VecGetArrayWrite(v, a));
+    else PetscCall(VecGetArrayRead(v, (const PetscScalar **)a));
+  } else {
+    if (write) PetscCall(VecGetArrayWriteAndMemType(v, a, &mtype));
+    else PetscCall(VecGetArrayReadAndMemType(v, (const PetscScalar **)a, &mtype));
+    *ondevice = (PetscBool)!PetscMemTypeHost(mtype);
+    if (*ondevice) PetscCall(GPUCSRDeviceSynchronize(b->dev));
+    else if (GPUCSRSettingsGlobal.pinvectors) PetscCall(GPUCSRPinVector(b->dev, v, *a, pinned));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Once what was begun with the array is done */
+static PetscErrorCode RestoreArray(const Bundle *b, Vec v, PetscBool write, PetscScalar **a, PetscBool wait)
+{
+  PetscFunctionBegin;
+  if (!b->dev) {
+    if (write) PetscCall(VecRestoreArrayWrite(v, a));
+    else PetscCall(VecRestoreArrayRead(v, (const PetscScalar **)a));
+  } else {
+    if (wait) PetscCall(b->dev->ops->streamsynchronize(b->dev->id, b->dev->stream));
+    if (write) PetscCall(VecRestoreArrayWriteAndMemType(v, a));
+    else PetscCall(VecRestoreArrayReadAndMemType(v, (const PetscScalar **)a));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The entries of v become a column */
 static PetscErrorCode PutColumn(Bundle *b, PetscInt k, Vec v)
 {
-  const PetscScalar *a;
-  PetscBool          pinned = PETSC_FALSE;
+  PetscScalar *a;
+  PetscBool    ondevice, pinned;
 
   PetscFunctionBegin;
-  PetscCall(VecGetArrayRead(v, &a));
-  if (b->dev) {
-    if (GPUCSRSettingsGlobal.pinvectors) PetscCall(GPUCSRPinVector(b->dev, v, a, &pinned));
-    PetscCall(GPUCSRUpload(b->dev, Column(b, k), GPUCSR_DOUBLE, a, GPUCSR_DOUBLE, (size_t)b->n, pinned, b->dev->stream, NULL));
-    if (pinned) PetscCall(b->dev->ops->streamsynchronize(b->dev->id, b->dev->stream)); /* the vector may change as soon as it is given back */
-  } else PetscCall(PetscArraycpy(Column(b, k), a, b->n));
-  PetscCall(VecRestoreArrayRead(v, &a));
+  PetscCall(GetArray(b, v, PETSC_FALSE, &a, &ondevice, &pinned));
+  if (ondevice) PetscCall(b->dev->ops->copy(b->dev->id, Column(b, k), a, (size_t)b->n * sizeof(double), GPUCSR_ON_DEVICE, b->dev->stream));
+  else if (b->dev) PetscCall(GPUCSRUpload(b->dev, Column(b, k), GPUCSR_DOUBLE, a, GPUCSR_DOUBLE, (size_t)b->n, pinned, b->dev->stream, NULL));
+  else PetscCall(PetscArraycpy(Column(b, k), a, b->n));
+  PetscCall(RestoreArray(b, v, PETSC_FALSE, &a, (PetscBool)(ondevice || pinned)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -195,10 +243,9 @@ PetscErrorCode BundleAdd(Bundle *b, Vec g, double dots[])
 PetscErrorCode BundleStep(Bundle *b, const double weight[], Vec w)
 {
   PetscScalar *a, *to;
-  PetscBool    add = PETSC_FALSE, pinned = PETSC_FALSE;
+  PetscBool    add = PETSC_FALSE, ondevice, pinned;
 
   PetscFunctionBegin;
-  PetscCall(VecGetArrayWrite(w, &a));
   to = b->dev ? NULL : Column(b, 0);
   if (to) PetscCall(PetscArrayzero(to, b->n));
   for (PetscInt k = 0; k < b->nblocks; k++) {
@@ -221,12 +268,11 @@ PetscErrorCode BundleStep(Bundle *b, const double weight[], Vec w)
     }
     add = PETSC_TRUE;
   }
-  if (b->dev) {
-    if (GPUCSRSettingsGlobal.pinvectors) PetscCall(GPUCSRPinVector(b->dev, w, a, &pinned));
-    PetscCall(GPUCSRDownload(b->dev, a, GPUCSR_DOUBLE, Column(b, 0), GPUCSR_DOUBLE, (size_t)b->n, pinned, b->dev->stream));
-    if (pinned) PetscCall(b->dev->ops->streamsynchronize(b->dev->id, b->dev->stream));
-  } else PetscCall(PetscArraycpy(a, to, b->n));
-  PetscCall(VecRestoreArrayWrite(w, &a));
+  PetscCall(GetArray(b, w, PETSC_TRUE, &a, &ondevice, &pinned));
+  if (ondevice) PetscCall(b->dev->ops->copy(b->dev->id, a, Column(b, 0), (size_t)b->n * sizeof(double), GPUCSR_ON_DEVICE, b->dev->stream));
+  else if (b->dev) PetscCall(GPUCSRDownload(b->dev, a, GPUCSR_DOUBLE, Column(b, 0), GPUCSR_DOUBLE, (size_t)b->n, pinned, b->dev->stream));
+  else PetscCall(PetscArraycpy(a, to, b->n));
+  PetscCall(RestoreArray(b, w, PETSC_TRUE, &a, (PetscBool)(ondevice || pinned)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif

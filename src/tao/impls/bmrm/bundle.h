@@ -16,7 +16,6 @@ typedef struct {
   double     **block;    /* device pointers where dev is set */
   double      *dots;     /* device: of one vector with all columns, after room for the sums of parts */
   size_t       adots;    /* numbers there is room for */
-  double      *scratch;  /* device: what came from the host */
   char         why[512]; /* the reason where dev is NULL */
 } Bundle;
 
