@@ -46,9 +46,9 @@ static PetscErrorCode AddPlane(Tao tao, Vec G, PetscReal f)
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_rank(comm, &rank));
-  if (n + 1 > g->adots) {
+  if (n + 2 > g->adots) { /* a number a plane, and two more */
     PetscCall(PetscFree3(g->dots, g->sums, g->x));
-    g->adots = 2 * (n + 1);
+    g->adots = 2 * (n + 2);
     PetscCall(PetscMalloc3(g->adots, &g->dots, g->adots, &g->sums, g->adots, &g->x));
   }
   PetscCall(BundleAdd(&g->bundle, G, g->dots));
