@@ -8,7 +8,6 @@ convert=$(realpath "$BUILD/bin/gpucsr-convert") files=$(realpath "$BUILD/tests/t
 if [ ! -x "$convert" ]; then echo "$convert is not built: make convert" && exit 1; fi
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 2
-export PETSC_OPTIONS="${PETSC_OPTIONS:-} -mat_gpucsr_backend $BACKEND"
 failed=0
 
 fail() {

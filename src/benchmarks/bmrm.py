@@ -285,7 +285,7 @@ def plot(good, order, out, name):
     except ImportError:
         print("bmrm.py: no Matplotlib, no plots", file=sys.stderr)
         return []
-    bars = [("aij", "aij"), ("ranks", "aij ranks"), ("ours", "gpucsr double")]
+    bars, shown = [("aij", "aij"), ("ranks", "aij ranks"), ("gpucsr", "gpucsr double")], {}
     figure, axes = plt.subplots(2, (len(order) + 1) // 2, figsize=(3 * ((len(order) + 1) // 2), 7), squeeze=False)
     for ax in axes.flat[len(order):]:
         ax.axis("off")
@@ -298,12 +298,12 @@ def plot(good, order, out, name):
             v, cut = scaled(c[k], c.get("gpucsr double"))
             values = {"start": c[k]["start"], "load": c[k]["load"], "set-up": c[k]["setup"], **{p: t * v / c[k]["learn"] for p, t in parts(c[k]).items()}}
             for colour, (p, t) in enumerate(values.items()):
-                ax.bar(x, t, bottom=bottom, color=f"C{colour}", label=p if x == 0 else None)
+                shown[p] = ax.bar(x, t, bottom=bottom, color=f"C{colour}")
                 bottom += t
         ax.set_xticks(range(len(bars)), [b[0] for b in bars])
         ax.set_title(s)
         ax.set_ylabel("seconds")
-    axes.flat[0].legend(fontsize=7)
+    figure.legend(*[list(v) for v in (shown.values(), shown)], loc="lower right", fontsize=8)
     figure.tight_layout()
     figure.savefig(f"{out}/{name}-parts.png", dpi=90)
     return [("Load and learn by part: aij on one core, aij on all, gpucsr", f"{name}-parts.png")]

@@ -34,18 +34,17 @@ static int IsRows(const GPUCSRAssembly *A)
     } \
   } while (0)
 
-int GPUCSRAssemblyCount(const GPUCSRAssembly *A, int64_t row[], GPUCSRFault *f)
+void GPUCSRAssemblyCount(const GPUCSRAssembly *A, int64_t row[])
 {
   const int64_t m = A->rend - A->rstart;
 
-  (void)f;
   if (IsRows(A)) {
     int64_t r = 0;
 
     row[0] = 0;
     for (size_t k = 0; k < A->npieces; k++)
       for (size_t e = 0; e < A->piece[k].rows; e++, r++) row[r + 1] = row[r] + A->piece[k].length[e];
-    return 0;
+    return;
   }
 #pragma omp parallel for num_threads(A->threads) schedule(static, 1)
   for (int t = 0; t < A->threads; t++) {
@@ -58,7 +57,6 @@ int GPUCSRAssemblyCount(const GPUCSRAssembly *A, int64_t row[], GPUCSRFault *f)
   }
   row[0] = 0;
   for (int64_t r = 0; r < m; r++) row[r + 1] += row[r];
-  return 0;
 }
 
 typedef struct {

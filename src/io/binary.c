@@ -61,38 +61,101 @@ int GPUCSRBinaryHeader(const char *text, size_t length, GPUCSRBinary *b, GPUCSRF
   return 0;
 }
 
-/* Rows of this rank: columns, and checks. Returns the first row that is wrong, or -1 */
-int64_t GPUCSRBinaryColumns(const GPUCSRBinary *b, int64_t m, const int64_t row[], int64_t first, PetscInt j[], int threads)
+/* Loops that gain from wide registers: compiled for those too, and chosen when the library is loaded */
+#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__)
+  #define WIDE __attribute__((target_clones("avx2", "default")))
+#else
+  #define WIDE
+#endif
+
+enum {
+  CHUNK = 4096 /* numbers that stay in the first cache between two loops */
+};
+
+/* n integers; how many of them are not above the one before, the first of which is before */
+WIDE static int64_t TakeIntegers4(const unsigned char *p, int64_t n, PetscInt before, PetscInt to[], PetscInt *low, PetscInt *high)
 {
-  const unsigned char *p   = b->at + b->columns + (size_t)first * b->width;
-  const size_t         w   = b->width;
-  const int64_t        N   = b->N;
-  int64_t              bad = m;
+  PetscInt least = *low, most = *high;
+  int      down = 0;
 
-#pragma omp parallel for num_threads(threads) schedule(static) reduction(min : bad)
-  for (int64_t r = 0; r < m; r++) {
-    int64_t last = -1, wrong = 0;
+  for (int64_t k = 0; k < n; k++) {
+    uint32_t x;
 
-    for (int64_t k = row[r]; k < row[r + 1]; k++) {
-      const int64_t x = GPUCSRBinaryInteger(p + (size_t)k * w, w);
-
-      wrong |= (x <= last) | (x >= N);
-      last = x;
-      j[k] = (PetscInt)x;
-    }
-    if (wrong && r < bad) bad = r;
+    memcpy(&x, p + 4 * k, 4);
+    to[k] = (PetscInt)(int32_t)__builtin_bswap32(x);
   }
-  return bad < m ? bad : -1;
+  for (int64_t k = 0; k < n; k++) {
+    least = PetscMin(least, to[k]);
+    most  = PetscMax(most, to[k]);
+  }
+  for (int64_t k = 1; k < n; k++) down += to[k] <= to[k - 1];
+  *low  = least;
+  *high = most;
+  return down + (n > 0 && to[0] <= before);
 }
 
-void GPUCSRBinaryReals(const unsigned char *p, int64_t n, PetscScalar to[], int threads)
+static int64_t TakeIntegers8(const unsigned char *p, int64_t n, PetscInt before, PetscInt to[], PetscInt *low, PetscInt *high)
 {
-#pragma omp parallel for num_threads(threads) schedule(static)
+  int64_t down = 0;
+
+  for (int64_t k = 0; k < n; k++) {
+    const int64_t x = GPUCSRBinaryInteger(p + 8 * k, 8);
+
+    to[k] = (PetscInt)(x < 0 || x > PETSC_MAX_INT ? -1 : x);
+    down += to[k] <= before;
+    before = to[k];
+    *low   = PetscMin(*low, to[k]);
+    *high  = PetscMax(*high, to[k]);
+  }
+  return down;
+}
+
+WIDE static void TakeReals(const unsigned char *p, int64_t n, unsigned char *to)
+{
   for (int64_t k = 0; k < n; k++) {
     uint64_t x;
 
     memcpy(&x, p + 8 * k, 8);
     x = __builtin_bswap64(x);
-    memcpy((char *)to + 8 * k, &x, 8);
+    memcpy(to + 8 * k, &x, 8);
   }
+}
+
+/*
+  Within rows columns increase: so wherever a column is not above the one before, a row begins. The two are counted apart, as that needs no loop over each row; only if
+  the counts differ is the row looked for.
+*/
+int64_t GPUCSRBinaryColumns(const GPUCSRBinary *b, int64_t m, const int64_t row[], int64_t first, PetscInt j[], int threads)
+{
+  const unsigned char *p  = b->at + b->columns + (size_t)first * b->width;
+  const int64_t        nz = row[m], chunks = (nz + CHUNK - 1) / CHUNK;
+  PetscInt             low = 0, high = -1;
+  int64_t              down = 0, begin = 0, bad = m;
+
+#pragma omp parallel for num_threads(threads) schedule(static) reduction(min : low) reduction(max : high) reduction(+ : down)
+  for (int64_t c = 0; c < chunks; c++) {
+    const int64_t  at = c * CHUNK, n = PetscMin(nz - at, (int64_t)CHUNK), before = at ? GPUCSRBinaryInteger(p + (size_t)(at - 1) * b->width, b->width) : -1;
+    const PetscInt last = (PetscInt)(before > PETSC_MAX_INT ? PETSC_MAX_INT : before);
+
+    down += b->width == 4 ? TakeIntegers4(p + 4 * at, n, last, j + at, &low, &high) : TakeIntegers8(p + 8 * at, n, last, j + at, &low, &high);
+  }
+#pragma omp parallel for num_threads(threads) schedule(static) reduction(+ : begin)
+  for (int64_t r = 1; r < m; r++) {
+    const int64_t k = row[r];
+
+    begin += k > 0 && row[r + 1] > k && j[k] <= j[k - 1];
+  }
+  if (down == begin && low >= 0 && (int64_t)high < b->N) return -1;
+  for (int64_t r = m - 1; r >= 0; r--)
+    for (int64_t k = row[r]; k < row[r + 1]; k++)
+      if (j[k] < 0 || (int64_t)j[k] >= b->N || (k > row[r] && j[k] <= j[k - 1])) bad = r;
+  return bad < m ? bad : -1;
+}
+
+void GPUCSRBinaryReals(const unsigned char *p, int64_t n, PetscScalar to[], int threads)
+{
+  const int64_t chunks = (n + CHUNK - 1) / CHUNK;
+
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (int64_t c = 0; c < chunks; c++) TakeReals(p + 8 * CHUNK * c, PetscMin(n - c * CHUNK, (int64_t)CHUNK), (unsigned char *)to + 8 * CHUNK * c);
 }

@@ -165,7 +165,7 @@ static int SortPiece(Conversion *c, GPUCSRPiece *p, GPUCSRFault *f)
   c->skipped += (int64_t)p->skipped;
   if (c->header.array) {
     if (c->placed + (int64_t)p->nz > c->header.entries) return GPUCSRFaultSet(f, 0, 0, "more than the %lld entries that the sizes ask for", (long long)c->header.entries);
-    if (GPUCSRMarketPlace(&c->header, c->placed, p, f)) return 1;
+    GPUCSRMarketPlace(&c->header, c->placed, p);
     c->placed += (int64_t)p->nz;
   }
   if (c->buckets == 1) {
@@ -241,8 +241,9 @@ static int SortRows(Conversion *c, GPUCSRAssembly *A, GPUCSRFault *f)
   PetscScalar  *v = NULL;
   int           failed;
 
-  failed = row ? GPUCSRAssemblyCount(A, row, f) : GPUCSRFaultSet(f, 0, 0, "no memory for %lld rows", (long long)m);
+  failed = row ? 0 : GPUCSRFaultSet(f, 0, 0, "no memory for %lld rows", (long long)m);
   if (!failed) {
+    GPUCSRAssemblyCount(A, row);
     j      = (PetscInt *)malloc((size_t)row[m] * sizeof(*j) + 1);
     v      = (PetscScalar *)malloc((size_t)row[m] * sizeof(*v) + 1);
     failed = j && v ? GPUCSRAssemblyFill(A, 0, row, j, v, &equal, f) : GPUCSRFaultSet(f, 0, 0, "no memory for %lld entries: a smaller -memory sorts by files", (long long)row[m]);

@@ -166,12 +166,12 @@ typedef struct {
 } GPUCSRAssembly;
 
 /* LIBSVM: the rows of the pieces one after the other, with the base taken off. Others: triplets; row says where each row begins, m + 1 numbers */
-GPUCSR_IO_INTERN int  GPUCSRAssemblyCount(const GPUCSRAssembly *, int64_t row[], GPUCSRFault *);
+GPUCSR_IO_INTERN void GPUCSRAssemblyCount(const GPUCSRAssembly *, int64_t row[]);
 GPUCSR_IO_INTERN int  GPUCSRAssemblyFill(const GPUCSRAssembly *, PetscInt base, const int64_t row[], PetscInt j[], PetscScalar v[], int64_t *equal, GPUCSRFault *);
 GPUCSR_IO_INTERN void GPUCSRAssemblyCompact(int64_t m, int64_t row[], PetscInt j[], PetscScalar v[]); /* add entries of equal places up: where Fill said that there are such */
 
 /* Matrix Market arrays: give the values of a piece their rows and columns; first is the number of the first one */
-GPUCSR_IO_INTERN int GPUCSRMarketPlace(const GPUCSRTextHeader *, int64_t first, GPUCSRPiece *, GPUCSRFault *);
+GPUCSR_IO_INTERN void GPUCSRMarketPlace(const GPUCSRTextHeader *, int64_t first, GPUCSRPiece *);
 
 static inline PetscScalar GPUCSRMirror(GPUCSRSymmetry symmetry, PetscScalar v)
 {

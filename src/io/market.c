@@ -229,13 +229,12 @@ int64_t GPUCSRMarketLine(const char text[], size_t bytes, int64_t entry)
   return number;
 }
 
-int GPUCSRMarketPlace(const GPUCSRTextHeader *h, int64_t first, GPUCSRPiece *piece, GPUCSRFault *f)
+void GPUCSRMarketPlace(const GPUCSRTextHeader *h, int64_t first, GPUCSRPiece *piece)
 {
   const int triangle = h->symmetry != GPUCSR_GENERAL, below = h->symmetry == GPUCSR_SKEW;
   int64_t   i, j;
 
-  (void)f;
-  if (!piece->nz) return 0;
+  if (!piece->nz) return;
   if (!triangle) {
     j = first / h->m;
     i = first % h->m;
@@ -263,5 +262,4 @@ int GPUCSRMarketPlace(const GPUCSRTextHeader *h, int64_t first, GPUCSRPiece *pie
       i = triangle ? j + below : 0;
     }
   }
-  return 0;
 }

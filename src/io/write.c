@@ -264,7 +264,10 @@ static int BoeingFinish(Writer *w, GPUCSRFault *f)
   w->kept.low  = 0;
   w->kept.high = PETSC_MAX_INT;
   if (!row || !j || !v) failed = GPUCSRFaultSet(f, 0, 0, "no memory for %zu entries", w->kept.nz);
-  if (!failed) failed = GPUCSRAssemblyCount(&A, row, f) || GPUCSRAssemblyFill(&A, 0, row, j, v, &equal, f);
+  if (!failed) {
+    GPUCSRAssemblyCount(&A, row);
+    failed = GPUCSRAssemblyFill(&A, 0, row, j, v, &equal, f);
+  }
   if (!failed) {
     snprintf(format, sizeof(format), "(%dI%d)", count, width);
     fprintf(w->out, "%-72s%-8s\n", "Written by gpucsr-convert", "GPUCSR");

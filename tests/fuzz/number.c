@@ -33,7 +33,7 @@ static void Compare(const char *text, size_t n)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
   static const char digits[] = "0123456789012345678901234567890123456789.e+-";
-  char              text[64], exact[64];
+  char              text[64] = "", exact[64];
   uint64_t          bits;
   double            v;
   size_t            n;

@@ -18,4 +18,4 @@ clang "${flags[@]}" -DGPUCSR_HAVE_ZLIB -DGPUCSR_HAVE_LZMA -DGPUCSR_HAVE_BZ2 $(pk
 export ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=1
 if [ -f "$what" ]; then exec build/fuzz/fuzz-"$target" "$what"; fi
 mkdir -p "$folder"
-exec build/fuzz/fuzz-"$target" -max_total_time="$what" -max_len=4096 -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 -dict=tests/fuzz/words.dict "$folder" tests/fuzz/seeds/"$target"
+exec build/fuzz/fuzz-"$target" -max_total_time="$what" -max_len=1500 -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 -dict=tests/fuzz/words.dict "$folder" tests/fuzz/seeds/"$target"
