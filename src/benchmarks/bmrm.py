@@ -200,11 +200,14 @@ def parts(r):
 
 
 def page(files, out, name):
-    records = defaultdict(dict)
+    records, early = defaultdict(dict), set()
     for file in files:
         with open(file) as f:
             for line in f:
                 r = json.loads(line)
+                if "why" not in r and "start" not in r:
+                    early.add(r["set"])
+                    r.update(start=0, setup=0, report={})
                 if "why" not in r or r["configuration"] not in records[r["set"]]:
                     records[r["set"]][r["configuration"]] = r
     good = {s: {k: r for k, r in c.items() if "why" not in r} for s, c in records.items()}
@@ -217,6 +220,8 @@ def page(files, out, name):
              f"Vectors are the host's, PETSc is a stock one. aij is on one core and one thread, *ranks* is aij on {ranks} cores by MPI; `bmrm` is TAO's own, `gpubmrm` that of this library, in `gpucsr` columns too. Times are seconds, in one run, one after the other.",
              "A time with * is of a run that was cut after a few iterations and scaled to the iterations of gpucsr in double (or, if TAO's bmrm needs others, as if it needed those).", ""]
     lines[2] = lines[2].format(len(order))
+    if early:
+        lines[4:4] = [f"Of {', '.join(s for s in order if s in early)}, runs of a build before the last: start of the device (0.3 s) and set-up are in their learning times, and losses are on one thread."]
     lines += ["## Learning phase", "", "TaoSolve(), after loading and set-up, which have tables below.", ""]
     rows = []
     for s in order:
@@ -245,7 +250,7 @@ def page(files, out, name):
     rows = []
     for s in order:
         r = good[s].get("gpucsr double")
-        if not r:
+        if not r or s in early:
             continue
         p, t = parts(r), r["report"].get("seconds", {})
         f, b = r["report"].get("forward", {}), r["report"].get("transpose", {})
