@@ -72,7 +72,7 @@ GIT := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 # Programs know nothing of the library; tests of its own functions are linked with it, internal ones with its objects
 $(BUILD)/examples/%: src/ksp/examples/%.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -MMD -MP $< -o $@ $(LIBS) -Wl,-rpath,$(LIBDIRS)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp -MMD -MP $< -o $@ $(LIBS) -Wl,-rpath,$(LIBDIRS)
 
 $(BUILD)/tests/%: tests/%.c $(LIB)
 	@mkdir -p $(@D)

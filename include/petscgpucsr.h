@@ -21,6 +21,8 @@
 #define VECSEQGPU "seqgpu"
 #define VECMPIGPU "mpigpu"
 
+#define TAOGPUBMRM "gpubmrm"
+
 #if !defined(GPUCSR_EXTERN)
   #if defined(__cplusplus)
     #define GPUCSR_EXTERN extern "C" __attribute__((visibility("default")))

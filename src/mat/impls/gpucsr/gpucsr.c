@@ -780,6 +780,7 @@ PetscErrorCode MatGPUCSRInitializePackage(void)
   PetscCall(MatRegisterRootName(MATAIJGPUCSR, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR));
   PetscCall(MatSeqAIJRegister(MATSEQAIJGPUCSR, MatConvert_SeqAIJ_SeqAIJGPUCSR));
   PetscCall(VecGPUInitialize());
+  PetscCall(TaoGPUBMRMRegister());
   cls = MAT_CLASSID;
   PetscCall(PetscLogEventRegister("GPUCSRBuild", cls, &MAT_GPUCSR_Build));
   PetscCall(PetscLogEventRegister("GPUCSRRefresh", cls, &MAT_GPUCSR_Refresh));

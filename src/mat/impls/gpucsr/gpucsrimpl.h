@@ -172,3 +172,6 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRReportAdd_Private(Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReportRemove_Private(Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReportPrint_Private(void);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRViewBlock_Private(Mat, PetscViewer);
+
+/* Types of other classes that the library brings */
+GPUCSR_INTERN PetscErrorCode TaoGPUBMRMRegister(void);
