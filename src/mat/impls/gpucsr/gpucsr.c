@@ -656,6 +656,7 @@ PetscErrorCode MatGPUCSRInitializePackage(void)
   PetscCall(MatRegisterRootName(MATGPUCSR, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR));
   PetscCall(MatRegisterRootName(MATAIJGPUCSR, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR));
   PetscCall(MatSeqAIJRegister(MATSEQAIJGPUCSR, MatConvert_SeqAIJ_SeqAIJGPUCSR));
+  PetscCall(KSPGPUInitialize_Private());
   cls = MAT_CLASSID;
   PetscCall(PetscLogEventRegister("GPUCSRBuild", cls, &MAT_GPUCSR_Build));
   PetscCall(PetscLogEventRegister("GPUCSRRefresh", cls, &MAT_GPUCSR_Refresh));

@@ -114,3 +114,5 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRReportAdd_Private(Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReportRemove_Private(Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReportPrint_Private(void);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRViewBlock_Private(Mat, PetscViewer);
+
+GPUCSR_INTERN PetscErrorCode KSPGPUInitialize_Private(void); /* src/ksp/impls/gpu */
