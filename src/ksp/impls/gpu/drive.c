@@ -184,7 +184,7 @@ static PetscErrorCode Start(KSP ksp, KSP_GPU *k, GPUKSPVectors_d *v, PetscBool l
 {
   PetscFunctionBegin;
   if (k->state->guesszero) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!k->state->initialrtol && k->state->test == GPUKSP_TEST_DEFAULT && k->state->normtype != KSP_NORM_NONE) {
+  if (k->state->normtype != KSP_NORM_NONE) {
     GPUKSPVectors_d u = *v;
 
     u.explicitpc = left ? v->explicitpc : 0;

@@ -14,6 +14,9 @@ const char *const KSPGPUPrecisions[] = {"double", "mixed", "KSPGPUPrecision", "K
 /* Entries of the residual history that the device keeps at most */
 #define HISTORY 1000000
 
+/* Of the norm of the right-hand side, or of the first residual: what rounding costs any solve */
+#define USUAL_GAP 1e-12
+
 #define VECTOR_BYTES(k) ((((size_t)(k)->n * sizeof(double) + 255) / 256) * 256)
 
 /* ---- memory ---- */
@@ -586,8 +589,8 @@ static PetscErrorCode Report(KSP ksp, KSP_GPU *k)
   PetscCall(PetscLogFlops((double)s->its * ((k->method == GPUKSP_BCGS ? 4.0 : 2.0) * (double)((Mat_SeqGPUCSR *)k->A->spptr)->plan[GPUCSR_FORWARD].A.nnz + (k->method == GPUKSP_BCGS ? 20.0 : 13.0) * (double)k->n)));
   PetscCall(PetscInfo(ksp, "%s after %d iterations, residual norm %g, true residual norm %g; path %s%s%s\n", KSPConvergedReasons[ksp->reason], s->its, s->rnorm, s->truenorm, KSPGPUPaths[k->taken], k->why[0] ? " because " : "", k->why));
   /* a recurrence that has lost its residual says that it has converged where b - A x has not */
-  if (k->truenorm >= 0 && ksp->reason > 0 && s->normtype != KSP_NORM_NONE && s->test == GPUKSP_TEST_DEFAULT && k->truenorm > 2 * s->ttol && !s->convmaxits)
-    PetscCall(PetscFPrintf(PetscObjectComm((PetscObject)ksp), PETSC_STDERR, "KSP type %s warning: converged by its recurrence, with residual norm %.3g for a tolerance of %.3g, but the true residual norm is %.3g: the tolerance is below what rounding allows for this matrix\n", ((PetscObject)ksp)->type_name, s->rnorm, s->ttol, (double)k->truenorm));
+  if (k->truenorm >= 0 && ksp->reason > 0 && s->normtype != KSP_NORM_NONE && s->test == GPUKSP_TEST_DEFAULT && k->truenorm > PetscMax(2 * s->ttol, USUAL_GAP * PetscMax(s->rnorm0, s->bnorm)) && !s->convmaxits)
+    PetscCall(PetscFPrintf(PetscObjectComm((PetscObject)ksp), PETSC_STDERR, "KSP type %s warning: converged by its recurrence, with residual norm %.3g for a tolerance of %.3g, but the true residual norm is %.3g: rounding has parted the two\n", ((PetscObject)ksp)->type_name, s->rnorm, s->ttol, (double)k->truenorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
