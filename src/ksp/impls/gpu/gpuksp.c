@@ -59,7 +59,7 @@ static PetscErrorCode Release(KSP_GPU *k)
     }
   }
   k->bytes = k->fbytes = k->pcbytes = 0;
-  k->histmax           = 0;
+  k->histmax                        = 0;
   k->state = k->seen = NULL;
   k->sums            = NULL;
   k->events[0] = k->events[1] = NULL;
@@ -104,9 +104,9 @@ static PetscErrorCode Vectors(KSP ksp, KSP_GPU *k)
   const PetscBool  cg = (PetscBool)(k->method == GPUKSP_CG), cg1 = (PetscBool)(k->method == GPUKSP_CG_SINGLE_REDUCTION), bcgs = (PetscBool)(k->method == GPUKSP_BCGS);
   const PetscBool  block = (PetscBool)(k->pckind == GPUKSP_PC_BLOCK), hat = (PetscBool)(bcgs && ksp->pc_side == PC_RIGHT && k->pckind != GPUKSP_PC_NONE);
   const PetscBool  need[GPUKSP_VECTORS] = {PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, (PetscBool)(cg1 || (cg && block)), (PetscBool)(cg1 || bcgs), (PetscBool)(bcgs || block), bcgs, bcgs, hat, hat};
-  const size_t     each = VECTOR_BYTES(k);
-  GPUKSPVectors_d *v    = &k->launch.v;
-  int              count = 0;
+  const size_t     each                 = VECTOR_BYTES(k);
+  GPUKSPVectors_d *v                    = &k->launch.v;
+  int              count                = 0;
 
   PetscFunctionBegin;
   for (int q = 0; q < GPUKSP_VECTORS; q++) count += need[q];
@@ -256,7 +256,7 @@ static PetscErrorCode Borrowed(KSP ksp, KSP_GPU *k, GPUKSPPCKind kind, int key)
   const PetscBool  cg = (PetscBool)(k->method == GPUKSP_CG), cg1 = (PetscBool)(k->method == GPUKSP_CG_SINGLE_REDUCTION), bcgs = (PetscBool)(k->method == GPUKSP_BCGS);
   const PetscBool  any = (PetscBool)(kind == GPUKSP_PC_ANY), hat = (PetscBool)(bcgs && ksp->pc_side == PC_RIGHT && kind != GPUKSP_PC_NONE);
   const PetscBool  need[GPUKSP_VECTORS] = {PETSC_FALSE, PETSC_FALSE, PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, (PetscBool)(cg1 || (cg && any)), (PetscBool)(cg1 || bcgs), (PetscBool)(bcgs || any), bcgs, bcgs, hat, hat};
-  GPUKSPVectors_d *v = &k->launch.v;
+  GPUKSPVectors_d *v                    = &k->launch.v;
   PetscObjectState state;
   Mat              P;
   Vec              unit;
@@ -432,7 +432,7 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
   Mat               A;
   MatNullSpace      null, tnull;
   GPUKSPPCKind      kind;
-  KSPGPUPath        path   = KSP_GPU_PATH_GRAPH;
+  KSPGPUPath        path = KSP_GPU_PATH_GRAPH;
   PetscMPIInt       size;
   PetscBool         csr = (PetscBool)(P->A.format == &GPUCSRFormat_csr), sell = (PetscBool)(P->A.format == &GPUCSRFormat_sell), uneven = PETSC_FALSE, fresh;
   int               bs, key;
@@ -452,7 +452,12 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
   if (size > 1 || kind == GPUKSP_PC_ANY || k->path == KSP_GPU_PATH_DRIVEN) {
     path = KSP_GPU_PATH_DRIVEN;
     if (kind == GPUKSP_PC_BLOCK) kind = GPUKSP_PC_ANY;
-    PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "%s", size > 1 ? "there are several processes" : k->path == KSP_GPU_PATH_DRIVEN ? "asked for" : null || tnull ? "the operator has a null space" : ksp->transpose_solve ? "the transpose is solved with" : "the preconditioner is PCApply()'s"));
+    PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "%s",
+                            size > 1                         ? "there are several processes"
+                            : k->path == KSP_GPU_PATH_DRIVEN ? "asked for"
+                            : null || tnull                  ? "the operator has a null space"
+                            : ksp->transpose_solve           ? "the transpose is solved with"
+                                                             : "the preconditioner is PCApply()'s"));
     PetscCall(PetscStrlcat(k->why, "", sizeof(k->why)));
     PetscCall(Borrowed(ksp, k, kind, key));
   } else {
@@ -477,7 +482,7 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
     else path = KSP_GPU_PATH_LAUNCH;
   }
   k->pckind = kind;
-  k->mixed  = (PetscBool)(k->precision == KSP_GPU_MIXED && k->method == GPUKSP_CG && P->A.precision == GPUCSR_PRECISION_DOUBLE && !k->live && (path == KSP_GPU_PATH_LAUNCH || (path == KSP_GPU_PATH_GRAPH && !k->dev->ops->separate)) && kind != GPUKSP_PC_ANY);
+  k->mixed = (PetscBool)(k->precision == KSP_GPU_MIXED && k->method == GPUKSP_CG && P->A.precision == GPUCSR_PRECISION_DOUBLE && !k->live && (path == KSP_GPU_PATH_LAUNCH || (path == KSP_GPU_PATH_GRAPH && !k->dev->ops->separate)) && kind != GPUKSP_PC_ANY);
   if (path != KSP_GPU_PATH_DRIVEN) {
     k->launch.Ainner = NULL;
     if (k->mixed) PetscCall(Rounded(k));
@@ -590,7 +595,8 @@ static PetscErrorCode Report(KSP ksp, KSP_GPU *k)
   PetscCall(PetscInfo(ksp, "%s after %d iterations, residual norm %g, true residual norm %g; path %s%s%s\n", KSPConvergedReasons[ksp->reason], s->its, s->rnorm, s->truenorm, KSPGPUPaths[k->taken], k->why[0] ? " because " : "", k->why));
   /* a recurrence that has lost its residual says that it has converged where b - A x has not */
   if (k->truenorm >= 0 && ksp->reason > 0 && s->normtype != KSP_NORM_NONE && s->test == GPUKSP_TEST_DEFAULT && k->truenorm > PetscMax(2 * s->ttol, USUAL_GAP * PetscMax(s->rnorm0, s->bnorm)) && !s->convmaxits)
-    PetscCall(PetscFPrintf(PetscObjectComm((PetscObject)ksp), PETSC_STDERR, "KSP type %s warning: converged by its recurrence, with residual norm %.3g for a tolerance of %.3g, but the true residual norm is %.3g: rounding has parted the two\n", ((PetscObject)ksp)->type_name, s->rnorm, s->ttol, (double)k->truenorm));
+    PetscCall(PetscFPrintf(PetscObjectComm((PetscObject)ksp), PETSC_STDERR, "KSP type %s warning: converged by its recurrence, with residual norm %.3g for a tolerance of %.3g, but the true residual norm is %.3g: rounding has parted the two\n",
+                           ((PetscObject)ksp)->type_name, s->rnorm, s->ttol, (double)k->truenorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -616,8 +622,9 @@ static PetscErrorCode Run(KSP ksp, KSP_GPU *k)
     PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
   } else
 #endif
-    if (k->mixed) PetscCall(GPUKSPDriveMixed(ksp, k));
-    else PetscCall(GPUKSPDrive(ksp, k));
+    if (k->mixed)
+    PetscCall(GPUKSPDriveMixed(ksp, k));
+  else PetscCall(GPUKSPDrive(ksp, k));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -714,6 +721,15 @@ static PetscErrorCode KSPDestroy_GPU(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* x itself is what steps are added to, right preconditioning or left */
+static PetscErrorCode KSPBuildSolution_GPU(KSP ksp, Vec v, Vec *V)
+{
+  PetscFunctionBegin;
+  if (v) PetscCall(VecCopy(ksp->vec_sol, v));
+  *V = v ? v : ksp->vec_sol;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode KSPView_GPU(KSP ksp, PetscViewer viewer)
 {
   KSP_GPU  *k = (KSP_GPU *)ksp->data;
@@ -722,7 +738,8 @@ static PetscErrorCode KSPView_GPU(KSP ksp, PetscViewer viewer)
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
-  if (k->method != GPUKSP_BCGS) PetscCall(PetscViewerASCIIPrintf(viewer, "  variant %s, precision %s%s\n", KSPGPUVariants[k->variant], KSPGPUPrecisions[k->precision], k->precision == KSP_GPU_MIXED && k->matid && !k->mixed ? ", double in the last solve" : ""));
+  if (k->method != GPUKSP_BCGS)
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  variant %s, precision %s%s\n", KSPGPUVariants[k->variant], KSPGPUPrecisions[k->precision], k->precision == KSP_GPU_MIXED && k->matid && !k->mixed ? ", double in the last solve" : ""));
   if (!k->matid) PetscFunctionReturn(PETSC_SUCCESS);
   if (k->taken == KSP_GPU_PATH_LAUNCH) PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: one launch of %d blocks\n", k->launch.blocks));
   else PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: path %s, because %s\n", KSPGPUPaths[k->taken], k->why));
@@ -803,7 +820,7 @@ static PetscErrorCode Create(KSP ksp, GPUKSPMethod method)
   ksp->ops->destroy        = KSPDestroy_GPU;
   ksp->ops->view           = KSPView_GPU;
   ksp->ops->setfromoptions = KSPSetFromOptions_GPU;
-  ksp->ops->buildsolution  = KSPBuildSolutionDefault;
+  ksp->ops->buildsolution  = KSPBuildSolution_GPU;
   ksp->ops->buildresidual  = KSPBuildResidualDefault;
   PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetPath_C", KSPGPUSetPath_GPU));
   PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetTrueResidual_C", KSPGPUSetTrueResidual_GPU));

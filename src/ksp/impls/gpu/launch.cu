@@ -83,7 +83,10 @@ struct Sell {
   int        split; /* warps that share a slice, where there are fewer slices than warps */
   int        keep;
 
-  __device__ __forceinline__ bool shares() const { return split > 1; }
+  __device__ __forceinline__ bool shares() const
+  {
+    return split > 1;
+  }
 
   template <class X, class F>
   __device__ __forceinline__ void product(const X *x, int first, int last, X *scratch, F f) const
@@ -138,7 +141,10 @@ struct Csr {
   int        lanes; /* threads that share a row */
   int        keep;
 
-  __device__ __forceinline__ bool shares() const { return false; }
+  __device__ __forceinline__ bool shares() const
+  {
+    return false;
+  }
 
   template <class X, class F>
   __device__ __forceinline__ void product(const X *x, int first, int last, X *, F f) const
@@ -182,7 +188,10 @@ struct Rows {
   X  *nearby, *far;
   int resident;
 
-  __device__ __forceinline__ X &operator[](int i) const { return i < resident ? nearby[i] : far[i]; }
+  __device__ __forceinline__ X &operator[](int i) const
+  {
+    return i < resident ? nearby[i] : far[i];
+  }
 };
 
 struct Pool {
@@ -291,7 +300,10 @@ struct Preconditioner {
   const X *block; /* rows of the diagonal blocks, whole; a block of rows holds whole ones */
   int      diagonal, bs, first;
 
-  __device__ __forceinline__ X on_the_way(int i, X r) const { return diagonal ? d[i] * r : r; }
+  __device__ __forceinline__ X on_the_way(int i, X r) const
+  {
+    return diagonal ? d[i] * r : r;
+  }
 
   /* r is complete in all rows of the block */
   template <class R>
@@ -309,13 +321,19 @@ struct Preconditioner {
 template <class X, class V>
 __device__ __forceinline__ Preconditioner<X> preconditioner(const V &v, int first)
 {
-  return {{NULL, (X *)v.pc + first, 0}, v.block, v.pc != NULL, v.block ? v.bs : 0, first};
+  return {
+    {NULL, (X *)v.pc + first, 0},
+    v.block, v.pc != NULL, v.block ? v.bs : 0, first
+  };
 }
 
 template <class X>
 struct From {
-  const X              *p;
-  __device__ __forceinline__ X operator[](int i) const { return p[i]; }
+  const X                     *p;
+  __device__ __forceinline__ X operator[](int i) const
+  {
+    return p[i];
+  }
 };
 
 __device__ __forceinline__ void add_norms(double r, double z, double (&sum)[3])
@@ -354,12 +372,12 @@ struct Args {
 
 #define PROLOGUE \
   extern __shared__ __align__(16) char pool_[]; \
-  __shared__ GPUKSPState st; \
-  __shared__ double part_[GPUKSP_SUMS * WARPS], all_[WARPS * GPUKSP_SUMS]; \
-  const int first = a.bounds[blockIdx.x], last = a.bounds[blockIdx.x + 1], rows = last - first; \
-  Pool      pool    = {pool_, a.shared}; \
-  X        *scratch = (X *)pool_; \
-  Meeting   meeting = {a.slots, 1, part_, all_}; \
+  __shared__ GPUKSPState               st; \
+  __shared__ double                    part_[GPUKSP_SUMS * WARPS], all_[WARPS * GPUKSP_SUMS]; \
+  const int                            first = a.bounds[blockIdx.x], last = a.bounds[blockIdx.x + 1], rows = last - first; \
+  Pool                                 pool    = {pool_, a.shared}; \
+  X                                   *scratch = (X *)pool_; \
+  Meeting                              meeting = {a.slots, 1, part_, all_}; \
   if (a.A.shares()) { /* the most that a product asks for */ \
     pool.next += THREADS * sizeof(double); \
     pool.left -= THREADS * sizeof(double); \
@@ -373,7 +391,9 @@ struct Args {
 /* One thread applies the rule, all see the outcome */
 #define RULE(call) \
   do { \
-    if (threadIdx.x == 0) { call; } \
+    if (threadIdx.x == 0) { \
+      call; \
+    } \
     __syncthreads(); \
   } while (0)
 
@@ -381,10 +401,10 @@ struct Args {
 template <class E>
 __device__ void true_norm(const E &A, const GPUKSPVectors_d &v, GPUKSPState &st, Meeting &meeting, int first, int rows, double *scratch, int right)
 {
-  double          sum[3] = {0, 0, 0};
-  double         *w = v.w + first;
-  const double   *b = v.b + first;
-  const Preconditioner<double> pc = preconditioner<double>(v, first);
+  double                       sum[3] = {0, 0, 0};
+  double                      *w      = v.w + first;
+  const double                *b      = v.b + first;
+  const Preconditioner<double> pc     = preconditioner<double>(v, first);
 
   meet(meeting);
   A.product(v.x, first, first + rows, scratch, [&](int i, double s) { w[i] = b[i] - s; });
@@ -400,8 +420,8 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E, X> a)
   constexpr bool mixed = sizeof(X) == 4;
   PROLOGUE;
   const Preconditioner<double> exactpc = preconditioner<double>(a.w, first);
-  const Rows<X>     w = pool.rows(a.v.w, first, rows), r = pool.rows(a.v.r, first, rows);
-  Preconditioner<X> pc = preconditioner<X>(a.v, first);
+  const Rows<X>                w = pool.rows(a.v.w, first, rows), r = pool.rows(a.v.r, first, rows);
+  Preconditioner<X>            pc = preconditioner<X>(a.v, first);
 
   pc.d            = pool.rows((X *)a.v.pc, first, rows);
   const Rows<X> x = pool.rows(a.v.x, first, rows);
@@ -621,9 +641,9 @@ __global__ void __launch_bounds__(THREADS, 1) bcgs_kernel(const Args<M, E, X> a)
   const Rows<X>     v = pool.rows(a.v.v, first, rows), r = pool.rows(a.v.r, first, rows), t = pool.rows(a.v.t, first, rows), rp = pool.rows(a.v.rp, first, rows);
   Preconditioner<X> pc = preconditioner<X>(a.v, first);
 
-  pc.d             = pool.rows((X *)a.v.pc, first, rows);
-  const Rows<X> x  = pool.rows(a.v.x, first, rows);
-  const Rows<X> w  = pool.rows(a.v.block ? a.v.w : (X *)NULL, first, rows);
+  pc.d            = pool.rows((X *)a.v.pc, first, rows);
+  const Rows<X> x = pool.rows(a.v.x, first, rows);
+  const Rows<X> w = pool.rows(a.v.block ? a.v.w : (X *)NULL, first, rows);
   X            *p = a.v.p + first, *s = a.v.s + first, *ph = a.v.ph + first, *sh = a.v.sh + first;
   const bool    hat = a.v.ph != a.v.p; /* the preconditioner comes first */
   double        s1[1], s2[2], s3[3];
@@ -704,7 +724,7 @@ __global__ void __launch_bounds__(THREADS, 1) bcgs_kernel(const Args<M, E, X> a)
     }
     meet(meeting);
     s3[0] = s3[1] = s3[2] = 0;
-    const auto stabilize = [&](int i, X ti) {
+    const auto stabilize  = [&](int i, X ti) {
       t[i] = ti;
       s3[0] += (double)s[i] * (double)ti;
       s3[1] += (double)ti * (double)ti;
@@ -842,7 +862,7 @@ static PetscErrorCode dispatch(const GPUKSPLaunch *L, int *possible, GPUCSRStrea
 {
   const GPUCSRStorage *A = L->A, *B = L->Ainner;
   const bool           sell = A->format == &GPUCSRFormat_sell;
-  const int            t = L->threads;
+  const int            t    = L->threads;
 
   PetscFunctionBegin;
   if (B && sell) PetscCall((with<Sell<float>, Sell<double>, float>(L, sell_of<float>(B, t, fits(B, 4)), sell_of<double>(A, t, 0), L->inner, (void *)cg_kernel<Sell<float>, Sell<double>, float>, possible, s)));
@@ -857,8 +877,8 @@ static PetscErrorCode dispatch(const GPUKSPLaunch *L, int *possible, GPUCSRStrea
 /* Can this be one launch here? Fills in blocks, threads, shared */
 PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *possible, char why[], size_t len)
 {
-  const GPUCSRStorage *A = L->A;
-  const double         mean = (double)A->stored / PetscMax(1, A->m);
+  const GPUCSRStorage *A       = L->A;
+  const double         mean    = (double)A->stored / PetscMax(1, A->m);
   const int            vectors = L->method == GPUKSP_BCGS ? 7 : L->Ainner ? 4 : 6, size = L->Ainner ? 4 : 8;
   int                  cooperative = 0, most = 0;
   size_t               need;
@@ -874,11 +894,13 @@ PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *p
   if (A->format == &GPUCSRFormat_sell) {
     const int slices = (A->m / GPUCSR_SLICE + L->blocks) / L->blocks;
 
-    for (L->threads = 1; 2 * L->threads <= WARPS && 2 * L->threads * slices <= WARPS && 2 * L->threads <= mean; L->threads *= 2) { }
+    for (L->threads = 1; 2 * L->threads <= WARPS && 2 * L->threads * slices <= WARPS && 2 * L->threads <= mean; L->threads *= 2) {
+    }
   } else {
     const int rows = (A->m + L->blocks - 1) / L->blocks;
 
-    for (L->threads = 1; 2 * L->threads <= 32 && (4 * L->threads <= mean || (2 * L->threads * rows <= THREADS && 2 * L->threads <= mean)); L->threads *= 2) { }
+    for (L->threads = 1; 2 * L->threads <= 32 && (4 * L->threads <= mean || (2 * L->threads * rows <= THREADS && 2 * L->threads <= mean)); L->threads *= 2) {
+    }
   }
   PetscCall(dispatch(L, &most, NULL));
   /* what the vectors that are private to a block take, if that is there; the rest of it is first-level cache, which the product needs */

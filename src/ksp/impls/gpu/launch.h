@@ -50,7 +50,7 @@ GPUCSR_INTERN PetscErrorCode GPUKSPStepDevice(GPUKSPStep, const GPUKSPVectors_d 
 
 GPUCSR_INTERN PetscErrorCode GPUKSPStepReset(double *partial, GPUCSRStream);
 
-typedef void *GPUKSPGraph;
+typedef void                *GPUKSPGraph;
 GPUCSR_INTERN PetscErrorCode GPUKSPGraphBegin(GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUKSPGraphEnd(GPUCSRStream, GPUKSPGraph *);
 GPUCSR_INTERN PetscErrorCode GPUKSPGraphLaunch(GPUKSPGraph, GPUCSRStream);

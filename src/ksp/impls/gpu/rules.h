@@ -286,8 +286,7 @@ GPUKSP_RULE void BCGSStabilize(GPUKSPState *s, double st, double tt, double ss)
   s->omega = 0;
   if (tt != 0) s->omega = st / tt;
   else if (ss != 0) s->reason = KSP_DIVERGED_BREAKDOWN;
-  else { /* s = 0: x + alpha p is the solution */
-    s->lucky = 1;
+  else { /* s = 0: x + alpha p is the solution */ s->lucky = 1;
     s->its++;
     GPUKSPRecord(s, s->i + 1, s->rnorm);
     s->rnorm  = 0;

@@ -23,12 +23,12 @@ __device__ __forceinline__ double block_sum(double v, double *part)
 template <GPUKSPStep S>
 __global__ void __launch_bounds__(THREADS) step_kernel(const GPUKSPVectors_d v, const GPUKSPStepArgs a)
 {
-  constexpr int       N = GPUKSPStepSums(S);
-  __shared__ double   part[THREADS / 32];
-  __shared__ unsigned last;
+  constexpr int          N = GPUKSPStepSums(S);
+  __shared__ double      part[THREADS / 32];
+  __shared__ unsigned    last;
   __shared__ GPUKSPState st;
-  double              sum[GPUKSP_SUMS] = {0, 0, 0, 0};
-  unsigned           *count            = (unsigned *)(a.partial + GPUKSP_SUMS * GPUKSP_PARTIALS);
+  double                 sum[GPUKSP_SUMS] = {0, 0, 0, 0};
+  unsigned              *count            = (unsigned *)(a.partial + GPUKSP_SUMS * GPUKSP_PARTIALS);
 
   if (threadIdx.x == 0) st = *a.state;
   __syncthreads();
