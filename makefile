@@ -93,7 +93,7 @@ install: lib
 docs:
 	python3 docs/makeman.py $(BUILD)/docs/manualpages
 format:
-	clang-format -i $$(find src include tests -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' | grep -v costs.h)
+	clang-format -i $$(find src include tests -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' | grep -v plan/h200.h)
 lint:
 	@tests/lint.sh
 bench: benches

@@ -65,6 +65,27 @@ typedef enum {
 } MatGPUCSRBackend;
 GPUCSR_EXTERN const char *const MatGPUCSRBackends[];
 
+/*E
+  MatGPUCSRSelect - how format and kernel of a `MATGPUCSR` matrix are chosen where none is asked for
+
+  Values:
++ `MAT_GPUCSR_SELECT_ESTIMATE` - the pair that the machine's profile predicts to be fastest (the default)
+. `MAT_GPUCSR_SELECT_MEASURE`  - those that the profile likes best are timed on the matrix itself, and the fastest is kept
+. `MAT_GPUCSR_SELECT_TREE`     - by a decision tree of the mean row length and the number of columns, as in the thesis of A. H. El Zein
+- `MAT_GPUCSR_SELECT_FIXED`    - kernel csr_adaptive for every matrix
+
+  Level: intermediate
+
+.seealso: `MATGPUCSR`, `MatGPUCSRSetSelect()`
+E*/
+typedef enum {
+  MAT_GPUCSR_SELECT_ESTIMATE,
+  MAT_GPUCSR_SELECT_MEASURE,
+  MAT_GPUCSR_SELECT_TREE,
+  MAT_GPUCSR_SELECT_FIXED
+} MatGPUCSRSelect;
+GPUCSR_EXTERN const char *const MatGPUCSRSelects[];
+
 /*S
   MatGPUCSRInfo - what a `MATGPUCSR` matrix holds and has done on this rank; all times in seconds, all sizes in bytes
 
@@ -86,6 +107,8 @@ typedef struct {
   PetscInt    transpose_builds;
   PetscInt    products; /* products with A computed by a plan */
   PetscInt    transpose_products;
+  PetscInt    aij_products; /* those that were MATAIJ's own, on the host */
+  PetscInt    aij_transpose_products;
   PetscInt    fallbacks;       /* times this matrix left the device because of a failure */
   double      bytes;           /* device memory of A */
   double      transpose_bytes; /* device memory of the transpose, its value map included */
@@ -94,6 +117,9 @@ typedef struct {
   double      rounding;        /* largest relative rounding of a value on its way to the device, 0 when none */
   double      uploaded, downloaded;
   double      inspect_time, convert_time, build_time, upload_time, transpose_time, product_time, transpose_product_time, download_time;
+  double      pad_time;           /* share of the time of conversion, by the entries written, that padding took; not in convert_time */
+  double      vector_upload_time; /* upload_time is that of the matrix */
+  double      aij_time;           /* of products that were MATAIJ's own, by the clock */
 } MatGPUCSRInfo;
 
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRInitializePackage(void);
@@ -109,6 +135,8 @@ GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetKernel(Mat, const char[]);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetTransposeFormat(Mat, const char[]);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetTransposeKernel(Mat, const char[]);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetPrecision(Mat, MatGPUCSRPrecision);
+GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetSelect(Mat, MatGPUCSRSelect);
+GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetExpectedMults(Mat, PetscReal);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetTransposeAtAssembly(Mat, PetscBool);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRGetInfo(Mat, MatGPUCSRInfo *);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetUp(Mat, PetscBool);

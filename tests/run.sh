@@ -15,12 +15,16 @@
 #   name="ranks2"          added to the name of the program to name the run
 #   nsize=2                number of ranks
 #   args="-option value"   {lib} stands for the path of the library
-#   loop="csr sell"        one run for each of these words, which takes the place of {} in args
+#   loop="csr sell"        one run for each of these words, which takes the place of {} in args; {kernels} stands for the names of all
+#                          kernels that the library has, {formats} for those of its formats
 #   output=FILE            what stdout must hold is in tests/output/FILE; without it stdout must stay empty
 #   fails="text"           the run must end in an error (no signal) and say this text exactly once
 #   warns="text"           the run must pass and say this text exactly once on stderr
 #   gpu=1                  for BACKEND=cuda alone; gpu=0: for BACKEND=host alone, which hides any GPU
 #   load=0                 neither load the library nor name a backend
+#
+# On a terminal each run prints a dot; elsewhere each source is named as its runs begin. Then what failed, the names of what was
+# skipped, and the counts.
 #
 # A script is skipped by status 77, a program by printing a line that begins with "skipped: " (77 is PETSC_ERR_PLIB). The variable MPIEXEC names the launcher and its options; a machine without PETSc
 # runs all this from a copied folder once LD_LIBRARY_PATH says where the libraries are.
@@ -47,6 +51,10 @@ export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1} OPENBLAS_NUM_THREADS=${OPENBLAS_NUM
 options=${PETSC_OPTIONS:-} # the caller's own, kept in front of ours
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 count=0
+
+# names LIST: the first words of the rows of a list in the library's sources
+names() { sed -n 's/^GPUCSR_[A-Z]*(\([a-z0-9_]*\),.*/\1/p' "src/mat/impls/gpucsr/$1" | tr '\n' ' '; }
+kernels=$(names kernels/kernellist.h) formats=$(names format/formatlist.h)
 
 # One run: judge NAME NSIZE PROGRAM ARGS OPTIONS EXPECTED FAILS WARNS, the last three may be empty. Status: 0 passed, 77 skipped, 1 failed.
 # Leaves what is to be shown of a failure in $log.
@@ -108,6 +116,10 @@ job() {
   if [[ $2 != *$search* ]]; then return; fi
   while (($(jobs -rp | wc -l) >= JOBS)); do wait -n; done
   count=$((count + 1))
+  if [ ! -t 1 ] && [ "${2%%.*}" != "${named:-}" ]; then
+    named=${2%%.*}
+    echo "$named"
+  fi
   (
     log=$tmp/$count
     "$@"
@@ -115,7 +127,7 @@ job() {
     if [ -t 1 ]; then printf .; fi
     case $status in
     0) : >"$log.passed" ;;
-    77) : >"$log.skipped" ;;
+    77) echo "$2" >"$log.skipped" ;;
     *) { echo "FAILED $2"; cat "$log.command"; grep -v 'PETSC ERROR: Configure options' "$log" | tail -n 30; } >"$log.failed" ;;
     esac
   ) &
@@ -124,7 +136,7 @@ job() {
 skip() {
   if [[ $1 == *$search* ]]; then
     count=$((count + 1))
-    : >"$tmp/$count.skipped"
+    echo "$1" >"$tmp/$count.skipped"
   fi
 }
 
@@ -152,6 +164,8 @@ for source in tests/t[0-9]*.c; do
     done
     if [[ $rest == *[![:space:]]* ]]; then echo "$source: cannot read this of a //TEST line: $rest" >&2 && exit 2; fi
     args=${args//\{lib\}/$LIB}
+    loop=${loop//\{kernels\}/$kernels}
+    loop=${loop//\{formats\}/$formats}
     for word in ${loop:-once}; do
       full=$program${name:+.$name}
       if [ -n "$loop" ]; then full+=.$word; fi
@@ -188,6 +202,9 @@ done
 ended() { find "$tmp" -name "*.$1" | wc -l; }
 passed=$(ended passed) failed=$(ended failed) skipped=$(ended skipped)
 if ((count == 0)); then echo "no test is named *$search*" >&2; fi
-if ((skipped > 0)); then summary=", $skipped skipped"; fi
+if ((skipped > 0)); then
+  summary=", $skipped skipped"
+  echo "skipped: $(sort "$tmp"/*.skipped | tr '\n' ' ')" | fold -sw 140
+fi
 echo "$passed passed, $failed failed${summary:-}"
 ((failed == 0 && passed + skipped == count && count > 0))

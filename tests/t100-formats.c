@@ -11,6 +11,8 @@
 */
 static char help[] = "Tests the storage formats by hand.\n";
 
+#include "../src/mat/impls/gpucsr/format/bcsr.h"
+#include "../src/mat/impls/gpucsr/format/block4x64.h"
 #include "../src/mat/impls/gpucsr/format/sell.h"
 
 static const int32_t     rowptr[] = {0, 2, 2, 3, 4, 7};
@@ -31,17 +33,17 @@ static PetscErrorCode Product(const GPUCSRStorage *A, double scale)
   GPUCSRProduct       p = {1, 0, x, NULL, z, 0, 5};
 
   PetscFunctionBegin;
-  PetscCall((*A->format->mult)(A, &p));
+  PetscCall((*A->format->ops->mult)(A, &p));
   for (int r = 0; r < 5; r++) PetscCall(Expect("A x", z[r], scale * expect[r]));
   p.alpha = 2;
   p.beta  = -1;
   p.y     = y;
   p.first = 2;
   z[0]    = 99;
-  PetscCall((*A->format->mult)(A, &p));
+  PetscCall((*A->format->ops->mult)(A, &p));
   PetscCall(Expect("a row outside the range", z[0], 99));
   for (int r = 2; r < 5; r++) PetscCall(Expect("2 A x - y", z[r], 2 * scale * expect[r] - 1));
-  PetscCall((*A->format->diagonal)(A, d));
+  PetscCall((*A->format->ops->diagonal)(A, d));
   for (int r = 0; r < 4; r++) PetscCall(Expect("diagonal", d[r], scale * diagonal[r]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -60,7 +62,7 @@ int main(int argc, char **argv)
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(GPUCSRSysInitialize());
   PetscCall(GPUCSRDeviceOpen("host", &d, why, sizeof(why)));
-  PetscCall(GPUCSRFeaturesGet(5, 4, rowptr, 1, &f));
+  PetscCall(GPUCSRFeaturesOfRows(5, 4, rowptr, 1, &f));
   PetscCall(Expect("rows", f.m, 5));
   PetscCall(Expect("columns", f.n, 4));
   PetscCall(Expect("nonzeros", (double)f.nnz, 7));
@@ -76,27 +78,53 @@ int main(int argc, char **argv)
     if (!format) break;
     for (int p = 0; p < 1; p++) {
       GPUCSRStorage A;
+      GPUCSRExtent  e = {0};
 
-      PetscCall((*format->applicable)(&f, (GPUCSRPrecision)p, &yes, why, sizeof(why)));
+      PetscCall((*format->ops->applicable)(&f, format->variant, (GPUCSRPrecision)p, &yes, why, sizeof(why)));
       PetscCheck(yes, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s", why);
-      PetscCall(GPUCSRStorageCreate(d, format, &f, (GPUCSRPrecision)p, &A));
+      if (format->ops->measure) PetscCall((*format->ops->measure)(&s, format->variant, &e));
+      PetscCall(GPUCSRStorageCreate(d, format, &f, format->ops->measure ? &e : NULL, (GPUCSRPrecision)p, &A));
       PetscCall(GPUCSRStorageAllocate(&A, PETSC_FALSE));
       s.a = val;
-      PetscCall((*format->fill)(&s, &A, PETSC_FALSE, &rounding));
+      PetscCall((*format->ops->fill)(&s, &A, PETSC_FALSE, &rounding));
       PetscCall(Product(&A, 1));
-      if (format == &GPUCSRFormat_csr) {
+      if (GPUCSRIsCSR(format)) {
         for (int k = 0; k < 7; k++) PetscCall(Expect("csr column", ((int32_t *)A.array[CSR_COL].data)[k], (double)col[k]));
         PetscCall(Expect("csr bytes", GPUCSRStorageBytes(&A), GPUCSRCSRBytes(&f, GPUCSR_PRECISION_DOUBLE)));
       }
-      if (format == &GPUCSRFormat_sell) {
+      if (format->ops == &GPUCSRFormat_sell) {
         const int32_t *c = (int32_t *)A.array[SELL_COL].data;
 
         PetscCall(Expect("sell width", ((int32_t *)A.array[SELL_SLICE].data)[1], 3));
         PetscCall(Expect("sell column of entry 1 of row 0", c[GPUCSR_SLICE], 2));
         PetscCall(Expect("sell column of entry 2 of row 4", c[2 * GPUCSR_SLICE + 4], 3));
       }
+      if (format->ops == &GPUCSRFormat_bcsr && format->variant == GPUCSR_BLOCK(2, 2)) {
+        const int32_t *rp = (int32_t *)A.array[BCSR_ROWPTR].data, *c = (int32_t *)A.array[BCSR_COL].data;
+        const double  *v = (double *)A.array[BCSR_VAL].data;
+
+        PetscCall(Expect("bcsr2x2 blocks", (double)e.units, 6));
+        PetscCall(Expect("bcsr2x2 stored", (double)A.stored, BCSR_WARP * 4));
+        for (int R = 0; R < 4; R++) PetscCall(Expect("bcsr2x2 block row", rp[R], 2 * R));
+        for (int b = 0; b < 6; b++) PetscCall(Expect("bcsr2x2 column", c[b], b % 2 ? 2 : 0));
+        PetscCall(Expect("bcsr2x2 first row of block 4", v[2 * 4], 4));
+        PetscCall(Expect("bcsr2x2 first row of block 4", v[2 * 4 + 1], 5));
+        PetscCall(Expect("bcsr2x2 second row of block 3", v[2 * BCSR_WARP + 2 * 3 + 1], 3));
+        PetscCheck(PetscIsNanReal(v[2 * 5]), PETSC_COMM_SELF, PETSC_ERR_PLIB, "bcsr2x2 has %g where the matrix has nothing", v[2 * 5]);
+      }
+      if (format->ops == &GPUCSRFormat_block4x64) {
+        static const int32_t units[] = {0, 1, 1, 2, 3, 4, 4, 4, 4};
+        const uint8_t       *c       = (uint8_t *)A.array[HYBRID_COL].data;
+
+        PetscCall(Expect("block4x64 blocks", (double)e.units, 2));
+        PetscCall(Expect("block4x64 stored", (double)A.stored, 4 * HYBRID_UNIT));
+        for (int q = 0; q < 9; q++) PetscCall(Expect("block4x64 unit", ((int32_t *)A.array[HYBRID_UNIT4].data)[q], units[q]));
+        PetscCall(Expect("block4x64 column of entry 1 of row 0", c[1], 2));
+        PetscCall(Expect("block4x64 padding of row 0", c[2], HYBRID_COLS));
+        PetscCall(Expect("block4x64 column of entry 2 of row 4", c[3 * HYBRID_UNIT + 2], 3));
+      }
       s.a = twice;
-      PetscCall((*format->fill)(&s, &A, PETSC_TRUE, &rounding));
+      PetscCall((*format->ops->fill)(&s, &A, PETSC_TRUE, &rounding));
       PetscCall(Product(&A, 2));
       PetscCall(GPUCSRStorageDestroy(&A));
     }

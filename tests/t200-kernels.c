@@ -14,7 +14,8 @@ static char help[] = "Tests kernels against sums in long double.\n";
 #include <math.h>
 #include <float.h>
 
-static PetscInt failures = 0;
+static PetscInt failures  = 0;
+static char     only[256] = ""; /* -only TEXT,...: pairs with one of these texts in "FORMAT KERNEL" */
 
 typedef struct {
   const char  *name;
@@ -148,7 +149,7 @@ static PetscErrorCode Check(Space *w, const Matrix *M, PetscBool trans, const GP
   const PetscInt        rows = trans ? M->n : M->m, cols = trans ? M->m : M->n;
   const double          eps   = vt == GPUCSR_FLOAT ? FLT_EPSILON : DBL_EPSILON;
   const double          terms = 4 + 2 * log2(1.0 + P->features.max) + P->features.max / 8.0;
-  const PetscBool       dense = (PetscBool)(P->A.format == &GPUCSRFormat_dense);
+  const PetscBool       dense = (PetscBool)(P->A.format->ops == &GPUCSRFormat_dense);
 
   PetscFunctionBegin;
   for (int c = 0; c < w->ncases; c++) {
@@ -188,8 +189,8 @@ static PetscErrorCode Check(Space *w, const Matrix *M, PetscBool trans, const GP
         for (PetscInt k = 0; k < rows; k++) {
           if (Agrees(w->hz[k], (*ref)[k], (*bound)[k], eps, terms)) continue;
           if (failures++ < 20)
-            PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s%s, %s, kernel %s, precision %d, alpha %g, beta %g, %s, %d pieces, %s: row %d is %.17g, should be %.17Lg within %.3Lg\n", M->name, special ? " (special)" : "", trans ? "transpose" : "plain",
-                                  P->choice.kernel ? P->choice.kernel->name : P->A.format->name, (int)precision, p.alpha, p.beta, inplace ? "in place" : "out of place", pieces, refreshed ? "refreshed" : "built", (int)k, w->hz[k], (*ref)[k], (2 + terms) * eps * (*bound)[k]));
+            PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s%s, %s, format %s, kernel %s, precision %d, alpha %g, beta %g, %s, %d pieces, %s: row %d is %.17g, should be %.17Lg within %.3Lg\n", M->name, special ? " (special)" : "", trans ? "transpose" : "plain",
+                                  P->A.format->name, P->choice.kernel ? P->choice.kernel->name : "none", (int)precision, p.alpha, p.beta, inplace ? "in place" : "out of place", pieces, refreshed ? "refreshed" : "built", (int)k, w->hz[k], (*ref)[k], (2 + terms) * eps * (*bound)[k]));
           break;
         }
       }
@@ -203,8 +204,11 @@ static PetscErrorCode CheckDiagonal(Space *w, const Matrix *M, const GPUCSRPlan 
 {
   const GPUCSRType vt = GPUCSRVectorType(P->A.precision);
   const PetscInt   n  = PetscMin(M->m, M->n);
+  PetscBool        has;
 
   PetscFunctionBegin;
+  PetscCall(GPUCSRPlanHasDiagonal(P, &has));
+  if (!has) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRPlanDiagonal(P, w->z, w->dev->stream));
   PetscCall(GPUCSRDownload(w->dev, w->hz, GPUCSR_DOUBLE, w->z, vt, (size_t)n, PETSC_FALSE, w->dev->stream));
   for (PetscInt r = 0; r < n; r++) {
@@ -220,14 +224,110 @@ static PetscErrorCode CheckDiagonal(Space *w, const Matrix *M, const GPUCSRPlan 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Row lengths of the transpose */
+static PetscErrorCode TransposedFeatures(const Matrix *M, GPUCSRFeatures *f)
+{
+  int32_t *rowptr;
+
+  PetscFunctionBegin;
+  PetscCall(PetscCalloc1(M->n + 1, &rowptr));
+  for (int32_t k = 0; k < M->i[M->m]; k++) rowptr[M->j[k] + 1]++;
+  for (PetscInt c = 0; c < M->n; c++) rowptr[c + 1] += rowptr[c];
+  PetscCall(GPUCSRFeaturesOfRows((int)M->n, (int)M->m, rowptr, 1, f));
+  PetscCall(PetscFree(rowptr));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Built, or refused because the format would store far more than the matrix has: that is no failure of a kernel */
+static PetscErrorCode Build(Space *w, const GPUCSRSource *s, const GPUCSRPlan *A, PetscBool trans, int precision, const GPUCSRRequest *q, GPUCSRPlan *P)
+{
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  if (trans) ierr = GPUCSRPlanBuildTranspose(w->dev, s, A, (GPUCSRPrecision)precision, q, P);
+  else ierr = GPUCSRPlanBuild(w->dev, s, (GPUCSRPrecision)precision, q, P);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  PetscCheck(!ierr || ierr == PETSC_ERR_SUP, PETSC_COMM_SELF, ierr, "Format %s, kernel %s: %s", q->format, q->kernel, attempt.message);
+  if (ierr) PetscCall(GPUCSRPlanDestroy(P));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Wanted(const GPUCSRFormat *format, const GPUCSRKernel *k, PetscBool *yes)
+{
+  char names[128], *found, **text;
+  int  n;
+
+  PetscFunctionBegin;
+  *yes = only[0] ? PETSC_FALSE : PETSC_TRUE;
+  PetscCall(PetscSNPrintf(names, sizeof(names), "%s %s", format->name, k->name));
+  PetscCall(PetscStrToArray(only, ',', &n, &text));
+  for (int q = 0; q < n && !*yes; q++) {
+    PetscCall(PetscStrstr(names, text[q], &found));
+    *yes = found ? PETSC_TRUE : PETSC_FALSE;
+  }
+  PetscCall(PetscStrToArrayDestroy(n, text));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One kernel on one format */
+static PetscErrorCode Pair(Space *w, Matrix *M, PetscBool special, const GPUCSRFormat *format, const GPUCSRKernel *k, const GPUCSRFeatures f[2], const PetscScalar *keep)
+{
+  const size_t  nnz     = (size_t)M->i[M->m];
+  GPUCSRSource  s       = {(int)M->m, (int)M->n, (int64_t)nnz, M->i, M->j, M->a};
+  GPUCSRRequest request = {.select = GPUCSR_SELECT_ESTIMATE};
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrncpy(request.format, format->name, sizeof(request.format)));
+  PetscCall(PetscStrncpy(request.kernel, k->name, sizeof(request.kernel)));
+  for (int p = 0; p < 3; p++) {
+    GPUCSRPlan A, T;
+    PetscBool  yes, can;
+    char       why[256];
+
+    PetscCall((*format->ops->applicable)(&f[0], format->variant, (GPUCSRPrecision)p, &yes, why, sizeof(why)));
+    if (yes && w->dev->ops->separate && k->family->available) {
+      PetscCall((*k->family->available)(&yes, why, sizeof(why)));
+      PetscCheck(yes, PETSC_COMM_SELF, PETSC_ERR_SUP, "%s", why);
+    }
+    if (!yes) continue;
+    PetscCall(PetscMemzero(&A, sizeof(A)));
+    PetscCall(PetscMemzero(&T, sizeof(T)));
+    PetscCall(Build(w, &s, NULL, PETSC_FALSE, p, &request, &A));
+    if (A.built) {
+      PetscCall(Check(w, M, PETSC_FALSE, &A, special, 0));
+      PetscCall(CheckDiagonal(w, M, &A));
+    }
+    PetscCall((*format->ops->applicable)(&f[1], format->variant, (GPUCSRPrecision)p, &yes, why, sizeof(why)));
+    if (yes) PetscCall(Build(w, &s, &A, PETSC_TRUE, p, &request, &T));
+    if (T.built) PetscCall(Check(w, M, PETSC_TRUE, &T, special, 0));
+    for (size_t e = 0; e < nnz; e++) M->a[e] = ZooScalar(5, (PetscInt)e, 3);
+    if (A.built) {
+      PetscCall(GPUCSRPlanCanRefresh(&A, &can));
+      PetscCheck(can, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Format %s cannot take new values", format->name);
+      PetscCall(GPUCSRPlanRefresh(&A, &s, NULL));
+      PetscCall(Check(w, M, PETSC_FALSE, &A, PETSC_FALSE, 1));
+    }
+    if (T.built) {
+      PetscCall(GPUCSRPlanCanRefresh(&T, &can));
+      if (can) PetscCall(GPUCSRPlanRefresh(&T, &s, A.built && k->variant % 2 ? &A : NULL));
+      else PetscCall(Build(w, &s, NULL, PETSC_TRUE, p, &request, &T));
+      PetscCall(Check(w, M, PETSC_TRUE, &T, PETSC_FALSE, 1));
+    }
+    PetscCall(PetscArraycpy(M->a, keep, nnz));
+    PetscCall(GPUCSRPlanDestroy(&A));
+    PetscCall(GPUCSRPlanDestroy(&T));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode One(GPUCSRDevice dev, Matrix *M, PetscBool special)
 {
-  const size_t        longest = (size_t)PetscMax(M->m, M->n) + 1, nnz = (size_t)M->i[M->m];
-  GPUCSRSource        s = {(int)M->m, (int)M->n, (int64_t)nnz, M->i, M->j, M->a};
-  Space               w;
-  PetscScalar        *keep;
-  GPUCSRFeatures      f;
-  const GPUCSRKernel *last = NULL;
+  const size_t   longest = (size_t)PetscMax(M->m, M->n) + 1, nnz = (size_t)M->i[M->m];
+  Space          w;
+  PetscScalar   *keep;
+  GPUCSRFeatures f[2];
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(&w, sizeof(w)));
@@ -240,63 +340,24 @@ static PetscErrorCode One(GPUCSRDevice dev, Matrix *M, PetscBool special)
   PetscCall(PetscMalloc1(nnz + 1, &keep));
   w.ncases = longest < 10000 ? NCASES : 2;
   PetscCall(PetscArraycpy(keep, M->a, nnz));
-  PetscCall(GPUCSRFeaturesGet((int)M->m, (int)M->n, M->i, 1, &f));
+  PetscCall(GPUCSRFeaturesOfRows((int)M->m, (int)M->n, M->i, 1, &f[0]));
+  PetscCall(TransposedFeatures(M, &f[1]));
   for (int q = 0;; q++) {
-    const GPUCSRKernel *k;
-    GPUCSRRequest       request = {"auto", "auto"};
+    const GPUCSRFormat *format;
 
-    PetscCall(GPUCSRKernelGet(q, &k));
-    if (!k) break;
-    if (!dev->ops->separate && last) { /* all kernels of a format are its one reference there */
-      PetscBool again;
+    PetscCall(GPUCSRFormatGet(q, &format));
+    if (!format) break;
+    for (int r = 0;; r++) {
+      const GPUCSRKernel *k;
+      PetscBool           same, wanted;
 
-      PetscCall(PetscStrcmp(last->format, k->format, &again));
-      if (again) continue;
-    }
-    last = k;
-    PetscCall(PetscStrncpy(request.kernel, k->name, sizeof(request.kernel)));
-    for (int p = 0; p < 3; p++) {
-      const GPUCSRFormat *format;
-      GPUCSRPlan          A, T;
-      PetscBool           yes, can;
-      char                why[256];
-      GPUCSRFeatures      t = f;
-
-      PetscCall(GPUCSRFormatFind(k->format, &format));
-      PetscCall((*format->applicable)(&f, (GPUCSRPrecision)p, &yes, why, sizeof(why)));
-      if (yes && dev->ops->separate && k->family->available) {
-        PetscCall((*k->family->available)(&yes, why, sizeof(why)));
-        PetscCheck(yes, PETSC_COMM_SELF, PETSC_ERR_SUP, "%s", why);
-      }
-      if (!yes) continue;
-      PetscCall(PetscMemzero(&A, sizeof(A)));
-      PetscCall(PetscMemzero(&T, sizeof(T)));
-      PetscCall(GPUCSRPlanBuild(dev, &s, (GPUCSRPrecision)p, &request, &A));
-      PetscCall(Check(&w, M, PETSC_FALSE, &A, special, 0));
-      PetscCall(CheckDiagonal(&w, M, &A));
-      /* sliced ELL may fit A and not its transpose; the larger matrices have none that fits dense */
-      t.m = f.n;
-      t.n = f.m;
-      if (format == &GPUCSRFormat_sell) t.sell_stored = (int64_t)f.n * (f.m + 32);
-      PetscCall((*format->applicable)(&t, (GPUCSRPrecision)p, &yes, why, sizeof(why)));
-      if (yes) {
-        PetscCall(GPUCSRPlanBuildTranspose(dev, &s, &A, (GPUCSRPrecision)p, &request, &T));
-        PetscCall(Check(&w, M, PETSC_TRUE, &T, special, 0));
-      }
-      for (size_t e = 0; e < nnz; e++) M->a[e] = ZooScalar(5, (PetscInt)e, 3);
-      PetscCall(GPUCSRPlanCanRefresh(&A, &can));
-      PetscCheck(can, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Format %s cannot take new values", format->name);
-      PetscCall(GPUCSRPlanRefresh(&A, &s, NULL));
-      PetscCall(Check(&w, M, PETSC_FALSE, &A, PETSC_FALSE, 1));
-      if (T.built) {
-        PetscCall(GPUCSRPlanCanRefresh(&T, &can));
-        if (can) PetscCall(GPUCSRPlanRefresh(&T, &s, q % 2 ? &A : NULL));
-        else PetscCall(GPUCSRPlanBuildTranspose(dev, &s, NULL, (GPUCSRPrecision)p, &request, &T));
-        PetscCall(Check(&w, M, PETSC_TRUE, &T, PETSC_FALSE, 1));
-      }
-      PetscCall(PetscArraycpy(M->a, keep, nnz));
-      PetscCall(GPUCSRPlanDestroy(&A));
-      PetscCall(GPUCSRPlanDestroy(&T));
+      PetscCall(GPUCSRKernelGet(r, &k));
+      if (!k) break;
+      PetscCall(PetscStrcmp(k->format, format->family, &same));
+      PetscCall(Wanted(format, k, &wanted));
+      if (!same || !wanted) continue;
+      PetscCall(Pair(&w, M, special, format, k, f, keep));
+      if (!dev->ops->separate) break; /* all kernels of a format are its one reference there */
     }
   }
   PetscCall(GPUCSRFree(dev, w.bytes, &w.x));
@@ -322,6 +383,7 @@ int main(int argc, char **argv)
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-backend", backend, sizeof(backend), NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-large", &large, NULL));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-only", only, sizeof(only), NULL));
   PetscCall(GPUCSRSysInitialize());
   PetscCall(GPUCSRDeviceOpen(backend, &dev, why, sizeof(why)));
   PetscCheck(dev, PETSC_COMM_SELF, PETSC_ERR_GPU, "Backend %s: %s", backend, why);
@@ -340,6 +402,7 @@ int main(int argc, char **argv)
   }
   PetscCheck(!dev->allocated, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%zu bytes of device memory were not given back", dev->allocated);
   PetscCall(GPUCSRKernelsRelease());
+  PetscCall(GPUCSRPlanFinalize());
   PetscCall(GPUCSRSysFinalize());
   if (failures) PetscCall(PetscPrintf(PETSC_COMM_SELF, "%d products were wrong\n", (int)failures));
   PetscCall(PetscFinalize());

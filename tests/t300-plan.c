@@ -10,19 +10,19 @@ static char help[] = "Tests the choice of format and kernel.\n";
 
 static GPUCSRFeatures Features(int m, int n, double mean, int max, double padding)
 {
-  GPUCSRFeatures f = {m, n, (int64_t)(m * mean), 0, max, 0, mean, 0, mean / n, (int64_t)(m * mean * padding)};
+  GPUCSRFeatures f = {.m = m, .n = n, .nnz = (int64_t)(m * mean), .max = max, .mean = mean, .density = mean / n, .sell_stored = (int64_t)(m * mean * padding)};
 
   return f;
 }
 
 static PetscErrorCode Chosen(GPUCSRDevice d, GPUCSRFeatures f, const char expect[])
 {
-  GPUCSRRequest q = {"auto", "auto"};
+  GPUCSRRequest q = {.format = "auto", .kernel = "auto"};
   GPUCSRChoice  c;
   PetscBool     same;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRChoose(&f, GPUCSR_PRECISION_DOUBLE, d, &q, &c));
+  PetscCall(GPUCSRChoose(&f, GPUCSR_PRECISION_DOUBLE, d, &q, &c, NULL, NULL));
   same = PETSC_TRUE;
   if (expect[0]) PetscCall(PetscStrbeginswith(c.kernel->name, expect, &same)); /* 3.18 never returns for "" */
   PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d x %d, mean %g, longest %d: chose %s because %s; expected %s", f.m, f.n, f.mean, f.max, c.kernel->name, c.why, expect);
@@ -34,7 +34,7 @@ static PetscErrorCode Chosen(GPUCSRDevice d, GPUCSRFeatures f, const char expect
 static PetscErrorCode Requested(GPUCSRDevice d, const char format[], const char kernel[], GPUCSRPrecision p, PetscBool ok, const char text[])
 {
   GPUCSRFeatures f = Features(100, 100, 50, 60, 1.1);
-  GPUCSRRequest  q = {"", ""};
+  GPUCSRRequest  q = {.format = ""};
   GPUCSRChoice   c;
   GPUCSRAttempt  attempt;
   PetscErrorCode ierr;
@@ -44,7 +44,7 @@ static PetscErrorCode Requested(GPUCSRDevice d, const char format[], const char 
   PetscCall(PetscStrncpy(q.format, format, GPUCSR_WORD));
   PetscCall(PetscStrncpy(q.kernel, kernel, GPUCSR_WORD));
   PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = GPUCSRChoose(&f, p, d, &q, &c);
+  ierr = GPUCSRChoose(&f, p, d, &q, &c, NULL, NULL);
   PetscCall(GPUCSRAttemptEnd(&attempt));
   PetscCheck(ok == (PetscBool)!ierr, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Format %s, kernel %s: %s", format, kernel, ierr ? attempt.message : "should be refused");
   if (!ok) {
@@ -74,7 +74,7 @@ int main(int argc, char **argv)
   PetscCall(Chosen(d, Features(4000, 3000, 3000, 3000, 1.0), "dense_gemv"));
   PetscCall(Chosen(d, Features(500000, 500000, 300, 340, 1.1), "csr_vector"));
   PetscCall(Chosen(d, Features(100, 100, 5, 7, 1.1), ""));
-  PetscCall(GPUCSRFeaturesGet(0, 0, none, 1, &f));
+  PetscCall(GPUCSRFeaturesOfRows(0, 0, none, 1, &f));
   PetscCall(Chosen(d, f, "")); /* whatever, but something */
 
   for (int q = 0;; q++) { /* every kernel can be had by name, alone and with its format */
@@ -89,6 +89,7 @@ int main(int argc, char **argv)
   PetscCall(Requested(d, "sell", "csr_merge", GPUCSR_PRECISION_DOUBLE, PETSC_FALSE, "sell_row"));
   PetscCall(Requested(d, "dense", "auto", GPUCSR_PRECISION_MIXED, PETSC_FALSE, "float matrix"));
 
+  PetscCall(GPUCSRPlanFinalize());
   PetscCall(GPUCSRSysFinalize());
   PetscCall(PetscFinalize());
   return 0;

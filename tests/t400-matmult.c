@@ -2,7 +2,7 @@
 //TEST name="format" args="-mat_gpucsr_format {}" loop="aij csr sell dense"
 //TEST name="transpose" args="-mat_gpucsr_format csr -mat_gpucsr_transpose_format {}" loop="csr sell dense"
 //TEST name="assembly" args="-mat_gpucsr_format csr -mat_gpucsr_transpose_at_assembly"
-//TEST name="kernel" args="-mat_gpucsr_kernel {} -mat_gpucsr_transpose_kernel {}" loop="csr_scalar csr_vector2 csr_vector4 csr_vector8 csr_vector16 csr_vector32 csr_block csr_merge sell_row dense_gemv" gpu=1
+//TEST name="kernel" args="-mat_gpucsr_kernel {} -mat_gpucsr_transpose_kernel {}" loop="{kernels}" gpu=1
 //TEST name="single" args="-mat_gpucsr_precision single -mat_gpucsr_format {}" loop="csr sell dense"
 //TEST name="mixed" args="-mat_gpucsr_precision mixed -mat_gpucsr_format {}" loop="csr sell"
 //TEST name="auto" args="-mat_gpucsr_precision auto -mat_gpucsr_format {}" loop="csr sell dense"

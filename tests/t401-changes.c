@@ -4,7 +4,7 @@
 //TEST name="auto" args="-mat_gpucsr_format {} -mat_gpucsr_precision auto" loop="csr sell"
 //TEST name="assembly" args="-mat_gpucsr_format csr -mat_gpucsr_transpose_at_assembly"
 //TEST name="ranks" nsize=3 args="-mat_gpucsr_format {}" loop="aij csr sell"
-//TEST name="kernel" args="-mat_gpucsr_kernel {}" loop="csr_vector8 csr_merge csr_block sell_row dense_gemv" gpu=1
+//TEST name="kernel" args="-mat_gpucsr_kernel {}" loop="{kernels}" gpu=1
 //TEST name="aij" nsize=2 args="-mat_type aij" load=0
 //TEST name="malloc" args="-mat_gpucsr_format csr -malloc_debug -malloc_dump"
 

@@ -121,6 +121,9 @@ binary complex 1211216 3 3 4 1 2 1 0 0 2 1 r r r r r r r r && refuse complex 'wh
 binary rows 1211216 -3 3 4 1 2 1 0 0 2 1 r r r r && refuse rows 'negative size in the header'
 binary columns 1211216 3 -3 4 1 2 1 0 0 2 1 r r r r && refuse columns 'negative size in the header'
 binary nonzeros 1211216 3 3 -5 1 2 1 0 0 2 1 r r r r && refuse nonzeros 'negative number of entries'
+binary nan 1211216 2146959360 2146959360 2146959360 1 r && refuse nan 'where its header asks for' # the first half of a NaN for each size
+head -c 40 good >columnless && refuse columnless 'has 40 bytes where its header asks for 76'
+head -c 10 vector >cut && BAD=cut refuse good 'has 10 bytes where its header asks for 32' -rhs cut
 binary huge 1211216 2000000000 3 4 1 2 1 0 0 2 1 r r r r && refuse huge 'where its header asks for 8000000064'
 binary length 1211216 3 3 4 1 -2 5 0 0 2 1 r r r r && refuse length 'row 1 has -2 entries'
 binary toolong 1211216 3 3 4 4 0 0 0 0 2 1 r r r r && refuse toolong 'row 0 has 4 entries in a matrix of 3 columns'

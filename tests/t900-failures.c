@@ -1,10 +1,18 @@
 //TEST name="backend" args="-mat_gpucsr_backend gpu" fails="-mat_gpucsr_backend. Available options: auto cuda host"
 //TEST name="precision" args="-mat_gpucsr_precision half" fails="-mat_gpucsr_precision. Available options: double single mixed auto"
-//TEST name="format" args="-mat_gpucsr_format ell" fails="format ell: must be one of auto, aij, csr, sell, dense"
-//TEST name="kernel" args="-mat_gpucsr_kernel csr_warp" fails="kernel csr_warp: must be one of auto, csr_scalar, csr_vector2"
-//TEST name="transpose_format" args="-mat_gpucsr_transpose_format ell" fails="format ell: must be one of auto, aij, csr, sell, dense"
-//TEST name="transpose_kernel" args="-mat_gpucsr_transpose_kernel csr_warp" fails="kernel csr_warp: must be one of auto, csr_scalar, csr_vector2"
+//TEST name="format" args="-mat_gpucsr_format ell" fails="-mat_gpucsr_format ell: must be one of auto, aij, csr, sell, dense"
+//TEST name="kernel" args="-mat_gpucsr_kernel csr_warp" fails="-mat_gpucsr_kernel csr_warp: must be one of auto, csr_scalar, csr_vector2"
+//TEST name="transpose_format" args="-mat_gpucsr_transpose_format ell" fails="-mat_gpucsr_transpose_format ell: must be one of auto, csr, sell, dense"
+//TEST name="transpose_aij" args="-mat_gpucsr_transpose_format aij" fails="-mat_gpucsr_transpose_format aij: a transpose is kept on the device or not at all"
+//TEST name="transpose_kernel" args="-mat_gpucsr_transpose_kernel csr_warp" fails="-mat_gpucsr_transpose_kernel csr_warp: must be one of auto, csr_scalar, csr_vector2"
 //TEST name="mismatch" args="-mat_gpucsr_format csr -mat_gpucsr_kernel sell_row" fails="kernel sell_row works on format sell, not on csr: leave the format to it, or take one of auto, csr_scalar"
+//TEST name="transpose_mismatch" args="-mat_gpucsr_transpose_format csr -mat_gpucsr_transpose_kernel sell_row" fails="-mat_gpucsr_transpose_kernel: MATGPUCSR kernel sell_row works on format sell, not on csr"
+//TEST name="prefix" args="-case prefix -p_mat_gpucsr_transpose_kernel csr_warp" fails="-p_mat_gpucsr_transpose_kernel csr_warp: must be one of auto"
+//TEST name="ranks_backend" nsize=4 args="-mat_gpucsr_backend gpu" fails="-mat_gpucsr_backend. Available options: auto cuda host"
+//TEST name="ranks_format" nsize=2 args="-mat_gpucsr_format ell" fails="-mat_gpucsr_format ell: must be one of auto, aij, csr, sell, dense"
+//TEST name="ranks_kernel" nsize=4 args="-mat_gpucsr_transpose_kernel csr_warp" fails="-mat_gpucsr_transpose_kernel csr_warp: must be one of auto"
+//TEST name="ranks_flag" nsize=2 args="-mat_gpucsr_transpose_at_assembly maybe" fails="Unknown logical value: maybe"
+//TEST name="ranks_unfit" nsize=2 args="-mat_gpucsr_format dense -n 4000 -real" fails="(met by rank 0, on 2 of 2 ranks in all)"
 //TEST name="unfit" args="-mat_gpucsr_format dense -n 2000 -real" fails="format dense cannot take this matrix of 2000 rows, 2000 columns, 4000 nonzeros"
 //TEST name="dense_mixed" args="-mat_gpucsr_format dense -mat_gpucsr_precision mixed -real" fails="format dense cannot take this matrix"
 //TEST name="device_map" args="-mat_gpucsr_device_map -1" fails="-mat_gpucsr_device_map: entry 0 is -1; devices count from 0"
@@ -13,15 +21,23 @@
 //TEST name="limit" args="-mat_gpucsr_memory_limit -5" fails="-mat_gpucsr_memory_limit -5.: must be a number of bytes, or 0 for no limit"
 //TEST name="flag" args="-mat_gpucsr_transpose_at_assembly maybe" fails="Unknown logical value: maybe"
 //TEST name="no_gpu" args="-mat_gpucsr_backend cuda -real" fails="-mat_gpucsr_backend cuda cannot be had: " gpu=0
+//TEST name="ranks_no_gpu" nsize=2 args="-mat_gpucsr_backend cuda -real" fails="-mat_gpucsr_backend cuda cannot be had: " gpu=0
+//TEST name="ranks4_no_gpu" nsize=4 args="-mat_gpucsr_backend cuda -real" fails="(met by rank 0, on 4 of 4 ranks in all)" gpu=0
+//TEST name="ranks_auto_no_gpu" nsize=4 args="-mat_gpucsr_backend auto" gpu=0
 //TEST name="auto_no_gpu" args="-mat_gpucsr_backend auto" gpu=0
 //TEST name="memory" args="-mat_gpucsr_backend auto -mat_gpucsr_format csr -mat_gpucsr_memory_limit 1000 -real" warns="MATGPUCSR warning: a matrix of 100 rows and 100 columns goes on with the products of MATSEQAIJ on the host"
 //TEST name="memory_transpose" args="-mat_gpucsr_backend auto -mat_gpucsr_format csr -mat_gpucsr_memory_limit 5000 -twice -real" warns="-mat_gpucsr_memory_limit is 5000"
 //TEST name="memory_cuda" args="-mat_gpucsr_backend cuda -mat_gpucsr_format csr -mat_gpucsr_memory_limit 1000 -real" fails="-mat_gpucsr_memory_limit is 1000" gpu=1
 //TEST name="tolerance" args="-mat_gpucsr_format csr -mat_gpucsr_precision single -ksp_rtol 1e-12 -real" warns="MATGPUCSR warning: -ksp_rtol 1e-12 asks for more than -mat_gpucsr_precision single keeps"
+//TEST name="ranks_memory" nsize=4 args="-mat_gpucsr_backend auto -mat_gpucsr_format csr -mat_gpucsr_memory_limit 1000 -real" warns="MATGPUCSR warning: "
+//TEST name="ranks_memory_transpose" nsize=2 args="-mat_gpucsr_backend auto -mat_gpucsr_format csr -mat_gpucsr_memory_limit 5500 -twice -real" warns="MATGPUCSR warning: "
+//TEST name="ranks_memory_cuda" nsize=2 args="-mat_gpucsr_backend cuda -mat_gpucsr_format csr -mat_gpucsr_memory_limit 1000 -real" fails="-mat_gpucsr_memory_limit is 1000" gpu=1
+//TEST name="ranks_tolerance" nsize=4 args="-mat_gpucsr_format csr -mat_gpucsr_precision single -ksp_rtol 1e-12 -real" warns="MATGPUCSR warning: -ksp_rtol 1e-12 asks for more than -mat_gpucsr_precision single keeps"
 //TEST name="size" args="-case size" fails="Nonconforming object sizes"
 //TEST name="alias" args="-case alias" fails="x and y must be different vectors"
 //TEST name="alias_transpose" args="-case alias_transpose" fails="x and y must be different vectors"
 //TEST name="unassembled" args="-case unassembled" fails="Not for unassembled matrix"
+//TEST name="ranks_column" nsize=3 args="-case entry -mat_gpucsr_format csr -real" fails="(met by rank 2, on 1 of 3 ranks in all)"
 //TEST name="column" args="-case column -mat_gpucsr_format {} -real" fails="700000000" loop="csr sell dense"
 //TEST name="below" args="-case below -mat_gpucsr_format {} -real" fails="column -1" loop="csr sell dense"
 //TEST name="unknown_type" args="-mat_type gpucs" fails="Unknown Mat type given: gpucs"
@@ -33,6 +49,22 @@
     build/tests/t900-failures -dll_append build/lib/libpetscgpucsr.so -mat_gpucsr_format ell
 */
 #include "testing.h"
+
+/* One entry of the last rank alone is damaged in memory */
+static PetscErrorCode Damage(Mat A)
+{
+  Mat             Ad;
+  const PetscInt *i, *j;
+  PetscMPIInt     rank, size;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &Ad, NULL, NULL));
+  PetscCall(MatSeqAIJGetCSRAndMemType(Ad, &i, &j, NULL, NULL));
+  if (rank == size - 1) ((PetscInt *)j)[i[1]] = 700000000;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 static PetscErrorCode Fill(Mat A, PetscInt n)
 {
@@ -91,6 +123,11 @@ int main(int argc, char **argv)
   PetscCall(PetscStrcmp(what, "below", &is));
   if (is) PetscCall(OutOfRange(-1));
   PetscCall(TestMatCreate(PETSC_COMM_WORLD, n, n, PETSC_FALSE, &A));
+  PetscCall(PetscStrcmp(what, "prefix", &is));
+  if (is) {
+    PetscCall(MatSetOptionsPrefix(A, "p_"));
+    PetscCall(MatSetFromOptions(A));
+  }
   PetscCall(MatSetUp(A));
   PetscCall(Fill(A, n));
   PetscCall(MatCreateVecs(A, &x, &y));
@@ -99,6 +136,8 @@ int main(int argc, char **argv)
   if (is) PetscCall(MatMult(A, x, y));
   PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(PetscStrcmp(what, "entry", &is));
+  if (is) PetscCall(Damage(A));
   PetscCall(PetscStrcmp(what, "size", &is));
   if (is) {
     PetscCall(VecCreate(PETSC_COMM_WORLD, &z));

@@ -1,6 +1,6 @@
 //TEST name="unassembled" args="-case unassembled" fails="The matrix must be assembled first: call MatAssemblyBegin() and MatAssemblyEnd()"
 //TEST name="format" args="-case format" fails="format ell: must be one of auto, aij, csr, sell, dense"
-//TEST name="transpose_format" args="-case transpose_format" fails="format ell: must be one of auto, aij, csr, sell, dense"
+//TEST name="transpose_format" args="-case transpose_format" fails="-mat_gpucsr_transpose_format ell: must be one of auto, csr, sell, dense"
 //TEST name="kernel" args="-case kernel" fails="kernel csr_warp: must be one of auto, csr_scalar, csr_vector2"
 //TEST name="transpose_kernel" args="-case transpose_kernel" fails="kernel csr_warp: must be one of auto, csr_scalar, csr_vector2"
 //TEST name="info" args="-case info" fails="MatGPUCSRGetInfo_C"

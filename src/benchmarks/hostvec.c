@@ -43,7 +43,7 @@ static PetscErrorCode Launch(void *ctx)
 /* Seconds of the kernel alone, vectors on the device */
 static PetscErrorCode KernelTime(const Bench *b, const GPUCSRSource *s, GPUCSRPrecision precision, double *seconds)
 {
-  static const GPUCSRRequest anything = {"auto", "auto"};
+  static const GPUCSRRequest anything = {.format = "auto", .kernel = "auto"};
   const size_t               bytes    = GPUCSRTypeSize(GPUCSRVectorType(precision)) * (size_t)PetscMax(s->m, s->n);
   BenchClock                 clock;
   Kernel                     k = {0};

@@ -7,7 +7,7 @@ static char help[] = "Products with vectors on the device: every kernel of the l
   Matrices: the synthetic ones of synthetic.h (-shrink k: small ones), then every *.petsc of the folders and the files, PETSc
   binary; a name met before is passed over. -match TEXT takes those alone whose name contains the text.
   Other options: -precisions double,single,mixed (the first two); -sides N,T (both); -setup no (products alone); -budget s
-  (matrices that would start later than so many seconds are left out, and counted); -rounds n (9); -progress; -id TEXT.
+  (matrices that would start later than so many seconds are left out, and counted); -rounds n (7); -progress; -id TEXT.
 
   For each matrix, precision and side all kernels that can hold the matrix, and cuSPARSE's three CSR algorithms (after
   cusparseSpMV_preprocess(); its default one for the transpose, which works on the CSR of A where ours has the transpose
@@ -40,11 +40,11 @@ static char help[] = "Products with vectors on the device: every kernel of the l
 #include <dirent.h>
 #include <float.h>
 
-#define MAX_CANDIDATES 48
+#define MAX_CANDIDATES 192
 #define MAX_ROUNDS     32
 #define MAX_FILES      2000
-#define SLOW           20.0 /* times the best, and a candidate is not timed again */
-#define OVERSIZE       8.0  /* times the bytes of CSR, and a format is not tried */
+#define SLOW           2.0 /* times the best so far, and a candidate is timed once */
+#define OVERSIZE       8.0 /* times the bytes of CSR, and a format is not tried */
 
 #define CUSPARSECall(call) \
   do { \
@@ -65,12 +65,15 @@ typedef struct {
   double        *bound[2]; /* what their entries may be off by, in units of eps */
 } Problem;
 
+static const char *const selectwords[] = {"estimate", "measure", "tree"}; /* the choices that are judged, the first of them the default */
+#define NSELECTS 3
+
 typedef struct {
   GPUCSRDevice     dev;
   BenchClock       clock;
   cusparseHandle_t peer; /* NULL on the host */
   double           copy; /* bytes/s */
-  FILE            *out;
+  FILE            *out, *samples;
   int              rounds;
   PetscBool        progress, setup, precisions[3], sides[2];
 } Bench;
@@ -78,10 +81,11 @@ typedef struct {
 struct Case_;
 
 typedef struct {
-  char          name[GPUCSR_WORD];
+  char          name[2 * GPUCSR_WORD];
   PetscBool     peer, failed, slow;
   GPUCSRProduct product;
-  GPUCSRPlan    plan; /* ours: the arrays belong to the case, the work array is this kernel's own */
+  GPUCSRPlan    plan;    /* ours: CSR's arrays belong to the case, the work array is this kernel's own */
+  double        convert; /* seconds from CSR on the device */
   struct Case_ *c;
   /* cuSPARSE's */
   cusparseSpMVAlg_t    alg;
@@ -99,12 +103,14 @@ typedef struct Case_ {
   const Problem    *p;
   GPUCSRPrecision   precision;
   int               side;
-  const GPUCSRPlan *A;         /* CSR of A itself */
-  GPUCSRPlan        format[8]; /* the matrix multiplied, in each format that took it; [0] CSR */
-  int               nformats, nc;
+  const GPUCSRPlan *A;   /* CSR of A itself */
+  GPUCSRPlan        csr; /* of the matrix multiplied */
+  int               nc;
   void             *x, *z, *nan; /* device vectors */
   size_t            vbytes;
-  GPUCSRChoice      choice;
+  double           *host;
+  GPUCSRChoice      choice[NSELECTS];
+  double            best; /* seconds of the fastest met so far */
   Candidate         cand[MAX_CANDIDATES];
 } Case;
 
@@ -153,8 +159,8 @@ static PetscErrorCode Launch(void *ctx)
   return ((Candidate *)ctx)->peer ? LaunchPeer(ctx) : LaunchOurs(ctx);
 }
 
-/* The matrix multiplied, in one format */
-static PetscErrorCode BuildFormat(Case *c, const GPUCSRRequest *q, GPUCSRPlan *P)
+/* The matrix multiplied, as a request has it */
+static PetscErrorCode Build(Case *c, const GPUCSRRequest *q, GPUCSRPlan *P)
 {
   PetscFunctionBeginUser;
   if (c->side) PetscCall(GPUCSRPlanBuildTranspose(c->b->dev, &c->p->src, c->A, c->precision, q, P));
@@ -162,62 +168,129 @@ static PetscErrorCode BuildFormat(Case *c, const GPUCSRRequest *q, GPUCSRPlan *P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Can the kernel take this matrix, at a size that leaves it a chance? */
-static PetscErrorCode Takes(Case *c, const GPUCSRKernel *k, const GPUCSRFormat *format, const GPUCSRFeatures *f, PetscBool *yes)
+/* One product into a z full of NaN, against the host's */
+static PetscErrorCode Verify(Case *c, Candidate *d)
 {
-  GPUCSRStorage S;
-  double        bytes = 0;
-  char          why[256];
+  const Bench     *b  = c->b;
+  const GPUCSRType vt = GPUCSRVectorType(c->precision);
+  const int        m = c->side ? c->p->src.n : c->p->src.m, threads = b->dev->threads;
+  const double     eps = c->precision == GPUCSR_PRECISION_DOUBLE ? DBL_EPSILON : (double)FLT_EPSILON;
+  const double    *y = c->p->y[c->side], *bound = c->p->bound[c->side], *host = c->host;
+  double           worst = 0;
 
   PetscFunctionBeginUser;
-  PetscCall((*format->applicable)(f, c->precision, yes, why, sizeof(why)));
-  if (*yes && c->b->dev->ops->separate && k->family->available) PetscCall((*k->family->available)(yes, why, sizeof(why)));
-  if (!*yes) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRStorageCreate(c->b->dev, format, f, c->precision, &S));
-  for (int a = 0; a < S.narrays; a++) bytes += (double)S.array[a].count * (double)GPUCSRTypeSize(S.array[a].type);
-  *yes = (PetscBool)(bytes <= OVERSIZE * GPUCSRCSRBytes(f, c->precision));
+  PetscCall(b->dev->ops->copy(b->dev->id, c->z, c->nan, (size_t)m * GPUCSRTypeSize(vt), GPUCSR_ON_DEVICE, b->dev->stream));
+  PetscCall(Launch(d));
+  PetscCall(GPUCSRDownload(b->dev, c->host, GPUCSR_DOUBLE, c->z, vt, (size_t)m, PETSC_FALSE, b->dev->stream));
+#pragma omp parallel for num_threads(threads) reduction(max : worst)
+  for (int r = 0; r < m; r++) {
+    const double off = fabs(host[r] - y[r]);
+
+    /* what float cannot hold is nobody's fault, and below its smallest number it rounds to that */
+    if (c->precision != GPUCSR_PRECISION_DOUBLE && bound[r] > (double)FLT_MAX) continue;
+    if (off > 0) worst = PetscMax(worst, off / (eps * bound[r] + (c->precision == GPUCSR_PRECISION_DOUBLE ? 0 : 1e3 * (double)FLT_MIN)));
+    else if (!(off == 0)) worst = PETSC_MAX_REAL;
+  }
+  d->error  = worst;
+  d->failed = (PetscBool) !(worst <= 1);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode AddOurs(Case *c)
+/* Verified and timed once; what is far behind gives its memory back at once */
+static PetscErrorCode FirstLook(Case *c, Candidate *d)
 {
-  static const GPUCSRRequest anything = {"auto", "auto"}, csr = {"csr", "auto"};
-  const GPUCSRKernel        *k;
-  const GPUCSRFeatures      *f;
+  PetscFunctionBeginUser;
+  PetscCall(Verify(c, d));
+  PetscCall(BenchCalibrate(&c->b->clock, Launch, d, &d->batch, &d->seconds));
+  if (!d->failed) c->best = PetscMin(c->best, d->seconds);
+  d->slow = (PetscBool)(d->seconds > SLOW * c->best && !d->peer);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Release(Case *c, Candidate *d)
+{
+  PetscFunctionBeginUser;
+  if (!d->plan.A.format) PetscFunctionReturn(PETSC_SUCCESS);
+  if (GPUCSRIsCSR(d->plan.A.format)) PetscCall(GPUCSRFree(c->b->dev, d->plan.A.work.count * GPUCSRTypeSize(d->plan.A.work.type), &d->plan.A.work.data));
+  else PetscCall(GPUCSRStorageDestroy(&d->plan.A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Name(const GPUCSRFormat *f, const GPUCSRKernel *k, char name[], size_t len)
+{
+  PetscBool same;
 
   PetscFunctionBeginUser;
-  PetscCall(BuildFormat(c, &csr, &c->format[0]));
-  c->nformats = 1;
-  f           = &c->format[0].features;
-  PetscCall(GPUCSRChoose(f, c->precision, c->b->dev, &anything, &c->choice));
-  for (int q = 0;; q++) {
-    GPUCSRRequest       one;
-    const GPUCSRFormat *format;
-    Candidate          *d = &c->cand[c->nc];
-    PetscBool           yes;
-    int                 have = 0;
+  PetscCall(PetscStrcmp(f->name, f->family, &same));
+  PetscCall(PetscSNPrintf(name, len, same ? "%s%s" : "%s+%s", same ? "" : f->name, k->name));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
-    PetscCall(GPUCSRKernelGet(q, &k));
-    if (!k) break;
-    PetscCall(GPUCSRFormatFind(k->format, &format));
-    PetscCall(Takes(c, k, format, f, &yes));
-    if (!yes) continue;
-    while (have < c->nformats && c->format[have].A.format != format) have++;
-    if (have == c->nformats) {
-      PetscCheck(have < (int)(sizeof(c->format) / sizeof(c->format[0])) && c->nc < MAX_CANDIDATES - 3, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Too many formats or kernels for this program's tables");
-      PetscCall(PetscStrncpy(one.format, k->format, sizeof(one.format)));
-      PetscCall(PetscStrncpy(one.kernel, k->name, sizeof(one.kernel)));
-      PetscCall(BuildFormat(c, &one, &c->format[have]));
-      c->nformats++;
-    }
-    PetscCall(PetscStrncpy(d->name, k->name, sizeof(d->name)));
+/* All pairs of a format and a kernel that can take the matrix, at a size that leaves them a chance */
+static PetscErrorCode AddOurs(Case *c)
+{
+  static const GPUCSRRequest csr = {.format = "csr", .kernel = "auto"};
+  GPUCSRRequest              all = {.format = "auto", .kernel = "auto"};
+  GPUCSRCandidate           *list;
+  const GPUCSRFeatures      *f;
+  int                        n;
+
+  PetscFunctionBeginUser;
+  PetscCall(Build(c, &csr, &c->csr));
+  f       = &c->csr.features;
+  c->best = PETSC_MAX_REAL;
+  PetscCall(GPUCSRCandidatesGet(f, c->precision, c->b->dev, &all, &list, &n));
+  for (int q = 0; q < n; q++) {
+    Candidate       *d = &c->cand[c->nc];
+    GPUCSRModelInput in;
+    PetscLogDouble   t0, t1;
+    GPUCSRAttempt    attempt;
+    PetscErrorCode   ierr = PETSC_SUCCESS;
+
+    if (!list[q].usable) continue;
+    PetscCall(GPUCSRModelInputGet(list[q].format, f, c->precision, 0, &in));
+    if (1e6 * in.matrix > OVERSIZE * GPUCSRCSRBytes(f, c->precision)) continue;
+    PetscCheck(c->nc < MAX_CANDIDATES - 3, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Too many candidates for this program's tables");
+    PetscCall(Name(list[q].format, list[q].kernel, d->name, sizeof(d->name)));
     d->c                  = c;
-    d->plan               = c->format[have];
-    d->plan.choice.kernel = k;
-    d->product            = (GPUCSRProduct){1, 0, c->x, NULL, c->z, 0, d->plan.A.m};
-    PetscCall(PetscMemzero(&d->plan.A.work, sizeof(d->plan.A.work)));
-    if (c->b->dev->ops->separate && k->family->prepare) PetscCall((*k->family->prepare)(&d->plan.A, k->variant));
+    d->plan.features      = *f;
+    d->plan.choice.format = list[q].format;
+    d->plan.choice.kernel = list[q].kernel;
+    PetscCall(GPUCSRDeviceSynchronize(c->b->dev));
+    PetscCall(PetscTime(&t0));
+    if (GPUCSRIsCSR(list[q].format)) {
+      d->plan.A = c->csr.A;
+      PetscCall(PetscMemzero(&d->plan.A.work, sizeof(d->plan.A.work)));
+    } else {
+      PetscCall(GPUCSRAttemptBegin(&attempt)); /* its exact extent may be too much after all */
+      ierr = GPUCSRStorageFromCSR(&c->csr.A, f, list[q].format, &d->plan.A);
+      PetscCall(GPUCSRAttemptEnd(&attempt));
+      if (ierr) {
+        PetscCheck(ierr == PETSC_ERR_SUP || ierr == PETSC_ERR_MEM, PETSC_COMM_SELF, ierr, "%s: %s", d->name, attempt.message);
+        PetscCall(GPUCSRStorageDestroy(&d->plan.A));
+        PetscCall(PetscMemzero(d, sizeof(*d)));
+        continue;
+      }
+    }
+    if (c->b->dev->ops->separate && list[q].kernel->family->prepare) PetscCall((*list[q].kernel->family->prepare)(&d->plan.A, list[q].kernel->variant));
+    PetscCall(GPUCSRDeviceSynchronize(c->b->dev));
+    PetscCall(PetscTime(&t1));
+    d->convert = t1 - t0;
+    d->product = (GPUCSRProduct){1, 0, c->x, NULL, c->z, 0, d->plan.A.m};
+    PetscCall(FirstLook(c, d));
     c->nc++;
+    if (d->slow) PetscCall(Release(c, d));
+  }
+  PetscCall(PetscFree(list));
+  for (int s = 0; s < NSELECTS; s++) {
+    GPUCSRPlan P = {0};
+
+    all.select = s == 0 ? GPUCSR_SELECT_ESTIMATE : s == 1 ? GPUCSR_SELECT_MEASURE : GPUCSR_SELECT_TREE;
+    if (s == 1) {
+      PetscCall(Build(c, &all, &P));
+      c->choice[s] = P.choice;
+      PetscCall(GPUCSRPlanDestroy(&P));
+    } else PetscCall(GPUCSRChoose(f, c->precision, c->b->dev, &all, &c->choice[s], NULL, NULL));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -273,57 +346,22 @@ static PetscErrorCode CaseDestroy(Case *c)
       CUSPARSECall(cusparseDestroyDnVec(d->y));
       CUSPARSECall(cusparseDestroySpMat(d->mat));
       PetscCall(GPUCSRFree(c->b->dev, d->bytes, &d->buffer));
-    } else PetscCall(GPUCSRFree(c->b->dev, d->plan.A.work.count * GPUCSRTypeSize(d->plan.A.work.type), &d->plan.A.work.data));
+    } else PetscCall(Release(c, d));
   }
-  for (int k = 0; k < c->nformats; k++) PetscCall(GPUCSRPlanDestroy(&c->format[k]));
+  PetscCall(GPUCSRPlanDestroy(&c->csr));
   PetscCall(GPUCSRFree(c->b->dev, c->vbytes, &c->x));
   PetscCall(GPUCSRFree(c->b->dev, c->vbytes, &c->z));
   PetscCall(GPUCSRFree(c->b->dev, c->vbytes, &c->nan));
+  PetscCall(PetscFree(c->host));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---- checking and timing ---- */
+/* ---- timing ---- */
 
-/* One product into a z full of NaN, against the host's */
-static PetscErrorCode Verify(Case *c, Candidate *d, double *host)
+/* In turn, those that have a chance */
+static PetscErrorCode TimeAll(Case *c)
 {
-  const Bench     *b  = c->b;
-  const GPUCSRType vt = GPUCSRVectorType(c->precision);
-  const int        m = c->side ? c->p->src.n : c->p->src.m, threads = b->dev->threads;
-  const double     eps = c->precision == GPUCSR_PRECISION_DOUBLE ? DBL_EPSILON : (double)FLT_EPSILON;
-  const double    *y = c->p->y[c->side], *bound = c->p->bound[c->side];
-  double           worst = 0;
-
   PetscFunctionBeginUser;
-  PetscCall(b->dev->ops->copy(b->dev->id, c->z, c->nan, (size_t)m * GPUCSRTypeSize(vt), GPUCSR_ON_DEVICE, b->dev->stream));
-  PetscCall(Launch(d));
-  PetscCall(GPUCSRDownload(b->dev, host, GPUCSR_DOUBLE, c->z, vt, (size_t)m, PETSC_FALSE, b->dev->stream));
-#pragma omp parallel for num_threads(threads) reduction(max : worst)
-  for (int r = 0; r < m; r++) {
-    const double off = fabs(host[r] - y[r]);
-
-    /* what float cannot hold is nobody's fault, and below its smallest number it rounds to that */
-    if (c->precision != GPUCSR_PRECISION_DOUBLE && bound[r] > (double)FLT_MAX) continue;
-    if (off > 0) worst = PetscMax(worst, off / (eps * bound[r] + (c->precision == GPUCSR_PRECISION_DOUBLE ? 0 : 1e3 * (double)FLT_MIN)));
-    else if (!(off == 0)) worst = PETSC_MAX_REAL;
-  }
-  d->error  = worst;
-  d->failed = (PetscBool) !(worst <= 1);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode TimeAll(Case *c, const Candidate *chosen)
-{
-  double best = PETSC_MAX_REAL;
-
-  PetscFunctionBeginUser;
-  for (int k = 0; k < c->nc; k++) {
-    Candidate *d = &c->cand[k];
-
-    PetscCall(BenchCalibrate(&c->b->clock, Launch, d, &d->batch, &d->seconds));
-    if (!d->failed) best = PetscMin(best, d->seconds);
-  }
-  for (int k = 0; k < c->nc; k++) c->cand[k].slow = (PetscBool)(c->cand[k].seconds > SLOW * best && !c->cand[k].peer && &c->cand[k] != chosen);
   for (int r = 0; r < c->b->rounds; r++)
     for (int k = 0; k < c->nc; k++) {
       Candidate *d = &c->cand[k];
@@ -332,6 +370,25 @@ static PetscErrorCode TimeAll(Case *c, const Candidate *chosen)
     }
   for (int k = 0; k < c->nc; k++)
     if (c->cand[k].nt) c->cand[k].seconds = BenchMedian(c->cand[k].t, c->cand[k].nt);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What fit.c makes a profile of, a line a candidate: matrix side precision format kernel us best_us convert_us, then the model's input */
+static PetscErrorCode Samples(Case *c, const Candidate *best)
+{
+  FILE *o = c->b->samples;
+
+  PetscFunctionBeginUser;
+  for (int k = 0; o && k < c->nc; k++) {
+    const Candidate *d = &c->cand[k];
+    GPUCSRModelInput in;
+
+    if (d->peer || d->failed) continue;
+    PetscCall(GPUCSRModelInputGet(d->plan.choice.format, &c->csr.features, c->precision, c->b->dev->props.l2, &in));
+    fprintf(o, "%s %s %s %s %s %.6g %.6g %.6g  %.6g %.6g %.6g %.10g %.10g %.10g %.10g %.6g %.6g %d %.6g\n", c->p->name, sidewords[c->side], precisionwords[c->precision], d->plan.choice.format->name, d->plan.choice.kernel->name, 1e6 * d->seconds,
+            1e6 * best->seconds, 1e6 * d->convert, in.matrix, in.vectors, in.cache, in.rows, in.stored, in.mean, in.max, in.sectors, in.quads, c->csr.features.n, c->csr.features.density);
+  }
+  if (o) fflush(o);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -345,13 +402,13 @@ static void JsonMatrix(FILE *f, const Problem *p, GPUCSRPrecision precision)
   JsonNumber(f, "nnz", (double)p->f.nnz);
 }
 
-static PetscErrorCode Report(Case *c, const Candidate *chosen)
+static PetscErrorCode Report(Case *c, const Candidate *const by[])
 {
   const Bench          *b     = c->b;
-  const GPUCSRFeatures *f     = &c->format[0].features;
+  const GPUCSRFeatures *f     = &c->csr.features;
   const double          v     = (double)GPUCSRTypeSize(GPUCSRVectorType(c->precision));
   const double          bytes = GPUCSRCSRBytes(&c->p->f, c->precision) + v * ((double)f->m + f->n);
-  const Candidate      *best = NULL, *peer = NULL;
+  const Candidate      *best = NULL, *peer = NULL, *chosen = by[0];
   const char           *comma = "";
   double                error = 0;
   Result               *r     = &results[nresults++];
@@ -367,6 +424,7 @@ static PetscErrorCode Report(Case *c, const Candidate *chosen)
     else if (!*slot || c->cand[k].seconds < (*slot)->seconds) *slot = &c->cand[k];
   }
   if (!best) best = chosen;
+  PetscCall(Samples(c, best));
   PetscCall(PetscStrncpy(r->name, c->p->name, sizeof(r->name)));
   PetscCall(PetscStrncpy(r->chosen, chosen->name, sizeof(r->chosen)));
   PetscCall(PetscStrncpy(r->best, best->name, sizeof(r->best)));
@@ -393,6 +451,8 @@ static PetscErrorCode Report(Case *c, const Candidate *chosen)
   if (o) {
     fprintf(o, ", \"us\": {");
     for (int k = 0; k < c->nc; k++) fprintf(o, "%s\"%s\": %.6g", k ? ", " : "", c->cand[k].name, 1e6 * c->cand[k].seconds);
+    fprintf(o, "}, \"convert\": {");
+    for (int k = 0; k < c->nc && !c->cand[k].peer; k++) fprintf(o, "%s\"%s\": %.4g", k ? ", " : "", c->cand[k].name, 1e6 * c->cand[k].convert);
     fprintf(o, "}, \"failed\": [");
     for (int k = 0; k < c->nc; k++)
       if (c->cand[k].failed) {
@@ -403,7 +463,18 @@ static PetscErrorCode Report(Case *c, const Candidate *chosen)
   }
   JsonNumber(o, "error", error);
   JsonText(o, "chosen", chosen->name);
-  JsonText(o, "why", c->choice.why);
+  JsonText(o, "why", c->choice[0].why);
+  for (int q = 1; q < NSELECTS; q++) {
+    char key[32];
+
+    JsonText(o, selectwords[q], by[q]->name);
+    PetscCall(PetscSNPrintf(key, sizeof(key), "%s_regret", selectwords[q]));
+    JsonNumber(o, key, by[q]->seconds / best->seconds);
+  }
+  JsonNumber(o, "sampled", f->sampled);
+  JsonNumber(o, "diagonals", f->diagonals);
+  JsonNumber(o, "spread", f->spread);
+  JsonNumber(o, "twins", f->twins);
   JsonNumber(o, "chosen_us", 1e6 * chosen->seconds);
   JsonText(o, "best", best->name);
   JsonNumber(o, "best_us", 1e6 * best->seconds);
@@ -421,47 +492,57 @@ static PetscErrorCode Report(Case *c, const Candidate *chosen)
 /* product: seconds of the chosen kernel */
 static PetscErrorCode CaseRun(Case *c, double *product)
 {
-  const Bench     *b      = c->b;
-  const GPUCSRType vt     = GPUCSRVectorType(c->precision);
-  const size_t     n      = (size_t)PetscMax(c->p->src.m, c->p->src.n);
-  const Candidate *chosen = NULL;
-  double          *host;
-  PetscBool        same;
+  const Bench     *b            = c->b;
+  const GPUCSRType vt           = GPUCSRVectorType(c->precision);
+  const size_t     n            = (size_t)PetscMax(c->p->src.m, c->p->src.n);
+  const Candidate *by[NSELECTS] = {NULL};
+  int              first;
 
   PetscFunctionBeginUser;
   c->vbytes = n * GPUCSRTypeSize(vt);
   PetscCall(GPUCSRMalloc(b->dev, c->vbytes, "x", &c->x));
   PetscCall(GPUCSRMalloc(b->dev, c->vbytes, "z", &c->z));
   PetscCall(GPUCSRMalloc(b->dev, c->vbytes, "NaN", &c->nan));
-  PetscCall(PetscMalloc1(n, &host));
-  for (size_t k = 0; k < n; k++) host[k] = NAN;
+  PetscCall(PetscMalloc1(n, &c->host));
+  for (size_t k = 0; k < n; k++) c->host[k] = NAN;
   PetscCall(GPUCSRUpload(b->dev, c->x, vt, c->p->x, GPUCSR_DOUBLE, n, PETSC_FALSE, b->dev->stream, NULL));
-  PetscCall(GPUCSRUpload(b->dev, c->nan, vt, host, GPUCSR_DOUBLE, n, PETSC_FALSE, b->dev->stream, NULL));
+  PetscCall(GPUCSRUpload(b->dev, c->nan, vt, c->host, GPUCSR_DOUBLE, n, PETSC_FALSE, b->dev->stream, NULL));
   PetscCall(AddOurs(c));
+  first = c->nc;
   PetscCall(AddPeers(c));
-  for (int k = 0; k < c->nc; k++) {
-    PetscCall(Verify(c, &c->cand[k], host));
-    PetscCall(PetscStrcmp(c->cand[k].name, c->choice.kernel->name, &same));
-    if (same) chosen = &c->cand[k];
+  for (int k = first; k < c->nc; k++) PetscCall(FirstLook(c, &c->cand[k]));
+  for (int s = 0; s < NSELECTS; s++) {
+    for (int k = 0; k < first; k++)
+      if (c->cand[k].plan.choice.format == c->choice[s].format && c->cand[k].plan.choice.kernel == c->choice[s].kernel) by[s] = &c->cand[k];
+    PetscCheck(by[s], PETSC_COMM_SELF, PETSC_ERR_PLIB, "Kernel %s on format %s, chosen by %s, is not among those that can take the matrix", c->choice[s].kernel->name, c->choice[s].format->name, selectwords[s]);
   }
-  PetscCall(PetscFree(host));
-  PetscCheck(chosen, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The chosen kernel %s is not among those that can take the matrix", c->choice.kernel->name);
-  PetscCall(TimeAll(c, chosen));
-  PetscCall(Report(c, chosen));
-  *product = chosen->seconds;
+  PetscCall(TimeAll(c));
+  PetscCall(Report(c, by));
+  *product = by[0]->seconds;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* ---- set-up and refresh ---- */
 
+/* A refresh costs what it adds to the product after it: nobody waits for it but that product */
+static PetscErrorCode RefreshAndProduct(GPUCSRPlan *P, const GPUCSRSource *s, const GPUCSRPlan *D, const GPUCSRProduct *p)
+{
+  PetscFunctionBeginUser;
+  PetscCall(GPUCSRPlanRefresh(P, s, D));
+  PetscCall(GPUCSRPlanProduct(P, p, P->A.dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode SetUp(const Bench *b, const Problem *p, GPUCSRPrecision precision, double product)
 {
-  static const GPUCSRRequest anything = {"auto", "auto"};
+  static const GPUCSRRequest anything = {.format = "auto", .kernel = "auto"};
   enum {
     BUILD,
     REFRESH,
     TBUILD,
     TREFRESH,
+    PRODUCT,
+    TPRODUCT,
     NSTEPS
   };
   const int      repeats = p->f.nnz < 2000000 ? 7 : 3;
@@ -473,8 +554,15 @@ static PetscErrorCode SetUp(const Bench *b, const Problem *p, GPUCSRPrecision pr
   PetscBool      can                 = PETSC_FALSE;
   SetUpResult   *r                   = &setups[nsetups++];
   char           format[GPUCSR_WORD] = "", kernel[GPUCSR_WORD] = "";
+  const size_t   vbytes = 8 * (size_t)PetscMax(p->src.m, p->src.n);
+  void          *x = NULL, *z = NULL;
+  GPUCSRProduct  pr = {.alpha = 1};
 
   PetscFunctionBeginUser;
+  PetscCall(GPUCSRMalloc(b->dev, vbytes, "x", &x));
+  PetscCall(GPUCSRMalloc(b->dev, vbytes, "z", &z));
+  pr.x = x;
+  pr.z = z;
 #define STEP(which, call) \
   do { \
     PetscCall(GPUCSRDeviceSynchronize(b->dev)); \
@@ -492,20 +580,34 @@ static PetscErrorCode SetUp(const Bench *b, const Problem *p, GPUCSRPrecision pr
     STEP(BUILD, GPUCSRPlanBuild(b->dev, &p->src, precision, &anything, &P));
     peak   = (double)(b->dev->peak - before);
     device = GPUCSRPlanBytes(&P);
-    costs  = P.costs;
     PetscCall(PetscStrncpy(format, P.A.format->name, sizeof(format)));
     PetscCall(PetscStrncpy(kernel, P.choice.kernel ? P.choice.kernel->name : "none", sizeof(kernel)));
-    STEP(REFRESH, GPUCSRPlanRefresh(&P, &p->src, NULL));
+    pr.last = P.A.m;
+    STEP(PRODUCT, GPUCSRPlanProduct(&P, &pr, b->dev->stream));
+    STEP(REFRESH, RefreshAndProduct(&P, &p->src, NULL, &pr));
     PetscCall(PetscMemzero(&T, sizeof(T)));
     STEP(TBUILD, GPUCSRPlanBuildTranspose(b->dev, &p->src, &P, precision, &anything, &T));
     transposed = GPUCSRPlanBytes(&T);
     PetscCall(GPUCSRPlanCanRefresh(&T, &can));
-    if (can) STEP(TREFRESH, GPUCSRPlanRefresh(&T, &p->src, &P));
+    pr.last = T.A.m;
+    STEP(TPRODUCT, GPUCSRPlanProduct(&T, &pr, b->dev->stream));
+    if (can) STEP(TREFRESH, RefreshAndProduct(&T, &p->src, &P, &pr));
     PetscCall(GPUCSRPlanDestroy(&T));
     PetscCall(GPUCSRPlanDestroy(&P));
   }
 #undef STEP
   for (int s = 0; s < NSTEPS; s++) us[s] = 1e6 * (s == TREFRESH && !can ? NAN : BenchMedian(t[s], repeats));
+  us[REFRESH] = PetscMax(0, us[REFRESH] - us[PRODUCT]);
+  us[TREFRESH] -= us[TPRODUCT];
+  /* once more, with the device's work waited for after each part */
+  GPUCSRSettingsGlobal.report = PETSC_TRUE;
+  PetscCall(PetscMemzero(&P, sizeof(P)));
+  PetscCall(GPUCSRPlanBuild(b->dev, &p->src, precision, &anything, &P));
+  costs = P.costs;
+  PetscCall(GPUCSRPlanDestroy(&P));
+  GPUCSRSettingsGlobal.report = PETSC_FALSE;
+  PetscCall(GPUCSRFree(b->dev, vbytes, &x));
+  PetscCall(GPUCSRFree(b->dev, vbytes, &z));
   PetscCall(BenchPageable(b->dev, (size_t)csr, cudaMemcpyHostToDevice, repeats, &copy));
   PetscCall(BenchPageable(b->dev, (size_t)values, cudaMemcpyHostToDevice, repeats, &vcopy));
 
@@ -590,7 +692,7 @@ static PetscErrorCode Failure(const Bench *b, const Problem *p, GPUCSRPrecision 
 
 static PetscErrorCode Measure(const Bench *b, Problem *p)
 {
-  static const GPUCSRRequest csr = {"csr", "auto"};
+  static const GPUCSRRequest csr = {.format = "csr", .kernel = "auto"};
   const int                  n   = PetscMax(p->src.m, p->src.n);
   GPUCSRAttempt              attempt;
   PetscErrorCode             ierr;
@@ -599,7 +701,7 @@ static PetscErrorCode Measure(const Bench *b, Problem *p)
   PetscFunctionBeginUser;
   PetscCheck(nresults + 6 <= (int)(sizeof(results) / sizeof(results[0])), PETSC_COMM_SELF, PETSC_ERR_PLIB, "More matrices than the tables of this program hold: %d", MAX_FILES);
   PetscCall(PetscNew(&c));
-  PetscCall(GPUCSRFeaturesGet(p->src.m, p->src.n, p->src.i, b->dev->threads, &p->f));
+  PetscCall(GPUCSRFeaturesOfRows(p->src.m, p->src.n, p->src.i, b->dev->threads, &p->f));
   PetscCall(PetscMalloc1(n, &p->x));
   for (int k = 0; k < n; k++) p->x[k] = (double)(float)(SyntheticUniform(99, 0, (uint64_t)k) - 0.5);
   for (int side = 0; side < 2; side++)
@@ -822,10 +924,10 @@ int main(int argc, char **argv)
   static char   *files[MAX_FILES];
   static char    names[MAX_FILES + NSYNTHETICS][64];
   Bench          b      = {0};
-  PetscInt       shrink = 1, rounds = 9;
-  PetscReal      budget    = 0;
-  PetscBool      synthetic = PETSC_TRUE;
-  char           match[64] = "";
+  PetscInt       shrink = 1, rounds = 7;
+  PetscReal      budget                    = 0;
+  PetscBool      synthetic                 = PETSC_TRUE;
+  char           match[PETSC_MAX_PATH_LEN] = "";
   int            nfiles, nnames = 0, late = 0, measured = 0;
   PetscLogDouble t0, t1;
 
@@ -833,6 +935,12 @@ int main(int argc, char **argv)
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(PetscTime(&t0));
   b.setup = PETSC_TRUE;
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-samples", match, sizeof(match), NULL));
+  if (match[0]) {
+    b.samples = fopen(match, "a");
+    PetscCheck(b.samples, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "-samples %s: cannot be written", match);
+  }
+  match[0] = 0;
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-shrink", &shrink, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-rounds", &rounds, NULL));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-budget", &budget, NULL));
@@ -886,6 +994,8 @@ int main(int argc, char **argv)
   if (b.peer) CUSPARSECall(cusparseDestroy(b.peer));
   PetscCall(BenchClockDestroy(&b.clock));
   if (b.out) fclose(b.out);
+  if (b.samples) fclose(b.samples);
+  PetscCall(GPUCSRPlanFinalize());
   PetscCall(GPUCSRSysFinalize());
   PetscCall(PetscFinalize());
   return nfailures > 0;

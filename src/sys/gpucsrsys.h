@@ -48,6 +48,7 @@ typedef struct {
   PetscErrorCode (*hostregister)(int id, void *, size_t bytes, PetscBool *done); /* page-lock memory that is somebody else's */
   PetscErrorCode (*hostunregister)(int id, void *);
   PetscErrorCode (*copy)(int id, void *dst, const void *src, size_t bytes, GPUCSRCopyKind, GPUCSRStream);
+  PetscErrorCode (*zero)(int id, void *, size_t bytes, GPUCSRStream);
   PetscErrorCode (*streamcreate)(int id, GPUCSRStream *);
   PetscErrorCode (*streamdestroy)(int id, GPUCSRStream);
   PetscErrorCode (*streamsynchronize)(int id, GPUCSRStream);

@@ -233,7 +233,7 @@ PetscErrorCode GPUCSRDeviceBandwidth(GPUCSRDevice d, double *rate)
 }
 
 /* Up to this many bytes the driver takes pageable memory along with the command, faster than any staging */
-#define DIRECT_BYTES ((size_t)64 << 10)
+#define DIRECT_BYTES ((size_t)256 << 10)
 
 /* Below this many bytes waking threads costs more than they save */
 #define THREADED_BYTES ((size_t)256 << 10)

@@ -106,7 +106,11 @@ int main(int argc, char **argv)
 
   PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
   PetscCall(KSPSetDM(ksp, da)); /* multigrid takes its coarser grids from here; the matrix is ours */
+#if PETSC_VERSION_LT(3, 25, 0)
   PetscCall(KSPSetDMActive(ksp, PETSC_FALSE));
+#else
+  PetscCall(KSPSetDMActive(ksp, KSP_DMACTIVE_ALL, PETSC_FALSE));
+#endif
   PetscCall(KSPSetOperators(ksp, A, A));
   PetscCall(KSPSetType(ksp, KSPCG));
   PetscCall(KSPGetPC(ksp, &pc));

@@ -145,6 +145,13 @@ static PetscErrorCode Copy_CUDA(int id, void *dst, const void *src, size_t bytes
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode Zero_CUDA(int id, void *p, size_t bytes, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  CUDACall(id, bytes, cudaMemsetAsync(p, 0, bytes, (cudaStream_t)s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode StreamCreate_CUDA(int id, GPUCSRStream *s)
 {
   PetscFunctionBegin;
@@ -228,6 +235,7 @@ const GPUCSRBackendOps GPUCSRBackend_cuda = {
   .hostregister      = Register_CUDA,
   .hostunregister    = Unregister_CUDA,
   .copy              = Copy_CUDA,
+  .zero              = Zero_CUDA,
   .streamcreate      = StreamCreate_CUDA,
   .streamdestroy     = StreamDestroy_CUDA,
   .streamsynchronize = StreamSynchronize_CUDA,

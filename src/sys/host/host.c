@@ -84,6 +84,15 @@ static PetscErrorCode Copy_Host(int id, void *dst, const void *src, size_t bytes
   return PetscMemcpy(dst, src, bytes);
 }
 
+static PetscErrorCode Zero_Host(int id, void *p, size_t bytes, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  (void)id;
+  (void)s;
+  PetscCall(PetscMemzero(p, bytes));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode StreamCreate_Host(int id, GPUCSRStream *s)
 {
   (void)id;
@@ -145,6 +154,7 @@ const GPUCSRBackendOps GPUCSRBackend_host = {
   .hostregister      = Register_Host,
   .hostunregister    = Pointer_Host,
   .copy              = Copy_Host,
+  .zero              = Zero_Host,
   .streamcreate      = StreamCreate_Host,
   .streamdestroy     = Pointer_Host,
   .streamsynchronize = Pointer_Host,

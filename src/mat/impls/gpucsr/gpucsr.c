@@ -1,6 +1,6 @@
 /*
   MATGPUCSR as PETSc and its users see it: registration, options, public functions. The products are in seqgpucsr.c,
-  mpigpucsr.c and product.c; how a format and a kernel are chosen, in plan/.
+  mpigpucsr.c and product.c, what both types do alike in inherit.c; how a format and a kernel are chosen, in plan/.
 */
 #include "gpucsrimpl.h"
 #include <string.h>
@@ -10,6 +10,7 @@
 
 const char *const MatGPUCSRPrecisions[] = {"double", "single", "mixed", "auto", "MatGPUCSRPrecision", "MAT_GPUCSR_", NULL};
 const char *const MatGPUCSRBackends[]   = {"auto", "cuda", "host", "MatGPUCSRBackend", "MAT_GPUCSR_BACKEND_", NULL};
+const char *const MatGPUCSRSelects[]    = {"estimate", "measure", "tree", "fixed", "MatGPUCSRSelect", "MAT_GPUCSR_SELECT_", NULL};
 
 PetscLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_GPUCSR_Product, MAT_GPUCSR_Halo;
 
@@ -27,6 +28,12 @@ static PetscBool initialized = PETSC_FALSE;
 . -mat_gpucsr_kernel (auto|csr_scalar|...)            - kernel of the product with A, see `MatGPUCSRSetKernel()`
 . -mat_gpucsr_transpose_format (auto|csr|sell|dense)  - storage format of the resident transpose
 . -mat_gpucsr_transpose_kernel (auto|csr_scalar|...)  - kernel of the product with the transpose
+. -mat_gpucsr_select (estimate|measure|tree|fixed)    - how both are chosen where they are auto, see `MatGPUCSRSetSelect()`
+. -mat_gpucsr_measure_budget n                        - products that measuring may take for each matrix, 50 by default
+. -mat_gpucsr_expected_mults n                        - products that each matrix will live for, see `MatGPUCSRSetExpectedMults()`
+. -mat_gpucsr_profile file                            - what products cost on this machine, as `make tune` writes it
+. -mat_gpucsr_wisdom file                             - where choices made by measuring are kept, and looked up
+. -mat_gpucsr_sample fraction                         - of the rows that is looked at to estimate block structure, 0.01 by default
 . -mat_gpucsr_transpose_at_assembly (true|false)      - build the transpose at assembly, not at the first product that needs it
 . -mat_gpucsr_device_map 0,1,...                      - device of each rank of a node, repeated when there are more ranks
 . -mat_gpucsr_threads n                               - host threads that convert and copy, at most 8 by default
@@ -61,43 +68,84 @@ PetscErrorCode MatGPUCSRConfigDefault_Private(MatGPUCSRConfig *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* An option that says what it must not is an error of the matrix, said once, not once by each of its ranks */
+#define OPTION(call) \
+  do { \
+    PetscErrorCode ierr_; \
+\
+    PetscCall(GPUCSRAttemptBegin(&attempt)); \
+    ierr_ = (call); \
+    PetscCall(GPUCSRAttemptEnd(&attempt)); \
+    PetscCheck(!ierr_, PetscObjectComm((PetscObject)A), ierr_, "%s", attempt.message); \
+    *changed = (PetscBool)(*changed || set); \
+  } while (0)
+
 /* changed: an option said something */
 PetscErrorCode MatGPUCSRConfigOptions_Private(Mat A, MatGPUCSRConfig *c, PetscBool *changed, GPUCSROptionItems PetscOptionsObject)
 {
-  PetscBool set;
+  MatGPUCSRSelect select   = MAT_GPUCSR_SELECT_ESTIMATE;
+  PetscInt        budget   = c->request.budget ? c->request.budget : 50;
+  PetscReal       expected = (PetscReal)c->request.expected;
+  GPUCSRAttempt   attempt;
+  PetscBool       set = PETSC_FALSE;
 
   PetscFunctionBegin;
   *changed = PETSC_FALSE;
   PetscOptionsHeadBegin(PetscOptionsObject, "MATGPUCSR options");
-  PetscCall(PetscOptionsEnum("-mat_gpucsr_backend", "Where products run", "MatGPUCSRSetBackend", MatGPUCSRBackends, (PetscEnum)c->backend, (PetscEnum *)&c->backend, &set));
-  *changed = (PetscBool)(*changed || set);
-  PetscCall(PetscOptionsEnum("-mat_gpucsr_precision", "Digits of values and vectors on the device", "MatGPUCSRSetPrecision", MatGPUCSRPrecisions, (PetscEnum)c->precision, (PetscEnum *)&c->precision, &set));
-  *changed = (PetscBool)(*changed || set);
-  PetscCall(PetscOptionsString("-mat_gpucsr_format", "Storage format of A", "MatGPUCSRSetFormat", c->request.format, c->request.format, GPUCSR_WORD, &set));
-  *changed = (PetscBool)(*changed || set);
-  PetscCall(PetscOptionsString("-mat_gpucsr_kernel", "Kernel of the product with A", "MatGPUCSRSetKernel", c->request.kernel, c->request.kernel, GPUCSR_WORD, &set));
-  *changed = (PetscBool)(*changed || set);
-  PetscCall(PetscOptionsString("-mat_gpucsr_transpose_format", "Storage format of the resident transpose", "MatGPUCSRSetTransposeFormat", c->trequest.format, c->trequest.format, GPUCSR_WORD, &set));
-  *changed = (PetscBool)(*changed || set);
-  PetscCall(PetscOptionsString("-mat_gpucsr_transpose_kernel", "Kernel of the product with the transpose", "MatGPUCSRSetTransposeKernel", c->trequest.kernel, c->trequest.kernel, GPUCSR_WORD, &set));
-  *changed = (PetscBool)(*changed || set);
-  PetscCall(PetscOptionsBool("-mat_gpucsr_transpose_at_assembly", "Build the transpose at assembly", "MatGPUCSRSetTransposeAtAssembly", c->transposeatassembly, &c->transposeatassembly, &set));
-  *changed = (PetscBool)(*changed || set);
+  OPTION(PetscOptionsEnum("-mat_gpucsr_backend", "Where products run", "MatGPUCSRSetBackend", MatGPUCSRBackends, (PetscEnum)c->backend, (PetscEnum *)&c->backend, &set));
+  OPTION(PetscOptionsEnum("-mat_gpucsr_precision", "Digits of values and vectors on the device", "MatGPUCSRSetPrecision", MatGPUCSRPrecisions, (PetscEnum)c->precision, (PetscEnum *)&c->precision, &set));
+  OPTION(PetscOptionsString("-mat_gpucsr_format", "Storage format of A", "MatGPUCSRSetFormat", c->request.format, c->request.format, GPUCSR_WORD, &set));
+  OPTION(PetscOptionsString("-mat_gpucsr_kernel", "Kernel of the product with A", "MatGPUCSRSetKernel", c->request.kernel, c->request.kernel, GPUCSR_WORD, &set));
+  OPTION(PetscOptionsString("-mat_gpucsr_transpose_format", "Storage format of the resident transpose", "MatGPUCSRSetTransposeFormat", c->trequest.format, c->trequest.format, GPUCSR_WORD, &set));
+  OPTION(PetscOptionsString("-mat_gpucsr_transpose_kernel", "Kernel of the product with the transpose", "MatGPUCSRSetTransposeKernel", c->trequest.kernel, c->trequest.kernel, GPUCSR_WORD, &set));
+  OPTION(PetscOptionsEnum("-mat_gpucsr_select", "How format and kernel are chosen", "MatGPUCSRSetSelect", MatGPUCSRSelects, (PetscEnum)c->request.select, (PetscEnum *)&select, &set));
+  if (set) c->request.select = c->trequest.select = (GPUCSRSelect)select;
+  OPTION(PetscOptionsInt("-mat_gpucsr_measure_budget", "Products that measuring may take", "MatGPUCSRSetSelect", budget, &budget, &set));
+  PetscCheck(budget > 0 && budget <= 1000000, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_measure_budget %" PetscInt_FMT ": must be a number of products from 1 to 1000000", budget);
+  c->request.budget = c->trequest.budget = (int)budget;
+  OPTION(PetscOptionsReal("-mat_gpucsr_expected_mults", "Products that the matrix will live for", "MatGPUCSRSetExpectedMults", expected, &expected, &set));
+  PetscCheck(expected >= 0, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_expected_mults %g: must be a number of products, or 0 for so many that the conversion does not count", (double)expected);
+  c->request.expected = c->trequest.expected = (double)expected;
+  OPTION(PetscOptionsBool("-mat_gpucsr_transpose_at_assembly", "Build the transpose at assembly", "MatGPUCSRSetTransposeAtAssembly", c->transposeatassembly, &c->transposeatassembly, &set));
   PetscOptionsHeadEnd();
-  (void)A;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Words that exist and fit each other, for A and for its transpose */
-PetscErrorCode MatGPUCSRConfigCheck_Private(const MatGPUCSRConfig *c)
+/* Words that exist and fit each other; side is what an option of A or of its transpose has in its name */
+static PetscErrorCode RequestCheck(Mat A, const GPUCSRRequest *q, const char side[])
 {
-  PetscBool aij;
+  const MPI_Comm      comm   = PetscObjectComm((PetscObject)A);
+  const char         *prefix = ((PetscObject)A)->prefix ? ((PetscObject)A)->prefix : "";
+  const GPUCSRFormat *format;
+  const GPUCSRKernel *kernel;
+  PetscBool           anyformat, anykernel, aij;
+  char                list[512];
+  GPUCSRAttempt       attempt;
+  PetscErrorCode      ierr;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRRequestCheck(&c->request));
-  PetscCall(GPUCSRRequestCheck(&c->trequest));
-  PetscCall(PetscStrcmp(c->trequest.format, "aij", &aij));
-  PetscCheck(!aij, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "-mat_gpucsr_transpose_format aij: a transpose is kept on the device or not at all; take -mat_gpucsr_format aij for both");
+  PetscCall(PetscStrcmp(q->format, "auto", &anyformat));
+  PetscCall(PetscStrcmp(q->format, "aij", &aij));
+  PetscCheck(!aij || !side[0], comm, PETSC_ERR_ARG_WRONG, "-%smat_gpucsr_%sformat aij: a transpose is kept on the device or not at all; take -%smat_gpucsr_format aij for both", prefix, side, prefix);
+  PetscCall(GPUCSRFormatFind(q->format, &format));
+  PetscCall(GPUCSRFormatNames(list, sizeof(list)));
+  PetscCheck(anyformat || aij || format, comm, PETSC_ERR_ARG_UNKNOWN_TYPE, "-%smat_gpucsr_%sformat %s: must be one of auto, %s%s", prefix, side, q->format, side[0] ? "" : "aij, ", list);
+  PetscCall(PetscStrcmp(q->kernel, "auto", &anykernel));
+  PetscCall(GPUCSRKernelFind(q->kernel, &kernel));
+  PetscCall(GPUCSRKernelNames(NULL, list, sizeof(list)));
+  PetscCheck(anykernel || kernel, comm, PETSC_ERR_ARG_UNKNOWN_TYPE, "-%smat_gpucsr_%skernel %s: must be one of auto, %s", prefix, side, q->kernel, list);
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = GPUCSRRequestCheck(q);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  PetscCheck(!ierr, comm, ierr, "-%smat_gpucsr_%skernel: %s", prefix, side, attempt.message);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGPUCSRConfigCheck_Private(Mat A, const MatGPUCSRConfig *c)
+{
+  PetscFunctionBegin;
+  PetscCall(RequestCheck(A, &c->request, ""));
+  PetscCall(RequestCheck(A, &c->trequest, "transpose_"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -111,7 +159,7 @@ PetscErrorCode MatGPUCSRVecType_Private(Mat A, const MatGPUCSRConfig *c)
   char         why[512];
 
   PetscCall(PetscStrcmp(c->request.format, "aij", &aij));
-  if (c->backend != MAT_GPUCSR_BACKEND_HOST && !aij && GPUCSR_SCALAR_IS_DOUBLE) PetscCall(GPUCSRDeviceOpen("cuda", &dev, why, sizeof(why)));
+  if (MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_HOST && !aij && GPUCSR_SCALAR_IS_DOUBLE) PetscCall(GPUCSRDeviceOpen("cuda", &dev, why, sizeof(why)));
   PetscCall(PetscFree(A->defaultvectype));
   PetscCall(PetscStrallocpy(dev ? VECCUDA : VECSTANDARD, &A->defaultvectype));
 #else
@@ -335,6 +383,67 @@ PetscErrorCode MatGPUCSRSetTransposeKernel(Mat A, const char kernel[])
 }
 
 /*@
+  MatGPUCSRSetSelect - Choose how format and kernel of a `MATGPUCSR` matrix are chosen where none is asked for
+
+  Logically Collective
+
+  Input Parameters:
++ A - the matrix
+- s - one of `MatGPUCSRSelect`; `MAT_GPUCSR_SELECT_ESTIMATE` is the default
+
+  Options Database Keys:
++ -mat_gpucsr_select (estimate|measure|tree|fixed) - the same
+. -mat_gpucsr_measure_budget n                     - products that measuring may take for each matrix, 50 by default; conversions come on top
+- -mat_gpucsr_wisdom file                          - what measuring found is kept there, and later runs on such a matrix and machine need not measure
+
+  Level: intermediate
+
+  Notes:
+  A and its transpose are chosen separately. -mat_gpucsr_report lists every candidate with its predicted and, if it was timed, its measured time.
+
+  Measuring needs a GPU; on the host it is as estimate.
+
+.seealso: `MATGPUCSR`, `MatGPUCSRSelect`, `MatGPUCSRSetFormat()`, `MatGPUCSRSetKernel()`, `MatGPUCSRSetExpectedMults()`
+@*/
+PetscErrorCode MatGPUCSRSetSelect(Mat A, MatGPUCSRSelect s)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
+  PetscValidLogicalCollectiveEnum(A, s, 2);
+  CONFIGURE(A, c.request.select = c.trequest.select = (GPUCSRSelect)s);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  MatGPUCSRSetExpectedMults - Say how many products a `MATGPUCSR` matrix will live for, so that its conversion is weighed against them
+
+  Logically Collective
+
+  Input Parameters:
++ A - the matrix
+- n - number of products; 0 (the default): so many that the conversion does not count
+
+  Options Database Key:
+. -mat_gpucsr_expected_mults n - the same
+
+  Level: intermediate
+
+  Note:
+  A matrix that lives for a few products stays in CSR, in which it is sent.
+
+.seealso: `MATGPUCSR`, `MatGPUCSRSetSelect()`
+@*/
+PetscErrorCode MatGPUCSRSetExpectedMults(Mat A, PetscReal n)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
+  PetscValidLogicalCollectiveReal(A, n, 2);
+  PetscCheck(n >= 0, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "Number of products %g is negative", (double)n);
+  CONFIGURE(A, c.request.expected = c.trequest.expected = (double)n);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
   MatGPUCSRSetTransposeAtAssembly - Choose when the resident transpose of a `MATGPUCSR` matrix is built
 
   Logically Collective
@@ -398,7 +507,8 @@ PetscErrorCode MatGPUCSRSetUp(Mat A, PetscBool transpose)
   Level: intermediate
 
   Note:
-  Times of products are kept only with -mat_gpucsr_report; they are the device's, without copies of vectors.
+  Times of products, and of the copies of their vectors, are kept only with -mat_gpucsr_report, and are the device's. Copies and
+  products overlap, so their times may add up to more than what passed.
 
 .seealso: `MATGPUCSR`, `MatGPUCSRInfo`
 @*/
@@ -591,11 +701,11 @@ static PetscErrorCode CheckPETSc(void)
   PetscFunctionBegin;
   /* first of all, since a PETSc with other indices fills our numbers in another width */
   PetscCall(PetscDataTypeGetSize(PETSC_INT, &intsize));
-  PetscCheck(intsize == sizeof(PetscInt), PETSC_COMM_SELF, PETSC_ERR_LIB, "libpetscgpucsr.so was built for a PETSc with %d-bit indices and is loaded into one with %d-bit indices: build it again against the PETSc that the program uses", (int)(8 * sizeof(PetscInt)), (int)(8 * intsize));
+  PetscCheck(intsize == sizeof(PetscInt), PETSC_COMM_WORLD, PETSC_ERR_LIB, "libpetscgpucsr.so was built for a PETSc with %d-bit indices and is loaded into one with %d-bit indices: build it again against the PETSc that the program uses", (int)(8 * sizeof(PetscInt)), (int)(8 * intsize));
   PetscCall(PetscGetVersionNumber(&major, &minor, &subminor, &release));
-  PetscCheck(major == PETSC_VERSION_MAJOR && minor == PETSC_VERSION_MINOR, PETSC_COMM_SELF, PETSC_ERR_LIB, "libpetscgpucsr.so was built for PETSc %d.%d and is loaded into PETSc %d.%d: build it again against the PETSc that the program uses", PETSC_VERSION_MAJOR, PETSC_VERSION_MINOR, (int)major, (int)minor);
+  PetscCheck(major == PETSC_VERSION_MAJOR && minor == PETSC_VERSION_MINOR, PETSC_COMM_WORLD, PETSC_ERR_LIB, "libpetscgpucsr.so was built for PETSc %d.%d and is loaded into PETSc %d.%d: build it again against the PETSc that the program uses", PETSC_VERSION_MAJOR, PETSC_VERSION_MINOR, (int)major, (int)minor);
   PetscCall(PetscDataTypeFromString("scalar", &scalar, &found));
-  PetscCheck(found && scalar == PETSC_SCALAR, PETSC_COMM_SELF, PETSC_ERR_LIB, "libpetscgpucsr.so was built for a PETSc with %s scalars and is loaded into one with %s scalars: build it again against the PETSc that the program uses", PetscDataTypes[PETSC_SCALAR], found ? PetscDataTypes[scalar] : "unknown");
+  PetscCheck(found && scalar == PETSC_SCALAR, PETSC_COMM_WORLD, PETSC_ERR_LIB, "libpetscgpucsr.so was built for a PETSc with %s scalars and is loaded into one with %s scalars: build it again against the PETSc that the program uses", PetscDataTypes[PETSC_SCALAR], found ? PetscDataTypes[scalar] : "unknown");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -617,7 +727,9 @@ PetscErrorCode MatGPUCSRFinalizePackage(void)
   if (!initialized) PetscFunctionReturn(PETSC_SUCCESS);
   initialized = PETSC_FALSE;
   PetscCall(MatGPUCSRReportPrint_Private());
+  PetscCall(MatGPUCSRWarnFinalize_Private());
   PetscCall(GPUCSRPinFinalize());
+  PetscCall(GPUCSRPlanFinalize());
   PetscCall(GPUCSRKernelsRelease());
   PetscCall(GPUCSRSysFinalize());
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -649,8 +761,10 @@ PetscErrorCode MatGPUCSRInitializePackage(void)
   PetscCall(CheckPETSc());
   PetscCall(MatInitializePackage());
   PetscCall(PetscFunctionListFind(MatList, MATSEQAIJGPUCSR, &create));
-  PetscCheck(!create || create == MatCreate_SeqAIJGPUCSR, PETSC_COMM_SELF, PETSC_ERR_LIB, "Another copy of libpetscgpucsr.so is loaded already: load it once, by one path");
+  PetscCheck(!create || create == MatCreate_SeqAIJGPUCSR, PETSC_COMM_WORLD, PETSC_ERR_LIB, "Another copy of libpetscgpucsr.so is loaded already: load it once, by one path");
   PetscCall(GPUCSRSysInitialize());
+  PetscCall(GPUCSRPlanInitialize());
+  PetscCall(MatGPUCSRWarnInitialize_Private());
   PetscCall(MatRegister(MATSEQAIJGPUCSR, MatCreate_SeqAIJGPUCSR));
   PetscCall(MatRegister(MATMPIAIJGPUCSR, MatCreate_MPIAIJGPUCSR));
   PetscCall(MatRegisterRootName(MATGPUCSR, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR));

@@ -14,34 +14,67 @@ typedef struct {
   PetscBool          transposeatassembly;
 } MatGPUCSRConfig;
 
+/* What sets our two types apart; all else is in inherit.c */
+typedef struct {
+  MatType     name, parent;
+  const char *seq;                                                   /* "seq" or "mpi", as names of types begin */
+  size_t      size;                                                  /* of A->spptr */
+  PetscErrorCode (*created)(Mat);                                    /* A has just become one of ours; may be NULL */
+  PetscErrorCode (*release)(Mat);                                    /* it is about to be one no more */
+  void (*operations)(struct _MatOps *, struct _MatOps *, PetscBool); /* put ours into the first, or those of the second back */
+  PetscErrorCode (*configured)(Mat);                                 /* the configuration is another one */
+  PetscErrorCode (*setup)(Mat, PetscBool);
+  PetscErrorCode (*getinfo)(Mat, MatGPUCSRInfo *);
+  PetscErrorCode (*toaij)(Mat, MatType, MatReuse, Mat *);
+  PetscErrorCode (*fromaij)(Mat, MatType, MatReuse, Mat *);
+} MatGPUCSRKind;
+
+/* What A->spptr of both begins with */
+typedef struct {
+  const MatGPUCSRKind *kind;
+  struct _MatOps       parent; /* the operations of the MATAIJ that it is otherwise */
+  MatGPUCSRConfig      config;
+} Mat_GPUCSR;
+
+/* An operation of ours in place of the parent's, or the parent's back */
+#define GPUCSRReplace(o, p, install, op, fn) ((o)->op = (install) ? (fn) : (p)->op)
+
 typedef enum {
   GPUCSR_FORWARD,
   GPUCSR_TRANSPOSE
 } GPUCSRSide;
 
-/* The kernels of products are timed, when a report was asked for, by pairs of events read long after */
-#define GPUCSR_TIMERS 32
-
-typedef struct {
-  GPUCSREvent begin[GPUCSR_TIMERS], end[GPUCSR_TIMERS];
-  GPUCSRSide  side[GPUCSR_TIMERS];
-  int         first, pending;
-} GPUCSRTimers;
-
 /* Pieces at most in which a large product with host vectors is sent, computed and brought back at the same time */
 #define GPUCSR_PIECES 16
 
+/* Kernels and copies of vectors are timed, when a report was asked for, by pairs of events read long after: those of one product in pieces at least */
+#define GPUCSR_TIMERS (4 * GPUCSR_PIECES)
+
+typedef struct {
+  GPUCSREvent begin[GPUCSR_TIMERS], end[GPUCSR_TIMERS];
+  double     *sum[GPUCSR_TIMERS]; /* where the seconds go */
+  int         first, pending;
+} GPUCSRTimers;
+
 /*
-  Values that are looked at before each product, besides the object's state: PETSc 3.18 writes into submatrices that hold
-  all rows and columns (MatCreateSubMatrices() with MAT_REUSE_MATRIX) without counting it.
+  Values are known to be as they were by the object's state, which PETSc moves with each change. Two things write past it:
+
+  - MatCreateSubMatrices() of MATMPIAIJ, where a submatrix has all rows and columns: it is assembled first, filled after that, and
+    filled again by MAT_REUSE_MATRIX, and nothing of it counted. Such a matrix gives itself away, see Unwatched(): it is compared with a
+    copy of its values before each product.
+  - A program that keeps the array it gave to MatCreateSeqAIJWithArrays(), or a read-only one. It must call
+    PetscObjectStateIncrease(), as for any other device matrix. A few values, spread over all of them, are looked at before each product
+    in case it does not: no more than a chance.
 */
-#define GPUCSR_SAMPLES 8
+#define GPUCSR_SAMPLES      8
+#define GPUCSR_BARE_SAMPLES 1024 /* looked at twice in the life of a matrix: all values, of most submatrices */
 
 /* A->spptr of a MATSEQAIJGPUCSR. The host's MATAIJ stays the master copy of the matrix; everything here can be made again. */
 typedef struct _n_Mat_SeqGPUCSR Mat_SeqGPUCSR;
 struct _n_Mat_SeqGPUCSR {
-  struct _MatOps   parent; /* MATSEQAIJ's own operations */
-  MatGPUCSRConfig  config;
+  Mat_GPUCSR       base;
+  PetscBool        block;                  /* of a MATMPIAIJGPUCSR, which speaks for it */
+  char             warning[768];           /* to be said, by this matrix or by the one that speaks for it */
   PetscBool        decided;                /* backend known, for this configuration */
   GPUCSRStream     last;                   /* that of the last product */
   PetscBool        foreign;                /* products may be under way on PETSc's stream */
@@ -53,6 +86,9 @@ struct _n_Mat_SeqGPUCSR {
   PetscObjectState pattern[2];             /* nonzerostate that the plan was built for */
   PetscObjectState values[2];              /* object state that its values are from */
   PetscScalar      sample[GPUCSR_SAMPLES]; /* of the host's values when the plans last followed them */
+  PetscScalar     *bare;                   /* values at an assembly that nobody had set any for, until they are first used */
+  PetscObjectState bareat;                 /* the object's state once that assembly is counted */
+  PetscScalar     *copy;                   /* of all values, where changes are not counted */
   PetscBool        early;                  /* both plans were made inside an assembly, */
   PetscInt         assemblies;             /* which was this one */
   int32_t         *rowptr;                 /* row pointers in 32 bits where PetscInt has 64 */
@@ -63,6 +99,7 @@ struct _n_Mat_SeqGPUCSR {
   GPUCSREvent      sent[GPUCSR_PIECES], computed[GPUCSR_PIECES];
   PetscBool        events;
   GPUCSRTimers     timers;
+  double           filled;    /* of what the plans call upload, seconds that formats were filled in: where device memory is the host's, nothing is sent */
   MatGPUCSRInfo    info;      /* counts and times; the rest is filled in when asked for */
   char             name[128]; /* what the report calls it */
   Mat_SeqGPUCSR   *next;      /* living matrices, for the report */
@@ -91,14 +128,32 @@ GPUCSR_INTERN PetscErrorCode MatConvert_MPIAIJ_MPIAIJGPUCSR(Mat, MatType, MatReu
 GPUCSR_INTERN PetscErrorCode MatGPUCSRComposeConverters_Private(Mat, const char[], PetscErrorCode (*)(Mat, MatType, MatReuse, Mat *), PetscErrorCode (*)(Mat, MatType, MatReuse, Mat *), PetscBool);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRConfigDefault_Private(MatGPUCSRConfig *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRConfigOptions_Private(Mat, MatGPUCSRConfig *, PetscBool *, GPUCSROptionItems);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRConfigCheck_Private(const MatGPUCSRConfig *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRConfigCheck_Private(Mat, const MatGPUCSRConfig *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRVecType_Private(Mat, const MatGPUCSRConfig *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRConfigure_Private(Mat, const MatGPUCSRConfig *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReconfigure_Private(Mat, const MatGPUCSRConfig *);
 
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFromAIJ_Private(Mat, const MatGPUCSRKind *, MatReuse, Mat *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRToAIJ_Private(Mat, MatReuse, Mat *);
+
+/* What the products may use: what was asked for, but for a matrix that the program binds to the CPU */
+static inline MatGPUCSRBackend MatGPUCSRBackendOf(Mat A)
+{
+#if PetscDefined(HAVE_DEVICE)
+  if (A->boundtocpu) return MAT_GPUCSR_BACKEND_HOST;
+#endif
+  return ((Mat_GPUCSR *)A->spptr)->config.backend;
+}
+
 GPUCSR_INTERN PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReady_Private(Mat, GPUCSRSide, PetscBool *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRReset_Private(Mat_SeqGPUCSR *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRLeave_Private(Mat, const char[]);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFailed_Private(Mat, const char[]);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRWarn_Private(Mat, PetscMPIInt, PetscMPIInt, PetscMPIInt);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRWarnInitialize_Private(void);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRWarnFinalize_Private(void);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRParentProduct_Private(Mat, GPUCSRSide, Vec, Vec, Vec);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRApply_Private(Mat, GPUCSRSide, const GPUCSROperand *x, const GPUCSROperand *y, const GPUCSROperand *z, GPUCSRStream, PetscBool *wrote);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRBuffer_Private(Mat_SeqGPUCSR *, PetscBool, size_t, void **);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRTimersRead_Private(Mat_SeqGPUCSR *, int);

@@ -22,12 +22,10 @@ typedef struct {
 } Halo;
 
 typedef struct {
-  struct _MatOps  parent;
-  MatGPUCSRConfig config;
-  Halo            halo;
+  Mat_GPUCSR       base;
+  Halo             halo;
+  PetscObjectState agreed[2]; /* nonzerostate, the same on all ranks, for which they told each other what became of each side */
 } Mat_MPIGPUCSR;
-
-static PetscErrorCode MatConvert_MPIAIJGPUCSR_MPIAIJ(Mat, MatType, MatReuse, Mat *);
 
 static PetscErrorCode HostBuffer(GPUCSRDevice dev, PetscInt n, PetscScalar **p)
 {
@@ -239,17 +237,79 @@ static PetscErrorCode Try(Step *t, PetscErrorCode (*work)(Step *))
     PetscCheck(t->ox.place == GPUCSR_HOST && t->oz.place == GPUCSR_HOST && !(t->wrote && t->y == t->z), PETSC_COMM_SELF, ierr, "%s", attempt.message);
     if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(t->dev->failed, attempt.message, sizeof(t->dev->failed)));
     PetscCall(MatGPUCSRFailed_Private(t->Ad, attempt.message));
-    PetscCall(MatGPUCSRFailed_Private(t->Ao, attempt.message));
+    PetscCall(MatGPUCSRLeave_Private(t->Ao, ((Mat_SeqGPUCSR *)t->Ad->spptr)->whynot));
+    PetscCall(MatGPUCSRWarn_Private(t->Ad, 0, 0, 0));
     t->dev = NULL;
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Both blocks ready for products of this side, or neither: what one holds on the device is of no use without the other */
+static PetscErrorCode BlocksReady(Mat Ad, Mat Ao, GPUCSRSide side, PetscBool *ready)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRReady_Private(Ad, side, ready));
+  if (!*ready) PetscCall(MatGPUCSRLeave_Private(Ao, ((Mat_SeqGPUCSR *)Ad->spptr)->whynot));
+  else {
+    PetscCall(MatGPUCSRReady_Private(Ao, side, ready));
+    if (!*ready) PetscCall(MatGPUCSRLeave_Private(Ad, ((Mat_SeqGPUCSR *)Ao->spptr)->whynot));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  The same, collectively: what would be the same warning or error on several ranks is said once. Ranks tell each other how they fared at
+  the first product with a new pattern, which they all come to together, for each side. What happens to a rank later (a device
+  that fails, say) it says by itself, see warn.c, since nobody waits for it to ask.
+*/
+static PetscErrorCode Ready(Mat A, GPUCSRSide side, PetscBool *ready)
+{
+  Mat_MPIGPUCSR *g    = (Mat_MPIGPUCSR *)A->spptr;
+  const MPI_Comm comm = PetscObjectComm((PetscObject)A);
+  Mat            b[2], speaker;
+  PetscMPIInt    rank, size, have[2], all[2], first[2];
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr;
+  int            code;
+
+  PetscFunctionBegin;
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &b[0], &b[1], NULL));
+  if (g->agreed[side] == A->nonzerostate) {
+    PetscCall(BlocksReady(b[0], b[1], side, ready));
+    for (int k = 0; k < 2; k++) PetscCall(MatGPUCSRWarn_Private(b[k], 0, 0, 0));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCallMPI(MPI_Comm_rank(comm, &rank));
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = BlocksReady(b[0], b[1], side, ready);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  code    = (int)ierr;
+  speaker = b[((Mat_SeqGPUCSR *)b[0]->spptr)->warning[0] ? 0 : 1];
+  have[0] = ierr ? 1 : 0;
+  have[1] = ((Mat_SeqGPUCSR *)speaker->spptr)->warning[0] ? 1 : 0;
+  PetscCallMPI(MPI_Allreduce(have, all, 2, MPI_INT, MPI_SUM, comm));
+  if (all[0] || all[1]) {
+    for (int k = 0; k < 2; k++) have[k] = have[k] ? rank : size;
+    PetscCallMPI(MPI_Allreduce(have, first, 2, MPI_INT, MPI_MIN, comm));
+    if (all[0]) {
+      PetscCallMPI(MPI_Bcast(&code, 1, MPI_INT, first[0], comm));
+      PetscCallMPI(MPI_Bcast(attempt.message, (PetscMPIInt)sizeof(attempt.message), MPI_CHAR, first[0], comm));
+      PetscCheck(size == 1, comm, (PetscErrorCode)code, "%s (met by rank %d, on %d of %d ranks in all)", attempt.message, (int)first[0], (int)all[0], (int)size);
+      SETERRQ(comm, (PetscErrorCode)code, "%s", attempt.message);
+    }
+    if (rank == first[1]) PetscCall(MatGPUCSRWarn_Private(speaker, rank, all[1], size));
+    for (int k = 0; k < 2; k++) ((Mat_SeqGPUCSR *)b[k]->spptr)->warning[0] = 0;
+  }
+  g->agreed[side] = A->nonzerostate;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Begin(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z, Step *t)
 {
   Mat_MPIGPUCSR *g = (Mat_MPIGPUCSR *)A->spptr;
-  Mat_SeqGPUCSR *gd, *go;
-  PetscBool      ready, oready;
+  Mat_SeqGPUCSR *gd;
+  PetscBool      ready;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(t, sizeof(*t)));
@@ -260,11 +320,9 @@ static PetscErrorCode Begin(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z, Step *t
   t->z = z;
   PetscCall(MatMPIAIJGetSeqAIJ(A, &t->Ad, &t->Ao, NULL));
   gd = (Mat_SeqGPUCSR *)t->Ad->spptr;
-  go = (Mat_SeqGPUCSR *)t->Ao->spptr;
-  PetscCall(MatGPUCSRReady_Private(t->Ad, side, &ready));
-  PetscCall(MatGPUCSRReady_Private(t->Ao, side, &oready));
-  if (ready && oready && GPUCSRVectorType(gd->precision) == GPUCSRVectorType(go->precision)) t->dev = gd->dev;
-  t->quiet = (PetscBool)(g->config.backend != MAT_GPUCSR_BACKEND_CUDA);
+  PetscCall(Ready(A, side, &ready));
+  if (ready) t->dev = gd->dev;
+  t->quiet = (PetscBool)(MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA);
   if (!t->h->set || t->h->pattern != A->nonzerostate) PetscCall(HaloSetUp(A, t->dev && t->dev->ops->separate ? t->dev : NULL, t->h));
   t->halo     = (GPUCSROperand){t->h->recv, GPUCSR_HOST, (PetscBool)(t->h->dev != NULL)};
   t->ox.place = t->oz.place = GPUCSR_HOST;
@@ -355,12 +413,9 @@ static PetscErrorCode Forward(Mat A, Vec x, Vec y, Vec z)
   PetscCall(PetscLogEventEnd(MAT_GPUCSR_Halo, A, 0, 0, 0));
   PetscCall(End(&t, held));
   if (!t.dev) {
-    const struct _MatOps *p = &((Mat_SeqGPUCSR *)t.Ad->spptr)->parent;
-
-    if (y) PetscCall((*p->multadd)(t.Ad, x, y, z));
-    else PetscCall((*p->mult)(t.Ad, x, z));
+    PetscCall(MatGPUCSRParentProduct_Private(t.Ad, GPUCSR_FORWARD, x, y, z));
     PetscCall(PetscObjectStateIncrease((PetscObject)t.h->lvec));
-    PetscCall((*((Mat_SeqGPUCSR *)t.Ao->spptr)->parent.multadd)(t.Ao, t.h->lvec, z, z));
+    PetscCall(MatGPUCSRParentProduct_Private(t.Ao, GPUCSR_FORWARD, t.h->lvec, z, z));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -404,17 +459,14 @@ static PetscErrorCode Backward(Mat A, Vec x, Vec y, Vec z)
   if (!t.dev) {
     if (held) PetscCall(End(&t, held));
     held = PETSC_FALSE;
-    PetscCall((*((Mat_SeqGPUCSR *)t.Ao->spptr)->parent.multtranspose)(t.Ao, x, t.h->lvec));
+    PetscCall(MatGPUCSRParentProduct_Private(t.Ao, GPUCSR_TRANSPOSE, x, NULL, t.h->lvec));
   }
   PetscCallMPI(MPI_Startall(t.h->nto + t.h->nfrom, t.h->backward));
   PetscCall(Try(&t, DiagonalTranspose));
   if (!t.dev) {
-    const struct _MatOps *p = &((Mat_SeqGPUCSR *)t.Ad->spptr)->parent;
-
     if (held) PetscCall(End(&t, held));
     held = PETSC_FALSE;
-    if (y) PetscCall((*p->multtransposeadd)(t.Ad, x, y, z));
-    else PetscCall((*p->multtranspose)(t.Ad, x, z));
+    PetscCall(MatGPUCSRParentProduct_Private(t.Ad, GPUCSR_TRANSPOSE, x, y, z));
   }
   PetscCallMPI(MPI_Waitall(t.h->nto + t.h->nfrom, t.h->backward, MPI_STATUSES_IGNORE));
   t.quiet = PETSC_FALSE; /* z holds part of the result by now */
@@ -462,17 +514,18 @@ static PetscErrorCode MatMultTransposeAdd_MPIAIJGPUCSR(Mat A, Vec x, Vec y, Vec 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The off-diagonal block is sparse whatever the diagonal one is asked to be */
-static PetscErrorCode OffDiagonalConfig(const MatGPUCSRConfig *c, MatGPUCSRConfig *o)
+/* What a block is asked for: the off-diagonal one is sparse whatever the diagonal one is, and the matrix says when transposes are built */
+static PetscErrorCode BlockConfig(const MatGPUCSRConfig *c, PetscBool offdiagonal, MatGPUCSRConfig *o)
 {
   GPUCSRRequest *r[2];
   PetscBool      dense, densekernel;
 
   PetscFunctionBegin;
-  *o   = *c;
-  r[0] = &o->request;
-  r[1] = &o->trequest;
-  for (int k = 0; k < 2; k++) {
+  *o                     = *c;
+  o->transposeatassembly = PETSC_FALSE;
+  r[0]                   = &o->request;
+  r[1]                   = &o->trequest;
+  for (int k = 0; k < (offdiagonal ? 2 : 0); k++) {
     PetscCall(PetscStrcmp(r[k]->format, "dense", &dense));
     PetscCall(PetscStrbeginswith(r[k]->kernel, "dense", &densekernel));
     if (dense || densekernel) {
@@ -494,15 +547,29 @@ static PetscErrorCode Blocks(Mat A)
   if (!A->preallocated) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatMPIAIJGetSeqAIJ(A, &b[0], &b[1], NULL));
   for (int k = 0; k < 2; k++) {
-    MatGPUCSRConfig c = g->config;
+    MatGPUCSRConfig c;
 
     if (!b[k]) continue;
     PetscCall(PetscObjectTypeCompare((PetscObject)b[k], MATSEQAIJGPUCSR, &ours));
     if (!ours) PetscCall(MatConvert_SeqAIJ_SeqAIJGPUCSR(b[k], MATSEQAIJGPUCSR, MAT_INPLACE_MATRIX, &b[k]));
+    ((Mat_SeqGPUCSR *)b[k]->spptr)->block = PETSC_TRUE;
     PetscCall(PetscObjectSetName((PetscObject)b[k], k ? "off-diagonal block" : "diagonal block"));
-    if (k == 1) PetscCall(OffDiagonalConfig(&g->config, &c));
+#if PetscDefined(HAVE_DEVICE)
+    PetscCall(MatBindToCPU(b[k], A->boundtocpu));
+#endif
+    PetscCall(BlockConfig(&g->base.config, k ? PETSC_TRUE : PETSC_FALSE, &c));
     PetscCall(MatGPUCSRReconfigure_Private(b[k], &c));
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatGPUCSRSetUp_MPIAIJGPUCSR(Mat A, PetscBool transpose)
+{
+  PetscBool ready;
+
+  PetscFunctionBegin;
+  PetscCall(Ready(A, GPUCSR_FORWARD, &ready));
+  if (transpose) PetscCall(Ready(A, GPUCSR_TRANSPOSE, &ready)); /* ready or not: other ranks may be */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -511,19 +578,9 @@ static PetscErrorCode MatAssemblyEnd_MPIAIJGPUCSR(Mat A, MatAssemblyType type)
   Mat_MPIGPUCSR *g = (Mat_MPIGPUCSR *)A->spptr;
 
   PetscFunctionBegin;
-  PetscCall((*g->parent.assemblyend)(A, type));
+  PetscCall((*g->base.parent.assemblyend)(A, type));
   PetscCall(Blocks(A)); /* assembly may have made a new off-diagonal block */
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatDuplicate_MPIAIJGPUCSR(Mat A, MatDuplicateOption op, Mat *B)
-{
-  Mat_MPIGPUCSR *g = (Mat_MPIGPUCSR *)A->spptr;
-
-  PetscFunctionBegin;
-  PetscCall((*g->parent.duplicate)(A, op, B));
-  if (!(*B)->spptr) PetscCall(MatConvert_MPIAIJ_MPIAIJGPUCSR(*B, MATMPIAIJGPUCSR, MAT_INPLACE_MATRIX, B));
-  PetscCall(MatGPUCSRConfigure_Private(*B, &g->config));
+  if (type == MAT_FINAL_ASSEMBLY && g->base.config.transposeatassembly) PetscCall(MatGPUCSRSetUp_MPIAIJGPUCSR(A, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -531,29 +588,8 @@ static PetscErrorCode MatDuplicate_MPIAIJGPUCSR(Mat A, MatDuplicateOption op, Ma
 static PetscErrorCode MatCreateSubMatrices_MPIAIJGPUCSR(Mat A, PetscInt n, const IS rows[], const IS cols[], MatReuse reuse, Mat *sub[])
 {
   PetscFunctionBegin;
-  PetscCall((*((Mat_MPIGPUCSR *)A->spptr)->parent.createsubmatrices)(A, n, rows, cols, reuse, sub));
+  PetscCall((*((Mat_MPIGPUCSR *)A->spptr)->base.parent.createsubmatrices)(A, n, rows, cols, reuse, sub));
   for (PetscInt k = 0; k < n; k++) PetscCall(PetscObjectStateIncrease((PetscObject)(*sub)[k]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* These may put another matrix in place of this one, which would lose what was set */
-static PetscErrorCode MatAXPY_MPIAIJGPUCSR(Mat A, PetscScalar a, Mat X, MatStructure str)
-{
-  const MatGPUCSRConfig c = ((Mat_MPIGPUCSR *)A->spptr)->config;
-
-  PetscFunctionBegin;
-  PetscCall((*((Mat_MPIGPUCSR *)A->spptr)->parent.axpy)(A, a, X, str));
-  PetscCall(MatGPUCSRReconfigure_Private(A, &c));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatTranspose_MPIAIJGPUCSR(Mat A, MatReuse reuse, Mat *B)
-{
-  const MatGPUCSRConfig c = ((Mat_MPIGPUCSR *)A->spptr)->config;
-
-  PetscFunctionBegin;
-  PetscCall((*((Mat_MPIGPUCSR *)A->spptr)->parent.transpose)(A, reuse, B));
-  if (reuse != MAT_REUSE_MATRIX) PetscCall(MatGPUCSRReconfigure_Private(*B, &c));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -564,15 +600,17 @@ static PetscErrorCode MatView_MPIAIJGPUCSR(Mat A, PetscViewer viewer)
   PetscViewerFormat format;
 
   PetscFunctionBegin;
-  PetscCall((*g->parent.view)(A, viewer));
+  PetscCall((*g->base.parent.view)(A, viewer));
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscViewerGetFormat(viewer, &format));
   if (format == PETSC_VIEWER_ASCII_INFO || format == PETSC_VIEWER_ASCII_INFO_DETAIL) {
     PetscViewer sub;
     PetscMPIInt rank;
+    PetscBool   ready;
     Mat         Ad, Ao;
 
+    if (A->assembled) PetscCall(Ready(A, GPUCSR_FORWARD, &ready)); /* who looks wants to see the choice */
     PetscCall(MatMPIAIJGetSeqAIJ(A, &Ad, &Ao, NULL));
     PetscCall(PetscViewerASCIIPrintf(viewer, "MATGPUCSR blocks of rank 0, diagonal then off-diagonal:\n"));
     PetscCall(PetscViewerGetSubViewer(viewer, PETSC_COMM_SELF, &sub));
@@ -585,48 +623,6 @@ static PetscErrorCode MatView_MPIAIJGPUCSR(Mat A, PetscViewer viewer)
     PetscCall(PetscViewerRestoreSubViewer(viewer, PETSC_COMM_SELF, &sub));
     PetscCall(PetscViewerFlush(viewer));
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatSetFromOptions_MPIAIJGPUCSR(Mat A, GPUCSROptionItems PetscOptionsObject)
-{
-  Mat_MPIGPUCSR  *g = (Mat_MPIGPUCSR *)A->spptr;
-  MatGPUCSRConfig c = g->config;
-  PetscBool       changed;
-
-  PetscFunctionBegin;
-  if (g->parent.setfromoptions) PetscCall((*g->parent.setfromoptions)(A, PetscOptionsObject));
-  PetscCall(MatGPUCSRConfigOptions_Private(A, &c, &changed, PetscOptionsObject));
-  if (changed) PetscCall(MatGPUCSRReconfigure_Private(A, &c));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatGPUCSRConfigure_MPIAIJGPUCSR(Mat A, const MatGPUCSRConfig *c)
-{
-  Mat_MPIGPUCSR *g = (Mat_MPIGPUCSR *)A->spptr;
-
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRConfigCheck_Private(c));
-  g->config = *c;
-  PetscCall(Blocks(A));
-  PetscCall(MatGPUCSRVecType_Private(A, c));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatGPUCSRGetConfig_MPIAIJGPUCSR(Mat A, MatGPUCSRConfig *c)
-{
-  PetscFunctionBegin;
-  *c = ((Mat_MPIGPUCSR *)A->spptr)->config;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatGPUCSRSetUp_MPIAIJGPUCSR(Mat A, PetscBool transpose)
-{
-  Mat b[2];
-
-  PetscFunctionBegin;
-  PetscCall(MatMPIAIJGetSeqAIJ(A, &b[0], &b[1], NULL));
-  for (int k = 0; k < 2; k++) PetscCall(MatGPUCSRSetUp(b[k], transpose));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -647,6 +643,8 @@ static PetscErrorCode MatGPUCSRGetInfo_MPIAIJGPUCSR(Mat A, MatGPUCSRInfo *info)
   SUM(transpose_builds);
   SUM(products);
   SUM(transpose_products);
+  SUM(aij_products);
+  SUM(aij_transpose_products);
   SUM(fallbacks);
   SUM(bytes);
   SUM(transpose_bytes);
@@ -661,113 +659,83 @@ static PetscErrorCode MatGPUCSRGetInfo_MPIAIJGPUCSR(Mat A, MatGPUCSRInfo *info)
   SUM(product_time);
   SUM(transpose_product_time);
   SUM(download_time);
+  SUM(pad_time);
+  SUM(vector_upload_time);
+  SUM(aij_time);
 #undef SUM
   info->padding  = PetscMax(info->padding, o.padding);
   info->rounding = PetscMax(info->rounding, o.rounding);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Operations(Mat A, Mat_MPIGPUCSR *g, PetscBool install)
-{
-  struct _MatOps *o = A->ops, *p = &g->parent;
-
-  PetscFunctionBegin;
-  if (install) *p = *o;
-#define REPLACE(op, fn) o->op = install ? fn : p->op
-  REPLACE(mult, MatMult_MPIAIJGPUCSR);
-  REPLACE(multadd, MatMultAdd_MPIAIJGPUCSR);
-  REPLACE(multtranspose, MatMultTranspose_MPIAIJGPUCSR);
-  REPLACE(multtransposeadd, MatMultTransposeAdd_MPIAIJGPUCSR);
-  if (!PetscDefined(USE_COMPLEX)) {
-    REPLACE(multhermitiantranspose, MatMultTranspose_MPIAIJGPUCSR);
-    REPLACE(multhermitiantransposeadd, MatMultTransposeAdd_MPIAIJGPUCSR);
-  }
-  REPLACE(assemblyend, MatAssemblyEnd_MPIAIJGPUCSR);
-  REPLACE(duplicate, MatDuplicate_MPIAIJGPUCSR);
-  REPLACE(createsubmatrices, MatCreateSubMatrices_MPIAIJGPUCSR);
-  REPLACE(axpy, MatAXPY_MPIAIJGPUCSR);
-  REPLACE(transpose, MatTranspose_MPIAIJGPUCSR);
-  REPLACE(view, MatView_MPIAIJGPUCSR);
-  REPLACE(setfromoptions, MatSetFromOptions_MPIAIJGPUCSR);
-#undef REPLACE
-  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRConfigure_C", install ? MatGPUCSRConfigure_MPIAIJGPUCSR : NULL));
-  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRGetConfig_C", install ? MatGPUCSRGetConfig_MPIAIJGPUCSR : NULL));
-  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRSetUp_C", install ? MatGPUCSRSetUp_MPIAIJGPUCSR : NULL));
-  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRGetInfo_C", install ? MatGPUCSRGetInfo_MPIAIJGPUCSR : NULL));
-  PetscCall(MatGPUCSRComposeConverters_Private(A, "mpi", MatConvert_MPIAIJGPUCSR_MPIAIJ, MatConvert_MPIAIJ_MPIAIJGPUCSR, install));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Release(Mat A)
+/* The device, or whether there is one, may be another now */
+static PetscErrorCode Configured(Mat A)
 {
   Mat_MPIGPUCSR *g = (Mat_MPIGPUCSR *)A->spptr;
 
   PetscFunctionBegin;
   PetscCall(HaloDestroy(&g->halo));
-  PetscCall(Operations(A, g, PETSC_FALSE));
-  A->ops->destroy = g->parent.destroy;
-  PetscCall(PetscFree(A->spptr));
+  g->agreed[GPUCSR_FORWARD] = g->agreed[GPUCSR_TRANSPOSE] = -1;
+  PetscCall(Blocks(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatDestroy_MPIAIJGPUCSR(Mat A)
+static PetscErrorCode Release(Mat A)
 {
   PetscFunctionBegin;
-  if (A->spptr) PetscCall(Release(A));
-  PetscCall(PetscObjectChangeTypeName((PetscObject)A, MATMPIAIJ));
-  PetscCall((*A->ops->destroy)(A));
+  PetscCall(HaloDestroy(&((Mat_MPIGPUCSR *)A->spptr)->halo));
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Which operations are ours, besides those of inherit.c */
+static void Operations(struct _MatOps *o, struct _MatOps *p, PetscBool install)
+{
+  GPUCSRReplace(o, p, install, mult, MatMult_MPIAIJGPUCSR);
+  GPUCSRReplace(o, p, install, multadd, MatMultAdd_MPIAIJGPUCSR);
+  GPUCSRReplace(o, p, install, multtranspose, MatMultTranspose_MPIAIJGPUCSR);
+  GPUCSRReplace(o, p, install, multtransposeadd, MatMultTransposeAdd_MPIAIJGPUCSR);
+  if (!PetscDefined(USE_COMPLEX)) {
+    GPUCSRReplace(o, p, install, multhermitiantranspose, MatMultTranspose_MPIAIJGPUCSR);
+    GPUCSRReplace(o, p, install, multhermitiantransposeadd, MatMultTransposeAdd_MPIAIJGPUCSR);
+  }
+  GPUCSRReplace(o, p, install, assemblyend, MatAssemblyEnd_MPIAIJGPUCSR);
+  GPUCSRReplace(o, p, install, createsubmatrices, MatCreateSubMatrices_MPIAIJGPUCSR);
+  GPUCSRReplace(o, p, install, view, MatView_MPIAIJGPUCSR);
 }
 
 static PetscErrorCode MatConvert_MPIAIJGPUCSR_MPIAIJ(Mat A, MatType type, MatReuse reuse, Mat *newmat)
 {
-  Mat B = *newmat, b[2];
+  Mat b[2];
 
   PetscFunctionBegin;
   (void)type;
-  if (reuse == MAT_REUSE_MATRIX) {
-    PetscCall(MatCopy(A, *newmat, SAME_NONZERO_PATTERN));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
-  PetscCall(Release(B));
-  PetscCall(PetscFree(B->defaultvectype));
-  PetscCall(PetscStrallocpy(VECSTANDARD, &B->defaultvectype));
-  PetscCall(PetscObjectChangeTypeName((PetscObject)B, MATMPIAIJ));
-  if (B->preallocated) {
-    PetscCall(MatMPIAIJGetSeqAIJ(B, &b[0], &b[1], NULL));
-    for (int k = 0; k < 2; k++)
-      if (b[k]) PetscCall(MatConvert(b[k], MATSEQAIJ, MAT_INPLACE_MATRIX, &b[k]));
-  }
-  *newmat = B;
+  PetscCall(MatGPUCSRToAIJ_Private(A, reuse, newmat));
+  if (reuse == MAT_REUSE_MATRIX || !(*newmat)->preallocated) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatMPIAIJGetSeqAIJ(*newmat, &b[0], &b[1], NULL));
+  for (int k = 0; k < 2; k++)
+    if (b[k]) PetscCall(MatConvert(b[k], MATSEQAIJ, MAT_INPLACE_MATRIX, &b[k]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static const MatGPUCSRKind kind = {
+  .name       = MATMPIAIJGPUCSR,
+  .parent     = MATMPIAIJ,
+  .seq        = "mpi",
+  .size       = sizeof(Mat_MPIGPUCSR),
+  .release    = Release,
+  .operations = Operations,
+  .configured = Configured,
+  .setup      = MatGPUCSRSetUp_MPIAIJGPUCSR,
+  .getinfo    = MatGPUCSRGetInfo_MPIAIJGPUCSR,
+  .toaij      = MatConvert_MPIAIJGPUCSR_MPIAIJ,
+  .fromaij    = MatConvert_MPIAIJ_MPIAIJGPUCSR,
+};
+
 PetscErrorCode MatConvert_MPIAIJ_MPIAIJGPUCSR(Mat A, MatType type, MatReuse reuse, Mat *newmat)
 {
-  Mat             B = *newmat;
-  Mat_MPIGPUCSR  *g;
-  MatGPUCSRConfig c;
-  PetscBool       changed;
-
   PetscFunctionBegin;
   (void)type;
-  if (reuse == MAT_REUSE_MATRIX) {
-    PetscCall(MatCopy(A, *newmat, SAME_NONZERO_PATTERN));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
-  PetscCall(PetscNew(&g));
-  B->spptr = g;
-  PetscCall(Operations(B, g, PETSC_TRUE));
-  B->ops->destroy = MatDestroy_MPIAIJGPUCSR;
-  PetscCall(PetscObjectChangeTypeName((PetscObject)B, MATMPIAIJGPUCSR));
-  PetscCall(MatGPUCSRConfigDefault_Private(&c));
-  PetscObjectOptionsBegin((PetscObject)B);
-  PetscCall(MatGPUCSRConfigOptions_Private(B, &c, &changed, PetscOptionsObject));
-  PetscOptionsEnd();
-  PetscCall(MatGPUCSRConfigure_Private(B, &c));
-  *newmat = B;
+  PetscCall(MatGPUCSRFromAIJ_Private(A, &kind, reuse, newmat));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

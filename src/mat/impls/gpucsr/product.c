@@ -3,7 +3,6 @@
   they cross the bus, in pieces that overlap the computation where that pays.
 */
 #include "gpucsrimpl.h"
-#include <petsctime.h>
 
 /* A product with host vectors is cut into pieces of about this many bytes of both vectors, when that makes four or more */
 #define PIECE_BYTES ((size_t)2 << 20)
@@ -37,36 +36,77 @@ PetscErrorCode MatGPUCSRTimersRead_Private(Mat_SeqGPUCSR *g, int keep)
     double s;
 
     PetscCall(g->dev->ops->eventelapsed(g->dev->id, t->begin[t->first], t->end[t->first], &s));
-    if (t->side[t->first] == GPUCSR_FORWARD) g->info.product_time += s;
-    else g->info.transpose_product_time += s;
+    *t->sum[t->first] += s;
     t->first = (t->first + 1) % GPUCSR_TIMERS;
     t->pending--;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Product(Mat_SeqGPUCSR *g, GPUCSRSide side, const GPUCSRProduct *p, GPUCSRStream s)
+/* What stream s is given from here to TimerEnd() adds its time to *sum, if a report was asked for */
+static PetscErrorCode TimerBegin(Mat_SeqGPUCSR *g, double *sum, GPUCSRStream s)
 {
   const GPUCSRBackendOps *ops = g->dev->ops;
   GPUCSRTimers           *t   = &g->timers;
   int                     k;
 
   PetscFunctionBegin;
-  if (!GPUCSRSettingsGlobal.report) {
-    PetscCall(GPUCSRPlanProduct(&g->plan[side], p, s));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  if (!GPUCSRSettingsGlobal.report) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGPUCSRTimersRead_Private(g, GPUCSR_TIMERS - 1));
   k = (t->first + t->pending) % GPUCSR_TIMERS;
   if (!t->begin[k]) {
     PetscCall(ops->eventcreate(g->dev->id, PETSC_TRUE, &t->begin[k]));
     PetscCall(ops->eventcreate(g->dev->id, PETSC_TRUE, &t->end[k]));
   }
-  t->side[k] = side;
+  t->sum[k] = sum;
   PetscCall(ops->eventrecord(g->dev->id, t->begin[k], s));
-  PetscCall(GPUCSRPlanProduct(&g->plan[side], p, s));
-  PetscCall(ops->eventrecord(g->dev->id, t->end[k], s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TimerEnd(Mat_SeqGPUCSR *g, GPUCSRStream s)
+{
+  GPUCSRTimers *t = &g->timers;
+
+  PetscFunctionBegin;
+  if (!GPUCSRSettingsGlobal.report) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(g->dev->ops->eventrecord(g->dev->id, t->end[(t->first + t->pending) % GPUCSR_TIMERS], s));
   t->pending++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Product(Mat_SeqGPUCSR *g, GPUCSRSide side, const GPUCSRProduct *p, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  PetscCall(TimerBegin(g, side == GPUCSR_FORWARD ? &g->info.product_time : &g->info.transpose_product_time, s));
+  PetscCall(GPUCSRPlanProduct(&g->plan[side], p, s));
+  PetscCall(TimerEnd(g, s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Entries first to last of a host vector to the device, or back, in the vector type of the plan */
+static PetscErrorCode Send(Mat_SeqGPUCSR *g, void *d, const GPUCSROperand *x, int first, int last, GPUCSRStream s)
+{
+  const GPUCSRType type = GPUCSRVectorType(g->precision);
+  const size_t     size = GPUCSRTypeSize(type);
+
+  PetscFunctionBegin;
+  PetscCall(TimerBegin(g, &g->info.vector_upload_time, s));
+  PetscCall(GPUCSRUpload(g->dev, (char *)d + size * (size_t)first, type, (const double *)x->p + first, GPUCSR_DOUBLE, (size_t)(last - first), x->pinned, s, NULL));
+  PetscCall(TimerEnd(g, s));
+  g->info.uploaded += (double)size * (last - first);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode BringBack(Mat_SeqGPUCSR *g, const GPUCSROperand *z, const void *d, int first, int last, GPUCSRStream s)
+{
+  const GPUCSRType type = GPUCSRVectorType(g->precision);
+  const size_t     size = GPUCSRTypeSize(type);
+
+  PetscFunctionBegin;
+  PetscCall(TimerBegin(g, &g->info.download_time, s));
+  PetscCall(GPUCSRDownload(g->dev, (double *)z->p + first, GPUCSR_DOUBLE, (const char *)d + size * (size_t)first, type, (size_t)(last - first), z->pinned, s));
+  PetscCall(TimerEnd(g, s));
+  g->info.downloaded += (double)size * (last - first);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -106,7 +146,6 @@ static PetscErrorCode Pipeline(Mat A, GPUCSRSide side, const GPUCSROperand *x, v
   const GPUCSRBackendOps *ops     = g->dev->ops;
   const GPUCSRStorage    *M       = &g->plan[side].A;
   const GPUCSRType        vt      = GPUCSRVectorType(g->precision);
-  const size_t            size    = GPUCSRTypeSize(vt);
   const PetscBool         bypiece = g->plan[side].choice.kernel->family->piecewise, direct = (PetscBool)(z->pinned && vt == GPUCSR_DOUBLE);
   int                     q = 0;
 
@@ -122,7 +161,7 @@ static PetscErrorCode Pipeline(Mat A, GPUCSRSide side, const GPUCSROperand *x, v
   for (int p = 0; p < pieces; p++) {
     const int from = Cut(M->n, p, pieces), to = Cut(M->n, p + 1, pieces);
 
-    PetscCall(GPUCSRUpload(g->dev, (char *)xd + size * (size_t)from, vt, (const double *)x->p + from, GPUCSR_DOUBLE, (size_t)(to - from), x->pinned, g->dev->up, NULL));
+    PetscCall(Send(g, xd, x, from, to, g->dev->up));
     if (!bypiece && p < pieces - 1) continue;
     PetscCall(ops->eventrecord(g->dev->id, g->sent[p], g->dev->up));
     PetscCall(ops->streamwait(g->dev->id, s, g->sent[p]));
@@ -141,7 +180,7 @@ static PetscErrorCode Pipeline(Mat A, GPUCSRSide side, const GPUCSROperand *x, v
       if (direct) {
         *wrote = PETSC_TRUE;
         PetscCall(ops->streamwait(g->dev->id, g->dev->down, g->computed[q]));
-        PetscCall(GPUCSRDownload(g->dev, (double *)z->p + prod->first, GPUCSR_DOUBLE, (char *)prod->z + size * (size_t)prod->first, vt, (size_t)(prod->last - prod->first), PETSC_TRUE, g->dev->down));
+        PetscCall(BringBack(g, z, prod->z, prod->first, prod->last, g->dev->down));
       }
     }
   }
@@ -151,7 +190,7 @@ static PetscErrorCode Pipeline(Mat A, GPUCSRSide side, const GPUCSROperand *x, v
       const int first = bypiece ? Cut(M->m, k, pieces) : 0, last = bypiece ? Cut(M->m, k + 1, pieces) : M->m;
 
       PetscCall(ops->streamwait(g->dev->id, g->dev->down, g->computed[k]));
-      PetscCall(GPUCSRDownload(g->dev, (double *)z->p + first, GPUCSR_DOUBLE, (char *)prod->z + size * (size_t)first, vt, (size_t)(last - first), z->pinned, g->dev->down));
+      PetscCall(BringBack(g, z, prod->z, first, last, g->dev->down));
     }
   }
   PetscCall(ops->streamsynchronize(g->dev->id, g->dev->down));
@@ -174,7 +213,6 @@ PetscErrorCode MatGPUCSRApply_Private(Mat A, GPUCSRSide side, const GPUCSROperan
   const PetscBool xhost = (PetscBool)(x->place == GPUCSR_HOST && !inplace), zhost = (PetscBool)(z->place == GPUCSR_HOST && !inplace);
   GPUCSRProduct   prod = {1, y ? 1 : 0, x->p, NULL, z->p, 0, M->m};
   void           *xd = x->p, *zd = z->p;
-  PetscLogDouble  t0, t1;
 
   PetscFunctionBegin;
   *wrote = PETSC_FALSE;
@@ -190,18 +228,14 @@ PetscErrorCode MatGPUCSRApply_Private(Mat A, GPUCSRSide side, const GPUCSROperan
   prod.z = zd;
   if (y) {
     prod.y = zd;
-    if (y->place == GPUCSR_HOST && !inplace) {
-      PetscCall(GPUCSRUpload(dev, zd, vt, y->p, GPUCSR_DOUBLE, nz, y->pinned, s, NULL));
-      g->info.uploaded += (double)(nz * size);
-    } else if (y->place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE) PetscCall((*GPUCSRHelpers(dev)->convert)(nz, GPUCSR_DOUBLE, y->p, vt, zd, s));
+    if (y->place == GPUCSR_HOST && !inplace) PetscCall(Send(g, zd, y, 0, M->m, s));
+    else if (y->place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE) PetscCall((*GPUCSRHelpers(dev)->convert)(nz, GPUCSR_DOUBLE, y->p, vt, zd, s));
     else prod.y = y->p;
   }
-  if (xhost) g->info.uploaded += (double)(nx * size);
-  if (zhost) g->info.downloaded += (double)(nz * size);
   if (xhost && zhost && dev->ops->separate && size * (nx + nz) >= 4 * PIECE_BYTES && nz >= GPUCSR_PIECES) {
     PetscCall(Pipeline(A, side, x, xd, &prod, z, (int)PetscMin(GPUCSR_PIECES, size * (nx + nz) / PIECE_BYTES), s, wrote));
   } else {
-    if (xhost) PetscCall(GPUCSRUpload(dev, xd, vt, x->p, GPUCSR_DOUBLE, nx, x->pinned, s, NULL));
+    if (xhost) PetscCall(Send(g, xd, x, 0, M->n, s));
     else if (xd != x->p) PetscCall((*GPUCSRHelpers(dev)->convert)(nx, GPUCSR_DOUBLE, x->p, vt, xd, s));
     if (z->place == GPUCSR_HOST && !zhost) *wrote = PETSC_TRUE;
     PetscCall(Product(g, side, &prod, s));
@@ -209,12 +243,8 @@ PetscErrorCode MatGPUCSRApply_Private(Mat A, GPUCSRSide side, const GPUCSROperan
       /* a failure of the product must show before z is touched */
       if (y && y->p == z->p) PetscCall(dev->ops->streamsynchronize(dev->id, s));
       *wrote = PETSC_TRUE;
-      if (GPUCSRSettingsGlobal.report) PetscCall(dev->ops->streamsynchronize(dev->id, s)); /* so that the product's time is not the download's */
-      PetscCall(PetscTime(&t0));
-      PetscCall(GPUCSRDownload(dev, z->p, GPUCSR_DOUBLE, zd, vt, nz, z->pinned, s));
+      PetscCall(BringBack(g, z, zd, 0, M->m, s));
       PetscCall(dev->ops->streamsynchronize(dev->id, s));
-      PetscCall(PetscTime(&t1));
-      g->info.download_time += t1 - t0;
     } else if (zd != z->p) PetscCall((*GPUCSRHelpers(dev)->convert)(nz, vt, zd, GPUCSR_DOUBLE, z->p, s));
   }
   if (side == GPUCSR_FORWARD) g->info.products++;

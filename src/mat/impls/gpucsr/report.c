@@ -30,6 +30,8 @@ static PetscErrorCode InfoGet(Mat_SeqGPUCSR *g, MatGPUCSRInfo *info)
   info->upload_time    = P->costs.upload + T->costs.upload;
   info->transpose_time = T->costs.transpose;
   info->build_time     = info->inspect_time + info->convert_time + info->upload_time + info->transpose_time;
+  info->upload_time -= g->filled;
+  info->convert_time += g->filled - info->pad_time;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -80,17 +82,21 @@ static PetscErrorCode Describe(Mat_SeqGPUCSR *g, char text[], size_t len)
   if (!g->dev) {
     PetscCall(PetscSNPrintf(line, sizeof(line), "  MATGPUCSR: products run on the host by MATSEQAIJ, because %s\n", g->decided ? g->whynot : "none was asked for yet"));
     PetscCall(PetscStrlcat(text, line, len));
-    PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(PetscSNPrintf(line, sizeof(line), "  MATGPUCSR: products run on %s device %d, %s, precision %s%s\n", g->dev->ops->name, g->dev->id, g->dev->props.name, MatGPUCSRPrecisions[g->config.precision], g->config.precision != MAT_GPUCSR_AUTO ? "" : (g->precision == GPUCSR_PRECISION_DOUBLE ? " (double: values need it)" : " (single values: nothing is lost)")));
+  if (info.aij_products + info.aij_transpose_products) {
+    PetscCall(PetscSNPrintf(line, sizeof(line), "    by MATSEQAIJ: products %" PetscInt_FMT ", transposed products %" PetscInt_FMT ", milliseconds %.3f\n", info.aij_products, info.aij_transpose_products, 1e3 * info.aij_time));
+    PetscCall(PetscStrlcat(text, line, len));
+  }
+  if (!g->dev) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscSNPrintf(line, sizeof(line), "  MATGPUCSR: products run on %s device %d, %s, precision %s%s\n", g->dev->ops->name, g->dev->id, g->dev->props.name, MatGPUCSRPrecisions[g->base.config.precision], g->base.config.precision != MAT_GPUCSR_AUTO ? "" : (g->precision == GPUCSR_PRECISION_DOUBLE ? " (double: values need it)" : " (single values: nothing is lost)")));
   PetscCall(PetscStrlcat(text, line, len));
   if (g->plan[GPUCSR_FORWARD].built) PetscCall(ViewPlan(&g->plan[GPUCSR_FORWARD], "A", info.products, info.product_time, g->dev, text, len));
   if (g->plan[GPUCSR_TRANSPOSE].built) PetscCall(ViewPlan(&g->plan[GPUCSR_TRANSPOSE], "A transposed", info.transpose_products, info.transpose_product_time, g->dev, text, len));
   PetscCall(PetscSNPrintf(line, sizeof(line), "    builds %" PetscInt_FMT ", transpose builds %" PetscInt_FMT ", refreshes %" PetscInt_FMT "; vectors and matrix sent %.3g MB, brought back %.3g MB\n", info.builds, info.transpose_builds, info.refreshes,
                           1e-6 * info.uploaded, 1e-6 * info.downloaded));
   PetscCall(PetscStrlcat(text, line, len));
-  PetscCall(PetscSNPrintf(line, sizeof(line), "    milliseconds: inspect %.3f, upload %.3f, convert and pad %.3f, transpose %.3f, products %.3f, download %.3f\n", 1e3 * info.inspect_time, 1e3 * info.upload_time, 1e3 * info.convert_time, 1e3 * info.transpose_time,
-                          1e3 * (info.product_time + info.transpose_product_time), 1e3 * info.download_time));
+  PetscCall(PetscSNPrintf(line, sizeof(line), "    milliseconds: inspect %.3f, upload %.3f, convert %.3f, pad %.3f, transpose %.3f; products %.3f, vectors up %.3f, down %.3f\n", 1e3 * info.inspect_time, 1e3 * info.upload_time, 1e3 * info.convert_time,
+                          1e3 * info.pad_time, 1e3 * info.transpose_time, 1e3 * (info.product_time + info.transpose_product_time), 1e3 * info.vector_upload_time, 1e3 * info.download_time));
   PetscCall(PetscStrlcat(text, line, len));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -4,8 +4,7 @@
   else, and everything that changes the matrix, works on the host's CSR, which the plan follows when it is next used.
 */
 #include "gpucsrimpl.h"
-
-static PetscErrorCode MatConvert_SeqAIJGPUCSR_SeqAIJ(Mat, MatType, MatReuse, Mat *);
+#include <petsctime.h>
 
 /* What is on the device goes; the next product would make it again */
 PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *g)
@@ -44,36 +43,65 @@ PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *g)
 }
 
 /* Start over with the next product */
-static PetscErrorCode Reset(Mat_SeqGPUCSR *g)
+PetscErrorCode MatGPUCSRReset_Private(Mat_SeqGPUCSR *g)
 {
   PetscFunctionBegin;
   PetscCall(MatGPUCSRPlansDestroy_Private(g));
-  g->dev       = NULL;
-  g->decided   = PETSC_FALSE;
-  g->whynot[0] = 0;
+  g->dev        = NULL;
+  g->decided    = PETSC_FALSE;
+  g->whynot[0]  = 0;
+  g->warning[0] = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The device failed this matrix: from now on products are the host's, said once */
-PetscErrorCode MatGPUCSRFailed_Private(Mat A, const char message[])
+/* What the report calls it */
+static PetscErrorCode Name(Mat A, Mat_SeqGPUCSR *g)
 {
-  Mat_SeqGPUCSR *g    = (Mat_SeqGPUCSR *)A->spptr;
-  const char    *name = g->dev ? g->dev->ops->name : "cuda";
+  const PetscInt *i;
+  const char     *prefix = ((PetscObject)A)->prefix, *name = ((PetscObject)A)->name;
 
   PetscFunctionBegin;
-  PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "MATGPUCSR warning: a matrix of %" PetscInt_FMT " rows and %" PetscInt_FMT " columns goes on with the products of MATSEQAIJ on the host, because backend %s failed: %s\n", A->rmap->n, A->cmap->n, name, message));
+  PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, NULL, NULL));
+  PetscCall(PetscSNPrintf(g->name, sizeof(g->name), "%s%s%s%s%" PetscInt_FMT " x %" PetscInt_FMT ", %" PetscInt_FMT " nonzeros", prefix ? prefix : "", prefix ? ": " : "", name ? name : "", name ? ", " : "", A->rmap->n, A->cmap->n, i[A->rmap->n]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Products are the parent's until the matrix is configured again; what it had on the device goes */
+PetscErrorCode MatGPUCSRLeave_Private(Mat A, const char why[])
+{
+  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
+
+  PetscFunctionBegin;
+  if (g->decided && !g->dev) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!g->decided) PetscCall(Name(A, g));
   PetscCall(MatGPUCSRPlansDestroy_Private(g));
   g->dev     = NULL;
   g->decided = PETSC_TRUE;
+  PetscCall(PetscStrncpy(g->whynot, why, sizeof(g->whynot)));
+  g->warning[0] = 0; /* of what is no more */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The device failed this matrix: from now on products are the host's */
+PetscErrorCode MatGPUCSRFailed_Private(Mat A, const char message[])
+{
+  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
+  char           why[512];
+
+  PetscFunctionBegin;
+  PetscCall(PetscSNPrintf(why, sizeof(why), "backend %s failed: %s", g->dev ? g->dev->ops->name : "cuda", message));
+  PetscCall(MatGPUCSRLeave_Private(A, why));
   g->info.fallbacks++;
-  PetscCall(PetscSNPrintf(g->whynot, sizeof(g->whynot), "backend %s failed: %s", name, message));
+  PetscCall(PetscSNPrintf(g->warning, sizeof(g->warning), "a matrix of %" PetscInt_FMT " rows and %" PetscInt_FMT " columns goes on with the products of MATSEQAIJ on the host, because %s", A->rmap->n, A->cmap->n, why));
+  if (!g->block) PetscCall(MatGPUCSRWarn_Private(A, 0, 0, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Which device, or none and why; once for each configuration */
 static PetscErrorCode Decide(Mat A, Mat_SeqGPUCSR *g)
 {
-  const MatGPUCSRConfig *c = &g->config;
+  const MatGPUCSRConfig *c       = &g->base.config;
+  const MatGPUCSRBackend backend = MatGPUCSRBackendOf(A);
   const PetscInt        *i;
   PetscBool              aij, anyformat, anykernel, tanyformat, tanykernel;
 
@@ -88,13 +116,13 @@ static PetscErrorCode Decide(Mat A, Mat_SeqGPUCSR *g)
   if (aij) {
     PetscCall(PetscStrncpy(g->whynot, "format aij was asked for", sizeof(g->whynot)));
   } else if (!GPUCSR_SCALAR_IS_DOUBLE) {
-    PetscCheck(c->backend != MAT_GPUCSR_BACKEND_CUDA, PETSC_COMM_SELF, PETSC_ERR_SUP, "-mat_gpucsr_backend cuda: this PETSc computes with %s, which only the host backend does so far: leave the option out", PetscDefined(USE_COMPLEX) ? "complex numbers" : "another precision than double");
+    PetscCheck(backend != MAT_GPUCSR_BACKEND_CUDA, PETSC_COMM_SELF, PETSC_ERR_SUP, "-mat_gpucsr_backend cuda: this PETSc computes with %s, which only the host backend does so far: leave the option out", PetscDefined(USE_COMPLEX) ? "complex numbers" : "another precision than double");
     PetscCall(PetscSNPrintf(g->whynot, sizeof(g->whynot), "this PETSc computes with %s, which only the host does so far", PetscDefined(USE_COMPLEX) ? "complex numbers" : "another precision than double"));
   } else {
-    if (c->backend != MAT_GPUCSR_BACKEND_HOST) {
+    if (backend != MAT_GPUCSR_BACKEND_HOST) {
       PetscCall(GPUCSRDeviceOpen("cuda", &g->dev, g->whynot, sizeof(g->whynot)));
-      PetscCheck(g->dev || c->backend != MAT_GPUCSR_BACKEND_CUDA, PETSC_COMM_SELF, PETSC_ERR_GPU, "-mat_gpucsr_backend cuda cannot be had: %s; auto would compute on the host", g->whynot);
-    } else PetscCall(PetscStrncpy(g->whynot, "backend host was asked for", sizeof(g->whynot)));
+      PetscCheck(g->dev || backend != MAT_GPUCSR_BACKEND_CUDA, PETSC_COMM_SELF, PETSC_ERR_GPU, "-mat_gpucsr_backend cuda cannot be had: %s; auto would compute on the host", g->whynot);
+    } else PetscCall(PetscStrncpy(g->whynot, c->backend == backend ? "backend host was asked for" : "MatBindToCPU() bound it to the CPU", sizeof(g->whynot)));
     if (!g->dev && (!anyformat || !anykernel || !tanyformat || !tanykernel || c->precision != MAT_GPUCSR_DOUBLE)) {
       char unused[128];
 
@@ -102,16 +130,14 @@ static PetscErrorCode Decide(Mat A, Mat_SeqGPUCSR *g)
     }
     PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, NULL, NULL));
     if (g->dev && (A->rmap->n > INT32_MAX - 1024 || A->cmap->n > INT32_MAX - 1024 || i[A->rmap->n] > INT32_MAX - 1024)) {
-      PetscCheck(c->backend != MAT_GPUCSR_BACKEND_CUDA, PETSC_COMM_SELF, PETSC_ERR_SUP, "A block of %" PetscInt_FMT " rows, %" PetscInt_FMT " columns and %" PetscInt_FMT " nonzeros does not fit the 32-bit indices of the device formats: use more ranks",
+      PetscCheck(backend != MAT_GPUCSR_BACKEND_CUDA, PETSC_COMM_SELF, PETSC_ERR_SUP, "A block of %" PetscInt_FMT " rows, %" PetscInt_FMT " columns and %" PetscInt_FMT " nonzeros does not fit the 32-bit indices of the device formats: use more ranks",
                  A->rmap->n, A->cmap->n, i[A->rmap->n]);
       g->dev = NULL;
       PetscCall(PetscStrncpy(g->whynot, "its block of this rank does not fit 32-bit indices", sizeof(g->whynot)));
     }
   }
   g->decided = PETSC_TRUE;
-  PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, NULL, NULL));
-  PetscCall(PetscSNPrintf(g->name, sizeof(g->name), "%s%s%s%s%" PetscInt_FMT " x %" PetscInt_FMT ", %" PetscInt_FMT " nonzeros", ((PetscObject)A)->prefix ? ((PetscObject)A)->prefix : "", ((PetscObject)A)->prefix ? ": " : "",
-                          ((PetscObject)A)->name ? ((PetscObject)A)->name : "", ((PetscObject)A)->name ? ", " : "", A->rmap->n, A->cmap->n, i[A->rmap->n]));
+  PetscCall(Name(A, g));
   if (!g->dev) PetscCall(PetscInfo(A, "Products are MATSEQAIJ's: %s\n", g->whynot));
   else PetscCall(PetscInfo(A, "Products run on %s device %d\n", g->dev->ops->name, g->dev->id));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -152,9 +178,10 @@ static PetscErrorCode WarnOfTolerance(Mat A, Mat_SeqGPUCSR *g)
   if (g->warned || g->precision == GPUCSR_PRECISION_DOUBLE || g->plan[GPUCSR_FORWARD].rounding == 0) PetscFunctionReturn(PETSC_SUCCESS);
   g->warned = PETSC_TRUE;
   PetscCall(PetscOptionsGetReal(NULL, ((PetscObject)A)->prefix, "-ksp_rtol", &rtol, &set));
-  if (set && rtol < reach)
-    PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "MATGPUCSR warning: -ksp_rtol %g asks for more than -mat_gpucsr_precision %s keeps: values are rounded by up to %.1e; what converges solves that rounded system\n", (double)rtol,
-                           MatGPUCSRPrecisions[g->config.precision], g->plan[GPUCSR_FORWARD].rounding));
+  if (!set || rtol >= reach) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscSNPrintf(g->warning, sizeof(g->warning), "-ksp_rtol %g asks for more than -mat_gpucsr_precision %s keeps: values are rounded by up to %.1e; what converges solves that rounded system", (double)rtol, MatGPUCSRPrecisions[g->base.config.precision],
+                          g->plan[GPUCSR_FORWARD].rounding));
+  if (!g->block) PetscCall(MatGPUCSRWarn_Private(A, 0, 0, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -165,7 +192,7 @@ static PetscErrorCode Precision(Mat A, Mat_SeqGPUCSR *g, const GPUCSRSource *s, 
 
   PetscFunctionBegin;
   (void)A;
-  switch (g->config.precision) {
+  switch (g->base.config.precision) {
   case MAT_GPUCSR_SINGLE:
     *p = GPUCSR_PRECISION_SINGLE;
     break;
@@ -174,8 +201,8 @@ static PetscErrorCode Precision(Mat A, Mat_SeqGPUCSR *g, const GPUCSRSource *s, 
     break;
   case MAT_GPUCSR_AUTO:
     PetscCall(GPUCSRValuesAreFloats(s, g->dev->threads, &floats));
-    if (floats) PetscCall(GPUCSRRequestTakes(&g->config.request, GPUCSR_PRECISION_MIXED, &floats));
-    if (floats) PetscCall(GPUCSRRequestTakes(&g->config.trequest, GPUCSR_PRECISION_MIXED, &floats));
+    if (floats) PetscCall(GPUCSRRequestTakes(&g->base.config.request, GPUCSR_PRECISION_MIXED, &floats));
+    if (floats) PetscCall(GPUCSRRequestTakes(&g->base.config.trequest, GPUCSR_PRECISION_MIXED, &floats));
     *p = floats ? GPUCSR_PRECISION_MIXED : GPUCSR_PRECISION_DOUBLE;
     break;
   default:
@@ -184,41 +211,98 @@ static PetscErrorCode Precision(Mat A, Mat_SeqGPUCSR *g, const GPUCSRSource *s, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A few values of the host, spread over all of them */
-static PetscErrorCode Sample(Mat A, PetscScalar sample[])
+/* Some of the host's values, spread over all of them; every one where there are no more than that */
+static PetscErrorCode Sample(Mat A, PetscInt samples, PetscScalar sample[])
 {
   const PetscInt *i;
   PetscScalar    *a;
+  PetscInt        n;
 
   PetscFunctionBegin;
   PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, &a, NULL));
-  for (int k = 0; k < GPUCSR_SAMPLES; k++) {
-    const PetscInt n = i[A->rmap->n];
-
-    sample[k] = n ? a[(PetscInt)((double)(n - 1) * k / (GPUCSR_SAMPLES - 1))] : 0;
-  }
+  n = i[A->rmap->n];
+  for (PetscInt k = 0; k < samples; k++) sample[k] = k < n ? a[n <= samples ? k : (PetscInt)((double)(n - 1) * (double)k / (double)(samples - 1))] : 0;
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The first assembly ends, and nobody has set a value: they are written already, or will be without our knowing */
+static PetscErrorCode Bare(Mat A, Mat_SeqGPUCSR *g)
+{
+  PetscFunctionBegin;
+  if (A->num_ass || A->insertmode != NOT_SET_VALUES) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!g->bare) PetscCall(PetscMalloc1(GPUCSR_BARE_SAMPLES, &g->bare));
+  PetscCall(Sample(A, GPUCSR_BARE_SAMPLES, g->bare));
+  PetscCall(PetscObjectStateGet((PetscObject)A, &g->bareat));
+  g->bareat++; /* PETSc counts the assembly after us */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Did values change that nothing counts? A matrix whose values are others than at its only assembly, or were all zero then, while
+  nothing was counted since, is one that is filled past the count. It is compared with a copy from now on, until something is counted.
+*/
+static PetscErrorCode Unwatched(Mat A, Mat_SeqGPUCSR *g, PetscObjectState state, PetscBool *changed)
+{
+  const PetscInt *i;
+  PetscScalar    *a, now[GPUCSR_BARE_SAMPLES];
+  PetscBool       same, zero = PETSC_TRUE;
+  size_t          n;
+
+  PetscFunctionBegin;
+  *changed = PETSC_FALSE;
+  if ((!g->bare && !g->copy) || !A->num_ass) PetscFunctionReturn(PETSC_SUCCESS); /* nothing to compare, or inside that assembly */
+  PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, &a, NULL));
+  n = (size_t)i[A->rmap->n];
+  if (state != g->bareat) PetscCall(PetscFree(g->copy));
+  else if (g->copy) {
+    PetscCall(PetscMemcmp(g->copy, a, n * sizeof(*a), &same));
+    *changed = (PetscBool)!same;
+  } else {
+    PetscCall(Sample(A, GPUCSR_BARE_SAMPLES, now));
+    PetscCall(PetscMemcmp(now, g->bare, sizeof(now), &same));
+    for (int k = 0; k < GPUCSR_BARE_SAMPLES; k++) zero = (PetscBool)(zero && g->bare[k] == 0.0);
+    if (!same || zero) {
+      PetscCall(PetscMalloc1(n, &g->copy));
+      *changed = PETSC_TRUE;
+      PetscCall(PetscInfo(A, "Changes of this matrix are not counted: its values are compared with a copy before each product\n"));
+    }
+  }
+  PetscCall(PetscFree(g->bare));
+  if (*changed) PetscCall(PetscArraycpy(g->copy, a, n));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What an update cost is kept by the plan; what of that was neither upload nor conversion of entries, here */
+static void Account(Mat_SeqGPUCSR *g, const GPUCSRPlan *P, const GPUCSRCosts *before)
+{
+  const double filled = g->dev->ops->separate ? 0 : P->costs.upload - before->upload, convert = P->costs.convert - before->convert + filled;
+
+  g->filled += filled;
+  /* entries and padding are written in one pass over the format: padding takes its share of what is written */
+  if (P->A.stored) g->info.pad_time += convert * (double)(P->A.stored - P->A.nnz) / (double)P->A.stored;
 }
 
 /* The plan of one side made to hold the matrix as it is now */
 static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
 {
-  GPUCSRPlan      *P = &g->plan[side], *D = &g->plan[GPUCSR_FORWARD];
-  const PetscBool  stale     = (PetscBool)(!P->built || g->pattern[side] != A->nonzerostate);
-  GPUCSRPrecision  precision = g->precision;
-  PetscObjectState state;
-  PetscBool        can = PETSC_TRUE, same;
-  PetscScalar      sample[GPUCSR_SAMPLES];
-  GPUCSRSource     s;
+  GPUCSRPlan       *P = &g->plan[side], *D = &g->plan[GPUCSR_FORWARD];
+  const PetscBool   stale     = (PetscBool)(!P->built || g->pattern[side] != A->nonzerostate);
+  GPUCSRPrecision   precision = g->precision;
+  PetscObjectState  state;
+  PetscBool         can = PETSC_TRUE, same, changed;
+  PetscScalar       sample[GPUCSR_SAMPLES];
+  const GPUCSRCosts before = P->costs;
+  GPUCSRSource      s;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
   /* what was sent at the end of the assembly holds if that assembly is all that was counted since */
   if (g->early && state == g->values[0] + 1 && A->num_ass == g->assemblies + 1) g->values[0] = g->values[1] = state;
   g->early = PETSC_FALSE;
-  PetscCall(Sample(A, sample));
+  PetscCall(Unwatched(A, g, state, &changed));
+  PetscCall(Sample(A, GPUCSR_SAMPLES, sample));
   PetscCall(PetscMemcmp(sample, g->sample, sizeof(sample), &same));
-  if (!same) g->values[0] = g->values[1] = -1;
+  if (!same || changed) g->values[0] = g->values[1] = -1;
   if (!stale && g->values[side] == state) PetscFunctionReturn(PETSC_SUCCESS);
   if (g->foreign) PetscCall(GPUCSRDeviceSynchronize(g->dev)); /* what they read is about to change */
   g->foreign = PETSC_FALSE;
@@ -240,18 +324,19 @@ static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
     g->info.refreshes++;
   } else if (side == GPUCSR_FORWARD) {
     PetscCall(PetscLogEventBegin(MAT_GPUCSR_Build, A, 0, 0, 0));
-    PetscCall(GPUCSRPlanBuild(g->dev, &s, precision, &g->config.request, P));
+    PetscCall(GPUCSRPlanBuild(g->dev, &s, precision, &g->base.config.request, P));
     PetscCall(PetscLogEventEnd(MAT_GPUCSR_Build, A, 0, 0, 0));
     g->lastcolset = PETSC_FALSE;
     g->info.builds++;
   } else {
     PetscCall(PetscLogEventBegin(MAT_GPUCSR_Transpose, A, 0, 0, 0));
-    PetscCall(GPUCSRPlanBuildTranspose(g->dev, &s, D, precision, &g->config.trequest, P));
+    PetscCall(GPUCSRPlanBuildTranspose(g->dev, &s, D, precision, &g->base.config.trequest, P));
     PetscCall(PetscLogEventEnd(MAT_GPUCSR_Transpose, A, 0, 0, 0));
     g->info.transpose_builds++;
   }
   g->pattern[side] = A->nonzerostate;
   g->values[side]  = state;
+  Account(g, P, &before);
   PetscCall(PetscArraycpy(g->sample, sample, GPUCSR_SAMPLES));
   PetscCall(PetscInfo(A, "%s: format %s, kernel %s, because %s; %.0f bytes on the device\n", side == GPUCSR_FORWARD ? "A" : "Transpose of A", P->A.format->name, P->choice.kernel ? P->choice.kernel->name : "host reference", P->choice.why, GPUCSRPlanBytes(P)));
   PetscCall(WarnOfTolerance(A, g));
@@ -269,7 +354,7 @@ PetscErrorCode MatGPUCSRReady_Private(Mat A, GPUCSRSide side, PetscBool *ready)
   PetscCall(Decide(A, g));
   *ready = g->dev ? PETSC_TRUE : PETSC_FALSE;
   if (!g->dev) PetscFunctionReturn(PETSC_SUCCESS);
-  if (g->config.backend == MAT_GPUCSR_BACKEND_CUDA) {
+  if (MatGPUCSRBackendOf(A) == MAT_GPUCSR_BACKEND_CUDA) {
     PetscCall(Update(A, g, side));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -307,6 +392,29 @@ static PetscErrorCode OnDevice(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z, Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The same as below by MATSEQAIJ */
+PetscErrorCode MatGPUCSRParentProduct_Private(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z)
+{
+  Mat_SeqGPUCSR        *g = (Mat_SeqGPUCSR *)A->spptr;
+  const struct _MatOps *p = &g->base.parent;
+  PetscLogDouble        begin, end;
+
+  PetscFunctionBegin;
+  PetscCall(PetscTime(&begin));
+  if (side == GPUCSR_FORWARD) {
+    if (y) PetscCall((*p->multadd)(A, x, y, z));
+    else PetscCall((*p->mult)(A, x, z));
+    g->info.aij_products++;
+  } else {
+    if (y) PetscCall((*p->multtransposeadd)(A, x, y, z));
+    else PetscCall((*p->multtranspose)(A, x, z));
+    g->info.aij_transpose_products++;
+  }
+  PetscCall(PetscTime(&end));
+  g->info.aij_time += end - begin;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* z = A x, z = A x + y, or those with the transpose; y may be NULL, may be z */
 static PetscErrorCode Apply(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z)
 {
@@ -317,7 +425,8 @@ static PetscErrorCode Apply(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z)
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRReady_Private(A, side, &ready));
-  if (ready && g->config.backend == MAT_GPUCSR_BACKEND_CUDA) PetscCall(OnDevice(A, side, x, y, z, &wrote));
+  PetscCall(MatGPUCSRWarn_Private(A, 0, 0, 0)); /* a block that is multiplied by itself speaks for itself */
+  if (ready && MatGPUCSRBackendOf(A) == MAT_GPUCSR_BACKEND_CUDA) PetscCall(OnDevice(A, side, x, y, z, &wrote));
   else if (ready) {
     PetscCall(GPUCSRAttemptBegin(&attempt));
     ierr = OnDevice(A, side, x, y, z, &wrote);
@@ -327,19 +436,10 @@ static PetscErrorCode Apply(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z)
       if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(g->dev->failed, attempt.message, sizeof(g->dev->failed)));
       PetscCheck(!wrote || !y || y != z, PETSC_COMM_SELF, ierr, "The device failed while the sum was on its way back into the vector that held a summand: %s", attempt.message);
       PetscCall(MatGPUCSRFailed_Private(A, attempt.message));
+      PetscCall(MatGPUCSRWarn_Private(A, 0, 0, 0));
     }
   }
-  if (!ready) {
-    const struct _MatOps *p = &g->parent;
-
-    if (side == GPUCSR_FORWARD) {
-      if (y) PetscCall((*p->multadd)(A, x, y, z));
-      else PetscCall((*p->mult)(A, x, z));
-    } else {
-      if (y) PetscCall((*p->multtransposeadd)(A, x, y, z));
-      else PetscCall((*p->multtranspose)(A, x, z));
-    }
-  }
+  if (!ready) PetscCall(MatGPUCSRParentProduct_Private(A, side, x, y, z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -407,7 +507,7 @@ static PetscErrorCode MatGetDiagonal_SeqAIJGPUCSR(Mat A, Vec d)
       if (o.place == GPUCSR_DEVICE) PetscFunctionReturn(PETSC_SUCCESS);
     }
   }
-  PetscCall((*g->parent.getdiagonal)(A, d));
+  PetscCall((*g->base.parent.getdiagonal)(A, d));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -417,46 +517,15 @@ static PetscErrorCode MatAssemblyEnd_SeqAIJGPUCSR(Mat A, MatAssemblyType type)
   PetscBool      ready;
 
   PetscFunctionBegin;
-  PetscCall((*g->parent.assemblyend)(A, type));
-  if (type == MAT_FINAL_ASSEMBLY && g->config.transposeatassembly && !A->factortype) {
+  PetscCall((*g->base.parent.assemblyend)(A, type));
+  if (type == MAT_FINAL_ASSEMBLY) PetscCall(Bare(A, g));
+  if (type == MAT_FINAL_ASSEMBLY && g->base.config.transposeatassembly && !A->factortype) {
     g->values[0] = g->values[1] = -1; /* PETSc counts the change after us */
     PetscCall(MatGPUCSRReady_Private(A, GPUCSR_FORWARD, &ready));
     if (ready) PetscCall(MatGPUCSRReady_Private(A, GPUCSR_TRANSPOSE, &ready));
     g->assemblies = A->num_ass;
     g->early      = ready;
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatDuplicate_SeqAIJGPUCSR(Mat A, MatDuplicateOption op, Mat *B)
-{
-  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
-
-  PetscFunctionBegin;
-  PetscCall((*g->parent.duplicate)(A, op, B));
-  if (!(*B)->spptr) PetscCall(MatConvert_SeqAIJ_SeqAIJGPUCSR(*B, MATSEQAIJGPUCSR, MAT_INPLACE_MATRIX, B));
-  PetscCall(MatGPUCSRConfigure_Private(*B, &g->config));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* These may put another matrix in place of this one, which would lose what was set */
-static PetscErrorCode MatAXPY_SeqAIJGPUCSR(Mat A, PetscScalar a, Mat X, MatStructure str)
-{
-  const MatGPUCSRConfig c = ((Mat_SeqGPUCSR *)A->spptr)->config;
-
-  PetscFunctionBegin;
-  PetscCall((*((Mat_SeqGPUCSR *)A->spptr)->parent.axpy)(A, a, X, str));
-  PetscCall(MatGPUCSRReconfigure_Private(A, &c));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatTranspose_SeqAIJGPUCSR(Mat A, MatReuse reuse, Mat *B)
-{
-  const MatGPUCSRConfig c = ((Mat_SeqGPUCSR *)A->spptr)->config;
-
-  PetscFunctionBegin;
-  PetscCall((*((Mat_SeqGPUCSR *)A->spptr)->parent.transpose)(A, reuse, B));
-  if (reuse != MAT_REUSE_MATRIX) PetscCall(MatGPUCSRReconfigure_Private(*B, &c));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -467,43 +536,11 @@ static PetscErrorCode MatView_SeqAIJGPUCSR(Mat A, PetscViewer viewer)
   PetscViewerFormat format;
 
   PetscFunctionBegin;
-  PetscCall((*g->parent.view)(A, viewer));
+  PetscCall((*g->base.parent.view)(A, viewer));
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscViewerGetFormat(viewer, &format));
   if (format == PETSC_VIEWER_ASCII_INFO || format == PETSC_VIEWER_ASCII_INFO_DETAIL) PetscCall(MatGPUCSRViewBlock_Private(A, viewer));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatSetFromOptions_SeqAIJGPUCSR(Mat A, GPUCSROptionItems PetscOptionsObject)
-{
-  Mat_SeqGPUCSR  *g = (Mat_SeqGPUCSR *)A->spptr;
-  MatGPUCSRConfig c = g->config;
-  PetscBool       changed;
-
-  PetscFunctionBegin;
-  if (g->parent.setfromoptions) PetscCall((*g->parent.setfromoptions)(A, PetscOptionsObject));
-  PetscCall(MatGPUCSRConfigOptions_Private(A, &c, &changed, PetscOptionsObject));
-  if (changed) PetscCall(MatGPUCSRReconfigure_Private(A, &c));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatGPUCSRConfigure_SeqAIJGPUCSR(Mat A, const MatGPUCSRConfig *c)
-{
-  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
-
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRConfigCheck_Private(c));
-  g->config = *c;
-  PetscCall(Reset(g));
-  PetscCall(MatGPUCSRVecType_Private(A, c));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatGPUCSRGetConfig_SeqAIJGPUCSR(Mat A, MatGPUCSRConfig *c)
-{
-  PetscFunctionBegin;
-  *c = ((Mat_SeqGPUCSR *)A->spptr)->config;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -517,55 +554,19 @@ static PetscErrorCode MatGPUCSRSetUp_SeqAIJGPUCSR(Mat A, PetscBool transpose)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#if PetscDefined(HAVE_DEVICE)
-static PetscErrorCode MatBindToCPU_SeqAIJGPUCSR(Mat A, PetscBool cpu)
+static PetscErrorCode Configured(Mat A)
 {
-  MatGPUCSRConfig c = ((Mat_SeqGPUCSR *)A->spptr)->config;
-
   PetscFunctionBegin;
-  c.backend     = cpu ? MAT_GPUCSR_BACKEND_HOST : MAT_GPUCSR_BACKEND_AUTO;
-  A->boundtocpu = cpu;
-  PetscCall(MatGPUCSRConfigure_Private(A, &c));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-#endif
-
-/* Install our operations over the parent's, or take them away: the one place that knows which */
-static PetscErrorCode Operations(Mat A, Mat_SeqGPUCSR *g, PetscBool install)
-{
-  struct _MatOps *o = A->ops, *p = &g->parent;
-
-  PetscFunctionBegin;
-  if (install) *p = *o;
-#define REPLACE(op, fn) o->op = install ? fn : p->op
-  REPLACE(mult, MatMult_SeqAIJGPUCSR);
-  REPLACE(multadd, MatMultAdd_SeqAIJGPUCSR);
-  REPLACE(multtranspose, MatMultTranspose_SeqAIJGPUCSR);
-  REPLACE(multtransposeadd, MatMultTransposeAdd_SeqAIJGPUCSR);
-  if (!PetscDefined(USE_COMPLEX)) {
-    REPLACE(multhermitiantranspose, MatMultTranspose_SeqAIJGPUCSR);
-    REPLACE(multhermitiantransposeadd, MatMultTransposeAdd_SeqAIJGPUCSR);
-  }
-  REPLACE(getdiagonal, MatGetDiagonal_SeqAIJGPUCSR);
-  REPLACE(assemblyend, MatAssemblyEnd_SeqAIJGPUCSR);
-  REPLACE(duplicate, MatDuplicate_SeqAIJGPUCSR);
-  REPLACE(axpy, MatAXPY_SeqAIJGPUCSR);
-  REPLACE(transpose, MatTranspose_SeqAIJGPUCSR);
-  REPLACE(view, MatView_SeqAIJGPUCSR);
-  REPLACE(setfromoptions, MatSetFromOptions_SeqAIJGPUCSR);
-#if PetscDefined(HAVE_DEVICE)
-  REPLACE(bindtocpu, MatBindToCPU_SeqAIJGPUCSR);
-#endif
-#undef REPLACE
-  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRConfigure_C", install ? MatGPUCSRConfigure_SeqAIJGPUCSR : NULL));
-  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRGetConfig_C", install ? MatGPUCSRGetConfig_SeqAIJGPUCSR : NULL));
-  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRSetUp_C", install ? MatGPUCSRSetUp_SeqAIJGPUCSR : NULL));
-  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRGetInfo_C", install ? MatGPUCSRInfoGet_Private : NULL));
-  PetscCall(MatGPUCSRComposeConverters_Private(A, "seq", MatConvert_SeqAIJGPUCSR_SeqAIJ, MatConvert_SeqAIJ_SeqAIJGPUCSR, install));
+  PetscCall(MatGPUCSRReset_Private((Mat_SeqGPUCSR *)A->spptr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatDestroy_SeqAIJGPUCSR(Mat);
+static PetscErrorCode Created(Mat A)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRReportAdd_Private((Mat_SeqGPUCSR *)A->spptr));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 static PetscErrorCode Release(Mat A)
 {
@@ -574,67 +575,55 @@ static PetscErrorCode Release(Mat A)
   PetscFunctionBegin;
   PetscCall(MatGPUCSRReportRemove_Private(g)); /* reads timers of living plans */
   PetscCall(MatGPUCSRPlansDestroy_Private(g));
-  PetscCall(Operations(A, g, PETSC_FALSE));
-  A->ops->destroy = g->parent.destroy;
-  PetscCall(PetscFree(A->spptr));
+  PetscCall(PetscFree(g->bare));
+  PetscCall(PetscFree(g->copy));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatDestroy_SeqAIJGPUCSR(Mat A)
+/* Which operations are ours, besides those of inherit.c */
+static void Operations(struct _MatOps *o, struct _MatOps *p, PetscBool install)
 {
-  PetscFunctionBegin;
-  /* after MatHeaderMerge() another matrix has what was here */
-  if (A->spptr) PetscCall(Release(A));
-  PetscCall(PetscObjectChangeTypeName((PetscObject)A, MATSEQAIJ));
-  PetscCall((*A->ops->destroy)(A));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRReplace(o, p, install, mult, MatMult_SeqAIJGPUCSR);
+  GPUCSRReplace(o, p, install, multadd, MatMultAdd_SeqAIJGPUCSR);
+  GPUCSRReplace(o, p, install, multtranspose, MatMultTranspose_SeqAIJGPUCSR);
+  GPUCSRReplace(o, p, install, multtransposeadd, MatMultTransposeAdd_SeqAIJGPUCSR);
+  if (!PetscDefined(USE_COMPLEX)) {
+    GPUCSRReplace(o, p, install, multhermitiantranspose, MatMultTranspose_SeqAIJGPUCSR);
+    GPUCSRReplace(o, p, install, multhermitiantransposeadd, MatMultTransposeAdd_SeqAIJGPUCSR);
+  }
+  GPUCSRReplace(o, p, install, getdiagonal, MatGetDiagonal_SeqAIJGPUCSR);
+  GPUCSRReplace(o, p, install, assemblyend, MatAssemblyEnd_SeqAIJGPUCSR);
+  GPUCSRReplace(o, p, install, view, MatView_SeqAIJGPUCSR);
 }
 
 static PetscErrorCode MatConvert_SeqAIJGPUCSR_SeqAIJ(Mat A, MatType type, MatReuse reuse, Mat *newmat)
 {
-  Mat B = *newmat;
-
   PetscFunctionBegin;
   (void)type;
-  if (reuse == MAT_REUSE_MATRIX) {
-    PetscCall(MatCopy(A, *newmat, SAME_NONZERO_PATTERN));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
-  PetscCall(Release(B));
-  PetscCall(PetscFree(B->defaultvectype));
-  PetscCall(PetscStrallocpy(VECSTANDARD, &B->defaultvectype));
-  PetscCall(PetscObjectChangeTypeName((PetscObject)B, MATSEQAIJ));
-  *newmat = B;
+  PetscCall(MatGPUCSRToAIJ_Private(A, reuse, newmat));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static const MatGPUCSRKind kind = {
+  .name       = MATSEQAIJGPUCSR,
+  .parent     = MATSEQAIJ,
+  .seq        = "seq",
+  .size       = sizeof(Mat_SeqGPUCSR),
+  .created    = Created,
+  .release    = Release,
+  .operations = Operations,
+  .configured = Configured,
+  .setup      = MatGPUCSRSetUp_SeqAIJGPUCSR,
+  .getinfo    = MatGPUCSRInfoGet_Private,
+  .toaij      = MatConvert_SeqAIJGPUCSR_SeqAIJ,
+  .fromaij    = MatConvert_SeqAIJ_SeqAIJGPUCSR,
+};
+
 PetscErrorCode MatConvert_SeqAIJ_SeqAIJGPUCSR(Mat A, MatType type, MatReuse reuse, Mat *newmat)
 {
-  Mat             B = *newmat;
-  Mat_SeqGPUCSR  *g;
-  MatGPUCSRConfig c;
-  PetscBool       changed;
-
   PetscFunctionBegin;
   (void)type;
-  if (reuse == MAT_REUSE_MATRIX) {
-    PetscCall(MatCopy(A, *newmat, SAME_NONZERO_PATTERN));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
-  PetscCall(PetscNew(&g));
-  B->spptr = g;
-  PetscCall(Operations(B, g, PETSC_TRUE));
-  B->ops->destroy = MatDestroy_SeqAIJGPUCSR;
-  PetscCall(PetscObjectChangeTypeName((PetscObject)B, MATSEQAIJGPUCSR));
-  PetscCall(MatGPUCSRReportAdd_Private(g));
-  PetscCall(MatGPUCSRConfigDefault_Private(&c));
-  PetscObjectOptionsBegin((PetscObject)B);
-  PetscCall(MatGPUCSRConfigOptions_Private(B, &c, &changed, PetscOptionsObject));
-  PetscOptionsEnd();
-  PetscCall(MatGPUCSRConfigure_Private(B, &c));
-  *newmat = B;
+  PetscCall(MatGPUCSRFromAIJ_Private(A, &kind, reuse, newmat));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -6,9 +6,10 @@
 */
 #include "format.h"
 
-static PetscErrorCode Applicable_CSR(const GPUCSRFeatures *f, GPUCSRPrecision p, PetscBool *yes, char why[], size_t len)
+static PetscErrorCode Applicable_CSR(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, PetscBool *yes, char why[], size_t len)
 {
   (void)f;
+  (void)variant;
   (void)p;
   (void)why;
   (void)len;
@@ -16,10 +17,18 @@ static PetscErrorCode Applicable_CSR(const GPUCSRFeatures *f, GPUCSRPrecision p,
   return PETSC_SUCCESS;
 }
 
-static PetscErrorCode Layout_CSR(const GPUCSRFeatures *f, GPUCSRStorage *A)
+static PetscErrorCode Estimate_CSR(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
 {
   PetscFunctionBegin;
-  A->stored            = f->nnz;
+  (void)variant;
+  e->stored = f->nnz;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Layout_CSR(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRStorage *A)
+{
+  PetscFunctionBegin;
+  A->stored            = e->stored;
   A->narrays           = 3;
   A->array[CSR_ROWPTR] = (GPUCSRArray){"rowptr", GPUCSR_INT32, PETSC_FALSE, (size_t)f->m + 1, NULL};
   A->array[CSR_COL]    = (GPUCSRArray){"col", GPUCSR_INT32, PETSC_FALSE, (size_t)f->nnz, NULL};
@@ -116,4 +125,4 @@ PetscErrorCode GPUCSRTransposeCSR(const GPUCSRStorage *A, GPUCSRStorage *T, int3
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GPUCSRFormat GPUCSRFormat_csr = {"csr", Applicable_CSR, Layout_CSR, Fill_CSR, Mult_CSR, Diagonal_CSR};
+const GPUCSRFormatFamily GPUCSRFormat_csr = {Applicable_CSR, Estimate_CSR, NULL, Layout_CSR, Fill_CSR, Mult_CSR, Diagonal_CSR};

@@ -10,11 +10,12 @@ enum {
   DENSE_VAL
 };
 
-static PetscErrorCode Applicable_Dense(const GPUCSRFeatures *f, GPUCSRPrecision p, PetscBool *yes, char why[], size_t len)
+static PetscErrorCode Applicable_Dense(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, PetscBool *yes, char why[], size_t len)
 {
   PetscFunctionBegin;
+  (void)variant;
   *yes = PETSC_TRUE;
-  if ((double)f->m * (double)f->n > 64.0 * (double)(f->nnz + f->m + 1024)) {
+  if ((double)f->m * (double)f->n > GPUCSR_MOST_STORED(f)) {
     *yes = PETSC_FALSE;
     PetscCall(PetscSNPrintf(why, len, "it would store %.0f entries for %.0f nonzeros", (double)f->m * (double)f->n, (double)f->nnz));
   } else if (p == GPUCSR_PRECISION_MIXED) {
@@ -24,10 +25,19 @@ static PetscErrorCode Applicable_Dense(const GPUCSRFeatures *f, GPUCSRPrecision 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Layout_Dense(const GPUCSRFeatures *f, GPUCSRStorage *A)
+static PetscErrorCode Estimate_Dense(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
 {
   PetscFunctionBegin;
-  A->stored           = (int64_t)f->m * f->n;
+  (void)variant;
+  e->stored = (int64_t)f->m * f->n;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Layout_Dense(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRStorage *A)
+{
+  PetscFunctionBegin;
+  (void)f;
+  A->stored           = e->stored;
   A->narrays          = 1;
   A->array[DENSE_VAL] = (GPUCSRArray){"val", GPUCSRValueType(A->precision), PETSC_TRUE, (size_t)A->stored, NULL};
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -75,4 +85,4 @@ static PetscErrorCode Diagonal_Dense(const GPUCSRStorage *A, void *diag)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GPUCSRFormat GPUCSRFormat_dense = {"dense", Applicable_Dense, Layout_Dense, Fill_Dense, Mult_Dense, Diagonal_Dense};
+const GPUCSRFormatFamily GPUCSRFormat_dense = {Applicable_Dense, Estimate_Dense, NULL, Layout_Dense, Fill_Dense, Mult_Dense, Diagonal_Dense};

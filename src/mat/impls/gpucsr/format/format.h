@@ -5,10 +5,17 @@
   a host reference of its product, against which every kernel is tested and which the host backend runs.
 
   Where the arrays live does not matter to the host functions but that the host can address them. A format that can also
-  be filled on the device from CSR already there says so in its row (device.h); the others are filled on the host and sent.
+  be filled on the device from CSR already there says so in its row (GPUCSRDeviceFormat in ../kernels/kernels.h); the others
+  are filled on the host and sent.
 */
 #include "../../../../sys/gpucsrsys.h"
 #include <stdint.h>
+
+#if defined(__CUDACC__)
+  #define GPUCSR_HOST_DEVICE static inline __host__ __device__
+#else
+  #define GPUCSR_HOST_DEVICE static inline
+#endif
 
 #if defined(__cplusplus)
 extern "C" {
@@ -47,16 +54,50 @@ static inline GPUCSRType GPUCSRVectorType(GPUCSRPrecision p)
 
 #define GPUCSR_SLICE 32 /* rows of a slice of sliced ELL: a warp */
 
-/* What one look at the row lengths tells; all a choice may depend on */
+/* Block sizes whose number of blocks the inspector estimates: 1..4 by 1..4, 8 by 8, and 4 by 64 */
+#define GPUCSR_NBLOCKSIZES   18
+#define GPUCSR_BLOCK(r, c)   (100 * (r) + (c)) /* a block size as the variant of a format */
+#define GPUCSR_BLOCK_ROWS(v) ((v) / 100)
+#define GPUCSR_BLOCK_COLS(v) ((v) % 100)
+GPUCSR_HOST_DEVICE int GPUCSRBlockIndex(int variant)
+{
+  const int r = GPUCSR_BLOCK_ROWS(variant), c = GPUCSR_BLOCK_COLS(variant);
+
+  return c == 64 ? 17 : r == 8 ? 16 : 4 * (r - 1) + c - 1;
+}
+#define GPUCSR_NCLASSES 32 /* class b of row lengths: from 2^(b-1) to below 2^b, class 0: empty */
+
+/* What the inspector tells; all a choice may depend on. The first part is exact, the second estimated from a sample of the rows. */
 typedef struct {
   int     m, n;
   int64_t nnz;
-  int     min, max;        /* of the row lengths */
-  int     empty;           /* rows without entries */
-  double  mean, deviation; /* of the row lengths */
-  double  density;         /* nnz / (m n) */
-  int64_t sell_stored;     /* entries that sliced ELL would store */
+  int     min, max;                 /* of the row lengths */
+  int     empty;                    /* rows without entries */
+  double  mean, deviation;          /* of the row lengths */
+  double  median;                   /* of the row lengths, to within its class */
+  int     rows[GPUCSR_NCLASSES];    /* rows of each class of lengths */
+  int64_t entries[GPUCSR_NCLASSES]; /* and their entries */
+  double  density;                  /* nnz / (m n) */
+  int64_t sell_stored;              /* entries that sliced ELL would store */
+
+  int    sampled;                    /* rows looked at; 0: nothing below is known */
+  double spread;                     /* mean of last - first column + 1 over the sampled rows that have entries */
+  int    bandwidth;                  /* largest |column - row| met */
+  int    diagonals;                  /* different ones met */
+  double twins;                      /* fraction of pairs of rows (2k, 2k + 1) with the same columns */
+  double blocks[GPUCSR_NBLOCKSIZES]; /* estimated number of blocks that hold an entry */
+  double blockerror;                 /* 2 standard errors of the 2 by 2 estimate, as a fraction of it: the estimates' error bound */
 } GPUCSRFeatures;
+
+/* How large a matrix is in a format: what layout() needs beyond the features */
+typedef struct {
+  int64_t stored; /* entries held, padding included */
+  int64_t units;  /* blocks, diagonals, entries of a second part: as the format's head comment says */
+  int     width;  /* entries a row of a first part, where there is one */
+} GPUCSRExtent;
+
+/* Entries that a format may store at most, padding included */
+#define GPUCSR_MOST_STORED(f) (64.0 * ((double)(f)->nnz + (double)(f)->m + 1024))
 
 /* The matrix as MATAIJ holds it: host CSR, rows sorted or not, no duplicates */
 typedef struct {
@@ -67,7 +108,7 @@ typedef struct {
   const PetscScalar *a; /* nnz */
 } GPUCSRSource;
 
-#define GPUCSR_MAX_ARRAYS 6
+#define GPUCSR_MAX_ARRAYS 8
 
 typedef struct {
   const char *name;
@@ -89,8 +130,10 @@ typedef struct {
   int64_t             stored; /* entries held, padding included */
   int                 narrays;
   GPUCSRArray         array[GPUCSR_MAX_ARRAYS];
+  GPUCSRExtent        extent;
   GPUCSRArray         work;  /* what a kernel precomputed from the pattern */
-  int                 parts; /* and a count that goes with it */
+  int                 parts; /* a count that goes with it, */
+  int                 way;   /* and which of its ways the kernel has prepared */
 } GPUCSRStorage;
 
 /* z = alpha A x + beta y for rows first <= r < last; z may be y; y is not read when beta is 0. Vectors are whole. */
@@ -101,21 +144,31 @@ typedef struct {
   int         first, last;
 } GPUCSRProduct;
 
-struct _n_GPUCSRFormat {
-  const char *name;
+/* Formats that differ in a number alone (a block size, say) are variants of one family and share its file */
+typedef struct {
   /* could the format hold such a matrix; where not, why says so. About correctness alone, never about speed */
-  PetscErrorCode (*applicable)(const GPUCSRFeatures *, GPUCSRPrecision, PetscBool *, char why[], size_t len);
+  PetscErrorCode (*applicable)(const GPUCSRFeatures *, int variant, GPUCSRPrecision, PetscBool *, char why[], size_t len);
+  /* its extent as the features tell it: for the choice, and for layout() too where measure is NULL */
+  PetscErrorCode (*estimate)(const GPUCSRFeatures *, int variant, GPUCSRExtent *);
+  /* its extent exactly, from host CSR; NULL: the estimate is exact */
+  PetscErrorCode (*measure)(const GPUCSRSource *, int variant, GPUCSRExtent *);
   /* names, types and lengths of the arrays, and A->stored */
-  PetscErrorCode (*layout)(const GPUCSRFeatures *, GPUCSRStorage *A);
+  PetscErrorCode (*layout)(const GPUCSRFeatures *, const GPUCSRExtent *, GPUCSRStorage *A);
   /* write the arrays from host CSR; with valuesonly the value arrays alone */
   PetscErrorCode (*fill)(const GPUCSRSource *, GPUCSRStorage *A, PetscBool valuesonly, double *rounding);
   /* the reference product on the host */
   PetscErrorCode (*mult)(const GPUCSRStorage *A, const GPUCSRProduct *);
   /* d[r] = A[r][r], 0 where it is not stored, r < min(m, n), in the vector type */
   PetscErrorCode (*diagonal)(const GPUCSRStorage *A, void *d);
+} GPUCSRFormatFamily;
+
+struct _n_GPUCSRFormat {
+  const char               *name, *family; /* words */
+  int                       variant;
+  const GPUCSRFormatFamily *ops;
 };
 
-#define GPUCSR_FORMAT(name, build) GPUCSR_INTERN const GPUCSRFormat GPUCSRFormat_##name;
+#define GPUCSR_FORMAT(name, family, variant, build) GPUCSR_INTERN const GPUCSRFormatFamily GPUCSRFormat_##family;
 #include "formatlist.h"
 #undef GPUCSR_FORMAT
 
@@ -130,9 +183,16 @@ GPUCSR_INTERN PetscErrorCode GPUCSRFormatFind(const char[], const GPUCSRFormat *
 GPUCSR_INTERN PetscErrorCode GPUCSRFormatNames(char[], size_t);
 GPUCSR_INTERN PetscErrorCode GPUCSRFormatGet(int, const GPUCSRFormat **);
 
-GPUCSR_INTERN PetscErrorCode GPUCSRFeaturesGet(int, int, const int32_t *, int, GPUCSRFeatures *);
+static inline PetscBool GPUCSRIsCSR(const GPUCSRFormat *f)
+{
+  return f->ops == &GPUCSRFormat_csr ? PETSC_TRUE : PETSC_FALSE;
+}
+GPUCSR_INTERN const GPUCSRFormat *GPUCSRFormatCSR(void);
 
-GPUCSR_INTERN PetscErrorCode GPUCSRStorageCreate(GPUCSRDevice, const GPUCSRFormat *, const GPUCSRFeatures *, GPUCSRPrecision, GPUCSRStorage *);
+GPUCSR_INTERN PetscErrorCode GPUCSRFeaturesOfRows(int, int, const int32_t *, int, GPUCSRFeatures *);
+GPUCSR_INTERN PetscErrorCode GPUCSRInspect(int, int, const int32_t *, const int32_t *, double, int, GPUCSRFeatures *);
+
+GPUCSR_INTERN PetscErrorCode GPUCSRStorageCreate(GPUCSRDevice, const GPUCSRFormat *, const GPUCSRFeatures *, const GPUCSRExtent *, GPUCSRPrecision, GPUCSRStorage *);
 GPUCSR_INTERN PetscErrorCode GPUCSRStorageAllocate(GPUCSRStorage *, PetscBool valuesonly);
 GPUCSR_INTERN PetscErrorCode GPUCSRStorageDestroy(GPUCSRStorage *);
 GPUCSR_INTERN PetscErrorCode GPUCSRStorageWork(GPUCSRStorage *, GPUCSRType, size_t);

@@ -11,19 +11,28 @@
 */
 #include "sell.h"
 
-static PetscErrorCode Applicable_SELL(const GPUCSRFeatures *f, GPUCSRPrecision p, PetscBool *yes, char why[], size_t len)
+static PetscErrorCode Applicable_SELL(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, PetscBool *yes, char why[], size_t len)
 {
   PetscFunctionBegin;
+  (void)variant;
   (void)p;
-  *yes = f->sell_stored <= 64 * (f->nnz + f->m + 1024) ? PETSC_TRUE : PETSC_FALSE;
+  *yes = (double)f->sell_stored <= GPUCSR_MOST_STORED(f) ? PETSC_TRUE : PETSC_FALSE;
   if (!*yes) PetscCall(PetscSNPrintf(why, len, "its padding would store %.0f entries for %.0f nonzeros", (double)f->sell_stored, (double)f->nnz));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Layout_SELL(const GPUCSRFeatures *f, GPUCSRStorage *A)
+static PetscErrorCode Estimate_SELL(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
 {
   PetscFunctionBegin;
-  A->stored             = f->sell_stored;
+  (void)variant;
+  e->stored = f->sell_stored;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Layout_SELL(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRStorage *A)
+{
+  PetscFunctionBegin;
+  A->stored             = e->stored;
   A->narrays            = 4;
   A->array[SELL_SLICE]  = (GPUCSRArray){"slice", GPUCSR_INT32, PETSC_FALSE, (size_t)(f->m + GPUCSR_SLICE - 1) / GPUCSR_SLICE + 1, NULL};
   A->array[SELL_ROWPTR] = (GPUCSRArray){"rowptr", GPUCSR_INT32, PETSC_FALSE, (size_t)f->m + 1, NULL};
@@ -111,4 +120,4 @@ static PetscErrorCode Diagonal_SELL(const GPUCSRStorage *A, void *diag)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GPUCSRFormat GPUCSRFormat_sell = {"sell", Applicable_SELL, Layout_SELL, Fill_SELL, Mult_SELL, Diagonal_SELL};
+const GPUCSRFormatFamily GPUCSRFormat_sell = {Applicable_SELL, Estimate_SELL, NULL, Layout_SELL, Fill_SELL, Mult_SELL, Diagonal_SELL};

@@ -1,11 +1,10 @@
 /*
-  What all formats share: finding one by its word, the features of a matrix, and the memory of its arrays.
+  What all formats share: finding one by its word, and the memory of its arrays.
 */
 #include "format.h"
-#include <math.h>
 
-#define GPUCSR_FORMAT(name, build) &GPUCSRFormat_##name,
-static const GPUCSRFormat *const formats[] = {
+#define GPUCSR_FORMAT(name, family, variant, build) {#name, #family, variant, &GPUCSRFormat_##family},
+static const GPUCSRFormat formats[] = {
 #include "formatlist.h"
 };
 #undef GPUCSR_FORMAT
@@ -14,7 +13,7 @@ static const GPUCSRFormat *const formats[] = {
 /* The q-th format, NULL past the last */
 PetscErrorCode GPUCSRFormatGet(int q, const GPUCSRFormat **f)
 {
-  *f = q < NFORMATS ? formats[q] : NULL;
+  *f = q < NFORMATS ? &formats[q] : NULL;
   return PETSC_SUCCESS;
 }
 
@@ -26,10 +25,16 @@ PetscErrorCode GPUCSRFormatFind(const char name[], const GPUCSRFormat **f)
   PetscFunctionBegin;
   *f = NULL;
   for (int q = 0; q < NFORMATS; q++) {
-    PetscCall(PetscStrcmp(name, formats[q]->name, &same));
-    if (same) *f = formats[q];
+    PetscCall(PetscStrcmp(name, formats[q].name, &same));
+    if (same) *f = &formats[q];
   }
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The one that every build starts from */
+const GPUCSRFormat *GPUCSRFormatCSR(void)
+{
+  return &formats[0];
 }
 
 PetscErrorCode GPUCSRFormatNames(char list[], size_t len)
@@ -38,51 +43,13 @@ PetscErrorCode GPUCSRFormatNames(char list[], size_t len)
   list[0] = 0;
   for (int q = 0; q < NFORMATS; q++) {
     if (q) PetscCall(PetscStrlcat(list, ", ", len));
-    PetscCall(PetscStrlcat(list, formats[q]->name, len));
+    PetscCall(PetscStrlcat(list, formats[q].name, len));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One pass over the row pointers of CSR */
-PetscErrorCode GPUCSRFeaturesGet(int m, int n, const int32_t *rowptr, int threads, GPUCSRFeatures *f)
-{
-  const int nslices = (int)(((int64_t)m + GPUCSR_SLICE - 1) / GPUCSR_SLICE);
-  int       lo = PETSC_MAX_INT < INT32_MAX ? PETSC_MAX_INT : INT32_MAX, hi = 0, empty = 0;
-  int64_t   stored = 0, squares = 0;
-
-  PetscFunctionBegin;
-  if (m < 20000) threads = 1;
-#pragma omp parallel for num_threads(threads) if (threads > 1) reduction(+ : empty, stored, squares) reduction(min : lo) reduction(max : hi)
-  for (int q = 0; q < nslices; q++) {
-    const int last  = m - q * GPUCSR_SLICE < GPUCSR_SLICE ? m : (q + 1) * GPUCSR_SLICE;
-    int       width = 0;
-
-    for (int r = q * GPUCSR_SLICE; r < last; r++) {
-      const int len = rowptr[r + 1] - rowptr[r];
-
-      width = len > width ? len : width;
-      lo    = len < lo ? len : lo;
-      empty += len == 0;
-      squares += (int64_t)len * len;
-    }
-    hi = width > hi ? width : hi;
-    stored += (int64_t)width * GPUCSR_SLICE;
-  }
-  f->m           = m;
-  f->n           = n;
-  f->nnz         = m ? rowptr[m] : 0;
-  f->min         = m ? lo : 0;
-  f->max         = hi;
-  f->empty       = empty;
-  f->mean        = m ? (double)f->nnz / m : 0;
-  f->deviation   = m ? sqrt(PetscMax(0, (double)squares / m - f->mean * f->mean)) : 0;
-  f->density     = m && n ? f->mean / n : 0;
-  f->sell_stored = stored;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Describe, without memory */
-PetscErrorCode GPUCSRStorageCreate(GPUCSRDevice dev, const GPUCSRFormat *format, const GPUCSRFeatures *f, GPUCSRPrecision precision, GPUCSRStorage *A)
+/* Describe, without memory. Without an extent it is the estimated one. */
+PetscErrorCode GPUCSRStorageCreate(GPUCSRDevice dev, const GPUCSRFormat *format, const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRPrecision precision, GPUCSRStorage *A)
 {
   PetscFunctionBegin;
   PetscCall(PetscMemzero(A, sizeof(*A)));
@@ -92,7 +59,9 @@ PetscErrorCode GPUCSRStorageCreate(GPUCSRDevice dev, const GPUCSRFormat *format,
   A->m         = f->m;
   A->n         = f->n;
   A->nnz       = f->nnz;
-  PetscCall((*format->layout)(f, A));
+  if (e) A->extent = *e;
+  else PetscCall((*format->ops->estimate)(f, format->variant, &A->extent));
+  PetscCall((*format->ops->layout)(f, &A->extent, A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

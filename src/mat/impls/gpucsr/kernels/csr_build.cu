@@ -38,7 +38,7 @@ static PetscErrorCode Diagonal(const GPUCSRStorage *A, void *d, GPUCSRStream s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_csr) = {Fill, Diagonal, PETSC_FALSE};
+GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_csr) = {NULL, Fill, Diagonal, PETSC_FALSE};
 
 __global__ void iota_kernel(int64_t n, int *to)
 {
@@ -170,4 +170,4 @@ static PetscErrorCode Transpose_CUDA(const GPUCSRStorage *A, GPUCSRStorage *T, i
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRDeviceHelpers, GPUCSRDeviceHelpers_cuda) = {Transpose_CUDA, Gather_CUDA, ScatterAdd_CUDA, Convert_CUDA};
+GPUCSR_EXPORT(GPUCSRDeviceHelpers, GPUCSRDeviceHelpers_cuda) = {Transpose_CUDA, Gather_CUDA, ScatterAdd_CUDA, GPUCSRInspect_CUDA, Convert_CUDA};

@@ -1,6 +1,6 @@
 /*
   The kernels, one row each: GPUCSR_KERNEL(name, family, variant, format). No guard: included with different meanings of
-  GPUCSR_KERNEL(). family names the GPUCSRKernelFamily that a .cu file of this folder exports.
+  GPUCSR_KERNEL(). family names the GPUCSRKernelFamily that a .cu file of this folder exports, format the family of formats it works on.
 */
 GPUCSR_KERNEL(csr_scalar, csr_scalar, 1, csr)
 GPUCSR_KERNEL(csr_vector2, csr_vector, 2, csr)
@@ -13,3 +13,19 @@ GPUCSR_KERNEL(csr_adaptive, csr_adaptive, 0, csr)
 GPUCSR_KERNEL(csr_merge, csr_merge, 0, csr)
 GPUCSR_KERNEL(sell_row, sell_row, 1, sell)
 GPUCSR_KERNEL(dense_gemv, dense_gemv, 0, dense)
+GPUCSR_KERNEL(bcsr_vector1, bcsr_vector, 1, bcsr)
+GPUCSR_KERNEL(bcsr_vector2, bcsr_vector, 2, bcsr)
+GPUCSR_KERNEL(bcsr_vector4, bcsr_vector, 4, bcsr)
+GPUCSR_KERNEL(bcsr_vector8, bcsr_vector, 8, bcsr)
+GPUCSR_KERNEL(bcsr_vector16, bcsr_vector, 16, bcsr)
+GPUCSR_KERNEL(bcsr_vector32, bcsr_vector, 32, bcsr)
+GPUCSR_KERNEL(bcsr_block, bcsr_vector, 256, bcsr)
+GPUCSR_KERNEL(bcsr_sorted2, bcsr_sorted, 2, bcsr)
+GPUCSR_KERNEL(bcsr_sorted8, bcsr_sorted, 8, bcsr)
+GPUCSR_KERNEL(bcsr_sorted32, bcsr_sorted, 32, bcsr)
+GPUCSR_KERNEL(bcsr_adaptive, bcsr_adaptive, 0, bcsr)
+GPUCSR_KERNEL(bcsr_twostep, bcsr_twostep, 0, bcsr)
+GPUCSR_KERNEL(block4x64_warp1, block4x64_warp, 1, block4x64)
+GPUCSR_KERNEL(block4x64_warp2, block4x64_warp, 2, block4x64)
+GPUCSR_KERNEL(block4x64_warp4, block4x64_warp, 4, block4x64)
+GPUCSR_KERNEL(block4x64_warp8, block4x64_warp, 8, block4x64)

@@ -9,19 +9,19 @@
   #undef GPUCSR_KERNEL
   #define FAMILY(family) &GPUCSRKernel_##family
 extern PETSC_VISIBILITY_INTERNAL const GPUCSRDeviceHelpers GPUCSRDeviceHelpers_cuda;
-  #define CUDA_HELPERS         &GPUCSRDeviceHelpers_cuda
-  #define DECLARE_DEVICE(name) extern PETSC_VISIBILITY_INTERNAL const GPUCSRDeviceFormat GPUCSRDeviceFormat_##name;
-  #define DECLARE_HOST(name)
-  #define GPUCSR_FORMAT(name, build) DECLARE_##build(name)
+  #define CUDA_HELPERS           &GPUCSRDeviceHelpers_cuda
+  #define DECLARE_DEVICE(family) extern PETSC_VISIBILITY_INTERNAL const GPUCSRDeviceFormat GPUCSRDeviceFormat_##family;
+  #define DECLARE_HOST(family)
+  #define GPUCSR_FORMAT(name, family, variant, build) DECLARE_##build(family)
   #include "../format/formatlist.h"
   #undef GPUCSR_FORMAT
-  #define DEVICEFORMAT_DEVICE(name) &GPUCSRDeviceFormat_##name
+  #define DEVICEFORMAT_DEVICE(family) &GPUCSRDeviceFormat_##family
 #else
-  #define FAMILY(family)            NULL
-  #define CUDA_HELPERS              NULL
-  #define DEVICEFORMAT_DEVICE(name) NULL
+  #define FAMILY(family)              NULL
+  #define CUDA_HELPERS                NULL
+  #define DEVICEFORMAT_DEVICE(family) NULL
 #endif
-#define DEVICEFORMAT_HOST(name) NULL
+#define DEVICEFORMAT_HOST(family) NULL
 
 #define GPUCSR_KERNEL(name, family, variant, format) {#name, #format, FAMILY(family), variant},
 static const GPUCSRKernel kernels[] = {
@@ -30,9 +30,9 @@ static const GPUCSRKernel kernels[] = {
 #undef GPUCSR_KERNEL
 #define NKERNELS ((int)(sizeof(kernels) / sizeof(kernels[0])))
 
-#define GPUCSR_FORMAT(name, build) {&GPUCSRFormat_##name, DEVICEFORMAT_##build(name)},
+#define GPUCSR_FORMAT(name, family, variant, build) {&GPUCSRFormat_##family, DEVICEFORMAT_##build(family)},
 static const struct {
-  const GPUCSRFormat       *format;
+  const GPUCSRFormatFamily *family;
   const GPUCSRDeviceFormat *device;
 } deviceformats[] = {
 #include "../format/formatlist.h"
@@ -60,7 +60,7 @@ PetscErrorCode GPUCSRKernelFind(const char name[], const GPUCSRKernel **k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The kernels of one format, or of all when format is NULL */
+/* The kernels of one family of formats, or of all when that is NULL */
 PetscErrorCode GPUCSRKernelNames(const char format[], char list[], size_t len)
 {
   PetscBool same = PETSC_TRUE;
@@ -90,7 +90,7 @@ PetscErrorCode GPUCSRDeviceFormatGet(const GPUCSRFormat *f, const GPUCSRDeviceFo
   PetscFunctionBegin;
   *d = NULL;
   for (size_t q = 0; q < sizeof(deviceformats) / sizeof(deviceformats[0]); q++)
-    if (deviceformats[q].format == f) *d = deviceformats[q].device;
+    if (deviceformats[q].family == f->ops) *d = deviceformats[q].device;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -122,6 +122,19 @@ static PetscErrorCode ScatterAdd_Host(GPUCSRType type, size_t n, const int32_t *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode Inspect_Host(const GPUCSRStorage *csr, double fraction, GPUCSRFeatures *f, int64_t *bad, GPUCSRStream s)
+{
+  const int32_t *rowptr = (const int32_t *)csr->array[CSR_ROWPTR].data, *col = (const int32_t *)csr->array[CSR_COL].data;
+
+  PetscFunctionBegin;
+  (void)s;
+  *bad = -1;
+  for (int64_t k = csr->nnz; k-- > 0;)
+    if (col[k] < 0 || col[k] >= csr->n) *bad = k;
+  PetscCall(GPUCSRInspect(csr->m, csr->n, rowptr, *bad < 0 ? col : NULL, fraction, csr->dev->threads, f));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Convert_Host(size_t n, GPUCSRType ft, const void *from, GPUCSRType tt, void *to, GPUCSRStream s)
 {
   (void)s;
@@ -130,7 +143,7 @@ static PetscErrorCode Convert_Host(size_t n, GPUCSRType ft, const void *from, GP
 
 const GPUCSRDeviceHelpers *GPUCSRHelpers(GPUCSRDevice d)
 {
-  static const GPUCSRDeviceHelpers host = {Transpose_Host, Gather_Host, ScatterAdd_Host, Convert_Host};
+  static const GPUCSRDeviceHelpers host = {Transpose_Host, Gather_Host, ScatterAdd_Host, Inspect_Host, Convert_Host};
 
   return d->ops->separate ? CUDA_HELPERS : &host;
 }

@@ -24,7 +24,7 @@ typedef struct {
 } GPUCSRKernelFamily;
 
 typedef struct {
-  const char               *name, *format;
+  const char               *name, *format; /* format: the family of formats it works on */
   const GPUCSRKernelFamily *family;
   int                       variant;
 } GPUCSRKernel;
@@ -36,6 +36,8 @@ GPUCSR_INTERN PetscErrorCode GPUCSRKernelNames(const char[], char[], size_t);
 
 /* What the device does with a format besides its products */
 typedef struct {
+  /* its extent exactly, from CSR on the device, with the stream's work done; NULL: the estimate from the features is exact */
+  PetscErrorCode (*measure)(const GPUCSRStorage *csr, int variant, GPUCSRExtent *, GPUCSRStream);
   PetscErrorCode (*fill)(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream);
   PetscErrorCode (*diagonal)(const GPUCSRStorage *A, void *d, GPUCSRStream);
   PetscBool pattern; /* new values alone do not do: fill() needs the pattern of csr with them */
@@ -47,9 +49,12 @@ typedef struct {
   PetscErrorCode (*transpose)(const GPUCSRStorage *A, GPUCSRStorage *T, int32_t *map, GPUCSRStream);                  /* see GPUCSRTransposeCSR() */
   PetscErrorCode (*gather)(GPUCSRType, size_t n, const int32_t *index, const void *from, void *to, GPUCSRStream);     /* to[k] = from[index[k]] */
   PetscErrorCode (*scatteradd)(GPUCSRType, size_t n, const int32_t *index, const void *from, void *to, GPUCSRStream); /* to[index[k]] += from[k], no index twice */
+  /* features of CSR, from a sample of this fraction of the rows; bad: the first entry whose column does not exist, -1 where there is none */
+  PetscErrorCode (*inspect)(const GPUCSRStorage *csr, double fraction, GPUCSRFeatures *, int64_t *bad, GPUCSRStream);
   PetscErrorCode (*convert)(size_t n, GPUCSRType, const void *from, GPUCSRType, void *to, GPUCSRStream);
 } GPUCSRDeviceHelpers;
 GPUCSR_INTERN const GPUCSRDeviceHelpers *GPUCSRHelpers(GPUCSRDevice);
+GPUCSR_INTERN PetscErrorCode             GPUCSRInspect_CUDA(const GPUCSRStorage *, double, GPUCSRFeatures *, int64_t *, GPUCSRStream);
 
 #if defined(__cplusplus)
 }

@@ -1,48 +1,13 @@
 /*
-  Which format and kernel: what was asked for where something was, else the kernel that a small model of their times finds
-  fastest for these row lengths.
+  Which format and kernel: what was asked for where something was, else the best of the candidates, which are all pairs of
+  a format and a kernel for it.
 
-  applicable() and available() are about correctness and are asked of every choice; the model is about speed alone. It is
-  fitted to docs/results/, see docs/choice.md.
+  applicable() and available() are about correctness and are asked of every choice; the model (profile.c) is about speed alone.
 */
 #include "plan.h"
 #include <math.h>
-
-#define DENSE_DENSITY 1.0 /* two thirds would do for speed, but a stored zero times Inf is NaN where CSR has nothing */
-
-/*
-  The time of a product in microseconds, of a kernel that gives each row `threads` threads, which take `width` entries a step:
-
-    launch + bytes (MB moved) + row (million threads) + step (steps of the longest row) + uneven (million entries, see below)
-           + cut (if the longest row is longer than `most`, where the kernel goes another way)
-
-  uneven counts each entry as often as a row's mean length doubles the width: threads of short reach read a long row in
-  pieces that share no sector. A kernel without a fixed number of threads a row counts each entry once.
-*/
-typedef struct {
-  const char *kernel;
-  int         width, threads, most;
-  double      launch, bytes, row, step, uneven, cut;
-} Cost;
-
-static const Cost costs[] = {
-#include "costs.h"
-};
-#define NCOSTS ((int)(sizeof(costs) / sizeof(costs[0])))
-
-static PetscErrorCode Predict(const Cost *c, const GPUCSRFormat *format, const GPUCSRFeatures *f, GPUCSRPrecision p, double *microseconds)
-{
-  double        bytes = (double)GPUCSRTypeSize(GPUCSRVectorType(p)) * ((double)f->m + (double)f->n), entries;
-  GPUCSRStorage A;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRStorageCreate(NULL, format, f, p, &A)); /* described, not allocated */
-  for (int k = 0; k < A.narrays; k++) bytes += (double)A.array[k].count * (double)GPUCSRTypeSize(A.array[k].type);
-  entries = (double)A.stored;
-  if (c->threads) entries *= PetscMax(0, log2(PetscMax(1e-9, f->mean / c->width)));
-  *microseconds = c->launch + c->bytes * 1e-6 * bytes + c->row * 1e-6 * (double)f->m * c->threads + c->step * ceil((double)PetscMin(f->max, c->most) / c->width) + c->uneven * 1e-6 * entries + (f->max > c->most ? c->cut : 0);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+#include <stdlib.h>
+#include <string.h>
 
 /* Words that exist, and fit each other */
 PetscErrorCode GPUCSRRequestCheck(const GPUCSRRequest *q)
@@ -50,7 +15,7 @@ PetscErrorCode GPUCSRRequestCheck(const GPUCSRRequest *q)
   const GPUCSRFormat *format;
   const GPUCSRKernel *kernel;
   PetscBool           anyformat, anykernel, same, aij;
-  char                list[512];
+  char                list[1024];
 
   PetscFunctionBegin;
   PetscCall(PetscStrcmp(q->format, "auto", &anyformat));
@@ -63,102 +28,245 @@ PetscErrorCode GPUCSRRequestCheck(const GPUCSRRequest *q)
   PetscCall(GPUCSRKernelNames(NULL, list, sizeof(list)));
   PetscCheck(anykernel || kernel, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE, "Unknown MATGPUCSR kernel %s: must be one of auto, %s", q->kernel, list);
   PetscCheck(!kernel || !aij, PETSC_COMM_SELF, PETSC_ERR_ARG_INCOMP, "MATGPUCSR kernel %s has no part in format aij, whose products are those of MATAIJ: leave one of them out", q->kernel);
-  if (kernel && !anyformat) {
-    PetscCall(PetscStrcmp(kernel->format, q->format, &same));
-    PetscCall(GPUCSRKernelNames(q->format, list, sizeof(list)));
+  if (kernel && format) {
+    PetscCall(PetscStrcmp(kernel->format, format->family, &same));
+    PetscCall(GPUCSRKernelNames(format->family, list, sizeof(list)));
     PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_ARG_INCOMP, "MATGPUCSR kernel %s works on format %s, not on %s: leave the format to it, or take one of auto, %s", q->kernel, kernel->format, q->format, list);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Could what was asked for work in this precision? Asked of an empty matrix, so of the format alone */
+/* Does what was asked for allow this pair? */
+static PetscErrorCode Asked(const GPUCSRRequest *q, const GPUCSRFormat *f, const GPUCSRKernel *k, PetscBool *yes)
+{
+  PetscBool any, same;
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrcmp(q->format, "auto", &any));
+  PetscCall(PetscStrcmp(q->format, f->name, &same));
+  *yes = (PetscBool)(any || same);
+  PetscCall(PetscStrcmp(q->kernel, "auto", &any));
+  PetscCall(PetscStrcmp(q->kernel, k->name, &same));
+  *yes = (PetscBool)(*yes && (any || same));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Could what was asked for work in this precision? Asked of an empty matrix, so of the formats alone */
 PetscErrorCode GPUCSRRequestTakes(const GPUCSRRequest *q, GPUCSRPrecision p, PetscBool *yes)
 {
-  const GPUCSRFormat  *format;
-  const GPUCSRKernel  *kernel;
   const GPUCSRFeatures nothing = {0};
+  const GPUCSRFormat  *f;
+  const GPUCSRKernel  *k;
+  PetscBool            asked, one;
   char                 why[256];
 
   PetscFunctionBegin;
-  *yes = PETSC_TRUE;
-  PetscCall(GPUCSRKernelFind(q->kernel, &kernel));
-  PetscCall(GPUCSRFormatFind(kernel ? kernel->format : q->format, &format));
-  if (format) PetscCall((*format->applicable)(&nothing, p, yes, why, sizeof(why)));
+  *yes = PETSC_FALSE;
+  for (int i = 0; !*yes; i++) {
+    PetscCall(GPUCSRKernelGet(i, &k));
+    if (!k) break;
+    for (int j = 0; !*yes; j++) {
+      PetscCall(GPUCSRFormatGet(j, &f));
+      if (!f) break;
+      PetscCall(PetscStrcmp(k->format, f->family, &one));
+      PetscCall(Asked(q, f, k, &asked));
+      if (one && asked) PetscCall((*f->ops->applicable)(&nothing, f->variant, p, yes, why, sizeof(why)));
+    }
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Usable(const GPUCSRKernel *k, const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, PetscBool *yes, char why[], size_t len)
+/* Usable before not, known to the profile before not, then by time; ties as in the lists, for qsort() is not stable */
+static int Compare(const void *a, const void *b)
 {
-  const GPUCSRFormat *format;
+  const GPUCSRCandidate *x = (const GPUCSRCandidate *)a, *y = (const GPUCSRCandidate *)b;
+
+  if (x->usable != y->usable) return x->usable ? -1 : 1;
+  if (x->known != y->known) return x->known ? -1 : 1;
+  if (x->predicted < y->predicted) return -1;
+  if (x->predicted > y->predicted) return 1;
+  if (x->kernel != y->kernel) return x->kernel < y->kernel ? -1 : 1;
+  return x->format < y->format ? -1 : x->format > y->format;
+}
+
+static PetscErrorCode CandidateGet(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, const GPUCSRCostRow *row, GPUCSRCandidate *c)
+{
+  double           terms[GPUCSR_NTERMS];
+  GPUCSRModelInput in;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRFormatFind(k->format, &format));
-  PetscCall((*format->applicable)(f, p, yes, why, len));
-  if (*yes && dev->ops->separate && k->family && k->family->available) PetscCall((*k->family->available)(yes, why, len));
+  PetscCall((*c->format->ops->applicable)(f, c->format->variant, p, &c->usable, c->why, sizeof(c->why)));
+  if (c->usable && dev->ops->separate && c->kernel->family && c->kernel->family->available) PetscCall((*c->kernel->family->available)(&c->usable, c->why, sizeof(c->why)));
+  if (!c->usable) PetscFunctionReturn(PETSC_SUCCESS);
+  c->known = row ? PETSC_TRUE : PETSC_FALSE;
+  if (row) {
+    PetscCall(GPUCSRModelInputGet(c->format, f, p, dev->props.l2, &in));
+    GPUCSRModelTerms(row, &in, terms);
+    for (int q = 0; q < GPUCSR_NTERMS; q++) c->predicted += 1e-6 * row->time[q] * terms[q];
+    c->setup = 1e-6 * (row->setup[0] + row->setup[1] * in.matrix);
+    c->bytes = 1e6 * in.matrix;
+  } else PetscCall(PetscStrncpy(c->why, "the machine's profile does not know it: make tune", sizeof(c->why)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The fastest kernel by the model, of this format unless that is auto; none for a format that the model does not know */
-static PetscErrorCode Fastest(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, const char format[], char kernel[], char why[], size_t len)
+/* All that what was asked for allows, the one with the least predicted time first */
+PetscErrorCode GPUCSRCandidatesGet(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, const GPUCSRRequest *q, GPUCSRCandidate **list, int *n)
 {
-  double    best = PETSC_MAX_REAL, second = PETSC_MAX_REAL;
-  PetscBool any;
+  const GPUCSRPair *pair;
+  int               npairs;
+  PetscBool         asked, open;
 
   PetscFunctionBegin;
-  kernel[0] = 0;
-  PetscCall(PetscStrcmp(format, "auto", &any));
-  for (int q = 0; q < NCOSTS; q++) {
-    const GPUCSRKernel *k;
-    const GPUCSRFormat *its;
-    PetscBool           usable, same, dense;
-    char                reason[256];
-    double              t = 0;
+  *n = 0;
+  PetscCall(GPUCSRProfilePairs(&pair, &npairs));
+  PetscCall(PetscCalloc1(npairs, list));
+  PetscCall(GPUCSRRequestOpen(q, &open));
+  for (int k = 0; k < npairs; k++) {
+    GPUCSRCandidate *c = &(*list)[*n];
 
-    PetscCall(GPUCSRKernelFind(costs[q].kernel, &k));
-    PetscCall(PetscStrcmp(format, k->format, &same));
-    PetscCall(PetscStrcmp(k->format, "dense", &dense));
-    if (!(any ? !dense || f->density >= DENSE_DENSITY : same)) continue;
-    PetscCall(Usable(k, f, p, dev, &usable, reason, sizeof(reason)));
-    if (!usable && any) continue;
-    PetscCall(GPUCSRFormatFind(k->format, &its));
-    PetscCall(Predict(&costs[q], its, f, p, &t));
+    if (!open) {
+      PetscCall(Asked(q, pair[k].format, pair[k].kernel, &asked));
+      if (!asked) continue;
+    }
+    c->format = pair[k].format;
+    c->kernel = pair[k].kernel;
+    PetscCall(CandidateGet(f, p, dev, pair[k].row, c));
+    (*n)++;
+  }
+  qsort(*list, (size_t)*n, sizeof(**list), Compare);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  A stored zero times Inf is NaN where CSR has nothing: nobody gets such products who did not ask for them.
+*/
+static PetscErrorCode Inexact(const GPUCSRFeatures *f, const GPUCSRCandidate *c, PetscBool *yes)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscStrcmp(c->format->family, "dense", yes));
+  if (f->density >= 1) *yes = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Index of the candidate that this way of choosing takes, and why; -1: none */
+static PetscErrorCode Pick(const GPUCSRFeatures *f, const GPUCSRRequest *q, GPUCSRCandidate *list, int n, int *pick, char why[], size_t len)
+{
+  const char *format = NULL, *kernel = NULL;
+  PetscBool   anyformat, anykernel;
+  double      best = PETSC_MAX_REAL, second = PETSC_MAX_REAL;
+
+  PetscFunctionBegin;
+  *pick = -1;
+  PetscCall(PetscStrcmp(q->format, "auto", &anyformat));
+  PetscCall(PetscStrcmp(q->kernel, "auto", &anykernel));
+  if (anyformat && anykernel) {
+    for (int c = 0; c < n; c++) {
+      PetscBool inexact;
+
+      PetscCall(Inexact(f, &list[c], &inexact));
+      if (!inexact || !list[c].usable) continue;
+      list[c].usable = PETSC_FALSE;
+      PetscCall(PetscStrncpy(list[c].why, "a zero that it stores turns an Inf in x into NaN: only by name", sizeof(list[c].why)));
+    }
+  }
+  if (q->select == GPUCSR_SELECT_TREE) PetscCall(GPUCSRProfileTree(f, &format, &kernel));
+  if (q->select == GPUCSR_SELECT_FIXED) {
+    format = "csr";
+    kernel = "csr_adaptive";
+  }
+  for (int c = 0; c < n && format && *pick < 0; c++)
+    if (list[c].usable && !strcmp(list[c].format->name, format) && !strcmp(list[c].kernel->name, kernel)) *pick = c;
+  if (*pick >= 0) {
+    if (q->select == GPUCSR_SELECT_FIXED) PetscCall(PetscSNPrintf(why, len, "-mat_gpucsr_select fixed takes it for every matrix"));
+    else PetscCall(PetscSNPrintf(why, len, "the decision tree takes it for rows of %.3g entries in the mean and %d columns", f->mean, f->n));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  for (int c = 0; c < n; c++) {
+    const double t = q->expected > 0 ? list[c].predicted + list[c].setup / q->expected : list[c].predicted;
+
+    if (!list[c].usable || !list[c].known) continue;
     if (t < best) {
       second = best;
       best   = t;
-      PetscCall(PetscStrncpy(kernel, k->name, GPUCSR_WORD));
+      *pick  = c;
     } else second = PetscMin(second, t);
   }
-  if (second < PETSC_MAX_REAL) PetscCall(PetscSNPrintf(why, len, "of rows with %.3g entries in the mean and %d at most it is predicted to take %.1f us, the next best %.1f us", f->mean, f->max, best, second));
-  else PetscCall(PetscStrncpy(why, "it is the format's only kernel", len));
+  if (*pick < 0) PetscFunctionReturn(PETSC_SUCCESS);
+  if (q->expected > 0)
+    PetscCall(PetscSNPrintf(why, len, "for %g products of rows with %.3g entries in the mean and %d at most it is predicted to take %.1f us a product, its conversion shared among them, the next best %.1f us", q->expected, f->mean, f->max, 1e6 * best, 1e6 * second));
+  else if (second < PETSC_MAX_REAL) PetscCall(PetscSNPrintf(why, len, "of rows with %.3g entries in the mean and %d at most it is predicted to take %.1f us, the next best %.1f us", f->mean, f->max, 1e6 * best, 1e6 * second));
+  else PetscCall(PetscSNPrintf(why, len, "it is the only one that was allowed"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUCSRChoose(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, const GPUCSRRequest *q, GPUCSRChoice *c)
+/* The chosen one to the front, the others in their order */
+PetscErrorCode GPUCSRCandidatesPromote(GPUCSRCandidate list[], int n, int pick)
 {
-  PetscBool any, yes, same;
-  char      word[GPUCSR_WORD] = "", why[256];
+  const GPUCSRCandidate chosen = list[pick];
+
+  PetscFunctionBegin;
+  (void)n;
+  for (int k = pick; k > 0; k--) list[k] = list[k - 1];
+  list[0]        = chosen;
+  list[0].why[0] = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Is anything left to choose? */
+PetscErrorCode GPUCSRRequestOpen(const GPUCSRRequest *q, PetscBool *open)
+{
+  PetscBool anyformat, anykernel;
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrcmp(q->format, "auto", &anyformat));
+  PetscCall(PetscStrcmp(q->kernel, "auto", &anykernel));
+  *open = (PetscBool)(anyformat && anykernel);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  The choice, and on request the candidates (to be freed), sorted by predicted time, the chosen one first. Where a format and a kernel were both asked for
+  there is nothing to choose.
+*/
+PetscErrorCode GPUCSRChoose(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, const GPUCSRRequest *q, GPUCSRChoice *c, GPUCSRCandidate **candidates, int *ncandidates)
+{
+  GPUCSRCandidate *list = NULL;
+  int              n    = 0, pick;
+  PetscBool        any, none;
+  char             refused[256] = "";
 
   PetscFunctionBegin;
   PetscCall(GPUCSRRequestCheck(q));
   PetscCall(PetscStrcmp(q->kernel, "auto", &any));
-  if (!any) {
-    PetscCall(PetscStrncpy(word, q->kernel, sizeof(word)));
-    PetscCall(PetscStrncpy(c->why, "asked for", sizeof(c->why)));
-  } else {
-    PetscCall(Fastest(f, p, dev, q->format, word, c->why, sizeof(c->why)));
-    for (int k = 0; !word[0]; k++) { /* a format that the model does not know: its first kernel */
-      PetscCall(GPUCSRKernelGet(k, &c->kernel));
-      PetscCheck(c->kernel || !dev->ops->separate, PETSC_COMM_SELF, PETSC_ERR_SUP, "MATGPUCSR format %s has no kernel for the device yet: take -mat_gpucsr_backend host", q->format);
-      if (!c->kernel) break;
-      PetscCall(PetscStrcmp(q->format, c->kernel->format, &same));
-      if (same) PetscCall(PetscStrncpy(word, c->kernel->name, sizeof(word)));
+  PetscCall(GPUCSRCandidatesGet(f, p, dev, q, &list, &n));
+  PetscCall(Pick(f, q, list, n, &pick, c->why, sizeof(c->why)));
+  if (!any) PetscCall(PetscStrncpy(c->why, "asked for", sizeof(c->why)));
+  for (int k = 0; k < n && pick < 0; k++)
+    if (list[k].usable) { /* none that the profile knows: the first that can */
+      pick = k;
       PetscCall(PetscStrncpy(c->why, "asked for", sizeof(c->why)));
     }
+  none = (PetscBool)(pick < 0);
+  if (!none) {
+    PetscCall(GPUCSRCandidatesPromote(list, n, pick));
+    c->format = list[0].format;
+    c->kernel = list[0].kernel;
+    for (int k = 1; k < n; k++)
+      if (list[k].usable && list[k].known && list[0].predicted > 0 && !list[k].why[0]) PetscCall(PetscSNPrintf(list[k].why, sizeof(list[k].why), "%.2f times the chosen one's time", list[k].predicted / list[0].predicted));
+  } else if (n) PetscCall(PetscStrncpy(refused, list[0].why, sizeof(refused)));
+  if (candidates && !none) {
+    *candidates  = list;
+    *ncandidates = n;
+  } else PetscCall(PetscFree(list));
+  if (none && !n) { /* a format without kernels: its reference on the host is all there is */
+    PetscCheck(!dev->ops->separate, PETSC_COMM_SELF, PETSC_ERR_SUP, "MATGPUCSR format %s has no kernel for the device yet: take -mat_gpucsr_backend host", q->format);
+    PetscCall(GPUCSRFormatFind(q->format, &c->format));
+    c->kernel = NULL;
+    PetscCall((*c->format->ops->applicable)(f, c->format->variant, p, &any, refused, sizeof(refused)));
+    none = (PetscBool)!any;
+    PetscCall(PetscStrncpy(c->why, "asked for", sizeof(c->why)));
   }
-  PetscCall(GPUCSRKernelFind(word, &c->kernel));
-  PetscCall(GPUCSRFormatFind(c->kernel ? c->kernel->format : q->format, &c->format));
-  PetscCall((*c->format->applicable)(f, p, &yes, why, sizeof(why)));
-  if (yes && c->kernel) PetscCall(Usable(c->kernel, f, p, dev, &yes, why, sizeof(why)));
-  PetscCheck(yes, PETSC_COMM_SELF, PETSC_ERR_SUP, "MATGPUCSR format %s cannot take this matrix of %d rows, %d columns, %.0f nonzeros: %s", c->format->name, f->m, f->n, (double)f->nnz, why);
+  PetscCall(PetscStrcmp(q->format, "auto", &any));
+  PetscCheck(!none, PETSC_COMM_SELF, PETSC_ERR_SUP, "MATGPUCSR %s %s cannot take this matrix of %d rows, %d columns, %.0f nonzeros: %s", any ? "kernel" : "format", any ? q->kernel : q->format, f->m, f->n, (double)f->nnz, refused);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

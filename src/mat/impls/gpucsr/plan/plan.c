@@ -5,13 +5,48 @@
 #include "plan.h"
 #include <petsctime.h>
 
-/* Adds the seconds since the last mark to *to, with the device's work done */
+GPUCSRPlanOptions GPUCSRPlanSettings = {.sample = 0.01};
+
+#define MEASURE_MOST   6   /* candidates that measuring tries at most */
+#define MEASURE_WITHIN 1.6 /* and how far behind the best prediction their own may be */
+
+/* Options of the process; collective on PETSC_COMM_WORLD */
+PetscErrorCode GPUCSRPlanInitialize(void)
+{
+  char      profile[PETSC_MAX_PATH_LEN] = "", wisdom[PETSC_MAX_PATH_LEN] = "";
+  PetscReal sample = (PetscReal)GPUCSRPlanSettings.sample;
+
+  PetscFunctionBegin;
+  PetscOptionsBegin(PETSC_COMM_WORLD, NULL, "GPU sparse matrix: how formats and kernels are chosen", "MATGPUCSR");
+  PetscCall(PetscOptionsString("-mat_gpucsr_profile", "What products cost on this machine, as make tune writes it", "MATGPUCSR", profile, profile, sizeof(profile), NULL));
+  PetscCall(PetscOptionsString("-mat_gpucsr_wisdom", "Where choices made by measuring are kept", "MATGPUCSR", wisdom, wisdom, sizeof(wisdom), NULL));
+  PetscCall(PetscOptionsReal("-mat_gpucsr_sample", "Fraction of the rows that is looked at for block structure", "MATGPUCSR", sample, &sample, NULL));
+  PetscOptionsEnd();
+  PetscCheck(sample >= 0 && sample <= 1, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_sample %g: must be a fraction from 0 to 1", (double)sample);
+  GPUCSRPlanSettings.sample = (double)sample;
+  PetscCall(GPUCSRProfileLoad(profile));
+  PetscCall(GPUCSRWisdomLoad(wisdom));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRPlanFinalize(void)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWisdomFinalize());
+  PetscCall(GPUCSRProfileFinalize());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Adds the seconds since the last mark to *to: the host's, as nobody waits for the device here, unless times will be reported. What
+  follows on the device's stream follows by itself; other streams wait for P->changed.
+*/
 static PetscErrorCode Mark(GPUCSRDevice dev, PetscLogDouble *last, double *to)
 {
   PetscLogDouble now;
 
   PetscFunctionBegin;
-  PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
+  if (GPUCSRSettingsGlobal.report) PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
   PetscCall(PetscTime(&now));
   if (to) *to += now - *last;
   *last = now;
@@ -36,7 +71,7 @@ static PetscErrorCode FillOnHost(const GPUCSRSource *s, GPUCSRStorage *A, PetscB
     for (int k = 0; k < A->narrays; k++)
       if (!A->array[k].values) PetscCall(GPUCSRDownload(A->dev, h.array[k].data, A->array[k].type, A->array[k].data, A->array[k].type, A->array[k].count, PETSC_FALSE, A->dev->stream));
   }
-  PetscCall((*A->format->fill)(s, &h, valuesonly, rounding));
+  PetscCall((*A->format->ops->fill)(s, &h, valuesonly, rounding));
   for (int k = 0; k < A->narrays; k++) {
     if (!valuesonly || A->array[k].values) PetscCall(GPUCSRUpload(A->dev, A->array[k].data, A->array[k].type, h.array[k].data, A->array[k].type, A->array[k].count, PETSC_FALSE, A->dev->stream, NULL));
     PetscCall(PetscFree(h.array[k].data));
@@ -44,22 +79,57 @@ static PetscErrorCode FillOnHost(const GPUCSRSource *s, GPUCSRStorage *A, PetscB
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A from CSR on the device; a CSR plan takes over its arrays */
-static PetscErrorCode FromCSR(GPUCSRStorage *csr, const GPUCSRFeatures *f, GPUCSRPlan *P)
+/* Formats that would store far more than the matrix has are refused before the memory is asked for */
+static PetscErrorCode CheckExtent(const GPUCSRFormat *format, const GPUCSRFeatures *f, const GPUCSRExtent *e)
 {
-  const GPUCSRDeviceFormat *df;
-  PetscBool                 same = (PetscBool)(csr->format == P->choice.format);
+  PetscFunctionBegin;
+  PetscCheck((double)e->stored <= GPUCSR_MOST_STORED(f) && e->stored <= INT32_MAX, PETSC_COMM_SELF, PETSC_ERR_SUP, "MATGPUCSR format %s cannot take this matrix of %d rows, %d columns, %.0f nonzeros: it would store %.0f entries", format->name, f->m, f->n,
+             (double)f->nnz, (double)e->stored);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A from host CSR, straight into its arrays where they are the host's, by way of host arrays where not */
+static PetscErrorCode FromSource(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSRPrecision precision, GPUCSRPlan *P)
+{
+  const GPUCSRFormat *format = P->choice.format;
+  GPUCSRExtent        e      = {0};
 
   PetscFunctionBegin;
-  if (same) {
+  if (format->ops->measure) PetscCall((*format->ops->measure)(s, format->variant, &e));
+  else PetscCall((*format->ops->estimate)(&P->features, format->variant, &e));
+  PetscCall(CheckExtent(format, &P->features, &e));
+  PetscCall(GPUCSRStorageCreate(dev, format, &P->features, &e, precision, &P->A));
+  PetscCall(GPUCSRStorageAllocate(&P->A, PETSC_FALSE));
+  if (dev->ops->separate) PetscCall(FillOnHost(s, &P->A, PETSC_FALSE, &P->rounding));
+  else PetscCall((*format->ops->fill)(s, &P->A, PETSC_FALSE, &P->rounding));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A in another format, from CSR on the device */
+PetscErrorCode GPUCSRStorageFromCSR(const GPUCSRStorage *csr, const GPUCSRFeatures *f, const GPUCSRFormat *format, GPUCSRStorage *A)
+{
+  const GPUCSRDeviceFormat *df;
+  GPUCSRExtent              e = {0};
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRDeviceFormatGet(format, &df));
+  if (df->measure) PetscCall((*df->measure)(csr, format->variant, &e, csr->dev->stream));
+  else PetscCall((*format->ops->estimate)(f, format->variant, &e));
+  PetscCall(CheckExtent(format, f, &e));
+  PetscCall(GPUCSRStorageCreate(csr->dev, format, f, &e, csr->precision, A));
+  PetscCall(GPUCSRStorageAllocate(A, PETSC_FALSE));
+  PetscCall((*df->fill)(csr, A, PETSC_FALSE, csr->dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A from CSR on the device; a CSR plan takes over its arrays */
+static PetscErrorCode FromCSR(GPUCSRStorage *csr, GPUCSRPlan *P)
+{
+  PetscFunctionBegin;
+  if (GPUCSRIsCSR(P->choice.format)) {
     P->A = *csr;
     PetscCall(PetscMemzero(csr, sizeof(*csr)));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(GPUCSRDeviceFormatGet(P->choice.format, &df));
-  PetscCall(GPUCSRStorageCreate(csr->dev, P->choice.format, f, csr->precision, &P->A));
-  PetscCall(GPUCSRStorageAllocate(&P->A, PETSC_FALSE));
-  PetscCall((*df->fill)(csr, &P->A, PETSC_FALSE, csr->dev->stream));
+  } else PetscCall(GPUCSRStorageFromCSR(csr, &P->features, P->choice.format, &P->A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -68,7 +138,115 @@ static PetscErrorCode Prepare(GPUCSRPlan *P)
   const GPUCSRKernel *k = P->choice.kernel;
 
   PetscFunctionBegin;
+  if (!k || P->A.work.data) PetscFunctionReturn(PETSC_SUCCESS);
   if (P->A.dev->ops->separate && k->family->prepare) PetscCall((*k->family->prepare)(&P->A, k->variant));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Time the candidates that the model likes best on the matrix itself and keep the fastest: after one product each to warm up, each
+  gets its share of the budget. Leaves its storage in P->A where that is not CSR.
+*/
+static PetscErrorCode Measure(GPUCSRDevice dev, const GPUCSRRequest *q, GPUCSRStorage *csr, GPUCSRPlan *P)
+{
+  const GPUCSRBackendOps *ops    = dev->ops;
+  const size_t            vector = GPUCSRTypeSize(GPUCSRVectorType(csr->precision));
+  const int               budget = q->budget ? q->budget : 50;
+  int                     n = 0, best = -1;
+  GPUCSREvent             begin, end;
+  void                   *x = NULL, *z = NULL;
+  GPUCSRStorage           kept = {0};
+  PetscLogDouble          t0, t1;
+
+  PetscFunctionBegin;
+  PetscCall(PetscTime(&t0));
+  while (n < P->ncandidates && n < MEASURE_MOST && n < budget / 4 && P->candidate[n].usable && (n < 2 || P->candidate[n].predicted <= MEASURE_WITHIN * P->candidate[0].predicted)) n++;
+  if (n < 2) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRMalloc(dev, vector * (size_t)csr->n, "x of measured products", &x));
+  PetscCall(GPUCSRMalloc(dev, vector * (size_t)csr->m, "z of measured products", &z));
+  PetscCall(ops->zero(dev->id, x, vector * (size_t)csr->n, dev->stream));
+  PetscCall(ops->eventcreate(dev->id, PETSC_TRUE, &begin));
+  PetscCall(ops->eventcreate(dev->id, PETSC_TRUE, &end));
+  for (int c = 0; c < n; c++) {
+    GPUCSRCandidate    *k   = &P->candidate[c];
+    const PetscBool     own = (PetscBool)!GPUCSRIsCSR(k->format);
+    const GPUCSRProduct p   = {1, 0, x, NULL, z, 0, csr->m};
+    GPUCSRPlan          T   = {
+                 .choice = {k->format, k->kernel, ""},
+                   .A = *csr
+    };
+    GPUCSRAttempt  attempt;
+    PetscErrorCode ierr = PETSC_SUCCESS;
+    double         t[3];
+
+    T.A.work.data = NULL;
+    PetscCall(GPUCSRAttemptBegin(&attempt));
+    if (own) {
+      PetscCall(PetscMemzero(&T.A, sizeof(T.A)));
+      ierr    = GPUCSRStorageFromCSR(csr, &P->features, k->format, &T.A);
+      T.A.dev = dev;
+    }
+    if (!ierr) ierr = Prepare(&T);
+    PetscCall(GPUCSRAttemptEnd(&attempt));
+    if (ierr) { /* too large after all, say; a failed device would fail the others too */
+      k->usable = PETSC_FALSE;
+      PetscCall(PetscStrncpy(k->why, attempt.message, sizeof(k->why)));
+    } else {
+      const int repeat = PetscMax(1, (budget / n - 1) / 3);
+
+      PetscCall(GPUCSRPlanProduct(&T, &p, dev->stream));
+      for (int r = 0; r < 3; r++) {
+        PetscCall(ops->eventrecord(dev->id, begin, dev->stream));
+        for (int i = 0; i < repeat; i++) PetscCall(GPUCSRPlanProduct(&T, &p, dev->stream));
+        PetscCall(ops->eventrecord(dev->id, end, dev->stream));
+        PetscCall(ops->eventelapsed(dev->id, begin, end, &t[r]));
+      }
+      k->measured = PetscMin(t[0], PetscMin(t[1], t[2])) / repeat;
+    }
+    if (!ierr && (best < 0 || k->measured < P->candidate[best].measured)) {
+      best = c;
+      PetscCall(GPUCSRStorageDestroy(&kept));
+      if (own) kept = T.A;
+      else {
+        PetscCall(GPUCSRFree(dev, T.A.work.count * GPUCSRTypeSize(T.A.work.type), &T.A.work.data));
+      }
+    } else if (own) PetscCall(GPUCSRStorageDestroy(&T.A));
+    else PetscCall(GPUCSRFree(dev, T.A.work.count * GPUCSRTypeSize(T.A.work.type), &T.A.work.data));
+  }
+  PetscCall(ops->eventdestroy(dev->id, begin));
+  PetscCall(ops->eventdestroy(dev->id, end));
+  PetscCall(GPUCSRFree(dev, vector * (size_t)csr->n, &x));
+  PetscCall(GPUCSRFree(dev, vector * (size_t)csr->m, &z));
+  PetscCheck(best >= 0, PETSC_COMM_SELF, PETSC_ERR_SUP, "No candidate could be measured: %s", P->candidate[0].why);
+  PetscCall(GPUCSRCandidatesPromote(P->candidate, P->ncandidates, best));
+  P->choice.format = P->candidate[0].format;
+  P->choice.kernel = P->candidate[0].kernel;
+  PetscCall(PetscSNPrintf(P->choice.why, sizeof(P->choice.why), "it was the fastest of %d that were measured: %.1f us", n, 1e6 * P->candidate[0].measured));
+  if (kept.dev) P->A = kept;
+  PetscCall(PetscTime(&t1));
+  P->costs.measure += t1 - t0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Format and kernel of the plan: by wisdom, by the model, or by measuring */
+static PetscErrorCode Choose(GPUCSRDevice dev, GPUCSRPrecision precision, const GPUCSRRequest *q, GPUCSRStorage *csr, GPUCSRPlan *P)
+{
+  const char *why = NULL;
+  PetscBool   open;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRChoose(&P->features, precision, dev, q, &P->choice, &P->candidate, &P->ncandidates));
+  PetscCall(GPUCSRRequestOpen(q, &open));
+  if (!open) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRWisdomFind(dev, &P->features, precision, P->candidate, P->ncandidates, &why));
+  if (why) {
+    P->choice.format = P->candidate[0].format;
+    P->choice.kernel = P->candidate[0].kernel;
+    PetscCall(PetscStrncpy(P->choice.why, why, sizeof(P->choice.why)));
+  } else if (q->select == GPUCSR_SELECT_MEASURE && dev->ops->separate) {
+    PetscCall(Measure(dev, q, csr, P));
+    PetscCall(GPUCSRWisdomAdd(dev, &P->features, precision, &P->candidate[0]));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -76,10 +254,35 @@ static PetscErrorCode Prepare(GPUCSRPlan *P)
 static PetscErrorCode SendCSR(GPUCSRDevice dev, const GPUCSRSource *s, const GPUCSRFeatures *f, GPUCSRPrecision precision, PetscBool valuesonly, GPUCSRStorage *csr, double *rounding, GPUCSRCosts *costs)
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSRStorageCreate(dev, &GPUCSRFormat_csr, f, precision, csr));
+  PetscCall(GPUCSRStorageCreate(dev, GPUCSRFormatCSR(), f, NULL, precision, csr));
   PetscCall(GPUCSRStorageAllocate(csr, valuesonly));
-  PetscCall((*csr->format->fill)(s, csr, valuesonly, rounding));
+  PetscCall((*csr->format->ops->fill)(s, csr, valuesonly, rounding));
   costs->uploaded += SourceBytes(s, csr, valuesonly);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The arrays have been written, in the order of the device's stream */
+static PetscErrorCode Changed(GPUCSRPlan *P)
+{
+  GPUCSRDevice dev = P->A.dev;
+
+  PetscFunctionBegin;
+  if (!P->changed) PetscCall(dev->ops->eventcreate(dev->id, PETSC_FALSE, &P->changed));
+  PetscCall(dev->ops->eventrecord(dev->id, P->changed, dev->stream));
+  P->waited = dev->stream;
+  P->built  = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What comes next on s may read the arrays */
+static PetscErrorCode WaitFor(const GPUCSRPlan *P, GPUCSRStream s)
+{
+  GPUCSRDevice dev = P->A.dev;
+
+  PetscFunctionBegin;
+  if (s == dev->stream || s == P->waited) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(dev->ops->streamwait(dev->id, s, P->changed));
+  ((GPUCSRPlan *)P)->waited = s; /* a note of what need not be said twice, not a change of the plan */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -91,72 +294,109 @@ static PetscErrorCode SendCSR(GPUCSRDevice dev, const GPUCSRSource *s, const GPU
     PetscCall(ierr_); \
   } while (0)
 
-static PetscErrorCode BuildSteps(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSRPrecision precision, GPUCSRPlan *P, GPUCSRStorage *csr)
+/* A damaged file makes a MATAIJ with columns that do not exist, without a word; a GPU would read memory that is not x's */
+static PetscErrorCode CheckColumn(const GPUCSRSource *s, int64_t bad)
 {
-  const GPUCSRDeviceFormat *df;
-  PetscLogDouble            t;
+  int r = 0;
 
   PetscFunctionBegin;
-  PetscCall(PetscTime(&t));
-  PetscCall(GPUCSRDeviceFormatGet(P->choice.format, &df));
-  if (!dev->ops->separate || !df) { /* straight into the arrays where they are the host's, by way of host arrays where not */
-    PetscCall(GPUCSRStorageCreate(dev, P->choice.format, &P->features, precision, &P->A));
-    PetscCall(GPUCSRStorageAllocate(&P->A, PETSC_FALSE));
-    if (dev->ops->separate) PetscCall(FillOnHost(s, &P->A, PETSC_FALSE, &P->rounding));
-    else PetscCall((*P->choice.format->fill)(s, &P->A, PETSC_FALSE, &P->rounding));
-    P->costs.uploaded += GPUCSRStorageBytes(&P->A);
-    PetscCall(Mark(dev, &t, &P->costs.upload));
-  } else {
-    PetscCall(SendCSR(dev, s, &P->features, precision, PETSC_FALSE, csr, &P->rounding, &P->costs));
-    PetscCall(Mark(dev, &t, &P->costs.upload));
-    PetscCall(FromCSR(csr, &P->features, P));
-  }
-  if (P->choice.kernel) PetscCall(Prepare(P));
-  PetscCall(Mark(dev, &t, &P->costs.convert));
+  if (bad < 0) PetscFunctionReturn(PETSC_SUCCESS);
+  while (s->i[r + 1] <= bad) r++;
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Row %d holds column %" PetscInt_FMT " of a matrix with %d columns: was it read from a damaged file?", r, s->j[bad], s->n);
+}
+
+/* What the choice is made of, where the plan's arrays are the host's */
+static PetscErrorCode InspectSource(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSRFeatures *f)
+{
+  const PetscInt n   = s->n;
+  int64_t        bad = -1;
+
+  PetscFunctionBegin;
+  for (int64_t k = s->nnz; k-- > 0;)
+    if (s->j[k] < 0 || s->j[k] >= n) bad = k;
+  PetscCall(CheckColumn(s, bad));
+  PetscCall(GPUCSRInspect(s->m, s->n, s->i, sizeof(PetscInt) == sizeof(int32_t) ? (const int32_t *)s->j : NULL, GPUCSRPlanSettings.sample, dev->threads, f));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A damaged file makes a MATAIJ with columns that do not exist, without a word; a GPU would read memory that is not x's */
-static PetscErrorCode CheckColumns(const GPUCSRSource *s, int threads)
+static PetscErrorCode BuildSteps(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSRPrecision precision, const GPUCSRRequest *q, GPUCSRPlan *P, GPUCSRStorage *csr)
 {
-  const PetscInt n   = s->n;
-  int64_t        bad = 0;
+  const GPUCSRDeviceFormat *df;
+  GPUCSRFeatures            f = {0};
+  PetscLogDouble            t;
+  int64_t                   bad;
 
   PetscFunctionBegin;
-  if (s->nnz < 100000) threads = 1;
-#pragma omp parallel for num_threads(threads) if (threads > 1) reduction(+ : bad)
-  for (int64_t k = 0; k < s->nnz; k++) bad += s->j[k] < 0 || s->j[k] >= n;
-  for (int r = 0; r < (bad ? s->m : 0); r++)
-    for (int32_t k = s->i[r]; k < s->i[r + 1]; k++)
-      PetscCheck(s->j[k] >= 0 && s->j[k] < n, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Row %d holds column %" PetscInt_FMT " of a matrix with %" PetscInt_FMT " columns: was it read from a damaged file?", r, s->j[k], n);
+  PetscCall(PetscTime(&t));
+  if (dev->ops->separate) { /* CSR crosses the bus once; all else happens there */
+    f.m   = s->m;
+    f.n   = s->n;
+    f.nnz = s->nnz;
+    PetscCall(SendCSR(dev, s, &f, precision, PETSC_FALSE, csr, &P->rounding, &P->costs));
+    PetscCall(Mark(dev, &t, &P->costs.upload));
+    PetscCall((*GPUCSRHelpers(dev)->inspect)(csr, GPUCSRPlanSettings.sample, &P->features, &bad, dev->stream));
+    PetscCall(CheckColumn(s, bad));
+  } else PetscCall(InspectSource(dev, s, &P->features));
+  PetscCall(Choose(dev, precision, q, csr, P));
+  PetscCall(Mark(dev, &t, &P->costs.inspect));
+  PetscCall(GPUCSRDeviceFormatGet(P->choice.format, &df));
+  if (P->A.format) { /* measuring left it there */
+  } else if (dev->ops->separate && df) PetscCall(FromCSR(csr, P));
+  else PetscCall(FromSource(dev, s, precision, P));
+  PetscCall(Prepare(P));
+  PetscCall(Mark(dev, &t, &P->costs.convert));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Leaves P as it was but for its costs when it fails */
 PetscErrorCode GPUCSRPlanBuild(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSRPrecision precision, const GPUCSRRequest *q, GPUCSRPlan *P)
 {
-  GPUCSRStorage  csr = {0};
-  PetscLogDouble t;
+  GPUCSRStorage csr = {0};
 
   PetscFunctionBegin;
   PetscCall(GPUCSRPlanDestroy(P));
   P->A.dev = dev;
   PetscCall(dev->ops->activate(dev->id));
-  PetscCall(PetscTime(&t));
-  PetscCall(CheckColumns(s, dev->threads));
-  PetscCall(GPUCSRFeaturesGet(s->m, s->n, s->i, dev->threads, &P->features));
-  PetscCall(GPUCSRChoose(&P->features, precision, dev, q, &P->choice));
-  PetscCall(Mark(dev, &t, &P->costs.inspect));
-  FinishStep(&csr, BuildSteps(dev, s, precision, P, &csr));
-  P->built = PETSC_TRUE;
+  FinishStep(&csr, BuildSteps(dev, s, precision, q, P, &csr));
+  PetscCall(Changed(P));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode TransposeSteps(GPUCSRDevice dev, const GPUCSRSource *s, const GPUCSRStorage *from, GPUCSRPrecision precision, const GPUCSRRequest *q, GPUCSRPlan *P, GPUCSRStorage *csr, int32_t **rowptr)
+/* The transpose, as host CSR, of the CSR on a device: for a format that is filled on the host */
+static PetscErrorCode FromTransposedCSR(GPUCSRDevice dev, const GPUCSRStorage *csr, GPUCSRPrecision precision, GPUCSRPlan *P)
+{
+  const size_t   nnz = (size_t)csr->nnz, m = (size_t)csr->m;
+  GPUCSRSource   h = {csr->m, csr->n, csr->nnz, NULL, NULL, NULL};
+  int32_t       *i, *j;
+  PetscInt      *jj;
+  PetscScalar   *a;
+  double        *v;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc5(m + 1, &i, nnz, &j, nnz, &jj, nnz, &a, nnz, &v));
+  PetscCall(GPUCSRDownload(dev, i, GPUCSR_INT32, csr->array[CSR_ROWPTR].data, GPUCSR_INT32, m + 1, PETSC_FALSE, dev->stream));
+  PetscCall(GPUCSRDownload(dev, j, GPUCSR_INT32, csr->array[CSR_COL].data, GPUCSR_INT32, nnz, PETSC_FALSE, dev->stream));
+  PetscCall(GPUCSRDownload(dev, v, GPUCSR_DOUBLE, csr->array[CSR_VAL].data, csr->array[CSR_VAL].type, nnz, PETSC_FALSE, dev->stream));
+  for (size_t k = 0; k < nnz; k++) {
+    jj[k] = j[k];
+    a[k]  = v[k];
+  }
+  h.i  = i;
+  h.j  = jj;
+  h.a  = a;
+  ierr = FromSource(dev, &h, precision, P);
+  PetscCall(PetscFree5(i, j, jj, a, v));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TransposeSteps(GPUCSRDevice dev, const GPUCSRSource *s, const GPUCSRStorage *from, GPUCSRPrecision precision, const GPUCSRRequest *q, GPUCSRPlan *P, GPUCSRStorage *csr)
 {
   const GPUCSRDeviceFormat *df;
   GPUCSRFeatures            f = {0};
   PetscLogDouble            t;
+  int64_t                   bad;
 
   PetscFunctionBegin;
   PetscCall(PetscTime(&t));
@@ -164,42 +404,19 @@ static PetscErrorCode TransposeSteps(GPUCSRDevice dev, const GPUCSRSource *s, co
   f.n         = s->m;
   f.nnz       = s->nnz;
   P->features = f; /* so that a failure below frees the map at its size */
-  PetscCall(GPUCSRStorageCreate(dev, &GPUCSRFormat_csr, &f, precision, csr));
+  PetscCall(GPUCSRStorageCreate(dev, GPUCSRFormatCSR(), &f, NULL, precision, csr));
   PetscCall(GPUCSRStorageAllocate(csr, PETSC_FALSE));
   PetscCall(GPUCSRMalloc(dev, sizeof(int32_t) * (size_t)s->nnz, "the transpose's value map", (void **)&P->map));
   PetscCall((*GPUCSRHelpers(dev)->transpose)(from, csr, P->map, dev->stream));
-  PetscCall(PetscMalloc1(s->n + 1, rowptr));
-  PetscCall(GPUCSRDownload(dev, *rowptr, GPUCSR_INT32, csr->array[CSR_ROWPTR].data, GPUCSR_INT32, (size_t)s->n + 1, PETSC_FALSE, dev->stream));
   PetscCall(Mark(dev, &t, &P->costs.transpose));
-  PetscCall(GPUCSRFeaturesGet(s->n, s->m, *rowptr, dev->threads, &P->features));
-  PetscCall(GPUCSRChoose(&P->features, precision, dev, q, &P->choice));
+  PetscCall((*GPUCSRHelpers(dev)->inspect)(csr, GPUCSRPlanSettings.sample, &P->features, &bad, dev->stream));
+  PetscCall(Choose(dev, precision, q, csr, P));
   PetscCall(Mark(dev, &t, &P->costs.inspect));
   PetscCall(GPUCSRDeviceFormatGet(P->choice.format, &df));
-  if (dev->ops->separate && df) PetscCall(FromCSR(csr, &P->features, P));
-  else if (csr->format == P->choice.format) PetscCall(FromCSR(csr, &P->features, P));
-  else { /* a format filled on the host: bring the transposed CSR there */ GPUCSRSource h = {s->n, s->m, s->nnz, *rowptr, NULL, NULL};
-    int32_t                                                                            *j;
-    PetscInt                                                                           *jj;
-    PetscScalar                                                                        *a;
-    double                                                                             *v;
-    PetscErrorCode                                                                      ierr;
-
-    PetscCall(PetscMalloc4(s->nnz, &j, s->nnz, &jj, s->nnz, &a, s->nnz, &v));
-    PetscCall(GPUCSRDownload(dev, j, GPUCSR_INT32, csr->array[CSR_COL].data, GPUCSR_INT32, (size_t)s->nnz, PETSC_FALSE, dev->stream));
-    PetscCall(GPUCSRDownload(dev, v, GPUCSR_DOUBLE, csr->array[CSR_VAL].data, csr->array[CSR_VAL].type, (size_t)s->nnz, PETSC_FALSE, dev->stream));
-    for (int64_t k = 0; k < s->nnz; k++) {
-      jj[k] = j[k];
-      a[k]  = v[k];
-    }
-    h.j  = jj;
-    h.a  = a;
-    ierr = GPUCSRStorageCreate(dev, P->choice.format, &P->features, precision, &P->A);
-    if (!ierr) ierr = GPUCSRStorageAllocate(&P->A, PETSC_FALSE);
-    if (!ierr) ierr = dev->ops->separate ? FillOnHost(&h, &P->A, PETSC_FALSE, NULL) : (*P->choice.format->fill)(&h, &P->A, PETSC_FALSE, NULL);
-    PetscCall(PetscFree4(j, jj, a, v));
-    PetscCall(ierr);
-  }
-  if (P->choice.kernel) PetscCall(Prepare(P));
+  if (P->A.format) { /* measuring left it there */
+  } else if (GPUCSRIsCSR(P->choice.format) || (dev->ops->separate && df)) PetscCall(FromCSR(csr, P));
+  else PetscCall(FromTransposedCSR(dev, csr, precision, P));
+  PetscCall(Prepare(P));
   PetscCall(Mark(dev, &t, &P->costs.convert));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -208,9 +425,9 @@ static PetscErrorCode TransposeSteps(GPUCSRDevice dev, const GPUCSRSource *s, co
 PetscErrorCode GPUCSRPlanBuildTranspose(GPUCSRDevice dev, const GPUCSRSource *s, const GPUCSRPlan *D, GPUCSRPrecision precision, const GPUCSRRequest *q, GPUCSRPlan *P)
 {
   GPUCSRStorage        csr = {0}, sent = {0};
-  const GPUCSRStorage *from   = &sent;
-  int32_t             *rowptr = NULL;
-  PetscErrorCode       ierr   = PETSC_SUCCESS;
+  const GPUCSRStorage *from = &sent;
+  PetscErrorCode       ierr = PETSC_SUCCESS;
+  int64_t              bad  = -1;
   PetscLogDouble       t;
 
   PetscFunctionBegin;
@@ -218,23 +435,23 @@ PetscErrorCode GPUCSRPlanBuildTranspose(GPUCSRDevice dev, const GPUCSRSource *s,
   P->A.dev = dev;
   PetscCall(dev->ops->activate(dev->id));
   PetscCall(PetscTime(&t));
-  if (D && D->built && D->A.format == &GPUCSRFormat_csr) from = &D->A;
+  if (D && D->built && GPUCSRIsCSR(D->A.format)) from = &D->A;
   else {
     GPUCSRFeatures f = {0};
 
-    if (!D || !D->built) PetscCall(CheckColumns(s, dev->threads));
     f.m   = s->m;
     f.n   = s->n;
     f.nnz = s->nnz;
     ierr  = SendCSR(dev, s, &f, precision, PETSC_FALSE, &sent, &P->rounding, &P->costs);
     if (!ierr) ierr = Mark(dev, &t, &P->costs.upload);
+    if (!ierr && (!D || !D->built)) ierr = (*GPUCSRHelpers(dev)->inspect)(&sent, 0, &f, &bad, dev->stream); /* nobody has looked at it yet */
+    if (!ierr) ierr = CheckColumn(s, bad);
   }
-  if (!ierr) ierr = TransposeSteps(dev, s, from, precision, q, P, &csr, &rowptr);
-  PetscCall(PetscFree(rowptr));
+  if (!ierr) ierr = TransposeSteps(dev, s, from, precision, q, P, &csr);
   PetscCall(GPUCSRStorageDestroy(&sent));
   PetscCall(GPUCSRStorageDestroy(&csr));
   PetscCall(ierr);
-  P->built = PETSC_TRUE;
+  PetscCall(Changed(P));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -264,10 +481,10 @@ static PetscErrorCode RefreshSteps(GPUCSRPlan *P, const GPUCSRSource *s, const G
   P->rounding = 0;
   PetscCall(GPUCSRDeviceFormatGet(format, &df));
   if (!P->map) {
-    if (format == &GPUCSRFormat_csr) {
-      PetscCall((*format->fill)(s, &P->A, PETSC_TRUE, &P->rounding));
+    if (GPUCSRIsCSR(format)) {
+      PetscCall((*format->ops->fill)(s, &P->A, PETSC_TRUE, &P->rounding));
       P->costs.uploaded += SourceBytes(s, &P->A, PETSC_TRUE);
-    } else if (!dev->ops->separate) PetscCall((*format->fill)(s, &P->A, PETSC_TRUE, &P->rounding));
+    } else if (!dev->ops->separate) PetscCall((*format->ops->fill)(s, &P->A, PETSC_TRUE, &P->rounding));
     else if (!df) PetscCall(FillOnHost(s, &P->A, PETSC_TRUE, &P->rounding));
     else {
       PetscCall(SendCSR(dev, s, &P->features, precision, (PetscBool)!df->pattern, sent, &P->rounding, &P->costs));
@@ -280,7 +497,7 @@ static PetscErrorCode RefreshSteps(GPUCSRPlan *P, const GPUCSRSource *s, const G
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   /* A transpose: new values of A in CSR order, then by the map */
-  if (D && D->built && D->A.format == &GPUCSRFormat_csr) values = D->A.array[CSR_VAL].data;
+  if (D && D->built && GPUCSRIsCSR(D->A.format)) values = D->A.array[CSR_VAL].data;
   else {
     f.m   = s->m;
     f.n   = s->n;
@@ -289,9 +506,9 @@ static PetscErrorCode RefreshSteps(GPUCSRPlan *P, const GPUCSRSource *s, const G
     values = sent->array[CSR_VAL].data;
     PetscCall(Mark(dev, &t, &P->costs.upload));
   }
-  if (format == &GPUCSRFormat_csr) PetscCall((*GPUCSRHelpers(dev)->gather)(P->A.array[CSR_VAL].type, (size_t)s->nnz, P->map, values, P->A.array[CSR_VAL].data, dev->stream));
+  if (GPUCSRIsCSR(format)) PetscCall((*GPUCSRHelpers(dev)->gather)(P->A.array[CSR_VAL].type, (size_t)s->nnz, P->map, values, P->A.array[CSR_VAL].data, dev->stream));
   else {
-    PetscCall(GPUCSRStorageCreate(dev, &GPUCSRFormat_csr, &P->features, precision, csr));
+    PetscCall(GPUCSRStorageCreate(dev, GPUCSRFormatCSR(), &P->features, NULL, precision, csr));
     PetscCall(GPUCSRStorageAllocate(csr, PETSC_TRUE));
     PetscCall((*GPUCSRHelpers(dev)->gather)(csr->array[CSR_VAL].type, (size_t)s->nnz, P->map, values, csr->array[CSR_VAL].data, dev->stream));
     PetscCall(RefreshFrom(P, csr));
@@ -312,6 +529,7 @@ PetscErrorCode GPUCSRPlanRefresh(GPUCSRPlan *P, const GPUCSRSource *s, const GPU
   PetscCall(GPUCSRStorageDestroy(&sent));
   PetscCall(GPUCSRStorageDestroy(&csr));
   PetscCall(ierr);
+  PetscCall(Changed(P));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -322,7 +540,7 @@ PetscErrorCode GPUCSRPlanCanRefresh(const GPUCSRPlan *P, PetscBool *can)
 
   PetscFunctionBegin;
   PetscCall(GPUCSRDeviceFormatGet(P->A.format, &df));
-  *can = (PetscBool)(!P->map || P->A.format == &GPUCSRFormat_csr || (P->A.dev->ops->separate && df && !df->pattern));
+  *can = (PetscBool)(!P->map || GPUCSRIsCSR(P->A.format) || (P->A.dev->ops->separate && df && !df->pattern));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -349,8 +567,20 @@ PetscErrorCode GPUCSRPlanProduct(const GPUCSRPlan *P, const GPUCSRProduct *p, GP
 
   PetscFunctionBegin;
   if (p->first >= p->last) PetscFunctionReturn(PETSC_SUCCESS);
+  if (P->changed) PetscCall(WaitFor(P, s));
   if (P->A.dev->ops->separate) PetscCall((*k->family->launch)(&P->A, p, k->variant, s));
-  else PetscCall((*P->A.format->mult)(&P->A, p));
+  else PetscCall((*P->A.format->ops->mult)(&P->A, p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Can the diagonal be had where the products are? Not of a format that is filled on the host for a device */
+PetscErrorCode GPUCSRPlanHasDiagonal(const GPUCSRPlan *P, PetscBool *has)
+{
+  const GPUCSRDeviceFormat *df;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRDeviceFormatGet(P->A.format, &df));
+  *has = (PetscBool)(!P->A.dev->ops->separate || df);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -359,11 +589,12 @@ PetscErrorCode GPUCSRPlanDiagonal(const GPUCSRPlan *P, void *d, GPUCSRStream s)
   const GPUCSRDeviceFormat *df;
 
   PetscFunctionBegin;
+  if (P->changed) PetscCall(WaitFor(P, s));
   if (P->A.dev->ops->separate) {
     PetscCall(GPUCSRDeviceFormatGet(P->A.format, &df));
     PetscCheck(df, PETSC_COMM_SELF, PETSC_ERR_SUP, "MATGPUCSR format %s has no diagonal on the device", P->A.format->name);
     PetscCall((*df->diagonal)(&P->A, d, s));
-  } else PetscCall((*P->A.format->diagonal)(&P->A, d));
+  } else PetscCall((*P->A.format->ops->diagonal)(&P->A, d));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -373,9 +604,11 @@ PetscErrorCode GPUCSRPlanDestroy(GPUCSRPlan *P)
   const GPUCSRCosts costs = P->costs;
 
   PetscFunctionBegin;
+  PetscCall(PetscFree(P->candidate));
   if (P->A.dev) {
     GPUCSRDevice dev = P->A.dev;
 
+    if (P->changed && !dev->failed[0]) PetscCall(dev->ops->eventdestroy(dev->id, P->changed));
     if (P->map) PetscCall(GPUCSRFree(dev, sizeof(int32_t) * (size_t)P->features.nnz, (void **)&P->map));
     PetscCall(GPUCSRStorageDestroy(&P->A));
   }

@@ -1,17 +1,38 @@
 #pragma once
 
 /*
-  The blackbox: features of a matrix -> choice of format and kernel -> the matrix in that format on a device, ready for
-  products. Knows neither Mat nor CUDA.
+  The blackbox: features of a matrix -> candidates -> predicted times -> choice of format and kernel -> the matrix in that format
+  on a device, ready for products. Knows neither Mat nor CUDA.
 */
 #include "../kernels/kernels.h"
 
 #define GPUCSR_WORD 32
 
+/* How a choice is made where nothing was asked for: by the model, by timing the model's favourites, by a decision tree, not at all */
+typedef enum {
+  GPUCSR_SELECT_ESTIMATE,
+  GPUCSR_SELECT_MEASURE,
+  GPUCSR_SELECT_TREE,
+  GPUCSR_SELECT_FIXED
+} GPUCSRSelect;
+
 /* What a user asked for, "auto" where nothing */
 typedef struct {
-  char format[GPUCSR_WORD], kernel[GPUCSR_WORD];
+  char         format[GPUCSR_WORD], kernel[GPUCSR_WORD];
+  GPUCSRSelect select;
+  int          budget;   /* products that measuring may take; 0: 50 */
+  double       expected; /* products that the matrix will live for; 0: so many that the build does not count */
 } GPUCSRRequest;
+
+/* One way to hold and multiply a matrix, and what became of it. Times in seconds, 0: not known */
+typedef struct {
+  const GPUCSRFormat *format;
+  const GPUCSRKernel *kernel;
+  PetscBool           usable, known; /* can it take the matrix here; has the profile a row for it */
+  double              bytes;         /* of the matrix on the device, estimated */
+  double              predicted, setup, measured;
+  char                why[112]; /* why it cannot, or what spoke against it */
+} GPUCSRCandidate;
 
 typedef struct {
   const GPUCSRFormat *format;
@@ -20,31 +41,80 @@ typedef struct {
 } GPUCSRChoice;
 
 typedef struct {
-  double inspect, convert, upload, transpose; /* seconds so far */
-  double uploaded;                            /* bytes so far */
+  double inspect, convert, upload, transpose, measure; /* seconds so far */
+  double uploaded;                                     /* bytes so far */
 } GPUCSRCosts;
 
 /* A matrix, or a transpose, ready for products */
 typedef struct {
-  PetscBool      built;
-  GPUCSRFeatures features;
-  GPUCSRChoice   choice;
-  GPUCSRStorage  A;
-  int32_t       *map; /* of a transpose: the entry of A's CSR that each entry of its own CSR came from; device memory */
-  double         rounding;
-  GPUCSRCosts    costs;
+  PetscBool        built;
+  GPUCSRFeatures   features;
+  GPUCSRChoice     choice;
+  GPUCSRCandidate *candidate; /* all there were, the best first; none where nothing was to be chosen */
+  int              ncandidates;
+  GPUCSRStorage    A;
+  int32_t         *map; /* of a transpose: the entry of A's CSR that each entry of its own CSR came from; device memory */
+  double           rounding;
+  GPUCSRCosts      costs;
+  GPUCSREvent      changed; /* recorded on the device's stream when the arrays were last written, */
+  GPUCSRStream     waited;  /* and the other stream that has waited for it since */
 } GPUCSRPlan;
 
 GPUCSR_INTERN PetscErrorCode GPUCSRRequestCheck(const GPUCSRRequest *);
 GPUCSR_INTERN PetscErrorCode GPUCSRRequestTakes(const GPUCSRRequest *, GPUCSRPrecision, PetscBool *);
-GPUCSR_INTERN PetscErrorCode GPUCSRChoose(const GPUCSRFeatures *, GPUCSRPrecision, GPUCSRDevice, const GPUCSRRequest *, GPUCSRChoice *);
+GPUCSR_INTERN PetscErrorCode GPUCSRCandidatesGet(const GPUCSRFeatures *, GPUCSRPrecision, GPUCSRDevice, const GPUCSRRequest *, GPUCSRCandidate **, int *);
+GPUCSR_INTERN PetscErrorCode GPUCSRChoose(const GPUCSRFeatures *, GPUCSRPrecision, GPUCSRDevice, const GPUCSRRequest *, GPUCSRChoice *, GPUCSRCandidate **, int *);
 
+GPUCSR_INTERN PetscErrorCode GPUCSRCandidatesPromote(GPUCSRCandidate[], int, int);
+GPUCSR_INTERN PetscErrorCode GPUCSRRequestOpen(const GPUCSRRequest *, PetscBool *);
+
+/* Of the process */
+typedef struct {
+  double sample; /* fraction of the rows that the inspector looks at */
+} GPUCSRPlanOptions;
+GPUCSR_INTERN GPUCSRPlanOptions GPUCSRPlanSettings;
+GPUCSR_INTERN PetscErrorCode    GPUCSRPlanInitialize(void);
+GPUCSR_INTERN PetscErrorCode    GPUCSRPlanFinalize(void);
+
+/* Choices remembered in a file (wisdom.c) */
+GPUCSR_INTERN PetscErrorCode GPUCSRWisdomLoad(const char[]);
+GPUCSR_INTERN PetscErrorCode GPUCSRWisdomFind(GPUCSRDevice, const GPUCSRFeatures *, GPUCSRPrecision, GPUCSRCandidate[], int, const char **);
+GPUCSR_INTERN PetscErrorCode GPUCSRWisdomAdd(GPUCSRDevice, const GPUCSRFeatures *, GPUCSRPrecision, const GPUCSRCandidate *);
+GPUCSR_INTERN PetscErrorCode GPUCSRWisdomFinalize(void);
+
+/* The profile of a machine: what products and conversions cost there (profile.c) */
+#define GPUCSR_NTERMS 9
+typedef struct {
+  char   format[GPUCSR_WORD], kernel[GPUCSR_WORD];
+  double width, threads, most; /* how the kernel goes along a row, see profile.c */
+  double time[GPUCSR_NTERMS];  /* microseconds a term */
+  double setup[2];             /* microseconds, and microseconds a megabyte, of making the format from CSR on the device */
+} GPUCSRCostRow;
+GPUCSR_INTERN PetscErrorCode GPUCSRProfileLoad(const char[]);
+GPUCSR_INTERN PetscErrorCode GPUCSRProfileFinalize(void);
+/* Each format with each kernel that works on it, and what they cost; row is NULL where the profile does not know */
+typedef struct {
+  const GPUCSRFormat  *format;
+  const GPUCSRKernel  *kernel;
+  const GPUCSRCostRow *row;
+} GPUCSRPair;
+GPUCSR_INTERN PetscErrorCode GPUCSRProfilePairs(const GPUCSRPair **, int *);
+GPUCSR_INTERN PetscErrorCode GPUCSRProfileTree(const GPUCSRFeatures *, const char **, const char **);
+typedef struct {
+  double matrix, vectors, cache; /* megabytes */
+  double rows, stored, mean, max, sectors, quads;
+} GPUCSRModelInput;
+GPUCSR_INTERN PetscErrorCode GPUCSRModelInputGet(const GPUCSRFormat *, const GPUCSRFeatures *, GPUCSRPrecision, size_t, GPUCSRModelInput *);
+GPUCSR_INTERN void           GPUCSRModelTerms(const GPUCSRCostRow *, const GPUCSRModelInput *, double[]);
+
+GPUCSR_INTERN PetscErrorCode GPUCSRStorageFromCSR(const GPUCSRStorage *, const GPUCSRFeatures *, const GPUCSRFormat *, GPUCSRStorage *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanBuild(GPUCSRDevice, const GPUCSRSource *, GPUCSRPrecision, const GPUCSRRequest *, GPUCSRPlan *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanBuildTranspose(GPUCSRDevice, const GPUCSRSource *, const GPUCSRPlan *, GPUCSRPrecision, const GPUCSRRequest *, GPUCSRPlan *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanRefresh(GPUCSRPlan *, const GPUCSRSource *, const GPUCSRPlan *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanCanRefresh(const GPUCSRPlan *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUCSRValuesAreFloats(const GPUCSRSource *, int, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanProduct(const GPUCSRPlan *, const GPUCSRProduct *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUCSRPlanHasDiagonal(const GPUCSRPlan *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanDiagonal(const GPUCSRPlan *, void *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanDestroy(GPUCSRPlan *);
 GPUCSR_INTERN double         GPUCSRPlanBytes(const GPUCSRPlan *);

@@ -1,0 +1,204 @@
+/*
+  Blocked CSR: the matrix is cut into blocks of r by c, r rows form a block row, and a block is stored whole as soon as the
+  matrix has one entry in it. Block row R holds blocks rowptr[R] <= b < rowptr[R + 1], in the order in which an entry of each
+  comes first in the rows of R; block b begins in column col[b], a multiple of c. The variant is 100 r + c.
+
+  Blocks are reordered for a warp: the values of 32 blocks that follow each other, whatever their block rows, lie lane by
+  lane, 16 bytes of block 0, of block 1, ... of block 31, then the next 16 bytes of each, so that a thread a block loads wide
+  and coalesced (BCSRPlace()). Of 8 by 8 blocks a lane holds one row, and 4 blocks lie together.
+
+  Bytes: 4 (block rows + 1) + 4 blocks + v stored, stored = r c blocks rounded up to 32 lanes. Wins where entries come in
+  such blocks, by reading one column number for all of them and x once; loses as soon as blocks are filled by less than
+  about two thirds.
+  An entry of a block that the matrix has not is marked (BCSR_ABSENT) and never multiplied, so Inf and NaN in x stay where
+  CSR would have them.
+
+  Papers: J. W. Choi, A. Singh, R. W. Vuduc, Model-driven autotuning of sparse matrix-vector multiply on GPUs, PPoPP 2010; the
+  reordering after M. Verschoor, A. C. Jalba, Analysis and performance estimation of the conjugate gradient method on
+  multiple GPUs, Parallel Computing 2012.
+*/
+#include "bcsr.h"
+
+static PetscErrorCode Applicable_BCSR(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, PetscBool *yes, char why[], size_t len)
+{
+  (void)f;
+  (void)variant;
+  (void)p;
+  (void)why;
+  (void)len;
+  *yes = PETSC_TRUE; /* what its padding comes to is known when it is measured */
+  return PETSC_SUCCESS;
+}
+
+static void Extent(int64_t blocks, int variant, GPUCSRExtent *e)
+{
+  e->units  = blocks;
+  e->stored = BCSRStored(blocks, GPUCSR_BLOCK_ROWS(variant), GPUCSR_BLOCK_COLS(variant));
+}
+
+/* Where nothing is known of the columns, a block an entry: not to be taken by chance */
+static PetscErrorCode Estimate_BCSR(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
+{
+  PetscFunctionBegin;
+  Extent(f->sampled ? (int64_t)f->blocks[GPUCSRBlockIndex(variant)] : f->nnz, variant, e);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The number of the block that column j of block row R lies in; a new one, from *next on, where it has none yet */
+static int32_t Block(int32_t j, int c, int R, int32_t last[], int32_t number[], int32_t *next)
+{
+  const int32_t q = j / c;
+
+  if (last[q] != R) {
+    last[q]   = R;
+    number[q] = (*next)++;
+  }
+  return number[q];
+}
+
+/* Calls BODY for each entry k of row r, which lies in block b, block row R; `first` where no entry before it does */
+#define ForEntries(s, variant, BODY) \
+  do { \
+    const int br = GPUCSR_BLOCK_ROWS(variant), bc = GPUCSR_BLOCK_COLS(variant), columns = ((s)->n + bc - 1) / bc; \
+    int32_t  *last, *number, next                                                       = 0; \
+\
+    PetscCall(PetscMalloc2(columns + 1, &last, columns + 1, &number)); \
+    for (int q = 0; q < columns; q++) last[q] = -1; \
+    for (int r = 0; r < (s)->m; r++) { \
+      for (int32_t k = (s)->i[r]; k < (s)->i[r + 1]; k++) { \
+        const int32_t before = next, b = Block((int32_t)(s)->j[k], bc, r / br, last, number, &next), first = next > before; \
+\
+        BODY \
+      } \
+    } \
+    PetscCall(PetscFree2(last, number)); \
+  } while (0)
+
+static PetscErrorCode Measure_BCSR(const GPUCSRSource *s, int variant, GPUCSRExtent *e)
+{
+  int64_t blocks = 0;
+
+  PetscFunctionBegin;
+  ForEntries(s, variant, {
+    (void)b;
+    blocks += first;
+  });
+  Extent(blocks, variant, e);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Layout_BCSR(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRStorage *A)
+{
+  const int64_t r = GPUCSR_BLOCK_ROWS(A->format->variant);
+
+  PetscFunctionBegin;
+  A->stored             = e->stored;
+  A->narrays            = 3;
+  A->array[BCSR_ROWPTR] = (GPUCSRArray){"rowptr", GPUCSR_INT32, PETSC_FALSE, (size_t)((f->m + r - 1) / r) + 1, NULL};
+  A->array[BCSR_COL]    = (GPUCSRArray){"col", GPUCSR_INT32, PETSC_FALSE, (size_t)e->units, NULL};
+  A->array[BCSR_VAL]    = (GPUCSRArray){"val", GPUCSRValueType(A->precision), PETSC_TRUE, (size_t)e->stored, NULL};
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The sign, exponent and upper digits of a value */
+static uint32_t Word(const void *value, size_t size)
+{
+  uint64_t d;
+  uint32_t f;
+
+  if (size == sizeof(d)) {
+    memcpy(&d, value, sizeof(d));
+    f = (uint32_t)(d >> 32);
+  } else memcpy(&f, value, sizeof(f));
+  return f;
+}
+
+static void SetWord(void *value, size_t size, uint32_t f)
+{
+  const uint64_t d = (uint64_t)f << 32;
+
+  memcpy(value, size == sizeof(d) ? (const void *)&d : (const void *)&f, size);
+}
+
+static PetscErrorCode Fill_BCSR(const GPUCSRSource *s, GPUCSRStorage *A, PetscBool valuesonly, double *rounding)
+{
+  int32_t         *rowptr = (int32_t *)A->array[BCSR_ROWPTR].data, *col = (int32_t *)A->array[BCSR_COL].data;
+  char            *val  = (char *)A->array[BCSR_VAL].data;
+  const GPUCSRType type = A->array[BCSR_VAL].type;
+  const size_t     size = GPUCSRTypeSize(type);
+
+  PetscFunctionBegin;
+  for (int64_t k = 0; k < A->stored; k++) SetWord(val + (size_t)k * size, size, BCSR_ABSENT);
+  if (!valuesonly) PetscCall(PetscArrayzero(rowptr, A->array[BCSR_ROWPTR].count));
+  ForEntries(s, A->format->variant, {
+    void *v = val + (size_t)BCSREntry(b, r % br, (int)(s->j[k] % bc), br, bc, (int)size) * size;
+
+    if (first && !valuesonly) {
+      col[b]             = (int32_t)(s->j[k] / bc) * bc;
+      rowptr[r / br + 1] = b + 1;
+    }
+    PetscCall(GPUCSRConvert(v, type, s->a + k, GPUCSR_DOUBLE, 1, 1, rounding));
+    if (Word(v, size) == BCSR_ABSENT) SetWord(v, size, size == 8 ? 0x7FF80000 : 0x7FC00000);
+  });
+  if (!valuesonly) /* block rows without blocks begin where the one before ends */
+    for (size_t R = 1; R < A->array[BCSR_ROWPTR].count; R++) rowptr[R] = PetscMax(rowptr[R], rowptr[R - 1]);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Mult_BCSR(const GPUCSRStorage *A, const GPUCSRProduct *p)
+{
+  const int32_t *rowptr = (const int32_t *)A->array[BCSR_ROWPTR].data, *col = (const int32_t *)A->array[BCSR_COL].data;
+  const int      br = GPUCSR_BLOCK_ROWS(A->format->variant), bc = GPUCSR_BLOCK_COLS(A->format->variant);
+
+  PetscFunctionBegin;
+#define MULT(V, X) \
+  do { \
+    const V *val = (const V *)A->array[BCSR_VAL].data; \
+    const X *x = (const X *)p->x, *y = (const X *)p->y, alpha = (X)p->alpha, beta = (X)p->beta; \
+    X       *z = (X *)p->z; \
+\
+    for (int r = p->first; r < p->last; r++) { \
+      X sum = 0; \
+\
+      for (int32_t b = rowptr[r / br]; b < rowptr[r / br + 1]; b++) { \
+        for (int j = 0; j < bc; j++) { \
+          const V *v = val + BCSREntry(b, r % br, j, br, bc, (int)sizeof(V)); \
+\
+          if (Word(v, sizeof(V)) != BCSR_ABSENT) sum += (X)*v * x[col[b] + j]; \
+        } \
+      } \
+      z[r] = beta == 0 ? alpha * sum : alpha * sum + beta * y[r]; \
+    } \
+  } while (0)
+  GPUCSRDispatchPrecision(A->precision, MULT);
+#undef MULT
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Diagonal_BCSR(const GPUCSRStorage *A, void *diag)
+{
+  const int32_t *rowptr = (const int32_t *)A->array[BCSR_ROWPTR].data, *col = (const int32_t *)A->array[BCSR_COL].data;
+  const int      br = GPUCSR_BLOCK_ROWS(A->format->variant), bc = GPUCSR_BLOCK_COLS(A->format->variant);
+
+  PetscFunctionBegin;
+#define DIAGONAL(V, X) \
+  do { \
+    const V *val = (const V *)A->array[BCSR_VAL].data; \
+    X       *d   = (X *)diag; \
+\
+    for (int r = 0; r < PetscMin(A->m, A->n); r++) { \
+      d[r] = 0; \
+      for (int32_t b = rowptr[r / br]; b < rowptr[r / br + 1]; b++) { \
+        if (col[b] != r / bc * bc) continue; \
+        const V *v = val + BCSREntry(b, r % br, r % bc, br, bc, (int)sizeof(V)); \
+\
+        if (Word(v, sizeof(V)) != BCSR_ABSENT) d[r] = (X)*v; \
+      } \
+    } \
+  } while (0)
+  GPUCSRDispatchPrecision(A->precision, DIAGONAL);
+#undef DIAGONAL
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const GPUCSRFormatFamily GPUCSRFormat_bcsr = {Applicable_BCSR, Estimate_BCSR, Measure_BCSR, Layout_BCSR, Fill_BCSR, Mult_BCSR, Diagonal_BCSR};

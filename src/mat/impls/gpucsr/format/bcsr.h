@@ -1,0 +1,60 @@
+#pragma once
+
+/* Layout of blocked CSR, shared by its host file and its kernels */
+#include "format.h"
+#include <string.h>
+
+enum {
+  BCSR_ROWPTR, /* first block of each block row */
+  BCSR_COL,    /* first column of each block */
+  BCSR_VAL
+};
+
+#define BCSR_WARP 32
+
+/* Lanes that share a block: one, or one a row where a lane could not hold all of it */
+#ifndef L4
+  #define L4 1
+  #define L2 1
+#endif
+#define BCSR_LANES(r) ((r) == 8 ? 8 : (r) == 4 ? L4 : (r) == 2 ? L2 : 1)
+
+/* Values that a lane loads at once: 16 bytes of them */
+#define BCSR_WIDE(size) (16 / (int)(size))
+
+/*
+  What stands for an entry that a block has and the matrix has not: a NaN of this float, or of this upper word where values
+  are double. No product makes it, and fill() replaces it where the matrix itself has it.
+*/
+#define BCSR_ABSENT 0x7FF9ABCD
+
+#if defined(__CUDACC__)
+  #define BCSR_FUNCTION static inline __host__ __device__
+#else
+  #define BCSR_FUNCTION static inline
+#endif
+
+/* Where value k of `count` of lane l lies: 32 lanes, their values wide by wide, and those that are left over one by one */
+BCSR_FUNCTION int64_t BCSRPlace(int64_t l, int k, int count, int wide)
+{
+  const int     whole = count / wide * wide, lane = (int)(l % BCSR_WARP);
+  const int64_t base = l / BCSR_WARP * BCSR_WARP * count;
+
+  return k < whole ? base + (int64_t)(k / wide) * wide * BCSR_WARP + wide * lane + k % wide : base + (int64_t)k * BCSR_WARP + lane;
+}
+
+/* Where row i, column j of block b lies; size: bytes of a value */
+BCSR_FUNCTION int64_t BCSREntry(int64_t b, int i, int j, int r, int c, int size)
+{
+  const int lanes = BCSR_LANES(r), rows = r / lanes;
+
+  return BCSRPlace(b * lanes + i / rows, i % rows * c + j, rows * c, BCSR_WIDE(size));
+}
+
+/* Entries held by so many blocks: whole warps of lanes */
+BCSR_FUNCTION int64_t BCSRStored(int64_t blocks, int r, int c)
+{
+  const int at_once = BCSR_WARP / BCSR_LANES(r);
+
+  return (blocks + at_once - 1) / at_once * at_once * r * c;
+}

@@ -1,0 +1,227 @@
+/*
+  Hybrid blocks: blocks of 4 rows by 64 columns, in which each row is stored for itself, padded to a multiple of half a warp
+  (16 entries, a unit). The blocks of a block row follow each other from left to right; each begins at the first column
+  that the one before does not cover, rounded down to a multiple of 16. Within a block a column is a byte.
+
+  Block row R holds blocks rowptr[R] <= b < rowptr[R + 1]; block b covers columns start[b] to start[b] + 63; its row i has
+  units unit[4 b + i] <= u < unit[4 b + i + 1]; unit u has entries 16 u to 16 u + 15.
+
+  Bytes: 4 (block rows + 1) + 20 blocks + 4 + (1 + v) stored. Wins where rows have runs of about 16 entries or more: wide
+  bands, dense matrices; x is read once for four rows. Loses by padding anywhere else. Padding has column 64 and is never
+  multiplied, so Inf and NaN in x stay where CSR would have them.
+
+  Paper: M. M. Baskaran, R. Bordawekar, Optimizing sparse matrix-vector multiplication on GPUs, IBM RC24704, 2009.
+*/
+#include "block4x64.h"
+#include <stdlib.h>
+
+static PetscErrorCode Applicable_Hybrid(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, PetscBool *yes, char why[], size_t len)
+{
+  (void)f;
+  (void)variant;
+  (void)p;
+  (void)why;
+  (void)len;
+  *yes = PETSC_TRUE; /* what its padding comes to is known when it is measured */
+  return PETSC_SUCCESS;
+}
+
+/* Blocks filled alike; where nothing is known of the columns, a unit an entry: not to be taken by chance */
+static PetscErrorCode Estimate_Hybrid(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
+{
+  const double blocks = f->sampled ? f->blocks[GPUCSRBlockIndex(variant)] : (double)f->nnz, rows = f->sampled ? HYBRID_ROWS * blocks : (double)f->nnz;
+
+  PetscFunctionBegin;
+  e->units  = (int64_t)blocks;
+  e->stored = rows > 0 ? (int64_t)(rows * HYBRID_UNIT) * (int64_t)PetscCeilReal((double)f->nnz / rows / HYBRID_UNIT) : 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Layout_Hybrid(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRStorage *A)
+{
+  const size_t rows = ((size_t)f->m + HYBRID_ROWS - 1) / HYBRID_ROWS, blocks = (size_t)e->units;
+
+  PetscFunctionBegin;
+  A->stored               = e->stored;
+  A->narrays              = 5;
+  A->array[HYBRID_ROWPTR] = (GPUCSRArray){"rowptr", GPUCSR_INT32, PETSC_FALSE, rows + 1, NULL};
+  A->array[HYBRID_START]  = (GPUCSRArray){"start", GPUCSR_INT32, PETSC_FALSE, blocks, NULL};
+  A->array[HYBRID_UNIT4]  = (GPUCSRArray){"unit", GPUCSR_INT32, PETSC_FALSE, HYBRID_ROWS * blocks + 1, NULL};
+  A->array[HYBRID_COL]    = (GPUCSRArray){"col", GPUCSR_INT32, PETSC_FALSE, (size_t)e->stored / 4, NULL}; /* four to an integer */
+  A->array[HYBRID_VAL]    = (GPUCSRArray){"val", GPUCSRValueType(A->precision), PETSC_TRUE, (size_t)e->stored, NULL};
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+typedef struct {
+  int32_t col, row, entry; /* row of its block row; entry of CSR */
+} Place;
+
+static int Compare(const void *a, const void *b)
+{
+  const int32_t x = ((const Place *)a)->col, y = ((const Place *)b)->col;
+
+  return x < y ? -1 : x > y;
+}
+
+/* The entries of block row R by column; returns how many */
+static int32_t Places(const GPUCSRSource *s, int R, Place *p)
+{
+  const int last = PetscMin(s->m, (R + 1) * HYBRID_ROWS);
+  int32_t   n    = 0;
+
+  for (int r = R * HYBRID_ROWS; r < last; r++)
+    for (int32_t k = s->i[r]; k < s->i[r + 1]; k++) p[n++] = (Place){(int32_t)s->j[k], r % HYBRID_ROWS, k};
+  qsort(p, (size_t)n, sizeof(*p), Compare);
+  return n;
+}
+
+/* The places of the block that begins with the first of them: how many, of each row too, and where it starts */
+static int32_t BlockOf(const Place *p, int32_t n, int32_t *start, int32_t count[HYBRID_ROWS])
+{
+  int32_t q = 0;
+
+  *start = p[0].col / HYBRID_UNIT * HYBRID_UNIT;
+  for (int i = 0; i < HYBRID_ROWS; i++) count[i] = 0;
+  for (; q < n && p[q].col - *start < HYBRID_COLS; q++) count[p[q].row]++;
+  return q;
+}
+
+static int32_t Units(int32_t count)
+{
+  return (count + HYBRID_UNIT - 1) / HYBRID_UNIT;
+}
+
+/* The longest block row */
+static int32_t Longest(const GPUCSRSource *s)
+{
+  int32_t n = 0;
+
+  for (int r = 0; r < s->m; r += HYBRID_ROWS) n = PetscMax(n, s->i[PetscMin(s->m, r + HYBRID_ROWS)] - s->i[r]);
+  return n;
+}
+
+static PetscErrorCode Measure_Hybrid(const GPUCSRSource *s, int variant, GPUCSRExtent *e)
+{
+  Place  *place;
+  int64_t blocks = 0, units = 0;
+
+  PetscFunctionBegin;
+  (void)variant;
+  PetscCall(PetscMalloc1(Longest(s) + 1, &place));
+  for (int R = 0; R * HYBRID_ROWS < s->m; R++) {
+    const int32_t n = Places(s, R, place);
+
+    for (int32_t p = 0; p < n; blocks++) {
+      int32_t start, count[HYBRID_ROWS];
+
+      p += BlockOf(place + p, n - p, &start, count);
+      for (int i = 0; i < HYBRID_ROWS; i++) units += Units(count[i]);
+    }
+  }
+  PetscCall(PetscFree(place));
+  e->units  = blocks;
+  e->stored = units * HYBRID_UNIT;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Fill_Hybrid(const GPUCSRSource *s, GPUCSRStorage *A, PetscBool valuesonly, double *rounding)
+{
+  int32_t         *rowptr = (int32_t *)A->array[HYBRID_ROWPTR].data, *start = (int32_t *)A->array[HYBRID_START].data, *unit = (int32_t *)A->array[HYBRID_UNIT4].data;
+  uint8_t         *col    = (uint8_t *)A->array[HYBRID_COL].data;
+  char            *val    = (char *)A->array[HYBRID_VAL].data;
+  const GPUCSRType type   = A->array[HYBRID_VAL].type;
+  const size_t     size   = GPUCSRTypeSize(type);
+  int32_t          blocks = 0, units = 0;
+  Place           *place;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(Longest(s) + 1, &place));
+  PetscCall(PetscMemzero(val, (size_t)A->stored * size));
+  if (!valuesonly)
+    for (int64_t k = 0; k < A->stored; k++) col[k] = HYBRID_COLS;
+  for (int R = 0; R * HYBRID_ROWS < s->m; R++) {
+    const int32_t n = Places(s, R, place);
+
+    if (!valuesonly) rowptr[R] = blocks;
+    for (int32_t p = 0, q; p < n; p += q, blocks++) {
+      int32_t first, count[HYBRID_ROWS], at[HYBRID_ROWS];
+
+      q = BlockOf(place + p, n - p, &first, count);
+      if (!valuesonly) start[blocks] = first;
+      for (int i = 0; i < HYBRID_ROWS; i++) {
+        if (!valuesonly) unit[HYBRID_ROWS * blocks + i] = units;
+        at[i] = HYBRID_UNIT * units;
+        units += Units(count[i]);
+      }
+      for (int32_t k = p; k < p + q; k++) {
+        const int32_t e = at[place[k].row]++;
+
+        if (!valuesonly) col[e] = (uint8_t)(place[k].col - first);
+        PetscCall(GPUCSRConvert(val + (size_t)e * size, type, s->a + place[k].entry, GPUCSR_DOUBLE, 1, 1, rounding));
+      }
+    }
+  }
+  if (!valuesonly) {
+    rowptr[A->array[HYBRID_ROWPTR].count - 1] = blocks;
+    unit[HYBRID_ROWS * blocks]                = units;
+  }
+  PetscCall(PetscFree(place));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Mult_Hybrid(const GPUCSRStorage *A, const GPUCSRProduct *p)
+{
+  const int32_t *rowptr = (const int32_t *)A->array[HYBRID_ROWPTR].data, *start = (const int32_t *)A->array[HYBRID_START].data, *unit = (const int32_t *)A->array[HYBRID_UNIT4].data;
+  const uint8_t *col = (const uint8_t *)A->array[HYBRID_COL].data;
+
+  PetscFunctionBegin;
+#define MULT(V, X) \
+  do { \
+    const V *val = (const V *)A->array[HYBRID_VAL].data; \
+    const X *x = (const X *)p->x, *y = (const X *)p->y, alpha = (X)p->alpha, beta = (X)p->beta; \
+    X       *z = (X *)p->z; \
+\
+    for (int r = p->first; r < p->last; r++) { \
+      X sum = 0; \
+\
+      for (int32_t b = rowptr[r / HYBRID_ROWS]; b < rowptr[r / HYBRID_ROWS + 1]; b++) { \
+        const int32_t *u = unit + HYBRID_ROWS * b + r % HYBRID_ROWS; \
+\
+        for (int32_t k = HYBRID_UNIT * u[0]; k < HYBRID_UNIT * u[1]; k++) \
+          if (col[k] < HYBRID_COLS) sum += (X)val[k] * x[start[b] + col[k]]; \
+      } \
+      z[r] = beta == 0 ? alpha * sum : alpha * sum + beta * y[r]; \
+    } \
+  } while (0)
+  GPUCSRDispatchPrecision(A->precision, MULT);
+#undef MULT
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Diagonal_Hybrid(const GPUCSRStorage *A, void *diag)
+{
+  const int32_t *rowptr = (const int32_t *)A->array[HYBRID_ROWPTR].data, *start = (const int32_t *)A->array[HYBRID_START].data, *unit = (const int32_t *)A->array[HYBRID_UNIT4].data;
+  const uint8_t *col = (const uint8_t *)A->array[HYBRID_COL].data;
+
+  PetscFunctionBegin;
+#define DIAGONAL(V, X) \
+  do { \
+    const V *val = (const V *)A->array[HYBRID_VAL].data; \
+    X       *d   = (X *)diag; \
+\
+    for (int r = 0; r < PetscMin(A->m, A->n); r++) { \
+      d[r] = 0; \
+      for (int32_t b = rowptr[r / HYBRID_ROWS]; b < rowptr[r / HYBRID_ROWS + 1]; b++) { \
+        const int32_t *u = unit + HYBRID_ROWS * b + r % HYBRID_ROWS; \
+\
+        for (int32_t k = HYBRID_UNIT * u[0]; k < HYBRID_UNIT * u[1]; k++) \
+          if (col[k] < HYBRID_COLS && start[b] + col[k] == r) d[r] = (X)val[k]; \
+      } \
+    } \
+  } while (0)
+  GPUCSRDispatchPrecision(A->precision, DIAGONAL);
+#undef DIAGONAL
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const GPUCSRFormatFamily GPUCSRFormat_block4x64 = {Applicable_Hybrid, Estimate_Hybrid, Measure_Hybrid, Layout_Hybrid, Fill_Hybrid, Mult_Hybrid, Diagonal_Hybrid};

@@ -1,0 +1,142 @@
+/*
+  The inspector on the host, and what follows from its counts wherever they were made. Its device side is kernels/inspect.cu.
+*/
+#include "inspect.h"
+#include <math.h>
+
+/* The class of a row's length: 0, 1, 2..3, 4..7, ... */
+static int Class(int length)
+{
+  int b = 0;
+
+  for (; length; length >>= 1) b++;
+  return b;
+}
+
+/* The exact part of the features, from the row pointers on the host */
+PetscErrorCode GPUCSRFeaturesOfRows(int m, int n, const int32_t *rowptr, int threads, GPUCSRFeatures *f)
+{
+  const int nslices = (int)(((int64_t)m + GPUCSR_SLICE - 1) / GPUCSR_SLICE);
+  int       lo = INT32_MAX, hi = 0, rows[GPUCSR_NCLASSES] = {0};
+  int64_t   stored = 0, squares = 0, entries[GPUCSR_NCLASSES] = {0};
+
+  PetscFunctionBegin;
+  if (m < 20000) threads = 1;
+#pragma omp parallel for num_threads(threads) if (threads > 1) reduction(+ : stored, squares, rows[:GPUCSR_NCLASSES], entries[:GPUCSR_NCLASSES]) reduction(min : lo) reduction(max : hi)
+  for (int q = 0; q < nslices; q++) {
+    const int last  = m - q * GPUCSR_SLICE < GPUCSR_SLICE ? m : (q + 1) * GPUCSR_SLICE;
+    int       width = 0;
+
+    for (int r = q * GPUCSR_SLICE; r < last; r++) {
+      const int len = rowptr[r + 1] - rowptr[r], b = Class(len);
+
+      width = len > width ? len : width;
+      lo    = len < lo ? len : lo;
+      rows[b]++;
+      entries[b] += len;
+      squares += (int64_t)len * len;
+    }
+    hi = width > hi ? width : hi;
+    stored += (int64_t)width * GPUCSR_SLICE;
+  }
+  PetscCall(PetscMemzero(f, sizeof(*f))); /* features are hashed as memory */
+  f->m           = m;
+  f->n           = n;
+  f->nnz         = m ? rowptr[m] : 0;
+  f->min         = m ? lo : 0;
+  f->max         = hi;
+  f->sell_stored = stored;
+  PetscCall(PetscArraycpy(f->rows, rows, GPUCSR_NCLASSES));
+  PetscCall(PetscArraycpy(f->entries, entries, GPUCSR_NCLASSES));
+  PetscCall(GPUCSRFeaturesDerive((double)squares, f));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What follows from the counts of rows, and the sum of the squared row lengths */
+PetscErrorCode GPUCSRFeaturesDerive(double squares, GPUCSRFeatures *f)
+{
+  const double half  = 0.5 * f->m;
+  double       below = 0;
+  int          b     = 0;
+
+  PetscFunctionBegin;
+  f->empty     = f->rows[0];
+  f->mean      = f->m ? (double)f->nnz / f->m : 0;
+  f->deviation = f->m ? sqrt(PetscMax(0, squares / f->m - f->mean * f->mean)) : 0;
+  f->density   = f->m && f->n ? f->mean / f->n : 0;
+  while (b < GPUCSR_NCLASSES - 1 && below + f->rows[b] < half) below += f->rows[b++];
+  f->median = f->rows[b] ? (double)f->entries[b] / f->rows[b] : 0; /* the mean of the class that holds it */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What follows from the counts of a sample: ratios to its entries, taken to hold for the matrix */
+PetscErrorCode GPUCSRFeaturesOfSample(const GPUCSRSample *s, GPUCSRFeatures *f)
+{
+  const double entries = (double)s->entries, w = (double)s->windows, ratio = entries > 0 ? (double)s->blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(2, 2))] / entries : 0;
+
+  PetscFunctionBegin;
+  f->sampled   = (int)s->rows;
+  f->spread    = s->filled ? (double)s->spread / (double)s->filled : 0;
+  f->bandwidth = s->bandwidth;
+  f->diagonals = (int)s->diagonals;
+  f->twins     = s->pairs ? (double)s->twins / (double)s->pairs : 0;
+  for (int q = 0; q < GPUCSR_NBLOCKSIZES; q++) f->blocks[q] = entries > 0 ? (double)s->blocks[q] / entries * (double)f->nnz : 0;
+  /* a ratio estimate: W. G. Cochran, Sampling Techniques, section 2.11; nothing is left to chance where all windows are in */
+  if (w > 1 && ratio > 0 && w < GPUCSRWindows(f->m)) {
+    const double variance = ((double)s->bb - 2 * ratio * (double)s->be + ratio * ratio * (double)s->ee) / (w - 1);
+
+    f->blockerror = 2 * sqrt(PetscMax(0, variance) / w * (1 - w / GPUCSRWindows(f->m))) / (entries / w) / ratio;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All features from CSR on the host; without columns the exact part alone */
+PetscErrorCode GPUCSRInspect(int m, int n, const int32_t *rowptr, const int32_t *col, double fraction, int threads, GPUCSRFeatures *f)
+{
+  const int      windows = GPUCSRSampledWindows(m, fraction);
+  GPUCSRSample   s;
+  unsigned char *met;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRFeaturesOfRows(m, n, rowptr, threads, f));
+  if (!col || !f->nnz) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMemzero(&s, sizeof(s)));
+  PetscCall(PetscCalloc1((size_t)m + (size_t)n, &met));
+  s.windows = (unsigned long long)windows;
+  for (int w = 0; w < windows; w++) {
+    const int          first = GPUCSRWindowStart(m, windows, w), last = m - first < GPUCSR_WINDOW ? m : first + GPUCSR_WINDOW;
+    unsigned long long entries = 0, squares = 0;
+
+    for (int r = first; r < last; r++) {
+      const int32_t begin = rowptr[r], len = PetscMin(rowptr[r + 1] - begin, GPUCSR_SAMPLE_LENGTH);
+      PetscBool     same = (PetscBool)(r % 2 && rowptr[r] - rowptr[r - 1] == rowptr[r + 1] - begin && len > 0);
+
+      s.rows++;
+      s.entries += (unsigned long long)len;
+      entries += (unsigned long long)len;
+      if (len) {
+        s.filled++;
+        s.spread += (unsigned long long)(col[rowptr[r + 1] - 1] - col[begin] + 1);
+      }
+      for (int32_t k = begin; k < begin + len; k++) {
+        int blocks[GPUCSR_NBLOCKSIZES] = {0};
+
+        SampleBlocks(rowptr, col, r, k, blocks);
+        for (int q = 0; q < GPUCSR_NBLOCKSIZES; q++) s.blocks[q] += (unsigned long long)blocks[q];
+        squares += (unsigned long long)blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(2, 2))];
+        s.bandwidth = PetscMax(s.bandwidth, PetscAbs(col[k] - r));
+        s.diagonals += !met[(int64_t)col[k] - r + m - 1];
+        met[(int64_t)col[k] - r + m - 1] = 1;
+        if (same && col[k] != col[k - len]) same = PETSC_FALSE;
+      }
+      s.pairs += r % 2;
+      s.twins += same;
+    }
+    s.bb += squares * squares;
+    s.be += squares * entries;
+    s.ee += entries * entries;
+  }
+  PetscCall(PetscFree(met));
+  PetscCall(GPUCSRFeaturesOfSample(&s, f));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,183 @@
+/*
+  What both our types do alike: become one of ours and stop being it, and take the configuration along where PETSc makes a
+  matrix from another. Each keeps a copy of its parent's table of operations; all that is not replaced is the parent's.
+*/
+#include "gpucsrimpl.h"
+
+static PetscErrorCode MatDuplicate_GPUCSR(Mat A, MatDuplicateOption op, Mat *B)
+{
+  Mat_GPUCSR *g = (Mat_GPUCSR *)A->spptr;
+
+  PetscFunctionBegin;
+  PetscCall((*g->parent.duplicate)(A, op, B));
+  if (!(*B)->spptr) PetscCall((*g->kind->fromaij)(*B, g->kind->name, MAT_INPLACE_MATRIX, B));
+  PetscCall(MatGPUCSRConfigure_Private(*B, &g->config));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* These may put another matrix in place of this one, which would lose what was set */
+static PetscErrorCode MatAXPY_GPUCSR(Mat A, PetscScalar a, Mat X, MatStructure str)
+{
+  const MatGPUCSRConfig c = ((Mat_GPUCSR *)A->spptr)->config;
+
+  PetscFunctionBegin;
+  PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.axpy)(A, a, X, str));
+  PetscCall(MatGPUCSRReconfigure_Private(A, &c));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatTranspose_GPUCSR(Mat A, MatReuse reuse, Mat *B)
+{
+  const MatGPUCSRConfig c = ((Mat_GPUCSR *)A->spptr)->config;
+
+  PetscFunctionBegin;
+  PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.transpose)(A, reuse, B));
+  if (reuse != MAT_REUSE_MATRIX) PetscCall(MatGPUCSRReconfigure_Private(*B, &c));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatSetFromOptions_GPUCSR(Mat A, GPUCSROptionItems PetscOptionsObject)
+{
+  Mat_GPUCSR     *g = (Mat_GPUCSR *)A->spptr;
+  MatGPUCSRConfig c = g->config;
+  PetscBool       changed;
+
+  PetscFunctionBegin;
+  if (g->parent.setfromoptions) PetscCall((*g->parent.setfromoptions)(A, PetscOptionsObject));
+  PetscCall(MatGPUCSRConfigOptions_Private(A, &c, &changed, PetscOptionsObject));
+  if (changed) PetscCall(MatGPUCSRReconfigure_Private(A, &c));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if PetscDefined(HAVE_DEVICE)
+/* Only where the products run changes, not what was asked for */
+static PetscErrorCode MatBindToCPU_GPUCSR(Mat A, PetscBool cpu)
+{
+  Mat_GPUCSR *g = (Mat_GPUCSR *)A->spptr;
+
+  PetscFunctionBegin;
+  A->boundtocpu = cpu;
+  PetscCall((*g->kind->configured)(A));
+  PetscCall(MatGPUCSRVecType_Private(A, &g->config));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
+static PetscErrorCode MatGPUCSRConfigure_GPUCSR(Mat A, const MatGPUCSRConfig *c)
+{
+  Mat_GPUCSR *g = (Mat_GPUCSR *)A->spptr;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRConfigCheck_Private(A, c));
+  g->config = *c;
+  PetscCall((*g->kind->configured)(A));
+  PetscCall(MatGPUCSRVecType_Private(A, c));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatGPUCSRGetConfig_GPUCSR(Mat A, MatGPUCSRConfig *c)
+{
+  PetscFunctionBegin;
+  *c = ((Mat_GPUCSR *)A->spptr)->config;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatDestroy_GPUCSR(Mat);
+
+/* Our operations over the parent's, or the parent's back */
+static PetscErrorCode Install(Mat A, PetscBool install)
+{
+  Mat_GPUCSR          *g = (Mat_GPUCSR *)A->spptr;
+  const MatGPUCSRKind *k = g->kind;
+  struct _MatOps      *o = A->ops, *p = &g->parent;
+
+  PetscFunctionBegin;
+  if (install) *p = *o;
+  GPUCSRReplace(o, p, install, duplicate, MatDuplicate_GPUCSR);
+  GPUCSRReplace(o, p, install, axpy, MatAXPY_GPUCSR);
+  GPUCSRReplace(o, p, install, transpose, MatTranspose_GPUCSR);
+  GPUCSRReplace(o, p, install, setfromoptions, MatSetFromOptions_GPUCSR);
+  GPUCSRReplace(o, p, install, destroy, MatDestroy_GPUCSR);
+#if PetscDefined(HAVE_DEVICE)
+  GPUCSRReplace(o, p, install, bindtocpu, MatBindToCPU_GPUCSR);
+#endif
+  (*k->operations)(o, p, install);
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRConfigure_C", install ? MatGPUCSRConfigure_GPUCSR : NULL));
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRGetConfig_C", install ? MatGPUCSRGetConfig_GPUCSR : NULL));
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRSetUp_C", install ? k->setup : NULL));
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRGetInfo_C", install ? k->getinfo : NULL));
+  PetscCall(MatGPUCSRComposeConverters_Private(A, k->seq, k->toaij, k->fromaij, install));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Release(Mat A)
+{
+  PetscFunctionBegin;
+  PetscCall((*((Mat_GPUCSR *)A->spptr)->kind->release)(A));
+  PetscCall(Install(A, PETSC_FALSE));
+  PetscCall(PetscFree(A->spptr));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatDestroy_GPUCSR(Mat A)
+{
+  PetscBool seq;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectBaseTypeCompare((PetscObject)A, MATSEQAIJ, &seq));
+  /* after MatHeaderMerge() another matrix has what was here */
+  if (A->spptr) PetscCall(Release(A));
+  PetscCall(PetscObjectChangeTypeName((PetscObject)A, seq ? MATSEQAIJ : MATMPIAIJ));
+  PetscCall((*A->ops->destroy)(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* How every conversion between relatives begins: B is the matrix whose type is to change, NULL where there is nothing left to do */
+static PetscErrorCode ConvertBegin(Mat A, MatReuse reuse, Mat *newmat, Mat *B)
+{
+  PetscFunctionBegin;
+  *B = NULL;
+  if (reuse == MAT_REUSE_MATRIX) PetscCall(MatCopy(A, *newmat, SAME_NONZERO_PATTERN));
+  else if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatDuplicate(A, MAT_COPY_VALUES, B));
+  else *B = *newmat;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGPUCSRToAIJ_Private(Mat A, MatReuse reuse, Mat *newmat)
+{
+  const MatGPUCSRKind *kind = ((Mat_GPUCSR *)A->spptr)->kind;
+  Mat                  B;
+
+  PetscFunctionBegin;
+  PetscCall(ConvertBegin(A, reuse, newmat, &B));
+  if (!B) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Release(B));
+  PetscCall(PetscFree(B->defaultvectype));
+  PetscCall(PetscStrallocpy(VECSTANDARD, &B->defaultvectype));
+  PetscCall(PetscObjectChangeTypeName((PetscObject)B, kind->parent));
+  *newmat = B;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGPUCSRFromAIJ_Private(Mat A, const MatGPUCSRKind *kind, MatReuse reuse, Mat *newmat)
+{
+  Mat             B;
+  MatGPUCSRConfig c;
+  PetscBool       changed;
+
+  PetscFunctionBegin;
+  PetscCall(ConvertBegin(A, reuse, newmat, &B));
+  if (!B) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscCalloc(kind->size, &B->spptr));
+  ((Mat_GPUCSR *)B->spptr)->kind = kind;
+  PetscCall(Install(B, PETSC_TRUE));
+  PetscCall(PetscObjectChangeTypeName((PetscObject)B, kind->name));
+  if (kind->created) PetscCall((*kind->created)(B));
+  PetscCall(MatGPUCSRConfigDefault_Private(&c));
+  PetscObjectOptionsBegin((PetscObject)B);
+  PetscCall(MatGPUCSRConfigOptions_Private(B, &c, &changed, PetscOptionsObject));
+  PetscOptionsEnd();
+  PetscCall(MatGPUCSRConfigure_Private(B, &c));
+  *newmat = B;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

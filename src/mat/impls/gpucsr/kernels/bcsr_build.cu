@@ -1,0 +1,278 @@
+/*
+  Blocked CSR filled on the device from CSR already there, and its diagonal.
+
+  A thread an entry, whatever the lengths of rows. Each looks for the first entry of its block, in the order of rows and
+  columns: in the block row's rows above its own, by a guess (rows of a block row often have the same columns) and then by
+  bisection, and just before itself. Those that are first are marked in a bit each; how many come before one is its block's
+  number, from a scan (CUB) of the marks by words of 32 and a count within the word. So nothing is sorted, and what is kept
+  besides A is a quarter byte an entry. Rows that are not sorted are brought into order first, in a copy.
+*/
+#include "bcsr.cuh"
+#include "sorted.cuh"
+#include <cub/device/device_scan.cuh>
+
+#define BLOCK 256
+#define TILE  2048 /* entries of a thread block: finding their rows is shared by so many */
+
+/* The block an entry lies in: the columns of a block begin at a multiple of c */
+__device__ __forceinline__ int block_start(int j, int c)
+{
+  return c == 3 ? j / 3 * 3 : j & ~(c - 1);
+}
+
+/* The first entry of the block of entry k, which is in row `row`, in the order of CSR */
+__device__ __forceinline__ int first_of_block(int k, int row, int r, int c, const int *__restrict__ rowptr, const int *__restrict__ col)
+{
+  const int start = block_start(col[k], c), begin = rowptr[row];
+
+  for (int above = row / r * r; above < row; above++) {
+    const int b = rowptr[above], e = rowptr[above + 1], guess = b + (k - begin);
+    int       lo = b, hi = e;
+
+    if (guess < e && block_start(col[guess], c) == start) lo = hi = guess;
+    while (lo < hi) {
+      const int mid = (int)(((unsigned int)lo + (unsigned int)hi) / 2);
+
+      if (col[mid] < start) lo = mid + 1;
+      else hi = mid;
+    }
+    if (lo < e && block_start(col[lo], c) == start) {
+      while (lo > b && col[lo - 1] >= start) lo--;
+      return lo;
+    }
+  }
+  while (k > begin && col[k - 1] >= start) k--;
+  return k;
+}
+
+/* The rows lo <= row < hi that hold the entries of this thread block */
+__device__ __forceinline__ void rows_of_block(int m, int64_t nnz, const int *__restrict__ rowptr, int *lo, int *hi)
+{
+  __shared__ int ends[2];
+
+  if (threadIdx.x < 2) ends[threadIdx.x] = row_of((int)(threadIdx.x ? min(nnz, (int64_t)(blockIdx.x + 1) * TILE) - 1 : (int64_t)blockIdx.x * TILE), 0, m, rowptr);
+  __syncthreads();
+  *lo = ends[0];
+  *hi = ends[1] + 1;
+}
+
+/* A word of marks for each 32 entries, and how many it has */
+__global__ void __launch_bounds__(BLOCK) bcsr_mark_kernel(int m, int64_t nnz, int r, int c, const int *__restrict__ rowptr, const int *__restrict__ col, unsigned int *mark, int *count, int *unsorted)
+{
+  const int64_t begin = (int64_t)blockIdx.x * TILE, end = min(nnz, begin + TILE);
+  int           lo, hi;
+
+  rows_of_block(m, nnz, rowptr, &lo, &hi);
+  for (int64_t base = begin; base < end; base += BLOCK) { /* whole warps go round together, for the ballot */
+    const int64_t k     = base + threadIdx.x;
+    bool          first = false;
+
+    if (k < end) {
+      const int row = row_of((int)k, lo, hi, rowptr);
+
+      check_sorted((int)k, rowptr[row], col, unsorted);
+      first = first_of_block((int)k, row, r, c, rowptr, col) == k;
+    }
+    const unsigned int word = __ballot_sync(0xffffffffu, first);
+    if (threadIdx.x % 32 == 0 && k < end) {
+      mark[k / 32]  = word;
+      count[k / 32] = __popc(word);
+    }
+  }
+}
+
+/* Blocks that begin before entry k */
+__device__ __forceinline__ int blocks_before(int64_t k, const unsigned int *__restrict__ mark, const int *__restrict__ before)
+{
+  const int n = before[k / 32];
+
+  return k % 32 ? n + __popc(mark[k / 32] & ((1u << (k % 32)) - 1)) : n;
+}
+
+__global__ void bcsr_rows_kernel(int rows, int m, int r, const int *__restrict__ rowptr, const unsigned int *__restrict__ mark, const int *__restrict__ before, int *to)
+{
+  const int64_t q = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+
+  if (q <= rows) to[q] = blocks_before(rowptr[min(q * r, (int64_t)m)], mark, before);
+}
+
+/* val[k] for first <= k < n is of no entry yet */
+__global__ void bcsr_clear_kernel(int64_t first, int64_t n, double *val)
+{
+  const int64_t k = first + (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+
+  if (k < n) val[k] = __hiloint2double(BCSR_ABSENT, 0);
+}
+__global__ void bcsr_clear_kernel(int64_t first, int64_t n, float *val)
+{
+  const int64_t k = first + (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+
+  if (k < n) val[k] = __int_as_float(BCSR_ABSENT);
+}
+
+__device__ __forceinline__ double without_mark(double v)
+{
+  return absent(v) ? __hiloint2double(0x7FF80000, 0) : v;
+}
+__device__ __forceinline__ float without_mark(float v)
+{
+  return absent(v) ? __int_as_float(0x7FC00000) : v;
+}
+
+template <class V>
+__global__ void __launch_bounds__(BLOCK) bcsr_fill_kernel(int m, int64_t nnz, int r, int c, const int *__restrict__ rowptr, const int *__restrict__ ccol, const V *__restrict__ cval, const unsigned int *__restrict__ mark, const int *__restrict__ before, int *col, V *val)
+{
+  const int64_t begin = (int64_t)blockIdx.x * TILE, end = min(nnz, begin + TILE);
+  int           lo, hi;
+
+  rows_of_block(m, nnz, rowptr, &lo, &hi);
+  for (int64_t k = begin + threadIdx.x; k < end; k += BLOCK) {
+    const int row = row_of((int)k, lo, hi, rowptr), first = first_of_block((int)k, row, r, c, rowptr, ccol), b = blocks_before(first, mark, before);
+    const int start = block_start(ccol[k], c);
+
+    if (first == k && col) col[b] = start;
+    val[BCSREntry(b, row % r, ccol[k] - start, r, c, sizeof(V))] = without_mark(cval[k]);
+  }
+}
+
+template <class V, class X>
+__global__ void bcsr_diagonal_kernel(int n, int br, int bc, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X *d)
+{
+  const int r = (int)(((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 8), lane = threadIdx.x % 8, start = block_start(r, bc);
+  X         v = 0;
+
+  if (r < n)
+    for (int b = rowptr[r / br] + lane; b < rowptr[r / br + 1]; b += 8)
+      if (col[b] == start) {
+        const V a = val[BCSREntry(b, r % br, r - start, br, bc, sizeof(V))];
+
+        if (!absent(a)) v = X(a);
+      }
+  v = reduce<8>(v); /* at most one is not 0 */
+  if (r < n && lane == 0) d[r] = v;
+}
+
+/* Which entries are the first of their blocks */
+typedef struct {
+  size_t        words;    /* of 32 entries */
+  unsigned int *mark;     /* of each word */
+  int          *before;   /* blocks that begin before each word; at the end, all */
+  int          *unsorted; /* after the last of those: a row is not sorted, and the rest worth nothing */
+  void         *memory;
+  size_t        bytes;
+} Marks;
+
+static PetscErrorCode MarkSteps(const GPUCSRStorage *csr, int variant, Marks *k, size_t scan, PetscBool *sorted, int *blocks, cudaStream_t s)
+{
+  int host[2];
+
+  PetscFunctionBegin;
+  GPUCSR_CUDA(cudaMemsetAsync(k->before + k->words, 0, 2 * sizeof(int), s));
+  bcsr_mark_kernel<<<GPUCSRBlocks(csr->nnz, TILE), BLOCK, 0, s>>>(csr->m, csr->nnz, GPUCSR_BLOCK_ROWS(variant), GPUCSR_BLOCK_COLS(variant), (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, k->mark, k->before, k->unsorted);
+  GPUCSRCheckLaunch("bcsr_build (mark)");
+  GPUCSR_CUDA(cub::DeviceScan::ExclusiveSum((char *)k->memory + k->bytes - scan, scan, k->before, k->before, (int)k->words + 1, s));
+  GPUCSR_CUDA(cudaMemcpyAsync(host, k->before + k->words, sizeof(host), cudaMemcpyDeviceToHost, s));
+  GPUCSR_CUDA(cudaStreamSynchronize(s));
+  *blocks = host[0];
+  *sorted = host[1] ? PETSC_FALSE : PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* To be freed whether it failed or not; csr has an entry */
+static PetscErrorCode MarkFirst(const GPUCSRStorage *csr, int variant, Marks *k, PetscBool *sorted, int *blocks, cudaStream_t s)
+{
+  size_t scan = 0;
+
+  PetscFunctionBegin;
+  k->words = ((size_t)csr->nnz + 31) / 32;
+  GPUCSR_CUDA(cub::DeviceScan::ExclusiveSum(NULL, scan, (int *)NULL, (int *)NULL, (int)k->words + 1, s));
+  k->bytes = sizeof(int) * (2 * k->words + 2) + scan;
+  PetscCall(GPUCSRMalloc(csr->dev, k->bytes, "the marks of blocks", &k->memory));
+  k->mark     = (unsigned int *)k->memory;
+  k->before   = (int *)(k->mark + k->words);
+  k->unsorted = k->before + k->words + 1;
+  PetscCall(MarkSteps(csr, variant, k, scan, sorted, blocks, s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode FillSteps(const GPUCSRStorage *csr, const Marks *k, int blocks, GPUCSRStorage *A, PetscBool valuesonly, cudaStream_t s)
+{
+  const int     br = GPUCSR_BLOCK_ROWS(A->format->variant), bc = GPUCSR_BLOCK_COLS(A->format->variant), rows = (int)A->array[BCSR_ROWPTR].count - 1;
+  const int64_t clear = (int64_t)blocks * br * bc == A->nnz ? PetscMax(0, A->stored - BCSR_WARP / BCSR_LANES(br) * br * bc) : 0; /* where something may be absent */
+  int          *col   = valuesonly ? NULL : (int *)A->array[BCSR_COL].data;
+
+  PetscFunctionBegin;
+  PetscCheck((size_t)blocks == A->array[BCSR_COL].count, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d blocks, %zu when they were counted", blocks, A->array[BCSR_COL].count);
+  if (!valuesonly) {
+    bcsr_rows_kernel<<<GPUCSRBlocks((int64_t)rows + 1, 256), 256, 0, s>>>(rows, A->m, br, (const int *)csr->array[CSR_ROWPTR].data, k->mark, k->before, (int *)A->array[BCSR_ROWPTR].data);
+    GPUCSRCheckLaunch("bcsr_build (rows)");
+  }
+#define FILL(V, X) \
+  if (!valuesonly) bcsr_clear_kernel<<<GPUCSRBlocks(A->stored - clear, 256), 256, 0, s>>>(clear, A->stored, (V *)A->array[BCSR_VAL].data); \
+  bcsr_fill_kernel<V> \
+    <<<GPUCSRBlocks(csr->nnz, BLOCK), BLOCK, 0, s>>>(csr->m, csr->nnz, br, bc, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const V *)csr->array[CSR_VAL].data, k->mark, k->before, col, (V *)A->array[BCSR_VAL].data)
+  GPUCSRDispatchPrecision(A->precision, FILL);
+  GPUCSRCheckLaunch("bcsr_build (fill)");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Counts blocks and, where A is given, fills it: from csr, or from a copy with sorted rows where csr has others */
+static PetscErrorCode Build(const GPUCSRStorage *csr, int variant, GPUCSRStorage *A, PetscBool valuesonly, int *blocks, GPUCSRStream st)
+{
+  GPUCSRDevice   dev  = csr->dev;
+  GPUCSRStorage  copy = {0};
+  Marks          k    = {0};
+  PetscBool      sorted;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  ierr = MarkFirst(csr, variant, &k, &sorted, blocks, (cudaStream_t)st);
+  if (!ierr && !sorted) {
+    ierr = GPUCSRFree(dev, k.bytes, &k.memory);
+    if (!ierr) ierr = GPUCSRSortRows(csr, &copy, st);
+    csr = &copy;
+    if (!ierr) ierr = MarkFirst(csr, variant, &k, &sorted, blocks, (cudaStream_t)st);
+  }
+  if (!ierr && A) ierr = FillSteps(csr, &k, *blocks, A, valuesonly, (cudaStream_t)st);
+  PetscCall(GPUCSRFree(dev, k.bytes, &k.memory)); /* in the order of the stream */
+  PetscCall(GPUCSRStorageDestroy(&copy));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Measure(const GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream s)
+{
+  int blocks = 0;
+
+  PetscFunctionBegin;
+  if (csr->nnz) PetscCall(Build(csr, variant, NULL, PETSC_FALSE, &blocks, s));
+  e->units  = blocks;
+  e->stored = BCSRStored(blocks, GPUCSR_BLOCK_ROWS(variant), GPUCSR_BLOCK_COLS(variant));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Fill(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream s)
+{
+  int blocks;
+
+  PetscFunctionBegin;
+  if (A->nnz) PetscCall(Build(csr, A->format->variant, A, valuesonly, &blocks, s));
+  else if (!valuesonly) GPUCSR_CUDA(cudaMemsetAsync(A->array[BCSR_ROWPTR].data, 0, sizeof(int) * A->array[BCSR_ROWPTR].count, (cudaStream_t)s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Diagonal(const GPUCSRStorage *A, void *d, GPUCSRStream s)
+{
+  const int n = PetscMin(A->m, A->n);
+
+  PetscFunctionBegin;
+  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+#define DIAGONAL(V, X) \
+  bcsr_diagonal_kernel<V, X><<<GPUCSRBlocks((int64_t)n * 8, 256), 256, 0, (cudaStream_t)s>>>(n, GPUCSR_BLOCK_ROWS(A->format->variant), GPUCSR_BLOCK_COLS(A->format->variant), (const int *)A->array[BCSR_ROWPTR].data, (const int *)A->array[BCSR_COL].data, \
+                                                                                             (const V *)A->array[BCSR_VAL].data, (X *)d)
+  GPUCSRDispatchPrecision(A->precision, DIAGONAL);
+  GPUCSRCheckLaunch("bcsr_build (diagonal)");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_bcsr) = {Measure, Fill, Diagonal, PETSC_TRUE};

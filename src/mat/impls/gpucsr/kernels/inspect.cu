@@ -1,0 +1,215 @@
+/*
+  The inspector on the device, over CSR already there, in one launch: some blocks look at a sample of the rows (format/inspect.h),
+  some at all row lengths, some at all column numbers (a GPU would read memory that is not x's for one out of range).
+
+  All counts are integers, so the order of the atomics that gather them does not matter.
+*/
+#include "device.cuh"
+#include "../format/inspect.h"
+
+typedef struct {
+  unsigned long long squares, stored, bad; /* bad: ~ of the first entry whose column does not exist, so that the largest is the first */
+  unsigned long long entries[GPUCSR_NCLASSES];
+  int                rows[GPUCSR_NCLASSES];
+  int                notmin, max; /* INT_MAX - the shortest length */
+  GPUCSRSample       sample;
+} Counts;
+
+static __device__ __forceinline__ unsigned long long warp_sum(unsigned long long s)
+{
+#pragma unroll
+  for (int o = 16; o; o >>= 1) s += __shfl_down_sync(0xffffffffu, s, o);
+  return s;
+}
+
+/* A thread takes every so-manieth row and adds to a class when the class changes: most matrices have few */
+static __device__ void inspect_rows(int block, int blocks, int m, const int *__restrict__ rowptr, Counts *to)
+{
+  __shared__ unsigned long long entries[GPUCSR_NCLASSES];
+  __shared__ int                rows[GPUCSR_NCLASSES];
+  const int                     stride  = blocks * (int)blockDim.x;
+  unsigned long long            squares = 0, stored = 0, sum = 0;
+  int                           lo = INT_MAX, hi = 0, b = 0, count = 0;
+
+  if (threadIdx.x < GPUCSR_NCLASSES) entries[threadIdx.x] = rows[threadIdx.x] = 0;
+  __syncthreads();
+  for (int64_t base = (int64_t)block * blockDim.x; base < m; base += stride) {
+    const int64_t r   = base + threadIdx.x;
+    const int     len = r < m ? rowptr[r + 1] - rowptr[r] : 0, c = 32 - __clz(len);
+    int           width = len;
+
+#pragma unroll
+    for (int o = 16; o; o >>= 1) width = max(width, __shfl_xor_sync(0xffffffffu, width, o));
+    if (threadIdx.x % GPUCSR_SLICE == 0) stored += (unsigned long long)width * GPUCSR_SLICE;
+    if (r >= m) continue;
+    lo = min(lo, len);
+    hi = max(hi, len);
+    squares += (unsigned long long)len * len;
+    if (c != b) {
+      if (count) {
+        atomicAdd(&rows[b], count);
+        atomicAdd(&entries[b], sum);
+      }
+      b     = c;
+      count = 0;
+      sum   = 0;
+    }
+    count++;
+    sum += len;
+  }
+  if (count) {
+    atomicAdd(&rows[b], count);
+    atomicAdd(&entries[b], sum);
+  }
+  squares = warp_sum(squares);
+  stored  = warp_sum(stored);
+#pragma unroll
+  for (int o = 16; o; o >>= 1) {
+    lo = min(lo, __shfl_xor_sync(0xffffffffu, lo, o));
+    hi = max(hi, __shfl_xor_sync(0xffffffffu, hi, o));
+  }
+  if (threadIdx.x % 32 == 0) {
+    atomicAdd(&to->squares, squares);
+    atomicAdd(&to->stored, stored);
+    atomicMax(&to->notmin, INT_MAX - lo);
+    atomicMax(&to->max, hi);
+  }
+  __syncthreads();
+  if (threadIdx.x < GPUCSR_NCLASSES && rows[threadIdx.x]) {
+    atomicAdd(&to->rows[threadIdx.x], rows[threadIdx.x]);
+    atomicAdd(&to->entries[threadIdx.x], entries[threadIdx.x]);
+  }
+}
+
+static __device__ void inspect_columns(int block, int blocks, int64_t nnz, int n, const int *__restrict__ col, Counts *to)
+{
+  const int64_t stride = (int64_t)blocks * blockDim.x * 4;
+
+  for (int64_t k = ((int64_t)block * blockDim.x + threadIdx.x) * 4; k < nnz; k += stride) {
+    const int4     c   = *(const int4 *)(col + k); /* arrays are padded */
+    const unsigned u   = (unsigned)n;
+    const int      off = (unsigned)c.x >= u ? 0 : k + 1 < nnz && (unsigned)c.y >= u ? 1 : k + 2 < nnz && (unsigned)c.z >= u ? 2 : k + 3 < nnz && (unsigned)c.w >= u ? 3 : 4;
+
+    if (off < 4) atomicMax(&to->bad, ~(unsigned long long)(k + off));
+  }
+}
+
+/* A block a window, a warp a row */
+static __device__ void inspect_window(int window, int m, int n, int windows, const int *__restrict__ rowptr, const int *__restrict__ col, unsigned int *met, Counts *to)
+{
+  __shared__ int                blocks[GPUCSR_NBLOCKSIZES];
+  __shared__ unsigned long long entries, spread;
+  __shared__ int                filled, diagonals, bandwidth, pairs, twins;
+  const int                     first = GPUCSRWindowStart(m, windows, window), last = min(m, first + GPUCSR_WINDOW), lane = threadIdx.x % 32;
+  int                           mine[GPUCSR_NBLOCKSIZES] = {0}, fresh = 0, wide = 0;
+
+  if (threadIdx.x < GPUCSR_NBLOCKSIZES) blocks[threadIdx.x] = 0;
+  if (threadIdx.x == 0) {
+    entries = spread = 0;
+    filled = diagonals = bandwidth = pairs = twins = 0;
+  }
+  __syncthreads();
+  for (int r = first + threadIdx.x / 32; r < last; r += 8) {
+    const int begin = rowptr[r], length = rowptr[r + 1] - begin, len = min(length, GPUCSR_SAMPLE_LENGTH);
+    bool      same = r % 2 && len > 0 && begin - rowptr[r - 1] == length;
+
+    for (int k = begin + lane; k < begin + len; k += 32) {
+      const int c = col[k];
+
+      if ((unsigned)c >= (unsigned)n) continue; /* refused by the caller; until then it must not be followed */
+      const int64_t bit = (int64_t)c - r + m - 1;
+      SampleBlocks(rowptr, col, r, k, mine);
+      wide = max(wide, abs(c - r));
+      if (!(met[bit / 32] >> (bit % 32) & 1)) fresh += !(atomicOr(&met[bit / 32], 1u << (bit % 32)) >> (bit % 32) & 1);
+      if (same && c != col[k - length]) same = false;
+    }
+    same = __all_sync(0xffffffffu, same);
+    if (lane == 0) {
+      atomicAdd(&entries, (unsigned long long)len);
+      if (len) {
+        atomicAdd(&filled, 1);
+        atomicAdd(&spread, (unsigned long long)max(0, col[begin + length - 1] - col[begin] + 1));
+      }
+      atomicAdd(&pairs, r % 2);
+      atomicAdd(&twins, same ? 1 : 0);
+    }
+  }
+  for (int q = 0; q < GPUCSR_NBLOCKSIZES; q++)
+    if (mine[q]) atomicAdd(&blocks[q], mine[q]);
+  if (fresh) atomicAdd(&diagonals, fresh);
+  atomicMax(&bandwidth, wide);
+  __syncthreads();
+  if (threadIdx.x < GPUCSR_NBLOCKSIZES) atomicAdd(&to->sample.blocks[threadIdx.x], (unsigned long long)blocks[threadIdx.x]);
+  if (threadIdx.x == 0) {
+    const unsigned long long b = blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(2, 2))];
+
+    atomicAdd(&to->sample.rows, (unsigned long long)(last - first));
+    atomicAdd(&to->sample.filled, (unsigned long long)filled);
+    atomicAdd(&to->sample.entries, entries);
+    atomicAdd(&to->sample.spread, spread);
+    atomicAdd(&to->sample.pairs, (unsigned long long)pairs);
+    atomicAdd(&to->sample.twins, (unsigned long long)twins);
+    atomicAdd(&to->sample.diagonals, (unsigned long long)diagonals);
+    atomicAdd(&to->sample.bb, b * b);
+    atomicAdd(&to->sample.be, b * entries);
+    atomicAdd(&to->sample.ee, entries * entries);
+    atomicMax(&to->sample.bandwidth, bandwidth);
+  }
+}
+
+__global__ void __launch_bounds__(256) inspect_kernel(int m, int n, int64_t nnz, int windows, int rowblocks, const int *__restrict__ rowptr, const int *__restrict__ col, unsigned int *met, Counts *to)
+{
+  const int b = (int)blockIdx.x;
+
+  if (b < windows) inspect_window(b, m, n, windows, rowptr, col, met, to);
+  else if (b < windows + rowblocks) inspect_rows(b - windows, rowblocks, m, rowptr, to);
+  else inspect_columns(b - windows - rowblocks, (int)gridDim.x - windows - rowblocks, nnz, n, col, to);
+}
+
+/* to: counts, and behind them a bit for each diagonal */
+static PetscErrorCode Count(const GPUCSRStorage *csr, int windows, size_t bytes, Counts *to, Counts *host, cudaStream_t s)
+{
+  const int *rowptr = (const int *)csr->array[CSR_ROWPTR].data, *col = (const int *)csr->array[CSR_COL].data;
+  const int  rowblocks = (int)PetscMin(1024u, GPUCSRBlocks(csr->m, 256)), colblocks = (int)PetscMin(2048u, GPUCSRBlocks(csr->nnz, 1024));
+
+  PetscFunctionBegin;
+  GPUCSR_CUDA(cudaMemsetAsync(to, 0, bytes, s));
+  inspect_kernel<<<windows + rowblocks + colblocks, 256, 0, s>>>(csr->m, csr->n, csr->nnz, windows, rowblocks, rowptr, col, (unsigned int *)(to + 1), to);
+  GPUCSRCheckLaunch("inspect");
+  PetscCall(GPUCSRDownload(csr->dev, host, GPUCSR_INT32, to, GPUCSR_INT32, sizeof(*host) / 4, PETSC_FALSE, (GPUCSRStream)s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* bad: the first entry whose column does not exist, -1 where there is none */
+PetscErrorCode GPUCSRInspect_CUDA(const GPUCSRStorage *csr, double fraction, GPUCSRFeatures *f, int64_t *bad, GPUCSRStream s)
+{
+  const int      windows = csr->nnz ? GPUCSRSampledWindows(csr->m, fraction) : 0;
+  const size_t   size    = sizeof(Counts) + ((size_t)csr->m + (size_t)csr->n) / 8 + 4;
+  void          *to      = NULL;
+  Counts         c;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  *bad = -1;
+  PetscCall(PetscMemzero(f, sizeof(*f))); /* features are hashed as memory */
+  f->m   = csr->m;
+  f->n   = csr->n;
+  f->nnz = csr->nnz;
+  if (!csr->m) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRMalloc(csr->dev, size, "the inspector's counts", &to));
+  ierr = Count(csr, windows, size, (Counts *)to, &c, (cudaStream_t)s);
+  PetscCall(GPUCSRFree(csr->dev, size, &to));
+  PetscCall(ierr);
+  f->min         = INT_MAX - c.notmin;
+  f->max         = c.max;
+  f->sell_stored = (int64_t)c.stored;
+  for (int b = 0; b < GPUCSR_NCLASSES; b++) {
+    f->rows[b]    = c.rows[b];
+    f->entries[b] = (int64_t)c.entries[b];
+  }
+  PetscCall(GPUCSRFeaturesDerive((double)c.squares, f));
+  c.sample.windows = (unsigned long long)windows;
+  if (f->nnz) PetscCall(GPUCSRFeaturesOfSample(&c.sample, f));
+  if (c.bad) *bad = (int64_t)~c.bad;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,234 @@
+/*
+  The profile of a machine: a small text file, made by `make tune` (src/benchmarks/tune.c), or the built-in one of an H200.
+
+    gpucsr-profile 1                  the first line, with the version of the format
+    machine NAME                      the device it was measured on
+    cost FORMAT KERNEL WIDTH THREADS MOST  TIME1 ... TIME9  SETUP1 SETUP2
+    tree MEAN COLUMNS FORMAT KERNEL   of -mat_gpucsr_select tree: the first line with at most MEAN entries a row in the mean, and at
+                                      most COLUMNS columns; inf where there is no bound
+
+  cost: the time of a product in microseconds is the sum of TIMEk times
+
+    1  1                              a launch
+    2  megabytes that fit the cache   A in this format, x and z; all of them when they fit
+    3  megabytes beyond
+    4  million threads                THREADS a row (1 where that is 0)
+    5  steps of the longest row       ceil(min(longest, MOST) / WIDTH): WIDTH entries of a row a step
+    6  million entries, uneven        each counts as often as the mean length doubles the WIDTH: threads of short reach read a long row
+                                      in pieces that share no sector. Each once where THREADS is 0.
+    7  1 if the longest row is longer than MOST, where the kernel goes another way
+    8  million sectors of x           32 bytes each that the rows touch: what gathering costs
+    9  million blocks of 4 by 4       the same, where four rows gather together
+
+  and that of making the format from CSR on the device SETUP1 + SETUP2 times its megabytes.
+
+  The dense matrix in a sparse format of the first tuners (R. Vuduc, J. Demmel, K. Yelick, OSKI, 2005; GOSpMV) is the case
+  of these lines in which a block format stores no padding: the tuner measures it at several sizes and fits it with the rest.
+*/
+#include "plan.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char builtin[] =
+#include "h200.h"
+  ;
+
+#define MAX_COSTS 512
+#define MAX_TREE  64
+
+typedef struct {
+  double mean, columns;
+  char   format[GPUCSR_WORD], kernel[GPUCSR_WORD];
+} Leaf;
+
+typedef struct {
+  GPUCSRCostRow cost[MAX_COSTS];
+  Leaf          leaf[MAX_TREE];
+  GPUCSRPair    pair[MAX_COSTS];
+  int           ncosts, nleaves, npairs;
+  char          machine[128];
+} Profile;
+
+static Profile *profile = NULL; /* the one in use */
+
+/* line by line; what is wrong, if something is, in wrong */
+static PetscErrorCode Parse(const char text[], Profile *p, char wrong[], size_t len)
+{
+  int number = 0;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(p, sizeof(*p)));
+  wrong[0] = 0;
+  for (const char *line = text; *line && !wrong[0];) {
+    char        copy[1024], word[32] = "";
+    const char *end  = strchr(line, '\n');
+    size_t      size = end ? (size_t)(end - line) : strlen(line);
+
+    number++;
+    if (size >= sizeof(copy)) size = sizeof(copy) - 1;
+    memcpy(copy, line, size);
+    copy[size] = 0;
+    line       = end ? end + 1 : line + strlen(line);
+    if (number == 1) {
+      if (strcmp(copy, "gpucsr-profile 1")) PetscCall(PetscSNPrintf(wrong, len, "its first line is not \"gpucsr-profile 1\""));
+      continue;
+    }
+    (void)sscanf(copy, "%31s", word);
+    if (!word[0] || word[0] == '#') continue;
+    if (!strcmp(word, "machine")) {
+      PetscCall(PetscStrncpy(p->machine, copy + strcspn(copy, " "), sizeof(p->machine)));
+    } else if (!strcmp(word, "cost") && p->ncosts < MAX_COSTS) {
+      GPUCSRCostRow *c = &p->cost[p->ncosts];
+      double         v[3 + GPUCSR_NTERMS + 2];
+      int            used = 0, got = 0;
+      char          *rest = copy;
+
+      if (sscanf(rest, "cost %31s %31s%n", c->format, c->kernel, &used) == 2) {
+        rest += used;
+        for (got = 0; got < (int)(sizeof(v) / sizeof(v[0])) && sscanf(rest, "%lf%n", &v[got], &used) == 1 && !isnan(v[got]) && v[got] >= 0; got++) rest += used;
+      }
+      if (got != (int)(sizeof(v) / sizeof(v[0])) || v[0] == 0 || strspn(rest, " ") != strlen(rest)) {
+        PetscCall(PetscSNPrintf(wrong, len, "line %d should be \"cost FORMAT KERNEL\" and %d numbers, none below 0, the first above", number, (int)(sizeof(v) / sizeof(v[0]))));
+        continue;
+      }
+      c->width   = v[0];
+      c->threads = v[1];
+      c->most    = v[2];
+      PetscCall(PetscArraycpy(c->time, v + 3, GPUCSR_NTERMS));
+      PetscCall(PetscArraycpy(c->setup, v + 3 + GPUCSR_NTERMS, 2));
+      p->ncosts++;
+    } else if (!strcmp(word, "tree") && p->nleaves < MAX_TREE) {
+      Leaf *l = &p->leaf[p->nleaves++];
+
+      if (sscanf(copy, "tree %lf %lf %31s %31s", &l->mean, &l->columns, l->format, l->kernel) != 4) PetscCall(PetscSNPrintf(wrong, len, "line %d should be \"tree MEAN COLUMNS FORMAT KERNEL\"", number));
+    } else PetscCall(PetscSNPrintf(wrong, len, "line %d begins with \"%s\", not with machine, cost or tree", number, word));
+  }
+  if (!wrong[0] && !p->ncosts) PetscCall(PetscSNPrintf(wrong, len, "it has no line that begins with cost"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Looked up by name once a profile: choosing costs a few microseconds */
+static PetscErrorCode Pairs(Profile *p)
+{
+  const GPUCSRFormat *f;
+  const GPUCSRKernel *k;
+
+  PetscFunctionBegin;
+  p->npairs = 0;
+  for (int i = 0;; i++) {
+    PetscCall(GPUCSRKernelGet(i, &k));
+    if (!k) break;
+    for (int j = 0;; j++) {
+      GPUCSRPair *pair = &p->pair[p->npairs];
+
+      PetscCall(GPUCSRFormatGet(j, &f));
+      if (!f) break;
+      if (strcmp(k->format, f->family)) continue;
+      PetscCheck(p->npairs < MAX_COSTS, PETSC_COMM_SELF, PETSC_ERR_PLIB, "More than %d pairs of a format and a kernel", MAX_COSTS);
+      pair->format = f;
+      pair->kernel = k;
+      for (int q = 0; q < p->ncosts && !pair->row; q++)
+        if (!strcmp(p->cost[q].format, f->name) && !strcmp(p->cost[q].kernel, k->name)) pair->row = &p->cost[q];
+      p->npairs++;
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* From a file, or the built-in one where that is ""; an unreadable or damaged file is an error, and the profile in use stays */
+PetscErrorCode GPUCSRProfileLoad(const char file[])
+{
+  char     wrong[256], *text = NULL;
+  Profile *p;
+
+  PetscFunctionBegin;
+  if (file[0]) {
+    FILE  *f = fopen(file, "r");
+    size_t size;
+
+    PetscCheck(f, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "-mat_gpucsr_profile %s: the file cannot be read; `make tune` writes one, and without the option the built-in profile serves", file);
+    PetscCall(PetscCalloc1(1 << 20, &text));
+    size       = fread(text, 1, (1 << 20) - 1, f);
+    text[size] = 0;
+    (void)fclose(f);
+  }
+  PetscCall(PetscNew(&p));
+  PetscCall(Parse(file[0] ? text : builtin, p, wrong, sizeof(wrong)));
+  PetscCall(PetscFree(text));
+  if (wrong[0]) {
+    PetscCall(PetscFree(p));
+    SETERRQ(PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "-mat_gpucsr_profile %s: %s; `make tune` writes a new one", file[0] ? file : "(built in)", wrong);
+  }
+  PetscCall(Pairs(p));
+  PetscCall(GPUCSRProfileFinalize());
+  profile = p;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRProfileFinalize(void)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscFree(profile));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRProfilePairs(const GPUCSRPair **pair, int *n)
+{
+  PetscFunctionBegin;
+  if (!profile) PetscCall(GPUCSRProfileLoad(""));
+  *pair = profile->pair;
+  *n    = profile->npairs;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What the decision tree says; NULL where it says nothing */
+PetscErrorCode GPUCSRProfileTree(const GPUCSRFeatures *f, const char **format, const char **kernel)
+{
+  PetscFunctionBegin;
+  if (!profile) PetscCall(GPUCSRProfileLoad(""));
+  *format = *kernel = NULL;
+  for (int q = 0; q < profile->nleaves && !*format; q++) {
+    if (f->mean > profile->leaf[q].mean || f->n > profile->leaf[q].columns) continue;
+    *format = profile->leaf[q].format;
+    *kernel = profile->leaf[q].kernel;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What the model knows of a matrix in a format */
+PetscErrorCode GPUCSRModelInputGet(const GPUCSRFormat *format, const GPUCSRFeatures *f, GPUCSRPrecision p, size_t l2, GPUCSRModelInput *in)
+{
+  const double  vector = (double)GPUCSRTypeSize(GPUCSRVectorType(p));
+  GPUCSRStorage A;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRStorageCreate(NULL, format, f, NULL, p, &A)); /* described, not allocated */
+  in->matrix = 0;
+  for (int k = 0; k < A.narrays; k++) in->matrix += 1e-6 * (double)A.array[k].count * (double)GPUCSRTypeSize(A.array[k].type);
+  in->vectors = 1e-6 * vector * ((double)f->m + (double)f->n);
+  in->cache   = 1e-6 * (double)l2;
+  in->rows    = f->m;
+  in->stored  = (double)A.stored;
+  in->mean    = f->mean;
+  in->max     = f->max;
+  in->sectors = f->sampled ? f->blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(1, 4))] : (double)f->nnz;
+  in->quads   = f->sampled ? f->blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(4, 4))] : (double)f->nnz;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The terms of the head comment */
+void GPUCSRModelTerms(const GPUCSRCostRow *c, const GPUCSRModelInput *in, double terms[])
+{
+  const double moved = in->matrix + in->vectors;
+
+  terms[0] = 1;
+  terms[1] = PetscMin(moved, in->cache);
+  terms[2] = PetscMax(0, moved - in->cache);
+  terms[3] = 1e-6 * in->rows * PetscMax(1, c->threads);
+  terms[4] = isinf(c->width) ? 0 : ceil(PetscMin(in->max, c->most) / c->width);
+  terms[5] = c->threads > 0 ? 1e-6 * in->stored * PetscMax(0, log2(PetscMax(1e-9, in->mean / c->width))) : 1e-6 * in->stored;
+  terms[6] = in->max > c->most ? 1 : 0;
+  terms[7] = 1e-6 * in->sectors;
+  terms[8] = 1e-6 * in->quads;
+}
