@@ -59,7 +59,7 @@ static PetscErrorCode Solve(const char name[], const char type[], int repeats, F
   PetscCheck(s.m >= 1 && s.m <= 400, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-cases %s: must have from 1 to 400 points an edge", name);
   PetscCall(SyntheticCreate(&s, 1, &m, &n, &i, &j, &a));
   for (int r = 0; r < m && convection; r++) /* upwind: what flows in counts more */
-    for (int e = i[r]; e < i[r + 1]; e++) a[e] = j[e] < r ? -2 : j[e] > r ? -1 : 9;
+    for (int e = i[r]; e < i[r + 1]; e++) a[e] = j[e] < r ? -1.2 : j[e] > r ? -1 : 6.6;
   PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, m, n, (PetscInt *)i, j, a, &A));
   if (!convection) PetscCall(MatSetOption(A, MAT_SPD, PETSC_TRUE));
 

@@ -460,7 +460,7 @@ PetscErrorCode GPUKSPDriveMixed(KSP ksp, KSP_GPU *k)
   PetscCall(PetscArrayzero(f->p, k->n));
   while (!s->reason && !s->giveup) {
     PetscCall(StepMixed(k, GPUKSP_CG_DIRECTION, sum));
-    PetscCall((*k->inner.format->mult)(&k->inner, &p));
+    PetscCall((*k->inner.format->ops->mult)(&k->inner, &p));
     PetscCall(StepMixed(k, GPUKSP_CG_CURVATURE, sum));
     CGCurvature(s, sum[0]);
     if (s->reason) break;

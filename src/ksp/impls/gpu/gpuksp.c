@@ -434,7 +434,7 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
   GPUKSPPCKind      kind;
   KSPGPUPath        path = KSP_GPU_PATH_GRAPH;
   PetscMPIInt       size;
-  PetscBool         csr = (PetscBool)(P->A.format == &GPUCSRFormat_csr), sell = (PetscBool)(P->A.format == &GPUCSRFormat_sell), uneven = PETSC_FALSE, fresh;
+  PetscBool         csr = (PetscBool)(P->A.format->ops == &GPUCSRFormat_csr), sell = (PetscBool)(P->A.format->ops == &GPUCSRFormat_sell), uneven = PETSC_FALSE, fresh;
   int               bs, key;
 
   PetscFunctionBegin;

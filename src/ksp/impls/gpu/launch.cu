@@ -228,6 +228,12 @@ __device__ __forceinline__ double warp_sum(double v)
   return v;
 }
 
+/* What was written before by anybody in the block can be read by whoever sees what is published after; and the other way round */
+__device__ __forceinline__ void fence()
+{
+  asm volatile("fence.acq_rel.gpu;" ::: "memory");
+}
+
 __device__ __forceinline__ void publish(ulonglong2 *slot, double v, unsigned epoch)
 {
   const unsigned long long bits = (unsigned long long)__double_as_longlong(v), flag = (unsigned long long)epoch << 32;
@@ -264,7 +270,7 @@ __device__ __forceinline__ void exchange(Meeting &m, double (&v)[N])
     const double sum = warp_sum(m.part[warp * WARPS + lane]);
 
     if (lane == 0) {
-      if (FENCE) __threadfence();
+      if (FENCE) fence();
       publish(slots + (size_t)warp * blocks + blockIdx.x, sum, m.epoch);
     }
   }
@@ -272,7 +278,7 @@ __device__ __forceinline__ void exchange(Meeting &m, double (&v)[N])
     const int b   = u % per * 32 + lane;
     double    sum = b < blocks ? await(slots + (size_t)(u / per) * blocks + b, m.epoch) : 0;
 
-    if (FENCE) __threadfence();
+    if (FENCE) fence();
     sum = warp_sum(sum);
     if (lane == 0) m.all[u] = sum;
   }
@@ -370,9 +376,15 @@ struct Args {
 
 #define FOR_ROWS(i) for (int i = threadIdx.x; i < rows; i += THREADS)
 
+/* The loops of an iteration: several rows of a thread are read before the first is written, so that their loads are in flight together */
+#define GROUP              4
+#define FOR_GROUPS(g)      for (int g = threadIdx.x; g < rows; g += GROUP * THREADS)
+#define FOR_GROUP(g, u, i) _Pragma("unroll") for (int u = 0, i = g; u < GROUP; u++, i += THREADS) if (i < rows)
+
 #define PROLOGUE \
   extern __shared__ __align__(16) char pool_[]; \
   __shared__ GPUKSPState               st; \
+  __shared__ int                       stops[2]; \
   __shared__ double                    part_[GPUKSP_SUMS * WARPS], all_[WARPS * GPUKSP_SUMS]; \
   const int                            first = a.bounds[blockIdx.x], last = a.bounds[blockIdx.x + 1], rows = last - first; \
   Pool                                 pool    = {pool_, a.shared}; \
@@ -385,8 +397,22 @@ struct Args {
   if (threadIdx.x == 0) { \
     st = a.start; \
     if (blockIdx.x) st.hist = NULL; \
+    stops[0] = stops[1] = 0; \
   } \
   __syncthreads()
+
+/* The thread that applies rules: of the warp that has rows last */
+#define RULER (threadIdx.x == THREADS - 32)
+
+/* Rules that need not be waited for: what follows is computed from the sums by every thread, and found to be too much one meeting later. stops[k] is read after
+   the next meeting and written again after another one */
+#define RULE_AHEAD(k, call) \
+  do { \
+    if (RULER) { \
+      call; \
+      stops[k] = st.reason; \
+    } \
+  } while (0)
 
 /* One thread applies the rule, all see the outcome */
 #define RULE(call) \
@@ -485,34 +511,63 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E, X> a)
       r[i] = (X)(a.w.r[first + i] / st.scale);
       x[i] = 0;
     }
+    if (pc.bs) {
+      __syncthreads();
+      FOR_ROWS(i) z[i] = pc.of(i, r);
+    }
   } else {
     RULE(CGInit(&st, s3); CGBegin(&st));
   }
 
-  while (!st.reason && !st.giveup) {
-    FOR_ROWS(i)
-    {
-      const X pi = p[i];
+  double rho    = st.rho;
+  X      xalpha = 0, beta = (X)st.beta;
+  bool   stop = st.reason || st.giveup;
 
-      x[i] += (X)st.xalpha * pi;
-      p[i] = (pc.bs ? z[i] : pc.on_the_way(i, r[i])) + (X)st.beta * pi;
+  while (!stop) {
+    FOR_GROUPS(g)
+    {
+      X pi[GROUP], xi[GROUP], zi[GROUP];
+
+      FOR_GROUP(g, u, i)
+      {
+        pi[u] = p[i];
+        xi[u] = x[i];
+        zi[u] = pc.bs ? z[i] : pc.on_the_way(i, r[i]);
+      }
+      FOR_GROUP(g, u, i)
+      {
+        x[i] = xi[u] + xalpha * pi[u];
+        p[i] = zi[u] + beta * pi[u];
+      }
     }
+    xalpha = 0;
     meet(meeting);
+    if (stops[1]) break;
     s1[0] = 0;
     a.A.product(a.v.p, first, last, scratch, [&](int i, X s) {
       w[i] = s;
       s1[0] += (double)p[i] * (double)s;
     });
     exchange<1, false>(meeting, s1);
-    RULE(CGCurvature(&st, s1[0]));
-    if (st.reason) break;
+    RULE_AHEAD(0, CGCurvature(&st, s1[0]));
+    xalpha = (X)(rho / s1[0]);
     s3[0] = s3[1] = s3[2] = 0;
-    FOR_ROWS(i)
+    FOR_GROUPS(g)
     {
-      const X ri = r[i] - (X)st.alpha * w[i];
+      X ri[GROUP], wi[GROUP], di[GROUP];
 
-      r[i] = ri;
-      if (!pc.bs) add_norms(ri, pc.on_the_way(i, ri), s3);
+      FOR_GROUP(g, u, i)
+      {
+        ri[u] = r[i];
+        wi[u] = w[i];
+        di[u] = pc.diagonal ? pc.d[i] : X(1);
+      }
+      FOR_GROUP(g, u, i)
+      {
+        ri[u] -= xalpha * wi[u];
+        r[i] = ri[u];
+        if (!pc.bs) add_norms(ri[u], di[u] * ri[u], s3);
+      }
     }
     if (pc.bs) {
       __syncthreads();
@@ -525,6 +580,10 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E, X> a)
       }
     }
     exchange<3, false>(meeting, s3);
+    if (stops[0]) { /* no step, then: x is where the one before has left it */
+      xalpha = 0;
+      break;
+    }
     if constexpr (mixed) {
       RULE(CGResidual(&st, s3); CGMixed(&st));
       if (st.replace) {
@@ -543,18 +602,29 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E, X> a)
         exchange<3, false>(meeting, s3);
         RULE(CGReplaced(&st, s3, s3[SUM_RR] > 0 ? sqrt(s3[SUM_RR]) : 1));
         FOR_ROWS(i) r[i] = (X)(a.w.r[first + i] / st.scale);
+        if (pc.bs) {
+          __syncthreads();
+          FOR_ROWS(i) z[i] = pc.of(i, r);
+        }
       }
       RULE(if (!st.giveup) CGNext(&st));
+      stop   = st.reason || st.giveup;
+      xalpha = (X)st.xalpha;
+      beta   = (X)st.beta;
+      rho    = st.rho;
     } else {
-      RULE(CGResidual(&st, s3); CGNext(&st));
+      RULE_AHEAD(1, CGResidual(&st, s3); CGNext(&st));
+      beta = (X)(s3[SUM_RZ] / rho);
+      rho  = s3[SUM_RZ];
     }
   }
+  __syncthreads();
 
   /* the last step of x; what is resident goes home */
   FOR_ROWS(i)
   {
-    if constexpr (mixed) a.w.x[first + i] += st.scale * ((double)x[i] + st.xalpha * (double)p[i]);
-    else a.v.x[first + i] = x[i] + (X)st.xalpha * p[i];
+    if constexpr (mixed) a.w.x[first + i] += st.scale * ((double)x[i] + (double)xalpha * (double)p[i]);
+    else a.v.x[first + i] = x[i] + xalpha * p[i];
   }
   if (a.guard) true_norm(a.exact, a.w, st, meeting, first, rows, (double *)scratch, 0);
   if (blockIdx.x == 0 && threadIdx.x == 0) *a.state = st;
@@ -613,15 +683,28 @@ __global__ void __launch_bounds__(THREADS, 1) cg1_kernel(const Args<M, E, X> a)
     if (start) RULE(CGInit(&st, s4); CGBeginSingle(&st));
     else RULE(CGResidual(&st, s4); CGNextSingle(&st));
     if (st.reason) break;
-    FOR_ROWS(i)
-    {
-      const X pi = z[i] + (X)st.beta * p[i], wi = s[i] + (X)st.beta * w[i], ri = r[i] - (X)st.alpha * wi;
+    const X beta = (X)st.beta, alpha = (X)st.alpha;
 
-      p[i] = pi;
-      w[i] = wi;
-      r[i] = ri;
-      x[i] += (X)st.alpha * pi;
-      if (!pc.bs) z[i] = pc.on_the_way(i, ri);
+    FOR_GROUPS(g)
+    {
+      X pi[GROUP], wi[GROUP], ri[GROUP], xi[GROUP];
+
+      FOR_GROUP(g, u, i)
+      {
+        pi[u] = z[i] + beta * p[i];
+        wi[u] = s[i] + beta * w[i];
+        ri[u] = r[i];
+        xi[u] = x[i];
+      }
+      FOR_GROUP(g, u, i)
+      {
+        p[i] = pi[u];
+        w[i] = wi[u];
+        x[i] = xi[u] + alpha * pi[u];
+        ri[u] -= alpha * wi[u];
+        r[i] = ri[u];
+        if (!pc.bs) z[i] = pc.on_the_way(i, ri[u]);
+      }
     }
     if (pc.bs) {
       __syncthreads();
@@ -679,12 +762,24 @@ __global__ void __launch_bounds__(THREADS, 1) bcgs_kernel(const Args<M, E, X> a)
   RULE(BCGSInit(&st, s1[0]); BCGSBegin(&st));
 
   while (!st.reason) {
-    FOR_ROWS(i)
-    {
-      const X pi = r[i] - (X)(st.omegaold * st.beta) * v[i] + (X)st.beta * p[i];
+    const X omegabeta = (X)(st.omegaold * st.beta), beta = (X)st.beta;
 
-      p[i] = pi;
-      if (hat && !pc.bs) ph[i] = pc.on_the_way(i, pi);
+    FOR_GROUPS(g)
+    {
+      X pi[GROUP], ri[GROUP], vi[GROUP];
+
+      FOR_GROUP(g, u, i)
+      {
+        pi[u] = p[i];
+        ri[u] = r[i];
+        vi[u] = v[i];
+      }
+      FOR_GROUP(g, u, i)
+      {
+        pi[u] = ri[u] - omegabeta * vi[u] + beta * pi[u];
+        p[i]  = pi[u];
+        if (hat && !pc.bs) ph[i] = pc.on_the_way(i, pi[u]);
+      }
     }
     if (hat && pc.bs) {
       __syncthreads();
@@ -711,12 +806,23 @@ __global__ void __launch_bounds__(THREADS, 1) bcgs_kernel(const Args<M, E, X> a)
     exchange<1, false>(meeting, s1);
     RULE(BCGSDirection(&st, s1[0]));
     if (st.reason) break;
-    FOR_ROWS(i)
-    {
-      const X si = r[i] - (X)st.alpha * v[i];
+    const X alpha = (X)st.alpha;
 
-      s[i] = si;
-      if (hat && !pc.bs) sh[i] = pc.on_the_way(i, si);
+    FOR_GROUPS(g)
+    {
+      X ri[GROUP], vi[GROUP];
+
+      FOR_GROUP(g, u, i)
+      {
+        ri[u] = r[i];
+        vi[u] = v[i];
+      }
+      FOR_GROUP(g, u, i)
+      {
+        ri[u] -= alpha * vi[u];
+        s[i] = ri[u];
+        if (hat && !pc.bs) sh[i] = pc.on_the_way(i, ri[u]);
+      }
     }
     if (hat && pc.bs) {
       __syncthreads();
@@ -744,14 +850,29 @@ __global__ void __launch_bounds__(THREADS, 1) bcgs_kernel(const Args<M, E, X> a)
     }
     if (st.reason) break;
     s2[0] = s2[1] = 0;
-    FOR_ROWS(i)
-    {
-      const X ri = s[i] - (X)st.omega * t[i];
+    const X omega = (X)st.omega;
 
-      x[i] += (X)st.alpha * ph[i] + (X)st.omega * sh[i];
-      r[i] = ri;
-      s2[0] += (double)ri * (double)ri;
-      s2[1] += (double)ri * (double)rp[i];
+    FOR_GROUPS(g)
+    {
+      X xi[GROUP], pi[GROUP], hi[GROUP], ri[GROUP], ti[GROUP], oi[GROUP];
+
+      FOR_GROUP(g, u, i)
+      {
+        xi[u] = x[i];
+        pi[u] = ph[i];
+        hi[u] = sh[i];
+        ri[u] = s[i];
+        ti[u] = t[i];
+        oi[u] = rp[i];
+      }
+      FOR_GROUP(g, u, i)
+      {
+        x[i] = xi[u] + (alpha * pi[u] + omega * hi[u]);
+        ri[u] -= omega * ti[u];
+        r[i] = ri[u];
+        s2[0] += (double)ri[u] * (double)ri[u];
+        s2[1] += (double)ri[u] * (double)oi[u];
+      }
     }
     exchange<2, false>(meeting, s2);
     RULE(BCGSResidual(&st, s2[0], s2[1]); BCGSNext(&st));
@@ -785,7 +906,7 @@ __global__ void partition_kernel(int m, int step, int weight, const int *prefix,
 
 PetscErrorCode GPUKSPLaunchPartition(const GPUCSRStorage *A, int align, int blocks, int *bounds, GPUCSRStream s)
 {
-  const bool sell = A->format == &GPUCSRFormat_sell;
+  const bool sell = A->format->ops == &GPUCSRFormat_sell;
 
   PetscFunctionBegin;
   while (align % GPUCSR_SLICE) align *= 2;
@@ -861,7 +982,7 @@ static PetscErrorCode method(const GPUKSPLaunch *L, M A, int *possible, GPUCSRSt
 static PetscErrorCode dispatch(const GPUKSPLaunch *L, int *possible, GPUCSRStream s)
 {
   const GPUCSRStorage *A = L->A, *B = L->Ainner;
-  const bool           sell = A->format == &GPUCSRFormat_sell;
+  const bool           sell = A->format->ops == &GPUCSRFormat_sell;
   const int            t    = L->threads;
 
   PetscFunctionBegin;
@@ -891,7 +1012,7 @@ PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *p
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   L->blocks = (int)PetscMax(1, PetscMin(dev->props.processors, (A->m + GPUCSR_SLICE - 1) / GPUCSR_SLICE));
-  if (A->format == &GPUCSRFormat_sell) {
+  if (A->format->ops == &GPUCSRFormat_sell) {
     const int slices = (A->m / GPUCSR_SLICE + L->blocks) / L->blocks;
 
     for (L->threads = 1; 2 * L->threads <= WARPS && 2 * L->threads * slices <= WARPS && 2 * L->threads <= mean; L->threads *= 2) {
