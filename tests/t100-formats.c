@@ -14,10 +14,16 @@ static char help[] = "Tests the storage formats by hand.\n";
 #include "../src/mat/impls/gpucsr/format/bcsr.h"
 #include "../src/mat/impls/gpucsr/format/block4x64.h"
 #include "../src/mat/impls/gpucsr/format/sell.h"
+#include "../src/mat/impls/gpucsr/format/dia.h"
+#include "../src/mat/impls/gpucsr/format/hyb.h"
+#include "../src/mat/impls/gpucsr/format/jad.h"
 
 static const int32_t     rowptr[] = {0, 2, 2, 3, 4, 7};
 static const PetscInt    col[]    = {0, 2, 1, 3, 0, 1, 3};
 static const PetscScalar val[] = {1, 2, 8, 3, 4, 5, 6}, twice[] = {2, 4, 16, 6, 8, 10, 12};
+
+static const int32_t     unsorted[] = {0, 1, 2, 3, 4}, sorted[] = {4, 0, 2, 3, 1}; /* rows by falling length */
+static const int32_t     offset[] = {-4, -3, -1, 0, 2}, jagged[] = {0, 4, 6, 7};
 
 static PetscErrorCode Expect(const char what[], double is, double should)
 {
@@ -93,11 +99,27 @@ int main(int argc, char **argv)
         PetscCall(Expect("csr bytes", GPUCSRStorageBytes(&A), GPUCSRCSRBytes(&f, GPUCSR_PRECISION_DOUBLE)));
       }
       if (format->ops == &GPUCSRFormat_sell) {
-        const int32_t *c = (int32_t *)A.array[SELL_COL].data;
+        const int32_t *c = (int32_t *)A.array[SELL_COL].data, *perm = A.array[SELL_PERM].count ? (int32_t *)A.array[SELL_PERM].data : unsorted;
 
-        PetscCall(Expect("sell width", ((int32_t *)A.array[SELL_SLICE].data)[1], 3));
-        PetscCall(Expect("sell column of entry 1 of row 0", c[GPUCSR_SLICE], 2));
-        PetscCall(Expect("sell column of entry 2 of row 4", c[2 * GPUCSR_SLICE + 4], 3));
+        if (perm != unsorted)
+          for (int r = 0; r < 5; r++) PetscCall(Expect("sell's order of rows", perm[r], sorted[r]));
+        if (A.array[SELL_SLICE].count) PetscCall(Expect("sell width", ((int32_t *)A.array[SELL_SLICE].data)[1], 3));
+        for (int r = 0; r < 5; r++) { /* places */
+          if (perm[r] == 0) PetscCall(Expect("sell column of entry 1 of row 0", c[GPUCSR_SLICE + r], 2));
+          if (perm[r] == 4) PetscCall(Expect("sell column of entry 2 of row 4", c[2 * GPUCSR_SLICE + r], 3));
+          if (perm[r] == 3) PetscCall(Expect("sell padding of row 3", c[GPUCSR_SLICE + r], -1));
+        }
+      }
+      if (format->ops == &GPUCSRFormat_dia) {
+        PetscCall(Expect("diagonals", (double)A.extent.units, 5));
+        for (int d = 0; d < 5; d++) PetscCall(Expect("dia offset", ((int32_t *)A.array[DIA_OFFSET].data)[d], offset[d]));
+        PetscCall(Expect("dia entry of row 4 in column 1", ((double *)A.array[DIA_VAL].data)[DIAEntry(5, 4, 1)], 5));
+      }
+      if (format->ops == &GPUCSRFormat_jad)
+        for (int k = 0; k < 4; k++) PetscCall(Expect("start of a jagged diagonal", ((int32_t *)A.array[JAD_START].data)[k], jagged[k]));
+      if (format->ops == &GPUCSRFormat_hyb) { /* fewer than 4096 rows: the width that all of them reach, and one is empty */
+        PetscCall(Expect("hyb width", A.extent.width, 0));
+        PetscCall(Expect("hyb entries beyond", (double)A.extent.units, 7));
       }
       if (format->ops == &GPUCSRFormat_bcsr && format->variant == GPUCSR_BLOCK(2, 2)) {
         const int32_t *rp = (int32_t *)A.array[BCSR_ROWPTR].data, *c = (int32_t *)A.array[BCSR_COL].data;

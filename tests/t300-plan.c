@@ -59,6 +59,7 @@ int main(int argc, char **argv)
   GPUCSRDevice        d;
   GPUCSRFeatures      f;
   const GPUCSRKernel *k;
+  const GPUCSRFormat *format;
   char                why[256];
   int32_t             none[] = {0};
 
@@ -81,8 +82,16 @@ int main(int argc, char **argv)
     PetscCall(GPUCSRKernelGet(q, &k));
     if (!k) break;
     PetscCall(Requested(d, "auto", k->name, GPUCSR_PRECISION_DOUBLE, PETSC_TRUE, ""));
-    PetscCall(Requested(d, k->format, k->name, GPUCSR_PRECISION_DOUBLE, PETSC_TRUE, ""));
-    PetscCall(Requested(d, k->format, "auto", GPUCSR_PRECISION_DOUBLE, PETSC_TRUE, ""));
+    for (int r = 0;; r++) {
+      PetscBool same;
+
+      PetscCall(GPUCSRFormatGet(r, &format));
+      if (!format) break;
+      PetscCall(PetscStrcmp(k->format, format->family, &same));
+      if (!same) continue;
+      PetscCall(Requested(d, format->name, k->name, GPUCSR_PRECISION_DOUBLE, PETSC_TRUE, ""));
+      PetscCall(Requested(d, format->name, "auto", GPUCSR_PRECISION_DOUBLE, PETSC_TRUE, ""));
+    }
   }
   PetscCall(Requested(d, "csv", "auto", GPUCSR_PRECISION_DOUBLE, PETSC_FALSE, "csr, sell"));
   PetscCall(Requested(d, "auto", "csr_vector3", GPUCSR_PRECISION_DOUBLE, PETSC_FALSE, "csr_vector4"));

@@ -1,8 +1,8 @@
 //TEST name="backend" args="-mat_gpucsr_backend gpu" fails="-mat_gpucsr_backend. Available options: auto cuda host"
 //TEST name="precision" args="-mat_gpucsr_precision half" fails="-mat_gpucsr_precision. Available options: double single mixed auto"
-//TEST name="format" args="-mat_gpucsr_format ell" fails="-mat_gpucsr_format ell: must be one of auto, aij, csr, sell, dense"
+//TEST name="format" args="-mat_gpucsr_format elle" fails="-mat_gpucsr_format elle: must be one of auto, aij, csr, sell, dense"
 //TEST name="kernel" args="-mat_gpucsr_kernel csr_warp" fails="-mat_gpucsr_kernel csr_warp: must be one of auto, csr_scalar, csr_vector2"
-//TEST name="transpose_format" args="-mat_gpucsr_transpose_format ell" fails="-mat_gpucsr_transpose_format ell: must be one of auto, csr, sell, dense"
+//TEST name="transpose_format" args="-mat_gpucsr_transpose_format elle" fails="-mat_gpucsr_transpose_format elle: must be one of auto, csr, sell, dense"
 //TEST name="transpose_aij" args="-mat_gpucsr_transpose_format aij" fails="-mat_gpucsr_transpose_format aij: a transpose is kept on the device or not at all"
 //TEST name="transpose_kernel" args="-mat_gpucsr_transpose_kernel csr_warp" fails="-mat_gpucsr_transpose_kernel csr_warp: must be one of auto, csr_scalar, csr_vector2"
 //TEST name="mismatch" args="-mat_gpucsr_format csr -mat_gpucsr_kernel sell_row" fails="kernel sell_row works on format sell, not on csr: leave the format to it, or take one of auto, csr_scalar"
@@ -46,7 +46,7 @@
   What bad options and bad calls get: one clear error each, or one warning where the products can go on. The library's own words are
   compared here, so that nobody changes them in passing.
 
-    build/tests/t900-failures -dll_append build/lib/libpetscgpucsr.so -mat_gpucsr_format ell
+    build/tests/t900-failures -dll_append build/lib/libpetscgpucsr.so -mat_gpucsr_format elle
 */
 #include "testing.h"
 

@@ -1,6 +1,6 @@
 //TEST name="unassembled" args="-case unassembled" fails="The matrix must be assembled first: call MatAssemblyBegin() and MatAssemblyEnd()"
-//TEST name="format" args="-case format" fails="format ell: must be one of auto, aij, csr, sell, dense"
-//TEST name="transpose_format" args="-case transpose_format" fails="-mat_gpucsr_transpose_format ell: must be one of auto, csr, sell, dense"
+//TEST name="format" args="-case format" fails="format elle: must be one of auto, aij, csr, sell, dense"
+//TEST name="transpose_format" args="-case transpose_format" fails="-mat_gpucsr_transpose_format elle: must be one of auto, csr, sell, dense"
 //TEST name="kernel" args="-case kernel" fails="kernel csr_warp: must be one of auto, csr_scalar, csr_vector2"
 //TEST name="transpose_kernel" args="-case transpose_kernel" fails="kernel csr_warp: must be one of auto, csr_scalar, csr_vector2"
 //TEST name="info" args="-case info" fails="MatGPUCSRGetInfo_C"
@@ -27,9 +27,9 @@ int main(int argc, char **argv)
   PetscCall(PetscStrcmp(what, "unassembled", &is));
   if (is) PetscCall(MatGPUCSRSetUp(A, PETSC_FALSE));
   PetscCall(PetscStrcmp(what, "format", &is));
-  if (is) PetscCall(MatGPUCSRSetFormat(A, "ell"));
+  if (is) PetscCall(MatGPUCSRSetFormat(A, "elle"));
   PetscCall(PetscStrcmp(what, "transpose_format", &is));
-  if (is) PetscCall(MatGPUCSRSetTransposeFormat(A, "ell"));
+  if (is) PetscCall(MatGPUCSRSetTransposeFormat(A, "elle"));
   PetscCall(PetscStrcmp(what, "kernel", &is));
   if (is) PetscCall(MatGPUCSRSetKernel(A, "csr_warp"));
   PetscCall(PetscStrcmp(what, "transpose_kernel", &is));

@@ -18,7 +18,7 @@ static char help[] = "Fits the profile of a machine to measured products.\n\n";
 #include "bench.h"
 #include <string.h>
 
-#define MAX_PAIRS 256
+#define MAX_PAIRS 512
 #define FOLDS     5
 
 typedef struct {

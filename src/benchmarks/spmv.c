@@ -40,7 +40,7 @@ static char help[] = "Products with vectors on the device: every kernel of the l
 #include <dirent.h>
 #include <float.h>
 
-#define MAX_CANDIDATES 192
+#define MAX_CANDIDATES 400
 #define MAX_ROUNDS     32
 #define MAX_FILES      2000
 #define SLOW           2.0 /* times the best so far, and a candidate is timed once */

@@ -1,72 +1,167 @@
 /*
   Sliced ELL: 32 rows form a slice, stored as wide as its longest row and column by column, so that the 32 threads of a
-  warp, one a row, read neighbouring entries together. Entry k of row r is at 32 (slice[r / 32] + k) + r % 32.
+  warp read neighbouring entries together. Entry k of the row at place q is at 32 (slice[q / 32] + k) + q % 32.
 
-  Bytes: 4 (m + 1) + 4 (slices + 1) + (4 + v) stored, where stored >= nnz counts the padding. Wins where rows of a slice
-  are about equally long: every load is coalesced and no thread waits for another. Loses as soon as padding outgrows that.
-  Padding has column -1 and is never multiplied, so Inf and NaN in x stay where CSR would have them.
+  Variants, all of one layout and with the same kernels:
 
-  Paper: A. Monakov, A. Lokhmotov, A. Avetisyan, Automatically Tuning Sparse Matrix-Vector Multiplication for GPU
-  Architectures, HiPEAC 2010, section 3.
+    sell              rows stay where they are
+    sell_256, _4096   rows are sorted by falling length within windows of so many rows (SELL-C-sigma): perm[q] is the row at place q
+    sell_sorted       the window is all rows
+    ell               ELLPACK: every slice as wide as the longest row of all, so that no slice pointers are needed
+
+  Bytes: 4 (m + 1) + 4 (slices + 1) + 4 m for perm + (4 + v) stored, where stored >= nnz counts the padding. Wins where rows
+  of a slice are about equally long: every load is coalesced and no thread waits for another. Loses as soon as padding outgrows
+  that. Sorting buys less padding for results that are scattered, and x is met in another order: within a small window that
+  costs little. Padding has column -1 and is never multiplied, so Inf and NaN in x stay where CSR would have them.
+
+  Papers: A. Monakov, A. Lokhmotov, A. Avetisyan, Automatically Tuning Sparse Matrix-Vector Multiplication for GPU
+  Architectures, HiPEAC 2010, section 3; M. Kreutzer et al., A unified sparse matrix data format for efficient general sparse
+  matrix-vector multiplication on modern processors with wide SIMD units, SIAM J. Sci. Comput. 36, 2014, section 2.
 */
 #include "sell.h"
+#include <math.h>
 
-static PetscErrorCode Applicable_SELL(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, PetscBool *yes, char why[], size_t len)
+/* The longest of so many rows drawn by chance, in the mean */
+static double LongestOf(const GPUCSRFeatures *f, double rows)
 {
-  PetscFunctionBegin;
-  (void)variant;
-  (void)p;
-  *yes = (double)f->sell_stored <= GPUCSR_MOST_STORED(f) ? PETSC_TRUE : PETSC_FALSE;
-  if (!*yes) PetscCall(PetscSNPrintf(why, len, "its padding would store %.0f entries for %.0f nonzeros", (double)f->sell_stored, (double)f->nnz));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  double longest = 0, before = 0, below = 0;
+
+  for (int b = 0; b < GPUCSR_NCLASSES; b++) {
+    if (!f->rows[b]) continue;
+    const double upto = (below += f->rows[b]) / f->m, chance = pow(upto, rows);
+    const double length = below < f->m ? (double)f->entries[b] / f->rows[b] : 0.5 * ((double)f->entries[b] / f->rows[b] + f->max);
+
+    longest += (chance - before) * length;
+    before = chance;
+  }
+  return longest;
 }
 
 static PetscErrorCode Estimate_SELL(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
 {
   PetscFunctionBegin;
-  (void)variant;
+  e->width  = f->max;
   e->stored = f->sell_stored;
+  if (variant == SELL_ELL) e->stored = (int64_t)SELLSlices(f->m) * GPUCSR_SLICE * f->max;
+  else if (variant != SELL_UNSORTED && f->m) {
+    /* widths fall from the longest row to the shortest: half a slice is lost for each entry that they fall by */
+    const double window = PetscMin(variant, f->m), fall = LongestOf(f, window) - f->min;
+
+    e->stored = PetscMin(f->sell_stored, f->nnz + (int64_t)(0.5 * GPUCSR_SLICE * fall * f->m / window) + GPUCSR_SLICE * f->min);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Applicable_SELL(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, PetscBool *yes, char why[], size_t len)
+{
+  GPUCSRExtent e = {0};
+
+  PetscFunctionBegin;
+  (void)p;
+  PetscCall(Estimate_SELL(f, variant, &e));
+  *yes = (double)e.stored <= GPUCSR_MOST_STORED(f) ? PETSC_TRUE : PETSC_FALSE;
+  if (!*yes) PetscCall(PetscSNPrintf(why, len, "its padding would store %.0f entries for %.0f nonzeros", (double)e.stored, (double)f->nnz));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Starts of the slices; perm may be NULL */
+static int64_t Slices(int m, const int32_t *rowptr, const int32_t *perm, int32_t *slice)
+{
+  int64_t stored = 0;
+
+  if (slice) slice[0] = 0;
+  for (int s = 0; s < SELLSlices(m); s++) {
+    int width = 0;
+
+    for (int q = s * GPUCSR_SLICE; q < PetscMin(m, (s + 1) * GPUCSR_SLICE); q++) {
+      const int r = perm ? perm[q] : q;
+
+      width = PetscMax(width, rowptr[r + 1] - rowptr[r]);
+    }
+    stored += width;
+    if (slice) slice[s + 1] = (int32_t)stored;
+  }
+  return GPUCSR_SLICE * stored;
+}
+
+static PetscErrorCode Measure_SELL(const GPUCSRSource *s, int variant, GPUCSRExtent *e)
+{
+  int32_t *perm = NULL;
+
+  PetscFunctionBegin;
+  for (int r = 0; r < s->m; r++) e->width = PetscMax(e->width, s->i[r + 1] - s->i[r]);
+  if (variant == SELL_ELL) e->stored = (int64_t)SELLSlices(s->m) * GPUCSR_SLICE * e->width;
+  else {
+    if (variant != SELL_UNSORTED) {
+      PetscCall(PetscMalloc1(s->m, &perm));
+      PetscCall(GPUCSRSortRows(s->m, s->n, s->i, variant, perm));
+    }
+    e->stored = Slices(s->m, s->i, perm, NULL);
+    PetscCall(PetscFree(perm));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Layout_SELL(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRStorage *A)
 {
+  const int variant = A->format->variant;
+
   PetscFunctionBegin;
   A->stored             = e->stored;
-  A->narrays            = 4;
-  A->array[SELL_SLICE]  = (GPUCSRArray){"slice", GPUCSR_INT32, PETSC_FALSE, (size_t)(f->m + GPUCSR_SLICE - 1) / GPUCSR_SLICE + 1, NULL};
+  A->narrays            = 5;
+  A->array[SELL_SLICE]  = (GPUCSRArray){"slice", GPUCSR_INT32, PETSC_FALSE, variant == SELL_ELL ? 0 : (size_t)SELLSlices(f->m) + 1, NULL};
   A->array[SELL_ROWPTR] = (GPUCSRArray){"rowptr", GPUCSR_INT32, PETSC_FALSE, (size_t)f->m + 1, NULL};
+  A->array[SELL_PERM]   = (GPUCSRArray){"perm", GPUCSR_INT32, PETSC_FALSE, variant == SELL_ELL || variant == SELL_UNSORTED ? 0 : (size_t)f->m, NULL};
   A->array[SELL_COL]    = (GPUCSRArray){"col", GPUCSR_INT32, PETSC_FALSE, (size_t)A->stored, NULL};
   A->array[SELL_VAL]    = (GPUCSRArray){"val", GPUCSRValueType(A->precision), PETSC_TRUE, (size_t)A->stored, NULL};
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Entries of a row that are held: hyb, whose first part this is, keeps the others elsewhere */
+static inline int Held(const int32_t *rowptr, int r, int width)
+{
+  return PetscMin(rowptr[r + 1] - rowptr[r], width);
+}
+
+/* The arrays as the host functions use them */
+typedef struct {
+  int32_t *slice, *rowptr, *perm, *col; /* slice and perm NULL where the variant has none */
+  int      width;
+} Arrays;
+
+static Arrays ArraysOf(const GPUCSRStorage *A)
+{
+  Arrays a;
+
+  a.slice  = A->array[SELL_SLICE].count ? (int32_t *)A->array[SELL_SLICE].data : NULL;
+  a.rowptr = (int32_t *)A->array[SELL_ROWPTR].data;
+  a.perm   = A->array[SELL_PERM].count ? (int32_t *)A->array[SELL_PERM].data : NULL;
+  a.col    = (int32_t *)A->array[SELL_COL].data;
+  a.width  = A->extent.width;
+  return a;
+}
+
 static PetscErrorCode Fill_SELL(const GPUCSRSource *s, GPUCSRStorage *A, PetscBool valuesonly, double *rounding)
 {
-  int32_t  *slice = (int32_t *)A->array[SELL_SLICE].data, *rowptr = (int32_t *)A->array[SELL_ROWPTR].data, *col = (int32_t *)A->array[SELL_COL].data;
-  const int nslices = (int)A->array[SELL_SLICE].count - 1;
+  const Arrays a = ArraysOf(A);
 
   PetscFunctionBegin;
   if (!valuesonly) {
-    PetscCall(PetscArraycpy(rowptr, s->i, s->m + 1));
-    slice[0] = 0;
-    for (int q = 0; q < nslices; q++) {
-      int width = 0;
-
-      for (int r = q * GPUCSR_SLICE; r < PetscMin(s->m, (q + 1) * GPUCSR_SLICE); r++) width = PetscMax(width, s->i[r + 1] - s->i[r]);
-      slice[q + 1] = slice[q] + width;
-    }
-    for (int64_t q = 0; q < A->stored; q++) col[q] = -1;
-    for (int r = 0; r < s->m; r++)
-      for (int k = 0; k < s->i[r + 1] - s->i[r]; k++) col[SELLEntry(slice, r, k)] = (int32_t)s->j[s->i[r] + k];
-    PetscCall(PetscMemzero(A->array[SELL_VAL].data, (size_t)A->stored * GPUCSRTypeSize(A->array[SELL_VAL].type)));
+    PetscCall(PetscArraycpy(a.rowptr, s->i, s->m + 1));
+    if (a.perm) PetscCall(GPUCSRSortRows(s->m, s->n, s->i, A->format->variant, a.perm));
+    if (a.slice) (void)Slices(s->m, s->i, a.perm, a.slice);
+    for (size_t q = 0; q < A->array[SELL_COL].count; q++) a.col[q] = -1;
+    PetscCall(PetscMemzero(A->array[SELL_VAL].data, A->array[SELL_VAL].count * GPUCSRTypeSize(A->array[SELL_VAL].type)));
   }
-  for (int r = 0; r < s->m; r++) {
-    for (int k = 0; k < s->i[r + 1] - s->i[r]; k++) {
-      const int64_t q = SELLEntry(slice, r, k);
+  for (int q = 0; q < s->m; q++) {
+    const int r = a.perm ? a.perm[q] : q;
 
+    for (int k = 0; k < Held(s->i, r, a.width); k++) {
+      const int64_t to = SELLEntry(a.slice, a.width, q, k);
+
+      if (!valuesonly) a.col[to] = (int32_t)s->j[s->i[r] + k];
       /* one at a time, through the one conversion there is, so that rounding is judged in one place */
-      PetscCall(GPUCSRConvert((char *)A->array[SELL_VAL].data + (size_t)q * GPUCSRTypeSize(A->array[SELL_VAL].type), A->array[SELL_VAL].type, s->a + s->i[r] + k, GPUCSR_DOUBLE, 1, 1, rounding));
+      PetscCall(GPUCSRConvert((char *)A->array[SELL_VAL].data + (size_t)to * GPUCSRTypeSize(A->array[SELL_VAL].type), A->array[SELL_VAL].type, s->a + s->i[r] + k, GPUCSR_DOUBLE, 1, 1, rounding));
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -74,7 +169,7 @@ static PetscErrorCode Fill_SELL(const GPUCSRSource *s, GPUCSRStorage *A, PetscBo
 
 static PetscErrorCode Mult_SELL(const GPUCSRStorage *A, const GPUCSRProduct *p)
 {
-  const int32_t *slice = (const int32_t *)A->array[SELL_SLICE].data, *rowptr = (const int32_t *)A->array[SELL_ROWPTR].data, *col = (const int32_t *)A->array[SELL_COL].data;
+  const Arrays a = ArraysOf(A);
 
   PetscFunctionBegin;
 #define MULT(V, X) \
@@ -83,13 +178,15 @@ static PetscErrorCode Mult_SELL(const GPUCSRStorage *A, const GPUCSRProduct *p)
     const X *x = (const X *)p->x, *y = (const X *)p->y, alpha = (X)p->alpha, beta = (X)p->beta; \
     X       *z = (X *)p->z; \
 \
-    for (int r = p->first; r < p->last; r++) { \
-      X sum = 0; \
+    for (int q = a.perm ? 0 : p->first; q < (a.perm ? A->m : p->last); q++) { \
+      const int r   = a.perm ? a.perm[q] : q; \
+      X         sum = 0; \
 \
-      for (int k = 0; k < rowptr[r + 1] - rowptr[r]; k++) { \
-        const int64_t q = SELLEntry(slice, r, k); \
+      if (r < p->first || r >= p->last) continue; \
+      for (int k = 0; k < Held(a.rowptr, r, a.width); k++) { \
+        const int64_t e = SELLEntry(a.slice, a.width, q, k); \
 \
-        sum += (X)val[q] * x[col[q]]; \
+        sum += (X)val[e] * x[a.col[e]]; \
       } \
       z[r] = beta == 0 ? alpha * sum : alpha * sum + beta * y[r]; \
     } \
@@ -101,7 +198,7 @@ static PetscErrorCode Mult_SELL(const GPUCSRStorage *A, const GPUCSRProduct *p)
 
 static PetscErrorCode Diagonal_SELL(const GPUCSRStorage *A, void *diag)
 {
-  const int32_t *slice = (const int32_t *)A->array[SELL_SLICE].data, *rowptr = (const int32_t *)A->array[SELL_ROWPTR].data, *col = (const int32_t *)A->array[SELL_COL].data;
+  const Arrays a = ArraysOf(A);
 
   PetscFunctionBegin;
 #define DIAGONAL(V, X) \
@@ -109,10 +206,13 @@ static PetscErrorCode Diagonal_SELL(const GPUCSRStorage *A, void *diag)
     const V *val = (const V *)A->array[SELL_VAL].data; \
     X       *d   = (X *)diag; \
 \
-    for (int r = 0; r < PetscMin(A->m, A->n); r++) { \
+    for (int q = 0; q < A->m; q++) { \
+      const int r = a.perm ? a.perm[q] : q; \
+\
+      if (r >= A->n) continue; \
       d[r] = 0; \
-      for (int k = 0; k < rowptr[r + 1] - rowptr[r]; k++) \
-        if (col[SELLEntry(slice, r, k)] == r) d[r] = (X)val[SELLEntry(slice, r, k)]; \
+      for (int k = 0; k < Held(a.rowptr, r, a.width); k++) \
+        if (a.col[SELLEntry(a.slice, a.width, q, k)] == r) d[r] = (X)val[SELLEntry(a.slice, a.width, q, k)]; \
     } \
   } while (0)
   GPUCSRDispatchPrecision(A->precision, DIAGONAL);
@@ -120,4 +220,4 @@ static PetscErrorCode Diagonal_SELL(const GPUCSRStorage *A, void *diag)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GPUCSRFormatFamily GPUCSRFormat_sell = {Applicable_SELL, Estimate_SELL, NULL, Layout_SELL, Fill_SELL, Mult_SELL, Diagonal_SELL};
+const GPUCSRFormatFamily GPUCSRFormat_sell = {Applicable_SELL, Estimate_SELL, Measure_SELL, Layout_SELL, Fill_SELL, Mult_SELL, Diagonal_SELL};

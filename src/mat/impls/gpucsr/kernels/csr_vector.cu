@@ -1,8 +1,9 @@
 /*
-  y = A x, CSR, 2, 4, 8, 16 or 32 threads a row (CSR-V, the coalesced kernel of the literature); the variant is that number.
+  y = A x, CSR, 2, 4, 8, 16 or 32 threads a row (CSR-V, the coalesced kernel of the literature).
 
-  The threads of a row read neighbouring entries, two a thread in one aligned load: a row's head that is not aligned is
-  covered by starting one entry early and leaving that one out, so every load is whole. Their sums meet by shuffles.
+  The threads of a row read neighbouring entries, 1, 2 or 4 a thread in one aligned load: a row's head that is not aligned is
+  covered by starting early and leaving the entries of the row before out, so every load is whole. Their sums meet by shuffles.
+  Several rows a thread: one after the other in a block of rows (blocked), or a grid apart (cyclic).
 
   Bytes: those of CSR, n x once at best, m y. Wins where the rows have about two to four entries a thread; loses on rows
   much shorter than the threads that share them, and where lengths differ so much that warps wait for one row.
@@ -12,47 +13,79 @@
 */
 #include "device.cuh"
 
-template <int T, class V, class X>
-__global__ void __launch_bounds__(256) csr_vector_kernel(int first, int last, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
+#define ENTRIES 8 /* of a thread in flight */
+
+template <int T, int W, class V, class X>
+__device__ __forceinline__ X row_sum(int begin, int end, int lane, const int *__restrict__ col, const V *__restrict__ val, const X *__restrict__ x)
 {
-  typedef typename pair_of<V>::type V2;
-  const int                         r    = first + (int)(((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / T);
-  const int                         lane = threadIdx.x % T;
-  X                                 sum  = 0;
+  constexpr int LOADS = ENTRIES / W;
+  X             sum   = 0;
 
-  if (r < last) {
-    const int begin = rowptr[r], end = rowptr[r + 1];
+#pragma unroll LOADS
+  for (int64_t k = (begin & ~(W - 1)) + W * lane; k < end; k += W * T) {
+    int c[W];
+    V   v[W];
 
-#pragma unroll 4
-    for (int k = (begin & ~1) + 2 * lane; k < end; k += 2 * T) {
-      const int2 c = streamed((const int2 *)(col + k));
-      const V2   v = streamed((const V2 *)(val + k));
-
-      if (k >= begin) sum += X(v.x) * __ldg(x + c.x);
-      if (k + 1 < end) sum += X(v.y) * __ldg(x + c.y);
-    }
+    streamed(col + k, c);
+    streamed(val + k, v);
+#pragma unroll
+    for (int w = 0; w < W; w++)
+      if ((W == 1 || k + w >= begin) && k + w < end) sum += X(v[w]) * __ldg(x + c[w]);
   }
-  sum = reduce<T>(sum);
-  if (r < last && lane == 0) store(z, y, r, alpha, sum, beta);
+  return sum;
 }
 
+/* R rows a group of T threads, apart by stride groups: all loads of the row pointers are in flight before the first row is summed */
+template <int T, int W, int R, bool CYCLIC, class V, class X>
+__global__ void __launch_bounds__(256) csr_vector_kernel(int first, int last, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
+{
+  const int64_t group = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / T, groups = (int64_t)gridDim.x * blockDim.x / T;
+  const int     lane = threadIdx.x % T;
+  int           begin[R], end[R];
+  X             sum[R];
+
+#pragma unroll
+  for (int q = 0; q < R; q++) {
+    const int64_t r = first + (CYCLIC ? group + q * groups : group * R + q);
+
+    begin[q] = r < last ? rowptr[r] : 0;
+    end[q]   = r < last ? rowptr[r + 1] : 0;
+  }
+#pragma unroll
+  for (int q = 0; q < R; q++) sum[q] = row_sum<T, W, V, X>(begin[q], end[q], lane, col, val, x);
+#pragma unroll
+  for (int q = 0; q < R; q++) {
+    const int64_t r = first + (CYCLIC ? group + q * groups : group * R + q);
+
+    sum[q] = reduce<T>(sum[q]);
+    if (r < last && lane == 0) store(z, y, r, alpha, sum[q], beta);
+  }
+}
+
+/* The variant: threads a row + 100 entries a load + 1000 rows a thread, cyclic when negative */
 static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   const int block = 256;
 
   PetscFunctionBegin;
-#define LAUNCHT(T, V, X) \
-  case T: \
-    csr_vector_kernel<T, V, X><<<GPUCSRBlocks((int64_t)(p->last - p->first) * T, block), block, 0, (cudaStream_t)s>>>(p->first, p->last, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, \
+#define LAUNCHT(T, W, R, CYCLIC, V, X) \
+  case (CYCLIC ? -1 : 1) * (1000 * R + 100 * W + T): \
+    csr_vector_kernel<T, W, R, CYCLIC, V, X><<<GPUCSRBlocks(((int64_t)(p->last - p->first) + R - 1) / R * T, block), block, 0, (cudaStream_t)s>>>(p->first, p->last, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, \
                                                                                                                       (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z); \
     break
+#define ALLT(W, R, CYCLIC, V, X) \
+    LAUNCHT(2, W, R, CYCLIC, V, X); \
+    LAUNCHT(4, W, R, CYCLIC, V, X); \
+    LAUNCHT(8, W, R, CYCLIC, V, X); \
+    LAUNCHT(16, W, R, CYCLIC, V, X); \
+    LAUNCHT(32, W, R, CYCLIC, V, X)
 #define LAUNCH(V, X) \
   switch (variant) { \
-    LAUNCHT(2, V, X); \
-    LAUNCHT(4, V, X); \
-    LAUNCHT(8, V, X); \
-    LAUNCHT(16, V, X); \
-    LAUNCHT(32, V, X); \
+    ALLT(1, 1, false, V, X); \
+    ALLT(2, 1, false, V, X); \
+    ALLT(4, 1, false, V, X); \
+    ALLT(2, 2, false, V, X); \
+    ALLT(2, 2, true, V, X); \
   }
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("csr_vector");

@@ -18,6 +18,8 @@ static struct {
   cublasStatus_t (*setstream)(cublasHandle_t, cudaStream_t);
   cublasStatus_t (*dgemv)(cublasHandle_t, cublasOperation_t, int, int, const double *, const double *, int, const double *, int, const double *, double *, int);
   cublasStatus_t (*sgemv)(cublasHandle_t, cublasOperation_t, int, int, const float *, const float *, int, const float *, int, const float *, float *, int);
+  cublasStatus_t (*dgemm)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const double *, const double *, int, const double *, int, const double *, double *, int);
+  cublasStatus_t (*sgemm)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const float *, const float *, int, const float *, int, const float *, float *, int);
   cublasHandle_t handle; /* one device a process */
 } blas;
 
@@ -40,6 +42,8 @@ static PetscErrorCode Available(PetscBool *yes, char why[], size_t len)
       *(void **)&blas.setstream = dlsym(blas.lib, "cublasSetStream_v2");
       *(void **)&blas.dgemv     = dlsym(blas.lib, "cublasDgemv_v2");
       *(void **)&blas.sgemv     = dlsym(blas.lib, "cublasSgemv_v2");
+      *(void **)&blas.dgemm     = dlsym(blas.lib, "cublasDgemm_v2");
+      *(void **)&blas.sgemm     = dlsym(blas.lib, "cublasSgemm_v2");
     }
   }
   *yes = blas.lib && blas.create && blas.destroy && blas.setstream && blas.dgemv && blas.sgemv ? PETSC_TRUE : PETSC_FALSE;
@@ -100,7 +104,15 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
   }
   CUBLASCall(blas.setstream(blas.handle, (cudaStream_t)s));
   if (p->beta != 0 && p->y != p->z) GPUCSR_CUDA(cudaMemcpyAsync(z, (const char *)p->y + size * (size_t)p->first, size * (size_t)rows, cudaMemcpyDeviceToDevice, (cudaStream_t)s));
-  if (size == 8) {
+  if (variant == 1) {
+    const float alpha = (float)p->alpha, beta = (float)p->beta;
+    if (size == 8) CUBLASCall(blas.dgemm(blas.handle, CUBLAS_OP_T, CUBLAS_OP_N, rows, 1, A->n, &p->alpha, (const double *)A->array[0].data + (size_t)p->first * (size_t)A->n, A->n, (const double *)p->x, A->n, &p->beta, (double *)z, rows));
+    else CUBLASCall(blas.sgemm(blas.handle, CUBLAS_OP_T, CUBLAS_OP_N, rows, 1, A->n, &alpha, (const float *)A->array[0].data + (size_t)p->first * (size_t)A->n, A->n, (const float *)p->x, A->n, &beta, (float *)z, rows));
+  } else if (variant == 2) { /* z as a row: 1 x rows */
+    const float alpha = (float)p->alpha, beta = (float)p->beta;
+    if (size == 8) CUBLASCall(blas.dgemm(blas.handle, CUBLAS_OP_N, CUBLAS_OP_N, 1, rows, A->n, &p->alpha, (const double *)p->x, 1, (const double *)A->array[0].data + (size_t)p->first * (size_t)A->n, A->n, &p->beta, (double *)z, 1));
+    else CUBLASCall(blas.sgemm(blas.handle, CUBLAS_OP_N, CUBLAS_OP_N, 1, rows, A->n, &alpha, (const float *)p->x, 1, (const float *)A->array[0].data + (size_t)p->first * (size_t)A->n, A->n, &beta, (float *)z, 1));
+  } else if (size == 8) {
     CUBLASCall(blas.dgemv(blas.handle, CUBLAS_OP_T, A->n, rows, &p->alpha, (const double *)A->array[0].data + (size_t)p->first * (size_t)A->n, A->n, (const double *)p->x, 1, &p->beta, (double *)z, 1));
   } else {
     const float alpha = (float)p->alpha, beta = (float)p->beta;
@@ -112,14 +124,14 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
 
 GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_dense_gemv) = {PETSC_TRUE, Available, Prepare, Launch, Release};
 
-/* 32 threads a row */
+/* 32 threads a row for each block of the grid's second direction */
 template <class V>
 __global__ void dense_fill_kernel(int m, int n, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ from, V *to)
 {
   const int r = (int)(((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32);
 
   if (r >= m) return;
-  for (int k = rowptr[r] + (int)(threadIdx.x % 32); k < rowptr[r + 1]; k += 32) to[(size_t)r * (size_t)n + (size_t)col[k]] = from[k];
+  for (int64_t k = rowptr[r] + (int64_t)(32 * blockIdx.y + threadIdx.x % 32); k < rowptr[r + 1]; k += 32 * gridDim.y) to[(size_t)r * (size_t)n + (size_t)col[k]] = from[k];
 }
 
 template <class V, class X>
@@ -138,7 +150,7 @@ static PetscErrorCode Fill(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool
   GPUCSR_CUDA(cudaMemsetAsync(A->array[0].data, 0, A->array[0].count * GPUCSRTypeSize(A->array[0].type), (cudaStream_t)s));
   if (!A->m) PetscFunctionReturn(PETSC_SUCCESS);
 #define FILL(V, X) \
-  dense_fill_kernel<V><<<GPUCSRBlocks((int64_t)A->m * 32, 256), 256, 0, (cudaStream_t)s>>>(A->m, A->n, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const V *)csr->array[CSR_VAL].data, (V *)A->array[0].data)
+  dense_fill_kernel<V><<<dim3(GPUCSRBlocks((int64_t)A->m * 32, 256), (unsigned int)PetscMin(A->n / 1024 + 1, 65535)), 256, 0, (cudaStream_t)s>>>(A->m, A->n, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const V *)csr->array[CSR_VAL].data, (V *)A->array[0].data)
   GPUCSRDispatchPrecision(A->precision, FILL);
   GPUCSRCheckLaunch("dense_gemv (fill)");
   PetscFunctionReturn(PETSC_SUCCESS);

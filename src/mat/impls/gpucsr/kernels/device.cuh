@@ -23,6 +23,11 @@
     PetscCheck(err_ == cudaSuccess, PETSC_COMM_SELF, err_ == cudaErrorMemoryAllocation ? PETSC_ERR_MEM : PETSC_ERR_GPU, "%s failed with %s: %s", #call, cudaGetErrorName(err_), cudaGetErrorString(err_)); \
   } while (0)
 
+/* What files of kernels/ have for each other (order.cu) */
+extern "C" {
+GPUCSR_INTERN PetscErrorCode GPUCSRSortRowsOnDevice(GPUCSRDevice, int, int, const int *, int, int *, GPUCSRStream);
+}
+
 static inline unsigned int GPUCSRBlocks(int64_t work, int block)
 {
   return (unsigned int)((work + block - 1) / block);
@@ -33,6 +38,55 @@ template <class T>
 __device__ __forceinline__ T streamed(const T *p)
 {
   return __ldcs(p);
+}
+
+/* W neighbours at an address that is a multiple of their size, in one load, or in two of 16 bytes */
+template <int W, class T>
+__device__ __forceinline__ void streamed(const T *p, T (&to)[W])
+{
+  constexpr int bytes = W * (int)sizeof(T);
+
+  if constexpr (W == 1) to[0] = __ldcs(p);
+  else if constexpr (bytes == 8) {
+    const uint2 t = __ldcs((const uint2 *)p);
+
+    memcpy(to, &t, 8);
+  } else {
+#pragma unroll
+    for (int k = 0; k < bytes / 16; k++) {
+      const uint4 t = __ldcs((const uint4 *)p + k);
+
+      memcpy((char *)to + 16 * k, &t, 16);
+    }
+  }
+}
+
+/* The mark of format/absent.h */
+__device__ __forceinline__ bool is_absent(double v)
+{
+  return __double_as_longlong(v) == -1;
+}
+__device__ __forceinline__ bool is_absent(float v)
+{
+  return __float_as_int(v) == -1;
+}
+template <class V>
+__device__ __forceinline__ V absent();
+template <>
+__device__ __forceinline__ double absent<double>()
+{
+  return __longlong_as_double(-1);
+}
+template <>
+__device__ __forceinline__ float absent<float>()
+{
+  return __int_as_float(-1);
+}
+/* A value to be stored */
+template <class V>
+__device__ __forceinline__ V present(V v)
+{
+  return is_absent(v) ? V(nan("")) : v;
 }
 
 /* The product contract: z = alpha A x + beta y, y untouched when beta is 0 */

@@ -1,39 +1,55 @@
 /*
-  Sliced ELL filled on the device from CSR already there, and its diagonal.
+  Sliced ELL in all its variants filled on the device from CSR already there, and its diagonal.
 
-  Widths of the slices by a warp each, their starts by a scan (CUB), entries by 32 threads a row.
+  Widths of the slices by a warp each, their starts by a scan (CUB), entries by four warps a slice.
 */
 #include "device.cuh"
 #include "../format/sell.h"
 #include <cub/device/device_scan.cuh>
 
-__global__ void sell_width_kernel(int m, int nslices, const int *__restrict__ rowptr, int *width)
-{
-  const int r = (int)(blockIdx.x * blockDim.x + threadIdx.x), q = r / GPUCSR_SLICE;
+#define FILL_WARPS 4
 
-  if (q >= nslices) return;
-  int len = r < m ? rowptr[r + 1] - rowptr[r] : 0;
+/* Widths of the slices, their sum and the largest; width or total may be NULL, as perm */
+__global__ void sell_width_kernel(int m, int nslices, const int *__restrict__ rowptr, const int *__restrict__ perm, int *width, unsigned long long *total)
+{
+  const int q = (int)(blockIdx.x * blockDim.x + threadIdx.x), s = q / GPUCSR_SLICE;
+  int       len = 0;
+
+  if (s >= nslices) return;
+  if (q < m) {
+    const int r = perm ? perm[q] : q;
+
+    len = rowptr[r + 1] - rowptr[r];
+  }
 #pragma unroll
   for (int o = 16; o; o >>= 1) len = max(len, __shfl_down_sync(0xffffffffu, len, o));
-  if (r % GPUCSR_SLICE == 0) {
-    width[q] = len;
-    if (q == nslices - 1) width[nslices] = 0;
+  if (q % GPUCSR_SLICE) return;
+  if (width) {
+    width[s] = len;
+    if (s == nslices - 1) width[nslices] = 0;
+  }
+  if (total) {
+    atomicAdd(total, (unsigned long long)len);
+    atomicMax(total + 1, (unsigned long long)len);
   }
 }
 
-/* A thread a stored entry, so that what is written is coalesced; padding gets column -1 and value 0 */
+/* A thread a place of a slice's columns, so that what is written is coalesced; padding gets column -1 and value 0 */
 template <class V>
-__global__ void sell_fill_kernel(int m, int nslices, const int *__restrict__ slice, const int *__restrict__ rowptr, const int *__restrict__ ccol, const V *__restrict__ cval, int *col, V *val, bool valuesonly)
+__global__ void __launch_bounds__(FILL_WARPS *GPUCSR_SLICE) sell_fill_kernel(int m, const int *__restrict__ slice, int ellwidth, const int *__restrict__ perm, const int *__restrict__ rowptr, const int *__restrict__ ccol, const V *__restrict__ cval, int *col, V *val, bool valuesonly)
 {
-  const int q = (int)(((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / GPUCSR_SLICE), lane = threadIdx.x % GPUCSR_SLICE;
+  const int s = (int)blockIdx.x, q = s * GPUCSR_SLICE + (int)threadIdx.x, width = slice ? slice[s + 1] - slice[s] : ellwidth;
+  int       begin = 0, len = 0;
 
-  if (q >= nslices) return;
-  const int r = q * GPUCSR_SLICE + lane, width = slice[q + 1] - slice[q];
-  const int begin = r < m ? rowptr[r] : 0, len = r < m ? rowptr[r + 1] - begin : 0;
+  if (q < m) {
+    const int r = perm ? perm[q] : q;
 
+    begin = rowptr[r];
+    len   = rowptr[r + 1] - begin;
+  }
 #pragma unroll 4
-  for (int k = 0; k < width; k++) {
-    const int64_t e = SELLEntry(slice, r, k);
+  for (int k = (int)threadIdx.y; k < width; k += FILL_WARPS) {
+    const int64_t e = SELLEntry(slice, ellwidth, q, k);
 
     if (!valuesonly) col[e] = k < len ? ccol[begin + k] : -1;
     val[e] = k < len ? cval[begin + k] : V(0);
@@ -41,67 +57,102 @@ __global__ void sell_fill_kernel(int m, int nslices, const int *__restrict__ sli
 }
 
 template <class V, class X>
-__global__ void sell_diagonal_kernel(int n, const int *__restrict__ slice, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X *d)
+__global__ void sell_diagonal_kernel(int m, int n, const int *__restrict__ slice, int ellwidth, const int *__restrict__ perm, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X *d)
 {
-  const int r = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+  const int q = (int)(blockIdx.x * blockDim.x + threadIdx.x);
   X         v = 0;
 
+  if (q >= m) return;
+  const int r = perm ? perm[q] : q, len = rowptr[r + 1] - rowptr[r];
   if (r >= n) return;
-  const int len = rowptr[r + 1] - rowptr[r];
 #pragma unroll 4
   for (int k = 0; k < len; k++)
-    if (col[SELLEntry(slice, r, k)] == r) v = X(val[SELLEntry(slice, r, k)]);
+    if (col[SELLEntry(slice, ellwidth, q, k)] == r) v = X(val[SELLEntry(slice, ellwidth, q, k)]);
   d[r] = v;
+}
+
+static PetscErrorCode Measure(const GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream st)
+{
+  const bool           sorted  = variant != SELL_ELL && variant != SELL_UNSORTED;
+  const int            nslices = SELLSlices(csr->m), *rowptr = (const int *)csr->array[CSR_ROWPTR].data;
+  const size_t         bytes   = 16 + (sorted ? sizeof(int) * (size_t)csr->m : 0);
+  cudaStream_t         s       = (cudaStream_t)st;
+  unsigned long long  *total   = NULL;
+  int64_t              sum[2]  = {0, 0};
+  PetscErrorCode       ierr    = PETSC_SUCCESS;
+
+  PetscFunctionBegin;
+  if (!nslices) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRMalloc(csr->dev, bytes, "the order of rows", (void **)&total));
+  (void)cudaMemsetAsync(total, 0, 16, s);
+  if (sorted) ierr = GPUCSRSortRowsOnDevice(csr->dev, csr->m, csr->n, rowptr, variant, (int *)(total + 2), st);
+  if (!ierr) {
+    sell_width_kernel<<<GPUCSRBlocks((int64_t)nslices * GPUCSR_SLICE, 256), 256, 0, s>>>(csr->m, nslices, rowptr, sorted ? (const int *)(total + 2) : NULL, NULL, total);
+    ierr = GPUCSRDownload(csr->dev, sum, GPUCSR_INT64, total, GPUCSR_INT64, 2, PETSC_FALSE, st);
+  }
+  PetscCall(GPUCSRFree(csr->dev, bytes, (void **)&total));
+  PetscCall(ierr);
+  GPUCSRCheckLaunch("sell_build (width)");
+  e->width  = (int)sum[1];
+  e->stored = (int64_t)GPUCSR_SLICE * (variant == SELL_ELL ? nslices * sum[1] : sum[0]);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Pattern(const GPUCSRStorage *csr, GPUCSRStorage *A, cudaStream_t s)
+{
+  const int nslices = SELLSlices(A->m);
+  int      *slice = (int *)A->array[SELL_SLICE].data, *rowptr = (int *)A->array[SELL_ROWPTR].data, *perm = A->array[SELL_PERM].count ? (int *)A->array[SELL_PERM].data : NULL;
+
+  PetscFunctionBegin;
+  GPUCSR_CUDA(cudaMemcpyAsync(rowptr, csr->array[CSR_ROWPTR].data, sizeof(int) * ((size_t)A->m + 1), cudaMemcpyDeviceToDevice, s));
+  if (!nslices) {
+    if (A->array[SELL_SLICE].count) GPUCSR_CUDA(cudaMemsetAsync(slice, 0, sizeof(int), s));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (perm) PetscCall(GPUCSRSortRowsOnDevice(A->dev, A->m, A->n, rowptr, A->format->variant, perm, s));
+  if (A->array[SELL_SLICE].count) {
+    size_t bytes = 0;
+    void  *temp  = NULL;
+
+    sell_width_kernel<<<GPUCSRBlocks((int64_t)nslices * GPUCSR_SLICE, 256), 256, 0, s>>>(A->m, nslices, rowptr, perm, slice, NULL);
+    GPUCSRCheckLaunch("sell_build (width)");
+    GPUCSR_CUDA(cub::DeviceScan::ExclusiveSum(NULL, bytes, slice, slice, nslices + 1, s));
+    PetscCall(GPUCSRMalloc(A->dev, bytes, "the starts of slices", &temp));
+    const cudaError_t err = cub::DeviceScan::ExclusiveSum(temp, bytes, slice, slice, nslices + 1, s);
+    PetscCall(GPUCSRFree(A->dev, bytes, &temp));
+    GPUCSR_CUDA(err);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Fill(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream st)
 {
-  cudaStream_t s       = (cudaStream_t)st;
-  const int    nslices = (int)A->array[SELL_SLICE].count - 1;
-  int         *slice = (int *)A->array[SELL_SLICE].data, *rowptr = (int *)A->array[SELL_ROWPTR].data;
+  const unsigned int nslices = (unsigned int)SELLSlices(A->m);
+  const int         *slice = A->array[SELL_SLICE].count ? (const int *)A->array[SELL_SLICE].data : NULL, *perm = A->array[SELL_PERM].count ? (const int *)A->array[SELL_PERM].data : NULL;
 
   PetscFunctionBegin;
-  if (!nslices) {
-    if (!valuesonly) {
-      GPUCSR_CUDA(cudaMemsetAsync(slice, 0, sizeof(int), s));
-      GPUCSR_CUDA(cudaMemsetAsync(rowptr, 0, sizeof(int), s));
-    }
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (!valuesonly) {
-    size_t bytes = 0;
-    void  *temp  = NULL;
-
-    GPUCSR_CUDA(cudaMemcpyAsync(rowptr, csr->array[CSR_ROWPTR].data, sizeof(int) * ((size_t)A->m + 1), cudaMemcpyDeviceToDevice, s));
-    sell_width_kernel<<<GPUCSRBlocks((int64_t)nslices * GPUCSR_SLICE, 256), 256, 0, s>>>(A->m, nslices, rowptr, slice);
-    GPUCSRCheckLaunch("sell_build (width)");
-    GPUCSR_CUDA(cub::DeviceScan::ExclusiveSum(NULL, bytes, slice, slice, nslices + 1, s));
-    PetscCall(GPUCSRStorageWork(A, GPUCSR_INT32, bytes / 4 + 1));
-    temp = A->work.data;
-    GPUCSR_CUDA(cub::DeviceScan::ExclusiveSum(temp, bytes, slice, slice, nslices + 1, s));
-  }
+  if (!valuesonly) PetscCall(Pattern(csr, A, (cudaStream_t)st));
+  if (!nslices) PetscFunctionReturn(PETSC_SUCCESS);
 #define FILL(V, X) \
-  sell_fill_kernel<V><<<GPUCSRBlocks((int64_t)nslices *GPUCSR_SLICE, 128), 128, 0, s>>>(A->m, nslices, slice, rowptr, (const int *)csr->array[CSR_COL].data, (const V *)csr->array[CSR_VAL].data, (int *)A->array[SELL_COL].data, (V *)A->array[SELL_VAL].data, valuesonly ? true : false)
+  sell_fill_kernel<V><<<nslices, dim3(GPUCSR_SLICE, FILL_WARPS), 0, (cudaStream_t)st>>>(A->m, slice, A->extent.width, perm, (const int *)A->array[SELL_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const V *)csr->array[CSR_VAL].data, \
+                                                                                       (int *)A->array[SELL_COL].data, (V *)A->array[SELL_VAL].data, valuesonly ? true : false)
   GPUCSRDispatchPrecision(A->precision, FILL);
   GPUCSRCheckLaunch("sell_build (fill)");
-  if (!valuesonly) {
-    GPUCSR_CUDA(cudaStreamSynchronize(s));
-    PetscCall(GPUCSRFree(A->dev, A->work.count * GPUCSRTypeSize(A->work.type), &A->work.data));
-  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Diagonal(const GPUCSRStorage *A, void *d, GPUCSRStream s)
 {
-  const int n = PetscMin(A->m, A->n);
+  const int *slice = A->array[SELL_SLICE].count ? (const int *)A->array[SELL_SLICE].data : NULL, *perm = A->array[SELL_PERM].count ? (const int *)A->array[SELL_PERM].data : NULL;
+  const int  m = perm ? A->m : PetscMin(A->m, A->n);
 
   PetscFunctionBegin;
-  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!m) PetscFunctionReturn(PETSC_SUCCESS);
 #define DIAGONAL(V, X) \
-  sell_diagonal_kernel<V, X><<<GPUCSRBlocks(n, 256), 256, 0, (cudaStream_t)s>>>(n, (const int *)A->array[SELL_SLICE].data, (const int *)A->array[SELL_ROWPTR].data, (const int *)A->array[SELL_COL].data, (const V *)A->array[SELL_VAL].data, (X *)d)
+  sell_diagonal_kernel<V, X><<<GPUCSRBlocks(m, 256), 256, 0, (cudaStream_t)s>>>(m, A->n, slice, A->extent.width, perm, (const int *)A->array[SELL_ROWPTR].data, (const int *)A->array[SELL_COL].data, (const V *)A->array[SELL_VAL].data, (X *)d)
   GPUCSRDispatchPrecision(A->precision, DIAGONAL);
   GPUCSRCheckLaunch("sell_build (diagonal)");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_sell) = {NULL, Fill, Diagonal, PETSC_FALSE};
+GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_sell) = {Measure, Fill, Diagonal, PETSC_FALSE};

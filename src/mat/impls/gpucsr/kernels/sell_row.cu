@@ -1,60 +1,101 @@
 /*
-  y = A x, sliced ELL, a thread a row.
+  y = A x, sliced ELL in all its variants, 1, 2, 4 or 8 warps a slice: so many threads a row; the variant is that number.
 
-  The 32 threads of a warp hold the 32 rows of a slice and read its columns one after the other, each in one coalesced
-  load; several are in flight before the first is used.
+  The 32 threads of a warp hold the 32 rows of a slice and read its columns in coalesced loads, several in flight before the
+  first is used. Where the rows are few or long, the columns of a slice are dealt to several warps, whose sums meet in
+  shared memory in the order of the warps: the loads stay coalesced, however many threads share a row.
 
-  Bytes: 4 slices + (4 + v) stored, n x once at best, m y. Wins on rows of about equal length, up to about 64 entries;
-  loses by padding, and where there are too few rows to fill the device with one thread each.
+  Bytes: 4 slices + (4 + v) stored, n x once at best, m y. Wins on rows of about equal length; loses by padding.
 
-  Paper: A. Monakov et al., HiPEAC 2010, section 3.
+  Papers: A. Monakov et al., HiPEAC 2010, section 3; several threads a row after F. Vazquez, J. J. Fernandez, E. M. Garzon, A new
+  approach for sparse matrix vector product on NVIDIA GPUs, Concurrency and Computation 2011 (ELLR-T).
 */
 #include "device.cuh"
 #include "../format/sell.h"
 
-#define AHEAD 8 /* entries of a row in flight */
+#define AHEAD 8 /* entries of a thread in flight */
 
-/* The column of padding is negative, so no row length is read */
-template <class V, class X>
-__global__ void __launch_bounds__(128) sell_row_kernel(int first, int last, const int *__restrict__ slice, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
+/* The column of padding is negative, so no row length is read. W: neighbours in a load, each of a row of its own */
+template <int T, int W, class V, class X>
+__global__ void __launch_bounds__(T >= 8 ? 32 * T : 128) sell_row_kernel(int slices, int offset, int m, int first, int last, const int *__restrict__ slice, int ellwidth, const int *__restrict__ perm, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
 {
-  const int r   = first + (int)(blockIdx.x * blockDim.x + threadIdx.x);
-  X         sum = 0;
+  constexpr int TEAMS = T >= 8 ? 1 : 4 / T, STEPS = AHEAD / W;
+  const int     lane = (int)threadIdx.x % GPUCSR_SLICE, warp = (int)threadIdx.x / GPUCSR_SLICE % T, team = (int)threadIdx.x / (GPUCSR_SLICE * T);
+  const int     mine = (int)blockIdx.x * TEAMS + team, s = offset + mine, q = s * GPUCSR_SLICE + lane;
+  int           row = -1;
+  X             sum[W] = {};
 
-  if (r >= last) return;
-  const int     begin = slice[r / GPUCSR_SLICE], width = slice[r / GPUCSR_SLICE + 1] - begin;
-  const int64_t start = (int64_t)GPUCSR_SLICE * begin + r % GPUCSR_SLICE;
+  if (mine < slices && q < m) row = perm ? perm[q] : q;
+  const bool wanted = row >= first && row < last;
+  if (__any_sync(0xffffffffu, wanted)) { /* the same for all warps of a slice */
+    const int     begin = SELLBegin(slice, ellwidth, s), width = SELLBegin(slice, ellwidth, s + 1) - begin, column = W * lane / GPUCSR_SLICE;
+    const int64_t start = (int64_t)GPUCSR_SLICE * begin + W * lane;
 
-  col += start;
-  val += start;
-  for (int k = 0; k < width; k += AHEAD) {
-    int c[AHEAD];
-    V   v[AHEAD];
+    for (int k = W * warp; k < width; k += W * T * STEPS) {
+      int c[STEPS][W];
+      V   v[STEPS][W];
 
 #pragma unroll
-    for (int u = 0; u < AHEAD; u++) {
-      c[u] = -1;
-      if (k + u < width) {
-        c[u] = streamed(col + GPUCSR_SLICE * (k + u));
-        v[u] = streamed(val + GPUCSR_SLICE * (k + u));
+      for (int u = 0; u < STEPS; u++) {
+#pragma unroll
+        for (int w = 0; w < W; w++) c[u][w] = -1;
+        if (k + W * T * u + column < width) {
+          streamed(col + start + GPUCSR_SLICE * (k + W * T * u), c[u]);
+          streamed(val + start + GPUCSR_SLICE * (k + W * T * u), v[u]);
+        }
       }
-    }
 #pragma unroll
-    for (int u = 0; u < AHEAD; u++)
-      if (c[u] >= 0) sum += X(v[u]) * __ldg(x + c[u]);
+      for (int u = 0; u < STEPS; u++)
+#pragma unroll
+        for (int w = 0; w < W; w++)
+          if (c[u][w] >= 0) sum[w] += X(v[u][w]) * __ldg(x + c[u][w]);
+    }
   }
-  store(z, y, r, alpha, sum, beta);
+  if (W > 1) { /* to the thread whose row it is */
+    X own = 0;
+
+#pragma unroll
+    for (int w = 0; w < W; w++) {
+#pragma unroll
+      for (int o = GPUCSR_SLICE / W; o < GPUCSR_SLICE; o *= 2) sum[w] += __shfl_xor_sync(0xffffffffu, sum[w], o);
+      const X other = __shfl_sync(0xffffffffu, sum[w], lane / W);
+      if (lane % W == w) own = other;
+    }
+    sum[0] = own;
+  }
+  if (T > 1) {
+    __shared__ X part[TEAMS][T][GPUCSR_SLICE];
+
+    part[team][warp][lane] = sum[0];
+    __syncthreads();
+    if (warp) return;
+#pragma unroll
+    for (int t = 1; t < T; t++) sum[0] += part[team][t][lane];
+  }
+  if (wanted) store(z, y, row, alpha, sum[0], beta);
 }
 
 static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
-  const int block = 128;
+  const int *perm   = A->array[SELL_PERM].count ? (const int *)A->array[SELL_PERM].data : NULL, *slice = A->array[SELL_SLICE].count ? (const int *)A->array[SELL_SLICE].data : NULL;
+  const int  window = perm ? A->format->variant : 1; /* rows are sorted within windows, so a range of them is in a range of windows */
+  const int  begin  = p->first / window * window / GPUCSR_SLICE, end = SELLSlices((int)PetscMin(A->m, ((int64_t)p->last + window - 1) / window * window));
 
   PetscFunctionBegin;
-  (void)variant;
+#define LAUNCHT(T, W, V, X) \
+  case 100 * W + T: \
+    sell_row_kernel<T, W, V, X><<<GPUCSRBlocks(end - begin, T >= 8 ? 1 : 4 / T), T >= 8 ? 32 * T : 128, 0, (cudaStream_t)s>>>(end - begin, begin, A->m, p->first, p->last, slice, A->extent.width, perm, (const int *)A->array[SELL_COL].data, (const V *)A->array[SELL_VAL].data, \
+                                                                                    (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z); \
+    break
 #define LAUNCH(V, X) \
-  sell_row_kernel<V, X><<<GPUCSRBlocks(p->last - p->first, block), block, 0, (cudaStream_t)s>>>(p->first, p->last, (const int *)A->array[SELL_SLICE].data, (const int *)A->array[SELL_COL].data, (const V *)A->array[SELL_VAL].data, (X)p->alpha, \
-                                                                                                (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z)
+  switch (variant) { \
+    LAUNCHT(1, 1, V, X); \
+    LAUNCHT(2, 1, V, X); \
+    LAUNCHT(4, 1, V, X); \
+    LAUNCHT(8, 1, V, X); \
+    LAUNCHT(16, 1, V, X); \
+    LAUNCHT(1, 2, V, X); \
+  }
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("sell_row");
   PetscFunctionReturn(PETSC_SUCCESS);

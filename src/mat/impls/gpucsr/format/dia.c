@@ -1,0 +1,143 @@
+/*
+  Diagonals: every diagonal that holds an entry is stored whole, with its offset (column - row) once. Slices of 32 rows keep their
+  pieces of all diagonals together: the entry of row r on diagonal d is at 32 (diagonals (r / 32) + d) + r % 32.
+
+  Bytes: 4 diagonals + v stored, stored = diagonals m in whole slices: no column is read. Wins on stencils of structured grids and
+  on bands; where diagonals are mostly empty it loses at once. Extent: units are the diagonals. Absent entries are marked
+  (absent.h) and never multiplied, so Inf and NaN in x stay where CSR would have them.
+
+  Paper: N. Bell, M. Garland, Implementing sparse matrix-vector multiplication on throughput-oriented processors, SC 2009.
+*/
+#include "absent.h"
+#include "dia.h"
+
+static int64_t Stored(int m, int64_t diagonals)
+{
+  return ((int64_t)m + GPUCSR_SLICE - 1) / GPUCSR_SLICE * GPUCSR_SLICE * diagonals;
+}
+
+/* Without a sample of the columns the worst is assumed */
+static PetscErrorCode Estimate_DIA(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
+{
+  PetscFunctionBegin;
+  (void)variant;
+  e->units  = f->sampled ? f->diagonals : PetscMin(f->nnz, (int64_t)f->m + f->n);
+  e->stored = Stored(f->m, e->units);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Applicable_DIA(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, PetscBool *yes, char why[], size_t len)
+{
+  GPUCSRExtent e = {0};
+
+  PetscFunctionBegin;
+  (void)p;
+  PetscCall(Estimate_DIA(f, variant, &e));
+  *yes = !f->sampled || (double)e.stored <= GPUCSR_MOST_STORED(f) ? PETSC_TRUE : PETSC_FALSE;
+  if (!*yes) PetscCall(PetscSNPrintf(why, len, "%.0f diagonals would store %.0f entries for %.0f nonzeros", (double)e.units, (double)e.stored, (double)f->nnz));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* seen[column - row + m - 1] of each entry; the caller frees it */
+static PetscErrorCode Seen(const GPUCSRSource *s, char **seen)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscCalloc1((size_t)s->m + (size_t)s->n + 1, seen));
+  for (int r = 0; r < s->m; r++)
+    for (int32_t k = s->i[r]; k < s->i[r + 1]; k++) (*seen)[s->j[k] - r + s->m - 1] = 1;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Measure_DIA(const GPUCSRSource *s, int variant, GPUCSRExtent *e)
+{
+  char *seen;
+
+  PetscFunctionBegin;
+  (void)variant;
+  PetscCall(Seen(s, &seen));
+  for (int64_t k = 0; k < (int64_t)s->m + s->n; k++) e->units += seen[k];
+  e->stored = Stored(s->m, e->units);
+  PetscCall(PetscFree(seen));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Layout_DIA(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRStorage *A)
+{
+  PetscFunctionBegin;
+  (void)f;
+  A->stored            = e->stored;
+  A->narrays           = 2;
+  A->array[DIA_OFFSET] = (GPUCSRArray){"offset", GPUCSR_INT32, PETSC_FALSE, (size_t)e->units, NULL};
+  A->array[DIA_VAL]    = (GPUCSRArray){"val", GPUCSRValueType(A->precision), PETSC_TRUE, (size_t)A->stored, NULL};
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Fill_DIA(const GPUCSRSource *s, GPUCSRStorage *A, PetscBool valuesonly, double *rounding)
+{
+  const GPUCSRType type      = A->array[DIA_VAL].type;
+  const size_t     size      = GPUCSRTypeSize(type);
+  const int        diagonals = (int)A->extent.units;
+  int32_t         *offset    = (int32_t *)A->array[DIA_OFFSET].data;
+
+  PetscFunctionBegin;
+  if (!valuesonly) {
+    char *seen;
+    int   d = 0;
+
+    PetscCall(Seen(s, &seen));
+    for (int64_t k = 0; k < (int64_t)s->m + s->n; k++)
+      if (seen[k]) offset[d++] = (int32_t)(k - s->m + 1);
+    PetscCall(PetscFree(seen));
+    memset(A->array[DIA_VAL].data, 255, (size_t)A->stored * size);
+  }
+  for (int r = 0; r < s->m; r++)
+    for (int32_t k = s->i[r]; k < s->i[r + 1]; k++) PetscCall(GPUCSRPut((char *)A->array[DIA_VAL].data + (size_t)DIAEntry(diagonals, r, DIAFind(offset, diagonals, (int)s->j[k] - r)) * size, type, s->a + k, rounding));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Mult_DIA(const GPUCSRStorage *A, const GPUCSRProduct *p)
+{
+  const int32_t *offset    = (const int32_t *)A->array[DIA_OFFSET].data;
+  const int      diagonals = (int)A->extent.units;
+
+  PetscFunctionBegin;
+#define MULT(V, X) \
+  do { \
+    const X *x = (const X *)p->x, *y = (const X *)p->y, alpha = (X)p->alpha, beta = (X)p->beta; \
+    X       *z = (X *)p->z; \
+\
+    for (int r = p->first; r < p->last; r++) { \
+      X sum = 0; \
+\
+      for (int d = 0; d < diagonals; d++) { \
+        const V *v = (const V *)A->array[DIA_VAL].data + DIAEntry(diagonals, r, d); \
+\
+        if (!GPUCSRIsAbsent(v, sizeof(V))) sum += (X)*v * x[r + offset[d]]; \
+      } \
+      z[r] = beta == 0 ? alpha * sum : alpha * sum + beta * y[r]; \
+    } \
+  } while (0)
+  GPUCSRDispatchPrecision(A->precision, MULT);
+#undef MULT
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Diagonal_DIA(const GPUCSRStorage *A, void *diag)
+{
+  const int32_t *offset    = (const int32_t *)A->array[DIA_OFFSET].data;
+  const int      diagonals = (int)A->extent.units, main = DIAFind(offset, diagonals, 0);
+  const PetscBool has      = (PetscBool)(diagonals && offset[main] == 0);
+
+  PetscFunctionBegin;
+#define DIAGONAL(V, X) \
+  for (int r = 0; r < PetscMin(A->m, A->n); r++) { \
+    const V *v = (const V *)A->array[DIA_VAL].data + (has ? DIAEntry(diagonals, r, main) : 0); \
+\
+    ((X *)diag)[r] = !has || GPUCSRIsAbsent(v, sizeof(V)) ? 0 : (X)*v; \
+  }
+  GPUCSRDispatchPrecision(A->precision, DIAGONAL);
+#undef DIAGONAL
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const GPUCSRFormatFamily GPUCSRFormat_dia = {Applicable_DIA, Estimate_DIA, Measure_DIA, Layout_DIA, Fill_DIA, Mult_DIA, Diagonal_DIA};
