@@ -68,6 +68,8 @@ directions() {
   layer "$(find $mat/kernels -name '*.cu*')" "src/sys $mat/format $mat/kernels" "$upper"
   layer "$(find $mat/plan -name '*.[ch]')" "src/sys $mat/format $mat/kernels $mat/plan" "$upper|$cuda"
   layer "$(find $mat -maxdepth 1 -name '*.[ch]')" "$mat $mat/plan" "$cuda"
+  layer "$(find src/ksp/impls -name '*.[ch]')" "src/sys $mat $mat/format src/ksp/impls/gpu" "$cuda"
+  layer "$(find src/ksp/impls -name '*.cu')" "$mat/format $mat/kernels src/ksp/impls/gpu" "petsc/private"
   layer "$(find include -name '*.h')" "" "petsc/private|$cuda"
   layer "$(find src/ksp/examples -name '*.[ch]')" "src/ksp/examples" "petsc/private|petscgpucsr|$cuda" # any PETSc program could be one
 }

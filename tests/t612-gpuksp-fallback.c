@@ -3,6 +3,7 @@
 //TEST name="nodevice" args="-ksp_type {}" loop="gpucg gpubcgs" gpu=0 warns="solves instead, because the operator is on no device: backend host was asked for"
 //TEST name="nodevice_ranks" nsize=3 args="-ksp_type gpucg" gpu=0 warns="cg solves instead, because the operator is on no device"
 //TEST name="eigenvalues" args="-ksp_type gpucg -mat_gpucsr_format csr -ksp_view_eigenvalues ascii:/dev/null" warns="cg solves instead, because singular values or eigenvalues were asked for"
+//TEST name="memory" gpu=0 args="-ksp_type gpucg -mat_gpucsr_format csr -mat_gpucsr_memory_limit 50000" warns="cg solves instead, because host device 0: sums of a solver needs"
 //TEST name="none" args="-ksp_type gpucg -mat_gpucsr_format csr -ksp_norm_type none -ksp_max_it 50"
 //TEST name="word" args="-ksp_type gpucg -mat_gpucsr_format csr -ksp_gpucg_path sideways" fails="Unknown option sideways for -ksp_gpucg_path"
 //TEST name="path" args="-ksp_type gpucg -mat_gpucsr_format dense -ksp_gpucg_path launch" gpu=1 fails="-ksp_gpucg_path launch cannot be had here: format dense"

@@ -6,10 +6,14 @@
   preconditioner comes to (its diagonal, or its diagonal blocks, found by applying it to unit vectors) for the state of its matrix.
 */
 #include "gpukspimpl.h"
+#include "../../../mat/impls/gpucsr/format/absent.h"
 
 const char *const KSPGPUPaths[]      = {"auto", "launch", "graph", "driven", "KSPGPUPath", "KSP_GPU_PATH_", NULL};
 const char *const KSPGPUVariants[]   = {"standard", "single_reduction", "KSPGPUVariant", "KSP_GPU_", NULL};
 const char *const KSPGPUPrecisions[] = {"double", "mixed", "KSPGPUPrecision", "KSP_GPU_", NULL};
+
+/* Entries of a row that a launch takes without being asked to: at most 32 threads share it, and all others wait for them */
+#define LONGEST_ROW 4096
 
 /* Entries of the residual history that the device keeps at most */
 #define HISTORY 1000000
@@ -209,15 +213,30 @@ static PetscErrorCode PCNumbers(KSP ksp, KSP_GPU *k, GPUKSPPCKind kind, int bs, 
 
 /* ---- mixed precision ---- */
 
+static PetscErrorCode Round(KSP_GPU *k, size_t n, const double *from, float *to)
+{
+  PetscFunctionBegin;
+#if defined(GPUCSR_HAVE_CUDA)
+  if (k->dev->ops->separate) {
+    PetscCall(GPUKSPRound(n, from, to, k->dev->stream));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  for (size_t i = 0; i < n; i++) {
+    if (GPUCSRIsAbsent(from + i, sizeof(*from))) memset(to + i, 255, sizeof(*to));
+    else to[i] = (float)from[i];
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* A's values, the preconditioner and the vectors of the inner iteration in float */
 static PetscErrorCode Rounded(KSP_GPU *k)
 {
-  const GPUCSRPlan          *P = &((Mat_SeqGPUCSR *)k->A->spptr)->plan[GPUCSR_FORWARD];
-  const GPUCSRDeviceHelpers *h = GPUCSRHelpers(k->dev);
-  const size_t               n = (VECTOR_BYTES(k) / sizeof(double)), npc = n * (size_t)(k->launch.v.block ? k->launch.v.bs : 1);
-  size_t                     nval = 0, vectors = k->launch.v.block ? 5 : 4;
-  GPUKSPVectors_f           *f = &k->launch.inner;
-  float                     *p;
+  const GPUCSRPlan *P = &((Mat_SeqGPUCSR *)k->A->spptr)->plan[GPUCSR_FORWARD];
+  const size_t      n = (VECTOR_BYTES(k) / sizeof(double)), npc = n * (size_t)(k->launch.v.block ? k->launch.v.bs : 1);
+  size_t            nval = 0, vectors = k->launch.v.block ? 5 : 4;
+  GPUKSPVectors_f  *f = &k->launch.inner;
+  float            *p;
 
   PetscFunctionBegin;
   k->inner           = P->A;
@@ -230,7 +249,7 @@ static PetscErrorCode Rounded(KSP_GPU *k)
     if (!P->A.array[q].values) continue;
     k->inner.array[q].data = p;
     k->inner.array[q].type = GPUCSR_FLOAT;
-    PetscCall((*h->convert)(P->A.array[q].count, P->A.array[q].type, P->A.array[q].data, GPUCSR_FLOAT, p, k->dev->stream));
+    PetscCall(Round(k, P->A.array[q].count, (const double *)P->A.array[q].data, p));
     p += (P->A.array[q].count + 63) / 64 * 64;
   }
   PetscCall(PetscMemzero(f, sizeof(*f)));
@@ -240,7 +259,7 @@ static PetscErrorCode Rounded(KSP_GPU *k)
   f->w = p + 3 * n;
   f->z = k->launch.v.block ? p + 4 * n : NULL;
   p += vectors * n;
-  if (k->launch.v.pc || k->launch.v.block) PetscCall((*h->convert)((size_t)k->n * (size_t)(k->launch.v.block ? k->launch.v.bs : 1), GPUCSR_DOUBLE, k->pc, GPUCSR_FLOAT, p, k->dev->stream));
+  if (k->launch.v.pc || k->launch.v.block) PetscCall(Round(k, (size_t)k->n * (size_t)(k->launch.v.block ? k->launch.v.bs : 1), k->pc, p));
   f->pc            = k->launch.v.pc ? p : NULL;
   f->block         = k->launch.v.block ? p : NULL;
   f->bs            = k->launch.v.bs;
@@ -350,12 +369,24 @@ static PetscErrorCode FallBack(KSP ksp, const char why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* ok: nobody has anything to say against it */
+static PetscErrorCode Together(KSP ksp, const char message[], PetscBool *ok, char why[], size_t len)
+{
+  PetscMPIInt mine = message ? 0 : 1, all;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)ksp)));
+  *ok = (PetscBool)all;
+  if (!all) PetscCall(PetscSNPrintf(why, len, "%s", message ? message : "another process' device failed"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The one process' matrix, or the diagonal block, ready on a device; why says what is missing where it is not */
 static PetscErrorCode Operator(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
 {
-  Mat         A, block;
-  PetscBool   seq, mpi, ready = PETSC_FALSE;
-  PetscMPIInt mine, all;
+  Mat       A, block;
+  PetscBool seq, mpi, ready = PETSC_FALSE;
+  char      message[512];
 
   PetscFunctionBegin;
   *ok = PETSC_FALSE;
@@ -378,13 +409,9 @@ static PetscErrorCode Operator(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], s
   if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &block, NULL, NULL));
   PetscCall(PetscObjectTypeCompare((PetscObject)block, MATSEQAIJGPUCSR, &seq));
   if (seq) PetscCall(MatGPUCSRReady_Private(block, GPUCSR_FORWARD, &ready));
-  mine = ready;
-  PetscCallMPI(MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)ksp)));
-  if (!all) {
-    PetscCall(PetscSNPrintf(why, len, "the operator is on no device: %s", ready ? "another process has none" : seq ? ((Mat_SeqGPUCSR *)block->spptr)->whynot : "its blocks are not of type seqaijgpucsr"));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  *ok  = PETSC_TRUE;
+  if (!ready) PetscCall(PetscSNPrintf(message, sizeof(message), "the operator is on no device: %s", seq ? ((Mat_SeqGPUCSR *)block->spptr)->whynot : "its blocks are not of type seqaijgpucsr"));
+  PetscCall(Together(ksp, ready ? NULL : message, ok, why, len));
+  if (!*ok) PetscFunctionReturn(PETSC_SUCCESS);
   k->A = block;
   k->n = (int)block->rmap->n;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -434,7 +461,7 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
   GPUKSPPCKind      kind;
   KSPGPUPath        path = KSP_GPU_PATH_GRAPH;
   PetscMPIInt       size;
-  PetscBool         csr = (PetscBool)(P->A.format->ops == &GPUCSRFormat_csr), sell = (PetscBool)(P->A.format->ops == &GPUCSRFormat_sell), uneven = PETSC_FALSE, fresh;
+  PetscBool         takes = PETSC_FALSE, fresh;
   int               bs, key;
 
   PetscFunctionBegin;
@@ -461,24 +488,18 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
     PetscCall(PetscStrlcat(k->why, "", sizeof(k->why)));
     PetscCall(Borrowed(ksp, k, kind, key));
   } else {
-    if (P->choice.kernel) {
-      const char *const names[] = {"csr_block", "csr_adaptive", "csr_merge"};
-      PetscBool         same;
-
-      for (int q = 0; q < 3; q++) {
-        PetscCall(PetscStrcmp(P->choice.kernel->name, names[q], &same));
-        if (same) uneven = PETSC_TRUE;
-      }
-    }
     PetscCall(PCNumbers(ksp, k, kind, bs, key));
     k->pckind = kind;
     PetscCall(Vectors(ksp, k));
     k->launch.v.bs = bs;
+#if defined(GPUCSR_HAVE_CUDA)
+    if (k->dev->ops->separate) PetscCall(GPUKSPLaunchTakes(&P->A, &takes));
+#endif
     if (!k->dev->ops->separate) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "the host computes"));
     else if (k->path == KSP_GPU_PATH_GRAPH) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "asked for"));
     else if (k->live) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "a monitor or test looks at every iteration"));
-    else if (!csr && !sell) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "format %s has no product that a launch could call", P->A.format->name));
-    else if (uneven && k->path == KSP_GPU_PATH_AUTO) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "rows as uneven as those that kernel %s is for go to that kernel", P->choice.kernel->name));
+    else if (!takes) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "format %s has no product that a launch could call", P->A.format->name));
+    else if (P->features.max > LONGEST_ROW && k->path == KSP_GPU_PATH_AUTO) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "a row has %d entries, which a launch would wait for", P->features.max));
     else path = KSP_GPU_PATH_LAUNCH;
   }
   k->pckind = kind;
@@ -678,7 +699,21 @@ static PetscErrorCode KSPSolve_GPU(KSP ksp)
   }
   if (k->method != GPUKSP_BCGS) k->method = k->variant == KSP_GPU_SINGLE_REDUCTION ? GPUKSP_CG_SINGLE_REDUCTION : GPUKSP_CG;
   k->replacements = 0;
-  PetscCall(Prepare(ksp, k));
+  if (MatGPUCSRBackendOf(k->A) == MAT_GPUCSR_BACKEND_CUDA) PetscCall(Prepare(ksp, k));
+  else { /* what the device has no room for is PETSc's, as for a matrix */ GPUCSRAttempt attempt;
+    PetscErrorCode                                                                       ierr;
+
+    PetscCall(GPUCSRAttemptBegin(&attempt));
+    ierr = Prepare(ksp, k);
+    PetscCall(GPUCSRAttemptEnd(&attempt));
+    PetscCheck(!ierr || ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU, PetscObjectComm((PetscObject)ksp), ierr, "%s", attempt.message);
+    PetscCall(Together(ksp, ierr ? attempt.message : NULL, &ok, why, sizeof(why)));
+    if (!ok) {
+      PetscCall(FallBack(ksp, why));
+      PetscCall((*ksp->ops->solve)(ksp));
+      PetscFunctionReturn(PETSC_SUCCESS);
+    }
+  }
   PetscCall(StateInit(ksp, k));
   PetscCall(Run(ksp, k));
   if (k->mixed && (k->state->giveup || k->state->reason == KSP_DIVERGED_INDEFINITE_MAT || k->state->reason == KSP_DIVERGED_INDEFINITE_PC || k->state->reason == KSP_DIVERGED_NANORINF)) PetscCall(GoOnInDouble(ksp, k));
@@ -843,7 +878,7 @@ static PetscErrorCode Create(KSP ksp, GPUKSPMethod method)
   Notes:
   The same iterates, norms, tests and reasons as `KSPCG`, but for rounding. Left preconditioning; norms preconditioned, unpreconditioned, natural and none.
 
-  One launch is the whole solve (path launch) for matrices stored as csr or sell, on one process, with `PCNONE`, `PCJACOBI`, or `PCPBJACOBI` with blocks of at
+  One launch is the whole solve (path launch) for matrices stored as csr, sell, ell or dia, on one process, with `PCNONE`, `PCJACOBI`, or `PCPBJACOBI` with blocks of at
   most 8. Other formats go by a graph of a few kernels, launched again and again (graph). Other preconditioners, null spaces and several processes are driven by the host (driven).
 
   -ksp_monitor and the residual history are served when the solve is over. A monitor that looks at more than the norm, and a test of convergence of your own, make the

@@ -12,10 +12,11 @@
 
   The rules (rules.h) are those of the host. x takes the step of an iteration together with the next direction, which reads p anyway.
 
-  Bytes an iteration, CG: those of the product, and what does not fit shared memory of 8 vectors. Needs CSR or sliced ELL; wins most where a kernel's launch is
+  Bytes an iteration, CG: those of the product, and what does not fit shared memory of 8 vectors. Needs CSR, diagonals, or sliced ELL whose rows are where they were; wins most where a kernel's launch is
   not short against an iteration, up to some 100 thousand rows.
 */
 #include "../../../mat/impls/gpucsr/kernels/device.cuh"
+#include "../../../mat/impls/gpucsr/format/dia.h"
 #include "../../../mat/impls/gpucsr/format/sell.h"
 #include "launch.h"
 
@@ -78,8 +79,9 @@ __device__ __forceinline__ double entry(const double *p, unsigned long long poli
 template <class V>
 struct Sell {
   typedef V  value;
-  const int *slice, *col;
+  const int *slice, *col; /* slice is NULL where all are of one width */
   const V   *val;
+  int        width;
   int        split; /* warps that share a slice, where there are fewer slices than warps */
   int        keep;
 
@@ -100,18 +102,18 @@ struct Sell {
       X         sum = 0;
 
       if (q < slices) {
-        const int  begin = slice[first / 32 + q], width = slice[first / 32 + q + 1] - begin;
+        const int  begin = SELLBegin(slice, width, first / 32 + q), most = SELLBegin(slice, width, first / 32 + q + 1) - begin;
         const int *c0 = col + 32 * (int64_t)begin + lane;
         const V   *v0 = val + 32 * (int64_t)begin + lane;
 
-        for (int k = part; k < width; k += AHEAD * split) {
+        for (int k = part; k < most; k += AHEAD * split) {
           int c[AHEAD];
           V   v[AHEAD];
 
 #pragma unroll
           for (int u = 0; u < AHEAD; u++) {
             c[u] = -1;
-            if (k + u * split < width) {
+            if (k + u * split < most) {
               c[u] = entry(c0 + 32 * (k + u * split), policy);
               v[u] = entry(v0 + 32 * (k + u * split), policy);
             }
@@ -119,6 +121,67 @@ struct Sell {
 #pragma unroll
           for (int u = 0; u < AHEAD; u++)
             if (c[u] >= 0) sum += X(v[u]) * x[c[u]];
+        }
+      }
+      if (split > 1) {
+        scratch[threadIdx.x] = sum;
+        __syncthreads();
+        if (part == 0)
+          for (int u = 1; u < split; u++) sum += scratch[threadIdx.x + 32 * u];
+        __syncthreads();
+      }
+      if (part == 0 && q < slices && first + 32 * q + lane < last) f(32 * q + lane, sum);
+    }
+  }
+};
+
+/* As sliced ELL, but that the column follows from the diagonal: entries of x and of A are asked for together */
+template <class V>
+struct Dia {
+  typedef V  value;
+  const int *offset;
+  const V   *val;
+  int        diagonals, n;
+  int        split, keep;
+
+  __device__ __forceinline__ bool shares() const
+  {
+    return split > 1;
+  }
+
+  template <class X, class F>
+  __device__ __forceinline__ void product(const X *x, int first, int last, X *scratch, F f) const
+  {
+    const unsigned long long policy = entry_policy(keep);
+    const int                lane = threadIdx.x % 32, warp = threadIdx.x / 32, groups = WARPS / split, part = warp % split;
+    const int                slices = (last - first + 31) / 32;
+
+    for (int q0 = 0; q0 < slices; q0 += groups) {
+      const int q   = q0 + warp / split;
+      X         sum = 0;
+
+      if (q < slices) {
+        const int row = first + 32 * q + lane;
+        const V  *v0  = val + DIAEntry(diagonals, row, 0);
+
+        for (int k = part; k < diagonals; k += AHEAD * split) {
+          V v[AHEAD];
+          X xc[AHEAD];
+
+#pragma unroll
+          for (int u = 0; u < AHEAD; u++) {
+            const int d = k + u * split, c = d < diagonals ? row + __ldg(offset + d) : -1;
+
+            v[u]  = absent<V>();
+            xc[u] = 0;
+            if (c >= 0 && c < n) {
+              v[u]  = entry(v0 + 32 * d, policy);
+              xc[u] = x[c];
+            }
+          }
+#pragma unroll
+          for (int u = 0; u < AHEAD; u++)
+            if (!is_absent(v[u])) sum += X(v[u]) * xc[u];
         }
       }
       if (split > 1) {
@@ -884,19 +947,19 @@ __global__ void __launch_bounds__(THREADS, 1) bcgs_kernel(const Args<M, E, X> a)
 
 /* ---- ranges of rows of about equal work ---- */
 
-/* prefix[r / step] * weight entries are stored before row r, a row itself costs as much as ROW entries */
+/* prefix[r / step] * weight entries are stored before row r, as many before all rows where prefix is NULL; a row itself costs as much as ROW entries */
 #define ROW 6
 
 __global__ void partition_kernel(int m, int step, int weight, const int *prefix, int align, int blocks, int *bounds)
 {
   const int     b = (int)(blockIdx.x * blockDim.x + threadIdx.x), units = (m + align - 1) / align;
-  const int64_t all = (int64_t)weight * prefix[(m + step - 1) / step] + (int64_t)ROW * m, want = all / blocks * b + all % blocks * b / blocks;
+  const int64_t all = (prefix ? (int64_t)weight * prefix[(m + step - 1) / step] : 0) + (int64_t)ROW * m, want = all / blocks * b + all % blocks * b / blocks;
   int           low = 0, high = units;
 
   if (b > blocks) return;
   while (low < high) {
     const int     mid = low + (high - low) / 2, r = min(m, mid * align);
-    const int64_t before = (int64_t)weight * prefix[(r + step - 1) / step] + (int64_t)ROW * r;
+    const int64_t before = (prefix ? (int64_t)weight * prefix[(r + step - 1) / step] : 0) + (int64_t)ROW * r;
 
     if (before < want) low = mid + 1;
     else high = mid;
@@ -906,11 +969,14 @@ __global__ void partition_kernel(int m, int step, int weight, const int *prefix,
 
 PetscErrorCode GPUKSPLaunchPartition(const GPUCSRStorage *A, int align, int blocks, int *bounds, GPUCSRStream s)
 {
-  const bool sell = A->format->ops == &GPUCSRFormat_sell;
+  const bool sell   = A->format->ops == &GPUCSRFormat_sell;
+  const int *prefix = NULL;
 
   PetscFunctionBegin;
   while (align % GPUCSR_SLICE) align *= 2;
-  partition_kernel<<<GPUCSRBlocks(blocks + 1, 128), 128, 0, (cudaStream_t)s>>>(A->m, sell ? GPUCSR_SLICE : 1, sell ? GPUCSR_SLICE : 1, (const int *)A->array[sell ? (int)SELL_SLICE : (int)CSR_ROWPTR].data, align, blocks, bounds);
+  if (GPUCSRIsCSR(A->format)) prefix = (const int *)A->array[CSR_ROWPTR].data;
+  else if (sell && A->array[SELL_SLICE].count) prefix = (const int *)A->array[SELL_SLICE].data;
+  partition_kernel<<<GPUCSRBlocks(blocks + 1, 128), 128, 0, (cudaStream_t)s>>>(A->m, sell ? GPUCSR_SLICE : 1, sell ? GPUCSR_SLICE : 1, prefix, align, blocks, bounds);
   GPUCSRCheckLaunch("the partition of a solve");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -920,7 +986,13 @@ PetscErrorCode GPUKSPLaunchPartition(const GPUCSRStorage *A, int align, int bloc
 template <class V>
 static Sell<V> sell_of(const GPUCSRStorage *A, int threads, int keep)
 {
-  return {(const int *)A->array[SELL_SLICE].data, (const int *)A->array[SELL_COL].data, (const V *)A->array[SELL_VAL].data, threads, keep};
+  return {A->array[SELL_SLICE].count ? (const int *)A->array[SELL_SLICE].data : NULL, (const int *)A->array[SELL_COL].data, (const V *)A->array[SELL_VAL].data, A->extent.width, threads, keep};
+}
+
+template <class V>
+static Dia<V> dia_of(const GPUCSRStorage *A, int threads, int keep)
+{
+  return {(const int *)A->array[DIA_OFFSET].data, (const V *)A->array[DIA_VAL].data, (int)A->extent.units, A->n, threads, keep};
 }
 
 template <class V>
@@ -932,7 +1004,9 @@ static Csr<V> csr_of(const GPUCSRStorage *A, int threads, int keep)
 /* Does it all stay in the last-level cache between iterations? */
 static int fits(const GPUCSRStorage *A, size_t entry)
 {
-  return (double)A->stored * (4.0 + (double)entry) + 8.0 * 4.0 * (double)A->m < 0.9 * (double)A->dev->props.l2;
+  const double column = A->format->ops == &GPUCSRFormat_dia ? 0 : 4;
+
+  return (double)A->stored * (column + (double)entry) + 8.0 * 4.0 * (double)A->m < 0.9 * (double)A->dev->props.l2;
 }
 
 /* Fills in the kernel and its arguments, then either asks about the kernel or launches it */
@@ -982,16 +1056,27 @@ static PetscErrorCode method(const GPUKSPLaunch *L, M A, int *possible, GPUCSRSt
 static PetscErrorCode dispatch(const GPUKSPLaunch *L, int *possible, GPUCSRStream s)
 {
   const GPUCSRStorage *A = L->A, *B = L->Ainner;
-  const bool           sell = A->format->ops == &GPUCSRFormat_sell;
-  const int            t    = L->threads;
+  const int            t = L->threads;
 
   PetscFunctionBegin;
-  if (B && sell) PetscCall((with<Sell<float>, Sell<double>, float>(L, sell_of<float>(B, t, fits(B, 4)), sell_of<double>(A, t, 0), L->inner, (void *)cg_kernel<Sell<float>, Sell<double>, float>, possible, s)));
-  else if (B) PetscCall((with<Csr<float>, Csr<double>, float>(L, csr_of<float>(B, t, fits(B, 4)), csr_of<double>(A, t, 0), L->inner, (void *)cg_kernel<Csr<float>, Csr<double>, float>, possible, s)));
-  else if (sell && A->precision == GPUCSR_PRECISION_DOUBLE) PetscCall(method(L, sell_of<double>(A, t, fits(A, 8)), possible, s));
-  else if (sell) PetscCall(method(L, sell_of<float>(A, t, fits(A, 4)), possible, s));
-  else if (A->precision == GPUCSR_PRECISION_DOUBLE) PetscCall(method(L, csr_of<double>(A, t, fits(A, 8)), possible, s));
-  else PetscCall(method(L, csr_of<float>(A, t, fits(A, 4)), possible, s));
+#define FORMAT(F, of) \
+  do { \
+    if (B) PetscCall((with<F<float>, F<double>, float>(L, of<float>(B, t, fits(B, 4)), of<double>(A, t, 0), L->inner, (void *)cg_kernel<F<float>, F<double>, float>, possible, s))); \
+    else if (A->precision == GPUCSR_PRECISION_DOUBLE) PetscCall(method(L, of<double>(A, t, fits(A, 8)), possible, s)); \
+    else PetscCall(method(L, of<float>(A, t, fits(A, 4)), possible, s)); \
+  } while (0)
+  if (A->format->ops == &GPUCSRFormat_sell) FORMAT(Sell, sell_of);
+  else if (A->format->ops == &GPUCSRFormat_dia) FORMAT(Dia, dia_of);
+  else FORMAT(Csr, csr_of);
+#undef FORMAT
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Can a launch multiply with it? */
+PetscErrorCode GPUKSPLaunchTakes(const GPUCSRStorage *A, PetscBool *yes)
+{
+  PetscFunctionBegin;
+  *yes = (PetscBool)(GPUCSRIsCSR(A->format) || A->format->ops == &GPUCSRFormat_dia || (A->format->ops == &GPUCSRFormat_sell && !A->array[SELL_PERM].count));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1012,7 +1097,7 @@ PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *p
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   L->blocks = (int)PetscMax(1, PetscMin(dev->props.processors, (A->m + GPUCSR_SLICE - 1) / GPUCSR_SLICE));
-  if (A->format->ops == &GPUCSRFormat_sell) {
+  if (!GPUCSRIsCSR(A->format)) {
     const int slices = (A->m / GPUCSR_SLICE + L->blocks) / L->blocks;
 
     for (L->threads = 1; 2 * L->threads <= WARPS && 2 * L->threads * slices <= WARPS && 2 * L->threads <= mean; L->threads *= 2) {

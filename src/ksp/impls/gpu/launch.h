@@ -21,7 +21,7 @@ typedef struct {
   int                 *bounds;  /* first row of each block, and the end; blocks + 1 */
   int                  blocks;  /* as GPUKSPLaunchShape() said */
   size_t               shared;  /* bytes of each block */
-  int                  threads; /* that share a row of CSR, or warps that share a slice of sliced ELL */
+  int                  threads; /* that share a row of CSR, or warps that share a slice of 32 rows */
   void                *slots;   /* GPUKSP_SLOT_BYTES for each block */
   GPUKSPState         *state;   /* page-locked: what to start from, and what it ended with */
 } GPUKSPLaunch;
@@ -29,6 +29,7 @@ typedef struct {
 #define GPUKSP_SLOT_BYTES (2 * GPUKSP_SUMS * 16)
 #define GPUKSP_PARTIALS   1024 /* blocks of a step at most */
 
+GPUCSR_INTERN PetscErrorCode GPUKSPLaunchTakes(const GPUCSRStorage *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice, GPUKSPLaunch *, PetscBool *possible, char why[], size_t len);
 GPUCSR_INTERN PetscErrorCode GPUKSPLaunchPartition(const GPUCSRStorage *, int align, int blocks, int *bounds, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUKSPLaunchSolve(const GPUKSPLaunch *, GPUCSRStream);
@@ -48,6 +49,7 @@ typedef struct {
 } GPUKSPStepArgs;
 GPUCSR_INTERN PetscErrorCode GPUKSPStepDevice(GPUKSPStep, const GPUKSPVectors_d *, const GPUKSPStepArgs *, GPUCSRStream);
 
+GPUCSR_INTERN PetscErrorCode GPUKSPRound(size_t, const double *, float *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUKSPStepReset(double *partial, GPUCSRStream);
 
 typedef void                *GPUKSPGraph;

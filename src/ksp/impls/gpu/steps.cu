@@ -109,6 +109,20 @@ PetscErrorCode GPUKSPStepDevice(GPUKSPStep step, const GPUKSPVectors_d *v, const
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+__global__ void round_kernel(size_t n, const double *from, float *to)
+{
+  for (size_t k = blockIdx.x * (size_t)blockDim.x + threadIdx.x; k < n; k += gridDim.x * (size_t)blockDim.x) to[k] = is_absent(from[k]) ? absent<float>() : present((float)from[k]);
+}
+
+/* Values in single precision; places that are marked as empty stay so */
+PetscErrorCode GPUKSPRound(size_t n, const double *from, float *to, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  if (n) round_kernel<<<(unsigned)PetscMin((size_t)2048, (n + 255) / 256), 256, 0, (cudaStream_t)s>>>(n, from, to);
+  GPUCSRCheckLaunch("rounding");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The counter of blocks that have ended, at 0: each launch leaves it so */
 PetscErrorCode GPUKSPStepReset(double *partial, GPUCSRStream s)
 {
