@@ -1,5 +1,5 @@
 //TEST name="format" args="-mat_gpucsr_format {}" loop="csr sell"
-//TEST name="mixed" args="-mat_gpucsr_format {} -ksp_gpucg_precision mixed" loop="csr sell"
+//TEST name="mixed" args="-mat_gpucsr_format {} -ksp_gpucg_precision mixed" loop="csr sell ell"
 //TEST name="single" args="-mat_gpucsr_format {} -ksp_gpucg_variant single_reduction" loop="csr sell"
 //TEST name="path" args="-ksp_gpucg_path {} -ksp_gpubcgs_path {}" loop="graph driven" gpu=1
 
