@@ -6,7 +6,7 @@
 //TEST name="memory" gpu=0 args="-ksp_type gpucg -mat_gpucsr_format csr -mat_gpucsr_memory_limit 50000" warns="cg solves instead, because host device 0: sums of a solver needs"
 //TEST name="none" args="-ksp_type gpucg -mat_gpucsr_format csr -ksp_norm_type none -ksp_max_it 50"
 //TEST name="word" args="-ksp_type gpucg -mat_gpucsr_format csr -ksp_gpucg_path sideways" fails="Unknown option sideways for -ksp_gpucg_path"
-//TEST name="path" args="-ksp_type gpucg -mat_gpucsr_format dense -ksp_gpucg_path launch" gpu=1 fails="-ksp_gpucg_path launch cannot be had here: format dense"
+//TEST name="path" args="-ksp_type gpucg -pc_type sor -ksp_gpucg_path launch" gpu=1 fails="-ksp_gpucg_path launch cannot be had here: the preconditioner is PCApply()'s"
 //TEST name="parted" args="-ksp_type gpucg -mat_gpucsr_format csr -far 1e10 -ksp_rtol 1e-9 -ksp_divtol 1e20" warns="rounding has parted the two"
 
 /*

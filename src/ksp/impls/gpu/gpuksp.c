@@ -48,6 +48,7 @@ static PetscErrorCode Release(KSP_GPU *k)
     const GPUCSRBackendOps *ops = k->dev->ops;
 
     if (!k->dev->failed[0]) PetscCall(ops->activate(k->dev->id));
+    PetscCall(GPUCSRStorageDestroy(&k->own));
     PetscCall(GPUCSRFree(k->dev, k->bytes, &k->memory));
     PetscCall(GPUCSRFree(k->dev, k->fbytes, (void **)&k->fmemory));
     PetscCall(GPUCSRFree(k->dev, k->pcbytes, (void **)&k->pc));
@@ -232,25 +233,25 @@ static PetscErrorCode Round(KSP_GPU *k, size_t n, const double *from, float *to)
 /* A's values, the preconditioner and the vectors of the inner iteration in float */
 static PetscErrorCode Rounded(KSP_GPU *k)
 {
-  const GPUCSRPlan *P = &((Mat_SeqGPUCSR *)k->A->spptr)->plan[GPUCSR_FORWARD];
-  const size_t      n = (VECTOR_BYTES(k) / sizeof(double)), npc = n * (size_t)(k->launch.v.block ? k->launch.v.bs : 1);
-  size_t            nval = 0, vectors = k->launch.v.block ? 5 : 4;
-  GPUKSPVectors_f  *f = &k->launch.inner;
-  float            *p;
+  const GPUCSRStorage *S = k->S;
+  const size_t         n = (VECTOR_BYTES(k) / sizeof(double)), npc = n * (size_t)(k->launch.v.block ? k->launch.v.bs : 1);
+  size_t               nval = 0, vectors = k->launch.v.block ? 5 : 4;
+  GPUKSPVectors_f     *f = &k->launch.inner;
+  float               *p;
 
   PetscFunctionBegin;
-  k->inner           = P->A;
+  k->inner           = *S;
   k->inner.precision = GPUCSR_PRECISION_SINGLE;
-  for (int q = 0; q < P->A.narrays; q++)
-    if (P->A.array[q].values) nval += (P->A.array[q].count + 63) / 64 * 64;
+  for (int q = 0; q < S->narrays; q++)
+    if (S->array[q].values) nval += (S->array[q].count + 63) / 64 * 64;
   PetscCall(Grow(k, sizeof(float) * (nval + vectors * n + npc), &k->fbytes, "rounded values and vectors of a solver", (void **)&k->fmemory));
   p = k->fmemory;
-  for (int q = 0; q < P->A.narrays; q++) {
-    if (!P->A.array[q].values) continue;
+  for (int q = 0; q < S->narrays; q++) {
+    if (!S->array[q].values) continue;
     k->inner.array[q].data = p;
     k->inner.array[q].type = GPUCSR_FLOAT;
-    PetscCall(Round(k, P->A.array[q].count, (const double *)P->A.array[q].data, p));
-    p += (P->A.array[q].count + 63) / 64 * 64;
+    PetscCall(Round(k, S->array[q].count, (const double *)S->array[q].data, p));
+    p += (S->array[q].count + 63) / 64 * 64;
   }
   PetscCall(PetscMemzero(f, sizeof(*f)));
   f->x = p;
@@ -431,22 +432,44 @@ static PetscErrorCode Live(KSP ksp, KSP_GPU *k)
 }
 
 #if defined(GPUCSR_HAVE_CUDA)
+/* The matrix as CSR besides the plan's format: for matrices that fit the last-level cache, where launches cost more than products */
+static PetscErrorCode Own(KSP_GPU *k, const GPUCSRPlan *P)
+{
+  const Mat_SeqGPUCSR *g    = (Mat_SeqGPUCSR *)k->A->spptr;
+  const PetscBool      same = (PetscBool)(k->own.dev && k->ownid == ((PetscObject)k->A)->id && k->ownpattern == g->pattern[GPUCSR_FORWARD] && k->own.precision == P->A.precision);
+  GPUCSRSource         s;
+
+  PetscFunctionBegin;
+  k->S = &k->own;
+  if (same && k->ownvalues == g->values[GPUCSR_FORWARD]) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGPUCSRSource_Private(k->A, &s));
+  if (!same) {
+    PetscCall(GPUCSRStorageDestroy(&k->own));
+    PetscCall(GPUCSRStorageCreate(k->dev, GPUCSRFormatCSR(), &P->features, NULL, P->A.precision, &k->own));
+    PetscCall(GPUCSRStorageAllocate(&k->own, PETSC_FALSE));
+  }
+  PetscCall((*k->own.format->ops->fill)(&s, &k->own, same, NULL));
+  k->ownid      = ((PetscObject)k->A)->id;
+  k->ownpattern = g->pattern[GPUCSR_FORWARD];
+  k->ownvalues  = g->values[GPUCSR_FORWARD];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Rows of a block start where slices and blocks of the preconditioner do */
 static PetscErrorCode Shape(KSP_GPU *k, PetscBool *possible, char why[], size_t len)
 {
-  const GPUCSRPlan *P     = &((Mat_SeqGPUCSR *)k->A->spptr)->plan[GPUCSR_FORWARD];
-  const int         align = k->launch.v.block ? k->launch.v.bs : 1;
+  const int align = k->launch.v.block ? k->launch.v.bs : 1;
 
   PetscFunctionBegin;
   k->launch.method = k->method;
-  k->launch.A      = &P->A;
+  k->launch.A      = k->S;
   k->launch.bounds = k->bounds;
   k->launch.slots  = k->slots;
   k->launch.state  = k->state;
   k->launch.shared = (size_t)k->shared;
   PetscCall(GPUKSPLaunchShape(k->dev, &k->launch, possible, why, len));
   if (!*possible) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUKSPLaunchPartition(&P->A, align, k->launch.blocks, k->bounds, k->dev->stream));
+  PetscCall(GPUKSPLaunchPartition(k->S, align, k->launch.blocks, k->bounds, k->dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif
@@ -492,13 +515,20 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
     k->pckind = kind;
     PetscCall(Vectors(ksp, k));
     k->launch.v.bs = bs;
+    k->S           = &P->A;
 #if defined(GPUCSR_HAVE_CUDA)
-    if (k->dev->ops->separate) PetscCall(GPUKSPLaunchTakes(&P->A, &takes));
+    if (k->dev->ops->separate) {
+      PetscCall(GPUKSPLaunchTakes(&P->A, &takes));
+      if (!takes && !k->live && k->path != KSP_GPU_PATH_GRAPH && (GPUCSRCSRBytes(&P->features, P->A.precision) < (double)k->dev->props.l2 || k->path == KSP_GPU_PATH_LAUNCH)) {
+        PetscCall(Own(k, P));
+        takes = PETSC_TRUE;
+      }
+    }
 #endif
     if (!k->dev->ops->separate) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "the host computes"));
     else if (k->path == KSP_GPU_PATH_GRAPH) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "asked for"));
     else if (k->live) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "a monitor or test looks at every iteration"));
-    else if (!takes) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "format %s has no product that a launch could call", P->A.format->name));
+    else if (!takes) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "format %s has no product that a launch could call, and the matrix is too large for a copy", P->A.format->name));
     else if (P->features.max > LONGEST_ROW && k->path == KSP_GPU_PATH_AUTO) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "a row has %d entries, which a launch would wait for", P->features.max));
     else path = KSP_GPU_PATH_LAUNCH;
   }
@@ -510,12 +540,12 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
   }
 #if defined(GPUCSR_HAVE_CUDA)
   if (path == KSP_GPU_PATH_LAUNCH) {
-    if (fresh || k->shapefor != KSP_GPU_PATH_LAUNCH || k->shapemixed != k->mixed || k->shapedata != P->A.array[0].data) {
+    if (fresh || k->shapefor != KSP_GPU_PATH_LAUNCH || k->shapemixed != k->mixed || k->shapedata != k->S->array[0].data) {
       PetscBool possible;
 
       PetscCall(Shape(k, &possible, k->why, sizeof(k->why)));
       if (!possible) path = KSP_GPU_PATH_GRAPH;
-      k->shapedata = P->A.array[0].data;
+      k->shapedata = k->S->array[0].data;
     }
   }
 #endif

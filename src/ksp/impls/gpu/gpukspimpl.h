@@ -39,37 +39,40 @@ typedef struct {
   PetscBool       guard, warnedlive;
   PetscInt        shared; /* bytes of shared memory a block may take; 0: what there is */
 
-  Mat           A;        /* one process' matrix, or the diagonal block; not counted, looked at while a solve lasts */
-  GPUCSRDevice  dev;      /* where memory below is from */
-  int           n;        /* rows */
-  GPUKSPPCKind  pckind;   /* as it was last time */
-  KSPGPUPath    taken;    /* how the last solve went */
-  char          why[256]; /* and why so */
-  PetscBool     mixed;    /* it iterated in single precision */
-  PetscBool     rulehere; /* rules are applied by the host */
-  PetscBool     live;     /* somebody looks at each iteration */
-  void         *memory;   /* device: all vectors */
-  size_t        bytes;
-  float        *fmemory; /* device: those of mixed, and the rounded values */
-  size_t        fbytes;
-  double       *pc; /* device: diagonal, or rows of diagonal blocks */
-  size_t        pcbytes;
-  double       *partial; /* device: of steps */
-  int          *bounds;  /* device: of the launch */
-  void         *slots;   /* device: of the launch */
-  double       *hist;    /* device: residual norms */
-  int           histmax;
-  GPUKSPState  *state;    /* page-locked, */
-  GPUKSPState  *seen;     /* so is this, */
-  double       *sums;     /* and so are these: one piece of memory */
-  GPUKSPState  *devstate; /* device: of steps that apply rules themselves */
-  GPUKSPLaunch  launch;
-  GPUCSRStorage inner; /* A with rounded values; its other arrays are A's */
-  GPUCSREvent   events[2];
+  Mat                  A;        /* one process' matrix, or the diagonal block; not counted, looked at while a solve lasts */
+  GPUCSRDevice         dev;      /* where memory below is from */
+  int                  n;        /* rows */
+  GPUKSPPCKind         pckind;   /* as it was last time */
+  KSPGPUPath           taken;    /* how the last solve went */
+  char                 why[256]; /* and why so */
+  PetscBool            mixed;    /* it iterated in single precision */
+  PetscBool            rulehere; /* rules are applied by the host */
+  PetscBool            live;     /* somebody looks at each iteration */
+  void                *memory;   /* device: all vectors */
+  size_t               bytes;
+  float               *fmemory; /* device: those of mixed, and the rounded values */
+  size_t               fbytes;
+  double              *pc; /* device: diagonal, or rows of diagonal blocks */
+  size_t               pcbytes;
+  double              *partial; /* device: of steps */
+  int                 *bounds;  /* device: of the launch */
+  void                *slots;   /* device: of the launch */
+  double              *hist;    /* device: residual norms */
+  int                  histmax;
+  GPUKSPState         *state;    /* page-locked, */
+  GPUKSPState         *seen;     /* so is this, */
+  double              *sums;     /* and so are these: one piece of memory */
+  GPUKSPState         *devstate; /* device: of steps that apply rules themselves */
+  GPUKSPLaunch         launch;
+  GPUCSRStorage        inner; /* A with rounded values; its other arrays are A's */
+  const GPUCSRStorage *S;     /* what products of a launch or of the inner iteration are with: the plan's, or */
+  GPUCSRStorage        own;   /* CSR of our own, where the plan's format is none that a launch could multiply with */
+  GPUCSREvent          events[2];
 
   /* what the above was made of; made again when it is another */
   PetscObjectId       matid, pcid, pmatid;
-  PetscObjectState    pattern, matvalues, pmatstate;
+  PetscObjectState    pattern, matvalues, pmatstate, ownpattern, ownvalues;
+  PetscObjectId       ownid;
   const GPUCSRKernel *kernel;
   int                 pckey;
   KSPGPUPath          shapefor;
