@@ -686,8 +686,10 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E, X> a)
   /* the last step of x; what is resident goes home */
   FOR_ROWS(i)
   {
-    if constexpr (mixed) a.w.x[first + i] += st.scale * ((double)x[i] + (double)xalpha * (double)p[i]);
-    else a.v.x[first + i] = x[i] + xalpha * p[i];
+    const X step = xalpha != X(0) ? xalpha * p[i] : X(0); /* p may be no number after a breakdown */
+
+    if constexpr (mixed) a.w.x[first + i] += st.scale * ((double)x[i] + (double)step);
+    else a.v.x[first + i] = x[i] + step;
   }
   if (a.guard) true_norm(a.exact, a.w, st, meeting, first, rows, (double *)scratch, 0);
   if (blockIdx.x == 0 && threadIdx.x == 0) *a.state = st;
