@@ -466,7 +466,6 @@ static PetscErrorCode Shape(KSP_GPU *k, PetscBool *possible, char why[], size_t 
   k->launch.bounds = k->bounds;
   k->launch.slots  = k->slots;
   k->launch.state  = k->state;
-  k->launch.shared = (size_t)k->shared;
   PetscCall(GPUKSPLaunchShape(k->dev, &k->launch, possible, why, len));
   if (!*possible) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUKSPLaunchPartition(k->S, align, k->launch.blocks, k->bounds, k->dev->stream));
@@ -829,7 +828,6 @@ static PetscErrorCode KSPSetFromOptions_GPU(KSP ksp, GPUCSROptionItems PetscOpti
     PetscCall(PetscOptionsEnum("-ksp_gpucg_precision", "Digits of the iteration", "KSPGPUSetPrecision", KSPGPUPrecisions, (PetscEnum)k->precision, (PetscEnum *)&k->precision, NULL));
     PetscCall(PetscOptionsBool("-ksp_gpucg_true_residual", "Compute the true residual on exit", "KSPGPUSetTrueResidual", k->guard, &k->guard, NULL));
   }
-  PetscCall(PetscOptionsInt("-ksp_gpu_shared", "Bytes of shared memory that a block may take", NULL, k->shared, &k->shared, NULL));
   PetscOptionsHeadEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -37,7 +37,6 @@ typedef struct {
   KSPGPUPrecision precision;
   KSPGPUPath      path;
   PetscBool       guard, warnedlive;
-  PetscInt        shared; /* bytes of shared memory a block may take; 0: what there is */
 
   Mat                  A;        /* one process' matrix, or the diagonal block; not counted, looked at while a solve lasts */
   GPUCSRDevice         dev;      /* where memory below is from */

@@ -294,7 +294,7 @@ __device__ __forceinline__ double warp_sum(double v)
 /* What was written before by anybody in the block can be read by whoever sees what is published after; and the other way round */
 __device__ __forceinline__ void fence()
 {
-  asm volatile("fence.acq_rel.gpu;" ::: "memory");
+  __threadfence();
 }
 
 __device__ __forceinline__ void publish(ulonglong2 *slot, double v, unsigned epoch)
@@ -1113,7 +1113,7 @@ PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *p
   PetscCall(dispatch(L, &most, NULL));
   /* what the vectors that are private to a block take, if that is there; the rest of it is first-level cache, which the product needs */
   need      = (size_t)vectors * (size_t)size * (size_t)((double)A->m / L->blocks * 1.5 + 2 * THREADS) + THREADS * sizeof(double);
-  L->shared = PetscMin(need, PetscMin(L->shared ? L->shared : (size_t)most, (size_t)most)) / 16 * 16;
+  L->shared = PetscMin(need, (size_t)most) / 16 * 16;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
