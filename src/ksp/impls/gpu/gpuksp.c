@@ -537,7 +537,9 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
     k->launch.Ainner = NULL;
     if (k->mixed) PetscCall(Rounded(k));
   }
-#if defined(GPUCSR_HAVE_CUDA)
+#if !defined(GPUCSR_HAVE_CUDA)
+  (void)fresh;
+#else
   if (path == KSP_GPU_PATH_LAUNCH) {
     if (fresh || k->shapefor != KSP_GPU_PATH_LAUNCH || k->shapemixed != k->mixed || k->shapedata != k->S->array[0].data) {
       PetscBool possible;
