@@ -22,8 +22,8 @@ static const int32_t     rowptr[] = {0, 2, 2, 3, 4, 7};
 static const PetscInt    col[]    = {0, 2, 1, 3, 0, 1, 3};
 static const PetscScalar val[] = {1, 2, 8, 3, 4, 5, 6}, twice[] = {2, 4, 16, 6, 8, 10, 12};
 
-static const int32_t unsorted[] = {0, 1, 2, 3, 4}, sorted[] = {4, 0, 2, 3, 1}; /* rows by falling length */
-static const int32_t offset[] = {-4, -3, -1, 0, 2}, jagged[] = {0, 4, 6, 7};
+static const int32_t     unsorted[] = {0, 1, 2, 3, 4}, sorted[] = {4, 0, 2, 3, 1}; /* rows by falling length */
+static const int32_t     offset[] = {-4, -3, -1, 0, 2}, jagged[] = {0, 4, 6, 7};
 
 static PetscErrorCode Expect(const char what[], double is, double should)
 {

@@ -40,7 +40,7 @@ void GPUCSRCOOLayout(int64_t entries, GPUCSRPrecision p, GPUCSRArray *at)
 PetscErrorCode GPUCSRCOOFill(const GPUCSRSource *s, int skip, GPUCSRArray *at, PetscBool valuesonly, double *rounding)
 {
   int32_t *row = (int32_t *)at[COO_ROW].data, *col = (int32_t *)at[COO_COL].data;
-  int64_t  q = 0;
+  int64_t  q   = 0;
 
   PetscFunctionBegin;
   for (int r = 0; r < s->m; r++) {

@@ -124,9 +124,9 @@ static PetscErrorCode Mult_DIA(const GPUCSRStorage *A, const GPUCSRProduct *p)
 
 static PetscErrorCode Diagonal_DIA(const GPUCSRStorage *A, void *diag)
 {
-  const int32_t  *offset    = (const int32_t *)A->array[DIA_OFFSET].data;
-  const int       diagonals = (int)A->extent.units, main = DIAFind(offset, diagonals, 0);
-  const PetscBool has = (PetscBool)(diagonals && offset[main] == 0);
+  const int32_t *offset    = (const int32_t *)A->array[DIA_OFFSET].data;
+  const int      diagonals = (int)A->extent.units, main = DIAFind(offset, diagonals, 0);
+  const PetscBool has      = (PetscBool)(diagonals && offset[main] == 0);
 
   PetscFunctionBegin;
 #define DIAGONAL(V, X) \

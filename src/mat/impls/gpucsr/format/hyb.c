@@ -47,7 +47,7 @@ static PetscErrorCode Estimate_HYB(const GPUCSRFeatures *f, int variant, GPUCSRE
     }
   }
   HYBExtent(f->m, f->nnz, rows, e);
-  e->units = PetscMax(0, e->units);
+  e->units  = PetscMax(0, e->units);
   PetscCall(PetscFree(rows));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -13,7 +13,7 @@ PetscErrorCode GPUCSRSortRows(int m, int n, const int32_t *rowptr, int window, i
   PetscFunctionBegin;
   for (int64_t w = 0; w < m; w += window) {
     const int last = (int)PetscMin(m, w + window), most = (int)o.most;
-    int       top = 0;
+    int       top  = 0;
 
     for (int r = (int)w; r < last; r++) top = PetscMax(top, PetscMin(most, rowptr[r + 1] - rowptr[r]));
     if (top > have) {

@@ -10,8 +10,8 @@
 #include "device.cuh"
 
 #define BLOCK   256
-#define ROWS    4                   /* of a team */
-#define AHEAD   2                   /* columns of a thread in flight, each of ROWS rows */
+#define ROWS    4                /* of a team */
+#define AHEAD   2                /* columns of a thread in flight, each of ROWS rows */
 #define PARTCOL (8 * AHEAD * BLOCK) /* columns of a part at least */
 
 /* How a matrix is cut: threads a team, columns and number of the parts of a row */
@@ -27,7 +27,7 @@ static int Groups(int rows)
 static Shape ShapeOf(const GPUCSRStorage *A)
 {
   const int wanted = 8 * A->dev->props.processors, groups = Groups(A->m); /* blocks */
-  Shape     s = {A->n < 24 ? 8 : (A->n < 1024 ? 32 : BLOCK), A->n, 1};
+  Shape     s      = {A->n < 24 ? 8 : (A->n < 1024 ? 32 : BLOCK), A->n, 1};
 
   if (s.team == BLOCK && groups < wanted / 2) {
     s.parts   = PetscMax(1, PetscMin(A->n / PARTCOL, wanted / PetscMax(1, groups)));
@@ -53,12 +53,12 @@ static PetscErrorCode Prepare(GPUCSRStorage *A, int variant)
 template <int T, class V, class X>
 __global__ void __launch_bounds__(BLOCK) bitdense_gemv_kernel(int first, int last, int n, int columns, const V *__restrict__ val, X *partial, int *counter, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
 {
-  const int     lane  = (int)threadIdx.x % T;
-  const int     group = (int)(blockIdx.x * (BLOCK / T) + threadIdx.x / T);
-  const int     c0 = (int)blockIdx.y * columns, c1 = min(n, c0 + columns), parts = (int)gridDim.y;
+  const int lane  = (int)threadIdx.x % T;
+  const int group = (int)(blockIdx.x * (BLOCK / T) + threadIdx.x / T);
+  const int c0 = (int)blockIdx.y * columns, c1 = min(n, c0 + columns), parts = (int)gridDim.y;
   const int64_t r0 = first + (int64_t)ROWS * group;
-  const V      *row[ROWS];
-  X             sum[ROWS] = {};
+  const V  *row[ROWS];
+  X         sum[ROWS] = {};
 
 #pragma unroll
   for (int r = 0; r < ROWS; r++) row[r] = val + (r0 + r < last ? r0 + r : (int64_t)first) * n; /* a row past the end is another, not stored */
@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(BLOCK) bitdense_gemv_kernel(int first, int las
     }
   }
 #pragma unroll
-  for (int r = 0; r < ROWS; r++) sum[r] = reduce < T < 32 ? T : 32 > (sum[r]);
+  for (int r = 0; r < ROWS; r++) sum[r] = reduce<T < 32 ? T : 32>(sum[r]);
   if (T < BLOCK) {
     if (lane) return;
 #pragma unroll
@@ -94,7 +94,7 @@ __global__ void __launch_bounds__(BLOCK) bitdense_gemv_kernel(int first, int las
 
   __shared__ X    part[BLOCK / 32][ROWS];
   __shared__ bool finished;
-  const int       mine  = (int)threadIdx.x;
+  const int       mine = (int)threadIdx.x;
   X               total = 0;
 
   if (mine % 32 == 0) {
@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(BLOCK) bitdense_gemv_kernel(int first, int las
 
 static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
-  const Shape shape = ShapeOf(A);
+  const Shape shape   = ShapeOf(A);
   const dim3  grid(GPUCSRBlocks((int64_t)Groups(p->last - p->first) * shape.team, BLOCK), (unsigned int)shape.parts);
   int        *counter = shape.parts > 1 ? (int *)A->work.data + 2 * (size_t)ROWS * (size_t)Groups(A->m) * (size_t)shape.parts : NULL;
 
@@ -174,8 +174,7 @@ static PetscErrorCode Fill(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool
   if (!valuesonly) GPUCSR_CUDA(cudaMemsetAsync(A->array[0].data, 255, A->array[0].count * GPUCSRTypeSize(A->array[0].type), (cudaStream_t)s));
   if (!A->m) PetscFunctionReturn(PETSC_SUCCESS);
 #define FILL(V, X) \
-  bitdense_fill_kernel<V><<<dim3(GPUCSRBlocks((int64_t)A->m * 32, 256), (unsigned int)PetscMin(A->n / 1024 + 1, 65535)), 256, 0, (cudaStream_t)s>>>(A->m, A->n, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, \
-                                                                                                                                                    (const V *)csr->array[CSR_VAL].data, (V *)A->array[0].data)
+  bitdense_fill_kernel<V><<<dim3(GPUCSRBlocks((int64_t)A->m * 32, 256), (unsigned int)PetscMin(A->n / 1024 + 1, 65535)), 256, 0, (cudaStream_t)s>>>(A->m, A->n, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const V *)csr->array[CSR_VAL].data, (V *)A->array[0].data)
   GPUCSRDispatchPrecision(A->precision, FILL);
   GPUCSRCheckLaunch("bitdense_gemv (fill)");
   PetscFunctionReturn(PETSC_SUCCESS);

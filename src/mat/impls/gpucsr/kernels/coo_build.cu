@@ -13,10 +13,7 @@ GPUCSR_INTERN const GPUCSRDeviceFormat GPUCSRDeviceFormat_sell;
 }
 
 struct Largest {
-  __device__ __forceinline__ int operator()(int a, int b) const
-  {
-    return a > b ? a : b;
-  }
+  __device__ __forceinline__ int operator()(int a, int b) const { return a > b ? a : b; }
 };
 
 __global__ void coo_mark_kernel(int m, const int *__restrict__ start, int *row)

@@ -41,8 +41,8 @@ __global__ void coo_scale_kernel(int m, X beta, const X *y, X *z)
 template <class V, class X>
 __global__ void __launch_bounds__(BLOCK) coo_segment_kernel(int64_t n, const int *__restrict__ row, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X *z, X *head, X *tail)
 {
-  __shared__ X   product[TILE + TILE / ITEMS];
-  __shared__ int rows[TILE + TILE / ITEMS];
+  __shared__ X          product[TILE + TILE / ITEMS];
+  __shared__ int        rows[TILE + TILE / ITEMS];
   __shared__ Segment<X> part[BLOCK / 32];
   const int64_t         base = (int64_t)blockIdx.x * TILE;
   const int             size = (int)min((int64_t)TILE, n - base), mine = (int)threadIdx.x * ITEMS;
@@ -66,9 +66,9 @@ __global__ void __launch_bounds__(BLOCK) coo_segment_kernel(int64_t n, const int
   }
   __syncthreads();
 
-  const int  before = mine ? rows[spread(mine - 1)] : (base ? row[base - 1] : -1);
-  Segment<X> sum    = {0, false}, all;
-  int        last   = before;
+  const int    before = mine ? rows[spread(mine - 1)] : (base ? row[base - 1] : -1);
+  Segment<X>   sum = {0, false}, all;
+  int          last = before;
 #pragma unroll
   for (int u = 0; u < ITEMS; u++) {
     const int  at    = rows[spread(mine + u)];
@@ -84,8 +84,8 @@ __global__ void __launch_bounds__(BLOCK) coo_segment_kernel(int64_t n, const int
     const int q = mine + u, at = rows[spread(q)];
 
     if (q >= size) break;
-    sum               = sum + Segment<X>{product[spread(q)], at != last};
-    last              = at;
+    sum  = sum + Segment<X>{product[spread(q)], at != last};
+    last = at;
     const bool bottom = q == size - 1, ends = bottom ? base + size == n || row[base + size] != at : rows[spread(q + 1)] != at;
     if (ends && sum.started) z[at] += alpha * sum.sum;
     else if (ends || (bottom && !sum.started)) head[blockIdx.x] = sum.sum;

@@ -74,11 +74,11 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
                                                                                                                       (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z); \
     break
 #define ALLT(W, R, CYCLIC, V, X) \
-  LAUNCHT(2, W, R, CYCLIC, V, X); \
-  LAUNCHT(4, W, R, CYCLIC, V, X); \
-  LAUNCHT(8, W, R, CYCLIC, V, X); \
-  LAUNCHT(16, W, R, CYCLIC, V, X); \
-  LAUNCHT(32, W, R, CYCLIC, V, X)
+    LAUNCHT(2, W, R, CYCLIC, V, X); \
+    LAUNCHT(4, W, R, CYCLIC, V, X); \
+    LAUNCHT(8, W, R, CYCLIC, V, X); \
+    LAUNCHT(16, W, R, CYCLIC, V, X); \
+    LAUNCHT(32, W, R, CYCLIC, V, X)
 #define LAUNCH(V, X) \
   switch (variant) { \
     ALLT(1, 1, false, V, X); \

@@ -150,8 +150,7 @@ static PetscErrorCode Fill(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool
   GPUCSR_CUDA(cudaMemsetAsync(A->array[0].data, 0, A->array[0].count * GPUCSRTypeSize(A->array[0].type), (cudaStream_t)s));
   if (!A->m) PetscFunctionReturn(PETSC_SUCCESS);
 #define FILL(V, X) \
-  dense_fill_kernel<V><<<dim3(GPUCSRBlocks((int64_t)A->m * 32, 256), (unsigned int)PetscMin(A->n / 1024 + 1, 65535)), 256, 0, (cudaStream_t)s>>>(A->m, A->n, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, \
-                                                                                                                                                 (const V *)csr->array[CSR_VAL].data, (V *)A->array[0].data)
+  dense_fill_kernel<V><<<dim3(GPUCSRBlocks((int64_t)A->m * 32, 256), (unsigned int)PetscMin(A->n / 1024 + 1, 65535)), 256, 0, (cudaStream_t)s>>>(A->m, A->n, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const V *)csr->array[CSR_VAL].data, (V *)A->array[0].data)
   GPUCSRDispatchPrecision(A->precision, FILL);
   GPUCSRCheckLaunch("dense_gemv (fill)");
   PetscFunctionReturn(PETSC_SUCCESS);

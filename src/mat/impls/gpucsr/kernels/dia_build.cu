@@ -88,12 +88,12 @@ static PetscErrorCode Measure(const GPUCSRStorage *csr, int variant, GPUCSRExten
 
 static PetscErrorCode Offsets(const GPUCSRStorage *csr, GPUCSRStorage *A, cudaStream_t s)
 {
-  const int64_t                  n      = (int64_t)csr->m + csr->n;
-  unsigned char                 *seen   = NULL;
-  int                           *offset = (int *)A->array[DIA_OFFSET].data, *count;
-  size_t                         bytes  = 0;
-  void                          *temp   = NULL;
-  thrust::counting_iterator<int> offsets(1 - csr->m);
+  const int64_t                     n    = (int64_t)csr->m + csr->n;
+  unsigned char                    *seen = NULL;
+  int                              *offset = (int *)A->array[DIA_OFFSET].data, *count;
+  size_t                            bytes  = 0;
+  void                             *temp   = NULL;
+  thrust::counting_iterator<int>    offsets(1 - csr->m);
 
   PetscFunctionBegin;
   PetscCall(Seen(csr, 16, &seen, s));
@@ -119,7 +119,7 @@ static PetscErrorCode Fill(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool
   }
 #define FILL(V, X) \
   dia_fill_kernel<V><<<GPUCSRBlocks(A->m, GPUCSR_SLICE), dim3(GPUCSR_SLICE, FILL_WARPS), 0, s>>>(A->m, (int)A->extent.units, (const int *)A->array[DIA_OFFSET].data, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, \
-                                                                                                 (const V *)csr->array[CSR_VAL].data, (V *)A->array[DIA_VAL].data)
+                                                                                                (const V *)csr->array[CSR_VAL].data, (V *)A->array[DIA_VAL].data)
   GPUCSRDispatchPrecision(A->precision, FILL);
   GPUCSRCheckLaunch("dia_build (fill)");
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -82,7 +82,7 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
 #define LAUNCHT(T, W, V, X) \
   case 100 * W + T: \
     dia_row_kernel<T, W, V, X><<<GPUCSRBlocks(slices, 4 / T), 128, 0, (cudaStream_t)s>>>(slices, begin, A->m, A->n, p->first, p->last, (int)A->extent.units, (const int *)A->array[DIA_OFFSET].data, (const V *)A->array[DIA_VAL].data, (X)p->alpha, \
-                                                                                         (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z); \
+                                                                                     (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z); \
     break
 #define LAUNCH(V, X) \
   switch (variant) { \

@@ -82,7 +82,7 @@ static PetscErrorCode Fill(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool
   if (!A->m) PetscFunctionReturn(PETSC_SUCCESS);
 #define FILL(V, X) \
   jad_fill_kernel<V><<<GPUCSRBlocks(A->m, 32), dim3(32, FILL_WARPS), 0, (cudaStream_t)st>>>(A->m, (const int *)A->array[JAD_START].data, (const int *)A->array[JAD_PERM].data, (const int *)A->array[JAD_ROWPTR].data, (const int *)csr->array[CSR_COL].data, \
-                                                                                            (const V *)csr->array[CSR_VAL].data, (int *)A->array[JAD_COL].data, (V *)A->array[JAD_VAL].data, valuesonly ? true : false)
+                                                                                           (const V *)csr->array[CSR_VAL].data, (int *)A->array[JAD_COL].data, (V *)A->array[JAD_VAL].data, valuesonly ? true : false)
   GPUCSRDispatchPrecision(A->precision, FILL);
   GPUCSRCheckLaunch("jad_build (fill)");
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(128) jad_row_kernel(int m, int first, int last
   const int     lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32 % T, team = (int)threadIdx.x / (32 * T);
   const int     q = ((int)blockIdx.x * TEAMS + team) * 32 + lane, row = q < m ? perm[q] : -1;
   const bool    wanted = row >= first && row < last;
-  X             sum    = 0;
+  X             sum = 0;
 
   if (wanted) {
     bool more = true;

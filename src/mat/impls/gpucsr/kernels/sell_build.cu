@@ -73,13 +73,13 @@ __global__ void sell_diagonal_kernel(int m, int n, const int *__restrict__ slice
 
 static PetscErrorCode Measure(const GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream st)
 {
-  const bool          sorted  = variant != SELL_ELL && variant != SELL_UNSORTED;
-  const int           nslices = SELLSlices(csr->m), *rowptr = (const int *)csr->array[CSR_ROWPTR].data;
-  const size_t        bytes  = 16 + (sorted ? sizeof(int) * (size_t)csr->m : 0);
-  cudaStream_t        s      = (cudaStream_t)st;
-  unsigned long long *total  = NULL;
-  int64_t             sum[2] = {0, 0};
-  PetscErrorCode      ierr   = PETSC_SUCCESS;
+  const bool           sorted  = variant != SELL_ELL && variant != SELL_UNSORTED;
+  const int            nslices = SELLSlices(csr->m), *rowptr = (const int *)csr->array[CSR_ROWPTR].data;
+  const size_t         bytes   = 16 + (sorted ? sizeof(int) * (size_t)csr->m : 0);
+  cudaStream_t         s       = (cudaStream_t)st;
+  unsigned long long  *total   = NULL;
+  int64_t              sum[2]  = {0, 0};
+  PetscErrorCode       ierr    = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   if (!nslices) PetscFunctionReturn(PETSC_SUCCESS);
@@ -135,7 +135,7 @@ static PetscErrorCode Fill(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool
   if (!nslices) PetscFunctionReturn(PETSC_SUCCESS);
 #define FILL(V, X) \
   sell_fill_kernel<V><<<nslices, dim3(GPUCSR_SLICE, FILL_WARPS), 0, (cudaStream_t)st>>>(A->m, slice, A->extent.width, perm, (const int *)A->array[SELL_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const V *)csr->array[CSR_VAL].data, \
-                                                                                        (int *)A->array[SELL_COL].data, (V *)A->array[SELL_VAL].data, valuesonly ? true : false)
+                                                                                       (int *)A->array[SELL_COL].data, (V *)A->array[SELL_VAL].data, valuesonly ? true : false)
   GPUCSRDispatchPrecision(A->precision, FILL);
   GPUCSRCheckLaunch("sell_build (fill)");
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -22,7 +22,7 @@ __global__ void __launch_bounds__(T >= 8 ? 32 * T : 128) sell_row_kernel(int sli
   constexpr int TEAMS = T >= 8 ? 1 : 4 / T, STEPS = AHEAD / W;
   const int     lane = (int)threadIdx.x % GPUCSR_SLICE, warp = (int)threadIdx.x / GPUCSR_SLICE % T, team = (int)threadIdx.x / (GPUCSR_SLICE * T);
   const int     mine = (int)blockIdx.x * TEAMS + team, s = offset + mine, q = s * GPUCSR_SLICE + lane;
-  int           row    = -1;
+  int           row = -1;
   X             sum[W] = {};
 
   if (mine < slices && q < m) row = perm ? perm[q] : q;
@@ -77,15 +77,15 @@ __global__ void __launch_bounds__(T >= 8 ? 32 * T : 128) sell_row_kernel(int sli
 
 static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
-  const int *perm = A->array[SELL_PERM].count ? (const int *)A->array[SELL_PERM].data : NULL, *slice = A->array[SELL_SLICE].count ? (const int *)A->array[SELL_SLICE].data : NULL;
+  const int *perm   = A->array[SELL_PERM].count ? (const int *)A->array[SELL_PERM].data : NULL, *slice = A->array[SELL_SLICE].count ? (const int *)A->array[SELL_SLICE].data : NULL;
   const int  window = perm ? A->format->variant : 1; /* rows are sorted within windows, so a range of them is in a range of windows */
-  const int  begin = p->first / window * window / GPUCSR_SLICE, end = SELLSlices((int)PetscMin(A->m, ((int64_t)p->last + window - 1) / window * window));
+  const int  begin  = p->first / window * window / GPUCSR_SLICE, end = SELLSlices((int)PetscMin(A->m, ((int64_t)p->last + window - 1) / window * window));
 
   PetscFunctionBegin;
 #define LAUNCHT(T, W, V, X) \
   case 100 * W + T: \
-    sell_row_kernel<T, W, V, X><<<GPUCSRBlocks(end - begin, T >= 8 ? 1 : 4 / T), T >= 8 ? 32 * T : 128, 0, (cudaStream_t)s>>>(end - begin, begin, A->m, p->first, p->last, slice, A->extent.width, perm, (const int *)A->array[SELL_COL].data, \
-                                                                                                                              (const V *)A->array[SELL_VAL].data, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z); \
+    sell_row_kernel<T, W, V, X><<<GPUCSRBlocks(end - begin, T >= 8 ? 1 : 4 / T), T >= 8 ? 32 * T : 128, 0, (cudaStream_t)s>>>(end - begin, begin, A->m, p->first, p->last, slice, A->extent.width, perm, (const int *)A->array[SELL_COL].data, (const V *)A->array[SELL_VAL].data, \
+                                                                                    (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z); \
     break
 #define LAUNCH(V, X) \
   switch (variant) { \
