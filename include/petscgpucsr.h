@@ -6,7 +6,7 @@
   The one public header. Plain C: no CUDA type appears in it, and including it needs no CUDA installation.
   A program that is content with options never includes it; see README.md.
 */
-#include <petscmat.h>
+#include <petscksp.h>
 
 #define PETSCGPUCSR_VERSION_MAJOR 0
 #define PETSCGPUCSR_VERSION_MINOR 1
@@ -222,3 +222,68 @@ typedef struct {
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRFileOptionsInitialize(MatGPUCSRFileOptions *);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRFileOptionsSetFromOptions(MPI_Comm, const char[], MatGPUCSRFileOptions *);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRLoadFile(Mat, const char[], const MatGPUCSRFileOptions *, Vec *, Vec *, MatGPUCSRFileInfo *);
+
+#define KSPGPUCG   "gpucg"
+#define KSPGPUBCGS "gpubcgs"
+
+/*E
+  KSPGPUPath - how the iterations of a `KSPGPUCG` or `KSPGPUBCGS` are launched
+
+  Values:
++ `KSP_GPU_PATH_AUTO`   - the first of the others that can be had
+. `KSP_GPU_PATH_LAUNCH` - the whole solve is one cooperative launch
+. `KSP_GPU_PATH_GRAPH`  - an iteration is a graph of a few kernels, launched again and again
+- `KSP_GPU_PATH_DRIVEN` - the host calls `MatMult()` and `PCApply()`, and applies the rules
+
+  Level: advanced
+
+.seealso: `KSPGPUCG`, `KSPGPUBCGS`, `KSPGPUSetPath()`
+E*/
+typedef enum {
+  KSP_GPU_PATH_AUTO,
+  KSP_GPU_PATH_LAUNCH,
+  KSP_GPU_PATH_GRAPH,
+  KSP_GPU_PATH_DRIVEN
+} KSPGPUPath;
+GPUCSR_EXTERN const char *const KSPGPUPaths[];
+
+/*E
+  KSPGPUVariant - which conjugate gradients a `KSPGPUCG` computes
+
+  Values:
++ `KSP_GPU_STANDARD`         - those of `KSPCG`
+- `KSP_GPU_SINGLE_REDUCTION` - those of `KSPCGUseSingleReduction()`
+
+  Level: intermediate
+
+.seealso: `KSPGPUCG`, `KSPGPUCGSetVariant()`
+E*/
+typedef enum {
+  KSP_GPU_STANDARD,
+  KSP_GPU_SINGLE_REDUCTION
+} KSPGPUVariant;
+GPUCSR_EXTERN const char *const KSPGPUVariants[];
+
+/*E
+  KSPGPUPrecision - what a `KSPGPUCG` iterates with
+
+  Values:
++ `KSP_GPU_DOUBLE` - double
+- `KSP_GPU_MIXED`  - values and vectors in single, sums in double; the residual is replaced by the true one, in double, again and again and before convergence is
+                     believed
+
+  Level: intermediate
+
+.seealso: `KSPGPUCG`, `KSPGPUSetPrecision()`
+E*/
+typedef enum {
+  KSP_GPU_DOUBLE,
+  KSP_GPU_MIXED
+} KSPGPUPrecision;
+GPUCSR_EXTERN const char *const KSPGPUPrecisions[];
+
+GPUCSR_EXTERN PetscErrorCode KSPGPUSetPath(KSP, KSPGPUPath);
+GPUCSR_EXTERN PetscErrorCode KSPGPUSetPrecision(KSP, KSPGPUPrecision);
+GPUCSR_EXTERN PetscErrorCode KSPGPUCGSetVariant(KSP, KSPGPUVariant);
+GPUCSR_EXTERN PetscErrorCode KSPGPUSetTrueResidual(KSP, PetscBool);
+GPUCSR_EXTERN PetscErrorCode KSPGPUGetTrueResidualNorm(KSP, PetscReal *);

@@ -781,6 +781,7 @@ PetscErrorCode MatGPUCSRInitializePackage(void)
   PetscCall(MatSeqAIJRegister(MATSEQAIJGPUCSR, MatConvert_SeqAIJ_SeqAIJGPUCSR));
   PetscCall(VecGPUInitialize());
   PetscCall(TaoGPUBMRMRegister());
+  PetscCall(KSPGPUInitialize_Private());
   cls = MAT_CLASSID;
   PetscCall(PetscLogEventRegister("GPUCSRBuild", cls, &MAT_GPUCSR_Build));
   PetscCall(PetscLogEventRegister("GPUCSRRefresh", cls, &MAT_GPUCSR_Refresh));

@@ -150,6 +150,7 @@ static inline MatGPUCSRBackend MatGPUCSRBackendOf(Mat A)
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReady_Private(Mat, GPUCSRSide, PetscBool *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRSource_Private(Mat, GPUCSRSource *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReset_Private(Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRLeave_Private(Mat, const char[]);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFailed_Private(Mat, const char[]);
@@ -175,3 +176,4 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRViewBlock_Private(Mat, PetscViewer);
 
 /* Types of other classes that the library brings */
 GPUCSR_INTERN PetscErrorCode TaoGPUBMRMRegister(void);
+GPUCSR_INTERN PetscErrorCode KSPGPUInitialize_Private(void); /* src/ksp/impls/gpu */

@@ -143,8 +143,10 @@ static PetscErrorCode Decide(Mat A, Mat_SeqGPUCSR *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Source(Mat A, Mat_SeqGPUCSR *g, GPUCSRSource *s)
+/* The host's CSR, which the arrays of every format come from */
+PetscErrorCode MatGPUCSRSource_Private(Mat A, GPUCSRSource *s)
 {
+  Mat_SeqGPUCSR  *g = (Mat_SeqGPUCSR *)A->spptr;
   const PetscInt *i;
   PetscScalar    *a;
 
@@ -307,7 +309,7 @@ static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
   if (g->foreign) PetscCall(GPUCSRDeviceSynchronize(g->dev)); /* what they read is about to change */
   g->foreign = PETSC_FALSE;
   if (stale) PetscCall(PetscFree(g->rowptr));
-  PetscCall(Source(A, g, &s));
+  PetscCall(MatGPUCSRSource_Private(A, &s));
   /* judged again when values change: what was exactly a float may not be any more */
   if (side == GPUCSR_FORWARD || !D->built || g->values[GPUCSR_FORWARD] != state) PetscCall(Precision(A, g, &s, &precision));
   if (precision != g->precision) {
