@@ -111,6 +111,13 @@ format:
 	clang-format -i $$(find src include tests -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' | grep -v plan/h200.h)
 lint:
 	@tests/lint.sh
+# A profile of this machine for -mat_gpucsr_profile: minutes, once
+TUNED ?= $(BUILD)/profile.txt
+tune: benches
+	rm -f $(BUILD)/samples.txt
+	$(BUILD)/bench/spmv -dir share/datasets -setup no -samples $(BUILD)/samples.txt
+	$(BUILD)/bench/fit -o $(TUNED) -machine "$$(nvidia-smi --query-gpu=name --format=csv,noheader -i 0)" $(BUILD)/samples.txt
+	@echo "Use it: -mat_gpucsr_profile $(abspath $(TUNED))"
 bench: benches
 	src/benchmarks/run.sh -build $(BUILD) -out $(BUILD)/bench-results
 
