@@ -59,7 +59,7 @@ host/tests/t200-kernels -backend host -only triplets -large 0 >"$tmp/out" 2>&1 |
 # With nvcc: the device code of the other kernels, which the new rows do not change, is taken over, as it takes minutes
 kernels=src/mat/impls/gpucsr/kernels
 if { ls "$objects/$kernels"/*.cu.o && { command -v nvcc || [ -x /usr/local/cuda/bin/nvcc ]; }; } >/dev/null 2>&1; then
-  mkdir -p "device/obj/$kernels" && cp "$objects/$kernels"/*.cu.o "device/obj/$kernels"
+  mkdir -p device/obj && copy=$PWD && (cd "$objects" && find . -name '*.cu.o' -exec cp --parents {} "$copy/device/obj" \;)
   build device CUDA_ARCH=80 device/bench/spmv
   if ! device/bench/spmv -backend host -shrink 40 -precisions double -setup no -o "$tmp/bench" >"$tmp/out" 2>&1; then fail "the benchmark failed:" "$tmp/out"; fi
   grep -q "\"$kernel\"" "$tmp/bench" || fail "the benchmark does not list $kernel:" "$tmp/bench"
