@@ -202,12 +202,11 @@ static PetscErrorCode Pick(const GPUCSRFeatures *f, GPUCSRPrecision p, const GPU
 }
 
 /* The chosen one to the front, the others in their order */
-PetscErrorCode GPUCSRCandidatesPromote(GPUCSRCandidate list[], int n, int pick)
+PetscErrorCode GPUCSRCandidatesPromote(GPUCSRCandidate list[], int pick)
 {
   const GPUCSRCandidate chosen = list[pick];
 
   PetscFunctionBegin;
-  (void)n;
   for (int k = pick; k > 0; k--) list[k] = list[k - 1];
   list[0]        = chosen;
   list[0].why[0] = 0;
@@ -250,7 +249,7 @@ PetscErrorCode GPUCSRChoose(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDe
     }
   none = (PetscBool)(pick < 0);
   if (!none) {
-    PetscCall(GPUCSRCandidatesPromote(list, n, pick));
+    PetscCall(GPUCSRCandidatesPromote(list, pick));
     c->format = list[0].format;
     c->kernel = list[0].kernel;
     for (int k = 1; k < n; k++)

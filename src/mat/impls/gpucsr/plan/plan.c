@@ -218,7 +218,7 @@ static PetscErrorCode Measure(GPUCSRDevice dev, const GPUCSRRequest *q, GPUCSRSt
   PetscCall(GPUCSRFree(dev, vector * (size_t)csr->n, &x));
   PetscCall(GPUCSRFree(dev, vector * (size_t)csr->m, &z));
   PetscCheck(best >= 0, PETSC_COMM_SELF, PETSC_ERR_SUP, "No candidate could be measured: %s", P->candidate[0].why);
-  PetscCall(GPUCSRCandidatesPromote(P->candidate, P->ncandidates, best));
+  PetscCall(GPUCSRCandidatesPromote(P->candidate, best));
   P->choice.format = P->candidate[0].format;
   P->choice.kernel = P->candidate[0].kernel;
   PetscCall(PetscSNPrintf(P->choice.why, sizeof(P->choice.why), "it was the fastest of %d that were measured: %.1f us", n, 1e6 * P->candidate[0].measured));

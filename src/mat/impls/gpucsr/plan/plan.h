@@ -65,7 +65,7 @@ GPUCSR_INTERN PetscErrorCode GPUCSRRequestTakes(const GPUCSRRequest *, GPUCSRPre
 GPUCSR_INTERN PetscErrorCode GPUCSRCandidatesGet(const GPUCSRFeatures *, GPUCSRPrecision, GPUCSRDevice, const GPUCSRRequest *, GPUCSRCandidate **, int *);
 GPUCSR_INTERN PetscErrorCode GPUCSRChoose(const GPUCSRFeatures *, GPUCSRPrecision, GPUCSRDevice, const GPUCSRRequest *, GPUCSRChoice *, GPUCSRCandidate **, int *);
 
-GPUCSR_INTERN PetscErrorCode GPUCSRCandidatesPromote(GPUCSRCandidate[], int, int);
+GPUCSR_INTERN PetscErrorCode GPUCSRCandidatesPromote(GPUCSRCandidate[], int);
 GPUCSR_INTERN PetscErrorCode GPUCSRRequestOpen(const GPUCSRRequest *, PetscBool *);
 
 /* Of the process */
