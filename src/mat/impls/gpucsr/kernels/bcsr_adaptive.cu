@@ -24,14 +24,14 @@
 typedef struct {
   int row, begin, end; /* block row; its lanes */
   int first, count;    /* the number of its row's first chunk, and of its chunks */
-} Chunk;
+} BlockChunk;
 
 /* A->work, A->parts chunks: room for 8 doubles each, the chunks, a counter each, the tiles' first block rows */
 typedef struct {
-  double *sum;
-  Chunk  *chunk;
-  int    *counter, *start;
-} Work;
+  double     *sum;
+  BlockChunk *chunk;
+  int        *counter, *start;
+} BlockWork;
 
 static int Rows(const GPUCSRStorage *A)
 {
@@ -43,12 +43,12 @@ static int64_t Tiles(const GPUCSRStorage *A)
   return (Rows(A) + A->extent.units * BCSR_LANES(GPUCSR_BLOCK_ROWS(A->format->variant)) + TILE - 1) / TILE;
 }
 
-static Work WorkOf(const GPUCSRStorage *A)
+static BlockWork WorkOf(const GPUCSRStorage *A)
 {
-  Work w;
+  BlockWork w;
 
   w.sum     = (double *)A->work.data;
-  w.chunk   = (Chunk *)(w.sum + 8 * (size_t)A->parts);
+  w.chunk   = (BlockChunk *)(w.sum + 8 * (size_t)A->parts);
   w.counter = (int *)(w.chunk + A->parts);
   w.start   = w.counter + A->parts;
   return w;
@@ -85,7 +85,7 @@ __global__ void bcsr_long_kernel(int rows, int lanes, const int *__restrict__ ro
 }
 
 template <int BR, int BC, class V, class X>
-__global__ void __launch_bounds__(BLOCK) bcsr_adaptive_kernel(int chunks, int m, int n, bool wide, const int *__restrict__ start, const Chunk *__restrict__ chunk, X *partial, int *counter, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
+__global__ void __launch_bounds__(BLOCK) bcsr_adaptive_kernel(int chunks, int m, int n, bool wide, const int *__restrict__ start, const BlockChunk *__restrict__ chunk, X *partial, int *counter, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
 {
   constexpr int S = BCSR_LANES(BR), R = BR / S, K = R * BC;
   __shared__ X  s[R][TILE + LONG];
@@ -133,10 +133,10 @@ __global__ void __launch_bounds__(BLOCK) bcsr_adaptive_kernel(int chunks, int m,
   }
 
   /* A chunk of a long block row */
-  const int       me = (int)blockIdx.x, t = (int)threadIdx.x;
-  const Chunk     c      = chunk[me];
-  X               sum[R] = {0};
-  __shared__ bool last;
+  const int        me = (int)blockIdx.x, t = (int)threadIdx.x;
+  const BlockChunk c      = chunk[me];
+  X                sum[R] = {0};
+  __shared__ bool  last;
 
   for (int q = c.begin + t; q < c.end; q += BLOCK) {
     X         xs[BC];
@@ -180,8 +180,8 @@ static PetscErrorCode Prepare(GPUCSRStorage *A, int variant)
   cudaStream_t  s      = (cudaStream_t)A->dev->stream;
   void         *device = NULL;
   int32_t      *list, n = 0;
-  Chunk        *chunk;
-  Work          w;
+  BlockChunk   *chunk;
+  BlockWork     w;
 
   PetscFunctionBegin;
   (void)variant;
@@ -203,7 +203,7 @@ static PetscErrorCode Prepare(GPUCSRStorage *A, int variant)
   for (int q = 0, c = 0; q < n; q++) {
     const int begin = list[2 + 3 * q], end = list[3 + 3 * q], first = c, count = (end - begin + CHUNK - 1) / CHUNK;
 
-    for (int k = 0; k < count; k++) chunk[c++] = Chunk{list[1 + 3 * q], begin + k * CHUNK, k == count - 1 ? end : begin + (k + 1) * CHUNK, first, count};
+    for (int k = 0; k < count; k++) chunk[c++] = BlockChunk{list[1 + 3 * q], begin + k * CHUNK, k == count - 1 ? end : begin + (k + 1) * CHUNK, first, count};
   }
   PetscCall(PetscFree(list));
   PetscCall(GPUCSRStorageWork(A, GPUCSR_INT32, 16 * (size_t)A->parts + 6 * (size_t)A->parts + (size_t)tiles + 1));
@@ -218,8 +218,8 @@ static PetscErrorCode Prepare(GPUCSRStorage *A, int variant)
 
 static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
-  const int  tiles = (int)Tiles(A), bc = GPUCSR_BLOCK_COLS(A->format->variant);
-  const Work w = WorkOf(A);
+  const int       tiles = (int)Tiles(A), bc = GPUCSR_BLOCK_COLS(A->format->variant);
+  const BlockWork w = WorkOf(A);
 
   PetscFunctionBegin;
   (void)variant;
