@@ -19,7 +19,8 @@ LIBDIRS := $(shell pkg-config --variable=libdir $(PETSC) 2>/dev/null)
 
 comma := ,
 LIB  := $(BUILD)/lib/libpetscgpucsr.so
-SRC  := $(sort $(wildcard src/sys/*.c src/sys/host/*.c src/mat/impls/gpucsr/*.c src/mat/impls/gpucsr/*/*.c src/vec/impls/*/*.c src/ksp/impls/*/*.c src/tao/impls/*/*.c))
+IO   := $(addprefix src/io/,piece.c number.c libsvm.c market.c boeing.c binary.c source.c assemble.c)
+SRC  := $(sort $(IO) src/io/loadfile.c $(wildcard src/sys/*.c src/sys/host/*.c src/mat/impls/gpucsr/*.c src/mat/impls/gpucsr/*/*.c src/vec/impls/*/*.c src/ksp/impls/*/*.c src/tao/impls/*/*.c))
 ifneq ($(NVCC),)
   CUDA_DIR ?= $(patsubst %/bin/,%,$(dir $(realpath $(NVCC))))
   KNOWN    := $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch))
@@ -31,20 +32,28 @@ ifneq ($(NVCC),)
   CUDALIBS := -L$(CUDA_DIR)/lib64 -L$(CUDA_DIR)/targets/x86_64-linux/lib -lcudart_static -ldl -lrt -lpthread
 endif
 OBJ      := $(SRC:%.c=$(BUILD)/obj/%.o) $(CU:%.cu=$(BUILD)/obj/%.cu.o)
+# What decompresses, each library where it can be linked: NAME,HEADER,LIBRARY. Without it such files are refused, by name
+linkable  = $(shell echo 'int main(void) { return 0; }' | $(CC) -include $1 -x c - -o /dev/null -l$2 2>/dev/null && echo yes)
+ZLIB     := $(call linkable,zlib.h,z)
+LZMA     := $(call linkable,lzma.h,lzma)
+BZ2      := $(call linkable,bzlib.h,bz2)
+CPPFLAGS += $(if $(ZLIB),-DGPUCSR_HAVE_ZLIB) $(if $(LZMA),-DGPUCSR_HAVE_LZMA) $(if $(BZ2),-DGPUCSR_HAVE_BZ2)
+IOLIBS   := $(if $(ZLIB),-lz) $(if $(LZMA),-llzma) $(if $(BZ2),-lbz2)
 EXAMPLES := $(patsubst src/ksp/examples/%.c,$(BUILD)/examples/%,$(wildcard src/ksp/examples/*.c))
 TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/t*.c))
-BENCHES  := $(if $(NVCC),$(patsubst src/benchmarks/%.c,$(BUILD)/bench/%,$(wildcard src/benchmarks/*.c)))
+BENCHES  := $(if $(NVCC),$(patsubst src/benchmarks/%.c,$(BUILD)/bench/%,$(wildcard src/benchmarks/*.c)),$(BUILD)/bench/read)
 
-.PHONY: all lib examples tests benches demo check check-gpu bench install docs format lint clean info deps
-all: lib examples
+.PHONY: all lib convert examples tests benches demo check check-gpu bench install docs format lint clean info deps
+all: lib examples convert
 lib: $(LIB)
+convert: $(BUILD)/bin/gpucsr-convert
 examples: $(EXAMPLES)
 tests: $(TESTS)
 benches: $(BENCHES)
 
 $(LIB): $(OBJ)
 	@mkdir -p $(@D)
-	$(if $(NVCC),$(CXX),$(CC)) -shared -o $@ $^ -Wl,-z,nodelete -Wl,-soname,$(notdir $@) -Wl,--no-undefined -fopenmp $(LIBS) $(CUDALIBS)
+	$(if $(NVCC),$(CXX),$(CC)) -shared -o $@ $^ -Wl,-z,nodelete -Wl,-soname,$(notdir $@) -Wl,--no-undefined -fopenmp $(LIBS) $(IOLIBS) $(CUDALIBS)
 
 $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
@@ -54,19 +63,24 @@ $(BUILD)/obj/%.cu.o: %.cu
 	@mkdir -p $(@D)
 	$(NVCC) -ccbin $(CXX) $(CPPFLAGS) -O3 -lineinfo -std=c++17 $(GENCODE) --threads 2 -Xcompiler -fPIC,-fvisibility=hidden -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 
+# The converter is a program of its own: no PETSc is needed to run it
+$(BUILD)/bin/gpucsr-convert: $(patsubst %.c,$(BUILD)/obj/%.o,$(IO) src/io/convert.c src/io/write.c src/io/statistics.c)
+	@mkdir -p $(@D)
+	$(CC) -o $@ $^ -Wl,--as-needed -fopenmp $(IOLIBS) -lm
+
 GIT := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 # Programs know nothing of the library; tests of its own functions are linked with it, internal ones with its objects
 $(BUILD)/examples/%: src/ksp/examples/%.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -MMD -MP $< -o $@ $(LIBS) -Wl,-rpath,$(LIBDIRS)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp -MMD -MP $< -o $@ $(LIBS) -Wl,-rpath,$(LIBDIRS)
 
 $(BUILD)/tests/%: tests/%.c $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp -MMD -MP $< -o $@ $(if $(filter t0% t1% t2% t3%,$(notdir $*)),$(OBJ) $(CUDALIBS) -lstdc++,-L$(BUILD)/lib -Wl$(comma)--as-needed -lpetscgpucsr -Wl$(comma)-rpath$(comma)'$$ORIGIN/../lib') $(LIBS) -Wl,-rpath,$(LIBDIRS)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp -MMD -MP $< -o $@ $(if $(filter t0% t1% t2% t3%,$(notdir $*)),$(OBJ) $(IOLIBS) $(CUDALIBS) -lstdc++,-L$(BUILD)/lib -Wl$(comma)--as-needed -lpetscgpucsr -Wl$(comma)-rpath$(comma)'$$ORIGIN/../lib') $(LIBS) -Wl,-rpath,$(LIBDIRS)
 
 $(BUILD)/bench/%: src/benchmarks/%.c $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp -MMD -MP $< -DGPUCSR_GIT='"$(GIT)"' -o $@ $(if $(filter ksp,$(notdir $*)),,$(OBJ) $(CUDALIBS) -L$(CUDA_DIR)/lib64 -lcusparse -lstdc++) $(LIBS) -Wl,-rpath,$(LIBDIRS)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp -MMD -MP $< -DGPUCSR_GIT='"$(GIT)"' -o $@ $(if $(filter ksp vec,$(notdir $*)),,$(if $(filter read,$(notdir $*)),-L$(BUILD)/lib -lpetscgpucsr -Wl$(comma)-rpath$(comma)'$$ORIGIN/../lib',$(OBJ) $(IOLIBS) $(CUDALIBS) -L$(CUDA_DIR)/lib64 -lcusparse -lstdc++)) $(LIBS) -Wl,-rpath,$(LIBDIRS)
 
 CARRY ?= carry
 # `deps` may install PETSc, and what pkg-config says is asked when make starts: so these call make again
@@ -80,14 +94,15 @@ demo: deps
 	@BUILD=$(BUILD) share/demo.sh
 check:
 	@$(MAKE) --no-print-directory -s deps WITH=check
-	@$(MAKE) --no-print-directory -s lib examples tests
+	@$(MAKE) --no-print-directory -s lib convert examples tests
 	@tests/run.sh BACKEND=host BUILD=$(BUILD)
 # On a machine without PETSc, what `make carry` put together elsewhere
-check-gpu: $(if $(FOUND),lib examples tests)
+check-gpu: $(if $(FOUND),lib convert examples tests)
 	@$(if $(FOUND),,LD_LIBRARY_PATH=$(abspath $(CARRY)/lib-$(BUILD)):$$LD_LIBRARY_PATH) tests/run.sh BACKEND=cuda BUILD=$(if $(FOUND),,$(CARRY)/)$(BUILD)
-install: lib
-	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
+install: lib convert
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
 	install -m 755 $(LIB) $(DESTDIR)$(PREFIX)/lib/
+	install -m 755 $(BUILD)/bin/gpucsr-convert $(DESTDIR)$(PREFIX)/bin/
 	install -m 644 include/petscgpucsr.h $(DESTDIR)$(PREFIX)/include/
 	sed -e 's|@PREFIX@|$(abspath $(PREFIX))|; s|@VERSION@|$(VERSION)|; s|@PETSC@|$(PETSC)|; s|@PETSCMINOR@|$(basename $(shell pkg-config --modversion $(PETSC)))|' share/petscgpucsr.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/petscgpucsr.pc
 docs:
@@ -105,14 +120,15 @@ clean:
 	rm -rf $(BUILD)
 info:
 	@echo "PETSc       $(shell pkg-config --modversion $(PETSC) 2>/dev/null || echo not found) ($(PETSC)), $(CC)"
+	@echo "decompress  $(if $(ZLIB),gzip) $(if $(LZMA),xz) $(if $(BZ2),bzip2)"
 	@echo "CUDA        $(if $(NVCC),$(shell $(NVCC) --version | sed -n 's/.*release \([0-9.]*\).*/\1/p') for $(ARCHS) and PTX,not found: host backend alone)"
 
 # What a machine with a GPU and MPI but without PETSc needs to run tests and benchmarks: build products, PETSc's library and
 # those it needs that such a machine may lack. MPI, the C and C++ runtimes and the driver are that machine's own.
 OWN   := ld-linux|linux-vdso|libc\.|libm\.|libdl|libpthread|librt|libmpi\.|libopen-|libhwloc|libevent|libudev|libstdc|libgcc_s|libgomp|libcap|libcuda|libz\.
-carry: lib examples tests benches
+carry: lib convert examples tests benches
 	rm -rf $(CARRY)/$(BUILD) $(CARRY)/lib-$(BUILD) && mkdir -p $(CARRY)/$(BUILD) $(CARRY)/lib-$(BUILD)
-	cp -r $(foreach d,lib examples tests bench,$(wildcard $(BUILD)/$d)) $(CARRY)/$(BUILD)/
+	cp -r $(foreach d,lib bin examples tests bench,$(wildcard $(BUILD)/$d)) $(CARRY)/$(BUILD)/
 	find $(CARRY)/$(BUILD) -name '*.d' -delete
 	ldd $(LIB) $(wildcard $(BUILD)/bench/*) | awk '$$2 == "=>" && $$3 ~ /^\// {print $$3}' | sort -u | grep -vE '/($(OWN))|libcu(sparse|blas|rand|solver|fft)|libnvJitLink|libpetscgpucsr' | xargs -I{} cp -L -u {} $(CARRY)/lib-$(BUILD)/
 	find $(CARRY)/$(BUILD) $(CARRY)/lib-$(BUILD) -type f \( -perm -100 -o -name '*.so*' \) -exec strip --strip-unneeded {} + 2>/dev/null || true

@@ -1,12 +1,12 @@
 #pragma once
 
 /*
-  MATGPUCSR: a sparse matrix type for PETSc whose products run on an NVIDIA GPU.
+  MATGPUCSR: a sparse matrix type for PETSc whose products run on an NVIDIA GPU, and VECGPU: vectors that stay there.
 
   The one public header. Plain C: no CUDA type appears in it, and including it needs no CUDA installation.
   A program that is content with options never includes it; see README.md.
 */
-#include <petscmat.h>
+#include <petscksp.h>
 
 #define PETSCGPUCSR_VERSION_MAJOR 0
 #define PETSCGPUCSR_VERSION_MINOR 1
@@ -16,6 +16,12 @@
 #define MATAIJGPUCSR    "aijgpucsr"
 #define MATSEQAIJGPUCSR "seqaijgpucsr"
 #define MATMPIAIJGPUCSR "mpiaijgpucsr"
+
+#define VECGPU    "gpu"
+#define VECSEQGPU "seqgpu"
+#define VECMPIGPU "mpigpu"
+
+#define TAOGPUBMRM "gpubmrm"
 
 #if !defined(GPUCSR_EXTERN)
   #if defined(__cplusplus)
@@ -122,6 +128,20 @@ typedef struct {
   double      aij_time;           /* of products that were MATAIJ's own, by the clock */
 } MatGPUCSRInfo;
 
+/*S
+  VecGPUInfo - where a `VECGPU` vector lives on this rank, and how often its entries had to cross the bus
+
+  Level: intermediate
+
+.seealso: `VECGPU`, `VecGPUGetInfo()`
+S*/
+typedef struct {
+  const char *backend;              /* "cuda", "host" */
+  PetscBool   onhost, ondevice;     /* which copies are valid now */
+  PetscInt    uploads, downloads;   /* times the entries were copied */
+  double      uploaded, downloaded; /* bytes */
+} VecGPUInfo;
+
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRInitializePackage(void);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRFinalizePackage(void);
 GPUCSR_EXTERN PetscErrorCode PetscDLLibraryRegister_petscgpucsr(void);
@@ -140,3 +160,130 @@ GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetExpectedMults(Mat, PetscReal);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetTransposeAtAssembly(Mat, PetscBool);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRGetInfo(Mat, MatGPUCSRInfo *);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetUp(Mat, PetscBool);
+
+GPUCSR_EXTERN PetscErrorCode VecGPUGetInfo(Vec, VecGPUInfo *);
+
+/*E
+  MatGPUCSRFileFormat - what a file of a matrix holds
+
+  Values:
++ `MAT_GPUCSR_FILE_AUTO`   - told by its content
+. `MAT_GPUCSR_FILE_PETSC`  - PETSc binary, as `MatView()` writes it; labels are the vector that follows the matrix
+. `MAT_GPUCSR_FILE_LIBSVM` - LIBSVM or svmlight text: a line per row, with a label and INDEX:VALUE pairs
+. `MAT_GPUCSR_FILE_MARKET` - Matrix Market
+- `MAT_GPUCSR_FILE_BOEING` - Harwell-Boeing or Rutherford-Boeing
+
+  Level: intermediate
+
+.seealso: `MatGPUCSRLoadFile()`, `MatGPUCSRFileOptions`
+E*/
+typedef enum {
+  MAT_GPUCSR_FILE_AUTO,
+  MAT_GPUCSR_FILE_PETSC,
+  MAT_GPUCSR_FILE_LIBSVM,
+  MAT_GPUCSR_FILE_MARKET,
+  MAT_GPUCSR_FILE_BOEING
+} MatGPUCSRFileFormat;
+GPUCSR_EXTERN const char *const MatGPUCSRFileFormats[];
+
+/*S
+  MatGPUCSRFileOptions - how `MatGPUCSRLoadFile()` reads; set by `MatGPUCSRFileOptionsInitialize()` first
+
+  Level: intermediate
+
+.seealso: `MatGPUCSRLoadFile()`, `MatGPUCSRFileOptionsInitialize()`, `MatGPUCSRFileOptionsSetFromOptions()`
+S*/
+typedef struct {
+  MatGPUCSRFileFormat format;
+  PetscInt            columns; /* LIBSVM: columns of the matrix, `PETSC_DECIDE` for the largest index in the file */
+  PetscInt            base;    /* LIBSVM: index of the first column, 0 or 1; `PETSC_DECIDE`: 0 where an index 0 occurs, else 1 */
+  PetscInt            threads; /* that parse on each rank, `PETSC_DECIDE` for as many as OpenMP has */
+  PetscBool           skip;    /* leave bad lines out and count them, instead of stopping at the first */
+} MatGPUCSRFileOptions;
+
+/*S
+  MatGPUCSRFileInfo - what `MatGPUCSRLoadFile()` found in a file, over all ranks; times in seconds, of the slowest rank
+
+  Level: intermediate
+
+.seealso: `MatGPUCSRLoadFile()`
+S*/
+typedef struct {
+  MatGPUCSRFileFormat format;
+  PetscInt            base;    /* LIBSVM: index of the first column */
+  PetscInt64          bytes;   /* of the file */
+  PetscInt64          text;    /* of the same, decompressed */
+  PetscInt64          entries; /* in the file: before the other half of a symmetric one is added, and equal places are added up */
+  PetscInt64          skipped; /* bad lines left out */
+  PetscInt64          line;    /* the first of them */
+  double              read_time, parse_time, assemble_time;
+} MatGPUCSRFileInfo;
+
+GPUCSR_EXTERN PetscErrorCode MatGPUCSRFileOptionsInitialize(MatGPUCSRFileOptions *);
+GPUCSR_EXTERN PetscErrorCode MatGPUCSRFileOptionsSetFromOptions(MPI_Comm, const char[], MatGPUCSRFileOptions *);
+GPUCSR_EXTERN PetscErrorCode MatGPUCSRLoadFile(Mat, const char[], const MatGPUCSRFileOptions *, Vec *, Vec *, MatGPUCSRFileInfo *);
+
+#define KSPGPUCG   "gpucg"
+#define KSPGPUBCGS "gpubcgs"
+
+/*E
+  KSPGPUPath - how the iterations of a `KSPGPUCG` or `KSPGPUBCGS` are launched
+
+  Values:
++ `KSP_GPU_PATH_AUTO`   - the first of the others that can be had
+. `KSP_GPU_PATH_LAUNCH` - the whole solve is one cooperative launch
+. `KSP_GPU_PATH_GRAPH`  - an iteration is a graph of a few kernels, launched again and again
+- `KSP_GPU_PATH_DRIVEN` - the host calls `MatMult()` and `PCApply()`, and applies the rules
+
+  Level: advanced
+
+.seealso: `KSPGPUCG`, `KSPGPUBCGS`, `KSPGPUSetPath()`
+E*/
+typedef enum {
+  KSP_GPU_PATH_AUTO,
+  KSP_GPU_PATH_LAUNCH,
+  KSP_GPU_PATH_GRAPH,
+  KSP_GPU_PATH_DRIVEN
+} KSPGPUPath;
+GPUCSR_EXTERN const char *const KSPGPUPaths[];
+
+/*E
+  KSPGPUVariant - which conjugate gradients a `KSPGPUCG` computes
+
+  Values:
++ `KSP_GPU_STANDARD`         - those of `KSPCG`
+- `KSP_GPU_SINGLE_REDUCTION` - those of `KSPCGUseSingleReduction()`
+
+  Level: intermediate
+
+.seealso: `KSPGPUCG`, `KSPGPUCGSetVariant()`
+E*/
+typedef enum {
+  KSP_GPU_STANDARD,
+  KSP_GPU_SINGLE_REDUCTION
+} KSPGPUVariant;
+GPUCSR_EXTERN const char *const KSPGPUVariants[];
+
+/*E
+  KSPGPUPrecision - what a `KSPGPUCG` iterates with
+
+  Values:
++ `KSP_GPU_DOUBLE` - double
+- `KSP_GPU_MIXED`  - values and vectors in single, sums in double; the residual is replaced by the true one, in double, again and again and before convergence is
+                     believed
+
+  Level: intermediate
+
+.seealso: `KSPGPUCG`, `KSPGPUSetPrecision()`
+E*/
+typedef enum {
+  KSP_GPU_DOUBLE,
+  KSP_GPU_MIXED
+} KSPGPUPrecision;
+GPUCSR_EXTERN const char *const KSPGPUPrecisions[];
+
+GPUCSR_EXTERN PetscErrorCode KSPGPUSetPath(KSP, KSPGPUPath);
+GPUCSR_EXTERN PetscErrorCode KSPGPUSetPrecision(KSP, KSPGPUPrecision);
+GPUCSR_EXTERN PetscErrorCode KSPGPUCGSetVariant(KSP, KSPGPUVariant);
+GPUCSR_EXTERN PetscErrorCode KSPGPUSetTrueResidual(KSP, PetscBool);
+GPUCSR_EXTERN PetscErrorCode KSPGPUGetTrueResidualNorm(KSP, PetscReal *);

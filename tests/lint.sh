@@ -34,9 +34,11 @@ need() {
 # Files of our own in C and CUDA
 sources=$(find src include tests -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' | grep -v plan/h200.h | sort) # h200.h is made by src/benchmarks/tune.c
 
-# --- Direction of includes: Mat -> plan -> kernels -> format -> sys, and nobody the other way.
+# --- Direction of includes: Tao -> Mat -> Vec -> sys, and Mat -> plan -> kernels -> format -> sys, and nobody the other way.
 
 mat=src/mat/impls/gpucsr
+vec=src/vec/impls/gpu
+tao=src/tao/impls/bmrm
 cuda='cuda|cub/|cublas|cusparse|thrust'
 upper='petsc(vec|mat|dm|pc|ksp|snes|ts|tao|gpucsr)|petsc/private'
 
@@ -67,7 +69,15 @@ directions() {
   layer "$(find $mat/kernels -name '*.[ch]')" "src/sys $mat/format $mat/kernels" "$upper|$cuda"
   layer "$(find $mat/kernels -name '*.cu*')" "src/sys $mat/format $mat/kernels" "$upper"
   layer "$(find $mat/plan -name '*.[ch]')" "src/sys $mat/format $mat/kernels $mat/plan" "$upper|$cuda"
-  layer "$(find $mat -maxdepth 1 -name '*.[ch]')" "$mat $mat/plan" "$cuda"
+  layer "$(find $mat -maxdepth 1 -name '*.[ch]')" "$mat $mat/plan $vec" "$cuda"
+  layer "$(find $vec -name '*.[ch]')" "src/sys $vec" "$cuda"
+  layer "$(find $vec -name '*.cu')" "src/sys $vec" "$upper"
+  layer "$(find src/tao/impls -name '*.[ch]')" "src/sys $mat $tao" "$cuda"
+  layer "$(find src/tao/impls -name '*.cu')" "$mat/kernels $tao" ""
+  layer "$(find src/io -name '*.[ch]' ! -name loadfile.c)" "src/io" "$upper|$cuda"
+  layer "src/io/loadfile.c" "src/io src/sys" "$cuda"
+  layer "$(find src/ksp/impls -name '*.[ch]')" "src/sys $mat $mat/format src/ksp/impls/gpu" "$cuda"
+  layer "$(find src/ksp/impls -name '*.cu')" "$mat/format $mat/kernels src/ksp/impls/gpu" "petsc/private"
   layer "$(find include -name '*.h')" "" "petsc/private|$cuda"
   layer "$(find src/ksp/examples -name '*.[ch]')" "src/ksp/examples" "petsc/private|petscgpucsr|$cuda" # any PETSc program could be one
 }
@@ -90,7 +100,7 @@ cpp() {
   local options=(--quiet --enable=warning,performance,portability --inline-suppr --error-exitcode=1 -Iinclude --template='{file}:{line}: {message} ({id})'
     --suppress=ctunullpointer --suppress=invalidPointerCast)
   cppcheck "${options[@]}" --std=c99 src tests
-  cppcheck "${options[@]}" --language=c++ --std=c++17 -D__CUDACC__ "$mat"/kernels/*.cu
+  cppcheck "${options[@]}" --language=c++ --std=c++17 -D__CUDACC__ "$mat"/kernels/*.cu "$vec"/*.cu "$tao"/*.cu
 }
 if need cppcheck; then check "cppcheck" cpp; fi
 

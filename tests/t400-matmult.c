@@ -16,6 +16,8 @@
 //TEST name="aij" nsize=2 args="-mat_type aij" load=0
 //TEST name="perm" args="-mat_type aijperm" load=0
 //TEST name="malloc" nsize=2 args="-mat_gpucsr_format {} -malloc_debug -malloc_dump" loop="csr sell"
+//TEST name="vecgpu" nsize=3 args="-vec_type gpu -vec_gpu_separate -mat_gpucsr_format {}" loop="aij csr sell"
+//TEST name="vecgpu" args="-vec_type gpu -mat_gpucsr_format csr -mat_gpucsr_precision {}" loop="double single"
 
 /*
   Every product of every matrix of the zoo against MATAIJ, with finite values and with infinities and NaN among them.

@@ -7,6 +7,7 @@
 //TEST name="kernel" args="-mat_gpucsr_kernel {}" loop="{kernels}" gpu=1
 //TEST name="aij" nsize=2 args="-mat_type aij" load=0
 //TEST name="malloc" args="-mat_gpucsr_format csr -malloc_debug -malloc_dump"
+//TEST name="vecgpu" nsize=3 args="-vec_type gpu -vec_gpu_separate -mat_gpucsr_format csr"
 
 /*
   A matrix that is changed between products: every product after a change is that of the changed matrix, and the resident copy is

@@ -26,7 +26,8 @@
 //TEST name="ranks_auto_no_gpu" nsize=4 args="-mat_gpucsr_backend auto" gpu=0
 //TEST name="auto_no_gpu" args="-mat_gpucsr_backend auto" gpu=0
 //TEST name="memory" args="-mat_gpucsr_backend auto -mat_gpucsr_format csr -mat_gpucsr_memory_limit 1000 -real" warns="MATGPUCSR warning: a matrix of 100 rows and 100 columns goes on with the products of MATSEQAIJ on the host"
-//TEST name="memory_transpose" args="-mat_gpucsr_backend auto -mat_gpucsr_format csr -mat_gpucsr_memory_limit 5000 -twice -real" warns="-mat_gpucsr_memory_limit is 5000"
+//TEST name="memory_transpose" args="-mat_gpucsr_backend auto -mat_gpucsr_format csr -mat_gpucsr_memory_limit 5000 -twice -real -standard_vectors" warns="-mat_gpucsr_memory_limit is 5000"
+//TEST name="memory_vectors" args="-mat_gpucsr_backend auto -vec_type gpu -vec_gpu_separate -mat_gpucsr_memory_limit 100 -real" warns="VECGPU warning: a vector of 100 entries, and others after it, stays on the host"
 //TEST name="memory_cuda" args="-mat_gpucsr_backend cuda -mat_gpucsr_format csr -mat_gpucsr_memory_limit 1000 -real" fails="-mat_gpucsr_memory_limit is 1000" gpu=1
 //TEST name="tolerance" args="-mat_gpucsr_format csr -mat_gpucsr_precision single -ksp_rtol 1e-12 -real" warns="MATGPUCSR warning: -ksp_rtol 1e-12 asks for more than -mat_gpucsr_precision single keeps"
 //TEST name="ranks_memory" nsize=4 args="-mat_gpucsr_backend auto -mat_gpucsr_format csr -mat_gpucsr_memory_limit 1000 -real" warns="MATGPUCSR warning: "

@@ -1,15 +1,20 @@
 static char help[] = "Fits the profile of a machine to measured products.\n\n";
 
 /*
-    fit [-o PROFILE] [-header FILE] [-machine NAME] SAMPLES ...
+    fit [-o PROFILE] [-header FILE] [-machine NAME] [-pairs n] [-show r] SAMPLES ...
 
   SAMPLES are what spmv -samples leaves, a line a product: matrix side precision format kernel us best_us convert_us and the input of the
   model (GPUCSRModelInput), columns, density. PROFILE is the text that -mat_gpucsr_profile reads, and -header the same as a C string, for
   src/mat/impls/gpucsr/plan/h200.h.
 
-  For each pair of a format and a kernel: how it goes along a row (width, threads, most) is searched over a list; the terms' times are
+  Of the pairs of a format and a kernel, so many (36) are kept as lose little: one after the other the one with which the mean of the best of
+  those kept over the best of all falls most. More would each be chosen mostly by mistake.
+
+  For each pair: how it goes along a row (width, threads, most) is searched over a list; the terms' times are
   non-negative least squares on relative errors, a product the heavier the nearer the pair is to the best there. The decision tree takes, for each
   class of mean length and columns, the pair with the least time in the geometric mean.
+
+  -show r lists the products whose chosen pair takes more than r times the best one's time, with the pairs that come near that.
 
   Says what choosing by model and by tree would have lost on these products (chosen time / best time), and by cross-validation: each matrix
   judged by a model that was fitted without it.
@@ -68,6 +73,56 @@ static PetscErrorCode Read(const char file[])
     nsamples++;
   }
   (void)fclose(f);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Which pairs are kept: greedily, by the mean logarithm of the least time among those kept over the least of all; a product that none of
+  them can hold counts as 50 times. Samples of the others are dropped.
+*/
+static PetscErrorCode Keep(int most)
+{
+  double *least, *sum;
+  int    *kept, n = 0, m = 0;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc3(nproducts, &least, npairs, &sum, npairs, &kept));
+  for (int p = 0; p < nproducts; p++) least[p] = log(50);
+  for (int q = 0; q < npairs; q++) kept[q] = -1;
+  while (n < PetscMin(most, npairs)) {
+    int    pick = -1;
+    double mean = 0, worst = 0;
+
+    for (int q = 0; q < npairs; q++) sum[q] = 0;
+    for (int k = 0; k < nsamples; k++) sum[sample[k].pair] += PetscMax(0, least[sample[k].product] - log(sample[k].us / sample[k].best));
+    for (int q = 0; q < npairs; q++)
+      if (kept[q] < 0 && (pick < 0 || sum[q] > sum[pick])) pick = q;
+    if (sum[pick] <= 0) break;
+    kept[pick] = n++;
+    for (int k = 0; k < nsamples; k++)
+      if (sample[k].pair == pick) least[sample[k].product] = PetscMin(least[sample[k].product], log(sample[k].us / sample[k].best));
+    for (int p = 0; p < nproducts; p++) {
+      mean += least[p] / nproducts;
+      worst = PetscMax(worst, least[p]);
+    }
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, "%3d %-12s %-24s loses %.4f in the mean, %.2f at worst\n", n, row[pick].format, row[pick].kernel, exp(mean) - 1, exp(worst) - 1));
+  }
+  for (int k = 0; k < nsamples; k++) {
+    if (kept[sample[k].pair] < 0) continue;
+    sample[m]      = sample[k];
+    sample[m].pair = kept[sample[k].pair];
+    m++;
+  }
+  nsamples = m;
+  {
+    static GPUCSRCostRow old[MAX_PAIRS];
+
+    memcpy(old, row, sizeof(old));
+    for (int q = 0; q < npairs; q++)
+      if (kept[q] >= 0) row[kept[q]] = old[q];
+  }
+  npairs = n;
+  PetscCall(PetscFree3(least, sum, kept));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -179,7 +234,7 @@ static PetscBool Allowed(const Sample *s)
 }
 
 /* Of the model in rows[fold], or that in rows[0] for all */
-static PetscErrorCode Regret(const char what[], GPUCSRCostRow (*rows)[MAX_PAIRS], PetscBool folds)
+static PetscErrorCode Regret(const char what[], GPUCSRCostRow (*rows)[MAX_PAIRS], PetscBool folds, double show)
 {
   PetscFunctionBeginUser;
   for (int p = 0; p < 2; p++) {
@@ -201,6 +256,11 @@ static PetscErrorCode Regret(const char what[], GPUCSRCostRow (*rows)[MAX_PAIRS]
         }
       }
       if (!pick || strcmp(pick->precision, precision)) continue;
+      if (show && pick->us > show * pick->best)
+        for (int q = first; q < k; q++)
+          if (sample[q].us <= 1.1 * pick->best || &sample[q] == pick)
+            PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-20s %s %-6s %s+%s %.2f us, predicted %.2f; rows %g mean %.3g longest %g stored %g\n", pick->matrix, pick->side, precision, sample[q].format, sample[q].kernel, sample[q].us,
+                                  Predict(&rows[0][sample[q].pair], &sample[q]), pick->in.rows, pick->in.mean, pick->in.max, sample[q].in.stored));
       sum += pick->us / pick->best - 1;
       over += pick->us > 1.3 * pick->best;
       if (pick->us / pick->best > worst) {
@@ -267,6 +327,8 @@ int main(int argc, char **argv)
 {
   static GPUCSRCostRow folds[FOLDS][MAX_PAIRS];
   char                 out[PETSC_MAX_PATH_LEN] = "", header[PETSC_MAX_PATH_LEN] = "", machine[128] = "NVIDIA H200";
+  PetscInt             most = 36;
+  PetscReal            show = 0;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -277,7 +339,10 @@ int main(int argc, char **argv)
     if (argv[k][0] == '-') k++;
     else PetscCall(Read(argv[k]));
   }
+  PetscCall(PetscOptionsGetReal(NULL, NULL, "-show", &show, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-pairs", &most, NULL));
   PetscCheck(nsamples, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "No samples: name the files that spmv -samples has written");
+  PetscCall(Keep((int)most));
   for (int q = 0; q < npairs; q++) {
     FitShape(q, &row[q]);
     FitSetUp(q, &row[q]);
@@ -287,8 +352,8 @@ int main(int argc, char **argv)
     }
   }
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "%d samples of %d products, %d pairs\n", nsamples, nproducts, npairs));
-  PetscCall(Regret("model", &row, PETSC_FALSE));
-  PetscCall(Regret("cross-validated", folds, PETSC_TRUE));
+  PetscCall(Regret("model", &row, PETSC_FALSE, show));
+  PetscCall(Regret("cross-validated", folds, PETSC_TRUE, 0));
   for (int h = 0; h < 2; h++) {
     const char *name = h ? header : out;
     FILE       *f    = name[0] ? fopen(name, "w") : NULL;

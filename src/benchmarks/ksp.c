@@ -1,13 +1,15 @@
-static char help[] = "PETSc's conjugate gradients with Jacobi on the matrix type of your choice.\n\n";
+static char help[] = "PETSc's Krylov methods with Jacobi on the matrix type of your choice.\n\n";
 
 /*
     ksp -mat_type aij
     ksp -mat_type gpucsr -dll_append libpetscgpucsr.so
     ksp -mat_type aijcusparse                              in a PETSc built with CUDA
-    ksp -cases st27_50,lap7_129 [-o FILE] [-repeats 5] [-budget s] [-id TEXT] [-ksp_rtol 1e-8 ...]
+    ksp -mat_type gpucsr -dll_append libpetscgpucsr.so -ksp_type gpucg
+    ksp -cases st27_50,lap7_129,conv_100 [-o FILE] [-repeats 5] [-budget s] [-id TEXT] [-ksp_rtol 1e-8 ...]
 
   A plain PETSc program: it knows nothing of the library. Vectors are those of MatCreateVecs(), so VECCUDA where the type has
-  them. A case is the 7-point (lap7_) or 27-point (st27_) matrix of a cube of so many points an edge; b is all ones, x starts at 0.
+  them, VECGPU for gpucsr in a PETSc without CUDA; -vec_type says otherwise. A case is the 7-point (lap7_) or 27-point (st27_) matrix of a cube of so many points an edge,
+  or that of 7-point convection and diffusion (conv_), which is unsymmetric and solved by BiCGStab; b is all ones, x starts at 0. -ksp_type gpucg, or gpubcgs, asks for the library's solvers.
   set-up: from the assembled matrix of the host to the first product's result; solve: KSPSolve(), the first and the median of
   the others; total: set-up and first solve, which sets up the preconditioner.
 
@@ -25,7 +27,7 @@ static int Less(const void *a, const void *b)
   return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b;
 }
 
-static PetscErrorCode Solve(const char name[], const char type[], int repeats, FILE *out, const char id[])
+static PetscErrorCode Solve(const char name[], const char type[], const char vtype[], int repeats, FILE *out, const char id[])
 {
   Synthetic          s = {name, STENCIL7, 0, 1, 0, 0};
   Mat                A;
@@ -45,19 +47,24 @@ static PetscErrorCode Solve(const char name[], const char type[], int repeats, F
   int                m, n;
   double             setup, first = 0, solve, t[64];
   char               version[128];
+  PetscBool          convection;
 
   PetscFunctionBeginUser;
-  if (sscanf(name, "lap7_%d", &s.m) != 1) {
+  PetscCall(PetscStrncmp(name, "conv_", 5, &convection));
+  if (sscanf(name, convection ? "conv_%d" : "lap7_%d", &s.m) != 1) {
     s.kind = STENCIL27;
-    PetscCheck(sscanf(name, "st27_%d", &s.m) == 1, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE, "-cases %s: must be lap7_N or st27_N, N points an edge", name);
+    PetscCheck(sscanf(name, "st27_%d", &s.m) == 1, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE, "-cases %s: must be lap7_N, st27_N or conv_N, N points an edge", name);
   }
   PetscCheck(s.m >= 1 && s.m <= 400, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-cases %s: must have from 1 to 400 points an edge", name);
   PetscCall(SyntheticCreate(&s, 1, &m, &n, &i, &j, &a));
+  for (int r = 0; r < m && convection; r++) /* upwind: what flows in counts more */
+    for (int e = i[r]; e < i[r + 1]; e++) a[e] = j[e] < r ? -1.2 : j[e] > r ? -1 : 6.6;
   PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, m, n, (PetscInt *)i, j, a, &A));
-  PetscCall(MatSetOption(A, MAT_SPD, PETSC_TRUE));
+  if (!convection) PetscCall(MatSetOption(A, MAT_SPD, PETSC_TRUE));
 
   PetscCall(PetscTime(&t0));
   PetscCall(MatConvert(A, type, MAT_INPLACE_MATRIX, &A));
+  if (vtype[0]) PetscCall(MatSetVecType(A, vtype));
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(VecSet(x, 1.0));
   PetscCall(MatMult(A, x, b));
@@ -70,7 +77,7 @@ static PetscErrorCode Solve(const char name[], const char type[], int repeats, F
   PetscCall(VecNorm(b, NORM_2, &bnorm));
   PetscCall(KSPCreate(PETSC_COMM_SELF, &ksp));
   PetscCall(KSPSetOperators(ksp, A, A));
-  PetscCall(KSPSetType(ksp, KSPCG));
+  PetscCall(KSPSetType(ksp, convection ? KSPBCGS : KSPCG));
   PetscCall(KSPGetPC(ksp, &pc));
   PetscCall(PCSetType(pc, PCJACOBI));
   PetscCall(KSPSetTolerances(ksp, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, 20000));
@@ -95,7 +102,7 @@ static PetscErrorCode Solve(const char name[], const char type[], int repeats, F
   PetscCall(PCGetType(pc, &pctype));
   PetscCall(MatGetType(A, &mattype));
   PetscCall(VecGetType(x, &vectype));
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%-10s %-16s %-8s %5" PetscInt_FMT " iterations  set-up %9.1f us  first %11.1f  solve %11.1f  an iteration %8.2f us  residual %.1e  %s\n", name, mattype, vectype, its, 1e6 * setup, 1e6 * first, 1e6 * solve, 1e6 * solve / PetscMax(1, its), (double)(rnorm / bnorm), KSPConvergedReasons[reason]));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%-10s %-13s %-7s %-8s %5" PetscInt_FMT " iterations  set-up %9.1f us  first %11.1f  solve %11.1f  an iteration %8.2f us  residual %.1e  %s\n", name, mattype, ksptype, vectype, its, 1e6 * setup, 1e6 * first, 1e6 * solve, 1e6 * solve / PetscMax(1, its), (double)(rnorm / bnorm), KSPConvergedReasons[reason]));
   if (out) {
     PetscCall(PetscGetVersion(version, sizeof(version)));
     fprintf(out, "{\"record\": \"ksp\", \"matrix\": \"%s\", \"rows\": %d, \"nnz\": %d, \"mat_type\": \"%s\", \"vec_type\": \"%s\", \"ksp\": \"%s\", \"pc\": \"%s\", \"petsc\": \"%.60s\", \"id\": \"%s\", \"iterations\": %d, \"reason\": \"%s\", \"residual\": %.3g, \"setup_us\": %.10g, \"first_us\": %.10g, \"solve_us\": %.10g, \"iteration_us\": %.10g, \"total_us\": %.10g}\n", name, m, i[m], mattype, vectype, ksptype, pctype, version, id, (int)its, KSPConvergedReasons[reason], (double)(rnorm / bnorm), 1e6 * setup, 1e6 * first, 1e6 * solve, 1e6 * solve / PetscMax(1, its), 1e6 * (setup + first));
@@ -112,7 +119,7 @@ static PetscErrorCode Solve(const char name[], const char type[], int repeats, F
 
 int main(int argc, char **argv)
 {
-  char          *cases[32], type[64] = MATAIJ, name[PETSC_MAX_PATH_LEN] = "", id[64] = "unknown";
+  char          *cases[32], type[64] = MATAIJ, vtype[64] = "", name[PETSC_MAX_PATH_LEN] = "", id[64] = "unknown";
   const char    *usual[] = {"st27_50", "lap7_129", "st27_128", "lap7_200"};
   PetscInt       n = 32, repeats = 5;
   PetscBool      set;
@@ -125,6 +132,7 @@ int main(int argc, char **argv)
   PetscCheck(sizeof(PetscInt) == sizeof(int32_t), PETSC_COMM_SELF, PETSC_ERR_SUP, "This program needs a PETSc of 32-bit indices");
   PetscCall(PetscTime(&t0));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_type", type, sizeof(type), NULL));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-vec_type", vtype, sizeof(vtype), NULL));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-o", name, sizeof(name), NULL));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-id", id, sizeof(id), NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-repeats", &repeats, NULL));
@@ -140,7 +148,7 @@ int main(int argc, char **argv)
   for (PetscInt k = 0; k < n; k++) {
     PetscCall(PetscTime(&t1));
     if (budget > 0 && t1 - t0 > budget) PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s LEFT OUT, the budget of %g s was spent\n", cases[k], (double)budget));
-    else PetscCall(Solve(cases[k], type, (int)repeats, out, id));
+    else PetscCall(Solve(cases[k], type, vtype, (int)repeats, out, id));
     PetscCall(PetscFree(cases[k]));
   }
   if (out) fclose(out);

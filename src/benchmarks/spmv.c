@@ -43,8 +43,8 @@ static char help[] = "Products with vectors on the device: every kernel of the l
 #define MAX_CANDIDATES 400
 #define MAX_ROUNDS     32
 #define MAX_FILES      2000
-#define SLOW           2.0 /* times the best so far, and a candidate is timed once */
-#define OVERSIZE       8.0 /* times the bytes of CSR, and a format is not tried */
+#define SLOW           1.5 /* times the best so far, and a candidate is timed once */
+#define OVERSIZE       3.0 /* times the bytes of CSR, and a format is not tried */
 
 #define CUSPARSECall(call) \
   do { \
@@ -263,7 +263,19 @@ static PetscErrorCode AddOurs(Case *c)
       PetscCall(PetscMemzero(&d->plan.A.work, sizeof(d->plan.A.work)));
     } else {
       PetscCall(GPUCSRAttemptBegin(&attempt)); /* its exact extent may be too much after all */
-      ierr = GPUCSRStorageFromCSR(&c->csr.A, f, list[q].format, &d->plan.A);
+      if (c->b->dev->ops->separate) ierr = GPUCSRStorageFromCSR(&c->csr.A, f, list[q].format, &d->plan.A);
+      else {
+        GPUCSRPlan P = {0};
+
+        PetscCall(PetscStrncpy(all.format, list[q].format->name, sizeof(all.format)));
+        ierr = Build(c, &all, &P);
+        PetscCall(PetscStrncpy(all.format, "auto", sizeof(all.format)));
+        d->plan.A = P.A; /* its arrays now belong to the candidate */
+        PetscCall(PetscMemzero(&P.A, sizeof(P.A)));
+        PetscCall(PetscFree(P.candidate));
+        if (P.map) PetscCall(GPUCSRFree(c->b->dev, sizeof(int32_t) * (size_t)f->nnz, (void **)&P.map));
+        if (P.changed) PetscCall(c->b->dev->ops->eventdestroy(c->b->dev->id, P.changed));
+      }
       PetscCall(GPUCSRAttemptEnd(&attempt));
       if (ierr) {
         PetscCheck(ierr == PETSC_ERR_SUP || ierr == PETSC_ERR_MEM, PETSC_COMM_SELF, ierr, "%s: %s", d->name, attempt.message);

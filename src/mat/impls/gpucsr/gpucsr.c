@@ -149,23 +149,31 @@ PetscErrorCode MatGPUCSRConfigCheck_Private(Mat A, const MatGPUCSRConfig *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Vectors that a matrix creates are where its products are, in a PETSc that has such vectors */
+/*
+  Vectors that a matrix creates are where its products are: VECCUDA in a PETSc that has it, VECGPU in one that has not, the
+  host's where no bus is between; or what -vec_type asks for, so that they go with the program's. A PETSc for debugging
+  does not let a program's own vectors meet any of another type, and programs worked before: there it must be asked for.
+*/
 PetscErrorCode MatGPUCSRVecType_Private(Mat A, const MatGPUCSRConfig *c)
 {
-  PetscFunctionBegin;
-#if PetscDefined(HAVE_CUDA)
   GPUCSRDevice dev = NULL;
   PetscBool    aij;
   char         why[512];
+  VecType      type;
 
-  PetscCall(PetscStrcmp(c->request.format, "aij", &aij));
-  if (MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_HOST && !aij && GPUCSR_SCALAR_IS_DOUBLE) PetscCall(GPUCSRDeviceOpen("cuda", &dev, why, sizeof(why)));
-  PetscCall(PetscFree(A->defaultvectype));
-  PetscCall(PetscStrallocpy(dev ? VECCUDA : VECSTANDARD, &A->defaultvectype));
+  PetscFunctionBegin;
+  PetscCall(VecGPUTypeAsked(&type));
+  if (!type) {
+    PetscCall(PetscStrcmp(c->request.format, "aij", &aij));
+    if (MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_HOST && !aij && GPUCSR_SCALAR_IS_DOUBLE) PetscCall(GPUCSRDeviceOpen("cuda", &dev, why, sizeof(why)));
+#if PetscDefined(HAVE_CUDA)
+    type = dev ? VECCUDA : VECSTANDARD;
 #else
-  (void)A;
-  (void)c;
+    type = dev && !PetscDefined(USE_DEBUG) ? VECGPU : VECSTANDARD;
 #endif
+  }
+  PetscCall(PetscFree(A->defaultvectype));
+  PetscCall(PetscStrallocpy(type, &A->defaultvectype));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -729,6 +737,7 @@ PetscErrorCode MatGPUCSRFinalizePackage(void)
   PetscCall(MatGPUCSRReportPrint_Private());
   PetscCall(MatGPUCSRWarnFinalize_Private());
   PetscCall(GPUCSRPinFinalize());
+  PetscCall(VecGPUFinalize());
   PetscCall(GPUCSRPlanFinalize());
   PetscCall(GPUCSRKernelsRelease());
   PetscCall(GPUCSRSysFinalize());
@@ -736,7 +745,7 @@ PetscErrorCode MatGPUCSRFinalizePackage(void)
 }
 
 /*@C
-  MatGPUCSRInitializePackage - Register `MATGPUCSR` with PETSc
+  MatGPUCSRInitializePackage - Register `MATGPUCSR` and `VECGPU` with PETSc
 
   Collective on `PETSC_COMM_WORLD`
 
@@ -770,6 +779,9 @@ PetscErrorCode MatGPUCSRInitializePackage(void)
   PetscCall(MatRegisterRootName(MATGPUCSR, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR));
   PetscCall(MatRegisterRootName(MATAIJGPUCSR, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR));
   PetscCall(MatSeqAIJRegister(MATSEQAIJGPUCSR, MatConvert_SeqAIJ_SeqAIJGPUCSR));
+  PetscCall(VecGPUInitialize());
+  PetscCall(TaoGPUBMRMRegister());
+  PetscCall(KSPGPUInitialize_Private());
   cls = MAT_CLASSID;
   PetscCall(PetscLogEventRegister("GPUCSRBuild", cls, &MAT_GPUCSR_Build));
   PetscCall(PetscLogEventRegister("GPUCSRRefresh", cls, &MAT_GPUCSR_Refresh));

@@ -4,6 +4,7 @@
 #include <petscgpucsr.h>
 #include <petsc/private/matimpl.h>
 #include <petsc/private/vecimpl.h>
+#include "../../../vec/impls/gpu/vecgpu.h"
 #include "plan/plan.h"
 
 /* What a user may set; of a parallel matrix handed to its two blocks */
@@ -117,6 +118,8 @@ typedef struct {
   void       *p;
   GPUCSRPlace place;
   PetscBool   pinned; /* page-locked host memory */
+  PetscBool   ours;   /* the array of a VECGPU, worked on in the order of the device's stream */
+  PetscBool   mixed;  /* ... while another vector of the product is worked on in that of PETSc's */
 } GPUCSROperand;
 
 GPUCSR_INTERN PetscLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_GPUCSR_Product, MAT_GPUCSR_Halo;
@@ -147,6 +150,7 @@ static inline MatGPUCSRBackend MatGPUCSRBackendOf(Mat A)
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReady_Private(Mat, GPUCSRSide, PetscBool *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRSource_Private(Mat, GPUCSRSource *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReset_Private(Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRLeave_Private(Mat, const char[]);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFailed_Private(Mat, const char[]);
@@ -159,8 +163,8 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRBuffer_Private(Mat_SeqGPUCSR *, PetscBool,
 GPUCSR_INTERN PetscErrorCode MatGPUCSRTimersRead_Private(Mat_SeqGPUCSR *, int);
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRVecGet_Private(Mat_SeqGPUCSR *, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRVecRestore_Private(Vec, PetscBool read, PetscBool write, GPUCSROperand *);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRStream_Private(GPUCSRDevice, PetscBool, GPUCSRStream *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRVecRestore_Private(Mat_SeqGPUCSR *, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRStream_Private(GPUCSRDevice, GPUCSROperand *x, GPUCSROperand *y, GPUCSROperand *z, GPUCSRStream *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPinVector(GPUCSRDevice, Vec, const void *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPinFinalize(void);
 
@@ -169,3 +173,7 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRReportAdd_Private(Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReportRemove_Private(Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReportPrint_Private(void);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRViewBlock_Private(Mat, PetscViewer);
+
+/* Types of other classes that the library brings */
+GPUCSR_INTERN PetscErrorCode TaoGPUBMRMRegister(void);
+GPUCSR_INTERN PetscErrorCode KSPGPUInitialize_Private(void); /* src/ksp/impls/gpu */

@@ -324,14 +324,14 @@ static PetscErrorCode Begin(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z, Step *t
   if (ready) t->dev = gd->dev;
   t->quiet = (PetscBool)(MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA);
   if (!t->h->set || t->h->pattern != A->nonzerostate) PetscCall(HaloSetUp(A, t->dev && t->dev->ops->separate ? t->dev : NULL, t->h));
-  t->halo     = (GPUCSROperand){t->h->recv, GPUCSR_HOST, (PetscBool)(t->h->dev != NULL)};
+  t->halo     = (GPUCSROperand){.p = t->h->recv, .place = GPUCSR_HOST, .pinned = (PetscBool)(t->h->dev != NULL)};
   t->ox.place = t->oz.place = GPUCSR_HOST;
   if (t->dev) {
     PetscCall(MatGPUCSRVecGet_Private(gd, x, PETSC_TRUE, PETSC_FALSE, &t->ox));
     if (y && y != z) PetscCall(MatGPUCSRVecGet_Private(gd, y, PETSC_TRUE, PETSC_FALSE, &t->oy));
     PetscCall(MatGPUCSRVecGet_Private(gd, z, (PetscBool)(y == z), PETSC_TRUE, &t->oz));
     if (y == z) t->oy = t->oz;
-    PetscCall(MatGPUCSRStream_Private(t->dev, (PetscBool)(t->ox.place == GPUCSR_DEVICE || t->oz.place == GPUCSR_DEVICE), &t->s));
+    PetscCall(MatGPUCSRStream_Private(t->dev, &t->ox, y && y != z ? &t->oy : NULL, &t->oz, &t->s));
     if (t->ox.place == GPUCSR_DEVICE || t->oz.place == GPUCSR_DEVICE) PetscCheck(t->h->dev, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Device vectors meet a halo of the host");
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -340,11 +340,13 @@ static PetscErrorCode Begin(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z, Step *t
 /* Gives the arrays back */
 static PetscErrorCode End(Step *t, PetscBool held)
 {
+  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)t->Ad->spptr;
+
   PetscFunctionBegin;
   if (held) {
-    PetscCall(MatGPUCSRVecRestore_Private(t->x, PETSC_TRUE, PETSC_FALSE, &t->ox));
-    if (t->y && t->y != t->z) PetscCall(MatGPUCSRVecRestore_Private(t->y, PETSC_TRUE, PETSC_FALSE, &t->oy));
-    PetscCall(MatGPUCSRVecRestore_Private(t->z, (PetscBool)(t->y == t->z), PETSC_TRUE, &t->oz));
+    PetscCall(MatGPUCSRVecRestore_Private(g, t->x, PETSC_TRUE, PETSC_FALSE, &t->ox));
+    if (t->y && t->y != t->z) PetscCall(MatGPUCSRVecRestore_Private(g, t->y, PETSC_TRUE, PETSC_FALSE, &t->oy));
+    PetscCall(MatGPUCSRVecRestore_Private(g, t->z, (PetscBool)(t->y == t->z), PETSC_TRUE, &t->oz));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -355,7 +357,7 @@ static PetscErrorCode Partial(Step *t)
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)t->Ad->spptr;
 
   PetscFunctionBegin;
-  t->partial = (GPUCSROperand){NULL, GPUCSR_NATIVE, PETSC_FALSE};
+  t->partial = (GPUCSROperand){.place = GPUCSR_NATIVE};
   PetscCall(MatGPUCSRBuffer_Private(g, PETSC_FALSE, (size_t)t->Ad->rmap->n * GPUCSRTypeSize(GPUCSRVectorType(g->precision)), &t->partial.p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -400,7 +402,7 @@ static PetscErrorCode Forward(Mat A, Vec x, Vec y, Vec z)
   PetscCall(PetscLogEventBegin(MAT_GPUCSR_Halo, A, 0, 0, 0));
   PetscCall(Try(&t, Pack));
   if (!t.dev) {
-    GPUCSROperand o = {NULL, GPUCSR_HOST, PETSC_FALSE};
+    GPUCSROperand o = {.place = GPUCSR_HOST};
 
     PetscCall(VecGetArrayRead(x, (const PetscScalar **)&o.p));
     PetscCall(HaloPack(t.h, &o, NULL, NULL));
@@ -477,7 +479,7 @@ static PetscErrorCode Backward(Mat A, Vec x, Vec y, Vec z)
   PetscCall(PetscLogEventEnd(MAT_GPUCSR_Halo, A, 0, 0, 0));
   if (held) PetscCall(End(&t, held));
   if (!added) {
-    GPUCSROperand o = {NULL, GPUCSR_HOST, PETSC_FALSE};
+    GPUCSROperand o = {.place = GPUCSR_HOST};
 
     PetscCall(VecGetArray(z, (PetscScalar **)&o.p));
     PetscCall(HaloAdd(t.h, &o, NULL, NULL));

@@ -70,6 +70,35 @@ static PetscErrorCode ViewPlan(const GPUCSRPlan *P, const char name[], PetscInt 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Every candidate, the chosen one first: its bytes, predicted and measured time, and what spoke against it. NULL where there was nothing to choose */
+static PetscErrorCode ViewCandidates(const GPUCSRPlan *P, const char title[], char **text)
+{
+  size_t have, room;
+  int    unknown = 0;
+
+  PetscFunctionBegin;
+  *text = NULL;
+  if (!P->built || P->ncandidates < 2) PetscFunctionReturn(PETSC_SUCCESS);
+  room = 256 * ((size_t)P->ncandidates + 3);
+  PetscCall(PetscMalloc1(room, text));
+  have = (size_t)snprintf(*text, room, "%s    %-12s %-20s %14s %12s %12s\n", title, "format", "kernel", "bytes", "predicted us", "measured us");
+  for (int k = 0; k < P->ncandidates; k++) {
+    const GPUCSRCandidate *c             = &P->candidate[k];
+    char                   predicted[32] = "-", measured[32] = "-", bytes[32] = "-";
+
+    if (k && c->usable && !c->known) { /* by name only: their number does */
+      unknown++;
+      continue;
+    }
+    if (c->bytes > 0) (void)snprintf(bytes, sizeof(bytes), "%.0f", c->bytes);
+    if (c->predicted > 0) (void)snprintf(predicted, sizeof(predicted), "%.2f", 1e6 * c->predicted);
+    if (c->measured > 0) (void)snprintf(measured, sizeof(measured), "%.2f", 1e6 * c->measured);
+    have += (size_t)snprintf(*text + have, room - have, "    %-12s %-20s %14s %12s %12s  %s\n", c->format->name, c->kernel->name, bytes, predicted, measured, k ? c->why : "chosen");
+  }
+  if (unknown) (void)snprintf(*text + have, room - have, "    and %d that the profile of the machine does not know: taken only by name\n", unknown);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* A matrix in words */
 static PetscErrorCode Describe(Mat_SeqGPUCSR *g, char text[], size_t len)
 {
@@ -126,19 +155,28 @@ PetscErrorCode MatGPUCSRReportAdd_Private(Mat_SeqGPUCSR *g)
 /* Matrices that never had a product stay out of the report */
 static PetscErrorCode Keep(Mat_SeqGPUCSR *g)
 {
-  char   text[8192], head[256];
-  size_t have = 0, add, addhead;
+  char        text[8192], head[256], *candidates[2];
+  const char *part[4];
+  size_t      have = 0, add;
 
   PetscFunctionBegin;
   if (!GPUCSRSettingsGlobal.report || (!g->plan[0].built && !g->plan[1].built && !(g->decided && !g->dev))) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Describe(g, text, sizeof(text)));
   PetscCall(PetscSNPrintf(head, sizeof(head), "Matrix %" PetscInt_FMT ": %s\n", ++nkept, g->name));
-  if (kept) PetscCall(PetscStrlen(kept, &have));
-  PetscCall(PetscStrlen(text, &add));
-  PetscCall(PetscStrlen(head, &addhead));
-  PetscCall(PetscRealloc(have + add + addhead + 1, &kept));
-  PetscCall(PetscMemcpy(kept + have, head, addhead));
-  PetscCall(PetscMemcpy(kept + have + addhead, text, add + 1));
+  for (int side = 0; side < 2; side++) PetscCall(ViewCandidates(&g->plan[side], side ? "  candidates for A transposed\n" : "  candidates for A\n", &candidates[side]));
+  part[0] = head;
+  part[1] = text;
+  part[2] = candidates[0];
+  part[3] = candidates[1];
+  for (int k = 0; k < 4; k++) {
+    if (!part[k]) continue;
+    if (kept) PetscCall(PetscStrlen(kept, &have));
+    PetscCall(PetscStrlen(part[k], &add));
+    PetscCall(PetscRealloc(have + add + 1, &kept));
+    PetscCall(PetscMemcpy(kept + have, part[k], add + 1));
+  }
+  PetscCall(PetscFree(candidates[0]));
+  PetscCall(PetscFree(candidates[1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -159,6 +197,7 @@ PetscErrorCode MatGPUCSRReportPrint_Private(void)
     GPUCSRSettingsGlobal.report = PETSC_FALSE;
     PetscCall(PetscSynchronizedPrintf(PETSC_COMM_WORLD, "MATGPUCSR report of rank %d\n%s", PetscGlobalRank, kept ? kept : "  no products\n"));
     PetscCall(PetscSynchronizedFlush(PETSC_COMM_WORLD, PETSC_STDOUT));
+    PetscCall(VecGPUReport(PETSC_COMM_WORLD));
   }
   /* the devices go next */
   for (Mat_SeqGPUCSR *g = living; g; g = g->next) {

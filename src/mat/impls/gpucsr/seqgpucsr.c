@@ -143,8 +143,10 @@ static PetscErrorCode Decide(Mat A, Mat_SeqGPUCSR *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Source(Mat A, Mat_SeqGPUCSR *g, GPUCSRSource *s)
+/* The host's CSR, which the arrays of every format come from */
+PetscErrorCode MatGPUCSRSource_Private(Mat A, GPUCSRSource *s)
 {
+  Mat_SeqGPUCSR  *g = (Mat_SeqGPUCSR *)A->spptr;
   const PetscInt *i;
   PetscScalar    *a;
 
@@ -307,7 +309,7 @@ static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
   if (g->foreign) PetscCall(GPUCSRDeviceSynchronize(g->dev)); /* what they read is about to change */
   g->foreign = PETSC_FALSE;
   if (stale) PetscCall(PetscFree(g->rowptr));
-  PetscCall(Source(A, g, &s));
+  PetscCall(MatGPUCSRSource_Private(A, &s));
   /* judged again when values change: what was exactly a float may not be any more */
   if (side == GPUCSR_FORWARD || !D->built || g->values[GPUCSR_FORWARD] != state) PetscCall(Precision(A, g, &s, &precision));
   if (precision != g->precision) {
@@ -382,12 +384,12 @@ static PetscErrorCode OnDevice(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z, Pets
   if (separate) PetscCall(MatGPUCSRVecGet_Private(g, y, PETSC_TRUE, PETSC_FALSE, &oy));
   PetscCall(MatGPUCSRVecGet_Private(g, z, inz, PETSC_TRUE, &oz));
   if (inz) oy = oz;
-  PetscCall(MatGPUCSRStream_Private(g->dev, (PetscBool)(ox.place == GPUCSR_DEVICE || oz.place == GPUCSR_DEVICE || (separate && oy.place == GPUCSR_DEVICE)), &s));
+  PetscCall(MatGPUCSRStream_Private(g->dev, &ox, separate ? &oy : NULL, &oz, &s));
   /* the arrays go back to their vectors whether it worked or not */
   ierr = MatGPUCSRApply_Private(A, side, &ox, y ? &oy : NULL, &oz, s, wrote);
-  PetscCall(MatGPUCSRVecRestore_Private(x, PETSC_TRUE, PETSC_FALSE, &ox));
-  if (separate) PetscCall(MatGPUCSRVecRestore_Private(y, PETSC_TRUE, PETSC_FALSE, &oy));
-  PetscCall(MatGPUCSRVecRestore_Private(z, inz, PETSC_TRUE, &oz));
+  PetscCall(MatGPUCSRVecRestore_Private(g, x, PETSC_TRUE, PETSC_FALSE, &ox));
+  if (separate) PetscCall(MatGPUCSRVecRestore_Private(g, y, PETSC_TRUE, PETSC_FALSE, &oy));
+  PetscCall(MatGPUCSRVecRestore_Private(g, z, inz, PETSC_TRUE, &oz));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -476,18 +478,21 @@ static PetscErrorCode MatGetDiagonal_SeqAIJGPUCSR(Mat A, Vec d)
 {
   Mat_SeqGPUCSR *g     = (Mat_SeqGPUCSR *)A->spptr;
   PetscBool      ready = PETSC_FALSE, ondevice = PETSC_FALSE;
+  GPUCSRDevice   dev;
   GPUCSROperand  o;
   GPUCSRStream   s;
   PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
+  PetscCall(VecGPUGetDevice(d, &dev));
+  ondevice = dev && dev->ops->separate ? PETSC_TRUE : PETSC_FALSE;
 #if PetscDefined(HAVE_CUDA)
   {
-    PetscBool kokkos;
+    PetscBool cuda, kokkos;
 
-    PetscCall(PetscObjectTypeCompareAny((PetscObject)d, &ondevice, VECSEQCUDA, VECMPICUDA, VECCUDA, ""));
+    PetscCall(PetscObjectTypeCompareAny((PetscObject)d, &cuda, VECSEQCUDA, VECMPICUDA, VECCUDA, ""));
     PetscCall(PetscObjectTypeCompareAny((PetscObject)d, &kokkos, VECSEQKOKKOS, VECMPIKOKKOS, VECKOKKOS, ""));
-    ondevice = (PetscBool)((ondevice || kokkos) && !d->boundtocpu);
+    ondevice = (PetscBool)(ondevice || ((cuda || kokkos) && !d->boundtocpu));
   }
 #endif
   if (ondevice) PetscCall(MatGPUCSRReady_Private(A, GPUCSR_FORWARD, &ready));
@@ -499,10 +504,10 @@ static PetscErrorCode MatGetDiagonal_SeqAIJGPUCSR(Mat A, Vec d)
       PetscCall(VecSet(d, 0));
       PetscCall(MatGPUCSRVecGet_Private(g, d, PETSC_TRUE, PETSC_TRUE, &o));
       if (o.place == GPUCSR_DEVICE) {
-        PetscCall(MatGPUCSRStream_Private(g->dev, PETSC_TRUE, &s));
+        PetscCall(MatGPUCSRStream_Private(g->dev, &o, NULL, NULL, &s));
         ierr = GPUCSRPlanDiagonal(&g->plan[GPUCSR_FORWARD], o.p, s);
       }
-      PetscCall(MatGPUCSRVecRestore_Private(d, PETSC_TRUE, PETSC_TRUE, &o));
+      PetscCall(MatGPUCSRVecRestore_Private(g, d, PETSC_TRUE, PETSC_TRUE, &o));
       PetscCall(ierr);
       if (o.place == GPUCSR_DEVICE) PetscFunctionReturn(PETSC_SUCCESS);
     }

@@ -1,7 +1,7 @@
 /*
   Vectors of products: where their arrays are, whose stream they belong to, and page-locking those of the host.
 
-  A vector whose array is on the device (VECCUDA, VECKOKKOS) is used in place. One whose array is on the host crosses the
+  A vector whose array is on the device (VECGPU; VECCUDA, VECKOKKOS in a PETSc that has them) is used in place. One whose array is on the host crosses the
   bus at 55 instead of 9 to 16 GB/s when the array is page-locked, which costs as much as some products do: it is done
   at the second product with the same vector, and only for an array that the vector allocated itself, since we must know
   when it goes.
@@ -15,22 +15,42 @@
 /* Before 3.20 PETSc does not tell which stream its vectors are worked on: there they come to us by way of the host */
 #define GPUCSR_DEVICE_VECTORS (!PetscDefined(HAVE_CUDA) || PETSC_VERSION_GE(3, 20, 0))
 
-/* PETSc's current stream, where device vectors are worked on; ours otherwise */
-PetscErrorCode MatGPUCSRStream_Private(GPUCSRDevice dev, PetscBool devicevectors, GPUCSRStream *s)
+/*
+  The stream of a product: PETSc's current one, where its device vectors are worked on, if any of the operands (y may be
+  NULL) is such a vector; ours otherwise.
+*/
+PetscErrorCode MatGPUCSRStream_Private(GPUCSRDevice dev, GPUCSROperand *x, GPUCSROperand *y, GPUCSROperand *z, GPUCSRStream *s)
 {
   PetscFunctionBegin;
   *s = dev->stream;
 #if PetscDefined(HAVE_CUDA) && PETSC_VERSION_GE(3, 20, 0)
-  if (devicevectors) {
-    PetscDeviceContext dctx;
-    void              *handle = NULL;
+  {
+    GPUCSROperand *all[]   = {x, y, z};
+    PetscBool      foreign = PETSC_FALSE, ours = PETSC_FALSE;
 
-    PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-    PetscCall(PetscDeviceContextGetStreamHandle(dctx, &handle));
-    *s = *(GPUCSRStream *)handle;
+    for (int k = 0; k < 3; k++) {
+      if (!all[k] || all[k]->place != GPUCSR_DEVICE) continue;
+      if (all[k]->ours) ours = PETSC_TRUE;
+      else foreign = PETSC_TRUE;
+    }
+    if (foreign) {
+      PetscDeviceContext dctx;
+      void              *handle = NULL;
+
+      PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+      PetscCall(PetscDeviceContextGetStreamHandle(dctx, &handle));
+      *s = *(GPUCSRStream *)handle;
+    }
+    if (foreign && ours) {
+      PetscCall(GPUCSRDeviceSynchronize(dev));
+      for (int k = 0; k < 3; k++)
+        if (all[k]) all[k]->mixed = PETSC_TRUE;
+    }
   }
 #else
-  (void)devicevectors;
+  (void)x;
+  (void)y;
+  (void)z;
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -39,9 +59,19 @@ PetscErrorCode MatGPUCSRVecGet_Private(Mat_SeqGPUCSR *g, Vec v, PetscBool read, 
 {
   PetscMemType mtype = PETSC_MEMTYPE_HOST;
   PetscScalar *a     = NULL;
+  GPUCSRDevice dev;
 
   PetscFunctionBegin;
-  o->pinned = PETSC_FALSE;
+  PetscCall(PetscMemzero(o, sizeof(*o)));
+  PetscCall(VecGPUGetDevice(v, &dev));
+  if (dev == g->dev) {
+    if (!write) PetscCall(VecGPUGetArrayRead(v, (const double **)&o->p));
+    else if (read) PetscCall(VecGPUGetArray(v, (double **)&o->p));
+    else PetscCall(VecGPUGetArrayWrite(v, (double **)&o->p));
+    o->place = dev->ops->separate ? GPUCSR_DEVICE : GPUCSR_HOST;
+    o->ours  = PETSC_TRUE;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   if (g->dev->ops->separate && GPUCSR_DEVICE_VECTORS) {
     if (!write) PetscCall(VecGetArrayReadAndMemType(v, (const PetscScalar **)&a, &mtype));
     else if (read) PetscCall(VecGetArrayAndMemType(v, &a, &mtype));
@@ -57,12 +87,16 @@ PetscErrorCode MatGPUCSRVecGet_Private(Mat_SeqGPUCSR *g, Vec v, PetscBool read, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatGPUCSRVecRestore_Private(Vec v, PetscBool read, PetscBool write, GPUCSROperand *o)
+PetscErrorCode MatGPUCSRVecRestore_Private(Mat_SeqGPUCSR *g, Vec v, PetscBool read, PetscBool write, GPUCSROperand *o)
 {
   PetscScalar *a = (PetscScalar *)o->p;
 
   PetscFunctionBegin;
-  if (o->place == GPUCSR_DEVICE) {
+  if (o->mixed) PetscCall(GPUCSRDeviceSynchronize(g->dev));
+  if (o->ours) {
+    if (!write) PetscCall(VecGPURestoreArrayRead(v, (const double **)&o->p));
+    else PetscCall(VecGPURestoreArray(v, (double **)&o->p));
+  } else if (o->place == GPUCSR_DEVICE) {
     if (!write) PetscCall(VecRestoreArrayReadAndMemType(v, (const PetscScalar **)&a));
     else if (read) PetscCall(VecRestoreArrayAndMemType(v, &a));
     else PetscCall(VecRestoreArrayWriteAndMemType(v, &a));

@@ -10,116 +10,103 @@
 #include "device.cuh"
 
 #define BLOCK   256
-#define ROWS    4    /* of a team, at most */
-#define PARTCOL 2048 /* columns of a part at least */
-#define NARROW  24   /* columns below which 8 threads do */
-#define WIDE    1024 /* columns from which on a whole block does */
+#define ROWS    4                   /* of a team */
+#define AHEAD   2                   /* columns of a thread in flight, each of ROWS rows */
+#define PARTCOL (8 * AHEAD * BLOCK) /* columns of a part at least */
 
-/* How a matrix is cut: threads a team, its rows, columns and number of the parts of a row */
+/* How a matrix is cut: threads a team, columns and number of the parts of a row */
 typedef struct {
-  int team, rows, columns, parts;
+  int team, columns, parts;
 } Shape;
 
-static int Groups(int m, int rows)
+static int Groups(int rows)
 {
-  return m / rows + (m % rows ? 1 : 0);
+  return rows / ROWS + (rows % ROWS ? 1 : 0);
 }
 
-static Shape ShapeOf(const GPUCSRStorage *A, int variant)
+static Shape ShapeOf(const GPUCSRStorage *A)
 {
-  const int wanted = 16 * A->dev->props.processors; /* blocks */
-  Shape     s      = {A->n < NARROW ? 8 : (A->n < WIDE ? 32 : (variant == 3 ? 128 : 256)), 4, A->n, 1};
+  const int wanted = 8 * A->dev->props.processors, groups = Groups(A->m); /* blocks */
+  Shape     s = {A->n < 24 ? 8 : (A->n < 1024 ? 32 : BLOCK), A->n, 1};
 
-  if (variant == 2) s.rows = s.team > 32 ? 2 : 4;
-  if (s.team > 32 && Groups(A->m, s.rows) < wanted / 4) {
-    s.parts   = PetscMax(1, PetscMin(A->n / PARTCOL, wanted / PetscMax(1, Groups(A->m, s.rows))));
+  if (s.team == BLOCK && groups < wanted / 2) {
+    s.parts   = PetscMax(1, PetscMin(A->n / PARTCOL, wanted / PetscMax(1, groups)));
     s.columns = (A->n + s.parts - 1) / s.parts;
   }
   return s;
 }
 
 /* A->work, where rows are cut: a sum for each row and part (room for a double), and a counter a group */
-static size_t Sums(const GPUCSRStorage *A, Shape s)
-{
-  return (size_t)s.rows * (size_t)Groups(A->m, s.rows) * (size_t)s.parts;
-}
-
 static PetscErrorCode Prepare(GPUCSRStorage *A, int variant)
 {
-  const Shape  s      = ShapeOf(A, variant);
-  const size_t groups = (size_t)Groups(A->m, s.rows);
+  const Shape  s    = ShapeOf(A);
+  const size_t sums = 2 * (size_t)ROWS * (size_t)Groups(A->m) * (size_t)s.parts;
 
   PetscFunctionBegin;
+  (void)variant;
   if (s.parts == 1) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRStorageWork(A, GPUCSR_INT32, 2 * Sums(A, s) + groups));
-  GPUCSR_CUDA(cudaMemsetAsync((double *)A->work.data + Sums(A, s), 0, sizeof(int) * groups, (cudaStream_t)A->dev->stream));
+  PetscCall(GPUCSRStorageWork(A, GPUCSR_INT32, sums + (size_t)Groups(A->m)));
+  GPUCSR_CUDA(cudaMemsetAsync((int *)A->work.data + sums, 0, sizeof(int) * (size_t)Groups(A->m), (cudaStream_t)A->dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Columns c, c + T, ... of R rows, U of each in flight: those that are there */
-template <int T, int R, int U, bool WHOLE, class V, class X>
-__device__ __forceinline__ void columns(int c, int end, const V *const (&row)[R], const X *__restrict__ x, X (&sum)[R])
+template <int T, class V, class X>
+__global__ void __launch_bounds__(BLOCK) bitdense_gemv_kernel(int first, int last, int n, int columns, const V *__restrict__ val, X *partial, int *counter, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
 {
-  V v[U][R];
-  X xc[U];
+  constexpr int LANES = T < 32 ? T : 32;
+  const int     lane  = (int)threadIdx.x % T;
+  const int     group = (int)(blockIdx.x * (BLOCK / T) + threadIdx.x / T);
+  const int     c0 = (int)blockIdx.y * columns, c1 = min(n, c0 + columns), parts = (int)gridDim.y;
+  const int64_t r0 = first + (int64_t)ROWS * group;
+  const V      *row[ROWS];
+  X             sum[ROWS] = {};
 
 #pragma unroll
-  for (int u = 0; u < U; u++) {
-    const bool there = WHOLE || c + u * T < end;
-
-#pragma unroll
-    for (int r = 0; r < R; r++) v[u][r] = there ? streamed(row[r] + c + u * T) : absent<V>();
-    xc[u] = there ? __ldg(x + c + u * T) : X(0);
-  }
-#pragma unroll
-  for (int u = 0; u < U; u++)
-#pragma unroll
-    for (int r = 0; r < R; r++)
-      if (!is_absent(v[u][r])) sum[r] += X(v[u][r]) * xc[u];
-}
-
-template <int T, int R, int U, class V, class X>
-__global__ void __launch_bounds__(T > 32 ? T : BLOCK) bitdense_gemv_kernel(int first, int last, int n, int most, const V *__restrict__ val, X *partial, int *counter, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
-{
-  constexpr int TEAMS = T > 32 ? 1 : BLOCK / T;
-  const int     lane = (int)threadIdx.x % T, group = (int)(blockIdx.x * TEAMS + threadIdx.x / T), parts = (int)gridDim.y;
-  const int     c1 = (int)min((int64_t)n, (int64_t)(blockIdx.y + 1) * most);
-  const int64_t r0 = first + (int64_t)R * group;
-  const V      *row[R];
-  X             sum[R] = {};
-  int           c      = (int)blockIdx.y * most + lane;
-
-#pragma unroll
-  for (int r = 0; r < R; r++) row[r] = val + (r0 + r < last ? r0 + r : (int64_t)first) * n; /* a row past the end is another, not stored */
+  for (int r = 0; r < ROWS; r++) row[r] = val + (r0 + r < last ? r0 + r : (int64_t)first) * n; /* a row past the end is another, not stored */
   if (r0 < last) {
-    for (; c < c1 - (U - 1) * T; c += U * T) columns<T, R, U, true>(c, c1, row, x, sum);
-    if (c < c1) columns<T, R, U, false>(c, c1, row, x, sum);
+    for (int c = c0 + lane; c < c1; c += T * AHEAD) {
+      V v[AHEAD][ROWS];
+      X xc[AHEAD];
+
+#pragma unroll
+      for (int u = 0; u < AHEAD; u++) {
+        const bool there = c + u * T < c1;
+
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) v[u][r] = there ? streamed(row[r] + c + u * T) : absent<V>();
+        xc[u] = there ? __ldg(x + c + u * T) : X(0);
+      }
+#pragma unroll
+      for (int u = 0; u < AHEAD; u++)
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+          if (!is_absent(v[u][r])) sum[r] += X(v[u][r]) * xc[u];
+    }
   }
 #pragma unroll
-  for (int r = 0; r < R; r++) sum[r] = reduce < T < 32 ? T : 32 > (sum[r]);
-  if (T <= 32) {
+  for (int r = 0; r < ROWS; r++) sum[r] = reduce<LANES>(sum[r]);
+  if (T < BLOCK) {
     if (lane) return;
 #pragma unroll
-    for (int r = 0; r < R; r++)
+    for (int r = 0; r < ROWS; r++)
       if (r0 + r < last) store(z, y, r0 + r, alpha, sum[r], beta);
     return;
   }
 
-  constexpr int   WARPS = T > 32 ? T / 32 : 1;
-  __shared__ X    part[WARPS][R];
+  __shared__ X    part[BLOCK / 32][ROWS];
   __shared__ bool finished;
   const int       mine  = (int)threadIdx.x;
   X               total = 0;
 
   if (mine % 32 == 0) {
 #pragma unroll
-    for (int r = 0; r < R; r++) part[mine / 32][r] = sum[r];
+    for (int r = 0; r < ROWS; r++) part[mine / 32][r] = sum[r];
   }
   __syncthreads();
-  if (mine < R) {
-    for (int w = 0; w < WARPS; w++) total += part[w][mine];
+  if (mine < ROWS) {
+    for (int w = 0; w < BLOCK / 32; w++) total += part[w][mine];
     if (parts > 1) {
-      partial[((int64_t)group * parts + blockIdx.y) * R + mine] = total;
+      partial[((int64_t)group * parts + blockIdx.y) * ROWS + mine] = total;
       __threadfence();
     }
   }
@@ -129,33 +116,34 @@ __global__ void __launch_bounds__(T > 32 ? T : BLOCK) bitdense_gemv_kernel(int f
     __syncthreads();
     if (!finished) return;
     __threadfence();
-    if (mine < R) {
+    if (mine < ROWS) {
       total = 0;
 #pragma unroll 8
-      for (int q = 0; q < parts; q++) total += __ldcg(partial + ((int64_t)group * parts + q) * R + mine);
+      for (int q = 0; q < parts; q++) total += __ldcg(partial + ((int64_t)group * parts + q) * ROWS + mine);
     }
     if (mine == 0) counter[group] = 0;
   }
-  if (mine < R && r0 + mine < last) store(z, y, r0 + mine, alpha, total, beta);
+  if (mine < ROWS && r0 + mine < last) store(z, y, r0 + mine, alpha, total, beta);
 }
 
 static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
-  const Shape shape  = ShapeOf(A, variant);
-  const int   groups = Groups(p->last - p->first, shape.rows), threads = shape.team > 32 ? shape.team : BLOCK;
-  const dim3  grid(shape.team > 32 ? (unsigned int)groups : GPUCSRBlocks((int64_t)groups * shape.team, BLOCK), (unsigned int)shape.parts);
-  int        *counter = shape.parts > 1 ? (int *)((double *)A->work.data + Sums(A, shape)) : NULL;
+  const Shape shape = ShapeOf(A);
+  const dim3  grid(GPUCSRBlocks((int64_t)Groups(p->last - p->first) * shape.team, BLOCK), (unsigned int)shape.parts);
+  int        *counter = shape.parts > 1 ? (int *)A->work.data + 2 * (size_t)ROWS * (size_t)Groups(A->m) * (size_t)shape.parts : NULL;
 
   PetscFunctionBegin;
-#define LAUNCHT(T, R, U, V, X) \
-  bitdense_gemv_kernel<T, R, U, V, X><<<grid, threads, 0, (cudaStream_t)s>>>(p->first, p->last, A->n, shape.columns, (const V *)A->array[0].data, (X *)A->work.data, counter, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z)
+  (void)variant;
+#define LAUNCHT(T, V, X) \
+  case T: \
+    bitdense_gemv_kernel<T, V, X><<<grid, BLOCK, 0, (cudaStream_t)s>>>(p->first, p->last, A->n, shape.columns, (const V *)A->array[0].data, (X *)A->work.data, counter, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z); \
+    break
 #define LAUNCH(V, X) \
-  if (shape.team == 8) LAUNCHT(8, 4, 2, V, X); \
-  else if (shape.team == 32) LAUNCHT(32, 4, 2, V, X); \
-  else if (variant == 0) LAUNCHT(256, 4, 2, V, X); \
-  else if (variant == 1) LAUNCHT(256, 4, 4, V, X); \
-  else if (variant == 2) LAUNCHT(256, 2, 4, V, X); \
-  else LAUNCHT(128, 4, 4, V, X)
+  switch (shape.team) { \
+    LAUNCHT(8, V, X); \
+    LAUNCHT(32, V, X); \
+    LAUNCHT(BLOCK, V, X); \
+  }
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("bitdense_gemv");
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -25,8 +25,8 @@
 #define AHEAD 8 /* entries of a chunk that a thread has in flight */
 
 #define CLUSTER 8                      /* blocks of a cluster */
-#define FEW     512                    /* long rows at most, and */
-#define HUGE    (CLUSTER * BLOCK * 64) /* their longest, for clusters */
+#define FEW     128                    /* long rows at most: more blocks would not run at once, and */
+#define LONGEST (CLUSTER * BLOCK * 24) /* their longest, for clusters */
 
 #define MUCH 64 /* entries a thread above which a row of a tile is worth a warp of its own */
 
@@ -207,13 +207,17 @@ __global__ void __launch_bounds__(BLOCK) csr_adaptive_kernel(int chunks, int til
   X               sum = 0;
   __shared__ bool last;
 
-  for (int base = c.begin; base < c.end; base += AHEAD * BLOCK) { /* no entry waits alone for its loads, not the last few either */
+  const int whole = c.begin + (c.end - c.begin) / (AHEAD * BLOCK) * (AHEAD * BLOCK); /* up to where all threads have AHEAD entries */
+
+#pragma unroll 8
+  for (int q = c.begin + (int)threadIdx.x; q < whole; q += BLOCK) sum += X(streamed(val + q)) * __ldg(x + streamed(col + q));
+  if (whole < c.end) { /* the last few go together too, or each would wait alone for its loads */
     int k[AHEAD];
     V   v[AHEAD];
 
 #pragma unroll
     for (int u = 0; u < AHEAD; u++) {
-      const int q = base + u * BLOCK + (int)threadIdx.x;
+      const int q = whole + u * BLOCK + (int)threadIdx.x;
 
       k[u] = -1;
       if (q < c.end) {
@@ -279,7 +283,7 @@ static PetscErrorCode Prepare(GPUCSRStorage *A, int variant)
 
   GPUCSR_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, A->dev->id));
   clusters = (PetscBool)(major >= 9 && n > 0 && n <= FEW);
-  for (int q = 0; q < n; q++) clusters = (PetscBool)(clusters && list[3 * q + 2] - list[3 * q + 1] <= HUGE);
+  for (int q = 0; q < n; q++) clusters = (PetscBool)(clusters && list[3 * q + 2] - list[3 * q + 1] <= LONGEST);
   A->way   = clusters;
   A->parts = 0;
   for (int q = 0; q < n; q++) A->parts += Chunks(list[3 * q + 2] - list[3 * q + 1], clusters);

@@ -18,11 +18,11 @@ typedef struct {
   double        *product, *carry;
   unsigned char *flag, *started;
   int64_t        tiles;
-} Work;
+} ScanWork;
 
-static Work WorkOf(const GPUCSRStorage *A)
+static ScanWork WorkOf(const GPUCSRStorage *A)
 {
-  Work w;
+  ScanWork w;
 
   w.tiles   = (A->nnz + TILE - 1) / TILE;
   w.product = (double *)A->work.data;
@@ -116,9 +116,9 @@ __global__ void scan_gather_kernel(int first, int last, const int *__restrict__ 
 
 static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream st)
 {
-  const Work   w      = WorkOf(A);
-  const int   *rowptr = (const int *)A->array[CSR_ROWPTR].data;
-  cudaStream_t s      = (cudaStream_t)st;
+  const ScanWork w      = WorkOf(A);
+  const int     *rowptr = (const int *)A->array[CSR_ROWPTR].data;
+  cudaStream_t   s      = (cudaStream_t)st;
 
   PetscFunctionBegin;
   (void)variant;

@@ -13,15 +13,17 @@
 #include "device.cuh"
 #include "../format/sell.h"
 
-#define AHEAD 8 /* entries of a thread in flight */
+#define AHEAD      8                        /* entries of a thread in flight */
+#define TEAMS(T)   ((T) >= 8 ? 1 : 4 / (T)) /* slices of a block, T warps each */
+#define THREADS(T) (GPUCSR_SLICE * (T)*TEAMS(T))
 
 /* The column of padding is negative, so no row length is read. W: neighbours in a load, each of a row of its own */
 template <int T, int W, class V, class X>
-__global__ void __launch_bounds__(T >= 8 ? 32 * T : 128) sell_row_kernel(int slices, int offset, int m, int first, int last, const int *__restrict__ slice, int ellwidth, const int *__restrict__ perm, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
+__global__ void __launch_bounds__(THREADS(T)) sell_row_kernel(int slices, int offset, int m, int first, int last, const int *__restrict__ slice, int ellwidth, const int *__restrict__ perm, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
 {
-  constexpr int TEAMS = T >= 8 ? 1 : 4 / T, STEPS = AHEAD / W;
+  constexpr int STEPS = AHEAD / W;
   const int     lane = (int)threadIdx.x % GPUCSR_SLICE, warp = (int)threadIdx.x / GPUCSR_SLICE % T, team = (int)threadIdx.x / (GPUCSR_SLICE * T);
-  const int     mine = (int)blockIdx.x * TEAMS + team, s = offset + mine, q = s * GPUCSR_SLICE + lane;
+  const int     mine = (int)blockIdx.x * TEAMS(T) + team, s = offset + mine, q = s * GPUCSR_SLICE + lane;
   int           row    = -1;
   X             sum[W] = {};
 
@@ -64,7 +66,7 @@ __global__ void __launch_bounds__(T >= 8 ? 32 * T : 128) sell_row_kernel(int sli
     sum[0] = own;
   }
   if (T > 1) {
-    __shared__ X part[TEAMS][T][GPUCSR_SLICE];
+    __shared__ X part[TEAMS(T)][T][GPUCSR_SLICE];
 
     part[team][warp][lane] = sum[0];
     __syncthreads();
@@ -84,8 +86,8 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
   PetscFunctionBegin;
 #define LAUNCHT(T, W, V, X) \
   case 100 * W + T: \
-    sell_row_kernel<T, W, V, X><<<GPUCSRBlocks(end - begin, T >= 8 ? 1 : 4 / T), T >= 8 ? 32 * T : 128, 0, (cudaStream_t)s>>>(end - begin, begin, A->m, p->first, p->last, slice, A->extent.width, perm, (const int *)A->array[SELL_COL].data, \
-                                                                                                                              (const V *)A->array[SELL_VAL].data, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z); \
+    sell_row_kernel<T, W, V, X><<<GPUCSRBlocks(end - begin, TEAMS(T)), THREADS(T), 0, (cudaStream_t)s>>>(end - begin, begin, A->m, p->first, p->last, slice, A->extent.width, perm, (const int *)A->array[SELL_COL].data, (const V *)A->array[SELL_VAL].data, \
+                                                                                                         (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z); \
     break
 #define LAUNCH(V, X) \
   switch (variant) { \

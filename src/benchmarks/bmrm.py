@@ -1,0 +1,325 @@
+#!/usr/bin/env python3
+"""
+Runs examples/bmrm over data sets and matrix types, and writes the tables. See bmrm.sh for the options.
+
+    bmrm.py -page FILE.jsonl ... [-out FOLDER] [-name NAME]     the page alone, from lines of earlier runs
+
+Each line of bmrm.jsonl is what `bmrm -json` writes (its head comment), with the configuration, the wall time of the whole program, and of gpucsr the lines of
+-mat_gpucsr_report.
+"""
+import argparse, datetime, json, os, re, shutil, subprocess, sys, tempfile, time
+from collections import defaultdict
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SMALLEST_FIRST = "adult9,web8,real-sim,aut-avn,astro-ph,covertype,news20,kdd99,reuters-c11,reuters-ccat"
+LAMBDA, EPSILON = "1e-5", "1e-4"
+
+# name -> options, parallel, narrow sets alone
+OURS = "-tao_type gpubmrm"
+CONFIGURATIONS = {
+    "aij": ("-mat_type aij -tao_type bmrm", False, False),
+    "aij ranks": ("-mat_type aij -tao_type bmrm", True, False),
+    "aij gpubmrm": (f"-mat_type aij {OURS} -tao_gpubmrm_backend host", False, False),
+    "aij gpubmrm ranks": (f"-mat_type aij {OURS} -tao_gpubmrm_backend host", True, False),
+    "gpucsr bmrm": ("-mat_type gpucsr -tao_type bmrm", False, False),
+    "gpucsr double": (f"-mat_type gpucsr {OURS}", False, False),
+    "gpucsr mixed": (f"-mat_type gpucsr -mat_gpucsr_precision mixed {OURS}", False, False),
+    "gpucsr single": (f"-mat_type gpucsr -mat_gpucsr_precision single {OURS}", False, False),
+    "gpucsr dense": (f"-mat_type gpucsr -mat_gpucsr_format dense -mat_gpucsr_transpose_format dense {OURS}", False, True),
+    "dense": (f"-mat_type dense {OURS}", False, True),
+}
+NARROW = 1000  # columns up to which the dense types are tried
+LONG = 2e9  # entries times iterations that one core is given; beyond, its run is cut and its time scaled
+
+
+def arguments():
+    p = argparse.ArgumentParser(prefix_chars="-")
+    p.add_argument("-build", default="build")
+    p.add_argument("-out", default=os.environ.get("OUT", "bmrm-results"))
+    p.add_argument("-sets", default=SMALLEST_FIRST)
+    p.add_argument("-configurations", default=",".join(CONFIGURATIONS))
+    p.add_argument("-budget", type=float, default=3600)
+    p.add_argument("-limit", type=float, default=120)
+    p.add_argument("-ranks", type=int, default=os.cpu_count())
+    p.add_argument("-dir")
+    p.add_argument("-name", default="bmrm-" + datetime.date.today().isoformat())
+    p.add_argument("-page", nargs="*")
+    p.add_argument("-epsilon", default=EPSILON)
+    return p.parse_args()
+
+
+def launch(ranks):
+    words = os.environ.get("MPIEXEC", "mpiexec --oversubscribe" + (" --allow-run-as-root" if os.getuid() == 0 else "")).split()
+    return words + ["-n", str(ranks)] if ranks > 1 else []
+
+
+def device():
+    try:
+        return subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], capture_output=True, text=True, timeout=20).stdout.split("\n")[0] or "no GPU"
+    except (OSError, subprocess.TimeoutExpired):
+        return "no GPU"
+
+
+def report(text):
+    """Of -mat_gpucsr_report: formats, kernels, and milliseconds by part, of the matrix learned from"""
+    out, text = {}, text[text.find("MATGPUCSR report"):]
+    text = text[max(text.rfind("\nMatrix "), 0):]  # the last: the first is the one entry that starts the device
+    for side, key in (("A", "forward"), ("A transposed", "transpose")):
+        m = re.search(rf"^  {side}: format (\S+), kernel (\S+?)[ ,]", text, re.M)
+        if m:
+            out[key] = {"format": m.group(1), "kernel": m.group(2)}
+            m = re.compile(r"bytes (\d+).*?padding ([-\d.]+)%, products (\d+)(?:, ([\d.]+) us each, ([\d.]+) GB/s)?").search(text, m.end())
+            out[key].update(bytes=float(m.group(1)), padding=float(m.group(2)), products=int(m.group(3)), microseconds=float(m.group(4) or 0), rate=float(m.group(5) or 0))
+    m = re.search(r"milliseconds: (.*)", text)
+    if m:
+        out["seconds"] = {k.strip(): float(v) / 1e3 for k, v in re.findall(r"([a-z ]+) ([\d.]+)", m.group(1))}
+    m = re.search(r"sent ([\d.e+-]+) MB, brought back ([\d.e+-]+) MB", text)
+    if m:
+        out["sent"], out["back"] = 1e6 * float(m.group(1)), 1e6 * float(m.group(2))
+    return out
+
+
+class Runner:
+    def __init__(self, a):
+        self.a, self.end, self.lib = a, time.time() + a.budget, os.path.abspath(f"{a.build}/lib/libpetscgpucsr.so")
+        self.env = dict(os.environ, OMP_NUM_THREADS=os.environ.get("OMP_NUM_THREADS", str(min(8, os.cpu_count()))))
+        self.device = device()
+
+    def program(self, name, options, ranks=1, threads=True):
+        command = launch(ranks) + [os.path.abspath(f"{self.a.build}/examples/{name}")] + options
+        left = self.end - time.time()
+        if left < 3:
+            return None, "no time left"
+        env = self.env if threads else dict(self.env, OMP_NUM_THREADS="1")
+        try:
+            p = subprocess.run(command, capture_output=True, text=True, timeout=min(left, self.a.limit), env=env, stdin=subprocess.DEVNULL)
+        except subprocess.TimeoutExpired:
+            return None, f"stopped after {min(left, self.a.limit):.0f} s"
+        return (p.stdout, None) if p.returncode == 0 else (None, "failed: " + " ".join((p.stdout + p.stderr).split())[:300])
+
+    def learn(self, name, file, key, iterations=None):
+        options, parallel, narrow = CONFIGURATIONS[key]
+        with tempfile.NamedTemporaryFile("r", suffix=".json") as f:
+            words = ["-f", file, "-lambda", LAMBDA, "-epsilon", self.a.epsilon, "-json", f.name, "-dll_append", self.lib, "-tao_view"] + options.split()
+            if "gpucsr" in options:
+                words.append("-mat_gpucsr_report")
+            if iterations:
+                words += ["-tao_max_it", str(iterations)]
+            begin = time.time()
+            text, why = self.program("bmrm", words, self.a.ranks if parallel else 1, threads="gpucsr" in options)
+            if text is None:
+                return {"set": name, "configuration": key, "why": why}
+            record = json.loads(f.read())
+        record.update(set=name, configuration=key, device=self.device, total=time.time() - begin, report=report(text))
+        m = re.search(r"milliseconds: planes and their dot products ([\d.]+), dual problem ([\d.]+), weights ([\d.]+)", text)
+        if m:
+            record["optimiser"] = dict(zip(("planes", "dual", "weights"), (float(v) / 1e3 for v in m.groups())))
+        return record
+
+    def one_set(self, name, folder):
+        begin = time.time()
+        if os.path.exists(name):
+            file, name = name, os.path.basename(name).split(".")[0]
+        else:
+            file = f"{folder}/{name}.petsc"
+            if not os.path.exists(file):
+                text, why = self.program("learnset", ["-set", name, "-o", file], self.a.ranks, threads=False)
+                if text is None:
+                    print(f"{name}: not made, {why}", flush=True)
+                    return
+                print(f"{name}: made in {time.time() - begin:.1f} s", flush=True)
+        narrow, entries, dense, iterations = True, 0, 0, 0
+        # ours first: its iterations say how long one core would take
+        wanted = sorted(self.a.configurations.split(","), key=lambda k: (k != "gpucsr double", list(CONFIGURATIONS).index(k)))
+        for key in wanted:
+            if CONFIGURATIONS[key][2] and not narrow:
+                continue
+            cut = None
+            work = {"aij": entries, "aij gpubmrm": entries, "dense": dense / 4}.get(key, 0)
+            if work * iterations > LONG:
+                cut = max(12, int(LONG / work))
+            r = self.learn(name, file, key, cut)
+            if "why" not in r:
+                narrow, entries, dense, iterations = r["columns"] <= NARROW, r["nonzeros"], r["rows"] * r["columns"], max(iterations, r["iterations"])
+                print(f"{name:13} {key:18} {r['iterations']:5} iterations{' (cut)' if cut else ''} {r['learn']:9.4f} s: scores {r['scores']:.4f} losses {r['losses']:.4f} subgradients {r['subgradients']:.4f}; set-up {r['setup']:.4f} load {r['load']:.3f}; J {r['objective']:.6g}", flush=True)
+            else:
+                print(f"{name:13} {key:18} {r['why']}", flush=True)
+            with open(f"{self.a.out}/bmrm.jsonl", "a") as f:
+                f.write(json.dumps(r) + "\n")
+
+    def run(self):
+        os.makedirs(self.a.out, exist_ok=True)
+        folder = self.a.dir or tempfile.mkdtemp(prefix="bmrm-")
+        os.makedirs(folder, exist_ok=True)
+        try:
+            for name in self.a.sets.split(","):
+                if time.time() > self.end - 5:
+                    print(f"{name}: no time left", flush=True)
+                else:
+                    self.one_set(name, folder)
+                    if not self.a.dir and os.path.exists(f"{folder}/{name}.petsc"):
+                        os.remove(f"{folder}/{name}.petsc")
+        finally:
+            if not self.a.dir:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+# ---- the page ----
+
+
+def table(head, rows):
+    line = lambda cells: "| " + " | ".join(str(c) for c in cells) + " |"
+    return [line(head), line([":--"] + ["--:"] * (len(head) - 1))] + [line(r) for r in rows] + [""]
+
+
+def seconds(v):
+    return "" if v is None else f"{v:.3g}" if v < 100 else f"{v:.0f}"
+
+
+def scaled(r, full):
+    """Learning time; of a run that was cut, as if it had gone on for the iterations of `full`. And whether it is scaled"""
+    if r is None or "why" in r:
+        return None, False
+    if "CONVERGED" in r["reason"] or not full or r["iterations"] >= full["iterations"]:
+        return r["learn"], False
+    return r["learn"] * full["iterations"] / r["iterations"], True
+
+
+def mark(v, cut):
+    return seconds(v) + (" *" if cut else "")
+
+
+PARTS = ("kernels", "copies", "losses", "optimiser")
+
+
+def parts(r):
+    """Seconds of the learning phase by part; load is apart"""
+    products = r["scores"] + r["subgradients"]
+    kernels = min(r["report"].get("seconds", {}).get("products") or products, products)
+    return {"kernels": kernels, "copies": products - kernels, "losses": r["losses"], "optimiser": r["learn"] - products - r["losses"]}
+
+
+def page(files, out, name):
+    records, early = defaultdict(dict), set()
+    for file in files:
+        with open(file) as f:
+            for line in f:
+                r = json.loads(line)
+                if "why" not in r and "start" not in r:
+                    early.add(r["set"])
+                    r.update(start=0, setup=0, report={})
+                if "why" not in r or r["configuration"] not in records[r["set"]]:
+                    records[r["set"]][r["configuration"]] = r
+    good = {s: {k: r for k, r in c.items() if "why" not in r} for s, c in records.items()}
+    good = {s: c for s, c in good.items() if c}
+    any_ = next(iter(next(iter(good.values())).values()))
+    ranks = max(r["ranks"] for c in good.values() for r in c.values())
+    order = sorted(good, key=lambda s: next(iter(good[s].values()))["nonzeros"])
+    lines = [f"# Learning by the bundle method, {any_['device']}", "",
+             f"`src/benchmarks/bmrm.sh`: hinge loss, lambda = {any_['lambda']:g}, epsilon = {any_['epsilon']:g}, {{}} sets. Sets are made by `learnset`, in the shape of those they are named after, unless they are files of share/datasets.",
+             f"Vectors are the host's, PETSc is a stock one. aij is on one core and one thread, *ranks* is aij on {ranks} cores by MPI; `bmrm` is TAO's own, `gpubmrm` that of this library, in `gpucsr` columns too. Times are seconds, in one run, one after the other.",
+             "A time with * is of a run that was cut after a few iterations and scaled to the iterations of gpucsr in double (or, if TAO's bmrm needs others, as if it needed those).", ""]
+    lines[2] = lines[2].format(len(order))
+    if early:
+        lines[4:4] = [f"Of {', '.join(s for s in order if s in early)}, runs of a build before the last: start of the device (0.3 s) and set-up are in their learning times, and losses are on one thread."]
+    lines += ["## Learning phase", "", "TaoSolve(), after loading and set-up, which have tables below.", ""]
+    rows = []
+    for s in order:
+        c = good[s]
+        full = c.get("gpucsr double")
+        any_r = full or next(iter(c.values()))
+        mine = full["learn"] if full else None
+        base, cut = scaled(c.get("aij"), full)
+        baser, cutr = scaled(c.get("aij ranks"), full)
+        basem, cutm = scaled(c.get("aij gpubmrm"), full)
+        basemr, cutmr = scaled(c.get("aij gpubmrm ranks"), full)
+        ratio = lambda v: f"{v / mine:.1f}" if v and mine else ""
+        rows.append([s, f"{any_r['nonzeros']:.3g}", mark(base, cut), mark(baser, cutr), mark(basem, cutm), mark(basemr, cutmr)] + [seconds(c[k]["learn"]) if k in c else "" for k in ("gpucsr bmrm", "gpucsr double", "gpucsr mixed", "gpucsr single", "gpucsr dense", "dense")] + [ratio(base), ratio(baser), ratio(basem), ratio(basemr)])
+    lines += table(["set", "nonzeros", "aij bmrm", "ranks bmrm", "aij gpubmrm", "ranks gpubmrm", "gpucsr bmrm", "gpucsr double", "mixed", "single", "gpucsr dense", "MATDENSE", "aij bmrm / double", "ranks bmrm / double", "aij gpubmrm / double", "ranks gpubmrm / double"], rows)
+
+    lines += ["## Iterations and objective", "", "Iterations to the gap; a bundle method's depend on rounding. Objective: the best value met.", ""]
+    keys = ("aij", "aij gpubmrm", "gpucsr bmrm", "gpucsr double", "gpucsr mixed", "gpucsr single")
+    rows = []
+    for s in order:
+        c = good[s]
+        done = lambda r: r and "CONVERGED" in r["reason"]
+        rows.append([s] + [str(c[k]["iterations"]) + ("" if done(c[k]) else " cut") if k in c else "" for k in keys] + [f"{c[k]['objective']:.6g}" if done(c.get(k)) else "" for k in ("aij", "gpucsr double", "gpucsr single")] + [f"{100 * c['gpucsr double']['accuracy']:.2f}" if "gpucsr double" in c else ""])
+    lines += table(["set"] + list(keys) + ["J aij bmrm", "J double", "J single", "accuracy %"], rows)
+
+    lines += ["## Parts", "", "gpucsr in double with gpubmrm. Start: of the device, once a process. Load: PETSc binary into a matrix, by PETSc. Set-up: the first product with the matrix and with its transpose, with all that is done once a matrix (inspect to transpose are parts of it). Kernels and on: of the learning phase; copies are what products took beside their kernels, mostly vectors on the bus.", ""]
+    rows = []
+    for s in order:
+        r = good[s].get("gpucsr double")
+        if not r or s in early:
+            continue
+        p, t = parts(r), r["report"].get("seconds", {})
+        f, b = r["report"].get("forward", {}), r["report"].get("transpose", {})
+        o = r.get("optimiser", {})
+        rows.append([s, seconds(r["start"]), seconds(r["load"]), f"{1e3 * r['setup']:.3g}"] + [f"{1e3 * t.get(k, 0):.3g}" for k in ("inspect", "upload", "convert and pad", "transpose")] + [f"{1e3 * p[k]:.3g}" for k in PARTS] + [f"{1e3 * o.get(k, 0):.3g}" for k in ("planes", "dual", "weights")] + [f.get("kernel", ""), f"{f.get('microseconds', 0):.1f}", b.get("kernel", ""), f"{b.get('microseconds', 0):.1f}"])
+    lines += table(["set", "start s", "load s", "set-up ms", "inspect ms", "upload ms", "convert, pad ms", "transpose ms", "kernels ms", "copies ms", "losses ms", "optimiser ms", "of it planes", "dual", "weights", "kernel", "us each", "kernel of the transpose", "us each"], rows)
+
+    lines += ["## Total", "", "Start, load, set-up and learn.", ""]
+    rows = []
+    for s in order:
+        c = good[s]
+        full = c.get("gpucsr double")
+        cells = []
+        for k in ("aij", "aij ranks", "gpucsr double"):
+            v, cut = scaled(c.get(k), full)
+            cells.append(mark(v + c[k]["start"] + c[k]["load"] + c[k]["setup"] if v is not None else None, cut))
+        rows.append([s] + cells)
+    lines += table(["set", "aij", "ranks", "gpucsr double"], rows)
+    missing = [(s, k, r["why"]) for s, c in records.items() for k, r in c.items() if "why" in r]
+    if missing:
+        lines += ["## Not measured", ""] + [f"- {s}, {k}: {why}" for s, k, why in missing] + [""]
+    plots = plot(good, order, out, name)
+    lines += [f"![{title}]({file})" for title, file in plots]
+    with open(f"{out}/{name}.md", "w") as f:
+        f.write("\n".join(lines).rstrip() + "\n")
+    with open(f"{out}/{name}.json", "w") as f:
+        json.dump({s: good[s] for s in order}, f, indent=1)
+        f.write("\n")
+    print("\n".join(lines))
+
+
+def plot(good, order, out, name):
+    try:
+        import matplotlib
+        matplotlib.use("Agg")
+        import matplotlib.pyplot as plt
+    except ImportError:
+        print("bmrm.py: no Matplotlib, no plots", file=sys.stderr)
+        return []
+    bars, shown = [("aij", "aij"), ("ranks", "aij ranks"), ("gpucsr", "gpucsr double")], {}
+    figure, axes = plt.subplots(2, (len(order) + 1) // 2, figsize=(3 * ((len(order) + 1) // 2), 7), squeeze=False)
+    for ax in axes.flat[len(order):]:
+        ax.axis("off")
+    for ax, s in zip(axes.flat, order):
+        c = good[s]
+        for x, (label, k) in enumerate(bars):
+            if k not in c:
+                continue
+            bottom = 0
+            v, cut = scaled(c[k], c.get("gpucsr double"))
+            values = {"start": c[k]["start"], "load": c[k]["load"], "set-up": c[k]["setup"], **{p: t * v / c[k]["learn"] for p, t in parts(c[k]).items()}}
+            for colour, (p, t) in enumerate(values.items()):
+                shown[p] = ax.bar(x, t, bottom=bottom, color=f"C{colour}")
+                bottom += t
+        ax.set_xticks(range(len(bars)), [b[0] for b in bars])
+        ax.set_title(s)
+        ax.set_ylabel("seconds")
+    figure.legend(*[list(v) for v in (shown.values(), shown)], loc="lower right", fontsize=8)
+    figure.tight_layout()
+    figure.savefig(f"{out}/{name}-parts.png", dpi=90)
+    return [("Load and learn by part: aij on one core, aij on all, gpucsr", f"{name}-parts.png")]
+
+
+def main():
+    a = arguments()
+    if a.page is None:
+        Runner(a).run()
+        a.page = [f"{a.out}/bmrm.jsonl"]
+    page(a.page, a.out, a.name)
+
+
+main()

@@ -1,0 +1,182 @@
+#pragma once
+
+/*
+  Matrices from text: what the readers, the converter, the fuzzers and MatGPUCSRLoadFile() share.
+
+  A file is a source of text: mapped into memory, or decompressed as it is read. The text is cut at line ends into blocks, which
+  threads parse on their own, each into a piece: rows with labels (LIBSVM), triplets (Matrix Market coordinates, Harwell-Boeing) or
+  bare values (Matrix Market arrays). Pieces are then assembled into compressed rows.
+
+  Of PETSc this layer knows PetscInt and PetscScalar, and calls nothing: it runs inside threads, and in programs that do not initialize
+  PETSc. A function that can fail returns 0 or leaves in a GPUCSRFault what is wrong, and where.
+*/
+#include <petscsys.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define GPUCSR_IO_INTERN extern PETSC_VISIBILITY_INTERNAL
+
+/* What is wrong. Lines and columns count from 1; line 0: with the file as a whole, column 0: with the line as a whole */
+typedef struct {
+  int64_t line, column;
+  char    why[256];
+} GPUCSRFault;
+
+GPUCSR_IO_INTERN int  GPUCSRFaultSet(GPUCSRFault *, int64_t line, int64_t column, const char format[], ...) __attribute__((format(printf, 4, 5))); /* returns 1 */
+GPUCSR_IO_INTERN void GPUCSRFaultPrint(const GPUCSRFault *, const char file[], char text[], size_t size);                                          /* "FILE, line 3, column 7: why" */
+
+/* The word at p, which a blank or the end of the line ends, cut for a message; returns where it ends */
+GPUCSR_IO_INTERN const char *GPUCSRFaultWord(const char *p, char word[32]);
+
+/* ---- Pieces: what a block of text held */
+
+typedef struct {
+  size_t       nz;   /* entries */
+  PetscInt    *i;    /* their rows; of LIBSVM text there are lengths instead */
+  PetscInt    *j;    /* their columns; LIBSVM: as in the file, before the base is taken off */
+  PetscScalar *v;    /* their values; NULL where all are 1 */
+  size_t       rows; /* LIBSVM: rows, the length of each, their labels, and their qid (NULL where there is none) */
+  PetscInt    *length;
+  double      *label;
+  int64_t     *query;
+  PetscInt     low, high; /* least and largest index of a column (LIBSVM) or a row (others) */
+  size_t       entries;   /* lines that hold an entry, those left out among them */
+  size_t       skipped;   /* bad lines left out */
+  int64_t      skip;      /* the first of them, from the start of the block */
+  GPUCSRFault  fault;     /* why set: stopped there; line from the start of the block */
+} GPUCSRPiece;
+
+GPUCSR_IO_INTERN void GPUCSRPieceDestroy(GPUCSRPiece *);
+GPUCSR_IO_INTERN int  GPUCSRPieceAllocate(GPUCSRPiece *, size_t rows, size_t entries, int triplets, int values, GPUCSRFault *);
+GPUCSR_IO_INTERN void GPUCSRPieceTrim(GPUCSRPiece *);
+
+/* ---- Formats */
+
+typedef enum {
+  GPUCSR_TEXT_LIBSVM,
+  GPUCSR_TEXT_MARKET,
+  GPUCSR_TEXT_BOEING,
+  GPUCSR_TEXT_PETSC /* not text, but told by its content with the others */
+} GPUCSRTextFormat;
+
+typedef enum {
+  GPUCSR_GENERAL,
+  GPUCSR_SYMMETRIC,
+  GPUCSR_SKEW,
+  GPUCSR_HERMITIAN
+} GPUCSRSymmetry;
+
+/* A Fortran format of numbers, (1P,5E16.8): how many on a line, how wide, the power of ten, and the digits behind an implied point */
+typedef struct {
+  int  count, width, scale, digits;
+  char letter; /* I, F, E, D or G */
+} GPUCSRFortran;
+
+/* What stands in front of the entries; for LIBSVM nothing does */
+typedef struct {
+  GPUCSRTextFormat format;
+  GPUCSRSymmetry   symmetry;
+  int              array;   /* Matrix Market: values by columns, without indices */
+  int              numbers; /* of a value: 0 (pattern), 1, or 2 (complex) */
+  int64_t          m, n, entries;
+  size_t           bytes;                     /* length of the header */
+  int64_t          lines;                     /* and its lines */
+  int64_t          pointers, indices, values; /* Harwell-Boeing: lines of each part */
+  GPUCSRFortran    pointer, index, value;
+} GPUCSRTextHeader;
+
+GPUCSR_IO_INTERN GPUCSRTextFormat GPUCSRTextSniff(const char text[], size_t bytes);
+GPUCSR_IO_INTERN int              GPUCSRMarketHeader(const char text[], size_t bytes, GPUCSRTextHeader *, GPUCSRFault *);
+GPUCSR_IO_INTERN int              GPUCSRBoeingHeader(const char text[], size_t bytes, GPUCSRTextHeader *, GPUCSRFault *);
+
+/* Parse whole lines, the last of which ends in a line feed. A fault is in the piece */
+GPUCSR_IO_INTERN void    GPUCSRLibsvmParse(const char text[], size_t bytes, int skip, GPUCSRPiece *);
+GPUCSR_IO_INTERN void    GPUCSRMarketParse(const GPUCSRTextHeader *, const char text[], size_t bytes, int skip, GPUCSRPiece *);
+GPUCSR_IO_INTERN int64_t GPUCSRMarketLine(const char text[], size_t bytes, int64_t entry); /* line of an entry, both from the start of the text */
+
+/* Harwell-Boeing is laid out in lines of fixed columns: the whole text, and where each line of it begins */
+typedef struct {
+  const char *text;
+  size_t      bytes;
+  int64_t     lines;
+  size_t     *start; /* lines + 1 of them */
+} GPUCSRLines;
+
+GPUCSR_IO_INTERN int  GPUCSRLinesCreate(const char text[], size_t bytes, int threads, GPUCSRLines *, GPUCSRFault *);
+GPUCSR_IO_INTERN void GPUCSRLinesDestroy(GPUCSRLines *);
+GPUCSR_IO_INTERN int  GPUCSRBoeingPointers(const GPUCSRTextHeader *, const GPUCSRLines *, int64_t **, GPUCSRFault *);                                        /* of the columns, n + 1 of them, from 0; for free() */
+GPUCSR_IO_INTERN void GPUCSRBoeingParse(const GPUCSRTextHeader *, const GPUCSRLines *, const int64_t pointer[], int64_t first, int64_t last, GPUCSRPiece *); /* entries first to last */
+
+/* ---- PETSc binary */
+
+typedef struct {
+  const unsigned char *at;                                              /* the file */
+  size_t               length, width, lengths, columns, values, labels; /* of an integer; where the parts begin, labels 0 where there are none */
+  int64_t              M, N, nz;
+} GPUCSRBinary;
+
+GPUCSR_IO_INTERN int64_t GPUCSRBinaryInteger(const unsigned char *, size_t width);
+GPUCSR_IO_INTERN int     GPUCSRBinaryHeader(const char *file, size_t length, GPUCSRBinary *, GPUCSRFault *);
+GPUCSR_IO_INTERN int64_t GPUCSRBinaryColumns(const GPUCSRBinary *, int64_t m, const int64_t row[], int64_t first, PetscInt j[], int threads); /* of m rows, whose entries begin with number first; returns the first row that is wrong, or -1 */
+GPUCSR_IO_INTERN void    GPUCSRBinaryReals(const unsigned char *, int64_t n, PetscScalar to[], int threads);
+
+/* ---- Sources and blocks */
+
+typedef struct GPUCSRSource_s GPUCSRSource;
+
+typedef struct {
+  const char *text; /* ends in a line feed */
+  size_t      bytes;
+  size_t      offset; /* of a mapped file: where the block begins */
+  int64_t     line;   /* of a stream: number of its first line */
+  char       *owned;  /* memory of the text, where it is the block's own */
+  GPUCSRPiece piece;
+} GPUCSRBlock;
+
+GPUCSR_IO_INTERN int     GPUCSRSourceOpen(const char name[], GPUCSRSource **, GPUCSRFault *);
+GPUCSR_IO_INTERN void    GPUCSRSourceClose(GPUCSRSource *);
+GPUCSR_IO_INTERN int     GPUCSRSourceMemory(const void *data, size_t bytes, GPUCSRSource **, GPUCSRFault *); /* of a file that is in memory */
+GPUCSR_IO_INTERN int     GPUCSRSourceIsStream(const GPUCSRSource *);                                         /* compressed: no size, one direction */
+GPUCSR_IO_INTERN int     GPUCSRSourceHead(GPUCSRSource *, const char **text, size_t *bytes, GPUCSRFault *);  /* the whole text, or the beginning of a stream */
+GPUCSR_IO_INTERN int     GPUCSRSourceWhole(GPUCSRSource *, const char **text, size_t *bytes, GPUCSRFault *); /* all of a stream, decompressed */
+GPUCSR_IO_INTERN void    GPUCSRSourceSkip(GPUCSRSource *, size_t bytes, int64_t lines);                      /* the header */
+GPUCSR_IO_INTERN int64_t GPUCSRSourceBytes(const GPUCSRSource *);                                            /* of the file */
+GPUCSR_IO_INTERN int64_t GPUCSRSourceText(const GPUCSRSource *);                                             /* of text so far: all of it for a mapped file */
+GPUCSR_IO_INTERN double  GPUCSRSourceDone(const GPUCSRSource *);                                             /* share of the file that was handed out */
+
+/* Blocks of a mapped file are parted among ranks: those of rank of size. A stream has one reader */
+GPUCSR_IO_INTERN void    GPUCSRSourcePart(GPUCSRSource *, int rank, int size, size_t blockbytes);
+GPUCSR_IO_INTERN int     GPUCSRSourceNext(GPUCSRSource *, GPUCSRBlock *, GPUCSRFault *); /* bytes is 0 when there are no more */
+GPUCSR_IO_INTERN int64_t GPUCSRSourceLine(const GPUCSRSource *, const GPUCSRBlock *);    /* number of the first line of a block */
+
+/* Parse by threads, then hand the blocks over in their order; depth is how many are parsed before that. Stops at a fault, also the handler's */
+typedef int (*GPUCSRBlockFn)(void *ctx, GPUCSRBlock *, GPUCSRFault *);
+GPUCSR_IO_INTERN int  GPUCSRSourceParse(GPUCSRSource *, const GPUCSRTextHeader *, int skip, int threads, size_t depth, GPUCSRBlockFn, void *ctx, GPUCSRFault *);
+GPUCSR_IO_INTERN void GPUCSRBlockParse(const GPUCSRTextHeader *, int skip, GPUCSRBlock *);
+GPUCSR_IO_INTERN void GPUCSRBlockDestroy(GPUCSRBlock *);
+
+/* ---- Assembly: rows from rstart to rend out of pieces, both halves of symmetric files */
+
+typedef struct {
+  GPUCSRSymmetry symmetry;
+  int64_t        rstart, rend;
+  size_t         npieces;
+  GPUCSRPiece   *piece;
+  int            threads;
+} GPUCSRAssembly;
+
+/* LIBSVM: the rows of the pieces one after the other, with the base taken off. Others: triplets; row says where each row begins, m + 1 numbers */
+GPUCSR_IO_INTERN void GPUCSRAssemblyCount(const GPUCSRAssembly *, int64_t row[]);
+GPUCSR_IO_INTERN int  GPUCSRAssemblyFill(const GPUCSRAssembly *, PetscInt base, const int64_t row[], PetscInt j[], PetscScalar v[], int64_t *equal, GPUCSRFault *);
+GPUCSR_IO_INTERN void GPUCSRAssemblyCompact(int64_t m, int64_t row[], PetscInt j[], PetscScalar v[]); /* add entries of equal places up: where Fill said that there are such */
+
+/* Matrix Market arrays: give the values of a piece their rows and columns; first is the number of the first one */
+GPUCSR_IO_INTERN void GPUCSRMarketPlace(const GPUCSRTextHeader *, int64_t first, GPUCSRPiece *);
+
+static inline PetscScalar GPUCSRMirror(GPUCSRSymmetry symmetry, PetscScalar v)
+{
+#if defined(PETSC_USE_COMPLEX)
+  if (symmetry == GPUCSR_HERMITIAN) return PetscCMPLX(creal(v), -cimag(v));
+#endif
+  return symmetry == GPUCSR_SKEW ? -v : v;
+}

@@ -1,0 +1,93 @@
+/*
+  Pieces, the memory of what a block of text held, and faults.
+
+  A piece is allocated for the most that its text can hold, and given back to what it held: pages that are never written cost nothing.
+*/
+#include "gpucsrio.h"
+#include "number.h"
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+int GPUCSRFaultSet(GPUCSRFault *f, int64_t line, int64_t column, const char format[], ...)
+{
+  va_list args;
+
+  f->line   = line;
+  f->column = column;
+  va_start(args, format);
+  vsnprintf(f->why, sizeof(f->why), format, args);
+  va_end(args);
+  for (char *s = f->why; *s; s++)
+    if ((unsigned char)*s < 32 || *s == 127) *s = '?'; /* words of a file that is no text */
+  return 1;
+}
+
+const char *GPUCSRFaultWord(const char *p, char word[32])
+{
+  const char *begin = p;
+  size_t      n;
+
+  while (*p != '\n' && !GPUCSRIsBlank(*p)) p++;
+  n = (size_t)(p - begin);
+  memcpy(word, begin, n < 24 ? n : 24);
+  memcpy(word + (n < 24 ? n : 24), n > 24 ? "..." : "", n > 24 ? 4 : 1);
+  return p;
+}
+
+void GPUCSRFaultPrint(const GPUCSRFault *f, const char file[], char text[], size_t size)
+{
+  if (f->column > 0) snprintf(text, size, "%s, line %lld, column %lld: %s", file, (long long)f->line, (long long)f->column, f->why);
+  else if (f->line > 0) snprintf(text, size, "%s, line %lld: %s", file, (long long)f->line, f->why);
+  else snprintf(text, size, "%s: %s", file, f->why);
+}
+
+void GPUCSRPieceDestroy(GPUCSRPiece *p)
+{
+  free(p->i);
+  free(p->j);
+  free(p->v);
+  free(p->length);
+  free(p->label);
+  free(p->query);
+  memset(p, 0, sizeof(*p));
+}
+
+static void *Room(size_t n, size_t size)
+{
+  return malloc(n ? n * size : 1);
+}
+
+int GPUCSRPieceAllocate(GPUCSRPiece *p, size_t rows, size_t entries, int triplets, int values, GPUCSRFault *f)
+{
+  memset(p, 0, sizeof(*p));
+  p->low  = PETSC_MAX_INT;
+  p->high = PETSC_MIN_INT;
+  if (triplets) p->i = (PetscInt *)Room(entries, sizeof(*p->i));
+  p->j = (PetscInt *)Room(entries, sizeof(*p->j));
+  if (values) p->v = (PetscScalar *)Room(entries, sizeof(*p->v));
+  if (rows) {
+    p->length = (PetscInt *)Room(rows, sizeof(*p->length));
+    p->label  = (double *)Room(rows, sizeof(*p->label));
+  }
+  if (p->j && (!triplets || p->i) && (!values || p->v) && (!rows || (p->length && p->label))) return 0;
+  GPUCSRPieceDestroy(p);
+  return GPUCSRFaultSet(f, 0, 0, "no memory for %zu entries", entries);
+}
+
+static void *Trim(void *p, size_t n, size_t size)
+{
+  void *q = p ? realloc(p, n ? n * size : 1) : NULL;
+
+  return q ? q : p;
+}
+
+void GPUCSRPieceTrim(GPUCSRPiece *p)
+{
+  p->i      = (PetscInt *)Trim(p->i, p->nz, sizeof(*p->i));
+  p->j      = (PetscInt *)Trim(p->j, p->nz, sizeof(*p->j));
+  p->v      = (PetscScalar *)Trim(p->v, p->nz, sizeof(*p->v));
+  p->length = (PetscInt *)Trim(p->length, p->rows, sizeof(*p->length));
+  p->label  = (double *)Trim(p->label, p->rows, sizeof(*p->label));
+  p->query  = (int64_t *)Trim(p->query, p->rows, sizeof(*p->query));
+}

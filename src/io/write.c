@@ -1,0 +1,365 @@
+/*
+  Writers: PETSc binary, Matrix Market, LIBSVM, Rutherford-Boeing.
+
+  A file is written under another name, and gets its own when it is whole. Numbers are written with the fewest of 15, 16 or 17 digits that give the same
+  double when read again.
+*/
+#include "convert.h"
+#include "number.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum {
+  BUFFER = 1 << 20,
+  HEADER = 80 /* characters kept free for the sizes of Matrix Market */
+};
+
+static int Bad(const Writer *w, GPUCSRFault *f)
+{
+  return GPUCSRFaultSet(f, 0, 0, "%s cannot be written: %s", w->name, strerror(errno ? errno : EIO));
+}
+
+static int Put(Writer *w, FILE *out, const void *data, size_t bytes, GPUCSRFault *f)
+{
+  return bytes && fwrite(data, 1, bytes, out) != bytes ? Bad(w, f) : 0;
+}
+
+/* A double in as few digits as give it back, in the locale C whatever the program's: no locale is set */
+static int Print(char text[32], double v)
+{
+  double back;
+  int    n = 0;
+
+  if (v == floor(v) && fabs(v) < 1e15) return snprintf(text, 32, "%lld", (long long)v);
+  for (int digits = 15; digits <= 17; digits++) {
+    n       = snprintf(text, 32, "%.*g", digits, v);
+    text[n] = '\n';
+    if (GPUCSRReal(text, text + n + 1, &back) && back == v) break;
+  }
+  text[n] = 0;
+  return n;
+}
+
+static int PrintScalar(char text[64], PetscScalar v)
+{
+  int n = Print(text, PetscRealPart(v));
+
+  if (PetscDefined(USE_COMPLEX)) {
+    text[n++] = ' ';
+    n += Print(text + n, PetscImaginaryPart(v));
+  }
+  return n;
+}
+
+/* A file without a name, next to the output */
+static FILE *Nameless(const Writer *w)
+{
+  char *name = (char *)malloc(strlen(w->name) + 16);
+  FILE *out  = NULL;
+  int   fd;
+
+  if (!name) return NULL;
+  sprintf(name, "%s.XXXXXX", w->name);
+  fd = mkstemp(name);
+  if (fd >= 0) {
+    unlink(name);
+    out = fdopen(fd, "w+");
+    if (!out) close(fd);
+  }
+  free(name);
+  return out;
+}
+
+static int KeepLabels(Writer *w, const Rows *r, GPUCSRFault *f)
+{
+  if (!r->label) return 0;
+  if (w->labels + r->m > w->room) {
+    const int64_t room  = PetscMax(2 * w->room, w->labels + r->m);
+    double       *label = (double *)realloc(w->label, (size_t)room * sizeof(*label));
+
+    if (!label) return GPUCSRFaultSet(f, 0, 0, "no memory for %lld labels", (long long)room);
+    w->label = label;
+    w->room  = room;
+  }
+  memcpy(w->label + w->labels, r->label, (size_t)r->m * sizeof(*w->label));
+  w->labels += r->m;
+  return 0;
+}
+
+/* ---- PETSc binary */
+
+static int PutIntegers(Writer *w, FILE *out, const PetscInt v[], int64_t n, GPUCSRFault *f)
+{
+  for (int64_t at = 0; at < n;) {
+    const int64_t many = PetscMin(n - at, (int64_t)(BUFFER / sizeof(PetscInt)));
+    PetscInt     *to   = (PetscInt *)w->buffer;
+
+    for (int64_t k = 0; k < many; k++) {
+#if defined(PETSC_USE_64BIT_INDICES)
+      to[k] = (PetscInt)__builtin_bswap64((uint64_t)v[at + k]);
+#else
+      to[k] = (PetscInt)__builtin_bswap32((uint32_t)v[at + k]);
+#endif
+    }
+    if (Put(w, out, to, (size_t)many * sizeof(*to), f)) return 1;
+    at += many;
+  }
+  return 0;
+}
+
+static int PutReals(Writer *w, FILE *out, const void *v, int64_t n, GPUCSRFault *f)
+{
+  for (int64_t at = 0; at < n;) {
+    const int64_t many = PetscMin(n - at, (int64_t)(BUFFER / 8));
+    uint64_t     *to   = (uint64_t *)w->buffer;
+
+    for (int64_t k = 0; k < many; k++) {
+      uint64_t x;
+
+      memcpy(&x, (const char *)v + 8 * (at + k), 8);
+      to[k] = __builtin_bswap64(x);
+    }
+    if (Put(w, out, to, (size_t)many * 8, f)) return 1;
+    at += many;
+  }
+  return 0;
+}
+
+static int PetscRows(Writer *w, const Rows *r, GPUCSRFault *f)
+{
+  PetscInt length[1024];
+
+  for (int64_t at = 0; at < r->m; at += 1024) {
+    const int64_t many = PetscMin(r->m - at, 1024);
+
+    for (int64_t k = 0; k < many; k++) length[k] = (PetscInt)(r->row[at + k + 1] - r->row[at + k]);
+    if (PutIntegers(w, w->out, length, many, f)) return 1;
+  }
+  if (PutIntegers(w, w->columns, r->j + r->row[0], r->row[r->m] - r->row[0], f)) return 1;
+  if (PutReals(w, w->values, r->v + r->row[0], (r->row[r->m] - r->row[0]) * (int64_t)(sizeof(PetscScalar) / 8), f)) return 1;
+  return KeepLabels(w, r, f);
+}
+
+static int Append(Writer *w, FILE *from, GPUCSRFault *f)
+{
+  size_t n;
+
+  if (fflush(from) || fseek(from, 0, SEEK_SET)) return Bad(w, f);
+  while ((n = fread(w->buffer, 1, BUFFER, from)) > 0)
+    if (Put(w, w->out, w->buffer, n, f)) return 1;
+  return ferror(from) ? Bad(w, f) : 0;
+}
+
+static int PetscFinish(Writer *w, GPUCSRFault *f)
+{
+  PetscInt head[4] = {1211216, (PetscInt)w->m, (PetscInt)w->n, (PetscInt)w->nz};
+
+  if (w->nz > PETSC_MAX_INT) return GPUCSRFaultSet(f, 0, 0, "%lld entries are more than the integers of this PETSc can count: a PETSc with 64-bit indices writes such files", (long long)w->nz);
+  if (Append(w, w->columns, f) || Append(w, w->values, f)) return 1;
+  if (w->labels) {
+    head[0] = 1211214;
+    if (PutIntegers(w, w->out, head, 2, f)) return 1;
+    head[0] = 1211216;
+    for (int64_t k = 0; k < w->labels; k++) {
+      const PetscScalar y = (PetscScalar)w->label[k];
+
+      if (PutReals(w, w->out, &y, sizeof(y) / 8, f)) return 1;
+    }
+  }
+  if (fseek(w->out, 0, SEEK_SET)) return Bad(w, f);
+  return PutIntegers(w, w->out, head, 4, f);
+}
+
+/* ---- Matrix Market */
+
+static int MarketRows(Writer *w, const Rows *r, GPUCSRFault *f)
+{
+  for (int64_t i = 0; i < r->m; i++)
+    for (int64_t k = r->row[i]; k < r->row[i + 1]; k++) {
+      char text[128];
+      int  n = snprintf(text, sizeof(text), "%lld %lld ", (long long)(r->first + i + 1), (long long)r->j[k] + 1);
+
+      n += PrintScalar(text + n, r->v[k]);
+      text[n++] = '\n';
+      if (Put(w, w->out, text, (size_t)n, f)) return 1;
+    }
+  return 0;
+}
+
+static int MarketFinish(Writer *w, GPUCSRFault *f)
+{
+  if (fseek(w->out, 0, SEEK_SET)) return Bad(w, f);
+  fprintf(w->out, "%%%%MatrixMarket matrix coordinate %s general\n", PetscDefined(USE_COMPLEX) ? "complex" : "real");
+  fprintf(w->out, "%*lld %lld %lld\n", (int)(HEADER - 1 - snprintf(NULL, 0, " %lld %lld", (long long)w->n, (long long)w->nz)), (long long)w->m, (long long)w->n, (long long)w->nz);
+  return ferror(w->out) ? Bad(w, f) : 0;
+}
+
+/* ---- LIBSVM */
+
+static int LibsvmRows(Writer *w, const Rows *r, GPUCSRFault *f)
+{
+  for (int64_t i = 0; i < r->m; i++) {
+    char text[128];
+    int  n = r->label ? Print(text, r->label[i]) : snprintf(text, sizeof(text), "0");
+
+    if (r->query && r->query[i]) n += snprintf(text + n, sizeof(text) - (size_t)n, " qid:%lld", (long long)r->query[i]);
+    if (Put(w, w->out, text, (size_t)n, f)) return 1;
+    for (int64_t k = r->row[i]; k < r->row[i + 1]; k++) {
+      n = snprintf(text, sizeof(text), " %lld:", (long long)(r->j[k] + w->base));
+      n += Print(text + n, PetscRealPart(r->v[k]));
+      if (Put(w, w->out, text, (size_t)n, f)) return 1;
+    }
+    if (Put(w, w->out, "\n", 1, f)) return 1;
+  }
+  return 0;
+}
+
+static int LibsvmFinish(Writer *w, GPUCSRFault *f)
+{
+  (void)w;
+  (void)f;
+  return 0;
+}
+
+/* ---- Rutherford-Boeing: by columns, so the matrix is kept until it is whole */
+
+static int BoeingRows(Writer *w, const Rows *r, GPUCSRFault *f)
+{
+  const size_t nz = (size_t)(r->row[r->m] - r->row[0]), room = w->kept.nz + nz;
+
+  if (room > w->kroom) {
+    const size_t more = PetscMax(room, 2 * w->kroom);
+    void        *i    = realloc(w->kept.i, more * sizeof(PetscInt)), *j, *v;
+
+    if (i) w->kept.i = (PetscInt *)i;
+    j = i ? realloc(w->kept.j, more * sizeof(PetscInt)) : NULL;
+    if (j) w->kept.j = (PetscInt *)j;
+    v = j ? realloc(w->kept.v, more * sizeof(PetscScalar)) : NULL;
+    if (v) w->kept.v = (PetscScalar *)v;
+    else return GPUCSRFaultSet(f, 0, 0, "no memory for %zu entries, which this format needs by columns", more);
+    w->kroom = more;
+  }
+  for (int64_t i = 0; i < r->m; i++)
+    for (int64_t k = r->row[i]; k < r->row[i + 1]; k++) { /* the transpose by rows is the matrix by columns */
+      w->kept.i[w->kept.nz]   = r->j[k];
+      w->kept.j[w->kept.nz]   = (PetscInt)(r->first + i);
+      w->kept.v[w->kept.nz++] = r->v[k];
+    }
+  return 0;
+}
+
+static int BoeingFinish(Writer *w, GPUCSRFault *f)
+{
+  const int      numbers = PetscDefined(USE_COMPLEX) ? 2 : 1, width = snprintf(NULL, 0, "%lld", (long long)PetscMax(w->nz + 1, w->m)) + 1, count = 80 / width;
+  const int64_t  plines = w->n / count + 1, ilines = (w->nz + count - 1) / count, vlines = (numbers * w->nz + 2) / 3;
+  GPUCSRAssembly A   = {GPUCSR_GENERAL, 0, w->n, 1, &w->kept, 1};
+  int64_t       *row = (int64_t *)malloc((size_t)(w->n + 1) * sizeof(*row)), equal;
+  PetscInt      *j   = (PetscInt *)malloc(w->kept.nz * sizeof(*j) + 1);
+  PetscScalar   *v   = (PetscScalar *)malloc(w->kept.nz * sizeof(*v) + 1);
+  char           format[16];
+  int            failed = 0;
+
+  w->kept.low  = 0;
+  w->kept.high = PETSC_MAX_INT;
+  if (!row || !j || !v) failed = GPUCSRFaultSet(f, 0, 0, "no memory for %zu entries", w->kept.nz);
+  if (!failed) {
+    GPUCSRAssemblyCount(&A, row);
+    failed = GPUCSRAssemblyFill(&A, 0, row, j, v, &equal, f);
+  }
+  if (!failed) {
+    snprintf(format, sizeof(format), "(%dI%d)", count, width);
+    fprintf(w->out, "%-72s%-8s\n", "Written by gpucsr-convert", "GPUCSR");
+    fprintf(w->out, "%14lld %13lld %13lld %13lld\n", (long long)(plines + ilines + vlines), (long long)plines, (long long)ilines, (long long)vlines);
+    fprintf(w->out, "%cua            %13lld %13lld %13lld %13d\n", numbers == 2 ? 'c' : 'r', (long long)w->m, (long long)w->n, (long long)w->nz, 0);
+    fprintf(w->out, "%-16s%-16s%-20s\n", format, format, "(3E26.17)");
+    for (int64_t k = 0; k <= w->n; k++) fprintf(w->out, "%*lld%s", width, (long long)row[k] + 1, k == w->n || k % count == count - 1 ? "\n" : "");
+    for (int64_t k = 0; k < w->nz; k++) fprintf(w->out, "%*lld%s", width, (long long)j[k] + 1, k + 1 == w->nz || k % count == count - 1 ? "\n" : "");
+    for (int64_t k = 0; k < numbers * w->nz; k++) fprintf(w->out, "%26.17E%s", ((const double *)v)[k], k + 1 == numbers * w->nz || k % 3 == 2 ? "\n" : "");
+    if (ferror(w->out)) failed = Bad(w, f);
+  }
+  free(row);
+  free(j);
+  free(v);
+  return failed;
+}
+
+/* ---- All of them */
+
+static char *Unfinished(const char *name)
+{
+  char *other = (char *)malloc(strlen(name) + 8);
+
+  if (other) sprintf(other, "%s.part", name);
+  return other;
+}
+
+int WriterOpen(const char format[], const char name[], int base, Writer **writer, GPUCSRFault *f)
+{
+  Writer *w     = (Writer *)calloc(1, sizeof(*w));
+  char   *other = Unfinished(name);
+  int     ok    = w && other;
+
+  *writer = w;
+  if (!ok) {
+    free(other);
+    return GPUCSRFaultSet(f, 0, 0, "no memory");
+  }
+  w->name   = name;
+  w->base   = base;
+  w->buffer = (char *)malloc(BUFFER);
+  w->out    = fopen(other, "w+");
+  free(other);
+  if (!w->buffer || !w->out) return Bad(w, f);
+  if (!strcmp(format, "petsc")) {
+    w->rows    = PetscRows;
+    w->finish  = PetscFinish;
+    w->columns = Nameless(w);
+    w->values  = Nameless(w);
+    if (!w->columns || !w->values || fseek(w->out, 4 * sizeof(PetscInt), SEEK_SET)) return Bad(w, f);
+  } else if (!strcmp(format, "market")) {
+    w->rows   = MarketRows;
+    w->finish = MarketFinish;
+    fprintf(w->out, "%%%%MatrixMarket matrix coordinate %s general\n%*s\n", PetscDefined(USE_COMPLEX) ? "complex" : "real", HEADER - 1, "");
+  } else if (!strcmp(format, "libsvm")) {
+    w->rows   = LibsvmRows;
+    w->finish = LibsvmFinish;
+  } else {
+    w->rows   = BoeingRows;
+    w->finish = BoeingFinish;
+  }
+  return 0;
+}
+
+int WriterFinish(Writer *w, int64_t m, int64_t n, GPUCSRFault *f)
+{
+  char *other = Unfinished(w->name);
+  int   failed;
+
+  w->m   = m;
+  w->n   = n;
+  failed = !other || w->finish(w, f);
+  if (!failed && (fclose(w->out) || rename(other, w->name))) failed = Bad(w, f);
+  if (!failed) w->out = NULL;
+  free(other);
+  return failed;
+}
+
+void WriterDestroy(Writer *w)
+{
+  if (!w) return;
+  if (w->out) {
+    char *other = Unfinished(w->name);
+
+    fclose(w->out);
+    if (other) unlink(other);
+    free(other);
+  }
+  if (w->columns) fclose(w->columns);
+  if (w->values) fclose(w->values);
+  GPUCSRPieceDestroy(&w->kept);
+  free(w->label);
+  free(w->buffer);
+  free(w);
+}

@@ -1,0 +1,445 @@
+static char help[] = "Generates data sets of the shape of well-known ones for linear learning, with labels from a model that is known.\n\n";
+
+/*
+  Rows with labels, by the number of rows and columns and by the distributions of row lengths and of column popularity of a data set that cannot be shipped:
+
+    learnset -set real-sim -o real-sim.petsc                  a matrix and its labels in PETSc binary, as bmrm reads them
+    mpiexec -n 16 learnset -set reuters-ccat -o ccat.petsc    the same on any number of ranks
+    learnset -set adult9 -o a.petsc -text a.svm               LIBSVM text as well
+    learnset -set news20 -scale 0.1 -o small.petsc            a tenth of the rows and of the columns
+    learnset -list                                            what there is
+
+  Text: row lengths are log-normal; the columns of a row are drawn without repetition by a law of Zipf and Mandelbrot, popularity ~ (rank + q)^-s, and lie
+  scattered over the matrix; values are term frequency times inverse document frequency, and rows have length 1, as in the originals.
+  Table: columns of numbers, each present with the same probability, and groups of columns of which a row has at most one, with the value 1.
+
+  Labels: the sign of x w - t, for random weights w and the threshold t that gives the share of positive rows asked for; then some are flipped. All numbers come
+  from a counter, so that a row depends on the seed and its index alone. What was made is compared with what was asked for.
+*/
+#include <petscmat.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+  const char *name;
+  PetscInt    rows, columns;
+  PetscReal   mean;      /* entries of a row */
+  PetscReal   sigma;     /* text: of the logarithm of row lengths; 0 for a table */
+  PetscReal   zipf, q;   /* text: popularity of a column is (rank + q)^-zipf */
+  PetscInt    numbers;   /* table: columns of numbers */
+  PetscInt    group[16]; /* table: columns of each group, up to a 0 */
+  PetscReal   present;   /* table: probability of a number, and of the groups of a row that has none */
+  PetscReal   positive;  /* share of rows */
+  PetscReal   flipped;   /* share of labels */
+} Shape;
+
+/*
+  Rows, columns and entries a row of the originals, and where these figures are from:
+
+    adult9        LIBSVM's a9a, counted
+    astro-ph      T. Joachims, Training linear SVMs in linear time, KDD 2006, table 1
+    aut-avn       S. S. Keerthi and D. DeCoste, A modified finite Newton method, JMLR 6, 2005; entries approximate
+    covertype     UCI Covertype: 10 numbers, one of 4 and one of 40 binary columns
+    kdd99         UCI KDD Cup 1999, rows of the full set; entries a row counted in its 10 % sample
+    news20        LIBSVM's news20.binary (there 19996 rows): 455 entries a row
+    real-sim      LIBSVM's real-sim: 3.7 million entries
+    reuters-*     RCV1-v2, D. D. Lewis et al., JMLR 5, 2004: 0.16 % of the entries; the two differ by their label
+    web8          approximate. J. Platt's web data have 300 binary columns and about 12.7 entries a row; 5.8e5, given as columns where it appears with bundle methods, is
+                  near the number of their entries. Here that many columns are kept, as the widest case of few entries.
+
+  Spread of lengths, law of popularity, share of positive rows and of flipped labels are estimates of ours.
+*/
+static const Shape shapes[] = {
+  {"adult9",       32561,   123,     13.87, 0,   0,   0,  0,  {5, 8, 5, 16, 5, 7, 14, 6, 5, 2, 2, 2, 5, 41}, 0.9907, 0.24, 0.10 },
+  {"astro-ph",     62369,   99757,   77,    0.5, 1.1, 10, 0,  {0},                                           0,      0.45, 0.02 },
+  {"aut-avn",      71066,   20707,   52,    0.7, 1.0, 10, 0,  {0},                                           0,      0.65, 0.02 },
+  {"covertype",    581012,  54,      12,    0,   0,   0,  10, {4, 40},                                       1,      0.49, 0.15 },
+  {"kdd99",        4898431, 127,     12.5,  0,   0,   0,  43, {3, 70, 11},                                   0.221,  0.80, 0.005},
+  {"news20",       19954,   1355191, 455,   0.9, 1.1, 20, 0,  {0},                                           0,      0.50, 0.01 },
+  {"real-sim",     72309,   20958,   51.3,  0.7, 1.0, 10, 0,  {0},                                           0,      0.31, 0.02 },
+  {"reuters-c11",  804414,  47236,   76,    0.6, 1.0, 10, 0,  {0},                                           0,      0.03, 0.01 },
+  {"reuters-ccat", 804414,  47236,   76,    0.6, 1.0, 10, 0,  {0},                                           0,      0.47, 0.02 },
+  {"web8",         45546,   579967,  12.7,  0.8, 1.1, 10, 0,  {0},                                           0,      0.03, 0.01 },
+};
+
+/* ---- random numbers: splitmix64, whose state is a counter ---- */
+
+typedef unsigned long long Random;
+
+static Random RandomStart(Random seed, Random stream, Random i)
+{
+  return (seed * 0x9e3779b97f4a7c15ULL) ^ (stream * 0xd1342543de82ef95ULL) ^ (i * 0x2545f4914f6cdd1dULL);
+}
+
+static PetscReal Uniform(Random *r)
+{
+  Random x = *r += 0x9e3779b97f4a7c15ULL;
+
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return ((PetscReal)((x ^ (x >> 31)) >> 11) + 0.5) / 9007199254740992.0;
+}
+
+static PetscReal Normal(Random *r)
+{
+  const PetscReal u = Uniform(r), v = Uniform(r);
+
+  return PetscSqrtReal(-2 * PetscLogReal(u)) * PetscCosReal(2 * PETSC_PI * v);
+}
+
+/* ---- rows ---- */
+
+enum {
+  STREAM_ROWS,
+  STREAM_LABELS,
+  STREAM_WEIGHTS
+};
+
+typedef struct {
+  Shape      s;
+  Random     seed;
+  PetscReal  low, high;  /* text: integral of the law at both ends */
+  PetscInt   multiplier; /* text: rank r is column r * multiplier modulo columns */
+  PetscInt   longest;
+  PetscInt  *met;    /* text: the row that last had this column */
+  PetscReal *weight; /* of the model */
+  PetscReal  threshold;
+} Generator;
+
+typedef struct {
+  PetscInt  column;
+  PetscReal value;
+} Entry;
+
+static int CompareEntries(const void *a, const void *b)
+{
+  const PetscInt x = ((const Entry *)a)->column, y = ((const Entry *)b)->column;
+
+  return x < y ? -1 : x > y;
+}
+
+static PetscInt CommonDivisor(PetscInt a, PetscInt b)
+{
+  while (b) {
+    const PetscInt c = a % b;
+
+    a = b;
+    b = c;
+  }
+  return a;
+}
+
+/* The law of popularity, integrated: sampling by its inverse is exact up to the width of a rank */
+static PetscReal Integral(const Shape *s, PetscReal rank)
+{
+  return s->zipf == 1 ? PetscLogReal(rank + s->q) : PetscPowReal(rank + s->q, 1 - s->zipf) / (1 - s->zipf);
+}
+
+static PetscInt DrawRank(const Generator *g, Random *r)
+{
+  const PetscReal f = g->low + Uniform(r) * (g->high - g->low), x = g->s.zipf == 1 ? PetscExpReal(f) : PetscPowReal(f * (1 - g->s.zipf), 1 / (1 - g->s.zipf));
+
+  return PetscMax(0, PetscMin((PetscInt)(x - g->s.q), g->s.columns - 1));
+}
+
+static PetscInt TextRow(Generator *g, PetscInt row, Random *r, Entry e[])
+{
+  const Shape *s      = &g->s;
+  PetscInt     length = (PetscInt)(PetscExpReal(PetscLogReal(s->mean) - 0.5 * PetscSqr(s->sigma) + s->sigma * Normal(r)) + Uniform(r)), n = 0;
+  PetscReal    norm = 0;
+
+  length = PetscMax(1, PetscMin(length, g->longest));
+  while (n < length) {
+    const PetscInt  rank   = DrawRank(g, r);
+    const PetscInt  column = (PetscInt)((PetscInt64)rank * g->multiplier % s->columns);
+    const PetscReal rarity = 1 + PetscLogReal(((PetscReal)s->columns + s->q) / ((PetscReal)rank + s->q));
+
+    if (g->met[column] == row) continue;
+    g->met[column] = row;
+    e[n].column    = column;
+    e[n].value     = (1 - PetscLogReal(Uniform(r))) / rarity + 1 / (rarity * rarity); /* frequent words occur more often and say less */
+    norm += PetscSqr(e[n].value);
+    n++;
+  }
+  for (PetscInt k = 0; k < n; k++) e[k].value /= PetscSqrtReal(norm);
+  qsort(e, (size_t)n, sizeof(*e), CompareEntries);
+  return n;
+}
+
+static PetscInt TableRow(const Generator *g, Random *r, Entry e[])
+{
+  const Shape *s = &g->s;
+  PetscInt     n = 0, first = s->numbers;
+
+  for (PetscInt k = 0; k < s->numbers; k++) {
+    if (Uniform(r) > s->present) continue;
+    e[n].column  = k;
+    e[n++].value = Uniform(r);
+  }
+  for (PetscInt k = 0; k < 16 && s->group[k]; k++) {
+    /* the first of a group most often, the others ever more seldom */
+    if (s->numbers || Uniform(r) < s->present) {
+      e[n].column  = first + (PetscInt)((PetscReal)s->group[k] * PetscPowReal(Uniform(r), 3));
+      e[n++].value = 1;
+    }
+    first += s->group[k];
+  }
+  return n;
+}
+
+/* Entries by ascending column, their number, and x w of the model; a table row may be empty */
+static PetscInt Row(Generator *g, PetscInt row, Entry e[], PetscReal *score)
+{
+  Random         r = RandomStart(g->seed, STREAM_ROWS, (Random)row);
+  const PetscInt n = g->s.sigma > 0 ? TextRow(g, row, &r, e) : TableRow(g, &r, e);
+
+  *score = 0;
+  for (PetscInt k = 0; k < n; k++) *score += g->weight[e[k].column] * e[k].value;
+  return n;
+}
+
+static int CompareReal(const void *a, const void *b)
+{
+  const PetscReal x = *(const PetscReal *)a, y = *(const PetscReal *)b;
+
+  return x < y ? -1 : x > y;
+}
+
+/* Weights of the model, and the threshold that a sample of rows gives */
+static PetscErrorCode GeneratorSetUp(Generator *g, const Shape *s, Random seed, Entry **e)
+{
+  const PetscInt samples = PetscMin(s->rows, 10000);
+  PetscReal     *score;
+
+  PetscFunctionBeginUser;
+  g->s          = *s;
+  g->seed       = seed;
+  g->low        = Integral(s, 0);
+  g->high       = Integral(s, (PetscReal)s->columns);
+  g->longest    = s->sigma > 0 ? PetscMin(s->columns / 2, (PetscInt)(20 * s->mean)) : s->columns;
+  g->multiplier = (PetscInt)(0.6180339887498949 * (PetscReal)s->columns) | 1;
+  while (CommonDivisor(g->multiplier, s->columns) != 1) g->multiplier += 2;
+  PetscCall(PetscMalloc1(g->longest + 1, e));
+  PetscCall(PetscMalloc1(s->columns, &g->met));
+  for (PetscInt j = 0; j < s->columns; j++) g->met[j] = -1;
+  PetscCall(PetscMalloc1(s->columns, &g->weight));
+  for (PetscInt j = 0; j < s->columns; j++) {
+    Random r = RandomStart(seed, STREAM_WEIGHTS, (Random)j);
+
+    g->weight[j] = Normal(&r);
+  }
+  PetscCall(PetscMalloc1(samples, &score));
+  for (PetscInt k = 0; k < samples; k++) (void)Row(g, (PetscInt)((PetscInt64)k * s->rows / samples), *e, &score[k]);
+  qsort(score, (size_t)samples, sizeof(*score), CompareReal);
+  g->threshold = score[PetscMin((PetscInt)((1 - s->positive) * (PetscReal)samples), samples - 1)];
+  PetscCall(PetscFree(score));
+  for (PetscInt j = 0; j < s->columns; j++) g->met[j] = -1;
+  PetscFunctionReturn(0);
+}
+
+static PetscErrorCode GeneratorDestroy(Generator *g, Entry **e)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscFree(g->met));
+  PetscCall(PetscFree(g->weight));
+  PetscCall(PetscFree(*e));
+  PetscFunctionReturn(0);
+}
+
+/* ---- the whole ---- */
+
+/* This rank's rows in CSR, and their labels */
+typedef struct {
+  PetscInt     m, *i, *j;
+  PetscScalar *a, *label;
+} Rows;
+
+static PetscErrorCode Generate(Generator *g, Entry e[], PetscInt begin, PetscInt end, Rows *rows)
+{
+  PetscInt alloc = (PetscInt)((PetscReal)(end - begin) * (g->s.mean * 1.1 + 4)) + g->longest + 1000;
+
+  PetscFunctionBeginUser;
+  rows->m = end - begin;
+  PetscCall(PetscMalloc1(rows->m + 1, &rows->i));
+  PetscCall(PetscMalloc1(rows->m, &rows->label));
+  PetscCall(PetscMalloc1(alloc, &rows->j));
+  PetscCall(PetscMalloc1(alloc, &rows->a));
+  rows->i[0] = 0;
+  for (PetscInt k = 0; k < rows->m; k++) {
+    PetscReal score;
+    PetscInt  n = Row(g, begin + k, e, &score), at = rows->i[k];
+    Random    r = RandomStart(g->seed, STREAM_LABELS, (Random)(begin + k));
+
+    if (at + n > alloc) {
+      alloc = at + n + alloc / 4;
+      PetscCall(PetscRealloc((size_t)alloc * sizeof(PetscInt), &rows->j));
+      PetscCall(PetscRealloc((size_t)alloc * sizeof(PetscScalar), &rows->a));
+    }
+    for (PetscInt l = 0; l < n; l++) {
+      rows->j[at + l] = e[l].column;
+      rows->a[at + l] = e[l].value;
+    }
+    rows->i[k + 1] = at + n;
+    rows->label[k] = ((score > g->threshold) == (Uniform(&r) >= g->s.flipped)) ? 1 : -1;
+  }
+  PetscFunctionReturn(0);
+}
+
+static int CompareCounts(const void *a, const void *b)
+{
+  const PetscInt64 x = *(const PetscInt64 *)a, y = *(const PetscInt64 *)b;
+
+  return x > y ? -1 : x < y;
+}
+
+/* What was made beside what was asked for; an error where they differ */
+static PetscErrorCode Verify(const Shape *s, const Rows *rows, MPI_Comm comm)
+{
+  PetscInt64 *count, sum[2] = {0, 0}, head = 0, used = 0;
+  PetscInt    extreme[2] = {PETSC_MAX_INT, 0};
+  PetscReal   mean, positive, wanted;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscCalloc1(s->columns, &count));
+  for (PetscInt k = 0; k < rows->m; k++) {
+    const PetscInt n = rows->i[k + 1] - rows->i[k];
+
+    sum[0] += n;
+    sum[1] += PetscRealPart(rows->label[k]) > 0;
+    extreme[0] = PetscMin(extreme[0], n);
+    extreme[1] = PetscMax(extreme[1], n);
+    for (PetscInt l = rows->i[k]; l < rows->i[k + 1]; l++) count[rows->j[l]]++;
+  }
+  extreme[0] = -extreme[0];
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sum, 2, MPIU_INT64, MPI_SUM, comm));
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, extreme, 2, MPIU_INT, MPI_MAX, comm));
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, count, (PetscMPIInt)s->columns, MPIU_INT64, MPI_SUM, comm));
+  qsort(count, (size_t)s->columns, sizeof(*count), CompareCounts);
+  for (PetscInt j = 0; j < s->columns; j++) {
+    if (j < PetscMax(s->columns / 100, 1)) head += count[j];
+    used += count[j] > 0;
+  }
+  PetscCall(PetscFree(count));
+  mean     = (PetscReal)sum[0] / (PetscReal)s->rows;
+  positive = (PetscReal)sum[1] / (PetscReal)s->rows;
+  wanted   = s->positive * (1 - s->flipped) + (1 - s->positive) * s->flipped;
+  PetscCall(PetscPrintf(comm, "set        %s: %" PetscInt_FMT " rows, %" PetscInt_FMT " columns, %.0f nonzeros\n", s->name, s->rows, s->columns, (double)sum[0]));
+  PetscCall(PetscPrintf(comm, "rows       %.2f entries in the mean (asked for %.2f), %" PetscInt_FMT " to %" PetscInt_FMT "\n", (double)mean, (double)s->mean, -extreme[0], extreme[1]));
+  PetscCall(PetscPrintf(comm, "columns    %.0f have entries; %.1f %% of all entries are in the most popular 1 %%\n", (double)used, 100 * (double)head / (double)sum[0]));
+  PetscCall(PetscPrintf(comm, "labels     %.2f %% positive (asked for %.2f), %.1f %% flipped\n", 100 * (double)positive, 100 * (double)wanted, 100 * (double)s->flipped));
+  PetscCheck(PetscAbsReal(mean - s->mean) <= 0.03 * s->mean + 3 * (s->sigma + 0.1) * s->mean / PetscSqrtReal((PetscReal)s->rows), comm, PETSC_ERR_PLIB, "%s: rows have %g entries in the mean, not %g", s->name, (double)mean, (double)s->mean);
+  PetscCheck(PetscAbsReal(positive - wanted) <= 0.01 + 2 / PetscSqrtReal((PetscReal)s->rows), comm, PETSC_ERR_PLIB, "%s: %g of the labels are positive, not %g", s->name, (double)positive, (double)wanted);
+  if (s->sigma > 0) { /* a row has a popular column once, however often it was drawn: the head is lighter than the law's */
+    const PetscReal law = (Integral(s, (PetscReal)PetscMax(s->columns / 100, 1)) - Integral(s, 0)) / (Integral(s, (PetscReal)s->columns) - Integral(s, 0));
+
+    PetscCheck((PetscReal)head <= 1.02 * law * (PetscReal)sum[0] && (PetscReal)head >= 0.4 * law * (PetscReal)sum[0], comm, PETSC_ERR_PLIB, "%s: the most popular 1 %% of the columns have %g of the entries, the law %g", s->name, (double)head / (double)sum[0], (double)law);
+  }
+  PetscFunctionReturn(0);
+}
+
+static PetscErrorCode WriteBinary(const Shape *s, const Rows *rows, MPI_Comm comm, const char file[])
+{
+  Mat         A;
+  Vec         y;
+  PetscViewer viewer;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreate(comm, &A));
+  PetscCall(MatSetSizes(A, rows->m, PETSC_DECIDE, s->rows, s->columns));
+  PetscCall(MatSetType(A, MATAIJ));
+  PetscCall(MatSeqAIJSetPreallocationCSR(A, rows->i, rows->j, rows->a));
+  PetscCall(MatMPIAIJSetPreallocationCSR(A, rows->i, rows->j, rows->a));
+  PetscCall(VecCreateMPIWithArray(comm, 1, rows->m, s->rows, rows->label, &y));
+  PetscCall(PetscViewerBinaryOpen(comm, file, FILE_MODE_WRITE, &viewer));
+  PetscCall(MatView(A, viewer));
+  PetscCall(VecView(y, viewer));
+  PetscCall(PetscViewerDestroy(&viewer));
+  PetscCall(VecDestroy(&y));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(0);
+}
+
+/* LIBSVM text: each rank writes its rows where they belong */
+static PetscErrorCode WriteText(const Rows *rows, MPI_Comm comm, const char file[])
+{
+  PetscInt64  bytes = 0, before = 0;
+  size_t      room = (size_t)rows->i[rows->m] * 24 + (size_t)rows->m * 8 + 1;
+  char       *text;
+  FILE       *fp;
+  PetscMPIInt rank;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(comm, &rank));
+  PetscCall(PetscMalloc1(room, &text));
+  for (PetscInt k = 0; k < rows->m; k++) {
+    bytes += snprintf(text + bytes, room - (size_t)bytes, "%+d", (int)PetscRealPart(rows->label[k]));
+    for (PetscInt l = rows->i[k]; l < rows->i[k + 1]; l++) bytes += snprintf(text + bytes, room - (size_t)bytes, " %ld:%.7g", (long)rows->j[l] + 1, (double)PetscRealPart(rows->a[l]));
+    text[bytes++] = '\n';
+  }
+  PetscCallMPI(MPI_Exscan(&bytes, &before, 1, MPIU_INT64, MPI_SUM, comm));
+  if (!rank) {
+    fp = fopen(file, "wb");
+    PetscCheck(fp && !fclose(fp), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "%s: cannot be written", file);
+  }
+  PetscCallMPI(MPI_Barrier(comm));
+  fp = fopen(file, "rb+");
+  PetscCheck(fp && !fseek(fp, (long)before, SEEK_SET) && fwrite(text, 1, (size_t)bytes, fp) == (size_t)bytes && !fclose(fp), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "%s: cannot be written", file);
+  PetscCall(PetscFree(text));
+  PetscFunctionReturn(0);
+}
+
+int main(int argc, char **argv)
+{
+  MPI_Comm    comm;
+  const char *names[PETSC_STATIC_ARRAY_LENGTH(shapes)];
+  char        file[PETSC_MAX_PATH_LEN] = "", text[PETSC_MAX_PATH_LEN] = "";
+  PetscInt    which = 0, seed = 1, begin, end;
+  PetscReal   scale = 1;
+  PetscBool   list = PETSC_FALSE, chosen = PETSC_FALSE;
+  Shape       s;
+  Generator   g;
+  Entry      *e;
+  Rows        rows;
+  PetscLayout layout;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  comm = PETSC_COMM_WORLD;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(shapes); k++) names[k] = shapes[k].name;
+  PetscOptionsBegin(comm, NULL, "Options of learnset", NULL);
+  PetscCall(PetscOptionsEList("-set", "data set to be like", "learnset.c", names, PETSC_STATIC_ARRAY_LENGTH(shapes), names[0], &which, &chosen));
+  PetscCall(PetscOptionsReal("-scale", "rows and columns (of text), as a share of the original's", "learnset.c", scale, &scale, NULL));
+  PetscCall(PetscOptionsInt("-seed", "for another set of the same shape", "learnset.c", seed, &seed, NULL));
+  PetscCall(PetscOptionsString("-o", "file to write, in PETSc binary", "learnset.c", file, file, sizeof(file), NULL));
+  PetscCall(PetscOptionsString("-text", "file to write, in LIBSVM text", "learnset.c", text, text, sizeof(text), NULL));
+  PetscCall(PetscOptionsBool("-list", "print what there is", "learnset.c", list, &list, NULL));
+  PetscOptionsEnd();
+  if (list) {
+    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(shapes); k++)
+      PetscCall(PetscPrintf(comm, "%-13s %8" PetscInt_FMT " rows %8" PetscInt_FMT " columns %10.0f nonzeros\n", shapes[k].name, shapes[k].rows, shapes[k].columns, (double)(shapes[k].mean * (PetscReal)shapes[k].rows)));
+    PetscCall(PetscFinalize());
+    return 0;
+  }
+  PetscCheck(chosen, comm, PETSC_ERR_USER, "Which set to be like? -list shows them, -set NAME says which");
+  PetscCheck(scale > 0, comm, PETSC_ERR_USER_INPUT, "-scale has to be positive, not %g", (double)scale);
+  s      = shapes[which];
+  s.rows = PetscMax((PetscInt)(scale * (PetscReal)s.rows + 0.5), 1);
+  if (s.sigma > 0) s.columns = PetscMax((PetscInt)(scale * (PetscReal)s.columns + 0.5), (PetscInt)(8 * s.mean));
+
+  PetscCall(PetscLayoutCreateFromSizes(comm, PETSC_DECIDE, s.rows, 1, &layout));
+  PetscCall(PetscLayoutGetRange(layout, &begin, &end));
+  PetscCall(PetscLayoutDestroy(&layout));
+  PetscCall(GeneratorSetUp(&g, &s, (Random)seed, &e));
+  PetscCall(Generate(&g, e, begin, end, &rows));
+  PetscCall(Verify(&s, &rows, comm));
+  if (file[0]) PetscCall(WriteBinary(&s, &rows, comm, file));
+  if (text[0]) PetscCall(WriteText(&rows, comm, text));
+  PetscCall(GeneratorDestroy(&g, &e));
+  PetscCall(PetscFree(rows.i));
+  PetscCall(PetscFree(rows.j));
+  PetscCall(PetscFree(rows.a));
+  PetscCall(PetscFree(rows.label));
+  PetscCall(PetscFinalize());
+  return 0;
+}

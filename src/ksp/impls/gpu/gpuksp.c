@@ -1,0 +1,1095 @@
+/*
+  KSPGPUCG and KSPGPUBCGS: PETSc's conjugate gradients and BiCGStab, iterating where the matrix is. A solve is one launch where the matrix'
+  format and the preconditioner allow it, and a loop of steps (drive.c) elsewhere; the rules of both are in rules.h.
+
+  What is made once and kept: vectors and the rest of device memory for a number of rows, the shape of the launch for a pattern, what the
+  preconditioner comes to (its diagonal, or its diagonal blocks, found by applying it to unit vectors) for the state of its matrix.
+*/
+#include "gpukspimpl.h"
+#include "../../../mat/impls/gpucsr/format/absent.h"
+
+const char *const KSPGPUPaths[]      = {"auto", "launch", "graph", "driven", "KSPGPUPath", "KSP_GPU_PATH_", NULL};
+const char *const KSPGPUVariants[]   = {"standard", "single_reduction", "KSPGPUVariant", "KSP_GPU_", NULL};
+const char *const KSPGPUPrecisions[] = {"double", "mixed", "KSPGPUPrecision", "KSP_GPU_", NULL};
+
+/* Entries of a row that a launch takes without being asked to: at most 32 threads share it, and all others wait for them */
+#define LONGEST_ROW 4096
+
+/* Entries of the residual history that the device keeps at most */
+#define HISTORY 1000000
+
+/* Of the norm of the right-hand side, or of the first residual: what rounding costs any solve */
+#define USUAL_GAP 1e-12
+
+#define VECTOR_BYTES(k) ((((size_t)(k)->n * sizeof(double) + 255) / 256) * 256)
+
+/* ---- memory ---- */
+
+/* A piece of device memory that grows and stays */
+static PetscErrorCode Grow(KSP_GPU *k, size_t bytes, size_t *have, const char what[], void **p)
+{
+  PetscFunctionBegin;
+  if (*p && *have >= bytes) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRFree(k->dev, *have, p));
+  *have = 0;
+  PetscCall(GPUCSRMalloc(k->dev, bytes, what, p));
+  *have = bytes;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define PARTIAL_BYTES ((GPUKSP_SUMS * GPUKSP_PARTIALS + 1) * sizeof(double))
+#define BOUNDS_BYTES  (sizeof(int) * 1025)
+#define SLOTS_BYTES   ((size_t)GPUKSP_SLOT_BYTES * 1024)
+
+static PetscErrorCode Release(KSP_GPU *k)
+{
+  PetscFunctionBegin;
+  if (k->dev) {
+    const GPUCSRBackendOps *ops = k->dev->ops;
+
+    if (!k->dev->failed[0]) PetscCall(ops->activate(k->dev->id));
+    PetscCall(GPUCSRStorageDestroy(&k->own));
+    PetscCall(GPUCSRFree(k->dev, k->bytes, &k->memory));
+    PetscCall(GPUCSRFree(k->dev, k->fbytes, (void **)&k->fmemory));
+    PetscCall(GPUCSRFree(k->dev, k->pcbytes, (void **)&k->pc));
+    PetscCall(GPUCSRFree(k->dev, PARTIAL_BYTES, (void **)&k->partial));
+    PetscCall(GPUCSRFree(k->dev, BOUNDS_BYTES, (void **)&k->bounds));
+    PetscCall(GPUCSRFree(k->dev, SLOTS_BYTES, &k->slots));
+    PetscCall(GPUCSRFree(k->dev, sizeof(GPUKSPState), (void **)&k->devstate));
+    PetscCall(GPUCSRFree(k->dev, sizeof(double) * (size_t)k->histmax, (void **)&k->hist));
+    if (k->state && !k->dev->failed[0]) {
+      PetscCall(ops->hostfree(k->dev->id, k->state));
+      for (int q = 0; q < 2; q++)
+        if (k->events[q]) PetscCall(ops->eventdestroy(k->dev->id, k->events[q]));
+    }
+  }
+  k->bytes = k->fbytes = k->pcbytes = 0;
+  k->histmax                        = 0;
+  k->state = k->seen = NULL;
+  k->sums            = NULL;
+  k->events[0] = k->events[1] = NULL;
+  k->dev                      = NULL;
+  k->matid = k->pcid = k->pmatid = 0;
+  k->shapedata                   = NULL;
+  for (int q = 0; q < GPUKSP_VECTORS; q++) PetscCall(VecDestroy(&k->work[q]));
+  PetscCall(VecDestroy(&k->diagonal));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What every solve on this device needs, whatever its size */
+static PetscErrorCode Open(KSP_GPU *k, GPUCSRDevice dev)
+{
+  const size_t each = (sizeof(GPUKSPState) + 255) / 256 * 256;
+  char        *p;
+
+  PetscFunctionBegin;
+  if (k->dev == dev) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Release(k));
+  k->dev = dev;
+  PetscCall(dev->ops->hostmalloc(dev->id, 2 * each + sizeof(double) * GPUKSP_SUMS, (void **)&p));
+  k->state = (GPUKSPState *)p;
+  k->seen  = (GPUKSPState *)(p + each);
+  k->sums  = (double *)(p + 2 * each);
+  PetscCall(GPUCSRMalloc(dev, PARTIAL_BYTES, "sums of a solver", (void **)&k->partial));
+  PetscCall(GPUCSRMalloc(dev, sizeof(GPUKSPState), "the state of a solver", (void **)&k->devstate));
+  for (int q = 0; q < 2; q++) PetscCall(dev->ops->eventcreate(dev->id, PETSC_FALSE, &k->events[q]));
+#if defined(GPUCSR_HAVE_CUDA)
+  if (dev->ops->separate) {
+    PetscCall(GPUCSRMalloc(dev, BOUNDS_BYTES, "ranges of rows of a solver", (void **)&k->bounds));
+    PetscCall(GPUCSRMalloc(dev, SLOTS_BYTES, "slots of a solver", &k->slots));
+    PetscCall(GPUKSPStepReset(k->partial, dev->stream));
+  }
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The method's vectors, each where the steps expect it */
+static PetscErrorCode Vectors(KSP ksp, KSP_GPU *k)
+{
+  const PetscBool  cg = (PetscBool)(k->method == GPUKSP_CG), cg1 = (PetscBool)(k->method == GPUKSP_CG_SINGLE_REDUCTION), bcgs = (PetscBool)(k->method == GPUKSP_BCGS);
+  const PetscBool  block = (PetscBool)(k->pckind == GPUKSP_PC_BLOCK), hat = (PetscBool)(bcgs && ksp->pc_side == PC_RIGHT && k->pckind != GPUKSP_PC_NONE);
+  const PetscBool  need[GPUKSP_VECTORS] = {PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, (PetscBool)(cg1 || (cg && block)), (PetscBool)(cg1 || bcgs), (PetscBool)(bcgs || block), bcgs, bcgs, hat, hat};
+  const size_t     each                 = VECTOR_BYTES(k);
+  GPUKSPVectors_d *v                    = &k->launch.v;
+  int              count                = 0;
+
+  PetscFunctionBegin;
+  for (int q = 0; q < GPUKSP_VECTORS; q++) count += need[q];
+  PetscCall(Grow(k, each * (size_t)count, &k->bytes, "vectors of a solver", &k->memory));
+  count = 0;
+  PetscCall(PetscMemzero(v, sizeof(*v)));
+  for (int q = 0; q < GPUKSP_VECTORS; q++)
+    if (need[q]) (&v->x)[q] = (double *)((char *)k->memory + each * (size_t)count++);
+  if (!hat) {
+    v->ph = v->p;
+    v->sh = v->s;
+  }
+  v->pc         = k->pckind == GPUKSP_PC_DIAGONAL ? k->pc : NULL;
+  v->block      = block ? k->pc : NULL;
+  v->explicitpc = block;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- the preconditioner ---- */
+
+static PetscErrorCode PCKind(KSP ksp, KSP_GPU *k, GPUKSPPCKind *kind, int *bs, int *key)
+{
+  PetscBool none, jacobi, pbjacobi;
+  PetscInt  b = 1;
+
+  PetscFunctionBegin;
+  (void)k;
+  *kind = GPUKSP_PC_ANY;
+  *bs = *key = 0;
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCNONE, &none));
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCJACOBI, &jacobi));
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCPBJACOBI, &pbjacobi));
+  if (none) *kind = GPUKSP_PC_NONE;
+  else if (jacobi) {
+    PCJacobiType type;
+    PetscBool    positive;
+
+    PetscCall(PCJacobiGetType(ksp->pc, &type));
+    PetscCall(PCJacobiGetUseAbs(ksp->pc, &positive));
+    *kind = GPUKSP_PC_DIAGONAL;
+    *key  = 2 * (int)type + (int)positive;
+  } else if (pbjacobi) {
+    Mat      P;
+    PetscInt n;
+
+    PetscCall(PCGetOperators(ksp->pc, NULL, &P));
+    PetscCall(MatGetBlockSize(P, &b));
+    PetscCall(MatGetLocalSize(P, &n, NULL));
+    if (b == 1) *kind = GPUKSP_PC_DIAGONAL;
+    else if (b <= 8 && n % b == 0) *kind = GPUKSP_PC_BLOCK;
+    *bs = (int)b;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* It as numbers: applied to ones it shows its diagonal, to the unit vectors of all blocks at once the columns of its blocks */
+static PetscErrorCode PCNumbers(KSP ksp, KSP_GPU *k, GPUKSPPCKind kind, int bs, int key)
+{
+  PetscObjectState   state;
+  Mat                P;
+  Vec                unit, column;
+  const int          columns = kind == GPUKSP_PC_BLOCK ? bs : 1;
+  double            *rows    = NULL;
+  const PetscScalar *c;
+
+  PetscFunctionBegin;
+  PetscCall(PCGetOperators(ksp->pc, NULL, &P));
+  PetscCall(PetscObjectStateGet((PetscObject)P, &state));
+  k->launch.v.bs = bs;
+  if (kind == GPUKSP_PC_NONE || kind == GPUKSP_PC_ANY) PetscFunctionReturn(PETSC_SUCCESS);
+  if (k->pcid == ((PetscObject)ksp->pc)->id && k->pmatid == ((PetscObject)P)->id && k->pmatstate == state && k->pckey == key && k->pc && k->pckind == kind) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Grow(k, sizeof(double) * (size_t)columns * (size_t)k->n, &k->pcbytes, "the preconditioner of a solver", (void **)&k->pc));
+  PetscCall(MatCreateVecs(P, &unit, &column));
+  if (columns > 1) PetscCall(PetscMalloc1((size_t)columns * (size_t)k->n, &rows));
+  for (int j = 0; j < columns; j++) {
+    if (columns > 1) {
+      PetscScalar *u;
+
+      PetscCall(VecGetArrayWrite(unit, &u));
+      for (int i = 0; i < k->n; i++) u[i] = i % bs == j;
+      PetscCall(VecRestoreArrayWrite(unit, &u));
+    } else PetscCall(VecSet(unit, 1.0));
+    PetscCall(PCApply(ksp->pc, unit, column));
+    PetscCall(VecGetArrayRead(column, &c));
+    if (columns > 1)
+      for (int i = 0; i < k->n; i++) rows[(size_t)i * (size_t)bs + (size_t)j] = PetscRealPart(c[i]);
+    else PetscCall(GPUCSRUpload(k->dev, k->pc, GPUCSR_DOUBLE, c, GPUCSR_DOUBLE, (size_t)k->n, PETSC_FALSE, k->dev->stream, NULL));
+    PetscCall(VecRestoreArrayRead(column, &c));
+  }
+  if (columns > 1) PetscCall(GPUCSRUpload(k->dev, k->pc, GPUCSR_DOUBLE, rows, GPUCSR_DOUBLE, (size_t)columns * (size_t)k->n, PETSC_FALSE, k->dev->stream, NULL));
+  PetscCall(PetscFree(rows));
+  PetscCall(VecDestroy(&unit));
+  PetscCall(VecDestroy(&column));
+  k->pcid      = ((PetscObject)ksp->pc)->id;
+  k->pmatid    = ((PetscObject)P)->id;
+  k->pmatstate = state;
+  k->pckey     = key;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- mixed precision ---- */
+
+static PetscErrorCode Round(KSP_GPU *k, size_t n, const double *from, float *to)
+{
+  PetscFunctionBegin;
+#if defined(GPUCSR_HAVE_CUDA)
+  if (k->dev->ops->separate) {
+    PetscCall(GPUKSPRound(n, from, to, k->dev->stream));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  for (size_t i = 0; i < n; i++) {
+    if (GPUCSRIsAbsent(from + i, sizeof(*from))) memset(to + i, 255, sizeof(*to));
+    else to[i] = (float)from[i];
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A's values, the preconditioner and the vectors of the inner iteration in float */
+static PetscErrorCode Rounded(KSP_GPU *k)
+{
+  const GPUCSRStorage *S = k->S;
+  const size_t         n = (VECTOR_BYTES(k) / sizeof(double)), npc = n * (size_t)(k->launch.v.block ? k->launch.v.bs : 1);
+  size_t               nval = 0, vectors = k->launch.v.block ? 5 : 4;
+  GPUKSPVectors_f     *f = &k->launch.inner;
+  float               *p;
+
+  PetscFunctionBegin;
+  k->inner           = *S;
+  k->inner.precision = GPUCSR_PRECISION_SINGLE;
+  for (int q = 0; q < S->narrays; q++)
+    if (S->array[q].values) nval += (S->array[q].count + 63) / 64 * 64;
+  PetscCall(Grow(k, sizeof(float) * (nval + vectors * n + npc), &k->fbytes, "rounded values and vectors of a solver", (void **)&k->fmemory));
+  p = k->fmemory;
+  for (int q = 0; q < S->narrays; q++) {
+    if (!S->array[q].values) continue;
+    k->inner.array[q].data = p;
+    k->inner.array[q].type = GPUCSR_FLOAT;
+    PetscCall(Round(k, S->array[q].count, (const double *)S->array[q].data, p));
+    p += (S->array[q].count + 63) / 64 * 64;
+  }
+  PetscCall(PetscMemzero(f, sizeof(*f)));
+  f->x = p;
+  f->r = p + n;
+  f->p = p + 2 * n;
+  f->w = p + 3 * n;
+  f->z = k->launch.v.block ? p + 4 * n : NULL;
+  p += vectors * n;
+  if (k->launch.v.pc || k->launch.v.block) PetscCall(Round(k, (size_t)k->n * (size_t)(k->launch.v.block ? k->launch.v.bs : 1), k->pc, p));
+  f->pc            = k->launch.v.pc ? p : NULL;
+  f->block         = k->launch.v.block ? p : NULL;
+  f->bs            = k->launch.v.bs;
+  f->explicitpc    = k->launch.v.explicitpc;
+  k->launch.Ainner = &k->inner;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- PETSc's vectors of the driven path ---- */
+
+static PetscErrorCode Borrowed(KSP ksp, KSP_GPU *k, GPUKSPPCKind kind, int key)
+{
+  const PetscBool  cg = (PetscBool)(k->method == GPUKSP_CG), cg1 = (PetscBool)(k->method == GPUKSP_CG_SINGLE_REDUCTION), bcgs = (PetscBool)(k->method == GPUKSP_BCGS);
+  const PetscBool  any = (PetscBool)(kind == GPUKSP_PC_ANY), hat = (PetscBool)(bcgs && ksp->pc_side == PC_RIGHT && kind != GPUKSP_PC_NONE);
+  const PetscBool  need[GPUKSP_VECTORS] = {PETSC_FALSE, PETSC_FALSE, PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, (PetscBool)(cg1 || (cg && any)), (PetscBool)(cg1 || bcgs), (PetscBool)(bcgs || any), bcgs, bcgs, hat, hat};
+  GPUKSPVectors_d *v                    = &k->launch.v;
+  PetscObjectState state;
+  Mat              P;
+  Vec              unit;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(v, sizeof(*v)));
+  for (int q = VEC_R; q < GPUKSP_VECTORS; q++) {
+    if (need[q] && !k->work[q]) PetscCall(VecDuplicate(ksp->vec_sol, &k->work[q]));
+    if (!need[q]) PetscCall(VecDestroy(&k->work[q]));
+  }
+  PetscCall(PetscObjectReference((PetscObject)ksp->vec_sol));
+  PetscCall(PetscObjectReference((PetscObject)ksp->vec_rhs));
+  PetscCall(VecDestroy(&k->work[VEC_X]));
+  PetscCall(VecDestroy(&k->work[VEC_B]));
+  k->work[VEC_X] = ksp->vec_sol;
+  k->work[VEC_B] = ksp->vec_rhs;
+  v->explicitpc  = any;
+  if (kind != GPUKSP_PC_DIAGONAL) {
+    PetscCall(VecDestroy(&k->diagonal));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PCGetOperators(ksp->pc, NULL, &P));
+  PetscCall(PetscObjectStateGet((PetscObject)P, &state));
+  if (!k->diagonal || k->pcid != ((PetscObject)ksp->pc)->id || k->pmatid != ((PetscObject)P)->id || k->pmatstate != state || k->pckey != key) {
+    PetscCall(VecDestroy(&k->diagonal));
+    PetscCall(VecDuplicate(ksp->vec_sol, &k->diagonal));
+    PetscCall(VecDuplicate(ksp->vec_sol, &unit));
+    PetscCall(VecSet(unit, 1.0));
+    PetscCall(PCApply(ksp->pc, unit, k->diagonal));
+    PetscCall(VecDestroy(&unit));
+    k->pcid      = ((PetscObject)ksp->pc)->id;
+    k->pmatid    = ((PetscObject)P)->id;
+    k->pmatstate = state;
+    k->pckey     = key;
+  }
+  v->pc = k->sums; /* something: a step puts the array here */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- between PETSc's vectors and the solver's ---- */
+
+static PetscErrorCode Load(KSP_GPU *k, Vec from, double *to)
+{
+  GPUCSROperand o;
+  GPUCSRStream  s;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRVecGet_Private((Mat_SeqGPUCSR *)k->A->spptr, from, PETSC_TRUE, PETSC_FALSE, &o));
+  if (o.place == GPUCSR_DEVICE) {
+    PetscCall(MatGPUCSRStream_Private(k->dev, &o, NULL, NULL, &s));
+    PetscCall(k->dev->ops->streamsynchronize(k->dev->id, s));
+    PetscCall(k->dev->ops->copy(k->dev->id, to, o.p, sizeof(double) * (size_t)k->n, GPUCSR_ON_DEVICE, k->dev->stream));
+  } else PetscCall(GPUCSRUpload(k->dev, to, GPUCSR_DOUBLE, o.p, GPUCSR_DOUBLE, (size_t)k->n, o.pinned, k->dev->stream, NULL));
+  PetscCall(MatGPUCSRVecRestore_Private((Mat_SeqGPUCSR *)k->A->spptr, from, PETSC_TRUE, PETSC_FALSE, &o));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* x home; complete on return */
+PetscErrorCode GPUKSPStoreX(KSP ksp, KSP_GPU *k)
+{
+  GPUCSROperand o;
+  GPUCSRStream  s;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRVecGet_Private((Mat_SeqGPUCSR *)k->A->spptr, ksp->vec_sol, PETSC_FALSE, PETSC_TRUE, &o));
+  if (o.place == GPUCSR_DEVICE) {
+    PetscCall(MatGPUCSRStream_Private(k->dev, &o, NULL, NULL, &s));
+    PetscCall(k->dev->ops->streamsynchronize(k->dev->id, s));
+    PetscCall(k->dev->ops->copy(k->dev->id, o.p, k->launch.v.x, sizeof(double) * (size_t)k->n, GPUCSR_ON_DEVICE, k->dev->stream));
+  } else PetscCall(GPUCSRDownload(k->dev, o.p, GPUCSR_DOUBLE, k->launch.v.x, GPUCSR_DOUBLE, (size_t)k->n, o.pinned, k->dev->stream));
+  PetscCall(k->dev->ops->streamsynchronize(k->dev->id, k->dev->stream));
+  PetscCall(MatGPUCSRVecRestore_Private((Mat_SeqGPUCSR *)k->A->spptr, ksp->vec_sol, PETSC_FALSE, PETSC_TRUE, &o));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- which way ---- */
+
+/* PETSc's own method takes over, said once for each solver */
+static PetscErrorCode FallBack(KSP ksp, const char why[])
+{
+  KSP_GPU        *k      = (KSP_GPU *)ksp->data;
+  const PetscBool single = (PetscBool)(k->method == GPUKSP_CG_SINGLE_REDUCTION), cg = (PetscBool)(k->method != GPUKSP_BCGS);
+  KSPNormType     norm;
+
+  PetscFunctionBegin;
+  PetscCall(PetscFPrintf(PetscObjectComm((PetscObject)ksp), PETSC_STDERR, "KSP type %s: %s solves instead, because %s\n", ((PetscObject)ksp)->type_name, cg ? "cg" : "bcgs", why));
+  PetscCall(KSPSetType(ksp, cg ? KSPCG : KSPBCGS));
+  if (single) PetscCall(KSPCGUseSingleReduction(ksp, PETSC_TRUE));
+  PetscCall(KSPGetNormType(ksp, &norm)); /* settles norm and side for the new type */
+  PetscCall((*ksp->ops->setup)(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ok: nobody has anything to say against it */
+static PetscErrorCode Together(KSP ksp, const char message[], PetscBool *ok, char why[], size_t len)
+{
+  PetscMPIInt mine = message ? 0 : 1, all;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)ksp)));
+  *ok = (PetscBool)all;
+  if (!all) PetscCall(PetscSNPrintf(why, len, "%s", message ? message : "another process' device failed"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The one process' matrix, or the diagonal block, ready on a device; why says what is missing where it is not */
+static PetscErrorCode Operator(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
+{
+  Mat       A, block;
+  PetscBool seq, mpi, ready = PETSC_FALSE;
+  char      message[512];
+
+  PetscFunctionBegin;
+  *ok = PETSC_FALSE;
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJGPUCSR, &seq));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJGPUCSR, &mpi));
+  if (!seq && !mpi) {
+    PetscCall(PetscSNPrintf(why, len, "the operator is of type %s, not gpucsr", ((PetscObject)A)->type_name));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (A->rmap->N != A->cmap->N) {
+    PetscCall(PetscSNPrintf(why, len, "the operator is not square"));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (ksp->calc_sings) {
+    PetscCall(PetscSNPrintf(why, len, "singular values or eigenvalues were asked for"));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  block = A;
+  if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &block, NULL, NULL));
+  PetscCall(PetscObjectTypeCompare((PetscObject)block, MATSEQAIJGPUCSR, &seq));
+  if (seq) PetscCall(MatGPUCSRReady_Private(block, GPUCSR_FORWARD, &ready));
+  if (!ready) PetscCall(PetscSNPrintf(message, sizeof(message), "the operator is on no device: %s", seq ? ((Mat_SeqGPUCSR *)block->spptr)->whynot : "its blocks are not of type seqaijgpucsr"));
+  PetscCall(Together(ksp, ready ? NULL : message, ok, why, len));
+  if (!*ok) PetscFunctionReturn(PETSC_SUCCESS);
+  k->A = block;
+  k->n = (int)block->rmap->n;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Live(KSP ksp, KSP_GPU *k)
+{
+  PetscFunctionBegin;
+  k->live = (PetscBool)(ksp->converged != KSPConvergedDefault && ksp->converged != KSPConvergedSkip);
+  for (PetscInt q = 0; q < ksp->numbermonitors; q++) {
+    void (*f)(void) = (void (*)(void))ksp->monitor[q];
+
+    /* these look at nothing but the norm they are given */
+    if (f != (void (*)(void))KSPMonitorResidual && f != (void (*)(void))KSPMonitorResidualShort && f != (void (*)(void))KSPMonitorResidualDrawLG) k->live = PETSC_TRUE;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if defined(GPUCSR_HAVE_CUDA)
+/* The matrix as CSR besides the plan's format: for matrices that fit the last-level cache, where launches cost more than products */
+static PetscErrorCode Own(KSP_GPU *k, const GPUCSRPlan *P)
+{
+  const Mat_SeqGPUCSR *g    = (Mat_SeqGPUCSR *)k->A->spptr;
+  const PetscBool      same = (PetscBool)(k->own.dev && k->ownid == ((PetscObject)k->A)->id && k->ownpattern == g->pattern[GPUCSR_FORWARD] && k->own.precision == P->A.precision);
+  GPUCSRSource         s;
+
+  PetscFunctionBegin;
+  k->S = &k->own;
+  if (same && k->ownvalues == g->values[GPUCSR_FORWARD]) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGPUCSRSource_Private(k->A, &s));
+  if (!same) {
+    PetscCall(GPUCSRStorageDestroy(&k->own));
+    PetscCall(GPUCSRStorageCreate(k->dev, GPUCSRFormatCSR(), &P->features, NULL, P->A.precision, &k->own));
+    PetscCall(GPUCSRStorageAllocate(&k->own, PETSC_FALSE));
+  }
+  PetscCall((*k->own.format->ops->fill)(&s, &k->own, same, NULL));
+  k->ownid      = ((PetscObject)k->A)->id;
+  k->ownpattern = g->pattern[GPUCSR_FORWARD];
+  k->ownvalues  = g->values[GPUCSR_FORWARD];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Rows of a block start where slices and blocks of the preconditioner do */
+static PetscErrorCode Shape(KSP_GPU *k, PetscBool *possible, char why[], size_t len)
+{
+  const int align = k->launch.v.block ? k->launch.v.bs : 1;
+
+  PetscFunctionBegin;
+  k->launch.method = k->method;
+  k->launch.A      = k->S;
+  k->launch.bounds = k->bounds;
+  k->launch.slots  = k->slots;
+  k->launch.state  = k->state;
+  PetscCall(GPUKSPLaunchShape(k->dev, &k->launch, possible, why, len));
+  if (!*possible) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUKSPLaunchPartition(k->S, align, k->launch.blocks, k->bounds, k->dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
+/* Choose the way of this solve, and make ready what it needs */
+static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
+{
+  Mat_SeqGPUCSR    *g = (Mat_SeqGPUCSR *)k->A->spptr;
+  const GPUCSRPlan *P = &g->plan[GPUCSR_FORWARD];
+  Mat               A;
+  MatNullSpace      null, tnull;
+  GPUKSPPCKind      kind;
+  KSPGPUPath        path = KSP_GPU_PATH_GRAPH;
+  PetscMPIInt       size;
+  PetscBool         takes = PETSC_FALSE, fresh;
+  int               bs, key;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(MatGetNullSpace(A, &null));
+  PetscCall(MatGetTransposeNullSpace(A, &tnull));
+  PetscCall(PCKind(ksp, k, &kind, &bs, &key));
+  PetscCall(Live(ksp, k));
+  PetscCall(Open(k, g->dev));
+  fresh     = (PetscBool)(k->matid != ((PetscObject)k->A)->id || k->pattern != g->pattern[GPUCSR_FORWARD] || k->matvalues != g->values[GPUCSR_FORWARD] || k->kernel != P->choice.kernel);
+  k->why[0] = 0;
+  if (null || tnull || ksp->transpose_solve) kind = GPUKSP_PC_ANY;
+  if (kind == GPUKSP_PC_BLOCK && size > 1) kind = GPUKSP_PC_ANY;
+  if (size > 1 || kind == GPUKSP_PC_ANY || k->path == KSP_GPU_PATH_DRIVEN) {
+    path = KSP_GPU_PATH_DRIVEN;
+    if (kind == GPUKSP_PC_BLOCK) kind = GPUKSP_PC_ANY;
+    PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "%s",
+                            size > 1                         ? "there are several processes"
+                            : k->path == KSP_GPU_PATH_DRIVEN ? "asked for"
+                            : null || tnull                  ? "the operator has a null space"
+                            : ksp->transpose_solve           ? "the transpose is solved with"
+                                                             : "the preconditioner is PCApply()'s"));
+    PetscCall(PetscStrlcat(k->why, "", sizeof(k->why)));
+    PetscCall(Borrowed(ksp, k, kind, key));
+  } else {
+    PetscCall(PCNumbers(ksp, k, kind, bs, key));
+    k->pckind = kind;
+    PetscCall(Vectors(ksp, k));
+    k->launch.v.bs = bs;
+    k->S           = &P->A;
+#if defined(GPUCSR_HAVE_CUDA)
+    if (k->dev->ops->separate) {
+      PetscCall(GPUKSPLaunchTakes(&P->A, &takes));
+      if (!takes && !k->live && k->path != KSP_GPU_PATH_GRAPH && (GPUCSRCSRBytes(&P->features, P->A.precision) < (double)k->dev->props.l2 || k->path == KSP_GPU_PATH_LAUNCH)) {
+        PetscCall(Own(k, P));
+        takes = PETSC_TRUE;
+      }
+    }
+#endif
+    if (!k->dev->ops->separate) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "the host computes"));
+    else if (k->path == KSP_GPU_PATH_GRAPH) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "asked for"));
+    else if (k->live) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "a monitor or test looks at every iteration"));
+    else if (!takes) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "format %s has no product that a launch could call, and the matrix is too large for a copy", P->A.format->name));
+    else if (P->features.max > LONGEST_ROW && k->path == KSP_GPU_PATH_AUTO) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "a row has %d entries, which a launch would wait for", P->features.max));
+    else path = KSP_GPU_PATH_LAUNCH;
+  }
+  k->pckind = kind;
+  k->mixed = (PetscBool)(k->precision == KSP_GPU_MIXED && k->method == GPUKSP_CG && P->A.precision == GPUCSR_PRECISION_DOUBLE && !k->live && (path == KSP_GPU_PATH_LAUNCH || (path == KSP_GPU_PATH_GRAPH && !k->dev->ops->separate)) && kind != GPUKSP_PC_ANY);
+  if (path != KSP_GPU_PATH_DRIVEN) {
+    k->launch.Ainner = NULL;
+    if (k->mixed) PetscCall(Rounded(k));
+  }
+#if !defined(GPUCSR_HAVE_CUDA)
+  (void)fresh;
+#else
+  if (path == KSP_GPU_PATH_LAUNCH) {
+    if (fresh || k->shapefor != KSP_GPU_PATH_LAUNCH || k->shapemixed != k->mixed || k->shapedata != k->S->array[0].data) {
+      PetscBool possible;
+
+      PetscCall(Shape(k, &possible, k->why, sizeof(k->why)));
+      if (!possible) path = KSP_GPU_PATH_GRAPH;
+      k->shapedata = k->S->array[0].data;
+    }
+  }
+#endif
+  PetscCheck(k->path == KSP_GPU_PATH_AUTO || k->path == path || !k->dev->ops->separate || k->live, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_path %s cannot be had here: %s; auto would take %s", ((PetscObject)ksp)->type_name, KSPGPUPaths[k->path], k->why, KSPGPUPaths[path]);
+  k->shapefor   = path;
+  k->shapemixed = k->mixed;
+  k->matid      = ((PetscObject)k->A)->id;
+  k->pattern    = g->pattern[GPUCSR_FORWARD];
+  k->matvalues  = g->values[GPUCSR_FORWARD];
+  k->kernel     = P->choice.kernel;
+  k->taken      = path;
+  if (k->live && k->dev->ops->separate && path == KSP_GPU_PATH_GRAPH && !k->warnedlive) {
+    k->warnedlive = PETSC_TRUE;
+    PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "KSP type %s: a monitor or convergence test of this solve looks at every iteration, which costs a launch for each step; -ksp_monitor would not\n", ((PetscObject)ksp)->type_name));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- a solve ---- */
+
+static PetscErrorCode StateInit(KSP ksp, KSP_GPU *k)
+{
+  GPUKSPState            *s    = k->state;
+  KSPConvergedDefaultCtx *cctx = (KSPConvergedDefaultCtx *)ksp->cnvP;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(s, sizeof(*s)));
+  s->normtype  = (int)ksp->normtype;
+  s->test      = ksp->converged == KSPConvergedDefault ? GPUKSP_TEST_DEFAULT : ksp->converged == KSPConvergedSkip ? GPUKSP_TEST_SKIP : GPUKSP_TEST_HOST;
+  s->guesszero = (int)ksp->guess_zero;
+  if (s->test == GPUKSP_TEST_DEFAULT) {
+    s->initialrtol    = (int)cctx->initialrtol;
+    s->mininitialrtol = (int)cctx->mininitialrtol;
+    s->convmaxits     = (int)cctx->convmaxits;
+  }
+  s->maxit   = (int)PetscMin(ksp->max_it, PETSC_MAX_INT / 2);
+  s->chknorm = (int)ksp->chknorm;
+#if PETSC_VERSION_GE(3, 20, 0)
+  s->minit = (int)ksp->min_it;
+#endif
+#if PETSC_VERSION_GE(3, 19, 0)
+  s->negcurve = (int)ksp->converged_neg_curve;
+#endif
+  s->rtol     = ksp->rtol;
+  s->abstol   = ksp->abstol;
+  s->divtol   = ksp->divtol;
+  s->update   = 0.1;
+  s->scale    = 1;
+  s->truenorm = -1;
+  if (!k->live && (ksp->res_hist || ksp->numbermonitors)) {
+    const int want = (int)PetscMin(HISTORY, (PetscInt64)s->maxit + 2);
+
+    if (k->histmax < want) {
+      PetscCall(GPUCSRFree(k->dev, sizeof(double) * (size_t)k->histmax, (void **)&k->hist));
+      k->histmax = 0;
+      PetscCall(GPUCSRMalloc(k->dev, sizeof(double) * (size_t)want, "the residual history of a solver", (void **)&k->hist));
+      k->histmax = want;
+    }
+    s->hist    = k->hist;
+    s->histmax = want;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What happened, to PETSc: history and monitors after the fact, reason, norms */
+static PetscErrorCode Report(KSP ksp, KSP_GPU *k)
+{
+  const GPUKSPState *s    = k->state;
+  const int          n    = s->hist ? (int)PetscMin(s->recorded, s->histmax) : 0;
+  double            *hist = NULL;
+
+  PetscFunctionBegin;
+  if (n) {
+    PetscCall(PetscMalloc1(n, &hist));
+    PetscCall(GPUCSRDownload(k->dev, hist, GPUCSR_DOUBLE, k->hist, GPUCSR_DOUBLE, (size_t)n, PETSC_FALSE, k->dev->stream));
+    for (int q = 0; q < n; q++) {
+      ksp->its   = q;
+      ksp->rnorm = hist[q];
+      PetscCall(KSPLogResidualHistory(ksp, hist[q]));
+      PetscCall(KSPMonitor(ksp, q, s->lucky && q == n - 1 ? 0 : hist[q]));
+    }
+    PetscCall(PetscFree(hist));
+  }
+  ksp->its    = s->its;
+  ksp->rnorm  = s->rnorm;
+  ksp->rnorm0 = s->rnorm0;
+  ksp->ttol   = s->ttol;
+  ksp->reason = (KSPConvergedReason)s->reason;
+  if (ksp->reason == KSP_DIVERGED_NANORINF) {
+    PCFailedReason failed;
+
+    PetscCall(PCGetFailedReason(ksp->pc, &failed));
+    if (failed) ksp->reason = KSP_DIVERGED_PC_FAILED;
+  }
+  k->truenorm = s->truenorm;
+  k->replacements += s->replacements;
+  PetscCall(PetscLogFlops((double)s->its * ((k->method == GPUKSP_BCGS ? 4.0 : 2.0) * (double)((Mat_SeqGPUCSR *)k->A->spptr)->plan[GPUCSR_FORWARD].A.nnz + (k->method == GPUKSP_BCGS ? 20.0 : 13.0) * (double)k->n)));
+  PetscCall(PetscInfo(ksp, "%s after %d iterations, residual norm %g, true residual norm %g; path %s%s%s\n", KSPConvergedReasons[ksp->reason], s->its, s->rnorm, s->truenorm, KSPGPUPaths[k->taken], k->why[0] ? " because " : "", k->why));
+  /* a recurrence that has lost its residual says that it has converged where b - A x has not */
+  if (k->truenorm >= 0 && ksp->reason > 0 && s->normtype != KSP_NORM_NONE && s->test == GPUKSP_TEST_DEFAULT && k->truenorm > PetscMax(2 * s->ttol, USUAL_GAP * PetscMax(s->rnorm0, s->bnorm)) && !s->convmaxits)
+    PetscCall(PetscFPrintf(PetscObjectComm((PetscObject)ksp), PETSC_STDERR, "KSP type %s warning: converged by its recurrence, with residual norm %.3g for a tolerance of %.3g, but the true residual norm is %.3g: rounding has parted the two\n",
+                           ((PetscObject)ksp)->type_name, s->rnorm, s->ttol, (double)k->truenorm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Run(KSP ksp, KSP_GPU *k)
+{
+  Mat_SeqGPUCSR *g   = (Mat_SeqGPUCSR *)k->A->spptr;
+  GPUCSRDevice   dev = k->dev;
+
+  PetscFunctionBegin;
+  PetscCall(dev->ops->activate(dev->id));
+  if (k->taken != KSP_GPU_PATH_DRIVEN) {
+    /* a kernel's work is shared by all products of this matrix: one stream at a time */
+    if (g->last && g->last != dev->stream) PetscCall(GPUCSRDeviceSynchronize(dev));
+    g->last = dev->stream;
+    PetscCall(Load(k, ksp->vec_rhs, k->launch.v.b));
+    if (!ksp->guess_zero) PetscCall(Load(k, ksp->vec_sol, k->launch.v.x));
+  } else if (ksp->guess_zero) PetscCall(VecSet(ksp->vec_sol, 0));
+  k->launch.right = (PetscBool)(ksp->pc_side == PC_RIGHT);
+  k->launch.guard = k->guard;
+#if defined(GPUCSR_HAVE_CUDA)
+  if (k->taken == KSP_GPU_PATH_LAUNCH) {
+    PetscCall(GPUKSPLaunchSolve(&k->launch, dev->stream));
+    PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
+  } else
+#endif
+    if (k->mixed)
+    PetscCall(GPUKSPDriveMixed(ksp, k));
+  else PetscCall(GPUKSPDrive(ksp, k));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Single precision has got nowhere: double goes on from where it was */
+static PetscErrorCode GoOnInDouble(KSP ksp, KSP_GPU *k)
+{
+  const GPUKSPState before = *k->state;
+  PetscBool         zero   = ksp->guess_zero;
+
+  PetscFunctionBegin;
+  PetscCall(PetscInfo(ksp, "Mixed precision has got nowhere after %d iterations: double goes on\n", before.its));
+  PetscCall(GPUKSPStoreX(ksp, k));
+  ksp->guess_zero = PETSC_FALSE;
+  k->precision    = KSP_GPU_DOUBLE;
+  PetscCall(Prepare(ksp, k));
+  k->precision = KSP_GPU_MIXED;
+  PetscCall(StateInit(ksp, k));
+  /* one solve to those who look: the same target, and iterations that go on counting */
+  k->state->maxit  = PetscMax(1, k->state->maxit - before.its);
+  k->state->rtol   = 0;
+  k->state->abstol = before.ttol;
+  PetscCall(Run(ksp, k));
+  ksp->guess_zero = zero;
+  k->state->its += before.its;
+  k->state->replacements = before.replacements;
+  k->state->giveup       = 1;
+  k->state->rnorm0       = before.rnorm0;
+  if (k->state->reason == KSP_CONVERGED_ATOL && before.rtol * before.rnorm0 >= before.abstol) k->state->reason = KSP_CONVERGED_RTOL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPSolve_GPU(KSP ksp)
+{
+  KSP_GPU  *k = (KSP_GPU *)ksp->data;
+  PetscBool diagonalscale, ok;
+  char      why[512];
+
+  PetscFunctionBegin;
+  PetscCall(PCGetDiagonalScale(ksp->pc, &diagonalscale));
+  PetscCheck(!diagonalscale, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "Krylov method %s does not support diagonal scaling", ((PetscObject)ksp)->type_name);
+  PetscCall(Operator(ksp, k, &ok, why, sizeof(why)));
+  if (!ok) {
+    PetscCall(FallBack(ksp, why));
+    PetscCall((*ksp->ops->solve)(ksp));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (ksp->reason == KSP_DIVERGED_PC_FAILED) { /* its set-up did */
+    ksp->its   = 0;
+    ksp->rnorm = PETSC_INFINITY;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (k->method != GPUKSP_BCGS) k->method = k->variant == KSP_GPU_SINGLE_REDUCTION ? GPUKSP_CG_SINGLE_REDUCTION : GPUKSP_CG;
+  k->replacements = 0;
+  if (MatGPUCSRBackendOf(k->A) == MAT_GPUCSR_BACKEND_CUDA) PetscCall(Prepare(ksp, k));
+  else { /* what the device has no room for is PETSc's, as for a matrix */ GPUCSRAttempt attempt;
+    PetscErrorCode                                                                       ierr;
+
+    PetscCall(GPUCSRAttemptBegin(&attempt));
+    ierr = Prepare(ksp, k);
+    PetscCall(GPUCSRAttemptEnd(&attempt));
+    PetscCheck(!ierr || ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU, PetscObjectComm((PetscObject)ksp), ierr, "%s", attempt.message);
+    PetscCall(Together(ksp, ierr ? attempt.message : NULL, &ok, why, sizeof(why)));
+    if (!ok) {
+      PetscCall(FallBack(ksp, why));
+      PetscCall((*ksp->ops->solve)(ksp));
+      PetscFunctionReturn(PETSC_SUCCESS);
+    }
+  }
+  PetscCall(StateInit(ksp, k));
+  PetscCall(Run(ksp, k));
+  if (k->mixed && (k->state->giveup || k->state->reason == KSP_DIVERGED_INDEFINITE_MAT || k->state->reason == KSP_DIVERGED_INDEFINITE_PC || k->state->reason == KSP_DIVERGED_NANORINF)) PetscCall(GoOnInDouble(ksp, k));
+  if (k->taken != KSP_GPU_PATH_DRIVEN) PetscCall(GPUKSPStoreX(ksp, k));
+  PetscCall(Report(ksp, k));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Only what can be told before a solve: the rest is made ready by the first, and kept */
+static PetscErrorCode KSPSetUp_GPU(KSP ksp)
+{
+  KSP_GPU  *k = (KSP_GPU *)ksp->data;
+  PetscBool ok;
+  char      why[512];
+
+  PetscFunctionBegin;
+  ksp->setupnewmatrix = PETSC_TRUE;
+  PetscCall(Operator(ksp, k, &ok, why, sizeof(why)));
+  if (!ok) PetscCall(FallBack(ksp, why));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPReset_GPU(KSP ksp)
+{
+  PetscFunctionBegin;
+  PetscCall(Release((KSP_GPU *)ksp->data));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPDestroy_GPU(KSP ksp)
+{
+  PetscFunctionBegin;
+  PetscCall(KSPReset_GPU(ksp));
+  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetPath_C", NULL));
+  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetPrecision_C", NULL));
+  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUCGSetVariant_C", NULL));
+  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetTrueResidual_C", NULL));
+  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUGetTrueResidualNorm_C", NULL));
+  PetscCall(KSPDestroyDefault(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* x itself is what steps are added to, right preconditioning or left */
+static PetscErrorCode KSPBuildSolution_GPU(KSP ksp, Vec v, Vec *V)
+{
+  PetscFunctionBegin;
+  if (v) PetscCall(VecCopy(ksp->vec_sol, v));
+  *V = v ? v : ksp->vec_sol;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPView_GPU(KSP ksp, PetscViewer viewer)
+{
+  KSP_GPU  *k = (KSP_GPU *)ksp->data;
+  PetscBool ascii;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
+  if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
+  if (k->method != GPUKSP_BCGS)
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  variant %s, precision %s%s\n", KSPGPUVariants[k->variant], KSPGPUPrecisions[k->precision], k->precision == KSP_GPU_MIXED && k->matid && !k->mixed ? ", double in the last solve" : ""));
+  if (!k->matid) PetscFunctionReturn(PETSC_SUCCESS);
+  if (k->taken == KSP_GPU_PATH_LAUNCH) PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: one launch of %d blocks\n", k->launch.blocks));
+  else PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: path %s, because %s\n", KSPGPUPaths[k->taken], k->why));
+  if (k->mixed) PetscCall(PetscViewerASCIIPrintf(viewer, "  residual replaced by the true one %" PetscInt_FMT " times\n", k->replacements));
+  if (k->truenorm >= 0) PetscCall(PetscViewerASCIIPrintf(viewer, "  true residual norm %g, by the recurrence %g\n", (double)k->truenorm, (double)ksp->rnorm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPSetFromOptions_GPU(KSP ksp, GPUCSROptionItems PetscOptionsObject)
+{
+  KSP_GPU *k = (KSP_GPU *)ksp->data;
+
+  PetscFunctionBegin;
+  if (k->method == GPUKSP_BCGS) {
+    PetscOptionsHeadBegin(PetscOptionsObject, "KSPGPUBCGS options");
+    PetscCall(PetscOptionsEnum("-ksp_gpubcgs_path", "How an iteration is launched", "KSPGPUSetPath", KSPGPUPaths, (PetscEnum)k->path, (PetscEnum *)&k->path, NULL));
+    PetscCall(PetscOptionsBool("-ksp_gpubcgs_true_residual", "Compute the true residual on exit", "KSPGPUSetTrueResidual", k->guard, &k->guard, NULL));
+  } else {
+    PetscOptionsHeadBegin(PetscOptionsObject, "KSPGPUCG options");
+    PetscCall(PetscOptionsEnum("-ksp_gpucg_path", "How an iteration is launched", "KSPGPUSetPath", KSPGPUPaths, (PetscEnum)k->path, (PetscEnum *)&k->path, NULL));
+    PetscCall(PetscOptionsEnum("-ksp_gpucg_variant", "Reductions of an iteration", "KSPGPUCGSetVariant", KSPGPUVariants, (PetscEnum)k->variant, (PetscEnum *)&k->variant, NULL));
+    PetscCall(PetscOptionsEnum("-ksp_gpucg_precision", "Digits of the iteration", "KSPGPUSetPrecision", KSPGPUPrecisions, (PetscEnum)k->precision, (PetscEnum *)&k->precision, NULL));
+    PetscCall(PetscOptionsBool("-ksp_gpucg_true_residual", "Compute the true residual on exit", "KSPGPUSetTrueResidual", k->guard, &k->guard, NULL));
+  }
+  PetscOptionsHeadEnd();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPGPUSetPath_GPU(KSP ksp, KSPGPUPath path)
+{
+  PetscFunctionBegin;
+  ((KSP_GPU *)ksp->data)->path = path;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPGPUSetPrecision_GPU(KSP ksp, KSPGPUPrecision precision)
+{
+  PetscFunctionBegin;
+  ((KSP_GPU *)ksp->data)->precision = precision;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPGPUCGSetVariant_GPU(KSP ksp, KSPGPUVariant variant)
+{
+  PetscFunctionBegin;
+  ((KSP_GPU *)ksp->data)->variant = variant;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPGPUSetTrueResidual_GPU(KSP ksp, PetscBool compute)
+{
+  PetscFunctionBegin;
+  ((KSP_GPU *)ksp->data)->guard = compute;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPGPUGetTrueResidualNorm_GPU(KSP ksp, PetscReal *norm)
+{
+  PetscFunctionBegin;
+  *norm = ((KSP_GPU *)ksp->data)->truenorm;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Create(KSP ksp, GPUKSPMethod method)
+{
+  KSP_GPU *k;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&k));
+  ksp->data                = k;
+  k->method                = method;
+  k->guard                 = PETSC_TRUE;
+  k->truenorm              = -1;
+  ksp->ops->setup          = KSPSetUp_GPU;
+  ksp->ops->solve          = KSPSolve_GPU;
+  ksp->ops->reset          = KSPReset_GPU;
+  ksp->ops->destroy        = KSPDestroy_GPU;
+  ksp->ops->view           = KSPView_GPU;
+  ksp->ops->setfromoptions = KSPSetFromOptions_GPU;
+  ksp->ops->buildsolution  = KSPBuildSolution_GPU;
+  ksp->ops->buildresidual  = KSPBuildResidualDefault;
+  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetPath_C", KSPGPUSetPath_GPU));
+  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetTrueResidual_C", KSPGPUSetTrueResidual_GPU));
+  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUGetTrueResidualNorm_C", KSPGPUGetTrueResidualNorm_GPU));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*MC
+  KSPGPUCG - "gpucg", the conjugate gradients of `KSPCG` for a `MATGPUCSR` matrix, iterating on its device from the right-hand side to the solution
+
+  Options Database Keys:
++ -ksp_type gpucg                                     - use this type
+. -ksp_gpucg_path (auto|launch|graph|driven)          - how an iteration is launched
+. -ksp_gpucg_variant (standard|single_reduction)      - three meetings of all processors an iteration, or two
+. -ksp_gpucg_precision (double|mixed)                 - digits of the iteration; convergence is always that of the residual in double
+- -ksp_gpucg_true_residual (true|false)               - compute b - A x on exit, show it, and warn where the recurrence has lost it; true by default
+
+  Level: beginner
+
+  Notes:
+  The same iterates, norms, tests and reasons as `KSPCG`, but for rounding. Left preconditioning; norms preconditioned, unpreconditioned, natural and none.
+
+  One launch is the whole solve (path launch) for matrices stored as csr, sell, ell or dia, on one process, with `PCNONE`, `PCJACOBI`, or `PCPBJACOBI` with blocks of at
+  most 8. Other formats go by a graph of a few kernels, launched again and again (graph). Other preconditioners, null spaces and several processes are driven by the host (driven).
+
+  -ksp_monitor and the residual history are served when the solve is over. A monitor that looks at more than the norm, and a test of convergence of your own, make the
+  host look at every iteration.
+
+  Where the operator is not a `MATGPUCSR` matrix, or is on no device, `KSPCG` solves, which one line says.
+
+  With mixed, the iteration works on values rounded to single precision; its residual is replaced by b - A x in double before convergence is believed and
+  whenever it has become ten times smaller. Where that gets nowhere, double goes on.
+
+.seealso: `MATGPUCSR`, `KSPGPUBCGS`, `KSPGPUSetPath()`, `KSPGPUCGSetVariant()`, `KSPGPUSetPrecision()`, `KSPGPUSetTrueResidual()`
+M*/
+PetscErrorCode KSPCreate_GPUCG(KSP ksp)
+{
+  PetscFunctionBegin;
+  PetscCall(Create(ksp, GPUKSP_CG));
+  PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_PRECONDITIONED, PC_LEFT, 3));
+  PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_UNPRECONDITIONED, PC_LEFT, 2));
+  PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_NATURAL, PC_LEFT, 2));
+  PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_NONE, PC_LEFT, 1));
+  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetPrecision_C", KSPGPUSetPrecision_GPU));
+  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUCGSetVariant_C", KSPGPUCGSetVariant_GPU));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*MC
+  KSPGPUBCGS - "gpubcgs", the BiCGStab of `KSPBCGS` for a `MATGPUCSR` matrix, iterating on its device from the right-hand side to the solution
+
+  Options Database Keys:
++ -ksp_type gpubcgs                            - use this type
+. -ksp_gpubcgs_path (auto|launch|graph|driven) - how an iteration is launched
+- -ksp_gpubcgs_true_residual (true|false)      - compute b - A x on exit, show it, and warn where the recurrence has lost it; true by default
+
+  Level: beginner
+
+  Note:
+  The same iterates, norms, tests and reasons as `KSPBCGS`, but for rounding: preconditioned norm from the left, unpreconditioned from the right. The rest is as
+  for `KSPGPUCG`.
+
+.seealso: `MATGPUCSR`, `KSPGPUCG`, `KSPGPUSetPath()`, `KSPGPUSetTrueResidual()`
+M*/
+PetscErrorCode KSPCreate_GPUBCGS(KSP ksp)
+{
+  PetscFunctionBegin;
+  PetscCall(Create(ksp, GPUKSP_BCGS));
+  PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_PRECONDITIONED, PC_LEFT, 3));
+  PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_UNPRECONDITIONED, PC_RIGHT, 2));
+  PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_NONE, PC_LEFT, 1));
+  PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_NONE, PC_RIGHT, 1));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPGPUSetPath - Set how the iterations of a `KSPGPUCG` or `KSPGPUBCGS` are launched
+
+  Logically Collective
+
+  Input Parameters:
++ ksp  - the solver
+- path - `KSP_GPU_PATH_AUTO`, which takes the first of the following that can be had, or one of them: an error where it cannot
+
+  Options Database Key:
+. -ksp_gpucg_path (auto|launch|graph|driven) - sets the path
+
+  Level: advanced
+
+.seealso: `KSPGPUCG`, `KSPGPUBCGS`, `KSPGPUPath`
+@*/
+PetscErrorCode KSPGPUSetPath(KSP ksp, KSPGPUPath path)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscTryMethod(ksp, "KSPGPUSetPath_C", (KSP, KSPGPUPath), (ksp, path));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPGPUSetPrecision - Set the digits that a `KSPGPUCG` iterates with
+
+  Logically Collective
+
+  Input Parameters:
++ ksp       - the solver
+- precision - `KSP_GPU_DOUBLE` or `KSP_GPU_MIXED`
+
+  Options Database Key:
+. -ksp_gpucg_precision (double|mixed) - sets the precision
+
+  Level: intermediate
+
+.seealso: `KSPGPUCG`, `KSPGPUPrecision`
+@*/
+PetscErrorCode KSPGPUSetPrecision(KSP ksp, KSPGPUPrecision precision)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscTryMethod(ksp, "KSPGPUSetPrecision_C", (KSP, KSPGPUPrecision), (ksp, precision));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPGPUCGSetVariant - Set the variant of the conjugate gradients of a `KSPGPUCG`
+
+  Logically Collective
+
+  Input Parameters:
++ ksp     - the solver
+- variant - `KSP_GPU_STANDARD` or `KSP_GPU_SINGLE_REDUCTION`
+
+  Options Database Key:
+. -ksp_gpucg_variant (standard|single_reduction) - sets the variant
+
+  Level: intermediate
+
+  Note:
+  The single reduction is that of `KSPCGUseSingleReduction()`: faster on small problems, and a little less accurate at the end.
+
+.seealso: `KSPGPUCG`, `KSPGPUVariant`
+@*/
+PetscErrorCode KSPGPUCGSetVariant(KSP ksp, KSPGPUVariant variant)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscTryMethod(ksp, "KSPGPUCGSetVariant_C", (KSP, KSPGPUVariant), (ksp, variant));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPGPUSetTrueResidual - Have a `KSPGPUCG` or `KSPGPUBCGS` compute b - A x when it ends, or not
+
+  Logically Collective
+
+  Input Parameters:
++ ksp     - the solver
+- compute - true by default; costs one product a solve
+
+  Options Database Key:
+. -ksp_gpucg_true_residual (true|false) - sets it
+
+  Level: intermediate
+
+.seealso: `KSPGPUCG`, `KSPGPUBCGS`, `KSPGPUGetTrueResidualNorm()`
+@*/
+PetscErrorCode KSPGPUSetTrueResidual(KSP ksp, PetscBool compute)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscTryMethod(ksp, "KSPGPUSetTrueResidual_C", (KSP, PetscBool), (ksp, compute));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPGPUGetTrueResidualNorm - Get the norm of b - A x at the end of the last solve, in the norm of the test of convergence
+
+  Not Collective
+
+  Input Parameter:
+. ksp - the solver
+
+  Output Parameter:
+. norm - the norm, negative where it was not computed
+
+  Level: intermediate
+
+.seealso: `KSPGPUCG`, `KSPGPUBCGS`, `KSPGPUSetTrueResidual()`
+@*/
+PetscErrorCode KSPGPUGetTrueResidualNorm(KSP ksp, PetscReal *norm)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscAssertPointerCompat(norm, 2);
+  *norm = -1;
+  PetscTryMethod(ksp, "KSPGPUGetTrueResidualNorm_C", (KSP, PetscReal *), (ksp, norm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode KSPGPUInitialize_Private(void)
+{
+  PetscFunctionBegin;
+  /* the device formats hold real double numbers: elsewhere the types would never be more than PETSc's own */
+  PetscCall(KSPRegister(KSPGPUCG, KSPCreate_GPUCG));
+  PetscCall(KSPRegister(KSPGPUBCGS, KSPCreate_GPUBCGS));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,92 @@
+#pragma once
+
+/* What the files of KSPGPUCG and KSPGPUBCGS share */
+#include <petsc/private/kspimpl.h>
+#include "../../../mat/impls/gpucsr/gpucsrimpl.h"
+#include "launch.h"
+
+/* The vectors of a solve, in the order in which GPUKSPVectors_d has them */
+typedef enum {
+  VEC_X,
+  VEC_B,
+  VEC_R,
+  VEC_P,
+  VEC_W,
+  VEC_Z,
+  VEC_S,
+  VEC_T,
+  VEC_V,
+  VEC_RP,
+  VEC_PH,
+  VEC_SH,
+  GPUKSP_VECTORS
+} GPUKSPVectorName;
+
+/* Where a preconditioner is applied */
+typedef enum {
+  GPUKSP_PC_NONE,
+  GPUKSP_PC_DIAGONAL, /* on the way, in any step */
+  GPUKSP_PC_BLOCK,    /* in a step of its own */
+  GPUKSP_PC_ANY       /* by PCApply() */
+} GPUKSPPCKind;
+
+/* Solves that a KSP has set up once: vectors on the device, what the preconditioner comes to, the launch */
+typedef struct {
+  GPUKSPMethod    method;
+  KSPGPUVariant   variant;
+  KSPGPUPrecision precision;
+  KSPGPUPath      path;
+  PetscBool       guard, warnedlive;
+
+  Mat                  A;        /* one process' matrix, or the diagonal block; not counted, looked at while a solve lasts */
+  GPUCSRDevice         dev;      /* where memory below is from */
+  int                  n;        /* rows */
+  GPUKSPPCKind         pckind;   /* as it was last time */
+  KSPGPUPath           taken;    /* how the last solve went */
+  char                 why[256]; /* and why so */
+  PetscBool            mixed;    /* it iterated in single precision */
+  PetscBool            rulehere; /* rules are applied by the host */
+  PetscBool            live;     /* somebody looks at each iteration */
+  void                *memory;   /* device: all vectors */
+  size_t               bytes;
+  float               *fmemory; /* device: those of mixed, and the rounded values */
+  size_t               fbytes;
+  double              *pc; /* device: diagonal, or rows of diagonal blocks */
+  size_t               pcbytes;
+  double              *partial; /* device: of steps */
+  int                 *bounds;  /* device: of the launch */
+  void                *slots;   /* device: of the launch */
+  double              *hist;    /* device: residual norms */
+  int                  histmax;
+  GPUKSPState         *state;    /* page-locked, */
+  GPUKSPState         *seen;     /* so is this, */
+  double              *sums;     /* and so are these: one piece of memory */
+  GPUKSPState         *devstate; /* device: of steps that apply rules themselves */
+  GPUKSPLaunch         launch;
+  GPUCSRStorage        inner; /* A with rounded values; its other arrays are A's */
+  const GPUCSRStorage *S;     /* what products of a launch or of the inner iteration are with: the plan's, or */
+  GPUCSRStorage        own;   /* CSR of our own, where the plan's format is none that a launch could multiply with */
+  GPUCSREvent          events[2];
+
+  /* what the above was made of; made again when it is another */
+  PetscObjectId       matid, pcid, pmatid;
+  PetscObjectState    pattern, matvalues, pmatstate, ownpattern, ownvalues;
+  PetscObjectId       ownid;
+  const GPUCSRKernel *kernel;
+  int                 pckey;
+  KSPGPUPath          shapefor;
+  PetscBool           shapemixed;
+  const void         *shapedata;
+
+  /* by the host's loop, with vectors of PETSc's own */
+  Vec           work[GPUKSP_VECTORS], diagonal;
+  GPUCSROperand operand[GPUKSP_VECTORS];
+  PetscReal     truenorm;
+  PetscInt      replacements;
+} KSP_GPU;
+
+GPUCSR_INTERN PetscErrorCode KSPCreate_GPUCG(KSP);
+GPUCSR_INTERN PetscErrorCode KSPCreate_GPUBCGS(KSP);
+GPUCSR_INTERN PetscErrorCode GPUKSPDrive(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPDriveMixed(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPStoreX(KSP, KSP_GPU *);

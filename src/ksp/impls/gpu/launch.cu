@@ -1,0 +1,1125 @@
+/*
+  A whole solve in one cooperative launch: conjugate gradients, standard and with a single reduction, and BiCGStab.
+
+  Each block, one a processor, owns a range of rows of about equal work (GPUKSPLaunchPartition()) and all that is private to them; as
+  much of that as fits stays in its shared memory. What other blocks read, the vector that A is multiplied with, is in global memory.
+
+  Blocks meet in exchange(): each publishes its part of up to four sums, and reads those of all others. The flag that says that a part has
+  arrived travels inside it, a half of the number with a half of a word each, so that no fence and no second round trip is needed; all
+  add up the same parts in the same order, so that all take the same decisions, and two runs give the same bits. Where a vector must have become visible too,
+  a fence goes before publishing and after reading. Of standard CG an iteration needs three exchanges, one of them with fences; of CG with
+  a single reduction two; of BiCGStab five.
+
+  The rules (rules.h) are those of the host. x takes the step of an iteration together with the next direction, which reads p anyway.
+
+  Bytes an iteration, CG: those of the product, and what does not fit shared memory of 8 vectors. Needs CSR, diagonals, or sliced ELL whose rows are where they were; wins most where a kernel's launch is
+  not short against an iteration, up to some 100 thousand rows.
+*/
+#include "../../../mat/impls/gpucsr/kernels/device.cuh"
+#include "../../../mat/impls/gpucsr/format/dia.h"
+#include "../../../mat/impls/gpucsr/format/sell.h"
+#include "launch.h"
+
+#define THREADS 1024
+#define WARPS   (THREADS / 32)
+#define AHEAD   8 /* entries of a row in flight */
+
+/* ---- matrix entries: read once an iteration, and kept in the last-level cache between iterations only where all of them fit ---- */
+
+__device__ __forceinline__ unsigned long long entry_policy(int keep)
+{
+  unsigned long long p = 0;
+
+#if __CUDA_ARCH__ >= 800
+  if (keep) asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(p));
+  else asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(p));
+#endif
+  return p;
+}
+
+__device__ __forceinline__ int entry(const int *p, unsigned long long policy)
+{
+#if __CUDA_ARCH__ >= 800
+  int v;
+
+  asm("ld.global.nc.L1::no_allocate.L2::cache_hint.s32 %0, [%1], %2;" : "=r"(v) : "l"(p), "l"(policy));
+  return v;
+#else
+  return __ldcs(p);
+#endif
+}
+
+__device__ __forceinline__ float entry(const float *p, unsigned long long policy)
+{
+#if __CUDA_ARCH__ >= 800
+  float v;
+
+  asm("ld.global.nc.L1::no_allocate.L2::cache_hint.f32 %0, [%1], %2;" : "=f"(v) : "l"(p), "l"(policy));
+  return v;
+#else
+  return __ldcs(p);
+#endif
+}
+
+__device__ __forceinline__ double entry(const double *p, unsigned long long policy)
+{
+#if __CUDA_ARCH__ >= 800
+  double v;
+
+  asm("ld.global.nc.L1::no_allocate.L2::cache_hint.f64 %0, [%1], %2;" : "=d"(v) : "l"(p), "l"(policy));
+  return v;
+#else
+  return __ldcs(p);
+#endif
+}
+
+/* ---- products of a block's rows: f(row in the block, sum) for each, by the thread that has the sum ---- */
+
+/* x is written in this launch, by other blocks: plain loads, which the fences of exchange() keep from being stale */
+template <class V>
+struct Sell {
+  typedef V  value;
+  const int *slice, *col; /* slice is NULL where all are of one width */
+  const V   *val;
+  int        width;
+  int        split; /* warps that share a slice, where there are fewer slices than warps */
+  int        keep;
+
+  __device__ __forceinline__ bool shares() const
+  {
+    return split > 1;
+  }
+
+  template <class X, class F>
+  __device__ __forceinline__ void product(const X *x, int first, int last, X *scratch, F f) const
+  {
+    const unsigned long long policy = entry_policy(keep);
+    const int                lane = threadIdx.x % 32, warp = threadIdx.x / 32, groups = WARPS / split, part = warp % split;
+    const int                slices = (last - first + 31) / 32;
+
+    for (int q0 = 0; q0 < slices; q0 += groups) {
+      const int q   = q0 + warp / split;
+      X         sum = 0;
+
+      if (q < slices) {
+        const int  begin = SELLBegin(slice, width, first / 32 + q), most = SELLBegin(slice, width, first / 32 + q + 1) - begin;
+        const int *c0 = col + 32 * (int64_t)begin + lane;
+        const V   *v0 = val + 32 * (int64_t)begin + lane;
+
+        for (int k = part; k < most; k += AHEAD * split) {
+          int c[AHEAD];
+          V   v[AHEAD];
+
+#pragma unroll
+          for (int u = 0; u < AHEAD; u++) {
+            c[u] = -1;
+            if (k + u * split < most) {
+              c[u] = entry(c0 + 32 * (k + u * split), policy);
+              v[u] = entry(v0 + 32 * (k + u * split), policy);
+            }
+          }
+#pragma unroll
+          for (int u = 0; u < AHEAD; u++)
+            if (c[u] >= 0) sum += X(v[u]) * x[c[u]];
+        }
+      }
+      if (split > 1) {
+        scratch[threadIdx.x] = sum;
+        __syncthreads();
+        if (part == 0)
+          for (int u = 1; u < split; u++) sum += scratch[threadIdx.x + 32 * u];
+        __syncthreads();
+      }
+      if (part == 0 && q < slices && first + 32 * q + lane < last) f(32 * q + lane, sum);
+    }
+  }
+};
+
+/* As sliced ELL, but that the column follows from the diagonal: entries of x and of A are asked for together */
+template <class V>
+struct Dia {
+  typedef V  value;
+  const int *offset;
+  const V   *val;
+  int        diagonals, n;
+  int        split, keep;
+
+  __device__ __forceinline__ bool shares() const
+  {
+    return split > 1;
+  }
+
+  template <class X, class F>
+  __device__ __forceinline__ void product(const X *x, int first, int last, X *scratch, F f) const
+  {
+    const unsigned long long policy = entry_policy(keep);
+    const int                lane = threadIdx.x % 32, warp = threadIdx.x / 32, groups = WARPS / split, part = warp % split;
+    const int                slices = (last - first + 31) / 32;
+
+    for (int q0 = 0; q0 < slices; q0 += groups) {
+      const int q   = q0 + warp / split;
+      X         sum = 0;
+
+      if (q < slices) {
+        const int row = first + 32 * q + lane;
+        const V  *v0  = val + DIAEntry(diagonals, row, 0);
+
+        for (int k = part; k < diagonals; k += AHEAD * split) {
+          V v[AHEAD];
+          X xc[AHEAD];
+
+#pragma unroll
+          for (int u = 0; u < AHEAD; u++) {
+            const int d = k + u * split, c = d < diagonals ? row + __ldg(offset + d) : -1;
+
+            v[u]  = absent<V>();
+            xc[u] = 0;
+            if (c >= 0 && c < n) {
+              v[u]  = entry(v0 + 32 * d, policy);
+              xc[u] = x[c];
+            }
+          }
+#pragma unroll
+          for (int u = 0; u < AHEAD; u++)
+            if (!is_absent(v[u])) sum += X(v[u]) * xc[u];
+        }
+      }
+      if (split > 1) {
+        scratch[threadIdx.x] = sum;
+        __syncthreads();
+        if (part == 0)
+          for (int u = 1; u < split; u++) sum += scratch[threadIdx.x + 32 * u];
+        __syncthreads();
+      }
+      if (part == 0 && q < slices && first + 32 * q + lane < last) f(32 * q + lane, sum);
+    }
+  }
+};
+
+template <class V>
+struct Csr {
+  typedef V  value;
+  const int *rowptr, *col;
+  const V   *val;
+  int        lanes; /* threads that share a row */
+  int        keep;
+
+  __device__ __forceinline__ bool shares() const
+  {
+    return false;
+  }
+
+  template <class X, class F>
+  __device__ __forceinline__ void product(const X *x, int first, int last, X *, F f) const
+  {
+    const int lane = threadIdx.x % lanes, groups = THREADS / lanes, rows = last - first;
+
+    for (int r0 = 0; r0 < rows; r0 += groups) {
+      const int r   = r0 + threadIdx.x / lanes;
+      X         sum = 0;
+
+      if (r < rows) {
+        const int end = rowptr[first + r + 1];
+
+        for (int k = rowptr[first + r] + lane; k < end; k += 4 * lanes) {
+          int c[4];
+          V   v[4];
+
+#pragma unroll
+          for (int u = 0; u < 4; u++) {
+            c[u] = -1;
+            if (k + u * lanes < end) {
+              c[u] = keep ? __ldg(col + k + u * lanes) : __ldcs(col + k + u * lanes);
+              v[u] = keep ? __ldg(val + k + u * lanes) : __ldcs(val + k + u * lanes);
+            }
+          }
+#pragma unroll
+          for (int u = 0; u < 4; u++)
+            if (c[u] >= 0) sum += X(v[u]) * x[c[u]];
+        }
+      }
+      for (int o = lanes / 2; o; o >>= 1) sum += __shfl_down_sync(0xffffffffu, sum, o, lanes);
+      if (lane == 0 && r < rows) f(r, sum);
+    }
+  }
+};
+
+/* ---- a vector of the block's rows, the first of them in shared memory ---- */
+
+template <class X>
+struct Rows {
+  X  *nearby, *far;
+  int resident;
+
+  __device__ __forceinline__ X &operator[](int i) const
+  {
+    return i < resident ? nearby[i] : far[i];
+  }
+};
+
+struct Pool {
+  char  *next;
+  size_t left;
+
+  template <class X>
+  __device__ __forceinline__ Rows<X> rows(X *global, int first, int count)
+  {
+    Rows<X>   v;
+    const int fit = (int)(left / sizeof(X));
+
+    v.far      = global ? global + first : global;
+    v.nearby   = (X *)next;
+    v.resident = global ? (count <= fit ? count : fit / THREADS * THREADS) : 0;
+    next += (sizeof(X) * v.resident + 15) / 16 * 16;
+    left -= min(left, (sizeof(X) * v.resident + 15) / 16 * 16);
+    return v;
+  }
+};
+
+/* ---- where blocks meet ---- */
+
+struct Meeting {
+  ulonglong2 *slots;
+  unsigned    epoch;
+  double     *part, *all; /* shared: of each warp, and of each 32 blocks */
+};
+
+__device__ __forceinline__ double warp_sum(double v)
+{
+#pragma unroll
+  for (int o = 16; o; o >>= 1) v += __shfl_xor_sync(0xffffffffu, v, o);
+  return v;
+}
+
+/* What was written before by anybody in the block can be read by whoever sees what is published after; and the other way round */
+__device__ __forceinline__ void fence()
+{
+  __threadfence();
+}
+
+__device__ __forceinline__ void publish(ulonglong2 *slot, double v, unsigned epoch)
+{
+  const unsigned long long bits = (unsigned long long)__double_as_longlong(v), flag = (unsigned long long)epoch << 32;
+
+  asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};" ::"l"(slot), "l"(flag | (bits & 0xffffffffull)), "l"(flag | (bits >> 32)) : "memory");
+}
+
+__device__ __forceinline__ double await(const ulonglong2 *slot, unsigned epoch)
+{
+  unsigned long long low, high;
+
+  do asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(low), "=l"(high) : "l"(slot) : "memory");
+  while ((unsigned)(low >> 32) != epoch || (unsigned)(high >> 32) != epoch);
+  return __longlong_as_double((long long)((high << 32) | (low & 0xffffffffull)));
+}
+
+/*
+  v[k], summed over all threads of all blocks. A block is at most one meeting ahead of another, so two sets of slots do. With FENCE what any
+  thread wrote before can be read by all after.
+*/
+template <int N, bool FENCE>
+__device__ __forceinline__ void exchange(Meeting &m, double (&v)[N])
+{
+  const int   lane = threadIdx.x % 32, warp = threadIdx.x / 32, blocks = gridDim.x, per = (blocks + 31) / 32;
+  ulonglong2 *slots = m.slots + (size_t)(m.epoch & 1) * GPUKSP_SUMS * blocks;
+
+#pragma unroll
+  for (int k = 0; k < N; k++) {
+    v[k] = warp_sum(v[k]);
+    if (lane == 0) m.part[k * WARPS + warp] = v[k];
+  }
+  __syncthreads();
+  if (warp < N) {
+    const double sum = warp_sum(m.part[warp * WARPS + lane]);
+
+    if (lane == 0) {
+      if (FENCE) fence();
+      publish(slots + (size_t)warp * blocks + blockIdx.x, sum, m.epoch);
+    }
+  }
+  for (int u = warp; u < N * per; u += WARPS) {
+    const int b   = u % per * 32 + lane;
+    double    sum = b < blocks ? await(slots + (size_t)(u / per) * blocks + b, m.epoch) : 0;
+
+    if (FENCE) fence();
+    sum = warp_sum(sum);
+    if (lane == 0) m.all[u] = sum;
+  }
+  __syncthreads();
+#pragma unroll
+  for (int k = 0; k < N; k++) {
+    v[k] = 0;
+    for (int j = 0; j < per; j++) v[k] += m.all[k * per + j];
+  }
+  m.epoch++;
+}
+
+__device__ __forceinline__ void meet(Meeting &m)
+{
+  double none[1] = {0};
+
+  exchange<1, true>(m, none);
+}
+
+/* ---- the preconditioner, of the block's rows ---- */
+
+template <class X>
+struct Preconditioner {
+  Rows<X>  d;     /* the diagonal, where there is one */
+  const X *block; /* rows of the diagonal blocks, whole; a block of rows holds whole ones */
+  int      diagonal, bs, first;
+
+  __device__ __forceinline__ X on_the_way(int i, X r) const
+  {
+    return diagonal ? d[i] * r : r;
+  }
+
+  /* r is complete in all rows of the block */
+  template <class R>
+  __device__ __forceinline__ X of(int i, const R &r) const
+  {
+    if (!bs) return on_the_way(i, r[i]);
+    const int b = i - (first + i) % bs;
+    X         z = 0;
+
+    for (int j = 0; j < bs; j++) z += block[(int64_t)(first + i) * bs + j] * r[b + j];
+    return z;
+  }
+};
+
+template <class X, class V>
+__device__ __forceinline__ Preconditioner<X> preconditioner(const V &v, int first)
+{
+  return {
+    {NULL, (X *)v.pc + first, 0},
+    v.block, v.pc != NULL, v.block ? v.bs : 0, first
+  };
+}
+
+template <class X>
+struct From {
+  const X                     *p;
+  __device__ __forceinline__ X operator[](int i) const
+  {
+    return p[i];
+  }
+};
+
+__device__ __forceinline__ void add_norms(double r, double z, double (&sum)[3])
+{
+  sum[SUM_RR] += r * r;
+  sum[SUM_ZZ] += z * z;
+  sum[SUM_RZ] += r * z;
+}
+
+template <class X>
+struct vectors_of;
+template <>
+struct vectors_of<double> {
+  typedef GPUKSPVectors_d type;
+};
+template <>
+struct vectors_of<float> {
+  typedef GPUKSPVectors_f type;
+};
+
+/* What a launch works on; M the matrix of the iteration, E the one of true residuals */
+template <class M, class E, class X>
+struct Args {
+  M                            A;
+  E                            exact;
+  typename vectors_of<X>::type v; /* of the iteration */
+  GPUKSPVectors_d              w; /* b, x, and of mixed r, w, pc in double */
+  const int                   *bounds;
+  ulonglong2                  *slots;
+  GPUKSPState                  start, *state;
+  int                          guard, right;
+  size_t                       shared;
+};
+
+#define FOR_ROWS(i) for (int i = threadIdx.x; i < rows; i += THREADS)
+
+/* The loops of an iteration: several rows of a thread are read before the first is written, so that their loads are in flight together */
+#define GROUP              4
+#define FOR_GROUPS(g)      for (int g = threadIdx.x; g < rows; g += GROUP * THREADS)
+#define FOR_GROUP(g, u, i) _Pragma("unroll") for (int u = 0, i = g; u < GROUP; u++, i += THREADS) if (i < rows)
+
+#define PROLOGUE \
+  extern __shared__ __align__(16) char pool_[]; \
+  __shared__ GPUKSPState               st; \
+  __shared__ int                       stops[2]; \
+  __shared__ double                    part_[GPUKSP_SUMS * WARPS], all_[WARPS * GPUKSP_SUMS]; \
+  const int                            first = a.bounds[blockIdx.x], last = a.bounds[blockIdx.x + 1], rows = last - first; \
+  Pool                                 pool    = {pool_, a.shared}; \
+  X                                   *scratch = (X *)pool_; \
+  Meeting                              meeting = {a.slots, 1, part_, all_}; \
+  if (a.A.shares()) { /* the most that a product asks for */ \
+    pool.next += THREADS * sizeof(double); \
+    pool.left -= THREADS * sizeof(double); \
+  } \
+  if (threadIdx.x == 0) { \
+    st = a.start; \
+    if (blockIdx.x) st.hist = NULL; \
+    stops[0] = stops[1] = 0; \
+  } \
+  __syncthreads()
+
+/* The thread that applies rules: of the warp that has rows last */
+#define RULER (threadIdx.x == THREADS - 32)
+
+/* Rules that need not be waited for: what follows is computed from the sums by every thread, and found to be too much one meeting later. stops[k] is read after
+   the next meeting and written again after another one */
+#define RULE_AHEAD(k, call) \
+  do { \
+    if (RULER) { \
+      call; \
+      stops[k] = st.reason; \
+    } \
+  } while (0)
+
+/* One thread applies the rule, all see the outcome */
+#define RULE(call) \
+  do { \
+    if (threadIdx.x == 0) { \
+      call; \
+    } \
+    __syncthreads(); \
+  } while (0)
+
+/* x - the true residual, in the norm of the test, into st.truenorm; x and w are whole vectors */
+template <class E>
+__device__ void true_norm(const E &A, const GPUKSPVectors_d &v, GPUKSPState &st, Meeting &meeting, int first, int rows, double *scratch, int right)
+{
+  double                       sum[3] = {0, 0, 0};
+  double                      *w      = v.w + first;
+  const double                *b      = v.b + first;
+  const Preconditioner<double> pc     = preconditioner<double>(v, first);
+
+  meet(meeting);
+  A.product(v.x, first, first + rows, scratch, [&](int i, double s) { w[i] = b[i] - s; });
+  __syncthreads();
+  FOR_ROWS(i) add_norms(w[i], right ? w[i] : pc.of(i, From<double>{w}), sum);
+  exchange<3, false>(meeting, sum);
+  RULE(st.scale = 1; st.truenorm = GPUKSPNorm(&st, sum));
+}
+
+template <class M, class E, class X>
+__global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E, X> a)
+{
+  constexpr bool mixed = sizeof(X) == 4;
+  PROLOGUE;
+  const Preconditioner<double> exactpc = preconditioner<double>(a.w, first);
+  const Rows<X>                w = pool.rows(a.v.w, first, rows), r = pool.rows(a.v.r, first, rows);
+  Preconditioner<X>            pc = preconditioner<X>(a.v, first);
+
+  pc.d            = pool.rows((X *)a.v.pc, first, rows);
+  const Rows<X> x = pool.rows(a.v.x, first, rows);
+  const Rows<X> z = pool.rows(a.v.block ? a.v.z : (X *)NULL, first, rows);
+  X            *p = a.v.p + first;
+  double        s3[3], s1[1];
+
+  FOR_ROWS(i)
+  {
+    if (pc.diagonal && i < pc.d.resident) pc.d.nearby[i] = pc.d.far[i];
+    p[i] = 0;
+  }
+
+  /* r = b - A x, bnorm, and the first norms */
+  if (!st.guesszero) {
+    double bb[3] = {0, 0, 0};
+
+    if constexpr (mixed) {
+      a.exact.product(a.w.x, first, last, (double *)scratch, [&](int i, double s) { a.w.r[first + i] = a.w.b[first + i] - s; });
+      FOR_ROWS(i) add_norms(a.w.b[first + i], exactpc.of(i, From<double>{a.w.b + first}), bb);
+    } else {
+      a.A.product(a.v.x, first, last, scratch, [&](int i, X s) { r[i] = a.v.b[first + i] - s; });
+      FOR_ROWS(i)
+      {
+        x[i] = a.v.x[first + i];
+        add_norms(a.v.b[first + i], pc.of(i, From<X>{a.v.b + first}), bb);
+      }
+    }
+    exchange<3, false>(meeting, bb);
+    RULE(st.bnorm = GPUKSPNorm(&st, bb));
+  } else {
+    FOR_ROWS(i)
+    {
+      if constexpr (mixed) {
+        a.w.r[first + i] = a.w.b[first + i];
+        a.w.x[first + i] = 0;
+      } else {
+        r[i] = a.v.b[first + i];
+        x[i] = 0;
+      }
+    }
+  }
+  __syncthreads();
+  s3[0] = s3[1] = s3[2] = 0;
+  if constexpr (mixed) {
+    FOR_ROWS(i) add_norms(a.w.r[first + i], exactpc.of(i, From<double>{a.w.r + first}), s3);
+  } else {
+    FOR_ROWS(i)
+    {
+      const X zi = pc.of(i, r);
+
+      if (pc.bs) z[i] = zi;
+      add_norms(r[i], zi, s3);
+    }
+  }
+  exchange<3, false>(meeting, s3);
+  if constexpr (mixed) {
+    RULE(CGInit(&st, s3); st.scale = s3[SUM_RR] > 0 ? sqrt(s3[SUM_RR]) : 1; st.rho /= st.scale * st.scale; CGBegin(&st));
+    FOR_ROWS(i)
+    {
+      r[i] = (X)(a.w.r[first + i] / st.scale);
+      x[i] = 0;
+    }
+    if (pc.bs) {
+      __syncthreads();
+      FOR_ROWS(i) z[i] = pc.of(i, r);
+    }
+  } else {
+    RULE(CGInit(&st, s3); CGBegin(&st));
+  }
+
+  double rho    = st.rho;
+  X      xalpha = 0, beta = (X)st.beta;
+  bool   stop = st.reason || st.giveup;
+
+  while (!stop) {
+    FOR_GROUPS(g)
+    {
+      X pi[GROUP], xi[GROUP], zi[GROUP];
+
+      FOR_GROUP(g, u, i)
+      {
+        pi[u] = p[i];
+        xi[u] = x[i];
+        zi[u] = pc.bs ? z[i] : pc.on_the_way(i, r[i]);
+      }
+      FOR_GROUP(g, u, i)
+      {
+        x[i] = xi[u] + xalpha * pi[u];
+        p[i] = zi[u] + beta * pi[u];
+      }
+    }
+    xalpha = 0;
+    meet(meeting);
+    if (stops[1]) break;
+    s1[0] = 0;
+    a.A.product(a.v.p, first, last, scratch, [&](int i, X s) {
+      w[i] = s;
+      s1[0] += (double)p[i] * (double)s;
+    });
+    exchange<1, false>(meeting, s1);
+    RULE_AHEAD(0, CGCurvature(&st, s1[0]));
+    xalpha = (X)(rho / s1[0]);
+    s3[0] = s3[1] = s3[2] = 0;
+    FOR_GROUPS(g)
+    {
+      X ri[GROUP], wi[GROUP], di[GROUP];
+
+      FOR_GROUP(g, u, i)
+      {
+        ri[u] = r[i];
+        wi[u] = w[i];
+        di[u] = pc.diagonal ? pc.d[i] : X(1);
+      }
+      FOR_GROUP(g, u, i)
+      {
+        ri[u] -= xalpha * wi[u];
+        r[i] = ri[u];
+        if (!pc.bs) add_norms(ri[u], di[u] * ri[u], s3);
+      }
+    }
+    if (pc.bs) {
+      __syncthreads();
+      FOR_ROWS(i)
+      {
+        const X zi = pc.of(i, r);
+
+        z[i] = zi;
+        add_norms(r[i], zi, s3);
+      }
+    }
+    exchange<3, false>(meeting, s3);
+    if (stops[0]) { /* no step, then: x is where the one before has left it */
+      xalpha = 0;
+      break;
+    }
+    if constexpr (mixed) {
+      RULE(CGResidual(&st, s3); CGMixed(&st));
+      if (st.replace) {
+        FOR_ROWS(i)
+        {
+          const double xi = (double)x[i] + st.xalpha * (double)p[i];
+
+          a.w.x[first + i] += st.scale * xi;
+          x[i] = 0;
+        }
+        meet(meeting);
+        a.exact.product(a.w.x, first, last, (double *)scratch, [&](int i, double s) { a.w.r[first + i] = a.w.b[first + i] - s; });
+        __syncthreads();
+        s3[0] = s3[1] = s3[2] = 0;
+        FOR_ROWS(i) add_norms(a.w.r[first + i], exactpc.of(i, From<double>{a.w.r + first}), s3);
+        exchange<3, false>(meeting, s3);
+        RULE(CGReplaced(&st, s3, s3[SUM_RR] > 0 ? sqrt(s3[SUM_RR]) : 1));
+        FOR_ROWS(i) r[i] = (X)(a.w.r[first + i] / st.scale);
+        if (pc.bs) {
+          __syncthreads();
+          FOR_ROWS(i) z[i] = pc.of(i, r);
+        }
+      }
+      RULE(if (!st.giveup) CGNext(&st));
+      stop   = st.reason || st.giveup;
+      xalpha = (X)st.xalpha;
+      beta   = (X)st.beta;
+      rho    = st.rho;
+    } else {
+      RULE_AHEAD(1, CGResidual(&st, s3); CGNext(&st));
+      beta = (X)(s3[SUM_RZ] / rho);
+      rho  = s3[SUM_RZ];
+    }
+  }
+  __syncthreads();
+
+  /* the last step of x; what is resident goes home */
+  FOR_ROWS(i)
+  {
+    const X step = xalpha != X(0) ? xalpha * p[i] : X(0); /* p may be no number after a breakdown */
+
+    if constexpr (mixed) a.w.x[first + i] += st.scale * ((double)x[i] + (double)step);
+    else a.v.x[first + i] = x[i] + step;
+  }
+  if (a.guard) true_norm(a.exact, a.w, st, meeting, first, rows, (double *)scratch, 0);
+  if (blockIdx.x == 0 && threadIdx.x == 0) *a.state = st;
+}
+
+template <class M, class E, class X>
+__global__ void __launch_bounds__(THREADS, 1) cg1_kernel(const Args<M, E, X> a)
+{
+  PROLOGUE;
+  const Rows<X>     w = pool.rows(a.v.w, first, rows), r = pool.rows(a.v.r, first, rows), s = pool.rows(a.v.s, first, rows), p = pool.rows(a.v.p, first, rows);
+  Preconditioner<X> pc = preconditioner<X>(a.v, first);
+
+  pc.d            = pool.rows((X *)a.v.pc, first, rows);
+  const Rows<X> x = pool.rows(a.v.x, first, rows);
+  X            *z = a.v.z + first;
+  double        s4[4], none[3] = {0, 0, 0};
+
+  FOR_ROWS(i)
+  {
+    if (pc.diagonal && i < pc.d.resident) pc.d.nearby[i] = pc.d.far[i];
+  }
+  if (!st.guesszero) {
+    a.A.product(a.v.x, first, last, scratch, [&](int i, X sum) { r[i] = a.v.b[first + i] - sum; });
+    FOR_ROWS(i)
+    {
+      x[i] = a.v.x[first + i];
+      add_norms(a.v.b[first + i], pc.of(i, From<X>{a.v.b + first}), none);
+    }
+    exchange<3, false>(meeting, none);
+    RULE(st.bnorm = GPUKSPNorm(&st, none));
+  }
+  FOR_ROWS(i)
+  {
+    p[i] = w[i] = 0;
+    if (st.guesszero) {
+      r[i] = a.v.b[first + i];
+      x[i] = 0;
+    }
+  }
+  __syncthreads();
+  FOR_ROWS(i) z[i] = pc.of(i, r);
+  for (int start = 1;; start = 0) {
+    double n3[3] = {0, 0, 0};
+
+    meet(meeting);
+    s4[SUM_ZS] = 0;
+    a.A.product(a.v.z, first, last, scratch, [&](int i, X sum) {
+      s[i] = sum;
+      s4[SUM_ZS] += (double)z[i] * (double)sum;
+    });
+    FOR_ROWS(i) add_norms(r[i], z[i], n3);
+    s4[SUM_RR] = n3[SUM_RR];
+    s4[SUM_ZZ] = n3[SUM_ZZ];
+    s4[SUM_RZ] = n3[SUM_RZ];
+    exchange<4, false>(meeting, s4);
+    if (start) RULE(CGInit(&st, s4); CGBeginSingle(&st));
+    else RULE(CGResidual(&st, s4); CGNextSingle(&st));
+    if (st.reason) break;
+    const X beta = (X)st.beta, alpha = (X)st.alpha;
+
+    FOR_GROUPS(g)
+    {
+      X pi[GROUP], wi[GROUP], ri[GROUP], xi[GROUP];
+
+      FOR_GROUP(g, u, i)
+      {
+        pi[u] = z[i] + beta * p[i];
+        wi[u] = s[i] + beta * w[i];
+        ri[u] = r[i];
+        xi[u] = x[i];
+      }
+      FOR_GROUP(g, u, i)
+      {
+        p[i] = pi[u];
+        w[i] = wi[u];
+        x[i] = xi[u] + alpha * pi[u];
+        ri[u] -= alpha * wi[u];
+        r[i] = ri[u];
+        if (!pc.bs) z[i] = pc.on_the_way(i, ri[u]);
+      }
+    }
+    if (pc.bs) {
+      __syncthreads();
+      FOR_ROWS(i) z[i] = pc.of(i, r);
+    }
+  }
+  __syncthreads();
+  FOR_ROWS(i) a.v.x[first + i] = x[i];
+  if (a.guard) true_norm(a.exact, a.w, st, meeting, first, rows, (double *)scratch, 0);
+  if (blockIdx.x == 0 && threadIdx.x == 0) *a.state = st;
+}
+
+template <class M, class E, class X>
+__global__ void __launch_bounds__(THREADS, 1) bcgs_kernel(const Args<M, E, X> a)
+{
+  PROLOGUE;
+  const Rows<X>     v = pool.rows(a.v.v, first, rows), r = pool.rows(a.v.r, first, rows), t = pool.rows(a.v.t, first, rows), rp = pool.rows(a.v.rp, first, rows);
+  Preconditioner<X> pc = preconditioner<X>(a.v, first);
+
+  pc.d            = pool.rows((X *)a.v.pc, first, rows);
+  const Rows<X> x = pool.rows(a.v.x, first, rows);
+  const Rows<X> w = pool.rows(a.v.block ? a.v.w : (X *)NULL, first, rows);
+  X            *p = a.v.p + first, *s = a.v.s + first, *ph = a.v.ph + first, *sh = a.v.sh + first;
+  const bool    hat = a.v.ph != a.v.p; /* the preconditioner comes first */
+  double        s1[1], s2[2], s3[3];
+
+  FOR_ROWS(i)
+  {
+    if (pc.diagonal && i < pc.d.resident) pc.d.nearby[i] = pc.d.far[i];
+    x[i] = st.guesszero ? X(0) : a.v.x[first + i];
+    p[i] = 0;
+  }
+  /* r = b - A x, preconditioned from the left */
+  if (!st.guesszero) {
+    double bb[3] = {0, 0, 0};
+
+    a.A.product(a.v.x, first, last, scratch, [&](int i, X sum) { t[i] = a.v.b[first + i] - sum; });
+    FOR_ROWS(i) add_norms(a.v.b[first + i], a.right ? a.v.b[first + i] : pc.of(i, From<X>{a.v.b + first}), bb);
+    exchange<3, false>(meeting, bb);
+    RULE(st.bnorm = GPUKSPNorm(&st, bb));
+  } else {
+    FOR_ROWS(i) t[i] = a.v.b[first + i];
+  }
+  __syncthreads();
+  s1[0] = 0;
+  FOR_ROWS(i)
+  {
+    const X ri = a.right ? t[i] : pc.of(i, t);
+
+    r[i] = rp[i] = ri;
+    v[i]         = 0;
+    s1[0] += (double)ri * (double)ri;
+  }
+  exchange<1, false>(meeting, s1);
+  RULE(BCGSInit(&st, s1[0]); BCGSBegin(&st));
+
+  while (!st.reason) {
+    const X omegabeta = (X)(st.omegaold * st.beta), beta = (X)st.beta;
+
+    FOR_GROUPS(g)
+    {
+      X pi[GROUP], ri[GROUP], vi[GROUP];
+
+      FOR_GROUP(g, u, i)
+      {
+        pi[u] = p[i];
+        ri[u] = r[i];
+        vi[u] = v[i];
+      }
+      FOR_GROUP(g, u, i)
+      {
+        pi[u] = ri[u] - omegabeta * vi[u] + beta * pi[u];
+        p[i]  = pi[u];
+        if (hat && !pc.bs) ph[i] = pc.on_the_way(i, pi[u]);
+      }
+    }
+    if (hat && pc.bs) {
+      __syncthreads();
+      FOR_ROWS(i) ph[i] = pc.of(i, From<X>{p});
+    }
+    meet(meeting);
+    s1[0] = 0;
+    if (!hat && pc.bs) {
+      a.A.product(a.v.ph, first, last, scratch, [&](int i, X sum) { w[i] = sum; });
+      __syncthreads();
+      FOR_ROWS(i)
+      {
+        v[i] = pc.of(i, w);
+        s1[0] += (double)v[i] * (double)rp[i];
+      }
+    } else {
+      a.A.product(a.v.ph, first, last, scratch, [&](int i, X sum) {
+        const X vi = hat ? sum : pc.on_the_way(i, sum);
+
+        v[i] = vi;
+        s1[0] += (double)vi * (double)rp[i];
+      });
+    }
+    exchange<1, false>(meeting, s1);
+    RULE(BCGSDirection(&st, s1[0]));
+    if (st.reason) break;
+    const X alpha = (X)st.alpha;
+
+    FOR_GROUPS(g)
+    {
+      X ri[GROUP], vi[GROUP];
+
+      FOR_GROUP(g, u, i)
+      {
+        ri[u] = r[i];
+        vi[u] = v[i];
+      }
+      FOR_GROUP(g, u, i)
+      {
+        ri[u] -= alpha * vi[u];
+        s[i] = ri[u];
+        if (hat && !pc.bs) sh[i] = pc.on_the_way(i, ri[u]);
+      }
+    }
+    if (hat && pc.bs) {
+      __syncthreads();
+      FOR_ROWS(i) sh[i] = pc.of(i, From<X>{s});
+    }
+    meet(meeting);
+    s3[0] = s3[1] = s3[2] = 0;
+    const auto stabilize  = [&](int i, X ti) {
+      t[i] = ti;
+      s3[0] += (double)s[i] * (double)ti;
+      s3[1] += (double)ti * (double)ti;
+      s3[2] += (double)s[i] * (double)s[i];
+    };
+    if (!hat && pc.bs) {
+      a.A.product(a.v.sh, first, last, scratch, [&](int i, X sum) { w[i] = sum; });
+      __syncthreads();
+      FOR_ROWS(i) stabilize(i, pc.of(i, w));
+    } else {
+      a.A.product(a.v.sh, first, last, scratch, [&](int i, X sum) { stabilize(i, hat ? sum : pc.on_the_way(i, sum)); });
+    }
+    exchange<3, false>(meeting, s3);
+    RULE(BCGSStabilize(&st, s3[0], s3[1], s3[2]));
+    if (st.lucky) {
+      FOR_ROWS(i) x[i] += (X)st.alpha * ph[i];
+    }
+    if (st.reason) break;
+    s2[0] = s2[1] = 0;
+    const X omega = (X)st.omega;
+
+    FOR_GROUPS(g)
+    {
+      X xi[GROUP], pi[GROUP], hi[GROUP], ri[GROUP], ti[GROUP], oi[GROUP];
+
+      FOR_GROUP(g, u, i)
+      {
+        xi[u] = x[i];
+        pi[u] = ph[i];
+        hi[u] = sh[i];
+        ri[u] = s[i];
+        ti[u] = t[i];
+        oi[u] = rp[i];
+      }
+      FOR_GROUP(g, u, i)
+      {
+        x[i] = xi[u] + (alpha * pi[u] + omega * hi[u]);
+        ri[u] -= omega * ti[u];
+        r[i] = ri[u];
+        s2[0] += (double)ri[u] * (double)ri[u];
+        s2[1] += (double)ri[u] * (double)oi[u];
+      }
+    }
+    exchange<2, false>(meeting, s2);
+    RULE(BCGSResidual(&st, s2[0], s2[1]); BCGSNext(&st));
+  }
+  FOR_ROWS(i) a.v.x[first + i] = x[i];
+  if (a.guard) true_norm(a.exact, a.w, st, meeting, first, rows, (double *)scratch, a.right);
+  if (blockIdx.x == 0 && threadIdx.x == 0) *a.state = st;
+}
+
+/* ---- ranges of rows of about equal work ---- */
+
+/* prefix[r / step] * weight entries are stored before row r, as many before all rows where prefix is NULL; a row itself costs as much as ROW entries */
+#define ROW 6
+
+__global__ void partition_kernel(int m, int step, int weight, const int *prefix, int align, int blocks, int *bounds)
+{
+  const int     b = (int)(blockIdx.x * blockDim.x + threadIdx.x), units = (m + align - 1) / align;
+  const int64_t all = (prefix ? (int64_t)weight * prefix[(m + step - 1) / step] : 0) + (int64_t)ROW * m, want = all / blocks * b + all % blocks * b / blocks;
+  int           low = 0, high = units;
+
+  if (b > blocks) return;
+  while (low < high) {
+    const int     mid = low + (high - low) / 2, r = min(m, mid * align);
+    const int64_t before = (prefix ? (int64_t)weight * prefix[(r + step - 1) / step] : 0) + (int64_t)ROW * r;
+
+    if (before < want) low = mid + 1;
+    else high = mid;
+  }
+  bounds[b] = b == blocks ? m : min(m, low * align);
+}
+
+PetscErrorCode GPUKSPLaunchPartition(const GPUCSRStorage *A, int align, int blocks, int *bounds, GPUCSRStream s)
+{
+  const bool sell   = A->format->ops == &GPUCSRFormat_sell;
+  const int *prefix = NULL;
+
+  PetscFunctionBegin;
+  while (align % GPUCSR_SLICE) align *= 2;
+  if (GPUCSRIsCSR(A->format)) prefix = (const int *)A->array[CSR_ROWPTR].data;
+  else if (sell && A->array[SELL_SLICE].count) prefix = (const int *)A->array[SELL_SLICE].data;
+  partition_kernel<<<GPUCSRBlocks(blocks + 1, 128), 128, 0, (cudaStream_t)s>>>(A->m, sell ? GPUCSR_SLICE : 1, sell ? GPUCSR_SLICE : 1, prefix, align, blocks, bounds);
+  GPUCSRCheckLaunch("the partition of a solve");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- from the host ---- */
+
+template <class V>
+static Sell<V> sell_of(const GPUCSRStorage *A, int threads, int keep)
+{
+  return {A->array[SELL_SLICE].count ? (const int *)A->array[SELL_SLICE].data : NULL, (const int *)A->array[SELL_COL].data, (const V *)A->array[SELL_VAL].data, A->extent.width, threads, keep};
+}
+
+template <class V>
+static Dia<V> dia_of(const GPUCSRStorage *A, int threads, int keep)
+{
+  return {(const int *)A->array[DIA_OFFSET].data, (const V *)A->array[DIA_VAL].data, (int)A->extent.units, A->n, threads, keep};
+}
+
+template <class V>
+static Csr<V> csr_of(const GPUCSRStorage *A, int threads, int keep)
+{
+  return {(const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, threads, keep};
+}
+
+/* Does it all stay in the last-level cache between iterations? */
+static int fits(const GPUCSRStorage *A, size_t entry)
+{
+  const double column = A->format->ops == &GPUCSRFormat_dia ? 0 : 4;
+
+  return (double)A->stored * (column + (double)entry) + 8.0 * 4.0 * (double)A->m < 0.9 * (double)A->dev->props.l2;
+}
+
+/* Fills in the kernel and its arguments, then either asks about the kernel or launches it */
+template <class M, class E, class X>
+static PetscErrorCode with(const GPUKSPLaunch *L, M A, E exact, const typename vectors_of<X>::type &v, void *kernel, int *possible, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  if (possible) {
+    struct cudaFuncAttributes attr;
+    int                       limit;
+
+    GPUCSR_CUDA(cudaFuncGetAttributes(&attr, kernel));
+    GPUCSR_CUDA(cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, L->A->dev->id));
+    *possible = limit - (int)attr.sharedSizeBytes;
+    GPUCSR_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, *possible));
+  } else {
+    Args<M, E, X> a      = {A, exact, v, L->v, L->bounds, (ulonglong2 *)L->slots, *L->state, L->state, (int)L->guard, (int)L->right, L->shared};
+    void         *args[] = {&a};
+
+    GPUCSR_CUDA(cudaMemsetAsync(L->slots, 0, (size_t)GPUKSP_SLOT_BYTES * (size_t)L->blocks, (cudaStream_t)s));
+    GPUCSR_CUDA(cudaLaunchCooperativeKernel(kernel, dim3((unsigned)L->blocks), dim3(THREADS), args, L->shared, (cudaStream_t)s));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+template <class M>
+static PetscErrorCode method(const GPUKSPLaunch *L, M A, int *possible, GPUCSRStream s)
+{
+  void *kernel = NULL;
+
+  PetscFunctionBegin;
+  switch (L->method) {
+  case GPUKSP_CG:
+    kernel = (void *)cg_kernel<M, M, double>;
+    break;
+  case GPUKSP_CG_SINGLE_REDUCTION:
+    kernel = (void *)cg1_kernel<M, M, double>;
+    break;
+  case GPUKSP_BCGS:
+    kernel = (void *)bcgs_kernel<M, M, double>;
+    break;
+  }
+  PetscCall((with<M, M, double>(L, A, A, L->v, kernel, possible, s)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode dispatch(const GPUKSPLaunch *L, int *possible, GPUCSRStream s)
+{
+  const GPUCSRStorage *A = L->A, *B = L->Ainner;
+  const int            t = L->threads;
+
+  PetscFunctionBegin;
+#define FORMAT(F, of) \
+  do { \
+    if (B) PetscCall((with<F<float>, F<double>, float>(L, of<float>(B, t, fits(B, 4)), of<double>(A, t, 0), L->inner, (void *)cg_kernel<F<float>, F<double>, float>, possible, s))); \
+    else if (A->precision == GPUCSR_PRECISION_DOUBLE) PetscCall(method(L, of<double>(A, t, fits(A, 8)), possible, s)); \
+    else PetscCall(method(L, of<float>(A, t, fits(A, 4)), possible, s)); \
+  } while (0)
+  if (A->format->ops == &GPUCSRFormat_sell) FORMAT(Sell, sell_of);
+  else if (A->format->ops == &GPUCSRFormat_dia) FORMAT(Dia, dia_of);
+  else FORMAT(Csr, csr_of);
+#undef FORMAT
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Can a launch multiply with it? */
+PetscErrorCode GPUKSPLaunchTakes(const GPUCSRStorage *A, PetscBool *yes)
+{
+  PetscFunctionBegin;
+  *yes = (PetscBool)(GPUCSRIsCSR(A->format) || A->format->ops == &GPUCSRFormat_dia || (A->format->ops == &GPUCSRFormat_sell && !A->array[SELL_PERM].count));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Can this be one launch here? Fills in blocks, threads, shared */
+PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *possible, char why[], size_t len)
+{
+  const GPUCSRStorage *A       = L->A;
+  const double         mean    = (double)A->stored / PetscMax(1, A->m);
+  const int            vectors = L->method == GPUKSP_BCGS ? 7 : L->Ainner ? 4 : 6, size = L->Ainner ? 4 : 8;
+  int                  cooperative = 0, most = 0;
+  size_t               need;
+
+  PetscFunctionBegin;
+  GPUCSR_CUDA(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, dev->id));
+  *possible = (PetscBool)cooperative;
+  if (!cooperative) {
+    PetscCall(PetscSNPrintf(why, len, "the device has no cooperative launches"));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  L->blocks = (int)PetscMax(1, PetscMin(dev->props.processors, (A->m + GPUCSR_SLICE - 1) / GPUCSR_SLICE));
+  if (!GPUCSRIsCSR(A->format)) {
+    const int slices = (A->m / GPUCSR_SLICE + L->blocks) / L->blocks;
+
+    for (L->threads = 1; 2 * L->threads <= WARPS && 2 * L->threads * slices <= WARPS && 2 * L->threads <= mean; L->threads *= 2) {
+    }
+  } else {
+    const int rows = (A->m + L->blocks - 1) / L->blocks;
+
+    for (L->threads = 1; 2 * L->threads <= 32 && (4 * L->threads <= mean || (2 * L->threads * rows <= THREADS && 2 * L->threads <= mean)); L->threads *= 2) {
+    }
+  }
+  PetscCall(dispatch(L, &most, NULL));
+  /* what the vectors that are private to a block take, if that is there; the rest of it is first-level cache, which the product needs */
+  need      = (size_t)vectors * (size_t)size * (size_t)((double)A->m / L->blocks * 1.5 + 2 * THREADS) + THREADS * sizeof(double);
+  L->shared = PetscMin(need, (size_t)most) / 16 * 16;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUKSPLaunchSolve(const GPUKSPLaunch *L, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  PetscCall(dispatch(L, NULL, s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,63 @@
+#pragma once
+
+/* What the device side of the solvers offers to the host side: whole solves in one launch, and single steps */
+#include "../../../mat/impls/gpucsr/format/format.h"
+#include "vectors.h"
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
+
+/* A solve in one cooperative launch. Vectors are whole, in device memory; those that the method has no use for are NULL */
+typedef struct {
+  GPUKSPMethod         method;
+  PetscBool            right; /* side of the preconditioner, BiCGStab */
+  PetscBool            guard; /* take the true residual at the end */
+  const GPUCSRStorage *A;
+  GPUKSPVectors_d      v;
+  /* mixed: the rounded matrix, the diagonal and vectors of the inner iteration; v then has b, x, r, w, pc alone */
+  const GPUCSRStorage *Ainner;
+  GPUKSPVectors_f      inner;
+  int                 *bounds;  /* first row of each block, and the end; blocks + 1 */
+  int                  blocks;  /* as GPUKSPLaunchShape() said */
+  size_t               shared;  /* bytes of each block */
+  int                  threads; /* that share a row of CSR, or warps that share a slice of 32 rows */
+  void                *slots;   /* GPUKSP_SLOT_BYTES for each block */
+  GPUKSPState         *state;   /* page-locked: what to start from, and what it ended with */
+} GPUKSPLaunch;
+
+#define GPUKSP_SLOT_BYTES (2 * GPUKSP_SUMS * 16)
+#define GPUKSP_PARTIALS   1024 /* blocks of a step at most */
+
+GPUCSR_INTERN PetscErrorCode GPUKSPLaunchTakes(const GPUCSRStorage *, PetscBool *);
+GPUCSR_INTERN PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice, GPUKSPLaunch *, PetscBool *possible, char why[], size_t len);
+GPUCSR_INTERN PetscErrorCode GPUKSPLaunchPartition(const GPUCSRStorage *, int align, int blocks, int *bounds, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUKSPLaunchSolve(const GPUKSPLaunch *, GPUCSRStream);
+
+/*
+  One step for all rows. partial: GPUKSP_SUMS * GPUKSP_PARTIALS doubles and a counter that starts at 0, of device memory. With a rule the state, in
+  device memory then, goes through it, and *seen gets a copy of it; without, the sums go to sums, which is page-locked.
+*/
+typedef struct {
+  GPUKSPMethod method;
+  int          n;
+  double      *partial;
+  double      *sums;
+  GPUKSPState *state;
+  GPUKSPState *seen;
+  PetscBool    rule, first, next; /* apply the rule; it is that of the start; the next iteration follows from it */
+} GPUKSPStepArgs;
+GPUCSR_INTERN PetscErrorCode GPUKSPStepDevice(GPUKSPStep, const GPUKSPVectors_d *, const GPUKSPStepArgs *, GPUCSRStream);
+
+GPUCSR_INTERN PetscErrorCode GPUKSPRound(size_t, const double *, float *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUKSPStepReset(double *partial, GPUCSRStream);
+
+typedef void                *GPUKSPGraph;
+GPUCSR_INTERN PetscErrorCode GPUKSPGraphBegin(GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUKSPGraphEnd(GPUCSRStream, GPUKSPGraph *);
+GPUCSR_INTERN PetscErrorCode GPUKSPGraphLaunch(GPUKSPGraph, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUKSPGraphDestroy(GPUKSPGraph *);
+
+#if defined(__cplusplus)
+}
+#endif

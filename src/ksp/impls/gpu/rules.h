@@ -1,0 +1,319 @@
+#pragma once
+
+/*
+  The scalars of a solve and what becomes of them after each reduction: step lengths, breakdowns, and PETSc's tests of
+  convergence, in the order in which KSPCG and KSPBCGS have them. One text for the host, for the kernels of single steps, and for
+  the kernel that is the whole solve, so that all three take the same decisions from the same sums.
+
+  Methods: M. R. Hestenes, E. Stiefel, J. Res. Nat. Bur. Stand. 49 (1952); single reduction: A. T. Chronopoulos, C. W. Gear, J. Comput.
+  Appl. Math. 25 (1989), in the form of PETSc's KSPCGUseSingleReduction(); H. A. van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992).
+*/
+#include <petscksp.h>
+#include "../../../sys/gpucsrcompat.h"
+
+#if defined(__CUDACC__)
+  #define GPUKSP_RULE static inline __host__ __device__
+#else
+  #define GPUKSP_RULE static inline
+#endif
+
+typedef enum {
+  GPUKSP_CG,
+  GPUKSP_CG_SINGLE_REDUCTION,
+  GPUKSP_BCGS
+} GPUKSPMethod;
+
+typedef enum {
+  GPUKSP_TEST_DEFAULT, /* KSPConvergedDefault() */
+  GPUKSP_TEST_SKIP,    /* KSPConvergedSkip() */
+  GPUKSP_TEST_HOST     /* a function of somebody else's: called between two rules */
+} GPUKSPTest;
+
+/* The sums of a reduction */
+enum {
+  SUM_RR,
+  SUM_ZZ,
+  SUM_RZ,
+  SUM_ZS, /* with A z, of the single reduction */
+  GPUKSP_SUMS
+};
+
+typedef struct {
+  /* what was asked for */
+  int    normtype, test, guesszero, initialrtol, mininitialrtol, convmaxits, negcurve;
+  int    maxit, minit, chknorm;
+  int    histmax; /* entries that hist has room for */
+  double rtol, abstol, divtol;
+  double update; /* of mixed: the true residual is taken after this reduction */
+  /* where it stands */
+  int     i, its, reason, recorded, lucky, replace, giveup, replacements, misses;
+  double  rnorm, rnorm0, ttol, bnorm;
+  double  rho, rhoold, dpi, delta, alpha, beta, omega, omegaold;
+  double  xalpha;         /* the step along p that x has yet to take */
+  double  scale;          /* of mixed: what the inner vectors are to be multiplied by */
+  double  rmax, rconfirm; /* of mixed: largest residual since the true one was last taken, and that one */
+  double  truenorm;       /* |b - A x| in the norm of the test, on exit; negative where it was not computed */
+  double *hist;
+} GPUKSPState;
+
+GPUKSP_RULE int GPUKSPBad(double a)
+{
+  return !(a - a == 0);
+}
+
+GPUKSP_RULE double GPUKSPNorm(const GPUKSPState *s, const double sum[])
+{
+  switch (s->normtype) {
+  case KSP_NORM_PRECONDITIONED:
+    return s->scale * sqrt(sum[SUM_ZZ]);
+  case KSP_NORM_UNPRECONDITIONED:
+    return s->scale * sqrt(sum[SUM_RR]);
+  case KSP_NORM_NATURAL:
+    return s->scale * sqrt(fabs(sum[SUM_RZ]));
+  default:
+    return 0;
+  }
+}
+
+GPUKSP_RULE void GPUKSPRecord(GPUKSPState *s, int n, double norm)
+{
+  s->recorded = n + 1;
+  if (s->hist && n < s->histmax) s->hist[n] = norm;
+}
+
+/* KSPConvergedDefault() and KSPConvergedSkip() */
+GPUKSP_RULE void GPUKSPTestNorm(GPUKSPState *s, int n, double norm)
+{
+  s->reason = KSP_CONVERGED_ITERATING;
+  if (s->test == GPUKSP_TEST_HOST) return;
+  if (s->test == GPUKSP_TEST_SKIP || s->convmaxits) {
+    if (n >= s->maxit) s->reason = KSP_CONVERGED_ITS;
+    if (s->reason || s->test == GPUKSP_TEST_SKIP) return;
+  }
+  if (s->normtype == KSP_NORM_NONE) return;
+  if (!n) {
+    s->rnorm0 = norm;
+    if (!s->guesszero && !s->initialrtol) {
+      const double b = s->bnorm == 0 ? norm : s->bnorm;
+
+      s->rnorm0 = s->mininitialrtol && norm < b ? norm : b;
+    }
+    s->ttol = s->rtol * s->rnorm0 > s->abstol ? s->rtol * s->rnorm0 : s->abstol;
+  }
+  if (n <= s->chknorm) return;
+  if (GPUKSPBad(norm)) s->reason = KSP_DIVERGED_NANORINF;
+  else if (n < s->minit) return;
+  else if (norm <= s->ttol) s->reason = norm < s->abstol ? KSP_CONVERGED_ATOL : KSP_CONVERGED_RTOL;
+  else if (norm >= s->divtol * s->rnorm0) s->reason = KSP_DIVERGED_DTOL;
+}
+
+/* A norm or a sum that is no number ends everything */
+GPUKSP_RULE int GPUKSPStop(GPUKSPState *s, double a)
+{
+  if (GPUKSPBad(a)) s->reason = KSP_DIVERGED_NANORINF;
+  return s->reason;
+}
+
+/* ---- conjugate gradients ---- */
+
+/* sums of the first residual, bnorm set before where there was a guess */
+GPUKSP_RULE void CGInit(GPUKSPState *s, const double sum[])
+{
+  const double norm = GPUKSPNorm(s, sum);
+
+  s->i = s->its = 0;
+  s->rho        = sum[SUM_RZ];
+  s->delta      = sum[SUM_ZS];
+  s->rnorm = s->rmax = s->rconfirm = norm;
+  s->dpi = s->xalpha = 0;
+  if (GPUKSPStop(s, norm)) return;
+  GPUKSPRecord(s, 0, norm);
+  GPUKSPTestNorm(s, 0, norm);
+}
+
+/* Top of iteration i + 1: the direction p = z + beta p may be taken */
+GPUKSP_RULE void CGBegin(GPUKSPState *s)
+{
+  if (s->reason || GPUKSPStop(s, s->rho)) return;
+  s->its = s->i + 1;
+  if (s->rho == 0) s->reason = KSP_CONVERGED_ATOL;
+  else if (s->i > 0 && s->rho * s->rhoold < 0) s->reason = KSP_DIVERGED_INDEFINITE_PC;
+  s->beta = s->i > 0 ? s->rho / s->rhoold : 0;
+  if (s->reason && s->i >= s->maxit) s->reason = KSP_DIVERGED_ITS;
+}
+
+/* dpi = p'Ap */
+GPUKSP_RULE void CGCurvature(GPUKSPState *s, double dpi)
+{
+  const double dpiold = s->dpi;
+
+  s->xalpha = 0;
+  s->dpi    = dpi;
+  if (GPUKSPStop(s, dpi)) return;
+  if (dpi == 0 || (s->i > 0 && ((dpi > 0 && dpiold < 0) || (dpi < 0 && dpiold > 0)))) {
+    s->reason = s->negcurve ? 5 /* KSP_CONVERGED_NEG_CURVE has two names */ : KSP_DIVERGED_INDEFINITE_MAT;
+    if (s->i >= s->maxit) s->reason = KSP_DIVERGED_ITS;
+    return;
+  }
+  s->alpha = s->xalpha = s->rho / dpi;
+}
+
+/* The same for the single reduction, which has p'Ap from a recurrence */
+GPUKSP_RULE void CGBeginSingle(GPUKSPState *s)
+{
+  const double dpiold = s->dpi;
+
+  CGBegin(s);
+  if (s->reason) return;
+  s->dpi = s->i > 0 ? s->delta - s->rho * s->rho * dpiold / (s->rhoold * s->rhoold) : s->delta;
+  if (GPUKSPStop(s, s->dpi)) return;
+  if (s->dpi == 0 || (s->i > 0 && s->dpi * dpiold <= 0)) {
+    s->reason = KSP_DIVERGED_INDEFINITE_MAT;
+    return;
+  }
+  s->alpha = s->rho / s->dpi;
+}
+
+/* sums of the residual after the step */
+GPUKSP_RULE void CGResidual(GPUKSPState *s, const double sum[])
+{
+  double norm = GPUKSPNorm(s, sum);
+
+  if (s->normtype != KSP_NORM_NATURAL && s->chknorm >= s->i + 2) norm = 0;
+  s->rhoold = s->rho;
+  s->rho    = sum[SUM_RZ];
+  s->delta  = sum[SUM_ZS];
+  s->rnorm  = norm;
+  if (GPUKSPStop(s, norm)) return;
+  GPUKSPRecord(s, s->i + 1, norm);
+  GPUKSPTestNorm(s, s->i + 1, norm);
+}
+
+GPUKSP_RULE void CGNext(GPUKSPState *s)
+{
+  if (s->reason) return;
+  s->i++;
+  if (s->i >= s->maxit) s->reason = GPUKSPBad(s->rho) ? KSP_DIVERGED_NANORINF : KSP_DIVERGED_ITS;
+  else CGBegin(s);
+}
+
+GPUKSP_RULE void CGNextSingle(GPUKSPState *s)
+{
+  if (s->reason) return;
+  s->i++;
+  if (s->i >= s->maxit) s->reason = GPUKSPBad(s->rho) ? KSP_DIVERGED_NANORINF : KSP_DIVERGED_ITS;
+  else CGBeginSingle(s);
+}
+
+/* ---- mixed precision: residual replacement ----
+
+  The iteration runs on rounded numbers, its vectors in units of scale. Whenever its residual has shrunk by the factor update, and before
+  convergence is believed, x is brought up to date in double and the residual is replaced by b - A x; the direction is kept. What is reported as converged is
+  therefore always a norm of a true residual. Papers: H. A. van der Vorst, Q. Ye, SIAM J. Sci. Comput. 22 (2000); M. A. Clark et al., Comput. Phys.
+  Commun. 181 (2010), section 4 ("reliable updates").
+*/
+#define GPUKSP_MISSES 3 /* replacements without progress after which double goes on */
+
+/* After CGResidual(): must the true residual be taken? Then no other rule may follow before CGReplaced() */
+GPUKSP_RULE void CGMixed(GPUKSPState *s)
+{
+  s->replace = 0;
+  if (s->rnorm > s->rmax) s->rmax = s->rnorm;
+  if (s->reason == KSP_DIVERGED_NANORINF || GPUKSPBad(s->rho)) {
+    s->giveup = 1;
+    return;
+  }
+  if (s->reason > 0 || s->reason == KSP_DIVERGED_DTOL || s->rnorm <= s->update * s->rmax || s->rho == 0 || (s->rho > 0) != (s->rhoold > 0)) s->replace = 1;
+}
+
+/* sums of the true residual, in double and unscaled; scale: what the new inner vectors are to be in units of */
+GPUKSP_RULE void CGReplaced(GPUKSPState *s, const double sum[], double scale)
+{
+  const double old = s->scale;
+  double       norm;
+
+  s->scale  = 1;
+  norm      = GPUKSPNorm(s, sum);
+  s->scale  = scale;
+  s->xalpha = 0;
+  s->replacements++;
+  s->replace = 0;
+  s->rnorm   = norm;
+  if (GPUKSPStop(s, norm)) return;
+  GPUKSPRecord(s, s->i + 1, norm);
+  GPUKSPTestNorm(s, s->i + 1, norm);
+  /* p is in the old units: beta = (rho / rhoold) (scale / old), with each rho in its own units */
+  s->rho    = sum[SUM_RZ] / (scale * scale);
+  s->rhoold = s->rhoold * old / scale;
+  s->dpi    = fabs(s->dpi); /* a curvature in other units; its sign is what counts */
+  if (norm > 0.5 * s->rconfirm) s->misses++;
+  else s->misses = 0;
+  if (!s->reason && s->misses >= GPUKSP_MISSES) s->giveup = 1;
+  s->rconfirm = s->rmax = norm;
+}
+
+/* ---- BiCGStab ---- */
+
+GPUKSP_RULE void BCGSInit(GPUKSPState *s, double rr)
+{
+  const double norm = s->normtype == KSP_NORM_NONE ? 0 : sqrt(rr);
+
+  s->i = s->its = 0;
+  s->rnorm      = norm;
+  s->rho        = rr;
+  s->rhoold = s->alpha = s->omegaold = 1;
+  if (GPUKSPStop(s, norm)) return;
+  GPUKSPRecord(s, 0, norm);
+  GPUKSPTestNorm(s, 0, norm);
+}
+
+/* p = r - omegaold beta v + beta p may be taken */
+GPUKSP_RULE void BCGSBegin(GPUKSPState *s)
+{
+  if (!s->reason) s->beta = (s->rho / s->rhoold) * (s->alpha / s->omegaold);
+}
+
+/* d1 = v'rp */
+GPUKSP_RULE void BCGSDirection(GPUKSPState *s, double d1)
+{
+  if (GPUKSPStop(s, d1)) return;
+  if (d1 == 0) s->reason = s->i >= s->maxit ? KSP_DIVERGED_ITS : KSP_DIVERGED_BREAKDOWN;
+  else s->alpha = s->rho / d1;
+}
+
+GPUKSP_RULE void BCGSStabilize(GPUKSPState *s, double st, double tt, double ss)
+{
+  s->omega = 0;
+  if (tt != 0) s->omega = st / tt;
+  else if (ss != 0) s->reason = KSP_DIVERGED_BREAKDOWN;
+  else { /* s = 0: x + alpha p is the solution */ s->lucky = 1;
+    s->its++;
+    GPUKSPRecord(s, s->i + 1, s->rnorm);
+    s->rnorm  = 0;
+    s->reason = KSP_CONVERGED_RTOL;
+  }
+  if (s->reason && s->i >= s->maxit) s->reason = KSP_DIVERGED_ITS;
+}
+
+/* rr = r'r, rho = r'rp of the new residual */
+GPUKSP_RULE void BCGSResidual(GPUKSPState *s, double rr, double rho)
+{
+  if (s->normtype != KSP_NORM_NONE && s->chknorm < s->i + 2) {
+    s->rnorm = sqrt(rr);
+    if (GPUKSPStop(s, s->rnorm)) return;
+  }
+  s->rhoold   = s->rho;
+  s->rho      = rho;
+  s->omegaold = s->omega;
+  s->its++;
+  GPUKSPRecord(s, s->i + 1, s->rnorm);
+  GPUKSPTestNorm(s, s->i + 1, s->rnorm);
+}
+
+GPUKSP_RULE void BCGSNext(GPUKSPState *s)
+{
+  if (s->reason) return;
+  if (s->rhoold == 0) s->reason = KSP_DIVERGED_BREAKDOWN;
+  else if (++s->i >= s->maxit) s->reason = KSP_DIVERGED_ITS;
+  BCGSBegin(s);
+}

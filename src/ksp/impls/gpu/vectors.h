@@ -1,0 +1,105 @@
+#pragma once
+
+/* The steps of the solvers, and the vectors they work on, in double and in float */
+#include <stdint.h>
+#include "rules.h"
+
+typedef enum {
+  GPUKSP_SUBTRACT,
+  GPUKSP_CG_START,
+  GPUKSP_BNORM,
+  GPUKSP_NORMS,
+  GPUKSP_PRECONDITION,
+  GPUKSP_CG_DIRECTION,
+  GPUKSP_CG_CURVATURE,
+  GPUKSP_CG_RESIDUAL,
+  GPUKSP_CG_R,
+  GPUKSP_CG_FINISH,
+  GPUKSP_CG1_START,
+  GPUKSP_CG1_Z,
+  GPUKSP_CG1_NORMS,
+  GPUKSP_CG1_UPDATE,
+  GPUKSP_BCGS_R_FROM_T,
+  GPUKSP_BCGS_R_SCALE,
+  GPUKSP_BCGS_START,
+  GPUKSP_BCGS_DIRECTION,
+  GPUKSP_BCGS_V,
+  GPUKSP_BCGS_S,
+  GPUKSP_BCGS_T,
+  GPUKSP_BCGS_UPDATE,
+  GPUKSP_BCGS_LUCKY,
+  GPUKSP_STEPS
+} GPUKSPStep;
+
+/* How many sums a step has */
+#if defined(__CUDACC__)
+constexpr
+#endif
+  GPUKSP_RULE int
+  GPUKSPStepSums(GPUKSPStep s)
+{
+  return s == GPUKSP_NORMS || s == GPUKSP_BNORM || s == GPUKSP_CG_RESIDUAL || s == GPUKSP_BCGS_T ? 3 : s == GPUKSP_CG1_NORMS ? 4 : s == GPUKSP_BCGS_UPDATE ? 2 : s == GPUKSP_CG_CURVATURE || s == GPUKSP_BCGS_START || s == GPUKSP_BCGS_V ? 1 : 0;
+}
+
+#define X          double
+#define NAME(name) name##_d
+#include "steps.h"
+#undef X
+#undef NAME
+#define X          float
+#define NAME(name) name##_f
+#include "steps.h"
+#undef X
+#undef NAME
+
+/* What the rules make of a step's sums, for the steps that have any; on the host after them, on the device in the same launch */
+GPUKSP_RULE void GPUKSPStepRule(GPUKSPStep step, GPUKSPState *s, const double sum[], int first)
+{
+  switch (step) {
+  case GPUKSP_BNORM:
+    s->bnorm = GPUKSPNorm(s, sum);
+    break;
+  case GPUKSP_NORMS:
+  case GPUKSP_CG_RESIDUAL:
+  case GPUKSP_CG1_NORMS:
+    if (first) CGInit(s, sum);
+    else CGResidual(s, sum);
+    break;
+  case GPUKSP_CG_CURVATURE:
+    CGCurvature(s, sum[0]);
+    break;
+  case GPUKSP_BCGS_START:
+    BCGSInit(s, sum[0]);
+    break;
+  case GPUKSP_BCGS_V:
+    BCGSDirection(s, sum[0]);
+    break;
+  case GPUKSP_BCGS_T:
+    BCGSStabilize(s, sum[0], sum[1], sum[2]);
+    break;
+  case GPUKSP_BCGS_UPDATE:
+    BCGSResidual(s, sum[0], sum[1]);
+    break;
+  default:
+    break;
+  }
+}
+
+/* What follows once the test of convergence has been made, be it by a rule or by the host */
+GPUKSP_RULE void GPUKSPNext(GPUKSPMethod m, GPUKSPState *s, int first)
+{
+  switch (m) {
+  case GPUKSP_CG:
+    if (first) CGBegin(s);
+    else CGNext(s);
+    break;
+  case GPUKSP_CG_SINGLE_REDUCTION:
+    if (first) CGBeginSingle(s);
+    else CGNextSingle(s);
+    break;
+  case GPUKSP_BCGS:
+    if (first) BCGSBegin(s);
+    else BCGSNext(s);
+    break;
+  }
+}

@@ -1,0 +1,278 @@
+/*
+  A bundle on the device or on the host: memory, vectors in and out, and the host's products.
+*/
+#include "../../../mat/impls/gpucsr/gpucsrimpl.h"
+#include "bundle.h"
+
+#if GPUCSR_SCALAR_IS_DOUBLE
+
+/* Below this many rows a call of the device costs more than a few hundred planes on the host, which they leave in its caches */
+  #define DEVICE_ROWS 2048
+
+  #if !defined(GPUCSR_HAVE_CUDA)
+/* No device, no bundle there: never called */
+static int BundleParts_CUDA(PetscInt n)
+{
+  return (int)PetscMin(n, 1);
+}
+
+static PetscErrorCode BundleDots_CUDA(PetscInt n, int columns, const double *block, const double *g, double *parts, GPUCSRStream s)
+{
+  return PETSC_ERR_PLIB;
+}
+
+static PetscErrorCode BundleSum_CUDA(PetscInt n, PetscInt columns, const double *parts, double *dots, GPUCSRStream s)
+{
+  return PETSC_ERR_PLIB;
+}
+
+static PetscErrorCode BundleStep_CUDA(PetscInt n, const BundleTerms *terms, const double *block, PetscBool add, double *w, GPUCSRStream s)
+{
+  return PETSC_ERR_PLIB;
+}
+  #endif
+
+static double *Column(const Bundle *b, PetscInt k)
+{
+  return b->block[k / BUNDLE_BLOCK] + (size_t)(k % BUNDLE_BLOCK) * (size_t)b->n;
+}
+
+static int ColumnsOfBlock(const Bundle *b, PetscInt k)
+{
+  return (int)PetscMin(BUNDLE_BLOCK, b->columns - k * BUNDLE_BLOCK);
+}
+
+/* backend: auto, cuda or host */
+PetscErrorCode BundleCreate(PetscInt n, const char backend[], Bundle *b)
+{
+  PetscBool cuda, host;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(b, sizeof(*b)));
+  b->n = n;
+  PetscCall(PetscStrcmp(backend, "cuda", &cuda));
+  PetscCall(PetscStrcmp(backend, "host", &host));
+  if (host) PetscCall(PetscStrncpy(b->why, "it was asked for", sizeof(b->why)));
+  else if (!cuda && n < DEVICE_ROWS) PetscCall(PetscSNPrintf(b->why, sizeof(b->why), "%" PetscInt_FMT " rows are too few for a device", n));
+  else PetscCall(GPUCSRDeviceOpen("cuda", &b->dev, b->why, sizeof(b->why)));
+  PetscCheck(b->dev || !cuda, PETSC_COMM_SELF, PETSC_ERR_SUP, "The bundle cannot be kept on the device: %s", b->why);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode BundleDestroy(Bundle *b)
+{
+  const size_t bytes = BUNDLE_BLOCK * (size_t)b->n * sizeof(double);
+
+  PetscFunctionBegin;
+  for (PetscInt k = 0; k < b->nblocks; k++) {
+    if (b->dev) PetscCall(GPUCSRFree(b->dev, bytes, (void **)&b->block[k]));
+    else PetscCall(PetscFree(b->block[k]));
+  }
+  if (b->dev) {
+    PetscCall(GPUCSRFree(b->dev, b->adots * sizeof(double), (void **)&b->dots));
+  }
+  PetscCall(PetscFree(b->block));
+  PetscCall(PetscMemzero(b, sizeof(*b)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Room for one more column; on the device also for its dot products */
+static PetscErrorCode Grow(Bundle *b)
+{
+  const size_t bytes = BUNDLE_BLOCK * (size_t)b->n * sizeof(double);
+
+  PetscFunctionBegin;
+  if (b->columns < b->nblocks * BUNDLE_BLOCK) PetscFunctionReturn(PETSC_SUCCESS);
+  if (b->nblocks == b->ablocks) {
+    double **block;
+
+    PetscCall(PetscMalloc1(2 * b->ablocks + 8, &block));
+    for (PetscInt k = 0; k < b->nblocks; k++) block[k] = b->block[k];
+    PetscCall(PetscFree(b->block));
+    b->block   = block;
+    b->ablocks = 2 * b->ablocks + 8;
+  }
+  if (b->dev) {
+    const size_t room = (size_t)(b->nblocks + 1) * BUNDLE_BLOCK * (size_t)(1 + BundleParts_CUDA(b->n));
+
+    PetscCall(GPUCSRMalloc(b->dev, bytes, "planes of a bundle", (void **)&b->block[b->nblocks]));
+    b->nblocks++;
+    if (room > b->adots) {
+      PetscCall(GPUCSRFree(b->dev, b->adots * sizeof(double), (void **)&b->dots));
+      b->adots = 0;
+      PetscCall(GPUCSRMalloc(b->dev, 2 * room * sizeof(double), "dot products of a bundle", (void **)&b->dots));
+      b->adots = 2 * room;
+    }
+  } else PetscCall(PetscMalloc1(BUNDLE_BLOCK * (size_t)b->n, &b->block[b->nblocks++]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Take what is on the device to the host, and go on there */
+static PetscErrorCode MoveToHost(Bundle *b, const char why[])
+{
+  GPUCSRDevice dev = b->dev;
+  Bundle       host;
+
+  PetscFunctionBegin;
+  PetscCall(PetscInfo(NULL, "The bundle leaves the device: %s\n", why));
+  PetscCall(BundleCreate(b->n, "host", &host));
+  PetscCall(PetscStrncpy(host.why, why, sizeof(host.why)));
+  for (PetscInt k = 0; k < b->columns; k++) {
+    PetscCall(Grow(&host));
+    host.columns++;
+    PetscCall(GPUCSRDownload(dev, Column(&host, k), GPUCSR_DOUBLE, Column(b, k), GPUCSR_DOUBLE, (size_t)b->n, PETSC_FALSE, dev->stream));
+  }
+  PetscCall(BundleDestroy(b));
+  *b = host;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The array of a vector, where it is; what PETSc still does with one on the device is waited for */
+static PetscErrorCode GetArray(const Bundle *b, Vec v, PetscBool write, PetscScalar **a, PetscBool *ondevice, PetscBool *pinned)
+{
+  PetscMemType mtype = PETSC_MEMTYPE_HOST;
+
+  PetscFunctionBegin;
+  *ondevice = *pinned = PETSC_FALSE;
+  if (!b->dev) {
+    if (write) PetscCall(VecGetArrayWrite(v, a));
+    else PetscCall(VecGetArrayRead(v, (const PetscScalar **)a));
+  } else {
+    if (write) PetscCall(VecGetArrayWriteAndMemType(v, a, &mtype));
+    else PetscCall(VecGetArrayReadAndMemType(v, (const PetscScalar **)a, &mtype));
+    *ondevice = (PetscBool)!PetscMemTypeHost(mtype);
+    if (*ondevice) PetscCall(GPUCSRDeviceSynchronize(b->dev));
+    else if (GPUCSRSettingsGlobal.pinvectors) PetscCall(GPUCSRPinVector(b->dev, v, *a, pinned));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Once what was begun with the array is done */
+static PetscErrorCode RestoreArray(const Bundle *b, Vec v, PetscBool write, PetscScalar **a, PetscBool wait)
+{
+  PetscFunctionBegin;
+  if (!b->dev) {
+    if (write) PetscCall(VecRestoreArrayWrite(v, a));
+    else PetscCall(VecRestoreArrayRead(v, (const PetscScalar **)a));
+  } else {
+    if (wait) PetscCall(b->dev->ops->streamsynchronize(b->dev->id, b->dev->stream));
+    if (write) PetscCall(VecRestoreArrayWriteAndMemType(v, a));
+    else PetscCall(VecRestoreArrayReadAndMemType(v, (const PetscScalar **)a));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The entries of v become a column */
+static PetscErrorCode PutColumn(Bundle *b, PetscInt k, Vec v)
+{
+  PetscScalar *a;
+  PetscBool    ondevice, pinned;
+
+  PetscFunctionBegin;
+  PetscCall(GetArray(b, v, PETSC_FALSE, &a, &ondevice, &pinned));
+  if (ondevice) PetscCall(b->dev->ops->copy(b->dev->id, Column(b, k), a, (size_t)b->n * sizeof(double), GPUCSR_ON_DEVICE, b->dev->stream));
+  else if (b->dev) PetscCall(GPUCSRUpload(b->dev, Column(b, k), GPUCSR_DOUBLE, a, GPUCSR_DOUBLE, (size_t)b->n, pinned, b->dev->stream, NULL));
+  else PetscCall(PetscArraycpy(Column(b, k), a, b->n));
+  PetscCall(RestoreArray(b, v, PETSC_FALSE, &a, (PetscBool)(ondevice || pinned)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The weights to begin with; no plane yet */
+PetscErrorCode BundleSetWeights(Bundle *b, Vec w)
+{
+  PetscFunctionBegin;
+  PetscCall(Grow(b));
+  b->columns = 1;
+  PetscCall(PutColumn(b, 0, w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Add(Bundle *b, Vec g)
+{
+  PetscFunctionBegin;
+  PetscCall(Grow(b));
+  PetscCall(PutColumn(b, b->columns, g));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A new plane; dots: of its rows on this rank with the weights, all planes before, and itself */
+PetscErrorCode BundleAdd(Bundle *b, Vec g, double dots[])
+{
+  const double *a;
+
+  PetscFunctionBegin;
+  if (b->dev) {
+    GPUCSRAttempt  attempt;
+    PetscErrorCode ierr;
+
+    PetscCall(GPUCSRAttemptBegin(&attempt));
+    ierr = Add(b, g);
+    PetscCall(GPUCSRAttemptEnd(&attempt));
+    if (ierr == PETSC_ERR_MEM) PetscCall(MoveToHost(b, attempt.message));
+    else PetscCheck(!ierr, PETSC_COMM_SELF, ierr, "%s", attempt.message);
+  }
+  if (!b->dev) PetscCall(Add(b, g));
+  a = Column(b, b->columns);
+  b->columns++;
+  if (b->dev) {
+    double *parts = b->dots + b->nblocks * BUNDLE_BLOCK;
+
+    for (PetscInt k = 0; k < b->nblocks; k++) PetscCall(BundleDots_CUDA(b->n, ColumnsOfBlock(b, k), b->block[k], a, parts + (size_t)k * BUNDLE_BLOCK * (size_t)BundleParts_CUDA(b->n), b->dev->stream));
+    PetscCall(BundleSum_CUDA(b->n, b->columns, parts, b->dots, b->dev->stream));
+    PetscCall(GPUCSRDownload(b->dev, dots, GPUCSR_DOUBLE, b->dots, GPUCSR_DOUBLE, (size_t)b->columns, PETSC_FALSE, b->dev->stream));
+  } else {
+    /* four at a time, so that the new plane is read as seldom; the compiler may not reorder sums, so there are several */
+    for (PetscInt k = 0; k < b->columns; k += 4) {
+      const double *c[4];
+      double        s[4] = {0, 0, 0, 0};
+
+      for (PetscInt j = 0; j < 4; j++) c[j] = Column(b, PetscMin(k + j, b->columns - 1));
+      for (PetscInt r = 0; r < b->n; r++) {
+        s[0] += a[r] * c[0][r];
+        s[1] += a[r] * c[1][r];
+        s[2] += a[r] * c[2][r];
+        s[3] += a[r] * c[3][r];
+      }
+      for (PetscInt j = 0; j < 4 && k + j < b->columns; j++) dots[k + j] = s[j];
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* w = sum of weight[k] times plane k, which are the new weights */
+PetscErrorCode BundleStep(Bundle *b, const double weight[], Vec w)
+{
+  PetscScalar *a, *to;
+  PetscBool    add = PETSC_FALSE, ondevice, pinned;
+
+  PetscFunctionBegin;
+  to = b->dev ? NULL : Column(b, 0);
+  if (to) PetscCall(PetscArrayzero(to, b->n));
+  for (PetscInt k = 0; k < b->nblocks; k++) {
+    BundleTerms terms;
+
+    terms.count = 0;
+    for (PetscInt j = k ? 0 : 1; j < ColumnsOfBlock(b, k); j++) {
+      if (weight[k * BUNDLE_BLOCK + j - 1] == 0) continue;
+      terms.column[terms.count]   = (int)j;
+      terms.weight[terms.count++] = weight[k * BUNDLE_BLOCK + j - 1];
+    }
+    if (!terms.count) continue;
+    if (b->dev) PetscCall(BundleStep_CUDA(b->n, &terms, b->block[k], add, Column(b, 0), b->dev->stream));
+    else {
+      for (int j = 0; j < terms.count; j++) {
+        const double *from = b->block[k] + (size_t)terms.column[j] * (size_t)b->n, x = terms.weight[j];
+
+        for (PetscInt r = 0; r < b->n; r++) to[r] += x * from[r];
+      }
+    }
+    add = PETSC_TRUE;
+  }
+  PetscCall(GetArray(b, w, PETSC_TRUE, &a, &ondevice, &pinned));
+  if (ondevice) PetscCall(b->dev->ops->copy(b->dev->id, a, Column(b, 0), (size_t)b->n * sizeof(double), GPUCSR_ON_DEVICE, b->dev->stream));
+  else if (b->dev) PetscCall(GPUCSRDownload(b->dev, a, GPUCSR_DOUBLE, Column(b, 0), GPUCSR_DOUBLE, (size_t)b->n, pinned, b->dev->stream));
+  else PetscCall(PetscArraycpy(a, to, b->n));
+  PetscCall(RestoreArray(b, w, PETSC_TRUE, &a, (PetscBool)(ondevice || pinned)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif

@@ -1,0 +1,45 @@
+#pragma once
+
+/*
+  A bundle: the planes of a function, a column each of a dense matrix whose rows are distributed as the weights are. This rank's rows are in blocks of
+  columns, on the device or on the host, so that a new plane moves no old one. The first column is not a plane but the weights.
+*/
+#include <petscvec.h>
+#include "../../../sys/gpucsrsys.h"
+
+#define BUNDLE_BLOCK 64 /* columns of a block */
+
+typedef struct {
+  GPUCSRDevice dev; /* NULL: in host memory */
+  PetscInt     n;   /* rows of this rank */
+  PetscInt     columns, nblocks, ablocks;
+  double     **block;    /* device pointers where dev is set */
+  double      *dots;     /* device: of one vector with all columns, after room for the sums of parts */
+  size_t       adots;    /* numbers there is room for */
+  char         why[512]; /* the reason where dev is NULL */
+} Bundle;
+
+/* Columns of one block, and their weights in a sum */
+typedef struct {
+  int    count, column[BUNDLE_BLOCK];
+  double weight[BUNDLE_BLOCK];
+} BundleTerms;
+
+GPUCSR_INTERN PetscErrorCode BundleCreate(PetscInt n, const char backend[], Bundle *);
+GPUCSR_INTERN PetscErrorCode BundleDestroy(Bundle *);
+GPUCSR_INTERN PetscErrorCode BundleSetWeights(Bundle *, Vec);
+GPUCSR_INTERN PetscErrorCode BundleAdd(Bundle *, Vec, double dots[]);
+GPUCSR_INTERN PetscErrorCode BundleStep(Bundle *, const double weight[], Vec);
+
+#if defined(GPUCSR_HAVE_CUDA)
+  #if defined(__cplusplus)
+extern "C" {
+  #endif
+GPUCSR_INTERN int            BundleParts_CUDA(PetscInt n);
+GPUCSR_INTERN PetscErrorCode BundleDots_CUDA(PetscInt n, int columns, const double *block, const double *g, double *parts, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode BundleSum_CUDA(PetscInt n, PetscInt columns, const double *parts, double *dots, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode BundleStep_CUDA(PetscInt n, const BundleTerms *, const double *block, PetscBool add, double *w, GPUCSRStream);
+  #if defined(__cplusplus)
+}
+  #endif
+#endif

@@ -1,0 +1,249 @@
+/*
+  TAOGPUBMRM: the bundle method for regularised risks, with the bundle where the products are.
+
+  What an iteration does, with m planes of n weights: a plane is added to the bundle, its dot products with all others are computed (m n), the dual problem
+  of m variables is solved on rank 0, and the new weights are a sum of planes (n for each with a multiplier that is not zero). TAO's bmrm does all of this
+  on rank 0, where it gathers each subgradient.
+*/
+#include "../../../mat/impls/gpucsr/gpucsrimpl.h"
+#include <petsc/private/taoimpl.h>
+#include <petsctime.h>
+#include "bundle.h"
+#include "simplexqp.h"
+
+#if GPUCSR_SCALAR_IS_DOUBLE
+
+static const char *const Backends[] = {"auto", "cuda", "host"};
+static const char *const Duals[]    = {"projected", "exact"};
+
+typedef struct {
+  PetscReal      lambda;
+  PetscInt       backend, dual;
+  Bundle         bundle;
+  SimplexQP      qp; /* rank 0 */
+  double        *dots, *sums, *x;
+  PetscInt       adots;
+  PetscLogDouble planes_time, qp_time, step_time;
+} TAO_GPUBMRM;
+
+static PetscErrorCode Reset(TAO_GPUBMRM *g)
+{
+  PetscFunctionBegin;
+  PetscCall(BundleDestroy(&g->bundle));
+  PetscCall(SimplexQPDestroy(&g->qp));
+  PetscCall(PetscFree3(g->dots, g->sums, g->x));
+  g->adots = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A plane: the subgradient G at the weights that the bundle has, where the risk is f */
+static PetscErrorCode AddPlane(Tao tao, Vec G, PetscReal f)
+{
+  TAO_GPUBMRM   *g    = (TAO_GPUBMRM *)tao->data;
+  const PetscInt n    = g->bundle.columns; /* planes with this one */
+  MPI_Comm       comm = PetscObjectComm((PetscObject)tao);
+  PetscMPIInt    rank, count;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(comm, &rank));
+  if (n + 2 > g->adots) { /* a number a plane, and two more */
+    PetscCall(PetscFree3(g->dots, g->sums, g->x));
+    g->adots = 2 * (n + 2);
+    PetscCall(PetscMalloc3(g->adots, &g->dots, g->adots, &g->sums, g->adots, &g->x));
+  }
+  PetscCall(BundleAdd(&g->bundle, G, g->dots));
+  PetscCall(PetscMPIIntCast(n + 1, &count));
+  PetscCallMPI(MPI_Reduce(g->dots, g->sums, count, MPI_DOUBLE, MPI_SUM, 0, comm));
+  if (!rank) {
+    const double offset = f - g->sums[0]; /* of the plane: its value at zero weights */
+
+    for (PetscInt k = 1; k <= n; k++) g->sums[k] /= g->lambda;
+    PetscCall(SimplexQPAppend(&g->qp, g->sums + 1, -offset));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The minimum of lambda/2 |w|^2 + max of the planes: its weights to W, the square's part and the value to all ranks */
+static PetscErrorCode MinimisePlanes(Tao tao, PetscReal tol, Vec W, PetscReal *square, PetscReal *value)
+{
+  TAO_GPUBMRM   *g    = (TAO_GPUBMRM *)tao->data;
+  const PetscInt n    = g->bundle.columns - 1;
+  MPI_Comm       comm = PetscObjectComm((PetscObject)tao);
+  PetscMPIInt    rank, count;
+  PetscLogDouble t[3];
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(comm, &rank));
+  PetscCall(PetscTime(&t[0]));
+  if (!rank) {
+    PetscReal linear = 0;
+
+    if (g->dual) PetscCall(SimplexQPExact(&g->qp, 1e-3 * tol)); /* for rounding's sake, not to save time */
+    else PetscCall(SimplexQPProjected(&g->qp, tol));
+    for (PetscInt k = 0; k < n; k++) {
+      g->x[k] = -g->qp.x[k] / g->lambda;
+      linear += g->qp.x[k] * g->qp.f[k];
+    }
+    g->x[n]     = g->qp.value - linear; /* x'Qx/2 is lambda/2 |w|^2 */
+    g->x[n + 1] = -g->qp.value;
+  }
+  PetscCall(PetscMPIIntCast(n + 2, &count));
+  PetscCallMPI(MPI_Bcast(g->x, count, MPI_DOUBLE, 0, comm));
+  *square = g->x[n];
+  *value  = g->x[n + 1];
+  PetscCall(PetscTime(&t[1]));
+  PetscCall(BundleStep(&g->bundle, g->x, W));
+  PetscCall(PetscTime(&t[2]));
+  g->qp_time += t[1] - t[0];
+  g->step_time += t[2] - t[1];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TaoSolve_GPUBMRM(Tao tao)
+{
+  TAO_GPUBMRM   *g = (TAO_GPUBMRM *)tao->data;
+  Vec            W = tao->solution, G = tao->gradient;
+  PetscReal      f, best = PETSC_MAX_REAL, gap = 1.0, tol = 1.0, last = 0, square, value;
+  PetscInt       n;
+  PetscLogDouble begin, end;
+
+  PetscFunctionBegin;
+  PetscCall(Reset(g));
+  g->planes_time = g->qp_time = g->step_time = 0;
+  PetscCall(VecGetLocalSize(W, &n));
+  PetscCall(BundleCreate(n, Backends[g->backend], &g->bundle));
+  PetscCall(BundleSetWeights(&g->bundle, W));
+
+  tao->step   = 1.0;
+  tao->reason = TAO_CONTINUE_ITERATING;
+  PetscCall(TaoComputeObjectiveAndGradient(tao, W, &f, G));
+  PetscCall(TaoLogConvergenceHistory(tao, f, gap, 0.0, tao->ksp_its));
+  PetscCall(TaoMonitor(tao, tao->niter, f, gap, 0.0, tao->step));
+  PetscUseTypeMethod(tao, convergencetest, tao->cnvP);
+  while (tao->reason == TAO_CONTINUE_ITERATING) {
+    PetscTryTypeMethod(tao, update, tao->niter, tao->user_update);
+    PetscCall(PetscTime(&begin));
+    PetscCall(AddPlane(tao, G, f));
+    PetscCall(PetscTime(&end));
+    g->planes_time += end - begin;
+    PetscCall(MinimisePlanes(tao, 0.5 * tol, W, &square, &value));
+    PetscCall(TaoComputeObjectiveAndGradient(tao, W, &f, G));
+    best = PetscMin(best, square + f);
+    gap  = best - value;
+    if (tol > gap) tol = gap;
+    else tol = PetscMax(tol, 1e-7);
+    if (gap > last) tol *= 0.2; /* the dual problem was left too early */
+    last = gap;
+    tao->niter++;
+    PetscCall(TaoLogConvergenceHistory(tao, best, gap, 0.0, tao->ksp_its));
+    PetscCall(TaoMonitor(tao, tao->niter, best, gap, 0.0, tao->step));
+    PetscUseTypeMethod(tao, convergencetest, tao->cnvP);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TaoSetUp_GPUBMRM(Tao tao)
+{
+  PetscFunctionBegin;
+  if (!tao->gradient) PetscCall(VecDuplicate(tao->solution, &tao->gradient));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TaoDestroy_GPUBMRM(Tao tao)
+{
+  PetscFunctionBegin;
+  PetscCall(Reset((TAO_GPUBMRM *)tao->data));
+  PetscCall(PetscFree(tao->data));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TaoSetFromOptions_GPUBMRM(Tao tao, GPUCSROptionItems PetscOptionsObject)
+{
+  TAO_GPUBMRM *g = (TAO_GPUBMRM *)tao->data;
+
+  PetscFunctionBegin;
+  PetscOptionsHeadBegin(PetscOptionsObject, "TAOGPUBMRM options");
+  PetscCall(PetscOptionsReal("-tao_bmrm_lambda", "Weight of half the square of the weights", "TAOGPUBMRM", g->lambda, &g->lambda, NULL));
+  PetscCall(PetscOptionsEList("-tao_gpubmrm_backend", "Where the bundle is kept", "TAOGPUBMRM", Backends, PETSC_STATIC_ARRAY_LENGTH(Backends), Backends[g->backend], &g->backend, NULL));
+  PetscCall(PetscOptionsEList("-tao_gpubmrm_dual", "How the dual problem is solved", "TAOGPUBMRM", Duals, PETSC_STATIC_ARRAY_LENGTH(Duals), Duals[g->dual], &g->dual, NULL));
+  PetscOptionsHeadEnd();
+  PetscCheck(g->lambda > 0, PetscObjectComm((PetscObject)tao), PETSC_ERR_USER_INPUT, "-tao_bmrm_lambda has to be positive, not %g", (double)g->lambda);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TaoView_GPUBMRM(Tao tao, PetscViewer viewer)
+{
+  const TAO_GPUBMRM *g = (const TAO_GPUBMRM *)tao->data;
+  PetscBool          ascii;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
+  if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  lambda %g\n", (double)g->lambda));
+  if (g->bundle.columns) {
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  %" PetscInt_FMT " planes, on the %s%s%s\n", g->bundle.columns - 1, g->bundle.dev ? "device" : "host", g->bundle.dev ? "" : ", because ", g->bundle.dev ? "" : g->bundle.why));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  dual problem on rank 0: %" PetscInt_FMT " multipliers are not zero, %" PetscInt_FMT " changes of those in all\n", g->qp.nfree, g->qp.changes));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  milliseconds: planes and their dot products %.3f, dual problem %.3f, weights %.3f\n", 1e3 * g->planes_time, 1e3 * g->qp_time, 1e3 * g->step_time));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*MC
+  TAOGPUBMRM - "gpubmrm", bundle method for regularised risk minimisation whose bundle is distributed, and on the GPU
+
+  Options Database Keys:
++ -tao_bmrm_lambda lambda               - weight of half the square of the weights, 1 by default; the option is that of `TAOBMRM`
+- -tao_gpubmrm_backend (auto|cuda|host) - where the bundle is kept; auto takes the host where there are few weights, no device, or too little memory
+
+  Level: beginner
+
+  Notes:
+  Minimises lambda/2 |w|^2 + R(w), where the objective and gradient given to `Tao` are those of the convex risk R alone, as for `TAOBMRM`. The residual that
+  is monitored, and compared with the tolerance -tao_gatol, is the gap between the least value met and the largest lower bound; give -tao_grtol 0 for it alone.
+
+  The iterates are those of `TAOBMRM` where that one solves its inner problem to rounding: here an active-set method does, which takes a fraction of the time.
+  The solution is the last iterate; the least value may have been met by another.
+
+  The method is that of C. H. Teo, S. V. N. Vishwanathan, A. Smola and Q. V. Le, Bundle methods for regularized risk minimization, JMLR 11, 2010.
+
+.seealso: `TAOBMRM`, `TaoSetType()`, `MatGPUCSRInitializePackage()`, `MATGPUCSR`
+M*/
+static PetscErrorCode TaoCreate_GPUBMRM(Tao tao)
+{
+  TAO_GPUBMRM *g;
+
+  PetscFunctionBegin;
+  tao->ops->setup          = TaoSetUp_GPUBMRM;
+  tao->ops->solve          = TaoSolve_GPUBMRM;
+  tao->ops->view           = TaoView_GPUBMRM;
+  tao->ops->setfromoptions = TaoSetFromOptions_GPUBMRM;
+  tao->ops->destroy        = TaoDestroy_GPUBMRM;
+  PetscCall(PetscNew(&g));
+  g->lambda = 1.0;
+  tao->data = (void *)g;
+
+  /* what TAOBMRM has */
+  #if PETSC_VERSION_LT(3, 23, 0)
+  if (!tao->max_it_changed) tao->max_it = 2000;
+  if (!tao->max_funcs_changed) tao->max_funcs = 4000;
+  if (!tao->gatol_changed) tao->gatol = 1e-12;
+  if (!tao->grtol_changed) tao->grtol = 1e-12;
+  #else
+  PetscCall(TaoParametersInitialize(tao));
+  PetscObjectParameterSetDefault(tao, max_it, 2000);
+  PetscObjectParameterSetDefault(tao, max_funcs, 4000);
+  PetscObjectParameterSetDefault(tao, gatol, 1e-12);
+  PetscObjectParameterSetDefault(tao, grtol, 1e-12);
+  #endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
+PetscErrorCode TaoGPUBMRMRegister(void)
+{
+  PetscFunctionBegin;
+#if GPUCSR_SCALAR_IS_DOUBLE
+  PetscCall(TaoRegister(TAOGPUBMRM, TaoCreate_GPUBMRM));
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,257 @@
+/*
+  A projected gradient method with steps of Barzilai and Borwein and an adaptive nonmonotone line search: Y.-H. Dai and R. Fletcher, New algorithms for singly
+  linearly constrained quadratic programs subject to lower and upper bounds, Mathematical Programming 106, 2006.
+
+  TAO's bmrm solves its inner problem by this method, and not to the end. What is left open is part of its iterates, and often for the better: they stay
+  closer to those before. To have the same ones, constants and tests are the same. Two things are not, for speed:
+
+  - The projection is not by bisection but exact, as a simplex allows it (C. Michelot, A finite algorithm for finding the projection of a point onto the
+    canonical simplex of R^n, JOTA 50, 1986).
+  - Most variables are zero, and stay so. A larger problem is worked on by rounds of a few steps in the variables that are positive or may soon be; after each
+    round the gradient of all says which those are. A variable enters by a few steps later than it might.
+*/
+#include "simplexqp.h"
+
+#define STEP_MIN   1e-10
+#define STEP_MAX   1e10
+#define CURVATURE  1e-20 /* of a direction of length 1, at least */
+#define ZERO       1e-15 /* multipliers up to here count as zero */
+#define MAX_STEPS  300000
+#define REFERENCES 2  /* steps without a new least value after which the reference of the line search comes down */
+#define SMALL      64 /* up to so many variables all are worked on */
+#define ROUND      16 /* steps of a round */
+
+/* A problem of n variables, and how far the method has come with it */
+typedef struct {
+  PetscInt         n, ld;
+  const PetscReal *Q;
+  PetscReal       *f, *x, *Qx, *g, *y, *d, *Qd;
+} Problem;
+
+typedef struct {
+  PetscReal step, value, least, reference, candidate, ssold, syold;
+  PetscInt  since, steps;
+} Progress;
+
+/* y = the point of the simplex nearest to c: c_i - t where that is positive. t only rises while those below it are left out. */
+static void Project(PetscInt n, const PetscReal c[], PetscReal y[])
+{
+  PetscReal sum  = 0, t;
+  PetscInt  left = n;
+
+#pragma omp simd reduction(+ : sum)
+  for (PetscInt i = 0; i < n; i++) sum += c[i];
+  t = (sum - 1) / (PetscReal)n;
+  for (;;) {
+    PetscInt count = 0;
+
+    sum = 0;
+#pragma omp simd reduction(+ : sum, count)
+    for (PetscInt i = 0; i < n; i++) {
+      sum += c[i] > t ? c[i] : 0;
+      count += c[i] > t;
+    }
+    if (count == left || !count) break;
+    left = count;
+    t    = (sum - 1) / (PetscReal)count;
+  }
+  for (PetscInt i = 0; i < n; i++) y[i] = PetscMax(c[i] - t, 0);
+}
+
+/* y += Q x, Q with n columns, by the rows of Q whose entry in x is not zero, four at a time */
+static void MultiplyAdd(PetscInt n, PetscInt ld, const PetscReal Q[], const PetscReal x[], PetscReal y[])
+{
+  const PetscReal *q[4];
+  PetscReal        a[4];
+  int              k = 0;
+
+  for (PetscInt j = 0; j < n; j++) {
+    if (x[j] == 0) continue;
+    q[k]   = Q + (size_t)j * (size_t)ld;
+    a[k++] = x[j];
+    if (k == 4) {
+      for (PetscInt i = 0; i < n; i++) y[i] += a[0] * q[0][i] + a[1] * q[1][i] + a[2] * q[2][i] + a[3] * q[3][i];
+      k = 0;
+    }
+  }
+  while (k--)
+    for (PetscInt i = 0; i < n; i++) y[i] += a[k] * q[k][i];
+}
+
+static PetscReal Dot(PetscInt n, const PetscReal a[], const PetscReal b[])
+{
+  PetscReal sum = 0;
+
+#pragma omp simd reduction(+ : sum)
+  for (PetscInt i = 0; i < n; i++) sum += a[i] * b[i];
+  return sum;
+}
+
+/* Mean of the gradient where multipliers are positive, and its largest distance from that there */
+static PetscReal MeanGradient(PetscInt n, const PetscReal x[], const PetscReal g[], PetscReal *spread)
+{
+  PetscReal mean  = 0;
+  PetscInt  count = 0;
+
+  for (PetscInt i = 0; i < n; i++) {
+    if (x[i] > ZERO) {
+      mean += g[i];
+      count++;
+    }
+  }
+  mean /= (PetscReal)PetscMax(count, 1);
+  *spread = 0;
+  for (PetscInt i = 0; i < n; i++)
+    if (x[i] > ZERO) *spread = PetscMax(*spread, PetscAbsReal(g[i] - mean));
+  return mean;
+}
+
+/* Is x optimal within tol? Where a multiplier is positive the gradient is the same, and where it is zero no less. */
+static PetscBool Optimal(PetscInt n, const PetscReal x[], const PetscReal g[], PetscReal tol)
+{
+  PetscReal       spread;
+  const PetscReal mean = MeanGradient(n, x, g, &spread);
+
+  if (spread > tol) return PETSC_FALSE;
+  for (PetscInt i = 0; i < n; i++)
+    if (g[i] - mean < -tol) return PETSC_FALSE;
+  return PETSC_TRUE;
+}
+
+/* Until optimal within tol, or for so many steps */
+static PetscBool Advance(const Problem *p, Progress *at, PetscReal tol, PetscInt steps)
+{
+  for (PetscInt k = 0; k < steps; k++) {
+    PetscReal gd, dd, dQd, length = 1, next, ss, sy;
+
+    for (PetscInt i = 0; i < p->n; i++) p->y[i] = p->x[i] - at->step * p->g[i];
+    Project(p->n, p->y, p->d);
+    for (PetscInt i = 0; i < p->n; i++) {
+      p->d[i] -= p->x[i];
+      p->Qd[i] = 0;
+    }
+    MultiplyAdd(p->n, p->ld, p->Q, p->d, p->Qd);
+    gd   = Dot(p->n, p->d, p->g);
+    dd   = Dot(p->n, p->d, p->d);
+    dQd  = Dot(p->n, p->d, p->Qd);
+    next = at->value + gd + 0.5 * dQd;
+    if (next >= (at->steps++ ? at->reference : at->value)) {
+      length = dQd > CURVATURE * dd && gd < 0 ? -gd / dQd : 1;
+      next   = at->value + length * (gd + 0.5 * length * dQd);
+    }
+    for (PetscInt i = 0; i < p->n; i++) {
+      p->x[i] = PetscMax(p->x[i] + length * p->d[i], 0);
+      p->Qx[i] += length * p->Qd[i];
+      p->g[i] = p->Qx[i] + p->f[i];
+    }
+    at->value = next;
+    if (next < at->least) {
+      at->least = at->candidate = next;
+      at->since                 = 0;
+    } else {
+      at->candidate = PetscMax(at->candidate, next);
+      if (++at->since == REFERENCES) {
+        at->reference = at->candidate;
+        at->candidate = next;
+        at->since     = 0;
+      }
+    }
+    ss = length * length * dd;
+    sy = length * length * dQd;
+    if (sy <= CURVATURE * ss) at->step = STEP_MAX;
+    else at->step = PetscMin(PetscMax(at->syold < CURVATURE * at->ssold ? ss / sy : (at->ssold + ss) / (at->syold + sy), STEP_MIN), STEP_MAX);
+    at->ssold = ss;
+    at->syold = sy;
+    if (PetscSqrtReal(ss) < 10 * tol * PetscSqrtReal(Dot(p->n, p->x, p->x)) && Optimal(p->n, p->x, p->g, tol)) return PETSC_TRUE;
+  }
+  return PETSC_FALSE;
+}
+
+/* The variables that a round works on: those that are positive, and those whose gradient is not far above theirs */
+static PetscInt Choose(const Problem *p, PetscReal tol, PetscInt chosen[])
+{
+  PetscReal       spread;
+  const PetscReal mean = MeanGradient(p->n, p->x, p->g, &spread);
+  PetscInt        m    = 0;
+
+  for (PetscInt i = 0; i < p->n; i++)
+    if (p->x[i] > 0 || p->g[i] < mean + spread + tol) chosen[m++] = i;
+  return m;
+}
+
+/* A round on the chosen variables of p, in the memory of `part` */
+static PetscBool Round(const Problem *p, Problem *part, const PetscInt chosen[], PetscInt m, PetscReal *Q, Progress *at, PetscReal tol)
+{
+  PetscBool done;
+
+  part->n = part->ld = m;
+  part->Q            = Q;
+  for (PetscInt j = 0; j < m; j++) {
+    const PetscReal *row = p->Q + (size_t)chosen[j] * (size_t)p->ld;
+
+    for (PetscInt i = 0; i < m; i++) Q[(size_t)j * (size_t)m + (size_t)i] = row[chosen[i]];
+    part->f[j]  = p->f[chosen[j]];
+    part->x[j]  = p->x[chosen[j]];
+    part->Qx[j] = p->Qx[chosen[j]];
+    part->g[j]  = p->g[chosen[j]];
+  }
+  done = Advance(part, at, tol, ROUND);
+  for (PetscInt i = 0; i < p->n; i++) p->d[i] = 0;
+  for (PetscInt j = 0; j < m; j++) {
+    p->d[chosen[j]] = part->x[j] - p->x[chosen[j]];
+    p->x[chosen[j]] = part->x[j];
+  }
+  MultiplyAdd(p->n, p->ld, p->Q, p->d, p->Qx);
+  for (PetscInt i = 0; i < p->n; i++) p->g[i] = p->Qx[i] + p->f[i];
+  return (PetscBool)(done && Optimal(p->n, p->x, p->g, tol));
+}
+
+/* From the solution before, until optimal within tol */
+PetscErrorCode SimplexQPProjected(SimplexQP *qp, PetscReal tol)
+{
+  const PetscInt n = qp->n;
+  Problem        p, part;
+  Progress       at;
+  PetscReal     *work, *Q, most = STEP_MIN;
+  PetscInt      *chosen;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc3(9 * n, &work, n > SMALL ? (size_t)n * (size_t)n : 0, &Q, n, &chosen));
+  p.n     = n;
+  p.ld    = qp->alloc;
+  p.Q     = qp->Q;
+  p.f     = qp->f;
+  p.x     = qp->x;
+  p.g     = qp->g;
+  p.y     = qp->u;
+  p.d     = qp->v;
+  p.Qx    = work;
+  p.Qd    = work + n;
+  part.f  = work + 2 * n;
+  part.x  = work + 3 * n;
+  part.g  = work + 4 * n;
+  part.y  = work + 5 * n;
+  part.d  = work + 6 * n;
+  part.Qx = work + 7 * n;
+  part.Qd = work + 8 * n;
+
+  PetscCall(PetscArrayzero(p.Qx, n));
+  MultiplyAdd(n, p.ld, p.Q, p.x, p.Qx);
+  for (PetscInt i = 0; i < n; i++) {
+    p.g[i] = p.Qx[i] + p.f[i];
+    p.y[i] = p.x[i] - p.g[i];
+  }
+  Project(n, p.y, p.d);
+  for (PetscInt i = 0; i < n; i++) most = PetscMax(most, PetscAbsReal(p.d[i] - p.x[i]));
+  PetscCall(PetscMemzero(&at, sizeof(at)));
+  at.step  = 1 / most;
+  at.value = at.least = at.candidate = 0.5 * Dot(n, p.x, p.Qx) + Dot(n, p.x, p.f);
+  at.reference                       = STEP_MAX;
+  while (most >= 1e-3 * tol && at.steps < MAX_STEPS) {
+    if (n <= SMALL ? Advance(&p, &at, tol, MAX_STEPS) : Round(&p, &part, chosen, Choose(&p, tol, chosen), Q, &at, tol)) break;
+  }
+  qp->changes += at.steps;
+  qp->value = 0.5 * Dot(n, p.x, p.Qx) + Dot(n, p.x, p.f);
+  PetscCall(PetscFree3(work, Q, chosen));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

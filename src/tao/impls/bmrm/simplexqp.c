@@ -1,0 +1,246 @@
+/*
+  An active-set method, P. Wolfe's for the nearest point of a polytope (Mathematical Programming 11, 1976) with a linear term.
+
+  The free variables have columns of Q that are affinely independent, and a Cholesky factor that follows them: O(k^2) to let one in or out, of k. A
+  variable is let in where the gradient says that the value falls; then x moves to the minimum over the free variables, and each that would
+  become negative on the way is let out. What a new plane of the bundle changes is a few of them, so the solution before is nearly the
+  solution after, and it is exact but for rounding: its cost does not grow with the accuracy, as that of a projected gradient method does.
+*/
+#include "simplexqp.h"
+
+/* A column whose square is less than this share of its own after projection counts as dependent on the free ones */
+#define DEPENDENT 1e-13
+
+static PetscErrorCode Grow(SimplexQP *qp)
+{
+  const PetscInt alloc = PetscMax(64, 2 * qp->alloc);
+  PetscReal     *Q, *L, *old[] = {qp->f, qp->x, qp->g, qp->u, qp->v}, **vector[] = {&qp->f, &qp->x, &qp->g, &qp->u, &qp->v};
+  PetscInt      *list;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc2((size_t)alloc * (size_t)alloc, &Q, (size_t)alloc * (size_t)alloc, &L));
+  for (PetscInt i = 0; i < qp->n; i++) PetscCall(PetscArraycpy(Q + (size_t)i * (size_t)alloc, qp->Q + (size_t)i * (size_t)qp->alloc, qp->n));
+  for (PetscInt i = 0; i < qp->nfree; i++) PetscCall(PetscArraycpy(L + (size_t)i * (size_t)alloc, qp->L + (size_t)i * (size_t)qp->alloc, qp->nfree));
+  PetscCall(PetscFree2(qp->Q, qp->L));
+  qp->Q = Q;
+  qp->L = L;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(old); k++) {
+    PetscCall(PetscMalloc1(alloc, vector[k]));
+    if (qp->n) PetscCall(PetscArraycpy(*vector[k], old[k], qp->n));
+    PetscCall(PetscFree(old[k]));
+  }
+  PetscCall(PetscMalloc1(alloc, &list));
+  if (qp->n) PetscCall(PetscArraycpy(list, qp->free, qp->nfree));
+  PetscCall(PetscFree(qp->free));
+  qp->free  = list;
+  qp->alloc = alloc;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One more variable; column: of Q, its own entry last. The first one is the whole solution. */
+PetscErrorCode SimplexQPAppend(SimplexQP *qp, const PetscReal column[], PetscReal f)
+{
+  PetscInt n;
+
+  PetscFunctionBegin;
+  if (qp->n == qp->alloc) PetscCall(Grow(qp));
+  n = qp->n++;
+  for (PetscInt i = 0; i <= n; i++) qp->Q[(size_t)i * (size_t)qp->alloc + (size_t)n] = qp->Q[(size_t)n * (size_t)qp->alloc + (size_t)i] = column[i];
+  qp->f[n] = f;
+  qp->x[n] = 0;
+  if (!n) {
+    qp->shift   = column[0] > 0 ? column[0] : 1;
+    qp->x[0]    = 1;
+    qp->L[0]    = PetscSqrtReal(column[0] + qp->shift);
+    qp->free[0] = 0;
+    qp->nfree   = 1;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SimplexQPDestroy(SimplexQP *qp)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscFree2(qp->Q, qp->L));
+  PetscCall(PetscFree(qp->f));
+  PetscCall(PetscFree(qp->x));
+  PetscCall(PetscFree(qp->g));
+  PetscCall(PetscFree(qp->u));
+  PetscCall(PetscFree(qp->v));
+  PetscCall(PetscFree(qp->free));
+  PetscCall(PetscMemzero(qp, sizeof(*qp)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* b = L^-1 b, and b = L^-T b: by rows of L both, as they lie in memory */
+static void Forward(const SimplexQP *qp, PetscReal b[])
+{
+  for (PetscInt i = 0; i < qp->nfree; i++) {
+    const PetscReal *row = qp->L + (size_t)i * (size_t)qp->alloc;
+    PetscReal        sum = b[i];
+
+    for (PetscInt j = 0; j < i; j++) sum -= row[j] * b[j];
+    b[i] = sum / row[i];
+  }
+}
+
+static void Backward(const SimplexQP *qp, PetscReal b[])
+{
+  for (PetscInt i = qp->nfree - 1; i >= 0; i--) {
+    const PetscReal *row = qp->L + (size_t)i * (size_t)qp->alloc;
+
+    b[i] /= row[i];
+    for (PetscInt j = 0; j < i; j++) b[j] -= row[j] * b[i];
+  }
+}
+
+/* Let the free variable in place p out: its row of L goes, and rotations of columns make the rest triangular again */
+static void LetOut(SimplexQP *qp, PetscInt p)
+{
+  const size_t ld = (size_t)qp->alloc;
+
+  qp->x[qp->free[p]] = 0;
+  qp->nfree--;
+  qp->changes++;
+  for (PetscInt i = p; i < qp->nfree; i++) {
+    qp->free[i] = qp->free[i + 1];
+    for (PetscInt j = 0; j <= i + 1; j++) qp->L[(size_t)i * ld + (size_t)j] = qp->L[(size_t)(i + 1) * ld + (size_t)j];
+  }
+  for (PetscInt j = p; j < qp->nfree; j++) {
+    PetscReal      *row = qp->L + (size_t)j * ld + j;
+    const PetscReal r = hypot(row[0], row[1]), c = row[0] / r, s = row[1] / r;
+
+    row[0] = r;
+    for (PetscInt i = j + 1; i < qp->nfree; i++) {
+      PetscReal      *a  = qp->L + (size_t)i * ld + j;
+      const PetscReal a0 = a[0];
+
+      a[0] = c * a0 + s * a[1];
+      a[1] = c * a[1] - s * a0;
+    }
+  }
+}
+
+/* Step from x along d, of the free variables, as far as `most` or until one of them is zero: its place, or -1 */
+static PetscInt Step(SimplexQP *qp, const PetscReal d[], PetscReal most, PetscReal *length)
+{
+  PetscInt block = -1;
+
+  *length = most;
+  for (PetscInt i = 0; i < qp->nfree; i++) {
+    const PetscReal x = qp->x[qp->free[i]];
+
+    if (x + *length * d[i] < 0) {
+      *length = x / -d[i];
+      block   = i;
+    }
+  }
+  for (PetscInt i = 0; i < qp->nfree; i++) qp->x[qp->free[i]] = PetscMax(qp->x[qp->free[i]] + *length * d[i], 0);
+  return block;
+}
+
+/* Go to the minimum over the free variables, and let out those that become zero on the way */
+static void Minimise(SimplexQP *qp)
+{
+  for (;;) {
+    PetscReal su = 0, sv = 0, length;
+    PetscInt  block;
+
+    for (PetscInt i = 0; i < qp->nfree; i++) {
+      qp->u[i] = -qp->f[qp->free[i]];
+      qp->v[i] = 1;
+    }
+    Forward(qp, qp->u);
+    Backward(qp, qp->u);
+    Forward(qp, qp->v);
+    Backward(qp, qp->v);
+    for (PetscInt i = 0; i < qp->nfree; i++) {
+      su += qp->u[i];
+      sv += qp->v[i];
+    }
+    for (PetscInt i = 0; i < qp->nfree; i++) qp->u[i] += (1 - su) / sv * qp->v[i] - qp->x[qp->free[i]];
+    block = Step(qp, qp->u, 1, &length);
+    if (block < 0) break;
+    LetOut(qp, block);
+  }
+}
+
+/*
+  Let variable j in. Where its column depends on the free ones there is a direction along which Q does not see and the value falls: x goes along
+  it until a free variable is zero, which makes room.
+*/
+static void LetIn(SimplexQP *qp, PetscInt j)
+{
+  const PetscReal *q = qp->Q + (size_t)j * (size_t)qp->alloc;
+
+  for (;;) {
+    PetscReal rest = q[j] + qp->shift, length;
+    PetscInt  block;
+
+    for (PetscInt i = 0; i < qp->nfree; i++) qp->u[i] = q[qp->free[i]] + qp->shift;
+    Forward(qp, qp->u);
+    for (PetscInt i = 0; i < qp->nfree; i++) rest -= PetscSqr(qp->u[i]);
+    if (rest > DEPENDENT * (q[j] + qp->shift)) {
+      PetscReal *row = qp->L + (size_t)qp->nfree * (size_t)qp->alloc;
+
+      for (PetscInt i = 0; i < qp->nfree; i++) row[i] = qp->u[i];
+      row[qp->nfree]        = PetscSqrtReal(rest);
+      qp->free[qp->nfree++] = j;
+      qp->changes++;
+      return;
+    }
+    Backward(qp, qp->u);
+    for (PetscInt i = 0; i < qp->nfree; i++) qp->u[i] = -qp->u[i];
+    block = Step(qp, qp->u, 1 - qp->x[j], &length);
+    qp->x[j] += length;
+    if (block < 0) return; /* only by rounding: all weight is on j, which the next change will show */
+    LetOut(qp, block);
+  }
+}
+
+/* The gradient at x, and the value; x is scaled to sum up to 1, from which rounding drives it away */
+static void Evaluate(SimplexQP *qp)
+{
+  PetscReal sum = 0;
+
+  for (PetscInt i = 0; i < qp->nfree; i++) sum += qp->x[qp->free[i]];
+  for (PetscInt i = 0; i < qp->n; i++) qp->g[i] = 0;
+  for (PetscInt k = 0; k < qp->nfree; k++) {
+    const PetscReal *q = qp->Q + (size_t)qp->free[k] * (size_t)qp->alloc, x = qp->x[qp->free[k]] /= sum;
+
+    for (PetscInt i = 0; i < qp->n; i++) qp->g[i] += x * q[i];
+  }
+  qp->value = 0;
+  for (PetscInt i = 0; i < qp->n; i++) {
+    qp->value += qp->x[i] * (0.5 * qp->g[i] + qp->f[i]);
+    qp->g[i] += qp->f[i];
+  }
+}
+
+/* Until no variable let in would lower the value by more than tol */
+PetscErrorCode SimplexQPExact(SimplexQP *qp, PetscReal tol)
+{
+  PetscReal before = PETSC_MAX_REAL;
+
+  PetscFunctionBegin;
+  Minimise(qp);
+  for (;;) {
+    PetscReal mean = 0, lowest = PETSC_MAX_REAL;
+    PetscInt  j = -1;
+
+    Evaluate(qp);
+    for (PetscInt i = 0; i < qp->nfree; i++) mean += qp->x[qp->free[i]] * qp->g[qp->free[i]];
+    for (PetscInt i = 0; i < qp->n; i++) {
+      if (qp->g[i] < lowest) {
+        lowest = qp->g[i];
+        j      = i;
+      }
+    }
+    /* a value that does not fall any more is at its rounding */
+    if (lowest >= mean - tol || qp->x[j] > 0 || qp->value >= before) break;
+    before = qp->value;
+    LetIn(qp, j);
+    Minimise(qp);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,26 @@
+#pragma once
+
+/*
+  Minimise  x'Qx/2 + f'x  over the simplex, x >= 0 and sum x = 1, for a problem that grows by one variable at a time: the dual of the bundle's problem. Each
+  solution starts from the one before.
+*/
+#include "../../../sys/gpucsrsys.h"
+
+typedef struct {
+  PetscInt   n, alloc;  /* variables, and room for them */
+  PetscReal *Q;         /* symmetric, rows of length alloc */
+  PetscReal *f, *x, *g; /* linear term, solution, gradient Qx + f */
+  PetscReal  value;     /* at x */
+  PetscReal *u, *v;     /* work */
+  PetscInt   changes;   /* steps, in all */
+  /* of the active-set method */
+  PetscInt   nfree;
+  PetscInt  *free;  /* variables that may be positive, in the order of the factor */
+  PetscReal *L;     /* Cholesky factor of Q + shift on them, rows of length alloc */
+  PetscReal  shift; /* where sum x is fixed it changes nothing, but the matrix is definite more often */
+} SimplexQP;
+
+GPUCSR_INTERN PetscErrorCode SimplexQPAppend(SimplexQP *, const PetscReal[], PetscReal);
+GPUCSR_INTERN PetscErrorCode SimplexQPExact(SimplexQP *, PetscReal);
+GPUCSR_INTERN PetscErrorCode SimplexQPProjected(SimplexQP *, PetscReal);
+GPUCSR_INTERN PetscErrorCode SimplexQPDestroy(SimplexQP *);

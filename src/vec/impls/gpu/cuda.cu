@@ -1,0 +1,569 @@
+/*
+  VECGPU's arithmetic on an NVIDIA GPU: one kernel for each row of veclist.h, and those of several vectors at once.
+
+  A reduction is one launch. Every block leaves its partial result, and the block that finishes last adds them up in the
+  order of blocks, so that the bits do not depend on who was last. It writes the result, then a ticket, to page-locked host
+  memory, where the host waits for the ticket: 6 us from launch to number, where a copy and a synchronised stream take 20.
+*/
+#include "kernels.h"
+#include <cuda_runtime.h>
+#include <stdint.h>
+
+#define THREADS 256
+#define WARPS   (THREADS / 32)
+
+#define MANY      32 /* vectors of one launch of mdot and maxpy; their pointers are parameters of the kernel */
+#define TOGETHER  8  /* vectors that a thread of mdot meets while it has an entry of x */
+#define GROUPS    (MANY / TOGETHER)
+#define RESULTS   512
+#define BLOCKS_SM 4 /* blocks of a reduction on a processor, at most */
+
+#define SPINS 32768 /* about a millisecond; who waits longer may as well sleep, and hears of errors */
+
+#define CheckLaunch(what) \
+  do { \
+    cudaError_t err_ = cudaGetLastError(); \
+    PetscCheck(err_ == cudaSuccess, PETSC_COMM_SELF, PETSC_ERR_GPU, "Launch of %s failed with %s: %s", what, cudaGetErrorName(err_), cudaGetErrorString(err_)); \
+  } while (0)
+
+/* What reductions write through, in the order of the device's stream: one a process */
+static struct {
+  GPUCSRDevice                 dev;
+  double                      *partial;  /* device: results of each block */
+  unsigned                    *finished; /* device: blocks of each group of vectors that are done; groups that are done */
+  volatile unsigned long long *ticket;   /* host, page-locked, as result: the last reduction that is complete */
+  volatile double             *result;
+  unsigned long long           given; /* tickets so far */
+  int                          blocks;
+} work;
+
+/* A fixed size, as the staging buffers: no part of what -mat_gpucsr_memory_limit counts */
+static PetscErrorCode Work(GPUCSRDevice dev)
+{
+  void *page;
+
+  PetscFunctionBegin;
+  if (work.dev == dev) PetscFunctionReturn(PETSC_SUCCESS);
+  work.blocks = BLOCKS_SM * dev->props.processors;
+  PetscCall(dev->ops->malloc(dev->id, sizeof(double) * MANY * (size_t)work.blocks, dev->stream, (void **)&work.partial));
+  PetscCall(dev->ops->malloc(dev->id, sizeof(unsigned) * (GROUPS + 1), dev->stream, (void **)&work.finished));
+  PetscCheck(cudaMemsetAsync(work.finished, 0, sizeof(unsigned) * (GROUPS + 1), (cudaStream_t)dev->stream) == cudaSuccess, PETSC_COMM_SELF, PETSC_ERR_GPU, "The counters of reductions cannot be cleared");
+  PetscCall(dev->ops->hostmalloc(dev->id, sizeof(double) * (RESULTS + 1), &page));
+  work.ticket  = (volatile unsigned long long *)page;
+  work.result  = (volatile double *)page + 1;
+  *work.ticket = 0;
+  work.given   = 0;
+  work.dev     = dev;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Release_CUDA(void)
+{
+  GPUCSRDevice dev = work.dev;
+
+  PetscFunctionBegin;
+  if (!dev) PetscFunctionReturn(PETSC_SUCCESS);
+  work.dev = NULL;
+  if (dev->failed[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(dev->ops->activate(dev->id));
+  PetscCall(dev->ops->free(dev->id, dev->stream, work.partial));
+  PetscCall(dev->ops->free(dev->id, dev->stream, work.finished));
+  PetscCall(dev->ops->hostfree(dev->id, (void *)work.ticket));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Wait for the last ticket given, and take n results */
+static PetscErrorCode Wait(size_t n, double result[])
+{
+  PetscFunctionBegin;
+  for (int spin = 0; *work.ticket != work.given; spin++) {
+    if (spin == SPINS) {
+      cudaError_t err = cudaStreamSynchronize((cudaStream_t)work.dev->stream);
+
+      PetscCheck(err == cudaSuccess, PETSC_COMM_SELF, PETSC_ERR_GPU, "CUDA device %d: a reduction failed with %s: %s", work.dev->id, cudaGetErrorName(err), cudaGetErrorString(err));
+      PetscCheck(*work.ticket == work.given, PETSC_COMM_SELF, PETSC_ERR_GPU, "CUDA device %d: a reduction ended without a result", work.dev->id);
+      break;
+    }
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+  }
+  __atomic_thread_fence(__ATOMIC_ACQUIRE);
+  for (size_t k = 0; k < n; k++) result[k] = work.result[k];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Can all these arrays be read by pairs? NULL can. Parts of vectors may begin at an odd entry */
+static inline bool Paired(const void *x, const void *y, const void *z)
+{
+  return (((uintptr_t)x | (uintptr_t)y | (uintptr_t)z) & 15) == 0;
+}
+
+static inline unsigned Blocks(size_t work, size_t most)
+{
+  const size_t blocks = (work + THREADS - 1) / THREADS;
+
+  return (unsigned)(blocks < 1 ? 1 : blocks < most ? blocks : most);
+}
+
+/* --- Entry by entry: a thread for each pair of entries, or for each entry */
+
+#define VECGPU_MAP(name, reads_, expression) \
+  struct map_##name { \
+    static constexpr int                     reads = reads_; \
+    static __device__ __forceinline__ double apply(double a, double b, double c, double x, double y, double z) \
+    { \
+      return expression; \
+    } \
+  };
+#include "veclist.h"
+#undef VECGPU_MAP
+
+template <class Op>
+__device__ __forceinline__ void entry(size_t i, double a, double b, double c, const double *xs, const double *ys, double *zs)
+{
+  const double x = Op::reads & VECGPU_X ? xs[i] : 0, y = Op::reads & VECGPU_Y ? ys[i] : 0, z = Op::reads & VECGPU_Z ? zs[i] : 0;
+
+  zs[i] = Op::apply(a, b, c, x, y, z);
+}
+
+template <class Op>
+__global__ void map_kernel(size_t n, double a, double b, double c, const double *xs, const double *ys, double *zs)
+{
+  const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
+
+  if (i < n) entry<Op>(i, a, b, c, xs, ys, zs);
+}
+
+template <class Op>
+__global__ void map_pairs_kernel(size_t n, double a, double b, double c, const double *xs, const double *ys, double *zs)
+{
+  const size_t  i    = (size_t)blockIdx.x * THREADS + threadIdx.x;
+  const double2 none = {0, 0};
+
+  if (2 * i + 1 < n) {
+    const double2 x = Op::reads & VECGPU_X ? ((const double2 *)xs)[i] : none, y = Op::reads & VECGPU_Y ? ((const double2 *)ys)[i] : none, z = Op::reads & VECGPU_Z ? ((const double2 *)zs)[i] : none;
+
+    ((double2 *)zs)[i] = make_double2(Op::apply(a, b, c, x.x, y.x, z.x), Op::apply(a, b, c, x.y, y.y, z.y));
+  } else if (2 * i < n) entry<Op>(2 * i, a, b, c, xs, ys, zs);
+}
+
+template <class Op>
+static void LaunchMap(cudaStream_t s, size_t n, const double abc[3], const double *x, const double *y, double *z)
+{
+  const double *const px = Op::reads & VECGPU_X ? x : NULL, *const py = Op::reads & VECGPU_Y ? y : NULL;
+
+  if (Paired(px, py, z)) map_pairs_kernel<Op><<<Blocks((n + 1) / 2, UINT32_MAX), THREADS, 0, s>>>(n, abc[0], abc[1], abc[2], px, py, z);
+  else map_kernel<Op><<<Blocks(n, UINT32_MAX), THREADS, 0, s>>>(n, abc[0], abc[1], abc[2], px, py, z);
+}
+
+#define VECGPU_MAP(name, reads, expression) LaunchMap<map_##name>,
+static void (*const maps[])(cudaStream_t, size_t, const double[3], const double *, const double *, double *) = {
+#include "veclist.h"
+};
+#undef VECGPU_MAP
+
+static PetscErrorCode Map_CUDA(GPUCSRDevice dev, VecGPUMap op, size_t n, const double abc[3], const double *x, const double *y, double *z)
+{
+  PetscFunctionBegin;
+  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(dev->ops->activate(dev->id));
+  (*maps[op])((cudaStream_t)dev->stream, n, abc, x, y, z);
+  CheckLaunch("a vector operation");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+__global__ void swap_kernel(size_t n, double *x, double *y)
+{
+  const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
+
+  if (i < n) {
+    const double t = x[i];
+
+    x[i] = y[i];
+    y[i] = t;
+  }
+}
+
+static PetscErrorCode Swap_CUDA(GPUCSRDevice dev, size_t n, double *x, double *y)
+{
+  PetscFunctionBegin;
+  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(dev->ops->activate(dev->id));
+  swap_kernel<<<Blocks(n, UINT32_MAX), THREADS, 0, (cudaStream_t)dev->stream>>>(n, x, y);
+  CheckLaunch("VecSwap");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+struct Terms {
+  const double *x[MANY];
+  double        a[MANY];
+};
+
+template <class V>
+__device__ __forceinline__ void add(V &sum, double a, V x);
+template <>
+__device__ __forceinline__ void add(double &sum, double a, double x)
+{
+  sum += a * x;
+}
+template <>
+__device__ __forceinline__ void add(double2 &sum, double a, double2 x)
+{
+  sum.x += a * x.x;
+  sum.y += a * x.y;
+}
+
+template <class V>
+__device__ __forceinline__ void maxpy_entry(size_t i, int nv, const Terms &t, double b, double *y)
+{
+  V sum = {};
+
+  if (b != 0) add(sum, b, ((const V *)y)[i]);
+#pragma unroll 8
+  for (int k = 0; k < nv; k++) add(sum, t.a[k], ((const V *)t.x[k])[i]);
+  ((V *)y)[i] = sum;
+}
+
+template <bool PAIRS>
+__global__ void maxpy_kernel(size_t n, int nv, const __grid_constant__ Terms t, double b, double *y)
+{
+  const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
+
+  if (!PAIRS) {
+    if (i < n) maxpy_entry<double>(i, nv, t, b, y);
+  } else if (2 * i + 1 < n) maxpy_entry<double2>(i, nv, t, b, y);
+  else if (2 * i < n) maxpy_entry<double>(2 * i, nv, t, b, y);
+}
+
+static PetscErrorCode MAXPY_CUDA(GPUCSRDevice dev, size_t n, int nv, const double a[], const double *const x[], double b, double *y)
+{
+  PetscFunctionBegin;
+  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(dev->ops->activate(dev->id));
+  for (int first = 0; first < nv; first += MANY, b = 1) {
+    const int m     = PetscMin(nv - first, MANY);
+    bool      pairs = Paired(y, NULL, NULL);
+    Terms     t;
+
+    for (int k = 0; k < m; k++) {
+      t.x[k] = x[first + k];
+      t.a[k] = a[first + k];
+      pairs  = pairs && Paired(t.x[k], NULL, NULL);
+    }
+    if (pairs) maxpy_kernel<true><<<Blocks((n + 1) / 2, UINT32_MAX), THREADS, 0, (cudaStream_t)dev->stream>>>(n, m, t, b, y);
+    else maxpy_kernel<false><<<Blocks(n, UINT32_MAX), THREADS, 0, (cudaStream_t)dev->stream>>>(n, m, t, b, y);
+    CheckLaunch("VecMAXPY");
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* --- Reductions */
+
+struct ADD {
+  static __device__ __forceinline__ double of(double a, double b)
+  {
+    return a + b;
+  }
+};
+
+struct TOP {
+  static __device__ __forceinline__ double of(double a, double b)
+  {
+    return b > a || b != b ? b : a;
+  }
+};
+
+#define VECGPU_REDUCE(name, reads_, count_, combine_, first_, second_) \
+  struct reduce_##name { \
+    typedef combine_                         combine; \
+    static constexpr int                     reads = reads_, count = count_; \
+    static __device__ __forceinline__ double first(double x, double y) \
+    { \
+      return first_; \
+    } \
+    static __device__ __forceinline__ double second(double x, double y) \
+    { \
+      return second_; \
+    } \
+  };
+#include "veclist.h"
+#undef VECGPU_REDUCE
+
+/* Over the threads of a block, in an order that is always the same; thread 0 has it. 0 is neutral */
+template <class C>
+__device__ __forceinline__ double over_block(double r)
+{
+  __shared__ double warp[WARPS];
+
+#pragma unroll
+  for (int o = 16; o; o >>= 1) r = C::of(r, __shfl_down_sync(0xffffffffu, r, o));
+  __syncthreads(); /* warp may still be read for the number before */
+  if (threadIdx.x % 32 == 0) warp[threadIdx.x / 32] = r;
+  __syncthreads();
+  if (threadIdx.x < 32) {
+    r = threadIdx.x < WARPS ? warp[threadIdx.x] : 0;
+#pragma unroll
+    for (int o = WARPS / 2; o; o >>= 1) r = C::of(r, __shfl_down_sync(0xffffffffu, r, o));
+  }
+  return r;
+}
+
+/* Is this block the last of all to come here? What the others wrote before is then visible to all its threads. The counter is 0 again afterwards */
+__device__ __forceinline__ bool last_block(unsigned *finished, unsigned all)
+{
+  __shared__ bool last;
+
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) last = atomicInc(finished, all - 1) == all - 1;
+  __syncthreads();
+  __threadfence();
+  return last;
+}
+
+__device__ __forceinline__ void publish(volatile unsigned long long *ticket, unsigned long long number)
+{
+  __threadfence_system();
+  *ticket = number;
+}
+
+template <class Op>
+__device__ __forceinline__ void meet(double &r, double &s, double x, double y)
+{
+  r = Op::combine::of(r, Op::first(x, y));
+  if (Op::count > 1) s = Op::combine::of(s, Op::second(x, y));
+}
+
+template <class Op, bool PAIRS>
+__global__ void __launch_bounds__(THREADS) reduce_kernel(size_t n, const double *__restrict__ xs, const double *__restrict__ ys, double *partial, unsigned *finished, volatile unsigned long long *ticket, volatile double *result, unsigned long long number)
+{
+  const size_t me = (size_t)blockIdx.x * THREADS + threadIdx.x, all = (size_t)gridDim.x * THREADS;
+  double       r = 0, s = 0;
+
+  if (PAIRS) {
+#pragma unroll 4
+    for (size_t i = me; i < n / 2; i += all) {
+      const double2 x = ((const double2 *)xs)[i], y = Op::reads & VECGPU_Y ? ((const double2 *)ys)[i] : x;
+
+      meet<Op>(r, s, x.x, y.x);
+      meet<Op>(r, s, x.y, y.y);
+    }
+    if (n % 2 && me == 0) meet<Op>(r, s, xs[n - 1], Op::reads & VECGPU_Y ? ys[n - 1] : 0);
+  } else {
+#pragma unroll 4
+    for (size_t i = me; i < n; i += all) meet<Op>(r, s, xs[i], Op::reads & VECGPU_Y ? ys[i] : 0);
+  }
+  r = over_block<typename Op::combine>(r);
+  if (Op::count > 1) s = over_block<typename Op::combine>(s);
+  if (threadIdx.x == 0) {
+    partial[blockIdx.x] = r;
+    if (Op::count > 1) partial[gridDim.x + blockIdx.x] = s;
+  }
+  if (!last_block(finished, gridDim.x)) return;
+  r = s = 0;
+  for (unsigned b = threadIdx.x; b < gridDim.x; b += THREADS) {
+    r = Op::combine::of(r, __ldcg(partial + b));
+    if (Op::count > 1) s = Op::combine::of(s, __ldcg(partial + gridDim.x + b));
+  }
+  r = over_block<typename Op::combine>(r);
+  if (Op::count > 1) s = over_block<typename Op::combine>(s);
+  if (threadIdx.x == 0) {
+    result[0] = r;
+    if (Op::count > 1) result[1] = s;
+    publish(ticket, number);
+  }
+}
+
+template <class Op>
+static void LaunchReduce(cudaStream_t s, size_t n, const double *x, const double *y)
+{
+  const double *const py     = Op::reads & VECGPU_Y ? y : NULL;
+  const unsigned      blocks = Blocks((n + 3) / 4, (size_t)work.blocks); /* four entries a thread at least */
+
+  if (Paired(x, py, NULL)) reduce_kernel<Op, true><<<blocks, THREADS, 0, s>>>(n, x, py, work.partial, work.finished, work.ticket, work.result, ++work.given);
+  else reduce_kernel<Op, false><<<blocks, THREADS, 0, s>>>(n, x, py, work.partial, work.finished, work.ticket, work.result, ++work.given);
+}
+
+#define VECGPU_REDUCE(name, reads, count, combine, first, second) LaunchReduce<reduce_##name>,
+static void (*const reductions[])(cudaStream_t, size_t, const double *, const double *) = {
+#include "veclist.h"
+};
+#undef VECGPU_REDUCE
+
+static PetscErrorCode Reduce_CUDA(GPUCSRDevice dev, VecGPUReduction op, size_t n, const double *x, const double *y, double result[2])
+{
+  PetscFunctionBegin;
+  result[0] = result[1] = 0;
+  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(dev->ops->activate(dev->id));
+  PetscCall(Work(dev));
+  (*reductions[op])((cudaStream_t)dev->stream, n, x, y);
+  CheckLaunch("a reduction");
+  PetscCall(Wait(2, result));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+struct Many {
+  const double *y[MANY];
+};
+
+template <bool PAIRS>
+__global__ void __launch_bounds__(THREADS) mdot_kernel(size_t n, int nv, const double *__restrict__ xs, const __grid_constant__ Many many, double *partial, unsigned *finished, volatile unsigned long long *ticket, volatile double *result, unsigned long long number)
+{
+  __shared__ double    all_parts[THREADS];
+  const int            first = (int)blockIdx.y * TOGETHER, m = min(TOGETHER, nv - first);
+  const size_t         me = (size_t)blockIdx.x * THREADS + threadIdx.x, all = (size_t)gridDim.x * THREADS;
+  const double *const *y    = many.y + first;
+  double              *mine = partial + (size_t)blockIdx.y * gridDim.x * TOGETHER, r[TOGETHER];
+
+#pragma unroll
+  for (int k = 0; k < TOGETHER; k++) r[k] = 0;
+  if (PAIRS) {
+    for (size_t i = me; i < n / 2; i += all) {
+      const double2 x = ((const double2 *)xs)[i];
+
+#pragma unroll
+      for (int k = 0; k < TOGETHER; k++) {
+        if (k < m) {
+          const double2 v = __ldg((const double2 *)y[k] + i);
+
+          r[k] += x.x * v.x + x.y * v.y;
+        }
+      }
+    }
+  }
+  for (size_t i = PAIRS ? n - n % 2 + me : me; i < n; i += all) {
+#pragma unroll
+    for (int k = 0; k < TOGETHER; k++)
+      if (k < m) r[k] += xs[i] * y[k][i];
+  }
+#pragma unroll
+  for (int k = 0; k < TOGETHER; k++) {
+#pragma unroll
+    for (int o = 16; o; o >>= 1) r[k] += __shfl_down_sync(0xffffffffu, r[k], o);
+    if (threadIdx.x % 32 == 0) all_parts[threadIdx.x / 32 * TOGETHER + k] = r[k];
+  }
+  __syncthreads();
+  if ((int)threadIdx.x < TOGETHER) {
+    double sum = 0;
+
+#pragma unroll
+    for (int w = 0; w < WARPS; w++) sum += all_parts[w * TOGETHER + threadIdx.x];
+    mine[blockIdx.x * TOGETHER + threadIdx.x] = sum;
+  }
+  if (!last_block(finished + blockIdx.y, gridDim.x)) return;
+  /* neighbouring threads have neighbouring vectors; those of the same vector are TOGETHER apart */
+  const int k   = (int)threadIdx.x % TOGETHER;
+  double    sum = 0;
+
+  for (unsigned b = threadIdx.x / TOGETHER; b < gridDim.x; b += THREADS / TOGETHER) sum += __ldcg(mine + b * TOGETHER + k);
+  all_parts[threadIdx.x] = sum;
+  __syncthreads();
+  for (int half = THREADS / 2; half >= TOGETHER; half /= 2) {
+    if ((int)threadIdx.x < half) all_parts[threadIdx.x] += all_parts[threadIdx.x + half];
+    __syncthreads();
+  }
+  if ((int)threadIdx.x < m) {
+    result[first + k] = all_parts[threadIdx.x];
+    __threadfence_system();
+  }
+  if (last_block(finished + GROUPS, gridDim.y) && threadIdx.x == 0) publish(ticket, number);
+}
+
+static PetscErrorCode MDot_CUDA(GPUCSRDevice dev, size_t n, int nv, const double *x, const double *const y[], double result[])
+{
+  const unsigned blocks = Blocks((n + 3) / 4, (size_t)BLOCKS_SM * dev->props.processors);
+
+  PetscFunctionBegin;
+  PetscCall(PetscArrayzero(result, nv));
+  if (!n || !nv) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(dev->ops->activate(dev->id));
+  PetscCall(Work(dev));
+  for (int batch = 0; batch < nv; batch += RESULTS) {
+    const int end = PetscMin(nv, batch + RESULTS);
+
+    for (int first = batch; first < end; first += MANY) {
+      const int m     = PetscMin(end - first, MANY);
+      bool      pairs = Paired(x, NULL, NULL);
+      Many      many;
+      dim3      grid(blocks, (m + TOGETHER - 1) / TOGETHER);
+
+      for (int k = 0; k < m; k++) {
+        many.y[k] = y[first + k];
+        pairs     = pairs && Paired(many.y[k], NULL, NULL);
+      }
+      if (pairs) mdot_kernel<true><<<grid, THREADS, 0, (cudaStream_t)dev->stream>>>(n, m, x, many, work.partial, work.finished, work.ticket, work.result + (first - batch), ++work.given);
+      else mdot_kernel<false><<<grid, THREADS, 0, (cudaStream_t)dev->stream>>>(n, m, x, many, work.partial, work.finished, work.ticket, work.result + (first - batch), ++work.given);
+      CheckLaunch("VecMDot");
+    }
+    PetscCall(Wait((size_t)(end - batch), result + batch));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* --- The largest or smallest entry, and where it is */
+
+struct Best {
+  double             value; /* times the sign: the largest is wanted */
+  unsigned long long at;
+};
+
+__device__ __forceinline__ Best better(Best a, Best b)
+{
+  return b.value > a.value || (b.value == a.value && b.at < a.at) ? b : a;
+}
+
+__device__ __forceinline__ Best best_of_block(Best r)
+{
+  __shared__ Best all[THREADS];
+
+  all[threadIdx.x] = r;
+  __syncthreads();
+  for (int half = THREADS / 2; half; half /= 2) {
+    if ((int)threadIdx.x < half) all[threadIdx.x] = better(all[threadIdx.x], all[threadIdx.x + half]);
+    __syncthreads();
+  }
+  r = all[0];
+  __syncthreads();
+  return r;
+}
+
+__global__ void __launch_bounds__(THREADS) extreme_kernel(double sign, size_t n, const double *__restrict__ x, double *partial, unsigned *finished, volatile unsigned long long *ticket, volatile double *result, unsigned long long number)
+{
+  const Best none = {-INFINITY, ~0ULL};
+  Best      *mine = (Best *)partial, r = none;
+
+  /* comparisons with NaN are false */
+  for (size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += (size_t)gridDim.x * THREADS) r = better(r, Best{sign * x[i], i});
+  r = best_of_block(r);
+  if (threadIdx.x == 0) mine[blockIdx.x] = r;
+  if (!last_block(finished, gridDim.x)) return;
+  r = none;
+  for (unsigned b = threadIdx.x; b < gridDim.x; b += THREADS) r = better(r, Best{__ldcg(&mine[b].value), __ldcg(&mine[b].at)});
+  r = best_of_block(r);
+  if (threadIdx.x == 0) {
+    if (x[0] != x[0]) r = Best{x[0], 0};
+    result[0] = sign * r.value;
+    result[1] = __longlong_as_double((long long)r.at);
+    publish(ticket, number);
+  }
+}
+
+static PetscErrorCode Extreme_CUDA(GPUCSRDevice dev, int sign, size_t n, const double *x, double *value, size_t *at)
+{
+  double result[2];
+
+  PetscFunctionBegin;
+  PetscCall(dev->ops->activate(dev->id));
+  PetscCall(Work(dev));
+  extreme_kernel<<<Blocks((n + 3) / 4, (size_t)work.blocks), THREADS, 0, (cudaStream_t)dev->stream>>>(sign, n, x, work.partial, work.finished, work.ticket, work.result, ++work.given);
+  CheckLaunch("VecMax or VecMin");
+  PetscCall(Wait(2, result));
+  *value = result[0];
+  PetscCall(PetscMemcpy(at, &result[1], sizeof(*at)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A const object of namespace scope has internal linkage in C++ unless it was declared so first, which kernels.h does */
+const VecGPUKernels VecGPUKernels_cuda = {Map_CUDA, Swap_CUDA, MAXPY_CUDA, Reduce_CUDA, MDot_CUDA, Extreme_CUDA, Release_CUDA};

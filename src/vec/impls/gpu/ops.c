@@ -1,0 +1,630 @@
+/*
+  The operations of VECGPU. One whose vectors are all on one device runs there; any other is the parent's, which asks for
+  the host's arrays. Numbers of a parallel vector are reduced on each rank's device first, then by MPI.
+*/
+#include "vecgpuimpl.h"
+
+/* Numbers of the device are doubles; in a PETSc of others no vector has a device */
+#define D(scalar) ((double)PetscRealPart(scalar))
+
+/* The device of all of them that are not NULL; NULL if they have none in common */
+static PetscErrorCode Common(Vec a, Vec b, Vec c, GPUCSRDevice *dev)
+{
+  Vec          v[] = {a, b, c};
+  GPUCSRDevice d;
+
+  PetscFunctionBegin;
+  PetscCall(VecGPUReady_Private(a, dev));
+  for (int k = 1; k < 3 && *dev; k++) {
+    if (!v[k]) continue;
+    PetscCall(VecGPUGetDevice(v[k], &d));
+    if (d != *dev) *dev = NULL;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CommonMany(Vec a, PetscInt n, const Vec v[], GPUCSRDevice *dev)
+{
+  PetscFunctionBegin;
+  PetscCall(VecGPUReady_Private(a, dev));
+  for (PetscInt k = 0; k < n && *dev; k++) {
+    GPUCSRDevice d;
+
+    PetscCall(VecGPUGetDevice(v[k], &d));
+    if (d != *dev) *dev = NULL;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define ARRAY(v) ((v) ? VecGPUOf(v)->now.device : NULL)
+
+/* z = an expression of veclist.h; x and y may be NULL, readz says whether it reads z */
+static PetscErrorCode Map(GPUCSRDevice dev, VecGPUMap op, PetscScalar a, PetscScalar b, PetscScalar c, Vec x, Vec y, PetscBool readz, Vec z)
+{
+  const double abc[3] = {D(a), D(b), D(c)};
+
+  PetscFunctionBegin;
+  if (x) PetscCall(VecGPUDeviceRead_Private(x));
+  if (y) PetscCall(VecGPUDeviceRead_Private(y));
+  if (readz) PetscCall(VecGPUDeviceRead_Private(z));
+  PetscCall(VecGPUDeviceWrite_Private(z));
+  PetscCall((*VecGPUKernelsOf(dev)->map)(dev, op, (size_t)z->map->n, abc, ARRAY(x), ARRAY(y), ARRAY(z)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* An operation: where it cannot run on a device, the parent's */
+#define ON_DEVICE(a, b, c, op, ...) \
+  GPUCSRDevice dev; \
+\
+  PetscFunctionBegin; \
+  PetscCall(Common(a, b, c, &dev)); \
+  if (!dev) { \
+    PetscCall((*VecGPUParent(a)->op)(__VA_ARGS__)); \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }
+
+/* --- Entry by entry. Factors that are 0 leave out what they multiply, as VECSEQ's do */
+
+static PetscErrorCode VecSet_GPU(Vec z, PetscScalar a)
+{
+  ON_DEVICE(z, NULL, NULL, set, z, a)
+  PetscCall(VecGPUFill_Private(z, a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode VecScale_GPU(Vec z, PetscScalar a)
+{
+  ON_DEVICE(z, NULL, NULL, scale, z, a)
+  if (a == (PetscScalar)0.0) PetscCall(VecGPUFill_Private(z, 0));
+  else if (a != (PetscScalar)1.0) {
+    PetscCall(Map(dev, VECGPU_MAP_scale, a, 0, 0, NULL, NULL, PETSC_TRUE, z));
+    PetscCall(PetscLogFlops((PetscLogDouble)z->map->n));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* From the device to where z is: z may be of any type */
+static PetscErrorCode VecCopy_GPU(Vec x, Vec z)
+{
+  GPUCSRDevice dev;
+  PetscScalar *a;
+
+  PetscFunctionBegin;
+  if (x == z) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Common(x, z, NULL, &dev));
+  if (dev) {
+    PetscCall(Map(dev, VECGPU_MAP_copy, 0, 0, 0, x, NULL, PETSC_FALSE, z));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(VecGPUReady_Private(x, &dev));
+  if (!dev || VecGPUOf(x)->now.valid != VEC_GPU_DEVICE) {
+    PetscCall((*VecGPUParent(x)->copy)(x, z));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  /* past the host's array of x, which may not even be there */
+  PetscCall(VecGetArrayWrite(z, &a));
+  PetscCall(dev->ops->activate(dev->id));
+  PetscCall(GPUCSRDownload(dev, a, GPUCSR_DOUBLE, ARRAY(x), GPUCSR_DOUBLE, (size_t)x->map->n, PETSC_FALSE, dev->stream));
+  PetscCall(VecRestoreArrayWrite(z, &a));
+  VecGPUOf(x)->info.downloads++;
+  VecGPUOf(x)->info.downloaded += (double)sizeof(double) * (double)x->map->n;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode VecSwap_GPU(Vec x, Vec y)
+{
+  ON_DEVICE(x, y, NULL, swap, x, y)
+  PetscCall(VecGPUDeviceRead_Private(x));
+  PetscCall(VecGPUDeviceRead_Private(y));
+  PetscCall(VecGPUDeviceWrite_Private(x));
+  PetscCall(VecGPUDeviceWrite_Private(y));
+  PetscCall((*VecGPUKernelsOf(dev)->swap)(dev, (size_t)x->map->n, ARRAY(x), ARRAY(y)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode VecAXPY_GPU(Vec z, PetscScalar a, Vec x)
+{
+  ON_DEVICE(z, x, NULL, axpy, z, a, x)
+  if (a == (PetscScalar)0.0) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Map(dev, VECGPU_MAP_axpy, a, 0, 0, x, NULL, PETSC_TRUE, z));
+  PetscCall(PetscLogFlops(2.0 * (PetscLogDouble)z->map->n));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode VecAYPX_GPU(Vec z, PetscScalar b, Vec x)
+{
+  ON_DEVICE(z, x, NULL, aypx, z, b, x)
+  if (b == (PetscScalar)0.0) PetscCall(Map(dev, VECGPU_MAP_copy, 0, 0, 0, x, NULL, PETSC_FALSE, z));
+  else {
+    PetscCall(Map(dev, VECGPU_MAP_aypx, b, 0, 0, x, NULL, PETSC_TRUE, z));
+    PetscCall(PetscLogFlops(2.0 * (PetscLogDouble)z->map->n));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode VecAXPBY_GPU(Vec z, PetscScalar a, PetscScalar b, Vec x)
+{
+  ON_DEVICE(z, x, NULL, axpby, z, a, b, x)
+  if (a == (PetscScalar)0.0) PetscCall(VecScale_GPU(z, b));
+  else if (b == (PetscScalar)0.0) PetscCall(Map(dev, VECGPU_MAP_multiple, a, 0, 0, x, NULL, PETSC_FALSE, z));
+  else PetscCall(Map(dev, VECGPU_MAP_axpby, a, b, 0, x, NULL, PETSC_TRUE, z));
+  PetscCall(PetscLogFlops(3.0 * (PetscLogDouble)z->map->n));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode VecWAXPY_GPU(Vec z, PetscScalar a, Vec x, Vec y)
+{
+  ON_DEVICE(z, x, y, waxpy, z, a, x, y)
+  if (a == (PetscScalar)0.0) PetscCall(Map(dev, VECGPU_MAP_copy, 0, 0, 0, y, NULL, PETSC_FALSE, z));
+  else {
+    PetscCall(Map(dev, VECGPU_MAP_waxpy, a, 0, 0, x, y, PETSC_FALSE, z));
+    PetscCall(PetscLogFlops(2.0 * (PetscLogDouble)z->map->n));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode VecAXPBYPCZ_GPU(Vec z, PetscScalar a, PetscScalar b, PetscScalar c, Vec x, Vec y)
+{
+  ON_DEVICE(z, x, y, axpbypcz, z, a, b, c, x, y)
+  if (c == (PetscScalar)0.0) PetscCall(Map(dev, VECGPU_MAP_axpbyz, a, b, 0, x, y, PETSC_FALSE, z));
+  else PetscCall(Map(dev, VECGPU_MAP_axpbypcz, a, b, c, x, y, PETSC_TRUE, z));
+  PetscCall(PetscLogFlops(5.0 * (PetscLogDouble)z->map->n));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define POINTWISE(Name, name) \
+  static PetscErrorCode Name(Vec z, Vec x, Vec y) \
+  { \
+    ON_DEVICE(z, x, y, pointwise##name, z, x, y) \
+    PetscCall(Map(dev, VECGPU_MAP_##name, 0, 0, 0, x, y, PETSC_FALSE, z)); \
+    PetscCall(PetscLogFlops((PetscLogDouble)z->map->n)); \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }
+POINTWISE(VecPointwiseMult_GPU, mult)
+POINTWISE(VecPointwiseDivide_GPU, divide)
+POINTWISE(VecPointwiseMax_GPU, max)
+POINTWISE(VecPointwiseMaxAbs_GPU, maxabs)
+POINTWISE(VecPointwiseMin_GPU, min)
+
+/*
+  VECSEQ leaves these to VecExp() and its siblings, which loop over the host's array where the type has no operation: so do
+  we without a device. PETSc 3.18 does not count the change where there is one.
+*/
+#define ENTRYWISE(Name, name, function) \
+  static PetscErrorCode Name(Vec z) \
+  { \
+    GPUCSRDevice dev; \
+\
+    PetscFunctionBegin; \
+    PetscCall(Common(z, NULL, NULL, &dev)); \
+    if (dev) PetscCall(Map(dev, VECGPU_MAP_##name, 0, 0, 0, NULL, NULL, PETSC_TRUE, z)); \
+    else { \
+      PetscScalar *a; \
+\
+      PetscCall(VecGetArray(z, &a)); \
+      for (PetscInt k = 0; k < z->map->n; k++) a[k] = function; \
+      PetscCall(VecRestoreArray(z, &a)); \
+    } \
+    PetscCall(PetscObjectStateIncrease((PetscObject)z)); \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }
+ENTRYWISE(VecReciprocal_GPU, reciprocal, a[k] == (PetscScalar)0.0 ? a[k] : (PetscScalar)1.0 / a[k])
+ENTRYWISE(VecAbs_GPU, abs, PetscAbsScalar(a[k]))
+ENTRYWISE(VecSqrtAbs_GPU, sqrtabs, PetscSqrtReal(PetscAbsScalar(a[k])))
+ENTRYWISE(VecExp_GPU, exp, PetscExpScalar(a[k]))
+ENTRYWISE(VecLog_GPU, log, PetscLogScalar(a[k]))
+
+static PetscErrorCode VecShift_GPU(Vec z, PetscScalar s)
+{
+  GPUCSRDevice dev;
+
+  PetscFunctionBegin;
+  PetscCall(Common(z, NULL, NULL, &dev));
+  if (dev) PetscCall(Map(dev, VECGPU_MAP_shift, s, 0, 0, NULL, NULL, PETSC_TRUE, z));
+  else {
+    PetscScalar *a;
+
+    PetscCall(VecGetArray(z, &a));
+    for (PetscInt k = 0; k < z->map->n; k++) a[k] += s;
+    PetscCall(VecRestoreArray(z, &a));
+  }
+  PetscCall(PetscObjectStateIncrease((PetscObject)z));
+  PetscCall(PetscLogFlops((PetscLogDouble)z->map->n));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode VecConjugate_GPU(Vec z)
+{
+  PetscFunctionBegin;
+  if (PetscDefined(USE_COMPLEX)) PetscCall((*VecGPUParent(z)->conjugate)(z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* z = b z + sum of a[k] x[k] */
+static PetscErrorCode Terms(GPUCSRDevice dev, Vec z, PetscInt nv, const PetscScalar a[], PetscScalar b, Vec x[])
+{
+  const double **arrays;
+  double        *numbers;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc2(nv, &arrays, nv, &numbers));
+  for (PetscInt k = 0; k < nv; k++) {
+    PetscCall(VecGPUDeviceRead_Private(x[k]));
+    arrays[k]  = ARRAY(x[k]);
+    numbers[k] = D(a[k]);
+  }
+  if (b != (PetscScalar)0.0) PetscCall(VecGPUDeviceRead_Private(z));
+  PetscCall(VecGPUDeviceWrite_Private(z));
+  PetscCall((*VecGPUKernelsOf(dev)->maxpy)(dev, (size_t)z->map->n, (int)nv, numbers, arrays, D(b), ARRAY(z)));
+  PetscCall(PetscFree2(arrays, numbers));
+  PetscCall(PetscLogFlops(2.0 * (PetscLogDouble)nv * (PetscLogDouble)z->map->n));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode VecMAXPY_GPU(Vec z, PetscInt nv, const PetscScalar a[], Vec x[])
+{
+  GPUCSRDevice dev;
+
+  PetscFunctionBegin;
+  PetscCall(CommonMany(z, nv, x, &dev));
+  if (dev) PetscCall(Terms(dev, z, nv, a, 1, x));
+  else PetscCall((*VecGPUParent(z)->maxpy)(z, nv, a, x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if PETSC_VERSION_GE(3, 24, 0)
+static PetscErrorCode VecMAXPBY_GPU(Vec z, PetscInt nv, const PetscScalar a[], PetscScalar b, Vec x[])
+{
+  GPUCSRDevice dev;
+
+  PetscFunctionBegin;
+  PetscCall(CommonMany(z, nv, x, &dev));
+  if (dev) PetscCall(Terms(dev, z, nv, a, b, x));
+  else {
+    PetscCall(VecScale_GPU(z, b));
+    PetscCall(VecMAXPY_GPU(z, nv, a, x));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
+/* --- Numbers of this rank */
+
+static PetscErrorCode Reduce(GPUCSRDevice dev, VecGPUReduction op, Vec x, Vec y, double result[2])
+{
+  PetscFunctionBegin;
+  PetscCall(VecGPUDeviceRead_Private(x));
+  if (y) PetscCall(VecGPUDeviceRead_Private(y));
+  PetscCall((*VecGPUKernelsOf(dev)->reduce)(dev, op, (size_t)x->map->n, ARRAY(x), ARRAY(y), result));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode VecDotLocal_GPU(Vec x, Vec y, PetscScalar *z)
+{
+  double r[2];
+
+  ON_DEVICE(x, y, NULL, dot_local, x, y, z)
+  PetscCall(Reduce(dev, VECGPU_REDUCE_dot, x, y, r));
+  *z = r[0];
+  PetscCall(PetscLogFlops(PetscMax(2.0 * (PetscLogDouble)x->map->n - 1, 0)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode VecTDotLocal_GPU(Vec x, Vec y, PetscScalar *z)
+{
+  double r[2];
+
+  ON_DEVICE(x, y, NULL, tdot_local, x, y, z)
+  PetscCall(Reduce(dev, VECGPU_REDUCE_dot, x, y, r));
+  *z = r[0];
+  PetscCall(PetscLogFlops(PetscMax(2.0 * (PetscLogDouble)x->map->n - 1, 0)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Dots(GPUCSRDevice dev, Vec x, PetscInt nv, const Vec y[], PetscScalar z[])
+{
+  const double **arrays;
+  double        *numbers;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc2(nv, &arrays, nv, &numbers));
+  PetscCall(VecGPUDeviceRead_Private(x));
+  for (PetscInt k = 0; k < nv; k++) {
+    PetscCall(VecGPUDeviceRead_Private(y[k]));
+    arrays[k] = ARRAY(y[k]);
+  }
+  PetscCall((*VecGPUKernelsOf(dev)->mdot)(dev, (size_t)x->map->n, (int)nv, ARRAY(x), arrays, numbers));
+  for (PetscInt k = 0; k < nv; k++) z[k] = numbers[k];
+  PetscCall(PetscFree2(arrays, numbers));
+  PetscCall(PetscLogFlops(PetscMax((PetscLogDouble)nv * (2.0 * (PetscLogDouble)x->map->n - 1), 0)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode VecMDotLocal_GPU(Vec x, PetscInt nv, const Vec y[], PetscScalar z[])
+{
+  GPUCSRDevice dev;
+
+  PetscFunctionBegin;
+  PetscCall(CommonMany(x, nv, y, &dev));
+  if (dev) PetscCall(Dots(dev, x, nv, y, z));
+  else PetscCall((*VecGPUParent(x)->mdot_local)(x, nv, y, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode VecMTDotLocal_GPU(Vec x, PetscInt nv, const Vec y[], PetscScalar z[])
+{
+  GPUCSRDevice dev;
+
+  PetscFunctionBegin;
+  PetscCall(CommonMany(x, nv, y, &dev));
+  if (dev) PetscCall(Dots(dev, x, nv, y, z));
+  else PetscCall((*VecGPUParent(x)->mtdot_local)(x, nv, y, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What the norm is made from: the sum of squares in place of the 2-norm */
+static PetscErrorCode NormParts(GPUCSRDevice dev, Vec x, NormType type, double r[2])
+{
+  PetscFunctionBegin;
+  switch (type) {
+  case NORM_1:
+    PetscCall(Reduce(dev, VECGPU_REDUCE_norm1, x, NULL, r));
+    break;
+  case NORM_INFINITY:
+    PetscCall(Reduce(dev, VECGPU_REDUCE_largest, x, NULL, r));
+    break;
+  case NORM_1_AND_2:
+    PetscCall(Reduce(dev, VECGPU_REDUCE_norm1square, x, NULL, r));
+    break;
+  default:
+    PetscCall(Reduce(dev, VECGPU_REDUCE_square, x, NULL, r));
+  }
+  if (type != NORM_INFINITY) PetscCall(PetscLogFlops((type == NORM_1 ? 1.0 : type == NORM_1_AND_2 ? 3.0 : 2.0) * (PetscLogDouble)x->map->n));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static void NormFromParts(NormType type, const double r[2], PetscReal z[])
+{
+  z[0] = (PetscReal)r[0];
+  if (type == NORM_2 || type == NORM_FROBENIUS) z[0] = PetscSqrtReal(z[0]);
+  if (type == NORM_1_AND_2) z[1] = PetscSqrtReal((PetscReal)r[1]);
+}
+
+static PetscErrorCode VecNormLocal_GPU(Vec x, NormType type, PetscReal *z)
+{
+  double r[2];
+
+  ON_DEVICE(x, NULL, NULL, norm_local, x, type, z)
+  PetscCall(NormParts(dev, x, type, r));
+  NormFromParts(type, r, z);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* VecSum() adds up over ranks itself */
+static PetscErrorCode VecSum_GPU(Vec x, PetscScalar *z)
+{
+  GPUCSRDevice dev;
+  double       r[2];
+
+  PetscFunctionBegin;
+  PetscCall(Common(x, NULL, NULL, &dev));
+  *z = 0;
+  if (dev) {
+    PetscCall(Reduce(dev, VECGPU_REDUCE_sum, x, NULL, r));
+    *z = r[0];
+  } else {
+    const PetscScalar *a;
+
+    PetscCall(VecGetArrayRead(x, &a));
+    for (PetscInt k = 0; k < x->map->n; k++) *z += a[k];
+    PetscCall(VecRestoreArrayRead(x, &a));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* --- Numbers of all ranks */
+
+static PetscErrorCode Sum(Vec x, PetscMPIInt n, PetscScalar z[])
+{
+  PetscFunctionBegin;
+  if (VecGPUOf(x)->mpi && n) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, z, n, MPIU_SCALAR, MPIU_SUM, PetscObjectComm((PetscObject)x)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode VecDot_GPU(Vec x, Vec y, PetscScalar *z)
+{
+  PetscFunctionBegin;
+  PetscCall(VecDotLocal_GPU(x, y, z));
+  PetscCall(Sum(x, 1, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode VecTDot_GPU(Vec x, Vec y, PetscScalar *z)
+{
+  PetscFunctionBegin;
+  PetscCall(VecTDotLocal_GPU(x, y, z));
+  PetscCall(Sum(x, 1, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode VecMDot_GPU(Vec x, PetscInt nv, const Vec y[], PetscScalar z[])
+{
+  PetscFunctionBegin;
+  PetscCall(VecMDotLocal_GPU(x, nv, y, z));
+  PetscCall(Sum(x, (PetscMPIInt)nv, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode VecMTDot_GPU(Vec x, PetscInt nv, const Vec y[], PetscScalar z[])
+{
+  PetscFunctionBegin;
+  PetscCall(VecMTDotLocal_GPU(x, nv, y, z));
+  PetscCall(Sum(x, (PetscMPIInt)nv, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PETSc's VecDotNorm2() takes the product of s with t and the square of t's norm, over all ranks */
+static PetscErrorCode VecDotNorm2_GPU(Vec s, Vec t, PetscScalar *dot, PetscScalar *square)
+{
+  GPUCSRDevice dev;
+  double       r[2];
+  PetscScalar  z[2];
+
+  PetscFunctionBegin;
+  PetscCall(Common(s, t, NULL, &dev));
+  if (dev) {
+    PetscCall(Reduce(dev, VECGPU_REDUCE_dotnorm2, s, t, r));
+    z[0] = r[0];
+    z[1] = r[1];
+    PetscCall(PetscLogFlops(4.0 * (PetscLogDouble)s->map->n));
+  } else {
+    PetscCall(VecDotLocal_GPU(s, t, &z[0]));
+    PetscCall(VecDotLocal_GPU(t, t, &z[1]));
+  }
+  PetscCall(Sum(s, 2, z));
+  *dot    = z[0];
+  *square = z[1];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A rank whose vector has no device takes part with what the parent's computes for it */
+static PetscErrorCode VecNorm_GPU(Vec x, NormType type, PetscReal *z)
+{
+  GPUCSRDevice dev;
+  double       r[2] = {0, 0};
+  PetscReal    parts[2];
+
+  PetscFunctionBegin;
+  PetscCall(Common(x, NULL, NULL, &dev));
+  if (dev) PetscCall(NormParts(dev, x, type, r));
+  else {
+    PetscCall((*VecGPUParent(x)->norm_local)(x, type, parts));
+    r[0] = (double)(type == NORM_2 || type == NORM_FROBENIUS ? parts[0] * parts[0] : parts[0]);
+    if (type == NORM_1_AND_2) r[1] = (double)(parts[1] * parts[1]);
+  }
+  if (VecGPUOf(x)->mpi) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, r, 2, MPI_DOUBLE, type == NORM_INFINITY ? MPI_MAX : MPI_SUM, PetscObjectComm((PetscObject)x)));
+  NormFromParts(type, r, z);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode VecMaxPointwiseDivide_GPU(Vec x, Vec y, PetscReal *z)
+{
+  GPUCSRDevice dev;
+  double       r[2];
+
+  PetscFunctionBegin;
+  PetscCall(Common(x, y, NULL, &dev));
+  if (dev) {
+    PetscCall(Reduce(dev, VECGPU_REDUCE_largestquotient, x, y, r));
+    PetscCall(PetscLogFlops((PetscLogDouble)x->map->n));
+    *z = (PetscReal)r[0];
+  } else {
+    const PetscScalar *a, *b;
+
+    PetscCall(VecGetArrayRead(x, &a));
+    PetscCall(VecGetArrayRead(y, &b));
+    *z = 0;
+    for (PetscInt k = 0; k < x->map->n; k++) *z = PetscMax(*z, PetscAbsScalar(b[k] == (PetscScalar)0.0 ? a[k] : a[k] / b[k]));
+    PetscCall(VecRestoreArrayRead(x, &a));
+    PetscCall(VecRestoreArrayRead(y, &b));
+  }
+  if (VecGPUOf(x)->mpi) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, z, 1, MPIU_REAL, MPIU_MAX, PetscObjectComm((PetscObject)x)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The largest (sign 1) or smallest entry and its first place; of no entries, what PETSc says of them */
+static PetscErrorCode Extreme(Vec x, int sign, PetscInt *at, PetscReal *z)
+{
+  struct {
+    PetscReal v;
+    PetscInt  i;
+  } best = {sign > 0 ? PETSC_MIN_REAL : PETSC_MAX_REAL, -1};
+  GPUCSRDevice dev;
+
+  PetscFunctionBegin;
+  PetscCall(Common(x, NULL, NULL, &dev));
+  if (dev && x->map->n) {
+    double value;
+    size_t place;
+
+    PetscCall(VecGPUDeviceRead_Private(x));
+    PetscCall((*VecGPUKernelsOf(dev)->extreme)(dev, sign, (size_t)x->map->n, ARRAY(x), &value, &place));
+    best.v = (PetscReal)value;
+    best.i = (PetscInt)place;
+  } else if (x->map->n) {
+    const PetscScalar *a;
+
+    PetscCall(VecGetArrayRead(x, &a));
+    best.i = 0;
+    for (PetscInt k = 1; k < x->map->n; k++)
+      if (sign > 0 ? PetscRealPart(a[k]) > PetscRealPart(a[best.i]) : PetscRealPart(a[k]) < PetscRealPart(a[best.i])) best.i = k;
+    best.v = PetscRealPart(a[best.i]);
+    PetscCall(VecRestoreArrayRead(x, &a));
+  }
+  if (VecGPUOf(x)->mpi) {
+    best.i += x->map->rstart;
+    if (at) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &best, 1, MPIU_REAL_INT, sign > 0 ? MPIU_MAXLOC : MPIU_MINLOC, PetscObjectComm((PetscObject)x)));
+    else PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &best.v, 1, MPIU_REAL, sign > 0 ? MPIU_MAX : MPIU_MIN, PetscObjectComm((PetscObject)x)));
+  }
+  *z = best.v;
+  if (at) *at = best.i;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode VecMax_GPU(Vec x, PetscInt *at, PetscReal *z)
+{
+  PetscFunctionBegin;
+  PetscCall(Extreme(x, 1, at, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode VecMin_GPU(Vec x, PetscInt *at, PetscReal *z)
+{
+  PetscFunctionBegin;
+  PetscCall(Extreme(x, -1, at, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+void VecGPUOperations_Private(struct _VecOps *o)
+{
+  o->set                = VecSet_GPU;
+  o->copy               = VecCopy_GPU;
+  o->swap               = VecSwap_GPU;
+  o->scale              = VecScale_GPU;
+  o->shift              = VecShift_GPU;
+  o->axpy               = VecAXPY_GPU;
+  o->aypx               = VecAYPX_GPU;
+  o->axpby              = VecAXPBY_GPU;
+  o->waxpy              = VecWAXPY_GPU;
+  o->axpbypcz           = VecAXPBYPCZ_GPU;
+  o->maxpy              = VecMAXPY_GPU;
+  o->pointwisemult      = VecPointwiseMult_GPU;
+  o->pointwisedivide    = VecPointwiseDivide_GPU;
+  o->pointwisemax       = VecPointwiseMax_GPU;
+  o->pointwisemaxabs    = VecPointwiseMaxAbs_GPU;
+  o->pointwisemin       = VecPointwiseMin_GPU;
+  o->reciprocal         = VecReciprocal_GPU;
+  o->abs                = VecAbs_GPU;
+  o->sqrt               = VecSqrtAbs_GPU;
+  o->exp                = VecExp_GPU;
+  o->log                = VecLog_GPU;
+  o->conjugate          = VecConjugate_GPU;
+  o->dot                = VecDot_GPU;
+  o->tdot               = VecTDot_GPU;
+  o->mdot               = VecMDot_GPU;
+  o->mtdot              = VecMTDot_GPU;
+  o->norm               = VecNorm_GPU;
+  o->dotnorm2           = VecDotNorm2_GPU;
+  o->sum                = VecSum_GPU;
+  o->max                = VecMax_GPU;
+  o->min                = VecMin_GPU;
+  o->maxpointwisedivide = VecMaxPointwiseDivide_GPU;
+  o->dot_local          = VecDotLocal_GPU;
+  o->tdot_local         = VecTDotLocal_GPU;
+  o->mdot_local         = VecMDotLocal_GPU;
+  o->mtdot_local        = VecMTDotLocal_GPU;
+  o->norm_local         = VecNormLocal_GPU;
+#if PETSC_VERSION_GE(3, 24, 0)
+  o->maxpby = VecMAXPBY_GPU;
+#endif
+}

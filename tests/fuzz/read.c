@@ -1,0 +1,181 @@
+/*
+  Fuzz target: a file of any format, plain or compressed, read in blocks of a size that the first byte chooses, assembled, and compared with the same read as
+  one block: matrix, labels and faults must be those. The second byte says whether bad lines are skipped.
+*/
+#include "../../src/io/gpucsrio.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  ROWS = 1 << 16 /* files that announce more are parsed, not assembled */
+};
+
+typedef struct {
+  GPUCSRTextHeader header;
+  GPUCSRBlock     *block;
+  size_t           n;
+  int              failed;
+  GPUCSRFault      fault;
+  int64_t          entries, skipped, rows;
+} File;
+
+static int Keep(void *ctx, GPUCSRBlock *block, GPUCSRFault *f)
+{
+  File *F = (File *)ctx;
+
+  F->block         = (GPUCSRBlock *)realloc(F->block, (F->n + 1) * sizeof(*F->block));
+  F->block[F->n++] = *block;
+  F->entries += (int64_t)block->piece.entries;
+  F->skipped += (int64_t)block->piece.skipped;
+  F->rows += (int64_t)block->piece.rows;
+  memset(&block->piece, 0, sizeof(block->piece));
+  return 0;
+}
+
+static int Boeing(File *F, GPUCSRSource *s, size_t cut)
+{
+  const char *text;
+  size_t      bytes;
+  GPUCSRLines lines;
+  int64_t    *pointer = NULL;
+  int         failed;
+
+  if (GPUCSRSourceWhole(s, &text, &bytes, &F->fault) || GPUCSRLinesCreate(text, bytes, 1, &lines, &F->fault)) return 1;
+  failed = GPUCSRBoeingPointers(&F->header, &lines, &pointer, &F->fault);
+  for (int64_t k = 0; !failed && k < F->header.entries; k += (int64_t)cut) {
+    GPUCSRBlock block;
+
+    memset(&block, 0, sizeof(block));
+    GPUCSRBoeingParse(&F->header, &lines, pointer, k, k + (int64_t)cut < F->header.entries ? k + (int64_t)cut : F->header.entries, &block.piece);
+    failed = block.piece.fault.why[0] != 0;
+    if (failed) F->fault = block.piece.fault;
+    else Keep(F, &block, &F->fault);
+    GPUCSRPieceDestroy(&block.piece);
+  }
+  free(pointer);
+  GPUCSRLinesDestroy(&lines);
+  return failed;
+}
+
+/* PETSc binary, as far as its header and rows can be checked without a matrix */
+static int Binary(const char *text, size_t size, GPUCSRFault *f)
+{
+  GPUCSRBinary b;
+  int64_t      row[ROWS / 64 + 1] = {0};
+  PetscInt    *j;
+  PetscScalar *v;
+
+  if (GPUCSRBinaryHeader(text, size, &b, f) || b.nz < 0 || b.M > ROWS / 64) return 1;
+  for (int64_t r = 0; r < b.M; r++) {
+    const int64_t n = GPUCSRBinaryInteger(b.at + b.lengths + (size_t)r * b.width, b.width);
+
+    if (n < 0 || n > b.N || row[r] + n > b.nz) return 1;
+    row[r + 1] = row[r] + n;
+  }
+  if (row[b.M] != b.nz) return 1;
+  j = (PetscInt *)malloc((size_t)b.nz * sizeof(*j) + 1);
+  v = (PetscScalar *)malloc((size_t)b.nz * sizeof(*v) + 1);
+  GPUCSRBinaryColumns(&b, b.M, row, 0, j, 1);
+  GPUCSRBinaryReals(b.at + b.values, b.nz, v, 1);
+  free(j);
+  free(v);
+  return 0;
+}
+
+static void Read(File *F, const uint8_t *data, size_t size, size_t cut, int skip)
+{
+  GPUCSRSource *s = NULL;
+  const char   *text;
+  size_t        bytes;
+
+  memset(F, 0, sizeof(*F));
+  F->failed = GPUCSRSourceMemory(data, size, &s, &F->fault) || GPUCSRSourceHead(s, &text, &bytes, &F->fault);
+  if (!F->failed) {
+    F->header.format = GPUCSRTextSniff(text, bytes);
+    if (F->header.format == GPUCSR_TEXT_MARKET) F->failed = GPUCSRMarketHeader(text, bytes, &F->header, &F->fault);
+    if (F->header.format == GPUCSR_TEXT_BOEING) F->failed = GPUCSRBoeingHeader(text, bytes, &F->header, &F->fault);
+    if (F->header.format == GPUCSR_TEXT_PETSC) F->failed = 1 + Binary(text, size, &F->fault);
+  }
+  if (!F->failed && F->header.format == GPUCSR_TEXT_BOEING) F->failed = Boeing(F, s, cut);
+  else if (!F->failed) {
+    GPUCSRSourceSkip(s, F->header.bytes, F->header.lines);
+    GPUCSRSourcePart(s, 0, 1, cut);
+    F->failed = GPUCSRSourceParse(s, &F->header, skip, 1, 3, Keep, F, &F->fault);
+  }
+  if (!F->failed && F->header.format == GPUCSR_TEXT_MARKET && F->entries != F->header.entries) F->failed = 1;
+  GPUCSRSourceClose(s);
+}
+
+static void Must(int ok)
+{
+  if (!ok) abort();
+}
+
+/* To compressed rows; the checksum of what came out, order and all */
+static uint64_t Rows(File *F)
+{
+  GPUCSRAssembly A = {F->header.symmetry, 0, F->header.format == GPUCSR_TEXT_LIBSVM ? F->rows : F->header.m, F->n, NULL, 2};
+  int64_t       *row, equal, first = 0;
+  PetscInt      *j;
+  PetscScalar   *v;
+  uint64_t       sum = 0;
+
+  if (A.rend > ROWS) return 0;
+  if (F->header.array)
+    for (size_t k = 0; k < F->n; k++) {
+      const int64_t nz = (int64_t)F->block[k].piece.nz;
+
+      GPUCSRMarketPlace(&F->header, first, &F->block[k].piece);
+      first += nz;
+    }
+  A.piece = (GPUCSRPiece *)calloc(F->n + 1, sizeof(*A.piece));
+  row     = (int64_t *)calloc((size_t)A.rend + 1, sizeof(*row));
+  for (size_t k = 0; k < F->n; k++) A.piece[k] = F->block[k].piece;
+  GPUCSRAssemblyCount(&A, row);
+  j = (PetscInt *)malloc((size_t)row[A.rend] * sizeof(*j) + 1);
+  v = (PetscScalar *)malloc((size_t)row[A.rend] * sizeof(*v) + 1);
+  Must(!GPUCSRAssemblyFill(&A, 0, row, j, v, &equal, &F->fault));
+  if (equal) GPUCSRAssemblyCompact(A.rend, row, j, v);
+  for (int64_t r = 0; r < A.rend; r++)
+    for (int64_t k = row[r]; k < row[r + 1]; k++) {
+      uint64_t bits;
+
+      Must(k == row[r] || j[k] > j[k - 1]);
+      Must(j[k] >= 0 && (F->header.format == GPUCSR_TEXT_LIBSVM || j[k] < F->header.n));
+      memcpy(&bits, &v[k], 8);
+      sum = (sum ^ bits ^ (uint64_t)j[k] << 32 ^ (uint64_t)r) * 0x9e3779b97f4a7c15u;
+      sum ^= sum >> 29;
+    }
+  free(A.piece);
+  free(row);
+  free(j);
+  free(v);
+  return sum;
+}
+
+static void Destroy(File *F)
+{
+  for (size_t k = 0; k < F->n; k++) GPUCSRPieceDestroy(&F->block[k].piece);
+  free(F->block);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+  File   cut, whole;
+  size_t block;
+
+  if (size < 2) return 0;
+  block = (size_t)(data[0] % 64) + 1;
+  Read(&cut, data + 2, size - 2, block, data[1] & 1);
+  Read(&whole, data + 2, size - 2, 1 << 22, data[1] & 1);
+  /* a stream that is cut small sees the fault of a line before that of the data that follow, and its header in a block that is too small */
+  if (cut.failed == whole.failed) {
+    if (!cut.failed) {
+      Must(cut.entries == whole.entries && cut.skipped == whole.skipped && cut.rows == whole.rows);
+      Must(Rows(&cut) == Rows(&whole));
+    } else Must(cut.fault.line == whole.fault.line && cut.fault.column == whole.fault.column && !strcmp(cut.fault.why, whole.fault.why));
+  } else abort();
+  Destroy(&cut);
+  Destroy(&whole);
+  return 0;
+}

@@ -1,0 +1,53 @@
+//TEST name="aij" args="-mat_type aij -ksp_type gpucg" warns="KSP type gpucg: cg solves instead, because the operator is of type seqaij"
+//TEST name="aij_ranks" nsize=2 args="-mat_type aij -ksp_type gpubcgs" warns="KSP type gpubcgs: bcgs solves instead, because the operator is of type mpiaij"
+//TEST name="nodevice" args="-ksp_type {}" loop="gpucg gpubcgs" gpu=0 warns="solves instead, because the operator is on no device: backend host was asked for"
+//TEST name="nodevice_ranks" nsize=3 args="-ksp_type gpucg" gpu=0 warns="cg solves instead, because the operator is on no device"
+//TEST name="eigenvalues" args="-ksp_type gpucg -mat_gpucsr_format csr -ksp_view_eigenvalues ascii:/dev/null" warns="cg solves instead, because singular values or eigenvalues were asked for"
+//TEST name="memory" gpu=0 args="-ksp_type gpucg -mat_gpucsr_format csr -mat_gpucsr_memory_limit 50000" warns="cg solves instead, because host device 0: sums of a solver needs"
+//TEST name="none" args="-ksp_type gpucg -mat_gpucsr_format csr -ksp_norm_type none -ksp_max_it 50"
+//TEST name="word" args="-ksp_type gpucg -mat_gpucsr_format csr -ksp_gpucg_path sideways" fails="Unknown option sideways for -ksp_gpucg_path"
+//TEST name="path" args="-ksp_type gpucg -pc_type sor -ksp_gpucg_path launch" gpu=1 fails="-ksp_gpucg_path launch cannot be had here: the preconditioner is PCApply()'s"
+//TEST name="parted" args="-ksp_type gpucg -mat_gpucsr_format csr -far 1e10 -ksp_rtol 1e-9 -ksp_divtol 1e20" warns="rounding has parted the two"
+
+/*
+  What is not the solvers' to do is PETSc's, with one line that says why; what was asked for and cannot be had is an error that names it.
+
+    build/tests/t612-gpuksp-fallback -dll_append build/lib/libpetscgpucsr.so -ksp_type gpucg [-mat_type aij] ...
+*/
+#include "testing.h"
+
+int main(int argc, char **argv)
+{
+  Mat                A;
+  Vec                x, b;
+  KSP                ksp;
+  PetscReal          far = 0;
+  KSPConvergedReason reason;
+  KSPNormType        norm;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
+  PetscCall(TestRequireReal(64));
+  PetscCall(PetscOptionsGetReal(NULL, NULL, "-far", &far, NULL));
+  PetscCall(TestConvection(PETSC_COMM_WORLD, 20, 0.0, PETSC_FALSE, &A));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(TestFill(b, 1, PETSC_FALSE));
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPSetFromOptions(ksp));
+  if (far > 0) { /* x starts so far away that what is lost to it on the way back is not small */
+    PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_TRUE));
+    PetscCall(TestFill(x, 2, PETSC_FALSE));
+    PetscCall(VecScale(x, far));
+  } else PetscCall(KSPSolve(ksp, b, x)); /* what is said once is not said again */
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCall(KSPGetNormType(ksp, &norm));
+  PetscCheck(reason > 0 || norm == KSP_NORM_NONE, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "it ended with %s", KSPConvergedReasons[reason]);
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscCall(PetscFinalize());
+  return 0;
+}

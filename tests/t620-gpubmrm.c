@@ -1,0 +1,182 @@
+//TEST args="-m 300 -n 40"
+//TEST name="ranks3" nsize=3 args="-m 300 -n 40"
+//TEST name="wide" args="-m 120 -n 5000"
+//TEST name="wide.ranks2" nsize=2 args="-m 120 -n 7000"
+//TEST name="host" args="-m 120 -n 5000 -tao_gpubmrm_backend host"
+//TEST name="one" args="-m 1 -n 1"
+//TEST name="few.ranks3" nsize=3 args="-m 50 -n 2"
+//TEST name="cuda" gpu=1 args="-m 300 -n 40 -tao_gpubmrm_backend cuda"
+//TEST name="cuda.ranks2" gpu=1 nsize=2 args="-m 120 -n 5000 -tao_gpubmrm_backend cuda"
+//TEST name="memory" gpu=1 args="-m 120 -n 5000 -mat_gpucsr_memory_limit 6000000"
+//TEST name="lambda" args="-m 30 -n 10 -bad_lambda" fails="-tao_bmrm_lambda has to be positive"
+//TEST name="nodevice" gpu=0 args="-m 30 -n 10 -tao_gpubmrm_backend cuda" fails="The bundle cannot be kept on the device"
+/*
+  TAOGPUBMRM against TAOBMRM, on the hinge loss of random rows: the same first iterates, about as many of them, the same optimum; and the exact dual
+  method against both. Iterates can be compared at the beginning alone: neither solves its inner problem to the end, and where it stops decides
+  where the next one starts.
+*/
+#include "testing.h"
+#include <petsctao.h>
+
+enum {
+  SAME = 5 /* iterates that are compared */
+};
+
+typedef struct {
+  Mat       X;
+  Vec       y, s, first[SAME];
+  PetscReal lambda, best;
+} Problem;
+
+static PetscErrorCode Risk(Tao tao, Vec w, PetscReal *f, Vec g, void *ctx)
+{
+  Problem           *p = (Problem *)ctx;
+  PetscScalar       *s;
+  const PetscScalar *y;
+  PetscInt           m, M, its;
+  PetscReal          sum = 0, norm;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(p->X, &M, NULL));
+  PetscCall(MatGetLocalSize(p->X, &m, NULL));
+  PetscCall(MatMult(p->X, w, p->s));
+  PetscCall(VecGetArray(p->s, &s));
+  PetscCall(VecGetArrayRead(p->y, &y));
+  for (PetscInt i = 0; i < m; i++) {
+    const PetscReal t = 1 - PetscRealPart(y[i] * s[i]);
+
+    sum += PetscMax(t, 0);
+    s[i] = t > 0 ? -y[i] / (PetscReal)M : 0;
+  }
+  PetscCall(VecRestoreArrayRead(p->y, &y));
+  PetscCall(VecRestoreArray(p->s, &s));
+  PetscCallMPI(MPI_Allreduce(&sum, f, 1, MPIU_REAL, MPIU_SUM, PetscObjectComm((PetscObject)w)));
+  *f /= (PetscReal)M;
+  PetscCall(MatMultTranspose(p->X, p->s, g));
+  PetscCall(VecNorm(w, NORM_2, &norm));
+  p->best = PetscMin(p->best, *f + 0.5 * p->lambda * norm * norm);
+  PetscCall(TaoGetIterationNumber(tao, &its));
+  if (its < SAME) PetscCall(VecCopy(w, p->first[its]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* 10 entries a row where there are as many columns, each between -1 and 1; labels that a random model gives, a tenth of them wrong */
+static PetscErrorCode Create(PetscInt M, PetscInt N, Problem *p)
+{
+  PetscRandom random;
+  PetscInt    rs, re;
+  PetscScalar v[10], label;
+  PetscInt    j[10];
+
+  PetscFunctionBegin;
+  PetscCall(TestMatCreate(PETSC_COMM_WORLD, M, N, PETSC_FALSE, &p->X));
+  PetscCall(MatSeqAIJSetPreallocation(p->X, 10, NULL));
+  PetscCall(MatMPIAIJSetPreallocation(p->X, 10, NULL, 10, NULL));
+  PetscCall(MatSetOption(p->X, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(MatCreateVecs(p->X, &p->first[0], &p->y));
+  for (int k = 1; k < SAME; k++) PetscCall(VecDuplicate(p->first[0], &p->first[k]));
+  PetscCall(VecDuplicate(p->y, &p->s));
+  PetscCall(PetscRandomCreate(PETSC_COMM_SELF, &random));
+  PetscCall(PetscRandomSetInterval(random, -1.0, 1.0));
+  PetscCall(MatGetOwnershipRange(p->X, &rs, &re));
+  for (PetscInt r = 0; r < M; r++) { /* all ranks draw all rows, so that the problem does not depend on their number */
+    PetscReal score = 0;
+
+    for (PetscInt k = 0; k < 10; k++) {
+      PetscScalar where;
+
+      PetscCall(PetscRandomGetValue(random, &where));
+      PetscCall(PetscRandomGetValue(random, &v[k]));
+      j[k] = PetscMin((PetscInt)(0.5 * (PetscRealPart(where) + 1) * (PetscReal)N), N - 1);
+      score += PetscRealPart(v[k]) * PetscSinReal((PetscReal)j[k]);
+    }
+    PetscCall(PetscRandomGetValue(random, &label));
+    label = (score > 0) == (PetscRealPart(label) > -0.8) ? 1 : -1;
+    if (r < rs || r >= re) continue;
+    PetscCall(MatSetValues(p->X, 1, &r, 10, j, v, ADD_VALUES));
+    PetscCall(VecSetValue(p->y, r, label, INSERT_VALUES));
+  }
+  PetscCall(PetscRandomDestroy(&random));
+  PetscCall(MatAssemblyBegin(p->X, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(p->X, MAT_FINAL_ASSEMBLY));
+  PetscCall(VecAssemblyBegin(p->y));
+  PetscCall(VecAssemblyEnd(p->y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Learn; first[] and best are left in p */
+static PetscErrorCode Learn(Problem *p, const char type[], PetscReal epsilon, PetscInt *its, PetscReal *gap)
+{
+  Tao                tao;
+  Vec                w;
+  TaoConvergedReason reason;
+
+  PetscFunctionBegin;
+  PetscCall(VecDuplicate(p->first[0], &w));
+  for (int k = 0; k < SAME; k++) PetscCall(VecSet(p->first[k], 0.0));
+  p->best = PETSC_MAX_REAL;
+  PetscCall(TaoCreate(PETSC_COMM_WORLD, &tao));
+  PetscCall(TaoSetType(tao, type));
+  PetscCall(TaoSetObjectiveAndGradient(tao, NULL, Risk, p));
+  PetscCall(TaoSetTolerances(tao, epsilon, 0.0, 0.0));
+  PetscCall(TaoSetFromOptions(tao));
+  PetscCall(VecSet(w, 0.0));
+  PetscCall(TaoSetSolution(tao, w));
+  PetscCall(TaoSolve(tao));
+  PetscCall(TaoGetSolutionStatus(tao, its, NULL, gap, NULL, NULL, &reason));
+  PetscCheck(reason == TAO_CONVERGED_GATOL, PETSC_COMM_WORLD, PETSC_ERR_NOT_CONVERGED, "%s: ended by %s after %" PetscInt_FMT " iterations", type, TaoConvergedReasons[reason], *its);
+  PetscCall(TaoDestroy(&tao));
+  PetscCall(VecDestroy(&w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  Problem   p;
+  Vec       theirs[SAME];
+  PetscInt  M = 300, N = 40, its, ourits;
+  PetscReal gap, best, epsilon = 1e-4, norm, difference;
+  PetscBool bad = PETSC_FALSE;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
+  PetscCall(TestRequireReal(0));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-m", &M, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-n", &N, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-bad_lambda", &bad, NULL));
+  p.lambda = 1e-2;
+  PetscCall(PetscOptionsSetValue(NULL, "-tao_bmrm_lambda", bad ? "-1" : "1e-2"));
+  PetscCall(Create(M, N, &p));
+
+  if (!bad) PetscCall(Learn(&p, TAOBMRM, epsilon, &its, &gap));
+  else its = 0;
+  best = p.best;
+  for (int k = 0; k < SAME; k++) {
+    PetscCall(VecDuplicate(p.first[k], &theirs[k]));
+    PetscCall(VecCopy(p.first[k], theirs[k]));
+  }
+  PetscCall(Learn(&p, "gpubmrm", epsilon, &ourits, &gap));
+  for (int k = 0; k < SAME; k++) {
+    PetscCall(VecNorm(theirs[k], NORM_2, &norm));
+    PetscCall(VecAXPY(p.first[k], -1.0, theirs[k]));
+    PetscCall(VecNorm(p.first[k], NORM_2, &difference));
+    PetscCheck(difference <= 1e-6 * norm, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "Iterate %d differs from that of bmrm by %g of its norm", k, (double)(difference / norm));
+  }
+  PetscCheck(PetscAbsReal(p.best - best) <= 1.01 * epsilon, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "The optimum is %.10g, that of bmrm %.10g", (double)p.best, (double)best);
+  PetscCheck(PetscAbsInt(ourits - its) <= 3 + its / 4, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%" PetscInt_FMT " iterations, bmrm takes %" PetscInt_FMT, ourits, its);
+
+  PetscCall(PetscOptionsSetValue(NULL, "-tao_gpubmrm_dual", "exact"));
+  PetscCall(Learn(&p, "gpubmrm", 1e-9, &ourits, &gap)); /* as far as TAO's does not come */
+  PetscCheck(p.best <= best + 1e-9 && p.best >= best - 1.01 * epsilon, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "The optimum by the exact dual method is %.10g, by bmrm it was at most %g below %.10g", (double)p.best, (double)epsilon, (double)best);
+
+  for (int k = 0; k < SAME; k++) {
+    PetscCall(VecDestroy(&theirs[k]));
+    PetscCall(VecDestroy(&p.first[k]));
+  }
+  PetscCall(VecDestroy(&p.s));
+  PetscCall(VecDestroy(&p.y));
+  PetscCall(MatDestroy(&p.X));
+  PetscCall(PetscOptionsClearValue(NULL, "-tao_bmrm_lambda"));
+  PetscCall(PetscFinalize());
+  return 0;
+}
