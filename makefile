@@ -1,12 +1,12 @@
 # gpucsr: MATGPUCSR, a GPU matrix type that loads into the PETSc you have. Targets below; `make info` says what was found.
 #   PETSC=name      the pkg-config module to build against (PETSc, PETSc-complex, ..., or a path's module by PKG_CONFIG_PATH)
 #   BUILD=folder    where everything built goes
-#   CUDA_ARCH=list  compute capabilities; machine code for each that nvcc knows, and PTX of the last for later GPUs
+#   CUDA_ARCH=list  compute capabilities; machine code for each that nvcc knows, PTX of the last for later GPUs, and of 7.5 for others between
 #   NVCC=           empty: without CUDA
 PETSC     ?= PETSc
 BUILD     ?= build
 PREFIX    ?= /usr/local
-CUDA_ARCH ?= 75 80 90 100
+CUDA_ARCH ?= 80 90
 NVCC      ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
 
 CC      := $(or $(shell pkg-config --variable=ccompiler $(PETSC) 2>/dev/null),mpicc)
@@ -25,7 +25,8 @@ ifneq ($(NVCC),)
   CUDA_DIR ?= $(patsubst %/bin/,%,$(dir $(realpath $(NVCC))))
   KNOWN    := $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch))
   ARCHS    := $(filter $(KNOWN),$(CUDA_ARCH))
-  GENCODE  := $(foreach a,$(ARCHS),-gencode=arch=compute_$a,code=sm_$a) -gencode=arch=compute_$(lastword $(ARCHS)),code=compute_$(lastword $(ARCHS))
+  PTX      := $(if $(word 2,$(ARCHS)),75) $(lastword $(ARCHS))
+  GENCODE  := $(foreach a,$(ARCHS),-gencode=arch=compute_$a,code=sm_$a) $(foreach a,$(PTX),-gencode=arch=compute_$a,code=compute_$a)
   SRC      += $(sort $(wildcard src/sys/cuda/*.c))
   CU       := $(sort $(wildcard src/mat/impls/gpucsr/kernels/*.cu src/vec/impls/*/*.cu src/ksp/impls/*/*.cu src/tao/impls/*/*.cu))
   CPPFLAGS += -DGPUCSR_HAVE_CUDA -I$(CUDA_DIR)/include
@@ -111,6 +112,13 @@ format:
 	clang-format -i $$(find src include tests -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' | grep -v plan/h200.h)
 lint:
 	@tests/lint.sh
+# A profile of this machine for -mat_gpucsr_profile: minutes, once
+TUNED ?= $(BUILD)/profile.txt
+tune: benches
+	rm -f $(BUILD)/samples.txt
+	$(BUILD)/bench/spmv -dir share/datasets -setup no -samples $(BUILD)/samples.txt
+	$(BUILD)/bench/fit -o $(TUNED) -machine "$$(nvidia-smi --query-gpu=name --format=csv,noheader -i 0)" $(BUILD)/samples.txt
+	@echo "Use it: -mat_gpucsr_profile $(abspath $(TUNED))"
 bench: benches
 	src/benchmarks/run.sh -build $(BUILD) -out $(BUILD)/bench-results
 

@@ -2,7 +2,7 @@
 #
 # Run the tests and say how many passed.
 #
-#   tests/run.sh [search=PATTERN] [BACKEND=host|cuda] [BUILD=build] [JOBS=2] [LIMIT=300]
+#   tests/run.sh [search=PATTERN] [BACKEND=host|cuda] [BUILD=build] [JOBS=2] [LIMIT=600]
 #
 # What is run, from the folder above this one:
 #
@@ -30,7 +30,7 @@
 # runs all this from a copied folder once LD_LIBRARY_PATH says where the libraries are.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd) && cd "$root" || exit 2
-search='' BACKEND=${BACKEND:-host} BUILD=${BUILD:-build} JOBS=${JOBS:-2} LIMIT=${LIMIT:-300}
+search='' BACKEND=${BACKEND:-host} BUILD=${BUILD:-build} JOBS=${JOBS:-2} LIMIT=${LIMIT:-600}
 for word; do
   case $word in
   search=* | BACKEND=* | BUILD=* | JOBS=* | LIMIT=*) declare "$word" ;;

@@ -1,14 +1,14 @@
 //TEST name="aij" args="-mat_gpucsr_backend host"
 //TEST name="aij_ranks" nsize=3 args="-mat_gpucsr_backend host"
-//TEST name="csr" args="-mat_gpucsr_format csr"
+//TEST name="csr" args="-mat_gpucsr_format csr -mat_gpucsr_transpose_format csr"
 //TEST name="sell" args="-mat_gpucsr_format sell"
 //TEST name="sell_ranks" nsize=3 args="-mat_gpucsr_format sell"
 //TEST name="sell_single" args="-mat_gpucsr_format sell -mat_gpucsr_precision single"
-//TEST name="csr_single" args="-mat_gpucsr_format csr -mat_gpucsr_precision single"
-//TEST name="pieces" args="-n 700000 -mat_gpucsr_format csr" gpu=1
-//TEST name="pieces_single" args="-n 1400000 -mat_gpucsr_format csr -mat_gpucsr_precision single" gpu=1
-//TEST name="pieces_unpinned" args="-n 700000 -mat_gpucsr_format csr -mat_gpucsr_pin_vectors 0" gpu=1
-//TEST name="unmeasured" args="-mat_gpucsr_format csr -measured 0"
+//TEST name="csr_single" args="-mat_gpucsr_format csr -mat_gpucsr_transpose_format csr -mat_gpucsr_precision single"
+//TEST name="pieces" args="-n 700000 -mat_gpucsr_format csr -mat_gpucsr_transpose_format csr" gpu=1
+//TEST name="pieces_single" args="-n 1400000 -mat_gpucsr_format csr -mat_gpucsr_transpose_format csr -mat_gpucsr_precision single" gpu=1
+//TEST name="pieces_unpinned" args="-n 700000 -mat_gpucsr_format csr -mat_gpucsr_transpose_format csr -mat_gpucsr_pin_vectors 0" gpu=1
+//TEST name="unmeasured" args="-mat_gpucsr_format csr -mat_gpucsr_transpose_format csr -measured 0"
 
 /*
   What a matrix says of itself: products are counted by whoever computes them, padding is timed where there is some, and copies of vectors where

@@ -9,7 +9,7 @@
 //TEST name="transpose_mismatch" args="-mat_gpucsr_transpose_format csr -mat_gpucsr_transpose_kernel sell_row" fails="-mat_gpucsr_transpose_kernel: MATGPUCSR kernel sell_row works on format sell, not on csr"
 //TEST name="prefix" args="-case prefix -p_mat_gpucsr_transpose_kernel csr_warp" fails="-p_mat_gpucsr_transpose_kernel csr_warp: must be one of auto"
 //TEST name="ranks_backend" nsize=4 args="-mat_gpucsr_backend gpu" fails="-mat_gpucsr_backend. Available options: auto cuda host"
-//TEST name="ranks_format" nsize=2 args="-mat_gpucsr_format ell" fails="-mat_gpucsr_format ell: must be one of auto, aij, csr, sell, dense"
+//TEST name="ranks_format" nsize=2 args="-mat_gpucsr_format elle" fails="-mat_gpucsr_format elle: must be one of auto, aij, csr, sell, dense"
 //TEST name="ranks_kernel" nsize=4 args="-mat_gpucsr_transpose_kernel csr_warp" fails="-mat_gpucsr_transpose_kernel csr_warp: must be one of auto"
 //TEST name="ranks_flag" nsize=2 args="-mat_gpucsr_transpose_at_assembly maybe" fails="Unknown logical value: maybe"
 //TEST name="ranks_unfit" nsize=2 args="-mat_gpucsr_format dense -n 4000 -real" fails="(met by rank 0, on 2 of 2 ranks in all)"

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define TREE_MOST 2.0 /* times the bytes of CSR that a leaf of the tree may take: it knows nothing of padding */
+
 /* Words that exist, and fit each other */
 PetscErrorCode GPUCSRRequestCheck(const GPUCSRRequest *q)
 {
@@ -149,7 +151,7 @@ static PetscErrorCode Inexact(const GPUCSRFeatures *f, const GPUCSRCandidate *c,
 }
 
 /* Index of the candidate that this way of choosing takes, and why; -1: none */
-static PetscErrorCode Pick(const GPUCSRFeatures *f, const GPUCSRRequest *q, GPUCSRCandidate *list, int n, int *pick, char why[], size_t len)
+static PetscErrorCode Pick(const GPUCSRFeatures *f, GPUCSRPrecision p, const GPUCSRRequest *q, GPUCSRCandidate *list, int n, int *pick, char why[], size_t len)
 {
   const char *format = NULL, *kernel = NULL;
   PetscBool   anyformat, anykernel;
@@ -175,7 +177,7 @@ static PetscErrorCode Pick(const GPUCSRFeatures *f, const GPUCSRRequest *q, GPUC
     kernel = "csr_adaptive";
   }
   for (int c = 0; c < n && format && *pick < 0; c++)
-    if (list[c].usable && !strcmp(list[c].format->name, format) && !strcmp(list[c].kernel->name, kernel)) *pick = c;
+    if (list[c].usable && list[c].bytes <= TREE_MOST * GPUCSRCSRBytes(f, p) && !strcmp(list[c].format->name, format) && !strcmp(list[c].kernel->name, kernel)) *pick = c;
   if (*pick >= 0) {
     if (q->select == GPUCSR_SELECT_FIXED) PetscCall(PetscSNPrintf(why, len, "-mat_gpucsr_select fixed takes it for every matrix"));
     else PetscCall(PetscSNPrintf(why, len, "the decision tree takes it for rows of %.3g entries in the mean and %d columns", f->mean, f->n));
@@ -239,7 +241,7 @@ PetscErrorCode GPUCSRChoose(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDe
   PetscCall(GPUCSRRequestCheck(q));
   PetscCall(PetscStrcmp(q->kernel, "auto", &any));
   PetscCall(GPUCSRCandidatesGet(f, p, dev, q, &list, &n));
-  PetscCall(Pick(f, q, list, n, &pick, c->why, sizeof(c->why)));
+  PetscCall(Pick(f, p, q, list, n, &pick, c->why, sizeof(c->why)));
   if (!any) PetscCall(PetscStrncpy(c->why, "asked for", sizeof(c->why)));
   for (int k = 0; k < n && pick < 0; k++)
     if (list[k].usable) { /* none that the profile knows: the first that can */

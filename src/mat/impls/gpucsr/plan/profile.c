@@ -79,8 +79,8 @@ static PetscErrorCode Parse(const char text[], Profile *p, char wrong[], size_t 
     if (!strcmp(word, "machine")) {
       PetscCall(PetscStrncpy(p->machine, copy + strcspn(copy, " "), sizeof(p->machine)));
     } else if (!strcmp(word, "cost") && p->ncosts < MAX_COSTS) {
-      GPUCSRCostRow *c = &p->cost[p->ncosts];
-      double         v[3 + GPUCSR_NTERMS + 2];
+      GPUCSRCostRow *c                        = &p->cost[p->ncosts];
+      double         v[3 + GPUCSR_NTERMS + 2] = {0};
       int            used = 0, got = 0;
       char          *rest = copy;
 
