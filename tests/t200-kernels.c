@@ -255,6 +255,21 @@ static PetscErrorCode Build(Space *w, const GPUCSRSource *s, const GPUCSRPlan *A
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Large matrices show how work is shared out. What padding does, and each block size, the zoo shows in less time. */
+#define LARGE 10000 /* rows or columns */
+
+static PetscErrorCode DropPadded(GPUCSRPlan *P)
+{
+  PetscFunctionBegin;
+  if (P->built && PetscMax(P->A.m, P->A.n) >= LARGE && P->A.stored > 4 * P->A.nnz) PetscCall(GPUCSRPlanDestroy(P));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscBool Oblong(const GPUCSRFormat *format)
+{
+  return (PetscBool)(format->ops == &GPUCSRFormat_bcsr && GPUCSR_BLOCK_ROWS(format->variant) != GPUCSR_BLOCK_COLS(format->variant));
+}
+
 static PetscErrorCode Wanted(const GPUCSRFormat *format, const GPUCSRKernel *k, PetscBool *yes)
 {
   char names[128], *found, **text;
@@ -296,12 +311,14 @@ static PetscErrorCode Pair(Space *w, Matrix *M, PetscBool special, const GPUCSRF
     PetscCall(PetscMemzero(&A, sizeof(A)));
     PetscCall(PetscMemzero(&T, sizeof(T)));
     PetscCall(Build(w, &s, NULL, PETSC_FALSE, p, &request, &A));
+    PetscCall(DropPadded(&A));
     if (A.built) {
       PetscCall(Check(w, M, PETSC_FALSE, &A, special, 0));
       PetscCall(CheckDiagonal(w, M, &A));
     }
     PetscCall((*format->ops->applicable)(&f[1], format->variant, (GPUCSRPrecision)p, &yes, why, sizeof(why)));
     if (yes) PetscCall(Build(w, &s, &A, PETSC_TRUE, p, &request, &T));
+    PetscCall(DropPadded(&T));
     if (T.built) PetscCall(Check(w, M, PETSC_TRUE, &T, special, 0));
     for (size_t e = 0; e < nnz; e++) M->a[e] = ZooScalar(5, (PetscInt)e, 3);
     if (A.built) {
@@ -356,7 +373,7 @@ static PetscErrorCode One(GPUCSRDevice dev, Matrix *M, PetscBool special)
       if (!k) break;
       PetscCall(PetscStrcmp(k->format, format->family, &same));
       PetscCall(Wanted(format, k, &wanted));
-      if (!same || !wanted) continue;
+      if (!same || !wanted || (longest > LARGE && Oblong(format))) continue;
       PetscCall(Pair(&w, M, special, format, k, f, keep));
       if (!dev->ops->separate) break; /* all kernels of a format are its one reference there */
     }

@@ -21,13 +21,11 @@
 
 static PetscErrorCode Applicable_BCSR(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, PetscBool *yes, char why[], size_t len)
 {
-  (void)f;
-  (void)variant;
+  PetscFunctionBegin;
   (void)p;
-  (void)why;
-  (void)len;
-  *yes = PETSC_TRUE; /* what its padding comes to is known when it is measured */
-  return PETSC_SUCCESS;
+  *yes = f->n <= INT32_MAX - GPUCSR_BLOCK_COLS(variant) ? PETSC_TRUE : PETSC_FALSE; /* what its padding comes to is known when it is measured */
+  if (!*yes) PetscCall(PetscSNPrintf(why, len, "columns of a block past the last of %d would have no number", f->n));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static void Extent(int64_t blocks, int variant, GPUCSRExtent *e)

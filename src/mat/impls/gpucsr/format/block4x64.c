@@ -6,8 +6,9 @@
   Block row R holds blocks rowptr[R] <= b < rowptr[R + 1]; block b covers columns start[b] to start[b] + 63; its row i has
   units unit[4 b + i] <= u < unit[4 b + i + 1]; unit u has entries 16 u to 16 u + 15.
 
-  Bytes: 4 (block rows + 1) + 20 blocks + 4 + (1 + v) stored. Wins where rows have runs of about 16 entries or more: wide
-  bands, dense matrices; x is read once for four rows. Loses by padding anywhere else. Padding has column 64 and is never
+  Bytes: 4 (block rows + 1) + 20 blocks + 4 + (1 + v) stored. Fewer than those of CSR
+  where rows have runs of 16 entries and more (wide bands, dense matrices), and x is read once for four rows; loses by padding
+  anywhere else, and by the metadata of each block. Blocked CSR does better on an H200. Padding has column 64 and is never
   multiplied, so Inf and NaN in x stay where CSR would have them.
 
   Paper: M. M. Baskaran, R. Bordawekar, Optimizing sparse matrix-vector multiplication on GPUs, IBM RC24704, 2009.

@@ -2,13 +2,15 @@
   y = A x, blocked CSR, T threads a block row: 2 to 32 of a warp (bcsr_vector2 ... bcsr_vector32, the last being a warp a block
   row), or a thread block (bcsr_block). The 256 threads of a thread block have 256 / T block rows at a time, which is the
   number B_x that the literature tunes, so its variants are these. bcsr_sorted takes the block rows in the order of
-  their lengths within windows of 4096, so that those which share a warp are about equally long.
+  their lengths within windows of 4096, so that those which share a warp are about equally long; where that pays,
+  bcsr_adaptive gains more.
 
   A thread takes every T-th block of its block row: all its values in loads of 16 bytes, coalesced over the threads as the
   format lays out 32 blocks for a warp, one column number, and the x of the block once for all its rows. Of 8 by 8 blocks
   it takes one row, eight threads a block. The sums of a block row's threads meet by shuffles.
 
-  Bytes: those of blocked CSR, n x once at best, m y. Wins on block rows of about one to eight blocks a thread.
+  Bytes: those of blocked CSR, n x once at best, m y. Wins on block rows of about equal length with one or
+  two blocks a thread: 16 threads for 27 blocks, 8 for 7.
 
   Paper: M. Verschoor, A. C. Jalba, Analysis and performance estimation of the conjugate gradient method on multiple GPUs,
   Parallel Computing 2012: a block row a thread block, a block row a warp, several block rows a thread block, row sorting.
