@@ -41,7 +41,7 @@ static PetscErrorCode Fill_BitDense(const GPUCSRSource *s, GPUCSRStorage *A, Pet
   const size_t     size = GPUCSRTypeSize(type);
 
   PetscFunctionBegin;
-  if (!valuesonly) memset(A->array[0].data, 255, (size_t)A->stored * size);
+  if (!valuesonly) memset(A->array[0].data, GPUCSR_ABSENT, (size_t)A->stored * size);
   for (int r = 0; r < s->m; r++)
     for (int32_t k = s->i[r]; k < s->i[r + 1]; k++) PetscCall(GPUCSRPut((char *)A->array[0].data + ((size_t)r * (size_t)s->n + (size_t)s->j[k]) * size, type, s->a + k, rounding));
   PetscFunctionReturn(PETSC_SUCCESS);

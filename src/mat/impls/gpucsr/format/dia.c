@@ -88,7 +88,7 @@ static PetscErrorCode Fill_DIA(const GPUCSRSource *s, GPUCSRStorage *A, PetscBoo
     for (int64_t k = 0; k < (int64_t)s->m + s->n; k++)
       if (seen[k]) offset[d++] = (int32_t)(k - s->m + 1);
     PetscCall(PetscFree(seen));
-    memset(A->array[DIA_VAL].data, 255, (size_t)A->stored * size);
+    memset(A->array[DIA_VAL].data, GPUCSR_ABSENT, (size_t)A->stored * size);
   }
   for (int r = 0; r < s->m; r++)
     for (int32_t k = s->i[r]; k < s->i[r + 1]; k++) PetscCall(GPUCSRPut((char *)A->array[DIA_VAL].data + (size_t)DIAEntry(diagonals, r, DIAFind(offset, diagonals, (int)s->j[k] - r)) * size, type, s->a + k, rounding));

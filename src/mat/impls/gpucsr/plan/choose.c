@@ -195,7 +195,7 @@ static PetscErrorCode Pick(const GPUCSRFeatures *f, GPUCSRPrecision p, const GPU
   }
   if (*pick < 0) PetscFunctionReturn(PETSC_SUCCESS);
   if (q->expected > 0)
-    PetscCall(PetscSNPrintf(why, len, "for %g products of rows with %.3g entries in the mean and %d at most it is predicted to take %.1f us a product, its conversion shared among them, the next best %.1f us", q->expected, f->mean, f->max, 1e6 * best, 1e6 * second));
+    PetscCall(PetscSNPrintf(why, len, "for %.0f products of rows with %.3g entries in the mean and %d at most it is predicted to take %.1f us a product, its conversion shared among them, the next best %.1f us", q->expected, f->mean, f->max, 1e6 * best, 1e6 * second));
   else if (second < PETSC_MAX_REAL) PetscCall(PetscSNPrintf(why, len, "of rows with %.3g entries in the mean and %d at most it is predicted to take %.1f us, the next best %.1f us", f->mean, f->max, 1e6 * best, 1e6 * second));
   else PetscCall(PetscSNPrintf(why, len, "it is the only one that was allowed"));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -104,7 +104,8 @@ static PetscErrorCode Parse(const char text[], Profile *p, char wrong[], size_t 
       if (sscanf(copy, "tree %lf %lf %31s %31s", &l->mean, &l->columns, l->format, l->kernel) != 4) PetscCall(PetscSNPrintf(wrong, len, "line %d should be \"tree MEAN COLUMNS FORMAT KERNEL\"", number));
     } else PetscCall(PetscSNPrintf(wrong, len, "line %d begins with \"%s\", not with machine, cost or tree", number, word));
   }
-  if (!wrong[0] && !p->ncosts) PetscCall(PetscSNPrintf(wrong, len, "it has no line that begins with cost"));
+  if (!number) PetscCall(PetscSNPrintf(wrong, len, "its first line is not \"gpucsr-profile 1\""));
+  else if (!wrong[0] && !p->ncosts) PetscCall(PetscSNPrintf(wrong, len, "it has no line that begins with cost"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
