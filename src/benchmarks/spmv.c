@@ -304,6 +304,7 @@ static PetscErrorCode HasChance(const Case *c, const GPUCSRCandidate *pair, Pets
   if (1e6 * in.matrix > OVERSIZE * GPUCSRCSRBytes(f, c->precision)) *chance = PETSC_FALSE;
   if (1e6 * PetscMax(0, in.matrix + in.vectors - in.cache) > SLOW * c->best * c->b->copy) *chance = PETSC_FALSE;
   if (f->nnz > LARGE && pair->known && pair->predicted > HOPELESS * c->best) *chance = PETSC_FALSE;
+  if (GPUCSRIsCSR(pair->format)) *chance = PETSC_TRUE; /* it is there, and holds every matrix: what every choice is measured by */
   for (int s = 0; s < NSELECTS; s++)
     if (pair->format == c->choice[s].format && pair->kernel == c->choice[s].kernel) *chance = PETSC_TRUE; /* to be judged whatever it takes */
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -100,7 +100,8 @@ static PetscErrorCode CandidateGet(const GPUCSRFeatures *f, GPUCSRPrecision p, G
   PetscCall((*c->format->ops->applicable)(f, c->format->variant, p, &c->usable, c->why, sizeof(c->why)));
   if (c->usable && dev->ops->separate && c->kernel->family && c->kernel->family->available) PetscCall((*c->kernel->family->available)(&c->usable, c->why, sizeof(c->why)));
   if (!c->usable) PetscFunctionReturn(PETSC_SUCCESS);
-  c->known = row ? PETSC_TRUE : PETSC_FALSE;
+  c->known   = row ? PETSC_TRUE : PETSC_FALSE;
+  c->trusted = row ? row->trusted : PETSC_FALSE;
   if (row) {
     PetscCall(GPUCSRModelInputGet(c->format, f, p, dev->props.l2, &in));
     GPUCSRModelTerms(row, &in, terms);
@@ -186,7 +187,7 @@ static PetscErrorCode Pick(const GPUCSRFeatures *f, GPUCSRPrecision p, const GPU
   for (int c = 0; c < n; c++) {
     const double t = q->expected > 0 ? list[c].predicted + list[c].setup / q->expected : list[c].predicted;
 
-    if (!list[c].usable || !list[c].known) continue;
+    if (!list[c].usable || !list[c].known || (anyformat && anykernel && !list[c].trusted)) continue;
     if (t < best) {
       second = best;
       best   = t;
