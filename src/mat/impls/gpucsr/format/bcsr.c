@@ -18,6 +18,7 @@
   multiple GPUs, Parallel Computing 2012.
 */
 #include "bcsr.h"
+#include "reference.h"
 #include "absent.h"
 
 static PetscErrorCode Applicable_BCSR(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, PetscBool *yes, char why[], size_t len)
@@ -123,60 +124,35 @@ static PetscErrorCode Fill_BCSR(const GPUCSRSource *s, GPUCSRStorage *A, PetscBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The entries of row r */
+#define ROW(V, ENTRY) \
+  for (int32_t b = rowptr[r / br]; b < rowptr[r / br + 1]; b++) { \
+    for (int j = 0; j < bc; j++) { \
+      const V *v = (const V *)A->array[BCSR_VAL].data + BCSREntry(b, r % br, j, br, bc, (int)sizeof(V)); \
+\
+      if (!GPUCSRIsAbsent(v, sizeof(V))) ENTRY(col[b] + j, *v); \
+    } \
+  }
+
 static PetscErrorCode Mult_BCSR(const GPUCSRStorage *A, const GPUCSRProduct *p)
 {
   const int32_t *rowptr = (const int32_t *)A->array[BCSR_ROWPTR].data, *col = (const int32_t *)A->array[BCSR_COL].data;
   const int      br = GPUCSR_BLOCK_ROWS(A->format->variant), bc = GPUCSR_BLOCK_COLS(A->format->variant);
 
   PetscFunctionBegin;
-#define MULT(V, X) \
-  do { \
-    const V *val = (const V *)A->array[BCSR_VAL].data; \
-    const X *x = (const X *)p->x, *y = (const X *)p->y, alpha = (X)p->alpha, beta = (X)p->beta; \
-    X       *z = (X *)p->z; \
-\
-    for (int r = p->first; r < p->last; r++) { \
-      X sum = 0; \
-\
-      for (int32_t b = rowptr[r / br]; b < rowptr[r / br + 1]; b++) { \
-        for (int j = 0; j < bc; j++) { \
-          const V *v = val + BCSREntry(b, r % br, j, br, bc, (int)sizeof(V)); \
-\
-          if (!GPUCSRIsAbsent(v, sizeof(V))) sum += (X)*v * x[col[b] + j]; \
-        } \
-      } \
-      z[r] = beta == 0 ? alpha * sum : alpha * sum + beta * y[r]; \
-    } \
-  } while (0)
-  GPUCSRDispatchPrecision(A->precision, MULT);
-#undef MULT
+  GPUCSRReferenceMult(A, p, NULL, ROW);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Diagonal_BCSR(const GPUCSRStorage *A, void *diag)
+static PetscErrorCode Diagonal_BCSR(const GPUCSRStorage *A, void *diagonal)
 {
   const int32_t *rowptr = (const int32_t *)A->array[BCSR_ROWPTR].data, *col = (const int32_t *)A->array[BCSR_COL].data;
   const int      br = GPUCSR_BLOCK_ROWS(A->format->variant), bc = GPUCSR_BLOCK_COLS(A->format->variant);
 
   PetscFunctionBegin;
-#define DIAGONAL(V, X) \
-  do { \
-    const V *val = (const V *)A->array[BCSR_VAL].data; \
-    X       *d   = (X *)diag; \
-\
-    for (int r = 0; r < PetscMin(A->m, A->n); r++) { \
-      d[r] = 0; \
-      for (int32_t b = rowptr[r / br]; b < rowptr[r / br + 1]; b++) { \
-        if (col[b] != r / bc * bc) continue; \
-        const V *v = val + BCSREntry(b, r % br, r % bc, br, bc, (int)sizeof(V)); \
-\
-        if (!GPUCSRIsAbsent(v, sizeof(V))) d[r] = (X)*v; \
-      } \
-    } \
-  } while (0)
-  GPUCSRDispatchPrecision(A->precision, DIAGONAL);
-#undef DIAGONAL
+  GPUCSRReferenceDiagonal(A, diagonal, NULL, ROW);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+#undef ROW
 
 const GPUCSRFormatFamily GPUCSRFormat_bcsr = {Applicable_BCSR, Estimate_BCSR, Measure_BCSR, Layout_BCSR, Fill_BCSR, Mult_BCSR, Diagonal_BCSR};
