@@ -72,8 +72,13 @@ int main(int argc, char **argv)
   PetscCall(Chosen(d, Features(8000000, 8000000, 6.98, 7, 1.003), "sell_"));
   PetscCall(Chosen(d, Features(1000005, 1000005, 3.7, 200000, 30), "csr_adaptive"));
   PetscCall(Chosen(d, Features(54, 100000, 20000, 25000, 1.2), "csr_"));
-  PetscCall(Chosen(d, Features(4000, 3000, 3000, 3000, 1.0), "bitdense"));
-  PetscCall(Chosen(d, Features(500000, 500000, 300, 340, 1.1), "csr_vector"));
+  f         = Features(4000, 3000, 3000, 3000, 1.0);
+  f.sampled = f.m;
+  for (int r = 1; r <= 4; r++)
+    for (int c = 1; c <= 4; c++) f.blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(r, c))] = (double)f.nnz / (r * c);
+  f.blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(8, 8))] = (double)f.nnz / 64;
+  PetscCall(Chosen(d, f, "b")); /* bitdense, or full blocks */
+  PetscCall(Chosen(d, Features(500000, 500000, 300, 340, 1.1), "sell_"));
   PetscCall(Chosen(d, Features(100, 100, 5, 7, 1.1), ""));
   PetscCall(GPUCSRFeaturesOfRows(0, 0, none, 1, &f));
   PetscCall(Chosen(d, f, "")); /* whatever, but something */

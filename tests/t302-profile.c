@@ -40,14 +40,20 @@ static PetscErrorCode Chosen(GPUCSRDevice d, GPUCSRFeatures f, GPUCSRSelect sele
   const GPUCSRRequest q = {.format = "auto", .kernel = "auto", .select = select, .expected = expected};
   GPUCSRCandidate    *c;
   GPUCSRChoice        choice;
-  int                 n;
+  int                 n, known = INT_MAX;
+  char                text[256];
 
   PetscFunctionBegin;
   PetscCall(GPUCSRChoose(&f, GPUCSR_PRECISION_DOUBLE, d, &q, &choice, &c, &n));
   PetscCheck(!strcmp(choice.kernel->name, kernel), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Takes %s because %s, should take %s", choice.kernel->name, choice.why, kernel);
   PetscCheck(strstr(choice.why, why), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: the reason should say \"%s\": %s", kernel, why, choice.why);
   PetscCheck(PetscAbsReal(c[0].predicted - 1e-6 * us) < 1e-12, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: predicted %g us, should be %g", kernel, 1e6 * c[0].predicted, us);
-  for (int k = 1; k < n; k++) PetscCheck(c[k].why[0], PETSC_COMM_SELF, PETSC_ERR_PLIB, "Nothing says why %s on %s was not taken", c[k].kernel->name, c[k].format->name);
+  for (int k = 1; k < n; k++) {
+    PetscCall(GPUCSRCandidateWhy(&c[k], &c[0], text, sizeof(text)));
+    PetscCheck(text[0], PETSC_COMM_SELF, PETSC_ERR_PLIB, "Nothing says why %s on %s was not taken", c[k].kernel->name, c[k].format->name);
+    if (!c[k].known) known = PetscMin(known, k);
+    PetscCheck(!c[k].usable || !c[k].known || k < known, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s on %s stands behind those that the profile does not know", c[k].kernel->name, c[k].format->name);
+  }
   PetscCall(PetscFree(c));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -62,6 +68,7 @@ static PetscErrorCode Chosen(GPUCSRDevice d, GPUCSRFeatures f, GPUCSRSelect sele
   "cost csr csr_adaptive 1 1 inf  5 0 0 0 0 0 0 0 0  0 0\n" \
   "cost sell sell_row 1 1 inf  3 0 0 0 0 0 0 0 0  100 0\n" \
   "cost csr csr_vector2 8 0 inf  0 1 1 0 0.5 0 0 0 0  0 0\n" \
+  "measure csr csr_block 1 1 inf  1 0 0 0 0 0 0 0 0  0 0\n" \
   "cost csr kernel_of_old 1 1 inf  1 0 0 0 0 0 0 0 0  0 0\n" \
   "tree 5 inf csr csr_scalar\n" \
   "tree inf 500 sell sell_row\n" \
@@ -70,7 +77,7 @@ static PetscErrorCode Chosen(GPUCSRDevice d, GPUCSRFeatures f, GPUCSRSelect sele
 static PetscErrorCode TestChoice(GPUCSRDevice d)
 {
   const double      small = 1e-6 * (4 * 101 + 12 * 1000 + 16 * 100); /* megabytes of 100 rows of 10 in CSR, and x and z */
-  GPUCSRFeatures    f     = Features(10000, 10000, 10, 1);
+  GPUCSRFeatures    f     = Features(10000, 10000, 10, 1), uneven;
   const GPUCSRPair *pair;
   int               n, known = 0;
 
@@ -78,7 +85,7 @@ static PetscErrorCode TestChoice(GPUCSRDevice d)
   PetscCall(Load(GOOD));
   PetscCall(GPUCSRProfilePairs(&pair, &n));
   for (int k = 0; k < n; k++) known += pair[k].row != NULL;
-  PetscCheck(known == 4, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d pairs known, should be 4", known);
+  PetscCheck(known == 5, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d pairs known, should be 5", known);
   /* 10 000 rows are 1.3 MB, more than 3 us for csr_vector2 is; 100 rows are not */
   f.nnz = 400000;
   PetscCall(Chosen(d, f, GPUCSR_SELECT_ESTIMATE, 0, "sell_row", 3, "the next best 5.0 us"));
@@ -93,6 +100,9 @@ static PetscErrorCode TestChoice(GPUCSRDevice d)
   PetscCall(Chosen(d, Features(1000, 501, 6, 1), GPUCSR_SELECT_TREE, 0, "csr_adaptive", 5, "the decision tree"));
   PetscCall(Chosen(d, f, GPUCSR_SELECT_TREE, 0, "sell_row", 3, "predicted"));
   PetscCall(Chosen(d, Features(100000, 500, 6, 5), GPUCSR_SELECT_TREE, 0, "sell_row", 3, "predicted"));
+  uneven     = Features(1000, 500, 6, 1);
+  uneven.max = 5000;
+  PetscCall(Chosen(d, uneven, GPUCSR_SELECT_TREE, 0, "csr_adaptive", 5, "so much longer"));
   PetscCall(Chosen(d, f, GPUCSR_SELECT_FIXED, 0, "csr_adaptive", 5, "fixed"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -10,8 +10,8 @@ static char help[] = "Fits the profile of a machine to measured products.\n\n";
   For each pair of a format and a kernel: how it goes along a row (width, threads, most) is searched over a list; the terms' times are
   non-negative least squares on relative errors, a product the heavier the nearer the pair is to the best there.
 
-  Of the pairs, at most so many (40) are kept, one after the other that with which choosing by the model loses least, where each
-  matrix is judged by a model that was fitted without it; then those go without which it loses less. What a pair would gain counts only as far
+  Of the pairs, at most so many (44) are kept, one after the other that with which choosing by the model loses least, each
+  matrix judged by the model and by one that was fitted without it; then those go without which it loses less. What a pair would gain counts only as far
   as its model knows when: one that is now and then the best at a surprise is left out by itself. -without: pairs whose "FORMAT KERNEL" has one
   of these texts are not looked at. Twenty more for measuring to try: those with which the best of the first six predictions loses least.
 
@@ -34,7 +34,7 @@ typedef struct {
   char             matrix[64], side[4], precision[16], format[GPUCSR_WORD], kernel[GPUCSR_WORD];
   double           us, best, convert, columns, density;
   GPUCSRModelInput in;
-  double           crossed; /* the time predicted by the model that does not know this matrix */
+  double           model[2]; /* the time predicted: by the model of all samples, by the one that does not know this matrix */
   int              pair, product, fold;
 } Sample;
 
@@ -268,9 +268,9 @@ static PetscErrorCode Extend(int kept[], int most)
       const Sample *s = &sample[of[k]];
 
       if (!Allowed(s)) continue;
-      Try(&tried[s->product], s->crossed, s->us / s->best);
-      if (s->crossed >= leader[s->product]) continue;
-      leader[s->product] = s->crossed;
+      Try(&tried[s->product], s->model[1], s->us / s->best);
+      if (s->model[1] >= leader[s->product]) continue;
+      leader[s->product] = s->model[1];
       taken[s->product]  = s->us / s->best;
     }
   }
@@ -299,7 +299,7 @@ static PetscErrorCode Extend(int kept[], int most)
         if (!Allowed(s)) continue;
         with = tried[s->product];
         sum -= (BestTried(&with, leader[s->product], taken[s->product]) - 1) / nproducts;
-        Try(&with, s->crossed, s->us / s->best);
+        Try(&with, s->model[1], s->us / s->best);
         sum += (BestTried(&with, leader[s->product], taken[s->product]) - 1) / nproducts;
       }
       if (sum < best) {
@@ -311,64 +311,74 @@ static PetscErrorCode Extend(int kept[], int most)
     kept[pick] = 1;
     n++;
     for (int k = first[pick]; k < first[pick + 1]; k++)
-      if (Allowed(&sample[of[k]])) Try(&tried[sample[of[k]].product], sample[of[k]].crossed, sample[of[k]].us / sample[of[k]].best);
+      if (Allowed(&sample[of[k]])) Try(&tried[sample[of[k]].product], sample[of[k]].model[1], sample[of[k]].us / sample[of[k]].best);
   }
   PetscCall(PetscFree3(tried, leader, taken));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Which pairs are kept; samples of the others are dropped */
+/* The pairs of one more (if it is one) taken into account: in now[], per model and product, what the model says of the pair it takes and what that took over the best */
+typedef struct {
+  double predicted, taken;
+} Taken;
+
+static void TakeIn(int pair, Taken now[])
+{
+  for (int k = first[pair]; k < first[pair + 1]; k++) {
+    const Sample *s = &sample[of[k]];
+
+    for (int c = 0; c < 2; c++) {
+      Taken *t = &now[c * nproducts + s->product];
+
+      if (Allowed(s) && s->model[c] < t->predicted) *t = (Taken){s->model[c], s->us / s->best};
+    }
+  }
+}
+
+/* Those kept but for one (-1: none) */
+static void TakeAll(const int kept[], int without, Taken now[])
+{
+  for (int p = 0; p < 2 * nproducts; p++) now[p] = (Taken){INFINITY, 50}; /* none that can hold it */
+  for (int q = 0; q < npairs; q++)
+    if (kept[q] && q != without) TakeIn(q, now);
+}
+
+static double Sum(const Taken now[])
+{
+  double sum = 0;
+
+  for (int p = 0; p < 2 * nproducts; p++) sum += Loss(now[p].taken);
+  return sum / nproducts / 2;
+}
+
+/* Which pairs are kept, as both models see it; samples of the others are dropped */
 static PetscErrorCode Keep(int most, int more)
 {
-  double              *predicted, *least, *taken, *now; /* of each product: what the model says of the pair it takes, and what that took over the best */
+  Taken               *now, *trial;
   int                 *kept, n = 0, m = 0;
   double               loss     = INFINITY;
   PetscBool            backward = PETSC_FALSE;
   static GPUCSRCostRow old[MAX_PAIRS];
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc5(nproducts, &predicted, nproducts, &least, nproducts, &taken, nproducts, &now, npairs, &kept));
+  PetscCall(PetscMalloc3(2 * nproducts, &now, 2 * nproducts, &trial, npairs, &kept));
   for (int q = 0; q < npairs; q++) kept[q] = 0;
+  TakeAll(kept, -1, now);
   for (;;) {
     int    pick = -1;
-    double best = loss, mean = 0, worst = 0;
+    double best = loss - 1e-5, mean = 0, worst = 0;
 
-    for (int q = -1; q <= npairs; q++) { /* -1: as it is, npairs: the last time, with what was picked */
-      double sum = 0;
+    for (int q = 0; q < npairs && (backward || n < most); q++) {
+      double sum;
 
-      if (q == npairs) {
-        if (pick >= 0) kept[pick] = !kept[pick];
-        n += pick < 0 ? 0 : kept[pick] ? 1 : -1;
-      } else if (q >= 0 && (kept[q] != (int)backward || (!backward && n >= most))) continue;
-      for (int p = 0; p < nproducts; p++) {
-        predicted[p] = q >= 0 && q < npairs && !backward ? least[p] : INFINITY;
-        taken[p]     = q >= 0 && q < npairs && !backward ? now[p] : 50; /* none that can hold it */
+      if (kept[q] != (int)backward) continue;
+      if (backward) TakeAll(kept, q, trial);
+      else {
+        memcpy(trial, now, sizeof(*now) * 2 * (size_t)nproducts);
+        TakeIn(q, trial);
       }
-      if (q >= 0 && q < npairs && !backward) {
-        for (int k = first[q]; k < first[q + 1]; k++) {
-          const Sample *s = &sample[of[k]];
-
-          if (!Allowed(s) || s->crossed >= predicted[s->product]) continue;
-          predicted[s->product] = s->crossed;
-          taken[s->product]     = s->us / s->best;
-        }
-      } else
-        for (int r = 0; r < npairs; r++) {
-          if (!kept[r] || (r == q && q < npairs)) continue;
-          for (int k = first[r]; k < first[r + 1]; k++) {
-            const Sample *s = &sample[of[k]];
-
-            if (!Allowed(s) || s->crossed >= predicted[s->product]) continue;
-            predicted[s->product] = s->crossed;
-            taken[s->product]     = s->us / s->best;
-          }
-        }
-      for (int p = 0; p < nproducts; p++) sum += Loss(taken[p]) / nproducts;
-      if (q < 0 || q == npairs) {
-        PetscCall(PetscArraycpy(least, predicted, nproducts));
-        PetscCall(PetscArraycpy(now, taken, nproducts));
-        best = loss = sum;
-      } else if (sum < best - 1e-5) {
+      sum = Sum(trial);
+      if (sum < best) {
         best = sum;
         pick = q;
       }
@@ -378,9 +388,13 @@ static PetscErrorCode Keep(int most, int more)
       backward = PETSC_TRUE;
       continue;
     }
-    for (int p = 0; p < nproducts; p++) {
-      mean += (now[p] - 1) / nproducts;
-      worst = PetscMax(worst, now[p] - 1);
+    loss       = best;
+    kept[pick] = !kept[pick];
+    n += kept[pick] ? 1 : -1;
+    TakeAll(kept, -1, now);
+    for (int p = 0; p < 2 * nproducts; p++) {
+      mean += (now[p].taken - 1) / nproducts / 2;
+      worst = PetscMax(worst, now[p].taken - 1);
     }
     PetscCall(PetscPrintf(PETSC_COMM_SELF, "%3d %s %-12s %-24s loses %.4f in the mean, %.2f at worst\n", n, backward ? "without" : "with   ", row[pick].format, row[pick].kernel, mean, worst));
   }
@@ -400,7 +414,7 @@ static PetscErrorCode Keep(int most, int more)
   }
   nsamples = m;
   npairs   = n;
-  PetscCall(PetscFree5(predicted, least, taken, now, kept));
+  PetscCall(PetscFree3(now, trial, kept));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -419,7 +433,7 @@ static PetscErrorCode Regret(const char what[], PetscBool crossed, double show)
       const int     first = k;
 
       for (; k < nsamples && sample[k].product == sample[first].product; k++) {
-        const double t = crossed ? sample[k].crossed : Predict(&row[sample[k].pair], &sample[k]);
+        const double t = sample[k].model[crossed];
 
         if (row[sample[k].pair].trusted && Allowed(&sample[k]) && t < least) {
           least = t;
@@ -497,7 +511,7 @@ static PetscErrorCode Write(FILE *f, PetscBool header, const char machine[])
 int main(int argc, char **argv)
 {
   char      out[PETSC_MAX_PATH_LEN] = "", header[PETSC_MAX_PATH_LEN] = "", machine[128] = "NVIDIA H200";
-  PetscInt  most = 40, more = 20;
+  PetscInt  most = 44, more = 20;
   PetscReal show = 0;
   PetscBool set;
 
@@ -522,12 +536,13 @@ int main(int argc, char **argv)
   for (int q = 0; q < npairs; q++) {
     FitShape(q, &row[q]);
     FitSetUp(q, &row[q]);
+    for (int k = first[q]; k < first[q + 1]; k++) sample[of[k]].model[0] = Predict(&row[q], &sample[of[k]]);
     for (int f = 0; f < FOLDS; f++) {
       GPUCSRCostRow c = row[q];
 
       (void)Fit(q, f, &c);
       for (int k = first[q]; k < first[q + 1]; k++)
-        if (sample[of[k]].fold == f) sample[of[k]].crossed = Predict(&c, &sample[of[k]]);
+        if (sample[of[k]].fold == f) sample[of[k]].model[1] = Predict(&c, &sample[of[k]]);
     }
   }
   PetscCall(Keep((int)most, (int)more));

@@ -1,6 +1,7 @@
 /*
   Compressed sparse rows: row r holds entries rowptr[r] <= k < rowptr[r + 1], entry k is value val[k] in column col[k].
 
+  Extent: the width is the longest row where the inspector has been there, else 0.
   Bytes: 4 (m + 1) + (4 + v) nnz with v bytes a value. Wins where row lengths vary, as nothing is padded; the kernels
   differ in how many threads share a row.
 */

@@ -263,7 +263,7 @@ static PetscErrorCode Prepare(GPUCSRStorage *A, int variant)
   const size_t  most   = 1 + 3 * (size_t)(A->nnz / LONG + 1);
   const int    *rowptr = (const int *)A->array[CSR_ROWPTR].data;
   cudaStream_t  s      = (cudaStream_t)A->dev->stream;
-  int32_t      *list;
+  int32_t      *list   = NULL;
   int           n = 0, major = 0;
   PetscBool     clusters;
   Chunk        *chunk;
@@ -272,14 +272,16 @@ static PetscErrorCode Prepare(GPUCSRStorage *A, int variant)
 
   PetscFunctionBegin;
   (void)variant;
-  PetscCall(GPUCSRStorageWork(A, GPUCSR_INT32, most)); /* the list first, then freed for what stays */
-  GPUCSR_CUDA(cudaMemsetAsync(A->work.data, 0, sizeof(int), s));
-  if (A->m) adaptive_long_kernel<<<GPUCSRBlocks(A->m, 256), 256, 0, s>>>(A->m, rowptr, (int *)A->work.data);
-  GPUCSRCheckLaunch("csr_adaptive (long rows)");
-  PetscCall(GPUCSRDownload(A->dev, &n, GPUCSR_INT32, A->work.data, GPUCSR_INT32, 1, PETSC_FALSE, s));
-  PetscCall(PetscMalloc1(3 * (size_t)n + 1, &list));
-  PetscCall(GPUCSRDownload(A->dev, list, GPUCSR_INT32, (int *)A->work.data + 1, GPUCSR_INT32, 3 * (size_t)n, PETSC_FALSE, s));
-  PetscCall(GPUCSRFree(A->dev, A->work.count * GPUCSRTypeSize(A->work.type), &A->work.data));
+  if (!A->extent.width || A->extent.width > LONG) {      /* there are none, or nobody has looked */
+    PetscCall(GPUCSRStorageWork(A, GPUCSR_INT32, most)); /* the list first, then freed for what stays */
+    GPUCSR_CUDA(cudaMemsetAsync(A->work.data, 0, sizeof(int), s));
+    if (A->m) adaptive_long_kernel<<<GPUCSRBlocks(A->m, 256), 256, 0, s>>>(A->m, rowptr, (int *)A->work.data);
+    GPUCSRCheckLaunch("csr_adaptive (long rows)");
+    PetscCall(GPUCSRDownload(A->dev, &n, GPUCSR_INT32, A->work.data, GPUCSR_INT32, 1, PETSC_FALSE, s));
+    PetscCall(PetscMalloc1(3 * (size_t)n + 1, &list));
+    PetscCall(GPUCSRDownload(A->dev, list, GPUCSR_INT32, (int *)A->work.data + 1, GPUCSR_INT32, 3 * (size_t)n, PETSC_FALSE, s));
+    PetscCall(GPUCSRFree(A->dev, A->work.count * GPUCSRTypeSize(A->work.type), &A->work.data));
+  }
 
   GPUCSR_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, A->dev->id));
   clusters = (PetscBool)(major >= 9 && n > 0 && n <= FEW);
@@ -298,9 +300,11 @@ static PetscErrorCode Prepare(GPUCSRStorage *A, int variant)
   }
   PetscCall(GPUCSRStorageWork(A, GPUCSR_INT32, 2 * (size_t)(A->parts + A->parts % 2) + 6 * (size_t)A->parts + (size_t)tiles + 1));
   w = WorkOf(A);
-  PetscCall(GPUCSRUpload(A->dev, w.chunk, GPUCSR_INT32, chunk, GPUCSR_INT32, 4 * (size_t)A->parts, PETSC_FALSE, s, NULL));
-  PetscCall(GPUCSRUpload(A->dev, w.count, GPUCSR_INT32, count, GPUCSR_INT32, (size_t)A->parts, PETSC_FALSE, s, NULL));
-  GPUCSR_CUDA(cudaMemsetAsync(w.counter, 0, sizeof(int) * (size_t)A->parts, s));
+  if (A->parts) {
+    PetscCall(GPUCSRUpload(A->dev, w.chunk, GPUCSR_INT32, chunk, GPUCSR_INT32, 4 * (size_t)A->parts, PETSC_FALSE, s, NULL));
+    PetscCall(GPUCSRUpload(A->dev, w.count, GPUCSR_INT32, count, GPUCSR_INT32, (size_t)A->parts, PETSC_FALSE, s, NULL));
+    GPUCSR_CUDA(cudaMemsetAsync(w.counter, 0, sizeof(int) * (size_t)A->parts, s));
+  }
   adaptive_starts_kernel<<<GPUCSRBlocks(tiles + 1, 256), 256, 0, s>>>(tiles, A->m, rowptr, w.start);
   GPUCSRCheckLaunch("csr_adaptive (starts)");
   PetscCall(PetscFree2(chunk, count));

@@ -372,6 +372,7 @@ static PetscErrorCode BuildSteps(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSR
     PetscCall(Mark(dev, &t, &P->costs.upload));
     PetscCall((*GPUCSRHelpers(dev)->inspect)(csr, GPUCSRPlanSettings.sample, &P->features, &bad, dev->stream));
     PetscCall(CheckColumn(s, bad));
+    csr->extent.width = P->features.max;
   } else PetscCall(InspectSource(dev, s, &P->features));
   PetscCall(Choose(dev, precision, q, csr, P));
   PetscCall(Mark(dev, &t, &P->costs.inspect));
@@ -446,6 +447,7 @@ static PetscErrorCode TransposeSteps(GPUCSRDevice dev, const GPUCSRSource *s, co
   PetscCall((*GPUCSRHelpers(dev)->transpose)(from, csr, P->map, dev->stream));
   PetscCall(Mark(dev, &t, &P->costs.transpose));
   PetscCall((*GPUCSRHelpers(dev)->inspect)(csr, GPUCSRPlanSettings.sample, &P->features, &bad, dev->stream));
+  csr->extent.width = P->features.max;
   PetscCall(Choose(dev, precision, q, csr, P));
   PetscCall(Mark(dev, &t, &P->costs.inspect));
   PetscCall(GPUCSRDeviceFormatGet(P->choice.format, &df));

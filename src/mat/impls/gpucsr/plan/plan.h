@@ -66,6 +66,7 @@ GPUCSR_INTERN PetscErrorCode GPUCSRRequestTakes(const GPUCSRRequest *, GPUCSRPre
 GPUCSR_INTERN PetscErrorCode GPUCSRCandidatesGet(const GPUCSRFeatures *, GPUCSRPrecision, GPUCSRDevice, const GPUCSRRequest *, GPUCSRCandidate **, int *);
 GPUCSR_INTERN PetscErrorCode GPUCSRChoose(const GPUCSRFeatures *, GPUCSRPrecision, GPUCSRDevice, const GPUCSRRequest *, GPUCSRChoice *, GPUCSRCandidate **, int *);
 
+GPUCSR_INTERN PetscErrorCode GPUCSRCandidateWhy(const GPUCSRCandidate *, const GPUCSRCandidate *, char[], size_t);
 GPUCSR_INTERN PetscErrorCode GPUCSRCandidatesPromote(GPUCSRCandidate[], int);
 GPUCSR_INTERN PetscErrorCode GPUCSRRequestOpen(const GPUCSRRequest *, PetscBool *);
 

@@ -119,14 +119,14 @@ static PetscErrorCode Pairs(Profile *p)
 
   PetscFunctionBegin;
   p->npairs = 0;
-  for (int i = 0;; i++) {
-    PetscCall(GPUCSRKernelGet(i, &k));
-    if (!k) break;
-    for (int j = 0;; j++) {
+  for (int j = 0;; j++) {
+    PetscCall(GPUCSRFormatGet(j, &f));
+    if (!f) break;
+    for (int i = 0;; i++) {
       GPUCSRPair *pair = &p->pair[p->npairs];
 
-      PetscCall(GPUCSRFormatGet(j, &f));
-      if (!f) break;
+      PetscCall(GPUCSRKernelGet(i, &k));
+      if (!k) break;
       if (strcmp(k->format, f->family)) continue;
       PetscCheck(p->npairs < MAX_COSTS, PETSC_COMM_SELF, PETSC_ERR_PLIB, "More than %d pairs of a format and a kernel", MAX_COSTS);
       pair->format = f;
