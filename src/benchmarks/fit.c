@@ -335,7 +335,7 @@ static void TakeIn(int pair, Taken now[])
   }
 }
 
-/* Those kept but for one (-1: none) */
+/* Those kept but for one (npairs: none) */
 static void TakeAll(const int kept[], int without, Taken now[])
 {
   for (int p = 0; p < 2 * nproducts; p++) now[p] = (Taken){INFINITY, 50}; /* none that can hold it */
@@ -363,7 +363,7 @@ static PetscErrorCode Keep(int most, int more)
   PetscFunctionBegin;
   PetscCall(PetscMalloc3(2 * nproducts, &now, 2 * nproducts, &trial, npairs, &kept));
   for (int q = 0; q < npairs; q++) kept[q] = 0;
-  TakeAll(kept, -1, now);
+  TakeAll(kept, npairs, now);
   for (;;) {
     int    pick = -1;
     double best = loss - 1e-5, mean = 0, worst = 0;
@@ -391,7 +391,7 @@ static PetscErrorCode Keep(int most, int more)
     loss       = best;
     kept[pick] = !kept[pick];
     n += kept[pick] ? 1 : -1;
-    TakeAll(kept, -1, now);
+    TakeAll(kept, npairs, now);
     for (int p = 0; p < 2 * nproducts; p++) {
       mean += (now[p].taken - 1) / nproducts / 2;
       worst = PetscMax(worst, now[p].taken - 1);
