@@ -7,6 +7,7 @@
 static char help[] = "Tests the choice of format and kernel.\n";
 
 #include "../src/mat/impls/gpucsr/plan/plan.h"
+#include <string.h>
 
 static GPUCSRFeatures Features(int m, int n, double mean, int max, double padding)
 {
@@ -23,8 +24,7 @@ static PetscErrorCode Chosen(GPUCSRDevice d, GPUCSRFeatures f, const char expect
 
   PetscFunctionBegin;
   PetscCall(GPUCSRChoose(&f, GPUCSR_PRECISION_DOUBLE, d, &q, &c, NULL, NULL));
-  same = PETSC_TRUE;
-  if (expect[0]) PetscCall(PetscStrbeginswith(c.kernel->name, expect, &same)); /* 3.18 never returns for "" */
+  same = (PetscBool)!strncmp(c.kernel->name, expect, strlen(expect)); /* PetscStrbeginswith() of 3.18 takes neither "" nor what comes twice */
   PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d x %d, mean %g, longest %d: chose %s because %s; expected %s", f.m, f.n, f.mean, f.max, c.kernel->name, c.why, expect);
   PetscCheck(c.why[0], PETSC_COMM_SELF, PETSC_ERR_PLIB, "No reason is given for %s", c.kernel->name);
   PetscFunctionReturn(PETSC_SUCCESS);
