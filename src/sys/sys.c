@@ -91,6 +91,30 @@ PetscErrorCode GPUCSRSysFinalize(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode BackendFind(const char name[], size_t *b)
+{
+  PetscBool same = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  for (*b = 0; *b < NBACKENDS; (*b)++) {
+    PetscCall(PetscStrcmp(name, backends[*b]->name, &same));
+    if (same) break;
+  }
+  PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE, "There is no backend %s", name);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Devices of the named backend that this process can see; where there are none why says so */
+PetscErrorCode GPUCSRDeviceCount(const char name[], int *n, char why[], size_t len)
+{
+  size_t b;
+
+  PetscFunctionBegin;
+  PetscCall(BackendFind(name, &b));
+  PetscCall((*backends[b]->count)(n, why, len));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   The process' device of the named backend. Where there is none, dev is NULL and why says so; that is no error here.
   A device that exists and cannot be opened is one.
@@ -101,16 +125,11 @@ PetscErrorCode GPUCSRDeviceOpen(const char name[], GPUCSRDevice *dev, char why[]
   const GPUCSRBackendOps *ops;
   GPUCSRDevice            d;
   size_t                  b;
-  PetscBool               same = PETSC_FALSE;
-  int                     n    = 0;
+  int                     n = 0;
 
   PetscFunctionBegin;
   *dev = NULL;
-  for (b = 0; b < NBACKENDS; b++) {
-    PetscCall(PetscStrcmp(name, backends[b]->name, &same));
-    if (same) break;
-  }
-  PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE, "There is no backend %s", name);
+  PetscCall(BackendFind(name, &b));
   if (devices[b]) {
     if (devices[b]->failed[0]) PetscCall(PetscSNPrintf(why, len, "it failed before: %s", devices[b]->failed));
     else *dev = devices[b];

@@ -744,6 +744,33 @@ PetscErrorCode MatGPUCSRFinalizePackage(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  A GPU that all matrices insist on and some rank has not: said now, once for all ranks. Matrices and vectors of one process could
+  later only say so each by itself.
+*/
+static PetscErrorCode CheckBackend(void)
+{
+  PetscMPIInt rank, size, mine[2], missing, first;
+  PetscBool   cuda;
+  char        word[16] = "", why[256] = "";
+  int         n;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_gpucsr_backend", word, sizeof(word), NULL)); /* a wrong word is for the first matrix to refuse */
+  PetscCall(PetscStrcasecmp(word, MatGPUCSRBackends[MAT_GPUCSR_BACKEND_CUDA], &cuda));
+  if (!cuda) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(GPUCSRDeviceCount("cuda", &n, why, sizeof(why)));
+  mine[0] = n ? 0 : 1;
+  mine[1] = n ? size : rank;
+  PetscCallMPI(MPI_Allreduce(&mine[0], &missing, 1, MPI_INT, MPI_SUM, PETSC_COMM_WORLD));
+  PetscCallMPI(MPI_Allreduce(&mine[1], &first, 1, MPI_INT, MPI_MIN, PETSC_COMM_WORLD));
+  if (!missing) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallMPI(MPI_Bcast(why, (PetscMPIInt)sizeof(why), MPI_CHAR, first, PETSC_COMM_WORLD));
+  SETERRQ(PETSC_COMM_WORLD, PETSC_ERR_GPU, "-mat_gpucsr_backend cuda cannot be had: %s (met by rank %d, on %d of %d ranks in all); auto would compute on the host", why, (int)first, (int)missing, (int)size);
+}
+
 /*@C
   MatGPUCSRInitializePackage - Register `MATGPUCSR` and `VECGPU` with PETSc
 
@@ -772,6 +799,7 @@ PetscErrorCode MatGPUCSRInitializePackage(void)
   PetscCall(PetscFunctionListFind(MatList, MATSEQAIJGPUCSR, &create));
   PetscCheck(!create || create == MatCreate_SeqAIJGPUCSR, PETSC_COMM_WORLD, PETSC_ERR_LIB, "Another copy of libpetscgpucsr.so is loaded already: load it once, by one path");
   PetscCall(GPUCSRSysInitialize());
+  PetscCall(CheckBackend());
   PetscCall(GPUCSRPlanInitialize());
   PetscCall(MatGPUCSRWarnInitialize_Private());
   PetscCall(MatRegister(MATSEQAIJGPUCSR, MatCreate_SeqAIJGPUCSR));

@@ -622,6 +622,7 @@ static PetscErrorCode VecGetSubVector_GPU(Vec v, IS is, Vec *sub)
     PetscCall(VecScatterBegin(VecGPUOf(w)->scatter, v, w, INSERT_VALUES, SCATTER_FORWARD));
     PetscCall(VecScatterEnd(VecGPUOf(w)->scatter, v, w, INSERT_VALUES, SCATTER_FORWARD));
   }
+  PetscCall(PetscObjectStateIncrease((PetscObject)w)); /* PETSc may remember the norm of what it held when it was made */
   PetscCall(PetscObjectStateGet((PetscObject)w, &VecGPUOf(w)->got));
   *sub = w;
   PetscFunctionReturn(PETSC_SUCCESS);
