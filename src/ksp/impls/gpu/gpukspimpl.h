@@ -85,6 +85,7 @@ typedef struct {
   PetscInt      replacements;
 } KSP_GPU;
 
+GPUCSR_INTERN PetscErrorCode KSPGPUInitialize_Private(void);
 GPUCSR_INTERN PetscErrorCode KSPCreate_GPUCG(KSP);
 GPUCSR_INTERN PetscErrorCode KSPCreate_GPUBCGS(KSP);
 GPUCSR_INTERN PetscErrorCode GPUKSPDrive(KSP, KSP_GPU *);

@@ -174,6 +174,5 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRReportRemove_Private(Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReportPrint_Private(void);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRViewBlock_Private(Mat, PetscViewer);
 
-/* Types of other classes that the library brings */
-GPUCSR_INTERN PetscErrorCode TaoGPUBMRMRegister(void);
-GPUCSR_INTERN PetscErrorCode KSPGPUInitialize_Private(void); /* src/ksp/impls/gpu */
+/* For the one who registers all types of the library, dlregisgpucsr.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRRegister_Private(void);

@@ -9,6 +9,7 @@
 #include <petsc/private/taoimpl.h>
 #include <petsctime.h>
 #include "bundle.h"
+#include "gpubmrm.h"
 #include "simplexqp.h"
 
 #if GPUCSR_SCALAR_IS_DOUBLE
