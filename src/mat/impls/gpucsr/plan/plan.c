@@ -113,8 +113,8 @@ PetscErrorCode GPUCSRStorageFromCSR(const GPUCSRStorage *csr, const GPUCSRFeatur
 
   PetscFunctionBegin;
   PetscCall(GPUCSRDeviceFormatGet(format, &df));
+  PetscCall((*format->ops->estimate)(f, format->variant, &e));
   if (df->measure) PetscCall((*df->measure)(csr, format->variant, &e, csr->dev->stream));
-  else PetscCall((*format->ops->estimate)(f, format->variant, &e));
   PetscCall(CheckExtent(format, f, &e));
   PetscCall(GPUCSRStorageCreate(csr->dev, format, f, &e, csr->precision, A));
   PetscCall(GPUCSRStorageAllocate(A, PETSC_FALSE));
