@@ -31,7 +31,7 @@ typedef struct {
   PetscBool           usable, known; /* can it take the matrix here; has the profile a row for it */
   double              bytes;         /* of the matrix on the device, estimated */
   double              predicted, setup, measured;
-  char                why[112]; /* why it cannot, or what spoke against it */
+  char                why[112]; /* why it cannot, or what spoke against it; empty: its time */
 } GPUCSRCandidate;
 
 typedef struct {
