@@ -498,31 +498,11 @@ static PetscErrorCode Backward(Mat A, Vec x, Vec y, Vec z)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatMult_MPIAIJGPUCSR(Mat A, Vec x, Vec z)
+static PetscErrorCode MatProduct_MPIAIJGPUCSR(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z)
 {
   PetscFunctionBegin;
-  PetscCall(Forward(A, x, NULL, z));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatMultAdd_MPIAIJGPUCSR(Mat A, Vec x, Vec y, Vec z)
-{
-  PetscFunctionBegin;
-  PetscCall(Forward(A, x, y, z));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatMultTranspose_MPIAIJGPUCSR(Mat A, Vec x, Vec z)
-{
-  PetscFunctionBegin;
-  PetscCall(Backward(A, x, NULL, z));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatMultTransposeAdd_MPIAIJGPUCSR(Mat A, Vec x, Vec y, Vec z)
-{
-  PetscFunctionBegin;
-  PetscCall(Backward(A, x, y, z));
+  if (side == GPUCSR_FORWARD) PetscCall(Forward(A, x, y, z));
+  else PetscCall(Backward(A, x, y, z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -699,22 +679,6 @@ static PetscErrorCode Release(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Which operations are ours, besides those of inherit.c */
-static void Operations(struct _MatOps *o, struct _MatOps *p, PetscBool install)
-{
-  GPUCSRReplace(o, p, install, mult, MatMult_MPIAIJGPUCSR);
-  GPUCSRReplace(o, p, install, multadd, MatMultAdd_MPIAIJGPUCSR);
-  GPUCSRReplace(o, p, install, multtranspose, MatMultTranspose_MPIAIJGPUCSR);
-  GPUCSRReplace(o, p, install, multtransposeadd, MatMultTransposeAdd_MPIAIJGPUCSR);
-  if (!PetscDefined(USE_COMPLEX)) {
-    GPUCSRReplace(o, p, install, multhermitiantranspose, MatMultTranspose_MPIAIJGPUCSR);
-    GPUCSRReplace(o, p, install, multhermitiantransposeadd, MatMultTransposeAdd_MPIAIJGPUCSR);
-  }
-  GPUCSRReplace(o, p, install, assemblyend, MatAssemblyEnd_MPIAIJGPUCSR);
-  GPUCSRReplace(o, p, install, createsubmatrices, MatCreateSubMatrices_MPIAIJGPUCSR);
-  GPUCSRReplace(o, p, install, view, MatView_MPIAIJGPUCSR);
-}
-
 static PetscErrorCode MatConvert_MPIAIJGPUCSR_MPIAIJ(Mat A, MatType type, MatReuse reuse, Mat *newmat)
 {
   Mat b[2];
@@ -730,17 +694,20 @@ static PetscErrorCode MatConvert_MPIAIJGPUCSR_MPIAIJ(Mat A, MatType type, MatReu
 }
 
 static const MatGPUCSRKind kind = {
-  .name       = MATMPIAIJGPUCSR,
-  .parent     = MATMPIAIJ,
-  .seq        = "mpi",
-  .size       = sizeof(Mat_MPIGPUCSR),
-  .release    = Release,
-  .operations = Operations,
-  .configured = Configured,
-  .setup      = MatGPUCSRSetUp_MPIAIJGPUCSR,
-  .getinfo    = MatGPUCSRGetInfo_MPIAIJGPUCSR,
-  .toaij      = MatConvert_MPIAIJGPUCSR_MPIAIJ,
-  .fromaij    = MatConvert_MPIAIJ_MPIAIJGPUCSR,
+  .name              = MATMPIAIJGPUCSR,
+  .parent            = MATMPIAIJ,
+  .seq               = "mpi",
+  .size              = sizeof(Mat_MPIGPUCSR),
+  .release           = Release,
+  .configured        = Configured,
+  .product           = MatProduct_MPIAIJGPUCSR,
+  .createsubmatrices = MatCreateSubMatrices_MPIAIJGPUCSR,
+  .assemblyend       = MatAssemblyEnd_MPIAIJGPUCSR,
+  .view              = MatView_MPIAIJGPUCSR,
+  .setup             = MatGPUCSRSetUp_MPIAIJGPUCSR,
+  .getinfo           = MatGPUCSRGetInfo_MPIAIJGPUCSR,
+  .toaij             = MatConvert_MPIAIJGPUCSR_MPIAIJ,
+  .fromaij           = MatConvert_MPIAIJ_MPIAIJGPUCSR,
 };
 
 PetscErrorCode MatConvert_MPIAIJ_MPIAIJGPUCSR(Mat A, MatType type, MatReuse reuse, Mat *newmat)
