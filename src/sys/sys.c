@@ -258,9 +258,8 @@ PetscErrorCode GPUCSRDeviceBandwidth(GPUCSRDevice d, double *rate)
 /* Below this many bytes waking threads costs more than they save */
 #define THREADED_BYTES ((size_t)256 << 10)
 
-/* Threads take so many bytes at a time of what is staged, and runs of this length at least are sent at once */
+/* Threads take so many bytes at a time of what is staged */
 #define PIECE_BYTES ((size_t)16 << 10)
-#define RUN_BYTES   ((size_t)128 << 10)
 #define PIECES      (GPUCSR_STAGE_BYTES / PIECE_BYTES) /* of a stage */
 
 /* Several at once: as fast as threads are given numbers. A quotient that is no number (0, Inf, NaN) counts as no rounding */
@@ -336,31 +335,29 @@ static char *PlaceOfPiece(const Staged *w, size_t p)
   return (char *)w->d->stage[((size_t)w->stage + p / PIECES) % GPUCSR_STAGES] + p % PIECES * PIECE_BYTES;
 }
 
-/* The pieces that follow the *sent first, as far as they are filled and lie in one stage; few are left for the next time */
+/* The stage that follows the *sent first pieces, once it is full: a command for each of its pieces would cost more than it gains */
 static PetscErrorCode SendFilled(const Staged *w, size_t *sent)
 {
-  const size_t size = GPUCSRTypeSize(w->to), piece = PIECE_BYTES / size, stop = PetscMin(w->pieces, (*sent / PIECES + 1) * PIECES);
-  size_t       p = *sent, b, e;
+  const size_t size = GPUCSRTypeSize(w->to), piece = PIECE_BYTES / size, first = *sent, stop = PetscMin(w->pieces, first + PIECES);
+  const size_t b = w->begin + first * piece, e = PetscMin(w->end, w->begin + stop * piece);
+  const int    k = (int)(((size_t)w->stage + first / PIECES) % GPUCSR_STAGES);
 
   PetscFunctionBegin;
-  for (; p < stop; p++) {
+  for (size_t p = first; p < stop; p++) {
     char filled;
 
 #pragma omp atomic read seq_cst
     filled = w->filled[p];
-    if (!filled) break;
+    if (!filled) PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (p == *sent || (p < stop && (p - *sent) * PIECE_BYTES < RUN_BYTES)) PetscFunctionReturn(PETSC_SUCCESS);
-  b = w->begin + *sent * piece;
-  e = PetscMin(w->end, w->begin + p * piece);
-  PetscCall(w->d->ops->copy(w->d->id, (char *)w->dst + b * size, PlaceOfPiece(w, *sent), (e - b) * size, GPUCSR_TO_DEVICE, w->s));
-  if (p == stop) PetscCall(w->d->ops->eventrecord(w->d->id, w->d->staged[((size_t)w->stage + *sent / PIECES) % GPUCSR_STAGES], w->s));
-  *sent = p;
+  PetscCall(w->d->ops->copy(w->d->id, (char *)w->dst + b * size, w->d->stage[k], (e - b) * size, GPUCSR_TO_DEVICE, w->s));
+  PetscCall(w->d->ops->eventrecord(w->d->id, w->d->staged[k], w->s));
+  *sent = stop;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-  All threads take pieces as they come, and fill them; the first also sends what is filled, in order. It waits for no other thread before it
+  All threads take pieces as they come, and fill them; the first also sends the stages that are full, in order. It waits for no other thread before it
   begins, and for the bus not at all. Returns the worst rounding as ConvertPiece() does.
 */
 static PetscErrorCode FillAndSend(Staged *w, const void *src, GPUCSRType from, int threads, double *rounding)
@@ -388,7 +385,7 @@ static PetscErrorCode FillAndSend(Staged *w, const void *src, GPUCSRType from, i
 #pragma omp atomic write seq_cst
         w->filled[p] = 1;
       } else if (first) (void)sched_yield(); /* the others are at their last */
-      if (first && !ierr) ierr = SendFilled(w, &sent);
+      if (first && !ierr && sent < w->pieces) ierr = SendFilled(w, &sent);
     } while (p < w->pieces || (first && !ierr && sent < w->pieces));
     worst = mine;
   }
