@@ -19,9 +19,9 @@ PetscLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_GP
 . -mat_seqaij_type seqaijgpucsr                       - makes one of every `MATSEQAIJ`, and of both blocks of every `MATMPIAIJ`
 . -mat_gpucsr_backend (auto|cuda|host)                - where products run, see `MatGPUCSRSetBackend()`
 . -mat_gpucsr_precision (double|single|mixed|auto)    - see `MatGPUCSRSetPrecision()`
-. -mat_gpucsr_format (auto|aij|csr|sell|dense)        - storage format of A, see `MatGPUCSRSetFormat()`
+. -mat_gpucsr_format (auto|aij|csr|sell|...)          - storage format of A, see `MatGPUCSRSetFormat()`
 . -mat_gpucsr_kernel (auto|csr_scalar|...)            - kernel of the product with A, see `MatGPUCSRSetKernel()`
-. -mat_gpucsr_transpose_format (auto|csr|sell|dense)  - storage format of the resident transpose
+. -mat_gpucsr_transpose_format (auto|csr|sell|...)    - storage format of the resident transpose
 . -mat_gpucsr_transpose_kernel (auto|csr_scalar|...)  - kernel of the product with the transpose
 . -mat_gpucsr_select (estimate|measure|tree|fixed)    - how both are chosen where they are auto, see `MatGPUCSRSetSelect()`
 . -mat_gpucsr_measure_budget n                        - products that measuring may take for each matrix, 50 by default

@@ -54,7 +54,7 @@ typedef struct {
   int              ncandidates;
   GPUCSRStorage    A;
   GPUCSRStorage    pattern; /* row pointers and columns of the CSR that A was made from, where new values need them to find their places */
-  int32_t         *map; /* of a transpose: the entry of A's CSR that each entry of its own CSR came from; device memory */
+  int32_t         *map;     /* of a transpose: the entry of A's CSR that each entry of its own CSR came from; device memory */
   double           rounding;
   GPUCSRCosts      costs;
   GPUCSREvent      changed; /* recorded on the device's stream when the arrays were last written, */
