@@ -107,8 +107,8 @@ static PetscErrorCode Open(KSP_GPU *k, GPUCSRDevice dev)
 static PetscErrorCode Vectors(KSP ksp, KSP_GPU *k)
 {
   const PetscBool  cg = (PetscBool)(k->method == GPUKSP_CG), cg1 = (PetscBool)(k->method == GPUKSP_CG_SINGLE_REDUCTION), bcgs = (PetscBool)(k->method == GPUKSP_BCGS);
-  const PetscBool  block = (PetscBool)(k->pckind == GPUKSP_PC_BLOCK), hat = (PetscBool)(bcgs && ksp->pc_side == PC_RIGHT && k->pckind != GPUKSP_PC_NONE);
-  const PetscBool  need[GPUKSP_VECTORS] = {PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, (PetscBool)(cg1 || (cg && block)), (PetscBool)(cg1 || bcgs), (PetscBool)(bcgs || block), bcgs, bcgs, hat, hat};
+  const PetscBool  launch = k->dev->ops->separate, block = (PetscBool)(k->pckind == GPUKSP_PC_BLOCK), hat = (PetscBool)(bcgs && ksp->pc_side == PC_RIGHT && k->pckind != GPUKSP_PC_NONE);
+  const PetscBool  need[GPUKSP_VECTORS] = {PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, (PetscBool)(cg1 || (cg && (block || launch))), (PetscBool)(cg1 || bcgs), (PetscBool)(bcgs || block), bcgs, bcgs, hat, hat, (PetscBool)(launch && !cg1), (PetscBool)(launch && bcgs)};
   const size_t     each                 = VECTOR_BYTES(k);
   GPUKSPVectors_d *v                    = &k->launch.v;
   int              count                = 0;
@@ -235,7 +235,7 @@ static PetscErrorCode Rounded(KSP_GPU *k)
 {
   const GPUCSRStorage *S = k->S;
   const size_t         n = (VECTOR_BYTES(k) / sizeof(double)), npc = n * (size_t)(k->launch.v.block ? k->launch.v.bs : 1);
-  size_t               nval = 0, vectors = k->launch.v.block ? 5 : 4;
+  size_t               nval = 0, vectors = 6;
   GPUKSPVectors_f     *f = &k->launch.inner;
   float               *p;
 
@@ -258,7 +258,8 @@ static PetscErrorCode Rounded(KSP_GPU *k)
   f->r = p + n;
   f->p = p + 2 * n;
   f->w = p + 3 * n;
-  f->z = k->launch.v.block ? p + 4 * n : NULL;
+  f->z = p + 4 * n;
+  f->p2 = p + 5 * n;
   p += vectors * n;
   if (k->launch.v.pc || k->launch.v.block) PetscCall(Round(k, (size_t)k->n * (size_t)(k->launch.v.block ? k->launch.v.bs : 1), k->pc, p));
   f->pc            = k->launch.v.pc ? p : NULL;
@@ -275,7 +276,7 @@ static PetscErrorCode Borrowed(KSP ksp, KSP_GPU *k, GPUKSPPCKind kind, int key)
 {
   const PetscBool  cg = (PetscBool)(k->method == GPUKSP_CG), cg1 = (PetscBool)(k->method == GPUKSP_CG_SINGLE_REDUCTION), bcgs = (PetscBool)(k->method == GPUKSP_BCGS);
   const PetscBool  any = (PetscBool)(kind == GPUKSP_PC_ANY), hat = (PetscBool)(bcgs && ksp->pc_side == PC_RIGHT && kind != GPUKSP_PC_NONE);
-  const PetscBool  need[GPUKSP_VECTORS] = {PETSC_FALSE, PETSC_FALSE, PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, (PetscBool)(cg1 || (cg && any)), (PetscBool)(cg1 || bcgs), (PetscBool)(bcgs || any), bcgs, bcgs, hat, hat};
+  const PetscBool  need[GPUKSP_VECTORS] = {PETSC_FALSE, PETSC_FALSE, PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, (PetscBool)(cg1 || (cg && any)), (PetscBool)(cg1 || bcgs), (PetscBool)(bcgs || any), bcgs, bcgs, hat, hat, PETSC_FALSE, PETSC_FALSE};
   GPUKSPVectors_d *v                    = &k->launch.v;
   PetscObjectState state;
   Mat              P;

@@ -19,6 +19,8 @@ typedef enum {
   VEC_RP,
   VEC_PH,
   VEC_SH,
+  VEC_P2,
+  VEC_V2,
   GPUKSP_VECTORS
 } GPUKSPVectorName;
 

@@ -5,6 +5,7 @@
 
 typedef struct {
   X       *x, *b, *r, *p, *w, *z, *s, *t, *v, *rp, *ph, *sh;
+  X       *p2, *v2;    /* of a launch: p and v of the iteration before */
   const X *pc;         /* of a diagonal preconditioner that is applied on the way: its diagonal; NULL: none, or one that is applied by itself */
   const X *from;       /* what GPUKSP_PRECONDITION is applied to, */
   X       *to;         /* and its result */
