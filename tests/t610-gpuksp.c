@@ -1,4 +1,4 @@
-//TEST name="format" args="-mat_gpucsr_format {}" loop="csr sell dia ell jad"
+//TEST name="format" args="-mat_gpucsr_format {}" loop="csr sell dia ell jad sell_256"
 //TEST name="graph" gpu=1 args="-path graph -mat_gpucsr_format {}" loop="csr sell dia sell_256"
 //TEST name="launch" gpu=1 args="-path launch -mat_gpucsr_kernel {}" loop="csr_scalar csr_vector8 csr_adaptive sell_row dia_row dense_gemv"
 //TEST name="driven" args="-path driven -mat_gpucsr_format {}" loop="csr sell"
@@ -89,6 +89,16 @@ static const struct {
   {POISSON,    RANDOM,  0,              "cg",   "-pc_type bjacobi -sub_pc_type icc"                                  },
   {POISSON,    RANDOM,  GUESS,          "cg",   "-pc_type bjacobi -sub_pc_type icc"                                  },
   {POISSON,    RANDOM,  0,              "cg1",  "-pc_type bjacobi -sub_pc_type icc"                                  },
+  {POISSON,    RANDOM,  0,              "cgp",  "-pc_type jacobi"                                                   },
+  {POISSON,    RANDOM,  0,              "cgp",  "-pc_type jacobi -ksp_norm_type unpreconditioned"                   },
+  {POISSON,    RANDOM,  GUESS,          "cgp",  "-pc_type jacobi"                                                   },
+  {POISSON,    RANDOM,  GUESS,          "cgp",  "-pc_type jacobi -ksp_norm_type natural"                            },
+  {POISSON,    RANDOM,  0,              "cg1p", "-pc_type jacobi"                                                   },
+  {CONVECTION, RANDOM,  0,              "bcgsp", "-pc_type jacobi"                                                   },
+  {CONVECTION, RANDOM,  GUESS,          "bcgsp", "-pc_type jacobi -ksp_pc_side right"                                },
+  {POISSON,    RANDOM,  BLOCKS,         "cgp",  "-pc_type pbjacobi"                                                 },
+  {POISSON,    RANDOM,  BLOCKS | GUESS, "cgp",  "-pc_type pbjacobi -ksp_norm_type unpreconditioned"                 },
+  {CONVECTION, RANDOM,  BLOCKS,         "bcgsp", "-pc_type pbjacobi"                                                 },
   {CONVECTION, RANDOM,  0,              "bcgs", "-pc_type none"                                                      },
   {CONVECTION, RANDOM,  0,              "bcgs", "-pc_type jacobi"                                                    },
   {CONVECTION, RANDOM,  0,              "bcgs", "-pc_type jacobi -ksp_pc_side right"                                 },
@@ -105,6 +115,10 @@ static const struct {
   {CONVECTION, RANDOM,  0,              "bcgs", "-pc_type bjacobi"                                                   },
   {CONVECTION, RANDOM,  GUESS,          "bcgs", "-pc_type bjacobi -ksp_pc_side right"                                },
 };
+
+/* What ours are told for a case of a polynomial ("cgp"), and what PETSc's are told instead of its preconditioner, of type ksp then */
+#define POLYNOMIAL(ksp) "-ksp_" ksp "_polynomial_degree 4 -ksp_" ksp "_polynomial_eigenvalues 0.05,2.2"
+#define CHEBYSHEV       " -ksp_ksp_type chebyshev -ksp_ksp_max_it 4 -ksp_ksp_norm_type none -ksp_ksp_convergence_test skip -ksp_ksp_chebyshev_eigenvalues 0.05,2.2"
 
 #define HISTORY 20000
 
@@ -156,17 +170,26 @@ static PetscErrorCode Solve(Mat A, const char prefix[], PetscInt k, PetscBool ou
   char        type[16], path[16] = "auto", option[256];
   KSP         ksp;
   Vec         b;
-  PetscBool   single, bcgs, live = PETSC_FALSE, zero = (PetscBool)(cases[k].side == ZERO || cases[k].side == WITHNAN);
+  PetscBool   single, bcgs, polynomial, live = PETSC_FALSE, zero = (PetscBool)(cases[k].side == ZERO || cases[k].side == WITHNAN);
   PetscReal  *hist;
 
   PetscFunctionBegin;
-  PetscCall(PetscStrcmp(method, "cg1", &single));
-  PetscCall(PetscStrcmp(method, "bcgs", &bcgs));
+  PetscCall(PetscStrncmp(method, "cg1", 3, &single));
+  PetscCall(PetscStrncmp(method, "bcgs", 4, &bcgs));
+  polynomial = (PetscBool)(method[strlen(method) - 1] == 'p');
   PetscCall(PetscSNPrintf(type, sizeof(type), "%s%s", ours ? "gpu" : "", bcgs ? "bcgs" : "cg"));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-path", path, sizeof(path), NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-live", &live, NULL));
   PetscCall(PetscOptionsPrefixPush(NULL, prefix));
   PetscCall(PetscOptionsInsertString(NULL, cases[k].options));
+  if (polynomial && ours) PetscCall(PetscOptionsInsertString(NULL, bcgs ? POLYNOMIAL("gpubcgs") : POLYNOMIAL("gpucg")));
+  if (polynomial && !ours) {
+    PetscBool blocks;
+
+    PetscCall(PetscStrncmp(cases[k].options, "-pc_type pbjacobi", 17, &blocks));
+    PetscCall(PetscSNPrintf(option, sizeof(option), "-pc_type ksp -ksp_pc_type %s" CHEBYSHEV, blocks ? "pbjacobi" : "jacobi"));
+    PetscCall(PetscOptionsInsertString(NULL, option));
+  }
   if (ours) {
     PetscCall(PetscSNPrintf(option, sizeof(option), "-ksp_%s_path %s", type, path));
     PetscCall(PetscOptionsInsertString(NULL, option));

@@ -144,7 +144,7 @@ struct BCGSHalf {
 template <class V>
 struct Sell {
   typedef V  value;
-  const int *slice, *col; /* slice is NULL where all are of one width */
+  const int *slice, *perm, *col; /* slice is NULL where all are of one width, perm where rows are where they were; else they move within a block */
   const V   *val;
   int        width;
   int        split; /* warps that share a slice, where there are fewer slices than warps */
@@ -197,7 +197,7 @@ struct Sell {
           for (int u = 1; u < split; u++) sum += scratch[threadIdx.x + 32 * u];
         __syncthreads();
       }
-      if (part == 0 && q < slices && first + 32 * q + lane < last) f(32 * q + lane, sum);
+      if (part == 0 && q < slices && first + 32 * q + lane < last) f(perm ? perm[first + 32 * q + lane] - first : 32 * q + lane, sum);
     }
   }
 };
@@ -497,9 +497,11 @@ struct Preconditioner {
 template <class X, class V>
 __device__ __forceinline__ Preconditioner<X> preconditioner(const V &v, int first)
 {
+  const X *d = v.degree ? v.diagonal : v.pc;
+
   return {
-    {NULL, (X *)v.pc + first, 0},
-    v.block, v.pc != NULL, v.block ? v.bs : 0, first
+    {NULL, (X *)d + first, 0},
+    v.block, d != NULL, v.block ? v.bs : 0, first
   };
 }
 
@@ -594,9 +596,55 @@ struct Args {
     __syncthreads(); \
   } while (0)
 
+/* z = a Chebyshev polynomial in A of r, whose rows the thread that has written them takes. A function of its own, which the solve without it must not make room for */
+template <class X>
+struct Polynomial {
+  X     *now, *next, *left, *z;
+  double emin, emax;
+  int    degree;
+};
+
+template <class M, class X>
+__device__ __noinline__ unsigned chebyshev(const M A, Polynomial<X> v, const Preconditioner<X> pc, Meeting meeting, int first, int rows, X *scratch)
+{
+  X     *now = v.now, *next = v.next, *left = v.left, *z = v.z;
+  double rho = 0, ca, cb;
+
+  for (int k = 0; k < v.degree; k++) {
+    if (k) {
+      meet(meeting);
+      A.product(Vector<X>{now}, first, first + rows, scratch, [&](int i, X s) { left[i] -= s; });
+    }
+    __syncthreads();
+    rho = GPUKSPChebyshev(v.emin, v.emax, rho, &ca, &cb);
+    FOR_ROWS(i)
+    {
+      const X y = pc.of(i, From<X>{left}), step = k ? X(ca) * now[first + i] + X(cb) * y : X(cb) * y;
+
+      next[first + i] = step;
+      z[i]            = k ? z[i] + step : step;
+    }
+    { /* others still read it */
+      X *const old = now;
+
+      now  = next;
+      next = old;
+    }
+  }
+  __syncthreads();
+  return meeting.epoch;
+}
+
+template <class M, class X, class V, class R>
+__device__ __forceinline__ void polynomial(const M &A, const V &v, const Preconditioner<X> &pc, Meeting &meeting, int first, int rows, X *scratch, const R &r)
+{
+  FOR_ROWS(i) v.c2[first + i] = r[i];
+  meeting.epoch = chebyshev<M, X>(A, {v.c0, v.c1, v.c2 + first, v.z + first, v.emin, v.emax, v.degree}, pc, meeting, first, rows, scratch);
+}
+
 /* x - the true residual, in the norm of the test, into st.truenorm; x and w are whole vectors */
-template <class E>
-__device__ void true_norm(const E &A, const GPUKSPVectors_d &v, GPUKSPState &st, Meeting &meeting, int first, int rows, double *scratch, int right)
+template <bool POLYNOMIAL, class E>
+__device__ void true_norm(const E &A, const GPUKSPVectors_d &v, GPUKSPState &st, Meeting meeting, int first, int rows, double *scratch, int right)
 {
   double                       sum[3] = {0, 0, 0};
   double                      *w      = v.w + first;
@@ -606,12 +654,13 @@ __device__ void true_norm(const E &A, const GPUKSPVectors_d &v, GPUKSPState &st,
   meet(meeting);
   A.product(Vector<double>{v.x}, first, first + rows, scratch, [&](int i, double s) { w[i] = b[i] - s; });
   __syncthreads();
-  FOR_ROWS(i) add_norms(w[i], right ? w[i] : pc.of(i, From<double>{w}), sum);
+  if constexpr (POLYNOMIAL) polynomial(A, v, pc, meeting, first, rows, scratch, w);
+  FOR_ROWS(i) add_norms(w[i], right ? w[i] : POLYNOMIAL ? v.z[first + i] : pc.of(i, From<double>{w}), sum);
   exchange<3, false>(meeting, sum);
   RULE(st.scale = 1; st.truenorm = GPUKSPNorm(&st, sum));
 }
 
-template <class M, class E, class X>
+template <class M, class E, class X, bool POLYNOMIAL>
 __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E, X> a)
 {
   constexpr bool mixed = sizeof(X) == 4;
@@ -620,9 +669,10 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E, X> a)
   const Rows<X>                w = pool.rows(a.v.w, first, rows), r = pool.rows(a.v.r, first, rows);
   Preconditioner<X>            pc = preconditioner<X>(a.v, first);
 
-  pc.d            = pool.rows((X *)a.v.pc, first, rows);
+  pc.d            = pool.rows((X *)(POLYNOMIAL ? a.v.diagonal : a.v.pc), first, rows);
   const Rows<X> x = pool.rows(a.v.x, first, rows);
   X            *z = a.v.z + first, *p = a.v.p + first, *q = a.v.p2 + first; /* the direction, and the one before or to come */
+  const bool    apart = pc.bs || POLYNOMIAL; /* z is no matter of a single row */
   double        s3[3], s1[1];
 
   FOR_ROWS(i)
@@ -640,10 +690,11 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E, X> a)
       FOR_ROWS(i) add_norms(a.w.b[first + i], exactpc.of(i, From<double>{a.w.b + first}), bb);
     } else {
       a.A.product(Vector<X>{a.v.x}, first, last, scratch, [&](int i, X s) { r[i] = a.v.b[first + i] - s; });
+      if constexpr (POLYNOMIAL) polynomial(a.A, a.v, pc, meeting, first, rows, scratch, a.v.b + first);
       FOR_ROWS(i)
       {
         x[i] = a.v.x[first + i];
-        add_norms(a.v.b[first + i], pc.of(i, From<X>{a.v.b + first}), bb);
+        add_norms(a.v.b[first + i], POLYNOMIAL ? z[i] : pc.of(i, From<X>{a.v.b + first}), bb);
       }
     }
     exchange<3, false>(meeting, bb);
@@ -665,9 +716,10 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E, X> a)
   if constexpr (mixed) {
     FOR_ROWS(i) add_norms(a.w.r[first + i], exactpc.of(i, From<double>{a.w.r + first}), s3);
   } else {
+    if constexpr (POLYNOMIAL) polynomial(a.A, a.v, pc, meeting, first, rows, scratch, r);
     FOR_ROWS(i)
     {
-      const X zi = pc.of(i, r);
+      const X zi = POLYNOMIAL ? z[i] : pc.of(i, r);
 
       z[i] = zi;
       add_norms(r[i], zi, s3);
@@ -730,17 +782,18 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E, X> a)
       {
         ri[u] -= xalpha * wi[u];
         r[i] = ri[u];
-        if (!pc.bs) {
+        if (!apart) {
           z[i] = di[u] * ri[u];
           add_norms(ri[u], di[u] * ri[u], s3);
         }
       }
     }
-    if (pc.bs) {
+    if (apart) {
       __syncthreads();
+      if constexpr (POLYNOMIAL) polynomial(a.A, a.v, pc, meeting, first, rows, scratch, r);
       FOR_ROWS(i)
       {
-        const X zi = pc.of(i, r);
+        const X zi = POLYNOMIAL ? z[i] : pc.of(i, r);
 
         z[i] = zi;
         add_norms(r[i], zi, s3);
@@ -794,7 +847,7 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E, X> a)
     if constexpr (mixed) a.w.x[first + i] += st.scale * ((double)x[i] + (double)step);
     else a.v.x[first + i] = x[i] + step;
   }
-  if (a.guard) true_norm(a.exact, a.w, st, meeting, first, rows, (double *)scratch, 0);
+  if (a.guard) true_norm<POLYNOMIAL>(a.exact, a.w, st, meeting, first, rows, (double *)scratch, 0);
   if (blockIdx.x == 0 && threadIdx.x == 0) *a.state = st;
 }
 
@@ -881,7 +934,7 @@ __global__ void __launch_bounds__(THREADS, 1) cg1_kernel(const Args<M, E, X> a)
   }
   __syncthreads();
   FOR_ROWS(i) a.v.x[first + i] = x[i];
-  if (a.guard) true_norm(a.exact, a.w, st, meeting, first, rows, (double *)scratch, 0);
+  if (a.guard) true_norm<false>(a.exact, a.w, st, meeting, first, rows, (double *)scratch, 0);
   if (blockIdx.x == 0 && threadIdx.x == 0) *a.state = st;
 }
 
@@ -1036,7 +1089,7 @@ __global__ void __launch_bounds__(THREADS, 1) bcgs_kernel(const Args<M, E, X> a)
     RULE(BCGSResidual(&st, s2[0], s2[1]); BCGSNext(&st));
   }
   FOR_ROWS(i) a.v.x[first + i] = x[i];
-  if (a.guard) true_norm(a.exact, a.w, st, meeting, first, rows, (double *)scratch, a.right);
+  if (a.guard) true_norm<false>(a.exact, a.w, st, meeting, first, rows, (double *)scratch, a.right);
   if (blockIdx.x == 0 && threadIdx.x == 0) *a.state = st;
 }
 
@@ -1069,6 +1122,8 @@ PetscErrorCode GPUKSPLaunchPartition(const GPUCSRStorage *A, int align, int bloc
 
   PetscFunctionBegin;
   while (align % GPUCSR_SLICE) align *= 2;
+  if (sell && A->array[SELL_PERM].count)
+    while (align % A->format->variant) align *= 2;
   if (GPUCSRIsCSR(A->format)) prefix = (const int *)A->array[CSR_ROWPTR].data;
   else if (sell && A->array[SELL_SLICE].count) prefix = (const int *)A->array[SELL_SLICE].data;
   partition_kernel<<<GPUCSRBlocks(blocks + 1, 128), 128, 0, (cudaStream_t)s>>>(A->m, sell ? GPUCSR_SLICE : 1, sell ? GPUCSR_SLICE : 1, prefix, align, blocks, bounds);
@@ -1081,7 +1136,7 @@ PetscErrorCode GPUKSPLaunchPartition(const GPUCSRStorage *A, int align, int bloc
 template <class V>
 static Sell<V> sell_of(const GPUCSRStorage *A, int threads, int keep)
 {
-  return {A->array[SELL_SLICE].count ? (const int *)A->array[SELL_SLICE].data : NULL, (const int *)A->array[SELL_COL].data, (const V *)A->array[SELL_VAL].data, A->extent.width, threads, keep};
+  return {A->array[SELL_SLICE].count ? (const int *)A->array[SELL_SLICE].data : NULL, A->array[SELL_PERM].count ? (const int *)A->array[SELL_PERM].data : NULL, (const int *)A->array[SELL_COL].data, (const V *)A->array[SELL_VAL].data, A->extent.width, threads, keep};
 }
 
 template <class V>
@@ -1157,7 +1212,7 @@ static PetscErrorCode method(const GPUKSPLaunch *L, M A, int *possible, GPUCSRSt
   PetscFunctionBegin;
   switch (L->method) {
   case GPUKSP_CG:
-    kernel = (void *)cg_kernel<M, M, double>;
+    kernel = L->v.degree ? (void *)cg_kernel<M, M, double, true> : (void *)cg_kernel<M, M, double, false>;
     break;
   case GPUKSP_CG_SINGLE_REDUCTION:
     kernel = (void *)cg1_kernel<M, M, double>;
@@ -1178,7 +1233,7 @@ static PetscErrorCode dispatch(const GPUKSPLaunch *L, int *possible, GPUCSRStrea
   PetscFunctionBegin;
 #define FORMAT(F, of) \
   do { \
-    if (B) PetscCall((with<F<float>, F<double>, float>(L, of<float>(B, t, fits(B, 4)), of<double>(A, t, 0), L->inner, (void *)cg_kernel<F<float>, F<double>, float>, possible, s))); \
+    if (B) PetscCall((with<F<float>, F<double>, float>(L, of<float>(B, t, fits(B, 4)), of<double>(A, t, 0), L->inner, (void *)cg_kernel<F<float>, F<double>, float, false>, possible, s))); \
     else if (A->precision == GPUCSR_PRECISION_DOUBLE) PetscCall(method(L, of<double>(A, t, fits(A, 8)), possible, s)); \
     else PetscCall(method(L, of<float>(A, t, fits(A, 4)), possible, s)); \
   } while (0)
@@ -1189,11 +1244,14 @@ static PetscErrorCode dispatch(const GPUKSPLaunch *L, int *possible, GPUCSRStrea
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Rows that are sorted in windows stay in their block, which begins where a window does; in larger windows blocks would be uneven */
+#define WINDOW 256
+
 /* Can a launch multiply with it? */
 PetscErrorCode GPUKSPLaunchTakes(const GPUCSRStorage *A, PetscBool *yes)
 {
   PetscFunctionBegin;
-  *yes = (PetscBool)(GPUCSRIsCSR(A->format) || A->format->ops == &GPUCSRFormat_dia || (A->format->ops == &GPUCSRFormat_sell && !A->array[SELL_PERM].count));
+  *yes = (PetscBool)(GPUCSRIsCSR(A->format) || A->format->ops == &GPUCSRFormat_dia || (A->format->ops == &GPUCSRFormat_sell && (!A->array[SELL_PERM].count || A->format->variant <= WINDOW)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
