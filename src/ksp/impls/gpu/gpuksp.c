@@ -984,8 +984,10 @@ static PetscErrorCode Create(KSP ksp, GPUKSPMethod method)
   Options Database Keys:
 + -ksp_type gpucg                                     - use this type
 . -ksp_gpucg_path (auto|launch|graph|driven)          - how an iteration is launched
-. -ksp_gpucg_variant (standard|single_reduction)      - three meetings of all processors an iteration, or two
+. -ksp_gpucg_variant (standard|single_reduction)      - the conjugate gradients of `KSPCG`, or those of `KSPCGUseSingleReduction()`
 . -ksp_gpucg_precision (double|mixed)                 - digits of the iteration; convergence is always that of the residual in double
+. -ksp_gpucg_polynomial_degree degree                 - precondition with a Chebyshev polynomial, see `KSPGPUSetPolynomial()`
+. -ksp_gpucg_polynomial_eigenvalues emin,emax         - which is for these eigenvalues
 - -ksp_gpucg_true_residual (true|false)               - compute b - A x on exit, show it, and warn where the recurrence has lost it; true by default
 
   Level: beginner
@@ -993,7 +995,7 @@ static PetscErrorCode Create(KSP ksp, GPUKSPMethod method)
   Notes:
   The same iterates, norms, tests and reasons as `KSPCG`, but for rounding. Left preconditioning; norms preconditioned, unpreconditioned, natural and none.
 
-  One launch is the whole solve (path launch) for matrices stored as csr, sell, ell or dia, on one process, with `PCNONE`, `PCJACOBI`, or `PCPBJACOBI` with blocks of at
+  One launch is the whole solve (path launch) for matrices stored as csr, sell, sell_256, ell or dia, on one process, with `PCNONE`, `PCJACOBI`, or `PCPBJACOBI` with blocks of at
   most 8. Other formats go by a graph of a few kernels, launched again and again (graph). Other preconditioners, null spaces and several processes are driven by the host (driven).
 
   -ksp_monitor and the residual history are served when the solve is over. A monitor that looks at more than the norm, and a test of convergence of your own, make the

@@ -39,41 +39,22 @@ __device__ __forceinline__ unsigned long long entry_policy(int keep)
   return p;
 }
 
-__device__ __forceinline__ int entry(const int *p, unsigned long long policy)
-{
 #if __CUDA_ARCH__ >= 800
-  int v;
-
-  asm("ld.global.nc.L1::no_allocate.L2::cache_hint.s32 %0, [%1], %2;" : "=r"(v) : "l"(p), "l"(policy));
-  return v;
+  #define LOAD_ENTRY(v, name, letter, p, policy) asm("ld.global.nc.L1::no_allocate.L2::cache_hint." name " %0, [%1], %2;" : letter(v) : "l"(p), "l"(policy))
 #else
-  return __ldcs(p);
+  #define LOAD_ENTRY(v, name, letter, p, policy) v = __ldcs(p)
 #endif
-}
-
-__device__ __forceinline__ float entry(const float *p, unsigned long long policy)
-{
-#if __CUDA_ARCH__ >= 800
-  float v;
-
-  asm("ld.global.nc.L1::no_allocate.L2::cache_hint.f32 %0, [%1], %2;" : "=f"(v) : "l"(p), "l"(policy));
-  return v;
-#else
-  return __ldcs(p);
-#endif
-}
-
-__device__ __forceinline__ double entry(const double *p, unsigned long long policy)
-{
-#if __CUDA_ARCH__ >= 800
-  double v;
-
-  asm("ld.global.nc.L1::no_allocate.L2::cache_hint.f64 %0, [%1], %2;" : "=d"(v) : "l"(p), "l"(policy));
-  return v;
-#else
-  return __ldcs(p);
-#endif
-}
+#define ENTRY(type, name, letter) \
+  __device__ __forceinline__ type entry(const type *p, unsigned long long policy) \
+  { \
+    type v; \
+\
+    LOAD_ENTRY(v, name, letter, p, policy); \
+    return v; \
+  }
+ENTRY(int, "s32", "=r")
+ENTRY(float, "f32", "=f")
+ENTRY(double, "f64", "=d")
 
 /*
   ---- what A is multiplied with: a vector, or one that is a sum of others and is put together where it is read ----
@@ -139,6 +120,17 @@ struct BCGSHalf {
   }
 };
 
+/* The sum of what so many neighbouring warps have, in the first of them */
+template <class X>
+__device__ __forceinline__ X add_parts(X sum, int warps, int part, X *scratch)
+{
+  scratch[threadIdx.x] = sum;
+  __syncthreads();
+  for (int u = 1; u < warps && part == 0; u++) sum += scratch[threadIdx.x + 32 * u];
+  __syncthreads();
+  return sum;
+}
+
 /* ---- products of a block's rows: f(row in the block, sum) for each, by the thread that has the sum ---- */
 
 template <class V>
@@ -190,13 +182,7 @@ struct Sell {
             if (c[u] >= 0) sum += X(v[u]) * x(c[u]);
         }
       }
-      if (split > 1) {
-        scratch[threadIdx.x] = sum;
-        __syncthreads();
-        if (part == 0)
-          for (int u = 1; u < split; u++) sum += scratch[threadIdx.x + 32 * u];
-        __syncthreads();
-      }
+      if (split > 1) sum = add_parts(sum, split, part, scratch);
       if (part == 0 && q < slices && first + 32 * q + lane < last) f(perm ? perm[first + 32 * q + lane] - first : 32 * q + lane, sum);
     }
   }
@@ -253,13 +239,7 @@ struct Dia {
             if (!is_absent(v[u])) sum += X(v[u]) * xc[u];
         }
       }
-      if (split > 1) {
-        scratch[threadIdx.x] = sum;
-        __syncthreads();
-        if (part == 0)
-          for (int u = 1; u < split; u++) sum += scratch[threadIdx.x + 32 * u];
-        __syncthreads();
-      }
+      if (split > 1) sum = add_parts(sum, split, part, scratch);
       if (part == 0 && q < slices && first + 32 * q + lane < last) f(32 * q + lane, sum);
     }
   }
