@@ -11,8 +11,8 @@ static char help[] = "Learns a linear model from rows with labels: regularised r
     bmrm -f x.petsc -loss quantile -quantile 0.9                     regression
     bmrm -f x.petsc -loss roc -check                                 compare the subgradient with finite differences, learn nothing
 
-  A file is PETSc binary, a matrix with a row per example and then a vector of labels; or LIBSVM text, compressed or not, if a library was loaded that has
-  a function for it (-dll_append libpetscgpucsr.so).
+  A file is PETSc binary, a matrix with a row per example and then a vector of labels. If a library was loaded that has a function for files
+  (-dll_append libpetscgpucsr.so), that one reads it, and LIBSVM text too, compressed or not.
 
   All work on the data is two products an iteration: scores s = X w, and the subgradient X^T c, where c holds the slopes of the losses. With
   several classes w is a matrix with a column for each, and both are one product with several vectors. So types are a matter of options:
@@ -93,20 +93,20 @@ static PetscErrorCode LoadData(const char file[], Mat *X, Vec *y)
   PetscFunctionBeginUser;
   PetscCall(MatCreate(PETSC_COMM_WORLD, X));
   PetscCall(MatSetFromOptions(*X));
-  PetscCall(IsBinary(file, &binary));
-  if (binary) {
+  PetscCall(PetscDLSym(NULL, "MatGPUCSRLoadFile", (void **)&load));
+  if (load) {
+    PetscCall((*load)(*X, file, NULL, y, NULL, NULL));
+    PetscCheck(*y, PETSC_COMM_WORLD, PETSC_ERR_FILE_UNEXPECTED, "%s: has no labels", file);
+  } else {
     PetscViewer viewer;
 
+    PetscCall(IsBinary(file, &binary));
+    PetscCheck(binary, PETSC_COMM_WORLD, PETSC_ERR_FILE_UNEXPECTED, "%s: is not PETSc binary; -dll_append libpetscgpucsr.so brings what reads text", file);
     PetscCall(PetscViewerBinaryOpen(PETSC_COMM_WORLD, file, FILE_MODE_READ, &viewer));
     PetscCall(MatLoad(*X, viewer));
     PetscCall(MatCreateVecs(*X, NULL, y));
     PetscCall(VecLoad(*y, viewer));
     PetscCall(PetscViewerDestroy(&viewer));
-  } else {
-    PetscCall(PetscDLSym(NULL, "MatGPUCSRLoadFile", (void **)&load));
-    PetscCheck(load, PETSC_COMM_WORLD, PETSC_ERR_FILE_UNEXPECTED, "%s: is not PETSc binary; -dll_append libpetscgpucsr.so brings what reads text", file);
-    PetscCall((*load)(*X, file, NULL, y, NULL, NULL));
-    PetscCheck(*y, PETSC_COMM_WORLD, PETSC_ERR_FILE_UNEXPECTED, "%s: has no labels", file);
   }
   PetscFunctionReturn(0);
 }
