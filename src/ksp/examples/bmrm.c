@@ -51,6 +51,8 @@ typedef struct {
   Vec            y;          /* labels as in the file */
   Vec            s, c;       /* scores and slopes, k = 1 */
   Vec            z;          /* labels as the loss wants them, k = 1 */
+  PetscBool      vectors;    /* losses by operations of vectors: these are not the host's; k = 1 */
+  Vec            zero, t[LOSS_VECTORS];
   Mat            W, S, C, G; /* the same for k > 1, and weights and subgradient, a column a class */
   VecScatter     tozero;     /* for a loss of all rows together: everything to rank 0 */
   Vec            s0, c0, z0;
@@ -352,8 +354,11 @@ static PetscErrorCode Risk(Tao tao, Vec w, PetscReal *f, Vec g, void *ctx)
     PetscCall(PetscTime(&t[2]));
     PetscCall(MatMultTranspose(l->X, l->c, g));
   } else {
-    PetscCall(LossRows(l, &value));
-    PetscCallMPI(MPI_Allreduce(&value, f, 1, MPIU_REAL, MPIU_SUM, PetscObjectComm((PetscObject)w)));
+    if (l->vectors) PetscCall((*l->loss->vectors)(l->s, l->z, l->parameter, 1 / (PetscReal)M, l->zero, l->t, l->c, f));
+    else {
+      PetscCall(LossRows(l, &value));
+      PetscCallMPI(MPI_Allreduce(&value, f, 1, MPIU_REAL, MPIU_SUM, PetscObjectComm((PetscObject)w)));
+    }
     *f /= (PetscReal)M;
     PetscCall(PetscTime(&t[2]));
     if (l->k == 1) PetscCall(MatMultTranspose(l->X, l->c, g));
@@ -386,8 +391,15 @@ static PetscErrorCode LearnerSetUp(Learner *l, Mat X, Vec y)
   if (l->k == 1) {
     PetscCall(MatCreateVecs(X, &l->w, &l->s));
     PetscCall(VecDuplicate(l->s, &l->c));
-    PetscCall(VecDuplicate(y, &l->z));
+    PetscCall(VecDuplicate(l->s, &l->z));
     PetscCall(VecCopy(y, l->z));
+    PetscCall(PetscObjectTypeCompareAny((PetscObject)l->s, &l->vectors, VECSEQ, VECMPI, ""));
+    l->vectors = (PetscBool)(!l->vectors && l->loss->vectors);
+    if (l->vectors) {
+      PetscCall(VecDuplicate(l->s, &l->zero));
+      PetscCall(VecSet(l->zero, 0.0));
+      for (int k = 0; k < LOSS_VECTORS; k++) PetscCall(VecDuplicate(l->s, &l->t[k]));
+    }
     if (l->nclasses) {
       PetscCall(VecGetArray(l->z, &z));
       for (PetscInt i = 0; i < m; i++) z[i] = PetscRealPart(z[i]) == l->label[1] ? 1 : -1;
@@ -425,6 +437,8 @@ static PetscErrorCode LearnerDestroy(Learner *l)
   PetscCall(VecDestroy(&l->s));
   PetscCall(VecDestroy(&l->c));
   PetscCall(VecDestroy(&l->z));
+  PetscCall(VecDestroy(&l->zero));
+  for (int k = 0; k < LOSS_VECTORS; k++) PetscCall(VecDestroy(&l->t[k]));
   PetscCall(VecDestroy(&l->s0));
   PetscCall(VecDestroy(&l->c0));
   PetscCall(VecDestroy(&l->z0));
@@ -539,7 +553,7 @@ static PetscErrorCode Judge(const Learner *l, Mat X, Vec y, Vec w, const char wh
   }
   PetscCall(PetscFree2(score, label));
   if (!l->nclasses) PetscCall(PetscPrintf(comm, "%-10s error %.3g root mean square, %.3g mean absolute\n", what, (double)q->rms, (double)q->absolute));
-  else if (l->nclasses == 2) PetscCall(PetscPrintf(comm, "%-10s accuracy %.2f %%, area under the ROC curve %.3f\n", what, (double)(100 * q->accuracy), (double)q->area));
+  else if (l->nclasses == 2) PetscCall(PetscPrintf(comm, "%-10s accuracy %.2f %%, area under the ROC curve %.2f\n", what, (double)(100 * q->accuracy), (double)q->area));
   else PetscCall(PetscPrintf(comm, "%-10s accuracy %.2f %%\n", what, (double)(100 * q->accuracy)));
   PetscFunctionReturn(0);
 }
