@@ -139,7 +139,7 @@ class Runner:
         else:
             file, text = f"{folder}/{name}.petsc", f"{folder}/{name}.svm"
             if not os.path.exists(file):
-                said, why = self.program("learnset", ["-set", name, "-o", file, "-text", text], self.a.ranks, threads=False)
+                said, why = self.program("learnset", ["-set", name.split(":")[0], "-o", file, "-text", text] + (["-classes", name.split(":")[1]] if ":" in name else []), self.a.ranks, threads=False)
                 if said is None:
                     print(f"{name}: not made, {why}", flush=True)
                     return

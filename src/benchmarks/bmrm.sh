@@ -5,7 +5,7 @@
 #
 #   -build    lib/libpetscgpucsr.so, examples/bmrm and examples/learnset; default build
 #   -out      gets bmrm.jsonl (added to), NAME.md and NAME-*.png; default bmrm-results, or $OUT
-#   -sets     names that learnset knows, or files that bmrm reads; default: all of learnset's, the smallest first
+#   -sets     names that learnset knows (NAME:10 for ten classes), or files that bmrm reads; default: all of learnset's, the smallest first
 #   -budget   seconds for everything; what does not fit is left out and said so. Default 3600
 #   -limit    seconds for one run. Default 120
 #   -long     entries times iterations that a core is given; beyond, a run of aij is cut and its time scaled. Default 2e9
