@@ -48,10 +48,10 @@ typedef struct {
   PetscReal      label[MAX_CLASSES]; /* ascending; of two, the second is the positive one */
   PetscInt       k;                  /* weight vectors: 1, or one for each of more than two classes */
   Mat            X;
-  Vec            y;          /* labels as in the file */
-  Vec            s, c;       /* scores and slopes, k = 1 */
-  Vec            z;          /* labels as the loss wants them, k = 1 */
-  PetscBool      vectors;    /* losses by operations of vectors: these are not the host's; k = 1 */
+  Vec            y;       /* labels as in the file */
+  Vec            s, c;    /* scores and slopes, k = 1 */
+  Vec            z;       /* labels as the loss wants them, k = 1 */
+  PetscBool      vectors; /* losses by operations of vectors: these are not the host's; k = 1 */
   Vec            zero, t[LOSS_VECTORS];
   Mat            W, S, C, G; /* the same for k > 1, and weights and subgradient, a column a class */
   VecScatter     tozero;     /* for a loss of all rows together: everything to rank 0 */

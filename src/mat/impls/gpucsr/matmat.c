@@ -6,7 +6,6 @@
   rows of B that other ranks need cross them, a message a column.
 */
 #include "gpucsrimpl.h"
-#include "kernels/columns.h"
 #include <petscsf.h>
 
 /* Columns of one pass */
@@ -59,12 +58,12 @@ static PetscErrorCode BringBack(Mat_SeqGPUCSR *g, const GPUCSROperand *z, size_t
 /* The columns of one product, of a matrix that is ready. A native c is made here, and is the device's until the next product of this matrix */
 static PetscErrorCode Multiply(Columns *m)
 {
-  Mat_SeqGPUCSR       *g    = (Mat_SeqGPUCSR *)m->A->spptr;
-  GPUCSRDevice         dev  = g->dev;
-  const GPUCSRPlan    *plan = &g->plan[m->side];
-  const GPUCSRStorage *M    = &plan->A;
-  const GPUCSRType     vt   = GPUCSRVectorType(g->precision);
-  const PetscBool      csr = GPUCSRIsCSR(M->format), inplace = (PetscBool)(!dev->ops->separate && vt == GPUCSR_DOUBLE);
+  Mat_SeqGPUCSR       *g       = (Mat_SeqGPUCSR *)m->A->spptr;
+  GPUCSRDevice         dev     = g->dev;
+  const GPUCSRPlan    *plan    = &g->plan[m->side];
+  const GPUCSRStorage *M       = &plan->A;
+  const GPUCSRType     vt      = GPUCSRVectorType(g->precision);
+  const PetscBool      inplace = (PetscBool)(!dev->ops->separate && vt == GPUCSR_DOUBLE);
   const size_t         size = GPUCSRTypeSize(vt), nb = (size_t)M->n, nc = (size_t)M->m, k = (size_t)m->k;
   const PetscBool      bhost = (PetscBool)(m->b.place == GPUCSR_HOST && !inplace), chost = (PetscBool)(m->c.place == GPUCSR_HOST && !inplace);
   char                *broom, *croom; /* columns, then rows */
@@ -92,17 +91,7 @@ static PetscErrorCode Multiply(Columns *m)
     ldc = nc;
   }
   PetscCall(MatGPUCSRTimerBegin_Private(g, seconds, dev->stream));
-  if (csr) {
-    PetscCall(GPUCSRColumnsToRows(dev, vt, nb, m->k, b, ldb, broom + nb * k * size));
-    PetscCall(GPUCSRMultRows(M, m->k, broom + nb * k * size, croom + nc * k * size));
-    PetscCall(GPUCSRRowsToColumns(dev, vt, nc, m->k, croom + nc * k * size, m->d, c, ldc));
-  } else {
-    for (size_t q = 0; q < k; q++) {
-      const GPUCSRProduct p = {1, m->d ? 1 : 0, b + q * ldb * size, m->d ? (const char *)m->d + q * nc * size : NULL, c + q * ldc * size, 0, M->m};
-
-      PetscCall(GPUCSRPlanProduct(plan, &p, dev->stream));
-    }
-  }
+  PetscCall(GPUCSRPlanColumns(plan, m->k, b, ldb, m->d, c, ldc, broom + nb * k * size, croom + nc * k * size));
   PetscCall(MatGPUCSRTimerEnd_Private(g, dev->stream));
   if (chost) {
     PetscCall(BringBack(g, &m->c, m->ldc, c, nc, m->k));
@@ -299,16 +288,9 @@ static PetscErrorCode MatProductNumeric_GPUCSR_Dense(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc hands over what product->data is, since 3.25 where it is */
-#if PETSC_VERSION_LT(3, 25, 0)
 static PetscErrorCode DenseHaloDestroy(void *data)
 {
-  DenseHalo *h = (DenseHalo *)data;
-#else
-static PetscErrorCode DenseHaloDestroy(void **data)
-{
-  DenseHalo *h = (DenseHalo *)*data;
-#endif
+  DenseHalo *h = PETSC_VERSION_LT(3, 25, 0) ? (DenseHalo *)data : *(DenseHalo **)data; /* since 3.25 PETSc hands over where product->data is */
 
   PetscFunctionBegin;
   PetscCall(PetscSFDestroy(&h->sf));
