@@ -618,7 +618,7 @@ PetscErrorCode MatGPUCSRComposeConverters_Private(Mat A, const char seq[], Petsc
 {
   static const char *const words[]     = {"gpucsr", "aijgpucsr"};
   static const char *const strangers[] = {"dense", "baij", "sbaij", "sell"};
-  static const char *const products[]  = {"dense", "densecuda"};
+  static const char *const products[]  = {"seqdense", "seqdensecuda", "mpidense"};
   char                     name[256], from[64];
   const char             **list;
   char                   **known_as;
@@ -663,7 +663,11 @@ PetscErrorCode MatGPUCSRComposeConverters_Private(Mat A, const char seq[], Petsc
     }
   }
   for (size_t s = 0; s < sizeof(products) / sizeof(products[0]); s++) {
-    PetscCall(PetscSNPrintf(name, sizeof(name), "MatProductSetFromOptions_%saijgpucsr_%s%s_C", seq, seq, products[s]));
+    PetscBool same;
+
+    PetscCall(PetscStrncmp(products[s], seq, 3, &same));
+    if (!same) continue;
+    PetscCall(PetscSNPrintf(name, sizeof(name), "MatProductSetFromOptions_%saijgpucsr_%s_C", seq, products[s]));
     PetscCall(PetscObjectComposeFunction((PetscObject)A, name, install ? MatProductSetFromOptions_GPUCSR_Dense : NULL));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

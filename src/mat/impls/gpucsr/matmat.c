@@ -109,14 +109,15 @@ static PetscErrorCode Multiply(Columns *m)
 }
 
 /* The same by MATSEQAIJ, a column at a time; add: to what is in c */
-static PetscErrorCode MultiplyOnHost(Mat A, GPUCSRSide side, int k, const PetscScalar *b, size_t ldb, PetscScalar *c, size_t ldc, PetscBool add)
+static PetscErrorCode MultiplyOnHost(Mat A, GPUCSRSide side, int k, const GPUCSROperand *b, size_t ldb, const GPUCSROperand *c, size_t ldc, PetscBool add)
 {
   PetscFunctionBegin;
+  PetscCheck(b->place == GPUCSR_HOST && c->place == GPUCSR_HOST, PETSC_COMM_SELF, PETSC_ERR_SUP, "A product with a dense matrix on the device cannot go on on the host");
   for (size_t q = 0; q < (size_t)k; q++) {
     Vec x, z;
 
-    PetscCall(VecCreateSeqWithArray(PETSC_COMM_SELF, 1, side == GPUCSR_FORWARD ? A->cmap->n : A->rmap->n, b + q * ldb, &x));
-    PetscCall(VecCreateSeqWithArray(PETSC_COMM_SELF, 1, side == GPUCSR_FORWARD ? A->rmap->n : A->cmap->n, c + q * ldc, &z));
+    PetscCall(VecCreateSeqWithArray(PETSC_COMM_SELF, 1, side == GPUCSR_FORWARD ? A->cmap->n : A->rmap->n, (const PetscScalar *)b->p + q * ldb, &x));
+    PetscCall(VecCreateSeqWithArray(PETSC_COMM_SELF, 1, side == GPUCSR_FORWARD ? A->rmap->n : A->cmap->n, (const PetscScalar *)c->p + q * ldc, &z));
     PetscCall(MatGPUCSRParentProduct_Private(A, side, x, add ? z : NULL, z));
     PetscCall(VecDestroy(&x));
     PetscCall(VecDestroy(&z));
@@ -185,8 +186,8 @@ static PetscErrorCode Forward(Mat A, Mat Ad, Mat Ao, DenseHalo *h, int k, const 
     PetscCall(Try(A, &o, &ready));
   }
   if (!ready) {
-    PetscCall(MultiplyOnHost(Ad, GPUCSR_FORWARD, k, (const PetscScalar *)b->p, ldb, (PetscScalar *)c->p, ldc, PETSC_FALSE));
-    if (Ao) PetscCall(MultiplyOnHost(Ao, GPUCSR_FORWARD, k, h->halo, (size_t)h->n, (PetscScalar *)c->p, ldc, PETSC_TRUE));
+    PetscCall(MultiplyOnHost(Ad, GPUCSR_FORWARD, k, b, ldb, c, ldc, PETSC_FALSE));
+    if (Ao) PetscCall(MultiplyOnHost(Ao, GPUCSR_FORWARD, k, &o.b, o.ldb, c, ldc, PETSC_TRUE));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -207,8 +208,8 @@ static PetscErrorCode Backward(Mat A, Mat Ad, Mat Ao, DenseHalo *h, int k, const
   }
   PetscCall(Try(A, &d, &ready));
   if (!ready) {
-    if (Ao) PetscCall(MultiplyOnHost(Ao, GPUCSR_TRANSPOSE, k, (const PetscScalar *)b->p, ldb, h->halo, (size_t)h->n, PETSC_FALSE));
-    PetscCall(MultiplyOnHost(Ad, GPUCSR_TRANSPOSE, k, (const PetscScalar *)b->p, ldb, (PetscScalar *)c->p, ldc, PETSC_FALSE));
+    if (Ao) PetscCall(MultiplyOnHost(Ao, GPUCSR_TRANSPOSE, k, b, ldb, &o.c, o.ldc, PETSC_FALSE));
+    PetscCall(MultiplyOnHost(Ad, GPUCSR_TRANSPOSE, k, b, ldb, c, ldc, PETSC_FALSE));
   }
   if (Ao) {
     for (PetscInt q = 0; q < k; q++) PetscCall(PetscSFReduceBegin(h->sf, MPIU_SCALAR, h->halo + q * h->n, (PetscScalar *)c->p + (size_t)q * ldc, MPIU_SUM));
