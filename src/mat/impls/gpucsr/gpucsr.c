@@ -605,23 +605,6 @@ static PetscErrorCode MatConvert_ByWayOfAIJ(Mat A, MatType type, MatReuse reuse,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* sparse x dense and the like are found by type name: answer for ours with what the dense matrix knows for MATAIJ */
-static PetscErrorCode MatProductSetFromOptions_AsAIJ(Mat C)
-{
-  Mat  A = C->product->A, B = C->product->B;
-  char name[256], mine[64], theirs[64], seq[4];
-  PetscErrorCode (*f)(Mat) = NULL;
-
-  PetscFunctionBegin;
-  PetscCall(PetscStrncpy(seq, ((PetscObject)A)->type_name, sizeof(seq)));
-  PetscCall(PetscSNPrintf(mine, sizeof(mine), "%saij", seq));
-  PetscCall(PetscStrncpy(theirs, ((PetscObject)B)->type_name, sizeof(theirs)));
-  PetscCall(PetscSNPrintf(name, sizeof(name), "MatProductSetFromOptions_%s_%s_C", mine, theirs));
-  PetscCall(PetscObjectQueryFunction((PetscObject)B, name, &f));
-  if (f) PetscCall((*f)(C));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
   Tell PETSc how to get from and to our type, by composing (or, with install false, taking away) functions by name. seq is
   "seq" or "mpi". What MATAIJ knows of converting to strangers holds for us too, as we are one.
@@ -630,7 +613,7 @@ PetscErrorCode MatGPUCSRComposeConverters_Private(Mat A, const char seq[], Petsc
 {
   static const char *const words[]     = {"gpucsr", "aijgpucsr"};
   static const char *const strangers[] = {"dense", "baij", "sbaij", "sell"};
-  static const char *const products[]  = {"dense"};
+  static const char *const products[]  = {"seqdense", "seqdensecuda", "mpidense"};
   char                     name[256], from[64];
   const char             **list;
   char                   **known_as;
@@ -675,8 +658,12 @@ PetscErrorCode MatGPUCSRComposeConverters_Private(Mat A, const char seq[], Petsc
     }
   }
   for (size_t s = 0; s < sizeof(products) / sizeof(products[0]); s++) {
-    PetscCall(PetscSNPrintf(name, sizeof(name), "MatProductSetFromOptions_%saijgpucsr_%s%s_C", seq, seq, products[s]));
-    PetscCall(PetscObjectComposeFunction((PetscObject)A, name, install ? MatProductSetFromOptions_AsAIJ : NULL));
+    PetscBool same;
+
+    PetscCall(PetscStrncmp(products[s], seq, 3, &same));
+    if (!same) continue;
+    PetscCall(PetscSNPrintf(name, sizeof(name), "MatProductSetFromOptions_%saijgpucsr_%s_C", seq, products[s]));
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, name, install ? MatProductSetFromOptions_GPUCSR_Dense : NULL));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
