@@ -122,6 +122,10 @@ static PetscErrorCode Describe(Mat_SeqGPUCSR *g, char text[], size_t len)
   PetscCall(PetscStrlcat(text, line, len));
   if (g->plan[GPUCSR_FORWARD].built) PetscCall(ViewPlan(&g->plan[GPUCSR_FORWARD], "A", info.products, info.product_time, g->dev, text, len));
   if (g->plan[GPUCSR_TRANSPOSE].built) PetscCall(ViewPlan(&g->plan[GPUCSR_TRANSPOSE], "A transposed", info.transpose_products, info.transpose_product_time, g->dev, text, len));
+  if (info.dense_products) {
+    PetscCall(PetscSNPrintf(line, sizeof(line), "    of the products, %" PetscInt_FMT " were columns of dense matrices, in %" PetscInt_FMT " passes\n", info.dense_columns, info.dense_products));
+    PetscCall(PetscStrlcat(text, line, len));
+  }
   PetscCall(PetscSNPrintf(line, sizeof(line), "    builds %" PetscInt_FMT ", transpose builds %" PetscInt_FMT ", refreshes %" PetscInt_FMT "; vectors and matrix sent %.3g MB, brought back %.3g MB\n", info.builds, info.transpose_builds, info.refreshes,
                           1e-6 * info.uploaded, 1e-6 * info.downloaded));
   PetscCall(PetscStrlcat(text, line, len));

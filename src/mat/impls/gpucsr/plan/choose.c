@@ -27,10 +27,10 @@ PetscErrorCode GPUCSRRequestCheck(const GPUCSRRequest *q)
   PetscCall(PetscStrcmp(q->format, "aij", &aij));
   PetscCall(PetscStrcmp(q->kernel, "auto", &anykernel));
   PetscCall(GPUCSRFormatFind(q->format, &format));
-  PetscCall(GPUCSRFormatNames(list, sizeof(list)));
+  if (!anyformat && !aij && !format) PetscCall(GPUCSRFormatNames(list, sizeof(list)));
   PetscCheck(anyformat || aij || format, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE, "Unknown MATGPUCSR format %s: must be one of auto, aij, %s", q->format, list);
   PetscCall(GPUCSRKernelFind(q->kernel, &kernel));
-  PetscCall(GPUCSRKernelNames(NULL, list, sizeof(list)));
+  if (!anykernel && !kernel) PetscCall(GPUCSRKernelNames(NULL, list, sizeof(list)));
   PetscCheck(anykernel || kernel, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE, "Unknown MATGPUCSR kernel %s: must be one of auto, %s", q->kernel, list);
   PetscCheck(!kernel || !aij, PETSC_COMM_SELF, PETSC_ERR_ARG_INCOMP, "MATGPUCSR kernel %s has no part in format aij, whose products are those of MATAIJ: leave one of them out", q->kernel);
   if (kernel && format) {

@@ -32,7 +32,7 @@ typedef struct {
   PetscBool           trusted;       /* and is it one to choose by, not only to measure */
   double              bytes;         /* of the matrix on the device, estimated */
   double              predicted, setup, measured;
-  char                why[112]; /* why it cannot, or what spoke against it */
+  char                why[112]; /* why it cannot, or what spoke against it; empty: its time */
 } GPUCSRCandidate;
 
 typedef struct {
@@ -54,7 +54,8 @@ typedef struct {
   GPUCSRCandidate *candidate; /* all there were, the best first; none where nothing was to be chosen */
   int              ncandidates;
   GPUCSRStorage    A;
-  int32_t         *map; /* of a transpose: the entry of A's CSR that each entry of its own CSR came from; device memory */
+  GPUCSRStorage    pattern; /* row pointers and columns of the CSR that A was made from, where new values need them to find their places */
+  int32_t         *map;     /* of a transpose: the entry of A's CSR that each entry of its own CSR came from; device memory */
   double           rounding;
   GPUCSRCosts      costs;
   GPUCSREvent      changed; /* recorded on the device's stream when the arrays were last written, */
@@ -117,6 +118,7 @@ GPUCSR_INTERN PetscErrorCode GPUCSRPlanRefresh(GPUCSRPlan *, const GPUCSRSource 
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanCanRefresh(const GPUCSRPlan *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUCSRValuesAreFloats(const GPUCSRSource *, int, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanProduct(const GPUCSRPlan *, const GPUCSRProduct *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUCSRPlanColumns(const GPUCSRPlan *, int k, const void *x, size_t ldx, const void *y, void *z, size_t ldz, void *xrows, void *zrows);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanHasDiagonal(const GPUCSRPlan *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanDiagonal(const GPUCSRPlan *, void *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanDestroy(GPUCSRPlan *);
