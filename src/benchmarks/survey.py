@@ -92,14 +92,14 @@ out = [f"# Survey of the pool, {run['device']}, {run['date']}", ""]
 matrices = {r["matrix"]: r for r in products}
 count = Counter(map(kind, matrices.values()))
 out += [f"Version {run['id']}, {run['petsc']}; device copy {run['copy_gbs']:.0f} GB/s. {len(matrices)} matrices ({', '.join(f'{n} {k}' for k, n in sorted(count.items()))}) of {min(r['nnz'] for r in products):.0f} to {max(r['nnz'] for r in products):.3g} entries, "
-        f"{len(cases)} products (double and single, A and its transpose), {len(pairs)} pairs of a format and a kernel.", a.profile, "Made by `src/benchmarks/survey.py` from `spmv -collection -threads -o bench.jsonl -samples SAMPLES` and from `src/benchmarks/tutorials.sh`.", ""]
+        f"{len(cases)} products ({' and '.join(sorted({k[2] for k in time}))}, A and its transpose), {len(pairs)} pairs of a format and a kernel.", a.profile, "Made by `src/benchmarks/survey.py` from `spmv -collection -threads -o bench.jsonl -samples SAMPLES` and from `src/benchmarks/tutorials.sh`.", ""]
 out += ["## What choosing lost in that run", "", "Chosen time / best time - 1: mean (worst).", "", "| | double N | double T | single N | single T | double |", "| :-- | --: | --: | --: | --: | --: |"]
 columns = [("double", "N"), ("double", "T"), ("single", "N"), ("single", "T"), ("double", None)]
 for word, key in (("estimate", "regret"), ("measure", "measure_regret"), ("tree", "tree_regret")):
     row = []
     for c in columns:
         v = [r[key] for r in where(*c)]
-        row.append(f"{sum(v) / len(v) - 1:.3f} ({max(v) - 1:.2f})")
+        row.append(f"{sum(v) / len(v) - 1:.3f} ({max(v) - 1:.2f})" if v else "")
     out.append(f"| {word} | " + " | ".join(row) + " |")
 out += ["", "Above 0.3:", "", "| | matrix | | lost | took | best |", "| :-- | :-- | :-- | --: | :-- | :-- |"]
 for word, key, took in (("estimate", "regret", "chosen"), ("measure", "measure_regret", "measure")):
@@ -111,7 +111,7 @@ for word, key in (("estimate", "chosen_us"), ("the best pair", "best_us")):
     row = []
     for c in columns[:4]:
         v = [r["peer_us"] / r[key] for r in where(*c) if r["peer_us"]]
-        row.append(f"{geometric(v):.2f} ({min(v):.2f}), {sum(x < 0.97 for x in v)} of {len(v)}")
+        row.append(f"{geometric(v):.2f} ({min(v):.2f}), {sum(x < 0.97 for x in v)} of {len(v)}" if v else "")
     out.append(f"| {word} | " + " | ".join(row) + " |")
 slow = sorted((r for r in products if r["peer_us"] and r["ratio"] < 0.97), key=lambda r: r["ratio"])
 if slow:
