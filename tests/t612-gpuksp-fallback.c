@@ -7,6 +7,10 @@
 //TEST name="none" args="-ksp_type gpucg -mat_gpucsr_format csr -ksp_norm_type none -ksp_max_it 50"
 //TEST name="word" args="-ksp_type gpucg -mat_gpucsr_format csr -ksp_gpucg_path sideways" fails="for -ksp_gpucg_path"
 //TEST name="path" args="-ksp_type gpucg -pc_type sor -ksp_gpucg_path launch" gpu=1 fails="-ksp_gpucg_path launch cannot be had here: the preconditioner is PCApply()'s"
+//TEST name="polynomial" args="-ksp_type {} -mat_gpucsr_format csr -ksp_{}_polynomial_degree 3 -pc_type jacobi" loop="gpucg gpubcgs"
+//TEST name="polynomial_pc" args="-ksp_type gpucg -mat_gpucsr_format csr -pc_type sor -ksp_gpucg_polynomial_degree 3" fails="the polynomial is of PCNONE or PCJACOBI"
+//TEST name="polynomial_degree" args="-ksp_type gpucg -ksp_gpucg_polynomial_degree 101" fails="degree 101 was asked for: must be from 1 to 100"
+//TEST name="polynomial_eigenvalues" args="-ksp_type gpucg -ksp_gpucg_polynomial_degree 3 -ksp_gpucg_polynomial_eigenvalues 2,1" fails="eigenvalues from 2. to 1. was asked for"
 //TEST name="parted" args="-ksp_type gpucg -mat_gpucsr_format csr -far 1e10 -ksp_rtol 1e-9 -ksp_divtol 1e20" warns="rounding has parted the two"
 
 /*
