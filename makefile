@@ -117,7 +117,7 @@ lint:
 TUNED ?= $(BUILD)/profile.txt
 tune: benches
 	rm -f $(BUILD)/samples.txt
-	$(BUILD)/bench/spmv -dir share/datasets -setup no -samples $(BUILD)/samples.txt
+	$(BUILD)/bench/spmv -dir share/datasets -collection -setup no -samples $(BUILD)/samples.txt
 	$(BUILD)/bench/fit -o $(TUNED) -machine "$$(nvidia-smi --query-gpu=name --format=csv,noheader -i 0)" $(BUILD)/samples.txt
 	@echo "Use it: -mat_gpucsr_profile $(abspath $(TUNED))"
 bench: benches

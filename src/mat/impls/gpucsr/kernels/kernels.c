@@ -24,6 +24,8 @@ extern PETSC_VISIBILITY_INTERNAL const GPUCSRDeviceHelpers GPUCSRDeviceHelpers_c
 #endif
 #define DEVICEFORMAT_HOST(family) NULL
 
+int GPUCSRThreads = 0;
+
 #define GPUCSR_KERNEL(name, family, variant, format) {#name, #format, FAMILY(family), variant},
 static const GPUCSRKernel kernels[] = {
 #include "kernellist.h"
