@@ -188,10 +188,10 @@ static PetscErrorCode After(KSP ksp, KSP_GPU *k, GPUKSPVectors_d *v, PetscBool f
 
   PetscFunctionBegin;
   if (!k->rulehere) PetscFunctionReturn(PETSC_SUCCESS); /* the step has done it */
-  if (k->live && s->reason != KSP_DIVERGED_NANORINF) {
+  if ((k->live || k->taken == KSP_GPU_PATH_DRIVEN) && s->reason != KSP_DIVERGED_NANORINF) {
     const PetscInt n = first ? 0 : s->i + 1;
 
-    PetscCall(Show(ksp, k, v));
+    if (k->live) PetscCall(Show(ksp, k, v));
     ksp->its   = n;
     ksp->rnorm = s->rnorm;
     PetscCall(KSPLogResidualHistory(ksp, s->rnorm));
@@ -303,7 +303,7 @@ static PetscErrorCode IterateBCGS(KSP ksp, KSP_GPU *k, GPUKSPVectors_d *v)
   if (behind) PetscCall(Precondition(ksp, k, v, VEC_W, VEC_T));
   PetscCall(STEP(GPUKSP_BCGS_T));
   if (ENDED) {
-    if (k->state->lucky && k->live) {
+    if (k->state->lucky && (k->live || k->taken == KSP_GPU_PATH_DRIVEN)) {
       PetscCall(KSPLogResidualHistory(ksp, k->state->rnorm));
       PetscCall(KSPMonitor(ksp, k->state->i + 1, 0));
     }

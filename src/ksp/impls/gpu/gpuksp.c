@@ -651,10 +651,10 @@ static PetscErrorCode StateInit(KSP ksp, KSP_GPU *k)
   s->rtol     = ksp->rtol;
   s->abstol   = ksp->abstol;
   s->divtol   = ksp->divtol;
-  s->update   = 0.1;
+  s->update   = getenv("UPD") ? atof(getenv("UPD")) : 0.1;
   s->scale    = 1;
   s->truenorm = -1;
-  if (!k->live && (ksp->res_hist || ksp->numbermonitors)) {
+  if (!k->live && k->taken != KSP_GPU_PATH_DRIVEN && (ksp->res_hist || ksp->numbermonitors)) { /* else the host tells each norm as it comes */
     const int want = (int)PetscMin(HISTORY, (PetscInt64)s->maxit + 2);
 
     if (k->histmax < want) {

@@ -20,9 +20,7 @@
 #include "../../../mat/impls/gpucsr/format/sell.h"
 #include "launch.h"
 
-#ifndef THREADS
 #define THREADS 1024
-#endif
 #define WARPS   (THREADS / 32)
 #define AHEAD   8 /* entries of a row in flight */
 
@@ -344,7 +342,7 @@ __device__ __forceinline__ double warp_sum(double v)
   return v;
 }
 
-/* What was written before by anybody in the block can be read by whoever sees what is published after; and the other way round */
+/* What was written before by anybody in the block can be read by whoever sees what is published after */
 __device__ __forceinline__ void fence()
 {
   asm volatile("fence.acq_rel.gpu;" ::: "memory");
@@ -354,15 +352,19 @@ __device__ __forceinline__ void publish(ulonglong2 *slot, double v, unsigned epo
 {
   const unsigned long long bits = (unsigned long long)__double_as_longlong(v), flag = (unsigned long long)epoch << 32;
 
-  asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};" ::"l"(slot), "l"(flag | (bits & 0xffffffffull)), "l"(flag | (bits >> 32)) : "memory");
+  asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(slot), "l"(flag | (bits & 0xffffffffull)), "l"(flag | (bits >> 32)) : "memory");
 }
 
+/* With FENCE what was written before that can be read */
+template <bool FENCE>
 __device__ __forceinline__ double await(const ulonglong2 *slot, unsigned epoch)
 {
   unsigned long long low, high;
 
-  do asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(low), "=l"(high) : "l"(slot) : "memory");
-  while ((unsigned)(low >> 32) != epoch || (unsigned)(high >> 32) != epoch);
+  do {
+    if (FENCE) asm volatile("ld.acquire.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(low), "=l"(high) : "l"(slot) : "memory");
+    else asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(low), "=l"(high) : "l"(slot) : "memory");
+  } while ((unsigned)(low >> 32) != epoch || (unsigned)(high >> 32) != epoch);
   return __longlong_as_double((long long)((high << 32) | (low & 0xffffffffull)));
 }
 
@@ -426,9 +428,8 @@ __device__ __forceinline__ void exchange(Meeting &m, double (&v)[N])
   }
   for (int u = warp; u < N * per; u += WARPS) {
     const int b   = u % per * 32 + lane;
-    double    sum = b < blocks ? await(slots + (size_t)(u / per) * blocks + b, m.epoch) : 0;
+    double    sum = b < blocks ? await<FENCE>(slots + (size_t)(u / per) * blocks + b, m.epoch) : 0;
 
-    if (FENCE) fence();
     sum = warp_sum(sum);
     if (lane == 0) m.all[u] = sum;
   }
@@ -1235,12 +1236,19 @@ PetscErrorCode GPUKSPLaunchTakes(const GPUCSRStorage *A, PetscBool *yes)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  Measured on an H200. Entries below which one cluster, whose meetings are short, is faster than all processors; and bytes of shared memory beyond which the
+  product misses more in the first-level cache than is spared.
+*/
+#define CLUSTER_ENTRIES 1.2e5
+#define SHARED_MOST     (150 * 1024)
+
 /* Can this be one launch here? Fills in blocks, threads, shared */
 PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *possible, char why[], size_t len)
 {
   const GPUCSRStorage *A       = L->A;
   const double         mean    = (double)A->stored / PetscMax(1, A->m);
-  const int            vectors = L->method == GPUKSP_BCGS ? 6 : 6, size = L->Ainner ? 4 : 8;
+  const int            vectors = 6, size = L->Ainner ? 4 : 8;
   int                  cooperative = 0, clusters = 0, most = 0;
   size_t               need;
 
@@ -1252,7 +1260,7 @@ PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *p
     PetscCall(PetscSNPrintf(why, len, "the device has no cooperative launches"));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  L->cluster = (PetscBool)(clusters && (double)A->stored * 12 < (getenv("KSP_CLUSTER") ? atof(getenv("KSP_CLUSTER")) : 4e6));
+  L->cluster = (PetscBool)(clusters && (double)A->stored < CLUSTER_ENTRIES);
   L->blocks  = (int)PetscMax(1, PetscMin(L->cluster ? CLUSTER : dev->props.processors, (A->m + GPUCSR_SLICE - 1) / GPUCSR_SLICE));
   if (!GPUCSRIsCSR(A->format)) {
     const int slices = (A->m / GPUCSR_SLICE + L->blocks) / L->blocks;
@@ -1266,10 +1274,9 @@ PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *p
     }
   }
   PetscCall(dispatch(L, &most, NULL));
-  /* what the vectors that are private to a block take, if that is there; the rest of it is first-level cache, which the product needs */
+  /* what the vectors that are private to a block take, as far as the product's gathers are left a cache */
   need      = (size_t)vectors * (size_t)size * (size_t)((double)A->m / L->blocks * 1.1 + 128) + THREADS * sizeof(double);
-  if (getenv("KSP_SHARED")) most = PetscMin(most, atoi(getenv("KSP_SHARED")) * 1024);
-  L->shared = PetscMin(need, (size_t)most) / 16 * 16;
+  L->shared = PetscMin(need, (size_t)PetscMin(most, SHARED_MOST)) / 16 * 16;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
