@@ -421,7 +421,7 @@ static PetscErrorCode StepMixed(KSP_GPU *k, GPUKSPStep step, double sum[])
 {
   PetscFunctionBegin;
   PetscCall(PetscArrayzero(sum, GPUKSP_SUMS));
-  ROWS(i) GPUKSPStepRow_f(step, &k->launch.inner, k->state, i, sum);
+  ROWS(i) GPUKSPStepRow_d(step, &k->launch.inner, k->state, i, sum);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -447,11 +447,11 @@ static PetscErrorCode TrueResidual(KSP ksp, KSP_GPU *k, PetscBool zero, double s
 static PetscErrorCode Refined(KSP_GPU *k)
 {
   PetscFunctionBegin;
-  ROWS(i) k->launch.inner.r[i] = (float)(k->launch.v.r[i] / k->state->scale);
+  ROWS(i) k->launch.inner.r[i] = k->launch.v.r[i] / k->state->scale;
   if (k->launch.inner.explicitpc) {
     k->launch.inner.from = k->launch.inner.r;
     k->launch.inner.to   = k->launch.inner.z;
-    ROWS(i) GPUKSPStepRow_f(GPUKSP_PRECONDITION, &k->launch.inner, k->state, i, NULL);
+    ROWS(i) GPUKSPStepRow_d(GPUKSP_PRECONDITION, &k->launch.inner, k->state, i, NULL);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -460,7 +460,7 @@ PetscErrorCode GPUKSPDriveMixed(KSP ksp, KSP_GPU *k)
 {
   GPUKSPState     *s = k->state;
   GPUKSPVectors_d *v = &k->launch.v;
-  GPUKSPVectors_f *f = &k->launch.inner;
+  GPUKSPVectors_d *f = &k->launch.inner;
   GPUCSRProduct    p = {1, 0, f->p, NULL, f->w, 0, k->n};
   double           sum[GPUKSP_SUMS];
 
@@ -504,7 +504,7 @@ PetscErrorCode GPUKSPDriveMixed(KSP ksp, KSP_GPU *k)
       PetscCall(StepMixed(k, GPUKSP_CG_FINISH, sum));
       ROWS(i)
       {
-        v->x[i] += s->scale * (double)f->x[i];
+        v->x[i] += s->scale * f->x[i];
         f->x[i] = 0;
       }
       PetscCall(TrueResidual(ksp, k, PETSC_FALSE, sum));
@@ -514,7 +514,7 @@ PetscErrorCode GPUKSPDriveMixed(KSP ksp, KSP_GPU *k)
     if (!s->giveup) CGNext(s);
   }
   PetscCall(StepMixed(k, GPUKSP_CG_FINISH, sum));
-  ROWS(i) v->x[i] += s->scale * (double)f->x[i];
+  ROWS(i) v->x[i] += s->scale * f->x[i];
   s->scale = 1;
   if (k->guard) {
     PetscCall(TrueResidual(ksp, k, PETSC_FALSE, sum));

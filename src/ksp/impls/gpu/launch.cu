@@ -502,24 +502,13 @@ __device__ __forceinline__ void add_norms(double r, double z, double (&sum)[3])
   sum[SUM_RZ] += r * z;
 }
 
-template <class X>
-struct vectors_of;
-template <>
-struct vectors_of<double> {
-  typedef GPUKSPVectors_d type;
-};
-template <>
-struct vectors_of<float> {
-  typedef GPUKSPVectors_f type;
-};
-
 /* What a launch works on; M the matrix of the iteration, E the one of true residuals */
-template <class M, class E, class X>
+template <class M, class E>
 struct Args {
   M                            A;
   E                            exact;
-  typename vectors_of<X>::type v; /* of the iteration */
-  GPUKSPVectors_d              w; /* b, x, and of mixed r, w, pc in double */
+  GPUKSPVectors_d              v; /* of the iteration */
+  GPUKSPVectors_d              w; /* of all; another in mixed alone */
   const int                   *bounds;
   ulonglong2                  *slots;
   GPUKSPState                  start, *state;
@@ -641,10 +630,10 @@ __device__ void true_norm(const E &A, const GPUKSPVectors_d &v, GPUKSPState &st,
   RULE(st.scale = 1; st.truenorm = GPUKSPNorm(&st, sum));
 }
 
-template <class M, class E, class X, bool POLYNOMIAL>
-__global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E, X> a)
+template <class M, class E, bool POLYNOMIAL, bool MIXED>
+__global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E> a)
 {
-  constexpr bool mixed = sizeof(X) == 4;
+  typedef double X;
   PROLOGUE;
   const Preconditioner<double> exactpc = preconditioner<double>(a.w, first);
   const Rows<X>                w = pool.rows(a.v.w, first, rows), r = pool.rows(a.v.r, first, rows);
@@ -666,7 +655,7 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E, X> a)
   if (!st.guesszero) {
     double bb[3] = {0, 0, 0};
 
-    if constexpr (mixed) {
+    if constexpr (MIXED) {
       a.exact.product(Vector<double>{a.w.x}, first, last, (double *)scratch, [&](int i, double s) { a.w.r[first + i] = a.w.b[first + i] - s; });
       FOR_ROWS(i) add_norms(a.w.b[first + i], exactpc.of(i, From<double>{a.w.b + first}), bb);
     } else {
@@ -683,7 +672,7 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E, X> a)
   } else {
     FOR_ROWS(i)
     {
-      if constexpr (mixed) {
+      if constexpr (MIXED) {
         a.w.r[first + i] = a.w.b[first + i];
         a.w.x[first + i] = 0;
       } else {
@@ -694,7 +683,7 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E, X> a)
   }
   __syncthreads();
   s3[0] = s3[1] = s3[2] = 0;
-  if constexpr (mixed) {
+  if constexpr (MIXED) {
     FOR_ROWS(i) add_norms(a.w.r[first + i], exactpc.of(i, From<double>{a.w.r + first}), s3);
   } else {
     if constexpr (POLYNOMIAL) polynomial(a.A, a.v, pc, meeting, first, rows, scratch, r);
@@ -707,7 +696,7 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E, X> a)
     }
   }
   exchange<3, true>(meeting, s3);
-  if constexpr (mixed) {
+  if constexpr (MIXED) {
     RULE(CGInit(&st, s3); st.scale = s3[SUM_RR] > 0 ? sqrt(s3[SUM_RR]) : 1; st.rho /= st.scale * st.scale; CGBegin(&st));
     FOR_ROWS(i)
     {
@@ -785,7 +774,7 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E, X> a)
       xalpha = 0;
       break;
     }
-    if constexpr (mixed) {
+    if constexpr (MIXED) {
       RULE(CGResidual(&st, s3); CGMixed(&st));
       if (st.replace) {
         FOR_ROWS(i)
@@ -825,16 +814,17 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E, X> a)
   {
     const X step = xalpha != X(0) ? xalpha * p[i] : X(0); /* p may be no number after a breakdown */
 
-    if constexpr (mixed) a.w.x[first + i] += st.scale * ((double)x[i] + (double)step);
+    if constexpr (MIXED) a.w.x[first + i] += st.scale * ((double)x[i] + (double)step);
     else a.v.x[first + i] = x[i] + step;
   }
   if (a.guard) true_norm<POLYNOMIAL>(a.exact, a.w, st, meeting, first, rows, (double *)scratch, 0);
   if (blockIdx.x == 0 && threadIdx.x == 0) *a.state = st;
 }
 
-template <class M, class E, class X>
-__global__ void __launch_bounds__(THREADS, 1) cg1_kernel(const Args<M, E, X> a)
+template <class M, class E>
+__global__ void __launch_bounds__(THREADS, 1) cg1_kernel(const Args<M, E> a)
 {
+  typedef double X;
   PROLOGUE;
   const Rows<X>     w = pool.rows(a.v.w, first, rows), r = pool.rows(a.v.r, first, rows), s = pool.rows(a.v.s, first, rows), p = pool.rows(a.v.p, first, rows);
   Preconditioner<X> pc = preconditioner<X>(a.v, first);
@@ -919,9 +909,10 @@ __global__ void __launch_bounds__(THREADS, 1) cg1_kernel(const Args<M, E, X> a)
   if (blockIdx.x == 0 && threadIdx.x == 0) *a.state = st;
 }
 
-template <class M, class E, class X>
-__global__ void __launch_bounds__(THREADS, 1) bcgs_kernel(const Args<M, E, X> a)
+template <class M, class E>
+__global__ void __launch_bounds__(THREADS, 1) bcgs_kernel(const Args<M, E> a)
 {
+  typedef double X;
   PROLOGUE;
   const Rows<X>     t = pool.rows(a.v.t, first, rows), s = pool.rows(a.v.s, first, rows), rp = pool.rows(a.v.rp, first, rows);
   Preconditioner<X> pc = preconditioner<X>(a.v, first);
@@ -1141,8 +1132,8 @@ static int fits(const GPUCSRStorage *A, size_t entry)
 }
 
 /* Fills in the kernel and its arguments, then either asks about the kernel or launches it */
-template <class M, class E, class X>
-static PetscErrorCode with(const GPUKSPLaunch *L, M A, E exact, const typename vectors_of<X>::type &v, void *kernel, int *possible, GPUCSRStream s)
+template <class M, class E>
+static PetscErrorCode with(const GPUKSPLaunch *L, M A, E exact, const GPUKSPVectors_d &v, void *kernel, int *possible, GPUCSRStream s)
 {
   PetscFunctionBegin;
   if (possible) {
@@ -1154,7 +1145,7 @@ static PetscErrorCode with(const GPUKSPLaunch *L, M A, E exact, const typename v
     *possible = limit - (int)attr.sharedSizeBytes;
     GPUCSR_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, *possible));
   } else {
-    Args<M, E, X>         a         = {A, exact, v, L->v, L->bounds, L->cluster ? NULL : (ulonglong2 *)L->slots, *L->state, L->state, (int)L->guard, (int)L->right, L->shared};
+    Args<M, E>            a         = {A, exact, v, L->v, L->bounds, L->cluster ? NULL : (ulonglong2 *)L->slots, *L->state, L->state, (int)L->guard, (int)L->right, L->shared};
     void                 *args[]    = {&a};
     cudaLaunchConfig_t    config    = {};
     cudaLaunchAttribute   attribute = {};
@@ -1193,16 +1184,16 @@ static PetscErrorCode method(const GPUKSPLaunch *L, M A, int *possible, GPUCSRSt
   PetscFunctionBegin;
   switch (L->method) {
   case GPUKSP_CG:
-    kernel = L->v.degree ? (void *)cg_kernel<M, M, double, true> : (void *)cg_kernel<M, M, double, false>;
+    kernel = L->v.degree ? (void *)cg_kernel<M, M, true, false> : (void *)cg_kernel<M, M, false, false>;
     break;
   case GPUKSP_CG_SINGLE_REDUCTION:
-    kernel = (void *)cg1_kernel<M, M, double>;
+    kernel = (void *)cg1_kernel<M, M>;
     break;
   case GPUKSP_BCGS:
-    kernel = (void *)bcgs_kernel<M, M, double>;
+    kernel = (void *)bcgs_kernel<M, M>;
     break;
   }
-  PetscCall((with<M, M, double>(L, A, A, L->v, kernel, possible, s)));
+  PetscCall((with<M, M>(L, A, A, L->v, kernel, possible, s)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1214,7 +1205,7 @@ static PetscErrorCode dispatch(const GPUKSPLaunch *L, int *possible, GPUCSRStrea
   PetscFunctionBegin;
 #define FORMAT(F, of) \
   do { \
-    if (B) PetscCall((with<F<float>, F<double>, float>(L, of<float>(B, t, fits(B, 4)), of<double>(A, t, 0), L->inner, (void *)cg_kernel<F<float>, F<double>, float, false>, possible, s))); \
+    if (B) PetscCall((with<F<float>, F<double>>(L, of<float>(B, t, fits(B, 4)), of<double>(A, t, 0), L->inner, (void *)cg_kernel<F<float>, F<double>, false, true>, possible, s))); \
     else if (A->precision == GPUCSR_PRECISION_DOUBLE) PetscCall(method(L, of<double>(A, t, fits(A, 8)), possible, s)); \
     else PetscCall(method(L, of<float>(A, t, fits(A, 4)), possible, s)); \
   } while (0)
@@ -1248,7 +1239,7 @@ PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *p
 {
   const GPUCSRStorage *A       = L->A;
   const double         mean    = (double)A->stored / PetscMax(1, A->m);
-  const int            vectors = 6, size = L->Ainner ? 4 : 8;
+  const int            vectors = 6, size = 8;
   int                  cooperative = 0, clusters = 0, most = 0;
   size_t               need;
 
