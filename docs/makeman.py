@@ -130,10 +130,23 @@ def check(found):
     for name in re.findall(r"^#define (MAT\w*GPUCSR) +\"", text, re.M):
         if name not in found and name != "MATAIJGPUCSR":  # another word for MATGPUCSR, named on its page
             faults.append(f"include/petscgpucsr.h: {name} has no man page: put a /*MC block in front of what creates it")
-    sources = "".join(p.read_text() for p in (ROOT / "src").rglob("*.c"))
-    options = {"MATGPUCSR's man page": found["MATGPUCSR"].items("Options"), "README.md": set(re.findall(r"^\| `(-mat_gpucsr_\w+)", (ROOT / "README.md").read_text(), re.M))}
-    for option in sorted(set(re.findall(r'PetscOptions\w+\("(-mat_gpucsr_\w+)"', sources))):
-        faults += [f"{place}: lacks the option {option}" for place, has in options.items() if option not in has]
+    readme = (ROOT / "README.md").read_text()
+    manual = "".join(p.read_text() for p in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))])
+    sources = "".join(p.read_text() for p in (ROOT / "src").rglob("*.c") if "benchmarks" not in p.parts)
+    paged = set().union(*(p.items("Options") for p in found.values()))
+    helped = set(re.findall(r'PetscOptions(?!Get|Has)\w+\("(-\w+)"', sources))
+    for option in sorted(set(re.findall(r'"(-(?:mat_gpucsr|vec_gpu|ksp_gpu[a-z]+|tao_gpubmrm|gpucsr_file)_\w+)"', sources))):
+        if option not in paged:
+            faults.append(f"man pages: none lists the option {option}")
+        if option not in helped:
+            faults.append(f"-help: the option {option} is read without a PetscOptions...() that shows it")
+        if f"`{option}`" not in manual and f"`{option} " not in manual:
+            faults.append(f"README.md or docs: lack the option {option}")
+        if option.startswith("-mat_gpucsr_"):
+            if option not in found["MATGPUCSR"].items("Options"):
+                faults.append(f"MATGPUCSR's man page: lacks the option {option}")
+            if f"\n| `{option}`" not in readme:
+                faults.append(f"README.md: lacks the option {option}")
     return faults
 
 

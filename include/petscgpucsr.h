@@ -287,5 +287,6 @@ GPUCSR_EXTERN const char *const KSPGPUPrecisions[];
 GPUCSR_EXTERN PetscErrorCode KSPGPUSetPath(KSP, KSPGPUPath);
 GPUCSR_EXTERN PetscErrorCode KSPGPUSetPrecision(KSP, KSPGPUPrecision);
 GPUCSR_EXTERN PetscErrorCode KSPGPUCGSetVariant(KSP, KSPGPUVariant);
+GPUCSR_EXTERN PetscErrorCode KSPGPUSetPolynomial(KSP, PetscInt, PetscReal, PetscReal);
 GPUCSR_EXTERN PetscErrorCode KSPGPUSetTrueResidual(KSP, PetscBool);
 GPUCSR_EXTERN PetscErrorCode KSPGPUGetTrueResidualNorm(KSP, PetscReal *);

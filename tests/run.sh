@@ -132,7 +132,7 @@ job() {
     case $status in
     0) : >"$log.passed" ;;
     77) echo "$2" >"$log.skipped" ;;
-    *) { echo "FAILED $2"; cat "$log.command"; grep -v 'PETSC ERROR: Configure options' "$log" | tail -n 30; } >"$log.failed" ;;
+    *) { echo "FAILED $2"; cat "$log.command"; grep -vE 'PETSC ERROR: (Configure options|-)' "$log" | tail -n 30; } >"$log.failed" ;;
     esac
   ) &
 }

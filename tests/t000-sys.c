@@ -4,6 +4,8 @@
 
   //TEST name="host" args="-backend host"
   //TEST name="threads" args="-backend host -mat_gpucsr_threads 3"
+  //TEST name="staged" args="-backend host -staged"
+  //TEST name="staged_threads" args="-backend host -staged -mat_gpucsr_threads 3"
   //TEST name="cuda" args="-backend cuda" gpu=1
 */
 static char help[] = "Tests the backends.\n";
@@ -53,21 +55,36 @@ static PetscErrorCode TooMuch(GPUCSRDevice d)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The host as a device with a memory of its own, to which everything goes by way of the stages */
+static PetscErrorCode Separate(GPUCSRDevice d, GPUCSRBackendOps *ops)
+{
+  PetscFunctionBegin;
+  *ops          = *d->ops;
+  ops->separate = PETSC_TRUE;
+  d->ops        = ops;
+  for (int k = 0; k < GPUCSR_STAGES; k++) {
+    PetscCall(ops->hostmalloc(d->id, GPUCSR_STAGE_BYTES, &d->stage[k]));
+    PetscCall(ops->eventcreate(d->id, PETSC_FALSE, &d->staged[k]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
-  const size_t   stage = GPUCSR_STAGE_BYTES / 8, lengths[] = {0, 1, 7, 1000, stage - 1, stage, stage + 1, 2 * stage, 9 * stage + 5};
-  char           backend[32] = "host", why[512];
-  GPUCSRDevice   d;
-  GPUCSRAttempt  attempt;
-  GPUCSREvent    e0, e1;
-  GPUCSRStream   s;
-  double         seconds, bandwidth, odd[4] = {NAN, INFINITY, -0.0, 1e300}, rounding = 0;
-  float          f[4];
-  int64_t        wide[3] = {0, 5, 2147483647};
-  int32_t        narrow[3];
-  size_t         avail, total;
-  PetscErrorCode ierr;
-  PetscBool      same;
+  const size_t            stage = GPUCSR_STAGE_BYTES / 8, lengths[] = {0, 1, 7, 1000, 4096, 4097, 8192, 8193, 40000, stage - 1, stage, stage + 1, 2 * stage, 9 * stage + 5};
+  char                    backend[32] = "host", why[512];
+  static GPUCSRBackendOps ops;
+  GPUCSRDevice            d;
+  GPUCSRAttempt           attempt;
+  GPUCSREvent             e0, e1;
+  GPUCSRStream            s;
+  double                  seconds, bandwidth, odd[4] = {NAN, INFINITY, -0.0, 1e300}, rounding = 0;
+  float                   f[4];
+  int64_t                 wide[3] = {0, 5, 2147483647};
+  int32_t                 narrow[3];
+  size_t                  avail, total;
+  PetscErrorCode          ierr;
+  PetscBool               same, staged = PETSC_FALSE;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -75,6 +92,8 @@ int main(int argc, char **argv)
   PetscCall(GPUCSRSysInitialize());
   PetscCall(GPUCSRDeviceOpen(backend, &d, why, sizeof(why)));
   PetscCheck(d, PETSC_COMM_SELF, PETSC_ERR_GPU, "Backend %s: %s", backend, why);
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-staged", &staged, NULL));
+  if (staged) PetscCall(Separate(d, &ops));
   PetscCheck(d->props.name[0] && d->props.processors > 0 && d->props.memory > 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Properties are missing");
   PetscCall(d->ops->memory(d->id, &avail, &total));
   PetscCheck(avail > 0 && avail <= total, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%zu bytes free of %zu", avail, total);

@@ -94,7 +94,7 @@ static const double cases[][2] = {
   {1,    1   },
   {0,    1   },
   {1,    -1  }
-}; /* alpha, beta; larger matrices take the first two */
+}; /* alpha, beta; larger matrices, and products in pieces, take the first two */
 #define NCASES 5
 
 /* z = alpha op(A) x + beta y and, in bound, |alpha| |op(A)| |x| + |beta y|; count: terms of the longest sum */
@@ -138,10 +138,30 @@ typedef struct {
   GPUCSRDevice dev;
   void        *x, *y, *z;
   size_t       bytes;
-  double      *hx, *hy, *hz;
+  double      *hx, *hy, *hz, *poison;
   int          ncases;
+  int          state; /* what x and y on the device hold, -1: nothing yet */
   long double *ref[2][2][3][NCASES], *bound[2][2][3][NCASES];
 } Space;
+
+/* x, and y or what must not be read in its place, on the device: written when they differ from what is there */
+static PetscErrorCode Vectors(Space *w, PetscBool trans, GPUCSRType vt, PetscInt rows, PetscInt cols, PetscBool special, PetscBool unread)
+{
+  const int state = (trans ? 1 : 0) + (vt == GPUCSR_FLOAT ? 2 : 0) + (special ? 4 : 0) + (unread ? 8 : 0);
+
+  PetscFunctionBegin;
+  if (w->state == state) PetscFunctionReturn(PETSC_SUCCESS);
+  for (PetscInt k = 0; k < cols; k++) w->hx[k] = vt == GPUCSR_FLOAT ? (double)(float)ZooScalar(77, k, 1) : ZooScalar(77, k, 1);
+  for (PetscInt k = 0; k < rows; k++) w->hy[k] = vt == GPUCSR_FLOAT ? (double)(float)ZooScalar(78, k, 2) : ZooScalar(78, k, 2);
+  if (special && cols > 4) {
+    w->hx[cols / 2] = NAN;
+    w->hx[cols - 1] = INFINITY;
+  }
+  PetscCall(GPUCSRUpload(w->dev, w->x, vt, w->hx, GPUCSR_DOUBLE, (size_t)cols, PETSC_FALSE, w->dev->stream, NULL));
+  PetscCall(GPUCSRUpload(w->dev, w->y, vt, unread ? w->poison : w->hy, GPUCSR_DOUBLE, (size_t)rows, PETSC_FALSE, w->dev->stream, NULL));
+  w->state = state;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 static PetscErrorCode Check(Space *w, const Matrix *M, PetscBool trans, const GPUCSRPlan *P, PetscBool special, int refreshed)
 {
@@ -161,20 +181,10 @@ static PetscErrorCode Check(Space *w, const Matrix *M, PetscBool trans, const GP
         GPUCSRProduct p = {cases[c][0], cases[c][1], w->x, inplace ? w->z : w->y, w->z, 0, (int)rows};
 
         if (special && (p.alpha == 0 || dense)) continue; /* 0 Inf, and the zeros that dense multiplies, may give NaN */
-        if (pieces > 1 && (rows < 3 || (w->dev->ops->separate && !P->choice.kernel->family->piecewise))) continue;
-        for (PetscInt k = 0; k < cols; k++) w->hx[k] = vt == GPUCSR_FLOAT ? (double)(float)ZooScalar(77, k, 1) : ZooScalar(77, k, 1);
-        for (PetscInt k = 0; k < rows; k++) w->hy[k] = vt == GPUCSR_FLOAT ? (double)(float)ZooScalar(78, k, 2) : ZooScalar(78, k, 2);
-        if (special && !refreshed && cols > 4) {
-          w->hx[cols / 2] = NAN;
-          w->hx[cols - 1] = INFINITY;
-        }
-        PetscCall(GPUCSRUpload(w->dev, w->x, vt, w->hx, GPUCSR_DOUBLE, (size_t)cols, PETSC_FALSE, w->dev->stream, NULL));
-        if (p.beta != 0) PetscCall(GPUCSRUpload(w->dev, (void *)p.y, vt, w->hy, GPUCSR_DOUBLE, (size_t)rows, PETSC_FALSE, w->dev->stream, NULL));
-        if (!inplace || p.beta == 0) { /* poison what must be written, and y where it must not be read */
-          for (PetscInt k = 0; k < rows; k++) w->hz[k] = NAN;
-          PetscCall(GPUCSRUpload(w->dev, w->z, vt, w->hz, GPUCSR_DOUBLE, (size_t)rows, PETSC_FALSE, w->dev->stream, NULL));
-          if (p.beta == 0) PetscCall(GPUCSRUpload(w->dev, w->y, vt, w->hz, GPUCSR_DOUBLE, (size_t)rows, PETSC_FALSE, w->dev->stream, NULL));
-        }
+        if (inplace && p.beta == 0) continue;             /* y is not read */
+        if (pieces > 1 && (c > 1 || rows < 3 || (w->dev->ops->separate && !P->choice.kernel->family->piecewise))) continue;
+        PetscCall(Vectors(w, trans, vt, rows, cols, special && !refreshed, p.beta == 0));
+        PetscCall(GPUCSRUpload(w->dev, w->z, vt, inplace ? w->hy : w->poison, GPUCSR_DOUBLE, (size_t)rows, PETSC_FALSE, w->dev->stream, NULL));
         for (int q = 0; q < pieces; q++) {
           p.first = (int)(rows * q / pieces);
           p.last  = (int)(rows * (q + 1) / pieces);
@@ -354,7 +364,9 @@ static PetscErrorCode One(GPUCSRDevice dev, Matrix *M, PetscBool special)
   PetscCall(GPUCSRMalloc(dev, w.bytes, "x", &w.x));
   PetscCall(GPUCSRMalloc(dev, w.bytes, "y", &w.y));
   PetscCall(GPUCSRMalloc(dev, w.bytes, "z", &w.z));
-  PetscCall(PetscMalloc3(longest, &w.hx, longest, &w.hy, longest, &w.hz));
+  PetscCall(PetscMalloc4(longest, &w.hx, longest, &w.hy, longest, &w.hz, longest, &w.poison));
+  for (size_t k = 0; k < longest; k++) w.poison[k] = NAN;
+  w.state = -1;
   PetscCall(PetscMalloc1(nnz + 1, &keep));
   w.ncases = longest < 10000 ? NCASES : 2;
   PetscCall(PetscArraycpy(keep, M->a, nnz));
@@ -381,7 +393,7 @@ static PetscErrorCode One(GPUCSRDevice dev, Matrix *M, PetscBool special)
   PetscCall(GPUCSRFree(dev, w.bytes, &w.x));
   PetscCall(GPUCSRFree(dev, w.bytes, &w.y));
   PetscCall(GPUCSRFree(dev, w.bytes, &w.z));
-  PetscCall(PetscFree3(w.hx, w.hy, w.hz));
+  PetscCall(PetscFree4(w.hx, w.hy, w.hz, w.poison));
   PetscCall(PetscFree(keep));
   for (int k = 0; k < 2 * 2 * 3 * NCASES; k++) {
     PetscCall(PetscFree((&w.ref[0][0][0][0])[k]));

@@ -26,13 +26,19 @@ static PetscErrorCode CheckType(PetscObject obj, const char type[], const char w
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* On the GPU, in a PETSc that has vectors there */
-static PetscBool DeviceVectors(void)
+/* What MatCreateVecs() is to give: on a GPU the vectors that PETSc has there, or else ours; those of the host where products run on it */
+static PetscErrorCode VectorType(PetscMPIInt size, const char **type)
 {
-  char word[32] = "";
+  char      word[32] = "";
+  PetscBool cuda;
 
-  PetscCallAbort(PETSC_COMM_SELF, PetscOptionsGetString(NULL, NULL, "-mat_gpucsr_backend", word, sizeof(word), NULL));
-  return (PetscBool)(PetscDefined(HAVE_CUDA) && !strcmp(word, "cuda"));
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_gpucsr_backend", word, sizeof(word), NULL));
+  PetscCall(PetscStrcmp(word, "cuda", &cuda));
+  if (!cuda) *type = size > 1 ? VECMPI : VECSEQ;
+  else if (PetscDefined(HAVE_CUDA)) *type = size > 1 ? VECMPICUDA : VECSEQCUDA;
+  else *type = size > 1 ? "mpigpu" : "seqgpu";
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Fill(Mat A)
@@ -58,6 +64,7 @@ int main(int argc, char **argv)
   PetscMPIInt size;
   PetscBool   hard = PETSC_FALSE, plain = PETSC_FALSE, mpi, is;
   char        type[64] = "gpucsr";
+  const char *vectors  = NULL;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
@@ -93,7 +100,8 @@ int main(int argc, char **argv)
       PetscCall(CheckType((PetscObject)off, "seqaijgpucsr", "The off-diagonal block"));
     }
     PetscCall(MatCreateVecs(A, &x, NULL));
-    PetscCall(CheckType((PetscObject)x, DeviceVectors() ? (size > 1 ? VECMPICUDA : VECSEQCUDA) : (size > 1 ? VECMPI : VECSEQ), "The vector of MatCreateVecs()"));
+    PetscCall(VectorType(size, &vectors));
+    PetscCall(CheckType((PetscObject)x, vectors, "The vector of MatCreateVecs()"));
     PetscCall(VecDestroy(&x));
   }
   PetscCall(TestProducts(A, R, PETSC_FALSE, hard ? "hard-coded aij" : type));

@@ -8,13 +8,14 @@
 //TEST name="pieces" args="-n 700000 -mat_gpucsr_format csr -mat_gpucsr_transpose_format csr" gpu=1
 //TEST name="pieces_single" args="-n 1400000 -mat_gpucsr_format csr -mat_gpucsr_transpose_format csr -mat_gpucsr_precision single" gpu=1
 //TEST name="pieces_unpinned" args="-n 700000 -mat_gpucsr_format csr -mat_gpucsr_transpose_format csr -mat_gpucsr_pin_vectors 0" gpu=1
+//TEST name="vecgpu" args="-mat_gpucsr_format csr -mat_gpucsr_transpose_format csr -vectors gpu"
 //TEST name="unmeasured" args="-mat_gpucsr_format csr -mat_gpucsr_transpose_format csr -measured 0"
 
 /*
   What a matrix says of itself: products are counted by whoever computes them, padding is timed where there is some, and copies of vectors where
   vectors are copied, in pieces or not.
 
-    build/tests/t409-info [-n ROWS] [-measured 0] [-mat_gpucsr_...]      (linked with the library, for MatGPUCSRGetInfo())
+    build/tests/t409-info [-n ROWS] [-measured 0] [-vectors gpu] [-mat_gpucsr_...]      (linked with the library, for MatGPUCSRGetInfo())
 */
 #include "testing.h"
 #include <petscgpucsr.h>
@@ -30,8 +31,8 @@ int main(int argc, char **argv)
   Vec           x, y;
   PetscInt      n = 3000, rs, re, blocks;
   PetscMPIInt   size;
-  PetscBool     aij, csr, cuda, measured = PETSC_TRUE, single = PETSC_FALSE;
-  char          word[32] = "";
+  PetscBool     aij, csr, cuda, measured = PETSC_TRUE, single = PETSC_FALSE, vecgpu;
+  char          word[32] = "", vectors[32] = VECSTANDARD;
   double        bytes;
   MatGPUCSRInfo info;
 
@@ -54,7 +55,8 @@ int main(int argc, char **argv)
     for (PetscInt k = 0; k < (r % 16 ? 1 : 9); k++) PetscCall(MatSetValue(A, r, (r + 11 * k) % n, 1.0 + (double)(k % 4), INSERT_VALUES));
   PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
-  if (PetscDefined(HAVE_CUDA)) PetscCall(MatSetVecType(A, VECSTANDARD));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-vectors", vectors, sizeof(vectors), &vecgpu));
+  PetscCall(MatSetVecType(A, vectors));
   PetscCall(MatCreateVecs(A, &x, &y));
   PetscCall(VecSet(x, 1.0));
   for (PetscInt k = 0; k < N; k++) PetscCall(MatMult(A, x, y));
@@ -73,7 +75,7 @@ int main(int argc, char **argv)
   MUST(PetscAbs(info.build_time - info.inspect_time - info.convert_time - info.pad_time - info.upload_time - info.transpose_time) <= 1e-9 * (1 + info.build_time));
   bytes = (double)(single ? 4 : 8) * (double)n * (N + T);
   if (size == 1 && !aij) {
-    const PetscBool copied = (PetscBool)(cuda || single);
+    const PetscBool copied = (PetscBool)((cuda || single) && !(vecgpu && cuda));
 
     MUST(info.downloaded == (copied ? bytes : 0));
     MUST((info.download_time > 0) == (copied && measured));

@@ -56,17 +56,17 @@ static double Entry(PetscInt i, PetscInt seed, PetscBool special)
 /* Both on the host, or (ondevice) that of type gpu on the device alone */
 static PetscErrorCode PairFill(Pair p, PetscInt seed, PetscBool special, PetscBool ondevice)
 {
-  PetscInt rs, re;
+  PetscInt     rs, re;
+  PetscScalar *s, *g;
 
   PetscFunctionBegin;
   PetscCall(VecGetOwnershipRange(p.s, &rs, &re));
-  for (int k = 0; k < 2; k++) {
-    PetscScalar *a;
-
-    PetscCall(VecGetArrayWrite(k ? p.s : p.g, &a));
-    for (PetscInt r = rs; r < re; r++) a[r - rs] = Entry(r, seed, special);
-    PetscCall(VecRestoreArrayWrite(k ? p.s : p.g, &a));
-  }
+  PetscCall(VecGetArrayWrite(p.s, &s));
+  PetscCall(VecGetArrayWrite(p.g, &g));
+  for (PetscInt r = rs; r < re; r++) s[r - rs] = Entry(r, seed, special);
+  PetscCall(PetscArraycpy(g, s, re - rs));
+  PetscCall(VecRestoreArrayWrite(p.g, &g));
+  PetscCall(VecRestoreArrayWrite(p.s, &s));
   if (ondevice) {
     Vec w;
 
@@ -364,6 +364,7 @@ static PetscErrorCode TestNumbers(PetscInt n, PetscBool special)
     if (special) continue;
     PetscCall(VecMaxPointwiseDivide(x.g, y.g, &r));
     PetscCall(VecMaxPointwiseDivide(x.s, y.s, &t));
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &t, 1, MPIU_REAL, MPIU_MAX, PETSC_COMM_WORLD)); /* PETSc 3.19 to 3.22 give each rank its own */
     CHECK("VecMaxPointwiseDivide", r, t, 4.0 * PETSC_MACHINE_EPSILON * t);
     /* the same bits each time */
     PetscCall(VecDot(x.g, y.g, &v));
@@ -402,7 +403,7 @@ static PetscErrorCode TestMany(PetscInt n)
 {
   static const PetscInt counts[] = {1, 2, 7, 8, 9, 31, 32, 33, 70, 520};
   const PetscBool       special  = PETSC_FALSE;
-  const PetscInt        most     = deep && n < 2000 ? 10 : n < 10000 ? 9 : 5;
+  const PetscInt        most     = deep && n < 2000 ? 10 : n < 10000 ? 9 : n < 1000000 ? 5 : 3;
   Pair                  x, y;
   Vec                  *vg, *vs, az, *av;
   PetscScalar          *dots, *alpha, *absalpha;
@@ -501,7 +502,7 @@ int main(int argc, char **argv)
   for (PetscInt k = 0; k < n; k++) {
     for (int special = 0; special < 2; special++) {
       if (special || deep) PetscCall(TestMaps(lengths[k], (PetscBool)special));
-      PetscCall(TestNumbers(lengths[k], (PetscBool)special));
+      if (!special || deep) PetscCall(TestNumbers(lengths[k], (PetscBool)special));
     }
     PetscCall(TestMany(lengths[k]));
     PetscCall(TestRandom(lengths[k]));

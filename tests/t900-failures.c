@@ -23,16 +23,18 @@
 //TEST name="no_gpu" args="-mat_gpucsr_backend cuda -real" fails="-mat_gpucsr_backend cuda cannot be had: " gpu=0
 //TEST name="ranks_no_gpu" nsize=2 args="-mat_gpucsr_backend cuda -real" fails="-mat_gpucsr_backend cuda cannot be had: " gpu=0
 //TEST name="ranks4_no_gpu" nsize=4 args="-mat_gpucsr_backend cuda -real" fails="(met by rank 0, on 4 of 4 ranks in all)" gpu=0
+//TEST name="ranks_self_no_gpu" nsize=3 args="-case self -mat_gpucsr_backend cuda -real" fails="-mat_gpucsr_backend cuda cannot be had: " gpu=0
 //TEST name="ranks_auto_no_gpu" nsize=4 args="-mat_gpucsr_backend auto" gpu=0
 //TEST name="auto_no_gpu" args="-mat_gpucsr_backend auto" gpu=0
 //TEST name="memory" args="-mat_gpucsr_backend auto -mat_gpucsr_format csr -mat_gpucsr_memory_limit 1000 -real" warns="MATGPUCSR warning: a matrix of 100 rows and 100 columns goes on with the products of MATSEQAIJ on the host"
 //TEST name="memory_transpose" args="-mat_gpucsr_backend auto -mat_gpucsr_format csr -mat_gpucsr_memory_limit 5000 -twice -real -standard_vectors" warns="-mat_gpucsr_memory_limit is 5000"
 //TEST name="memory_vectors" args="-mat_gpucsr_backend auto -vec_type gpu -vec_gpu_separate -mat_gpucsr_memory_limit 100 -real" warns="VECGPU warning: a vector of 100 entries, and others after it, stays on the host"
-//TEST name="memory_cuda" args="-mat_gpucsr_backend cuda -mat_gpucsr_format csr -mat_gpucsr_memory_limit 1000 -real" fails="-mat_gpucsr_memory_limit is 1000" gpu=1
+//TEST name="memory_cuda" args="-mat_gpucsr_backend cuda -mat_gpucsr_format csr -mat_gpucsr_memory_limit 1000 -real -standard_vectors" fails="-mat_gpucsr_memory_limit is 1000" gpu=1
 //TEST name="tolerance" args="-mat_gpucsr_format csr -mat_gpucsr_precision single -ksp_rtol 1e-12 -real" warns="MATGPUCSR warning: -ksp_rtol 1e-12 asks for more than -mat_gpucsr_precision single keeps"
 //TEST name="ranks_memory" nsize=4 args="-mat_gpucsr_backend auto -mat_gpucsr_format csr -mat_gpucsr_memory_limit 1000 -real" warns="MATGPUCSR warning: "
-//TEST name="ranks_memory_transpose" nsize=2 args="-mat_gpucsr_backend auto -mat_gpucsr_format csr -mat_gpucsr_memory_limit 5500 -twice -real" warns="MATGPUCSR warning: "
-//TEST name="ranks_memory_cuda" nsize=2 args="-mat_gpucsr_backend cuda -mat_gpucsr_format csr -mat_gpucsr_memory_limit 1000 -real" fails="-mat_gpucsr_memory_limit is 1000" gpu=1
+//TEST name="ranks_memory_transpose" nsize=2 args="-mat_gpucsr_backend auto -mat_gpucsr_format csr -mat_gpucsr_memory_limit 5500 -twice -real -standard_vectors" warns="MATGPUCSR warning: "
+//TEST name="ranks_memory_halo" nsize=2 args="-mat_gpucsr_backend auto -mat_gpucsr_format csr -mat_gpucsr_memory_limit 5500 -twice -real" warns="MATGPUCSR warning: " gpu=1
+//TEST name="ranks_memory_cuda" nsize=2 args="-mat_gpucsr_backend cuda -mat_gpucsr_format csr -mat_gpucsr_memory_limit 1000 -real -standard_vectors" fails="-mat_gpucsr_memory_limit is 1000" gpu=1
 //TEST name="ranks_tolerance" nsize=4 args="-mat_gpucsr_format csr -mat_gpucsr_precision single -ksp_rtol 1e-12 -real" warns="MATGPUCSR warning: -ksp_rtol 1e-12 asks for more than -mat_gpucsr_precision single keeps"
 //TEST name="size" args="-case size" fails="Nonconforming object sizes"
 //TEST name="alias" args="-case alias" fails="x and y must be different vectors"
@@ -121,6 +123,8 @@ int main(int argc, char **argv)
 
   PetscCall(PetscStrcmp(what, "column", &is));
   if (is) PetscCall(OutOfRange(700000000));
+  PetscCall(PetscStrcmp(what, "self", &is));
+  if (is) PetscCall(OutOfRange(1)); /* it is not: a matrix of each rank by itself */
   PetscCall(PetscStrcmp(what, "below", &is));
   if (is) PetscCall(OutOfRange(-1));
   PetscCall(TestMatCreate(PETSC_COMM_WORLD, n, n, PETSC_FALSE, &A));

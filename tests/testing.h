@@ -65,6 +65,31 @@ static inline PetscErrorCode TestDense(PetscBool *dense)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Does the format or kernel that was asked for take the matrix, and its transpose? Some are for matrices of one kind, and say so */
+static inline PetscErrorCode TestTakes(Mat A, PetscBool *takes)
+{
+  Vec            x[2], y[2];
+  PetscErrorCode ierr[2];
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 2; k++) {
+    PetscCall(MatCreateVecs(A, k ? &y[k] : &x[k], k ? &x[k] : &y[k]));
+    PetscCall(VecSet(x[k], 1.0));
+  }
+  PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+  ierr[0] = MatMult(A, x[0], y[0]);
+  ierr[1] = MatMultTranspose(A, x[1], y[1]);
+  PetscCall(PetscPopErrorHandler());
+  *takes = PETSC_TRUE;
+  for (int k = 0; k < 2; k++) {
+    if (ierr[k] == PETSC_ERR_SUP) *takes = PETSC_FALSE;
+    else PetscCall(ierr[k]);
+    PetscCall(VecDestroy(&x[k]));
+    PetscCall(VecDestroy(&y[k]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The type under test; an error where it is ours and the library has not been loaded */
 static inline PetscErrorCode TestType(char type[], size_t length)
 {

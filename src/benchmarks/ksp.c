@@ -9,7 +9,8 @@ static char help[] = "PETSc's Krylov methods with Jacobi on the matrix type of y
 
   A plain PETSc program: it knows nothing of the library. Vectors are those of MatCreateVecs(), so VECCUDA where the type has
   them, VECGPU for gpucsr in a PETSc without CUDA; -vec_type says otherwise. A case is the 7-point (lap7_) or 27-point (st27_) matrix of a cube of so many points an edge,
-  or that of 7-point convection and diffusion (conv_), which is unsymmetric and solved by BiCGStab; b is all ones, x starts at 0. -ksp_type gpucg, or gpubcgs, asks for the library's solvers.
+  or that of 7-point convection and diffusion (conv_), which is unsymmetric and solved by BiCGStab, or a file in PETSc binary, solved by BiCGStab unless
+  spd: goes before its name; b is all ones, x starts at 0. -ksp_type gpucg, or gpubcgs, asks for the library's solvers.
   set-up: from the assembled matrix of the host to the first product's result; solve: KSPSolve(), the first and the median of
   the others; total: set-up and first solve, which sets up the preconditioner.
 
@@ -27,9 +28,41 @@ static int Less(const void *a, const void *b)
   return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b;
 }
 
+/* The matrix of a cube, in arrays that it goes on using */
+static PetscErrorCode Assemble(const char name[], PetscBool convection, int32_t **i, PetscInt **j, PetscScalar **a, PetscInt *rows, Mat *A)
+{
+  Synthetic s = {name, STENCIL7, 0, 1, 0, 0};
+  int       m, n;
+
+  PetscFunctionBeginUser;
+  if (sscanf(name, convection ? "conv_%d" : "lap7_%d", &s.m) != 1) {
+    s.kind = STENCIL27;
+    PetscCheck(sscanf(name, "st27_%d", &s.m) == 1, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE, "-cases %s: must be lap7_N, st27_N or conv_N, N points an edge, or a file .petsc", name);
+  }
+  PetscCheck(s.m >= 1 && s.m <= 400, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-cases %s: must have from 1 to 400 points an edge", name);
+  PetscCall(SyntheticCreate(&s, 1, &m, &n, i, j, a));
+  for (int r = 0; r < m && convection; r++) /* upwind: what flows in counts more */
+    for (int e = (*i)[r]; e < (*i)[r + 1]; e++) (*a)[e] = (*j)[e] < r ? -1.2 : (*j)[e] > r ? -1 : 6.6;
+  PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, m, n, (PetscInt *)*i, *j, *a, A));
+  *rows = m;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Load(const char file[], Mat *A)
+{
+  PetscViewer viewer;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscViewerBinaryOpen(PETSC_COMM_SELF, file, FILE_MODE_READ, &viewer));
+  PetscCall(MatCreate(PETSC_COMM_SELF, A));
+  PetscCall(MatSetType(*A, MATSEQAIJ));
+  PetscCall(MatLoad(*A, viewer));
+  PetscCall(PetscViewerDestroy(&viewer));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Solve(const char name[], const char type[], const char vtype[], int repeats, FILE *out, const char id[])
 {
-  Synthetic          s = {name, STENCIL7, 0, 1, 0, 0};
   Mat                A;
   Vec                x, b, r;
   KSP                ksp;
@@ -39,27 +72,30 @@ static PetscErrorCode Solve(const char name[], const char type[], const char vty
   MatType            mattype;
   VecType            vectype;
   KSPConvergedReason reason;
-  PetscInt           its, *j;
-  PetscScalar       *a;
+  PetscInt           its, *j = NULL;
+  PetscScalar       *a       = NULL;
+  MatInfo            info;
   PetscReal          bnorm, rnorm;
   PetscLogDouble     t0, t1;
-  int32_t           *i;
-  int                m, n;
+  int32_t           *i = NULL;
+  PetscInt           m;
   double             setup, first = 0, solve, t[64];
   char               version[128];
-  PetscBool          convection;
+  PetscBool          convection, file, spd;
 
   PetscFunctionBeginUser;
   PetscCall(PetscStrncmp(name, "conv_", 5, &convection));
-  if (sscanf(name, convection ? "conv_%d" : "lap7_%d", &s.m) != 1) {
-    s.kind = STENCIL27;
-    PetscCheck(sscanf(name, "st27_%d", &s.m) == 1, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE, "-cases %s: must be lap7_N, st27_N or conv_N, N points an edge", name);
-  }
-  PetscCheck(s.m >= 1 && s.m <= 400, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-cases %s: must have from 1 to 400 points an edge", name);
-  PetscCall(SyntheticCreate(&s, 1, &m, &n, &i, &j, &a));
-  for (int r = 0; r < m && convection; r++) /* upwind: what flows in counts more */
-    for (int e = i[r]; e < i[r + 1]; e++) a[e] = j[e] < r ? -1.2 : j[e] > r ? -1 : 6.6;
-  PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, m, n, (PetscInt *)i, j, a, &A));
+  PetscCall(PetscStrncmp(name, "spd:", 4, &spd));
+  PetscCall(PetscStrendswith(name, ".petsc", &file));
+  if (file) {
+    const char *slash = strrchr(name, '/');
+
+    PetscCall(Load(name + (spd ? 4 : 0), &A));
+    if (slash) name = slash + 1;
+    PetscCall(MatGetSize(A, &m, NULL));
+    convection = (PetscBool)!spd;
+  } else PetscCall(Assemble(name, convection, &i, &j, &a, &m, &A));
+  PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
   if (!convection) PetscCall(MatSetOption(A, MAT_SPD, PETSC_TRUE));
 
   PetscCall(PetscTime(&t0));
@@ -102,10 +138,10 @@ static PetscErrorCode Solve(const char name[], const char type[], const char vty
   PetscCall(PCGetType(pc, &pctype));
   PetscCall(MatGetType(A, &mattype));
   PetscCall(VecGetType(x, &vectype));
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%-10s %-13s %-7s %-8s %5" PetscInt_FMT " iterations  set-up %9.1f us  first %11.1f  solve %11.1f  an iteration %8.2f us  residual %.1e  %s\n", name, mattype, ksptype, vectype, its, 1e6 * setup, 1e6 * first, 1e6 * solve, 1e6 * solve / PetscMax(1, its), (double)(rnorm / bnorm), KSPConvergedReasons[reason]));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%-18s %-13s %-7s %-8s %5" PetscInt_FMT " iterations  set-up %9.1f us  first %11.1f  solve %11.1f  an iteration %8.2f us  residual %.1e  %s\n", name, mattype, ksptype, vectype, its, 1e6 * setup, 1e6 * first, 1e6 * solve, 1e6 * solve / PetscMax(1, its), (double)(rnorm / bnorm), KSPConvergedReasons[reason]));
   if (out) {
     PetscCall(PetscGetVersion(version, sizeof(version)));
-    fprintf(out, "{\"record\": \"ksp\", \"matrix\": \"%s\", \"rows\": %d, \"nnz\": %d, \"mat_type\": \"%s\", \"vec_type\": \"%s\", \"ksp\": \"%s\", \"pc\": \"%s\", \"petsc\": \"%.60s\", \"id\": \"%s\", \"iterations\": %d, \"reason\": \"%s\", \"residual\": %.3g, \"setup_us\": %.10g, \"first_us\": %.10g, \"solve_us\": %.10g, \"iteration_us\": %.10g, \"total_us\": %.10g}\n", name, m, i[m], mattype, vectype, ksptype, pctype, version, id, (int)its, KSPConvergedReasons[reason], (double)(rnorm / bnorm), 1e6 * setup, 1e6 * first, 1e6 * solve, 1e6 * solve / PetscMax(1, its), 1e6 * (setup + first));
+    fprintf(out, "{\"record\": \"ksp\", \"matrix\": \"%s\", \"rows\": %d, \"nnz\": %d, \"mat_type\": \"%s\", \"vec_type\": \"%s\", \"ksp\": \"%s\", \"pc\": \"%s\", \"petsc\": \"%.60s\", \"id\": \"%s\", \"iterations\": %d, \"reason\": \"%s\", \"residual\": %.3g, \"setup_us\": %.10g, \"first_us\": %.10g, \"solve_us\": %.10g, \"iteration_us\": %.10g, \"total_us\": %.10g}\n", name, (int)m, (int)info.nz_used, mattype, vectype, ksptype, pctype, version, id, (int)its, KSPConvergedReasons[reason], (double)(rnorm / bnorm), 1e6 * setup, 1e6 * first, 1e6 * solve, 1e6 * solve / PetscMax(1, its), 1e6 * (setup + first));
     fflush(out);
   }
   PetscCall(KSPDestroy(&ksp));
@@ -113,15 +149,15 @@ static PetscErrorCode Solve(const char name[], const char type[], const char vty
   PetscCall(VecDestroy(&b));
   PetscCall(VecDestroy(&r));
   PetscCall(MatDestroy(&A));
-  PetscCall(SyntheticDestroy(&i, &j, &a));
+  if (!file) PetscCall(SyntheticDestroy(&i, &j, &a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 int main(int argc, char **argv)
 {
-  char          *cases[32], type[64] = MATAIJ, vtype[64] = "", name[PETSC_MAX_PATH_LEN] = "", id[64] = "unknown";
+  char          *cases[64], type[64] = MATAIJ, vtype[64] = "", name[PETSC_MAX_PATH_LEN] = "", id[64] = "unknown";
   const char    *usual[] = {"st27_50", "lap7_129", "st27_128", "lap7_200"};
-  PetscInt       n = 32, repeats = 5;
+  PetscInt       n = 64, repeats = 5;
   PetscBool      set;
   PetscReal      budget = 0;
   PetscLogDouble t0, t1;

@@ -6,8 +6,8 @@ static char help[] = "Products with vectors on the device: every kernel of the l
 
   Matrices: the synthetic ones of synthetic.h (-shrink k: small ones), then every *.petsc of the folders and the files, PETSc
   binary; a name met before is passed over. -match TEXT takes those alone whose name contains the text.
-  Other options: -precisions double,single,mixed (the first two); -sides N,T (both); -setup no (products alone); -budget s
-  (matrices that would start later than so many seconds are left out, and counted); -rounds n (7); -progress; -id TEXT.
+  Other options: -precisions double,single,mixed (the first two); -sides N,T (both); -setup no (products alone); -products no (set-up
+  alone); -budget s (matrices that would start later than so many seconds are left out, and counted); -rounds n (7); -progress; -id TEXT.
 
   For each matrix, precision and side all kernels that can hold the matrix, and cuSPARSE's three CSR algorithms (after
   cusparseSpMV_preprocess(); its default one for the transpose, which works on the CSR of A where ours has the transpose
@@ -75,7 +75,7 @@ typedef struct {
   double           copy; /* bytes/s */
   FILE            *out, *samples;
   int              rounds;
-  PetscBool        progress, setup, precisions[3], sides[2];
+  PetscBool        progress, products, setup, precisions[3], sides[2];
 } Bench;
 
 struct Case_;
@@ -545,6 +545,19 @@ static PetscErrorCode RefreshAndProduct(GPUCSRPlan *P, const GPUCSRSource *s, co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+typedef struct {
+  GPUCSRPlan    *plan;
+  GPUCSRProduct *product;
+} Single;
+
+static PetscErrorCode LaunchSingle(void *ctx)
+{
+  const Single *one = (const Single *)ctx;
+
+  return GPUCSRPlanProduct(one->plan, one->product, one->plan->A.dev->stream);
+}
+
+/* product: seconds of the chosen kernel, where it was timed; else it is timed here */
 static PetscErrorCode SetUp(const Bench *b, const Problem *p, GPUCSRPrecision precision, double product)
 {
   static const GPUCSRRequest anything = {.format = "auto", .kernel = "auto"};
@@ -616,6 +629,13 @@ static PetscErrorCode SetUp(const Bench *b, const Problem *p, GPUCSRPrecision pr
   PetscCall(PetscMemzero(&P, sizeof(P)));
   PetscCall(GPUCSRPlanBuild(b->dev, &p->src, precision, &anything, &P));
   costs = P.costs;
+  if (!isfinite(product)) {
+    Single one = {&P, &pr};
+    int    n;
+
+    pr.last = P.A.m;
+    PetscCall(BenchCalibrate(&b->clock, LaunchSingle, &one, &n, &product));
+  }
   PetscCall(GPUCSRPlanDestroy(&P));
   GPUCSRSettingsGlobal.report = PETSC_FALSE;
   PetscCall(GPUCSRFree(b->dev, vbytes, &x));
@@ -717,7 +737,7 @@ static PetscErrorCode Measure(const Bench *b, Problem *p)
   PetscCall(PetscMalloc1(n, &p->x));
   for (int k = 0; k < n; k++) p->x[k] = (double)(float)(SyntheticUniform(99, 0, (uint64_t)k) - 0.5);
   for (int side = 0; side < 2; side++)
-    if (b->sides[side]) PetscCall(Reference(p, side, b->dev->threads));
+    if (b->products && b->sides[side]) PetscCall(Reference(p, side, b->dev->threads));
   for (int q = 0; q < 3; q++) {
     const GPUCSRPrecision precision = (GPUCSRPrecision)q;
     GPUCSRPlan            A         = {0};
@@ -726,7 +746,7 @@ static PetscErrorCode Measure(const Bench *b, Problem *p)
     if (!b->precisions[q]) continue;
     PetscCall(GPUCSRPlanBuild(b->dev, &p->src, precision, &csr, &A));
     for (int side = 0; side < 2; side++) {
-      if (!b->sides[side]) continue;
+      if (!b->products || !b->sides[side]) continue;
       PetscCall(PetscMemzero(c, sizeof(*c)));
       c->b         = b;
       c->p         = p;
@@ -740,14 +760,14 @@ static PetscErrorCode Measure(const Bench *b, Problem *p)
       PetscCall(CaseDestroy(c));
     }
     PetscCall(GPUCSRPlanDestroy(&A));
-    if (!b->setup || !isfinite(product)) continue;
+    if (!b->setup || (b->products && !isfinite(product))) continue;
     PetscCall(GPUCSRAttemptBegin(&attempt));
     ierr = SetUp(b, p, precision, product);
     PetscCall(GPUCSRAttemptEnd(&attempt));
     PetscCall(Failure(b, p, precision, "set-up", ierr, &attempt));
   }
   for (int side = 0; side < 2; side++)
-    if (b->sides[side]) PetscCall(PetscFree2(p->y[side], p->bound[side]));
+    if (b->products && b->sides[side]) PetscCall(PetscFree2(p->y[side], p->bound[side]));
   PetscCall(PetscFree(p->x));
   PetscCall(PetscFree(c));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -946,7 +966,7 @@ int main(int argc, char **argv)
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(PetscTime(&t0));
-  b.setup = PETSC_TRUE;
+  b.setup = b.products = PETSC_TRUE;
   PetscCall(PetscOptionsGetString(NULL, NULL, "-samples", match, sizeof(match), NULL));
   if (match[0]) {
     b.samples = fopen(match, "a");
@@ -958,6 +978,7 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-budget", &budget, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-synthetic", &synthetic, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-setup", &b.setup, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-products", &b.products, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-progress", &b.progress, NULL));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-match", match, sizeof(match), NULL));
   PetscCheck(shrink >= 1 && rounds >= 1 && rounds <= MAX_ROUNDS, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-shrink must be at least 1, -rounds from 1 to %d", MAX_ROUNDS);

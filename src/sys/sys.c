@@ -6,6 +6,7 @@
 #include <omp.h>
 #include <float.h>
 #include <math.h>
+#include <sched.h>
 #include <string.h>
 
 GPUCSRSettings GPUCSRSettingsGlobal;
@@ -90,6 +91,30 @@ PetscErrorCode GPUCSRSysFinalize(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode BackendFind(const char name[], size_t *b)
+{
+  PetscBool same = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  for (*b = 0; *b < NBACKENDS; (*b)++) {
+    PetscCall(PetscStrcmp(name, backends[*b]->name, &same));
+    if (same) break;
+  }
+  PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE, "There is no backend %s", name);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Devices of the named backend that this process can see; where there are none why says so */
+PetscErrorCode GPUCSRDeviceCount(const char name[], int *n, char why[], size_t len)
+{
+  size_t b;
+
+  PetscFunctionBegin;
+  PetscCall(BackendFind(name, &b));
+  PetscCall((*backends[b]->count)(n, why, len));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   The process' device of the named backend. Where there is none, dev is NULL and why says so; that is no error here.
   A device that exists and cannot be opened is one.
@@ -100,16 +125,11 @@ PetscErrorCode GPUCSRDeviceOpen(const char name[], GPUCSRDevice *dev, char why[]
   const GPUCSRBackendOps *ops;
   GPUCSRDevice            d;
   size_t                  b;
-  PetscBool               same = PETSC_FALSE;
-  int                     n    = 0;
+  int                     n = 0;
 
   PetscFunctionBegin;
   *dev = NULL;
-  for (b = 0; b < NBACKENDS; b++) {
-    PetscCall(PetscStrcmp(name, backends[b]->name, &same));
-    if (same) break;
-  }
-  PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE, "There is no backend %s", name);
+  PetscCall(BackendFind(name, &b));
   if (devices[b]) {
     if (devices[b]->failed[0]) PetscCall(PetscSNPrintf(why, len, "it failed before: %s", devices[b]->failed));
     else *dev = devices[b];
@@ -232,20 +252,51 @@ PetscErrorCode GPUCSRDeviceBandwidth(GPUCSRDevice d, double *rate)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Up to this many bytes the driver takes pageable memory along with the command, faster than any staging */
-#define DIRECT_BYTES ((size_t)256 << 10)
+/* Up to this many bytes the driver takes pageable memory along with the command and returns at once; more it makes the caller wait for */
+#define DIRECT_BYTES ((size_t)64 << 10)
 
 /* Below this many bytes waking threads costs more than they save */
 #define THREADED_BYTES ((size_t)256 << 10)
 
-#define ROUNDING_BLOCK ((size_t)2048)
+/* Threads take so many bytes at a time of what is staged */
+#define PIECE_BYTES ((size_t)16 << 10)
+#define PIECES      (GPUCSR_STAGE_BYTES / PIECE_BYTES) /* of a stage */
+
+/* Several at once: as fast as threads are given numbers. A quotient that is no number (0, Inf, NaN) counts as no rounding */
+static double RoundToFloat(float *restrict t, const double *restrict f, size_t n, double worst)
+{
+#pragma omp simd reduction(max : worst)
+  for (size_t k = 0; k < n; k++) {
+    double e;
+
+    t[k]  = (float)f[k];
+    e     = fabs(f[k] - (double)t[k]) / fabs(f[k]);
+    worst = e > worst ? e : worst;
+  }
+  return worst < 1 ? worst : 1;
+}
+
+static PetscBool Convertible(GPUCSRType to, GPUCSRType from)
+{
+  return (PetscBool)(to == from || (to == GPUCSR_FLOAT && from == GPUCSR_DOUBLE) || (to == GPUCSR_DOUBLE && from == GPUCSR_FLOAT) || (to == GPUCSR_INT32 && from == GPUCSR_INT64));
+}
 
 #define CONVERT(TO, FROM) \
-  do { \
-    TO *restrict t                                                                                        = (TO *)dst; \
-    const FROM *restrict f                                                                                = (const FROM *)src; \
-    _Pragma("omp parallel for num_threads(threads) if (threads > 1)") for (size_t k = 0; k < n; k++) t[k] = (TO)f[k]; \
-  } while (0)
+  for (size_t k = 0; k < n; k++) ((TO *)dst)[k] = (TO)((const FROM *)src)[k]
+
+/* Numbers first <= k < last of src to the begin of dst, by one thread. Returns the worst rounding, no less than it is given; judged where that is not negative */
+static double ConvertPiece(void *restrict dst, GPUCSRType to, const void *restrict from_, GPUCSRType from, size_t first, size_t last, double worst)
+{
+  const void  *src = (const char *)from_ + first * GPUCSRTypeSize(from);
+  const size_t n   = last - first;
+
+  if (to == from) memcpy(dst, src, n * GPUCSRTypeSize(to));
+  else if (to == GPUCSR_FLOAT && worst >= 0) return RoundToFloat((float *)dst, (const double *)src, n, worst);
+  else if (to == GPUCSR_FLOAT) CONVERT(float, double);
+  else if (to == GPUCSR_DOUBLE) CONVERT(double, float);
+  else CONVERT(int32_t, int64_t);
+  return worst;
+}
 
 /*
   dst[0..n) = src[0..n), converted. When rounding is given, it grows to the largest |a - float(a)| / |a| met;
@@ -253,50 +304,93 @@ PetscErrorCode GPUCSRDeviceBandwidth(GPUCSRDevice d, double *rate)
 */
 PetscErrorCode GPUCSRConvert(void *dst, GPUCSRType to, const void *src, GPUCSRType from, size_t n, int nthreads, double *rounding)
 {
-  const size_t size    = GPUCSRTypeSize(from);
-  const int    threads = n * size < THREADED_BYTES ? 1 : nthreads;
+  const int threads = n * GPUCSRTypeSize(from) < THREADED_BYTES ? 1 : nthreads;
+  double    worst   = rounding ? *rounding : -1;
 
   PetscFunctionBegin;
-  if (to == from) {
-    if (threads == 1) memcpy(dst, src, n * size);
-    else {
-#pragma omp parallel num_threads(threads)
-      {
-        const size_t me = (size_t)omp_get_thread_num(), all = (size_t)omp_get_num_threads();
-        const size_t b = n * me / all, e = n * (me + 1) / all;
+  PetscCheck(Convertible(to, from), PETSC_COMM_SELF, PETSC_ERR_SUP, "No conversion from type %d to type %d", (int)from, (int)to);
+#pragma omp parallel num_threads(threads) if (threads > 1) reduction(max : worst)
+  {
+    const size_t me = (size_t)omp_get_thread_num(), all = (size_t)omp_get_num_threads(), first = n * me / all;
 
-        memcpy((char *)dst + b * size, (const char *)src + b * size, (e - b) * size);
-      }
-    }
-  } else if (to == GPUCSR_FLOAT && from == GPUCSR_DOUBLE) {
-    if (!rounding) CONVERT(float, double);
-    else {
-      float *restrict t        = (float *)dst;
-      const double *restrict f = (const double *)src;
-      double worst             = *rounding;
+    worst = ConvertPiece((char *)dst + first * GPUCSRTypeSize(to), to, src, from, first, n * (me + 1) / all, rounding ? *rounding : -1);
+  }
+  if (rounding) *rounding = worst;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
-      /* A relative error needs a division, and hardly any value beats the worst so far: ask that of a block first */
-#pragma omp parallel for num_threads(threads) if (threads > 1) reduction(max : worst)
-      for (size_t b = 0; b < n; b += ROUNDING_BLOCK) {
-        const size_t end   = PetscMin(n, b + ROUNDING_BLOCK);
-        int          worse = 0;
+/* What is staged at once: numbers begin <= k < end of src, in pieces of PIECE_BYTES, fill stages from the one given on */
+typedef struct {
+  GPUCSRDevice d;
+  int          stage;
+  void        *dst;
+  GPUCSRType   to;
+  GPUCSRStream s;
+  size_t       begin, end, pieces;
+  char         filled[GPUCSR_STAGES / 2 * PIECES];
+} Staged;
 
-        for (size_t k = b; k < end; k++) {
-          t[k] = (float)f[k];
-          worse += fabs(f[k] - (double)t[k]) > worst * fabs(f[k]);
-        }
-        if (!worse) continue;
-        for (size_t k = b; k < end; k++) {
-          const double e = fabs(f[k] - (double)t[k]);
+static char *PlaceOfPiece(const Staged *w, size_t p)
+{
+  return (char *)w->d->stage[((size_t)w->stage + p / PIECES) % GPUCSR_STAGES] + p % PIECES * PIECE_BYTES;
+}
 
-          if (e > worst * fabs(f[k])) worst = e < fabs(f[k]) ? e / fabs(f[k]) : 1;
-        }
-      }
-      *rounding = PetscMax(*rounding, worst);
-    }
-  } else if (to == GPUCSR_DOUBLE && from == GPUCSR_FLOAT) CONVERT(double, float);
-  else if (to == GPUCSR_INT32 && from == GPUCSR_INT64) CONVERT(int32_t, int64_t);
-  else SETERRQ(PETSC_COMM_SELF, PETSC_ERR_SUP, "No conversion from type %d to type %d", (int)from, (int)to);
+/* The stage that follows the *sent first pieces, once it is full: a command for each of its pieces would cost more than it gains */
+static PetscErrorCode SendFilled(const Staged *w, size_t *sent)
+{
+  const size_t size = GPUCSRTypeSize(w->to), piece = PIECE_BYTES / size, first = *sent, stop = PetscMin(w->pieces, first + PIECES);
+  const size_t b = w->begin + first * piece, e = PetscMin(w->end, w->begin + stop * piece);
+  const int    k = (int)(((size_t)w->stage + first / PIECES) % GPUCSR_STAGES);
+
+  PetscFunctionBegin;
+  for (size_t p = first; p < stop; p++) {
+    char filled;
+
+#pragma omp atomic read seq_cst
+    filled = w->filled[p];
+    if (!filled) PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(w->d->ops->copy(w->d->id, (char *)w->dst + b * size, w->d->stage[k], (e - b) * size, GPUCSR_TO_DEVICE, w->s));
+  PetscCall(w->d->ops->eventrecord(w->d->id, w->d->staged[k], w->s));
+  *sent = stop;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  All threads take pieces as they come, and fill them; the first also sends the stages that are full, in order. It waits for no other thread before it
+  begins, and for the bus not at all. Returns the worst rounding as ConvertPiece() does.
+*/
+static PetscErrorCode FillAndSend(Staged *w, const void *src, GPUCSRType from, int threads, double *rounding)
+{
+  const size_t   size = GPUCSRTypeSize(w->to), piece = PIECE_BYTES / size;
+  const double   start = *rounding;
+  double         worst = start;
+  size_t         next  = 0;
+  PetscErrorCode ierr  = PETSC_SUCCESS;
+
+  PetscFunctionBegin;
+#pragma omp parallel num_threads(threads) if (threads > 1) reduction(max : worst)
+  {
+    const int first = omp_get_thread_num() == 0;
+    double    mine  = start;
+    size_t    p, sent = 0;
+
+    do {
+#pragma omp atomic capture
+      p = next++;
+      if (p < w->pieces) {
+        const size_t b = w->begin + p * piece;
+
+        mine = ConvertPiece(PlaceOfPiece(w, p), w->to, src, from, b, PetscMin(w->end, b + piece), mine);
+#pragma omp atomic write seq_cst
+        w->filled[p] = 1;
+      } else if (first) (void)sched_yield(); /* the others are at their last */
+      if (first && !ierr && sent < w->pieces) ierr = SendFilled(w, &sent);
+    } while (p < w->pieces || (first && !ierr && sent < w->pieces));
+    worst = mine;
+  }
+  PetscCall(ierr);
+  *rounding = worst;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -306,28 +400,31 @@ PetscErrorCode GPUCSRConvert(void *dst, GPUCSRType to, const void *src, GPUCSRTy
 */
 PetscErrorCode GPUCSRUpload(GPUCSRDevice d, void *dst, GPUCSRType to, const void *src, GPUCSRType from, size_t n, PetscBool pinned, GPUCSRStream s, double *rounding)
 {
-  /* four pieces where that keeps them large enough for a thread each, so that the bus is busy soon */
-  const size_t piece = PetscMin(GPUCSR_STAGE_BYTES / GPUCSRTypeSize(to), PetscMax(THREADED_BYTES / 4, (n + 3) / 4));
+  const size_t size = GPUCSRTypeSize(to), half = GPUCSR_STAGES / 2 * GPUCSR_STAGE_BYTES / size;
+  double       worst = rounding ? *rounding : -1;
 
   PetscFunctionBegin;
   if (!d->ops->separate) {
     PetscCall(GPUCSRConvert(dst, to, src, from, n, d->threads, rounding));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (to == from && (pinned || n * GPUCSRTypeSize(to) <= DIRECT_BYTES)) {
-    PetscCall(d->ops->copy(d->id, dst, src, n * GPUCSRTypeSize(to), GPUCSR_TO_DEVICE, s));
+  if (to == from && (pinned || n * size <= DIRECT_BYTES)) {
+    PetscCall(d->ops->copy(d->id, dst, src, n * size, GPUCSR_TO_DEVICE, s));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  for (size_t b = 0; b < n; b += piece) {
-    const size_t len = PetscMin(piece, n - b);
-    const int    k   = d->nextstage;
+  PetscCheck(Convertible(to, from), PETSC_COMM_SELF, PETSC_ERR_SUP, "No conversion from type %d to type %d", (int)from, (int)to);
+  /* half of the stages at a time, while the others cross the bus */
+  for (size_t b = 0; b < n; b += half) {
+    Staged w = {.d = d, .stage = d->nextstage, .dst = dst, .to = to, .s = s, .begin = b, .end = PetscMin(n, b + half)};
 
-    d->nextstage = (k + 1) % GPUCSR_STAGES;
-    PetscCall(d->ops->eventsynchronize(d->id, d->staged[k]));
-    PetscCall(GPUCSRConvert(d->stage[k], to, (const char *)src + b * GPUCSRTypeSize(from), from, len, d->threads, rounding));
-    PetscCall(d->ops->copy(d->id, (char *)dst + b * GPUCSRTypeSize(to), d->stage[k], len * GPUCSRTypeSize(to), GPUCSR_TO_DEVICE, s));
-    PetscCall(d->ops->eventrecord(d->id, d->staged[k], s));
+    w.pieces = ((w.end - b) * size + PIECE_BYTES - 1) / PIECE_BYTES;
+    for (size_t k = 0; k < w.pieces; k += PIECES) {
+      PetscCall(d->ops->eventsynchronize(d->id, d->staged[d->nextstage]));
+      d->nextstage = (d->nextstage + 1) % GPUCSR_STAGES;
+    }
+    PetscCall(FillAndSend(&w, src, from, n * size <= DIRECT_BYTES ? 1 : d->threads, &worst));
   }
+  if (rounding) *rounding = worst;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -20,14 +20,18 @@ static cudaMemPool_t pools[GPUCSR_MAX_DEVICES];
 
 static PetscErrorCode Count_CUDA(int *n, char why[], size_t len)
 {
+  int         driver = 0;
   cudaError_t err;
 
   PetscFunctionBegin;
   err = cudaGetDeviceCount(n);
   if (err != cudaSuccess) {
     (void)cudaGetLastError();
+    (void)cudaDriverGetVersion(&driver); /* 0: none */
     *n = 0;
-    PetscCall(PetscSNPrintf(why, len, "no usable NVIDIA GPU: %s", cudaGetErrorString(err)));
+    if (!driver) PetscCall(PetscStrncpy(why, "no NVIDIA driver is installed", len));
+    else if (err == cudaErrorInsufficientDriver) PetscCall(PetscSNPrintf(why, len, "the NVIDIA driver knows CUDA %d.%d, and this library needs %d.%d", driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10));
+    else PetscCall(PetscSNPrintf(why, len, "no usable NVIDIA GPU: %s", cudaGetErrorString(err)));
   } else if (!*n) PetscCall(PetscSNPrintf(why, len, "the NVIDIA driver shows no GPU"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -83,9 +83,12 @@ static PetscErrorCode Step(KSP ksp, KSP_GPU *k, GPUKSPStep step, GPUKSPVectors_d
         PetscCall(VecGetArrayRead(k->diagonal, (const PetscScalar **)&o.p));
         o.place = GPUCSR_HOST;
       }
-      v->pc = (const double *)o.p;
+      if (v->degree) v->diagonal = (const double *)o.p;
+      else v->pc = (const double *)o.p;
       PetscCall(MatGPUCSRVecRestore_Private((Mat_SeqGPUCSR *)k->A->spptr, k->diagonal, PETSC_TRUE, PETSC_FALSE, &o)); /* nobody writes it */
     }
+    v->from = *Slot(v, k->from);
+    v->to   = *Slot(v, k->to);
     if (device) PetscCall(MatGPUCSRStream_Private(k->dev, &k->operand[VEC_B], &k->operand[VEC_X], NULL, &s));
   }
 #if defined(GPUCSR_HAVE_CUDA)
@@ -127,10 +130,37 @@ static PetscErrorCode Product(KSP ksp, KSP_GPU *k, GPUKSPVectors_d *v, int from,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+#define STEP(step)        Step(ksp, k, step, v, PETSC_TRUE, PETSC_FALSE, PETSC_FALSE)
+#define LAST(step, first) Step(ksp, k, step, v, PETSC_TRUE, first, PETSC_TRUE)
+#define ENDED             (k->rulehere && k->state->reason)
+
+static PetscErrorCode Polynomial(KSP ksp, KSP_GPU *k, GPUKSPVectors_d *v)
+{
+  double rho = 0;
+
+  PetscFunctionBegin;
+  PetscCall(STEP(GPUKSP_POLYNOMIAL_START));
+  for (int q = 0; q < v->degree; q++) {
+    if (q) {
+      PetscCall(Product(ksp, k, v, VEC_C0, VEC_C1));
+      PetscCall(STEP(GPUKSP_POLYNOMIAL_RESIDUAL));
+    }
+    rho = GPUKSPChebyshev(v->emin, v->emax, rho, &v->ca, &v->cb);
+    PetscCall(STEP(q ? GPUKSP_POLYNOMIAL_STEP : GPUKSP_POLYNOMIAL_FIRST));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Precondition(KSP ksp, KSP_GPU *k, GPUKSPVectors_d *v, int from, int to)
 {
   PetscFunctionBegin;
-  if (k->taken == KSP_GPU_PATH_DRIVEN) PetscCall(KSP_PCApply(ksp, k->work[from], k->work[to]));
+  k->from = from;
+  k->to   = to;
+  if (v->degree) {
+    v->from = *Slot(v, from);
+    v->to   = *Slot(v, to);
+    PetscCall(Polynomial(ksp, k, v));
+  } else if (k->taken == KSP_GPU_PATH_DRIVEN) PetscCall(KSP_PCApply(ksp, k->work[from], k->work[to]));
   else {
     v->from = *Slot(v, from);
     v->to   = *Slot(v, to);
@@ -175,10 +205,6 @@ static PetscErrorCode After(KSP ksp, KSP_GPU *k, GPUKSPVectors_d *v, PetscBool f
   GPUKSPNext(k->method, s, first);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-
-#define STEP(step)        Step(ksp, k, step, v, PETSC_TRUE, PETSC_FALSE, PETSC_FALSE)
-#define LAST(step, first) Step(ksp, k, step, v, PETSC_TRUE, first, PETSC_TRUE)
-#define ENDED             (k->rulehere && k->state->reason)
 
 /* r = b - A x in w or, from x = 0, b, and the norm of b where there was a guess; left: it is that of M b */
 static PetscErrorCode Start(KSP ksp, KSP_GPU *k, GPUKSPVectors_d *v, PetscBool left)

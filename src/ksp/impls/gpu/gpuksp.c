@@ -107,8 +107,9 @@ static PetscErrorCode Open(KSP_GPU *k, GPUCSRDevice dev)
 static PetscErrorCode Vectors(KSP ksp, KSP_GPU *k)
 {
   const PetscBool  cg = (PetscBool)(k->method == GPUKSP_CG), cg1 = (PetscBool)(k->method == GPUKSP_CG_SINGLE_REDUCTION), bcgs = (PetscBool)(k->method == GPUKSP_BCGS);
-  const PetscBool  block = (PetscBool)(k->pckind == GPUKSP_PC_BLOCK), hat = (PetscBool)(bcgs && ksp->pc_side == PC_RIGHT && k->pckind != GPUKSP_PC_NONE);
-  const PetscBool  need[GPUKSP_VECTORS] = {PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, (PetscBool)(cg1 || (cg && block)), (PetscBool)(cg1 || bcgs), (PetscBool)(bcgs || block), bcgs, bcgs, hat, hat};
+  const PetscBool  launch = k->dev->ops->separate, block = (PetscBool)(k->pckind == GPUKSP_PC_BLOCK), polynomial = (PetscBool)(k->degree > 0);
+  const PetscBool  apart = (PetscBool)(block || polynomial), hat = (PetscBool)(bcgs && ksp->pc_side == PC_RIGHT && (k->pckind != GPUKSP_PC_NONE || polynomial));
+  const PetscBool  need[GPUKSP_VECTORS] = {PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, (PetscBool)(cg1 || (cg && (apart || launch))), (PetscBool)(cg1 || bcgs), (PetscBool)(bcgs || apart), bcgs, bcgs, hat, hat, (PetscBool)(launch && !cg1), (PetscBool)(launch && bcgs), polynomial, polynomial, polynomial};
   const size_t     each                 = VECTOR_BYTES(k);
   GPUKSPVectors_d *v                    = &k->launch.v;
   int              count                = 0;
@@ -124,9 +125,13 @@ static PetscErrorCode Vectors(KSP ksp, KSP_GPU *k)
     v->ph = v->p;
     v->sh = v->s;
   }
-  v->pc         = k->pckind == GPUKSP_PC_DIAGONAL ? k->pc : NULL;
+  v->pc         = k->pckind == GPUKSP_PC_DIAGONAL && !polynomial ? k->pc : NULL;
+  v->diagonal   = k->pckind == GPUKSP_PC_DIAGONAL && polynomial ? k->pc : NULL;
   v->block      = block ? k->pc : NULL;
-  v->explicitpc = block;
+  v->explicitpc = apart;
+  v->degree     = (int)k->degree;
+  v->emin       = k->lambda[0];
+  v->emax       = k->lambda[1];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -212,6 +217,51 @@ static PetscErrorCode PCNumbers(KSP ksp, KSP_GPU *k, GPUKSPPCKind kind, int bs, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The eigenvalues that a polynomial is made for: those that were given, or as KSPCHEBYSHEV has them, from the largest of a few iterations of GMRES */
+static PetscErrorCode Eigenvalues(KSP ksp, KSP_GPU *k)
+{
+  KSP              gmres;
+  Mat              A, P;
+  Vec              x, b;
+  PetscRandom      random;
+  PetscReal        re[10], im[10], most = 0;
+  PetscInt         n;
+  PetscObjectState state;
+
+  PetscFunctionBegin;
+  if (!k->degree) PetscFunctionReturn(PETSC_SUCCESS);
+  if (k->given[1] > 0) {
+    PetscCall(PetscArraycpy(k->lambda, k->given, 2));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PCGetOperators(ksp->pc, &A, &P));
+  PetscCall(PetscObjectStateGet((PetscObject)A, &state));
+  if (k->lambda[1] > 0 && k->lambdaid == ((PetscObject)A)->id && k->lambdastate == state) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(PetscRandomCreate(PetscObjectComm((PetscObject)ksp), &random));
+  PetscCall(VecSetRandom(b, random));
+  PetscCall(PetscRandomDestroy(&random));
+  PetscCall(KSPCreate(PetscObjectComm((PetscObject)ksp), &gmres));
+  PetscCall(KSPSetPC(gmres, ksp->pc));
+  PetscCall(KSPSetOperators(gmres, A, P));
+  PetscCall(KSPSetType(gmres, KSPGMRES));
+  PetscCall(KSPSetTolerances(gmres, 1e-12, PETSC_DEFAULT, PETSC_DEFAULT, 10));
+  PetscCall(KSPSetComputeEigenvalues(gmres, PETSC_TRUE));
+  PetscCall(KSPSolve(gmres, b, x));
+  PetscCall(KSPComputeEigenvalues(gmres, 10, re, im, &n));
+  for (PetscInt q = 0; q < n; q++) most = PetscMax(most, re[q]);
+  PetscCall(KSPDestroy(&gmres));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCheck(most > 0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_USER, "No eigenvalue of the preconditioned operator seems to be positive: give the two that the polynomial is for by -ksp_%s_polynomial_eigenvalues", ((PetscObject)ksp)->type_name);
+  k->lambda[0]   = 0.1 * most;
+  k->lambda[1]   = 1.1 * most;
+  k->lambdaid    = ((PetscObject)A)->id;
+  k->lambdastate = state;
+  PetscCall(PetscInfo(ksp, "Polynomial of degree %" PetscInt_FMT " for eigenvalues from %g to %g\n", k->degree, (double)k->lambda[0], (double)k->lambda[1]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* ---- mixed precision ---- */
 
 static PetscErrorCode Round(KSP_GPU *k, size_t n, const double *from, float *to)
@@ -235,7 +285,7 @@ static PetscErrorCode Rounded(KSP_GPU *k)
 {
   const GPUCSRStorage *S = k->S;
   const size_t         n = (VECTOR_BYTES(k) / sizeof(double)), npc = n * (size_t)(k->launch.v.block ? k->launch.v.bs : 1);
-  size_t               nval = 0, vectors = k->launch.v.block ? 5 : 4;
+  size_t               nval = 0, vectors = 6;
   GPUKSPVectors_f     *f = &k->launch.inner;
   float               *p;
 
@@ -258,7 +308,8 @@ static PetscErrorCode Rounded(KSP_GPU *k)
   f->r = p + n;
   f->p = p + 2 * n;
   f->w = p + 3 * n;
-  f->z = k->launch.v.block ? p + 4 * n : NULL;
+  f->z = p + 4 * n;
+  f->p2 = p + 5 * n;
   p += vectors * n;
   if (k->launch.v.pc || k->launch.v.block) PetscCall(Round(k, (size_t)k->n * (size_t)(k->launch.v.block ? k->launch.v.bs : 1), k->pc, p));
   f->pc            = k->launch.v.pc ? p : NULL;
@@ -274,8 +325,8 @@ static PetscErrorCode Rounded(KSP_GPU *k)
 static PetscErrorCode Borrowed(KSP ksp, KSP_GPU *k, GPUKSPPCKind kind, int key)
 {
   const PetscBool  cg = (PetscBool)(k->method == GPUKSP_CG), cg1 = (PetscBool)(k->method == GPUKSP_CG_SINGLE_REDUCTION), bcgs = (PetscBool)(k->method == GPUKSP_BCGS);
-  const PetscBool  any = (PetscBool)(kind == GPUKSP_PC_ANY), hat = (PetscBool)(bcgs && ksp->pc_side == PC_RIGHT && kind != GPUKSP_PC_NONE);
-  const PetscBool  need[GPUKSP_VECTORS] = {PETSC_FALSE, PETSC_FALSE, PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, (PetscBool)(cg1 || (cg && any)), (PetscBool)(cg1 || bcgs), (PetscBool)(bcgs || any), bcgs, bcgs, hat, hat};
+  const PetscBool  polynomial = (PetscBool)(k->degree > 0), any = (PetscBool)(kind == GPUKSP_PC_ANY || polynomial), hat = (PetscBool)(bcgs && ksp->pc_side == PC_RIGHT && (kind != GPUKSP_PC_NONE || polynomial));
+  const PetscBool  need[GPUKSP_VECTORS] = {PETSC_FALSE, PETSC_FALSE, PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, (PetscBool)(cg1 || (cg && any)), (PetscBool)(cg1 || bcgs), (PetscBool)(bcgs || any), bcgs, bcgs, hat, hat, PETSC_FALSE, PETSC_FALSE, polynomial, polynomial, polynomial};
   GPUKSPVectors_d *v                    = &k->launch.v;
   PetscObjectState state;
   Mat              P;
@@ -294,6 +345,9 @@ static PetscErrorCode Borrowed(KSP ksp, KSP_GPU *k, GPUKSPPCKind kind, int key)
   k->work[VEC_X] = ksp->vec_sol;
   k->work[VEC_B] = ksp->vec_rhs;
   v->explicitpc  = any;
+  v->degree      = (int)k->degree;
+  v->emin        = k->lambda[0];
+  v->emax        = k->lambda[1];
   if (kind != GPUKSP_PC_DIAGONAL) {
     PetscCall(VecDestroy(&k->diagonal));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -312,7 +366,7 @@ static PetscErrorCode Borrowed(KSP ksp, KSP_GPU *k, GPUKSPPCKind kind, int key)
     k->pmatstate = state;
     k->pckey     = key;
   }
-  v->pc = k->sums; /* something: a step puts the array here */
+  *(polynomial ? &v->diagonal : &v->pc) = k->sums; /* something: a step puts the array here */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -496,10 +550,13 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
   PetscCall(Open(k, g->dev));
   fresh     = (PetscBool)(k->matid != ((PetscObject)k->A)->id || k->pattern != g->pattern[GPUCSR_FORWARD] || k->matvalues != g->values[GPUCSR_FORWARD] || k->kernel != P->choice.kernel);
   k->why[0] = 0;
+  PetscCall(Eigenvalues(ksp, k));
   if (null || tnull || ksp->transpose_solve) kind = GPUKSP_PC_ANY;
   if (kind == GPUKSP_PC_BLOCK && size > 1) kind = GPUKSP_PC_ANY;
+  PetscCheck(!k->degree || kind != GPUKSP_PC_ANY, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_polynomial_degree: the polynomial is of PCNONE or PCJACOBI, or on one process of PCPBJACOBI with blocks of at most 8, and of no operator with a null space", ((PetscObject)ksp)->type_name);
   if (size > 1 || kind == GPUKSP_PC_ANY || k->path == KSP_GPU_PATH_DRIVEN) {
     path = KSP_GPU_PATH_DRIVEN;
+    PetscCheck(!k->degree || kind != GPUKSP_PC_BLOCK, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "The polynomial of PCPBJACOBI cannot be driven by the host");
     if (kind == GPUKSP_PC_BLOCK) kind = GPUKSP_PC_ANY;
     PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "%s",
                             size > 1                         ? "there are several processes"
@@ -517,8 +574,8 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
     k->S           = &P->A;
 #if defined(GPUCSR_HAVE_CUDA)
     if (k->dev->ops->separate) {
-      PetscCall(GPUKSPLaunchTakes(&P->A, &takes));
-      if (!takes && !k->live && k->path != KSP_GPU_PATH_GRAPH && (GPUCSRCSRBytes(&P->features, P->A.precision) < (double)k->dev->props.l2 || k->path == KSP_GPU_PATH_LAUNCH)) {
+      if (!k->degree || k->method == GPUKSP_CG) PetscCall(GPUKSPLaunchTakes(&P->A, &takes));
+      if (!takes && !k->live && (!k->degree || k->method == GPUKSP_CG) && k->path != KSP_GPU_PATH_GRAPH && (GPUCSRCSRBytes(&P->features, P->A.precision) < (double)k->dev->props.l2 || k->path == KSP_GPU_PATH_LAUNCH)) {
         PetscCall(Own(k, P));
         takes = PETSC_TRUE;
       }
@@ -527,12 +584,13 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
     if (!k->dev->ops->separate) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "the host computes"));
     else if (k->path == KSP_GPU_PATH_GRAPH) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "asked for"));
     else if (k->live) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "a monitor or test looks at every iteration"));
+    else if (k->degree && k->method != GPUKSP_CG) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "a launch has a polynomial in standard conjugate gradients alone"));
     else if (!takes) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "format %s has no product that a launch could call, and the matrix is too large for a copy", P->A.format->name));
     else if (P->features.max > LONGEST_ROW && k->path == KSP_GPU_PATH_AUTO) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "a row has %d entries, which a launch would wait for", P->features.max));
     else path = KSP_GPU_PATH_LAUNCH;
   }
   k->pckind = kind;
-  k->mixed = (PetscBool)(k->precision == KSP_GPU_MIXED && k->method == GPUKSP_CG && P->A.precision == GPUCSR_PRECISION_DOUBLE && !k->live && (path == KSP_GPU_PATH_LAUNCH || (path == KSP_GPU_PATH_GRAPH && !k->dev->ops->separate)) && kind != GPUKSP_PC_ANY);
+  k->mixed = (PetscBool)(k->precision == KSP_GPU_MIXED && k->method == GPUKSP_CG && !k->degree && P->A.precision == GPUCSR_PRECISION_DOUBLE && !k->live && (path == KSP_GPU_PATH_LAUNCH || (path == KSP_GPU_PATH_GRAPH && !k->dev->ops->separate)) && kind != GPUKSP_PC_ANY);
   if (path != KSP_GPU_PATH_DRIVEN) {
     k->launch.Ainner = NULL;
     if (k->mixed) PetscCall(Rounded(k));
@@ -782,6 +840,7 @@ static PetscErrorCode KSPDestroy_GPU(KSP ksp)
   PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetPrecision_C", NULL));
   PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUCGSetVariant_C", NULL));
   PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetTrueResidual_C", NULL));
+  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetPolynomial_C", NULL));
   PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUGetTrueResidualNorm_C", NULL));
   PetscCall(KSPDestroyDefault(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -806,6 +865,7 @@ static PetscErrorCode KSPView_GPU(KSP ksp, PetscViewer viewer)
   if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
   if (k->method != GPUKSP_BCGS)
     PetscCall(PetscViewerASCIIPrintf(viewer, "  variant %s, precision %s%s\n", KSPGPUVariants[k->variant], KSPGPUPrecisions[k->precision], k->precision == KSP_GPU_MIXED && k->matid && !k->mixed ? ", double in the last solve" : ""));
+  if (k->degree) PetscCall(PetscViewerASCIIPrintf(viewer, "  preconditioned by a Chebyshev polynomial of degree %" PetscInt_FMT " of the PC below, for eigenvalues from %g to %g\n", k->degree, (double)k->lambda[0], (double)k->lambda[1]));
   if (!k->matid) PetscFunctionReturn(PETSC_SUCCESS);
   if (k->taken == KSP_GPU_PATH_LAUNCH) PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: one launch of %d blocks\n", k->launch.blocks));
   else PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: path %s, because %s\n", KSPGPUPaths[k->taken], k->why));
@@ -816,7 +876,11 @@ static PetscErrorCode KSPView_GPU(KSP ksp, PetscViewer viewer)
 
 static PetscErrorCode KSPSetFromOptions_GPU(KSP ksp, GPUCSROptionItems PetscOptionsObject)
 {
-  KSP_GPU *k = (KSP_GPU *)ksp->data;
+  KSP_GPU  *k              = (KSP_GPU *)ksp->data;
+  PetscReal eigenvalues[2] = {k->given[0], k->given[1]};
+  PetscInt  degree = k->degree, two = 2;
+  PetscBool set;
+  char      option[64];
 
   PetscFunctionBegin;
   if (k->method == GPUKSP_BCGS) {
@@ -830,7 +894,27 @@ static PetscErrorCode KSPSetFromOptions_GPU(KSP ksp, GPUCSROptionItems PetscOpti
     PetscCall(PetscOptionsEnum("-ksp_gpucg_precision", "Digits of the iteration", "KSPGPUSetPrecision", KSPGPUPrecisions, (PetscEnum)k->precision, (PetscEnum *)&k->precision, NULL));
     PetscCall(PetscOptionsBool("-ksp_gpucg_true_residual", "Compute the true residual on exit", "KSPGPUSetTrueResidual", k->guard, &k->guard, NULL));
   }
+  PetscCall(PetscSNPrintf(option, sizeof(option), "-ksp_%s_polynomial_degree", ((PetscObject)ksp)->type_name));
+  PetscCall(PetscOptionsInt(option, "Steps of the Chebyshev iteration that precondition", "KSPGPUSetPolynomial", degree, &degree, NULL));
+  PetscCall(PetscSNPrintf(option, sizeof(option), "-ksp_%s_polynomial_eigenvalues", ((PetscObject)ksp)->type_name));
+  PetscCall(PetscOptionsRealArray(option, "Least and largest eigenvalue they are for", "KSPGPUSetPolynomial", eigenvalues, &two, &set));
+  PetscCheck(!set || two == 2, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONG, "%s must be two numbers, the least and the largest", option);
+  PetscCall(KSPGPUSetPolynomial(ksp, degree, eigenvalues[0], eigenvalues[1]));
   PetscOptionsHeadEnd();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPGPUSetPolynomial_GPU(KSP ksp, PetscInt degree, PetscReal emin, PetscReal emax)
+{
+  KSP_GPU *k = (KSP_GPU *)ksp->data;
+
+  PetscFunctionBegin;
+  PetscCheck(degree >= 0 && degree <= 100, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "A polynomial of degree %" PetscInt_FMT " was asked for: must be from 1 to 100, or 0 for none", degree);
+  PetscCheck((emin == 0 && emax == 0) || (emin > 0 && emax > emin), PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "A polynomial for eigenvalues from %g to %g was asked for: the least must be positive and below the largest, or both 0, to be estimated", (double)emin, (double)emax);
+  if (k->given[1] != emax) k->lambda[1] = 0;
+  k->degree   = degree;
+  k->given[0] = emin;
+  k->given[1] = emax;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -889,6 +973,7 @@ static PetscErrorCode Create(KSP ksp, GPUKSPMethod method)
   ksp->ops->buildresidual  = KSPBuildResidualDefault;
   PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetPath_C", KSPGPUSetPath_GPU));
   PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetTrueResidual_C", KSPGPUSetTrueResidual_GPU));
+  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetPolynomial_C", KSPGPUSetPolynomial_GPU));
   PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUGetTrueResidualNorm_C", KSPGPUGetTrueResidualNorm_GPU));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -899,8 +984,10 @@ static PetscErrorCode Create(KSP ksp, GPUKSPMethod method)
   Options Database Keys:
 + -ksp_type gpucg                                     - use this type
 . -ksp_gpucg_path (auto|launch|graph|driven)          - how an iteration is launched
-. -ksp_gpucg_variant (standard|single_reduction)      - three meetings of all processors an iteration, or two
+. -ksp_gpucg_variant (standard|single_reduction)      - the conjugate gradients of `KSPCG`, or those of `KSPCGUseSingleReduction()`
 . -ksp_gpucg_precision (double|mixed)                 - digits of the iteration; convergence is always that of the residual in double
+. -ksp_gpucg_polynomial_degree degree                 - precondition with a Chebyshev polynomial, see `KSPGPUSetPolynomial()`
+. -ksp_gpucg_polynomial_eigenvalues emin,emax         - which is for these eigenvalues
 - -ksp_gpucg_true_residual (true|false)               - compute b - A x on exit, show it, and warn where the recurrence has lost it; true by default
 
   Level: beginner
@@ -908,7 +995,7 @@ static PetscErrorCode Create(KSP ksp, GPUKSPMethod method)
   Notes:
   The same iterates, norms, tests and reasons as `KSPCG`, but for rounding. Left preconditioning; norms preconditioned, unpreconditioned, natural and none.
 
-  One launch is the whole solve (path launch) for matrices stored as csr, sell, ell or dia, on one process, with `PCNONE`, `PCJACOBI`, or `PCPBJACOBI` with blocks of at
+  One launch is the whole solve (path launch) for matrices stored as csr, sell, sell_256, ell or dia, on one process, with `PCNONE`, `PCJACOBI`, or `PCPBJACOBI` with blocks of at
   most 8. Other formats go by a graph of a few kernels, launched again and again (graph). Other preconditioners, null spaces and several processes are driven by the host (driven).
 
   -ksp_monitor and the residual history are served when the solve is over. A monitor that looks at more than the norm, and a test of convergence of your own, make the
@@ -1033,6 +1120,37 @@ PetscErrorCode KSPGPUCGSetVariant(KSP ksp, KSPGPUVariant variant)
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
   PetscTryMethod(ksp, "KSPGPUCGSetVariant_C", (KSP, KSPGPUVariant), (ksp, variant));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPGPUSetPolynomial - Have a `KSPGPUCG` or `KSPGPUBCGS` precondition with a Chebyshev polynomial of its preconditioned operator
+
+  Logically Collective
+
+  Input Parameters:
++ ksp    - the solver
+. degree - how many steps of the Chebyshev iteration from 0 are the preconditioner, each an application of the `PC` and, but for the first, a product; 0 for the `PC` alone
+. emin   - least eigenvalue that the polynomial is for
+- emax   - largest one; both 0 to have it estimated, as 1.1 and 0.1 times what ten iterations of GMRES find
+
+  Options Database Keys:
++ -ksp_gpucg_polynomial_degree degree         - sets the degree
+- -ksp_gpucg_polynomial_eigenvalues emin,emax - sets the eigenvalues
+
+  Level: intermediate
+
+  Note:
+  The same as `PCKSP` around `KSPCHEBYSHEV` with so many iterations, norm none and these eigenvalues; but part of the launch or of the graph. Of `PCNONE`,
+  `PCJACOBI` and, on one process, `PCPBJACOBI`.
+
+.seealso: `KSPGPUCG`, `KSPGPUBCGS`, `KSPCHEBYSHEV`, `PCKSP`
+@*/
+PetscErrorCode KSPGPUSetPolynomial(KSP ksp, PetscInt degree, PetscReal emin, PetscReal emax)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscTryMethod(ksp, "KSPGPUSetPolynomial_C", (KSP, PetscInt, PetscReal, PetscReal), (ksp, degree, emin, emax));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

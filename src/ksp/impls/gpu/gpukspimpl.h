@@ -19,6 +19,11 @@ typedef enum {
   VEC_RP,
   VEC_PH,
   VEC_SH,
+  VEC_P2,
+  VEC_V2,
+  VEC_C0,
+  VEC_C1,
+  VEC_C2,
   GPUKSP_VECTORS
 } GPUKSPVectorName;
 
@@ -37,6 +42,9 @@ typedef struct {
   KSPGPUPrecision precision;
   KSPGPUPath      path;
   PetscBool       guard, warnedlive;
+  PetscInt        degree; /* of a polynomial preconditioner; 0: none */
+  PetscReal       given[2]; /* the eigenvalues it is to be made for; 0 where they are to be estimated, */
+  PetscReal       lambda[2]; /* and those it is made for */
 
   Mat                  A;        /* one process' matrix, or the diagonal block; not counted, looked at while a solve lasts */
   GPUCSRDevice         dev;      /* where memory below is from */
@@ -74,6 +82,8 @@ typedef struct {
   PetscObjectId       ownid;
   const GPUCSRKernel *kernel;
   int                 pckey;
+  PetscObjectId       lambdaid;
+  PetscObjectState    lambdastate;
   KSPGPUPath          shapefor;
   PetscBool           shapemixed;
   const void         *shapedata;
@@ -81,10 +91,12 @@ typedef struct {
   /* by the host's loop, with vectors of PETSc's own */
   Vec           work[GPUKSP_VECTORS], diagonal;
   GPUCSROperand operand[GPUKSP_VECTORS];
+  int           from, to; /* vectors that the preconditioner is between */
   PetscReal     truenorm;
   PetscInt      replacements;
 } KSP_GPU;
 
+GPUCSR_INTERN PetscErrorCode KSPGPUInitialize_Private(void);
 GPUCSR_INTERN PetscErrorCode KSPCreate_GPUCG(KSP);
 GPUCSR_INTERN PetscErrorCode KSPCreate_GPUBCGS(KSP);
 GPUCSR_INTERN PetscErrorCode GPUKSPDrive(KSP, KSP_GPU *);

@@ -20,7 +20,9 @@
 #include "../../../mat/impls/gpucsr/format/sell.h"
 #include "launch.h"
 
+#ifndef THREADS
 #define THREADS 1024
+#endif
 #define WARPS   (THREADS / 32)
 #define AHEAD   8 /* entries of a row in flight */
 
@@ -37,49 +39,104 @@ __device__ __forceinline__ unsigned long long entry_policy(int keep)
   return p;
 }
 
-__device__ __forceinline__ int entry(const int *p, unsigned long long policy)
-{
 #if __CUDA_ARCH__ >= 800
-  int v;
-
-  asm("ld.global.nc.L1::no_allocate.L2::cache_hint.s32 %0, [%1], %2;" : "=r"(v) : "l"(p), "l"(policy));
-  return v;
+  #define LOAD_ENTRY(v, name, letter, p, policy) asm("ld.global.nc.L1::no_allocate.L2::cache_hint." name " %0, [%1], %2;" : letter(v) : "l"(p), "l"(policy))
 #else
-  return __ldcs(p);
+  #define LOAD_ENTRY(v, name, letter, p, policy) v = __ldcs(p)
 #endif
-}
+#define ENTRY(type, name, letter) \
+  __device__ __forceinline__ type entry(const type *p, unsigned long long policy) \
+  { \
+    type v; \
+\
+    LOAD_ENTRY(v, name, letter, p, policy); \
+    return v; \
+  }
+ENTRY(int, "s32", "=r")
+ENTRY(float, "f32", "=f")
+ENTRY(double, "f64", "=d")
 
-__device__ __forceinline__ float entry(const float *p, unsigned long long policy)
+/*
+  ---- what A is multiplied with: a vector, or one that is a sum of others and is put together where it is read ----
+
+  The latter is what spares a meeting: the parts are there before the sums that say how much of each to take. They are written in this launch, by
+  other blocks: plain loads, which the meetings keep from being stale.
+*/
+
+template <class X>
+struct Vector {
+  typedef X        type;
+  static const int ahead = AHEAD;
+  const X         *x;
+
+  __device__ __forceinline__ X operator()(int c) const
+  {
+    return x[c];
+  }
+};
+
+/* The next direction of conjugate gradients */
+template <class X>
+struct Direction {
+  typedef X        type;
+  static const int ahead = AHEAD;
+  const X         *z, *p;
+  X                beta;
+
+  __device__ __forceinline__ X operator()(int c) const
+  {
+    return z[c] + beta * p[c];
+  }
+};
+
+/* Those of BiCGStab; d is the diagonal of a preconditioner from the right, or NULL */
+template <class X>
+struct BCGSWhole {
+  typedef X        type;
+  static const int ahead = AHEAD / 2;
+  const X         *r, *v, *p, *d;
+  X                omegabeta, beta;
+
+  __device__ __forceinline__ X operator()(int c) const
+  {
+    const X y = r[c] - omegabeta * v[c] + beta * p[c];
+
+    return d ? d[c] * y : y;
+  }
+};
+
+template <class X>
+struct BCGSHalf {
+  typedef X        type;
+  static const int ahead = AHEAD / 2;
+  const X         *r, *v, *d;
+  X                alpha;
+
+  __device__ __forceinline__ X operator()(int c) const
+  {
+    const X y = r[c] - alpha * v[c];
+
+    return d ? d[c] * y : y;
+  }
+};
+
+/* The sum of what so many neighbouring warps have, in the first of them */
+template <class X>
+__device__ __forceinline__ X add_parts(X sum, int warps, int part, X *scratch)
 {
-#if __CUDA_ARCH__ >= 800
-  float v;
-
-  asm("ld.global.nc.L1::no_allocate.L2::cache_hint.f32 %0, [%1], %2;" : "=f"(v) : "l"(p), "l"(policy));
-  return v;
-#else
-  return __ldcs(p);
-#endif
-}
-
-__device__ __forceinline__ double entry(const double *p, unsigned long long policy)
-{
-#if __CUDA_ARCH__ >= 800
-  double v;
-
-  asm("ld.global.nc.L1::no_allocate.L2::cache_hint.f64 %0, [%1], %2;" : "=d"(v) : "l"(p), "l"(policy));
-  return v;
-#else
-  return __ldcs(p);
-#endif
+  scratch[threadIdx.x] = sum;
+  __syncthreads();
+  for (int u = 1; u < warps && part == 0; u++) sum += scratch[threadIdx.x + 32 * u];
+  __syncthreads();
+  return sum;
 }
 
 /* ---- products of a block's rows: f(row in the block, sum) for each, by the thread that has the sum ---- */
 
-/* x is written in this launch, by other blocks: plain loads, which the fences of exchange() keep from being stale */
 template <class V>
 struct Sell {
   typedef V  value;
-  const int *slice, *col; /* slice is NULL where all are of one width */
+  const int *slice, *perm, *col; /* slice is NULL where all are of one width, perm where rows are where they were; else they move within a block */
   const V   *val;
   int        width;
   int        split; /* warps that share a slice, where there are fewer slices than warps */
@@ -90,9 +147,11 @@ struct Sell {
     return split > 1;
   }
 
-  template <class X, class F>
-  __device__ __forceinline__ void product(const X *x, int first, int last, X *scratch, F f) const
+  template <class G, class F>
+  __device__ __forceinline__ void product(const G &x, int first, int last, typename G::type *scratch, F f) const
   {
+    typedef typename G::type X;
+    constexpr int            ahead = G::ahead;
     const unsigned long long policy = entry_policy(keep);
     const int                lane = threadIdx.x % 32, warp = threadIdx.x / 32, groups = WARPS / split, part = warp % split;
     const int                slices = (last - first + 31) / 32;
@@ -106,12 +165,12 @@ struct Sell {
         const int *c0 = col + 32 * (int64_t)begin + lane;
         const V   *v0 = val + 32 * (int64_t)begin + lane;
 
-        for (int k = part; k < most; k += AHEAD * split) {
-          int c[AHEAD];
-          V   v[AHEAD];
+        for (int k = part; k < most; k += ahead * split) {
+          int c[ahead];
+          V   v[ahead];
 
 #pragma unroll
-          for (int u = 0; u < AHEAD; u++) {
+          for (int u = 0; u < ahead; u++) {
             c[u] = -1;
             if (k + u * split < most) {
               c[u] = entry(c0 + 32 * (k + u * split), policy);
@@ -119,18 +178,12 @@ struct Sell {
             }
           }
 #pragma unroll
-          for (int u = 0; u < AHEAD; u++)
-            if (c[u] >= 0) sum += X(v[u]) * x[c[u]];
+          for (int u = 0; u < ahead; u++)
+            if (c[u] >= 0) sum += X(v[u]) * x(c[u]);
         }
       }
-      if (split > 1) {
-        scratch[threadIdx.x] = sum;
-        __syncthreads();
-        if (part == 0)
-          for (int u = 1; u < split; u++) sum += scratch[threadIdx.x + 32 * u];
-        __syncthreads();
-      }
-      if (part == 0 && q < slices && first + 32 * q + lane < last) f(32 * q + lane, sum);
+      if (split > 1) sum = add_parts(sum, split, part, scratch);
+      if (part == 0 && q < slices && first + 32 * q + lane < last) f(perm ? perm[first + 32 * q + lane] - first : 32 * q + lane, sum);
     }
   }
 };
@@ -149,9 +202,11 @@ struct Dia {
     return split > 1;
   }
 
-  template <class X, class F>
-  __device__ __forceinline__ void product(const X *x, int first, int last, X *scratch, F f) const
+  template <class G, class F>
+  __device__ __forceinline__ void product(const G &x, int first, int last, typename G::type *scratch, F f) const
   {
+    typedef typename G::type X;
+    constexpr int            ahead = G::ahead;
     const unsigned long long policy = entry_policy(keep);
     const int                lane = threadIdx.x % 32, warp = threadIdx.x / 32, groups = WARPS / split, part = warp % split;
     const int                slices = (last - first + 31) / 32;
@@ -164,33 +219,27 @@ struct Dia {
         const int row = first + 32 * q + lane;
         const V  *v0  = val + DIAEntry(diagonals, row, 0);
 
-        for (int k = part; k < diagonals; k += AHEAD * split) {
-          V v[AHEAD];
-          X xc[AHEAD];
+        for (int k = part; k < diagonals; k += ahead * split) {
+          V v[ahead];
+          X xc[ahead];
 
 #pragma unroll
-          for (int u = 0; u < AHEAD; u++) {
+          for (int u = 0; u < ahead; u++) {
             const int d = k + u * split, c = d < diagonals ? row + __ldg(offset + d) : -1;
 
             v[u]  = absent<V>();
             xc[u] = 0;
             if (c >= 0 && c < n) {
               v[u]  = entry(v0 + 32 * d, policy);
-              xc[u] = x[c];
+              xc[u] = x(c);
             }
           }
 #pragma unroll
-          for (int u = 0; u < AHEAD; u++)
+          for (int u = 0; u < ahead; u++)
             if (!is_absent(v[u])) sum += X(v[u]) * xc[u];
         }
       }
-      if (split > 1) {
-        scratch[threadIdx.x] = sum;
-        __syncthreads();
-        if (part == 0)
-          for (int u = 1; u < split; u++) sum += scratch[threadIdx.x + 32 * u];
-        __syncthreads();
-      }
+      if (split > 1) sum = add_parts(sum, split, part, scratch);
       if (part == 0 && q < slices && first + 32 * q + lane < last) f(32 * q + lane, sum);
     }
   }
@@ -209,9 +258,10 @@ struct Csr {
     return false;
   }
 
-  template <class X, class F>
-  __device__ __forceinline__ void product(const X *x, int first, int last, X *, F f) const
+  template <class G, class F>
+  __device__ __forceinline__ void product(const G &x, int first, int last, typename G::type *, F f) const
   {
+    typedef typename G::type X;
     const int lane = threadIdx.x % lanes, groups = THREADS / lanes, rows = last - first;
 
     for (int r0 = 0; r0 < rows; r0 += groups) {
@@ -235,7 +285,7 @@ struct Csr {
           }
 #pragma unroll
           for (int u = 0; u < 4; u++)
-            if (c[u] >= 0) sum += X(v[u]) * x[c[u]];
+            if (c[u] >= 0) sum += X(v[u]) * x(c[u]);
         }
       }
       for (int o = lanes / 2; o; o >>= 1) sum += __shfl_down_sync(0xffffffffu, sum, o, lanes);
@@ -278,10 +328,13 @@ struct Pool {
 
 /* ---- where blocks meet ---- */
 
+/* Blocks of a cluster, which write each other's shared memory: at most that many */
+#define CLUSTER 16
+
 struct Meeting {
-  ulonglong2 *slots;
+  ulonglong2 *slots; /* NULL: all blocks are one cluster */
   unsigned    epoch;
-  double     *part, *all; /* shared: of each warp, and of each 32 blocks */
+  double     *part, *all; /* shared: of each warp, and of each 32 blocks, or of each block of the cluster, twice */
 };
 
 __device__ __forceinline__ double warp_sum(double v)
@@ -294,7 +347,7 @@ __device__ __forceinline__ double warp_sum(double v)
 /* What was written before by anybody in the block can be read by whoever sees what is published after; and the other way round */
 __device__ __forceinline__ void fence()
 {
-  __threadfence();
+  asm volatile("fence.acq_rel.gpu;" ::: "memory");
 }
 
 __device__ __forceinline__ void publish(ulonglong2 *slot, double v, unsigned epoch)
@@ -313,6 +366,25 @@ __device__ __forceinline__ double await(const ulonglong2 *slot, unsigned epoch)
   return __longlong_as_double((long long)((high << 32) | (low & 0xffffffffull)));
 }
 
+/* Into the same place of another block's shared memory */
+__device__ __forceinline__ void send(double *to, int block, double v)
+{
+#if __CUDA_ARCH__ >= 900
+  unsigned there;
+
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"((unsigned)__cvta_generic_to_shared(to)), "r"(block));
+  asm volatile("st.shared::cluster.f64 [%0], %1;" ::"r"(there), "d"(v) : "memory");
+#endif
+}
+
+/* All threads of the cluster; what they wrote before all may read after */
+__device__ __forceinline__ void cluster_barrier()
+{
+#if __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+#endif
+}
+
 /*
   v[k], summed over all threads of all blocks. A block is at most one meeting ahead of another, so two sets of slots do. With FENCE what any
   thread wrote before can be read by all after.
@@ -320,8 +392,7 @@ __device__ __forceinline__ double await(const ulonglong2 *slot, unsigned epoch)
 template <int N, bool FENCE>
 __device__ __forceinline__ void exchange(Meeting &m, double (&v)[N])
 {
-  const int   lane = threadIdx.x % 32, warp = threadIdx.x / 32, blocks = gridDim.x, per = (blocks + 31) / 32;
-  ulonglong2 *slots = m.slots + (size_t)(m.epoch & 1) * GPUKSP_SUMS * blocks;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, blocks = gridDim.x, per = (blocks + 31) / 32;
 
 #pragma unroll
   for (int k = 0; k < N; k++) {
@@ -329,8 +400,24 @@ __device__ __forceinline__ void exchange(Meeting &m, double (&v)[N])
     if (lane == 0) m.part[k * WARPS + warp] = v[k];
   }
   __syncthreads();
+  if (!m.slots) {
+    double *all = m.all + (m.epoch & 1) * GPUKSP_SUMS * CLUSTER;
+
+    if (warp < N) {
+      const double sum = warp_sum(lane < WARPS ? m.part[warp * WARPS + lane] : 0);
+
+      if (lane < blocks) send(all + warp * CLUSTER + blockIdx.x, lane, sum);
+    }
+    cluster_barrier();
+#pragma unroll
+    for (int k = 0; k < N; k++) v[k] = warp_sum(lane < blocks ? all[k * CLUSTER + lane] : 0);
+    m.epoch++;
+    return;
+  }
+  ulonglong2 *slots = m.slots + (size_t)(m.epoch & 1) * GPUKSP_SUMS * blocks;
+
   if (warp < N) {
-    const double sum = warp_sum(m.part[warp * WARPS + lane]);
+    const double sum = warp_sum(lane < WARPS ? m.part[warp * WARPS + lane] : 0);
 
     if (lane == 0) {
       if (FENCE) fence();
@@ -390,9 +477,11 @@ struct Preconditioner {
 template <class X, class V>
 __device__ __forceinline__ Preconditioner<X> preconditioner(const V &v, int first)
 {
+  const X *d = v.degree ? v.diagonal : v.pc;
+
   return {
-    {NULL, (X *)v.pc + first, 0},
-    v.block, v.pc != NULL, v.block ? v.bs : 0, first
+    {NULL, (X *)d + first, 0},
+    v.block, d != NULL, v.block ? v.bs : 0, first
   };
 }
 
@@ -448,7 +537,7 @@ struct Args {
   extern __shared__ __align__(16) char pool_[]; \
   __shared__ GPUKSPState               st; \
   __shared__ int                       stops[2]; \
-  __shared__ double                    part_[GPUKSP_SUMS * WARPS], all_[WARPS * GPUKSP_SUMS]; \
+  __shared__ double                    part_[GPUKSP_SUMS * WARPS], all_[2 * GPUKSP_SUMS * CLUSTER]; \
   const int                            first = a.bounds[blockIdx.x], last = a.bounds[blockIdx.x + 1], rows = last - first; \
   Pool                                 pool    = {pool_, a.shared}; \
   X                                   *scratch = (X *)pool_; \
@@ -462,6 +551,7 @@ struct Args {
     if (blockIdx.x) st.hist = NULL; \
     stops[0] = stops[1] = 0; \
   } \
+  if (!a.slots) cluster_barrier(); /* all are there now */ \
   __syncthreads()
 
 /* The thread that applies rules: of the warp that has rows last */
@@ -486,9 +576,55 @@ struct Args {
     __syncthreads(); \
   } while (0)
 
+/* z = a Chebyshev polynomial in A of r, whose rows the thread that has written them takes. A function of its own, which the solve without it must not make room for */
+template <class X>
+struct Polynomial {
+  X     *now, *next, *left, *z;
+  double emin, emax;
+  int    degree;
+};
+
+template <class M, class X>
+__device__ __noinline__ unsigned chebyshev(const M A, Polynomial<X> v, const Preconditioner<X> pc, Meeting meeting, int first, int rows, X *scratch)
+{
+  X     *now = v.now, *next = v.next, *left = v.left, *z = v.z;
+  double rho = 0, ca, cb;
+
+  for (int k = 0; k < v.degree; k++) {
+    if (k) {
+      meet(meeting);
+      A.product(Vector<X>{now}, first, first + rows, scratch, [&](int i, X s) { left[i] -= s; });
+    }
+    __syncthreads();
+    rho = GPUKSPChebyshev(v.emin, v.emax, rho, &ca, &cb);
+    FOR_ROWS(i)
+    {
+      const X y = pc.of(i, From<X>{left}), step = k ? X(ca) * now[first + i] + X(cb) * y : X(cb) * y;
+
+      next[first + i] = step;
+      z[i]            = k ? z[i] + step : step;
+    }
+    { /* others still read it */
+      X *const old = now;
+
+      now  = next;
+      next = old;
+    }
+  }
+  __syncthreads();
+  return meeting.epoch;
+}
+
+template <class M, class X, class V, class R>
+__device__ __forceinline__ void polynomial(const M &A, const V &v, const Preconditioner<X> &pc, Meeting &meeting, int first, int rows, X *scratch, const R &r)
+{
+  FOR_ROWS(i) v.c2[first + i] = r[i];
+  meeting.epoch = chebyshev<M, X>(A, {v.c0, v.c1, v.c2 + first, v.z + first, v.emin, v.emax, v.degree}, pc, meeting, first, rows, scratch);
+}
+
 /* x - the true residual, in the norm of the test, into st.truenorm; x and w are whole vectors */
-template <class E>
-__device__ void true_norm(const E &A, const GPUKSPVectors_d &v, GPUKSPState &st, Meeting &meeting, int first, int rows, double *scratch, int right)
+template <bool POLYNOMIAL, class E>
+__device__ void true_norm(const E &A, const GPUKSPVectors_d &v, GPUKSPState &st, Meeting meeting, int first, int rows, double *scratch, int right)
 {
   double                       sum[3] = {0, 0, 0};
   double                      *w      = v.w + first;
@@ -496,14 +632,15 @@ __device__ void true_norm(const E &A, const GPUKSPVectors_d &v, GPUKSPState &st,
   const Preconditioner<double> pc     = preconditioner<double>(v, first);
 
   meet(meeting);
-  A.product(v.x, first, first + rows, scratch, [&](int i, double s) { w[i] = b[i] - s; });
+  A.product(Vector<double>{v.x}, first, first + rows, scratch, [&](int i, double s) { w[i] = b[i] - s; });
   __syncthreads();
-  FOR_ROWS(i) add_norms(w[i], right ? w[i] : pc.of(i, From<double>{w}), sum);
+  if constexpr (POLYNOMIAL) polynomial(A, v, pc, meeting, first, rows, scratch, w);
+  FOR_ROWS(i) add_norms(w[i], right ? w[i] : POLYNOMIAL ? v.z[first + i] : pc.of(i, From<double>{w}), sum);
   exchange<3, false>(meeting, sum);
   RULE(st.scale = 1; st.truenorm = GPUKSPNorm(&st, sum));
 }
 
-template <class M, class E, class X>
+template <class M, class E, class X, bool POLYNOMIAL>
 __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E, X> a)
 {
   constexpr bool mixed = sizeof(X) == 4;
@@ -512,10 +649,10 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E, X> a)
   const Rows<X>                w = pool.rows(a.v.w, first, rows), r = pool.rows(a.v.r, first, rows);
   Preconditioner<X>            pc = preconditioner<X>(a.v, first);
 
-  pc.d            = pool.rows((X *)a.v.pc, first, rows);
+  pc.d            = pool.rows((X *)(POLYNOMIAL ? a.v.diagonal : a.v.pc), first, rows);
   const Rows<X> x = pool.rows(a.v.x, first, rows);
-  const Rows<X> z = pool.rows(a.v.block ? a.v.z : (X *)NULL, first, rows);
-  X            *p = a.v.p + first;
+  X            *z = a.v.z + first, *p = a.v.p + first, *q = a.v.p2 + first; /* the direction, and the one before or to come */
+  const bool    apart = pc.bs || POLYNOMIAL; /* z is no matter of a single row */
   double        s3[3], s1[1];
 
   FOR_ROWS(i)
@@ -529,14 +666,15 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E, X> a)
     double bb[3] = {0, 0, 0};
 
     if constexpr (mixed) {
-      a.exact.product(a.w.x, first, last, (double *)scratch, [&](int i, double s) { a.w.r[first + i] = a.w.b[first + i] - s; });
+      a.exact.product(Vector<double>{a.w.x}, first, last, (double *)scratch, [&](int i, double s) { a.w.r[first + i] = a.w.b[first + i] - s; });
       FOR_ROWS(i) add_norms(a.w.b[first + i], exactpc.of(i, From<double>{a.w.b + first}), bb);
     } else {
-      a.A.product(a.v.x, first, last, scratch, [&](int i, X s) { r[i] = a.v.b[first + i] - s; });
+      a.A.product(Vector<X>{a.v.x}, first, last, scratch, [&](int i, X s) { r[i] = a.v.b[first + i] - s; });
+      if constexpr (POLYNOMIAL) polynomial(a.A, a.v, pc, meeting, first, rows, scratch, a.v.b + first);
       FOR_ROWS(i)
       {
         x[i] = a.v.x[first + i];
-        add_norms(a.v.b[first + i], pc.of(i, From<X>{a.v.b + first}), bb);
+        add_norms(a.v.b[first + i], POLYNOMIAL ? z[i] : pc.of(i, From<X>{a.v.b + first}), bb);
       }
     }
     exchange<3, false>(meeting, bb);
@@ -558,15 +696,16 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E, X> a)
   if constexpr (mixed) {
     FOR_ROWS(i) add_norms(a.w.r[first + i], exactpc.of(i, From<double>{a.w.r + first}), s3);
   } else {
+    if constexpr (POLYNOMIAL) polynomial(a.A, a.v, pc, meeting, first, rows, scratch, r);
     FOR_ROWS(i)
     {
-      const X zi = pc.of(i, r);
+      const X zi = POLYNOMIAL ? z[i] : pc.of(i, r);
 
-      if (pc.bs) z[i] = zi;
+      z[i] = zi;
       add_norms(r[i], zi, s3);
     }
   }
-  exchange<3, false>(meeting, s3);
+  exchange<3, true>(meeting, s3);
   if constexpr (mixed) {
     RULE(CGInit(&st, s3); st.scale = s3[SUM_RR] > 0 ? sqrt(s3[SUM_RR]) : 1; st.rho /= st.scale * st.scale; CGBegin(&st));
     FOR_ROWS(i)
@@ -574,10 +713,9 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E, X> a)
       r[i] = (X)(a.w.r[first + i] / st.scale);
       x[i] = 0;
     }
-    if (pc.bs) {
-      __syncthreads();
-      FOR_ROWS(i) z[i] = pc.of(i, r);
-    }
+    __syncthreads();
+    FOR_ROWS(i) z[i] = pc.of(i, r);
+    meet(meeting);
   } else {
     RULE(CGInit(&st, s3); CGBegin(&st));
   }
@@ -587,31 +725,26 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E, X> a)
   bool   stop = st.reason || st.giveup;
 
   while (!stop) {
-    FOR_GROUPS(g)
-    {
-      X pi[GROUP], xi[GROUP], zi[GROUP];
+    const Direction<X> direction = {a.v.z, p - first, beta};
 
-      FOR_GROUP(g, u, i)
-      {
-        pi[u] = p[i];
-        xi[u] = x[i];
-        zi[u] = pc.bs ? z[i] : pc.on_the_way(i, r[i]);
-      }
-      FOR_GROUP(g, u, i)
-      {
-        x[i] = xi[u] + xalpha * pi[u];
-        p[i] = zi[u] + beta * pi[u];
-      }
-    }
-    xalpha = 0;
-    meet(meeting);
-    if (stops[1]) break;
     s1[0] = 0;
-    a.A.product(a.v.p, first, last, scratch, [&](int i, X s) {
+    a.A.product(direction, first, last, scratch, [&](int i, X s) {
+      const X before = p[i], now = z[i] + beta * before;
+
       w[i] = s;
-      s1[0] += (double)p[i] * (double)s;
+      q[i] = now;
+      x[i] += xalpha * before;
+      s1[0] += (double)now * (double)s;
     });
+    xalpha = 0;
+    { /* others still read p */
+      X *const old = p;
+
+      p = q;
+      q = old;
+    }
     exchange<1, false>(meeting, s1);
+    if (stops[1]) break;
     RULE_AHEAD(0, CGCurvature(&st, s1[0]));
     xalpha = (X)(rho / s1[0]);
     s3[0] = s3[1] = s3[2] = 0;
@@ -629,20 +762,24 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E, X> a)
       {
         ri[u] -= xalpha * wi[u];
         r[i] = ri[u];
-        if (!pc.bs) add_norms(ri[u], di[u] * ri[u], s3);
+        if (!apart) {
+          z[i] = di[u] * ri[u];
+          add_norms(ri[u], di[u] * ri[u], s3);
+        }
       }
     }
-    if (pc.bs) {
+    if (apart) {
       __syncthreads();
+      if constexpr (POLYNOMIAL) polynomial(a.A, a.v, pc, meeting, first, rows, scratch, r);
       FOR_ROWS(i)
       {
-        const X zi = pc.of(i, r);
+        const X zi = POLYNOMIAL ? z[i] : pc.of(i, r);
 
         z[i] = zi;
         add_norms(r[i], zi, s3);
       }
     }
-    exchange<3, false>(meeting, s3);
+    exchange<3, true>(meeting, s3);
     if (stops[0]) { /* no step, then: x is where the one before has left it */
       xalpha = 0;
       break;
@@ -658,17 +795,16 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E, X> a)
           x[i] = 0;
         }
         meet(meeting);
-        a.exact.product(a.w.x, first, last, (double *)scratch, [&](int i, double s) { a.w.r[first + i] = a.w.b[first + i] - s; });
+        a.exact.product(Vector<double>{a.w.x}, first, last, (double *)scratch, [&](int i, double s) { a.w.r[first + i] = a.w.b[first + i] - s; });
         __syncthreads();
         s3[0] = s3[1] = s3[2] = 0;
         FOR_ROWS(i) add_norms(a.w.r[first + i], exactpc.of(i, From<double>{a.w.r + first}), s3);
         exchange<3, false>(meeting, s3);
         RULE(CGReplaced(&st, s3, s3[SUM_RR] > 0 ? sqrt(s3[SUM_RR]) : 1));
         FOR_ROWS(i) r[i] = (X)(a.w.r[first + i] / st.scale);
-        if (pc.bs) {
-          __syncthreads();
-          FOR_ROWS(i) z[i] = pc.of(i, r);
-        }
+        __syncthreads();
+        FOR_ROWS(i) z[i] = pc.of(i, r);
+        meet(meeting);
       }
       RULE(if (!st.giveup) CGNext(&st));
       stop   = st.reason || st.giveup;
@@ -691,7 +827,7 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E, X> a)
     if constexpr (mixed) a.w.x[first + i] += st.scale * ((double)x[i] + (double)step);
     else a.v.x[first + i] = x[i] + step;
   }
-  if (a.guard) true_norm(a.exact, a.w, st, meeting, first, rows, (double *)scratch, 0);
+  if (a.guard) true_norm<POLYNOMIAL>(a.exact, a.w, st, meeting, first, rows, (double *)scratch, 0);
   if (blockIdx.x == 0 && threadIdx.x == 0) *a.state = st;
 }
 
@@ -712,7 +848,7 @@ __global__ void __launch_bounds__(THREADS, 1) cg1_kernel(const Args<M, E, X> a)
     if (pc.diagonal && i < pc.d.resident) pc.d.nearby[i] = pc.d.far[i];
   }
   if (!st.guesszero) {
-    a.A.product(a.v.x, first, last, scratch, [&](int i, X sum) { r[i] = a.v.b[first + i] - sum; });
+    a.A.product(Vector<X>{a.v.x}, first, last, scratch, [&](int i, X sum) { r[i] = a.v.b[first + i] - sum; });
     FOR_ROWS(i)
     {
       x[i] = a.v.x[first + i];
@@ -736,7 +872,7 @@ __global__ void __launch_bounds__(THREADS, 1) cg1_kernel(const Args<M, E, X> a)
 
     meet(meeting);
     s4[SUM_ZS] = 0;
-    a.A.product(a.v.z, first, last, scratch, [&](int i, X sum) {
+    a.A.product(Vector<X>{a.v.z}, first, last, scratch, [&](int i, X sum) {
       s[i] = sum;
       s4[SUM_ZS] += (double)z[i] * (double)sum;
     });
@@ -778,7 +914,7 @@ __global__ void __launch_bounds__(THREADS, 1) cg1_kernel(const Args<M, E, X> a)
   }
   __syncthreads();
   FOR_ROWS(i) a.v.x[first + i] = x[i];
-  if (a.guard) true_norm(a.exact, a.w, st, meeting, first, rows, (double *)scratch, 0);
+  if (a.guard) true_norm<false>(a.exact, a.w, st, meeting, first, rows, (double *)scratch, 0);
   if (blockIdx.x == 0 && threadIdx.x == 0) *a.state = st;
 }
 
@@ -786,27 +922,29 @@ template <class M, class E, class X>
 __global__ void __launch_bounds__(THREADS, 1) bcgs_kernel(const Args<M, E, X> a)
 {
   PROLOGUE;
-  const Rows<X>     v = pool.rows(a.v.v, first, rows), r = pool.rows(a.v.r, first, rows), t = pool.rows(a.v.t, first, rows), rp = pool.rows(a.v.rp, first, rows);
+  const Rows<X>     t = pool.rows(a.v.t, first, rows), s = pool.rows(a.v.s, first, rows), rp = pool.rows(a.v.rp, first, rows);
   Preconditioner<X> pc = preconditioner<X>(a.v, first);
 
   pc.d            = pool.rows((X *)a.v.pc, first, rows);
   const Rows<X> x = pool.rows(a.v.x, first, rows);
   const Rows<X> w = pool.rows(a.v.block ? a.v.w : (X *)NULL, first, rows);
-  X            *p = a.v.p + first, *s = a.v.s + first, *ph = a.v.ph + first, *sh = a.v.sh + first;
+  X            *r = a.v.r + first, *ph = a.v.ph + first, *sh = a.v.sh + first;
+  X            *p = a.v.p + first, *q = a.v.p2 + first, *v = a.v.v + first, *u = a.v.v2 + first; /* as they are, and as they were or will be */
   const bool    hat = a.v.ph != a.v.p; /* the preconditioner comes first */
+  const X      *d   = hat ? a.v.pc : NULL;
   double        s1[1], s2[2], s3[3];
 
   FOR_ROWS(i)
   {
     if (pc.diagonal && i < pc.d.resident) pc.d.nearby[i] = pc.d.far[i];
     x[i] = st.guesszero ? X(0) : a.v.x[first + i];
-    p[i] = 0;
+    p[i] = v[i] = 0;
   }
   /* r = b - A x, preconditioned from the left */
   if (!st.guesszero) {
     double bb[3] = {0, 0, 0};
 
-    a.A.product(a.v.x, first, last, scratch, [&](int i, X sum) { t[i] = a.v.b[first + i] - sum; });
+    a.A.product(Vector<X>{a.v.x}, first, last, scratch, [&](int i, X sum) { t[i] = a.v.b[first + i] - sum; });
     FOR_ROWS(i) add_norms(a.v.b[first + i], a.right ? a.v.b[first + i] : pc.of(i, From<X>{a.v.b + first}), bb);
     exchange<3, false>(meeting, bb);
     RULE(st.bnorm = GPUKSPNorm(&st, bb));
@@ -820,98 +958,80 @@ __global__ void __launch_bounds__(THREADS, 1) bcgs_kernel(const Args<M, E, X> a)
     const X ri = a.right ? t[i] : pc.of(i, t);
 
     r[i] = rp[i] = ri;
-    v[i]         = 0;
     s1[0] += (double)ri * (double)ri;
   }
-  exchange<1, false>(meeting, s1);
+  exchange<1, true>(meeting, s1);
   RULE(BCGSInit(&st, s1[0]); BCGSBegin(&st));
 
   while (!st.reason) {
     const X omegabeta = (X)(st.omegaold * st.beta), beta = (X)st.beta;
 
-    FOR_GROUPS(g)
-    {
-      X pi[GROUP], ri[GROUP], vi[GROUP];
-
-      FOR_GROUP(g, u, i)
-      {
-        pi[u] = p[i];
-        ri[u] = r[i];
-        vi[u] = v[i];
-      }
-      FOR_GROUP(g, u, i)
-      {
-        pi[u] = ri[u] - omegabeta * vi[u] + beta * pi[u];
-        p[i]  = pi[u];
-        if (hat && !pc.bs) ph[i] = pc.on_the_way(i, pi[u]);
-      }
-    }
-    if (hat && pc.bs) {
-      __syncthreads();
-      FOR_ROWS(i) ph[i] = pc.of(i, From<X>{p});
-    }
-    meet(meeting);
+    /* v = A p, preconditioned; p = r - omegabeta v + beta p */
     s1[0] = 0;
-    if (!hat && pc.bs) {
-      a.A.product(a.v.ph, first, last, scratch, [&](int i, X sum) { w[i] = sum; });
-      __syncthreads();
-      FOR_ROWS(i)
-      {
-        v[i] = pc.of(i, w);
-        s1[0] += (double)v[i] * (double)rp[i];
-      }
-    } else {
-      a.A.product(a.v.ph, first, last, scratch, [&](int i, X sum) {
-        const X vi = hat ? sum : pc.on_the_way(i, sum);
-
-        v[i] = vi;
+    {
+      const BCGSWhole<X> direction = {a.v.r, v - first, p - first, d, omegabeta, beta};
+      const auto             keep      = [&](int i, X vi) {
+        u[i] = vi;
         s1[0] += (double)vi * (double)rp[i];
-      });
+      };
+
+      FOR_ROWS(i) q[i] = r[i] - omegabeta * v[i] + beta * p[i];
+      if (!pc.bs) a.A.product(direction, first, last, scratch, [&](int i, X sum) { keep(i, hat ? sum : pc.on_the_way(i, sum)); });
+      else if (hat) {
+        __syncthreads();
+        FOR_ROWS(i) ph[i] = pc.of(i, From<X>{q});
+        meet(meeting);
+        a.A.product(Vector<X>{a.v.ph}, first, last, scratch, keep);
+      } else {
+        a.A.product(direction, first, last, scratch, [&](int i, X sum) { w[i] = sum; });
+        __syncthreads();
+        FOR_ROWS(i) keep(i, pc.of(i, w));
+      }
     }
-    exchange<1, false>(meeting, s1);
+    { /* others still read p and v */
+      X *const oldp = p, *const oldv = v;
+
+      p = q;
+      v = u;
+      q = oldp;
+      u = oldv;
+    }
+    exchange<1, true>(meeting, s1);
     RULE(BCGSDirection(&st, s1[0]));
     if (st.reason) break;
     const X alpha = (X)st.alpha;
 
-    FOR_GROUPS(g)
-    {
-      X ri[GROUP], vi[GROUP];
-
-      FOR_GROUP(g, u, i)
-      {
-        ri[u] = r[i];
-        vi[u] = v[i];
-      }
-      FOR_GROUP(g, u, i)
-      {
-        ri[u] -= alpha * vi[u];
-        s[i] = ri[u];
-        if (hat && !pc.bs) sh[i] = pc.on_the_way(i, ri[u]);
-      }
-    }
-    if (hat && pc.bs) {
-      __syncthreads();
-      FOR_ROWS(i) sh[i] = pc.of(i, From<X>{s});
-    }
-    meet(meeting);
+    /* t = A s, preconditioned; s = r - alpha v */
     s3[0] = s3[1] = s3[2] = 0;
-    const auto stabilize  = [&](int i, X ti) {
-      t[i] = ti;
-      s3[0] += (double)s[i] * (double)ti;
-      s3[1] += (double)ti * (double)ti;
-      s3[2] += (double)s[i] * (double)s[i];
-    };
-    if (!hat && pc.bs) {
-      a.A.product(a.v.sh, first, last, scratch, [&](int i, X sum) { w[i] = sum; });
-      __syncthreads();
-      FOR_ROWS(i) stabilize(i, pc.of(i, w));
-    } else {
-      a.A.product(a.v.sh, first, last, scratch, [&](int i, X sum) { stabilize(i, hat ? sum : pc.on_the_way(i, sum)); });
+    {
+      const BCGSHalf<X> half      = {a.v.r, v - first, d, alpha};
+      const auto        stabilize = [&](int i, X ti) {
+        const X si = r[i] - alpha * v[i];
+
+        t[i] = ti;
+        s[i] = si;
+        s3[0] += (double)si * (double)ti;
+        s3[1] += (double)ti * (double)ti;
+        s3[2] += (double)si * (double)si;
+      };
+
+      if (!pc.bs) a.A.product(half, first, last, scratch, [&](int i, X sum) { stabilize(i, hat ? sum : pc.on_the_way(i, sum)); });
+      else if (hat) {
+        FOR_ROWS(i) s[i] = r[i] - alpha * v[i];
+        __syncthreads();
+        FOR_ROWS(i) sh[i] = pc.of(i, s);
+        meet(meeting);
+        a.A.product(Vector<X>{a.v.sh}, first, last, scratch, stabilize);
+      } else {
+        a.A.product(half, first, last, scratch, [&](int i, X sum) { w[i] = sum; });
+        __syncthreads();
+        FOR_ROWS(i) stabilize(i, pc.of(i, w));
+      }
     }
     exchange<3, false>(meeting, s3);
     RULE(BCGSStabilize(&st, s3[0], s3[1], s3[2]));
     if (st.lucky) {
-      FOR_ROWS(i) x[i] += (X)st.alpha * ph[i];
+      FOR_ROWS(i) x[i] += (X)st.alpha * (!hat ? p[i] : pc.bs ? ph[i] : pc.d[i] * p[i]);
     }
     if (st.reason) break;
     s2[0] = s2[1] = 0;
@@ -921,29 +1041,35 @@ __global__ void __launch_bounds__(THREADS, 1) bcgs_kernel(const Args<M, E, X> a)
     {
       X xi[GROUP], pi[GROUP], hi[GROUP], ri[GROUP], ti[GROUP], oi[GROUP];
 
-      FOR_GROUP(g, u, i)
+      FOR_GROUP(g, k, i)
       {
-        xi[u] = x[i];
-        pi[u] = ph[i];
-        hi[u] = sh[i];
-        ri[u] = s[i];
-        ti[u] = t[i];
-        oi[u] = rp[i];
+        const bool on_the_way = hat && !pc.bs, before = hat && pc.bs;
+
+        xi[k] = x[i];
+        ri[k] = s[i];
+        pi[k] = before ? ph[i] : p[i];
+        hi[k] = before ? sh[i] : ri[k];
+        if (on_the_way) {
+          pi[k] *= pc.d[i];
+          hi[k] *= pc.d[i];
+        }
+        ti[k] = t[i];
+        oi[k] = rp[i];
       }
-      FOR_GROUP(g, u, i)
+      FOR_GROUP(g, k, i)
       {
-        x[i] = xi[u] + (alpha * pi[u] + omega * hi[u]);
-        ri[u] -= omega * ti[u];
-        r[i] = ri[u];
-        s2[0] += (double)ri[u] * (double)ri[u];
-        s2[1] += (double)ri[u] * (double)oi[u];
+        x[i] = xi[k] + (alpha * pi[k] + omega * hi[k]);
+        ri[k] -= omega * ti[k];
+        r[i] = ri[k];
+        s2[0] += (double)ri[k] * (double)ri[k];
+        s2[1] += (double)ri[k] * (double)oi[k];
       }
     }
-    exchange<2, false>(meeting, s2);
+    exchange<2, true>(meeting, s2);
     RULE(BCGSResidual(&st, s2[0], s2[1]); BCGSNext(&st));
   }
   FOR_ROWS(i) a.v.x[first + i] = x[i];
-  if (a.guard) true_norm(a.exact, a.w, st, meeting, first, rows, (double *)scratch, a.right);
+  if (a.guard) true_norm<false>(a.exact, a.w, st, meeting, first, rows, (double *)scratch, a.right);
   if (blockIdx.x == 0 && threadIdx.x == 0) *a.state = st;
 }
 
@@ -976,6 +1102,8 @@ PetscErrorCode GPUKSPLaunchPartition(const GPUCSRStorage *A, int align, int bloc
 
   PetscFunctionBegin;
   while (align % GPUCSR_SLICE) align *= 2;
+  if (sell && A->array[SELL_PERM].count)
+    while (align % A->format->variant) align *= 2;
   if (GPUCSRIsCSR(A->format)) prefix = (const int *)A->array[CSR_ROWPTR].data;
   else if (sell && A->array[SELL_SLICE].count) prefix = (const int *)A->array[SELL_SLICE].data;
   partition_kernel<<<GPUCSRBlocks(blocks + 1, 128), 128, 0, (cudaStream_t)s>>>(A->m, sell ? GPUCSR_SLICE : 1, sell ? GPUCSR_SLICE : 1, prefix, align, blocks, bounds);
@@ -988,7 +1116,7 @@ PetscErrorCode GPUKSPLaunchPartition(const GPUCSRStorage *A, int align, int bloc
 template <class V>
 static Sell<V> sell_of(const GPUCSRStorage *A, int threads, int keep)
 {
-  return {A->array[SELL_SLICE].count ? (const int *)A->array[SELL_SLICE].data : NULL, (const int *)A->array[SELL_COL].data, (const V *)A->array[SELL_VAL].data, A->extent.width, threads, keep};
+  return {A->array[SELL_SLICE].count ? (const int *)A->array[SELL_SLICE].data : NULL, A->array[SELL_PERM].count ? (const int *)A->array[SELL_PERM].data : NULL, (const int *)A->array[SELL_COL].data, (const V *)A->array[SELL_VAL].data, A->extent.width, threads, keep};
 }
 
 template <class V>
@@ -1025,11 +1153,33 @@ static PetscErrorCode with(const GPUKSPLaunch *L, M A, E exact, const typename v
     *possible = limit - (int)attr.sharedSizeBytes;
     GPUCSR_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, *possible));
   } else {
-    Args<M, E, X> a      = {A, exact, v, L->v, L->bounds, (ulonglong2 *)L->slots, *L->state, L->state, (int)L->guard, (int)L->right, L->shared};
-    void         *args[] = {&a};
+    Args<M, E, X>         a         = {A, exact, v, L->v, L->bounds, L->cluster ? NULL : (ulonglong2 *)L->slots, *L->state, L->state, (int)L->guard, (int)L->right, L->shared};
+    void                 *args[]    = {&a};
+    cudaLaunchConfig_t    config    = {};
+    cudaLaunchAttribute   attribute = {};
+    struct cudaFuncAttributes attr;
+    int                   all;
 
-    GPUCSR_CUDA(cudaMemsetAsync(L->slots, 0, (size_t)GPUKSP_SLOT_BYTES * (size_t)L->blocks, (cudaStream_t)s));
-    GPUCSR_CUDA(cudaLaunchCooperativeKernel(kernel, dim3((unsigned)L->blocks), dim3(THREADS), args, L->shared, (cudaStream_t)s));
+    GPUCSR_CUDA(cudaFuncGetAttributes(&attr, kernel));
+    GPUCSR_CUDA(cudaDeviceGetAttribute(&all, cudaDevAttrMaxSharedMemoryPerMultiprocessor, L->A->dev->id));
+    /* no more of the first-level cache than is asked for */
+    GPUCSR_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, (int)PetscMin(100, (100 * (L->shared + attr.sharedSizeBytes + 1024) + (size_t)all - 1) / (size_t)all)));
+    config.gridDim          = dim3((unsigned)L->blocks);
+    config.blockDim         = dim3(THREADS);
+    config.dynamicSmemBytes = L->shared;
+    config.stream           = (cudaStream_t)s;
+    config.attrs            = &attribute;
+    config.numAttrs         = 1;
+    if (L->cluster) {
+      GPUCSR_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
+      attribute.id             = cudaLaunchAttributeClusterDimension;
+      attribute.val.clusterDim = {(unsigned)L->blocks, 1, 1};
+    } else {
+      attribute.id              = cudaLaunchAttributeCooperative;
+      attribute.val.cooperative = 1;
+      GPUCSR_CUDA(cudaMemsetAsync(L->slots, 0, (size_t)GPUKSP_SLOT_BYTES * (size_t)L->blocks, (cudaStream_t)s));
+    }
+    GPUCSR_CUDA(cudaLaunchKernelExC(&config, kernel, args));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -1042,7 +1192,7 @@ static PetscErrorCode method(const GPUKSPLaunch *L, M A, int *possible, GPUCSRSt
   PetscFunctionBegin;
   switch (L->method) {
   case GPUKSP_CG:
-    kernel = (void *)cg_kernel<M, M, double>;
+    kernel = L->v.degree ? (void *)cg_kernel<M, M, double, true> : (void *)cg_kernel<M, M, double, false>;
     break;
   case GPUKSP_CG_SINGLE_REDUCTION:
     kernel = (void *)cg1_kernel<M, M, double>;
@@ -1063,7 +1213,7 @@ static PetscErrorCode dispatch(const GPUKSPLaunch *L, int *possible, GPUCSRStrea
   PetscFunctionBegin;
 #define FORMAT(F, of) \
   do { \
-    if (B) PetscCall((with<F<float>, F<double>, float>(L, of<float>(B, t, fits(B, 4)), of<double>(A, t, 0), L->inner, (void *)cg_kernel<F<float>, F<double>, float>, possible, s))); \
+    if (B) PetscCall((with<F<float>, F<double>, float>(L, of<float>(B, t, fits(B, 4)), of<double>(A, t, 0), L->inner, (void *)cg_kernel<F<float>, F<double>, float, false>, possible, s))); \
     else if (A->precision == GPUCSR_PRECISION_DOUBLE) PetscCall(method(L, of<double>(A, t, fits(A, 8)), possible, s)); \
     else PetscCall(method(L, of<float>(A, t, fits(A, 4)), possible, s)); \
   } while (0)
@@ -1074,11 +1224,14 @@ static PetscErrorCode dispatch(const GPUKSPLaunch *L, int *possible, GPUCSRStrea
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Rows that are sorted in windows stay in their block, which begins where a window does; in larger windows blocks would be uneven */
+#define WINDOW 256
+
 /* Can a launch multiply with it? */
 PetscErrorCode GPUKSPLaunchTakes(const GPUCSRStorage *A, PetscBool *yes)
 {
   PetscFunctionBegin;
-  *yes = (PetscBool)(GPUCSRIsCSR(A->format) || A->format->ops == &GPUCSRFormat_dia || (A->format->ops == &GPUCSRFormat_sell && !A->array[SELL_PERM].count));
+  *yes = (PetscBool)(GPUCSRIsCSR(A->format) || A->format->ops == &GPUCSRFormat_dia || (A->format->ops == &GPUCSRFormat_sell && (!A->array[SELL_PERM].count || A->format->variant <= WINDOW)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1087,18 +1240,20 @@ PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *p
 {
   const GPUCSRStorage *A       = L->A;
   const double         mean    = (double)A->stored / PetscMax(1, A->m);
-  const int            vectors = L->method == GPUKSP_BCGS ? 7 : L->Ainner ? 4 : 6, size = L->Ainner ? 4 : 8;
-  int                  cooperative = 0, most = 0;
+  const int            vectors = L->method == GPUKSP_BCGS ? 6 : 6, size = L->Ainner ? 4 : 8;
+  int                  cooperative = 0, clusters = 0, most = 0;
   size_t               need;
 
   PetscFunctionBegin;
   GPUCSR_CUDA(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, dev->id));
+  GPUCSR_CUDA(cudaDeviceGetAttribute(&clusters, cudaDevAttrClusterLaunch, dev->id));
   *possible = (PetscBool)cooperative;
   if (!cooperative) {
     PetscCall(PetscSNPrintf(why, len, "the device has no cooperative launches"));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  L->blocks = (int)PetscMax(1, PetscMin(dev->props.processors, (A->m + GPUCSR_SLICE - 1) / GPUCSR_SLICE));
+  L->cluster = (PetscBool)(clusters && (double)A->stored * 12 < (getenv("KSP_CLUSTER") ? atof(getenv("KSP_CLUSTER")) : 4e6));
+  L->blocks  = (int)PetscMax(1, PetscMin(L->cluster ? CLUSTER : dev->props.processors, (A->m + GPUCSR_SLICE - 1) / GPUCSR_SLICE));
   if (!GPUCSRIsCSR(A->format)) {
     const int slices = (A->m / GPUCSR_SLICE + L->blocks) / L->blocks;
 
@@ -1112,7 +1267,8 @@ PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *p
   }
   PetscCall(dispatch(L, &most, NULL));
   /* what the vectors that are private to a block take, if that is there; the rest of it is first-level cache, which the product needs */
-  need      = (size_t)vectors * (size_t)size * (size_t)((double)A->m / L->blocks * 1.5 + 2 * THREADS) + THREADS * sizeof(double);
+  need      = (size_t)vectors * (size_t)size * (size_t)((double)A->m / L->blocks * 1.1 + 128) + THREADS * sizeof(double);
+  if (getenv("KSP_SHARED")) most = PetscMin(most, atoi(getenv("KSP_SHARED")) * 1024);
   L->shared = PetscMin(need, (size_t)most) / 16 * 16;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -20,6 +20,7 @@ typedef struct {
   GPUKSPVectors_f      inner;
   int                 *bounds;  /* first row of each block, and the end; blocks + 1 */
   int                  blocks;  /* as GPUKSPLaunchShape() said */
+  PetscBool            cluster; /* they are one cluster, and need no slots */
   size_t               shared;  /* bytes of each block */
   int                  threads; /* that share a row of CSR, or warps that share a slice of 32 rows */
   void                *slots;   /* GPUKSP_SLOT_BYTES for each block */

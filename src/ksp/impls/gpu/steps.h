@@ -5,6 +5,13 @@
 
 typedef struct {
   X       *x, *b, *r, *p, *w, *z, *s, *t, *v, *rp, *ph, *sh;
+  X       *p2, *v2;    /* of a launch: p and v of the iteration before */
+  X       *c0, *c1;    /* of a polynomial preconditioner: its step, and A times that; in a launch the next step */
+  X       *c2;         /* and what is left of what it is applied to */
+  const X *diagonal;   /* of the preconditioner that it is a polynomial of, where that is diagonal */
+  X        ca, cb;     /* the step to come is ca c0 + cb M c2 */
+  int      degree;     /* 0: none */
+  double   emin, emax; /* the eigenvalues that it is made for */
   const X *pc;         /* of a diagonal preconditioner that is applied on the way: its diagonal; NULL: none, or one that is applied by itself */
   const X *from;       /* what GPUKSP_PRECONDITION is applied to, */
   X       *to;         /* and its result */
@@ -16,6 +23,17 @@ typedef struct {
 GPUKSP_RULE X NAME(GPUKSPZ)(const NAME(GPUKSPVectors) * v, int i, const X *r)
 {
   return v->explicitpc ? v->z[i] : v->pc ? v->pc[i] * r[i] : r[i];
+}
+
+/* Row i of M c2, where M is what a polynomial is of */
+GPUKSP_RULE X NAME(GPUKSPInner)(const NAME(GPUKSPVectors) * v, int i)
+{
+  const int b = v->block ? i - i % v->bs : 0;
+  X         z = 0;
+
+  if (!v->block) return v->diagonal ? v->diagonal[i] * v->c2[i] : v->c2[i];
+  for (int j = 0; j < v->bs; j++) z += v->block[(int64_t)i * v->bs + j] * v->c2[b + j];
+  return z;
 }
 
 GPUKSP_RULE void NAME(GPUKSPNorms)(double r, double z, double sum[])
@@ -50,6 +68,19 @@ GPUKSP_RULE void NAME(GPUKSPStepRow)(GPUKSPStep step, const NAME(GPUKSPVectors) 
     v->to[i] = z;
     break;
   }
+  case GPUKSP_POLYNOMIAL_START:
+    v->c2[i] = v->from[i];
+    break;
+  case GPUKSP_POLYNOMIAL_FIRST:
+    v->c0[i] = v->to[i] = v->cb * NAME(GPUKSPInner)(v, i);
+    break;
+  case GPUKSP_POLYNOMIAL_RESIDUAL:
+    v->c2[i] -= v->c1[i];
+    break;
+  case GPUKSP_POLYNOMIAL_STEP:
+    v->c0[i] = v->ca * v->c0[i] + v->cb * NAME(GPUKSPInner)(v, i);
+    v->to[i] += v->c0[i];
+    break;
   case GPUKSP_CG_DIRECTION: {
     const X p = v->p[i];
 

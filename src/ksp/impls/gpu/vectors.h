@@ -10,6 +10,10 @@ typedef enum {
   GPUKSP_BNORM,
   GPUKSP_NORMS,
   GPUKSP_PRECONDITION,
+  GPUKSP_POLYNOMIAL_START,
+  GPUKSP_POLYNOMIAL_FIRST,
+  GPUKSP_POLYNOMIAL_RESIDUAL,
+  GPUKSP_POLYNOMIAL_STEP,
   GPUKSP_CG_DIRECTION,
   GPUKSP_CG_CURVATURE,
   GPUKSP_CG_RESIDUAL,
@@ -51,6 +55,19 @@ constexpr
 #include "steps.h"
 #undef X
 #undef NAME
+
+/*
+  A Chebyshev polynomial as a preconditioner: so many steps of the Chebyshev iteration from 0, as KSPCHEBYSHEV takes them (Y. Saad, Iterative Methods for
+  Sparse Linear Systems, 2003, algorithm 12.1). rho goes from one step to the next; 0 before the first.
+*/
+GPUKSP_RULE double GPUKSPChebyshev(double emin, double emax, double rho, double *ca, double *cb)
+{
+  const double middle = (emax + emin) / 2, half = (emax - emin) / 2, sigma = middle / half, next = rho == 0 ? 1 / sigma : 1 / (2 * sigma - rho);
+
+  *ca = rho == 0 ? 0 : next * rho;
+  *cb = rho == 0 ? 1 / middle : 2 * next / half;
+  return next;
+}
 
 /* What the rules make of a step's sums, for the steps that have any; on the host after them, on the device in the same launch */
 GPUKSP_RULE void GPUKSPStepRule(GPUKSPStep step, GPUKSPState *s, const double sum[], int first)

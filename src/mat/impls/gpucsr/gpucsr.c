@@ -1,20 +1,15 @@
 /*
-  MATGPUCSR as PETSc and its users see it: registration, options, public functions. The products are in seqgpucsr.c,
+  MATGPUCSR as PETSc and its users see it: its types, options, public functions. The products are in seqgpucsr.c,
   mpigpucsr.c and product.c, what both types do alike in inherit.c; how a format and a kernel are chosen, in plan/.
 */
 #include "gpucsrimpl.h"
 #include <string.h>
-#if PetscDefined(HAVE_CUDA) && PetscDefined(HAVE_OPENMPI)
-  #include <mpi-ext.h>
-#endif
 
 const char *const MatGPUCSRPrecisions[] = {"double", "single", "mixed", "auto", "MatGPUCSRPrecision", "MAT_GPUCSR_", NULL};
 const char *const MatGPUCSRBackends[]   = {"auto", "cuda", "host", "MatGPUCSRBackend", "MAT_GPUCSR_BACKEND_", NULL};
 const char *const MatGPUCSRSelects[]    = {"estimate", "measure", "tree", "fixed", "MatGPUCSRSelect", "MAT_GPUCSR_SELECT_", NULL};
 
 PetscLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_GPUCSR_Product, MAT_GPUCSR_Halo;
-
-static PetscBool initialized = PETSC_FALSE;
 
 /*MC
   MATGPUCSR - "gpucsr" (or "aijgpucsr"), a sparse matrix whose products run on an NVIDIA GPU, in a PETSc with or without CUDA
@@ -24,9 +19,9 @@ static PetscBool initialized = PETSC_FALSE;
 . -mat_seqaij_type seqaijgpucsr                       - makes one of every `MATSEQAIJ`, and of both blocks of every `MATMPIAIJ`
 . -mat_gpucsr_backend (auto|cuda|host)                - where products run, see `MatGPUCSRSetBackend()`
 . -mat_gpucsr_precision (double|single|mixed|auto)    - see `MatGPUCSRSetPrecision()`
-. -mat_gpucsr_format (auto|aij|csr|sell|dense)        - storage format of A, see `MatGPUCSRSetFormat()`
+. -mat_gpucsr_format (auto|aij|csr|sell|...)          - storage format of A, see `MatGPUCSRSetFormat()`
 . -mat_gpucsr_kernel (auto|csr_scalar|...)            - kernel of the product with A, see `MatGPUCSRSetKernel()`
-. -mat_gpucsr_transpose_format (auto|csr|sell|dense)  - storage format of the resident transpose
+. -mat_gpucsr_transpose_format (auto|csr|sell|...)    - storage format of the resident transpose
 . -mat_gpucsr_transpose_kernel (auto|csr_scalar|...)  - kernel of the product with the transpose
 . -mat_gpucsr_select (estimate|measure|tree|fixed)    - how both are chosen where they are auto, see `MatGPUCSRSetSelect()`
 . -mat_gpucsr_measure_budget n                        - products that measuring may take for each matrix, 50 by default
@@ -673,136 +668,24 @@ PetscErrorCode MatGPUCSRComposeConverters_Private(Mat A, const char seq[], Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#if PetscDefined(HAVE_CUDA)
-/* What cannot be known is taken as known: PETSc then does as it would without us */
-static PetscBool MPIKnowsGPUs(void)
+/* The Mat types and events, for MatGPUCSRInitializePackage() */
+PetscErrorCode MatGPUCSRRegister_Private(void)
 {
-  #if defined(MPIX_CUDA_AWARE_SUPPORT)
-  return MPIX_Query_cuda_support() ? PETSC_TRUE : PETSC_FALSE;
-  #else
-  return PETSC_TRUE;
-  #endif
-}
-#endif
-
-/* A plugin loaded into a PETSc other than the one it was compiled for must say so before it touches an object */
-static PetscErrorCode CheckPETSc(void)
-{
-  PetscInt      major, minor, subminor, release;
-  PetscDataType scalar;
-  PetscBool     found;
-  size_t        intsize;
-
-  PetscFunctionBegin;
-  /* first of all, since a PETSc with other indices fills our numbers in another width */
-  PetscCall(PetscDataTypeGetSize(PETSC_INT, &intsize));
-  PetscCheck(intsize == sizeof(PetscInt), PETSC_COMM_WORLD, PETSC_ERR_LIB, "libpetscgpucsr.so was built for a PETSc with %d-bit indices and is loaded into one with %d-bit indices: build it again against the PETSc that the program uses", (int)(8 * sizeof(PetscInt)), (int)(8 * intsize));
-  PetscCall(PetscGetVersionNumber(&major, &minor, &subminor, &release));
-  PetscCheck(major == PETSC_VERSION_MAJOR && minor == PETSC_VERSION_MINOR, PETSC_COMM_WORLD, PETSC_ERR_LIB, "libpetscgpucsr.so was built for PETSc %d.%d and is loaded into PETSc %d.%d: build it again against the PETSc that the program uses", PETSC_VERSION_MAJOR, PETSC_VERSION_MINOR, (int)major, (int)minor);
-  PetscCall(PetscDataTypeFromString("scalar", &scalar, &found));
-  PetscCheck(found && scalar == PETSC_SCALAR, PETSC_COMM_WORLD, PETSC_ERR_LIB, "libpetscgpucsr.so was built for a PETSc with %s scalars and is loaded into one with %s scalars: build it again against the PETSc that the program uses", PetscDataTypes[PETSC_SCALAR], found ? PetscDataTypes[scalar] : "unknown");
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*@C
-  MatGPUCSRFinalizePackage - Print the report if one was asked for, and give the devices back
-
-  Collective on `PETSC_COMM_WORLD`
-
-  Level: developer
-
-  Note:
-  `PetscFinalize()` calls it. Matrices still alive keep their values; their next product would start over.
-
-.seealso: `MATGPUCSR`, `MatGPUCSRInitializePackage()`
-@*/
-PetscErrorCode MatGPUCSRFinalizePackage(void)
-{
-  PetscFunctionBegin;
-  if (!initialized) PetscFunctionReturn(PETSC_SUCCESS);
-  initialized = PETSC_FALSE;
-  PetscCall(MatGPUCSRReportPrint_Private());
-  PetscCall(MatGPUCSRWarnFinalize_Private());
-  PetscCall(GPUCSRPinFinalize());
-  PetscCall(VecGPUFinalize());
-  PetscCall(GPUCSRPlanFinalize());
-  PetscCall(GPUCSRKernelsRelease());
-  PetscCall(GPUCSRSysFinalize());
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*@C
-  MatGPUCSRInitializePackage - Register `MATGPUCSR` and `VECGPU` with PETSc
-
-  Collective on `PETSC_COMM_WORLD`
-
-  Level: intermediate
-
-  Notes:
-  A program that links the library calls this after `PetscInitialize()`; one that loads it with -dll_append need not. Calling
-  it again does nothing.
-
-  It is an error if another copy of the library, with symbols of its own, is registered already, or if the PETSc at hand is not the one that the
-  library was built for (minor version, scalar type, index size).
-
-.seealso: `MATGPUCSR`, `MatGPUCSRFinalizePackage()`
-@*/
-PetscErrorCode MatGPUCSRInitializePackage(void)
-{
-  PetscClassId cls;
   PetscErrorCode (*create)(Mat) = NULL;
 
   PetscFunctionBegin;
-  if (initialized) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(CheckPETSc());
   PetscCall(MatInitializePackage());
   PetscCall(PetscFunctionListFind(MatList, MATSEQAIJGPUCSR, &create));
   PetscCheck(!create || create == MatCreate_SeqAIJGPUCSR, PETSC_COMM_WORLD, PETSC_ERR_LIB, "Another copy of libpetscgpucsr.so is loaded already: load it once, by one path");
-  PetscCall(GPUCSRSysInitialize());
-  PetscCall(GPUCSRPlanInitialize());
-  PetscCall(MatGPUCSRWarnInitialize_Private());
   PetscCall(MatRegister(MATSEQAIJGPUCSR, MatCreate_SeqAIJGPUCSR));
   PetscCall(MatRegister(MATMPIAIJGPUCSR, MatCreate_MPIAIJGPUCSR));
   PetscCall(MatRegisterRootName(MATGPUCSR, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR));
   PetscCall(MatRegisterRootName(MATAIJGPUCSR, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR));
   PetscCall(MatSeqAIJRegister(MATSEQAIJGPUCSR, MatConvert_SeqAIJ_SeqAIJGPUCSR));
-  PetscCall(VecGPUInitialize());
-  PetscCall(TaoGPUBMRMRegister());
-  PetscCall(KSPGPUInitialize_Private());
-  cls = MAT_CLASSID;
-  PetscCall(PetscLogEventRegister("GPUCSRBuild", cls, &MAT_GPUCSR_Build));
-  PetscCall(PetscLogEventRegister("GPUCSRRefresh", cls, &MAT_GPUCSR_Refresh));
-  PetscCall(PetscLogEventRegister("GPUCSRTranspose", cls, &MAT_GPUCSR_Transpose));
-  PetscCall(PetscLogEventRegister("GPUCSRProduct", cls, &MAT_GPUCSR_Product));
-  PetscCall(PetscLogEventRegister("GPUCSRHalo", cls, &MAT_GPUCSR_Halo));
-#if PetscDefined(HAVE_CUDA)
-  { /* PETSc aborts when it makes a device vector on several ranks of an MPI that knows nothing of GPUs; our halo needs no such MPI */
-    PetscBool set;
-
-    PetscCall(PetscOptionsHasName(NULL, NULL, "-use_gpu_aware_mpi", &set));
-    if (!set && use_gpu_aware_mpi && !MPIKnowsGPUs()) {
-      use_gpu_aware_mpi = PETSC_FALSE;
-      PetscCall(PetscInfo(NULL, "MPI is not GPU-aware: set -use_gpu_aware_mpi 0\n"));
-    }
-  }
-#endif
-  PetscCall(PetscRegisterFinalize(MatGPUCSRFinalizePackage));
-  initialized = PETSC_TRUE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*@C
-  PetscDLLibraryRegister_petscgpucsr - What PETSc calls when it opens libpetscgpucsr.so
-
-  Collective on `PETSC_COMM_WORLD`
-
-  Level: developer
-
-.seealso: `MatGPUCSRInitializePackage()`
-@*/
-PetscErrorCode PetscDLLibraryRegister_petscgpucsr(void)
-{
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRInitializePackage());
+  PetscCall(PetscLogEventRegister("GPUCSRBuild", MAT_CLASSID, &MAT_GPUCSR_Build));
+  PetscCall(PetscLogEventRegister("GPUCSRRefresh", MAT_CLASSID, &MAT_GPUCSR_Refresh));
+  PetscCall(PetscLogEventRegister("GPUCSRTranspose", MAT_CLASSID, &MAT_GPUCSR_Transpose));
+  PetscCall(PetscLogEventRegister("GPUCSRProduct", MAT_CLASSID, &MAT_GPUCSR_Product));
+  PetscCall(PetscLogEventRegister("GPUCSRHalo", MAT_CLASSID, &MAT_GPUCSR_Halo));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

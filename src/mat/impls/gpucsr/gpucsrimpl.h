@@ -15,15 +15,24 @@ typedef struct {
   PetscBool          transposeatassembly;
 } MatGPUCSRConfig;
 
+typedef enum {
+  GPUCSR_FORWARD,
+  GPUCSR_TRANSPOSE
+} GPUCSRSide;
+
 /* What sets our two types apart; all else is in inherit.c */
 typedef struct {
   MatType     name, parent;
-  const char *seq;                                                   /* "seq" or "mpi", as names of types begin */
-  size_t      size;                                                  /* of A->spptr */
-  PetscErrorCode (*created)(Mat);                                    /* A has just become one of ours; may be NULL */
-  PetscErrorCode (*release)(Mat);                                    /* it is about to be one no more */
-  void (*operations)(struct _MatOps *, struct _MatOps *, PetscBool); /* put ours into the first, or those of the second back */
-  PetscErrorCode (*configured)(Mat);                                 /* the configuration is another one */
+  const char *seq;                                                 /* "seq" or "mpi", as names of types begin */
+  size_t      size;                                                /* of A->spptr */
+  PetscErrorCode (*created)(Mat);                                  /* A has just become one of ours; may be NULL */
+  PetscErrorCode (*release)(Mat);                                  /* it is about to be one no more */
+  PetscErrorCode (*configured)(Mat);                               /* the configuration is another one */
+  PetscErrorCode (*product)(Mat, GPUCSRSide, Vec x, Vec y, Vec z); /* z = A x + y or with the transpose; y may be NULL, may be z */
+  PetscErrorCode (*getdiagonal)(Mat, Vec);                         /* this and createsubmatrices: NULL where the parent's does */
+  PetscErrorCode (*createsubmatrices)(Mat, PetscInt, const IS[], const IS[], MatReuse, Mat *[]);
+  PetscErrorCode (*assemblyend)(Mat, MatAssemblyType);
+  PetscErrorCode (*view)(Mat, PetscViewer);
   PetscErrorCode (*setup)(Mat, PetscBool);
   PetscErrorCode (*getinfo)(Mat, MatGPUCSRInfo *);
   PetscErrorCode (*toaij)(Mat, MatType, MatReuse, Mat *);
@@ -36,14 +45,6 @@ typedef struct {
   struct _MatOps       parent; /* the operations of the MATAIJ that it is otherwise */
   MatGPUCSRConfig      config;
 } Mat_GPUCSR;
-
-/* An operation of ours in place of the parent's, or the parent's back */
-#define GPUCSRReplace(o, p, install, op, fn) ((o)->op = (install) ? (fn) : (p)->op)
-
-typedef enum {
-  GPUCSR_FORWARD,
-  GPUCSR_TRANSPOSE
-} GPUCSRSide;
 
 /* Pieces at most in which a large product with host vectors is sent, computed and brought back at the same time */
 #define GPUCSR_PIECES 16
@@ -178,6 +179,5 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRReportRemove_Private(Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReportPrint_Private(void);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRViewBlock_Private(Mat, PetscViewer);
 
-/* Types of other classes that the library brings */
-GPUCSR_INTERN PetscErrorCode TaoGPUBMRMRegister(void);
-GPUCSR_INTERN PetscErrorCode KSPGPUInitialize_Private(void); /* src/ksp/impls/gpu */
+/* For the one who registers all types of the library, dlregisgpucsr.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRRegister_Private(void);

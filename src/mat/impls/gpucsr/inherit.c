@@ -4,6 +4,34 @@
 */
 #include "gpucsrimpl.h"
 
+static PetscErrorCode MatMult_GPUCSR(Mat A, Vec x, Vec z)
+{
+  PetscFunctionBegin;
+  PetscCall((*((Mat_GPUCSR *)A->spptr)->kind->product)(A, GPUCSR_FORWARD, x, NULL, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatMultAdd_GPUCSR(Mat A, Vec x, Vec y, Vec z)
+{
+  PetscFunctionBegin;
+  PetscCall((*((Mat_GPUCSR *)A->spptr)->kind->product)(A, GPUCSR_FORWARD, x, y, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatMultTranspose_GPUCSR(Mat A, Vec x, Vec z)
+{
+  PetscFunctionBegin;
+  PetscCall((*((Mat_GPUCSR *)A->spptr)->kind->product)(A, GPUCSR_TRANSPOSE, x, NULL, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatMultTransposeAdd_GPUCSR(Mat A, Vec x, Vec y, Vec z)
+{
+  PetscFunctionBegin;
+  PetscCall((*((Mat_GPUCSR *)A->spptr)->kind->product)(A, GPUCSR_TRANSPOSE, x, y, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode MatDuplicate_GPUCSR(Mat A, MatDuplicateOption op, Mat *B)
 {
   Mat_GPUCSR *g = (Mat_GPUCSR *)A->spptr;
@@ -84,7 +112,7 @@ static PetscErrorCode MatGPUCSRGetConfig_GPUCSR(Mat A, MatGPUCSRConfig *c)
 
 static PetscErrorCode MatDestroy_GPUCSR(Mat);
 
-/* Our operations over the parent's, or the parent's back */
+/* Our operations over the parent's, or the parent's back: the one list of what we replace */
 static PetscErrorCode Install(Mat A, PetscBool install)
 {
   Mat_GPUCSR          *g = (Mat_GPUCSR *)A->spptr;
@@ -93,15 +121,28 @@ static PetscErrorCode Install(Mat A, PetscBool install)
 
   PetscFunctionBegin;
   if (install) *p = *o;
-  GPUCSRReplace(o, p, install, duplicate, MatDuplicate_GPUCSR);
-  GPUCSRReplace(o, p, install, axpy, MatAXPY_GPUCSR);
-  GPUCSRReplace(o, p, install, transpose, MatTranspose_GPUCSR);
-  GPUCSRReplace(o, p, install, setfromoptions, MatSetFromOptions_GPUCSR);
-  GPUCSRReplace(o, p, install, destroy, MatDestroy_GPUCSR);
+#define REPLACE(op, fn) o->op = install ? (fn) : p->op
+  REPLACE(mult, MatMult_GPUCSR);
+  REPLACE(multadd, MatMultAdd_GPUCSR);
+  REPLACE(multtranspose, MatMultTranspose_GPUCSR);
+  REPLACE(multtransposeadd, MatMultTransposeAdd_GPUCSR);
+  if (!PetscDefined(USE_COMPLEX)) {
+    REPLACE(multhermitiantranspose, MatMultTranspose_GPUCSR);
+    REPLACE(multhermitiantransposeadd, MatMultTransposeAdd_GPUCSR);
+  }
+  if (k->getdiagonal) REPLACE(getdiagonal, k->getdiagonal);
+  if (k->createsubmatrices) REPLACE(createsubmatrices, k->createsubmatrices);
+  REPLACE(assemblyend, k->assemblyend);
+  REPLACE(view, k->view);
+  REPLACE(duplicate, MatDuplicate_GPUCSR);
+  REPLACE(axpy, MatAXPY_GPUCSR);
+  REPLACE(transpose, MatTranspose_GPUCSR);
+  REPLACE(setfromoptions, MatSetFromOptions_GPUCSR);
+  REPLACE(destroy, MatDestroy_GPUCSR);
 #if PetscDefined(HAVE_DEVICE)
-  GPUCSRReplace(o, p, install, bindtocpu, MatBindToCPU_GPUCSR);
+  REPLACE(bindtocpu, MatBindToCPU_GPUCSR);
 #endif
-  (*k->operations)(o, p, install);
+#undef REPLACE
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRConfigure_C", install ? MatGPUCSRConfigure_GPUCSR : NULL));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRGetConfig_C", install ? MatGPUCSRGetConfig_GPUCSR : NULL));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRSetUp_C", install ? k->setup : NULL));

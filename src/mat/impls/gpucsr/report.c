@@ -84,7 +84,8 @@ static PetscErrorCode ViewCandidates(const GPUCSRPlan *P, const char title[], ch
   have = (size_t)snprintf(*text, room, "%s    %-12s %-20s %14s %12s %12s\n", title, "format", "kernel", "bytes", "predicted us", "measured us");
   for (int k = 0; k < P->ncandidates; k++) {
     const GPUCSRCandidate *c             = &P->candidate[k];
-    char                   predicted[32] = "-", measured[32] = "-", bytes[32] = "-";
+    char                   predicted[32] = "-", measured[32] = "-", bytes[32] = "-", time[64] = "";
+    const char            *why = k ? c->why : "chosen";
 
     if (k && c->usable && !c->known) { /* by name only: their number does */
       unknown++;
@@ -93,7 +94,11 @@ static PetscErrorCode ViewCandidates(const GPUCSRPlan *P, const char title[], ch
     if (c->bytes > 0) (void)snprintf(bytes, sizeof(bytes), "%.0f", c->bytes);
     if (c->predicted > 0) (void)snprintf(predicted, sizeof(predicted), "%.2f", 1e6 * c->predicted);
     if (c->measured > 0) (void)snprintf(measured, sizeof(measured), "%.2f", 1e6 * c->measured);
-    have += (size_t)snprintf(*text + have, room - have, "    %-12s %-20s %14s %12s %12s  %s\n", c->format->name, c->kernel->name, bytes, predicted, measured, k ? c->why : "chosen");
+    if (!why[0] && c->usable && P->candidate[0].predicted > 0) {
+      (void)snprintf(time, sizeof(time), "%.2f times the chosen one's time", c->predicted / P->candidate[0].predicted);
+      why = time;
+    }
+    have += (size_t)snprintf(*text + have, room - have, "    %-12s %-20s %14s %12s %12s  %s\n", c->format->name, c->kernel->name, bytes, predicted, measured, why);
   }
   if (unknown) (void)snprintf(*text + have, room - have, "    and %d that the profile of the machine does not know: taken only by name\n", unknown);
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -418,7 +418,7 @@ PetscErrorCode MatGPUCSRParentProduct_Private(Mat A, GPUCSRSide side, Vec x, Vec
 }
 
 /* z = A x, z = A x + y, or those with the transpose; y may be NULL, may be z */
-static PetscErrorCode Apply(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z)
+static PetscErrorCode MatProduct_SeqAIJGPUCSR(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z)
 {
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
   PetscBool      ready, wrote = PETSC_FALSE;
@@ -442,34 +442,6 @@ static PetscErrorCode Apply(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z)
     }
   }
   if (!ready) PetscCall(MatGPUCSRParentProduct_Private(A, side, x, y, z));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatMult_SeqAIJGPUCSR(Mat A, Vec x, Vec z)
-{
-  PetscFunctionBegin;
-  PetscCall(Apply(A, GPUCSR_FORWARD, x, NULL, z));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatMultAdd_SeqAIJGPUCSR(Mat A, Vec x, Vec y, Vec z)
-{
-  PetscFunctionBegin;
-  PetscCall(Apply(A, GPUCSR_FORWARD, x, y, z));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatMultTranspose_SeqAIJGPUCSR(Mat A, Vec x, Vec z)
-{
-  PetscFunctionBegin;
-  PetscCall(Apply(A, GPUCSR_TRANSPOSE, x, NULL, z));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatMultTransposeAdd_SeqAIJGPUCSR(Mat A, Vec x, Vec y, Vec z)
-{
-  PetscFunctionBegin;
-  PetscCall(Apply(A, GPUCSR_TRANSPOSE, x, y, z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -585,22 +557,6 @@ static PetscErrorCode Release(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Which operations are ours, besides those of inherit.c */
-static void Operations(struct _MatOps *o, struct _MatOps *p, PetscBool install)
-{
-  GPUCSRReplace(o, p, install, mult, MatMult_SeqAIJGPUCSR);
-  GPUCSRReplace(o, p, install, multadd, MatMultAdd_SeqAIJGPUCSR);
-  GPUCSRReplace(o, p, install, multtranspose, MatMultTranspose_SeqAIJGPUCSR);
-  GPUCSRReplace(o, p, install, multtransposeadd, MatMultTransposeAdd_SeqAIJGPUCSR);
-  if (!PetscDefined(USE_COMPLEX)) {
-    GPUCSRReplace(o, p, install, multhermitiantranspose, MatMultTranspose_SeqAIJGPUCSR);
-    GPUCSRReplace(o, p, install, multhermitiantransposeadd, MatMultTransposeAdd_SeqAIJGPUCSR);
-  }
-  GPUCSRReplace(o, p, install, getdiagonal, MatGetDiagonal_SeqAIJGPUCSR);
-  GPUCSRReplace(o, p, install, assemblyend, MatAssemblyEnd_SeqAIJGPUCSR);
-  GPUCSRReplace(o, p, install, view, MatView_SeqAIJGPUCSR);
-}
-
 static PetscErrorCode MatConvert_SeqAIJGPUCSR_SeqAIJ(Mat A, MatType type, MatReuse reuse, Mat *newmat)
 {
   PetscFunctionBegin;
@@ -610,18 +566,21 @@ static PetscErrorCode MatConvert_SeqAIJGPUCSR_SeqAIJ(Mat A, MatType type, MatReu
 }
 
 static const MatGPUCSRKind kind = {
-  .name       = MATSEQAIJGPUCSR,
-  .parent     = MATSEQAIJ,
-  .seq        = "seq",
-  .size       = sizeof(Mat_SeqGPUCSR),
-  .created    = Created,
-  .release    = Release,
-  .operations = Operations,
-  .configured = Configured,
-  .setup      = MatGPUCSRSetUp_SeqAIJGPUCSR,
-  .getinfo    = MatGPUCSRInfoGet_Private,
-  .toaij      = MatConvert_SeqAIJGPUCSR_SeqAIJ,
-  .fromaij    = MatConvert_SeqAIJ_SeqAIJGPUCSR,
+  .name        = MATSEQAIJGPUCSR,
+  .parent      = MATSEQAIJ,
+  .seq         = "seq",
+  .size        = sizeof(Mat_SeqGPUCSR),
+  .created     = Created,
+  .release     = Release,
+  .configured  = Configured,
+  .product     = MatProduct_SeqAIJGPUCSR,
+  .getdiagonal = MatGetDiagonal_SeqAIJGPUCSR,
+  .assemblyend = MatAssemblyEnd_SeqAIJGPUCSR,
+  .view        = MatView_SeqAIJGPUCSR,
+  .setup       = MatGPUCSRSetUp_SeqAIJGPUCSR,
+  .getinfo     = MatGPUCSRInfoGet_Private,
+  .toaij       = MatConvert_SeqAIJGPUCSR_SeqAIJ,
+  .fromaij     = MatConvert_SeqAIJ_SeqAIJGPUCSR,
 };
 
 PetscErrorCode MatConvert_SeqAIJ_SeqAIJGPUCSR(Mat A, MatType type, MatReuse reuse, Mat *newmat)

@@ -92,7 +92,7 @@ PetscErrorCode MatGPUCSRVecRestore_Private(Mat_SeqGPUCSR *g, Vec v, PetscBool re
   PetscScalar *a = (PetscScalar *)o->p;
 
   PetscFunctionBegin;
-  if (o->mixed) PetscCall(GPUCSRDeviceSynchronize(g->dev));
+  if (o->mixed && g->dev) PetscCall(GPUCSRDeviceSynchronize(g->dev));
   if (o->ours) {
     if (!write) PetscCall(VecGPURestoreArrayRead(v, (const double **)&o->p));
     else PetscCall(VecGPURestoreArray(v, (double **)&o->p));

@@ -9,6 +9,7 @@
 #include <petsc/private/taoimpl.h>
 #include <petsctime.h>
 #include "bundle.h"
+#include "gpubmrm.h"
 #include "simplexqp.h"
 
 #if GPUCSR_SCALAR_IS_DOUBLE
@@ -193,6 +194,7 @@ static PetscErrorCode TaoView_GPUBMRM(Tao tao, PetscViewer viewer)
 
   Options Database Keys:
 + -tao_bmrm_lambda lambda               - weight of half the square of the weights, 1 by default; the option is that of `TAOBMRM`
+. -tao_gpubmrm_dual (projected|exact)   - how the dual problem is solved: by projected gradients as in TAOBMRM (default), or exactly
 - -tao_gpubmrm_backend (auto|cuda|host) - where the bundle is kept; auto takes the host where there are few weights, no device, or too little memory
 
   Level: beginner

@@ -16,7 +16,7 @@ static PetscLogEvent VEC_GPU_Up, VEC_GPU_Down;
 static Vec_GPU      *living;
 static VecGPUInfo    gone; /* sums over vectors destroyed */
 static PetscInt      made;
-static PetscBool     warned;
+static PetscBool     warned, separate; /* separate: -vec_gpu_separate */
 
 static size_t Bytes(Vec v)
 {
@@ -622,6 +622,7 @@ static PetscErrorCode VecGetSubVector_GPU(Vec v, IS is, Vec *sub)
     PetscCall(VecScatterBegin(VecGPUOf(w)->scatter, v, w, INSERT_VALUES, SCATTER_FORWARD));
     PetscCall(VecScatterEnd(VecGPUOf(w)->scatter, v, w, INSERT_VALUES, SCATTER_FORWARD));
   }
+  PetscCall(PetscObjectStateIncrease((PetscObject)w)); /* PETSc may remember the norm of what it held when it was made */
   PetscCall(PetscObjectStateGet((PetscObject)w, &VecGPUOf(w)->got));
   *sub = w;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -750,7 +751,7 @@ static PetscErrorCode MakeParent(Vec v, PetscBool mpi)
 static PetscErrorCode Create(Vec v, PetscBool mpi)
 {
   Vec_GPU  *g;
-  PetscBool separate = PETSC_FALSE, required;
+  PetscBool required;
 
   PetscFunctionBegin;
   PetscCall(MakeParent(v, mpi));
@@ -767,7 +768,6 @@ static PetscErrorCode Create(Vec v, PetscBool mpi)
   living = g;
   made++;
   PetscCall(Device(&g->dev, &required));
-  PetscCall(PetscOptionsGetBool(NULL, NULL, "-vec_gpu_separate", &separate, NULL));
   g->shared = (PetscBool)(!g->dev || (!g->dev->ops->separate && !separate));
 
   if (GPUCSR_SCALAR_IS_DOUBLE) VecGPUOperations_Private(v->ops);
@@ -910,6 +910,10 @@ PetscErrorCode VecGPUTypeAsked(VecType *type)
 PetscErrorCode VecGPUInitialize(void)
 {
   PetscFunctionBegin;
+  separate = PETSC_FALSE;
+  PetscOptionsBegin(PETSC_COMM_WORLD, NULL, "GPU vectors: process options", "VECGPU");
+  PetscCall(PetscOptionsBool("-vec_gpu_separate", "On the host backend, keep two copies as on a GPU", "VECGPU", separate, &separate, NULL));
+  PetscOptionsEnd();
   PetscCall(VecRegister(VECSEQGPU, VecCreate_SeqGPU));
   PetscCall(VecRegister(VECMPIGPU, VecCreate_MPIGPU));
   PetscCall(VecRegister(VECGPU, VecCreate_GPU));

@@ -256,6 +256,8 @@ __global__ void __launch_bounds__(BLOCK) csr_adaptive_kernel(int chunks, int til
   }
 }
 
+#define FIRST 64 /* long rows come down along with their number */
+
 /* The chunks of the long rows are laid out on the host, which must know their number anyway */
 static PetscErrorCode Prepare(GPUCSRStorage *A, int variant)
 {
@@ -263,8 +265,8 @@ static PetscErrorCode Prepare(GPUCSRStorage *A, int variant)
   const size_t  most   = 1 + 3 * (size_t)(A->nnz / LONG + 1);
   const int    *rowptr = (const int *)A->array[CSR_ROWPTR].data;
   cudaStream_t  s      = (cudaStream_t)A->dev->stream;
-  int32_t      *list;
-  int           n = 0, major = 0;
+  int32_t       head[1 + 3 * FIRST], *list;
+  int           n, major = 0;
   PetscBool     clusters;
   Chunk        *chunk;
   int32_t      *count;
@@ -276,9 +278,11 @@ static PetscErrorCode Prepare(GPUCSRStorage *A, int variant)
   GPUCSR_CUDA(cudaMemsetAsync(A->work.data, 0, sizeof(int), s));
   if (A->m) adaptive_long_kernel<<<GPUCSRBlocks(A->m, 256), 256, 0, s>>>(A->m, rowptr, (int *)A->work.data);
   GPUCSRCheckLaunch("csr_adaptive (long rows)");
-  PetscCall(GPUCSRDownload(A->dev, &n, GPUCSR_INT32, A->work.data, GPUCSR_INT32, 1, PETSC_FALSE, s));
+  PetscCall(GPUCSRDownload(A->dev, head, GPUCSR_INT32, A->work.data, GPUCSR_INT32, PetscMin(most, sizeof(head) / sizeof(head[0])), PETSC_FALSE, s));
+  n = head[0];
   PetscCall(PetscMalloc1(3 * (size_t)n + 1, &list));
-  PetscCall(GPUCSRDownload(A->dev, list, GPUCSR_INT32, (int *)A->work.data + 1, GPUCSR_INT32, 3 * (size_t)n, PETSC_FALSE, s));
+  PetscCall(PetscArraycpy(list, head + 1, 3 * PetscMin(n, FIRST)));
+  if (n > FIRST) PetscCall(GPUCSRDownload(A->dev, list + 3 * FIRST, GPUCSR_INT32, (int *)A->work.data + 1 + 3 * FIRST, GPUCSR_INT32, 3 * (size_t)(n - FIRST), PETSC_FALSE, s));
   PetscCall(GPUCSRFree(A->dev, A->work.count * GPUCSRTypeSize(A->work.type), &A->work.data));
 
   GPUCSR_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, A->dev->id));

@@ -94,7 +94,9 @@ static __device__ void inspect_columns(int block, int blocks, int64_t nnz, int n
   }
 }
 
-/* A block a window, a warp a row */
+/* A block a window, a warp a row, none waits for another: what takes time is searching in the rows above, one step after the other */
+#define THREADS (32 * GPUCSR_WINDOW)
+
 static __device__ void inspect_window(int window, int m, int n, int windows, const int *__restrict__ rowptr, const int *__restrict__ col, unsigned int *met, Counts *to)
 {
   __shared__ int                blocks[GPUCSR_NBLOCKSIZES];
@@ -109,7 +111,7 @@ static __device__ void inspect_window(int window, int m, int n, int windows, con
     filled = diagonals = bandwidth = pairs = twins = 0;
   }
   __syncthreads();
-  for (int r = first + threadIdx.x / 32; r < last; r += 8) {
+  for (int r = first + threadIdx.x / 32; r < last; r += THREADS / 32) {
     const int begin = rowptr[r], length = rowptr[r + 1] - begin, len = min(length, GPUCSR_SAMPLE_LENGTH);
     bool      same = r % 2 && len > 0 && begin - rowptr[r - 1] == length;
 
@@ -157,7 +159,7 @@ static __device__ void inspect_window(int window, int m, int n, int windows, con
   }
 }
 
-__global__ void __launch_bounds__(256) inspect_kernel(int m, int n, int64_t nnz, int windows, int rowblocks, const int *__restrict__ rowptr, const int *__restrict__ col, unsigned int *met, Counts *to)
+__global__ void __launch_bounds__(THREADS) inspect_kernel(int m, int n, int64_t nnz, int windows, int rowblocks, const int *__restrict__ rowptr, const int *__restrict__ col, unsigned int *met, Counts *to)
 {
   const int b = (int)blockIdx.x;
 
@@ -170,11 +172,11 @@ __global__ void __launch_bounds__(256) inspect_kernel(int m, int n, int64_t nnz,
 static PetscErrorCode Count(const GPUCSRStorage *csr, int windows, size_t bytes, Counts *to, Counts *host, cudaStream_t s)
 {
   const int *rowptr = (const int *)csr->array[CSR_ROWPTR].data, *col = (const int *)csr->array[CSR_COL].data;
-  const int  rowblocks = (int)PetscMin(1024u, GPUCSRBlocks(csr->m, 256)), colblocks = (int)PetscMin(2048u, GPUCSRBlocks(csr->nnz, 1024));
+  const int  rowblocks = (int)PetscMin(512u, GPUCSRBlocks(csr->m, THREADS)), colblocks = (int)PetscMin(1024u, GPUCSRBlocks(csr->nnz, 4 * THREADS));
 
   PetscFunctionBegin;
   GPUCSR_CUDA(cudaMemsetAsync(to, 0, bytes, s));
-  inspect_kernel<<<windows + rowblocks + colblocks, 256, 0, s>>>(csr->m, csr->n, csr->nnz, windows, rowblocks, rowptr, col, (unsigned int *)(to + 1), to);
+  inspect_kernel<<<windows + rowblocks + colblocks, THREADS, 0, s>>>(csr->m, csr->n, csr->nnz, windows, rowblocks, rowptr, col, (unsigned int *)(to + 1), to);
   GPUCSRCheckLaunch("inspect");
   PetscCall(GPUCSRDownload(csr->dev, host, GPUCSR_INT32, to, GPUCSR_INT32, sizeof(*host) / 4, PETSC_FALSE, (GPUCSRStream)s));
   PetscFunctionReturn(PETSC_SUCCESS);

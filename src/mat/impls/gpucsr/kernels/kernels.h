@@ -36,7 +36,7 @@ GPUCSR_INTERN PetscErrorCode GPUCSRKernelNames(const char[], char[], size_t);
 
 /* What the device does with a format besides its products */
 typedef struct {
-  /* its extent exactly, from CSR on the device, with the stream's work done; NULL: the estimate from the features is exact */
+  /* its extent exactly, from CSR on the device, with the stream's work done, in place of the estimate from the features; NULL: that is exact */
   PetscErrorCode (*measure)(const GPUCSRStorage *csr, int variant, GPUCSRExtent *, GPUCSRStream);
   PetscErrorCode (*fill)(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream);
   PetscErrorCode (*diagonal)(const GPUCSRStorage *A, void *d, GPUCSRStream);

@@ -72,30 +72,30 @@ __global__ void sell_diagonal_kernel(int m, int n, const int *__restrict__ slice
   d[r] = v;
 }
 
+/* Where rows are sorted: of the others the features know the extent exactly, and nobody has to wait for the device */
 static PetscErrorCode Measure(const GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream st)
 {
-  const bool          sorted  = variant != SELL_ELL && variant != SELL_UNSORTED;
   const int           nslices = SELLSlices(csr->m), *rowptr = (const int *)csr->array[CSR_ROWPTR].data;
-  const size_t        bytes  = 16 + (sorted ? sizeof(int) * (size_t)csr->m : 0);
+  const size_t        bytes  = 16 + sizeof(int) * (size_t)csr->m;
   cudaStream_t        s      = (cudaStream_t)st;
   unsigned long long *total  = NULL;
   int64_t             sum[2] = {0, 0};
-  PetscErrorCode      ierr   = PETSC_SUCCESS;
+  PetscErrorCode      ierr;
 
   PetscFunctionBegin;
-  if (!nslices) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!nslices || variant == SELL_ELL || variant == SELL_UNSORTED) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRMalloc(csr->dev, bytes, "the order of rows", (void **)&total));
   (void)cudaMemsetAsync(total, 0, 16, s);
-  if (sorted) ierr = GPUCSRSortRowsOnDevice(csr->dev, csr->m, csr->n, rowptr, variant, (int *)(total + 2), st);
+  ierr = GPUCSRSortRowsOnDevice(csr->dev, csr->m, csr->n, rowptr, variant, (int *)(total + 2), st);
   if (!ierr) {
-    sell_width_kernel<<<GPUCSRBlocks((int64_t)nslices * GPUCSR_SLICE, 256), 256, 0, s>>>(csr->m, nslices, rowptr, sorted ? (const int *)(total + 2) : NULL, NULL, total);
+    sell_width_kernel<<<GPUCSRBlocks((int64_t)nslices * GPUCSR_SLICE, 256), 256, 0, s>>>(csr->m, nslices, rowptr, (const int *)(total + 2), NULL, total);
     ierr = GPUCSRDownload(csr->dev, sum, GPUCSR_INT64, total, GPUCSR_INT64, 2, PETSC_FALSE, st);
   }
   PetscCall(GPUCSRFree(csr->dev, bytes, (void **)&total));
   PetscCall(ierr);
   GPUCSRCheckLaunch("sell_build (width)");
   e->width  = (int)sum[1];
-  e->stored = (int64_t)GPUCSR_SLICE * (variant == SELL_ELL ? nslices * sum[1] : sum[0]);
+  e->stored = (int64_t)GPUCSR_SLICE * sum[0];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -24,10 +24,10 @@ PetscErrorCode GPUCSRRequestCheck(const GPUCSRRequest *q)
   PetscCall(PetscStrcmp(q->format, "aij", &aij));
   PetscCall(PetscStrcmp(q->kernel, "auto", &anykernel));
   PetscCall(GPUCSRFormatFind(q->format, &format));
-  PetscCall(GPUCSRFormatNames(list, sizeof(list)));
+  if (!anyformat && !aij && !format) PetscCall(GPUCSRFormatNames(list, sizeof(list)));
   PetscCheck(anyformat || aij || format, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE, "Unknown MATGPUCSR format %s: must be one of auto, aij, %s", q->format, list);
   PetscCall(GPUCSRKernelFind(q->kernel, &kernel));
-  PetscCall(GPUCSRKernelNames(NULL, list, sizeof(list)));
+  if (!anykernel && !kernel) PetscCall(GPUCSRKernelNames(NULL, list, sizeof(list)));
   PetscCheck(anykernel || kernel, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE, "Unknown MATGPUCSR kernel %s: must be one of auto, %s", q->kernel, list);
   PetscCheck(!kernel || !aij, PETSC_COMM_SELF, PETSC_ERR_ARG_INCOMP, "MATGPUCSR kernel %s has no part in format aij, whose products are those of MATAIJ: leave one of them out", q->kernel);
   if (kernel && format) {
@@ -252,8 +252,6 @@ PetscErrorCode GPUCSRChoose(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDe
     PetscCall(GPUCSRCandidatesPromote(list, pick));
     c->format = list[0].format;
     c->kernel = list[0].kernel;
-    for (int k = 1; k < n; k++)
-      if (list[k].usable && list[k].known && list[0].predicted > 0 && !list[k].why[0]) PetscCall(PetscSNPrintf(list[k].why, sizeof(list[k].why), "%.2f times the chosen one's time", list[k].predicted / list[0].predicted));
   } else if (n) PetscCall(PetscStrncpy(refused, list[0].why, sizeof(refused)));
   if (candidates && !none) {
     *candidates  = list;

@@ -113,8 +113,8 @@ PetscErrorCode GPUCSRStorageFromCSR(const GPUCSRStorage *csr, const GPUCSRFeatur
 
   PetscFunctionBegin;
   PetscCall(GPUCSRDeviceFormatGet(format, &df));
+  PetscCall((*format->ops->estimate)(f, format->variant, &e));
   if (df->measure) PetscCall((*df->measure)(csr, format->variant, &e, csr->dev->stream));
-  else PetscCall((*format->ops->estimate)(f, format->variant, &e));
   PetscCall(CheckExtent(format, f, &e));
   PetscCall(GPUCSRStorageCreate(csr->dev, format, f, &e, csr->precision, A));
   PetscCall(GPUCSRStorageAllocate(A, PETSC_FALSE));
@@ -130,6 +130,29 @@ static PetscErrorCode FromCSR(GPUCSRStorage *csr, GPUCSRPlan *P)
     P->A = *csr;
     PetscCall(PetscMemzero(csr, sizeof(*csr)));
   } else PetscCall(GPUCSRStorageFromCSR(csr, &P->features, P->choice.format, &P->A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A format that needs the pattern with new values keeps it: it would have to cross the bus again, and that of a transpose to be made again */
+static PetscErrorCode KeepPattern(GPUCSRStorage *csr, GPUCSRPlan *P)
+{
+  const GPUCSRDeviceFormat *df;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRDeviceFormatGet(P->A.format, &df));
+  if (!P->A.dev->ops->separate || GPUCSRIsCSR(P->A.format) || !df || !df->pattern) PetscFunctionReturn(PETSC_SUCCESS);
+  P->pattern                     = *csr;
+  P->pattern.array[CSR_VAL].data = NULL;
+  P->pattern.work.data           = NULL;
+  for (int k = 0; k < CSR_VAL; k++) csr->array[k].data = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* CSR of new values, with the pattern that was kept, if any: lent, and taken back before the values go */
+static PetscErrorCode LendPattern(const GPUCSRPlan *P, PetscBool lend, GPUCSRStorage *csr)
+{
+  PetscFunctionBegin;
+  for (int k = 0; k < CSR_VAL && P->pattern.format; k++) csr->array[k].data = lend ? P->pattern.array[k].data : NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -343,6 +366,7 @@ static PetscErrorCode BuildSteps(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSR
   if (P->A.format) { /* measuring left it there */
   } else if (dev->ops->separate && df) PetscCall(FromCSR(csr, P));
   else PetscCall(FromSource(dev, s, precision, P));
+  PetscCall(KeepPattern(csr, P));
   PetscCall(Prepare(P));
   PetscCall(Mark(dev, &t, &P->costs.convert));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -416,6 +440,7 @@ static PetscErrorCode TransposeSteps(GPUCSRDevice dev, const GPUCSRSource *s, co
   if (P->A.format) { /* measuring left it there */
   } else if (GPUCSRIsCSR(P->choice.format) || (dev->ops->separate && df)) PetscCall(FromCSR(csr, P));
   else PetscCall(FromTransposedCSR(dev, csr, precision, P));
+  PetscCall(KeepPattern(csr, P));
   PetscCall(Prepare(P));
   PetscCall(Mark(dev, &t, &P->costs.convert));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -459,10 +484,14 @@ PetscErrorCode GPUCSRPlanBuildTranspose(GPUCSRDevice dev, const GPUCSRSource *s,
 static PetscErrorCode RefreshFrom(GPUCSRPlan *P, GPUCSRStorage *csr)
 {
   const GPUCSRDeviceFormat *df;
+  PetscErrorCode            ierr;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRDeviceFormatGet(P->A.format, &df));
-  PetscCall((*df->fill)(csr, &P->A, PETSC_TRUE, P->A.dev->stream));
+  PetscCall(LendPattern(P, PETSC_TRUE, csr));
+  ierr = (*df->fill)(csr, &P->A, PETSC_TRUE, P->A.dev->stream);
+  PetscCall(LendPattern(P, PETSC_FALSE, csr));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -487,7 +516,7 @@ static PetscErrorCode RefreshSteps(GPUCSRPlan *P, const GPUCSRSource *s, const G
     } else if (!dev->ops->separate) PetscCall((*format->ops->fill)(s, &P->A, PETSC_TRUE, &P->rounding));
     else if (!df) PetscCall(FillOnHost(s, &P->A, PETSC_TRUE, &P->rounding));
     else {
-      PetscCall(SendCSR(dev, s, &P->features, precision, (PetscBool)!df->pattern, sent, &P->rounding, &P->costs));
+      PetscCall(SendCSR(dev, s, &P->features, precision, PETSC_TRUE, sent, &P->rounding, &P->costs));
       PetscCall(Mark(dev, &t, &P->costs.upload));
       PetscCall(RefreshFrom(P, sent));
       PetscCall(Mark(dev, &t, &P->costs.convert));
@@ -533,14 +562,14 @@ PetscErrorCode GPUCSRPlanRefresh(GPUCSRPlan *P, const GPUCSRSource *s, const GPU
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Can new values follow without a build? Not into a transpose whose format needs its pattern for that */
+/* Can new values follow without a build? On the host not into a transpose in another format than CSR */
 PetscErrorCode GPUCSRPlanCanRefresh(const GPUCSRPlan *P, PetscBool *can)
 {
   const GPUCSRDeviceFormat *df;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRDeviceFormatGet(P->A.format, &df));
-  *can = (PetscBool)(!P->map || GPUCSRIsCSR(P->A.format) || (P->A.dev->ops->separate && df && !df->pattern));
+  *can = (PetscBool)(!P->map || GPUCSRIsCSR(P->A.format) || (P->A.dev->ops->separate && df));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -611,6 +640,7 @@ PetscErrorCode GPUCSRPlanDestroy(GPUCSRPlan *P)
     if (P->changed && !dev->failed[0]) PetscCall(dev->ops->eventdestroy(dev->id, P->changed));
     if (P->map) PetscCall(GPUCSRFree(dev, sizeof(int32_t) * (size_t)P->features.nnz, (void **)&P->map));
     PetscCall(GPUCSRStorageDestroy(&P->A));
+    if (P->pattern.format) PetscCall(GPUCSRStorageDestroy(&P->pattern));
   }
   PetscCall(PetscMemzero(P, sizeof(*P)));
   P->costs = costs;
@@ -619,5 +649,5 @@ PetscErrorCode GPUCSRPlanDestroy(GPUCSRPlan *P)
 
 double GPUCSRPlanBytes(const GPUCSRPlan *P)
 {
-  return P->built ? GPUCSRStorageBytes(&P->A) + (P->map ? 4.0 * (double)P->features.nnz : 0) : 0;
+  return P->built ? GPUCSRStorageBytes(&P->A) + GPUCSRStorageBytes(&P->pattern) + (P->map ? 4.0 * (double)P->features.nnz : 0) : 0;
 }

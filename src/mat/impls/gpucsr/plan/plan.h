@@ -31,7 +31,7 @@ typedef struct {
   PetscBool           usable, known; /* can it take the matrix here; has the profile a row for it */
   double              bytes;         /* of the matrix on the device, estimated */
   double              predicted, setup, measured;
-  char                why[112]; /* why it cannot, or what spoke against it */
+  char                why[112]; /* why it cannot, or what spoke against it; empty: its time */
 } GPUCSRCandidate;
 
 typedef struct {
@@ -53,7 +53,8 @@ typedef struct {
   GPUCSRCandidate *candidate; /* all there were, the best first; none where nothing was to be chosen */
   int              ncandidates;
   GPUCSRStorage    A;
-  int32_t         *map; /* of a transpose: the entry of A's CSR that each entry of its own CSR came from; device memory */
+  GPUCSRStorage    pattern; /* row pointers and columns of the CSR that A was made from, where new values need them to find their places */
+  int32_t         *map;     /* of a transpose: the entry of A's CSR that each entry of its own CSR came from; device memory */
   double           rounding;
   GPUCSRCosts      costs;
   GPUCSREvent      changed; /* recorded on the device's stream when the arrays were last written, */

@@ -1,0 +1,6 @@
+#pragma once
+
+/* TAOGPUBMRM, for the one who registers it */
+#include "../../../sys/gpucsrsys.h"
+
+GPUCSR_INTERN PetscErrorCode TaoGPUBMRMRegister(void);
