@@ -94,7 +94,7 @@ static const double cases[][2] = {
   {1,    1   },
   {0,    1   },
   {1,    -1  }
-}; /* alpha, beta; larger matrices and single precision take the first two, products in pieces the second */
+}; /* alpha, beta; larger matrices take the first two */
 #define NCASES 5
 
 /* z = alpha op(A) x + beta y and, in bound, |alpha| |op(A)| |x| + |beta y|; count: terms of the longest sum */

@@ -105,7 +105,7 @@ static PetscErrorCode Products(Mat A, Mat R, PetscInt k, PetscBool special, cons
 
 int main(int argc, char **argv)
 {
-  static const PetscInt columns[] = {1, 3, 7, 11, 20, 70};
+  static const PetscInt columns[] = {1, 2, 3, 6, 7, 11, 12, 20, 70};
   PetscInt              only = -1, just = -1;
   PetscBool             dense, limited;
 

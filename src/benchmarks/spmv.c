@@ -6,8 +6,8 @@ static char help[] = "Products with vectors on the device: every kernel of the l
 
   Matrices: the synthetic ones of synthetic.h (-shrink k: small ones), with -collection the survey's too, then every *.petsc of the
   folders and the files, PETSc binary; a name met before is passed over. -match TEXT takes those alone whose name contains the text.
-  Other options: -precisions double,single,mixed (the first two); -sides N,T (both); -setup no (products alone); -products no (set-up
-  alone); -budget s (matrices that would start later than so many seconds are left out, and counted); -rounds n (7); -progress; -id TEXT.
+  Other options: -precisions double,single,mixed (the first two); -sides N,T (both); -setup no (products alone); -products no
+  (set-up alone); -budget s (matrices that would start later than so many seconds are left out, and counted); -rounds n (7); -progress; -id TEXT.
 
   For each matrix, precision and side all kernels that can hold the matrix, and cuSPARSE's three CSR algorithms (after
   cusparseSpMV_preprocess(); its default one for the transpose, which works on the CSR of A where ours has the transpose
@@ -1093,8 +1093,8 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-synthetic", &synthetic, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-collection", &more, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-setup", &b.setup, NULL));
-  PetscCall(PetscOptionsGetBool(NULL, NULL, "-threads", &b.threads, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-products", &b.products, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-threads", &b.threads, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-progress", &b.progress, NULL));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-match", match, sizeof(match), NULL));
   PetscCheck(shrink >= 1 && rounds >= 1 && rounds <= MAX_ROUNDS, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-shrink must be at least 1, -rounds from 1 to %d", MAX_ROUNDS);

@@ -2,6 +2,7 @@
   What a matrix says of itself: MatView()'s info, MatGPUCSRGetInfo(), and the report at the end.
 */
 #include "gpucsrimpl.h"
+#include <string.h>
 
 static Mat_SeqGPUCSR *living = NULL;
 static char          *kept   = NULL; /* blocks of matrices that are gone */
@@ -143,7 +144,10 @@ PetscErrorCode MatGPUCSRViewBlock_Private(Mat A, PetscViewer viewer)
   PetscFunctionBegin;
   if (A->assembled) PetscCall(MatGPUCSRReady_Private(A, GPUCSR_FORWARD, &ready)); /* who looks wants to see the choice */
   PetscCall(Describe((Mat_SeqGPUCSR *)A->spptr, text, sizeof(text)));
-  PetscCall(PetscViewerASCIIPrintf(viewer, "%s", text));
+  for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) { /* each with the indentation of the viewer */
+    *end = 0;
+    PetscCall(PetscViewerASCIIPrintf(viewer, "%s\n", line));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -20,7 +20,7 @@ PetscErrorCode GPUCSRRequestCheck(const GPUCSRRequest *q)
   const GPUCSRFormat *format;
   const GPUCSRKernel *kernel;
   PetscBool           anyformat, anykernel, same, aij;
-  char                list[1024];
+  char                list[GPUCSR_NAMES];
 
   PetscFunctionBegin;
   PetscCall(PetscStrcmp(q->format, "auto", &anyformat));
