@@ -96,6 +96,7 @@ int main(int argc, char **argv)
     PetscCall(MatGetSize(R, &m, &n));
     PetscCall(MatGetInfo(R, MAT_GLOBAL_SUM, &info));
     if (dense && (double)m * (double)n > 50 * info.nz_used) {
+      refused++;
       PetscCall(MatDestroy(&R));
       continue;
     }

@@ -86,8 +86,11 @@ def read_vectors(name):
     with open(name, "rb") as f:
         while head := f.read(8):
             kind, n = struct.unpack(">ii", head)
+            if (kind, n) == (0, PETSC_VEC):  # with 64-bit indices
+                kind = n
+                (n,) = struct.unpack(">q", f.read(8))
             if kind != PETSC_VEC:
-                sys.exit(f"liblinear.py: {name}: no vector of PETSc with 32-bit indices")
+                sys.exit(f"liblinear.py: {name}: no vector of PETSc")
             out.append(struct.unpack(f">{n}d", f.read(8 * n)))
     return out
 

@@ -300,17 +300,25 @@ static PetscErrorCode DenseHaloDestroy(void *data)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What the dense matrix knows of products with our parent, found by type name; f is NULL where it knows none */
+/* PETSc finds who multiplies two types by their names: look for what it has for our parent, among all that take part. It may find nobody. */
 static PetscErrorCode ParentSetFromOptions(Mat C)
 {
-  Mat  A = C->product->A, B = C->product->B;
-  char name[256], seq[4];
+  const Mat M[3] = {C->product->A, C->product->B, C->product->type == MATPRODUCT_ABC ? C->product->C : NULL};
+  char      name[256] = "MatProductSetFromOptions";
   PetscErrorCode (*f)(Mat) = NULL;
 
   PetscFunctionBegin;
-  PetscCall(PetscStrncpy(seq, ((PetscObject)A)->type_name, sizeof(seq)));
-  PetscCall(PetscSNPrintf(name, sizeof(name), "MatProductSetFromOptions_%saij_%s_C", seq, ((PetscObject)B)->type_name));
-  PetscCall(PetscObjectQueryFunction((PetscObject)B, name, &f));
+  for (int k = 0; k < 3 && M[k]; k++) {
+    const char *type = ((PetscObject)M[k])->type_name;
+    PetscBool   seq, mpi;
+
+    PetscCall(PetscStrcmp(type, MATSEQAIJGPUCSR, &seq));
+    PetscCall(PetscStrcmp(type, MATMPIAIJGPUCSR, &mpi));
+    PetscCall(PetscStrlcat(name, "_", sizeof(name)));
+    PetscCall(PetscStrlcat(name, seq ? MATSEQAIJ : (mpi ? MATMPIAIJ : type), sizeof(name)));
+  }
+  PetscCall(PetscStrlcat(name, "_C", sizeof(name)));
+  for (int k = 0; k < 3 && M[k] && !f; k++) PetscCall(PetscObjectQueryFunction((PetscObject)M[k], name, &f));
   if (f) PetscCall((*f)(C));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -375,7 +383,14 @@ static PetscErrorCode MatProductSymbolic_GPUCSR_Dense(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Found by PETSc by the names of the types */
+/* Found by PETSc by the names of the types, or, last of all, by anytype: dense A, MATMAIJ, MATIS and others know MATAIJ alone */
+PetscErrorCode MatProductSetFromOptions_GPUCSR_Any(Mat C)
+{
+  PetscFunctionBegin;
+  PetscCall(ParentSetFromOptions(C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode MatProductSetFromOptions_GPUCSR_Dense(Mat C)
 {
   PetscFunctionBegin;
