@@ -1,6 +1,7 @@
 //TEST name="format" args="-mat_gpucsr_format {}" loop="csr sell dia ell jad sell_256"
 //TEST name="graph" gpu=1 args="-path graph -mat_gpucsr_format {}" loop="csr sell dia sell_256"
-//TEST name="launch" gpu=1 args="-path launch -mat_gpucsr_kernel {}" loop="csr_scalar csr_vector8 csr_adaptive sell_row dia_row dense_gemv"
+//TEST name="launch" gpu=1 args="-path launch -mat_gpucsr_kernel {}" loop="csr_scalar csr_vector8 csr_adaptive sell_row dia_row"
+//TEST name="launch_format" gpu=1 args="-path launch -mat_gpucsr_format {}" loop="jad sell_256"
 //TEST name="driven" args="-path driven -mat_gpucsr_format {}" loop="csr sell"
 //TEST name="floats" args="-mat_gpucsr_format {} -mat_gpucsr_precision auto" loop="csr sell"
 //TEST name="blocks" args="-mat_gpucsr_format csr -mat_block_size {} -ref_mat_block_size {} -blocks" loop="2 3 4 6 8"

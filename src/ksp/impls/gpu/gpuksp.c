@@ -1113,7 +1113,7 @@ PetscErrorCode KSPGPUSetPrecision(KSP ksp, KSPGPUPrecision precision)
   Level: intermediate
 
   Note:
-  The single reduction is that of `KSPCGUseSingleReduction()`: faster on small problems, and a little less accurate at the end.
+  The single reduction is that of `KSPCGUseSingleReduction()`: one reduction less where the host drives several processes, and a little less accurate at the end. In a launch both meet twice.
 
 .seealso: `KSPGPUCG`, `KSPGPUVariant`
 @*/
