@@ -6,14 +6,17 @@
 
   Blocks meet in exchange(): each publishes its part of up to four sums, and reads those of all others. The flag that says that a part has
   arrived travels inside it, a half of the number with a half of a word each, so that no fence and no second round trip is needed; all
-  add up the same parts in the same order, so that all take the same decisions, and two runs give the same bits. Where a vector must have become visible too,
-  a fence goes before publishing and after reading. Of standard CG an iteration needs three exchanges, one of them with fences; of CG with
-  a single reduction two; of BiCGStab five.
+  add up the same parts in the same order, so that all take the same decisions, and two runs give the same bits. Where vectors must have become visible too,
+  a fence goes before publishing, and reading acquires. Small matrices are solved by one cluster, whose blocks write each other's shared memory and meet
+  in hardware.
+
+  No meeting is only for a vector to become visible: a direction is put together where the product reads it, from vectors that were there
+  at the last reduction. CG then needs two meetings an iteration, CG with a single reduction too, BiCGStab three.
 
   The rules (rules.h) are those of the host. x takes the step of an iteration together with the next direction, which reads p anyway.
 
-  Bytes an iteration, CG: those of the product, and what does not fit shared memory of 8 vectors. Needs CSR, diagonals, or sliced ELL whose rows are where they were; wins most where a kernel's launch is
-  not short against an iteration, up to some 100 thousand rows.
+  Bytes an iteration of n rows, CG: those of the matrix, and of vectors 88 n, less what stays in shared memory. Needs CSR, diagonals, or sliced ELL
+  whose rows move within windows of a few hundred at most.
 */
 #include "../../../mat/impls/gpucsr/kernels/device.cuh"
 #include "../../../mat/impls/gpucsr/format/dia.h"
@@ -149,7 +152,7 @@ struct Sell {
   __device__ __forceinline__ void product(const G &x, int first, int last, typename G::type *scratch, F f) const
   {
     typedef typename G::type X;
-    constexpr int            ahead = G::ahead;
+    constexpr int            ahead  = G::ahead;
     const unsigned long long policy = entry_policy(keep);
     const int                lane = threadIdx.x % 32, warp = threadIdx.x / 32, groups = WARPS / split, part = warp % split;
     const int                slices = (last - first + 31) / 32;
@@ -204,7 +207,7 @@ struct Dia {
   __device__ __forceinline__ void product(const G &x, int first, int last, typename G::type *scratch, F f) const
   {
     typedef typename G::type X;
-    constexpr int            ahead = G::ahead;
+    constexpr int            ahead  = G::ahead;
     const unsigned long long policy = entry_policy(keep);
     const int                lane = threadIdx.x % 32, warp = threadIdx.x / 32, groups = WARPS / split, part = warp % split;
     const int                slices = (last - first + 31) / 32;
@@ -260,7 +263,7 @@ struct Csr {
   __device__ __forceinline__ void product(const G &x, int first, int last, typename G::type *, F f) const
   {
     typedef typename G::type X;
-    const int lane = threadIdx.x % lanes, groups = THREADS / lanes, rows = last - first;
+    const int                lane = threadIdx.x % lanes, groups = THREADS / lanes, rows = last - first;
 
     for (int r0 = 0; r0 < rows; r0 += groups) {
       const int r   = r0 + threadIdx.x / lanes;
@@ -505,15 +508,15 @@ __device__ __forceinline__ void add_norms(double r, double z, double (&sum)[3])
 /* What a launch works on; M the matrix of the iteration, E the one of true residuals */
 template <class M, class E>
 struct Args {
-  M                            A;
-  E                            exact;
-  GPUKSPVectors_d              v; /* of the iteration */
-  GPUKSPVectors_d              w; /* of all; another in mixed alone */
-  const int                   *bounds;
-  ulonglong2                  *slots;
-  GPUKSPState                  start, *state;
-  int                          guard, right;
-  size_t                       shared;
+  M             A;
+  E             exact;
+  GPUKSPVectors v; /* of the iteration */
+  GPUKSPVectors w; /* of all; another in mixed alone */
+  const int    *bounds;
+  ulonglong2   *slots;
+  GPUKSPState   start, *state;
+  int           guard, right;
+  size_t        shared;
 };
 
 #define FOR_ROWS(i) for (int i = threadIdx.x; i < rows; i += THREADS)
@@ -609,12 +612,12 @@ template <class M, class X, class V, class R>
 __device__ __forceinline__ void polynomial(const M &A, const V &v, const Preconditioner<X> &pc, Meeting &meeting, int first, int rows, X *scratch, const R &r)
 {
   FOR_ROWS(i) v.c2[first + i] = r[i];
-  meeting.epoch = chebyshev<M, X>(A, {v.c0, v.c1, v.c2 + first, v.z + first, v.emin, v.emax, v.degree}, pc, meeting, first, rows, scratch);
+  meeting.epoch               = chebyshev<M, X>(A, {v.c0, v.c1, v.c2 + first, v.z + first, v.emin, v.emax, v.degree}, pc, meeting, first, rows, scratch);
 }
 
 /* x - the true residual, in the norm of the test, into st.truenorm; x and w are whole vectors */
 template <bool POLYNOMIAL, class E>
-__device__ void true_norm(const E &A, const GPUKSPVectors_d &v, GPUKSPState &st, Meeting meeting, int first, int rows, double *scratch, int right)
+__device__ void true_norm(const E &A, const GPUKSPVectors &v, GPUKSPState &st, Meeting meeting, int first, int rows, double *scratch, int right)
 {
   double                       sum[3] = {0, 0, 0};
   double                      *w      = v.w + first;
@@ -642,7 +645,7 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E> a)
   pc.d            = pool.rows((X *)(POLYNOMIAL ? a.v.diagonal : a.v.pc), first, rows);
   const Rows<X> x = pool.rows(a.v.x, first, rows);
   X            *z = a.v.z + first, *p = a.v.p + first, *q = a.v.p2 + first; /* the direction, and the one before or to come */
-  const bool    apart = pc.bs || POLYNOMIAL; /* z is no matter of a single row */
+  const bool    apart = pc.bs || POLYNOMIAL;                                /* z is no matter of a single row */
   double        s3[3], s1[1];
 
   FOR_ROWS(i)
@@ -922,7 +925,7 @@ __global__ void __launch_bounds__(THREADS, 1) bcgs_kernel(const Args<M, E> a)
   const Rows<X> w = pool.rows(a.v.block ? a.v.w : (X *)NULL, first, rows);
   X            *r = a.v.r + first, *ph = a.v.ph + first, *sh = a.v.sh + first;
   X            *p = a.v.p + first, *q = a.v.p2 + first, *v = a.v.v + first, *u = a.v.v2 + first; /* as they are, and as they were or will be */
-  const bool    hat = a.v.ph != a.v.p; /* the preconditioner comes first */
+  const bool    hat = a.v.ph != a.v.p;                                                           /* the preconditioner comes first */
   const X      *d   = hat ? a.v.pc : NULL;
   double        s1[1], s2[2], s3[3];
 
@@ -962,7 +965,7 @@ __global__ void __launch_bounds__(THREADS, 1) bcgs_kernel(const Args<M, E> a)
     s1[0] = 0;
     {
       const BCGSWhole<X> direction = {a.v.r, v - first, p - first, d, omegabeta, beta};
-      const auto             keep      = [&](int i, X vi) {
+      const auto         keep      = [&](int i, X vi) {
         u[i] = vi;
         s1[0] += (double)vi * (double)rp[i];
       };
@@ -1133,7 +1136,7 @@ static int fits(const GPUCSRStorage *A, size_t entry)
 
 /* Fills in the kernel and its arguments, then either asks about the kernel or launches it */
 template <class M, class E>
-static PetscErrorCode with(const GPUKSPLaunch *L, M A, E exact, const GPUKSPVectors_d &v, void *kernel, int *possible, GPUCSRStream s)
+static PetscErrorCode with(const GPUKSPLaunch *L, M A, E exact, const GPUKSPVectors &v, void *kernel, int *possible, GPUCSRStream s)
 {
   PetscFunctionBegin;
   if (possible) {
@@ -1145,12 +1148,12 @@ static PetscErrorCode with(const GPUKSPLaunch *L, M A, E exact, const GPUKSPVect
     *possible = limit - (int)attr.sharedSizeBytes;
     GPUCSR_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, *possible));
   } else {
-    Args<M, E>            a         = {A, exact, v, L->v, L->bounds, L->cluster ? NULL : (ulonglong2 *)L->slots, *L->state, L->state, (int)L->guard, (int)L->right, L->shared};
-    void                 *args[]    = {&a};
-    cudaLaunchConfig_t    config    = {};
-    cudaLaunchAttribute   attribute = {};
+    Args<M, E>                a         = {A, exact, v, L->v, L->bounds, L->cluster ? NULL : (ulonglong2 *)L->slots, *L->state, L->state, (int)L->guard, (int)L->right, L->shared};
+    void                     *args[]    = {&a};
+    cudaLaunchConfig_t        config    = {};
+    cudaLaunchAttribute       attribute = {};
     struct cudaFuncAttributes attr;
-    int                   all;
+    int                       all;
 
     GPUCSR_CUDA(cudaFuncGetAttributes(&attr, kernel));
     GPUCSR_CUDA(cudaDeviceGetAttribute(&all, cudaDevAttrMaxSharedMemoryPerMultiprocessor, L->A->dev->id));
