@@ -100,12 +100,13 @@ check:
 # On a machine without PETSc, what `make carry` put together elsewhere
 check-gpu: $(if $(FOUND),lib convert examples tests)
 	@$(if $(FOUND),,LD_LIBRARY_PATH=$(abspath $(CARRY)/lib-$(BUILD)):$$LD_LIBRARY_PATH) tests/run.sh BACKEND=cuda BUILD=$(if $(FOUND),,$(CARRY)/)$(BUILD)
+FOUNDMINOR = $(basename $(shell pkg-config --modversion $(PETSC)))
 install: lib convert
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
 	install -m 755 $(LIB) $(DESTDIR)$(PREFIX)/lib/
 	install -m 755 $(BUILD)/bin/gpucsr-convert $(DESTDIR)$(PREFIX)/bin/
 	install -m 644 include/petscgpucsr.h $(DESTDIR)$(PREFIX)/include/
-	sed -e 's|@PREFIX@|$(abspath $(PREFIX))|; s|@VERSION@|$(VERSION)|; s|@PETSC@|$(PETSC)|; s|@PETSCMINOR@|$(basename $(shell pkg-config --modversion $(PETSC)))|' share/petscgpucsr.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/petscgpucsr.pc
+	sed -e 's|@PREFIX@|$(abspath $(PREFIX))|; s|@VERSION@|$(VERSION)|; s|@PETSC@|$(PETSC)|; s|@PETSCMINOR@|$(FOUNDMINOR)|; s|@PETSCNEXT@|$(shell echo $(FOUNDMINOR) | awk -F. '{print $$1 "." $$2 + 1}')|' share/petscgpucsr.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/petscgpucsr.pc
 docs:
 	python3 docs/makeman.py $(BUILD)/docs/manualpages
 format:
@@ -116,7 +117,7 @@ lint:
 TUNED ?= $(BUILD)/profile.txt
 tune: benches
 	rm -f $(BUILD)/samples.txt
-	$(BUILD)/bench/spmv -dir share/datasets -setup no -samples $(BUILD)/samples.txt
+	$(BUILD)/bench/spmv -dir share/datasets -collection -setup no -samples $(BUILD)/samples.txt
 	$(BUILD)/bench/fit -o $(TUNED) -machine "$$(nvidia-smi --query-gpu=name --format=csv,noheader -i 0)" $(BUILD)/samples.txt
 	@echo "Use it: -mat_gpucsr_profile $(abspath $(TUNED))"
 bench: benches

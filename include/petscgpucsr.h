@@ -113,7 +113,9 @@ typedef struct {
   PetscInt    transpose_builds;
   PetscInt    products; /* products with A computed by a plan */
   PetscInt    transpose_products;
-  PetscInt    aij_products; /* those that were MATAIJ's own, on the host */
+  PetscInt    dense_products; /* launches for several columns of a dense matrix at once, */
+  PetscInt    dense_columns;  /* and those columns, which are counted as products too */
+  PetscInt    aij_products;   /* those that were MATAIJ's own, on the host */
   PetscInt    aij_transpose_products;
   PetscInt    fallbacks;       /* times this matrix left the device because of a failure */
   double      bytes;           /* device memory of A */

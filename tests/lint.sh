@@ -32,7 +32,7 @@ need() {
 }
 
 # Files of our own in C and CUDA
-sources=$(find src include tests -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' | grep -v plan/h200.h | sort) # h200.h is made by src/benchmarks/tune.c
+sources=$(find src include tests -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' | grep -v plan/h200.h | sort) # h200.h is made by src/benchmarks/fit.c
 
 # --- Direction of includes: Tao -> Mat -> Vec -> sys, and Mat -> plan -> kernels -> format -> sys, and nobody the other way.
 

@@ -107,8 +107,12 @@ judge() {
 }
 
 script() {
+  local status
   echo "$2" >"$log.command"
   timeout -k 10 "$LIMIT" "$2" >"$log" 2>&1 </dev/null
+  status=$?
+  if [ $status = 124 ] || [ $status = 137 ]; then echo "stopped after the limit of $LIMIT seconds" >>"$log"; fi
+  return $status
 }
 
 # job FUNCTION NAME ...: run `FUNCTION NAME ...` in the background, JOBS at a time, if the name is searched for

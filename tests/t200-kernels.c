@@ -1,7 +1,7 @@
 /*
   Every kernel on every matrix of the zoo and some larger ones, against sums in long double: double, single and mixed; A and
   its transpose; every meaning of alpha and beta, in place and not; ranges of rows; values changed after the build; Inf and
-  NaN. On the host backend this tests the formats' reference products, on a GPU the kernels: a new row of kernellist.h needs
+  NaN. -only TEXT,... takes pairs with one of these texts in "FORMAT KERNEL", -every n each n-th matrix of the zoo (for the sanitizer). On the host backend this tests the formats' reference products, on a GPU the kernels: a new row of kernellist.h needs
   no line here.
 
   //TEST name="host" args="-backend host -large 0"
@@ -94,7 +94,7 @@ static const double cases[][2] = {
   {1,    1   },
   {0,    1   },
   {1,    -1  }
-}; /* alpha, beta; larger matrices, and products in pieces, take the first two */
+}; /* alpha, beta; larger matrices take the first two */
 #define NCASES 5
 
 /* z = alpha op(A) x + beta y and, in bound, |alpha| |op(A)| |x| + |beta y|; count: terms of the longest sum */
@@ -132,80 +132,199 @@ static PetscBool Agrees(double v, long double r, long double bound, double eps, 
   return fabsl(v - r) <= (2 + terms) * eps * bound + 4 * DBL_MIN ? PETSC_TRUE : PETSC_FALSE;
 }
 
-/* One matrix under test. A reference is the same for all kernels: computed once for each state of the values (as built,
-   refreshed), side, precision and case */
+/*
+  One matrix under test. A reference is the same for all kernels: computed once for each state of the values (as built,
+  refreshed), side, precision and case; so are x for each of them, y, and the NaN that everything begins with. The products of a
+  kernel go one after the other without a wait, their results to places of their own, from where they come back together.
+*/
+#define MAX_PRODUCTS (4 * NCASES)
 typedef struct {
   GPUCSRDevice dev;
-  void        *x, *y, *z;
-  size_t       bytes;
-  double      *hx, *hy, *hz, *poison;
+  void        *x[2][2][2], *y[2], *nan[2]; /* by refreshed, trans, float */
+  void        *ywork, *z, *result;
+  size_t       bytes, resultbytes;
+  double      *hx[2][2][2], *hy[2], *hz;
   int          ncases;
-  int          state; /* what x and y on the device hold, -1: nothing yet */
+  PetscBool    special;
   long double *ref[2][2][3][NCASES], *bound[2][2][3][NCASES];
 } Space;
 
-/* x, and y or what must not be read in its place, on the device: written when they differ from what is there */
-static PetscErrorCode Vectors(Space *w, PetscBool trans, GPUCSRType vt, PetscInt rows, PetscInt cols, PetscBool special, PetscBool unread)
+static PetscErrorCode Send(Space *w, void **to, GPUCSRType type, const double *from, size_t n)
 {
-  const int state = (trans ? 1 : 0) + (vt == GPUCSR_FLOAT ? 2 : 0) + (special ? 4 : 0) + (unread ? 8 : 0);
-
   PetscFunctionBegin;
-  if (w->state == state) PetscFunctionReturn(PETSC_SUCCESS);
-  for (PetscInt k = 0; k < cols; k++) w->hx[k] = vt == GPUCSR_FLOAT ? (double)(float)ZooScalar(77, k, 1) : ZooScalar(77, k, 1);
-  for (PetscInt k = 0; k < rows; k++) w->hy[k] = vt == GPUCSR_FLOAT ? (double)(float)ZooScalar(78, k, 2) : ZooScalar(78, k, 2);
-  if (special && cols > 4) {
-    w->hx[cols / 2] = NAN;
-    w->hx[cols - 1] = INFINITY;
-  }
-  PetscCall(GPUCSRUpload(w->dev, w->x, vt, w->hx, GPUCSR_DOUBLE, (size_t)cols, PETSC_FALSE, w->dev->stream, NULL));
-  PetscCall(GPUCSRUpload(w->dev, w->y, vt, unread ? w->poison : w->hy, GPUCSR_DOUBLE, (size_t)rows, PETSC_FALSE, w->dev->stream, NULL));
-  w->state = state;
+  PetscCall(GPUCSRMalloc(w->dev, w->bytes, "a vector", to));
+  PetscCall(GPUCSRUpload(w->dev, *to, type, from, GPUCSR_DOUBLE, n, PETSC_FALSE, w->dev->stream, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Check(Space *w, const Matrix *M, PetscBool trans, const GPUCSRPlan *P, PetscBool special, int refreshed)
+static PetscErrorCode SpaceCreate(GPUCSRDevice dev, const Matrix *M, PetscBool special, Space *w)
+{
+  const PetscInt longest = PetscMax(M->m, M->n) + 1;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(w, sizeof(*w)));
+  w->dev         = dev;
+  w->special     = special;
+  w->bytes       = sizeof(double) * (size_t)longest;
+  w->resultbytes = MAX_PRODUCTS * w->bytes;
+  w->ncases      = longest < 10000 ? NCASES : 2;
+  PetscCall(GPUCSRMalloc(dev, w->bytes, "y", &w->ywork));
+  PetscCall(GPUCSRMalloc(dev, w->bytes, "z", &w->z));
+  PetscCall(GPUCSRMalloc(dev, w->resultbytes, "results", &w->result));
+  PetscCall(PetscMalloc1(longest, &w->hz));
+  for (int f = 0; f < 2; f++) {
+    const GPUCSRType vt = f ? GPUCSR_FLOAT : GPUCSR_DOUBLE;
+
+    for (PetscInt k = 0; k < longest; k++) w->hz[k] = NAN;
+    PetscCall(Send(w, &w->nan[f], vt, w->hz, (size_t)longest));
+    PetscCall(PetscMalloc1(longest, &w->hy[f]));
+    for (PetscInt k = 0; k < longest; k++) w->hy[f][k] = f ? (double)(float)ZooScalar(78, k, 2) : ZooScalar(78, k, 2);
+    PetscCall(Send(w, &w->y[f], vt, w->hy[f], (size_t)longest));
+    for (int refreshed = 0; refreshed < 2; refreshed++)
+      for (int trans = 0; trans < 2; trans++) {
+        const PetscInt cols = trans ? M->m : M->n;
+        double       **hx   = &w->hx[refreshed][trans][f];
+
+        PetscCall(PetscMalloc1(longest, hx));
+        for (PetscInt k = 0; k < longest; k++) (*hx)[k] = f ? (double)(float)ZooScalar(77, k, 1) : ZooScalar(77, k, 1);
+        if (special && !refreshed && cols > 4) {
+          (*hx)[cols / 2] = NAN;
+          (*hx)[cols - 1] = INFINITY;
+        }
+        PetscCall(Send(w, &w->x[refreshed][trans][f], vt, *hx, (size_t)longest));
+      }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SpaceDestroy(Space *w)
+{
+  PetscFunctionBegin;
+  for (int k = 0; k < 8; k++) {
+    PetscCall(GPUCSRFree(w->dev, w->bytes, &(&w->x[0][0][0])[k]));
+    PetscCall(PetscFree((&w->hx[0][0][0])[k]));
+  }
+  for (int f = 0; f < 2; f++) {
+    PetscCall(GPUCSRFree(w->dev, w->bytes, &w->y[f]));
+    PetscCall(GPUCSRFree(w->dev, w->bytes, &w->nan[f]));
+    PetscCall(PetscFree(w->hy[f]));
+  }
+  PetscCall(GPUCSRFree(w->dev, w->bytes, &w->ywork));
+  PetscCall(GPUCSRFree(w->dev, w->bytes, &w->z));
+  PetscCall(GPUCSRFree(w->dev, w->resultbytes, &w->result));
+  PetscCall(PetscFree(w->hz));
+  for (int k = 0; k < 2 * 2 * 3 * NCASES; k++) {
+    PetscCall(PetscFree((&w->ref[0][0][0][0])[k]));
+    PetscCall(PetscFree((&w->bound[0][0][0][0])[k]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One product of the plan, in so many pieces, its result at the place of number q */
+static PetscErrorCode Product(Space *w, const GPUCSRPlan *P, int rows, int f, const void *x, const double ab[2], PetscBool inplace, int pieces, int q)
+{
+  GPUCSRDevice  d     = w->dev;
+  const size_t  bytes = (f ? sizeof(float) : sizeof(double)) * (size_t)rows;
+  GPUCSRProduct p     = {ab[0], ab[1], x, inplace ? w->z : w->ywork, w->z, 0, rows};
+
+  PetscFunctionBegin;
+  /* poison what must be written, and y where it must not be read */
+  PetscCall(d->ops->copy(d->id, w->ywork, p.beta != 0 ? w->y[f] : w->nan[f], bytes, GPUCSR_ON_DEVICE, d->stream));
+  PetscCall(d->ops->copy(d->id, w->z, inplace && p.beta != 0 ? w->y[f] : w->nan[f], bytes, GPUCSR_ON_DEVICE, d->stream));
+  for (int k = 0; k < pieces; k++) {
+    p.first = (int)((int64_t)rows * k / pieces);
+    p.last  = (int)((int64_t)rows * (k + 1) / pieces);
+    PetscCall(GPUCSRPlanProduct(P, &p, d->stream));
+  }
+  PetscCall(d->ops->copy(d->id, (char *)w->result + w->bytes * (size_t)q, w->z, bytes, GPUCSR_ON_DEVICE, d->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The kernel that the plan has now. Every meaning of alpha and beta in double as built; else two of them do, and for new values one. */
+static PetscErrorCode Check(Space *w, const Matrix *M, PetscBool trans, const GPUCSRPlan *P, int refreshed)
 {
   const GPUCSRPrecision precision = P->A.precision;
   const GPUCSRType      vt        = GPUCSRVectorType(precision);
-  const PetscInt        rows = trans ? M->n : M->m, cols = trans ? M->m : M->n;
-  const double          eps   = vt == GPUCSR_FLOAT ? FLT_EPSILON : DBL_EPSILON;
-  const double          terms = 4 + 2 * log2(1.0 + P->features.max) + P->features.max / 8.0;
-  const PetscBool       dense = (PetscBool)(P->A.format->ops == &GPUCSRFormat_dense);
+  const int             f         = vt == GPUCSR_FLOAT;
+  const PetscInt        rows      = trans ? M->n : M->m;
+  const double          eps       = f ? FLT_EPSILON : DBL_EPSILON;
+  const double          terms     = 4 + 2 * log2(1.0 + P->features.max) + P->features.max / 8.0;
+  const PetscBool       dense = (PetscBool)(P->A.format->ops == &GPUCSRFormat_dense), special = (PetscBool)(w->special && !refreshed);
+  const PetscBool       piecewise = (PetscBool)(!w->dev->ops->separate || P->choice.kernel->family->piecewise);
+  const double         *hx        = w->hx[refreshed][trans][f];
+  int                   c[MAX_PRODUCTS], inplace[MAX_PRODUCTS], pieces[MAX_PRODUCTS], n = 0;
 
   PetscFunctionBegin;
-  for (int c = 0; c < w->ncases; c++) {
-    long double **ref = &w->ref[refreshed][trans][precision][c], **bound = &w->bound[refreshed][trans][precision][c];
-
-    for (int inplace = 0; inplace < 2; inplace++) {
-      for (int pieces = 1; pieces < 4; pieces += 2) {
-        GPUCSRProduct p = {cases[c][0], cases[c][1], w->x, inplace ? w->z : w->y, w->z, 0, (int)rows};
-
-        if (special && (p.alpha == 0 || dense)) continue; /* 0 Inf, and the zeros that dense multiplies, may give NaN */
-        if (inplace && p.beta == 0) continue;             /* y is not read */
-        if (pieces > 1 && (c > 1 || rows < 3 || (w->dev->ops->separate && !P->choice.kernel->family->piecewise))) continue;
-        PetscCall(Vectors(w, trans, vt, rows, cols, special && !refreshed, p.beta == 0));
-        PetscCall(GPUCSRUpload(w->dev, w->z, vt, inplace ? w->hy : w->poison, GPUCSR_DOUBLE, (size_t)rows, PETSC_FALSE, w->dev->stream, NULL));
-        for (int q = 0; q < pieces; q++) {
-          p.first = (int)(rows * q / pieces);
-          p.last  = (int)(rows * (q + 1) / pieces);
-          PetscCall(GPUCSRPlanProduct(P, &p, w->dev->stream));
-        }
-        PetscCall(GPUCSRDownload(w->dev, w->hz, GPUCSR_DOUBLE, w->z, vt, (size_t)rows, PETSC_FALSE, w->dev->stream));
-        PetscCall(GPUCSRDeviceSynchronize(w->dev));
-        if (!*ref) {
-          PetscCall(PetscMalloc1(rows + 1, ref));
-          PetscCall(PetscMalloc1(rows + 1, bound));
-          PetscCall(Reference(M, trans, (PetscBool)(GPUCSRValueType(precision) == GPUCSR_FLOAT), p.alpha, w->hx, p.beta, w->hy, *ref, *bound));
-        }
-        for (PetscInt k = 0; k < rows; k++) {
-          if (Agrees(w->hz[k], (*ref)[k], (*bound)[k], eps, terms)) continue;
-          if (failures++ < 20)
-            PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s%s, %s, format %s, kernel %s, precision %d, alpha %g, beta %g, %s, %d pieces, %s: row %d is %.17g, should be %.17Lg within %.3Lg\n", M->name, special ? " (special)" : "", trans ? "transpose" : "plain",
-                                  P->A.format->name, P->choice.kernel ? P->choice.kernel->name : "none", (int)precision, p.alpha, p.beta, inplace ? "in place" : "out of place", pieces, refreshed ? "refreshed" : "built", (int)k, w->hz[k], (*ref)[k], (2 + terms) * eps * (*bound)[k]));
-          break;
-        }
-      }
+  for (int k = refreshed; k < (refreshed || precision ? 2 : w->ncases); k++)
+    for (int q = 0; q < 4; q++) {
+      c[n]       = k;
+      inplace[n] = q % 2;
+      pieces[n]  = q < 2 ? 1 : 3;
+      if (special && (cases[k][0] == 0 || dense)) continue; /* 0 Inf, and the zeros that dense multiplies, may give NaN */
+      if ((pieces[n] > 1 && (rows < 3 || !piecewise || k != 1)) || (refreshed && q)) continue;
+      PetscCall(Product(w, P, (int)rows, f, w->x[refreshed][trans][f], cases[k], (PetscBool)inplace[n], pieces[n], n));
+      n++;
     }
+  for (int q = 0; q < n; q++) {
+    long double **ref = &w->ref[refreshed][trans][precision][c[q]], **bound = &w->bound[refreshed][trans][precision][c[q]];
+
+    PetscCall(GPUCSRDownload(w->dev, w->hz, GPUCSR_DOUBLE, (char *)w->result + w->bytes * (size_t)q, vt, (size_t)rows, PETSC_FALSE, w->dev->stream));
+    if (!*ref) {
+      PetscCall(PetscMalloc1(rows + 1, ref));
+      PetscCall(PetscMalloc1(rows + 1, bound));
+      PetscCall(Reference(M, trans, (PetscBool)(GPUCSRValueType(precision) == GPUCSR_FLOAT), cases[c[q]][0], hx, cases[c[q]][1], w->hy[f], *ref, *bound));
+    }
+    for (PetscInt k = 0; k < rows; k++) {
+      if (Agrees(w->hz[k], (*ref)[k], (*bound)[k], eps, terms)) continue;
+      if (failures++ < 20)
+        PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s%s, %s, format %s, kernel %s, precision %d, alpha %g, beta %g, %s, %d pieces, %s: row %d is %.17g, should be %.17Lg within %.3Lg\n", M->name, special ? " (special)" : "", trans ? "transpose" : "plain",
+                              P->A.format->name, P->choice.kernel ? P->choice.kernel->name : "none", (int)precision, cases[c[q]][0], cases[c[q]][1], inplace[q] ? "in place" : "out of place", pieces[q], refreshed ? "refreshed" : "built", (int)k, w->hz[k], (*ref)[k], (2 + terms) * eps * (*bound)[k]));
+      break;
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Does the kernel work on the format, and was it asked for? */
+static PetscErrorCode Wanted(const GPUCSRFormat *format, const GPUCSRKernel *k, PetscBool *yes)
+{
+  char      names[128], *found, **text;
+  int       n;
+  PetscBool same;
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrcmp(k->format, format->family, &same));
+  *yes = only[0] ? PETSC_FALSE : PETSC_TRUE;
+  PetscCall(PetscSNPrintf(names, sizeof(names), "%s %s", format->name, k->name));
+  PetscCall(PetscStrToArray(only, ',', &n, &text));
+  for (int q = 0; q < n && !*yes; q++) {
+    PetscCall(PetscStrstr(names, text[q], &found));
+    *yes = found ? PETSC_TRUE : PETSC_FALSE;
+  }
+  PetscCall(PetscStrToArrayDestroy(n, text));
+  *yes = (PetscBool)(*yes && same);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All kernels that are wanted, on the format that the plan has the matrix in; on the host they are its one reference */
+static PetscErrorCode CheckKernels(Space *w, const Matrix *M, PetscBool trans, GPUCSRPlan *P, int refreshed)
+{
+  const GPUCSRKernel *k;
+  PetscBool           wanted;
+
+  PetscFunctionBegin;
+  for (int r = 0;; r++) {
+    PetscCall(GPUCSRKernelGet(r, &k));
+    if (!k) break;
+    PetscCall(Wanted(P->A.format, k, &wanted));
+    if (!wanted) continue;
+    if (P->choice.kernel != k && w->dev->ops->separate) {
+      PetscCall(GPUCSRFree(w->dev, P->A.work.count * GPUCSRTypeSize(P->A.work.type), &P->A.work.data));
+      P->choice.kernel = k;
+      if (k->family->prepare) PetscCall((*k->family->prepare)(&P->A, k->variant));
+    }
+    PetscCall(Check(w, M, trans, P, refreshed));
+    if (!w->dev->ops->separate) break;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -280,25 +399,8 @@ static PetscBool Oblong(const GPUCSRFormat *format)
   return (PetscBool)(format->ops == &GPUCSRFormat_bcsr && GPUCSR_BLOCK_ROWS(format->variant) != GPUCSR_BLOCK_COLS(format->variant));
 }
 
-static PetscErrorCode Wanted(const GPUCSRFormat *format, const GPUCSRKernel *k, PetscBool *yes)
-{
-  char names[128], *found, **text;
-  int  n;
-
-  PetscFunctionBegin;
-  *yes = only[0] ? PETSC_FALSE : PETSC_TRUE;
-  PetscCall(PetscSNPrintf(names, sizeof(names), "%s %s", format->name, k->name));
-  PetscCall(PetscStrToArray(only, ',', &n, &text));
-  for (int q = 0; q < n && !*yes; q++) {
-    PetscCall(PetscStrstr(names, text[q], &found));
-    *yes = found ? PETSC_TRUE : PETSC_FALSE;
-  }
-  PetscCall(PetscStrToArrayDestroy(n, text));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* One kernel on one format */
-static PetscErrorCode Pair(Space *w, Matrix *M, PetscBool special, const GPUCSRFormat *format, const GPUCSRKernel *k, const GPUCSRFeatures f[2], const PetscScalar *keep)
+/* All kernels on one format, k the first of them */
+static PetscErrorCode Format(Space *w, Matrix *M, const GPUCSRFormat *format, const GPUCSRKernel *k, const GPUCSRFeatures f[2], const PetscScalar *keep)
 {
   const size_t  nnz     = (size_t)M->i[M->m];
   GPUCSRSource  s       = {(int)M->m, (int)M->n, (int64_t)nnz, M->i, M->j, M->a};
@@ -323,25 +425,25 @@ static PetscErrorCode Pair(Space *w, Matrix *M, PetscBool special, const GPUCSRF
     PetscCall(Build(w, &s, NULL, PETSC_FALSE, p, &request, &A));
     PetscCall(DropPadded(&A));
     if (A.built) {
-      PetscCall(Check(w, M, PETSC_FALSE, &A, special, 0));
+      PetscCall(CheckKernels(w, M, PETSC_FALSE, &A, 0));
       PetscCall(CheckDiagonal(w, M, &A));
     }
     PetscCall((*format->ops->applicable)(&f[1], format->variant, (GPUCSRPrecision)p, &yes, why, sizeof(why)));
     if (yes) PetscCall(Build(w, &s, &A, PETSC_TRUE, p, &request, &T));
     PetscCall(DropPadded(&T));
-    if (T.built) PetscCall(Check(w, M, PETSC_TRUE, &T, special, 0));
+    if (T.built) PetscCall(CheckKernels(w, M, PETSC_TRUE, &T, 0));
     for (size_t e = 0; e < nnz; e++) M->a[e] = ZooScalar(5, (PetscInt)e, 3);
     if (A.built) {
       PetscCall(GPUCSRPlanCanRefresh(&A, &can));
       PetscCheck(can, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Format %s cannot take new values", format->name);
       PetscCall(GPUCSRPlanRefresh(&A, &s, NULL));
-      PetscCall(Check(w, M, PETSC_FALSE, &A, PETSC_FALSE, 1));
+      PetscCall(CheckKernels(w, M, PETSC_FALSE, &A, 1));
     }
     if (T.built) {
       PetscCall(GPUCSRPlanCanRefresh(&T, &can));
-      if (can) PetscCall(GPUCSRPlanRefresh(&T, &s, A.built && k->variant % 2 ? &A : NULL));
+      if (can) PetscCall(GPUCSRPlanRefresh(&T, &s, A.built && p % 2 == 0 ? &A : NULL));
       else PetscCall(Build(w, &s, NULL, PETSC_TRUE, p, &request, &T));
-      PetscCall(Check(w, M, PETSC_TRUE, &T, PETSC_FALSE, 1));
+      PetscCall(CheckKernels(w, M, PETSC_TRUE, &T, 1));
     }
     PetscCall(PetscArraycpy(M->a, keep, nnz));
     PetscCall(GPUCSRPlanDestroy(&A));
@@ -352,53 +454,34 @@ static PetscErrorCode Pair(Space *w, Matrix *M, PetscBool special, const GPUCSRF
 
 static PetscErrorCode One(GPUCSRDevice dev, Matrix *M, PetscBool special)
 {
-  const size_t   longest = (size_t)PetscMax(M->m, M->n) + 1, nnz = (size_t)M->i[M->m];
-  Space          w;
-  PetscScalar   *keep;
-  GPUCSRFeatures f[2];
+  const size_t        nnz = (size_t)M->i[M->m];
+  Space               w;
+  PetscScalar        *keep;
+  GPUCSRFeatures      f[2];
+  const GPUCSRFormat *format;
+  const GPUCSRKernel *k;
 
   PetscFunctionBegin;
-  PetscCall(PetscMemzero(&w, sizeof(w)));
-  w.dev   = dev;
-  w.bytes = sizeof(double) * longest;
-  PetscCall(GPUCSRMalloc(dev, w.bytes, "x", &w.x));
-  PetscCall(GPUCSRMalloc(dev, w.bytes, "y", &w.y));
-  PetscCall(GPUCSRMalloc(dev, w.bytes, "z", &w.z));
-  PetscCall(PetscMalloc4(longest, &w.hx, longest, &w.hy, longest, &w.hz, longest, &w.poison));
-  for (size_t k = 0; k < longest; k++) w.poison[k] = NAN;
-  w.state = -1;
+  PetscCall(SpaceCreate(dev, M, special, &w));
   PetscCall(PetscMalloc1(nnz + 1, &keep));
-  w.ncases = longest < 10000 ? NCASES : 2;
   PetscCall(PetscArraycpy(keep, M->a, nnz));
   PetscCall(GPUCSRFeaturesOfRows((int)M->m, (int)M->n, M->i, 1, &f[0]));
   PetscCall(TransposedFeatures(M, &f[1]));
   for (int q = 0;; q++) {
-    const GPUCSRFormat *format;
+    PetscBool wanted = PETSC_FALSE;
 
     PetscCall(GPUCSRFormatGet(q, &format));
     if (!format) break;
-    for (int r = 0;; r++) {
-      const GPUCSRKernel *k;
-      PetscBool           same, wanted;
-
+    if (PetscMax(M->m, M->n) >= LARGE && Oblong(format)) continue;
+    for (int r = 0; !wanted; r++) {
       PetscCall(GPUCSRKernelGet(r, &k));
       if (!k) break;
-      PetscCall(PetscStrcmp(k->format, format->family, &same));
       PetscCall(Wanted(format, k, &wanted));
-      if (!same || !wanted || (longest > LARGE && Oblong(format))) continue;
-      PetscCall(Pair(&w, M, special, format, k, f, keep));
-      if (!dev->ops->separate) break; /* all kernels of a format are its one reference there */
     }
+    if (wanted) PetscCall(Format(&w, M, format, k, f, keep));
   }
-  PetscCall(GPUCSRFree(dev, w.bytes, &w.x));
-  PetscCall(GPUCSRFree(dev, w.bytes, &w.y));
-  PetscCall(GPUCSRFree(dev, w.bytes, &w.z));
-  PetscCall(PetscFree4(w.hx, w.hy, w.hz, w.poison));
+  PetscCall(SpaceDestroy(&w));
   PetscCall(PetscFree(keep));
-  for (int k = 0; k < 2 * 2 * 3 * NCASES; k++) {
-    PetscCall(PetscFree((&w.ref[0][0][0][0])[k]));
-    PetscCall(PetscFree((&w.bound[0][0][0][0])[k]));
-  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -408,17 +491,19 @@ int main(int argc, char **argv)
   GPUCSRDevice dev;
   Matrix       M;
   PetscBool    large = PETSC_TRUE;
+  PetscInt     every = 1;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-backend", backend, sizeof(backend), NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-large", &large, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-every", &every, NULL));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-only", only, sizeof(only), NULL));
   PetscCall(GPUCSRSysInitialize());
   PetscCall(GPUCSRDeviceOpen(backend, &dev, why, sizeof(why)));
   PetscCheck(dev, PETSC_COMM_SELF, PETSC_ERR_GPU, "Backend %s: %s", backend, why);
   for (PetscInt which = 0; which < ZOO_COUNT; which++) {
-    if (which == ZOO_DUPLICATES) continue; /* MATAIJ adds duplicates before they get here */
+    if (which == ZOO_DUPLICATES || which % every) continue; /* MATAIJ adds duplicates before they get here */
     for (int special = 0; special < 2; special++) {
       PetscCall(FromZoo(which, (PetscBool)special, &M));
       PetscCall(One(dev, &M, (PetscBool)special));

@@ -391,6 +391,49 @@ static PetscErrorCode TransposeTimesDense(Mat A, Mat *C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode DenseTimesA(Mat A, Mat *C)
+{
+  Mat B, D;
+
+  PetscFunctionBegin;
+  PetscCall(Dense(A, PETSC_TRUE, &B));
+  PetscCall(MatTranspose(B, MAT_INITIAL_MATRIX, &D));
+  PetscCall(MatMatMult(D, A, MAT_INITIAL_MATRIX, PETSC_DEFAULT, C));
+  PetscCall(MatDestroy(&D));
+  PetscCall(MatDestroy(&B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PtAPOfDense(Mat A, Mat *C)
+{
+  Mat B, D;
+
+  PetscFunctionBegin;
+  PetscCall(MatConvert(A, MATDENSE, MAT_INITIAL_MATRIX, &B));
+  PetscCall(MatTransposeMatMult(B, B, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &D)); /* square, as wide as A */
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatTranspose(A, MAT_INITIAL_MATRIX, &B));
+  PetscCall(MatPtAP(D, B, MAT_INITIAL_MATRIX, PETSC_DEFAULT, C));
+  PetscCall(MatDestroy(&D));
+  PetscCall(MatDestroy(&B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DenseTimesATimesDense(Mat A, Mat *C)
+{
+  Mat B, D, E;
+
+  PetscFunctionBegin;
+  PetscCall(Dense(A, PETSC_TRUE, &B));
+  PetscCall(MatTranspose(B, MAT_INITIAL_MATRIX, &D));
+  PetscCall(Dense(A, PETSC_FALSE, &E));
+  PetscCall(MatMatMatMult(D, A, E, MAT_INITIAL_MATRIX, PETSC_DEFAULT, C));
+  PetscCall(MatDestroy(&E));
+  PetscCall(MatDestroy(&D));
+  PetscCall(MatDestroy(&B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode TransposeTimesA(Mat A, Mat *C)
 {
   return MatTransposeMatMult(A, A, MAT_INITIAL_MATRIX, PETSC_DEFAULT, C);
@@ -523,6 +566,9 @@ static const struct {
   {"MatMatMult of aij",               PlainTimesA,         0         },
   {"MatMatMult with dense",           AtimesDense,         0         },
   {"MatTransposeMatMult with dense",  TransposeTimesDense, 0         },
+  {"MatMatMult of dense",             DenseTimesA,         0         },
+  {"MatPtAP of dense",                PtAPOfDense,         0         },
+  {"MatMatMatMult between dense",     DenseTimesATimesDense, 0       },
   {"MatTransposeMatMult",             TransposeTimesA,     0         },
   {"MatMatTransposeMult",             AtimesTranspose,     SEQUENTIAL},
   {"MatPtAP",                         PtAP,                0         },

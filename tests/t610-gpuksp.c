@@ -191,6 +191,8 @@ static PetscErrorCode Solve(Mat A, const char prefix[], PetscInt k, PetscBool ou
     PetscCall(PetscOptionsInsertString(NULL, option));
   }
   if (ours) {
+    /* no way of its own for these */
+    if (strstr(cases[k].options, " bjacobi") || (polynomial && (single || bcgs))) PetscCall(PetscStrncpy(path, "auto", sizeof(path)));
     PetscCall(PetscSNPrintf(option, sizeof(option), "-ksp_%s_path %s", type, path));
     PetscCall(PetscOptionsInsertString(NULL, option));
     if (single) PetscCall(PetscOptionsInsertString(NULL, "-ksp_gpucg_variant single_reduction"));

@@ -57,6 +57,18 @@ for name in breast-cancer dna_onehot; do
   [ -z "$(sort -u "$tmp/again" | comm -23 - <(cut -d' ' -f1 "$tmp/$name.svm" | sed 's/^+//' | sort -u))" ] || fail "$name: predictions that are no labels"
 done
 
+rm "$tmp/json"
+
+# losses by vectors of another kind than the host's: the same subgradient, the same optimum
+for loss in hinge squared_hinge logistic least_squares absolute insensitive quantile; do
+  learn 2 -f $data/heart_scale.petsc -check -loss $loss -mat_type gpucsr -vec_type gpu
+  for vectors in standard gpu; do
+    learn 1 -f $data/heart_scale.petsc -loss $loss -lambda 1e-2 -epsilon 1e-5 -mat_type gpucsr -tao_type gpubmrm -vec_type $vectors
+  done
+  near objective 2e-5
+  rm "$tmp/json"
+done
+
 # labels 0 and 1, and a file of fewer columns to judge by
 learn 1 -f "$tmp/agaricus.train.svm" -lambda 1e-3 -epsilon 1e-3 -mat_type gpucsr
 grep -q '^training *accuracy \(100.00\|99...\) %' "$tmp/out" || fail "agaricus.train: $(cat "$tmp/out")"

@@ -4,6 +4,9 @@
 # by one thread and by several, plain and compressed; what is wrong gives one error with file, line, column, and what was expected.
 #
 #   BUILD=build MPIEXEC=mpiexec tests/t751-readers.sh
+#
+# A device has no part in it, and hundreds of starts of one would take minutes.
+export CUDA_VISIBLE_DEVICES=
 files=$(realpath "$BUILD/tests/t750-files")
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 2

@@ -3,6 +3,11 @@
 //TEST name="transpose_format" args="-case transpose_format" fails="-mat_gpucsr_transpose_format elle: must be one of auto, csr, sell, dense"
 //TEST name="kernel" args="-case kernel" fails="kernel csr_warp: must be one of auto, csr_scalar, csr_vector2"
 //TEST name="transpose_kernel" args="-case transpose_kernel" fails="kernel csr_warp: must be one of auto, csr_scalar, csr_vector2"
+//TEST name="all_kernels" args="-case kernel" fails=", hyb_segment4, csr_scan"
+//TEST name="backend" args="-case backend" fails="SetBackend 77: must be one of MAT_GPUCSR_BACKEND_AUTO"
+//TEST name="precision" args="-case precision" fails="SetPrecision 77: must be one of MAT_GPUCSR_DOUBLE"
+//TEST name="select" args="-case select" fails="SetSelect -1: must be one of MAT_GPUCSR_SELECT_ESTIMATE"
+//TEST name="perm" args="-mat_seqaij_type seqaijgpucsr -case perm" fails="type seqaijperm cannot be made with -mat_seqaij_type seqaijgpucsr"
 //TEST name="info" args="-case info" fails="MatGPUCSRGetInfo_C"
 
 /*
@@ -34,7 +39,18 @@ int main(int argc, char **argv)
   if (is) PetscCall(MatGPUCSRSetKernel(A, "csr_warp"));
   PetscCall(PetscStrcmp(what, "transpose_kernel", &is));
   if (is) PetscCall(MatGPUCSRSetTransposeKernel(A, "csr_warp"));
+  PetscCall(PetscStrcmp(what, "backend", &is));
+  if (is) PetscCall(MatGPUCSRSetBackend(A, (MatGPUCSRBackend)77));
+  PetscCall(PetscStrcmp(what, "precision", &is));
+  if (is) PetscCall(MatGPUCSRSetPrecision(A, (MatGPUCSRPrecision)77));
+  PetscCall(PetscStrcmp(what, "select", &is));
+  if (is) PetscCall(MatGPUCSRSetSelect(A, (MatGPUCSRSelect)-1));
   PetscCall(MatCreateSeqAIJ(PETSC_COMM_SELF, 5, 5, 1, NULL, &R));
+  PetscCall(PetscStrcmp(what, "perm", &is));
+  if (is) {
+    PetscCall(MatSetType(R, MATSEQAIJPERM));
+    PetscCall(MatSetFromOptions(R));
+  }
   PetscCall(PetscStrcmp(what, "info", &is));
   if (is) PetscCall(MatGPUCSRGetInfo(R, &info));
   PetscCall(MatDestroy(&A));

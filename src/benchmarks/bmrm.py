@@ -14,22 +14,35 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 SMALLEST_FIRST = "adult9,web8,real-sim,aut-avn,astro-ph,covertype,news20,kdd99,reuters-c11,reuters-ccat"
 LAMBDA, EPSILON = "1e-5", "1e-4"
 
-# name -> options, parallel, narrow sets alone
 OURS = "-tao_type gpubmrm"
+
+
+class Configuration:
+    """options of bmrm; parallel: by MPI on all cores; dense: for sets of few columns alone; text: read the set as text, learn nothing; a library is loaded where one is needed"""
+
+    def __init__(self, options, parallel=False, dense=False, text=False):
+        self.options, self.parallel, self.dense, self.text = options, parallel, dense, text
+        self.gpucsr, self.library = "gpucsr" in options, "gpucsr" in options or OURS in options or text
+
+
 CONFIGURATIONS = {
-    "aij": ("-mat_type aij -tao_type bmrm", False, False),
-    "aij ranks": ("-mat_type aij -tao_type bmrm", True, False),
-    "aij gpubmrm": (f"-mat_type aij {OURS} -tao_gpubmrm_backend host", False, False),
-    "aij gpubmrm ranks": (f"-mat_type aij {OURS} -tao_gpubmrm_backend host", True, False),
-    "gpucsr bmrm": ("-mat_type gpucsr -tao_type bmrm", False, False),
-    "gpucsr double": (f"-mat_type gpucsr {OURS}", False, False),
-    "gpucsr mixed": (f"-mat_type gpucsr -mat_gpucsr_precision mixed {OURS}", False, False),
-    "gpucsr single": (f"-mat_type gpucsr -mat_gpucsr_precision single {OURS}", False, False),
-    "gpucsr dense": (f"-mat_type gpucsr -mat_gpucsr_format dense -mat_gpucsr_transpose_format dense {OURS}", False, True),
-    "dense": (f"-mat_type dense {OURS}", False, True),
+    "aij": Configuration("-mat_type aij -tao_type bmrm"),
+    "aij ranks": Configuration("-mat_type aij -tao_type bmrm", parallel=True),
+    "aij gpubmrm": Configuration(f"-mat_type aij {OURS} -tao_gpubmrm_backend host"),
+    "aij gpubmrm ranks": Configuration(f"-mat_type aij {OURS} -tao_gpubmrm_backend host", parallel=True),
+    "gpucsr bmrm": Configuration("-mat_type gpucsr -tao_type bmrm"),
+    "gpucsr double": Configuration(f"-mat_type gpucsr {OURS}"),
+    "gpucsr mixed": Configuration(f"-mat_type gpucsr -mat_gpucsr_precision mixed {OURS}"),
+    "gpucsr single": Configuration(f"-mat_type gpucsr -mat_gpucsr_precision single {OURS}"),
+    "gpucsr double exact": Configuration(f"-mat_type gpucsr {OURS} -tao_gpubmrm_dual exact"),
+    "gpucsr single exact": Configuration(f"-mat_type gpucsr -mat_gpucsr_precision single {OURS} -tao_gpubmrm_dual exact"),
+    "gpucsr dense": Configuration(f"-mat_type gpucsr -mat_gpucsr_format dense -mat_gpucsr_transpose_format dense {OURS}", dense=True),
+    "dense": Configuration(f"-mat_type dense {OURS}", dense=True),
+    "aij text": Configuration("-mat_type aij -tao_type bmrm", text=True),
+    "gpucsr text": Configuration(f"-mat_type gpucsr {OURS}", text=True),
 }
-NARROW = 1000  # columns up to which the dense types are tried
-LONG = 2e9  # entries times iterations that one core is given; beyond, its run is cut and its time scaled
+NARROW = 1000  # columns up to which the dense types are tried, and numbers of a dense matrix up to which MATDENSE is
+DENSE = 1e8
 
 
 def arguments():
@@ -43,6 +56,7 @@ def arguments():
     p.add_argument("-ranks", type=int, default=os.cpu_count())
     p.add_argument("-dir")
     p.add_argument("-name", default="bmrm-" + datetime.date.today().isoformat())
+    p.add_argument("-long", type=float, default=2e9, help="entries times iterations that a core is given; beyond, its run is cut and its time scaled")
     p.add_argument("-page", nargs="*")
     p.add_argument("-epsilon", default=EPSILON)
     return p.parse_args()
@@ -98,15 +112,17 @@ class Runner:
         return (p.stdout, None) if p.returncode == 0 else (None, "failed: " + " ".join((p.stdout + p.stderr).split())[:300])
 
     def learn(self, name, file, key, iterations=None):
-        options, parallel, narrow = CONFIGURATIONS[key]
+        c = CONFIGURATIONS[key]
         with tempfile.NamedTemporaryFile("r", suffix=".json") as f:
-            words = ["-f", file, "-lambda", LAMBDA, "-epsilon", self.a.epsilon, "-json", f.name, "-dll_append", self.lib, "-tao_view"] + options.split()
-            if "gpucsr" in options:
+            words = ["-f", file, "-lambda", LAMBDA, "-epsilon", self.a.epsilon, "-json", f.name, "-tao_view"] + c.options.split()
+            if c.library:
+                words += ["-dll_append", self.lib]
+            if c.gpucsr:
                 words.append("-mat_gpucsr_report")
             if iterations:
                 words += ["-tao_max_it", str(iterations)]
             begin = time.time()
-            text, why = self.program("bmrm", words, self.a.ranks if parallel else 1, threads="gpucsr" in options)
+            text, why = self.program("bmrm", words, self.a.ranks if c.parallel else 1, threads=c.gpucsr)
             if text is None:
                 return {"set": name, "configuration": key, "why": why}
             record = json.loads(f.read())
@@ -117,30 +133,35 @@ class Runner:
         return record
 
     def one_set(self, name, folder):
-        begin = time.time()
+        begin, text = time.time(), None
         if os.path.exists(name):
             file, name = name, os.path.basename(name).split(".")[0]
         else:
-            file = f"{folder}/{name}.petsc"
+            file, text = f"{folder}/{name}.petsc", f"{folder}/{name}.svm"
             if not os.path.exists(file):
-                text, why = self.program("learnset", ["-set", name, "-o", file], self.a.ranks, threads=False)
-                if text is None:
+                said, why = self.program("learnset", ["-set", name.split(":")[0], "-o", file, "-text", text] + (["-classes", name.split(":")[1]] if ":" in name else []), self.a.ranks, threads=False)
+                if said is None:
                     print(f"{name}: not made, {why}", flush=True)
                     return
                 print(f"{name}: made in {time.time() - begin:.1f} s", flush=True)
-        narrow, entries, dense, iterations = True, 0, 0, 0
+        shape, iterations = None, 0
         # ours first: its iterations say how long one core would take
         wanted = sorted(self.a.configurations.split(","), key=lambda k: (k != "gpucsr double", list(CONFIGURATIONS).index(k)))
         for key in wanted:
-            if CONFIGURATIONS[key][2] and not narrow:
+            c, cut = CONFIGURATIONS[key], None
+            if c.text and not (text and os.path.exists(text)):
                 continue
-            cut = None
-            work = {"aij": entries, "aij gpubmrm": entries, "dense": dense / 4}.get(key, 0)
-            if work * iterations > LONG:
-                cut = max(12, int(LONG / work))
-            r = self.learn(name, file, key, cut)
+            if shape:
+                rows, columns, entries = shape
+                if c.dense and (columns > NARROW or (not c.gpucsr and rows * columns > DENSE)):
+                    continue
+                work = 0 if c.gpucsr else (rows * columns / 4 if c.dense else entries) / (self.a.ranks if c.parallel else 1)
+                if work * iterations > self.a.long:
+                    cut = max(12, int(self.a.long / work))
+            r = self.learn(name, text if c.text else file, key, 1 if c.text else cut)
             if "why" not in r:
-                narrow, entries, dense, iterations = r["columns"] <= NARROW, r["nonzeros"], r["rows"] * r["columns"], max(iterations, r["iterations"])
+                if not c.text:
+                    shape, iterations = (r["rows"], r["columns"], r["nonzeros"]), max(iterations, r["iterations"])
                 print(f"{name:13} {key:18} {r['iterations']:5} iterations{' (cut)' if cut else ''} {r['learn']:9.4f} s: scores {r['scores']:.4f} losses {r['losses']:.4f} subgradients {r['subgradients']:.4f}; set-up {r['setup']:.4f} load {r['load']:.3f}; J {r['objective']:.6g}", flush=True)
             else:
                 print(f"{name:13} {key:18} {r['why']}", flush=True)
@@ -157,8 +178,9 @@ class Runner:
                     print(f"{name}: no time left", flush=True)
                 else:
                     self.one_set(name, folder)
-                    if not self.a.dir and os.path.exists(f"{folder}/{name}.petsc"):
-                        os.remove(f"{folder}/{name}.petsc")
+                    for ending in ("petsc", "petsc.info", "svm"):
+                        if not self.a.dir and os.path.exists(f"{folder}/{name}.{ending}"):
+                            os.remove(f"{folder}/{name}.{ending}")
         finally:
             if not self.a.dir:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -189,25 +211,23 @@ def mark(v, cut):
     return seconds(v) + (" *" if cut else "")
 
 
-PARTS = ("kernels", "copies", "losses", "optimiser")
+PARTS = ("products", "losses", "optimiser")
 
 
 def parts(r):
-    """Seconds of the learning phase by part; load is apart"""
-    products = r["scores"] + r["subgradients"]
-    kernels = min(r["report"].get("seconds", {}).get("products") or products, products)
-    return {"kernels": kernels, "copies": products - kernels, "losses": r["losses"], "optimiser": r["learn"] - products - r["losses"]}
+    """Seconds of the learning phase by part; load is apart. What is given to a device is waited for later: its products are those of the report, the wait is not losses'"""
+    evaluation, products = r["scores"] + r["losses"] + r["subgradients"], r["scores"] + r["subgradients"]
+    if r["report"].get("seconds", {}).get("products"):
+        products = min(sum(r["report"]["seconds"][k] for k in ("products", "vectors up", "down")), evaluation)
+    return {"products": products, "losses": evaluation - products, "optimiser": r["learn"] - evaluation}
 
 
 def page(files, out, name):
-    records, early = defaultdict(dict), set()
+    records = defaultdict(dict)
     for file in files:
         with open(file) as f:
             for line in f:
                 r = json.loads(line)
-                if "why" not in r and "start" not in r:
-                    early.add(r["set"])
-                    r.update(start=0, setup=0, report={})
                 if "why" not in r or r["configuration"] not in records[r["set"]]:
                     records[r["set"]][r["configuration"]] = r
     good = {s: {k: r for k, r in c.items() if "why" not in r} for s, c in records.items()}
@@ -217,11 +237,9 @@ def page(files, out, name):
     order = sorted(good, key=lambda s: next(iter(good[s].values()))["nonzeros"])
     lines = [f"# Learning by the bundle method, {any_['device']}", "",
              f"`src/benchmarks/bmrm.sh`: hinge loss, lambda = {any_['lambda']:g}, epsilon = {any_['epsilon']:g}, {{}} sets. Sets are made by `learnset`, in the shape of those they are named after, unless they are files of share/datasets.",
-             f"Vectors are the host's, PETSc is a stock one. aij is on one core and one thread, *ranks* is aij on {ranks} cores by MPI; `bmrm` is TAO's own, `gpubmrm` that of this library, in `gpucsr` columns too. Times are seconds, in one run, one after the other.",
-             "A time with * is of a run that was cut after a few iterations and scaled to the iterations of gpucsr in double (or, if TAO's bmrm needs others, as if it needed those).", ""]
+             f"PETSc is a stock one, without CUDA; vectors of gpucsr are VECGPU where there is a device. aij is on one core and one thread, *ranks* is aij on {ranks} cores by MPI; `bmrm` is TAO's own, `gpubmrm` that of this library, in `gpucsr` columns too. Times are seconds, in one run, one after the other.",
+             "A time with * is of a run that was cut after a few iterations and scaled to the iterations of gpucsr in double. That is in favour of aij with TAO's bmrm, whose iterations grow longer.", ""]
     lines[2] = lines[2].format(len(order))
-    if early:
-        lines[4:4] = [f"Of {', '.join(s for s in order if s in early)}, runs of a build before the last: start of the device (0.3 s) and set-up are in their learning times, and losses are on one thread."]
     lines += ["## Learning phase", "", "TaoSolve(), after loading and set-up, which have tables below.", ""]
     rows = []
     for s in order:
@@ -237,8 +255,8 @@ def page(files, out, name):
         rows.append([s, f"{any_r['nonzeros']:.3g}", mark(base, cut), mark(baser, cutr), mark(basem, cutm), mark(basemr, cutmr)] + [seconds(c[k]["learn"]) if k in c else "" for k in ("gpucsr bmrm", "gpucsr double", "gpucsr mixed", "gpucsr single", "gpucsr dense", "dense")] + [ratio(base), ratio(baser), ratio(basem), ratio(basemr)])
     lines += table(["set", "nonzeros", "aij bmrm", "ranks bmrm", "aij gpubmrm", "ranks gpubmrm", "gpucsr bmrm", "gpucsr double", "mixed", "single", "gpucsr dense", "MATDENSE", "aij bmrm / double", "ranks bmrm / double", "aij gpubmrm / double", "ranks gpubmrm / double"], rows)
 
-    lines += ["## Iterations and objective", "", "Iterations to the gap; a bundle method's depend on rounding. Objective: the best value met.", ""]
-    keys = ("aij", "aij gpubmrm", "gpucsr bmrm", "gpucsr double", "gpucsr mixed", "gpucsr single")
+    lines += ["## Iterations and objective", "", "Iterations to the gap: with the dual problem left early, as TAO does (`projected`), which is sensitive to rounding, and solved to rounding (`exact`). Objective: the best value met.", ""]
+    keys = ("aij", "aij gpubmrm", "gpucsr bmrm", "gpucsr double", "gpucsr mixed", "gpucsr single", "gpucsr double exact", "gpucsr single exact")
     rows = []
     for s in order:
         c = good[s]
@@ -246,29 +264,35 @@ def page(files, out, name):
         rows.append([s] + [str(c[k]["iterations"]) + ("" if done(c[k]) else " cut") if k in c else "" for k in keys] + [f"{c[k]['objective']:.6g}" if done(c.get(k)) else "" for k in ("aij", "gpucsr double", "gpucsr single")] + [f"{100 * c['gpucsr double']['accuracy']:.2f}" if "gpucsr double" in c else ""])
     lines += table(["set"] + list(keys) + ["J aij bmrm", "J double", "J single", "accuracy %"], rows)
 
-    lines += ["## Parts", "", "gpucsr in double with gpubmrm. Start: of the device, once a process. Load: PETSc binary into a matrix, by PETSc. Set-up: the first product with the matrix and with its transpose, with all that is done once a matrix (inspect to transpose are parts of it). Kernels and on: of the learning phase; copies are what products took beside their kernels, mostly vectors on the bus.", ""]
+    lines += ["## Parts", "", "gpucsr in double with gpubmrm. Start: of the device, once a process. Load: PETSc binary into a matrix, by this library. Set-up: the first product with the matrix and with its transpose, with all that is done once a matrix (inspect to transpose are parts of it). Products, losses, optimiser: the learning phase; products are kernels and copies of vectors, as timed on the device.", ""]
     rows = []
     for s in order:
         r = good[s].get("gpucsr double")
-        if not r or s in early:
+        if not r:
             continue
         p, t = parts(r), r["report"].get("seconds", {})
         f, b = r["report"].get("forward", {}), r["report"].get("transpose", {})
         o = r.get("optimiser", {})
-        rows.append([s, seconds(r["start"]), seconds(r["load"]), f"{1e3 * r['setup']:.3g}"] + [f"{1e3 * t.get(k, 0):.3g}" for k in ("inspect", "upload", "convert and pad", "transpose")] + [f"{1e3 * p[k]:.3g}" for k in PARTS] + [f"{1e3 * o.get(k, 0):.3g}" for k in ("planes", "dual", "weights")] + [f.get("kernel", ""), f"{f.get('microseconds', 0):.1f}", b.get("kernel", ""), f"{b.get('microseconds', 0):.1f}"])
-    lines += table(["set", "start s", "load s", "set-up ms", "inspect ms", "upload ms", "convert, pad ms", "transpose ms", "kernels ms", "copies ms", "losses ms", "optimiser ms", "of it planes", "dual", "weights", "kernel", "us each", "kernel of the transpose", "us each"], rows)
+        rows.append([s, seconds(r["start"]), seconds(r["load"]), f"{1e3 * r['setup']:.3g}"] + [f"{1e3 * t.get(k, 0):.3g}" for k in ("inspect", "upload", "convert", "pad", "transpose")] + [f"{1e3 * p[k]:.3g}" for k in PARTS] + [f"{1e3 * o.get(k, 0):.3g}" for k in ("planes", "dual", "weights")] + [f.get("kernel", ""), f"{f.get('microseconds', 0):.1f}", b.get("kernel", ""), f"{b.get('microseconds', 0):.1f}"])
+    lines += table(["set", "start s", "load s", "set-up ms", "inspect ms", "upload ms", "convert ms", "pad ms", "transpose ms", "products ms", "losses ms", "optimiser ms", "of it planes", "dual", "weights", "kernel", "us each", "kernel of the transpose", "us each"], rows)
 
-    lines += ["## Total", "", "Start, load, set-up and learn.", ""]
+    lines += ["## Total", "", "Start, load, set-up and learn. aij loads PETSc binary by PETSc, gpucsr by this library; text is read by this library, for aij by one thread. Ratios are to gpucsr from PETSc binary, and from text.", ""]
     rows = []
     for s in order:
         c = good[s]
         full = c.get("gpucsr double")
-        cells = []
-        for k in ("aij", "aij ranks", "gpucsr double"):
-            v, cut = scaled(c.get(k), full)
-            cells.append(mark(v + c[k]["start"] + c[k]["load"] + c[k]["setup"] if v is not None else None, cut))
-        rows.append([s] + cells)
-    lines += table(["set", "aij", "ranks", "gpucsr double"], rows)
+
+        def total(key, load=None):
+            r = c.get(key)
+            l = c.get(load or key)
+            v, cut = scaled(r, full)
+            return (v + r["start"] + l["load"] + r["setup"], cut) if v is not None and l else (None, False)
+
+        aij = "aij" if "aij" in c else "aij gpubmrm"
+        times = [total(aij), total(aij, "aij text"), total("aij ranks"), total("gpucsr double"), total("gpucsr double", "gpucsr text")]
+        ratio = lambda v, w: f"{v / w:.1f}" if v and w else ""
+        rows.append([s] + [mark(*t) for t in times] + [seconds(c[k]["load"]) if k in c else "" for k in (aij, "gpucsr double", "aij text", "gpucsr text")] + [ratio(times[1][0], times[3][0]), ratio(times[1][0], times[4][0])])
+    lines += table(["set", "aij", "aij, text", "ranks", "gpucsr double", "gpucsr double, text", "load: aij", "gpucsr", "aij, text", "gpucsr, text", "aij, text / gpucsr", "/ gpucsr, text"], rows)
     missing = [(s, k, r["why"]) for s, c in records.items() for k, r in c.items() if "why" in r]
     if missing:
         lines += ["## Not measured", ""] + [f"- {s}, {k}: {why}" for s, k, why in missing] + [""]

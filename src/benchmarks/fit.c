@@ -1,23 +1,25 @@
 static char help[] = "Fits the profile of a machine to measured products.\n\n";
 
 /*
-    fit [-o PROFILE] [-header FILE] [-machine NAME] [-pairs n] [-show r] SAMPLES ...
+    fit [-o PROFILE] [-header FILE] [-machine NAME] [-pairs n] [-without TEXT,...] [-show r] SAMPLES ...
 
   SAMPLES are what spmv -samples leaves, a line a product: matrix side precision format kernel us best_us convert_us and the input of the
   model (GPUCSRModelInput), columns, density. PROFILE is the text that -mat_gpucsr_profile reads, and -header the same as a C string, for
   src/mat/impls/gpucsr/plan/h200.h.
 
-  Of the pairs of a format and a kernel, so many (36) are kept as lose little: one after the other the one with which the mean of the best of
-  those kept over the best of all falls most. More would each be chosen mostly by mistake.
+  For each pair of a format and a kernel: how it goes along a row (width, threads, most) is searched over a list; the terms' times are
+  non-negative least squares on relative errors, a product the heavier the nearer the pair is to the best there.
 
-  For each pair: how it goes along a row (width, threads, most) is searched over a list; the terms' times are
-  non-negative least squares on relative errors, a product the heavier the nearer the pair is to the best there. The decision tree takes, for each
-  class of mean length and columns, the pair with the least time in the geometric mean.
+  Of the pairs, at most so many (44) are kept, one after the other that with which choosing by the model loses least, each
+  matrix judged by the model and by one that was fitted without it; then those go without which it loses less. What a pair would gain counts only as far
+  as its model knows when: one that is now and then the best at a surprise is left out by itself. -without: pairs whose "FORMAT KERNEL" has one
+  of these texts are not looked at. Twenty more for measuring to try: those with which the best of the first six predictions loses least.
+
+  The decision tree takes, for each class of mean length and columns, the pair with the least time in the geometric mean.
 
   -show r lists the products whose chosen pair takes more than r times the best one's time, with the pairs that come near that.
 
-  Says what choosing by model and by tree would have lost on these products (chosen time / best time), and by cross-validation: each matrix
-  judged by a model that was fitted without it.
+  Says what choosing by model would have lost on these products (chosen time / best time - 1), and by cross-validation.
 */
 #include "../mat/impls/gpucsr/plan/plan.h"
 #include "bench.h"
@@ -25,11 +27,14 @@ static char help[] = "Fits the profile of a machine to measured products.\n\n";
 
 #define MAX_PAIRS 512
 #define FOLDS     5
+#define TRIED     6   /* what measuring tries, as plan.c has it */
+#define WITHIN    1.6 /* the same */
 
 typedef struct {
   char             matrix[64], side[4], precision[16], format[GPUCSR_WORD], kernel[GPUCSR_WORD];
   double           us, best, convert, columns, density;
   GPUCSRModelInput in;
+  double           model[2]; /* the time predicted: by the model of all samples, by the one that does not know this matrix */
   int              pair, product, fold;
 } Sample;
 
@@ -37,6 +42,20 @@ static Sample       *sample;
 static int           nsamples, nproducts;
 static GPUCSRCostRow row[MAX_PAIRS];
 static int           npairs;
+
+static char    *without[16];
+static PetscInt nwithout;
+
+/* Is the pair one that is not to be looked at? */
+static PetscBool Without(const char format[], const char kernel[])
+{
+  char names[3 * GPUCSR_WORD];
+
+  (void)snprintf(names, sizeof(names), "%s %s", format, kernel);
+  for (int k = 0; k < nwithout; k++)
+    if (strstr(names, without[k])) return PETSC_TRUE;
+  return PETSC_FALSE;
+}
 
 static PetscErrorCode Read(const char file[])
 {
@@ -57,6 +76,7 @@ static PetscErrorCode Read(const char file[])
     in = &s->in;
     memset(s, 0, sizeof(*s));
     PetscCheck(sscanf(line, "%63s %3s %15s %31s %31s %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf", s->matrix, s->side, s->precision, s->format, s->kernel, &s->us, &s->best, &s->convert, &in->matrix, &in->vectors, &in->cache, &in->rows, &in->stored, &in->mean, &in->max, &in->sectors, &in->quads, &s->columns, &s->density) == 19, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s, line %d: not a sample", file, number);
+    if (Without(s->format, s->kernel)) continue;
     for (s->pair = 0; s->pair < npairs; s->pair++)
       if (!strcmp(row[s->pair].format, s->format) && !strcmp(row[s->pair].kernel, s->kernel)) break;
     if (s->pair == npairs) {
@@ -73,56 +93,6 @@ static PetscErrorCode Read(const char file[])
     nsamples++;
   }
   (void)fclose(f);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-  Which pairs are kept: greedily, by the mean logarithm of the least time among those kept over the least of all; a product that none of
-  them can hold counts as 50 times. Samples of the others are dropped.
-*/
-static PetscErrorCode Keep(int most)
-{
-  double *least, *sum;
-  int    *kept, n = 0, m = 0;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscMalloc3(nproducts, &least, npairs, &sum, npairs, &kept));
-  for (int p = 0; p < nproducts; p++) least[p] = log(50);
-  for (int q = 0; q < npairs; q++) kept[q] = -1;
-  while (n < PetscMin(most, npairs)) {
-    int    pick = -1;
-    double mean = 0, worst = 0;
-
-    for (int q = 0; q < npairs; q++) sum[q] = 0;
-    for (int k = 0; k < nsamples; k++) sum[sample[k].pair] += PetscMax(0, least[sample[k].product] - log(sample[k].us / sample[k].best));
-    for (int q = 0; q < npairs; q++)
-      if (kept[q] < 0 && (pick < 0 || sum[q] > sum[pick])) pick = q;
-    if (sum[pick] <= 0) break;
-    kept[pick] = n++;
-    for (int k = 0; k < nsamples; k++)
-      if (sample[k].pair == pick) least[sample[k].product] = PetscMin(least[sample[k].product], log(sample[k].us / sample[k].best));
-    for (int p = 0; p < nproducts; p++) {
-      mean += least[p] / nproducts;
-      worst = PetscMax(worst, least[p]);
-    }
-    PetscCall(PetscPrintf(PETSC_COMM_SELF, "%3d %-12s %-24s loses %.4f in the mean, %.2f at worst\n", n, row[pick].format, row[pick].kernel, exp(mean) - 1, exp(worst) - 1));
-  }
-  for (int k = 0; k < nsamples; k++) {
-    if (kept[sample[k].pair] < 0) continue;
-    sample[m]      = sample[k];
-    sample[m].pair = kept[sample[k].pair];
-    m++;
-  }
-  nsamples = m;
-  {
-    static GPUCSRCostRow old[MAX_PAIRS];
-
-    memcpy(old, row, sizeof(old));
-    for (int q = 0; q < npairs; q++)
-      if (kept[q] >= 0) row[kept[q]] = old[q];
-  }
-  npairs = n;
-  PetscCall(PetscFree3(least, sum, kept));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -152,16 +122,31 @@ static double NonNegative(int n, const double AA[][GPUCSR_NTERMS], const double 
   return rest;
 }
 
+/* The samples of a pair: of[first[pair]] to of[first[pair + 1] - 1] */
+static int *of, first[MAX_PAIRS + 1];
+
+static PetscErrorCode SortByPair(void)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(nsamples, &of));
+  for (int q = 0, n = 0; q < npairs; q++) {
+    for (int k = 0; k < nsamples; k++)
+      if (sample[k].pair == q) of[n++] = k;
+    first[q + 1] = n;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The times of a row whose width, threads and most are set, without fold out (-1: with all) */
 static double Fit(int pair, int out, GPUCSRCostRow *c)
 {
   double AA[GPUCSR_NTERMS][GPUCSR_NTERMS] = {{0}}, Ab[GPUCSR_NTERMS] = {0}, bb = 0, t[GPUCSR_NTERMS];
 
-  for (int k = 0; k < nsamples; k++) {
-    const Sample *s = &sample[k];
+  for (int k = first[pair]; k < first[pair + 1]; k++) {
+    const Sample *s = &sample[of[k]];
     double        w;
 
-    if (s->pair != pair || s->fold == out) continue;
+    if (s->fold == out) continue;
     w = sqrt(s->best / s->us) / s->us;
     GPUCSRModelTerms(c, &s->in, t);
     for (int i = 0; i < GPUCSR_NTERMS; i++) {
@@ -203,11 +188,10 @@ static void FitSetUp(int pair, GPUCSRCostRow *c)
 {
   double AA[GPUCSR_NTERMS][GPUCSR_NTERMS] = {{0}}, Ab[GPUCSR_NTERMS] = {0}, bb = 0, x[GPUCSR_NTERMS];
 
-  for (int k = 0; k < nsamples; k++) {
-    const Sample *s    = &sample[k];
+  for (int k = first[pair]; k < first[pair + 1]; k++) {
+    const Sample *s    = &sample[of[k]];
     const double  t[2] = {1, s->in.matrix}, w = 1 / PetscMax(1, s->convert);
 
-    if (s->pair != pair) continue;
     for (int i = 0; i < 2; i++) {
       for (int j = 0; j < 2; j++) AA[i][j] += w * w * t[i] * t[j];
       Ab[i] += w * w * t[i] * s->convert;
@@ -233,8 +217,209 @@ static PetscBool Allowed(const Sample *s)
   return !strcmp(s->format, "dense") && s->density < 1 ? PETSC_FALSE : PETSC_TRUE;
 }
 
-/* Of the model in rows[fold], or that in rows[0] for all */
-static PetscErrorCode Regret(const char what[], GPUCSRCostRow (*rows)[MAX_PAIRS], PetscBool folds, double show)
+/* What a choice that takes r times the best time counts: what it loses, and twice what it loses beyond a quarter */
+static double Loss(double r)
+{
+  return r - 1 + 2 * PetscMax(0, r - 1.25);
+}
+
+/* What measuring tries of a product: the first of the trusted predictions, and of all the next ones */
+typedef struct {
+  int    n;
+  double predicted[TRIED], ratio[TRIED];
+} Tried;
+
+static void Try(Tried *t, double predicted, double ratio)
+{
+  int k = PetscMin(t->n, TRIED - 1);
+
+  if (t->n == TRIED && predicted >= t->predicted[k]) return;
+  if (t->n < TRIED) t->n++;
+  for (; k > 0 && t->predicted[k - 1] > predicted; k--) {
+    t->predicted[k] = t->predicted[k - 1];
+    t->ratio[k]     = t->ratio[k - 1];
+  }
+  t->predicted[k] = predicted;
+  t->ratio[k]     = ratio;
+}
+
+static double BestTried(const Tried *t, double leader, double taken)
+{
+  for (int k = 0; k < t->n && (k < 2 || t->predicted[k] <= WITHIN * leader); k++) taken = PetscMin(taken, t->ratio[k]);
+  return taken;
+}
+
+/* Pairs added to those that are kept, up to so many in all, with which the best of what measuring tries loses least */
+static PetscErrorCode Extend(int kept[], int most)
+{
+  Tried  *tried;
+  double *leader, *taken, loss = INFINITY;
+  int     n = 0;
+
+  PetscFunctionBegin;
+  PetscCall(PetscCalloc3(nproducts, &tried, nproducts, &leader, nproducts, &taken));
+  for (int p = 0; p < nproducts; p++) {
+    leader[p] = INFINITY;
+    taken[p]  = 50;
+  }
+  for (int q = 0; q < npairs; q++) {
+    n += kept[q];
+    for (int k = first[q]; k < first[q + 1] && kept[q]; k++) {
+      const Sample *s = &sample[of[k]];
+
+      if (!Allowed(s)) continue;
+      Try(&tried[s->product], s->model[1], s->us / s->best);
+      if (s->model[1] >= leader[s->product]) continue;
+      leader[s->product] = s->model[1];
+      taken[s->product]  = s->us / s->best;
+    }
+  }
+  for (;;) {
+    double best, mean = 0, worst = 0;
+    int    pick = -1;
+
+    for (int p = 0; p < nproducts; p++) {
+      const double r = BestTried(&tried[p], leader[p], taken[p]);
+
+      mean += (r - 1) / nproducts;
+      worst = PetscMax(worst, r - 1);
+    }
+    if (isinf(loss)) loss = mean;
+    else loss = PetscMin(loss, mean);
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, "%3d with the best of the first %d loses %.4f in the mean, %.2f at worst\n", n, TRIED, mean, worst));
+    best = loss - 1e-5;
+    for (int q = 0; q < npairs && n < most; q++) {
+      double sum = mean;
+
+      if (kept[q]) continue;
+      for (int k = first[q]; k < first[q + 1]; k++) {
+        const Sample *s = &sample[of[k]];
+        Tried         with;
+
+        if (!Allowed(s)) continue;
+        with = tried[s->product];
+        sum -= (BestTried(&with, leader[s->product], taken[s->product]) - 1) / nproducts;
+        Try(&with, s->model[1], s->us / s->best);
+        sum += (BestTried(&with, leader[s->product], taken[s->product]) - 1) / nproducts;
+      }
+      if (sum < best) {
+        best = sum;
+        pick = q;
+      }
+    }
+    if (pick < 0) break;
+    kept[pick] = 1;
+    n++;
+    for (int k = first[pick]; k < first[pick + 1]; k++)
+      if (Allowed(&sample[of[k]])) Try(&tried[sample[of[k]].product], sample[of[k]].model[1], sample[of[k]].us / sample[of[k]].best);
+  }
+  PetscCall(PetscFree3(tried, leader, taken));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The pairs of one more (if it is one) taken into account: in now[], per model and product, what the model says of the pair it takes and what that took over the best */
+typedef struct {
+  double predicted, taken;
+} Taken;
+
+static void TakeIn(int pair, Taken now[])
+{
+  for (int k = first[pair]; k < first[pair + 1]; k++) {
+    const Sample *s = &sample[of[k]];
+
+    for (int c = 0; c < 2; c++) {
+      Taken *t = &now[c * nproducts + s->product];
+
+      if (Allowed(s) && s->model[c] < t->predicted) *t = (Taken){s->model[c], s->us / s->best};
+    }
+  }
+}
+
+/* Those kept but for one (npairs: none) */
+static void TakeAll(const int kept[], int without, Taken now[])
+{
+  for (int p = 0; p < 2 * nproducts; p++) now[p] = (Taken){INFINITY, 50}; /* none that can hold it */
+  for (int q = 0; q < npairs; q++)
+    if (kept[q] && q != without) TakeIn(q, now);
+}
+
+static double Sum(const Taken now[])
+{
+  double sum = 0;
+
+  for (int p = 0; p < 2 * nproducts; p++) sum += Loss(now[p].taken);
+  return sum / nproducts / 2;
+}
+
+/* Which pairs are kept, as both models see it; samples of the others are dropped */
+static PetscErrorCode Keep(int most, int more)
+{
+  Taken               *now, *trial;
+  int                 *kept, n = 0, m = 0;
+  double               loss     = INFINITY;
+  PetscBool            backward = PETSC_FALSE;
+  static GPUCSRCostRow old[MAX_PAIRS];
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc3(2 * nproducts, &now, 2 * nproducts, &trial, npairs, &kept));
+  for (int q = 0; q < npairs; q++) kept[q] = 0;
+  TakeAll(kept, npairs, now);
+  for (;;) {
+    int    pick = -1;
+    double best = loss - 1e-5, mean = 0, worst = 0;
+
+    for (int q = 0; q < npairs && (backward || n < most); q++) {
+      double sum;
+
+      if (kept[q] != (int)backward) continue;
+      if (backward) TakeAll(kept, q, trial);
+      else {
+        memcpy(trial, now, sizeof(*now) * 2 * (size_t)nproducts);
+        TakeIn(q, trial);
+      }
+      sum = Sum(trial);
+      if (sum < best) {
+        best = sum;
+        pick = q;
+      }
+    }
+    if (pick < 0 && backward) break;
+    if (pick < 0) {
+      backward = PETSC_TRUE;
+      continue;
+    }
+    loss       = best;
+    kept[pick] = !kept[pick];
+    n += kept[pick] ? 1 : -1;
+    TakeAll(kept, npairs, now);
+    for (int p = 0; p < 2 * nproducts; p++) {
+      mean += (now[p].taken - 1) / nproducts / 2;
+      worst = PetscMax(worst, now[p].taken - 1);
+    }
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, "%3d %s %-12s %-24s loses %.4f in the mean, %.2f at worst\n", n, backward ? "without" : "with   ", row[pick].format, row[pick].kernel, mean, worst));
+  }
+  for (int q = 0; q < npairs; q++) row[q].trusted = (PetscBool)kept[q];
+  PetscCall(Extend(kept, n + more));
+  memcpy(old, row, sizeof(old));
+  n = 0;
+  for (int q = 0; q < npairs; q++) {
+    if (kept[q]) row[n] = old[q];
+    kept[q] = kept[q] ? n++ : -1;
+  }
+  for (int k = 0; k < nsamples; k++) {
+    if (kept[sample[k].pair] < 0) continue;
+    sample[m]      = sample[k];
+    sample[m].pair = kept[sample[k].pair];
+    m++;
+  }
+  nsamples = m;
+  npairs   = n;
+  PetscCall(PetscFree3(now, trial, kept));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Of the model that all samples made, or of those that do not know the matrix */
+static PetscErrorCode Regret(const char what[], PetscBool crossed, double show)
 {
   PetscFunctionBeginUser;
   for (int p = 0; p < 2; p++) {
@@ -248,9 +433,9 @@ static PetscErrorCode Regret(const char what[], GPUCSRCostRow (*rows)[MAX_PAIRS]
       const int     first = k;
 
       for (; k < nsamples && sample[k].product == sample[first].product; k++) {
-        const double t = Predict(&rows[folds ? sample[k].fold : 0][sample[k].pair], &sample[k]);
+        const double t = sample[k].model[crossed];
 
-        if (Allowed(&sample[k]) && t < least) {
+        if (row[sample[k].pair].trusted && Allowed(&sample[k]) && t < least) {
           least = t;
           pick  = &sample[k];
         }
@@ -260,7 +445,7 @@ static PetscErrorCode Regret(const char what[], GPUCSRCostRow (*rows)[MAX_PAIRS]
         for (int q = first; q < k; q++)
           if (sample[q].us <= 1.1 * pick->best || &sample[q] == pick)
             PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-20s %s %-6s %s+%s %.2f us, predicted %.2f; rows %g mean %.3g longest %g stored %g\n", pick->matrix, pick->side, precision, sample[q].format, sample[q].kernel, sample[q].us,
-                                  Predict(&rows[0][sample[q].pair], &sample[q]), pick->in.rows, pick->in.mean, pick->in.max, sample[q].in.stored));
+                                  Predict(&row[sample[q].pair], &sample[q]), pick->in.rows, pick->in.mean, pick->in.max, sample[q].in.stored));
       sum += pick->us / pick->best - 1;
       over += pick->us > 1.3 * pick->best;
       if (pick->us / pick->best > worst) {
@@ -293,7 +478,7 @@ static PetscErrorCode Write(FILE *f, PetscBool header, const char machine[])
   Put(f, header, line);
   for (int q = 0; q < npairs; q++) {
     const GPUCSRCostRow *c = &row[q];
-    int                  n = snprintf(line, sizeof(line), "cost %s %s %g %g %g ", c->format, c->kernel, c->width, c->threads, c->most);
+    int                  n = snprintf(line, sizeof(line), "%s %s %s %g %g %g ", c->trusted ? "cost" : "measure", c->format, c->kernel, c->width, c->threads, c->most);
 
     for (int i = 0; i < GPUCSR_NTERMS; i++) n += snprintf(line + n, sizeof(line) - (size_t)n, " %.4g", c->time[i]);
     snprintf(line + n, sizeof(line) - (size_t)n, "  %.3g %.3g", c->setup[0], c->setup[1]);
@@ -325,16 +510,19 @@ static PetscErrorCode Write(FILE *f, PetscBool header, const char machine[])
 
 int main(int argc, char **argv)
 {
-  static GPUCSRCostRow folds[FOLDS][MAX_PAIRS];
-  char                 out[PETSC_MAX_PATH_LEN] = "", header[PETSC_MAX_PATH_LEN] = "", machine[128] = "NVIDIA H200";
-  PetscInt             most = 36;
-  PetscReal            show = 0;
+  char      out[PETSC_MAX_PATH_LEN] = "", header[PETSC_MAX_PATH_LEN] = "", machine[128] = "NVIDIA H200";
+  PetscInt  most = 44, more = 20;
+  PetscReal show = 0;
+  PetscBool set;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-o", out, sizeof(out), NULL));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-header", header, sizeof(header), NULL));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-machine", machine, sizeof(machine), NULL));
+  nwithout = 16;
+  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-without", without, &nwithout, &set));
+  if (!set) nwithout = 0;
   for (int k = 1; k < argc; k++) {
     if (argv[k][0] == '-') k++;
     else PetscCall(Read(argv[k]));
@@ -342,18 +530,24 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-show", &show, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-pairs", &most, NULL));
   PetscCheck(nsamples, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "No samples: name the files that spmv -samples has written");
-  PetscCall(Keep((int)most));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%d samples of %d products, %d pairs\n", nsamples, nproducts, npairs));
+  PetscCall(SortByPair());
+#pragma omp parallel for schedule(dynamic)
   for (int q = 0; q < npairs; q++) {
     FitShape(q, &row[q]);
     FitSetUp(q, &row[q]);
+    for (int k = first[q]; k < first[q + 1]; k++) sample[of[k]].model[0] = Predict(&row[q], &sample[of[k]]);
     for (int f = 0; f < FOLDS; f++) {
-      folds[f][q] = row[q];
-      (void)Fit(q, f, &folds[f][q]);
+      GPUCSRCostRow c = row[q];
+
+      (void)Fit(q, f, &c);
+      for (int k = first[q]; k < first[q + 1]; k++)
+        if (sample[of[k]].fold == f) sample[of[k]].model[1] = Predict(&c, &sample[of[k]]);
     }
   }
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%d samples of %d products, %d pairs\n", nsamples, nproducts, npairs));
-  PetscCall(Regret("model", &row, PETSC_FALSE, show));
-  PetscCall(Regret("cross-validated", folds, PETSC_TRUE, 0));
+  PetscCall(Keep((int)most, (int)more));
+  PetscCall(Regret("model", PETSC_FALSE, show));
+  PetscCall(Regret("cross-validated", PETSC_TRUE, 0));
   for (int h = 0; h < 2; h++) {
     const char *name = h ? header : out;
     FILE       *f    = name[0] ? fopen(name, "w") : NULL;
@@ -364,7 +558,9 @@ int main(int argc, char **argv)
       (void)fclose(f);
     }
   }
+  PetscCall(PetscFree(of));
   PetscCall(PetscFree(sample));
+  for (int k = 0; k < nwithout; k++) PetscCall(PetscFree(without[k]));
   PetscCall(PetscFinalize());
   return 0;
 }

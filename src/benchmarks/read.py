@@ -3,7 +3,7 @@
 Readers against each other on the same files in the same run: MatGPUCSRLoadFile() by threads and ranks, scipy.io.mmread, and
 sklearn.datasets.load_svmlight_file where they are installed; PETSc binary against MatLoad() and the page cache.
 
-    src/benchmarks/read.py [--bench build/bench/read] [--convert build/bin/gpucsr-convert] [--megabytes 100] [--rounds 5] [--threads 1,2] [--compressed gzip,xz,bzip2] [--out FOLDER]
+    src/benchmarks/read.py [--bench build/bench/read] [--convert build/bin/gpucsr-convert] [--megabytes 100] [--rounds 5] [--threads 1,2] [--kinds libsvm,ones,market,pattern] [--compressed gzip,xz,bzip2] [--out FOLDER]
 
 In each round every reader reads every file once (the least time of two calls), in turn, so that a drifting machine is the same for all. Quoted is the median of
 the rounds; a ratio is the median of the ratios in each round. Writes FOLDER/read.json and FOLDER/read.md. Matrices are compared by size and entries.
@@ -23,10 +23,10 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 MPIEXEC = os.environ.get("MPIEXEC", "mpiexec --allow-run-as-root --oversubscribe" if os.geteuid() == 0 else "mpiexec").split()
 
 
-def bench(args, path, threads=1, ranks=1, how="gpucsr"):
+def bench(args, path, threads=1, ranks=1, how="gpucsr", extra=()):
     launch = MPIEXEC + ["-n", str(ranks)] if ranks > 1 else []
     env = dict(os.environ, OMP_NUM_THREADS=str(threads), CUDA_VISIBLE_DEVICES="")
-    r = subprocess.run(launch + [args.bench, "-f", str(path), "-with", how, "-repeat", "2"], env=env, capture_output=True, text=True, check=True)
+    r = subprocess.run(launch + [args.bench, "-f", str(path), "-with", how, "-repeat", "2", *extra], env=env, capture_output=True, text=True, check=True)
     return json.loads(r.stdout.splitlines()[-1])
 
 
@@ -77,6 +77,7 @@ def main():
     p.add_argument("--megabytes", type=float, default=100)
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--threads", default="1,2")
+    p.add_argument("--kinds", default="libsvm,ones,market,pattern", help="which of these to read; libsvm as PETSc binary too")
     p.add_argument("--compressed", default="gzip,xz,bzip2", help="which of these to read too")
     p.add_argument("--out", default=str(ROOT / "build/bench-results"))
     args = p.parse_args()
@@ -86,6 +87,8 @@ def main():
 
     files = []
     for kind, name in (("libsvm", "text.svm"), ("ones", "ones.svm"), ("market", "real.mtx"), ("pattern", "pattern.mtx")):
+        if kind not in args.kinds.split(","):
+            continue
         files.append(folder / name)
         subprocess.run([args.bench, "-generate", kind, "-f", str(files[-1]), "-megabytes", str(args.megabytes)], check=True)
     for squeeze, ending in (("gzip -1", ".gz"), ("xz -1", ".xz"), ("bzip2", ".bz2")):
@@ -103,6 +106,8 @@ def main():
             todo.update({f"gpucsr, {t} ranks": (lambda t=t: bench(args, f, 1, t)) for t in threads if t > 1})
             todo.update(peers(f, threads))
             if f.suffix == ".petsc":
+                for t in threads:
+                    todo[f"gpucsr, {t} threads, -mat_no_inode"] = lambda t=t: bench(args, f, t, extra=["-mat_no_inode"])
                 todo["MatLoad"] = lambda: bench(args, f, how="matload")
                 todo["page cache into new memory"] = lambda: bench(args, f, how="cache")
                 todo["page cache into a small buffer"] = lambda: bench(args, f, how="hotcache")

@@ -16,9 +16,11 @@
 #endif
 
 typedef enum {
+  STENCIL5, /* of a square, the others of a cube */
   STENCIL7,
   STENCIL27,
   UNIFORM, /* every row the same number of random columns */
+  RANDOM,  /* from 1 to twice the mean, all as often */
   POWERLAW,
   TEXT, /* few columns hold most entries */
   FULL  /* every entry is there */
@@ -27,23 +29,74 @@ typedef enum {
 typedef struct {
   const char   *name;
   SyntheticKind kind;
-  int           m, n; /* of a stencil: points an edge of the cube, unknowns a point */
+  int           m, n; /* of a stencil: points an edge, unknowns a point */
   double        mean; /* entries asked for a row; those that meet in one column are one */
   uint64_t      seed;
+  int           block;          /* rows and columns of blocks that are full, as the unknowns of a point make them; 0: 1 */
+  int           reach;          /* columns (blocks of them) that an entry may be off the diagonal; 0: all */
+  int           dense, longest; /* so many rows, and as many columns, hold about `longest` entries each */
 } Synthetic;
 
 static const Synthetic synthetics[] = {
-  {"lap7_50",    STENCIL7,  50,      1,       7,    0},
-  {"lap7_200",   STENCIL7,  200,     1,       7,    0},
-  {"st27_90",    STENCIL27, 90,      1,       27,   0},
-  {"st27_50_b3", STENCIL27, 50,      3,       81,   5},
-  {"powerlaw3",  POWERLAW,  1000005, 1000005, 3.1,  1},
-  {"uniform40",  UNIFORM,   500000,  500000,  40,   2},
-  {"text_like",  TEXT,      781265,  47236,   76,   3},
-  {"tall_thin",  UNIFORM,   100000,  54,      12,   4},
-  {"full",       FULL,      4000,    4000,    4000, 5},
+  {"lap7_50",    STENCIL7,  50,      1,       7,    0, 0, 0, 0, 0},
+  {"lap7_200",   STENCIL7,  200,     1,       7,    0, 0, 0, 0, 0},
+  {"st27_90",    STENCIL27, 90,      1,       27,   0, 0, 0, 0, 0},
+  {"st27_50_b3", STENCIL27, 50,      3,       81,   5, 0, 0, 0, 0},
+  {"powerlaw3",  POWERLAW,  1000005, 1000005, 3.1,  1, 0, 0, 0, 0},
+  {"uniform40",  UNIFORM,   500000,  500000,  40,   2, 0, 0, 0, 0},
+  {"text_like",  TEXT,      781265,  47236,   76,   3, 0, 0, 0, 0},
+  {"tall_thin",  UNIFORM,   100000,  54,      12,   4, 0, 0, 0, 0},
+  {"full",       FULL,      4000,    4000,    4000, 5, 0, 0, 0, 0},
 };
 #define NSYNTHETICS ((int)(sizeof(synthetics) / sizeof(synthetics[0])))
+
+/*
+  What the survey has besides (spmv -collection): Random, Constant-row and Structured of the thesis of A. H. El Zein, unknowns
+  in blocks as finite elements make them, graphs, linear programs, text, a few rows and columns of 10^5 entries among rows of less
+  than ten (of the size and row lengths of ASIC_680k, lp1 and rajat30), and matrices of about 10^8 entries, the last.
+*/
+static const Synthetic collection[] = {
+  {"random8",        RANDOM,    1000000,  1000000,  8,     10, 0, 0,     0,  0     },
+  {"random100",      RANDOM,    100000,   100000,   100,   11, 0, 0,     0,  0     },
+  {"constant4",      UNIFORM,   2000000,  2000000,  4,     12, 0, 0,     0,  0     },
+  {"constant16",     UNIFORM,   500000,   500000,   16,    13, 0, 0,     0,  0     },
+  {"constant200",    UNIFORM,   50000,    50000,    200,   14, 0, 0,     0,  0     },
+  {"band24",         RANDOM,    500000,   500000,   24,    15, 0, 60,    0,  0     },
+  {"band300",        RANDOM,    40000,    40000,    300,   16, 0, 500,   0,  0     },
+  {"square5_1500",   STENCIL5,  1500,     1,        5,     0,  0, 0,     0,  0     },
+  {"square5_800_b4", STENCIL5,  800,      4,        20,    17, 0, 0,     0,  0     },
+  {"st27_30_b4",     STENCIL27, 30,       4,        108,   18, 0, 0,     0,  0     },
+  {"lap7_80_b8",     STENCIL7,  80,       8,        56,    19, 0, 0,     0,  0     },
+  {"fem2",           RANDOM,    300000,   300000,   20,    20, 2, 3000,  0,  0     },
+  {"fem3",           RANDOM,    150000,   150000,   60,    21, 3, 2000,  0,  0     },
+  {"fem4",           RANDOM,    200000,   200000,   40,    22, 4, 2000,  0,  0     },
+  {"fem6",           RANDOM,    120000,   120000,   60,    23, 6, 1500,  0,  0     },
+  {"fem8",           RANDOM,    160000,   160000,   64,    24, 8, 1000,  0,  0     },
+  {"fem8_small",     RANDOM,    8000,     8000,     48,    25, 8, 100,   0,  0     },
+  {"fem4_small",     RANDOM,    6000,     6000,     32,    26, 4, 100,   0,  0     },
+  {"full_700",       FULL,      700,      700,      700,   40, 0, 0,     0,  0     },
+  {"full_300_20000", FULL,      300,      20000,    20000, 41, 0, 0,     0,  0     },
+  {"full_2000",      FULL,      2000,     1500,     1500,  42, 0, 0,     0,  0     },
+  {"dense90",        UNIFORM,   2500,     2500,     5756,  43, 0, 0,     0,  0     },
+  {"dense70",        UNIFORM,   1200,     1200,     1444,  44, 0, 0,     0,  0     },
+  {"dense40",        UNIFORM,   3000,     3000,     1532,  45, 0, 0,     0,  0     },
+  {"graph8",         POWERLAW,  1000000,  1000000,  8,     27, 0, 0,     0,  0     },
+  {"graph20",        POWERLAW,  200000,   200000,   20,    28, 0, 0,     0,  0     },
+  {"lp_long",        RANDOM,    20000,    400000,   60,    29, 0, 0,     0,  0     },
+  {"lp_tall",        POWERLAW,  400000,   30000,    6,     30, 0, 0,     0,  0     },
+  {"text_short",     TEXT,      500000,   100000,   12,    31, 0, 0,     0,  0     },
+  {"asic_like",      RANDOM,    682862,   682862,   4,     32, 0, 20000, 3,  395259},
+  {"lp1_like",       RANDOM,    534388,   534388,   2,     33, 0, 0,     2,  249643},
+  {"rajat_like",     RANDOM,    643994,   643994,   7,     34, 0, 20000, 4,  454746},
+  {"few_long",       RANDOM,    300000,   300000,   8,     35, 0, 0,     40, 100000},
+  {"regular_like",   UNIFORM,   682862,   682862,   6,     36, 0, 20000, 0,  0     },
+  {"lap7_240",       STENCIL7,  240,      1,        7,     0,  0, 0,     0,  0     },
+  {"st27_75_b3",     STENCIL27, 75,       3,        81,    37, 0, 0,     0,  0     },
+  {"uniform50",      UNIFORM,   2000000,  2000000,  50,    38, 0, 0,     0,  0     },
+  {"fem4_large",     RANDOM,    2000000,  2000000,  50,    39, 4, 20000, 0,  0     },
+  {"graph5_large",   POWERLAW,  15000000, 15000000, 5,     46, 0, 0,     0,  0     },
+};
+#define NCOLLECTION ((int)(sizeof(collection) / sizeof(collection[0])))
 
 /* In [0, 1): the k-th number of stream r */
 static inline double SyntheticUniform(uint64_t seed, uint64_t r, uint64_t k)
@@ -57,14 +110,29 @@ static inline double SyntheticUniform(uint64_t seed, uint64_t r, uint64_t k)
   return (double)(h >> 11) * 0x1p-53;
 }
 
+static inline int SyntheticIsStencil(const Synthetic *s)
+{
+  return s->kind == STENCIL5 || s->kind == STENCIL7 || s->kind == STENCIL27;
+}
+
+/* Is row r one of the dense ones? They lie as far apart as they can */
+static inline int SyntheticIsDense(const Synthetic *s, int r)
+{
+  return s->dense && r % (s->m / s->dense) == s->m / s->dense / 2;
+}
+
+/* Entries, or blocks of them, asked for in row r, without those in dense columns */
 static inline int SyntheticRandomLength(const Synthetic *s, int r)
 {
-  const double u = SyntheticUniform(s->seed, (uint64_t)r, 0);
+  const int    b = PetscMax(1, s->block);
+  const double u = SyntheticUniform(s->seed, (uint64_t)(r / b), 0), mean = s->mean / b;
 
   if (s->kind == FULL) return s->n;
-  if (s->kind == UNIFORM) return (int)s->mean;
-  if (s->kind == TEXT) return (int)PetscMax(1, s->mean * (0.3 + 1.4 * u));
-  return (int)PetscMax(1, PetscMin(s->n / 4.0, 0.5 * s->mean / pow(1 - u, 1 / 1.6)));
+  if (SyntheticIsDense(s, r)) return s->longest;
+  if (s->kind == UNIFORM) return (int)mean;
+  if (s->kind == RANDOM) return 1 + (int)((2 * mean - 1) * u);
+  if (s->kind == TEXT) return (int)PetscMax(1, mean * (0.3 + 1.4 * u));
+  return (int)PetscMax(1, PetscMin(s->n / 4.0, 0.5 * mean / pow(1 - u, 1 / 1.6)));
 }
 
 static int SyntheticLess(const void *a, const void *b)
@@ -77,30 +145,37 @@ static inline int SyntheticRow(const Synthetic *s, int r, int32_t *col)
 {
   int count = 0;
 
-  if (s->kind == STENCIL7 || s->kind == STENCIL27) {
-    const int k = s->m, b = s->n, p = r / b, x = p % k, y = p / k % k, z = p / k / k;
+  if (SyntheticIsStencil(s)) {
+    const int k = s->m, b = s->n, p = r / b, x = p % k, y = p / k % k, z = s->kind == STENCIL5 ? 0 : p / k / k, edges = s->kind == STENCIL5 ? 1 : k;
 
     for (int dz = -1; dz <= 1; dz++)
       for (int dy = -1; dy <= 1; dy++)
         for (int dx = -1; dx <= 1; dx++) {
-          if (s->kind == STENCIL7 && abs(dx) + abs(dy) + abs(dz) > 1) continue;
-          if (x + dx < 0 || y + dy < 0 || z + dz < 0 || x + dx >= k || y + dy >= k || z + dz >= k) continue;
+          if (s->kind != STENCIL27 && abs(dx) + abs(dy) + abs(dz) > 1) continue;
+          if (x + dx < 0 || y + dy < 0 || z + dz < 0 || x + dx >= k || y + dy >= k || z + dz >= edges) continue;
           for (int q = 0; q < b; q++) col[count++] = (((z + dz) * k + y + dy) * k + x + dx) * b + q;
         }
   } else if (s->kind == FULL) {
     for (; count < s->n; count++) col[count] = count;
   } else {
-    const int length = SyntheticRandomLength(s, r);
-    int       last   = -1;
+    const int b = PetscMax(1, s->block), R = r / b, columns = s->n / b, dense = SyntheticIsDense(s, r);
+    int       length = SyntheticRandomLength(s, r), last = -1;
 
     for (int q = 0; q < length; q++) {
-      const double u = SyntheticUniform(s->seed, (uint64_t)r, (uint64_t)q + 1);
+      const double u = SyntheticUniform(s->seed, (uint64_t)R, (uint64_t)q + 1);
 
-      col[q] = PetscMin(s->n - 1, (int32_t)(s->n * (s->kind == TEXT ? u * u * u : u)));
+      if (s->reach && !dense) col[q] = (int32_t)PetscMax(0, PetscMin(columns - 1, (int64_t)R * s->n / s->m + (int64_t)((2 * u - 1) * s->reach)));
+      else col[q] = PetscMin(columns - 1, (int32_t)(columns * (s->kind == TEXT ? u * u * u : u)));
     }
+    if (s->reach && !dense) col[0] = (int32_t)PetscMin(columns - 1, (int64_t)R * s->n / s->m);
+    for (int q = 0; q < s->dense && !dense; q++)
+      if (SyntheticUniform(s->seed + 1, (uint64_t)r, (uint64_t)q) * s->m < s->longest) col[length++] = (int32_t)((int64_t)columns * (2 * q + 1) / (2 * s->dense));
     qsort(col, (size_t)length, sizeof(*col), SyntheticLess);
     for (int q = 0; q < length; q++)
       if (col[q] != last) last = col[count++] = col[q];
+    for (int q = count; b > 1 && q-- > 0;)
+      for (int w = b; w-- > 0;) col[q * b + w] = col[q] * b + w;
+    count *= b;
   }
   return count;
 }
@@ -110,14 +185,14 @@ static inline double SyntheticValue(const Synthetic *s, int r, int k, int32_t co
 {
   if (s->seed) return SyntheticUniform(s->seed + 100, (uint64_t)r, (uint64_t)k) - 0.3;
   if (col != r) return -1;
-  return s->kind == STENCIL7 ? 6 : 26;
+  return s->kind == STENCIL5 ? 4 : s->kind == STENCIL7 ? 6 : 26;
 }
 
 /* shrink divides the edges of cubes, and its square the rows (and most columns) of the others: for trying the program */
 static inline PetscErrorCode SyntheticCreate(const Synthetic *which, int shrink, int *m, int *n, int32_t **i, PetscInt **j, PetscScalar **a)
 {
   Synthetic       t = *which, *s = &t;
-  const PetscBool stencil = (PetscBool)(s->kind == STENCIL7 || s->kind == STENCIL27);
+  const PetscBool stencil = (PetscBool)SyntheticIsStencil(s);
   int             longest = stencil ? 27 * s->n : 0;
   int64_t         nnz     = 0;
 
@@ -125,11 +200,13 @@ static inline PetscErrorCode SyntheticCreate(const Synthetic *which, int shrink,
   if (shrink > 1) {
     s->m = PetscMax(3, s->m / (stencil ? shrink : shrink * shrink));
     if (!stencil && s->n > 1000) s->n = PetscMax(100, s->n / (shrink * shrink));
+    s->reach   = PetscMin(s->reach, PetscMax(1, s->m / 10));
+    s->longest = PetscMin(s->longest, s->n / 2);
   }
-  *m = stencil ? s->m * s->m * s->m * s->n : s->m;
+  *m = stencil ? s->m * s->m * (s->kind == STENCIL5 ? 1 : s->m) * s->n : s->m;
   *n = stencil ? *m : s->n;
-  if (!stencil)
-    for (int r = 0; r < *m; r++) longest = PetscMax(longest, SyntheticRandomLength(s, r));
+#pragma omp parallel for reduction(max : longest) if (!stencil)
+  for (int r = 0; r < (stencil ? 0 : *m); r++) longest = PetscMax(longest, (SyntheticRandomLength(s, r) + s->dense) * PetscMax(1, s->block));
   PetscCall(PetscMalloc1(*m + 1, i));
   (*i)[0] = 0;
 #pragma omp parallel

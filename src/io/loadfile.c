@@ -629,6 +629,20 @@ static PetscErrorCode SetRows(Mat A, const int64_t row[], const PetscInt j[], co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Rows that are in the arrays of the matrix (direct), or in others that are freed */
+static PetscErrorCode Finish(Mat A, PetscBool direct, const int64_t row[], PetscInt j[], PetscScalar v[], int threads)
+{
+  PetscFunctionBegin;
+  if (direct) {
+    PetscCall(SeqArraysDone(A, j));
+    PetscCall(Assemble(A));
+  } else {
+    PetscCall(SetRows(A, row, j, v, threads));
+    PetscCall(PetscFree2(j, v));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The pieces of this rank into the matrix, whose type and layout are set */
 static PetscErrorCode FillMatrix(Reader *R, Mat A, PetscInt base)
 {
@@ -677,13 +691,7 @@ static PetscErrorCode FillMatrix(Reader *R, Mat A, PetscInt base)
     direct = PETSC_FALSE;
   }
   if (equal) GPUCSRAssemblyCompact(m, row, j, v);
-  if (direct) {
-    PetscCall(SeqArraysDone(A, j));
-    PetscCall(Assemble(A));
-  } else {
-    PetscCall(SetRows(A, row, j, v, R->threads));
-    PetscCall(PetscFree2(j, v));
-  }
+  PetscCall(Finish(A, direct, row, j, v, R->threads));
   PetscCall(PetscFree2(row, nnz));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -860,13 +868,7 @@ static PetscErrorCode LoadBinary(Reader *R, Mat A, Vec *labels)
   PetscCall(AgreeOnFault(R));
   GPUCSRBinaryReals(b.at + b.values + 8 * (size_t)first, row[m], v, R->threads);
   R->parsed = MPI_Wtime();
-  if (direct) {
-    PetscCall(SeqArraysDone(A, j));
-    PetscCall(Assemble(A));
-  } else {
-    PetscCall(SetRows(A, row, j, v, R->threads));
-    PetscCall(PetscFree2(j, v));
-  }
+  PetscCall(Finish(A, direct, row, j, v, R->threads));
   if (b.labels && labels) {
     PetscCall(MatCreateVecs(A, NULL, labels));
     PetscCall(VecGetArrayWrite(*labels, &y));

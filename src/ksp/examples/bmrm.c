@@ -11,8 +11,8 @@ static char help[] = "Learns a linear model from rows with labels: regularised r
     bmrm -f x.petsc -loss quantile -quantile 0.9                     regression
     bmrm -f x.petsc -loss roc -check                                 compare the subgradient with finite differences, learn nothing
 
-  A file is PETSc binary, a matrix with a row per example and then a vector of labels; or LIBSVM text, compressed or not, if a library was loaded that has
-  a function for it (-dll_append libpetscgpucsr.so).
+  A file is PETSc binary, a matrix with a row per example and then a vector of labels. If a library was loaded that has a function for files
+  (-dll_append libpetscgpucsr.so), that one reads it, and LIBSVM text too, compressed or not.
 
   All work on the data is two products an iteration: scores s = X w, and the subgradient X^T c, where c holds the slopes of the losses. With
   several classes w is a matrix with a column for each, and both are one product with several vectors. So types are a matter of options:
@@ -48,9 +48,11 @@ typedef struct {
   PetscReal      label[MAX_CLASSES]; /* ascending; of two, the second is the positive one */
   PetscInt       k;                  /* weight vectors: 1, or one for each of more than two classes */
   Mat            X;
-  Vec            y;          /* labels as in the file */
-  Vec            s, c;       /* scores and slopes, k = 1 */
-  Vec            z;          /* labels as the loss wants them, k = 1 */
+  Vec            y;       /* labels as in the file */
+  Vec            s, c;    /* scores and slopes, k = 1 */
+  Vec            z;       /* labels as the loss wants them, k = 1 */
+  PetscBool      vectors; /* losses by operations of vectors: these are not the host's; k = 1 */
+  Vec            zero, t[LOSS_VECTORS];
   Mat            W, S, C, G; /* the same for k > 1, and weights and subgradient, a column a class */
   VecScatter     tozero;     /* for a loss of all rows together: everything to rank 0 */
   Vec            s0, c0, z0;
@@ -93,20 +95,20 @@ static PetscErrorCode LoadData(const char file[], Mat *X, Vec *y)
   PetscFunctionBeginUser;
   PetscCall(MatCreate(PETSC_COMM_WORLD, X));
   PetscCall(MatSetFromOptions(*X));
-  PetscCall(IsBinary(file, &binary));
-  if (binary) {
+  PetscCall(PetscDLSym(NULL, "MatGPUCSRLoadFile", (void **)&load));
+  if (load) {
+    PetscCall((*load)(*X, file, NULL, y, NULL, NULL));
+    PetscCheck(*y, PETSC_COMM_WORLD, PETSC_ERR_FILE_UNEXPECTED, "%s: has no labels", file);
+  } else {
     PetscViewer viewer;
 
+    PetscCall(IsBinary(file, &binary));
+    PetscCheck(binary, PETSC_COMM_WORLD, PETSC_ERR_FILE_UNEXPECTED, "%s: is not PETSc binary; -dll_append libpetscgpucsr.so brings what reads text", file);
     PetscCall(PetscViewerBinaryOpen(PETSC_COMM_WORLD, file, FILE_MODE_READ, &viewer));
     PetscCall(MatLoad(*X, viewer));
     PetscCall(MatCreateVecs(*X, NULL, y));
     PetscCall(VecLoad(*y, viewer));
     PetscCall(PetscViewerDestroy(&viewer));
-  } else {
-    PetscCall(PetscDLSym(NULL, "MatGPUCSRLoadFile", (void **)&load));
-    PetscCheck(load, PETSC_COMM_WORLD, PETSC_ERR_FILE_UNEXPECTED, "%s: is not PETSc binary; -dll_append libpetscgpucsr.so brings what reads text", file);
-    PetscCall((*load)(*X, file, NULL, y, NULL, NULL));
-    PetscCheck(*y, PETSC_COMM_WORLD, PETSC_ERR_FILE_UNEXPECTED, "%s: has no labels", file);
   }
   PetscFunctionReturn(0);
 }
@@ -352,8 +354,11 @@ static PetscErrorCode Risk(Tao tao, Vec w, PetscReal *f, Vec g, void *ctx)
     PetscCall(PetscTime(&t[2]));
     PetscCall(MatMultTranspose(l->X, l->c, g));
   } else {
-    PetscCall(LossRows(l, &value));
-    PetscCallMPI(MPI_Allreduce(&value, f, 1, MPIU_REAL, MPIU_SUM, PetscObjectComm((PetscObject)w)));
+    if (l->vectors) PetscCall((*l->loss->vectors)(l->s, l->z, l->parameter, 1 / (PetscReal)M, l->zero, l->t, l->c, f));
+    else {
+      PetscCall(LossRows(l, &value));
+      PetscCallMPI(MPI_Allreduce(&value, f, 1, MPIU_REAL, MPIU_SUM, PetscObjectComm((PetscObject)w)));
+    }
     *f /= (PetscReal)M;
     PetscCall(PetscTime(&t[2]));
     if (l->k == 1) PetscCall(MatMultTranspose(l->X, l->c, g));
@@ -386,8 +391,15 @@ static PetscErrorCode LearnerSetUp(Learner *l, Mat X, Vec y)
   if (l->k == 1) {
     PetscCall(MatCreateVecs(X, &l->w, &l->s));
     PetscCall(VecDuplicate(l->s, &l->c));
-    PetscCall(VecDuplicate(y, &l->z));
+    PetscCall(VecDuplicate(l->s, &l->z));
     PetscCall(VecCopy(y, l->z));
+    PetscCall(PetscObjectTypeCompareAny((PetscObject)l->s, &l->vectors, VECSEQ, VECMPI, ""));
+    l->vectors = (PetscBool)(!l->vectors && l->loss->vectors);
+    if (l->vectors) {
+      PetscCall(VecDuplicate(l->s, &l->zero));
+      PetscCall(VecSet(l->zero, 0.0));
+      for (int k = 0; k < LOSS_VECTORS; k++) PetscCall(VecDuplicate(l->s, &l->t[k]));
+    }
     if (l->nclasses) {
       PetscCall(VecGetArray(l->z, &z));
       for (PetscInt i = 0; i < m; i++) z[i] = PetscRealPart(z[i]) == l->label[1] ? 1 : -1;
@@ -425,6 +437,8 @@ static PetscErrorCode LearnerDestroy(Learner *l)
   PetscCall(VecDestroy(&l->s));
   PetscCall(VecDestroy(&l->c));
   PetscCall(VecDestroy(&l->z));
+  PetscCall(VecDestroy(&l->zero));
+  for (int k = 0; k < LOSS_VECTORS; k++) PetscCall(VecDestroy(&l->t[k]));
   PetscCall(VecDestroy(&l->s0));
   PetscCall(VecDestroy(&l->c0));
   PetscCall(VecDestroy(&l->z0));
@@ -539,7 +553,7 @@ static PetscErrorCode Judge(const Learner *l, Mat X, Vec y, Vec w, const char wh
   }
   PetscCall(PetscFree2(score, label));
   if (!l->nclasses) PetscCall(PetscPrintf(comm, "%-10s error %.3g root mean square, %.3g mean absolute\n", what, (double)q->rms, (double)q->absolute));
-  else if (l->nclasses == 2) PetscCall(PetscPrintf(comm, "%-10s accuracy %.2f %%, area under the ROC curve %.3f\n", what, (double)(100 * q->accuracy), (double)q->area));
+  else if (l->nclasses == 2) PetscCall(PetscPrintf(comm, "%-10s accuracy %.2f %%, area under the ROC curve %.2f\n", what, (double)(100 * q->accuracy), (double)q->area));
   else PetscCall(PetscPrintf(comm, "%-10s accuracy %.2f %%\n", what, (double)(100 * q->accuracy)));
   PetscFunctionReturn(0);
 }

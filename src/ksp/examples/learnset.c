@@ -7,6 +7,7 @@ static char help[] = "Generates data sets of the shape of well-known ones for li
     mpiexec -n 16 learnset -set reuters-ccat -o ccat.petsc    the same on any number of ranks
     learnset -set adult9 -o a.petsc -text a.svm               LIBSVM text as well
     learnset -set news20 -scale 0.1 -o small.petsc            a tenth of the rows and of the columns
+    learnset -set real-sim -classes 10 -o classes.petsc       labels from 1 to 10
     learnset -list                                            what there is
 
   Text: row lengths are log-normal; the columns of a row are drawn without repetition by a law of Zipf and Mandelbrot, popularity ~ (rank + q)^-s, and lie
@@ -14,7 +15,8 @@ static char help[] = "Generates data sets of the shape of well-known ones for li
   Table: columns of numbers, each present with the same probability, and groups of columns of which a row has at most one, with the value 1.
 
   Labels: the sign of x w - t, for random weights w and the threshold t that gives the share of positive rows asked for; then some are flipped. All numbers come
-  from a counter, so that a row depends on the seed and its index alone. What was made is compared with what was asked for.
+  from a counter, so that a row depends on the seed and its index alone. What was made is compared with what was asked for. With -classes 10, ten models
+  compete instead, and the label is the number of the one with the largest score.
 */
 #include <petscmat.h>
 #include <stdio.h>
@@ -93,7 +95,8 @@ static PetscReal Normal(Random *r)
 enum {
   STREAM_ROWS,
   STREAM_LABELS,
-  STREAM_WEIGHTS
+  STREAM_WEIGHTS,
+  STREAM_CLASSES
 };
 
 typedef struct {
@@ -286,6 +289,34 @@ static PetscErrorCode Generate(Generator *g, Entry e[], PetscInt begin, PetscInt
   PetscFunctionReturn(0);
 }
 
+/* Labels from 1 to n in place of those of two classes */
+static PetscErrorCode Classes(const Generator *g, PetscInt n, PetscInt begin, const Rows *rows)
+{
+  PetscReal *weight, *score;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc2((size_t)g->s.columns * (size_t)n, &weight, n, &score));
+  for (PetscInt j = 0; j < g->s.columns; j++) {
+    Random r = RandomStart(g->seed, STREAM_CLASSES, (Random)j);
+
+    for (PetscInt c = 0; c < n; c++) weight[j * n + c] = Normal(&r);
+  }
+  for (PetscInt k = 0; k < rows->m; k++) {
+    Random   r    = RandomStart(g->seed, STREAM_LABELS, (Random)(begin + k));
+    PetscInt best = 0;
+
+    PetscCall(PetscArrayzero(score, n));
+    for (PetscInt l = rows->i[k]; l < rows->i[k + 1]; l++)
+      for (PetscInt c = 0; c < n; c++) score[c] += weight[rows->j[l] * n + c] * PetscRealPart(rows->a[l]);
+    for (PetscInt c = 1; c < n; c++)
+      if (score[c] > score[best]) best = c;
+    if (Uniform(&r) < g->s.flipped) best = PetscMin((PetscInt)(Uniform(&r) * (PetscReal)n), n - 1);
+    rows->label[k] = (PetscReal)(best + 1);
+  }
+  PetscCall(PetscFree2(weight, score));
+  PetscFunctionReturn(0);
+}
+
 static int CompareCounts(const void *a, const void *b)
 {
   const PetscInt64 x = *(const PetscInt64 *)a, y = *(const PetscInt64 *)b;
@@ -394,7 +425,7 @@ int main(int argc, char **argv)
   MPI_Comm    comm;
   const char *names[PETSC_STATIC_ARRAY_LENGTH(shapes)];
   char        file[PETSC_MAX_PATH_LEN] = "", text[PETSC_MAX_PATH_LEN] = "";
-  PetscInt    which = 0, seed = 1, begin, end;
+  PetscInt    which = 0, seed = 1, classes = 2, begin, end;
   PetscReal   scale = 1;
   PetscBool   list = PETSC_FALSE, chosen = PETSC_FALSE;
   Shape       s;
@@ -411,6 +442,7 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsEList("-set", "data set to be like", "learnset.c", names, PETSC_STATIC_ARRAY_LENGTH(shapes), names[0], &which, &chosen));
   PetscCall(PetscOptionsReal("-scale", "rows and columns (of text), as a share of the original's", "learnset.c", scale, &scale, NULL));
   PetscCall(PetscOptionsInt("-seed", "for another set of the same shape", "learnset.c", seed, &seed, NULL));
+  PetscCall(PetscOptionsInt("-classes", "classes of the labels", "learnset.c", classes, &classes, NULL));
   PetscCall(PetscOptionsString("-o", "file to write, in PETSc binary", "learnset.c", file, file, sizeof(file), NULL));
   PetscCall(PetscOptionsString("-text", "file to write, in LIBSVM text", "learnset.c", text, text, sizeof(text), NULL));
   PetscCall(PetscOptionsBool("-list", "print what there is", "learnset.c", list, &list, NULL));
@@ -422,6 +454,7 @@ int main(int argc, char **argv)
     return 0;
   }
   PetscCheck(chosen, comm, PETSC_ERR_USER, "Which set to be like? -list shows them, -set NAME says which");
+  PetscCheck(classes >= 2 && classes <= 1000, comm, PETSC_ERR_USER_INPUT, "-classes is a number from 2 to 1000, not %" PetscInt_FMT, classes);
   PetscCheck(scale > 0, comm, PETSC_ERR_USER_INPUT, "-scale has to be positive, not %g", (double)scale);
   s      = shapes[which];
   s.rows = PetscMax((PetscInt)(scale * (PetscReal)s.rows + 0.5), 1);
@@ -433,6 +466,7 @@ int main(int argc, char **argv)
   PetscCall(GeneratorSetUp(&g, &s, (Random)seed, &e));
   PetscCall(Generate(&g, e, begin, end, &rows));
   PetscCall(Verify(&s, &rows, comm));
+  if (classes > 2) PetscCall(Classes(&g, classes, begin, &rows));
   if (file[0]) PetscCall(WriteBinary(&s, &rows, comm, file));
   if (text[0]) PetscCall(WriteText(&rows, comm, text));
   PetscCall(GeneratorDestroy(&g, &e));

@@ -6,9 +6,11 @@
   A loss of single rows is a sum over rows, whose terms depend on the score and the label of a row; a loss of all rows together depends on the
   order of the scores. The first are computed by every rank on its own rows, the second by one rank on all.
 
+  Losses of single rows are there twice: as a loop, one pass over arrays of the host; and as operations of vectors, for vectors that are somewhere else.
+
   Two classes have the labels -1 and +1 here, whatever they are in the file.
 */
-#include <petscsys.h>
+#include <petscvec.h>
 #include <stdlib.h>
 
 typedef enum {
@@ -24,6 +26,8 @@ typedef struct {
   PetscBool   smooth; /* differentiable everywhere */
   /* sum of the losses of n rows; c[i] becomes scale times the slope of the loss of row i */
   PetscReal (*rows)(PetscInt n, const PetscScalar s[], const PetscScalar y[], PetscReal parameter, PetscReal scale, PetscScalar c[]);
+  /* the same of all ranks' rows by vectors; of t, those that the function says are left to it */
+  PetscErrorCode (*vectors)(Vec s, Vec y, PetscReal parameter, PetscReal scale, Vec zero, Vec t[], Vec c, PetscReal *sum);
   /* loss of all n rows together; c[i] becomes its slope by the score of row i */
   PetscErrorCode (*together)(PetscInt n, const PetscScalar s[], const PetscScalar y[], PetscScalar c[], PetscReal *value);
 } Loss;
@@ -108,6 +112,123 @@ LOSS_ROWS(LogisticRow)
 LOSS_ROWS(LeastSquaresRow)
 LOSS_ROWS(InsensitiveRow)
 LOSS_ROWS(QuantileRow)
+
+/* ---- the same by vectors; PETSc's quotient is zero where the divisor is, so that v/v says where v is not zero ---- */
+
+#define LOSS_VECTORS 2 /* that they are lent */
+
+/* m = max(1 - ys, 0) */
+static PetscErrorCode Margin(Vec s, Vec y, Vec zero, Vec m)
+{
+  PetscFunctionBeginUser;
+  PetscCall(VecPointwiseMult(m, y, s));
+  PetscCall(VecScale(m, -1.0));
+  PetscCall(VecShift(m, 1.0));
+  PetscCall(VecPointwiseMax(m, m, zero));
+  PetscFunctionReturn(0);
+}
+
+static PetscErrorCode HingeVectors(Vec s, Vec y, PetscReal p, PetscReal scale, Vec zero, Vec t[], Vec c, PetscReal *sum)
+{
+  PetscScalar total;
+
+  PetscFunctionBeginUser;
+  PetscCall(Margin(s, y, zero, t[0]));
+  PetscCall(VecPointwiseDivide(c, t[0], t[0]));
+  PetscCall(VecPointwiseMult(c, c, y));
+  PetscCall(VecScale(c, -scale));
+  PetscCall(VecSum(t[0], &total));
+  *sum = PetscRealPart(total);
+  PetscFunctionReturn(0);
+}
+
+static PetscErrorCode SquaredHingeVectors(Vec s, Vec y, PetscReal p, PetscReal scale, Vec zero, Vec t[], Vec c, PetscReal *sum)
+{
+  PetscScalar total;
+
+  PetscFunctionBeginUser;
+  PetscCall(Margin(s, y, zero, t[0]));
+  PetscCall(VecPointwiseMult(c, t[0], y));
+  PetscCall(VecScale(c, -2 * scale));
+  PetscCall(VecDot(t[0], t[0], &total));
+  *sum = PetscRealPart(total);
+  PetscFunctionReturn(0);
+}
+
+/* With m = ys and e = exp(-|m|): the loss is max(m, 0) - m + log(1 + e), its slope -y exp(-max(m, 0)) / (1 + e) */
+static PetscErrorCode LogisticVectors(Vec s, Vec y, PetscReal p, PetscReal scale, Vec zero, Vec t[], Vec c, PetscReal *sum)
+{
+  PetscScalar linear, logarithms;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecPointwiseMult(t[0], y, s));
+  PetscCall(VecPointwiseMax(c, t[0], zero));
+  PetscCall(VecCopy(t[0], t[1]));
+  PetscCall(VecAYPX(t[0], -1.0, c));
+  PetscCall(VecSum(t[0], &linear));
+  PetscCall(VecAbs(t[1]));
+  PetscCall(VecScale(t[1], -1.0));
+  PetscCall(VecExp(t[1]));
+  PetscCall(VecShift(t[1], 1.0));
+  PetscCall(VecScale(c, -1.0));
+  PetscCall(VecExp(c));
+  PetscCall(VecPointwiseDivide(c, c, t[1]));
+  PetscCall(VecPointwiseMult(c, c, y));
+  PetscCall(VecScale(c, -scale));
+  PetscCall(VecLog(t[1]));
+  PetscCall(VecSum(t[1], &logarithms));
+  *sum = PetscRealPart(linear + logarithms);
+  PetscFunctionReturn(0);
+}
+
+static PetscErrorCode LeastSquaresVectors(Vec s, Vec y, PetscReal p, PetscReal scale, Vec zero, Vec t[], Vec c, PetscReal *sum)
+{
+  PetscScalar total;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecWAXPY(c, -1.0, y, s));
+  PetscCall(VecDot(c, c, &total));
+  PetscCall(VecScale(c, scale));
+  *sum = 0.5 * PetscRealPart(total);
+  PetscFunctionReturn(0);
+}
+
+static PetscErrorCode InsensitiveVectors(Vec s, Vec y, PetscReal p, PetscReal scale, Vec zero, Vec t[], Vec c, PetscReal *sum)
+{
+  PetscScalar total;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecWAXPY(t[0], -1.0, y, s));
+  PetscCall(VecCopy(t[0], t[1]));
+  PetscCall(VecAbs(t[1]));
+  PetscCall(VecPointwiseDivide(t[0], t[0], t[1])); /* the sign */
+  PetscCall(VecShift(t[1], -p));
+  PetscCall(VecPointwiseMax(t[1], t[1], zero));
+  PetscCall(VecPointwiseDivide(c, t[1], t[1]));
+  PetscCall(VecPointwiseMult(c, c, t[0]));
+  PetscCall(VecScale(c, scale));
+  PetscCall(VecSum(t[1], &total));
+  *sum = PetscRealPart(total);
+  PetscFunctionReturn(0);
+}
+
+static PetscErrorCode QuantileVectors(Vec s, Vec y, PetscReal p, PetscReal scale, Vec zero, Vec t[], Vec c, PetscReal *sum)
+{
+  PetscScalar above, below;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecWAXPY(t[1], -1.0, y, s));
+  PetscCall(VecPointwiseMax(t[0], t[1], zero)); /* scores that are too high, by so much, */
+  PetscCall(VecScale(t[1], -1.0));
+  PetscCall(VecPointwiseMax(t[1], t[1], zero)); /* and too low */
+  PetscCall(VecSum(t[0], &above));
+  PetscCall(VecSum(t[1], &below));
+  PetscCall(VecPointwiseDivide(c, t[0], t[0]));
+  PetscCall(VecPointwiseDivide(t[1], t[1], t[1]));
+  PetscCall(VecAXPBY(c, -p * scale, (1 - p) * scale, t[1]));
+  *sum = (1 - p) * PetscRealPart(above) + p * PetscRealPart(below);
+  PetscFunctionReturn(0);
+}
 
 /* ---- losses of all rows together ---- */
 
@@ -225,15 +346,15 @@ static PetscErrorCode F1Loss(PetscInt n, const PetscScalar s[], const PetscScala
 }
 
 static const Loss losses[] = {
-  {"hinge",         LABELS_CLASSES, NULL,           0,   PETSC_FALSE, HingeRows,        NULL       },
-  {"squared_hinge", LABELS_CLASSES, NULL,           0,   PETSC_TRUE,  SquaredHingeRows, NULL       },
-  {"logistic",      LABELS_CLASSES, NULL,           0,   PETSC_TRUE,  LogisticRows,     NULL       },
-  {"roc",           LABELS_CLASSES, NULL,           0,   PETSC_FALSE, NULL,             ROCAreaLoss},
-  {"f1",            LABELS_CLASSES, NULL,           0,   PETSC_FALSE, NULL,             F1Loss     },
-  {"least_squares", LABELS_TARGETS, NULL,           0,   PETSC_TRUE,  LeastSquaresRows, NULL       },
-  {"absolute",      LABELS_TARGETS, NULL,           0,   PETSC_FALSE, InsensitiveRows,  NULL       },
-  {"insensitive",   LABELS_TARGETS, "-insensitive", 0.1, PETSC_FALSE, InsensitiveRows,  NULL       },
-  {"quantile",      LABELS_TARGETS, "-quantile",    0.5, PETSC_FALSE, QuantileRows,     NULL       },
+  {"hinge",         LABELS_CLASSES, NULL,           0,   PETSC_FALSE, HingeRows,        HingeVectors,        NULL       },
+  {"squared_hinge", LABELS_CLASSES, NULL,           0,   PETSC_TRUE,  SquaredHingeRows, SquaredHingeVectors, NULL       },
+  {"logistic",      LABELS_CLASSES, NULL,           0,   PETSC_TRUE,  LogisticRows,     LogisticVectors,     NULL       },
+  {"roc",           LABELS_CLASSES, NULL,           0,   PETSC_FALSE, NULL,             NULL,                ROCAreaLoss},
+  {"f1",            LABELS_CLASSES, NULL,           0,   PETSC_FALSE, NULL,             NULL,                F1Loss     },
+  {"least_squares", LABELS_TARGETS, NULL,           0,   PETSC_TRUE,  LeastSquaresRows, LeastSquaresVectors, NULL       },
+  {"absolute",      LABELS_TARGETS, NULL,           0,   PETSC_FALSE, InsensitiveRows,  InsensitiveVectors,  NULL       },
+  {"insensitive",   LABELS_TARGETS, "-insensitive", 0.1, PETSC_FALSE, InsensitiveRows,  InsensitiveVectors,  NULL       },
+  {"quantile",      LABELS_TARGETS, "-quantile",    0.5, PETSC_FALSE, QuantileRows,     QuantileVectors,     NULL       },
 };
 
 /* ---- quality of scores ---- */

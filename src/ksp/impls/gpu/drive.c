@@ -188,10 +188,10 @@ static PetscErrorCode After(KSP ksp, KSP_GPU *k, GPUKSPVectors_d *v, PetscBool f
 
   PetscFunctionBegin;
   if (!k->rulehere) PetscFunctionReturn(PETSC_SUCCESS); /* the step has done it */
-  if (k->live && s->reason != KSP_DIVERGED_NANORINF) {
+  if ((k->live || k->taken == KSP_GPU_PATH_DRIVEN) && s->reason != KSP_DIVERGED_NANORINF) {
     const PetscInt n = first ? 0 : s->i + 1;
 
-    PetscCall(Show(ksp, k, v));
+    if (k->live) PetscCall(Show(ksp, k, v));
     ksp->its   = n;
     ksp->rnorm = s->rnorm;
     PetscCall(KSPLogResidualHistory(ksp, s->rnorm));
@@ -303,7 +303,7 @@ static PetscErrorCode IterateBCGS(KSP ksp, KSP_GPU *k, GPUKSPVectors_d *v)
   if (behind) PetscCall(Precondition(ksp, k, v, VEC_W, VEC_T));
   PetscCall(STEP(GPUKSP_BCGS_T));
   if (ENDED) {
-    if (k->state->lucky && k->live) {
+    if (k->state->lucky && (k->live || k->taken == KSP_GPU_PATH_DRIVEN)) {
       PetscCall(KSPLogResidualHistory(ksp, k->state->rnorm));
       PetscCall(KSPMonitor(ksp, k->state->i + 1, 0));
     }
@@ -421,7 +421,7 @@ static PetscErrorCode StepMixed(KSP_GPU *k, GPUKSPStep step, double sum[])
 {
   PetscFunctionBegin;
   PetscCall(PetscArrayzero(sum, GPUKSP_SUMS));
-  ROWS(i) GPUKSPStepRow_f(step, &k->launch.inner, k->state, i, sum);
+  ROWS(i) GPUKSPStepRow_d(step, &k->launch.inner, k->state, i, sum);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -447,11 +447,11 @@ static PetscErrorCode TrueResidual(KSP ksp, KSP_GPU *k, PetscBool zero, double s
 static PetscErrorCode Refined(KSP_GPU *k)
 {
   PetscFunctionBegin;
-  ROWS(i) k->launch.inner.r[i] = (float)(k->launch.v.r[i] / k->state->scale);
+  ROWS(i) k->launch.inner.r[i] = k->launch.v.r[i] / k->state->scale;
   if (k->launch.inner.explicitpc) {
     k->launch.inner.from = k->launch.inner.r;
     k->launch.inner.to   = k->launch.inner.z;
-    ROWS(i) GPUKSPStepRow_f(GPUKSP_PRECONDITION, &k->launch.inner, k->state, i, NULL);
+    ROWS(i) GPUKSPStepRow_d(GPUKSP_PRECONDITION, &k->launch.inner, k->state, i, NULL);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -460,7 +460,7 @@ PetscErrorCode GPUKSPDriveMixed(KSP ksp, KSP_GPU *k)
 {
   GPUKSPState     *s = k->state;
   GPUKSPVectors_d *v = &k->launch.v;
-  GPUKSPVectors_f *f = &k->launch.inner;
+  GPUKSPVectors_d *f = &k->launch.inner;
   GPUCSRProduct    p = {1, 0, f->p, NULL, f->w, 0, k->n};
   double           sum[GPUKSP_SUMS];
 
@@ -504,7 +504,7 @@ PetscErrorCode GPUKSPDriveMixed(KSP ksp, KSP_GPU *k)
       PetscCall(StepMixed(k, GPUKSP_CG_FINISH, sum));
       ROWS(i)
       {
-        v->x[i] += s->scale * (double)f->x[i];
+        v->x[i] += s->scale * f->x[i];
         f->x[i] = 0;
       }
       PetscCall(TrueResidual(ksp, k, PETSC_FALSE, sum));
@@ -514,7 +514,7 @@ PetscErrorCode GPUKSPDriveMixed(KSP ksp, KSP_GPU *k)
     if (!s->giveup) CGNext(s);
   }
   PetscCall(StepMixed(k, GPUKSP_CG_FINISH, sum));
-  ROWS(i) v->x[i] += s->scale * (double)f->x[i];
+  ROWS(i) v->x[i] += s->scale * f->x[i];
   s->scale = 1;
   if (k->guard) {
     PetscCall(TrueResidual(ksp, k, PETSC_FALSE, sum));

@@ -21,7 +21,11 @@ const char *const KSPGPUPrecisions[] = {"double", "mixed", "KSPGPUPrecision", "K
 /* Of the norm of the right-hand side, or of the first residual: what rounding costs any solve */
 #define USUAL_GAP 1e-12
 
-#define VECTOR_BYTES(k) ((((size_t)(k)->n * sizeof(double) + 255) / 256) * 256)
+/* Of mixed: the residual is replaced when it has shrunk by this factor */
+#define UPDATE (getenv("UPD") ? atof(getenv("UPD")) : 1e-3)
+
+#define VECTOR_BYTES(k)  ((((size_t)(k)->n * sizeof(double) + 255) / 256) * 256)
+#define ROUNDED_BYTES(n) (((n) * sizeof(float) + 255) / 256 * 256)
 
 /* ---- memory ---- */
 
@@ -280,42 +284,36 @@ static PetscErrorCode Round(KSP_GPU *k, size_t n, const double *from, float *to)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A's values, the preconditioner and the vectors of the inner iteration in float */
+/*
+  A's values in float, and vectors of their own for the iteration with them. These stay double: rounded ones lose the conjugacy of directions before the
+  residual has shrunk to a millionth, and what a shorter iteration gains goes into more of them.
+*/
 static PetscErrorCode Rounded(KSP_GPU *k)
 {
-  const GPUCSRStorage *S = k->S;
-  const size_t         n = (VECTOR_BYTES(k) / sizeof(double)), npc = n * (size_t)(k->launch.v.block ? k->launch.v.bs : 1);
-  size_t               nval = 0, vectors = 6;
-  GPUKSPVectors_f     *f = &k->launch.inner;
-  float               *p;
+  const GPUCSRStorage *S    = k->S;
+  const GPUKSPVectors_d *v  = &k->launch.v;
+  const size_t         each = VECTOR_BYTES(k);
+  size_t               bytes = 0;
+  GPUKSPVectors_d     *f    = &k->launch.inner;
+  double             **own[] = {&f->x, &f->r, &f->p, &f->w, &f->z, &f->p2};
+  char                *p;
 
   PetscFunctionBegin;
   k->inner           = *S;
-  k->inner.precision = GPUCSR_PRECISION_SINGLE;
+  k->inner.precision = GPUCSR_PRECISION_MIXED;
   for (int q = 0; q < S->narrays; q++)
-    if (S->array[q].values) nval += (S->array[q].count + 63) / 64 * 64;
-  PetscCall(Grow(k, sizeof(float) * (nval + vectors * n + npc), &k->fbytes, "rounded values and vectors of a solver", (void **)&k->fmemory));
+    if (S->array[q].values) bytes += ROUNDED_BYTES(S->array[q].count);
+  PetscCall(Grow(k, bytes + PETSC_STATIC_ARRAY_LENGTH(own) * each, &k->fbytes, "rounded values and vectors of a solver", (void **)&k->fmemory));
   p = k->fmemory;
   for (int q = 0; q < S->narrays; q++) {
     if (!S->array[q].values) continue;
     k->inner.array[q].data = p;
     k->inner.array[q].type = GPUCSR_FLOAT;
-    PetscCall(Round(k, S->array[q].count, (const double *)S->array[q].data, p));
-    p += (S->array[q].count + 63) / 64 * 64;
+    PetscCall(Round(k, S->array[q].count, (const double *)S->array[q].data, (float *)p));
+    p += ROUNDED_BYTES(S->array[q].count);
   }
-  PetscCall(PetscMemzero(f, sizeof(*f)));
-  f->x = p;
-  f->r = p + n;
-  f->p = p + 2 * n;
-  f->w = p + 3 * n;
-  f->z = p + 4 * n;
-  f->p2 = p + 5 * n;
-  p += vectors * n;
-  if (k->launch.v.pc || k->launch.v.block) PetscCall(Round(k, (size_t)k->n * (size_t)(k->launch.v.block ? k->launch.v.bs : 1), k->pc, p));
-  f->pc            = k->launch.v.pc ? p : NULL;
-  f->block         = k->launch.v.block ? p : NULL;
-  f->bs            = k->launch.v.bs;
-  f->explicitpc    = k->launch.v.explicitpc;
+  *f = *v;
+  for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(own); q++, p += each) *own[q] = (double *)p;
   k->launch.Ainner = &k->inner;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -651,10 +649,10 @@ static PetscErrorCode StateInit(KSP ksp, KSP_GPU *k)
   s->rtol     = ksp->rtol;
   s->abstol   = ksp->abstol;
   s->divtol   = ksp->divtol;
-  s->update   = 0.1;
+  s->update   = UPDATE;
   s->scale    = 1;
   s->truenorm = -1;
-  if (!k->live && (ksp->res_hist || ksp->numbermonitors)) {
+  if (!k->live && k->taken != KSP_GPU_PATH_DRIVEN && (ksp->res_hist || ksp->numbermonitors)) { /* else the host tells each norm as it comes */
     const int want = (int)PetscMin(HISTORY, (PetscInt64)s->maxit + 2);
 
     if (k->histmax < want) {

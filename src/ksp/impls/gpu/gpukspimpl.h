@@ -57,7 +57,7 @@ typedef struct {
   PetscBool            live;     /* somebody looks at each iteration */
   void                *memory;   /* device: all vectors */
   size_t               bytes;
-  float               *fmemory; /* device: those of mixed, and the rounded values */
+  char                *fmemory; /* device: those of mixed, and the rounded values */
   size_t               fbytes;
   double              *pc; /* device: diagonal, or rows of diagonal blocks */
   size_t               pcbytes;

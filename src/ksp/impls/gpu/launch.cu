@@ -20,9 +20,7 @@
 #include "../../../mat/impls/gpucsr/format/sell.h"
 #include "launch.h"
 
-#ifndef THREADS
 #define THREADS 1024
-#endif
 #define WARPS   (THREADS / 32)
 #define AHEAD   8 /* entries of a row in flight */
 
@@ -344,7 +342,7 @@ __device__ __forceinline__ double warp_sum(double v)
   return v;
 }
 
-/* What was written before by anybody in the block can be read by whoever sees what is published after; and the other way round */
+/* What was written before by anybody in the block can be read by whoever sees what is published after */
 __device__ __forceinline__ void fence()
 {
   asm volatile("fence.acq_rel.gpu;" ::: "memory");
@@ -354,15 +352,19 @@ __device__ __forceinline__ void publish(ulonglong2 *slot, double v, unsigned epo
 {
   const unsigned long long bits = (unsigned long long)__double_as_longlong(v), flag = (unsigned long long)epoch << 32;
 
-  asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};" ::"l"(slot), "l"(flag | (bits & 0xffffffffull)), "l"(flag | (bits >> 32)) : "memory");
+  asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(slot), "l"(flag | (bits & 0xffffffffull)), "l"(flag | (bits >> 32)) : "memory");
 }
 
+/* With FENCE what was written before that can be read */
+template <bool FENCE>
 __device__ __forceinline__ double await(const ulonglong2 *slot, unsigned epoch)
 {
   unsigned long long low, high;
 
-  do asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(low), "=l"(high) : "l"(slot) : "memory");
-  while ((unsigned)(low >> 32) != epoch || (unsigned)(high >> 32) != epoch);
+  do {
+    if (FENCE) asm volatile("ld.acquire.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(low), "=l"(high) : "l"(slot) : "memory");
+    else asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(low), "=l"(high) : "l"(slot) : "memory");
+  } while ((unsigned)(low >> 32) != epoch || (unsigned)(high >> 32) != epoch);
   return __longlong_as_double((long long)((high << 32) | (low & 0xffffffffull)));
 }
 
@@ -426,9 +428,8 @@ __device__ __forceinline__ void exchange(Meeting &m, double (&v)[N])
   }
   for (int u = warp; u < N * per; u += WARPS) {
     const int b   = u % per * 32 + lane;
-    double    sum = b < blocks ? await(slots + (size_t)(u / per) * blocks + b, m.epoch) : 0;
+    double    sum = b < blocks ? await<FENCE>(slots + (size_t)(u / per) * blocks + b, m.epoch) : 0;
 
-    if (FENCE) fence();
     sum = warp_sum(sum);
     if (lane == 0) m.all[u] = sum;
   }
@@ -501,24 +502,13 @@ __device__ __forceinline__ void add_norms(double r, double z, double (&sum)[3])
   sum[SUM_RZ] += r * z;
 }
 
-template <class X>
-struct vectors_of;
-template <>
-struct vectors_of<double> {
-  typedef GPUKSPVectors_d type;
-};
-template <>
-struct vectors_of<float> {
-  typedef GPUKSPVectors_f type;
-};
-
 /* What a launch works on; M the matrix of the iteration, E the one of true residuals */
-template <class M, class E, class X>
+template <class M, class E>
 struct Args {
   M                            A;
   E                            exact;
-  typename vectors_of<X>::type v; /* of the iteration */
-  GPUKSPVectors_d              w; /* b, x, and of mixed r, w, pc in double */
+  GPUKSPVectors_d              v; /* of the iteration */
+  GPUKSPVectors_d              w; /* of all; another in mixed alone */
   const int                   *bounds;
   ulonglong2                  *slots;
   GPUKSPState                  start, *state;
@@ -640,10 +630,10 @@ __device__ void true_norm(const E &A, const GPUKSPVectors_d &v, GPUKSPState &st,
   RULE(st.scale = 1; st.truenorm = GPUKSPNorm(&st, sum));
 }
 
-template <class M, class E, class X, bool POLYNOMIAL>
-__global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E, X> a)
+template <class M, class E, bool POLYNOMIAL, bool MIXED>
+__global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E> a)
 {
-  constexpr bool mixed = sizeof(X) == 4;
+  typedef double X;
   PROLOGUE;
   const Preconditioner<double> exactpc = preconditioner<double>(a.w, first);
   const Rows<X>                w = pool.rows(a.v.w, first, rows), r = pool.rows(a.v.r, first, rows);
@@ -665,7 +655,7 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E, X> a)
   if (!st.guesszero) {
     double bb[3] = {0, 0, 0};
 
-    if constexpr (mixed) {
+    if constexpr (MIXED) {
       a.exact.product(Vector<double>{a.w.x}, first, last, (double *)scratch, [&](int i, double s) { a.w.r[first + i] = a.w.b[first + i] - s; });
       FOR_ROWS(i) add_norms(a.w.b[first + i], exactpc.of(i, From<double>{a.w.b + first}), bb);
     } else {
@@ -682,7 +672,7 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E, X> a)
   } else {
     FOR_ROWS(i)
     {
-      if constexpr (mixed) {
+      if constexpr (MIXED) {
         a.w.r[first + i] = a.w.b[first + i];
         a.w.x[first + i] = 0;
       } else {
@@ -693,7 +683,7 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E, X> a)
   }
   __syncthreads();
   s3[0] = s3[1] = s3[2] = 0;
-  if constexpr (mixed) {
+  if constexpr (MIXED) {
     FOR_ROWS(i) add_norms(a.w.r[first + i], exactpc.of(i, From<double>{a.w.r + first}), s3);
   } else {
     if constexpr (POLYNOMIAL) polynomial(a.A, a.v, pc, meeting, first, rows, scratch, r);
@@ -706,7 +696,7 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E, X> a)
     }
   }
   exchange<3, true>(meeting, s3);
-  if constexpr (mixed) {
+  if constexpr (MIXED) {
     RULE(CGInit(&st, s3); st.scale = s3[SUM_RR] > 0 ? sqrt(s3[SUM_RR]) : 1; st.rho /= st.scale * st.scale; CGBegin(&st));
     FOR_ROWS(i)
     {
@@ -784,7 +774,7 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E, X> a)
       xalpha = 0;
       break;
     }
-    if constexpr (mixed) {
+    if constexpr (MIXED) {
       RULE(CGResidual(&st, s3); CGMixed(&st));
       if (st.replace) {
         FOR_ROWS(i)
@@ -824,16 +814,17 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E, X> a)
   {
     const X step = xalpha != X(0) ? xalpha * p[i] : X(0); /* p may be no number after a breakdown */
 
-    if constexpr (mixed) a.w.x[first + i] += st.scale * ((double)x[i] + (double)step);
+    if constexpr (MIXED) a.w.x[first + i] += st.scale * ((double)x[i] + (double)step);
     else a.v.x[first + i] = x[i] + step;
   }
   if (a.guard) true_norm<POLYNOMIAL>(a.exact, a.w, st, meeting, first, rows, (double *)scratch, 0);
   if (blockIdx.x == 0 && threadIdx.x == 0) *a.state = st;
 }
 
-template <class M, class E, class X>
-__global__ void __launch_bounds__(THREADS, 1) cg1_kernel(const Args<M, E, X> a)
+template <class M, class E>
+__global__ void __launch_bounds__(THREADS, 1) cg1_kernel(const Args<M, E> a)
 {
+  typedef double X;
   PROLOGUE;
   const Rows<X>     w = pool.rows(a.v.w, first, rows), r = pool.rows(a.v.r, first, rows), s = pool.rows(a.v.s, first, rows), p = pool.rows(a.v.p, first, rows);
   Preconditioner<X> pc = preconditioner<X>(a.v, first);
@@ -918,9 +909,10 @@ __global__ void __launch_bounds__(THREADS, 1) cg1_kernel(const Args<M, E, X> a)
   if (blockIdx.x == 0 && threadIdx.x == 0) *a.state = st;
 }
 
-template <class M, class E, class X>
-__global__ void __launch_bounds__(THREADS, 1) bcgs_kernel(const Args<M, E, X> a)
+template <class M, class E>
+__global__ void __launch_bounds__(THREADS, 1) bcgs_kernel(const Args<M, E> a)
 {
+  typedef double X;
   PROLOGUE;
   const Rows<X>     t = pool.rows(a.v.t, first, rows), s = pool.rows(a.v.s, first, rows), rp = pool.rows(a.v.rp, first, rows);
   Preconditioner<X> pc = preconditioner<X>(a.v, first);
@@ -1140,8 +1132,8 @@ static int fits(const GPUCSRStorage *A, size_t entry)
 }
 
 /* Fills in the kernel and its arguments, then either asks about the kernel or launches it */
-template <class M, class E, class X>
-static PetscErrorCode with(const GPUKSPLaunch *L, M A, E exact, const typename vectors_of<X>::type &v, void *kernel, int *possible, GPUCSRStream s)
+template <class M, class E>
+static PetscErrorCode with(const GPUKSPLaunch *L, M A, E exact, const GPUKSPVectors_d &v, void *kernel, int *possible, GPUCSRStream s)
 {
   PetscFunctionBegin;
   if (possible) {
@@ -1153,7 +1145,7 @@ static PetscErrorCode with(const GPUKSPLaunch *L, M A, E exact, const typename v
     *possible = limit - (int)attr.sharedSizeBytes;
     GPUCSR_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, *possible));
   } else {
-    Args<M, E, X>         a         = {A, exact, v, L->v, L->bounds, L->cluster ? NULL : (ulonglong2 *)L->slots, *L->state, L->state, (int)L->guard, (int)L->right, L->shared};
+    Args<M, E>            a         = {A, exact, v, L->v, L->bounds, L->cluster ? NULL : (ulonglong2 *)L->slots, *L->state, L->state, (int)L->guard, (int)L->right, L->shared};
     void                 *args[]    = {&a};
     cudaLaunchConfig_t    config    = {};
     cudaLaunchAttribute   attribute = {};
@@ -1192,16 +1184,16 @@ static PetscErrorCode method(const GPUKSPLaunch *L, M A, int *possible, GPUCSRSt
   PetscFunctionBegin;
   switch (L->method) {
   case GPUKSP_CG:
-    kernel = L->v.degree ? (void *)cg_kernel<M, M, double, true> : (void *)cg_kernel<M, M, double, false>;
+    kernel = L->v.degree ? (void *)cg_kernel<M, M, true, false> : (void *)cg_kernel<M, M, false, false>;
     break;
   case GPUKSP_CG_SINGLE_REDUCTION:
-    kernel = (void *)cg1_kernel<M, M, double>;
+    kernel = (void *)cg1_kernel<M, M>;
     break;
   case GPUKSP_BCGS:
-    kernel = (void *)bcgs_kernel<M, M, double>;
+    kernel = (void *)bcgs_kernel<M, M>;
     break;
   }
-  PetscCall((with<M, M, double>(L, A, A, L->v, kernel, possible, s)));
+  PetscCall((with<M, M>(L, A, A, L->v, kernel, possible, s)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1213,7 +1205,7 @@ static PetscErrorCode dispatch(const GPUKSPLaunch *L, int *possible, GPUCSRStrea
   PetscFunctionBegin;
 #define FORMAT(F, of) \
   do { \
-    if (B) PetscCall((with<F<float>, F<double>, float>(L, of<float>(B, t, fits(B, 4)), of<double>(A, t, 0), L->inner, (void *)cg_kernel<F<float>, F<double>, float, false>, possible, s))); \
+    if (B) PetscCall((with<F<float>, F<double>>(L, of<float>(B, t, fits(B, 4)), of<double>(A, t, 0), L->inner, (void *)cg_kernel<F<float>, F<double>, false, true>, possible, s))); \
     else if (A->precision == GPUCSR_PRECISION_DOUBLE) PetscCall(method(L, of<double>(A, t, fits(A, 8)), possible, s)); \
     else PetscCall(method(L, of<float>(A, t, fits(A, 4)), possible, s)); \
   } while (0)
@@ -1235,12 +1227,19 @@ PetscErrorCode GPUKSPLaunchTakes(const GPUCSRStorage *A, PetscBool *yes)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  Measured on an H200. Entries below which one cluster, whose meetings are short, is faster than all processors; and bytes of shared memory beyond which the
+  product misses more in the first-level cache than is spared.
+*/
+#define CLUSTER_ENTRIES 1.2e5
+#define SHARED_MOST     (150 * 1024)
+
 /* Can this be one launch here? Fills in blocks, threads, shared */
 PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *possible, char why[], size_t len)
 {
   const GPUCSRStorage *A       = L->A;
   const double         mean    = (double)A->stored / PetscMax(1, A->m);
-  const int            vectors = L->method == GPUKSP_BCGS ? 6 : 6, size = L->Ainner ? 4 : 8;
+  const int            vectors = 6, size = 8;
   int                  cooperative = 0, clusters = 0, most = 0;
   size_t               need;
 
@@ -1252,7 +1251,7 @@ PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *p
     PetscCall(PetscSNPrintf(why, len, "the device has no cooperative launches"));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  L->cluster = (PetscBool)(clusters && (double)A->stored * 12 < (getenv("KSP_CLUSTER") ? atof(getenv("KSP_CLUSTER")) : 4e6));
+  L->cluster = (PetscBool)(clusters && (double)A->stored < CLUSTER_ENTRIES);
   L->blocks  = (int)PetscMax(1, PetscMin(L->cluster ? CLUSTER : dev->props.processors, (A->m + GPUCSR_SLICE - 1) / GPUCSR_SLICE));
   if (!GPUCSRIsCSR(A->format)) {
     const int slices = (A->m / GPUCSR_SLICE + L->blocks) / L->blocks;
@@ -1266,10 +1265,9 @@ PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *p
     }
   }
   PetscCall(dispatch(L, &most, NULL));
-  /* what the vectors that are private to a block take, if that is there; the rest of it is first-level cache, which the product needs */
+  /* what the vectors that are private to a block take, as far as the product's gathers are left a cache */
   need      = (size_t)vectors * (size_t)size * (size_t)((double)A->m / L->blocks * 1.1 + 128) + THREADS * sizeof(double);
-  if (getenv("KSP_SHARED")) most = PetscMin(most, atoi(getenv("KSP_SHARED")) * 1024);
-  L->shared = PetscMin(need, (size_t)most) / 16 * 16;
+  L->shared = PetscMin(need, (size_t)PetscMin(most, SHARED_MOST)) / 16 * 16;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

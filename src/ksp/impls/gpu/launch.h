@@ -15,9 +15,9 @@ typedef struct {
   PetscBool            guard; /* take the true residual at the end */
   const GPUCSRStorage *A;
   GPUKSPVectors_d      v;
-  /* mixed: the rounded matrix, the diagonal and vectors of the inner iteration; v then has b, x, r, w, pc alone */
+  /* mixed: the rounded matrix, and the vectors of the iteration with it, whose x is what has come to that of v since the residual was last replaced */
   const GPUCSRStorage *Ainner;
-  GPUKSPVectors_f      inner;
+  GPUKSPVectors_d      inner;
   int                 *bounds;  /* first row of each block, and the end; blocks + 1 */
   int                  blocks;  /* as GPUKSPLaunchShape() said */
   PetscBool            cluster; /* they are one cluster, and need no slots */

@@ -1,6 +1,6 @@
 #pragma once
 
-/* The steps of the solvers, and the vectors they work on, in double and in float */
+/* The steps of the solvers, and the vectors they work on, in double */
 #include <stdint.h>
 #include "rules.h"
 
@@ -47,11 +47,6 @@ constexpr
 
 #define X          double
 #define NAME(name) name##_d
-#include "steps.h"
-#undef X
-#undef NAME
-#define X          float
-#define NAME(name) name##_f
 #include "steps.h"
 #undef X
 #undef NAME

@@ -114,7 +114,7 @@ static PetscErrorCode RequestCheck(Mat A, const GPUCSRRequest *q, const char sid
   const GPUCSRFormat *format;
   const GPUCSRKernel *kernel;
   PetscBool           anyformat, anykernel, aij;
-  char                list[512];
+  char                list[GPUCSR_NAMES];
   GPUCSRAttempt       attempt;
   PetscErrorCode      ierr;
 
@@ -237,6 +237,7 @@ PetscErrorCode MatGPUCSRSetBackend(Mat A, MatGPUCSRBackend b)
   PetscFunctionBegin;
   PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
   PetscValidLogicalCollectiveEnum(A, b, 2);
+  PetscCheck((int)b >= 0 && b <= MAT_GPUCSR_BACKEND_HOST, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "SetBackend %d: must be one of MAT_GPUCSR_BACKEND_AUTO, MAT_GPUCSR_BACKEND_CUDA, MAT_GPUCSR_BACKEND_HOST", (int)b);
   CONFIGURE(A, c.backend = b);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -265,6 +266,7 @@ PetscErrorCode MatGPUCSRSetPrecision(Mat A, MatGPUCSRPrecision p)
   PetscFunctionBegin;
   PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
   PetscValidLogicalCollectiveEnum(A, p, 2);
+  PetscCheck((int)p >= 0 && p <= MAT_GPUCSR_AUTO, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "SetPrecision %d: must be one of MAT_GPUCSR_DOUBLE, MAT_GPUCSR_SINGLE, MAT_GPUCSR_MIXED, MAT_GPUCSR_AUTO", (int)p);
   CONFIGURE(A, c.precision = p);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -276,7 +278,8 @@ PetscErrorCode MatGPUCSRSetPrecision(Mat A, MatGPUCSRPrecision p)
 
   Input Parameters:
 + A      - the matrix
-- format - "auto" (the default: chosen from the matrix), "aij" (products are those of `MATAIJ`), "csr", "sell" or "dense"
+- format - "auto" (the default: chosen from the matrix), "aij" (products are those of `MATAIJ`), or a format by name: csr, sell, sell_256, sell_4096,
+           sell_sorted, ell, dense, bitdense, dia, coo, hyb, jad, bcsr1x2 to bcsr4x4, bcsr8x8, block4x64
 
   Options Database Key:
 . -mat_gpucsr_format format - the same
@@ -308,7 +311,8 @@ PetscErrorCode MatGPUCSRSetFormat(Mat A, const char format[])
 
   Input Parameters:
 + A      - the matrix
-- kernel - "auto" (the default), or a kernel by name: csr_scalar, csr_vector2 to csr_vector32, csr_block, csr_adaptive, csr_merge, sell_row, dense_gemv
+- kernel - "auto" (the default), or a kernel by name: of csr, csr_scalar, csr_vector2 to csr_vector32, csr_block, csr_adaptive, csr_merge; of sell and its like, sell_row, sell_row2 to
+           sell_row16, sell_pair; and those of the other formats
 
   Options Database Key:
 . -mat_gpucsr_kernel kernel - the same
@@ -317,7 +321,7 @@ PetscErrorCode MatGPUCSRSetFormat(Mat A, const char format[])
 
   Notes:
   The kernel brings its format along where that is auto. With auto it is the one that is predicted to be fastest for these row
-  lengths; csr_merge is taken only when asked for.
+  lengths; csr_merge and the baselines csr_scan and bcsr_twostep are taken only when asked for. A view or a report names them all with what is predicted of each.
 
   An unknown word is an error that lists those that exist, and so is any kernel with format aij.
 
@@ -339,7 +343,7 @@ PetscErrorCode MatGPUCSRSetKernel(Mat A, const char kernel[])
 
   Input Parameters:
 + A      - the matrix
-- format - "auto" (the default: chosen from the transpose), "csr", "sell" or "dense"
+- format - "auto" (the default: chosen from the transpose), or a format by name, as in `MatGPUCSRSetFormat()`
 
   Options Database Key:
 . -mat_gpucsr_transpose_format format - the same
@@ -413,6 +417,7 @@ PetscErrorCode MatGPUCSRSetSelect(Mat A, MatGPUCSRSelect s)
   PetscFunctionBegin;
   PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
   PetscValidLogicalCollectiveEnum(A, s, 2);
+  PetscCheck((int)s >= 0 && s <= MAT_GPUCSR_SELECT_FIXED, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "SetSelect %d: must be one of MAT_GPUCSR_SELECT_ESTIMATE, MAT_GPUCSR_SELECT_MEASURE, MAT_GPUCSR_SELECT_TREE, MAT_GPUCSR_SELECT_FIXED", (int)s);
   CONFIGURE(A, c.request.select = c.trequest.select = (GPUCSRSelect)s);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -605,23 +610,6 @@ static PetscErrorCode MatConvert_ByWayOfAIJ(Mat A, MatType type, MatReuse reuse,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* sparse x dense and the like are found by type name: answer for ours with what the dense matrix knows for MATAIJ */
-static PetscErrorCode MatProductSetFromOptions_AsAIJ(Mat C)
-{
-  Mat  A = C->product->A, B = C->product->B;
-  char name[256], mine[64], theirs[64], seq[4];
-  PetscErrorCode (*f)(Mat) = NULL;
-
-  PetscFunctionBegin;
-  PetscCall(PetscStrncpy(seq, ((PetscObject)A)->type_name, sizeof(seq)));
-  PetscCall(PetscSNPrintf(mine, sizeof(mine), "%saij", seq));
-  PetscCall(PetscStrncpy(theirs, ((PetscObject)B)->type_name, sizeof(theirs)));
-  PetscCall(PetscSNPrintf(name, sizeof(name), "MatProductSetFromOptions_%s_%s_C", mine, theirs));
-  PetscCall(PetscObjectQueryFunction((PetscObject)B, name, &f));
-  if (f) PetscCall((*f)(C));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
   Tell PETSc how to get from and to our type, by composing (or, with install false, taking away) functions by name. seq is
   "seq" or "mpi". What MATAIJ knows of converting to strangers holds for us too, as we are one.
@@ -630,7 +618,7 @@ PetscErrorCode MatGPUCSRComposeConverters_Private(Mat A, const char seq[], Petsc
 {
   static const char *const words[]     = {"gpucsr", "aijgpucsr"};
   static const char *const strangers[] = {"dense", "baij", "sbaij", "sell"};
-  static const char *const products[]  = {"dense"};
+  static const char *const products[]  = {"seqdense", "seqdensecuda", "mpidense"};
   char                     name[256], from[64];
   const char             **list;
   char                   **known_as;
@@ -675,9 +663,14 @@ PetscErrorCode MatGPUCSRComposeConverters_Private(Mat A, const char seq[], Petsc
     }
   }
   for (size_t s = 0; s < sizeof(products) / sizeof(products[0]); s++) {
-    PetscCall(PetscSNPrintf(name, sizeof(name), "MatProductSetFromOptions_%saijgpucsr_%s%s_C", seq, seq, products[s]));
-    PetscCall(PetscObjectComposeFunction((PetscObject)A, name, install ? MatProductSetFromOptions_AsAIJ : NULL));
+    PetscBool same;
+
+    PetscCall(PetscStrncmp(products[s], seq, 3, &same));
+    if (!same) continue;
+    PetscCall(PetscSNPrintf(name, sizeof(name), "MatProductSetFromOptions_%saijgpucsr_%s_C", seq, products[s]));
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, name, install ? MatProductSetFromOptions_GPUCSR_Dense : NULL));
   }
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatProductSetFromOptions_anytype_C", install ? MatProductSetFromOptions_GPUCSR_Any : NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -161,7 +161,12 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRWarnFinalize_Private(void);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRParentProduct_Private(Mat, GPUCSRSide, Vec, Vec, Vec);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRApply_Private(Mat, GPUCSRSide, const GPUCSROperand *x, const GPUCSROperand *y, const GPUCSROperand *z, GPUCSRStream, PetscBool *wrote);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRBuffer_Private(Mat_SeqGPUCSR *, PetscBool, size_t, void **);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRTimerBegin_Private(Mat_SeqGPUCSR *, double *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRTimerEnd_Private(Mat_SeqGPUCSR *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRTimersRead_Private(Mat_SeqGPUCSR *, int);
+
+GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_GPUCSR_Dense(Mat); /* matmat.c */
+GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_GPUCSR_Any(Mat);
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRVecGet_Private(Mat_SeqGPUCSR *, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRVecRestore_Private(Mat_SeqGPUCSR *, Vec, PetscBool read, PetscBool write, GPUCSROperand *);

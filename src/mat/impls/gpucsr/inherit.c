@@ -67,10 +67,14 @@ static PetscErrorCode MatTranspose_GPUCSR(Mat A, MatReuse reuse, Mat *B)
 static PetscErrorCode MatSetFromOptions_GPUCSR(Mat A, GPUCSROptionItems PetscOptionsObject)
 {
   Mat_GPUCSR     *g = (Mat_GPUCSR *)A->spptr;
-  MatGPUCSRConfig c = g->config;
-  PetscBool       changed;
+  MatGPUCSRConfig c;
+  PetscBool       changed, ours;
 
   PetscFunctionBegin;
+  /* -mat_seqaij_type makes a MATSEQAIJ ours from which MATSEQAIJPERM and its like go on as if it were plain */
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &ours, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR, ""));
+  PetscCheck(ours, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP, "A matrix of type %s cannot be made with -mat_seqaij_type %s: take one of them", ((PetscObject)A)->type_name, MATSEQAIJGPUCSR);
+  c = g->config;
   if (g->parent.setfromoptions) PetscCall((*g->parent.setfromoptions)(A, PetscOptionsObject));
   PetscCall(MatGPUCSRConfigOptions_Private(A, &c, &changed, PetscOptionsObject));
   if (changed) PetscCall(MatGPUCSRReconfigure_Private(A, &c));

@@ -635,6 +635,8 @@ static PetscErrorCode MatGPUCSRGetInfo_MPIAIJGPUCSR(Mat A, MatGPUCSRInfo *info)
   SUM(transpose_builds);
   SUM(products);
   SUM(transpose_products);
+  SUM(dense_products);
+  SUM(dense_columns);
   SUM(aij_products);
   SUM(aij_transpose_products);
   SUM(fallbacks);

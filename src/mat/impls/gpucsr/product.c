@@ -43,8 +43,8 @@ PetscErrorCode MatGPUCSRTimersRead_Private(Mat_SeqGPUCSR *g, int keep)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What stream s is given from here to TimerEnd() adds its time to *sum, if a report was asked for */
-static PetscErrorCode TimerBegin(Mat_SeqGPUCSR *g, double *sum, GPUCSRStream s)
+/* What stream s is given from here to MatGPUCSRTimerEnd_Private() adds its time to *sum, if a report was asked for */
+PetscErrorCode MatGPUCSRTimerBegin_Private(Mat_SeqGPUCSR *g, double *sum, GPUCSRStream s)
 {
   const GPUCSRBackendOps *ops = g->dev->ops;
   GPUCSRTimers           *t   = &g->timers;
@@ -63,7 +63,7 @@ static PetscErrorCode TimerBegin(Mat_SeqGPUCSR *g, double *sum, GPUCSRStream s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode TimerEnd(Mat_SeqGPUCSR *g, GPUCSRStream s)
+PetscErrorCode MatGPUCSRTimerEnd_Private(Mat_SeqGPUCSR *g, GPUCSRStream s)
 {
   GPUCSRTimers *t = &g->timers;
 
@@ -77,9 +77,9 @@ static PetscErrorCode TimerEnd(Mat_SeqGPUCSR *g, GPUCSRStream s)
 static PetscErrorCode Product(Mat_SeqGPUCSR *g, GPUCSRSide side, const GPUCSRProduct *p, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  PetscCall(TimerBegin(g, side == GPUCSR_FORWARD ? &g->info.product_time : &g->info.transpose_product_time, s));
+  PetscCall(MatGPUCSRTimerBegin_Private(g, side == GPUCSR_FORWARD ? &g->info.product_time : &g->info.transpose_product_time, s));
   PetscCall(GPUCSRPlanProduct(&g->plan[side], p, s));
-  PetscCall(TimerEnd(g, s));
+  PetscCall(MatGPUCSRTimerEnd_Private(g, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -90,9 +90,9 @@ static PetscErrorCode Send(Mat_SeqGPUCSR *g, void *d, const GPUCSROperand *x, in
   const size_t     size = GPUCSRTypeSize(type);
 
   PetscFunctionBegin;
-  PetscCall(TimerBegin(g, &g->info.vector_upload_time, s));
+  PetscCall(MatGPUCSRTimerBegin_Private(g, &g->info.vector_upload_time, s));
   PetscCall(GPUCSRUpload(g->dev, (char *)d + size * (size_t)first, type, (const double *)x->p + first, GPUCSR_DOUBLE, (size_t)(last - first), x->pinned, s, NULL));
-  PetscCall(TimerEnd(g, s));
+  PetscCall(MatGPUCSRTimerEnd_Private(g, s));
   g->info.uploaded += (double)size * (last - first);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -103,9 +103,9 @@ static PetscErrorCode BringBack(Mat_SeqGPUCSR *g, const GPUCSROperand *z, const 
   const size_t     size = GPUCSRTypeSize(type);
 
   PetscFunctionBegin;
-  PetscCall(TimerBegin(g, &g->info.download_time, s));
+  PetscCall(MatGPUCSRTimerBegin_Private(g, &g->info.download_time, s));
   PetscCall(GPUCSRDownload(g->dev, (double *)z->p + first, GPUCSR_DOUBLE, (const char *)d + size * (size_t)first, type, (size_t)(last - first), z->pinned, s));
-  PetscCall(TimerEnd(g, s));
+  PetscCall(MatGPUCSRTimerEnd_Private(g, s));
   g->info.downloaded += (double)size * (last - first);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

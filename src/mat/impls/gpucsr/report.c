@@ -2,6 +2,7 @@
   What a matrix says of itself: MatView()'s info, MatGPUCSRGetInfo(), and the report at the end.
 */
 #include "gpucsrimpl.h"
+#include <string.h>
 
 static Mat_SeqGPUCSR *living = NULL;
 static char          *kept   = NULL; /* blocks of matrices that are gone */
@@ -79,25 +80,21 @@ static PetscErrorCode ViewCandidates(const GPUCSRPlan *P, const char title[], ch
   PetscFunctionBegin;
   *text = NULL;
   if (!P->built || P->ncandidates < 2) PetscFunctionReturn(PETSC_SUCCESS);
-  room = 256 * ((size_t)P->ncandidates + 3);
+  room = 400 * ((size_t)P->ncandidates + 3);
   PetscCall(PetscMalloc1(room, text));
   have = (size_t)snprintf(*text, room, "%s    %-12s %-20s %14s %12s %12s\n", title, "format", "kernel", "bytes", "predicted us", "measured us");
   for (int k = 0; k < P->ncandidates; k++) {
     const GPUCSRCandidate *c             = &P->candidate[k];
-    char                   predicted[32] = "-", measured[32] = "-", bytes[32] = "-", time[64] = "";
-    const char            *why = k ? c->why : "chosen";
+    char                   predicted[32] = "-", measured[32] = "-", bytes[32] = "-", why[256] = "chosen";
 
     if (k && c->usable && !c->known) { /* by name only: their number does */
       unknown++;
       continue;
     }
+    if (k) PetscCall(GPUCSRCandidateWhy(c, &P->candidate[0], why, sizeof(why)));
     if (c->bytes > 0) (void)snprintf(bytes, sizeof(bytes), "%.0f", c->bytes);
     if (c->predicted > 0) (void)snprintf(predicted, sizeof(predicted), "%.2f", 1e6 * c->predicted);
     if (c->measured > 0) (void)snprintf(measured, sizeof(measured), "%.2f", 1e6 * c->measured);
-    if (!why[0] && c->usable && P->candidate[0].predicted > 0) {
-      (void)snprintf(time, sizeof(time), "%.2f times the chosen one's time", c->predicted / P->candidate[0].predicted);
-      why = time;
-    }
     have += (size_t)snprintf(*text + have, room - have, "    %-12s %-20s %14s %12s %12s  %s\n", c->format->name, c->kernel->name, bytes, predicted, measured, why);
   }
   if (unknown) (void)snprintf(*text + have, room - have, "    and %d that the profile of the machine does not know: taken only by name\n", unknown);
@@ -126,6 +123,10 @@ static PetscErrorCode Describe(Mat_SeqGPUCSR *g, char text[], size_t len)
   PetscCall(PetscStrlcat(text, line, len));
   if (g->plan[GPUCSR_FORWARD].built) PetscCall(ViewPlan(&g->plan[GPUCSR_FORWARD], "A", info.products, info.product_time, g->dev, text, len));
   if (g->plan[GPUCSR_TRANSPOSE].built) PetscCall(ViewPlan(&g->plan[GPUCSR_TRANSPOSE], "A transposed", info.transpose_products, info.transpose_product_time, g->dev, text, len));
+  if (info.dense_products) {
+    PetscCall(PetscSNPrintf(line, sizeof(line), "    of the products, %" PetscInt_FMT " were columns of dense matrices, in %" PetscInt_FMT " passes\n", info.dense_columns, info.dense_products));
+    PetscCall(PetscStrlcat(text, line, len));
+  }
   PetscCall(PetscSNPrintf(line, sizeof(line), "    builds %" PetscInt_FMT ", transpose builds %" PetscInt_FMT ", refreshes %" PetscInt_FMT "; vectors and matrix sent %.3g MB, brought back %.3g MB\n", info.builds, info.transpose_builds, info.refreshes,
                           1e-6 * info.uploaded, 1e-6 * info.downloaded));
   PetscCall(PetscStrlcat(text, line, len));
@@ -143,7 +144,10 @@ PetscErrorCode MatGPUCSRViewBlock_Private(Mat A, PetscViewer viewer)
   PetscFunctionBegin;
   if (A->assembled) PetscCall(MatGPUCSRReady_Private(A, GPUCSR_FORWARD, &ready)); /* who looks wants to see the choice */
   PetscCall(Describe((Mat_SeqGPUCSR *)A->spptr, text, sizeof(text)));
-  PetscCall(PetscViewerASCIIPrintf(viewer, "%s", text));
+  for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) { /* each with the indentation of the viewer */
+    *end = 0;
+    PetscCall(PetscViewerASCIIPrintf(viewer, "%s\n", line));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

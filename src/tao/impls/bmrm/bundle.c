@@ -127,37 +127,53 @@ static PetscErrorCode MoveToHost(Bundle *b, const char why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The array of a vector, where it is; what PETSc still does with one on the device is waited for */
-static PetscErrorCode GetArray(const Bundle *b, Vec v, PetscBool write, PetscScalar **a, PetscBool *ondevice, PetscBool *pinned)
+/*
+  The array of a vector, where it is. That of a VECGPU is worked on in the order of our stream, so nobody has to wait; what PETSc still does with another one on the
+  device is waited for.
+*/
+static PetscErrorCode GetArray(const Bundle *b, Vec v, PetscBool write, GPUCSROperand *o)
 {
   PetscMemType mtype = PETSC_MEMTYPE_HOST;
+  PetscScalar *a     = NULL;
+  GPUCSRDevice dev;
 
   PetscFunctionBegin;
-  *ondevice = *pinned = PETSC_FALSE;
+  PetscCall(PetscMemzero(o, sizeof(*o)));
+  PetscCall(VecGPUGetDevice(v, &dev));
   if (!b->dev) {
-    if (write) PetscCall(VecGetArrayWrite(v, a));
-    else PetscCall(VecGetArrayRead(v, (const PetscScalar **)a));
+    if (write) PetscCall(VecGetArrayWrite(v, &a));
+    else PetscCall(VecGetArrayRead(v, (const PetscScalar **)&a));
+  } else if (dev == b->dev) {
+    if (write) PetscCall(VecGPUGetArrayWrite(v, (double **)&a));
+    else PetscCall(VecGPUGetArrayRead(v, (const double **)&a));
+    o->ours = PETSC_TRUE;
   } else {
-    if (write) PetscCall(VecGetArrayWriteAndMemType(v, a, &mtype));
-    else PetscCall(VecGetArrayReadAndMemType(v, (const PetscScalar **)a, &mtype));
-    *ondevice = (PetscBool)!PetscMemTypeHost(mtype);
-    if (*ondevice) PetscCall(GPUCSRDeviceSynchronize(b->dev));
-    else if (GPUCSRSettingsGlobal.pinvectors) PetscCall(GPUCSRPinVector(b->dev, v, *a, pinned));
+    if (write) PetscCall(VecGetArrayWriteAndMemType(v, &a, &mtype));
+    else PetscCall(VecGetArrayReadAndMemType(v, (const PetscScalar **)&a, &mtype));
+    if (!PetscMemTypeHost(mtype)) PetscCall(GPUCSRDeviceSynchronize(b->dev));
+    else if (GPUCSRSettingsGlobal.pinvectors) PetscCall(GPUCSRPinVector(b->dev, v, a, &o->pinned));
   }
+  o->p     = a;
+  o->place = o->ours || !PetscMemTypeHost(mtype) ? GPUCSR_DEVICE : GPUCSR_HOST;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Once what was begun with the array is done */
-static PetscErrorCode RestoreArray(const Bundle *b, Vec v, PetscBool write, PetscScalar **a, PetscBool wait)
+/* Others may have the array once what was begun with it is done */
+static PetscErrorCode RestoreArray(const Bundle *b, Vec v, PetscBool write, GPUCSROperand *o)
 {
+  PetscScalar *a = (PetscScalar *)o->p;
+
   PetscFunctionBegin;
   if (!b->dev) {
-    if (write) PetscCall(VecRestoreArrayWrite(v, a));
-    else PetscCall(VecRestoreArrayRead(v, (const PetscScalar **)a));
+    if (write) PetscCall(VecRestoreArrayWrite(v, &a));
+    else PetscCall(VecRestoreArrayRead(v, (const PetscScalar **)&a));
+  } else if (o->ours) {
+    if (write) PetscCall(VecGPURestoreArrayWrite(v, (double **)&o->p));
+    else PetscCall(VecGPURestoreArrayRead(v, (const double **)&o->p));
   } else {
-    if (wait) PetscCall(b->dev->ops->streamsynchronize(b->dev->id, b->dev->stream));
-    if (write) PetscCall(VecRestoreArrayWriteAndMemType(v, a));
-    else PetscCall(VecRestoreArrayReadAndMemType(v, (const PetscScalar **)a));
+    if (o->pinned || o->place == GPUCSR_DEVICE) PetscCall(b->dev->ops->streamsynchronize(b->dev->id, b->dev->stream));
+    if (write) PetscCall(VecRestoreArrayWriteAndMemType(v, &a));
+    else PetscCall(VecRestoreArrayReadAndMemType(v, (const PetscScalar **)&a));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -165,15 +181,14 @@ static PetscErrorCode RestoreArray(const Bundle *b, Vec v, PetscBool write, Pets
 /* The entries of v become a column */
 static PetscErrorCode PutColumn(Bundle *b, PetscInt k, Vec v)
 {
-  PetscScalar *a;
-  PetscBool    ondevice, pinned;
+  GPUCSROperand o;
 
   PetscFunctionBegin;
-  PetscCall(GetArray(b, v, PETSC_FALSE, &a, &ondevice, &pinned));
-  if (ondevice) PetscCall(b->dev->ops->copy(b->dev->id, Column(b, k), a, (size_t)b->n * sizeof(double), GPUCSR_ON_DEVICE, b->dev->stream));
-  else if (b->dev) PetscCall(GPUCSRUpload(b->dev, Column(b, k), GPUCSR_DOUBLE, a, GPUCSR_DOUBLE, (size_t)b->n, pinned, b->dev->stream, NULL));
-  else PetscCall(PetscArraycpy(Column(b, k), a, b->n));
-  PetscCall(RestoreArray(b, v, PETSC_FALSE, &a, (PetscBool)(ondevice || pinned)));
+  PetscCall(GetArray(b, v, PETSC_FALSE, &o));
+  if (o.place == GPUCSR_DEVICE) PetscCall(b->dev->ops->copy(b->dev->id, Column(b, k), o.p, (size_t)b->n * sizeof(double), GPUCSR_ON_DEVICE, b->dev->stream));
+  else if (b->dev) PetscCall(GPUCSRUpload(b->dev, Column(b, k), GPUCSR_DOUBLE, o.p, GPUCSR_DOUBLE, (size_t)b->n, o.pinned, b->dev->stream, NULL));
+  else PetscCall(PetscArraycpy(Column(b, k), (const double *)o.p, b->n));
+  PetscCall(RestoreArray(b, v, PETSC_FALSE, &o));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -242,8 +257,9 @@ PetscErrorCode BundleAdd(Bundle *b, Vec g, double dots[])
 /* w = sum of weight[k] times plane k, which are the new weights */
 PetscErrorCode BundleStep(Bundle *b, const double weight[], Vec w)
 {
-  PetscScalar *a, *to;
-  PetscBool    add = PETSC_FALSE, ondevice, pinned;
+  GPUCSROperand o;
+  PetscScalar  *to;
+  PetscBool     add = PETSC_FALSE;
 
   PetscFunctionBegin;
   to = b->dev ? NULL : Column(b, 0);
@@ -268,11 +284,11 @@ PetscErrorCode BundleStep(Bundle *b, const double weight[], Vec w)
     }
     add = PETSC_TRUE;
   }
-  PetscCall(GetArray(b, w, PETSC_TRUE, &a, &ondevice, &pinned));
-  if (ondevice) PetscCall(b->dev->ops->copy(b->dev->id, a, Column(b, 0), (size_t)b->n * sizeof(double), GPUCSR_ON_DEVICE, b->dev->stream));
-  else if (b->dev) PetscCall(GPUCSRDownload(b->dev, a, GPUCSR_DOUBLE, Column(b, 0), GPUCSR_DOUBLE, (size_t)b->n, pinned, b->dev->stream));
-  else PetscCall(PetscArraycpy(a, to, b->n));
-  PetscCall(RestoreArray(b, w, PETSC_TRUE, &a, (PetscBool)(ondevice || pinned)));
+  PetscCall(GetArray(b, w, PETSC_TRUE, &o));
+  if (o.place == GPUCSR_DEVICE) PetscCall(b->dev->ops->copy(b->dev->id, o.p, Column(b, 0), (size_t)b->n * sizeof(double), GPUCSR_ON_DEVICE, b->dev->stream));
+  else if (b->dev) PetscCall(GPUCSRDownload(b->dev, o.p, GPUCSR_DOUBLE, Column(b, 0), GPUCSR_DOUBLE, (size_t)b->n, o.pinned, b->dev->stream));
+  else PetscCall(PetscArraycpy((double *)o.p, to, b->n));
+  PetscCall(RestoreArray(b, w, PETSC_TRUE, &o));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif

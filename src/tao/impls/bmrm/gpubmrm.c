@@ -203,8 +203,8 @@ static PetscErrorCode TaoView_GPUBMRM(Tao tao, PetscViewer viewer)
   Minimises lambda/2 |w|^2 + R(w), where the objective and gradient given to `Tao` are those of the convex risk R alone, as for `TAOBMRM`. The residual that
   is monitored, and compared with the tolerance -tao_gatol, is the gap between the least value met and the largest lower bound; give -tao_grtol 0 for it alone.
 
-  The iterates are those of `TAOBMRM` where that one solves its inner problem to rounding: here an active-set method does, which takes a fraction of the time.
-  The solution is the last iterate; the least value may have been met by another.
+  The first iterates are those of `TAOBMRM`, later ones differ by where the dual problem is left, which hangs on rounding; solved exactly, it makes the number of iterations
+  the same for all types and numbers of ranks, but larger where there are few weights. The solution is the last iterate; the least value may have been met by another.
 
   The method is that of C. H. Teo, S. V. N. Vishwanathan, A. Smola and Q. V. Le, Bundle methods for regularized risk minimization, JMLR 11, 2010.
 

@@ -1,19 +1,27 @@
 #pragma once
 
 /*
-  Formats that keep a place for entries that are not there mark it in the value: the NaN whose bits are all ones, which memset()
-  writes. A stored value of these very bits becomes another NaN, so nothing is lost but its payload. Products look at the mark and
-  leave the entry out, so an Inf or NaN in x never meets a zero that is not in the matrix.
+  Formats that keep a place for entries that are not there mark it in the value: a NaN whose bits are all ones, of a double those of
+  its upper word, which is what memset() with GPUCSR_ABSENT writes and what one comparison of 32 bits finds. A stored value of such
+  bits becomes another NaN, so nothing is lost but its payload. Products look at the mark and leave the entry out, so an Inf or NaN in
+  x never meets a zero that is not in the matrix. Kernels have the same as is_absent() and present() (device.cuh).
 */
 #include "format.h"
 #include <math.h>
 #include <string.h>
 
+#define GPUCSR_ABSENT 0xFF /* each byte of the mark */
+
 static inline PetscBool GPUCSRIsAbsent(const void *value, size_t size)
 {
-  static const unsigned char absent[8] = {255, 255, 255, 255, 255, 255, 255, 255};
+  uint64_t d;
+  uint32_t f;
 
-  return memcmp(value, absent, size) ? PETSC_FALSE : PETSC_TRUE;
+  if (size == sizeof(d)) {
+    memcpy(&d, value, sizeof(d));
+    f = (uint32_t)(d >> 32);
+  } else memcpy(&f, value, sizeof(f));
+  return f == UINT32_MAX ? PETSC_TRUE : PETSC_FALSE;
 }
 
 /* Converts one value to its place */

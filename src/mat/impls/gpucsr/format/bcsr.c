@@ -10,7 +10,7 @@
   Bytes: 4 (block rows + 1) + 4 blocks + v stored, stored = r c blocks rounded up to 32 lanes. Wins where entries come in
   such blocks, by reading one column number for all of them and x once; loses as soon as blocks are filled by less than
   about two thirds.
-  An entry of a block that the matrix has not is marked (BCSR_ABSENT) and never multiplied, so Inf and NaN in x stay where
+  An entry of a block that the matrix has not is marked (absent.h) and never multiplied, so Inf and NaN in x stay where
   CSR would have them.
 
   Papers: J. W. Choi, A. Singh, R. W. Vuduc, Model-driven autotuning of sparse matrix-vector multiply on GPUs, PPoPP 2010; the
@@ -18,6 +18,8 @@
   multiple GPUs, Parallel Computing 2012.
 */
 #include "bcsr.h"
+#include "reference.h"
+#include "absent.h"
 
 static PetscErrorCode Applicable_BCSR(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, PetscBool *yes, char why[], size_t len)
 {
@@ -98,26 +100,6 @@ static PetscErrorCode Layout_BCSR(const GPUCSRFeatures *f, const GPUCSRExtent *e
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The sign, exponent and upper digits of a value */
-static uint32_t Word(const void *value, size_t size)
-{
-  uint64_t d;
-  uint32_t f;
-
-  if (size == sizeof(d)) {
-    memcpy(&d, value, sizeof(d));
-    f = (uint32_t)(d >> 32);
-  } else memcpy(&f, value, sizeof(f));
-  return f;
-}
-
-static void SetWord(void *value, size_t size, uint32_t f)
-{
-  const uint64_t d = (uint64_t)f << 32;
-
-  memcpy(value, size == sizeof(d) ? (const void *)&d : (const void *)&f, size);
-}
-
 static PetscErrorCode Fill_BCSR(const GPUCSRSource *s, GPUCSRStorage *A, PetscBool valuesonly, double *rounding)
 {
   int32_t         *rowptr = (int32_t *)A->array[BCSR_ROWPTR].data, *col = (int32_t *)A->array[BCSR_COL].data;
@@ -126,7 +108,7 @@ static PetscErrorCode Fill_BCSR(const GPUCSRSource *s, GPUCSRStorage *A, PetscBo
   const size_t     size = GPUCSRTypeSize(type);
 
   PetscFunctionBegin;
-  for (int64_t k = 0; k < A->stored; k++) SetWord(val + (size_t)k * size, size, BCSR_ABSENT);
+  memset(val, GPUCSR_ABSENT, (size_t)A->stored * size);
   if (!valuesonly) PetscCall(PetscArrayzero(rowptr, A->array[BCSR_ROWPTR].count));
   ForEntries(s, A->format->variant, {
     void *v = val + (size_t)BCSREntry(b, r % br, (int)(s->j[k] % bc), br, bc, (int)size) * size;
@@ -135,13 +117,22 @@ static PetscErrorCode Fill_BCSR(const GPUCSRSource *s, GPUCSRStorage *A, PetscBo
       col[b]             = (int32_t)(s->j[k] / bc) * bc;
       rowptr[r / br + 1] = b + 1;
     }
-    PetscCall(GPUCSRConvert(v, type, s->a + k, GPUCSR_DOUBLE, 1, 1, rounding));
-    if (Word(v, size) == BCSR_ABSENT) SetWord(v, size, size == 8 ? 0x7FF80000 : 0x7FC00000);
+    PetscCall(GPUCSRPut(v, type, s->a + k, rounding));
   });
   if (!valuesonly) /* block rows without blocks begin where the one before ends */
     for (size_t R = 1; R < A->array[BCSR_ROWPTR].count; R++) rowptr[R] = PetscMax(rowptr[R], rowptr[R - 1]);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* The entries of row r */
+#define ROW(V, ENTRY) \
+  for (int32_t b = rowptr[r / br]; b < rowptr[r / br + 1]; b++) { \
+    for (int j = 0; j < bc; j++) { \
+      const V *v = (const V *)A->array[BCSR_VAL].data + BCSREntry(b, r % br, j, br, bc, (int)sizeof(V)); \
+\
+      if (!GPUCSRIsAbsent(v, sizeof(V))) ENTRY(col[b] + j, *v); \
+    } \
+  }
 
 static PetscErrorCode Mult_BCSR(const GPUCSRStorage *A, const GPUCSRProduct *p)
 {
@@ -149,54 +140,19 @@ static PetscErrorCode Mult_BCSR(const GPUCSRStorage *A, const GPUCSRProduct *p)
   const int      br = GPUCSR_BLOCK_ROWS(A->format->variant), bc = GPUCSR_BLOCK_COLS(A->format->variant);
 
   PetscFunctionBegin;
-#define MULT(V, X) \
-  do { \
-    const V *val = (const V *)A->array[BCSR_VAL].data; \
-    const X *x = (const X *)p->x, *y = (const X *)p->y, alpha = (X)p->alpha, beta = (X)p->beta; \
-    X       *z = (X *)p->z; \
-\
-    for (int r = p->first; r < p->last; r++) { \
-      X sum = 0; \
-\
-      for (int32_t b = rowptr[r / br]; b < rowptr[r / br + 1]; b++) { \
-        for (int j = 0; j < bc; j++) { \
-          const V *v = val + BCSREntry(b, r % br, j, br, bc, (int)sizeof(V)); \
-\
-          if (Word(v, sizeof(V)) != BCSR_ABSENT) sum += (X)*v * x[col[b] + j]; \
-        } \
-      } \
-      z[r] = beta == 0 ? alpha * sum : alpha * sum + beta * y[r]; \
-    } \
-  } while (0)
-  GPUCSRDispatchPrecision(A->precision, MULT);
-#undef MULT
+  GPUCSRReferenceMult(A, p, NULL, ROW);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Diagonal_BCSR(const GPUCSRStorage *A, void *diag)
+static PetscErrorCode Diagonal_BCSR(const GPUCSRStorage *A, void *diagonal)
 {
   const int32_t *rowptr = (const int32_t *)A->array[BCSR_ROWPTR].data, *col = (const int32_t *)A->array[BCSR_COL].data;
   const int      br = GPUCSR_BLOCK_ROWS(A->format->variant), bc = GPUCSR_BLOCK_COLS(A->format->variant);
 
   PetscFunctionBegin;
-#define DIAGONAL(V, X) \
-  do { \
-    const V *val = (const V *)A->array[BCSR_VAL].data; \
-    X       *d   = (X *)diag; \
-\
-    for (int r = 0; r < PetscMin(A->m, A->n); r++) { \
-      d[r] = 0; \
-      for (int32_t b = rowptr[r / br]; b < rowptr[r / br + 1]; b++) { \
-        if (col[b] != r / bc * bc) continue; \
-        const V *v = val + BCSREntry(b, r % br, r % bc, br, bc, (int)sizeof(V)); \
-\
-        if (Word(v, sizeof(V)) != BCSR_ABSENT) d[r] = (X)*v; \
-      } \
-    } \
-  } while (0)
-  GPUCSRDispatchPrecision(A->precision, DIAGONAL);
-#undef DIAGONAL
+  GPUCSRReferenceDiagonal(A, diagonal, NULL, ROW);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+#undef ROW
 
 const GPUCSRFormatFamily GPUCSRFormat_bcsr = {Applicable_BCSR, Estimate_BCSR, Measure_BCSR, Layout_BCSR, Fill_BCSR, Mult_BCSR, Diagonal_BCSR};

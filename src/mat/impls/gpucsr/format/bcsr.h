@@ -18,12 +18,6 @@ enum {
 /* Values that a lane loads at once: 16 bytes of them */
 #define BCSR_WIDE(size) (16 / (int)(size))
 
-/*
-  What stands for an entry that a block has and the matrix has not: a NaN of this float, or of this upper word where values
-  are double. No product makes it, and fill() replaces it where the matrix itself has it.
-*/
-#define BCSR_ABSENT 0x7FF9ABCD
-
 #if defined(__CUDACC__)
   #define BCSR_FUNCTION static inline __host__ __device__
 #else

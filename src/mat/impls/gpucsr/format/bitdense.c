@@ -6,6 +6,7 @@
   them, and it takes mixed precision.
 */
 #include "absent.h"
+#include "reference.h"
 
 static PetscErrorCode Applicable_BitDense(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, PetscBool *yes, char why[], size_t len)
 {
@@ -41,33 +42,28 @@ static PetscErrorCode Fill_BitDense(const GPUCSRSource *s, GPUCSRStorage *A, Pet
   const size_t     size = GPUCSRTypeSize(type);
 
   PetscFunctionBegin;
-  if (!valuesonly) memset(A->array[0].data, 255, (size_t)A->stored * size);
+  if (!valuesonly) memset(A->array[0].data, GPUCSR_ABSENT, (size_t)A->stored * size);
   for (int r = 0; r < s->m; r++)
     for (int32_t k = s->i[r]; k < s->i[r + 1]; k++) PetscCall(GPUCSRPut((char *)A->array[0].data + ((size_t)r * (size_t)s->n + (size_t)s->j[k]) * size, type, s->a + k, rounding));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The entries of row r */
+#define ROW(V, ENTRY) \
+  for (int c = 0; c < A->n; c++) { \
+    const V *v = (const V *)A->array[0].data + (size_t)r * (size_t)A->n + (size_t)c; \
+\
+    if (!GPUCSRIsAbsent(v, sizeof(V))) ENTRY(c, *v); \
+  }
+
 static PetscErrorCode Mult_BitDense(const GPUCSRStorage *A, const GPUCSRProduct *p)
 {
+
   PetscFunctionBegin;
-#define MULT(V, X) \
-  do { \
-    const X *x = (const X *)p->x, *y = (const X *)p->y, alpha = (X)p->alpha, beta = (X)p->beta; \
-    X       *z = (X *)p->z; \
-\
-    for (int r = p->first; r < p->last; r++) { \
-      const V *val = (const V *)A->array[0].data + (size_t)r * (size_t)A->n; \
-      X        sum = 0; \
-\
-      for (int c = 0; c < A->n; c++) \
-        if (!GPUCSRIsAbsent(val + c, sizeof(V))) sum += (X)val[c] * x[c]; \
-      z[r] = beta == 0 ? alpha * sum : alpha * sum + beta * y[r]; \
-    } \
-  } while (0)
-  GPUCSRDispatchPrecision(A->precision, MULT);
-#undef MULT
+  GPUCSRReferenceMult(A, p, NULL, ROW);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+#undef ROW
 
 static PetscErrorCode Diagonal_BitDense(const GPUCSRStorage *A, void *diag)
 {

@@ -14,6 +14,7 @@
   Paper: M. M. Baskaran, R. Bordawekar, Optimizing sparse matrix-vector multiplication on GPUs, IBM RC24704, 2009.
 */
 #include "block4x64.h"
+#include "reference.h"
 #include <stdlib.h>
 
 static PetscErrorCode Applicable_Hybrid(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, PetscBool *yes, char why[], size_t len)
@@ -170,59 +171,36 @@ static PetscErrorCode Fill_Hybrid(const GPUCSRSource *s, GPUCSRStorage *A, Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The entries of row r */
+#define ROW(V, ENTRY) \
+  for (int32_t b = rowptr[r / HYBRID_ROWS]; b < rowptr[r / HYBRID_ROWS + 1]; b++) { \
+    const int32_t *u = unit + HYBRID_ROWS * b + r % HYBRID_ROWS; \
+\
+    for (int32_t k = HYBRID_UNIT * u[0]; k < HYBRID_UNIT * u[1]; k++) \
+      if (col[k] < HYBRID_COLS) { \
+        ENTRY(start[b] + col[k], ((const V *)A->array[HYBRID_VAL].data)[k]); \
+      } \
+  }
+
 static PetscErrorCode Mult_Hybrid(const GPUCSRStorage *A, const GPUCSRProduct *p)
 {
   const int32_t *rowptr = (const int32_t *)A->array[HYBRID_ROWPTR].data, *start = (const int32_t *)A->array[HYBRID_START].data, *unit = (const int32_t *)A->array[HYBRID_UNIT4].data;
   const uint8_t *col = (const uint8_t *)A->array[HYBRID_COL].data;
 
   PetscFunctionBegin;
-#define MULT(V, X) \
-  do { \
-    const V *val = (const V *)A->array[HYBRID_VAL].data; \
-    const X *x = (const X *)p->x, *y = (const X *)p->y, alpha = (X)p->alpha, beta = (X)p->beta; \
-    X       *z = (X *)p->z; \
-\
-    for (int r = p->first; r < p->last; r++) { \
-      X sum = 0; \
-\
-      for (int32_t b = rowptr[r / HYBRID_ROWS]; b < rowptr[r / HYBRID_ROWS + 1]; b++) { \
-        const int32_t *u = unit + HYBRID_ROWS * b + r % HYBRID_ROWS; \
-\
-        for (int32_t k = HYBRID_UNIT * u[0]; k < HYBRID_UNIT * u[1]; k++) \
-          if (col[k] < HYBRID_COLS) sum += (X)val[k] * x[start[b] + col[k]]; \
-      } \
-      z[r] = beta == 0 ? alpha * sum : alpha * sum + beta * y[r]; \
-    } \
-  } while (0)
-  GPUCSRDispatchPrecision(A->precision, MULT);
-#undef MULT
+  GPUCSRReferenceMult(A, p, NULL, ROW);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Diagonal_Hybrid(const GPUCSRStorage *A, void *diag)
+static PetscErrorCode Diagonal_Hybrid(const GPUCSRStorage *A, void *diagonal)
 {
   const int32_t *rowptr = (const int32_t *)A->array[HYBRID_ROWPTR].data, *start = (const int32_t *)A->array[HYBRID_START].data, *unit = (const int32_t *)A->array[HYBRID_UNIT4].data;
   const uint8_t *col = (const uint8_t *)A->array[HYBRID_COL].data;
 
   PetscFunctionBegin;
-#define DIAGONAL(V, X) \
-  do { \
-    const V *val = (const V *)A->array[HYBRID_VAL].data; \
-    X       *d   = (X *)diag; \
-\
-    for (int r = 0; r < PetscMin(A->m, A->n); r++) { \
-      d[r] = 0; \
-      for (int32_t b = rowptr[r / HYBRID_ROWS]; b < rowptr[r / HYBRID_ROWS + 1]; b++) { \
-        const int32_t *u = unit + HYBRID_ROWS * b + r % HYBRID_ROWS; \
-\
-        for (int32_t k = HYBRID_UNIT * u[0]; k < HYBRID_UNIT * u[1]; k++) \
-          if (col[k] < HYBRID_COLS && start[b] + col[k] == r) d[r] = (X)val[k]; \
-      } \
-    } \
-  } while (0)
-  GPUCSRDispatchPrecision(A->precision, DIAGONAL);
-#undef DIAGONAL
+  GPUCSRReferenceDiagonal(A, diagonal, NULL, ROW);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+#undef ROW
 
 const GPUCSRFormatFamily GPUCSRFormat_block4x64 = {Applicable_Hybrid, Estimate_Hybrid, Measure_Hybrid, Layout_Hybrid, Fill_Hybrid, Mult_Hybrid, Diagonal_Hybrid};

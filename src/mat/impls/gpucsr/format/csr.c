@@ -1,10 +1,12 @@
 /*
   Compressed sparse rows: row r holds entries rowptr[r] <= k < rowptr[r + 1], entry k is value val[k] in column col[k].
 
+  Extent: the width is the longest row where the inspector has been there, else 0.
   Bytes: 4 (m + 1) + (4 + v) nnz with v bytes a value. Wins where row lengths vary, as nothing is padded; the kernels
   differ in how many threads share a row.
 */
 #include "format.h"
+#include "reference.h"
 
 static PetscErrorCode Applicable_CSR(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, PetscBool *yes, char why[], size_t len)
 {
@@ -50,49 +52,28 @@ static PetscErrorCode Fill_CSR(const GPUCSRSource *s, GPUCSRStorage *A, PetscBoo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The entries of row r */
+#define ROW(V, ENTRY) \
+  for (int32_t k = rowptr[r]; k < rowptr[r + 1]; k++) ENTRY(col[k], ((const V *)A->array[CSR_VAL].data)[k])
+
 static PetscErrorCode Mult_CSR(const GPUCSRStorage *A, const GPUCSRProduct *p)
 {
   const int32_t *rowptr = (const int32_t *)A->array[CSR_ROWPTR].data, *col = (const int32_t *)A->array[CSR_COL].data;
 
   PetscFunctionBegin;
-#define MULT(V, X) \
-  do { \
-    const V *val = (const V *)A->array[CSR_VAL].data; \
-    const X *x = (const X *)p->x, *y = (const X *)p->y, alpha = (X)p->alpha, beta = (X)p->beta; \
-    X       *z = (X *)p->z; \
-\
-    for (int r = p->first; r < p->last; r++) { \
-      X sum = 0; \
-\
-      for (int32_t k = rowptr[r]; k < rowptr[r + 1]; k++) sum += (X)val[k] * x[col[k]]; \
-      z[r] = beta == 0 ? alpha * sum : alpha * sum + beta * y[r]; \
-    } \
-  } while (0)
-  GPUCSRDispatchPrecision(A->precision, MULT);
-#undef MULT
+  GPUCSRReferenceMult(A, p, NULL, ROW);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Diagonal_CSR(const GPUCSRStorage *A, void *diag)
+static PetscErrorCode Diagonal_CSR(const GPUCSRStorage *A, void *diagonal)
 {
   const int32_t *rowptr = (const int32_t *)A->array[CSR_ROWPTR].data, *col = (const int32_t *)A->array[CSR_COL].data;
 
   PetscFunctionBegin;
-#define DIAGONAL(V, X) \
-  do { \
-    const V *val = (const V *)A->array[CSR_VAL].data; \
-    X       *d   = (X *)diag; \
-\
-    for (int r = 0; r < PetscMin(A->m, A->n); r++) { \
-      d[r] = 0; \
-      for (int32_t k = rowptr[r]; k < rowptr[r + 1]; k++) \
-        if (col[k] == r) d[r] = (X)val[k]; \
-    } \
-  } while (0)
-  GPUCSRDispatchPrecision(A->precision, DIAGONAL);
-#undef DIAGONAL
+  GPUCSRReferenceDiagonal(A, diagonal, NULL, ROW);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+#undef ROW
 
 /*
   T = A transposed, both CSR in host memory, by counting: rows of T come out sorted by column. map[k] is the entry of A

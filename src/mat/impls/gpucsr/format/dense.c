@@ -5,6 +5,7 @@
   An absent entry is multiplied as the 0 that it is, so an Inf or NaN in x reaches every row, not only those that hold its column.
 */
 #include "format.h"
+#include "reference.h"
 
 enum {
   DENSE_VAL
@@ -54,26 +55,18 @@ static PetscErrorCode Fill_Dense(const GPUCSRSource *s, GPUCSRStorage *A, PetscB
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The entries of row r */
+#define ROW(V, ENTRY) \
+  for (int c = 0; c < A->n; c++) ENTRY(c, ((const V *)A->array[DENSE_VAL].data)[(size_t)r * (size_t)A->n + (size_t)c])
+
 static PetscErrorCode Mult_Dense(const GPUCSRStorage *A, const GPUCSRProduct *p)
 {
+
   PetscFunctionBegin;
-#define MULT(V, X) \
-  do { \
-    const V *val = (const V *)A->array[DENSE_VAL].data; \
-    const X *x = (const X *)p->x, *y = (const X *)p->y, alpha = (X)p->alpha, beta = (X)p->beta; \
-    X       *z = (X *)p->z; \
-\
-    for (int r = p->first; r < p->last; r++) { \
-      X sum = 0; \
-\
-      for (int c = 0; c < A->n; c++) sum += (X)val[(size_t)r * (size_t)A->n + (size_t)c] * x[c]; \
-      z[r] = beta == 0 ? alpha * sum : alpha * sum + beta * y[r]; \
-    } \
-  } while (0)
-  GPUCSRDispatchPrecision(A->precision, MULT);
-#undef MULT
+  GPUCSRReferenceMult(A, p, NULL, ROW);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+#undef ROW
 
 static PetscErrorCode Diagonal_Dense(const GPUCSRStorage *A, void *diag)
 {

@@ -9,6 +9,7 @@
   Paper: N. Bell, M. Garland, Implementing sparse matrix-vector multiplication on throughput-oriented processors, SC 2009.
 */
 #include "absent.h"
+#include "reference.h"
 #include "dia.h"
 
 static int64_t Stored(int m, int64_t diagonals)
@@ -88,12 +89,20 @@ static PetscErrorCode Fill_DIA(const GPUCSRSource *s, GPUCSRStorage *A, PetscBoo
     for (int64_t k = 0; k < (int64_t)s->m + s->n; k++)
       if (seen[k]) offset[d++] = (int32_t)(k - s->m + 1);
     PetscCall(PetscFree(seen));
-    memset(A->array[DIA_VAL].data, 255, (size_t)A->stored * size);
+    memset(A->array[DIA_VAL].data, GPUCSR_ABSENT, (size_t)A->stored * size);
   }
   for (int r = 0; r < s->m; r++)
     for (int32_t k = s->i[r]; k < s->i[r + 1]; k++) PetscCall(GPUCSRPut((char *)A->array[DIA_VAL].data + (size_t)DIAEntry(diagonals, r, DIAFind(offset, diagonals, (int)s->j[k] - r)) * size, type, s->a + k, rounding));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* The entries of row r */
+#define ROW(V, ENTRY) \
+  for (int d = 0; d < diagonals; d++) { \
+    const V *v = (const V *)A->array[DIA_VAL].data + DIAEntry(diagonals, r, d); \
+\
+    if (!GPUCSRIsAbsent(v, sizeof(V))) ENTRY(r + offset[d], *v); \
+  }
 
 static PetscErrorCode Mult_DIA(const GPUCSRStorage *A, const GPUCSRProduct *p)
 {
@@ -101,26 +110,10 @@ static PetscErrorCode Mult_DIA(const GPUCSRStorage *A, const GPUCSRProduct *p)
   const int      diagonals = (int)A->extent.units;
 
   PetscFunctionBegin;
-#define MULT(V, X) \
-  do { \
-    const X *x = (const X *)p->x, *y = (const X *)p->y, alpha = (X)p->alpha, beta = (X)p->beta; \
-    X       *z = (X *)p->z; \
-\
-    for (int r = p->first; r < p->last; r++) { \
-      X sum = 0; \
-\
-      for (int d = 0; d < diagonals; d++) { \
-        const V *v = (const V *)A->array[DIA_VAL].data + DIAEntry(diagonals, r, d); \
-\
-        if (!GPUCSRIsAbsent(v, sizeof(V))) sum += (X)*v * x[r + offset[d]]; \
-      } \
-      z[r] = beta == 0 ? alpha * sum : alpha * sum + beta * y[r]; \
-    } \
-  } while (0)
-  GPUCSRDispatchPrecision(A->precision, MULT);
-#undef MULT
+  GPUCSRReferenceMult(A, p, NULL, ROW);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+#undef ROW
 
 static PetscErrorCode Diagonal_DIA(const GPUCSRStorage *A, void *diag)
 {

@@ -180,6 +180,7 @@ enum {
 };
 
 GPUCSR_INTERN PetscErrorCode GPUCSRFormatFind(const char[], const GPUCSRFormat **);
+#define GPUCSR_NAMES 2048 /* characters for the names of all kernels, or of all formats */
 GPUCSR_INTERN PetscErrorCode GPUCSRFormatNames(char[], size_t);
 GPUCSR_INTERN PetscErrorCode GPUCSRFormatGet(int, const GPUCSRFormat **);
 

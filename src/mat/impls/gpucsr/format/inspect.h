@@ -12,7 +12,7 @@
 #include "format.h"
 
 #define GPUCSR_WINDOW        24
-#define GPUCSR_SAMPLE_LENGTH 256
+#define GPUCSR_SAMPLE_LENGTH 128
 
 typedef struct {
   unsigned long long rows, filled, entries, spread, pairs, twins, diagonals, windows; /* filled: rows that have entries */

@@ -10,6 +10,7 @@
   GPU-accelerated preconditioned iterative linear solvers, J. Supercomputing 63, 2013.
 */
 #include "jad.h"
+#include "reference.h"
 
 static PetscErrorCode Applicable_JAD(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, PetscBool *yes, char why[], size_t len)
 {
@@ -73,53 +74,27 @@ static PetscErrorCode Fill_JAD(const GPUCSRSource *s, GPUCSRStorage *A, PetscBoo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The entries of row r, the q-th in the order of the format */
+#define ROW(V, ENTRY) \
+  for (int k = 0; k < rowptr[r + 1] - rowptr[r]; k++) ENTRY(col[start[k] + q], ((const V *)A->array[JAD_VAL].data)[start[k] + q])
+
 static PetscErrorCode Mult_JAD(const GPUCSRStorage *A, const GPUCSRProduct *p)
 {
   const int32_t *start = (const int32_t *)A->array[JAD_START].data, *rowptr = (const int32_t *)A->array[JAD_ROWPTR].data, *perm = (const int32_t *)A->array[JAD_PERM].data, *col = (const int32_t *)A->array[JAD_COL].data;
 
   PetscFunctionBegin;
-#define MULT(V, X) \
-  do { \
-    const V *val = (const V *)A->array[JAD_VAL].data; \
-    const X *x = (const X *)p->x, *y = (const X *)p->y, alpha = (X)p->alpha, beta = (X)p->beta; \
-    X       *z = (X *)p->z; \
-\
-    for (int q = 0; q < A->m; q++) { \
-      const int r   = perm[q]; \
-      X         sum = 0; \
-\
-      if (r < p->first || r >= p->last) continue; \
-      for (int k = 0; k < rowptr[r + 1] - rowptr[r]; k++) sum += (X)val[start[k] + q] * x[col[start[k] + q]]; \
-      z[r] = beta == 0 ? alpha * sum : alpha * sum + beta * y[r]; \
-    } \
-  } while (0)
-  GPUCSRDispatchPrecision(A->precision, MULT);
-#undef MULT
+  GPUCSRReferenceMult(A, p, perm, ROW);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Diagonal_JAD(const GPUCSRStorage *A, void *diag)
+static PetscErrorCode Diagonal_JAD(const GPUCSRStorage *A, void *diagonal)
 {
   const int32_t *start = (const int32_t *)A->array[JAD_START].data, *rowptr = (const int32_t *)A->array[JAD_ROWPTR].data, *perm = (const int32_t *)A->array[JAD_PERM].data, *col = (const int32_t *)A->array[JAD_COL].data;
 
   PetscFunctionBegin;
-#define DIAGONAL(V, X) \
-  do { \
-    const V *val = (const V *)A->array[JAD_VAL].data; \
-    X       *d   = (X *)diag; \
-\
-    for (int q = 0; q < A->m; q++) { \
-      const int r = perm[q]; \
-\
-      if (r >= A->n) continue; \
-      d[r] = 0; \
-      for (int k = 0; k < rowptr[r + 1] - rowptr[r]; k++) \
-        if (col[start[k] + q] == r) d[r] = (X)val[start[k] + q]; \
-    } \
-  } while (0)
-  GPUCSRDispatchPrecision(A->precision, DIAGONAL);
-#undef DIAGONAL
+  GPUCSRReferenceDiagonal(A, diagonal, perm, ROW);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+#undef ROW
 
 const GPUCSRFormatFamily GPUCSRFormat_jad = {Applicable_JAD, Estimate_JAD, NULL, Layout_JAD, Fill_JAD, Mult_JAD, Diagonal_JAD};

@@ -19,6 +19,7 @@
   matrix-vector multiplication on modern processors with wide SIMD units, SIAM J. Sci. Comput. 36, 2014, section 2.
 */
 #include "sell.h"
+#include "reference.h"
 #include <math.h>
 
 /* The longest of so many rows drawn by chance, in the mean */
@@ -167,57 +168,31 @@ static PetscErrorCode Fill_SELL(const GPUCSRSource *s, GPUCSRStorage *A, PetscBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The entries of row r, the q-th in the order of the format */
+#define ROW(V, ENTRY) \
+  for (int k = 0; k < Held(a.rowptr, r, a.width); k++) { \
+    const int64_t e = SELLEntry(a.slice, a.width, q, k); \
+\
+    ENTRY(a.col[e], ((const V *)A->array[SELL_VAL].data)[e]); \
+  }
+
 static PetscErrorCode Mult_SELL(const GPUCSRStorage *A, const GPUCSRProduct *p)
 {
   const Arrays a = ArraysOf(A);
 
   PetscFunctionBegin;
-#define MULT(V, X) \
-  do { \
-    const V *val = (const V *)A->array[SELL_VAL].data; \
-    const X *x = (const X *)p->x, *y = (const X *)p->y, alpha = (X)p->alpha, beta = (X)p->beta; \
-    X       *z = (X *)p->z; \
-\
-    for (int q = a.perm ? 0 : p->first; q < (a.perm ? A->m : p->last); q++) { \
-      const int r   = a.perm ? a.perm[q] : q; \
-      X         sum = 0; \
-\
-      if (r < p->first || r >= p->last) continue; \
-      for (int k = 0; k < Held(a.rowptr, r, a.width); k++) { \
-        const int64_t e = SELLEntry(a.slice, a.width, q, k); \
-\
-        sum += (X)val[e] * x[a.col[e]]; \
-      } \
-      z[r] = beta == 0 ? alpha * sum : alpha * sum + beta * y[r]; \
-    } \
-  } while (0)
-  GPUCSRDispatchPrecision(A->precision, MULT);
-#undef MULT
+  GPUCSRReferenceMult(A, p, a.perm, ROW);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Diagonal_SELL(const GPUCSRStorage *A, void *diag)
+static PetscErrorCode Diagonal_SELL(const GPUCSRStorage *A, void *diagonal)
 {
   const Arrays a = ArraysOf(A);
 
   PetscFunctionBegin;
-#define DIAGONAL(V, X) \
-  do { \
-    const V *val = (const V *)A->array[SELL_VAL].data; \
-    X       *d   = (X *)diag; \
-\
-    for (int q = 0; q < A->m; q++) { \
-      const int r = a.perm ? a.perm[q] : q; \
-\
-      if (r >= A->n) continue; \
-      d[r] = 0; \
-      for (int k = 0; k < Held(a.rowptr, r, a.width); k++) \
-        if (a.col[SELLEntry(a.slice, a.width, q, k)] == r) d[r] = (X)val[SELLEntry(a.slice, a.width, q, k)]; \
-    } \
-  } while (0)
-  GPUCSRDispatchPrecision(A->precision, DIAGONAL);
-#undef DIAGONAL
+  GPUCSRReferenceDiagonal(A, diagonal, a.perm, ROW);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+#undef ROW
 
 const GPUCSRFormatFamily GPUCSRFormat_sell = {Applicable_SELL, Estimate_SELL, Measure_SELL, Layout_SELL, Fill_SELL, Mult_SELL, Diagonal_SELL};

@@ -23,15 +23,6 @@
   ACTION(4, 4, V, X) \
   ACTION(8, 8, V, X)
 
-__device__ __forceinline__ bool absent(double v)
-{
-  return __double2hiint(v) == BCSR_ABSENT;
-}
-__device__ __forceinline__ bool absent(float v)
-{
-  return __float_as_int(v) == BCSR_ABSENT;
-}
-
 /* 16 bytes of values */
 template <class T>
 struct wide_of;
@@ -107,7 +98,7 @@ __device__ __forceinline__ void multiply(const V v[R * C], const X x[C], X sum[R
   for (int i = 0; i < R; i++)
 #pragma unroll
     for (int j = 0; j < C; j++)
-      if (!absent(v[i * C + j])) sum[i] += X(v[i * C + j]) * x[j];
+      if (!is_absent(v[i * C + j])) sum[i] += X(v[i * C + j]) * x[j];
 }
 
 /* May load_x() load wide? */

@@ -8,6 +8,7 @@
   besides A is a quarter byte an entry. Rows that are not sorted are brought into order first, in a copy.
 */
 #include "bcsr.cuh"
+#include "../format/absent.h"
 #include "sorted.cuh"
 #include <cub/device/device_scan.cuh>
 
@@ -96,29 +97,6 @@ __global__ void bcsr_rows_kernel(int rows, int m, int r, const int *__restrict__
   if (q <= rows) to[q] = blocks_before(rowptr[min(q * r, (int64_t)m)], mark, before);
 }
 
-/* val[k] for first <= k < n is of no entry yet */
-__global__ void bcsr_clear_kernel(int64_t first, int64_t n, double *val)
-{
-  const int64_t k = first + (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-
-  if (k < n) val[k] = __hiloint2double(BCSR_ABSENT, 0);
-}
-__global__ void bcsr_clear_kernel(int64_t first, int64_t n, float *val)
-{
-  const int64_t k = first + (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-
-  if (k < n) val[k] = __int_as_float(BCSR_ABSENT);
-}
-
-__device__ __forceinline__ double without_mark(double v)
-{
-  return absent(v) ? __hiloint2double(0x7FF80000, 0) : v;
-}
-__device__ __forceinline__ float without_mark(float v)
-{
-  return absent(v) ? __int_as_float(0x7FC00000) : v;
-}
-
 template <class V>
 __global__ void __launch_bounds__(BLOCK) bcsr_fill_kernel(int m, int64_t nnz, int r, int c, const int *__restrict__ rowptr, const int *__restrict__ ccol, const V *__restrict__ cval, const unsigned int *__restrict__ mark, const int *__restrict__ before, int *col, V *val)
 {
@@ -131,7 +109,7 @@ __global__ void __launch_bounds__(BLOCK) bcsr_fill_kernel(int m, int64_t nnz, in
     const int start = block_start(ccol[k], c);
 
     if (first == k && col) col[b] = start;
-    val[BCSREntry(b, row % r, ccol[k] - start, r, c, sizeof(V))] = without_mark(cval[k]);
+    val[BCSREntry(b, row % r, ccol[k] - start, r, c, sizeof(V))] = present(cval[k]);
   }
 }
 
@@ -146,7 +124,7 @@ __global__ void bcsr_diagonal_kernel(int n, int br, int bc, const int *__restric
       if (col[b] == start) {
         const V a = val[BCSREntry(b, r % br, r - start, br, bc, sizeof(V))];
 
-        if (!absent(a)) v = X(a);
+        if (!is_absent(a)) v = X(a);
       }
   v = reduce<8>(v); /* at most one is not 0 */
   if (r < n && lane == 0) d[r] = v;
@@ -208,9 +186,9 @@ static PetscErrorCode FillSteps(const GPUCSRStorage *csr, const Marks *k, int bl
     GPUCSRCheckLaunch("bcsr_build (rows)");
   }
 #define FILL(V, X) \
-  if (!valuesonly) bcsr_clear_kernel<<<GPUCSRBlocks(A->stored - clear, 256), 256, 0, s>>>(clear, A->stored, (V *)A->array[BCSR_VAL].data); \
+  if (!valuesonly) GPUCSR_CUDA(cudaMemsetAsync((V *)A->array[BCSR_VAL].data + clear, GPUCSR_ABSENT, sizeof(V) * (size_t)(A->stored - clear), s)); \
   bcsr_fill_kernel<V> \
-    <<<GPUCSRBlocks(csr->nnz, BLOCK), BLOCK, 0, s>>>(csr->m, csr->nnz, br, bc, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const V *)csr->array[CSR_VAL].data, k->mark, k->before, col, (V *)A->array[BCSR_VAL].data)
+    <<<GPUCSRBlocks(csr->nnz, TILE), BLOCK, 0, s>>>(csr->m, csr->nnz, br, bc, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const V *)csr->array[CSR_VAL].data, k->mark, k->before, col, (V *)A->array[BCSR_VAL].data)
   GPUCSRDispatchPrecision(A->precision, FILL);
   GPUCSRCheckLaunch("bcsr_build (fill)");
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -8,6 +8,7 @@
   Bytes: v m n, n x for every four rows, mostly from the caches, m y. Wins where most entries are there, whatever the shape.
 */
 #include "device.cuh"
+#include "../format/absent.h"
 
 #define BLOCK   256
 #define ROWS    4                   /* of a team */
@@ -172,7 +173,7 @@ __global__ void bitdense_diagonal_kernel(int n, size_t stride, const V *__restri
 static PetscErrorCode Fill(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  if (!valuesonly) GPUCSR_CUDA(cudaMemsetAsync(A->array[0].data, 255, A->array[0].count * GPUCSRTypeSize(A->array[0].type), (cudaStream_t)s));
+  if (!valuesonly) GPUCSR_CUDA(cudaMemsetAsync(A->array[0].data, GPUCSR_ABSENT, A->array[0].count * GPUCSRTypeSize(A->array[0].type), (cudaStream_t)s));
   if (!A->m) PetscFunctionReturn(PETSC_SUCCESS);
 #define FILL(V, X) \
   bitdense_fill_kernel<V><<<dim3(GPUCSRBlocks((int64_t)A->m * 32, 256), (unsigned int)PetscMin(A->n / 1024 + 1, 65535)), 256, 0, (cudaStream_t)s>>>(A->m, A->n, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, \

@@ -265,8 +265,8 @@ static PetscErrorCode Prepare(GPUCSRStorage *A, int variant)
   const size_t  most   = 1 + 3 * (size_t)(A->nnz / LONG + 1);
   const int    *rowptr = (const int *)A->array[CSR_ROWPTR].data;
   cudaStream_t  s      = (cudaStream_t)A->dev->stream;
-  int32_t       head[1 + 3 * FIRST], *list;
-  int           n, major = 0;
+  int32_t       head[1 + 3 * FIRST], *list = NULL;
+  int           n = 0, major = 0;
   PetscBool     clusters;
   Chunk        *chunk;
   int32_t      *count;
@@ -274,16 +274,18 @@ static PetscErrorCode Prepare(GPUCSRStorage *A, int variant)
 
   PetscFunctionBegin;
   (void)variant;
-  PetscCall(GPUCSRStorageWork(A, GPUCSR_INT32, most)); /* the list first, then freed for what stays */
-  GPUCSR_CUDA(cudaMemsetAsync(A->work.data, 0, sizeof(int), s));
-  if (A->m) adaptive_long_kernel<<<GPUCSRBlocks(A->m, 256), 256, 0, s>>>(A->m, rowptr, (int *)A->work.data);
-  GPUCSRCheckLaunch("csr_adaptive (long rows)");
-  PetscCall(GPUCSRDownload(A->dev, head, GPUCSR_INT32, A->work.data, GPUCSR_INT32, PetscMin(most, sizeof(head) / sizeof(head[0])), PETSC_FALSE, s));
-  n = head[0];
-  PetscCall(PetscMalloc1(3 * (size_t)n + 1, &list));
-  PetscCall(PetscArraycpy(list, head + 1, 3 * PetscMin(n, FIRST)));
-  if (n > FIRST) PetscCall(GPUCSRDownload(A->dev, list + 3 * FIRST, GPUCSR_INT32, (int *)A->work.data + 1 + 3 * FIRST, GPUCSR_INT32, 3 * (size_t)(n - FIRST), PETSC_FALSE, s));
-  PetscCall(GPUCSRFree(A->dev, A->work.count * GPUCSRTypeSize(A->work.type), &A->work.data));
+  if (!A->extent.width || A->extent.width > LONG) { /* there may be some, or nobody has looked */
+    PetscCall(GPUCSRStorageWork(A, GPUCSR_INT32, most)); /* the list first, then freed for what stays */
+    GPUCSR_CUDA(cudaMemsetAsync(A->work.data, 0, sizeof(int), s));
+    if (A->m) adaptive_long_kernel<<<GPUCSRBlocks(A->m, 256), 256, 0, s>>>(A->m, rowptr, (int *)A->work.data);
+    GPUCSRCheckLaunch("csr_adaptive (long rows)");
+    PetscCall(GPUCSRDownload(A->dev, head, GPUCSR_INT32, A->work.data, GPUCSR_INT32, PetscMin(most, sizeof(head) / sizeof(head[0])), PETSC_FALSE, s));
+    n = head[0];
+    PetscCall(PetscMalloc1(3 * (size_t)n + 1, &list));
+    PetscCall(PetscArraycpy(list, head + 1, 3 * PetscMin(n, FIRST)));
+    if (n > FIRST) PetscCall(GPUCSRDownload(A->dev, list + 3 * FIRST, GPUCSR_INT32, (int *)A->work.data + 1 + 3 * FIRST, GPUCSR_INT32, 3 * (size_t)(n - FIRST), PETSC_FALSE, s));
+    PetscCall(GPUCSRFree(A->dev, A->work.count * GPUCSRTypeSize(A->work.type), &A->work.data));
+  }
 
   GPUCSR_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, A->dev->id));
   clusters = (PetscBool)(major >= 9 && n > 0 && n <= FEW);
@@ -302,9 +304,11 @@ static PetscErrorCode Prepare(GPUCSRStorage *A, int variant)
   }
   PetscCall(GPUCSRStorageWork(A, GPUCSR_INT32, 2 * (size_t)(A->parts + A->parts % 2) + 6 * (size_t)A->parts + (size_t)tiles + 1));
   w = WorkOf(A);
-  PetscCall(GPUCSRUpload(A->dev, w.chunk, GPUCSR_INT32, chunk, GPUCSR_INT32, 4 * (size_t)A->parts, PETSC_FALSE, s, NULL));
-  PetscCall(GPUCSRUpload(A->dev, w.count, GPUCSR_INT32, count, GPUCSR_INT32, (size_t)A->parts, PETSC_FALSE, s, NULL));
-  GPUCSR_CUDA(cudaMemsetAsync(w.counter, 0, sizeof(int) * (size_t)A->parts, s));
+  if (A->parts) {
+    PetscCall(GPUCSRUpload(A->dev, w.chunk, GPUCSR_INT32, chunk, GPUCSR_INT32, 4 * (size_t)A->parts, PETSC_FALSE, s, NULL));
+    PetscCall(GPUCSRUpload(A->dev, w.count, GPUCSR_INT32, count, GPUCSR_INT32, (size_t)A->parts, PETSC_FALSE, s, NULL));
+    GPUCSR_CUDA(cudaMemsetAsync(w.counter, 0, sizeof(int) * (size_t)A->parts, s));
+  }
   adaptive_starts_kernel<<<GPUCSRBlocks(tiles + 1, 256), 256, 0, s>>>(tiles, A->m, rowptr, w.start);
   GPUCSRCheckLaunch("csr_adaptive (starts)");
   PetscCall(PetscFree2(chunk, count));

@@ -13,6 +13,7 @@
   Paper: D. Merrill, M. Garland, Merge-based parallel sparse matrix-vector multiplication, SC 2016, section 3.
 */
 #include "device.cuh"
+#include "merge.cuh"
 #include <cub/block/block_scan.cuh>
 
 #define BLOCK 128
@@ -22,20 +23,6 @@
 static int64_t Tiles(const GPUCSRStorage *A)
 {
   return (A->m + A->nnz + TILE - 1) / TILE;
-}
-
-/* On diagonal d of the merge of row ends and entry numbers: how many row ends come first */
-__device__ __forceinline__ int merge_row(int64_t d, const int *__restrict__ rowptr, int m, int64_t nnz)
-{
-  int lo = d > nnz ? (int)(d - nnz) : 0, hi = d < m ? (int)d : m;
-
-  while (lo < hi) {
-    const int mid = (int)(((int64_t)lo + hi) / 2);
-
-    if (rowptr[mid + 1] <= d - 1 - mid) lo = mid + 1;
-    else hi = mid;
-  }
-  return lo;
 }
 
 __global__ void merge_starts_kernel(int64_t tiles, int m, int64_t nnz, const int *__restrict__ rowptr, int *starts)

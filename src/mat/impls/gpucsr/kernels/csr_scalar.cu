@@ -24,9 +24,11 @@ __global__ void csr_scalar_kernel(int first, int last, const int *__restrict__ r
   store(z, y, r, alpha, sum, beta);
 }
 
+GPUCSR_DECLARE(GPUCSRKernelFamily, GPUCSRKernel_csr_scalar);
+
 static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
-  const int block = 128;
+  const int block = GPUCSRBlockOf(&GPUCSRKernel_csr_scalar);
 
   PetscFunctionBegin;
   (void)variant;
@@ -38,4 +40,4 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_scalar) = {PETSC_TRUE, NULL, NULL, Launch, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_scalar) = {PETSC_TRUE, NULL, NULL, Launch, NULL, 128};

@@ -37,7 +37,7 @@ __device__ __forceinline__ X row_sum(int begin, int end, int lane, const int *__
 
 /* R rows a group of T threads, apart by stride groups: all loads of the row pointers are in flight before the first row is summed */
 template <int T, int W, int R, bool CYCLIC, class V, class X>
-__global__ void __launch_bounds__(256) csr_vector_kernel(int first, int last, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
+__global__ void __launch_bounds__(512) csr_vector_kernel(int first, int last, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
 {
   const int64_t group = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / T, groups = (int64_t)gridDim.x * blockDim.x / T;
   const int     lane = threadIdx.x % T;
@@ -62,10 +62,12 @@ __global__ void __launch_bounds__(256) csr_vector_kernel(int first, int last, co
   }
 }
 
+GPUCSR_DECLARE(GPUCSRKernelFamily, GPUCSRKernel_csr_vector);
+
 /* The variant: threads a row + 100 entries a load + 1000 rows a thread, negative when these are cyclic */
 static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
-  const int block = 256;
+  const int block = GPUCSRBlockOf(&GPUCSRKernel_csr_vector);
 
   PetscFunctionBegin;
 #define LAUNCHT(T, W, R, CYCLIC, V, X) \
@@ -93,4 +95,4 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_vector) = {PETSC_TRUE, NULL, NULL, Launch, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_vector) = {PETSC_TRUE, NULL, NULL, Launch, NULL, 256};

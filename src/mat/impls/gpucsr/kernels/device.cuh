@@ -5,10 +5,13 @@
 #include <cuda_runtime.h>
 
 /* A const object of namespace scope has internal linkage in C++ unless it was declared so first */
-#define GPUCSR_EXPORT(type, name) \
+#define GPUCSR_DECLARE(type, name) \
   extern "C" { \
   GPUCSR_INTERN const type name; \
   } \
+  static_assert(true, "a semicolon follows")
+#define GPUCSR_EXPORT(type, name) \
+  GPUCSR_DECLARE(type, name); \
   const type name
 
 #define GPUCSRCheckLaunch(what) \
@@ -61,10 +64,10 @@ __device__ __forceinline__ void streamed(const T *p, T (&to)[W])
   }
 }
 
-/* The mark of format/absent.h */
+/* The mark of format/absent.h, in one comparison */
 __device__ __forceinline__ bool is_absent(double v)
 {
-  return __double_as_longlong(v) == -1;
+  return __double2hiint(v) == -1;
 }
 __device__ __forceinline__ bool is_absent(float v)
 {

@@ -5,6 +5,7 @@
   their places, which lie side by side where the rows are alike.
 */
 #include "device.cuh"
+#include "../format/absent.h"
 #include "../format/dia.h"
 #include <cub/device/device_select.cuh>
 #include <thrust/iterator/counting_iterator.h>
@@ -116,7 +117,7 @@ static PetscErrorCode Fill(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool
   if (!A->stored) PetscFunctionReturn(PETSC_SUCCESS);
   if (!valuesonly) {
     PetscCall(Offsets(csr, A, s));
-    GPUCSR_CUDA(cudaMemsetAsync(A->array[DIA_VAL].data, 255, A->array[DIA_VAL].count * GPUCSRTypeSize(A->array[DIA_VAL].type), s));
+    GPUCSR_CUDA(cudaMemsetAsync(A->array[DIA_VAL].data, GPUCSR_ABSENT, A->array[DIA_VAL].count * GPUCSRTypeSize(A->array[DIA_VAL].type), s));
   }
 #define FILL(V, X) \
   dia_fill_kernel<V><<<GPUCSRBlocks(A->m, GPUCSR_SLICE), dim3(GPUCSR_SLICE, FILL_WARPS), 0, s>>>(A->m, (int)A->extent.units, (const int *)A->array[DIA_OFFSET].data, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, \

@@ -2,6 +2,7 @@
   The list of kernels as a table, and the helpers of a device whose memory is the host's.
 */
 #include "kernels.h"
+#include <string.h>
 
 #if defined(GPUCSR_HAVE_CUDA)
   #define GPUCSR_KERNEL(name, family, variant, format) extern PETSC_VISIBILITY_INTERNAL const GPUCSRKernelFamily GPUCSRKernel_##family;
@@ -22,6 +23,8 @@ extern PETSC_VISIBILITY_INTERNAL const GPUCSRDeviceHelpers GPUCSRDeviceHelpers_c
   #define DEVICEFORMAT_DEVICE(family) NULL
 #endif
 #define DEVICEFORMAT_HOST(family) NULL
+
+int GPUCSRThreads = 0;
 
 #define GPUCSR_KERNEL(name, family, variant, format) {#name, #format, FAMILY(family), variant},
 static const GPUCSRKernel kernels[] = {
@@ -73,6 +76,7 @@ PetscErrorCode GPUCSRKernelNames(const char format[], char list[], size_t len)
     if (list[0]) PetscCall(PetscStrlcat(list, ", ", len));
     PetscCall(PetscStrlcat(list, kernels[q].name, len));
   }
+  PetscCheck(strlen(list) + 1 < len, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The names of the kernels need more than %zu characters", len);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

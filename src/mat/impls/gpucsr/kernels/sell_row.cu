@@ -13,17 +13,16 @@
 #include "device.cuh"
 #include "../format/sell.h"
 
-#define AHEAD      8                        /* entries of a thread in flight */
-#define TEAMS(T)   ((T) >= 8 ? 1 : 4 / (T)) /* slices of a block, T warps each */
-#define THREADS(T) (GPUCSR_SLICE * (T)*TEAMS(T))
+#define AHEAD   8                         /* entries of a thread in flight */
+#define MOST(T) ((T) >= 8 ? (T)*32 : 256) /* threads of a block at most */
 
 /* The column of padding is negative, so no row length is read. W: neighbours in a load, each of a row of its own */
 template <int T, int W, class V, class X>
-__global__ void __launch_bounds__(THREADS(T)) sell_row_kernel(int slices, int offset, int m, int first, int last, const int *__restrict__ slice, int ellwidth, const int *__restrict__ perm, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
+__global__ void __launch_bounds__(MOST(T)) sell_row_kernel(int slices, int offset, int m, int first, int last, const int *__restrict__ slice, int ellwidth, const int *__restrict__ perm, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
 {
   constexpr int STEPS = AHEAD / W;
   const int     lane = (int)threadIdx.x % GPUCSR_SLICE, warp = (int)threadIdx.x / GPUCSR_SLICE % T, team = (int)threadIdx.x / (GPUCSR_SLICE * T);
-  const int     mine = (int)blockIdx.x * TEAMS(T) + team, s = offset + mine, q = s * GPUCSR_SLICE + lane;
+  const int     mine = (int)blockIdx.x * ((int)blockDim.x / (GPUCSR_SLICE * T)) + team, s = offset + mine, q = s * GPUCSR_SLICE + lane;
   int           row    = -1;
   X             sum[W] = {};
 
@@ -66,7 +65,7 @@ __global__ void __launch_bounds__(THREADS(T)) sell_row_kernel(int slices, int of
     sum[0] = own;
   }
   if (T > 1) {
-    __shared__ X part[TEAMS(T)][T][GPUCSR_SLICE];
+    __shared__ X part[MOST(T) / GPUCSR_SLICE / T][T][GPUCSR_SLICE];
 
     part[team][warp][lane] = sum[0];
     __syncthreads();
@@ -75,6 +74,14 @@ __global__ void __launch_bounds__(THREADS(T)) sell_row_kernel(int slices, int of
     for (int t = 1; t < T; t++) sum[0] += part[team][t][lane];
   }
   if (wanted) store(z, y, row, alpha, sum[0], beta);
+}
+
+GPUCSR_DECLARE(GPUCSRKernelFamily, GPUCSRKernel_sell_row);
+
+/* Of a block: whole slices, T warps each */
+static int Threads(int T, int most)
+{
+  return PetscMax(GPUCSR_SLICE * T, PetscMin(most, GPUCSRBlockOf(&GPUCSRKernel_sell_row)));
 }
 
 static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
@@ -86,8 +93,8 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
   PetscFunctionBegin;
 #define LAUNCHT(T, W, V, X) \
   case 100 * W + T: \
-    sell_row_kernel<T, W, V, X><<<GPUCSRBlocks(end - begin, TEAMS(T)), THREADS(T), 0, (cudaStream_t)s>>>(end - begin, begin, A->m, p->first, p->last, slice, A->extent.width, perm, (const int *)A->array[SELL_COL].data, (const V *)A->array[SELL_VAL].data, \
-                                                                                                         (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z); \
+    sell_row_kernel<T, W, V, X><<<GPUCSRBlocks(end - begin, Threads(T, MOST(T)) / GPUCSR_SLICE / T), Threads(T, MOST(T)), 0, (cudaStream_t)s>>>(end - begin, begin, A->m, p->first, p->last, slice, A->extent.width, perm, (const int *)A->array[SELL_COL].data, \
+                                                                                                                                                (const V *)A->array[SELL_VAL].data, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z); \
     break
 #define LAUNCH(V, X) \
   switch (variant) { \
@@ -103,4 +110,4 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_sell_row) = {PETSC_TRUE, NULL, NULL, Launch, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_sell_row) = {PETSC_TRUE, NULL, NULL, Launch, NULL, 128};

@@ -9,7 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TREE_MOST 2.0 /* times the bytes of CSR that a leaf of the tree may take: it knows nothing of padding */
+/* A leaf of the tree knows nothing of padding and of single rows */
+#define TREE_MOST    2.0  /* times the bytes of CSR that it may take */
+#define TREE_LONGEST 1024 /* entries of the longest row that it may have, unless that is */
+#define TREE_UNEVEN  32   /* times the mean at most */
 
 /* Words that exist, and fit each other */
 PetscErrorCode GPUCSRRequestCheck(const GPUCSRRequest *q)
@@ -17,7 +20,7 @@ PetscErrorCode GPUCSRRequestCheck(const GPUCSRRequest *q)
   const GPUCSRFormat *format;
   const GPUCSRKernel *kernel;
   PetscBool           anyformat, anykernel, same, aij;
-  char                list[1024];
+  char                list[GPUCSR_NAMES];
 
   PetscFunctionBegin;
   PetscCall(PetscStrcmp(q->format, "auto", &anyformat));
@@ -78,64 +81,94 @@ PetscErrorCode GPUCSRRequestTakes(const GPUCSRRequest *q, GPUCSRPrecision p, Pet
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Usable before not, known to the profile before not, then by time; ties as in the lists, for qsort() is not stable */
+/* Usable before not, then by time; ties as in the lists, for qsort() is not stable */
 static int Compare(const void *a, const void *b)
 {
   const GPUCSRCandidate *x = (const GPUCSRCandidate *)a, *y = (const GPUCSRCandidate *)b;
 
   if (x->usable != y->usable) return x->usable ? -1 : 1;
-  if (x->known != y->known) return x->known ? -1 : 1;
   if (x->predicted < y->predicted) return -1;
   if (x->predicted > y->predicted) return 1;
   if (x->kernel != y->kernel) return x->kernel < y->kernel ? -1 : 1;
   return x->format < y->format ? -1 : x->format > y->format;
 }
 
-static PetscErrorCode CandidateGet(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, const GPUCSRCostRow *row, GPUCSRCandidate *c)
-{
-  double           terms[GPUCSR_NTERMS];
-  GPUCSRModelInput in;
+/* What is the same for all kernels of a format */
+typedef struct {
+  const GPUCSRFormat *format;
+  PetscBool           applicable;
+  char                why[112];
+  GPUCSRModelInput    in;
+} FormatInput;
 
+static PetscErrorCode FormatInputGet(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, const GPUCSRFormat *format, FormatInput *in)
+{
   PetscFunctionBegin;
-  PetscCall((*c->format->ops->applicable)(f, c->format->variant, p, &c->usable, c->why, sizeof(c->why)));
-  if (c->usable && dev->ops->separate && c->kernel->family && c->kernel->family->available) PetscCall((*c->kernel->family->available)(&c->usable, c->why, sizeof(c->why)));
-  if (!c->usable) PetscFunctionReturn(PETSC_SUCCESS);
-  c->known = row ? PETSC_TRUE : PETSC_FALSE;
-  if (row) {
-    PetscCall(GPUCSRModelInputGet(c->format, f, p, dev->props.l2, &in));
-    GPUCSRModelTerms(row, &in, terms);
-    for (int q = 0; q < GPUCSR_NTERMS; q++) c->predicted += 1e-6 * row->time[q] * terms[q];
-    c->setup = 1e-6 * (row->setup[0] + row->setup[1] * in.matrix);
-    c->bytes = 1e6 * in.matrix;
-  } else PetscCall(PetscStrncpy(c->why, "the machine's profile does not know it: make tune", sizeof(c->why)));
+  in->format = format;
+  in->why[0] = 0;
+  PetscCall((*format->ops->applicable)(f, format->variant, p, &in->applicable, in->why, sizeof(in->why)));
+  if (in->applicable) PetscCall(GPUCSRModelInputGet(format, f, p, dev->props.l2, &in->in));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All that what was asked for allows, the one with the least predicted time first */
+static PetscErrorCode CandidateGet(const FormatInput *in, GPUCSRDevice dev, const GPUCSRCostRow *row, GPUCSRCandidate *c)
+{
+  double terms[GPUCSR_NTERMS];
+
+  PetscFunctionBegin;
+  c->usable = in->applicable;
+  if (!c->usable) PetscCall(PetscStrncpy(c->why, in->why, sizeof(c->why)));
+  else if (dev->ops->separate && c->kernel->family && c->kernel->family->available) PetscCall((*c->kernel->family->available)(&c->usable, c->why, sizeof(c->why)));
+  if (!c->usable) PetscFunctionReturn(PETSC_SUCCESS);
+  c->known   = row ? PETSC_TRUE : PETSC_FALSE;
+  c->trusted = row ? row->trusted : PETSC_FALSE;
+  c->bytes   = 1e6 * in->in.matrix;
+  if (!row) PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRModelTerms(row, &in->in, terms);
+  for (int q = 0; q < GPUCSR_NTERMS; q++) c->predicted += 1e-6 * row->time[q] * terms[q];
+  c->setup = 1e-6 * (row->setup[0] + row->setup[1] * in->in.matrix);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What spoke against a candidate, beside the one that was chosen */
+PetscErrorCode GPUCSRCandidateWhy(const GPUCSRCandidate *c, const GPUCSRCandidate *chosen, char why[], size_t len)
+{
+  PetscFunctionBegin;
+  if (c->why[0]) PetscCall(PetscStrncpy(why, c->why, len));
+  else if (!c->known) PetscCall(PetscStrncpy(why, "the machine's profile does not know it: make tune", len));
+  else PetscCall(PetscSNPrintf(why, len, "%.2f times the chosen one's time%s", chosen->predicted > 0 ? c->predicted / chosen->predicted : 1, c->trusted ? "" : ", if that is foretold well: for measuring alone"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All that what was asked for allows: those that the profile knows, the one with the least predicted time first, then the others */
 PetscErrorCode GPUCSRCandidatesGet(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, const GPUCSRRequest *q, GPUCSRCandidate **list, int *n)
 {
   const GPUCSRPair *pair;
   int               npairs;
-  PetscBool         asked, open;
+  PetscBool         asked = PETSC_TRUE, open;
 
   PetscFunctionBegin;
   *n = 0;
   PetscCall(GPUCSRProfilePairs(&pair, &npairs));
   PetscCall(PetscCalloc1(npairs, list));
   PetscCall(GPUCSRRequestOpen(q, &open));
-  for (int k = 0; k < npairs; k++) {
-    GPUCSRCandidate *c = &(*list)[*n];
+  for (int known = 1; known >= 0; known--) {
+    FormatInput in = {NULL};
 
-    if (!open) {
-      PetscCall(Asked(q, pair[k].format, pair[k].kernel, &asked));
+    for (int k = 0; k < npairs; k++) {
+      GPUCSRCandidate *c = &(*list)[*n];
+
+      if ((pair[k].row != NULL) != known) continue;
+      if (!open) PetscCall(Asked(q, pair[k].format, pair[k].kernel, &asked));
       if (!asked) continue;
+      c->format = pair[k].format;
+      c->kernel = pair[k].kernel;
+      if (in.format != c->format) PetscCall(FormatInputGet(f, p, dev, c->format, &in)); /* pairs of a format follow each other */
+      PetscCall(CandidateGet(&in, dev, pair[k].row, c));
+      (*n)++;
     }
-    c->format = pair[k].format;
-    c->kernel = pair[k].kernel;
-    PetscCall(CandidateGet(f, p, dev, pair[k].row, c));
-    (*n)++;
+    if (known) qsort(*list, (size_t)*n, sizeof(**list), Compare);
   }
-  qsort(*list, (size_t)*n, sizeof(**list), Compare);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -157,6 +190,8 @@ static PetscErrorCode Pick(const GPUCSRFeatures *f, GPUCSRPrecision p, const GPU
   PetscBool   anyformat, anykernel;
   double      best = PETSC_MAX_REAL, second = PETSC_MAX_REAL;
 
+  const PetscBool uneven = (PetscBool)(f->max > TREE_LONGEST && f->max > TREE_UNEVEN * f->mean);
+
   PetscFunctionBegin;
   *pick = -1;
   PetscCall(PetscStrcmp(q->format, "auto", &anyformat));
@@ -172,7 +207,7 @@ static PetscErrorCode Pick(const GPUCSRFeatures *f, GPUCSRPrecision p, const GPU
     }
   }
   if (q->select == GPUCSR_SELECT_TREE) PetscCall(GPUCSRProfileTree(f, &format, &kernel));
-  if (q->select == GPUCSR_SELECT_FIXED) {
+  if (q->select == GPUCSR_SELECT_FIXED || (format && uneven)) {
     format = "csr";
     kernel = "csr_adaptive";
   }
@@ -180,13 +215,14 @@ static PetscErrorCode Pick(const GPUCSRFeatures *f, GPUCSRPrecision p, const GPU
     if (list[c].usable && list[c].bytes <= TREE_MOST * GPUCSRCSRBytes(f, p) && !strcmp(list[c].format->name, format) && !strcmp(list[c].kernel->name, kernel)) *pick = c;
   if (*pick >= 0) {
     if (q->select == GPUCSR_SELECT_FIXED) PetscCall(PetscSNPrintf(why, len, "-mat_gpucsr_select fixed takes it for every matrix"));
+    else if (uneven) PetscCall(PetscSNPrintf(why, len, "the decision tree takes it where a row, here one of %d entries, is so much longer than the mean of %.3g", f->max, f->mean));
     else PetscCall(PetscSNPrintf(why, len, "the decision tree takes it for rows of %.3g entries in the mean and %d columns", f->mean, f->n));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   for (int c = 0; c < n; c++) {
     const double t = q->expected > 0 ? list[c].predicted + list[c].setup / q->expected : list[c].predicted;
 
-    if (!list[c].usable || !list[c].known) continue;
+    if (!list[c].usable || !list[c].known || (anyformat && anykernel && !list[c].trusted)) continue;
     if (t < best) {
       second = best;
       best   = t;
@@ -195,7 +231,7 @@ static PetscErrorCode Pick(const GPUCSRFeatures *f, GPUCSRPrecision p, const GPU
   }
   if (*pick < 0) PetscFunctionReturn(PETSC_SUCCESS);
   if (q->expected > 0)
-    PetscCall(PetscSNPrintf(why, len, "for %g products of rows with %.3g entries in the mean and %d at most it is predicted to take %.1f us a product, its conversion shared among them, the next best %.1f us", q->expected, f->mean, f->max, 1e6 * best, 1e6 * second));
+    PetscCall(PetscSNPrintf(why, len, "for %.0f products of rows with %.3g entries in the mean and %d at most it is predicted to take %.1f us a product, its conversion shared among them, the next best %.1f us", q->expected, f->mean, f->max, 1e6 * best, 1e6 * second));
   else if (second < PETSC_MAX_REAL) PetscCall(PetscSNPrintf(why, len, "of rows with %.3g entries in the mean and %d at most it is predicted to take %.1f us, the next best %.1f us", f->mean, f->max, 1e6 * best, 1e6 * second));
   else PetscCall(PetscSNPrintf(why, len, "it is the only one that was allowed"));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -8,6 +8,7 @@
 GPUCSRPlanOptions GPUCSRPlanSettings = {.sample = 0.01};
 
 #define MEASURE_MOST   6   /* candidates that measuring tries at most */
+#define MEASURE_EACH   8   /* products for each of them at least */
 #define MEASURE_WITHIN 1.6 /* and how far behind the best prediction their own may be */
 
 /* Options of the process; collective on PETSC_COMM_WORLD */
@@ -166,86 +167,121 @@ static PetscErrorCode Prepare(GPUCSRPlan *P)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What a candidate has built to be measured; CSR's arrays are not its own */
+static PetscErrorCode Forget(GPUCSRStorage *A)
+{
+  PetscFunctionBegin;
+  if (!A->format) PetscFunctionReturn(PETSC_SUCCESS);
+  if (GPUCSRIsCSR(A->format)) PetscCall(GPUCSRFree(A->dev, A->work.count * GPUCSRTypeSize(A->work.type), &A->work.data));
+  else PetscCall(GPUCSRStorageDestroy(A));
+  PetscCall(PetscMemzero(A, sizeof(*A)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Seconds a product, of n back to back, after one that keeps the device busy when the clock starts: events resolve half a microsecond */
+static PetscErrorCode Clock(GPUCSRPlan *T, const GPUCSRProduct *p, const GPUCSREvent e[2], int n, double *seconds)
+{
+  GPUCSRDevice dev = T->A.dev;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRPlanProduct(T, p, dev->stream));
+  PetscCall(dev->ops->eventrecord(dev->id, e[0], dev->stream));
+  for (int k = 0; k < n; k++) PetscCall(GPUCSRPlanProduct(T, p, dev->stream));
+  PetscCall(dev->ops->eventrecord(dev->id, e[1], dev->stream));
+  PetscCall(dev->ops->eventelapsed(dev->id, e[0], e[1], seconds));
+  *seconds /= n;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
-  Time the candidates that the model likes best on the matrix itself and keep the fastest: after one product each to warm up, each
-  gets its share of the budget. Leaves its storage in P->A where that is not CSR.
+  Time the candidates that the model likes best on the matrix itself and keep the fastest: each for a few products, then the two fastest,
+  whose storage was kept, with the rest of the budget. Leaves what was built in P->A where that is not CSR.
 */
 static PetscErrorCode Measure(GPUCSRDevice dev, const GPUCSRRequest *q, GPUCSRStorage *csr, GPUCSRPlan *P)
 {
-  const GPUCSRBackendOps *ops    = dev->ops;
-  const size_t            vector = GPUCSRTypeSize(GPUCSRVectorType(csr->precision));
-  const int               budget = q->budget ? q->budget : 50;
-  int                     n = 0, best = -1;
-  GPUCSREvent             begin, end;
-  void                   *x = NULL, *z = NULL;
-  GPUCSRStorage           kept = {0};
-  PetscLogDouble          t0, t1;
+  const size_t   vector = GPUCSRTypeSize(GPUCSRVectorType(csr->precision));
+  const int      budget = q->budget ? q->budget : 50;
+  int            n = 0, best[2] = {-1, -1}, few, many;
+  GPUCSREvent    e[2];
+  void          *x = NULL, *z = NULL;
+  GPUCSRStorage  kept[2] = {{0}};
+  GPUCSRProduct  p       = {1, 0, NULL, NULL, NULL, 0, csr->m};
+  PetscLogDouble t0, t1;
 
   PetscFunctionBegin;
   PetscCall(PetscTime(&t0));
-  while (n < P->ncandidates && n < MEASURE_MOST && n < budget / 4 && P->candidate[n].usable && (n < 2 || P->candidate[n].predicted <= MEASURE_WITHIN * P->candidate[0].predicted)) n++;
+  while (n < P->ncandidates && n < MEASURE_MOST && n < budget / MEASURE_EACH && P->candidate[n].usable && P->candidate[n].known && (n < 2 || P->candidate[n].predicted <= MEASURE_WITHIN * P->candidate[0].predicted)) n++;
   if (n < 2) PetscFunctionReturn(PETSC_SUCCESS);
+  few  = PetscMax(2, 6 * budget / 10 / n - 2);
+  many = PetscMax(1, (budget - n * (few + 2)) / 2 - 1);
   PetscCall(GPUCSRMalloc(dev, vector * (size_t)csr->n, "x of measured products", &x));
   PetscCall(GPUCSRMalloc(dev, vector * (size_t)csr->m, "z of measured products", &z));
-  PetscCall(ops->zero(dev->id, x, vector * (size_t)csr->n, dev->stream));
-  PetscCall(ops->eventcreate(dev->id, PETSC_TRUE, &begin));
-  PetscCall(ops->eventcreate(dev->id, PETSC_TRUE, &end));
+  PetscCall(dev->ops->zero(dev->id, x, vector * (size_t)csr->n, dev->stream));
+  for (int k = 0; k < 2; k++) PetscCall(dev->ops->eventcreate(dev->id, PETSC_TRUE, &e[k]));
+  p.x = x;
+  p.z = z;
   for (int c = 0; c < n; c++) {
-    GPUCSRCandidate    *k   = &P->candidate[c];
-    const PetscBool     own = (PetscBool)!GPUCSRIsCSR(k->format);
-    const GPUCSRProduct p   = {1, 0, x, NULL, z, 0, csr->m};
-    GPUCSRPlan          T   = {
-                 .choice = {k->format, k->kernel, ""},
-                   .A = *csr
+    GPUCSRCandidate *k = &P->candidate[c];
+    GPUCSRPlan       T = {
+            .choice = {k->format, k->kernel, ""}
     };
     GPUCSRAttempt  attempt;
     PetscErrorCode ierr = PETSC_SUCCESS;
-    double         t[3];
 
-    T.A.work.data = NULL;
     PetscCall(GPUCSRAttemptBegin(&attempt));
-    if (own) {
-      PetscCall(PetscMemzero(&T.A, sizeof(T.A)));
-      ierr    = GPUCSRStorageFromCSR(csr, &P->features, k->format, &T.A);
-      T.A.dev = dev;
-    }
+    if (GPUCSRIsCSR(k->format)) {
+      T.A           = *csr;
+      T.A.work.data = NULL;
+    } else ierr = GPUCSRStorageFromCSR(csr, &P->features, k->format, &T.A);
     if (!ierr) ierr = Prepare(&T);
     PetscCall(GPUCSRAttemptEnd(&attempt));
     if (ierr) { /* too large after all, say; a failed device would fail the others too */
       k->usable = PETSC_FALSE;
       PetscCall(PetscStrncpy(k->why, attempt.message, sizeof(k->why)));
-    } else {
-      const int repeat = PetscMax(1, (budget / n - 1) / 3);
-
-      PetscCall(GPUCSRPlanProduct(&T, &p, dev->stream));
-      for (int r = 0; r < 3; r++) {
-        PetscCall(ops->eventrecord(dev->id, begin, dev->stream));
-        for (int i = 0; i < repeat; i++) PetscCall(GPUCSRPlanProduct(&T, &p, dev->stream));
-        PetscCall(ops->eventrecord(dev->id, end, dev->stream));
-        PetscCall(ops->eventelapsed(dev->id, begin, end, &t[r]));
-      }
-      k->measured = PetscMin(t[0], PetscMin(t[1], t[2])) / repeat;
+      PetscCall(Forget(&T.A));
+      continue;
     }
-    if (!ierr && (best < 0 || k->measured < P->candidate[best].measured)) {
-      best = c;
-      PetscCall(GPUCSRStorageDestroy(&kept));
-      if (own) kept = T.A;
-      else {
-        PetscCall(GPUCSRFree(dev, T.A.work.count * GPUCSRTypeSize(T.A.work.type), &T.A.work.data));
-      }
-    } else if (own) PetscCall(GPUCSRStorageDestroy(&T.A));
-    else PetscCall(GPUCSRFree(dev, T.A.work.count * GPUCSRTypeSize(T.A.work.type), &T.A.work.data));
+    PetscCall(GPUCSRPlanProduct(&T, &p, dev->stream)); /* a first one may take longer */
+    PetscCall(Clock(&T, &p, e, few, &k->measured));
+    for (int place = 0, mine = c; place < 2 && mine >= 0; place++) { /* among the two fastest so far? */
+      const int           other = best[place];
+      const GPUCSRStorage A     = kept[place];
+
+      if (other >= 0 && P->candidate[other].measured <= P->candidate[mine].measured) continue;
+      best[place] = mine;
+      kept[place] = T.A;
+      mine        = other;
+      T.A         = A;
+    }
+    PetscCall(Forget(&T.A));
   }
-  PetscCall(ops->eventdestroy(dev->id, begin));
-  PetscCall(ops->eventdestroy(dev->id, end));
+  for (int place = 0; place < 2 && best[1] >= 0; place++) {
+    GPUCSRCandidate *k = &P->candidate[best[place]];
+    GPUCSRPlan       T = {
+            .choice = {k->format, k->kernel, ""},
+              .A = kept[place]
+    };
+
+    PetscCall(Clock(&T, &p, e, many, &k->measured));
+  }
+  if (best[1] >= 0 && P->candidate[best[1]].measured < P->candidate[best[0]].measured) {
+    const GPUCSRStorage A = kept[0];
+
+    best[0] = best[1];
+    kept[0] = kept[1];
+    kept[1] = A;
+  }
+  for (int k = 0; k < 2; k++) PetscCall(dev->ops->eventdestroy(dev->id, e[k]));
   PetscCall(GPUCSRFree(dev, vector * (size_t)csr->n, &x));
   PetscCall(GPUCSRFree(dev, vector * (size_t)csr->m, &z));
-  PetscCheck(best >= 0, PETSC_COMM_SELF, PETSC_ERR_SUP, "No candidate could be measured: %s", P->candidate[0].why);
-  PetscCall(GPUCSRCandidatesPromote(P->candidate, best));
+  PetscCall(Forget(&kept[1]));
+  PetscCheck(best[0] >= 0, PETSC_COMM_SELF, PETSC_ERR_SUP, "No candidate could be measured: %s", P->candidate[0].why);
+  PetscCall(GPUCSRCandidatesPromote(P->candidate, best[0]));
   P->choice.format = P->candidate[0].format;
   P->choice.kernel = P->candidate[0].kernel;
   PetscCall(PetscSNPrintf(P->choice.why, sizeof(P->choice.why), "it was the fastest of %d that were measured: %.1f us", n, 1e6 * P->candidate[0].measured));
-  if (kept.dev) P->A = kept;
+  if (GPUCSRIsCSR(P->choice.format)) PetscCall(Forget(&kept[0]));
+  else P->A = kept[0];
   PetscCall(PetscTime(&t1));
   P->costs.measure += t1 - t0;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -359,6 +395,7 @@ static PetscErrorCode BuildSteps(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSR
     PetscCall(Mark(dev, &t, &P->costs.upload));
     PetscCall((*GPUCSRHelpers(dev)->inspect)(csr, GPUCSRPlanSettings.sample, &P->features, &bad, dev->stream));
     PetscCall(CheckColumn(s, bad));
+    csr->extent.width = P->features.max;
   } else PetscCall(InspectSource(dev, s, &P->features));
   PetscCall(Choose(dev, precision, q, csr, P));
   PetscCall(Mark(dev, &t, &P->costs.inspect));
@@ -434,6 +471,7 @@ static PetscErrorCode TransposeSteps(GPUCSRDevice dev, const GPUCSRSource *s, co
   PetscCall((*GPUCSRHelpers(dev)->transpose)(from, csr, P->map, dev->stream));
   PetscCall(Mark(dev, &t, &P->costs.transpose));
   PetscCall((*GPUCSRHelpers(dev)->inspect)(csr, GPUCSRPlanSettings.sample, &P->features, &bad, dev->stream));
+  csr->extent.width = P->features.max;
   PetscCall(Choose(dev, precision, q, csr, P));
   PetscCall(Mark(dev, &t, &P->costs.inspect));
   PetscCall(GPUCSRDeviceFormatGet(P->choice.format, &df));

@@ -28,7 +28,8 @@ typedef struct {
 typedef struct {
   const GPUCSRFormat *format;
   const GPUCSRKernel *kernel;
-  PetscBool           usable, known; /* can it take the matrix here; has the profile a row for it */
+  PetscBool           usable, known; /* can it take the matrix here; has the profile a row for it, */
+  PetscBool           trusted;       /* and is it one to choose by, not only to measure */
   double              bytes;         /* of the matrix on the device, estimated */
   double              predicted, setup, measured;
   char                why[112]; /* why it cannot, or what spoke against it; empty: its time */
@@ -66,6 +67,7 @@ GPUCSR_INTERN PetscErrorCode GPUCSRRequestTakes(const GPUCSRRequest *, GPUCSRPre
 GPUCSR_INTERN PetscErrorCode GPUCSRCandidatesGet(const GPUCSRFeatures *, GPUCSRPrecision, GPUCSRDevice, const GPUCSRRequest *, GPUCSRCandidate **, int *);
 GPUCSR_INTERN PetscErrorCode GPUCSRChoose(const GPUCSRFeatures *, GPUCSRPrecision, GPUCSRDevice, const GPUCSRRequest *, GPUCSRChoice *, GPUCSRCandidate **, int *);
 
+GPUCSR_INTERN PetscErrorCode GPUCSRCandidateWhy(const GPUCSRCandidate *, const GPUCSRCandidate *, char[], size_t);
 GPUCSR_INTERN PetscErrorCode GPUCSRCandidatesPromote(GPUCSRCandidate[], int);
 GPUCSR_INTERN PetscErrorCode GPUCSRRequestOpen(const GPUCSRRequest *, PetscBool *);
 
@@ -86,10 +88,11 @@ GPUCSR_INTERN PetscErrorCode GPUCSRWisdomFinalize(void);
 /* The profile of a machine: what products and conversions cost there (profile.c) */
 #define GPUCSR_NTERMS 9
 typedef struct {
-  char   format[GPUCSR_WORD], kernel[GPUCSR_WORD];
-  double width, threads, most; /* how the kernel goes along a row, see profile.c */
-  double time[GPUCSR_NTERMS];  /* microseconds a term */
-  double setup[2];             /* microseconds, and microseconds a megabyte, of making the format from CSR on the device */
+  char      format[GPUCSR_WORD], kernel[GPUCSR_WORD];
+  double    width, threads, most; /* how the kernel goes along a row, see profile.c */
+  double    time[GPUCSR_NTERMS];  /* microseconds a term */
+  double    setup[2];             /* microseconds, and microseconds a megabyte, of making the format from CSR on the device */
+  PetscBool trusted;              /* a line `cost`, not `measure` */
 } GPUCSRCostRow;
 GPUCSR_INTERN PetscErrorCode GPUCSRProfileLoad(const char[]);
 GPUCSR_INTERN PetscErrorCode GPUCSRProfileFinalize(void);
@@ -115,6 +118,7 @@ GPUCSR_INTERN PetscErrorCode GPUCSRPlanRefresh(GPUCSRPlan *, const GPUCSRSource 
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanCanRefresh(const GPUCSRPlan *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUCSRValuesAreFloats(const GPUCSRSource *, int, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanProduct(const GPUCSRPlan *, const GPUCSRProduct *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUCSRPlanColumns(const GPUCSRPlan *, int k, const void *x, size_t ldx, const void *y, void *z, size_t ldz, void *xrows, void *zrows);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanHasDiagonal(const GPUCSRPlan *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanDiagonal(const GPUCSRPlan *, void *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanDestroy(GPUCSRPlan *);

@@ -1,9 +1,10 @@
 /*
-  The profile of a machine: a small text file, made by `make tune` (src/benchmarks/tune.c), or the built-in one of an H200.
+  The profile of a machine: a small text file, made by `make tune` (src/benchmarks/fit.c), or the built-in one of an H200.
 
     gpucsr-profile 1                  the first line, with the version of the format
     machine NAME                      the device it was measured on
     cost FORMAT KERNEL WIDTH THREADS MOST  TIME1 ... TIME9  SETUP1 SETUP2
+    measure FORMAT KERNEL ...         the same, of a pair that is worth a try but whose time is not foretold well enough to be chosen by
     tree MEAN COLUMNS FORMAT KERNEL   of -mat_gpucsr_select tree: the first line with at most MEAN entries a row in the mean, and at
                                       most COLUMNS columns; inf where there is no bound
 
@@ -78,20 +79,21 @@ static PetscErrorCode Parse(const char text[], Profile *p, char wrong[], size_t 
     if (!word[0] || word[0] == '#') continue;
     if (!strcmp(word, "machine")) {
       PetscCall(PetscStrncpy(p->machine, copy + strcspn(copy, " "), sizeof(p->machine)));
-    } else if (!strcmp(word, "cost") && p->ncosts < MAX_COSTS) {
+    } else if ((!strcmp(word, "cost") || !strcmp(word, "measure")) && p->ncosts < MAX_COSTS) {
       GPUCSRCostRow *c                        = &p->cost[p->ncosts];
       double         v[3 + GPUCSR_NTERMS + 2] = {0};
       int            used = 0, got = 0;
       char          *rest = copy;
 
-      if (sscanf(rest, "cost %31s %31s%n", c->format, c->kernel, &used) == 2) {
+      if (sscanf(rest, "%*s %31s %31s%n", c->format, c->kernel, &used) == 2) {
         rest += used;
         for (got = 0; got < (int)(sizeof(v) / sizeof(v[0])) && sscanf(rest, "%lf%n", &v[got], &used) == 1 && !isnan(v[got]) && v[got] >= 0; got++) rest += used;
       }
       if (got != (int)(sizeof(v) / sizeof(v[0])) || v[0] == 0 || strspn(rest, " ") != strlen(rest)) {
-        PetscCall(PetscSNPrintf(wrong, len, "line %d should be \"cost FORMAT KERNEL\" and %d numbers, none below 0, the first above", number, (int)(sizeof(v) / sizeof(v[0]))));
+        PetscCall(PetscSNPrintf(wrong, len, "line %d should be \"%s FORMAT KERNEL\" and %d numbers, none below 0, the first above", number, word, (int)(sizeof(v) / sizeof(v[0]))));
         continue;
       }
+      c->trusted = (PetscBool)!strcmp(word, "cost");
       c->width   = v[0];
       c->threads = v[1];
       c->most    = v[2];
@@ -102,9 +104,10 @@ static PetscErrorCode Parse(const char text[], Profile *p, char wrong[], size_t 
       Leaf *l = &p->leaf[p->nleaves++];
 
       if (sscanf(copy, "tree %lf %lf %31s %31s", &l->mean, &l->columns, l->format, l->kernel) != 4) PetscCall(PetscSNPrintf(wrong, len, "line %d should be \"tree MEAN COLUMNS FORMAT KERNEL\"", number));
-    } else PetscCall(PetscSNPrintf(wrong, len, "line %d begins with \"%s\", not with machine, cost or tree", number, word));
+    } else PetscCall(PetscSNPrintf(wrong, len, "line %d begins with \"%s\", not with machine, cost, measure or tree", number, word));
   }
-  if (!wrong[0] && !p->ncosts) PetscCall(PetscSNPrintf(wrong, len, "it has no line that begins with cost"));
+  if (!number) PetscCall(PetscSNPrintf(wrong, len, "its first line is not \"gpucsr-profile 1\""));
+  else if (!wrong[0] && !p->ncosts) PetscCall(PetscSNPrintf(wrong, len, "it has no line that begins with cost"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -116,14 +119,14 @@ static PetscErrorCode Pairs(Profile *p)
 
   PetscFunctionBegin;
   p->npairs = 0;
-  for (int i = 0;; i++) {
-    PetscCall(GPUCSRKernelGet(i, &k));
-    if (!k) break;
-    for (int j = 0;; j++) {
+  for (int j = 0;; j++) {
+    PetscCall(GPUCSRFormatGet(j, &f));
+    if (!f) break;
+    for (int i = 0;; i++) {
       GPUCSRPair *pair = &p->pair[p->npairs];
 
-      PetscCall(GPUCSRFormatGet(j, &f));
-      if (!f) break;
+      PetscCall(GPUCSRKernelGet(i, &k));
+      if (!k) break;
       if (strcmp(k->format, f->family)) continue;
       PetscCheck(p->npairs < MAX_COSTS, PETSC_COMM_SELF, PETSC_ERR_PLIB, "More than %d pairs of a format and a kernel", MAX_COSTS);
       pair->format = f;

@@ -72,13 +72,17 @@ PetscErrorCode GPUCSRWisdomLoad(const char name[])
     char precision[16];
     int  used = 0, p;
 
+    if (!strchr(text, '\n')) {
+      PetscCall(PetscSNPrintf(wrong, sizeof(wrong), "line %d is cut off", number));
+      continue;
+    }
     text[strcspn(text, "\n")] = 0;
     if (number == 1) {
       if (strcmp(text, "gpucsr-wisdom 1")) PetscCall(PetscSNPrintf(wrong, sizeof(wrong), "its first line is not \"gpucsr-wisdom 1\""));
       continue;
     }
     PetscCall(PetscMemzero(&l, sizeof(l)));
-    if (sscanf(text, "%llx %15s %31s %31s %lf %n", &l.signature, precision, l.format, l.kernel, &l.microseconds, &used) == 5 && used && text[used]) {
+    if (sscanf(text, "%llx %15s %31s %31s %lf %n", &l.signature, precision, l.format, l.kernel, &l.microseconds, &used) == 5 && used && text[used] && l.microseconds > 0) {
       for (p = 0; p < 3 && strcmp(precision, precisions[p]); p++) {
       }
       if (p < 3) {

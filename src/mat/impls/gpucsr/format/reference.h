@@ -1,0 +1,73 @@
+#pragma once
+
+/*
+  Product and diagonal on the host, from one walk along a row: what a format has to say is where the entries of a row are. A file defines
+
+    #define ROW(V, ENTRY) ...        statements that call ENTRY(column, value) for each entry of row r, values being of type V
+
+  They may use q too: the row is the q-th in the order of perm, which is NULL where rows lie in their own.
+*/
+#include "format.h"
+
+#define GPUCSRReferenceAdd(c, v) sum += (v)*x[c]
+#define GPUCSRReferenceFind(c, v) \
+  if ((c) == r) d[r] = (v)
+
+/* V, X: the types of values and vectors */
+#define GPUCSRReferenceRows(V, X, p, perm, m, ROW) \
+  do { \
+    const X       *x = (const X *)(p)->x, *y = (const X *)(p)->y, alpha = (X)(p)->alpha, beta = (X)(p)->beta; \
+    X             *z      = (X *)(p)->z; \
+    const int32_t *order_ = perm; \
+\
+    for (int q = order_ ? 0 : (p)->first; q < (order_ ? (m) : (p)->last); q++) { \
+      const int r   = order_ ? order_[q] : q; \
+      X         sum = 0; \
+\
+      if (r < (p)->first || r >= (p)->last) continue; \
+      ROW(V, GPUCSRReferenceAdd); \
+      z[r] = beta == 0 ? alpha * sum : alpha * sum + beta * y[r]; \
+    } \
+  } while (0)
+#define GPUCSRReferenceDiagonals(V, X, diagonal, perm, m, n, ROW) \
+  do { \
+    X             *d      = (X *)(diagonal); \
+    const int32_t *order_ = perm; \
+\
+    for (int q = 0; q < (order_ ? (m) : PetscMin(m, n)); q++) { \
+      const int r = order_ ? order_[q] : q; \
+\
+      if (r >= (n)) continue; \
+      d[r] = 0; \
+      ROW(V, GPUCSRReferenceFind); \
+    } \
+  } while (0)
+
+#define GPUCSRReferenceMult(A, p, perm, ROW) \
+  do { \
+    switch ((A)->precision) { \
+    case GPUCSR_PRECISION_DOUBLE: \
+      GPUCSRReferenceRows(double, double, p, perm, (A)->m, ROW); \
+      break; \
+    case GPUCSR_PRECISION_SINGLE: \
+      GPUCSRReferenceRows(float, float, p, perm, (A)->m, ROW); \
+      break; \
+    case GPUCSR_PRECISION_MIXED: \
+      GPUCSRReferenceRows(float, double, p, perm, (A)->m, ROW); \
+      break; \
+    } \
+  } while (0)
+#define GPUCSRReferenceDiagonal(A, diagonal, perm, ROW) \
+  do { \
+    switch ((A)->precision) { \
+    case GPUCSR_PRECISION_DOUBLE: \
+      GPUCSRReferenceDiagonals(double, double, diagonal, perm, (A)->m, (A)->n, ROW); \
+      break; \
+    case GPUCSR_PRECISION_SINGLE: \
+      GPUCSRReferenceDiagonals(float, float, diagonal, perm, (A)->m, (A)->n, ROW); \
+      break; \
+    case GPUCSR_PRECISION_MIXED: \
+      GPUCSRReferenceDiagonals(float, double, diagonal, perm, (A)->m, (A)->n, ROW); \
+      break; \
+    } \
+  } while (0)

@@ -1,0 +1,30 @@
+/*
+  A product with several vectors at once: in one pass over CSR, in other formats a product each.
+*/
+#include "plan.h"
+#include "../kernels/columns.h"
+
+/*
+  z = A x + y for k columns, ldx and ldz apart, of the vector type, on the plan's device in the order of its stream; y, columns one behind the other,
+  may be NULL. xrows and zrows have room for as much as x and z.
+*/
+PetscErrorCode GPUCSRPlanColumns(const GPUCSRPlan *P, int k, const void *x, size_t ldx, const void *y, void *z, size_t ldz, void *xrows, void *zrows)
+{
+  const GPUCSRStorage *A    = &P->A;
+  const GPUCSRType     type = GPUCSRVectorType(A->precision);
+  const size_t         size = GPUCSRTypeSize(type);
+
+  PetscFunctionBegin;
+  if (GPUCSRIsCSR(A->format)) {
+    PetscCall(GPUCSRColumnsToRows(A->dev, type, (size_t)A->n, k, x, ldx, xrows));
+    PetscCall(GPUCSRMultRows(A, k, xrows, zrows));
+    PetscCall(GPUCSRRowsToColumns(A->dev, type, (size_t)A->m, k, zrows, y, z, ldz));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  for (size_t c = 0; c < (size_t)k; c++) {
+    const GPUCSRProduct p = {1, y ? 1 : 0, (const char *)x + c * ldx * size, y ? (const char *)y + c * (size_t)A->m * size : NULL, (char *)z + c * ldz * size, 0, A->m};
+
+    PetscCall(GPUCSRPlanProduct(P, &p, A->dev->stream));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,146 @@
+//TEST name="default"
+//TEST name="format" args="-mat_gpucsr_format {} -mat_gpucsr_transpose_format {}" loop="csr sell dense"
+//TEST name="single" args="-mat_gpucsr_format csr -mat_gpucsr_transpose_format csr -mat_gpucsr_precision single"
+//TEST name="mixed" args="-mat_gpucsr_format csr -mat_gpucsr_transpose_format csr -mat_gpucsr_precision mixed"
+//TEST name="ranks" nsize=3 args="-mat_gpucsr_format {} -mat_gpucsr_transpose_format {}" loop="csr sell"
+//TEST name="ranks.single" nsize=2 args="-mat_gpucsr_format csr -mat_gpucsr_transpose_format csr -mat_gpucsr_precision single"
+//TEST name="ranks.default" nsize=2
+//TEST name="memory" gpu=0 args="-zoo 15 -columns 20 -mat_gpucsr_format csr -mat_gpucsr_transpose_format csr -mat_gpucsr_memory_limit 600000" warns="goes on with the products of MATSEQAIJ"
+//TEST name="memory.ranks" gpu=0 nsize=2 args="-zoo 15 -columns 20 -mat_gpucsr_format csr -mat_gpucsr_transpose_format csr -mat_gpucsr_memory_limit 250000"
+/*
+  Products with dense matrices, A B and A^T B: the zoo, for numbers of columns around the tiles of the kernel, columns apart in memory, values that have changed
+  since, and special values, each column against MatMult() and MatMultTranspose() of MATAIJ.
+
+    build/tests/t411-dense -dll_append build/lib/libpetscgpucsr.so [-zoo which] [-columns k] [-mat_type gpucsr] [-mat_gpucsr_...]
+*/
+#include <petscgpucsr.h>
+#include "testing.h"
+
+/* n rows as v is dealt to the ranks, and k columns, ahead of each other by more than the rows */
+static PetscErrorCode CreateDense(Vec v, PetscInt k, PetscInt apart, Mat *B)
+{
+  PetscInt n, N;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetLocalSize(v, &n));
+  PetscCall(VecGetSize(v, &N));
+  PetscCall(MatCreate(PetscObjectComm((PetscObject)v), B));
+  PetscCall(MatSetSizes(*B, n, PETSC_DECIDE, N, k));
+  PetscCall(MatSetType(*B, MATDENSE));
+  PetscCall(MatDenseSetLDA(*B, n + apart));
+  PetscCall(MatSetUp(*B));
+  PetscCall(MatAssemblyBegin(*B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*B, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* C against the columns of R B, or of its transpose */
+static PetscErrorCode Compare(Mat R, Mat absolute, Mat B, Mat C, PetscBool transposed, const char where[])
+{
+  PetscInt k;
+  Vec      x, y, b, c, r, bound;
+  char     what[64];
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(B, NULL, &k));
+  PetscCall(MatCreateVecs(R, transposed ? &r : &x, transposed ? &x : &r));
+  PetscCall(VecDuplicate(x, &y));
+  PetscCall(VecDuplicate(r, &bound));
+  for (PetscInt q = 0; q < k; q++) {
+    PetscCall(MatDenseGetColumnVecRead(B, q, &b));
+    PetscCall(VecCopy(b, x));
+    PetscCall(MatDenseRestoreColumnVecRead(B, q, &b));
+    PetscCall(VecCopy(x, y));
+    PetscCall(VecAbs(y));
+    PetscCall((transposed ? MatMultTranspose : MatMult)(R, x, r));
+    PetscCall((transposed ? MatMultTranspose : MatMult)(absolute, y, bound));
+    PetscCall(PetscSNPrintf(what, sizeof(what), "column %" PetscInt_FMT " of %" PetscInt_FMT "%s", q, k, transposed ? ", transposed" : ""));
+    PetscCall(MatDenseGetColumnVecRead(C, q, &c));
+    PetscCall(TestClose(c, r, bound, what, where));
+    PetscCall(MatDenseRestoreColumnVecRead(C, q, &c));
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&r));
+  PetscCall(VecDestroy(&bound));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Products(Mat A, Mat R, PetscInt k, PetscBool special, const char where[])
+{
+  Mat B[2], C[2] = {NULL, NULL}, absolute;
+  Vec v[2];
+
+  PetscFunctionBegin;
+  PetscCall(MatCreateVecs(R, &v[0], &v[1]));
+  for (int side = 0; side < 2; side++) {
+    PetscCall(CreateDense(v[side], k, k == 7 ? 3 : 0, &B[side]));
+    for (PetscInt q = 0; q < k; q++) {
+      Vec b;
+
+      PetscCall(MatDenseGetColumnVecWrite(B[side], q, &b));
+      PetscCall(TestFill(b, q, special));
+      PetscCall(MatDenseRestoreColumnVecWrite(B[side], q, &b));
+    }
+    PetscCall(VecDestroy(&v[side]));
+  }
+  for (int again = 0; again < 2; again++) {
+    if (again) {
+      PetscCall(MatScale(A, -0.5));
+      PetscCall(MatScale(R, -0.5));
+    }
+    PetscCall(TestAbs(R, &absolute));
+    PetscCall(MatMatMult(A, B[0], again ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C[0]));
+    PetscCall(Compare(R, absolute, B[0], C[0], PETSC_FALSE, where));
+    PetscCall(MatTransposeMatMult(A, B[1], again ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C[1]));
+    PetscCall(Compare(R, absolute, B[1], C[1], PETSC_TRUE, where));
+    PetscCall(MatDestroy(&absolute));
+  }
+  for (int side = 0; side < 2; side++) {
+    PetscCall(MatDestroy(&B[side]));
+    PetscCall(MatDestroy(&C[side]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  static const PetscInt columns[] = {1, 2, 3, 6, 7, 11, 12, 20, 70};
+  PetscInt              only = -1, just = -1;
+  PetscBool             dense, limited;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
+  PetscCall(TestRequireReal(32));
+  PetscCall(TestDense(&dense));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-zoo", &only, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-columns", &just, NULL));
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_gpucsr_memory_limit", &limited));
+  for (PetscInt which = 0; which < ZOO_COUNT; which++) {
+    if (only >= 0 && which != only) continue;
+    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(columns); k++) {
+      Mat           A, R;
+      MatInfo       size;
+      MatGPUCSRInfo info;
+      PetscErrorCode (*getinfo)(Mat, MatGPUCSRInfo *) = NULL;
+
+      if (just >= 0 && columns[k] != just) continue;
+      PetscCall(TestZoo(PETSC_COMM_WORLD, which, PETSC_FALSE, PETSC_FALSE, &A));
+      PetscCall(TestZoo(PETSC_COMM_WORLD, which, PETSC_FALSE, PETSC_TRUE, &R));
+      PetscCall(MatGetInfo(R, MAT_GLOBAL_SUM, &size));
+      /* format dense takes no matrix that is nearly empty */
+      if (!dense || ZooTable[which].m * ZooTable[which].n < 10 * (size.nz_used + 1)) PetscCall(Products(A, R, columns[k], (PetscBool)(columns[k] == 3 && !dense), ZooTable[which].name));
+      PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatGPUCSRGetInfo_C", &getinfo));
+      if (getinfo) {
+        PetscCall((*getinfo)(A, &info));
+        PetscCheck(info.dense_columns <= info.products + info.transpose_products, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt_FMT " columns are more than products", ZooTable[which].name, info.dense_columns);
+        PetscCheck(limited || info.dense_products == 0 || info.aij_products == 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: left the device", ZooTable[which].name);
+      }
+      PetscCall(MatDestroy(&A));
+      PetscCall(MatDestroy(&R));
+    }
+  }
+  PetscCall(PetscOptionsClear(NULL));
+  PetscCall(PetscFinalize());
+  return 0;
+}
