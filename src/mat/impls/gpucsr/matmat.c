@@ -303,8 +303,8 @@ static PetscErrorCode DenseHaloDestroy(void *data)
 /* PETSc finds who multiplies two types by their names: look for what it has for our parent, among all that take part. It may find nobody. */
 static PetscErrorCode ParentSetFromOptions(Mat C)
 {
-  const Mat M[3] = {C->product->A, C->product->B, C->product->type == MATPRODUCT_ABC ? C->product->C : NULL};
-  char      name[256] = "MatProductSetFromOptions";
+  const Mat M[3]           = {C->product->A, C->product->B, C->product->type == MATPRODUCT_ABC ? C->product->C : NULL};
+  char      name[256]      = "MatProductSetFromOptions";
   PetscErrorCode (*f)(Mat) = NULL;
 
   PetscFunctionBegin;
