@@ -332,6 +332,9 @@ struct Pool {
 /* Blocks of a cluster, which write each other's shared memory: at most that many */
 #define CLUSTER 16
 
+/* Bytes of shared memory beyond which the product's gathers would miss the first-level cache more than vectors gain; measured on an H200 */
+#define SHARED_MOST (150 * 1024)
+
 struct Meeting {
   ulonglong2 *slots; /* NULL: all blocks are one cluster */
   unsigned    epoch;
@@ -1147,6 +1150,23 @@ static PetscErrorCode with(const GPUKSPLaunch *L, M A, E exact, const GPUKSPVect
     GPUCSR_CUDA(cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, L->A->dev->id));
     *possible = limit - (int)attr.sharedSizeBytes;
     GPUCSR_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, *possible));
+    if (L->cluster) { /* a device may have clusters, but none of so many blocks */
+      cudaLaunchConfig_t  config    = {};
+      cudaLaunchAttribute attribute = {};
+      int                 most      = 0;
+
+      attribute.id             = cudaLaunchAttributeClusterDimension;
+      attribute.val.clusterDim = {(unsigned)L->blocks, 1, 1};
+      config.gridDim           = dim3((unsigned)L->blocks);
+      config.blockDim          = dim3(THREADS);
+      config.dynamicSmemBytes  = (size_t)PetscMin(*possible, SHARED_MOST);
+      config.attrs             = &attribute;
+      config.numAttrs          = 1;
+      if (cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) || cudaOccupancyMaxActiveClusters(&most, kernel, &config) || most < 1) {
+        (void)cudaGetLastError();
+        *possible = -1;
+      }
+    }
   } else {
     Args<M, E>                a         = {A, exact, v, L->v, L->bounds, L->cluster ? NULL : (ulonglong2 *)L->slots, *L->state, L->state, (int)L->guard, (int)L->right, L->shared};
     void                     *args[]    = {&a};
@@ -1230,12 +1250,8 @@ PetscErrorCode GPUKSPLaunchTakes(const GPUCSRStorage *A, PetscBool *yes)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  Measured on an H200. Entries below which one cluster, whose meetings are short, is faster than all processors; and bytes of shared memory beyond which the
-  product misses more in the first-level cache than is spared.
-*/
+/* Entries below which one cluster, whose meetings are short, is faster than all processors; measured on an H200 */
 #define CLUSTER_ENTRIES 1.2e5
-#define SHARED_MOST     (150 * 1024)
 
 /* Can this be one launch here? Fills in blocks, threads, shared */
 PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *possible, char why[], size_t len)
@@ -1243,7 +1259,7 @@ PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *p
   const GPUCSRStorage *A       = L->A;
   const double         mean    = (double)A->stored / PetscMax(1, A->m);
   const int            vectors = 6, size = 8;
-  int                  cooperative = 0, clusters = 0, most = 0;
+  int                  cooperative = 0, clusters = 0, most = -1;
   size_t               need;
 
   PetscFunctionBegin;
@@ -1254,20 +1270,22 @@ PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *p
     PetscCall(PetscSNPrintf(why, len, "the device has no cooperative launches"));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  L->cluster = (PetscBool)(clusters && (double)A->stored < CLUSTER_ENTRIES);
-  L->blocks  = (int)PetscMax(1, PetscMin(L->cluster ? CLUSTER : dev->props.processors, (A->m + GPUCSR_SLICE - 1) / GPUCSR_SLICE));
-  if (!GPUCSRIsCSR(A->format)) {
-    const int slices = (A->m / GPUCSR_SLICE + L->blocks) / L->blocks;
+  for (L->cluster = (PetscBool)(clusters && (double)A->stored < CLUSTER_ENTRIES); most < 0; L->cluster = PETSC_FALSE) {
+    L->blocks = (int)PetscMax(1, PetscMin(L->cluster ? CLUSTER : dev->props.processors, (A->m + GPUCSR_SLICE - 1) / GPUCSR_SLICE));
+    if (!GPUCSRIsCSR(A->format)) {
+      const int slices = (A->m / GPUCSR_SLICE + L->blocks) / L->blocks;
 
-    for (L->threads = 1; 2 * L->threads <= WARPS && 2 * L->threads * slices <= WARPS && 2 * L->threads <= mean; L->threads *= 2) {
-    }
-  } else {
-    const int rows = (A->m + L->blocks - 1) / L->blocks;
+      for (L->threads = 1; 2 * L->threads <= WARPS && 2 * L->threads * slices <= WARPS && 2 * L->threads <= mean; L->threads *= 2) {
+      }
+    } else {
+      const int rows = (A->m + L->blocks - 1) / L->blocks;
 
-    for (L->threads = 1; 2 * L->threads <= 32 && (4 * L->threads <= mean || (2 * L->threads * rows <= THREADS && 2 * L->threads <= mean)); L->threads *= 2) {
+      for (L->threads = 1; 2 * L->threads <= 32 && (4 * L->threads <= mean || (2 * L->threads * rows <= THREADS && 2 * L->threads <= mean)); L->threads *= 2) {
+      }
     }
+    PetscCall(dispatch(L, &most, NULL));
+    if (most >= 0) break;
   }
-  PetscCall(dispatch(L, &most, NULL));
   /* what the vectors that are private to a block take, as far as the product's gathers are left a cache */
   need      = (size_t)vectors * (size_t)size * (size_t)((double)A->m / L->blocks * 1.1 + 128) + THREADS * sizeof(double);
   L->shared = PetscMin(need, (size_t)PetscMin(most, SHARED_MOST)) / 16 * 16;
