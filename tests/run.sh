@@ -50,6 +50,7 @@ if [ "$BACKEND" = host ]; then export CUDA_VISIBLE_DEVICES=; fi
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1} OPENBLAS_NUM_THREADS=${OPENBLAS_NUM_THREADS:-1}
 options=${PETSC_OPTIONS:-} # the caller's own, kept in front of ours
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
+trap 'stopped=", stopped before the end"; finish; exit 1' TERM INT # what is known by then
 count=0
 
 # names LIST: the first words of the rows of a list in the library's sources
@@ -153,6 +154,22 @@ load_options() {
   echo "-mat_gpucsr_backend $BACKEND"
 }
 
+# What failed, what was skipped, and the counts
+ended() { find "$tmp" -name "*.$1" | wc -l; }
+finish() {
+  if [ -t 1 ] && ((count > 0)); then echo; fi
+  for ((n = 1; n <= count; n++)); do
+    if [ -f "$tmp/$n.failed" ]; then cat "$tmp/$n.failed" && echo; fi
+  done
+  passed=$(ended passed) failed=$(ended failed) skipped=$(ended skipped)
+  if ((count == 0)); then echo "no test is named *$search*" >&2; fi
+  if ((skipped > 0)); then
+    summary=", $skipped skipped"
+    echo "skipped: $(sort "$tmp"/*.skipped | tr '\n' ' ')" | fold -sw 140
+  fi
+  echo "$passed passed, $failed failed${summary:-}${stopped:-}"
+}
+
 for source in tests/t[0-9]*.c; do
   test -f "$source" || continue
   program=$(basename "$source" .c)
@@ -199,16 +216,5 @@ for source in tests/t[0-9]*.sh; do
 done
 
 wait
-if [ -t 1 ] && ((count > 0)); then echo; fi
-for ((n = 1; n <= count; n++)); do
-  if [ -f "$tmp/$n.failed" ]; then cat "$tmp/$n.failed" && echo; fi
-done
-ended() { find "$tmp" -name "*.$1" | wc -l; }
-passed=$(ended passed) failed=$(ended failed) skipped=$(ended skipped)
-if ((count == 0)); then echo "no test is named *$search*" >&2; fi
-if ((skipped > 0)); then
-  summary=", $skipped skipped"
-  echo "skipped: $(sort "$tmp"/*.skipped | tr '\n' ' ')" | fold -sw 140
-fi
-echo "$passed passed, $failed failed${summary:-}"
+finish
 ((failed == 0 && passed + skipped == count && count > 0))

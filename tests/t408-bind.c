@@ -32,7 +32,7 @@ int main(int argc, char **argv)
 {
   Mat       A, R;
   char      asked[16] = "auto";
-  PetscBool host;
+  PetscBool host, bound, automatic;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
@@ -49,6 +49,13 @@ int main(int argc, char **argv)
   PetscCall(MatGPUCSRInitializePackage());
   PetscCall(TestConvection(PETSC_COMM_WORLD, 12, 0.5, PETSC_FALSE, &A));
   PetscCall(TestConvection(PETSC_COMM_WORLD, 12, 0.5, PETSC_TRUE, &R));
+  PetscCall(MatBoundToCPU(A, &bound));
+  PetscCheck(!bound, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A new matrix is bound to the CPU");
+  PetscCall(PetscStrcmp(asked, "auto", &automatic));
+  if (host || automatic) {
+    PetscCall(TestProducts(A, R, PETSC_FALSE, "as made"));
+    PetscCall(Backend(A, host ? "host" : "cuda", "as made"));
+  }
   for (PetscInt k = 0; k < 2; k++) {
     PetscCall(MatBindToCPU(A, PETSC_TRUE));
     PetscCall(TestProducts(A, R, PETSC_FALSE, "bound"));

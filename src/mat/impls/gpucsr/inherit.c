@@ -40,6 +40,9 @@ static PetscErrorCode MatDuplicate_GPUCSR(Mat A, MatDuplicateOption op, Mat *B)
   PetscCall((*g->parent.duplicate)(A, op, B));
   if (!(*B)->spptr) PetscCall((*g->kind->fromaij)(*B, g->kind->name, MAT_INPLACE_MATRIX, B));
   PetscCall(MatGPUCSRConfigure_Private(*B, &g->config));
+#if PetscDefined(HAVE_DEVICE)
+  if (A->boundtocpu && A->bindingpropagates) PetscCall(MatBindToCPU(*B, PETSC_TRUE));
+#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -217,6 +220,9 @@ PetscErrorCode MatGPUCSRFromAIJ_Private(Mat A, const MatGPUCSRKind *kind, MatReu
   ((Mat_GPUCSR *)B->spptr)->kind = kind;
   PetscCall(Install(B, PETSC_TRUE));
   PetscCall(PetscObjectChangeTypeName((PetscObject)B, kind->name));
+#if PetscDefined(HAVE_DEVICE)
+  B->boundtocpu = PETSC_FALSE; /* PETSc makes every matrix bound, and leaves it to a type that knows devices to say otherwise */
+#endif
   if (kind->created) PetscCall((*kind->created)(B));
   PetscCall(MatGPUCSRConfigDefault_Private(&c));
   PetscObjectOptionsBegin((PetscObject)B);
