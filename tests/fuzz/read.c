@@ -94,7 +94,7 @@ static void Read(File *F, const uint8_t *data, size_t size, size_t cut, int skip
     F->header.format = GPUCSRTextSniff(text, bytes);
     if (F->header.format == GPUCSR_TEXT_MARKET) F->failed = GPUCSRMarketHeader(text, bytes, &F->header, &F->fault);
     if (F->header.format == GPUCSR_TEXT_BOEING) F->failed = GPUCSRBoeingHeader(text, bytes, &F->header, &F->fault);
-    if (F->header.format == GPUCSR_TEXT_PETSC) F->failed = 1 + Binary(text, size, &F->fault);
+    if (F->header.format == GPUCSR_TEXT_PETSC) F->failed = 1 + Binary(text, bytes, &F->fault);
   }
   if (!F->failed && F->header.format == GPUCSR_TEXT_BOEING) F->failed = Boeing(F, s, cut);
   else if (!F->failed) {
