@@ -7,7 +7,7 @@ bmrm beside LIBLINEAR: the same loss and lambda on the same file must come to th
 LIBLINEAR (Debian: liblinear-tools) minimises |w|^2/2 + C sum of losses, which is ours times 1/lambda where C = 1/(lambda n); without -B it has no bias, as bmrm. Of
 several classes both learn each against all others. Each model is read and judged here, by the same lines, on the data as parsed here: no program's own word
 counts. Fails where the objectives differ by more than 1e-3 of LIBLINEAR's, or the accuracies by more than 0.5 points, whichever is the better: where LIBLINEAR's
-objective is above bmrm's, it had not converged (solver 3 stops after 1000 passes, whatever -e says).
+objective is above bmrm's, it had not converged: solver 3 stops after 1000 passes, whatever -e says.
 
 Files are LIBSVM text, compressed or not. LAMBDA is 1e-4 of the mean square of a row where none is given.
 """

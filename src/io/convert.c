@@ -16,7 +16,7 @@
 static const char usage[] = "Usage: gpucsr-convert [OPTIONS] INPUT [OUTPUT]\n"
                             "\n"
                             "Convert a sparse matrix between file formats, and say what it is like. Without OUTPUT, only the latter.\n"
-                            "INPUT is PETSc binary, LIBSVM or svmlight, Matrix Market, or Harwell-Boeing or Rutherford-Boeing, told by its content; text may be\n"
+                            "INPUT is a regular file: PETSc binary, LIBSVM or svmlight, Matrix Market, or Harwell-Boeing or Rutherford-Boeing, told by its content; text may be\n"
                             "compressed by gzip, xz or bzip2. OUTPUT is told by its name: .petsc .dat .bin, .svm .libsvm, .mtx, .rb; or by -to.\n"
                             "\n"
                             "  -from FORMAT      petsc, libsvm, market or boeing\n"
@@ -348,7 +348,8 @@ static int Petsc(Conversion *c, const char *text, size_t bytes, GPUCSRFault *f)
     if (!failed) {
       GPUCSRBinaryReals(b.at + b.values + (size_t)at * sizeof(*v), nz * (int64_t)(sizeof(*v) / 8), v, c->threads);
       if ((bad = FirstInfinite(nz, v)) < nz) {
-        for (nz = r; row[nz + 1] <= bad; nz++) { }
+        for (nz = r; row[nz + 1] <= bad; nz++) {
+        }
         failed = GPUCSRFaultSet(f, 0, 0, "row %lld has a value that is not a finite number", (long long)nz);
       }
       memset(&rows, 0, sizeof(rows));
@@ -409,7 +410,7 @@ static int Convert(Conversion *c, GPUCSRFault *f)
   c->again = 0;
   if (k->output && WriterOpen(k->to, k->output, k->base >= 0 ? (int)k->base : 1, &c->writer, f)) return 1;
   if (h->format == GPUCSR_TEXT_LIBSVM) GPUCSRLibsvmBound(h, k->base >= 0 ? k->base : c->base ? -1 : 0, k->columns); /* unless an index 0 was met, the base is a guess */
-  if (h->format == GPUCSR_TEXT_LIBSVM || h->format == GPUCSR_TEXT_MARKET) { /* Harwell-Boeing is read as a whole, its header too */
+  if (h->format == GPUCSR_TEXT_LIBSVM || h->format == GPUCSR_TEXT_MARKET) {                                         /* Harwell-Boeing is read as a whole, its header too */
     GPUCSRSourceSkip(c->source, h->bytes, h->lines);
     GPUCSRSourcePart(c->source, 0, 1, 1 << 22);
   }

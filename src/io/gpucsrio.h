@@ -78,8 +78,8 @@ typedef struct {
   GPUCSRSymmetry   symmetry;
   int              bounded;     /* LIBSVM: indices are from low to before beyond */
   int64_t          low, beyond; /* as in the file, before the base is taken off */
-  int              array;   /* Matrix Market: values by columns, without indices */
-  int              numbers; /* of a value: 0 (pattern), 1, or 2 (complex) */
+  int              array;       /* Matrix Market: values by columns, without indices */
+  int              numbers;     /* of a value: 0 (pattern), 1, or 2 (complex) */
   int64_t          m, n, entries;
   size_t           bytes;                     /* length of the header */
   int64_t          lines;                     /* and its lines */

@@ -158,8 +158,7 @@ static int PetscFinish(Writer *w, GPUCSRFault *f)
 {
   PetscInt head[4] = {1211216, (PetscInt)w->m, (PetscInt)w->n, (PetscInt)w->nz};
 
-  if (w->m > PETSC_MAX_INT || w->n > PETSC_MAX_INT)
-    return GPUCSRFaultSet(f, 0, 0, "%lld by %lld is more than the integers of this PETSc can count: a PETSc with 64-bit indices writes such files", (long long)w->m, (long long)w->n);
+  if (w->m > PETSC_MAX_INT || w->n > PETSC_MAX_INT) return GPUCSRFaultSet(f, 0, 0, "%lld by %lld is more than the integers of this PETSc can count: a PETSc with 64-bit indices writes such files", (long long)w->m, (long long)w->n);
   if (w->nz > PETSC_MAX_INT) return GPUCSRFaultSet(f, 0, 0, "%lld entries are more than the integers of this PETSc can count: a PETSc with 64-bit indices writes such files", (long long)w->nz);
   if (Append(w, w->columns, f) || Append(w, w->values, f)) return 1;
   if (w->labels) {

@@ -5,7 +5,7 @@
 #   tests/fuzz/run.sh TARGET [SECONDS] [FOLDER]     TARGET is read or number; for 60 seconds; new inputs go to FOLDER (build/fuzz/TARGET)
 #   tests/fuzz/run.sh TARGET FILE                   one input again: a finding
 #
-# The seeds are in tests/fuzz/seeds/TARGET: for `read` two bytes (size of blocks, whether to skip bad lines) and a file. A finding is written to the
+# The seeds are in tests/fuzz/seeds/TARGET: for `read` two bytes (size of blocks, whether to skip bad lines and to bound indices) and a file. A finding is written to the
 # current folder; once it is fixed, it belongs among the seeds. PETSC names the pkg-config module, as in the makefile: its headers alone are used.
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 2
 target=$1 what=${2:-60} folder=${3:-build/fuzz/$1}

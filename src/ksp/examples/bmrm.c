@@ -95,7 +95,8 @@ static PetscErrorCode CheckLabels(const char file[], Vec y)
   PetscFunctionBeginUser;
   PetscCall(VecGetOwnershipRange(y, &rs, &re));
   PetscCall(VecGetArrayRead(y, &v));
-  for (bad = rs; bad < re && !PetscIsInfOrNanScalar(v[bad - rs]); bad++) { }
+  for (bad = rs; bad < re && !PetscIsInfOrNanScalar(v[bad - rs]); bad++) {
+  }
   PetscCall(VecRestoreArrayRead(y, &v));
   if (bad == re) bad = PETSC_MAX_INT;
   PetscCallMPI(MPI_Allreduce(&bad, &first, 1, MPIU_INT, MPI_MIN, PetscObjectComm((PetscObject)y)));
@@ -718,7 +719,8 @@ static PetscErrorCode LoadModel(Learner *l, Mat X, Vec y, const char data[], con
   l->nclasses = n - 3;
   PetscCheck(n >= 3 && l->nclasses <= MAX_CLASSES && PetscRealPart(h[0]) >= 0 && PetscRealPart(h[0]) < PETSC_STATIC_ARRAY_LENGTH(losses), PETSC_COMM_WORLD, PETSC_ERR_FILE_UNEXPECTED, "%s: is no model of this program", file);
   l->loss = &losses[(int)PetscRealPart(h[0])];
-  PetscCheck(l->loss->labels == LABELS_TARGETS ? !l->nclasses : l->nclasses == 2 || (l->nclasses > 2 && l->loss->rows), PETSC_COMM_WORLD, PETSC_ERR_FILE_UNEXPECTED, "%s: is no model of this program: loss %s of %" PetscInt_FMT " classes", file, l->loss->name, l->nclasses);
+  PetscCheck(l->loss->labels == LABELS_TARGETS ? !l->nclasses : l->nclasses == 2 || (l->nclasses > 2 && l->loss->rows), PETSC_COMM_WORLD, PETSC_ERR_FILE_UNEXPECTED, "%s: is no model of this program: loss %s of %" PetscInt_FMT " classes", file,
+             l->loss->name, l->nclasses);
   for (PetscInt j = 3; j < n; j++)
     PetscCheck(!PetscIsInfOrNanScalar(h[j]) && (j == 3 || PetscRealPart(h[j]) > PetscRealPart(h[j - 1])), PETSC_COMM_WORLD, PETSC_ERR_FILE_UNEXPECTED, "%s: is no model of this program: its labels do not increase", file);
   l->parameter = PetscRealPart(h[1]);
@@ -900,7 +902,7 @@ static PetscErrorCode CheckRows(const Learner *l, Vec y, const char file[])
 static PetscErrorCode MatchLabels(const Learner *l, Vec y, const char file[])
 {
   PetscReal    label[MAX_CLASSES];
-  PetscInt     n = 0, m;
+  PetscInt     n       = 0, m;
   PetscInt64   unknown = 0;
   PetscScalar *v;
 
@@ -970,7 +972,7 @@ static PetscErrorCode JudgeFile(Learner *l, const char file[], Quality *q)
 static PetscErrorCode CheckFiles(const Settings *o)
 {
   const char *const out[] = {o->modelout, o->predictions, o->json}, *const in[] = {o->validation, o->model};
-  PetscMPIInt       rank;
+  PetscMPIInt rank;
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
