@@ -284,7 +284,11 @@ static PetscErrorCode TestSubVectors(void)
           PetscCall(VecAXPY(s, 1.0, u));
           PetscCall(VecSetRandom(u, NULL));
           PetscCall(VecDestroy(&u));
+#if PETSC_VERSION_LT(3, 20, 0)
           if (size) PetscCall(VecChop(s, 3.0));
+#else
+          if (size) PetscCall(VecFilter(s, 3.0));
+#endif
         }
         if (shape) PetscCall(VecShift(t, 1.0));
         PetscCall(VecRestoreSubVector(v[k], is, &s));

@@ -31,7 +31,7 @@ static int Less(const void *a, const void *b)
 /* The matrix of a cube, in arrays that it goes on using */
 static PetscErrorCode Assemble(const char name[], PetscBool convection, int32_t **i, PetscInt **j, PetscScalar **a, PetscInt *rows, Mat *A)
 {
-  Synthetic s = {name, STENCIL7, 0, 1, 0, 0};
+  Synthetic s = {name, STENCIL7, 0, 1, 0, 0, 0};
   int       m, n;
 
   PetscFunctionBeginUser;
@@ -73,13 +73,13 @@ static PetscErrorCode Solve(const char name[], const char type[], const char vty
   VecType            vectype;
   KSPConvergedReason reason;
   PetscInt           its, *j = NULL;
-  PetscScalar       *a       = NULL;
+  PetscScalar       *a = NULL;
   MatInfo            info;
   PetscReal          bnorm, rnorm;
   PetscLogDouble     t0, t1;
   int32_t           *i = NULL;
   PetscInt           m;
-  double             setup, first = 0, solve, t[64];
+  double             setup, first = 0, solve, t[64] = {0};
   char               version[128];
   PetscBool          convection, file, spd;
 
@@ -141,7 +141,8 @@ static PetscErrorCode Solve(const char name[], const char type[], const char vty
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "%-18s %-13s %-7s %-8s %5" PetscInt_FMT " iterations  set-up %9.1f us  first %11.1f  solve %11.1f  an iteration %8.2f us  residual %.1e  %s\n", name, mattype, ksptype, vectype, its, 1e6 * setup, 1e6 * first, 1e6 * solve, 1e6 * solve / PetscMax(1, its), (double)(rnorm / bnorm), KSPConvergedReasons[reason]));
   if (out) {
     PetscCall(PetscGetVersion(version, sizeof(version)));
-    fprintf(out, "{\"record\": \"ksp\", \"matrix\": \"%s\", \"rows\": %d, \"nnz\": %d, \"mat_type\": \"%s\", \"vec_type\": \"%s\", \"ksp\": \"%s\", \"pc\": \"%s\", \"petsc\": \"%.60s\", \"id\": \"%s\", \"iterations\": %d, \"reason\": \"%s\", \"residual\": %.3g, \"setup_us\": %.10g, \"first_us\": %.10g, \"solve_us\": %.10g, \"iteration_us\": %.10g, \"total_us\": %.10g}\n", name, (int)m, (int)info.nz_used, mattype, vectype, ksptype, pctype, version, id, (int)its, KSPConvergedReasons[reason], (double)(rnorm / bnorm), 1e6 * setup, 1e6 * first, 1e6 * solve, 1e6 * solve / PetscMax(1, its), 1e6 * (setup + first));
+    fprintf(out, "{\"record\": \"ksp\", \"matrix\": \"%s\", \"rows\": %d, \"nnz\": %d, \"mat_type\": \"%s\", \"vec_type\": \"%s\", \"ksp\": \"%s\", \"pc\": \"%s\", \"petsc\": \"%.60s\", \"id\": \"%s\", \"iterations\": %d, \"reason\": \"%s\", \"residual\": %.3g, \"setup_us\": %.10g, \"first_us\": %.10g, \"solve_us\": %.10g, \"iteration_us\": %.10g, \"total_us\": %.10g}\n", name, (int)m,
+            (int)info.nz_used, mattype, vectype, ksptype, pctype, version, id, (int)its, KSPConvergedReasons[reason], (double)(rnorm / bnorm), 1e6 * setup, 1e6 * first, 1e6 * solve, 1e6 * solve / PetscMax(1, its), 1e6 * (setup + first));
     fflush(out);
   }
   PetscCall(KSPDestroy(&ksp));

@@ -56,7 +56,7 @@ go() {
 }
 rm -f "$out"/spmv.log "$out"/hostvec.log "$out"/ksp.log
 
-has spmv && go spmv "$build/bench/spmv" -dir "$folders" -budget $((budget * 5 / 8))
+has spmv && go spmv "${cudabuild:-$build}/bench/spmv" -dir "$folders" -budget $((budget * 5 / 8))
 has hostvec && go hostvec "$build/bench/hostvec" -budget $((budget / 8))
 if has ksp; then
   runs=1

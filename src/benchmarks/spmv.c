@@ -123,7 +123,8 @@ typedef struct Case_ {
   size_t            vbytes;
   double           *host;
   GPUCSRChoice      choice[NSELECTS];
-  double            best; /* seconds of the fastest met so far */
+  double            best;  /* seconds of the fastest met so far */
+  double            petsc; /* seconds of MatMult() or MatMultTranspose() of MATSEQAIJCUSPARSE; NaN in a PETSc without CUDA, and but in double */
   int               ns;
   Stored            stored[MAX_STORED];
   Candidate         cand[MAX_CANDIDATES];
@@ -135,7 +136,7 @@ typedef struct {
   PetscBool       real;
   GPUCSRPrecision precision;
   int             side;
-  double          ratio, bestratio, regret, fraction;
+  double          ratio, bestratio, regret, fraction, petsc;
 } Result;
 
 typedef struct {
@@ -448,6 +449,54 @@ static PetscErrorCode CaseDestroy(Case *c)
 
 /* ---- timing ---- */
 
+/* PETSc's own matrix for the GPU, as a program meets it: its products go to PETSc's stream, so that the host's clock times them, a batch and one wait */
+#if PetscDefined(HAVE_CUDA)
+static PetscErrorCode TimePETSc(Case *c)
+{
+  const GPUCSRSource *s    = &c->p->src;
+  const PetscInt      cols = c->side ? s->m : s->n, rows = c->side ? s->n : s->m;
+  double              t[MAX_ROUNDS];
+  Mat                 A, G;
+  Vec                 x, z;
+
+  PetscFunctionBeginUser;
+  c->petsc = NAN;
+  if (!c->b->peer || c->precision != GPUCSR_PRECISION_DOUBLE) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, s->m, s->n, (PetscInt *)s->i, (PetscInt *)s->j, (PetscScalar *)s->a, &A));
+  PetscCall(MatConvert(A, MATSEQAIJCUSPARSE, MAT_INITIAL_MATRIX, &G));
+  PetscCall(VecCreateSeqCUDAWithArray(PETSC_COMM_SELF, 1, cols, (PetscScalar *)c->x, &x));
+  PetscCall(VecCreateSeqCUDAWithArray(PETSC_COMM_SELF, 1, rows, (PetscScalar *)c->z, &z));
+  for (int r = -1, batch = 1; r < c->b->rounds; r++) { /* the first makes what PETSc keeps, and tells how many go into a batch */
+    PetscLogDouble from = 0, to;
+
+    for (int k = 0; k <= batch; k++) {
+      if (k == 1) {
+        PetscCheck(!cudaDeviceSynchronize(), PETSC_COMM_SELF, PETSC_ERR_GPU, "cudaDeviceSynchronize() failed");
+        PetscCall(PetscTime(&from));
+      }
+      PetscCall(c->side ? MatMultTranspose(G, x, z) : MatMult(G, x, z));
+    }
+    PetscCheck(!cudaDeviceSynchronize(), PETSC_COMM_SELF, PETSC_ERR_GPU, "cudaDeviceSynchronize() failed");
+    PetscCall(PetscTime(&to));
+    if (r < 0) batch = (int)PetscMax(1, PetscMin(50, 500e-6 / (to - from)));
+    else t[r] = (to - from) / batch;
+  }
+  c->petsc = BenchMedian(t, c->b->rounds);
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&z));
+  PetscCall(MatDestroy(&G));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#else
+static PetscErrorCode TimePETSc(Case *c)
+{
+  PetscFunctionBeginUser;
+  c->petsc = NAN;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
 /* In turn, those that have a chance */
 static PetscErrorCode TimeAll(Case *c)
 {
@@ -559,6 +608,7 @@ static PetscErrorCode Report(Case *c, const Candidate *const by[])
   r->bestratio = peer ? peer->seconds / best->seconds : NAN;
   r->regret    = chosen->seconds / best->seconds;
   r->fraction  = bytes / chosen->seconds / b->copy;
+  r->petsc     = c->petsc / chosen->seconds;
   if (b->progress)
     PetscCall(PetscPrintf(PETSC_COMM_SELF, "%-24s %s %s  %s %.2f us, best %s %.2f us, peer %s %.2f us, ratio %.2f\n", c->p->name, precisionwords[c->precision], sidewords[c->side], chosen->name, 1e6 * chosen->seconds, best->name, 1e6 * best->seconds,
                           peer ? peer->name : "none", peer ? 1e6 * peer->seconds : 0, r->ratio));
@@ -608,6 +658,8 @@ static PetscErrorCode Report(Case *c, const Candidate *const by[])
   JsonNumber(o, "gbs", 1e-9 * bytes / chosen->seconds);
   JsonNumber(o, "fraction", r->fraction);
   JsonNumber(o, "ratio", r->ratio);
+  JsonNumber(o, "aijcusparse_us", 1e6 * c->petsc);
+  JsonNumber(o, "aijcusparse_ratio", c->petsc / chosen->seconds);
   JsonNumber(o, "regret", r->regret);
   JsonEnd(o);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -641,6 +693,7 @@ static PetscErrorCode CaseRun(Case *c, double *product)
     PetscCheck(by[s], PETSC_COMM_SELF, PETSC_ERR_PLIB, "Kernel %s on format %s, chosen by %s, is not among those that can take the matrix", c->choice[s].kernel->name, c->choice[s].format->name, selectwords[s]);
   }
   PetscCall(TimeAll(c));
+  PetscCall(TimePETSc(c));
   PetscCall(Report(c, by));
   PetscCall(Threads(c));
   *product = by[0]->seconds;
@@ -972,6 +1025,13 @@ static PetscErrorCode Table(void)
         if (n)
           PetscCall(PetscPrintf(PETSC_COMM_SELF, "%-10s %-9s %-4s  %8d   %15.3f  %13.3f  %7.3f  %5.2f   %7.2f  %6d\n", cls ? "real" : "synthetic", precisionwords[q], sidewords[side], n, GeometricMean(v[0], np), GeometricMean(v[1], np), GeometricMean(v[2], n), worst, fraction / n, slower));
       }
+  for (int side = 0; side < 2; side++) {
+    int n = 0;
+
+    for (int k = 0; k < nresults; k++)
+      if (results[k].side == side && isfinite(results[k].petsc)) v[0][n++] = results[k].petsc;
+    if (n) PetscCall(PetscPrintf(PETSC_COMM_SELF, "\n%s of MATSEQAIJCUSPARSE, double, %d matrices: %.3f times the chosen one's time in the geometric mean", side ? "MatMultTranspose()" : "MatMult()", n, GeometricMean(v[0], n)));
+  }
   for (int q = 0; q < 3; q++) {
     int    n = 0, oversetup = 0, overrefresh = 0;
     double worst[3] = {0, 0, 0};

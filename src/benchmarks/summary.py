@@ -64,16 +64,17 @@ def means(products):
                 rows.append(
                     [f"{cls}, {precision}, {side}", len(p), number(geomean(r["ratio"] for r in q)), number(geomean(r["peer_us"] / r["best_us"] for r in q)), number(min((r["ratio"] for r in q), default=None)), sum(r["ratio"] < 1 for r in q)]
                     + [number(geomean(r["regret"] for r in p)), number(max(r["regret"] for r in p)), number(geomean(r["fraction"] for r in p), 2)]
+                    + [number(geomean(r["aijcusparse_ratio"] for r in p if r.get("aijcusparse_ratio")))]
                 )
-    return table(["class, precision, side", "matrices", "cuSPARSE / chosen", "cuSPARSE / best", "smallest", "slower", "regret", "worst", "of copy"], rows)
+    return table(["class, precision, side", "matrices", "cuSPARSE / chosen", "cuSPARSE / best", "smallest", "slower", "regret", "worst", "of copy", "aijcusparse / chosen"], rows)
 
 
 def synthetic(products):
     rows = []
     for r in products:
         if r["class"] == "synthetic":
-            rows.append([r["matrix"], r["precision"], r["side"], r["rows"], r["nnz"], r["chosen"], number(r["chosen_us"]), r["best"], number(r["best_us"]), number(r["peer_us"]), r["peer"].replace("cusparse_", ""), number(r["gflops"]), number(r["gbs"]), number(r["fraction"], 2), number(r["ratio"])])
-    return table(["matrix", "precision", "side", "rows", "nnz", "chosen", "µs", "best", "µs", "cuSPARSE µs", "by", "GFLOP/s", "GB/s", "of copy", "ratio"], rows)
+            rows.append([r["matrix"], r["precision"], r["side"], r["rows"], r["nnz"], r["chosen"], number(r["chosen_us"]), r["best"], number(r["best_us"]), number(r["peer_us"]), r["peer"].replace("cusparse_", ""), number(r["gflops"]), number(r["gbs"]), number(r["fraction"], 2), number(r["ratio"]), number(r.get("aijcusparse_us"))])
+    return table(["matrix", "precision", "side", "rows", "nnz", "chosen", "µs", "best", "µs", "cuSPARSE µs", "by", "GFLOP/s", "GB/s", "of copy", "ratio", "aijcusparse µs"], rows)
 
 
 def real(products):

@@ -10,13 +10,13 @@
 */
 #include "gpukspimpl.h"
 
-static double **Slot(GPUKSPVectors_d *v, int name)
+static double **Slot(GPUKSPVectors *v, int name)
 {
   return &v->x + name;
 }
 
 /* PETSc's vectors for one step: on the device if all are there, otherwise all on the host */
-static PetscErrorCode Borrow(KSP_GPU *k, GPUKSPVectors_d *v, PetscBool *device)
+static PetscErrorCode Borrow(KSP_GPU *k, GPUKSPVectors *v, PetscBool *device)
 {
   Mat_SeqGPUCSR *g    = (Mat_SeqGPUCSR *)k->A->spptr;
   int            here = 0, all = 0;
@@ -63,7 +63,7 @@ static PetscErrorCode Reduce(KSP ksp, KSP_GPU *k, GPUKSPStep step, double sum[],
 }
 
 /* One step. Without a rule its sums, if any, are in k->sums; next: the rules' side of an iteration ends with it */
-static PetscErrorCode Step(KSP ksp, KSP_GPU *k, GPUKSPStep step, GPUKSPVectors_d *v, PetscBool rule, PetscBool first, PetscBool next)
+static PetscErrorCode Step(KSP ksp, KSP_GPU *k, GPUKSPStep step, GPUKSPVectors *v, PetscBool rule, PetscBool first, PetscBool next)
 {
   const int      nsums  = GPUKSPStepSums(step);
   PetscBool      driven = (PetscBool)(k->taken == KSP_GPU_PATH_DRIVEN), device = k->dev->ops->separate;
@@ -105,14 +105,14 @@ static PetscErrorCode Step(KSP ksp, KSP_GPU *k, GPUKSPStep step, GPUKSPVectors_d
   }
 #endif
   if (!device)
-    for (int i = 0; i < k->n; i++) GPUKSPStepRow_d(step, v, k->state, i, sum);
+    for (int i = 0; i < k->n; i++) GPUKSPStepRow(step, v, k->state, i, sum);
   if (driven) PetscCall(GiveBack(k));
   if (nsums && (k->rulehere || !rule)) PetscCall(Reduce(ksp, k, step, sum, rule, first));
   (void)args;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Product(KSP ksp, KSP_GPU *k, GPUKSPVectors_d *v, int from, int to)
+static PetscErrorCode Product(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, int to)
 {
   PetscFunctionBegin;
   if (k->taken == KSP_GPU_PATH_DRIVEN) {
@@ -134,7 +134,7 @@ static PetscErrorCode Product(KSP ksp, KSP_GPU *k, GPUKSPVectors_d *v, int from,
 #define LAST(step, first) Step(ksp, k, step, v, PETSC_TRUE, first, PETSC_TRUE)
 #define ENDED             (k->rulehere && k->state->reason)
 
-static PetscErrorCode Polynomial(KSP ksp, KSP_GPU *k, GPUKSPVectors_d *v)
+static PetscErrorCode Polynomial(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
 {
   double rho = 0;
 
@@ -151,7 +151,7 @@ static PetscErrorCode Polynomial(KSP ksp, KSP_GPU *k, GPUKSPVectors_d *v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Precondition(KSP ksp, KSP_GPU *k, GPUKSPVectors_d *v, int from, int to)
+static PetscErrorCode Precondition(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, int to)
 {
   PetscFunctionBegin;
   k->from = from;
@@ -170,7 +170,7 @@ static PetscErrorCode Precondition(KSP ksp, KSP_GPU *k, GPUKSPVectors_d *v, int 
 }
 
 /* x as it should be by now, into PETSc's vector, for somebody who looks at it */
-static PetscErrorCode Show(KSP ksp, KSP_GPU *k, GPUKSPVectors_d *v)
+static PetscErrorCode Show(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
 {
   PetscFunctionBegin;
   if (k->method == GPUKSP_CG) {
@@ -182,7 +182,7 @@ static PetscErrorCode Show(KSP ksp, KSP_GPU *k, GPUKSPVectors_d *v)
 }
 
 /* What happens between the two rules that end an iteration: history, monitors, the test of somebody else's; then the second rule */
-static PetscErrorCode After(KSP ksp, KSP_GPU *k, GPUKSPVectors_d *v, PetscBool first)
+static PetscErrorCode After(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBool first)
 {
   GPUKSPState *s = k->state;
 
@@ -207,12 +207,12 @@ static PetscErrorCode After(KSP ksp, KSP_GPU *k, GPUKSPVectors_d *v, PetscBool f
 }
 
 /* r = b - A x in w or, from x = 0, b, and the norm of b where there was a guess; left: it is that of M b */
-static PetscErrorCode Start(KSP ksp, KSP_GPU *k, GPUKSPVectors_d *v, PetscBool left)
+static PetscErrorCode Start(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBool left)
 {
   PetscFunctionBegin;
   if (k->state->guesszero) PetscFunctionReturn(PETSC_SUCCESS);
   if (k->state->normtype != KSP_NORM_NONE) {
-    GPUKSPVectors_d u = *v;
+    GPUKSPVectors u = *v;
 
     u.explicitpc = left ? v->explicitpc : 0;
     if (!left) u.pc = NULL;
@@ -224,7 +224,7 @@ static PetscErrorCode Start(KSP ksp, KSP_GPU *k, GPUKSPVectors_d *v, PetscBool l
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode StartCG(KSP ksp, KSP_GPU *k, GPUKSPVectors_d *v)
+static PetscErrorCode StartCG(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
 {
   const PetscBool single = (PetscBool)(k->method == GPUKSP_CG_SINGLE_REDUCTION);
 
@@ -242,7 +242,7 @@ static PetscErrorCode StartCG(KSP ksp, KSP_GPU *k, GPUKSPVectors_d *v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IterateCG(KSP ksp, KSP_GPU *k, GPUKSPVectors_d *v)
+static PetscErrorCode IterateCG(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
 {
   PetscFunctionBegin;
   PetscCall(STEP(GPUKSP_CG_DIRECTION));
@@ -258,7 +258,7 @@ static PetscErrorCode IterateCG(KSP ksp, KSP_GPU *k, GPUKSPVectors_d *v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IterateCGSingle(KSP ksp, KSP_GPU *k, GPUKSPVectors_d *v)
+static PetscErrorCode IterateCGSingle(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
 {
   PetscFunctionBegin;
   PetscCall(STEP(GPUKSP_CG1_UPDATE));
@@ -269,7 +269,7 @@ static PetscErrorCode IterateCGSingle(KSP ksp, KSP_GPU *k, GPUKSPVectors_d *v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode StartBCGS(KSP ksp, KSP_GPU *k, GPUKSPVectors_d *v)
+static PetscErrorCode StartBCGS(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
 {
   const PetscBool left = (PetscBool)(ksp->pc_side == PC_LEFT);
 
@@ -286,7 +286,7 @@ static PetscErrorCode StartBCGS(KSP ksp, KSP_GPU *k, GPUKSPVectors_d *v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IterateBCGS(KSP ksp, KSP_GPU *k, GPUKSPVectors_d *v)
+static PetscErrorCode IterateBCGS(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
 {
   const PetscBool left = (PetscBool)(ksp->pc_side == PC_LEFT), before = (PetscBool)(!left && v->explicitpc), behind = (PetscBool)(left && v->explicitpc), hat = (PetscBool)(!left && (v->explicitpc || v->pc));
 
@@ -314,7 +314,7 @@ static PetscErrorCode IterateBCGS(KSP ksp, KSP_GPU *k, GPUKSPVectors_d *v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Iterate(KSP ksp, KSP_GPU *k, GPUKSPVectors_d *v)
+static PetscErrorCode Iterate(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
 {
   PetscFunctionBegin;
   if (k->method == GPUKSP_CG) PetscCall(IterateCG(ksp, k, v));
@@ -325,7 +325,7 @@ static PetscErrorCode Iterate(KSP ksp, KSP_GPU *k, GPUKSPVectors_d *v)
 
 #if defined(GPUCSR_HAVE_CUDA)
 /* Iterations launched ahead, looked at one behind; the first is not recorded, so that what it sets up for good is not either */
-static PetscErrorCode Replay(KSP ksp, KSP_GPU *k, GPUKSPVectors_d *v)
+static PetscErrorCode Replay(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
 {
   const GPUCSRBackendOps *ops   = k->dev->ops;
   volatile GPUKSPState   *seen  = k->seen;
@@ -355,10 +355,10 @@ static PetscErrorCode Replay(KSP ksp, KSP_GPU *k, GPUKSPVectors_d *v)
 #endif
 
 /* |b - A x| in the norm of the test */
-static PetscErrorCode TrueNorm(KSP ksp, KSP_GPU *k, GPUKSPVectors_d *v)
+static PetscErrorCode TrueNorm(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
 {
   const PetscBool left = (PetscBool)(k->method != GPUKSP_BCGS || ksp->pc_side == PC_LEFT);
-  GPUKSPVectors_d u    = *v;
+  GPUKSPVectors   u    = *v;
 
   PetscFunctionBegin;
   PetscCall(Product(ksp, k, v, VEC_X, VEC_W));
@@ -387,7 +387,7 @@ static PetscErrorCode TrueNorm(KSP ksp, KSP_GPU *k, GPUKSPVectors_d *v)
 /* A solve from k->state, with x and b in place; the outcome is in k->state */
 PetscErrorCode GPUKSPDrive(KSP ksp, KSP_GPU *k)
 {
-  GPUKSPVectors_d v      = k->launch.v;
+  GPUKSPVectors   v      = k->launch.v;
   const PetscBool device = (PetscBool)(k->dev->ops->separate && k->taken == KSP_GPU_PATH_GRAPH);
 
   PetscFunctionBegin;
@@ -421,14 +421,14 @@ static PetscErrorCode StepMixed(KSP_GPU *k, GPUKSPStep step, double sum[])
 {
   PetscFunctionBegin;
   PetscCall(PetscArrayzero(sum, GPUKSP_SUMS));
-  ROWS(i) GPUKSPStepRow_d(step, &k->launch.inner, k->state, i, sum);
+  ROWS(i) GPUKSPStepRow(step, &k->launch.inner, k->state, i, sum);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* r in double = b - A x, and its norms */
 static PetscErrorCode TrueResidual(KSP ksp, KSP_GPU *k, PetscBool zero, double sum[])
 {
-  GPUKSPVectors_d *v = &k->launch.v;
+  GPUKSPVectors *v = &k->launch.v;
 
   PetscFunctionBegin;
   if (zero) PetscCall(PetscArrayzero(v->w, k->n));
@@ -438,9 +438,9 @@ static PetscErrorCode TrueResidual(KSP ksp, KSP_GPU *k, PetscBool zero, double s
   if (v->explicitpc) {
     v->from = v->r;
     v->to   = v->z;
-    ROWS(i) GPUKSPStepRow_d(GPUKSP_PRECONDITION, v, k->state, i, sum);
+    ROWS(i) GPUKSPStepRow(GPUKSP_PRECONDITION, v, k->state, i, sum);
   }
-  ROWS(i) GPUKSPStepRow_d(GPUKSP_NORMS, v, k->state, i, sum);
+  ROWS(i) GPUKSPStepRow(GPUKSP_NORMS, v, k->state, i, sum);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -451,18 +451,18 @@ static PetscErrorCode Refined(KSP_GPU *k)
   if (k->launch.inner.explicitpc) {
     k->launch.inner.from = k->launch.inner.r;
     k->launch.inner.to   = k->launch.inner.z;
-    ROWS(i) GPUKSPStepRow_d(GPUKSP_PRECONDITION, &k->launch.inner, k->state, i, NULL);
+    ROWS(i) GPUKSPStepRow(GPUKSP_PRECONDITION, &k->launch.inner, k->state, i, NULL);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode GPUKSPDriveMixed(KSP ksp, KSP_GPU *k)
 {
-  GPUKSPState     *s = k->state;
-  GPUKSPVectors_d *v = &k->launch.v;
-  GPUKSPVectors_d *f = &k->launch.inner;
-  GPUCSRProduct    p = {1, 0, f->p, NULL, f->w, 0, k->n};
-  double           sum[GPUKSP_SUMS];
+  GPUKSPState   *s = k->state;
+  GPUKSPVectors *v = &k->launch.v;
+  GPUKSPVectors *f = &k->launch.inner;
+  GPUCSRProduct  p = {1, 0, f->p, NULL, f->w, 0, k->n};
+  double         sum[GPUKSP_SUMS];
 
   PetscFunctionBegin;
   if (!s->guesszero) {
@@ -472,9 +472,9 @@ PetscErrorCode GPUKSPDriveMixed(KSP ksp, KSP_GPU *k)
     if (v->explicitpc) {
       v->from = b;
       v->to   = v->w;
-      ROWS(i) GPUKSPStepRow_d(GPUKSP_PRECONDITION, v, s, i, sum);
+      ROWS(i) GPUKSPStepRow(GPUKSP_PRECONDITION, v, s, i, sum);
     }
-    ROWS(i) GPUKSPStepRow_d(GPUKSP_BNORM, v, s, i, sum);
+    ROWS(i) GPUKSPStepRow(GPUKSP_BNORM, v, s, i, sum);
     s->bnorm = GPUKSPNorm(s, sum);
   } else PetscCall(PetscArrayzero(v->x, k->n));
   PetscCall(TrueResidual(ksp, k, (PetscBool)s->guesszero, sum));

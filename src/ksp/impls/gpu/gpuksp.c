@@ -22,7 +22,7 @@ const char *const KSPGPUPrecisions[] = {"double", "mixed", "KSPGPUPrecision", "K
 #define USUAL_GAP 1e-12
 
 /* Of mixed: the residual is replaced when it has shrunk by this factor */
-#define UPDATE (getenv("UPD") ? atof(getenv("UPD")) : 1e-3)
+#define UPDATE 1e-2
 
 #define VECTOR_BYTES(k)  ((((size_t)(k)->n * sizeof(double) + 255) / 256) * 256)
 #define ROUNDED_BYTES(n) (((n) * sizeof(float) + 255) / 256 * 256)
@@ -110,13 +110,15 @@ static PetscErrorCode Open(KSP_GPU *k, GPUCSRDevice dev)
 /* The method's vectors, each where the steps expect it */
 static PetscErrorCode Vectors(KSP ksp, KSP_GPU *k)
 {
-  const PetscBool  cg = (PetscBool)(k->method == GPUKSP_CG), cg1 = (PetscBool)(k->method == GPUKSP_CG_SINGLE_REDUCTION), bcgs = (PetscBool)(k->method == GPUKSP_BCGS);
-  const PetscBool  launch = k->dev->ops->separate, block = (PetscBool)(k->pckind == GPUKSP_PC_BLOCK), polynomial = (PetscBool)(k->degree > 0);
-  const PetscBool  apart = (PetscBool)(block || polynomial), hat = (PetscBool)(bcgs && ksp->pc_side == PC_RIGHT && (k->pckind != GPUKSP_PC_NONE || polynomial));
-  const PetscBool  need[GPUKSP_VECTORS] = {PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, (PetscBool)(cg1 || (cg && (apart || launch))), (PetscBool)(cg1 || bcgs), (PetscBool)(bcgs || apart), bcgs, bcgs, hat, hat, (PetscBool)(launch && !cg1), (PetscBool)(launch && bcgs), polynomial, polynomial, polynomial};
-  const size_t     each                 = VECTOR_BYTES(k);
-  GPUKSPVectors_d *v                    = &k->launch.v;
-  int              count                = 0;
+  const PetscBool cg = (PetscBool)(k->method == GPUKSP_CG), cg1 = (PetscBool)(k->method == GPUKSP_CG_SINGLE_REDUCTION), bcgs = (PetscBool)(k->method == GPUKSP_BCGS);
+  const PetscBool launch = k->dev->ops->separate, block = (PetscBool)(k->pckind == GPUKSP_PC_BLOCK), polynomial = (PetscBool)(k->degree > 0);
+  const PetscBool apart = (PetscBool)(block || polynomial), hat = (PetscBool)(bcgs && ksp->pc_side == PC_RIGHT && (k->pckind != GPUKSP_PC_NONE || polynomial));
+  const PetscBool need[GPUKSP_VECTORS] = {
+    PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, (PetscBool)(cg1 || (cg && (apart || launch))), (PetscBool)(cg1 || bcgs), (PetscBool)(bcgs || apart), bcgs, bcgs, hat, hat, (PetscBool)(launch && !cg1), (PetscBool)(launch && bcgs),
+    polynomial, polynomial, polynomial};
+  const size_t   each  = VECTOR_BYTES(k);
+  GPUKSPVectors *v     = &k->launch.v;
+  int            count = 0;
 
   PetscFunctionBegin;
   for (int q = 0; q < GPUKSP_VECTORS; q++) count += need[q];
@@ -290,11 +292,11 @@ static PetscErrorCode Round(KSP_GPU *k, size_t n, const double *from, float *to)
 */
 static PetscErrorCode Rounded(KSP_GPU *k)
 {
-  const GPUCSRStorage *S    = k->S;
-  const GPUKSPVectors_d *v  = &k->launch.v;
-  const size_t         each = VECTOR_BYTES(k);
+  const GPUCSRStorage *S     = k->S;
+  const GPUKSPVectors *v     = &k->launch.v;
+  const size_t         each  = VECTOR_BYTES(k);
   size_t               bytes = 0;
-  GPUKSPVectors_d     *f    = &k->launch.inner;
+  GPUKSPVectors       *f     = &k->launch.inner;
   double             **own[] = {&f->x, &f->r, &f->p, &f->w, &f->z, &f->p2};
   char                *p;
 
@@ -324,8 +326,9 @@ static PetscErrorCode Borrowed(KSP ksp, KSP_GPU *k, GPUKSPPCKind kind, int key)
 {
   const PetscBool  cg = (PetscBool)(k->method == GPUKSP_CG), cg1 = (PetscBool)(k->method == GPUKSP_CG_SINGLE_REDUCTION), bcgs = (PetscBool)(k->method == GPUKSP_BCGS);
   const PetscBool  polynomial = (PetscBool)(k->degree > 0), any = (PetscBool)(kind == GPUKSP_PC_ANY || polynomial), hat = (PetscBool)(bcgs && ksp->pc_side == PC_RIGHT && (kind != GPUKSP_PC_NONE || polynomial));
-  const PetscBool  need[GPUKSP_VECTORS] = {PETSC_FALSE, PETSC_FALSE, PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, (PetscBool)(cg1 || (cg && any)), (PetscBool)(cg1 || bcgs), (PetscBool)(bcgs || any), bcgs, bcgs, hat, hat, PETSC_FALSE, PETSC_FALSE, polynomial, polynomial, polynomial};
-  GPUKSPVectors_d *v                    = &k->launch.v;
+  const PetscBool  need[GPUKSP_VECTORS] = {PETSC_FALSE, PETSC_FALSE, PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, (PetscBool)(cg1 || (cg && any)), (PetscBool)(cg1 || bcgs), (PetscBool)(bcgs || any), bcgs, bcgs, hat, hat,
+                                           PETSC_FALSE, PETSC_FALSE, polynomial, polynomial, polynomial};
+  GPUKSPVectors   *v                    = &k->launch.v;
   PetscObjectState state;
   Mat              P;
   Vec              unit;
@@ -551,7 +554,8 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
   PetscCall(Eigenvalues(ksp, k));
   if (null || tnull || ksp->transpose_solve) kind = GPUKSP_PC_ANY;
   if (kind == GPUKSP_PC_BLOCK && size > 1) kind = GPUKSP_PC_ANY;
-  PetscCheck(!k->degree || kind != GPUKSP_PC_ANY, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_polynomial_degree: the polynomial is of PCNONE or PCJACOBI, or on one process of PCPBJACOBI with blocks of at most 8, and of no operator with a null space", ((PetscObject)ksp)->type_name);
+  PetscCheck(!k->degree || kind != GPUKSP_PC_ANY, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_polynomial_degree: the polynomial is of PCNONE or PCJACOBI, or on one process of PCPBJACOBI with blocks of at most 8, and of no operator with a null space",
+             ((PetscObject)ksp)->type_name);
   if (size > 1 || kind == GPUKSP_PC_ANY || k->path == KSP_GPU_PATH_DRIVEN) {
     path = KSP_GPU_PATH_DRIVEN;
     PetscCheck(!k->degree || kind != GPUKSP_PC_BLOCK, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "The polynomial of PCPBJACOBI cannot be driven by the host");
@@ -588,7 +592,7 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
     else path = KSP_GPU_PATH_LAUNCH;
   }
   k->pckind = kind;
-  k->mixed = (PetscBool)(k->precision == KSP_GPU_MIXED && k->method == GPUKSP_CG && !k->degree && P->A.precision == GPUCSR_PRECISION_DOUBLE && !k->live && (path == KSP_GPU_PATH_LAUNCH || (path == KSP_GPU_PATH_GRAPH && !k->dev->ops->separate)) && kind != GPUKSP_PC_ANY);
+  k->mixed  = (PetscBool)(k->precision == KSP_GPU_MIXED && k->method == GPUKSP_CG && !k->degree && P->A.precision == GPUCSR_PRECISION_DOUBLE && !k->live && (path == KSP_GPU_PATH_LAUNCH || (path == KSP_GPU_PATH_GRAPH && !k->dev->ops->separate)) && kind != GPUKSP_PC_ANY);
   if (path != KSP_GPU_PATH_DRIVEN) {
     k->launch.Ainner = NULL;
     if (k->mixed) PetscCall(Rounded(k));
@@ -1001,8 +1005,8 @@ static PetscErrorCode Create(KSP ksp, GPUKSPMethod method)
 
   Where the operator is not a `MATGPUCSR` matrix, or is on no device, `KSPCG` solves, which one line says.
 
-  With mixed, the iteration works on values rounded to single precision; its residual is replaced by b - A x in double before convergence is believed and
-  whenever it has become ten times smaller. Where that gets nowhere, double goes on.
+  With mixed, the iteration multiplies with values rounded to single precision; its residual is replaced by b - A x in double before convergence is believed and
+  whenever it has become a hundred times smaller. Where that gets nowhere, double goes on.
 
 .seealso: `MATGPUCSR`, `KSPGPUBCGS`, `KSPGPUSetPath()`, `KSPGPUCGSetVariant()`, `KSPGPUSetPrecision()`, `KSPGPUSetTrueResidual()`
 M*/
@@ -1109,7 +1113,7 @@ PetscErrorCode KSPGPUSetPrecision(KSP ksp, KSPGPUPrecision precision)
   Level: intermediate
 
   Note:
-  The single reduction is that of `KSPCGUseSingleReduction()`: faster on small problems, and a little less accurate at the end.
+  The single reduction is that of `KSPCGUseSingleReduction()`: one reduction less where the host drives several processes, and a little less accurate at the end. In a launch both meet twice.
 
 .seealso: `KSPGPUCG`, `KSPGPUVariant`
 @*/

@@ -5,7 +5,7 @@
 #include "../../../mat/impls/gpucsr/gpucsrimpl.h"
 #include "launch.h"
 
-/* The vectors of a solve, in the order in which GPUKSPVectors_d has them */
+/* The vectors of a solve, in the order in which GPUKSPVectors has them */
 typedef enum {
   VEC_X,
   VEC_B,
@@ -42,8 +42,8 @@ typedef struct {
   KSPGPUPrecision precision;
   KSPGPUPath      path;
   PetscBool       guard, warnedlive;
-  PetscInt        degree; /* of a polynomial preconditioner; 0: none */
-  PetscReal       given[2]; /* the eigenvalues it is to be made for; 0 where they are to be estimated, */
+  PetscInt        degree;    /* of a polynomial preconditioner; 0: none */
+  PetscReal       given[2];  /* the eigenvalues it is to be made for; 0 where they are to be estimated, */
   PetscReal       lambda[2]; /* and those it is made for */
 
   Mat                  A;        /* one process' matrix, or the diagonal block; not counted, looked at while a solve lasts */

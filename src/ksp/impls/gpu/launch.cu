@@ -6,14 +6,17 @@
 
   Blocks meet in exchange(): each publishes its part of up to four sums, and reads those of all others. The flag that says that a part has
   arrived travels inside it, a half of the number with a half of a word each, so that no fence and no second round trip is needed; all
-  add up the same parts in the same order, so that all take the same decisions, and two runs give the same bits. Where a vector must have become visible too,
-  a fence goes before publishing and after reading. Of standard CG an iteration needs three exchanges, one of them with fences; of CG with
-  a single reduction two; of BiCGStab five.
+  add up the same parts in the same order, so that all take the same decisions, and two runs give the same bits. Where vectors must have become visible too,
+  a fence goes before publishing, and reading acquires. Small matrices are solved by one cluster, whose blocks write each other's shared memory and meet
+  in hardware.
+
+  No meeting is only for a vector to become visible: a direction is put together where the product reads it, from vectors that were there
+  at the last reduction. CG then needs two meetings an iteration, CG with a single reduction too, BiCGStab three.
 
   The rules (rules.h) are those of the host. x takes the step of an iteration together with the next direction, which reads p anyway.
 
-  Bytes an iteration, CG: those of the product, and what does not fit shared memory of 8 vectors. Needs CSR, diagonals, or sliced ELL whose rows are where they were; wins most where a kernel's launch is
-  not short against an iteration, up to some 100 thousand rows.
+  Bytes an iteration of n rows, CG: those of the matrix, and of vectors 88 n, less what stays in shared memory. Needs CSR, diagonals, or sliced ELL
+  whose rows move within windows of a few hundred at most.
 */
 #include "../../../mat/impls/gpucsr/kernels/device.cuh"
 #include "../../../mat/impls/gpucsr/format/dia.h"
@@ -149,7 +152,7 @@ struct Sell {
   __device__ __forceinline__ void product(const G &x, int first, int last, typename G::type *scratch, F f) const
   {
     typedef typename G::type X;
-    constexpr int            ahead = G::ahead;
+    constexpr int            ahead  = G::ahead;
     const unsigned long long policy = entry_policy(keep);
     const int                lane = threadIdx.x % 32, warp = threadIdx.x / 32, groups = WARPS / split, part = warp % split;
     const int                slices = (last - first + 31) / 32;
@@ -204,7 +207,7 @@ struct Dia {
   __device__ __forceinline__ void product(const G &x, int first, int last, typename G::type *scratch, F f) const
   {
     typedef typename G::type X;
-    constexpr int            ahead = G::ahead;
+    constexpr int            ahead  = G::ahead;
     const unsigned long long policy = entry_policy(keep);
     const int                lane = threadIdx.x % 32, warp = threadIdx.x / 32, groups = WARPS / split, part = warp % split;
     const int                slices = (last - first + 31) / 32;
@@ -260,7 +263,7 @@ struct Csr {
   __device__ __forceinline__ void product(const G &x, int first, int last, typename G::type *, F f) const
   {
     typedef typename G::type X;
-    const int lane = threadIdx.x % lanes, groups = THREADS / lanes, rows = last - first;
+    const int                lane = threadIdx.x % lanes, groups = THREADS / lanes, rows = last - first;
 
     for (int r0 = 0; r0 < rows; r0 += groups) {
       const int r   = r0 + threadIdx.x / lanes;
@@ -328,6 +331,9 @@ struct Pool {
 
 /* Blocks of a cluster, which write each other's shared memory: at most that many */
 #define CLUSTER 16
+
+/* Bytes of shared memory beyond which the product's gathers would miss the first-level cache more than vectors gain; measured on an H200 */
+#define SHARED_MOST (150 * 1024)
 
 struct Meeting {
   ulonglong2 *slots; /* NULL: all blocks are one cluster */
@@ -505,15 +511,15 @@ __device__ __forceinline__ void add_norms(double r, double z, double (&sum)[3])
 /* What a launch works on; M the matrix of the iteration, E the one of true residuals */
 template <class M, class E>
 struct Args {
-  M                            A;
-  E                            exact;
-  GPUKSPVectors_d              v; /* of the iteration */
-  GPUKSPVectors_d              w; /* of all; another in mixed alone */
-  const int                   *bounds;
-  ulonglong2                  *slots;
-  GPUKSPState                  start, *state;
-  int                          guard, right;
-  size_t                       shared;
+  M             A;
+  E             exact;
+  GPUKSPVectors v; /* of the iteration */
+  GPUKSPVectors w; /* of all; another in mixed alone */
+  const int    *bounds;
+  ulonglong2   *slots;
+  GPUKSPState   start, *state;
+  int           guard, right;
+  size_t        shared;
 };
 
 #define FOR_ROWS(i) for (int i = threadIdx.x; i < rows; i += THREADS)
@@ -609,12 +615,12 @@ template <class M, class X, class V, class R>
 __device__ __forceinline__ void polynomial(const M &A, const V &v, const Preconditioner<X> &pc, Meeting &meeting, int first, int rows, X *scratch, const R &r)
 {
   FOR_ROWS(i) v.c2[first + i] = r[i];
-  meeting.epoch = chebyshev<M, X>(A, {v.c0, v.c1, v.c2 + first, v.z + first, v.emin, v.emax, v.degree}, pc, meeting, first, rows, scratch);
+  meeting.epoch               = chebyshev<M, X>(A, {v.c0, v.c1, v.c2 + first, v.z + first, v.emin, v.emax, v.degree}, pc, meeting, first, rows, scratch);
 }
 
 /* x - the true residual, in the norm of the test, into st.truenorm; x and w are whole vectors */
 template <bool POLYNOMIAL, class E>
-__device__ void true_norm(const E &A, const GPUKSPVectors_d &v, GPUKSPState &st, Meeting meeting, int first, int rows, double *scratch, int right)
+__device__ void true_norm(const E &A, const GPUKSPVectors &v, GPUKSPState &st, Meeting meeting, int first, int rows, double *scratch, int right)
 {
   double                       sum[3] = {0, 0, 0};
   double                      *w      = v.w + first;
@@ -642,7 +648,7 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E> a)
   pc.d            = pool.rows((X *)(POLYNOMIAL ? a.v.diagonal : a.v.pc), first, rows);
   const Rows<X> x = pool.rows(a.v.x, first, rows);
   X            *z = a.v.z + first, *p = a.v.p + first, *q = a.v.p2 + first; /* the direction, and the one before or to come */
-  const bool    apart = pc.bs || POLYNOMIAL; /* z is no matter of a single row */
+  const bool    apart = pc.bs || POLYNOMIAL;                                /* z is no matter of a single row */
   double        s3[3], s1[1];
 
   FOR_ROWS(i)
@@ -922,7 +928,7 @@ __global__ void __launch_bounds__(THREADS, 1) bcgs_kernel(const Args<M, E> a)
   const Rows<X> w = pool.rows(a.v.block ? a.v.w : (X *)NULL, first, rows);
   X            *r = a.v.r + first, *ph = a.v.ph + first, *sh = a.v.sh + first;
   X            *p = a.v.p + first, *q = a.v.p2 + first, *v = a.v.v + first, *u = a.v.v2 + first; /* as they are, and as they were or will be */
-  const bool    hat = a.v.ph != a.v.p; /* the preconditioner comes first */
+  const bool    hat = a.v.ph != a.v.p;                                                           /* the preconditioner comes first */
   const X      *d   = hat ? a.v.pc : NULL;
   double        s1[1], s2[2], s3[3];
 
@@ -962,7 +968,7 @@ __global__ void __launch_bounds__(THREADS, 1) bcgs_kernel(const Args<M, E> a)
     s1[0] = 0;
     {
       const BCGSWhole<X> direction = {a.v.r, v - first, p - first, d, omegabeta, beta};
-      const auto             keep      = [&](int i, X vi) {
+      const auto         keep      = [&](int i, X vi) {
         u[i] = vi;
         s1[0] += (double)vi * (double)rp[i];
       };
@@ -1133,7 +1139,7 @@ static int fits(const GPUCSRStorage *A, size_t entry)
 
 /* Fills in the kernel and its arguments, then either asks about the kernel or launches it */
 template <class M, class E>
-static PetscErrorCode with(const GPUKSPLaunch *L, M A, E exact, const GPUKSPVectors_d &v, void *kernel, int *possible, GPUCSRStream s)
+static PetscErrorCode with(const GPUKSPLaunch *L, M A, E exact, const GPUKSPVectors &v, void *kernel, int *possible, GPUCSRStream s)
 {
   PetscFunctionBegin;
   if (possible) {
@@ -1144,13 +1150,30 @@ static PetscErrorCode with(const GPUKSPLaunch *L, M A, E exact, const GPUKSPVect
     GPUCSR_CUDA(cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, L->A->dev->id));
     *possible = limit - (int)attr.sharedSizeBytes;
     GPUCSR_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, *possible));
+    if (L->cluster) { /* a device may have clusters, but none of so many blocks */
+      cudaLaunchConfig_t  config    = {};
+      cudaLaunchAttribute attribute = {};
+      int                 most      = 0;
+
+      attribute.id             = cudaLaunchAttributeClusterDimension;
+      attribute.val.clusterDim = {(unsigned)L->blocks, 1, 1};
+      config.gridDim           = dim3((unsigned)L->blocks);
+      config.blockDim          = dim3(THREADS);
+      config.dynamicSmemBytes  = (size_t)PetscMin(*possible, SHARED_MOST);
+      config.attrs             = &attribute;
+      config.numAttrs          = 1;
+      if (cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) || cudaOccupancyMaxActiveClusters(&most, kernel, &config) || most < 1) {
+        (void)cudaGetLastError();
+        *possible = -1;
+      }
+    }
   } else {
-    Args<M, E>            a         = {A, exact, v, L->v, L->bounds, L->cluster ? NULL : (ulonglong2 *)L->slots, *L->state, L->state, (int)L->guard, (int)L->right, L->shared};
-    void                 *args[]    = {&a};
-    cudaLaunchConfig_t    config    = {};
-    cudaLaunchAttribute   attribute = {};
+    Args<M, E>                a         = {A, exact, v, L->v, L->bounds, L->cluster ? NULL : (ulonglong2 *)L->slots, *L->state, L->state, (int)L->guard, (int)L->right, L->shared};
+    void                     *args[]    = {&a};
+    cudaLaunchConfig_t        config    = {};
+    cudaLaunchAttribute       attribute = {};
     struct cudaFuncAttributes attr;
-    int                   all;
+    int                       all;
 
     GPUCSR_CUDA(cudaFuncGetAttributes(&attr, kernel));
     GPUCSR_CUDA(cudaDeviceGetAttribute(&all, cudaDevAttrMaxSharedMemoryPerMultiprocessor, L->A->dev->id));
@@ -1227,12 +1250,8 @@ PetscErrorCode GPUKSPLaunchTakes(const GPUCSRStorage *A, PetscBool *yes)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  Measured on an H200. Entries below which one cluster, whose meetings are short, is faster than all processors; and bytes of shared memory beyond which the
-  product misses more in the first-level cache than is spared.
-*/
+/* Entries below which one cluster, whose meetings are short, is faster than all processors; measured on an H200 */
 #define CLUSTER_ENTRIES 1.2e5
-#define SHARED_MOST     (150 * 1024)
 
 /* Can this be one launch here? Fills in blocks, threads, shared */
 PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *possible, char why[], size_t len)
@@ -1240,7 +1259,7 @@ PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *p
   const GPUCSRStorage *A       = L->A;
   const double         mean    = (double)A->stored / PetscMax(1, A->m);
   const int            vectors = 6, size = 8;
-  int                  cooperative = 0, clusters = 0, most = 0;
+  int                  cooperative = 0, clusters = 0, most = -1;
   size_t               need;
 
   PetscFunctionBegin;
@@ -1251,20 +1270,22 @@ PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *p
     PetscCall(PetscSNPrintf(why, len, "the device has no cooperative launches"));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  L->cluster = (PetscBool)(clusters && (double)A->stored < CLUSTER_ENTRIES);
-  L->blocks  = (int)PetscMax(1, PetscMin(L->cluster ? CLUSTER : dev->props.processors, (A->m + GPUCSR_SLICE - 1) / GPUCSR_SLICE));
-  if (!GPUCSRIsCSR(A->format)) {
-    const int slices = (A->m / GPUCSR_SLICE + L->blocks) / L->blocks;
+  for (L->cluster = (PetscBool)(clusters && (double)A->stored < CLUSTER_ENTRIES); most < 0; L->cluster = PETSC_FALSE) {
+    L->blocks = (int)PetscMax(1, PetscMin(L->cluster ? CLUSTER : dev->props.processors, (A->m + GPUCSR_SLICE - 1) / GPUCSR_SLICE));
+    if (!GPUCSRIsCSR(A->format)) {
+      const int slices = (A->m / GPUCSR_SLICE + L->blocks) / L->blocks;
 
-    for (L->threads = 1; 2 * L->threads <= WARPS && 2 * L->threads * slices <= WARPS && 2 * L->threads <= mean; L->threads *= 2) {
-    }
-  } else {
-    const int rows = (A->m + L->blocks - 1) / L->blocks;
+      for (L->threads = 1; 2 * L->threads <= WARPS && 2 * L->threads * slices <= WARPS && 2 * L->threads <= mean; L->threads *= 2) {
+      }
+    } else {
+      const int rows = (A->m + L->blocks - 1) / L->blocks;
 
-    for (L->threads = 1; 2 * L->threads <= 32 && (4 * L->threads <= mean || (2 * L->threads * rows <= THREADS && 2 * L->threads <= mean)); L->threads *= 2) {
+      for (L->threads = 1; 2 * L->threads <= 32 && (4 * L->threads <= mean || (2 * L->threads * rows <= THREADS && 2 * L->threads <= mean)); L->threads *= 2) {
+      }
     }
+    PetscCall(dispatch(L, &most, NULL));
+    if (most >= 0) break;
   }
-  PetscCall(dispatch(L, &most, NULL));
   /* what the vectors that are private to a block take, as far as the product's gathers are left a cache */
   need      = (size_t)vectors * (size_t)size * (size_t)((double)A->m / L->blocks * 1.1 + 128) + THREADS * sizeof(double);
   L->shared = PetscMin(need, (size_t)PetscMin(most, SHARED_MOST)) / 16 * 16;

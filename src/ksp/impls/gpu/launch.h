@@ -14,10 +14,10 @@ typedef struct {
   PetscBool            right; /* side of the preconditioner, BiCGStab */
   PetscBool            guard; /* take the true residual at the end */
   const GPUCSRStorage *A;
-  GPUKSPVectors_d      v;
+  GPUKSPVectors        v;
   /* mixed: the rounded matrix, and the vectors of the iteration with it, whose x is what has come to that of v since the residual was last replaced */
   const GPUCSRStorage *Ainner;
-  GPUKSPVectors_d      inner;
+  GPUKSPVectors        inner;
   int                 *bounds;  /* first row of each block, and the end; blocks + 1 */
   int                  blocks;  /* as GPUKSPLaunchShape() said */
   PetscBool            cluster; /* they are one cluster, and need no slots */
@@ -48,7 +48,7 @@ typedef struct {
   GPUKSPState *seen;
   PetscBool    rule, first, next; /* apply the rule; it is that of the start; the next iteration follows from it */
 } GPUKSPStepArgs;
-GPUCSR_INTERN PetscErrorCode GPUKSPStepDevice(GPUKSPStep, const GPUKSPVectors_d *, const GPUKSPStepArgs *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUKSPStepDevice(GPUKSPStep, const GPUKSPVectors *, const GPUKSPStepArgs *, GPUCSRStream);
 
 GPUCSR_INTERN PetscErrorCode GPUKSPRound(size_t, const double *, float *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUKSPStepReset(double *partial, GPUCSRStream);

@@ -21,7 +21,7 @@ __device__ __forceinline__ double block_sum(double v, double *part)
 }
 
 template <GPUKSPStep S>
-__global__ void __launch_bounds__(THREADS) step_kernel(const GPUKSPVectors_d v, const GPUKSPStepArgs a)
+__global__ void __launch_bounds__(THREADS) step_kernel(const GPUKSPVectors v, const GPUKSPStepArgs a)
 {
   constexpr int          N = GPUKSPStepSums(S);
   __shared__ double      part[THREADS / 32];
@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(THREADS) step_kernel(const GPUKSPVectors_d v, 
   __syncthreads();
   /* what follows the end: the last step of x, and the true residual */
   if (a.rule && st.reason) return;
-  for (int i = (int)(blockIdx.x * THREADS + threadIdx.x); i < a.n; i += (int)(gridDim.x * THREADS)) GPUKSPStepRow_d(S, &v, &st, i, sum);
+  for (int i = (int)(blockIdx.x * THREADS + threadIdx.x); i < a.n; i += (int)(gridDim.x * THREADS)) GPUKSPStepRow(S, &v, &st, i, sum);
   if constexpr (N > 0) {
     for (int k = 0; k < N; k++) {
       sum[k] = block_sum(sum[k], part);
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(THREADS) step_kernel(const GPUKSPVectors_d v, 
   }
 }
 
-PetscErrorCode GPUKSPStepDevice(GPUKSPStep step, const GPUKSPVectors_d *v, const GPUKSPStepArgs *a, GPUCSRStream s)
+PetscErrorCode GPUKSPStepDevice(GPUKSPStep step, const GPUKSPVectors *v, const GPUKSPStepArgs *a, GPUCSRStream s)
 {
   const unsigned blocks = PetscMax(1u, PetscMin((unsigned)GPUKSP_PARTIALS, GPUCSRBlocks(a->n, THREADS)));
 

@@ -45,11 +45,7 @@ constexpr
   return s == GPUKSP_NORMS || s == GPUKSP_BNORM || s == GPUKSP_CG_RESIDUAL || s == GPUKSP_BCGS_T ? 3 : s == GPUKSP_CG1_NORMS ? 4 : s == GPUKSP_BCGS_UPDATE ? 2 : s == GPUKSP_CG_CURVATURE || s == GPUKSP_BCGS_START || s == GPUKSP_BCGS_V ? 1 : 0;
 }
 
-#define X          double
-#define NAME(name) name##_d
 #include "steps.h"
-#undef X
-#undef NAME
 
 /*
   A Chebyshev polynomial as a preconditioner: so many steps of the Chebyshev iteration from 0, as KSPCHEBYSHEV takes them (Y. Saad, Iterative Methods for
