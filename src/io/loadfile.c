@@ -894,7 +894,7 @@ static PetscErrorCode LoadBinary(Reader *R, Mat A, Vec *labels)
 
   Output Parameters:
 + labels  - a new vector with the labels of the rows, `NULL` where the file has none; or pass `NULL`
-. queries - a new vector with the numbers after qid: in svmlight files, `NULL` where the file has none; or pass `NULL`
+. queries - a new vector with the numbers after qid: in svmlight files, 0 for a row without, `NULL` where the file has none; or pass `NULL`
 - info    - what was found, or pass `NULL`
 
   Level: intermediate
