@@ -77,6 +77,68 @@ for ranks in 1 2; do
   grep -q '^validation *accuracy 8[45]\.' "$tmp/out" || fail "a9a: $(cat "$tmp/out")"
 done
 
+rm "$tmp/json"
+
+# what cannot be learned from, or be meant: an error that says so, and nothing learned
+# refuse TEXT OPTIONS ...
+refuse() {
+  local text=$1
+  shift
+  if timeout 60 "$BUILD/examples/bmrm" "$@" >"$tmp/out" 2>&1 </dev/null; then fail "bmrm $* ended well: $(cat "$tmp/out")"; fi
+  grep -qF -- "$text" "$tmp/out" || fail "bmrm $*: expected '$text': $(cat "$tmp/out")"
+  ! grep -q '^outcome\|Caught signal' "$tmp/out" || fail "bmrm $*: crashed, or learned: $(cat "$tmp/out")"
+}
+refuse '-quantile lies between 0 and 1, not at 1.5' -f $data/heart_scale.petsc -loss quantile -quantile 1.5
+refuse '-insensitive is a distance, 0 or more, not -3' -f $data/heart_scale.petsc -loss insensitive -insensitive -3
+for option in model_out predictions json; do refuse '/nowhere/file: cannot be written' -f $data/heart_scale.petsc -$option /nowhere/file; done
+refuse '/nowhere/file: cannot be read' -f $data/heart_scale.petsc -validation_file /nowhere/file
+{ yes -- '-1 1:1 2:2' | head -n 6; echo '1 1:1'; yes -- '-1 2:1' | head -n 40; } >"$tmp/one.svm"
+for loss in roc f1; do refuse "-loss $loss compares two classes" -f "$tmp/one.svm" -loss $loss -validation 0.6 -seed 5; done
+printf '1 1:1\n-1 1:2\n' >"$tmp/two.svm"
+refuse 'there is no row to learn from' -f "$tmp/two.svm" -validation 0.9999999
+python3 - "$tmp" <<'PYTHON'
+import struct, sys
+nan, folder = float("nan"), sys.argv[1]
+def vec(v): return struct.pack(f">ii{len(v)}d", 1211214, len(v), *v)
+def data(name, values, labels):
+    open(f"{folder}/{name}", "wb").write(struct.pack(">8i", 1211216, 2, 2, 2, 1, 1, 0, 1) + struct.pack(">2d", *values) + vec(labels))
+def model(name, head, *weights):
+    open(f"{folder}/{name}", "wb").write(vec(head) + b"".join(map(vec, weights)))
+data("label.petsc", [1, 1], [1, nan])
+data("value.petsc", [1, nan], [1, -1])
+data("infinite.petsc", [float("inf"), 1], [1, -1])
+w = [0.5, -0.5]
+model("roc3.model", [3, 0, 1, 1, 2, 3], w, w, w)
+model("f13.model", [4, 0, 1, 1, 2, 3], w, w, w)
+model("targets.model", [5, 0, 1, 1, 2], w)
+model("classes.model", [0, 0, 1], w)
+model("order.model", [0, 0, 1, 1, -1], w)
+model("nan.model", [0, 0, 1, -1, 1], [0.5, nan])
+PYTHON
+refuse 'label.petsc: the label of row 1 is not a finite number' -f "$tmp/label.petsc"
+refuse 'value.petsc: the risk or its subgradient at zero is not finite' -f "$tmp/value.petsc"
+refuse 'infinite.petsc: the risk or its subgradient at zero is not finite' -f "$tmp/infinite.petsc" -mat_type gpucsr
+for name in roc3 f13 targets classes order nan; do refuse "$name.model: is no model of this program" -f "$tmp/two.svm" -model "$tmp/$name.model"; done
+
+# what is done is said: iterations that ran out, labels and columns that the model does not know
+learn 1 -f $data/heart_scale.petsc -tao_max_it 3 -model_out "$tmp/early.model" && grep -q '^warning *not converged: after 3 iterations the gap is' "$tmp/out" || fail "no warning of an early end: $(cat "$tmp/out")"
+[ -s "$tmp/early.model" ] && [ ! -e "$tmp/early.model.info" ] || fail "written: $(ls "$tmp"/early*)"
+printf '1 1:1\n3 20:2\n' >"$tmp/other.svm"
+learn 2 -f "$tmp/other.svm" -model "$tmp/early.model"
+grep -q '^labels *1 rows of .*other.svm have labels that the model does not know' "$tmp/out" && grep -q '^columns .*has 20, the model 13: those beyond are left out' "$tmp/out" || fail "labels and columns of another file: $(cat "$tmp/out")"
+learn 1 -f $data/heart_scale.petsc -validation_file "$tmp/two.svm"
+grep -q '^columns .*two.svm has 1, the model 13: those missing count as zero' "$tmp/out" || fail "a file to judge by of one column: $(cat "$tmp/out")"
+
+# the first row is chosen by chance, as the others: not whenever there are rows to judge by
+printf '0.5 1:1\n' >"$tmp/first.svm" && yes '2 2:1' | head -n 9 >>"$tmp/first.svm"
+learn 1 -f "$tmp/first.svm" -loss least_squares -validation 0.05 -predictions "$tmp/chosen"
+[[ $(head -n 1 "$tmp/chosen") = 0.* ]] || fail "the first row was not learned from: $(cat "$tmp/out" "$tmp/chosen")"
+
+# sets of few rows are what was asked for too; sizes beyond the integers are not
+"$BUILD/examples/learnset" -set news20 -scale 0.01 >"$tmp/out" 2>&1 || fail "$(cat "$tmp/out")"
+if "$BUILD/examples/learnset" -set news20 -scale 1e7 >"$tmp/out" 2>&1; then fail "learnset -scale 1e7: $(cat "$tmp/out")"; fi
+grep -q 'more rows or columns than the integers' "$tmp/out" || fail "$(cat "$tmp/out")"
+
 if command -v liblinear-train >/dev/null; then
   unset PETSC_OPTIONS
   src/benchmarks/liblinear.py -build "$BUILD" -options "-mat_type gpucsr -mat_gpucsr_backend $BACKEND" "$data"/heart_scale.svm.gz "$data"/breast-cancer.svm.gz "$data"/dna_onehot.svm.xz:1e-2 >"$tmp/out" 2>&1 || fail "$(cat "$tmp/out")"

@@ -85,8 +85,13 @@ wrong '1 1:1;2:2' ", line 2, column 5: expected a finite number as the value, no
 wrong '1 2:1 3:1 2:5' ", line 2, column 11: index 2 stands in this line a second time"
 wrong '1 qid:x 1:1' ", line 2, column 3: expected a whole number after qid:, not 'qid:x'"
 wrong '1 1:1 qid:1' ", line 2, column 7: expected one qid, in front of the entries, not 'qid:1'"
-both=1 refuse zero.svm ': has an index 0 where the first index is 1' -gpucsr_file_base 1
-both=1 refuse all.svm ': has index 4, which is beyond 2 columns that begin with index 1' -gpucsr_file_columns 2
+both=1 refuse zero.svm ', line 1, column 3: index 0, where the first index is 1' -gpucsr_file_base 1
+accept zero.svm $'1x1; 0 2: 0=3\nskipped 1 from line 1' -gpucsr_file_base 1 -gpucsr_file_skip
+both=1 refuse all.svm ', line 2, column 10: index 3 is beyond the columns, whose last index is 2' -gpucsr_file_columns 2
+both=1 refuse all.svm ', line 2, column 10: index 3 is beyond the columns, whose last index is 2' -columns 3 -gpucsr_file_base 0
+both=1 refuse zero.svm ': has index 2, which is beyond 2 columns that begin with index 0' -gpucsr_file_columns 2
+accept all.svm $'2x2; 0 1 0:; 1 0 3: 0=7\nskipped 3 from line 2' -gpucsr_file_columns 2 -gpucsr_file_base 1 -gpucsr_file_skip
+printf '\xef\xbb\xbf1 1:2\n-1 2:3' >mark.svm && accept mark.svm '2x2; 0 1: 0=2; 1 -1: 1=3' && squeeze mark.svm '2x2; 0 1: 0=2; 1 -1: 1=3'
 
 # --- Matrix Market
 
@@ -109,6 +114,9 @@ market integer 'Coordinate INTEGER General' '2 2 2' '1 1 4' '2 2 -7' && accept i
 market array 'array real general' '2 3' 4 1 '% c' 1 3 '' 5 6 && accept array.mtx '2x3; 0: 0=4 1=1 2=5; 1: 0=1 1=3 2=6'
 market arraysym 'array integer symmetric' '3 3' 1 2 3 4 5 6 && accept arraysym.mtx '3x3; 0: 0=1 1=2 2=3; 1: 0=2 1=4 2=5; 2: 0=3 1=5 2=6'
 market arrayskew 'array real skew-symmetric' '3 3' 1 2 3 && accept arrayskew.mtx '3x3; 0: 1=-1 2=-2; 1: 0=1 2=-3; 2: 0=2 1=3'
+if [ "$("$files" -f arrayskew.mtx -print | grep -c i)" != 0 ]; then
+  market arrayskewi 'array complex skew-symmetric' '2 2' '1 2' && accept arrayskewi.mtx '2x2; 0: 1=-1-2i; 1: 0=1+2i'
+fi
 market nothing "$general" '3 2 0' && accept nothing.mtx '3x2; 0:; 1:; 2:'
 printf '%%%%MatrixMarket matrix coordinate real general\n2 2 1\n2 1 5' >noeol.mtx && accept noeol.mtx '2x2; 0:; 1: 0=5'
 printf '%%%%MatrixMarket matrix coordinate real general\n2 2 0' >nosize.mtx && accept nosize.mtx '2x2; 0:; 1:'

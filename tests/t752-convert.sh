@@ -31,6 +31,8 @@ for file in ash219.mtx gr_30_30.mtx bcsstk27.petsc wiki-Vote.petsc lp_afiro.mtx;
   timeout 60 "$files" -f c.mtx -reference b.petsc || fail "$file: MatLoad() reads another matrix"
 done
 
+wide=$(head -c 4 b.petsc | tr -d '\0' | wc -c) && wide=${wide/[1-9]*/} # 0 where integers have 64 bits
+
 # Entries beyond the memory allowed are sorted by files: 60000 of them in random order, some twice, both halves of a symmetric matrix
 {
   echo '%%MatrixMarket matrix coordinate real symmetric' && echo '5000 5000 60000'
@@ -41,12 +43,23 @@ parts=$(sum random.mtx b.petsc -memory 1)
 if [ -z "$whole" ] || [ "$whole" != "$parts" ] || ! cmp -s a.petsc b.petsc; then fail "random.mtx: checksum $whole in memory, $parts by files"; fi
 if ! timeout 60 "$convert" random.mtx | grep -q '^square *symmetric,'; then fail "random.mtx: is symmetric, and not told to be"; fi
 
+# Compressed files of every format but PETSc binary
+for file in a.rb c.mtx d.svm; do
+  for program in gzip xz bzip2; do
+    if ! command -v $program >/dev/null; then continue; fi
+    $program -c $file >squeezed
+    if [ "$(sum $file)" != "$(sum squeezed squeezed.petsc)" ]; then fail "$file: another checksum compressed by $program: $(cat err)"; fi
+  done
+done
+
 # Labels go along, qid as far as text does; an index 0 far behind the rows that had none makes all of them begin with 0
 printf '+1 qid:1 1:0.5 3:-2e-1 # one\r\n\r\n-1.5 qid:2 2:1   4:.25\t\r\n' >labels.svm
 timeout 60 "$convert" -quiet labels.svm labels.petsc 2>err && grep -q 'numbers after qid: are not kept' err || fail "labels.svm to PETSc: no word about qid: $(cat err)"
 got=$("$files" -f labels.petsc -print)
 if [ "$complex" = 0 ] && [ "$got" != '2x4; 0 1: 0=0.5 2=-0.20000000000000001; 1 -1.5: 1=1 3=0.25' ]; then fail "labels.petsc holds $got"; fi
 timeout 60 "$convert" -quiet labels.svm again.svm && [ "$(cat again.svm)" = $'1 qid:1 1:0.5 3:-0.2\n-1.5 qid:2 2:1 4:0.25' ] || fail "labels.svm became $(cat again.svm)"
+printf '1 qid:0 1:-0\n2 1:1\n3 qid:5 1:-0.0\n' >zeros.svm
+timeout 60 "$convert" -quiet zeros.svm again.svm && [ "$(cat again.svm)" = $'1 qid:0 1:-0\n2 1:1\n3 qid:5 1:-0' ] || fail "zeros.svm became $(cat again.svm)"
 { yes '1 1:1 2:2' | head -n 3000000; echo '2 0:5'; } >late.svm
 got=$(timeout 120 "$convert" -base 0 late.svm late.petsc | sed -n 's/^checksum *//p') && rm late.petsc
 if [ "$got" != "$(timeout 120 "$convert" late.svm | sed -n 's/^checksum *//p')" ] || [ -z "$got" ]; then fail "late.svm: the base of the indices is told wrong"; fi
@@ -63,6 +76,15 @@ values      -2.5 to 7, least size 1'
 got=$(timeout 60 "$convert" small.mtx | sed -n '2,7p')
 if [ "$got" != "$expected" ]; then fail "small.mtx: the statistics are $got"; fi
 
+# A column far behind the others takes no memory for those between
+printf '1 100000000:1\n' >far.svm
+got=$(ulimit -v 1500000 && timeout 60 "$convert" -threads 1 far.svm 2>&1 | sed -n 's/^columns *//p')
+if [ "$got" != '100000000, 99999999 of them empty' ]; then fail "far.svm: the columns are $got"; fi
+if [ -x /usr/bin/time ]; then
+  /usr/bin/time -o far.kb -f %M timeout 60 "$convert" -quiet far.svm
+  if [ "$(cat far.kb)" -gt 200000 ]; then fail "far.svm: $(cat far.kb) kB of memory"; fi
+fi
+
 # What is wrong: status, message, and nothing left behind
 # refuse STATUS TEXT ARGUMENT ...
 refuse() {
@@ -78,16 +100,60 @@ refuse 1 "bad.svm, line 2, column 3: expected INDEX:VALUE, the index a whole num
 refuse 1 "bad.svm, line 2, column 3" bad.svm bad.mtx
 refuse 0 'bad.svm: 1 bad lines left out, the first is line 2' bad.svm -skip
 printf '1 0:1\n' >zero.svm
-refuse 1 'zero.svm: has an index 0 where the first index is 1' zero.svm -base 1
-refuse 1 'zero.svm: has index 0, which is beyond 0 columns' zero.svm -columns 0
+printf '1 1:1\n1 2:2\n' >last.svm
+refuse 1 'zero.svm, line 1, column 3: index 0, where the first index is 1' zero.svm -base 1
+refuse 0 'zero.svm: 1 bad lines left out, the first is line 1' zero.svm -base 1 -skip
+refuse 1 'zero.svm, line 1, column 3: index 0 is beyond the columns, whose last index is -1' zero.svm -columns 0
+refuse 1 'last.svm, line 2, column 3: index 2 is beyond the columns, whose last index is 1' -columns 1 last.svm
+refuse 0 'last.svm: 1 bad lines left out, the first is line 2' -columns 1 last.svm -skip
 head -n 4 small.mtx >few.mtx && refuse 1 'few.mtx: the file ends after 2 of 5 entries' few.mtx few.petsc
 refuse 1 'nowhere: cannot be opened' nowhere out.petsc
 refuse 1 '/nowhere/out.petsc cannot be written' small.mtx /nowhere/out.petsc
+# finite FILE WORD ...: PETSc binary of two rows with one entry each, and labels; n stands for NaN, i for infinity
+finite() {
+  local name=$1 word
+  shift
+  for word in 1211216 2 2 2 1 1 0 1 "$@"; do
+    case $word in
+    r) printf '\x3f\xf0\0\0\0\0\0\0' ;;
+    n) printf '\x7f\xf8\0\0\0\0\0\0' ;;
+    i) printf '\x7f\xf0\0\0\0\0\0\0' ;;
+    *) printf '%b' "$(printf '%08x' "$word" | sed 's/../\\x&/g')" ;;
+    esac
+  done >"$name"
+}
+if [ "$complex$wide" = 0 ]; then
+  finite value.dat r i 1211214 2 r r && refuse 1 'value.dat: row 1 has a value that is not a finite number' value.dat value.svm
+  finite label.dat r r 1211214 2 n r && refuse 1 'label.dat: the label of row 0 is not a finite number' label.dat label.svm
+fi
+
+# Outputs that cannot be replaced, or not be written. The device that would be lost if this failed is not among them: a pipe is refused by the same line
+mkdir folder && refuse 1 'folder cannot be written: it is not a regular file' small.mtx -to petsc folder
+mkfifo pipe && refuse 1 'pipe cannot be written: it is not a regular file' small.mtx -to libsvm pipe
+ln -s target link && refuse 1 'link cannot be written: it is not a regular file' small.mtx -to libsvm link
+if [ ! -p pipe ] || [ ! -L link ]; then fail 'an output that is no regular file was replaced'; fi
+for format in libsvm market petsc boeing; do # no byte may be written; most formats find out by fclose() alone
+  got=$(trap '' XFSZ && ulimit -f 0 && timeout 60 "$convert" -quiet small.mtx -to $format full 2>&1)
+  if [ $? != 1 ] || [[ $got != *'full cannot be written: File too large' ]] || compgen -G 'full*' >/dev/null; then fail "an output as $format on a full disk: $got, $(echo full*)"; fi
+done
+echo mine >mine.part && chmod 640 small.mtx && cp -p small.mtx mine && timeout 60 "$convert" -quiet small.mtx -to market mine
+if [ "$(cat mine.part)" != mine ] || [ "$(stat -c %a mine)" != 640 ]; then fail "mine.part holds $(cat mine.part), mine has the permissions $(stat -c %a mine)"; fi
+rm mine.part
+
+# An interrupted conversion leaves nothing
+{ yes '1 1:1 2:2 3:3.25' | head -n 6000000; } >long.svm
+timeout -s INT 0.2 "$convert" -quiet -threads 1 long.svm interrupted.mtx
+if compgen -G 'interrupted*' >/dev/null; then fail "interrupted, it left $(echo interrupted*)"; fi
+rm long.svm
+
+if [ -z "$wide" ]; then refuse 2 '-columns: more than the integers' -columns 5000000000 labels.svm big.petsc; fi
+refuse 2 '-memory: more than a machine has' -memory 17592186044416 small.mtx
+refuse 2 'output is not compressed' small.mtx out.svm.gz
 refuse 2 'which file?'
 refuse 2 '-to is needed' small.mtx out.what
 refuse 2 'no such option: -fast' -fast small.mtx
 refuse 2 'expected a whole number after -threads' -threads two small.mtx
 refuse 2 'expected petsc, libsvm, market or boeing after -to' -to hdf5 small.mtx
 refuse 2 'one file too many: c' a b c
-if compgen -G '*.petsc*' >/dev/null || compgen -G '*.part' >/dev/null; then fail "left behind: $(echo ./*.petsc* ./*.part)"; fi
+if compgen -G '*.petsc*' >/dev/null || compgen -G '*.part*' >/dev/null; then fail "left behind: $(echo ./*.petsc* ./*.part*)"; fi
 exit $failed

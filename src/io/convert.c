@@ -6,6 +6,7 @@
 */
 #include "convert.h"
 #include "number.h"
+#include <math.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -15,7 +16,7 @@
 static const char usage[] = "Usage: gpucsr-convert [OPTIONS] INPUT [OUTPUT]\n"
                             "\n"
                             "Convert a sparse matrix between file formats, and say what it is like. Without OUTPUT, only the latter.\n"
-                            "INPUT is PETSc binary, LIBSVM or svmlight, Matrix Market, or Harwell-Boeing or Rutherford-Boeing, told by its content; text may be\n"
+                            "INPUT is a regular file: PETSc binary, LIBSVM or svmlight, Matrix Market, or Harwell-Boeing or Rutherford-Boeing, told by its content; text may be\n"
                             "compressed by gzip, xz or bzip2. OUTPUT is told by its name: .petsc .dat .bin, .svm .libsvm, .mtx, .rb; or by -to.\n"
                             "\n"
                             "  -from FORMAT      petsc, libsvm, market or boeing\n"
@@ -43,8 +44,9 @@ typedef struct {
   GPUCSRTextHeader header;
   Statistics       statistics;
   Writer          *writer;
-  int64_t          entries, skipped, skip, queries; /* of the file; lines left out and the first of them; rows with a query */
-  int              again;                           /* base was wrong: begin again */
+  int64_t          entries, skipped, skip; /* of the file; lines left out and the first of them */
+  int              queries;                /* there are numbers after qid: */
+  int              again;                  /* base was wrong: begin again */
   /* sorting */
   GPUCSRPiece *piece; /* all of them, where they fit into memory */
   size_t       npieces;
@@ -83,7 +85,7 @@ static void Progress(Conversion *c, const char *what, double done)
 /* A batch of rows to the statistics and to the output */
 static int Deliver(Conversion *c, const Rows *rows, GPUCSRFault *f)
 {
-  if (StatisticsAdd(&c->statistics, rows, c->threads, f)) return 1;
+  StatisticsAdd(&c->statistics, rows, c->threads);
   if (!c->writer) return 0;
   c->writer->nz += rows->row[rows->m] - rows->row[0];
   return c->writer->rows(c->writer, rows, f);
@@ -103,18 +105,15 @@ static int LibsvmBlock(void *ctx, GPUCSRBlock *block, GPUCSRFault *f)
   c->skipped += (int64_t)p->skipped;
   c->entries += (int64_t)p->nz;
   if (p->nz && p->low < c->base) {
-    if (c->command->base == 1) return GPUCSRFaultSet(f, 0, 0, "has an index 0 where the first index is 1");
     c->again = 1;
     return GPUCSRFaultSet(f, 0, 0, "begins with index 0");
   }
-  if (c->command->columns >= 0 && p->nz && p->high - c->base >= c->command->columns)
-    return GPUCSRFaultSet(f, 0, 0, "has index %lld, which is beyond %lld columns that begin with index %lld", (long long)p->high, (long long)c->command->columns, (long long)c->base);
   row = (int64_t *)malloc((p->rows + 1) * sizeof(*row));
   if (!row) return GPUCSRFaultSet(f, 0, 0, "no memory for %zu rows", p->rows);
   row[0] = 0;
   for (size_t r = 0; r < p->rows; r++) row[r + 1] = row[r] + p->length[r];
   for (size_t k = 0; k < p->nz; k++) p->j[k] -= (PetscInt)c->base;
-  if (p->query) c->queries += (int64_t)p->rows;
+  if (p->query) c->queries = 1;
   rows.first = c->statistics.m;
   rows.m     = (int64_t)p->rows;
   rows.row   = row;
@@ -299,7 +298,16 @@ static int SortEnd(Conversion *c, GPUCSRFault *f)
 
 /* ---- PETSc binary */
 
-static int Petsc(Conversion *c, const char *text, GPUCSRFault *f)
+/* The first of n scalars that is not finite, or n */
+static int64_t FirstInfinite(int64_t n, const PetscScalar v[])
+{
+  int64_t k = 0;
+
+  while (k < n && isfinite(PetscRealPart(v[k])) && isfinite(PetscImaginaryPart(v[k]))) k++;
+  return k;
+}
+
+static int Petsc(Conversion *c, const char *text, size_t bytes, GPUCSRFault *f)
 {
   const int64_t batch = 1 << 22;
   GPUCSRBinary  b;
@@ -309,7 +317,7 @@ static int Petsc(Conversion *c, const char *text, GPUCSRFault *f)
   double       *label  = NULL;
   int           failed = 0;
 
-  if (GPUCSRBinaryHeader(text, (size_t)GPUCSRSourceBytes(c->source), &b, f)) return 1;
+  if (GPUCSRBinaryHeader(text, bytes, &b, f)) return 1;
   if (b.nz < 0) return GPUCSRFaultSet(f, 0, 0, "is a matrix that was stored dense, which is not read here");
   c->header.n = b.N;
   row         = (int64_t *)malloc((size_t)(b.M + 1) * sizeof(*row));
@@ -339,6 +347,11 @@ static int Petsc(Conversion *c, const char *text, GPUCSRFault *f)
       failed = GPUCSRFaultSet(f, 0, 0, "the columns of row %lld do not increase, or are outside the matrix, of %lld columns", (long long)(r + bad), (long long)b.N);
     if (!failed) {
       GPUCSRBinaryReals(b.at + b.values + (size_t)at * sizeof(*v), nz * (int64_t)(sizeof(*v) / 8), v, c->threads);
+      if ((bad = FirstInfinite(nz, v)) < nz) {
+        for (nz = r; row[nz + 1] <= bad; nz++) {
+        }
+        failed = GPUCSRFaultSet(f, 0, 0, "row %lld has a value that is not a finite number", (long long)nz);
+      }
       memset(&rows, 0, sizeof(rows));
       rows.first = r;
       rows.m     = last - r;
@@ -350,6 +363,7 @@ static int Petsc(Conversion *c, const char *text, GPUCSRFault *f)
         label = (double *)malloc((size_t)rows.m * sizeof(*label));
         if (y && label) {
           GPUCSRBinaryReals(b.at + b.labels + (size_t)r * sizeof(*y), rows.m * (int64_t)(sizeof(*y) / 8), y, c->threads);
+          if (!failed && (bad = FirstInfinite(rows.m, y)) < rows.m) failed = GPUCSRFaultSet(f, 0, 0, "the label of row %lld is not a finite number", (long long)(r + bad));
           for (int64_t k = 0; k < rows.m; k++) label[k] = PetscRealPart(y[k]);
           rows.label = label;
         } else failed = GPUCSRFaultSet(f, 0, 0, "no memory for %lld labels", (long long)rows.m);
@@ -395,11 +409,12 @@ static int Convert(Conversion *c, GPUCSRFault *f)
   if (!k->quiet && !c->again) printf("read        %s: %s%s\n", k->input, names[h->format], GPUCSRSourceIsStream(c->source) ? ", compressed" : "");
   c->again = 0;
   if (k->output && WriterOpen(k->to, k->output, k->base >= 0 ? (int)k->base : 1, &c->writer, f)) return 1;
-  if (h->format != GPUCSR_TEXT_PETSC) {
+  if (h->format == GPUCSR_TEXT_LIBSVM) GPUCSRLibsvmBound(h, k->base >= 0 ? k->base : c->base ? -1 : 0, k->columns); /* unless an index 0 was met, the base is a guess */
+  if (h->format == GPUCSR_TEXT_LIBSVM || h->format == GPUCSR_TEXT_MARKET) {                                         /* Harwell-Boeing is read as a whole, its header too */
     GPUCSRSourceSkip(c->source, h->bytes, h->lines);
     GPUCSRSourcePart(c->source, 0, 1, 1 << 22);
   }
-  if (h->format == GPUCSR_TEXT_PETSC) failed = Petsc(c, text, f);
+  if (h->format == GPUCSR_TEXT_PETSC) failed = Petsc(c, text, bytes, f);
   else if (h->format == GPUCSR_TEXT_LIBSVM) {
     failed = GPUCSRSourceParse(c->source, h, k->skip, c->threads, 2 * (size_t)c->threads, LibsvmBlock, c, f);
     h->n   = k->columns >= 0 ? k->columns : c->statistics.n;
@@ -450,6 +465,16 @@ static const char *ByName(const char *name)
   return NULL;
 }
 
+static int Compressed(const char *name)
+{
+  static const char *const endings[] = {".gz", ".xz", ".bz2", ".zst", ".zip"};
+  const char              *ending    = strrchr(name, '.');
+
+  for (size_t k = 0; ending && k < sizeof(endings) / sizeof(endings[0]); k++)
+    if (!strcmp(ending, endings[k])) return 1;
+  return 0;
+}
+
 static int Wrong(const char *what, const char *word)
 {
   fprintf(stderr, "gpucsr-convert: %s%s\n%s", what, word, usage);
@@ -490,6 +515,9 @@ static int ReadCommand(int argc, char **argv, Command *k)
   }
   if (!k->input) return Wrong("which file?", "");
   if (k->base > 1) return Wrong("-base is 0 or 1", "");
+  if (k->columns > PETSC_MAX_INT) return Wrong("-columns: more than the integers of this PETSc can count", "");
+  if (k->memory > INT64_MAX >> 20) return Wrong("-memory: more than a machine has, in MB", "");
+  if (k->output && Compressed(k->output)) return Wrong("output is not compressed: leave the ending off of ", k->output);
   if (k->output && !k->to) k->to = ByName(k->output);
   if (k->output && !k->to) return Wrong("-to is needed: the format cannot be told from the name ", k->output);
   return 0;

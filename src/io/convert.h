@@ -11,15 +11,16 @@ typedef struct {
   const PetscInt    *j;        /* columns, from 0, ascending */
   const PetscScalar *v;
   const double      *label; /* NULL where there are none */
-  const int64_t     *query;
+  const int64_t     *query; /* -1 for a row without */
 } Rows;
 
 /* ---- Statistics, and a checksum that depends on the matrix alone: neither on the format of its file nor on the order of reading */
 
 typedef struct {
   int64_t  m, n, nz, zeros, diagonal, empty, shortest, longest, bandwidth;
-  int64_t *column; /* entries of each column */
+  int64_t *column; /* entries of each column; NULL beyond what memory can hold, and then uncounted is set */
   int64_t  room;
+  int      uncounted;
   double   squares; /* of the lengths of rows, for their deviation */
   double   least, most, smallest;
   int64_t  labels, integers; /* rows with a label; values that are whole numbers */
@@ -28,7 +29,7 @@ typedef struct {
   uint64_t sum, turned, pattern, patternturned, labelsum;
 } Statistics;
 
-int  StatisticsAdd(Statistics *, const Rows *, int threads, GPUCSRFault *);
+void StatisticsAdd(Statistics *, const Rows *, int threads);
 void StatisticsPrint(const Statistics *, FILE *);
 void StatisticsDestroy(Statistics *);
 
@@ -37,6 +38,7 @@ void StatisticsDestroy(Statistics *);
 typedef struct Writer_s Writer;
 struct Writer_s {
   const char *name;                   /* of the file */
+  char       *unfinished;             /* what it is called until it is whole */
   FILE       *out, *columns, *values; /* the latter two have no name, and hold what stands further down in the file */
   int64_t     m, n, nz, base;
   double     *label;

@@ -38,7 +38,7 @@ typedef struct {
   size_t       rows; /* LIBSVM: rows, the length of each, their labels, and their qid (NULL where there is none) */
   PetscInt    *length;
   double      *label;
-  int64_t     *query;
+  int64_t     *query;     /* -1 for a row without */
   PetscInt     low, high; /* least and largest index of a column (LIBSVM) or a row (others) */
   size_t       entries;   /* lines that hold an entry, those left out among them */
   size_t       skipped;   /* bad lines left out */
@@ -72,12 +72,14 @@ typedef struct {
   char letter; /* I, F, E, D or G */
 } GPUCSRFortran;
 
-/* What stands in front of the entries; for LIBSVM nothing does */
+/* What stands in front of the entries; for LIBSVM nothing does, and the reader's caller may know which indices there can be */
 typedef struct {
   GPUCSRTextFormat format;
   GPUCSRSymmetry   symmetry;
-  int              array;   /* Matrix Market: values by columns, without indices */
-  int              numbers; /* of a value: 0 (pattern), 1, or 2 (complex) */
+  int              bounded;     /* LIBSVM: indices are from low to before beyond */
+  int64_t          low, beyond; /* as in the file, before the base is taken off */
+  int              array;       /* Matrix Market: values by columns, without indices */
+  int              numbers;     /* of a value: 0 (pattern), 1, or 2 (complex) */
   int64_t          m, n, entries;
   size_t           bytes;                     /* length of the header */
   int64_t          lines;                     /* and its lines */
@@ -90,7 +92,8 @@ GPUCSR_IO_INTERN int              GPUCSRMarketHeader(const char text[], size_t b
 GPUCSR_IO_INTERN int              GPUCSRBoeingHeader(const char text[], size_t bytes, GPUCSRTextHeader *, GPUCSRFault *);
 
 /* Parse whole lines, the last of which ends in a line feed. A fault is in the piece */
-GPUCSR_IO_INTERN void    GPUCSRLibsvmParse(const char text[], size_t bytes, int skip, GPUCSRPiece *);
+GPUCSR_IO_INTERN void    GPUCSRLibsvmBound(GPUCSRTextHeader *, int64_t base, int64_t columns); /* what is not known is negative */
+GPUCSR_IO_INTERN void    GPUCSRLibsvmParse(const GPUCSRTextHeader *, const char text[], size_t bytes, int skip, GPUCSRPiece *);
 GPUCSR_IO_INTERN void    GPUCSRMarketParse(const GPUCSRTextHeader *, const char text[], size_t bytes, int skip, GPUCSRPiece *);
 GPUCSR_IO_INTERN int64_t GPUCSRMarketLine(const char text[], size_t bytes, int64_t entry); /* line of an entry, both from the start of the text */
 

@@ -13,6 +13,7 @@
 typedef struct {
   const char *begin, *line, *end; /* of the text, of the line, of the text */
   int64_t     number;             /* of the line */
+  int64_t     low, beyond;        /* indices that there can be */
 } Place;
 
 /* A line that cannot be used: says so with the word at p. Always false */
@@ -72,10 +73,19 @@ static int SortRow(const Place *at, size_t n, PetscInt j[], PetscScalar v[], GPU
   return 1;
 }
 
+/* An index that the integers of this PETSc do not hold, or that the base and the columns rule out. Always false */
+static int Outside(const Place *at, const char *p, int64_t index, GPUCSRFault *f)
+{
+  if (index >= PETSC_MAX_INT) return Expected(at, p, f, "an index that fits the integers of this PETSc");
+  if (index < at->low) GPUCSRFaultSet(f, at->number, p - at->line + 1, "index 0, where the first index is 1");
+  else GPUCSRFaultSet(f, at->number, p - at->line + 1, "index %lld is beyond the columns, whose last index is %lld", (long long)index, (long long)at->beyond - 1);
+  return 0;
+}
+
 /*
-  One line, of which p is the first word: its label, number of entries and query. False with a fault; *next is where parsing stopped
+  One line, of which p is the first word: its label, number of entries, and query, -1 if it has none. False with a fault; *next is where parsing stopped
 */
-static int ParseLine(const Place *at, const char *p, PetscInt j[], PetscScalar v[], size_t *n, double *label, int64_t *query, int *hasquery, GPUCSRFault *f, const char **next)
+static int ParseLine(const Place *at, const char *p, PetscInt j[], PetscScalar v[], size_t *n, double *label, int64_t *query, GPUCSRFault *f, const char **next)
 {
   const char *q;
   size_t      nz     = 0;
@@ -87,7 +97,7 @@ static int ParseLine(const Place *at, const char *p, PetscInt j[], PetscScalar v
   if (q && *q == ':') return Expected(at, p, f, "a label before the first INDEX:VALUE");
   if (q && *q == ',') return Expected(at, p, f, "one label, a number");
   if (!q || !(GPUCSRIsBlank(*q) || *q == '\n' || *q == '#')) return Expected(at, p, f, "a label, a finite number");
-  *hasquery = 0;
+  *query = -1;
   for (;;) {
     int64_t index;
     double  value;
@@ -99,14 +109,14 @@ static int ParseLine(const Place *at, const char *p, PetscInt j[], PetscScalar v
     q     = GPUCSRWhole(p, &index);
     if (!q || *q != ':') {
       if (at->end - p > 4 && !memcmp(p, "qid:", 4)) {
+        if (nz || *query >= 0) return Expected(at, p, f, "one qid, in front of the entries");
         q = GPUCSRWhole(p + 4, query);
-        if (!q || !(GPUCSRIsBlank(*q) || *q == '\n' || *q == '#') || nz || *hasquery) return Expected(at, p, f, nz || *hasquery ? "one qid, in front of the entries" : "a whole number after qid:");
-        *hasquery = 1;
+        if (!q || !(GPUCSRIsBlank(*q) || *q == '\n' || *q == '#')) return Expected(at, p, f, "a whole number after qid:");
         continue;
       }
       return Expected(at, p, f, "INDEX:VALUE, the index a whole number");
     }
-    if (index >= PETSC_MAX_INT) return Expected(at, p, f, "an index that fits the integers of this PETSc");
+    if (index < at->low || index >= at->beyond) return Outside(at, p, index, f);
     p = q + 1;
     q = GPUCSRReal(p, at->end, &value);
     if (!q || !(GPUCSRIsBlank(*q) || *q == '\n' || *q == '#')) return Expected(at, p, f, "a finite number as the value");
@@ -120,9 +130,17 @@ static int ParseLine(const Place *at, const char *p, PetscInt j[], PetscScalar v
   return sorted || SortRow(at, nz, j, v, f);
 }
 
-void GPUCSRLibsvmParse(const char text[], size_t bytes, int skip, GPUCSRPiece *piece)
+/* Where the base is not known, an index may be one more than it may be from 0 */
+void GPUCSRLibsvmBound(GPUCSRTextHeader *h, int64_t base, int64_t columns)
 {
-  Place       at = {text, text, text + bytes, 1};
+  h->bounded = 1;
+  h->low     = base > 0 ? base : 0;
+  h->beyond  = columns >= 0 ? PetscMin(columns + (base ? 1 : 0), PETSC_MAX_INT) : PETSC_MAX_INT;
+}
+
+void GPUCSRLibsvmParse(const GPUCSRTextHeader *h, const char text[], size_t bytes, int skip, GPUCSRPiece *piece)
+{
+  Place       at = {text, text, text + bytes, 1, h->bounded ? h->low : 0, h->bounded ? h->beyond : PETSC_MAX_INT};
   size_t      nz = 0, rows = 0, entries = 0, skipped = 0;
   PetscInt    low = PETSC_MAX_INT, high = PETSC_MIN_INT;
   GPUCSRFault fault;
@@ -133,22 +151,24 @@ void GPUCSRLibsvmParse(const char text[], size_t bytes, int skip, GPUCSRPiece *p
     return;
   }
   for (const char *p = text; p < at.end; at.number++) {
-    size_t  n        = 0;
-    double  label    = 0;
-    int64_t query    = 0;
-    int     hasquery = 0;
+    size_t  n     = 0;
+    double  label = 0;
+    int64_t query = -1;
 
     at.line = p;
     while (GPUCSRIsBlank(*p)) p++;
     if (*p != '\n' && *p != '#') {
       entries++;
-      if (ParseLine(&at, p, piece->j + nz, piece->v + nz, &n, &label, &query, &hasquery, &fault, &p)) {
-        if (hasquery && !piece->query) piece->query = (int64_t *)calloc(bytes / 2 + 1, sizeof(*piece->query));
-        if (hasquery && !piece->query) {
-          GPUCSRFaultSet(&piece->fault, at.number, 0, "no memory for the numbers after qid:");
-          break;
+      if (ParseLine(&at, p, piece->j + nz, piece->v + nz, &n, &label, &query, &fault, &p)) {
+        if (query >= 0 && !piece->query) {
+          piece->query = (int64_t *)malloc((bytes / 2 + 1) * sizeof(*piece->query));
+          if (!piece->query) {
+            GPUCSRFaultSet(&piece->fault, at.number, 0, "no memory for the numbers after qid:");
+            break;
+          }
+          for (size_t r = 0; r < rows; r++) piece->query[r] = -1;
         }
-        if (hasquery) piece->query[rows] = query;
+        if (piece->query) piece->query[rows] = query;
         piece->length[rows] = (PetscInt)n;
         piece->label[rows]  = label;
         if (n) {

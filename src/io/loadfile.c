@@ -283,8 +283,8 @@ static PetscErrorCode Open(Reader *R)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All text into pieces, here or on other ranks; then what holds for the file as a whole */
-static PetscErrorCode Parse(Reader *R)
+/* All text into pieces, here or on other ranks; then what holds for the file as a whole. The columns of LIBSVM text, where they are known, or a negative number */
+static PetscErrorCode Parse(Reader *R, PetscInt columns)
 {
   const GPUCSRTextHeader *h = &R->header;
   int64_t                 sums[4], before = 0, mine;
@@ -293,6 +293,7 @@ static PetscErrorCode Parse(Reader *R)
   R->low  = INT64_MAX;
   R->high = INT64_MIN;
   R->skip = 0;
+  if (h->format == GPUCSR_TEXT_LIBSVM) GPUCSRLibsvmBound(&R->header, R->options.base, columns);
   if (R->source && h->format != GPUCSR_TEXT_BOEING) {
     const size_t part = (size_t)GPUCSRSourceBytes(R->source) / ((size_t)R->size * (size_t)R->threads * 4) + 1;
 
@@ -711,7 +712,7 @@ static PetscErrorCode FillVector(Reader *R, Mat A, const int64_t firstrow[], Pet
     PetscCall(PetscMalloc2(p->rows, &ix, p->rows, &values));
     for (size_t r = 0; r < p->rows; r++) {
       ix[r]     = (PetscInt)(firstrow[k] + (int64_t)r);
-      values[r] = labels ? (PetscScalar)p->label[r] : (PetscScalar)p->query[r];
+      values[r] = labels ? (PetscScalar)p->label[r] : (PetscScalar)PetscMax(p->query[r], 0);
     }
     PetscCall(VecSetValues(*x, (PetscInt)p->rows, ix, values, INSERT_VALUES));
     PetscCall(PetscFree2(ix, values));
@@ -741,12 +742,13 @@ static PetscErrorCode SetLayout(Reader *R, Mat A, PetscInt M, PetscInt N)
 static PetscErrorCode LoadText(Reader *R, Mat A, Vec *labels, Vec *queries, PetscInt *basefound)
 {
   const GPUCSRTextHeader *h        = &R->header;
+  const PetscInt          columns  = R->options.columns >= 0 ? R->options.columns : A->cmap->N;
   int64_t                *firstrow = NULL, rows;
   PetscInt                M = (PetscInt)h->m, N = (PetscInt)h->n, base = 0;
   int                     has, any;
 
   PetscFunctionBegin;
-  PetscCall(Parse(R));
+  PetscCall(Parse(R, columns));
   R->parsed = MPI_Wtime();
   if (h->format == GPUCSR_TEXT_MARKET) {
     PetscCall(CheckEntries(R));
@@ -764,8 +766,8 @@ static PetscErrorCode LoadText(Reader *R, Mat A, Vec *labels, Vec *queries, Pets
       R->low  = base;
       R->high = base - 1;
     }
-    N = R->options.columns >= 0 ? R->options.columns : A->cmap->N >= 0 ? A->cmap->N : (PetscInt)(R->high + 1 - base);
-    PetscCheck(R->low >= base, R->comm, PETSC_ERR_FILE_UNEXPECTED, "%s: has an index 0 where the first index is 1 (-gpucsr_file_base 0 makes 0 the first)", R->file);
+    N = columns >= 0 ? columns : (PetscInt)(R->high + 1 - base);
+    /* what the parser could not know: an index 0 elsewhere makes the last index one less */
     PetscCheck(R->high - base < N, R->comm, PETSC_ERR_FILE_UNEXPECTED, "%s: has index %lld, which is beyond %" PetscInt_FMT " columns that begin with index %" PetscInt_FMT, R->file, (long long)R->high, N, base);
     PetscCheck(rows <= PETSC_MAX_INT, R->comm, PETSC_ERR_FILE_UNEXPECTED, "%s: has %lld rows, more than the integers of this PETSc can count", R->file, (long long)rows);
     M = (PetscInt)rows;
@@ -802,7 +804,7 @@ static PetscErrorCode LoadViewer(Reader *R, Mat A, Vec *labels)
   PetscCall(PetscViewerBinaryOpen(R->comm, R->file, FILE_MODE_READ, &viewer));
   PetscCall(MatLoad(A, viewer));
   PetscCall(MatGetSize(A, &M, &N));
-  if (R->rank == 0 && !GPUCSRSourceHead(R->source, &text, &bytes, &R->fault)) follows = !GPUCSRBinaryHeader(text, (size_t)GPUCSRSourceBytes(R->source), &b, &R->fault) && b.nz >= 0 && b.labels;
+  if (R->rank == 0 && !GPUCSRSourceHead(R->source, &text, &bytes, &R->fault)) follows = !GPUCSRBinaryHeader(text, bytes, &b, &R->fault) && b.nz >= 0 && b.labels;
   PetscCallMPI(MPI_Bcast(&follows, 1, MPI_INT, 0, R->comm));
   if (follows && labels) {
     PetscCall(MatCreateVecs(A, NULL, labels));
@@ -826,7 +828,7 @@ static PetscErrorCode LoadBinary(Reader *R, Mat A, Vec *labels)
   PetscFunctionBegin;
   if (R->rank) R->failed = GPUCSRSourceOpen(R->file, &R->source, &R->fault);
   PetscCall(AgreeOnFault(R));
-  R->failed = GPUCSRSourceHead(R->source, &text, &bytes, &R->fault) || GPUCSRBinaryHeader(text, (size_t)GPUCSRSourceBytes(R->source), &b, &R->fault);
+  R->failed = GPUCSRSourceHead(R->source, &text, &bytes, &R->fault) || GPUCSRBinaryHeader(text, bytes, &b, &R->fault);
   PetscCall(AgreeOnFault(R));
   R->text    = (int64_t)b.length;
   R->entries = b.nz < 0 ? b.M * b.N : b.nz;
@@ -892,7 +894,7 @@ static PetscErrorCode LoadBinary(Reader *R, Mat A, Vec *labels)
 
   Output Parameters:
 + labels  - a new vector with the labels of the rows, `NULL` where the file has none; or pass `NULL`
-. queries - a new vector with the numbers after qid: in svmlight files, `NULL` where the file has none; or pass `NULL`
+. queries - a new vector with the numbers after qid: in svmlight files, 0 for a row without, `NULL` where the file has none; or pass `NULL`
 - info    - what was found, or pass `NULL`
 
   Level: intermediate

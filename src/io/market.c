@@ -140,6 +140,16 @@ static void Explain(const GPUCSRTextHeader *h, const char *line, const char *end
   GPUCSRFaultSet(f, number, p - line + 1, "expected the end of the line after one entry, not '%s'", word);
 }
 
+static inline PetscScalar Scalar(double re, double im)
+{
+#if defined(PETSC_USE_COMPLEX)
+  return PetscCMPLX(re, im);
+#else
+  (void)im;
+  return re;
+#endif
+}
+
 void GPUCSRMarketParse(const GPUCSRTextHeader *h, const char text[], size_t bytes, int skip, GPUCSRPiece *piece)
 {
   const char *const end   = text + bytes;
@@ -182,19 +192,13 @@ void GPUCSRMarketParse(const GPUCSRTextHeader *h, const char text[], size_t byte
         column[nz] = (PetscInt)(j - 1);
         if (i < low) low = i;
         if (i > high) high = i;
-        if (numbers) {
-#if defined(PETSC_USE_COMPLEX)
-          value[nz] = PetscCMPLX(re, im);
-#else
-          value[nz] = re;
-#endif
-        }
+        if (numbers) value[nz] = Scalar(re, im);
         nz++;
         p = q + 1;
         continue;
       }
       if (array && q && *q == '\n') { /* its place is not known here */
-        value[nz++] = re;
+        value[nz++] = Scalar(re, im);
         p           = q + 1;
         continue;
       }

@@ -216,8 +216,15 @@ struct GPUCSRSource_s {
   char          *text; /* decompressed and not handed out */
   size_t         ntext, room;
   size_t         handed; /* text so far */
+  int            begun;  /* a byte order mark was looked for */
   int64_t        line;
 };
+
+/* Length of the mark that some editors put in front of UTF-8 */
+static size_t ByteOrderMark(const char text[], size_t bytes)
+{
+  return bytes >= 3 && !memcmp(text, "\xef\xbb\xbf", 3) ? 3 : 0;
+}
 
 static int Decompress(GPUCSRSource *s, size_t atleast, GPUCSRFault *f)
 {
@@ -233,6 +240,13 @@ static int Decompress(GPUCSRSource *s, size_t atleast, GPUCSRFault *f)
     s->flow.out_end = (unsigned char *)s->text + s->room - 1;
     if (s->decoder->decode(s->state, &s->flow, f)) return 1;
     s->ntext = (size_t)((char *)s->flow.out - s->text);
+    if (!s->begun && s->ntext >= 3) {
+      const size_t mark = ByteOrderMark(s->text, s->ntext);
+
+      s->begun = 1;
+      s->ntext -= mark;
+      memmove(s->text, s->text + mark, s->ntext);
+    }
     if (s->flow.done && s->ntext && s->text[s->ntext - 1] != '\n') s->text[s->ntext++] = '\n';
   }
   return 0;
@@ -266,6 +280,8 @@ int GPUCSRSourceMemory(const void *data, size_t bytes, GPUCSRSource **source, GP
     *source = s;
     return 0;
   }
+  s->map += ByteOrderMark(s->map, bytes);
+  s->bytes = s->end = bytes -= (size_t)(s->map - s->file);
   if (bytes && s->map[bytes - 1] != '\n' && GPUCSRTextSniff(s->map, bytes) != GPUCSR_TEXT_PETSC) {
     size_t n = 0;
 
@@ -275,7 +291,7 @@ int GPUCSRSourceMemory(const void *data, size_t bytes, GPUCSRSource **source, GP
         free(s);
         return GPUCSRFaultSet(f, 0, 0, "no memory for %zu bytes of text", bytes);
       }
-      memcpy(s->text, data, bytes);
+      memcpy(s->text, s->map, bytes);
       s->text[bytes] = '\n';
       s->map         = s->text;
       s->bytes = s->end = bytes + 1;
@@ -488,7 +504,7 @@ int64_t GPUCSRSourceLine(const GPUCSRSource *s, const GPUCSRBlock *b)
 
 void GPUCSRBlockParse(const GPUCSRTextHeader *h, int skip, GPUCSRBlock *b)
 {
-  if (h->format == GPUCSR_TEXT_LIBSVM) GPUCSRLibsvmParse(b->text, b->bytes, skip, &b->piece);
+  if (h->format == GPUCSR_TEXT_LIBSVM) GPUCSRLibsvmParse(h, b->text, b->bytes, skip, &b->piece);
   else GPUCSRMarketParse(h, b->text, b->bytes, skip, &b->piece);
 }
 

@@ -33,7 +33,20 @@ static inline uint64_t Value(PetscScalar v)
   return Mix(bits[0] + Mix(bits[1]));
 }
 
-int StatisticsAdd(Statistics *s, const Rows *rows, int threads, GPUCSRFault *f)
+/* Counts for more columns. Pages of zeros that are only read take no memory: an index far beyond the others costs one page */
+static void Widen(Statistics *s, int64_t room)
+{
+  int64_t *c = s->uncounted ? NULL : (int64_t *)calloc((size_t)room, sizeof(*c));
+
+  for (int64_t j = 0; c && j < s->room; j++)
+    if (s->column[j]) c[j] = s->column[j];
+  free(s->column);
+  s->column    = c;
+  s->room      = room;
+  s->uncounted = !c;
+}
+
+void StatisticsAdd(Statistics *s, const Rows *rows, int threads)
 {
   uint64_t sum = 0, turned = 0, pattern = 0, patternturned = 0;
   int64_t  zeros = 0, diagonal = 0, bandwidth = s->bandwidth, integers = 0, n = s->n, nz = rows->row[rows->m] - rows->row[0];
@@ -74,16 +87,8 @@ int StatisticsAdd(Statistics *s, const Rows *rows, int threads, GPUCSRFault *f)
   s->most      = most;
   s->smallest  = smallest;
   s->n         = n;
-  if (n > s->room) {
-    const int64_t room = PetscMax(n, 2 * s->room);
-    int64_t      *c    = (int64_t *)realloc(s->column, (size_t)room * sizeof(*c));
-
-    if (!c) return GPUCSRFaultSet(f, 0, 0, "no memory to count the entries of %lld columns", (long long)n);
-    memset(c + s->room, 0, (size_t)(room - s->room) * sizeof(*c));
-    s->column = c;
-    s->room   = room;
-  }
-  for (int64_t k = rows->row[0]; k < rows->row[rows->m]; k++) s->column[rows->j[k]]++;
+  if (n > s->room) Widen(s, PetscMax(n, 2 * s->room));
+  for (int64_t k = rows->row[0]; !s->uncounted && k < rows->row[rows->m]; k++) s->column[rows->j[k]]++;
   for (int64_t r = 0; r < rows->m; r++) {
     const int64_t length = rows->row[r + 1] - rows->row[r];
 
@@ -103,7 +108,6 @@ int StatisticsAdd(Statistics *s, const Rows *rows, int threads, GPUCSRFault *f)
   }
   s->m += rows->m;
   s->nz += nz;
-  return 0;
 }
 
 void StatisticsPrint(const Statistics *s, FILE *out)
@@ -112,16 +116,18 @@ void StatisticsPrint(const Statistics *s, FILE *out)
   int64_t      unused = s->n, popular = 0;
   const int    symmetric = s->m == s->n && s->sum == s->turned, pattern = s->m == s->n && s->pattern == s->patternturned;
 
-  for (int64_t j = 0; j < s->n && j < s->room; j++) {
+  for (int64_t j = 0; !s->uncounted && j < s->n && j < s->room; j++) {
     unused -= s->column[j] > 0;
     popular = PetscMax(popular, s->column[j]);
   }
   fprintf(out, "rows        %lld, %lld of them empty\n", (long long)s->m, (long long)s->empty);
-  fprintf(out, "columns     %lld, %lld of them empty\n", (long long)s->n, (long long)unused);
+  fprintf(out, "columns     %lld", (long long)s->n);
+  if (s->uncounted) fprintf(out, ", no memory to count their entries\n");
+  else fprintf(out, ", %lld of them empty\n", (long long)unused);
   fprintf(out, "entries     %lld, %.4g%% of the matrix", (long long)s->nz, s->m && s->n ? 100. * (double)s->nz / (double)s->m / (double)s->n : 0.);
   if (s->zeros) fprintf(out, "; %lld are zero", (long long)s->zeros);
   fprintf(out, "\nrow length  %lld to %lld, %.4g on average, deviation %.4g\n", (long long)s->shortest, (long long)s->longest, mean, s->m ? sqrt(fmax(0, s->squares / (double)s->m - mean * mean)) : 0.);
-  fprintf(out, "column      at most %lld entries\n", (long long)popular);
+  if (!s->uncounted) fprintf(out, "column      at most %lld entries\n", (long long)popular);
   if (s->nz) fprintf(out, "values      %.6g to %.6g, least size %.6g%s\n", s->least, s->most, isfinite(s->smallest) ? s->smallest : 0., s->integers == s->nz ? ", whole numbers" : "");
   if (s->m == s->n) fprintf(out, "square      %s, %lld on the diagonal, bandwidth %lld\n", symmetric ? "symmetric" : pattern ? "symmetric pattern" : "unsymmetric", (long long)s->diagonal, (long long)s->bandwidth);
   if (s->labels) {

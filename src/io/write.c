@@ -8,7 +8,9 @@
 #include "number.h"
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -32,7 +34,7 @@ static int Print(char text[32], double v)
   double back;
   int    n = 0;
 
-  if (v == floor(v) && fabs(v) < 1e15) return snprintf(text, 32, "%lld", (long long)v);
+  if (v == floor(v) && fabs(v) < 1e15 && (v != 0 || !signbit(v))) return snprintf(text, 32, "%lld", (long long)v);
   for (int digits = 15; digits <= 17; digits++) {
     n       = snprintf(text, 32, "%.*g", digits, v);
     text[n] = '\n';
@@ -156,6 +158,7 @@ static int PetscFinish(Writer *w, GPUCSRFault *f)
 {
   PetscInt head[4] = {1211216, (PetscInt)w->m, (PetscInt)w->n, (PetscInt)w->nz};
 
+  if (w->m > PETSC_MAX_INT || w->n > PETSC_MAX_INT) return GPUCSRFaultSet(f, 0, 0, "%lld by %lld is more than the integers of this PETSc can count: a PETSc with 64-bit indices writes such files", (long long)w->m, (long long)w->n);
   if (w->nz > PETSC_MAX_INT) return GPUCSRFaultSet(f, 0, 0, "%lld entries are more than the integers of this PETSc can count: a PETSc with 64-bit indices writes such files", (long long)w->nz);
   if (Append(w, w->columns, f) || Append(w, w->values, f)) return 1;
   if (w->labels) {
@@ -204,7 +207,7 @@ static int LibsvmRows(Writer *w, const Rows *r, GPUCSRFault *f)
     char text[128];
     int  n = r->label ? Print(text, r->label[i]) : snprintf(text, sizeof(text), "0");
 
-    if (r->query && r->query[i]) n += snprintf(text + n, sizeof(text) - (size_t)n, " qid:%lld", (long long)r->query[i]);
+    if (r->query && r->query[i] >= 0) n += snprintf(text + n, sizeof(text) - (size_t)n, " qid:%lld", (long long)r->query[i]);
     if (Put(w, w->out, text, (size_t)n, f)) return 1;
     for (int64_t k = r->row[i]; k < r->row[i + 1]; k++) {
       n = snprintf(text, sizeof(text), " %lld:", (long long)(r->j[k] + w->base));
@@ -287,31 +290,59 @@ static int BoeingFinish(Writer *w, GPUCSRFault *f)
 
 /* ---- All of them */
 
-static char *Unfinished(const char *name)
-{
-  char *other = (char *)malloc(strlen(name) + 8);
+/* The file that a signal would leave behind */
+static char *volatile left;
 
-  if (other) sprintf(other, "%s.part", name);
-  return other;
+static void Interrupted(int number)
+{
+  if (left) unlink(left);
+  signal(number, SIG_DFL);
+  raise(number);
+}
+
+/* A file next to the output, which gets the output's name when it is whole: with the permissions of the one that it replaces, or of a new one */
+static int OpenUnfinished(Writer *w, GPUCSRFault *f)
+{
+  static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+  struct stat      st;
+  const int        there = !lstat(w->name, &st), size = (int)strlen(w->name) + 16;
+  mode_t           mask;
+  int              fd;
+
+  if (there && !S_ISREG(st.st_mode)) return GPUCSRFaultSet(f, 0, 0, "%s cannot be written: it is not a regular file, which is what the output replaces when it is whole", w->name);
+  w->unfinished = (char *)malloc((size_t)size);
+  if (!w->unfinished) return GPUCSRFaultSet(f, 0, 0, "no memory");
+  snprintf(w->unfinished, (size_t)size, "%s.part.XXXXXX", w->name);
+  fd = mkstemp(w->unfinished);
+  if (fd < 0) {
+    const int failed = Bad(w, f);
+
+    free(w->unfinished);
+    w->unfinished = NULL;
+    return failed;
+  }
+  left = w->unfinished;
+  for (size_t k = 0; k < sizeof(signals) / sizeof(signals[0]); k++)
+    if (signal(signals[k], Interrupted) == SIG_IGN) signal(signals[k], SIG_IGN); /* nohup */
+  mask = umask(0);
+  umask(mask);
+  w->out = fchmod(fd, there ? st.st_mode & 0777 : 0666 & ~mask) ? NULL : fdopen(fd, "w+");
+  if (w->out) return 0;
+  close(fd);
+  return Bad(w, f);
 }
 
 int WriterOpen(const char format[], const char name[], int base, Writer **writer, GPUCSRFault *f)
 {
-  Writer *w     = (Writer *)calloc(1, sizeof(*w));
-  char   *other = Unfinished(name);
-  int     ok    = w && other;
+  Writer *w = (Writer *)calloc(1, sizeof(*w));
 
   *writer = w;
-  if (!ok) {
-    free(other);
-    return GPUCSRFaultSet(f, 0, 0, "no memory");
-  }
+  if (!w) return GPUCSRFaultSet(f, 0, 0, "no memory");
   w->name   = name;
   w->base   = base;
   w->buffer = (char *)malloc(BUFFER);
-  w->out    = fopen(other, "w+");
-  free(other);
-  if (!w->buffer || !w->out) return Bad(w, f);
+  if (!w->buffer) return GPUCSRFaultSet(f, 0, 0, "no memory");
+  if (OpenUnfinished(w, f)) return 1;
   if (!strcmp(format, "petsc")) {
     w->rows    = PetscRows;
     w->finish  = PetscFinish;
@@ -334,28 +365,26 @@ int WriterOpen(const char format[], const char name[], int base, Writer **writer
 
 int WriterFinish(Writer *w, int64_t m, int64_t n, GPUCSRFault *f)
 {
-  char *other = Unfinished(w->name);
-  int   failed;
+  FILE *out = w->out;
 
-  w->m   = m;
-  w->n   = n;
-  failed = !other || w->finish(w, f);
-  if (!failed && (fclose(w->out) || rename(other, w->name))) failed = Bad(w, f);
-  if (!failed) w->out = NULL;
-  free(other);
-  return failed;
+  w->m = m;
+  w->n = n;
+  if (w->finish(w, f)) return 1;
+  w->out = NULL; /* closed, whatever fclose() says */
+  if (fclose(out) || rename(w->unfinished, w->name)) return Bad(w, f);
+  left = NULL;
+  free(w->unfinished);
+  w->unfinished = NULL;
+  return 0;
 }
 
 void WriterDestroy(Writer *w)
 {
   if (!w) return;
-  if (w->out) {
-    char *other = Unfinished(w->name);
-
-    fclose(w->out);
-    if (other) unlink(other);
-    free(other);
-  }
+  if (w->out) fclose(w->out);
+  if (w->unfinished) unlink(w->unfinished);
+  left = NULL;
+  free(w->unfinished);
   if (w->columns) fclose(w->columns);
   if (w->values) fclose(w->values);
   GPUCSRPieceDestroy(&w->kept);

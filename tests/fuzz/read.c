@@ -1,6 +1,7 @@
 /*
   Fuzz target: a file of any format, plain or compressed, read in blocks of a size that the first byte chooses, assembled, and compared with the same read as
-  one block: matrix, labels and faults must be those. The second byte says whether bad lines are skipped.
+  one block: matrix, labels and faults must be those. The second byte says whether bad lines are skipped (1), and whether the indices of LIBSVM begin with 1 and have
+  a last one (2), the rest of it.
 */
 #include "../../src/io/gpucsrio.h"
 #include <stdlib.h>
@@ -82,7 +83,7 @@ static int Binary(const char *text, size_t size, GPUCSRFault *f)
   return 0;
 }
 
-static void Read(File *F, const uint8_t *data, size_t size, size_t cut, int skip)
+static void Read(File *F, const uint8_t *data, size_t size, size_t cut, int how)
 {
   GPUCSRSource *s = NULL;
   const char   *text;
@@ -92,15 +93,16 @@ static void Read(File *F, const uint8_t *data, size_t size, size_t cut, int skip
   F->failed = GPUCSRSourceMemory(data, size, &s, &F->fault) || GPUCSRSourceHead(s, &text, &bytes, &F->fault);
   if (!F->failed) {
     F->header.format = GPUCSRTextSniff(text, bytes);
+    if (F->header.format == GPUCSR_TEXT_LIBSVM && how & 2) GPUCSRLibsvmBound(&F->header, 1, how >> 2);
     if (F->header.format == GPUCSR_TEXT_MARKET) F->failed = GPUCSRMarketHeader(text, bytes, &F->header, &F->fault);
     if (F->header.format == GPUCSR_TEXT_BOEING) F->failed = GPUCSRBoeingHeader(text, bytes, &F->header, &F->fault);
-    if (F->header.format == GPUCSR_TEXT_PETSC) F->failed = 1 + Binary(text, size, &F->fault);
+    if (F->header.format == GPUCSR_TEXT_PETSC) F->failed = 1 + Binary(text, bytes, &F->fault);
   }
   if (!F->failed && F->header.format == GPUCSR_TEXT_BOEING) F->failed = Boeing(F, s, cut);
   else if (!F->failed) {
     GPUCSRSourceSkip(s, F->header.bytes, F->header.lines);
     GPUCSRSourcePart(s, 0, 1, cut);
-    F->failed = GPUCSRSourceParse(s, &F->header, skip, 1, 3, Keep, F, &F->fault);
+    F->failed = GPUCSRSourceParse(s, &F->header, how & 1, 1, 3, Keep, F, &F->fault);
   }
   if (!F->failed && F->header.format == GPUCSR_TEXT_MARKET && F->entries != F->header.entries) F->failed = 1;
   GPUCSRSourceClose(s);
@@ -166,8 +168,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
   if (size < 2) return 0;
   block = (size_t)(data[0] % 64) + 1;
-  Read(&cut, data + 2, size - 2, block, data[1] & 1);
-  Read(&whole, data + 2, size - 2, 1 << 22, data[1] & 1);
+  Read(&cut, data + 2, size - 2, block, data[1]);
+  Read(&whole, data + 2, size - 2, 1 << 22, data[1]);
   /* a stream that is cut small sees the fault of a line before that of the data that follow, and its header in a block that is too small */
   if (cut.failed == whole.failed) {
     if (!cut.failed) {

@@ -86,6 +86,24 @@ static PetscErrorCode IsBinary(const char file[], PetscBool *binary)
   PetscFunctionReturn(0);
 }
 
+/* Binary files can hold labels that are no numbers */
+static PetscErrorCode CheckLabels(const char file[], Vec y)
+{
+  const PetscScalar *v;
+  PetscInt           rs, re, bad, first;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecGetOwnershipRange(y, &rs, &re));
+  PetscCall(VecGetArrayRead(y, &v));
+  for (bad = rs; bad < re && !PetscIsInfOrNanScalar(v[bad - rs]); bad++) {
+  }
+  PetscCall(VecRestoreArrayRead(y, &v));
+  if (bad == re) bad = PETSC_MAX_INT;
+  PetscCallMPI(MPI_Allreduce(&bad, &first, 1, MPIU_INT, MPI_MIN, PetscObjectComm((PetscObject)y)));
+  PetscCheck(first == PETSC_MAX_INT, PETSC_COMM_WORLD, PETSC_ERR_FILE_UNEXPECTED, "%s: the label of row %" PetscInt_FMT " is not a finite number", file, first);
+  PetscFunctionReturn(0);
+}
+
 /* A matrix and the labels of its rows */
 static PetscErrorCode LoadData(const char file[], Mat *X, Vec *y)
 {
@@ -110,13 +128,14 @@ static PetscErrorCode LoadData(const char file[], Mat *X, Vec *y)
     PetscCall(VecLoad(*y, viewer));
     PetscCall(PetscViewerDestroy(&viewer));
   }
+  PetscCall(CheckLabels(file, *y));
   PetscFunctionReturn(0);
 }
 
 /* A number from 0 to 1 that depends on i alone: the same rows are chosen on any number of ranks (the finaliser of splitmix64) */
 static PetscReal Uniform(PetscInt seed, PetscInt i)
 {
-  unsigned long long x = (unsigned long long)seed * 0x9e3779b97f4a7c15ULL + (unsigned long long)i * 0xd1342543de82ef95ULL;
+  unsigned long long x = ((unsigned long long)seed + 1) * 0x9e3779b97f4a7c15ULL + (unsigned long long)i * 0xd1342543de82ef95ULL; /* 1: mixed, 0 remains 0 */
 
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
@@ -526,6 +545,7 @@ static PetscErrorCode Judge(const Learner *l, Mat X, Vec y, Vec w, const char wh
       fp = fopen(predictions, "w");
       PetscCheck(fp, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "%s: cannot be written", predictions);
     }
+    for (PetscInt i = 0; i < M * l->k; i++) PetscCheck(!PetscIsInfOrNanScalar(score[i]), PETSC_COMM_SELF, PETSC_ERR_FP, "Row %" PetscInt_FMT " of those for %s has no finite score: its values are not finite, or too large", i % M, what);
     for (PetscInt i = 0; i < M; i++) {
       PetscReal guess = PetscRealPart(score[i]);
 
@@ -552,7 +572,8 @@ static PetscErrorCode Judge(const Learner *l, Mat X, Vec y, Vec w, const char wh
     }
   }
   PetscCall(PetscFree2(score, label));
-  if (!l->nclasses) PetscCall(PetscPrintf(comm, "%-10s error %.3g root mean square, %.3g mean absolute\n", what, (double)q->rms, (double)q->absolute));
+  if (!M) PetscCall(PetscPrintf(comm, "%-10s no rows\n", what));
+  else if (!l->nclasses) PetscCall(PetscPrintf(comm, "%-10s error %.3g root mean square, %.3g mean absolute\n", what, (double)q->rms, (double)q->absolute));
   else if (l->nclasses == 2) PetscCall(PetscPrintf(comm, "%-10s accuracy %.2f %%, area under the ROC curve %.2f\n", what, (double)(100 * q->accuracy), (double)q->area));
   else PetscCall(PetscPrintf(comm, "%-10s accuracy %.2f %%\n", what, (double)(100 * q->accuracy)));
   PetscFunctionReturn(0);
@@ -642,7 +663,11 @@ static PetscErrorCode SaveModel(const Learner *l, const char file[])
   const PetscInt n = 3 + l->nclasses;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscViewerBinaryOpen(PETSC_COMM_WORLD, file, FILE_MODE_WRITE, &viewer));
+  PetscCall(PetscViewerCreate(PETSC_COMM_WORLD, &viewer));
+  PetscCall(PetscViewerSetType(viewer, PETSCVIEWERBINARY));
+  PetscCall(PetscViewerBinarySetSkipInfo(viewer, PETSC_TRUE));
+  PetscCall(PetscViewerFileSetMode(viewer, FILE_MODE_WRITE));
+  PetscCall(PetscViewerFileSetName(viewer, file));
   PetscCall(VecCreateMPI(PETSC_COMM_WORLD, PETSC_DECIDE, n, &head));
   for (PetscInt i = 0; i < n; i++) {
     const PetscReal v = i == 0 ? (PetscReal)(l->loss - losses) : (i == 1 ? l->parameter : (i == 2 ? l->lambda : l->label[i - 3]));
@@ -663,8 +688,17 @@ static PetscErrorCode SaveModel(const Learner *l, const char file[])
   PetscFunctionReturn(0);
 }
 
+/* Rows may have other columns than those that were learned from: say so */
+static PetscErrorCode MatchColumns(PetscInt weights, PetscInt columns, const char file[])
+{
+  PetscFunctionBeginUser;
+  if (columns > weights) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "columns    %s has %" PetscInt_FMT ", the model %" PetscInt_FMT ": those beyond are left out\n", file, columns, weights));
+  if (columns < weights) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "columns    %s has %" PetscInt_FMT ", the model %" PetscInt_FMT ": those missing count as zero\n", file, columns, weights));
+  PetscFunctionReturn(0);
+}
+
 /* Everything of l that learning would have found. Columns that the model or the data lacks count as zero. */
-static PetscErrorCode LoadModel(Learner *l, Mat X, Vec y, const char file[])
+static PetscErrorCode LoadModel(Learner *l, Mat X, Vec y, const char data[], const char file[])
 {
   PetscViewer        viewer;
   Vec                head, part, mine, model;
@@ -683,8 +717,12 @@ static PetscErrorCode LoadModel(Learner *l, Mat X, Vec y, const char file[])
   PetscCall(VecGetSize(head, &n));
   PetscCall(VecGetArrayRead(part, &h));
   l->nclasses = n - 3;
-  PetscCheck(n >= 3 && n != 4 && l->nclasses <= MAX_CLASSES && PetscRealPart(h[0]) >= 0 && PetscRealPart(h[0]) < PETSC_STATIC_ARRAY_LENGTH(losses), PETSC_COMM_WORLD, PETSC_ERR_FILE_UNEXPECTED, "%s: is no model of this program", file);
-  l->loss      = &losses[(int)PetscRealPart(h[0])];
+  PetscCheck(n >= 3 && l->nclasses <= MAX_CLASSES && PetscRealPart(h[0]) >= 0 && PetscRealPart(h[0]) < PETSC_STATIC_ARRAY_LENGTH(losses), PETSC_COMM_WORLD, PETSC_ERR_FILE_UNEXPECTED, "%s: is no model of this program", file);
+  l->loss = &losses[(int)PetscRealPart(h[0])];
+  PetscCheck(l->loss->labels == LABELS_TARGETS ? !l->nclasses : l->nclasses == 2 || (l->nclasses > 2 && l->loss->rows), PETSC_COMM_WORLD, PETSC_ERR_FILE_UNEXPECTED, "%s: is no model of this program: loss %s of %" PetscInt_FMT " classes", file,
+             l->loss->name, l->nclasses);
+  for (PetscInt j = 3; j < n; j++)
+    PetscCheck(!PetscIsInfOrNanScalar(h[j]) && (j == 3 || PetscRealPart(h[j]) > PetscRealPart(h[j - 1])), PETSC_COMM_WORLD, PETSC_ERR_FILE_UNEXPECTED, "%s: is no model of this program: its labels do not increase", file);
   l->parameter = PetscRealPart(h[1]);
   l->lambda    = PetscRealPart(h[2]);
   for (PetscInt j = 0; j < l->nclasses; j++) l->label[j] = PetscRealPart(h[3 + j]);
@@ -700,10 +738,14 @@ static PetscErrorCode LoadModel(Learner *l, Mat X, Vec y, const char file[])
   for (PetscInt j = 0; j < l->k; j++) {
     VecScatter scatter;
     PetscInt   rs, re;
+    PetscReal  size;
 
     PetscCall(VecCreate(PETSC_COMM_WORLD, &model));
     PetscCall(VecLoad(model, viewer));
     PetscCall(VecGetSize(model, &n));
+    PetscCall(VecNorm(model, NORM_1, &size));
+    PetscCheck(!PetscIsInfOrNanReal(size), PETSC_COMM_WORLD, PETSC_ERR_FILE_UNEXPECTED, "%s: is no model of this program: weights that are not finite", file);
+    if (!j) PetscCall(MatchColumns(n, N, data));
     PetscCall(VecGetOwnershipRange(mine, &rs, &re));
     re = PetscMax(PetscMin(re, n), rs);
     PetscCall(ISCreateStride(PETSC_COMM_WORLD, re - rs, rs, 1, &is));
@@ -749,16 +791,21 @@ static PetscErrorCode StartType(void)
   PetscFunctionReturn(0);
 }
 
-/* The first products, at zero: with them a type converts the matrix, sends it, and makes its transpose */
-static PetscErrorCode FirstProducts(Learner *l)
+/*
+  The first products, at zero: with them a type converts the matrix, sends it, and makes its transpose. Zero times a value that is not finite is not a number, so
+  that the subgradient shows whether there is one, whatever the loss
+*/
+static PetscErrorCode FirstProducts(Learner *l, const char file[])
 {
   Vec       g;
-  PetscReal f;
+  PetscReal f, size;
 
   PetscFunctionBeginUser;
   PetscCall(VecDuplicate(l->w, &g));
   PetscCall(VecSet(l->w, 0.0));
   PetscCall(Risk(NULL, l->w, &f, g, l));
+  PetscCall(VecNorm(g, NORM_1, &size));
+  PetscCheck(!PetscIsInfOrNanReal(f) && !PetscIsInfOrNanReal(size), PETSC_COMM_WORLD, PETSC_ERR_FP, "%s: the risk or its subgradient at zero is not finite: a value in the file is not, or is too large", file);
   PetscCall(VecDestroy(&g));
   PetscCall(PetscMemzero(l->seconds, sizeof(l->seconds)));
   l->evaluations = 0;
@@ -792,6 +839,8 @@ static PetscErrorCode GetSettings(Settings *o, Learner *l)
   l->loss      = &losses[which];
   l->parameter = l->loss->usual;
   if (l->loss->option) PetscCall(PetscOptionsReal(l->loss->option, "parameter of the loss", "bmrm.c", l->parameter, &l->parameter, NULL));
+  PetscCheck(l->loss->rows != QuantileRows || (l->parameter > 0 && l->parameter < 1), PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-quantile lies between 0 and 1, not at %g", (double)l->parameter);
+  PetscCheck(l->loss->rows != InsensitiveRows || l->parameter >= 0, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-insensitive is a distance, 0 or more, not %g", (double)l->parameter);
   PetscCall(PetscOptionsReal("-lambda", "weight of |w|^2/2", "bmrm.c", l->lambda, &l->lambda, NULL));
   PetscCall(PetscOptionsReal("-epsilon", "gap between the best value and the lower bound at which to stop", "bmrm.c", o->epsilon, &o->epsilon, NULL));
   PetscCall(PetscOptionsReal("-validation", "share of the rows that is kept from learning, to judge by", "bmrm.c", o->share, &o->share, NULL));
@@ -799,7 +848,7 @@ static PetscErrorCode GetSettings(Settings *o, Learner *l)
   PetscCall(PetscOptionsInt("-seed", "for another choice of the rows to judge by", "bmrm.c", o->seed, &o->seed, NULL));
   PetscCall(PetscOptionsString("-model", "apply this model, learn nothing", "bmrm.c", o->model, o->model, sizeof(o->model), NULL));
   PetscCall(PetscOptionsString("-model_out", "file to write the model to", "bmrm.c", o->modelout, o->modelout, sizeof(o->modelout), NULL));
-  PetscCall(PetscOptionsString("-predictions", "file to write predictions to", "bmrm.c", o->predictions, o->predictions, sizeof(o->predictions), NULL));
+  PetscCall(PetscOptionsString("-predictions", "file to write predictions to, of the rows learned from or applied to", "bmrm.c", o->predictions, o->predictions, sizeof(o->predictions), NULL));
   PetscCall(PetscOptionsBool("-check", "check the subgradient, learn nothing", "bmrm.c", o->check, &o->check, NULL));
   PetscCall(PetscOptionsBool("-times", "print iterations and times", "bmrm.c", o->times, &o->times, NULL));
   PetscCall(PetscOptionsString("-json", "append a line with iterations, times and quality to this file", "bmrm.c", o->json, o->json, sizeof(o->json), NULL));
@@ -829,22 +878,51 @@ static PetscErrorCode GetClasses(Learner *l, Vec y, const char file[])
   PetscFunctionReturn(0);
 }
 
+/* The rows to learn from, when others were taken away: some must be left, and of both classes for a loss that compares them */
+static PetscErrorCode CheckRows(const Learner *l, Vec y, const char file[])
+{
+  const PetscScalar *v;
+  PetscInt           m, M;
+  PetscInt64         count[2] = {0, 0};
+
+  PetscFunctionBeginUser;
+  PetscCall(VecGetSize(y, &M));
+  PetscCheck(M > 0, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "%s: there is no row to learn from", file);
+  if (!l->loss->together) PetscFunctionReturn(0);
+  PetscCall(VecGetLocalSize(y, &m));
+  PetscCall(VecGetArrayRead(y, &v));
+  for (PetscInt i = 0; i < m; i++) count[PetscRealPart(v[i]) == l->label[1]]++;
+  PetscCall(VecRestoreArrayRead(y, &v));
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, count, 2, MPIU_INT64, MPI_SUM, PETSC_COMM_WORLD));
+  PetscCheck(count[0] && count[1], PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "%s: all rows to learn from have the label %g; -loss %s compares two classes: choose others by -validation or -seed", file, (double)l->label[count[1] > 0], l->loss->name);
+  PetscFunctionReturn(0);
+}
+
 /* Labels of other rows than were learned from: two classes may have other names there, such as 0 and 1 for -1 and 1; then the greater is still the positive one */
 static PetscErrorCode MatchLabels(const Learner *l, Vec y, const char file[])
 {
   PetscReal    label[MAX_CLASSES];
-  PetscInt     n = 0, m;
+  PetscInt     n       = 0, m;
+  PetscInt64   unknown = 0;
   PetscScalar *v;
 
   PetscFunctionBeginUser;
-  if (l->nclasses != 2) PetscFunctionReturn(0);
+  if (!l->nclasses) PetscFunctionReturn(0);
   PetscCall(DistinctLabels(y, label, &n));
-  if (n != 2 || (label[0] == l->label[0] && label[1] == l->label[1])) PetscFunctionReturn(0);
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "labels     %g and %g of %s are taken for %g and %g\n", (double)label[0], (double)label[1], file, (double)l->label[0], (double)l->label[1]));
   PetscCall(VecGetLocalSize(y, &m));
   PetscCall(VecGetArray(y, &v));
-  for (PetscInt i = 0; i < m; i++) v[i] = PetscRealPart(v[i]) == label[1] ? l->label[1] : l->label[0];
+  if (l->nclasses == 2 && n == 2 && (label[0] != l->label[0] || label[1] != l->label[1]) && label[0] != l->label[1] && label[1] != l->label[0]) {
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "labels     %g and %g of %s are taken for %g and %g\n", (double)label[0], (double)label[1], file, (double)l->label[0], (double)l->label[1]));
+    for (PetscInt i = 0; i < m; i++) v[i] = PetscRealPart(v[i]) == label[1] ? l->label[1] : l->label[0];
+  }
+  for (PetscInt i = 0; i < m; i++) {
+    const PetscReal r = PetscRealPart(v[i]);
+
+    unknown += !bsearch(&r, l->label, (size_t)l->nclasses, sizeof(r), CompareReal);
+  }
   PetscCall(VecRestoreArray(y, &v));
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &unknown, 1, MPIU_INT64, MPI_SUM, PETSC_COMM_WORLD));
+  if (unknown) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "labels     %" PetscInt64_FMT " rows of %s have labels that the model does not know: wrong, whatever is predicted\n", unknown, file));
   PetscFunctionReturn(0);
 }
 
@@ -860,8 +938,10 @@ static PetscErrorCode JudgeFile(Learner *l, const char file[], Quality *q)
   PetscCall(LoadData(file, &X, &y));
   PetscCall(MatchLabels(l, y, file));
   PetscCall(MatGetSize(l->X, NULL, &N));
-  PetscCall(MatGetLocalSize(X, NULL, &n));
   PetscCall(MatCreateVecs(X, &vj, NULL));
+  PetscCall(VecGetSize(vj, &n));
+  PetscCall(MatchColumns(N, n, file));
+  PetscCall(MatGetLocalSize(X, NULL, &n));
   PetscCall(MatCreateVecs(l->X, &wj, NULL));
   PetscCall(VecCreateMPI(PETSC_COMM_WORLD, n * l->k, PETSC_DETERMINE, &w));
   PetscCall(VecGetOwnershipRange(vj, &rs, &re));
@@ -888,6 +968,28 @@ static PetscErrorCode JudgeFile(Learner *l, const char file[], Quality *q)
   PetscFunctionReturn(0);
 }
 
+/* That files can be opened later is found out now, and not when all has been learned */
+static PetscErrorCode CheckFiles(const Settings *o)
+{
+  const char *const out[] = {o->modelout, o->predictions, o->json}, *const in[] = {o->validation, o->model};
+  PetscMPIInt rank;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  if (rank) PetscFunctionReturn(0);
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(out); k++) {
+    FILE *fp = out[k][0] ? fopen(out[k], "a") : NULL;
+
+    PetscCheck(!out[k][0] || (fp && !fclose(fp)), PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "%s: cannot be written", out[k]);
+  }
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(in); k++) {
+    FILE *fp = in[k][0] ? fopen(in[k], "rb") : NULL;
+
+    PetscCheck(!in[k][0] || (fp && !fclose(fp)), PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "%s: cannot be read", in[k]);
+  }
+  PetscFunctionReturn(0);
+}
+
 int main(int argc, char **argv)
 {
   Learner            l;
@@ -911,6 +1013,7 @@ int main(int argc, char **argv)
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(PetscMemzero(&l, sizeof(l)));
   PetscCall(GetSettings(&o, &l));
+  PetscCall(CheckFiles(&o));
 
   PetscCall(PetscTime(&t[0]));
   PetscCall(StartType());
@@ -923,7 +1026,7 @@ int main(int argc, char **argv)
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "data       %" PetscInt_FMT " rows, %" PetscInt_FMT " columns, %.0f nonzeros\n", M, N, info.nz_used));
 
   if (o.model[0]) {
-    PetscCall(LoadModel(&l, X, y, o.model));
+    PetscCall(LoadModel(&l, X, y, o.file, o.model));
     PetscCall(MatchLabels(&l, y, o.file));
     PetscCall(Judge(&l, X, y, l.w, "data", o.predictions, &training));
     PetscCall(LearnerDestroy(&l));
@@ -933,6 +1036,7 @@ int main(int argc, char **argv)
 
   PetscCall(GetClasses(&l, y, o.file));
   if (o.share > 0) PetscCall(SplitData(o.share, o.seed, &X, &y, &Xv, &yv));
+  PetscCall(CheckRows(&l, y, o.file));
   PetscCall(LearnerSetUp(&l, X, y));
   if (l.nclasses) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "problem    loss %s, lambda %g, %" PetscInt_FMT " classes\n", l.loss->name, (double)l.lambda, l.nclasses));
   else PetscCall(PetscPrintf(PETSC_COMM_WORLD, "problem    loss %s, lambda %g\n", l.loss->name, (double)l.lambda));
@@ -944,7 +1048,7 @@ int main(int argc, char **argv)
   }
 
   PetscCall(PetscTime(&t[3]));
-  PetscCall(FirstProducts(&l));
+  PetscCall(FirstProducts(&l, o.file));
   PetscCall(PetscTime(&t[4]));
   PetscCall(TaoCreate(PETSC_COMM_WORLD, &tao));
   PetscCall(TaoSetType(tao, TAOBMRM));
@@ -964,7 +1068,10 @@ int main(int argc, char **argv)
   PetscCall(VecNorm(l.w, NORM_2, &risk));
   risk = l.bestvalue - 0.5 * l.lambda * risk * risk;
 
+  if (o.modelout[0]) PetscCall(SaveModel(&l, o.modelout)); /* first of all: what comes may fail */
+
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "outcome    %s\n", TaoConvergedReasons[reason]));
+  if (reason < 0) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "warning    not converged: after %" PetscInt_FMT " iterations the gap is %.3g, not the %g of -epsilon; -tao_max_it allows more\n", its, (double)gap, (double)o.epsilon));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "objective  %.4g, of which the risk is %.4g\n", (double)l.bestvalue, (double)risk));
   PetscCall(Judge(&l, l.X, l.y, l.w, "training", o.predictions, &training));
   if (Xv) PetscCall(Judge(&l, Xv, yv, l.w, "validation", "", &validation));
@@ -984,8 +1091,6 @@ int main(int argc, char **argv)
     fprintf(fp, "\"start\": %.6f, \"load\": %.6f, \"setup\": %.6f, \"learn\": %.6f, \"scores\": %.6f, \"losses\": %.6f, \"subgradients\": %.6f}\n", t[1] - t[0], t[2] - t[1], t[4] - t[3], t[6] - t[5], l.seconds[TIME_SCORES], l.seconds[TIME_LOSS], l.seconds[TIME_SUBGRADIENT]);
     PetscCheck(!fclose(fp), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "%s: cannot be written", o.json);
   }
-
-  if (o.modelout[0]) PetscCall(SaveModel(&l, o.modelout));
 
   PetscCall(TaoDestroy(&tao));
   PetscCall(MatDestroy(&Xv));
