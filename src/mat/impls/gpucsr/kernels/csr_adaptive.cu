@@ -274,7 +274,7 @@ static PetscErrorCode Prepare(GPUCSRStorage *A, int variant)
 
   PetscFunctionBegin;
   (void)variant;
-  if (!A->extent.width || A->extent.width > LONG) { /* there may be some, or nobody has looked */
+  if (!A->extent.width || A->extent.width > LONG) {      /* there may be some, or nobody has looked */
     PetscCall(GPUCSRStorageWork(A, GPUCSR_INT32, most)); /* the list first, then freed for what stays */
     GPUCSR_CUDA(cudaMemsetAsync(A->work.data, 0, sizeof(int), s));
     if (A->m) adaptive_long_kernel<<<GPUCSRBlocks(A->m, 256), 256, 0, s>>>(A->m, rowptr, (int *)A->work.data);
