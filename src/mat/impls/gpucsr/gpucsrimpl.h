@@ -32,7 +32,7 @@ typedef struct {
   PetscErrorCode (*getdiagonal)(Mat, Vec);                         /* this and createsubmatrices: NULL where the parent's does */
   PetscErrorCode (*createsubmatrices)(Mat, PetscInt, const IS[], const IS[], MatReuse, Mat *[]);
   PetscErrorCode (*assemblyend)(Mat, MatAssemblyType);
-  PetscErrorCode (*view)(Mat, PetscViewer);
+  PetscErrorCode (*view)(Mat, PetscViewer); /* what the parent's does not say */
   PetscErrorCode (*setup)(Mat, PetscBool);
   PetscErrorCode (*getinfo)(Mat, MatGPUCSRInfo *);
   PetscErrorCode (*toaij)(Mat, MatType, MatReuse, Mat *);

@@ -67,6 +67,21 @@ static PetscErrorCode MatTranspose_GPUCSR(Mat A, MatReuse reuse, Mat *B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode MatView_GPUCSR(Mat A, PetscViewer viewer)
+{
+  Mat_GPUCSR       *g = (Mat_GPUCSR *)A->spptr;
+  PetscBool         ascii;
+  PetscViewerFormat format;
+
+  PetscFunctionBegin;
+  PetscCall((*g->parent.view)(A, viewer));
+  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
+  if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscViewerGetFormat(viewer, &format));
+  if (format == PETSC_VIEWER_ASCII_INFO || format == PETSC_VIEWER_ASCII_INFO_DETAIL) PetscCall((*g->kind->view)(A, viewer));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode MatSetFromOptions_GPUCSR(Mat A, GPUCSROptionItems PetscOptionsObject)
 {
   Mat_GPUCSR     *g = (Mat_GPUCSR *)A->spptr;
@@ -140,7 +155,7 @@ static PetscErrorCode Install(Mat A, PetscBool install)
   if (k->getdiagonal) REPLACE(getdiagonal, k->getdiagonal);
   if (k->createsubmatrices) REPLACE(createsubmatrices, k->createsubmatrices);
   REPLACE(assemblyend, k->assemblyend);
-  REPLACE(view, k->view);
+  REPLACE(view, MatView_GPUCSR);
   REPLACE(duplicate, MatDuplicate_GPUCSR);
   REPLACE(axpy, MatAXPY_GPUCSR);
   REPLACE(transpose, MatTranspose_GPUCSR);

@@ -585,36 +585,27 @@ static PetscErrorCode MatCreateSubMatrices_MPIAIJGPUCSR(Mat A, PetscInt n, const
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatView_MPIAIJGPUCSR(Mat A, PetscViewer viewer)
+/* What the blocks of the first process are: those of the others are alike, and the report has them */
+static PetscErrorCode ViewBlocks(Mat A, PetscViewer viewer)
 {
-  Mat_MPIGPUCSR    *g = (Mat_MPIGPUCSR *)A->spptr;
-  PetscBool         ascii;
-  PetscViewerFormat format;
+  PetscViewer sub;
+  PetscMPIInt rank;
+  PetscBool   ready;
+  Mat         Ad, Ao;
 
   PetscFunctionBegin;
-  PetscCall((*g->base.parent.view)(A, viewer));
-  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
-  if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscViewerGetFormat(viewer, &format));
-  if (format == PETSC_VIEWER_ASCII_INFO || format == PETSC_VIEWER_ASCII_INFO_DETAIL) {
-    PetscViewer sub;
-    PetscMPIInt rank;
-    PetscBool   ready;
-    Mat         Ad, Ao;
-
-    if (A->assembled) PetscCall(Ready(A, GPUCSR_FORWARD, &ready)); /* who looks wants to see the choice */
-    PetscCall(MatMPIAIJGetSeqAIJ(A, &Ad, &Ao, NULL));
-    PetscCall(PetscViewerASCIIPrintf(viewer, "MATGPUCSR blocks of rank 0, diagonal then off-diagonal:\n"));
-    PetscCall(PetscViewerGetSubViewer(viewer, PETSC_COMM_SELF, &sub));
-    PetscCallMPI(MPI_Comm_rank(PetscObjectComm((PetscObject)A), &rank));
-    if (!rank) {
-      PetscCall(MatGPUCSRViewBlock_Private(Ad, sub));
-      PetscCall(MatGPUCSRViewBlock_Private(Ao, sub));
-    }
-    PetscCall(PetscViewerFlush(sub));
-    PetscCall(PetscViewerRestoreSubViewer(viewer, PETSC_COMM_SELF, &sub));
-    PetscCall(PetscViewerFlush(viewer));
+  if (A->assembled) PetscCall(Ready(A, GPUCSR_FORWARD, &ready)); /* who looks wants to see the choice */
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &Ad, &Ao, NULL));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "MATGPUCSR blocks of rank 0, diagonal then off-diagonal:\n"));
+  PetscCall(PetscViewerGetSubViewer(viewer, PETSC_COMM_SELF, &sub));
+  PetscCallMPI(MPI_Comm_rank(PetscObjectComm((PetscObject)A), &rank));
+  if (!rank) {
+    PetscCall(MatGPUCSRViewBlock_Private(Ad, sub));
+    PetscCall(MatGPUCSRViewBlock_Private(Ao, sub));
   }
+  PetscCall(PetscViewerFlush(sub));
+  PetscCall(PetscViewerRestoreSubViewer(viewer, PETSC_COMM_SELF, &sub));
+  PetscCall(PetscViewerFlush(viewer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -705,7 +696,7 @@ static const MatGPUCSRKind kind = {
   .product           = MatProduct_MPIAIJGPUCSR,
   .createsubmatrices = MatCreateSubMatrices_MPIAIJGPUCSR,
   .assemblyend       = MatAssemblyEnd_MPIAIJGPUCSR,
-  .view              = MatView_MPIAIJGPUCSR,
+  .view              = ViewBlocks,
   .setup             = MatGPUCSRSetUp_MPIAIJGPUCSR,
   .getinfo           = MatGPUCSRGetInfo_MPIAIJGPUCSR,
   .toaij             = MatConvert_MPIAIJGPUCSR_MPIAIJ,

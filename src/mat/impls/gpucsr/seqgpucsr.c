@@ -506,21 +506,6 @@ static PetscErrorCode MatAssemblyEnd_SeqAIJGPUCSR(Mat A, MatAssemblyType type)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatView_SeqAIJGPUCSR(Mat A, PetscViewer viewer)
-{
-  Mat_SeqGPUCSR    *g = (Mat_SeqGPUCSR *)A->spptr;
-  PetscBool         ascii;
-  PetscViewerFormat format;
-
-  PetscFunctionBegin;
-  PetscCall((*g->base.parent.view)(A, viewer));
-  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
-  if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscViewerGetFormat(viewer, &format));
-  if (format == PETSC_VIEWER_ASCII_INFO || format == PETSC_VIEWER_ASCII_INFO_DETAIL) PetscCall(MatGPUCSRViewBlock_Private(A, viewer));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode MatGPUCSRSetUp_SeqAIJGPUCSR(Mat A, PetscBool transpose)
 {
   PetscBool ready;
@@ -576,7 +561,7 @@ static const MatGPUCSRKind kind = {
   .product     = MatProduct_SeqAIJGPUCSR,
   .getdiagonal = MatGetDiagonal_SeqAIJGPUCSR,
   .assemblyend = MatAssemblyEnd_SeqAIJGPUCSR,
-  .view        = MatView_SeqAIJGPUCSR,
+  .view        = MatGPUCSRViewBlock_Private,
   .setup       = MatGPUCSRSetUp_SeqAIJGPUCSR,
   .getinfo     = MatGPUCSRInfoGet_Private,
   .toaij       = MatConvert_SeqAIJGPUCSR_SeqAIJ,
