@@ -101,6 +101,7 @@ typedef struct {
   size_t               bytes;
   int                  batch, nt;
   double               t[MAX_ROUNDS + 1], seconds, error;
+  double               half[2]; /* seconds by the even rounds and by the odd ones; 0: those were not timed */
 } Candidate;
 
 /* A matrix in a format, for all kernels that work on it */
@@ -216,7 +217,7 @@ static PetscErrorCode Verify(Case *c, Candidate *d)
 static PetscErrorCode FirstLook(Case *c, Candidate *d)
 {
   PetscFunctionBeginUser;
-  PetscCall(BenchBatch(&c->b->clock, Launch, d, 1, &d->seconds)); /* too long by the latency of a launch, some microseconds */
+  PetscCall(BenchBatch(&c->b->clock, Launch, d, 1, &d->seconds)); /* as the events resolve it */
   d->slow = (PetscBool)(d->seconds > HOPELESS * c->best + 10e-6 && !d->peer);
   if (d->slow) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Verify(c, d));
@@ -507,9 +508,33 @@ static PetscErrorCode TimeAll(Case *c)
 
       if (d->peer || (!d->slow && d->seconds <= SLOW * c->best)) PetscCall(BenchBatch(&c->b->clock, Launch, d, d->batch, &d->t[d->nt++]));
     }
-  for (int k = 0; k < c->nc; k++)
-    if (c->cand[k].nt) c->cand[k].seconds = BenchMedian(c->cand[k].t, c->cand[k].nt);
+  for (int k = 0; k < c->nc; k++) {
+    Candidate *d = &c->cand[k];
+    double     half[2][MAX_ROUNDS + 1];
+
+    for (int r = 0; r < d->nt; r++) half[r % 2][r / 2] = d->t[r];
+    for (int h = 0; h < 2; h++) d->half[h] = d->nt > 1 ? BenchMedian(half[h], (d->nt + 1 - h) / 2) : d->seconds;
+    if (d->nt) d->seconds = BenchMedian(d->t, d->nt);
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  The least of two hundred medians is a lucky one where many are alike: what was chosen over the best, that found by half of the rounds and
+  timed by the others, both ways
+*/
+static double Regret(const Case *c, const Candidate *chosen)
+{
+  double sum = 0;
+
+  for (int h = 0; h < 2; h++) {
+    const Candidate *best = NULL;
+
+    for (int k = 0; k < c->nc; k++)
+      if (!c->cand[k].peer && !c->cand[k].failed && c->cand[k].half[h] > 0 && (!best || c->cand[k].half[h] < best->half[h])) best = &c->cand[k];
+    sum += best ? 0.5 * chosen->half[!h] / best->half[!h] : NAN;
+  }
+  return sum;
 }
 
 static void JsonMatrix(FILE *f, const Problem *p, GPUCSRPrecision precision)
@@ -559,7 +584,8 @@ static PetscErrorCode Threads(Case *c)
 /* What fit.c makes a profile of, a line a candidate: matrix side precision format kernel us best_us convert_us, then the model's input */
 static PetscErrorCode Samples(Case *c, const Candidate *best)
 {
-  FILE *o = c->b->samples;
+  const GPUCSRFeatures *f = &c->csr.features;
+  FILE                 *o = c->b->samples;
 
   PetscFunctionBeginUser;
   for (int k = 0; o && k < c->nc; k++) {
@@ -568,8 +594,10 @@ static PetscErrorCode Samples(Case *c, const Candidate *best)
 
     if (d->peer || d->failed) continue;
     PetscCall(GPUCSRModelInputGet(d->plan.choice.format, &c->csr.features, c->precision, c->b->dev->props.l2, &in));
-    fprintf(o, "%s %s %s %s %s %.6g %.6g %.6g  %.6g %.6g %.6g %.10g %.10g %.10g %.10g %.6g %.6g %d %.6g\n", c->p->name, sidewords[c->side], precisionwords[c->precision], d->plan.choice.format->name, d->plan.choice.kernel->name, 1e6 * d->seconds,
-            1e6 * best->seconds, 1e6 * d->convert, in.matrix, in.vectors, in.cache, in.rows, in.stored, in.mean, in.max, in.sectors, in.quads, c->csr.features.n, c->csr.features.density);
+    fprintf(o, "%s %s %s %s %s %.6g %.6g %.6g  %.6g %.6g %.6g %.10g %.10g %.10g %.10g %.6g %.6g %d %.6g  %.6g %.6g %.6g %.10g", c->p->name, sidewords[c->side], precisionwords[c->precision], d->plan.choice.format->name, d->plan.choice.kernel->name, 1e6 * d->seconds,
+            1e6 * best->seconds, 1e6 * d->convert, in.matrix, in.vectors, in.cache, in.rows, in.stored, in.mean, in.max, in.sectors, in.quads, f->n, f->density, f->deviation, f->spread, f->twins, (double)f->sell_stored);
+    for (int b = 0; b < GPUCSR_NCLASSES; b++) fprintf(o, b ? ",%d:%.10g" : " %d:%.10g", f->rows[b], (double)f->entries[b]);
+    fprintf(o, "\n");
   }
   if (o) fflush(o);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -644,6 +672,8 @@ static PetscErrorCode Report(Case *c, const Candidate *const by[])
     JsonText(o, selectwords[q], by[q]->name);
     PetscCall(PetscSNPrintf(key, sizeof(key), "%s_regret", selectwords[q]));
     JsonNumber(o, key, by[q]->seconds / best->seconds);
+    PetscCall(PetscSNPrintf(key, sizeof(key), "%s_regret_halves", selectwords[q]));
+    JsonNumber(o, key, Regret(c, by[q]));
   }
   JsonNumber(o, "sampled", f->sampled);
   JsonNumber(o, "diagonals", f->diagonals);
@@ -661,6 +691,7 @@ static PetscErrorCode Report(Case *c, const Candidate *const by[])
   JsonNumber(o, "aijcusparse_us", 1e6 * c->petsc);
   JsonNumber(o, "aijcusparse_ratio", c->petsc / chosen->seconds);
   JsonNumber(o, "regret", r->regret);
+  JsonNumber(o, "regret_halves", Regret(c, chosen));
   JsonEnd(o);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
