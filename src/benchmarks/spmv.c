@@ -217,6 +217,7 @@ static PetscErrorCode Verify(Case *c, Candidate *d)
 static PetscErrorCode FirstLook(Case *c, Candidate *d)
 {
   PetscFunctionBeginUser;
+  PetscCall(Launch(d)); /* may wait for its code to be loaded */
   PetscCall(BenchBatch(&c->b->clock, Launch, d, 1, &d->seconds)); /* as the events resolve it */
   d->slow = (PetscBool)(d->seconds > HOPELESS * c->best + 10e-6 && !d->peer);
   if (d->slow) PetscFunctionReturn(PETSC_SUCCESS);

@@ -289,13 +289,14 @@ static PetscErrorCode Measure(GPUCSRDevice dev, const GPUCSRRequest *q, GPUCSRSt
 /* Format and kernel of the plan: by wisdom, by the model, or by measuring */
 static PetscErrorCode Choose(GPUCSRDevice dev, GPUCSRPrecision precision, const GPUCSRRequest *q, GPUCSRStorage *csr, GPUCSRPlan *P)
 {
-  const char *why = NULL;
-  PetscBool   open;
+  const PetscBool list = (PetscBool)(GPUCSRSettingsGlobal.report || q->select != GPUCSR_SELECT_ESTIMATE || GPUCSRWisdomThere()); /* will somebody look at the others? */
+  const char     *why  = NULL;
+  PetscBool       open;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRChoose(&P->features, precision, dev, q, &P->choice, &P->candidate, &P->ncandidates));
+  PetscCall(GPUCSRChoose(&P->features, precision, dev, q, &P->choice, list ? &P->candidate : NULL, list ? &P->ncandidates : NULL));
   PetscCall(GPUCSRRequestOpen(q, &open));
-  if (!open) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!open || !list) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRWisdomFind(dev, &P->features, precision, P->candidate, P->ncandidates, &why));
   if (why) {
     P->choice.format = P->candidate[0].format;

@@ -81,6 +81,7 @@ GPUCSR_INTERN PetscErrorCode    GPUCSRPlanFinalize(void);
 
 /* Choices remembered in a file (wisdom.c) */
 GPUCSR_INTERN PetscErrorCode GPUCSRWisdomLoad(const char[]);
+GPUCSR_INTERN PetscBool      GPUCSRWisdomThere(void);
 GPUCSR_INTERN PetscErrorCode GPUCSRWisdomFind(GPUCSRDevice, const GPUCSRFeatures *, GPUCSRPrecision, GPUCSRCandidate[], int, const char **);
 GPUCSR_INTERN PetscErrorCode GPUCSRWisdomAdd(GPUCSRDevice, const GPUCSRFeatures *, GPUCSRPrecision, const GPUCSRCandidate *);
 GPUCSR_INTERN PetscErrorCode GPUCSRWisdomFinalize(void);
