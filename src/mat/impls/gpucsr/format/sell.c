@@ -43,6 +43,7 @@ static PetscErrorCode Estimate_SELL(const GPUCSRFeatures *f, int variant, GPUCSR
   PetscFunctionBegin;
   e->width  = f->max;
   e->stored = f->sell_stored;
+  if (variant > SELL_UNSORTED) e->window = variant;
   if (variant == SELL_ELL) e->stored = (int64_t)SELLSlices(f->m) * GPUCSR_SLICE * f->max;
   else if (variant != SELL_UNSORTED && f->m) {
     /* widths fall from the longest row to the shortest: half a slice is lost for each entry that they fall by */

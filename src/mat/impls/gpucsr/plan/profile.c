@@ -1,9 +1,9 @@
 /*
   The profile of a machine: a small text file, made by `make tune` (src/benchmarks/fit.c), or the built-in one of an H200.
 
-    gpucsr-profile 1                  the first line, with the version of the format
+    gpucsr-profile 2                  the first line, with the version of the format
     machine NAME                      the device it was measured on
-    cost FORMAT KERNEL WIDTH THREADS MOST  TIME1 ... TIME9  SETUP1 SETUP2
+    cost FORMAT KERNEL WIDTH THREADS MOST  TIME1 ... TIME13  SETUP1 SETUP2
     measure FORMAT KERNEL ...         the same, of a pair that is worth a try but whose time is not foretold well enough to be chosen by
     tree MEAN COLUMNS FORMAT KERNEL   of -mat_gpucsr_select tree: the first line with at most MEAN entries a row in the mean, and at
                                       most COLUMNS columns; inf where there is no bound
@@ -20,6 +20,13 @@
     7  1 if the longest row is longer than MOST, where the kernel goes another way
     8  million sectors of x           32 bytes each that the rows touch: what gathering costs
     9  million blocks of 4 by 4       the same, where four rows gather together
+   10  thousand rows longer than MOST
+   11  million threads' steps         of all rows: what is left idle at the end of a row counts
+   12  million sectors of x, missed   by a first-level cache: as much of 8 as the part of x in reach of a processor's rows does not fit
+   13  the same                       by the cache
+
+  In reach of a processor's rows is what the rows of one of its blocks and a row's spread reach over, for each block; where the format has sorted rows
+  by their lengths, as far as that moved them apart.
 
   and that of making the format from CSR on the device SETUP1 + SETUP2 times its megabytes.
 
@@ -37,6 +44,13 @@ static const char builtin[] =
 
 #define MAX_COSTS 512
 #define MAX_TREE  64
+
+/* Of a processor: bytes of its first-level cache that x may have, blocks at a time, threads of each */
+#define NEAR    (192 << 10)
+#define BLOCKS  8
+#define THREADS 256
+
+#define PROCESSORS 132 /* about as many as there are */
 
 typedef struct {
   double mean, columns;
@@ -72,7 +86,7 @@ static PetscErrorCode Parse(const char text[], Profile *p, char wrong[], size_t 
     copy[size] = 0;
     line       = end ? end + 1 : line + strlen(line);
     if (number == 1) {
-      if (strcmp(copy, "gpucsr-profile 1")) PetscCall(PetscSNPrintf(wrong, len, "its first line is not \"gpucsr-profile 1\""));
+      if (strcmp(copy, "gpucsr-profile 2")) PetscCall(PetscSNPrintf(wrong, len, "its first line is not \"gpucsr-profile 2\""));
       continue;
     }
     (void)sscanf(copy, "%31s", word);
@@ -106,7 +120,7 @@ static PetscErrorCode Parse(const char text[], Profile *p, char wrong[], size_t 
       if (sscanf(copy, "tree %lf %lf %31s %31s", &l->mean, &l->columns, l->format, l->kernel) != 4) PetscCall(PetscSNPrintf(wrong, len, "line %d should be \"tree MEAN COLUMNS FORMAT KERNEL\"", number));
     } else PetscCall(PetscSNPrintf(wrong, len, "line %d begins with \"%s\", not with machine, cost, measure or tree", number, word));
   }
-  if (!number) PetscCall(PetscSNPrintf(wrong, len, "its first line is not \"gpucsr-profile 1\""));
+  if (!number) PetscCall(PetscSNPrintf(wrong, len, "its first line is not \"gpucsr-profile 2\""));
   else if (!wrong[0] && !p->ncosts) PetscCall(PetscSNPrintf(wrong, len, "it has no line that begins with cost"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -212,12 +226,34 @@ PetscErrorCode GPUCSRModelInputGet(const GPUCSRFormat *format, const GPUCSRFeatu
   in->vectors = 1e-6 * vector * ((double)f->m + (double)f->n);
   in->cache   = 1e-6 * (double)l2;
   in->rows    = f->m;
+  in->columns = f->n;
   in->stored  = (double)A.stored;
   in->mean    = f->mean;
   in->max     = f->max;
   in->sectors = f->sampled ? f->blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(1, 4))] : (double)f->nnz;
   in->quads   = f->sampled ? f->blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(4, 4))] : (double)f->nnz;
+  in->spread  = f->sampled ? f->spread : f->n;
+  in->number  = vector;
+  in->lengths = f->rows;
+  in->entries = f->entries;
+  for (in->nclasses = 1; in->nclasses < GPUCSR_NCLASSES && f->max >> (in->nclasses - 1);) in->nclasses++; /* the empty rows are one */
+  GPUCSRModelMoved(A.extent.window, f->m, f->deviation, in);
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sorted by their lengths neighbours have as many rows between them as there are lengths: of lengths all as often, that many times their deviation */
+void GPUCSRModelMoved(int window, double rows, double deviation, GPUCSRModelInput *in)
+{
+  in->moved = window ? PetscMin(PetscMin(window, rows), sqrt(12) * deviation) : 0;
+}
+
+/* How much of x is not there when a processor, or all of them, needs it */
+static double Missed(const GPUCSRCostRow *c, const GPUCSRModelInput *in, double blocks, double bytes)
+{
+  const double rows  = THREADS / PetscMax(1, c->threads) * (1 + in->moved);
+  const double reach = in->number * PetscMin(in->columns, blocks * (rows * in->columns / PetscMax(1, in->rows) + in->spread));
+
+  return reach > bytes ? 1 - bytes / reach : 0;
 }
 
 /* The terms of the head comment */
@@ -232,6 +268,18 @@ void GPUCSRModelTerms(const GPUCSRCostRow *c, const GPUCSRModelInput *in, double
   terms[4] = isinf(c->width) ? 0 : ceil(PetscMin(in->max, c->most) / c->width);
   terms[5] = c->threads > 0 ? 1e-6 * in->stored * PetscMax(0, log2(PetscMax(1e-9, in->mean / c->width))) : 1e-6 * in->stored;
   terms[6] = in->max > c->most ? 1 : 0;
-  terms[7] = 1e-6 * in->sectors;
-  terms[8] = 1e-6 * in->quads;
+  terms[7]  = 1e-6 * in->sectors;
+  terms[8]  = 1e-6 * in->quads;
+  terms[9]  = 0;
+  terms[10] = 0;
+  for (int b = 1; b < in->nclasses; b++) {
+    const double rows = in->lengths[b];
+
+    if (rows == 0) continue;
+    if (ldexp(1, b - 1) >= c->most) terms[9] += 1e-3 * rows;
+    terms[10] += 1e-6 * rows * PetscMax(1, c->threads) * ceil((double)in->entries[b] / rows / c->width);
+  }
+  if (isinf(c->width)) terms[10] = 0;
+  terms[11] = 1e-6 * in->sectors * Missed(c, in, BLOCKS, NEAR);
+  terms[12] = 1e-6 * in->sectors * Missed(c, in, BLOCKS * PROCESSORS, 1e6 * in->cache);
 }
