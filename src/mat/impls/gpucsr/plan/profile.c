@@ -227,7 +227,7 @@ PetscErrorCode GPUCSRModelInputGet(const GPUCSRFormat *format, const GPUCSRFeatu
   in->cache   = 1e-6 * (double)l2;
   in->rows    = f->m;
   in->columns = f->n;
-  in->stored  = (double)A.stored;
+  in->stored  = (double)PetscMax(A.stored, f->nnz); /* a dictionary's entries are gone through as often as rows have them */
   in->mean    = f->mean;
   in->max     = f->max;
   in->sectors = f->sampled ? f->blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(1, 4))] : (double)f->nnz;
