@@ -22,11 +22,8 @@
     9  million blocks of 4 by 4       the same, where four rows gather together
    10  thousand rows longer than MOST
    11  million threads' steps         of all rows: what is left idle at the end of a row counts
-   12  million sectors of x, missed   by a first-level cache: as much of 8 as the part of x in reach of a processor's rows does not fit
+   12  million sectors of x, missed   by a first-level cache: see Missed()
    13  the same                       by the cache
-
-  In reach of a processor's rows is what the rows of one of its blocks and a row's spread reach over, for each block; where the format has sorted rows
-  by their lengths, as far as that moved them apart.
 
   and that of making the format from CSR on the device SETUP1 + SETUP2 times its megabytes.
 
@@ -45,12 +42,13 @@ static const char builtin[] =
 #define MAX_COSTS 512
 #define MAX_TREE  64
 
-/* Of a processor: bytes of its first-level cache that x may have, blocks at a time, threads of each */
-#define NEAR    (192 << 10)
-#define BLOCKS  8
-#define THREADS 256
+/* Of a processor: bytes of its first-level cache that x may have, blocks at a time, threads of each; and about how many there are */
+#define NEAR       (192 << 10)
+#define BLOCKS     8
+#define THREADS    256
+#define PROCESSORS 132
 
-#define PROCESSORS 132 /* about as many as there are */
+#define SECTOR 32.0 /* bytes */
 
 typedef struct {
   double mean, columns;
@@ -247,19 +245,27 @@ void GPUCSRModelMoved(int window, double rows, double deviation, GPUCSRModelInpu
   in->moved = window ? PetscMin(PetscMin(window, rows), sqrt(12) * deviation) : 0;
 }
 
-/* How much of x is not there when a processor, or all of them, needs it */
-static double Missed(const GPUCSRCostRow *c, const GPUCSRModelInput *in, double blocks, double bytes)
+/*
+  Sectors of x that a first-level cache misses, and the cache: what the rows of a block touch in reach of them is fetched once, if it is as if they met it by
+  chance, and less as more of what is in reach of all the blocks fits
+*/
+static void Missed(const GPUCSRCostRow *c, const GPUCSRModelInput *in, double *first, double *last)
 {
-  const double rows  = THREADS / PetscMax(1, c->threads) * (1 + in->moved);
-  const double reach = in->number * PetscMin(in->columns, blocks * (rows * in->columns / PetscMax(1, in->rows) + in->spread));
+  const double all     = PetscMax(1, in->rows), rows = PetscMin(all, THREADS / PetscMax(1, c->threads));
+  const double reach   = in->number * PetscMax(1, PetscMin(in->columns, rows * (1 + in->moved) * in->columns / all + in->spread));
+  const double x       = in->number * in->columns, near = PetscMin(x, BLOCKS * reach), far = PetscMin(x, BLOCKS * PROCESSORS * reach);
+  const double meeting = rows * in->sectors / all / (reach / SECTOR); /* times that a sector in reach is touched */
+  const double once    = in->sectors * (meeting > 1e-6 ? (1 - exp(-meeting)) / meeting : 1);
 
-  return reach > bytes ? 1 - bytes / reach : 0;
+  *first = near > NEAR ? once * (1 - NEAR / near) : 0;
+  *last  = far > 1e6 * in->cache ? once * (1 - 1e6 * in->cache / far) : 0;
 }
 
 /* The terms of the head comment */
 void GPUCSRModelTerms(const GPUCSRCostRow *c, const GPUCSRModelInput *in, double terms[])
 {
   const double moved = in->matrix + in->vectors;
+  double       first, last;
 
   terms[0] = 1;
   terms[1] = PetscMin(moved, in->cache);
@@ -280,6 +286,7 @@ void GPUCSRModelTerms(const GPUCSRCostRow *c, const GPUCSRModelInput *in, double
     terms[10] += 1e-6 * rows * PetscMax(1, c->threads) * ceil((double)in->entries[b] / rows / c->width);
   }
   if (isinf(c->width)) terms[10] = 0;
-  terms[11] = 1e-6 * in->sectors * Missed(c, in, BLOCKS, NEAR);
-  terms[12] = 1e-6 * in->sectors * Missed(c, in, BLOCKS * PROCESSORS, 1e6 * in->cache);
+  Missed(c, in, &first, &last);
+  terms[11] = 1e-6 * first;
+  terms[12] = 1e-6 * last;
 }
