@@ -65,7 +65,7 @@ static PetscErrorCode Applicable_SELL(const GPUCSRFeatures *f, int variant, GPUC
   PetscCall(Estimate_SELL(f, variant, &e));
   *yes = (double)e.stored <= GPUCSR_MOST_STORED(f) ? PETSC_TRUE : PETSC_FALSE;
   if (!*yes) PetscCall(PetscSNPrintf(why, len, "its padding would store %.0f entries for %.0f nonzeros", (double)e.stored, (double)f->nnz));
-  else if (variant == SELL_NARROW && f->sell_span > SELL_NARROW_SPAN) {
+  else if (variant == SELL_NARROW && f->nnz && (f->sell_span ? f->sell_span : f->n) > SELL_NARROW_SPAN) {
     *yes = PETSC_FALSE;
     PetscCall(PetscSNPrintf(why, len, "32 rows together span more columns than 16 bits can count, or rows are not sorted"));
   }

@@ -55,8 +55,7 @@ __device__ __forceinline__ void streamed(const T *p, T (&to)[W])
     const unsigned int t = __ldcs((const unsigned int *)p);
 
     memcpy(to, &t, 4);
-  }
-  else if constexpr (bytes == 8) {
+  } else if constexpr (bytes == 8) {
     const uint2 t = __ldcs((const uint2 *)p);
 
     memcpy(to, &t, 8);

@@ -46,7 +46,7 @@ static __device__ void inspect_rows(int block, int blocks, int m, int64_t nnz, c
   if (threadIdx.x < GPUCSR_NCLASSES) entries[threadIdx.x] = rows[threadIdx.x] = 0;
   __syncthreads();
   for (int64_t base = (int64_t)block * blockDim.x; base < m; base += stride) {
-    const int64_t r   = base + threadIdx.x;
+    const int64_t r     = base + threadIdx.x;
     const int     begin = r < m ? rowptr[r] : 0, end = r < m ? rowptr[r + 1] : 0, len = end - begin, c = 32 - __clz(len);
     const int     first = len ? col[begin] : INT_MAX, last = len ? col[end - 1] : -1;
     int           width = len, left = first, right = last;

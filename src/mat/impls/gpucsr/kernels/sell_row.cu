@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(MOST(T)) sell_row_kernel(int slices, int offse
   const bool wanted = row >= first && row < last;
   if (__any_sync(0xffffffffu, wanted)) { /* the same for all warps of a slice */
     const int     begin = SELLBegin(slice, ellwidth, s), width = SELLBegin(slice, ellwidth, s + 1) - begin, column = W * lane / GPUCSR_SLICE;
-    const int64_t start = (int64_t)GPUCSR_SLICE * begin + W * lane;
+    const int64_t start              = (int64_t)GPUCSR_SLICE * begin + W * lane;
     const X *const __restrict__ from = x + (base ? base[s] : 0);
 
     for (int k = W * warp; k < width; k += W * T * STEPS) {
@@ -104,8 +104,8 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
 
   PetscFunctionBegin;
 #define LAUNCHC(T, W, C, V, X) \
-  sell_row_kernel<T, W, C, V, X><<<GPUCSRBlocks(end - begin, Threads(T, MOST(T)) / GPUCSR_SLICE / T), Threads(T, MOST(T)), 0, (cudaStream_t)s>>>(end - begin, begin, A->m, p->first, p->last, slice, A->extent.width, perm, base, (const C *)A->array[SELL_COL].data, \
-                                                                                                                                                 (const V *)A->array[SELL_VAL].data, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z)
+  sell_row_kernel<T, W, C, V, X><<<GPUCSRBlocks(end - begin, Threads(T, MOST(T)) / GPUCSR_SLICE / T), Threads(T, MOST(T)), 0, (cudaStream_t)s>>>( \
+    end - begin, begin, A->m, p->first, p->last, slice, A->extent.width, perm, base, (const C *)A->array[SELL_COL].data, (const V *)A->array[SELL_VAL].data, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z)
 #define LAUNCHT(T, W, V, X) \
   case 100 * W + T: \
     if (base) LAUNCHC(T, W, unsigned short, V, X); \

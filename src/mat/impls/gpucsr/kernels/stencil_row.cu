@@ -122,12 +122,12 @@ template <int R, class V, class X>
 __global__ void __launch_bounds__(512) stencil_row_kernel(int units, int entries, int first, int last, int each, const unsigned short *__restrict__ id, const int *__restrict__ begin, const int *__restrict__ offset, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
 {
   extern __shared__ __align__(16) char memory[];
-  Entry<V> *const entry  = (Entry<V> *)memory;
-  int *const      start  = (int *)(entry + entries);
-  const int       place  = each ? (int)(blockIdx.x % (gridDim.x / each) * each + blockIdx.x / (gridDim.x / each)) : (int)blockIdx.x, lane = (int)threadIdx.x % GPUCSR_SLICE;
-  const int64_t   stride = (int64_t)gridDim.x * blockDim.x * R;
-  int64_t         own    = first + ((int64_t)place * blockDim.x + threadIdx.x - lane) * R + lane;
-  int             next[R];
+  Entry<V> *const                      entry = (Entry<V> *)memory;
+  int *const                           start = (int *)(entry + entries);
+  const int                            place = each ? (int)(blockIdx.x % (gridDim.x / each) * each + blockIdx.x / (gridDim.x / each)) : (int)blockIdx.x, lane = (int)threadIdx.x % GPUCSR_SLICE;
+  const int64_t                        stride = (int64_t)gridDim.x * blockDim.x * R;
+  int64_t                              own    = first + ((int64_t)place * blockDim.x + threadIdx.x - lane) * R + lane;
+  int                                  next[R];
 
 #pragma unroll
   for (int u = 0; u < R; u++) next[u] = own + u * GPUCSR_SLICE < last ? (int)__ldcs(id + own + u * GPUCSR_SLICE) : -1;
