@@ -113,16 +113,16 @@ static PetscErrorCode TestDamaged(GPUCSRDevice d)
   static const struct {
     const char *line, *says;
   } damaged[] = {
-    {NULL,                                                     "its first line is not \"gpucsr-profile 2\""            },
+    {NULL,                                                             "its first line is not \"gpucsr-profile 2\""            },
     {"cost csr csr_block 1 1 inf  7 0 0 0 0 0 0 0 0 0 0 0 0  0\n",     "line 4 should be \"cost FORMAT KERNEL\" and 18 numbers"},
     {"cost csr csr_block 1 1 inf  7 0 0 0 0 0 0 0 0 0 0 0 0  0 0 0\n", "line 4 should be"                                      },
     {"cost csr csr_block 1 1 inf  -7 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n",  "none below 0"                                          },
     {"cost csr csr_block 1 1 inf  nan 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n", "line 4 should be"                                      },
     {"cost csr csr_block 0 1 inf  7 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n",   "the first above"                                       },
     {"cost csr csr_block one 1 inf  7 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n", "line 4 should be"                                      },
-    {"cost csr\n",                                             "line 4 should be"                                      },
-    {"tree 5 csr csr_scalar\n",                                "line 4 should be \"tree MEAN COLUMNS FORMAT KERNEL\""  },
-    {"price csr csr_block 1\n",                                "line 4 begins with \"price\""                          },
+    {"cost csr\n",                                                     "line 4 should be"                                      },
+    {"tree 5 csr csr_scalar\n",                                        "line 4 should be \"tree MEAN COLUMNS FORMAT KERNEL\""  },
+    {"price csr csr_block 1\n",                                        "line 4 begins with \"price\""                          },
     {"cost csr csr_block 1 1 inf  7 0 0 0 0 0 0 0 0 0 0 0 0",          "line 4 should be"                                      }
   };
   char text[1024];

@@ -87,7 +87,7 @@ static PetscBool Without(const char format[], const char kernel[])
 
 static PetscErrorCode Read(const char file[])
 {
-  FILE          *f = fopen(file, "r");
+  FILE          *f       = fopen(file, "r");
   const Lengths *lengths = NULL;
   char           line[2048];
   int            number = 0;
@@ -95,14 +95,14 @@ static PetscErrorCode Read(const char file[])
   PetscFunctionBeginUser;
   PetscCheck(f, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "%s: cannot be read", file);
   while (fgets(line, sizeof(line), f)) {
-    Sample           *s;
-    GPUCSRModelInput *in;
-    unsigned int      hash = 5381;
-    GPUCSRFeatures    features = {0};
-    GPUCSRExtent      extent   = {0};
+    Sample             *s;
+    GPUCSRModelInput   *in;
+    unsigned int        hash     = 5381;
+    GPUCSRFeatures      features = {0};
+    GPUCSRExtent        extent   = {0};
     const GPUCSRFormat *format;
-    double            deviation;
-    int               used = 0;
+    double              deviation;
+    int                 used = 0;
 
     number++;
     if (nsamples % 65536 == 0) PetscCall(PetscRealloc(sizeof(*sample) * (size_t)(nsamples + 65536), &sample));

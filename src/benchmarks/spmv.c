@@ -52,6 +52,7 @@ static char help[] = "Products with vectors on the device: every kernel of the l
 #define SLOW           1.3     /* times the best so far, and a candidate is timed once */
 #define HOPELESS       2.0     /* times the best so far in one launch, or of a large matrix in the profile's words, and it is not timed again */
 #define LARGE          5000000 /* entries */
+#define VAST           5e7     /* entries, and of a matrix of more the pairs alone that the profile knows are tried */
 #define OVERSIZE       3.0     /* times the bytes of CSR, and a format is not tried */
 
 #define CUSPARSECall(call) \
@@ -219,7 +220,7 @@ static PetscErrorCode Verify(Case *c, Candidate *d)
 static PetscErrorCode FirstLook(Case *c, Candidate *d)
 {
   PetscFunctionBeginUser;
-  PetscCall(Launch(d)); /* may wait for its code to be loaded */
+  PetscCall(Launch(d));                                           /* may wait for its code to be loaded */
   PetscCall(BenchBatch(&c->b->clock, Launch, d, 1, &d->seconds)); /* as the events resolve it */
   d->slow = (PetscBool)(d->seconds > HOPELESS * c->best + 10e-6 && !d->peer);
   if (d->slow) PetscFunctionReturn(PETSC_SUCCESS);
@@ -311,6 +312,7 @@ static PetscErrorCode HasChance(const Case *c, const GPUCSRCandidate *pair, Pets
   if (1e6 * in.matrix > OVERSIZE * GPUCSRCSRBytes(f, c->precision)) *chance = PETSC_FALSE;
   if (1e6 * PetscMax(0, in.matrix + in.vectors - in.cache) > SLOW * c->best * c->b->copy) *chance = PETSC_FALSE;
   if (f->nnz > LARGE && pair->known && pair->predicted > HOPELESS * c->best) *chance = PETSC_FALSE;
+  if ((double)f->nnz > VAST && !pair->known) *chance = PETSC_FALSE;
   if (GPUCSRIsCSR(pair->format)) *chance = PETSC_TRUE; /* it is there, and holds every matrix: what every choice is measured by */
   for (int s = 0; s < NSELECTS; s++)
     if (pair->format == c->choice[s].format && pair->kernel == c->choice[s].kernel) *chance = PETSC_TRUE; /* to be judged whatever it takes */

@@ -46,12 +46,12 @@ static PetscErrorCode Estimate_SELL(const GPUCSRFeatures *f, int variant, GPUCSR
   PetscFunctionBegin;
   e->width  = f->max;
   e->stored = f->sell_stored;
-  if (variant > SELL_UNSORTED) e->window = variant;
   if (variant == SELL_ELL) e->stored = (int64_t)SELLSlices(f->m) * GPUCSR_SLICE * f->max;
   else if (variant != SELL_UNSORTED && variant != SELL_NARROW && f->m) {
     /* widths fall from the longest row to the shortest: half a slice is lost for each entry that they fall by */
     const double window = PetscMin(variant, f->m), fall = LongestOf(f, window) - f->min;
 
+    e->window = variant;
     e->stored = PetscMin(f->sell_stored, f->nnz + (int64_t)(0.5 * GPUCSR_SLICE * fall * f->m / window) + GPUCSR_SLICE * f->min);
   }
   PetscFunctionReturn(PETSC_SUCCESS);

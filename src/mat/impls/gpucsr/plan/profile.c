@@ -251,9 +251,9 @@ void GPUCSRModelMoved(int window, double rows, double deviation, GPUCSRModelInpu
 */
 static void Missed(const GPUCSRCostRow *c, const GPUCSRModelInput *in, double *first, double *last)
 {
-  const double all     = PetscMax(1, in->rows), rows = PetscMin(all, THREADS / PetscMax(1, c->threads));
-  const double reach   = in->number * PetscMax(1, PetscMin(in->columns, rows * (1 + in->moved) * in->columns / all + in->spread));
-  const double x       = in->number * in->columns, near = PetscMin(x, BLOCKS * reach), far = PetscMin(x, BLOCKS * PROCESSORS * reach);
+  const double all = PetscMax(1, in->rows), rows = PetscMin(all, THREADS / PetscMax(1, c->threads));
+  const double reach = in->number * PetscMax(1, PetscMin(in->columns, rows * (1 + in->moved) * in->columns / all + in->spread));
+  const double x = in->number * in->columns, near = PetscMin(x, BLOCKS * reach), far = PetscMin(x, BLOCKS * PROCESSORS * reach);
   const double meeting = rows * in->sectors / all / (reach / SECTOR); /* times that a sector in reach is touched */
   const double once    = in->sectors * (meeting > 1e-6 ? (1 - exp(-meeting)) / meeting : 1);
 
@@ -267,13 +267,13 @@ void GPUCSRModelTerms(const GPUCSRCostRow *c, const GPUCSRModelInput *in, double
   const double moved = in->matrix + in->vectors;
   double       first, last;
 
-  terms[0] = 1;
-  terms[1] = PetscMin(moved, in->cache);
-  terms[2] = PetscMax(0, moved - in->cache);
-  terms[3] = 1e-6 * in->rows * PetscMax(1, c->threads);
-  terms[4] = isinf(c->width) ? 0 : ceil(PetscMin(in->max, c->most) / c->width);
-  terms[5] = c->threads > 0 ? 1e-6 * in->stored * PetscMax(0, log2(PetscMax(1e-9, in->mean / c->width))) : 1e-6 * in->stored;
-  terms[6] = in->max > c->most ? 1 : 0;
+  terms[0]  = 1;
+  terms[1]  = PetscMin(moved, in->cache);
+  terms[2]  = PetscMax(0, moved - in->cache);
+  terms[3]  = 1e-6 * in->rows * PetscMax(1, c->threads);
+  terms[4]  = isinf(c->width) ? 0 : ceil(PetscMin(in->max, c->most) / c->width);
+  terms[5]  = c->threads > 0 ? 1e-6 * in->stored * PetscMax(0, log2(PetscMax(1e-9, in->mean / c->width))) : 1e-6 * in->stored;
+  terms[6]  = in->max > c->most ? 1 : 0;
   terms[7]  = 1e-6 * in->sectors;
   terms[8]  = 1e-6 * in->quads;
   terms[9]  = 0;
