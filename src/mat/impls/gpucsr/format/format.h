@@ -100,6 +100,7 @@ typedef struct {
   int64_t stored; /* entries held, padding included */
   int64_t units;  /* blocks, diagonals, entries of a second part: as the format's head comment says */
   int     width;  /* entries a row of a first part, where there is one */
+  int     window; /* rows that were sorted by their lengths among each other; 0: rows stay where they are */
 } GPUCSRExtent;
 
 /* Entries that a format may store at most, padding included */
