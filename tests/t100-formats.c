@@ -32,19 +32,6 @@ static PetscErrorCode Expect(const char what[], double is, double should)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Columns of 16 bits as the others are: the one slice begins with column 0 */
-static const int32_t *Widened(const GPUCSRStorage *A)
-{
-  static int32_t c[3 * GPUCSR_SLICE];
-
-  for (int e = 0; e < 3 * GPUCSR_SLICE; e++) {
-    const uint16_t narrow = ((uint16_t *)A->array[SELL_COL].data)[e];
-
-    c[e] = narrow == 0xffff ? -1 : ((int32_t *)A->array[SELL_BASE].data)[0] + narrow;
-  }
-  return c;
-}
-
 static PetscErrorCode Product(const GPUCSRStorage *A, double scale)
 {
   static const double expect[] = {7, 0, 16, 12, 38}, diagonal[] = {1, 0, 0, 3};
@@ -112,7 +99,7 @@ int main(int argc, char **argv)
         PetscCall(Expect("csr bytes", GPUCSRStorageBytes(&A), GPUCSRCSRBytes(&f, GPUCSR_PRECISION_DOUBLE)));
       }
       if (format->ops == &GPUCSRFormat_sell) {
-        const int32_t *c = A.format->variant == SELL_NARROW ? Widened(&A) : (int32_t *)A.array[SELL_COL].data, *perm = A.array[SELL_PERM].count ? (int32_t *)A.array[SELL_PERM].data : unsorted;
+        const int32_t *c = (int32_t *)A.array[SELL_COL].data, *perm = A.array[SELL_PERM].count ? (int32_t *)A.array[SELL_PERM].data : unsorted;
 
         if (perm != unsorted)
           for (int r = 0; r < 5; r++) PetscCall(Expect("sell's order of rows", perm[r], sorted[r]));

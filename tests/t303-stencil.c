@@ -1,7 +1,7 @@
 /*
   The stencil format: rows that are alike are found, all of them and no others, whatever their order; values are compared by their bits as they are
   stored; too many are refused with the reason, to the one; new values are followed as long as rows stay alike, and refused, not mixed up,
-  when they do not; the same for the transpose. What the inspector says of the columns that 32 rows span, and sell16 at its limit.
+  when they do not; the same for the transpose.
 
   //TEST name="host" args="-backend host"
   //TEST name="cuda" args="-backend cuda" gpu=1
@@ -9,7 +9,6 @@
 static char help[] = "Tests the stencil format and what is found before it is chosen.\n";
 
 #include "../src/mat/impls/gpucsr/plan/plan.h"
-#include "../src/mat/impls/gpucsr/format/sell.h"
 #include "../src/mat/impls/gpucsr/format/stencil.h"
 #include <math.h>
 #include <string.h>
@@ -132,29 +131,6 @@ static PetscErrorCode CheckDictionary(const Matrix *M, const GPUCSRPlan *P)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Columns that 32 rows span; the device tells them of sorted rows alone */
-static PetscErrorCode CheckSpan(const Matrix *M, const GPUCSRFeatures *f)
-{
-  PetscBool sorted = PETSC_TRUE;
-  PetscInt  widest = 0;
-
-  PetscFunctionBegin;
-  for (int r = 0; r < M->s.m; r += GPUCSR_SLICE) {
-    const int last = PetscMin(M->s.m, r + GPUCSR_SLICE);
-    PetscInt  lo = M->s.n, hi = -1;
-
-    for (int q = r; q < last; q++)
-      for (int32_t k = M->i[q]; k < M->i[q + 1]; k++) {
-        lo = PetscMin(lo, M->j[k]);
-        hi = PetscMax(hi, M->j[k]);
-        if (k > M->i[q] && M->j[k] <= M->j[k - 1]) sorted = PETSC_FALSE;
-      }
-    if (hi >= lo) widest = PetscMax(widest, hi - lo + 1);
-  }
-  PetscCall(Expect("The columns that a slice spans", f->sell_span, sorted || !dev->ops->separate ? (double)widest : INT_MAX));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Sums of small whole numbers and quarters, exact in double */
 static PetscErrorCode CheckProduct(const Matrix *M, const GPUCSRPlan *P, PetscBool trans)
 {
@@ -190,7 +166,6 @@ static PetscErrorCode Build(Matrix *M, GPUCSRPrecision p, GPUCSRPlan *P)
   PetscFunctionBegin;
   PetscCall(GPUCSRPlanBuild(dev, &M->s, p, &asked, P));
   PetscCall(CheckDictionary(M, P));
-  PetscCall(CheckSpan(M, &P->features));
   PetscCall(CheckProduct(M, P, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -338,38 +313,6 @@ static PetscErrorCode TestRefresh(Matrix *M)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Columns of 16 bits: a slice may span 65535, as one more number says padding */
-static PetscErrorCode TestSpan(Matrix *M)
-{
-  static const GPUCSRRequest narrow = {.format = "sell16", .kernel = "auto"};
-  GPUCSRAttempt              attempt;
-  GPUCSRPlan                 P = {0};
-  PetscErrorCode             ierr;
-
-  PetscFunctionBegin;
-  for (int more = 0; more < 2; more++) {
-    Begin(M, 100, 79000);
-    for (int r = 0; r < 100; r++) {
-      M->i[r + 1] = M->i[r];
-      if (r % 9 == 4) continue;
-      Put(M, r, 3 * r + 70, 2);
-      if (r == 66) Put(M, r, 3 * 64 + 70 + SELL_NARROW_SPAN - 1 + more, 5);
-      if (r < 60) Put(M, r, r + 60000, 3);
-    }
-    PetscCall(GPUCSRAttemptBegin(&attempt));
-    ierr = GPUCSRPlanBuild(dev, &M->s, GPUCSR_PRECISION_DOUBLE, &narrow, &P);
-    PetscCall(GPUCSRAttemptEnd(&attempt));
-    PetscCheck(more ? ierr == PETSC_ERR_SUP && strstr(attempt.message, "16 bits") : !ierr, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A slice that spans %d columns: error %d, %s", SELL_NARROW_SPAN + more, (int)ierr, attempt.message);
-    if (!more) {
-      PetscCall(CheckSpan(M, &P.features));
-      PetscCall(Expect("The columns that the widest slice spans", P.features.sell_span, SELL_NARROW_SPAN));
-      PetscCall(CheckProduct(M, &P, PETSC_FALSE));
-    }
-    PetscCall(GPUCSRPlanDestroy(&P));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 int main(int argc, char **argv)
 {
   char    backend[32] = "host", why[512];
@@ -384,7 +327,6 @@ int main(int argc, char **argv)
   PetscCall(PetscNew(&M));
   PetscCall(TestFound(M));
   PetscCall(TestRefresh(M));
-  PetscCall(TestSpan(M));
   PetscCall(PetscFree(M));
   PetscCall(Expect("Bytes of device memory that were not given back", (double)dev->allocated, 0));
   PetscCall(GPUCSRPlanFinalize());

@@ -79,7 +79,6 @@ typedef struct {
   int64_t entries[GPUCSR_NCLASSES]; /* and their entries */
   double  density;                  /* nnz / (m n) */
   int64_t sell_stored;              /* entries that sliced ELL would store */
-  int     sell_span;                /* columns that a slice spans at most, INT_MAX where rows are not sorted; 0 where nobody looked */
 
   int    sampled;                    /* rows looked at; 0: nothing below is known */
   double spread;                     /* mean of last - first column + 1 over the sampled rows that have entries */
@@ -201,7 +200,6 @@ GPUCSR_INTERN const GPUCSRFormat *GPUCSRFormatCSR(void);
 
 GPUCSR_INTERN PetscErrorCode GPUCSRFeaturesOfRows(int, int, const int32_t *, int, GPUCSRFeatures *);
 GPUCSR_INTERN PetscErrorCode GPUCSRStencils(int, const int32_t *, const void *, GPUCSRType, const void *, GPUCSRType, GPUCSRFeatures *);
-GPUCSR_INTERN PetscErrorCode GPUCSRSliceSpan(int, const int32_t *, const void *, GPUCSRType, GPUCSRFeatures *);
 GPUCSR_INTERN PetscErrorCode GPUCSRInspect(int, int, const int32_t *, const int32_t *, double, int, GPUCSRFeatures *);
 
 GPUCSR_INTERN PetscErrorCode GPUCSRStorageCreate(GPUCSRDevice, const GPUCSRFormat *, const GPUCSRFeatures *, const GPUCSRExtent *, GPUCSRPrecision, GPUCSRStorage *);

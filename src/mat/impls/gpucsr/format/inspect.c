@@ -90,27 +90,6 @@ PetscErrorCode GPUCSRFeaturesOfSample(const GPUCSRSample *s, GPUCSRFeatures *f)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Columns that a slice spans at most, exactly */
-PetscErrorCode GPUCSRSliceSpan(int m, const int32_t *rowptr, const void *col, GPUCSRType type, GPUCSRFeatures *f)
-{
-  int64_t widest = 0;
-
-  PetscFunctionBegin;
-  for (int r = 0; r < m; r += GPUCSR_SLICE) {
-    int64_t lo = INT32_MAX, hi = -1;
-
-    for (int32_t k = rowptr[r]; k < rowptr[PetscMin(m, r + GPUCSR_SLICE)]; k++) {
-      const int64_t c = type == GPUCSR_INT32 ? ((const int32_t *)col)[k] : ((const int64_t *)col)[k];
-
-      lo = PetscMin(lo, c);
-      hi = PetscMax(hi, c);
-    }
-    widest = PetscMax(widest, hi - lo + 1);
-  }
-  f->sell_span = (int)widest;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* All features from CSR on the host; without columns the exact part alone */
 PetscErrorCode GPUCSRInspect(int m, int n, const int32_t *rowptr, const int32_t *col, double fraction, int threads, GPUCSRFeatures *f)
 {

@@ -8,7 +8,6 @@
     sell_256, _4096   rows are sorted by falling length within windows of so many rows (SELL-C-sigma): perm[q] is the row at place q
     sell_sorted       the window is all rows
     ell               ELLPACK: every slice as wide as the longest row of all, so that no slice pointers are needed
-    sell16            columns have 16 bits and are counted from the slice's smallest, where no slice spans 65536: 2 stored bytes less, 4 slices more
 
   Bytes: 4 (m + 1) + 4 (slices + 1) + 4 m for perm + (4 + v) stored, where stored >= nnz counts the padding. Wins where rows
   of a slice are about equally long: every load is coalesced and no thread waits for another. Loses as soon as padding outgrows
@@ -22,8 +21,6 @@
 #include "sell.h"
 #include "reference.h"
 #include <math.h>
-#include <stdbool.h>
-#include <string.h>
 
 /* The longest of so many rows drawn by chance, in the mean */
 static double LongestOf(const GPUCSRFeatures *f, double rows)
@@ -47,7 +44,7 @@ static PetscErrorCode Estimate_SELL(const GPUCSRFeatures *f, int variant, GPUCSR
   e->width  = f->max;
   e->stored = f->sell_stored;
   if (variant == SELL_ELL) e->stored = (int64_t)SELLSlices(f->m) * GPUCSR_SLICE * f->max;
-  else if (variant != SELL_UNSORTED && variant != SELL_NARROW && f->m) {
+  else if (variant != SELL_UNSORTED && f->m) {
     /* widths fall from the longest row to the shortest: half a slice is lost for each entry that they fall by */
     const double window = PetscMin(variant, f->m), fall = LongestOf(f, window) - f->min;
 
@@ -66,10 +63,6 @@ static PetscErrorCode Applicable_SELL(const GPUCSRFeatures *f, int variant, GPUC
   PetscCall(Estimate_SELL(f, variant, &e));
   *yes = (double)e.stored <= GPUCSR_MOST_STORED(f) ? PETSC_TRUE : PETSC_FALSE;
   if (!*yes) PetscCall(PetscSNPrintf(why, len, "its padding would store %.0f entries for %.0f nonzeros", (double)e.stored, (double)f->nnz));
-  else if (variant == SELL_NARROW && f->nnz && (f->sell_span ? f->sell_span : f->n) > SELL_NARROW_SPAN) {
-    *yes = PETSC_FALSE;
-    PetscCall(PetscSNPrintf(why, len, "32 rows together span more columns than 16 bits can count, or rows are not sorted"));
-  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -101,7 +94,7 @@ static PetscErrorCode Measure_SELL(const GPUCSRSource *s, int variant, GPUCSRExt
   for (int r = 0; r < s->m; r++) e->width = PetscMax(e->width, s->i[r + 1] - s->i[r]);
   if (variant == SELL_ELL) e->stored = (int64_t)SELLSlices(s->m) * GPUCSR_SLICE * e->width;
   else {
-    if (variant != SELL_UNSORTED && variant != SELL_NARROW) {
+    if (variant != SELL_UNSORTED) {
       PetscCall(PetscMalloc1(s->m, &perm));
       PetscCall(GPUCSRSortRows(s->m, s->n, s->i, variant, perm));
     }
@@ -113,18 +106,16 @@ static PetscErrorCode Measure_SELL(const GPUCSRSource *s, int variant, GPUCSRExt
 
 static PetscErrorCode Layout_SELL(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRStorage *A)
 {
-  const int  variant = A->format->variant;
-  const bool narrow = variant == SELL_NARROW, sorted = !narrow && variant != SELL_ELL && variant != SELL_UNSORTED;
+  const int variant = A->format->variant;
 
   PetscFunctionBegin;
   A->stored             = e->stored;
-  A->narrays            = narrow ? 6 : 5;
+  A->narrays            = 5;
   A->array[SELL_SLICE]  = (GPUCSRArray){"slice", GPUCSR_INT32, PETSC_FALSE, variant == SELL_ELL ? 0 : (size_t)SELLSlices(f->m) + 1, NULL};
   A->array[SELL_ROWPTR] = (GPUCSRArray){"rowptr", GPUCSR_INT32, PETSC_FALSE, (size_t)f->m + 1, NULL};
-  A->array[SELL_PERM]   = (GPUCSRArray){"perm", GPUCSR_INT32, PETSC_FALSE, sorted ? (size_t)f->m : 0, NULL};
-  A->array[SELL_COL]    = (GPUCSRArray){"col", narrow ? GPUCSR_UINT16 : GPUCSR_INT32, PETSC_FALSE, (size_t)A->stored, NULL};
+  A->array[SELL_PERM]   = (GPUCSRArray){"perm", GPUCSR_INT32, PETSC_FALSE, variant == SELL_ELL || variant == SELL_UNSORTED ? 0 : (size_t)f->m, NULL};
+  A->array[SELL_COL]    = (GPUCSRArray){"col", GPUCSR_INT32, PETSC_FALSE, (size_t)A->stored, NULL};
   A->array[SELL_VAL]    = (GPUCSRArray){"val", GPUCSRValueType(A->precision), PETSC_TRUE, (size_t)A->stored, NULL};
-  if (narrow) A->array[SELL_BASE] = (GPUCSRArray){"base", GPUCSR_INT32, PETSC_FALSE, (size_t)SELLSlices(f->m), NULL};
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -136,9 +127,8 @@ static inline int Held(const int32_t *rowptr, int r, int width)
 
 /* The arrays as the host functions use them */
 typedef struct {
-  int32_t  *slice, *rowptr, *perm, *col, *base; /* NULL where the variant has none */
-  uint16_t *narrow;
-  int       width;
+  int32_t *slice, *rowptr, *perm, *col; /* slice and perm NULL where the variant has none */
+  int      width;
 } Arrays;
 
 static Arrays ArraysOf(const GPUCSRStorage *A)
@@ -148,33 +138,9 @@ static Arrays ArraysOf(const GPUCSRStorage *A)
   a.slice  = A->array[SELL_SLICE].count ? (int32_t *)A->array[SELL_SLICE].data : NULL;
   a.rowptr = (int32_t *)A->array[SELL_ROWPTR].data;
   a.perm   = A->array[SELL_PERM].count ? (int32_t *)A->array[SELL_PERM].data : NULL;
-  a.narrow = A->array[SELL_COL].type == GPUCSR_UINT16 ? (uint16_t *)A->array[SELL_COL].data : NULL;
-  a.col    = a.narrow ? NULL : (int32_t *)A->array[SELL_COL].data;
-  a.base   = a.narrow ? (int32_t *)A->array[SELL_BASE].data : NULL;
+  a.col    = (int32_t *)A->array[SELL_COL].data;
   a.width  = A->extent.width;
   return a;
-}
-
-/* The column of entry e, which is of the row at place q */
-static inline int Column(const Arrays *a, int q, int64_t e)
-{
-  return a->narrow ? a->base[q / GPUCSR_SLICE] + a->narrow[e] : a->col[e];
-}
-
-static PetscErrorCode Bases(const GPUCSRSource *s, int32_t *base)
-{
-  PetscFunctionBegin;
-  for (int t = 0; t < SELLSlices(s->m); t++) {
-    PetscInt lo = s->n, hi = 0;
-
-    for (int32_t k = s->i[t * GPUCSR_SLICE]; k < s->i[PetscMin(s->m, (t + 1) * GPUCSR_SLICE)]; k++) {
-      lo = PetscMin(lo, s->j[k]);
-      hi = PetscMax(hi, s->j[k]);
-    }
-    PetscCheck(hi - lo < SELL_NARROW_SPAN, PETSC_COMM_SELF, PETSC_ERR_SUP, "MATGPUCSR format sell16 cannot take this matrix: rows %d to %d span more columns than 16 bits can count", t * GPUCSR_SLICE, PetscMin(s->m, (t + 1) * GPUCSR_SLICE) - 1);
-    base[t] = lo < s->n ? (int32_t)lo : 0;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Fill_SELL(const GPUCSRSource *s, GPUCSRStorage *A, PetscBool valuesonly, double *rounding)
@@ -186,8 +152,7 @@ static PetscErrorCode Fill_SELL(const GPUCSRSource *s, GPUCSRStorage *A, PetscBo
     PetscCall(PetscArraycpy(a.rowptr, s->i, s->m + 1));
     if (a.perm) PetscCall(GPUCSRSortRows(s->m, s->n, s->i, A->format->variant, a.perm));
     if (a.slice) (void)Slices(s->m, s->i, a.perm, a.slice);
-    if (a.narrow) PetscCall(Bases(s, a.base));
-    memset(A->array[SELL_COL].data, 0xff, A->array[SELL_COL].count * GPUCSRTypeSize(A->array[SELL_COL].type));
+    for (size_t q = 0; q < A->array[SELL_COL].count; q++) a.col[q] = -1;
     PetscCall(PetscMemzero(A->array[SELL_VAL].data, A->array[SELL_VAL].count * GPUCSRTypeSize(A->array[SELL_VAL].type)));
   }
   for (int q = 0; q < s->m; q++) {
@@ -196,8 +161,7 @@ static PetscErrorCode Fill_SELL(const GPUCSRSource *s, GPUCSRStorage *A, PetscBo
     for (int k = 0; k < Held(s->i, r, a.width); k++) {
       const int64_t to = SELLEntry(a.slice, a.width, q, k);
 
-      if (!valuesonly && a.narrow) a.narrow[to] = (uint16_t)(s->j[s->i[r] + k] - a.base[q / GPUCSR_SLICE]);
-      else if (!valuesonly) a.col[to] = (int32_t)s->j[s->i[r] + k];
+      if (!valuesonly) a.col[to] = (int32_t)s->j[s->i[r] + k];
       /* one at a time, through the one conversion there is, so that rounding is judged in one place */
       PetscCall(GPUCSRConvert((char *)A->array[SELL_VAL].data + (size_t)to * GPUCSRTypeSize(A->array[SELL_VAL].type), A->array[SELL_VAL].type, s->a + s->i[r] + k, GPUCSR_DOUBLE, 1, 1, rounding));
     }
@@ -210,7 +174,7 @@ static PetscErrorCode Fill_SELL(const GPUCSRSource *s, GPUCSRStorage *A, PetscBo
   for (int k = 0; k < Held(a.rowptr, r, a.width); k++) { \
     const int64_t e = SELLEntry(a.slice, a.width, q, k); \
 \
-    ENTRY(Column(&a, q, e), ((const V *)A->array[SELL_VAL].data)[e]); \
+    ENTRY(a.col[e], ((const V *)A->array[SELL_VAL].data)[e]); \
   }
 
 static PetscErrorCode Mult_SELL(const GPUCSRStorage *A, const GPUCSRProduct *p)

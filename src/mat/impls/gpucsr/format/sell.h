@@ -7,17 +7,13 @@ enum {
   SELL_SLICE,  /* first stored column of each slice; empty in ell, whose slices are all of one width */
   SELL_ROWPTR, /* that of CSR: where a row's values come from when they change */
   SELL_PERM,   /* the row at each place; empty where rows stay where they are */
-  SELL_COL,    /* -1 in padding, which is 65535 in sell16 */
-  SELL_VAL,
-  SELL_BASE /* of sell16 alone: the smallest column of each slice, from which its columns are counted */
+  SELL_COL,    /* -1 in padding */
+  SELL_VAL
 };
 
 /* Variants: rows of a window that is sorted (sigma; GPUCSR_ALL_ROWS for one), or these */
 #define SELL_ELL      0
 #define SELL_UNSORTED 1
-#define SELL_NARROW   2 /* unsorted, columns of 16 bits */
-
-#define SELL_NARROW_SPAN 65535 /* columns of a slice at most that they can count */
 
 GPUCSR_HOST_DEVICE int SELLSlices(int m)
 {

@@ -51,11 +51,7 @@ __device__ __forceinline__ void streamed(const T *p, T (&to)[W])
   constexpr int bytes = W * (int)sizeof(T);
 
   if constexpr (W == 1) to[0] = __ldcs(p);
-  else if constexpr (bytes == 4) {
-    const unsigned int t = __ldcs((const unsigned int *)p);
-
-    memcpy(to, &t, 4);
-  } else if constexpr (bytes == 8) {
+  else if constexpr (bytes == 8) {
     const uint2 t = __ldcs((const uint2 *)p);
 
     memcpy(to, &t, 8);

@@ -12,11 +12,9 @@
 
 typedef struct {
   unsigned long long squares, stored, bad; /* bad: ~ of the first entry whose column does not exist, so that the largest is the first */
-  unsigned long long falls, ends;          /* entries whose column is no smaller than the next one's, and of these the last of their rows: as many where rows are sorted */
   unsigned long long entries[GPUCSR_NCLASSES];
   int                rows[GPUCSR_NCLASSES];
   int                notmin, max; /* INT_MAX - the shortest length */
-  int                span;        /* of the first and last columns of the rows of a slice, at most */
   GPUCSRSample       sample;
   StencilCount       stencils;
 } Counts;
@@ -35,32 +33,25 @@ static __device__ __forceinline__ unsigned long long warp_sum(unsigned long long
 }
 
 /* A thread takes every so-manieth row and adds to a class when the class changes: most matrices have few */
-static __device__ void inspect_rows(int block, int blocks, int m, int64_t nnz, const int *__restrict__ rowptr, const int *__restrict__ col, Counts *to)
+static __device__ void inspect_rows(int block, int blocks, int m, const int *__restrict__ rowptr, Counts *to)
 {
   __shared__ unsigned long long entries[GPUCSR_NCLASSES];
   __shared__ int                rows[GPUCSR_NCLASSES];
   const int                     stride  = blocks * (int)blockDim.x;
   unsigned long long            squares = 0, stored = 0, sum = 0;
-  int                           lo = INT_MAX, hi = 0, b = 0, count = 0, span = 0, ends = 0;
+  int                           lo = INT_MAX, hi = 0, b = 0, count = 0;
 
   if (threadIdx.x < GPUCSR_NCLASSES) entries[threadIdx.x] = rows[threadIdx.x] = 0;
   __syncthreads();
   for (int64_t base = (int64_t)block * blockDim.x; base < m; base += stride) {
-    const int64_t r     = base + threadIdx.x;
-    const int     begin = r < m ? rowptr[r] : 0, end = r < m ? rowptr[r + 1] : 0, len = end - begin, c = 32 - __clz(len);
-    const int     first = len ? col[begin] : INT_MAX, last = len ? col[end - 1] : -1;
-    int           width = len, left = first, right = last;
+    const int64_t r   = base + threadIdx.x;
+    const int     len = r < m ? rowptr[r + 1] - rowptr[r] : 0, c = 32 - __clz(len);
+    int           width = len;
 
 #pragma unroll
-    for (int o = 16; o; o >>= 1) {
-      width = max(width, __shfl_xor_sync(0xffffffffu, width, o));
-      left  = min(left, __shfl_xor_sync(0xffffffffu, left, o));
-      right = max(right, __shfl_xor_sync(0xffffffffu, right, o));
-    }
+    for (int o = 16; o; o >>= 1) width = max(width, __shfl_xor_sync(0xffffffffu, width, o));
     if (threadIdx.x % GPUCSR_SLICE == 0) stored += (unsigned long long)width * GPUCSR_SLICE;
-    if (width) span = max(span, right - left + 1);
     if (r >= m) continue;
-    ends += len && end < nnz && last >= col[end];
     lo = min(lo, len);
     hi = max(hi, len);
     squares += (unsigned long long)len * len;
@@ -86,11 +77,8 @@ static __device__ void inspect_rows(int block, int blocks, int m, int64_t nnz, c
   for (int o = 16; o; o >>= 1) {
     lo = min(lo, __shfl_xor_sync(0xffffffffu, lo, o));
     hi = max(hi, __shfl_xor_sync(0xffffffffu, hi, o));
-    ends += __shfl_xor_sync(0xffffffffu, ends, o);
   }
   if (threadIdx.x % 32 == 0) {
-    atomicAdd(&to->ends, (unsigned long long)ends);
-    atomicMax(&to->span, span);
     atomicAdd(&to->squares, squares);
     atomicAdd(&to->stored, stored);
     atomicMax(&to->notmin, INT_MAX - lo);
@@ -106,7 +94,6 @@ static __device__ void inspect_rows(int block, int blocks, int m, int64_t nnz, c
 static __device__ void inspect_columns(int block, int blocks, int64_t nnz, int n, const int *__restrict__ col, Counts *to)
 {
   const int64_t stride = (int64_t)blocks * blockDim.x * 4;
-  int           falls  = 0;
 
   for (int64_t k = ((int64_t)block * blockDim.x + threadIdx.x) * 4; k < nnz; k += stride) {
     const int4     c   = *(const int4 *)(col + k); /* arrays are padded */
@@ -114,10 +101,7 @@ static __device__ void inspect_columns(int block, int blocks, int64_t nnz, int n
     const int      off = (unsigned)c.x >= u ? 0 : k + 1 < nnz && (unsigned)c.y >= u ? 1 : k + 2 < nnz && (unsigned)c.z >= u ? 2 : k + 3 < nnz && (unsigned)c.w >= u ? 3 : 4;
 
     if (off < 4) atomicMax(&to->bad, ~(unsigned long long)(k + off));
-    falls += (k + 1 < nnz && c.x >= c.y) + (k + 2 < nnz && c.y >= c.z) + (k + 3 < nnz && c.z >= c.w) + (k + 4 < nnz && c.w >= col[k + 4]);
   }
-  falls = reduce<32>(falls);
-  if (threadIdx.x % 32 == 0 && falls) atomicAdd(&to->falls, (unsigned long long)falls);
 }
 
 /* A block a window, a warp a row. What takes time is searching in the rows above, one step after the other: in shared memory */
@@ -231,7 +215,7 @@ __global__ void __launch_bounds__(THREADS) inspect_kernel(int m, int n, int64_t 
     return;
   }
   b -= blocks.alike;
-  if (b < blocks.rows) inspect_rows(b, blocks.rows, m, nnz, rowptr, col, &to->counts);
+  if (b < blocks.rows) inspect_rows(b, blocks.rows, m, rowptr, &to->counts);
   else inspect_columns(b - blocks.rows, blocks.columns, nnz, n, col, &to->counts);
 }
 
@@ -265,7 +249,6 @@ static PetscErrorCode Features(const GPUCSRStorage *csr, const Blocks *blocks, c
   f->min         = INT_MAX - c->notmin;
   f->max         = c->max;
   f->sell_stored = (int64_t)c->stored;
-  f->sell_span   = c->falls == c->ends ? c->span : INT_MAX;
   for (int b = 0; b < GPUCSR_NCLASSES; b++) {
     f->rows[b]    = c->rows[b];
     f->entries[b] = (int64_t)c->entries[b];

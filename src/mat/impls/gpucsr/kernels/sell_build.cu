@@ -34,12 +34,12 @@ __global__ void sell_width_kernel(int m, int nslices, const int *__restrict__ ro
   }
 }
 
-/* A thread a place of a slice's columns, so that what is written is coalesced; padding gets column -1 and value 0. base: rows are sorted */
-template <class C, class V>
-__global__ void __launch_bounds__(FILL_WARPS *GPUCSR_SLICE) sell_fill_kernel(int m, const int *__restrict__ slice, int ellwidth, const int *__restrict__ perm, const int *__restrict__ rowptr, const int *__restrict__ ccol, const V *__restrict__ cval, int *base, C *col, V *val, bool valuesonly)
+/* A thread a place of a slice's columns, so that what is written is coalesced; padding gets column -1 and value 0 */
+template <class V>
+__global__ void __launch_bounds__(FILL_WARPS *GPUCSR_SLICE) sell_fill_kernel(int m, const int *__restrict__ slice, int ellwidth, const int *__restrict__ perm, const int *__restrict__ rowptr, const int *__restrict__ ccol, const V *__restrict__ cval, int *col, V *val, bool valuesonly)
 {
   const int s = (int)blockIdx.x, q = s * GPUCSR_SLICE + (int)threadIdx.x, width = slice ? slice[s + 1] - slice[s] : ellwidth;
-  int       begin = 0, len = 0, from = 0;
+  int       begin = 0, len = 0;
 
   if (q < m) {
     const int r = perm ? perm[q] : q;
@@ -47,22 +47,18 @@ __global__ void __launch_bounds__(FILL_WARPS *GPUCSR_SLICE) sell_fill_kernel(int
     begin = rowptr[r];
     len   = rowptr[r + 1] - begin;
   }
-  if (base && !valuesonly) {
-    from = __reduce_min_sync(0xffffffffu, len ? ccol[begin] : INT_MAX);
-    if (threadIdx.x + threadIdx.y == 0) base[s] = width ? from : 0;
-  }
 #pragma unroll 4
   for (int k = (int)threadIdx.y; k < width; k += FILL_WARPS) {
     const int64_t e = SELLEntry(slice, ellwidth, q, k);
 
-    if (!valuesonly) col[e] = (C)(k < len ? ccol[begin + k] - from : -1);
+    if (!valuesonly) col[e] = k < len ? ccol[begin + k] : -1;
     val[e] = k < len ? cval[begin + k] : V(0);
   }
 }
 
 /* mostwidth: entries of a row that are held at most, which is the width in ell */
-template <class C, class V, class X>
-__global__ void sell_diagonal_kernel(int m, int n, const int *__restrict__ slice, int mostwidth, const int *__restrict__ perm, const int *__restrict__ rowptr, const int *__restrict__ base, const C *__restrict__ col, const V *__restrict__ val, X *d)
+template <class V, class X>
+__global__ void sell_diagonal_kernel(int m, int n, const int *__restrict__ slice, int mostwidth, const int *__restrict__ perm, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X *d)
 {
   const int q = (int)(blockIdx.x * blockDim.x + threadIdx.x);
   X         v = 0;
@@ -72,7 +68,7 @@ __global__ void sell_diagonal_kernel(int m, int n, const int *__restrict__ slice
   if (r >= n) return;
 #pragma unroll 4
   for (int k = 0; k < len; k++)
-    if ((base ? base[q / GPUCSR_SLICE] : 0) + (int)col[SELLEntry(slice, mostwidth, q, k)] == r) v = X(val[SELLEntry(slice, mostwidth, q, k)]);
+    if (col[SELLEntry(slice, mostwidth, q, k)] == r) v = X(val[SELLEntry(slice, mostwidth, q, k)]);
   d[r] = v;
 }
 
@@ -87,7 +83,7 @@ static PetscErrorCode Measure(const GPUCSRStorage *csr, int variant, GPUCSRExten
   PetscErrorCode      ierr;
 
   PetscFunctionBegin;
-  if (!nslices || variant == SELL_ELL || variant == SELL_UNSORTED || variant == SELL_NARROW) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!nslices || variant == SELL_ELL || variant == SELL_UNSORTED) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRMalloc(csr->dev, bytes, "the order of rows", (void **)&total));
   (void)cudaMemsetAsync(total, 0, 16, s);
   ierr = GPUCSRSortRowsOnDevice(csr->dev, csr->m, csr->n, rowptr, variant, (int *)(total + 2), st);
@@ -135,17 +131,12 @@ static PetscErrorCode Fill(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool
   const unsigned int nslices = (unsigned int)SELLSlices(A->m);
   const int         *slice = A->array[SELL_SLICE].count ? (const int *)A->array[SELL_SLICE].data : NULL, *perm = A->array[SELL_PERM].count ? (const int *)A->array[SELL_PERM].data : NULL;
 
-  int *base = A->format->variant == SELL_NARROW ? (int *)A->array[SELL_BASE].data : NULL;
-
   PetscFunctionBegin;
   if (!valuesonly) PetscCall(Pattern(csr, A, (cudaStream_t)st));
   if (!nslices) PetscFunctionReturn(PETSC_SUCCESS);
-#define FILLC(C, V) \
-  sell_fill_kernel<C, V><<<nslices, dim3(GPUCSR_SLICE, FILL_WARPS), 0, (cudaStream_t)st>>>(A->m, slice, A->extent.width, perm, (const int *)A->array[SELL_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const V *)csr->array[CSR_VAL].data, base, \
-                                                                                           (C *)A->array[SELL_COL].data, (V *)A->array[SELL_VAL].data, valuesonly ? true : false)
 #define FILL(V, X) \
-  if (base) FILLC(unsigned short, V); \
-  else FILLC(int, V)
+  sell_fill_kernel<V><<<nslices, dim3(GPUCSR_SLICE, FILL_WARPS), 0, (cudaStream_t)st>>>(A->m, slice, A->extent.width, perm, (const int *)A->array[SELL_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const V *)csr->array[CSR_VAL].data, \
+                                                                                        (int *)A->array[SELL_COL].data, (V *)A->array[SELL_VAL].data, valuesonly ? true : false)
   GPUCSRDispatchPrecision(A->precision, FILL);
   GPUCSRCheckLaunch("sell_build (fill)");
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -154,16 +145,12 @@ static PetscErrorCode Fill(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool
 static PetscErrorCode Diagonal(const GPUCSRStorage *A, void *d, GPUCSRStream s)
 {
   const int *slice = A->array[SELL_SLICE].count ? (const int *)A->array[SELL_SLICE].data : NULL, *perm = A->array[SELL_PERM].count ? (const int *)A->array[SELL_PERM].data : NULL;
-  const int *base = A->format->variant == SELL_NARROW ? (const int *)A->array[SELL_BASE].data : NULL;
-  const int  m    = perm ? A->m : PetscMin(A->m, A->n);
+  const int  m = perm ? A->m : PetscMin(A->m, A->n);
 
   PetscFunctionBegin;
   if (!m) PetscFunctionReturn(PETSC_SUCCESS);
-#define DIAGONALC(C, V, X) \
-  sell_diagonal_kernel<C, V, X><<<GPUCSRBlocks(m, 256), 256, 0, (cudaStream_t)s>>>(m, A->n, slice, A->extent.width, perm, (const int *)A->array[SELL_ROWPTR].data, base, (const C *)A->array[SELL_COL].data, (const V *)A->array[SELL_VAL].data, (X *)d)
 #define DIAGONAL(V, X) \
-  if (base) DIAGONALC(unsigned short, V, X); \
-  else DIAGONALC(int, V, X)
+  sell_diagonal_kernel<V, X><<<GPUCSRBlocks(m, 256), 256, 0, (cudaStream_t)s>>>(m, A->n, slice, A->extent.width, perm, (const int *)A->array[SELL_ROWPTR].data, (const int *)A->array[SELL_COL].data, (const V *)A->array[SELL_VAL].data, (X *)d)
   GPUCSRDispatchPrecision(A->precision, DIAGONAL);
   GPUCSRCheckLaunch("sell_build (diagonal)");
   PetscFunctionReturn(PETSC_SUCCESS);

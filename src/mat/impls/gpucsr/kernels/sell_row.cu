@@ -16,19 +16,9 @@
 #define AHEAD   8                         /* entries of a thread in flight */
 #define MOST(T) ((T) >= 8 ? (T)*32 : 256) /* threads of a block at most */
 
-/* The column of padding is marked, so no row length is read */
-static __device__ __forceinline__ bool is_padding(int c)
-{
-  return c < 0;
-}
-static __device__ __forceinline__ bool is_padding(unsigned short c)
-{
-  return c == 0xffff;
-}
-
-/* W: neighbours in a load, each of a row of its own; C: the type of columns, which are counted from base where that is not NULL */
-template <int T, int W, class C, class V, class X>
-__global__ void __launch_bounds__(MOST(T)) sell_row_kernel(int slices, int offset, int m, int first, int last, const int *__restrict__ slice, int ellwidth, const int *__restrict__ perm, const int *__restrict__ base, const C *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
+/* The column of padding is negative, so no row length is read. W: neighbours in a load, each of a row of its own */
+template <int T, int W, class V, class X>
+__global__ void __launch_bounds__(MOST(T)) sell_row_kernel(int slices, int offset, int m, int first, int last, const int *__restrict__ slice, int ellwidth, const int *__restrict__ perm, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
 {
   constexpr int STEPS = AHEAD / W;
   const int     lane = (int)threadIdx.x % GPUCSR_SLICE, warp = (int)threadIdx.x / GPUCSR_SLICE % T, team = (int)threadIdx.x / (GPUCSR_SLICE * T);
@@ -40,17 +30,16 @@ __global__ void __launch_bounds__(MOST(T)) sell_row_kernel(int slices, int offse
   const bool wanted = row >= first && row < last;
   if (__any_sync(0xffffffffu, wanted)) { /* the same for all warps of a slice */
     const int     begin = SELLBegin(slice, ellwidth, s), width = SELLBegin(slice, ellwidth, s + 1) - begin, column = W * lane / GPUCSR_SLICE;
-    const int64_t start              = (int64_t)GPUCSR_SLICE * begin + W * lane;
-    const X *const __restrict__ from = x + (base ? base[s] : 0);
+    const int64_t start = (int64_t)GPUCSR_SLICE * begin + W * lane;
 
     for (int k = W * warp; k < width; k += W * T * STEPS) {
-      C c[STEPS][W];
-      V v[STEPS][W];
+      int c[STEPS][W];
+      V   v[STEPS][W];
 
 #pragma unroll
       for (int u = 0; u < STEPS; u++) {
 #pragma unroll
-        for (int w = 0; w < W; w++) c[u][w] = (C)-1;
+        for (int w = 0; w < W; w++) c[u][w] = -1;
         if (k + W * T * u + column < width) {
           streamed(col + start + GPUCSR_SLICE * (k + W * T * u), c[u]);
           streamed(val + start + GPUCSR_SLICE * (k + W * T * u), v[u]);
@@ -60,7 +49,7 @@ __global__ void __launch_bounds__(MOST(T)) sell_row_kernel(int slices, int offse
       for (int u = 0; u < STEPS; u++)
 #pragma unroll
         for (int w = 0; w < W; w++)
-          if (!is_padding(c[u][w])) sum[w] += X(v[u][w]) * __ldg(from + c[u][w]);
+          if (c[u][w] >= 0) sum[w] += X(v[u][w]) * __ldg(x + c[u][w]);
     }
   }
   if (W > 1) { /* to the thread whose row it is */
@@ -98,18 +87,14 @@ static int Threads(int T, int most)
 static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   const int *perm = A->array[SELL_PERM].count ? (const int *)A->array[SELL_PERM].data : NULL, *slice = A->array[SELL_SLICE].count ? (const int *)A->array[SELL_SLICE].data : NULL;
-  const int *base   = A->format->variant == SELL_NARROW ? (const int *)A->array[SELL_BASE].data : NULL;
   const int  window = perm ? A->format->variant : 1; /* rows are sorted within windows, so a range of them is in a range of windows */
   const int  begin = p->first / window * window / GPUCSR_SLICE, end = SELLSlices((int)PetscMin(A->m, ((int64_t)p->last + window - 1) / window * window));
 
   PetscFunctionBegin;
-#define LAUNCHC(T, W, C, V, X) \
-  sell_row_kernel<T, W, C, V, X><<<GPUCSRBlocks(end - begin, Threads(T, MOST(T)) / GPUCSR_SLICE / T), Threads(T, MOST(T)), 0, (cudaStream_t)s>>>( \
-    end - begin, begin, A->m, p->first, p->last, slice, A->extent.width, perm, base, (const C *)A->array[SELL_COL].data, (const V *)A->array[SELL_VAL].data, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z)
 #define LAUNCHT(T, W, V, X) \
   case 100 * W + T: \
-    if (base) LAUNCHC(T, W, unsigned short, V, X); \
-    else LAUNCHC(T, W, int, V, X); \
+    sell_row_kernel<T, W, V, X><<<GPUCSRBlocks(end - begin, Threads(T, MOST(T)) / GPUCSR_SLICE / T), Threads(T, MOST(T)), 0, (cudaStream_t)s>>>(end - begin, begin, A->m, p->first, p->last, slice, A->extent.width, perm, (const int *)A->array[SELL_COL].data, \
+                                                                                                                                                (const V *)A->array[SELL_VAL].data, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z); \
     break
 #define LAUNCH(V, X) \
   switch (variant) { \

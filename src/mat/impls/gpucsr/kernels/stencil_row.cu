@@ -162,6 +162,12 @@ __global__ void __launch_bounds__(512) stencil_row_kernel(int units, int entries
 
 GPUCSR_DECLARE(GPUCSRKernelFamily, GPUCSRKernel_stencil_row);
 
+/* Of a block: half as many where a thread has several rows, and the registers for them */
+static int Threads(int R, int block)
+{
+  return R == 1 ? block : PetscMax(GPUCSR_SLICE, block / 2);
+}
+
 template <class V>
 static size_t Bytes(const GPUCSRStorage *A)
 {
@@ -174,7 +180,7 @@ static PetscErrorCode PrepareR(GPUCSRStorage *A)
 {
   PetscFunctionBegin;
   GPUCSR_CUDA(cudaFuncSetAttribute(stencil_row_kernel<R, V, X>, cudaFuncAttributeMaxDynamicSharedMemorySize, 64 << 10));
-  GPUCSR_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&A->parts, stencil_row_kernel<R, V, X>, GPUCSRKernel_stencil_row.block, Bytes<V>(A)));
+  GPUCSR_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&A->parts, stencil_row_kernel<R, V, X>, Threads(R, GPUCSRKernel_stencil_row.block), Bytes<V>(A)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -189,7 +195,7 @@ static PetscErrorCode Prepare(GPUCSRStorage *A, int variant)
 template <int R, class V, class X>
 static void LaunchR(const GPUCSRStorage *A, const GPUCSRProduct *p, cudaStream_t s)
 {
-  const int          block = GPUCSRBlockOf(&GPUCSRKernel_stencil_row), each = PetscMax(1, A->parts * GPUCSRKernel_stencil_row.block / block);
+  const int          block = Threads(R, GPUCSRBlockOf(&GPUCSRKernel_stencil_row)), each = PetscMax(1, A->parts * Threads(R, GPUCSRKernel_stencil_row.block) / block);
   const unsigned int all = GPUCSRBlocks((int64_t)p->last - p->first, R * block), most = (unsigned int)(each * A->dev->props.processors);
 
   stencil_row_kernel<R, V, X><<<PetscMin(all, most), block, Bytes<V>(A), s>>>((int)A->extent.units, (int)A->stored, p->first, p->last, all < most ? 0 : each, (const unsigned short *)A->array[STENCIL_ID].data, (const int *)A->array[STENCIL_BEGIN].data,
@@ -208,4 +214,4 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_stencil_row) = {PETSC_TRUE, NULL, Prepare, Launch, NULL, 256};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_stencil_row) = {PETSC_TRUE, NULL, Prepare, Launch, NULL, 512};

@@ -377,7 +377,6 @@ static PetscErrorCode InspectSource(GPUCSRDevice dev, const GPUCSRSource *s, GPU
     if (s->j[k] < 0 || s->j[k] >= n) bad = k;
   PetscCall(CheckColumn(s, bad));
   PetscCall(GPUCSRInspect(s->m, s->n, s->i, sizeof(PetscInt) == sizeof(int32_t) ? (const int32_t *)s->j : NULL, GPUCSRPlanSettings.sample, dev->threads, f));
-  PetscCall(GPUCSRSliceSpan(s->m, s->i, s->j, GPUCSR_PETSCINT, f));
   PetscCall(PetscMalloc((size_t)s->nnz * GPUCSRTypeSize(type) + 1, &val)); /* rows are alike as they are stored */
   PetscCall(GPUCSRConvert(val, type, s->a, GPUCSR_DOUBLE, (size_t)s->nnz, dev->threads, NULL));
   PetscCall(GPUCSRStencils(s->m, s->i, s->j, GPUCSR_PETSCINT, val, type, f));
