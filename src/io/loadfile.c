@@ -536,9 +536,38 @@ static PetscErrorCode SeqArrays(Mat A, PetscBool preallocate, const PetscInt nnz
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SeqArraysDone(Mat A, PetscInt j[])
+enum {
+  INODE_SAMPLES = 4096
+};
+
+/*
+  Assembly compares each row with the one before, in one thread, and gives inodes up, for good, where less than a fifth of the rows are equal to it. What comes out
+  of that for a matrix of many rows is told by some: where not even a tenth of them are, the search is spared. They are scattered, as blocks repeat
+*/
+static PetscErrorCode SpareInodes(Mat A, PetscInt m, const int64_t row[], const PetscInt j[])
 {
+  uint64_t state = 0;
+  int      equal = 0;
+
   PetscFunctionBegin;
+  if (m <= 4 * INODE_SAMPLES) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int k = 0; k < INODE_SAMPLES; k++) {
+    const PetscInt r = 1 + (PetscInt)((state >> 32) * (uint64_t)(m - 1) >> 32);
+
+    equal += row[r + 1] - row[r] == row[r] - row[r - 1] && !memcmp(j + row[r], j + row[r - 1], (size_t)(row[r + 1] - row[r]) * sizeof(*j));
+    state = state * 6364136223846793005u + 1442695040888963407u; /* Knuth's multiplier for a congruential generator of 64 bits */
+  }
+  if (equal < INODE_SAMPLES / 10) PetscCall(MatSetOption(A, MAT_USE_INODES, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SeqArraysDone(Mat A, const int64_t row[], PetscInt j[])
+{
+  PetscInt m;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetLocalSize(A, &m, NULL));
+  PetscCall(SpareInodes(A, m, row, j));
   PetscCall(MatSeqAIJSetColumnIndices(A, j)); /* they are there; it says so */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -601,7 +630,7 @@ static PetscErrorCode SetRows(Mat A, const int64_t row[], const PetscInt j[], co
         bv[off][to[off]++] = v[k];
       }
     }
-    for (int b = 0; b < 2; b++) PetscCall(SeqArraysDone(block[b], bj[b]));
+    for (int b = 0; b < 2; b++) PetscCall(SeqArraysDone(block[b], at[b], bj[b]));
     PetscCall(PetscFree2(at[0], at[1]));
   } else {
     for (size_t k = 0; k < sizeof(counted) / sizeof(counted[0]) && !preallocated; k++) {
@@ -635,7 +664,7 @@ static PetscErrorCode Finish(Mat A, PetscBool direct, const int64_t row[], Petsc
 {
   PetscFunctionBegin;
   if (direct) {
-    PetscCall(SeqArraysDone(A, j));
+    PetscCall(SeqArraysDone(A, row, j));
     PetscCall(Assemble(A));
   } else {
     PetscCall(SetRows(A, row, j, v, threads));
