@@ -65,7 +65,11 @@ refuse missing.mtx 'cannot be opened: No such file'
 refuse /dev 'not a regular file'
 : >empty.mtx && refuse empty.mtx 'is empty'
 echo 'a text of some other kind' >other.txt && refuse other.txt 'is neither PETSc binary nor Matrix Market'
-gzip -c general.mtx >general.mtx.gz && refuse general.mtx.gz 'is compressed'
+gzip -c general.mtx >general.mtx.gz && accept general.mtx.gz '(0, 3.) ;(1, 3.) ;'
+without() {
+  PETSC_OPTIONS='-pc_type none' refused general.mtx.gz 'is compressed: decompress it first, or let -dll_append'
+}
+side without
 printf '%%%%MatrixMart matrix coordinate real general\n1 1 1\n1 1 1\n' >banner.mtx && refuse banner.mtx 'line 1: expected it to begin with'
 printf '%%%%MatrixMarket matrix\n1 1 1\n1 1 1\n' >words.mtx && refuse words.mtx 'line 1: expected the five words'
 market format 'csr real general' '1 1 1' '1 1 1' && refuse format.mtx "line 1: format 'csr' is none of"
@@ -113,6 +117,7 @@ if timeout 60 "$solve" -f good -ksp_max_it 1 2>&1 | grep -q 'bit indices\|scalar
 accept good '(0, 1.) ;(0, 1.) (2, 1.) ;(1, 1.) ;'
 binary followed 1211216 3 3 4 1 2 1 0 0 2 1 r r r r 1211214 1 r
 accept followed '(0, 1.) ;(0, 1.) (2, 1.) ;(1, 1.) ;'
+gzip -c followed >followed.gz && accept followed.gz '(0, 1.) ;(0, 1.) (2, 1.) ;(1, 1.) ;'
 head -c 14 good >header && refuse header 'the file ends in its header'
 head -c 75 good >short && refuse short 'has 75 bytes where its header asks for 76'
 binary vector 1211214 3 r r r && refuse vector 'holds no matrix: class id 1211214'

@@ -402,7 +402,7 @@ static int Convert(Conversion *c, GPUCSRFault *f)
     if (!strcmp(k->from, names[i])) h->format = (GPUCSRTextFormat)i;
   if (h->format == GPUCSR_TEXT_MARKET) failed = GPUCSRMarketHeader(text, bytes, h, f);
   if (h->format == GPUCSR_TEXT_BOEING) failed = GPUCSRBoeingHeader(text, bytes, h, f);
-  if (h->format == GPUCSR_TEXT_PETSC && GPUCSRSourceIsStream(c->source)) failed = GPUCSRFaultSet(f, 0, 0, "is PETSc binary inside a compressed file: decompress it first");
+  if (h->format == GPUCSR_TEXT_PETSC) failed = GPUCSRSourceWhole(c->source, &text, &bytes, f);
   if (h->format == GPUCSR_TEXT_MARKET && !failed && !GPUCSRSourceIsStream(c->source) && (double)h->entries > 0.5 * ((double)GPUCSRSourceBytes(c->source) + 1))
     failed = GPUCSRFaultSet(f, h->lines, 0, "the file, of %lld bytes, is too short for the %lld entries announced here", (long long)GPUCSRSourceBytes(c->source), (long long)h->entries);
   if (failed) return 1;

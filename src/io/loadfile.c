@@ -266,7 +266,6 @@ static PetscErrorCode Open(Reader *R)
       told.header.symmetry = GPUCSR_GENERAL;
       if (format == GPUCSR_TEXT_MARKET) R->failed = GPUCSRMarketHeader(text, bytes, &told.header, &R->fault);
       if (format == GPUCSR_TEXT_BOEING) R->failed = GPUCSRBoeingHeader(text, bytes, &told.header, &R->fault);
-      if (format == GPUCSR_TEXT_PETSC && told.stream) R->failed = GPUCSRFaultSet(&R->fault, 0, 0, "is PETSc binary inside a compressed file: decompress it first");
       if (!R->failed && format == GPUCSR_TEXT_MARKET) {
         /* an entry takes two characters at the least: refuse sizes that the file cannot hold before memory is asked for them */
         if (!told.stream && (double)told.header.entries > 0.5 * ((double)GPUCSRSourceBytes(R->source) + 1))
@@ -857,7 +856,8 @@ static PetscErrorCode LoadBinary(Reader *R, Mat A, Vec *labels)
   PetscFunctionBegin;
   if (R->rank) R->failed = GPUCSRSourceOpen(R->file, &R->source, &R->fault);
   PetscCall(AgreeOnFault(R));
-  R->failed = GPUCSRSourceHead(R->source, &text, &bytes, &R->fault) || GPUCSRBinaryHeader(text, bytes, &b, &R->fault);
+  R->failed = GPUCSRSourceWhole(R->source, &text, &bytes, &R->fault) || GPUCSRBinaryHeader(text, bytes, &b, &R->fault);
+  if (!R->failed && R->stream && (b.nz < 0 || !GPUCSR_SCALAR_IS_DOUBLE)) Fail(R, 0, "is a matrix stored dense, or of other scalars than doubles, inside a compressed file: decompress it first");
   PetscCall(AgreeOnFault(R));
   R->text    = (int64_t)b.length;
   R->entries = b.nz < 0 ? b.M * b.N : b.nz;
