@@ -90,7 +90,26 @@ typedef struct {
   double               begun, parsed; /* times: when parsing began, and ended */
   int                  failed;
   GPUCSRFault          fault;
+  /* of the rows of this rank; kept here, and the blocks, so that an error leaves nothing behind */
+  int64_t     *row; /* where each begins */
+  PetscInt    *nnz; /* their lengths */
+  PetscInt    *j;   /* entries, where the matrix has no arrays for them */
+  PetscScalar *v;
+  int64_t     *firstrow; /* LIBSVM: of each block */
 } Reader;
+
+static PetscErrorCode ReaderDestroy(Reader *R)
+{
+  PetscFunctionBegin;
+  for (size_t k = 0; k < R->nblocks; k++) GPUCSRPieceDestroy(&R->block[k].piece);
+  free(R->block);
+  free(R->number);
+  GPUCSRSourceClose(R->source);
+  PetscCall(PetscFree2(R->row, R->nnz));
+  PetscCall(PetscFree2(R->j, R->v));
+  PetscCall(PetscFree(R->firstrow));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 /* If any rank has failed, all end with the fault that comes first in the file */
 static PetscErrorCode AgreeOnFault(Reader *R)
@@ -594,7 +613,7 @@ static PetscErrorCode SetRows(Mat A, const int64_t row[], const PetscInt j[], co
   PetscCall(MatGetOwnershipRange(A, &rstart, NULL));
   PetscCall(MatGetOwnershipRangeColumn(A, &cstart, &cend));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &mpi, MATMPIAIJ, MATMPIAIJGPUCSR, ""));
-  PetscCall(PetscCalloc1(4 * (size_t)m, &nnz)); /* in the diagonal block, off it; the same in the upper triangle */
+  PetscCall(PetscCalloc1(4 * (size_t)m + 1, &nnz)); /* in the diagonal block, off it; the same in the upper triangle */
 #pragma omp parallel for num_threads(threads)
   for (PetscInt r = 0; r < m; r++)
     for (int64_t k = row[r]; k < row[r + 1]; k++) {
@@ -658,17 +677,14 @@ static PetscErrorCode SetRows(Mat A, const int64_t row[], const PetscInt j[], co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rows that are in the arrays of the matrix (direct), or in others that are freed */
+/* Rows that are in the arrays of the matrix (direct), or in others */
 static PetscErrorCode Finish(Mat A, PetscBool direct, const int64_t row[], PetscInt j[], PetscScalar v[], int threads)
 {
   PetscFunctionBegin;
   if (direct) {
     PetscCall(SeqArraysDone(A, row, j));
     PetscCall(Assemble(A));
-  } else {
-    PetscCall(SetRows(A, row, j, v, threads));
-    PetscCall(PetscFree2(j, v));
-  }
+  } else PetscCall(SetRows(A, row, j, v, threads));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -691,7 +707,9 @@ static PetscErrorCode FillMatrix(Reader *R, Mat A, PetscInt base)
   assembly.npieces  = R->nblocks;
   PetscCall(PetscMalloc1(R->nblocks + 1, &assembly.piece));
   for (size_t k = 0; k < R->nblocks; k++) assembly.piece[k] = R->block[k].piece;
-  PetscCall(PetscMalloc2((size_t)m + 1, &row, (size_t)m, &nnz));
+  PetscCall(PetscMalloc2((size_t)m + 1, &R->row, (size_t)m, &R->nnz));
+  row = R->row;
+  nnz = R->nnz;
   GPUCSRAssemblyCount(&assembly, row);
   if (row[m] > PETSC_MAX_INT) Fail(R, 0, "one rank would have more entries than the integers of this PETSc can count: use more ranks, or a PETSc with 64-bit indices");
   PetscCall(AgreeOnFault(R));
@@ -703,25 +721,25 @@ static PetscErrorCode FillMatrix(Reader *R, Mat A, PetscInt base)
   if (more || R->size > 1) j = NULL;
   else PetscCall(SeqArrays(A, PETSC_TRUE, nnz, &j, &v));
   direct = (PetscBool)(j != NULL);
-  if (!direct) PetscCall(PetscMalloc2((size_t)row[m], &j, (size_t)row[m], &v));
+  if (!direct) {
+    PetscCall(PetscMalloc2((size_t)row[m] + 1, &R->j, (size_t)row[m] + 1, &R->v));
+    j = R->j;
+    v = R->v;
+  }
   R->failed = GPUCSRAssemblyFill(&assembly, base, row, j, v, &equal, &R->fault);
+  PetscCall(PetscFree(assembly.piece));
   PetscCall(AgreeOnFault(R));
   for (size_t k = 0; k < R->nblocks; k++) GPUCSRPieceDestroy(&R->block[k].piece);
-  PetscCall(PetscFree(assembly.piece));
   if (direct && equal) { /* rare: over again with the lengths that are left */
-    PetscInt    *j2;
-    PetscScalar *v2;
-
-    PetscCall(PetscMalloc2((size_t)row[m], &j2, (size_t)row[m], &v2));
-    memcpy(j2, j, (size_t)row[m] * sizeof(*j));
-    memcpy(v2, v, (size_t)row[m] * sizeof(*v));
-    j      = j2;
-    v      = v2;
+    PetscCall(PetscMalloc2((size_t)row[m] + 1, &R->j, (size_t)row[m] + 1, &R->v));
+    memcpy(R->j, j, (size_t)row[m] * sizeof(*j));
+    memcpy(R->v, v, (size_t)row[m] * sizeof(*v));
+    j      = R->j;
+    v      = R->v;
     direct = PETSC_FALSE;
   }
   if (equal) GPUCSRAssemblyCompact(m, row, j, v);
   PetscCall(Finish(A, direct, row, j, v, R->threads));
-  PetscCall(PetscFree2(row, nnz));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -769,9 +787,9 @@ static PetscErrorCode SetLayout(Reader *R, Mat A, PetscInt M, PetscInt N)
 
 static PetscErrorCode LoadText(Reader *R, Mat A, Vec *labels, Vec *queries, PetscInt *basefound)
 {
-  const GPUCSRTextHeader *h        = &R->header;
-  const PetscInt          columns  = R->options.columns >= 0 ? R->options.columns : A->cmap->N;
-  int64_t                *firstrow = NULL, rows;
+  const GPUCSRTextHeader *h       = &R->header;
+  const PetscInt          columns = R->options.columns >= 0 ? R->options.columns : A->cmap->N;
+  int64_t                 rows;
   PetscInt                M = (PetscInt)h->m, N = (PetscInt)h->n, base = 0;
   int                     has, any;
 
@@ -788,7 +806,7 @@ static PetscErrorCode LoadText(Reader *R, Mat A, Vec *labels, Vec *queries, Pets
       PetscCall(PetscFree(first));
     }
   } else if (h->format == GPUCSR_TEXT_LIBSVM) {
-    PetscCall(CountBefore(R, PETSC_TRUE, &firstrow, &rows));
+    PetscCall(CountBefore(R, PETSC_TRUE, &R->firstrow, &rows));
     base = R->options.base >= 0 ? R->options.base : R->low == 0 ? 0 : 1;
     if (R->low == INT64_MAX) { /* no entry at all */
       R->low  = base;
@@ -802,16 +820,15 @@ static PetscErrorCode LoadText(Reader *R, Mat A, Vec *labels, Vec *queries, Pets
   }
   *basefound = base;
   PetscCall(SetLayout(R, A, M, N));
-  if (labels && firstrow) PetscCall(FillVector(R, A, firstrow, PETSC_TRUE, labels));
+  if (labels && R->firstrow) PetscCall(FillVector(R, A, R->firstrow, PETSC_TRUE, labels));
   has = 0;
   for (size_t k = 0; k < R->nblocks; k++) has |= R->block[k].piece.query != NULL;
   PetscCallMPI(MPI_Allreduce(&has, &any, 1, MPI_INT, MPI_MAX, R->comm));
-  if (queries && any) PetscCall(FillVector(R, A, firstrow, PETSC_FALSE, queries));
+  if (queries && any) PetscCall(FillVector(R, A, R->firstrow, PETSC_FALSE, queries));
   if (R->size > 1) {
-    PetscCall(Redistribute(R, firstrow, base, A->rmap->range));
+    PetscCall(Redistribute(R, R->firstrow, base, A->rmap->range));
     base = 0;
   }
-  PetscCall(PetscFree(firstrow));
   PetscCall(FillMatrix(R, A, base));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -863,13 +880,14 @@ static PetscErrorCode LoadBinary(Reader *R, Mat A, Vec *labels)
   R->entries = b.nz < 0 ? b.M * b.N : b.nz;
   if (b.nz < 0 || !GPUCSR_SCALAR_IS_DOUBLE) {
     PetscCall(LoadViewer(R, A, labels));
-    GPUCSRSourceClose(R->source);
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(SetLayout(R, A, (PetscInt)b.M, (PetscInt)b.N));
   PetscCall(MatGetLocalSize(A, &m, NULL));
   PetscCall(MatGetOwnershipRange(A, &rstart, NULL));
-  PetscCall(PetscMalloc2((size_t)m + 1, &row, (size_t)m, &nnz));
+  PetscCall(PetscMalloc2((size_t)m + 1, &R->row, (size_t)m, &R->nnz));
+  row    = R->row;
+  nnz    = R->nnz;
   row[0] = 0;
   for (PetscInt r = 0; r < m; r++) {
     const int64_t n = GPUCSRBinaryInteger(b.at + b.lengths + (size_t)(rstart + r) * b.width, b.width);
@@ -888,7 +906,11 @@ static PetscErrorCode LoadBinary(Reader *R, Mat A, Vec *labels)
   if (R->size > 1) j = NULL;
   else PetscCall(SeqArrays(A, PETSC_TRUE, nnz, &j, &v));
   direct = (PetscBool)(j != NULL);
-  if (!direct) PetscCall(PetscMalloc2((size_t)row[m], &j, (size_t)row[m], &v));
+  if (!direct) {
+    PetscCall(PetscMalloc2((size_t)row[m] + 1, &R->j, (size_t)row[m] + 1, &R->v));
+    j = R->j;
+    v = R->v;
+  }
   bad = GPUCSRBinaryColumns(&b, m, row, first, j, R->threads);
   for (int64_t k = bad < 0 ? 0 : row[bad]; bad >= 0 && k < row[bad + 1] && !R->failed; k++) {
     const int64_t x = GPUCSRBinaryInteger(b.at + b.columns + (size_t)(first + k) * b.width, b.width);
@@ -906,8 +928,21 @@ static PetscErrorCode LoadBinary(Reader *R, Mat A, Vec *labels)
     GPUCSRBinaryReals(b.at + b.labels + 8 * (size_t)rstart, m, y, R->threads);
     PetscCall(VecRestoreArrayWrite(*labels, &y));
   }
-  PetscCall(PetscFree2(row, nnz));
-  GPUCSRSourceClose(R->source);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Load(Reader *R, Mat A, Vec *labels, Vec *queries, PetscInt *base, int64_t *bytes, double times[])
+{
+  PetscFunctionBegin;
+  times[0] = MPI_Wtime();
+  PetscCall(Open(R));
+  *bytes   = R->source ? GPUCSRSourceBytes(R->source) : 0;
+  R->begun = MPI_Wtime();
+  if (R->header.format == GPUCSR_TEXT_PETSC) PetscCall(LoadBinary(R, A, labels));
+  else PetscCall(LoadText(R, A, labels, queries, base));
+  times[3] = MPI_Wtime() - R->parsed;
+  times[2] = R->parsed - R->begun;
+  times[1] = R->begun - times[0];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -945,6 +980,7 @@ PetscErrorCode MatGPUCSRLoadFile(Mat A, const char file[], const MatGPUCSRFileOp
 {
   static const MatGPUCSRFileFormat formats[] = {MAT_GPUCSR_FILE_LIBSVM, MAT_GPUCSR_FILE_MARKET, MAT_GPUCSR_FILE_BOEING, MAT_GPUCSR_FILE_PETSC};
   Reader                           R;
+  PetscErrorCode                   ierr;
   const char                      *prefix;
   PetscInt                         base     = 0;
   double                           times[4] = {0, 0, 0, 0}, slowest[4];
@@ -969,17 +1005,9 @@ PetscErrorCode MatGPUCSRLoadFile(Mat A, const char file[], const MatGPUCSRFileOp
   PetscCheck(R.options.base == PETSC_DECIDE || R.options.base == 0 || R.options.base == 1, R.comm, PETSC_ERR_ARG_OUTOFRANGE, "the first index is 0 or 1, not %" PetscInt_FMT, R.options.base);
   R.threads = R.options.threads > 0 ? (int)PetscMin(R.options.threads, 1024) : omp_get_max_threads();
 
-  times[0] = MPI_Wtime();
-  PetscCall(Open(&R));
-  bytes   = R.source ? GPUCSRSourceBytes(R.source) : 0;
-  R.begun = MPI_Wtime();
-  if (R.header.format == GPUCSR_TEXT_PETSC) PetscCall(LoadBinary(&R, A, labels));
-  else PetscCall(LoadText(&R, A, labels, queries, &base));
-  times[3] = MPI_Wtime() - R.parsed;
-  times[2] = R.parsed - R.begun;
-  times[1] = R.begun - times[0];
-  free(R.block);
-  free(R.number);
+  ierr = Load(&R, A, labels, queries, &base, &bytes, times);
+  PetscCall(ReaderDestroy(&R));
+  PetscCall(ierr);
   if (info) {
     PetscCallMPI(MPI_Allreduce(times, slowest, 4, MPI_DOUBLE, MPI_MAX, R.comm));
     PetscCallMPI(MPI_Bcast(&bytes, 1, MPIU_INT64, 0, R.comm));
