@@ -215,14 +215,9 @@ if "$files" -f pattern.mtx -print | grep -q i; then together && exit; exit 1; fi
 good='3x3; 0: 1=1; 1: 0=1 2=1; 2: 1=1'
 binary good 1211216 3 3 4 1 2 1 1 0 2 1 r r r r && accept good "$good"
 binary labels 1211216 3 3 4 1 2 1 1 0 2 1 r r r r 1211214 3 r r r && accept labels '3x3; 0 1: 1=1; 1 1: 0=1 2=1; 2 1: 1=1'
-squeezed() { # FILE: the same by each compressor
-  if command -v gzip >/dev/null; then gzip -c "$1" >"$1.gz" && accept "$1.gz" "$2"; fi
-  if command -v xz >/dev/null; then xz -c "$1" >"$1.xz" && accept "$1.xz" "$2"; fi
-  if command -v bzip2 >/dev/null; then bzip2 -c "$1" >"$1.bz2" && accept "$1.bz2" "$2"; fi
-}
-squeezed labels '3x3; 0 1: 1=1; 1 1: 0=1 2=1; 2 1: 1=1'
-binary line 1211216 1 11 1 1 10 r 1211214 1 r && squeezed line '1x11; 0 1: 10=1'
-binary feed 1211216 1 11 1 1 10 0x3ff00000 0x0a && squeezed feed "1x11; 0: 10=1.0000000000000022" # ends in a line feed
+squeeze labels '3x3; 0 1: 1=1; 1 1: 0=1 2=1; 2 1: 1=1'
+binary line 1211216 1 11 1 1 10 r 1211214 1 r && squeeze line '1x11; 0 1: 10=1'
+binary feed 1211216 1 11 1 1 10 0x3ff00000 0x0a && squeeze feed "1x11; 0: 10=1.0000000000000022" # ends in a line feed
 head -c 75 good | gzip >short.gz2 && both=1 refuse short.gz2 ': has 75 bytes where its header asks for 76'
 binary other 1211216 3 3 4 1 2 1 1 0 2 1 r r r r 1211214 1 r && accept other "$good"
 head -c 14 good >header && refuse header ': the file ends in its header'

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Learning by the bundle method on data sets of the shape of well-known ones, as tables: bmrm.py, from what `make lib examples` built.
+# Learning by the bundle method on data sets of the shape of well-known ones, as tables: bmrm.py, from what `make lib examples convert` built.
 #
 #   bmrm.sh [-build build] [-out FOLDER] [-sets NAME,...] [-configurations NAME,...] [-budget SECONDS] [-ranks N] [-dir FOLDER] [-name NAME]
 #

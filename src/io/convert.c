@@ -16,7 +16,7 @@
 static const char usage[] = "Usage: gpucsr-convert [OPTIONS] INPUT [OUTPUT]\n"
                             "\n"
                             "Convert a sparse matrix between file formats, and say what it is like. Without OUTPUT, only the latter.\n"
-                            "INPUT is a regular file: PETSc binary, LIBSVM or svmlight, Matrix Market, or Harwell-Boeing or Rutherford-Boeing, told by its content; text may be\n"
+                            "INPUT is a regular file: PETSc binary, LIBSVM or svmlight, Matrix Market, or Harwell-Boeing or Rutherford-Boeing, told by its content. It may be\n"
                             "compressed by gzip, xz or bzip2. OUTPUT is told by its name: .petsc .dat .bin, .svm .libsvm, .mtx, .rb; or by -to.\n"
                             "\n"
                             "  -from FORMAT      petsc, libsvm, market or boeing\n"

@@ -964,12 +964,14 @@ static PetscErrorCode Load(Reader *R, Mat A, Vec *labels, Vec *queries, PetscInt
   Level: intermediate
 
   Notes:
-  The file is LIBSVM or svmlight text, Matrix Market, Harwell-Boeing, Rutherford-Boeing, or PETSc binary, told by its content; text may be compressed by
+  The file is LIBSVM or svmlight text, Matrix Market, Harwell-Boeing, Rutherford-Boeing, or PETSc binary, told by its content, and may be compressed by
   gzip, xz or bzip2. Threads (`MatGPUCSRFileOptions`) and ranks read it in parallel, into a matrix of any type. In PETSc binary the labels are the
   vector that follows the matrix.
 
   Rows are parted among the ranks as the sizes of `A` say, or as `PETSC_DECIDE` does. The columns of LIBSVM text are those of `A`, if set, or of the options;
   so the columns of a second file can be made those of a first one.
+
+  Where a sample of the rows says that PETSc's search for equal neighbours would find too few to use, it is spared, by `MAT_USE_INODES`.
 
   A line that is wrong is an error with the file, the line, the column, and what was expected there, on all ranks; or it is left out and counted in
   the info.
