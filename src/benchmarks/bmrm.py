@@ -258,7 +258,7 @@ def dense(c, key, any_r):
     """A cell of the dense types: time, or why there is none"""
     size = 8 * any_r["rows"] * any_r["columns"]
     if key not in c:
-        return f"({size / 1e9:.2g} GB)"
+        return f"({seconds(size / 1e9)} GB)"
     if key == "gpucsr dense" and refused(c[key]):
         return "refused"
     return mark(*scaled(c[key], c.get("gpucsr double")))
