@@ -555,7 +555,8 @@ static PetscErrorCode SeqArrays(Mat A, PetscBool preallocate, const PetscInt nnz
 }
 
 enum {
-  INODE_SAMPLES = 4096
+  INODE_SAMPLES = 4096,
+  PIECE         = 1 << 17 /* numbers that a thread is given */
 };
 
 /*
@@ -677,17 +678,6 @@ static PetscErrorCode SetRows(Mat A, const int64_t row[], const PetscInt j[], co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rows that are in the arrays of the matrix (direct), or in others */
-static PetscErrorCode Finish(Mat A, PetscBool direct, const int64_t row[], PetscInt j[], PetscScalar v[], int threads)
-{
-  PetscFunctionBegin;
-  if (direct) {
-    PetscCall(SeqArraysDone(A, row, j));
-    PetscCall(Assemble(A));
-  } else PetscCall(SetRows(A, row, j, v, threads));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The pieces of this rank into the matrix, whose type and layout are set */
 static PetscErrorCode FillMatrix(Reader *R, Mat A, PetscInt base)
 {
@@ -739,7 +729,10 @@ static PetscErrorCode FillMatrix(Reader *R, Mat A, PetscInt base)
     direct = PETSC_FALSE;
   }
   if (equal) GPUCSRAssemblyCompact(m, row, j, v);
-  PetscCall(Finish(A, direct, row, j, v, R->threads));
+  if (direct) {
+    PetscCall(SeqArraysDone(A, row, j));
+    PetscCall(Assemble(A));
+  } else PetscCall(SetRows(A, row, j, v, R->threads));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -862,13 +855,14 @@ static PetscErrorCode LoadViewer(Reader *R, Mat A, Vec *labels)
 
 static PetscErrorCode LoadBinary(Reader *R, Mat A, Vec *labels)
 {
-  const char  *text;
-  size_t       bytes;
-  GPUCSRBinary b;
-  int64_t     *row, first = 0, last, bad;
-  PetscInt     m, rstart, *nnz, *j;
-  PetscScalar *v, *y;
-  PetscBool    direct;
+  const char    *text;
+  size_t         bytes;
+  GPUCSRBinary   b;
+  int64_t       *row, first = 0, last, bad;
+  PetscInt       m, rstart, *nnz, *j;
+  PetscScalar   *v, *y;
+  PetscBool      direct;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   if (R->rank) R->failed = GPUCSRSourceOpen(R->file, &R->source, &R->fault);
@@ -919,9 +913,19 @@ static PetscErrorCode LoadBinary(Reader *R, Mat A, Vec *labels)
     else if (k > row[bad] && j[k] <= j[k - 1]) R->failed = GPUCSRFaultSet(&R->fault, 0, 0, "the columns of row %lld do not increase", (long long)(rstart + bad));
   }
   PetscCall(AgreeOnFault(R));
-  GPUCSRBinaryReals(b.at + b.values + 8 * (size_t)first, row[m], v, R->threads);
+  ierr = PETSC_SUCCESS;
+#pragma omp parallel num_threads(R->threads)
+  {
+    /* what PETSc does with the columns in one thread, beside the values; this thread joins the others then */
+#pragma omp master
+    if (direct) ierr = SeqArraysDone(A, row, j);
+#pragma omp for schedule(dynamic)
+    for (int64_t k = 0; k < row[m]; k += PIECE) GPUCSRBinaryReals(b.at + b.values + 8 * (size_t)(first + k), PetscMin(row[m] - k, (int64_t)PIECE), v + k, 1);
+  }
+  PetscCall(ierr);
   R->parsed = MPI_Wtime();
-  PetscCall(Finish(A, direct, row, j, v, R->threads));
+  if (direct) PetscCall(Assemble(A));
+  else PetscCall(SetRows(A, row, j, v, R->threads));
   if (b.labels && labels) {
     PetscCall(MatCreateVecs(A, NULL, labels));
     PetscCall(VecGetArrayWrite(*labels, &y));
