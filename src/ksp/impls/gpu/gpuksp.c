@@ -42,8 +42,8 @@ static PetscErrorCode Grow(KSP_GPU *k, size_t bytes, size_t *have, const char wh
 }
 
 #define PARTIAL_BYTES ((GPUKSP_SUMS * GPUKSP_PARTIALS + 1) * sizeof(double))
-#define BOUNDS_BYTES  (sizeof(int) * 1025)
-#define SLOTS_BYTES   ((size_t)GPUKSP_SLOT_BYTES * 1024)
+#define BOUNDS_BYTES  (sizeof(int) * (3 * GPUKSP_BLOCKS + 1))
+#define SLOTS_BYTES   ((size_t)GPUKSP_SLOT_BYTES * GPUKSP_BLOCKS)
 
 static PetscErrorCode Release(KSP_GPU *k)
 {
@@ -519,11 +519,13 @@ static PetscErrorCode Shape(KSP_GPU *k, PetscBool *possible, char why[], size_t 
   k->launch.method = k->method;
   k->launch.A      = k->S;
   k->launch.bounds = k->bounds;
+  k->launch.reach  = k->bounds + GPUKSP_BLOCKS + 1;
   k->launch.slots  = k->slots;
   k->launch.state  = k->state;
   PetscCall(GPUKSPLaunchShape(k->dev, &k->launch, possible, why, len));
   if (!*possible) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUKSPLaunchPartition(k->S, align, k->launch.blocks, k->bounds, k->dev->stream));
+  PetscCall(GPUKSPLaunchTile(&k->launch, k->dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif

@@ -21,11 +21,17 @@
 #include "../../../mat/impls/gpucsr/kernels/device.cuh"
 #include "../../../mat/impls/gpucsr/format/dia.h"
 #include "../../../mat/impls/gpucsr/format/sell.h"
+#include "../../../mat/impls/gpucsr/format/stencil.h"
 #include "launch.h"
 
-#define THREADS 1024
-#define WARPS   (THREADS / 32)
-#define AHEAD   8 /* entries of a row in flight */
+#include <stdlib.h>
+#define TUNE(name, value) (getenv(name) ? atof(getenv(name)) : (double)(value))
+
+#define MOST_THREADS 1024 /* of a block; a power of two, as many as the launch says */
+#define MOST_WARPS   (MOST_THREADS / 32)
+#define THREADS      ((int)blockDim.x)
+#define WARPS        (THREADS / 32)
+#define AHEAD        8 /* entries of a row in flight */
 
 /* ---- matrix entries: read once an iteration, and kept in the last-level cache between iterations only where all of them fit ---- */
 
@@ -76,6 +82,33 @@ struct Vector {
   }
 };
 
+/* A vector of which the block keeps all that its rows need in shared memory; x is where element 0 would be */
+template <class X>
+struct Tile {
+  typedef X        type;
+  static const int ahead = AHEAD;
+  const X         *x;
+
+  __device__ __forceinline__ X operator()(int c) const
+  {
+    return x[c];
+  }
+};
+
+/* No vector: which columns the rows of a thread have */
+struct Reach {
+  typedef double   type;
+  static const int ahead = AHEAD;
+  int             *lo, *hi;
+
+  __device__ __forceinline__ double operator()(int c) const
+  {
+    *lo = min(*lo, c);
+    *hi = max(*hi, c + 1);
+    return 0;
+  }
+};
+
 /* The next direction of conjugate gradients */
 template <class X>
 struct Direction {
@@ -121,6 +154,49 @@ struct BCGSHalf {
   }
 };
 
+/* ---- a vector of the block's rows, the first of them in shared memory ---- */
+
+template <class X>
+struct Rows {
+  X  *nearby, *far;
+  int resident;
+
+  __device__ __forceinline__ X &operator[](int i) const
+  {
+    return i < resident ? nearby[i] : far[i];
+  }
+};
+
+struct Pool {
+  char  *next;
+  size_t left;
+
+  template <class X>
+  __device__ __forceinline__ Rows<X> rows(X *global, int first, int count)
+  {
+    Rows<X>   v;
+    const int fit = (int)(left / sizeof(X));
+
+    v.far      = global ? global + first : global;
+    v.nearby   = (X *)next;
+    v.resident = global ? (count <= fit ? count : fit / THREADS * THREADS) : 0;
+    next += (sizeof(X) * v.resident + 15) / 16 * 16;
+    left -= min(left, (sizeof(X) * v.resident + 15) / 16 * 16);
+    return v;
+  }
+
+  /* What is known to fit */
+  template <class X>
+  __device__ __forceinline__ X *take(int count)
+  {
+    X *const p = (X *)next;
+
+    next += (sizeof(X) * count + 15) / 16 * 16;
+    left -= (sizeof(X) * count + 15) / 16 * 16;
+    return p;
+  }
+};
+
 /* The sum of what so many neighbouring warps have, in the first of them */
 template <class X>
 __device__ __forceinline__ X add_parts(X sum, int warps, int part, X *scratch)
@@ -142,6 +218,13 @@ struct Sell {
   int        width;
   int        split; /* warps that share a slice, where there are fewer slices than warps */
   int        keep;
+
+  __device__ __forceinline__ void settle(Pool &) { }
+
+  size_t shared() const
+  {
+    return 0;
+  }
 
   __device__ __forceinline__ bool shares() const
   {
@@ -198,6 +281,13 @@ struct Dia {
   int        diagonals, n;
   int        split, keep;
 
+  __device__ __forceinline__ void settle(Pool &) { }
+
+  size_t shared() const
+  {
+    return 0;
+  }
+
   __device__ __forceinline__ bool shares() const
   {
     return split > 1;
@@ -246,6 +336,83 @@ struct Dia {
   }
 };
 
+/* An entry of a stencil, as one load of shared memory */
+template <class V>
+struct __align__(2 * sizeof(V)) Entry {
+  V   value;
+  int offset;
+};
+
+/* The stencils in shared memory; no entry of A is read from anywhere else, and of each row the number of its stencil alone */
+template <class V>
+struct Stencil {
+  typedef V       value;
+  const uint16_t *id;
+  const int      *begin, *offset; /* as they are stored, */
+  const V        *val;
+  int             units, stored;
+  int             split;
+  Entry<V>       *entry; /* and in shared memory */
+  int            *start;
+
+  size_t shared() const
+  {
+    return (sizeof(int) * (size_t)(units + 1) + 15) / 16 * 16 + (sizeof(*entry) * (size_t)stored + 15) / 16 * 16;
+  }
+
+  __device__ __forceinline__ void settle(Pool &pool)
+  {
+    start = pool.take<int>(units + 1);
+    entry = pool.take<Entry<V>>(stored);
+    for (int i = threadIdx.x; i <= units; i += THREADS) start[i] = begin[i];
+    for (int i = threadIdx.x; i < stored; i += THREADS) entry[i] = {val[i], offset[i]};
+  }
+
+  __device__ __forceinline__ bool shares() const
+  {
+    return split > 1;
+  }
+
+  template <class G, class F>
+  __device__ __forceinline__ void product(const G &x, int first, int last, typename G::type *scratch, F f) const
+  {
+    typedef typename G::type X;
+    constexpr int            ahead = G::ahead;
+    const int                lane = threadIdx.x % 32, warp = threadIdx.x / 32, groups = WARPS / split, part = warp % split;
+    const int                slices = (last - first + 31) / 32;
+
+    for (int q0 = 0; q0 < slices; q0 += groups) {
+      const int q = q0 + warp / split, row = first + 32 * q + lane;
+      X         sum = 0;
+
+      if (q < slices && row < last) {
+        const int which = id[row], end = start[which + 1];
+
+        for (int k = start[which] + part; k < end; k += ahead * split) {
+          V v[ahead];
+          X xc[ahead];
+
+#pragma unroll
+          for (int u = 0; u < ahead; u++) {
+            v[u]  = 0;
+            xc[u] = 0;
+            if (k + u * split < end) {
+              const Entry<V> e = entry[k + u * split];
+
+              v[u]  = e.value;
+              xc[u] = x(row + e.offset);
+            }
+          }
+#pragma unroll
+          for (int u = 0; u < ahead; u++) sum += X(v[u]) * xc[u];
+        }
+      }
+      if (split > 1) sum = add_parts(sum, split, part, scratch);
+      if (part == 0 && q < slices && row < last) f(32 * q + lane, sum);
+    }
+  }
+};
+
 template <class V>
 struct Csr {
   typedef V  value;
@@ -253,6 +420,13 @@ struct Csr {
   const V   *val;
   int        lanes; /* threads that share a row */
   int        keep;
+
+  __device__ __forceinline__ void settle(Pool &) { }
+
+  size_t shared() const
+  {
+    return 0;
+  }
 
   __device__ __forceinline__ bool shares() const
   {
@@ -292,38 +466,6 @@ struct Csr {
       for (int o = lanes / 2; o; o >>= 1) sum += __shfl_down_sync(0xffffffffu, sum, o, lanes);
       if (lane == 0 && r < rows) f(r, sum);
     }
-  }
-};
-
-/* ---- a vector of the block's rows, the first of them in shared memory ---- */
-
-template <class X>
-struct Rows {
-  X  *nearby, *far;
-  int resident;
-
-  __device__ __forceinline__ X &operator[](int i) const
-  {
-    return i < resident ? nearby[i] : far[i];
-  }
-};
-
-struct Pool {
-  char  *next;
-  size_t left;
-
-  template <class X>
-  __device__ __forceinline__ Rows<X> rows(X *global, int first, int count)
-  {
-    Rows<X>   v;
-    const int fit = (int)(left / sizeof(X));
-
-    v.far      = global ? global + first : global;
-    v.nearby   = (X *)next;
-    v.resident = global ? (count <= fit ? count : fit / THREADS * THREADS) : 0;
-    next += (sizeof(X) * v.resident + 15) / 16 * 16;
-    left -= min(left, (sizeof(X) * v.resident + 15) / 16 * 16);
-    return v;
   }
 };
 
@@ -405,14 +547,14 @@ __device__ __forceinline__ void exchange(Meeting &m, double (&v)[N])
 #pragma unroll
   for (int k = 0; k < N; k++) {
     v[k] = warp_sum(v[k]);
-    if (lane == 0) m.part[k * WARPS + warp] = v[k];
+    if (lane == 0) m.part[k * MOST_WARPS + warp] = v[k];
   }
   __syncthreads();
   if (!m.slots) {
-    double *all = m.all + (m.epoch & 1) * GPUKSP_SUMS * CLUSTER;
+    double *all = m.all + (m.epoch & 1) * GPUKSP_MEETING * CLUSTER;
 
     if (warp < N) {
-      const double sum = warp_sum(lane < WARPS ? m.part[warp * WARPS + lane] : 0);
+      const double sum = warp_sum(lane < WARPS ? m.part[warp * MOST_WARPS + lane] : 0);
 
       if (lane < blocks) send(all + warp * CLUSTER + blockIdx.x, lane, sum);
     }
@@ -422,10 +564,10 @@ __device__ __forceinline__ void exchange(Meeting &m, double (&v)[N])
     m.epoch++;
     return;
   }
-  ulonglong2 *slots = m.slots + (size_t)(m.epoch & 1) * GPUKSP_SUMS * blocks;
+  ulonglong2 *slots = m.slots + (size_t)(m.epoch & 1) * GPUKSP_MEETING * blocks;
 
   if (warp < N) {
-    const double sum = warp_sum(lane < WARPS ? m.part[warp * WARPS + lane] : 0);
+    const double sum = warp_sum(lane < WARPS ? m.part[warp * MOST_WARPS + lane] : 0);
 
     if (lane == 0) {
       if (FENCE) fence();
@@ -459,13 +601,35 @@ __device__ __forceinline__ void meet(Meeting &m)
 
 template <class X>
 struct Preconditioner {
-  Rows<X>  d;     /* the diagonal, where there is one */
-  const X *block; /* rows of the diagonal blocks, whole; a block of rows holds whole ones */
-  int      diagonal, bs, first;
+  Rows<X>         d;     /* the diagonal, where there is one */
+  const X        *block; /* rows of the diagonal blocks, whole; a block of rows holds whole ones */
+  int             diagonal, bs, first;
+  const uint16_t *id;    /* where the diagonal of a row is that of its stencil: which of these it has; no row of d is read then */
+  const X        *table; /* in shared memory; else NULL */
+
+  __device__ __forceinline__ X entry(int i) const
+  {
+    return table ? table[id[first + i]] : d[i];
+  }
 
   __device__ __forceinline__ X on_the_way(int i, X r) const
   {
-    return diagonal ? d[i] * r : r;
+    return diagonal ? entry(i) * r : r;
+  }
+
+  /* The block's part of it into shared memory */
+  __device__ __forceinline__ void settle(const X *whole, const GPUKSPDiagonals &same, Pool &pool, int rows)
+  {
+    if (diagonal && same.table) {
+      X *const t = pool.take<X>(same.count);
+
+      for (int i = threadIdx.x; i < same.count; i += THREADS) t[i] = same.table[i];
+      table = t;
+      id    = same.id;
+    } else {
+      d = pool.rows((X *)whole, first, rows);
+      for (int i = threadIdx.x; i < d.resident && diagonal; i += THREADS) d.nearby[i] = d.far[i];
+    }
   }
 
   /* r is complete in all rows of the block */
@@ -488,7 +652,7 @@ __device__ __forceinline__ Preconditioner<X> preconditioner(const V &v, int firs
 
   return {
     {NULL, (X *)d + first, 0},
-    v.block, d != NULL, v.block ? v.bs : 0, first
+    v.block, d != NULL, v.block ? v.bs : 0, first, NULL, NULL
   };
 }
 
@@ -515,11 +679,12 @@ struct Args {
   E             exact;
   GPUKSPVectors v; /* of the iteration */
   GPUKSPVectors w; /* of all; another in mixed alone */
-  const int    *bounds;
+  const int    *bounds, *reach;
   ulonglong2   *slots;
   GPUKSPState   start, *state;
   int           guard, right;
   size_t        shared;
+  GPUKSPDiagonals same;
 };
 
 #define FOR_ROWS(i) for (int i = threadIdx.x; i < rows; i += THREADS)
@@ -527,21 +692,41 @@ struct Args {
 /* The loops of an iteration: several rows of a thread are read before the first is written, so that their loads are in flight together */
 #define GROUP              4
 #define FOR_GROUPS(g)      for (int g = threadIdx.x; g < rows; g += GROUP * THREADS)
+#define FOR_GROUPS_BACK(g) for (int g = (rows + GROUP * THREADS - 1) / (GROUP * THREADS) * (GROUP * THREADS) - GROUP * THREADS + threadIdx.x; g >= 0; g -= GROUP * THREADS)
 #define FOR_GROUP(g, u, i) _Pragma("unroll") for (int u = 0, i = g; u < GROUP; u++, i += THREADS) if (i < rows)
+
+/* The matrix of true residuals, where it is that of the iteration and where it is another */
+template <class M>
+__device__ __forceinline__ void settle_other(M &exact, const M &A, Pool &)
+{
+  exact = A;
+}
+
+template <class M, class E>
+__device__ __forceinline__ void settle_other(E &exact, const M &, Pool &pool)
+{
+  exact.settle(pool);
+}
+
+#define TILE_GROUP 8 /* rows of a halo that a thread has in flight */
 
 #define PROLOGUE \
   extern __shared__ __align__(16) char pool_[]; \
   __shared__ GPUKSPState               st; \
   __shared__ int                       stops[2]; \
-  __shared__ double                    part_[GPUKSP_SUMS * WARPS], all_[2 * GPUKSP_SUMS * CLUSTER]; \
+  __shared__ double                    part_[GPUKSP_MEETING * MOST_WARPS], all_[2 * GPUKSP_MEETING * CLUSTER]; \
   const int                            first = a.bounds[blockIdx.x], last = a.bounds[blockIdx.x + 1], rows = last - first; \
   Pool                                 pool    = {pool_, a.shared}; \
   X                                   *scratch = (X *)pool_; \
   Meeting                              meeting = {a.slots, 1, part_, all_}; \
-  if (a.A.shares()) { /* the most that a product asks for */ \
+  M                                    A       = a.A; \
+  if (A.shares()) { /* the most that a product asks for */ \
     pool.next += THREADS * sizeof(double); \
     pool.left -= THREADS * sizeof(double); \
   } \
+  E exact = a.exact; \
+  A.settle(pool); \
+  settle_other(exact, A, pool); \
   if (threadIdx.x == 0) { \
     st = a.start; \
     if (blockIdx.x) st.hist = NULL; \
@@ -637,23 +822,22 @@ __device__ void true_norm(const E &A, const GPUKSPVectors &v, GPUKSPState &st, M
 }
 
 template <class M, class E, bool POLYNOMIAL, bool MIXED>
-__global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E> a)
+__global__ void __launch_bounds__(MOST_THREADS, 1) cg_kernel(const Args<M, E> a)
 {
   typedef double X;
   PROLOGUE;
   const Preconditioner<double> exactpc = preconditioner<double>(a.w, first);
-  const Rows<X>                w = pool.rows(a.v.w, first, rows), r = pool.rows(a.v.r, first, rows);
+  const Rows<X>                w = pool.rows(a.v.w, first, rows), x = pool.rows(a.v.x, first, rows);
   Preconditioner<X>            pc = preconditioner<X>(a.v, first);
 
-  pc.d            = pool.rows((X *)(POLYNOMIAL ? a.v.diagonal : a.v.pc), first, rows);
-  const Rows<X> x = pool.rows(a.v.x, first, rows);
+  pc.settle(POLYNOMIAL ? a.v.diagonal : a.v.pc, a.same, pool, rows);
+  const Rows<X> r = pool.rows(a.v.r, first, rows); /* of the start, and where z is no matter of a single row: else r = z / d */
   X            *z = a.v.z + first, *p = a.v.p + first, *q = a.v.p2 + first; /* the direction, and the one before or to come */
   const bool    apart = pc.bs || POLYNOMIAL;                                /* z is no matter of a single row */
   double        s3[3], s1[1];
 
   FOR_ROWS(i)
   {
-    if (pc.diagonal && i < pc.d.resident) pc.d.nearby[i] = pc.d.far[i];
     p[i] = 0;
   }
 
@@ -662,11 +846,11 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E> a)
     double bb[3] = {0, 0, 0};
 
     if constexpr (MIXED) {
-      a.exact.product(Vector<double>{a.w.x}, first, last, (double *)scratch, [&](int i, double s) { a.w.r[first + i] = a.w.b[first + i] - s; });
+      exact.product(Vector<double>{a.w.x}, first, last, (double *)scratch, [&](int i, double s) { a.w.r[first + i] = a.w.b[first + i] - s; });
       FOR_ROWS(i) add_norms(a.w.b[first + i], exactpc.of(i, From<double>{a.w.b + first}), bb);
     } else {
-      a.A.product(Vector<X>{a.v.x}, first, last, scratch, [&](int i, X s) { r[i] = a.v.b[first + i] - s; });
-      if constexpr (POLYNOMIAL) polynomial(a.A, a.v, pc, meeting, first, rows, scratch, a.v.b + first);
+      A.product(Vector<X>{a.v.x}, first, last, scratch, [&](int i, X s) { r[i] = a.v.b[first + i] - s; });
+      if constexpr (POLYNOMIAL) polynomial(A, a.v, pc, meeting, first, rows, scratch, a.v.b + first);
       FOR_ROWS(i)
       {
         x[i] = a.v.x[first + i];
@@ -692,7 +876,7 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E> a)
   if constexpr (MIXED) {
     FOR_ROWS(i) add_norms(a.w.r[first + i], exactpc.of(i, From<double>{a.w.r + first}), s3);
   } else {
-    if constexpr (POLYNOMIAL) polynomial(a.A, a.v, pc, meeting, first, rows, scratch, r);
+    if constexpr (POLYNOMIAL) polynomial(A, a.v, pc, meeting, first, rows, scratch, r);
     FOR_ROWS(i)
     {
       const X zi = POLYNOMIAL ? z[i] : pc.of(i, r);
@@ -724,7 +908,7 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E> a)
     const Direction<X> direction = {a.v.z, p - first, beta};
 
     s1[0] = 0;
-    a.A.product(direction, first, last, scratch, [&](int i, X s) {
+    A.product(direction, first, last, scratch, [&](int i, X s) {
       const X before = p[i], now = z[i] + beta * before;
 
       w[i] = s;
@@ -744,29 +928,28 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E> a)
     RULE_AHEAD(0, CGCurvature(&st, s1[0]));
     xalpha = (X)(rho / s1[0]);
     s3[0] = s3[1] = s3[2] = 0;
-    FOR_GROUPS(g)
-    {
-      X ri[GROUP], wi[GROUP], di[GROUP];
+    if (!apart) {
+      FOR_GROUPS_BACK(g)
+      {
+        X zi[GROUP], wi[GROUP], di[GROUP];
 
-      FOR_GROUP(g, u, i)
-      {
-        ri[u] = r[i];
-        wi[u] = w[i];
-        di[u] = pc.diagonal ? pc.d[i] : X(1);
-      }
-      FOR_GROUP(g, u, i)
-      {
-        ri[u] -= xalpha * wi[u];
-        r[i] = ri[u];
-        if (!apart) {
-          z[i] = di[u] * ri[u];
-          add_norms(ri[u], di[u] * ri[u], s3);
+        FOR_GROUP(g, u, i)
+        {
+          zi[u] = z[i];
+          wi[u] = w[i];
+          di[u] = pc.diagonal ? pc.entry(i) : X(1);
+        }
+        FOR_GROUP(g, u, i)
+        {
+          zi[u] -= xalpha * (di[u] * wi[u]);
+          z[i] = zi[u];
+          add_norms(pc.diagonal ? zi[u] / di[u] : zi[u], zi[u], s3);
         }
       }
-    }
-    if (apart) {
+    } else {
+      FOR_ROWS(i) r[i] -= xalpha * w[i];
       __syncthreads();
-      if constexpr (POLYNOMIAL) polynomial(a.A, a.v, pc, meeting, first, rows, scratch, r);
+      if constexpr (POLYNOMIAL) polynomial(A, a.v, pc, meeting, first, rows, scratch, r);
       FOR_ROWS(i)
       {
         const X zi = POLYNOMIAL ? z[i] : pc.of(i, r);
@@ -791,7 +974,7 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E> a)
           x[i] = 0;
         }
         meet(meeting);
-        a.exact.product(Vector<double>{a.w.x}, first, last, (double *)scratch, [&](int i, double s) { a.w.r[first + i] = a.w.b[first + i] - s; });
+        exact.product(Vector<double>{a.w.x}, first, last, (double *)scratch, [&](int i, double s) { a.w.r[first + i] = a.w.b[first + i] - s; });
         __syncthreads();
         s3[0] = s3[1] = s3[2] = 0;
         FOR_ROWS(i) add_norms(a.w.r[first + i], exactpc.of(i, From<double>{a.w.r + first}), s3);
@@ -823,29 +1006,167 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E> a)
     if constexpr (MIXED) a.w.x[first + i] += st.scale * ((double)x[i] + (double)step);
     else a.v.x[first + i] = x[i] + step;
   }
-  if (a.guard) true_norm<POLYNOMIAL>(a.exact, a.w, st, meeting, first, rows, (double *)scratch, 0);
+  if (a.guard) true_norm<POLYNOMIAL>(exact, a.w, st, meeting, first, rows, (double *)scratch, 0);
   if (blockIdx.x == 0 && threadIdx.x == 0) *a.state = st;
 }
 
+/*
+  Conjugate gradients where a block has room in shared memory for all that its rows need of z and p, the halo included: one meeting an iteration.
+
+  The halo of z and p is computed again by every block that needs it, from the halo of y = M A p alone: z -= alpha y, p = z + beta p. That needs both step lengths
+  after one reduction. rho of the next residual is therefore predicted, (r - alpha w)'M(r - alpha w) with w = A p, for beta alone, and summed again beside the next
+  p'A p, for alpha and for the tests: T. Chen, E. Carson, SIAM J. Sci. Comput. 42 (2020), "Predict-and-recompute conjugate gradient variants".
+
+  The rules run behind: what they say of one meeting is looked at after the next. x takes each step when it is known that it is to be taken.
+*/
 template <class M, class E>
-__global__ void __launch_bounds__(THREADS, 1) cg1_kernel(const Args<M, E> a)
+__global__ void __launch_bounds__(MOST_THREADS, 1) cg_tile_kernel(const Args<M, E> a)
+{
+  typedef double X;
+  enum {
+    MU,    /* p'w */
+    DELTA, /* z'w */
+    GAMMA, /* w'y */
+    RHO,   /* r'z */
+    NORM,
+    SUMS
+  };
+  PROLOGUE;
+  const int  lo = a.reach[2 * blockIdx.x], count = a.reach[2 * blockIdx.x + 1] - lo, own = first - lo;
+  X         *z = pool.take<X>(count), *p = pool.take<X>(count);
+  X         *r = pool.take<X>(rows), *w = pool.take<X>(rows), *x = pool.take<X>(rows), *step = pool.take<X>(rows), *d = pool.take<X>(rows);
+  const bool unpreconditioned = a.start.normtype == KSP_NORM_UNPRECONDITIONED;
+  const int  workers          = THREADS - 32; /* the last warp has the rules */
+
+  FOR_ROWS(i)
+  {
+    d[i]    = a.v.pc ? a.v.pc[first + i] : X(1);
+    step[i] = 0;
+    x[i]    = st.guesszero ? X(0) : a.v.x[first + i];
+    if (st.guesszero) r[i] = a.v.b[first + i];
+  }
+  if (st.guesszero) {
+    for (int i = threadIdx.x; i < count; i += THREADS) z[i] = p[i] = (a.v.pc ? a.v.pc[lo + i] : X(1)) * a.v.b[lo + i];
+  } else {
+    double bb[3] = {0, 0, 0};
+
+    A.product(Vector<X>{a.v.x}, first, last, scratch, [&](int i, X sum) { r[i] = a.v.b[first + i] - sum; });
+    __syncthreads();
+    FOR_ROWS(i)
+    {
+      a.v.z[first + i] = d[i] * r[i];
+      add_norms(a.v.b[first + i], d[i] * a.v.b[first + i], bb);
+    }
+    exchange<3, true>(meeting, bb);
+    RULE(st.bnorm = GPUKSPNorm(&st, bb));
+    for (int i = threadIdx.x; i < count; i += THREADS) z[i] = p[i] = a.v.z[lo + i];
+  }
+  __syncthreads();
+
+  for (int k = 0;; k++) {
+    X *const y = k & 1 ? a.v.p2 : a.v.p; /* others may be a meeting behind */
+    double   sum[SUMS] = {0, 0, 0, 0, 0};
+
+    A.product(Tile<X>{p - lo}, first, last, scratch, [&](int i, X wi) {
+      const X pi = p[own + i], zi = z[own + i], ri = r[i], yi = d[i] * wi, norm = unpreconditioned ? ri : zi;
+
+      w[i]         = wi;
+      y[first + i] = yi;
+      sum[MU] += pi * wi;
+      sum[DELTA] += zi * wi;
+      sum[GAMMA] += wi * yi;
+      sum[RHO] += ri * zi;
+      sum[NORM] += norm * norm;
+    });
+    exchange<SUMS, true>(meeting, sum);
+    if (stops[(k + 1) & 1]) break;
+    if (RULER) {
+      const double norms[3] = {sum[NORM], sum[NORM], sum[RHO]};
+
+      if (k) {
+        CGResidual(&st, norms);
+        CGNext(&st);
+      } else {
+        CGInit(&st, norms);
+        CGBegin(&st);
+      }
+      if (!st.reason) CGCurvature(&st, sum[MU]);
+      stops[k & 1] = st.reason;
+    }
+    if ((int)threadIdx.x < workers) {
+      const X alpha = sum[RHO] / sum[MU], beta = fmax(0.0, 1 + (alpha * sum[GAMMA] - 2 * sum[DELTA]) / sum[MU]);
+
+      for (int g = threadIdx.x; g < count; g += TILE_GROUP * workers) {
+        X yi[TILE_GROUP];
+
+#pragma unroll
+        for (int u = 0; u < TILE_GROUP; u++) {
+          const int t = g + u * workers, i = t - own;
+
+          if (t < count) yi[u] = i >= 0 && i < rows ? d[i] * w[i] : y[lo + t];
+        }
+#pragma unroll
+        for (int u = 0; u < TILE_GROUP; u++) {
+          const int t = g + u * workers, i = t - own;
+
+          if (t < count) {
+            const X before = p[t], zt = z[t] - alpha * yi[u];
+
+            z[t] = zt;
+            p[t] = zt + beta * before;
+            if (i >= 0 && i < rows) {
+              r[i] -= alpha * w[i];
+              x[i] += step[i];
+              step[i] = alpha * before;
+            }
+          }
+        }
+      }
+    }
+    __syncthreads();
+  }
+  __syncthreads();
+  FOR_ROWS(i) a.v.x[first + i] = x[i];
+  if (a.guard) true_norm<false>(exact, a.w, st, meeting, first, rows, (double *)scratch, 0);
+  if (blockIdx.x == 0 && threadIdx.x == 0) *a.state = st;
+}
+
+/* The first column that a block's rows have, and the one after the last; its own rows are counted in */
+template <class M>
+__global__ void __launch_bounds__(MOST_THREADS, 1) reach_kernel(M A, const int *bounds, int *reach)
+{
+  extern __shared__ __align__(16) char pool_[];
+  __shared__ double                    scratch[MOST_THREADS];
+  __shared__ int                       ends[2];
+  Pool                                 pool = {pool_, 0};
+  const int                            first = bounds[blockIdx.x], last = bounds[blockIdx.x + 1];
+  int                                  lo = first, hi = last;
+
+  A.settle(pool);
+  if (threadIdx.x < 2) ends[threadIdx.x] = threadIdx.x ? last : first;
+  __syncthreads();
+  A.product(Reach{&lo, &hi}, first, last, scratch, [](int, double) { });
+  atomicMin(&ends[0], lo);
+  atomicMax(&ends[1], hi);
+  __syncthreads();
+  if (threadIdx.x < 2) reach[2 * blockIdx.x + threadIdx.x] = ends[threadIdx.x];
+}
+
+template <class M, class E>
+__global__ void __launch_bounds__(MOST_THREADS, 1) cg1_kernel(const Args<M, E> a)
 {
   typedef double X;
   PROLOGUE;
   const Rows<X>     w = pool.rows(a.v.w, first, rows), r = pool.rows(a.v.r, first, rows), s = pool.rows(a.v.s, first, rows), p = pool.rows(a.v.p, first, rows);
   Preconditioner<X> pc = preconditioner<X>(a.v, first);
 
-  pc.d            = pool.rows((X *)a.v.pc, first, rows);
+  pc.settle(a.v.pc, a.same, pool, rows);
   const Rows<X> x = pool.rows(a.v.x, first, rows);
   X            *z = a.v.z + first;
   double        s4[4], none[3] = {0, 0, 0};
 
-  FOR_ROWS(i)
-  {
-    if (pc.diagonal && i < pc.d.resident) pc.d.nearby[i] = pc.d.far[i];
-  }
   if (!st.guesszero) {
-    a.A.product(Vector<X>{a.v.x}, first, last, scratch, [&](int i, X sum) { r[i] = a.v.b[first + i] - sum; });
+    A.product(Vector<X>{a.v.x}, first, last, scratch, [&](int i, X sum) { r[i] = a.v.b[first + i] - sum; });
     FOR_ROWS(i)
     {
       x[i] = a.v.x[first + i];
@@ -869,7 +1190,7 @@ __global__ void __launch_bounds__(THREADS, 1) cg1_kernel(const Args<M, E> a)
 
     meet(meeting);
     s4[SUM_ZS] = 0;
-    a.A.product(Vector<X>{a.v.z}, first, last, scratch, [&](int i, X sum) {
+    A.product(Vector<X>{a.v.z}, first, last, scratch, [&](int i, X sum) {
       s[i] = sum;
       s4[SUM_ZS] += (double)z[i] * (double)sum;
     });
@@ -911,19 +1232,19 @@ __global__ void __launch_bounds__(THREADS, 1) cg1_kernel(const Args<M, E> a)
   }
   __syncthreads();
   FOR_ROWS(i) a.v.x[first + i] = x[i];
-  if (a.guard) true_norm<false>(a.exact, a.w, st, meeting, first, rows, (double *)scratch, 0);
+  if (a.guard) true_norm<false>(exact, a.w, st, meeting, first, rows, (double *)scratch, 0);
   if (blockIdx.x == 0 && threadIdx.x == 0) *a.state = st;
 }
 
 template <class M, class E>
-__global__ void __launch_bounds__(THREADS, 1) bcgs_kernel(const Args<M, E> a)
+__global__ void __launch_bounds__(MOST_THREADS, 1) bcgs_kernel(const Args<M, E> a)
 {
   typedef double X;
   PROLOGUE;
   const Rows<X>     t = pool.rows(a.v.t, first, rows), s = pool.rows(a.v.s, first, rows), rp = pool.rows(a.v.rp, first, rows);
   Preconditioner<X> pc = preconditioner<X>(a.v, first);
 
-  pc.d            = pool.rows((X *)a.v.pc, first, rows);
+  pc.settle(a.v.pc, a.same, pool, rows);
   const Rows<X> x = pool.rows(a.v.x, first, rows);
   const Rows<X> w = pool.rows(a.v.block ? a.v.w : (X *)NULL, first, rows);
   X            *r = a.v.r + first, *ph = a.v.ph + first, *sh = a.v.sh + first;
@@ -934,7 +1255,6 @@ __global__ void __launch_bounds__(THREADS, 1) bcgs_kernel(const Args<M, E> a)
 
   FOR_ROWS(i)
   {
-    if (pc.diagonal && i < pc.d.resident) pc.d.nearby[i] = pc.d.far[i];
     x[i] = st.guesszero ? X(0) : a.v.x[first + i];
     p[i] = v[i] = 0;
   }
@@ -942,7 +1262,7 @@ __global__ void __launch_bounds__(THREADS, 1) bcgs_kernel(const Args<M, E> a)
   if (!st.guesszero) {
     double bb[3] = {0, 0, 0};
 
-    a.A.product(Vector<X>{a.v.x}, first, last, scratch, [&](int i, X sum) { t[i] = a.v.b[first + i] - sum; });
+    A.product(Vector<X>{a.v.x}, first, last, scratch, [&](int i, X sum) { t[i] = a.v.b[first + i] - sum; });
     FOR_ROWS(i) add_norms(a.v.b[first + i], a.right ? a.v.b[first + i] : pc.of(i, From<X>{a.v.b + first}), bb);
     exchange<3, false>(meeting, bb);
     RULE(st.bnorm = GPUKSPNorm(&st, bb));
@@ -974,14 +1294,14 @@ __global__ void __launch_bounds__(THREADS, 1) bcgs_kernel(const Args<M, E> a)
       };
 
       FOR_ROWS(i) q[i] = r[i] - omegabeta * v[i] + beta * p[i];
-      if (!pc.bs) a.A.product(direction, first, last, scratch, [&](int i, X sum) { keep(i, hat ? sum : pc.on_the_way(i, sum)); });
+      if (!pc.bs) A.product(direction, first, last, scratch, [&](int i, X sum) { keep(i, hat ? sum : pc.on_the_way(i, sum)); });
       else if (hat) {
         __syncthreads();
         FOR_ROWS(i) ph[i] = pc.of(i, From<X>{q});
         meet(meeting);
-        a.A.product(Vector<X>{a.v.ph}, first, last, scratch, keep);
+        A.product(Vector<X>{a.v.ph}, first, last, scratch, keep);
       } else {
-        a.A.product(direction, first, last, scratch, [&](int i, X sum) { w[i] = sum; });
+        A.product(direction, first, last, scratch, [&](int i, X sum) { w[i] = sum; });
         __syncthreads();
         FOR_ROWS(i) keep(i, pc.of(i, w));
       }
@@ -1013,15 +1333,15 @@ __global__ void __launch_bounds__(THREADS, 1) bcgs_kernel(const Args<M, E> a)
         s3[2] += (double)si * (double)si;
       };
 
-      if (!pc.bs) a.A.product(half, first, last, scratch, [&](int i, X sum) { stabilize(i, hat ? sum : pc.on_the_way(i, sum)); });
+      if (!pc.bs) A.product(half, first, last, scratch, [&](int i, X sum) { stabilize(i, hat ? sum : pc.on_the_way(i, sum)); });
       else if (hat) {
         FOR_ROWS(i) s[i] = r[i] - alpha * v[i];
         __syncthreads();
         FOR_ROWS(i) sh[i] = pc.of(i, s);
         meet(meeting);
-        a.A.product(Vector<X>{a.v.sh}, first, last, scratch, stabilize);
+        A.product(Vector<X>{a.v.sh}, first, last, scratch, stabilize);
       } else {
-        a.A.product(half, first, last, scratch, [&](int i, X sum) { w[i] = sum; });
+        A.product(half, first, last, scratch, [&](int i, X sum) { w[i] = sum; });
         __syncthreads();
         FOR_ROWS(i) stabilize(i, pc.of(i, w));
       }
@@ -1029,7 +1349,7 @@ __global__ void __launch_bounds__(THREADS, 1) bcgs_kernel(const Args<M, E> a)
     exchange<3, false>(meeting, s3);
     RULE(BCGSStabilize(&st, s3[0], s3[1], s3[2]));
     if (st.lucky) {
-      FOR_ROWS(i) x[i] += (X)st.alpha * (!hat ? p[i] : pc.bs ? ph[i] : pc.d[i] * p[i]);
+      FOR_ROWS(i) x[i] += (X)st.alpha * (!hat ? p[i] : pc.bs ? ph[i] : pc.entry(i) * p[i]);
     }
     if (st.reason) break;
     s2[0] = s2[1] = 0;
@@ -1048,8 +1368,10 @@ __global__ void __launch_bounds__(THREADS, 1) bcgs_kernel(const Args<M, E> a)
         pi[k] = before ? ph[i] : p[i];
         hi[k] = before ? sh[i] : ri[k];
         if (on_the_way) {
-          pi[k] *= pc.d[i];
-          hi[k] *= pc.d[i];
+          const X di = pc.entry(i);
+
+          pi[k] *= di;
+          hi[k] *= di;
         }
         ti[k] = t[i];
         oi[k] = rp[i];
@@ -1067,7 +1389,7 @@ __global__ void __launch_bounds__(THREADS, 1) bcgs_kernel(const Args<M, E> a)
     RULE(BCGSResidual(&st, s2[0], s2[1]); BCGSNext(&st));
   }
   FOR_ROWS(i) a.v.x[first + i] = x[i];
-  if (a.guard) true_norm<false>(a.exact, a.w, st, meeting, first, rows, (double *)scratch, a.right);
+  if (a.guard) true_norm<false>(exact, a.w, st, meeting, first, rows, (double *)scratch, a.right);
   if (blockIdx.x == 0 && threadIdx.x == 0) *a.state = st;
 }
 
@@ -1124,6 +1446,12 @@ static Dia<V> dia_of(const GPUCSRStorage *A, int threads, int keep)
 }
 
 template <class V>
+static Stencil<V> stencil_of(const GPUCSRStorage *A, int threads, int)
+{
+  return {(const uint16_t *)A->array[STENCIL_ID].data, (const int *)A->array[STENCIL_BEGIN].data, (const int *)A->array[STENCIL_OFFSET].data, (const V *)A->array[STENCIL_VAL].data, (int)A->extent.units, (int)A->extent.stored, threads, NULL, NULL};
+}
+
+template <class V>
 static Csr<V> csr_of(const GPUCSRStorage *A, int threads, int keep)
 {
   return {(const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, threads, keep};
@@ -1158,7 +1486,7 @@ static PetscErrorCode with(const GPUKSPLaunch *L, M A, E exact, const GPUKSPVect
       attribute.id             = cudaLaunchAttributeClusterDimension;
       attribute.val.clusterDim = {(unsigned)L->blocks, 1, 1};
       config.gridDim           = dim3((unsigned)L->blocks);
-      config.blockDim          = dim3(THREADS);
+      config.blockDim          = dim3((unsigned)L->size);
       config.dynamicSmemBytes  = (size_t)PetscMin(*possible, SHARED_MOST);
       config.attrs             = &attribute;
       config.numAttrs          = 1;
@@ -1168,7 +1496,7 @@ static PetscErrorCode with(const GPUKSPLaunch *L, M A, E exact, const GPUKSPVect
       }
     }
   } else {
-    Args<M, E>                a         = {A, exact, v, L->v, L->bounds, L->cluster ? NULL : (ulonglong2 *)L->slots, *L->state, L->state, (int)L->guard, (int)L->right, L->shared};
+    Args<M, E>                a         = {A, exact, v, L->v, L->bounds, L->reach, L->cluster ? NULL : (ulonglong2 *)L->slots, *L->state, L->state, (int)L->guard, (int)L->right, L->shared, L->same};
     void                     *args[]    = {&a};
     cudaLaunchConfig_t        config    = {};
     cudaLaunchAttribute       attribute = {};
@@ -1180,7 +1508,7 @@ static PetscErrorCode with(const GPUKSPLaunch *L, M A, E exact, const GPUKSPVect
     /* no more of the first-level cache than is asked for */
     GPUCSR_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, (int)PetscMin(100, (100 * (L->shared + attr.sharedSizeBytes + 1024) + (size_t)all - 1) / (size_t)all)));
     config.gridDim          = dim3((unsigned)L->blocks);
-    config.blockDim         = dim3(THREADS);
+    config.blockDim         = dim3((unsigned)L->size);
     config.dynamicSmemBytes = L->shared;
     config.stream           = (cudaStream_t)s;
     config.attrs            = &attribute;
@@ -1207,7 +1535,7 @@ static PetscErrorCode method(const GPUKSPLaunch *L, M A, int *possible, GPUCSRSt
   PetscFunctionBegin;
   switch (L->method) {
   case GPUKSP_CG:
-    kernel = L->v.degree ? (void *)cg_kernel<M, M, true, false> : (void *)cg_kernel<M, M, false, false>;
+    kernel = L->tile ? (void *)cg_tile_kernel<M, M> : L->v.degree ? (void *)cg_kernel<M, M, true, false> : (void *)cg_kernel<M, M, false, false>;
     break;
   case GPUKSP_CG_SINGLE_REDUCTION:
     kernel = (void *)cg1_kernel<M, M>;
@@ -1220,24 +1548,42 @@ static PetscErrorCode method(const GPUKSPLaunch *L, M A, int *possible, GPUCSRSt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* f(what multiplies with A) */
+template <class F>
+static PetscErrorCode visit(const GPUCSRStorage *A, int threads, F f)
+{
+  PetscFunctionBegin;
+#define FORMAT(of) \
+  do { \
+    if (A->precision == GPUCSR_PRECISION_DOUBLE) PetscCall(f(of<double>(A, threads, fits(A, 8)))); \
+    else PetscCall(f(of<float>(A, threads, fits(A, 4)))); \
+  } while (0)
+  if (A->format->ops == &GPUCSRFormat_sell) FORMAT(sell_of);
+  else if (A->format->ops == &GPUCSRFormat_dia) FORMAT(dia_of);
+  else if (A->format->ops == &GPUCSRFormat_stencil) FORMAT(stencil_of);
+  else FORMAT(csr_of);
+#undef FORMAT
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode dispatch(const GPUKSPLaunch *L, int *possible, GPUCSRStream s)
 {
   const GPUCSRStorage *A = L->A, *B = L->Ainner;
   const int            t = L->threads;
 
   PetscFunctionBegin;
-#define FORMAT(F, of) \
-  do { \
-    if (B) PetscCall((with<F<float>, F<double>>(L, of<float>(B, t, fits(B, 4)), of<double>(A, t, 0), L->inner, (void *)cg_kernel<F<float>, F<double>, false, true>, possible, s))); \
-    else if (A->precision == GPUCSR_PRECISION_DOUBLE) PetscCall(method(L, of<double>(A, t, fits(A, 8)), possible, s)); \
-    else PetscCall(method(L, of<float>(A, t, fits(A, 4)), possible, s)); \
-  } while (0)
-  if (A->format->ops == &GPUCSRFormat_sell) FORMAT(Sell, sell_of);
+  if (!B) PetscCall(visit(A, t, [&](auto M) { return method(L, M, possible, s); }));
+#define FORMAT(F, of) PetscCall((with<F<float>, F<double>>(L, of<float>(B, t, fits(B, 4)), of<double>(A, t, 0), L->inner, (void *)cg_kernel<F<float>, F<double>, false, true>, possible, s)))
+  else if (A->format->ops == &GPUCSRFormat_sell) FORMAT(Sell, sell_of);
   else if (A->format->ops == &GPUCSRFormat_dia) FORMAT(Dia, dia_of);
+  else if (A->format->ops == &GPUCSRFormat_stencil) FORMAT(Stencil, stencil_of);
   else FORMAT(Csr, csr_of);
 #undef FORMAT
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* Entries of a dictionary of stencils that shared memory is given to */
+#define MOST_STENCILS 2048
 
 /* Rows that are sorted in windows stay in their block, which begins where a window does; in larger windows blocks would be uneven */
 #define WINDOW 256
@@ -1246,7 +1592,7 @@ static PetscErrorCode dispatch(const GPUKSPLaunch *L, int *possible, GPUCSRStrea
 PetscErrorCode GPUKSPLaunchTakes(const GPUCSRStorage *A, PetscBool *yes)
 {
   PetscFunctionBegin;
-  *yes = (PetscBool)(GPUCSRIsCSR(A->format) || A->format->ops == &GPUCSRFormat_dia || (A->format->ops == &GPUCSRFormat_sell && (!A->array[SELL_PERM].count || A->format->variant <= WINDOW)));
+  *yes = (PetscBool)(GPUCSRIsCSR(A->format) || A->format->ops == &GPUCSRFormat_dia || (A->format->ops == &GPUCSRFormat_stencil && A->extent.stored <= MOST_STENCILS) || (A->format->ops == &GPUCSRFormat_sell && (!A->array[SELL_PERM].count || A->format->variant <= WINDOW)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1257,10 +1603,10 @@ PetscErrorCode GPUKSPLaunchTakes(const GPUCSRStorage *A, PetscBool *yes)
 PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *possible, char why[], size_t len)
 {
   const GPUCSRStorage *A       = L->A;
-  const double         mean    = (double)A->stored / PetscMax(1, A->m);
-  const int            vectors = 6, size = 8;
+  const double         mean    = (double)A->nnz / PetscMax(1, A->m);
+  const int            vectors = L->method == GPUKSP_CG && !L->v.explicitpc ? 3 : 6, size = 8;
   int                  cooperative = 0, clusters = 0, most = -1;
-  size_t               need;
+  size_t               need, matrix = 0;
 
   PetscFunctionBegin;
   GPUCSR_CUDA(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, dev->id));
@@ -1270,25 +1616,95 @@ PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *p
     PetscCall(PetscSNPrintf(why, len, "the device has no cooperative launches"));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  for (L->cluster = (PetscBool)(clusters && (double)A->stored < CLUSTER_ENTRIES); most < 0; L->cluster = PETSC_FALSE) {
+  L->tile = PETSC_FALSE;
+  L->size = MOST_THREADS;
+  for (L->cluster = (PetscBool)(clusters && (double)A->nnz < TUNE("KSP_CLUSTER", CLUSTER_ENTRIES)); most < 0; L->cluster = PETSC_FALSE) {
     L->blocks = (int)PetscMax(1, PetscMin(L->cluster ? CLUSTER : dev->props.processors, (A->m + GPUCSR_SLICE - 1) / GPUCSR_SLICE));
     if (!GPUCSRIsCSR(A->format)) {
       const int slices = (A->m / GPUCSR_SLICE + L->blocks) / L->blocks;
 
-      for (L->threads = 1; 2 * L->threads <= WARPS && 2 * L->threads * slices <= WARPS && 2 * L->threads <= mean; L->threads *= 2) {
+      for (L->threads = 1; 2 * L->threads * slices <= MOST_WARPS && 2 * L->threads <= mean; L->threads *= 2) {
       }
     } else {
       const int rows = (A->m + L->blocks - 1) / L->blocks;
 
-      for (L->threads = 1; 2 * L->threads <= 32 && (4 * L->threads <= mean || (2 * L->threads * rows <= THREADS && 2 * L->threads <= mean)); L->threads *= 2) {
+      for (L->threads = 1; 2 * L->threads <= 32 && (4 * L->threads <= mean || (2 * L->threads * rows <= MOST_THREADS && 2 * L->threads <= mean)); L->threads *= 2) {
       }
     }
     PetscCall(dispatch(L, &most, NULL));
     if (most >= 0) break;
   }
+  PetscCall(visit(A, L->threads, [&](auto M) {
+    matrix = M.shared();
+    return PETSC_SUCCESS;
+  }));
+  if (L->Ainner) PetscCall(visit(L->Ainner, L->threads, [&](auto M) {
+    matrix += M.shared();
+    return PETSC_SUCCESS;
+  }));
   /* what the vectors that are private to a block take, as far as the product's gathers are left a cache */
-  need      = (size_t)vectors * (size_t)size * (size_t)((double)A->m / L->blocks * 1.1 + 128) + THREADS * sizeof(double);
-  L->shared = PetscMin(need, (size_t)PetscMin(most, SHARED_MOST)) / 16 * 16;
+  need = matrix + (size_t)vectors * (size_t)size * (size_t)((double)A->m / L->blocks * 1.1 + 128) + MOST_THREADS * sizeof(double);
+  L->shared = PetscMin(need, (size_t)PetscMin(most, TUNE("KSP_SHARED", SHARED_MOST / 1024) * 1024)) / 16 * 16;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* d[row] the same in all rows of a stencil? One by one into table; *differ where not */
+__global__ void diagonals_kernel(int m, const uint16_t *id, const double *d, double *table, int *differ, int check)
+{
+  const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+
+  if (i >= m) return;
+  if (!check) table[id[i]] = d[i];
+  else if (table[id[i]] != d[i]) *differ = 1;
+}
+
+/* Is the diagonal of a preconditioner that of the stencils, so that no vector of it need be read? table: room for GPUKSP_STENCILS and a number */
+PetscErrorCode GPUKSPLaunchDiagonals(const GPUCSRStorage *A, const double *d, double *table, GPUKSPDiagonals *same, GPUCSRStream s)
+{
+  int differ = 0, *flag = (int *)(table + GPUKSP_STENCILS);
+
+  PetscFunctionBegin;
+  *same = {NULL, NULL, 0};
+  if (!d || A->format->ops != &GPUCSRFormat_stencil || A->extent.units > GPUKSP_STENCILS || !TUNE("KSP_SAME", 1)) PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSR_CUDA(cudaMemsetAsync(flag, 0, sizeof(*flag), (cudaStream_t)s));
+  for (int check = 0; check < 2; check++) diagonals_kernel<<<GPUCSRBlocks(A->m, 256), 256, 0, (cudaStream_t)s>>>(A->m, (const uint16_t *)A->array[STENCIL_ID].data, d, table, flag, check);
+  GPUCSRCheckLaunch("the diagonal of stencils");
+  GPUCSR_CUDA(cudaMemcpyAsync(&differ, flag, sizeof(differ), cudaMemcpyDeviceToHost, (cudaStream_t)s));
+  GPUCSR_CUDA(cudaStreamSynchronize((cudaStream_t)s));
+  if (!differ) *same = {(const uint16_t *)A->array[STENCIL_ID].data, table, (int)A->extent.units};
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Do z and p of all that a block's rows need fit its shared memory, beside what is its own? Then that is how: see cg_tile_kernel. After GPUKSPLaunchPartition() */
+PetscErrorCode GPUKSPLaunchTile(GPUKSPLaunch *L, GPUCSRStream s)
+{
+  GPUKSPLaunch tile = *L;
+  int          ends[2 * GPUKSP_BLOCKS], bounds[GPUKSP_BLOCKS + 1], most;
+  size_t       need = 0, vectors = 0;
+
+  PetscFunctionBegin;
+  if (L->method != GPUKSP_CG || L->Ainner || L->v.explicitpc || !TUNE("KSP_TILE", 1)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(visit(L->A, L->threads, [&](auto M) {
+    reach_kernel<<<(unsigned)L->blocks, MOST_THREADS, M.shared(), (cudaStream_t)s>>>(M, L->bounds, L->reach);
+    need = M.shared();
+    return PETSC_SUCCESS;
+  }));
+  GPUCSRCheckLaunch("the columns of a solve's blocks");
+  GPUCSR_CUDA(cudaMemcpyAsync(ends, L->reach, sizeof(int) * 2 * (size_t)L->blocks, cudaMemcpyDeviceToHost, (cudaStream_t)s));
+  GPUCSR_CUDA(cudaMemcpyAsync(bounds, L->bounds, sizeof(int) * ((size_t)L->blocks + 1), cudaMemcpyDeviceToHost, (cudaStream_t)s));
+  GPUCSR_CUDA(cudaStreamSynchronize((cudaStream_t)s));
+  for (int b = 0; b < L->blocks; b++) {
+    const size_t of = (sizeof(double) * (size_t)(ends[2 * b + 1] - ends[2 * b]) + 15) / 16 * 16, own = (sizeof(double) * (size_t)(bounds[b + 1] - bounds[b]) + 15) / 16 * 16;
+
+    vectors = PetscMax(vectors, 2 * of + 5 * own);
+  }
+  need += vectors + (GPUCSRIsCSR(L->A->format) || L->threads == 1 ? 0 : MOST_THREADS * sizeof(double));
+  tile.tile = PETSC_TRUE;
+  PetscCall(dispatch(&tile, &most, s));
+  if (most < 0 || (size_t)most < need) PetscFunctionReturn(PETSC_SUCCESS);
+  L->tile   = PETSC_TRUE;
+  L->shared = need;
+  L->size   = (int)TUNE("KSP_SIZE", L->size);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
