@@ -66,6 +66,7 @@ typedef struct {
 
 /* What an array holds; conversions happen while it is copied */
 typedef enum {
+  GPUCSR_UINT16,
   GPUCSR_INT32,
   GPUCSR_INT64,
   GPUCSR_FLOAT,
@@ -78,7 +79,7 @@ typedef enum {
 #endif
 static inline size_t GPUCSRTypeSize(GPUCSRType t)
 {
-  return t == GPUCSR_INT32 || t == GPUCSR_FLOAT ? 4 : 8;
+  return t == GPUCSR_UINT16 ? 2 : t == GPUCSR_INT32 || t == GPUCSR_FLOAT ? 4 : 8;
 }
 
 /* Staging: a ring of page-locked pieces, filled by several host threads while the one before crosses the bus */
