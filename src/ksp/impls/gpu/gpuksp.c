@@ -43,6 +43,7 @@ static PetscErrorCode Grow(KSP_GPU *k, size_t bytes, size_t *have, const char wh
 
 #define PARTIAL_BYTES ((GPUKSP_SUMS * GPUKSP_PARTIALS + 1) * sizeof(double))
 #define BOUNDS_BYTES  (sizeof(int) * (3 * GPUKSP_BLOCKS + 1))
+#define TABLE_BYTES   (sizeof(double) * (GPUKSP_STENCILS + 1))
 #define SLOTS_BYTES   ((size_t)GPUKSP_SLOT_BYTES * GPUKSP_BLOCKS)
 
 static PetscErrorCode Release(KSP_GPU *k)
@@ -52,13 +53,14 @@ static PetscErrorCode Release(KSP_GPU *k)
     const GPUCSRBackendOps *ops = k->dev->ops;
 
     if (!k->dev->failed[0]) PetscCall(ops->activate(k->dev->id));
-    PetscCall(GPUCSRStorageDestroy(&k->own));
+    PetscCall(GPUCSRPlanDestroy(&k->own));
     PetscCall(GPUCSRFree(k->dev, k->bytes, &k->memory));
     PetscCall(GPUCSRFree(k->dev, k->fbytes, (void **)&k->fmemory));
     PetscCall(GPUCSRFree(k->dev, k->pcbytes, (void **)&k->pc));
     PetscCall(GPUCSRFree(k->dev, PARTIAL_BYTES, (void **)&k->partial));
     PetscCall(GPUCSRFree(k->dev, BOUNDS_BYTES, (void **)&k->bounds));
     PetscCall(GPUCSRFree(k->dev, SLOTS_BYTES, &k->slots));
+    PetscCall(GPUCSRFree(k->dev, TABLE_BYTES, (void **)&k->table));
     PetscCall(GPUCSRFree(k->dev, sizeof(GPUKSPState), (void **)&k->devstate));
     PetscCall(GPUCSRFree(k->dev, sizeof(double) * (size_t)k->histmax, (void **)&k->hist));
     if (k->state && !k->dev->failed[0]) {
@@ -101,6 +103,7 @@ static PetscErrorCode Open(KSP_GPU *k, GPUCSRDevice dev)
   if (dev->ops->separate) {
     PetscCall(GPUCSRMalloc(dev, BOUNDS_BYTES, "ranges of rows of a solver", (void **)&k->bounds));
     PetscCall(GPUCSRMalloc(dev, SLOTS_BYTES, "slots of a solver", &k->slots));
+    PetscCall(GPUCSRMalloc(dev, TABLE_BYTES, "the diagonal of a solver's stencils", (void **)&k->table));
     PetscCall(GPUKSPStepReset(k->partial, dev->stream));
   }
 #endif
@@ -195,6 +198,7 @@ static PetscErrorCode PCNumbers(KSP ksp, KSP_GPU *k, GPUKSPPCKind kind, int bs, 
   if (kind == GPUKSP_PC_NONE || kind == GPUKSP_PC_ANY) PetscFunctionReturn(PETSC_SUCCESS);
   if (k->pcid == ((PetscObject)ksp->pc)->id && k->pmatid == ((PetscObject)P)->id && k->pmatstate == state && k->pckey == key && k->pc && k->pckind == kind) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Grow(k, sizeof(double) * (size_t)columns * (size_t)k->n, &k->pcbytes, "the preconditioner of a solver", (void **)&k->pc));
+  k->pcnew = PETSC_TRUE;
   PetscCall(MatCreateVecs(P, &unit, &column));
   if (columns > 1) PetscCall(PetscMalloc1((size_t)columns * (size_t)k->n, &rows));
   for (int j = 0; j < columns; j++) {
@@ -487,23 +491,69 @@ static PetscErrorCode Live(KSP ksp, KSP_GPU *k)
 }
 
 #if defined(GPUCSR_HAVE_CUDA)
-/* The matrix as CSR besides the plan's format: for matrices that fit the last-level cache, where launches cost more than products */
-static PetscErrorCode Own(KSP_GPU *k, const GPUCSRPlan *P)
+/* What a launch spares of each iteration against a graph of kernels, measured on an H200, in bytes of a matrix that it could read meanwhile */
+#define SPARED 35e6
+
+/*
+  The format that a launch should multiply with, NULL: that of the plan. A choice that is best for products need not be best here: an iteration has no launches to
+  amortize, and what its product costs is what it reads. So: of the formats that a launch takes, the one of the fewest bytes, if that is a tenth less than the plan's,
+  or if the plan's is none of them and has at most SPARED bytes less. A format or kernel that was asked for stays, if a launch takes it.
+*/
+static PetscErrorCode Better(KSP_GPU *k, const GPUCSRPlan *P, PetscBool takes, const GPUCSRFormat **better)
+{
+  static const char *const names[] = {"stencil", "dia", "sell", "csr"};
+  const GPUCSRRequest     *q       = &((Mat_SeqGPUCSR *)k->A->spptr)->base.config.request;
+  const double             plan    = GPUCSRStorageBytes(&P->A);
+  double                   least   = takes ? 0.9 * plan : plan + SPARED;
+  GPUCSRSource             s;
+  PetscBool                open;
+
+  PetscFunctionBegin;
+  *better = NULL;
+  PetscCall(GPUCSRRequestOpen(q, &open));
+  if (!open && takes) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!takes && k->path == KSP_GPU_PATH_LAUNCH) least = PETSC_INFINITY;
+  for (size_t f = 0; f < PETSC_STATIC_ARRAY_LENGTH(names); f++) {
+    const GPUCSRFormat *format;
+    GPUCSRStorage       A;
+    GPUCSRExtent        extent;
+    PetscBool           can;
+    char                why[128];
+
+    PetscCall(GPUCSRFormatFind(names[f], &format));
+    PetscCall((*format->ops->applicable)(&P->features, format->variant, P->A.precision, &can, why, sizeof(why)));
+    if (!can || format == P->A.format || (format->ops == &GPUCSRFormat_stencil && P->features.stencils <= 0) || (format->ops == &GPUCSRFormat_dia && !P->features.sampled)) continue;
+    PetscCall((*format->ops->estimate)(&P->features, format->variant, &extent));
+    if (format->ops->measure && format->ops == &GPUCSRFormat_dia && 8.0 * (double)extent.stored < least && !(k->own.built && k->own.A.format == format)) { /* the features have seen a sample */
+      PetscCall(MatGPUCSRSource_Private(k->A, &s));
+      PetscCall((*format->ops->measure)(&s, format->variant, &extent));
+    }
+    if ((double)extent.stored > GPUCSR_MOST_STORED(&P->features) / 16) continue;
+    PetscCall(GPUCSRStorageCreate(k->dev, format, &P->features, &extent, P->A.precision, &A));
+    if (GPUCSRStorageBytes(&A) < least) {
+      least   = GPUCSRStorageBytes(&A);
+      *better = format;
+    }
+    PetscCall(GPUCSRStorageDestroy(&A));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The matrix in that format, besides the plan */
+static PetscErrorCode Own(KSP_GPU *k, const GPUCSRPlan *P, const GPUCSRFormat *format)
 {
   const Mat_SeqGPUCSR *g    = (Mat_SeqGPUCSR *)k->A->spptr;
-  const PetscBool      same = (PetscBool)(k->own.dev && k->ownid == ((PetscObject)k->A)->id && k->ownpattern == g->pattern[GPUCSR_FORWARD] && k->own.precision == P->A.precision);
+  const PetscBool      same = (PetscBool)(k->own.built && k->ownid == ((PetscObject)k->A)->id && k->ownpattern == g->pattern[GPUCSR_FORWARD] && k->own.A.precision == P->A.precision && k->own.A.format == format);
+  GPUCSRRequest        q    = {"auto", "auto", GPUCSR_SELECT_ESTIMATE, 0, 0};
   GPUCSRSource         s;
 
   PetscFunctionBegin;
-  k->S = &k->own;
+  k->S = &k->own.A;
   if (same && k->ownvalues == g->values[GPUCSR_FORWARD]) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGPUCSRSource_Private(k->A, &s));
-  if (!same) {
-    PetscCall(GPUCSRStorageDestroy(&k->own));
-    PetscCall(GPUCSRStorageCreate(k->dev, GPUCSRFormatCSR(), &P->features, NULL, P->A.precision, &k->own));
-    PetscCall(GPUCSRStorageAllocate(&k->own, PETSC_FALSE));
-  }
-  PetscCall((*k->own.format->ops->fill)(&s, &k->own, same, NULL));
+  PetscCall(PetscStrncpy(q.format, format->name, sizeof(q.format)));
+  if (same) PetscCall(GPUCSRPlanRefresh(&k->own, &s, NULL));
+  if (!same || k->own.A.outdated) PetscCall(GPUCSRPlanBuild(k->dev, &s, P->A.precision, &q, &k->own));
   k->ownid      = ((PetscObject)k->A)->id;
   k->ownpattern = g->pattern[GPUCSR_FORWARD];
   k->ownvalues  = g->values[GPUCSR_FORWARD];
@@ -579,9 +629,13 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
 #if defined(GPUCSR_HAVE_CUDA)
     if (k->dev->ops->separate) {
       if (!k->degree || k->method == GPUKSP_CG) PetscCall(GPUKSPLaunchTakes(&P->A, &takes));
-      if (!takes && !k->live && (!k->degree || k->method == GPUKSP_CG) && k->path != KSP_GPU_PATH_GRAPH && (GPUCSRCSRBytes(&P->features, P->A.precision) < (double)k->dev->props.l2 || k->path == KSP_GPU_PATH_LAUNCH)) {
-        PetscCall(Own(k, P));
-        takes = PETSC_TRUE;
+      if (!k->live && (!k->degree || k->method == GPUKSP_CG) && k->path != KSP_GPU_PATH_GRAPH) {
+        if (fresh || k->betterfor != k->path) PetscCall(Better(k, P, takes, &k->better));
+        k->betterfor = k->path;
+        if (k->better) {
+          PetscCall(Own(k, P, k->better));
+          takes = PETSC_TRUE;
+        }
       }
     }
 #endif
@@ -589,7 +643,7 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
     else if (k->path == KSP_GPU_PATH_GRAPH) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "asked for"));
     else if (k->live) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "a monitor or test looks at every iteration"));
     else if (k->degree && k->method != GPUKSP_CG) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "a launch has a polynomial in standard conjugate gradients alone"));
-    else if (!takes) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "format %s has no product that a launch could call, and the matrix is too large for a copy", P->A.format->name));
+    else if (!takes) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "format %s has no product that a launch could call, and is much smaller than one that has", P->A.format->name));
     else if (P->features.max > LONGEST_ROW && k->path == KSP_GPU_PATH_AUTO) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "a row has %d entries, which a launch would wait for", P->features.max));
     else path = KSP_GPU_PATH_LAUNCH;
   }
@@ -603,6 +657,8 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
   (void)fresh;
 #else
   if (path == KSP_GPU_PATH_LAUNCH) {
+    if (fresh || k->pcnew || k->shapedata != k->S->array[0].data) PetscCall(GPUKSPLaunchDiagonals(k->S, kind == GPUKSP_PC_DIAGONAL ? k->pc : NULL, k->table, &k->launch.same, k->dev->stream));
+    k->pcnew = PETSC_FALSE;
     if (fresh || k->shapefor != KSP_GPU_PATH_LAUNCH || k->shapemixed != k->mixed || k->shapedata != k->S->array[0].data) {
       PetscBool possible;
 

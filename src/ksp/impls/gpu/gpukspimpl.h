@@ -64,6 +64,7 @@ typedef struct {
   double              *partial; /* device: of steps */
   int                 *bounds;  /* device: of the launch */
   void                *slots;   /* device: of the launch */
+  double              *table;   /* device: the diagonal of each stencil */
   double              *hist;    /* device: residual norms */
   int                  histmax;
   GPUKSPState         *state;    /* page-locked, */
@@ -73,14 +74,17 @@ typedef struct {
   GPUKSPLaunch         launch;
   GPUCSRStorage        inner; /* A with rounded values; its other arrays are A's */
   const GPUCSRStorage *S;     /* what products of a launch or of the inner iteration are with: the plan's, or */
-  GPUCSRStorage        own;   /* CSR of our own, where the plan's format is none that a launch could multiply with */
+  GPUCSRPlan           own;   /* one of our own, where another format is better in a launch */
   GPUCSREvent          events[2];
 
   /* what the above was made of; made again when it is another */
   PetscObjectId       matid, pcid, pmatid;
   PetscObjectState    pattern, matvalues, pmatstate, ownpattern, ownvalues;
   PetscObjectId       ownid;
+  PetscBool           pcnew; /* the preconditioner has other numbers than the last solve's */
   const GPUCSRKernel *kernel;
+  const GPUCSRFormat *better; /* than the plan's, in a launch */
+  KSPGPUPath          betterfor;
   int                 pckey;
   PetscObjectId       lambdaid;
   PetscObjectState    lambdastate;

@@ -1572,7 +1572,7 @@ static PetscErrorCode dispatch(const GPUKSPLaunch *L, int *possible, GPUCSRStrea
   const int            t = L->threads;
 
   PetscFunctionBegin;
-  if (!B) PetscCall(visit(A, t, [&](auto M) { return method(L, M, possible, s); }));
+  if (!B) PetscCall(visit(A, t, [&](auto M) -> PetscErrorCode { return method(L, M, possible, s); }));
 #define FORMAT(F, of) PetscCall((with<F<float>, F<double>>(L, of<float>(B, t, fits(B, 4)), of<double>(A, t, 0), L->inner, (void *)cg_kernel<F<float>, F<double>, false, true>, possible, s)))
   else if (A->format->ops == &GPUCSRFormat_sell) FORMAT(Sell, sell_of);
   else if (A->format->ops == &GPUCSRFormat_dia) FORMAT(Dia, dia_of);
@@ -1582,9 +1582,6 @@ static PetscErrorCode dispatch(const GPUKSPLaunch *L, int *possible, GPUCSRStrea
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Entries of a dictionary of stencils that shared memory is given to */
-#define MOST_STENCILS 2048
-
 /* Rows that are sorted in windows stay in their block, which begins where a window does; in larger windows blocks would be uneven */
 #define WINDOW 256
 
@@ -1592,7 +1589,7 @@ static PetscErrorCode dispatch(const GPUKSPLaunch *L, int *possible, GPUCSRStrea
 PetscErrorCode GPUKSPLaunchTakes(const GPUCSRStorage *A, PetscBool *yes)
 {
   PetscFunctionBegin;
-  *yes = (PetscBool)(GPUCSRIsCSR(A->format) || A->format->ops == &GPUCSRFormat_dia || (A->format->ops == &GPUCSRFormat_stencil && A->extent.stored <= MOST_STENCILS) || (A->format->ops == &GPUCSRFormat_sell && (!A->array[SELL_PERM].count || A->format->variant <= WINDOW)));
+  *yes = (PetscBool)(GPUCSRIsCSR(A->format) || A->format->ops == &GPUCSRFormat_dia || A->format->ops == &GPUCSRFormat_stencil || (A->format->ops == &GPUCSRFormat_sell && (!A->array[SELL_PERM].count || A->format->variant <= WINDOW)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1634,17 +1631,22 @@ PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *p
     PetscCall(dispatch(L, &most, NULL));
     if (most >= 0) break;
   }
-  PetscCall(visit(A, L->threads, [&](auto M) {
+  PetscCall(visit(A, L->threads, [&](auto M) -> PetscErrorCode {
     matrix = M.shared();
     return PETSC_SUCCESS;
   }));
-  if (L->Ainner) PetscCall(visit(L->Ainner, L->threads, [&](auto M) {
+  if (L->Ainner) PetscCall(visit(L->Ainner, L->threads, [&](auto M) -> PetscErrorCode {
     matrix += M.shared();
     return PETSC_SUCCESS;
   }));
+  if ((size_t)most < matrix + MOST_THREADS * sizeof(double)) {
+    *possible = PETSC_FALSE;
+    PetscCall(PetscSNPrintf(why, len, "its stencils do not fit the shared memory of a block"));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   /* what the vectors that are private to a block take, as far as the product's gathers are left a cache */
   need = matrix + (size_t)vectors * (size_t)size * (size_t)((double)A->m / L->blocks * 1.1 + 128) + MOST_THREADS * sizeof(double);
-  L->shared = PetscMin(need, (size_t)PetscMin(most, TUNE("KSP_SHARED", SHARED_MOST / 1024) * 1024)) / 16 * 16;
+  L->shared = PetscMin(need, PetscMax(matrix + MOST_THREADS * sizeof(double), (size_t)PetscMin(most, TUNE("KSP_SHARED", SHARED_MOST / 1024) * 1024))) / 16 * 16;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1684,7 +1686,8 @@ PetscErrorCode GPUKSPLaunchTile(GPUKSPLaunch *L, GPUCSRStream s)
 
   PetscFunctionBegin;
   if (L->method != GPUKSP_CG || L->Ainner || L->v.explicitpc || !TUNE("KSP_TILE", 1)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(visit(L->A, L->threads, [&](auto M) {
+  PetscCall(visit(L->A, L->threads, [&](auto M) -> PetscErrorCode {
+    GPUCSR_CUDA(cudaFuncSetAttribute(reach_kernel<decltype(M)>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)M.shared()));
     reach_kernel<<<(unsigned)L->blocks, MOST_THREADS, M.shared(), (cudaStream_t)s>>>(M, L->bounds, L->reach);
     need = M.shared();
     return PETSC_SUCCESS;
