@@ -393,6 +393,21 @@ static PetscErrorCode Load(KSP_GPU *k, Vec from, double *to)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* b or x of a launch: where it is on the device, the launch works on it there, elsewhere on a copy */
+static PetscErrorCode Take(KSP_GPU *k, Vec from, PetscBool read, PetscBool write, GPUCSROperand *o, double **p)
+{
+  GPUCSRStream s;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRVecGet_Private((Mat_SeqGPUCSR *)k->A->spptr, from, read, write, o));
+  if (o->place == GPUCSR_DEVICE) {
+    PetscCall(MatGPUCSRStream_Private(k->dev, o, NULL, NULL, &s));
+    if (s != k->dev->stream) PetscCall(k->dev->ops->streamsynchronize(k->dev->id, s));
+    *p = (double *)o->p;
+  } else if (read) PetscCall(GPUCSRUpload(k->dev, *p, GPUCSR_DOUBLE, o->p, GPUCSR_DOUBLE, (size_t)k->n, o->pinned, k->dev->stream, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* x home; complete on return */
 PetscErrorCode GPUKSPStoreX(KSP ksp, KSP_GPU *k)
 {
@@ -770,6 +785,31 @@ static PetscErrorCode Report(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+#if defined(GPUCSR_HAVE_CUDA)
+/* One launch, x home and complete on return */
+static PetscErrorCode Launch(KSP ksp, KSP_GPU *k)
+{
+  Mat_SeqGPUCSR *g   = (Mat_SeqGPUCSR *)k->A->spptr;
+  GPUCSRDevice   dev = k->dev;
+  GPUKSPVectors *v   = &k->launch.v;
+  double *const  ownx = v->x, *const ownb = v->b;
+  GPUCSROperand  b, x;
+
+  PetscFunctionBegin;
+  PetscCall(Take(k, ksp->vec_rhs, PETSC_TRUE, PETSC_FALSE, &b, &v->b));
+  PetscCall(Take(k, ksp->vec_sol, (PetscBool)!ksp->guess_zero, PETSC_TRUE, &x, &v->x));
+  PetscCall(GPUKSPLaunchSolve(&k->launch, dev->stream));
+  if (x.place != GPUCSR_DEVICE) PetscCall(GPUCSRDownload(dev, x.p, GPUCSR_DOUBLE, v->x, GPUCSR_DOUBLE, (size_t)k->n, x.pinned, dev->stream));
+  PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
+  PetscCall(MatGPUCSRVecRestore_Private(g, ksp->vec_sol, (PetscBool)!ksp->guess_zero, PETSC_TRUE, &x));
+  PetscCall(MatGPUCSRVecRestore_Private(g, ksp->vec_rhs, PETSC_TRUE, PETSC_FALSE, &b));
+  v->x = ownx;
+  v->b = ownb;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
+/* From the right-hand side to the solution, x home */
 static PetscErrorCode Run(KSP ksp, KSP_GPU *k)
 {
   Mat_SeqGPUCSR *g   = (Mat_SeqGPUCSR *)k->A->spptr;
@@ -777,24 +817,27 @@ static PetscErrorCode Run(KSP ksp, KSP_GPU *k)
 
   PetscFunctionBegin;
   PetscCall(dev->ops->activate(dev->id));
-  if (k->taken != KSP_GPU_PATH_DRIVEN) {
-    /* a kernel's work is shared by all products of this matrix: one stream at a time */
-    if (g->last && g->last != dev->stream) PetscCall(GPUCSRDeviceSynchronize(dev));
-    g->last = dev->stream;
-    PetscCall(Load(k, ksp->vec_rhs, k->launch.v.b));
-    if (!ksp->guess_zero) PetscCall(Load(k, ksp->vec_sol, k->launch.v.x));
-  } else if (ksp->guess_zero) PetscCall(VecSet(ksp->vec_sol, 0));
   k->launch.right = (PetscBool)(ksp->pc_side == PC_RIGHT);
   k->launch.guard = k->guard;
+  if (k->taken == KSP_GPU_PATH_DRIVEN) {
+    if (ksp->guess_zero) PetscCall(VecSet(ksp->vec_sol, 0));
+    PetscCall(GPUKSPDrive(ksp, k));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  /* a kernel's work is shared by all products of this matrix: one stream at a time */
+  if (g->last && g->last != dev->stream) PetscCall(GPUCSRDeviceSynchronize(dev));
+  g->last = dev->stream;
 #if defined(GPUCSR_HAVE_CUDA)
   if (k->taken == KSP_GPU_PATH_LAUNCH) {
-    PetscCall(GPUKSPLaunchSolve(&k->launch, dev->stream));
-    PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
-  } else
+    PetscCall(Launch(ksp, k));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
 #endif
-    if (k->mixed)
-    PetscCall(GPUKSPDriveMixed(ksp, k));
+  PetscCall(Load(k, ksp->vec_rhs, k->launch.v.b));
+  if (!ksp->guess_zero) PetscCall(Load(k, ksp->vec_sol, k->launch.v.x));
+  if (k->mixed) PetscCall(GPUKSPDriveMixed(ksp, k));
   else PetscCall(GPUKSPDrive(ksp, k));
+  PetscCall(GPUKSPStoreX(ksp, k));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -806,7 +849,6 @@ static PetscErrorCode GoOnInDouble(KSP ksp, KSP_GPU *k)
 
   PetscFunctionBegin;
   PetscCall(PetscInfo(ksp, "Mixed precision has got nowhere after %d iterations: double goes on\n", before.its));
-  PetscCall(GPUKSPStoreX(ksp, k));
   ksp->guess_zero = PETSC_FALSE;
   k->precision    = KSP_GPU_DOUBLE;
   PetscCall(Prepare(ksp, k));
@@ -866,7 +908,6 @@ static PetscErrorCode KSPSolve_GPU(KSP ksp)
   PetscCall(StateInit(ksp, k));
   PetscCall(Run(ksp, k));
   if (k->mixed && (k->state->giveup || k->state->reason == KSP_DIVERGED_INDEFINITE_MAT || k->state->reason == KSP_DIVERGED_INDEFINITE_PC || k->state->reason == KSP_DIVERGED_NANORINF)) PetscCall(GoOnInDouble(ksp, k));
-  if (k->taken != KSP_GPU_PATH_DRIVEN) PetscCall(GPUKSPStoreX(ksp, k));
   PetscCall(Report(ksp, k));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
