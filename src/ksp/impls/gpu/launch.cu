@@ -208,6 +208,129 @@ __device__ __forceinline__ X add_parts(X sum, int warps, int part, X *scratch)
   return sum;
 }
 
+/*
+  ---- entries on their way: of a matrix that comes from memory every time, copied ahead into shared memory ----
+
+  Each warp has a ring of stages of its own, which one lane fills by bulk copies: they bypass the first-level cache, take no registers, and go on while the warp
+  gathers and adds. An entry is a value and, where there are columns, one of these.
+*/
+#define CHUNK 4 /* entries of each of 32 rows in a stage */
+
+struct Nothing {
+  __host__ __device__ Nothing(int = 0) { }
+};
+
+template <class V, class C>
+struct Ring {
+  static constexpr int values = CHUNK * 32 * sizeof(V), bytes = values + (sizeof(C) > 1 ? CHUNK * 32 * sizeof(C) : 0), stages = bytes <= 512 ? 4 : 2;
+  char               *at;    /* of this warp */
+  unsigned long long *full;  /* arrival of each stage */
+  unsigned           *count; /* chunks consumed by this warp, ever */
+
+  static size_t shared()
+  {
+    return MOST_WARPS * ((size_t)stages * (bytes + sizeof(*full)) + sizeof(*count));
+  }
+
+  __device__ __forceinline__ void settle(Pool &pool)
+  {
+    const int warp = threadIdx.x / 32;
+
+    at    = pool.take<char>(MOST_WARPS * stages * bytes) + warp * stages * bytes;
+    full  = pool.take<unsigned long long>(MOST_WARPS * stages) + warp * stages;
+    count = pool.take<unsigned>(MOST_WARPS) + warp;
+#if __CUDA_ARCH__ >= 900
+    if (threadIdx.x % 32 == 0) {
+      *count = 0;
+      for (int s = 0; s < stages; s++) asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"((unsigned)__cvta_generic_to_shared(full + s)) : "memory");
+      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+#endif
+  }
+
+  /* One lane: so many entries of 32 rows into the stage of chunk c */
+  __device__ __forceinline__ void ask(unsigned c, const V *val, const C *col, int entries, unsigned long long policy) const
+  {
+#if __CUDA_ARCH__ >= 900
+    const unsigned stage = c % stages, to = (unsigned)__cvta_generic_to_shared(at + stage * bytes), bar = (unsigned)__cvta_generic_to_shared(full + stage);
+    const unsigned nv = entries * 32 * (unsigned)sizeof(V), nc = col ? entries * 32 * (unsigned)sizeof(C) : 0;
+
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(nv + nc) : "memory");
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(to), "l"(val), "r"(nv), "r"(bar), "l"(policy) : "memory");
+    if (nc) asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(to + values), "l"(col), "r"(nc), "r"(bar), "l"(policy) : "memory");
+#endif
+  }
+
+  /* All lanes: chunk c has arrived */
+  __device__ __forceinline__ void wait(unsigned c) const
+  {
+#if __CUDA_ARCH__ >= 900
+    const unsigned bar = (unsigned)__cvta_generic_to_shared(full + c % stages), parity = c / stages & 1;
+    unsigned       done;
+
+    do {
+      asm volatile("{\n\t.reg .pred p;\n\tmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\tselp.u32 %0, 1, 0, p;\n\t}" : "=r"(done) : "r"(bar), "r"(parity) : "memory");
+    } while (!done);
+#endif
+  }
+
+  /* The sums of this warp's slices: begin(q) is where slice q of the block starts, in entries of 32 rows; gather(q, entry, value, column) is what to multiply with, and may take the value away */
+  template <class X, class B, class G, class F>
+  __device__ __forceinline__ void run(int slices, const V *val, const C *col, unsigned long long policy, const B &begin, const G &gather, const F &f) const
+  {
+    const int lane = threadIdx.x % 32;
+    int       aq = threadIdx.x / 32, ak = 0, abegin = 0, amost = 0;
+    unsigned  c = *count, asked = c;
+    auto      ask_next = [&]() {
+      while (aq < slices && ak >= amost) { /* at the start of a slice */
+        abegin = begin(aq);
+        amost  = begin(aq + 1) - abegin;
+        if (amost) break;
+        aq += WARPS;
+      }
+      if (aq >= slices) return;
+      if (lane == 0) ask(asked, val + 32 * ((int64_t)abegin + ak), col ? col + 32 * ((int64_t)abegin + ak) : NULL, min(CHUNK, amost - ak), policy);
+      asked++;
+      ak += CHUNK;
+      if (ak >= amost) {
+        aq += WARPS;
+        ak = amost = 0;
+      }
+    };
+
+    for (int s = 0; s < stages; s++) ask_next();
+    for (int q = threadIdx.x / 32; q < slices; q += WARPS) {
+      const int most = begin(q + 1) - begin(q);
+      X         sum  = 0;
+
+      for (int k = 0; k < most; k += CHUNK, c++) {
+        const V *v = (const V *)(at + c % stages * bytes) + lane;
+        const C *j = (const C *)(at + c % stages * bytes + values) + lane;
+        V        value[CHUNK];
+        X        x[CHUNK];
+
+        wait(c);
+#pragma unroll
+        for (int u = 0; u < CHUNK; u++) {
+          value[u] = 0;
+          x[u]     = 0;
+          if (k + u < most) {
+            value[u] = v[32 * u];
+            x[u]     = gather(q, k + u, value[u], col ? j[32 * u] : C(0));
+          }
+        }
+        __syncwarp(); /* the stage has been read */
+        ask_next();
+#pragma unroll
+        for (int u = 0; u < CHUNK; u++) sum += X(value[u]) * x[u];
+      }
+      f(q, sum);
+    }
+    if (lane == 0) *count = c;
+    __syncwarp();
+  }
+};
+
 /* ---- products of a block's rows: f(row in the block, sum) for each, by the thread that has the sum ---- */
 
 template <class V>
@@ -217,13 +340,17 @@ struct Sell {
   const V   *val;
   int        width;
   int        split; /* warps that share a slice, where there are fewer slices than warps */
-  int        keep;
+  int        keep, ahead;
+  Ring<V, int> ring;
 
-  __device__ __forceinline__ void settle(Pool &) { }
+  __device__ __forceinline__ void settle(Pool &pool)
+  {
+    if (ahead) ring.settle(pool);
+  }
 
   size_t shared() const
   {
-    return 0;
+    return ahead ? ring.shared() : 0;
   }
 
   __device__ __forceinline__ bool shares() const
@@ -240,6 +367,18 @@ struct Sell {
     const int                lane = threadIdx.x % 32, warp = threadIdx.x / 32, groups = WARPS / split, part = warp % split;
     const int                slices = (last - first + 31) / 32;
 
+    if (this->ahead) {
+      ring.template run<X>(
+        slices, val, col, policy, [&](int q) { return SELLBegin(slice, width, first / 32 + q); }, [&](int, int, V &v, int c) {
+          if (c >= 0) return x(c);
+          v = 0;
+          return X(0);
+        },
+        [&](int q, X sum) {
+          if (first + 32 * q + lane < last) f(perm ? perm[first + 32 * q + lane] - first : 32 * q + lane, sum);
+        });
+      return;
+    }
     for (int q0 = 0; q0 < slices; q0 += groups) {
       const int q   = q0 + warp / split;
       X         sum = 0;
@@ -279,13 +418,17 @@ struct Dia {
   const int *offset;
   const V   *val;
   int        diagonals, n;
-  int        split, keep;
+  int        split, keep, ahead;
+  Ring<V, Nothing> ring;
 
-  __device__ __forceinline__ void settle(Pool &) { }
+  __device__ __forceinline__ void settle(Pool &pool)
+  {
+    if (ahead) ring.settle(pool);
+  }
 
   size_t shared() const
   {
-    return 0;
+    return ahead ? ring.shared() : 0;
   }
 
   __device__ __forceinline__ bool shares() const
@@ -302,6 +445,21 @@ struct Dia {
     const int                lane = threadIdx.x % 32, warp = threadIdx.x / 32, groups = WARPS / split, part = warp % split;
     const int                slices = (last - first + 31) / 32;
 
+    if (this->ahead) {
+      ring.template run<X>(
+        slices, val, (const Nothing *)NULL, policy, [&](int q) { return diagonals * (first / 32 + q); },
+        [&](int q, int d, V &v, Nothing) {
+          const int c = first + 32 * q + lane + __ldg(offset + d);
+
+          if (!is_absent(v)) return x(c);
+          v = 0;
+          return X(0);
+        },
+        [&](int q, X sum) {
+          if (first + 32 * q + lane < last) f(32 * q + lane, sum);
+        });
+      return;
+    }
     for (int q0 = 0; q0 < slices; q0 += groups) {
       const int q   = q0 + warp / split;
       X         sum = 0;
@@ -1434,25 +1592,25 @@ PetscErrorCode GPUKSPLaunchPartition(const GPUCSRStorage *A, int align, int bloc
 /* ---- from the host ---- */
 
 template <class V>
-static Sell<V> sell_of(const GPUCSRStorage *A, int threads, int keep)
+static Sell<V> sell_of(const GPUCSRStorage *A, int threads, int keep, int ahead)
 {
-  return {A->array[SELL_SLICE].count ? (const int *)A->array[SELL_SLICE].data : NULL, A->array[SELL_PERM].count ? (const int *)A->array[SELL_PERM].data : NULL, (const int *)A->array[SELL_COL].data, (const V *)A->array[SELL_VAL].data, A->extent.width, threads, keep};
+  return {A->array[SELL_SLICE].count ? (const int *)A->array[SELL_SLICE].data : NULL, A->array[SELL_PERM].count ? (const int *)A->array[SELL_PERM].data : NULL, (const int *)A->array[SELL_COL].data, (const V *)A->array[SELL_VAL].data, A->extent.width, threads, keep, ahead && threads == 1 && !keep};
 }
 
 template <class V>
-static Dia<V> dia_of(const GPUCSRStorage *A, int threads, int keep)
+static Dia<V> dia_of(const GPUCSRStorage *A, int threads, int keep, int ahead)
 {
-  return {(const int *)A->array[DIA_OFFSET].data, (const V *)A->array[DIA_VAL].data, (int)A->extent.units, A->n, threads, keep};
+  return {(const int *)A->array[DIA_OFFSET].data, (const V *)A->array[DIA_VAL].data, (int)A->extent.units, A->n, threads, keep, ahead && threads == 1 && !keep};
 }
 
 template <class V>
-static Stencil<V> stencil_of(const GPUCSRStorage *A, int threads, int)
+static Stencil<V> stencil_of(const GPUCSRStorage *A, int threads, int, int)
 {
   return {(const uint16_t *)A->array[STENCIL_ID].data, (const int *)A->array[STENCIL_BEGIN].data, (const int *)A->array[STENCIL_OFFSET].data, (const V *)A->array[STENCIL_VAL].data, (int)A->extent.units, (int)A->extent.stored, threads, NULL, NULL};
 }
 
 template <class V>
-static Csr<V> csr_of(const GPUCSRStorage *A, int threads, int keep)
+static Csr<V> csr_of(const GPUCSRStorage *A, int threads, int keep, int)
 {
   return {(const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, threads, keep};
 }
@@ -1548,6 +1706,12 @@ static PetscErrorCode method(const GPUKSPLaunch *L, M A, int *possible, GPUCSRSt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Has the device copies that go on by themselves? */
+static int bulk(const GPUCSRStorage *A)
+{
+  return A->dev->props.major >= 9 && TUNE("KSP_RING", 1) > 0;
+}
+
 /* f(what multiplies with A) */
 template <class F>
 static PetscErrorCode visit(const GPUCSRStorage *A, int threads, F f)
@@ -1555,8 +1719,8 @@ static PetscErrorCode visit(const GPUCSRStorage *A, int threads, F f)
   PetscFunctionBegin;
 #define FORMAT(of) \
   do { \
-    if (A->precision == GPUCSR_PRECISION_DOUBLE) PetscCall(f(of<double>(A, threads, fits(A, 8)))); \
-    else PetscCall(f(of<float>(A, threads, fits(A, 4)))); \
+    if (A->precision == GPUCSR_PRECISION_DOUBLE) PetscCall(f(of<double>(A, threads, fits(A, 8), bulk(A)))); \
+    else PetscCall(f(of<float>(A, threads, fits(A, 4), bulk(A)))); \
   } while (0)
   if (A->format->ops == &GPUCSRFormat_sell) FORMAT(sell_of);
   else if (A->format->ops == &GPUCSRFormat_dia) FORMAT(dia_of);
@@ -1573,7 +1737,7 @@ static PetscErrorCode dispatch(const GPUKSPLaunch *L, int *possible, GPUCSRStrea
 
   PetscFunctionBegin;
   if (!B) PetscCall(visit(A, t, [&](auto M) -> PetscErrorCode { return method(L, M, possible, s); }));
-#define FORMAT(F, of) PetscCall((with<F<float>, F<double>>(L, of<float>(B, t, fits(B, 4)), of<double>(A, t, 0), L->inner, (void *)cg_kernel<F<float>, F<double>, false, true>, possible, s)))
+#define FORMAT(F, of) PetscCall((with<F<float>, F<double>>(L, of<float>(B, t, fits(B, 4), bulk(B)), of<double>(A, t, 0, 0), L->inner, (void *)cg_kernel<F<float>, F<double>, false, true>, possible, s)))
   else if (A->format->ops == &GPUCSRFormat_sell) FORMAT(Sell, sell_of);
   else if (A->format->ops == &GPUCSRFormat_dia) FORMAT(Dia, dia_of);
   else if (A->format->ops == &GPUCSRFormat_stencil) FORMAT(Stencil, stencil_of);
