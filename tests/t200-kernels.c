@@ -436,14 +436,16 @@ static PetscErrorCode Format(Space *w, Matrix *M, const GPUCSRFormat *format, co
     if (A.built) {
       PetscCall(GPUCSRPlanCanRefresh(&A, &can));
       PetscCheck(can, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Format %s cannot take new values", format->name);
-      PetscCall(GPUCSRPlanRefresh(&A, &s, NULL));
-      PetscCall(CheckKernels(w, M, PETSC_FALSE, &A, 1));
+      PetscCall(GPUCSRPlanRefresh(&A, &s, NULL, &can));
+      PetscCheck(can || format->ops == &GPUCSRFormat_stencil, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Format %s did not take new values", format->name);
+      if (!can) PetscCall(Build(w, &s, NULL, PETSC_FALSE, p, &request, &A));
+      if (A.built) PetscCall(CheckKernels(w, M, PETSC_FALSE, &A, 1));
     }
     if (T.built) {
       PetscCall(GPUCSRPlanCanRefresh(&T, &can));
-      if (can) PetscCall(GPUCSRPlanRefresh(&T, &s, A.built && p % 2 == 0 ? &A : NULL));
-      else PetscCall(Build(w, &s, NULL, PETSC_TRUE, p, &request, &T));
-      PetscCall(CheckKernels(w, M, PETSC_TRUE, &T, 1));
+      if (can) PetscCall(GPUCSRPlanRefresh(&T, &s, A.built && p % 2 == 0 ? &A : NULL, &can));
+      if (!can) PetscCall(Build(w, &s, NULL, PETSC_TRUE, p, &request, &T));
+      if (T.built) PetscCall(CheckKernels(w, M, PETSC_TRUE, &T, 1));
     }
     PetscCall(PetscArraycpy(M->a, keep, nnz));
     PetscCall(GPUCSRPlanDestroy(&A));

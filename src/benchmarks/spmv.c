@@ -5,7 +5,7 @@ static char help[] = "Products with vectors on the device: every kernel of the l
     spmv -backend host -shrink 20                                      without one, to try the program itself
 
   Matrices: the synthetic ones of synthetic.h (-shrink k: small ones), with -collection the survey's too, then every *.petsc of the
-  folders and the files, PETSc binary; a name met before is passed over. -match TEXT takes those alone whose name contains the text.
+  folders and the files, PETSc binary; a name met before is passed over. -match TEXT,... takes those alone whose name contains one of the texts.
   Other options: -precisions double,single,mixed (the first two); -sides N,T (both); -setup no (products alone); -products no
   (set-up alone); -budget s (matrices that would start later than so many seconds are left out, and counted); -rounds n (7); -progress; -id TEXT.
 
@@ -705,8 +705,11 @@ static PetscErrorCode CaseRun(Case *c, double *product)
 /* A refresh costs what it adds to the product after it: nobody waits for it but that product */
 static PetscErrorCode RefreshAndProduct(GPUCSRPlan *P, const GPUCSRSource *s, const GPUCSRPlan *D, const GPUCSRProduct *p)
 {
+  PetscBool held;
+
   PetscFunctionBeginUser;
-  PetscCall(GPUCSRPlanRefresh(P, s, D));
+  PetscCall(GPUCSRPlanRefresh(P, s, D, &held));
+  PetscCheck(held, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The same values again do not fit format %s", P->A.format->name);
   PetscCall(GPUCSRPlanProduct(P, p, P->A.dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -1129,10 +1132,10 @@ int main(int argc, char **argv)
   static char   *files[MAX_FILES];
   static char    names[MAX_FILES + NSYNTHETICS + NCOLLECTION][64];
   Bench          b      = {0};
-  PetscInt       shrink = 1, rounds = 7;
+  PetscInt       shrink = 1, rounds = 7, nmatches = 64;
   PetscReal      budget    = 0;
   PetscBool      synthetic = PETSC_TRUE, more = PETSC_FALSE;
-  char           match[PETSC_MAX_PATH_LEN] = "";
+  char           samples[PETSC_MAX_PATH_LEN] = "", *match[64];
   int            nfiles, nnames = 0, late = 0, measured = 0;
   const int      made = NSYNTHETICS + NCOLLECTION;
   PetscLogDouble t0, t1;
@@ -1141,12 +1144,11 @@ int main(int argc, char **argv)
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(PetscTime(&t0));
   b.setup = b.products = PETSC_TRUE;
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-samples", match, sizeof(match), NULL));
-  if (match[0]) {
-    b.samples = fopen(match, "a");
-    PetscCheck(b.samples, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "-samples %s: cannot be written", match);
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-samples", samples, sizeof(samples), NULL));
+  if (samples[0]) {
+    b.samples = fopen(samples, "a");
+    PetscCheck(b.samples, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "-samples %s: cannot be written", samples);
   }
-  match[0] = 0;
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-shrink", &shrink, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-rounds", &rounds, NULL));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-budget", &budget, NULL));
@@ -1156,7 +1158,7 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-products", &b.products, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-threads", &b.threads, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-progress", &b.progress, NULL));
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-match", match, sizeof(match), NULL));
+  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-match", match, &nmatches, NULL));
   PetscCheck(shrink >= 1 && rounds >= 1 && rounds <= MAX_ROUNDS, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-shrink must be at least 1, -rounds from 1 to %d", MAX_ROUNDS);
   b.rounds = (int)rounds;
   PetscCall(Words("-precisions", precisionwords, 3, 2, b.precisions));
@@ -1176,14 +1178,15 @@ int main(int argc, char **argv)
     char            *dot, *name = names[nnames];
     const char      *slash = file ? strrchr(file, '/') : NULL;
     Problem          p     = {0};
-    PetscBool        seen  = PETSC_FALSE;
+    PetscBool        seen = PETSC_FALSE, wanted = (PetscBool)!nmatches;
 
     if (s && !(k < NSYNTHETICS ? synthetic : more)) continue;
     PetscCall(PetscStrncpy(name, s ? s->name : slash ? slash + 1 : file, sizeof(names[0])));
     dot = strrchr(name, '.');
     if (dot && file) *dot = 0;
     for (int q = 0; q < nnames && !seen; q++) PetscCall(PetscStrcmp(names[q], name, &seen));
-    if (seen || !strstr(name, match)) continue;
+    for (PetscInt q = 0; q < nmatches; q++) wanted = (PetscBool)(wanted || strstr(name, match[q]));
+    if (seen || !wanted) continue;
     nnames++;
     PetscCall(PetscTime(&t1));
     if (budget > 0 && t1 - t0 > budget) {
@@ -1202,6 +1205,7 @@ int main(int argc, char **argv)
   if (late) PetscCall(PetscPrintf(PETSC_COMM_SELF, "; %d LEFT OUT, the budget of %g s was spent", late, (double)budget));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "\n"));
   for (int k = 0; k < nfiles; k++) PetscCall(PetscFree(files[k]));
+  for (PetscInt k = 0; k < nmatches; k++) PetscCall(PetscFree(match[k]));
   if (b.peer) CUSPARSECall(cusparseDestroy(b.peer));
   PetscCall(BenchClockDestroy(&b.clock));
   if (b.out) fclose(b.out);

@@ -79,6 +79,7 @@ typedef struct {
   int64_t entries[GPUCSR_NCLASSES]; /* and their entries */
   double  density;                  /* nnz / (m n) */
   int64_t sell_stored;              /* entries that sliced ELL would store */
+  int     sell_span;                /* columns that a slice spans at most; 0 where nobody looked at the columns */
 
   int    sampled;                    /* rows looked at; 0: nothing below is known */
   double spread;                     /* mean of last - first column + 1 over the sampled rows that have entries */

@@ -57,6 +57,8 @@
 "cost bcsr8x8 bcsr_block 64 0 inf  2.495 0.165 0.1756 127.7 0.102 0 0 0 0  128 4.49\n"
 "measure bcsr8x8 bcsr_sorted32 2 0 inf  2.955 0.2109 0.2211 7.331 0.02497 0 0 0 0  151 5.43\n"
 "measure bcsr8x8 bcsr_adaptive 1 0 1024  3.96 0.175 0.2063 0.1501 0 0.3799 1.77 0 0  154 5.22\n"
+"# by hand, until samples are fitted\n"
+"cost stencil stencil_row 8 0 inf  2.4 0.08 0.2 0 0.3 0.5 0 0 0  60 30\n"
 "tree 2 1000 sell sell_row\n"
 "tree 2 10000 csr csr_vector4\n"
 "tree 2 100000 hyb hyb_segment\n"

@@ -365,16 +365,22 @@ static PetscErrorCode CheckColumn(const GPUCSRSource *s, int64_t bad)
 }
 
 /* What the choice is made of, where the plan's arrays are the host's */
-static PetscErrorCode InspectSource(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSRFeatures *f)
+static PetscErrorCode InspectSource(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSRPrecision precision, GPUCSRFeatures *f)
 {
-  const PetscInt n   = s->n;
-  int64_t        bad = -1;
+  const PetscInt   n    = s->n;
+  const GPUCSRType type = GPUCSRValueType(precision);
+  int64_t          bad  = -1;
+  void            *val;
 
   PetscFunctionBegin;
   for (int64_t k = s->nnz; k-- > 0;)
     if (s->j[k] < 0 || s->j[k] >= n) bad = k;
   PetscCall(CheckColumn(s, bad));
   PetscCall(GPUCSRInspect(s->m, s->n, s->i, sizeof(PetscInt) == sizeof(int32_t) ? (const int32_t *)s->j : NULL, GPUCSRPlanSettings.sample, dev->threads, f));
+  PetscCall(PetscMalloc((size_t)s->nnz * GPUCSRTypeSize(type) + 1, &val)); /* rows are alike as they are stored */
+  PetscCall(GPUCSRConvert(val, type, s->a, GPUCSR_DOUBLE, (size_t)s->nnz, dev->threads, NULL));
+  PetscCall(GPUCSRStencils(s->m, s->i, s->j, GPUCSR_PETSCINT, val, type, f));
+  PetscCall(PetscFree(val));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -396,7 +402,7 @@ static PetscErrorCode BuildSteps(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSR
     PetscCall((*GPUCSRHelpers(dev)->inspect)(csr, GPUCSRPlanSettings.sample, &P->features, &bad, dev->stream));
     PetscCall(CheckColumn(s, bad));
     csr->extent.width = P->features.max;
-  } else PetscCall(InspectSource(dev, s, &P->features));
+  } else PetscCall(InspectSource(dev, s, precision, &P->features));
   PetscCall(Choose(dev, precision, q, csr, P));
   PetscCall(Mark(dev, &t, &P->costs.inspect));
   PetscCall(GPUCSRDeviceFormatGet(P->choice.format, &df));
@@ -507,7 +513,7 @@ PetscErrorCode GPUCSRPlanBuildTranspose(GPUCSRDevice dev, const GPUCSRSource *s,
     f.nnz = s->nnz;
     ierr  = SendCSR(dev, s, &f, precision, PETSC_FALSE, &sent, &P->rounding, &P->costs);
     if (!ierr) ierr = Mark(dev, &t, &P->costs.upload);
-    if (!ierr && (!D || !D->built)) ierr = (*GPUCSRHelpers(dev)->inspect)(&sent, 0, &f, &bad, dev->stream); /* nobody has looked at it yet */
+    if (!ierr && (!D || !D->built)) ierr = (*GPUCSRHelpers(dev)->inspect)(&sent, 0, NULL, &bad, dev->stream); /* nobody has looked at it yet */
     if (!ierr) ierr = CheckColumn(s, bad);
   }
   if (!ierr) ierr = TransposeSteps(dev, s, from, precision, q, P, &csr);
@@ -584,8 +590,11 @@ static PetscErrorCode RefreshSteps(GPUCSRPlan *P, const GPUCSRSource *s, const G
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* New values for an unchanged pattern; D as in GPUCSRPlanBuildTranspose(), fresh */
-PetscErrorCode GPUCSRPlanRefresh(GPUCSRPlan *P, const GPUCSRSource *s, const GPUCSRPlan *D)
+/*
+  New values for an unchanged pattern; D as in GPUCSRPlanBuildTranspose(), fresh. held: the format holds them; where it cannot hold the matrix with
+  them the plan is none any more, and has to be built.
+*/
+PetscErrorCode GPUCSRPlanRefresh(GPUCSRPlan *P, const GPUCSRSource *s, const GPUCSRPlan *D, PetscBool *held)
 {
   GPUCSRStorage  sent = {0}, csr = {0};
   PetscErrorCode ierr;
@@ -596,7 +605,9 @@ PetscErrorCode GPUCSRPlanRefresh(GPUCSRPlan *P, const GPUCSRSource *s, const GPU
   PetscCall(GPUCSRStorageDestroy(&sent));
   PetscCall(GPUCSRStorageDestroy(&csr));
   PetscCall(ierr);
-  PetscCall(Changed(P));
+  *held = (PetscBool)!P->A.outdated;
+  if (*held) PetscCall(Changed(P));
+  else P->built = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -212,7 +212,7 @@ PetscErrorCode GPUCSRModelInputGet(const GPUCSRFormat *format, const GPUCSRFeatu
   in->vectors = 1e-6 * vector * ((double)f->m + (double)f->n);
   in->cache   = 1e-6 * (double)l2;
   in->rows    = f->m;
-  in->stored  = (double)A.stored;
+  in->stored  = (double)PetscMax(A.stored, f->nnz); /* a dictionary's entries are gone through as often as rows have them */
   in->mean    = f->mean;
   in->max     = f->max;
   in->sectors = f->sampled ? f->blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(1, 4))] : (double)f->nnz;
