@@ -7,6 +7,7 @@
 */
 #include "gpukspimpl.h"
 #include "../../../mat/impls/gpucsr/format/absent.h"
+#include <limits.h>
 
 const char *const KSPGPUPaths[]      = {"auto", "launch", "graph", "driven", "KSPGPUPath", "KSP_GPU_PATH_", NULL};
 const char *const KSPGPUVariants[]   = {"standard", "single_reduction", "KSPGPUVariant", "KSP_GPU_", NULL};
@@ -61,6 +62,7 @@ static PetscErrorCode Release(KSP_GPU *k)
     PetscCall(GPUCSRFree(k->dev, BOUNDS_BYTES, (void **)&k->bounds));
     PetscCall(GPUCSRFree(k->dev, SLOTS_BYTES, &k->slots));
     PetscCall(GPUCSRFree(k->dev, TABLE_BYTES, (void **)&k->table));
+    PetscCall(GPUCSRFree(k->dev, k->pairsbytes, &k->pairs));
     PetscCall(GPUCSRFree(k->dev, sizeof(GPUKSPState), (void **)&k->devstate));
     PetscCall(GPUCSRFree(k->dev, sizeof(double) * (size_t)k->histmax, (void **)&k->hist));
     if (k->state && !k->dev->failed[0]) {
@@ -69,7 +71,8 @@ static PetscErrorCode Release(KSP_GPU *k)
         if (k->events[q]) PetscCall(ops->eventdestroy(k->dev->id, k->events[q]));
     }
   }
-  k->bytes = k->fbytes = k->pcbytes = 0;
+  k->bytes = k->fbytes = k->pcbytes = k->pairsbytes = 0;
+  k->launch.epoch                                  = 0;
   k->histmax                        = 0;
   k->state = k->seen = NULL;
   k->sums            = NULL;
@@ -509,6 +512,15 @@ static PetscErrorCode Live(KSP ksp, KSP_GPU *k)
 /* What a launch spares of each iteration against a graph of kernels, measured on an H200, in bytes of a matrix that it could read meanwhile */
 #define SPARED 35e6
 
+/* Bytes of a matrix that has been laid out, but not made */
+static double Bytes(const GPUCSRStorage *A)
+{
+  double bytes = 0;
+
+  for (int q = 0; q < A->narrays; q++) bytes += (double)A->array[q].count * (double)GPUCSRTypeSize(A->array[q].type);
+  return bytes;
+}
+
 /*
   The format that a launch should multiply with, NULL: that of the plan. A choice that is best for products need not be best here: an iteration has no launches to
   amortize, and what its product costs is what it reads. So: of the formats that a launch takes, the one of the fewest bytes, if that is a tenth less than the plan's,
@@ -518,7 +530,7 @@ static PetscErrorCode Better(KSP_GPU *k, const GPUCSRPlan *P, PetscBool takes, c
 {
   static const char *const names[] = {"stencil", "dia", "sell", "csr"};
   const GPUCSRRequest     *q       = &((Mat_SeqGPUCSR *)k->A->spptr)->base.config.request;
-  const double             plan    = GPUCSRStorageBytes(&P->A);
+  const double             plan    = Bytes(&P->A);
   double                   least   = takes ? 0.9 * plan : plan + SPARED;
   GPUCSRSource             s;
   PetscBool                open;
@@ -545,8 +557,8 @@ static PetscErrorCode Better(KSP_GPU *k, const GPUCSRPlan *P, PetscBool takes, c
     }
     if ((double)extent.stored > GPUCSR_MOST_STORED(&P->features) / 16) continue;
     PetscCall(GPUCSRStorageCreate(k->dev, format, &P->features, &extent, P->A.precision, &A));
-    if (GPUCSRStorageBytes(&A) < least) {
-      least   = GPUCSRStorageBytes(&A);
+    if (Bytes(&A) < least) {
+      least   = Bytes(&A);
       *better = format;
     }
     PetscCall(GPUCSRStorageDestroy(&A));
@@ -554,21 +566,30 @@ static PetscErrorCode Better(KSP_GPU *k, const GPUCSRPlan *P, PetscBool takes, c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The matrix in that format, besides the plan */
-static PetscErrorCode Own(KSP_GPU *k, const GPUCSRPlan *P, const GPUCSRFormat *format)
+/* The matrix in that format, besides the plan; unless its values have become others since the features were taken, and it cannot hold them */
+static PetscErrorCode Own(KSP_GPU *k, const GPUCSRPlan *P, const GPUCSRFormat *format, PetscBool *held)
 {
   const Mat_SeqGPUCSR *g    = (Mat_SeqGPUCSR *)k->A->spptr;
-  const PetscBool      same = (PetscBool)(k->own.built && k->ownid == ((PetscObject)k->A)->id && k->ownpattern == g->pattern[GPUCSR_FORWARD] && k->own.A.precision == P->A.precision && k->own.A.format == format);
+  PetscBool            same = (PetscBool)(k->own.built && k->ownid == ((PetscObject)k->A)->id && k->ownpattern == g->pattern[GPUCSR_FORWARD] && k->own.A.precision == P->A.precision && k->own.A.format == format);
   GPUCSRRequest        q    = {"auto", "auto", GPUCSR_SELECT_ESTIMATE, 0, 0};
   GPUCSRSource         s;
 
   PetscFunctionBegin;
-  k->S = &k->own.A;
-  if (same && k->ownvalues == g->values[GPUCSR_FORWARD]) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGPUCSRSource_Private(k->A, &s));
-  PetscCall(PetscStrncpy(q.format, format->name, sizeof(q.format)));
-  if (same) PetscCall(GPUCSRPlanRefresh(&k->own, &s, NULL));
-  if (!same || k->own.A.outdated) PetscCall(GPUCSRPlanBuild(k->dev, &s, P->A.precision, &q, &k->own));
+  *held = PETSC_TRUE;
+  if (!same || k->ownvalues != g->values[GPUCSR_FORWARD]) {
+    PetscCall(MatGPUCSRSource_Private(k->A, &s));
+    PetscCall(PetscStrncpy(q.format, format->name, sizeof(q.format)));
+    if (same) PetscCall(GPUCSRPlanRefresh(&k->own, &s, NULL, &same));
+    if (!same && format->ops == &GPUCSRFormat_stencil) {
+      GPUCSRFeatures f = P->features;
+
+      PetscCall(GPUCSRStencils(s.m, s.i, s.j, sizeof(PetscInt) == 4 ? GPUCSR_INT32 : GPUCSR_INT64, s.a, GPUCSR_DOUBLE, &f));
+      *held = (PetscBool)(f.stencils > 0);
+    }
+    if (!*held) PetscFunctionReturn(PETSC_SUCCESS);
+    if (!same) PetscCall(GPUCSRPlanBuild(k->dev, &s, P->A.precision, &q, &k->own));
+  }
+  k->S          = &k->own.A;
   k->ownid      = ((PetscObject)k->A)->id;
   k->ownpattern = g->pattern[GPUCSR_FORWARD];
   k->ownvalues  = g->values[GPUCSR_FORWARD];
@@ -591,6 +612,14 @@ static PetscErrorCode Shape(KSP_GPU *k, PetscBool *possible, char why[], size_t 
   if (!*possible) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUKSPLaunchPartition(k->S, align, k->launch.blocks, k->bounds, k->dev->stream));
   PetscCall(GPUKSPLaunchTile(&k->launch, k->dev->stream));
+  k->launch.pairs = NULL;
+  if (k->launch.tile && !k->launch.cluster) {
+    const size_t bytes = 32 * (size_t)k->n;
+
+    if (bytes > k->pairsbytes) k->launch.epoch = 0;
+    PetscCall(Grow(k, bytes, &k->pairsbytes, "what the blocks of a solver exchange", &k->pairs));
+    k->launch.pairs = getenv("KSP_PLAIN") ? NULL : k->pairs;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif
@@ -648,8 +677,10 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
         if (fresh || k->betterfor != k->path) PetscCall(Better(k, P, takes, &k->better));
         k->betterfor = k->path;
         if (k->better) {
-          PetscCall(Own(k, P, k->better));
-          takes = PETSC_TRUE;
+          PetscBool held;
+
+          PetscCall(Own(k, P, k->better, &held));
+          if (held) takes = PETSC_TRUE;
         }
       }
     }
@@ -798,9 +829,15 @@ static PetscErrorCode Launch(KSP ksp, KSP_GPU *k)
   PetscFunctionBegin;
   PetscCall(Take(k, ksp->vec_rhs, PETSC_TRUE, PETSC_FALSE, &b, &v->b));
   PetscCall(Take(k, ksp->vec_sol, (PetscBool)!ksp->guess_zero, PETSC_TRUE, &x, &v->x));
+  if (!k->launch.epoch || k->launch.epoch > UINT_MAX / 2) { /* what is left of so long ago could be taken for new */
+    PetscCall(GPUKSPLaunchClear(k->slots, SLOTS_BYTES, dev->stream));
+    if (k->pairs) PetscCall(GPUKSPLaunchClear(k->pairs, k->pairsbytes, dev->stream));
+    k->launch.epoch = 1;
+  }
   PetscCall(GPUKSPLaunchSolve(&k->launch, dev->stream));
   if (x.place != GPUCSR_DEVICE) PetscCall(GPUCSRDownload(dev, x.p, GPUCSR_DOUBLE, v->x, GPUCSR_DOUBLE, (size_t)k->n, x.pinned, dev->stream));
   PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
+  k->launch.epoch = k->state->epoch;
   PetscCall(MatGPUCSRVecRestore_Private(g, ksp->vec_sol, (PetscBool)!ksp->guess_zero, PETSC_TRUE, &x));
   PetscCall(MatGPUCSRVecRestore_Private(g, ksp->vec_rhs, PETSC_TRUE, PETSC_FALSE, &b));
   v->x = ownx;

@@ -76,6 +76,8 @@ struct Vector {
   static const int ahead = AHEAD;
   const X         *x;
 
+  __device__ __forceinline__ void begin(int) const { }
+
   __device__ __forceinline__ X operator()(int c) const
   {
     return x[c];
@@ -89,6 +91,8 @@ struct Tile {
   static const int ahead = AHEAD;
   const X         *x;
 
+  __device__ __forceinline__ void begin(int) const { }
+
   __device__ __forceinline__ X operator()(int c) const
   {
     return x[c];
@@ -100,6 +104,8 @@ struct Reach {
   typedef double   type;
   static const int ahead = AHEAD;
   int             *lo, *hi;
+
+  __device__ __forceinline__ void begin(int) const { }
 
   __device__ __forceinline__ double operator()(int c) const
   {
@@ -116,6 +122,13 @@ struct Direction {
   static const int ahead = AHEAD;
   const X         *z, *p;
   X                beta;
+  const X         *solution; /* the row's own, which is on its way while the others are gathered */
+  X               *early;
+
+  __device__ __forceinline__ void begin(int row) const
+  {
+    *early = solution[row];
+  }
 
   __device__ __forceinline__ X operator()(int c) const
   {
@@ -131,6 +144,8 @@ struct BCGSWhole {
   const X         *r, *v, *p, *d;
   X                omegabeta, beta;
 
+  __device__ __forceinline__ void begin(int) const { }
+
   __device__ __forceinline__ X operator()(int c) const
   {
     const X y = r[c] - omegabeta * v[c] + beta * p[c];
@@ -145,6 +160,8 @@ struct BCGSHalf {
   static const int ahead = AHEAD / 2;
   const X         *r, *v, *d;
   X                alpha;
+
+  __device__ __forceinline__ void begin(int) const { }
 
   __device__ __forceinline__ X operator()(int c) const
   {
@@ -336,6 +353,7 @@ struct Ring {
 template <class V>
 struct Sell {
   typedef V  value;
+  static const bool begins = false;
   const int *slice, *perm, *col; /* slice is NULL where all are of one width, perm where rows are where they were; else they move within a block */
   const V   *val;
   int        width;
@@ -415,6 +433,7 @@ struct Sell {
 template <class V>
 struct Dia {
   typedef V  value;
+  static const bool begins = false;
   const int *offset;
   const V   *val;
   int        diagonals, n;
@@ -505,6 +524,7 @@ struct __align__(2 * sizeof(V)) Entry {
 template <class V>
 struct Stencil {
   typedef V       value;
+  static const bool begins = true;
   const uint16_t *id;
   const int      *begin, *offset; /* as they are stored, */
   const V        *val;
@@ -539,13 +559,17 @@ struct Stencil {
     const int                lane = threadIdx.x % 32, warp = threadIdx.x / 32, groups = WARPS / split, part = warp % split;
     const int                slices = (last - first + 31) / 32;
 
+    int                      coming = first + 32 * (warp / split) + lane < last ? id[first + 32 * (warp / split) + lane] : 0;
+
     for (int q0 = 0; q0 < slices; q0 += groups) {
-      const int q = q0 + warp / split, row = first + 32 * q + lane;
+      const int q = q0 + warp / split, row = first + 32 * q + lane, next = row + 32 * groups, which = coming;
       X         sum = 0;
 
+      if (next < last) coming = id[next]; /* the chain is long: number, dictionary, vector */
       if (q < slices && row < last) {
-        const int which = id[row], end = start[which + 1];
+        const int end = start[which + 1];
 
+        x.begin(row);
         for (int k = start[which] + part; k < end; k += ahead * split) {
           V v[ahead];
           X xc[ahead];
@@ -574,6 +598,7 @@ struct Stencil {
 template <class V>
 struct Csr {
   typedef V  value;
+  static const bool begins = false;
   const int *rowptr, *col;
   const V   *val;
   int        lanes; /* threads that share a row */
@@ -633,12 +658,14 @@ struct Csr {
 #define CLUSTER 16
 
 /* Bytes of shared memory beyond which the product's gathers would miss the first-level cache more than vectors gain; measured on an H200 */
-#define SHARED_MOST (150 * 1024)
+#define SHARED_MOST    (150 * 1024)
+#define SHARED_STENCIL (190 * 1024)
 
 struct Meeting {
   ulonglong2 *slots; /* NULL: all blocks are one cluster */
   unsigned    epoch;
   double     *part, *all; /* shared: of each warp, and of each 32 blocks, or of each block of the cluster, twice */
+  double     *total;      /* and of a cluster */
 };
 
 __device__ __forceinline__ double warp_sum(double v)
@@ -647,6 +674,38 @@ __device__ __forceinline__ double warp_sum(double v)
   for (int o = 16; o; o >>= 1) v += __shfl_xor_sync(0xffffffffu, v, o);
   return v;
 }
+
+/* Sums over a warp of N numbers at once: lanes share the work, and which() says whose sum a lane has come to have */
+template <int N>
+struct WarpSums {
+  static constexpr int wide = N <= 1 ? 1 : N <= 2 ? 2 : N <= 4 ? 4 : 8;
+
+  static __device__ __forceinline__ int which(int lane)
+  {
+    return wide == 1 ? 0 : wide == 2 ? lane / 16 : wide == 4 ? lane / 8 : lane / 4;
+  }
+
+  static __device__ __forceinline__ double sum(const double (&v)[N], int lane)
+  {
+    double w[wide];
+
+#pragma unroll
+    for (int k = 0; k < wide; k++) w[k] = k < N ? v[k] : 0;
+#pragma unroll
+    for (int have = wide, o = 16; o; o >>= 1) {
+      if (have > 1) {
+        have /= 2;
+#pragma unroll
+        for (int k = 0; k < have; k++) {
+          const double keep = lane & o ? w[k + have] : w[k], give = lane & o ? w[k] : w[k + have];
+
+          w[k] = keep + __shfl_xor_sync(0xffffffffu, give, o);
+        }
+      } else w[0] += __shfl_xor_sync(0xffffffffu, w[0], o);
+    }
+    return w[0];
+  }
+};
 
 /* What was written before by anybody in the block can be read by whoever sees what is published after */
 __device__ __forceinline__ void fence()
@@ -660,6 +719,26 @@ __device__ __forceinline__ void publish(ulonglong2 *slot, double v, unsigned epo
 
   asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(slot), "l"(flag | (bits & 0xffffffffull)), "l"(flag | (bits >> 32)) : "memory");
 }
+
+/* What is in a slot, and is it what was published in that epoch */
+struct Letter {
+  unsigned long long low, high;
+
+  __device__ __forceinline__ void look(const ulonglong2 *slot)
+  {
+    asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(low), "=l"(high) : "l"(slot) : "memory");
+  }
+
+  __device__ __forceinline__ bool arrived(unsigned epoch) const
+  {
+    return (unsigned)(low >> 32) == epoch && (unsigned)(high >> 32) == epoch;
+  }
+
+  __device__ __forceinline__ double value() const
+  {
+    return __longlong_as_double((long long)((high << 32) | (low & 0xffffffffull)));
+  }
+};
 
 /* With FENCE what was written before that can be read */
 template <bool FENCE>
@@ -675,7 +754,7 @@ __device__ __forceinline__ double await(const ulonglong2 *slot, unsigned epoch)
 }
 
 /* Into the same place of another block's shared memory */
-__device__ __forceinline__ void send(double *to, int block, double v)
+__device__ __forceinline__ void tell(double *to, int block, double v)
 {
 #if __CUDA_ARCH__ >= 900
   unsigned there;
@@ -695,35 +774,25 @@ __device__ __forceinline__ void cluster_barrier()
 
 /*
   v[k], summed over all threads of all blocks. A block is at most one meeting ahead of another, so two sets of slots do. With FENCE what any
-  thread wrote before can be read by all after.
+  thread wrote before can be read by all after. send() publishes the block's part, receive() waits for the others': not for a cluster.
 */
-template <int N, bool FENCE>
-__device__ __forceinline__ void exchange(Meeting &m, double (&v)[N])
+template <int N>
+__device__ __forceinline__ void add_block(Meeting &m, const double (&v)[N])
 {
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, blocks = gridDim.x, per = (blocks + 31) / 32;
+  const int    lane = threadIdx.x % 32, warp = threadIdx.x / 32, k = WarpSums<N>::which(lane);
+  const double sum = WarpSums<N>::sum(v, lane);
 
-#pragma unroll
-  for (int k = 0; k < N; k++) {
-    v[k] = warp_sum(v[k]);
-    if (lane == 0) m.part[k * MOST_WARPS + warp] = v[k];
-  }
+  if (k < N) m.part[k * MOST_WARPS + warp] = sum; /* the lanes that have it have the same */
   __syncthreads();
-  if (!m.slots) {
-    double *all = m.all + (m.epoch & 1) * GPUKSP_MEETING * CLUSTER;
+}
 
-    if (warp < N) {
-      const double sum = warp_sum(lane < WARPS ? m.part[warp * MOST_WARPS + lane] : 0);
-
-      if (lane < blocks) send(all + warp * CLUSTER + blockIdx.x, lane, sum);
-    }
-    cluster_barrier();
-#pragma unroll
-    for (int k = 0; k < N; k++) v[k] = warp_sum(lane < blocks ? all[k * CLUSTER + lane] : 0);
-    m.epoch++;
-    return;
-  }
+template <int N, bool FENCE>
+__device__ __forceinline__ void send(Meeting &m, const double (&v)[N])
+{
+  const int   lane = threadIdx.x % 32, warp = threadIdx.x / 32, blocks = gridDim.x;
   ulonglong2 *slots = m.slots + (size_t)(m.epoch & 1) * GPUKSP_MEETING * blocks;
 
+  add_block(m, v);
   if (warp < N) {
     const double sum = warp_sum(lane < WARPS ? m.part[warp * MOST_WARPS + lane] : 0);
 
@@ -732,6 +801,14 @@ __device__ __forceinline__ void exchange(Meeting &m, double (&v)[N])
       publish(slots + (size_t)warp * blocks + blockIdx.x, sum, m.epoch);
     }
   }
+}
+
+template <int N, bool FENCE>
+__device__ __forceinline__ void receive(Meeting &m, double (&v)[N])
+{
+  const int         lane = threadIdx.x % 32, warp = threadIdx.x / 32, blocks = gridDim.x, per = (blocks + 31) / 32;
+  const ulonglong2 *slots = m.slots + (size_t)(m.epoch & 1) * GPUKSP_MEETING * blocks;
+
   for (int u = warp; u < N * per; u += WARPS) {
     const int b   = u % per * 32 + lane;
     double    sum = b < blocks ? await<FENCE>(slots + (size_t)(u / per) * blocks + b, m.epoch) : 0;
@@ -746,6 +823,36 @@ __device__ __forceinline__ void exchange(Meeting &m, double (&v)[N])
     for (int j = 0; j < per; j++) v[k] += m.all[k * per + j];
   }
   m.epoch++;
+}
+
+template <int N, bool FENCE>
+__device__ __forceinline__ void exchange(Meeting &m, double (&v)[N])
+{
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, blocks = gridDim.x;
+
+  if (!m.slots) {
+    double *all = m.all + (m.epoch & 1) * GPUKSP_MEETING * CLUSTER;
+
+    add_block(m, v);
+    if (warp < N) {
+      const double sum = warp_sum(lane < WARPS ? m.part[warp * MOST_WARPS + lane] : 0);
+
+      if (lane < blocks) tell(all + warp * CLUSTER + blockIdx.x, lane, sum);
+    }
+    cluster_barrier();
+    if (warp < N) {
+      const double sum = warp_sum(lane < blocks ? all[warp * CLUSTER + lane] : 0);
+
+      if (lane == 0) m.total[warp] = sum;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < N; k++) v[k] = m.total[k];
+    m.epoch++;
+    return;
+  }
+  send<N, FENCE>(m, v);
+  receive<N, FENCE>(m, v);
 }
 
 __device__ __forceinline__ void meet(Meeting &m)
@@ -840,9 +947,11 @@ struct Args {
   const int    *bounds, *reach;
   ulonglong2   *slots;
   GPUKSPState   start, *state;
+  unsigned      epoch; /* of the first meeting: slots hold earlier ones */
   int           guard, right;
   size_t        shared;
   GPUKSPDiagonals same;
+  ulonglong2     *pairs; /* two vectors whose entries tell that they have arrived */
 };
 
 #define FOR_ROWS(i) for (int i = threadIdx.x; i < rows; i += THREADS)
@@ -866,17 +975,19 @@ __device__ __forceinline__ void settle_other(E &exact, const M &, Pool &pool)
   exact.settle(pool);
 }
 
-#define TILE_GROUP 8 /* rows of a halo that a thread has in flight */
+/* CG by tiles: threads of a block, and rows of a tile that each has in flight */
+#define TILE_THREADS 512
+#define TILE_GROUP   14
 
 #define PROLOGUE \
   extern __shared__ __align__(16) char pool_[]; \
   __shared__ GPUKSPState               st; \
   __shared__ int                       stops[2]; \
-  __shared__ double                    part_[GPUKSP_MEETING * MOST_WARPS], all_[2 * GPUKSP_MEETING * CLUSTER]; \
+  __shared__ double                    part_[GPUKSP_MEETING * MOST_WARPS], all_[2 * GPUKSP_MEETING * CLUSTER], total_[GPUKSP_MEETING]; \
   const int                            first = a.bounds[blockIdx.x], last = a.bounds[blockIdx.x + 1], rows = last - first; \
   Pool                                 pool    = {pool_, a.shared}; \
   X                                   *scratch = (X *)pool_; \
-  Meeting                              meeting = {a.slots, 1, part_, all_}; \
+  Meeting                              meeting = {a.slots, a.epoch, part_, all_, total_}; \
   M                                    A       = a.A; \
   if (A.shares()) { /* the most that a product asks for */ \
     pool.next += THREADS * sizeof(double); \
@@ -963,7 +1074,7 @@ __device__ __forceinline__ void polynomial(const M &A, const V &v, const Precond
 
 /* x - the true residual, in the norm of the test, into st.truenorm; x and w are whole vectors */
 template <bool POLYNOMIAL, class E>
-__device__ void true_norm(const E &A, const GPUKSPVectors &v, GPUKSPState &st, Meeting meeting, int first, int rows, double *scratch, int right)
+__device__ void true_norm(const E &A, const GPUKSPVectors &v, GPUKSPState &st, Meeting &meeting, int first, int rows, double *scratch, int right)
 {
   double                       sum[3] = {0, 0, 0};
   double                      *w      = v.w + first;
@@ -989,15 +1100,12 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) cg_kernel(const Args<M, E> a)
   Preconditioner<X>            pc = preconditioner<X>(a.v, first);
 
   pc.settle(POLYNOMIAL ? a.v.diagonal : a.v.pc, a.same, pool, rows);
-  const Rows<X> r = pool.rows(a.v.r, first, rows); /* of the start, and where z is no matter of a single row: else r = z / d */
+  const Rows<X> r = pool.rows(a.v.r, first, rows); /* after the start only where keeps is set: else r = z / d */
   X            *z = a.v.z + first, *p = a.v.p + first, *q = a.v.p2 + first; /* the direction, and the one before or to come */
-  const bool    apart = pc.bs || POLYNOMIAL;                                /* z is no matter of a single row */
+  const bool    keeps = pc.bs || POLYNOMIAL || a.start.normtype == KSP_NORM_UNPRECONDITIONED; /* z is no matter of a single row, or r itself is asked for */
   double        s3[3], s1[1];
 
-  FOR_ROWS(i)
-  {
-    p[i] = 0;
-  }
+  FOR_ROWS(i) p[i] = 0;
 
   /* r = b - A x, bnorm, and the first norms */
   if (!st.guesszero) {
@@ -1063,7 +1171,8 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) cg_kernel(const Args<M, E> a)
   bool   stop = st.reason || st.giveup;
 
   while (!stop) {
-    const Direction<X> direction = {a.v.z, p - first, beta};
+    X                  early;
+    const Direction<X> direction = {a.v.z, p - first, beta, a.v.x, &early};
 
     s1[0] = 0;
     A.product(direction, first, last, scratch, [&](int i, X s) {
@@ -1071,7 +1180,8 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) cg_kernel(const Args<M, E> a)
 
       w[i] = s;
       q[i] = now;
-      x[i] += xalpha * before;
+      if constexpr (M::begins) x[i] = (i < x.resident ? x.nearby[i] : early) + xalpha * before;
+      else x[i] += xalpha * before;
       s1[0] += (double)now * (double)s;
     });
     xalpha = 0;
@@ -1086,7 +1196,7 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) cg_kernel(const Args<M, E> a)
     RULE_AHEAD(0, CGCurvature(&st, s1[0]));
     xalpha = (X)(rho / s1[0]);
     s3[0] = s3[1] = s3[2] = 0;
-    if (!apart) {
+    if (!keeps) {
       FOR_GROUPS_BACK(g)
       {
         X zi[GROUP], wi[GROUP], di[GROUP];
@@ -1101,7 +1211,7 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) cg_kernel(const Args<M, E> a)
         {
           zi[u] -= xalpha * (di[u] * wi[u]);
           z[i] = zi[u];
-          add_norms(pc.diagonal ? zi[u] / di[u] : zi[u], zi[u], s3);
+          add_norms(!pc.diagonal ? zi[u] : di[u] != X(0) ? zi[u] / di[u] : X(0), zi[u], s3);
         }
       }
     } else {
@@ -1165,7 +1275,10 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) cg_kernel(const Args<M, E> a)
     else a.v.x[first + i] = x[i] + step;
   }
   if (a.guard) true_norm<POLYNOMIAL>(exact, a.w, st, meeting, first, rows, (double *)scratch, 0);
-  if (blockIdx.x == 0 && threadIdx.x == 0) *a.state = st;
+  if (blockIdx.x == 0 && threadIdx.x == 0) {
+    st.epoch = meeting.epoch;
+    *a.state = st;
+  }
 }
 
 /*
@@ -1178,7 +1291,7 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) cg_kernel(const Args<M, E> a)
   The rules run behind: what they say of one meeting is looked at after the next. x takes each step when it is known that it is to be taken.
 */
 template <class M, class E>
-__global__ void __launch_bounds__(MOST_THREADS, 1) cg_tile_kernel(const Args<M, E> a)
+__global__ void __launch_bounds__(TILE_THREADS, 1) cg_tile_kernel(const Args<M, E> a)
 {
   typedef double X;
   enum {
@@ -1222,21 +1335,60 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) cg_tile_kernel(const Args<M, 
   __syncthreads();
 
   for (int k = 0;; k++) {
-    X *const y = k & 1 ? a.v.p2 : a.v.p; /* others may be a meeting behind */
-    double   sum[SUMS] = {0, 0, 0, 0, 0};
+    X *const          y     = k & 1 ? a.v.p2 : a.v.p; /* others may be a meeting behind */
+    ulonglong2 *const pairs = a.pairs ? a.pairs + (k & 1 ? a.bounds[gridDim.x] : 0) : NULL;
+    const unsigned    epoch = meeting.epoch;
+    double            sum[SUMS] = {0, 0, 0, 0, 0};
+    X                 yi[TILE_GROUP];
+    const auto        load = [&](int g) {
+      if (pairs) { /* all are asked for before the first is waited for */
+        Letter letter[TILE_GROUP];
+
+#pragma unroll
+        for (int u = 0; u < TILE_GROUP; u++) {
+          const int t = g + u * workers, i = t - own;
+
+          if (t < count && (i < 0 || i >= rows)) letter[u].look(pairs + lo + t);
+        }
+#pragma unroll
+        for (int u = 0; u < TILE_GROUP; u++) {
+          const int t = g + u * workers, i = t - own;
+
+          if (t < count && (i < 0 || i >= rows)) {
+            while (!letter[u].arrived(epoch)) letter[u].look(pairs + lo + t);
+            yi[u] = letter[u].value();
+          }
+        }
+      }
+#pragma unroll
+      for (int u = 0; u < TILE_GROUP; u++) {
+        const int t = g + u * workers, i = t - own;
+
+        if (t < count && i >= 0 && i < rows) yi[u] = d[i] * w[i];
+        else if (t < count && !pairs) yi[u] = y[lo + t];
+      }
+    };
 
     A.product(Tile<X>{p - lo}, first, last, scratch, [&](int i, X wi) {
       const X pi = p[own + i], zi = z[own + i], ri = r[i], yi = d[i] * wi, norm = unpreconditioned ? ri : zi;
 
-      w[i]         = wi;
-      y[first + i] = yi;
+      w[i] = wi;
+      if (pairs) publish(pairs + first + i, yi, epoch);
+      else y[first + i] = yi;
       sum[MU] += pi * wi;
       sum[DELTA] += zi * wi;
       sum[GAMMA] += wi * yi;
       sum[RHO] += ri * zi;
       sum[NORM] += norm * norm;
     });
-    exchange<SUMS, true>(meeting, sum);
+    if (pairs) {
+      send<SUMS, false>(meeting, sum);
+      if ((int)threadIdx.x < workers) load(threadIdx.x);
+      receive<SUMS, false>(meeting, sum);
+    } else {
+      exchange<SUMS, true>(meeting, sum);
+      if ((int)threadIdx.x < workers) load(threadIdx.x);
+    }
     if (stops[(k + 1) & 1]) break;
     if (RULER) {
       const double norms[3] = {sum[NORM], sum[NORM], sum[RHO]};
@@ -1255,14 +1407,7 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) cg_tile_kernel(const Args<M, 
       const X alpha = sum[RHO] / sum[MU], beta = fmax(0.0, 1 + (alpha * sum[GAMMA] - 2 * sum[DELTA]) / sum[MU]);
 
       for (int g = threadIdx.x; g < count; g += TILE_GROUP * workers) {
-        X yi[TILE_GROUP];
-
-#pragma unroll
-        for (int u = 0; u < TILE_GROUP; u++) {
-          const int t = g + u * workers, i = t - own;
-
-          if (t < count) yi[u] = i >= 0 && i < rows ? d[i] * w[i] : y[lo + t];
-        }
+        if (g >= workers) load(g);
 #pragma unroll
         for (int u = 0; u < TILE_GROUP; u++) {
           const int t = g + u * workers, i = t - own;
@@ -1286,7 +1431,10 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) cg_tile_kernel(const Args<M, 
   __syncthreads();
   FOR_ROWS(i) a.v.x[first + i] = x[i];
   if (a.guard) true_norm<false>(exact, a.w, st, meeting, first, rows, (double *)scratch, 0);
-  if (blockIdx.x == 0 && threadIdx.x == 0) *a.state = st;
+  if (blockIdx.x == 0 && threadIdx.x == 0) {
+    st.epoch = meeting.epoch;
+    *a.state = st;
+  }
 }
 
 /* The first column that a block's rows have, and the one after the last; its own rows are counted in */
@@ -1391,7 +1539,10 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) cg1_kernel(const Args<M, E> a
   __syncthreads();
   FOR_ROWS(i) a.v.x[first + i] = x[i];
   if (a.guard) true_norm<false>(exact, a.w, st, meeting, first, rows, (double *)scratch, 0);
-  if (blockIdx.x == 0 && threadIdx.x == 0) *a.state = st;
+  if (blockIdx.x == 0 && threadIdx.x == 0) {
+    st.epoch = meeting.epoch;
+    *a.state = st;
+  }
 }
 
 template <class M, class E>
@@ -1548,7 +1699,10 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) bcgs_kernel(const Args<M, E> 
   }
   FOR_ROWS(i) a.v.x[first + i] = x[i];
   if (a.guard) true_norm<false>(exact, a.w, st, meeting, first, rows, (double *)scratch, a.right);
-  if (blockIdx.x == 0 && threadIdx.x == 0) *a.state = st;
+  if (blockIdx.x == 0 && threadIdx.x == 0) {
+    st.epoch = meeting.epoch;
+    *a.state = st;
+  }
 }
 
 /* ---- ranges of rows of about equal work ---- */
@@ -1654,7 +1808,7 @@ static PetscErrorCode with(const GPUKSPLaunch *L, M A, E exact, const GPUKSPVect
       }
     }
   } else {
-    Args<M, E>                a         = {A, exact, v, L->v, L->bounds, L->reach, L->cluster ? NULL : (ulonglong2 *)L->slots, *L->state, L->state, (int)L->guard, (int)L->right, L->shared, L->same};
+    Args<M, E>                a         = {A, exact, v, L->v, L->bounds, L->reach, L->cluster ? NULL : (ulonglong2 *)L->slots, *L->state, L->state, L->epoch, (int)L->guard, (int)L->right, L->shared, L->same, (ulonglong2 *)L->pairs};
     void                     *args[]    = {&a};
     cudaLaunchConfig_t        config    = {};
     cudaLaunchAttribute       attribute = {};
@@ -1678,7 +1832,6 @@ static PetscErrorCode with(const GPUKSPLaunch *L, M A, E exact, const GPUKSPVect
     } else {
       attribute.id              = cudaLaunchAttributeCooperative;
       attribute.val.cooperative = 1;
-      GPUCSR_CUDA(cudaMemsetAsync(L->slots, 0, (size_t)GPUKSP_SLOT_BYTES * (size_t)L->blocks, (cudaStream_t)s));
     }
     GPUCSR_CUDA(cudaLaunchKernelExC(&config, kernel, args));
   }
@@ -1760,11 +1913,27 @@ PetscErrorCode GPUKSPLaunchTakes(const GPUCSRStorage *A, PetscBool *yes)
 /* Entries below which one cluster, whose meetings are short, is faster than all processors; measured on an H200 */
 #define CLUSTER_ENTRIES 1.2e5
 
+/* Warps that share a slice, or threads that share a row of CSR, in blocks of so many threads */
+static int Share(const GPUCSRStorage *A, int blocks, int size)
+{
+  const double mean   = (double)A->nnz / PetscMax(1, A->m);
+  const int    slices = (A->m / GPUCSR_SLICE + blocks) / blocks, rows = (A->m + blocks - 1) / blocks;
+  int          share;
+
+  if (!GPUCSRIsCSR(A->format)) {
+    for (share = 1; 2 * share * slices <= size / 32 && 2 * share <= mean; share *= 2) {
+    }
+  } else {
+    for (share = 1; 2 * share <= 32 && (4 * share <= mean || (2 * share * rows <= size && 2 * share <= mean)); share *= 2) {
+    }
+  }
+  return share;
+}
+
 /* Can this be one launch here? Fills in blocks, threads, shared */
 PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *possible, char why[], size_t len)
 {
   const GPUCSRStorage *A       = L->A;
-  const double         mean    = (double)A->nnz / PetscMax(1, A->m);
   const int            vectors = L->method == GPUKSP_CG && !L->v.explicitpc ? 3 : 6, size = 8;
   int                  cooperative = 0, clusters = 0, most = -1;
   size_t               need, matrix = 0;
@@ -1779,19 +1948,9 @@ PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *p
   }
   L->tile = PETSC_FALSE;
   L->size = MOST_THREADS;
-  for (L->cluster = (PetscBool)(clusters && (double)A->nnz < TUNE("KSP_CLUSTER", CLUSTER_ENTRIES)); most < 0; L->cluster = PETSC_FALSE) {
+  for (L->cluster = (PetscBool)(clusters && (double)A->nnz < TUNE("KSP_CLUSTER", A->format->ops == &GPUCSRFormat_stencil ? 2 * CLUSTER_ENTRIES : CLUSTER_ENTRIES)); most < 0; L->cluster = PETSC_FALSE) {
     L->blocks = (int)PetscMax(1, PetscMin(L->cluster ? CLUSTER : dev->props.processors, (A->m + GPUCSR_SLICE - 1) / GPUCSR_SLICE));
-    if (!GPUCSRIsCSR(A->format)) {
-      const int slices = (A->m / GPUCSR_SLICE + L->blocks) / L->blocks;
-
-      for (L->threads = 1; 2 * L->threads * slices <= MOST_WARPS && 2 * L->threads <= mean; L->threads *= 2) {
-      }
-    } else {
-      const int rows = (A->m + L->blocks - 1) / L->blocks;
-
-      for (L->threads = 1; 2 * L->threads <= 32 && (4 * L->threads <= mean || (2 * L->threads * rows <= MOST_THREADS && 2 * L->threads <= mean)); L->threads *= 2) {
-      }
-    }
+    L->threads = Share(A, L->blocks, L->size);
     PetscCall(dispatch(L, &most, NULL));
     if (most >= 0) break;
   }
@@ -1810,7 +1969,7 @@ PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *p
   }
   /* what the vectors that are private to a block take, as far as the product's gathers are left a cache */
   need = matrix + (size_t)vectors * (size_t)size * (size_t)((double)A->m / L->blocks * 1.1 + 128) + MOST_THREADS * sizeof(double);
-  L->shared = PetscMin(need, PetscMax(matrix + MOST_THREADS * sizeof(double), (size_t)PetscMin(most, TUNE("KSP_SHARED", SHARED_MOST / 1024) * 1024))) / 16 * 16;
+  L->shared = PetscMin(need, PetscMax(matrix + MOST_THREADS * sizeof(double), (size_t)PetscMin(most, TUNE("KSP_SHARED", (A->format->ops == &GPUCSRFormat_stencil ? SHARED_STENCIL : SHARED_MOST) / 1024) * 1024))) / 16 * 16;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1865,13 +2024,21 @@ PetscErrorCode GPUKSPLaunchTile(GPUKSPLaunch *L, GPUCSRStream s)
 
     vectors = PetscMax(vectors, 2 * of + 5 * own);
   }
-  need += vectors + (GPUCSRIsCSR(L->A->format) || L->threads == 1 ? 0 : MOST_THREADS * sizeof(double));
-  tile.tile = PETSC_TRUE;
+  tile.tile    = PETSC_TRUE;
+  tile.size    = TILE_THREADS;
+  tile.threads = Share(L->A, L->blocks, tile.size);
+  need += vectors + (GPUCSRIsCSR(L->A->format) || tile.threads == 1 ? 0 : MOST_THREADS * sizeof(double));
   PetscCall(dispatch(&tile, &most, s));
   if (most < 0 || (size_t)most < need) PetscFunctionReturn(PETSC_SUCCESS);
-  L->tile   = PETSC_TRUE;
+  *L        = tile;
   L->shared = need;
-  L->size   = (int)TUNE("KSP_SIZE", L->size);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUKSPLaunchClear(void *p, size_t bytes, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  GPUCSR_CUDA(cudaMemsetAsync(p, 0, bytes, (cudaStream_t)s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -34,7 +34,9 @@ typedef struct {
   size_t               shared;  /* bytes of each block, */
   int                  size;    /* and threads */
   int                  threads; /* that share a row of CSR, or warps that share a slice of 32 rows */
-  void                *slots;   /* GPUKSP_SLOT_BYTES for each block */
+  void                *slots;   /* GPUKSP_SLOT_BYTES for each block, zero before the first launch */
+  unsigned             epoch;   /* of its first meeting, never 0: beyond those of all launches before with these slots */
+  void                *pairs;   /* with tiles that are no cluster's: 32 bytes a row, zero before the first launch */
   GPUKSPState         *state;   /* page-locked: what to start from, and what it ended with */
 } GPUKSPLaunch;
 
@@ -49,6 +51,7 @@ GPUCSR_INTERN PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice, GPUKSPLaunch *, Pet
 GPUCSR_INTERN PetscErrorCode GPUKSPLaunchPartition(const GPUCSRStorage *, int align, int blocks, int *bounds, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUKSPLaunchDiagonals(const GPUCSRStorage *, const double *d, double *table, GPUKSPDiagonals *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUKSPLaunchTile(GPUKSPLaunch *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUKSPLaunchClear(void *, size_t, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUKSPLaunchSolve(const GPUKSPLaunch *, GPUCSRStream);
 
 /*

@@ -54,6 +54,7 @@ typedef struct {
   double  rmax, rconfirm; /* of mixed: largest residual since the true one was last taken, and that one */
   double  truenorm;       /* |b - A x| in the norm of the test, on exit; negative where it was not computed */
   double *hist;
+  unsigned epoch; /* of a launch: meetings of the blocks, ever */
 } GPUKSPState;
 
 GPUKSP_RULE int GPUKSPBad(double a)
