@@ -51,7 +51,8 @@ typedef struct {
   int                  n;        /* rows */
   GPUKSPPCKind         pckind;   /* as it was last time */
   KSPGPUPath           taken;    /* how the last solve went */
-  char                 why[256]; /* and why so */
+  char                 why[256]; /* and why so, */
+  const GPUCSRFormat  *with;     /* and in which format, if in a launch */
   PetscBool            mixed;    /* it iterated in single precision */
   PetscBool            rulehere; /* rules are applied by the host */
   PetscBool            live;     /* somebody looks at each iteration */

@@ -707,7 +707,7 @@ struct WarpSums {
   }
 };
 
-/* What was written before by anybody in the block can be read by whoever sees what is published after */
+/* What was written before by anybody in the block can be read by whoever sees what is published after, and has a fence after that */
 __device__ __forceinline__ void fence()
 {
   asm volatile("fence.acq_rel.gpu;" ::: "memory");
@@ -720,7 +720,9 @@ __device__ __forceinline__ void publish(ulonglong2 *slot, double v, unsigned epo
   asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(slot), "l"(flag | (bits & 0xffffffffull)), "l"(flag | (bits >> 32)) : "memory");
 }
 
-/* What is in a slot, and is it what was published in that epoch */
+/* What is in a slot, and is it what was published in that epoch? */
+#define LETTERS 5 /* of other blocks that a lane asks for at once: those of 160 */
+
 struct Letter {
   unsigned long long low, high;
 
@@ -739,19 +741,6 @@ struct Letter {
     return __longlong_as_double((long long)((high << 32) | (low & 0xffffffffull)));
   }
 };
-
-/* With FENCE what was written before that can be read */
-template <bool FENCE>
-__device__ __forceinline__ double await(const ulonglong2 *slot, unsigned epoch)
-{
-  unsigned long long low, high;
-
-  do {
-    if (FENCE) asm volatile("ld.acquire.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(low), "=l"(high) : "l"(slot) : "memory");
-    else asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(low), "=l"(high) : "l"(slot) : "memory");
-  } while ((unsigned)(low >> 32) != epoch || (unsigned)(high >> 32) != epoch);
-  return __longlong_as_double((long long)((high << 32) | (low & 0xffffffffull)));
-}
 
 /* Into the same place of another block's shared memory */
 __device__ __forceinline__ void tell(double *to, int block, double v)
@@ -806,22 +795,32 @@ __device__ __forceinline__ void send(Meeting &m, const double (&v)[N])
 template <int N, bool FENCE>
 __device__ __forceinline__ void receive(Meeting &m, double (&v)[N])
 {
-  const int         lane = threadIdx.x % 32, warp = threadIdx.x / 32, blocks = gridDim.x, per = (blocks + 31) / 32;
-  const ulonglong2 *slots = m.slots + (size_t)(m.epoch & 1) * GPUKSP_MEETING * blocks;
+  const int         lane = threadIdx.x % 32, k = WARPS - 1 - threadIdx.x / 32, blocks = gridDim.x;
+  const ulonglong2 *slots = m.slots + ((size_t)(m.epoch & 1) * GPUKSP_MEETING + k) * blocks;
 
-  for (int u = warp; u < N * per; u += WARPS) {
-    const int b   = u % per * 32 + lane;
-    double    sum = b < blocks ? await<FENCE>(slots + (size_t)(u / per) * blocks + b, m.epoch) : 0;
+  if (k < N) { /* one warp for each sum, all letters of a lane asked for at once */
+    double sum = 0;
 
+    for (int b0 = lane; b0 < blocks; b0 += 32 * LETTERS) {
+      Letter letter[LETTERS];
+
+#pragma unroll
+      for (int u = 0; u < LETTERS; u++)
+        if (b0 + 32 * u < blocks) letter[u].look(slots + b0 + 32 * u);
+#pragma unroll
+      for (int u = 0; u < LETTERS; u++) {
+        if (b0 + 32 * u >= blocks) continue;
+        while (!letter[u].arrived(m.epoch)) letter[u].look(slots + b0 + 32 * u);
+        sum += letter[u].value();
+      }
+    }
+    if (FENCE) fence();
     sum = warp_sum(sum);
-    if (lane == 0) m.all[u] = sum;
+    if (lane == 0) m.total[k] = sum;
   }
   __syncthreads();
 #pragma unroll
-  for (int k = 0; k < N; k++) {
-    v[k] = 0;
-    for (int j = 0; j < per; j++) v[k] += m.all[k * per + j];
-  }
+  for (int q = 0; q < N; q++) v[q] = m.total[q];
   m.epoch++;
 }
 
