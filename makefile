@@ -9,13 +9,16 @@ PREFIX    ?= /usr/local
 CUDA_ARCH ?= 80 90
 NVCC      ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
 
-CC      := $(or $(shell pkg-config --variable=ccompiler $(PETSC) 2>/dev/null),mpicc)
-CXX     := $(or $(shell pkg-config --variable=cxxcompiler $(PETSC) 2>/dev/null),mpicxx)
-CPPFLAGS += -Iinclude $(filter-out -L% -l% -D_FORTIFY_SOURCE% -Wdate-time,$(shell pkg-config --cflags $(PETSC) 2>/dev/null))
+# so that `make PKG_CONFIG_PATH=...` reaches the pkg-config of $(shell) as well
+pkgconfig := $(if $(PKG_CONFIG_PATH),PKG_CONFIG_PATH=$(PKG_CONFIG_PATH) )pkg-config
+
+CC      := $(or $(shell $(pkgconfig) --variable=ccompiler $(PETSC) 2>/dev/null),mpicc)
+CXX     := $(or $(shell $(pkgconfig) --variable=cxxcompiler $(PETSC) 2>/dev/null),mpicxx)
+CPPFLAGS += -Iinclude $(filter-out -L% -l% -D_FORTIFY_SOURCE% -Wdate-time,$(shell $(pkgconfig) --cflags $(PETSC) 2>/dev/null))
 CFLAGS  ?= -O2 -g -ftree-vectorize -fvect-cost-model=dynamic
 WARN    := -Wall -Wextra -Wno-unused-parameter
-LIBS    := $(filter-out -I%,$(shell pkg-config --libs $(PETSC) 2>/dev/null)) -lm
-LIBDIRS := $(shell pkg-config --variable=libdir $(PETSC) 2>/dev/null)
+LIBS    := $(filter-out -I%,$(shell $(pkgconfig) --libs $(PETSC) 2>/dev/null)) -lm
+LIBDIRS := $(shell $(pkgconfig) --variable=libdir $(PETSC) 2>/dev/null)
 
 comma := ,
 LIB  := $(BUILD)/lib/libpetscgpucsr.so
@@ -86,7 +89,7 @@ $(BUILD)/bench/%: src/benchmarks/%.c $(LIB)
 CARRY ?= carry
 # `deps` may install PETSc, and what pkg-config says is asked when make starts: so these call make again
 VERSION := $(shell sed -n 's/^.define PETSCGPUCSR_VERSION  *"\(.*\)"/\1/p' include/petscgpucsr.h)
-FOUND   := $(shell pkg-config --exists $(PETSC) 2>/dev/null && echo yes)
+FOUND   := $(shell $(pkgconfig) --exists $(PETSC) 2>/dev/null && echo yes)
 
 deps:
 	@PETSC=$(PETSC) share/setup.sh $(WITH)
@@ -100,13 +103,13 @@ check:
 # On a machine without PETSc, what `make carry` put together elsewhere
 check-gpu: $(if $(FOUND),lib convert examples tests)
 	@$(if $(FOUND),,LD_LIBRARY_PATH=$(abspath $(CARRY)/lib-$(BUILD)):$$LD_LIBRARY_PATH) tests/run.sh BACKEND=cuda BUILD=$(if $(FOUND),,$(CARRY)/)$(BUILD)
-FOUNDMINOR = $(basename $(shell pkg-config --modversion $(PETSC)))
+FOUNDMINOR = $(basename $(shell $(pkgconfig) --modversion $(PETSC)))
 install: lib convert
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
 	install -m 755 $(LIB) $(DESTDIR)$(PREFIX)/lib/
 	install -m 755 $(BUILD)/bin/gpucsr-convert $(DESTDIR)$(PREFIX)/bin/
 	install -m 644 include/petscgpucsr.h $(DESTDIR)$(PREFIX)/include/
-	sed -e 's|@PREFIX@|$(abspath $(PREFIX))|; s|@VERSION@|$(VERSION)|; s|@PETSC@|$(PETSC)|; s|@PETSCMINOR@|$(FOUNDMINOR)|; s|@PETSCNEXT@|$(shell echo $(FOUNDMINOR) | awk -F. '{print $$1 "." $$2 + 1}')|' share/petscgpucsr.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/petscgpucsr.pc
+	sed -e 's|@PREFIX@|$(abspath $(PREFIX))|; s|@VERSION@|$(VERSION)|; s|@PETSC@|$(PETSC)|g; s|@PETSCMINOR@|$(FOUNDMINOR)|; s|@PETSCNEXT@|$(shell echo $(FOUNDMINOR) | awk -F. '{print $$1 "." $$2 + 1}')|' share/petscgpucsr.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/petscgpucsr.pc
 docs:
 	python3 docs/makeman.py $(BUILD)/docs/manualpages
 format:
@@ -128,7 +131,7 @@ bench: benches
 clean:
 	rm -rf $(BUILD)
 info:
-	@echo "PETSc       $(shell pkg-config --modversion $(PETSC) 2>/dev/null || echo not found) ($(PETSC)), $(CC)"
+	@echo "PETSc       $(shell $(pkgconfig) --modversion $(PETSC) 2>/dev/null || echo not found) ($(PETSC)), $(CC)"
 	@echo "decompress  $(if $(ZLIB),gzip) $(if $(LZMA),xz) $(if $(BZ2),bzip2)"
 	@echo "CUDA        $(if $(NVCC),$(shell $(NVCC) --version | sed -n 's/.*release \([0-9.]*\).*/\1/p') for $(ARCHS) and PTX,not found: host backend alone)"
 

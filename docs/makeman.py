@@ -134,7 +134,7 @@ def check(found):
     manual = "".join(p.read_text() for p in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))])
     sources = "".join(p.read_text() for p in (ROOT / "src").rglob("*.c") if "benchmarks" not in p.parts)
     paged = set().union(*(p.items("Options") for p in found.values()))
-    helped = set(re.findall(r'PetscOptions(?!Get|Has)\w+\("(-\w+)"', sources))
+    helped = set(re.findall(r'PetscOptions(?!Get|Has)\w+(?:\(|, )"(-\w+)"', sources))
     for option in sorted(set(re.findall(r'"(-(?:mat_gpucsr|vec_gpu|ksp_gpu[a-z]+|tao_gpubmrm|gpucsr_file)_\w+)"', sources))):
         if option not in paged:
             faults.append(f"man pages: none lists the option {option}")

@@ -323,14 +323,24 @@ static PetscErrorCode Chop(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode StoreRetrieve(Mat A)
+/* Of one entry, which a look at some of the values would miss */
+static PetscErrorCode Store(Mat A)
 {
+  PetscInt rs, re;
+
   PetscFunctionBegin;
+  PetscCall(MatGetOwnershipRange(A, &rs, &re));
   PetscCall(MatSetOption(A, MAT_NEW_NONZERO_LOCATIONS, PETSC_FALSE));
   PetscCall(MatStoreValues(A));
-  PetscCall(MatScale(A, 3.0));
+  if (re > rs) PetscCall(MatSetValue(A, rs + (re - rs) / 3, rs + (re - rs) / 3, 17.0, INSERT_VALUES));
+  PetscCall(Assemble(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Retrieve(Mat A)
+{
+  PetscFunctionBegin;
   PetscCall(MatRetrieveValues(A));
-  PetscCall(MatScale(A, 0.25));
   PetscCall(MatSetOption(A, MAT_NEW_NONZERO_LOCATIONS, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -365,8 +375,8 @@ static PetscErrorCode ConvertThereAndBack(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* COO: the first call gives a new pattern, the second new values */
-static PetscErrorCode Coo(Mat A, PetscBool pattern)
+/* COO: a new pattern, the third of which is of as many entries as the first; or new values for the last */
+static PetscErrorCode Coo(Mat A, PetscBool pattern, PetscInt stride)
 {
   PetscInt     rs, re, n, k = 0, *i, *j;
   PetscScalar *v;
@@ -378,7 +388,7 @@ static PetscErrorCode Coo(Mat A, PetscBool pattern)
   for (PetscInt r = rs; r < re; r++) {
     for (PetscInt l = 0; l < 4; l++, k++) { /* the last repeats the first: to be added */
       i[k] = (r + re) % n;                  /* rows of other ranks too */
-      j[k] = l == 3 ? i[k] : (i[k] + 13 * l) % n;
+      j[k] = l == 3 ? i[k] : (i[k] + stride * l) % n;
       v[k] = ZooScalar(77 + (pattern ? 1 : 0), r, l);
     }
   }
@@ -391,16 +401,21 @@ static PetscErrorCode Coo(Mat A, PetscBool pattern)
 
 static PetscErrorCode CooPattern(Mat A)
 {
-  return Coo(A, PETSC_TRUE);
+  return Coo(A, PETSC_TRUE, 13);
 }
 
 static PetscErrorCode CooValues(Mat A)
 {
-  return Coo(A, PETSC_FALSE);
+  return Coo(A, PETSC_FALSE, 13);
+}
+
+static PetscErrorCode CooOther(Mat A)
+{
+  return Coo(A, PETSC_TRUE, 11);
 }
 
 /* Preallocated and filled again, as an application does whose mesh has changed */
-static PetscErrorCode Preallocate(Mat A)
+static PetscErrorCode PreallocateWith(Mat A, PetscInt stride)
 {
   PetscInt rs, re, n;
 
@@ -411,7 +426,7 @@ static PetscErrorCode Preallocate(Mat A)
   PetscCall(MatMPIAIJSetPreallocation(A, 3, NULL, 3, NULL));
   PetscCall(MatSetOption(A, MAT_NEW_NONZERO_LOCATIONS, PETSC_TRUE));
   for (PetscInt r = rs; r < re; r++) {
-    const PetscInt    cols[] = {r, (r + 1) % n, (r + n / 2) % n};
+    const PetscInt    cols[] = {r, (r + 1) % n, (r + n / 2 + stride) % n};
     const PetscScalar v[]    = {4.0, -1.5, ZooScalar(55, r, 0)};
 
     PetscCall(MatSetValues(A, 1, &r, 3, cols, v, ADD_VALUES));
@@ -420,45 +435,60 @@ static PetscErrorCode Preallocate(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode Preallocate(Mat A)
+{
+  return PreallocateWith(A, 0);
+}
+
+static PetscErrorCode PreallocateOther(Mat A)
+{
+  return PreallocateWith(A, 3);
+}
+
 /* In this order, each on what the one before it left */
 static const struct {
   const char *name;
   PetscErrorCode (*change)(Mat);
   Effect effect;
 } changes[] = {
-  {"nothing",                        Nothing,             NOTHING},
-  {"reading",                        Read,                NOTHING},
-  {"MatSetValues",                   SetValuesInsert,     VALUES },
-  {"MatSetValues, added",            SetValuesAdd,        VALUES },
-  {"MatSetValues for another rank",  SetValuesElsewhere,  EITHER },
-  {"MatSetValues, new entries",      NewEntry,            PATTERN},
-  {"MatScale",                       Scale,               VALUES },
-  {"MatShift",                       Shift,               VALUES },
-  {"MatAXPY, same pattern",          AxpySame,            VALUES },
-  {"MatAXPY, different pattern",     AxpyDifferent,       PATTERN},
-  {"MatAXPY, subset pattern",        AxpySubset,          VALUES },
-  {"MatAYPX",                        Aypx,                VALUES },
-  {"MatDiagonalScale",               DiagonalScale,       VALUES },
-  {"MatDiagonalSet",                 DiagonalSet,         VALUES },
-  {"MatSeqAIJGetArray",              WriteArray,          VALUES },
-  {"MatZeroRows, pattern kept",      ZeroRowsKeep,        VALUES },
-  {"MatZeroRows",                    ZeroRows,            EITHER },
-  {"MatZeroRowsColumns",             ZeroRowsColumns,     EITHER },
-  {"MatZeroEntries",                 ZeroEntries,         VALUES },
-  {"MatZeroEntries, then values",    FillAgain,           EITHER },
-  {"MatCopy, same pattern",          CopySame,            VALUES },
-  {"MatCopy, different pattern",     CopyDifferent,       EITHER },
-  {"MatHeaderReplace",               ReplaceHeader,       EITHER },
-  {"MatConjugate and MatRealPart",   RealPart,            EITHER },
-  {"MatStoreValues, retrieved",      StoreRetrieve,       VALUES },
-  {"MatBindToCPU",                   Bind,                EITHER },
-  {"MatConvert in place, both ways", ConvertThereAndBack, EITHER },
-  {"MatTranspose in place",          TransposeInPlace,    EITHER },
-  {"MatFilter",                      Chop,                EITHER },
-  {"MatSetPreallocationCOO",         CooPattern,          EITHER },
-  {"MatSetValuesCOO",                CooValues,           VALUES },
-  {"preallocated anew",              Preallocate,         EITHER },
-  {"MatSetValues after that",        SetValuesAdd,        VALUES },
+  {"nothing",                         Nothing,             NOTHING},
+  {"reading",                         Read,                NOTHING},
+  {"MatSetValues",                    SetValuesInsert,     VALUES },
+  {"MatSetValues, added",             SetValuesAdd,        VALUES },
+  {"MatSetValues for another rank",   SetValuesElsewhere,  EITHER },
+  {"MatSetValues, new entries",       NewEntry,            PATTERN},
+  {"MatScale",                        Scale,               VALUES },
+  {"MatShift",                        Shift,               VALUES },
+  {"MatAXPY, same pattern",           AxpySame,            VALUES },
+  {"MatAXPY, different pattern",      AxpyDifferent,       PATTERN},
+  {"MatAXPY, subset pattern",         AxpySubset,          VALUES },
+  {"MatAYPX",                         Aypx,                VALUES },
+  {"MatDiagonalScale",                DiagonalScale,       VALUES },
+  {"MatDiagonalSet",                  DiagonalSet,         VALUES },
+  {"MatSeqAIJGetArray",               WriteArray,          VALUES },
+  {"MatZeroRows, pattern kept",       ZeroRowsKeep,        VALUES },
+  {"MatZeroRows",                     ZeroRows,            EITHER },
+  {"MatZeroRowsColumns",              ZeroRowsColumns,     EITHER },
+  {"MatZeroEntries",                  ZeroEntries,         VALUES },
+  {"MatZeroEntries, then values",     FillAgain,           EITHER },
+  {"MatCopy, same pattern",           CopySame,            VALUES },
+  {"MatCopy, different pattern",      CopyDifferent,       EITHER },
+  {"MatHeaderReplace",                ReplaceHeader,       EITHER },
+  {"MatConjugate and MatRealPart",    RealPart,            EITHER },
+  {"MatStoreValues, then one set",    Store,               VALUES },
+  {"MatRetrieveValues",               Retrieve,            VALUES },
+  {"MatBindToCPU",                    Bind,                EITHER },
+  {"MatConvert in place, both ways",  ConvertThereAndBack, EITHER },
+  {"MatTranspose in place",           TransposeInPlace,    EITHER },
+  {"MatFilter",                       Chop,                EITHER },
+  {"MatSetPreallocationCOO",          CooPattern,          EITHER },
+  {"MatSetValuesCOO",                 CooValues,           VALUES },
+  {"MatSetPreallocationCOO, another", CooOther,            EITHER },
+  {"COO as at first",                 CooPattern,          EITHER },
+  {"preallocated anew",               Preallocate,         EITHER },
+  {"preallocated for another",        PreallocateOther,    EITHER },
+  {"preallocated as at first",        Preallocate,         EITHER },
+  {"MatSetValues after that",         SetValuesAdd,        VALUES },
 };
 
 /*

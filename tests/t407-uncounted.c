@@ -61,6 +61,45 @@ static PetscErrorCode Check(Mat S, PetscInt change)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* MatMatTransposeMult() makes a matrix that has a pattern and no values, ours by -mat_seqaij_type */
+static PetscErrorCode TestPatternAlone(void)
+{
+  Mat       A, C;
+  Vec       x, y, z, w;
+  PetscInt  n = 7;
+  PetscBool same;
+  MatInfo   info;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreateSeqAIJ(PETSC_COMM_SELF, n, n, 2, NULL, &A));
+  for (PetscInt r = 0; r < n; r++) {
+    PetscCall(MatSetValue(A, r, r, 1.0 + (double)r, INSERT_VALUES));
+    PetscCall(MatSetValue(A, r, (r + 3) % n, -2.0, INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatMatTransposeMult(A, A, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
+  PetscCall(MatGetInfo(C, MAT_LOCAL, &info));
+  PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(VecDuplicate(x, &z));
+  PetscCall(VecDuplicate(x, &w));
+  for (PetscInt r = 0; r < n; r++) PetscCall(VecSetValue(x, r, (PetscScalar)(r * r), INSERT_VALUES)); /* whole numbers: nothing is rounded */
+  PetscCall(VecAssemblyBegin(x));
+  PetscCall(VecAssemblyEnd(x));
+  PetscCall(MatMultTranspose(A, x, y));
+  PetscCall(MatMult(A, y, z));
+  PetscCall(MatMult(C, x, w));
+  PetscCall(VecEqual(z, w, &same));
+  PetscCheck(same && info.nz_used == 21, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A A' of %g entries is not what A' and then A give", info.nz_used);
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&z));
+  PetscCall(VecDestroy(&w));
+  PetscCall(MatDestroy(&C));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   Mat           A, B, *S;
@@ -78,6 +117,7 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetString(NULL, NULL, "-parent_type", type, sizeof(type), NULL));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_seqaij_type", word, sizeof(word), NULL));
   PetscCall(PetscOptionsSetValue(NULL, "-mat_seqaij_type", word));
+  PetscCall(TestPatternAlone());
   PetscCall(TestConvection(PETSC_COMM_WORLD, SIDE, 0.5, PETSC_TRUE, &B));
   PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
   PetscCall(MatSetSizes(A, PETSC_DECIDE, PETSC_DECIDE, n, n));

@@ -659,6 +659,35 @@ static PetscErrorCode Walk(PetscInt seed, PetscInt steps)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Asked for its type again, as a second VecSetFromOptions() does, a vector stays what it is */
+static PetscErrorCode TestTypeAgain(void)
+{
+  static const VecType types[] = {VECGPU, VECSTANDARD, VECGPU};
+  Vec                  v;
+  PetscScalar          sum;
+  PetscInt             n;
+
+  PetscFunctionBegin;
+  PetscCall(Create(VECGPU, 1000, 1, &v));
+  PetscCall(VecGetSize(v, &n));
+  PetscCall(VecSet(v, 3.0));
+  for (int k = 0; k < 3; k++) {
+    PetscCall(VecSetType(v, VECGPU));
+    PetscCall(VecSum(v, &sum));
+    PetscCheck(sum == (PetscScalar)(3.0 * (double)n), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Of type gpu again, the entries sum up to %g", (double)PetscRealPart(sum));
+  }
+  PetscCall(VecDestroy(&v));
+  PetscCall(VecCreate(PETSC_COMM_WORLD, &v));
+  PetscCall(VecSetSizes(v, 10, PETSC_DECIDE));
+  for (int k = 0; k < 3; k++) PetscCall(VecSetType(v, types[k]));
+  PetscCall(VecGetSize(v, &n));
+  PetscCall(VecSet(v, 2.0));
+  PetscCall(VecSum(v, &sum));
+  PetscCheck(sum == (PetscScalar)(2.0 * (double)n), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Of type gpu, standard, gpu, the entries sum up to %g", (double)PetscRealPart(sum));
+  PetscCall(VecDestroy(&v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Vectors that outlive the package keep their entries, and go on with the host */
 static PetscErrorCode TestOutlive(void)
 {
@@ -703,6 +732,7 @@ int main(int argc, char **argv)
   PetscCall(TestSubVectors());
   PetscCall(TestLocalVectors());
   PetscCall(TestOthers());
+  PetscCall(TestTypeAgain());
   for (PetscInt k = 0; k < 20; k++) PetscCall(Walk(seed + 100 * k, 300));
   PetscCall(TestOutlive());
   PetscCall(PetscFinalize());

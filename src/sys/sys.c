@@ -36,6 +36,7 @@ static GPUCSRDevice devices[NBACKENDS]; /* opened at first need */
 PetscErrorCode GPUCSRSysInitialize(void)
 {
   GPUCSRSettings *s = &GPUCSRSettingsGlobal;
+  GPUCSRAttempt   attempt;
   MPI_Comm        node;
   PetscBool       set;
 
@@ -49,12 +50,23 @@ PetscErrorCode GPUCSRSysInitialize(void)
   s->pinvectors = PETSC_TRUE;
   s->nmap       = (PetscInt)(sizeof(s->map) / sizeof(s->map[0]));
   PetscOptionsBegin(PETSC_COMM_WORLD, NULL, "GPU sparse matrix: process options", "MATGPUCSR");
-  PetscCall(PetscOptionsIntArray("-mat_gpucsr_device_map", "Device of each rank of a node, repeated when there are more ranks", "MATGPUCSR", s->map, &s->nmap, &set));
+  /* PETSc says what is no number, and not whose */
+#define OPTION(get, word, ...) \
+  do { \
+    PetscErrorCode ierr_; \
+\
+    PetscCall(GPUCSRAttemptBegin(&attempt)); \
+    ierr_ = get(word, __VA_ARGS__); \
+    PetscCall(GPUCSRAttemptEnd(&attempt)); \
+    PetscCheck(!ierr_, PETSC_COMM_WORLD, ierr_, word ": %s", attempt.message); \
+  } while (0)
+  OPTION(PetscOptionsIntArray, "-mat_gpucsr_device_map", "Device of each rank of a node, repeated when there are more ranks", "MATGPUCSR", s->map, &s->nmap, &set);
   if (!set) s->nmap = 0;
-  PetscCall(PetscOptionsInt("-mat_gpucsr_threads", "Host threads that convert and copy", "MATGPUCSR", s->threads, &s->threads, NULL));
-  PetscCall(PetscOptionsReal("-mat_gpucsr_memory_limit", "Largest device memory one rank may use, in bytes; 0: no limit", "MATGPUCSR", s->memorylimit, &s->memorylimit, NULL));
-  PetscCall(PetscOptionsBool("-mat_gpucsr_pin_vectors", "Page-lock host vectors in place while they live", "MATGPUCSR", s->pinvectors, &s->pinvectors, NULL));
-  PetscCall(PetscOptionsBool("-mat_gpucsr_report", "At the end, say for each matrix what it was stored as, why, and what its products reached", "MATGPUCSR", s->report, &s->report, NULL));
+  OPTION(PetscOptionsInt, "-mat_gpucsr_threads", "Host threads that convert and copy", "MATGPUCSR", s->threads, &s->threads, NULL);
+  OPTION(PetscOptionsReal, "-mat_gpucsr_memory_limit", "Largest device memory one rank may use, in bytes; 0: no limit", "MATGPUCSR", s->memorylimit, &s->memorylimit, NULL);
+  OPTION(PetscOptionsBool, "-mat_gpucsr_pin_vectors", "Page-lock host vectors in place while they live", "MATGPUCSR", s->pinvectors, &s->pinvectors, NULL);
+  OPTION(PetscOptionsBool, "-mat_gpucsr_report", "At the end, say for each matrix what it was stored as, why, and what its products reached", "MATGPUCSR", s->report, &s->report, NULL);
+#undef OPTION
   PetscOptionsEnd();
   PetscCheck(s->threads >= 1 && s->threads <= 1024, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_threads %" PetscInt_FMT ": must be from 1 to 1024", s->threads);
   PetscCheck(s->memorylimit >= 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_memory_limit %g: must be a number of bytes, or 0 for no limit", (double)s->memorylimit);

@@ -42,8 +42,9 @@ typedef struct {
 /* What A->spptr of both begins with */
 typedef struct {
   const MatGPUCSRKind *kind;
-  struct _MatOps       parent; /* the operations of the MATAIJ that it is otherwise */
-  MatGPUCSRConfig      config;
+  struct _MatOps       parent;     /* the operations of the MATAIJ that it is otherwise, */
+  PetscErrorCode (*retrieve)(Mat); /* and its MatRetrieveValues() */
+  MatGPUCSRConfig config;
 } Mat_GPUCSR;
 
 /* Pieces at most in which a large product with host vectors is sent, computed and brought back at the same time */

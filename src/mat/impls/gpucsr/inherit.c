@@ -132,6 +132,15 @@ static PetscErrorCode MatGPUCSRGetConfig_GPUCSR(Mat A, MatGPUCSRConfig *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* PETSc does not count this change */
+static PetscErrorCode MatRetrieveValues_GPUCSR(Mat A)
+{
+  PetscFunctionBegin;
+  PetscCall((*((Mat_GPUCSR *)A->spptr)->retrieve)(A));
+  PetscCall(PetscObjectStateIncrease((PetscObject)A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode MatDestroy_GPUCSR(Mat);
 
 /* Our operations over the parent's, or the parent's back: the one list of what we replace */
@@ -165,6 +174,8 @@ static PetscErrorCode Install(Mat A, PetscBool install)
   REPLACE(bindtocpu, MatBindToCPU_GPUCSR);
 #endif
 #undef REPLACE
+  if (install) PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatRetrieveValues_C", &g->retrieve));
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatRetrieveValues_C", install ? MatRetrieveValues_GPUCSR : g->retrieve));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRConfigure_C", install ? MatGPUCSRConfigure_GPUCSR : NULL));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRGetConfig_C", install ? MatGPUCSRGetConfig_GPUCSR : NULL));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRSetUp_C", install ? k->setup : NULL));

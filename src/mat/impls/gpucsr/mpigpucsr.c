@@ -4,28 +4,53 @@
 */
 #include "gpucsrimpl.h"
 
+/*
+  A pattern of A: what was prepared for one is made anew for another, by all ranks together. PETSc's number of it is a sum over blocks and
+  ranks, which begins anew where the blocks are replaced, by all ranks too, so that it tells patterns apart only of the same two blocks.
+*/
+typedef struct {
+  PetscObjectState state;
+  PetscObjectId    block[2];
+} Pattern;
+
 /* The entries of x that cross ranks: which of ours others need, and where those of others arrive (the order of garray) */
 typedef struct {
-  PetscBool        set;
-  PetscObjectState pattern; /* nonzerostate it was made for; the same on all ranks, so they remake it together */
-  PetscMPIInt      nto, nfrom;
-  MPI_Request     *forward, *backward; /* persistent: receives first */
-  PetscInt         nsend, nrecv, nunique;
-  int32_t         *index;             /* local entry of x behind each sent one */
-  int32_t         *unique;            /* each of those once */
-  PetscInt        *slot;              /* place in unique of each sent entry */
-  PetscScalar     *send, *recv, *sum; /* page-locked where that means something */
-  GPUCSRDevice     dev;               /* whose memory they are; NULL: the host's */
-  int32_t         *dindex, *dunique;  /* on the device, made when a device vector first needs them */
-  void            *dbuffer;
-  Vec              lvec; /* recv as a vector, for the parent's products */
+  PetscBool    set;
+  Pattern      pattern; /* it was made for */
+  PetscMPIInt  nto, nfrom;
+  MPI_Request *forward, *backward; /* persistent: receives first */
+  PetscInt     nsend, nrecv, nunique;
+  int32_t     *index;             /* local entry of x behind each sent one */
+  int32_t     *unique;            /* each of those once */
+  PetscInt    *slot;              /* place in unique of each sent entry */
+  PetscScalar *send, *recv, *sum; /* page-locked where that means something */
+  GPUCSRDevice dev;               /* whose memory they are; NULL: the host's */
+  int32_t     *dindex, *dunique;  /* on the device, made when a device vector first needs them */
+  void        *dbuffer;
+  Vec          lvec; /* recv as a vector, for the parent's products */
 } Halo;
 
 typedef struct {
-  Mat_GPUCSR       base;
-  Halo             halo;
-  PetscObjectState agreed[2]; /* nonzerostate, the same on all ranks, for which they told each other what became of each side */
+  Mat_GPUCSR base;
+  Halo       halo;
+  Pattern    agreed[2]; /* for which the ranks told each other what became of each side */
 } Mat_MPIGPUCSR;
+
+static PetscErrorCode PatternGet(Mat A, Pattern *p)
+{
+  Mat b[2];
+
+  PetscFunctionBegin;
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &b[0], &b[1], NULL));
+  p->state = A->nonzerostate;
+  for (int k = 0; k < 2; k++) PetscCall(PetscObjectGetId((PetscObject)b[k], &p->block[k]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscBool PatternIs(const Pattern *p, const Pattern *q)
+{
+  return (PetscBool)(p->state == q->state && p->block[0] == q->block[0] && p->block[1] == q->block[1]);
+}
 
 static PetscErrorCode HostBuffer(GPUCSRDevice dev, PetscInt n, PetscScalar **p)
 {
@@ -155,8 +180,8 @@ static PetscErrorCode HaloSetUp(Mat A, GPUCSRDevice dev, Halo *h)
       if (want[r]) PetscCallMPI(MPI_Send_init(h->recv + k, (PetscMPIInt)want[r], MPIU_SCALAR, (PetscMPIInt)r, tag, comm, &h->backward[b++]));
   }
   PetscCall(PetscFree2(want, asked));
-  h->pattern = A->nonzerostate;
-  h->set     = PETSC_TRUE;
+  PetscCall(PatternGet(A, &h->pattern));
+  h->set = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -278,11 +303,13 @@ static PetscErrorCode Ready(Mat A, GPUCSRSide side, PetscBool *ready)
   PetscMPIInt    rank, size, have[2], all[2], first[2];
   GPUCSRAttempt  attempt;
   PetscErrorCode ierr;
+  Pattern        now;
   int            code;
 
   PetscFunctionBegin;
   PetscCall(MatMPIAIJGetSeqAIJ(A, &b[0], &b[1], NULL));
-  if (g->agreed[side] == A->nonzerostate) {
+  PetscCall(PatternGet(A, &now));
+  if (PatternIs(&g->agreed[side], &now)) {
     PetscCall(BlocksReady(b[0], b[1], side, ready));
     for (int k = 0; k < 2; k++) PetscCall(MatGPUCSRWarn_Private(b[k], 0, 0, 0));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -309,7 +336,7 @@ static PetscErrorCode Ready(Mat A, GPUCSRSide side, PetscBool *ready)
     if (rank == first[1]) PetscCall(MatGPUCSRWarn_Private(speaker, rank, all[1], size));
     for (int k = 0; k < 2; k++) ((Mat_SeqGPUCSR *)b[k]->spptr)->warning[0] = 0;
   }
-  g->agreed[side] = A->nonzerostate;
+  g->agreed[side] = now;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -318,6 +345,7 @@ static PetscErrorCode Begin(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z, Step *t
   Mat_MPIGPUCSR *g = (Mat_MPIGPUCSR *)A->spptr;
   Mat_SeqGPUCSR *gd;
   PetscBool      ready;
+  Pattern        now;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(t, sizeof(*t)));
@@ -331,7 +359,8 @@ static PetscErrorCode Begin(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z, Step *t
   PetscCall(Ready(A, side, &ready));
   if (ready) t->dev = gd->dev;
   t->quiet = (PetscBool)(MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA);
-  if (!t->h->set || t->h->pattern != A->nonzerostate) PetscCall(HaloSetUp(A, t->dev && t->dev->ops->separate ? t->dev : NULL, t->h));
+  PetscCall(PatternGet(A, &now));
+  if (!t->h->set || !PatternIs(&t->h->pattern, &now)) PetscCall(HaloSetUp(A, t->dev && t->dev->ops->separate ? t->dev : NULL, t->h));
   t->halo     = (GPUCSROperand){.p = t->h->recv, .place = GPUCSR_HOST, .pinned = (PetscBool)(t->h->dev != NULL)};
   t->ox.place = t->oz.place = GPUCSR_HOST;
   if (t->dev) {
@@ -660,7 +689,7 @@ static PetscErrorCode Configured(Mat A)
 
   PetscFunctionBegin;
   PetscCall(HaloDestroy(&g->halo));
-  g->agreed[GPUCSR_FORWARD] = g->agreed[GPUCSR_TRANSPOSE] = -1;
+  for (int k = 0; k < 2; k++) g->agreed[k] = (Pattern){.state = -1};
   PetscCall(Blocks(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -222,7 +222,7 @@ static PetscErrorCode Sample(Mat A, PetscInt samples, PetscScalar sample[])
 
   PetscFunctionBegin;
   PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, &a, NULL));
-  n = i[A->rmap->n];
+  n = a ? i[A->rmap->n] : 0; /* MatTransposeSymbolic() makes patterns without values */
   for (PetscInt k = 0; k < samples; k++) sample[k] = k < n ? a[n <= samples ? k : (PetscInt)((double)(n - 1) * (double)k / (double)(samples - 1))] : 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -492,12 +492,14 @@ static PetscErrorCode MatGetDiagonal_SeqAIJGPUCSR(Mat A, Vec d)
 static PetscErrorCode MatAssemblyEnd_SeqAIJGPUCSR(Mat A, MatAssemblyType type)
 {
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
+  PetscScalar   *values;
   PetscBool      ready;
 
   PetscFunctionBegin;
   PetscCall((*g->base.parent.assemblyend)(A, type));
   if (type == MAT_FINAL_ASSEMBLY) PetscCall(Bare(A, g));
-  if (type == MAT_FINAL_ASSEMBLY && g->base.config.transposeatassembly && !A->factortype) {
+  PetscCall(MatSeqAIJGetCSRAndMemType(A, NULL, NULL, &values, NULL));
+  if (type == MAT_FINAL_ASSEMBLY && g->base.config.transposeatassembly && !A->factortype && values) {
     g->values[0] = g->values[1] = -1; /* PETSc counts the change after us */
     PetscCall(MatGPUCSRReady_Private(A, GPUCSR_FORWARD, &ready));
     if (ready) PetscCall(MatGPUCSRReady_Private(A, GPUCSR_TRANSPOSE, &ready));

@@ -710,12 +710,60 @@ static void Count(VecGPUInfo *sum, const VecGPUInfo *i)
   sum->downloaded += i->downloaded;
 }
 
+#if PETSC_VERSION_LT(3, 20, 0)
+  #define GPUCSR_VALUES_LOST 1
+#else
+  #define GPUCSR_VALUES_LOST 0
+#endif
+static const char valueskept[] = "VecGPU_values";
+
+/*
+  Asked for type gpu again (VecSetFromOptions() called twice, say), PETSc before 3.20 destroys a vector of type seqgpu or mpigpu and makes it anew: what
+  it does not do with its own types. The values wait here, with the vector.
+*/
+static PetscErrorCode KeepValues(Vec v)
+{
+  const PetscScalar *a;
+  PetscContainer     c;
+  PetscScalar       *kept;
+
+  PetscFunctionBegin;
+  if (!GPUCSR_VALUES_LOST || ((PetscObject)v)->refct <= 0) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMalloc1(v->map->n, &kept));
+  PetscCall(VecGetArrayRead(v, &a));
+  PetscCall(PetscArraycpy(kept, a, v->map->n));
+  PetscCall(VecRestoreArrayRead(v, &a));
+  PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &c));
+  PetscCall(PetscContainerSetPointer(c, kept));
+  PetscCall(PetscContainerSetUserDestroy(c, PetscContainerUserDestroyDefault));
+  PetscCall(PetscObjectCompose((PetscObject)v, valueskept, (PetscObject)c));
+  PetscCall(PetscContainerDestroy(&c));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TakeValues(Vec v)
+{
+  PetscContainer c;
+  PetscScalar   *kept, *a;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectQuery((PetscObject)v, valueskept, (PetscObject *)&c));
+  if (!c) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscContainerGetPointer(c, (void **)&kept));
+  PetscCall(VecGetArrayWrite(v, &a));
+  PetscCall(PetscArraycpy(a, kept, v->map->n));
+  PetscCall(VecRestoreArrayWrite(v, &a));
+  PetscCall(PetscObjectCompose((PetscObject)v, valueskept, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode VecDestroy_GPU(Vec v)
 {
   Vec_GPU              *g      = VecGPUOf(v);
   const struct _VecOps *parent = VecGPUParent(v);
 
   PetscFunctionBegin;
+  PetscCall(KeepValues(v));
   Count(&gone, &g->info);
   if (g->next) g->next->previous = g->previous;
   *g->previous = g->next;
@@ -856,7 +904,8 @@ static PetscErrorCode VecCreate_GPU(Vec v)
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)v), &size));
-  PetscCall(VecSetType(v, size == 1 ? VECSEQGPU : VECMPIGPU));
+  PetscCall(Create(v, (PetscBool)(size > 1))); /* not VecSetType(), which would take a vector that is made anew for the one it was */
+  PetscCall(TakeValues(v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -1,0 +1,32 @@
+#!/bin/bash
+#
+# `make install`, and a program of its user compiled and run with what pkg-config then says. Skipped where nothing can be compiled.
+#
+#   BUILD=build tests/t904-install.sh
+if ! command -v pkg-config make mpicc >/dev/null || ! pkg-config --exists PETSc || [ ! -f makefile ]; then exit 77; fi
+tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
+make -s install BUILD="$BUILD" PREFIX="$tmp/p" -o lib -o convert >"$tmp/log" 2>&1 || { cat "$tmp/log" && exit 1; }
+export PKG_CONFIG_PATH=$tmp/p/lib/pkgconfig:$PKG_CONFIG_PATH
+echo '#include <petscgpucsr.h>
+int main(int argc, char **argv)
+{
+  Mat       A;
+  PetscBool ours;
+
+  PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
+  PetscCall(MatGPUCSRInitializePackage());
+  PetscCall(MatCreate(PETSC_COMM_SELF, &A));
+  PetscCall(MatSetSizes(A, 1, 1, 1, 1));
+  PetscCall(MatSetType(A, MATGPUCSR));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJGPUCSR, &ours));
+  PetscCheck(ours, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The matrix is of another type");
+  PetscCall(MatDestroy(&A));
+  PetscCall(PetscFinalize());
+  return 0;
+}' >"$tmp/user.c"
+# shellcheck disable=SC2046 # flags are words
+mpicc "$tmp/user.c" -o "$tmp/user" $(pkg-config --cflags --libs petscgpucsr PETSc) || exit 1
+PETSC_OPTIONS='' "$tmp/user" || exit 1
+for file in bin/gpucsr-convert lib/libpetscgpucsr.so include/petscgpucsr.h lib/pkgconfig/petscgpucsr.pc; do
+  if [ ! -e "$tmp/p/$file" ]; then echo "$file is not installed" && exit 1; fi
+done
