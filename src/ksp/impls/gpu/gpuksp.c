@@ -72,8 +72,8 @@ static PetscErrorCode Release(KSP_GPU *k)
     }
   }
   k->bytes = k->fbytes = k->pcbytes = k->pairsbytes = 0;
-  k->launch.epoch                                  = 0;
-  k->histmax                        = 0;
+  k->launch.epoch                                   = 0;
+  k->histmax                                        = 0;
   k->state = k->seen = NULL;
   k->sums            = NULL;
   k->events[0] = k->events[1] = NULL;
@@ -509,8 +509,8 @@ static PetscErrorCode Live(KSP ksp, KSP_GPU *k)
 }
 
 #if defined(GPUCSR_HAVE_CUDA)
-/* What a launch spares of each iteration against a graph of kernels, measured on an H200, in bytes of a matrix that it could read meanwhile */
-#define SPARED 35e6
+  /* What a launch spares of each iteration against a graph of kernels, measured on an H200, in bytes of a matrix that it could read meanwhile */
+  #define SPARED 35e6
 
 /* Bytes of a matrix that has been laid out, but not made */
 static double Bytes(const GPUCSRStorage *A)
@@ -618,7 +618,7 @@ static PetscErrorCode Shape(KSP_GPU *k, PetscBool *possible, char why[], size_t 
 
     if (bytes > k->pairsbytes) k->launch.epoch = 0;
     PetscCall(Grow(k, bytes, &k->pairsbytes, "what the blocks of a solver exchange", &k->pairs));
-    k->launch.pairs = getenv("KSP_PLAIN") ? NULL : k->pairs;
+    k->launch.pairs = k->pairs;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -824,8 +824,8 @@ static PetscErrorCode Launch(KSP ksp, KSP_GPU *k)
   Mat_SeqGPUCSR *g   = (Mat_SeqGPUCSR *)k->A->spptr;
   GPUCSRDevice   dev = k->dev;
   GPUKSPVectors *v   = &k->launch.v;
-  double *const  ownx = v->x, *const ownb = v->b;
-  GPUCSROperand  b, x;
+  double *const ownx = v->x, *const ownb = v->b;
+  GPUCSROperand b, x;
 
   PetscFunctionBegin;
   PetscCall(Take(k, ksp->vec_rhs, PETSC_TRUE, PETSC_FALSE, &b, &v->b));
@@ -1134,7 +1134,7 @@ static PetscErrorCode Create(KSP ksp, GPUKSPMethod method)
   Notes:
   The same iterates, norms, tests and reasons as `KSPCG`, but for rounding. Left preconditioning; norms preconditioned, unpreconditioned, natural and none.
 
-  One launch is the whole solve (path launch) for matrices stored as csr, sell, sell_256, ell or dia, on one process, with `PCNONE`, `PCJACOBI`, or `PCPBJACOBI` with blocks of at
+  One launch is the whole solve (path launch) for matrices stored as csr, sell, sell_256, ell, dia or stencil, on one process, with `PCNONE`, `PCJACOBI`, or `PCPBJACOBI` with blocks of at
   most 8. Other formats go by a graph of a few kernels, launched again and again (graph). Other preconditioners, null spaces and several processes are driven by the host (driven).
 
   -ksp_monitor and the residual history are served when the solve is over. A monitor that looks at more than the norm, and a test of convergence of your own, make the

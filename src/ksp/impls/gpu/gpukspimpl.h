@@ -68,7 +68,7 @@ typedef struct {
   double              *table;   /* device: the diagonal of each stencil */
   void                *pairs;   /* device: of a launch with tiles */
   size_t               pairsbytes;
-  double              *hist;    /* device: residual norms */
+  double              *hist; /* device: residual norms */
   int                  histmax;
   GPUKSPState         *state;    /* page-locked, */
   GPUKSPState         *seen;     /* so is this, */

@@ -11,21 +11,20 @@
   in hardware.
 
   No meeting is only for a vector to become visible: a direction is put together where the product reads it, from vectors that were there
-  at the last reduction. CG then needs two meetings an iteration, CG with a single reduction too, BiCGStab three.
+  at the last reduction. CG then needs two meetings an iteration, CG with a single reduction too, BiCGStab three. Where a block's rows and all that they need of
+  others' fit its shared memory, CG needs one: see cg_tile_kernel.
 
   The rules (rules.h) are those of the host. x takes the step of an iteration together with the next direction, which reads p anyway.
 
-  Bytes an iteration of n rows, CG: those of the matrix, and of vectors 88 n, less what stays in shared memory. Needs CSR, diagonals, or sliced ELL
-  whose rows move within windows of a few hundred at most.
+  Bytes an iteration of n rows, CG: those of the matrix, and of vectors 72 n, and 8 n for a diagonal that is not that of stencils, less what stays in shared memory
+  (w first) and what z leaves in the last-level cache from one phase to the next, for which the second goes backwards. Needs CSR, diagonals, stencils, or sliced ELL whose
+  rows move within windows of a few hundred at most.
 */
 #include "../../../mat/impls/gpucsr/kernels/device.cuh"
 #include "../../../mat/impls/gpucsr/format/dia.h"
 #include "../../../mat/impls/gpucsr/format/sell.h"
 #include "../../../mat/impls/gpucsr/format/stencil.h"
 #include "launch.h"
-
-#include <stdlib.h>
-#define TUNE(name, value) (getenv(name) ? atof(getenv(name)) : (double)(value))
 
 #define MOST_THREADS 1024 /* of a block; a power of two, as many as the launch says */
 #define MOST_WARPS   (MOST_THREADS / 32)
@@ -76,7 +75,9 @@ struct Vector {
   static const int ahead = AHEAD;
   const X         *x;
 
-  __device__ __forceinline__ void begin(int) const { }
+  __device__ __forceinline__ void begin(int) const
+  {
+  }
 
   __device__ __forceinline__ X operator()(int c) const
   {
@@ -91,7 +92,9 @@ struct Tile {
   static const int ahead = AHEAD;
   const X         *x;
 
-  __device__ __forceinline__ void begin(int) const { }
+  __device__ __forceinline__ void begin(int) const
+  {
+  }
 
   __device__ __forceinline__ X operator()(int c) const
   {
@@ -105,7 +108,9 @@ struct Reach {
   static const int ahead = AHEAD;
   int             *lo, *hi;
 
-  __device__ __forceinline__ void begin(int) const { }
+  __device__ __forceinline__ void begin(int) const
+  {
+  }
 
   __device__ __forceinline__ double operator()(int c) const
   {
@@ -144,7 +149,9 @@ struct BCGSWhole {
   const X         *r, *v, *p, *d;
   X                omegabeta, beta;
 
-  __device__ __forceinline__ void begin(int) const { }
+  __device__ __forceinline__ void begin(int) const
+  {
+  }
 
   __device__ __forceinline__ X operator()(int c) const
   {
@@ -161,7 +168,9 @@ struct BCGSHalf {
   const X         *r, *v, *d;
   X                alpha;
 
-  __device__ __forceinline__ void begin(int) const { }
+  __device__ __forceinline__ void begin(int) const
+  {
+  }
 
   __device__ __forceinline__ X operator()(int c) const
   {
@@ -234,15 +243,17 @@ __device__ __forceinline__ X add_parts(X sum, int warps, int part, X *scratch)
 #define CHUNK 4 /* entries of each of 32 rows in a stage */
 
 struct Nothing {
-  __host__ __device__ Nothing(int = 0) { }
+  __host__ __device__ Nothing(int = 0)
+  {
+  }
 };
 
 template <class V, class C>
 struct Ring {
   static constexpr int values = CHUNK * 32 * sizeof(V), bytes = values + (sizeof(C) > 1 ? CHUNK * 32 * sizeof(C) : 0), stages = bytes <= 512 ? 4 : 2;
-  char               *at;    /* of this warp */
-  unsigned long long *full;  /* arrival of each stage */
-  unsigned           *count; /* chunks consumed by this warp, ever */
+  char                *at;    /* of this warp */
+  unsigned long long  *full;  /* arrival of each stage */
+  unsigned            *count; /* chunks consumed by this warp, ever */
 
   static size_t shared()
   {
@@ -352,14 +363,14 @@ struct Ring {
 
 template <class V>
 struct Sell {
-  typedef V  value;
+  typedef V         value;
   static const bool begins = false;
-  const int *slice, *perm, *col; /* slice is NULL where all are of one width, perm where rows are where they were; else they move within a block */
-  const V   *val;
-  int        width;
-  int        split; /* warps that share a slice, where there are fewer slices than warps */
-  int        keep, ahead;
-  Ring<V, int> ring;
+  const int        *slice, *perm, *col; /* slice is NULL where all are of one width, perm where rows are where they were; else they move within a block */
+  const V          *val;
+  int               width;
+  int               split; /* warps that share a slice, where there are fewer slices than warps */
+  int               keep, ahead;
+  Ring<V, int>      ring;
 
   __device__ __forceinline__ void settle(Pool &pool)
   {
@@ -387,7 +398,8 @@ struct Sell {
 
     if (this->ahead) {
       ring.template run<X>(
-        slices, val, col, policy, [&](int q) { return SELLBegin(slice, width, first / 32 + q); }, [&](int, int, V &v, int c) {
+        slices, val, col, policy, [&](int q) { return SELLBegin(slice, width, first / 32 + q); },
+        [&](int, int, V &v, int c) {
           if (c >= 0) return x(c);
           v = 0;
           return X(0);
@@ -432,13 +444,13 @@ struct Sell {
 /* As sliced ELL, but that the column follows from the diagonal: entries of x and of A are asked for together */
 template <class V>
 struct Dia {
-  typedef V  value;
+  typedef V         value;
   static const bool begins = false;
-  const int *offset;
-  const V   *val;
-  int        diagonals, n;
-  int        split, keep, ahead;
-  Ring<V, Nothing> ring;
+  const int        *offset;
+  const V          *val;
+  int               diagonals, n;
+  int               split, keep, ahead;
+  Ring<V, Nothing>  ring;
 
   __device__ __forceinline__ void settle(Pool &pool)
   {
@@ -515,7 +527,8 @@ struct Dia {
 
 /* An entry of a stencil, as one load of shared memory */
 template <class V>
-struct __align__(2 * sizeof(V)) Entry {
+struct __align__(2 * sizeof(V)) Entry
+{
   V   value;
   int offset;
 };
@@ -523,15 +536,15 @@ struct __align__(2 * sizeof(V)) Entry {
 /* The stencils in shared memory; no entry of A is read from anywhere else, and of each row the number of its stencil alone */
 template <class V>
 struct Stencil {
-  typedef V       value;
+  typedef V         value;
   static const bool begins = true;
-  const uint16_t *id;
-  const int      *begin, *offset; /* as they are stored, */
-  const V        *val;
-  int             units, stored;
-  int             split;
-  Entry<V>       *entry; /* and in shared memory */
-  int            *start;
+  const uint16_t   *id;
+  const int        *begin, *offset; /* as they are stored, */
+  const V          *val;
+  int               units, stored;
+  int               split;
+  Entry<V>         *entry; /* and in shared memory */
+  int              *start;
 
   size_t shared() const
   {
@@ -559,7 +572,7 @@ struct Stencil {
     const int                lane = threadIdx.x % 32, warp = threadIdx.x / 32, groups = WARPS / split, part = warp % split;
     const int                slices = (last - first + 31) / 32;
 
-    int                      coming = first + 32 * (warp / split) + lane < last ? id[first + 32 * (warp / split) + lane] : 0;
+    int coming = first + 32 * (warp / split) + lane < last ? id[first + 32 * (warp / split) + lane] : 0;
 
     for (int q0 = 0; q0 < slices; q0 += groups) {
       const int q = q0 + warp / split, row = first + 32 * q + lane, next = row + 32 * groups, which = coming;
@@ -597,14 +610,16 @@ struct Stencil {
 
 template <class V>
 struct Csr {
-  typedef V  value;
+  typedef V         value;
   static const bool begins = false;
-  const int *rowptr, *col;
-  const V   *val;
-  int        lanes; /* threads that share a row */
-  int        keep;
+  const int        *rowptr, *col;
+  const V          *val;
+  int               lanes; /* threads that share a row */
+  int               keep;
 
-  __device__ __forceinline__ void settle(Pool &) { }
+  __device__ __forceinline__ void settle(Pool &)
+  {
+  }
 
   size_t shared() const
   {
@@ -939,16 +954,16 @@ __device__ __forceinline__ void add_norms(double r, double z, double (&sum)[3])
 /* What a launch works on; M the matrix of the iteration, E the one of true residuals */
 template <class M, class E>
 struct Args {
-  M             A;
-  E             exact;
-  GPUKSPVectors v; /* of the iteration */
-  GPUKSPVectors w; /* of all; another in mixed alone */
-  const int    *bounds, *reach;
-  ulonglong2   *slots;
-  GPUKSPState   start, *state;
-  unsigned      epoch; /* of the first meeting: slots hold earlier ones */
-  int           guard, right;
-  size_t        shared;
+  M               A;
+  E               exact;
+  GPUKSPVectors   v; /* of the iteration */
+  GPUKSPVectors   w; /* of all; another in mixed alone */
+  const int      *bounds, *reach;
+  ulonglong2     *slots;
+  GPUKSPState     start, *state;
+  unsigned        epoch; /* of the first meeting: slots hold earlier ones */
+  int             guard, right;
+  size_t          shared;
   GPUKSPDiagonals same;
   ulonglong2     *pairs; /* two vectors whose entries tell that they have arrived */
 };
@@ -1099,8 +1114,8 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) cg_kernel(const Args<M, E> a)
   Preconditioner<X>            pc = preconditioner<X>(a.v, first);
 
   pc.settle(POLYNOMIAL ? a.v.diagonal : a.v.pc, a.same, pool, rows);
-  const Rows<X> r = pool.rows(a.v.r, first, rows); /* after the start only where keeps is set: else r = z / d */
-  X            *z = a.v.z + first, *p = a.v.p + first, *q = a.v.p2 + first; /* the direction, and the one before or to come */
+  const Rows<X> r = pool.rows(a.v.r, first, rows);                                            /* after the start only where keeps is set: else r = z / d */
+  X            *z = a.v.z + first, *p = a.v.p + first, *q = a.v.p2 + first;                   /* the direction, and the one before or to come */
   const bool    keeps = pc.bs || POLYNOMIAL || a.start.normtype == KSP_NORM_UNPRECONDITIONED; /* z is no matter of a single row, or r itself is asked for */
   double        s3[3], s1[1];
 
@@ -1334,9 +1349,9 @@ __global__ void __launch_bounds__(TILE_THREADS, 1) cg_tile_kernel(const Args<M, 
   __syncthreads();
 
   for (int k = 0;; k++) {
-    X *const          y     = k & 1 ? a.v.p2 : a.v.p; /* others may be a meeting behind */
-    ulonglong2 *const pairs = a.pairs ? a.pairs + (k & 1 ? a.bounds[gridDim.x] : 0) : NULL;
-    const unsigned    epoch = meeting.epoch;
+    X *const          y         = k & 1 ? a.v.p2 : a.v.p; /* others may be a meeting behind */
+    ulonglong2 *const pairs     = a.pairs ? a.pairs + (k & 1 ? a.bounds[gridDim.x] : 0) : NULL;
+    const unsigned    epoch     = meeting.epoch;
     double            sum[SUMS] = {0, 0, 0, 0, 0};
     X                 yi[TILE_GROUP];
     const auto        load = [&](int g) {
@@ -1443,14 +1458,14 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) reach_kernel(M A, const int *
   extern __shared__ __align__(16) char pool_[];
   __shared__ double                    scratch[MOST_THREADS];
   __shared__ int                       ends[2];
-  Pool                                 pool = {pool_, 0};
+  Pool                                 pool  = {pool_, 0};
   const int                            first = bounds[blockIdx.x], last = bounds[blockIdx.x + 1];
   int                                  lo = first, hi = last;
 
   A.settle(pool);
   if (threadIdx.x < 2) ends[threadIdx.x] = threadIdx.x ? last : first;
   __syncthreads();
-  A.product(Reach{&lo, &hi}, first, last, scratch, [](int, double) { });
+  A.product(Reach{&lo, &hi}, first, last, scratch, [](int, double) {});
   atomicMin(&ends[0], lo);
   atomicMax(&ends[1], hi);
   __syncthreads();
@@ -1861,7 +1876,7 @@ static PetscErrorCode method(const GPUKSPLaunch *L, M A, int *possible, GPUCSRSt
 /* Has the device copies that go on by themselves? */
 static int bulk(const GPUCSRStorage *A)
 {
-  return A->dev->props.major >= 9 && TUNE("KSP_RING", 1) > 0;
+  return A->dev->props.major >= 9;
 }
 
 /* f(what multiplies with A) */
@@ -1947,8 +1962,8 @@ PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *p
   }
   L->tile = PETSC_FALSE;
   L->size = MOST_THREADS;
-  for (L->cluster = (PetscBool)(clusters && (double)A->nnz < TUNE("KSP_CLUSTER", A->format->ops == &GPUCSRFormat_stencil ? 2 * CLUSTER_ENTRIES : CLUSTER_ENTRIES)); most < 0; L->cluster = PETSC_FALSE) {
-    L->blocks = (int)PetscMax(1, PetscMin(L->cluster ? CLUSTER : dev->props.processors, (A->m + GPUCSR_SLICE - 1) / GPUCSR_SLICE));
+  for (L->cluster = (PetscBool)(clusters && (double)A->nnz < (A->format->ops == &GPUCSRFormat_stencil ? 2 : 1) * CLUSTER_ENTRIES); most < 0; L->cluster = PETSC_FALSE) {
+    L->blocks  = (int)PetscMax(1, PetscMin(L->cluster ? CLUSTER : dev->props.processors, (A->m + GPUCSR_SLICE - 1) / GPUCSR_SLICE));
     L->threads = Share(A, L->blocks, L->size);
     PetscCall(dispatch(L, &most, NULL));
     if (most >= 0) break;
@@ -1957,18 +1972,19 @@ PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *p
     matrix = M.shared();
     return PETSC_SUCCESS;
   }));
-  if (L->Ainner) PetscCall(visit(L->Ainner, L->threads, [&](auto M) -> PetscErrorCode {
-    matrix += M.shared();
-    return PETSC_SUCCESS;
-  }));
+  if (L->Ainner)
+    PetscCall(visit(L->Ainner, L->threads, [&](auto M) -> PetscErrorCode {
+      matrix += M.shared();
+      return PETSC_SUCCESS;
+    }));
   if ((size_t)most < matrix + MOST_THREADS * sizeof(double)) {
     *possible = PETSC_FALSE;
     PetscCall(PetscSNPrintf(why, len, "its stencils do not fit the shared memory of a block"));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   /* what the vectors that are private to a block take, as far as the product's gathers are left a cache */
-  need = matrix + (size_t)vectors * (size_t)size * (size_t)((double)A->m / L->blocks * 1.1 + 128) + MOST_THREADS * sizeof(double);
-  L->shared = PetscMin(need, PetscMax(matrix + MOST_THREADS * sizeof(double), (size_t)PetscMin(most, TUNE("KSP_SHARED", (A->format->ops == &GPUCSRFormat_stencil ? SHARED_STENCIL : SHARED_MOST) / 1024) * 1024))) / 16 * 16;
+  need      = matrix + (size_t)vectors * (size_t)size * (size_t)((double)A->m / L->blocks * 1.1 + 128) + MOST_THREADS * sizeof(double);
+  L->shared = PetscMin(need, PetscMax(matrix + MOST_THREADS * sizeof(double), (size_t)PetscMin(most, A->format->ops == &GPUCSRFormat_stencil ? SHARED_STENCIL : SHARED_MOST))) / 16 * 16;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1989,7 +2005,7 @@ PetscErrorCode GPUKSPLaunchDiagonals(const GPUCSRStorage *A, const double *d, do
 
   PetscFunctionBegin;
   *same = {NULL, NULL, 0};
-  if (!d || A->format->ops != &GPUCSRFormat_stencil || A->extent.units > GPUKSP_STENCILS || !TUNE("KSP_SAME", 1)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!d || A->format->ops != &GPUCSRFormat_stencil || A->extent.units > GPUKSP_STENCILS) PetscFunctionReturn(PETSC_SUCCESS);
   GPUCSR_CUDA(cudaMemsetAsync(flag, 0, sizeof(*flag), (cudaStream_t)s));
   for (int check = 0; check < 2; check++) diagonals_kernel<<<GPUCSRBlocks(A->m, 256), 256, 0, (cudaStream_t)s>>>(A->m, (const uint16_t *)A->array[STENCIL_ID].data, d, table, flag, check);
   GPUCSRCheckLaunch("the diagonal of stencils");
@@ -2007,7 +2023,7 @@ PetscErrorCode GPUKSPLaunchTile(GPUKSPLaunch *L, GPUCSRStream s)
   size_t       need = 0, vectors = 0;
 
   PetscFunctionBegin;
-  if (L->method != GPUKSP_CG || L->Ainner || L->v.explicitpc || !TUNE("KSP_TILE", 1)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (L->method != GPUKSP_CG || L->Ainner || L->v.explicitpc) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(visit(L->A, L->threads, [&](auto M) -> PetscErrorCode {
     GPUCSR_CUDA(cudaFuncSetAttribute(reach_kernel<decltype(M)>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)M.shared()));
     reach_kernel<<<(unsigned)L->blocks, MOST_THREADS, M.shared(), (cudaStream_t)s>>>(M, L->bounds, L->reach);
