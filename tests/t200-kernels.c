@@ -468,7 +468,9 @@ static PetscErrorCode One(GPUCSRDevice dev, Matrix *M, PetscBool special)
   PetscCall(PetscMalloc1(nnz + 1, &keep));
   PetscCall(PetscArraycpy(keep, M->a, nnz));
   PetscCall(GPUCSRFeaturesOfRows((int)M->m, (int)M->n, M->i, 1, &f[0]));
+  PetscCall(GPUCSRStencils((int)M->m, M->i, M->j, GPUCSR_PETSCINT, M->a, GPUCSR_DOUBLE, &f[0]));
   PetscCall(TransposedFeatures(M, &f[1]));
+  f[1].stencils = f[0].stencils; /* to be tried: the build may refuse */
   for (int q = 0;; q++) {
     PetscBool wanted = PETSC_FALSE;
 

@@ -41,6 +41,8 @@ static PetscErrorCode Requested(GPUCSRDevice d, const char format[], const char 
   char          *found;
 
   PetscFunctionBegin;
+  f.stencils       = 10; /* counted, and few enough */
+  f.stencilentries = 500;
   PetscCall(PetscStrncpy(q.format, format, GPUCSR_WORD));
   PetscCall(PetscStrncpy(q.kernel, kernel, GPUCSR_WORD));
   PetscCall(GPUCSRAttemptBegin(&attempt));

@@ -58,6 +58,7 @@ typedef struct {
   PetscErrorCode (*eventrecord)(int id, GPUCSREvent, GPUCSRStream);
   PetscErrorCode (*eventsynchronize)(int id, GPUCSREvent);
   PetscErrorCode (*eventelapsed)(int id, GPUCSREvent, GPUCSREvent, double *seconds);
+  PetscErrorCode (*hold)(int id, GPUCSRStream, volatile int *go); /* what comes next on the stream waits until *go is set, some milliseconds at most */
 } GPUCSRBackendOps;
 
 #define GPUCSR_BACKEND(name) GPUCSR_INTERN const GPUCSRBackendOps GPUCSRBackend_##name;
@@ -120,6 +121,7 @@ GPUCSR_INTERN PetscErrorCode GPUCSRDeviceCount(const char[], int *, char[], size
 GPUCSR_INTERN PetscErrorCode GPUCSRDeviceOpen(const char[], GPUCSRDevice *, char[], size_t);
 GPUCSR_INTERN PetscErrorCode GPUCSRDeviceBandwidth(GPUCSRDevice, double *);
 GPUCSR_INTERN PetscErrorCode GPUCSRDeviceSynchronize(GPUCSRDevice);
+GPUCSR_INTERN PetscErrorCode GPUCSRDeviceClock(GPUCSRDevice, const GPUCSREvent[2], PetscErrorCode (*)(void *), void *, int, double *);
 
 GPUCSR_INTERN PetscErrorCode GPUCSRMalloc(GPUCSRDevice, size_t, const char[], void **);
 GPUCSR_INTERN PetscErrorCode GPUCSRFree(GPUCSRDevice, size_t, void **);

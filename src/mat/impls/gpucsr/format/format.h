@@ -79,7 +79,6 @@ typedef struct {
   int64_t entries[GPUCSR_NCLASSES]; /* and their entries */
   double  density;                  /* nnz / (m n) */
   int64_t sell_stored;              /* entries that sliced ELL would store */
-  int     sell_span;                /* columns that a slice spans at most; 0 where nobody looked at the columns */
 
   int    sampled;                    /* rows looked at; 0: nothing below is known */
   double spread;                     /* mean of last - first column + 1 over the sampled rows that have entries */
@@ -101,6 +100,7 @@ typedef struct {
   int64_t stored; /* entries held, padding included */
   int64_t units;  /* blocks, diagonals, entries of a second part: as the format's head comment says */
   int     width;  /* entries a row of a first part, where there is one */
+  int     window; /* rows that were sorted by their lengths among each other; 0: rows stay where they are */
 } GPUCSRExtent;
 
 /* Entries that a format may store at most, padding included */

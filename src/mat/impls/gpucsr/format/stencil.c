@@ -123,7 +123,7 @@ static PetscErrorCode Applicable_Stencil(const GPUCSRFeatures *f, int variant, G
   PetscFunctionBegin;
   (void)variant;
   (void)p;
-  *yes = (PetscBool)(f->stencils >= 0);
+  *yes = (PetscBool)(f->stencils > 0 || (!f->stencils && f->m + f->nnz <= STENCIL_MOST)); /* where nobody counted, they may be so few that they fit anyhow */
   if (!*yes) PetscCall(PetscSNPrintf(why, len, "its rows are not alike: more than %d different ones, their entries counted", STENCIL_MOST));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -104,7 +104,7 @@ static __device__ void inspect_columns(int block, int blocks, int64_t nnz, int n
   }
 }
 
-/* A block a window, a warp a row, none waits for another: what takes time is searching in the rows above, one step after the other */
+/* A block a window, a warp a row. What takes time is searching in the rows above, one step after the other: in shared memory */
 #define THREADS (32 * GPUCSR_WINDOW)
 
 static __device__ void inspect_window(int window, int m, int n, int windows, const int *__restrict__ rowptr, const int *__restrict__ col, unsigned int *met, Counts *to)
@@ -112,6 +112,7 @@ static __device__ void inspect_window(int window, int m, int n, int windows, con
   __shared__ int                blocks[GPUCSR_NBLOCKSIZES];
   __shared__ unsigned long long entries, spread;
   __shared__ int                filled, diagonals, bandwidth, pairs, twins;
+  __shared__ int                cols[GPUCSR_WINDOW * GPUCSR_SAMPLE_LENGTH], begins[GPUCSR_WINDOW], ends[GPUCSR_WINDOW]; /* of the sample */
   const int                     first = GPUCSRWindowStart(m, windows, window), last = min(m, first + GPUCSR_WINDOW), lane = threadIdx.x % 32;
   int                           mine[GPUCSR_NBLOCKSIZES] = {0}, fresh = 0, wide = 0;
 
@@ -119,6 +120,19 @@ static __device__ void inspect_window(int window, int m, int n, int windows, con
   if (threadIdx.x == 0) {
     entries = spread = 0;
     filled = diagonals = bandwidth = pairs = twins = 0;
+  }
+  {
+    const int q = threadIdx.x / 32, r = first + q; /* THREADS is a warp for each */
+
+    if (r < last) {
+      const int begin = rowptr[r], len = min(rowptr[r + 1] - begin, GPUCSR_SAMPLE_LENGTH);
+
+      if (lane == 0) {
+        begins[q] = q * GPUCSR_SAMPLE_LENGTH;
+        ends[q]   = begins[q] + len;
+      }
+      for (int k = lane; k < len; k += 32) cols[q * GPUCSR_SAMPLE_LENGTH + k] = col[begin + k];
+    }
   }
   __syncthreads();
   for (int r = first + threadIdx.x / 32; r < last; r += THREADS / 32) {
@@ -130,7 +144,7 @@ static __device__ void inspect_window(int window, int m, int n, int windows, con
 
       if ((unsigned)c >= (unsigned)n) continue; /* refused by the caller; until then it must not be followed */
       const int64_t bit = (int64_t)c - r + m - 1;
-      SampleBlocks(rowptr, col, r, k, mine);
+      SampleBlocks(begins, ends, cols, r - first, begins[r - first] + k - begin, mine);
       wide = max(wide, abs(c - r));
       if (!(met[bit / 32] >> (bit % 32) & 1)) fresh += !(atomicOr(&met[bit / 32], 1u << (bit % 32)) >> (bit % 32) & 1);
       if (same && c != col[k - length]) same = false;
@@ -146,10 +160,18 @@ static __device__ void inspect_window(int window, int m, int n, int windows, con
       atomicAdd(&twins, same ? 1 : 0);
     }
   }
-  for (int q = 0; q < GPUCSR_NBLOCKSIZES; q++)
-    if (mine[q]) atomicAdd(&blocks[q], mine[q]);
-  if (fresh) atomicAdd(&diagonals, fresh);
-  atomicMax(&bandwidth, wide);
+  for (int q = 0; q < GPUCSR_NBLOCKSIZES; q++) { /* a warp together: its threads would wait for each other at one address */
+    const int sum = reduce<32>(mine[q]);
+
+    if (lane == 0 && sum) atomicAdd(&blocks[q], sum);
+  }
+  fresh = reduce<32>(fresh);
+#pragma unroll
+  for (int o = 16; o; o >>= 1) wide = max(wide, __shfl_xor_sync(0xffffffffu, wide, o));
+  if (lane == 0) {
+    if (fresh) atomicAdd(&diagonals, fresh);
+    atomicMax(&bandwidth, wide);
+  }
   __syncthreads();
   if (threadIdx.x < GPUCSR_NBLOCKSIZES) atomicAdd(&to->sample.blocks[threadIdx.x], (unsigned long long)blocks[threadIdx.x]);
   if (threadIdx.x == 0) {

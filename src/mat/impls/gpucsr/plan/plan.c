@@ -178,19 +178,16 @@ static PetscErrorCode Forget(GPUCSRStorage *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Seconds a product, of n back to back, after one that keeps the device busy when the clock starts: events resolve half a microsecond */
-static PetscErrorCode Clock(GPUCSRPlan *T, const GPUCSRProduct *p, const GPUCSREvent e[2], int n, double *seconds)
-{
-  GPUCSRDevice dev = T->A.dev;
+typedef struct {
+  const GPUCSRPlan *plan;
+  GPUCSRProduct     product;
+} Timed;
 
-  PetscFunctionBegin;
-  PetscCall(GPUCSRPlanProduct(T, p, dev->stream));
-  PetscCall(dev->ops->eventrecord(dev->id, e[0], dev->stream));
-  for (int k = 0; k < n; k++) PetscCall(GPUCSRPlanProduct(T, p, dev->stream));
-  PetscCall(dev->ops->eventrecord(dev->id, e[1], dev->stream));
-  PetscCall(dev->ops->eventelapsed(dev->id, e[0], e[1], seconds));
-  *seconds /= n;
-  PetscFunctionReturn(PETSC_SUCCESS);
+static PetscErrorCode LaunchTimed(void *ctx)
+{
+  const Timed *t = (const Timed *)ctx;
+
+  return GPUCSRPlanProduct(t->plan, &t->product, t->plan->A.dev->stream);
 }
 
 /*
@@ -225,6 +222,7 @@ static PetscErrorCode Measure(GPUCSRDevice dev, const GPUCSRRequest *q, GPUCSRSt
     GPUCSRPlan       T = {
             .choice = {k->format, k->kernel, ""}
     };
+    Timed          timed = {&T, p};
     GPUCSRAttempt  attempt;
     PetscErrorCode ierr = PETSC_SUCCESS;
 
@@ -241,8 +239,8 @@ static PetscErrorCode Measure(GPUCSRDevice dev, const GPUCSRRequest *q, GPUCSRSt
       PetscCall(Forget(&T.A));
       continue;
     }
-    PetscCall(GPUCSRPlanProduct(&T, &p, dev->stream)); /* a first one may take longer */
-    PetscCall(Clock(&T, &p, e, few, &k->measured));
+    PetscCall(GPUCSRPlanProduct(&T, &p, dev->stream)); /* a first one may wait for its code to be loaded */
+    PetscCall(GPUCSRDeviceClock(dev, e, LaunchTimed, &timed, few, &k->measured));
     for (int place = 0, mine = c; place < 2 && mine >= 0; place++) { /* among the two fastest so far? */
       const int           other = best[place];
       const GPUCSRStorage A     = kept[place];
@@ -261,8 +259,9 @@ static PetscErrorCode Measure(GPUCSRDevice dev, const GPUCSRRequest *q, GPUCSRSt
             .choice = {k->format, k->kernel, ""},
               .A = kept[place]
     };
+    Timed timed = {&T, p};
 
-    PetscCall(Clock(&T, &p, e, many, &k->measured));
+    PetscCall(GPUCSRDeviceClock(dev, e, LaunchTimed, &timed, many, &k->measured));
   }
   if (best[1] >= 0 && P->candidate[best[1]].measured < P->candidate[best[0]].measured) {
     const GPUCSRStorage A = kept[0];
@@ -290,13 +289,14 @@ static PetscErrorCode Measure(GPUCSRDevice dev, const GPUCSRRequest *q, GPUCSRSt
 /* Format and kernel of the plan: by wisdom, by the model, or by measuring */
 static PetscErrorCode Choose(GPUCSRDevice dev, GPUCSRPrecision precision, const GPUCSRRequest *q, GPUCSRStorage *csr, GPUCSRPlan *P)
 {
-  const char *why = NULL;
-  PetscBool   open;
+  const PetscBool list = (PetscBool)(GPUCSRSettingsGlobal.report || q->select != GPUCSR_SELECT_ESTIMATE || GPUCSRWisdomThere()); /* will somebody look at the others? */
+  const char     *why  = NULL;
+  PetscBool       open;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRChoose(&P->features, precision, dev, q, &P->choice, &P->candidate, &P->ncandidates));
+  PetscCall(GPUCSRChoose(&P->features, precision, dev, q, &P->choice, list ? &P->candidate : NULL, list ? &P->ncandidates : NULL));
   PetscCall(GPUCSRRequestOpen(q, &open));
-  if (!open) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!open || !list) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRWisdomFind(dev, &P->features, precision, P->candidate, P->ncandidates, &why));
   if (why) {
     P->choice.format = P->candidate[0].format;
