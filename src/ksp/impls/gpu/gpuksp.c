@@ -611,7 +611,7 @@ static PetscErrorCode Shape(KSP_GPU *k, PetscBool *possible, char why[], size_t 
   PetscCall(GPUKSPLaunchShape(k->dev, &k->launch, possible, why, len));
   if (!*possible) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUKSPLaunchPartition(k->S, align, k->launch.blocks, k->bounds, k->dev->stream));
-  PetscCall(GPUKSPLaunchTile(&k->launch, k->dev->stream));
+  if (k->tiles) PetscCall(GPUKSPLaunchTile(&k->launch, k->dev->stream));
   k->launch.pairs = NULL;
   if (k->launch.tile && !k->launch.cluster) {
     const size_t bytes = 32 * (size_t)k->n;
@@ -1031,6 +1031,7 @@ static PetscErrorCode KSPSetFromOptions_GPU(KSP ksp, GPUCSROptionItems PetscOpti
     PetscCall(PetscOptionsEnum("-ksp_gpucg_path", "How an iteration is launched", "KSPGPUSetPath", KSPGPUPaths, (PetscEnum)k->path, (PetscEnum *)&k->path, NULL));
     PetscCall(PetscOptionsEnum("-ksp_gpucg_variant", "Reductions of an iteration", "KSPGPUCGSetVariant", KSPGPUVariants, (PetscEnum)k->variant, (PetscEnum *)&k->variant, NULL));
     PetscCall(PetscOptionsEnum("-ksp_gpucg_precision", "Digits of the iteration", "KSPGPUSetPrecision", KSPGPUPrecisions, (PetscEnum)k->precision, (PetscEnum *)&k->precision, NULL));
+    PetscCall(PetscOptionsBool("-ksp_gpucg_tiles", "Let a launch compute halos again, and meet once an iteration, where they fit", "None", k->tiles, &k->tiles, NULL));
     PetscCall(PetscOptionsBool("-ksp_gpucg_true_residual", "Compute the true residual on exit", "KSPGPUSetTrueResidual", k->guard, &k->guard, NULL));
   }
   PetscCall(PetscSNPrintf(option, sizeof(option), "-ksp_%s_polynomial_degree", ((PetscObject)ksp)->type_name));
@@ -1039,6 +1040,7 @@ static PetscErrorCode KSPSetFromOptions_GPU(KSP ksp, GPUCSROptionItems PetscOpti
   PetscCall(PetscOptionsRealArray(option, "Least and largest eigenvalue they are for", "KSPGPUSetPolynomial", eigenvalues, &two, &set));
   PetscCheck(!set || two == 2, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONG, "%s must be two numbers, the least and the largest", option);
   PetscCall(KSPGPUSetPolynomial(ksp, degree, eigenvalues[0], eigenvalues[1]));
+  k->shapedata = NULL;
   PetscOptionsHeadEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -1101,6 +1103,7 @@ static PetscErrorCode Create(KSP ksp, GPUKSPMethod method)
   ksp->data                = k;
   k->method                = method;
   k->guard                 = PETSC_TRUE;
+  k->tiles                 = PETSC_TRUE;
   k->truenorm              = -1;
   ksp->ops->setup          = KSPSetUp_GPU;
   ksp->ops->solve          = KSPSolve_GPU;
@@ -1127,6 +1130,7 @@ static PetscErrorCode Create(KSP ksp, GPUKSPMethod method)
 . -ksp_gpucg_precision (double|mixed)                 - digits of the iteration; convergence is always that of the residual in double
 . -ksp_gpucg_polynomial_degree degree                 - precondition with a Chebyshev polynomial, see `KSPGPUSetPolynomial()`
 . -ksp_gpucg_polynomial_eigenvalues emin,emax         - which is for these eigenvalues
+. -ksp_gpucg_tiles (true|false)                       - let the blocks of a launch compute again what they need of each other, and meet once an iteration instead of twice, where it fits; true by default
 - -ksp_gpucg_true_residual (true|false)               - compute b - A x on exit, show it, and warn where the recurrence has lost it; true by default
 
   Level: beginner

@@ -41,7 +41,7 @@ typedef struct {
   KSPGPUVariant   variant;
   KSPGPUPrecision precision;
   KSPGPUPath      path;
-  PetscBool       guard, warnedlive;
+  PetscBool       guard, tiles, warnedlive;
   PetscInt        degree;    /* of a polynomial preconditioner; 0: none */
   PetscReal       given[2];  /* the eigenvalues it is to be made for; 0 where they are to be estimated, */
   PetscReal       lambda[2]; /* and those it is made for */
