@@ -436,14 +436,16 @@ static PetscErrorCode Format(Space *w, Matrix *M, const GPUCSRFormat *format, co
     if (A.built) {
       PetscCall(GPUCSRPlanCanRefresh(&A, &can));
       PetscCheck(can, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Format %s cannot take new values", format->name);
-      PetscCall(GPUCSRPlanRefresh(&A, &s, NULL));
-      PetscCall(CheckKernels(w, M, PETSC_FALSE, &A, 1));
+      PetscCall(GPUCSRPlanRefresh(&A, &s, NULL, &can));
+      PetscCheck(can || format->ops == &GPUCSRFormat_stencil, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Format %s did not take new values", format->name);
+      if (!can) PetscCall(Build(w, &s, NULL, PETSC_FALSE, p, &request, &A));
+      if (A.built) PetscCall(CheckKernels(w, M, PETSC_FALSE, &A, 1));
     }
     if (T.built) {
       PetscCall(GPUCSRPlanCanRefresh(&T, &can));
-      if (can) PetscCall(GPUCSRPlanRefresh(&T, &s, A.built && p % 2 == 0 ? &A : NULL));
-      else PetscCall(Build(w, &s, NULL, PETSC_TRUE, p, &request, &T));
-      PetscCall(CheckKernels(w, M, PETSC_TRUE, &T, 1));
+      if (can) PetscCall(GPUCSRPlanRefresh(&T, &s, A.built && p % 2 == 0 ? &A : NULL, &can));
+      if (!can) PetscCall(Build(w, &s, NULL, PETSC_TRUE, p, &request, &T));
+      if (T.built) PetscCall(CheckKernels(w, M, PETSC_TRUE, &T, 1));
     }
     PetscCall(PetscArraycpy(M->a, keep, nnz));
     PetscCall(GPUCSRPlanDestroy(&A));
@@ -466,7 +468,9 @@ static PetscErrorCode One(GPUCSRDevice dev, Matrix *M, PetscBool special)
   PetscCall(PetscMalloc1(nnz + 1, &keep));
   PetscCall(PetscArraycpy(keep, M->a, nnz));
   PetscCall(GPUCSRFeaturesOfRows((int)M->m, (int)M->n, M->i, 1, &f[0]));
+  PetscCall(GPUCSRStencils((int)M->m, M->i, M->j, GPUCSR_PETSCINT, M->a, GPUCSR_DOUBLE, &f[0]));
   PetscCall(TransposedFeatures(M, &f[1]));
+  f[1].stencils = f[0].stencils; /* to be tried: the build may refuse */
   for (int q = 0;; q++) {
     PetscBool wanted = PETSC_FALSE;
 

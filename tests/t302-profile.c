@@ -60,16 +60,16 @@ static PetscErrorCode Chosen(GPUCSRDevice d, GPUCSRFeatures f, GPUCSRSelect sele
 
 /* Launches alone, but for the last, which takes a microsecond a megabyte and half a one for the longest row's 20 / 8 steps */
 #define GOOD \
-  "gpucsr-profile 1\n" \
+  "gpucsr-profile 2\n" \
   "machine one by hand\n" \
   "# a remark, and a line that is empty\n" \
   "\n" \
-  "cost csr csr_scalar 1 1 inf  7 0 0 0 0 0 0 0 0  0 0\n" \
-  "cost csr csr_adaptive 1 1 inf  5 0 0 0 0 0 0 0 0  0 0\n" \
-  "cost sell sell_row 1 1 inf  3 0 0 0 0 0 0 0 0  100 0\n" \
-  "cost csr csr_vector2 8 0 inf  0 1 1 0 0.5 0 0 0 0  0 0\n" \
-  "measure csr csr_block 1 1 inf  1 0 0 0 0 0 0 0 0  0 0\n" \
-  "cost csr kernel_of_old 1 1 inf  1 0 0 0 0 0 0 0 0  0 0\n" \
+  "cost csr csr_scalar 1 1 inf  7 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n" \
+  "cost csr csr_adaptive 1 1 inf  5 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n" \
+  "cost sell sell_row 1 1 inf  3 0 0 0 0 0 0 0 0 0 0 0 0  100 0\n" \
+  "cost csr csr_vector2 8 0 inf  0 1 1 0 0.5 0 0 0 0 0 0 0 0  0 0\n" \
+  "measure csr csr_block 1 1 inf  1 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n" \
+  "cost csr kernel_of_old 1 1 inf  1 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n" \
   "tree 5 inf csr csr_scalar\n" \
   "tree inf 500 sell sell_row\n" \
   "tree inf 2000 csr csr_adaptive\n"
@@ -109,21 +109,21 @@ static PetscErrorCode TestChoice(GPUCSRDevice d)
 
 static PetscErrorCode TestDamaged(GPUCSRDevice d)
 {
-  static const char cost[] = "cost csr csr_scalar 1 1 inf  7 0 0 0 0 0 0 0 0  0 0\n";
+  static const char cost[] = "cost csr csr_scalar 1 1 inf  7 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n";
   static const struct {
     const char *line, *says;
   } damaged[] = {
-    {NULL,                                                     "its first line is not \"gpucsr-profile 1\""            },
-    {"cost csr csr_block 1 1 inf  7 0 0 0 0 0 0 0 0  0\n",     "line 4 should be \"cost FORMAT KERNEL\" and 14 numbers"},
-    {"cost csr csr_block 1 1 inf  7 0 0 0 0 0 0 0 0  0 0 0\n", "line 4 should be"                                      },
-    {"cost csr csr_block 1 1 inf  -7 0 0 0 0 0 0 0 0  0 0\n",  "none below 0"                                          },
-    {"cost csr csr_block 1 1 inf  nan 0 0 0 0 0 0 0 0  0 0\n", "line 4 should be"                                      },
-    {"cost csr csr_block 0 1 inf  7 0 0 0 0 0 0 0 0  0 0\n",   "the first above"                                       },
-    {"cost csr csr_block one 1 inf  7 0 0 0 0 0 0 0 0  0 0\n", "line 4 should be"                                      },
-    {"cost csr\n",                                             "line 4 should be"                                      },
-    {"tree 5 csr csr_scalar\n",                                "line 4 should be \"tree MEAN COLUMNS FORMAT KERNEL\""  },
-    {"price csr csr_block 1\n",                                "line 4 begins with \"price\""                          },
-    {"cost csr csr_block 1 1 inf  7 0 0 0 0 0 0 0 0",          "line 4 should be"                                      }
+    {NULL,                                                             "its first line is not \"gpucsr-profile 2\""            },
+    {"cost csr csr_block 1 1 inf  7 0 0 0 0 0 0 0 0 0 0 0 0  0\n",     "line 4 should be \"cost FORMAT KERNEL\" and 18 numbers"},
+    {"cost csr csr_block 1 1 inf  7 0 0 0 0 0 0 0 0 0 0 0 0  0 0 0\n", "line 4 should be"                                      },
+    {"cost csr csr_block 1 1 inf  -7 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n",  "none below 0"                                          },
+    {"cost csr csr_block 1 1 inf  nan 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n", "line 4 should be"                                      },
+    {"cost csr csr_block 0 1 inf  7 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n",   "the first above"                                       },
+    {"cost csr csr_block one 1 inf  7 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n", "line 4 should be"                                      },
+    {"cost csr\n",                                                     "line 4 should be"                                      },
+    {"tree 5 csr csr_scalar\n",                                        "line 4 should be \"tree MEAN COLUMNS FORMAT KERNEL\""  },
+    {"price csr csr_block 1\n",                                        "line 4 begins with \"price\""                          },
+    {"cost csr csr_block 1 1 inf  7 0 0 0 0 0 0 0 0 0 0 0 0",          "line 4 should be"                                      }
   };
   char text[1024];
 
@@ -134,7 +134,7 @@ static PetscErrorCode TestDamaged(GPUCSRDevice d)
     GPUCSRAttempt   attempt;
     PetscErrorCode  ierr;
 
-    PetscCall(PetscSNPrintf(text, sizeof(text), "gpucsr-profile %d\nmachine damaged\n%s%s", k ? 1 : 2, none ? "" : cost, none || !damaged[k].line ? "" : damaged[k].line));
+    PetscCall(PetscSNPrintf(text, sizeof(text), "gpucsr-profile %d\nmachine damaged\n%s%s", k ? 2 : 1, none ? "" : cost, none || !damaged[k].line ? "" : damaged[k].line));
     PetscCall(GPUCSRAttemptBegin(&attempt));
     ierr = Load(text);
     PetscCall(GPUCSRAttemptEnd(&attempt));

@@ -1,7 +1,10 @@
-//TEST name="format" args="-mat_gpucsr_format {}" loop="csr sell dia ell jad sell_256"
-//TEST name="graph" gpu=1 args="-path graph -mat_gpucsr_format {}" loop="csr sell dia sell_256"
+//TEST name="format" args="-mat_gpucsr_format {}" loop="csr sell dia ell jad sell_256 stencil"
+//TEST name="graph" gpu=1 args="-path graph -mat_gpucsr_format {}" loop="csr sell dia sell_256 stencil"
 //TEST name="launch" gpu=1 args="-path launch -mat_gpucsr_kernel {}" loop="csr_scalar csr_vector8 csr_adaptive sell_row dia_row"
-//TEST name="launch_format" gpu=1 args="-path launch -mat_gpucsr_format {}" loop="jad sell_256"
+//TEST name="launch_format" gpu=1 args="-path launch -mat_gpucsr_format {}" loop="jad sell_256 stencil"
+//TEST name="two_meetings" gpu=1 args="-path launch -mat_gpucsr_format {} -tiles false" loop="csr sell dia stencil"
+//TEST name="grid" gpu=1 args="-path launch -mat_gpucsr_format {} -size 200 -cases 10" loop="csr stencil"
+//TEST name="grid_two_meetings" gpu=1 args="-path launch -mat_gpucsr_format {} -size 200 -cases 10 -tiles false" loop="csr stencil"
 //TEST name="driven" args="-path driven -mat_gpucsr_format {}" loop="csr sell"
 //TEST name="floats" args="-mat_gpucsr_format {} -mat_gpucsr_precision auto" loop="csr sell"
 //TEST name="blocks" args="-mat_gpucsr_format csr -mat_block_size {} -ref_mat_block_size {} -blocks" loop="2 3 4 6 8"
@@ -16,7 +19,7 @@
   gpucg and gpubcgs take the iterations of PETSc's cg and bcgs, with the same residual norms but for rounding, and end for the same reason, whatever the norm, the
   preconditioner, the guess, the test, and what goes wrong.
 
-    build/tests/t610-gpuksp -dll_append build/lib/libpetscgpucsr.so -mat_gpucsr_format csr [-path launch] [-live]
+    build/tests/t610-gpuksp -dll_append build/lib/libpetscgpucsr.so -mat_gpucsr_format csr [-path launch] [-live] [-tiles false] [-size 200] [-cases 10]
 */
 #include "testing.h"
 
@@ -171,7 +174,7 @@ static PetscErrorCode Solve(Mat A, const char prefix[], PetscInt k, PetscBool ou
   char        type[16], path[16] = "auto", option[256];
   KSP         ksp;
   Vec         b;
-  PetscBool   single, bcgs, polynomial, live = PETSC_FALSE, zero = (PetscBool)(cases[k].side == ZERO || cases[k].side == WITHNAN);
+  PetscBool   single, bcgs, polynomial, live = PETSC_FALSE, tiles = PETSC_TRUE, zero = (PetscBool)(cases[k].side == ZERO || cases[k].side == WITHNAN);
   PetscReal  *hist;
 
   PetscFunctionBegin;
@@ -181,6 +184,7 @@ static PetscErrorCode Solve(Mat A, const char prefix[], PetscInt k, PetscBool ou
   PetscCall(PetscSNPrintf(type, sizeof(type), "%s%s", ours ? "gpu" : "", bcgs ? "bcgs" : "cg"));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-path", path, sizeof(path), NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-live", &live, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-tiles", &tiles, NULL));
   PetscCall(PetscOptionsPrefixPush(NULL, prefix));
   PetscCall(PetscOptionsInsertString(NULL, cases[k].options));
   if (polynomial && ours) PetscCall(PetscOptionsInsertString(NULL, bcgs ? POLYNOMIAL("gpubcgs") : POLYNOMIAL("gpucg")));
@@ -197,6 +201,7 @@ static PetscErrorCode Solve(Mat A, const char prefix[], PetscInt k, PetscBool ou
     PetscCall(PetscSNPrintf(option, sizeof(option), "-ksp_%s_path %s", type, path));
     PetscCall(PetscOptionsInsertString(NULL, option));
     if (single) PetscCall(PetscOptionsInsertString(NULL, "-ksp_gpucg_variant single_reduction"));
+    if (!tiles && !bcgs) PetscCall(PetscOptionsInsertString(NULL, "-ksp_gpucg_tiles false"));
   }
   PetscCall(PetscOptionsPrefixPop(NULL));
   PetscCall(VecDuplicate(x, &b));
@@ -333,8 +338,8 @@ static PetscErrorCode Case(PetscInt k, PetscInt size)
 
 int main(int argc, char **argv)
 {
-  const PetscInt sizes[] = {2, 24, 61};
-  PetscBool      blocks  = PETSC_FALSE;
+  PetscInt       sizes[] = {2, 24, 61}, nsizes = 3, ncases = PETSC_STATIC_ARRAY_LENGTH(cases);
+  PetscBool      blocks  = PETSC_FALSE, set;
   PetscInt       bs      = 1;
   PetscMPIInt    nranks;
 
@@ -344,10 +349,13 @@ int main(int argc, char **argv)
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &nranks));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-blocks", &blocks, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-mat_block_size", &bs, NULL));
-  for (size_t s = 0; s < PETSC_STATIC_ARRAY_LENGTH(sizes); s++) {
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-size", &sizes[0], &set));
+  if (set) nsizes = 1;
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-cases", &ncases, NULL)); /* the first so many */
+  for (PetscInt s = 0; s < nsizes; s++) {
     if (sizes[s] * sizes[s] % (bs * nranks)) continue;
-    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(cases); k++)
-      if (!(cases[k].what & BLOCKS) == !blocks) PetscCall(Case((PetscInt)k, sizes[s]));
+    for (PetscInt k = 0; k < ncases; k++)
+      if (!(cases[k].what & BLOCKS) == !blocks) PetscCall(Case(k, sizes[s]));
   }
   PetscCheck(!failures, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%d of what was expected did not happen", failures);
   PetscCall(PetscFinalize());

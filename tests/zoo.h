@@ -48,6 +48,8 @@ typedef enum {
   ZOO_RANDOM,
   ZOO_DIAGONAL,
   ZOO_POISSON,
+  ZOO_ALIKE,
+  ZOO_ALIKE_TALL,
   ZOO_COUNT
 } ZooWhich;
 
@@ -77,7 +79,9 @@ static const struct {
   {"dense",        33,   65  },
   {"random",       777,  777 },
   {"diagonal",     1000, 1000},
-  {"Poisson",      1600, 1600}  /* 40 by 40 grid, 5 points: values that are exactly floats */
+  {"Poisson",      1600, 1600}, /* 40 by 40 grid, 5 points: values that are exactly floats */
+  {"alike",        700,  770 }, /* few rows differ, in values or in places, counted from the diagonal; one in seven is empty */
+  {"alike, tall",  2100, 1900}  /* the same, more rows than the inspector looks at at first */
 };
 
 /* A hash of three words (the finaliser of SplitMix64, Steele, Lea and Flood 2014): the zoo's only source of chance */
@@ -226,6 +230,14 @@ static inline PetscInt ZooRow(PetscInt which, PetscInt r, PetscInt cols[])
     if ((r + 1) % 40) ZooPut(r + 1);
     if (r + 40 < n) ZooPut(r + 40);
     break;
+  case ZOO_ALIKE:
+  case ZOO_ALIKE_TALL:
+    for (PetscInt l = 0; l < 12 && r % 7 != 3; l++) {
+      const PetscInt c = r + l * l * l / 2 + l - 90 + (l > 9 ? r % 2 : 0);
+
+      if (c >= 0 && c < n) ZooPut(c);
+    }
+    break;
   case ZOO_DUPLICATES: /* any column any number of times */
     length = ZooRowLength(which, r);
     for (PetscInt l = 0; l < length; l++) ZooPut((PetscInt)(ZooHash(which, r, l) % 11) * 11);
@@ -278,6 +290,7 @@ static inline PetscErrorCode ZooCreate(PetscInt which, PetscBool special, Zoo *z
     for (PetscInt k = z->i[r]; k < z->i[r + 1]; k++) {
       z->a[k] = ZooScalar(which, r, k - z->i[r]);
       if (which == ZOO_POISSON) z->a[k] = z->j[k] == r ? 4.0 : -1.0;
+      if (which == ZOO_ALIKE || which == ZOO_ALIKE_TALL) z->a[k] = ZooScalar(which, r % 5, z->j[k] - r);
     }
   }
   if (special && nz) { /* in separate rows where there are so many, so that most rows stay finite */

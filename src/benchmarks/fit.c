@@ -4,7 +4,7 @@ static char help[] = "Fits the profile of a machine to measured products.\n\n";
     fit [-o PROFILE] [-header FILE] [-machine NAME] [-pairs n] [-without TEXT,...] [-show r] SAMPLES ...
 
   SAMPLES are what spmv -samples leaves, a line a product: matrix side precision format kernel us best_us convert_us and the input of the
-  model (GPUCSRModelInput), columns, density. PROFILE is the text that -mat_gpucsr_profile reads, and -header the same as a C string, for
+  model (GPUCSRModelInput): columns, density, deviation, spread and rows:entries of each class of row lengths at its end. PROFILE is the text that -mat_gpucsr_profile reads, and -header the same as a C string, for
   src/mat/impls/gpucsr/plan/h200.h.
 
   For each pair of a format and a kernel: how it goes along a row (width, threads, most) is searched over a list; the terms' times are
@@ -46,6 +46,34 @@ static int           npairs;
 static char    *without[16];
 static PetscInt nwithout;
 
+/* Classes of row lengths, the same for all samples of a product */
+typedef struct {
+  int     rows[GPUCSR_NCLASSES];
+  int64_t entries[GPUCSR_NCLASSES];
+} Lengths;
+
+static PetscErrorCode ReadLengths(const char *text, const Lengths *last, const Lengths **lengths)
+{
+  Lengths l, *kept;
+
+  PetscFunctionBeginUser;
+  for (int b = 0; b < GPUCSR_NCLASSES; b++) {
+    double entries = 0;
+    int    used    = 0;
+
+    l.rows[b] = 0;
+    (void)sscanf(text, "%d:%lf%n", &l.rows[b], &entries, &used);
+    l.entries[b] = (int64_t)entries;
+    text += used + (text[used] == ',');
+  }
+  *lengths = last;
+  if (last && !memcmp(last, &l, sizeof(l))) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscNew(&kept)); /* for the life of the program */
+  *kept    = l;
+  *lengths = kept;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Is the pair one that is not to be looked at? */
 static PetscBool Without(const char format[], const char kernel[])
 {
@@ -59,24 +87,43 @@ static PetscBool Without(const char format[], const char kernel[])
 
 static PetscErrorCode Read(const char file[])
 {
-  FILE *f = fopen(file, "r");
-  char  line[1024];
-  int   number = 0;
+  FILE          *f       = fopen(file, "r");
+  const Lengths *lengths = NULL;
+  char           line[2048];
+  int            number = 0;
 
   PetscFunctionBeginUser;
   PetscCheck(f, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "%s: cannot be read", file);
   while (fgets(line, sizeof(line), f)) {
-    Sample           *s;
-    GPUCSRModelInput *in;
-    unsigned int      hash = 5381;
+    Sample             *s;
+    GPUCSRModelInput   *in;
+    unsigned int        hash     = 5381;
+    GPUCSRFeatures      features = {0};
+    GPUCSRExtent        extent   = {0};
+    const GPUCSRFormat *format;
+    double              deviation;
+    int                 used = 0;
 
     number++;
     if (nsamples % 65536 == 0) PetscCall(PetscRealloc(sizeof(*sample) * (size_t)(nsamples + 65536), &sample));
     s  = &sample[nsamples];
     in = &s->in;
     memset(s, 0, sizeof(*s));
-    PetscCheck(sscanf(line, "%63s %3s %15s %31s %31s %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf", s->matrix, s->side, s->precision, s->format, s->kernel, &s->us, &s->best, &s->convert, &in->matrix, &in->vectors, &in->cache, &in->rows, &in->stored, &in->mean, &in->max, &in->sectors, &in->quads, &s->columns, &s->density) == 19, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s, line %d: not a sample", file, number);
+    PetscCheck(sscanf(line, "%63s %3s %15s %31s %31s %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %*f %*f %n", s->matrix, s->side, s->precision, s->format, s->kernel, &s->us, &s->best, &s->convert, &in->matrix, &in->vectors, &in->cache, &in->rows, &in->stored, &in->mean, &in->max, &in->sectors, &in->quads, &s->columns, &s->density, &deviation, &in->spread, &used) == 21 && used, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s, line %d: not a sample", file, number);
     if (Without(s->format, s->kernel)) continue;
+    PetscCall(ReadLengths(line + used, lengths, &lengths));
+    PetscCall(GPUCSRFormatFind(s->format, &format));
+    if (!format) continue; /* of another version */
+    features.m   = (int)in->rows;
+    features.n   = (int)s->columns;
+    features.max = (int)in->max;
+    PetscCall((*format->ops->estimate)(&features, format->variant, &extent));
+    in->columns = s->columns;
+    in->number  = strcmp(s->precision, "single") ? 8 : 4;
+    in->lengths = lengths->rows;
+    in->entries = lengths->entries;
+    for (in->nclasses = 1; in->nclasses < GPUCSR_NCLASSES && features.max >> (in->nclasses - 1);) in->nclasses++;
+    GPUCSRModelMoved(extent.window, in->rows, deviation, in);
     for (s->pair = 0; s->pair < npairs; s->pair++)
       if (!strcmp(row[s->pair].format, s->format) && !strcmp(row[s->pair].kernel, s->kernel)) break;
     if (s->pair == npairs) {
@@ -473,7 +520,7 @@ static PetscErrorCode Write(FILE *f, PetscBool header, const char machine[])
 
   PetscFunctionBeginUser;
   if (header) fprintf(f, "/* The profile of one %s, made by src/benchmarks/fit.c; its lines are explained in profile.c */\n", machine);
-  Put(f, header, "gpucsr-profile 1");
+  Put(f, header, "gpucsr-profile 2");
   PetscCall(PetscSNPrintf(line, sizeof(line), "machine %s", machine));
   Put(f, header, line);
   for (int q = 0; q < npairs; q++) {

@@ -10,7 +10,7 @@ static char help[] = "PETSc's Krylov methods with Jacobi on the matrix type of y
   A plain PETSc program: it knows nothing of the library. Vectors are those of MatCreateVecs(), so VECCUDA where the type has
   them, VECGPU for gpucsr in a PETSc without CUDA; -vec_type says otherwise. A case is the 7-point (lap7_) or 27-point (st27_) matrix of a cube of so many points an edge,
   or that of 7-point convection and diffusion (conv_), which is unsymmetric and solved by BiCGStab, or a file in PETSc binary, solved by BiCGStab unless
-  spd: goes before its name; b is all ones, x starts at 0. -ksp_type gpucg, or gpubcgs, asks for the library's solvers.
+  spd: goes before its name; rough: before that of a cube multiplies row and column i by a number of its own between 1 and 2, so that no two values are alike; b is all ones, x starts at 0. -ksp_type gpucg, or gpubcgs, asks for the library's solvers.
   set-up: from the assembled matrix of the host to the first product's result; solve: KSPSolve(), the first and the median of
   the others; total: set-up and first solve, which sets up the preconditioner.
 
@@ -28,8 +28,13 @@ static int Less(const void *a, const void *b)
   return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b;
 }
 
+static double Factor(int i)
+{
+  return 1 + (uint32_t)i * 2654435761u / 4294967296.0;
+}
+
 /* The matrix of a cube, in arrays that it goes on using */
-static PetscErrorCode Assemble(const char name[], PetscBool convection, int32_t **i, PetscInt **j, PetscScalar **a, PetscInt *rows, Mat *A)
+static PetscErrorCode Assemble(const char name[], PetscBool convection, PetscBool rough, int32_t **i, PetscInt **j, PetscScalar **a, PetscInt *rows, Mat *A)
 {
   Synthetic s = {name, STENCIL7, 0, 1, 0, 0, 0};
   int       m, n;
@@ -43,6 +48,8 @@ static PetscErrorCode Assemble(const char name[], PetscBool convection, int32_t 
   PetscCall(SyntheticCreate(&s, 1, &m, &n, i, j, a));
   for (int r = 0; r < m && convection; r++) /* upwind: what flows in counts more */
     for (int e = (*i)[r]; e < (*i)[r + 1]; e++) (*a)[e] = (*j)[e] < r ? -1.2 : (*j)[e] > r ? -1 : 6.6;
+  for (int r = 0; r < m && rough; r++)
+    for (int e = (*i)[r]; e < (*i)[r + 1]; e++) (*a)[e] *= Factor(r) * Factor((int)(*j)[e]);
   PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, m, n, (PetscInt *)*i, *j, *a, A));
   *rows = m;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -81,11 +88,12 @@ static PetscErrorCode Solve(const char name[], const char type[], const char vty
   PetscInt           m;
   double             setup, first = 0, solve, t[64] = {0};
   char               version[128];
-  PetscBool          convection, file, spd;
+  PetscBool          convection, file, spd, rough;
 
   PetscFunctionBeginUser;
   PetscCall(PetscStrncmp(name, "conv_", 5, &convection));
   PetscCall(PetscStrncmp(name, "spd:", 4, &spd));
+  PetscCall(PetscStrncmp(name, "rough:", 6, &rough));
   PetscCall(PetscStrendswith(name, ".petsc", &file));
   if (file) {
     const char *slash = strrchr(name, '/');
@@ -94,7 +102,7 @@ static PetscErrorCode Solve(const char name[], const char type[], const char vty
     if (slash) name = slash + 1;
     PetscCall(MatGetSize(A, &m, NULL));
     convection = (PetscBool)!spd;
-  } else PetscCall(Assemble(name, convection, &i, &j, &a, &m, &A));
+  } else PetscCall(Assemble(name + (rough ? 6 : 0), convection, rough, &i, &j, &a, &m, &A));
   PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
   if (!convection) PetscCall(MatSetOption(A, MAT_SPD, PETSC_TRUE));
 

@@ -5,14 +5,15 @@ static char help[] = "Products with vectors on the device: every kernel of the l
     spmv -backend host -shrink 20                                      without one, to try the program itself
 
   Matrices: the synthetic ones of synthetic.h (-shrink k: small ones), with -collection the survey's too, then every *.petsc of the
-  folders and the files, PETSc binary; a name met before is passed over. -match TEXT takes those alone whose name contains the text.
+  folders and the files, PETSc binary; a name met before is passed over. -match TEXT,... takes those alone whose name contains one of the texts.
   Other options: -precisions double,single,mixed (the first two); -sides N,T (both); -setup no (products alone); -products no
   (set-up alone); -budget s (matrices that would start later than so many seconds are left out, and counted); -rounds n (7); -progress; -id TEXT.
 
   For each matrix, precision and side all kernels that can hold the matrix, and cuSPARSE's three CSR algorithms (after
   cusparseSpMV_preprocess(); its default one for the transpose, which works on the CSR of A where ours has the transpose
   resident), run in turn: each round gives every candidate one batch of launches back to back, preceded by one that is not
-  timed, between two events; a batch lasts 200 us or one launch. A time is the median over rounds. A candidate well behind
+  timed, between two events; a batch lasts 100 us or one launch, and the device begins with it when all of it is queued, so that the host is not
+  what is timed. A time is the median over rounds. A candidate well behind
   the best (SLOW) is timed once, one far behind (HOPELESS) is not verified, and one whose bytes alone take longer is not built. Every other result is compared with the host's in double: it may be off by
   (8 + sqrt(n)) eps sum|a||x|, n the entries of the row.
 
@@ -27,7 +28,8 @@ static char help[] = "Products with vectors on the device: every kernel of the l
              sell_padding of the matrix multiplied (the transpose for side T); us: time of each candidate; failed: names of those
              with wrong results, and error, the largest fraction of the allowed error met; chosen and why, chosen_us; best (of ours),
              best_us; peer (cuSPARSE's best), peer_us; gflops, gbs (of A's CSR and both vectors), fraction (of the device copy), all
-             of the chosen one; ratio = peer_us / chosen_us, regret = chosen_us / best_us
+             of the chosen one; ratio = peer_us / chosen_us, regret = chosen_us / best_us; regret_halves, the
+             same with the best found by half of the rounds and timed by the others
     threads  matrix, class, precision, side; us: for each kernel its times with 64, 128, 256 and 512 threads a block
     setup    matrix, class, precision, rows, columns, nnz, format, kernel; setup_us and its parts inspect_us, upload_us, convert_us;
              copy_us; setup_ratio = setup_us / (0.7 copy_us + 30 product_us); refresh_us, value_copy_us, refresh_ratio = refresh_us /
@@ -50,6 +52,7 @@ static char help[] = "Products with vectors on the device: every kernel of the l
 #define SLOW           1.3     /* times the best so far, and a candidate is timed once */
 #define HOPELESS       2.0     /* times the best so far in one launch, or of a large matrix in the profile's words, and it is not timed again */
 #define LARGE          5000000 /* entries */
+#define VAST           5e7     /* entries, and of a matrix of more the pairs alone that the profile knows are tried */
 #define OVERSIZE       3.0     /* times the bytes of CSR, and a format is not tried */
 
 #define CUSPARSECall(call) \
@@ -101,6 +104,7 @@ typedef struct {
   size_t               bytes;
   int                  batch, nt;
   double               t[MAX_ROUNDS + 1], seconds, error;
+  double               half[2]; /* seconds by the even rounds and by the odd ones; 0: those were not timed */
 } Candidate;
 
 /* A matrix in a format, for all kernels that work on it */
@@ -216,17 +220,12 @@ static PetscErrorCode Verify(Case *c, Candidate *d)
 static PetscErrorCode FirstLook(Case *c, Candidate *d)
 {
   PetscFunctionBeginUser;
-  PetscCall(BenchBatch(&c->b->clock, Launch, d, 1, &d->seconds)); /* too long by the latency of a launch, some microseconds */
+  PetscCall(Launch(d));                                           /* may wait for its code to be loaded */
+  PetscCall(BenchBatch(&c->b->clock, Launch, d, 1, &d->seconds)); /* as the events resolve it */
   d->slow = (PetscBool)(d->seconds > HOPELESS * c->best + 10e-6 && !d->peer);
   if (d->slow) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Verify(c, d));
   PetscCall(BenchCalibrate(&c->b->clock, Launch, d, &d->batch, &d->seconds));
-  for (int again = 0; again < 2 && d->seconds > SLOW * c->best; again++) { /* was it the host that stumbled? */
-    double t;
-
-    PetscCall(BenchBatch(&c->b->clock, Launch, d, d->batch, &t));
-    d->seconds = PetscMin(d->seconds, t);
-  }
   if (!d->failed) c->best = PetscMin(c->best, d->seconds);
   d->slow = (PetscBool)(d->seconds > SLOW * c->best && !d->peer);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -313,6 +312,7 @@ static PetscErrorCode HasChance(const Case *c, const GPUCSRCandidate *pair, Pets
   if (1e6 * in.matrix > OVERSIZE * GPUCSRCSRBytes(f, c->precision)) *chance = PETSC_FALSE;
   if (1e6 * PetscMax(0, in.matrix + in.vectors - in.cache) > SLOW * c->best * c->b->copy) *chance = PETSC_FALSE;
   if (f->nnz > LARGE && pair->known && pair->predicted > HOPELESS * c->best) *chance = PETSC_FALSE;
+  if ((double)f->nnz > VAST && !pair->known) *chance = PETSC_FALSE;
   if (GPUCSRIsCSR(pair->format)) *chance = PETSC_TRUE; /* it is there, and holds every matrix: what every choice is measured by */
   for (int s = 0; s < NSELECTS; s++)
     if (pair->format == c->choice[s].format && pair->kernel == c->choice[s].kernel) *chance = PETSC_TRUE; /* to be judged whatever it takes */
@@ -507,9 +507,33 @@ static PetscErrorCode TimeAll(Case *c)
 
       if (d->peer || (!d->slow && d->seconds <= SLOW * c->best)) PetscCall(BenchBatch(&c->b->clock, Launch, d, d->batch, &d->t[d->nt++]));
     }
-  for (int k = 0; k < c->nc; k++)
-    if (c->cand[k].nt) c->cand[k].seconds = BenchMedian(c->cand[k].t, c->cand[k].nt);
+  for (int k = 0; k < c->nc; k++) {
+    Candidate *d = &c->cand[k];
+    double     half[2][MAX_ROUNDS + 1];
+
+    for (int r = 0; r < d->nt; r++) half[r % 2][r / 2] = d->t[r];
+    for (int h = 0; h < 2; h++) d->half[h] = d->nt > 1 ? BenchMedian(half[h], (d->nt + 1 - h) / 2) : d->seconds;
+    if (d->nt) d->seconds = BenchMedian(d->t, d->nt);
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  The least of two hundred medians is a lucky one where many are alike: what was chosen over the best, that found by half of the rounds and
+  timed by the others, both ways
+*/
+static double Regret(const Case *c, const Candidate *chosen)
+{
+  double sum = 0;
+
+  for (int h = 0; h < 2; h++) {
+    const Candidate *best = NULL;
+
+    for (int k = 0; k < c->nc; k++)
+      if (!c->cand[k].peer && !c->cand[k].failed && c->cand[k].half[h] > 0 && (!best || c->cand[k].half[h] < best->half[h])) best = &c->cand[k];
+    sum += best ? 0.5 * chosen->half[!h] / best->half[!h] : NAN;
+  }
+  return sum;
 }
 
 static void JsonMatrix(FILE *f, const Problem *p, GPUCSRPrecision precision)
@@ -559,7 +583,8 @@ static PetscErrorCode Threads(Case *c)
 /* What fit.c makes a profile of, a line a candidate: matrix side precision format kernel us best_us convert_us, then the model's input */
 static PetscErrorCode Samples(Case *c, const Candidate *best)
 {
-  FILE *o = c->b->samples;
+  const GPUCSRFeatures *f = &c->csr.features;
+  FILE                 *o = c->b->samples;
 
   PetscFunctionBeginUser;
   for (int k = 0; o && k < c->nc; k++) {
@@ -568,8 +593,10 @@ static PetscErrorCode Samples(Case *c, const Candidate *best)
 
     if (d->peer || d->failed) continue;
     PetscCall(GPUCSRModelInputGet(d->plan.choice.format, &c->csr.features, c->precision, c->b->dev->props.l2, &in));
-    fprintf(o, "%s %s %s %s %s %.6g %.6g %.6g  %.6g %.6g %.6g %.10g %.10g %.10g %.10g %.6g %.6g %d %.6g\n", c->p->name, sidewords[c->side], precisionwords[c->precision], d->plan.choice.format->name, d->plan.choice.kernel->name, 1e6 * d->seconds,
-            1e6 * best->seconds, 1e6 * d->convert, in.matrix, in.vectors, in.cache, in.rows, in.stored, in.mean, in.max, in.sectors, in.quads, c->csr.features.n, c->csr.features.density);
+    fprintf(o, "%s %s %s %s %s %.6g %.6g %.6g  %.6g %.6g %.6g %.10g %.10g %.10g %.10g %.6g %.6g %d %.6g  %.6g %.6g %.6g %.10g", c->p->name, sidewords[c->side], precisionwords[c->precision], d->plan.choice.format->name, d->plan.choice.kernel->name, 1e6 * d->seconds,
+            1e6 * best->seconds, 1e6 * d->convert, in.matrix, in.vectors, in.cache, in.rows, in.stored, in.mean, in.max, in.sectors, in.quads, f->n, f->density, f->deviation, f->spread, f->twins, (double)f->sell_stored);
+    for (int b = 0; b < GPUCSR_NCLASSES; b++) fprintf(o, b ? ",%d:%.10g" : " %d:%.10g", f->rows[b], (double)f->entries[b]);
+    fprintf(o, "\n");
   }
   if (o) fflush(o);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -644,6 +671,8 @@ static PetscErrorCode Report(Case *c, const Candidate *const by[])
     JsonText(o, selectwords[q], by[q]->name);
     PetscCall(PetscSNPrintf(key, sizeof(key), "%s_regret", selectwords[q]));
     JsonNumber(o, key, by[q]->seconds / best->seconds);
+    PetscCall(PetscSNPrintf(key, sizeof(key), "%s_regret_halves", selectwords[q]));
+    JsonNumber(o, key, Regret(c, by[q]));
   }
   JsonNumber(o, "sampled", f->sampled);
   JsonNumber(o, "diagonals", f->diagonals);
@@ -661,6 +690,7 @@ static PetscErrorCode Report(Case *c, const Candidate *const by[])
   JsonNumber(o, "aijcusparse_us", 1e6 * c->petsc);
   JsonNumber(o, "aijcusparse_ratio", c->petsc / chosen->seconds);
   JsonNumber(o, "regret", r->regret);
+  JsonNumber(o, "regret_halves", Regret(c, chosen));
   JsonEnd(o);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -705,8 +735,11 @@ static PetscErrorCode CaseRun(Case *c, double *product)
 /* A refresh costs what it adds to the product after it: nobody waits for it but that product */
 static PetscErrorCode RefreshAndProduct(GPUCSRPlan *P, const GPUCSRSource *s, const GPUCSRPlan *D, const GPUCSRProduct *p)
 {
+  PetscBool held;
+
   PetscFunctionBeginUser;
-  PetscCall(GPUCSRPlanRefresh(P, s, D));
+  PetscCall(GPUCSRPlanRefresh(P, s, D, &held));
+  PetscCheck(held, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The same values again do not fit format %s", P->A.format->name);
   PetscCall(GPUCSRPlanProduct(P, p, P->A.dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -1129,10 +1162,10 @@ int main(int argc, char **argv)
   static char   *files[MAX_FILES];
   static char    names[MAX_FILES + NSYNTHETICS + NCOLLECTION][64];
   Bench          b      = {0};
-  PetscInt       shrink = 1, rounds = 7;
+  PetscInt       shrink = 1, rounds = 7, nmatches = 64;
   PetscReal      budget    = 0;
   PetscBool      synthetic = PETSC_TRUE, more = PETSC_FALSE;
-  char           match[PETSC_MAX_PATH_LEN] = "";
+  char           samples[PETSC_MAX_PATH_LEN] = "", *match[64];
   int            nfiles, nnames = 0, late = 0, measured = 0;
   const int      made = NSYNTHETICS + NCOLLECTION;
   PetscLogDouble t0, t1;
@@ -1141,12 +1174,11 @@ int main(int argc, char **argv)
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(PetscTime(&t0));
   b.setup = b.products = PETSC_TRUE;
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-samples", match, sizeof(match), NULL));
-  if (match[0]) {
-    b.samples = fopen(match, "a");
-    PetscCheck(b.samples, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "-samples %s: cannot be written", match);
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-samples", samples, sizeof(samples), NULL));
+  if (samples[0]) {
+    b.samples = fopen(samples, "a");
+    PetscCheck(b.samples, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "-samples %s: cannot be written", samples);
   }
-  match[0] = 0;
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-shrink", &shrink, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-rounds", &rounds, NULL));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-budget", &budget, NULL));
@@ -1156,7 +1188,7 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-products", &b.products, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-threads", &b.threads, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-progress", &b.progress, NULL));
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-match", match, sizeof(match), NULL));
+  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-match", match, &nmatches, NULL));
   PetscCheck(shrink >= 1 && rounds >= 1 && rounds <= MAX_ROUNDS, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-shrink must be at least 1, -rounds from 1 to %d", MAX_ROUNDS);
   b.rounds = (int)rounds;
   PetscCall(Words("-precisions", precisionwords, 3, 2, b.precisions));
@@ -1176,14 +1208,15 @@ int main(int argc, char **argv)
     char            *dot, *name = names[nnames];
     const char      *slash = file ? strrchr(file, '/') : NULL;
     Problem          p     = {0};
-    PetscBool        seen  = PETSC_FALSE;
+    PetscBool        seen = PETSC_FALSE, wanted = (PetscBool)!nmatches;
 
     if (s && !(k < NSYNTHETICS ? synthetic : more)) continue;
     PetscCall(PetscStrncpy(name, s ? s->name : slash ? slash + 1 : file, sizeof(names[0])));
     dot = strrchr(name, '.');
     if (dot && file) *dot = 0;
     for (int q = 0; q < nnames && !seen; q++) PetscCall(PetscStrcmp(names[q], name, &seen));
-    if (seen || !strstr(name, match)) continue;
+    for (PetscInt q = 0; q < nmatches; q++) wanted = (PetscBool)(wanted || strstr(name, match[q]));
+    if (seen || !wanted) continue;
     nnames++;
     PetscCall(PetscTime(&t1));
     if (budget > 0 && t1 - t0 > budget) {
@@ -1202,6 +1235,7 @@ int main(int argc, char **argv)
   if (late) PetscCall(PetscPrintf(PETSC_COMM_SELF, "; %d LEFT OUT, the budget of %g s was spent", late, (double)budget));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "\n"));
   for (int k = 0; k < nfiles; k++) PetscCall(PetscFree(files[k]));
+  for (PetscInt k = 0; k < nmatches; k++) PetscCall(PetscFree(match[k]));
   if (b.peer) CUSPARSECall(cusparseDestroy(b.peer));
   PetscCall(BenchClockDestroy(&b.clock));
   if (b.out) fclose(b.out);

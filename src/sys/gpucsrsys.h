@@ -58,6 +58,7 @@ typedef struct {
   PetscErrorCode (*eventrecord)(int id, GPUCSREvent, GPUCSRStream);
   PetscErrorCode (*eventsynchronize)(int id, GPUCSREvent);
   PetscErrorCode (*eventelapsed)(int id, GPUCSREvent, GPUCSREvent, double *seconds);
+  PetscErrorCode (*hold)(int id, GPUCSRStream, volatile int *go); /* what comes next on the stream waits until *go is set, some milliseconds at most */
 } GPUCSRBackendOps;
 
 #define GPUCSR_BACKEND(name) GPUCSR_INTERN const GPUCSRBackendOps GPUCSRBackend_##name;
@@ -66,6 +67,7 @@ typedef struct {
 
 /* What an array holds; conversions happen while it is copied */
 typedef enum {
+  GPUCSR_UINT16,
   GPUCSR_INT32,
   GPUCSR_INT64,
   GPUCSR_FLOAT,
@@ -78,7 +80,7 @@ typedef enum {
 #endif
 static inline size_t GPUCSRTypeSize(GPUCSRType t)
 {
-  return t == GPUCSR_INT32 || t == GPUCSR_FLOAT ? 4 : 8;
+  return t == GPUCSR_UINT16 ? 2 : t == GPUCSR_INT32 || t == GPUCSR_FLOAT ? 4 : 8;
 }
 
 /* Staging: a ring of page-locked pieces, filled by several host threads while the one before crosses the bus */
@@ -119,6 +121,7 @@ GPUCSR_INTERN PetscErrorCode GPUCSRDeviceCount(const char[], int *, char[], size
 GPUCSR_INTERN PetscErrorCode GPUCSRDeviceOpen(const char[], GPUCSRDevice *, char[], size_t);
 GPUCSR_INTERN PetscErrorCode GPUCSRDeviceBandwidth(GPUCSRDevice, double *);
 GPUCSR_INTERN PetscErrorCode GPUCSRDeviceSynchronize(GPUCSRDevice);
+GPUCSR_INTERN PetscErrorCode GPUCSRDeviceClock(GPUCSRDevice, const GPUCSREvent[2], PetscErrorCode (*)(void *), void *, int, double *);
 
 GPUCSR_INTERN PetscErrorCode GPUCSRMalloc(GPUCSRDevice, size_t, const char[], void **);
 GPUCSR_INTERN PetscErrorCode GPUCSRFree(GPUCSRDevice, size_t, void **);

@@ -4,6 +4,7 @@
 */
 #include "../gpucsrsys.h"
 #include <cuda_runtime_api.h>
+#include <time.h>
 
 /* bytes is what the call was about, 0 when it was about none */
 #define CUDACall(id, bytes, call) \
@@ -223,6 +224,24 @@ static PetscErrorCode EventElapsed_CUDA(int id, GPUCSREvent a, GPUCSREvent b, do
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+#define HOLD 20e-3 /* seconds: so that a host that was stopped meanwhile stops nobody */
+
+static void Hold(void *go)
+{
+  struct timespec t0, t1;
+
+  (void)clock_gettime(CLOCK_MONOTONIC, &t0);
+  do (void)clock_gettime(CLOCK_MONOTONIC, &t1);
+  while (!*(volatile int *)go && (double)(t1.tv_sec - t0.tv_sec) + 1e-9 * (double)(t1.tv_nsec - t0.tv_nsec) < HOLD);
+}
+
+static PetscErrorCode Hold_CUDA(int id, GPUCSRStream s, volatile int *go)
+{
+  PetscFunctionBegin;
+  CUDACall(id, 0, cudaLaunchHostFunc((cudaStream_t)s, Hold, (void *)go));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 const GPUCSRBackendOps GPUCSRBackend_cuda = {
   .name              = "cuda",
   .separate          = PETSC_TRUE,
@@ -249,4 +268,5 @@ const GPUCSRBackendOps GPUCSRBackend_cuda = {
   .eventrecord       = EventRecord_CUDA,
   .eventsynchronize  = EventSynchronize_CUDA,
   .eventelapsed      = EventElapsed_CUDA,
+  .hold              = Hold_CUDA,
 };

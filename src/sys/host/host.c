@@ -138,6 +138,15 @@ static PetscErrorCode EventElapsed_Host(int id, GPUCSREvent a, GPUCSREvent b, do
   return PETSC_SUCCESS;
 }
 
+/* Nothing comes next: what is launched has been done when the launch returns */
+static PetscErrorCode Hold_Host(int id, GPUCSRStream s, volatile int *go)
+{
+  (void)id;
+  (void)s;
+  (void)go;
+  return PETSC_SUCCESS;
+}
+
 const GPUCSRBackendOps GPUCSRBackend_host = {
   .name              = "host",
   .separate          = PETSC_FALSE,
@@ -164,4 +173,5 @@ const GPUCSRBackendOps GPUCSRBackend_host = {
   .eventrecord       = EventRecord_Host,
   .eventsynchronize  = Pointer_Host,
   .eventelapsed      = EventElapsed_Host,
+  .hold              = Hold_Host,
 };

@@ -7,6 +7,7 @@
 */
 #include "gpukspimpl.h"
 #include "../../../mat/impls/gpucsr/format/absent.h"
+#include <limits.h>
 
 const char *const KSPGPUPaths[]      = {"auto", "launch", "graph", "driven", "KSPGPUPath", "KSP_GPU_PATH_", NULL};
 const char *const KSPGPUVariants[]   = {"standard", "single_reduction", "KSPGPUVariant", "KSP_GPU_", NULL};
@@ -42,8 +43,9 @@ static PetscErrorCode Grow(KSP_GPU *k, size_t bytes, size_t *have, const char wh
 }
 
 #define PARTIAL_BYTES ((GPUKSP_SUMS * GPUKSP_PARTIALS + 1) * sizeof(double))
-#define BOUNDS_BYTES  (sizeof(int) * 1025)
-#define SLOTS_BYTES   ((size_t)GPUKSP_SLOT_BYTES * 1024)
+#define BOUNDS_BYTES  (sizeof(int) * (3 * GPUKSP_BLOCKS + 1))
+#define TABLE_BYTES   (sizeof(double) * (GPUKSP_STENCILS + 1))
+#define SLOTS_BYTES   ((size_t)GPUKSP_SLOT_BYTES * GPUKSP_BLOCKS)
 
 static PetscErrorCode Release(KSP_GPU *k)
 {
@@ -52,13 +54,15 @@ static PetscErrorCode Release(KSP_GPU *k)
     const GPUCSRBackendOps *ops = k->dev->ops;
 
     if (!k->dev->failed[0]) PetscCall(ops->activate(k->dev->id));
-    PetscCall(GPUCSRStorageDestroy(&k->own));
+    PetscCall(GPUCSRPlanDestroy(&k->own));
     PetscCall(GPUCSRFree(k->dev, k->bytes, &k->memory));
     PetscCall(GPUCSRFree(k->dev, k->fbytes, (void **)&k->fmemory));
     PetscCall(GPUCSRFree(k->dev, k->pcbytes, (void **)&k->pc));
     PetscCall(GPUCSRFree(k->dev, PARTIAL_BYTES, (void **)&k->partial));
     PetscCall(GPUCSRFree(k->dev, BOUNDS_BYTES, (void **)&k->bounds));
     PetscCall(GPUCSRFree(k->dev, SLOTS_BYTES, &k->slots));
+    PetscCall(GPUCSRFree(k->dev, TABLE_BYTES, (void **)&k->table));
+    PetscCall(GPUCSRFree(k->dev, k->pairsbytes, &k->pairs));
     PetscCall(GPUCSRFree(k->dev, sizeof(GPUKSPState), (void **)&k->devstate));
     PetscCall(GPUCSRFree(k->dev, sizeof(double) * (size_t)k->histmax, (void **)&k->hist));
     if (k->state && !k->dev->failed[0]) {
@@ -67,8 +71,9 @@ static PetscErrorCode Release(KSP_GPU *k)
         if (k->events[q]) PetscCall(ops->eventdestroy(k->dev->id, k->events[q]));
     }
   }
-  k->bytes = k->fbytes = k->pcbytes = 0;
-  k->histmax                        = 0;
+  k->bytes = k->fbytes = k->pcbytes = k->pairsbytes = 0;
+  k->launch.epoch                                   = 0;
+  k->histmax                                        = 0;
   k->state = k->seen = NULL;
   k->sums            = NULL;
   k->events[0] = k->events[1] = NULL;
@@ -101,6 +106,7 @@ static PetscErrorCode Open(KSP_GPU *k, GPUCSRDevice dev)
   if (dev->ops->separate) {
     PetscCall(GPUCSRMalloc(dev, BOUNDS_BYTES, "ranges of rows of a solver", (void **)&k->bounds));
     PetscCall(GPUCSRMalloc(dev, SLOTS_BYTES, "slots of a solver", &k->slots));
+    PetscCall(GPUCSRMalloc(dev, TABLE_BYTES, "the diagonal of a solver's stencils", (void **)&k->table));
     PetscCall(GPUKSPStepReset(k->partial, dev->stream));
   }
 #endif
@@ -195,6 +201,7 @@ static PetscErrorCode PCNumbers(KSP ksp, KSP_GPU *k, GPUKSPPCKind kind, int bs, 
   if (kind == GPUKSP_PC_NONE || kind == GPUKSP_PC_ANY) PetscFunctionReturn(PETSC_SUCCESS);
   if (k->pcid == ((PetscObject)ksp->pc)->id && k->pmatid == ((PetscObject)P)->id && k->pmatstate == state && k->pckey == key && k->pc && k->pckind == kind) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Grow(k, sizeof(double) * (size_t)columns * (size_t)k->n, &k->pcbytes, "the preconditioner of a solver", (void **)&k->pc));
+  k->pcnew = PETSC_TRUE;
   PetscCall(MatCreateVecs(P, &unit, &column));
   if (columns > 1) PetscCall(PetscMalloc1((size_t)columns * (size_t)k->n, &rows));
   for (int j = 0; j < columns; j++) {
@@ -389,6 +396,21 @@ static PetscErrorCode Load(KSP_GPU *k, Vec from, double *to)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* b or x of a launch: where it is on the device, the launch works on it there, elsewhere on a copy */
+static PetscErrorCode Take(KSP_GPU *k, Vec from, PetscBool read, PetscBool write, GPUCSROperand *o, double **p)
+{
+  GPUCSRStream s;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRVecGet_Private((Mat_SeqGPUCSR *)k->A->spptr, from, read, write, o));
+  if (o->place == GPUCSR_DEVICE) {
+    PetscCall(MatGPUCSRStream_Private(k->dev, o, NULL, NULL, &s));
+    if (s != k->dev->stream) PetscCall(k->dev->ops->streamsynchronize(k->dev->id, s));
+    *p = (double *)o->p;
+  } else if (read) PetscCall(GPUCSRUpload(k->dev, *p, GPUCSR_DOUBLE, o->p, GPUCSR_DOUBLE, (size_t)k->n, o->pinned, k->dev->stream, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* x home; complete on return */
 PetscErrorCode GPUKSPStoreX(KSP ksp, KSP_GPU *k)
 {
@@ -487,23 +509,87 @@ static PetscErrorCode Live(KSP ksp, KSP_GPU *k)
 }
 
 #if defined(GPUCSR_HAVE_CUDA)
-/* The matrix as CSR besides the plan's format: for matrices that fit the last-level cache, where launches cost more than products */
-static PetscErrorCode Own(KSP_GPU *k, const GPUCSRPlan *P)
+  /* What a launch spares of each iteration against a graph of kernels, measured on an H200, in bytes of a matrix that it could read meanwhile */
+  #define SPARED 35e6
+
+/* Bytes of a matrix that has been laid out, but not made */
+static double Bytes(const GPUCSRStorage *A)
+{
+  double bytes = 0;
+
+  for (int q = 0; q < A->narrays; q++) bytes += (double)A->array[q].count * (double)GPUCSRTypeSize(A->array[q].type);
+  return bytes;
+}
+
+/*
+  The format that a launch should multiply with, NULL: that of the plan. A choice that is best for products need not be best here: an iteration has no launches to
+  amortize, and what its product costs is what it reads. So: of the formats that a launch takes, the one of the fewest bytes, if that is a tenth less than the plan's,
+  or if the plan's is none of them and has at most SPARED bytes less. A format or kernel that was asked for stays, if a launch takes it.
+*/
+static PetscErrorCode Better(KSP_GPU *k, const GPUCSRPlan *P, PetscBool takes, const GPUCSRFormat **better)
+{
+  static const char *const names[] = {"stencil", "dia", "sell", "csr"};
+  const GPUCSRRequest     *q       = &((Mat_SeqGPUCSR *)k->A->spptr)->base.config.request;
+  const double             plan    = Bytes(&P->A);
+  double                   least   = takes ? 0.9 * plan : plan + SPARED;
+  GPUCSRSource             s;
+  PetscBool                open;
+
+  PetscFunctionBegin;
+  *better = NULL;
+  PetscCall(GPUCSRRequestOpen(q, &open));
+  if (!open && takes) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!takes && k->path == KSP_GPU_PATH_LAUNCH) least = PETSC_INFINITY;
+  for (size_t f = 0; f < PETSC_STATIC_ARRAY_LENGTH(names); f++) {
+    const GPUCSRFormat *format;
+    GPUCSRStorage       A;
+    GPUCSRExtent        extent;
+    PetscBool           can;
+    char                why[128];
+
+    PetscCall(GPUCSRFormatFind(names[f], &format));
+    PetscCall((*format->ops->applicable)(&P->features, format->variant, P->A.precision, &can, why, sizeof(why)));
+    if (!can || format == P->A.format || (format->ops == &GPUCSRFormat_stencil && P->features.stencils <= 0) || (format->ops == &GPUCSRFormat_dia && !P->features.sampled)) continue;
+    PetscCall((*format->ops->estimate)(&P->features, format->variant, &extent));
+    if (format->ops->measure && format->ops == &GPUCSRFormat_dia && 8.0 * (double)extent.stored < least && !(k->own.built && k->own.A.format == format)) { /* the features have seen a sample */
+      PetscCall(MatGPUCSRSource_Private(k->A, &s));
+      PetscCall((*format->ops->measure)(&s, format->variant, &extent));
+    }
+    if ((double)extent.stored > GPUCSR_MOST_STORED(&P->features) / 16) continue;
+    PetscCall(GPUCSRStorageCreate(k->dev, format, &P->features, &extent, P->A.precision, &A));
+    if (Bytes(&A) < least) {
+      least   = Bytes(&A);
+      *better = format;
+    }
+    PetscCall(GPUCSRStorageDestroy(&A));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The matrix in that format, besides the plan; unless its values have become others since the features were taken, and it cannot hold them */
+static PetscErrorCode Own(KSP_GPU *k, const GPUCSRPlan *P, const GPUCSRFormat *format, PetscBool *held)
 {
   const Mat_SeqGPUCSR *g    = (Mat_SeqGPUCSR *)k->A->spptr;
-  const PetscBool      same = (PetscBool)(k->own.dev && k->ownid == ((PetscObject)k->A)->id && k->ownpattern == g->pattern[GPUCSR_FORWARD] && k->own.precision == P->A.precision);
+  PetscBool            same = (PetscBool)(k->own.built && k->ownid == ((PetscObject)k->A)->id && k->ownpattern == g->pattern[GPUCSR_FORWARD] && k->own.A.precision == P->A.precision && k->own.A.format == format);
+  GPUCSRRequest        q    = {"auto", "auto", GPUCSR_SELECT_ESTIMATE, 0, 0};
   GPUCSRSource         s;
 
   PetscFunctionBegin;
-  k->S = &k->own;
-  if (same && k->ownvalues == g->values[GPUCSR_FORWARD]) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGPUCSRSource_Private(k->A, &s));
-  if (!same) {
-    PetscCall(GPUCSRStorageDestroy(&k->own));
-    PetscCall(GPUCSRStorageCreate(k->dev, GPUCSRFormatCSR(), &P->features, NULL, P->A.precision, &k->own));
-    PetscCall(GPUCSRStorageAllocate(&k->own, PETSC_FALSE));
+  *held = PETSC_TRUE;
+  if (!same || k->ownvalues != g->values[GPUCSR_FORWARD]) {
+    PetscCall(MatGPUCSRSource_Private(k->A, &s));
+    PetscCall(PetscStrncpy(q.format, format->name, sizeof(q.format)));
+    if (same) PetscCall(GPUCSRPlanRefresh(&k->own, &s, NULL, &same));
+    if (!same && format->ops == &GPUCSRFormat_stencil) {
+      GPUCSRFeatures f = P->features;
+
+      PetscCall(GPUCSRStencils(s.m, s.i, s.j, sizeof(PetscInt) == 4 ? GPUCSR_INT32 : GPUCSR_INT64, s.a, GPUCSR_DOUBLE, &f));
+      *held = (PetscBool)(f.stencils > 0);
+    }
+    if (!*held) PetscFunctionReturn(PETSC_SUCCESS);
+    if (!same) PetscCall(GPUCSRPlanBuild(k->dev, &s, P->A.precision, &q, &k->own));
   }
-  PetscCall((*k->own.format->ops->fill)(&s, &k->own, same, NULL));
+  k->S          = &k->own.A;
   k->ownid      = ((PetscObject)k->A)->id;
   k->ownpattern = g->pattern[GPUCSR_FORWARD];
   k->ownvalues  = g->values[GPUCSR_FORWARD];
@@ -519,11 +605,21 @@ static PetscErrorCode Shape(KSP_GPU *k, PetscBool *possible, char why[], size_t 
   k->launch.method = k->method;
   k->launch.A      = k->S;
   k->launch.bounds = k->bounds;
+  k->launch.reach  = k->bounds + GPUKSP_BLOCKS + 1;
   k->launch.slots  = k->slots;
   k->launch.state  = k->state;
   PetscCall(GPUKSPLaunchShape(k->dev, &k->launch, possible, why, len));
   if (!*possible) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUKSPLaunchPartition(k->S, align, k->launch.blocks, k->bounds, k->dev->stream));
+  if (k->tiles) PetscCall(GPUKSPLaunchTile(&k->launch, k->dev->stream));
+  k->launch.pairs = NULL;
+  if (k->launch.tile && !k->launch.cluster) {
+    const size_t bytes = 32 * (size_t)k->n;
+
+    if (bytes > k->pairsbytes) k->launch.epoch = 0;
+    PetscCall(Grow(k, bytes, &k->pairsbytes, "what the blocks of a solver exchange", &k->pairs));
+    k->launch.pairs = k->pairs;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif
@@ -577,9 +673,15 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
 #if defined(GPUCSR_HAVE_CUDA)
     if (k->dev->ops->separate) {
       if (!k->degree || k->method == GPUKSP_CG) PetscCall(GPUKSPLaunchTakes(&P->A, &takes));
-      if (!takes && !k->live && (!k->degree || k->method == GPUKSP_CG) && k->path != KSP_GPU_PATH_GRAPH && (GPUCSRCSRBytes(&P->features, P->A.precision) < (double)k->dev->props.l2 || k->path == KSP_GPU_PATH_LAUNCH)) {
-        PetscCall(Own(k, P));
-        takes = PETSC_TRUE;
+      if (!k->live && (!k->degree || k->method == GPUKSP_CG) && k->path != KSP_GPU_PATH_GRAPH) {
+        if (fresh || k->betterfor != k->path) PetscCall(Better(k, P, takes, &k->better));
+        k->betterfor = k->path;
+        if (k->better) {
+          PetscBool held;
+
+          PetscCall(Own(k, P, k->better, &held));
+          if (held) takes = PETSC_TRUE;
+        }
       }
     }
 #endif
@@ -587,7 +689,7 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
     else if (k->path == KSP_GPU_PATH_GRAPH) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "asked for"));
     else if (k->live) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "a monitor or test looks at every iteration"));
     else if (k->degree && k->method != GPUKSP_CG) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "a launch has a polynomial in standard conjugate gradients alone"));
-    else if (!takes) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "format %s has no product that a launch could call, and the matrix is too large for a copy", P->A.format->name));
+    else if (!takes) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "format %s has no product that a launch could call, and is much smaller than one that has", P->A.format->name));
     else if (P->features.max > LONGEST_ROW && k->path == KSP_GPU_PATH_AUTO) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "a row has %d entries, which a launch would wait for", P->features.max));
     else path = KSP_GPU_PATH_LAUNCH;
   }
@@ -601,6 +703,8 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
   (void)fresh;
 #else
   if (path == KSP_GPU_PATH_LAUNCH) {
+    if (fresh || k->pcnew || k->shapedata != k->S->array[0].data) PetscCall(GPUKSPLaunchDiagonals(k->S, kind == GPUKSP_PC_DIAGONAL ? k->pc : NULL, k->table, &k->launch.same, k->dev->stream));
+    k->pcnew = PETSC_FALSE;
     if (fresh || k->shapefor != KSP_GPU_PATH_LAUNCH || k->shapemixed != k->mixed || k->shapedata != k->S->array[0].data) {
       PetscBool possible;
 
@@ -618,6 +722,7 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
   k->matvalues  = g->values[GPUCSR_FORWARD];
   k->kernel     = P->choice.kernel;
   k->taken      = path;
+  k->with       = path == KSP_GPU_PATH_LAUNCH ? k->S->format : NULL;
   if (k->live && k->dev->ops->separate && path == KSP_GPU_PATH_GRAPH && !k->warnedlive) {
     k->warnedlive = PETSC_TRUE;
     PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "KSP type %s: a monitor or convergence test of this solve looks at every iteration, which costs a launch for each step; -ksp_monitor would not\n", ((PetscObject)ksp)->type_name));
@@ -712,6 +817,37 @@ static PetscErrorCode Report(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+#if defined(GPUCSR_HAVE_CUDA)
+/* One launch, x home and complete on return */
+static PetscErrorCode Launch(KSP ksp, KSP_GPU *k)
+{
+  Mat_SeqGPUCSR *g   = (Mat_SeqGPUCSR *)k->A->spptr;
+  GPUCSRDevice   dev = k->dev;
+  GPUKSPVectors *v   = &k->launch.v;
+  double *const ownx = v->x, *const ownb = v->b;
+  GPUCSROperand b, x;
+
+  PetscFunctionBegin;
+  PetscCall(Take(k, ksp->vec_rhs, PETSC_TRUE, PETSC_FALSE, &b, &v->b));
+  PetscCall(Take(k, ksp->vec_sol, (PetscBool)!ksp->guess_zero, PETSC_TRUE, &x, &v->x));
+  if (!k->launch.epoch || k->launch.epoch > UINT_MAX / 2) { /* what is left of so long ago could be taken for new */
+    PetscCall(GPUKSPLaunchClear(k->slots, SLOTS_BYTES, dev->stream));
+    if (k->pairs) PetscCall(GPUKSPLaunchClear(k->pairs, k->pairsbytes, dev->stream));
+    k->launch.epoch = 1;
+  }
+  PetscCall(GPUKSPLaunchSolve(&k->launch, dev->stream));
+  if (x.place != GPUCSR_DEVICE) PetscCall(GPUCSRDownload(dev, x.p, GPUCSR_DOUBLE, v->x, GPUCSR_DOUBLE, (size_t)k->n, x.pinned, dev->stream));
+  PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
+  k->launch.epoch = k->state->epoch;
+  PetscCall(MatGPUCSRVecRestore_Private(g, ksp->vec_sol, (PetscBool)!ksp->guess_zero, PETSC_TRUE, &x));
+  PetscCall(MatGPUCSRVecRestore_Private(g, ksp->vec_rhs, PETSC_TRUE, PETSC_FALSE, &b));
+  v->x = ownx;
+  v->b = ownb;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
+/* From the right-hand side to the solution, x home */
 static PetscErrorCode Run(KSP ksp, KSP_GPU *k)
 {
   Mat_SeqGPUCSR *g   = (Mat_SeqGPUCSR *)k->A->spptr;
@@ -719,24 +855,27 @@ static PetscErrorCode Run(KSP ksp, KSP_GPU *k)
 
   PetscFunctionBegin;
   PetscCall(dev->ops->activate(dev->id));
-  if (k->taken != KSP_GPU_PATH_DRIVEN) {
-    /* a kernel's work is shared by all products of this matrix: one stream at a time */
-    if (g->last && g->last != dev->stream) PetscCall(GPUCSRDeviceSynchronize(dev));
-    g->last = dev->stream;
-    PetscCall(Load(k, ksp->vec_rhs, k->launch.v.b));
-    if (!ksp->guess_zero) PetscCall(Load(k, ksp->vec_sol, k->launch.v.x));
-  } else if (ksp->guess_zero) PetscCall(VecSet(ksp->vec_sol, 0));
   k->launch.right = (PetscBool)(ksp->pc_side == PC_RIGHT);
   k->launch.guard = k->guard;
+  if (k->taken == KSP_GPU_PATH_DRIVEN) {
+    if (ksp->guess_zero) PetscCall(VecSet(ksp->vec_sol, 0));
+    PetscCall(GPUKSPDrive(ksp, k));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  /* a kernel's work is shared by all products of this matrix: one stream at a time */
+  if (g->last && g->last != dev->stream) PetscCall(GPUCSRDeviceSynchronize(dev));
+  g->last = dev->stream;
 #if defined(GPUCSR_HAVE_CUDA)
   if (k->taken == KSP_GPU_PATH_LAUNCH) {
-    PetscCall(GPUKSPLaunchSolve(&k->launch, dev->stream));
-    PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
-  } else
+    PetscCall(Launch(ksp, k));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
 #endif
-    if (k->mixed)
-    PetscCall(GPUKSPDriveMixed(ksp, k));
+  PetscCall(Load(k, ksp->vec_rhs, k->launch.v.b));
+  if (!ksp->guess_zero) PetscCall(Load(k, ksp->vec_sol, k->launch.v.x));
+  if (k->mixed) PetscCall(GPUKSPDriveMixed(ksp, k));
   else PetscCall(GPUKSPDrive(ksp, k));
+  PetscCall(GPUKSPStoreX(ksp, k));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -748,7 +887,6 @@ static PetscErrorCode GoOnInDouble(KSP ksp, KSP_GPU *k)
 
   PetscFunctionBegin;
   PetscCall(PetscInfo(ksp, "Mixed precision has got nowhere after %d iterations: double goes on\n", before.its));
-  PetscCall(GPUKSPStoreX(ksp, k));
   ksp->guess_zero = PETSC_FALSE;
   k->precision    = KSP_GPU_DOUBLE;
   PetscCall(Prepare(ksp, k));
@@ -808,7 +946,6 @@ static PetscErrorCode KSPSolve_GPU(KSP ksp)
   PetscCall(StateInit(ksp, k));
   PetscCall(Run(ksp, k));
   if (k->mixed && (k->state->giveup || k->state->reason == KSP_DIVERGED_INDEFINITE_MAT || k->state->reason == KSP_DIVERGED_INDEFINITE_PC || k->state->reason == KSP_DIVERGED_NANORINF)) PetscCall(GoOnInDouble(ksp, k));
-  if (k->taken != KSP_GPU_PATH_DRIVEN) PetscCall(GPUKSPStoreX(ksp, k));
   PetscCall(Report(ksp, k));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -869,7 +1006,7 @@ static PetscErrorCode KSPView_GPU(KSP ksp, PetscViewer viewer)
     PetscCall(PetscViewerASCIIPrintf(viewer, "  variant %s, precision %s%s\n", KSPGPUVariants[k->variant], KSPGPUPrecisions[k->precision], k->precision == KSP_GPU_MIXED && k->matid && !k->mixed ? ", double in the last solve" : ""));
   if (k->degree) PetscCall(PetscViewerASCIIPrintf(viewer, "  preconditioned by a Chebyshev polynomial of degree %" PetscInt_FMT " of the PC below, for eigenvalues from %g to %g\n", k->degree, (double)k->lambda[0], (double)k->lambda[1]));
   if (!k->matid) PetscFunctionReturn(PETSC_SUCCESS);
-  if (k->taken == KSP_GPU_PATH_LAUNCH) PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: one launch of %d blocks\n", k->launch.blocks));
+  if (k->taken == KSP_GPU_PATH_LAUNCH) PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: one launch of %d blocks, format %s%s\n", k->launch.blocks, k->with->name, k->launch.tile ? ", by tiles" : ""));
   else PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: path %s, because %s\n", KSPGPUPaths[k->taken], k->why));
   if (k->mixed) PetscCall(PetscViewerASCIIPrintf(viewer, "  residual replaced by the true one %" PetscInt_FMT " times\n", k->replacements));
   if (k->truenorm >= 0) PetscCall(PetscViewerASCIIPrintf(viewer, "  true residual norm %g, by the recurrence %g\n", (double)k->truenorm, (double)ksp->rnorm));
@@ -894,6 +1031,7 @@ static PetscErrorCode KSPSetFromOptions_GPU(KSP ksp, GPUCSROptionItems PetscOpti
     PetscCall(PetscOptionsEnum("-ksp_gpucg_path", "How an iteration is launched", "KSPGPUSetPath", KSPGPUPaths, (PetscEnum)k->path, (PetscEnum *)&k->path, NULL));
     PetscCall(PetscOptionsEnum("-ksp_gpucg_variant", "Reductions of an iteration", "KSPGPUCGSetVariant", KSPGPUVariants, (PetscEnum)k->variant, (PetscEnum *)&k->variant, NULL));
     PetscCall(PetscOptionsEnum("-ksp_gpucg_precision", "Digits of the iteration", "KSPGPUSetPrecision", KSPGPUPrecisions, (PetscEnum)k->precision, (PetscEnum *)&k->precision, NULL));
+    PetscCall(PetscOptionsBool("-ksp_gpucg_tiles", "Let a launch compute halos again, and meet once an iteration, where they fit", "None", k->tiles, &k->tiles, NULL));
     PetscCall(PetscOptionsBool("-ksp_gpucg_true_residual", "Compute the true residual on exit", "KSPGPUSetTrueResidual", k->guard, &k->guard, NULL));
   }
   PetscCall(PetscSNPrintf(option, sizeof(option), "-ksp_%s_polynomial_degree", ((PetscObject)ksp)->type_name));
@@ -902,6 +1040,7 @@ static PetscErrorCode KSPSetFromOptions_GPU(KSP ksp, GPUCSROptionItems PetscOpti
   PetscCall(PetscOptionsRealArray(option, "Least and largest eigenvalue they are for", "KSPGPUSetPolynomial", eigenvalues, &two, &set));
   PetscCheck(!set || two == 2, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONG, "%s must be two numbers, the least and the largest", option);
   PetscCall(KSPGPUSetPolynomial(ksp, degree, eigenvalues[0], eigenvalues[1]));
+  k->shapedata = NULL;
   PetscOptionsHeadEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -964,6 +1103,7 @@ static PetscErrorCode Create(KSP ksp, GPUKSPMethod method)
   ksp->data                = k;
   k->method                = method;
   k->guard                 = PETSC_TRUE;
+  k->tiles                 = PETSC_TRUE;
   k->truenorm              = -1;
   ksp->ops->setup          = KSPSetUp_GPU;
   ksp->ops->solve          = KSPSolve_GPU;
@@ -990,6 +1130,7 @@ static PetscErrorCode Create(KSP ksp, GPUKSPMethod method)
 . -ksp_gpucg_precision (double|mixed)                 - digits of the iteration; convergence is always that of the residual in double
 . -ksp_gpucg_polynomial_degree degree                 - precondition with a Chebyshev polynomial, see `KSPGPUSetPolynomial()`
 . -ksp_gpucg_polynomial_eigenvalues emin,emax         - which is for these eigenvalues
+. -ksp_gpucg_tiles (true|false)                       - let the blocks of a launch compute again what they need of each other, and meet once an iteration instead of twice, where it fits; true by default
 - -ksp_gpucg_true_residual (true|false)               - compute b - A x on exit, show it, and warn where the recurrence has lost it; true by default
 
   Level: beginner
@@ -997,7 +1138,7 @@ static PetscErrorCode Create(KSP ksp, GPUKSPMethod method)
   Notes:
   The same iterates, norms, tests and reasons as `KSPCG`, but for rounding. Left preconditioning; norms preconditioned, unpreconditioned, natural and none.
 
-  One launch is the whole solve (path launch) for matrices stored as csr, sell, sell_256, ell or dia, on one process, with `PCNONE`, `PCJACOBI`, or `PCPBJACOBI` with blocks of at
+  One launch is the whole solve (path launch) for matrices stored as csr, sell, sell_256, ell, dia or stencil, on one process, with `PCNONE`, `PCJACOBI`, or `PCPBJACOBI` with blocks of at
   most 8. Other formats go by a graph of a few kernels, launched again and again (graph). Other preconditioners, null spaces and several processes are driven by the host (driven).
 
   -ksp_monitor and the residual history are served when the solve is over. A monitor that looks at more than the norm, and a test of convergence of your own, make the

@@ -41,7 +41,7 @@ typedef struct {
   KSPGPUVariant   variant;
   KSPGPUPrecision precision;
   KSPGPUPath      path;
-  PetscBool       guard, warnedlive;
+  PetscBool       guard, tiles, warnedlive;
   PetscInt        degree;    /* of a polynomial preconditioner; 0: none */
   PetscReal       given[2];  /* the eigenvalues it is to be made for; 0 where they are to be estimated, */
   PetscReal       lambda[2]; /* and those it is made for */
@@ -51,7 +51,8 @@ typedef struct {
   int                  n;        /* rows */
   GPUKSPPCKind         pckind;   /* as it was last time */
   KSPGPUPath           taken;    /* how the last solve went */
-  char                 why[256]; /* and why so */
+  char                 why[256]; /* and why so, */
+  const GPUCSRFormat  *with;     /* and in which format, if in a launch */
   PetscBool            mixed;    /* it iterated in single precision */
   PetscBool            rulehere; /* rules are applied by the host */
   PetscBool            live;     /* somebody looks at each iteration */
@@ -64,7 +65,10 @@ typedef struct {
   double              *partial; /* device: of steps */
   int                 *bounds;  /* device: of the launch */
   void                *slots;   /* device: of the launch */
-  double              *hist;    /* device: residual norms */
+  double              *table;   /* device: the diagonal of each stencil */
+  void                *pairs;   /* device: of a launch with tiles */
+  size_t               pairsbytes;
+  double              *hist; /* device: residual norms */
   int                  histmax;
   GPUKSPState         *state;    /* page-locked, */
   GPUKSPState         *seen;     /* so is this, */
@@ -73,14 +77,17 @@ typedef struct {
   GPUKSPLaunch         launch;
   GPUCSRStorage        inner; /* A with rounded values; its other arrays are A's */
   const GPUCSRStorage *S;     /* what products of a launch or of the inner iteration are with: the plan's, or */
-  GPUCSRStorage        own;   /* CSR of our own, where the plan's format is none that a launch could multiply with */
+  GPUCSRPlan           own;   /* one of our own, where another format is better in a launch */
   GPUCSREvent          events[2];
 
   /* what the above was made of; made again when it is another */
   PetscObjectId       matid, pcid, pmatid;
   PetscObjectState    pattern, matvalues, pmatstate, ownpattern, ownvalues;
   PetscObjectId       ownid;
+  PetscBool           pcnew; /* the preconditioner has other numbers than the last solve's */
   const GPUCSRKernel *kernel;
+  const GPUCSRFormat *better; /* than the plan's, in a launch */
+  KSPGPUPath          betterfor;
   int                 pckey;
   PetscObjectId       lambdaid;
   PetscObjectState    lambdastate;

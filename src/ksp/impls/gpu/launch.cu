@@ -11,21 +11,26 @@
   in hardware.
 
   No meeting is only for a vector to become visible: a direction is put together where the product reads it, from vectors that were there
-  at the last reduction. CG then needs two meetings an iteration, CG with a single reduction too, BiCGStab three.
+  at the last reduction. CG then needs two meetings an iteration, CG with a single reduction too, BiCGStab three. Where a block's rows and all that they need of
+  others' fit its shared memory, CG needs one: see cg_tile_kernel.
 
   The rules (rules.h) are those of the host. x takes the step of an iteration together with the next direction, which reads p anyway.
 
-  Bytes an iteration of n rows, CG: those of the matrix, and of vectors 88 n, less what stays in shared memory. Needs CSR, diagonals, or sliced ELL
-  whose rows move within windows of a few hundred at most.
+  Bytes an iteration of n rows, CG: those of the matrix, and of vectors 72 n, and 8 n for a diagonal that is not that of stencils, less what stays in shared memory
+  (w first) and what z leaves in the last-level cache from one phase to the next, for which the second goes backwards. Needs CSR, diagonals, stencils, or sliced ELL whose
+  rows move within windows of a few hundred at most.
 */
 #include "../../../mat/impls/gpucsr/kernels/device.cuh"
 #include "../../../mat/impls/gpucsr/format/dia.h"
 #include "../../../mat/impls/gpucsr/format/sell.h"
+#include "../../../mat/impls/gpucsr/format/stencil.h"
 #include "launch.h"
 
-#define THREADS 1024
-#define WARPS   (THREADS / 32)
-#define AHEAD   8 /* entries of a row in flight */
+#define MOST_THREADS 1024 /* of a block; a power of two, as many as the launch says */
+#define MOST_WARPS   (MOST_THREADS / 32)
+#define THREADS      ((int)blockDim.x)
+#define WARPS        (THREADS / 32)
+#define AHEAD        8 /* entries of a row in flight */
 
 /* ---- matrix entries: read once an iteration, and kept in the last-level cache between iterations only where all of them fit ---- */
 
@@ -70,9 +75,48 @@ struct Vector {
   static const int ahead = AHEAD;
   const X         *x;
 
+  __device__ __forceinline__ void begin(int) const
+  {
+  }
+
   __device__ __forceinline__ X operator()(int c) const
   {
     return x[c];
+  }
+};
+
+/* A vector of which the block keeps all that its rows need in shared memory; x is where element 0 would be */
+template <class X>
+struct Tile {
+  typedef X        type;
+  static const int ahead = AHEAD;
+  const X         *x;
+
+  __device__ __forceinline__ void begin(int) const
+  {
+  }
+
+  __device__ __forceinline__ X operator()(int c) const
+  {
+    return x[c];
+  }
+};
+
+/* No vector: which columns the rows of a thread have */
+struct Reach {
+  typedef double   type;
+  static const int ahead = AHEAD;
+  int             *lo, *hi;
+
+  __device__ __forceinline__ void begin(int) const
+  {
+  }
+
+  __device__ __forceinline__ double operator()(int c) const
+  {
+    *lo = min(*lo, c);
+    *hi = max(*hi, c + 1);
+    return 0;
   }
 };
 
@@ -83,6 +127,13 @@ struct Direction {
   static const int ahead = AHEAD;
   const X         *z, *p;
   X                beta;
+  const X         *solution; /* the row's own, which is on its way while the others are gathered */
+  X               *early;
+
+  __device__ __forceinline__ void begin(int row) const
+  {
+    *early = solution[row];
+  }
 
   __device__ __forceinline__ X operator()(int c) const
   {
@@ -97,6 +148,10 @@ struct BCGSWhole {
   static const int ahead = AHEAD / 2;
   const X         *r, *v, *p, *d;
   X                omegabeta, beta;
+
+  __device__ __forceinline__ void begin(int) const
+  {
+  }
 
   __device__ __forceinline__ X operator()(int c) const
   {
@@ -113,11 +168,58 @@ struct BCGSHalf {
   const X         *r, *v, *d;
   X                alpha;
 
+  __device__ __forceinline__ void begin(int) const
+  {
+  }
+
   __device__ __forceinline__ X operator()(int c) const
   {
     const X y = r[c] - alpha * v[c];
 
     return d ? d[c] * y : y;
+  }
+};
+
+/* ---- a vector of the block's rows, the first of them in shared memory ---- */
+
+template <class X>
+struct Rows {
+  X  *nearby, *far;
+  int resident;
+
+  __device__ __forceinline__ X &operator[](int i) const
+  {
+    return i < resident ? nearby[i] : far[i];
+  }
+};
+
+struct Pool {
+  char  *next;
+  size_t left;
+
+  template <class X>
+  __device__ __forceinline__ Rows<X> rows(X *global, int first, int count)
+  {
+    Rows<X>   v;
+    const int fit = (int)(left / sizeof(X));
+
+    v.far      = global ? global + first : global;
+    v.nearby   = (X *)next;
+    v.resident = global ? (count <= fit ? count : fit / THREADS * THREADS) : 0;
+    next += (sizeof(X) * v.resident + 15) / 16 * 16;
+    left -= min(left, (sizeof(X) * v.resident + 15) / 16 * 16);
+    return v;
+  }
+
+  /* What is known to fit */
+  template <class X>
+  __device__ __forceinline__ X *take(int count)
+  {
+    X *const p = (X *)next;
+
+    next += (sizeof(X) * count + 15) / 16 * 16;
+    left -= (sizeof(X) * count + 15) / 16 * 16;
+    return p;
   }
 };
 
@@ -132,16 +234,153 @@ __device__ __forceinline__ X add_parts(X sum, int warps, int part, X *scratch)
   return sum;
 }
 
+/*
+  ---- entries on their way: of a matrix that comes from memory every time, copied ahead into shared memory ----
+
+  Each warp has a ring of stages of its own, which one lane fills by bulk copies: they bypass the first-level cache, take no registers, and go on while the warp
+  gathers and adds. An entry is a value and, where there are columns, one of these.
+*/
+#define CHUNK 4 /* entries of each of 32 rows in a stage */
+
+struct Nothing {
+  __host__ __device__ Nothing(int = 0)
+  {
+  }
+};
+
+template <class V, class C>
+struct Ring {
+  static constexpr int values = CHUNK * 32 * sizeof(V), bytes = values + (sizeof(C) > 1 ? CHUNK * 32 * sizeof(C) : 0), stages = bytes <= 512 ? 4 : 2;
+  char                *at;    /* of this warp */
+  unsigned long long  *full;  /* arrival of each stage */
+  unsigned            *count; /* chunks consumed by this warp, ever */
+
+  static size_t shared()
+  {
+    return MOST_WARPS * ((size_t)stages * (bytes + sizeof(*full)) + sizeof(*count));
+  }
+
+  __device__ __forceinline__ void settle(Pool &pool)
+  {
+    const int warp = threadIdx.x / 32;
+
+    at    = pool.take<char>(MOST_WARPS * stages * bytes) + warp * stages * bytes;
+    full  = pool.take<unsigned long long>(MOST_WARPS * stages) + warp * stages;
+    count = pool.take<unsigned>(MOST_WARPS) + warp;
+#if __CUDA_ARCH__ >= 900
+    if (threadIdx.x % 32 == 0) {
+      *count = 0;
+      for (int s = 0; s < stages; s++) asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"((unsigned)__cvta_generic_to_shared(full + s)) : "memory");
+      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+#endif
+  }
+
+  /* One lane: so many entries of 32 rows into the stage of chunk c */
+  __device__ __forceinline__ void ask(unsigned c, const V *val, const C *col, int entries, unsigned long long policy) const
+  {
+#if __CUDA_ARCH__ >= 900
+    const unsigned stage = c % stages, to = (unsigned)__cvta_generic_to_shared(at + stage * bytes), bar = (unsigned)__cvta_generic_to_shared(full + stage);
+    const unsigned nv = entries * 32 * (unsigned)sizeof(V), nc = col ? entries * 32 * (unsigned)sizeof(C) : 0;
+
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(nv + nc) : "memory");
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(to), "l"(val), "r"(nv), "r"(bar), "l"(policy) : "memory");
+    if (nc) asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(to + values), "l"(col), "r"(nc), "r"(bar), "l"(policy) : "memory");
+#endif
+  }
+
+  /* All lanes: chunk c has arrived */
+  __device__ __forceinline__ void wait(unsigned c) const
+  {
+#if __CUDA_ARCH__ >= 900
+    const unsigned bar = (unsigned)__cvta_generic_to_shared(full + c % stages), parity = c / stages & 1;
+    unsigned       done;
+
+    do {
+      asm volatile("{\n\t.reg .pred p;\n\tmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\tselp.u32 %0, 1, 0, p;\n\t}" : "=r"(done) : "r"(bar), "r"(parity) : "memory");
+    } while (!done);
+#endif
+  }
+
+  /* The sums of this warp's slices: begin(q) is where slice q of the block starts, in entries of 32 rows; gather(q, entry, value, column) is what to multiply with, and may take the value away */
+  template <class X, class B, class G, class F>
+  __device__ __forceinline__ void run(int slices, const V *val, const C *col, unsigned long long policy, const B &begin, const G &gather, const F &f) const
+  {
+    const int lane = threadIdx.x % 32;
+    int       aq = threadIdx.x / 32, ak = 0, abegin = 0, amost = 0;
+    unsigned  c = *count, asked = c;
+    auto      ask_next = [&]() {
+      while (aq < slices && ak >= amost) { /* at the start of a slice */
+        abegin = begin(aq);
+        amost  = begin(aq + 1) - abegin;
+        if (amost) break;
+        aq += WARPS;
+      }
+      if (aq >= slices) return;
+      if (lane == 0) ask(asked, val + 32 * ((int64_t)abegin + ak), col ? col + 32 * ((int64_t)abegin + ak) : NULL, min(CHUNK, amost - ak), policy);
+      asked++;
+      ak += CHUNK;
+      if (ak >= amost) {
+        aq += WARPS;
+        ak = amost = 0;
+      }
+    };
+
+    for (int s = 0; s < stages; s++) ask_next();
+    for (int q = threadIdx.x / 32; q < slices; q += WARPS) {
+      const int most = begin(q + 1) - begin(q);
+      X         sum  = 0;
+
+      for (int k = 0; k < most; k += CHUNK, c++) {
+        const V *v = (const V *)(at + c % stages * bytes) + lane;
+        const C *j = (const C *)(at + c % stages * bytes + values) + lane;
+        V        value[CHUNK];
+        X        x[CHUNK];
+
+        wait(c);
+#pragma unroll
+        for (int u = 0; u < CHUNK; u++) {
+          value[u] = 0;
+          x[u]     = 0;
+          if (k + u < most) {
+            value[u] = v[32 * u];
+            x[u]     = gather(q, k + u, value[u], col ? j[32 * u] : C(0));
+          }
+        }
+        __syncwarp(); /* the stage has been read */
+        ask_next();
+#pragma unroll
+        for (int u = 0; u < CHUNK; u++) sum += X(value[u]) * x[u];
+      }
+      f(q, sum);
+    }
+    if (lane == 0) *count = c;
+    __syncwarp();
+  }
+};
+
 /* ---- products of a block's rows: f(row in the block, sum) for each, by the thread that has the sum ---- */
 
 template <class V>
 struct Sell {
-  typedef V  value;
-  const int *slice, *perm, *col; /* slice is NULL where all are of one width, perm where rows are where they were; else they move within a block */
-  const V   *val;
-  int        width;
-  int        split; /* warps that share a slice, where there are fewer slices than warps */
-  int        keep;
+  typedef V         value;
+  static const bool begins = false;
+  const int        *slice, *perm, *col; /* slice is NULL where all are of one width, perm where rows are where they were; else they move within a block */
+  const V          *val;
+  int               width;
+  int               split; /* warps that share a slice, where there are fewer slices than warps */
+  int               keep, ahead;
+  Ring<V, int>      ring;
+
+  __device__ __forceinline__ void settle(Pool &pool)
+  {
+    if (ahead) ring.settle(pool);
+  }
+
+  size_t shared() const
+  {
+    return ahead ? ring.shared() : 0;
+  }
 
   __device__ __forceinline__ bool shares() const
   {
@@ -157,6 +396,19 @@ struct Sell {
     const int                lane = threadIdx.x % 32, warp = threadIdx.x / 32, groups = WARPS / split, part = warp % split;
     const int                slices = (last - first + 31) / 32;
 
+    if (this->ahead) {
+      ring.template run<X>(
+        slices, val, col, policy, [&](int q) { return SELLBegin(slice, width, first / 32 + q); },
+        [&](int, int, V &v, int c) {
+          if (c >= 0) return x(c);
+          v = 0;
+          return X(0);
+        },
+        [&](int q, X sum) {
+          if (first + 32 * q + lane < last) f(perm ? perm[first + 32 * q + lane] - first : 32 * q + lane, sum);
+        });
+      return;
+    }
     for (int q0 = 0; q0 < slices; q0 += groups) {
       const int q   = q0 + warp / split;
       X         sum = 0;
@@ -192,11 +444,23 @@ struct Sell {
 /* As sliced ELL, but that the column follows from the diagonal: entries of x and of A are asked for together */
 template <class V>
 struct Dia {
-  typedef V  value;
-  const int *offset;
-  const V   *val;
-  int        diagonals, n;
-  int        split, keep;
+  typedef V         value;
+  static const bool begins = false;
+  const int        *offset;
+  const V          *val;
+  int               diagonals, n;
+  int               split, keep, ahead;
+  Ring<V, Nothing>  ring;
+
+  __device__ __forceinline__ void settle(Pool &pool)
+  {
+    if (ahead) ring.settle(pool);
+  }
+
+  size_t shared() const
+  {
+    return ahead ? ring.shared() : 0;
+  }
 
   __device__ __forceinline__ bool shares() const
   {
@@ -212,6 +476,21 @@ struct Dia {
     const int                lane = threadIdx.x % 32, warp = threadIdx.x / 32, groups = WARPS / split, part = warp % split;
     const int                slices = (last - first + 31) / 32;
 
+    if (this->ahead) {
+      ring.template run<X>(
+        slices, val, (const Nothing *)NULL, policy, [&](int q) { return diagonals * (first / 32 + q); },
+        [&](int q, int d, V &v, Nothing) {
+          const int c = first + 32 * q + lane + __ldg(offset + d);
+
+          if (!is_absent(v)) return x(c);
+          v = 0;
+          return X(0);
+        },
+        [&](int q, X sum) {
+          if (first + 32 * q + lane < last) f(32 * q + lane, sum);
+        });
+      return;
+    }
     for (int q0 = 0; q0 < slices; q0 += groups) {
       const int q   = q0 + warp / split;
       X         sum = 0;
@@ -246,13 +525,106 @@ struct Dia {
   }
 };
 
+/* An entry of a stencil, as one load of shared memory */
+template <class V>
+struct __align__(2 * sizeof(V)) Entry
+{
+  V   value;
+  int offset;
+};
+
+/* The stencils in shared memory; no entry of A is read from anywhere else, and of each row the number of its stencil alone */
+template <class V>
+struct Stencil {
+  typedef V         value;
+  static const bool begins = true;
+  const uint16_t   *id;
+  const int        *begin, *offset; /* as they are stored, */
+  const V          *val;
+  int               units, stored;
+  int               split;
+  Entry<V>         *entry; /* and in shared memory */
+  int              *start;
+
+  size_t shared() const
+  {
+    return (sizeof(int) * (size_t)(units + 1) + 15) / 16 * 16 + (sizeof(*entry) * (size_t)stored + 15) / 16 * 16;
+  }
+
+  __device__ __forceinline__ void settle(Pool &pool)
+  {
+    start = pool.take<int>(units + 1);
+    entry = pool.take<Entry<V>>(stored);
+    for (int i = threadIdx.x; i <= units; i += THREADS) start[i] = begin[i];
+    for (int i = threadIdx.x; i < stored; i += THREADS) entry[i] = {val[i], offset[i]};
+  }
+
+  __device__ __forceinline__ bool shares() const
+  {
+    return split > 1;
+  }
+
+  template <class G, class F>
+  __device__ __forceinline__ void product(const G &x, int first, int last, typename G::type *scratch, F f) const
+  {
+    typedef typename G::type X;
+    constexpr int            ahead = G::ahead;
+    const int                lane = threadIdx.x % 32, warp = threadIdx.x / 32, groups = WARPS / split, part = warp % split;
+    const int                slices = (last - first + 31) / 32;
+
+    int coming = first + 32 * (warp / split) + lane < last ? id[first + 32 * (warp / split) + lane] : 0;
+
+    for (int q0 = 0; q0 < slices; q0 += groups) {
+      const int q = q0 + warp / split, row = first + 32 * q + lane, next = row + 32 * groups, which = coming;
+      X         sum = 0;
+
+      if (next < last) coming = id[next]; /* the chain is long: number, dictionary, vector */
+      if (q < slices && row < last) {
+        const int end = start[which + 1];
+
+        x.begin(row);
+        for (int k = start[which] + part; k < end; k += ahead * split) {
+          V v[ahead];
+          X xc[ahead];
+
+#pragma unroll
+          for (int u = 0; u < ahead; u++) {
+            v[u]  = 0;
+            xc[u] = 0;
+            if (k + u * split < end) {
+              const Entry<V> e = entry[k + u * split];
+
+              v[u]  = e.value;
+              xc[u] = x(row + e.offset);
+            }
+          }
+#pragma unroll
+          for (int u = 0; u < ahead; u++) sum += X(v[u]) * xc[u];
+        }
+      }
+      if (split > 1) sum = add_parts(sum, split, part, scratch);
+      if (part == 0 && q < slices && row < last) f(32 * q + lane, sum);
+    }
+  }
+};
+
 template <class V>
 struct Csr {
-  typedef V  value;
-  const int *rowptr, *col;
-  const V   *val;
-  int        lanes; /* threads that share a row */
-  int        keep;
+  typedef V         value;
+  static const bool begins = false;
+  const int        *rowptr, *col;
+  const V          *val;
+  int               lanes; /* threads that share a row */
+  int               keep;
+
+  __device__ __forceinline__ void settle(Pool &)
+  {
+  }
+
+  size_t shared() const
+  {
+    return 0;
+  }
 
   __device__ __forceinline__ bool shares() const
   {
@@ -295,50 +667,20 @@ struct Csr {
   }
 };
 
-/* ---- a vector of the block's rows, the first of them in shared memory ---- */
-
-template <class X>
-struct Rows {
-  X  *nearby, *far;
-  int resident;
-
-  __device__ __forceinline__ X &operator[](int i) const
-  {
-    return i < resident ? nearby[i] : far[i];
-  }
-};
-
-struct Pool {
-  char  *next;
-  size_t left;
-
-  template <class X>
-  __device__ __forceinline__ Rows<X> rows(X *global, int first, int count)
-  {
-    Rows<X>   v;
-    const int fit = (int)(left / sizeof(X));
-
-    v.far      = global ? global + first : global;
-    v.nearby   = (X *)next;
-    v.resident = global ? (count <= fit ? count : fit / THREADS * THREADS) : 0;
-    next += (sizeof(X) * v.resident + 15) / 16 * 16;
-    left -= min(left, (sizeof(X) * v.resident + 15) / 16 * 16);
-    return v;
-  }
-};
-
 /* ---- where blocks meet ---- */
 
 /* Blocks of a cluster, which write each other's shared memory: at most that many */
 #define CLUSTER 16
 
 /* Bytes of shared memory beyond which the product's gathers would miss the first-level cache more than vectors gain; measured on an H200 */
-#define SHARED_MOST (150 * 1024)
+#define SHARED_MOST    (150 * 1024)
+#define SHARED_STENCIL (190 * 1024)
 
 struct Meeting {
   ulonglong2 *slots; /* NULL: all blocks are one cluster */
   unsigned    epoch;
   double     *part, *all; /* shared: of each warp, and of each 32 blocks, or of each block of the cluster, twice */
+  double     *total;      /* and of a cluster */
 };
 
 __device__ __forceinline__ double warp_sum(double v)
@@ -348,7 +690,39 @@ __device__ __forceinline__ double warp_sum(double v)
   return v;
 }
 
-/* What was written before by anybody in the block can be read by whoever sees what is published after */
+/* Sums over a warp of N numbers at once: lanes share the work, and which() says whose sum a lane has come to have */
+template <int N>
+struct WarpSums {
+  static constexpr int wide = N <= 1 ? 1 : N <= 2 ? 2 : N <= 4 ? 4 : 8;
+
+  static __device__ __forceinline__ int which(int lane)
+  {
+    return wide == 1 ? 0 : wide == 2 ? lane / 16 : wide == 4 ? lane / 8 : lane / 4;
+  }
+
+  static __device__ __forceinline__ double sum(const double (&v)[N], int lane)
+  {
+    double w[wide];
+
+#pragma unroll
+    for (int k = 0; k < wide; k++) w[k] = k < N ? v[k] : 0;
+#pragma unroll
+    for (int have = wide, o = 16; o; o >>= 1) {
+      if (have > 1) {
+        have /= 2;
+#pragma unroll
+        for (int k = 0; k < have; k++) {
+          const double keep = lane & o ? w[k + have] : w[k], give = lane & o ? w[k] : w[k + have];
+
+          w[k] = keep + __shfl_xor_sync(0xffffffffu, give, o);
+        }
+      } else w[0] += __shfl_xor_sync(0xffffffffu, w[0], o);
+    }
+    return w[0];
+  }
+};
+
+/* What was written before by anybody in the block can be read by whoever sees what is published after, and has a fence after that */
 __device__ __forceinline__ void fence()
 {
   asm volatile("fence.acq_rel.gpu;" ::: "memory");
@@ -361,21 +735,30 @@ __device__ __forceinline__ void publish(ulonglong2 *slot, double v, unsigned epo
   asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(slot), "l"(flag | (bits & 0xffffffffull)), "l"(flag | (bits >> 32)) : "memory");
 }
 
-/* With FENCE what was written before that can be read */
-template <bool FENCE>
-__device__ __forceinline__ double await(const ulonglong2 *slot, unsigned epoch)
-{
+/* What is in a slot, and is it what was published in that epoch? */
+#define LETTERS 5 /* of other blocks that a lane asks for at once: those of 160 */
+
+struct Letter {
   unsigned long long low, high;
 
-  do {
-    if (FENCE) asm volatile("ld.acquire.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(low), "=l"(high) : "l"(slot) : "memory");
-    else asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(low), "=l"(high) : "l"(slot) : "memory");
-  } while ((unsigned)(low >> 32) != epoch || (unsigned)(high >> 32) != epoch);
-  return __longlong_as_double((long long)((high << 32) | (low & 0xffffffffull)));
-}
+  __device__ __forceinline__ void look(const ulonglong2 *slot)
+  {
+    asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(low), "=l"(high) : "l"(slot) : "memory");
+  }
+
+  __device__ __forceinline__ bool arrived(unsigned epoch) const
+  {
+    return (unsigned)(low >> 32) == epoch && (unsigned)(high >> 32) == epoch;
+  }
+
+  __device__ __forceinline__ double value() const
+  {
+    return __longlong_as_double((long long)((high << 32) | (low & 0xffffffffull)));
+  }
+};
 
 /* Into the same place of another block's shared memory */
-__device__ __forceinline__ void send(double *to, int block, double v)
+__device__ __forceinline__ void tell(double *to, int block, double v)
 {
 #if __CUDA_ARCH__ >= 900
   unsigned there;
@@ -395,57 +778,95 @@ __device__ __forceinline__ void cluster_barrier()
 
 /*
   v[k], summed over all threads of all blocks. A block is at most one meeting ahead of another, so two sets of slots do. With FENCE what any
-  thread wrote before can be read by all after.
+  thread wrote before can be read by all after. send() publishes the block's part, receive() waits for the others': not for a cluster.
 */
-template <int N, bool FENCE>
-__device__ __forceinline__ void exchange(Meeting &m, double (&v)[N])
+template <int N>
+__device__ __forceinline__ void add_block(Meeting &m, const double (&v)[N])
 {
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, blocks = gridDim.x, per = (blocks + 31) / 32;
+  const int    lane = threadIdx.x % 32, warp = threadIdx.x / 32, k = WarpSums<N>::which(lane);
+  const double sum = WarpSums<N>::sum(v, lane);
 
-#pragma unroll
-  for (int k = 0; k < N; k++) {
-    v[k] = warp_sum(v[k]);
-    if (lane == 0) m.part[k * WARPS + warp] = v[k];
-  }
+  if (k < N) m.part[k * MOST_WARPS + warp] = sum; /* the lanes that have it have the same */
   __syncthreads();
-  if (!m.slots) {
-    double *all = m.all + (m.epoch & 1) * GPUKSP_SUMS * CLUSTER;
+}
 
-    if (warp < N) {
-      const double sum = warp_sum(lane < WARPS ? m.part[warp * WARPS + lane] : 0);
+template <int N, bool FENCE>
+__device__ __forceinline__ void send(Meeting &m, const double (&v)[N])
+{
+  const int   lane = threadIdx.x % 32, warp = threadIdx.x / 32, blocks = gridDim.x;
+  ulonglong2 *slots = m.slots + (size_t)(m.epoch & 1) * GPUKSP_MEETING * blocks;
 
-      if (lane < blocks) send(all + warp * CLUSTER + blockIdx.x, lane, sum);
-    }
-    cluster_barrier();
-#pragma unroll
-    for (int k = 0; k < N; k++) v[k] = warp_sum(lane < blocks ? all[k * CLUSTER + lane] : 0);
-    m.epoch++;
-    return;
-  }
-  ulonglong2 *slots = m.slots + (size_t)(m.epoch & 1) * GPUKSP_SUMS * blocks;
-
+  add_block(m, v);
   if (warp < N) {
-    const double sum = warp_sum(lane < WARPS ? m.part[warp * WARPS + lane] : 0);
+    const double sum = warp_sum(lane < WARPS ? m.part[warp * MOST_WARPS + lane] : 0);
 
     if (lane == 0) {
       if (FENCE) fence();
       publish(slots + (size_t)warp * blocks + blockIdx.x, sum, m.epoch);
     }
   }
-  for (int u = warp; u < N * per; u += WARPS) {
-    const int b   = u % per * 32 + lane;
-    double    sum = b < blocks ? await<FENCE>(slots + (size_t)(u / per) * blocks + b, m.epoch) : 0;
+}
 
+template <int N, bool FENCE>
+__device__ __forceinline__ void receive(Meeting &m, double (&v)[N])
+{
+  const int         lane = threadIdx.x % 32, k = WARPS - 1 - threadIdx.x / 32, blocks = gridDim.x;
+  const ulonglong2 *slots = m.slots + ((size_t)(m.epoch & 1) * GPUKSP_MEETING + k) * blocks;
+
+  if (k < N) { /* one warp for each sum, all letters of a lane asked for at once */
+    double sum = 0;
+
+    for (int b0 = lane; b0 < blocks; b0 += 32 * LETTERS) {
+      Letter letter[LETTERS];
+
+#pragma unroll
+      for (int u = 0; u < LETTERS; u++)
+        if (b0 + 32 * u < blocks) letter[u].look(slots + b0 + 32 * u);
+#pragma unroll
+      for (int u = 0; u < LETTERS; u++) {
+        if (b0 + 32 * u >= blocks) continue;
+        while (!letter[u].arrived(m.epoch)) letter[u].look(slots + b0 + 32 * u);
+        sum += letter[u].value();
+      }
+    }
+    if (FENCE) fence();
     sum = warp_sum(sum);
-    if (lane == 0) m.all[u] = sum;
+    if (lane == 0) m.total[k] = sum;
   }
   __syncthreads();
 #pragma unroll
-  for (int k = 0; k < N; k++) {
-    v[k] = 0;
-    for (int j = 0; j < per; j++) v[k] += m.all[k * per + j];
-  }
+  for (int q = 0; q < N; q++) v[q] = m.total[q];
   m.epoch++;
+}
+
+template <int N, bool FENCE>
+__device__ __forceinline__ void exchange(Meeting &m, double (&v)[N])
+{
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, blocks = gridDim.x;
+
+  if (!m.slots) {
+    double *all = m.all + (m.epoch & 1) * GPUKSP_MEETING * CLUSTER;
+
+    add_block(m, v);
+    if (warp < N) {
+      const double sum = warp_sum(lane < WARPS ? m.part[warp * MOST_WARPS + lane] : 0);
+
+      if (lane < blocks) tell(all + warp * CLUSTER + blockIdx.x, lane, sum);
+    }
+    cluster_barrier();
+    if (warp < N) {
+      const double sum = warp_sum(lane < blocks ? all[warp * CLUSTER + lane] : 0);
+
+      if (lane == 0) m.total[warp] = sum;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < N; k++) v[k] = m.total[k];
+    m.epoch++;
+    return;
+  }
+  send<N, FENCE>(m, v);
+  receive<N, FENCE>(m, v);
 }
 
 __device__ __forceinline__ void meet(Meeting &m)
@@ -459,13 +880,35 @@ __device__ __forceinline__ void meet(Meeting &m)
 
 template <class X>
 struct Preconditioner {
-  Rows<X>  d;     /* the diagonal, where there is one */
-  const X *block; /* rows of the diagonal blocks, whole; a block of rows holds whole ones */
-  int      diagonal, bs, first;
+  Rows<X>         d;     /* the diagonal, where there is one */
+  const X        *block; /* rows of the diagonal blocks, whole; a block of rows holds whole ones */
+  int             diagonal, bs, first;
+  const uint16_t *id;    /* where the diagonal of a row is that of its stencil: which of these it has; no row of d is read then */
+  const X        *table; /* in shared memory; else NULL */
+
+  __device__ __forceinline__ X entry(int i) const
+  {
+    return table ? table[id[first + i]] : d[i];
+  }
 
   __device__ __forceinline__ X on_the_way(int i, X r) const
   {
-    return diagonal ? d[i] * r : r;
+    return diagonal ? entry(i) * r : r;
+  }
+
+  /* The block's part of it into shared memory */
+  __device__ __forceinline__ void settle(const X *whole, const GPUKSPDiagonals &same, Pool &pool, int rows)
+  {
+    if (diagonal && same.table) {
+      X *const t = pool.take<X>(same.count);
+
+      for (int i = threadIdx.x; i < same.count; i += THREADS) t[i] = same.table[i];
+      table = t;
+      id    = same.id;
+    } else {
+      d = pool.rows((X *)whole, first, rows);
+      for (int i = threadIdx.x; i < d.resident && diagonal; i += THREADS) d.nearby[i] = d.far[i];
+    }
   }
 
   /* r is complete in all rows of the block */
@@ -488,7 +931,7 @@ __device__ __forceinline__ Preconditioner<X> preconditioner(const V &v, int firs
 
   return {
     {NULL, (X *)d + first, 0},
-    v.block, d != NULL, v.block ? v.bs : 0, first
+    v.block, d != NULL, v.block ? v.bs : 0, first, NULL, NULL
   };
 }
 
@@ -511,15 +954,18 @@ __device__ __forceinline__ void add_norms(double r, double z, double (&sum)[3])
 /* What a launch works on; M the matrix of the iteration, E the one of true residuals */
 template <class M, class E>
 struct Args {
-  M             A;
-  E             exact;
-  GPUKSPVectors v; /* of the iteration */
-  GPUKSPVectors w; /* of all; another in mixed alone */
-  const int    *bounds;
-  ulonglong2   *slots;
-  GPUKSPState   start, *state;
-  int           guard, right;
-  size_t        shared;
+  M               A;
+  E               exact;
+  GPUKSPVectors   v; /* of the iteration */
+  GPUKSPVectors   w; /* of all; another in mixed alone */
+  const int      *bounds, *reach;
+  ulonglong2     *slots;
+  GPUKSPState     start, *state;
+  unsigned        epoch; /* of the first meeting: slots hold earlier ones */
+  int             guard, right;
+  size_t          shared;
+  GPUKSPDiagonals same;
+  ulonglong2     *pairs; /* two vectors whose entries tell that they have arrived */
 };
 
 #define FOR_ROWS(i) for (int i = threadIdx.x; i < rows; i += THREADS)
@@ -527,21 +973,43 @@ struct Args {
 /* The loops of an iteration: several rows of a thread are read before the first is written, so that their loads are in flight together */
 #define GROUP              4
 #define FOR_GROUPS(g)      for (int g = threadIdx.x; g < rows; g += GROUP * THREADS)
+#define FOR_GROUPS_BACK(g) for (int g = (rows + GROUP * THREADS - 1) / (GROUP * THREADS) * (GROUP * THREADS) - GROUP * THREADS + threadIdx.x; g >= 0; g -= GROUP * THREADS)
 #define FOR_GROUP(g, u, i) _Pragma("unroll") for (int u = 0, i = g; u < GROUP; u++, i += THREADS) if (i < rows)
+
+/* The matrix of true residuals, where it is that of the iteration and where it is another */
+template <class M>
+__device__ __forceinline__ void settle_other(M &exact, const M &A, Pool &)
+{
+  exact = A;
+}
+
+template <class M, class E>
+__device__ __forceinline__ void settle_other(E &exact, const M &, Pool &pool)
+{
+  exact.settle(pool);
+}
+
+/* CG by tiles: threads of a block, and rows of a tile that each has in flight */
+#define TILE_THREADS 512
+#define TILE_GROUP   14
 
 #define PROLOGUE \
   extern __shared__ __align__(16) char pool_[]; \
   __shared__ GPUKSPState               st; \
   __shared__ int                       stops[2]; \
-  __shared__ double                    part_[GPUKSP_SUMS * WARPS], all_[2 * GPUKSP_SUMS * CLUSTER]; \
+  __shared__ double                    part_[GPUKSP_MEETING * MOST_WARPS], all_[2 * GPUKSP_MEETING * CLUSTER], total_[GPUKSP_MEETING]; \
   const int                            first = a.bounds[blockIdx.x], last = a.bounds[blockIdx.x + 1], rows = last - first; \
   Pool                                 pool    = {pool_, a.shared}; \
   X                                   *scratch = (X *)pool_; \
-  Meeting                              meeting = {a.slots, 1, part_, all_}; \
-  if (a.A.shares()) { /* the most that a product asks for */ \
+  Meeting                              meeting = {a.slots, a.epoch, part_, all_, total_}; \
+  M                                    A       = a.A; \
+  if (A.shares()) { /* the most that a product asks for */ \
     pool.next += THREADS * sizeof(double); \
     pool.left -= THREADS * sizeof(double); \
   } \
+  E exact = a.exact; \
+  A.settle(pool); \
+  settle_other(exact, A, pool); \
   if (threadIdx.x == 0) { \
     st = a.start; \
     if (blockIdx.x) st.hist = NULL; \
@@ -620,7 +1088,7 @@ __device__ __forceinline__ void polynomial(const M &A, const V &v, const Precond
 
 /* x - the true residual, in the norm of the test, into st.truenorm; x and w are whole vectors */
 template <bool POLYNOMIAL, class E>
-__device__ void true_norm(const E &A, const GPUKSPVectors &v, GPUKSPState &st, Meeting meeting, int first, int rows, double *scratch, int right)
+__device__ void true_norm(const E &A, const GPUKSPVectors &v, GPUKSPState &st, Meeting &meeting, int first, int rows, double *scratch, int right)
 {
   double                       sum[3] = {0, 0, 0};
   double                      *w      = v.w + first;
@@ -637,36 +1105,32 @@ __device__ void true_norm(const E &A, const GPUKSPVectors &v, GPUKSPState &st, M
 }
 
 template <class M, class E, bool POLYNOMIAL, bool MIXED>
-__global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E> a)
+__global__ void __launch_bounds__(MOST_THREADS, 1) cg_kernel(const Args<M, E> a)
 {
   typedef double X;
   PROLOGUE;
   const Preconditioner<double> exactpc = preconditioner<double>(a.w, first);
-  const Rows<X>                w = pool.rows(a.v.w, first, rows), r = pool.rows(a.v.r, first, rows);
+  const Rows<X>                w = pool.rows(a.v.w, first, rows), x = pool.rows(a.v.x, first, rows);
   Preconditioner<X>            pc = preconditioner<X>(a.v, first);
 
-  pc.d            = pool.rows((X *)(POLYNOMIAL ? a.v.diagonal : a.v.pc), first, rows);
-  const Rows<X> x = pool.rows(a.v.x, first, rows);
-  X            *z = a.v.z + first, *p = a.v.p + first, *q = a.v.p2 + first; /* the direction, and the one before or to come */
-  const bool    apart = pc.bs || POLYNOMIAL;                                /* z is no matter of a single row */
+  pc.settle(POLYNOMIAL ? a.v.diagonal : a.v.pc, a.same, pool, rows);
+  const Rows<X> r = pool.rows(a.v.r, first, rows);                                            /* after the start only where keeps is set: else r = z / d */
+  X            *z = a.v.z + first, *p = a.v.p + first, *q = a.v.p2 + first;                   /* the direction, and the one before or to come */
+  const bool    keeps = pc.bs || POLYNOMIAL || a.start.normtype == KSP_NORM_UNPRECONDITIONED; /* z is no matter of a single row, or r itself is asked for */
   double        s3[3], s1[1];
 
-  FOR_ROWS(i)
-  {
-    if (pc.diagonal && i < pc.d.resident) pc.d.nearby[i] = pc.d.far[i];
-    p[i] = 0;
-  }
+  FOR_ROWS(i) p[i] = 0;
 
   /* r = b - A x, bnorm, and the first norms */
   if (!st.guesszero) {
     double bb[3] = {0, 0, 0};
 
     if constexpr (MIXED) {
-      a.exact.product(Vector<double>{a.w.x}, first, last, (double *)scratch, [&](int i, double s) { a.w.r[first + i] = a.w.b[first + i] - s; });
+      exact.product(Vector<double>{a.w.x}, first, last, (double *)scratch, [&](int i, double s) { a.w.r[first + i] = a.w.b[first + i] - s; });
       FOR_ROWS(i) add_norms(a.w.b[first + i], exactpc.of(i, From<double>{a.w.b + first}), bb);
     } else {
-      a.A.product(Vector<X>{a.v.x}, first, last, scratch, [&](int i, X s) { r[i] = a.v.b[first + i] - s; });
-      if constexpr (POLYNOMIAL) polynomial(a.A, a.v, pc, meeting, first, rows, scratch, a.v.b + first);
+      A.product(Vector<X>{a.v.x}, first, last, scratch, [&](int i, X s) { r[i] = a.v.b[first + i] - s; });
+      if constexpr (POLYNOMIAL) polynomial(A, a.v, pc, meeting, first, rows, scratch, a.v.b + first);
       FOR_ROWS(i)
       {
         x[i] = a.v.x[first + i];
@@ -692,7 +1156,7 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E> a)
   if constexpr (MIXED) {
     FOR_ROWS(i) add_norms(a.w.r[first + i], exactpc.of(i, From<double>{a.w.r + first}), s3);
   } else {
-    if constexpr (POLYNOMIAL) polynomial(a.A, a.v, pc, meeting, first, rows, scratch, r);
+    if constexpr (POLYNOMIAL) polynomial(A, a.v, pc, meeting, first, rows, scratch, r);
     FOR_ROWS(i)
     {
       const X zi = POLYNOMIAL ? z[i] : pc.of(i, r);
@@ -721,15 +1185,17 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E> a)
   bool   stop = st.reason || st.giveup;
 
   while (!stop) {
-    const Direction<X> direction = {a.v.z, p - first, beta};
+    X                  early;
+    const Direction<X> direction = {a.v.z, p - first, beta, a.v.x, &early};
 
     s1[0] = 0;
-    a.A.product(direction, first, last, scratch, [&](int i, X s) {
+    A.product(direction, first, last, scratch, [&](int i, X s) {
       const X before = p[i], now = z[i] + beta * before;
 
       w[i] = s;
       q[i] = now;
-      x[i] += xalpha * before;
+      if constexpr (M::begins) x[i] = (i < x.resident ? x.nearby[i] : early) + xalpha * before;
+      else x[i] += xalpha * before;
       s1[0] += (double)now * (double)s;
     });
     xalpha = 0;
@@ -744,29 +1210,28 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E> a)
     RULE_AHEAD(0, CGCurvature(&st, s1[0]));
     xalpha = (X)(rho / s1[0]);
     s3[0] = s3[1] = s3[2] = 0;
-    FOR_GROUPS(g)
-    {
-      X ri[GROUP], wi[GROUP], di[GROUP];
+    if (!keeps) {
+      FOR_GROUPS_BACK(g)
+      {
+        X zi[GROUP], wi[GROUP], di[GROUP];
 
-      FOR_GROUP(g, u, i)
-      {
-        ri[u] = r[i];
-        wi[u] = w[i];
-        di[u] = pc.diagonal ? pc.d[i] : X(1);
-      }
-      FOR_GROUP(g, u, i)
-      {
-        ri[u] -= xalpha * wi[u];
-        r[i] = ri[u];
-        if (!apart) {
-          z[i] = di[u] * ri[u];
-          add_norms(ri[u], di[u] * ri[u], s3);
+        FOR_GROUP(g, u, i)
+        {
+          zi[u] = z[i];
+          wi[u] = w[i];
+          di[u] = pc.diagonal ? pc.entry(i) : X(1);
+        }
+        FOR_GROUP(g, u, i)
+        {
+          zi[u] -= xalpha * (di[u] * wi[u]);
+          z[i] = zi[u];
+          add_norms(!pc.diagonal ? zi[u] : di[u] != X(0) ? zi[u] / di[u] : X(0), zi[u], s3);
         }
       }
-    }
-    if (apart) {
+    } else {
+      FOR_ROWS(i) r[i] -= xalpha * w[i];
       __syncthreads();
-      if constexpr (POLYNOMIAL) polynomial(a.A, a.v, pc, meeting, first, rows, scratch, r);
+      if constexpr (POLYNOMIAL) polynomial(A, a.v, pc, meeting, first, rows, scratch, r);
       FOR_ROWS(i)
       {
         const X zi = POLYNOMIAL ? z[i] : pc.of(i, r);
@@ -791,7 +1256,7 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E> a)
           x[i] = 0;
         }
         meet(meeting);
-        a.exact.product(Vector<double>{a.w.x}, first, last, (double *)scratch, [&](int i, double s) { a.w.r[first + i] = a.w.b[first + i] - s; });
+        exact.product(Vector<double>{a.w.x}, first, last, (double *)scratch, [&](int i, double s) { a.w.r[first + i] = a.w.b[first + i] - s; });
         __syncthreads();
         s3[0] = s3[1] = s3[2] = 0;
         FOR_ROWS(i) add_norms(a.w.r[first + i], exactpc.of(i, From<double>{a.w.r + first}), s3);
@@ -823,29 +1288,205 @@ __global__ void __launch_bounds__(THREADS, 1) cg_kernel(const Args<M, E> a)
     if constexpr (MIXED) a.w.x[first + i] += st.scale * ((double)x[i] + (double)step);
     else a.v.x[first + i] = x[i] + step;
   }
-  if (a.guard) true_norm<POLYNOMIAL>(a.exact, a.w, st, meeting, first, rows, (double *)scratch, 0);
-  if (blockIdx.x == 0 && threadIdx.x == 0) *a.state = st;
+  if (a.guard) true_norm<POLYNOMIAL>(exact, a.w, st, meeting, first, rows, (double *)scratch, 0);
+  if (blockIdx.x == 0 && threadIdx.x == 0) {
+    st.epoch = meeting.epoch;
+    *a.state = st;
+  }
+}
+
+/*
+  Conjugate gradients where a block has room in shared memory for all that its rows need of z and p, the halo included: one meeting an iteration.
+
+  The halo of z and p is computed again by every block that needs it, from the halo of y = M A p alone: z -= alpha y, p = z + beta p. That needs both step lengths
+  after one reduction. rho of the next residual is therefore predicted, (r - alpha w)'M(r - alpha w) with w = A p, for beta alone, and summed again beside the next
+  p'A p, for alpha and for the tests: T. Chen, E. Carson, SIAM J. Sci. Comput. 42 (2020), "Predict-and-recompute conjugate gradient variants".
+
+  The rules run behind: what they say of one meeting is looked at after the next. x takes each step when it is known that it is to be taken.
+*/
+template <class M, class E>
+__global__ void __launch_bounds__(TILE_THREADS, 1) cg_tile_kernel(const Args<M, E> a)
+{
+  typedef double X;
+  enum {
+    MU,    /* p'w */
+    DELTA, /* z'w */
+    GAMMA, /* w'y */
+    RHO,   /* r'z */
+    NORM,
+    SUMS
+  };
+  PROLOGUE;
+  const int  lo = a.reach[2 * blockIdx.x], count = a.reach[2 * blockIdx.x + 1] - lo, own = first - lo;
+  X         *z = pool.take<X>(count), *p = pool.take<X>(count);
+  X         *r = pool.take<X>(rows), *w = pool.take<X>(rows), *x = pool.take<X>(rows), *step = pool.take<X>(rows), *d = pool.take<X>(rows);
+  const bool unpreconditioned = a.start.normtype == KSP_NORM_UNPRECONDITIONED;
+  const int  workers          = THREADS - 32; /* the last warp has the rules */
+
+  FOR_ROWS(i)
+  {
+    d[i]    = a.v.pc ? a.v.pc[first + i] : X(1);
+    step[i] = 0;
+    x[i]    = st.guesszero ? X(0) : a.v.x[first + i];
+    if (st.guesszero) r[i] = a.v.b[first + i];
+  }
+  if (st.guesszero) {
+    for (int i = threadIdx.x; i < count; i += THREADS) z[i] = p[i] = (a.v.pc ? a.v.pc[lo + i] : X(1)) * a.v.b[lo + i];
+  } else {
+    double bb[3] = {0, 0, 0};
+
+    A.product(Vector<X>{a.v.x}, first, last, scratch, [&](int i, X sum) { r[i] = a.v.b[first + i] - sum; });
+    __syncthreads();
+    FOR_ROWS(i)
+    {
+      a.v.z[first + i] = d[i] * r[i];
+      add_norms(a.v.b[first + i], d[i] * a.v.b[first + i], bb);
+    }
+    exchange<3, true>(meeting, bb);
+    RULE(st.bnorm = GPUKSPNorm(&st, bb));
+    for (int i = threadIdx.x; i < count; i += THREADS) z[i] = p[i] = a.v.z[lo + i];
+  }
+  __syncthreads();
+
+  for (int k = 0;; k++) {
+    X *const          y         = k & 1 ? a.v.p2 : a.v.p; /* others may be a meeting behind */
+    ulonglong2 *const pairs     = a.pairs ? a.pairs + (k & 1 ? a.bounds[gridDim.x] : 0) : NULL;
+    const unsigned    epoch     = meeting.epoch;
+    double            sum[SUMS] = {0, 0, 0, 0, 0};
+    X                 yi[TILE_GROUP];
+    const auto        load = [&](int g) {
+      if (pairs) { /* all are asked for before the first is waited for */
+        Letter letter[TILE_GROUP];
+
+#pragma unroll
+        for (int u = 0; u < TILE_GROUP; u++) {
+          const int t = g + u * workers, i = t - own;
+
+          if (t < count && (i < 0 || i >= rows)) letter[u].look(pairs + lo + t);
+        }
+#pragma unroll
+        for (int u = 0; u < TILE_GROUP; u++) {
+          const int t = g + u * workers, i = t - own;
+
+          if (t < count && (i < 0 || i >= rows)) {
+            while (!letter[u].arrived(epoch)) letter[u].look(pairs + lo + t);
+            yi[u] = letter[u].value();
+          }
+        }
+      }
+#pragma unroll
+      for (int u = 0; u < TILE_GROUP; u++) {
+        const int t = g + u * workers, i = t - own;
+
+        if (t < count && i >= 0 && i < rows) yi[u] = d[i] * w[i];
+        else if (t < count && !pairs) yi[u] = y[lo + t];
+      }
+    };
+
+    A.product(Tile<X>{p - lo}, first, last, scratch, [&](int i, X wi) {
+      const X pi = p[own + i], zi = z[own + i], ri = r[i], yi = d[i] * wi, norm = unpreconditioned ? ri : zi;
+
+      w[i] = wi;
+      if (pairs) publish(pairs + first + i, yi, epoch);
+      else y[first + i] = yi;
+      sum[MU] += pi * wi;
+      sum[DELTA] += zi * wi;
+      sum[GAMMA] += wi * yi;
+      sum[RHO] += ri * zi;
+      sum[NORM] += norm * norm;
+    });
+    if (pairs) {
+      send<SUMS, false>(meeting, sum);
+      if ((int)threadIdx.x < workers) load(threadIdx.x);
+      receive<SUMS, false>(meeting, sum);
+    } else {
+      exchange<SUMS, true>(meeting, sum);
+      if ((int)threadIdx.x < workers) load(threadIdx.x);
+    }
+    if (stops[(k + 1) & 1]) break;
+    if (RULER) {
+      const double norms[3] = {sum[NORM], sum[NORM], sum[RHO]};
+
+      if (k) {
+        CGResidual(&st, norms);
+        CGNext(&st);
+      } else {
+        CGInit(&st, norms);
+        CGBegin(&st);
+      }
+      if (!st.reason) CGCurvature(&st, sum[MU]);
+      stops[k & 1] = st.reason;
+    }
+    if ((int)threadIdx.x < workers) {
+      const X alpha = sum[RHO] / sum[MU], beta = fmax(0.0, 1 + (alpha * sum[GAMMA] - 2 * sum[DELTA]) / sum[MU]);
+
+      for (int g = threadIdx.x; g < count; g += TILE_GROUP * workers) {
+        if (g >= workers) load(g);
+#pragma unroll
+        for (int u = 0; u < TILE_GROUP; u++) {
+          const int t = g + u * workers, i = t - own;
+
+          if (t < count) {
+            const X before = p[t], zt = z[t] - alpha * yi[u];
+
+            z[t] = zt;
+            p[t] = zt + beta * before;
+            if (i >= 0 && i < rows) {
+              r[i] -= alpha * w[i];
+              x[i] += step[i];
+              step[i] = alpha * before;
+            }
+          }
+        }
+      }
+    }
+    __syncthreads();
+  }
+  __syncthreads();
+  FOR_ROWS(i) a.v.x[first + i] = x[i];
+  if (a.guard) true_norm<false>(exact, a.w, st, meeting, first, rows, (double *)scratch, 0);
+  if (blockIdx.x == 0 && threadIdx.x == 0) {
+    st.epoch = meeting.epoch;
+    *a.state = st;
+  }
+}
+
+/* The first column that a block's rows have, and the one after the last; its own rows are counted in */
+template <class M>
+__global__ void __launch_bounds__(MOST_THREADS, 1) reach_kernel(M A, const int *bounds, int *reach)
+{
+  extern __shared__ __align__(16) char pool_[];
+  __shared__ double                    scratch[MOST_THREADS];
+  __shared__ int                       ends[2];
+  Pool                                 pool  = {pool_, 0};
+  const int                            first = bounds[blockIdx.x], last = bounds[blockIdx.x + 1];
+  int                                  lo = first, hi = last;
+
+  A.settle(pool);
+  if (threadIdx.x < 2) ends[threadIdx.x] = threadIdx.x ? last : first;
+  __syncthreads();
+  A.product(Reach{&lo, &hi}, first, last, scratch, [](int, double) {});
+  atomicMin(&ends[0], lo);
+  atomicMax(&ends[1], hi);
+  __syncthreads();
+  if (threadIdx.x < 2) reach[2 * blockIdx.x + threadIdx.x] = ends[threadIdx.x];
 }
 
 template <class M, class E>
-__global__ void __launch_bounds__(THREADS, 1) cg1_kernel(const Args<M, E> a)
+__global__ void __launch_bounds__(MOST_THREADS, 1) cg1_kernel(const Args<M, E> a)
 {
   typedef double X;
   PROLOGUE;
   const Rows<X>     w = pool.rows(a.v.w, first, rows), r = pool.rows(a.v.r, first, rows), s = pool.rows(a.v.s, first, rows), p = pool.rows(a.v.p, first, rows);
   Preconditioner<X> pc = preconditioner<X>(a.v, first);
 
-  pc.d            = pool.rows((X *)a.v.pc, first, rows);
+  pc.settle(a.v.pc, a.same, pool, rows);
   const Rows<X> x = pool.rows(a.v.x, first, rows);
   X            *z = a.v.z + first;
   double        s4[4], none[3] = {0, 0, 0};
 
-  FOR_ROWS(i)
-  {
-    if (pc.diagonal && i < pc.d.resident) pc.d.nearby[i] = pc.d.far[i];
-  }
   if (!st.guesszero) {
-    a.A.product(Vector<X>{a.v.x}, first, last, scratch, [&](int i, X sum) { r[i] = a.v.b[first + i] - sum; });
+    A.product(Vector<X>{a.v.x}, first, last, scratch, [&](int i, X sum) { r[i] = a.v.b[first + i] - sum; });
     FOR_ROWS(i)
     {
       x[i] = a.v.x[first + i];
@@ -869,7 +1510,7 @@ __global__ void __launch_bounds__(THREADS, 1) cg1_kernel(const Args<M, E> a)
 
     meet(meeting);
     s4[SUM_ZS] = 0;
-    a.A.product(Vector<X>{a.v.z}, first, last, scratch, [&](int i, X sum) {
+    A.product(Vector<X>{a.v.z}, first, last, scratch, [&](int i, X sum) {
       s[i] = sum;
       s4[SUM_ZS] += (double)z[i] * (double)sum;
     });
@@ -911,19 +1552,22 @@ __global__ void __launch_bounds__(THREADS, 1) cg1_kernel(const Args<M, E> a)
   }
   __syncthreads();
   FOR_ROWS(i) a.v.x[first + i] = x[i];
-  if (a.guard) true_norm<false>(a.exact, a.w, st, meeting, first, rows, (double *)scratch, 0);
-  if (blockIdx.x == 0 && threadIdx.x == 0) *a.state = st;
+  if (a.guard) true_norm<false>(exact, a.w, st, meeting, first, rows, (double *)scratch, 0);
+  if (blockIdx.x == 0 && threadIdx.x == 0) {
+    st.epoch = meeting.epoch;
+    *a.state = st;
+  }
 }
 
 template <class M, class E>
-__global__ void __launch_bounds__(THREADS, 1) bcgs_kernel(const Args<M, E> a)
+__global__ void __launch_bounds__(MOST_THREADS, 1) bcgs_kernel(const Args<M, E> a)
 {
   typedef double X;
   PROLOGUE;
   const Rows<X>     t = pool.rows(a.v.t, first, rows), s = pool.rows(a.v.s, first, rows), rp = pool.rows(a.v.rp, first, rows);
   Preconditioner<X> pc = preconditioner<X>(a.v, first);
 
-  pc.d            = pool.rows((X *)a.v.pc, first, rows);
+  pc.settle(a.v.pc, a.same, pool, rows);
   const Rows<X> x = pool.rows(a.v.x, first, rows);
   const Rows<X> w = pool.rows(a.v.block ? a.v.w : (X *)NULL, first, rows);
   X            *r = a.v.r + first, *ph = a.v.ph + first, *sh = a.v.sh + first;
@@ -934,7 +1578,6 @@ __global__ void __launch_bounds__(THREADS, 1) bcgs_kernel(const Args<M, E> a)
 
   FOR_ROWS(i)
   {
-    if (pc.diagonal && i < pc.d.resident) pc.d.nearby[i] = pc.d.far[i];
     x[i] = st.guesszero ? X(0) : a.v.x[first + i];
     p[i] = v[i] = 0;
   }
@@ -942,7 +1585,7 @@ __global__ void __launch_bounds__(THREADS, 1) bcgs_kernel(const Args<M, E> a)
   if (!st.guesszero) {
     double bb[3] = {0, 0, 0};
 
-    a.A.product(Vector<X>{a.v.x}, first, last, scratch, [&](int i, X sum) { t[i] = a.v.b[first + i] - sum; });
+    A.product(Vector<X>{a.v.x}, first, last, scratch, [&](int i, X sum) { t[i] = a.v.b[first + i] - sum; });
     FOR_ROWS(i) add_norms(a.v.b[first + i], a.right ? a.v.b[first + i] : pc.of(i, From<X>{a.v.b + first}), bb);
     exchange<3, false>(meeting, bb);
     RULE(st.bnorm = GPUKSPNorm(&st, bb));
@@ -974,14 +1617,14 @@ __global__ void __launch_bounds__(THREADS, 1) bcgs_kernel(const Args<M, E> a)
       };
 
       FOR_ROWS(i) q[i] = r[i] - omegabeta * v[i] + beta * p[i];
-      if (!pc.bs) a.A.product(direction, first, last, scratch, [&](int i, X sum) { keep(i, hat ? sum : pc.on_the_way(i, sum)); });
+      if (!pc.bs) A.product(direction, first, last, scratch, [&](int i, X sum) { keep(i, hat ? sum : pc.on_the_way(i, sum)); });
       else if (hat) {
         __syncthreads();
         FOR_ROWS(i) ph[i] = pc.of(i, From<X>{q});
         meet(meeting);
-        a.A.product(Vector<X>{a.v.ph}, first, last, scratch, keep);
+        A.product(Vector<X>{a.v.ph}, first, last, scratch, keep);
       } else {
-        a.A.product(direction, first, last, scratch, [&](int i, X sum) { w[i] = sum; });
+        A.product(direction, first, last, scratch, [&](int i, X sum) { w[i] = sum; });
         __syncthreads();
         FOR_ROWS(i) keep(i, pc.of(i, w));
       }
@@ -1013,15 +1656,15 @@ __global__ void __launch_bounds__(THREADS, 1) bcgs_kernel(const Args<M, E> a)
         s3[2] += (double)si * (double)si;
       };
 
-      if (!pc.bs) a.A.product(half, first, last, scratch, [&](int i, X sum) { stabilize(i, hat ? sum : pc.on_the_way(i, sum)); });
+      if (!pc.bs) A.product(half, first, last, scratch, [&](int i, X sum) { stabilize(i, hat ? sum : pc.on_the_way(i, sum)); });
       else if (hat) {
         FOR_ROWS(i) s[i] = r[i] - alpha * v[i];
         __syncthreads();
         FOR_ROWS(i) sh[i] = pc.of(i, s);
         meet(meeting);
-        a.A.product(Vector<X>{a.v.sh}, first, last, scratch, stabilize);
+        A.product(Vector<X>{a.v.sh}, first, last, scratch, stabilize);
       } else {
-        a.A.product(half, first, last, scratch, [&](int i, X sum) { w[i] = sum; });
+        A.product(half, first, last, scratch, [&](int i, X sum) { w[i] = sum; });
         __syncthreads();
         FOR_ROWS(i) stabilize(i, pc.of(i, w));
       }
@@ -1029,7 +1672,7 @@ __global__ void __launch_bounds__(THREADS, 1) bcgs_kernel(const Args<M, E> a)
     exchange<3, false>(meeting, s3);
     RULE(BCGSStabilize(&st, s3[0], s3[1], s3[2]));
     if (st.lucky) {
-      FOR_ROWS(i) x[i] += (X)st.alpha * (!hat ? p[i] : pc.bs ? ph[i] : pc.d[i] * p[i]);
+      FOR_ROWS(i) x[i] += (X)st.alpha * (!hat ? p[i] : pc.bs ? ph[i] : pc.entry(i) * p[i]);
     }
     if (st.reason) break;
     s2[0] = s2[1] = 0;
@@ -1048,8 +1691,10 @@ __global__ void __launch_bounds__(THREADS, 1) bcgs_kernel(const Args<M, E> a)
         pi[k] = before ? ph[i] : p[i];
         hi[k] = before ? sh[i] : ri[k];
         if (on_the_way) {
-          pi[k] *= pc.d[i];
-          hi[k] *= pc.d[i];
+          const X di = pc.entry(i);
+
+          pi[k] *= di;
+          hi[k] *= di;
         }
         ti[k] = t[i];
         oi[k] = rp[i];
@@ -1067,8 +1712,11 @@ __global__ void __launch_bounds__(THREADS, 1) bcgs_kernel(const Args<M, E> a)
     RULE(BCGSResidual(&st, s2[0], s2[1]); BCGSNext(&st));
   }
   FOR_ROWS(i) a.v.x[first + i] = x[i];
-  if (a.guard) true_norm<false>(a.exact, a.w, st, meeting, first, rows, (double *)scratch, a.right);
-  if (blockIdx.x == 0 && threadIdx.x == 0) *a.state = st;
+  if (a.guard) true_norm<false>(exact, a.w, st, meeting, first, rows, (double *)scratch, a.right);
+  if (blockIdx.x == 0 && threadIdx.x == 0) {
+    st.epoch = meeting.epoch;
+    *a.state = st;
+  }
 }
 
 /* ---- ranges of rows of about equal work ---- */
@@ -1112,19 +1760,25 @@ PetscErrorCode GPUKSPLaunchPartition(const GPUCSRStorage *A, int align, int bloc
 /* ---- from the host ---- */
 
 template <class V>
-static Sell<V> sell_of(const GPUCSRStorage *A, int threads, int keep)
+static Sell<V> sell_of(const GPUCSRStorage *A, int threads, int keep, int ahead)
 {
-  return {A->array[SELL_SLICE].count ? (const int *)A->array[SELL_SLICE].data : NULL, A->array[SELL_PERM].count ? (const int *)A->array[SELL_PERM].data : NULL, (const int *)A->array[SELL_COL].data, (const V *)A->array[SELL_VAL].data, A->extent.width, threads, keep};
+  return {A->array[SELL_SLICE].count ? (const int *)A->array[SELL_SLICE].data : NULL, A->array[SELL_PERM].count ? (const int *)A->array[SELL_PERM].data : NULL, (const int *)A->array[SELL_COL].data, (const V *)A->array[SELL_VAL].data, A->extent.width, threads, keep, ahead && threads == 1 && !keep};
 }
 
 template <class V>
-static Dia<V> dia_of(const GPUCSRStorage *A, int threads, int keep)
+static Dia<V> dia_of(const GPUCSRStorage *A, int threads, int keep, int ahead)
 {
-  return {(const int *)A->array[DIA_OFFSET].data, (const V *)A->array[DIA_VAL].data, (int)A->extent.units, A->n, threads, keep};
+  return {(const int *)A->array[DIA_OFFSET].data, (const V *)A->array[DIA_VAL].data, (int)A->extent.units, A->n, threads, keep, ahead && threads == 1 && !keep};
 }
 
 template <class V>
-static Csr<V> csr_of(const GPUCSRStorage *A, int threads, int keep)
+static Stencil<V> stencil_of(const GPUCSRStorage *A, int threads, int, int)
+{
+  return {(const uint16_t *)A->array[STENCIL_ID].data, (const int *)A->array[STENCIL_BEGIN].data, (const int *)A->array[STENCIL_OFFSET].data, (const V *)A->array[STENCIL_VAL].data, (int)A->extent.units, (int)A->extent.stored, threads, NULL, NULL};
+}
+
+template <class V>
+static Csr<V> csr_of(const GPUCSRStorage *A, int threads, int keep, int)
 {
   return {(const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, threads, keep};
 }
@@ -1158,7 +1812,7 @@ static PetscErrorCode with(const GPUKSPLaunch *L, M A, E exact, const GPUKSPVect
       attribute.id             = cudaLaunchAttributeClusterDimension;
       attribute.val.clusterDim = {(unsigned)L->blocks, 1, 1};
       config.gridDim           = dim3((unsigned)L->blocks);
-      config.blockDim          = dim3(THREADS);
+      config.blockDim          = dim3((unsigned)L->size);
       config.dynamicSmemBytes  = (size_t)PetscMin(*possible, SHARED_MOST);
       config.attrs             = &attribute;
       config.numAttrs          = 1;
@@ -1168,7 +1822,7 @@ static PetscErrorCode with(const GPUKSPLaunch *L, M A, E exact, const GPUKSPVect
       }
     }
   } else {
-    Args<M, E>                a         = {A, exact, v, L->v, L->bounds, L->cluster ? NULL : (ulonglong2 *)L->slots, *L->state, L->state, (int)L->guard, (int)L->right, L->shared};
+    Args<M, E>                a         = {A, exact, v, L->v, L->bounds, L->reach, L->cluster ? NULL : (ulonglong2 *)L->slots, *L->state, L->state, L->epoch, (int)L->guard, (int)L->right, L->shared, L->same, (ulonglong2 *)L->pairs};
     void                     *args[]    = {&a};
     cudaLaunchConfig_t        config    = {};
     cudaLaunchAttribute       attribute = {};
@@ -1180,7 +1834,7 @@ static PetscErrorCode with(const GPUKSPLaunch *L, M A, E exact, const GPUKSPVect
     /* no more of the first-level cache than is asked for */
     GPUCSR_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, (int)PetscMin(100, (100 * (L->shared + attr.sharedSizeBytes + 1024) + (size_t)all - 1) / (size_t)all)));
     config.gridDim          = dim3((unsigned)L->blocks);
-    config.blockDim         = dim3(THREADS);
+    config.blockDim         = dim3((unsigned)L->size);
     config.dynamicSmemBytes = L->shared;
     config.stream           = (cudaStream_t)s;
     config.attrs            = &attribute;
@@ -1192,7 +1846,6 @@ static PetscErrorCode with(const GPUKSPLaunch *L, M A, E exact, const GPUKSPVect
     } else {
       attribute.id              = cudaLaunchAttributeCooperative;
       attribute.val.cooperative = 1;
-      GPUCSR_CUDA(cudaMemsetAsync(L->slots, 0, (size_t)GPUKSP_SLOT_BYTES * (size_t)L->blocks, (cudaStream_t)s));
     }
     GPUCSR_CUDA(cudaLaunchKernelExC(&config, kernel, args));
   }
@@ -1207,7 +1860,7 @@ static PetscErrorCode method(const GPUKSPLaunch *L, M A, int *possible, GPUCSRSt
   PetscFunctionBegin;
   switch (L->method) {
   case GPUKSP_CG:
-    kernel = L->v.degree ? (void *)cg_kernel<M, M, true, false> : (void *)cg_kernel<M, M, false, false>;
+    kernel = L->tile ? (void *)cg_tile_kernel<M, M> : L->v.degree ? (void *)cg_kernel<M, M, true, false> : (void *)cg_kernel<M, M, false, false>;
     break;
   case GPUKSP_CG_SINGLE_REDUCTION:
     kernel = (void *)cg1_kernel<M, M>;
@@ -1220,20 +1873,41 @@ static PetscErrorCode method(const GPUKSPLaunch *L, M A, int *possible, GPUCSRSt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Has the device copies that go on by themselves? */
+static int bulk(const GPUCSRStorage *A)
+{
+  return A->dev->props.major >= 9;
+}
+
+/* f(what multiplies with A) */
+template <class F>
+static PetscErrorCode visit(const GPUCSRStorage *A, int threads, F f)
+{
+  PetscFunctionBegin;
+#define FORMAT(of) \
+  do { \
+    if (A->precision == GPUCSR_PRECISION_DOUBLE) PetscCall(f(of<double>(A, threads, fits(A, 8), bulk(A)))); \
+    else PetscCall(f(of<float>(A, threads, fits(A, 4), bulk(A)))); \
+  } while (0)
+  if (A->format->ops == &GPUCSRFormat_sell) FORMAT(sell_of);
+  else if (A->format->ops == &GPUCSRFormat_dia) FORMAT(dia_of);
+  else if (A->format->ops == &GPUCSRFormat_stencil) FORMAT(stencil_of);
+  else FORMAT(csr_of);
+#undef FORMAT
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode dispatch(const GPUKSPLaunch *L, int *possible, GPUCSRStream s)
 {
   const GPUCSRStorage *A = L->A, *B = L->Ainner;
   const int            t = L->threads;
 
   PetscFunctionBegin;
-#define FORMAT(F, of) \
-  do { \
-    if (B) PetscCall((with<F<float>, F<double>>(L, of<float>(B, t, fits(B, 4)), of<double>(A, t, 0), L->inner, (void *)cg_kernel<F<float>, F<double>, false, true>, possible, s))); \
-    else if (A->precision == GPUCSR_PRECISION_DOUBLE) PetscCall(method(L, of<double>(A, t, fits(A, 8)), possible, s)); \
-    else PetscCall(method(L, of<float>(A, t, fits(A, 4)), possible, s)); \
-  } while (0)
-  if (A->format->ops == &GPUCSRFormat_sell) FORMAT(Sell, sell_of);
+  if (!B) PetscCall(visit(A, t, [&](auto M) -> PetscErrorCode { return method(L, M, possible, s); }));
+#define FORMAT(F, of) PetscCall((with<F<float>, F<double>>(L, of<float>(B, t, fits(B, 4), bulk(B)), of<double>(A, t, 0, 0), L->inner, (void *)cg_kernel<F<float>, F<double>, false, true>, possible, s)))
+  else if (A->format->ops == &GPUCSRFormat_sell) FORMAT(Sell, sell_of);
   else if (A->format->ops == &GPUCSRFormat_dia) FORMAT(Dia, dia_of);
+  else if (A->format->ops == &GPUCSRFormat_stencil) FORMAT(Stencil, stencil_of);
   else FORMAT(Csr, csr_of);
 #undef FORMAT
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -1246,21 +1920,37 @@ static PetscErrorCode dispatch(const GPUKSPLaunch *L, int *possible, GPUCSRStrea
 PetscErrorCode GPUKSPLaunchTakes(const GPUCSRStorage *A, PetscBool *yes)
 {
   PetscFunctionBegin;
-  *yes = (PetscBool)(GPUCSRIsCSR(A->format) || A->format->ops == &GPUCSRFormat_dia || (A->format->ops == &GPUCSRFormat_sell && (!A->array[SELL_PERM].count || A->format->variant <= WINDOW)));
+  *yes = (PetscBool)(GPUCSRIsCSR(A->format) || A->format->ops == &GPUCSRFormat_dia || A->format->ops == &GPUCSRFormat_stencil || (A->format->ops == &GPUCSRFormat_sell && (!A->array[SELL_PERM].count || A->format->variant <= WINDOW)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Entries below which one cluster, whose meetings are short, is faster than all processors; measured on an H200 */
 #define CLUSTER_ENTRIES 1.2e5
 
+/* Warps that share a slice, or threads that share a row of CSR, in blocks of so many threads */
+static int Share(const GPUCSRStorage *A, int blocks, int size)
+{
+  const double mean   = (double)A->nnz / PetscMax(1, A->m);
+  const int    slices = (A->m / GPUCSR_SLICE + blocks) / blocks, rows = (A->m + blocks - 1) / blocks;
+  int          share;
+
+  if (!GPUCSRIsCSR(A->format)) {
+    for (share = 1; 2 * share * slices <= size / 32 && 2 * share <= mean; share *= 2) {
+    }
+  } else {
+    for (share = 1; 2 * share <= 32 && (4 * share <= mean || (2 * share * rows <= size && 2 * share <= mean)); share *= 2) {
+    }
+  }
+  return share;
+}
+
 /* Can this be one launch here? Fills in blocks, threads, shared */
 PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *possible, char why[], size_t len)
 {
   const GPUCSRStorage *A       = L->A;
-  const double         mean    = (double)A->stored / PetscMax(1, A->m);
-  const int            vectors = 6, size = 8;
+  const int            vectors = L->method == GPUKSP_CG && !L->v.explicitpc ? 3 : 6, size = 8;
   int                  cooperative = 0, clusters = 0, most = -1;
-  size_t               need;
+  size_t               need, matrix = 0;
 
   PetscFunctionBegin;
   GPUCSR_CUDA(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, dev->id));
@@ -1270,25 +1960,100 @@ PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *p
     PetscCall(PetscSNPrintf(why, len, "the device has no cooperative launches"));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  for (L->cluster = (PetscBool)(clusters && (double)A->stored < CLUSTER_ENTRIES); most < 0; L->cluster = PETSC_FALSE) {
-    L->blocks = (int)PetscMax(1, PetscMin(L->cluster ? CLUSTER : dev->props.processors, (A->m + GPUCSR_SLICE - 1) / GPUCSR_SLICE));
-    if (!GPUCSRIsCSR(A->format)) {
-      const int slices = (A->m / GPUCSR_SLICE + L->blocks) / L->blocks;
-
-      for (L->threads = 1; 2 * L->threads <= WARPS && 2 * L->threads * slices <= WARPS && 2 * L->threads <= mean; L->threads *= 2) {
-      }
-    } else {
-      const int rows = (A->m + L->blocks - 1) / L->blocks;
-
-      for (L->threads = 1; 2 * L->threads <= 32 && (4 * L->threads <= mean || (2 * L->threads * rows <= THREADS && 2 * L->threads <= mean)); L->threads *= 2) {
-      }
-    }
+  L->tile = PETSC_FALSE;
+  L->size = MOST_THREADS;
+  for (L->cluster = (PetscBool)(clusters && (double)A->nnz < (A->format->ops == &GPUCSRFormat_stencil ? 2 : 1) * CLUSTER_ENTRIES); most < 0; L->cluster = PETSC_FALSE) {
+    L->blocks  = (int)PetscMax(1, PetscMin(L->cluster ? CLUSTER : dev->props.processors, (A->m + GPUCSR_SLICE - 1) / GPUCSR_SLICE));
+    L->threads = Share(A, L->blocks, L->size);
     PetscCall(dispatch(L, &most, NULL));
     if (most >= 0) break;
   }
+  PetscCall(visit(A, L->threads, [&](auto M) -> PetscErrorCode {
+    matrix = M.shared();
+    return PETSC_SUCCESS;
+  }));
+  if (L->Ainner)
+    PetscCall(visit(L->Ainner, L->threads, [&](auto M) -> PetscErrorCode {
+      matrix += M.shared();
+      return PETSC_SUCCESS;
+    }));
+  if ((size_t)most < matrix + MOST_THREADS * sizeof(double)) {
+    *possible = PETSC_FALSE;
+    PetscCall(PetscSNPrintf(why, len, "its stencils do not fit the shared memory of a block"));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   /* what the vectors that are private to a block take, as far as the product's gathers are left a cache */
-  need      = (size_t)vectors * (size_t)size * (size_t)((double)A->m / L->blocks * 1.1 + 128) + THREADS * sizeof(double);
-  L->shared = PetscMin(need, (size_t)PetscMin(most, SHARED_MOST)) / 16 * 16;
+  need      = matrix + (size_t)vectors * (size_t)size * (size_t)((double)A->m / L->blocks * 1.1 + 128) + MOST_THREADS * sizeof(double);
+  L->shared = PetscMin(need, PetscMax(matrix + MOST_THREADS * sizeof(double), (size_t)PetscMin(most, A->format->ops == &GPUCSRFormat_stencil ? SHARED_STENCIL : SHARED_MOST))) / 16 * 16;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* d[row] the same in all rows of a stencil? One by one into table; *differ where not */
+__global__ void diagonals_kernel(int m, const uint16_t *id, const double *d, double *table, int *differ, int check)
+{
+  const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+
+  if (i >= m) return;
+  if (!check) table[id[i]] = d[i];
+  else if (table[id[i]] != d[i]) *differ = 1;
+}
+
+/* Is the diagonal of a preconditioner that of the stencils, so that no vector of it need be read? table: room for GPUKSP_STENCILS and a number */
+PetscErrorCode GPUKSPLaunchDiagonals(const GPUCSRStorage *A, const double *d, double *table, GPUKSPDiagonals *same, GPUCSRStream s)
+{
+  int differ = 0, *flag = (int *)(table + GPUKSP_STENCILS);
+
+  PetscFunctionBegin;
+  *same = {NULL, NULL, 0};
+  if (!d || A->format->ops != &GPUCSRFormat_stencil || A->extent.units > GPUKSP_STENCILS) PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSR_CUDA(cudaMemsetAsync(flag, 0, sizeof(*flag), (cudaStream_t)s));
+  for (int check = 0; check < 2; check++) diagonals_kernel<<<GPUCSRBlocks(A->m, 256), 256, 0, (cudaStream_t)s>>>(A->m, (const uint16_t *)A->array[STENCIL_ID].data, d, table, flag, check);
+  GPUCSRCheckLaunch("the diagonal of stencils");
+  GPUCSR_CUDA(cudaMemcpyAsync(&differ, flag, sizeof(differ), cudaMemcpyDeviceToHost, (cudaStream_t)s));
+  GPUCSR_CUDA(cudaStreamSynchronize((cudaStream_t)s));
+  if (!differ) *same = {(const uint16_t *)A->array[STENCIL_ID].data, table, (int)A->extent.units};
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Do z and p of all that a block's rows need fit its shared memory, beside what is its own? Then that is how: see cg_tile_kernel. After GPUKSPLaunchPartition() */
+PetscErrorCode GPUKSPLaunchTile(GPUKSPLaunch *L, GPUCSRStream s)
+{
+  GPUKSPLaunch tile = *L;
+  int          ends[2 * GPUKSP_BLOCKS], bounds[GPUKSP_BLOCKS + 1], most;
+  size_t       need = 0, vectors = 0;
+
+  PetscFunctionBegin;
+  if (L->method != GPUKSP_CG || L->Ainner || L->v.explicitpc) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(visit(L->A, L->threads, [&](auto M) -> PetscErrorCode {
+    GPUCSR_CUDA(cudaFuncSetAttribute(reach_kernel<decltype(M)>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)M.shared()));
+    reach_kernel<<<(unsigned)L->blocks, MOST_THREADS, M.shared(), (cudaStream_t)s>>>(M, L->bounds, L->reach);
+    need = M.shared();
+    return PETSC_SUCCESS;
+  }));
+  GPUCSRCheckLaunch("the columns of a solve's blocks");
+  GPUCSR_CUDA(cudaMemcpyAsync(ends, L->reach, sizeof(int) * 2 * (size_t)L->blocks, cudaMemcpyDeviceToHost, (cudaStream_t)s));
+  GPUCSR_CUDA(cudaMemcpyAsync(bounds, L->bounds, sizeof(int) * ((size_t)L->blocks + 1), cudaMemcpyDeviceToHost, (cudaStream_t)s));
+  GPUCSR_CUDA(cudaStreamSynchronize((cudaStream_t)s));
+  for (int b = 0; b < L->blocks; b++) {
+    const size_t of = (sizeof(double) * (size_t)(ends[2 * b + 1] - ends[2 * b]) + 15) / 16 * 16, own = (sizeof(double) * (size_t)(bounds[b + 1] - bounds[b]) + 15) / 16 * 16;
+
+    vectors = PetscMax(vectors, 2 * of + 5 * own);
+  }
+  tile.tile    = PETSC_TRUE;
+  tile.size    = TILE_THREADS;
+  tile.threads = Share(L->A, L->blocks, tile.size);
+  need += vectors + (GPUCSRIsCSR(L->A->format) || tile.threads == 1 ? 0 : MOST_THREADS * sizeof(double));
+  PetscCall(dispatch(&tile, &most, s));
+  if (most < 0 || (size_t)most < need) PetscFunctionReturn(PETSC_SUCCESS);
+  *L        = tile;
+  L->shared = need;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUKSPLaunchClear(void *p, size_t bytes, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  GPUCSR_CUDA(cudaMemsetAsync(p, 0, bytes, (cudaStream_t)s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

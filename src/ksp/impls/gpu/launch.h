@@ -8,6 +8,13 @@
 extern "C" {
 #endif
 
+/* A diagonal that is the same in all rows of a stencil; table is NULL where it is not */
+typedef struct {
+  const uint16_t *id; /* of each row, its stencil */
+  const double   *table;
+  int             count;
+} GPUKSPDiagonals;
+
 /* A solve in one cooperative launch. Vectors are whole, in device memory; those that the method has no use for are NULL */
 typedef struct {
   GPUKSPMethod         method;
@@ -18,21 +25,33 @@ typedef struct {
   /* mixed: the rounded matrix, and the vectors of the iteration with it, whose x is what has come to that of v since the residual was last replaced */
   const GPUCSRStorage *Ainner;
   GPUKSPVectors        inner;
+  GPUKSPDiagonals      same;
   int                 *bounds;  /* first row of each block, and the end; blocks + 1 */
+  int                 *reach;   /* first column of each block, and the end */
+  PetscBool            tile;    /* blocks keep all that their rows need in shared memory */
   int                  blocks;  /* as GPUKSPLaunchShape() said */
   PetscBool            cluster; /* they are one cluster, and need no slots */
-  size_t               shared;  /* bytes of each block */
+  size_t               shared;  /* bytes of each block, */
+  int                  size;    /* and threads */
   int                  threads; /* that share a row of CSR, or warps that share a slice of 32 rows */
-  void                *slots;   /* GPUKSP_SLOT_BYTES for each block */
+  void                *slots;   /* GPUKSP_SLOT_BYTES for each block, zero before the first launch */
+  unsigned             epoch;   /* of its first meeting, never 0: beyond those of all launches before with these slots */
+  void                *pairs;   /* with tiles that are no cluster's: 32 bytes a row, zero before the first launch */
   GPUKSPState         *state;   /* page-locked: what to start from, and what it ended with */
 } GPUKSPLaunch;
 
-#define GPUKSP_SLOT_BYTES (2 * GPUKSP_SUMS * 16)
+#define GPUKSP_MEETING    5 /* sums of a meeting at most */
+#define GPUKSP_SLOT_BYTES (2 * GPUKSP_MEETING * 16)
+#define GPUKSP_STENCILS   1024 /* whose diagonals are kept apart, at most */
+#define GPUKSP_BLOCKS     1024 /* of a launch at most */
 #define GPUKSP_PARTIALS   1024 /* blocks of a step at most */
 
 GPUCSR_INTERN PetscErrorCode GPUKSPLaunchTakes(const GPUCSRStorage *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice, GPUKSPLaunch *, PetscBool *possible, char why[], size_t len);
 GPUCSR_INTERN PetscErrorCode GPUKSPLaunchPartition(const GPUCSRStorage *, int align, int blocks, int *bounds, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUKSPLaunchDiagonals(const GPUCSRStorage *, const double *d, double *table, GPUKSPDiagonals *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUKSPLaunchTile(GPUKSPLaunch *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUKSPLaunchClear(void *, size_t, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUKSPLaunchSolve(const GPUKSPLaunch *, GPUCSRStream);
 
 /*

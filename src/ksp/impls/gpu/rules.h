@@ -46,14 +46,15 @@ typedef struct {
   double rtol, abstol, divtol;
   double update; /* of mixed: the true residual is taken after this reduction */
   /* where it stands */
-  int     i, its, reason, recorded, lucky, replace, giveup, replacements, misses;
-  double  rnorm, rnorm0, ttol, bnorm;
-  double  rho, rhoold, dpi, delta, alpha, beta, omega, omegaold;
-  double  xalpha;         /* the step along p that x has yet to take */
-  double  scale;          /* of mixed: what the inner vectors are to be multiplied by */
-  double  rmax, rconfirm; /* of mixed: largest residual since the true one was last taken, and that one */
-  double  truenorm;       /* |b - A x| in the norm of the test, on exit; negative where it was not computed */
-  double *hist;
+  int      i, its, reason, recorded, lucky, replace, giveup, replacements, misses;
+  double   rnorm, rnorm0, ttol, bnorm;
+  double   rho, rhoold, dpi, delta, alpha, beta, omega, omegaold;
+  double   xalpha;         /* the step along p that x has yet to take */
+  double   scale;          /* of mixed: what the inner vectors are to be multiplied by */
+  double   rmax, rconfirm; /* of mixed: largest residual since the true one was last taken, and that one */
+  double   truenorm;       /* |b - A x| in the norm of the test, on exit; negative where it was not computed */
+  double  *hist;
+  unsigned epoch; /* of a launch: meetings of the blocks, ever */
 } GPUKSPState;
 
 GPUKSP_RULE int GPUKSPBad(double a)

@@ -279,7 +279,7 @@ PetscErrorCode MatGPUCSRSetPrecision(Mat A, MatGPUCSRPrecision p)
   Input Parameters:
 + A      - the matrix
 - format - "auto" (the default: chosen from the matrix), "aij" (products are those of `MATAIJ`), or a format by name: csr, sell, sell_256, sell_4096,
-           sell_sorted, ell, dense, bitdense, dia, coo, hyb, jad, bcsr1x2 to bcsr4x4, bcsr8x8, block4x64
+           sell_sorted, ell, dense, bitdense, dia, coo, hyb, jad, stencil, bcsr1x2 to bcsr4x4, bcsr8x8, block4x64
 
   Options Database Key:
 . -mat_gpucsr_format format - the same

@@ -23,7 +23,7 @@ static PetscErrorCode InfoGet(Mat_SeqGPUCSR *g, MatGPUCSRInfo *info)
   info->bytes            = GPUCSRPlanBytes(P);
   info->transpose_bytes  = GPUCSRPlanBytes(T);
   info->csr_bytes        = P->built ? GPUCSRCSRBytes(&P->features, g->precision) : 0;
-  info->padding          = P->built && P->A.nnz ? (double)P->A.stored / (double)P->A.nnz - 1 : 0;
+  info->padding          = P->built && P->A.nnz ? PetscMax(0, (double)P->A.stored / (double)P->A.nnz - 1) : 0;
   info->rounding         = PetscMax(P->rounding, T->rounding);
   info->uploaded += P->costs.uploaded + T->costs.uploaded;
   info->inspect_time   = P->costs.inspect + T->costs.inspect;
@@ -51,7 +51,8 @@ static PetscErrorCode ViewPlan(const GPUCSRPlan *P, const char name[], PetscInt 
   PetscFunctionBegin;
   PetscCall(PetscSNPrintf(line, sizeof(line), "  %s: format %s, kernel %s%s, because %s\n", name, P->A.format->name, P->choice.kernel ? P->choice.kernel->name : "none", dev->ops->separate ? "" : " (host reference)", P->choice.why));
   PetscCall(PetscStrlcat(text, line, len));
-  PetscCall(PetscSNPrintf(line, sizeof(line), "    bytes %.0f (plain CSR %.0f), padding %.1f%%, products %" PetscInt_FMT, GPUCSRPlanBytes(P), GPUCSRCSRBytes(&P->features, P->A.precision), P->A.nnz ? 100 * ((double)P->A.stored / (double)P->A.nnz - 1) : 0.0, products));
+  PetscCall(
+    PetscSNPrintf(line, sizeof(line), "    bytes %.0f (plain CSR %.0f), padding %.1f%%, products %" PetscInt_FMT, GPUCSRPlanBytes(P), GPUCSRCSRBytes(&P->features, P->A.precision), P->A.nnz ? 100 * PetscMax(0, (double)P->A.stored / (double)P->A.nnz - 1) : 0.0, products));
   PetscCall(PetscStrlcat(text, line, len));
   if (seconds > 0 && products) {
     const double moved = GPUCSRStorageBytes(&P->A) + (double)vector * ((double)P->A.m + (double)P->A.n), rate = moved * (double)products / seconds;

@@ -281,7 +281,7 @@ static void Account(Mat_SeqGPUCSR *g, const GPUCSRPlan *P, const GPUCSRCosts *be
 
   g->filled += filled;
   /* entries and padding are written in one pass over the format: padding takes its share of what is written */
-  if (P->A.stored) g->info.pad_time += convert * (double)(P->A.stored - P->A.nnz) / (double)P->A.stored;
+  if (P->A.stored > P->A.nnz) g->info.pad_time += convert * (double)(P->A.stored - P->A.nnz) / (double)P->A.stored;
 }
 
 /* The plan of one side made to hold the matrix as it is now */
@@ -291,7 +291,7 @@ static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
   const PetscBool   stale     = (PetscBool)(!P->built || g->pattern[side] != A->nonzerostate);
   GPUCSRPrecision   precision = g->precision;
   PetscObjectState  state;
-  PetscBool         can = PETSC_TRUE, same, changed;
+  PetscBool         fresh = PETSC_FALSE, same, changed;
   PetscScalar       sample[GPUCSR_SAMPLES];
   const GPUCSRCosts before = P->costs;
   GPUCSRSource      s;
@@ -318,13 +318,14 @@ static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
   }
   /* the forward plan helps with the transpose only if it is up to date */
   if (D->built && (g->pattern[GPUCSR_FORWARD] != A->nonzerostate || g->values[GPUCSR_FORWARD] != state)) D = NULL;
-  if (P->built && !stale) PetscCall(GPUCSRPlanCanRefresh(P, &can));
-  if (P->built && !stale && can) {
+  if (P->built && !stale) PetscCall(GPUCSRPlanCanRefresh(P, &fresh));
+  if (fresh) {
     PetscCall(PetscLogEventBegin(MAT_GPUCSR_Refresh, A, 0, 0, 0));
-    PetscCall(GPUCSRPlanRefresh(P, &s, D));
+    PetscCall(GPUCSRPlanRefresh(P, &s, D, &fresh));
     PetscCall(PetscLogEventEnd(MAT_GPUCSR_Refresh, A, 0, 0, 0));
-    g->info.refreshes++;
-  } else if (side == GPUCSR_FORWARD) {
+  }
+  if (fresh) g->info.refreshes++;
+  else if (side == GPUCSR_FORWARD) {
     PetscCall(PetscLogEventBegin(MAT_GPUCSR_Build, A, 0, 0, 0));
     PetscCall(GPUCSRPlanBuild(g->dev, &s, precision, &g->base.config.request, P));
     PetscCall(PetscLogEventEnd(MAT_GPUCSR_Build, A, 0, 0, 0));

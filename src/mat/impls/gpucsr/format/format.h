@@ -87,13 +87,20 @@ typedef struct {
   double twins;                      /* fraction of pairs of rows (2k, 2k + 1) with the same columns */
   double blocks[GPUCSR_NBLOCKSIZES]; /* estimated number of blocks that hold an entry */
   double blockerror;                 /* 2 standard errors of the 2 by 2 estimate, as a fraction of it: the estimates' error bound */
+
+  int stencils;       /* different rows, as lists of (column - row, stored value), exactly: 0 where nobody counted, -1: too many */
+  int stencilentries; /* and their entries */
 } GPUCSRFeatures;
+
+/* Different rows and their entries together, above which they are not counted */
+#define GPUCSR_MOST_STENCILS 4095
 
 /* How large a matrix is in a format: what layout() needs beyond the features */
 typedef struct {
   int64_t stored; /* entries held, padding included */
   int64_t units;  /* blocks, diagonals, entries of a second part: as the format's head comment says */
   int     width;  /* entries a row of a first part, where there is one */
+  int     window; /* rows that were sorted by their lengths among each other; 0: rows stay where they are */
 } GPUCSRExtent;
 
 /* Entries that a format may store at most, padding included */
@@ -131,9 +138,10 @@ typedef struct {
   int                 narrays;
   GPUCSRArray         array[GPUCSR_MAX_ARRAYS];
   GPUCSRExtent        extent;
-  GPUCSRArray         work;  /* what a kernel precomputed from the pattern */
-  int                 parts; /* a count that goes with it, */
-  int                 way;   /* and which of its ways the kernel has prepared */
+  PetscBool           outdated; /* new values could not be taken: with them the matrix is no longer what the format holds, and it must be built anew */
+  GPUCSRArray         work;     /* what a kernel precomputed from the pattern */
+  int                 parts;    /* a count that goes with it, */
+  int                 way;      /* and which of its ways the kernel has prepared */
 } GPUCSRStorage;
 
 /* z = alpha A x + beta y for rows first <= r < last; z may be y; y is not read when beta is 0. Vectors are whole. */
@@ -154,7 +162,7 @@ typedef struct {
   PetscErrorCode (*measure)(const GPUCSRSource *, int variant, GPUCSRExtent *);
   /* names, types and lengths of the arrays, and A->stored */
   PetscErrorCode (*layout)(const GPUCSRFeatures *, const GPUCSRExtent *, GPUCSRStorage *A);
-  /* write the arrays from host CSR; with valuesonly the value arrays alone */
+  /* write the arrays from host CSR; with valuesonly the value arrays alone, or A->outdated where that cannot be */
   PetscErrorCode (*fill)(const GPUCSRSource *, GPUCSRStorage *A, PetscBool valuesonly, double *rounding);
   /* the reference product on the host */
   PetscErrorCode (*mult)(const GPUCSRStorage *A, const GPUCSRProduct *);
@@ -191,6 +199,7 @@ static inline PetscBool GPUCSRIsCSR(const GPUCSRFormat *f)
 GPUCSR_INTERN const GPUCSRFormat *GPUCSRFormatCSR(void);
 
 GPUCSR_INTERN PetscErrorCode GPUCSRFeaturesOfRows(int, int, const int32_t *, int, GPUCSRFeatures *);
+GPUCSR_INTERN PetscErrorCode GPUCSRStencils(int, const int32_t *, const void *, GPUCSRType, const void *, GPUCSRType, GPUCSRFeatures *);
 GPUCSR_INTERN PetscErrorCode GPUCSRInspect(int, int, const int32_t *, const int32_t *, double, int, GPUCSRFeatures *);
 
 GPUCSR_INTERN PetscErrorCode GPUCSRStorageCreate(GPUCSRDevice, const GPUCSRFormat *, const GPUCSRFeatures *, const GPUCSRExtent *, GPUCSRPrecision, GPUCSRStorage *);

@@ -67,7 +67,7 @@ static PetscErrorCode Measure_HYB(const GPUCSRSource *s, int variant, GPUCSRExte
 
 static PetscErrorCode Layout_HYB(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRStorage *A)
 {
-  const GPUCSRExtent first = {e->stored - e->units, 0, e->width};
+  const GPUCSRExtent first = {.stored = e->stored - e->units, .width = e->width};
 
   PetscFunctionBegin;
   PetscCall((*GPUCSRFormat_sell.layout)(f, &first, A));

@@ -121,7 +121,7 @@ PetscErrorCode GPUCSRInspect(int m, int n, const int32_t *rowptr, const int32_t 
       for (int32_t k = begin; k < begin + len; k++) {
         int blocks[GPUCSR_NBLOCKSIZES] = {0};
 
-        SampleBlocks(rowptr, col, r, k, blocks);
+        SampleBlocks(rowptr, rowptr + 1, col, r, k, blocks);
         for (int q = 0; q < GPUCSR_NBLOCKSIZES; q++) s.blocks[q] += (unsigned long long)blocks[q];
         squares += (unsigned long long)blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(2, 2))];
         s.bandwidth = PetscMax(s.bandwidth, PetscAbs(col[k] - r));

@@ -39,26 +39,27 @@ GPUCSR_HOST_DEVICE int GPUCSRWindowStart(int m, int windows, int w)
   return GPUCSR_WINDOW * (int)((int64_t)w * GPUCSRWindows(m) / windows);
 }
 
-/* Adds to blocks[] those block sizes whose block entry k of row r is the first of */
-GPUCSR_HOST_DEVICE void SampleBlocks(const int32_t *rowptr, const int32_t *col, int r, int32_t k, int blocks[])
+/*
+  Adds to blocks[] those block sizes whose block entry k of row r is the first of. Row q has columns col[begin[q]] to col[end[q] - 1]; r may be counted from a
+  window's first row.
+*/
+GPUCSR_HOST_DEVICE void SampleBlocks(const int32_t *begin, const int32_t *end, const int32_t *col, int r, int32_t k, int blocks[])
 {
-  const int c = col[k], before = k > rowptr[r] ? col[k - 1] : -1;
+  const int c = col[k], before = k > begin[r] ? col[k - 1] : -1;
   const int above   = r % 8 > r % 3 ? r % 8 : r % 3; /* rows above in any of the blocks */
   int       near[6] = {8, 8, 8, 8, 8, 8};            /* by width 1, 2, 3, 4, 8, 64: how far above the next row that is in the same columns is */
 
   for (int d = 1; d <= above; d++) {
-    const int32_t first = rowptr[r - d];
-    int32_t       a = first, b = rowptr[r - d + 1];
+    const int32_t first = begin[r - d], last = end[r - d] - first > GPUCSR_SAMPLE_LENGTH ? first + GPUCSR_SAMPLE_LENGTH : end[r - d];
+    int32_t       a = first, b = last;
 
-    if (b - a > GPUCSR_SAMPLE_LENGTH) b = a + GPUCSR_SAMPLE_LENGTH;
-    const int32_t end = b;
     while (a < b) { /* the first that is not left of c */
       const int32_t mid = a + (b - a) / 2;
 
       if (col[mid] < c) a = mid + 1;
       else b = mid;
     }
-    const int left = a > first ? col[a - 1] : -1, right = a < end ? col[a] : 0x7fffffff;
+    const int left = a > first ? col[a - 1] : -1, right = a < last ? col[a] : 0x7fffffff;
 
     for (int q = 0; q < 6; q++) {
       const int width = q < 4 ? q + 1 : q == 4 ? 8 : 64, lo = c - c % width;

@@ -30,6 +30,7 @@ static PetscErrorCode Estimate_JAD(const GPUCSRFeatures *f, int variant, GPUCSRE
   (void)variant;
   e->stored = f->nnz;
   e->units  = f->max;
+  e->window = GPUCSR_ALL_ROWS;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

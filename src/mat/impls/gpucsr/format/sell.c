@@ -48,6 +48,7 @@ static PetscErrorCode Estimate_SELL(const GPUCSRFeatures *f, int variant, GPUCSR
     /* widths fall from the longest row to the shortest: half a slice is lost for each entry that they fall by */
     const double window = PetscMin(variant, f->m), fall = LongestOf(f, window) - f->min;
 
+    e->window = variant;
     e->stored = PetscMin(f->sell_stored, f->nnz + (int64_t)(0.5 * GPUCSR_SLICE * fall * f->m / window) + GPUCSR_SLICE * f->min);
   }
   PetscFunctionReturn(PETSC_SUCCESS);

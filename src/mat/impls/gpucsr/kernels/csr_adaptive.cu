@@ -266,6 +266,7 @@ static PetscErrorCode Prepare(GPUCSRStorage *A, int variant)
   const int    *rowptr = (const int *)A->array[CSR_ROWPTR].data;
   cudaStream_t  s      = (cudaStream_t)A->dev->stream;
   int32_t       head[1 + 3 * FIRST], *list = NULL;
+  int64_t       entries = 0;
   int           n = 0, major = 0;
   PetscBool     clusters;
   Chunk        *chunk;
@@ -289,7 +290,13 @@ static PetscErrorCode Prepare(GPUCSRStorage *A, int variant)
 
   GPUCSR_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, A->dev->id));
   clusters = (PetscBool)(major >= 9 && n > 0 && n <= FEW);
-  for (int q = 0; q < n; q++) clusters = (PetscBool)(clusters && list[3 * q + 2] - list[3 * q + 1] <= LONGEST);
+  for (int q = 0; q < n; q++) {
+    const int length = list[3 * q + 2] - list[3 * q + 1];
+
+    entries += length;
+    clusters = (PetscBool)(clusters && length <= LONGEST);
+  }
+  if (entries <= 2 * CHUNK * (int64_t)n) clusters = PETSC_FALSE;
   A->way   = clusters;
   A->parts = 0;
   for (int q = 0; q < n; q++) A->parts += Chunks(list[3 * q + 2] - list[3 * q + 1], clusters);

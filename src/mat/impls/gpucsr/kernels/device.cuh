@@ -26,9 +26,10 @@
     PetscCheck(err_ == cudaSuccess, PETSC_COMM_SELF, err_ == cudaErrorMemoryAllocation ? PETSC_ERR_MEM : PETSC_ERR_GPU, "%s failed with %s: %s", #call, cudaGetErrorName(err_), cudaGetErrorString(err_)); \
   } while (0)
 
-/* What files of kernels/ have for each other (order.cu) */
+/* What files of kernels/ have for each other (order.cu, stencil_build.cu) */
 extern "C" {
 GPUCSR_INTERN PetscErrorCode GPUCSRSortRowsOnDevice(GPUCSRDevice, int, int, const int *, int, int *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUCSRFindStencils(const GPUCSRStorage *, int, int, void *, int *, int *, unsigned short *, GPUCSRStream);
 }
 
 static inline unsigned int GPUCSRBlocks(int64_t work, int block)

@@ -1,11 +1,14 @@
 /*
   The inspector on the device, over CSR already there, in one launch: some blocks look at a sample of the rows (format/inspect.h),
-  some at all row lengths, some at all column numbers (a GPU would read memory that is not x's for one out of range).
+  some for rows of it that are alike, some at all row lengths, some at all column numbers (a GPU would read memory that is not x's for one
+  out of range). Where few of the sampled rows are different, the others are searched too, in a launch of its own.
 
   All counts are integers, so the order of the atomics that gather them does not matter.
 */
-#include "device.cuh"
+#include "stencil.cuh"
 #include "../format/inspect.h"
+
+#define ALIKE 128 /* windows of the sample in which rows that are alike are searched at most */
 
 typedef struct {
   unsigned long long squares, stored, bad; /* bad: ~ of the first entry whose column does not exist, so that the largest is the first */
@@ -13,7 +16,14 @@ typedef struct {
   int                rows[GPUCSR_NCLASSES];
   int                notmin, max; /* INT_MAX - the shortest length */
   GPUCSRSample       sample;
+  StencilCount       stencils;
 } Counts;
+
+/* Counts, and what they are made with; behind it, a bit for each diagonal */
+typedef struct {
+  Counts counts;
+  int    slot[STENCIL_SLOTS];
+} Scratch;
 
 static __device__ __forceinline__ unsigned long long warp_sum(unsigned long long s)
 {
@@ -94,7 +104,7 @@ static __device__ void inspect_columns(int block, int blocks, int64_t nnz, int n
   }
 }
 
-/* A block a window, a warp a row, none waits for another: what takes time is searching in the rows above, one step after the other */
+/* A block a window, a warp a row. What takes time is searching in the rows above, one step after the other: in shared memory */
 #define THREADS (32 * GPUCSR_WINDOW)
 
 static __device__ void inspect_window(int window, int m, int n, int windows, const int *__restrict__ rowptr, const int *__restrict__ col, unsigned int *met, Counts *to)
@@ -102,6 +112,7 @@ static __device__ void inspect_window(int window, int m, int n, int windows, con
   __shared__ int                blocks[GPUCSR_NBLOCKSIZES];
   __shared__ unsigned long long entries, spread;
   __shared__ int                filled, diagonals, bandwidth, pairs, twins;
+  __shared__ int                cols[GPUCSR_WINDOW * GPUCSR_SAMPLE_LENGTH], begins[GPUCSR_WINDOW], ends[GPUCSR_WINDOW]; /* of the sample */
   const int                     first = GPUCSRWindowStart(m, windows, window), last = min(m, first + GPUCSR_WINDOW), lane = threadIdx.x % 32;
   int                           mine[GPUCSR_NBLOCKSIZES] = {0}, fresh = 0, wide = 0;
 
@@ -109,6 +120,19 @@ static __device__ void inspect_window(int window, int m, int n, int windows, con
   if (threadIdx.x == 0) {
     entries = spread = 0;
     filled = diagonals = bandwidth = pairs = twins = 0;
+  }
+  {
+    const int q = threadIdx.x / 32, r = first + q; /* THREADS is a warp for each */
+
+    if (r < last) {
+      const int begin = rowptr[r], len = min(rowptr[r + 1] - begin, GPUCSR_SAMPLE_LENGTH);
+
+      if (lane == 0) {
+        begins[q] = q * GPUCSR_SAMPLE_LENGTH;
+        ends[q]   = begins[q] + len;
+      }
+      for (int k = lane; k < len; k += 32) cols[q * GPUCSR_SAMPLE_LENGTH + k] = col[begin + k];
+    }
   }
   __syncthreads();
   for (int r = first + threadIdx.x / 32; r < last; r += THREADS / 32) {
@@ -120,7 +144,7 @@ static __device__ void inspect_window(int window, int m, int n, int windows, con
 
       if ((unsigned)c >= (unsigned)n) continue; /* refused by the caller; until then it must not be followed */
       const int64_t bit = (int64_t)c - r + m - 1;
-      SampleBlocks(rowptr, col, r, k, mine);
+      SampleBlocks(begins, ends, cols, r - first, begins[r - first] + k - begin, mine);
       wide = max(wide, abs(c - r));
       if (!(met[bit / 32] >> (bit % 32) & 1)) fresh += !(atomicOr(&met[bit / 32], 1u << (bit % 32)) >> (bit % 32) & 1);
       if (same && c != col[k - length]) same = false;
@@ -136,10 +160,18 @@ static __device__ void inspect_window(int window, int m, int n, int windows, con
       atomicAdd(&twins, same ? 1 : 0);
     }
   }
-  for (int q = 0; q < GPUCSR_NBLOCKSIZES; q++)
-    if (mine[q]) atomicAdd(&blocks[q], mine[q]);
-  if (fresh) atomicAdd(&diagonals, fresh);
-  atomicMax(&bandwidth, wide);
+  for (int q = 0; q < GPUCSR_NBLOCKSIZES; q++) { /* a warp together: its threads would wait for each other at one address */
+    const int sum = reduce<32>(mine[q]);
+
+    if (lane == 0 && sum) atomicAdd(&blocks[q], sum);
+  }
+  fresh = reduce<32>(fresh);
+#pragma unroll
+  for (int o = 16; o; o >>= 1) wide = max(wide, __shfl_xor_sync(0xffffffffu, wide, o));
+  if (lane == 0) {
+    if (fresh) atomicAdd(&diagonals, fresh);
+    atomicMax(&bandwidth, wide);
+  }
   __syncthreads();
   if (threadIdx.x < GPUCSR_NBLOCKSIZES) atomicAdd(&to->sample.blocks[threadIdx.x], (unsigned long long)blocks[threadIdx.x]);
   if (threadIdx.x == 0) {
@@ -159,59 +191,102 @@ static __device__ void inspect_window(int window, int m, int n, int windows, con
   }
 }
 
-__global__ void __launch_bounds__(THREADS) inspect_kernel(int m, int n, int64_t nnz, int windows, int rowblocks, const int *__restrict__ rowptr, const int *__restrict__ col, unsigned int *met, Counts *to)
-{
-  const int b = (int)blockIdx.x;
+/* Blocks of each kind, in the order of their numbers */
+typedef struct {
+  int windows, alike, rows, columns;
+} Blocks;
 
-  if (b < windows) inspect_window(b, m, n, windows, rowptr, col, met, to);
-  else if (b < windows + rowblocks) inspect_rows(b - windows, rowblocks, m, rowptr, to);
-  else inspect_columns(b - windows - rowblocks, (int)gridDim.x - windows - rowblocks, nnz, n, col, to);
+template <class V>
+__global__ void __launch_bounds__(THREADS) inspect_kernel(int m, int n, int64_t nnz, Blocks blocks, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, Scratch *to)
+{
+  int b = (int)blockIdx.x;
+
+  if (b < blocks.windows) {
+    inspect_window(b, m, n, blocks.windows, rowptr, col, (unsigned int *)(to + 1), &to->counts);
+    return;
+  }
+  b -= blocks.windows;
+  if (b < blocks.alike) { /* a warp a row */
+    const int            r = GPUCSRWindowStart(m, blocks.alike, b) + (int)threadIdx.x / 32;
+    const StencilRows<V> a = {rowptr, col, val};
+    int                  like;
+
+    if (r < m) (void)stencil_find<32>(a, r, &to->counts.stencils, to->slot, &like);
+    return;
+  }
+  b -= blocks.alike;
+  if (b < blocks.rows) inspect_rows(b, blocks.rows, m, rowptr, &to->counts);
+  else inspect_columns(b - blocks.rows, blocks.columns, nnz, n, col, &to->counts);
 }
 
-/* to: counts, and behind them a bit for each diagonal */
-static PetscErrorCode Count(const GPUCSRStorage *csr, int windows, size_t bytes, Counts *to, Counts *host, cudaStream_t s)
+static PetscErrorCode Download(const GPUCSRStorage *csr, void *host, const void *from, size_t bytes, cudaStream_t s)
 {
-  const int *rowptr = (const int *)csr->array[CSR_ROWPTR].data, *col = (const int *)csr->array[CSR_COL].data;
-  const int  rowblocks = (int)PetscMin(512u, GPUCSRBlocks(csr->m, THREADS)), colblocks = (int)PetscMin(1024u, GPUCSRBlocks(csr->nnz, 4 * THREADS));
+  return GPUCSRDownload(csr->dev, host, GPUCSR_INT32, from, GPUCSR_INT32, bytes / 4, PETSC_FALSE, (GPUCSRStream)s);
+}
+
+static PetscErrorCode Count(const GPUCSRStorage *csr, Blocks blocks, size_t bytes, Scratch *to, Counts *host, cudaStream_t s)
+{
+  const int all = GPUCSRWindows(csr->m);
 
   PetscFunctionBegin;
   GPUCSR_CUDA(cudaMemsetAsync(to, 0, bytes, s));
-  inspect_kernel<<<windows + rowblocks + colblocks, THREADS, 0, s>>>(csr->m, csr->n, csr->nnz, windows, rowblocks, rowptr, col, (unsigned int *)(to + 1), to);
+#define INSPECT(V, X) \
+  inspect_kernel<V><<<blocks.windows + blocks.alike + blocks.rows + blocks.columns, THREADS, 0, s>>>(csr->m, csr->n, csr->nnz, blocks, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const V *)csr->array[CSR_VAL].data, to)
+  GPUCSRDispatchPrecision(csr->precision, INSPECT);
   GPUCSRCheckLaunch("inspect");
-  PetscCall(GPUCSRDownload(csr->dev, host, GPUCSR_INT32, to, GPUCSR_INT32, sizeof(*host) / 4, PETSC_FALSE, (GPUCSRStream)s));
+  PetscCall(Download(csr, host, &to->counts, sizeof(*host), s));
+  if (!blocks.alike || blocks.alike == all || host->max > STENCIL_MOST || host->stencils.entries > STENCIL_MOST) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRFindStencils(csr, csr->m, 1, &to->counts.stencils, to->slot, NULL, NULL, (GPUCSRStream)s));
+  PetscCall(Download(csr, &host->stencils, &to->counts.stencils, sizeof(host->stencils), s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* bad: the first entry whose column does not exist, -1 where there is none */
+static PetscErrorCode Features(const GPUCSRStorage *csr, const Blocks *blocks, const Counts *c, GPUCSRFeatures *f)
+{
+  GPUCSRSample sample = c->sample;
+
+  PetscFunctionBegin;
+  f->min         = INT_MAX - c->notmin;
+  f->max         = c->max;
+  f->sell_stored = (int64_t)c->stored;
+  for (int b = 0; b < GPUCSR_NCLASSES; b++) {
+    f->rows[b]    = c->rows[b];
+    f->entries[b] = (int64_t)c->entries[b];
+  }
+  PetscCall(GPUCSRFeaturesDerive((double)c->squares, f));
+  sample.windows = (unsigned long long)blocks->windows;
+  if (f->nnz) PetscCall(GPUCSRFeaturesOfSample(&sample, f));
+  f->stencils       = c->max > STENCIL_MOST || c->stencils.entries > STENCIL_MOST ? -1 : c->stencils.stencils;
+  f->stencilentries = f->stencils < 0 ? 0 : c->stencils.entries - c->stencils.stencils;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* bad: the first entry whose column does not exist, -1 where there is none; without f nothing else is looked at */
 PetscErrorCode GPUCSRInspect_CUDA(const GPUCSRStorage *csr, double fraction, GPUCSRFeatures *f, int64_t *bad, GPUCSRStream s)
 {
-  const int      windows = csr->nnz ? GPUCSRSampledWindows(csr->m, fraction) : 0;
-  const size_t   size    = sizeof(Counts) + ((size_t)csr->m + (size_t)csr->n) / 8 + 4;
-  void          *to      = NULL;
+  const size_t   size   = sizeof(Scratch) + ((size_t)csr->m + (size_t)csr->n) / 8 + 4;
+  Blocks         blocks = {0, 0, 0, (int)PetscMin(1024u, GPUCSRBlocks(csr->nnz, 4 * THREADS))};
+  void          *to     = NULL;
   Counts         c;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   *bad = -1;
-  PetscCall(PetscMemzero(f, sizeof(*f))); /* features are hashed as memory */
-  f->m   = csr->m;
-  f->n   = csr->n;
-  f->nnz = csr->nnz;
-  if (!csr->m) PetscFunctionReturn(PETSC_SUCCESS);
+  if (f) {
+    PetscCall(PetscMemzero(f, sizeof(*f))); /* features are hashed as memory */
+    f->m           = csr->m;
+    f->n           = csr->n;
+    f->nnz         = csr->nnz;
+    blocks.rows    = (int)PetscMin(512u, GPUCSRBlocks(csr->m, THREADS));
+    blocks.windows = csr->nnz ? GPUCSRSampledWindows(csr->m, fraction) : 0;
+    blocks.alike   = PetscMin(ALIKE, GPUCSRWindows(csr->m));
+  }
+  if (!csr->m || !(blocks.rows + blocks.columns)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRMalloc(csr->dev, size, "the inspector's counts", &to));
-  ierr = Count(csr, windows, size, (Counts *)to, &c, (cudaStream_t)s);
+  ierr = Count(csr, blocks, size, (Scratch *)to, &c, (cudaStream_t)s);
   PetscCall(GPUCSRFree(csr->dev, size, &to));
   PetscCall(ierr);
-  f->min         = INT_MAX - c.notmin;
-  f->max         = c.max;
-  f->sell_stored = (int64_t)c.stored;
-  for (int b = 0; b < GPUCSR_NCLASSES; b++) {
-    f->rows[b]    = c.rows[b];
-    f->entries[b] = (int64_t)c.entries[b];
-  }
-  PetscCall(GPUCSRFeaturesDerive((double)c.squares, f));
-  c.sample.windows = (unsigned long long)windows;
-  if (f->nnz) PetscCall(GPUCSRFeaturesOfSample(&c.sample, f));
+  if (f) PetscCall(Features(csr, &blocks, &c, f));
   if (c.bad) *bad = (int64_t)~c.bad;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -135,7 +135,9 @@ static PetscErrorCode Inspect_Host(const GPUCSRStorage *csr, double fraction, GP
   *bad = -1;
   for (int64_t k = csr->nnz; k-- > 0;)
     if (col[k] < 0 || col[k] >= csr->n) *bad = k;
+  if (!f) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRInspect(csr->m, csr->n, rowptr, *bad < 0 ? col : NULL, fraction, csr->dev->threads, f));
+  PetscCall(GPUCSRStencils(csr->m, rowptr, col, GPUCSR_INT32, csr->array[CSR_VAL].data, csr->array[CSR_VAL].type, f));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

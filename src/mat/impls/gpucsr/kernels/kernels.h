@@ -57,7 +57,7 @@ typedef struct {
   PetscErrorCode (*transpose)(const GPUCSRStorage *A, GPUCSRStorage *T, int32_t *map, GPUCSRStream);                  /* see GPUCSRTransposeCSR() */
   PetscErrorCode (*gather)(GPUCSRType, size_t n, const int32_t *index, const void *from, void *to, GPUCSRStream);     /* to[k] = from[index[k]] */
   PetscErrorCode (*scatteradd)(GPUCSRType, size_t n, const int32_t *index, const void *from, void *to, GPUCSRStream); /* to[index[k]] += from[k], no index twice */
-  /* features of CSR, from a sample of this fraction of the rows; bad: the first entry whose column does not exist, -1 where there is none */
+  /* features of CSR, from a sample of this fraction of the rows, NULL where nobody wants them; bad: the first entry whose column does not exist, -1 where there is none */
   PetscErrorCode (*inspect)(const GPUCSRStorage *csr, double fraction, GPUCSRFeatures *, int64_t *bad, GPUCSRStream);
   PetscErrorCode (*convert)(size_t n, GPUCSRType, const void *from, GPUCSRType, void *to, GPUCSRStream);
 } GPUCSRDeviceHelpers;

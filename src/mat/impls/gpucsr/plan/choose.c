@@ -183,12 +183,39 @@ static PetscErrorCode Inexact(const GPUCSRFeatures *f, const GPUCSRCandidate *c,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The least time met so far, and the next one */
+typedef struct {
+  double best, second;
+  int    pick;
+} Leader;
+
+static void Consider(const GPUCSRRequest *q, const GPUCSRCandidate *c, int k, Leader *l)
+{
+  const double t = q->expected > 0 ? c->predicted + c->setup / q->expected : c->predicted;
+
+  if (t < l->best) {
+    l->second = l->best;
+    l->best   = t;
+    l->pick   = k;
+  } else l->second = PetscMin(l->second, t);
+}
+
+static PetscErrorCode BecauseOfTimes(const GPUCSRFeatures *f, const GPUCSRRequest *q, const Leader *l, char why[], size_t len)
+{
+  PetscFunctionBegin;
+  if (q->expected > 0)
+    PetscCall(PetscSNPrintf(why, len, "for %.0f products of rows with %.3g entries in the mean and %d at most it is predicted to take %.1f us a product, its conversion shared among them, the next best %.1f us", q->expected, f->mean, f->max, 1e6 * l->best, 1e6 * l->second));
+  else if (l->second < PETSC_MAX_REAL) PetscCall(PetscSNPrintf(why, len, "of rows with %.3g entries in the mean and %d at most it is predicted to take %.1f us, the next best %.1f us", f->mean, f->max, 1e6 * l->best, 1e6 * l->second));
+  else PetscCall(PetscSNPrintf(why, len, "it is the only one that was allowed"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Index of the candidate that this way of choosing takes, and why; -1: none */
 static PetscErrorCode Pick(const GPUCSRFeatures *f, GPUCSRPrecision p, const GPUCSRRequest *q, GPUCSRCandidate *list, int n, int *pick, char why[], size_t len)
 {
   const char *format = NULL, *kernel = NULL;
   PetscBool   anyformat, anykernel;
-  double      best = PETSC_MAX_REAL, second = PETSC_MAX_REAL;
+  Leader      leader = {PETSC_MAX_REAL, PETSC_MAX_REAL, -1};
 
   const PetscBool uneven = (PetscBool)(f->max > TREE_LONGEST && f->max > TREE_UNEVEN * f->mean);
 
@@ -219,21 +246,41 @@ static PetscErrorCode Pick(const GPUCSRFeatures *f, GPUCSRPrecision p, const GPU
     else PetscCall(PetscSNPrintf(why, len, "the decision tree takes it for rows of %.3g entries in the mean and %d columns", f->mean, f->n));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  for (int c = 0; c < n; c++) {
-    const double t = q->expected > 0 ? list[c].predicted + list[c].setup / q->expected : list[c].predicted;
+  for (int c = 0; c < n; c++)
+    if (list[c].usable && list[c].known && (!anyformat || !anykernel || list[c].trusted)) Consider(q, &list[c], c, &leader);
+  *pick = leader.pick;
+  if (*pick >= 0) PetscCall(BecauseOfTimes(f, q, &leader, why, len));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
-    if (!list[c].usable || !list[c].known || (anyformat && anykernel && !list[c].trusted)) continue;
-    if (t < best) {
-      second = best;
-      best   = t;
-      *pick  = c;
-    } else second = PetscMin(second, t);
+/*
+  The same as from the list, for the model's choice among all pairs, without it: most matrices are chosen for with nobody asking about the others, and
+  describing them all takes longer than a small matrix takes to convert. yes: something was found
+*/
+static PetscErrorCode ChooseAtOnce(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, const GPUCSRRequest *q, GPUCSRChoice *c, PetscBool *yes)
+{
+  FormatInput       in     = {NULL};
+  Leader            leader = {PETSC_MAX_REAL, PETSC_MAX_REAL, -1};
+  const GPUCSRPair *pair;
+  int               npairs;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRProfilePairs(&pair, &npairs));
+  for (int k = 0; k < npairs; k++) {
+    GPUCSRCandidate one = {.format = pair[k].format, .kernel = pair[k].kernel};
+    PetscBool       inexact;
+
+    if (!pair[k].row || !pair[k].row->trusted) continue;
+    if (in.format != one.format) PetscCall(FormatInputGet(f, p, dev, one.format, &in));
+    PetscCall(CandidateGet(&in, dev, pair[k].row, &one));
+    PetscCall(Inexact(f, &one, &inexact));
+    if (one.usable && !inexact) Consider(q, &one, k, &leader);
   }
-  if (*pick < 0) PetscFunctionReturn(PETSC_SUCCESS);
-  if (q->expected > 0)
-    PetscCall(PetscSNPrintf(why, len, "for %.0f products of rows with %.3g entries in the mean and %d at most it is predicted to take %.1f us a product, its conversion shared among them, the next best %.1f us", q->expected, f->mean, f->max, 1e6 * best, 1e6 * second));
-  else if (second < PETSC_MAX_REAL) PetscCall(PetscSNPrintf(why, len, "of rows with %.3g entries in the mean and %d at most it is predicted to take %.1f us, the next best %.1f us", f->mean, f->max, 1e6 * best, 1e6 * second));
-  else PetscCall(PetscSNPrintf(why, len, "it is the only one that was allowed"));
+  *yes = (PetscBool)(leader.pick >= 0);
+  if (!*yes) PetscFunctionReturn(PETSC_SUCCESS);
+  c->format = pair[leader.pick].format;
+  c->kernel = pair[leader.pick].kernel;
+  PetscCall(BecauseOfTimes(f, q, &leader, c->why, sizeof(c->why)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -274,6 +321,11 @@ PetscErrorCode GPUCSRChoose(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDe
 
   PetscFunctionBegin;
   PetscCall(GPUCSRRequestCheck(q));
+  PetscCall(GPUCSRRequestOpen(q, &any));
+  if (any && q->select == GPUCSR_SELECT_ESTIMATE && !candidates) {
+    PetscCall(ChooseAtOnce(f, p, dev, q, c, &any));
+    if (any) PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(PetscStrcmp(q->kernel, "auto", &any));
   PetscCall(GPUCSRCandidatesGet(f, p, dev, q, &list, &n));
   PetscCall(Pick(f, p, q, list, n, &pick, c->why, sizeof(c->why)));

@@ -178,19 +178,16 @@ static PetscErrorCode Forget(GPUCSRStorage *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Seconds a product, of n back to back, after one that keeps the device busy when the clock starts: events resolve half a microsecond */
-static PetscErrorCode Clock(GPUCSRPlan *T, const GPUCSRProduct *p, const GPUCSREvent e[2], int n, double *seconds)
-{
-  GPUCSRDevice dev = T->A.dev;
+typedef struct {
+  const GPUCSRPlan *plan;
+  GPUCSRProduct     product;
+} Timed;
 
-  PetscFunctionBegin;
-  PetscCall(GPUCSRPlanProduct(T, p, dev->stream));
-  PetscCall(dev->ops->eventrecord(dev->id, e[0], dev->stream));
-  for (int k = 0; k < n; k++) PetscCall(GPUCSRPlanProduct(T, p, dev->stream));
-  PetscCall(dev->ops->eventrecord(dev->id, e[1], dev->stream));
-  PetscCall(dev->ops->eventelapsed(dev->id, e[0], e[1], seconds));
-  *seconds /= n;
-  PetscFunctionReturn(PETSC_SUCCESS);
+static PetscErrorCode LaunchTimed(void *ctx)
+{
+  const Timed *t = (const Timed *)ctx;
+
+  return GPUCSRPlanProduct(t->plan, &t->product, t->plan->A.dev->stream);
 }
 
 /*
@@ -225,6 +222,7 @@ static PetscErrorCode Measure(GPUCSRDevice dev, const GPUCSRRequest *q, GPUCSRSt
     GPUCSRPlan       T = {
             .choice = {k->format, k->kernel, ""}
     };
+    Timed          timed = {&T, p};
     GPUCSRAttempt  attempt;
     PetscErrorCode ierr = PETSC_SUCCESS;
 
@@ -241,8 +239,8 @@ static PetscErrorCode Measure(GPUCSRDevice dev, const GPUCSRRequest *q, GPUCSRSt
       PetscCall(Forget(&T.A));
       continue;
     }
-    PetscCall(GPUCSRPlanProduct(&T, &p, dev->stream)); /* a first one may take longer */
-    PetscCall(Clock(&T, &p, e, few, &k->measured));
+    PetscCall(GPUCSRPlanProduct(&T, &p, dev->stream)); /* a first one may wait for its code to be loaded */
+    PetscCall(GPUCSRDeviceClock(dev, e, LaunchTimed, &timed, few, &k->measured));
     for (int place = 0, mine = c; place < 2 && mine >= 0; place++) { /* among the two fastest so far? */
       const int           other = best[place];
       const GPUCSRStorage A     = kept[place];
@@ -261,8 +259,9 @@ static PetscErrorCode Measure(GPUCSRDevice dev, const GPUCSRRequest *q, GPUCSRSt
             .choice = {k->format, k->kernel, ""},
               .A = kept[place]
     };
+    Timed timed = {&T, p};
 
-    PetscCall(Clock(&T, &p, e, many, &k->measured));
+    PetscCall(GPUCSRDeviceClock(dev, e, LaunchTimed, &timed, many, &k->measured));
   }
   if (best[1] >= 0 && P->candidate[best[1]].measured < P->candidate[best[0]].measured) {
     const GPUCSRStorage A = kept[0];
@@ -290,13 +289,14 @@ static PetscErrorCode Measure(GPUCSRDevice dev, const GPUCSRRequest *q, GPUCSRSt
 /* Format and kernel of the plan: by wisdom, by the model, or by measuring */
 static PetscErrorCode Choose(GPUCSRDevice dev, GPUCSRPrecision precision, const GPUCSRRequest *q, GPUCSRStorage *csr, GPUCSRPlan *P)
 {
-  const char *why = NULL;
-  PetscBool   open;
+  const PetscBool list = (PetscBool)(GPUCSRSettingsGlobal.report || q->select != GPUCSR_SELECT_ESTIMATE || GPUCSRWisdomThere()); /* will somebody look at the others? */
+  const char     *why  = NULL;
+  PetscBool       open;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRChoose(&P->features, precision, dev, q, &P->choice, &P->candidate, &P->ncandidates));
+  PetscCall(GPUCSRChoose(&P->features, precision, dev, q, &P->choice, list ? &P->candidate : NULL, list ? &P->ncandidates : NULL));
   PetscCall(GPUCSRRequestOpen(q, &open));
-  if (!open) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!open || !list) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRWisdomFind(dev, &P->features, precision, P->candidate, P->ncandidates, &why));
   if (why) {
     P->choice.format = P->candidate[0].format;
@@ -365,16 +365,22 @@ static PetscErrorCode CheckColumn(const GPUCSRSource *s, int64_t bad)
 }
 
 /* What the choice is made of, where the plan's arrays are the host's */
-static PetscErrorCode InspectSource(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSRFeatures *f)
+static PetscErrorCode InspectSource(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSRPrecision precision, GPUCSRFeatures *f)
 {
-  const PetscInt n   = s->n;
-  int64_t        bad = -1;
+  const PetscInt   n    = s->n;
+  const GPUCSRType type = GPUCSRValueType(precision);
+  int64_t          bad  = -1;
+  void            *val;
 
   PetscFunctionBegin;
   for (int64_t k = s->nnz; k-- > 0;)
     if (s->j[k] < 0 || s->j[k] >= n) bad = k;
   PetscCall(CheckColumn(s, bad));
   PetscCall(GPUCSRInspect(s->m, s->n, s->i, sizeof(PetscInt) == sizeof(int32_t) ? (const int32_t *)s->j : NULL, GPUCSRPlanSettings.sample, dev->threads, f));
+  PetscCall(PetscMalloc((size_t)s->nnz * GPUCSRTypeSize(type) + 1, &val)); /* rows are alike as they are stored */
+  PetscCall(GPUCSRConvert(val, type, s->a, GPUCSR_DOUBLE, (size_t)s->nnz, dev->threads, NULL));
+  PetscCall(GPUCSRStencils(s->m, s->i, s->j, GPUCSR_PETSCINT, val, type, f));
+  PetscCall(PetscFree(val));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -396,7 +402,7 @@ static PetscErrorCode BuildSteps(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSR
     PetscCall((*GPUCSRHelpers(dev)->inspect)(csr, GPUCSRPlanSettings.sample, &P->features, &bad, dev->stream));
     PetscCall(CheckColumn(s, bad));
     csr->extent.width = P->features.max;
-  } else PetscCall(InspectSource(dev, s, &P->features));
+  } else PetscCall(InspectSource(dev, s, precision, &P->features));
   PetscCall(Choose(dev, precision, q, csr, P));
   PetscCall(Mark(dev, &t, &P->costs.inspect));
   PetscCall(GPUCSRDeviceFormatGet(P->choice.format, &df));
@@ -507,7 +513,7 @@ PetscErrorCode GPUCSRPlanBuildTranspose(GPUCSRDevice dev, const GPUCSRSource *s,
     f.nnz = s->nnz;
     ierr  = SendCSR(dev, s, &f, precision, PETSC_FALSE, &sent, &P->rounding, &P->costs);
     if (!ierr) ierr = Mark(dev, &t, &P->costs.upload);
-    if (!ierr && (!D || !D->built)) ierr = (*GPUCSRHelpers(dev)->inspect)(&sent, 0, &f, &bad, dev->stream); /* nobody has looked at it yet */
+    if (!ierr && (!D || !D->built)) ierr = (*GPUCSRHelpers(dev)->inspect)(&sent, 0, NULL, &bad, dev->stream); /* nobody has looked at it yet */
     if (!ierr) ierr = CheckColumn(s, bad);
   }
   if (!ierr) ierr = TransposeSteps(dev, s, from, precision, q, P, &csr);
@@ -584,8 +590,11 @@ static PetscErrorCode RefreshSteps(GPUCSRPlan *P, const GPUCSRSource *s, const G
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* New values for an unchanged pattern; D as in GPUCSRPlanBuildTranspose(), fresh */
-PetscErrorCode GPUCSRPlanRefresh(GPUCSRPlan *P, const GPUCSRSource *s, const GPUCSRPlan *D)
+/*
+  New values for an unchanged pattern; D as in GPUCSRPlanBuildTranspose(), fresh. held: the format holds them; where it cannot hold the matrix with
+  them the plan is none any more, and has to be built.
+*/
+PetscErrorCode GPUCSRPlanRefresh(GPUCSRPlan *P, const GPUCSRSource *s, const GPUCSRPlan *D, PetscBool *held)
 {
   GPUCSRStorage  sent = {0}, csr = {0};
   PetscErrorCode ierr;
@@ -596,7 +605,9 @@ PetscErrorCode GPUCSRPlanRefresh(GPUCSRPlan *P, const GPUCSRSource *s, const GPU
   PetscCall(GPUCSRStorageDestroy(&sent));
   PetscCall(GPUCSRStorageDestroy(&csr));
   PetscCall(ierr);
-  PetscCall(Changed(P));
+  *held = (PetscBool)!P->A.outdated;
+  if (*held) PetscCall(Changed(P));
+  else P->built = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -81,12 +81,13 @@ GPUCSR_INTERN PetscErrorCode    GPUCSRPlanFinalize(void);
 
 /* Choices remembered in a file (wisdom.c) */
 GPUCSR_INTERN PetscErrorCode GPUCSRWisdomLoad(const char[]);
+GPUCSR_INTERN PetscBool      GPUCSRWisdomThere(void);
 GPUCSR_INTERN PetscErrorCode GPUCSRWisdomFind(GPUCSRDevice, const GPUCSRFeatures *, GPUCSRPrecision, GPUCSRCandidate[], int, const char **);
 GPUCSR_INTERN PetscErrorCode GPUCSRWisdomAdd(GPUCSRDevice, const GPUCSRFeatures *, GPUCSRPrecision, const GPUCSRCandidate *);
 GPUCSR_INTERN PetscErrorCode GPUCSRWisdomFinalize(void);
 
 /* The profile of a machine: what products and conversions cost there (profile.c) */
-#define GPUCSR_NTERMS 9
+#define GPUCSR_NTERMS 13
 typedef struct {
   char      format[GPUCSR_WORD], kernel[GPUCSR_WORD];
   double    width, threads, most; /* how the kernel goes along a row, see profile.c */
@@ -105,16 +106,22 @@ typedef struct {
 GPUCSR_INTERN PetscErrorCode GPUCSRProfilePairs(const GPUCSRPair **, int *);
 GPUCSR_INTERN PetscErrorCode GPUCSRProfileTree(const GPUCSRFeatures *, const char **, const char **);
 typedef struct {
-  double matrix, vectors, cache; /* megabytes */
-  double rows, stored, mean, max, sectors, quads;
+  double         matrix, vectors, cache; /* megabytes */
+  double         rows, columns, stored, mean, max, sectors, quads;
+  double         spread, moved; /* columns that a row reaches over; rows between two that the format made neighbours, 0: they were */
+  double         number;        /* bytes of a vector's */
+  int            nclasses;      /* of row lengths that there are, */
+  const int     *lengths;       /* and the rows, */
+  const int64_t *entries;       /* and their entries */
 } GPUCSRModelInput;
 GPUCSR_INTERN PetscErrorCode GPUCSRModelInputGet(const GPUCSRFormat *, const GPUCSRFeatures *, GPUCSRPrecision, size_t, GPUCSRModelInput *);
+GPUCSR_INTERN void           GPUCSRModelMoved(int, double, double, GPUCSRModelInput *);
 GPUCSR_INTERN void           GPUCSRModelTerms(const GPUCSRCostRow *, const GPUCSRModelInput *, double[]);
 
 GPUCSR_INTERN PetscErrorCode GPUCSRStorageFromCSR(const GPUCSRStorage *, const GPUCSRFeatures *, const GPUCSRFormat *, GPUCSRStorage *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanBuild(GPUCSRDevice, const GPUCSRSource *, GPUCSRPrecision, const GPUCSRRequest *, GPUCSRPlan *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanBuildTranspose(GPUCSRDevice, const GPUCSRSource *, const GPUCSRPlan *, GPUCSRPrecision, const GPUCSRRequest *, GPUCSRPlan *);
-GPUCSR_INTERN PetscErrorCode GPUCSRPlanRefresh(GPUCSRPlan *, const GPUCSRSource *, const GPUCSRPlan *);
+GPUCSR_INTERN PetscErrorCode GPUCSRPlanRefresh(GPUCSRPlan *, const GPUCSRSource *, const GPUCSRPlan *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanCanRefresh(const GPUCSRPlan *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUCSRValuesAreFloats(const GPUCSRSource *, int, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanProduct(const GPUCSRPlan *, const GPUCSRProduct *, GPUCSRStream);

@@ -1,9 +1,9 @@
 /*
   The profile of a machine: a small text file, made by `make tune` (src/benchmarks/fit.c), or the built-in one of an H200.
 
-    gpucsr-profile 1                  the first line, with the version of the format
+    gpucsr-profile 2                  the first line, with the version of the format
     machine NAME                      the device it was measured on
-    cost FORMAT KERNEL WIDTH THREADS MOST  TIME1 ... TIME9  SETUP1 SETUP2
+    cost FORMAT KERNEL WIDTH THREADS MOST  TIME1 ... TIME13  SETUP1 SETUP2
     measure FORMAT KERNEL ...         the same, of a pair that is worth a try but whose time is not foretold well enough to be chosen by
     tree MEAN COLUMNS FORMAT KERNEL   of -mat_gpucsr_select tree: the first line with at most MEAN entries a row in the mean, and at
                                       most COLUMNS columns; inf where there is no bound
@@ -20,6 +20,10 @@
     7  1 if the longest row is longer than MOST, where the kernel goes another way
     8  million sectors of x           32 bytes each that the rows touch: what gathering costs
     9  million blocks of 4 by 4       the same, where four rows gather together
+   10  thousand rows longer than MOST
+   11  million threads' steps         of all rows: what is left idle at the end of a row counts
+   12  million sectors of x, missed   by a first-level cache: see Missed()
+   13  the same                       by the cache
 
   and that of making the format from CSR on the device SETUP1 + SETUP2 times its megabytes.
 
@@ -37,6 +41,14 @@ static const char builtin[] =
 
 #define MAX_COSTS 512
 #define MAX_TREE  64
+
+/* Of a processor: bytes of its first-level cache that x may have, blocks at a time, threads of each; and about how many there are */
+#define NEAR       (192 << 10)
+#define BLOCKS     8
+#define THREADS    256
+#define PROCESSORS 132
+
+#define SECTOR 32.0 /* bytes */
 
 typedef struct {
   double mean, columns;
@@ -72,7 +84,7 @@ static PetscErrorCode Parse(const char text[], Profile *p, char wrong[], size_t 
     copy[size] = 0;
     line       = end ? end + 1 : line + strlen(line);
     if (number == 1) {
-      if (strcmp(copy, "gpucsr-profile 1")) PetscCall(PetscSNPrintf(wrong, len, "its first line is not \"gpucsr-profile 1\""));
+      if (strcmp(copy, "gpucsr-profile 2")) PetscCall(PetscSNPrintf(wrong, len, "its first line is not \"gpucsr-profile 2\""));
       continue;
     }
     (void)sscanf(copy, "%31s", word);
@@ -106,7 +118,7 @@ static PetscErrorCode Parse(const char text[], Profile *p, char wrong[], size_t 
       if (sscanf(copy, "tree %lf %lf %31s %31s", &l->mean, &l->columns, l->format, l->kernel) != 4) PetscCall(PetscSNPrintf(wrong, len, "line %d should be \"tree MEAN COLUMNS FORMAT KERNEL\"", number));
     } else PetscCall(PetscSNPrintf(wrong, len, "line %d begins with \"%s\", not with machine, cost, measure or tree", number, word));
   }
-  if (!number) PetscCall(PetscSNPrintf(wrong, len, "its first line is not \"gpucsr-profile 1\""));
+  if (!number) PetscCall(PetscSNPrintf(wrong, len, "its first line is not \"gpucsr-profile 2\""));
   else if (!wrong[0] && !p->ncosts) PetscCall(PetscSNPrintf(wrong, len, "it has no line that begins with cost"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -212,26 +224,69 @@ PetscErrorCode GPUCSRModelInputGet(const GPUCSRFormat *format, const GPUCSRFeatu
   in->vectors = 1e-6 * vector * ((double)f->m + (double)f->n);
   in->cache   = 1e-6 * (double)l2;
   in->rows    = f->m;
-  in->stored  = (double)A.stored;
+  in->columns = f->n;
+  in->stored  = (double)PetscMax(A.stored, f->nnz); /* a dictionary's entries are gone through as often as rows have them */
   in->mean    = f->mean;
   in->max     = f->max;
   in->sectors = f->sampled ? f->blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(1, 4))] : (double)f->nnz;
   in->quads   = f->sampled ? f->blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(4, 4))] : (double)f->nnz;
+  in->spread  = f->sampled ? f->spread : f->n;
+  in->number  = vector;
+  in->lengths = f->rows;
+  in->entries = f->entries;
+  for (in->nclasses = 1; in->nclasses < GPUCSR_NCLASSES && f->max >> (in->nclasses - 1);) in->nclasses++; /* the empty rows are one */
+  GPUCSRModelMoved(A.extent.window, f->m, f->deviation, in);
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sorted by their lengths neighbours have as many rows between them as there are lengths: of lengths all as often, that many times their deviation */
+void GPUCSRModelMoved(int window, double rows, double deviation, GPUCSRModelInput *in)
+{
+  in->moved = window ? PetscMin(PetscMin(window, rows), sqrt(12) * deviation) : 0;
+}
+
+/*
+  Sectors of x that a first-level cache misses, and the cache: what the rows of a block touch in reach of them is fetched once, if it is as if they met it by
+  chance, and less as more of what is in reach of all the blocks fits
+*/
+static void Missed(const GPUCSRCostRow *c, const GPUCSRModelInput *in, double *first, double *last)
+{
+  const double all = PetscMax(1, in->rows), rows = PetscMin(all, THREADS / PetscMax(1, c->threads));
+  const double reach = in->number * PetscMax(1, PetscMin(in->columns, rows * (1 + in->moved) * in->columns / all + in->spread));
+  const double x = in->number * in->columns, near = PetscMin(x, BLOCKS * reach), far = PetscMin(x, BLOCKS * PROCESSORS * reach);
+  const double meeting = rows * in->sectors / all / (reach / SECTOR); /* times that a sector in reach is touched */
+  const double once    = in->sectors * (meeting > 1e-6 ? (1 - exp(-meeting)) / meeting : 1);
+
+  *first = near > NEAR ? once * (1 - NEAR / near) : 0;
+  *last  = far > 1e6 * in->cache ? once * (1 - 1e6 * in->cache / far) : 0;
 }
 
 /* The terms of the head comment */
 void GPUCSRModelTerms(const GPUCSRCostRow *c, const GPUCSRModelInput *in, double terms[])
 {
   const double moved = in->matrix + in->vectors;
+  double       first, last;
 
-  terms[0] = 1;
-  terms[1] = PetscMin(moved, in->cache);
-  terms[2] = PetscMax(0, moved - in->cache);
-  terms[3] = 1e-6 * in->rows * PetscMax(1, c->threads);
-  terms[4] = isinf(c->width) ? 0 : ceil(PetscMin(in->max, c->most) / c->width);
-  terms[5] = c->threads > 0 ? 1e-6 * in->stored * PetscMax(0, log2(PetscMax(1e-9, in->mean / c->width))) : 1e-6 * in->stored;
-  terms[6] = in->max > c->most ? 1 : 0;
-  terms[7] = 1e-6 * in->sectors;
-  terms[8] = 1e-6 * in->quads;
+  terms[0]  = 1;
+  terms[1]  = PetscMin(moved, in->cache);
+  terms[2]  = PetscMax(0, moved - in->cache);
+  terms[3]  = 1e-6 * in->rows * PetscMax(1, c->threads);
+  terms[4]  = isinf(c->width) ? 0 : ceil(PetscMin(in->max, c->most) / c->width);
+  terms[5]  = c->threads > 0 ? 1e-6 * in->stored * PetscMax(0, log2(PetscMax(1e-9, in->mean / c->width))) : 1e-6 * in->stored;
+  terms[6]  = in->max > c->most ? 1 : 0;
+  terms[7]  = 1e-6 * in->sectors;
+  terms[8]  = 1e-6 * in->quads;
+  terms[9]  = 0;
+  terms[10] = 0;
+  for (int b = 1; b < in->nclasses; b++) {
+    const double rows = in->lengths[b];
+
+    if (rows == 0) continue;
+    if (ldexp(1, b - 1) >= c->most) terms[9] += 1e-3 * rows;
+    terms[10] += 1e-6 * rows * PetscMax(1, c->threads) * ceil((double)in->entries[b] / rows / c->width);
+  }
+  if (isinf(c->width)) terms[10] = 0;
+  Missed(c, in, &first, &last);
+  terms[11] = 1e-6 * first;
+  terms[12] = 1e-6 * last;
 }

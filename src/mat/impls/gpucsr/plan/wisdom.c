@@ -103,6 +103,11 @@ PetscErrorCode GPUCSRWisdomLoad(const char name[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscBool GPUCSRWisdomThere(void)
+{
+  return nlines ? PETSC_TRUE : PETSC_FALSE;
+}
+
 /* Moves what is remembered of such a matrix to the front of the candidates and says so in because; NULL: nothing is */
 PetscErrorCode GPUCSRWisdomFind(GPUCSRDevice dev, const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRCandidate c[], int n, const char **because)
 {
