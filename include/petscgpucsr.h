@@ -125,9 +125,10 @@ typedef struct {
   double      rounding;        /* largest relative rounding of a value on its way to the device, 0 when none */
   double      uploaded, downloaded;
   double      inspect_time, convert_time, build_time, upload_time, transpose_time, product_time, transpose_product_time, download_time;
-  double      pad_time;           /* share of the time of conversion, by the entries written, that padding took; not in convert_time */
-  double      vector_upload_time; /* upload_time is that of the matrix */
-  double      aij_time;           /* of products that were MATAIJ's own, by the clock */
+  double      pad_time;            /* share of the time of conversion, by the entries written, that padding took; not in convert_time */
+  double      vector_upload_time;  /* upload_time is that of the matrix; on the host, with their conversion */
+  double      vector_convert_time; /* of vectors on the device between double and the precision of the products */
+  double      aij_time;            /* of products that were MATAIJ's own, by the clock */
 } MatGPUCSRInfo;
 
 /*S

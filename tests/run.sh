@@ -125,6 +125,7 @@ job() {
     named=${2%%.*}
     echo "$named"
   fi
+  echo "$2" >"$tmp/$count.begun"
   (
     log=$tmp/$count
     "$@"
@@ -163,6 +164,9 @@ finish() {
   done
   passed=$(ended passed) failed=$(ended failed) skipped=$(ended skipped)
   if ((count == 0)); then echo "no test is named *$search*" >&2; fi
+  for ((n = 1; n <= count; n++)); do
+    if [ -f "$tmp/$n.begun" ] && [ ! -f "$tmp/$n.passed" ] && [ ! -f "$tmp/$n.skipped" ] && [ ! -f "$tmp/$n.failed" ]; then echo "not ended: $(cat "$tmp/$n.begun")"; fi
+  done
   if ((skipped > 0)); then
     summary=", $skipped skipped"
     echo "skipped: $(sort "$tmp"/*.skipped | tr '\n' ' ')" | fold -sw 140

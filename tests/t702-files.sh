@@ -8,34 +8,32 @@
 # A device has no part in it, and a hundred starts of one would take minutes.
 export CUDA_VISIBLE_DEVICES=
 solve=$(realpath "$BUILD/examples/solve")
+source "$(dirname "${BASH_SOURCE[0]}")/cases.sh"
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 2
 export PETSC_OPTIONS="-dll_append $LIB -mat_type gpucsr -mat_gpucsr_backend host -pc_type none"
-failed=0
 
 # refuse FILE TEXT OPTIONS ...: reading FILE ends in one error that says the file and the text
-refuse() {
+refuse() { side refused "$@"; }
+refused() {
   local file=$1 text=$2 status
   shift 2
-  timeout 60 "$solve" -f "$file" "$@" >out 2>&1 </dev/null
+  timeout 60 "$solve" -f "$file" "$@" >"$out" 2>&1 </dev/null
   status=$?
-  if [ $status = 0 ] || [ $status -gt 128 ] || grep -q 'Caught signal' out || [ "$(grep -F -- "$text" out | grep -cF "${BAD:-$file}")" != 1 ]; then
-    echo "$file: ended with status $status; expected one error that names it and says '$text', got:" && grep -v 'Configure options' out
-    failed=1
+  if [ $status = 0 ] || [ $status -gt 128 ] || grep -q 'Caught signal' "$out" || [ "$(grep -F -- "$text" "$out" | grep -cF "${BAD:-$file}")" != 1 ]; then
+    echo "$file: ended with status $status; expected one error that names it and says '$text', got:" && grep -v 'Configure options' "$out"
   fi
 }
 
 # accept FILE ROWS: the matrix viewed on one rank and on two holds these rows
-accept() {
+accept() { side accepted "$@"; }
+accepted() {
   local file=$1 launch view
   for launch in "" "$MPIEXEC -n 2"; do
     # shellcheck disable=SC2086 # the launcher is words
-    timeout 60 $launch "$solve" -f "$file" -ksp_max_it 1 -ksp_view_mat >out 2>&1 </dev/null
-    view=$(sed -n 's/^row [0-9]*: *//p' out | tr -s ' ' | tr '\n' ';')
-    if [ "$view" != "$2" ]; then
-      echo "$file, run as '$launch solve': expected the rows $2, got $view" && grep -v 'Configure options' out
-      failed=1
-    fi
+    timeout 60 $launch "$solve" -f "$file" -ksp_max_it 1 -ksp_view_mat >"$out" 2>&1 </dev/null
+    view=$(sed -n 's/^row [0-9]*: *//p' "$out" | tr -s ' ' | tr '\n' ';')
+    if [ "$view" != "$2" ]; then echo "$file, run as '$launch solve': expected the rows $2, got $view" && grep -v 'Configure options' "$out"; fi
   done
 }
 
@@ -67,7 +65,11 @@ refuse missing.mtx 'cannot be opened: No such file'
 refuse /dev 'not a regular file'
 : >empty.mtx && refuse empty.mtx 'is empty'
 echo 'a text of some other kind' >other.txt && refuse other.txt 'is neither PETSc binary nor Matrix Market'
-gzip -c general.mtx >general.mtx.gz && refuse general.mtx.gz 'is compressed'
+gzip -c general.mtx >general.mtx.gz && accept general.mtx.gz '(0, 3.) ;(1, 3.) ;'
+without() {
+  PETSC_OPTIONS='-pc_type none' refused general.mtx.gz 'is compressed: decompress it first, or let -dll_append'
+}
+side without
 printf '%%%%MatrixMart matrix coordinate real general\n1 1 1\n1 1 1\n' >banner.mtx && refuse banner.mtx 'line 1: expected it to begin with'
 printf '%%%%MatrixMarket matrix\n1 1 1\n1 1 1\n' >words.mtx && refuse words.mtx 'line 1: expected the five words'
 market format 'csr real general' '1 1 1' '1 1 1' && refuse format.mtx "line 1: format 'csr' is none of"
@@ -93,13 +95,13 @@ market upper 'coordinate real symmetric' '2 2 1' '1 2 1' && refuse upper.mtx 'li
 market diagonal 'coordinate real skew-symmetric' '2 2 1' '1 1 1' && refuse diagonal.mtx 'line 3: entry (1, 1) is not below the diagonal'
 market oblong 'coordinate real symmetric' '3 2 1' '1 1 1' && refuse oblong.mtx 'line 2: a symmetric matrix has to be square'
 market long "$general" '2 2 1' "1 1 1$(printf '%2000s' 0)" && refuse long.mtx 'line 3: is longer than 1024'
-market rhs 'array real general' '3 1' 1 2 3 && BAD=rhs.mtx refuse general.mtx 'has 3 rows and 1 columns where a vector of 2 rows' -rhs rhs.mtx
+market rhs3 'array real general' '3 1' 1 2 3 && BAD=rhs3.mtx refuse general.mtx 'has 3 rows and 1 columns where a vector of 2 rows' -rhs rhs3.mtx
 market rhs 'array real general' '2 1' 3 6
-"$solve" -f general.mtx -rhs rhs.mtx -ksp_type preonly -pc_type lu -ksp_view_solution >out 2>&1
-if [ "$(grep '^[0-9.]*$' out | tr '\n' ' ')" != '1. 2. ' ]; then
-  echo "general.mtx with rhs.mtx: expected the solution 1, 2, got:" && grep -v 'Configure options' out
-  failed=1
-fi
+solved() {
+  "$solve" -f general.mtx -rhs rhs.mtx -ksp_type preonly -pc_type lu -ksp_view_solution >"$out" 2>&1
+  if [ "$(grep '^[0-9.]*$' "$out" | tr '\n' ' ')" != '1. 2. ' ]; then echo "general.mtx with rhs.mtx: expected the solution 1, 2, got:" && grep -v 'Configure options' "$out"; fi
+}
+side solved
 
 # binary NAME WORD ...: a file of big-endian words, of 4 bytes each; r stands for the 8 bytes of 1.0
 binary() {
@@ -111,10 +113,11 @@ binary() {
 }
 
 binary good 1211216 3 3 4 1 2 1 0 0 2 1 r r r r
-if timeout 60 "$solve" -f good -ksp_max_it 1 2>&1 | grep -q 'bit indices\|scalar type'; then exit $failed; fi # a PETSc of other widths
+if timeout 60 "$solve" -f good -ksp_max_it 1 2>&1 | grep -q 'bit indices\|scalar type'; then together && exit; exit 1; fi # a PETSc of other widths
 accept good '(0, 1.) ;(0, 1.) (2, 1.) ;(1, 1.) ;'
 binary followed 1211216 3 3 4 1 2 1 0 0 2 1 r r r r 1211214 1 r
 accept followed '(0, 1.) ;(0, 1.) (2, 1.) ;(1, 1.) ;'
+gzip -c followed >followed.gz && accept followed.gz '(0, 1.) ;(0, 1.) (2, 1.) ;(1, 1.) ;'
 head -c 14 good >header && refuse header 'the file ends in its header'
 head -c 75 good >short && refuse short 'has 75 bytes where its header asks for 76'
 binary vector 1211214 3 r r r && refuse vector 'holds no matrix: class id 1211214'
@@ -135,4 +138,4 @@ binary below 1211216 3 3 4 1 2 1 0 -1 2 1 r r r r && refuse below 'row 1 has an 
 binary beyond 1211216 3 3 4 1 2 1 0 0 7 1 r r r r && refuse beyond 'row 1 has an entry in column 7 of 3'
 binary unsorted 1211216 3 3 4 1 2 1 0 2 0 1 r r r r && refuse unsorted 'the columns of row 1 do not increase'
 binary rhs 1211214 2 r r && BAD=rhs refuse good 'has 2 rows and 1 columns where a vector of 3 rows' -rhs rhs
-exit $failed
+together

@@ -8,35 +8,33 @@
 # A device has no part in it, and hundreds of starts of one would take minutes.
 export CUDA_VISIBLE_DEVICES=
 files=$(realpath "$BUILD/tests/t750-files")
+source "$(dirname "${BASH_SOURCE[0]}")/cases.sh"
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 2
-failed=0
 
 # accept FILE EXPECTED OPTIONS ...: what is printed of it
-accept() {
+accept() { side accepted "$@"; }
+accepted() {
   local file=$1 expected=$2 launch got
   shift 2
   for launch in "" "$MPIEXEC -n $((2 + RANDOM % 2))"; do
     # shellcheck disable=SC2086 # the launcher is words
-    got=$(OMP_NUM_THREADS=$((RANDOM % 3 + 1)) timeout 60 $launch "$files" -f "$file" -print "$@" 2>err </dev/null)
-    if [ "$got" != "$expected" ]; then
-      printf '%s, run as "%s t750-files %s":\nexpected %s\ngot      %s\n' "$file" "$launch" "$*" "$expected" "$got" && grep -v 'Configure options' err
-      failed=1
-    fi
+    got=$(OMP_NUM_THREADS=$((RANDOM % 3 + 1)) timeout 60 $launch "$files" -f "$file" -print "$@" 2>"$out" </dev/null)
+    if [ "$got" != "$expected" ]; then printf '%s, run as "%s t750-files %s":\nexpected %s\ngot      %s\n' "$file" "$launch" "$*" "$expected" "$got" && grep -v 'Configure options' "$out"; fi
   done
 }
 
 # refuse FILE TEXT OPTIONS ...: one error that begins with the name of the file and says the text; with both=1 on two ranks as well
-refuse() {
+refuse() { side refused "$@"; }
+refused() {
   local file=$1 text=$2 status launch
   shift 2
   for launch in "" ${both:+"$MPIEXEC -n 2"}; do
     # shellcheck disable=SC2086
-    timeout 60 $launch "$files" -f "$file" "$@" >out 2>&1 </dev/null
+    timeout 60 $launch "$files" -f "$file" "$@" >"$out" 2>&1 </dev/null
     status=$?
-    if [ $status = 0 ] || [ $status -gt 128 ] || grep -q 'Caught signal' out || [ "$(grep -cF -- "$file$text" out)" != 1 ]; then
-      echo "$file, run as '$launch t750-files $*': ended with status $status; expected one error '$file$text', got:" && grep -v 'Configure options' out
-      failed=1
+    if [ $status = 0 ] || [ $status -gt 128 ] || grep -q 'Caught signal' "$out" || [ "$(grep -cF -- "$file$text" "$out")" != 1 ]; then
+      echo "$file, run as '$launch t750-files $*': ended with status $status; expected one error '$file$text', got:" && grep -v 'Configure options' "$out"
     fi
   done
 }
@@ -69,7 +67,7 @@ bad=$'1 1:1\n\nx 1:1\n2 2:2\n1 1:1 1:2\n'
 printf '%s' "$bad" >bad.svm && both=1 refuse bad.svm ", line 3, column 1: expected a label, a finite number, not 'x'"
 accept bad.svm $'2x2; 0 1: 0=1; 1 2: 1=2\nskipped 2 from line 3' -gpucsr_file_skip
 gzip -k bad.svm && both=1 refuse bad.svm.gz ", line 3, column 1: expected a label" && accept bad.svm.gz $'2x2; 0 1: 0=1; 1 2: 1=2\nskipped 2 from line 3' -gpucsr_file_skip
-wrong() { printf '1 1:1\n%s\n1 2:2\n' "$1" >wrong.svm && refuse wrong.svm "$2"; }
+wrong() { printf '1 1:1\n%s\n1 2:2\n' "$1" >"wrong$cases.svm" && refuse "wrong$cases.svm" "$2"; }
 wrong '1:1 2:2' ", line 2, column 1: expected a label before the first INDEX:VALUE, not '1:1'"
 wrong '1,2 1:1' ", line 2, column 1: expected one label, a number, not '1,2'"
 wrong 'nan 1:1' ", line 2, column 1: expected a label, a finite number, not 'nan'"
@@ -78,7 +76,7 @@ wrong '1 -1:1' ", line 2, column 3: expected INDEX:VALUE, the index a whole numb
 wrong '1 1.5:1' ", line 2, column 3: expected INDEX:VALUE, the index a whole number, not '1.5:1'"
 wrong '1 1 :1' ", line 2, column 3: expected INDEX:VALUE, the index a whole number, not '1'"
 wrong '1 999999999999999999:1' ", line 2, column 3: expected an index that fits the integers of this PETSc, not '999999999999999999:1'"
-wrong '1 1: 1' ", line 2, column 5: expected a finite number as the value, not the end of the line" 2>/dev/null || true
+wrong '1 1: 1' ", line 2, column 5: expected a finite number as the value, not the end of the line"
 wrong '1 1:one' ", line 2, column 5: expected a finite number as the value, not 'one'"
 wrong '1 1:1e999' ", line 2, column 5: expected a finite number as the value, not '1e999'"
 wrong '1 1:1;2:2' ", line 2, column 5: expected a finite number as the value, not '1;2:2'"
@@ -213,10 +211,14 @@ binary() {
     if [ "$word" = r ]; then printf '\x3f\xf0\0\0\0\0\0\0'; else printf '%b' "$(printf '%08x' $((word & 0xffffffff)) | sed 's/../\\x&/g')"; fi
   done >"$name"
 }
-if "$files" -f pattern.mtx -print | grep -q i; then exit $failed; fi # of complex numbers
+if "$files" -f pattern.mtx -print | grep -q i; then together && exit; exit 1; fi # of complex numbers
 good='3x3; 0: 1=1; 1: 0=1 2=1; 2: 1=1'
 binary good 1211216 3 3 4 1 2 1 1 0 2 1 r r r r && accept good "$good"
 binary labels 1211216 3 3 4 1 2 1 1 0 2 1 r r r r 1211214 3 r r r && accept labels '3x3; 0 1: 1=1; 1 1: 0=1 2=1; 2 1: 1=1'
+squeeze labels '3x3; 0 1: 1=1; 1 1: 0=1 2=1; 2 1: 1=1'
+binary line 1211216 1 11 1 1 10 r 1211214 1 r && squeeze line '1x11; 0 1: 10=1'
+binary feed 1211216 1 11 1 1 10 0x3ff00000 0x0a && squeeze feed "1x11; 0: 10=1.0000000000000022" # ends in a line feed
+head -c 75 good | gzip >short.gz2 && both=1 refuse short.gz2 ': has 75 bytes where its header asks for 76'
 binary other 1211216 3 3 4 1 2 1 1 0 2 1 r r r r 1211214 1 r && accept other "$good"
 head -c 14 good >header && refuse header ': the file ends in its header'
 head -c 75 good >short && refuse short ': has 75 bytes where its header asks for 76'
@@ -228,4 +230,4 @@ binary sum 1211216 3 3 4 1 1 1 1 0 2 1 r r r r && both=1 refuse sum ': the rows 
 binary below 1211216 3 3 4 1 2 1 1 -1 2 1 r r r r && refuse below ': row 1 has an entry in column -1 of 3'
 binary beyond 1211216 3 3 4 1 2 1 1 0 7 1 r r r r && both=1 refuse beyond ': row 1 has an entry in column 7 of 3'
 binary unsorted 1211216 3 3 4 1 2 1 1 2 0 1 r r r r && refuse unsorted ': the columns of row 1 do not increase'
-exit $failed
+together

@@ -43,8 +43,8 @@ parts=$(sum random.mtx b.petsc -memory 1)
 if [ -z "$whole" ] || [ "$whole" != "$parts" ] || ! cmp -s a.petsc b.petsc; then fail "random.mtx: checksum $whole in memory, $parts by files"; fi
 if ! timeout 60 "$convert" random.mtx | grep -q '^square *symmetric,'; then fail "random.mtx: is symmetric, and not told to be"; fi
 
-# Compressed files of every format but PETSc binary
-for file in a.rb c.mtx d.svm; do
+# Compressed files of every format
+for file in a.rb b.petsc c.mtx d.svm; do
   for program in gzip xz bzip2; do
     if ! command -v $program >/dev/null; then continue; fi
     $program -c $file >squeezed

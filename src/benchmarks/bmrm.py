@@ -7,18 +7,19 @@ Runs examples/bmrm over data sets and matrix types, and writes the tables. See b
 Each line of bmrm.jsonl is what `bmrm -json` writes (its head comment), with the configuration, the wall time of the whole program, and of gpucsr the lines of
 -mat_gpucsr_report.
 """
-import argparse, datetime, json, os, re, shutil, subprocess, sys, tempfile, time
+import argparse, datetime, glob, json, os, re, shutil, subprocess, sys, tempfile, time
 from collections import defaultdict
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-SMALLEST_FIRST = "adult9,web8,real-sim,aut-avn,astro-ph,covertype,news20,kdd99,reuters-c11,reuters-ccat"
+SHIPPED = os.path.join(ROOT, "share", "datasets", "learning", "*.svm.*z")
+SMALLEST_FIRST = "shipped,adult9,web8,real-sim,aut-avn,astro-ph,covertype,news20,kdd99,reuters-c11,reuters-ccat"
 LAMBDA, EPSILON = "1e-5", "1e-4"
 
 OURS = "-tao_type gpubmrm"
 
 
 class Configuration:
-    """options of bmrm; parallel: by MPI on all cores; dense: for sets of few columns alone; text: read the set as text, learn nothing; a library is loaded where one is needed"""
+    """options of bmrm; parallel: by MPI on all cores; dense: all rows times columns are stored; text: read the set as text, learn nothing; a library is loaded where one is needed"""
 
     def __init__(self, options, parallel=False, dense=False, text=False):
         self.options, self.parallel, self.dense, self.text = options, parallel, dense, text
@@ -36,13 +37,14 @@ CONFIGURATIONS = {
     "gpucsr single": Configuration(f"-mat_type gpucsr -mat_gpucsr_precision single {OURS}"),
     "gpucsr double exact": Configuration(f"-mat_type gpucsr {OURS} -tao_gpubmrm_dual exact"),
     "gpucsr single exact": Configuration(f"-mat_type gpucsr -mat_gpucsr_precision single {OURS} -tao_gpubmrm_dual exact"),
+    "gpucsr double copies": Configuration(f"-mat_type gpucsr -vec_type standard {OURS}"),
+    "gpucsr mixed copies": Configuration(f"-mat_type gpucsr -mat_gpucsr_precision mixed -vec_type standard {OURS}"),
+    "gpucsr single copies": Configuration(f"-mat_type gpucsr -mat_gpucsr_precision single -vec_type standard {OURS}"),
     "gpucsr dense": Configuration(f"-mat_type gpucsr -mat_gpucsr_format dense -mat_gpucsr_transpose_format dense {OURS}", dense=True),
     "dense": Configuration(f"-mat_type dense {OURS}", dense=True),
     "aij text": Configuration("-mat_type aij -tao_type bmrm", text=True),
     "gpucsr text": Configuration(f"-mat_type gpucsr {OURS}", text=True),
 }
-NARROW = 1000  # columns up to which the dense types are tried, and numbers of a dense matrix up to which MATDENSE is
-DENSE = 1e8
 
 
 def arguments():
@@ -57,6 +59,8 @@ def arguments():
     p.add_argument("-dir")
     p.add_argument("-name", default="bmrm-" + datetime.date.today().isoformat())
     p.add_argument("-long", type=float, default=2e9, help="entries times iterations that a core is given; beyond, its run is cut and its time scaled")
+    p.add_argument("-dense", type=float, default=6e9, help="bytes of a dense matrix; what takes more is not tried")
+    p.add_argument("-iterations", type=int, default=2000, help="beyond, a run is cut")
     p.add_argument("-page", nargs="*")
     p.add_argument("-epsilon", default=EPSILON)
     return p.parse_args()
@@ -84,7 +88,7 @@ def report(text):
             out[key] = {"format": m.group(1), "kernel": m.group(2)}
             m = re.compile(r"bytes (\d+).*?padding ([-\d.]+)%, products (\d+)(?:, ([\d.]+) us each, ([\d.]+) GB/s)?").search(text, m.end())
             out[key].update(bytes=float(m.group(1)), padding=float(m.group(2)), products=int(m.group(3)), microseconds=float(m.group(4) or 0), rate=float(m.group(5) or 0))
-    m = re.search(r"milliseconds: (.*)", text)
+    m = re.search(r"milliseconds: (inspect .*)", text)
     if m:
         out["seconds"] = {k.strip(): float(v) / 1e3 for k, v in re.findall(r"([a-z ]+) ([\d.]+)", m.group(1))}
     m = re.search(r"sent ([\d.e+-]+) MB, brought back ([\d.e+-]+) MB", text)
@@ -98,9 +102,15 @@ class Runner:
         self.a, self.end, self.lib = a, time.time() + a.budget, os.path.abspath(f"{a.build}/lib/libpetscgpucsr.so")
         self.env = dict(os.environ, OMP_NUM_THREADS=os.environ.get("OMP_NUM_THREADS", str(min(8, os.cpu_count()))))
         self.device = device()
+        self.known = {}  # of earlier runs into the same folder: shape and iterations
+        if os.path.exists(f"{a.out}/bmrm.jsonl"):
+            with open(f"{a.out}/bmrm.jsonl") as f:
+                for r in map(json.loads, f):
+                    if r["configuration"] == "gpucsr double" and "why" not in r:
+                        self.known[r["set"]] = (r["rows"], r["columns"], r["nonzeros"]), r["iterations"]
 
     def program(self, name, options, ranks=1, threads=True):
-        command = launch(ranks) + [os.path.abspath(f"{self.a.build}/examples/{name}")] + options
+        command = launch(ranks) + [os.path.abspath(f"{self.a.build}/{name}")] + options
         left = self.end - time.time()
         if left < 3:
             return None, "no time left"
@@ -119,10 +129,9 @@ class Runner:
                 words += ["-dll_append", self.lib]
             if c.gpucsr:
                 words.append("-mat_gpucsr_report")
-            if iterations:
-                words += ["-tao_max_it", str(iterations)]
+            words += ["-tao_max_it", str(iterations or self.a.iterations)]
             begin = time.time()
-            text, why = self.program("bmrm", words, self.a.ranks if c.parallel else 1, threads=c.gpucsr)
+            text, why = self.program("examples/bmrm", words, self.a.ranks if c.parallel else 1, threads=c.gpucsr)
             if text is None:
                 return {"set": name, "configuration": key, "why": why}
             record = json.loads(f.read())
@@ -135,16 +144,22 @@ class Runner:
     def one_set(self, name, folder):
         begin, text = time.time(), None
         if os.path.exists(name):
-            file, name = name, os.path.basename(name).split(".")[0]
+            file, name = name, re.sub(r"\.(svm|petsc)\b.*", "", os.path.basename(name))
+            if not file.endswith(".petsc"):
+                text, file = file, f"{folder}/{name}.petsc"
+                said, why = self.program("bin/gpucsr-convert", [text, file])
+                if said is None:
+                    print(f"{name}: not converted, {why}", flush=True)
+                    return
         else:
             file, text = f"{folder}/{name}.petsc", f"{folder}/{name}.svm"
             if not os.path.exists(file):
-                said, why = self.program("learnset", ["-set", name.split(":")[0], "-o", file, "-text", text] + (["-classes", name.split(":")[1]] if ":" in name else []), self.a.ranks, threads=False)
+                said, why = self.program("examples/learnset", ["-set", name.split(":")[0], "-o", file, "-text", text] + (["-classes", name.split(":")[1]] if ":" in name else []), self.a.ranks, threads=False)
                 if said is None:
                     print(f"{name}: not made, {why}", flush=True)
                     return
                 print(f"{name}: made in {time.time() - begin:.1f} s", flush=True)
-        shape, iterations = None, 0
+        shape, iterations = self.known.get(name, (None, 0))
         # ours first: its iterations say how long one core would take
         wanted = sorted(self.a.configurations.split(","), key=lambda k: (k != "gpucsr double", list(CONFIGURATIONS).index(k)))
         for key in wanted:
@@ -153,8 +168,8 @@ class Runner:
                 continue
             if shape:
                 rows, columns, entries = shape
-                if c.dense and (columns > NARROW or (not c.gpucsr and rows * columns > DENSE)):
-                    continue
+                if c.dense and 8 * rows * columns > self.a.dense:
+                    continue  # the page says how large it would be
                 work = 0 if c.gpucsr else (rows * columns / 4 if c.dense else entries) / (self.a.ranks if c.parallel else 1)
                 if work * iterations > self.a.long:
                     cut = max(12, int(self.a.long / work))
@@ -173,7 +188,7 @@ class Runner:
         folder = self.a.dir or tempfile.mkdtemp(prefix="bmrm-")
         os.makedirs(folder, exist_ok=True)
         try:
-            for name in self.a.sets.split(","):
+            for name in [n for word in self.a.sets.split(",") for n in (sorted(glob.glob(SHIPPED)) if word == "shipped" else [word])]:
                 if time.time() > self.end - 5:
                     print(f"{name}: no time left", flush=True)
                 else:
@@ -207,6 +222,10 @@ def scaled(r, full):
     return r["learn"] * full["iterations"] / r["iterations"], True
 
 
+def microseconds(v):
+    return "" if v is None else f"{1e6 * v:.3g}" if v < 1e-3 else f"{1e6 * v:.0f}"
+
+
 def mark(v, cut):
     return seconds(v) + (" *" if cut else "")
 
@@ -218,8 +237,31 @@ def parts(r):
     """Seconds of the learning phase by part; load is apart. What is given to a device is waited for later: its products are those of the report, the wait is not losses'"""
     evaluation, products = r["scores"] + r["losses"] + r["subgradients"], r["scores"] + r["subgradients"]
     if r["report"].get("seconds", {}).get("products"):
-        products = min(sum(r["report"]["seconds"][k] for k in ("products", "vectors up", "down")), evaluation)
+        products = min(sum(r["report"]["seconds"].get(k, 0) for k in ("products", "vectors up", "converted", "down")), evaluation)
     return {"products": products, "losses": evaluation - products, "optimiser": r["learn"] - evaluation}
+
+
+def vectors(r):
+    """Seconds of one product by part; on the host the whole of it, by the clock"""
+    f, b, t = r["report"].get("forward", {}), r["report"].get("transpose", {}), r["report"].get("seconds", {})
+    if not f.get("microseconds"):
+        return {"convert": None, "copy in": None, "kernel": r["scores"] / r["evaluations"], "transpose": r["subgradients"] / r["evaluations"], "copy out": None}
+    n = f["products"] + b.get("products", 0)
+    return {"convert": t.get("converted", 0) / n, "copy in": t["vectors up"] / n, "kernel": 1e-6 * f["microseconds"], "transpose": 1e-6 * b.get("microseconds", 0), "copy out": t["down"] / n}
+
+
+def refused(r):
+    return r["report"].get("forward", {}).get("format") not in (None, "dense")
+
+
+def dense(c, key, any_r):
+    """A cell of the dense types: time, or why there is none"""
+    size = 8 * any_r["rows"] * any_r["columns"]
+    if key not in c:
+        return f"({seconds(size / 1e9)} GB)"
+    if key == "gpucsr dense" and refused(c[key]):
+        return "refused"
+    return mark(*scaled(c[key], c.get("gpucsr double")))
 
 
 def page(files, out, name):
@@ -240,7 +282,7 @@ def page(files, out, name):
              f"PETSc is a stock one, without CUDA; vectors of gpucsr are VECGPU where there is a device. aij is on one core and one thread, *ranks* is aij on {ranks} cores by MPI; `bmrm` is TAO's own, `gpubmrm` that of this library, in `gpucsr` columns too. Times are seconds, in one run, one after the other.",
              "A time with * is of a run that was cut after a few iterations and scaled to the iterations of gpucsr in double. That is in favour of aij with TAO's bmrm, whose iterations grow longer.", ""]
     lines[2] = lines[2].format(len(order))
-    lines += ["## Learning phase", "", "TaoSolve(), after loading and set-up, which have tables below.", ""]
+    lines += ["## Learning phase", "", "TaoSolve(), after loading and set-up, which have tables below. Of the dense types, gpucsr's format and PETSc's MATDENSE on one core, it is in brackets how large the matrix would be where that was not tried; *refused*: the format takes no matrix of so few entries.", ""]
     rows = []
     for s in order:
         c = good[s]
@@ -252,11 +294,11 @@ def page(files, out, name):
         basem, cutm = scaled(c.get("aij gpubmrm"), full)
         basemr, cutmr = scaled(c.get("aij gpubmrm ranks"), full)
         ratio = lambda v: f"{v / mine:.1f}" if v and mine else ""
-        rows.append([s, f"{any_r['nonzeros']:.3g}", mark(base, cut), mark(baser, cutr), mark(basem, cutm), mark(basemr, cutmr)] + [seconds(c[k]["learn"]) if k in c else "" for k in ("gpucsr bmrm", "gpucsr double", "gpucsr mixed", "gpucsr single", "gpucsr dense", "dense")] + [ratio(base), ratio(baser), ratio(basem), ratio(basemr)])
+        rows.append([s, f"{any_r['nonzeros']:.3g}", mark(base, cut), mark(baser, cutr), mark(basem, cutm), mark(basemr, cutmr)] + [mark(*scaled(c[k], full)) if k in c else "" for k in ("gpucsr bmrm", "gpucsr double", "gpucsr mixed", "gpucsr single")] + [dense(c, k, any_r) for k in ("gpucsr dense", "dense")] + [ratio(base), ratio(baser), ratio(basem), ratio(basemr)])
     lines += table(["set", "nonzeros", "aij bmrm", "ranks bmrm", "aij gpubmrm", "ranks gpubmrm", "gpucsr bmrm", "gpucsr double", "mixed", "single", "gpucsr dense", "MATDENSE", "aij bmrm / double", "ranks bmrm / double", "aij gpubmrm / double", "ranks gpubmrm / double"], rows)
 
     lines += ["## Iterations and objective", "", "Iterations to the gap: with the dual problem left early, as TAO does (`projected`), which is sensitive to rounding, and solved to rounding (`exact`). Objective: the best value met.", ""]
-    keys = ("aij", "aij gpubmrm", "gpucsr bmrm", "gpucsr double", "gpucsr mixed", "gpucsr single", "gpucsr double exact", "gpucsr single exact")
+    keys = ("aij", "aij ranks", "aij gpubmrm ranks", "gpucsr bmrm", "gpucsr double", "gpucsr mixed", "gpucsr single", "gpucsr dense", "gpucsr double exact", "gpucsr single exact")
     rows = []
     for s in order:
         c = good[s]
@@ -264,17 +306,29 @@ def page(files, out, name):
         rows.append([s] + [str(c[k]["iterations"]) + ("" if done(c[k]) else " cut") if k in c else "" for k in keys] + [f"{c[k]['objective']:.6g}" if done(c.get(k)) else "" for k in ("aij", "gpucsr double", "gpucsr single")] + [f"{100 * c['gpucsr double']['accuracy']:.2f}" if "gpucsr double" in c else ""])
     lines += table(["set"] + list(keys) + ["J aij bmrm", "J double", "J single", "accuracy %"], rows)
 
-    lines += ["## Parts", "", "gpucsr in double with gpubmrm. Start: of the device, once a process. Load: PETSc binary into a matrix, by this library. Set-up: the first product with the matrix and with its transpose, with all that is done once a matrix (inspect to transpose are parts of it). Products, losses, optimiser: the learning phase; products are kernels and copies of vectors, as timed on the device.", ""]
+    lines += ["## Parts", "", "Start: of the device, once a process. Load: PETSc binary into a matrix, by PETSc for aij and dense, else by this library. Set-up: the first product with the matrix and with its transpose, with all that is done once a matrix, of which inspect to upload are parts (milliseconds). Then microseconds of a product, as timed on the device: its vectors converted to single and back, copied in, multiplied by X and by its transpose, copied out. Vectors live on the device, so that there is nothing to copy, but for *copies*, which has them on the host (`-vec_type standard`); their conversion is part of the copies there. On the host products are timed by the clock, with their launch. Losses and optimiser: what else learning takes (milliseconds).", ""]
+    rows = []
+    for s in order:
+        for k in ("aij", "dense", "gpucsr double", "gpucsr mixed", "gpucsr single", "gpucsr dense", "gpucsr double copies", "gpucsr mixed copies", "gpucsr single copies"):
+            r = good[s].get(k)
+            if not r or (k == "gpucsr dense" and refused(r)):
+                continue
+            p, t, v = parts(r), r["report"].get("seconds", {}), vectors(r)
+            learn, cut = scaled(r, good[s].get("gpucsr double"))
+            once = [f"{1e3 * t.get(name, 0):.3g}" if t else "" for name in ("inspect", "convert", "pad", "transpose", "upload")]
+            product = [microseconds(v[name]) for name in ("convert", "copy in", "kernel", "transpose", "copy out")]
+            rows.append([s, k, r["iterations"], mark(r["start"] + r["load"] + r["setup"] + learn, cut), seconds(r["start"]), seconds(r["load"]), f"{1e3 * r['setup']:.3g}"] + once + product + [f"{1e3 * p[name]:.3g}" for name in ("losses", "optimiser")])
+    lines += table(["set", "type", "iterations", "total s", "start s", "load s", "set-up", "inspect", "convert", "pad", "transpose", "upload", "product: convert", "copy in", "X", "X transposed", "copy out", "losses", "optimiser"], rows)
+
+    lines += ["### Of gpucsr in double", "", "Kernels, padding of their formats, and what the optimiser does (milliseconds).", ""]
     rows = []
     for s in order:
         r = good[s].get("gpucsr double")
         if not r:
             continue
-        p, t = parts(r), r["report"].get("seconds", {})
-        f, b = r["report"].get("forward", {}), r["report"].get("transpose", {})
-        o = r.get("optimiser", {})
-        rows.append([s, seconds(r["start"]), seconds(r["load"]), f"{1e3 * r['setup']:.3g}"] + [f"{1e3 * t.get(k, 0):.3g}" for k in ("inspect", "upload", "convert", "pad", "transpose")] + [f"{1e3 * p[k]:.3g}" for k in PARTS] + [f"{1e3 * o.get(k, 0):.3g}" for k in ("planes", "dual", "weights")] + [f.get("kernel", ""), f"{f.get('microseconds', 0):.1f}", b.get("kernel", ""), f"{b.get('microseconds', 0):.1f}"])
-    lines += table(["set", "start s", "load s", "set-up ms", "inspect ms", "upload ms", "convert ms", "pad ms", "transpose ms", "products ms", "losses ms", "optimiser ms", "of it planes", "dual", "weights", "kernel", "us each", "kernel of the transpose", "us each"], rows)
+        f, b, o = r["report"].get("forward", {}), r["report"].get("transpose", {}), r.get("optimiser", {})
+        rows.append([s, f.get("format", ""), f.get("kernel", ""), f"{f.get('padding', 0):.1f}", b.get("format", ""), b.get("kernel", ""), f"{b.get('padding', 0):.1f}"] + [f"{1e3 * o.get(k, 0):.3g}" for k in ("planes", "dual", "weights")])
+    lines += table(["set", "format", "kernel", "padding %", "of the transpose", "kernel", "padding %", "planes", "dual problem", "weights"], rows)
 
     lines += ["## Total", "", "Start, load, set-up and learn. aij loads PETSc binary by PETSc, gpucsr by this library; text is read by this library, for aij by one thread. Ratios are to gpucsr from PETSc binary, and from text.", ""]
     rows = []
@@ -306,6 +360,32 @@ def page(files, out, name):
     print("\n".join(lines))
 
 
+def bars(plt, good, order, file, groups, values):
+    """Stacked bars, a panel a set and a bar a configuration (label, key); values(record, all of its set) are seconds by part"""
+    order = [s for s in order if any(k in good[s] for _, k in groups)]
+    across, shown = min(6, len(order)), {}
+    down = (len(order) + across - 1) // across
+    figure, axes = plt.subplots(down, across, figsize=(3 * across, 2.7 * down + 0.6), squeeze=False)
+    for ax in axes.flat[len(order):]:
+        ax.axis("off")
+    for ax, s in zip(axes.flat, order):
+        labels = []
+        for label, k in groups:
+            if k not in good[s]:
+                continue
+            bottom = 0
+            for colour, (part, t) in enumerate(values(good[s][k], good[s]).items()):
+                shown[part] = ax.bar(len(labels), t, bottom=bottom, color=f"C{colour}")
+                bottom += t
+            labels.append(label)
+        ax.set_xticks(range(len(labels)), labels, fontsize=8)
+        ax.set_title(s, fontsize=10)
+        ax.set_ylabel("seconds", fontsize=8)
+    figure.tight_layout(rect=(0, 0, 1, 1 - 0.4 / (2.7 * down + 0.6)))
+    figure.legend(list(shown.values()), list(shown), loc="upper center", ncol=len(shown), fontsize=9)
+    figure.savefig(file, dpi=80)
+
+
 def plot(good, order, out, name):
     try:
         import matplotlib
@@ -314,28 +394,19 @@ def plot(good, order, out, name):
     except ImportError:
         print("bmrm.py: no Matplotlib, no plots", file=sys.stderr)
         return []
-    bars, shown = [("aij", "aij"), ("ranks", "aij ranks"), ("gpucsr", "gpucsr double")], {}
-    figure, axes = plt.subplots(2, (len(order) + 1) // 2, figsize=(3 * ((len(order) + 1) // 2), 7), squeeze=False)
-    for ax in axes.flat[len(order):]:
-        ax.axis("off")
-    for ax, s in zip(axes.flat, order):
-        c = good[s]
-        for x, (label, k) in enumerate(bars):
-            if k not in c:
-                continue
-            bottom = 0
-            v, cut = scaled(c[k], c.get("gpucsr double"))
-            values = {"start": c[k]["start"], "load": c[k]["load"], "set-up": c[k]["setup"], **{p: t * v / c[k]["learn"] for p, t in parts(c[k]).items()}}
-            for colour, (p, t) in enumerate(values.items()):
-                shown[p] = ax.bar(x, t, bottom=bottom, color=f"C{colour}")
-                bottom += t
-        ax.set_xticks(range(len(bars)), [b[0] for b in bars])
-        ax.set_title(s)
-        ax.set_ylabel("seconds")
-    figure.legend(*[list(v) for v in (shown.values(), shown)], loc="lower right", fontsize=8)
-    figure.tight_layout()
-    figure.savefig(f"{out}/{name}-parts.png", dpi=90)
-    return [("Load and learn by part: aij on one core, aij on all, gpucsr", f"{name}-parts.png")]
+
+    def whole(r, c):
+        v, _ = scaled(r, c.get("gpucsr double"))
+        return {"start": r["start"], "load": r["load"], "set-up": r["setup"], **{p: t * v / r["learn"] for p, t in parts(r).items()}}
+
+    def ours(r, c):
+        t, p, v = r["report"].get("seconds", {}), parts(r), vectors(r)
+        copies = (r["report"]["forward"]["products"] + r["report"]["transpose"]["products"]) * ((v["copy in"] or 0) + (v["copy out"] or 0)) if v["copy in"] is not None else 0
+        return {"load": r["load"], "upload": t.get("upload", 0), "convert and pad": t.get("inspect", 0) + t.get("convert", 0) + t.get("pad", 0), "transpose": t.get("transpose", 0), "kernels": max(p["products"] - copies, 0), "copies": copies, "losses": p["losses"], "optimiser": p["optimiser"]}
+
+    bars(plt, good, order, f"{out}/{name}-total.png", [("aij", "aij"), ("ranks", "aij ranks"), ("gpucsr", "gpucsr double")], whole)
+    bars(plt, good, order, f"{out}/{name}-parts.png", [("double", "gpucsr double"), ("mixed", "gpucsr mixed"), ("single", "gpucsr single"), ("copies", "gpucsr double copies")], ours)
+    return [("Load and learn by part: aij on one core, aij on all, gpucsr in double", f"{name}-total.png"), ("gpucsr by part: double, mixed, single, double with vectors on the host", f"{name}-parts.png")]
 
 
 def main():

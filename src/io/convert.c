@@ -16,7 +16,7 @@
 static const char usage[] = "Usage: gpucsr-convert [OPTIONS] INPUT [OUTPUT]\n"
                             "\n"
                             "Convert a sparse matrix between file formats, and say what it is like. Without OUTPUT, only the latter.\n"
-                            "INPUT is a regular file: PETSc binary, LIBSVM or svmlight, Matrix Market, or Harwell-Boeing or Rutherford-Boeing, told by its content; text may be\n"
+                            "INPUT is a regular file: PETSc binary, LIBSVM or svmlight, Matrix Market, or Harwell-Boeing or Rutherford-Boeing, told by its content. It may be\n"
                             "compressed by gzip, xz or bzip2. OUTPUT is told by its name: .petsc .dat .bin, .svm .libsvm, .mtx, .rb; or by -to.\n"
                             "\n"
                             "  -from FORMAT      petsc, libsvm, market or boeing\n"
@@ -402,7 +402,7 @@ static int Convert(Conversion *c, GPUCSRFault *f)
     if (!strcmp(k->from, names[i])) h->format = (GPUCSRTextFormat)i;
   if (h->format == GPUCSR_TEXT_MARKET) failed = GPUCSRMarketHeader(text, bytes, h, f);
   if (h->format == GPUCSR_TEXT_BOEING) failed = GPUCSRBoeingHeader(text, bytes, h, f);
-  if (h->format == GPUCSR_TEXT_PETSC && GPUCSRSourceIsStream(c->source)) failed = GPUCSRFaultSet(f, 0, 0, "is PETSc binary inside a compressed file: decompress it first");
+  if (h->format == GPUCSR_TEXT_PETSC) failed = GPUCSRSourceWhole(c->source, &text, &bytes, f);
   if (h->format == GPUCSR_TEXT_MARKET && !failed && !GPUCSRSourceIsStream(c->source) && (double)h->entries > 0.5 * ((double)GPUCSRSourceBytes(c->source) + 1))
     failed = GPUCSRFaultSet(f, h->lines, 0, "the file, of %lld bytes, is too short for the %lld entries announced here", (long long)GPUCSRSourceBytes(c->source), (long long)h->entries);
   if (failed) return 1;

@@ -90,7 +90,26 @@ typedef struct {
   double               begun, parsed; /* times: when parsing began, and ended */
   int                  failed;
   GPUCSRFault          fault;
+  /* of the rows of this rank; kept here, and the blocks, so that an error leaves nothing behind */
+  int64_t     *row; /* where each begins */
+  PetscInt    *nnz; /* their lengths */
+  PetscInt    *j;   /* entries, where the matrix has no arrays for them */
+  PetscScalar *v;
+  int64_t     *firstrow; /* LIBSVM: of each block */
 } Reader;
+
+static PetscErrorCode ReaderDestroy(Reader *R)
+{
+  PetscFunctionBegin;
+  for (size_t k = 0; k < R->nblocks; k++) GPUCSRPieceDestroy(&R->block[k].piece);
+  free(R->block);
+  free(R->number);
+  GPUCSRSourceClose(R->source);
+  PetscCall(PetscFree2(R->row, R->nnz));
+  PetscCall(PetscFree2(R->j, R->v));
+  PetscCall(PetscFree(R->firstrow));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 /* If any rank has failed, all end with the fault that comes first in the file */
 static PetscErrorCode AgreeOnFault(Reader *R)
@@ -266,7 +285,6 @@ static PetscErrorCode Open(Reader *R)
       told.header.symmetry = GPUCSR_GENERAL;
       if (format == GPUCSR_TEXT_MARKET) R->failed = GPUCSRMarketHeader(text, bytes, &told.header, &R->fault);
       if (format == GPUCSR_TEXT_BOEING) R->failed = GPUCSRBoeingHeader(text, bytes, &told.header, &R->fault);
-      if (format == GPUCSR_TEXT_PETSC && told.stream) R->failed = GPUCSRFaultSet(&R->fault, 0, 0, "is PETSc binary inside a compressed file: decompress it first");
       if (!R->failed && format == GPUCSR_TEXT_MARKET) {
         /* an entry takes two characters at the least: refuse sizes that the file cannot hold before memory is asked for them */
         if (!told.stream && (double)told.header.entries > 0.5 * ((double)GPUCSRSourceBytes(R->source) + 1))
@@ -536,9 +554,39 @@ static PetscErrorCode SeqArrays(Mat A, PetscBool preallocate, const PetscInt nnz
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SeqArraysDone(Mat A, PetscInt j[])
+enum {
+  INODE_SAMPLES = 4096,
+  PIECE         = 1 << 17 /* numbers that a thread is given */
+};
+
+/*
+  Assembly compares each row with the one before, in one thread, and gives inodes up, for good, where less than a fifth of the rows are equal to it. What comes out
+  of that for a matrix of many rows is told by some: where not even a tenth of them are, the search is spared. They are scattered, as blocks repeat
+*/
+static PetscErrorCode SpareInodes(Mat A, PetscInt m, const int64_t row[], const PetscInt j[])
 {
+  uint64_t state = 0;
+  int      equal = 0;
+
   PetscFunctionBegin;
+  if (m <= 4 * INODE_SAMPLES) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int k = 0; k < INODE_SAMPLES; k++) {
+    const PetscInt r = 1 + (PetscInt)((state >> 32) * (uint64_t)(m - 1) >> 32);
+
+    equal += row[r + 1] - row[r] == row[r] - row[r - 1] && !memcmp(j + row[r], j + row[r - 1], (size_t)(row[r + 1] - row[r]) * sizeof(*j));
+    state = state * 6364136223846793005u + 1442695040888963407u; /* Knuth's multiplier for a congruential generator of 64 bits */
+  }
+  if (equal < INODE_SAMPLES / 10) PetscCall(MatSetOption(A, MAT_USE_INODES, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SeqArraysDone(Mat A, const int64_t row[], PetscInt j[])
+{
+  PetscInt m;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetLocalSize(A, &m, NULL));
+  PetscCall(SpareInodes(A, m, row, j));
   PetscCall(MatSeqAIJSetColumnIndices(A, j)); /* they are there; it says so */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -566,7 +614,7 @@ static PetscErrorCode SetRows(Mat A, const int64_t row[], const PetscInt j[], co
   PetscCall(MatGetOwnershipRange(A, &rstart, NULL));
   PetscCall(MatGetOwnershipRangeColumn(A, &cstart, &cend));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &mpi, MATMPIAIJ, MATMPIAIJGPUCSR, ""));
-  PetscCall(PetscCalloc1(4 * (size_t)m, &nnz)); /* in the diagonal block, off it; the same in the upper triangle */
+  PetscCall(PetscCalloc1(4 * (size_t)m + 1, &nnz)); /* in the diagonal block, off it; the same in the upper triangle */
 #pragma omp parallel for num_threads(threads)
   for (PetscInt r = 0; r < m; r++)
     for (int64_t k = row[r]; k < row[r + 1]; k++) {
@@ -601,7 +649,7 @@ static PetscErrorCode SetRows(Mat A, const int64_t row[], const PetscInt j[], co
         bv[off][to[off]++] = v[k];
       }
     }
-    for (int b = 0; b < 2; b++) PetscCall(SeqArraysDone(block[b], bj[b]));
+    for (int b = 0; b < 2; b++) PetscCall(SeqArraysDone(block[b], at[b], bj[b]));
     PetscCall(PetscFree2(at[0], at[1]));
   } else {
     for (size_t k = 0; k < sizeof(counted) / sizeof(counted[0]) && !preallocated; k++) {
@@ -630,20 +678,6 @@ static PetscErrorCode SetRows(Mat A, const int64_t row[], const PetscInt j[], co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rows that are in the arrays of the matrix (direct), or in others that are freed */
-static PetscErrorCode Finish(Mat A, PetscBool direct, const int64_t row[], PetscInt j[], PetscScalar v[], int threads)
-{
-  PetscFunctionBegin;
-  if (direct) {
-    PetscCall(SeqArraysDone(A, j));
-    PetscCall(Assemble(A));
-  } else {
-    PetscCall(SetRows(A, row, j, v, threads));
-    PetscCall(PetscFree2(j, v));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The pieces of this rank into the matrix, whose type and layout are set */
 static PetscErrorCode FillMatrix(Reader *R, Mat A, PetscInt base)
 {
@@ -663,7 +697,9 @@ static PetscErrorCode FillMatrix(Reader *R, Mat A, PetscInt base)
   assembly.npieces  = R->nblocks;
   PetscCall(PetscMalloc1(R->nblocks + 1, &assembly.piece));
   for (size_t k = 0; k < R->nblocks; k++) assembly.piece[k] = R->block[k].piece;
-  PetscCall(PetscMalloc2((size_t)m + 1, &row, (size_t)m, &nnz));
+  PetscCall(PetscMalloc2((size_t)m + 1, &R->row, (size_t)m, &R->nnz));
+  row = R->row;
+  nnz = R->nnz;
   GPUCSRAssemblyCount(&assembly, row);
   if (row[m] > PETSC_MAX_INT) Fail(R, 0, "one rank would have more entries than the integers of this PETSc can count: use more ranks, or a PETSc with 64-bit indices");
   PetscCall(AgreeOnFault(R));
@@ -675,25 +711,28 @@ static PetscErrorCode FillMatrix(Reader *R, Mat A, PetscInt base)
   if (more || R->size > 1) j = NULL;
   else PetscCall(SeqArrays(A, PETSC_TRUE, nnz, &j, &v));
   direct = (PetscBool)(j != NULL);
-  if (!direct) PetscCall(PetscMalloc2((size_t)row[m], &j, (size_t)row[m], &v));
+  if (!direct) {
+    PetscCall(PetscMalloc2((size_t)row[m] + 1, &R->j, (size_t)row[m] + 1, &R->v));
+    j = R->j;
+    v = R->v;
+  }
   R->failed = GPUCSRAssemblyFill(&assembly, base, row, j, v, &equal, &R->fault);
+  PetscCall(PetscFree(assembly.piece));
   PetscCall(AgreeOnFault(R));
   for (size_t k = 0; k < R->nblocks; k++) GPUCSRPieceDestroy(&R->block[k].piece);
-  PetscCall(PetscFree(assembly.piece));
   if (direct && equal) { /* rare: over again with the lengths that are left */
-    PetscInt    *j2;
-    PetscScalar *v2;
-
-    PetscCall(PetscMalloc2((size_t)row[m], &j2, (size_t)row[m], &v2));
-    memcpy(j2, j, (size_t)row[m] * sizeof(*j));
-    memcpy(v2, v, (size_t)row[m] * sizeof(*v));
-    j      = j2;
-    v      = v2;
+    PetscCall(PetscMalloc2((size_t)row[m] + 1, &R->j, (size_t)row[m] + 1, &R->v));
+    memcpy(R->j, j, (size_t)row[m] * sizeof(*j));
+    memcpy(R->v, v, (size_t)row[m] * sizeof(*v));
+    j      = R->j;
+    v      = R->v;
     direct = PETSC_FALSE;
   }
   if (equal) GPUCSRAssemblyCompact(m, row, j, v);
-  PetscCall(Finish(A, direct, row, j, v, R->threads));
-  PetscCall(PetscFree2(row, nnz));
+  if (direct) {
+    PetscCall(SeqArraysDone(A, row, j));
+    PetscCall(Assemble(A));
+  } else PetscCall(SetRows(A, row, j, v, R->threads));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -741,9 +780,9 @@ static PetscErrorCode SetLayout(Reader *R, Mat A, PetscInt M, PetscInt N)
 
 static PetscErrorCode LoadText(Reader *R, Mat A, Vec *labels, Vec *queries, PetscInt *basefound)
 {
-  const GPUCSRTextHeader *h        = &R->header;
-  const PetscInt          columns  = R->options.columns >= 0 ? R->options.columns : A->cmap->N;
-  int64_t                *firstrow = NULL, rows;
+  const GPUCSRTextHeader *h       = &R->header;
+  const PetscInt          columns = R->options.columns >= 0 ? R->options.columns : A->cmap->N;
+  int64_t                 rows;
   PetscInt                M = (PetscInt)h->m, N = (PetscInt)h->n, base = 0;
   int                     has, any;
 
@@ -760,7 +799,7 @@ static PetscErrorCode LoadText(Reader *R, Mat A, Vec *labels, Vec *queries, Pets
       PetscCall(PetscFree(first));
     }
   } else if (h->format == GPUCSR_TEXT_LIBSVM) {
-    PetscCall(CountBefore(R, PETSC_TRUE, &firstrow, &rows));
+    PetscCall(CountBefore(R, PETSC_TRUE, &R->firstrow, &rows));
     base = R->options.base >= 0 ? R->options.base : R->low == 0 ? 0 : 1;
     if (R->low == INT64_MAX) { /* no entry at all */
       R->low  = base;
@@ -774,16 +813,15 @@ static PetscErrorCode LoadText(Reader *R, Mat A, Vec *labels, Vec *queries, Pets
   }
   *basefound = base;
   PetscCall(SetLayout(R, A, M, N));
-  if (labels && firstrow) PetscCall(FillVector(R, A, firstrow, PETSC_TRUE, labels));
+  if (labels && R->firstrow) PetscCall(FillVector(R, A, R->firstrow, PETSC_TRUE, labels));
   has = 0;
   for (size_t k = 0; k < R->nblocks; k++) has |= R->block[k].piece.query != NULL;
   PetscCallMPI(MPI_Allreduce(&has, &any, 1, MPI_INT, MPI_MAX, R->comm));
-  if (queries && any) PetscCall(FillVector(R, A, firstrow, PETSC_FALSE, queries));
+  if (queries && any) PetscCall(FillVector(R, A, R->firstrow, PETSC_FALSE, queries));
   if (R->size > 1) {
-    PetscCall(Redistribute(R, firstrow, base, A->rmap->range));
+    PetscCall(Redistribute(R, R->firstrow, base, A->rmap->range));
     base = 0;
   }
-  PetscCall(PetscFree(firstrow));
   PetscCall(FillMatrix(R, A, base));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -817,30 +855,33 @@ static PetscErrorCode LoadViewer(Reader *R, Mat A, Vec *labels)
 
 static PetscErrorCode LoadBinary(Reader *R, Mat A, Vec *labels)
 {
-  const char  *text;
-  size_t       bytes;
-  GPUCSRBinary b;
-  int64_t     *row, first = 0, last, bad;
-  PetscInt     m, rstart, *nnz, *j;
-  PetscScalar *v, *y;
-  PetscBool    direct;
+  const char    *text;
+  size_t         bytes;
+  GPUCSRBinary   b;
+  int64_t       *row, first = 0, last, bad;
+  PetscInt       m, rstart, *nnz, *j;
+  PetscScalar   *v, *y;
+  PetscBool      direct;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   if (R->rank) R->failed = GPUCSRSourceOpen(R->file, &R->source, &R->fault);
   PetscCall(AgreeOnFault(R));
-  R->failed = GPUCSRSourceHead(R->source, &text, &bytes, &R->fault) || GPUCSRBinaryHeader(text, bytes, &b, &R->fault);
+  R->failed = GPUCSRSourceWhole(R->source, &text, &bytes, &R->fault) || GPUCSRBinaryHeader(text, bytes, &b, &R->fault);
+  if (!R->failed && R->stream && (b.nz < 0 || !GPUCSR_SCALAR_IS_DOUBLE)) Fail(R, 0, "is a matrix stored dense, or of other scalars than doubles, inside a compressed file: decompress it first");
   PetscCall(AgreeOnFault(R));
   R->text    = (int64_t)b.length;
   R->entries = b.nz < 0 ? b.M * b.N : b.nz;
   if (b.nz < 0 || !GPUCSR_SCALAR_IS_DOUBLE) {
     PetscCall(LoadViewer(R, A, labels));
-    GPUCSRSourceClose(R->source);
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(SetLayout(R, A, (PetscInt)b.M, (PetscInt)b.N));
   PetscCall(MatGetLocalSize(A, &m, NULL));
   PetscCall(MatGetOwnershipRange(A, &rstart, NULL));
-  PetscCall(PetscMalloc2((size_t)m + 1, &row, (size_t)m, &nnz));
+  PetscCall(PetscMalloc2((size_t)m + 1, &R->row, (size_t)m, &R->nnz));
+  row    = R->row;
+  nnz    = R->nnz;
   row[0] = 0;
   for (PetscInt r = 0; r < m; r++) {
     const int64_t n = GPUCSRBinaryInteger(b.at + b.lengths + (size_t)(rstart + r) * b.width, b.width);
@@ -859,7 +900,11 @@ static PetscErrorCode LoadBinary(Reader *R, Mat A, Vec *labels)
   if (R->size > 1) j = NULL;
   else PetscCall(SeqArrays(A, PETSC_TRUE, nnz, &j, &v));
   direct = (PetscBool)(j != NULL);
-  if (!direct) PetscCall(PetscMalloc2((size_t)row[m], &j, (size_t)row[m], &v));
+  if (!direct) {
+    PetscCall(PetscMalloc2((size_t)row[m] + 1, &R->j, (size_t)row[m] + 1, &R->v));
+    j = R->j;
+    v = R->v;
+  }
   bad = GPUCSRBinaryColumns(&b, m, row, first, j, R->threads);
   for (int64_t k = bad < 0 ? 0 : row[bad]; bad >= 0 && k < row[bad + 1] && !R->failed; k++) {
     const int64_t x = GPUCSRBinaryInteger(b.at + b.columns + (size_t)(first + k) * b.width, b.width);
@@ -868,17 +913,40 @@ static PetscErrorCode LoadBinary(Reader *R, Mat A, Vec *labels)
     else if (k > row[bad] && j[k] <= j[k - 1]) R->failed = GPUCSRFaultSet(&R->fault, 0, 0, "the columns of row %lld do not increase", (long long)(rstart + bad));
   }
   PetscCall(AgreeOnFault(R));
-  GPUCSRBinaryReals(b.at + b.values + 8 * (size_t)first, row[m], v, R->threads);
+  ierr = PETSC_SUCCESS;
+#pragma omp parallel num_threads(R->threads)
+  {
+    /* what PETSc does with the columns in one thread, beside the values; this thread joins the others then */
+#pragma omp master
+    if (direct) ierr = SeqArraysDone(A, row, j);
+#pragma omp for schedule(dynamic)
+    for (int64_t k = 0; k < row[m]; k += PIECE) GPUCSRBinaryReals(b.at + b.values + 8 * (size_t)(first + k), PetscMin(row[m] - k, (int64_t)PIECE), v + k, 1);
+  }
+  PetscCall(ierr);
   R->parsed = MPI_Wtime();
-  PetscCall(Finish(A, direct, row, j, v, R->threads));
+  if (direct) PetscCall(Assemble(A));
+  else PetscCall(SetRows(A, row, j, v, R->threads));
   if (b.labels && labels) {
     PetscCall(MatCreateVecs(A, NULL, labels));
     PetscCall(VecGetArrayWrite(*labels, &y));
     GPUCSRBinaryReals(b.at + b.labels + 8 * (size_t)rstart, m, y, R->threads);
     PetscCall(VecRestoreArrayWrite(*labels, &y));
   }
-  PetscCall(PetscFree2(row, nnz));
-  GPUCSRSourceClose(R->source);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Load(Reader *R, Mat A, Vec *labels, Vec *queries, PetscInt *base, int64_t *bytes, double times[])
+{
+  PetscFunctionBegin;
+  times[0] = MPI_Wtime();
+  PetscCall(Open(R));
+  *bytes   = R->source ? GPUCSRSourceBytes(R->source) : 0;
+  R->begun = MPI_Wtime();
+  if (R->header.format == GPUCSR_TEXT_PETSC) PetscCall(LoadBinary(R, A, labels));
+  else PetscCall(LoadText(R, A, labels, queries, base));
+  times[3] = MPI_Wtime() - R->parsed;
+  times[2] = R->parsed - R->begun;
+  times[1] = R->begun - times[0];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -900,12 +968,14 @@ static PetscErrorCode LoadBinary(Reader *R, Mat A, Vec *labels)
   Level: intermediate
 
   Notes:
-  The file is LIBSVM or svmlight text, Matrix Market, Harwell-Boeing, Rutherford-Boeing, or PETSc binary, told by its content; text may be compressed by
+  The file is LIBSVM or svmlight text, Matrix Market, Harwell-Boeing, Rutherford-Boeing, or PETSc binary, told by its content, and may be compressed by
   gzip, xz or bzip2. Threads (`MatGPUCSRFileOptions`) and ranks read it in parallel, into a matrix of any type. In PETSc binary the labels are the
   vector that follows the matrix.
 
   Rows are parted among the ranks as the sizes of `A` say, or as `PETSC_DECIDE` does. The columns of LIBSVM text are those of `A`, if set, or of the options;
   so the columns of a second file can be made those of a first one.
+
+  Where a sample of the rows says that PETSc's search for equal neighbours would find too few to use, it is spared, by `MAT_USE_INODES`.
 
   A line that is wrong is an error with the file, the line, the column, and what was expected there, on all ranks; or it is left out and counted in
   the info.
@@ -916,6 +986,7 @@ PetscErrorCode MatGPUCSRLoadFile(Mat A, const char file[], const MatGPUCSRFileOp
 {
   static const MatGPUCSRFileFormat formats[] = {MAT_GPUCSR_FILE_LIBSVM, MAT_GPUCSR_FILE_MARKET, MAT_GPUCSR_FILE_BOEING, MAT_GPUCSR_FILE_PETSC};
   Reader                           R;
+  PetscErrorCode                   ierr;
   const char                      *prefix;
   PetscInt                         base     = 0;
   double                           times[4] = {0, 0, 0, 0}, slowest[4];
@@ -940,17 +1011,9 @@ PetscErrorCode MatGPUCSRLoadFile(Mat A, const char file[], const MatGPUCSRFileOp
   PetscCheck(R.options.base == PETSC_DECIDE || R.options.base == 0 || R.options.base == 1, R.comm, PETSC_ERR_ARG_OUTOFRANGE, "the first index is 0 or 1, not %" PetscInt_FMT, R.options.base);
   R.threads = R.options.threads > 0 ? (int)PetscMin(R.options.threads, 1024) : omp_get_max_threads();
 
-  times[0] = MPI_Wtime();
-  PetscCall(Open(&R));
-  bytes   = R.source ? GPUCSRSourceBytes(R.source) : 0;
-  R.begun = MPI_Wtime();
-  if (R.header.format == GPUCSR_TEXT_PETSC) PetscCall(LoadBinary(&R, A, labels));
-  else PetscCall(LoadText(&R, A, labels, queries, &base));
-  times[3] = MPI_Wtime() - R.parsed;
-  times[2] = R.parsed - R.begun;
-  times[1] = R.begun - times[0];
-  free(R.block);
-  free(R.number);
+  ierr = Load(&R, A, labels, queries, &base, &bytes, times);
+  PetscCall(ReaderDestroy(&R));
+  PetscCall(ierr);
   if (info) {
     PetscCallMPI(MPI_Allreduce(times, slowest, 4, MPI_DOUBLE, MPI_MAX, R.comm));
     PetscCallMPI(MPI_Bcast(&bytes, 1, MPIU_INT64, 0, R.comm));

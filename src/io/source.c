@@ -216,7 +216,8 @@ struct GPUCSRSource_s {
   char          *text; /* decompressed and not handed out */
   size_t         ntext, room;
   size_t         handed; /* text so far */
-  int            begun;  /* a byte order mark was looked for */
+  int            begun;  /* the first bytes were looked at */
+  int            binary; /* they are PETSc's: there are no lines */
   int64_t        line;
 };
 
@@ -228,6 +229,7 @@ static size_t ByteOrderMark(const char text[], size_t bytes)
 
 static int Decompress(GPUCSRSource *s, size_t atleast, GPUCSRFault *f)
 {
+  if (!s->begun && atleast < 8) atleast = 8; /* what tells the format */
   while (s->ntext < atleast && !s->flow.done) {
     if (s->room < atleast + 1) {
       char *text = (char *)realloc(s->text, atleast + 1); /* 1: a line feed at the end of the file */
@@ -240,14 +242,15 @@ static int Decompress(GPUCSRSource *s, size_t atleast, GPUCSRFault *f)
     s->flow.out_end = (unsigned char *)s->text + s->room - 1;
     if (s->decoder->decode(s->state, &s->flow, f)) return 1;
     s->ntext = (size_t)((char *)s->flow.out - s->text);
-    if (!s->begun && s->ntext >= 3) {
+    if (!s->begun && (s->ntext >= 8 || s->flow.done)) {
       const size_t mark = ByteOrderMark(s->text, s->ntext);
 
-      s->begun = 1;
+      s->begun  = 1;
+      s->binary = GPUCSRTextSniff(s->text, s->ntext) == GPUCSR_TEXT_PETSC;
       s->ntext -= mark;
       memmove(s->text, s->text + mark, s->ntext);
     }
-    if (s->flow.done && s->ntext && s->text[s->ntext - 1] != '\n') s->text[s->ntext++] = '\n';
+    if (s->flow.done && s->ntext && s->text[s->ntext - 1] != '\n' && !s->binary) s->text[s->ntext++] = '\n';
   }
   return 0;
 }
@@ -380,7 +383,7 @@ int GPUCSRSourceHead(GPUCSRSource *s, const char **text, size_t *bytes, GPUCSRFa
       if (Decompress(s, want, f)) return 1;
       *text  = s->text;
       *bytes = s->ntext;
-      while (*bytes && s->text[*bytes - 1] != '\n') --*bytes;
+      while (*bytes && s->text[*bytes - 1] != '\n' && !s->binary) --*bytes;
       if (s->flow.done) break;
     }
   }

@@ -76,7 +76,7 @@ static FILE *Nameless(const Writer *w)
 
 static int KeepLabels(Writer *w, const Rows *r, GPUCSRFault *f)
 {
-  if (!r->label) return 0;
+  if (!r->label || !r->m) return 0;
   if (w->labels + r->m > w->room) {
     const int64_t room  = PetscMax(2 * w->room, w->labels + r->m);
     double       *label = (double *)realloc(w->label, (size_t)room * sizeof(*label));

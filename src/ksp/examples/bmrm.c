@@ -1054,6 +1054,7 @@ int main(int argc, char **argv)
   PetscCall(TaoSetType(tao, TAOBMRM));
   PetscCall(TaoSetObjectiveAndGradient(tao, NULL, Risk, &l));
   PetscCall(TaoSetTolerances(tao, o.epsilon, 0.0, 0.0));
+  PetscCall(TaoSetMaximumFunctionEvaluations(tao, PETSC_MAX_INT)); /* one an iteration: -tao_max_it says how many, not TAO's limit of 4000 */
   PetscCall(TaoSetFromOptions(tao));
   PetscCall(VecSet(l.w, 0.0));
   PetscCall(VecDuplicate(l.w, &l.best));

@@ -285,7 +285,7 @@ static PetscErrorCode InspectFile(const char name[], PetscInt classid, PetscBool
   rewind(t.fp);
   for (int k = 0; k < 8; k++) word[k / 4] = word[k / 4] << 8 | first[k];
 
-  PetscCheck(first[0] != 0x1f || first[1] != 0x8b, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is compressed: gunzip it first", name);
+  PetscCheck(first[0] != 0x1f || first[1] != 0x8b, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is compressed: decompress it first, or let -dll_append libpetscgpucsr.so bring what reads it", name);
   PetscCheck(first[0] == 0 || first[0] == '%', PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is neither PETSc binary nor Matrix Market, whose first line begins with %%%%MatrixMarket", name);
   *text = (PetscBool)(first[0] == '%');
   if (*text) PetscCall(ReadMatrixMarket(&t, T));
@@ -332,14 +332,46 @@ static PetscErrorCode SetEntries(Mat A, const Triplets *T)
   PetscFunctionReturn(0);
 }
 
+/* A compressed file, by a library that was loaded and has a function for such */
+static PetscErrorCode LoadCompressed(Mat A, const char name[], PetscBool *loaded)
+{
+  static const char *const magic[]                                              = {"\x1f\x8b",
+                                                                                   "\xfd"
+                                                                                                                                "7zXZ",
+                                                                                   "BZh"};
+  PetscErrorCode (*load)(Mat, const char *, const void *, Vec *, Vec *, void *) = NULL;
+  MPI_Comm    comm                                                              = PetscObjectComm((PetscObject)A);
+  int         compressed                                                        = 0;
+  PetscMPIInt rank;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(comm, &rank));
+  if (!rank) {
+    char  first[8] = {0};
+    FILE *fp       = fopen(name, "rb");
+
+    if (fp && fread(first, 1, sizeof(first) - 1, fp))
+      for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(magic); k++) compressed |= !strncmp(first, magic[k], strlen(magic[k]));
+    if (fp) fclose(fp);
+  }
+  PetscCallMPI(MPI_Bcast(&compressed, 1, MPI_INT, 0, comm));
+  if (compressed) PetscCall(PetscDLSym(NULL, "MatGPUCSRLoadFile", (void **)&load));
+  if (load) PetscCall((*load)(A, name, NULL, NULL, NULL, NULL));
+  *loaded = (PetscBool)(load != NULL);
+  PetscFunctionReturn(0);
+}
+
 /* Fill a matrix whose type is set (MatSetFromOptions()) and whose sizes are not; its rows and columns are distributed evenly */
 static inline PetscErrorCode LoadMat(Mat A, const char name[])
 {
   Triplets    T;
   PetscViewer viewer;
   Mat         counter; /* takes entries and keeps but their number, for MatSetValues() is slow in a matrix that has to grow */
+  PetscBool   loaded = PETSC_FALSE;
 
   PetscFunctionBeginUser;
+  PetscCall(LoadCompressed(A, name, &loaded));
+  if (loaded) PetscFunctionReturn(0);
   PetscCall(OpenFile(PetscObjectComm((PetscObject)A), name, MAT_FILE_CLASSID, &T, &viewer));
   if (viewer) PetscCall(MatLoad(A, viewer));
   else {

@@ -81,7 +81,7 @@ static PetscErrorCode Multiply(Columns *m)
   PetscCall(MatGPUCSRBuffer_Private(g, PETSC_FALSE, 2 * nc * k * size, (void **)&croom));
   if (bhost) PetscCall(Send(g, broom, &m->b, m->ldb, nb, m->k));
   else if (m->b.place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE)
-    for (size_t q = 0; q < k; q++) PetscCall((*GPUCSRHelpers(dev)->convert)(nb, GPUCSR_DOUBLE, (const double *)m->b.p + q * m->ldb, vt, broom + q * nb * size, dev->stream));
+    for (size_t q = 0; q < k; q++) PetscCall(MatGPUCSRConvert_Private(g, nb, GPUCSR_DOUBLE, (const double *)m->b.p + q * m->ldb, vt, broom + q * nb * size, dev->stream));
   if (bhost || (m->b.place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE)) {
     b   = broom;
     ldb = nb;
@@ -97,7 +97,7 @@ static PetscErrorCode Multiply(Columns *m)
     PetscCall(BringBack(g, &m->c, m->ldc, c, nc, m->k));
     PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
   } else if (m->c.place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE)
-    for (size_t q = 0; q < k; q++) PetscCall((*GPUCSRHelpers(dev)->convert)(nc, vt, c + q * nc * size, GPUCSR_DOUBLE, (double *)m->c.p + q * m->ldc, dev->stream));
+    for (size_t q = 0; q < k; q++) PetscCall(MatGPUCSRConvert_Private(g, nc, vt, c + q * nc * size, GPUCSR_DOUBLE, (double *)m->c.p + q * m->ldc, dev->stream));
   if (m->c.place == GPUCSR_NATIVE) m->c.p = c;
   if (m->side == GPUCSR_FORWARD) g->info.products += m->k;
   else g->info.transpose_products += m->k;

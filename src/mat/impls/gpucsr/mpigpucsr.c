@@ -675,6 +675,7 @@ static PetscErrorCode MatGPUCSRGetInfo_MPIAIJGPUCSR(Mat A, MatGPUCSRInfo *info)
   SUM(download_time);
   SUM(pad_time);
   SUM(vector_upload_time);
+  SUM(vector_convert_time);
   SUM(aij_time);
 #undef SUM
   info->padding  = PetscMax(info->padding, o.padding);

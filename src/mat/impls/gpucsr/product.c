@@ -110,6 +110,16 @@ static PetscErrorCode BringBack(Mat_SeqGPUCSR *g, const GPUCSROperand *z, const 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* n numbers of a vector on the device, where the precision of the products is not its own */
+PetscErrorCode MatGPUCSRConvert_Private(Mat_SeqGPUCSR *g, size_t n, GPUCSRType from, const void *x, GPUCSRType to, void *z, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRTimerBegin_Private(g, &g->info.vector_convert_time, s));
+  PetscCall((*GPUCSRHelpers(g->dev)->convert)(n, from, x, to, z, s));
+  PetscCall(MatGPUCSRTimerEnd_Private(g, s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static inline int Cut(int64_t n, int k, int pieces)
 {
   return (int)(n * k / pieces);
@@ -229,14 +239,14 @@ PetscErrorCode MatGPUCSRApply_Private(Mat A, GPUCSRSide side, const GPUCSROperan
   if (y) {
     prod.y = zd;
     if (y->place == GPUCSR_HOST && !inplace) PetscCall(Send(g, zd, y, 0, M->m, s));
-    else if (y->place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE) PetscCall((*GPUCSRHelpers(dev)->convert)(nz, GPUCSR_DOUBLE, y->p, vt, zd, s));
+    else if (y->place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE) PetscCall(MatGPUCSRConvert_Private(g, nz, GPUCSR_DOUBLE, y->p, vt, zd, s));
     else prod.y = y->p;
   }
   if (xhost && zhost && dev->ops->separate && size * (nx + nz) >= 4 * PIECE_BYTES && nz >= GPUCSR_PIECES) {
     PetscCall(Pipeline(A, side, x, xd, &prod, z, (int)PetscMin(GPUCSR_PIECES, size * (nx + nz) / PIECE_BYTES), s, wrote));
   } else {
     if (xhost) PetscCall(Send(g, xd, x, 0, M->n, s));
-    else if (xd != x->p) PetscCall((*GPUCSRHelpers(dev)->convert)(nx, GPUCSR_DOUBLE, x->p, vt, xd, s));
+    else if (xd != x->p) PetscCall(MatGPUCSRConvert_Private(g, nx, GPUCSR_DOUBLE, x->p, vt, xd, s));
     if (z->place == GPUCSR_HOST && !zhost) *wrote = PETSC_TRUE;
     PetscCall(Product(g, side, &prod, s));
     if (zhost) {
@@ -245,7 +255,7 @@ PetscErrorCode MatGPUCSRApply_Private(Mat A, GPUCSRSide side, const GPUCSROperan
       *wrote = PETSC_TRUE;
       PetscCall(BringBack(g, z, zd, 0, M->m, s));
       PetscCall(dev->ops->streamsynchronize(dev->id, s));
-    } else if (zd != z->p) PetscCall((*GPUCSRHelpers(dev)->convert)(nz, vt, zd, GPUCSR_DOUBLE, z->p, s));
+    } else if (zd != z->p) PetscCall(MatGPUCSRConvert_Private(g, nz, vt, zd, GPUCSR_DOUBLE, z->p, s));
   }
   if (side == GPUCSR_FORWARD) g->info.products++;
   else g->info.transpose_products++;

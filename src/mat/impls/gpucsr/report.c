@@ -131,8 +131,8 @@ static PetscErrorCode Describe(Mat_SeqGPUCSR *g, char text[], size_t len)
   PetscCall(PetscSNPrintf(line, sizeof(line), "    builds %" PetscInt_FMT ", transpose builds %" PetscInt_FMT ", refreshes %" PetscInt_FMT "; vectors and matrix sent %.3g MB, brought back %.3g MB\n", info.builds, info.transpose_builds, info.refreshes,
                           1e-6 * info.uploaded, 1e-6 * info.downloaded));
   PetscCall(PetscStrlcat(text, line, len));
-  PetscCall(PetscSNPrintf(line, sizeof(line), "    milliseconds: inspect %.3f, upload %.3f, convert %.3f, pad %.3f, transpose %.3f; products %.3f, vectors up %.3f, down %.3f\n", 1e3 * info.inspect_time, 1e3 * info.upload_time, 1e3 * info.convert_time,
-                          1e3 * info.pad_time, 1e3 * info.transpose_time, 1e3 * (info.product_time + info.transpose_product_time), 1e3 * info.vector_upload_time, 1e3 * info.download_time));
+  PetscCall(PetscSNPrintf(line, sizeof(line), "    milliseconds: inspect %.3f, upload %.3f, convert %.3f, pad %.3f, transpose %.3f; products %.3f, vectors up %.3f, converted %.3f, down %.3f\n", 1e3 * info.inspect_time, 1e3 * info.upload_time,
+                          1e3 * info.convert_time, 1e3 * info.pad_time, 1e3 * info.transpose_time, 1e3 * (info.product_time + info.transpose_product_time), 1e3 * info.vector_upload_time, 1e3 * info.vector_convert_time, 1e3 * info.download_time));
   PetscCall(PetscStrlcat(text, line, len));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

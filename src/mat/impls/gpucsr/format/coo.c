@@ -64,10 +64,10 @@ void GPUCSRCOOAdd(const GPUCSRArray *at, GPUCSRPrecision precision, const GPUCSR
 #define ADD(V, X) \
   for (int64_t k = 0; k < n;) { \
     const int r   = row[k]; \
-    X         sum = 0; \
+    double    sum = 0; \
 \
     for (; k < n && row[k] == r; k++) sum += (X)((const V *)at[COO_VAL].data)[k] * ((const X *)p->x)[col[k]]; \
-    if (r >= p->first && r < p->last) ((X *)p->z)[r] += (X)p->alpha * sum; \
+    if (r >= p->first && r < p->last) ((X *)p->z)[r] += (X)(p->alpha * sum); \
   }
   GPUCSRDispatchPrecision(precision, ADD);
 #undef ADD

@@ -13,7 +13,7 @@
 #define GPUCSRReferenceFind(c, v) \
   if ((c) == r) d[r] = (v)
 
-/* V, X: the types of values and vectors */
+/* V, X: the types of values and vectors. Sums are doubles: floats, added up one by one along a row of many thousands, would be off by a thousandth, where the device adds them up as a tree */
 #define GPUCSRReferenceRows(V, X, p, perm, m, ROW) \
   do { \
     const X       *x = (const X *)(p)->x, *y = (const X *)(p)->y, alpha = (X)(p)->alpha, beta = (X)(p)->beta; \
@@ -22,11 +22,11 @@
 \
     for (int q = order_ ? 0 : (p)->first; q < (order_ ? (m) : (p)->last); q++) { \
       const int r   = order_ ? order_[q] : q; \
-      X         sum = 0; \
+      double    sum = 0; \
 \
       if (r < (p)->first || r >= (p)->last) continue; \
       ROW(V, GPUCSRReferenceAdd); \
-      z[r] = beta == 0 ? alpha * sum : alpha * sum + beta * y[r]; \
+      z[r] = (X)(beta == 0 ? alpha * sum : alpha * sum + beta * y[r]); \
     } \
   } while (0)
 #define GPUCSRReferenceDiagonals(V, X, diagonal, perm, m, n, ROW) \
