@@ -211,12 +211,12 @@ __device__ __forceinline__ X add_parts(X sum, int warps, int part, X *scratch)
 
 template <class V>
 struct Sell {
-  typedef V         value;
-  const int        *slice, *perm, *col; /* slice is NULL where all are of one width, perm where rows are where they were; else they move within a block */
-  const V          *val;
-  int               width;
-  int               split; /* warps that share a slice, where there are fewer slices than warps */
-  int               keep;
+  typedef V  value;
+  const int *slice, *perm, *col; /* slice is NULL where all are of one width, perm where rows are where they were; else they move within a block */
+  const V   *val;
+  int        width;
+  int        split; /* warps that share a slice, where there are fewer slices than warps */
+  int        keep;
 
   __device__ __forceinline__ void settle(Pool &)
   {
@@ -276,11 +276,11 @@ struct Sell {
 /* As sliced ELL, but that the column follows from the diagonal: entries of x and of A are asked for together */
 template <class V>
 struct Dia {
-  typedef V         value;
-  const int        *offset;
-  const V          *val;
-  int               diagonals, n;
-  int               split, keep;
+  typedef V  value;
+  const int *offset;
+  const V   *val;
+  int        diagonals, n;
+  int        split, keep;
 
   __device__ __forceinline__ void settle(Pool &)
   {
@@ -350,14 +350,14 @@ struct __align__(2 * sizeof(V)) Entry
 /* The stencils in shared memory; no entry of A is read from anywhere else, and of each row the number of its stencil alone */
 template <class V>
 struct Stencil {
-  typedef V         value;
-  const uint16_t   *id;
-  const int        *begin, *offset; /* as they are stored, */
-  const V          *val;
-  int               units, stored;
-  int               split;
-  Entry<V>         *entry; /* and in shared memory */
-  int              *start;
+  typedef V       value;
+  const uint16_t *id;
+  const int      *begin, *offset; /* as they are stored, */
+  const V        *val;
+  int             units, stored;
+  int             split;
+  Entry<V>       *entry; /* and in shared memory */
+  int            *start;
 
   size_t shared() const
   {
@@ -419,11 +419,11 @@ struct Stencil {
 
 template <class V>
 struct Csr {
-  typedef V         value;
-  const int        *rowptr, *col;
-  const V          *val;
-  int               lanes; /* threads that share a row */
-  int               keep;
+  typedef V  value;
+  const int *rowptr, *col;
+  const V   *val;
+  int        lanes; /* threads that share a row */
+  int        keep;
 
   __device__ __forceinline__ void settle(Pool &)
   {
@@ -1162,7 +1162,7 @@ __global__ void __launch_bounds__(TILE_THREADS, 1) cg_tile_kernel(const Args<M, 
     const unsigned    epoch     = meeting.epoch;
     double            sum[SUMS] = {0, 0, 0, 0, 0};
     X                 yi[TILE_GROUP];
-    const auto load = [&](int g) {
+    const auto        load = [&](int g) {
 #pragma unroll
       for (int v = 0; v < TILE_GROUP; v += TILE_LETTERS) {
         Letter letter[TILE_LETTERS];
