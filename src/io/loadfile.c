@@ -686,6 +686,7 @@ static PetscErrorCode FillMatrix(Reader *R, Mat A, PetscInt base)
   PetscInt       rstart, rend, m, *nnz, *j;
   PetscScalar   *v;
   PetscBool      direct, more = PETSC_FALSE;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(MatGetOwnershipRange(A, &rstart, &rend));
@@ -719,7 +720,6 @@ static PetscErrorCode FillMatrix(Reader *R, Mat A, PetscInt base)
   R->failed = GPUCSRAssemblyFill(&assembly, base, row, j, v, &equal, &R->fault);
   PetscCall(PetscFree(assembly.piece));
   PetscCall(AgreeOnFault(R));
-  for (size_t k = 0; k < R->nblocks; k++) GPUCSRPieceDestroy(&R->block[k].piece);
   if (direct && equal) { /* rare: over again with the lengths that are left */
     PetscCall(PetscMalloc2((size_t)row[m] + 1, &R->j, (size_t)row[m] + 1, &R->v));
     memcpy(R->j, j, (size_t)row[m] * sizeof(*j));
@@ -729,10 +729,18 @@ static PetscErrorCode FillMatrix(Reader *R, Mat A, PetscInt base)
     direct = PETSC_FALSE;
   }
   if (equal) GPUCSRAssemblyCompact(m, row, j, v);
-  if (direct) {
-    PetscCall(SeqArraysDone(A, row, j));
-    PetscCall(Assemble(A));
-  } else PetscCall(SetRows(A, row, j, v, R->threads));
+  ierr = PETSC_SUCCESS;
+#pragma omp parallel num_threads(R->threads)
+  {
+    /* memory goes back to the system beside what PETSc does with the columns in one thread */
+#pragma omp master
+    if (direct) ierr = SeqArraysDone(A, row, j);
+#pragma omp for schedule(dynamic)
+    for (size_t k = 0; k < R->nblocks; k++) GPUCSRPieceDestroy(&R->block[k].piece);
+  }
+  PetscCall(ierr);
+  if (direct) PetscCall(Assemble(A));
+  else PetscCall(SetRows(A, row, j, v, R->threads));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
