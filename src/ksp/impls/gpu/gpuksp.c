@@ -582,7 +582,7 @@ static PetscErrorCode Own(KSP_GPU *k, const GPUCSRPlan *P, const GPUCSRFormat *f
     if (!same && format->ops == &GPUCSRFormat_stencil) {
       GPUCSRFeatures f = P->features;
 
-      PetscCall(GPUCSRStencils(s.m, s.i, s.j, sizeof(PetscInt) == 4 ? GPUCSR_INT32 : GPUCSR_INT64, s.a, GPUCSR_DOUBLE, &f));
+      PetscCall(GPUCSRStencils(s.m, s.i, s.j, GPUCSR_PETSCINT, s.a, GPUCSR_DOUBLE, &f));
       *held = (PetscBool)(f.stencils > 0);
     }
     if (!*held) PetscFunctionReturn(PETSC_SUCCESS);
