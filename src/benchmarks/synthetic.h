@@ -56,6 +56,11 @@ static const Synthetic synthetics[] = {
   than ten (of the size and row lengths of ASIC_680k, lp1 and rajat30), and matrices of about 10^8 entries, the last.
 */
 static const Synthetic collection[] = {
+  {"asic_like",      RANDOM,    682862,   682862,   4,     32, 0, 20000, 3,  395259},
+  {"lp1_like",       RANDOM,    534388,   534388,   2,     33, 0, 0,     2,  249643},
+  {"rajat_like",     RANDOM,    643994,   643994,   7,     34, 0, 20000, 4,  454746},
+  {"few_long",       RANDOM,    300000,   300000,   8,     35, 0, 0,     40, 100000},
+  {"regular_like",   UNIFORM,   682862,   682862,   6,     36, 0, 20000, 0,  0     },
   {"random8",        RANDOM,    1000000,  1000000,  8,     10, 0, 0,     0,  0     },
   {"random100",      RANDOM,    100000,   100000,   100,   11, 0, 0,     0,  0     },
   {"constant4",      UNIFORM,   2000000,  2000000,  4,     12, 0, 0,     0,  0     },
@@ -93,11 +98,6 @@ static const Synthetic collection[] = {
   {"lp_long",        RANDOM,    20000,    400000,   60,    29, 0, 0,     0,  0     },
   {"lp_tall",        POWERLAW,  400000,   30000,    6,     30, 0, 0,     0,  0     },
   {"text_short",     TEXT,      500000,   100000,   12,    31, 0, 0,     0,  0     },
-  {"asic_like",      RANDOM,    682862,   682862,   4,     32, 0, 20000, 3,  395259},
-  {"lp1_like",       RANDOM,    534388,   534388,   2,     33, 0, 0,     2,  249643},
-  {"rajat_like",     RANDOM,    643994,   643994,   7,     34, 0, 20000, 4,  454746},
-  {"few_long",       RANDOM,    300000,   300000,   8,     35, 0, 0,     40, 100000},
-  {"regular_like",   UNIFORM,   682862,   682862,   6,     36, 0, 20000, 0,  0     },
   {"lap7_240",       STENCIL7,  240,      1,        7,     0,  0, 0,     0,  0     },
   {"st27_200",       STENCIL27, 200,      1,        27,    0,  0, 0,     0,  0     },
   {"st27_75_b3",     STENCIL27, 75,       3,        81,    37, 0, 0,     0,  0     },
