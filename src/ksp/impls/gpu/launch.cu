@@ -481,8 +481,7 @@ struct Csr {
 #define CLUSTER 16
 
 /* Bytes of shared memory beyond which the product's gathers would miss the first-level cache more than vectors gain; measured on an H200 */
-#define SHARED_MOST    (150 * 1024)
-#define SHARED_STENCIL (190 * 1024)
+#define SHARED_MOST (150 * 1024)
 
 struct Meeting {
   ulonglong2 *slots; /* NULL: all blocks are one cluster */
@@ -543,37 +542,17 @@ __device__ __forceinline__ void publish(ulonglong2 *slot, double v, unsigned epo
   asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(slot), "l"(flag | (bits & 0xffffffffull)), "l"(flag | (bits >> 32)) : "memory");
 }
 
-/* What is in a slot, and is it what was published in that epoch? */
-struct Letter {
-  unsigned long long low, high;
-
-  __device__ __forceinline__ void look(const ulonglong2 *slot)
-  {
-    asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(low), "=l"(high) : "l"(slot) : "memory");
-  }
-
-  __device__ __forceinline__ bool arrived(unsigned epoch) const
-  {
-    return (unsigned)(low >> 32) == epoch && (unsigned)(high >> 32) == epoch;
-  }
-
-  __device__ __forceinline__ double value() const
-  {
-    return __longlong_as_double((long long)((high << 32) | (low & 0xffffffffull)));
-  }
-};
-
 /* With FENCE what was written before that can be read */
 template <bool FENCE>
 __device__ __forceinline__ double await(const ulonglong2 *slot, unsigned epoch)
 {
-  Letter l;
+  unsigned long long low, high;
 
   do {
-    if (FENCE) asm volatile("ld.acquire.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(l.low), "=l"(l.high) : "l"(slot) : "memory");
-    else l.look(slot);
-  } while (!l.arrived(epoch));
-  return l.value();
+    if (FENCE) asm volatile("ld.acquire.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(low), "=l"(high) : "l"(slot) : "memory");
+    else asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(low), "=l"(high) : "l"(slot) : "memory");
+  } while ((unsigned)(low >> 32) != epoch || (unsigned)(high >> 32) != epoch);
+  return __longlong_as_double((long long)((high << 32) | (low & 0xffffffffull)));
 }
 
 /* Into the same place of another block's shared memory */
@@ -597,66 +576,23 @@ __device__ __forceinline__ void cluster_barrier()
 
 /*
   v[k], summed over all threads of all blocks. A block is at most one meeting ahead of another, so two sets of slots do. With FENCE what any
-  thread wrote before can be read by all after. send() publishes the block's part, receive() waits for the others': not for a cluster.
+  thread wrote before can be read by all after.
 */
-template <int N>
-__device__ __forceinline__ void add_block(Meeting &m, const double (&v)[N])
-{
-  const int    lane = threadIdx.x % 32, warp = threadIdx.x / 32, k = WarpSums<N>::which(lane);
-  const double sum = WarpSums<N>::sum(v, lane);
-
-  if (k < N) m.part[k * MOST_WARPS + warp] = sum; /* the lanes that have it have the same */
-  __syncthreads();
-}
-
-template <int N, bool FENCE>
-__device__ __forceinline__ void send(Meeting &m, const double (&v)[N])
-{
-  const int   lane = threadIdx.x % 32, warp = threadIdx.x / 32, blocks = gridDim.x;
-  ulonglong2 *slots = m.slots + (size_t)(m.epoch & 1) * GPUKSP_MEETING * blocks;
-
-  add_block(m, v);
-  if (warp < N) {
-    const double sum = warp_sum(lane < WARPS ? m.part[warp * MOST_WARPS + lane] : 0);
-
-    if (lane == 0) {
-      if (FENCE) fence();
-      publish(slots + (size_t)warp * blocks + blockIdx.x, sum, m.epoch);
-    }
-  }
-}
-
-template <int N, bool FENCE>
-__device__ __forceinline__ void receive(Meeting &m, double (&v)[N])
-{
-  const int         lane = threadIdx.x % 32, warp = threadIdx.x / 32, blocks = gridDim.x, per = (blocks + 31) / 32;
-  const ulonglong2 *slots = m.slots + (size_t)(m.epoch & 1) * GPUKSP_MEETING * blocks;
-
-  for (int u = warp; u < N * per; u += WARPS) {
-    const int b   = u % per * 32 + lane;
-    double    sum = b < blocks ? await<FENCE>(slots + (size_t)(u / per) * blocks + b, m.epoch) : 0;
-
-    sum = warp_sum(sum);
-    if (lane == 0) m.all[u] = sum;
-  }
-  __syncthreads();
-#pragma unroll
-  for (int k = 0; k < N; k++) {
-    v[k] = 0;
-    for (int j = 0; j < per; j++) v[k] += m.all[k * per + j];
-  }
-  m.epoch++;
-}
-
 template <int N, bool FENCE>
 __device__ __forceinline__ void exchange(Meeting &m, double (&v)[N])
 {
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, blocks = gridDim.x;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, blocks = gridDim.x, per = (blocks + 31) / 32;
 
+  {
+    const int    k   = WarpSums<N>::which(lane);
+    const double sum = WarpSums<N>::sum(v, lane);
+
+    if (k < N) m.part[k * MOST_WARPS + warp] = sum; /* the lanes that have it have the same */
+  }
+  __syncthreads();
   if (!m.slots) {
     double *all = m.all + (m.epoch & 1) * GPUKSP_MEETING * CLUSTER;
 
-    add_block(m, v);
     if (warp < N) {
       const double sum = warp_sum(lane < WARPS ? m.part[warp * MOST_WARPS + lane] : 0);
 
@@ -674,8 +610,30 @@ __device__ __forceinline__ void exchange(Meeting &m, double (&v)[N])
     m.epoch++;
     return;
   }
-  send<N, FENCE>(m, v);
-  receive<N, FENCE>(m, v);
+  ulonglong2 *slots = m.slots + (size_t)(m.epoch & 1) * GPUKSP_MEETING * blocks;
+
+  if (warp < N) {
+    const double sum = warp_sum(lane < WARPS ? m.part[warp * MOST_WARPS + lane] : 0);
+
+    if (lane == 0) {
+      if (FENCE) fence();
+      publish(slots + (size_t)warp * blocks + blockIdx.x, sum, m.epoch);
+    }
+  }
+  for (int u = warp; u < N * per; u += WARPS) {
+    const int b   = u % per * 32 + lane;
+    double    sum = b < blocks ? await<FENCE>(slots + (size_t)(u / per) * blocks + b, m.epoch) : 0;
+
+    sum = warp_sum(sum);
+    if (lane == 0) m.all[u] = sum;
+  }
+  __syncthreads();
+#pragma unroll
+  for (int k = 0; k < N; k++) {
+    v[k] = 0;
+    for (int j = 0; j < per; j++) v[k] += m.all[k * per + j];
+  }
+  m.epoch++;
 }
 
 __device__ __forceinline__ void meet(Meeting &m)
@@ -774,7 +732,6 @@ struct Args {
   int             guard, right;
   size_t          shared;
   GPUKSPDiagonals same;
-  ulonglong2     *pairs; /* two vectors whose entries tell that they have arrived */
 };
 
 #define FOR_ROWS(i) for (int i = threadIdx.x; i < rows; i += THREADS)
@@ -801,7 +758,6 @@ __device__ __forceinline__ void settle_other(E &exact, const M &, Pool &pool)
 /* CG by tiles: threads of a block, and rows of a tile that each has in flight */
 #define TILE_THREADS 512
 #define TILE_GROUP   14
-#define TILE_LETTERS 7 /* and that have been asked for and have not arrived */
 
 #define PROLOGUE \
   extern __shared__ __align__(16) char pool_[]; \
@@ -1157,56 +1113,21 @@ __global__ void __launch_bounds__(TILE_THREADS, 1) cg_tile_kernel(const Args<M, 
   __syncthreads();
 
   for (int k = 0;; k++) {
-    X *const          y         = k & 1 ? a.v.p2 : a.v.p; /* others may be a meeting behind */
-    ulonglong2 *const pairs     = a.pairs ? a.pairs + (k & 1 ? a.bounds[gridDim.x] : 0) : NULL;
-    const unsigned    epoch     = meeting.epoch;
-    double            sum[SUMS] = {0, 0, 0, 0, 0};
-    X                 yi[TILE_GROUP];
-    const auto        load = [&](int g) {
-#pragma unroll
-      for (int v = 0; v < TILE_GROUP; v += TILE_LETTERS) {
-        Letter letter[TILE_LETTERS];
-
-#pragma unroll
-        for (int u = 0; u < TILE_LETTERS; u++) { /* all are asked for before the first is waited for */
-          const int t = g + (v + u) * workers, i = t - own;
-
-          if (t >= count) continue;
-          if (i >= 0 && i < rows) yi[v + u] = d[i] * w[i];
-          else if (pairs) letter[u].look(pairs + lo + t);
-          else yi[v + u] = y[lo + t];
-        }
-#pragma unroll
-        for (int u = 0; u < TILE_LETTERS; u++) {
-          const int t = g + (v + u) * workers, i = t - own;
-
-          if (!pairs || t >= count || (i >= 0 && i < rows)) continue;
-          while (!letter[u].arrived(epoch)) letter[u].look(pairs + lo + t);
-          yi[v + u] = letter[u].value();
-        }
-      }
-    };
+    X *const y         = k & 1 ? a.v.p2 : a.v.p; /* others may be a meeting behind */
+    double   sum[SUMS] = {0, 0, 0, 0, 0};
 
     A.product(Tile<X>{p - lo}, first, last, scratch, [&](int i, X wi) {
       const X pi = p[own + i], zi = z[own + i], ri = r[i], yi = d[i] * wi, norm = unpreconditioned ? ri : zi;
 
-      w[i] = wi;
-      if (pairs) publish(pairs + first + i, yi, epoch);
-      else y[first + i] = yi;
+      w[i]         = wi;
+      y[first + i] = yi;
       sum[MU] += pi * wi;
       sum[DELTA] += zi * wi;
       sum[GAMMA] += wi * yi;
       sum[RHO] += ri * zi;
       sum[NORM] += norm * norm;
     });
-    if (pairs) {
-      send<SUMS, false>(meeting, sum);
-      if ((int)threadIdx.x < workers) load(threadIdx.x);
-      receive<SUMS, false>(meeting, sum);
-    } else {
-      exchange<SUMS, true>(meeting, sum);
-      if ((int)threadIdx.x < workers) load(threadIdx.x);
-    }
+    exchange<SUMS, true>(meeting, sum);
     if (stops[(k + 1) & 1]) break;
     if (RULER) {
       const double norms[3] = {sum[NORM], sum[NORM], sum[RHO]};
@@ -1225,7 +1146,14 @@ __global__ void __launch_bounds__(TILE_THREADS, 1) cg_tile_kernel(const Args<M, 
       const X alpha = sum[RHO] / sum[MU], beta = fmax(0.0, 1 + (alpha * sum[GAMMA] - 2 * sum[DELTA]) / sum[MU]);
 
       for (int g = threadIdx.x; g < count; g += TILE_GROUP * workers) {
-        if (g >= workers) load(g);
+        X yi[TILE_GROUP];
+
+#pragma unroll
+        for (int u = 0; u < TILE_GROUP; u++) {
+          const int t = g + u * workers, i = t - own;
+
+          if (t < count) yi[u] = i >= 0 && i < rows ? d[i] * w[i] : y[lo + t];
+        }
 #pragma unroll
         for (int u = 0; u < TILE_GROUP; u++) {
           const int t = g + u * workers, i = t - own;
@@ -1626,7 +1554,7 @@ static PetscErrorCode with(const GPUKSPLaunch *L, M A, E exact, const GPUKSPVect
       }
     }
   } else {
-    Args<M, E>                a         = {A, exact, v, L->v, L->bounds, L->reach, L->cluster ? NULL : (ulonglong2 *)L->slots, *L->state, L->state, L->epoch, (int)L->guard, (int)L->right, L->shared, L->same, (ulonglong2 *)L->pairs};
+    Args<M, E>                a         = {A, exact, v, L->v, L->bounds, L->reach, L->cluster ? NULL : (ulonglong2 *)L->slots, *L->state, L->state, L->epoch, (int)L->guard, (int)L->right, L->shared, L->same};
     void                     *args[]    = {&a};
     cudaLaunchConfig_t        config    = {};
     cudaLaunchAttribute       attribute = {};
@@ -1782,7 +1710,7 @@ PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *p
   }
   /* what the vectors that are private to a block take, as far as the product's gathers are left a cache */
   need      = matrix + (size_t)vectors * (size_t)size * (size_t)((double)A->m / L->blocks * 1.1 + 128) + MOST_THREADS * sizeof(double);
-  L->shared = PetscMin(need, PetscMax(matrix + MOST_THREADS * sizeof(double), (size_t)PetscMin(most, A->format->ops == &GPUCSRFormat_stencil ? SHARED_STENCIL : SHARED_MOST))) / 16 * 16;
+  L->shared = PetscMin(need, PetscMax(matrix + MOST_THREADS * sizeof(double), (size_t)PetscMin(most, SHARED_MOST))) / 16 * 16;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
