@@ -79,7 +79,7 @@ int main(int argc, char **argv)
   for (int r = 1; r <= 4; r++)
     for (int c = 1; c <= 4; c++) f.blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(r, c))] = (double)f.nnz / (r * c);
   f.blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(8, 8))] = (double)f.nnz / 64;
-  PetscCall(Chosen(d, f, "b")); /* bitdense, or full blocks */
+  PetscCall(Chosen(d, f, "b"));                                      /* bitdense, or full blocks */
   PetscCall(Chosen(d, Features(500000, 500000, 300, 340, 1.1), "")); /* several are right */
   PetscCall(Chosen(d, Features(100, 100, 5, 7, 1.1), ""));
   PetscCall(GPUCSRFeaturesOfRows(0, 0, none, 1, &f));

@@ -338,10 +338,10 @@ static PetscErrorCode Case(PetscInt k, PetscInt size)
 
 int main(int argc, char **argv)
 {
-  PetscInt       sizes[] = {2, 24, 61}, nsizes = 3, ncases = PETSC_STATIC_ARRAY_LENGTH(cases);
-  PetscBool      blocks  = PETSC_FALSE, set;
-  PetscInt       bs      = 1;
-  PetscMPIInt    nranks;
+  PetscInt    sizes[] = {2, 24, 61}, nsizes = 3, ncases = PETSC_STATIC_ARRAY_LENGTH(cases);
+  PetscBool   blocks = PETSC_FALSE, set;
+  PetscInt    bs     = 1;
+  PetscMPIInt nranks;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));

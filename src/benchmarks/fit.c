@@ -264,10 +264,10 @@ static PetscBool Allowed(const Sample *s)
   return !strcmp(s->format, "dense") && s->density < 1 ? PETSC_FALSE : PETSC_TRUE;
 }
 
-/* What a choice that takes r times the best time counts: what it loses, and twice what it loses beyond a quarter */
+/* What a choice that takes r times the best time counts: what it loses, and thirty times what it loses beyond a quarter: few lose so much */
 static double Loss(double r)
 {
-  return r - 1 + 2 * PetscMax(0, r - 1.25);
+  return r - 1 + 30 * PetscMax(0, r - 1.25);
 }
 
 /* What measuring tries of a product: the first of the trusted predictions, and of all the next ones */

@@ -62,7 +62,6 @@ static PetscErrorCode Release(KSP_GPU *k)
     PetscCall(GPUCSRFree(k->dev, BOUNDS_BYTES, (void **)&k->bounds));
     PetscCall(GPUCSRFree(k->dev, SLOTS_BYTES, &k->slots));
     PetscCall(GPUCSRFree(k->dev, TABLE_BYTES, (void **)&k->table));
-    PetscCall(GPUCSRFree(k->dev, k->pairsbytes, &k->pairs));
     PetscCall(GPUCSRFree(k->dev, sizeof(GPUKSPState), (void **)&k->devstate));
     PetscCall(GPUCSRFree(k->dev, sizeof(double) * (size_t)k->histmax, (void **)&k->hist));
     if (k->state && !k->dev->failed[0]) {
@@ -71,9 +70,9 @@ static PetscErrorCode Release(KSP_GPU *k)
         if (k->events[q]) PetscCall(ops->eventdestroy(k->dev->id, k->events[q]));
     }
   }
-  k->bytes = k->fbytes = k->pcbytes = k->pairsbytes = 0;
-  k->launch.epoch                                   = 0;
-  k->histmax                                        = 0;
+  k->bytes = k->fbytes = k->pcbytes = 0;
+  k->launch.epoch                   = 0;
+  k->histmax                        = 0;
   k->state = k->seen = NULL;
   k->sums            = NULL;
   k->events[0] = k->events[1] = NULL;
@@ -583,7 +582,7 @@ static PetscErrorCode Own(KSP_GPU *k, const GPUCSRPlan *P, const GPUCSRFormat *f
     if (!same && format->ops == &GPUCSRFormat_stencil) {
       GPUCSRFeatures f = P->features;
 
-      PetscCall(GPUCSRStencils(s.m, s.i, s.j, sizeof(PetscInt) == 4 ? GPUCSR_INT32 : GPUCSR_INT64, s.a, GPUCSR_DOUBLE, &f));
+      PetscCall(GPUCSRStencils(s.m, s.i, s.j, GPUCSR_PETSCINT, s.a, GPUCSR_DOUBLE, &f));
       *held = (PetscBool)(f.stencils > 0);
     }
     if (!*held) PetscFunctionReturn(PETSC_SUCCESS);
@@ -612,14 +611,6 @@ static PetscErrorCode Shape(KSP_GPU *k, PetscBool *possible, char why[], size_t 
   if (!*possible) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUKSPLaunchPartition(k->S, align, k->launch.blocks, k->bounds, k->dev->stream));
   if (k->tiles) PetscCall(GPUKSPLaunchTile(&k->launch, k->dev->stream));
-  k->launch.pairs = NULL;
-  if (k->launch.tile && !k->launch.cluster) {
-    const size_t bytes = 32 * (size_t)k->n;
-
-    if (bytes > k->pairsbytes) k->launch.epoch = 0;
-    PetscCall(Grow(k, bytes, &k->pairsbytes, "what the blocks of a solver exchange", &k->pairs));
-    k->launch.pairs = k->pairs;
-  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif
@@ -832,7 +823,6 @@ static PetscErrorCode Launch(KSP ksp, KSP_GPU *k)
   PetscCall(Take(k, ksp->vec_sol, (PetscBool)!ksp->guess_zero, PETSC_TRUE, &x, &v->x));
   if (!k->launch.epoch || k->launch.epoch > UINT_MAX / 2) { /* what is left of so long ago could be taken for new */
     PetscCall(GPUKSPLaunchClear(k->slots, SLOTS_BYTES, dev->stream));
-    if (k->pairs) PetscCall(GPUKSPLaunchClear(k->pairs, k->pairsbytes, dev->stream));
     k->launch.epoch = 1;
   }
   PetscCall(GPUKSPLaunchSolve(&k->launch, dev->stream));

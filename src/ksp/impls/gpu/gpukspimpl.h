@@ -66,9 +66,7 @@ typedef struct {
   int                 *bounds;  /* device: of the launch */
   void                *slots;   /* device: of the launch */
   double              *table;   /* device: the diagonal of each stencil */
-  void                *pairs;   /* device: of a launch with tiles */
-  size_t               pairsbytes;
-  double              *hist; /* device: residual norms */
+  double              *hist;    /* device: residual norms */
   int                  histmax;
   GPUKSPState         *state;    /* page-locked, */
   GPUKSPState         *seen;     /* so is this, */

@@ -75,10 +75,6 @@ struct Vector {
   static const int ahead = AHEAD;
   const X         *x;
 
-  __device__ __forceinline__ void begin(int) const
-  {
-  }
-
   __device__ __forceinline__ X operator()(int c) const
   {
     return x[c];
@@ -92,10 +88,6 @@ struct Tile {
   static const int ahead = AHEAD;
   const X         *x;
 
-  __device__ __forceinline__ void begin(int) const
-  {
-  }
-
   __device__ __forceinline__ X operator()(int c) const
   {
     return x[c];
@@ -107,10 +99,6 @@ struct Reach {
   typedef double   type;
   static const int ahead = AHEAD;
   int             *lo, *hi;
-
-  __device__ __forceinline__ void begin(int) const
-  {
-  }
 
   __device__ __forceinline__ double operator()(int c) const
   {
@@ -127,13 +115,6 @@ struct Direction {
   static const int ahead = AHEAD;
   const X         *z, *p;
   X                beta;
-  const X         *solution; /* the row's own, which is on its way while the others are gathered */
-  X               *early;
-
-  __device__ __forceinline__ void begin(int row) const
-  {
-    *early = solution[row];
-  }
 
   __device__ __forceinline__ X operator()(int c) const
   {
@@ -149,10 +130,6 @@ struct BCGSWhole {
   const X         *r, *v, *p, *d;
   X                omegabeta, beta;
 
-  __device__ __forceinline__ void begin(int) const
-  {
-  }
-
   __device__ __forceinline__ X operator()(int c) const
   {
     const X y = r[c] - omegabeta * v[c] + beta * p[c];
@@ -167,10 +144,6 @@ struct BCGSHalf {
   static const int ahead = AHEAD / 2;
   const X         *r, *v, *d;
   X                alpha;
-
-  __device__ __forceinline__ void begin(int) const
-  {
-  }
 
   __device__ __forceinline__ X operator()(int c) const
   {
@@ -234,152 +207,24 @@ __device__ __forceinline__ X add_parts(X sum, int warps, int part, X *scratch)
   return sum;
 }
 
-/*
-  ---- entries on their way: of a matrix that comes from memory every time, copied ahead into shared memory ----
-
-  Each warp has a ring of stages of its own, which one lane fills by bulk copies: they bypass the first-level cache, take no registers, and go on while the warp
-  gathers and adds. An entry is a value and, where there are columns, one of these.
-*/
-#define CHUNK 4 /* entries of each of 32 rows in a stage */
-
-struct Nothing {
-  __host__ __device__ Nothing(int = 0)
-  {
-  }
-};
-
-template <class V, class C>
-struct Ring {
-  static constexpr int values = CHUNK * 32 * sizeof(V), bytes = values + (sizeof(C) > 1 ? CHUNK * 32 * sizeof(C) : 0), stages = bytes <= 512 ? 4 : 2;
-  char                *at;    /* of this warp */
-  unsigned long long  *full;  /* arrival of each stage */
-  unsigned            *count; /* chunks consumed by this warp, ever */
-
-  static size_t shared()
-  {
-    return MOST_WARPS * ((size_t)stages * (bytes + sizeof(*full)) + sizeof(*count));
-  }
-
-  __device__ __forceinline__ void settle(Pool &pool)
-  {
-    const int warp = threadIdx.x / 32;
-
-    at    = pool.take<char>(MOST_WARPS * stages * bytes) + warp * stages * bytes;
-    full  = pool.take<unsigned long long>(MOST_WARPS * stages) + warp * stages;
-    count = pool.take<unsigned>(MOST_WARPS) + warp;
-#if __CUDA_ARCH__ >= 900
-    if (threadIdx.x % 32 == 0) {
-      *count = 0;
-      for (int s = 0; s < stages; s++) asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"((unsigned)__cvta_generic_to_shared(full + s)) : "memory");
-      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-    }
-#endif
-  }
-
-  /* One lane: so many entries of 32 rows into the stage of chunk c */
-  __device__ __forceinline__ void ask(unsigned c, const V *val, const C *col, int entries, unsigned long long policy) const
-  {
-#if __CUDA_ARCH__ >= 900
-    const unsigned stage = c % stages, to = (unsigned)__cvta_generic_to_shared(at + stage * bytes), bar = (unsigned)__cvta_generic_to_shared(full + stage);
-    const unsigned nv = entries * 32 * (unsigned)sizeof(V), nc = col ? entries * 32 * (unsigned)sizeof(C) : 0;
-
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(nv + nc) : "memory");
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(to), "l"(val), "r"(nv), "r"(bar), "l"(policy) : "memory");
-    if (nc) asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(to + values), "l"(col), "r"(nc), "r"(bar), "l"(policy) : "memory");
-#endif
-  }
-
-  /* All lanes: chunk c has arrived */
-  __device__ __forceinline__ void wait(unsigned c) const
-  {
-#if __CUDA_ARCH__ >= 900
-    const unsigned bar = (unsigned)__cvta_generic_to_shared(full + c % stages), parity = c / stages & 1;
-    unsigned       done;
-
-    do {
-      asm volatile("{\n\t.reg .pred p;\n\tmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\tselp.u32 %0, 1, 0, p;\n\t}" : "=r"(done) : "r"(bar), "r"(parity) : "memory");
-    } while (!done);
-#endif
-  }
-
-  /* The sums of this warp's slices: begin(q) is where slice q of the block starts, in entries of 32 rows; gather(q, entry, value, column) is what to multiply with, and may take the value away */
-  template <class X, class B, class G, class F>
-  __device__ __forceinline__ void run(int slices, const V *val, const C *col, unsigned long long policy, const B &begin, const G &gather, const F &f) const
-  {
-    const int lane = threadIdx.x % 32;
-    int       aq = threadIdx.x / 32, ak = 0, abegin = 0, amost = 0;
-    unsigned  c = *count, asked = c;
-    auto      ask_next = [&]() {
-      while (aq < slices && ak >= amost) { /* at the start of a slice */
-        abegin = begin(aq);
-        amost  = begin(aq + 1) - abegin;
-        if (amost) break;
-        aq += WARPS;
-      }
-      if (aq >= slices) return;
-      if (lane == 0) ask(asked, val + 32 * ((int64_t)abegin + ak), col ? col + 32 * ((int64_t)abegin + ak) : NULL, min(CHUNK, amost - ak), policy);
-      asked++;
-      ak += CHUNK;
-      if (ak >= amost) {
-        aq += WARPS;
-        ak = amost = 0;
-      }
-    };
-
-    for (int s = 0; s < stages; s++) ask_next();
-    for (int q = threadIdx.x / 32; q < slices; q += WARPS) {
-      const int most = begin(q + 1) - begin(q);
-      X         sum  = 0;
-
-      for (int k = 0; k < most; k += CHUNK, c++) {
-        const V *v = (const V *)(at + c % stages * bytes) + lane;
-        const C *j = (const C *)(at + c % stages * bytes + values) + lane;
-        V        value[CHUNK];
-        X        x[CHUNK];
-
-        wait(c);
-#pragma unroll
-        for (int u = 0; u < CHUNK; u++) {
-          value[u] = 0;
-          x[u]     = 0;
-          if (k + u < most) {
-            value[u] = v[32 * u];
-            x[u]     = gather(q, k + u, value[u], col ? j[32 * u] : C(0));
-          }
-        }
-        __syncwarp(); /* the stage has been read */
-        ask_next();
-#pragma unroll
-        for (int u = 0; u < CHUNK; u++) sum += X(value[u]) * x[u];
-      }
-      f(q, sum);
-    }
-    if (lane == 0) *count = c;
-    __syncwarp();
-  }
-};
-
 /* ---- products of a block's rows: f(row in the block, sum) for each, by the thread that has the sum ---- */
 
 template <class V>
 struct Sell {
-  typedef V         value;
-  static const bool begins = false;
-  const int        *slice, *perm, *col; /* slice is NULL where all are of one width, perm where rows are where they were; else they move within a block */
-  const V          *val;
-  int               width;
-  int               split; /* warps that share a slice, where there are fewer slices than warps */
-  int               keep, ahead;
-  Ring<V, int>      ring;
+  typedef V  value;
+  const int *slice, *perm, *col; /* slice is NULL where all are of one width, perm where rows are where they were; else they move within a block */
+  const V   *val;
+  int        width;
+  int        split; /* warps that share a slice, where there are fewer slices than warps */
+  int        keep;
 
-  __device__ __forceinline__ void settle(Pool &pool)
+  __device__ __forceinline__ void settle(Pool &)
   {
-    if (ahead) ring.settle(pool);
   }
 
   size_t shared() const
   {
-    return ahead ? ring.shared() : 0;
+    return 0;
   }
 
   __device__ __forceinline__ bool shares() const
@@ -396,19 +241,6 @@ struct Sell {
     const int                lane = threadIdx.x % 32, warp = threadIdx.x / 32, groups = WARPS / split, part = warp % split;
     const int                slices = (last - first + 31) / 32;
 
-    if (this->ahead) {
-      ring.template run<X>(
-        slices, val, col, policy, [&](int q) { return SELLBegin(slice, width, first / 32 + q); },
-        [&](int, int, V &v, int c) {
-          if (c >= 0) return x(c);
-          v = 0;
-          return X(0);
-        },
-        [&](int q, X sum) {
-          if (first + 32 * q + lane < last) f(perm ? perm[first + 32 * q + lane] - first : 32 * q + lane, sum);
-        });
-      return;
-    }
     for (int q0 = 0; q0 < slices; q0 += groups) {
       const int q   = q0 + warp / split;
       X         sum = 0;
@@ -444,22 +276,19 @@ struct Sell {
 /* As sliced ELL, but that the column follows from the diagonal: entries of x and of A are asked for together */
 template <class V>
 struct Dia {
-  typedef V         value;
-  static const bool begins = false;
-  const int        *offset;
-  const V          *val;
-  int               diagonals, n;
-  int               split, keep, ahead;
-  Ring<V, Nothing>  ring;
+  typedef V  value;
+  const int *offset;
+  const V   *val;
+  int        diagonals, n;
+  int        split, keep;
 
-  __device__ __forceinline__ void settle(Pool &pool)
+  __device__ __forceinline__ void settle(Pool &)
   {
-    if (ahead) ring.settle(pool);
   }
 
   size_t shared() const
   {
-    return ahead ? ring.shared() : 0;
+    return 0;
   }
 
   __device__ __forceinline__ bool shares() const
@@ -476,21 +305,6 @@ struct Dia {
     const int                lane = threadIdx.x % 32, warp = threadIdx.x / 32, groups = WARPS / split, part = warp % split;
     const int                slices = (last - first + 31) / 32;
 
-    if (this->ahead) {
-      ring.template run<X>(
-        slices, val, (const Nothing *)NULL, policy, [&](int q) { return diagonals * (first / 32 + q); },
-        [&](int q, int d, V &v, Nothing) {
-          const int c = first + 32 * q + lane + __ldg(offset + d);
-
-          if (!is_absent(v)) return x(c);
-          v = 0;
-          return X(0);
-        },
-        [&](int q, X sum) {
-          if (first + 32 * q + lane < last) f(32 * q + lane, sum);
-        });
-      return;
-    }
     for (int q0 = 0; q0 < slices; q0 += groups) {
       const int q   = q0 + warp / split;
       X         sum = 0;
@@ -536,15 +350,14 @@ struct __align__(2 * sizeof(V)) Entry
 /* The stencils in shared memory; no entry of A is read from anywhere else, and of each row the number of its stencil alone */
 template <class V>
 struct Stencil {
-  typedef V         value;
-  static const bool begins = true;
-  const uint16_t   *id;
-  const int        *begin, *offset; /* as they are stored, */
-  const V          *val;
-  int               units, stored;
-  int               split;
-  Entry<V>         *entry; /* and in shared memory */
-  int              *start;
+  typedef V       value;
+  const uint16_t *id;
+  const int      *begin, *offset; /* as they are stored, */
+  const V        *val;
+  int             units, stored;
+  int             split;
+  Entry<V>       *entry; /* and in shared memory */
+  int            *start;
 
   size_t shared() const
   {
@@ -572,17 +385,13 @@ struct Stencil {
     const int                lane = threadIdx.x % 32, warp = threadIdx.x / 32, groups = WARPS / split, part = warp % split;
     const int                slices = (last - first + 31) / 32;
 
-    int coming = first + 32 * (warp / split) + lane < last ? id[first + 32 * (warp / split) + lane] : 0;
-
     for (int q0 = 0; q0 < slices; q0 += groups) {
-      const int q = q0 + warp / split, row = first + 32 * q + lane, next = row + 32 * groups, which = coming;
+      const int q = q0 + warp / split, row = first + 32 * q + lane;
       X         sum = 0;
 
-      if (next < last) coming = id[next]; /* the chain is long: number, dictionary, vector */
       if (q < slices && row < last) {
-        const int end = start[which + 1];
+        const int which = id[row], end = start[which + 1];
 
-        x.begin(row);
         for (int k = start[which] + part; k < end; k += ahead * split) {
           V v[ahead];
           X xc[ahead];
@@ -610,12 +419,11 @@ struct Stencil {
 
 template <class V>
 struct Csr {
-  typedef V         value;
-  static const bool begins = false;
-  const int        *rowptr, *col;
-  const V          *val;
-  int               lanes; /* threads that share a row */
-  int               keep;
+  typedef V  value;
+  const int *rowptr, *col;
+  const V   *val;
+  int        lanes; /* threads that share a row */
+  int        keep;
 
   __device__ __forceinline__ void settle(Pool &)
   {
@@ -673,8 +481,7 @@ struct Csr {
 #define CLUSTER 16
 
 /* Bytes of shared memory beyond which the product's gathers would miss the first-level cache more than vectors gain; measured on an H200 */
-#define SHARED_MOST    (150 * 1024)
-#define SHARED_STENCIL (190 * 1024)
+#define SHARED_MOST (150 * 1024)
 
 struct Meeting {
   ulonglong2 *slots; /* NULL: all blocks are one cluster */
@@ -722,7 +529,7 @@ struct WarpSums {
   }
 };
 
-/* What was written before by anybody in the block can be read by whoever sees what is published after, and has a fence after that */
+/* What was written before by anybody in the block can be read by whoever sees what is published after */
 __device__ __forceinline__ void fence()
 {
   asm volatile("fence.acq_rel.gpu;" ::: "memory");
@@ -735,27 +542,18 @@ __device__ __forceinline__ void publish(ulonglong2 *slot, double v, unsigned epo
   asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(slot), "l"(flag | (bits & 0xffffffffull)), "l"(flag | (bits >> 32)) : "memory");
 }
 
-/* What is in a slot, and is it what was published in that epoch? */
-#define LETTERS 5 /* of other blocks that a lane asks for at once: those of 160 */
-
-struct Letter {
+/* With FENCE what was written before that can be read */
+template <bool FENCE>
+__device__ __forceinline__ double await(const ulonglong2 *slot, unsigned epoch)
+{
   unsigned long long low, high;
 
-  __device__ __forceinline__ void look(const ulonglong2 *slot)
-  {
-    asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(low), "=l"(high) : "l"(slot) : "memory");
-  }
-
-  __device__ __forceinline__ bool arrived(unsigned epoch) const
-  {
-    return (unsigned)(low >> 32) == epoch && (unsigned)(high >> 32) == epoch;
-  }
-
-  __device__ __forceinline__ double value() const
-  {
-    return __longlong_as_double((long long)((high << 32) | (low & 0xffffffffull)));
-  }
-};
+  do {
+    if (FENCE) asm volatile("ld.acquire.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(low), "=l"(high) : "l"(slot) : "memory");
+    else asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(low), "=l"(high) : "l"(slot) : "memory");
+  } while ((unsigned)(low >> 32) != epoch || (unsigned)(high >> 32) != epoch);
+  return __longlong_as_double((long long)((high << 32) | (low & 0xffffffffull)));
+}
 
 /* Into the same place of another block's shared memory */
 __device__ __forceinline__ void tell(double *to, int block, double v)
@@ -778,76 +576,23 @@ __device__ __forceinline__ void cluster_barrier()
 
 /*
   v[k], summed over all threads of all blocks. A block is at most one meeting ahead of another, so two sets of slots do. With FENCE what any
-  thread wrote before can be read by all after. send() publishes the block's part, receive() waits for the others': not for a cluster.
+  thread wrote before can be read by all after.
 */
-template <int N>
-__device__ __forceinline__ void add_block(Meeting &m, const double (&v)[N])
-{
-  const int    lane = threadIdx.x % 32, warp = threadIdx.x / 32, k = WarpSums<N>::which(lane);
-  const double sum = WarpSums<N>::sum(v, lane);
-
-  if (k < N) m.part[k * MOST_WARPS + warp] = sum; /* the lanes that have it have the same */
-  __syncthreads();
-}
-
-template <int N, bool FENCE>
-__device__ __forceinline__ void send(Meeting &m, const double (&v)[N])
-{
-  const int   lane = threadIdx.x % 32, warp = threadIdx.x / 32, blocks = gridDim.x;
-  ulonglong2 *slots = m.slots + (size_t)(m.epoch & 1) * GPUKSP_MEETING * blocks;
-
-  add_block(m, v);
-  if (warp < N) {
-    const double sum = warp_sum(lane < WARPS ? m.part[warp * MOST_WARPS + lane] : 0);
-
-    if (lane == 0) {
-      if (FENCE) fence();
-      publish(slots + (size_t)warp * blocks + blockIdx.x, sum, m.epoch);
-    }
-  }
-}
-
-template <int N, bool FENCE>
-__device__ __forceinline__ void receive(Meeting &m, double (&v)[N])
-{
-  const int         lane = threadIdx.x % 32, k = WARPS - 1 - threadIdx.x / 32, blocks = gridDim.x;
-  const ulonglong2 *slots = m.slots + ((size_t)(m.epoch & 1) * GPUKSP_MEETING + k) * blocks;
-
-  if (k < N) { /* one warp for each sum, all letters of a lane asked for at once */
-    double sum = 0;
-
-    for (int b0 = lane; b0 < blocks; b0 += 32 * LETTERS) {
-      Letter letter[LETTERS];
-
-#pragma unroll
-      for (int u = 0; u < LETTERS; u++)
-        if (b0 + 32 * u < blocks) letter[u].look(slots + b0 + 32 * u);
-#pragma unroll
-      for (int u = 0; u < LETTERS; u++) {
-        if (b0 + 32 * u >= blocks) continue;
-        while (!letter[u].arrived(m.epoch)) letter[u].look(slots + b0 + 32 * u);
-        sum += letter[u].value();
-      }
-    }
-    if (FENCE) fence();
-    sum = warp_sum(sum);
-    if (lane == 0) m.total[k] = sum;
-  }
-  __syncthreads();
-#pragma unroll
-  for (int q = 0; q < N; q++) v[q] = m.total[q];
-  m.epoch++;
-}
-
 template <int N, bool FENCE>
 __device__ __forceinline__ void exchange(Meeting &m, double (&v)[N])
 {
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, blocks = gridDim.x;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, blocks = gridDim.x, per = (blocks + 31) / 32;
 
+  {
+    const int    k   = WarpSums<N>::which(lane);
+    const double sum = WarpSums<N>::sum(v, lane);
+
+    if (k < N) m.part[k * MOST_WARPS + warp] = sum; /* the lanes that have it have the same */
+  }
+  __syncthreads();
   if (!m.slots) {
     double *all = m.all + (m.epoch & 1) * GPUKSP_MEETING * CLUSTER;
 
-    add_block(m, v);
     if (warp < N) {
       const double sum = warp_sum(lane < WARPS ? m.part[warp * MOST_WARPS + lane] : 0);
 
@@ -865,8 +610,30 @@ __device__ __forceinline__ void exchange(Meeting &m, double (&v)[N])
     m.epoch++;
     return;
   }
-  send<N, FENCE>(m, v);
-  receive<N, FENCE>(m, v);
+  ulonglong2 *slots = m.slots + (size_t)(m.epoch & 1) * GPUKSP_MEETING * blocks;
+
+  if (warp < N) {
+    const double sum = warp_sum(lane < WARPS ? m.part[warp * MOST_WARPS + lane] : 0);
+
+    if (lane == 0) {
+      if (FENCE) fence();
+      publish(slots + (size_t)warp * blocks + blockIdx.x, sum, m.epoch);
+    }
+  }
+  for (int u = warp; u < N * per; u += WARPS) {
+    const int b   = u % per * 32 + lane;
+    double    sum = b < blocks ? await<FENCE>(slots + (size_t)(u / per) * blocks + b, m.epoch) : 0;
+
+    sum = warp_sum(sum);
+    if (lane == 0) m.all[u] = sum;
+  }
+  __syncthreads();
+#pragma unroll
+  for (int k = 0; k < N; k++) {
+    v[k] = 0;
+    for (int j = 0; j < per; j++) v[k] += m.all[k * per + j];
+  }
+  m.epoch++;
 }
 
 __device__ __forceinline__ void meet(Meeting &m)
@@ -965,7 +732,6 @@ struct Args {
   int             guard, right;
   size_t          shared;
   GPUKSPDiagonals same;
-  ulonglong2     *pairs; /* two vectors whose entries tell that they have arrived */
 };
 
 #define FOR_ROWS(i) for (int i = threadIdx.x; i < rows; i += THREADS)
@@ -1185,8 +951,7 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) cg_kernel(const Args<M, E> a)
   bool   stop = st.reason || st.giveup;
 
   while (!stop) {
-    X                  early;
-    const Direction<X> direction = {a.v.z, p - first, beta, a.v.x, &early};
+    const Direction<X> direction = {a.v.z, p - first, beta};
 
     s1[0] = 0;
     A.product(direction, first, last, scratch, [&](int i, X s) {
@@ -1194,8 +959,7 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) cg_kernel(const Args<M, E> a)
 
       w[i] = s;
       q[i] = now;
-      if constexpr (M::begins) x[i] = (i < x.resident ? x.nearby[i] : early) + xalpha * before;
-      else x[i] += xalpha * before;
+      x[i] += xalpha * before;
       s1[0] += (double)now * (double)s;
     });
     xalpha = 0;
@@ -1349,60 +1113,21 @@ __global__ void __launch_bounds__(TILE_THREADS, 1) cg_tile_kernel(const Args<M, 
   __syncthreads();
 
   for (int k = 0;; k++) {
-    X *const          y         = k & 1 ? a.v.p2 : a.v.p; /* others may be a meeting behind */
-    ulonglong2 *const pairs     = a.pairs ? a.pairs + (k & 1 ? a.bounds[gridDim.x] : 0) : NULL;
-    const unsigned    epoch     = meeting.epoch;
-    double            sum[SUMS] = {0, 0, 0, 0, 0};
-    X                 yi[TILE_GROUP];
-    const auto        load = [&](int g) {
-      if (pairs) { /* all are asked for before the first is waited for */
-        Letter letter[TILE_GROUP];
-
-#pragma unroll
-        for (int u = 0; u < TILE_GROUP; u++) {
-          const int t = g + u * workers, i = t - own;
-
-          if (t < count && (i < 0 || i >= rows)) letter[u].look(pairs + lo + t);
-        }
-#pragma unroll
-        for (int u = 0; u < TILE_GROUP; u++) {
-          const int t = g + u * workers, i = t - own;
-
-          if (t < count && (i < 0 || i >= rows)) {
-            while (!letter[u].arrived(epoch)) letter[u].look(pairs + lo + t);
-            yi[u] = letter[u].value();
-          }
-        }
-      }
-#pragma unroll
-      for (int u = 0; u < TILE_GROUP; u++) {
-        const int t = g + u * workers, i = t - own;
-
-        if (t < count && i >= 0 && i < rows) yi[u] = d[i] * w[i];
-        else if (t < count && !pairs) yi[u] = y[lo + t];
-      }
-    };
+    X *const y         = k & 1 ? a.v.p2 : a.v.p; /* others may be a meeting behind */
+    double   sum[SUMS] = {0, 0, 0, 0, 0};
 
     A.product(Tile<X>{p - lo}, first, last, scratch, [&](int i, X wi) {
       const X pi = p[own + i], zi = z[own + i], ri = r[i], yi = d[i] * wi, norm = unpreconditioned ? ri : zi;
 
-      w[i] = wi;
-      if (pairs) publish(pairs + first + i, yi, epoch);
-      else y[first + i] = yi;
+      w[i]         = wi;
+      y[first + i] = yi;
       sum[MU] += pi * wi;
       sum[DELTA] += zi * wi;
       sum[GAMMA] += wi * yi;
       sum[RHO] += ri * zi;
       sum[NORM] += norm * norm;
     });
-    if (pairs) {
-      send<SUMS, false>(meeting, sum);
-      if ((int)threadIdx.x < workers) load(threadIdx.x);
-      receive<SUMS, false>(meeting, sum);
-    } else {
-      exchange<SUMS, true>(meeting, sum);
-      if ((int)threadIdx.x < workers) load(threadIdx.x);
-    }
+    exchange<SUMS, true>(meeting, sum);
     if (stops[(k + 1) & 1]) break;
     if (RULER) {
       const double norms[3] = {sum[NORM], sum[NORM], sum[RHO]};
@@ -1421,7 +1146,14 @@ __global__ void __launch_bounds__(TILE_THREADS, 1) cg_tile_kernel(const Args<M, 
       const X alpha = sum[RHO] / sum[MU], beta = fmax(0.0, 1 + (alpha * sum[GAMMA] - 2 * sum[DELTA]) / sum[MU]);
 
       for (int g = threadIdx.x; g < count; g += TILE_GROUP * workers) {
-        if (g >= workers) load(g);
+        X yi[TILE_GROUP];
+
+#pragma unroll
+        for (int u = 0; u < TILE_GROUP; u++) {
+          const int t = g + u * workers, i = t - own;
+
+          if (t < count) yi[u] = i >= 0 && i < rows ? d[i] * w[i] : y[lo + t];
+        }
 #pragma unroll
         for (int u = 0; u < TILE_GROUP; u++) {
           const int t = g + u * workers, i = t - own;
@@ -1760,25 +1492,25 @@ PetscErrorCode GPUKSPLaunchPartition(const GPUCSRStorage *A, int align, int bloc
 /* ---- from the host ---- */
 
 template <class V>
-static Sell<V> sell_of(const GPUCSRStorage *A, int threads, int keep, int ahead)
+static Sell<V> sell_of(const GPUCSRStorage *A, int threads, int keep)
 {
-  return {A->array[SELL_SLICE].count ? (const int *)A->array[SELL_SLICE].data : NULL, A->array[SELL_PERM].count ? (const int *)A->array[SELL_PERM].data : NULL, (const int *)A->array[SELL_COL].data, (const V *)A->array[SELL_VAL].data, A->extent.width, threads, keep, ahead && threads == 1 && !keep};
+  return {A->array[SELL_SLICE].count ? (const int *)A->array[SELL_SLICE].data : NULL, A->array[SELL_PERM].count ? (const int *)A->array[SELL_PERM].data : NULL, (const int *)A->array[SELL_COL].data, (const V *)A->array[SELL_VAL].data, A->extent.width, threads, keep};
 }
 
 template <class V>
-static Dia<V> dia_of(const GPUCSRStorage *A, int threads, int keep, int ahead)
+static Dia<V> dia_of(const GPUCSRStorage *A, int threads, int keep)
 {
-  return {(const int *)A->array[DIA_OFFSET].data, (const V *)A->array[DIA_VAL].data, (int)A->extent.units, A->n, threads, keep, ahead && threads == 1 && !keep};
+  return {(const int *)A->array[DIA_OFFSET].data, (const V *)A->array[DIA_VAL].data, (int)A->extent.units, A->n, threads, keep};
 }
 
 template <class V>
-static Stencil<V> stencil_of(const GPUCSRStorage *A, int threads, int, int)
+static Stencil<V> stencil_of(const GPUCSRStorage *A, int threads, int)
 {
   return {(const uint16_t *)A->array[STENCIL_ID].data, (const int *)A->array[STENCIL_BEGIN].data, (const int *)A->array[STENCIL_OFFSET].data, (const V *)A->array[STENCIL_VAL].data, (int)A->extent.units, (int)A->extent.stored, threads, NULL, NULL};
 }
 
 template <class V>
-static Csr<V> csr_of(const GPUCSRStorage *A, int threads, int keep, int)
+static Csr<V> csr_of(const GPUCSRStorage *A, int threads, int keep)
 {
   return {(const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, threads, keep};
 }
@@ -1822,7 +1554,7 @@ static PetscErrorCode with(const GPUKSPLaunch *L, M A, E exact, const GPUKSPVect
       }
     }
   } else {
-    Args<M, E>                a         = {A, exact, v, L->v, L->bounds, L->reach, L->cluster ? NULL : (ulonglong2 *)L->slots, *L->state, L->state, L->epoch, (int)L->guard, (int)L->right, L->shared, L->same, (ulonglong2 *)L->pairs};
+    Args<M, E>                a         = {A, exact, v, L->v, L->bounds, L->reach, L->cluster ? NULL : (ulonglong2 *)L->slots, *L->state, L->state, L->epoch, (int)L->guard, (int)L->right, L->shared, L->same};
     void                     *args[]    = {&a};
     cudaLaunchConfig_t        config    = {};
     cudaLaunchAttribute       attribute = {};
@@ -1873,12 +1605,6 @@ static PetscErrorCode method(const GPUKSPLaunch *L, M A, int *possible, GPUCSRSt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Has the device copies that go on by themselves? */
-static int bulk(const GPUCSRStorage *A)
-{
-  return A->dev->props.major >= 9;
-}
-
 /* f(what multiplies with A) */
 template <class F>
 static PetscErrorCode visit(const GPUCSRStorage *A, int threads, F f)
@@ -1886,8 +1612,8 @@ static PetscErrorCode visit(const GPUCSRStorage *A, int threads, F f)
   PetscFunctionBegin;
 #define FORMAT(of) \
   do { \
-    if (A->precision == GPUCSR_PRECISION_DOUBLE) PetscCall(f(of<double>(A, threads, fits(A, 8), bulk(A)))); \
-    else PetscCall(f(of<float>(A, threads, fits(A, 4), bulk(A)))); \
+    if (A->precision == GPUCSR_PRECISION_DOUBLE) PetscCall(f(of<double>(A, threads, fits(A, 8)))); \
+    else PetscCall(f(of<float>(A, threads, fits(A, 4)))); \
   } while (0)
   if (A->format->ops == &GPUCSRFormat_sell) FORMAT(sell_of);
   else if (A->format->ops == &GPUCSRFormat_dia) FORMAT(dia_of);
@@ -1904,7 +1630,7 @@ static PetscErrorCode dispatch(const GPUKSPLaunch *L, int *possible, GPUCSRStrea
 
   PetscFunctionBegin;
   if (!B) PetscCall(visit(A, t, [&](auto M) -> PetscErrorCode { return method(L, M, possible, s); }));
-#define FORMAT(F, of) PetscCall((with<F<float>, F<double>>(L, of<float>(B, t, fits(B, 4), bulk(B)), of<double>(A, t, 0, 0), L->inner, (void *)cg_kernel<F<float>, F<double>, false, true>, possible, s)))
+#define FORMAT(F, of) PetscCall((with<F<float>, F<double>>(L, of<float>(B, t, fits(B, 4)), of<double>(A, t, 0), L->inner, (void *)cg_kernel<F<float>, F<double>, false, true>, possible, s)))
   else if (A->format->ops == &GPUCSRFormat_sell) FORMAT(Sell, sell_of);
   else if (A->format->ops == &GPUCSRFormat_dia) FORMAT(Dia, dia_of);
   else if (A->format->ops == &GPUCSRFormat_stencil) FORMAT(Stencil, stencil_of);
@@ -1984,7 +1710,7 @@ PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *p
   }
   /* what the vectors that are private to a block take, as far as the product's gathers are left a cache */
   need      = matrix + (size_t)vectors * (size_t)size * (size_t)((double)A->m / L->blocks * 1.1 + 128) + MOST_THREADS * sizeof(double);
-  L->shared = PetscMin(need, PetscMax(matrix + MOST_THREADS * sizeof(double), (size_t)PetscMin(most, A->format->ops == &GPUCSRFormat_stencil ? SHARED_STENCIL : SHARED_MOST))) / 16 * 16;
+  L->shared = PetscMin(need, PetscMax(matrix + MOST_THREADS * sizeof(double), (size_t)PetscMin(most, SHARED_MOST))) / 16 * 16;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

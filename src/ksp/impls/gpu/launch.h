@@ -36,7 +36,6 @@ typedef struct {
   int                  threads; /* that share a row of CSR, or warps that share a slice of 32 rows */
   void                *slots;   /* GPUKSP_SLOT_BYTES for each block, zero before the first launch */
   unsigned             epoch;   /* of its first meeting, never 0: beyond those of all launches before with these slots */
-  void                *pairs;   /* with tiles that are no cluster's: 32 bytes a row, zero before the first launch */
   GPUKSPState         *state;   /* page-locked: what to start from, and what it ended with */
 } GPUKSPLaunch;
 

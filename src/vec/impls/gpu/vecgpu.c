@@ -710,17 +710,13 @@ static void Count(VecGPUInfo *sum, const VecGPUInfo *i)
   sum->downloaded += i->downloaded;
 }
 
-#if PETSC_VERSION_LT(3, 20, 0)
-  #define GPUCSR_VALUES_LOST 1
-#else
-  #define GPUCSR_VALUES_LOST 0
-#endif
-static const char valueskept[] = "VecGPU_values";
-
 /*
   Asked for type gpu again (VecSetFromOptions() called twice, say), PETSc before 3.20 destroys a vector of type seqgpu or mpigpu and makes it anew: what
-  it does not do with its own types. The values wait here, with the vector.
+  it does not do with its own types. The values wait here, with the vector. Later versions leave the vector alone.
 */
+#if PETSC_VERSION_LT(3, 20, 0)
+static const char valueskept[] = "VecGPU_values";
+
 static PetscErrorCode KeepValues(Vec v)
 {
   const PetscScalar *a;
@@ -728,7 +724,7 @@ static PetscErrorCode KeepValues(Vec v)
   PetscScalar       *kept;
 
   PetscFunctionBegin;
-  if (!GPUCSR_VALUES_LOST || ((PetscObject)v)->refct <= 0) PetscFunctionReturn(PETSC_SUCCESS);
+  if (((PetscObject)v)->refct <= 0) PetscFunctionReturn(PETSC_SUCCESS); /* it goes for good */
   PetscCall(PetscMalloc1(v->map->n, &kept));
   PetscCall(VecGetArrayRead(v, &a));
   PetscCall(PetscArraycpy(kept, a, v->map->n));
@@ -756,6 +752,17 @@ static PetscErrorCode TakeValues(Vec v)
   PetscCall(PetscObjectCompose((PetscObject)v, valueskept, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+#else
+static PetscErrorCode KeepValues(Vec v)
+{
+  return PETSC_SUCCESS;
+}
+
+static PetscErrorCode TakeValues(Vec v)
+{
+  return PETSC_SUCCESS;
+}
+#endif
 
 static PetscErrorCode VecDestroy_GPU(Vec v)
 {
