@@ -395,21 +395,6 @@ static PetscErrorCode Load(KSP_GPU *k, Vec from, double *to)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* b or x of a launch: where it is on the device, the launch works on it there, elsewhere on a copy */
-static PetscErrorCode Take(KSP_GPU *k, Vec from, PetscBool read, PetscBool write, GPUCSROperand *o, double **p)
-{
-  GPUCSRStream s;
-
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRVecGet_Private((Mat_SeqGPUCSR *)k->A->spptr, from, read, write, o));
-  if (o->place == GPUCSR_DEVICE) {
-    PetscCall(MatGPUCSRStream_Private(k->dev, o, NULL, NULL, &s));
-    if (s != k->dev->stream) PetscCall(k->dev->ops->streamsynchronize(k->dev->id, s));
-    *p = (double *)o->p;
-  } else if (read) PetscCall(GPUCSRUpload(k->dev, *p, GPUCSR_DOUBLE, o->p, GPUCSR_DOUBLE, (size_t)k->n, o->pinned, k->dev->stream, NULL));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* x home; complete on return */
 PetscErrorCode GPUKSPStoreX(KSP ksp, KSP_GPU *k)
 {
@@ -809,6 +794,21 @@ static PetscErrorCode Report(KSP ksp, KSP_GPU *k)
 }
 
 #if defined(GPUCSR_HAVE_CUDA)
+/* b or x of a launch: where it is on the device, the launch works on it there, elsewhere on a copy */
+static PetscErrorCode Take(KSP_GPU *k, Vec from, PetscBool read, PetscBool write, GPUCSROperand *o, double **p)
+{
+  GPUCSRStream s;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRVecGet_Private((Mat_SeqGPUCSR *)k->A->spptr, from, read, write, o));
+  if (o->place == GPUCSR_DEVICE) {
+    PetscCall(MatGPUCSRStream_Private(k->dev, o, NULL, NULL, &s));
+    if (s != k->dev->stream) PetscCall(k->dev->ops->streamsynchronize(k->dev->id, s));
+    *p = (double *)o->p;
+  } else if (read) PetscCall(GPUCSRUpload(k->dev, *p, GPUCSR_DOUBLE, o->p, GPUCSR_DOUBLE, (size_t)k->n, o->pinned, k->dev->stream, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* One launch, x home and complete on return */
 static PetscErrorCode Launch(KSP ksp, KSP_GPU *k)
 {
