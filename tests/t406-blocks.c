@@ -1,17 +1,17 @@
-//TEST name="diagonal" nsize=2 args="-diagonal 50" warns="goes on with the products of MATSEQAIJ on the host"
-//TEST name="diagonal4" nsize=4 args="-diagonal 50" warns="(said by rank 0, the same on 4 of 4 ranks)"
-//TEST name="off" nsize=2 args="-off 50" warns="(said by rank 0, the same on 2 of 2 ranks)"
-//TEST name="off4" nsize=4 args="-off 50" warns="goes on with the products of MATSEQAIJ on the host"
-//TEST name="one" nsize=2 args="-diagonal 50 -heavy 1" warns="(said by rank 1, the same on 1 of 2 ranks)"
-//TEST name="one4" nsize=4 args="-off 50 -heavy 2" warns="(said by rank 2, the same on 1 of 4 ranks)"
+//TEST name="diagonal" nsize=2 args="-diagonal 90" warns="goes on with the products of MATSEQAIJ on the host"
+//TEST name="diagonal4" nsize=4 args="-diagonal 90" warns="(said by rank 0, the same on 4 of 4 ranks)"
+//TEST name="off" nsize=2 args="-off 90" warns="(said by rank 0, the same on 2 of 2 ranks)"
+//TEST name="off4" nsize=4 args="-off 90" warns="goes on with the products of MATSEQAIJ on the host"
+//TEST name="one" nsize=2 args="-diagonal 90 -heavy 1" warns="(said by rank 1, the same on 1 of 2 ranks)"
+//TEST name="one4" nsize=4 args="-off 90 -heavy 2" warns="(said by rank 2, the same on 1 of 4 ranks)"
 //TEST name="fits" nsize=4 args="-heavy 4"
-//TEST name="transpose" nsize=4 args="-off 50 -transpose -heavy 3" warns="(said by rank 3, the same on 1 of 4 ranks)"
-//TEST name="at_assembly" nsize=4 args="-diagonal 50 -mat_gpucsr_transpose_at_assembly" warns="(said by rank 0, the same on 4 of 4 ranks)"
-//TEST name="view" nsize=4 args="-off 50 -view" warns="(said by rank 0, the same on 4 of 4 ranks)"
-//TEST name="malloc" nsize=2 args="-diagonal 50 -heavy 1 -malloc_debug -malloc_dump" warns="MATGPUCSR warning: "
-//TEST name="plain" nsize=2 args="-plain -diagonal 50" warns="a matrix of 100 rows and 100 columns goes on"
-//TEST name="plain4" nsize=4 args="-plain -diagonal 50" warns="once for all of this node"
-//TEST name="plain_one" nsize=4 args="-plain -diagonal 50 -heavy 2" warns="(said by rank 2, once for all of this node)"
+//TEST name="transpose" nsize=4 args="-off 90 -transpose -heavy 3" warns="(said by rank 3, the same on 1 of 4 ranks)"
+//TEST name="at_assembly" nsize=4 args="-diagonal 90 -mat_gpucsr_transpose_at_assembly" warns="(said by rank 0, the same on 4 of 4 ranks)"
+//TEST name="view" nsize=4 args="-off 90 -view" warns="(said by rank 0, the same on 4 of 4 ranks)"
+//TEST name="malloc" nsize=2 args="-diagonal 90 -heavy 1 -malloc_debug -malloc_dump" warns="MATGPUCSR warning: "
+//TEST name="plain" nsize=2 args="-plain -diagonal 90" warns="a matrix of 100 rows and 100 columns goes on"
+//TEST name="plain4" nsize=4 args="-plain -diagonal 90" warns="once for all of this node"
+//TEST name="plain_one" nsize=4 args="-plain -diagonal 90 -heavy 2" warns="(said by rank 2, once for all of this node)"
 
 /*
   One block of a rank is too large for the device, the other is not: both leave it, other ranks stay, products go on, and it is said once.
@@ -22,7 +22,7 @@
 #include "testing.h"
 #include <petscgpucsr.h>
 
-#define ROWS 100 /* of each rank: a block of one entry a row takes about 2.4 kB, one of 50 entries 61 kB, and the inspector 34 kB while it looks at it */
+#define ROWS 100 /* of each rank: a block of one entry a row takes about 2.4 kB, one of 90 entries 109 kB, and the inspector 34 kB while it looks at it */
 
 static PetscErrorCode Create(PetscBool ref, PetscInt diagonal, PetscInt off, PetscInt heavy, Mat *A)
 {
@@ -33,7 +33,7 @@ static PetscErrorCode Create(PetscBool ref, PetscInt diagonal, PetscInt off, Pet
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(TestMatCreate(PETSC_COMM_WORLD, ROWS * size, ROWS * size, ref, A));
-  PetscCall(MatMPIAIJSetPreallocation(*A, 50, NULL, 50, NULL));
+  PetscCall(MatMPIAIJSetPreallocation(*A, 90, NULL, 90, NULL));
   PetscCall(MatGetOwnershipRange(*A, &rs, &re));
   d = heavy < 0 || heavy == rank ? diagonal : 1;
   o = heavy < 0 || heavy == rank ? off : 1;
