@@ -77,8 +77,8 @@ static PetscErrorCode Release(KSP_GPU *k)
   k->sums            = NULL;
   k->events[0] = k->events[1] = NULL;
   k->dev                      = NULL;
-  k->matid = k->pcid = k->pmatid = 0;
-  k->shapedata                   = NULL;
+  k->matid = k->pcseen.pc = k->diagonalseen.pc = 0;
+  k->shapedata                                 = NULL;
   for (int q = 0; q < GPUKSP_VECTORS; q++) PetscCall(VecDestroy(&k->work[q]));
   PetscCall(VecDestroy(&k->diagonal));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -178,27 +178,44 @@ static PetscErrorCode PCKind(KSP ksp, KSP_GPU *k, GPUKSPPCKind *kind, int *bs, i
     PetscCall(MatGetLocalSize(P, &n, NULL));
     if (b == 1) *kind = GPUKSP_PC_DIAGONAL;
     else if (b <= 8 && n % b == 0) *kind = GPUKSP_PC_BLOCK;
-    *bs = (int)b;
+    *bs = *key = (int)b;
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Is it still as it was then? Where not, notes how it is now */
+static PetscErrorCode PCSeen(KSP ksp, GPUKSPPCKind kind, int key, GPUKSPPCSeen *seen, PetscBool *same)
+{
+  GPUKSPPCSeen now = {((PetscObject)ksp->pc)->id, 0, 0, kind, key, PETSC_FALSE};
+  Mat          P;
+
+  PetscFunctionBegin;
+  PetscCall(PCGetOperators(ksp->pc, NULL, &P));
+  now.P = ((PetscObject)P)->id;
+  PetscCall(PetscObjectStateGet((PetscObject)P, &now.state));
+  PetscCall(PCGetReusePreconditioner(ksp->pc, &now.reused));
+  *same = (PetscBool)(seen->pc == now.pc && seen->P == now.P && seen->state == now.state && seen->kind == now.kind && seen->key == now.key && seen->reused == now.reused);
+  *seen = now;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* It as numbers: applied to ones it shows its diagonal, to the unit vectors of all blocks at once the columns of its blocks */
 static PetscErrorCode PCNumbers(KSP ksp, KSP_GPU *k, GPUKSPPCKind kind, int bs, int key)
 {
-  PetscObjectState   state;
   Mat                P;
   Vec                unit, column;
+  PetscBool          same;
   const int          columns = kind == GPUKSP_PC_BLOCK ? bs : 1;
   double            *rows    = NULL;
   const PetscScalar *c;
 
   PetscFunctionBegin;
   PetscCall(PCGetOperators(ksp->pc, NULL, &P));
-  PetscCall(PetscObjectStateGet((PetscObject)P, &state));
   k->launch.v.bs = bs;
   if (kind == GPUKSP_PC_NONE || kind == GPUKSP_PC_ANY) PetscFunctionReturn(PETSC_SUCCESS);
-  if (k->pcid == ((PetscObject)ksp->pc)->id && k->pmatid == ((PetscObject)P)->id && k->pmatstate == state && k->pckey == key && k->pc && k->pckind == kind) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PCSeen(ksp, kind, key, &k->pcseen, &same));
+  if (k->pc && same) PetscFunctionReturn(PETSC_SUCCESS);
+  k->pcseen.pc = 0; /* until it is here */
   PetscCall(Grow(k, sizeof(double) * (size_t)columns * (size_t)k->n, &k->pcbytes, "the preconditioner of a solver", (void **)&k->pc));
   k->pcnew = PETSC_TRUE;
   PetscCall(MatCreateVecs(P, &unit, &column));
@@ -222,15 +239,12 @@ static PetscErrorCode PCNumbers(KSP ksp, KSP_GPU *k, GPUKSPPCKind kind, int bs, 
   PetscCall(PetscFree(rows));
   PetscCall(VecDestroy(&unit));
   PetscCall(VecDestroy(&column));
-  k->pcid      = ((PetscObject)ksp->pc)->id;
-  k->pmatid    = ((PetscObject)P)->id;
-  k->pmatstate = state;
-  k->pckey     = key;
+  k->pcseen.pc = ((PetscObject)ksp->pc)->id;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The eigenvalues that a polynomial is made for: those that were given, or as KSPCHEBYSHEV has them, from the largest of a few iterations of GMRES */
-static PetscErrorCode Eigenvalues(KSP ksp, KSP_GPU *k)
+static PetscErrorCode Eigenvalues(KSP ksp, KSP_GPU *k, GPUKSPPCKind kind, int key)
 {
   KSP              gmres;
   Mat              A, P;
@@ -238,6 +252,7 @@ static PetscErrorCode Eigenvalues(KSP ksp, KSP_GPU *k)
   PetscRandom      random;
   PetscReal        re[10], im[10], most = 0;
   PetscInt         n;
+  PetscBool        same;
   PetscObjectState state;
 
   PetscFunctionBegin;
@@ -248,7 +263,9 @@ static PetscErrorCode Eigenvalues(KSP ksp, KSP_GPU *k)
   }
   PetscCall(PCGetOperators(ksp->pc, &A, &P));
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
-  if (k->lambda[1] > 0 && k->lambdaid == ((PetscObject)A)->id && k->lambdastate == state) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PCSeen(ksp, kind, key, &k->lambdaseen, &same));
+  if (same && k->lambda[1] > 0 && k->lambdaid == ((PetscObject)A)->id && k->lambdastate == state) PetscFunctionReturn(PETSC_SUCCESS);
+  k->lambda[1] = 0; /* until they are found */
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(PetscRandomCreate(PetscObjectComm((PetscObject)ksp), &random));
   PetscCall(VecSetRandom(b, random));
@@ -330,14 +347,13 @@ static PetscErrorCode Rounded(KSP_GPU *k)
 
 static PetscErrorCode Borrowed(KSP ksp, KSP_GPU *k, GPUKSPPCKind kind, int key)
 {
-  const PetscBool  cg = (PetscBool)(k->method == GPUKSP_CG), cg1 = (PetscBool)(k->method == GPUKSP_CG_SINGLE_REDUCTION), bcgs = (PetscBool)(k->method == GPUKSP_BCGS);
-  const PetscBool  polynomial = (PetscBool)(k->degree > 0), any = (PetscBool)(kind == GPUKSP_PC_ANY || polynomial), hat = (PetscBool)(bcgs && ksp->pc_side == PC_RIGHT && (kind != GPUKSP_PC_NONE || polynomial));
-  const PetscBool  need[GPUKSP_VECTORS] = {PETSC_FALSE, PETSC_FALSE, PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, (PetscBool)(cg1 || (cg && any)), (PetscBool)(cg1 || bcgs), (PetscBool)(bcgs || any), bcgs, bcgs, hat, hat,
-                                           PETSC_FALSE, PETSC_FALSE, polynomial, polynomial, polynomial};
-  GPUKSPVectors   *v                    = &k->launch.v;
-  PetscObjectState state;
-  Mat              P;
-  Vec              unit;
+  const PetscBool cg = (PetscBool)(k->method == GPUKSP_CG), cg1 = (PetscBool)(k->method == GPUKSP_CG_SINGLE_REDUCTION), bcgs = (PetscBool)(k->method == GPUKSP_BCGS);
+  const PetscBool polynomial = (PetscBool)(k->degree > 0), any = (PetscBool)(kind == GPUKSP_PC_ANY || polynomial), hat = (PetscBool)(bcgs && ksp->pc_side == PC_RIGHT && (kind != GPUKSP_PC_NONE || polynomial));
+  const PetscBool need[GPUKSP_VECTORS] = {PETSC_FALSE, PETSC_FALSE, PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, (PetscBool)(cg1 || (cg && any)), (PetscBool)(cg1 || bcgs), (PetscBool)(bcgs || any), bcgs, bcgs, hat, hat,
+                                          PETSC_FALSE, PETSC_FALSE, polynomial, polynomial, polynomial};
+  GPUKSPVectors  *v                    = &k->launch.v;
+  PetscBool       same;
+  Vec             unit;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(v, sizeof(*v)));
@@ -359,19 +375,14 @@ static PetscErrorCode Borrowed(KSP ksp, KSP_GPU *k, GPUKSPPCKind kind, int key)
     PetscCall(VecDestroy(&k->diagonal));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(PCGetOperators(ksp->pc, NULL, &P));
-  PetscCall(PetscObjectStateGet((PetscObject)P, &state));
-  if (!k->diagonal || k->pcid != ((PetscObject)ksp->pc)->id || k->pmatid != ((PetscObject)P)->id || k->pmatstate != state || k->pckey != key) {
+  PetscCall(PCSeen(ksp, kind, key, &k->diagonalseen, &same));
+  if (!k->diagonal || !same) {
     PetscCall(VecDestroy(&k->diagonal));
     PetscCall(VecDuplicate(ksp->vec_sol, &k->diagonal));
     PetscCall(VecDuplicate(ksp->vec_sol, &unit));
     PetscCall(VecSet(unit, 1.0));
     PetscCall(PCApply(ksp->pc, unit, k->diagonal));
     PetscCall(VecDestroy(&unit));
-    k->pcid      = ((PetscObject)ksp->pc)->id;
-    k->pmatid    = ((PetscObject)P)->id;
-    k->pmatstate = state;
-    k->pckey     = key;
   }
   *(polynomial ? &v->diagonal : &v->pc) = k->sums; /* something: a step puts the array here */
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -623,7 +634,7 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
   PetscCall(Open(k, g->dev));
   fresh     = (PetscBool)(k->matid != ((PetscObject)k->A)->id || k->pattern != g->pattern[GPUCSR_FORWARD] || k->matvalues != g->values[GPUCSR_FORWARD] || k->kernel != P->choice.kernel);
   k->why[0] = 0;
-  PetscCall(Eigenvalues(ksp, k));
+  PetscCall(Eigenvalues(ksp, k, kind, key));
   if (null || tnull || ksp->transpose_solve) kind = GPUKSP_PC_ANY;
   if (kind == GPUKSP_PC_BLOCK && size > 1) kind = GPUKSP_PC_ANY;
   PetscCheck(!k->degree || kind != GPUKSP_PC_ANY, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_polynomial_degree: the polynomial is of PCNONE or PCJACOBI, or on one process of PCPBJACOBI with blocks of at most 8, and of no operator with a null space",

@@ -35,6 +35,15 @@ typedef enum {
   GPUKSP_PC_ANY       /* by PCApply() */
 } GPUKSPPCKind;
 
+/* A preconditioner as it was when something was taken from it. While PETSc reuses it, it is that of values which the state does not tell */
+typedef struct {
+  PetscObjectId    pc, P;
+  PetscObjectState state;
+  GPUKSPPCKind     kind;
+  int              key; /* its type, where the kind has several */
+  PetscBool        reused;
+} GPUKSPPCSeen;
+
 /* Solves that a KSP has set up once: vectors on the device, what the preconditioner comes to, the launch */
 typedef struct {
   GPUKSPMethod    method;
@@ -79,15 +88,15 @@ typedef struct {
   GPUCSREvent          events[2];
 
   /* what the above was made of; made again when it is another */
-  PetscObjectId       matid, pcid, pmatid;
-  PetscObjectState    pattern, matvalues, pmatstate, ownpattern, ownvalues;
+  PetscObjectId       matid;
+  PetscObjectState    pattern, matvalues, ownpattern, ownvalues;
   PetscObjectId       ownid;
   PetscBool           pcnew; /* the preconditioner has other numbers than the last solve's */
   const GPUCSRKernel *kernel;
   const GPUCSRFormat *better; /* than the plan's, in a launch */
   KSPGPUPath          betterfor;
-  int                 pckey;
-  PetscObjectId       lambdaid;
+  GPUKSPPCSeen        pcseen, diagonalseen, lambdaseen; /* what pc, diagonal and lambda were taken from, */
+  PetscObjectId       lambdaid;                         /* and the operator of the last */
   PetscObjectState    lambdastate;
   KSPGPUPath          shapefor;
   PetscBool           shapemixed;

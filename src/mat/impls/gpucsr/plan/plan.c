@@ -73,6 +73,7 @@ static PetscErrorCode FillOnHost(const GPUCSRSource *s, GPUCSRStorage *A, PetscB
       if (!A->array[k].values) PetscCall(GPUCSRDownload(A->dev, h.array[k].data, A->array[k].type, A->array[k].data, A->array[k].type, A->array[k].count, PETSC_FALSE, A->dev->stream));
   }
   PetscCall((*A->format->ops->fill)(s, &h, valuesonly, rounding));
+  A->outdated = h.outdated;
   for (int k = 0; k < A->narrays; k++) {
     if (!valuesonly || A->array[k].values) PetscCall(GPUCSRUpload(A->dev, A->array[k].data, A->array[k].type, h.array[k].data, A->array[k].type, A->array[k].count, PETSC_FALSE, A->dev->stream, NULL));
     PetscCall(PetscFree(h.array[k].data));
