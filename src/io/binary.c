@@ -2,6 +2,7 @@
   PETSc binary, as MatView() writes it: big-endian; class id, rows, columns, entries; the length of each row; columns; values. A vector may follow, as
   VecView() writes it: class id, size, values. Integers are of 4 bytes, or of 8 where PETSc's are.
 */
+#include "../sys/gpucsrwide.h"
 #include "gpucsrio.h"
 #include <string.h>
 
@@ -61,19 +62,12 @@ int GPUCSRBinaryHeader(const char *text, size_t length, GPUCSRBinary *b, GPUCSRF
   return 0;
 }
 
-/* Loops that gain from wide registers: compiled for those too, and chosen when the library is loaded */
-#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__)
-  #define WIDE __attribute__((target_clones("avx2", "default")))
-#else
-  #define WIDE
-#endif
-
 enum {
   CHUNK = 4096 /* numbers that stay in the first cache between two loops */
 };
 
 /* n integers; how many of them are not above the one before, the first of which is before */
-WIDE static int64_t TakeIntegers4(const unsigned char *p, int64_t n, PetscInt before, PetscInt to[], PetscInt *low, PetscInt *high)
+GPUCSR_WIDE static int64_t TakeIntegers4(const unsigned char *p, int64_t n, PetscInt before, PetscInt to[], PetscInt *low, PetscInt *high)
 {
   PetscInt least = *low, most = *high;
   int      down = 0;
@@ -110,7 +104,7 @@ static int64_t TakeIntegers8(const unsigned char *p, int64_t n, PetscInt before,
   return down;
 }
 
-WIDE static void TakeReals(const unsigned char *p, int64_t n, unsigned char *to)
+GPUCSR_WIDE static void TakeReals(const unsigned char *p, int64_t n, unsigned char *to)
 {
   for (int64_t k = 0; k < n; k++) {
     uint64_t x;
