@@ -2,7 +2,6 @@
   PETSc binary, as MatView() writes it: big-endian; class id, rows, columns, entries; the length of each row; columns; values. A vector may follow, as
   VecView() writes it: class id, size, values. Integers are of 4 bytes, or of 8 where PETSc's are.
 */
-#include "../sys/gpucsrwide.h"
 #include "gpucsrio.h"
 #include <string.h>
 
@@ -62,12 +61,19 @@ int GPUCSRBinaryHeader(const char *text, size_t length, GPUCSRBinary *b, GPUCSRF
   return 0;
 }
 
+/* As src/sys/gpucsrwide.h, of which this layer knows nothing */
+#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__)
+  #define WIDE __attribute__((target_clones("avx2", "default")))
+#else
+  #define WIDE
+#endif
+
 enum {
   CHUNK = 4096 /* numbers that stay in the first cache between two loops */
 };
 
 /* n integers, and the largest, where a negative one counts as large; how many of them are not above the one before, the first of which is before */
-GPUCSR_WIDE static int64_t TakeIntegers4(const unsigned char *p, int64_t n, PetscInt before, PetscInt to[], uint64_t *high)
+WIDE static int64_t TakeIntegers4(const unsigned char *p, int64_t n, PetscInt before, PetscInt to[], uint64_t *high)
 {
   uint32_t most = 0;
   int      down = 0;
@@ -100,7 +106,7 @@ static int64_t TakeIntegers8(const unsigned char *p, int64_t n, PetscInt before,
   return down;
 }
 
-GPUCSR_WIDE static void TakeReals(const unsigned char *p, int64_t n, unsigned char *to)
+WIDE static void TakeReals(const unsigned char *p, int64_t n, unsigned char *to)
 {
   for (int64_t k = 0; k < n; k++) {
     uint64_t x;
