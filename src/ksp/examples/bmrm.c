@@ -54,6 +54,7 @@ typedef struct {
   PetscBool      vectors; /* losses by operations of vectors: these are not the host's; k = 1 */
   Vec            zero, t[LOSS_VECTORS];
   Mat            W, S, C, G; /* the same for k > 1, and weights and subgradient, a column a class */
+  PetscScalar   *sign;       /* labels of one class after the other */
   VecScatter     tozero;     /* for a loss of all rows together: everything to rank 0 */
   Vec            s0, c0, z0;
   Vec            w, best; /* weights; a class after the other, on each rank */
@@ -301,7 +302,7 @@ static PetscErrorCode LossTogether(Learner *l, PetscReal *value)
 static PetscErrorCode LossRows(Learner *l, PetscReal *sum)
 {
   const PetscScalar *s, *z, *y;
-  PetscScalar       *c, *sign;
+  PetscScalar       *c, *sign = l->sign;
   PetscInt           m, M, lds, ldc;
 
   PetscFunctionBeginUser;
@@ -322,12 +323,13 @@ static PetscErrorCode LossRows(Learner *l, PetscReal *sum)
     PetscCall(MatDenseGetArrayRead(l->S, &s));
     PetscCall(MatDenseGetArrayWrite(l->C, &c));
     PetscCall(VecGetArrayRead(l->y, &y));
-    PetscCall(PetscMalloc1(m, &sign));
     for (PetscInt k = 0; k < l->k; k++) {
-      for (PetscInt i = 0; i < m; i++) sign[i] = PetscRealPart(y[i]) == l->label[k] ? 1 : -1;
+      const PetscReal label = l->label[k];
+
+#pragma omp parallel for simd if (m > 50000)
+      for (PetscInt i = 0; i < m; i++) sign[i] = PetscRealPart(y[i]) == label ? 1 : -1;
       *sum += (*l->loss->rows)(m, s + k * lds, sign, l->parameter, 1 / (PetscReal)M, c + k * ldc);
     }
-    PetscCall(PetscFree(sign));
     PetscCall(VecRestoreArrayRead(l->y, &y));
     PetscCall(MatDenseRestoreArrayWrite(l->C, &c));
     PetscCall(MatDenseRestoreArrayRead(l->S, &s));
@@ -428,6 +430,7 @@ static PetscErrorCode LearnerSetUp(Learner *l, Mat X, Vec y)
     PetscInt M;
 
     PetscCall(VecGetSize(y, &M));
+    PetscCall(PetscMalloc1(m, &l->sign));
     PetscCall(VecCreateMPI(PetscObjectComm((PetscObject)X), n * l->k, PETSC_DETERMINE, &l->w));
     PetscCall(CreateWeightMatrix(X, l->k, &l->W));
     PetscCall(MatCreateDense(PetscObjectComm((PetscObject)X), m, PETSC_DECIDE, M, l->k, NULL, &l->C));
@@ -452,6 +455,7 @@ static PetscErrorCode LearnerDestroy(Learner *l)
   PetscCall(MatDestroy(&l->S));
   PetscCall(MatDestroy(&l->C));
   PetscCall(MatDestroy(&l->G));
+  PetscCall(PetscFree(l->sign));
   PetscCall(VecDestroy(&l->y));
   PetscCall(VecDestroy(&l->s));
   PetscCall(VecDestroy(&l->c));
