@@ -62,6 +62,7 @@ def arguments():
     p.add_argument("-dense", type=float, default=6e9, help="bytes of a dense matrix; what takes more is not tried")
     p.add_argument("-iterations", type=int, default=2000, help="beyond, a run is cut")
     p.add_argument("-page", nargs="*")
+    p.add_argument("-lines", action="store_true", help="no page: lines alone")
     p.add_argument("-epsilon", default=EPSILON)
     return p.parse_args()
 
@@ -367,6 +368,8 @@ def page(files, out, name):
 def bars(plt, good, order, file, groups, values):
     """Stacked bars, a panel a set and a bar a configuration (label, key); values(record, all of its set) are seconds by part"""
     order = [s for s in order if any(k in good[s] for _, k in groups)]
+    if not order:
+        return
     across, shown = min(6, len(order)), {}
     down = (len(order) + across - 1) // across
     figure, axes = plt.subplots(down, across, figsize=(3 * across, 2.7 * down + 0.6), squeeze=False)
@@ -418,7 +421,8 @@ def main():
     if a.page is None:
         Runner(a).run()
         a.page = [f"{a.out}/bmrm.jsonl"]
-    page(a.page, a.out, a.name)
+    if not a.lines:
+        page(a.page, a.out, a.name)
 
 
 main()
