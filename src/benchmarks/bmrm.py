@@ -120,7 +120,7 @@ class Runner:
             p = subprocess.run(command, capture_output=True, text=True, timeout=min(left, self.a.limit), env=env, stdin=subprocess.DEVNULL)
         except subprocess.TimeoutExpired:
             return None, f"stopped after {min(left, self.a.limit):.0f} s"
-        return (p.stdout, None) if p.returncode == 0 else (None, "failed: " + " ".join((p.stdout + p.stderr).split())[:300])
+        return (p.stdout, None) if p.returncode == 0 else (None, "failed: " + " ".join((p.stdout + p.stderr).split())[:600])
 
     def learn(self, name, file, key, iterations=None):
         c = CONFIGURATIONS[key]
@@ -254,18 +254,12 @@ def vectors(r):
     return {"convert": t.get("converted", 0) / n, "copy in": t["vectors up"] / n, "kernel": 1e-6 * f["microseconds"], "transpose": 1e-6 * b.get("microseconds", 0), "copy out": t["down"] / n}
 
 
-def refused(r):
-    return r["report"].get("forward", {}).get("format") not in (None, "dense")
-
-
-def dense(c, key, any_r):
+def dense(c, key, any_r, why):
     """A cell of the dense types: time, or why there is none"""
     size = 8 * any_r["rows"] * any_r["columns"]
-    if key not in c:
-        return f"({seconds(size / 1e9)} GB)"
-    if key == "gpucsr dense" and refused(c[key]):
-        return "refused"
-    return mark(*scaled(c[key], c.get("gpucsr double")))
+    if key in c:
+        return mark(*scaled(c[key], c.get("gpucsr double")))
+    return "refused" if "No support" in why else f"({seconds(size / 1e9)} GB)"
 
 
 def page(files, out, name):
@@ -298,7 +292,7 @@ def page(files, out, name):
         basem, cutm = scaled(c.get("aij gpubmrm"), full)
         basemr, cutmr = scaled(c.get("aij gpubmrm ranks"), full)
         ratio = lambda v: f"{v / mine:.1f}" if v and mine else ""
-        rows.append([s, f"{any_r['nonzeros']:.3g}", mark(base, cut), mark(baser, cutr), mark(basem, cutm), mark(basemr, cutmr)] + [mark(*scaled(c[k], full)) if k in c else "" for k in ("gpucsr bmrm", "gpucsr double", "gpucsr mixed", "gpucsr single")] + [dense(c, k, any_r) for k in ("gpucsr dense", "dense")] + [ratio(base), ratio(baser), ratio(basem), ratio(basemr)])
+        rows.append([s, f"{any_r['nonzeros']:.3g}", mark(base, cut), mark(baser, cutr), mark(basem, cutm), mark(basemr, cutmr)] + [mark(*scaled(c[k], full)) if k in c else "" for k in ("gpucsr bmrm", "gpucsr double", "gpucsr mixed", "gpucsr single")] + [dense(c, k, any_r, records[s].get(k, {}).get("why", "")) for k in ("gpucsr dense", "dense")] + [ratio(base), ratio(baser), ratio(basem), ratio(basemr)])
     lines += table(["set", "nonzeros", "aij bmrm", "ranks bmrm", "aij gpubmrm", "ranks gpubmrm", "gpucsr bmrm", "gpucsr double", "mixed", "single", "gpucsr dense", "MATDENSE", "aij bmrm / double", "ranks bmrm / double", "aij gpubmrm / double", "ranks gpubmrm / double"], rows)
 
     lines += ["## Iterations and objective", "", "Iterations to the gap: with the dual problem left early, as TAO does (`projected`), which is sensitive to rounding, and solved to rounding (`exact`). J, the objective: the best value met, of runs that went as far as gpucsr in double.", ""]
@@ -316,7 +310,7 @@ def page(files, out, name):
     for s in order:
         for k in ("aij", "dense", "gpucsr double", "gpucsr mixed", "gpucsr single", "gpucsr dense", "gpucsr double copies", "gpucsr mixed copies", "gpucsr single copies"):
             r = good[s].get(k)
-            if not r or (k == "gpucsr dense" and refused(r)):
+            if not r:
                 continue
             p, t, v = parts(r), r["report"].get("seconds", {}), vectors(r)
             learn, cut = scaled(r, good[s].get("gpucsr double"))
