@@ -11,7 +11,7 @@
 static char help[] = "Tests kernels against sums in long double.\n";
 
 #include "../src/mat/impls/gpucsr/plan/plan.h"
-#include "zoo.h"
+#include "testing.h"
 #include <math.h>
 #include <float.h>
 
@@ -499,6 +499,7 @@ int main(int argc, char **argv)
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(TestRequireReal(64)); /* of others it makes nothing */
   PetscCall(PetscOptionsGetString(NULL, NULL, "-backend", backend, sizeof(backend), NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-large", &large, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-every", &every, NULL));

@@ -9,6 +9,7 @@
 static char help[] = "Tests the stencil format and what is found before it is chosen.\n";
 
 #include "../src/mat/impls/gpucsr/plan/plan.h"
+#include "testing.h"
 #include "../src/mat/impls/gpucsr/format/stencil.h"
 #include <math.h>
 #include <string.h>
@@ -320,6 +321,7 @@ int main(int argc, char **argv)
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(TestRequireReal(64)); /* of others it makes nothing */
   PetscCall(PetscOptionsGetString(NULL, NULL, "-backend", backend, sizeof(backend), NULL));
   PetscCall(GPUCSRSysInitialize());
   PetscCall(GPUCSRDeviceOpen(backend, &dev, why, sizeof(why)));

@@ -83,6 +83,7 @@ static PetscErrorCode DeviceClose(GPUCSRDevice *pd)
   *pd = NULL;
   if (!d->failed[0]) { /* a failed device gives nothing back, and asking it would fail again */
     PetscCall(d->ops->activate(d->id));
+    while (d->nhand) PetscCall(d->ops->free(d->id, d->stream, d->hand[--d->nhand]));
     for (int k = 0; k < GPUCSR_STAGES; k++) {
       if (d->stage[k]) PetscCall(d->ops->hostfree(d->id, d->stage[k]));
       if (d->staged[k]) PetscCall(d->ops->eventdestroy(d->id, d->staged[k]));
@@ -216,19 +217,31 @@ PetscErrorCode GPUCSRDeviceClock(GPUCSRDevice d, const GPUCSREvent e[2], PetscEr
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  size bytes for the purpose named, padded so that wide loads past the end of an array stay inside it. For work in the order
-  of d->stream; who uses it on another stream synchronizes first.
-*/
+/* Bytes that an array of size bytes gets: some more, so that wide loads past its end stay inside, and in the pool's own steps */
+static size_t Padded(size_t size)
+{
+  return (size + 256 + 511) / 512 * 512;
+}
+
+/* size bytes for the purpose named. For work in the order of d->stream; who uses it on another stream synchronizes first. */
 PetscErrorCode GPUCSRMalloc(GPUCSRDevice d, size_t size, const char what[], void **p)
 {
-  const size_t bytes = size + 256;
+  const size_t bytes = Padded(size);
 
   PetscFunctionBegin;
   *p = NULL;
   PetscCheck(!d->limit || d->allocated + bytes <= d->limit, PETSC_COMM_SELF, PETSC_ERR_MEM, "%s device %d: %s needs %zu bytes, %zu are in use and -mat_gpucsr_memory_limit is %zu", d->ops->name, d->id, what, bytes, d->allocated, d->limit);
-  PetscCall(d->ops->activate(d->id));
-  PetscCall(d->ops->malloc(d->id, bytes, d->stream, p));
+  for (int k = d->nhand; k-- > 0 && !*p;)
+    if (d->handbytes[k] == bytes) {
+      *p = d->hand[k];
+      d->nhand--;
+      memmove(d->hand + k, d->hand + k + 1, sizeof(d->hand[0]) * (size_t)(d->nhand - k));
+      memmove(d->handbytes + k, d->handbytes + k + 1, sizeof(d->handbytes[0]) * (size_t)(d->nhand - k));
+    }
+  if (!*p) {
+    PetscCall(d->ops->activate(d->id));
+    PetscCall(d->ops->malloc(d->id, bytes, d->stream, p));
+  }
   d->allocated += bytes;
   d->peak = PetscMax(d->peak, d->allocated);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -236,12 +249,28 @@ PetscErrorCode GPUCSRMalloc(GPUCSRDevice d, size_t size, const char what[], void
 
 PetscErrorCode GPUCSRFree(GPUCSRDevice d, size_t size, void **p)
 {
+  const size_t bytes = Padded(size);
+
   PetscFunctionBegin;
   if (!*p) PetscFunctionReturn(PETSC_SUCCESS);
-  d->allocated -= size + 256;
+  d->allocated -= bytes;
   if (!d->failed[0]) {
-    PetscCall(d->ops->activate(d->id));
-    PetscCall(d->ops->free(d->id, d->stream, *p));
+    void *go = *p;
+
+    if (d->ops->separate && bytes <= GPUCSR_HAND_BYTES) { /* host memory goes at once, so that who uses it afterwards is found out */
+      go = d->nhand == GPUCSR_HAND ? d->hand[0] : NULL;
+      if (go) {
+        d->nhand--;
+        memmove(d->hand, d->hand + 1, sizeof(d->hand[0]) * (size_t)d->nhand);
+        memmove(d->handbytes, d->handbytes + 1, sizeof(d->handbytes[0]) * (size_t)d->nhand);
+      }
+      d->hand[d->nhand]        = *p;
+      d->handbytes[d->nhand++] = bytes;
+    }
+    if (go) {
+      PetscCall(d->ops->activate(d->id));
+      PetscCall(d->ops->free(d->id, d->stream, go));
+    }
   }
   *p = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -452,37 +481,117 @@ static PetscErrorCode FillAndSend(Staged *w, const void *src, GPUCSRType from, i
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  Send n numbers of host memory to the device in the order of stream s, converted on the way. pinned: src is page-locked
-  and stays untouched until s has passed; otherwise src may be changed as soon as this returns.
-*/
-PetscErrorCode GPUCSRUpload(GPUCSRDevice d, void *dst, GPUCSRType to, const void *src, GPUCSRType from, size_t n, PetscBool pinned, GPUCSRStream s, double *rounding)
+/* Bytes from the begin of one array to the next, of arrays that lie together */
+static size_t Apart(const GPUCSRTransfer *t)
 {
-  const size_t size = GPUCSRTypeSize(to), half = GPUCSR_STAGES / 2 * GPUCSR_STAGE_BYTES / size;
-  double       worst = rounding ? *rounding : -1;
+  return GPUCSRTogether(t->n * GPUCSRTypeSize(t->to));
+}
+
+/* What fits a stage: filled by several threads, then sent with one command for all that lie on the device as they do here */
+static PetscErrorCode SendTogether(GPUCSRDevice d, const GPUCSRTransfer t[], int nt, size_t bytes, GPUCSRStream s, double *rounding)
+{
+  char        *stage   = (char *)d->stage[d->nextstage];
+  const int    threads = bytes <= DIRECT_BYTES ? 1 : d->threads;
+  const double start   = *rounding;
+  double       worst   = start;
+  size_t       next    = 0;
 
   PetscFunctionBegin;
-  if (!d->ops->separate) {
-    PetscCall(GPUCSRConvert(dst, to, src, from, n, d->threads, rounding));
-    PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(d->ops->eventsynchronize(d->id, d->staged[d->nextstage]));
+#pragma omp parallel num_threads(threads) if (threads > 1) reduction(max : worst)
+  {
+    double mine  = start;
+    size_t begin = 0, p;
+
+    do {
+      size_t at = 0;
+
+#pragma omp atomic capture
+      p     = next++;
+      begin = p * PIECE_BYTES;
+      for (int k = 0; k < nt; k++) { /* the part of each array that lies in this piece */
+        const size_t size = GPUCSRTypeSize(t[k].to), from = begin > at ? (begin - at) / size : 0, to = begin + PIECE_BYTES > at ? PetscMin(t[k].n, (begin + PIECE_BYTES - at) / size) : 0;
+
+        if (from < to) mine = ConvertPiece(stage + at + from * size, t[k].to, t[k].src, t[k].from, from, to, mine);
+        at += Apart(&t[k]);
+      }
+    } while (begin < bytes);
+    worst = mine;
   }
-  if (to == from && (pinned || n * size <= DIRECT_BYTES)) {
-    PetscCall(d->ops->copy(d->id, dst, src, n * size, GPUCSR_TO_DEVICE, s));
-    PetscFunctionReturn(PETSC_SUCCESS);
+  *rounding = worst;
+  for (int k = 0, last; k < nt; k = last) {
+    size_t length = t[k].n * GPUCSRTypeSize(t[k].to), step = Apart(&t[k]);
+
+    for (last = k + 1; last < nt && t[last].dst == (char *)t[k].dst + step; last++) {
+      length = step + t[last].n * GPUCSRTypeSize(t[last].to);
+      step += Apart(&t[last]);
+    }
+    PetscCall(d->ops->copy(d->id, t[k].dst, stage, length, GPUCSR_TO_DEVICE, s));
+    stage += step;
   }
-  PetscCheck(Convertible(to, from), PETSC_COMM_SELF, PETSC_ERR_SUP, "No conversion from type %d to type %d", (int)from, (int)to);
-  /* half of the stages at a time, while the others cross the bus */
-  for (size_t b = 0; b < n; b += half) {
-    Staged w = {.d = d, .stage = d->nextstage, .dst = dst, .to = to, .s = s, .begin = b, .end = PetscMin(n, b + half)};
+  PetscCall(d->ops->eventrecord(d->id, d->staged[d->nextstage], s));
+  d->nextstage = (d->nextstage + 1) % GPUCSR_STAGES;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Through half of the stages at a time, while the others cross the bus */
+static PetscErrorCode SendInHalves(GPUCSRDevice d, const GPUCSRTransfer *t, GPUCSRStream s, double *rounding)
+{
+  const size_t size = GPUCSRTypeSize(t->to), half = GPUCSR_STAGES / 2 * GPUCSR_STAGE_BYTES / size;
+
+  PetscFunctionBegin;
+  for (size_t b = 0; b < t->n; b += half) {
+    Staged w = {.d = d, .stage = d->nextstage, .dst = t->dst, .to = t->to, .s = s, .begin = b, .end = PetscMin(t->n, b + half)};
 
     w.pieces = ((w.end - b) * size + PIECE_BYTES - 1) / PIECE_BYTES;
     for (size_t k = 0; k < w.pieces; k += PIECES) {
       PetscCall(d->ops->eventsynchronize(d->id, d->staged[d->nextstage]));
       d->nextstage = (d->nextstage + 1) % GPUCSR_STAGES;
     }
-    PetscCall(FillAndSend(&w, src, from, n * size <= DIRECT_BYTES ? 1 : d->threads, &worst));
+    PetscCall(FillAndSend(&w, t->src, t->from, d->threads, rounding));
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Send arrays of host memory to the device in the order of stream s, converted on the way; they may be changed as soon as this returns. Small ones
+  that lie on the device GPUCSRTogether() from begin to begin, in the order given, go with one command.
+*/
+PetscErrorCode GPUCSRUploadTogether(GPUCSRDevice d, const GPUCSRTransfer t[], int nt, GPUCSRStream s, double *rounding)
+{
+  double worst = rounding ? *rounding : -1;
+  size_t bytes = 0;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < nt; k++) {
+    PetscCheck(Convertible(t[k].to, t[k].from), PETSC_COMM_SELF, PETSC_ERR_SUP, "No conversion from type %d to type %d", (int)t[k].from, (int)t[k].to);
+    bytes += Apart(&t[k]);
+  }
+  if (!d->ops->separate) {
+    for (int k = 0; k < nt; k++) PetscCall(GPUCSRConvert(t[k].dst, t[k].to, t[k].src, t[k].from, t[k].n, d->threads, t[k].to == GPUCSR_FLOAT ? rounding : NULL));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (bytes <= GPUCSR_STAGE_BYTES) PetscCall(SendTogether(d, t, nt, bytes, s, &worst));
+  else
+    for (int k = 0; k < nt; k++) {
+      if (Apart(&t[k]) <= GPUCSR_STAGE_BYTES) PetscCall(SendTogether(d, &t[k], 1, Apart(&t[k]), s, &worst));
+      else PetscCall(SendInHalves(d, &t[k], s, &worst));
+    }
   if (rounding) *rounding = worst;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Send n numbers of host memory to the device in the order of stream s, converted on the way. pinned: src is page-locked
+  and stays untouched until s has passed; otherwise src may be changed as soon as this returns.
+*/
+PetscErrorCode GPUCSRUpload(GPUCSRDevice d, void *dst, GPUCSRType to, const void *src, GPUCSRType from, size_t n, PetscBool pinned, GPUCSRStream s, double *rounding)
+{
+  const GPUCSRTransfer t = {dst, to, src, from, n};
+
+  PetscFunctionBegin;
+  if (d->ops->separate && to == from && (pinned || n * GPUCSRTypeSize(to) <= DIRECT_BYTES)) PetscCall(d->ops->copy(d->id, dst, src, n * GPUCSRTypeSize(to), GPUCSR_TO_DEVICE, s));
+  else PetscCall(GPUCSRUploadTogether(d, &t, 1, s, rounding));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

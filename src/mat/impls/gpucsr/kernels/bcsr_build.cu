@@ -218,7 +218,7 @@ static PetscErrorCode Build(const GPUCSRStorage *csr, int variant, GPUCSRStorage
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Measure(const GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream s)
+static PetscErrorCode Measure(GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream s)
 {
   int blocks = 0;
 

@@ -1,7 +1,7 @@
 /*
   The inspector on the device, over CSR already there, in one launch: some blocks look at a sample of the rows (format/inspect.h),
   some for rows of it that are alike, some at all row lengths, some at all column numbers (a GPU would read memory that is not x's for one
-  out of range). Where few of the sampled rows are different, the others are searched too, in a launch of its own.
+  out of range). The others are searched for rows that are alike too, in a launch of its own, which has nothing to do where the sampled ones were too different.
 
   All counts are integers, so the order of the atomics that gather them does not matter.
 */
@@ -219,25 +219,16 @@ __global__ void __launch_bounds__(THREADS) inspect_kernel(int m, int n, int64_t 
   else inspect_columns(b - blocks.rows, blocks.columns, nnz, n, col, &to->counts);
 }
 
-static PetscErrorCode Download(const GPUCSRStorage *csr, void *host, const void *from, size_t bytes, cudaStream_t s)
-{
-  return GPUCSRDownload(csr->dev, host, GPUCSR_INT32, from, GPUCSR_INT32, bytes / 4, PETSC_FALSE, (GPUCSRStream)s);
-}
-
 static PetscErrorCode Count(const GPUCSRStorage *csr, Blocks blocks, size_t bytes, Scratch *to, Counts *host, cudaStream_t s)
 {
-  const int all = GPUCSRWindows(csr->m);
-
   PetscFunctionBegin;
   GPUCSR_CUDA(cudaMemsetAsync(to, 0, bytes, s));
 #define INSPECT(V, X) \
   inspect_kernel<V><<<blocks.windows + blocks.alike + blocks.rows + blocks.columns, THREADS, 0, s>>>(csr->m, csr->n, csr->nnz, blocks, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const V *)csr->array[CSR_VAL].data, to)
   GPUCSRDispatchPrecision(csr->precision, INSPECT);
   GPUCSRCheckLaunch("inspect");
-  PetscCall(Download(csr, host, &to->counts, sizeof(*host), s));
-  if (!blocks.alike || blocks.alike == all || host->max > STENCIL_MOST || host->stencils.entries > STENCIL_MOST) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRFindStencils(csr, csr->m, 1, &to->counts.stencils, to->slot, NULL, NULL, (GPUCSRStream)s));
-  PetscCall(Download(csr, &host->stencils, &to->counts.stencils, sizeof(host->stencils), s));
+  if (blocks.alike && blocks.alike < GPUCSRWindows(csr->m)) PetscCall(GPUCSRFindStencils(csr, csr->m, 1, &to->counts.stencils, to->slot, NULL, NULL, (GPUCSRStream)s));
+  PetscCall(GPUCSRDownload(csr->dev, host, GPUCSR_INT32, &to->counts, GPUCSR_INT32, sizeof(*host) / sizeof(int32_t), PETSC_FALSE, (GPUCSRStream)s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

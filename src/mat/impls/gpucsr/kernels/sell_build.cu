@@ -34,9 +34,9 @@ __global__ void sell_width_kernel(int m, int nslices, const int *__restrict__ ro
   }
 }
 
-/* A thread a place of a slice's columns, so that what is written is coalesced; padding gets column -1 and value 0 */
+/* A thread a place of a slice's columns, so that what is written is coalesced; padding gets column -1 and value 0. kept: the row pointers to be kept, NULL with values only */
 template <class V>
-__global__ void __launch_bounds__(FILL_WARPS *GPUCSR_SLICE) sell_fill_kernel(int m, const int *__restrict__ slice, int ellwidth, const int *__restrict__ perm, const int *__restrict__ rowptr, const int *__restrict__ ccol, const V *__restrict__ cval, int *col, V *val, bool valuesonly)
+__global__ void __launch_bounds__(FILL_WARPS *GPUCSR_SLICE) sell_fill_kernel(int m, const int *__restrict__ slice, int ellwidth, const int *__restrict__ perm, const int *__restrict__ rowptr, int *kept, const int *__restrict__ ccol, const V *__restrict__ cval, int *col, V *val)
 {
   const int s = (int)blockIdx.x, q = s * GPUCSR_SLICE + (int)threadIdx.x, width = slice ? slice[s + 1] - slice[s] : ellwidth;
   int       begin = 0, len = 0;
@@ -46,12 +46,16 @@ __global__ void __launch_bounds__(FILL_WARPS *GPUCSR_SLICE) sell_fill_kernel(int
 
     begin = rowptr[r];
     len   = rowptr[r + 1] - begin;
+    if (kept && threadIdx.y == 0) {
+      kept[r] = begin;
+      if (r == m - 1) kept[m] = begin + len;
+    }
   }
 #pragma unroll 4
   for (int k = (int)threadIdx.y; k < width; k += FILL_WARPS) {
     const int64_t e = SELLEntry(slice, ellwidth, q, k);
 
-    if (!valuesonly) col[e] = k < len ? ccol[begin + k] : -1;
+    if (kept) col[e] = k < len ? ccol[begin + k] : -1;
     val[e] = k < len ? cval[begin + k] : V(0);
   }
 }
@@ -73,7 +77,7 @@ __global__ void sell_diagonal_kernel(int m, int n, const int *__restrict__ slice
 }
 
 /* Where rows are sorted: of the others the features know the extent exactly, and nobody has to wait for the device */
-static PetscErrorCode Measure(const GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream st)
+static PetscErrorCode Measure(GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream st)
 {
   const int           nslices = SELLSlices(csr->m), *rowptr = (const int *)csr->array[CSR_ROWPTR].data;
   const size_t        bytes  = 16 + sizeof(int) * (size_t)csr->m;
@@ -101,12 +105,13 @@ static PetscErrorCode Measure(const GPUCSRStorage *csr, int variant, GPUCSRExten
 
 static PetscErrorCode Pattern(const GPUCSRStorage *csr, GPUCSRStorage *A, cudaStream_t s)
 {
-  const int nslices = SELLSlices(A->m);
-  int      *slice = (int *)A->array[SELL_SLICE].data, *rowptr = (int *)A->array[SELL_ROWPTR].data, *perm = A->array[SELL_PERM].count ? (int *)A->array[SELL_PERM].data : NULL;
+  const int  nslices = SELLSlices(A->m);
+  const int *rowptr  = (const int *)csr->array[CSR_ROWPTR].data;
+  int       *slice = (int *)A->array[SELL_SLICE].data, *perm = A->array[SELL_PERM].count ? (int *)A->array[SELL_PERM].data : NULL;
 
   PetscFunctionBegin;
-  GPUCSR_CUDA(cudaMemcpyAsync(rowptr, csr->array[CSR_ROWPTR].data, sizeof(int) * ((size_t)A->m + 1), cudaMemcpyDeviceToDevice, s));
   if (!nslices) {
+    GPUCSR_CUDA(cudaMemsetAsync(A->array[SELL_ROWPTR].data, 0, sizeof(int), s));
     if (A->array[SELL_SLICE].count) GPUCSR_CUDA(cudaMemsetAsync(slice, 0, sizeof(int), s));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -130,13 +135,14 @@ static PetscErrorCode Fill(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool
 {
   const unsigned int nslices = (unsigned int)SELLSlices(A->m);
   const int         *slice = A->array[SELL_SLICE].count ? (const int *)A->array[SELL_SLICE].data : NULL, *perm = A->array[SELL_PERM].count ? (const int *)A->array[SELL_PERM].data : NULL;
+  int               *kept = valuesonly ? NULL : (int *)A->array[SELL_ROWPTR].data;
 
   PetscFunctionBegin;
   if (!valuesonly) PetscCall(Pattern(csr, A, (cudaStream_t)st));
   if (!nslices) PetscFunctionReturn(PETSC_SUCCESS);
 #define FILL(V, X) \
-  sell_fill_kernel<V><<<nslices, dim3(GPUCSR_SLICE, FILL_WARPS), 0, (cudaStream_t)st>>>(A->m, slice, A->extent.width, perm, (const int *)A->array[SELL_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const V *)csr->array[CSR_VAL].data, \
-                                                                                        (int *)A->array[SELL_COL].data, (V *)A->array[SELL_VAL].data, valuesonly ? true : false)
+  sell_fill_kernel<V><<<nslices, dim3(GPUCSR_SLICE, FILL_WARPS), 0, (cudaStream_t)st>>>(A->m, slice, A->extent.width, perm, (const int *)(valuesonly ? A->array[SELL_ROWPTR].data : csr->array[CSR_ROWPTR].data), kept, (const int *)csr->array[CSR_COL].data, \
+                                                                                        (const V *)csr->array[CSR_VAL].data, (int *)A->array[SELL_COL].data, (V *)A->array[SELL_VAL].data)
   GPUCSRDispatchPrecision(A->precision, FILL);
   GPUCSRCheckLaunch("sell_build (fill)");
   PetscFunctionReturn(PETSC_SUCCESS);
