@@ -8,7 +8,7 @@
 #include "stencil.cuh"
 #include "../format/inspect.h"
 
-#define ALIKE 128 /* windows of the sample in which rows that are alike are searched at most */
+#define ALIKE 32 /* windows of the sample in which rows that are alike are searched first: enough to find most matrices too different */
 
 typedef struct {
   unsigned long long squares, stored, bad; /* bad: ~ of the first entry whose column does not exist, so that the largest is the first */
