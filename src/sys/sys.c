@@ -329,6 +329,9 @@ PetscErrorCode GPUCSRDeviceBandwidth(GPUCSRDevice d, double *rate)
 /* Below this many bytes waking threads costs more than they save */
 #define THREADED_BYTES ((size_t)256 << 10)
 
+/* And so many bytes keep one of them busy for as long as it takes to wake */
+#define THREAD_BYTES ((size_t)32 << 10)
+
 /* Threads take so many bytes at a time of what is staged */
 #define PIECE_BYTES ((size_t)16 << 10)
 #define PIECES      (GPUCSR_STAGE_BYTES / PIECE_BYTES) /* of a stage */
@@ -353,7 +356,9 @@ static double RoundToFloat(float *restrict t, const double *restrict f, size_t n
       e    = fabs(f[k] - (double)t[k]) - worst * fabs(f[k]);
       over = e > over ? e : over;
     }
-    for (size_t k = b; over > 0 && k < end; k++) {
+    if (over <= 0) continue;
+#pragma omp simd reduction(max : worst)
+    for (size_t k = b; k < end; k++) {
       const double e = fabs(f[k] - (double)t[k]) / fabs(f[k]);
 
       worst = e > worst ? e : worst;
@@ -487,17 +492,37 @@ static size_t Apart(const GPUCSRTransfer *t)
   return GPUCSRTogether(t->n * GPUCSRTypeSize(t->to));
 }
 
+/* Room in a stage. Several in the same order share one: asking whether the bus is done with it takes as long as filling a few kilobytes */
+static PetscErrorCode StageOpen(GPUCSRDevice d, size_t bytes, GPUCSRStream s, int *k, char **room)
+{
+  const int last = (d->nextstage + GPUCSR_STAGES - 1) % GPUCSR_STAGES;
+
+  PetscFunctionBegin;
+  if (d->opened && s == d->opener && d->opened + bytes <= GPUCSR_STAGE_BYTES) *k = last;
+  else {
+    *k           = d->nextstage;
+    d->nextstage = (d->nextstage + 1) % GPUCSR_STAGES;
+    d->opened    = 0;
+    d->opener    = s;
+    PetscCall(d->ops->eventsynchronize(d->id, d->staged[*k]));
+  }
+  *room = (char *)d->stage[*k] + d->opened;
+  d->opened += bytes;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* What fits a stage: filled by several threads, then sent with one command for all that lie on the device as they do here */
 static PetscErrorCode SendTogether(GPUCSRDevice d, const GPUCSRTransfer t[], int nt, size_t bytes, GPUCSRStream s, double *rounding)
 {
-  char        *stage   = (char *)d->stage[d->nextstage];
-  const int    threads = bytes <= DIRECT_BYTES ? 1 : d->threads;
+  const int    threads = (int)PetscMin((size_t)d->threads, PetscMax(1, bytes / THREAD_BYTES));
   const double start   = *rounding;
-  double       worst   = start;
-  size_t       next    = 0;
+  char        *stage;
+  double       worst = start;
+  size_t       next  = 0;
+  int          k;
 
   PetscFunctionBegin;
-  PetscCall(d->ops->eventsynchronize(d->id, d->staged[d->nextstage]));
+  PetscCall(StageOpen(d, bytes, s, &k, &stage));
 #pragma omp parallel num_threads(threads) if (threads > 1) reduction(max : worst)
   {
     double mine  = start;
@@ -509,28 +534,27 @@ static PetscErrorCode SendTogether(GPUCSRDevice d, const GPUCSRTransfer t[], int
 #pragma omp atomic capture
       p     = next++;
       begin = p * PIECE_BYTES;
-      for (int k = 0; k < nt; k++) { /* the part of each array that lies in this piece */
-        const size_t size = GPUCSRTypeSize(t[k].to), from = begin > at ? (begin - at) / size : 0, to = begin + PIECE_BYTES > at ? PetscMin(t[k].n, (begin + PIECE_BYTES - at) / size) : 0;
+      for (int q = 0; q < nt; q++) { /* the part of each array that lies in this piece */
+        const size_t size = GPUCSRTypeSize(t[q].to), from = begin > at ? (begin - at) / size : 0, to = begin + PIECE_BYTES > at ? PetscMin(t[q].n, (begin + PIECE_BYTES - at) / size) : 0;
 
-        if (from < to) mine = ConvertPiece(stage + at + from * size, t[k].to, t[k].src, t[k].from, from, to, mine);
-        at += Apart(&t[k]);
+        if (from < to) mine = ConvertPiece(stage + at + from * size, t[q].to, t[q].src, t[q].from, from, to, mine);
+        at += Apart(&t[q]);
       }
     } while (begin < bytes);
     worst = mine;
   }
   *rounding = worst;
-  for (int k = 0, last; k < nt; k = last) {
-    size_t length = t[k].n * GPUCSRTypeSize(t[k].to), step = Apart(&t[k]);
+  for (int q = 0, last; q < nt; q = last) {
+    size_t length = t[q].n * GPUCSRTypeSize(t[q].to), step = Apart(&t[q]);
 
-    for (last = k + 1; last < nt && t[last].dst == (char *)t[k].dst + step; last++) {
+    for (last = q + 1; last < nt && t[last].dst == (char *)t[q].dst + step; last++) {
       length = step + t[last].n * GPUCSRTypeSize(t[last].to);
       step += Apart(&t[last]);
     }
-    PetscCall(d->ops->copy(d->id, t[k].dst, stage, length, GPUCSR_TO_DEVICE, s));
+    PetscCall(d->ops->copy(d->id, t[q].dst, stage, length, GPUCSR_TO_DEVICE, s));
     stage += step;
   }
-  PetscCall(d->ops->eventrecord(d->id, d->staged[d->nextstage], s));
-  d->nextstage = (d->nextstage + 1) % GPUCSR_STAGES;
+  PetscCall(d->ops->eventrecord(d->id, d->staged[k], s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -543,7 +567,8 @@ static PetscErrorCode SendInHalves(GPUCSRDevice d, const GPUCSRTransfer *t, GPUC
   for (size_t b = 0; b < t->n; b += half) {
     Staged w = {.d = d, .stage = d->nextstage, .dst = t->dst, .to = t->to, .s = s, .begin = b, .end = PetscMin(t->n, b + half)};
 
-    w.pieces = ((w.end - b) * size + PIECE_BYTES - 1) / PIECE_BYTES;
+    d->opened = 0;
+    w.pieces  = ((w.end - b) * size + PIECE_BYTES - 1) / PIECE_BYTES;
     for (size_t k = 0; k < w.pieces; k += PIECES) {
       PetscCall(d->ops->eventsynchronize(d->id, d->staged[d->nextstage]));
       d->nextstage = (d->nextstage + 1) % GPUCSR_STAGES;
@@ -613,6 +638,19 @@ PetscErrorCode GPUCSRDownload(GPUCSRDevice d, void *dst, GPUCSRType to, const vo
     PetscCall(d->ops->copy(d->id, dst, src, n * GPUCSRTypeSize(to), GPUCSR_TO_HOST, s));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
+  if (all == 1) {
+    const size_t bytes = n * GPUCSRTypeSize(from);
+    char        *stage;
+    int          k;
+
+    PetscCall(StageOpen(d, GPUCSRTogether(bytes), s, &k, &stage));
+    PetscCall(d->ops->copy(d->id, stage, src, bytes, GPUCSR_TO_HOST, s));
+    PetscCall(d->ops->eventrecord(d->id, d->staged[k], s));
+    PetscCall(d->ops->eventsynchronize(d->id, d->staged[k]));
+    PetscCall(GPUCSRConvert(dst, to, stage, from, n, d->threads, NULL));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  d->opened = 0;
   /* The copy of piece p runs while piece p - (GPUCSR_STAGES - 1) is converted */
   for (size_t p = 0; p < all + GPUCSR_STAGES - 1; p++) {
     if (p < all) {

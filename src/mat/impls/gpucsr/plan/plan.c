@@ -158,7 +158,7 @@ static PetscErrorCode KeepPattern(GPUCSRStorage *csr, GPUCSRPlan *P)
   if (!P->A.dev->ops->separate || GPUCSRIsCSR(P->A.format) || !df || !df->pattern) PetscFunctionReturn(PETSC_SUCCESS);
   P->pattern           = *csr;
   P->pattern.work.data = NULL;
-  if (csr->piece) csr->piece = NULL; /* values and all */
+  if (csr->piece) PetscCall(PetscMemzero(csr, sizeof(*csr))); /* values and all */
   else {
     P->pattern.array[CSR_VAL].data = NULL;
     for (int k = 0; k < CSR_VAL; k++) csr->array[k].data = NULL;
