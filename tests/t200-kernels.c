@@ -221,7 +221,7 @@ static PetscErrorCode SpaceDestroy(Space *w)
 }
 
 /* One product of the plan, in so many pieces, its result at the place of number q */
-static PetscErrorCode Product(Space *w, const GPUCSRPlan *P, int rows, int f, const void *x, const double ab[2], PetscBool inplace, int pieces, int q)
+static PetscErrorCode Product(Space *w, GPUCSRPlan *P, int rows, int f, const void *x, const double ab[2], PetscBool inplace, int pieces, int q)
 {
   GPUCSRDevice  d     = w->dev;
   const size_t  bytes = (f ? sizeof(float) : sizeof(double)) * (size_t)rows;
@@ -241,7 +241,7 @@ static PetscErrorCode Product(Space *w, const GPUCSRPlan *P, int rows, int f, co
 }
 
 /* The kernel that the plan has now. Every meaning of alpha and beta in double as built; else two of them do, and for new values one. */
-static PetscErrorCode Check(Space *w, const Matrix *M, PetscBool trans, const GPUCSRPlan *P, int refreshed)
+static PetscErrorCode Check(Space *w, const Matrix *M, PetscBool trans, GPUCSRPlan *P, int refreshed)
 {
   const GPUCSRPrecision precision = P->A.precision;
   const GPUCSRType      vt        = GPUCSRVectorType(precision);
@@ -330,7 +330,7 @@ static PetscErrorCode CheckKernels(Space *w, const Matrix *M, PetscBool trans, G
 }
 
 /* The diagonal, straight from the values */
-static PetscErrorCode CheckDiagonal(Space *w, const Matrix *M, const GPUCSRPlan *P)
+static PetscErrorCode CheckDiagonal(Space *w, const Matrix *M, GPUCSRPlan *P)
 {
   const GPUCSRType vt = GPUCSRVectorType(P->A.precision);
   const PetscInt   n  = PetscMin(M->m, M->n);

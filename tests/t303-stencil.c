@@ -133,7 +133,7 @@ static PetscErrorCode CheckDictionary(const Matrix *M, const GPUCSRPlan *P)
 }
 
 /* Sums of small whole numbers and quarters, exact in double */
-static PetscErrorCode CheckProduct(const Matrix *M, const GPUCSRPlan *P, PetscBool trans)
+static PetscErrorCode CheckProduct(const Matrix *M, GPUCSRPlan *P, PetscBool trans)
 {
   const int     m = trans ? M->s.n : M->s.m, n = trans ? M->s.m : M->s.n;
   const size_t  bytes = sizeof(double) * (size_t)PetscMax(m, n);

@@ -89,7 +89,7 @@ static inline size_t GPUCSRTypeSize(GPUCSRType t)
 
 /* Small pieces of device memory that were given back stay in hand: from the pool and back again takes two microseconds, and who builds one small matrix builds the next */
 #define GPUCSR_HAND       64
-#define GPUCSR_HAND_BYTES ((size_t)4 << 20) /* of a piece */
+#define GPUCSR_HAND_BYTES ((size_t)1 << 20) /* of a piece */
 
 /* An open device: one per backend and process, shared by all its matrices */
 typedef struct {

@@ -74,6 +74,14 @@ PetscErrorCode GPUCSRSysInitialize(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What is in hand goes back */
+static PetscErrorCode HandEmpty(GPUCSRDevice d)
+{
+  PetscFunctionBegin;
+  while (d->nhand) PetscCall(d->ops->free(d->id, d->stream, d->hand[--d->nhand]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode DeviceClose(GPUCSRDevice *pd)
 {
   GPUCSRDevice d = *pd;
@@ -83,7 +91,7 @@ static PetscErrorCode DeviceClose(GPUCSRDevice *pd)
   *pd = NULL;
   if (!d->failed[0]) { /* a failed device gives nothing back, and asking it would fail again */
     PetscCall(d->ops->activate(d->id));
-    while (d->nhand) PetscCall(d->ops->free(d->id, d->stream, d->hand[--d->nhand]));
+    PetscCall(HandEmpty(d));
     for (int k = 0; k < GPUCSR_STAGES; k++) {
       if (d->stage[k]) PetscCall(d->ops->hostfree(d->id, d->stage[k]));
       if (d->staged[k]) PetscCall(d->ops->eventdestroy(d->id, d->staged[k]));
@@ -223,6 +231,25 @@ static size_t Padded(size_t size)
   return (size + 256 + 511) / 512 * 512;
 }
 
+/* From the device, which may have no more until it gets back what is in hand */
+static PetscErrorCode MallocFromDevice(GPUCSRDevice d, size_t bytes, void **p)
+{
+  PetscFunctionBegin;
+  PetscCall(d->ops->activate(d->id));
+  if (d->nhand) {
+    GPUCSRAttempt  attempt;
+    PetscErrorCode ierr;
+
+    PetscCall(GPUCSRAttemptBegin(&attempt));
+    ierr = d->ops->malloc(d->id, bytes, d->stream, p);
+    PetscCall(GPUCSRAttemptEnd(&attempt));
+    if (!ierr) PetscFunctionReturn(PETSC_SUCCESS);
+    PetscCall(HandEmpty(d));
+  }
+  PetscCall(d->ops->malloc(d->id, bytes, d->stream, p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* size bytes for the purpose named. For work in the order of d->stream; who uses it on another stream synchronizes first. */
 PetscErrorCode GPUCSRMalloc(GPUCSRDevice d, size_t size, const char what[], void **p)
 {
@@ -238,10 +265,7 @@ PetscErrorCode GPUCSRMalloc(GPUCSRDevice d, size_t size, const char what[], void
       memmove(d->hand + k, d->hand + k + 1, sizeof(d->hand[0]) * (size_t)(d->nhand - k));
       memmove(d->handbytes + k, d->handbytes + k + 1, sizeof(d->handbytes[0]) * (size_t)(d->nhand - k));
     }
-  if (!*p) {
-    PetscCall(d->ops->activate(d->id));
-    PetscCall(d->ops->malloc(d->id, bytes, d->stream, p));
-  }
+  if (!*p) PetscCall(MallocFromDevice(d, bytes, p));
   d->allocated += bytes;
   d->peak = PetscMax(d->peak, d->allocated);
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -196,8 +196,8 @@ static PetscErrorCode Forget(GPUCSRStorage *A)
 }
 
 typedef struct {
-  const GPUCSRPlan *plan;
-  GPUCSRProduct     product;
+  GPUCSRPlan   *plan;
+  GPUCSRProduct product;
 } Timed;
 
 static PetscErrorCode LaunchTimed(void *ctx)
@@ -346,18 +346,17 @@ static void Changed(GPUCSRPlan *P)
 }
 
 /* What comes next on s may read the arrays */
-static PetscErrorCode WaitFor(const GPUCSRPlan *P, GPUCSRStream s)
+static PetscErrorCode WaitFor(GPUCSRPlan *P, GPUCSRStream s)
 {
-  GPUCSRDevice dev  = P->A.dev;
-  GPUCSRPlan  *note = (GPUCSRPlan *)P; /* of what need not be said twice, not a change of the plan */
+  GPUCSRDevice dev = P->A.dev;
 
   PetscFunctionBegin;
   if (s == dev->stream || s == P->waited) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!P->changed) PetscCall(dev->ops->eventcreate(dev->id, PETSC_FALSE, &note->changed));
+  if (!P->changed) PetscCall(dev->ops->eventcreate(dev->id, PETSC_FALSE, &P->changed));
   if (!P->recorded) PetscCall(dev->ops->eventrecord(dev->id, P->changed, dev->stream));
   PetscCall(dev->ops->streamwait(dev->id, s, P->changed));
-  note->recorded = PETSC_TRUE;
-  note->waited   = s;
+  P->recorded = PETSC_TRUE;
+  P->waited   = s;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -657,7 +656,7 @@ PetscErrorCode GPUCSRValuesAreFloats(const GPUCSRSource *s, int threads, PetscBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUCSRPlanProduct(const GPUCSRPlan *P, const GPUCSRProduct *p, GPUCSRStream s)
+PetscErrorCode GPUCSRPlanProduct(GPUCSRPlan *P, const GPUCSRProduct *p, GPUCSRStream s)
 {
   const GPUCSRKernel *k = P->choice.kernel;
 
@@ -680,7 +679,7 @@ PetscErrorCode GPUCSRPlanHasDiagonal(const GPUCSRPlan *P, PetscBool *has)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUCSRPlanDiagonal(const GPUCSRPlan *P, void *d, GPUCSRStream s)
+PetscErrorCode GPUCSRPlanDiagonal(GPUCSRPlan *P, void *d, GPUCSRStream s)
 {
   const GPUCSRDeviceFormat *df;
 

@@ -125,9 +125,9 @@ GPUCSR_INTERN PetscErrorCode GPUCSRPlanBuildTranspose(GPUCSRDevice, const GPUCSR
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanRefresh(GPUCSRPlan *, const GPUCSRSource *, const GPUCSRPlan *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanCanRefresh(const GPUCSRPlan *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUCSRValuesAreFloats(const GPUCSRSource *, int, PetscBool *);
-GPUCSR_INTERN PetscErrorCode GPUCSRPlanProduct(const GPUCSRPlan *, const GPUCSRProduct *, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUCSRPlanColumns(const GPUCSRPlan *, int k, const void *x, size_t ldx, const void *y, void *z, size_t ldz, void *xrows, void *zrows);
+GPUCSR_INTERN PetscErrorCode GPUCSRPlanProduct(GPUCSRPlan *, const GPUCSRProduct *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUCSRPlanColumns(GPUCSRPlan *, int k, const void *x, size_t ldx, const void *y, void *z, size_t ldz, void *xrows, void *zrows);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanHasDiagonal(const GPUCSRPlan *, PetscBool *);
-GPUCSR_INTERN PetscErrorCode GPUCSRPlanDiagonal(const GPUCSRPlan *, void *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUCSRPlanDiagonal(GPUCSRPlan *, void *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanDestroy(GPUCSRPlan *);
 GPUCSR_INTERN double         GPUCSRPlanBytes(const GPUCSRPlan *);
