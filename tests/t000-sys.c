@@ -73,10 +73,10 @@ static PetscErrorCode Separate(GPUCSRDevice d, GPUCSRBackendOps *ops)
 /* Three arrays in one piece of memory, and the second of them in another: each arrives where it belongs, several times in a row and whatever their lengths */
 static PetscErrorCode Together(GPUCSRDevice d, size_t n)
 {
-  const size_t   bytes[] = {n * 4, n * 8, 12}, at[] = {0, GPUCSRTogether(bytes[0]), GPUCSRTogether(bytes[0]) + GPUCSRTogether(bytes[1])}, all = at[2] + bytes[2];
-  int32_t       *i, last[3] = {-1, 0, 1}, *j;
-  double        *a, *b, rounding = 0;
-  void          *piece, *other;
+  const size_t bytes[] = {n * 4, n * 8, 12}, at[] = {0, GPUCSRTogether(bytes[0]), GPUCSRTogether(bytes[0]) + GPUCSRTogether(bytes[1])}, all = at[2] + bytes[2];
+  int32_t     *i, last[3] = {-1, 0, 1}, *j;
+  double      *a, *b, rounding = 0;
+  void        *piece, *other;
 
   PetscFunctionBegin;
   PetscCall(PetscMalloc4(n + 1, &i, n + 1, &a, n + 1, &j, n + 1, &b));
@@ -85,9 +85,9 @@ static PetscErrorCode Together(GPUCSRDevice d, size_t n)
   for (int apart = 0; apart < 2; apart++)
     for (int turn = 0; turn < 3; turn++) {
       const GPUCSRTransfer t[] = {
-        {piece,                                            GPUCSR_INT32,  i,    GPUCSR_INT32,  n},
+        {piece,                                           GPUCSR_INT32,  i,    GPUCSR_INT32,  n},
         {apart ? other : (void *)((char *)piece + at[1]), GPUCSR_DOUBLE, a,    GPUCSR_DOUBLE, n},
-        {(char *)piece + at[2],                            GPUCSR_INT32,  last, GPUCSR_INT32,  3}
+        {(char *)piece + at[2],                           GPUCSR_INT32,  last, GPUCSR_INT32,  3}
       };
       int32_t back[3];
 

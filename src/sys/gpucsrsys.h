@@ -102,8 +102,8 @@ typedef struct {
   void                   *stage[GPUCSR_STAGES];  /* page-locked */
   GPUCSREvent             staged[GPUCSR_STAGES]; /* the piece may be used again */
   int                     nextstage;
-  size_t                  opened;                  /* bytes of the stage before that, whose event need not be waited for again: small uploads share one, */
-  GPUCSRStream            opener;                  /* on this stream */
+  size_t                  opened;                 /* bytes of the stage before that, whose event need not be waited for again: small uploads share one, */
+  GPUCSRStream            opener;                 /* on this stream */
   size_t                  allocated, peak, limit; /* bytes through GPUCSRMalloc(); limit 0: none */
   void                   *hand[GPUCSR_HAND];      /* pieces to be had again, in the order of the stream, the oldest first */
   size_t                  handbytes[GPUCSR_HAND];
