@@ -146,12 +146,12 @@ skip() {
   fi
 }
 
-# What a program needs to find the type: nothing below t400, nor when it is linked with the library
+# What a program needs: nothing below t400, and not to be told where the type is when it is linked with the library
 load_options() {
   local number=${1#t}
   number=${number%%-*}
-  if [ "$load" = 0 ]; then return; fi
-  if ((10#$number >= 400)) && ! ldd "$2" 2>/dev/null | grep -q libpetscgpucsr; then echo -n "-dll_append $LIB "; fi
+  if [ "$load" = 0 ] || ((10#$number < 400)); then return; fi
+  if ! ldd "$2" 2>/dev/null | grep -q libpetscgpucsr; then echo -n "-dll_append $LIB "; fi
   echo "-mat_gpucsr_backend $BACKEND"
 }
 
