@@ -353,12 +353,10 @@ PetscErrorCode GPUCSRDeviceBandwidth(GPUCSRDevice d, double *rate)
 /* Below this many bytes waking threads costs more than they save */
 #define THREADED_BYTES ((size_t)256 << 10)
 
-/* And so many bytes keep one of them busy for as long as it takes to wake */
-#define THREAD_BYTES ((size_t)32 << 10)
-
 /* Threads take so many bytes at a time of what is staged */
 #define PIECE_BYTES ((size_t)16 << 10)
 #define PIECES      (GPUCSR_STAGE_BYTES / PIECE_BYTES) /* of a stage */
+#define SMALL_BYTES ((size_t)8 << 10)                  /* of what is no more than a stage: the last piece is what the others wait for */
 
 /*
   Several at once, and divided only where a block has a rounding worse than all before it: a division takes longer than all the rest. A quotient that is no
@@ -538,7 +536,7 @@ static PetscErrorCode StageOpen(GPUCSRDevice d, size_t bytes, GPUCSRStream s, in
 /* What fits a stage: filled by several threads, then sent with one command for all that lie on the device as they do here */
 static PetscErrorCode SendTogether(GPUCSRDevice d, const GPUCSRTransfer t[], int nt, size_t bytes, GPUCSRStream s, double *rounding)
 {
-  const int    threads = (int)PetscMin((size_t)d->threads, PetscMax(1, bytes / THREAD_BYTES));
+  const int    threads = bytes <= DIRECT_BYTES ? 1 : d->threads; /* never some of them: GNU's OpenMP ends those that a team leaves out, and starts them again for the next */
   const double start   = *rounding;
   char        *stage;
   double       worst = start;
@@ -557,9 +555,9 @@ static PetscErrorCode SendTogether(GPUCSRDevice d, const GPUCSRTransfer t[], int
 
 #pragma omp atomic capture
       p     = next++;
-      begin = p * PIECE_BYTES;
+      begin = p * SMALL_BYTES;
       for (int q = 0; q < nt; q++) { /* the part of each array that lies in this piece */
-        const size_t size = GPUCSRTypeSize(t[q].to), from = begin > at ? (begin - at) / size : 0, to = begin + PIECE_BYTES > at ? PetscMin(t[q].n, (begin + PIECE_BYTES - at) / size) : 0;
+        const size_t size = GPUCSRTypeSize(t[q].to), from = begin > at ? (begin - at) / size : 0, to = begin + SMALL_BYTES > at ? PetscMin(t[q].n, (begin + SMALL_BYTES - at) / size) : 0;
 
         if (from < to) mine = ConvertPiece(stage + at + from * size, t[q].to, t[q].src, t[q].from, from, to, mine);
         at += Apart(&t[q]);
