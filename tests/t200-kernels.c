@@ -368,6 +368,28 @@ static PetscErrorCode TransposedFeatures(const Matrix *M, GPUCSRFeatures *f)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What the device's inspector tells is what the host's does: both count alike. Of rows that are not sorted the sample tells nothing */
+static PetscErrorCode CheckFeatures(const GPUCSRSource *s, const GPUCSRFeatures *f)
+{
+  const PetscBool wide   = (PetscBool)(sizeof(PetscInt) != sizeof(int32_t));
+  PetscBool       sorted = PETSC_TRUE, same;
+  GPUCSRFeatures  h;
+
+  PetscFunctionBegin;
+  for (int r = 0; r < s->m; r++)
+    for (int32_t k = s->i[r] + 1; k < s->i[r + 1]; k++) sorted = (PetscBool)(sorted && s->j[k] > s->j[k - 1]);
+  PetscCall(GPUCSRInspect(s->m, s->n, s->i, wide ? NULL : (const int32_t *)s->j, GPUCSRPlanSettings.sample, 1, &h));
+  PetscCall(PetscMemcmp(h.rows, f->rows, sizeof(h.rows), &same));
+  if (same) PetscCall(PetscMemcmp(h.entries, f->entries, sizeof(h.entries), &same));
+  same = (PetscBool)(same && h.min == f->min && h.max == f->max && h.empty == f->empty && h.mean == f->mean && h.deviation == f->deviation && h.median == f->median && h.density == f->density && h.sell_stored == f->sell_stored);
+  PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d rows, %d columns: the features of all rows differ from the host's", s->m, s->n);
+  if (!sorted || wide) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMemcmp(h.blocks, f->blocks, sizeof(h.blocks), &same));
+  same = (PetscBool)(same && h.sampled == f->sampled && h.spread == f->spread && h.bandwidth == f->bandwidth && h.diagonals == f->diagonals && h.twins == f->twins && h.blockerror == f->blockerror);
+  PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d rows, %d columns: the features of the sample differ from the host's", s->m, s->n);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Built, or refused because the format would store far more than the matrix has: that is no failure of a kernel */
 static PetscErrorCode Build(Space *w, const GPUCSRSource *s, const GPUCSRPlan *A, PetscBool trans, int precision, const GPUCSRRequest *q, GPUCSRPlan *P)
 {
@@ -381,6 +403,7 @@ static PetscErrorCode Build(Space *w, const GPUCSRSource *s, const GPUCSRPlan *A
   PetscCall(GPUCSRAttemptEnd(&attempt));
   PetscCheck(!ierr || ierr == PETSC_ERR_SUP, PETSC_COMM_SELF, ierr, "Format %s, kernel %s: %s", q->format, q->kernel, attempt.message);
   if (ierr) PetscCall(GPUCSRPlanDestroy(P));
+  else if (!trans) PetscCall(CheckFeatures(s, &P->features));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -8,6 +8,7 @@
 #include <cub/device/device_scan.cuh>
 
 #define FILL_WARPS 4
+#define ORDER      4 /* where the order of rows begins in what measure() leaves for fill(), behind the sum and the largest of the widths */
 
 /* Widths of the slices, their sum and the largest; width or total may be NULL, as perm */
 __global__ void sell_width_kernel(int m, int nslices, const int *__restrict__ rowptr, const int *__restrict__ perm, int *width, unsigned long long *total)
@@ -80,24 +81,19 @@ __global__ void sell_diagonal_kernel(int m, int n, const int *__restrict__ slice
 static PetscErrorCode Measure(GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream st)
 {
   const int           nslices = SELLSlices(csr->m), *rowptr = (const int *)csr->array[CSR_ROWPTR].data;
-  const size_t        bytes  = 16 + sizeof(int) * (size_t)csr->m;
   cudaStream_t        s      = (cudaStream_t)st;
-  unsigned long long *total  = NULL;
   int64_t             sum[2] = {0, 0};
-  PetscErrorCode      ierr;
+  unsigned long long *total;
 
   PetscFunctionBegin;
   if (!nslices || variant == SELL_ELL || variant == SELL_UNSORTED) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRMalloc(csr->dev, bytes, "the order of rows", (void **)&total));
-  (void)cudaMemsetAsync(total, 0, 16, s);
-  ierr = GPUCSRSortRowsOnDevice(csr->dev, csr->m, csr->n, rowptr, variant, (int *)(total + 2), st);
-  if (!ierr) {
-    sell_width_kernel<<<GPUCSRBlocks((int64_t)nslices * GPUCSR_SLICE, 256), 256, 0, s>>>(csr->m, nslices, rowptr, (const int *)(total + 2), NULL, total);
-    ierr = GPUCSRDownload(csr->dev, sum, GPUCSR_INT64, total, GPUCSR_INT64, 2, PETSC_FALSE, st);
-  }
-  PetscCall(GPUCSRFree(csr->dev, bytes, (void **)&total));
-  PetscCall(ierr);
+  PetscCall(GPUCSRStorageWork(csr, GPUCSR_INT32, ORDER + (size_t)csr->m));
+  total = (unsigned long long *)csr->work.data;
+  GPUCSR_CUDA(cudaMemsetAsync(total, 0, sizeof(sum), s));
+  PetscCall(GPUCSRSortRowsOnDevice(csr->dev, csr->m, csr->n, rowptr, variant, (int *)csr->work.data + ORDER, st));
+  sell_width_kernel<<<GPUCSRBlocks((int64_t)nslices * GPUCSR_SLICE, 256), 256, 0, s>>>(csr->m, nslices, rowptr, (const int *)csr->work.data + ORDER, NULL, total);
   GPUCSRCheckLaunch("sell_build (width)");
+  PetscCall(GPUCSRDownload(csr->dev, sum, GPUCSR_INT64, total, GPUCSR_INT64, 2, PETSC_FALSE, st));
   e->width  = (int)sum[1];
   e->stored = (int64_t)GPUCSR_SLICE * sum[0];
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -115,7 +111,8 @@ static PetscErrorCode Pattern(const GPUCSRStorage *csr, GPUCSRStorage *A, cudaSt
     if (A->array[SELL_SLICE].count) GPUCSR_CUDA(cudaMemsetAsync(slice, 0, sizeof(int), s));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (perm) PetscCall(GPUCSRSortRowsOnDevice(A->dev, A->m, A->n, rowptr, A->format->variant, perm, s));
+  if (perm && csr->work.data) GPUCSR_CUDA(cudaMemcpyAsync(perm, (const int *)csr->work.data + ORDER, sizeof(int) * (size_t)A->m, cudaMemcpyDeviceToDevice, s));
+  else if (perm) PetscCall(GPUCSRSortRowsOnDevice(A->dev, A->m, A->n, rowptr, A->format->variant, perm, s));
   if (A->array[SELL_SLICE].count) {
     size_t bytes = 0;
     void  *temp  = NULL;
