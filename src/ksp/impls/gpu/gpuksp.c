@@ -690,6 +690,7 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
   (void)fresh;
 #else
   if (path == KSP_GPU_PATH_LAUNCH) {
+    if (fresh || k->shapedata != k->S->array[0].data) PetscCall(GPUKSPLaunchCommon(k->S, &k->launch.common, k->dev->stream));
     if (fresh || k->pcnew || k->shapedata != k->S->array[0].data) PetscCall(GPUKSPLaunchDiagonals(k->S, kind == GPUKSP_PC_DIAGONAL ? k->pc : NULL, k->table, &k->launch.same, k->dev->stream));
     k->pcnew = PETSC_FALSE;
     if (fresh || k->shapefor != KSP_GPU_PATH_LAUNCH || k->shapemixed != k->mixed || k->shapedata != k->S->array[0].data) {
@@ -745,7 +746,7 @@ static PetscErrorCode StateInit(KSP ksp, KSP_GPU *k)
   s->rtol     = ksp->rtol;
   s->abstol   = ksp->abstol;
   s->divtol   = ksp->divtol;
-  s->update   = UPDATE;
+  s->update   = getenv("KSP_UPDATE") ? atof(getenv("KSP_UPDATE")) : UPDATE;
   s->scale    = 1;
   s->truenorm = -1;
   if (!k->live && k->taken != KSP_GPU_PATH_DRIVEN && (ksp->res_hist || ksp->numbermonitors)) { /* else the host tells each norm as it comes */

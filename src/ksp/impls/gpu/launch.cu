@@ -25,6 +25,7 @@
 #include "../../../mat/impls/gpucsr/format/sell.h"
 #include "../../../mat/impls/gpucsr/format/stencil.h"
 #include "launch.h"
+#include <stdio.h>
 
 #define MOST_THREADS 1024 /* of a block; a power of two, as many as the launch says */
 #define MOST_WARPS   (MOST_THREADS / 32)
@@ -273,6 +274,8 @@ struct Sell {
   }
 };
 
+#define DIA_AHEAD 14 /* values of a row in flight */
+
 /* As sliced ELL, but that the column follows from the diagonal: entries of x and of A are asked for together */
 template <class V>
 struct Dia {
@@ -281,14 +284,42 @@ struct Dia {
   const V   *val;
   int        diagonals, n;
   int        split, keep;
+  int       *at; /* in shared memory: of each diagonal, its place in the windows of a chunk */
+  GPUKSPWindows windows;
 
-  __device__ __forceinline__ void settle(Pool &)
+  __device__ __forceinline__ void settle(Pool &pool)
   {
+    if (!windows.count) return;
+    at = pool.take<int>(diagonals);
+    for (int i = threadIdx.x; i < diagonals; i += THREADS) at[i] = windows.at(offset[i]);
   }
 
   size_t shared() const
   {
-    return 0;
+    return windows.count ? (sizeof(int) * (size_t)diagonals + 15) / 16 * 16 : 0;
+  }
+
+  /* A row of a chunk */
+  template <class X>
+  __device__ __forceinline__ X row_of_chunk(const X *x, int t, int row, bool in) const
+  {
+    const unsigned long long policy = entry_policy(keep);
+    const V                 *v0     = val + DIAEntry(diagonals, row, 0);
+    X                        sum    = 0;
+
+    for (int k = 0; in && k < diagonals; k += DIA_AHEAD) {
+      V v[DIA_AHEAD];
+
+#pragma unroll
+      for (int u = 0; u < DIA_AHEAD; u++) {
+        v[u] = absent<V>();
+        if (k + u < diagonals) v[u] = entry(v0 + 32 * (k + u), policy);
+      }
+#pragma unroll
+      for (int u = 0; u < DIA_AHEAD; u++)
+        if (!is_absent(v[u])) sum += X(v[u]) * x[t + at[k + u]];
+    }
+    return sum;
   }
 
   __device__ __forceinline__ bool shares() const
@@ -341,13 +372,21 @@ struct Dia {
 
 /* An entry of a stencil, as one load of shared memory */
 template <class V>
-struct __align__(2 * sizeof(V)) Entry
+struct __align__(16) Entry
 {
   V   value;
-  int offset;
+  int offset, at; /* from the row's own place, in the vector and in the windows of a chunk */
 };
 
-/* The stencils in shared memory; no entry of A is read from anywhere else, and of each row the number of its stencil alone */
+/*
+  The stencils in shared memory; no entry of A is read from anywhere else, and of each row the number of its stencil alone.
+
+  Most rows have the stencil of the most entries, or a part of it where the grid ends. That one is an argument of the launch: its values and offsets are
+  operands of the instructions, a row's number says which of them it has, and no load of x waits for it but through that.
+*/
+#define OTHER (1u << 31) /* no part of the common stencil */
+#define BATCH 7          /* entries of it whose loads are in flight together */
+
 template <class V>
 struct Stencil {
   typedef V       value;
@@ -358,18 +397,36 @@ struct Stencil {
   int             split;
   Entry<V>       *entry; /* and in shared memory */
   int            *start;
+  unsigned       *has; /* of each stencil, which entries of the common one, or OTHER */
+  GPUKSPCommon    common;
+  GPUKSPWindows   windows;
 
   size_t shared() const
   {
-    return (sizeof(int) * (size_t)(units + 1) + 15) / 16 * 16 + (sizeof(*entry) * (size_t)stored + 15) / 16 * 16;
+    return (sizeof(int) * (size_t)(units + 1) + 15) / 16 * 16 + (sizeof(*entry) * (size_t)stored + 15) / 16 * 16 + (sizeof(*has) * (size_t)units + 15) / 16 * 16;
   }
 
   __device__ __forceinline__ void settle(Pool &pool)
   {
     start = pool.take<int>(units + 1);
     entry = pool.take<Entry<V>>(stored);
+    has   = pool.take<unsigned>(units);
     for (int i = threadIdx.x; i <= units; i += THREADS) start[i] = begin[i];
-    for (int i = threadIdx.x; i < stored; i += THREADS) entry[i] = {val[i], offset[i]};
+    for (int i = threadIdx.x; i < stored; i += THREADS) entry[i] = {val[i], offset[i], windows.at(offset[i])};
+    __syncthreads();
+    for (int i = threadIdx.x; i < units; i += THREADS) {
+      unsigned bits = 0;
+      int      k    = start[i];
+
+#pragma unroll
+      for (int c = 0; c < GPUKSP_COMMON; c++) {
+        if (c < common.count && k < start[i + 1] && entry[k].offset == common.offset[c] && (double)entry[k].value == common.value[c]) {
+          bits |= 1u << c;
+          k++;
+        }
+      }
+      has[i] = k == start[i + 1] ? bits : OTHER;
+    }
   }
 
   __device__ __forceinline__ bool shares() const
@@ -377,43 +434,91 @@ struct Stencil {
     return split > 1;
   }
 
+  /* What the row has of the common stencil */
+  template <bool WINDOWS, class G>
+  __device__ __forceinline__ typename G::type common_part(const G &x, int row, unsigned bits) const
+  {
+    typedef typename G::type X;
+    X                        sum = 0;
+
+#pragma unroll
+    for (int k = 0; k < GPUKSP_COMMON; k += BATCH) {
+      X xc[BATCH];
+
+      if (k >= common.count) break;
+#pragma unroll
+      for (int u = 0; u < BATCH; u++) {
+        xc[u] = 0;
+        if (bits >> (k + u) & 1) xc[u] = x(row + (WINDOWS ? common.at[k + u] : common.offset[k + u]));
+      }
+#pragma unroll
+      for (int u = 0; u < BATCH; u++) sum += X(common.value[k + u]) * xc[u];
+    }
+    return sum;
+  }
+
+  /* All of any stencil, or every split-th entry */
+  template <bool WINDOWS, class G>
+  __device__ __forceinline__ typename G::type whole(const G &x, int row, int which, int part) const
+  {
+    typedef typename G::type X;
+    constexpr int            ahead = G::ahead;
+    const int                end   = start[which + 1];
+    X                        sum   = 0;
+
+    for (int k = start[which] + part; k < end; k += ahead * split) {
+      V v[ahead];
+      X xc[ahead];
+
+#pragma unroll
+      for (int u = 0; u < ahead; u++) {
+        v[u]  = 0;
+        xc[u] = 0;
+        if (k + u * split < end) {
+          const Entry<V> e = entry[k + u * split];
+
+          v[u]  = e.value;
+          xc[u] = x(row + (WINDOWS ? e.at : e.offset));
+        }
+      }
+#pragma unroll
+      for (int u = 0; u < ahead; u++) sum += X(v[u]) * xc[u];
+    }
+    return sum;
+  }
+
   template <class G, class F>
   __device__ __forceinline__ void product(const G &x, int first, int last, typename G::type *scratch, F f) const
   {
     typedef typename G::type X;
-    constexpr int            ahead = G::ahead;
     const int                lane = threadIdx.x % 32, warp = threadIdx.x / 32, groups = WARPS / split, part = warp % split;
     const int                slices = (last - first + 31) / 32;
+    unsigned                 mine   = 0; /* entries of this warp's share */
 
+    for (int k = part; k < GPUKSP_COMMON; k += split) mine |= 1u << k;
     for (int q0 = 0; q0 < slices; q0 += groups) {
-      const int q = q0 + warp / split, row = first + 32 * q + lane;
-      X         sum = 0;
+      const int  q = q0 + warp / split, row = first + 32 * q + lane;
+      const bool in    = q < slices && row < last;
+      const int  which = in ? id[row] : 0;
+      const unsigned bits = in ? has[which] : 0;
+      X          sum = 0;
 
-      if (q < slices && row < last) {
-        const int which = id[row], end = start[which + 1];
-
-        for (int k = start[which] + part; k < end; k += ahead * split) {
-          V v[ahead];
-          X xc[ahead];
-
-#pragma unroll
-          for (int u = 0; u < ahead; u++) {
-            v[u]  = 0;
-            xc[u] = 0;
-            if (k + u * split < end) {
-              const Entry<V> e = entry[k + u * split];
-
-              v[u]  = e.value;
-              xc[u] = x(row + e.offset);
-            }
-          }
-#pragma unroll
-          for (int u = 0; u < ahead; u++) sum += X(v[u]) * xc[u];
-        }
-      }
+      if (!__any_sync(0xffffffffu, bits & OTHER)) sum = common_part<false>(x, row, bits & mine);
+      else if (in) sum = whole<false>(x, row, which, part);
       if (split > 1) sum = add_parts(sum, split, part, scratch);
-      if (part == 0 && q < slices && row < last) f(32 * q + lane, sum);
+      if (part == 0 && in) f(32 * q + lane, sum);
     }
+  }
+
+  /* A row of a chunk; all lanes of the warp take part */
+  template <class X>
+  __device__ __forceinline__ X row_of_chunk(const X *x, int t, int row, bool in) const
+  {
+    const int      which = in ? id[row] : 0;
+    const unsigned bits  = in ? has[which] : 0;
+
+    if (!__any_sync(0xffffffffu, bits & OTHER)) return common_part<true>(Tile<X>{x}, t, bits);
+    return in ? whole<true>(Tile<X>{x}, t, which, 0) : X(0);
   }
 };
 
@@ -475,10 +580,88 @@ struct Csr {
   }
 };
 
+/*
+  ---- the next direction of a chunk of rows at a time, put together in shared memory ----
+
+  Where the columns of a row are its number and a few offsets, a chunk of rows needs no more than some windows of the vector: one around each group of offsets. The parts of
+  the direction in them are copied while the chunk before is multiplied, each once, where gathering would read them once an entry.
+*/
+struct Windows {
+  double *stage; /* two of windows of z and of p each */
+  int     length;
+
+  __device__ __forceinline__ void fetch(const GPUKSPWindows &w, const double *z, const double *p, int n, int row, int which) const
+  {
+    double *const to = stage + 2 * which * length;
+
+#pragma unroll
+    for (int q = 0; q < GPUKSP_WINDOWS; q++) {
+      if (q >= w.count) break;
+      for (int e = 2 * threadIdx.x; e < w.wide[q]; e += 2 * THREADS) {
+        const int  c  = row + w.lo[q] + e;
+        const bool in = c >= 0 && c < n;
+
+        copy(to + w.place[q] + e, z + (in ? c : 0), in);
+        copy(to + length + w.place[q] + e, p + (in ? c : 0), in);
+      }
+    }
+  }
+
+  /* 16 bytes, or as many zeros */
+  static __device__ __forceinline__ void copy(double *to, const double *from, bool in)
+  {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from), "r"(in ? 16 : 0) : "memory");
+#else
+    *(double2 *)to = in ? __ldcg((const double2 *)from) : make_double2(0, 0);
+#endif
+  }
+
+  static __device__ __forceinline__ void wait()
+  {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+  }
+
+  /* early(row in the block) is asked before the product, f(row, sum, the direction there, p there, what early said) after it */
+  template <class M, class A0, class F>
+  __device__ __forceinline__ void product(const M &A, const double *z, const double *p, double beta, int n, int first, int rows, A0 early, F f) const
+  {
+    const GPUKSPWindows &w = A.windows;
+
+    fetch(w, z, p, n, first, 0);
+    for (int i0 = 0, k = 0; i0 < rows; i0 += THREADS, k ^= 1) {
+      const int     t = threadIdx.x, i = i0 + t;
+      const bool    in = i < rows;
+      double *const d = stage + 2 * k * length, *const before = d + length;
+
+      wait();
+      __syncthreads();
+      if (i0 + THREADS < rows) fetch(w, z, p, n, first + i0 + THREADS, 1 - k);
+      auto x = early(in ? i : 0);
+      for (int e = 2 * t; e < length; e += 2 * THREADS) {
+        double2       a = *(double2 *)(d + e);
+        const double2 b = *(double2 *)(before + e);
+
+        a.x += beta * b.x;
+        a.y += beta * b.y;
+        *(double2 *)(d + e) = a;
+      }
+      __syncthreads();
+      const double sum = A.row_of_chunk(d, t, first + i, in);
+
+      if (in) f(i, sum, d[w.own + t], before[w.own + t], x);
+    }
+  }
+};
+
 /* ---- where blocks meet ---- */
 
 /* Blocks of a cluster, which write each other's shared memory: at most that many */
 #define CLUSTER 16
+
+#define WINDOWS_MOST 5120 /* elements of the windows of a chunk at most, four times which are in shared memory */
 
 /* Bytes of shared memory beyond which the product's gathers would miss the first-level cache more than vectors gain; measured on an H200 */
 #define SHARED_MOST (150 * 1024)
@@ -651,7 +834,13 @@ struct Preconditioner {
   const X        *block; /* rows of the diagonal blocks, whole; a block of rows holds whole ones */
   int             diagonal, bs, first;
   const uint16_t *id;    /* where the diagonal of a row is that of its stencil: which of these it has; no row of d is read then */
-  const X        *table; /* in shared memory; else NULL */
+  const X        *table; /* in shared memory, and one over it; else NULL */
+  int             tables;
+
+  __device__ __forceinline__ X one_over(int i, X entry) const
+  {
+    return table ? table[tables + id[first + i]] : entry != X(0) ? 1 / entry : X(0);
+  }
 
   __device__ __forceinline__ X entry(int i) const
   {
@@ -667,11 +856,17 @@ struct Preconditioner {
   __device__ __forceinline__ void settle(const X *whole, const GPUKSPDiagonals &same, Pool &pool, int rows)
   {
     if (diagonal && same.table) {
-      X *const t = pool.take<X>(same.count);
+      X *const t = pool.take<X>(2 * same.count);
 
-      for (int i = threadIdx.x; i < same.count; i += THREADS) t[i] = same.table[i];
-      table = t;
-      id    = same.id;
+      for (int i = threadIdx.x; i < same.count; i += THREADS) {
+        const X v = same.table[i];
+
+        t[i]              = v;
+        t[same.count + i] = v != X(0) ? 1 / v : X(0);
+      }
+      table  = t;
+      tables = same.count;
+      id     = same.id;
     } else {
       d = pool.rows((X *)whole, first, rows);
       for (int i = threadIdx.x; i < d.resident && diagonal; i += THREADS) d.nearby[i] = d.far[i];
@@ -698,7 +893,7 @@ __device__ __forceinline__ Preconditioner<X> preconditioner(const V &v, int firs
 
   return {
     {NULL, (X *)d + first, 0},
-    v.block, d != NULL, v.block ? v.bs : 0, first, NULL, NULL
+    v.block, d != NULL, v.block ? v.bs : 0, first, NULL, NULL, 0
   };
 }
 
@@ -729,7 +924,7 @@ struct Args {
   ulonglong2     *slots;
   GPUKSPState     start, *state;
   unsigned        epoch; /* of the first meeting: slots hold earlier ones */
-  int             guard, right;
+  int             guard, right, n, windows;
   size_t          shared;
   GPUKSPDiagonals same;
 };
@@ -755,11 +950,39 @@ __device__ __forceinline__ void settle_other(E &exact, const M &, Pool &pool)
   exact.settle(pool);
 }
 
-/* CG by tiles: threads of a block, and rows of a tile that each has in flight */
-#define TILE_THREADS 512
-#define TILE_GROUP   14
+/* CG by tiles: elements of the halo that a thread has in flight, and the loop over its own rows, which are in registers */
+#define TILE_GROUP    6
+#define TILE_ROWS     4 /* of a thread in blocks of 512 threads; in those of 1024, one */
+#define FOR_OWN(k, i) _Pragma("unroll") for (int k = 0, i = threadIdx.x; k < ROWS; k++, i += SIZE) if (i < rows)
+
+#if defined(KSP_STAMPS)
+  #include <stdio.h>
+  #define STAMPS_DECLARE \
+    __shared__ long long ticks_[12], tick_; \
+    if (threadIdx.x == 0) { \
+      for (int u = 0; u < 12; u++) ticks_[u] = 0; \
+      tick_ = clock64(); \
+    }
+  #define STAMP(k) \
+    do { \
+      if (threadIdx.x == 0) { \
+        const long long t_ = clock64(); \
+        ticks_[k] += t_ - tick_; \
+        tick_ = t_; \
+      } \
+    } while (0)
+  #define STAMPS_PRINT(what) \
+    do { \
+      if (threadIdx.x == 0 && blockIdx.x % 33 == 0) printf("STAMP block %d rows %d its %d %s: %lld %lld %lld %lld %lld %lld %lld %lld\n", (int)blockIdx.x, rows, st.its, what, ticks_[0] / st.its, ticks_[1] / st.its, ticks_[2] / st.its, ticks_[3] / st.its, ticks_[4] / st.its, ticks_[5] / st.its, ticks_[6] / st.its, ticks_[7] / st.its); \
+    } while (0)
+#else
+  #define STAMPS_DECLARE
+  #define STAMP(k)
+  #define STAMPS_PRINT(what)
+#endif
 
 #define PROLOGUE \
+  STAMPS_DECLARE \
   extern __shared__ __align__(16) char pool_[]; \
   __shared__ GPUKSPState               st; \
   __shared__ int                       stops[2]; \
@@ -815,7 +1038,7 @@ struct Polynomial {
 };
 
 template <class M, class X>
-__device__ __noinline__ unsigned chebyshev(const M A, Polynomial<X> v, const Preconditioner<X> pc, Meeting meeting, int first, int rows, X *scratch)
+__device__ __noinline__ unsigned chebyshev(const M &A, Polynomial<X> v, const Preconditioner<X> pc, Meeting meeting, int first, int rows, X *scratch)
 {
   X     *now = v.now, *next = v.next, *left = v.left, *z = v.z;
   double rho = 0, ca, cb;
@@ -870,11 +1093,12 @@ __device__ void true_norm(const E &A, const GPUKSPVectors &v, GPUKSPState &st, M
   RULE(st.scale = 1; st.truenorm = GPUKSPNorm(&st, sum));
 }
 
-template <class M, class E, bool POLYNOMIAL, bool MIXED>
-__global__ void __launch_bounds__(MOST_THREADS, 1) cg_kernel(const Args<M, E> a)
+template <class M, class E, bool POLYNOMIAL, bool MIXED, int WINDOWS>
+__global__ void __launch_bounds__(WINDOWS ? WINDOWS : MOST_THREADS, 1) cg_kernel(const Args<M, E> a)
 {
   typedef double X;
   PROLOGUE;
+  const Windows windows = {WINDOWS ? pool.take<X>(4 * a.windows) : NULL, a.windows};
   const Preconditioner<double> exactpc = preconditioner<double>(a.w, first);
   const Rows<X>                w = pool.rows(a.v.w, first, rows), x = pool.rows(a.v.x, first, rows);
   Preconditioner<X>            pc = preconditioner<X>(a.v, first);
@@ -951,17 +1175,27 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) cg_kernel(const Args<M, E> a)
   bool   stop = st.reason || st.giveup;
 
   while (!stop) {
-    const Direction<X> direction = {a.v.z, p - first, beta};
-
     s1[0] = 0;
-    A.product(direction, first, last, scratch, [&](int i, X s) {
-      const X before = p[i], now = z[i] + beta * before;
+    if constexpr (WINDOWS) {
+      windows.product(
+        A, a.v.z, p - first, beta, a.n, first, rows, [&](int i) { return x[i]; },
+        [&](int i, X s, X now, X before, X xi) {
+          w[i] = s;
+          q[i] = now;
+          x[i] = xi + xalpha * before;
+          s1[0] += now * s;
+        });
+    } else {
+      A.product(Direction<X>{a.v.z, p - first, beta}, first, last, scratch, [&](int i, X s) {
+        const X before = p[i], now = z[i] + beta * before;
 
-      w[i] = s;
-      q[i] = now;
-      x[i] += xalpha * before;
-      s1[0] += (double)now * (double)s;
-    });
+        w[i] = s;
+        q[i] = now;
+        x[i] += xalpha * before;
+        s1[0] += (double)now * (double)s;
+      });
+    }
+    STAMP(0);
     xalpha = 0;
     { /* others still read p */
       X *const old = p;
@@ -970,6 +1204,7 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) cg_kernel(const Args<M, E> a)
       q = old;
     }
     exchange<1, false>(meeting, s1);
+    STAMP(1);
     if (stops[1]) break;
     RULE_AHEAD(0, CGCurvature(&st, s1[0]));
     xalpha = (X)(rho / s1[0]);
@@ -977,19 +1212,23 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) cg_kernel(const Args<M, E> a)
     if (!keeps) {
       FOR_GROUPS_BACK(g)
       {
-        X zi[GROUP], wi[GROUP], di[GROUP];
+        X zi[GROUP], wi[GROUP], di[GROUP], ei[GROUP];
 
         FOR_GROUP(g, u, i)
         {
           zi[u] = z[i];
           wi[u] = w[i];
-          di[u] = pc.diagonal ? pc.entry(i) : X(1);
+          di[u] = ei[u] = 1;
+          if (pc.diagonal) {
+            di[u] = pc.entry(i);
+            ei[u] = pc.one_over(i, di[u]);
+          }
         }
         FOR_GROUP(g, u, i)
         {
           zi[u] -= xalpha * (di[u] * wi[u]);
           z[i] = zi[u];
-          add_norms(!pc.diagonal ? zi[u] : di[u] != X(0) ? zi[u] / di[u] : X(0), zi[u], s3);
+          add_norms(zi[u] * ei[u], zi[u], s3);
         }
       }
     } else {
@@ -1004,7 +1243,9 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) cg_kernel(const Args<M, E> a)
         add_norms(r[i], zi, s3);
       }
     }
+    STAMP(2);
     exchange<3, true>(meeting, s3);
+    STAMP(3);
     if (stops[0]) { /* no step, then: x is where the one before has left it */
       xalpha = 0;
       break;
@@ -1043,6 +1284,7 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) cg_kernel(const Args<M, E> a)
     }
   }
   __syncthreads();
+  STAMPS_PRINT("cg: product, meeting, update, meeting");
 
   /* the last step of x; what is resident goes home */
   FOR_ROWS(i)
@@ -1068,8 +1310,8 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) cg_kernel(const Args<M, E> a)
 
   The rules run behind: what they say of one meeting is looked at after the next. x takes each step when it is known that it is to be taken.
 */
-template <class M, class E>
-__global__ void __launch_bounds__(TILE_THREADS, 1) cg_tile_kernel(const Args<M, E> a)
+template <class M, class E, int SIZE, int ROWS>
+__global__ void __launch_bounds__(SIZE, 1) cg_tile_kernel(const Args<M, E> a)
 {
   typedef double X;
   enum {
@@ -1081,58 +1323,67 @@ __global__ void __launch_bounds__(TILE_THREADS, 1) cg_tile_kernel(const Args<M, 
     SUMS
   };
   PROLOGUE;
-  const int  lo = a.reach[2 * blockIdx.x], count = a.reach[2 * blockIdx.x + 1] - lo, own = first - lo;
-  X         *z = pool.take<X>(count), *p = pool.take<X>(count);
-  X         *r = pool.take<X>(rows), *w = pool.take<X>(rows), *x = pool.take<X>(rows), *step = pool.take<X>(rows), *d = pool.take<X>(rows);
+  const int  lo = a.reach[2 * blockIdx.x], count = a.reach[2 * blockIdx.x + 1] - lo, own = first - lo, halo = count - rows;
+  X         *z = pool.take<X>(count), *p = pool.take<X>(count), *w = pool.take<X>(rows);
+  X          ri[ROWS], zi[ROWS], xi[ROWS], step[ROWS], di[ROWS]; /* of the thread's own rows */
   const bool unpreconditioned = a.start.normtype == KSP_NORM_UNPRECONDITIONED;
-  const int  workers          = THREADS - 32; /* the last warp has the rules */
+  const int  workers          = THREADS - 32; /* on the halo: the last warp has the rules */
 
-  FOR_ROWS(i)
+  FOR_OWN(k, i)
   {
-    d[i]    = a.v.pc ? a.v.pc[first + i] : X(1);
-    step[i] = 0;
-    x[i]    = st.guesszero ? X(0) : a.v.x[first + i];
-    if (st.guesszero) r[i] = a.v.b[first + i];
+    di[k]   = a.v.pc ? a.v.pc[first + i] : X(1);
+    step[k] = 0;
+    xi[k]   = st.guesszero ? X(0) : a.v.x[first + i];
+    ri[k]   = a.v.b[first + i];
   }
   if (st.guesszero) {
     for (int i = threadIdx.x; i < count; i += THREADS) z[i] = p[i] = (a.v.pc ? a.v.pc[lo + i] : X(1)) * a.v.b[lo + i];
   } else {
     double bb[3] = {0, 0, 0};
 
-    A.product(Vector<X>{a.v.x}, first, last, scratch, [&](int i, X sum) { r[i] = a.v.b[first + i] - sum; });
+    A.product(Vector<X>{a.v.x}, first, last, scratch, [&](int i, X sum) { w[i] = sum; });
     __syncthreads();
-    FOR_ROWS(i)
+    FOR_OWN(k, i)
     {
-      a.v.z[first + i] = d[i] * r[i];
-      add_norms(a.v.b[first + i], d[i] * a.v.b[first + i], bb);
+      add_norms(ri[k], di[k] * ri[k], bb);
+      ri[k] -= w[i];
+      a.v.z[first + i] = di[k] * ri[k];
     }
     exchange<3, true>(meeting, bb);
     RULE(st.bnorm = GPUKSPNorm(&st, bb));
     for (int i = threadIdx.x; i < count; i += THREADS) z[i] = p[i] = a.v.z[lo + i];
   }
   __syncthreads();
+  FOR_OWN(k, i) zi[k] = z[own + i];
+  STAMP(7);
 
-  for (int k = 0;; k++) {
-    X *const y         = k & 1 ? a.v.p2 : a.v.p; /* others may be a meeting behind */
+  for (int n = 0;; n++) {
+    X *const y         = n & 1 ? a.v.p2 : a.v.p; /* others may be a meeting behind */
     double   sum[SUMS] = {0, 0, 0, 0, 0};
 
-    A.product(Tile<X>{p - lo}, first, last, scratch, [&](int i, X wi) {
-      const X pi = p[own + i], zi = z[own + i], ri = r[i], yi = d[i] * wi, norm = unpreconditioned ? ri : zi;
+    A.product(Tile<X>{p - lo}, first, last, scratch, [&](int i, X wi) { w[i] = wi; });
+    __syncthreads();
+    STAMP(0);
+    FOR_OWN(k, i)
+    {
+      const X wi = w[i], pi = p[own + i], yi = di[k] * wi, norm = unpreconditioned ? ri[k] : zi[k];
 
-      w[i]         = wi;
       y[first + i] = yi;
       sum[MU] += pi * wi;
-      sum[DELTA] += zi * wi;
+      sum[DELTA] += zi[k] * wi;
       sum[GAMMA] += wi * yi;
-      sum[RHO] += ri * zi;
+      sum[RHO] += ri[k] * zi[k];
       sum[NORM] += norm * norm;
-    });
+    }
+    STAMP(1);
     exchange<SUMS, true>(meeting, sum);
-    if (stops[(k + 1) & 1]) break;
+    STAMP(2);
+    if (stops[(n + 1) & 1]) break;
+
     if (RULER) {
       const double norms[3] = {sum[NORM], sum[NORM], sum[RHO]};
 
-      if (k) {
+      if (n) {
         CGResidual(&st, norms);
         CGNext(&st);
       } else {
@@ -1140,42 +1391,49 @@ __global__ void __launch_bounds__(TILE_THREADS, 1) cg_tile_kernel(const Args<M, 
         CGBegin(&st);
       }
       if (!st.reason) CGCurvature(&st, sum[MU]);
-      stops[k & 1] = st.reason;
+      stops[n & 1] = st.reason;
     }
-    if ((int)threadIdx.x < workers) {
-      const X alpha = sum[RHO] / sum[MU], beta = fmax(0.0, 1 + (alpha * sum[GAMMA] - 2 * sum[DELTA]) / sum[MU]);
+    const X mu = 1 / sum[MU], alpha = sum[RHO] * mu, beta = fmax(0.0, 1 + (alpha * sum[GAMMA] - 2 * sum[DELTA]) * mu);
 
-      for (int g = threadIdx.x; g < count; g += TILE_GROUP * workers) {
-        X yi[TILE_GROUP];
+    for (int g = threadIdx.x; g < halo && (int)threadIdx.x < workers; g += TILE_GROUP * workers) {
+      X yi[TILE_GROUP];
 
 #pragma unroll
-        for (int u = 0; u < TILE_GROUP; u++) {
-          const int t = g + u * workers, i = t - own;
+      for (int u = 0; u < TILE_GROUP; u++) {
+        const int h = g + u * workers;
 
-          if (t < count) yi[u] = i >= 0 && i < rows ? d[i] * w[i] : y[lo + t];
-        }
+        if (h < halo) yi[u] = y[lo + (h < own ? h : h + rows)];
+      }
 #pragma unroll
-        for (int u = 0; u < TILE_GROUP; u++) {
-          const int t = g + u * workers, i = t - own;
+      for (int u = 0; u < TILE_GROUP; u++) {
+        const int h = g + u * workers, t = h < own ? h : h + rows;
 
-          if (t < count) {
-            const X before = p[t], zt = z[t] - alpha * yi[u];
+        if (h < halo) {
+          const X zt = z[t] - alpha * yi[u];
 
-            z[t] = zt;
-            p[t] = zt + beta * before;
-            if (i >= 0 && i < rows) {
-              r[i] -= alpha * w[i];
-              x[i] += step[i];
-              step[i] = alpha * before;
-            }
-          }
+          z[t] = zt;
+          p[t] = zt + beta * p[t];
         }
       }
     }
+    STAMP(3);
+    FOR_OWN(k, i)
+    {
+      const X wi = w[i], before = p[own + i];
+
+      zi[k] -= alpha * (di[k] * wi);
+      ri[k] -= alpha * wi;
+      xi[k] += step[k];
+      step[k]    = alpha * before;
+      p[own + i] = zi[k] + beta * before;
+    }
+    STAMP(4);
     __syncthreads();
+    STAMP(5);
   }
   __syncthreads();
-  FOR_ROWS(i) a.v.x[first + i] = x[i];
+  STAMPS_PRINT("tile: product, sums, meeting, halo, own, barrier and rules");
+  FOR_OWN(k, i) a.v.x[first + i] = xi[k];
   if (a.guard) true_norm<false>(exact, a.w, st, meeting, first, rows, (double *)scratch, 0);
   if (blockIdx.x == 0 && threadIdx.x == 0) {
     st.epoch = meeting.epoch;
@@ -1492,25 +1750,31 @@ PetscErrorCode GPUKSPLaunchPartition(const GPUCSRStorage *A, int align, int bloc
 /* ---- from the host ---- */
 
 template <class V>
-static Sell<V> sell_of(const GPUCSRStorage *A, int threads, int keep)
+static Sell<V> sell_of(const GPUCSRStorage *A, const GPUKSPLaunch *, int threads, int keep)
 {
   return {A->array[SELL_SLICE].count ? (const int *)A->array[SELL_SLICE].data : NULL, A->array[SELL_PERM].count ? (const int *)A->array[SELL_PERM].data : NULL, (const int *)A->array[SELL_COL].data, (const V *)A->array[SELL_VAL].data, A->extent.width, threads, keep};
 }
 
 template <class V>
-static Dia<V> dia_of(const GPUCSRStorage *A, int threads, int keep)
+static Dia<V> dia_of(const GPUCSRStorage *A, const GPUKSPLaunch *L, int threads, int keep)
 {
-  return {(const int *)A->array[DIA_OFFSET].data, (const V *)A->array[DIA_VAL].data, (int)A->extent.units, A->n, threads, keep};
+  return {(const int *)A->array[DIA_OFFSET].data, (const V *)A->array[DIA_VAL].data, (int)A->extent.units, A->n, threads, keep, NULL, L->windows};
 }
 
 template <class V>
-static Stencil<V> stencil_of(const GPUCSRStorage *A, int threads, int)
+static Stencil<V> stencil_of(const GPUCSRStorage *A, const GPUKSPLaunch *L, int threads, int)
 {
-  return {(const uint16_t *)A->array[STENCIL_ID].data, (const int *)A->array[STENCIL_BEGIN].data, (const int *)A->array[STENCIL_OFFSET].data, (const V *)A->array[STENCIL_VAL].data, (int)A->extent.units, (int)A->extent.stored, threads, NULL, NULL};
+  Stencil<V> S = {(const uint16_t *)A->array[STENCIL_ID].data, (const int *)A->array[STENCIL_BEGIN].data, (const int *)A->array[STENCIL_OFFSET].data, (const V *)A->array[STENCIL_VAL].data, (int)A->extent.units, (int)A->extent.stored, threads, NULL, NULL, NULL, L->common, L->windows};
+
+  for (int k = 0; k < S.common.count; k++) {
+    S.common.value[k] = (double)(V)S.common.value[k];
+    S.common.at[k]    = L->windows.at(S.common.offset[k]);
+  }
+  return S;
 }
 
 template <class V>
-static Csr<V> csr_of(const GPUCSRStorage *A, int threads, int keep)
+static Csr<V> csr_of(const GPUCSRStorage *A, const GPUKSPLaunch *, int threads, int keep)
 {
   return {(const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, threads, keep};
 }
@@ -1554,7 +1818,7 @@ static PetscErrorCode with(const GPUKSPLaunch *L, M A, E exact, const GPUKSPVect
       }
     }
   } else {
-    Args<M, E>                a         = {A, exact, v, L->v, L->bounds, L->reach, L->cluster ? NULL : (ulonglong2 *)L->slots, *L->state, L->state, L->epoch, (int)L->guard, (int)L->right, L->shared, L->same};
+    Args<M, E>                a         = {A, exact, v, L->v, L->bounds, L->reach, L->cluster ? NULL : (ulonglong2 *)L->slots, *L->state, L->state, L->epoch, (int)L->guard, (int)L->right, L->A->m, L->windows.length, L->shared, L->same};
     void                     *args[]    = {&a};
     cudaLaunchConfig_t        config    = {};
     cudaLaunchAttribute       attribute = {};
@@ -1584,6 +1848,28 @@ static PetscErrorCode with(const GPUKSPLaunch *L, M A, E exact, const GPUKSPVect
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Which formats have rows of chunks */
+template <class M>
+struct windowed {
+  static constexpr bool yes = false;
+};
+template <class V>
+struct windowed<Stencil<V>> {
+  static constexpr bool yes = true;
+};
+template <class V>
+struct windowed<Dia<V>> {
+  static constexpr bool yes = true;
+};
+
+template <class M, class E>
+static void *mixed_kernel(const GPUKSPLaunch *L)
+{
+  if constexpr (windowed<M>::yes)
+    if (L->windows.count) return L->size == 512 ? (void *)cg_kernel<M, E, false, true, 512> : L->size == 768 ? (void *)cg_kernel<M, E, false, true, 768> : (void *)cg_kernel<M, E, false, true, 1024>;
+  return (void *)cg_kernel<M, E, false, true, 0>;
+}
+
 template <class M>
 static PetscErrorCode method(const GPUKSPLaunch *L, M A, int *possible, GPUCSRStream s)
 {
@@ -1592,7 +1878,14 @@ static PetscErrorCode method(const GPUKSPLaunch *L, M A, int *possible, GPUCSRSt
   PetscFunctionBegin;
   switch (L->method) {
   case GPUKSP_CG:
-    kernel = L->tile ? (void *)cg_tile_kernel<M, M> : L->v.degree ? (void *)cg_kernel<M, M, true, false> : (void *)cg_kernel<M, M, false, false>;
+    if (L->tile) kernel = L->size == 1024 ? (void *)cg_tile_kernel<M, M, 1024, 1> : (void *)cg_tile_kernel<M, M, 512, TILE_ROWS>;
+    else if (L->v.degree) kernel = (void *)cg_kernel<M, M, true, false, 0>;
+    else {
+      kernel = (void *)cg_kernel<M, M, false, false, 0>;
+      if constexpr (windowed<M>::yes) {
+        if (L->windows.count) kernel = L->size == 512 ? (void *)cg_kernel<M, M, false, false, 512> : L->size == 768 ? (void *)cg_kernel<M, M, false, false, 768> : (void *)cg_kernel<M, M, false, false, 1024>;
+      }
+    }
     break;
   case GPUKSP_CG_SINGLE_REDUCTION:
     kernel = (void *)cg1_kernel<M, M>;
@@ -1607,18 +1900,23 @@ static PetscErrorCode method(const GPUKSPLaunch *L, M A, int *possible, GPUCSRSt
 
 /* f(what multiplies with A) */
 template <class F>
-static PetscErrorCode visit(const GPUCSRStorage *A, int threads, F f)
+static PetscErrorCode visit(const GPUCSRStorage *A, const GPUKSPLaunch *L, int threads, F f)
 {
   PetscFunctionBegin;
 #define FORMAT(of) \
   do { \
-    if (A->precision == GPUCSR_PRECISION_DOUBLE) PetscCall(f(of<double>(A, threads, fits(A, 8)))); \
-    else PetscCall(f(of<float>(A, threads, fits(A, 4)))); \
+    if (A->precision == GPUCSR_PRECISION_DOUBLE) PetscCall(f(of<double>(A, L, threads, fits(A, 8)))); \
+    else PetscCall(f(of<float>(A, L, threads, fits(A, 4)))); \
   } while (0)
+#if defined(KSP_ONLY)
+  FORMAT(stencil_of);
+  PetscFunctionReturn(PETSC_SUCCESS);
+#else
   if (A->format->ops == &GPUCSRFormat_sell) FORMAT(sell_of);
   else if (A->format->ops == &GPUCSRFormat_dia) FORMAT(dia_of);
   else if (A->format->ops == &GPUCSRFormat_stencil) FORMAT(stencil_of);
   else FORMAT(csr_of);
+#endif
 #undef FORMAT
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -1629,8 +1927,8 @@ static PetscErrorCode dispatch(const GPUKSPLaunch *L, int *possible, GPUCSRStrea
   const int            t = L->threads;
 
   PetscFunctionBegin;
-  if (!B) PetscCall(visit(A, t, [&](auto M) -> PetscErrorCode { return method(L, M, possible, s); }));
-#define FORMAT(F, of) PetscCall((with<F<float>, F<double>>(L, of<float>(B, t, fits(B, 4)), of<double>(A, t, 0), L->inner, (void *)cg_kernel<F<float>, F<double>, false, true>, possible, s)))
+  if (!B) PetscCall(visit(A, L, t, [&](auto M) -> PetscErrorCode { return method(L, M, possible, s); }));
+#define FORMAT(F, of) PetscCall((with<F<float>, F<double>>(L, of<float>(B, L, t, fits(B, 4)), of<double>(A, L, t, 0), L->inner, (mixed_kernel<F<float>, F<double>>(L)), possible, s)))
   else if (A->format->ops == &GPUCSRFormat_sell) FORMAT(Sell, sell_of);
   else if (A->format->ops == &GPUCSRFormat_dia) FORMAT(Dia, dia_of);
   else if (A->format->ops == &GPUCSRFormat_stencil) FORMAT(Stencil, stencil_of);
@@ -1670,6 +1968,44 @@ static int Share(const GPUCSRStorage *A, int blocks, int size)
   return share;
 }
 
+static int Ascending(const void *a, const void *b)
+{
+  return *(const int *)a < *(const int *)b ? -1 : *(const int *)a > *(const int *)b;
+}
+
+/* The windows of a chunk of as many rows as a block has threads; none where there would be too many, or they would be too wide */
+static PetscErrorCode Window(const GPUCSRStorage *A, int chunk, GPUKSPWindows *w)
+{
+  const GPUCSRArray *offsets = &A->array[A->format->ops == &GPUCSRFormat_dia ? (int)DIA_OFFSET : (int)STENCIL_OFFSET];
+  int               *offset, n = A->format->ops == &GPUCSRFormat_dia ? (int)A->extent.units : (int)A->extent.stored;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(w, sizeof(*w)));
+  PetscCall(PetscMalloc1(n + 1, &offset));
+  offset[n] = 0;
+  GPUCSR_CUDA(cudaMemcpy(offset, offsets->data, sizeof(int) * (size_t)n, cudaMemcpyDeviceToHost));
+  qsort(offset, (size_t)n + 1, sizeof(int), Ascending);
+  for (int k = 0; k <= n;) {
+    const int lo = offset[k] - (offset[k] & 1);
+    int       hi = lo;
+
+    for (; k <= n && offset[k] - hi <= chunk; k++) hi = offset[k];
+    if (w->count == GPUKSP_WINDOWS || w->length > WINDOWS_MOST) {
+      w->count = 0;
+      break;
+    }
+    w->lo[w->count]    = lo;
+    w->wide[w->count]  = (chunk + hi - lo + 2) / 2 * 2;
+    w->place[w->count] = w->length;
+    w->length += w->wide[w->count++];
+  }
+  if (w->length > WINDOWS_MOST) w->count = 0;
+  if (!w->count) w->length = 0;
+  w->own = w->at(0);
+  PetscCall(PetscFree(offset));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Can this be one launch here? Fills in blocks, threads, shared */
 PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *possible, char why[], size_t len)
 {
@@ -1687,6 +2023,7 @@ PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *p
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   L->tile = PETSC_FALSE;
+  PetscCall(PetscMemzero(&L->windows, sizeof(L->windows)));
   L->size = MOST_THREADS;
   for (L->cluster = (PetscBool)(clusters && (double)A->nnz < (A->format->ops == &GPUCSRFormat_stencil ? 2 : 1) * CLUSTER_ENTRIES); most < 0; L->cluster = PETSC_FALSE) {
     L->blocks  = (int)PetscMax(1, PetscMin(L->cluster ? CLUSTER : dev->props.processors, (A->m + GPUCSR_SLICE - 1) / GPUCSR_SLICE));
@@ -1694,12 +2031,18 @@ PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *p
     PetscCall(dispatch(L, &most, NULL));
     if (most >= 0) break;
   }
-  PetscCall(visit(A, L->threads, [&](auto M) -> PetscErrorCode {
+  if (!getenv("KSP_NOWINDOWS") && !L->cluster && L->method == GPUKSP_CG && !L->v.explicitpc && !L->v.degree && (A->format->ops == &GPUCSRFormat_stencil || A->format->ops == &GPUCSRFormat_dia) && A->m / L->blocks >= 2 * MOST_THREADS) {
+    if (getenv("KSP_SIZE")) L->size = atoi(getenv("KSP_SIZE"));
+    PetscCall(Window(A, L->size, &L->windows));
+    if (L->windows.count) PetscCall(dispatch(L, &most, NULL));
+  }
+  PetscCall(visit(A, L, L->threads, [&](auto M) -> PetscErrorCode {
     matrix = M.shared();
     return PETSC_SUCCESS;
   }));
+  matrix += sizeof(double) * 4 * (size_t)L->windows.length;
   if (L->Ainner)
-    PetscCall(visit(L->Ainner, L->threads, [&](auto M) -> PetscErrorCode {
+    PetscCall(visit(L->Ainner, L, L->threads, [&](auto M) -> PetscErrorCode {
       matrix += M.shared();
       return PETSC_SUCCESS;
     }));
@@ -1710,7 +2053,34 @@ PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *p
   }
   /* what the vectors that are private to a block take, as far as the product's gathers are left a cache */
   need      = matrix + (size_t)vectors * (size_t)size * (size_t)((double)A->m / L->blocks * 1.1 + 128) + MOST_THREADS * sizeof(double);
-  L->shared = PetscMin(need, PetscMax(matrix + MOST_THREADS * sizeof(double), (size_t)PetscMin(most, SHARED_MOST))) / 16 * 16;
+  L->shared = PetscMin(need, PetscMax(matrix + MOST_THREADS * sizeof(double), (size_t)(L->windows.count ? most : PetscMin(most, SHARED_MOST)))) / 16 * 16;
+  if (getenv("KSP_SAY")) printf("blocks %d size %d split %d windows %d of %d, matrix %zu shared %zu of %d; common %d\n", L->blocks, L->size, L->threads, L->windows.count, L->windows.length, matrix, L->shared, most, L->common.count);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The stencil of the most entries, for those that are parts of it; of 0 entries where there is none */
+PetscErrorCode GPUKSPLaunchCommon(const GPUCSRStorage *A, GPUKSPCommon *common, GPUCSRStream s)
+{
+  int    *begin, most = 0;
+  size_t  bytes = GPUCSRTypeSize(A->array[STENCIL_VAL].type);
+  double  value[GPUKSP_COMMON];
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(common, sizeof(*common)));
+  if (A->format->ops != &GPUCSRFormat_stencil) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMalloc1(A->extent.units + 1, &begin));
+  GPUCSR_CUDA(cudaMemcpyAsync(begin, A->array[STENCIL_BEGIN].data, sizeof(int) * (size_t)(A->extent.units + 1), cudaMemcpyDeviceToHost, (cudaStream_t)s));
+  GPUCSR_CUDA(cudaStreamSynchronize((cudaStream_t)s));
+  for (int u = 1; u < (int)A->extent.units; u++)
+    if (begin[u + 1] - begin[u] > begin[most + 1] - begin[most]) most = u;
+  if (A->extent.units && begin[most + 1] - begin[most] <= GPUKSP_COMMON) {
+    common->count = begin[most + 1] - begin[most];
+    GPUCSR_CUDA(cudaMemcpyAsync(common->offset, (const int *)A->array[STENCIL_OFFSET].data + begin[most], sizeof(int) * (size_t)common->count, cudaMemcpyDeviceToHost, (cudaStream_t)s));
+    GPUCSR_CUDA(cudaMemcpyAsync(value, (const char *)A->array[STENCIL_VAL].data + bytes * (size_t)begin[most], bytes * (size_t)common->count, cudaMemcpyDeviceToHost, (cudaStream_t)s));
+    GPUCSR_CUDA(cudaStreamSynchronize((cudaStream_t)s));
+    for (int k = 0; k < common->count; k++) common->value[k] = bytes == sizeof(float) ? (double)((const float *)value)[k] : value[k];
+  }
+  PetscCall(PetscFree(begin));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1745,12 +2115,12 @@ PetscErrorCode GPUKSPLaunchDiagonals(const GPUCSRStorage *A, const double *d, do
 PetscErrorCode GPUKSPLaunchTile(GPUKSPLaunch *L, GPUCSRStream s)
 {
   GPUKSPLaunch tile = *L;
-  int          ends[2 * GPUKSP_BLOCKS], bounds[GPUKSP_BLOCKS + 1], most;
+  int          ends[2 * GPUKSP_BLOCKS], bounds[GPUKSP_BLOCKS + 1], most, rows = 0;
   size_t       need = 0, vectors = 0;
 
   PetscFunctionBegin;
   if (L->method != GPUKSP_CG || L->Ainner || L->v.explicitpc) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(visit(L->A, L->threads, [&](auto M) -> PetscErrorCode {
+  PetscCall(visit(L->A, L, L->threads, [&](auto M) -> PetscErrorCode {
     GPUCSR_CUDA(cudaFuncSetAttribute(reach_kernel<decltype(M)>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)M.shared()));
     reach_kernel<<<(unsigned)L->blocks, MOST_THREADS, M.shared(), (cudaStream_t)s>>>(M, L->bounds, L->reach);
     need = M.shared();
@@ -1763,16 +2133,19 @@ PetscErrorCode GPUKSPLaunchTile(GPUKSPLaunch *L, GPUCSRStream s)
   for (int b = 0; b < L->blocks; b++) {
     const size_t of = (sizeof(double) * (size_t)(ends[2 * b + 1] - ends[2 * b]) + 15) / 16 * 16, own = (sizeof(double) * (size_t)(bounds[b + 1] - bounds[b]) + 15) / 16 * 16;
 
-    vectors = PetscMax(vectors, 2 * of + 5 * own);
+    vectors = PetscMax(vectors, 2 * of + own);
+    rows    = PetscMax(rows, bounds[b + 1] - bounds[b]);
   }
   tile.tile    = PETSC_TRUE;
-  tile.size    = TILE_THREADS;
+  if (rows > 512 * TILE_ROWS) PetscFunctionReturn(PETSC_SUCCESS);
+  tile.size    = rows <= 1024 && !getenv("KSP_TILE512") ? 1024 : 512;
   tile.threads = Share(L->A, L->blocks, tile.size);
   need += vectors + (GPUCSRIsCSR(L->A->format) || tile.threads == 1 ? 0 : MOST_THREADS * sizeof(double));
   PetscCall(dispatch(&tile, &most, s));
   if (most < 0 || (size_t)most < need) PetscFunctionReturn(PETSC_SUCCESS);
   *L        = tile;
   L->shared = need;
+  if (getenv("KSP_SAY")) printf("tile: size %d split %d shared %zu\n", L->size, L->threads, L->shared);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
