@@ -526,6 +526,7 @@ static PetscErrorCode Better(KSP_GPU *k, const GPUCSRPlan *P, PetscBool takes, c
   static const char *const names[] = {"stencil", "dia", "sell", "csr"};
   const GPUCSRRequest     *q       = &((Mat_SeqGPUCSR *)k->A->spptr)->base.config.request;
   const double             plan    = Bytes(&P->A);
+  const double             share   = !takes && k->precision == KSP_GPU_MIXED ? 0.6 : 1; /* of the bytes, where values are to be rounded */
   double                   least   = takes ? 0.9 * plan : plan + SPARED;
   GPUCSRSource             s;
   PetscBool                open;
@@ -552,8 +553,8 @@ static PetscErrorCode Better(KSP_GPU *k, const GPUCSRPlan *P, PetscBool takes, c
     }
     if ((double)extent.stored > GPUCSR_MOST_STORED(&P->features) / 16) continue;
     PetscCall(GPUCSRStorageCreate(k->dev, format, &P->features, &extent, P->A.precision, &A));
-    if (Bytes(&A) < least) {
-      least   = Bytes(&A);
+    if (share * Bytes(&A) < least) {
+      least   = share * Bytes(&A);
       *better = format;
     }
     PetscCall(GPUCSRStorageDestroy(&A));
@@ -746,7 +747,7 @@ static PetscErrorCode StateInit(KSP ksp, KSP_GPU *k)
   s->rtol     = ksp->rtol;
   s->abstol   = ksp->abstol;
   s->divtol   = ksp->divtol;
-  s->update   = getenv("KSP_UPDATE") ? atof(getenv("KSP_UPDATE")) : UPDATE;
+  s->update   = UPDATE;
   s->scale    = 1;
   s->truenorm = -1;
   if (!k->live && k->taken != KSP_GPU_PATH_DRIVEN && (ksp->res_hist || ksp->numbermonitors)) { /* else the host tells each norm as it comes */

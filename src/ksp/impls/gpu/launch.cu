@@ -274,7 +274,7 @@ struct Sell {
   }
 };
 
-#define DIA_AHEAD 14 /* values of a row in flight */
+#define DIA_AHEAD 9 /* values of a row in flight */
 
 /* As sliced ELL, but that the column follows from the diagonal: entries of x and of A are asked for together */
 template <class V>
@@ -299,27 +299,44 @@ struct Dia {
     return windows.count ? (sizeof(int) * (size_t)diagonals + 15) / 16 * 16 : 0;
   }
 
-  /* A row of a chunk */
-  template <class X>
-  __device__ __forceinline__ X row_of_chunk(const X *x, int t, int row, bool in) const
+  /* A row of a chunk, and what of it can be read before */
+  struct Ahead {
+    V v[DIA_AHEAD];
+  };
+
+  __device__ __forceinline__ Ahead some(int k, int row, bool in) const
   {
     const unsigned long long policy = entry_policy(keep);
     const V                 *v0     = val + DIAEntry(diagonals, row, 0);
-    X                        sum    = 0;
-
-    for (int k = 0; in && k < diagonals; k += DIA_AHEAD) {
-      V v[DIA_AHEAD];
+    Ahead                    a;
 
 #pragma unroll
-      for (int u = 0; u < DIA_AHEAD; u++) {
-        v[u] = absent<V>();
-        if (k + u < diagonals) v[u] = entry(v0 + 32 * (k + u), policy);
-      }
+    for (int u = 0; u < DIA_AHEAD; u++) {
+      a.v[u] = absent<V>();
+      if (in && k + u < diagonals) a.v[u] = entry(v0 + 32 * (k + u), policy);
+    }
+    return a;
+  }
+
+  __device__ __forceinline__ Ahead ahead(int row, bool in) const
+  {
+    return some(0, row, in);
+  }
+
+  template <class X>
+  __device__ __forceinline__ X row_of_chunk(const X *x, int t, int row, bool in, const Ahead &first) const
+  {
+    Ahead a   = first;
+    X     sum = 0;
+
+    for (int k = 0;;) {
 #pragma unroll
       for (int u = 0; u < DIA_AHEAD; u++)
-        if (!is_absent(v[u])) sum += X(v[u]) * x[t + at[k + u]];
+        if (!is_absent(a.v[u])) sum += X(a.v[u]) * x[t + at[k + u]];
+      k += DIA_AHEAD;
+      if (k >= diagonals) return sum;
+      a = some(k, row, in);
     }
-    return sum;
   }
 
   __device__ __forceinline__ bool shares() const
@@ -493,9 +510,8 @@ struct Stencil {
     typedef typename G::type X;
     const int                lane = threadIdx.x % 32, warp = threadIdx.x / 32, groups = WARPS / split, part = warp % split;
     const int                slices = (last - first + 31) / 32;
-    unsigned                 mine   = 0; /* entries of this warp's share */
+    const unsigned           mine   = (split < 32 ? 0xffffffffu / ((1u << split) - 1) : 1u) << part; /* entries of this warp's share */
 
-    for (int k = part; k < GPUKSP_COMMON; k += split) mine |= 1u << k;
     for (int q0 = 0; q0 < slices; q0 += groups) {
       const int  q = q0 + warp / split, row = first + 32 * q + lane;
       const bool in    = q < slices && row < last;
@@ -510,12 +526,18 @@ struct Stencil {
     }
   }
 
-  /* A row of a chunk; all lanes of the warp take part */
-  template <class X>
-  __device__ __forceinline__ X row_of_chunk(const X *x, int t, int row, bool in) const
+  /* A row of a chunk, and what of it can be read before; all lanes of the warp take part */
+  typedef int Ahead;
+
+  __device__ __forceinline__ Ahead ahead(int row, bool in) const
   {
-    const int      which = in ? id[row] : 0;
-    const unsigned bits  = in ? has[which] : 0;
+    return in ? id[row] : 0;
+  }
+
+  template <class X>
+  __device__ __forceinline__ X row_of_chunk(const X *x, int t, int row, bool in, const Ahead &which) const
+  {
+    const unsigned bits = in ? has[which] : 0;
 
     if (!__any_sync(0xffffffffu, bits & OTHER)) return common_part<true>(Tile<X>{x}, t, bits);
     return in ? whole<true>(Tile<X>{x}, t, which, 0) : X(0);
@@ -586,15 +608,61 @@ struct Csr {
   Where the columns of a row are its number and a few offsets, a chunk of rows needs no more than some windows of the vector: one around each group of offsets. The parts of
   the direction in them are copied while the chunk before is multiplied, each once, where gathering would read them once an entry.
 */
-struct Windows {
-  double *stage; /* two of windows of z and of p each */
-  int     length;
+#define WINDOW_THREADS 512
+#define WINDOW_ROWS    2 /* of a chunk, each thread */
 
+__device__ __forceinline__ void order_proxies()
+{
+#if defined(KSP_BULK) && __CUDA_ARCH__ >= 900
+  asm volatile("fence.proxy.async;" ::: "memory");
+#endif
+}
+
+struct Windows {
+  double             *stage; /* two, of windows of z and of p each */
+  unsigned long long *full;  /* a barrier for each, that counts bytes */
+  int                 length, turn;
+
+  __device__ __forceinline__ void settle(Pool &pool, int all)
+  {
+    length = all;
+    turn   = 0;
+    stage  = pool.take<double>(4 * length);
+    full   = pool.take<unsigned long long>(2);
+#if defined(KSP_BULK) && __CUDA_ARCH__ >= 900
+    if (threadIdx.x < 2) asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"((unsigned)__cvta_generic_to_shared(full + threadIdx.x)) : "memory");
+    order_proxies();
+#endif
+  }
+
+  /* Those of the chunk from row on, into a stage that nobody reads any more */
   __device__ __forceinline__ void fetch(const GPUKSPWindows &w, const double *z, const double *p, int n, int row, int which) const
   {
     double *const to = stage + 2 * which * length;
 
-#pragma unroll
+#if defined(KSP_BULK)
+  #if __CUDA_ARCH__ >= 900
+    if (threadIdx.x == THREADS - 32) {
+      const unsigned bar   = (unsigned)__cvta_generic_to_shared(full + which);
+      unsigned       bytes = 0;
+
+    #pragma unroll
+      for (int q = 0; q < GPUKSP_WINDOWS; q++)
+        if (q < w.count) bytes += 16 * max(0, min(row + w.lo[q] + w.wide[q], (n + 1) / 2 * 2) - max(0, row + w.lo[q]));
+      asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes) : "memory");
+    #pragma unroll
+      for (int q = 0; q < GPUKSP_WINDOWS; q++) {
+        if (q >= w.count) break;
+        const int lo = max(0, row + w.lo[q]), count = min(row + w.lo[q] + w.wide[q], (n + 1) / 2 * 2) - lo, place = w.place[q] + lo - (row + w.lo[q]);
+
+        if (count <= 0) continue;
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"((unsigned)__cvta_generic_to_shared(to + place)), "l"(z + lo), "r"(8 * count), "r"(bar) : "memory");
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"((unsigned)__cvta_generic_to_shared(to + length + place)), "l"(p + lo), "r"(8 * count), "r"(bar) : "memory");
+      }
+    }
+  #endif
+#else
+  #pragma unroll
     for (int q = 0; q < GPUKSP_WINDOWS; q++) {
       if (q >= w.count) break;
       for (int e = 2 * threadIdx.x; e < w.wide[q]; e += 2 * THREADS) {
@@ -605,6 +673,7 @@ struct Windows {
         copy(to + length + w.place[q] + e, p + (in ? c : 0), in);
       }
     }
+#endif
   }
 
   /* 16 bytes, or as many zeros */
@@ -617,30 +686,48 @@ struct Windows {
 #endif
   }
 
-  static __device__ __forceinline__ void wait()
+  __device__ __forceinline__ void wait() const
   {
-#if __CUDA_ARCH__ >= 800
+#if defined(KSP_BULK)
+  #if __CUDA_ARCH__ >= 900
+    int there;
+
+    do asm volatile("{\n\t.reg .pred there;\n\tmbarrier.try_wait.parity.shared::cta.b64 there, [%1], %2;\n\tselp.b32 %0, 1, 0, there;\n\t}" : "=r"(there) : "r"((unsigned)__cvta_generic_to_shared(full + (turn & 1))), "r"(turn >> 1 & 1) : "memory");
+    while (!there);
+  #endif
+#elif __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_all;" ::: "memory");
 #endif
   }
 
-  /* early(row in the block) is asked before the product, f(row, sum, the direction there, p there, what early said) after it */
-  template <class M, class A0, class F>
-  __device__ __forceinline__ void product(const M &A, const double *z, const double *p, double beta, int n, int first, int rows, A0 early, F f) const
+  /* f(row in the block, sum, the direction there, p there, what x was) */
+  template <class M, class F>
+  __device__ __forceinline__ void product(const M &A, const double *z, const double *p, double beta, int n, int first, int rows, const Rows<double> &x, F f)
   {
-    const GPUKSPWindows &w = A.windows;
+    const GPUKSPWindows &w     = A.windows;
+    const int            chunk = WINDOW_ROWS * WINDOW_THREADS;
+    typename M::Ahead    ahead[WINDOW_ROWS];
+    double               xi[WINDOW_ROWS];
 
-    fetch(w, z, p, n, first, 0);
-    for (int i0 = 0, k = 0; i0 < rows; i0 += THREADS, k ^= 1) {
-      const int     t = threadIdx.x, i = i0 + t;
-      const bool    in = i < rows;
-      double *const d = stage + 2 * k * length, *const before = d + length;
+    order_proxies();
+    if (rows) fetch(w, z, p, n, first, turn & 1);
+    for (int i0 = 0; i0 < rows; i0 += chunk, turn++) {
+      const int     t = threadIdx.x;
+      double *const d = stage + 2 * (turn & 1) * length, *const before = d + length;
 
+#pragma unroll
+      for (int u = 0; u < WINDOW_ROWS; u++) {
+        const int  i  = i0 + t + u * WINDOW_THREADS;
+        const bool in = i < rows;
+
+        ahead[u] = A.ahead(first + i, in);
+        xi[u]    = in ? x[i] : 0;
+      }
       wait();
+      order_proxies();
       __syncthreads();
-      if (i0 + THREADS < rows) fetch(w, z, p, n, first + i0 + THREADS, 1 - k);
-      auto x = early(in ? i : 0);
-      for (int e = 2 * t; e < length; e += 2 * THREADS) {
+      if (i0 + chunk < rows) fetch(w, z, p, n, first + i0 + chunk, 1 - (turn & 1));
+      for (int e = 2 * t; e < length; e += 2 * WINDOW_THREADS) {
         double2       a = *(double2 *)(d + e);
         const double2 b = *(double2 *)(before + e);
 
@@ -649,9 +736,13 @@ struct Windows {
         *(double2 *)(d + e) = a;
       }
       __syncthreads();
-      const double sum = A.row_of_chunk(d, t, first + i, in);
+#pragma unroll
+      for (int u = 0; u < WINDOW_ROWS; u++) {
+        const int    k = t + u * WINDOW_THREADS, i = i0 + k;
+        const double sum = A.row_of_chunk(d, k, first + i, i < rows, ahead[u]);
 
-      if (in) f(i, sum, d[w.own + t], before[w.own + t], x);
+        if (i < rows) f(i, sum, d[w.own + k], before[w.own + k], xi[u]);
+      }
     }
   }
 };
@@ -661,6 +752,7 @@ struct Windows {
 /* Blocks of a cluster, which write each other's shared memory: at most that many */
 #define CLUSTER 16
 
+#define LARGE        2048 /* rows of a block from which on a direction is not gathered */
 #define WINDOWS_MOST 5120 /* elements of the windows of a chunk at most, four times which are in shared memory */
 
 /* Bytes of shared memory beyond which the product's gathers would miss the first-level cache more than vectors gain; measured on an H200 */
@@ -669,8 +761,8 @@ struct Windows {
 struct Meeting {
   ulonglong2 *slots; /* NULL: all blocks are one cluster */
   unsigned    epoch;
-  double     *part, *all; /* shared: of each warp, and of each 32 blocks, or of each block of the cluster, twice */
-  double     *total;      /* and of a cluster */
+  double     *part, *all; /* shared: of each warp, and of each block of a cluster, twice */
+  double     *total;      /* and of all, twice: those of the meeting before stay */
 };
 
 __device__ __forceinline__ double warp_sum(double v)
@@ -725,17 +817,31 @@ __device__ __forceinline__ void publish(ulonglong2 *slot, double v, unsigned epo
   asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(slot), "l"(flag | (bits & 0xffffffffull)), "l"(flag | (bits >> 32)) : "memory");
 }
 
-/* With FENCE what was written before that can be read */
-template <bool FENCE>
-__device__ __forceinline__ double await(const ulonglong2 *slot, unsigned epoch)
-{
-  unsigned long long low, high;
+/* The sum of what all blocks have published, each lane's share of it. Loads of AWAIT blocks are in flight together, and the warp stays together */
+#define AWAIT 5
 
-  do {
-    if (FENCE) asm volatile("ld.acquire.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(low), "=l"(high) : "l"(slot) : "memory");
-    else asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(low), "=l"(high) : "l"(slot) : "memory");
-  } while ((unsigned)(low >> 32) != epoch || (unsigned)(high >> 32) != epoch);
-  return __longlong_as_double((long long)((high << 32) | (low & 0xffffffffull)));
+__device__ __forceinline__ double await(const ulonglong2 *slots, int blocks, unsigned epoch)
+{
+  double sum = 0;
+
+  for (int b = threadIdx.x % 32; b - (int)threadIdx.x % 32 < blocks; b += AWAIT * 32) {
+    unsigned long long low[AWAIT], high[AWAIT];
+    bool               here;
+
+    do {
+      here = true;
+#pragma unroll
+      for (int u = 0; u < AWAIT; u++) {
+        low[u] = high[u] = (unsigned long long)epoch << 32;
+        if (b + 32 * u < blocks) asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(low[u]), "=l"(high[u]) : "l"(slots + b + 32 * u) : "memory");
+      }
+#pragma unroll
+      for (int u = 0; u < AWAIT; u++) here = here && (unsigned)(low[u] >> 32) == epoch && (unsigned)(high[u] >> 32) == epoch;
+    } while (!__all_sync(0xffffffffu, here));
+#pragma unroll
+    for (int u = 0; u < AWAIT; u++) sum += __longlong_as_double((long long)((high[u] << 32) | (low[u] & 0xffffffffull)));
+  }
+  return sum;
 }
 
 /* Into the same place of another block's shared memory */
@@ -749,74 +855,76 @@ __device__ __forceinline__ void tell(double *to, int block, double v)
 #endif
 }
 
-/* All threads of the cluster; what they wrote before all may read after */
-__device__ __forceinline__ void cluster_barrier()
+/* All threads of the cluster; what they wrote before arriving all may read after waiting */
+__device__ __forceinline__ void cluster_arrive()
 {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+#endif
+}
+
+__device__ __forceinline__ void cluster_wait()
+{
+#if __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 #endif
 }
 
 /*
   v[k], summed over all threads of all blocks. A block is at most one meeting ahead of another, so two sets of slots do. With FENCE what any
-  thread wrote before can be read by all after.
+  thread wrote before can be read by all after. The first N warps add and wait; what the others do meanwhile costs nothing.
 */
+template <int N, bool FENCE, class F>
+__device__ __forceinline__ void exchange(Meeting &m, double (&v)[N], F meanwhile)
+{
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, blocks = gridDim.x, set = m.epoch & 1;
+  double   *total = m.total + set * GPUKSP_MEETING, sum = 0;
+
+  {
+    const int    k    = WarpSums<N>::which(lane);
+    const double part = WarpSums<N>::sum(v, lane);
+
+    if (k < N) m.part[k * MOST_WARPS + warp] = part; /* the lanes that have it have the same */
+  }
+  __syncthreads();
+  if (warp < N) sum = warp_sum(lane < WARPS ? m.part[warp * MOST_WARPS + lane] : 0);
+  if (!m.slots) {
+    double *all = m.all + set * GPUKSP_MEETING * CLUSTER;
+
+    if (warp < N && lane < blocks) tell(all + warp * CLUSTER + blockIdx.x, lane, sum);
+    cluster_arrive();
+    meanwhile();
+    __syncwarp();
+    cluster_wait();
+    if (warp < N) sum = lane < blocks ? all[warp * CLUSTER + lane] : 0;
+  } else {
+    ulonglong2 *slots = m.slots + (size_t)(set * GPUKSP_MEETING + warp) * blocks;
+
+    if (warp < N && lane == 0) {
+      if (FENCE) fence();
+      publish(slots + blockIdx.x, sum, m.epoch);
+    }
+    meanwhile();
+    __syncwarp();
+    if (warp < N) {
+      sum = await(slots, blocks, m.epoch);
+      if (FENCE) fence();
+    }
+  }
+  if (warp < N) {
+    sum = warp_sum(sum);
+    if (lane == 0) total[warp] = sum;
+  }
+  __syncthreads();
+#pragma unroll
+  for (int k = 0; k < N; k++) v[k] = total[k];
+  m.epoch++;
+}
+
 template <int N, bool FENCE>
 __device__ __forceinline__ void exchange(Meeting &m, double (&v)[N])
 {
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, blocks = gridDim.x, per = (blocks + 31) / 32;
-
-  {
-    const int    k   = WarpSums<N>::which(lane);
-    const double sum = WarpSums<N>::sum(v, lane);
-
-    if (k < N) m.part[k * MOST_WARPS + warp] = sum; /* the lanes that have it have the same */
-  }
-  __syncthreads();
-  if (!m.slots) {
-    double *all = m.all + (m.epoch & 1) * GPUKSP_MEETING * CLUSTER;
-
-    if (warp < N) {
-      const double sum = warp_sum(lane < WARPS ? m.part[warp * MOST_WARPS + lane] : 0);
-
-      if (lane < blocks) tell(all + warp * CLUSTER + blockIdx.x, lane, sum);
-    }
-    cluster_barrier();
-    if (warp < N) {
-      const double sum = warp_sum(lane < blocks ? all[warp * CLUSTER + lane] : 0);
-
-      if (lane == 0) m.total[warp] = sum;
-    }
-    __syncthreads();
-#pragma unroll
-    for (int k = 0; k < N; k++) v[k] = m.total[k];
-    m.epoch++;
-    return;
-  }
-  ulonglong2 *slots = m.slots + (size_t)(m.epoch & 1) * GPUKSP_MEETING * blocks;
-
-  if (warp < N) {
-    const double sum = warp_sum(lane < WARPS ? m.part[warp * MOST_WARPS + lane] : 0);
-
-    if (lane == 0) {
-      if (FENCE) fence();
-      publish(slots + (size_t)warp * blocks + blockIdx.x, sum, m.epoch);
-    }
-  }
-  for (int u = warp; u < N * per; u += WARPS) {
-    const int b   = u % per * 32 + lane;
-    double    sum = b < blocks ? await<FENCE>(slots + (size_t)(u / per) * blocks + b, m.epoch) : 0;
-
-    sum = warp_sum(sum);
-    if (lane == 0) m.all[u] = sum;
-  }
-  __syncthreads();
-#pragma unroll
-  for (int k = 0; k < N; k++) {
-    v[k] = 0;
-    for (int j = 0; j < per; j++) v[k] += m.all[k * per + j];
-  }
-  m.epoch++;
+  exchange<N, FENCE>(m, v, [] {});
 }
 
 __device__ __forceinline__ void meet(Meeting &m)
@@ -932,7 +1040,6 @@ struct Args {
 #define FOR_ROWS(i) for (int i = threadIdx.x; i < rows; i += THREADS)
 
 /* The loops of an iteration: several rows of a thread are read before the first is written, so that their loads are in flight together */
-#define GROUP              4
 #define FOR_GROUPS(g)      for (int g = threadIdx.x; g < rows; g += GROUP * THREADS)
 #define FOR_GROUPS_BACK(g) for (int g = (rows + GROUP * THREADS - 1) / (GROUP * THREADS) * (GROUP * THREADS) - GROUP * THREADS + threadIdx.x; g >= 0; g -= GROUP * THREADS)
 #define FOR_GROUP(g, u, i) _Pragma("unroll") for (int u = 0, i = g; u < GROUP; u++, i += THREADS) if (i < rows)
@@ -986,7 +1093,7 @@ __device__ __forceinline__ void settle_other(E &exact, const M &, Pool &pool)
   extern __shared__ __align__(16) char pool_[]; \
   __shared__ GPUKSPState               st; \
   __shared__ int                       stops[2]; \
-  __shared__ double                    part_[GPUKSP_MEETING * MOST_WARPS], all_[2 * GPUKSP_MEETING * CLUSTER], total_[GPUKSP_MEETING]; \
+  __shared__ double                    part_[GPUKSP_MEETING * MOST_WARPS], all_[2 * GPUKSP_MEETING * CLUSTER], total_[2 * GPUKSP_MEETING]; \
   const int                            first = a.bounds[blockIdx.x], last = a.bounds[blockIdx.x + 1], rows = last - first; \
   Pool                                 pool    = {pool_, a.shared}; \
   X                                   *scratch = (X *)pool_; \
@@ -1004,7 +1111,10 @@ __device__ __forceinline__ void settle_other(E &exact, const M &, Pool &pool)
     if (blockIdx.x) st.hist = NULL; \
     stops[0] = stops[1] = 0; \
   } \
-  if (!a.slots) cluster_barrier(); /* all are there now */ \
+  if (!a.slots) { /* all are there now */ \
+    cluster_arrive(); \
+    cluster_wait(); \
+  } \
   __syncthreads()
 
 /* The thread that applies rules: of the warp that has rows last */
@@ -1093,12 +1203,25 @@ __device__ void true_norm(const E &A, const GPUKSPVectors &v, GPUKSPState &st, M
   RULE(st.scale = 1; st.truenorm = GPUKSPNorm(&st, sum));
 }
 
-template <class M, class E, bool POLYNOMIAL, bool MIXED, int WINDOWS>
-__global__ void __launch_bounds__(WINDOWS ? WINDOWS : MOST_THREADS, 1) cg_kernel(const Args<M, E> a)
+/*
+  How the product of an iteration has its direction: gathered from its two parts; from windows that are put together in shared memory; or from a vector, written before at
+  the price of a meeting, where columns are anywhere and the gathers of two vectors would cost more.
+*/
+enum {
+  GATHERED,
+  BY_WINDOWS,
+  WRITTEN
+};
+
+template <class M, class E, bool POLYNOMIAL, bool MIXED, int HOW>
+__global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THREADS, 1) cg_kernel(const Args<M, E> a)
 {
   typedef double X;
   PROLOGUE;
-  const Windows windows = {WINDOWS ? pool.take<X>(4 * a.windows) : NULL, a.windows};
+  constexpr int GROUP = HOW == BY_WINDOWS ? 6 : 4;
+  Windows       windows;
+
+  if constexpr (HOW == BY_WINDOWS) windows.settle(pool, a.windows);
   const Preconditioner<double> exactpc = preconditioner<double>(a.w, first);
   const Rows<X>                w = pool.rows(a.v.w, first, rows), x = pool.rows(a.v.x, first, rows);
   Preconditioner<X>            pc = preconditioner<X>(a.v, first);
@@ -1176,15 +1299,35 @@ __global__ void __launch_bounds__(WINDOWS ? WINDOWS : MOST_THREADS, 1) cg_kernel
 
   while (!stop) {
     s1[0] = 0;
-    if constexpr (WINDOWS) {
-      windows.product(
-        A, a.v.z, p - first, beta, a.n, first, rows, [&](int i) { return x[i]; },
-        [&](int i, X s, X now, X before, X xi) {
-          w[i] = s;
-          q[i] = now;
-          x[i] = xi + xalpha * before;
-          s1[0] += now * s;
-        });
+    if constexpr (HOW == BY_WINDOWS) {
+      windows.product(A, a.v.z, p - first, beta, a.n, first, rows, x, [&](int i, X s, X now, X before, X xi) {
+        w[i] = s;
+        q[i] = now;
+        x[i] = xi + xalpha * before;
+        s1[0] += now * s;
+      });
+    } else if constexpr (HOW == WRITTEN) {
+      FOR_GROUPS(g)
+      {
+        X zi[GROUP], pi[GROUP], xi[GROUP];
+
+        FOR_GROUP(g, u, i)
+        {
+          zi[u] = z[i];
+          pi[u] = p[i];
+          xi[u] = x[i];
+        }
+        FOR_GROUP(g, u, i)
+        {
+          q[i] = zi[u] + beta * pi[u];
+          x[i] = xi[u] + xalpha * pi[u];
+        }
+      }
+      meet(meeting);
+      A.product(Vector<X>{q - first}, first, last, scratch, [&](int i, X s) {
+        w[i] = s;
+        s1[0] += q[i] * s;
+      });
     } else {
       A.product(Direction<X>{a.v.z, p - first, beta}, first, last, scratch, [&](int i, X s) {
         const X before = p[i], now = z[i] + beta * before;
@@ -1308,7 +1451,7 @@ __global__ void __launch_bounds__(WINDOWS ? WINDOWS : MOST_THREADS, 1) cg_kernel
   after one reduction. rho of the next residual is therefore predicted, (r - alpha w)'M(r - alpha w) with w = A p, for beta alone, and summed again beside the next
   p'A p, for alpha and for the tests: T. Chen, E. Carson, SIAM J. Sci. Comput. 42 (2020), "Predict-and-recompute conjugate gradient variants".
 
-  The rules run behind: what they say of one meeting is looked at after the next. x takes each step when it is known that it is to be taken.
+  The rules run behind: those of one meeting during the next. x takes each step when it is known that it is to be taken.
 */
 template <class M, class E, int SIZE, int ROWS>
 __global__ void __launch_bounds__(SIZE, 1) cg_tile_kernel(const Args<M, E> a)
@@ -1327,7 +1470,6 @@ __global__ void __launch_bounds__(SIZE, 1) cg_tile_kernel(const Args<M, E> a)
   X         *z = pool.take<X>(count), *p = pool.take<X>(count), *w = pool.take<X>(rows);
   X          ri[ROWS], zi[ROWS], xi[ROWS], step[ROWS], di[ROWS]; /* of the thread's own rows */
   const bool unpreconditioned = a.start.normtype == KSP_NORM_UNPRECONDITIONED;
-  const int  workers          = THREADS - 32; /* on the halo: the last warp has the rules */
 
   FOR_OWN(k, i)
   {
@@ -1376,37 +1518,38 @@ __global__ void __launch_bounds__(SIZE, 1) cg_tile_kernel(const Args<M, E> a)
       sum[NORM] += norm * norm;
     }
     STAMP(1);
-    exchange<SUMS, true>(meeting, sum);
-    STAMP(2);
-    if (stops[(n + 1) & 1]) break;
+    exchange<SUMS, true>(meeting, sum, [&] {
+      if (RULER && n) {
+        const double *before = meeting.total + (~meeting.epoch & 1) * GPUKSP_MEETING, norms[3] = {before[NORM], before[NORM], before[RHO]};
 
-    if (RULER) {
-      const double norms[3] = {sum[NORM], sum[NORM], sum[RHO]};
-
-      if (n) {
-        CGResidual(&st, norms);
-        CGNext(&st);
-      } else {
-        CGInit(&st, norms);
-        CGBegin(&st);
+        if (n > 1) {
+          CGResidual(&st, norms);
+          CGNext(&st);
+        } else {
+          CGInit(&st, norms);
+          CGBegin(&st);
+        }
+        if (!st.reason) CGCurvature(&st, before[MU]);
+        stops[0] = st.reason;
       }
-      if (!st.reason) CGCurvature(&st, sum[MU]);
-      stops[n & 1] = st.reason;
-    }
+    });
+    STAMP(2);
+    if (stops[0]) break;
+
     const X mu = 1 / sum[MU], alpha = sum[RHO] * mu, beta = fmax(0.0, 1 + (alpha * sum[GAMMA] - 2 * sum[DELTA]) * mu);
 
-    for (int g = threadIdx.x; g < halo && (int)threadIdx.x < workers; g += TILE_GROUP * workers) {
+    for (int g = threadIdx.x; g < halo; g += TILE_GROUP * THREADS) {
       X yi[TILE_GROUP];
 
 #pragma unroll
       for (int u = 0; u < TILE_GROUP; u++) {
-        const int h = g + u * workers;
+        const int h = g + u * THREADS;
 
         if (h < halo) yi[u] = y[lo + (h < own ? h : h + rows)];
       }
 #pragma unroll
       for (int u = 0; u < TILE_GROUP; u++) {
-        const int h = g + u * workers, t = h < own ? h : h + rows;
+        const int h = g + u * THREADS, t = h < own ? h : h + rows;
 
         if (h < halo) {
           const X zt = z[t] - alpha * yi[u];
@@ -1466,6 +1609,7 @@ template <class M, class E>
 __global__ void __launch_bounds__(MOST_THREADS, 1) cg1_kernel(const Args<M, E> a)
 {
   typedef double X;
+  constexpr int  GROUP = 4;
   PROLOGUE;
   const Rows<X>     w = pool.rows(a.v.w, first, rows), r = pool.rows(a.v.r, first, rows), s = pool.rows(a.v.s, first, rows), p = pool.rows(a.v.p, first, rows);
   Preconditioner<X> pc = preconditioner<X>(a.v, first);
@@ -1553,6 +1697,7 @@ template <class M, class E>
 __global__ void __launch_bounds__(MOST_THREADS, 1) bcgs_kernel(const Args<M, E> a)
 {
   typedef double X;
+  constexpr int  GROUP = 4;
   PROLOGUE;
   const Rows<X>     t = pool.rows(a.v.t, first, rows), s = pool.rows(a.v.s, first, rows), rp = pool.rows(a.v.rp, first, rows);
   Preconditioner<X> pc = preconditioner<X>(a.v, first);
@@ -1848,26 +1993,25 @@ static PetscErrorCode with(const GPUKSPLaunch *L, M A, E exact, const GPUKSPVect
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Which formats have rows of chunks */
+/* Formats with windows have offsets; columns of the others may be anywhere */
 template <class M>
-struct windowed {
-  static constexpr bool yes = false;
+struct offsets {
+  static constexpr bool known = false;
 };
 template <class V>
-struct windowed<Stencil<V>> {
-  static constexpr bool yes = true;
+struct offsets<Stencil<V>> {
+  static constexpr bool known = true;
 };
 template <class V>
-struct windowed<Dia<V>> {
-  static constexpr bool yes = true;
+struct offsets<Dia<V>> {
+  static constexpr bool known = true;
 };
 
-template <class M, class E>
-static void *mixed_kernel(const GPUKSPLaunch *L)
+template <class M, class E, bool MIXED>
+static void *cg_of(const GPUKSPLaunch *L)
 {
-  if constexpr (windowed<M>::yes)
-    if (L->windows.count) return L->size == 512 ? (void *)cg_kernel<M, E, false, true, 512> : L->size == 768 ? (void *)cg_kernel<M, E, false, true, 768> : (void *)cg_kernel<M, E, false, true, 1024>;
-  return (void *)cg_kernel<M, E, false, true, 0>;
+  if constexpr (offsets<M>::known) return L->windows.count ? (void *)cg_kernel<M, E, false, MIXED, BY_WINDOWS> : (void *)cg_kernel<M, E, false, MIXED, GATHERED>;
+  else return L->written ? (void *)cg_kernel<M, E, false, MIXED, WRITTEN> : (void *)cg_kernel<M, E, false, MIXED, GATHERED>;
 }
 
 template <class M>
@@ -1879,13 +2023,8 @@ static PetscErrorCode method(const GPUKSPLaunch *L, M A, int *possible, GPUCSRSt
   switch (L->method) {
   case GPUKSP_CG:
     if (L->tile) kernel = L->size == 1024 ? (void *)cg_tile_kernel<M, M, 1024, 1> : (void *)cg_tile_kernel<M, M, 512, TILE_ROWS>;
-    else if (L->v.degree) kernel = (void *)cg_kernel<M, M, true, false, 0>;
-    else {
-      kernel = (void *)cg_kernel<M, M, false, false, 0>;
-      if constexpr (windowed<M>::yes) {
-        if (L->windows.count) kernel = L->size == 512 ? (void *)cg_kernel<M, M, false, false, 512> : L->size == 768 ? (void *)cg_kernel<M, M, false, false, 768> : (void *)cg_kernel<M, M, false, false, 1024>;
-      }
-    }
+    else if (L->v.degree) kernel = (void *)cg_kernel<M, M, true, false, GATHERED>;
+    else kernel = cg_of<M, M, false>(L);
     break;
   case GPUKSP_CG_SINGLE_REDUCTION:
     kernel = (void *)cg1_kernel<M, M>;
@@ -1928,7 +2067,7 @@ static PetscErrorCode dispatch(const GPUKSPLaunch *L, int *possible, GPUCSRStrea
 
   PetscFunctionBegin;
   if (!B) PetscCall(visit(A, L, t, [&](auto M) -> PetscErrorCode { return method(L, M, possible, s); }));
-#define FORMAT(F, of) PetscCall((with<F<float>, F<double>>(L, of<float>(B, L, t, fits(B, 4)), of<double>(A, L, t, 0), L->inner, (mixed_kernel<F<float>, F<double>>(L)), possible, s)))
+#define FORMAT(F, of) PetscCall((with<F<float>, F<double>>(L, of<float>(B, L, t, fits(B, 4)), of<double>(A, L, t, 0), L->inner, (cg_of<F<float>, F<double>, true>(L)), possible, s)))
   else if (A->format->ops == &GPUCSRFormat_sell) FORMAT(Sell, sell_of);
   else if (A->format->ops == &GPUCSRFormat_dia) FORMAT(Dia, dia_of);
   else if (A->format->ops == &GPUCSRFormat_stencil) FORMAT(Stencil, stencil_of);
@@ -2024,6 +2163,7 @@ PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *p
   }
   L->tile = PETSC_FALSE;
   PetscCall(PetscMemzero(&L->windows, sizeof(L->windows)));
+  L->written = PETSC_FALSE;
   L->size = MOST_THREADS;
   for (L->cluster = (PetscBool)(clusters && (double)A->nnz < (A->format->ops == &GPUCSRFormat_stencil ? 2 : 1) * CLUSTER_ENTRIES); most < 0; L->cluster = PETSC_FALSE) {
     L->blocks  = (int)PetscMax(1, PetscMin(L->cluster ? CLUSTER : dev->props.processors, (A->m + GPUCSR_SLICE - 1) / GPUCSR_SLICE));
@@ -2031,16 +2171,19 @@ PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *p
     PetscCall(dispatch(L, &most, NULL));
     if (most >= 0) break;
   }
-  if (!getenv("KSP_NOWINDOWS") && !L->cluster && L->method == GPUKSP_CG && !L->v.explicitpc && !L->v.degree && (A->format->ops == &GPUCSRFormat_stencil || A->format->ops == &GPUCSRFormat_dia) && A->m / L->blocks >= 2 * MOST_THREADS) {
-    if (getenv("KSP_SIZE")) L->size = atoi(getenv("KSP_SIZE"));
-    PetscCall(Window(A, L->size, &L->windows));
-    if (L->windows.count) PetscCall(dispatch(L, &most, NULL));
+  if (!L->cluster && L->method == GPUKSP_CG && !L->v.explicitpc && !L->v.degree && A->m / L->blocks >= LARGE) {
+    const PetscBool known = (PetscBool)(A->format->ops == &GPUCSRFormat_stencil || A->format->ops == &GPUCSRFormat_dia);
+
+    if (known && clusters) PetscCall(Window(A, WINDOW_ROWS * WINDOW_THREADS, &L->windows)); /* GPUs that have one have the other */
+    L->written = (PetscBool)!known;
+    if (L->windows.count) L->size = WINDOW_THREADS;
+    PetscCall(dispatch(L, &most, NULL));
   }
   PetscCall(visit(A, L, L->threads, [&](auto M) -> PetscErrorCode {
     matrix = M.shared();
     return PETSC_SUCCESS;
   }));
-  matrix += sizeof(double) * 4 * (size_t)L->windows.length;
+  if (L->windows.count) matrix += sizeof(double) * (4 * (size_t)L->windows.length + 2);
   if (L->Ainner)
     PetscCall(visit(L->Ainner, L, L->threads, [&](auto M) -> PetscErrorCode {
       matrix += M.shared();
@@ -2138,7 +2281,7 @@ PetscErrorCode GPUKSPLaunchTile(GPUKSPLaunch *L, GPUCSRStream s)
   }
   tile.tile    = PETSC_TRUE;
   if (rows > 512 * TILE_ROWS) PetscFunctionReturn(PETSC_SUCCESS);
-  tile.size    = rows <= 1024 && !getenv("KSP_TILE512") ? 1024 : 512;
+  tile.size    = rows > 512 && rows <= 1024 ? 1024 : 512;
   tile.threads = Share(L->A, L->blocks, tile.size);
   need += vectors + (GPUCSRIsCSR(L->A->format) || tile.threads == 1 ? 0 : MOST_THREADS * sizeof(double));
   PetscCall(dispatch(&tile, &most, s));

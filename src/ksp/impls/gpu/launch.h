@@ -57,6 +57,7 @@ typedef struct {
   GPUKSPDiagonals      same;
   GPUKSPCommon         common;
   GPUKSPWindows        windows;
+  PetscBool            written; /* the direction is a vector that is written before it is multiplied with */
   int                 *bounds;  /* first row of each block, and the end; blocks + 1 */
   int                 *reach;   /* first column of each block, and the end */
   PetscBool            tile;    /* blocks keep all that their rows need in shared memory */
