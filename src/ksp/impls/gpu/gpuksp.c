@@ -320,7 +320,7 @@ static PetscErrorCode Rounded(KSP_GPU *k)
   const size_t         each  = VECTOR_BYTES(k);
   size_t               bytes = 0;
   GPUKSPVectors       *f     = &k->launch.inner;
-  double             **own[] = {&f->x, &f->r, &f->p, &f->w, &f->z, &f->p2};
+  double             **own[] = {&f->x, &f->r, &f->p, &f->w, &f->z, &f->p2, &f->c0};
   char                *p;
 
   PetscFunctionBegin;

@@ -7,12 +7,12 @@
   Blocks meet in exchange(): each publishes its part of up to four sums, and reads those of all others. The flag that says that a part has
   arrived travels inside it, a half of the number with a half of a word each, so that no fence and no second round trip is needed; all
   add up the same parts in the same order, so that all take the same decisions, and two runs give the same bits. Where vectors must have become visible too,
-  a fence goes before publishing, and reading acquires. Small matrices are solved by one cluster, whose blocks write each other's shared memory and meet
+  a fence goes before publishing, and behind reading. Small matrices are solved by one cluster, whose blocks write each other's shared memory and meet
   in hardware.
 
-  No meeting is only for a vector to become visible: a direction is put together where the product reads it, from vectors that were there
-  at the last reduction. CG then needs two meetings an iteration, CG with a single reduction too, BiCGStab three. Where a block's rows and all that they need of
-  others' fit its shared memory, CG needs one: see cg_tile_kernel.
+  A direction is put together where the product reads it, from vectors that were there at the last reduction, so that no meeting is only for it to become visible: CG then
+  needs two meetings an iteration, CG with a single reduction too, BiCGStab three. Large matrices whose columns may be anywhere gather one vector, not two, and CG meets
+  once more. Where a block's rows and all that they need of others' fit its shared memory, CG needs one: see cg_tile_kernel.
 
   The rules (rules.h) are those of the host. x takes the step of an iteration together with the next direction, which reads p anyway.
 
@@ -20,919 +20,8 @@
   (w first) and what z leaves in the last-level cache from one phase to the next, for which the second goes backwards. Needs CSR, diagonals, stencils, or sliced ELL whose
   rows move within windows of a few hundred at most.
 */
-#include "../../../mat/impls/gpucsr/kernels/device.cuh"
-#include "../../../mat/impls/gpucsr/format/dia.h"
-#include "../../../mat/impls/gpucsr/format/sell.h"
-#include "../../../mat/impls/gpucsr/format/stencil.h"
-#include "launch.h"
-#include <stdio.h>
-
-#define MOST_THREADS 1024 /* of a block; a power of two, as many as the launch says */
-#define MOST_WARPS   (MOST_THREADS / 32)
-#define THREADS      ((int)blockDim.x)
-#define WARPS        (THREADS / 32)
-#define AHEAD        8 /* entries of a row in flight */
-
-/* ---- matrix entries: read once an iteration, and kept in the last-level cache between iterations only where all of them fit ---- */
-
-__device__ __forceinline__ unsigned long long entry_policy(int keep)
-{
-  unsigned long long p = 0;
-
-#if __CUDA_ARCH__ >= 800
-  if (keep) asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(p));
-  else asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(p));
-#endif
-  return p;
-}
-
-#if __CUDA_ARCH__ >= 800
-  #define LOAD_ENTRY(v, name, letter, p, policy) asm("ld.global.nc.L1::no_allocate.L2::cache_hint." name " %0, [%1], %2;" : letter(v) : "l"(p), "l"(policy))
-#else
-  #define LOAD_ENTRY(v, name, letter, p, policy) v = __ldcs(p)
-#endif
-#define ENTRY(type, name, letter) \
-  __device__ __forceinline__ type entry(const type *p, unsigned long long policy) \
-  { \
-    type v; \
-\
-    LOAD_ENTRY(v, name, letter, p, policy); \
-    return v; \
-  }
-ENTRY(int, "s32", "=r")
-ENTRY(float, "f32", "=f")
-ENTRY(double, "f64", "=d")
-
-/*
-  ---- what A is multiplied with: a vector, or one that is a sum of others and is put together where it is read ----
-
-  The latter is what spares a meeting: the parts are there before the sums that say how much of each to take. They are written in this launch, by
-  other blocks: plain loads, which the meetings keep from being stale.
-*/
-
-template <class X>
-struct Vector {
-  typedef X        type;
-  static const int ahead = AHEAD;
-  const X         *x;
-
-  __device__ __forceinline__ X operator()(int c) const
-  {
-    return x[c];
-  }
-};
-
-/* A vector of which the block keeps all that its rows need in shared memory; x is where element 0 would be */
-template <class X>
-struct Tile {
-  typedef X        type;
-  static const int ahead = AHEAD;
-  const X         *x;
-
-  __device__ __forceinline__ X operator()(int c) const
-  {
-    return x[c];
-  }
-};
-
-/* No vector: which columns the rows of a thread have */
-struct Reach {
-  typedef double   type;
-  static const int ahead = AHEAD;
-  int             *lo, *hi;
-
-  __device__ __forceinline__ double operator()(int c) const
-  {
-    *lo = min(*lo, c);
-    *hi = max(*hi, c + 1);
-    return 0;
-  }
-};
-
-/* The next direction of conjugate gradients */
-template <class X>
-struct Direction {
-  typedef X        type;
-  static const int ahead = AHEAD;
-  const X         *z, *p;
-  X                beta;
-
-  __device__ __forceinline__ X operator()(int c) const
-  {
-    return z[c] + beta * p[c];
-  }
-};
-
-/* Those of BiCGStab; d is the diagonal of a preconditioner from the right, or NULL */
-template <class X>
-struct BCGSWhole {
-  typedef X        type;
-  static const int ahead = AHEAD / 2;
-  const X         *r, *v, *p, *d;
-  X                omegabeta, beta;
-
-  __device__ __forceinline__ X operator()(int c) const
-  {
-    const X y = r[c] - omegabeta * v[c] + beta * p[c];
-
-    return d ? d[c] * y : y;
-  }
-};
-
-template <class X>
-struct BCGSHalf {
-  typedef X        type;
-  static const int ahead = AHEAD / 2;
-  const X         *r, *v, *d;
-  X                alpha;
-
-  __device__ __forceinline__ X operator()(int c) const
-  {
-    const X y = r[c] - alpha * v[c];
-
-    return d ? d[c] * y : y;
-  }
-};
-
-/* ---- a vector of the block's rows, the first of them in shared memory ---- */
-
-template <class X>
-struct Rows {
-  X  *nearby, *far;
-  int resident;
-
-  __device__ __forceinline__ X &operator[](int i) const
-  {
-    return i < resident ? nearby[i] : far[i];
-  }
-};
-
-struct Pool {
-  char  *next;
-  size_t left;
-
-  template <class X>
-  __device__ __forceinline__ Rows<X> rows(X *global, int first, int count)
-  {
-    Rows<X>   v;
-    const int fit = (int)(left / sizeof(X));
-
-    v.far      = global ? global + first : global;
-    v.nearby   = (X *)next;
-    v.resident = global ? (count <= fit ? count : fit / THREADS * THREADS) : 0;
-    next += (sizeof(X) * v.resident + 15) / 16 * 16;
-    left -= min(left, (sizeof(X) * v.resident + 15) / 16 * 16);
-    return v;
-  }
-
-  /* What is known to fit */
-  template <class X>
-  __device__ __forceinline__ X *take(int count)
-  {
-    X *const p = (X *)next;
-
-    next += (sizeof(X) * count + 15) / 16 * 16;
-    left -= (sizeof(X) * count + 15) / 16 * 16;
-    return p;
-  }
-};
-
-/* The sum of what so many neighbouring warps have, in the first of them */
-template <class X>
-__device__ __forceinline__ X add_parts(X sum, int warps, int part, X *scratch)
-{
-  scratch[threadIdx.x] = sum;
-  __syncthreads();
-  for (int u = 1; u < warps && part == 0; u++) sum += scratch[threadIdx.x + 32 * u];
-  __syncthreads();
-  return sum;
-}
-
-/* ---- products of a block's rows: f(row in the block, sum) for each, by the thread that has the sum ---- */
-
-template <class V>
-struct Sell {
-  typedef V  value;
-  const int *slice, *perm, *col; /* slice is NULL where all are of one width, perm where rows are where they were; else they move within a block */
-  const V   *val;
-  int        width;
-  int        split; /* warps that share a slice, where there are fewer slices than warps */
-  int        keep;
-
-  __device__ __forceinline__ void settle(Pool &)
-  {
-  }
-
-  size_t shared() const
-  {
-    return 0;
-  }
-
-  __device__ __forceinline__ bool shares() const
-  {
-    return split > 1;
-  }
-
-  template <class G, class F>
-  __device__ __forceinline__ void product(const G &x, int first, int last, typename G::type *scratch, F f) const
-  {
-    typedef typename G::type X;
-    constexpr int            ahead  = G::ahead;
-    const unsigned long long policy = entry_policy(keep);
-    const int                lane = threadIdx.x % 32, warp = threadIdx.x / 32, groups = WARPS / split, part = warp % split;
-    const int                slices = (last - first + 31) / 32;
-
-    for (int q0 = 0; q0 < slices; q0 += groups) {
-      const int q   = q0 + warp / split;
-      X         sum = 0;
-
-      if (q < slices) {
-        const int  begin = SELLBegin(slice, width, first / 32 + q), most = SELLBegin(slice, width, first / 32 + q + 1) - begin;
-        const int *c0 = col + 32 * (int64_t)begin + lane;
-        const V   *v0 = val + 32 * (int64_t)begin + lane;
-
-        for (int k = part; k < most; k += ahead * split) {
-          int c[ahead];
-          V   v[ahead];
-
-#pragma unroll
-          for (int u = 0; u < ahead; u++) {
-            c[u] = -1;
-            if (k + u * split < most) {
-              c[u] = entry(c0 + 32 * (k + u * split), policy);
-              v[u] = entry(v0 + 32 * (k + u * split), policy);
-            }
-          }
-#pragma unroll
-          for (int u = 0; u < ahead; u++)
-            if (c[u] >= 0) sum += X(v[u]) * x(c[u]);
-        }
-      }
-      if (split > 1) sum = add_parts(sum, split, part, scratch);
-      if (part == 0 && q < slices && first + 32 * q + lane < last) f(perm ? perm[first + 32 * q + lane] - first : 32 * q + lane, sum);
-    }
-  }
-};
-
-#define DIA_AHEAD 9 /* values of a row in flight */
-
-/* As sliced ELL, but that the column follows from the diagonal: entries of x and of A are asked for together */
-template <class V>
-struct Dia {
-  typedef V  value;
-  const int *offset;
-  const V   *val;
-  int        diagonals, n;
-  int        split, keep;
-  int       *at; /* in shared memory: of each diagonal, its place in the windows of a chunk */
-  GPUKSPWindows windows;
-
-  __device__ __forceinline__ void settle(Pool &pool)
-  {
-    if (!windows.count) return;
-    at = pool.take<int>(diagonals);
-    for (int i = threadIdx.x; i < diagonals; i += THREADS) at[i] = windows.at(offset[i]);
-  }
-
-  size_t shared() const
-  {
-    return windows.count ? (sizeof(int) * (size_t)diagonals + 15) / 16 * 16 : 0;
-  }
-
-  /* A row of a chunk, and what of it can be read before */
-  struct Ahead {
-    V v[DIA_AHEAD];
-  };
-
-  __device__ __forceinline__ Ahead some(int k, int row, bool in) const
-  {
-    const unsigned long long policy = entry_policy(keep);
-    const V                 *v0     = val + DIAEntry(diagonals, row, 0);
-    Ahead                    a;
-
-#pragma unroll
-    for (int u = 0; u < DIA_AHEAD; u++) {
-      a.v[u] = absent<V>();
-      if (in && k + u < diagonals) a.v[u] = entry(v0 + 32 * (k + u), policy);
-    }
-    return a;
-  }
-
-  __device__ __forceinline__ Ahead ahead(int row, bool in) const
-  {
-    return some(0, row, in);
-  }
-
-  template <class X>
-  __device__ __forceinline__ X row_of_chunk(const X *x, int t, int row, bool in, const Ahead &first) const
-  {
-    Ahead a   = first;
-    X     sum = 0;
-
-    for (int k = 0;;) {
-#pragma unroll
-      for (int u = 0; u < DIA_AHEAD; u++)
-        if (!is_absent(a.v[u])) sum += X(a.v[u]) * x[t + at[k + u]];
-      k += DIA_AHEAD;
-      if (k >= diagonals) return sum;
-      a = some(k, row, in);
-    }
-  }
-
-  __device__ __forceinline__ bool shares() const
-  {
-    return split > 1;
-  }
-
-  template <class G, class F>
-  __device__ __forceinline__ void product(const G &x, int first, int last, typename G::type *scratch, F f) const
-  {
-    typedef typename G::type X;
-    constexpr int            ahead  = G::ahead;
-    const unsigned long long policy = entry_policy(keep);
-    const int                lane = threadIdx.x % 32, warp = threadIdx.x / 32, groups = WARPS / split, part = warp % split;
-    const int                slices = (last - first + 31) / 32;
-
-    for (int q0 = 0; q0 < slices; q0 += groups) {
-      const int q   = q0 + warp / split;
-      X         sum = 0;
-
-      if (q < slices) {
-        const int row = first + 32 * q + lane;
-        const V  *v0  = val + DIAEntry(diagonals, row, 0);
-
-        for (int k = part; k < diagonals; k += ahead * split) {
-          V v[ahead];
-          X xc[ahead];
-
-#pragma unroll
-          for (int u = 0; u < ahead; u++) {
-            const int d = k + u * split, c = d < diagonals ? row + __ldg(offset + d) : -1;
-
-            v[u]  = absent<V>();
-            xc[u] = 0;
-            if (c >= 0 && c < n) {
-              v[u]  = entry(v0 + 32 * d, policy);
-              xc[u] = x(c);
-            }
-          }
-#pragma unroll
-          for (int u = 0; u < ahead; u++)
-            if (!is_absent(v[u])) sum += X(v[u]) * xc[u];
-        }
-      }
-      if (split > 1) sum = add_parts(sum, split, part, scratch);
-      if (part == 0 && q < slices && first + 32 * q + lane < last) f(32 * q + lane, sum);
-    }
-  }
-};
-
-/* An entry of a stencil, as one load of shared memory */
-template <class V>
-struct __align__(16) Entry
-{
-  V   value;
-  int offset, at; /* from the row's own place, in the vector and in the windows of a chunk */
-};
-
-/*
-  The stencils in shared memory; no entry of A is read from anywhere else, and of each row the number of its stencil alone.
-
-  Most rows have the stencil of the most entries, or a part of it where the grid ends. That one is an argument of the launch: its values and offsets are
-  operands of the instructions, a row's number says which of them it has, and no load of x waits for it but through that.
-*/
-#define OTHER (1u << 31) /* no part of the common stencil */
-#define BATCH 7          /* entries of it whose loads are in flight together */
-
-template <class V>
-struct Stencil {
-  typedef V       value;
-  const uint16_t *id;
-  const int      *begin, *offset; /* as they are stored, */
-  const V        *val;
-  int             units, stored;
-  int             split;
-  Entry<V>       *entry; /* and in shared memory */
-  int            *start;
-  unsigned       *has; /* of each stencil, which entries of the common one, or OTHER */
-  GPUKSPCommon    common;
-  GPUKSPWindows   windows;
-
-  size_t shared() const
-  {
-    return (sizeof(int) * (size_t)(units + 1) + 15) / 16 * 16 + (sizeof(*entry) * (size_t)stored + 15) / 16 * 16 + (sizeof(*has) * (size_t)units + 15) / 16 * 16;
-  }
-
-  __device__ __forceinline__ void settle(Pool &pool)
-  {
-    start = pool.take<int>(units + 1);
-    entry = pool.take<Entry<V>>(stored);
-    has   = pool.take<unsigned>(units);
-    for (int i = threadIdx.x; i <= units; i += THREADS) start[i] = begin[i];
-    for (int i = threadIdx.x; i < stored; i += THREADS) entry[i] = {val[i], offset[i], windows.at(offset[i])};
-    __syncthreads();
-    for (int i = threadIdx.x; i < units; i += THREADS) {
-      unsigned bits = 0;
-      int      k    = start[i];
-
-#pragma unroll
-      for (int c = 0; c < GPUKSP_COMMON; c++) {
-        if (c < common.count && k < start[i + 1] && entry[k].offset == common.offset[c] && (double)entry[k].value == common.value[c]) {
-          bits |= 1u << c;
-          k++;
-        }
-      }
-      has[i] = k == start[i + 1] ? bits : OTHER;
-    }
-  }
-
-  __device__ __forceinline__ bool shares() const
-  {
-    return split > 1;
-  }
-
-  /* What the row has of the common stencil */
-  template <bool WINDOWS, class G>
-  __device__ __forceinline__ typename G::type common_part(const G &x, int row, unsigned bits) const
-  {
-    typedef typename G::type X;
-    X                        sum = 0;
-
-#pragma unroll
-    for (int k = 0; k < GPUKSP_COMMON; k += BATCH) {
-      X xc[BATCH];
-
-      if (k >= common.count) break;
-#pragma unroll
-      for (int u = 0; u < BATCH; u++) {
-        xc[u] = 0;
-        if (bits >> (k + u) & 1) xc[u] = x(row + (WINDOWS ? common.at[k + u] : common.offset[k + u]));
-      }
-#pragma unroll
-      for (int u = 0; u < BATCH; u++) sum += X(common.value[k + u]) * xc[u];
-    }
-    return sum;
-  }
-
-  /* All of any stencil, or every split-th entry */
-  template <bool WINDOWS, class G>
-  __device__ __forceinline__ typename G::type whole(const G &x, int row, int which, int part) const
-  {
-    typedef typename G::type X;
-    constexpr int            ahead = G::ahead;
-    const int                end   = start[which + 1];
-    X                        sum   = 0;
-
-    for (int k = start[which] + part; k < end; k += ahead * split) {
-      V v[ahead];
-      X xc[ahead];
-
-#pragma unroll
-      for (int u = 0; u < ahead; u++) {
-        v[u]  = 0;
-        xc[u] = 0;
-        if (k + u * split < end) {
-          const Entry<V> e = entry[k + u * split];
-
-          v[u]  = e.value;
-          xc[u] = x(row + (WINDOWS ? e.at : e.offset));
-        }
-      }
-#pragma unroll
-      for (int u = 0; u < ahead; u++) sum += X(v[u]) * xc[u];
-    }
-    return sum;
-  }
-
-  template <class G, class F>
-  __device__ __forceinline__ void product(const G &x, int first, int last, typename G::type *scratch, F f) const
-  {
-    typedef typename G::type X;
-    const int                lane = threadIdx.x % 32, warp = threadIdx.x / 32, groups = WARPS / split, part = warp % split;
-    const int                slices = (last - first + 31) / 32;
-    const unsigned           mine   = (split < 32 ? 0xffffffffu / ((1u << split) - 1) : 1u) << part; /* entries of this warp's share */
-
-    for (int q0 = 0; q0 < slices; q0 += groups) {
-      const int  q = q0 + warp / split, row = first + 32 * q + lane;
-      const bool in    = q < slices && row < last;
-      const int  which = in ? id[row] : 0;
-      const unsigned bits = in ? has[which] : 0;
-      X          sum = 0;
-
-      if (!__any_sync(0xffffffffu, bits & OTHER)) sum = common_part<false>(x, row, bits & mine);
-      else if (in) sum = whole<false>(x, row, which, part);
-      if (split > 1) sum = add_parts(sum, split, part, scratch);
-      if (part == 0 && in) f(32 * q + lane, sum);
-    }
-  }
-
-  /* A row of a chunk, and what of it can be read before; all lanes of the warp take part */
-  typedef int Ahead;
-
-  __device__ __forceinline__ Ahead ahead(int row, bool in) const
-  {
-    return in ? id[row] : 0;
-  }
-
-  template <class X>
-  __device__ __forceinline__ X row_of_chunk(const X *x, int t, int row, bool in, const Ahead &which) const
-  {
-    const unsigned bits = in ? has[which] : 0;
-
-    if (!__any_sync(0xffffffffu, bits & OTHER)) return common_part<true>(Tile<X>{x}, t, bits);
-    return in ? whole<true>(Tile<X>{x}, t, which, 0) : X(0);
-  }
-};
-
-template <class V>
-struct Csr {
-  typedef V  value;
-  const int *rowptr, *col;
-  const V   *val;
-  int        lanes; /* threads that share a row */
-  int        keep;
-
-  __device__ __forceinline__ void settle(Pool &)
-  {
-  }
-
-  size_t shared() const
-  {
-    return 0;
-  }
-
-  __device__ __forceinline__ bool shares() const
-  {
-    return false;
-  }
-
-  template <class G, class F>
-  __device__ __forceinline__ void product(const G &x, int first, int last, typename G::type *, F f) const
-  {
-    typedef typename G::type X;
-    const int                lane = threadIdx.x % lanes, groups = THREADS / lanes, rows = last - first;
-
-    for (int r0 = 0; r0 < rows; r0 += groups) {
-      const int r   = r0 + threadIdx.x / lanes;
-      X         sum = 0;
-
-      if (r < rows) {
-        const int end = rowptr[first + r + 1];
-
-        for (int k = rowptr[first + r] + lane; k < end; k += 4 * lanes) {
-          int c[4];
-          V   v[4];
-
-#pragma unroll
-          for (int u = 0; u < 4; u++) {
-            c[u] = -1;
-            if (k + u * lanes < end) {
-              c[u] = keep ? __ldg(col + k + u * lanes) : __ldcs(col + k + u * lanes);
-              v[u] = keep ? __ldg(val + k + u * lanes) : __ldcs(val + k + u * lanes);
-            }
-          }
-#pragma unroll
-          for (int u = 0; u < 4; u++)
-            if (c[u] >= 0) sum += X(v[u]) * x(c[u]);
-        }
-      }
-      for (int o = lanes / 2; o; o >>= 1) sum += __shfl_down_sync(0xffffffffu, sum, o, lanes);
-      if (lane == 0 && r < rows) f(r, sum);
-    }
-  }
-};
-
-/*
-  ---- the next direction of a chunk of rows at a time, put together in shared memory ----
-
-  Where the columns of a row are its number and a few offsets, a chunk of rows needs no more than some windows of the vector: one around each group of offsets. The parts of
-  the direction in them are copied while the chunk before is multiplied, each once, where gathering would read them once an entry.
-*/
-#define WINDOW_THREADS 512
-#define WINDOW_ROWS    2 /* of a chunk, each thread */
-
-__device__ __forceinline__ void order_proxies()
-{
-#if defined(KSP_BULK) && __CUDA_ARCH__ >= 900
-  asm volatile("fence.proxy.async;" ::: "memory");
-#endif
-}
-
-struct Windows {
-  double             *stage; /* two, of windows of z and of p each */
-  unsigned long long *full;  /* a barrier for each, that counts bytes */
-  int                 length, turn;
-
-  __device__ __forceinline__ void settle(Pool &pool, int all)
-  {
-    length = all;
-    turn   = 0;
-    stage  = pool.take<double>(4 * length);
-    full   = pool.take<unsigned long long>(2);
-#if defined(KSP_BULK) && __CUDA_ARCH__ >= 900
-    if (threadIdx.x < 2) asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"((unsigned)__cvta_generic_to_shared(full + threadIdx.x)) : "memory");
-    order_proxies();
-#endif
-  }
-
-  /* Those of the chunk from row on, into a stage that nobody reads any more */
-  __device__ __forceinline__ void fetch(const GPUKSPWindows &w, const double *z, const double *p, int n, int row, int which) const
-  {
-    double *const to = stage + 2 * which * length;
-
-#if defined(KSP_BULK)
-  #if __CUDA_ARCH__ >= 900
-    if (threadIdx.x == THREADS - 32) {
-      const unsigned bar   = (unsigned)__cvta_generic_to_shared(full + which);
-      unsigned       bytes = 0;
-
-    #pragma unroll
-      for (int q = 0; q < GPUKSP_WINDOWS; q++)
-        if (q < w.count) bytes += 16 * max(0, min(row + w.lo[q] + w.wide[q], (n + 1) / 2 * 2) - max(0, row + w.lo[q]));
-      asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes) : "memory");
-    #pragma unroll
-      for (int q = 0; q < GPUKSP_WINDOWS; q++) {
-        if (q >= w.count) break;
-        const int lo = max(0, row + w.lo[q]), count = min(row + w.lo[q] + w.wide[q], (n + 1) / 2 * 2) - lo, place = w.place[q] + lo - (row + w.lo[q]);
-
-        if (count <= 0) continue;
-        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"((unsigned)__cvta_generic_to_shared(to + place)), "l"(z + lo), "r"(8 * count), "r"(bar) : "memory");
-        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"((unsigned)__cvta_generic_to_shared(to + length + place)), "l"(p + lo), "r"(8 * count), "r"(bar) : "memory");
-      }
-    }
-  #endif
-#else
-  #pragma unroll
-    for (int q = 0; q < GPUKSP_WINDOWS; q++) {
-      if (q >= w.count) break;
-      for (int e = 2 * threadIdx.x; e < w.wide[q]; e += 2 * THREADS) {
-        const int  c  = row + w.lo[q] + e;
-        const bool in = c >= 0 && c < n;
-
-        copy(to + w.place[q] + e, z + (in ? c : 0), in);
-        copy(to + length + w.place[q] + e, p + (in ? c : 0), in);
-      }
-    }
-#endif
-  }
-
-  /* 16 bytes, or as many zeros */
-  static __device__ __forceinline__ void copy(double *to, const double *from, bool in)
-  {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from), "r"(in ? 16 : 0) : "memory");
-#else
-    *(double2 *)to = in ? __ldcg((const double2 *)from) : make_double2(0, 0);
-#endif
-  }
-
-  __device__ __forceinline__ void wait() const
-  {
-#if defined(KSP_BULK)
-  #if __CUDA_ARCH__ >= 900
-    int there;
-
-    do asm volatile("{\n\t.reg .pred there;\n\tmbarrier.try_wait.parity.shared::cta.b64 there, [%1], %2;\n\tselp.b32 %0, 1, 0, there;\n\t}" : "=r"(there) : "r"((unsigned)__cvta_generic_to_shared(full + (turn & 1))), "r"(turn >> 1 & 1) : "memory");
-    while (!there);
-  #endif
-#elif __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_all;" ::: "memory");
-#endif
-  }
-
-  /* f(row in the block, sum, the direction there, p there, what x was) */
-  template <class M, class F>
-  __device__ __forceinline__ void product(const M &A, const double *z, const double *p, double beta, int n, int first, int rows, const Rows<double> &x, F f)
-  {
-    const GPUKSPWindows &w     = A.windows;
-    const int            chunk = WINDOW_ROWS * WINDOW_THREADS;
-    typename M::Ahead    ahead[WINDOW_ROWS];
-    double               xi[WINDOW_ROWS];
-
-    order_proxies();
-    if (rows) fetch(w, z, p, n, first, turn & 1);
-    for (int i0 = 0; i0 < rows; i0 += chunk, turn++) {
-      const int     t = threadIdx.x;
-      double *const d = stage + 2 * (turn & 1) * length, *const before = d + length;
-
-#pragma unroll
-      for (int u = 0; u < WINDOW_ROWS; u++) {
-        const int  i  = i0 + t + u * WINDOW_THREADS;
-        const bool in = i < rows;
-
-        ahead[u] = A.ahead(first + i, in);
-        xi[u]    = in ? x[i] : 0;
-      }
-      wait();
-      order_proxies();
-      __syncthreads();
-      if (i0 + chunk < rows) fetch(w, z, p, n, first + i0 + chunk, 1 - (turn & 1));
-      for (int e = 2 * t; e < length; e += 2 * WINDOW_THREADS) {
-        double2       a = *(double2 *)(d + e);
-        const double2 b = *(double2 *)(before + e);
-
-        a.x += beta * b.x;
-        a.y += beta * b.y;
-        *(double2 *)(d + e) = a;
-      }
-      __syncthreads();
-#pragma unroll
-      for (int u = 0; u < WINDOW_ROWS; u++) {
-        const int    k = t + u * WINDOW_THREADS, i = i0 + k;
-        const double sum = A.row_of_chunk(d, k, first + i, i < rows, ahead[u]);
-
-        if (i < rows) f(i, sum, d[w.own + k], before[w.own + k], xi[u]);
-      }
-    }
-  }
-};
-
-/* ---- where blocks meet ---- */
-
-/* Blocks of a cluster, which write each other's shared memory: at most that many */
-#define CLUSTER 16
-
-#define LARGE        2048 /* rows of a block from which on a direction is not gathered */
-#define WINDOWS_MOST 5120 /* elements of the windows of a chunk at most, four times which are in shared memory */
-
-/* Bytes of shared memory beyond which the product's gathers would miss the first-level cache more than vectors gain; measured on an H200 */
-#define SHARED_MOST (150 * 1024)
-
-struct Meeting {
-  ulonglong2 *slots; /* NULL: all blocks are one cluster */
-  unsigned    epoch;
-  double     *part, *all; /* shared: of each warp, and of each block of a cluster, twice */
-  double     *total;      /* and of all, twice: those of the meeting before stay */
-};
-
-__device__ __forceinline__ double warp_sum(double v)
-{
-#pragma unroll
-  for (int o = 16; o; o >>= 1) v += __shfl_xor_sync(0xffffffffu, v, o);
-  return v;
-}
-
-/* Sums over a warp of N numbers at once: lanes share the work, and which() says whose sum a lane has come to have */
-template <int N>
-struct WarpSums {
-  static constexpr int wide = N <= 1 ? 1 : N <= 2 ? 2 : N <= 4 ? 4 : 8;
-
-  static __device__ __forceinline__ int which(int lane)
-  {
-    return wide == 1 ? 0 : wide == 2 ? lane / 16 : wide == 4 ? lane / 8 : lane / 4;
-  }
-
-  static __device__ __forceinline__ double sum(const double (&v)[N], int lane)
-  {
-    double w[wide];
-
-#pragma unroll
-    for (int k = 0; k < wide; k++) w[k] = k < N ? v[k] : 0;
-#pragma unroll
-    for (int have = wide, o = 16; o; o >>= 1) {
-      if (have > 1) {
-        have /= 2;
-#pragma unroll
-        for (int k = 0; k < have; k++) {
-          const double keep = lane & o ? w[k + have] : w[k], give = lane & o ? w[k] : w[k + have];
-
-          w[k] = keep + __shfl_xor_sync(0xffffffffu, give, o);
-        }
-      } else w[0] += __shfl_xor_sync(0xffffffffu, w[0], o);
-    }
-    return w[0];
-  }
-};
-
-/* What was written before by anybody in the block can be read by whoever sees what is published after */
-__device__ __forceinline__ void fence()
-{
-  asm volatile("fence.acq_rel.gpu;" ::: "memory");
-}
-
-__device__ __forceinline__ void publish(ulonglong2 *slot, double v, unsigned epoch)
-{
-  const unsigned long long bits = (unsigned long long)__double_as_longlong(v), flag = (unsigned long long)epoch << 32;
-
-  asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(slot), "l"(flag | (bits & 0xffffffffull)), "l"(flag | (bits >> 32)) : "memory");
-}
-
-/* The sum of what all blocks have published, each lane's share of it. Loads of AWAIT blocks are in flight together, and the warp stays together */
-#define AWAIT 5
-
-__device__ __forceinline__ double await(const ulonglong2 *slots, int blocks, unsigned epoch)
-{
-  double sum = 0;
-
-  for (int b = threadIdx.x % 32; b - (int)threadIdx.x % 32 < blocks; b += AWAIT * 32) {
-    unsigned long long low[AWAIT], high[AWAIT];
-    bool               here;
-
-    do {
-      here = true;
-#pragma unroll
-      for (int u = 0; u < AWAIT; u++) {
-        low[u] = high[u] = (unsigned long long)epoch << 32;
-        if (b + 32 * u < blocks) asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(low[u]), "=l"(high[u]) : "l"(slots + b + 32 * u) : "memory");
-      }
-#pragma unroll
-      for (int u = 0; u < AWAIT; u++) here = here && (unsigned)(low[u] >> 32) == epoch && (unsigned)(high[u] >> 32) == epoch;
-    } while (!__all_sync(0xffffffffu, here));
-#pragma unroll
-    for (int u = 0; u < AWAIT; u++) sum += __longlong_as_double((long long)((high[u] << 32) | (low[u] & 0xffffffffull)));
-  }
-  return sum;
-}
-
-/* Into the same place of another block's shared memory */
-__device__ __forceinline__ void tell(double *to, int block, double v)
-{
-#if __CUDA_ARCH__ >= 900
-  unsigned there;
-
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"((unsigned)__cvta_generic_to_shared(to)), "r"(block));
-  asm volatile("st.shared::cluster.f64 [%0], %1;" ::"r"(there), "d"(v) : "memory");
-#endif
-}
-
-/* All threads of the cluster; what they wrote before arriving all may read after waiting */
-__device__ __forceinline__ void cluster_arrive()
-{
-#if __CUDA_ARCH__ >= 900
-  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
-#endif
-}
-
-__device__ __forceinline__ void cluster_wait()
-{
-#if __CUDA_ARCH__ >= 900
-  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
-#endif
-}
-
-/*
-  v[k], summed over all threads of all blocks. A block is at most one meeting ahead of another, so two sets of slots do. With FENCE what any
-  thread wrote before can be read by all after. The first N warps add and wait; what the others do meanwhile costs nothing.
-*/
-template <int N, bool FENCE, class F>
-__device__ __forceinline__ void exchange(Meeting &m, double (&v)[N], F meanwhile)
-{
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, blocks = gridDim.x, set = m.epoch & 1;
-  double   *total = m.total + set * GPUKSP_MEETING, sum = 0;
-
-  {
-    const int    k    = WarpSums<N>::which(lane);
-    const double part = WarpSums<N>::sum(v, lane);
-
-    if (k < N) m.part[k * MOST_WARPS + warp] = part; /* the lanes that have it have the same */
-  }
-  __syncthreads();
-  if (warp < N) sum = warp_sum(lane < WARPS ? m.part[warp * MOST_WARPS + lane] : 0);
-  if (!m.slots) {
-    double *all = m.all + set * GPUKSP_MEETING * CLUSTER;
-
-    if (warp < N && lane < blocks) tell(all + warp * CLUSTER + blockIdx.x, lane, sum);
-    cluster_arrive();
-    meanwhile();
-    __syncwarp();
-    cluster_wait();
-    if (warp < N) sum = lane < blocks ? all[warp * CLUSTER + lane] : 0;
-  } else {
-    ulonglong2 *slots = m.slots + (size_t)(set * GPUKSP_MEETING + warp) * blocks;
-
-    if (warp < N && lane == 0) {
-      if (FENCE) fence();
-      publish(slots + blockIdx.x, sum, m.epoch);
-    }
-    meanwhile();
-    __syncwarp();
-    if (warp < N) {
-      sum = await(slots, blocks, m.epoch);
-      if (FENCE) fence();
-    }
-  }
-  if (warp < N) {
-    sum = warp_sum(sum);
-    if (lane == 0) total[warp] = sum;
-  }
-  __syncthreads();
-#pragma unroll
-  for (int k = 0; k < N; k++) v[k] = total[k];
-  m.epoch++;
-}
-
-template <int N, bool FENCE>
-__device__ __forceinline__ void exchange(Meeting &m, double (&v)[N])
-{
-  exchange<N, FENCE>(m, v, [] {});
-}
-
-__device__ __forceinline__ void meet(Meeting &m)
-{
-  double none[1] = {0};
-
-  exchange<1, true>(m, none);
-}
+#include "meeting.cuh"
+#include "windows.cuh"
 
 /* ---- the preconditioner, of the block's rows ---- */
 
@@ -944,11 +33,6 @@ struct Preconditioner {
   const uint16_t *id;    /* where the diagonal of a row is that of its stencil: which of these it has; no row of d is read then */
   const X        *table; /* in shared memory, and one over it; else NULL */
   int             tables;
-
-  __device__ __forceinline__ X one_over(int i, X entry) const
-  {
-    return table ? table[tables + id[first + i]] : entry != X(0) ? 1 / entry : X(0);
-  }
 
   __device__ __forceinline__ X entry(int i) const
   {
@@ -1043,6 +127,8 @@ struct Args {
 #define FOR_GROUPS(g)      for (int g = threadIdx.x; g < rows; g += GROUP * THREADS)
 #define FOR_GROUPS_BACK(g) for (int g = (rows + GROUP * THREADS - 1) / (GROUP * THREADS) * (GROUP * THREADS) - GROUP * THREADS + threadIdx.x; g >= 0; g -= GROUP * THREADS)
 #define FOR_GROUP(g, u, i) _Pragma("unroll") for (int u = 0, i = g; u < GROUP; u++, i += THREADS) if (i < rows)
+/* To read, without branches that would keep the loads apart: the last row again where there are no more */
+#define FOR_GROUP_READ(g, u, i) _Pragma("unroll") for (int u = 0, i = min(g, rows - 1); u < GROUP; u++, i = min(g + u * THREADS, rows - 1))
 
 /* The matrix of true residuals, where it is that of the iteration and where it is another */
 template <class M>
@@ -1062,34 +148,7 @@ __device__ __forceinline__ void settle_other(E &exact, const M &, Pool &pool)
 #define TILE_ROWS     4 /* of a thread in blocks of 512 threads; in those of 1024, one */
 #define FOR_OWN(k, i) _Pragma("unroll") for (int k = 0, i = threadIdx.x; k < ROWS; k++, i += SIZE) if (i < rows)
 
-#if defined(KSP_STAMPS)
-  #include <stdio.h>
-  #define STAMPS_DECLARE \
-    __shared__ long long ticks_[12], tick_; \
-    if (threadIdx.x == 0) { \
-      for (int u = 0; u < 12; u++) ticks_[u] = 0; \
-      tick_ = clock64(); \
-    }
-  #define STAMP(k) \
-    do { \
-      if (threadIdx.x == 0) { \
-        const long long t_ = clock64(); \
-        ticks_[k] += t_ - tick_; \
-        tick_ = t_; \
-      } \
-    } while (0)
-  #define STAMPS_PRINT(what) \
-    do { \
-      if (threadIdx.x == 0 && blockIdx.x % 33 == 0) printf("STAMP block %d rows %d its %d %s: %lld %lld %lld %lld %lld %lld %lld %lld\n", (int)blockIdx.x, rows, st.its, what, ticks_[0] / st.its, ticks_[1] / st.its, ticks_[2] / st.its, ticks_[3] / st.its, ticks_[4] / st.its, ticks_[5] / st.its, ticks_[6] / st.its, ticks_[7] / st.its); \
-    } while (0)
-#else
-  #define STAMPS_DECLARE
-  #define STAMP(k)
-  #define STAMPS_PRINT(what)
-#endif
-
 #define PROLOGUE \
-  STAMPS_DECLARE \
   extern __shared__ __align__(16) char pool_[]; \
   __shared__ GPUKSPState               st; \
   __shared__ int                       stops[2]; \
@@ -1218,10 +277,9 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
 {
   typedef double X;
   PROLOGUE;
-  constexpr int GROUP = HOW == BY_WINDOWS ? 6 : 4;
-  Windows       windows;
+  constexpr int GROUP   = HOW == BY_WINDOWS ? 8 : 4;
+  const Windows windows = {HOW == BY_WINDOWS ? pool.take<X>(4 * a.windows) : NULL, a.windows};
 
-  if constexpr (HOW == BY_WINDOWS) windows.settle(pool, a.windows);
   const Preconditioner<double> exactpc = preconditioner<double>(a.w, first);
   const Rows<X>                w = pool.rows(a.v.w, first, rows), x = pool.rows(a.v.x, first, rows);
   Preconditioner<X>            pc = preconditioner<X>(a.v, first);
@@ -1230,9 +288,15 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
   const Rows<X> r = pool.rows(a.v.r, first, rows);                                            /* after the start only where keeps is set: else r = z / d */
   X            *z = a.v.z + first, *p = a.v.p + first, *q = a.v.p2 + first;                   /* the direction, and the one before or to come */
   const bool    keeps = pc.bs || POLYNOMIAL || a.start.normtype == KSP_NORM_UNPRECONDITIONED; /* z is no matter of a single row, or r itself is asked for */
+  float *const  lost  = (float *)a.v.c0 + first;                                              /* of mixed */
   double        s3[3], s1[1];
 
   FOR_ROWS(i) p[i] = 0;
+  if constexpr (MIXED) { /* see Compensate() of drive.c */
+    exact.product(Ones{}, first, last, (double *)scratch, [&](int i, double s) { w[i] = s; });
+    __syncthreads();
+    A.product(Ones{}, first, last, scratch, [&](int i, X s) { lost[i] = (float)(w[i] - s); });
+  }
 
   /* r = b - A x, bnorm, and the first norms */
   if (!st.guesszero) {
@@ -1301,6 +365,7 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
     s1[0] = 0;
     if constexpr (HOW == BY_WINDOWS) {
       windows.product(A, a.v.z, p - first, beta, a.n, first, rows, x, [&](int i, X s, X now, X before, X xi) {
+        if constexpr (MIXED) s += (X)lost[i] * now;
         w[i] = s;
         q[i] = now;
         x[i] = xi + xalpha * before;
@@ -1311,7 +376,7 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
       {
         X zi[GROUP], pi[GROUP], xi[GROUP];
 
-        FOR_GROUP(g, u, i)
+        FOR_GROUP_READ(g, u, i)
         {
           zi[u] = z[i];
           pi[u] = p[i];
@@ -1325,20 +390,23 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
       }
       meet(meeting);
       A.product(Vector<X>{q - first}, first, last, scratch, [&](int i, X s) {
+        const X now = q[i];
+
+        if constexpr (MIXED) s += (X)lost[i] * now;
         w[i] = s;
-        s1[0] += q[i] * s;
+        s1[0] += now * s;
       });
     } else {
       A.product(Direction<X>{a.v.z, p - first, beta}, first, last, scratch, [&](int i, X s) {
         const X before = p[i], now = z[i] + beta * before;
 
+        if constexpr (MIXED) s += (X)lost[i] * now;
         w[i] = s;
         q[i] = now;
         x[i] += xalpha * before;
         s1[0] += (double)now * (double)s;
       });
     }
-    STAMP(0);
     xalpha = 0;
     { /* others still read p */
       X *const old = p;
@@ -1347,33 +415,48 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
       q = old;
     }
     exchange<1, false>(meeting, s1);
-    STAMP(1);
     if (stops[1]) break;
     RULE_AHEAD(0, CGCurvature(&st, s1[0]));
     xalpha = (X)(rho / s1[0]);
     s3[0] = s3[1] = s3[2] = 0;
     if (!keeps) {
-      FOR_GROUPS_BACK(g)
-      {
-        X zi[GROUP], wi[GROUP], di[GROUP], ei[GROUP];
-
-        FOR_GROUP(g, u, i)
+      const auto update = [&](auto key, auto factors) {
+        FOR_GROUPS_BACK(g)
         {
-          zi[u] = z[i];
-          wi[u] = w[i];
-          di[u] = ei[u] = 1;
-          if (pc.diagonal) {
-            di[u] = pc.entry(i);
-            ei[u] = pc.one_over(i, di[u]);
+          X                zi[GROUP], wi[GROUP];
+          decltype(key(0)) ki[GROUP];
+
+          FOR_GROUP_READ(g, u, i)
+          {
+            zi[u] = z[i];
+            wi[u] = w[i];
+            ki[u] = key(i);
+          }
+          FOR_GROUP(g, u, i)
+          {
+            X di, over;
+
+            factors(ki[u], di, over);
+            zi[u] -= xalpha * (di * wi[u]);
+            z[i] = zi[u];
+            add_norms(zi[u] * over, zi[u], s3);
           }
         }
-        FOR_GROUP(g, u, i)
-        {
-          zi[u] -= xalpha * (di[u] * wi[u]);
-          z[i] = zi[u];
-          add_norms(zi[u] * ei[u], zi[u], s3);
-        }
-      }
+      };
+
+      if (pc.table)
+        update([&](int i) { return (int)pc.id[first + i]; },
+               [&](int k, X &di, X &over) {
+                 di   = pc.table[k];
+                 over = pc.table[pc.tables + k];
+               });
+      else if (pc.diagonal)
+        update([&](int i) { return pc.d[i]; },
+               [](X d, X &di, X &over) {
+                 di   = d;
+                 over = d != X(0) ? 1 / d : X(0);
+               });
+      else update([](int) { return 0; }, [](int, X &di, X &over) { di = over = 1; });
     } else {
       FOR_ROWS(i) r[i] -= xalpha * w[i];
       __syncthreads();
@@ -1386,9 +469,7 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
         add_norms(r[i], zi, s3);
       }
     }
-    STAMP(2);
     exchange<3, true>(meeting, s3);
-    STAMP(3);
     if (stops[0]) { /* no step, then: x is where the one before has left it */
       xalpha = 0;
       break;
@@ -1427,7 +508,6 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
     }
   }
   __syncthreads();
-  STAMPS_PRINT("cg: product, meeting, update, meeting");
 
   /* the last step of x; what is resident goes home */
   FOR_ROWS(i)
@@ -1497,7 +577,6 @@ __global__ void __launch_bounds__(SIZE, 1) cg_tile_kernel(const Args<M, E> a)
   }
   __syncthreads();
   FOR_OWN(k, i) zi[k] = z[own + i];
-  STAMP(7);
 
   for (int n = 0;; n++) {
     X *const y         = n & 1 ? a.v.p2 : a.v.p; /* others may be a meeting behind */
@@ -1505,7 +584,6 @@ __global__ void __launch_bounds__(SIZE, 1) cg_tile_kernel(const Args<M, E> a)
 
     A.product(Tile<X>{p - lo}, first, last, scratch, [&](int i, X wi) { w[i] = wi; });
     __syncthreads();
-    STAMP(0);
     FOR_OWN(k, i)
     {
       const X wi = w[i], pi = p[own + i], yi = di[k] * wi, norm = unpreconditioned ? ri[k] : zi[k];
@@ -1517,7 +595,6 @@ __global__ void __launch_bounds__(SIZE, 1) cg_tile_kernel(const Args<M, E> a)
       sum[RHO] += ri[k] * zi[k];
       sum[NORM] += norm * norm;
     }
-    STAMP(1);
     exchange<SUMS, true>(meeting, sum, [&] {
       if (RULER && n) {
         const double *before = meeting.total + (~meeting.epoch & 1) * GPUKSP_MEETING, norms[3] = {before[NORM], before[NORM], before[RHO]};
@@ -1533,7 +610,6 @@ __global__ void __launch_bounds__(SIZE, 1) cg_tile_kernel(const Args<M, E> a)
         stops[0] = st.reason;
       }
     });
-    STAMP(2);
     if (stops[0]) break;
 
     const X mu = 1 / sum[MU], alpha = sum[RHO] * mu, beta = fmax(0.0, 1 + (alpha * sum[GAMMA] - 2 * sum[DELTA]) * mu);
@@ -1559,7 +635,6 @@ __global__ void __launch_bounds__(SIZE, 1) cg_tile_kernel(const Args<M, E> a)
         }
       }
     }
-    STAMP(3);
     FOR_OWN(k, i)
     {
       const X wi = w[i], before = p[own + i];
@@ -1570,12 +645,9 @@ __global__ void __launch_bounds__(SIZE, 1) cg_tile_kernel(const Args<M, E> a)
       step[k]    = alpha * before;
       p[own + i] = zi[k] + beta * before;
     }
-    STAMP(4);
     __syncthreads();
-    STAMP(5);
   }
   __syncthreads();
-  STAMPS_PRINT("tile: product, sums, meeting, halo, own, barrier and rules");
   FOR_OWN(k, i) a.v.x[first + i] = xi[k];
   if (a.guard) true_norm<false>(exact, a.w, st, meeting, first, rows, (double *)scratch, 0);
   if (blockIdx.x == 0 && threadIdx.x == 0) {
@@ -1662,7 +734,7 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) cg1_kernel(const Args<M, E> a
     {
       X pi[GROUP], wi[GROUP], ri[GROUP], xi[GROUP];
 
-      FOR_GROUP(g, u, i)
+      FOR_GROUP_READ(g, u, i)
       {
         pi[u] = z[i] + beta * p[i];
         wi[u] = s[i] + beta * w[i];
@@ -1817,7 +889,7 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) bcgs_kernel(const Args<M, E> 
     {
       X xi[GROUP], pi[GROUP], hi[GROUP], ri[GROUP], ti[GROUP], oi[GROUP];
 
-      FOR_GROUP(g, k, i)
+      FOR_GROUP_READ(g, k, i)
       {
         const bool on_the_way = hat && !pc.bs, before = hat && pc.bs;
 
@@ -1893,6 +965,12 @@ PetscErrorCode GPUKSPLaunchPartition(const GPUCSRStorage *A, int align, int bloc
 }
 
 /* ---- from the host ---- */
+
+/* Bytes of shared memory beyond which the product's gathers would miss the first-level cache more than vectors gain; measured on an H200 */
+#define SHARED_MOST (150 * 1024)
+
+/* Rows of a block from which on no direction is gathered from its parts, if there is another way */
+#define LARGE 2048
 
 template <class V>
 static Sell<V> sell_of(const GPUCSRStorage *A, const GPUKSPLaunch *, int threads, int keep)
@@ -2047,15 +1125,10 @@ static PetscErrorCode visit(const GPUCSRStorage *A, const GPUKSPLaunch *L, int t
     if (A->precision == GPUCSR_PRECISION_DOUBLE) PetscCall(f(of<double>(A, L, threads, fits(A, 8)))); \
     else PetscCall(f(of<float>(A, L, threads, fits(A, 4)))); \
   } while (0)
-#if defined(KSP_ONLY)
-  FORMAT(stencil_of);
-  PetscFunctionReturn(PETSC_SUCCESS);
-#else
   if (A->format->ops == &GPUCSRFormat_sell) FORMAT(sell_of);
   else if (A->format->ops == &GPUCSRFormat_dia) FORMAT(dia_of);
   else if (A->format->ops == &GPUCSRFormat_stencil) FORMAT(stencil_of);
   else FORMAT(csr_of);
-#endif
 #undef FORMAT
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -2112,8 +1185,8 @@ static int Ascending(const void *a, const void *b)
   return *(const int *)a < *(const int *)b ? -1 : *(const int *)a > *(const int *)b;
 }
 
-/* The windows of a chunk of as many rows as a block has threads; none where there would be too many, or they would be too wide */
-static PetscErrorCode Window(const GPUCSRStorage *A, int chunk, GPUKSPWindows *w)
+/* The windows of a chunk of so many rows; none where there would be too many, or where they would take more than three quarters of a block's shared memory */
+static PetscErrorCode Window(const GPUCSRStorage *A, int chunk, int shared, GPUKSPWindows *w)
 {
   const GPUCSRArray *offsets = &A->array[A->format->ops == &GPUCSRFormat_dia ? (int)DIA_OFFSET : (int)STENCIL_OFFSET];
   int               *offset, n = A->format->ops == &GPUCSRFormat_dia ? (int)A->extent.units : (int)A->extent.stored;
@@ -2129,7 +1202,7 @@ static PetscErrorCode Window(const GPUCSRStorage *A, int chunk, GPUKSPWindows *w
     int       hi = lo;
 
     for (; k <= n && offset[k] - hi <= chunk; k++) hi = offset[k];
-    if (w->count == GPUKSP_WINDOWS || w->length > WINDOWS_MOST) {
+    if (w->count == GPUKSP_WINDOWS) {
       w->count = 0;
       break;
     }
@@ -2138,7 +1211,7 @@ static PetscErrorCode Window(const GPUCSRStorage *A, int chunk, GPUKSPWindows *w
     w->place[w->count] = w->length;
     w->length += w->wide[w->count++];
   }
-  if (w->length > WINDOWS_MOST) w->count = 0;
+  if (4 * sizeof(double) * (size_t)w->length > (size_t)shared / 4 * 3) w->count = 0;
   if (!w->count) w->length = 0;
   w->own = w->at(0);
   PetscCall(PetscFree(offset));
@@ -2164,7 +1237,7 @@ PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *p
   L->tile = PETSC_FALSE;
   PetscCall(PetscMemzero(&L->windows, sizeof(L->windows)));
   L->written = PETSC_FALSE;
-  L->size = MOST_THREADS;
+  L->size    = MOST_THREADS;
   for (L->cluster = (PetscBool)(clusters && (double)A->nnz < (A->format->ops == &GPUCSRFormat_stencil ? 2 : 1) * CLUSTER_ENTRIES); most < 0; L->cluster = PETSC_FALSE) {
     L->blocks  = (int)PetscMax(1, PetscMin(L->cluster ? CLUSTER : dev->props.processors, (A->m + GPUCSR_SLICE - 1) / GPUCSR_SLICE));
     L->threads = Share(A, L->blocks, L->size);
@@ -2174,8 +1247,8 @@ PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *p
   if (!L->cluster && L->method == GPUKSP_CG && !L->v.explicitpc && !L->v.degree && A->m / L->blocks >= LARGE) {
     const PetscBool known = (PetscBool)(A->format->ops == &GPUCSRFormat_stencil || A->format->ops == &GPUCSRFormat_dia);
 
-    if (known && clusters) PetscCall(Window(A, WINDOW_ROWS * WINDOW_THREADS, &L->windows)); /* GPUs that have one have the other */
     L->written = (PetscBool)!known;
+    if (known) PetscCall(Window(A, WINDOW_ROWS * WINDOW_THREADS, most, &L->windows));
     if (L->windows.count) L->size = WINDOW_THREADS;
     PetscCall(dispatch(L, &most, NULL));
   }
@@ -2183,7 +1256,7 @@ PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *p
     matrix = M.shared();
     return PETSC_SUCCESS;
   }));
-  if (L->windows.count) matrix += sizeof(double) * (4 * (size_t)L->windows.length + 2);
+  matrix += sizeof(double) * 4 * (size_t)L->windows.length;
   if (L->Ainner)
     PetscCall(visit(L->Ainner, L, L->threads, [&](auto M) -> PetscErrorCode {
       matrix += M.shared();
@@ -2197,16 +1270,15 @@ PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *p
   /* what the vectors that are private to a block take, as far as the product's gathers are left a cache */
   need      = matrix + (size_t)vectors * (size_t)size * (size_t)((double)A->m / L->blocks * 1.1 + 128) + MOST_THREADS * sizeof(double);
   L->shared = PetscMin(need, PetscMax(matrix + MOST_THREADS * sizeof(double), (size_t)(L->windows.count ? most : PetscMin(most, SHARED_MOST)))) / 16 * 16;
-  if (getenv("KSP_SAY")) printf("blocks %d size %d split %d windows %d of %d, matrix %zu shared %zu of %d; common %d\n", L->blocks, L->size, L->threads, L->windows.count, L->windows.length, matrix, L->shared, most, L->common.count);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The stencil of the most entries, for those that are parts of it; of 0 entries where there is none */
 PetscErrorCode GPUKSPLaunchCommon(const GPUCSRStorage *A, GPUKSPCommon *common, GPUCSRStream s)
 {
-  int    *begin, most = 0;
-  size_t  bytes = GPUCSRTypeSize(A->array[STENCIL_VAL].type);
-  double  value[GPUKSP_COMMON];
+  int   *begin, most = 0;
+  size_t bytes = GPUCSRTypeSize(A->array[STENCIL_VAL].type);
+  double value[GPUKSP_COMMON];
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(common, sizeof(*common)));
@@ -2279,7 +1351,7 @@ PetscErrorCode GPUKSPLaunchTile(GPUKSPLaunch *L, GPUCSRStream s)
     vectors = PetscMax(vectors, 2 * of + own);
     rows    = PetscMax(rows, bounds[b + 1] - bounds[b]);
   }
-  tile.tile    = PETSC_TRUE;
+  tile.tile = PETSC_TRUE;
   if (rows > 512 * TILE_ROWS) PetscFunctionReturn(PETSC_SUCCESS);
   tile.size    = rows > 512 && rows <= 1024 ? 1024 : 512;
   tile.threads = Share(L->A, L->blocks, tile.size);
@@ -2288,7 +1360,6 @@ PetscErrorCode GPUKSPLaunchTile(GPUKSPLaunch *L, GPUCSRStream s)
   if (most < 0 || (size_t)most < need) PetscFunctionReturn(PETSC_SUCCESS);
   *L        = tile;
   L->shared = need;
-  if (getenv("KSP_SAY")) printf("tile: size %d split %d shared %zu\n", L->size, L->threads, L->shared);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
