@@ -9,12 +9,14 @@
 //TEST name="missing.ranks2" nsize=2 args="-f nowhere.mtx" fails="nowhere.mtx: cannot be opened: No such file or directory"
 
 /*
-  MatGPUCSRLoadFile(): a matrix of any type from a file, on any number of ranks, against MatLoad(); or printed, for t751-readers.sh.
+  MatGPUCSRLoadFile(): a matrix of any type from a file, on any number of ranks, against MatLoad(); or printed.
 
     build/tests/t750-files -f FILE [-mat_type TYPE] [-reference FILE.petsc] [-print]
+    build/tests/t750-files -cases LIST        for t751-readers.sh: a file and its options a line; the matrix, or the errors, are printed after "case" and a count
 */
 #include "testing.h"
 #include <petscgpucsr.h>
+#include <string.h>
 
 /* ROW [LABEL [QUERY]]: COLUMN=VALUE ..., row by row */
 static PetscErrorCode Print(Mat A, Vec y, Vec q)
@@ -54,6 +56,76 @@ static PetscErrorCode Print(Mat A, Vec y, Vec q)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What errors said, each in a line; those of all ranks together once */
+static char errors[8192];
+
+static PetscErrorCode KeepError(MPI_Comm comm, int line, const char *function, const char *file, PetscErrorCode n, PetscErrorType type, const char *message, void *ctx)
+{
+  const size_t used = strlen(errors);
+  PetscMPIInt  rank;
+
+  MPI_Comm_rank(comm, &rank);
+  if (type == PETSC_ERROR_INITIAL && !rank) snprintf(errors + used, sizeof(errors) - used, "error: %s\n", message);
+  return n;
+}
+
+/* A file of a list, with options of its own; what is wrong with it leaves the ranks ready for the next */
+static PetscErrorCode Case(const char file[], const char words[])
+{
+  Mat               A;
+  Vec               y = NULL, q = NULL;
+  PetscInt          m = PETSC_DECIDE, n = PETSC_DECIDE;
+  PetscOptions      own;
+  PetscErrorCode    ierr;
+  MatGPUCSRFileInfo info;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscOptionsCreate(&own));
+  PetscCall(PetscOptionsInsertString(own, words));
+  PetscCall(PetscOptionsPush(own));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-rows", &m, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-columns", &n, NULL));
+  PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
+  PetscCall(MatSetSizes(A, PETSC_DECIDE, PETSC_DECIDE, m, n));
+  PetscCall(MatSetFromOptions(A));
+  errors[0] = 0;
+  PetscCall(PetscPushErrorHandler(KeepError, NULL));
+  ierr = MatGPUCSRLoadFile(A, file, NULL, &y, &q, &info);
+  PetscCall(PetscPopErrorHandler());
+  if (!ierr) {
+    PetscCall(Print(A, y, q));
+    if (info.skipped) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "skipped %" PetscInt64_FMT " from line %" PetscInt64_FMT "\n", info.skipped, info.line));
+    PetscCall(VecDestroy(&y));
+    PetscCall(VecDestroy(&q));
+  }
+  PetscCall(PetscSynchronizedPrintf(PETSC_COMM_WORLD, "%s", errors));
+  PetscCall(PetscSynchronizedFlush(PETSC_COMM_WORLD, stdout));
+  PetscCall(MatDestroy(&A));
+  PetscCall(PetscOptionsPop());
+  PetscCall(PetscOptionsDestroy(&own));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Each rank reads the list */
+static PetscErrorCode Cases(const char list[])
+{
+  FILE *fp = fopen(list, "r");
+  char  line[1024];
+
+  PetscFunctionBeginUser;
+  PetscCheck(fp, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "%s cannot be read", list);
+  for (int k = 1; fgets(line, sizeof(line), fp); k++) {
+    char *words = line + strcspn(line, " \n");
+
+    line[strcspn(line, "\n")] = 0;
+    if (*words) *words++ = 0;
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "case %d\n", k));
+    PetscCall(Case(line, words));
+  }
+  fclose(fp);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   char              file[PETSC_MAX_PATH_LEN] = "", prefix[64] = "";
@@ -68,6 +140,12 @@ int main(int argc, char **argv)
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
   PetscCall(MatGPUCSRInitializePackage());
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-cases", file, sizeof(file), &set));
+  if (set) {
+    PetscCall(Cases(file));
+    PetscCall(PetscFinalize());
+    return 0;
+  }
   PetscCall(PetscOptionsGetString(NULL, NULL, "-f", file, sizeof(file), NULL));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-prefix", prefix, sizeof(prefix), NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-print", &print, NULL));

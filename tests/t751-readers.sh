@@ -1,42 +1,59 @@
 #!/bin/bash
 #
-# Small files in every format that MatGPUCSRLoadFile() reads: what is right gives the matrix that was worked out by hand, on one rank and on two or three,
-# by one thread and by several, plain and compressed; what is wrong gives one error with file, line, column, and what was expected.
+# Small files in every format that MatGPUCSRLoadFile() reads: what is right gives the matrix that was worked out by hand, plain and compressed; what is wrong gives
+# one error with file, line, column, and what was expected, after which the next file is read. All of them go through one process, by one thread and by three, and
+# through two and three ranks: hundreds of starts would take minutes. That an error ends a program is seen of two files.
 #
 #   BUILD=build MPIEXEC=mpiexec tests/t751-readers.sh
 #
-# A device has no part in it, and hundreds of starts of one would take minutes.
-export CUDA_VISIBLE_DEVICES=
+export CUDA_VISIBLE_DEVICES= # a device has no part in it
 files=$(realpath "$BUILD/tests/t750-files")
-source "$(dirname "${BASH_SOURCE[0]}")/cases.sh"
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 2
+kind=() wanted=() failed=0
 
 # accept FILE EXPECTED OPTIONS ...: what is printed of it
-accept() { side accepted "$@"; }
-accepted() {
-  local file=$1 expected=$2 launch got
-  shift 2
-  for launch in "" "$MPIEXEC -n $((2 + RANDOM % 2))"; do
+accept() {
+  kind+=(accept) wanted+=("$2"$'\n')
+  echo "$1 ${*:3}" >>list
+}
+
+# refuse FILE TEXT OPTIONS ...: one error that begins with the name of the file and the text
+refuse() {
+  kind+=(refuse) wanted+=("error: $1$2")
+  echo "$1 ${*:3}" >>list
+}
+
+# ends FILE TEXT: the same, and on one rank and on two it ends the program, without a signal
+ends() {
+  refuse "$1" "$2"
+  for launch in "" "$MPIEXEC -n 2"; do
     # shellcheck disable=SC2086 # the launcher is words
-    got=$(OMP_NUM_THREADS=$((RANDOM % 3 + 1)) timeout 60 $launch "$files" -f "$file" -print "$@" 2>"$out" </dev/null)
-    if [ "$got" != "$expected" ]; then printf '%s, run as "%s t750-files %s":\nexpected %s\ngot      %s\n' "$file" "$launch" "$*" "$expected" "$got" && grep -v 'Configure options' "$out"; fi
+    timeout 60 $launch "$files" -f "$1" >out 2>&1 </dev/null
+    status=$?
+    if [ $status = 0 ] || [ $status -gt 128 ] || grep -q 'Caught signal' out || [ "$(grep -cF -- "$1$2" out)" != 1 ]; then
+      echo "'$launch t750-files -f $1' ended with status $status; expected one error '$1$2', got:" && grep -v 'Configure options' out
+      failed=1
+    fi
   done
 }
 
-# refuse FILE TEXT OPTIONS ...: one error that begins with the name of the file and says the text; with both=1 on two ranks as well
-refuse() { side refused "$@"; }
-refused() {
-  local file=$1 text=$2 status launch
-  shift 2
-  for launch in "" ${both:+"$MPIEXEC -n 2"}; do
-    # shellcheck disable=SC2086
-    timeout 60 $launch "$files" -f "$file" "$@" >"$out" 2>&1 </dev/null
-    status=$?
-    if [ $status = 0 ] || [ $status -gt 128 ] || grep -q 'Caught signal' "$out" || [ "$(grep -cF -- "$file$text" "$out")" != 1 ]; then
-      echo "$file, run as '$launch t750-files $*': ended with status $status; expected one error '$file$text', got:" && grep -v 'Configure options' "$out"
-    fi
+# through RANKS THREADS: all of the list
+through() {
+  local launch="$MPIEXEC -n $1" got text k=0
+  if [ "$1" = 1 ]; then launch=; fi
+  # shellcheck disable=SC2086
+  OMP_NUM_THREADS=$2 timeout 120 $launch "$files" -cases list >out 2>errors </dev/null || { echo "$1 ranks, $2 threads: ended by status $? in $(grep '^case' out | tail -n 1):" && cat errors && failed=1; }
+  mapfile -t -d $'\x1e' got < <(sed -e '1d; s/^case [0-9]*$/\x1e/' out)
+  for text in "${got[@]}"; do
+    text=${text#$'\n'}
+    case ${kind[k]} in
+    accept) [ "$text" = "${wanted[k]}" ] ;;
+    refuse) [[ $text = "${wanted[k]}"* && ${text#error: } != *error:* ]] ;;
+    esac || { printf '%s ranks, %s threads, t750-files -f %s:\nexpected %s\ngot      %s\n' "$1" "$2" "$(sed -n $((k + 1))p list)" "${wanted[k]}" "$text" && failed=1; }
+    k=$((k + 1))
   done
+  if [ $k != ${#kind[@]} ]; then echo "$1 ranks, $2 threads: $k of ${#kind[@]} files" && failed=1; fi
 }
 
 # squeeze FILE: gzip (of two members), xz, and bzip2
@@ -64,10 +81,10 @@ printf '\n# none\n\n' >none.svm && accept none.svm '0x0'
 { printf '2x30000; 0 1:'; for i in $(seq 1 30000); do printf ' %d=%d' $((i - 1)) $((i % 7)); done; printf '; 1 2: 0=1'; } >huge.expected
 accept huge.svm "$(cat huge.expected)"
 bad=$'1 1:1\n\nx 1:1\n2 2:2\n1 1:1 1:2\n'
-printf '%s' "$bad" >bad.svm && both=1 refuse bad.svm ", line 3, column 1: expected a label, a finite number, not 'x'"
+printf '%s' "$bad" >bad.svm && ends bad.svm ", line 3, column 1: expected a label, a finite number, not 'x'"
 accept bad.svm $'2x2; 0 1: 0=1; 1 2: 1=2\nskipped 2 from line 3' -gpucsr_file_skip
-gzip -k bad.svm && both=1 refuse bad.svm.gz ", line 3, column 1: expected a label" && accept bad.svm.gz $'2x2; 0 1: 0=1; 1 2: 1=2\nskipped 2 from line 3' -gpucsr_file_skip
-wrong() { printf '1 1:1\n%s\n1 2:2\n' "$1" >"wrong$cases.svm" && refuse "wrong$cases.svm" "$2"; }
+gzip -k bad.svm && refuse bad.svm.gz ", line 3, column 1: expected a label" && accept bad.svm.gz $'2x2; 0 1: 0=1; 1 2: 1=2\nskipped 2 from line 3' -gpucsr_file_skip
+wrong() { printf '1 1:1\n%s\n1 2:2\n' "$1" >"wrong${#kind[@]}.svm" && refuse "wrong${#kind[@]}.svm" "$2"; }
 wrong '1:1 2:2' ", line 2, column 1: expected a label before the first INDEX:VALUE, not '1:1'"
 wrong '1,2 1:1' ", line 2, column 1: expected one label, a number, not '1,2'"
 wrong 'nan 1:1' ", line 2, column 1: expected a label, a finite number, not 'nan'"
@@ -83,11 +100,11 @@ wrong '1 1:1;2:2' ", line 2, column 5: expected a finite number as the value, no
 wrong '1 2:1 3:1 2:5' ", line 2, column 11: index 2 stands in this line a second time"
 wrong '1 qid:x 1:1' ", line 2, column 3: expected a whole number after qid:, not 'qid:x'"
 wrong '1 1:1 qid:1' ", line 2, column 7: expected one qid, in front of the entries, not 'qid:1'"
-both=1 refuse zero.svm ', line 1, column 3: index 0, where the first index is 1' -gpucsr_file_base 1
+refuse zero.svm ', line 1, column 3: index 0, where the first index is 1' -gpucsr_file_base 1
 accept zero.svm $'1x1; 0 2: 0=3\nskipped 1 from line 1' -gpucsr_file_base 1 -gpucsr_file_skip
-both=1 refuse all.svm ', line 2, column 10: index 3 is beyond the columns, whose last index is 2' -gpucsr_file_columns 2
-both=1 refuse all.svm ', line 2, column 10: index 3 is beyond the columns, whose last index is 2' -columns 3 -gpucsr_file_base 0
-both=1 refuse zero.svm ': has index 2, which is beyond 2 columns that begin with index 0' -gpucsr_file_columns 2
+refuse all.svm ', line 2, column 10: index 3 is beyond the columns, whose last index is 2' -gpucsr_file_columns 2
+refuse all.svm ', line 2, column 10: index 3 is beyond the columns, whose last index is 2' -columns 3 -gpucsr_file_base 0
+refuse zero.svm ': has index 2, which is beyond 2 columns that begin with index 0' -gpucsr_file_columns 2
 accept all.svm $'2x2; 0 1 0:; 1 0 3: 0=7\nskipped 3 from line 2' -gpucsr_file_columns 2 -gpucsr_file_base 1 -gpucsr_file_skip
 printf '\xef\xbb\xbf1 1:2\n-1 2:3' >mark.svm && accept mark.svm '2x2; 0 1: 0=2; 1 -1: 1=3' && squeeze mark.svm '2x2; 0 1: 0=2; 1 -1: 1=3'
 
@@ -112,7 +129,8 @@ market integer 'Coordinate INTEGER General' '2 2 2' '1 1 4' '2 2 -7' && accept i
 market array 'array real general' '2 3' 4 1 '% c' 1 3 '' 5 6 && accept array.mtx '2x3; 0: 0=4 1=1 2=5; 1: 0=1 1=3 2=6'
 market arraysym 'array integer symmetric' '3 3' 1 2 3 4 5 6 && accept arraysym.mtx '3x3; 0: 0=1 1=2 2=3; 1: 0=2 1=4 2=5; 2: 0=3 1=5 2=6'
 market arrayskew 'array real skew-symmetric' '3 3' 1 2 3 && accept arrayskew.mtx '3x3; 0: 1=-1 2=-2; 1: 0=1 2=-3; 2: 0=2 1=3'
-if [ "$("$files" -f arrayskew.mtx -print | grep -c i)" != 0 ]; then
+complex=$("$files" -f arrayskew.mtx -print | grep -c i)
+if [ "$complex" != 0 ]; then
   market arrayskewi 'array complex skew-symmetric' '2 2' '1 2' && accept arrayskewi.mtx '2x2; 0: 1=-1-2i; 1: 0=1+2i'
 fi
 market nothing "$general" '3 2 0' && accept nothing.mtx '3x2; 0:; 1:; 2:'
@@ -135,11 +153,11 @@ market foursizes "$general" '2 2 1 1' '1 1 1' && refuse foursizes.mtx ', line 2,
 market nansizes "$general" 'nan nan nan' '1 1 1' && refuse nansizes.mtx ", line 2, column 1: expected the sizes: rows, columns and entries, as whole numbers, not 'nan'"
 market negative "$general" '-2 2 1' '1 1 1' && refuse negative.mtx ", line 2, column 1: expected the sizes: rows, columns and entries, as whole numbers, not '-2'"
 market many "$general" '2 2 2000000000' '1 1 1' && refuse many.mtx ', line 2: the file, of 67 bytes, is too short for the 2000000000 entries announced here'
-market truncated "$general" '2 2 3' '1 1 2' '2 2 3' && both=1 refuse truncated.mtx ', line 5: the file ends after 2 of 3 entries'
+market truncated "$general" '2 2 3' '1 1 2' '2 2 3' && refuse truncated.mtx ', line 5: the file ends after 2 of 3 entries'
 market more "$general" '2 2 1' '1 1 1' '' '2 2 1' && refuse more.mtx ', line 5: more than the 1 entries that the size line announces'
 market moreall 'array real general' '1 1' 1 2 && refuse moreall.mtx ', line 4: more than the 1 entries that the sizes ask for'
 market half "$general" '2 2 2' '1 1 2' '2 2' && refuse half.mtx ', line 4, column 4: expected a finite number as the value, not the end of the line'
-market row "$general" '2 2 2' '1 1 2' '3 2 3' && both=1 refuse row.mtx ', line 4, column 1: row 3 is outside the matrix, of 2 rows and 2 columns'
+market row "$general" '2 2 2' '1 1 2' '3 2 3' && refuse row.mtx ', line 4, column 1: row 3 is outside the matrix, of 2 rows and 2 columns'
 market column "$general" '2 2 1' '1 0 2' && refuse column.mtx ', line 3, column 3: column 0 is outside the matrix, of 2 rows and 2 columns'
 market fraction "$general" '2 2 1' '1.5 1 1' && refuse fraction.mtx ", line 3, column 1: expected a row, a whole number, not '1.5'"
 market second "$general" '2 2 1' '1 b 1' && refuse second.mtx ", line 3, column 3: expected a column, a whole number, not 'b'"
@@ -149,9 +167,9 @@ market upper 'coordinate real symmetric' '2 2 1' '1 2 1' && refuse upper.mtx ', 
 market diagonal 'coordinate real skew-symmetric' '2 2 1' '1 1 1' && refuse diagonal.mtx ', line 3: entry (1, 1) is not below the diagonal'
 market oblong 'coordinate real symmetric' '3 2 1' '1 1 1' && refuse oblong.mtx ', line 2: a symmetric matrix has to be square, not 3 by 2'
 market tall "$general" '9999999999999999 2 1' '1 1 1' && refuse tall.mtx ', line 2, column 1: 9999999999999999 rows: more than this PETSc can count'
-gzip -k truncated.mtx && both=1 refuse truncated.mtx.gz ', line 5: the file ends after 2 of 3 entries'
+gzip -k truncated.mtx && refuse truncated.mtx.gz ', line 5: the file ends after 2 of 3 entries'
 market complex 'coordinate complex hermitian' '2 2 2' '1 1 1 0' '2 1 1 2'
-if "$files" -f pattern.mtx -print | grep -q i; then accept complex.mtx '2x2; 0: 0=1+0i 1=1-2i; 1: 0=1+2i'; else refuse complex.mtx ', line 1, column 34: a complex matrix needs a PETSc configured with complex scalars'; fi
+if [ "$complex" != 0 ]; then accept complex.mtx '2x2; 0: 0=1+0i 1=1-2i; 1: 0=1+2i'; else refuse complex.mtx ', line 1, column 34: a complex matrix needs a PETSc configured with complex scalars'; fi
 
 # --- Harwell-Boeing and Rutherford-Boeing: titles, sizes, formats, then the parts
 
@@ -187,14 +205,14 @@ boeing fortran RUA '2 2 1 0' '3 1 1 1' '(3X2) (3I2) (4I5)' ' 1 1 2' ' 2' '   17'
 boeing few RUA '9 9 1 0' '3 1 1 1' '(3I2) (3I2) (4I5)' ' 1 1 2' ' 2' '   17' && refuse few.hb ', line 2: 1 lines of 3 pointers are too few for 9 columns'
 boeing short RUA '2 2 1 0' '3 1 1 1' '(3I2) (3I2) (4F5.1)' ' 1 1 2' ' 2' && refuse short.hb ', line 6: the file ends after 6 of the 7 lines that its header announces'
 boeing pointer RUA '2 2 1 0' '3 1 1 1' '(3I2) (3I2) (4F5.1)' ' 1 4 2' ' 2' '  1.7' && refuse pointer.hb ', line 5, column 3: pointer 2 is 4: expected one that is not less than that before, nor beyond the entries'
-boeing index RUA '2 2 1 0' '3 1 1 1' '(3I2) (3I2) (4F5.1)' ' 1 1 2' ' 3' '  1.7' && both=1 refuse index.hb ', line 6, column 1: row 3 is outside the matrix, of 2 rows'
+boeing index RUA '2 2 1 0' '3 1 1 1' '(3I2) (3I2) (4F5.1)' ' 1 1 2' ' 3' '  1.7' && refuse index.hb ', line 6, column 1: row 3 is outside the matrix, of 2 rows'
 boeing value RUA '2 2 2 0' '3 1 1 1' '(3I2) (3I2) (4F5.1)' ' 1 2 3' ' 1 2' '  1.7  1,7' && refuse value.hb ", line 7, column 6: expected a finite number in 5 columns, not '1,7'"
 boeing number RUA '2 2 2 0' '3 1 1 1' '(3I2) (3I2) (4F5.1)' ' 1 2 x' ' 1 2' '  1.7  1.7' && refuse number.hb ", line 5, column 5: expected a whole number in 2 columns, not 'x'"
 boeing upper RSA '2 2 1 0' '3 1 1 1' '(3I2) (3I2) (4F5.1)' ' 1 1 2' ' 1' '  1.7' && refuse upper.hb ', line 6, column 1: entry (1, 2) is not in the lower triangle, where a symmetric file has all its entries'
 
 # --- Compressed files that are not whole, or of a kind that is not read
 
-printf '1 1:1\n%.0s' $(seq 1000) | gzip >cut.gz && head -c 40 cut.gz >short.gz && both=1 refuse short.gz ': the compressed data end early: the file is cut off'
+printf '1 1:1\n%.0s' $(seq 1000) | gzip >cut.gz && head -c 40 cut.gz >short.gz && refuse short.gz ': the compressed data end early: the file is cut off'
 { head -c 20 cut.gz; printf 'xxxxxxxx'; } >damaged.gz && refuse damaged.gz ': the compressed data'
 if command -v xz >/dev/null; then gzip -dc cut.gz | xz >cut.xz && head -c 60 cut.xz >short.xz && refuse short.xz ': the compressed data end early: the file is cut off'; fi
 if command -v bzip2 >/dev/null; then gzip -dc cut.gz | bzip2 >cut.bz2 && head -c 40 cut.bz2 >short.bz2 && refuse short.bz2 ': the compressed data end early: the file is cut off'; fi
@@ -211,14 +229,15 @@ binary() {
     if [ "$word" = r ]; then printf '\x3f\xf0\0\0\0\0\0\0'; else printf '%b' "$(printf '%08x' $((word & 0xffffffff)) | sed 's/../\\x&/g')"; fi
   done >"$name"
 }
-if "$files" -f pattern.mtx -print | grep -q i; then together && exit; exit 1; fi # of complex numbers
+everything() { through 1 1; through 1 3; through 2 2; through 3 1; }
+if [ "$complex" != 0 ]; then everything; exit "$failed"; fi # what follows is real
 good='3x3; 0: 1=1; 1: 0=1 2=1; 2: 1=1'
 binary good 1211216 3 3 4 1 2 1 1 0 2 1 r r r r && accept good "$good"
 binary labels 1211216 3 3 4 1 2 1 1 0 2 1 r r r r 1211214 3 r r r && accept labels '3x3; 0 1: 1=1; 1 1: 0=1 2=1; 2 1: 1=1'
 squeeze labels '3x3; 0 1: 1=1; 1 1: 0=1 2=1; 2 1: 1=1'
 binary line 1211216 1 11 1 1 10 r 1211214 1 r && squeeze line '1x11; 0 1: 10=1'
 binary feed 1211216 1 11 1 1 10 0x3ff00000 0x0a && squeeze feed "1x11; 0: 10=1.0000000000000022" # ends in a line feed
-head -c 75 good | gzip >short.gz2 && both=1 refuse short.gz2 ': has 75 bytes where its header asks for 76'
+head -c 75 good | gzip >short.gz2 && refuse short.gz2 ': has 75 bytes where its header asks for 76'
 binary other 1211216 3 3 4 1 2 1 1 0 2 1 r r r r 1211214 1 r && accept other "$good"
 head -c 14 good >header && refuse header ': the file ends in its header'
 head -c 75 good >short && refuse short ': has 75 bytes where its header asks for 76'
@@ -226,8 +245,9 @@ binary complex 1211216 3 3 4 1 2 1 1 0 2 1 r r r r r r r r && refuse complex ': 
 binary rows 1211216 -3 3 4 1 2 1 1 0 2 1 r r r r && refuse rows ': negative size in the header: -3 rows, 3 columns, 4 entries'
 binary length 1211216 3 3 4 1 -2 5 1 0 2 1 r r r r && refuse length ': row 1 has -2 entries'
 binary toolong 1211216 3 3 4 4 0 0 1 0 2 1 r r r r && refuse toolong ': row 0 has 4 entries in a matrix of 3 columns'
-binary sum 1211216 3 3 4 1 1 1 1 0 2 1 r r r r && both=1 refuse sum ': the rows have 3 entries together, the header says 4'
+binary sum 1211216 3 3 4 1 1 1 1 0 2 1 r r r r && ends sum ': the rows have 3 entries together, the header says 4'
 binary below 1211216 3 3 4 1 2 1 1 -1 2 1 r r r r && refuse below ': row 1 has an entry in column -1 of 3'
-binary beyond 1211216 3 3 4 1 2 1 1 0 7 1 r r r r && both=1 refuse beyond ': row 1 has an entry in column 7 of 3'
+binary beyond 1211216 3 3 4 1 2 1 1 0 7 1 r r r r && refuse beyond ': row 1 has an entry in column 7 of 3'
 binary unsorted 1211216 3 3 4 1 2 1 1 2 0 1 r r r r && refuse unsorted ': the columns of row 1 do not increase'
-together
+everything
+exit "$failed"

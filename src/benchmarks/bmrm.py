@@ -62,6 +62,7 @@ def arguments():
     p.add_argument("-dense", type=float, default=6e9, help="bytes of a dense matrix; what takes more is not tried")
     p.add_argument("-iterations", type=int, default=2000, help="beyond, a run is cut")
     p.add_argument("-page", nargs="*")
+    p.add_argument("-lines", action="store_true", help="no page: lines alone")
     p.add_argument("-epsilon", default=EPSILON)
     return p.parse_args()
 
@@ -119,7 +120,7 @@ class Runner:
             p = subprocess.run(command, capture_output=True, text=True, timeout=min(left, self.a.limit), env=env, stdin=subprocess.DEVNULL)
         except subprocess.TimeoutExpired:
             return None, f"stopped after {min(left, self.a.limit):.0f} s"
-        return (p.stdout, None) if p.returncode == 0 else (None, "failed: " + " ".join((p.stdout + p.stderr).split())[:300])
+        return (p.stdout, None) if p.returncode == 0 else (None, "failed: " + " ".join((p.stdout + p.stderr).split())[:600])
 
     def learn(self, name, file, key, iterations=None):
         c = CONFIGURATIONS[key]
@@ -154,7 +155,10 @@ class Runner:
         else:
             file, text = f"{folder}/{name}.petsc", f"{folder}/{name}.svm"
             if not os.path.exists(file):
-                said, why = self.program("examples/learnset", ["-set", name.split(":")[0], "-o", file, "-text", text] + (["-classes", name.split(":")[1]] if ":" in name else []), self.a.ranks, threads=False)
+                wanted = ["-set", name.split(":")[0], "-o", file] + (["-classes", name.split(":")[1]] if ":" in name else [])
+                if any(CONFIGURATIONS[k].text for k in self.a.configurations.split(",")):
+                    wanted += ["-text", text]
+                said, why = self.program("examples/learnset", wanted, self.a.ranks, threads=False)
                 if said is None:
                     print(f"{name}: not made, {why}", flush=True)
                     return
@@ -205,7 +209,7 @@ class Runner:
 
 
 def table(head, rows):
-    line = lambda cells: "| " + " | ".join(str(c) for c in cells) + " |"
+    line = lambda cells: "| " + " | ".join(str(c) or "–" for c in cells) + " |"
     return [line(head), line([":--"] + ["--:"] * (len(head) - 1))] + [line(r) for r in rows] + [""]
 
 
@@ -250,18 +254,12 @@ def vectors(r):
     return {"convert": t.get("converted", 0) / n, "copy in": t["vectors up"] / n, "kernel": 1e-6 * f["microseconds"], "transpose": 1e-6 * b.get("microseconds", 0), "copy out": t["down"] / n}
 
 
-def refused(r):
-    return r["report"].get("forward", {}).get("format") not in (None, "dense")
-
-
-def dense(c, key, any_r):
+def dense(c, key, any_r, why):
     """A cell of the dense types: time, or why there is none"""
     size = 8 * any_r["rows"] * any_r["columns"]
-    if key not in c:
-        return f"({seconds(size / 1e9)} GB)"
-    if key == "gpucsr dense" and refused(c[key]):
-        return "refused"
-    return mark(*scaled(c[key], c.get("gpucsr double")))
+    if key in c:
+        return mark(*scaled(c[key], c.get("gpucsr double")))
+    return "refused" if "No support" in why else f"({seconds(size / 1e9)} GB)"
 
 
 def page(files, out, name):
@@ -294,16 +292,17 @@ def page(files, out, name):
         basem, cutm = scaled(c.get("aij gpubmrm"), full)
         basemr, cutmr = scaled(c.get("aij gpubmrm ranks"), full)
         ratio = lambda v: f"{v / mine:.1f}" if v and mine else ""
-        rows.append([s, f"{any_r['nonzeros']:.3g}", mark(base, cut), mark(baser, cutr), mark(basem, cutm), mark(basemr, cutmr)] + [mark(*scaled(c[k], full)) if k in c else "" for k in ("gpucsr bmrm", "gpucsr double", "gpucsr mixed", "gpucsr single")] + [dense(c, k, any_r) for k in ("gpucsr dense", "dense")] + [ratio(base), ratio(baser), ratio(basem), ratio(basemr)])
+        rows.append([s, f"{any_r['nonzeros']:.3g}", mark(base, cut), mark(baser, cutr), mark(basem, cutm), mark(basemr, cutmr)] + [mark(*scaled(c[k], full)) if k in c else "" for k in ("gpucsr bmrm", "gpucsr double", "gpucsr mixed", "gpucsr single")] + [dense(c, k, any_r, records[s].get(k, {}).get("why", "")) for k in ("gpucsr dense", "dense")] + [ratio(base), ratio(baser), ratio(basem), ratio(basemr)])
     lines += table(["set", "nonzeros", "aij bmrm", "ranks bmrm", "aij gpubmrm", "ranks gpubmrm", "gpucsr bmrm", "gpucsr double", "mixed", "single", "gpucsr dense", "MATDENSE", "aij bmrm / double", "ranks bmrm / double", "aij gpubmrm / double", "ranks gpubmrm / double"], rows)
 
-    lines += ["## Iterations and objective", "", "Iterations to the gap: with the dual problem left early, as TAO does (`projected`), which is sensitive to rounding, and solved to rounding (`exact`). Objective: the best value met.", ""]
+    lines += ["## Iterations and objective", "", "Iterations to the gap: with the dual problem left early, as TAO does (`projected`), which is sensitive to rounding, and solved to rounding (`exact`). J, the objective: the best value met, of runs that went as far as gpucsr in double.", ""]
     keys = ("aij", "aij ranks", "aij gpubmrm ranks", "gpucsr bmrm", "gpucsr double", "gpucsr mixed", "gpucsr single", "gpucsr dense", "gpucsr double exact", "gpucsr single exact")
     rows = []
     for s in order:
         c = good[s]
-        done = lambda r: r and "CONVERGED" in r["reason"]
-        rows.append([s] + [str(c[k]["iterations"]) + ("" if done(c[k]) else " cut") if k in c else "" for k in keys] + [f"{c[k]['objective']:.6g}" if done(c.get(k)) else "" for k in ("aij", "gpucsr double", "gpucsr single")] + [f"{100 * c['gpucsr double']['accuracy']:.2f}" if "gpucsr double" in c else ""])
+        done = lambda r: "CONVERGED" in r["reason"]
+        whole = lambda r: r and (done(r) or r["iterations"] >= c.get("gpucsr double", r)["iterations"])
+        rows.append([s] + [str(c[k]["iterations"]) + ("" if done(c[k]) else " cut") if k in c else "" for k in keys] + [f"{c[k]['objective']:.6g}" if whole(c.get(k)) else "" for k in ("aij", "gpucsr double", "gpucsr single")] + [f"{100 * c['gpucsr double']['accuracy']:.2f}" if "gpucsr double" in c else ""])
     lines += table(["set"] + list(keys) + ["J aij bmrm", "J double", "J single", "accuracy %"], rows)
 
     lines += ["## Parts", "", "Start: of the device, once a process. Load: PETSc binary into a matrix, by PETSc for aij and dense, else by this library. Set-up: the first product with the matrix and with its transpose, with all that is done once a matrix, of which inspect to upload are parts (milliseconds). Then microseconds of a product, as timed on the device: its vectors converted to single and back, copied in, multiplied by X and by its transpose, copied out. Vectors live on the device, so that there is nothing to copy, but for *copies*, which has them on the host (`-vec_type standard`); their conversion is part of the copies there. On the host products are timed by the clock, with their launch. Losses and optimiser: what else learning takes (milliseconds).", ""]
@@ -311,7 +310,7 @@ def page(files, out, name):
     for s in order:
         for k in ("aij", "dense", "gpucsr double", "gpucsr mixed", "gpucsr single", "gpucsr dense", "gpucsr double copies", "gpucsr mixed copies", "gpucsr single copies"):
             r = good[s].get(k)
-            if not r or (k == "gpucsr dense" and refused(r)):
+            if not r:
                 continue
             p, t, v = parts(r), r["report"].get("seconds", {}), vectors(r)
             learn, cut = scaled(r, good[s].get("gpucsr double"))
@@ -363,6 +362,8 @@ def page(files, out, name):
 def bars(plt, good, order, file, groups, values):
     """Stacked bars, a panel a set and a bar a configuration (label, key); values(record, all of its set) are seconds by part"""
     order = [s for s in order if any(k in good[s] for _, k in groups)]
+    if not order:
+        return
     across, shown = min(6, len(order)), {}
     down = (len(order) + across - 1) // across
     figure, axes = plt.subplots(down, across, figsize=(3 * across, 2.7 * down + 0.6), squeeze=False)
@@ -414,7 +415,8 @@ def main():
     if a.page is None:
         Runner(a).run()
         a.page = [f"{a.out}/bmrm.jsonl"]
-    page(a.page, a.out, a.name)
+    if not a.lines:
+        page(a.page, a.out, a.name)
 
 
 main()

@@ -61,7 +61,7 @@ int GPUCSRBinaryHeader(const char *text, size_t length, GPUCSRBinary *b, GPUCSRF
   return 0;
 }
 
-/* Loops that gain from wide registers: compiled for those too, and chosen when the library is loaded */
+/* As src/sys/gpucsrwide.h, of which this layer knows nothing */
 #if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__)
   #define WIDE __attribute__((target_clones("avx2", "default")))
 #else
@@ -72,29 +72,26 @@ enum {
   CHUNK = 4096 /* numbers that stay in the first cache between two loops */
 };
 
-/* n integers; how many of them are not above the one before, the first of which is before */
-WIDE static int64_t TakeIntegers4(const unsigned char *p, int64_t n, PetscInt before, PetscInt to[], PetscInt *low, PetscInt *high)
+/* n integers, and the largest, where a negative one counts as large; how many of them are not above the one before, the first of which is before */
+WIDE static int64_t TakeIntegers4(const unsigned char *p, int64_t n, PetscInt before, PetscInt to[], uint64_t *high)
 {
-  PetscInt least = *low, most = *high;
+  uint32_t most = 0;
   int      down = 0;
 
   for (int64_t k = 0; k < n; k++) {
     uint32_t x;
 
     memcpy(&x, p + 4 * k, 4);
-    to[k] = (PetscInt)(int32_t)__builtin_bswap32(x);
-  }
-  for (int64_t k = 0; k < n; k++) {
-    least = PetscMin(least, to[k]);
-    most  = PetscMax(most, to[k]);
+    x     = __builtin_bswap32(x);
+    to[k] = (PetscInt)(int32_t)x;
+    most  = PetscMax(most, x);
   }
   for (int64_t k = 1; k < n; k++) down += to[k] <= to[k - 1];
-  *low  = least;
-  *high = most;
+  *high = PetscMax(*high, (uint64_t)most);
   return down + (n > 0 && to[0] <= before);
 }
 
-static int64_t TakeIntegers8(const unsigned char *p, int64_t n, PetscInt before, PetscInt to[], PetscInt *low, PetscInt *high)
+static int64_t TakeIntegers8(const unsigned char *p, int64_t n, PetscInt before, PetscInt to[], uint64_t *high)
 {
   int64_t down = 0;
 
@@ -104,8 +101,7 @@ static int64_t TakeIntegers8(const unsigned char *p, int64_t n, PetscInt before,
     to[k] = (PetscInt)(x < 0 || x > PETSC_MAX_INT ? -1 : x);
     down += to[k] <= before;
     before = to[k];
-    *low   = PetscMin(*low, to[k]);
-    *high  = PetscMax(*high, to[k]);
+    *high  = PetscMax(*high, (uint64_t)x);
   }
   return down;
 }
@@ -121,6 +117,20 @@ WIDE static void TakeReals(const unsigned char *p, int64_t n, unsigned char *to)
   }
 }
 
+/* The first row that ends beyond entry k */
+static int64_t RowOfEntry(int64_t m, const int64_t row[], int64_t k)
+{
+  int64_t low = 0, high = m;
+
+  while (low < high) {
+    const int64_t mid = (low + high) / 2;
+
+    if (row[mid + 1] > k) high = mid;
+    else low = mid + 1;
+  }
+  return low;
+}
+
 /*
   Within rows columns increase: so wherever a column is not above the one before, a row begins. The two are counted apart, as that needs no loop over each row; only if
   the counts differ is the row looked for.
@@ -129,23 +139,22 @@ int64_t GPUCSRBinaryColumns(const GPUCSRBinary *b, int64_t m, const int64_t row[
 {
   const unsigned char *p  = b->at + b->columns + (size_t)first * b->width;
   const int64_t        nz = row[m], chunks = (nz + CHUNK - 1) / CHUNK;
-  PetscInt             low = 0, high = -1;
+  uint64_t             high = 0;
   int64_t              down = 0, begin = 0, bad = m;
 
-#pragma omp parallel for num_threads(threads) schedule(static) reduction(min : low) reduction(max : high) reduction(+ : down)
+#pragma omp parallel for num_threads(threads) schedule(static) reduction(max : high) reduction(+ : down, begin)
   for (int64_t c = 0; c < chunks; c++) {
     const int64_t  at = c * CHUNK, n = PetscMin(nz - at, (int64_t)CHUNK), before = at ? GPUCSRBinaryInteger(p + (size_t)(at - 1) * b->width, b->width) : -1;
-    const PetscInt last = (PetscInt)(before > PETSC_MAX_INT ? PETSC_MAX_INT : before);
+    const PetscInt last = (PetscInt)(before < 0 || before > PETSC_MAX_INT ? -1 : before);
 
-    down += b->width == 4 ? TakeIntegers4(p + 4 * at, n, last, j + at, &low, &high) : TakeIntegers8(p + 8 * at, n, last, j + at, &low, &high);
-  }
-#pragma omp parallel for num_threads(threads) schedule(static) reduction(+ : begin)
-  for (int64_t r = 1; r < m; r++) {
-    const int64_t k = row[r];
+    down += b->width == 4 ? TakeIntegers4(p + 4 * at, n, last, j + at, &high) : TakeIntegers8(p + 8 * at, n, last, j + at, &high);
+    for (int64_t r = RowOfEntry(m, row, at); r < m && row[r] < at + n; r++) {
+      const int64_t k = row[r];
 
-    begin += k > 0 && row[r + 1] > k && j[k] <= j[k - 1];
+      if (k >= at && row[r + 1] > k) begin += j[k] <= (k > at ? j[k - 1] : last);
+    }
   }
-  if (down == begin && low >= 0 && (int64_t)high < b->N) return -1;
+  if (down == begin && (!nz || high < (uint64_t)b->N)) return -1;
   for (int64_t r = m - 1; r >= 0; r--)
     for (int64_t k = row[r]; k < row[r + 1]; k++)
       if (j[k] < 0 || (int64_t)j[k] >= b->N || (k > row[r] && j[k] <= j[k - 1])) bad = r;

@@ -913,6 +913,17 @@ static PetscErrorCode LoadBinary(Reader *R, Mat A, Vec *labels)
     j = R->j;
     v = R->v;
   }
+  ierr = PETSC_SUCCESS;
+#pragma omp parallel num_threads(R->threads)
+  {
+    /* what PETSc does in one thread, a copy of the columns to themselves, beside the values; this thread joins the others then. Before there are columns it is the first
+       touch of their memory, which comes anyway, and what it copies is in the caches */
+#pragma omp master
+    if (direct) ierr = MatSeqAIJSetColumnIndices(A, j);
+#pragma omp for schedule(dynamic)
+    for (int64_t k = 0; k < row[m]; k += PIECE) GPUCSRBinaryReals(b.at + b.values + 8 * (size_t)(first + k), PetscMin(row[m] - k, (int64_t)PIECE), v + k, 1);
+  }
+  PetscCall(ierr);
   bad = GPUCSRBinaryColumns(&b, m, row, first, j, R->threads);
   for (int64_t k = bad < 0 ? 0 : row[bad]; bad >= 0 && k < row[bad + 1] && !R->failed; k++) {
     const int64_t x = GPUCSRBinaryInteger(b.at + b.columns + (size_t)(first + k) * b.width, b.width);
@@ -921,16 +932,7 @@ static PetscErrorCode LoadBinary(Reader *R, Mat A, Vec *labels)
     else if (k > row[bad] && j[k] <= j[k - 1]) R->failed = GPUCSRFaultSet(&R->fault, 0, 0, "the columns of row %lld do not increase", (long long)(rstart + bad));
   }
   PetscCall(AgreeOnFault(R));
-  ierr = PETSC_SUCCESS;
-#pragma omp parallel num_threads(R->threads)
-  {
-    /* what PETSc does with the columns in one thread, beside the values; this thread joins the others then */
-#pragma omp master
-    if (direct) ierr = SeqArraysDone(A, row, j);
-#pragma omp for schedule(dynamic)
-    for (int64_t k = 0; k < row[m]; k += PIECE) GPUCSRBinaryReals(b.at + b.values + 8 * (size_t)(first + k), PetscMin(row[m] - k, (int64_t)PIECE), v + k, 1);
-  }
-  PetscCall(ierr);
+  if (direct) PetscCall(SpareInodes(A, m, row, j));
   R->parsed = MPI_Wtime();
   if (direct) PetscCall(Assemble(A));
   else PetscCall(SetRows(A, row, j, v, R->threads));

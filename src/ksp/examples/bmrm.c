@@ -54,6 +54,7 @@ typedef struct {
   PetscBool      vectors; /* losses by operations of vectors: these are not the host's; k = 1 */
   Vec            zero, t[LOSS_VECTORS];
   Mat            W, S, C, G; /* the same for k > 1, and weights and subgradient, a column a class */
+  PetscScalar   *sign;       /* labels of each class as the loss wants them, in the order of S */
   VecScatter     tozero;     /* for a loss of all rows together: everything to rank 0 */
   Vec            s0, c0, z0;
   Vec            w, best; /* weights; a class after the other, on each rank */
@@ -300,9 +301,10 @@ static PetscErrorCode LossTogether(Learner *l, PetscReal *value)
 /* Sum of the losses of this rank's rows, and their slopes divided by the number of rows; a class after the other where there are several */
 static PetscErrorCode LossRows(Learner *l, PetscReal *sum)
 {
-  const PetscScalar *s, *z, *y;
-  PetscScalar       *c, *sign;
+  const PetscScalar *s, *z;
+  PetscScalar       *c;
   PetscInt           m, M, lds, ldc;
+  PetscReal          part[MAX_CLASSES];
 
   PetscFunctionBeginUser;
   PetscCall(VecGetLocalSize(l->y, &m));
@@ -321,14 +323,10 @@ static PetscErrorCode LossRows(Learner *l, PetscReal *sum)
     PetscCall(MatDenseGetLDA(l->C, &ldc));
     PetscCall(MatDenseGetArrayRead(l->S, &s));
     PetscCall(MatDenseGetArrayWrite(l->C, &c));
-    PetscCall(VecGetArrayRead(l->y, &y));
-    PetscCall(PetscMalloc1(m, &sign));
-    for (PetscInt k = 0; k < l->k; k++) {
-      for (PetscInt i = 0; i < m; i++) sign[i] = PetscRealPart(y[i]) == l->label[k] ? 1 : -1;
-      *sum += (*l->loss->rows)(m, s + k * lds, sign, l->parameter, 1 / (PetscReal)M, c + k * ldc);
-    }
-    PetscCall(PetscFree(sign));
-    PetscCall(VecRestoreArrayRead(l->y, &y));
+    /* a class a thread: within it the loss has no others then */
+#pragma omp parallel for schedule(dynamic) if ((PetscInt64)m * l->k > 50000)
+    for (PetscInt k = 0; k < l->k; k++) part[k] = (*l->loss->rows)(m, s + k * lds, l->sign + k * m, l->parameter, 1 / (PetscReal)M, c + k * ldc);
+    for (PetscInt k = 0; k < l->k; k++) *sum += part[k];
     PetscCall(MatDenseRestoreArrayWrite(l->C, &c));
     PetscCall(MatDenseRestoreArrayRead(l->S, &s));
   }
@@ -425,9 +423,15 @@ static PetscErrorCode LearnerSetUp(Learner *l, Mat X, Vec y)
       PetscCall(VecRestoreArray(l->z, &z));
     }
   } else {
-    PetscInt M;
+    const PetscScalar *label;
+    PetscInt           M;
 
     PetscCall(VecGetSize(y, &M));
+    PetscCall(PetscMalloc1((size_t)m * (size_t)l->k, &l->sign));
+    PetscCall(VecGetArrayRead(y, &label));
+    for (PetscInt k = 0; k < l->k; k++)
+      for (PetscInt i = 0; i < m; i++) l->sign[k * m + i] = PetscRealPart(label[i]) == l->label[k] ? 1 : -1;
+    PetscCall(VecRestoreArrayRead(y, &label));
     PetscCall(VecCreateMPI(PetscObjectComm((PetscObject)X), n * l->k, PETSC_DETERMINE, &l->w));
     PetscCall(CreateWeightMatrix(X, l->k, &l->W));
     PetscCall(MatCreateDense(PetscObjectComm((PetscObject)X), m, PETSC_DECIDE, M, l->k, NULL, &l->C));
@@ -452,6 +456,7 @@ static PetscErrorCode LearnerDestroy(Learner *l)
   PetscCall(MatDestroy(&l->S));
   PetscCall(MatDestroy(&l->C));
   PetscCall(MatDestroy(&l->G));
+  PetscCall(PetscFree(l->sign));
   PetscCall(VecDestroy(&l->y));
   PetscCall(VecDestroy(&l->s));
   PetscCall(VecDestroy(&l->c));

@@ -95,13 +95,16 @@ static inline PetscReal QuantileRow(PetscReal s, PetscReal y, PetscReal p, Petsc
     _Pragma("omp parallel for schedule(static) if (n > 50000)") for (int k = 0; k < LOSS_PARTS; k++) \
     { \
       const PetscInt begin = (PetscInt)((PetscInt64)n * k / LOSS_PARTS), end = (PetscInt)((PetscInt64)n * (k + 1) / LOSS_PARTS); \
-      PetscReal      slope; \
+      PetscReal      losses = 0; \
 \
-      part[k] = 0; \
-      for (PetscInt i = begin; i < end; i++) { \
-        part[k] += Row(PetscRealPart(s[i]), PetscRealPart(y[i]), p, &slope); \
+      _Pragma("omp simd reduction(+ : losses)") for (PetscInt i = begin; i < end; i++) \
+      { \
+        PetscReal slope; \
+\
+        losses += Row(PetscRealPart(s[i]), PetscRealPart(y[i]), p, &slope); \
         c[i] = scale * slope; \
       } \
+      part[k] = losses; \
     } \
     for (int k = 0; k < LOSS_PARTS; k++) sum += part[k]; \
     return sum; \

@@ -2,6 +2,7 @@
   A bundle on the device or on the host: memory, vectors in and out, and the host's products.
 */
 #include "../../../mat/impls/gpucsr/gpucsrimpl.h"
+#include "../../../sys/gpucsrwide.h"
 #include "bundle.h"
 
 #if GPUCSR_SCALAR_IS_DOUBLE
@@ -210,6 +211,25 @@ static PetscErrorCode Add(Bundle *b, Vec g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Dot products of a vector with four others, so that it is read as seldom */
+GPUCSR_WIDE static void Dots(PetscInt n, const double a[], const double *const c[4], double s[4])
+{
+  const double *c0 = c[0], *c1 = c[1], *c2 = c[2], *c3 = c[3];
+  double        s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+
+  #pragma omp simd reduction(+ : s0, s1, s2, s3)
+  for (PetscInt r = 0; r < n; r++) {
+    s0 += a[r] * c0[r];
+    s1 += a[r] * c1[r];
+    s2 += a[r] * c2[r];
+    s3 += a[r] * c3[r];
+  }
+  s[0] = s0;
+  s[1] = s1;
+  s[2] = s2;
+  s[3] = s3;
+}
+
 /* A new plane; dots: of its rows on this rank with the weights, all planes before, and itself */
 PetscErrorCode BundleAdd(Bundle *b, Vec g, double dots[])
 {
@@ -236,18 +256,12 @@ PetscErrorCode BundleAdd(Bundle *b, Vec g, double dots[])
     PetscCall(BundleSum_CUDA(b->n, b->columns, parts, b->dots, b->dev->stream));
     PetscCall(GPUCSRDownload(b->dev, dots, GPUCSR_DOUBLE, b->dots, GPUCSR_DOUBLE, (size_t)b->columns, PETSC_FALSE, b->dev->stream));
   } else {
-    /* four at a time, so that the new plane is read as seldom; the compiler may not reorder sums, so there are several */
     for (PetscInt k = 0; k < b->columns; k += 4) {
       const double *c[4];
-      double        s[4] = {0, 0, 0, 0};
+      double        s[4];
 
       for (PetscInt j = 0; j < 4; j++) c[j] = Column(b, PetscMin(k + j, b->columns - 1));
-      for (PetscInt r = 0; r < b->n; r++) {
-        s[0] += a[r] * c[0][r];
-        s[1] += a[r] * c[1][r];
-        s[2] += a[r] * c[2][r];
-        s[3] += a[r] * c[3][r];
-      }
+      Dots(b->n, a, c, s);
       for (PetscInt j = 0; j < 4 && k + j < b->columns; j++) dots[k + j] = s[j];
     }
   }

@@ -7,9 +7,11 @@
 
   - The projection is not by bisection but exact, as a simplex allows it (C. Michelot, A finite algorithm for finding the projection of a point onto the
     canonical simplex of R^n, JOTA 50, 1986).
-  - Most variables are zero, and stay so. A larger problem is worked on by rounds of a few steps in the variables that are positive or may soon be; after each
-    round the gradient of all says which those are. A variable enters by a few steps later than it might.
+  - Most variables are zero, and stay so. A larger problem is worked on by rounds of some steps in the variables that are positive or would become so, whose gradient is
+    below the mean of the others; after each round the gradient of all says which those are. A variable enters by some steps later than it might. To let in
+    all whose gradient is no further from the mean than that of the positive took 4 to 5 times as long, with bundles of 550 and 1100 planes.
 */
+#include "../../../sys/gpucsrwide.h"
 #include "simplexqp.h"
 
 #define STEP_MIN   1e-10
@@ -19,7 +21,7 @@
 #define MAX_STEPS  300000
 #define REFERENCES 2  /* steps without a new least value after which the reference of the line search comes down */
 #define SMALL      64 /* up to so many variables all are worked on */
-#define ROUND      16 /* steps of a round */
+#define ROUND      32 /* steps of a round */
 
 /* A problem of n variables, and how far the method has come with it */
 typedef struct {
@@ -34,7 +36,7 @@ typedef struct {
 } Progress;
 
 /* y = the point of the simplex nearest to c: c_i - t where that is positive. t only rises while those below it are left out. */
-static void Project(PetscInt n, const PetscReal c[], PetscReal y[])
+GPUCSR_WIDE static void Project(PetscInt n, const PetscReal c[], PetscReal y[])
 {
   PetscReal sum  = 0, t;
   PetscInt  left = n;
@@ -59,7 +61,7 @@ static void Project(PetscInt n, const PetscReal c[], PetscReal y[])
 }
 
 /* y += Q x, Q with n columns, by the rows of Q whose entry in x is not zero, four at a time */
-static void MultiplyAdd(PetscInt n, PetscInt ld, const PetscReal Q[], const PetscReal x[], PetscReal y[])
+GPUCSR_WIDE static void MultiplyAdd(PetscInt n, PetscInt ld, const PetscReal Q[], const PetscReal x[], PetscReal y[])
 {
   const PetscReal *q[4];
   PetscReal        a[4];
@@ -78,7 +80,7 @@ static void MultiplyAdd(PetscInt n, PetscInt ld, const PetscReal Q[], const Pets
     for (PetscInt i = 0; i < n; i++) y[i] += a[k] * q[k][i];
 }
 
-static PetscReal Dot(PetscInt n, const PetscReal a[], const PetscReal b[])
+GPUCSR_WIDE static PetscReal Dot(PetscInt n, const PetscReal a[], const PetscReal b[])
 {
   PetscReal sum = 0;
 
@@ -87,34 +89,28 @@ static PetscReal Dot(PetscInt n, const PetscReal a[], const PetscReal b[])
   return sum;
 }
 
-/* Mean of the gradient where multipliers are positive, and its largest distance from that there */
-static PetscReal MeanGradient(PetscInt n, const PetscReal x[], const PetscReal g[], PetscReal *spread)
+/* Mean of the gradient where multipliers are positive */
+static PetscReal MeanGradient(PetscInt n, const PetscReal x[], const PetscReal g[])
 {
-  PetscReal mean  = 0;
+  PetscReal sum   = 0;
   PetscInt  count = 0;
 
   for (PetscInt i = 0; i < n; i++) {
     if (x[i] > ZERO) {
-      mean += g[i];
+      sum += g[i];
       count++;
     }
   }
-  mean /= (PetscReal)PetscMax(count, 1);
-  *spread = 0;
-  for (PetscInt i = 0; i < n; i++)
-    if (x[i] > ZERO) *spread = PetscMax(*spread, PetscAbsReal(g[i] - mean));
-  return mean;
+  return sum / (PetscReal)PetscMax(count, 1);
 }
 
 /* Is x optimal within tol? Where a multiplier is positive the gradient is the same, and where it is zero no less. */
 static PetscBool Optimal(PetscInt n, const PetscReal x[], const PetscReal g[], PetscReal tol)
 {
-  PetscReal       spread;
-  const PetscReal mean = MeanGradient(n, x, g, &spread);
+  const PetscReal mean = MeanGradient(n, x, g);
 
-  if (spread > tol) return PETSC_FALSE;
   for (PetscInt i = 0; i < n; i++)
-    if (g[i] - mean < -tol) return PETSC_FALSE;
+    if (g[i] - mean < -tol || (x[i] > ZERO && g[i] - mean > tol)) return PETSC_FALSE;
   return PETSC_TRUE;
 }
 
@@ -167,15 +163,14 @@ static PetscBool Advance(const Problem *p, Progress *at, PetscReal tol, PetscInt
   return PETSC_FALSE;
 }
 
-/* The variables that a round works on: those that are positive, and those whose gradient is not far above theirs */
-static PetscInt Choose(const Problem *p, PetscReal tol, PetscInt chosen[])
+/* The variables that a round works on: those that are positive, and those whose gradient is below the mean of theirs */
+static PetscInt Choose(const Problem *p, PetscInt chosen[])
 {
-  PetscReal       spread;
-  const PetscReal mean = MeanGradient(p->n, p->x, p->g, &spread);
+  const PetscReal mean = MeanGradient(p->n, p->x, p->g);
   PetscInt        m    = 0;
 
   for (PetscInt i = 0; i < p->n; i++)
-    if (p->x[i] > 0 || p->g[i] < mean + spread + tol) chosen[m++] = i;
+    if (p->x[i] > 0 || p->g[i] < mean) chosen[m++] = i;
   return m;
 }
 
@@ -248,7 +243,7 @@ PetscErrorCode SimplexQPProjected(SimplexQP *qp, PetscReal tol)
   at.value = at.least = at.candidate = 0.5 * Dot(n, p.x, p.Qx) + Dot(n, p.x, p.f);
   at.reference                       = STEP_MAX;
   while (most >= 1e-3 * tol && at.steps < MAX_STEPS) {
-    if (n <= SMALL ? Advance(&p, &at, tol, MAX_STEPS) : Round(&p, &part, chosen, Choose(&p, tol, chosen), Q, &at, tol)) break;
+    if (n <= SMALL ? Advance(&p, &at, tol, MAX_STEPS) : Round(&p, &part, chosen, Choose(&p, chosen), Q, &at, tol)) break;
   }
   qp->changes += at.steps;
   qp->value = 0.5 * Dot(n, p.x, p.Qx) + Dot(n, p.x, p.f);
