@@ -8,6 +8,7 @@
 #include "gpukspimpl.h"
 #include "../../../mat/impls/gpucsr/format/absent.h"
 #include <limits.h>
+#include <string.h>
 
 const char *const KSPGPUPaths[]      = {"auto", "launch", "graph", "driven", "KSPGPUPath", "KSP_GPU_PATH_", NULL};
 const char *const KSPGPUVariants[]   = {"standard", "single_reduction", "KSPGPUVariant", "KSP_GPU_", NULL};
@@ -691,14 +692,17 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
   (void)fresh;
 #else
   if (path == KSP_GPU_PATH_LAUNCH) {
+    const int shape[] = {(int)k->method, (int)kind, bs, (int)k->degree};
+
     if (fresh || k->shapedata != k->S->array[0].data) PetscCall(GPUKSPLaunchCommon(k->S, &k->launch.common, k->dev->stream));
     if (fresh || k->pcnew || k->shapedata != k->S->array[0].data) PetscCall(GPUKSPLaunchDiagonals(k->S, kind == GPUKSP_PC_DIAGONAL ? k->pc : NULL, k->table, &k->launch.same, k->dev->stream));
     k->pcnew = PETSC_FALSE;
-    if (fresh || k->shapefor != KSP_GPU_PATH_LAUNCH || k->shapemixed != k->mixed || k->shapedata != k->S->array[0].data) {
+    if (fresh || k->shapefor != KSP_GPU_PATH_LAUNCH || k->shapemixed != k->mixed || k->shapedata != k->S->array[0].data || memcmp(k->shapeof, shape, sizeof(shape))) {
       PetscBool possible;
 
       PetscCall(Shape(k, &possible, k->why, sizeof(k->why)));
       if (!possible) path = KSP_GPU_PATH_GRAPH;
+      PetscCall(PetscArraycpy(k->shapeof, shape, 4));
       k->shapedata = k->S->array[0].data;
     }
   }

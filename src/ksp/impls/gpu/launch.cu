@@ -4,7 +4,7 @@
   Each block, one a processor, owns a range of rows of about equal work (GPUKSPLaunchPartition()) and all that is private to them; as
   much of that as fits stays in its shared memory. What other blocks read, the vector that A is multiplied with, is in global memory.
 
-  Blocks meet in exchange(): each publishes its part of up to four sums, and reads those of all others. The flag that says that a part has
+  Blocks meet in exchange(): each publishes its part of up to five sums, and reads those of all others. The flag that says that a part has
   arrived travels inside it, a half of the number with a half of a word each, so that no fence and no second round trip is needed; all
   add up the same parts in the same order, so that all take the same decisions, and two runs give the same bits. Where vectors must have become visible too,
   a fence goes before publishing, and behind reading. Small matrices are solved by one cluster, whose blocks write each other's shared memory and meet
@@ -44,25 +44,29 @@ struct Preconditioner {
     return diagonal ? entry(i) * r : r;
   }
 
-  /* The block's part of it into shared memory */
-  __device__ __forceinline__ void settle(const X *whole, const GPUKSPDiagonals &same, Pool &pool, int rows)
+  /* The diagonals of stencils into shared memory, which the launch has room for: before any vector takes what is left */
+  __device__ __forceinline__ void tabulate(const GPUKSPDiagonals &same, Pool &pool)
   {
-    if (diagonal && same.table) {
-      X *const t = pool.take<X>(2 * same.count);
+    if (!diagonal || !same.table) return;
+    X *const t = pool.take<X>(2 * same.count);
 
-      for (int i = threadIdx.x; i < same.count; i += THREADS) {
-        const X v = same.table[i];
+    for (int i = threadIdx.x; i < same.count; i += THREADS) {
+      const X v = same.table[i];
 
-        t[i]              = v;
-        t[same.count + i] = v != X(0) ? 1 / v : X(0);
-      }
-      table  = t;
-      tables = same.count;
-      id     = same.id;
-    } else {
-      d = pool.rows((X *)whole, first, rows);
-      for (int i = threadIdx.x; i < d.resident && diagonal; i += THREADS) d.nearby[i] = d.far[i];
+      t[i]              = v;
+      t[same.count + i] = v != X(0) ? 1 / v : X(0);
     }
+    table  = t;
+    tables = same.count;
+    id     = same.id;
+  }
+
+  /* The block's part of a diagonal that differs from row to row */
+  __device__ __forceinline__ void settle(const X *whole, Pool &pool, int rows)
+  {
+    if (table) return;
+    d = pool.rows((X *)whole, first, rows);
+    for (int i = threadIdx.x; i < d.resident && diagonal; i += THREADS) d.nearby[i] = d.far[i];
   }
 
   /* r is complete in all rows of the block */
@@ -116,7 +120,7 @@ struct Args {
   ulonglong2     *slots;
   GPUKSPState     start, *state;
   unsigned        epoch; /* of the first meeting: slots hold earlier ones */
-  int             guard, right, n, windows;
+  int             guard, right, n;
   size_t          shared;
   GPUKSPDiagonals same;
 };
@@ -277,14 +281,15 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
 {
   typedef double X;
   PROLOGUE;
-  constexpr int GROUP   = HOW == BY_WINDOWS ? 8 : 4;
-  const Windows windows = {HOW == BY_WINDOWS ? pool.take<X>(4 * a.windows) : NULL, a.windows};
-
+  constexpr int                GROUP   = HOW == BY_WINDOWS ? 8 : 4;
   const Preconditioner<double> exactpc = preconditioner<double>(a.w, first);
-  const Rows<X>                w = pool.rows(a.v.w, first, rows), x = pool.rows(a.v.x, first, rows);
-  Preconditioner<X>            pc = preconditioner<X>(a.v, first);
+  Preconditioner<X>            pc      = preconditioner<X>(a.v, first);
+  Windows                      windows;
 
-  pc.settle(POLYNOMIAL ? a.v.diagonal : a.v.pc, a.same, pool, rows);
+  pc.tabulate(a.same, pool);
+  if constexpr (HOW == BY_WINDOWS) windows = {pool.take<X>(4 * A.windows.length), A.windows.length};
+  const Rows<X> w = pool.rows(a.v.w, first, rows), x = pool.rows(a.v.x, first, rows);
+  pc.settle(POLYNOMIAL ? a.v.diagonal : a.v.pc, pool, rows);
   const Rows<X> r = pool.rows(a.v.r, first, rows);                                            /* after the start only where keeps is set: else r = z / d */
   X            *z = a.v.z + first, *p = a.v.p + first, *q = a.v.p2 + first;                   /* the direction, and the one before or to come */
   const bool    keeps = pc.bs || POLYNOMIAL || a.start.normtype == KSP_NORM_UNPRECONDITIONED; /* z is no matter of a single row, or r itself is asked for */
@@ -476,7 +481,10 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
     }
     if constexpr (MIXED) {
       RULE(CGResidual(&st, s3); CGMixed(&st));
-      if (st.replace) {
+      const bool replace = st.replace;
+
+      __syncthreads(); /* all have read it before the next rule writes there */
+      if (replace) {
         FOR_ROWS(i)
         {
           const double xi = (double)x[i] + st.xalpha * (double)p[i];
@@ -582,7 +590,7 @@ __global__ void __launch_bounds__(SIZE, 1) cg_tile_kernel(const Args<M, E> a)
     X *const y         = n & 1 ? a.v.p2 : a.v.p; /* others may be a meeting behind */
     double   sum[SUMS] = {0, 0, 0, 0, 0};
 
-    A.product(Tile<X>{p - lo}, first, last, scratch, [&](int i, X wi) { w[i] = wi; });
+    A.product(Vector<X>{p - lo}, first, last, scratch, [&](int i, X wi) { w[i] = wi; });
     __syncthreads();
     FOR_OWN(k, i)
     {
@@ -683,10 +691,11 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) cg1_kernel(const Args<M, E> a
   typedef double X;
   constexpr int  GROUP = 4;
   PROLOGUE;
-  const Rows<X>     w = pool.rows(a.v.w, first, rows), r = pool.rows(a.v.r, first, rows), s = pool.rows(a.v.s, first, rows), p = pool.rows(a.v.p, first, rows);
   Preconditioner<X> pc = preconditioner<X>(a.v, first);
 
-  pc.settle(a.v.pc, a.same, pool, rows);
+  pc.tabulate(a.same, pool);
+  const Rows<X> w = pool.rows(a.v.w, first, rows), r = pool.rows(a.v.r, first, rows), s = pool.rows(a.v.s, first, rows), p = pool.rows(a.v.p, first, rows);
+  pc.settle(a.v.pc, pool, rows);
   const Rows<X> x = pool.rows(a.v.x, first, rows);
   X            *z = a.v.z + first;
   double        s4[4], none[3] = {0, 0, 0};
@@ -771,10 +780,11 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) bcgs_kernel(const Args<M, E> 
   typedef double X;
   constexpr int  GROUP = 4;
   PROLOGUE;
-  const Rows<X>     t = pool.rows(a.v.t, first, rows), s = pool.rows(a.v.s, first, rows), rp = pool.rows(a.v.rp, first, rows);
   Preconditioner<X> pc = preconditioner<X>(a.v, first);
 
-  pc.settle(a.v.pc, a.same, pool, rows);
+  pc.tabulate(a.same, pool);
+  const Rows<X> t = pool.rows(a.v.t, first, rows), s = pool.rows(a.v.s, first, rows), rp = pool.rows(a.v.rp, first, rows);
+  pc.settle(a.v.pc, pool, rows);
   const Rows<X> x = pool.rows(a.v.x, first, rows);
   const Rows<X> w = pool.rows(a.v.block ? a.v.w : (X *)NULL, first, rows);
   X            *r = a.v.r + first, *ph = a.v.ph + first, *sh = a.v.sh + first;
@@ -1041,7 +1051,7 @@ static PetscErrorCode with(const GPUKSPLaunch *L, M A, E exact, const GPUKSPVect
       }
     }
   } else {
-    Args<M, E>                a         = {A, exact, v, L->v, L->bounds, L->reach, L->cluster ? NULL : (ulonglong2 *)L->slots, *L->state, L->state, L->epoch, (int)L->guard, (int)L->right, L->A->m, L->windows.length, L->shared, L->same};
+    Args<M, E>                a         = {A, exact, v, L->v, L->bounds, L->reach, L->cluster ? NULL : (ulonglong2 *)L->slots, *L->state, L->state, L->epoch, (int)L->guard, (int)L->right, L->A->m, L->shared, L->same};
     void                     *args[]    = {&a};
     cudaLaunchConfig_t        config    = {};
     cudaLaunchAttribute       attribute = {};
@@ -1174,7 +1184,7 @@ static int Share(const GPUCSRStorage *A, int blocks, int size)
     for (share = 1; 2 * share * slices <= size / 32 && 2 * share <= mean; share *= 2) {
     }
   } else {
-    for (share = 1; 2 * share <= 32 && (4 * share <= mean || (2 * share * rows <= size && 2 * share <= mean)); share *= 2) {
+    for (share = 1; 2 * share <= 32 && (8 * share <= mean || (2 * share * rows <= size && 2 * share <= mean)); share *= 2) {
     }
   }
   return share;
@@ -1185,17 +1195,21 @@ static int Ascending(const void *a, const void *b)
   return *(const int *)a < *(const int *)b ? -1 : *(const int *)a > *(const int *)b;
 }
 
-/* The windows of a chunk of so many rows; none where there would be too many, or where they would take more than three quarters of a block's shared memory */
-static PetscErrorCode Window(const GPUCSRStorage *A, int chunk, int shared, GPUKSPWindows *w)
+/* The windows of a chunk of so many rows; none where there would be too many, or where they would take more than three quarters of so much shared memory */
+static PetscErrorCode Window(const GPUCSRStorage *A, int chunk, size_t shared, GPUKSPWindows *w, cudaStream_t s)
 {
   const GPUCSRArray *offsets = &A->array[A->format->ops == &GPUCSRFormat_dia ? (int)DIA_OFFSET : (int)STENCIL_OFFSET];
   int               *offset, n = A->format->ops == &GPUCSRFormat_dia ? (int)A->extent.units : (int)A->extent.stored;
+  cudaError_t        err;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(w, sizeof(*w)));
   PetscCall(PetscMalloc1(n + 1, &offset));
   offset[n] = 0;
-  GPUCSR_CUDA(cudaMemcpy(offset, offsets->data, sizeof(int) * (size_t)n, cudaMemcpyDeviceToHost));
+  err       = cudaMemcpyAsync(offset, offsets->data, sizeof(int) * (size_t)n, cudaMemcpyDeviceToHost, s);
+  if (!err) err = cudaStreamSynchronize(s);
+  if (err) PetscCall(PetscFree(offset));
+  GPUCSR_CUDA(err);
   qsort(offset, (size_t)n + 1, sizeof(int), Ascending);
   for (int k = 0; k <= n;) {
     const int lo = offset[k] - (offset[k] & 1);
@@ -1211,12 +1225,33 @@ static PetscErrorCode Window(const GPUCSRStorage *A, int chunk, int shared, GPUK
     w->place[w->count] = w->length;
     w->length += w->wide[w->count++];
   }
-  if (4 * sizeof(double) * (size_t)w->length > (size_t)shared / 4 * 3) w->count = 0;
+  if (4 * sizeof(double) * (size_t)w->length > shared / 4 * 3) w->count = 0;
   if (!w->count) w->length = 0;
   w->own = w->at(0);
   PetscCall(PetscFree(offset));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* Bytes of shared memory that a launch needs before any vector: of the matrix, of the diagonals of stencils, of windows */
+static PetscErrorCode Tables(const GPUKSPLaunch *L, size_t *bytes)
+{
+  PetscFunctionBegin;
+  *bytes = sizeof(double) * 4 * (size_t)L->windows.length;
+  if (L->A->format->ops == &GPUCSRFormat_stencil) *bytes += sizeof(double) * 2 * (size_t)(PetscMin(L->A->extent.units, GPUKSP_STENCILS) + 1);
+  PetscCall(visit(L->A, L, L->threads, [&](auto M) -> PetscErrorCode {
+    *bytes += M.shared();
+    return PETSC_SUCCESS;
+  }));
+  if (L->Ainner)
+    PetscCall(visit(L->Ainner, L, L->threads, [&](auto M) -> PetscErrorCode {
+      *bytes += M.shared();
+      return PETSC_SUCCESS;
+    }));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Of shared memory, beside tables and windows: what a product may ask for to add up, and something for vectors */
+#define ROOM (2 * MOST_THREADS * sizeof(double))
 
 /* Can this be one launch here? Fills in blocks, threads, shared */
 PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *possible, char why[], size_t len)
@@ -1248,20 +1283,12 @@ PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *p
     const PetscBool known = (PetscBool)(A->format->ops == &GPUCSRFormat_stencil || A->format->ops == &GPUCSRFormat_dia);
 
     L->written = (PetscBool)!known;
-    if (known) PetscCall(Window(A, WINDOW_ROWS * WINDOW_THREADS, most, &L->windows));
+    PetscCall(Tables(L, &matrix));
+    if (known && (size_t)most > matrix + ROOM) PetscCall(Window(A, WINDOW_ROWS * WINDOW_THREADS, (size_t)most - matrix - ROOM, &L->windows, (cudaStream_t)dev->stream));
     if (L->windows.count) L->size = WINDOW_THREADS;
     PetscCall(dispatch(L, &most, NULL));
   }
-  PetscCall(visit(A, L, L->threads, [&](auto M) -> PetscErrorCode {
-    matrix = M.shared();
-    return PETSC_SUCCESS;
-  }));
-  matrix += sizeof(double) * 4 * (size_t)L->windows.length;
-  if (L->Ainner)
-    PetscCall(visit(L->Ainner, L, L->threads, [&](auto M) -> PetscErrorCode {
-      matrix += M.shared();
-      return PETSC_SUCCESS;
-    }));
+  PetscCall(Tables(L, &matrix));
   if ((size_t)most < matrix + MOST_THREADS * sizeof(double)) {
     *possible = PETSC_FALSE;
     PetscCall(PetscSNPrintf(why, len, "its stencils do not fit the shared memory of a block"));
@@ -1274,28 +1301,31 @@ PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *p
 }
 
 /* The stencil of the most entries, for those that are parts of it; of 0 entries where there is none */
-PetscErrorCode GPUKSPLaunchCommon(const GPUCSRStorage *A, GPUKSPCommon *common, GPUCSRStream s)
+PetscErrorCode GPUKSPLaunchCommon(const GPUCSRStorage *A, GPUKSPCommon *common, GPUCSRStream stream)
 {
-  int   *begin, most = 0;
-  size_t bytes = GPUCSRTypeSize(A->array[STENCIL_VAL].type);
-  double value[GPUKSP_COMMON];
+  const size_t bytes = GPUCSRTypeSize(A->array[STENCIL_VAL].type);
+  cudaStream_t s     = (cudaStream_t)stream;
+  int         *begin, most = 0;
+  double       value[GPUKSP_COMMON];
+  cudaError_t  err;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(common, sizeof(*common)));
   if (A->format->ops != &GPUCSRFormat_stencil) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscMalloc1(A->extent.units + 1, &begin));
-  GPUCSR_CUDA(cudaMemcpyAsync(begin, A->array[STENCIL_BEGIN].data, sizeof(int) * (size_t)(A->extent.units + 1), cudaMemcpyDeviceToHost, (cudaStream_t)s));
-  GPUCSR_CUDA(cudaStreamSynchronize((cudaStream_t)s));
+  PetscCall(PetscCalloc1(A->extent.units + 2, &begin));
+  err = cudaMemcpyAsync(begin, A->array[STENCIL_BEGIN].data, sizeof(int) * (size_t)(A->extent.units + 1), cudaMemcpyDeviceToHost, s);
+  if (!err) err = cudaStreamSynchronize(s);
   for (int u = 1; u < (int)A->extent.units; u++)
     if (begin[u + 1] - begin[u] > begin[most + 1] - begin[most]) most = u;
-  if (A->extent.units && begin[most + 1] - begin[most] <= GPUKSP_COMMON) {
+  if (!err && begin[most + 1] - begin[most] <= GPUKSP_COMMON) {
     common->count = begin[most + 1] - begin[most];
-    GPUCSR_CUDA(cudaMemcpyAsync(common->offset, (const int *)A->array[STENCIL_OFFSET].data + begin[most], sizeof(int) * (size_t)common->count, cudaMemcpyDeviceToHost, (cudaStream_t)s));
-    GPUCSR_CUDA(cudaMemcpyAsync(value, (const char *)A->array[STENCIL_VAL].data + bytes * (size_t)begin[most], bytes * (size_t)common->count, cudaMemcpyDeviceToHost, (cudaStream_t)s));
-    GPUCSR_CUDA(cudaStreamSynchronize((cudaStream_t)s));
-    for (int k = 0; k < common->count; k++) common->value[k] = bytes == sizeof(float) ? (double)((const float *)value)[k] : value[k];
+    err           = cudaMemcpyAsync(common->offset, (const int *)A->array[STENCIL_OFFSET].data + begin[most], sizeof(int) * (size_t)common->count, cudaMemcpyDeviceToHost, s);
+    if (!err) err = cudaMemcpyAsync(value, (const char *)A->array[STENCIL_VAL].data + bytes * (size_t)begin[most], bytes * (size_t)common->count, cudaMemcpyDeviceToHost, s);
+    if (!err) err = cudaStreamSynchronize(s);
+    for (int k = 0; k < common->count && !err; k++) common->value[k] = bytes == sizeof(float) ? (double)((const float *)value)[k] : value[k];
   }
   PetscCall(PetscFree(begin));
+  GPUCSR_CUDA(err);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -62,19 +62,6 @@ struct Vector {
   }
 };
 
-/* A vector of which the block keeps all that its rows need in shared memory; x is where element 0 would be */
-template <class X>
-struct Tile {
-  typedef X        type;
-  static const int ahead = AHEAD;
-  const X         *x;
-
-  __device__ __forceinline__ X operator()(int c) const
-  {
-    return x[c];
-  }
-};
-
 /* All ones: the product is the sum of each row */
 struct Ones {
   typedef double   type;
@@ -265,10 +252,10 @@ struct Sell {
   }
 };
 
-/* Rows of a chunk (windows.cuh): so many of each thread; and bytes of a row's values in flight */
+/* Rows of a chunk (windows.cuh): so many of each thread */
 #define WINDOW_THREADS 512
 #define WINDOW_ROWS    2
-#define DIA_AHEAD      ((int)(72 / sizeof(V)))
+#define DIA_AHEAD      9 /* values of a row in flight */
 
 /* As sliced ELL, but that the column follows from the diagonal: entries of x and of A are asked for together */
 template <class V>
@@ -535,8 +522,8 @@ struct Stencil {
       const unsigned bits = in ? has[which[r]] : 0;
       const int      c    = t + r * WINDOW_THREADS;
 
-      if (!__any_sync(0xffffffffu, bits & OTHER)) sum[r] = common_part<true>(Tile<double>{x}, c, bits);
-      else sum[r] = in ? whole<true>(Tile<double>{x}, c, which[r], 0) : 0;
+      if (!__any_sync(0xffffffffu, bits & OTHER)) sum[r] = common_part<true>(Vector<double>{x}, c, bits);
+      else sum[r] = in ? whole<true>(Vector<double>{x}, c, which[r], 0) : 0;
     }
   }
 };
@@ -568,31 +555,30 @@ struct Csr {
   {
     typedef typename G::type X;
     const int                lane = threadIdx.x % lanes, groups = THREADS / lanes, rows = last - first;
+    int                      r = threadIdx.x / lanes, begin = r < rows ? rowptr[first + r] : 0, end = r < rows ? rowptr[first + r + 1] : 0;
 
-    for (int r0 = 0; r0 < rows; r0 += groups) {
-      const int r   = r0 + threadIdx.x / lanes;
+    for (int r0 = 0; r0 < rows; r0 += groups, r += groups) {
+      const int next = r + groups, nextbegin = next < rows ? rowptr[first + next] : 0, nextend = next < rows ? rowptr[first + next + 1] : 0;
       X         sum = 0;
 
-      if (r < rows) {
-        const int end = rowptr[first + r + 1];
-
-        for (int k = rowptr[first + r] + lane; k < end; k += 4 * lanes) {
-          int c[4];
-          V   v[4];
+      for (int k = begin + lane; k < end; k += 4 * lanes) {
+        int c[4];
+        V   v[4];
 
 #pragma unroll
-          for (int u = 0; u < 4; u++) {
-            c[u] = -1;
-            if (k + u * lanes < end) {
-              c[u] = keep ? __ldg(col + k + u * lanes) : __ldcs(col + k + u * lanes);
-              v[u] = keep ? __ldg(val + k + u * lanes) : __ldcs(val + k + u * lanes);
-            }
+        for (int u = 0; u < 4; u++) {
+          c[u] = -1;
+          if (k + u * lanes < end) {
+            c[u] = keep ? __ldg(col + k + u * lanes) : __ldcs(col + k + u * lanes);
+            v[u] = keep ? __ldg(val + k + u * lanes) : __ldcs(val + k + u * lanes);
           }
-#pragma unroll
-          for (int u = 0; u < 4; u++)
-            if (c[u] >= 0) sum += X(v[u]) * x(c[u]);
         }
+#pragma unroll
+        for (int u = 0; u < 4; u++)
+          if (c[u] >= 0) sum += X(v[u]) * x(c[u]);
       }
+      begin = nextbegin;
+      end   = nextend;
       for (int o = lanes / 2; o; o >>= 1) sum += __shfl_down_sync(0xffffffffu, sum, o, lanes);
       if (lane == 0 && r < rows) f(r, sum);
     }
