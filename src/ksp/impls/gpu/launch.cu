@@ -59,6 +59,7 @@ struct Preconditioner {
     table  = t;
     tables = same.count;
     id     = same.id;
+    __syncthreads();
   }
 
   /* The block's part of a diagonal that differs from row to row */
