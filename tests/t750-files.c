@@ -97,6 +97,17 @@ static PetscErrorCode Case(const char file[], const char words[])
     if (info.skipped) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "skipped %" PetscInt64_FMT " from line %" PetscInt64_FMT "\n", info.skipped, info.line));
     PetscCall(VecDestroy(&y));
     PetscCall(VecDestroy(&q));
+  } else { /* a matrix whose sizes were known by then can still be used, and is empty */
+    PetscCall(MatGetSize(A, &m, &n));
+    if (m >= 0 && n >= 0) {
+      MatInfo matinfo;
+
+      PetscCall(MatSetUp(A));
+      PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+      PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+      PetscCall(MatGetInfo(A, MAT_GLOBAL_SUM, &matinfo));
+      PetscCheck(matinfo.nz_used == 0, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: %g entries are left", file, matinfo.nz_used);
+    }
   }
   PetscCall(PetscSynchronizedPrintf(PETSC_COMM_WORLD, "%s", errors));
   PetscCall(PetscSynchronizedFlush(PETSC_COMM_WORLD, stdout));

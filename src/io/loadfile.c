@@ -861,16 +861,37 @@ static PetscErrorCode LoadViewer(Reader *R, Mat A, Vec *labels)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  Values, and beside them what PETSc does with the columns in one thread: a copy to themselves, by which A, where it is given, takes them for its own. With many threads the others
+  would wait for that one, so it comes after the columns then. With one or two it comes before them, as the first touch of their memory, and what is copied is in the caches.
+*/
+static PetscErrorCode FillValues(const Reader *R, Mat A, const GPUCSRBinary *b, int64_t first, int64_t nz, PetscInt j[], PetscScalar v[])
+{
+  const unsigned char *from = b->at + b->values + 8 * (size_t)first;
+  PetscErrorCode       ierr = PETSC_SUCCESS;
+
+  PetscFunctionBegin;
+#pragma omp parallel num_threads(R->threads)
+  {
+#pragma omp master
+    if (A) ierr = MatSeqAIJSetColumnIndices(A, j);
+#pragma omp for schedule(dynamic)
+    for (int64_t k = 0; k < nz; k += PIECE) GPUCSRBinaryReals(from + 8 * (size_t)k, PetscMin(nz - k, (int64_t)PIECE), v + k, 1);
+  }
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode LoadBinary(Reader *R, Mat A, Vec *labels)
 {
-  const char    *text;
-  size_t         bytes;
-  GPUCSRBinary   b;
-  int64_t       *row, first = 0, last, bad;
-  PetscInt       m, rstart, *nnz, *j;
-  PetscScalar   *v, *y;
-  PetscBool      direct;
-  PetscErrorCode ierr;
+  const char  *text;
+  size_t       bytes;
+  GPUCSRBinary b;
+  int64_t     *row, first = 0, last, bad;
+  PetscInt     m, rstart, *nnz, *j;
+  PetscScalar *v, *y;
+  PetscBool    direct;
+  const int    early = R->threads <= 2; /* see FillValues() */
 
   PetscFunctionBegin;
   if (R->rank) R->failed = GPUCSRSourceOpen(R->file, &R->source, &R->fault);
@@ -913,17 +934,7 @@ static PetscErrorCode LoadBinary(Reader *R, Mat A, Vec *labels)
     j = R->j;
     v = R->v;
   }
-  ierr = PETSC_SUCCESS;
-#pragma omp parallel num_threads(R->threads)
-  {
-    /* what PETSc does in one thread, a copy of the columns to themselves, beside the values; this thread joins the others then. Before there are columns it is the first
-       touch of their memory, which comes anyway, and what it copies is in the caches */
-#pragma omp master
-    if (direct) ierr = MatSeqAIJSetColumnIndices(A, j);
-#pragma omp for schedule(dynamic)
-    for (int64_t k = 0; k < row[m]; k += PIECE) GPUCSRBinaryReals(b.at + b.values + 8 * (size_t)(first + k), PetscMin(row[m] - k, (int64_t)PIECE), v + k, 1);
-  }
-  PetscCall(ierr);
+  if (early) PetscCall(FillValues(R, direct ? A : NULL, &b, first, row[m], j, v));
   bad = GPUCSRBinaryColumns(&b, m, row, first, j, R->threads);
   for (int64_t k = bad < 0 ? 0 : row[bad]; bad >= 0 && k < row[bad + 1] && !R->failed; k++) {
     const int64_t x = GPUCSRBinaryInteger(b.at + b.columns + (size_t)(first + k) * b.width, b.width);
@@ -931,7 +942,9 @@ static PetscErrorCode LoadBinary(Reader *R, Mat A, Vec *labels)
     if (x < 0 || x >= b.N) R->failed = GPUCSRFaultSet(&R->fault, 0, 0, "row %lld has an entry in column %lld of %lld", (long long)(rstart + bad), (long long)x, (long long)b.N);
     else if (k > row[bad] && j[k] <= j[k - 1]) R->failed = GPUCSRFaultSet(&R->fault, 0, 0, "the columns of row %lld do not increase", (long long)(rstart + bad));
   }
+  if (R->failed && direct) PetscCall(MatSeqAIJSetPreallocation(A, 0, nnz)); /* its rows are empty again */
   PetscCall(AgreeOnFault(R));
+  if (!early) PetscCall(FillValues(R, direct ? A : NULL, &b, first, row[m], j, v));
   if (direct) PetscCall(SpareInodes(A, m, row, j));
   R->parsed = MPI_Wtime();
   if (direct) PetscCall(Assemble(A));

@@ -26,6 +26,7 @@ static char help[] = "Learns a linear model from rows with labels: regularised r
 #include "losses.h"
 #include <petsctao.h>
 #include <petsctime.h>
+#include <omp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -323,9 +324,9 @@ static PetscErrorCode LossRows(Learner *l, PetscReal *sum)
     PetscCall(MatDenseGetLDA(l->C, &ldc));
     PetscCall(MatDenseGetArrayRead(l->S, &s));
     PetscCall(MatDenseGetArrayWrite(l->C, &c));
-    /* a class a thread: within it the loss has no others then */
-#pragma omp parallel for schedule(dynamic) if ((PetscInt64)m * l->k > 50000)
-    for (PetscInt k = 0; k < l->k; k++) part[k] = (*l->loss->rows)(m, s + k * lds, l->sign + k * m, l->parameter, 1 / (PetscReal)M, c + k * ldc);
+    /* a class a thread, where the loss would have none for its rows or there are classes for all */
+#pragma omp parallel for schedule(dynamic) if ((PetscInt64)m * l->k > 50000 && (m <= 50000 || l->k >= omp_get_max_threads()))
+    for (PetscInt k = 0; k < l->k; k++) part[k] = (*l->loss->rows)(m, s + (size_t)k * (size_t)lds, l->sign + (size_t)k * (size_t)m, l->parameter, 1 / (PetscReal)M, c + (size_t)k * (size_t)ldc);
     for (PetscInt k = 0; k < l->k; k++) *sum += part[k];
     PetscCall(MatDenseRestoreArrayWrite(l->C, &c));
     PetscCall(MatDenseRestoreArrayRead(l->S, &s));
@@ -430,7 +431,7 @@ static PetscErrorCode LearnerSetUp(Learner *l, Mat X, Vec y)
     PetscCall(PetscMalloc1((size_t)m * (size_t)l->k, &l->sign));
     PetscCall(VecGetArrayRead(y, &label));
     for (PetscInt k = 0; k < l->k; k++)
-      for (PetscInt i = 0; i < m; i++) l->sign[k * m + i] = PetscRealPart(label[i]) == l->label[k] ? 1 : -1;
+      for (PetscInt i = 0; i < m; i++) l->sign[(size_t)k * (size_t)m + (size_t)i] = PetscRealPart(label[i]) == l->label[k] ? 1 : -1;
     PetscCall(VecRestoreArrayRead(y, &label));
     PetscCall(VecCreateMPI(PetscObjectComm((PetscObject)X), n * l->k, PETSC_DETERMINE, &l->w));
     PetscCall(CreateWeightMatrix(X, l->k, &l->W));
