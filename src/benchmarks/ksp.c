@@ -21,7 +21,7 @@ static char help[] = "PETSc's Krylov methods with Jacobi on the matrix type of y
 #include <petscksp.h>
 #include <petsctime.h>
 #include <string.h>
-#include "synthetic.h"
+#include "spd.h"
 
 static int Less(const void *a, const void *b)
 {
@@ -37,12 +37,24 @@ static double Factor(int i)
 static PetscErrorCode Assemble(const char name[], PetscBool convection, PetscBool rough, int32_t **i, PetscInt **j, PetscScalar **a, PetscInt *rows, Mat *A)
 {
   Synthetic s = {name, STENCIL7, 0, 1, 0, 0, 0, 0, 0, 0};
+  SPD       spd;
   int       m, n;
 
   PetscFunctionBeginUser;
+  for (int k = 0; k < 4; k++) {
+    static const char *const varying[] = {"lognormal7_%d", "lognormal27_%d", "elastic_%d", "graph_%d"}; /* in the order of SPDKind */
+
+    if (sscanf(name, varying[k], &spd.m) != 1) continue;
+    PetscCheck(spd.m >= 2 && spd.m <= (k == ELASTIC ? 80 : 200), PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-cases %s: must have from 2 to %d points an edge", name, k == ELASTIC ? 80 : 200);
+    spd.kind = (SPDKind)k;
+    PetscCall(SPDCreate(&spd, &m, i, j, a));
+    PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, m, m, (PetscInt *)*i, *j, *a, A));
+    *rows = m;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   if (sscanf(name, convection ? "conv_%d" : "lap7_%d", &s.m) != 1) {
     s.kind = STENCIL27;
-    PetscCheck(sscanf(name, "st27_%d", &s.m) == 1, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE, "-cases %s: must be lap7_N, st27_N or conv_N, N points an edge, or a file .petsc", name);
+    PetscCheck(sscanf(name, "st27_%d", &s.m) == 1, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE, "-cases %s: must be lap7_N, st27_N, conv_N, lognormal7_N, lognormal27_N, elastic_N or graph_N, N points an edge, or a file .petsc", name);
   }
   PetscCheck(s.m >= 1 && s.m <= 400, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-cases %s: must have from 1 to 400 points an edge", name);
   PetscCall(SyntheticCreate(&s, 1, &m, &n, i, j, a));

@@ -8,6 +8,7 @@
 #include "gpukspimpl.h"
 #include "../../../mat/impls/gpucsr/format/absent.h"
 #include <limits.h>
+#include <string.h>
 
 const char *const KSPGPUPaths[]      = {"auto", "launch", "graph", "driven", "KSPGPUPath", "KSP_GPU_PATH_", NULL};
 const char *const KSPGPUVariants[]   = {"standard", "single_reduction", "KSPGPUVariant", "KSP_GPU_", NULL};
@@ -320,7 +321,7 @@ static PetscErrorCode Rounded(KSP_GPU *k)
   const size_t         each  = VECTOR_BYTES(k);
   size_t               bytes = 0;
   GPUKSPVectors       *f     = &k->launch.inner;
-  double             **own[] = {&f->x, &f->r, &f->p, &f->w, &f->z, &f->p2};
+  double             **own[] = {&f->x, &f->r, &f->p, &f->w, &f->z, &f->p2, &f->c0};
   char                *p;
 
   PetscFunctionBegin;
@@ -526,6 +527,7 @@ static PetscErrorCode Better(KSP_GPU *k, const GPUCSRPlan *P, PetscBool takes, c
   static const char *const names[] = {"stencil", "dia", "sell", "csr"};
   const GPUCSRRequest     *q       = &((Mat_SeqGPUCSR *)k->A->spptr)->base.config.request;
   const double             plan    = Bytes(&P->A);
+  const double             share   = !takes && k->precision == KSP_GPU_MIXED ? 0.6 : 1; /* of the bytes, where values are to be rounded */
   double                   least   = takes ? 0.9 * plan : plan + SPARED;
   GPUCSRSource             s;
   PetscBool                open;
@@ -552,8 +554,8 @@ static PetscErrorCode Better(KSP_GPU *k, const GPUCSRPlan *P, PetscBool takes, c
     }
     if ((double)extent.stored > GPUCSR_MOST_STORED(&P->features) / 16) continue;
     PetscCall(GPUCSRStorageCreate(k->dev, format, &P->features, &extent, P->A.precision, &A));
-    if (Bytes(&A) < least) {
-      least   = Bytes(&A);
+    if (share * Bytes(&A) < least) {
+      least   = share * Bytes(&A);
       *better = format;
     }
     PetscCall(GPUCSRStorageDestroy(&A));
@@ -690,13 +692,17 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
   (void)fresh;
 #else
   if (path == KSP_GPU_PATH_LAUNCH) {
+    const int shape[] = {(int)k->method, (int)kind, bs, (int)k->degree};
+
+    if (fresh || k->shapedata != k->S->array[0].data) PetscCall(GPUKSPLaunchCommon(k->S, &k->launch.common, k->dev->stream));
     if (fresh || k->pcnew || k->shapedata != k->S->array[0].data) PetscCall(GPUKSPLaunchDiagonals(k->S, kind == GPUKSP_PC_DIAGONAL ? k->pc : NULL, k->table, &k->launch.same, k->dev->stream));
     k->pcnew = PETSC_FALSE;
-    if (fresh || k->shapefor != KSP_GPU_PATH_LAUNCH || k->shapemixed != k->mixed || k->shapedata != k->S->array[0].data) {
+    if (fresh || k->shapefor != KSP_GPU_PATH_LAUNCH || k->shapemixed != k->mixed || k->shapedata != k->S->array[0].data || memcmp(k->shapeof, shape, sizeof(shape))) {
       PetscBool possible;
 
       PetscCall(Shape(k, &possible, k->why, sizeof(k->why)));
       if (!possible) path = KSP_GPU_PATH_GRAPH;
+      PetscCall(PetscArraycpy(k->shapeof, shape, 4));
       k->shapedata = k->S->array[0].data;
     }
   }

@@ -100,6 +100,7 @@ typedef struct {
   PetscObjectState    lambdastate;
   KSPGPUPath          shapefor;
   PetscBool           shapemixed;
+  int                 shapeof[4]; /* method, kind of preconditioner, its block size, degree of the polynomial */
   const void         *shapedata;
 
   /* by the host's loop, with vectors of PETSc's own */

@@ -4,15 +4,15 @@
   Each block, one a processor, owns a range of rows of about equal work (GPUKSPLaunchPartition()) and all that is private to them; as
   much of that as fits stays in its shared memory. What other blocks read, the vector that A is multiplied with, is in global memory.
 
-  Blocks meet in exchange(): each publishes its part of up to four sums, and reads those of all others. The flag that says that a part has
+  Blocks meet in exchange(): each publishes its part of up to five sums, and reads those of all others. The flag that says that a part has
   arrived travels inside it, a half of the number with a half of a word each, so that no fence and no second round trip is needed; all
   add up the same parts in the same order, so that all take the same decisions, and two runs give the same bits. Where vectors must have become visible too,
-  a fence goes before publishing, and reading acquires. Small matrices are solved by one cluster, whose blocks write each other's shared memory and meet
+  a fence goes before publishing, and behind reading. Small matrices are solved by one cluster, whose blocks write each other's shared memory and meet
   in hardware.
 
-  No meeting is only for a vector to become visible: a direction is put together where the product reads it, from vectors that were there
-  at the last reduction. CG then needs two meetings an iteration, CG with a single reduction too, BiCGStab three. Where a block's rows and all that they need of
-  others' fit its shared memory, CG needs one: see cg_tile_kernel.
+  A direction is put together where the product reads it, from vectors that were there at the last reduction, so that no meeting is only for it to become visible: CG then
+  needs two meetings an iteration, CG with a single reduction too, BiCGStab three. Large matrices whose columns may be anywhere gather one vector, not two, and CG meets
+  once more. Where a block's rows and all that they need of others' fit its shared memory, CG needs one: see cg_tile_kernel.
 
   The rules (rules.h) are those of the host. x takes the step of an iteration together with the next direction, which reads p anyway.
 
@@ -20,628 +20,8 @@
   (w first) and what z leaves in the last-level cache from one phase to the next, for which the second goes backwards. Needs CSR, diagonals, stencils, or sliced ELL whose
   rows move within windows of a few hundred at most.
 */
-#include "../../../mat/impls/gpucsr/kernels/device.cuh"
-#include "../../../mat/impls/gpucsr/format/dia.h"
-#include "../../../mat/impls/gpucsr/format/sell.h"
-#include "../../../mat/impls/gpucsr/format/stencil.h"
-#include "launch.h"
-
-#define MOST_THREADS 1024 /* of a block; a power of two, as many as the launch says */
-#define MOST_WARPS   (MOST_THREADS / 32)
-#define THREADS      ((int)blockDim.x)
-#define WARPS        (THREADS / 32)
-#define AHEAD        8 /* entries of a row in flight */
-
-/* ---- matrix entries: read once an iteration, and kept in the last-level cache between iterations only where all of them fit ---- */
-
-__device__ __forceinline__ unsigned long long entry_policy(int keep)
-{
-  unsigned long long p = 0;
-
-#if __CUDA_ARCH__ >= 800
-  if (keep) asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(p));
-  else asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(p));
-#endif
-  return p;
-}
-
-#if __CUDA_ARCH__ >= 800
-  #define LOAD_ENTRY(v, name, letter, p, policy) asm("ld.global.nc.L1::no_allocate.L2::cache_hint." name " %0, [%1], %2;" : letter(v) : "l"(p), "l"(policy))
-#else
-  #define LOAD_ENTRY(v, name, letter, p, policy) v = __ldcs(p)
-#endif
-#define ENTRY(type, name, letter) \
-  __device__ __forceinline__ type entry(const type *p, unsigned long long policy) \
-  { \
-    type v; \
-\
-    LOAD_ENTRY(v, name, letter, p, policy); \
-    return v; \
-  }
-ENTRY(int, "s32", "=r")
-ENTRY(float, "f32", "=f")
-ENTRY(double, "f64", "=d")
-
-/*
-  ---- what A is multiplied with: a vector, or one that is a sum of others and is put together where it is read ----
-
-  The latter is what spares a meeting: the parts are there before the sums that say how much of each to take. They are written in this launch, by
-  other blocks: plain loads, which the meetings keep from being stale.
-*/
-
-template <class X>
-struct Vector {
-  typedef X        type;
-  static const int ahead = AHEAD;
-  const X         *x;
-
-  __device__ __forceinline__ X operator()(int c) const
-  {
-    return x[c];
-  }
-};
-
-/* A vector of which the block keeps all that its rows need in shared memory; x is where element 0 would be */
-template <class X>
-struct Tile {
-  typedef X        type;
-  static const int ahead = AHEAD;
-  const X         *x;
-
-  __device__ __forceinline__ X operator()(int c) const
-  {
-    return x[c];
-  }
-};
-
-/* No vector: which columns the rows of a thread have */
-struct Reach {
-  typedef double   type;
-  static const int ahead = AHEAD;
-  int             *lo, *hi;
-
-  __device__ __forceinline__ double operator()(int c) const
-  {
-    *lo = min(*lo, c);
-    *hi = max(*hi, c + 1);
-    return 0;
-  }
-};
-
-/* The next direction of conjugate gradients */
-template <class X>
-struct Direction {
-  typedef X        type;
-  static const int ahead = AHEAD;
-  const X         *z, *p;
-  X                beta;
-
-  __device__ __forceinline__ X operator()(int c) const
-  {
-    return z[c] + beta * p[c];
-  }
-};
-
-/* Those of BiCGStab; d is the diagonal of a preconditioner from the right, or NULL */
-template <class X>
-struct BCGSWhole {
-  typedef X        type;
-  static const int ahead = AHEAD / 2;
-  const X         *r, *v, *p, *d;
-  X                omegabeta, beta;
-
-  __device__ __forceinline__ X operator()(int c) const
-  {
-    const X y = r[c] - omegabeta * v[c] + beta * p[c];
-
-    return d ? d[c] * y : y;
-  }
-};
-
-template <class X>
-struct BCGSHalf {
-  typedef X        type;
-  static const int ahead = AHEAD / 2;
-  const X         *r, *v, *d;
-  X                alpha;
-
-  __device__ __forceinline__ X operator()(int c) const
-  {
-    const X y = r[c] - alpha * v[c];
-
-    return d ? d[c] * y : y;
-  }
-};
-
-/* ---- a vector of the block's rows, the first of them in shared memory ---- */
-
-template <class X>
-struct Rows {
-  X  *nearby, *far;
-  int resident;
-
-  __device__ __forceinline__ X &operator[](int i) const
-  {
-    return i < resident ? nearby[i] : far[i];
-  }
-};
-
-struct Pool {
-  char  *next;
-  size_t left;
-
-  template <class X>
-  __device__ __forceinline__ Rows<X> rows(X *global, int first, int count)
-  {
-    Rows<X>   v;
-    const int fit = (int)(left / sizeof(X));
-
-    v.far      = global ? global + first : global;
-    v.nearby   = (X *)next;
-    v.resident = global ? (count <= fit ? count : fit / THREADS * THREADS) : 0;
-    next += (sizeof(X) * v.resident + 15) / 16 * 16;
-    left -= min(left, (sizeof(X) * v.resident + 15) / 16 * 16);
-    return v;
-  }
-
-  /* What is known to fit */
-  template <class X>
-  __device__ __forceinline__ X *take(int count)
-  {
-    X *const p = (X *)next;
-
-    next += (sizeof(X) * count + 15) / 16 * 16;
-    left -= (sizeof(X) * count + 15) / 16 * 16;
-    return p;
-  }
-};
-
-/* The sum of what so many neighbouring warps have, in the first of them */
-template <class X>
-__device__ __forceinline__ X add_parts(X sum, int warps, int part, X *scratch)
-{
-  scratch[threadIdx.x] = sum;
-  __syncthreads();
-  for (int u = 1; u < warps && part == 0; u++) sum += scratch[threadIdx.x + 32 * u];
-  __syncthreads();
-  return sum;
-}
-
-/* ---- products of a block's rows: f(row in the block, sum) for each, by the thread that has the sum ---- */
-
-template <class V>
-struct Sell {
-  typedef V  value;
-  const int *slice, *perm, *col; /* slice is NULL where all are of one width, perm where rows are where they were; else they move within a block */
-  const V   *val;
-  int        width;
-  int        split; /* warps that share a slice, where there are fewer slices than warps */
-  int        keep;
-
-  __device__ __forceinline__ void settle(Pool &)
-  {
-  }
-
-  size_t shared() const
-  {
-    return 0;
-  }
-
-  __device__ __forceinline__ bool shares() const
-  {
-    return split > 1;
-  }
-
-  template <class G, class F>
-  __device__ __forceinline__ void product(const G &x, int first, int last, typename G::type *scratch, F f) const
-  {
-    typedef typename G::type X;
-    constexpr int            ahead  = G::ahead;
-    const unsigned long long policy = entry_policy(keep);
-    const int                lane = threadIdx.x % 32, warp = threadIdx.x / 32, groups = WARPS / split, part = warp % split;
-    const int                slices = (last - first + 31) / 32;
-
-    for (int q0 = 0; q0 < slices; q0 += groups) {
-      const int q   = q0 + warp / split;
-      X         sum = 0;
-
-      if (q < slices) {
-        const int  begin = SELLBegin(slice, width, first / 32 + q), most = SELLBegin(slice, width, first / 32 + q + 1) - begin;
-        const int *c0 = col + 32 * (int64_t)begin + lane;
-        const V   *v0 = val + 32 * (int64_t)begin + lane;
-
-        for (int k = part; k < most; k += ahead * split) {
-          int c[ahead];
-          V   v[ahead];
-
-#pragma unroll
-          for (int u = 0; u < ahead; u++) {
-            c[u] = -1;
-            if (k + u * split < most) {
-              c[u] = entry(c0 + 32 * (k + u * split), policy);
-              v[u] = entry(v0 + 32 * (k + u * split), policy);
-            }
-          }
-#pragma unroll
-          for (int u = 0; u < ahead; u++)
-            if (c[u] >= 0) sum += X(v[u]) * x(c[u]);
-        }
-      }
-      if (split > 1) sum = add_parts(sum, split, part, scratch);
-      if (part == 0 && q < slices && first + 32 * q + lane < last) f(perm ? perm[first + 32 * q + lane] - first : 32 * q + lane, sum);
-    }
-  }
-};
-
-/* As sliced ELL, but that the column follows from the diagonal: entries of x and of A are asked for together */
-template <class V>
-struct Dia {
-  typedef V  value;
-  const int *offset;
-  const V   *val;
-  int        diagonals, n;
-  int        split, keep;
-
-  __device__ __forceinline__ void settle(Pool &)
-  {
-  }
-
-  size_t shared() const
-  {
-    return 0;
-  }
-
-  __device__ __forceinline__ bool shares() const
-  {
-    return split > 1;
-  }
-
-  template <class G, class F>
-  __device__ __forceinline__ void product(const G &x, int first, int last, typename G::type *scratch, F f) const
-  {
-    typedef typename G::type X;
-    constexpr int            ahead  = G::ahead;
-    const unsigned long long policy = entry_policy(keep);
-    const int                lane = threadIdx.x % 32, warp = threadIdx.x / 32, groups = WARPS / split, part = warp % split;
-    const int                slices = (last - first + 31) / 32;
-
-    for (int q0 = 0; q0 < slices; q0 += groups) {
-      const int q   = q0 + warp / split;
-      X         sum = 0;
-
-      if (q < slices) {
-        const int row = first + 32 * q + lane;
-        const V  *v0  = val + DIAEntry(diagonals, row, 0);
-
-        for (int k = part; k < diagonals; k += ahead * split) {
-          V v[ahead];
-          X xc[ahead];
-
-#pragma unroll
-          for (int u = 0; u < ahead; u++) {
-            const int d = k + u * split, c = d < diagonals ? row + __ldg(offset + d) : -1;
-
-            v[u]  = absent<V>();
-            xc[u] = 0;
-            if (c >= 0 && c < n) {
-              v[u]  = entry(v0 + 32 * d, policy);
-              xc[u] = x(c);
-            }
-          }
-#pragma unroll
-          for (int u = 0; u < ahead; u++)
-            if (!is_absent(v[u])) sum += X(v[u]) * xc[u];
-        }
-      }
-      if (split > 1) sum = add_parts(sum, split, part, scratch);
-      if (part == 0 && q < slices && first + 32 * q + lane < last) f(32 * q + lane, sum);
-    }
-  }
-};
-
-/* An entry of a stencil, as one load of shared memory */
-template <class V>
-struct __align__(2 * sizeof(V)) Entry
-{
-  V   value;
-  int offset;
-};
-
-/* The stencils in shared memory; no entry of A is read from anywhere else, and of each row the number of its stencil alone */
-template <class V>
-struct Stencil {
-  typedef V       value;
-  const uint16_t *id;
-  const int      *begin, *offset; /* as they are stored, */
-  const V        *val;
-  int             units, stored;
-  int             split;
-  Entry<V>       *entry; /* and in shared memory */
-  int            *start;
-
-  size_t shared() const
-  {
-    return (sizeof(int) * (size_t)(units + 1) + 15) / 16 * 16 + (sizeof(*entry) * (size_t)stored + 15) / 16 * 16;
-  }
-
-  __device__ __forceinline__ void settle(Pool &pool)
-  {
-    start = pool.take<int>(units + 1);
-    entry = pool.take<Entry<V>>(stored);
-    for (int i = threadIdx.x; i <= units; i += THREADS) start[i] = begin[i];
-    for (int i = threadIdx.x; i < stored; i += THREADS) entry[i] = {val[i], offset[i]};
-  }
-
-  __device__ __forceinline__ bool shares() const
-  {
-    return split > 1;
-  }
-
-  template <class G, class F>
-  __device__ __forceinline__ void product(const G &x, int first, int last, typename G::type *scratch, F f) const
-  {
-    typedef typename G::type X;
-    constexpr int            ahead = G::ahead;
-    const int                lane = threadIdx.x % 32, warp = threadIdx.x / 32, groups = WARPS / split, part = warp % split;
-    const int                slices = (last - first + 31) / 32;
-
-    for (int q0 = 0; q0 < slices; q0 += groups) {
-      const int q = q0 + warp / split, row = first + 32 * q + lane;
-      X         sum = 0;
-
-      if (q < slices && row < last) {
-        const int which = id[row], end = start[which + 1];
-
-        for (int k = start[which] + part; k < end; k += ahead * split) {
-          V v[ahead];
-          X xc[ahead];
-
-#pragma unroll
-          for (int u = 0; u < ahead; u++) {
-            v[u]  = 0;
-            xc[u] = 0;
-            if (k + u * split < end) {
-              const Entry<V> e = entry[k + u * split];
-
-              v[u]  = e.value;
-              xc[u] = x(row + e.offset);
-            }
-          }
-#pragma unroll
-          for (int u = 0; u < ahead; u++) sum += X(v[u]) * xc[u];
-        }
-      }
-      if (split > 1) sum = add_parts(sum, split, part, scratch);
-      if (part == 0 && q < slices && row < last) f(32 * q + lane, sum);
-    }
-  }
-};
-
-template <class V>
-struct Csr {
-  typedef V  value;
-  const int *rowptr, *col;
-  const V   *val;
-  int        lanes; /* threads that share a row */
-  int        keep;
-
-  __device__ __forceinline__ void settle(Pool &)
-  {
-  }
-
-  size_t shared() const
-  {
-    return 0;
-  }
-
-  __device__ __forceinline__ bool shares() const
-  {
-    return false;
-  }
-
-  template <class G, class F>
-  __device__ __forceinline__ void product(const G &x, int first, int last, typename G::type *, F f) const
-  {
-    typedef typename G::type X;
-    const int                lane = threadIdx.x % lanes, groups = THREADS / lanes, rows = last - first;
-
-    for (int r0 = 0; r0 < rows; r0 += groups) {
-      const int r   = r0 + threadIdx.x / lanes;
-      X         sum = 0;
-
-      if (r < rows) {
-        const int end = rowptr[first + r + 1];
-
-        for (int k = rowptr[first + r] + lane; k < end; k += 4 * lanes) {
-          int c[4];
-          V   v[4];
-
-#pragma unroll
-          for (int u = 0; u < 4; u++) {
-            c[u] = -1;
-            if (k + u * lanes < end) {
-              c[u] = keep ? __ldg(col + k + u * lanes) : __ldcs(col + k + u * lanes);
-              v[u] = keep ? __ldg(val + k + u * lanes) : __ldcs(val + k + u * lanes);
-            }
-          }
-#pragma unroll
-          for (int u = 0; u < 4; u++)
-            if (c[u] >= 0) sum += X(v[u]) * x(c[u]);
-        }
-      }
-      for (int o = lanes / 2; o; o >>= 1) sum += __shfl_down_sync(0xffffffffu, sum, o, lanes);
-      if (lane == 0 && r < rows) f(r, sum);
-    }
-  }
-};
-
-/* ---- where blocks meet ---- */
-
-/* Blocks of a cluster, which write each other's shared memory: at most that many */
-#define CLUSTER 16
-
-/* Bytes of shared memory beyond which the product's gathers would miss the first-level cache more than vectors gain; measured on an H200 */
-#define SHARED_MOST (150 * 1024)
-
-struct Meeting {
-  ulonglong2 *slots; /* NULL: all blocks are one cluster */
-  unsigned    epoch;
-  double     *part, *all; /* shared: of each warp, and of each 32 blocks, or of each block of the cluster, twice */
-  double     *total;      /* and of a cluster */
-};
-
-__device__ __forceinline__ double warp_sum(double v)
-{
-#pragma unroll
-  for (int o = 16; o; o >>= 1) v += __shfl_xor_sync(0xffffffffu, v, o);
-  return v;
-}
-
-/* Sums over a warp of N numbers at once: lanes share the work, and which() says whose sum a lane has come to have */
-template <int N>
-struct WarpSums {
-  static constexpr int wide = N <= 1 ? 1 : N <= 2 ? 2 : N <= 4 ? 4 : 8;
-
-  static __device__ __forceinline__ int which(int lane)
-  {
-    return wide == 1 ? 0 : wide == 2 ? lane / 16 : wide == 4 ? lane / 8 : lane / 4;
-  }
-
-  static __device__ __forceinline__ double sum(const double (&v)[N], int lane)
-  {
-    double w[wide];
-
-#pragma unroll
-    for (int k = 0; k < wide; k++) w[k] = k < N ? v[k] : 0;
-#pragma unroll
-    for (int have = wide, o = 16; o; o >>= 1) {
-      if (have > 1) {
-        have /= 2;
-#pragma unroll
-        for (int k = 0; k < have; k++) {
-          const double keep = lane & o ? w[k + have] : w[k], give = lane & o ? w[k] : w[k + have];
-
-          w[k] = keep + __shfl_xor_sync(0xffffffffu, give, o);
-        }
-      } else w[0] += __shfl_xor_sync(0xffffffffu, w[0], o);
-    }
-    return w[0];
-  }
-};
-
-/* What was written before by anybody in the block can be read by whoever sees what is published after */
-__device__ __forceinline__ void fence()
-{
-  asm volatile("fence.acq_rel.gpu;" ::: "memory");
-}
-
-__device__ __forceinline__ void publish(ulonglong2 *slot, double v, unsigned epoch)
-{
-  const unsigned long long bits = (unsigned long long)__double_as_longlong(v), flag = (unsigned long long)epoch << 32;
-
-  asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(slot), "l"(flag | (bits & 0xffffffffull)), "l"(flag | (bits >> 32)) : "memory");
-}
-
-/* With FENCE what was written before that can be read */
-template <bool FENCE>
-__device__ __forceinline__ double await(const ulonglong2 *slot, unsigned epoch)
-{
-  unsigned long long low, high;
-
-  do {
-    if (FENCE) asm volatile("ld.acquire.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(low), "=l"(high) : "l"(slot) : "memory");
-    else asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(low), "=l"(high) : "l"(slot) : "memory");
-  } while ((unsigned)(low >> 32) != epoch || (unsigned)(high >> 32) != epoch);
-  return __longlong_as_double((long long)((high << 32) | (low & 0xffffffffull)));
-}
-
-/* Into the same place of another block's shared memory */
-__device__ __forceinline__ void tell(double *to, int block, double v)
-{
-#if __CUDA_ARCH__ >= 900
-  unsigned there;
-
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"((unsigned)__cvta_generic_to_shared(to)), "r"(block));
-  asm volatile("st.shared::cluster.f64 [%0], %1;" ::"r"(there), "d"(v) : "memory");
-#endif
-}
-
-/* All threads of the cluster; what they wrote before all may read after */
-__device__ __forceinline__ void cluster_barrier()
-{
-#if __CUDA_ARCH__ >= 900
-  asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
-#endif
-}
-
-/*
-  v[k], summed over all threads of all blocks. A block is at most one meeting ahead of another, so two sets of slots do. With FENCE what any
-  thread wrote before can be read by all after.
-*/
-template <int N, bool FENCE>
-__device__ __forceinline__ void exchange(Meeting &m, double (&v)[N])
-{
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, blocks = gridDim.x, per = (blocks + 31) / 32;
-
-  {
-    const int    k   = WarpSums<N>::which(lane);
-    const double sum = WarpSums<N>::sum(v, lane);
-
-    if (k < N) m.part[k * MOST_WARPS + warp] = sum; /* the lanes that have it have the same */
-  }
-  __syncthreads();
-  if (!m.slots) {
-    double *all = m.all + (m.epoch & 1) * GPUKSP_MEETING * CLUSTER;
-
-    if (warp < N) {
-      const double sum = warp_sum(lane < WARPS ? m.part[warp * MOST_WARPS + lane] : 0);
-
-      if (lane < blocks) tell(all + warp * CLUSTER + blockIdx.x, lane, sum);
-    }
-    cluster_barrier();
-    if (warp < N) {
-      const double sum = warp_sum(lane < blocks ? all[warp * CLUSTER + lane] : 0);
-
-      if (lane == 0) m.total[warp] = sum;
-    }
-    __syncthreads();
-#pragma unroll
-    for (int k = 0; k < N; k++) v[k] = m.total[k];
-    m.epoch++;
-    return;
-  }
-  ulonglong2 *slots = m.slots + (size_t)(m.epoch & 1) * GPUKSP_MEETING * blocks;
-
-  if (warp < N) {
-    const double sum = warp_sum(lane < WARPS ? m.part[warp * MOST_WARPS + lane] : 0);
-
-    if (lane == 0) {
-      if (FENCE) fence();
-      publish(slots + (size_t)warp * blocks + blockIdx.x, sum, m.epoch);
-    }
-  }
-  for (int u = warp; u < N * per; u += WARPS) {
-    const int b   = u % per * 32 + lane;
-    double    sum = b < blocks ? await<FENCE>(slots + (size_t)(u / per) * blocks + b, m.epoch) : 0;
-
-    sum = warp_sum(sum);
-    if (lane == 0) m.all[u] = sum;
-  }
-  __syncthreads();
-#pragma unroll
-  for (int k = 0; k < N; k++) {
-    v[k] = 0;
-    for (int j = 0; j < per; j++) v[k] += m.all[k * per + j];
-  }
-  m.epoch++;
-}
-
-__device__ __forceinline__ void meet(Meeting &m)
-{
-  double none[1] = {0};
-
-  exchange<1, true>(m, none);
-}
+#include "meeting.cuh"
+#include "windows.cuh"
 
 /* ---- the preconditioner, of the block's rows ---- */
 
@@ -651,7 +31,8 @@ struct Preconditioner {
   const X        *block; /* rows of the diagonal blocks, whole; a block of rows holds whole ones */
   int             diagonal, bs, first;
   const uint16_t *id;    /* where the diagonal of a row is that of its stencil: which of these it has; no row of d is read then */
-  const X        *table; /* in shared memory; else NULL */
+  const X        *table; /* in shared memory, and one over it; else NULL */
+  int             tables;
 
   __device__ __forceinline__ X entry(int i) const
   {
@@ -663,19 +44,30 @@ struct Preconditioner {
     return diagonal ? entry(i) * r : r;
   }
 
-  /* The block's part of it into shared memory */
-  __device__ __forceinline__ void settle(const X *whole, const GPUKSPDiagonals &same, Pool &pool, int rows)
+  /* The diagonals of stencils into shared memory, which the launch has room for: before any vector takes what is left */
+  __device__ __forceinline__ void tabulate(const GPUKSPDiagonals &same, Pool &pool)
   {
-    if (diagonal && same.table) {
-      X *const t = pool.take<X>(same.count);
+    if (!diagonal || !same.table) return;
+    X *const t = pool.take<X>(2 * same.count);
 
-      for (int i = threadIdx.x; i < same.count; i += THREADS) t[i] = same.table[i];
-      table = t;
-      id    = same.id;
-    } else {
-      d = pool.rows((X *)whole, first, rows);
-      for (int i = threadIdx.x; i < d.resident && diagonal; i += THREADS) d.nearby[i] = d.far[i];
+    for (int i = threadIdx.x; i < same.count; i += THREADS) {
+      const X v = same.table[i];
+
+      t[i]              = v;
+      t[same.count + i] = v != X(0) ? 1 / v : X(0);
     }
+    table  = t;
+    tables = same.count;
+    id     = same.id;
+    __syncthreads();
+  }
+
+  /* The block's part of a diagonal that differs from row to row */
+  __device__ __forceinline__ void settle(const X *whole, Pool &pool, int rows)
+  {
+    if (table) return;
+    d = pool.rows((X *)whole, first, rows);
+    for (int i = threadIdx.x; i < d.resident && diagonal; i += THREADS) d.nearby[i] = d.far[i];
   }
 
   /* r is complete in all rows of the block */
@@ -698,7 +90,7 @@ __device__ __forceinline__ Preconditioner<X> preconditioner(const V &v, int firs
 
   return {
     {NULL, (X *)d + first, 0},
-    v.block, d != NULL, v.block ? v.bs : 0, first, NULL, NULL
+    v.block, d != NULL, v.block ? v.bs : 0, first, NULL, NULL, 0
   };
 }
 
@@ -729,7 +121,7 @@ struct Args {
   ulonglong2     *slots;
   GPUKSPState     start, *state;
   unsigned        epoch; /* of the first meeting: slots hold earlier ones */
-  int             guard, right;
+  int             guard, right, n;
   size_t          shared;
   GPUKSPDiagonals same;
 };
@@ -737,10 +129,11 @@ struct Args {
 #define FOR_ROWS(i) for (int i = threadIdx.x; i < rows; i += THREADS)
 
 /* The loops of an iteration: several rows of a thread are read before the first is written, so that their loads are in flight together */
-#define GROUP              4
 #define FOR_GROUPS(g)      for (int g = threadIdx.x; g < rows; g += GROUP * THREADS)
 #define FOR_GROUPS_BACK(g) for (int g = (rows + GROUP * THREADS - 1) / (GROUP * THREADS) * (GROUP * THREADS) - GROUP * THREADS + threadIdx.x; g >= 0; g -= GROUP * THREADS)
 #define FOR_GROUP(g, u, i) _Pragma("unroll") for (int u = 0, i = g; u < GROUP; u++, i += THREADS) if (i < rows)
+/* To read, without branches that would keep the loads apart: the last row again where there are no more */
+#define FOR_GROUP_READ(g, u, i) _Pragma("unroll") for (int u = 0, i = min(g, rows - 1); u < GROUP; u++, i = min(g + u * THREADS, rows - 1))
 
 /* The matrix of true residuals, where it is that of the iteration and where it is another */
 template <class M>
@@ -755,15 +148,16 @@ __device__ __forceinline__ void settle_other(E &exact, const M &, Pool &pool)
   exact.settle(pool);
 }
 
-/* CG by tiles: threads of a block, and rows of a tile that each has in flight */
-#define TILE_THREADS 512
-#define TILE_GROUP   14
+/* CG by tiles: elements of the halo that a thread has in flight, and the loop over its own rows, which are in registers */
+#define TILE_GROUP    6
+#define TILE_ROWS     4 /* of a thread in blocks of 512 threads; in those of 1024, one */
+#define FOR_OWN(k, i) _Pragma("unroll") for (int k = 0, i = threadIdx.x; k < ROWS; k++, i += SIZE) if (i < rows)
 
 #define PROLOGUE \
   extern __shared__ __align__(16) char pool_[]; \
   __shared__ GPUKSPState               st; \
   __shared__ int                       stops[2]; \
-  __shared__ double                    part_[GPUKSP_MEETING * MOST_WARPS], all_[2 * GPUKSP_MEETING * CLUSTER], total_[GPUKSP_MEETING]; \
+  __shared__ double                    part_[GPUKSP_MEETING * MOST_WARPS], all_[2 * GPUKSP_MEETING * CLUSTER], total_[2 * GPUKSP_MEETING]; \
   const int                            first = a.bounds[blockIdx.x], last = a.bounds[blockIdx.x + 1], rows = last - first; \
   Pool                                 pool    = {pool_, a.shared}; \
   X                                   *scratch = (X *)pool_; \
@@ -781,7 +175,10 @@ __device__ __forceinline__ void settle_other(E &exact, const M &, Pool &pool)
     if (blockIdx.x) st.hist = NULL; \
     stops[0] = stops[1] = 0; \
   } \
-  if (!a.slots) cluster_barrier(); /* all are there now */ \
+  if (!a.slots) { /* all are there now */ \
+    cluster_arrive(); \
+    cluster_wait(); \
+  } \
   __syncthreads()
 
 /* The thread that applies rules: of the warp that has rows last */
@@ -815,7 +212,7 @@ struct Polynomial {
 };
 
 template <class M, class X>
-__device__ __noinline__ unsigned chebyshev(const M A, Polynomial<X> v, const Preconditioner<X> pc, Meeting meeting, int first, int rows, X *scratch)
+__device__ __noinline__ unsigned chebyshev(const M &A, Polynomial<X> v, const Preconditioner<X> pc, Meeting meeting, int first, int rows, X *scratch)
 {
   X     *now = v.now, *next = v.next, *left = v.left, *z = v.z;
   double rho = 0, ca, cb;
@@ -870,22 +267,42 @@ __device__ void true_norm(const E &A, const GPUKSPVectors &v, GPUKSPState &st, M
   RULE(st.scale = 1; st.truenorm = GPUKSPNorm(&st, sum));
 }
 
-template <class M, class E, bool POLYNOMIAL, bool MIXED>
-__global__ void __launch_bounds__(MOST_THREADS, 1) cg_kernel(const Args<M, E> a)
+/*
+  How the product of an iteration has its direction: gathered from its two parts; from windows that are put together in shared memory; or from a vector, written before at
+  the price of a meeting, where columns are anywhere and the gathers of two vectors would cost more.
+*/
+enum {
+  GATHERED,
+  BY_WINDOWS,
+  WRITTEN
+};
+
+template <class M, class E, bool POLYNOMIAL, bool MIXED, int HOW>
+__global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THREADS, 1) cg_kernel(const Args<M, E> a)
 {
   typedef double X;
   PROLOGUE;
+  constexpr int                GROUP   = HOW == BY_WINDOWS ? 8 : 4;
   const Preconditioner<double> exactpc = preconditioner<double>(a.w, first);
-  const Rows<X>                w = pool.rows(a.v.w, first, rows), x = pool.rows(a.v.x, first, rows);
-  Preconditioner<X>            pc = preconditioner<X>(a.v, first);
+  Preconditioner<X>            pc      = preconditioner<X>(a.v, first);
+  Windows                      windows;
 
-  pc.settle(POLYNOMIAL ? a.v.diagonal : a.v.pc, a.same, pool, rows);
+  pc.tabulate(a.same, pool);
+  if constexpr (HOW == BY_WINDOWS) windows = {pool.take<X>(4 * A.windows.length), A.windows.length};
+  const Rows<X> w = pool.rows(a.v.w, first, rows), x = pool.rows(a.v.x, first, rows);
+  pc.settle(POLYNOMIAL ? a.v.diagonal : a.v.pc, pool, rows);
   const Rows<X> r = pool.rows(a.v.r, first, rows);                                            /* after the start only where keeps is set: else r = z / d */
   X            *z = a.v.z + first, *p = a.v.p + first, *q = a.v.p2 + first;                   /* the direction, and the one before or to come */
   const bool    keeps = pc.bs || POLYNOMIAL || a.start.normtype == KSP_NORM_UNPRECONDITIONED; /* z is no matter of a single row, or r itself is asked for */
+  float *const  lost  = (float *)a.v.c0 + first;                                              /* of mixed */
   double        s3[3], s1[1];
 
   FOR_ROWS(i) p[i] = 0;
+  if constexpr (MIXED) { /* see Compensate() of drive.c */
+    exact.product(Ones{}, first, last, (double *)scratch, [&](int i, double s) { w[i] = s; });
+    __syncthreads();
+    A.product(Ones{}, first, last, scratch, [&](int i, X s) { lost[i] = (float)(w[i] - s); });
+  }
 
   /* r = b - A x, bnorm, and the first norms */
   if (!st.guesszero) {
@@ -951,17 +368,51 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) cg_kernel(const Args<M, E> a)
   bool   stop = st.reason || st.giveup;
 
   while (!stop) {
-    const Direction<X> direction = {a.v.z, p - first, beta};
-
     s1[0] = 0;
-    A.product(direction, first, last, scratch, [&](int i, X s) {
-      const X before = p[i], now = z[i] + beta * before;
+    if constexpr (HOW == BY_WINDOWS) {
+      windows.product(A, a.v.z, p - first, beta, a.n, first, rows, x, [&](int i, X s, X now, X before, X xi) {
+        if constexpr (MIXED) s += (X)lost[i] * now;
+        w[i] = s;
+        q[i] = now;
+        x[i] = xi + xalpha * before;
+        s1[0] += now * s;
+      });
+    } else if constexpr (HOW == WRITTEN) {
+      FOR_GROUPS(g)
+      {
+        X zi[GROUP], pi[GROUP], xi[GROUP];
 
-      w[i] = s;
-      q[i] = now;
-      x[i] += xalpha * before;
-      s1[0] += (double)now * (double)s;
-    });
+        FOR_GROUP_READ(g, u, i)
+        {
+          zi[u] = z[i];
+          pi[u] = p[i];
+          xi[u] = x[i];
+        }
+        FOR_GROUP(g, u, i)
+        {
+          q[i] = zi[u] + beta * pi[u];
+          x[i] = xi[u] + xalpha * pi[u];
+        }
+      }
+      meet(meeting);
+      A.product(Vector<X>{q - first}, first, last, scratch, [&](int i, X s) {
+        const X now = q[i];
+
+        if constexpr (MIXED) s += (X)lost[i] * now;
+        w[i] = s;
+        s1[0] += now * s;
+      });
+    } else {
+      A.product(Direction<X>{a.v.z, p - first, beta}, first, last, scratch, [&](int i, X s) {
+        const X before = p[i], now = z[i] + beta * before;
+
+        if constexpr (MIXED) s += (X)lost[i] * now;
+        w[i] = s;
+        q[i] = now;
+        x[i] += xalpha * before;
+        s1[0] += (double)now * (double)s;
+      });
+    }
     xalpha = 0;
     { /* others still read p */
       X *const old = p;
@@ -975,23 +426,43 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) cg_kernel(const Args<M, E> a)
     xalpha = (X)(rho / s1[0]);
     s3[0] = s3[1] = s3[2] = 0;
     if (!keeps) {
-      FOR_GROUPS_BACK(g)
-      {
-        X zi[GROUP], wi[GROUP], di[GROUP];
+      const auto update = [&](auto key, auto factors) {
+        FOR_GROUPS_BACK(g)
+        {
+          X                zi[GROUP], wi[GROUP];
+          decltype(key(0)) ki[GROUP];
 
-        FOR_GROUP(g, u, i)
-        {
-          zi[u] = z[i];
-          wi[u] = w[i];
-          di[u] = pc.diagonal ? pc.entry(i) : X(1);
+          FOR_GROUP_READ(g, u, i)
+          {
+            zi[u] = z[i];
+            wi[u] = w[i];
+            ki[u] = key(i);
+          }
+          FOR_GROUP(g, u, i)
+          {
+            X di, over;
+
+            factors(ki[u], di, over);
+            zi[u] -= xalpha * (di * wi[u]);
+            z[i] = zi[u];
+            add_norms(zi[u] * over, zi[u], s3);
+          }
         }
-        FOR_GROUP(g, u, i)
-        {
-          zi[u] -= xalpha * (di[u] * wi[u]);
-          z[i] = zi[u];
-          add_norms(!pc.diagonal ? zi[u] : di[u] != X(0) ? zi[u] / di[u] : X(0), zi[u], s3);
-        }
-      }
+      };
+
+      if (pc.table)
+        update([&](int i) { return (int)pc.id[first + i]; },
+               [&](int k, X &di, X &over) {
+                 di   = pc.table[k];
+                 over = pc.table[pc.tables + k];
+               });
+      else if (pc.diagonal)
+        update([&](int i) { return pc.d[i]; },
+               [](X d, X &di, X &over) {
+                 di   = d;
+                 over = d != X(0) ? 1 / d : X(0);
+               });
+      else update([](int) { return 0; }, [](int, X &di, X &over) { di = over = 1; });
     } else {
       FOR_ROWS(i) r[i] -= xalpha * w[i];
       __syncthreads();
@@ -1011,7 +482,10 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) cg_kernel(const Args<M, E> a)
     }
     if constexpr (MIXED) {
       RULE(CGResidual(&st, s3); CGMixed(&st));
-      if (st.replace) {
+      const bool replace = st.replace;
+
+      __syncthreads(); /* all have read it before the next rule writes there */
+      if (replace) {
         FOR_ROWS(i)
         {
           const double xi = (double)x[i] + st.xalpha * (double)p[i];
@@ -1066,10 +540,10 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) cg_kernel(const Args<M, E> a)
   after one reduction. rho of the next residual is therefore predicted, (r - alpha w)'M(r - alpha w) with w = A p, for beta alone, and summed again beside the next
   p'A p, for alpha and for the tests: T. Chen, E. Carson, SIAM J. Sci. Comput. 42 (2020), "Predict-and-recompute conjugate gradient variants".
 
-  The rules run behind: what they say of one meeting is looked at after the next. x takes each step when it is known that it is to be taken.
+  The rules run behind: those of one meeting during the next. x takes each step when it is known that it is to be taken.
 */
-template <class M, class E>
-__global__ void __launch_bounds__(TILE_THREADS, 1) cg_tile_kernel(const Args<M, E> a)
+template <class M, class E, int SIZE, int ROWS>
+__global__ void __launch_bounds__(SIZE, 1) cg_tile_kernel(const Args<M, E> a)
 {
   typedef double X;
   enum {
@@ -1081,101 +555,109 @@ __global__ void __launch_bounds__(TILE_THREADS, 1) cg_tile_kernel(const Args<M, 
     SUMS
   };
   PROLOGUE;
-  const int  lo = a.reach[2 * blockIdx.x], count = a.reach[2 * blockIdx.x + 1] - lo, own = first - lo;
-  X         *z = pool.take<X>(count), *p = pool.take<X>(count);
-  X         *r = pool.take<X>(rows), *w = pool.take<X>(rows), *x = pool.take<X>(rows), *step = pool.take<X>(rows), *d = pool.take<X>(rows);
+  const int  lo = a.reach[2 * blockIdx.x], count = a.reach[2 * blockIdx.x + 1] - lo, own = first - lo, halo = count - rows;
+  X         *z = pool.take<X>(count), *p = pool.take<X>(count), *w = pool.take<X>(rows);
+  X          ri[ROWS], zi[ROWS], xi[ROWS], step[ROWS], di[ROWS]; /* of the thread's own rows */
   const bool unpreconditioned = a.start.normtype == KSP_NORM_UNPRECONDITIONED;
-  const int  workers          = THREADS - 32; /* the last warp has the rules */
 
-  FOR_ROWS(i)
+  FOR_OWN(k, i)
   {
-    d[i]    = a.v.pc ? a.v.pc[first + i] : X(1);
-    step[i] = 0;
-    x[i]    = st.guesszero ? X(0) : a.v.x[first + i];
-    if (st.guesszero) r[i] = a.v.b[first + i];
+    di[k]   = a.v.pc ? a.v.pc[first + i] : X(1);
+    step[k] = 0;
+    xi[k]   = st.guesszero ? X(0) : a.v.x[first + i];
+    ri[k]   = a.v.b[first + i];
   }
   if (st.guesszero) {
     for (int i = threadIdx.x; i < count; i += THREADS) z[i] = p[i] = (a.v.pc ? a.v.pc[lo + i] : X(1)) * a.v.b[lo + i];
   } else {
     double bb[3] = {0, 0, 0};
 
-    A.product(Vector<X>{a.v.x}, first, last, scratch, [&](int i, X sum) { r[i] = a.v.b[first + i] - sum; });
+    A.product(Vector<X>{a.v.x}, first, last, scratch, [&](int i, X sum) { w[i] = sum; });
     __syncthreads();
-    FOR_ROWS(i)
+    FOR_OWN(k, i)
     {
-      a.v.z[first + i] = d[i] * r[i];
-      add_norms(a.v.b[first + i], d[i] * a.v.b[first + i], bb);
+      add_norms(ri[k], di[k] * ri[k], bb);
+      ri[k] -= w[i];
+      a.v.z[first + i] = di[k] * ri[k];
     }
     exchange<3, true>(meeting, bb);
     RULE(st.bnorm = GPUKSPNorm(&st, bb));
     for (int i = threadIdx.x; i < count; i += THREADS) z[i] = p[i] = a.v.z[lo + i];
   }
   __syncthreads();
+  FOR_OWN(k, i) zi[k] = z[own + i];
 
-  for (int k = 0;; k++) {
-    X *const y         = k & 1 ? a.v.p2 : a.v.p; /* others may be a meeting behind */
+  for (int n = 0;; n++) {
+    X *const y         = n & 1 ? a.v.p2 : a.v.p; /* others may be a meeting behind */
     double   sum[SUMS] = {0, 0, 0, 0, 0};
 
-    A.product(Tile<X>{p - lo}, first, last, scratch, [&](int i, X wi) {
-      const X pi = p[own + i], zi = z[own + i], ri = r[i], yi = d[i] * wi, norm = unpreconditioned ? ri : zi;
+    A.product(Vector<X>{p - lo}, first, last, scratch, [&](int i, X wi) { w[i] = wi; });
+    __syncthreads();
+    FOR_OWN(k, i)
+    {
+      const X wi = w[i], pi = p[own + i], yi = di[k] * wi, norm = unpreconditioned ? ri[k] : zi[k];
 
-      w[i]         = wi;
       y[first + i] = yi;
       sum[MU] += pi * wi;
-      sum[DELTA] += zi * wi;
+      sum[DELTA] += zi[k] * wi;
       sum[GAMMA] += wi * yi;
-      sum[RHO] += ri * zi;
+      sum[RHO] += ri[k] * zi[k];
       sum[NORM] += norm * norm;
-    });
-    exchange<SUMS, true>(meeting, sum);
-    if (stops[(k + 1) & 1]) break;
-    if (RULER) {
-      const double norms[3] = {sum[NORM], sum[NORM], sum[RHO]};
-
-      if (k) {
-        CGResidual(&st, norms);
-        CGNext(&st);
-      } else {
-        CGInit(&st, norms);
-        CGBegin(&st);
-      }
-      if (!st.reason) CGCurvature(&st, sum[MU]);
-      stops[k & 1] = st.reason;
     }
-    if ((int)threadIdx.x < workers) {
-      const X alpha = sum[RHO] / sum[MU], beta = fmax(0.0, 1 + (alpha * sum[GAMMA] - 2 * sum[DELTA]) / sum[MU]);
+    exchange<SUMS, true>(meeting, sum, [&] {
+      if (RULER && n) {
+        const double *before = meeting.total + (~meeting.epoch & 1) * GPUKSP_MEETING, norms[3] = {before[NORM], before[NORM], before[RHO]};
 
-      for (int g = threadIdx.x; g < count; g += TILE_GROUP * workers) {
-        X yi[TILE_GROUP];
-
-#pragma unroll
-        for (int u = 0; u < TILE_GROUP; u++) {
-          const int t = g + u * workers, i = t - own;
-
-          if (t < count) yi[u] = i >= 0 && i < rows ? d[i] * w[i] : y[lo + t];
+        if (n > 1) {
+          CGResidual(&st, norms);
+          CGNext(&st);
+        } else {
+          CGInit(&st, norms);
+          CGBegin(&st);
         }
+        if (!st.reason) CGCurvature(&st, before[MU]);
+        stops[0] = st.reason;
+      }
+    });
+    if (stops[0]) break;
+
+    const X mu = 1 / sum[MU], alpha = sum[RHO] * mu, beta = fmax(0.0, 1 + (alpha * sum[GAMMA] - 2 * sum[DELTA]) * mu);
+
+    for (int g = threadIdx.x; g < halo; g += TILE_GROUP * THREADS) {
+      X yi[TILE_GROUP];
+
 #pragma unroll
-        for (int u = 0; u < TILE_GROUP; u++) {
-          const int t = g + u * workers, i = t - own;
+      for (int u = 0; u < TILE_GROUP; u++) {
+        const int h = g + u * THREADS;
 
-          if (t < count) {
-            const X before = p[t], zt = z[t] - alpha * yi[u];
+        if (h < halo) yi[u] = y[lo + (h < own ? h : h + rows)];
+      }
+#pragma unroll
+      for (int u = 0; u < TILE_GROUP; u++) {
+        const int h = g + u * THREADS, t = h < own ? h : h + rows;
 
-            z[t] = zt;
-            p[t] = zt + beta * before;
-            if (i >= 0 && i < rows) {
-              r[i] -= alpha * w[i];
-              x[i] += step[i];
-              step[i] = alpha * before;
-            }
-          }
+        if (h < halo) {
+          const X zt = z[t] - alpha * yi[u];
+
+          z[t] = zt;
+          p[t] = zt + beta * p[t];
         }
       }
+    }
+    FOR_OWN(k, i)
+    {
+      const X wi = w[i], before = p[own + i];
+
+      zi[k] -= alpha * (di[k] * wi);
+      ri[k] -= alpha * wi;
+      xi[k] += step[k];
+      step[k]    = alpha * before;
+      p[own + i] = zi[k] + beta * before;
     }
     __syncthreads();
   }
   __syncthreads();
-  FOR_ROWS(i) a.v.x[first + i] = x[i];
+  FOR_OWN(k, i) a.v.x[first + i] = xi[k];
   if (a.guard) true_norm<false>(exact, a.w, st, meeting, first, rows, (double *)scratch, 0);
   if (blockIdx.x == 0 && threadIdx.x == 0) {
     st.epoch = meeting.epoch;
@@ -1208,11 +690,13 @@ template <class M, class E>
 __global__ void __launch_bounds__(MOST_THREADS, 1) cg1_kernel(const Args<M, E> a)
 {
   typedef double X;
+  constexpr int  GROUP = 4;
   PROLOGUE;
-  const Rows<X>     w = pool.rows(a.v.w, first, rows), r = pool.rows(a.v.r, first, rows), s = pool.rows(a.v.s, first, rows), p = pool.rows(a.v.p, first, rows);
   Preconditioner<X> pc = preconditioner<X>(a.v, first);
 
-  pc.settle(a.v.pc, a.same, pool, rows);
+  pc.tabulate(a.same, pool);
+  const Rows<X> w = pool.rows(a.v.w, first, rows), r = pool.rows(a.v.r, first, rows), s = pool.rows(a.v.s, first, rows), p = pool.rows(a.v.p, first, rows);
+  pc.settle(a.v.pc, pool, rows);
   const Rows<X> x = pool.rows(a.v.x, first, rows);
   X            *z = a.v.z + first;
   double        s4[4], none[3] = {0, 0, 0};
@@ -1260,7 +744,7 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) cg1_kernel(const Args<M, E> a
     {
       X pi[GROUP], wi[GROUP], ri[GROUP], xi[GROUP];
 
-      FOR_GROUP(g, u, i)
+      FOR_GROUP_READ(g, u, i)
       {
         pi[u] = z[i] + beta * p[i];
         wi[u] = s[i] + beta * w[i];
@@ -1295,11 +779,13 @@ template <class M, class E>
 __global__ void __launch_bounds__(MOST_THREADS, 1) bcgs_kernel(const Args<M, E> a)
 {
   typedef double X;
+  constexpr int  GROUP = 4;
   PROLOGUE;
-  const Rows<X>     t = pool.rows(a.v.t, first, rows), s = pool.rows(a.v.s, first, rows), rp = pool.rows(a.v.rp, first, rows);
   Preconditioner<X> pc = preconditioner<X>(a.v, first);
 
-  pc.settle(a.v.pc, a.same, pool, rows);
+  pc.tabulate(a.same, pool);
+  const Rows<X> t = pool.rows(a.v.t, first, rows), s = pool.rows(a.v.s, first, rows), rp = pool.rows(a.v.rp, first, rows);
+  pc.settle(a.v.pc, pool, rows);
   const Rows<X> x = pool.rows(a.v.x, first, rows);
   const Rows<X> w = pool.rows(a.v.block ? a.v.w : (X *)NULL, first, rows);
   X            *r = a.v.r + first, *ph = a.v.ph + first, *sh = a.v.sh + first;
@@ -1414,7 +900,7 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) bcgs_kernel(const Args<M, E> 
     {
       X xi[GROUP], pi[GROUP], hi[GROUP], ri[GROUP], ti[GROUP], oi[GROUP];
 
-      FOR_GROUP(g, k, i)
+      FOR_GROUP_READ(g, k, i)
       {
         const bool on_the_way = hat && !pc.bs, before = hat && pc.bs;
 
@@ -1491,26 +977,38 @@ PetscErrorCode GPUKSPLaunchPartition(const GPUCSRStorage *A, int align, int bloc
 
 /* ---- from the host ---- */
 
+/* Bytes of shared memory beyond which the product's gathers would miss the first-level cache more than vectors gain; measured on an H200 */
+#define SHARED_MOST (150 * 1024)
+
+/* Rows of a block from which on no direction is gathered from its parts, if there is another way */
+#define LARGE 2048
+
 template <class V>
-static Sell<V> sell_of(const GPUCSRStorage *A, int threads, int keep)
+static Sell<V> sell_of(const GPUCSRStorage *A, const GPUKSPLaunch *, int threads, int keep)
 {
   return {A->array[SELL_SLICE].count ? (const int *)A->array[SELL_SLICE].data : NULL, A->array[SELL_PERM].count ? (const int *)A->array[SELL_PERM].data : NULL, (const int *)A->array[SELL_COL].data, (const V *)A->array[SELL_VAL].data, A->extent.width, threads, keep};
 }
 
 template <class V>
-static Dia<V> dia_of(const GPUCSRStorage *A, int threads, int keep)
+static Dia<V> dia_of(const GPUCSRStorage *A, const GPUKSPLaunch *L, int threads, int keep)
 {
-  return {(const int *)A->array[DIA_OFFSET].data, (const V *)A->array[DIA_VAL].data, (int)A->extent.units, A->n, threads, keep};
+  return {(const int *)A->array[DIA_OFFSET].data, (const V *)A->array[DIA_VAL].data, (int)A->extent.units, A->n, threads, keep, NULL, L->windows};
 }
 
 template <class V>
-static Stencil<V> stencil_of(const GPUCSRStorage *A, int threads, int)
+static Stencil<V> stencil_of(const GPUCSRStorage *A, const GPUKSPLaunch *L, int threads, int)
 {
-  return {(const uint16_t *)A->array[STENCIL_ID].data, (const int *)A->array[STENCIL_BEGIN].data, (const int *)A->array[STENCIL_OFFSET].data, (const V *)A->array[STENCIL_VAL].data, (int)A->extent.units, (int)A->extent.stored, threads, NULL, NULL};
+  Stencil<V> S = {(const uint16_t *)A->array[STENCIL_ID].data, (const int *)A->array[STENCIL_BEGIN].data, (const int *)A->array[STENCIL_OFFSET].data, (const V *)A->array[STENCIL_VAL].data, (int)A->extent.units, (int)A->extent.stored, threads, NULL, NULL, NULL, L->common, L->windows};
+
+  for (int k = 0; k < S.common.count; k++) {
+    S.common.value[k] = (double)(V)S.common.value[k];
+    S.common.at[k]    = L->windows.at(S.common.offset[k]);
+  }
+  return S;
 }
 
 template <class V>
-static Csr<V> csr_of(const GPUCSRStorage *A, int threads, int keep)
+static Csr<V> csr_of(const GPUCSRStorage *A, const GPUKSPLaunch *, int threads, int keep)
 {
   return {(const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, threads, keep};
 }
@@ -1554,7 +1052,7 @@ static PetscErrorCode with(const GPUKSPLaunch *L, M A, E exact, const GPUKSPVect
       }
     }
   } else {
-    Args<M, E>                a         = {A, exact, v, L->v, L->bounds, L->reach, L->cluster ? NULL : (ulonglong2 *)L->slots, *L->state, L->state, L->epoch, (int)L->guard, (int)L->right, L->shared, L->same};
+    Args<M, E>                a         = {A, exact, v, L->v, L->bounds, L->reach, L->cluster ? NULL : (ulonglong2 *)L->slots, *L->state, L->state, L->epoch, (int)L->guard, (int)L->right, L->A->m, L->shared, L->same};
     void                     *args[]    = {&a};
     cudaLaunchConfig_t        config    = {};
     cudaLaunchAttribute       attribute = {};
@@ -1584,6 +1082,27 @@ static PetscErrorCode with(const GPUKSPLaunch *L, M A, E exact, const GPUKSPVect
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Formats with windows have offsets; columns of the others may be anywhere */
+template <class M>
+struct offsets {
+  static constexpr bool known = false;
+};
+template <class V>
+struct offsets<Stencil<V>> {
+  static constexpr bool known = true;
+};
+template <class V>
+struct offsets<Dia<V>> {
+  static constexpr bool known = true;
+};
+
+template <class M, class E, bool MIXED>
+static void *cg_of(const GPUKSPLaunch *L)
+{
+  if constexpr (offsets<M>::known) return L->windows.count ? (void *)cg_kernel<M, E, false, MIXED, BY_WINDOWS> : (void *)cg_kernel<M, E, false, MIXED, GATHERED>;
+  else return L->written ? (void *)cg_kernel<M, E, false, MIXED, WRITTEN> : (void *)cg_kernel<M, E, false, MIXED, GATHERED>;
+}
+
 template <class M>
 static PetscErrorCode method(const GPUKSPLaunch *L, M A, int *possible, GPUCSRStream s)
 {
@@ -1592,7 +1111,9 @@ static PetscErrorCode method(const GPUKSPLaunch *L, M A, int *possible, GPUCSRSt
   PetscFunctionBegin;
   switch (L->method) {
   case GPUKSP_CG:
-    kernel = L->tile ? (void *)cg_tile_kernel<M, M> : L->v.degree ? (void *)cg_kernel<M, M, true, false> : (void *)cg_kernel<M, M, false, false>;
+    if (L->tile) kernel = L->size == 1024 ? (void *)cg_tile_kernel<M, M, 1024, 1> : (void *)cg_tile_kernel<M, M, 512, TILE_ROWS>;
+    else if (L->v.degree) kernel = (void *)cg_kernel<M, M, true, false, GATHERED>;
+    else kernel = cg_of<M, M, false>(L);
     break;
   case GPUKSP_CG_SINGLE_REDUCTION:
     kernel = (void *)cg1_kernel<M, M>;
@@ -1607,13 +1128,13 @@ static PetscErrorCode method(const GPUKSPLaunch *L, M A, int *possible, GPUCSRSt
 
 /* f(what multiplies with A) */
 template <class F>
-static PetscErrorCode visit(const GPUCSRStorage *A, int threads, F f)
+static PetscErrorCode visit(const GPUCSRStorage *A, const GPUKSPLaunch *L, int threads, F f)
 {
   PetscFunctionBegin;
 #define FORMAT(of) \
   do { \
-    if (A->precision == GPUCSR_PRECISION_DOUBLE) PetscCall(f(of<double>(A, threads, fits(A, 8)))); \
-    else PetscCall(f(of<float>(A, threads, fits(A, 4)))); \
+    if (A->precision == GPUCSR_PRECISION_DOUBLE) PetscCall(f(of<double>(A, L, threads, fits(A, 8)))); \
+    else PetscCall(f(of<float>(A, L, threads, fits(A, 4)))); \
   } while (0)
   if (A->format->ops == &GPUCSRFormat_sell) FORMAT(sell_of);
   else if (A->format->ops == &GPUCSRFormat_dia) FORMAT(dia_of);
@@ -1629,8 +1150,8 @@ static PetscErrorCode dispatch(const GPUKSPLaunch *L, int *possible, GPUCSRStrea
   const int            t = L->threads;
 
   PetscFunctionBegin;
-  if (!B) PetscCall(visit(A, t, [&](auto M) -> PetscErrorCode { return method(L, M, possible, s); }));
-#define FORMAT(F, of) PetscCall((with<F<float>, F<double>>(L, of<float>(B, t, fits(B, 4)), of<double>(A, t, 0), L->inner, (void *)cg_kernel<F<float>, F<double>, false, true>, possible, s)))
+  if (!B) PetscCall(visit(A, L, t, [&](auto M) -> PetscErrorCode { return method(L, M, possible, s); }));
+#define FORMAT(F, of) PetscCall((with<F<float>, F<double>>(L, of<float>(B, L, t, fits(B, 4)), of<double>(A, L, t, 0), L->inner, (cg_of<F<float>, F<double>, true>(L)), possible, s)))
   else if (A->format->ops == &GPUCSRFormat_sell) FORMAT(Sell, sell_of);
   else if (A->format->ops == &GPUCSRFormat_dia) FORMAT(Dia, dia_of);
   else if (A->format->ops == &GPUCSRFormat_stencil) FORMAT(Stencil, stencil_of);
@@ -1664,11 +1185,74 @@ static int Share(const GPUCSRStorage *A, int blocks, int size)
     for (share = 1; 2 * share * slices <= size / 32 && 2 * share <= mean; share *= 2) {
     }
   } else {
-    for (share = 1; 2 * share <= 32 && (4 * share <= mean || (2 * share * rows <= size && 2 * share <= mean)); share *= 2) {
+    for (share = 1; 2 * share <= 32 && (8 * share <= mean || (2 * share * rows <= size && 2 * share <= mean)); share *= 2) {
     }
   }
   return share;
 }
+
+static int Ascending(const void *a, const void *b)
+{
+  return *(const int *)a < *(const int *)b ? -1 : *(const int *)a > *(const int *)b;
+}
+
+/* The windows of a chunk of so many rows; none where there would be too many, or where they would take more than three quarters of so much shared memory */
+static PetscErrorCode Window(const GPUCSRStorage *A, int chunk, size_t shared, GPUKSPWindows *w, cudaStream_t s)
+{
+  const GPUCSRArray *offsets = &A->array[A->format->ops == &GPUCSRFormat_dia ? (int)DIA_OFFSET : (int)STENCIL_OFFSET];
+  int               *offset, n = A->format->ops == &GPUCSRFormat_dia ? (int)A->extent.units : (int)A->extent.stored;
+  cudaError_t        err;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(w, sizeof(*w)));
+  PetscCall(PetscMalloc1(n + 1, &offset));
+  offset[n] = 0;
+  err       = cudaMemcpyAsync(offset, offsets->data, sizeof(int) * (size_t)n, cudaMemcpyDeviceToHost, s);
+  if (!err) err = cudaStreamSynchronize(s);
+  if (err) PetscCall(PetscFree(offset));
+  GPUCSR_CUDA(err);
+  qsort(offset, (size_t)n + 1, sizeof(int), Ascending);
+  for (int k = 0; k <= n;) {
+    const int lo = offset[k] - (offset[k] & 1);
+    int       hi = lo;
+
+    for (; k <= n && offset[k] - hi <= chunk; k++) hi = offset[k];
+    if (w->count == GPUKSP_WINDOWS) {
+      w->count = 0;
+      break;
+    }
+    w->lo[w->count]    = lo;
+    w->wide[w->count]  = (chunk + hi - lo + 2) / 2 * 2;
+    w->place[w->count] = w->length;
+    w->length += w->wide[w->count++];
+  }
+  if (4 * sizeof(double) * (size_t)w->length > shared / 4 * 3) w->count = 0;
+  if (!w->count) w->length = 0;
+  w->own = w->at(0);
+  PetscCall(PetscFree(offset));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Bytes of shared memory that a launch needs before any vector: of the matrix, of the diagonals of stencils, of windows */
+static PetscErrorCode Tables(const GPUKSPLaunch *L, size_t *bytes)
+{
+  PetscFunctionBegin;
+  *bytes = sizeof(double) * 4 * (size_t)L->windows.length;
+  if (L->A->format->ops == &GPUCSRFormat_stencil) *bytes += sizeof(double) * 2 * (size_t)(PetscMin(L->A->extent.units, GPUKSP_STENCILS) + 1);
+  PetscCall(visit(L->A, L, L->threads, [&](auto M) -> PetscErrorCode {
+    *bytes += M.shared();
+    return PETSC_SUCCESS;
+  }));
+  if (L->Ainner)
+    PetscCall(visit(L->Ainner, L, L->threads, [&](auto M) -> PetscErrorCode {
+      *bytes += M.shared();
+      return PETSC_SUCCESS;
+    }));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Of shared memory, beside tables and windows: what a product may ask for to add up, and something for vectors */
+#define ROOM (2 * MOST_THREADS * sizeof(double))
 
 /* Can this be one launch here? Fills in blocks, threads, shared */
 PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *possible, char why[], size_t len)
@@ -1687,22 +1271,25 @@ PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *p
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   L->tile = PETSC_FALSE;
-  L->size = MOST_THREADS;
+  PetscCall(PetscMemzero(&L->windows, sizeof(L->windows)));
+  L->written = PETSC_FALSE;
+  L->size    = MOST_THREADS;
   for (L->cluster = (PetscBool)(clusters && (double)A->nnz < (A->format->ops == &GPUCSRFormat_stencil ? 2 : 1) * CLUSTER_ENTRIES); most < 0; L->cluster = PETSC_FALSE) {
     L->blocks  = (int)PetscMax(1, PetscMin(L->cluster ? CLUSTER : dev->props.processors, (A->m + GPUCSR_SLICE - 1) / GPUCSR_SLICE));
     L->threads = Share(A, L->blocks, L->size);
     PetscCall(dispatch(L, &most, NULL));
     if (most >= 0) break;
   }
-  PetscCall(visit(A, L->threads, [&](auto M) -> PetscErrorCode {
-    matrix = M.shared();
-    return PETSC_SUCCESS;
-  }));
-  if (L->Ainner)
-    PetscCall(visit(L->Ainner, L->threads, [&](auto M) -> PetscErrorCode {
-      matrix += M.shared();
-      return PETSC_SUCCESS;
-    }));
+  if (!L->cluster && L->method == GPUKSP_CG && !L->v.explicitpc && !L->v.degree && A->m / L->blocks >= LARGE) {
+    const PetscBool known = (PetscBool)(A->format->ops == &GPUCSRFormat_stencil || A->format->ops == &GPUCSRFormat_dia);
+
+    L->written = (PetscBool)!known;
+    PetscCall(Tables(L, &matrix));
+    if (known && (size_t)most > matrix + ROOM) PetscCall(Window(A, WINDOW_ROWS * WINDOW_THREADS, (size_t)most - matrix - ROOM, &L->windows, (cudaStream_t)dev->stream));
+    if (L->windows.count) L->size = WINDOW_THREADS;
+    PetscCall(dispatch(L, &most, NULL));
+  }
+  PetscCall(Tables(L, &matrix));
   if ((size_t)most < matrix + MOST_THREADS * sizeof(double)) {
     *possible = PETSC_FALSE;
     PetscCall(PetscSNPrintf(why, len, "its stencils do not fit the shared memory of a block"));
@@ -1710,7 +1297,36 @@ PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *p
   }
   /* what the vectors that are private to a block take, as far as the product's gathers are left a cache */
   need      = matrix + (size_t)vectors * (size_t)size * (size_t)((double)A->m / L->blocks * 1.1 + 128) + MOST_THREADS * sizeof(double);
-  L->shared = PetscMin(need, PetscMax(matrix + MOST_THREADS * sizeof(double), (size_t)PetscMin(most, SHARED_MOST))) / 16 * 16;
+  L->shared = PetscMin(need, PetscMax(matrix + MOST_THREADS * sizeof(double), (size_t)(L->windows.count ? most : PetscMin(most, SHARED_MOST)))) / 16 * 16;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The stencil of the most entries, for those that are parts of it; of 0 entries where there is none */
+PetscErrorCode GPUKSPLaunchCommon(const GPUCSRStorage *A, GPUKSPCommon *common, GPUCSRStream stream)
+{
+  const size_t bytes = GPUCSRTypeSize(A->array[STENCIL_VAL].type);
+  cudaStream_t s     = (cudaStream_t)stream;
+  int         *begin, most = 0;
+  double       value[GPUKSP_COMMON];
+  cudaError_t  err;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(common, sizeof(*common)));
+  if (A->format->ops != &GPUCSRFormat_stencil) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscCalloc1(A->extent.units + 2, &begin));
+  err = cudaMemcpyAsync(begin, A->array[STENCIL_BEGIN].data, sizeof(int) * (size_t)(A->extent.units + 1), cudaMemcpyDeviceToHost, s);
+  if (!err) err = cudaStreamSynchronize(s);
+  for (int u = 1; u < (int)A->extent.units; u++)
+    if (begin[u + 1] - begin[u] > begin[most + 1] - begin[most]) most = u;
+  if (!err && begin[most + 1] - begin[most] <= GPUKSP_COMMON) {
+    common->count = begin[most + 1] - begin[most];
+    err           = cudaMemcpyAsync(common->offset, (const int *)A->array[STENCIL_OFFSET].data + begin[most], sizeof(int) * (size_t)common->count, cudaMemcpyDeviceToHost, s);
+    if (!err) err = cudaMemcpyAsync(value, (const char *)A->array[STENCIL_VAL].data + bytes * (size_t)begin[most], bytes * (size_t)common->count, cudaMemcpyDeviceToHost, s);
+    if (!err) err = cudaStreamSynchronize(s);
+    for (int k = 0; k < common->count && !err; k++) common->value[k] = bytes == sizeof(float) ? (double)((const float *)value)[k] : value[k];
+  }
+  PetscCall(PetscFree(begin));
+  GPUCSR_CUDA(err);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1745,12 +1361,12 @@ PetscErrorCode GPUKSPLaunchDiagonals(const GPUCSRStorage *A, const double *d, do
 PetscErrorCode GPUKSPLaunchTile(GPUKSPLaunch *L, GPUCSRStream s)
 {
   GPUKSPLaunch tile = *L;
-  int          ends[2 * GPUKSP_BLOCKS], bounds[GPUKSP_BLOCKS + 1], most;
+  int          ends[2 * GPUKSP_BLOCKS], bounds[GPUKSP_BLOCKS + 1], most, rows = 0;
   size_t       need = 0, vectors = 0;
 
   PetscFunctionBegin;
   if (L->method != GPUKSP_CG || L->Ainner || L->v.explicitpc) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(visit(L->A, L->threads, [&](auto M) -> PetscErrorCode {
+  PetscCall(visit(L->A, L, L->threads, [&](auto M) -> PetscErrorCode {
     GPUCSR_CUDA(cudaFuncSetAttribute(reach_kernel<decltype(M)>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)M.shared()));
     reach_kernel<<<(unsigned)L->blocks, MOST_THREADS, M.shared(), (cudaStream_t)s>>>(M, L->bounds, L->reach);
     need = M.shared();
@@ -1763,10 +1379,12 @@ PetscErrorCode GPUKSPLaunchTile(GPUKSPLaunch *L, GPUCSRStream s)
   for (int b = 0; b < L->blocks; b++) {
     const size_t of = (sizeof(double) * (size_t)(ends[2 * b + 1] - ends[2 * b]) + 15) / 16 * 16, own = (sizeof(double) * (size_t)(bounds[b + 1] - bounds[b]) + 15) / 16 * 16;
 
-    vectors = PetscMax(vectors, 2 * of + 5 * own);
+    vectors = PetscMax(vectors, 2 * of + own);
+    rows    = PetscMax(rows, bounds[b + 1] - bounds[b]);
   }
-  tile.tile    = PETSC_TRUE;
-  tile.size    = TILE_THREADS;
+  tile.tile = PETSC_TRUE;
+  if (rows > 512 * TILE_ROWS) PetscFunctionReturn(PETSC_SUCCESS);
+  tile.size    = rows > 512 && rows <= 1024 ? 1024 : 512;
   tile.threads = Share(L->A, L->blocks, tile.size);
   need += vectors + (GPUCSRIsCSR(L->A->format) || tile.threads == 1 ? 0 : MOST_THREADS * sizeof(double));
   PetscCall(dispatch(&tile, &most, s));

@@ -15,6 +15,35 @@ typedef struct {
   int             count;
 } GPUKSPDiagonals;
 
+/*
+  What the rows of a chunk need of a vector, where columns are rows and a few offsets: windows, each of a group of offsets. lo: its first element counted from the chunk's first row, wide: how many,
+  place: where it is in shared memory, all even. count is 0 where there are none
+*/
+#define GPUKSP_WINDOWS 5
+typedef struct {
+  int count, lo[GPUKSP_WINDOWS], wide[GPUKSP_WINDOWS], place[GPUKSP_WINDOWS];
+  int length; /* of all */
+  int own;    /* where the chunk's own rows are */
+#if defined(__CUDACC__)
+  /* The place of the column that is row + offset, counted from the row in the chunk */
+  __host__ __device__ int at(int offset) const
+  {
+    int a = 0;
+
+    for (int q = 0; q < GPUKSP_WINDOWS; q++)
+      if (q < count && offset >= lo[q]) a = place[q] + offset - lo[q];
+    return a;
+  }
+#endif
+} GPUKSPWindows;
+
+/* The stencil that most rows have whole or in part; entries beyond its count are 0 */
+#define GPUKSP_COMMON 28
+typedef struct {
+  double value[GPUKSP_COMMON];
+  int    offset[GPUKSP_COMMON], at[GPUKSP_COMMON], count;
+} GPUKSPCommon;
+
 /* A solve in one cooperative launch. Vectors are whole, in device memory; those that the method has no use for are NULL */
 typedef struct {
   GPUKSPMethod         method;
@@ -26,6 +55,9 @@ typedef struct {
   const GPUCSRStorage *Ainner;
   GPUKSPVectors        inner;
   GPUKSPDiagonals      same;
+  GPUKSPCommon         common;
+  GPUKSPWindows        windows;
+  PetscBool            written; /* the direction is a vector that is written before it is multiplied with */
   int                 *bounds;  /* first row of each block, and the end; blocks + 1 */
   int                 *reach;   /* first column of each block, and the end */
   PetscBool            tile;    /* blocks keep all that their rows need in shared memory */
@@ -48,6 +80,7 @@ typedef struct {
 GPUCSR_INTERN PetscErrorCode GPUKSPLaunchTakes(const GPUCSRStorage *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice, GPUKSPLaunch *, PetscBool *possible, char why[], size_t len);
 GPUCSR_INTERN PetscErrorCode GPUKSPLaunchPartition(const GPUCSRStorage *, int align, int blocks, int *bounds, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUKSPLaunchCommon(const GPUCSRStorage *, GPUKSPCommon *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUKSPLaunchDiagonals(const GPUCSRStorage *, const double *d, double *table, GPUKSPDiagonals *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUKSPLaunchTile(GPUKSPLaunch *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUKSPLaunchClear(void *, size_t, GPUCSRStream);

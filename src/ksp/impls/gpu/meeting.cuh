@@ -1,0 +1,183 @@
+#pragma once
+
+/* Where the blocks of a launch meet: sums over all of them, and what they wrote made visible */
+#include "products.cuh"
+
+/* Blocks of a cluster, which write each other's shared memory: at most that many */
+#define CLUSTER 16
+
+struct Meeting {
+  ulonglong2 *slots; /* NULL: all blocks are one cluster */
+  unsigned    epoch;
+  double     *part, *all; /* shared: of each warp, and of each block of a cluster, twice */
+  double     *total;      /* and of all, twice: those of the meeting before stay */
+};
+
+__device__ __forceinline__ double warp_sum(double v)
+{
+#pragma unroll
+  for (int o = 16; o; o >>= 1) v += __shfl_xor_sync(0xffffffffu, v, o);
+  return v;
+}
+
+/* Sums over a warp of N numbers at once: lanes share the work, and which() says whose sum a lane has come to have */
+template <int N>
+struct WarpSums {
+  static constexpr int wide = N <= 1 ? 1 : N <= 2 ? 2 : N <= 4 ? 4 : 8;
+
+  static __device__ __forceinline__ int which(int lane)
+  {
+    return wide == 1 ? 0 : wide == 2 ? lane / 16 : wide == 4 ? lane / 8 : lane / 4;
+  }
+
+  static __device__ __forceinline__ double sum(const double (&v)[N], int lane)
+  {
+    double w[wide];
+
+#pragma unroll
+    for (int k = 0; k < wide; k++) w[k] = k < N ? v[k] : 0;
+#pragma unroll
+    for (int have = wide, o = 16; o; o >>= 1) {
+      if (have > 1) {
+        have /= 2;
+#pragma unroll
+        for (int k = 0; k < have; k++) {
+          const double keep = lane & o ? w[k + have] : w[k], give = lane & o ? w[k] : w[k + have];
+
+          w[k] = keep + __shfl_xor_sync(0xffffffffu, give, o);
+        }
+      } else w[0] += __shfl_xor_sync(0xffffffffu, w[0], o);
+    }
+    return w[0];
+  }
+};
+
+/* What was written before by anybody in the block can be read by whoever sees what is published after */
+__device__ __forceinline__ void fence()
+{
+  asm volatile("fence.acq_rel.gpu;" ::: "memory");
+}
+
+__device__ __forceinline__ void publish(ulonglong2 *slot, double v, unsigned epoch)
+{
+  const unsigned long long bits = (unsigned long long)__double_as_longlong(v), flag = (unsigned long long)epoch << 32;
+
+  asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(slot), "l"(flag | (bits & 0xffffffffull)), "l"(flag | (bits >> 32)) : "memory");
+}
+
+/* The sum of what all blocks have published, each lane's share of it. Loads of AWAIT blocks are in flight together, and the warp stays together */
+#define AWAIT 5
+
+__device__ __forceinline__ double await(const ulonglong2 *slots, int blocks, unsigned epoch)
+{
+  double sum = 0;
+
+  for (int b = threadIdx.x % 32; b - (int)threadIdx.x % 32 < blocks; b += AWAIT * 32) {
+    unsigned long long low[AWAIT], high[AWAIT];
+    bool               here;
+
+    do {
+      here = true;
+#pragma unroll
+      for (int u = 0; u < AWAIT; u++) {
+        low[u] = high[u] = (unsigned long long)epoch << 32;
+        if (b + 32 * u < blocks) asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(low[u]), "=l"(high[u]) : "l"(slots + b + 32 * u) : "memory");
+      }
+#pragma unroll
+      for (int u = 0; u < AWAIT; u++) here = here && (unsigned)(low[u] >> 32) == epoch && (unsigned)(high[u] >> 32) == epoch;
+    } while (!__all_sync(0xffffffffu, here));
+#pragma unroll
+    for (int u = 0; u < AWAIT; u++) sum += __longlong_as_double((long long)((high[u] << 32) | (low[u] & 0xffffffffull)));
+  }
+  return sum;
+}
+
+/* Into the same place of another block's shared memory */
+__device__ __forceinline__ void tell(double *to, int block, double v)
+{
+#if __CUDA_ARCH__ >= 900
+  unsigned there;
+
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"((unsigned)__cvta_generic_to_shared(to)), "r"(block));
+  asm volatile("st.shared::cluster.f64 [%0], %1;" ::"r"(there), "d"(v) : "memory");
+#endif
+}
+
+/* All threads of the cluster; what they wrote before arriving all may read after waiting */
+__device__ __forceinline__ void cluster_arrive()
+{
+#if __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+#endif
+}
+
+__device__ __forceinline__ void cluster_wait()
+{
+#if __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+#endif
+}
+
+/*
+  v[k], summed over all threads of all blocks. A block is at most one meeting ahead of another, so two sets of slots do. With FENCE what any
+  thread wrote before can be read by all after. The first N warps add and wait; what the others do meanwhile costs nothing.
+*/
+template <int N, bool FENCE, class F>
+__device__ __forceinline__ void exchange(Meeting &m, double (&v)[N], F meanwhile)
+{
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, blocks = gridDim.x, set = m.epoch & 1;
+  double   *total = m.total + set * GPUKSP_MEETING, sum = 0;
+
+  {
+    const int    k    = WarpSums<N>::which(lane);
+    const double part = WarpSums<N>::sum(v, lane);
+
+    if (k < N) m.part[k * MOST_WARPS + warp] = part; /* the lanes that have it have the same */
+  }
+  __syncthreads();
+  if (warp < N) sum = warp_sum(lane < WARPS ? m.part[warp * MOST_WARPS + lane] : 0);
+  if (!m.slots) {
+    double *all = m.all + set * GPUKSP_MEETING * CLUSTER;
+
+    if (warp < N && lane < blocks) tell(all + warp * CLUSTER + blockIdx.x, lane, sum);
+    cluster_arrive();
+    meanwhile();
+    __syncwarp();
+    cluster_wait();
+    if (warp < N) sum = lane < blocks ? all[warp * CLUSTER + lane] : 0;
+  } else {
+    ulonglong2 *slots = m.slots + (size_t)(set * GPUKSP_MEETING + warp) * blocks;
+
+    if (warp < N && lane == 0) {
+      if (FENCE) fence();
+      publish(slots + blockIdx.x, sum, m.epoch);
+    }
+    meanwhile();
+    __syncwarp();
+    if (warp < N) {
+      sum = await(slots, blocks, m.epoch);
+      if (FENCE) fence();
+    }
+  }
+  if (warp < N) {
+    sum = warp_sum(sum);
+    if (lane == 0) total[warp] = sum;
+  }
+  __syncthreads();
+#pragma unroll
+  for (int k = 0; k < N; k++) v[k] = total[k];
+  m.epoch++;
+}
+
+template <int N, bool FENCE>
+__device__ __forceinline__ void exchange(Meeting &m, double (&v)[N])
+{
+  exchange<N, FENCE>(m, v, [] {});
+}
+
+__device__ __forceinline__ void meet(Meeting &m)
+{
+  double none[1] = {0};
+
+  exchange<1, true>(m, none);
+}
