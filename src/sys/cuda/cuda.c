@@ -242,6 +242,8 @@ static PetscErrorCode Hold_CUDA(int id, GPUCSRStream s, volatile int *go)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+GPUCSR_INTERN PetscErrorCode GPUCSRFetch_CUDA(int, void *, const void *, size_t, GPUCSRStream); /* fetch.cu */
+
 const GPUCSRBackendOps GPUCSRBackend_cuda = {
   .name              = "cuda",
   .separate          = PETSC_TRUE,
@@ -269,4 +271,5 @@ const GPUCSRBackendOps GPUCSRBackend_cuda = {
   .eventsynchronize  = EventSynchronize_CUDA,
   .eventelapsed      = EventElapsed_CUDA,
   .hold              = Hold_CUDA,
+  .fetch             = GPUCSRFetch_CUDA,
 };

@@ -1,0 +1,32 @@
+/*
+  Small copies by the device's processors. A copy engine has to be told, and to tell the processors that wait for it when it is done: of some hundred
+  kilobytes both take longer than the bytes.
+*/
+#include "../gpucsrsys.h"
+#include <cuda_runtime.h>
+
+#define BLOCK 256
+
+__global__ void __launch_bounds__(BLOCK) fetch_kernel(size_t bytes, const char *__restrict__ from, char *to)
+{
+  const size_t k = ((size_t)blockIdx.x * BLOCK + threadIdx.x) * sizeof(uint4);
+
+  if (k + sizeof(uint4) <= bytes) *(uint4 *)(to + k) = *(const uint4 *)(from + k);
+  else
+    for (size_t q = k; q < bytes; q++) to[q] = from[q]; /* the last few */
+}
+
+extern "C" {
+GPUCSR_INTERN PetscErrorCode GPUCSRFetch_CUDA(int, void *, const void *, size_t, GPUCSRStream);
+}
+
+/* dst = src, of which one is page-locked memory; both aligned to 16 bytes */
+PetscErrorCode GPUCSRFetch_CUDA(int id, void *dst, const void *src, size_t bytes, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  if (!bytes) PetscFunctionReturn(PETSC_SUCCESS);
+  fetch_kernel<<<(unsigned int)((bytes + BLOCK * sizeof(uint4) - 1) / (BLOCK * sizeof(uint4))), BLOCK, 0, (cudaStream_t)s>>>(bytes, (const char *)src, (char *)dst);
+  const cudaError_t err = cudaGetLastError();
+  PetscCheck(err == cudaSuccess, PETSC_COMM_SELF, PETSC_ERR_GPU, "CUDA device %d: a launch that copies %zu bytes failed with %s: %s", id, bytes, cudaGetErrorName(err), cudaGetErrorString(err));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
