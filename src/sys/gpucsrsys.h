@@ -58,7 +58,7 @@ typedef struct {
   PetscErrorCode (*eventrecord)(int id, GPUCSREvent, GPUCSRStream);
   PetscErrorCode (*eventsynchronize)(int id, GPUCSREvent);
   PetscErrorCode (*eventelapsed)(int id, GPUCSREvent, GPUCSREvent, double *seconds);
-  PetscErrorCode (*hold)(int id, GPUCSRStream, volatile int *go); /* what comes next on the stream waits until *go is set, some milliseconds at most */
+  PetscErrorCode (*hold)(int id, GPUCSRStream, volatile int *go);                          /* what comes next on the stream waits until *go is set, some milliseconds at most */
   PetscErrorCode (*fetch)(int id, void *dst, const void *src, size_t bytes, GPUCSRStream); /* a small copy from or to page-locked memory, both aligned to 16 bytes; NULL: copy() is as good */
 } GPUCSRBackendOps;
 
