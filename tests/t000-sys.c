@@ -1,6 +1,7 @@
 /*
   The seam to the hardware: every function of a backend, conversions with their rounding, staged copies of every length
-  around a stage, the memory limit, and attempts that fail quietly.
+  around a stage, arrays that are sent together, the memory limit, small pieces of memory that are kept in hand and go back when memory runs out, and
+  attempts that fail quietly.
 
   //TEST name="host" args="-backend host"
   //TEST name="threads" args="-backend host -mat_gpucsr_threads 3"
@@ -69,6 +70,103 @@ static PetscErrorCode Separate(GPUCSRDevice d, GPUCSRBackendOps *ops)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Three arrays in one piece of memory, and the second of them in another: each arrives where it belongs, several times in a row and whatever their lengths */
+static PetscErrorCode Together(GPUCSRDevice d, size_t n)
+{
+  const size_t bytes[] = {n * 4, n * 8, 12}, at[] = {0, GPUCSRTogether(bytes[0]), GPUCSRTogether(bytes[0]) + GPUCSRTogether(bytes[1])}, all = at[2] + bytes[2];
+  int32_t     *i, last[3] = {-1, 0, 1}, *j;
+  double      *a, *b, rounding = 0;
+  void        *piece, *other;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc4(n + 1, &i, n + 1, &a, n + 1, &j, n + 1, &b));
+  PetscCall(GPUCSRMalloc(d, all, "a test", &piece));
+  PetscCall(GPUCSRMalloc(d, bytes[1], "a test", &other));
+  for (int apart = 0; apart < 2; apart++)
+    for (int turn = 0; turn < 3; turn++) {
+      const GPUCSRTransfer t[] = {
+        {piece,                                           GPUCSR_INT32,  i,    GPUCSR_INT32,  n},
+        {apart ? other : (void *)((char *)piece + at[1]), GPUCSR_DOUBLE, a,    GPUCSR_DOUBLE, n},
+        {(char *)piece + at[2],                           GPUCSR_INT32,  last, GPUCSR_INT32,  3}
+      };
+      int32_t back[3];
+
+      for (size_t k = 0; k < n; k++) {
+        i[k] = (int32_t)k + turn;
+        a[k] = (double)k / 3 + turn;
+      }
+      PetscCall(GPUCSRUploadTogether(d, t, 3, d->stream, &rounding));
+      PetscCall(GPUCSRDownload(d, j, GPUCSR_INT32, t[0].dst, GPUCSR_INT32, n, PETSC_FALSE, d->stream));
+      PetscCall(GPUCSRDownload(d, b, GPUCSR_DOUBLE, t[1].dst, GPUCSR_DOUBLE, n, PETSC_FALSE, d->stream));
+      PetscCall(GPUCSRDownload(d, back, GPUCSR_INT32, t[2].dst, GPUCSR_INT32, 3, PETSC_FALSE, d->stream));
+      for (size_t k = 0; k < n; k++) PetscCheck(i[k] == j[k] && a[k] == b[k], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%zu sent together: number %zu differs", n, k);
+      for (int k = 0; k < 3; k++) PetscCheck(back[k] == last[k], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%zu sent together: the last array differs", n);
+    }
+  PetscCheck(rounding == 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "What is not rounded counts as rounded by %g", rounding);
+  PetscCall(GPUCSRFree(d, all, &piece));
+  PetscCall(GPUCSRFree(d, bytes[1], &other));
+  PetscCall(PetscFree4(i, a, j, b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A memory that runs out */
+#define ROOM ((size_t)1 << 20)
+static const GPUCSRBackendOps *roomy;
+static size_t                  taken;
+static int                     mallocs;
+
+static PetscErrorCode MallocSome(int id, size_t bytes, GPUCSRStream s, void **p)
+{
+  size_t *q;
+
+  PetscFunctionBegin;
+  PetscCheck(taken + bytes <= ROOM, PETSC_COMM_SELF, PETSC_ERR_MEM, "%zu bytes are too much", bytes);
+  PetscCall((*roomy->malloc)(id, bytes + sizeof(*q), s, (void **)&q));
+  *q = bytes;
+  taken += bytes;
+  mallocs++;
+  *p = q + 1;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode FreeSome(int id, GPUCSRStream s, void *p)
+{
+  PetscFunctionBegin;
+  taken -= ((size_t *)p)[-1];
+  PetscCall((*roomy->free)(id, s, (size_t *)p - 1));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode InHand(GPUCSRDevice d)
+{
+  GPUCSRBackendOps ops = *d->ops;
+  void            *p, *first, *many[GPUCSR_HAND + 3];
+
+  PetscFunctionBegin;
+  while (d->nhand) PetscCall(d->ops->free(d->id, d->stream, d->hand[--d->nhand])); /* of the tests before */
+  roomy      = d->ops;
+  ops.malloc = MallocSome;
+  ops.free   = FreeSome;
+  d->ops     = &ops;
+  PetscCall(GPUCSRMalloc(d, ROOM / 2, "a test", &p));
+  first = p;
+  PetscCall(GPUCSRFree(d, ROOM / 2, &p));
+  PetscCheck(!d->allocated && taken, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A small piece should stay in hand, and count no more");
+  PetscCall(GPUCSRMalloc(d, ROOM / 2, "a test", &p));
+  PetscCheck(p == first && mallocs == 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The piece in hand should be had again");
+  PetscCall(GPUCSRFree(d, ROOM / 2, &p));
+  PetscCall(GPUCSRMalloc(d, 3 * (ROOM / 4), "a test", &p)); /* which is there as soon as the other one is given back */
+  PetscCheck(mallocs == 2, PETSC_COMM_SELF, PETSC_ERR_PLIB, "What is in hand should go back when memory runs out");
+  PetscCall(GPUCSRFree(d, 3 * (ROOM / 4), &p));
+  for (int k = 0; k < GPUCSR_HAND + 3; k++) PetscCall(GPUCSRMalloc(d, 1000, "a test", &many[k]));
+  for (int k = 0; k < GPUCSR_HAND + 3; k++) PetscCall(GPUCSRFree(d, 1000, &many[k]));
+  PetscCheck(d->nhand == GPUCSR_HAND, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d pieces in hand", d->nhand);
+  while (d->nhand) PetscCall(FreeSome(d->id, d->stream, d->hand[--d->nhand]));
+  PetscCheck(!taken && !d->allocated, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%zu bytes are lost", taken);
+  d->ops = roomy;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   const size_t            stage = GPUCSR_STAGE_BYTES / 8, lengths[] = {0, 1, 7, 1000, 4096, 4097, 8192, 8193, 40000, stage - 1, stage, stage + 1, 2 * stage, 9 * stage + 5};
@@ -103,6 +201,9 @@ int main(int argc, char **argv)
       PetscCall(RoundTrip(d, lengths[k], GPUCSR_FLOAT, (PetscBool)pinned));
     }
   }
+
+  for (size_t k = 0; k < sizeof(lengths) / sizeof(lengths[0]); k++) PetscCall(Together(d, lengths[k]));
+  if (staged) PetscCall(InHand(d));
 
   /* what is not a number stays so; what is too large for float is a loss of everything */
   PetscCall(GPUCSRConvert(f, GPUCSR_FLOAT, odd, GPUCSR_DOUBLE, 3, 1, &rounding));

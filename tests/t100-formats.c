@@ -17,6 +17,7 @@ static char help[] = "Tests the storage formats by hand.\n";
 #include "../src/mat/impls/gpucsr/format/dia.h"
 #include "../src/mat/impls/gpucsr/format/hyb.h"
 #include "../src/mat/impls/gpucsr/format/jad.h"
+#include "testing.h"
 
 static const int32_t     rowptr[] = {0, 2, 2, 3, 4, 7};
 static const PetscInt    col[]    = {0, 2, 1, 3, 0, 1, 3};
@@ -66,6 +67,7 @@ int main(int argc, char **argv)
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(TestRequireReal(64)); /* of others it makes nothing */
   PetscCall(GPUCSRSysInitialize());
   PetscCall(GPUCSRDeviceOpen("host", &d, why, sizeof(why)));
   PetscCall(GPUCSRFeaturesOfRows(5, 4, rowptr, 1, &f));

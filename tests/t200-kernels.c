@@ -11,7 +11,7 @@
 static char help[] = "Tests kernels against sums in long double.\n";
 
 #include "../src/mat/impls/gpucsr/plan/plan.h"
-#include "zoo.h"
+#include "testing.h"
 #include <math.h>
 #include <float.h>
 
@@ -221,7 +221,7 @@ static PetscErrorCode SpaceDestroy(Space *w)
 }
 
 /* One product of the plan, in so many pieces, its result at the place of number q */
-static PetscErrorCode Product(Space *w, const GPUCSRPlan *P, int rows, int f, const void *x, const double ab[2], PetscBool inplace, int pieces, int q)
+static PetscErrorCode Product(Space *w, GPUCSRPlan *P, int rows, int f, const void *x, const double ab[2], PetscBool inplace, int pieces, int q)
 {
   GPUCSRDevice  d     = w->dev;
   const size_t  bytes = (f ? sizeof(float) : sizeof(double)) * (size_t)rows;
@@ -241,7 +241,7 @@ static PetscErrorCode Product(Space *w, const GPUCSRPlan *P, int rows, int f, co
 }
 
 /* The kernel that the plan has now. Every meaning of alpha and beta in double as built; else two of them do, and for new values one. */
-static PetscErrorCode Check(Space *w, const Matrix *M, PetscBool trans, const GPUCSRPlan *P, int refreshed)
+static PetscErrorCode Check(Space *w, const Matrix *M, PetscBool trans, GPUCSRPlan *P, int refreshed)
 {
   const GPUCSRPrecision precision = P->A.precision;
   const GPUCSRType      vt        = GPUCSRVectorType(precision);
@@ -330,7 +330,7 @@ static PetscErrorCode CheckKernels(Space *w, const Matrix *M, PetscBool trans, G
 }
 
 /* The diagonal, straight from the values */
-static PetscErrorCode CheckDiagonal(Space *w, const Matrix *M, const GPUCSRPlan *P)
+static PetscErrorCode CheckDiagonal(Space *w, const Matrix *M, GPUCSRPlan *P)
 {
   const GPUCSRType vt = GPUCSRVectorType(P->A.precision);
   const PetscInt   n  = PetscMin(M->m, M->n);
@@ -368,6 +368,28 @@ static PetscErrorCode TransposedFeatures(const Matrix *M, GPUCSRFeatures *f)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What the device's inspector tells is what the host's does: both count alike. Of rows that are not sorted the sample tells nothing */
+static PetscErrorCode CheckFeatures(const GPUCSRSource *s, const GPUCSRFeatures *f)
+{
+  const PetscBool wide   = (PetscBool)(sizeof(PetscInt) != sizeof(int32_t));
+  PetscBool       sorted = PETSC_TRUE, same;
+  GPUCSRFeatures  h;
+
+  PetscFunctionBegin;
+  for (int r = 0; r < s->m; r++)
+    for (int32_t k = s->i[r] + 1; k < s->i[r + 1]; k++) sorted = (PetscBool)(sorted && s->j[k] > s->j[k - 1]);
+  PetscCall(GPUCSRInspect(s->m, s->n, s->i, wide ? NULL : (const int32_t *)s->j, GPUCSRPlanSettings.sample, 1, &h));
+  PetscCall(PetscMemcmp(h.rows, f->rows, sizeof(h.rows), &same));
+  if (same) PetscCall(PetscMemcmp(h.entries, f->entries, sizeof(h.entries), &same));
+  same = (PetscBool)(same && h.min == f->min && h.max == f->max && h.empty == f->empty && h.mean == f->mean && h.deviation == f->deviation && h.median == f->median && h.density == f->density && h.sell_stored == f->sell_stored);
+  PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d rows, %d columns: the features of all rows differ from the host's", s->m, s->n);
+  if (!sorted || wide) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMemcmp(h.blocks, f->blocks, sizeof(h.blocks), &same));
+  same = (PetscBool)(same && h.sampled == f->sampled && h.spread == f->spread && h.bandwidth == f->bandwidth && h.diagonals == f->diagonals && h.twins == f->twins && h.blockerror == f->blockerror);
+  PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d rows, %d columns: the features of the sample differ from the host's", s->m, s->n);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Built, or refused because the format would store far more than the matrix has: that is no failure of a kernel */
 static PetscErrorCode Build(Space *w, const GPUCSRSource *s, const GPUCSRPlan *A, PetscBool trans, int precision, const GPUCSRRequest *q, GPUCSRPlan *P)
 {
@@ -381,6 +403,7 @@ static PetscErrorCode Build(Space *w, const GPUCSRSource *s, const GPUCSRPlan *A
   PetscCall(GPUCSRAttemptEnd(&attempt));
   PetscCheck(!ierr || ierr == PETSC_ERR_SUP, PETSC_COMM_SELF, ierr, "Format %s, kernel %s: %s", q->format, q->kernel, attempt.message);
   if (ierr) PetscCall(GPUCSRPlanDestroy(P));
+  else if (!trans) PetscCall(CheckFeatures(s, &P->features));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -499,6 +522,7 @@ int main(int argc, char **argv)
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(TestRequireReal(64)); /* of others it makes nothing */
   PetscCall(PetscOptionsGetString(NULL, NULL, "-backend", backend, sizeof(backend), NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-large", &large, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-every", &every, NULL));

@@ -83,7 +83,7 @@ static PetscErrorCode TestChoice(GPUCSRDevice d)
 
   PetscFunctionBegin;
   PetscCall(Load(GOOD));
-  PetscCall(GPUCSRProfilePairs(&pair, &n));
+  PetscCall(GPUCSRProfilePairs(PETSC_FALSE, &pair, &n));
   for (int k = 0; k < n; k++) known += pair[k].row != NULL;
   PetscCheck(known == 5, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d pairs known, should be 5", known);
   /* 10 000 rows are 1.3 MB, more than 3 us for csr_vector2 is; 100 rows are not */

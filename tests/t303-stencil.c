@@ -9,6 +9,7 @@
 static char help[] = "Tests the stencil format and what is found before it is chosen.\n";
 
 #include "../src/mat/impls/gpucsr/plan/plan.h"
+#include "testing.h"
 #include "../src/mat/impls/gpucsr/format/stencil.h"
 #include <math.h>
 #include <string.h>
@@ -132,7 +133,7 @@ static PetscErrorCode CheckDictionary(const Matrix *M, const GPUCSRPlan *P)
 }
 
 /* Sums of small whole numbers and quarters, exact in double */
-static PetscErrorCode CheckProduct(const Matrix *M, const GPUCSRPlan *P, PetscBool trans)
+static PetscErrorCode CheckProduct(const Matrix *M, GPUCSRPlan *P, PetscBool trans)
 {
   const int     m = trans ? M->s.n : M->s.m, n = trans ? M->s.m : M->s.n;
   const size_t  bytes = sizeof(double) * (size_t)PetscMax(m, n);
@@ -320,6 +321,7 @@ int main(int argc, char **argv)
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(TestRequireReal(64)); /* of others it makes nothing */
   PetscCall(PetscOptionsGetString(NULL, NULL, "-backend", backend, sizeof(backend), NULL));
   PetscCall(GPUCSRSysInitialize());
   PetscCall(GPUCSRDeviceOpen(backend, &dev, why, sizeof(why)));

@@ -4,13 +4,16 @@
 //TEST name="default" args="-edge {}" loop="40 700" gpu=1
 //TEST name="ranks" nsize=3 args="-mat_gpucsr_precision auto -edge 300"
 //TEST name="vecgpu" nsize=2 args="-vec_type gpu -vec_gpu_separate -mat_gpucsr_precision auto"
+//TEST name="refused" nsize=3 args="-mat_gpucsr_format stencil -refused 1"
+//TEST name="refused_transpose" nsize=2 args="-mat_gpucsr_format csr -mat_gpucsr_transpose_format stencil -refused 0 -backward"
 //TEST name="malloc" args="-mat_gpucsr_format stencil -malloc_debug -malloc_dump"
 
 /*
   A matrix on a regular grid, whose rows are alike, changed between products: as long as rows stay alike the resident copy follows by new
-  values alone; otherwise, where the format was not asked for, it is made anew in another.
+  values alone; otherwise, where the format was not asked for, it is made anew in another. -refused: where it was, and one rank's rows are alike no more, the
+  product is an error on all ranks, and none waits for that one.
 
-    build/tests/t412-stencil [-edge k] [-mat_type gpucsr] [-mat_gpucsr_...]      (linked with the library, for MatGPUCSRGetInfo())
+    build/tests/t412-stencil [-edge k] [-refused RANK [-backward]] [-mat_type gpucsr] [-mat_gpucsr_...]      (linked with the library, for MatGPUCSRGetInfo())
 */
 #include "testing.h"
 #include <petscgpucsr.h>
@@ -105,20 +108,50 @@ static const struct {
   {"MatDiagonalSet, different rows", DiagonalSetUnlike, PETSC_TRUE,  PETSC_TRUE },
 };
 
+/* Rows of one rank different from each other; then all alike again */
+static PetscErrorCode Refused(Mat A, PetscInt which, PetscBool backward)
+{
+  Vec            x, y;
+  PetscInt       rs, re;
+  PetscMPIInt    rank;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCall(MatGetOwnershipRange(A, &rs, &re));
+  for (PetscInt r = rs; rank == which && r < re; r++) PetscCall(MatSetValue(A, r, r, 5.0 + (PetscReal)r / 4096, INSERT_VALUES));
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  for (int k = 0; k < 2; k++) { /* and it stays one */
+    PetscCall(MatCreateVecs(A, &x, &y));
+    PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+    ierr = backward ? MatMultTranspose(A, x, y) : MatMult(A, x, y);
+    PetscCall(PetscPopErrorHandler());
+    PetscCheck(ierr, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Rank %d met no error", (int)rank);
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&y));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
-  PetscInt      n;
+  PetscInt      n, refused = -1;
   Mat           A, R;
   MatGPUCSRInfo before, after;
   PetscMPIInt   size;
   char          format[32] = "auto", transpose[32] = "auto";
-  PetscBool     forward, backward;
+  PetscBool     forward, backward, transpose_refused = PETSC_FALSE;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
+  PetscCall(TestRequireReal(64));
   PetscCall(MatGPUCSRInitializePackage());
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-edge", &edge, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-refused", &refused, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-backward", &transpose_refused, NULL));
+  if (refused >= 0) edge = 100;
   n = edge * edge;
   PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_gpucsr_format", format, sizeof(format), NULL));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_gpucsr_transpose_format", transpose, sizeof(transpose), NULL));
@@ -132,6 +165,10 @@ int main(int argc, char **argv)
   PetscCall(Fill0(R));
   PetscCall(TestProducts(A, R, PETSC_FALSE, "as it was built"));
   PetscCall(TestProducts(A, R, PETSC_TRUE, "as it was built, times NaN"));
+  if (refused >= 0) {
+    PetscCall(Refused(A, refused, transpose_refused));
+    PetscCall(Fill0(A));
+  }
   for (size_t k = 0; k < sizeof(changes) / sizeof(changes[0]); k++) {
     if (changes[k].unlike && (forward || backward)) continue; /* asked for by name, it would be an error */
     PetscCall(MatGPUCSRGetInfo(A, &before));

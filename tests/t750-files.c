@@ -158,6 +158,8 @@ int main(int argc, char **argv)
     return 0;
   }
   PetscCall(PetscOptionsGetString(NULL, NULL, "-f", file, sizeof(file), NULL));
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-reference", &set));
+  if (set) PetscCall(TestRequireReal(32)); /* as PETSc wrote it */
   PetscCall(PetscOptionsGetString(NULL, NULL, "-prefix", prefix, sizeof(prefix), NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-print", &print, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-rows", &m, NULL));

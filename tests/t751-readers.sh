@@ -44,7 +44,7 @@ through() {
   if [ "$1" = 1 ]; then launch=; fi
   # shellcheck disable=SC2086
   OMP_NUM_THREADS=$2 timeout 120 $launch "$files" -cases list >out 2>errors </dev/null || { echo "$1 ranks, $2 threads: ended by status $? in $(grep '^case' out | tail -n 1):" && cat errors && failed=1; }
-  mapfile -t -d $'\x1e' got < <(sed -e '1d; s/^case [0-9]*$/\x1e/' out)
+  mapfile -t -d $'\x1e' got < <(sed -e '1d; s/^case [0-9]*$/\x1e/; s/[+-]0i//g' out) # a PETSc of complex numbers prints these
   for text in "${got[@]}"; do
     text=${text#$'\n'}
     case ${kind[k]} in
@@ -92,7 +92,8 @@ wrong '1 1:1 two' ", line 2, column 7: expected INDEX:VALUE, the index a whole n
 wrong '1 -1:1' ", line 2, column 3: expected INDEX:VALUE, the index a whole number, not '-1:1'"
 wrong '1 1.5:1' ", line 2, column 3: expected INDEX:VALUE, the index a whole number, not '1.5:1'"
 wrong '1 1 :1' ", line 2, column 3: expected INDEX:VALUE, the index a whole number, not '1'"
-wrong '1 999999999999999999:1' ", line 2, column 3: expected an index that fits the integers of this PETSc, not '999999999999999999:1'"
+wide=$(ldd "$files" | grep -c libpetsc64) # PETSc's integers hold whatever is read as one
+if [ "$wide" = 0 ]; then wrong '1 999999999999999999:1' ", line 2, column 3: expected an index that fits the integers of this PETSc, not '999999999999999999:1'"; fi
 wrong '1 1: 1' ", line 2, column 5: expected a finite number as the value, not the end of the line"
 wrong '1 1:one' ", line 2, column 5: expected a finite number as the value, not 'one'"
 wrong '1 1:1e999' ", line 2, column 5: expected a finite number as the value, not '1e999'"
@@ -166,10 +167,10 @@ market entries "$general" '2 2 1' '1 1 1 9' && refuse entries.mtx ", line 3, col
 market upper 'coordinate real symmetric' '2 2 1' '1 2 1' && refuse upper.mtx ', line 3: entry (1, 2) is above the diagonal; a symmetric file has the lower triangle alone'
 market diagonal 'coordinate real skew-symmetric' '2 2 1' '1 1 1' && refuse diagonal.mtx ', line 3: entry (1, 1) is not below the diagonal'
 market oblong 'coordinate real symmetric' '3 2 1' '1 1 1' && refuse oblong.mtx ', line 2: a symmetric matrix has to be square, not 3 by 2'
-market tall "$general" '9999999999999999 2 1' '1 1 1' && refuse tall.mtx ', line 2, column 1: 9999999999999999 rows: more than this PETSc can count'
+if [ "$wide" = 0 ]; then market tall "$general" '9999999999999999 2 1' '1 1 1' && refuse tall.mtx ', line 2, column 1: 9999999999999999 rows: more than this PETSc can count'; fi
 gzip -k truncated.mtx && refuse truncated.mtx.gz ', line 5: the file ends after 2 of 3 entries'
 market complex 'coordinate complex hermitian' '2 2 2' '1 1 1 0' '2 1 1 2'
-if [ "$complex" != 0 ]; then accept complex.mtx '2x2; 0: 0=1+0i 1=1-2i; 1: 0=1+2i'; else refuse complex.mtx ', line 1, column 34: a complex matrix needs a PETSc configured with complex scalars'; fi
+if [ "$complex" != 0 ]; then accept complex.mtx '2x2; 0: 0=1 1=1-2i; 1: 0=1+2i'; else refuse complex.mtx ', line 1, column 34: a complex matrix needs a PETSc configured with complex scalars'; fi
 
 # --- Harwell-Boeing and Rutherford-Boeing: titles, sizes, formats, then the parts
 

@@ -10,7 +10,7 @@
 #include <float.h>
 #include "zoo.h"
 
-#if PETSC_VERSION_LT(3, 19, 0)
+#if PETSC_VERSION_LT(3, 19, 0) && !defined(PETSC_SUCCESS)
   #define PETSC_SUCCESS ((PetscErrorCode)0)
 #endif
 

@@ -195,7 +195,7 @@ static double Fit(int pair, int out, GPUCSRCostRow *c)
 
     if (s->fold == out) continue;
     w = sqrt(s->best / s->us) / s->us;
-    GPUCSRModelTerms(c, &s->in, t);
+    GPUCSRModelTerms(c, &s->in, PETSC_TRUE, t);
     for (int i = 0; i < GPUCSR_NTERMS; i++) {
       for (int j = 0; j < GPUCSR_NTERMS; j++) AA[i][j] += w * w * t[i] * t[j];
       Ab[i] += w * w * t[i] * s->us;
@@ -254,7 +254,7 @@ static double Predict(const GPUCSRCostRow *c, const Sample *s)
 {
   double t[GPUCSR_NTERMS], sum = 0;
 
-  GPUCSRModelTerms(c, &s->in, t);
+  GPUCSRModelTerms(c, &s->in, PETSC_TRUE, t);
   for (int i = 0; i < GPUCSR_NTERMS; i++) sum += c->time[i] * t[i];
   return sum;
 }

@@ -87,6 +87,10 @@ static inline size_t GPUCSRTypeSize(GPUCSRType t)
 #define GPUCSR_STAGES      8
 #define GPUCSR_STAGE_BYTES ((size_t)1 << 20)
 
+/* Small pieces of device memory that were given back stay in hand: from the pool and back again takes two microseconds, and who builds one small matrix builds the next */
+#define GPUCSR_HAND       64
+#define GPUCSR_HAND_BYTES ((size_t)1 << 20) /* of a piece */
+
 /* An open device: one per backend and process, shared by all its matrices */
 typedef struct {
   const GPUCSRBackendOps *ops;
@@ -98,9 +102,14 @@ typedef struct {
   void                   *stage[GPUCSR_STAGES];  /* page-locked */
   GPUCSREvent             staged[GPUCSR_STAGES]; /* the piece may be used again */
   int                     nextstage;
+  size_t                  opened;                 /* bytes of the stage before that, whose event need not be waited for again: small uploads share one, */
+  GPUCSRStream            opener;                 /* on this stream */
   size_t                  allocated, peak, limit; /* bytes through GPUCSRMalloc(); limit 0: none */
-  double                  bandwidth;              /* bytes/s of a device copy, read plus written; 0: not measured yet */
-  char                    failed[512];            /* why it must not be used any more, empty while it works */
+  void                   *hand[GPUCSR_HAND];      /* pieces to be had again, in the order of the stream, the oldest first */
+  size_t                  handbytes[GPUCSR_HAND];
+  int                     nhand;
+  double                  bandwidth;   /* bytes/s of a device copy, read plus written; 0: not measured yet */
+  char                    failed[512]; /* why it must not be used any more, empty while it works */
 } * GPUCSRDevice;
 
 /* The process' choice of device and its options; read once at registration */
@@ -128,6 +137,21 @@ GPUCSR_INTERN PetscErrorCode GPUCSRFree(GPUCSRDevice, size_t, void **);
 
 GPUCSR_INTERN PetscErrorCode GPUCSRConvert(void *, GPUCSRType, const void *, GPUCSRType, size_t, int, double *);
 GPUCSR_INTERN PetscErrorCode GPUCSRUpload(GPUCSRDevice, void *, GPUCSRType, const void *, GPUCSRType, size_t, PetscBool, GPUCSRStream, double *);
+/* Bytes from the begin of an array of so many bytes to the next, of arrays that lie in one piece of memory */
+static inline size_t GPUCSRTogether(size_t bytes)
+{
+  return (bytes + 255) / 256 * 256;
+}
+
+/* Several arrays that are sent together */
+typedef struct {
+  void       *dst;
+  GPUCSRType  to;
+  const void *src;
+  GPUCSRType  from;
+  size_t      n;
+} GPUCSRTransfer;
+GPUCSR_INTERN PetscErrorCode GPUCSRUploadTogether(GPUCSRDevice, const GPUCSRTransfer[], int, GPUCSRStream, double *);
 GPUCSR_INTERN PetscErrorCode GPUCSRDownload(GPUCSRDevice, void *, GPUCSRType, const void *, GPUCSRType, size_t, PetscBool, GPUCSRStream);
 
 /* Run something that may fail without PETSc printing a traceback: between Begin and End errors are kept, not shown */

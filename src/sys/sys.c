@@ -74,6 +74,14 @@ PetscErrorCode GPUCSRSysInitialize(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What is in hand goes back */
+static PetscErrorCode HandEmpty(GPUCSRDevice d)
+{
+  PetscFunctionBegin;
+  while (d->nhand) PetscCall(d->ops->free(d->id, d->stream, d->hand[--d->nhand]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode DeviceClose(GPUCSRDevice *pd)
 {
   GPUCSRDevice d = *pd;
@@ -83,6 +91,7 @@ static PetscErrorCode DeviceClose(GPUCSRDevice *pd)
   *pd = NULL;
   if (!d->failed[0]) { /* a failed device gives nothing back, and asking it would fail again */
     PetscCall(d->ops->activate(d->id));
+    PetscCall(HandEmpty(d));
     for (int k = 0; k < GPUCSR_STAGES; k++) {
       if (d->stage[k]) PetscCall(d->ops->hostfree(d->id, d->stage[k]));
       if (d->staged[k]) PetscCall(d->ops->eventdestroy(d->id, d->staged[k]));
@@ -216,19 +225,47 @@ PetscErrorCode GPUCSRDeviceClock(GPUCSRDevice d, const GPUCSREvent e[2], PetscEr
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  size bytes for the purpose named, padded so that wide loads past the end of an array stay inside it. For work in the order
-  of d->stream; who uses it on another stream synchronizes first.
-*/
+/* Bytes that an array of size bytes gets: some more, so that wide loads past its end stay inside, and in the pool's own steps */
+static size_t Padded(size_t size)
+{
+  return (size + 256 + 511) / 512 * 512;
+}
+
+/* From the device, which may have no more until it gets back what is in hand */
+static PetscErrorCode MallocFromDevice(GPUCSRDevice d, size_t bytes, void **p)
+{
+  PetscFunctionBegin;
+  PetscCall(d->ops->activate(d->id));
+  if (d->nhand) {
+    GPUCSRAttempt  attempt;
+    PetscErrorCode ierr;
+
+    PetscCall(GPUCSRAttemptBegin(&attempt));
+    ierr = d->ops->malloc(d->id, bytes, d->stream, p);
+    PetscCall(GPUCSRAttemptEnd(&attempt));
+    if (!ierr) PetscFunctionReturn(PETSC_SUCCESS);
+    PetscCall(HandEmpty(d));
+  }
+  PetscCall(d->ops->malloc(d->id, bytes, d->stream, p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* size bytes for the purpose named. For work in the order of d->stream; who uses it on another stream synchronizes first. */
 PetscErrorCode GPUCSRMalloc(GPUCSRDevice d, size_t size, const char what[], void **p)
 {
-  const size_t bytes = size + 256;
+  const size_t bytes = Padded(size);
 
   PetscFunctionBegin;
   *p = NULL;
   PetscCheck(!d->limit || d->allocated + bytes <= d->limit, PETSC_COMM_SELF, PETSC_ERR_MEM, "%s device %d: %s needs %zu bytes, %zu are in use and -mat_gpucsr_memory_limit is %zu", d->ops->name, d->id, what, bytes, d->allocated, d->limit);
-  PetscCall(d->ops->activate(d->id));
-  PetscCall(d->ops->malloc(d->id, bytes, d->stream, p));
+  for (int k = d->nhand; k-- > 0 && !*p;)
+    if (d->handbytes[k] == bytes) {
+      *p = d->hand[k];
+      d->nhand--;
+      memmove(d->hand + k, d->hand + k + 1, sizeof(d->hand[0]) * (size_t)(d->nhand - k));
+      memmove(d->handbytes + k, d->handbytes + k + 1, sizeof(d->handbytes[0]) * (size_t)(d->nhand - k));
+    }
+  if (!*p) PetscCall(MallocFromDevice(d, bytes, p));
   d->allocated += bytes;
   d->peak = PetscMax(d->peak, d->allocated);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -236,12 +273,28 @@ PetscErrorCode GPUCSRMalloc(GPUCSRDevice d, size_t size, const char what[], void
 
 PetscErrorCode GPUCSRFree(GPUCSRDevice d, size_t size, void **p)
 {
+  const size_t bytes = Padded(size);
+
   PetscFunctionBegin;
   if (!*p) PetscFunctionReturn(PETSC_SUCCESS);
-  d->allocated -= size + 256;
+  d->allocated -= bytes;
   if (!d->failed[0]) {
-    PetscCall(d->ops->activate(d->id));
-    PetscCall(d->ops->free(d->id, d->stream, *p));
+    void *go = *p;
+
+    if (d->ops->separate && bytes <= GPUCSR_HAND_BYTES) { /* host memory goes at once, so that who uses it afterwards is found out */
+      go = d->nhand == GPUCSR_HAND ? d->hand[0] : NULL;
+      if (go) {
+        d->nhand--;
+        memmove(d->hand, d->hand + 1, sizeof(d->hand[0]) * (size_t)d->nhand);
+        memmove(d->handbytes, d->handbytes + 1, sizeof(d->handbytes[0]) * (size_t)d->nhand);
+      }
+      d->hand[d->nhand]        = *p;
+      d->handbytes[d->nhand++] = bytes;
+    }
+    if (go) {
+      PetscCall(d->ops->activate(d->id));
+      PetscCall(d->ops->free(d->id, d->stream, go));
+    }
   }
   *p = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -303,6 +356,7 @@ PetscErrorCode GPUCSRDeviceBandwidth(GPUCSRDevice d, double *rate)
 /* Threads take so many bytes at a time of what is staged */
 #define PIECE_BYTES ((size_t)16 << 10)
 #define PIECES      (GPUCSR_STAGE_BYTES / PIECE_BYTES) /* of a stage */
+#define SMALL_BYTES ((size_t)8 << 10)                  /* of what is no more than a stage: the last piece is what the others wait for */
 
 /*
   Several at once, and divided only where a block has a rounding worse than all before it: a division takes longer than all the rest. A quotient that is no
@@ -324,7 +378,9 @@ static double RoundToFloat(float *restrict t, const double *restrict f, size_t n
       e    = fabs(f[k] - (double)t[k]) - worst * fabs(f[k]);
       over = e > over ? e : over;
     }
-    for (size_t k = b; over > 0 && k < end; k++) {
+    if (over <= 0) continue;
+#pragma omp simd reduction(max : worst)
+    for (size_t k = b; k < end; k++) {
       const double e = fabs(f[k] - (double)t[k]) / fabs(f[k]);
 
       worst = e > worst ? e : worst;
@@ -452,37 +508,137 @@ static PetscErrorCode FillAndSend(Staged *w, const void *src, GPUCSRType from, i
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Bytes from the begin of one array to the next, of arrays that lie together */
+static size_t Apart(const GPUCSRTransfer *t)
+{
+  return GPUCSRTogether(t->n * GPUCSRTypeSize(t->to));
+}
+
+/* Room in a stage. Several in the same order share one: asking whether the bus is done with it takes as long as filling a few kilobytes */
+static PetscErrorCode StageOpen(GPUCSRDevice d, size_t bytes, GPUCSRStream s, int *k, char **room)
+{
+  const int last = (d->nextstage + GPUCSR_STAGES - 1) % GPUCSR_STAGES;
+
+  PetscFunctionBegin;
+  if (d->opened && s == d->opener && d->opened + bytes <= GPUCSR_STAGE_BYTES) *k = last;
+  else {
+    *k           = d->nextstage;
+    d->nextstage = (d->nextstage + 1) % GPUCSR_STAGES;
+    d->opened    = 0;
+    d->opener    = s;
+    PetscCall(d->ops->eventsynchronize(d->id, d->staged[*k]));
+  }
+  *room = (char *)d->stage[*k] + d->opened;
+  d->opened += bytes;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What fits a stage: filled by several threads, then sent with one command for all that lie on the device as they do here */
+static PetscErrorCode SendTogether(GPUCSRDevice d, const GPUCSRTransfer t[], int nt, size_t bytes, GPUCSRStream s, double *rounding)
+{
+  const int    threads = bytes <= DIRECT_BYTES ? 1 : d->threads; /* never some of them: GNU's OpenMP ends those that a team leaves out, and starts them again for the next */
+  const double start   = *rounding;
+  char        *stage;
+  double       worst = start;
+  size_t       next  = 0;
+  int          k;
+
+  PetscFunctionBegin;
+  PetscCall(StageOpen(d, bytes, s, &k, &stage));
+#pragma omp parallel num_threads(threads) if (threads > 1) reduction(max : worst)
+  {
+    double mine  = start;
+    size_t begin = 0, p;
+
+    do {
+      size_t at = 0;
+
+#pragma omp atomic capture
+      p     = next++;
+      begin = p * SMALL_BYTES;
+      for (int q = 0; q < nt; q++) { /* the part of each array that lies in this piece */
+        const size_t size = GPUCSRTypeSize(t[q].to), from = begin > at ? (begin - at) / size : 0, to = begin + SMALL_BYTES > at ? PetscMin(t[q].n, (begin + SMALL_BYTES - at) / size) : 0;
+
+        if (from < to) mine = ConvertPiece(stage + at + from * size, t[q].to, t[q].src, t[q].from, from, to, mine);
+        at += Apart(&t[q]);
+      }
+    } while (begin < bytes);
+    worst = mine;
+  }
+  *rounding = worst;
+  for (int q = 0, last; q < nt; q = last) {
+    size_t length = t[q].n * GPUCSRTypeSize(t[q].to), step = Apart(&t[q]);
+
+    for (last = q + 1; last < nt && t[last].dst == (char *)t[q].dst + step; last++) {
+      length = step + t[last].n * GPUCSRTypeSize(t[last].to);
+      step += Apart(&t[last]);
+    }
+    PetscCall(d->ops->copy(d->id, t[q].dst, stage, length, GPUCSR_TO_DEVICE, s));
+    stage += step;
+  }
+  PetscCall(d->ops->eventrecord(d->id, d->staged[k], s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Through half of the stages at a time, while the others cross the bus */
+static PetscErrorCode SendInHalves(GPUCSRDevice d, const GPUCSRTransfer *t, GPUCSRStream s, double *rounding)
+{
+  const size_t size = GPUCSRTypeSize(t->to), half = GPUCSR_STAGES / 2 * GPUCSR_STAGE_BYTES / size;
+
+  PetscFunctionBegin;
+  for (size_t b = 0; b < t->n; b += half) {
+    Staged w = {.d = d, .stage = d->nextstage, .dst = t->dst, .to = t->to, .s = s, .begin = b, .end = PetscMin(t->n, b + half)};
+
+    d->opened = 0;
+    w.pieces  = ((w.end - b) * size + PIECE_BYTES - 1) / PIECE_BYTES;
+    for (size_t k = 0; k < w.pieces; k += PIECES) {
+      PetscCall(d->ops->eventsynchronize(d->id, d->staged[d->nextstage]));
+      d->nextstage = (d->nextstage + 1) % GPUCSR_STAGES;
+    }
+    PetscCall(FillAndSend(&w, t->src, t->from, d->threads, rounding));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Send arrays of host memory to the device in the order of stream s, converted on the way; they may be changed as soon as this returns. Small ones
+  that lie on the device GPUCSRTogether() from begin to begin, in the order given, go with one command.
+*/
+PetscErrorCode GPUCSRUploadTogether(GPUCSRDevice d, const GPUCSRTransfer t[], int nt, GPUCSRStream s, double *rounding)
+{
+  double worst = rounding ? *rounding : -1;
+  size_t bytes = 0;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < nt; k++) {
+    PetscCheck(Convertible(t[k].to, t[k].from), PETSC_COMM_SELF, PETSC_ERR_SUP, "No conversion from type %d to type %d", (int)t[k].from, (int)t[k].to);
+    bytes += Apart(&t[k]);
+  }
+  if (!d->ops->separate) {
+    for (int k = 0; k < nt; k++) PetscCall(GPUCSRConvert(t[k].dst, t[k].to, t[k].src, t[k].from, t[k].n, d->threads, t[k].to == GPUCSR_FLOAT ? rounding : NULL));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (bytes <= GPUCSR_STAGE_BYTES) PetscCall(SendTogether(d, t, nt, bytes, s, &worst));
+  else
+    for (int k = 0; k < nt; k++) {
+      if (Apart(&t[k]) <= GPUCSR_STAGE_BYTES) PetscCall(SendTogether(d, &t[k], 1, Apart(&t[k]), s, &worst));
+      else PetscCall(SendInHalves(d, &t[k], s, &worst));
+    }
+  if (rounding) *rounding = worst;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   Send n numbers of host memory to the device in the order of stream s, converted on the way. pinned: src is page-locked
   and stays untouched until s has passed; otherwise src may be changed as soon as this returns.
 */
 PetscErrorCode GPUCSRUpload(GPUCSRDevice d, void *dst, GPUCSRType to, const void *src, GPUCSRType from, size_t n, PetscBool pinned, GPUCSRStream s, double *rounding)
 {
-  const size_t size = GPUCSRTypeSize(to), half = GPUCSR_STAGES / 2 * GPUCSR_STAGE_BYTES / size;
-  double       worst = rounding ? *rounding : -1;
+  const GPUCSRTransfer t = {dst, to, src, from, n};
 
   PetscFunctionBegin;
-  if (!d->ops->separate) {
-    PetscCall(GPUCSRConvert(dst, to, src, from, n, d->threads, rounding));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (to == from && (pinned || n * size <= DIRECT_BYTES)) {
-    PetscCall(d->ops->copy(d->id, dst, src, n * size, GPUCSR_TO_DEVICE, s));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCheck(Convertible(to, from), PETSC_COMM_SELF, PETSC_ERR_SUP, "No conversion from type %d to type %d", (int)from, (int)to);
-  /* half of the stages at a time, while the others cross the bus */
-  for (size_t b = 0; b < n; b += half) {
-    Staged w = {.d = d, .stage = d->nextstage, .dst = dst, .to = to, .s = s, .begin = b, .end = PetscMin(n, b + half)};
-
-    w.pieces = ((w.end - b) * size + PIECE_BYTES - 1) / PIECE_BYTES;
-    for (size_t k = 0; k < w.pieces; k += PIECES) {
-      PetscCall(d->ops->eventsynchronize(d->id, d->staged[d->nextstage]));
-      d->nextstage = (d->nextstage + 1) % GPUCSR_STAGES;
-    }
-    PetscCall(FillAndSend(&w, src, from, n * size <= DIRECT_BYTES ? 1 : d->threads, &worst));
-  }
-  if (rounding) *rounding = worst;
+  if (d->ops->separate && to == from && (pinned || n * GPUCSRTypeSize(to) <= DIRECT_BYTES)) PetscCall(d->ops->copy(d->id, dst, src, n * GPUCSRTypeSize(to), GPUCSR_TO_DEVICE, s));
+  else PetscCall(GPUCSRUploadTogether(d, &t, 1, s, rounding));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -504,6 +660,19 @@ PetscErrorCode GPUCSRDownload(GPUCSRDevice d, void *dst, GPUCSRType to, const vo
     PetscCall(d->ops->copy(d->id, dst, src, n * GPUCSRTypeSize(to), GPUCSR_TO_HOST, s));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
+  if (all == 1) {
+    const size_t bytes = n * GPUCSRTypeSize(from);
+    char        *stage;
+    int          k;
+
+    PetscCall(StageOpen(d, GPUCSRTogether(bytes), s, &k, &stage));
+    PetscCall(d->ops->copy(d->id, stage, src, bytes, GPUCSR_TO_HOST, s));
+    PetscCall(d->ops->eventrecord(d->id, d->staged[k], s));
+    PetscCall(d->ops->eventsynchronize(d->id, d->staged[k]));
+    PetscCall(GPUCSRConvert(dst, to, stage, from, n, d->threads, NULL));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  d->opened = 0;
   /* The copy of piece p runs while piece p - (GPUCSR_STAGES - 1) is converted */
   for (size_t p = 0; p < all + GPUCSR_STAGES - 1; p++) {
     if (p < all) {

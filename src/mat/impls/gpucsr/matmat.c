@@ -60,7 +60,7 @@ static PetscErrorCode Multiply(Columns *m)
 {
   Mat_SeqGPUCSR       *g       = (Mat_SeqGPUCSR *)m->A->spptr;
   GPUCSRDevice         dev     = g->dev;
-  const GPUCSRPlan    *plan    = &g->plan[m->side];
+  GPUCSRPlan          *plan    = &g->plan[m->side];
   const GPUCSRStorage *M       = &plan->A;
   const GPUCSRType     vt      = GPUCSRVectorType(g->precision);
   const PetscBool      inplace = (PetscBool)(!dev->ops->separate && vt == GPUCSR_DOUBLE);

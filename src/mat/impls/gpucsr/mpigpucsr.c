@@ -31,9 +31,10 @@ typedef struct {
 } Halo;
 
 typedef struct {
-  Mat_GPUCSR base;
-  Halo       halo;
-  Pattern    agreed[2]; /* for which the ranks told each other what became of each side */
+  Mat_GPUCSR       base;
+  Halo             halo;
+  Pattern          agreed[2]; /* for which the ranks told each other what became of each side, */
+  PetscObjectState values[2]; /* and the values */
 } Mat_MPIGPUCSR;
 
 static PetscErrorCode PatternGet(Mat A, Pattern *p)
@@ -291,9 +292,10 @@ static PetscErrorCode BlocksReady(Mat Ad, Mat Ao, GPUCSRSide side, PetscBool *re
 }
 
 /*
-  The same, collectively: what would be the same warning or error on several ranks is said once. Ranks tell each other how they fared at
-  the first product with a new pattern, which they all come to together, for each side. What happens to a rank later (a device
-  that fails, say) it says by itself, see warn.c, since nobody waits for it to ask.
+  The same, collectively: what would be the same warning or error on several ranks is said once, and no rank waits for one that has met an error. Ranks
+  tell each other how they fared at the first product with a new pattern or with new values, which they all come to together, for each side: PETSc counts
+  changes of a parallel matrix on all ranks alike. What happens to a rank later (a device that fails, say), or when a program changes one block alone, it says
+  by itself, see warn.c, since nobody waits for it to ask.
 */
 static PetscErrorCode Ready(Mat A, GPUCSRSide side, PetscBool *ready)
 {
@@ -306,10 +308,13 @@ static PetscErrorCode Ready(Mat A, GPUCSRSide side, PetscBool *ready)
   Pattern        now;
   int            code;
 
+  PetscObjectState state;
+
   PetscFunctionBegin;
   PetscCall(MatMPIAIJGetSeqAIJ(A, &b[0], &b[1], NULL));
   PetscCall(PatternGet(A, &now));
-  if (PatternIs(&g->agreed[side], &now)) {
+  PetscCall(PetscObjectStateGet((PetscObject)A, &state));
+  if (PatternIs(&g->agreed[side], &now) && g->values[side] == state) {
     PetscCall(BlocksReady(b[0], b[1], side, ready));
     for (int k = 0; k < 2; k++) PetscCall(MatGPUCSRWarn_Private(b[k], 0, 0, 0));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -337,6 +342,7 @@ static PetscErrorCode Ready(Mat A, GPUCSRSide side, PetscBool *ready)
     for (int k = 0; k < 2; k++) ((Mat_SeqGPUCSR *)b[k]->spptr)->warning[0] = 0;
   }
   g->agreed[side] = now;
+  g->values[side] = state;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -26,7 +26,7 @@ static PetscErrorCode InfoGet(Mat_SeqGPUCSR *g, MatGPUCSRInfo *info)
   info->padding          = P->built && P->A.nnz ? PetscMax(0, (double)P->A.stored / (double)P->A.nnz - 1) : 0;
   info->rounding         = PetscMax(P->rounding, T->rounding);
   info->uploaded += P->costs.uploaded + T->costs.uploaded;
-  info->inspect_time   = P->costs.inspect + T->costs.inspect;
+  info->inspect_time   = P->costs.inspect + P->costs.choose + T->costs.inspect + T->costs.choose;
   info->convert_time   = P->costs.convert + T->costs.convert;
   info->upload_time    = P->costs.upload + T->costs.upload;
   info->transpose_time = T->costs.transpose;

@@ -38,17 +38,18 @@ static PetscErrorCode Layout_CSR(const GPUCSRFeatures *f, const GPUCSRExtent *e,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* CSR is what comes from the host, so this also serves the device: GPUCSRUpload() converts, stages and sends */
+/* CSR is what comes from the host, so this also serves the device: what sends also converts and stages */
 static PetscErrorCode Fill_CSR(const GPUCSRSource *s, GPUCSRStorage *A, PetscBool valuesonly, double *rounding)
 {
-  GPUCSRDevice d = A->dev;
+  const GPUCSRTransfer all[] = {
+    {A->array[CSR_ROWPTR].data, GPUCSR_INT32,           s->i, GPUCSR_INT32,    (size_t)s->m + 1},
+    {A->array[CSR_COL].data,    GPUCSR_INT32,           s->j, GPUCSR_PETSCINT, (size_t)s->nnz  },
+    {A->array[CSR_VAL].data,    A->array[CSR_VAL].type, s->a, GPUCSR_DOUBLE,   (size_t)s->nnz  }
+  };
 
   PetscFunctionBegin;
-  if (!valuesonly) {
-    PetscCall(GPUCSRUpload(d, A->array[CSR_ROWPTR].data, GPUCSR_INT32, s->i, GPUCSR_INT32, (size_t)s->m + 1, PETSC_FALSE, d->stream, NULL));
-    PetscCall(GPUCSRUpload(d, A->array[CSR_COL].data, GPUCSR_INT32, s->j, GPUCSR_PETSCINT, (size_t)s->nnz, PETSC_FALSE, d->stream, NULL));
-  }
-  PetscCall(GPUCSRUpload(d, A->array[CSR_VAL].data, A->array[CSR_VAL].type, s->a, GPUCSR_DOUBLE, (size_t)s->nnz, PETSC_FALSE, d->stream, rounding));
+  if (valuesonly) PetscCall(GPUCSRUploadTogether(A->dev, all + CSR_VAL, 1, A->dev->stream, rounding));
+  else PetscCall(GPUCSRUploadTogether(A->dev, all, 3, A->dev->stream, rounding));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

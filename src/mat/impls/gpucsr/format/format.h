@@ -116,6 +116,7 @@ typedef struct {
 } GPUCSRSource;
 
 #define GPUCSR_MAX_ARRAYS 8
+#define GPUCSR_PIECE      GPUCSR_STAGE_BYTES /* arrays that take no more than this share one piece of memory: they are had, and sent, at once */
 
 typedef struct {
   const char *name;
@@ -137,6 +138,8 @@ typedef struct {
   int64_t             stored; /* entries held, padding included */
   int                 narrays;
   GPUCSRArray         array[GPUCSR_MAX_ARRAYS];
+  void               *piece; /* memory that small arrays share, GPUCSRTogether() from begin to begin; NULL: each has its own */
+  size_t              piecebytes;
   GPUCSRExtent        extent;
   PetscBool           outdated; /* new values could not be taken: with them the matrix is no longer what the format holds, and it must be built anew */
   GPUCSRArray         work;     /* what a kernel precomputed from the pattern */

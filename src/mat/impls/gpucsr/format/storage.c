@@ -65,14 +65,30 @@ PetscErrorCode GPUCSRStorageCreate(GPUCSRDevice dev, const GPUCSRFormat *format,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static size_t ArrayBytes(const GPUCSRArray *a)
+{
+  return a->count * GPUCSRTypeSize(a->type);
+}
+
 PetscErrorCode GPUCSRStorageAllocate(GPUCSRStorage *A, PetscBool valuesonly)
 {
+  size_t all = 0;
+
   PetscFunctionBegin;
+  for (int k = 0; k < A->narrays; k++)
+    if (!valuesonly || A->array[k].values) all += GPUCSRTogether(ArrayBytes(&A->array[k]));
+  if (A->dev->ops->separate && all <= GPUCSR_PIECE) {
+    A->piecebytes = all;
+    PetscCall(GPUCSRMalloc(A->dev, all, A->format->name, &A->piece));
+  }
+  all = 0;
   for (int k = 0; k < A->narrays; k++) {
     GPUCSRArray *a = &A->array[k];
 
     if (valuesonly && !a->values) continue;
-    PetscCall(GPUCSRMalloc(A->dev, a->count * GPUCSRTypeSize(a->type), a->name, &a->data));
+    if (A->piece) a->data = (char *)A->piece + all;
+    else PetscCall(GPUCSRMalloc(A->dev, ArrayBytes(a), a->name, &a->data));
+    all += GPUCSRTogether(ArrayBytes(a));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -89,8 +105,10 @@ PetscErrorCode GPUCSRStorageWork(GPUCSRStorage *A, GPUCSRType type, size_t count
 PetscErrorCode GPUCSRStorageDestroy(GPUCSRStorage *A)
 {
   PetscFunctionBegin;
-  for (int k = 0; k < A->narrays; k++) PetscCall(GPUCSRFree(A->dev, A->array[k].count * GPUCSRTypeSize(A->array[k].type), &A->array[k].data));
-  PetscCall(GPUCSRFree(A->dev, A->work.count * GPUCSRTypeSize(A->work.type), &A->work.data));
+  if (A->piece) PetscCall(GPUCSRFree(A->dev, A->piecebytes, &A->piece));
+  else
+    for (int k = 0; k < A->narrays; k++) PetscCall(GPUCSRFree(A->dev, ArrayBytes(&A->array[k]), &A->array[k].data));
+  PetscCall(GPUCSRFree(A->dev, ArrayBytes(&A->work), &A->work.data));
   PetscCall(PetscMemzero(A, sizeof(*A)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -100,8 +118,8 @@ double GPUCSRStorageBytes(const GPUCSRStorage *A)
   double bytes = 0;
 
   for (int k = 0; k < A->narrays; k++)
-    if (A->array[k].data) bytes += (double)A->array[k].count * (double)GPUCSRTypeSize(A->array[k].type);
-  if (A->work.data) bytes += (double)A->work.count * (double)GPUCSRTypeSize(A->work.type);
+    if (A->array[k].data) bytes += (double)ArrayBytes(&A->array[k]);
+  if (A->work.data) bytes += (double)ArrayBytes(&A->work);
   return bytes;
 }
 

@@ -140,17 +140,35 @@ typedef struct {
   size_t        bytes;
 } Marks;
 
+/* How they lie in their memory, which ends with what the scan takes */
+static PetscErrorCode MarksLayout(const GPUCSRStorage *csr, Marks *k, size_t *scan)
+{
+  PetscFunctionBegin;
+  *scan    = 0;
+  k->words = ((size_t)csr->nnz + 31) / 32;
+  GPUCSR_CUDA(cub::DeviceScan::ExclusiveSum(NULL, *scan, (int *)NULL, (int *)NULL, (int)k->words + 1, (cudaStream_t)csr->dev->stream));
+  k->bytes = sizeof(int) * ((2 * k->words + 2) + (*scan + 3) / 4);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static void MarksPlace(Marks *k, void *memory)
+{
+  k->memory   = memory;
+  k->mark     = (unsigned int *)memory;
+  k->before   = (int *)(k->mark + k->words);
+  k->unsorted = k->before + k->words + 1;
+}
+
 static PetscErrorCode MarkSteps(const GPUCSRStorage *csr, int variant, Marks *k, size_t scan, PetscBool *sorted, int *blocks, cudaStream_t s)
 {
-  int host[2];
+  int32_t host[2];
 
   PetscFunctionBegin;
   GPUCSR_CUDA(cudaMemsetAsync(k->before + k->words, 0, 2 * sizeof(int), s));
   bcsr_mark_kernel<<<GPUCSRBlocks(csr->nnz, TILE), BLOCK, 0, s>>>(csr->m, csr->nnz, GPUCSR_BLOCK_ROWS(variant), GPUCSR_BLOCK_COLS(variant), (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, k->mark, k->before, k->unsorted);
   GPUCSRCheckLaunch("bcsr_build (mark)");
-  GPUCSR_CUDA(cub::DeviceScan::ExclusiveSum((char *)k->memory + k->bytes - scan, scan, k->before, k->before, (int)k->words + 1, s));
-  GPUCSR_CUDA(cudaMemcpyAsync(host, k->before + k->words, sizeof(host), cudaMemcpyDeviceToHost, s));
-  GPUCSR_CUDA(cudaStreamSynchronize(s));
+  GPUCSR_CUDA(cub::DeviceScan::ExclusiveSum((void *)(k->unsorted + 1), scan, k->before, k->before, (int)k->words + 1, s));
+  PetscCall(GPUCSRDownload(csr->dev, host, GPUCSR_INT32, k->before + k->words, GPUCSR_INT32, 2, PETSC_FALSE, (GPUCSRStream)s));
   *blocks = host[0];
   *sorted = host[1] ? PETSC_FALSE : PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -159,16 +177,12 @@ static PetscErrorCode MarkSteps(const GPUCSRStorage *csr, int variant, Marks *k,
 /* To be freed whether it failed or not; csr has an entry */
 static PetscErrorCode MarkFirst(const GPUCSRStorage *csr, int variant, Marks *k, PetscBool *sorted, int *blocks, cudaStream_t s)
 {
-  size_t scan = 0;
+  size_t scan;
 
   PetscFunctionBegin;
-  k->words = ((size_t)csr->nnz + 31) / 32;
-  GPUCSR_CUDA(cub::DeviceScan::ExclusiveSum(NULL, scan, (int *)NULL, (int *)NULL, (int)k->words + 1, s));
-  k->bytes = sizeof(int) * (2 * k->words + 2) + scan;
+  PetscCall(MarksLayout(csr, k, &scan));
   PetscCall(GPUCSRMalloc(csr->dev, k->bytes, "the marks of blocks", &k->memory));
-  k->mark     = (unsigned int *)k->memory;
-  k->before   = (int *)(k->mark + k->words);
-  k->unsorted = k->before + k->words + 1;
+  MarksPlace(k, k->memory);
   PetscCall(MarkSteps(csr, variant, k, scan, sorted, blocks, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -194,8 +208,8 @@ static PetscErrorCode FillSteps(const GPUCSRStorage *csr, const Marks *k, int bl
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Counts blocks and, where A is given, fills it: from csr, or from a copy with sorted rows where csr has others */
-static PetscErrorCode Build(const GPUCSRStorage *csr, int variant, GPUCSRStorage *A, PetscBool valuesonly, int *blocks, GPUCSRStream st)
+/* Counts blocks and, where A is given, fills it: from csr, or from a copy with sorted rows where csr has others. kept: where the marks of csr itself go, to be freed */
+static PetscErrorCode Build(const GPUCSRStorage *csr, int variant, GPUCSRStorage *A, PetscBool valuesonly, int *blocks, GPUCSRArray *kept, GPUCSRStream st)
 {
   GPUCSRDevice   dev  = csr->dev;
   GPUCSRStorage  copy = {0};
@@ -212,18 +226,22 @@ static PetscErrorCode Build(const GPUCSRStorage *csr, int variant, GPUCSRStorage
     if (!ierr) ierr = MarkFirst(csr, variant, &k, &sorted, blocks, (cudaStream_t)st);
   }
   if (!ierr && A) ierr = FillSteps(csr, &k, *blocks, A, valuesonly, (cudaStream_t)st);
+  if (kept && !ierr && csr != &copy) {
+    *kept    = (GPUCSRArray){"marks", GPUCSR_INT32, PETSC_FALSE, k.bytes / sizeof(int), k.memory};
+    k.memory = NULL;
+  }
   PetscCall(GPUCSRFree(dev, k.bytes, &k.memory)); /* in the order of the stream */
   PetscCall(GPUCSRStorageDestroy(&copy));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Measure(const GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream s)
+static PetscErrorCode Measure(GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream s)
 {
   int blocks = 0;
 
   PetscFunctionBegin;
-  if (csr->nnz) PetscCall(Build(csr, variant, NULL, PETSC_FALSE, &blocks, s));
+  if (csr->nnz) PetscCall(Build(csr, variant, NULL, PETSC_FALSE, &blocks, &csr->work, s));
   e->units  = blocks;
   e->stored = BCSRStored(blocks, GPUCSR_BLOCK_ROWS(variant), GPUCSR_BLOCK_COLS(variant));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -231,10 +249,16 @@ static PetscErrorCode Measure(const GPUCSRStorage *csr, int variant, GPUCSRExten
 
 static PetscErrorCode Fill(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream s)
 {
-  int blocks;
+  size_t scan;
+  Marks  k;
+  int    blocks;
 
   PetscFunctionBegin;
-  if (A->nnz) PetscCall(Build(csr, A->format->variant, A, valuesonly, &blocks, s));
+  if (A->nnz && csr->work.data && !valuesonly) {
+    PetscCall(MarksLayout(csr, &k, &scan));
+    MarksPlace(&k, csr->work.data);
+    PetscCall(FillSteps(csr, &k, (int)A->extent.units, A, PETSC_FALSE, (cudaStream_t)s));
+  } else if (A->nnz) PetscCall(Build(csr, A->format->variant, A, valuesonly, &blocks, NULL, s));
   else if (!valuesonly) GPUCSR_CUDA(cudaMemsetAsync(A->array[BCSR_ROWPTR].data, 0, sizeof(int) * A->array[BCSR_ROWPTR].count, (cudaStream_t)s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

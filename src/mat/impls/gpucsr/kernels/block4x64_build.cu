@@ -201,7 +201,7 @@ static PetscErrorCode Build(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBoo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Measure(const GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream s)
+static PetscErrorCode Measure(GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream s)
 {
   PetscFunctionBegin;
   (void)variant;

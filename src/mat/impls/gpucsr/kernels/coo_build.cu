@@ -110,7 +110,7 @@ __global__ void __launch_bounds__(COUNT_BLOCK) hyb_count_kernel(int m, const int
     if (mine[k]) atomicAdd(rows + k, mine[k]);
 }
 
-static PetscErrorCode Measure_HYB(const GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream st)
+static PetscErrorCode Measure_HYB(GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream st)
 {
   const size_t   bytes = sizeof(int) * (HYB_WIDEST + 1);
   int32_t       *rows;

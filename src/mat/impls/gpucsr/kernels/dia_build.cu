@@ -1,16 +1,18 @@
 /*
   The diagonal format filled on the device from CSR already there, and its diagonal.
 
-  Diagonals are found by marking the offset of every entry, and listed by a compaction (CUB); then four warps a slice put the entries in
-  their places, which lie side by side where the rows are alike.
+  Diagonals are found by marking the offset of every entry, and listed by one block, once for the extent and the offsets; then four warps a slice
+  put the entries in their places, which lie side by side where the rows are alike.
 */
 #include "device.cuh"
 #include "../format/absent.h"
 #include "../format/dia.h"
-#include <cub/device/device_select.cuh>
-#include <thrust/iterator/counting_iterator.h>
+#include <cub/block/block_scan.cuh>
 
 #define FILL_WARPS 4
+#define LISTER     1024 /* threads of the block that lists, */
+#define EACH       64   /* and marks that each reads at once, a multiple of 16 */
+#define MOST       8192 /* diagonals that are kept for fill(): what has more is listed again */
 
 /* seen[column - row + m - 1] = 1: 8 threads a row. Looked at first, for all rows mark the same few places */
 __global__ void dia_seen_kernel(int m, const int *__restrict__ rowptr, const int *__restrict__ col, unsigned char *seen)
@@ -25,20 +27,56 @@ __global__ void dia_seen_kernel(int m, const int *__restrict__ rowptr, const int
   }
 }
 
-__global__ void dia_count_kernel(int64_t n, const unsigned char *__restrict__ seen, int *count)
+/* list[0] = how many there are, behind it the first MOST of their offsets, ascending. What lies behind the n marks is 0 */
+__global__ void __launch_bounds__(LISTER) dia_list_kernel(int64_t n, int m, const unsigned char *__restrict__ seen, int most, int *list)
 {
-  int mine = 0;
+  typedef cub::BlockScan<int, LISTER>   Scan;
+  __shared__ typename Scan::TempStorage temp;
+  int                                   found = 0;
 
-  for (int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; k < n; k += (int64_t)gridDim.x * blockDim.x) mine += seen[k];
-  mine = reduce<32>(mine);
-  if (threadIdx.x % 32 == 0 && mine) atomicAdd(count, mine);
+  for (int64_t base = 0; base < n; base += LISTER * EACH) {
+    const int64_t first = base + (int64_t)threadIdx.x * EACH;
+    unsigned int  word[EACH / 4];
+    int           mine = 0, before, all;
+
+#pragma unroll
+    for (int k = 0; k < EACH; k += 16) {
+      const uint4 marks = first + k < n ? *(const uint4 *)(seen + first + k) : make_uint4(0, 0, 0, 0);
+
+      word[k / 4]     = marks.x;
+      word[k / 4 + 1] = marks.y;
+      word[k / 4 + 2] = marks.z;
+      word[k / 4 + 3] = marks.w;
+    }
+#pragma unroll
+    for (int k = 0; k < EACH / 4; k++) mine += __popc(word[k]);
+    if (!__syncthreads_or(mine)) continue; /* most are not there */
+    Scan(temp).ExclusiveSum(mine, before, all);
+    if (mine) {
+      int to = found + before;
+
+#pragma unroll
+      for (int k = 0; k < EACH / 4; k++)
+        for (unsigned int left = word[k]; left; left &= left - 1, to++)
+          if (to < most) list[1 + to] = (int)(first + 4 * k) + (__ffs(left) - 1) / 8 + 1 - m;
+    }
+    found += all;
+  }
+  if (threadIdx.x == 0) list[0] = found;
 }
 
+/* list: the offsets, which become the format's own; without it those are there and new values go over the old ones */
 template <class V>
-__global__ void __launch_bounds__(FILL_WARPS *GPUCSR_SLICE) dia_fill_kernel(int m, int diagonals, const int *__restrict__ offset, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ from, V *to)
+__global__ void __launch_bounds__(FILL_WARPS *GPUCSR_SLICE) dia_fill_kernel(int m, int diagonals, const int *__restrict__ list, int *own, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ from, V *to)
 {
-  const int r = (int)(blockIdx.x * GPUCSR_SLICE + threadIdx.x);
+  const int  r      = (int)(blockIdx.x * GPUCSR_SLICE + threadIdx.x);
+  const int *offset = list ? list : own;
 
+  if (list) {
+    for (int64_t d = (int64_t)blockIdx.x * FILL_WARPS * GPUCSR_SLICE + threadIdx.y * GPUCSR_SLICE + threadIdx.x; d < diagonals; d += (int64_t)gridDim.x * FILL_WARPS * GPUCSR_SLICE) own[d] = list[d];
+    for (int d = (int)threadIdx.y; d < diagonals; d += FILL_WARPS) to[DIAEntry(diagonals, r, d)] = absent<V>();
+    __syncthreads();
+  }
   if (r >= m) return;
   for (int k = rowptr[r] + (int)threadIdx.y; k < rowptr[r + 1]; k += FILL_WARPS) to[DIAEntry(diagonals, r, DIAFind(offset, diagonals, col[k] - r))] = present(from[k]);
 }
@@ -54,76 +92,68 @@ __global__ void dia_diagonal_kernel(int n, int diagonals, const int *__restrict_
   d[r] = v;
 }
 
-/* One byte a diagonal that there could be; the caller frees them */
-static PetscErrorCode Seen(const GPUCSRStorage *csr, size_t extra, unsigned char **seen, cudaStream_t s)
+/* The number of diagonals and up to most of their offsets into list, which has room for them; one byte a diagonal that there could be marks them */
+static PetscErrorCode List(const GPUCSRStorage *csr, int most, int *list, cudaStream_t s)
 {
-  const size_t n = (size_t)csr->m + (size_t)csr->n;
+  const int64_t  n     = (int64_t)csr->m + csr->n;
+  const size_t   bytes = (size_t)n + 16;
+  unsigned char *seen  = NULL;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRMalloc(csr->dev, n + extra, "marks of diagonals", (void **)seen));
-  (void)cudaMemsetAsync(*seen, 0, n + extra, s);
-  dia_seen_kernel<<<GPUCSRBlocks((int64_t)csr->m * 8, 256), 256, 0, s>>>(csr->m, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, *seen + extra);
+  PetscCall(GPUCSRMalloc(csr->dev, bytes, "marks of diagonals", (void **)&seen));
+  (void)cudaMemsetAsync(seen, 0, bytes, s);
+  dia_seen_kernel<<<GPUCSRBlocks((int64_t)csr->m * 8, 256), 256, 0, s>>>(csr->m, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, seen);
+  dia_list_kernel<<<1, LISTER, 0, s>>>(n, csr->m, seen, most, list);
+  PetscCall(GPUCSRFree(csr->dev, bytes, (void **)&seen));
+  GPUCSRCheckLaunch("dia_build (diagonals)");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Measure(const GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream st)
+static PetscErrorCode Measure(GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream st)
 {
-  const int64_t  n     = (int64_t)csr->m + csr->n;
-  cudaStream_t   s     = (cudaStream_t)st;
-  unsigned char *seen  = NULL;
-  int32_t        count = 0;
-  PetscErrorCode ierr;
+  int32_t count = 0;
 
   PetscFunctionBegin;
   (void)variant;
   if (!csr->m) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Seen(csr, 16, &seen, s)); /* the count in front */
-  dia_count_kernel<<<GPUCSRBlocks(PetscMin(n, 1 << 18), 256), 256, 0, s>>>(n, seen + 16, (int *)seen);
-  ierr = GPUCSRDownload(csr->dev, &count, GPUCSR_INT32, seen, GPUCSR_INT32, 1, PETSC_FALSE, st);
-  PetscCall(GPUCSRFree(csr->dev, (size_t)n + 16, (void **)&seen));
-  PetscCall(ierr);
-  GPUCSRCheckLaunch("dia_build (diagonals)");
+  PetscCall(GPUCSRStorageWork(csr, GPUCSR_INT32, 1 + MOST));
+  PetscCall(List(csr, MOST, (int *)csr->work.data, (cudaStream_t)st));
+  PetscCall(GPUCSRDownload(csr->dev, &count, GPUCSR_INT32, csr->work.data, GPUCSR_INT32, 1, PETSC_FALSE, st));
   e->units  = count;
   e->stored = ((int64_t)csr->m + GPUCSR_SLICE - 1) / GPUCSR_SLICE * GPUCSR_SLICE * e->units;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Offsets(const GPUCSRStorage *csr, GPUCSRStorage *A, cudaStream_t s)
+static PetscErrorCode Entries(const GPUCSRStorage *csr, GPUCSRStorage *A, const int *list, cudaStream_t s)
 {
-  const int64_t                  n      = (int64_t)csr->m + csr->n;
-  unsigned char                 *seen   = NULL;
-  int                           *offset = (int *)A->array[DIA_OFFSET].data, *count;
-  size_t                         bytes  = 0;
-  void                          *temp   = NULL;
-  thrust::counting_iterator<int> offsets(1 - csr->m);
-
   PetscFunctionBegin;
-  PetscCall(Seen(csr, 16, &seen, s));
-  count = (int *)seen;
-  GPUCSR_CUDA(cub::DeviceSelect::Flagged(NULL, bytes, offsets, seen + 16, offset, count, n, s));
-  PetscCall(GPUCSRMalloc(csr->dev, bytes, "the list of diagonals", &temp));
-  const cudaError_t err = cub::DeviceSelect::Flagged(temp, bytes, offsets, seen + 16, offset, count, n, s);
-  PetscCall(GPUCSRFree(csr->dev, bytes, &temp));
-  PetscCall(GPUCSRFree(csr->dev, (size_t)n + 16, (void **)&seen));
-  GPUCSR_CUDA(err);
+#define FILL(V, X) \
+  dia_fill_kernel<V><<<GPUCSRBlocks(A->m, GPUCSR_SLICE), dim3(GPUCSR_SLICE, FILL_WARPS), 0, s>>>(A->m, (int)A->extent.units, list, (int *)A->array[DIA_OFFSET].data, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, \
+                                                                                                 (const V *)csr->array[CSR_VAL].data, (V *)A->array[DIA_VAL].data)
+  GPUCSRDispatchPrecision(A->precision, FILL);
+  GPUCSRCheckLaunch("dia_build (fill)");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Fill(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream st)
 {
-  cudaStream_t s = (cudaStream_t)st;
+  const int      units = (int)A->extent.units;
+  const size_t   bytes = sizeof(int) * ((size_t)units + 1);
+  cudaStream_t   s     = (cudaStream_t)st;
+  int           *list  = NULL;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   if (!A->stored) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!valuesonly) {
-    PetscCall(Offsets(csr, A, s));
-    GPUCSR_CUDA(cudaMemsetAsync(A->array[DIA_VAL].data, GPUCSR_ABSENT, A->array[DIA_VAL].count * GPUCSRTypeSize(A->array[DIA_VAL].type), s));
+  if (valuesonly || (csr->work.data && units <= MOST)) {
+    PetscCall(Entries(csr, A, valuesonly ? NULL : (const int *)csr->work.data + 1, s));
+    PetscFunctionReturn(PETSC_SUCCESS);
   }
-#define FILL(V, X) \
-  dia_fill_kernel<V><<<GPUCSRBlocks(A->m, GPUCSR_SLICE), dim3(GPUCSR_SLICE, FILL_WARPS), 0, s>>>(A->m, (int)A->extent.units, (const int *)A->array[DIA_OFFSET].data, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, \
-                                                                                                 (const V *)csr->array[CSR_VAL].data, (V *)A->array[DIA_VAL].data)
-  GPUCSRDispatchPrecision(A->precision, FILL);
-  GPUCSRCheckLaunch("dia_build (fill)");
+  PetscCall(GPUCSRMalloc(csr->dev, bytes, "the list of diagonals", (void **)&list));
+  ierr = List(csr, units, list, s);
+  if (!ierr) ierr = Entries(csr, A, list + 1, s);
+  PetscCall(GPUCSRFree(csr->dev, bytes, (void **)&list));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

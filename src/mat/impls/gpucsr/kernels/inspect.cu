@@ -1,14 +1,14 @@
 /*
   The inspector on the device, over CSR already there, in one launch: some blocks look at a sample of the rows (format/inspect.h),
   some for rows of it that are alike, some at all row lengths, some at all column numbers (a GPU would read memory that is not x's for one
-  out of range). Where few of the sampled rows are different, the others are searched too, in a launch of its own.
+  out of range). The others are searched for rows that are alike too, in a launch of its own, which has nothing to do where the sampled ones were too different.
 
   All counts are integers, so the order of the atomics that gather them does not matter.
 */
 #include "stencil.cuh"
 #include "../format/inspect.h"
 
-#define ALIKE 128 /* windows of the sample in which rows that are alike are searched at most */
+#define ALIKE 32 /* windows of the sample in which rows that are alike are searched first: enough to find most matrices too different */
 
 typedef struct {
   unsigned long long squares, stored, bad; /* bad: ~ of the first entry whose column does not exist, so that the largest is the first */
@@ -32,16 +32,26 @@ static __device__ __forceinline__ unsigned long long warp_sum(unsigned long long
   return s;
 }
 
-/* A thread takes every so-manieth row and adds to a class when the class changes: most matrices have few */
+/*
+  A thread takes every so-manieth row and adds to a class when the class changes: most matrices have few. All of a block's threads would meet at one
+  address then, so at the end a warp whose rows are of one class adds them up first. No class has more entries than the matrix, which are counted in 32 bits.
+*/
 static __device__ void inspect_rows(int block, int blocks, int m, const int *__restrict__ rowptr, Counts *to)
 {
-  __shared__ unsigned long long entries[GPUCSR_NCLASSES];
-  __shared__ int                rows[GPUCSR_NCLASSES];
-  const int                     stride  = blocks * (int)blockDim.x;
-  unsigned long long            squares = 0, stored = 0, sum = 0;
-  int                           lo = INT_MAX, hi = 0, b = 0, count = 0;
+  __shared__ unsigned int       entries[GPUCSR_NCLASSES];
+  __shared__ int                rows[GPUCSR_NCLASSES], los[32], his[32]; /* of each warp */
+  __shared__ unsigned long long squaress[32], storeds[32];
+  const int                     stride = blocks * (int)blockDim.x, lane = threadIdx.x % 32;
+  unsigned long long            squares = 0, stored = 0;
+  unsigned int                  sum = 0;
+  int                           lo = INT_MAX, hi = 0, b = -1, count = 0, top;
 
   if (threadIdx.x < GPUCSR_NCLASSES) entries[threadIdx.x] = rows[threadIdx.x] = 0;
+  if (threadIdx.x < 32) {
+    los[threadIdx.x]      = INT_MAX;
+    his[threadIdx.x]      = 0;
+    squaress[threadIdx.x] = storeds[threadIdx.x] = 0;
+  }
   __syncthreads();
   for (int64_t base = (int64_t)block * blockDim.x; base < m; base += stride) {
     const int64_t r   = base + threadIdx.x;
@@ -67,27 +77,51 @@ static __device__ void inspect_rows(int block, int blocks, int m, const int *__r
     count++;
     sum += len;
   }
+  top     = b;
+  squares = warp_sum(squares);
+#pragma unroll
+  for (int o = 16; o; o >>= 1) {
+    lo  = min(lo, __shfl_xor_sync(0xffffffffu, lo, o));
+    hi  = max(hi, __shfl_xor_sync(0xffffffffu, hi, o));
+    top = max(top, __shfl_xor_sync(0xffffffffu, top, o));
+  }
+  if (__all_sync(0xffffffffu, !count || b == top)) {
+    b     = top;
+    count = reduce<32>(count);
+    sum   = reduce<32>(sum);
+    if (lane) count = 0;
+  }
   if (count) {
     atomicAdd(&rows[b], count);
     atomicAdd(&entries[b], sum);
   }
-  squares = warp_sum(squares);
-  stored  = warp_sum(stored);
-#pragma unroll
-  for (int o = 16; o; o >>= 1) {
-    lo = min(lo, __shfl_xor_sync(0xffffffffu, lo, o));
-    hi = max(hi, __shfl_xor_sync(0xffffffffu, hi, o));
-  }
-  if (threadIdx.x % 32 == 0) {
-    atomicAdd(&to->squares, squares);
-    atomicAdd(&to->stored, stored);
-    atomicMax(&to->notmin, INT_MAX - lo);
-    atomicMax(&to->max, hi);
+  if (lane == 0) {
+    los[threadIdx.x / 32]      = lo;
+    his[threadIdx.x / 32]      = hi;
+    squaress[threadIdx.x / 32] = squares;
+    storeds[threadIdx.x / 32]  = stored;
   }
   __syncthreads();
-  if (threadIdx.x < GPUCSR_NCLASSES && rows[threadIdx.x]) {
-    atomicAdd(&to->rows[threadIdx.x], rows[threadIdx.x]);
-    atomicAdd(&to->entries[threadIdx.x], entries[threadIdx.x]);
+  if (threadIdx.x < 32) {
+    lo      = los[lane];
+    hi      = his[lane];
+    squares = warp_sum(squaress[lane]);
+    stored  = warp_sum(storeds[lane]);
+#pragma unroll
+    for (int o = 16; o; o >>= 1) {
+      lo = min(lo, __shfl_xor_sync(0xffffffffu, lo, o));
+      hi = max(hi, __shfl_xor_sync(0xffffffffu, hi, o));
+    }
+    if (lane == 0) {
+      atomicAdd(&to->squares, squares);
+      atomicAdd(&to->stored, stored);
+      atomicMax(&to->notmin, INT_MAX - lo);
+      atomicMax(&to->max, hi);
+    }
+    if (rows[lane]) {
+      atomicAdd(&to->rows[lane], rows[lane]);
+      atomicAdd(&to->entries[lane], (unsigned long long)entries[lane]);
+    }
   }
 }
 
@@ -110,17 +144,15 @@ static __device__ void inspect_columns(int block, int blocks, int64_t nnz, int n
 static __device__ void inspect_window(int window, int m, int n, int windows, const int *__restrict__ rowptr, const int *__restrict__ col, unsigned int *met, Counts *to)
 {
   __shared__ int                blocks[GPUCSR_NBLOCKSIZES];
-  __shared__ unsigned long long entries, spread;
-  __shared__ int                filled, diagonals, bandwidth, pairs, twins;
+  __shared__ unsigned long long spreads[32]; /* of each row: 64 bits are added in shared memory one after the other, and slowly */
+  __shared__ int                entries, filled, diagonals, bandwidth, pairs, twins;
   __shared__ int                cols[GPUCSR_WINDOW * GPUCSR_SAMPLE_LENGTH], begins[GPUCSR_WINDOW], ends[GPUCSR_WINDOW]; /* of the sample */
   const int                     first = GPUCSRWindowStart(m, windows, window), last = min(m, first + GPUCSR_WINDOW), lane = threadIdx.x % 32;
   int                           mine[GPUCSR_NBLOCKSIZES] = {0}, fresh = 0, wide = 0;
 
   if (threadIdx.x < GPUCSR_NBLOCKSIZES) blocks[threadIdx.x] = 0;
-  if (threadIdx.x == 0) {
-    entries = spread = 0;
-    filled = diagonals = bandwidth = pairs = twins = 0;
-  }
+  if (threadIdx.x < 32) spreads[threadIdx.x] = 0;
+  if (threadIdx.x == 0) entries = filled = diagonals = bandwidth = pairs = twins = 0;
   {
     const int q = threadIdx.x / 32, r = first + q; /* THREADS is a warp for each */
 
@@ -151,10 +183,10 @@ static __device__ void inspect_window(int window, int m, int n, int windows, con
     }
     same = __all_sync(0xffffffffu, same);
     if (lane == 0) {
-      atomicAdd(&entries, (unsigned long long)len);
+      atomicAdd(&entries, len);
       if (len) {
         atomicAdd(&filled, 1);
-        atomicAdd(&spread, (unsigned long long)max(0, col[begin + length - 1] - col[begin] + 1));
+        spreads[r - first] = (unsigned long long)max(0, col[begin + length - 1] - col[begin] + 1);
       }
       atomicAdd(&pairs, r % 2);
       atomicAdd(&twins, same ? 1 : 0);
@@ -174,19 +206,21 @@ static __device__ void inspect_window(int window, int m, int n, int windows, con
   }
   __syncthreads();
   if (threadIdx.x < GPUCSR_NBLOCKSIZES) atomicAdd(&to->sample.blocks[threadIdx.x], (unsigned long long)blocks[threadIdx.x]);
+  if (threadIdx.x >= 32) return;
+  const unsigned long long spread = warp_sum(spreads[lane]);
   if (threadIdx.x == 0) {
-    const unsigned long long b = blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(2, 2))];
+    const unsigned long long b = blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(2, 2))], n = (unsigned long long)entries;
 
     atomicAdd(&to->sample.rows, (unsigned long long)(last - first));
     atomicAdd(&to->sample.filled, (unsigned long long)filled);
-    atomicAdd(&to->sample.entries, entries);
+    atomicAdd(&to->sample.entries, n);
     atomicAdd(&to->sample.spread, spread);
     atomicAdd(&to->sample.pairs, (unsigned long long)pairs);
     atomicAdd(&to->sample.twins, (unsigned long long)twins);
     atomicAdd(&to->sample.diagonals, (unsigned long long)diagonals);
     atomicAdd(&to->sample.bb, b * b);
-    atomicAdd(&to->sample.be, b * entries);
-    atomicAdd(&to->sample.ee, entries * entries);
+    atomicAdd(&to->sample.be, b * n);
+    atomicAdd(&to->sample.ee, n * n);
     atomicMax(&to->sample.bandwidth, bandwidth);
   }
 }
@@ -219,25 +253,16 @@ __global__ void __launch_bounds__(THREADS) inspect_kernel(int m, int n, int64_t 
   else inspect_columns(b - blocks.rows, blocks.columns, nnz, n, col, &to->counts);
 }
 
-static PetscErrorCode Download(const GPUCSRStorage *csr, void *host, const void *from, size_t bytes, cudaStream_t s)
-{
-  return GPUCSRDownload(csr->dev, host, GPUCSR_INT32, from, GPUCSR_INT32, bytes / 4, PETSC_FALSE, (GPUCSRStream)s);
-}
-
 static PetscErrorCode Count(const GPUCSRStorage *csr, Blocks blocks, size_t bytes, Scratch *to, Counts *host, cudaStream_t s)
 {
-  const int all = GPUCSRWindows(csr->m);
-
   PetscFunctionBegin;
   GPUCSR_CUDA(cudaMemsetAsync(to, 0, bytes, s));
 #define INSPECT(V, X) \
   inspect_kernel<V><<<blocks.windows + blocks.alike + blocks.rows + blocks.columns, THREADS, 0, s>>>(csr->m, csr->n, csr->nnz, blocks, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const V *)csr->array[CSR_VAL].data, to)
   GPUCSRDispatchPrecision(csr->precision, INSPECT);
   GPUCSRCheckLaunch("inspect");
-  PetscCall(Download(csr, host, &to->counts, sizeof(*host), s));
-  if (!blocks.alike || blocks.alike == all || host->max > STENCIL_MOST || host->stencils.entries > STENCIL_MOST) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRFindStencils(csr, csr->m, 1, &to->counts.stencils, to->slot, NULL, NULL, (GPUCSRStream)s));
-  PetscCall(Download(csr, &host->stencils, &to->counts.stencils, sizeof(host->stencils), s));
+  if (blocks.alike && blocks.alike < GPUCSRWindows(csr->m)) PetscCall(GPUCSRFindStencils(csr, csr->m, 1, &to->counts.stencils, to->slot, NULL, NULL, (GPUCSRStream)s));
+  PetscCall(GPUCSRDownload(csr->dev, host, GPUCSR_INT32, &to->counts, GPUCSR_INT32, sizeof(*host) / sizeof(int32_t), PETSC_FALSE, (GPUCSRStream)s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

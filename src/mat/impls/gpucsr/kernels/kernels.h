@@ -44,8 +44,9 @@ GPUCSR_INTERN PetscErrorCode GPUCSRKernelNames(const char[], char[], size_t);
 
 /* What the device does with a format besides its products */
 typedef struct {
-  /* its extent exactly, from CSR on the device, with the stream's work done, in place of the estimate from the features; NULL: that is exact */
-  PetscErrorCode (*measure)(const GPUCSRStorage *csr, int variant, GPUCSRExtent *, GPUCSRStream);
+  /* its extent exactly, from CSR on the device, with the stream's work done, in place of the estimate from the features; NULL: that is exact. May leave in
+     csr->work what a fill() that follows need not find again */
+  PetscErrorCode (*measure)(GPUCSRStorage *csr, int variant, GPUCSRExtent *, GPUCSRStream);
   PetscErrorCode (*fill)(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream);
   PetscErrorCode (*diagonal)(const GPUCSRStorage *A, void *d, GPUCSRStream);
   PetscBool pattern; /* new values alone do not do: fill() needs the pattern of csr with them */

@@ -8,6 +8,7 @@
 #include <cub/device/device_scan.cuh>
 
 #define FILL_WARPS 4
+#define ORDER      4 /* where the order of rows begins in what measure() leaves for fill(), behind the sum and the largest of the widths */
 
 /* Widths of the slices, their sum and the largest; width or total may be NULL, as perm */
 __global__ void sell_width_kernel(int m, int nslices, const int *__restrict__ rowptr, const int *__restrict__ perm, int *width, unsigned long long *total)
@@ -34,9 +35,9 @@ __global__ void sell_width_kernel(int m, int nslices, const int *__restrict__ ro
   }
 }
 
-/* A thread a place of a slice's columns, so that what is written is coalesced; padding gets column -1 and value 0 */
+/* A thread a place of a slice's columns, so that what is written is coalesced; padding gets column -1 and value 0. kept: the row pointers to be kept, NULL with values only */
 template <class V>
-__global__ void __launch_bounds__(FILL_WARPS *GPUCSR_SLICE) sell_fill_kernel(int m, const int *__restrict__ slice, int ellwidth, const int *__restrict__ perm, const int *__restrict__ rowptr, const int *__restrict__ ccol, const V *__restrict__ cval, int *col, V *val, bool valuesonly)
+__global__ void __launch_bounds__(FILL_WARPS *GPUCSR_SLICE) sell_fill_kernel(int m, const int *__restrict__ slice, int ellwidth, const int *__restrict__ perm, const int *__restrict__ rowptr, int *kept, const int *__restrict__ ccol, const V *__restrict__ cval, int *col, V *val)
 {
   const int s = (int)blockIdx.x, q = s * GPUCSR_SLICE + (int)threadIdx.x, width = slice ? slice[s + 1] - slice[s] : ellwidth;
   int       begin = 0, len = 0;
@@ -46,12 +47,16 @@ __global__ void __launch_bounds__(FILL_WARPS *GPUCSR_SLICE) sell_fill_kernel(int
 
     begin = rowptr[r];
     len   = rowptr[r + 1] - begin;
+    if (kept && threadIdx.y == 0) {
+      kept[r] = begin;
+      if (r == m - 1) kept[m] = begin + len;
+    }
   }
 #pragma unroll 4
   for (int k = (int)threadIdx.y; k < width; k += FILL_WARPS) {
     const int64_t e = SELLEntry(slice, ellwidth, q, k);
 
-    if (!valuesonly) col[e] = k < len ? ccol[begin + k] : -1;
+    if (kept) col[e] = k < len ? ccol[begin + k] : -1;
     val[e] = k < len ? cval[begin + k] : V(0);
   }
 }
@@ -73,27 +78,22 @@ __global__ void sell_diagonal_kernel(int m, int n, const int *__restrict__ slice
 }
 
 /* Where rows are sorted: of the others the features know the extent exactly, and nobody has to wait for the device */
-static PetscErrorCode Measure(const GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream st)
+static PetscErrorCode Measure(GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream st)
 {
   const int           nslices = SELLSlices(csr->m), *rowptr = (const int *)csr->array[CSR_ROWPTR].data;
-  const size_t        bytes  = 16 + sizeof(int) * (size_t)csr->m;
   cudaStream_t        s      = (cudaStream_t)st;
-  unsigned long long *total  = NULL;
   int64_t             sum[2] = {0, 0};
-  PetscErrorCode      ierr;
+  unsigned long long *total;
 
   PetscFunctionBegin;
   if (!nslices || variant == SELL_ELL || variant == SELL_UNSORTED) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRMalloc(csr->dev, bytes, "the order of rows", (void **)&total));
-  (void)cudaMemsetAsync(total, 0, 16, s);
-  ierr = GPUCSRSortRowsOnDevice(csr->dev, csr->m, csr->n, rowptr, variant, (int *)(total + 2), st);
-  if (!ierr) {
-    sell_width_kernel<<<GPUCSRBlocks((int64_t)nslices * GPUCSR_SLICE, 256), 256, 0, s>>>(csr->m, nslices, rowptr, (const int *)(total + 2), NULL, total);
-    ierr = GPUCSRDownload(csr->dev, sum, GPUCSR_INT64, total, GPUCSR_INT64, 2, PETSC_FALSE, st);
-  }
-  PetscCall(GPUCSRFree(csr->dev, bytes, (void **)&total));
-  PetscCall(ierr);
+  PetscCall(GPUCSRStorageWork(csr, GPUCSR_INT32, ORDER + (size_t)csr->m));
+  total = (unsigned long long *)csr->work.data;
+  GPUCSR_CUDA(cudaMemsetAsync(total, 0, sizeof(sum), s));
+  PetscCall(GPUCSRSortRowsOnDevice(csr->dev, csr->m, csr->n, rowptr, variant, (int *)csr->work.data + ORDER, st));
+  sell_width_kernel<<<GPUCSRBlocks((int64_t)nslices * GPUCSR_SLICE, 256), 256, 0, s>>>(csr->m, nslices, rowptr, (const int *)csr->work.data + ORDER, NULL, total);
   GPUCSRCheckLaunch("sell_build (width)");
+  PetscCall(GPUCSRDownload(csr->dev, sum, GPUCSR_INT64, total, GPUCSR_INT64, 2, PETSC_FALSE, st));
   e->width  = (int)sum[1];
   e->stored = (int64_t)GPUCSR_SLICE * sum[0];
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -101,16 +101,18 @@ static PetscErrorCode Measure(const GPUCSRStorage *csr, int variant, GPUCSRExten
 
 static PetscErrorCode Pattern(const GPUCSRStorage *csr, GPUCSRStorage *A, cudaStream_t s)
 {
-  const int nslices = SELLSlices(A->m);
-  int      *slice = (int *)A->array[SELL_SLICE].data, *rowptr = (int *)A->array[SELL_ROWPTR].data, *perm = A->array[SELL_PERM].count ? (int *)A->array[SELL_PERM].data : NULL;
+  const int  nslices = SELLSlices(A->m);
+  const int *rowptr  = (const int *)csr->array[CSR_ROWPTR].data;
+  int       *slice = (int *)A->array[SELL_SLICE].data, *perm = A->array[SELL_PERM].count ? (int *)A->array[SELL_PERM].data : NULL;
 
   PetscFunctionBegin;
-  GPUCSR_CUDA(cudaMemcpyAsync(rowptr, csr->array[CSR_ROWPTR].data, sizeof(int) * ((size_t)A->m + 1), cudaMemcpyDeviceToDevice, s));
   if (!nslices) {
+    GPUCSR_CUDA(cudaMemsetAsync(A->array[SELL_ROWPTR].data, 0, sizeof(int), s));
     if (A->array[SELL_SLICE].count) GPUCSR_CUDA(cudaMemsetAsync(slice, 0, sizeof(int), s));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (perm) PetscCall(GPUCSRSortRowsOnDevice(A->dev, A->m, A->n, rowptr, A->format->variant, perm, s));
+  if (perm && csr->work.data) GPUCSR_CUDA(cudaMemcpyAsync(perm, (const int *)csr->work.data + ORDER, sizeof(int) * (size_t)A->m, cudaMemcpyDeviceToDevice, s));
+  else if (perm) PetscCall(GPUCSRSortRowsOnDevice(A->dev, A->m, A->n, rowptr, A->format->variant, perm, s));
   if (A->array[SELL_SLICE].count) {
     size_t bytes = 0;
     void  *temp  = NULL;
@@ -130,13 +132,14 @@ static PetscErrorCode Fill(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool
 {
   const unsigned int nslices = (unsigned int)SELLSlices(A->m);
   const int         *slice = A->array[SELL_SLICE].count ? (const int *)A->array[SELL_SLICE].data : NULL, *perm = A->array[SELL_PERM].count ? (const int *)A->array[SELL_PERM].data : NULL;
+  int               *kept = valuesonly ? NULL : (int *)A->array[SELL_ROWPTR].data;
 
   PetscFunctionBegin;
   if (!valuesonly) PetscCall(Pattern(csr, A, (cudaStream_t)st));
   if (!nslices) PetscFunctionReturn(PETSC_SUCCESS);
 #define FILL(V, X) \
-  sell_fill_kernel<V><<<nslices, dim3(GPUCSR_SLICE, FILL_WARPS), 0, (cudaStream_t)st>>>(A->m, slice, A->extent.width, perm, (const int *)A->array[SELL_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const V *)csr->array[CSR_VAL].data, \
-                                                                                        (int *)A->array[SELL_COL].data, (V *)A->array[SELL_VAL].data, valuesonly ? true : false)
+  sell_fill_kernel<V><<<nslices, dim3(GPUCSR_SLICE, FILL_WARPS), 0, (cudaStream_t)st>>>(A->m, slice, A->extent.width, perm, (const int *)(valuesonly ? A->array[SELL_ROWPTR].data : csr->array[CSR_ROWPTR].data), kept, (const int *)csr->array[CSR_COL].data, \
+                                                                                        (const V *)csr->array[CSR_VAL].data, (int *)A->array[SELL_COL].data, (V *)A->array[SELL_VAL].data)
   GPUCSRDispatchPrecision(A->precision, FILL);
   GPUCSRCheckLaunch("sell_build (fill)");
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -10,7 +10,7 @@
 
 #define STENCIL_SLOTS (2 * (STENCIL_MOST + 1))
 
-typedef struct {
+typedef struct alignas(8) {
   int entries, stencils; /* found so far; each stencil counts as an entry too. More than STENCIL_MOST: too many, and nothing more is looked for */
 } StencilCount;
 
@@ -88,8 +88,7 @@ static __device__ int stencil_find(const StencilRows<V> &a, int r, StencilCount 
       if ((!q || probe) && *(volatile int *)&count->entries > STENCIL_MOST) q = -1;
       else if (!q && !(q = atomicCAS(slot + at, 0, r + 1))) {
         q = r + 1;
-        atomicAdd(&count->entries, length + 1);
-        atomicAdd(&count->stencils, 1);
+        atomicAdd((unsigned long long *)count, 1ull << 32 | (unsigned int)(length + 1)); /* both at once: all who find something meet here */
       }
     }
     q = __shfl_sync(team, q, 0, G);

@@ -23,6 +23,7 @@ __global__ void __launch_bounds__(BLOCK) stencil_find_kernel(int rows, int step,
 {
   int at = -1, like = 0;
 
+  if (count->entries > STENCIL_MOST) return; /* by those before */
   for (int64_t k = ((int64_t)blockIdx.x * BLOCK + threadIdx.x) / G; k < rows; k += (int64_t)gridDim.x * BLOCK / G) {
     const int r = (int)k * step;
 

@@ -124,7 +124,7 @@ static PetscErrorCode CandidateGet(const FormatInput *in, GPUCSRDevice dev, cons
   c->trusted = row ? row->trusted : PETSC_FALSE;
   c->bytes   = 1e6 * in->in.matrix;
   if (!row) PetscFunctionReturn(PETSC_SUCCESS);
-  GPUCSRModelTerms(row, &in->in, terms);
+  GPUCSRModelTerms(row, &in->in, PETSC_FALSE, terms);
   for (int q = 0; q < GPUCSR_NTERMS; q++) c->predicted += 1e-6 * row->time[q] * terms[q];
   c->setup = 1e-6 * (row->setup[0] + row->setup[1] * in->in.matrix);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -149,7 +149,7 @@ PetscErrorCode GPUCSRCandidatesGet(const GPUCSRFeatures *f, GPUCSRPrecision p, G
 
   PetscFunctionBegin;
   *n = 0;
-  PetscCall(GPUCSRProfilePairs(&pair, &npairs));
+  PetscCall(GPUCSRProfilePairs(PETSC_FALSE, &pair, &npairs));
   PetscCall(PetscCalloc1(npairs, list));
   PetscCall(GPUCSRRequestOpen(q, &open));
   for (int known = 1; known >= 0; known--) {
@@ -265,12 +265,11 @@ static PetscErrorCode ChooseAtOnce(const GPUCSRFeatures *f, GPUCSRPrecision p, G
   int               npairs;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRProfilePairs(&pair, &npairs));
+  PetscCall(GPUCSRProfilePairs(PETSC_TRUE, &pair, &npairs));
   for (int k = 0; k < npairs; k++) {
     GPUCSRCandidate one = {.format = pair[k].format, .kernel = pair[k].kernel};
     PetscBool       inexact;
 
-    if (!pair[k].row || !pair[k].row->trusted) continue;
     if (in.format != one.format) PetscCall(FormatInputGet(f, p, dev, one.format, &in));
     PetscCall(CandidateGet(&in, dev, pair[k].row, &one));
     PetscCall(Inexact(f, &one, &inexact));
@@ -320,12 +319,12 @@ PetscErrorCode GPUCSRChoose(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDe
   char             refused[256] = "";
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRRequestCheck(q));
   PetscCall(GPUCSRRequestOpen(q, &any));
   if (any && q->select == GPUCSR_SELECT_ESTIMATE && !candidates) {
     PetscCall(ChooseAtOnce(f, p, dev, q, c, &any));
     if (any) PetscFunctionReturn(PETSC_SUCCESS);
   }
+  PetscCall(GPUCSRRequestCheck(q));
   PetscCall(PetscStrcmp(q->kernel, "auto", &any));
   PetscCall(GPUCSRCandidatesGet(f, p, dev, q, &list, &n));
   PetscCall(Pick(f, p, q, list, n, &pick, c->why, sizeof(c->why)));

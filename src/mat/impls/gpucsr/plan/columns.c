@@ -8,7 +8,7 @@
   z = A x + y for k columns, ldx and ldz apart, of the vector type, on the plan's device in the order of its stream; y, columns one behind the other,
   may be NULL. xrows and zrows have room for as much as x and z.
 */
-PetscErrorCode GPUCSRPlanColumns(const GPUCSRPlan *P, int k, const void *x, size_t ldx, const void *y, void *z, size_t ldz, void *xrows, void *zrows)
+PetscErrorCode GPUCSRPlanColumns(GPUCSRPlan *P, int k, const void *x, size_t ldx, const void *y, void *z, size_t ldz, void *xrows, void *zrows)
 {
   const GPUCSRStorage *A    = &P->A;
   const GPUCSRType     type = GPUCSRVectorType(A->precision);

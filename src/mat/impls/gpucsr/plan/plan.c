@@ -107,8 +107,7 @@ static PetscErrorCode FromSource(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSR
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A in another format, from CSR on the device */
-PetscErrorCode GPUCSRStorageFromCSR(const GPUCSRStorage *csr, const GPUCSRFeatures *f, const GPUCSRFormat *format, GPUCSRStorage *A)
+static PetscErrorCode MeasureAndFill(GPUCSRStorage *csr, const GPUCSRFeatures *f, const GPUCSRFormat *format, GPUCSRStorage *A)
 {
   const GPUCSRDeviceFormat *df;
   GPUCSRExtent              e = {0};
@@ -121,6 +120,20 @@ PetscErrorCode GPUCSRStorageFromCSR(const GPUCSRStorage *csr, const GPUCSRFeatur
   PetscCall(GPUCSRStorageCreate(csr->dev, format, f, &e, csr->precision, A));
   PetscCall(GPUCSRStorageAllocate(A, PETSC_FALSE));
   PetscCall((*df->fill)(csr, A, PETSC_FALSE, csr->dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A in another format, from CSR on the device, whose own work array is a kernel's: what measure() leaves for fill() goes with this step */
+PetscErrorCode GPUCSRStorageFromCSR(const GPUCSRStorage *from, const GPUCSRFeatures *f, const GPUCSRFormat *format, GPUCSRStorage *A)
+{
+  GPUCSRStorage  csr = *from;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(&csr.work, sizeof(csr.work)));
+  ierr = MeasureAndFill(&csr, f, format, A);
+  PetscCall(GPUCSRFree(csr.dev, csr.work.count * GPUCSRTypeSize(csr.work.type), &csr.work.data));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -143,10 +156,13 @@ static PetscErrorCode KeepPattern(GPUCSRStorage *csr, GPUCSRPlan *P)
   PetscFunctionBegin;
   PetscCall(GPUCSRDeviceFormatGet(P->A.format, &df));
   if (!P->A.dev->ops->separate || GPUCSRIsCSR(P->A.format) || !df || !df->pattern) PetscFunctionReturn(PETSC_SUCCESS);
-  P->pattern                     = *csr;
-  P->pattern.array[CSR_VAL].data = NULL;
-  P->pattern.work.data           = NULL;
-  for (int k = 0; k < CSR_VAL; k++) csr->array[k].data = NULL;
+  P->pattern           = *csr;
+  P->pattern.work.data = NULL;
+  if (csr->piece) PetscCall(PetscMemzero(csr, sizeof(*csr))); /* values and all */
+  else {
+    P->pattern.array[CSR_VAL].data = NULL;
+    for (int k = 0; k < CSR_VAL; k++) csr->array[k].data = NULL;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -180,8 +196,8 @@ static PetscErrorCode Forget(GPUCSRStorage *A)
 }
 
 typedef struct {
-  const GPUCSRPlan *plan;
-  GPUCSRProduct     product;
+  GPUCSRPlan   *plan;
+  GPUCSRProduct product;
 } Timed;
 
 static PetscErrorCode LaunchTimed(void *ctx)
@@ -321,28 +337,26 @@ static PetscErrorCode SendCSR(GPUCSRDevice dev, const GPUCSRSource *s, const GPU
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The arrays have been written, in the order of the device's stream */
-static PetscErrorCode Changed(GPUCSRPlan *P)
+/* The arrays have been written, in the order of the device's stream: what comes next there need not wait, and for others an event is recorded when they come */
+static void Changed(GPUCSRPlan *P)
 {
-  GPUCSRDevice dev = P->A.dev;
-
-  PetscFunctionBegin;
-  if (!P->changed) PetscCall(dev->ops->eventcreate(dev->id, PETSC_FALSE, &P->changed));
-  PetscCall(dev->ops->eventrecord(dev->id, P->changed, dev->stream));
-  P->waited = dev->stream;
-  P->built  = PETSC_TRUE;
-  PetscFunctionReturn(PETSC_SUCCESS);
+  P->waited   = P->A.dev->stream;
+  P->recorded = PETSC_FALSE;
+  P->built    = PETSC_TRUE;
 }
 
 /* What comes next on s may read the arrays */
-static PetscErrorCode WaitFor(const GPUCSRPlan *P, GPUCSRStream s)
+static PetscErrorCode WaitFor(GPUCSRPlan *P, GPUCSRStream s)
 {
   GPUCSRDevice dev = P->A.dev;
 
   PetscFunctionBegin;
   if (s == dev->stream || s == P->waited) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!P->changed) PetscCall(dev->ops->eventcreate(dev->id, PETSC_FALSE, &P->changed));
+  if (!P->recorded) PetscCall(dev->ops->eventrecord(dev->id, P->changed, dev->stream));
   PetscCall(dev->ops->streamwait(dev->id, s, P->changed));
-  ((GPUCSRPlan *)P)->waited = s; /* a note of what need not be said twice, not a change of the plan */
+  P->recorded = PETSC_TRUE;
+  P->waited   = s;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -404,8 +418,9 @@ static PetscErrorCode BuildSteps(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSR
     PetscCall(CheckColumn(s, bad));
     csr->extent.width = P->features.max;
   } else PetscCall(InspectSource(dev, s, precision, &P->features));
-  PetscCall(Choose(dev, precision, q, csr, P));
   PetscCall(Mark(dev, &t, &P->costs.inspect));
+  PetscCall(Choose(dev, precision, q, csr, P));
+  PetscCall(Mark(dev, &t, &P->costs.choose));
   PetscCall(GPUCSRDeviceFormatGet(P->choice.format, &df));
   if (P->A.format) { /* measuring left it there */
   } else if (dev->ops->separate && df) PetscCall(FromCSR(csr, P));
@@ -426,7 +441,7 @@ PetscErrorCode GPUCSRPlanBuild(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSRPr
   P->A.dev = dev;
   PetscCall(dev->ops->activate(dev->id));
   FinishStep(&csr, BuildSteps(dev, s, precision, q, P, &csr));
-  PetscCall(Changed(P));
+  Changed(P);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -479,8 +494,9 @@ static PetscErrorCode TransposeSteps(GPUCSRDevice dev, const GPUCSRSource *s, co
   PetscCall(Mark(dev, &t, &P->costs.transpose));
   PetscCall((*GPUCSRHelpers(dev)->inspect)(csr, GPUCSRPlanSettings.sample, &P->features, &bad, dev->stream));
   csr->extent.width = P->features.max;
-  PetscCall(Choose(dev, precision, q, csr, P));
   PetscCall(Mark(dev, &t, &P->costs.inspect));
+  PetscCall(Choose(dev, precision, q, csr, P));
+  PetscCall(Mark(dev, &t, &P->costs.choose));
   PetscCall(GPUCSRDeviceFormatGet(P->choice.format, &df));
   if (P->A.format) { /* measuring left it there */
   } else if (GPUCSRIsCSR(P->choice.format) || (dev->ops->separate && df)) PetscCall(FromCSR(csr, P));
@@ -521,7 +537,7 @@ PetscErrorCode GPUCSRPlanBuildTranspose(GPUCSRDevice dev, const GPUCSRSource *s,
   PetscCall(GPUCSRStorageDestroy(&sent));
   PetscCall(GPUCSRStorageDestroy(&csr));
   PetscCall(ierr);
-  PetscCall(Changed(P));
+  Changed(P);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -607,7 +623,7 @@ PetscErrorCode GPUCSRPlanRefresh(GPUCSRPlan *P, const GPUCSRSource *s, const GPU
   PetscCall(GPUCSRStorageDestroy(&csr));
   PetscCall(ierr);
   *held = (PetscBool)!P->A.outdated;
-  if (*held) PetscCall(Changed(P));
+  if (*held) Changed(P);
   else P->built = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -640,13 +656,13 @@ PetscErrorCode GPUCSRValuesAreFloats(const GPUCSRSource *s, int threads, PetscBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUCSRPlanProduct(const GPUCSRPlan *P, const GPUCSRProduct *p, GPUCSRStream s)
+PetscErrorCode GPUCSRPlanProduct(GPUCSRPlan *P, const GPUCSRProduct *p, GPUCSRStream s)
 {
   const GPUCSRKernel *k = P->choice.kernel;
 
   PetscFunctionBegin;
   if (p->first >= p->last) PetscFunctionReturn(PETSC_SUCCESS);
-  if (P->changed) PetscCall(WaitFor(P, s));
+  if (P->built) PetscCall(WaitFor(P, s));
   if (P->A.dev->ops->separate) PetscCall((*k->family->launch)(&P->A, p, k->variant, s));
   else PetscCall((*P->A.format->ops->mult)(&P->A, p));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -663,12 +679,12 @@ PetscErrorCode GPUCSRPlanHasDiagonal(const GPUCSRPlan *P, PetscBool *has)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUCSRPlanDiagonal(const GPUCSRPlan *P, void *d, GPUCSRStream s)
+PetscErrorCode GPUCSRPlanDiagonal(GPUCSRPlan *P, void *d, GPUCSRStream s)
 {
   const GPUCSRDeviceFormat *df;
 
   PetscFunctionBegin;
-  if (P->changed) PetscCall(WaitFor(P, s));
+  if (P->built) PetscCall(WaitFor(P, s));
   if (P->A.dev->ops->separate) {
     PetscCall(GPUCSRDeviceFormatGet(P->A.format, &df));
     PetscCheck(df, PETSC_COMM_SELF, PETSC_ERR_SUP, "MATGPUCSR format %s has no diagonal on the device", P->A.format->name);

@@ -42,8 +42,8 @@ typedef struct {
 } GPUCSRChoice;
 
 typedef struct {
-  double inspect, convert, upload, transpose, measure; /* seconds so far */
-  double uploaded;                                     /* bytes so far */
+  double inspect, choose, convert, upload, transpose, measure; /* seconds so far */
+  double uploaded;                                             /* bytes so far */
 } GPUCSRCosts;
 
 /* A matrix, or a transpose, ready for products */
@@ -58,8 +58,9 @@ typedef struct {
   int32_t         *map;     /* of a transpose: the entry of A's CSR that each entry of its own CSR came from; device memory */
   double           rounding;
   GPUCSRCosts      costs;
-  GPUCSREvent      changed; /* recorded on the device's stream when the arrays were last written, */
-  GPUCSRStream     waited;  /* and the other stream that has waited for it since */
+  GPUCSREvent      changed;  /* of the device's stream, behind what last wrote the arrays, */
+  PetscBool        recorded; /* once another stream has asked for it, */
+  GPUCSRStream     waited;   /* which is the last one that has waited for it */
 } GPUCSRPlan;
 
 GPUCSR_INTERN PetscErrorCode GPUCSRRequestCheck(const GPUCSRRequest *);
@@ -103,7 +104,7 @@ typedef struct {
   const GPUCSRKernel  *kernel;
   const GPUCSRCostRow *row;
 } GPUCSRPair;
-GPUCSR_INTERN PetscErrorCode GPUCSRProfilePairs(const GPUCSRPair **, int *);
+GPUCSR_INTERN PetscErrorCode GPUCSRProfilePairs(PetscBool, const GPUCSRPair **, int *);
 GPUCSR_INTERN PetscErrorCode GPUCSRProfileTree(const GPUCSRFeatures *, const char **, const char **);
 typedef struct {
   double         matrix, vectors, cache; /* megabytes */
@@ -116,7 +117,7 @@ typedef struct {
 } GPUCSRModelInput;
 GPUCSR_INTERN PetscErrorCode GPUCSRModelInputGet(const GPUCSRFormat *, const GPUCSRFeatures *, GPUCSRPrecision, size_t, GPUCSRModelInput *);
 GPUCSR_INTERN void           GPUCSRModelMoved(int, double, double, GPUCSRModelInput *);
-GPUCSR_INTERN void           GPUCSRModelTerms(const GPUCSRCostRow *, const GPUCSRModelInput *, double[]);
+GPUCSR_INTERN void           GPUCSRModelTerms(const GPUCSRCostRow *, const GPUCSRModelInput *, PetscBool, double[]);
 
 GPUCSR_INTERN PetscErrorCode GPUCSRStorageFromCSR(const GPUCSRStorage *, const GPUCSRFeatures *, const GPUCSRFormat *, GPUCSRStorage *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanBuild(GPUCSRDevice, const GPUCSRSource *, GPUCSRPrecision, const GPUCSRRequest *, GPUCSRPlan *);
@@ -124,9 +125,9 @@ GPUCSR_INTERN PetscErrorCode GPUCSRPlanBuildTranspose(GPUCSRDevice, const GPUCSR
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanRefresh(GPUCSRPlan *, const GPUCSRSource *, const GPUCSRPlan *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanCanRefresh(const GPUCSRPlan *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUCSRValuesAreFloats(const GPUCSRSource *, int, PetscBool *);
-GPUCSR_INTERN PetscErrorCode GPUCSRPlanProduct(const GPUCSRPlan *, const GPUCSRProduct *, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUCSRPlanColumns(const GPUCSRPlan *, int k, const void *x, size_t ldx, const void *y, void *z, size_t ldz, void *xrows, void *zrows);
+GPUCSR_INTERN PetscErrorCode GPUCSRPlanProduct(GPUCSRPlan *, const GPUCSRProduct *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUCSRPlanColumns(GPUCSRPlan *, int k, const void *x, size_t ldx, const void *y, void *z, size_t ldz, void *xrows, void *zrows);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanHasDiagonal(const GPUCSRPlan *, PetscBool *);
-GPUCSR_INTERN PetscErrorCode GPUCSRPlanDiagonal(const GPUCSRPlan *, void *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUCSRPlanDiagonal(GPUCSRPlan *, void *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanDestroy(GPUCSRPlan *);
 GPUCSR_INTERN double         GPUCSRPlanBytes(const GPUCSRPlan *);

@@ -58,8 +58,8 @@ typedef struct {
 typedef struct {
   GPUCSRCostRow cost[MAX_COSTS];
   Leaf          leaf[MAX_TREE];
-  GPUCSRPair    pair[MAX_COSTS];
-  int           ncosts, nleaves, npairs;
+  GPUCSRPair    pair[MAX_COSTS], trusted[MAX_COSTS];
+  int           ncosts, nleaves, npairs, ntrusted;
   char          machine[128];
 } Profile;
 
@@ -176,6 +176,8 @@ PetscErrorCode GPUCSRProfileLoad(const char file[])
     SETERRQ(PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "-mat_gpucsr_profile %s: %s; `make tune` writes a new one", file[0] ? file : "(built in)", wrong);
   }
   PetscCall(Pairs(p));
+  for (int k = 0; k < p->npairs; k++)
+    if (p->pair[k].row && p->pair[k].row->trusted) p->trusted[p->ntrusted++] = p->pair[k];
   PetscCall(GPUCSRProfileFinalize());
   profile = p;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -188,12 +190,13 @@ PetscErrorCode GPUCSRProfileFinalize(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUCSRProfilePairs(const GPUCSRPair **pair, int *n)
+/* trusted: those alone that are there to be chosen by their times */
+PetscErrorCode GPUCSRProfilePairs(PetscBool trusted, const GPUCSRPair **pair, int *n)
 {
   PetscFunctionBegin;
   if (!profile) PetscCall(GPUCSRProfileLoad(""));
-  *pair = profile->pair;
-  *n    = profile->npairs;
+  *pair = trusted ? profile->trusted : profile->pair;
+  *n    = trusted ? profile->ntrusted : profile->npairs;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -261,24 +264,25 @@ static void Missed(const GPUCSRCostRow *c, const GPUCSRModelInput *in, double *f
   *last  = far > 1e6 * in->cache ? once * (1 - 1e6 * in->cache / far) : 0;
 }
 
-/* The terms of the head comment */
-void GPUCSRModelTerms(const GPUCSRCostRow *c, const GPUCSRModelInput *in, double terms[])
+/* The terms of the head comment; all: those too whose time is 0, some of which take longer to compute than the others together */
+void GPUCSRModelTerms(const GPUCSRCostRow *c, const GPUCSRModelInput *in, PetscBool all, double terms[])
 {
-  const double moved = in->matrix + in->vectors;
-  double       first, last;
+  const double    moved  = in->matrix + in->vectors;
+  const PetscBool uneven = (PetscBool)(all || c->time[5] > 0), classes = (PetscBool)(all || c->time[9] > 0 || c->time[10] > 0), missed = (PetscBool)(all || c->time[11] > 0 || c->time[12] > 0);
+  double          first = 0, last = 0;
 
   terms[0]  = 1;
   terms[1]  = PetscMin(moved, in->cache);
   terms[2]  = PetscMax(0, moved - in->cache);
   terms[3]  = 1e-6 * in->rows * PetscMax(1, c->threads);
   terms[4]  = isinf(c->width) ? 0 : ceil(PetscMin(in->max, c->most) / c->width);
-  terms[5]  = c->threads > 0 ? 1e-6 * in->stored * PetscMax(0, log2(PetscMax(1e-9, in->mean / c->width))) : 1e-6 * in->stored;
+  terms[5]  = !uneven ? 0 : c->threads > 0 ? 1e-6 * in->stored * PetscMax(0, log2(PetscMax(1e-9, in->mean / c->width))) : 1e-6 * in->stored;
   terms[6]  = in->max > c->most ? 1 : 0;
   terms[7]  = 1e-6 * in->sectors;
   terms[8]  = 1e-6 * in->quads;
   terms[9]  = 0;
   terms[10] = 0;
-  for (int b = 1; b < in->nclasses; b++) {
+  for (int b = 1; classes && b < in->nclasses; b++) {
     const double rows = in->lengths[b];
 
     if (rows == 0) continue;
@@ -286,7 +290,7 @@ void GPUCSRModelTerms(const GPUCSRCostRow *c, const GPUCSRModelInput *in, double
     terms[10] += 1e-6 * rows * PetscMax(1, c->threads) * ceil((double)in->entries[b] / rows / c->width);
   }
   if (isinf(c->width)) terms[10] = 0;
-  Missed(c, in, &first, &last);
+  if (missed) Missed(c, in, &first, &last);
   terms[11] = 1e-6 * first;
   terms[12] = 1e-6 * last;
 }
