@@ -350,6 +350,9 @@ PetscErrorCode GPUCSRDeviceBandwidth(GPUCSRDevice d, double *rate)
 /* Up to this many bytes the driver takes pageable memory along with the command and returns at once; more it makes the caller wait for */
 #define DIRECT_BYTES ((size_t)64 << 10)
 
+/* Up to this many bytes of a stage one thread fills and a copy engine sends; more all threads fill, and the device's processors fetch */
+#define ALONE_BYTES ((size_t)32 << 10)
+
 /* Below this many bytes waking threads costs more than they save */
 #define THREADED_BYTES ((size_t)256 << 10)
 
@@ -523,7 +526,7 @@ static PetscErrorCode CopyStaged(GPUCSRDevice d, void *dst, const void *src, siz
   const PetscBool aligned = (PetscBool)((size_t)dst % 16 == 0 && (size_t)src % 16 == 0);
 
   PetscFunctionBegin;
-  if (d->ops->fetch && aligned && (bytes > DIRECT_BYTES || kind == GPUCSR_TO_HOST)) PetscCall(d->ops->fetch(d->id, dst, src, bytes, s));
+  if (d->ops->fetch && aligned && (bytes > ALONE_BYTES || kind == GPUCSR_TO_HOST)) PetscCall(d->ops->fetch(d->id, dst, src, bytes, s));
   else PetscCall(d->ops->copy(d->id, dst, src, bytes, kind, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -550,7 +553,7 @@ static PetscErrorCode StageOpen(GPUCSRDevice d, size_t bytes, GPUCSRStream s, in
 /* What fits a stage: filled by several threads, then sent with one command for all that lie on the device as they do here */
 static PetscErrorCode SendTogether(GPUCSRDevice d, const GPUCSRTransfer t[], int nt, size_t bytes, GPUCSRStream s, double *rounding)
 {
-  const int    threads = bytes <= DIRECT_BYTES ? 1 : d->threads; /* never some of them: GNU's OpenMP ends those that a team leaves out, and starts them again for the next */
+  const int    threads = bytes <= ALONE_BYTES ? 1 : d->threads; /* never some of them: GNU's OpenMP ends those that a team leaves out, and starts them again for the next */
   const double start   = *rounding;
   char        *stage;
   double       worst = start;

@@ -481,11 +481,8 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
       break;
     }
     if constexpr (MIXED) {
-      RULE(CGResidual(&st, s3); CGMixed(&st));
-      const bool replace = st.replace;
-
-      __syncthreads(); /* all have read it before the next rule writes there */
-      if (replace) {
+      RULE(CGResidual(&st, s3); CGMixed(&st); if (!st.replace && !st.giveup) CGNext(&st));
+      if (st.replace) {
         FOR_ROWS(i)
         {
           const double xi = (double)x[i] + st.xalpha * (double)p[i];
@@ -499,13 +496,12 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
         s3[0] = s3[1] = s3[2] = 0;
         FOR_ROWS(i) add_norms(a.w.r[first + i], exactpc.of(i, From<double>{a.w.r + first}), s3);
         exchange<3, false>(meeting, s3);
-        RULE(CGReplaced(&st, s3, s3[SUM_RR] > 0 ? sqrt(s3[SUM_RR]) : 1));
+        RULE(CGReplaced(&st, s3, s3[SUM_RR] > 0 ? sqrt(s3[SUM_RR]) : 1); if (!st.giveup) CGNext(&st));
         FOR_ROWS(i) r[i] = (X)(a.w.r[first + i] / st.scale);
         __syncthreads();
         FOR_ROWS(i) z[i] = pc.of(i, r);
         meet(meeting);
       }
-      RULE(if (!st.giveup) CGNext(&st));
       stop   = st.reason || st.giveup;
       xalpha = (X)st.xalpha;
       beta   = (X)st.beta;
