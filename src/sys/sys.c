@@ -281,7 +281,7 @@ PetscErrorCode GPUCSRFree(GPUCSRDevice d, size_t size, void **p)
   if (!d->failed[0]) {
     void *go = *p;
 
-    if (d->ops->separate && bytes <= GPUCSR_HAND_BYTES) { /* host memory goes at once, so that who uses it afterwards is found out */
+    if (d->ops->separate && !d->limit && bytes <= GPUCSR_HAND_BYTES) { /* host memory goes at once, so that who uses it afterwards is found out; a limit is for what is in hand, too */
       go = d->nhand == GPUCSR_HAND ? d->hand[0] : NULL;
       if (go) {
         d->nhand--;

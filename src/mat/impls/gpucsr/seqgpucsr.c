@@ -479,6 +479,7 @@ static PetscErrorCode MatGetDiagonal_SeqAIJGPUCSR(Mat A, Vec d)
       if (o.place == GPUCSR_DEVICE) {
         PetscCall(MatGPUCSRStream_Private(g->dev, &o, NULL, NULL, &s));
         ierr = GPUCSRPlanDiagonal(&g->plan[GPUCSR_FORWARD], o.p, s);
+        if (s != g->dev->stream) g->foreign = PETSC_TRUE;
       }
       PetscCall(MatGPUCSRVecRestore_Private(g, d, PETSC_TRUE, PETSC_TRUE, &o));
       PetscCall(ierr);
