@@ -1,5 +1,5 @@
 //TEST name="format" args="-mat_gpucsr_format {}" loop="csr sell"
-//TEST name="mixed" args="-mat_gpucsr_format {} -ksp_gpucg_precision mixed" loop="csr sell ell"
+//TEST name="mixed" args="-mat_gpucsr_format {} -ksp_gpucg_path graph -ksp_gpucg_precision mixed" loop="csr sell ell hyb jad bcsr3x3 bcsr8x8"
 //TEST name="single" args="-mat_gpucsr_format {} -ksp_gpucg_variant single_reduction" loop="csr sell"
 //TEST name="path" args="-ksp_gpucg_path {} -ksp_gpubcgs_path {}" loop="graph driven" gpu=1
 
@@ -49,6 +49,8 @@ static PetscErrorCode Solve(Mat A, Mat R, KSPType type, PetscReal rtol, Vec b, P
   const PetscScalar *v;
   PetscScalar       *w;
   PetscInt           n;
+  PetscReal          rnorm;
+  const PetscReal   *history;
   PetscErrorCode (*truenorm)(KSP, PetscReal *);
 
   PetscFunctionBegin;
@@ -62,8 +64,12 @@ static PetscErrorCode Solve(Mat A, Mat R, KSPType type, PetscReal rtol, Vec b, P
   PetscCall(PCSetType(pc, PCJACOBI));
   PetscCall(KSPSetTolerances(ksp, rtol, PETSC_DEFAULT, 1e8, 5000));
   PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(KSPSetResidualHistory(ksp, NULL, 6000, PETSC_TRUE));
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(KSPGetIterationNumber(ksp, its));
+  PetscCall(KSPGetResidualNorm(ksp, &rnorm));
+  PetscCall(KSPGetResidualHistory(ksp, &history, &n));
+  PetscCheck(n == *its + 1 && history[n - 1] == rnorm, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: %" PetscInt_FMT " norms of %" PetscInt_FMT " iterations, the last of them %g, the solver's %g", type, n, *its, (double)history[n - 1], (double)rnorm);
   PetscCall(KSPGetConvergedReason(ksp, reason));
   *said = -1;
   PetscCall(PetscObjectQueryFunction((PetscObject)ksp, "KSPGPUGetTrueResidualNorm_C", &truenorm));

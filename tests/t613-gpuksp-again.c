@@ -2,6 +2,7 @@
 //TEST name="ranks" nsize=2 args="-mat_gpucsr_format csr"
 //TEST name="graph" gpu=1 args="-mat_gpucsr_format csr -path graph"
 //TEST name="driven" args="-mat_gpucsr_format csr -path driven"
+//TEST name="mixed" args="-mat_gpucsr_format {} -path graph -ksp_gpucg_precision mixed" loop="csr bcsr3x3"
 
 /*
   A solver that is used again after something has changed (values, the preconditioner, whether it is reused) takes the iterations that one made anew takes.
@@ -78,12 +79,14 @@ int main(int argc, char **argv)
   static const char *const types[]  = {"gpucg", "gpubcgs"};
   char                     path[16] = "auto";
   PetscBool                driven;
+  PetscMPIInt              size;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
   PetscCall(TestRequireReal(64));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-path", path, sizeof(path), NULL));
   PetscCall(PetscStrcmp(path, "driven", &driven));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   for (int t = 0; t < 2; t++) {
     for (PetscInt degree = 0; degree <= (driven ? 0 : 3); degree += 3) {
       Mat A;
@@ -92,6 +95,7 @@ int main(int argc, char **argv)
       PC  pc;
 
       PetscCall(TestMatCreate(PETSC_COMM_WORLD, ROWS, ROWS, PETSC_FALSE, &A));
+      PetscCall(MatSetBlockSize(A, 3));
       PetscCall(MatSetUp(A));
       PetscCall(Fill(A, 1, 1.0));
       PetscCall(Create(A, types[t], PCJACOBI, degree, &ksp));
@@ -112,6 +116,14 @@ int main(int argc, char **argv)
       PetscCall(Same(ksp, types[t], PCJACOBI, degree, "a thousand times as large"));
       PetscCall(PCSetType(pc, PCNONE));
       PetscCall(Same(ksp, types[t], PCNONE, degree, "no preconditioner"));
+      if (!degree || size == 1) {
+        PetscCall(PCSetType(pc, PCPBJACOBI));
+        PetscCall(Same(ksp, types[t], PCPBJACOBI, degree, "blocks"));
+        PetscCall(Fill(A, 10, 1.0));
+        PetscCall(Same(ksp, types[t], PCPBJACOBI, degree, "blocks of other values"));
+      }
+      PetscCall(PCSetType(pc, PCJACOBI));
+      PetscCall(Same(ksp, types[t], PCJACOBI, degree, "the diagonal again"));
       PetscCall(KSPDestroy(&ksp));
       PetscCall(MatDestroy(&A));
     }

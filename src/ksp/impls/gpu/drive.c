@@ -62,14 +62,42 @@ static PetscErrorCode Reduce(KSP ksp, KSP_GPU *k, GPUKSPStep step, double sum[],
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* One step of vectors that are in place: v, or f, those of the iteration of mixed */
+static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, const GPUKSPVectorsSingle *f, PetscBool device, GPUCSRStream s, PetscBool rule, PetscBool first, PetscBool next, double sum[])
+{
+  GPUKSPStepArgs args = {k->method, k->n, k->partial, k->sums, k->devstate, k->seen, k->stepblocks, PETSC_TRUE, first, next};
+
+  PetscFunctionBegin;
+#if defined(GPUCSR_HAVE_CUDA)
+  if (device) {
+    const int nsums = GPUKSPStepSums(step);
+
+    if (k->rulehere || !rule) {
+      args.rule = PETSC_FALSE;
+      if (k->rulehere) args.state = k->state;
+    }
+    if (f) PetscCall(GPUKSPStepDeviceSingle(step, f, &args, s));
+    else PetscCall(GPUKSPStepDevice(step, v, &args, s));
+    if (!args.rule && nsums) {
+      PetscCall(k->dev->ops->streamsynchronize(k->dev->id, s));
+      PetscCall(PetscArraycpy(sum, k->sums, nsums));
+    } else if (k->rulehere) PetscCall(k->dev->ops->streamsynchronize(k->dev->id, s)); /* the state it reads is about to change */
+  }
+#endif
+  if (!device && f)
+    for (int i = 0; i < k->n; i++) GPUKSPStepRowSingle(step, f, k->state, i, sum);
+  else if (!device)
+    for (int i = 0; i < k->n; i++) GPUKSPStepRow(step, v, k->state, i, sum);
+  (void)args;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* One step. Without a rule its sums, if any, are in k->sums; next: the rules' side of an iteration ends with it */
 static PetscErrorCode Step(KSP ksp, KSP_GPU *k, GPUKSPStep step, GPUKSPVectors *v, PetscBool rule, PetscBool first, PetscBool next)
 {
-  const int      nsums  = GPUKSPStepSums(step);
-  PetscBool      driven = (PetscBool)(k->taken == KSP_GPU_PATH_DRIVEN), device = k->dev->ops->separate;
-  double         sum[GPUKSP_SUMS] = {0, 0, 0, 0};
-  GPUKSPStepArgs args             = {k->method, k->n, k->partial, k->sums, k->devstate, k->seen, PETSC_TRUE, first, next};
-  GPUCSRStream   s                = k->dev->stream;
+  PetscBool    driven = (PetscBool)(k->taken == KSP_GPU_PATH_DRIVEN), device = k->dev->ops->separate;
+  double       sum[GPUKSP_SUMS] = {0, 0, 0, 0};
+  GPUCSRStream s                = k->dev->stream;
 
   PetscFunctionBegin;
   if (driven) {
@@ -91,24 +119,9 @@ static PetscErrorCode Step(KSP ksp, KSP_GPU *k, GPUKSPStep step, GPUKSPVectors *
     v->to   = *Slot(v, k->to);
     if (device) PetscCall(MatGPUCSRStream_Private(k->dev, &k->operand[VEC_B], &k->operand[VEC_X], NULL, &s));
   }
-#if defined(GPUCSR_HAVE_CUDA)
-  if (device) {
-    if (k->rulehere || !rule) {
-      args.rule = PETSC_FALSE;
-      if (k->rulehere) args.state = k->state;
-    }
-    PetscCall(GPUKSPStepDevice(step, v, &args, s));
-    if (!args.rule && nsums) {
-      PetscCall(k->dev->ops->streamsynchronize(k->dev->id, s));
-      PetscCall(PetscArraycpy(sum, k->sums, nsums));
-    } else if (k->rulehere) PetscCall(k->dev->ops->streamsynchronize(k->dev->id, s)); /* the state it reads is about to change */
-  }
-#endif
-  if (!device)
-    for (int i = 0; i < k->n; i++) GPUKSPStepRow(step, v, k->state, i, sum);
+  PetscCall(Rows(k, step, v, NULL, device, s, rule, first, next, sum));
   if (driven) PetscCall(GiveBack(k));
-  if (nsums && (k->rulehere || !rule)) PetscCall(Reduce(ksp, k, step, sum, rule, first));
-  (void)args;
+  if (GPUKSPStepSums(step) && (k->rulehere || !rule)) PetscCall(Reduce(ksp, k, step, sum, rule, first));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -314,45 +327,119 @@ static PetscErrorCode IterateBCGS(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* One step of an iteration of mixed */
+static PetscErrorCode StepSingle(KSP ksp, KSP_GPU *k, GPUKSPStep step, PetscBool rule, PetscBool next)
+{
+  double sum[GPUKSP_SUMS] = {0, 0, 0, 0};
+
+  PetscFunctionBegin;
+  PetscCall(Rows(k, step, NULL, &k->single, k->dev->ops->separate, k->dev->stream, rule, PETSC_FALSE, next, sum));
+  if (GPUKSPStepSums(step) && k->rulehere) PetscCall(Reduce(ksp, k, step, sum, rule, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PreconditionSingle(KSP ksp, KSP_GPU *k, PetscBool rule)
+{
+  PetscFunctionBegin;
+  k->single.from = k->single.r;
+  k->single.to   = k->single.z;
+  PetscCall(StepSingle(ksp, k, GPUKSP_PRECONDITION, rule, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IterateMixed(KSP ksp, KSP_GPU *k)
+{
+  const GPUCSRKernel *kernel     = ((Mat_SeqGPUCSR *)k->A->spptr)->plan[GPUCSR_FORWARD].choice.kernel;
+  const PetscBool     explicitpc = (PetscBool)k->single.explicitpc;
+  GPUCSRProduct       p          = {1, 0, k->single.p, NULL, k->single.w, 0, k->n};
+
+  PetscFunctionBegin;
+  PetscCall(StepSingle(ksp, k, GPUKSP_CG_DIRECTION, PETSC_TRUE, PETSC_FALSE));
+  if (k->dev->ops->separate) PetscCall((*kernel->family->launch)(&k->rounded, &p, kernel->variant, k->dev->stream));
+  else PetscCall((*k->rounded.format->ops->mult)(&k->rounded, &p));
+  PetscCall(StepSingle(ksp, k, GPUKSP_CG_CURVATURE, PETSC_TRUE, PETSC_FALSE));
+  if (ENDED) PetscFunctionReturn(PETSC_SUCCESS);
+  if (explicitpc) {
+    PetscCall(StepSingle(ksp, k, GPUKSP_CG_R, PETSC_TRUE, PETSC_FALSE));
+    PetscCall(PreconditionSingle(ksp, k, PETSC_TRUE));
+  }
+  PetscCall(StepSingle(ksp, k, explicitpc ? GPUKSP_NORMS : GPUKSP_CG_RESIDUAL, PETSC_TRUE, PETSC_TRUE));
+  if (k->rulehere) GPUKSPNext(k->method, k->state, PETSC_FALSE);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Iterate(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
 {
   PetscFunctionBegin;
-  if (k->method == GPUKSP_CG) PetscCall(IterateCG(ksp, k, v));
+  if (k->mixed) PetscCall(IterateMixed(ksp, k));
+  else if (k->method == GPUKSP_CG) PetscCall(IterateCG(ksp, k, v));
   else if (k->method == GPUKSP_CG_SINGLE_REDUCTION) PetscCall(IterateCGSingle(ksp, k, v));
   else PetscCall(IterateBCGS(ksp, k, v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#if defined(GPUCSR_HAVE_CUDA)
-/* Iterations launched ahead, looked at one behind; the first is not recorded, so that what it sets up for good is not either */
-static PetscErrorCode Replay(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
+/*
+  Iterations until the solve rests; k->state says why, wherever rules are applied. *k->seen must not be of an earlier rest. On a device they are launched ahead and looked at one behind. The first is not recorded,
+  so that what it sets up for good is not either; the graph of the others, NULL before, is the caller's to destroy.
+*/
+static PetscErrorCode Loop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, void **graph)
 {
-  const GPUCSRBackendOps *ops   = k->dev->ops;
-  volatile GPUKSPState   *seen  = k->seen;
-  GPUKSPGraph             graph = NULL;
-  PetscErrorCode          ierr;
-
   PetscFunctionBegin;
-  PetscCall(Iterate(ksp, k, v));
-  PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
-  if (!seen->reason) {
-    PetscCall(GPUKSPGraphBegin(k->dev->stream));
-    ierr = Iterate(ksp, k, v);
-    PetscCall(GPUKSPGraphEnd(k->dev->stream, &graph));
-    PetscCall(ierr);
-    if (!graph) PetscCall(PetscInfo(ksp, "An iteration could not be recorded as a graph: each is launched by itself\n"));
+  if (k->rulehere)
+    while (!GPUKSPRests(k->state)) PetscCall(Iterate(ksp, k, v));
+#if defined(GPUCSR_HAVE_CUDA)
+  else {
+    const GPUCSRBackendOps     *ops  = k->dev->ops;
+    const volatile GPUKSPState *seen = k->seen;
+    PetscErrorCode              ierr;
+
+    PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
+    if (!*graph && !GPUKSPRests(seen)) {
+      PetscCall(Iterate(ksp, k, v));
+      PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
+      if (!GPUKSPRests(seen)) {
+        PetscCall(GPUKSPGraphBegin(k->dev->stream));
+        ierr = Iterate(ksp, k, v);
+        PetscCall(GPUKSPGraphEnd(k->dev->stream, graph));
+        PetscCall(ierr);
+        if (!*graph) PetscCall(PetscInfo(ksp, "An iteration could not be recorded as a graph: each is launched by itself\n"));
+      }
+    }
+    for (int q = 0; !GPUKSPRests(seen); q++) {
+      if (*graph) PetscCall(GPUKSPGraphLaunch(*graph, k->dev->stream));
+      else PetscCall(Iterate(ksp, k, v));
+      PetscCall(ops->eventrecord(k->dev->id, k->events[q % 2], k->dev->stream));
+      if (q) PetscCall(ops->eventsynchronize(k->dev->id, k->events[(q - 1) % 2]));
+    }
+    PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
+    *k->state = *k->seen;
   }
-  for (int q = 0; !seen->reason; q++) {
-    if (graph) PetscCall(GPUKSPGraphLaunch(graph, k->dev->stream));
-    else PetscCall(Iterate(ksp, k, v));
-    PetscCall(ops->eventrecord(k->dev->id, k->events[q % 2], k->dev->stream));
-    if (q) PetscCall(ops->eventsynchronize(k->dev->id, k->events[(q - 1) % 2]));
-  }
-  PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
-  PetscCall(GPUKSPGraphDestroy(&graph));
+#endif
+  (void)graph;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* Rules are the device's where the vectors are the solver's own and nobody looks at iterations */
+static PetscErrorCode Begin(KSP_GPU *k)
+{
+  PetscFunctionBegin;
+  k->rulehere = (PetscBool)(!k->dev->ops->separate || k->taken != KSP_GPU_PATH_GRAPH || k->live);
+  if (k->rulehere) PetscFunctionReturn(PETSC_SUCCESS);
+  *k->seen = *k->state;
+  PetscCall(k->dev->ops->copy(k->dev->id, k->devstate, k->state, sizeof(*k->state), GPUCSR_TO_DEVICE, k->dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode End(void **graph)
+{
+  PetscFunctionBegin;
+#if defined(GPUCSR_HAVE_CUDA)
+  PetscCall(GPUKSPGraphDestroy(graph));
+#else
+  (void)graph;
 #endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 /* |b - A x| in the norm of the test */
 static PetscErrorCode TrueNorm(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
@@ -387,157 +474,62 @@ static PetscErrorCode TrueNorm(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
 /* A solve from k->state, with x and b in place; the outcome is in k->state */
 PetscErrorCode GPUKSPDrive(KSP ksp, KSP_GPU *k)
 {
-  GPUKSPVectors   v      = k->launch.v;
-  const PetscBool device = (PetscBool)(k->dev->ops->separate && k->taken == KSP_GPU_PATH_GRAPH);
+  GPUKSPVectors v     = k->launch.v;
+  void         *graph = NULL;
 
   PetscFunctionBegin;
-  k->rulehere = (PetscBool)(!device || k->live);
-  if (!k->rulehere) {
-    *k->seen = *k->state;
-    PetscCall(k->dev->ops->copy(k->dev->id, k->devstate, k->state, sizeof(*k->state), GPUCSR_TO_DEVICE, k->dev->stream));
-  }
+  PetscCall(Begin(k));
   if (k->method == GPUKSP_BCGS) PetscCall(StartBCGS(ksp, k, &v));
   else PetscCall(StartCG(ksp, k, &v));
-  if (k->rulehere)
-    while (!k->state->reason) PetscCall(Iterate(ksp, k, &v));
-#if defined(GPUCSR_HAVE_CUDA)
-  else {
-    PetscCall(k->dev->ops->streamsynchronize(k->dev->id, k->dev->stream));
-    if (!k->seen->reason) PetscCall(Replay(ksp, k, &v));
-    *k->state = *k->seen;
-  }
-#endif
+  PetscCall(Loop(ksp, k, &v, &graph));
+  PetscCall(End(&graph));
   if (k->method == GPUKSP_CG) PetscCall(Step(ksp, k, GPUKSP_CG_FINISH, &v, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE));
   if (k->state->lucky) PetscCall(Step(ksp, k, GPUKSP_BCGS_LUCKY, &v, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE));
   if (k->guard) PetscCall(TrueNorm(ksp, k, &v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---- mixed precision on the host: what launch.cu does in a launch, a step at a time ---- */
+/* ---- mixed precision: the iterations of CG on vectors of their own, in single precision, and b - A x in double now and then ---- */
 
-#define ROWS(i) for (int i = 0; i < k->n; i++)
-
-static PetscErrorCode StepMixed(KSP_GPU *k, GPUKSPStep step, double sum[])
+/* The true residual is in w: its norms, and the iteration goes on from it, in units of its norm */
+static PetscErrorCode Residual(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBool first)
 {
   PetscFunctionBegin;
-  PetscCall(PetscArrayzero(sum, GPUKSP_SUMS));
-  ROWS(i) GPUKSPStepRow(step, &k->launch.inner, k->state, i, sum);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* r in double = b - A x, and its norms */
-static PetscErrorCode TrueResidual(KSP ksp, KSP_GPU *k, PetscBool zero, double sum[])
-{
-  GPUKSPVectors *v = &k->launch.v;
-
-  PetscFunctionBegin;
-  if (zero) PetscCall(PetscArrayzero(v->w, k->n));
-  else PetscCall(Product(ksp, k, v, VEC_X, VEC_W));
-  PetscCall(PetscArrayzero(sum, GPUKSP_SUMS));
-  ROWS(i) v->r[i] = v->b[i] - v->w[i];
   if (v->explicitpc) {
-    v->from = v->r;
+    v->from = v->w;
     v->to   = v->z;
-    ROWS(i) GPUKSPStepRow(GPUKSP_PRECONDITION, v, k->state, i, sum);
+    PetscCall(Step(ksp, k, GPUKSP_PRECONDITION, v, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE));
   }
-  ROWS(i) GPUKSPStepRow(GPUKSP_NORMS, v, k->state, i, sum);
+  PetscCall(LAST(GPUKSP_MIXED_NORMS, first));
+  if (k->rulehere) GPUKSPNext(k->method, k->state, first);
+  PetscCall(StepSingle(ksp, k, GPUKSP_MIXED_RESIDUAL, PETSC_FALSE, PETSC_FALSE));
+  if (k->single.explicitpc) PetscCall(PreconditionSingle(ksp, k, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Refined(KSP_GPU *k)
-{
-  PetscFunctionBegin;
-  ROWS(i) k->launch.inner.r[i] = k->launch.v.r[i] / k->state->scale;
-  if (k->launch.inner.explicitpc) {
-    k->launch.inner.from = k->launch.inner.r;
-    k->launch.inner.to   = k->launch.inner.z;
-    ROWS(i) GPUKSPStepRow(GPUKSP_PRECONDITION, &k->launch.inner, k->state, i, NULL);
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-  What rounding has taken from the sum of each row, which the iteration puts back on its diagonal. Where rows sum to about 0, as those of elliptic problems do, the product with a smooth vector is small, and
-  the error that rounded values make of it is not: residuals would part, and iterations be lost (up to a tenth of them), long before the precision of the values.
-*/
-static PetscErrorCode Compensate(KSP_GPU *k)
-{
-  GPUKSPVectors *f       = &k->launch.inner;
-  GPUCSRProduct  rounded = {1, 0, f->p, NULL, f->w, 0, k->n}, exact = {1, 0, f->p, NULL, f->c0, 0, k->n};
-
-  PetscFunctionBegin;
-  ROWS(i) f->p[i] = 1;
-  PetscCall((*k->inner.format->ops->mult)(&k->inner, &rounded));
-  PetscCall((*k->S->format->ops->mult)(k->S, &exact));
-  ROWS(i) f->c0[i] -= f->w[i];
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
+/* A solve in mixed precision from k->state, with x and b in place; the outcome is in k->state. x is as far as it has come where single precision gives up */
 PetscErrorCode GPUKSPDriveMixed(KSP ksp, KSP_GPU *k)
 {
-  GPUKSPState   *s = k->state;
-  GPUKSPVectors *v = &k->launch.v;
-  GPUKSPVectors *f = &k->launch.inner;
-  GPUCSRProduct  p = {1, 0, f->p, NULL, f->w, 0, k->n};
-  double         sum[GPUKSP_SUMS];
+  GPUKSPVectors v     = k->launch.v;
+  void         *graph = NULL;
 
   PetscFunctionBegin;
-  if (!s->guesszero) {
-    const double *b = v->b;
-
-    PetscCall(PetscArrayzero(sum, GPUKSP_SUMS));
-    if (v->explicitpc) {
-      v->from = b;
-      v->to   = v->w;
-      ROWS(i) GPUKSPStepRow(GPUKSP_PRECONDITION, v, s, i, sum);
-    }
-    ROWS(i) GPUKSPStepRow(GPUKSP_BNORM, v, s, i, sum);
-    s->bnorm = GPUKSPNorm(s, sum);
-  } else PetscCall(PetscArrayzero(v->x, k->n));
-  PetscCall(Compensate(k));
-  PetscCall(TrueResidual(ksp, k, (PetscBool)s->guesszero, sum));
-  CGInit(s, sum);
-  s->scale = sum[SUM_RR] > 0 ? sqrt(sum[SUM_RR]) : 1;
-  s->rho /= s->scale * s->scale;
-  CGBegin(s);
-  PetscCall(Refined(k));
-  PetscCall(PetscArrayzero(f->x, k->n));
-  PetscCall(PetscArrayzero(f->p, k->n));
-  while (!s->reason && !s->giveup) {
-    PetscCall(StepMixed(k, GPUKSP_CG_DIRECTION, sum));
-    PetscCall((*k->inner.format->ops->mult)(&k->inner, &p));
-    ROWS(i) f->w[i] += f->c0[i] * f->p[i];
-    PetscCall(StepMixed(k, GPUKSP_CG_CURVATURE, sum));
-    CGCurvature(s, sum[0]);
-    if (s->reason) break;
-    if (f->explicitpc) {
-      PetscCall(StepMixed(k, GPUKSP_CG_R, sum));
-      f->from = f->r;
-      f->to   = f->z;
-      PetscCall(StepMixed(k, GPUKSP_PRECONDITION, sum));
-      PetscCall(StepMixed(k, GPUKSP_NORMS, sum));
-    } else PetscCall(StepMixed(k, GPUKSP_CG_RESIDUAL, sum));
-    CGResidual(s, sum);
-    CGMixed(s);
-    if (s->replace) {
-      PetscCall(StepMixed(k, GPUKSP_CG_FINISH, sum));
-      ROWS(i)
-      {
-        v->x[i] += s->scale * f->x[i];
-        f->x[i] = 0;
-      }
-      PetscCall(TrueResidual(ksp, k, PETSC_FALSE, sum));
-      CGReplaced(s, sum, sum[SUM_RR] > 0 ? sqrt(sum[SUM_RR]) : 1);
-      PetscCall(Refined(k));
-    }
-    if (!s->giveup) CGNext(s);
+  PetscCall(Begin(k));
+  PetscCall(Start(ksp, k, &v, PETSC_TRUE));
+  if (k->state->guesszero) PetscCall(Step(ksp, k, GPUKSP_MIXED_START, &v, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE));
+  PetscCall(Residual(ksp, k, &v, PETSC_TRUE));
+  PetscCall(Loop(ksp, k, &v, &graph));
+  while (k->state->replace && !k->state->giveup) {
+    k->seen->replace = 0;
+    PetscCall(StepSingle(ksp, k, GPUKSP_MIXED_UPDATE, PETSC_FALSE, PETSC_FALSE));
+    PetscCall(Product(ksp, k, &v, VEC_X, VEC_W));
+    PetscCall(Step(ksp, k, GPUKSP_SUBTRACT, &v, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE));
+    PetscCall(Residual(ksp, k, &v, PETSC_FALSE));
+    PetscCall(Loop(ksp, k, &v, &graph));
   }
-  PetscCall(StepMixed(k, GPUKSP_CG_FINISH, sum));
-  ROWS(i) v->x[i] += s->scale * f->x[i];
-  s->scale = 1;
-  if (k->guard) {
-    PetscCall(TrueResidual(ksp, k, PETSC_FALSE, sum));
-    s->truenorm = GPUKSPNorm(s, sum);
-  }
+  PetscCall(End(&graph));
+  PetscCall(StepSingle(ksp, k, GPUKSP_MIXED_UPDATE, PETSC_FALSE, PETSC_FALSE)); /* what has come since */
+  k->state->scale = 1;
+  if (k->guard) PetscCall(TrueNorm(ksp, k, &v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

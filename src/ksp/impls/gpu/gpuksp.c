@@ -108,6 +108,7 @@ static PetscErrorCode Open(KSP_GPU *k, GPUCSRDevice dev)
     PetscCall(GPUCSRMalloc(dev, SLOTS_BYTES, "slots of a solver", &k->slots));
     PetscCall(GPUCSRMalloc(dev, TABLE_BYTES, "the diagonal of a solver's stencils", (void **)&k->table));
     PetscCall(GPUKSPStepReset(k->partial, dev->stream));
+    PetscCall(GPUKSPStepBlocks(dev, &k->stepblocks));
   }
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -294,53 +295,104 @@ static PetscErrorCode Eigenvalues(KSP ksp, KSP_GPU *k, GPUKSPPCKind kind, int ke
 
 /* ---- mixed precision ---- */
 
-static PetscErrorCode Round(KSP_GPU *k, size_t n, const double *from, float *to)
+/* What a launch spares of each iteration against a graph of kernels, measured on an H200, in bytes that it could move meanwhile: in double, and against single precision, whose vectors take less */
+#define SPARED       35e6
+#define SPARED_MIXED 20e6
+
+/* Bytes of a matrix that has been laid out, be it made or not; single: with its values in that precision */
+static double Bytes(const GPUCSRStorage *A, PetscBool single)
+{
+  double bytes = 0;
+
+  for (int q = 0; q < A->narrays; q++) bytes += (double)A->array[q].count * (double)GPUCSRTypeSize(single && A->array[q].values ? GPUCSR_FLOAT : A->array[q].type);
+  return bytes;
+}
+
+/* Bytes of vectors that an iteration in a launch moves, and one in single precision in a graph, a row; and how many more of the latter there are */
+#define LAUNCH_ROW 64.0
+#define SINGLE_ROW 56.0
+#define SINGLE_ITS 1.08
+
+/* Is this solve one for single precision, by a graph of kernels? Where mixed was asked for and it is not, whydouble tells */
+static PetscErrorCode Mixed(KSP_GPU *k, const GPUCSRPlan *P, GPUKSPPCKind kind)
+{
+  const GPUCSRFormat *format = P->A.format;
+  const double        more   = Bytes(&P->A, PETSC_FALSE) + LAUNCH_ROW * k->n, less = SINGLE_ITS * (Bytes(&P->A, PETSC_TRUE) + SINGLE_ROW * k->n);
+  PetscBool           can;
+
+  PetscFunctionBegin;
+  k->mixed        = PETSC_FALSE;
+  k->whydouble[0] = 0;
+  if (k->precision != KSP_GPU_MIXED) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall((*format->ops->applicable)(&P->features, format->variant, GPUCSR_PRECISION_SINGLE, &can, k->whydouble, sizeof(k->whydouble)));
+  if (P->A.precision != GPUCSR_PRECISION_DOUBLE) PetscCall(PetscSNPrintf(k->whydouble, sizeof(k->whydouble), "the matrix itself is not in double"));
+  else if (k->method != GPUKSP_CG) PetscCall(PetscSNPrintf(k->whydouble, sizeof(k->whydouble), "mixed is of standard conjugate gradients"));
+  else if (k->degree) PetscCall(PetscSNPrintf(k->whydouble, sizeof(k->whydouble), "mixed has no polynomial"));
+  else if (k->live) PetscCall(PetscSNPrintf(k->whydouble, sizeof(k->whydouble), "a monitor or test looks at every iteration"));
+  else if (kind == GPUKSP_PC_ANY) PetscCall(PetscSNPrintf(k->whydouble, sizeof(k->whydouble), "the preconditioner is PCApply()'s"));
+  else if (k->path != KSP_GPU_PATH_GRAPH && format->ops == &GPUCSRFormat_stencil) PetscCall(PetscSNPrintf(k->whydouble, sizeof(k->whydouble), "stencils have no values to halve, and of rows alike single precision takes many more iterations"));
+  else if (!can) PetscCall(PetscStrlcat(k->whydouble, " in single", sizeof(k->whydouble)));
+  else if (k->dev->ops->separate && k->path == KSP_GPU_PATH_LAUNCH) PetscCall(PetscSNPrintf(k->whydouble, sizeof(k->whydouble), "a launch was asked for"));
+  else if (k->dev->ops->separate && k->path == KSP_GPU_PATH_AUTO && more - less < SPARED_MIXED) PetscCall(PetscSNPrintf(k->whydouble, sizeof(k->whydouble), "a launch in double takes less"));
+  else k->mixed = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* lane: values of a lane of bcsr, else 0 */
+static PetscErrorCode Round(KSP_GPU *k, size_t n, int lane, const double *from, float *to)
 {
   PetscFunctionBegin;
 #if defined(GPUCSR_HAVE_CUDA)
   if (k->dev->ops->separate) {
-    PetscCall(GPUKSPRound(n, from, to, k->dev->stream));
+    PetscCall(GPUKSPRound(n, lane, from, to, k->dev->stream));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 #endif
   for (size_t i = 0; i < n; i++) {
-    if (GPUCSRIsAbsent(from + i, sizeof(*from))) memset(to + i, 255, sizeof(*to));
-    else to[i] = (float)from[i];
+    const double *f = from + GPUKSPPlace(i, lane, sizeof(*from));
+    float        *t = to + GPUKSPPlace(i, lane, sizeof(*to));
+
+    if (GPUCSRIsAbsent(f, sizeof(*f))) memset(t, 255, sizeof(*t));
+    else *t = (float)*f;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  A's values in float, and vectors of their own for the iteration with them. These stay double: rounded ones lose the conjugacy of directions before the
-  residual has shrunk to a millionth, and what a shorter iteration gains goes into more of them.
-*/
-static PetscErrorCode Rounded(KSP_GPU *k)
+/* A's values, the preconditioner's numbers and the vectors of the iteration, in single precision */
+static PetscErrorCode Rounded(KSP_GPU *k, const GPUCSRStorage *S)
 {
-  const GPUCSRStorage *S     = k->S;
-  const GPUKSPVectors *v     = &k->launch.v;
-  const size_t         each  = VECTOR_BYTES(k);
-  size_t               bytes = 0;
-  GPUKSPVectors       *f     = &k->launch.inner;
-  double             **own[] = {&f->x, &f->r, &f->p, &f->w, &f->z, &f->p2, &f->c0};
+  const GPUKSPVectors *v        = &k->launch.v;
+  const size_t         n        = (size_t)k->n, numbers = v->pc ? n : v->block ? n * (size_t)v->bs : 0;
+  GPUKSPVectorsSingle *f        = &k->single;
+  float              **vector[] = {&f->x, &f->r, &f->p, &f->w, &f->z};
+  const int            nvectors = v->explicitpc ? 5 : 4, block = S->format->ops == &GPUCSRFormat_bcsr ? S->format->variant : 0;
+  const int            lane     = block ? GPUCSR_BLOCK_ROWS(block) * GPUCSR_BLOCK_COLS(block) / BCSR_LANES(GPUCSR_BLOCK_ROWS(block)) : 0;
+  size_t               bytes    = ROUNDED_BYTES(numbers) + (size_t)nvectors * ROUNDED_BYTES(n);
   char                *p;
 
   PetscFunctionBegin;
-  k->inner           = *S;
-  k->inner.precision = GPUCSR_PRECISION_MIXED;
   for (int q = 0; q < S->narrays; q++)
     if (S->array[q].values) bytes += ROUNDED_BYTES(S->array[q].count);
-  PetscCall(Grow(k, bytes + PETSC_STATIC_ARRAY_LENGTH(own) * each, &k->fbytes, "rounded values and vectors of a solver", (void **)&k->fmemory));
-  p = k->fmemory;
+  PetscCall(Grow(k, bytes, &k->fbytes, "rounded values and vectors of a solver", (void **)&k->fmemory));
+  p                    = k->fmemory;
+  k->rounded           = *S;
+  k->rounded.precision = GPUCSR_PRECISION_SINGLE;
   for (int q = 0; q < S->narrays; q++) {
     if (!S->array[q].values) continue;
-    k->inner.array[q].data = p;
-    k->inner.array[q].type = GPUCSR_FLOAT;
-    PetscCall(Round(k, S->array[q].count, (const double *)S->array[q].data, (float *)p));
+    k->rounded.array[q].data = p;
+    k->rounded.array[q].type = GPUCSR_FLOAT;
+    PetscCall(Round(k, S->array[q].count, lane, (const double *)S->array[q].data, (float *)p));
     p += ROUNDED_BYTES(S->array[q].count);
   }
-  *f = *v;
-  for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(own); q++, p += each) *own[q] = (double *)p;
-  k->launch.Ainner = &k->inner;
+  PetscCall(PetscMemzero(f, sizeof(*f)));
+  for (int q = 0; q < nvectors; q++, p += ROUNDED_BYTES(n)) *vector[q] = (float *)p;
+  if (numbers) PetscCall(Round(k, numbers, 0, v->pc ? v->pc : v->block, (float *)p));
+  if (v->pc) f->pc = (float *)p;
+  if (v->block) f->block = (float *)p;
+  f->bs           = v->bs;
+  f->explicitpc   = v->explicitpc;
+  f->truex        = v->x;
+  f->trueresidual = v->w;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -505,17 +557,6 @@ static PetscErrorCode Live(KSP ksp, KSP_GPU *k)
 }
 
 #if defined(GPUCSR_HAVE_CUDA)
-  /* What a launch spares of each iteration against a graph of kernels, measured on an H200, in bytes of a matrix that it could read meanwhile */
-  #define SPARED 35e6
-
-/* Bytes of a matrix that has been laid out, but not made */
-static double Bytes(const GPUCSRStorage *A)
-{
-  double bytes = 0;
-
-  for (int q = 0; q < A->narrays; q++) bytes += (double)A->array[q].count * (double)GPUCSRTypeSize(A->array[q].type);
-  return bytes;
-}
 
 /*
   The format that a launch should multiply with, NULL: that of the plan. A choice that is best for products need not be best here: an iteration has no launches to
@@ -526,8 +567,7 @@ static PetscErrorCode Better(KSP_GPU *k, const GPUCSRPlan *P, PetscBool takes, c
 {
   static const char *const names[] = {"stencil", "dia", "sell", "csr"};
   const GPUCSRRequest     *q       = &((Mat_SeqGPUCSR *)k->A->spptr)->base.config.request;
-  const double             plan    = Bytes(&P->A);
-  const double             share   = !takes && k->precision == KSP_GPU_MIXED ? 0.6 : 1; /* of the bytes, where values are to be rounded */
+  const double             plan    = Bytes(&P->A, PETSC_FALSE);
   double                   least   = takes ? 0.9 * plan : plan + SPARED;
   GPUCSRSource             s;
   PetscBool                open;
@@ -554,8 +594,8 @@ static PetscErrorCode Better(KSP_GPU *k, const GPUCSRPlan *P, PetscBool takes, c
     }
     if ((double)extent.stored > GPUCSR_MOST_STORED(&P->features) / 16) continue;
     PetscCall(GPUCSRStorageCreate(k->dev, format, &P->features, &extent, P->A.precision, &A));
-    if (share * Bytes(&A) < least) {
-      least   = share * Bytes(&A);
+    if (Bytes(&A, PETSC_FALSE) < least) {
+      least   = Bytes(&A, PETSC_FALSE);
       *better = format;
     }
     PetscCall(GPUCSRStorageDestroy(&A));
@@ -642,7 +682,9 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
   PetscCheck(!k->degree || kind != GPUKSP_PC_ANY, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_polynomial_degree: the polynomial is of PCNONE or PCJACOBI, or on one process of PCPBJACOBI with blocks of at most 8, and of no operator with a null space",
              ((PetscObject)ksp)->type_name);
   if (size > 1 || kind == GPUKSP_PC_ANY || k->path == KSP_GPU_PATH_DRIVEN) {
-    path = KSP_GPU_PATH_DRIVEN;
+    path     = KSP_GPU_PATH_DRIVEN;
+    k->mixed = PETSC_FALSE;
+    PetscCall(PetscStrncpy(k->whydouble, "the host drives", sizeof(k->whydouble)));
     PetscCheck(!k->degree || kind != GPUKSP_PC_BLOCK, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "The polynomial of PCPBJACOBI cannot be driven by the host");
     if (kind == GPUKSP_PC_BLOCK) kind = GPUKSP_PC_ANY;
     PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "%s",
@@ -659,8 +701,10 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
     PetscCall(Vectors(ksp, k));
     k->launch.v.bs = bs;
     k->S           = &P->A;
+    PetscCall(Mixed(k, P, kind));
+    if (k->mixed) PetscCall(Rounded(k, &P->A));
 #if defined(GPUCSR_HAVE_CUDA)
-    if (k->dev->ops->separate) {
+    if (k->dev->ops->separate && !k->mixed) {
       if (!k->degree || k->method == GPUKSP_CG) PetscCall(GPUKSPLaunchTakes(&P->A, &takes));
       if (!k->live && (!k->degree || k->method == GPUKSP_CG) && k->path != KSP_GPU_PATH_GRAPH) {
         if (fresh || k->betterfor != k->path) PetscCall(Better(k, P, takes, &k->better));
@@ -676,6 +720,7 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
 #endif
     if (!k->dev->ops->separate) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "the host computes"));
     else if (k->path == KSP_GPU_PATH_GRAPH) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "asked for"));
+    else if (k->mixed) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "mixed precision goes by it"));
     else if (k->live) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "a monitor or test looks at every iteration"));
     else if (k->degree && k->method != GPUKSP_CG) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "a launch has a polynomial in standard conjugate gradients alone"));
     else if (!takes) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "format %s has no product that a launch could call, and is much smaller than one that has", P->A.format->name));
@@ -683,11 +728,6 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
     else path = KSP_GPU_PATH_LAUNCH;
   }
   k->pckind = kind;
-  k->mixed  = (PetscBool)(k->precision == KSP_GPU_MIXED && k->method == GPUKSP_CG && !k->degree && P->A.precision == GPUCSR_PRECISION_DOUBLE && !k->live && (path == KSP_GPU_PATH_LAUNCH || (path == KSP_GPU_PATH_GRAPH && !k->dev->ops->separate)) && kind != GPUKSP_PC_ANY);
-  if (path != KSP_GPU_PATH_DRIVEN) {
-    k->launch.Ainner = NULL;
-    if (k->mixed) PetscCall(Rounded(k));
-  }
 #if !defined(GPUCSR_HAVE_CUDA)
   (void)fresh;
 #else
@@ -697,7 +737,7 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
     if (fresh || k->shapedata != k->S->array[0].data) PetscCall(GPUKSPLaunchCommon(k->S, &k->launch.common, k->dev->stream));
     if (fresh || k->pcnew || k->shapedata != k->S->array[0].data) PetscCall(GPUKSPLaunchDiagonals(k->S, kind == GPUKSP_PC_DIAGONAL ? k->pc : NULL, k->table, &k->launch.same, k->dev->stream));
     k->pcnew = PETSC_FALSE;
-    if (fresh || k->shapefor != KSP_GPU_PATH_LAUNCH || k->shapemixed != k->mixed || k->shapedata != k->S->array[0].data || memcmp(k->shapeof, shape, sizeof(shape))) {
+    if (fresh || k->shapefor != KSP_GPU_PATH_LAUNCH || k->shapedata != k->S->array[0].data || memcmp(k->shapeof, shape, sizeof(shape))) {
       PetscBool possible;
 
       PetscCall(Shape(k, &possible, k->why, sizeof(k->why)));
@@ -709,7 +749,6 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
 #endif
   PetscCheck(k->path == KSP_GPU_PATH_AUTO || k->path == path || !k->dev->ops->separate || k->live, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_path %s cannot be had here: %s; auto would take %s", ((PetscObject)ksp)->type_name, KSPGPUPaths[k->path], k->why, KSPGPUPaths[path]);
   k->shapefor   = path;
-  k->shapemixed = k->mixed;
   k->matid      = ((PetscObject)k->A)->id;
   k->pattern    = g->pattern[GPUCSR_FORWARD];
   k->matvalues  = g->values[GPUCSR_FORWARD];
@@ -751,6 +790,7 @@ static PetscErrorCode StateInit(KSP ksp, KSP_GPU *k)
   s->rtol     = ksp->rtol;
   s->abstol   = ksp->abstol;
   s->divtol   = ksp->divtol;
+  s->mixed    = k->mixed;
   s->update   = UPDATE;
   s->scale    = 1;
   s->truenorm = -1;
@@ -773,7 +813,7 @@ static PetscErrorCode StateInit(KSP ksp, KSP_GPU *k)
 static PetscErrorCode Report(KSP ksp, KSP_GPU *k)
 {
   const GPUKSPState *s    = k->state;
-  const int          n    = s->hist ? (int)PetscMin(s->recorded, s->histmax) : 0;
+  const int          n    = s->hist ? (int)PetscMin(s->recorded, k->histmax) : 0;
   double            *hist = NULL;
 
   PetscFunctionBegin;
@@ -903,9 +943,16 @@ static PetscErrorCode GoOnInDouble(KSP ksp, KSP_GPU *k)
   k->state->maxit  = PetscMax(1, k->state->maxit - before.its);
   k->state->rtol   = 0;
   k->state->abstol = before.ttol;
+  if (k->state->hist) {
+    const int behind = PetscMin(before.its, k->state->histmax);
+
+    k->state->hist += behind; /* its first norm is their last */
+    k->state->histmax -= behind;
+  }
   PetscCall(Run(ksp, k));
   ksp->guess_zero = zero;
   k->state->its += before.its;
+  k->state->recorded += before.its;
   k->state->replacements = before.replacements;
   k->state->giveup       = 1;
   k->state->rnorm0       = before.rnorm0;
@@ -1010,7 +1057,7 @@ static PetscErrorCode KSPView_GPU(KSP ksp, PetscViewer viewer)
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
   if (k->method != GPUKSP_BCGS)
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  variant %s, precision %s%s\n", KSPGPUVariants[k->variant], KSPGPUPrecisions[k->precision], k->precision == KSP_GPU_MIXED && k->matid && !k->mixed ? ", double in the last solve" : ""));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  variant %s, precision %s%s%s\n", KSPGPUVariants[k->variant], KSPGPUPrecisions[k->precision], k->precision == KSP_GPU_MIXED && k->matid && !k->mixed ? ", double in the last solve because " : "", k->precision == KSP_GPU_MIXED && k->matid && !k->mixed ? k->whydouble : ""));
   if (k->degree) PetscCall(PetscViewerASCIIPrintf(viewer, "  preconditioned by a Chebyshev polynomial of degree %" PetscInt_FMT " of the PC below, for eigenvalues from %g to %g\n", k->degree, (double)k->lambda[0], (double)k->lambda[1]));
   if (!k->matid) PetscFunctionReturn(PETSC_SUCCESS);
   if (k->taken == KSP_GPU_PATH_LAUNCH) PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: one launch of %d blocks, format %s%s\n", k->launch.blocks, k->with->name, k->launch.tile ? ", by tiles" : ""));

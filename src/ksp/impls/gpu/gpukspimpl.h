@@ -62,16 +62,18 @@ typedef struct {
   KSPGPUPath           taken;    /* how the last solve went */
   char                 why[256]; /* and why so, */
   const GPUCSRFormat  *with;     /* and in which format, if in a launch */
-  PetscBool            mixed;    /* it iterated in single precision */
+  PetscBool            mixed;    /* it iterated in single precision, */
+  char                 whydouble[128]; /* or did not, though mixed was asked for */
   PetscBool            rulehere; /* rules are applied by the host */
   PetscBool            live;     /* somebody looks at each iteration */
   void                *memory;   /* device: all vectors */
   size_t               bytes;
-  char                *fmemory; /* device: those of mixed, and the rounded values */
+  char                *fmemory; /* device: those of mixed, its preconditioner, and the rounded values */
   size_t               fbytes;
   double              *pc; /* device: diagonal, or rows of diagonal blocks */
   size_t               pcbytes;
-  double              *partial; /* device: of steps */
+  double              *partial; /* device: of steps, */
+  int                  stepblocks; /* by so many blocks */
   int                 *bounds;  /* device: of the launch */
   void                *slots;   /* device: of the launch */
   double              *table;   /* device: the diagonal of each stencil */
@@ -82,9 +84,10 @@ typedef struct {
   double              *sums;     /* and so are these: one piece of memory */
   GPUKSPState         *devstate; /* device: of steps that apply rules themselves */
   GPUKSPLaunch         launch;
-  GPUCSRStorage        inner; /* A with rounded values; its other arrays are A's */
-  const GPUCSRStorage *S;     /* what products of a launch or of the inner iteration are with: the plan's, or */
-  GPUCSRPlan           own;   /* one of our own, where another format is better in a launch */
+  GPUKSPVectorsSingle  single;  /* vectors of the iteration of mixed, */
+  GPUCSRStorage        rounded; /* and A with rounded values; its other arrays are the plan's */
+  const GPUCSRStorage *S;       /* what products of a launch are with: the plan's, or */
+  GPUCSRPlan           own;     /* one of our own, where another format is better in a launch */
   GPUCSREvent          events[2];
 
   /* what the above was made of; made again when it is another */
@@ -99,7 +102,6 @@ typedef struct {
   PetscObjectId       lambdaid;                         /* and the operator of the last */
   PetscObjectState    lambdastate;
   KSPGPUPath          shapefor;
-  PetscBool           shapemixed;
   int                 shapeof[4]; /* method, kind of preconditioner, its block size, degree of the polynomial */
   const void         *shapedata;
 

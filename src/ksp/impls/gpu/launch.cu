@@ -110,13 +110,11 @@ __device__ __forceinline__ void add_norms(double r, double z, double (&sum)[3])
   sum[SUM_RZ] += r * z;
 }
 
-/* What a launch works on; M the matrix of the iteration, E the one of true residuals */
-template <class M, class E>
+/* What a launch works on */
+template <class M>
 struct Args {
   M               A;
-  E               exact;
-  GPUKSPVectors   v; /* of the iteration */
-  GPUKSPVectors   w; /* of all; another in mixed alone */
+  GPUKSPVectors   v;
   const int      *bounds, *reach;
   ulonglong2     *slots;
   GPUKSPState     start, *state;
@@ -134,19 +132,6 @@ struct Args {
 #define FOR_GROUP(g, u, i) _Pragma("unroll") for (int u = 0, i = g; u < GROUP; u++, i += THREADS) if (i < rows)
 /* To read, without branches that would keep the loads apart: the last row again where there are no more */
 #define FOR_GROUP_READ(g, u, i) _Pragma("unroll") for (int u = 0, i = min(g, rows - 1); u < GROUP; u++, i = min(g + u * THREADS, rows - 1))
-
-/* The matrix of true residuals, where it is that of the iteration and where it is another */
-template <class M>
-__device__ __forceinline__ void settle_other(M &exact, const M &A, Pool &)
-{
-  exact = A;
-}
-
-template <class M, class E>
-__device__ __forceinline__ void settle_other(E &exact, const M &, Pool &pool)
-{
-  exact.settle(pool);
-}
 
 /* CG by tiles: elements of the halo that a thread has in flight, and the loop over its own rows, which are in registers */
 #define TILE_GROUP    6
@@ -167,9 +152,7 @@ __device__ __forceinline__ void settle_other(E &exact, const M &, Pool &pool)
     pool.next += THREADS * sizeof(double); \
     pool.left -= THREADS * sizeof(double); \
   } \
-  E exact = a.exact; \
   A.settle(pool); \
-  settle_other(exact, A, pool); \
   if (threadIdx.x == 0) { \
     st = a.start; \
     if (blockIdx.x) st.hist = NULL; \
@@ -250,8 +233,8 @@ __device__ __forceinline__ void polynomial(const M &A, const V &v, const Precond
 }
 
 /* x - the true residual, in the norm of the test, into st.truenorm; x and w are whole vectors */
-template <bool POLYNOMIAL, class E>
-__device__ void true_norm(const E &A, const GPUKSPVectors &v, GPUKSPState &st, Meeting &meeting, int first, int rows, double *scratch, int right)
+template <bool POLYNOMIAL, class M>
+__device__ void true_norm(const M &A, const GPUKSPVectors &v, GPUKSPState &st, Meeting &meeting, int first, int rows, double *scratch, int right)
 {
   double                       sum[3] = {0, 0, 0};
   double                      *w      = v.w + first;
@@ -277,13 +260,12 @@ enum {
   WRITTEN
 };
 
-template <class M, class E, bool POLYNOMIAL, bool MIXED, int HOW>
-__global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THREADS, 1) cg_kernel(const Args<M, E> a)
+template <class M, bool POLYNOMIAL, int HOW>
+__global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THREADS, 1) cg_kernel(const Args<M> a)
 {
   typedef double X;
   PROLOGUE;
   constexpr int                GROUP   = HOW == BY_WINDOWS ? 8 : 4;
-  const Preconditioner<double> exactpc = preconditioner<double>(a.w, first);
   Preconditioner<X>            pc      = preconditioner<X>(a.v, first);
   Windows                      windows;
 
@@ -294,84 +276,51 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
   const Rows<X> r = pool.rows(a.v.r, first, rows);                                            /* after the start only where keeps is set: else r = z / d */
   X            *z = a.v.z + first, *p = a.v.p + first, *q = a.v.p2 + first;                   /* the direction, and the one before or to come */
   const bool    keeps = pc.bs || POLYNOMIAL || a.start.normtype == KSP_NORM_UNPRECONDITIONED; /* z is no matter of a single row, or r itself is asked for */
-  float *const  lost  = (float *)a.v.c0 + first;                                              /* of mixed */
   double        s3[3], s1[1];
 
   FOR_ROWS(i) p[i] = 0;
-  if constexpr (MIXED) { /* see Compensate() of drive.c */
-    exact.product(Ones{}, first, last, (double *)scratch, [&](int i, double s) { w[i] = s; });
-    __syncthreads();
-    A.product(Ones{}, first, last, scratch, [&](int i, X s) { lost[i] = (float)(w[i] - s); });
-  }
 
   /* r = b - A x, bnorm, and the first norms */
   if (!st.guesszero) {
     double bb[3] = {0, 0, 0};
 
-    if constexpr (MIXED) {
-      exact.product(Vector<double>{a.w.x}, first, last, (double *)scratch, [&](int i, double s) { a.w.r[first + i] = a.w.b[first + i] - s; });
-      FOR_ROWS(i) add_norms(a.w.b[first + i], exactpc.of(i, From<double>{a.w.b + first}), bb);
-    } else {
-      A.product(Vector<X>{a.v.x}, first, last, scratch, [&](int i, X s) { r[i] = a.v.b[first + i] - s; });
-      if constexpr (POLYNOMIAL) polynomial(A, a.v, pc, meeting, first, rows, scratch, a.v.b + first);
-      FOR_ROWS(i)
-      {
-        x[i] = a.v.x[first + i];
-        add_norms(a.v.b[first + i], POLYNOMIAL ? z[i] : pc.of(i, From<X>{a.v.b + first}), bb);
-      }
+    A.product(Vector<X>{a.v.x}, first, last, scratch, [&](int i, X s) { r[i] = a.v.b[first + i] - s; });
+    if constexpr (POLYNOMIAL) polynomial(A, a.v, pc, meeting, first, rows, scratch, a.v.b + first);
+    FOR_ROWS(i)
+    {
+      x[i] = a.v.x[first + i];
+      add_norms(a.v.b[first + i], POLYNOMIAL ? z[i] : pc.of(i, From<X>{a.v.b + first}), bb);
     }
     exchange<3, false>(meeting, bb);
     RULE(st.bnorm = GPUKSPNorm(&st, bb));
   } else {
     FOR_ROWS(i)
     {
-      if constexpr (MIXED) {
-        a.w.r[first + i] = a.w.b[first + i];
-        a.w.x[first + i] = 0;
-      } else {
-        r[i] = a.v.b[first + i];
-        x[i] = 0;
-      }
+      r[i] = a.v.b[first + i];
+      x[i] = 0;
     }
   }
   __syncthreads();
   s3[0] = s3[1] = s3[2] = 0;
-  if constexpr (MIXED) {
-    FOR_ROWS(i) add_norms(a.w.r[first + i], exactpc.of(i, From<double>{a.w.r + first}), s3);
-  } else {
-    if constexpr (POLYNOMIAL) polynomial(A, a.v, pc, meeting, first, rows, scratch, r);
-    FOR_ROWS(i)
-    {
-      const X zi = POLYNOMIAL ? z[i] : pc.of(i, r);
+  if constexpr (POLYNOMIAL) polynomial(A, a.v, pc, meeting, first, rows, scratch, r);
+  FOR_ROWS(i)
+  {
+    const X zi = POLYNOMIAL ? z[i] : pc.of(i, r);
 
-      z[i] = zi;
-      add_norms(r[i], zi, s3);
-    }
+    z[i] = zi;
+    add_norms(r[i], zi, s3);
   }
   exchange<3, true>(meeting, s3);
-  if constexpr (MIXED) {
-    RULE(CGInit(&st, s3); st.scale = s3[SUM_RR] > 0 ? sqrt(s3[SUM_RR]) : 1; st.rho /= st.scale * st.scale; CGBegin(&st));
-    FOR_ROWS(i)
-    {
-      r[i] = (X)(a.w.r[first + i] / st.scale);
-      x[i] = 0;
-    }
-    __syncthreads();
-    FOR_ROWS(i) z[i] = pc.of(i, r);
-    meet(meeting);
-  } else {
-    RULE(CGInit(&st, s3); CGBegin(&st));
-  }
+  RULE(CGInit(&st, s3); CGBegin(&st));
 
   double rho    = st.rho;
   X      xalpha = 0, beta = (X)st.beta;
-  bool   stop = st.reason || st.giveup;
+  const bool ended = st.reason;
 
-  while (!stop) {
+  while (!ended) {
     s1[0] = 0;
     if constexpr (HOW == BY_WINDOWS) {
       windows.product(A, a.v.z, p - first, beta, a.n, first, rows, x, [&](int i, X s, X now, X before, X xi) {
-        if constexpr (MIXED) s += (X)lost[i] * now;
         w[i] = s;
         q[i] = now;
         x[i] = xi + xalpha * before;
@@ -398,7 +347,6 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
       A.product(Vector<X>{q - first}, first, last, scratch, [&](int i, X s) {
         const X now = q[i];
 
-        if constexpr (MIXED) s += (X)lost[i] * now;
         w[i] = s;
         s1[0] += now * s;
       });
@@ -406,7 +354,6 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
       A.product(Direction<X>{a.v.z, p - first, beta}, first, last, scratch, [&](int i, X s) {
         const X before = p[i], now = z[i] + beta * before;
 
-        if constexpr (MIXED) s += (X)lost[i] * now;
         w[i] = s;
         q[i] = now;
         x[i] += xalpha * before;
@@ -480,37 +427,9 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
       xalpha = 0;
       break;
     }
-    if constexpr (MIXED) {
-      RULE(CGResidual(&st, s3); CGMixed(&st); if (!st.replace && !st.giveup) CGNext(&st));
-      if (st.replace) {
-        FOR_ROWS(i)
-        {
-          const double xi = (double)x[i] + st.xalpha * (double)p[i];
-
-          a.w.x[first + i] += st.scale * xi;
-          x[i] = 0;
-        }
-        meet(meeting);
-        exact.product(Vector<double>{a.w.x}, first, last, (double *)scratch, [&](int i, double s) { a.w.r[first + i] = a.w.b[first + i] - s; });
-        __syncthreads();
-        s3[0] = s3[1] = s3[2] = 0;
-        FOR_ROWS(i) add_norms(a.w.r[first + i], exactpc.of(i, From<double>{a.w.r + first}), s3);
-        exchange<3, false>(meeting, s3);
-        RULE(CGReplaced(&st, s3, s3[SUM_RR] > 0 ? sqrt(s3[SUM_RR]) : 1); if (!st.giveup) CGNext(&st));
-        FOR_ROWS(i) r[i] = (X)(a.w.r[first + i] / st.scale);
-        __syncthreads();
-        FOR_ROWS(i) z[i] = pc.of(i, r);
-        meet(meeting);
-      }
-      stop   = st.reason || st.giveup;
-      xalpha = (X)st.xalpha;
-      beta   = (X)st.beta;
-      rho    = st.rho;
-    } else {
-      RULE_AHEAD(1, CGResidual(&st, s3); CGNext(&st));
-      beta = (X)(s3[SUM_RZ] / rho);
-      rho  = s3[SUM_RZ];
-    }
+    RULE_AHEAD(1, CGResidual(&st, s3); CGNext(&st));
+    beta = (X)(s3[SUM_RZ] / rho);
+    rho  = s3[SUM_RZ];
   }
   __syncthreads();
 
@@ -519,10 +438,9 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
   {
     const X step = xalpha != X(0) ? xalpha * p[i] : X(0); /* p may be no number after a breakdown */
 
-    if constexpr (MIXED) a.w.x[first + i] += st.scale * ((double)x[i] + (double)step);
-    else a.v.x[first + i] = x[i] + step;
+    a.v.x[first + i] = x[i] + step;
   }
-  if (a.guard) true_norm<POLYNOMIAL>(exact, a.w, st, meeting, first, rows, (double *)scratch, 0);
+  if (a.guard) true_norm<POLYNOMIAL>(A, a.v, st, meeting, first, rows, (double *)scratch, 0);
   if (blockIdx.x == 0 && threadIdx.x == 0) {
     st.epoch = meeting.epoch;
     *a.state = st;
@@ -538,8 +456,8 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
 
   The rules run behind: those of one meeting during the next. x takes each step when it is known that it is to be taken.
 */
-template <class M, class E, int SIZE, int ROWS>
-__global__ void __launch_bounds__(SIZE, 1) cg_tile_kernel(const Args<M, E> a)
+template <class M, int SIZE, int ROWS>
+__global__ void __launch_bounds__(SIZE, 1) cg_tile_kernel(const Args<M> a)
 {
   typedef double X;
   enum {
@@ -654,7 +572,7 @@ __global__ void __launch_bounds__(SIZE, 1) cg_tile_kernel(const Args<M, E> a)
   }
   __syncthreads();
   FOR_OWN(k, i) a.v.x[first + i] = xi[k];
-  if (a.guard) true_norm<false>(exact, a.w, st, meeting, first, rows, (double *)scratch, 0);
+  if (a.guard) true_norm<false>(A, a.v, st, meeting, first, rows, (double *)scratch, 0);
   if (blockIdx.x == 0 && threadIdx.x == 0) {
     st.epoch = meeting.epoch;
     *a.state = st;
@@ -682,8 +600,8 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) reach_kernel(M A, const int *
   if (threadIdx.x < 2) reach[2 * blockIdx.x + threadIdx.x] = ends[threadIdx.x];
 }
 
-template <class M, class E>
-__global__ void __launch_bounds__(MOST_THREADS, 1) cg1_kernel(const Args<M, E> a)
+template <class M>
+__global__ void __launch_bounds__(MOST_THREADS, 1) cg1_kernel(const Args<M> a)
 {
   typedef double X;
   constexpr int  GROUP = 4;
@@ -764,15 +682,15 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) cg1_kernel(const Args<M, E> a
   }
   __syncthreads();
   FOR_ROWS(i) a.v.x[first + i] = x[i];
-  if (a.guard) true_norm<false>(exact, a.w, st, meeting, first, rows, (double *)scratch, 0);
+  if (a.guard) true_norm<false>(A, a.v, st, meeting, first, rows, (double *)scratch, 0);
   if (blockIdx.x == 0 && threadIdx.x == 0) {
     st.epoch = meeting.epoch;
     *a.state = st;
   }
 }
 
-template <class M, class E>
-__global__ void __launch_bounds__(MOST_THREADS, 1) bcgs_kernel(const Args<M, E> a)
+template <class M>
+__global__ void __launch_bounds__(MOST_THREADS, 1) bcgs_kernel(const Args<M> a)
 {
   typedef double X;
   constexpr int  GROUP = 4;
@@ -926,7 +844,7 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) bcgs_kernel(const Args<M, E> 
     RULE(BCGSResidual(&st, s2[0], s2[1]); BCGSNext(&st));
   }
   FOR_ROWS(i) a.v.x[first + i] = x[i];
-  if (a.guard) true_norm<false>(exact, a.w, st, meeting, first, rows, (double *)scratch, a.right);
+  if (a.guard) true_norm<false>(A, a.v, st, meeting, first, rows, (double *)scratch, a.right);
   if (blockIdx.x == 0 && threadIdx.x == 0) {
     st.epoch = meeting.epoch;
     *a.state = st;
@@ -1018,8 +936,8 @@ static int fits(const GPUCSRStorage *A, size_t entry)
 }
 
 /* Fills in the kernel and its arguments, then either asks about the kernel or launches it */
-template <class M, class E>
-static PetscErrorCode with(const GPUKSPLaunch *L, M A, E exact, const GPUKSPVectors &v, void *kernel, int *possible, GPUCSRStream s)
+template <class M>
+static PetscErrorCode with(const GPUKSPLaunch *L, M A, void *kernel, int *possible, GPUCSRStream s)
 {
   PetscFunctionBegin;
   if (possible) {
@@ -1048,7 +966,7 @@ static PetscErrorCode with(const GPUKSPLaunch *L, M A, E exact, const GPUKSPVect
       }
     }
   } else {
-    Args<M, E>                a         = {A, exact, v, L->v, L->bounds, L->reach, L->cluster ? NULL : (ulonglong2 *)L->slots, *L->state, L->state, L->epoch, (int)L->guard, (int)L->right, L->A->m, L->shared, L->same};
+    Args<M>                   a         = {A, L->v, L->bounds, L->reach, L->cluster ? NULL : (ulonglong2 *)L->slots, *L->state, L->state, L->epoch, (int)L->guard, (int)L->right, L->A->m, L->shared, L->same};
     void                     *args[]    = {&a};
     cudaLaunchConfig_t        config    = {};
     cudaLaunchAttribute       attribute = {};
@@ -1092,11 +1010,11 @@ struct offsets<Dia<V>> {
   static constexpr bool known = true;
 };
 
-template <class M, class E, bool MIXED>
+template <class M>
 static void *cg_of(const GPUKSPLaunch *L)
 {
-  if constexpr (offsets<M>::known) return L->windows.count ? (void *)cg_kernel<M, E, false, MIXED, BY_WINDOWS> : (void *)cg_kernel<M, E, false, MIXED, GATHERED>;
-  else return L->written ? (void *)cg_kernel<M, E, false, MIXED, WRITTEN> : (void *)cg_kernel<M, E, false, MIXED, GATHERED>;
+  if constexpr (offsets<M>::known) return L->windows.count ? (void *)cg_kernel<M, false, BY_WINDOWS> : (void *)cg_kernel<M, false, GATHERED>;
+  else return L->written ? (void *)cg_kernel<M, false, WRITTEN> : (void *)cg_kernel<M, false, GATHERED>;
 }
 
 template <class M>
@@ -1107,18 +1025,18 @@ static PetscErrorCode method(const GPUKSPLaunch *L, M A, int *possible, GPUCSRSt
   PetscFunctionBegin;
   switch (L->method) {
   case GPUKSP_CG:
-    if (L->tile) kernel = L->size == 1024 ? (void *)cg_tile_kernel<M, M, 1024, 1> : (void *)cg_tile_kernel<M, M, 512, TILE_ROWS>;
-    else if (L->v.degree) kernel = (void *)cg_kernel<M, M, true, false, GATHERED>;
-    else kernel = cg_of<M, M, false>(L);
+    if (L->tile) kernel = L->size == 1024 ? (void *)cg_tile_kernel<M, 1024, 1> : (void *)cg_tile_kernel<M, 512, TILE_ROWS>;
+    else if (L->v.degree) kernel = (void *)cg_kernel<M, true, GATHERED>;
+    else kernel = cg_of<M>(L);
     break;
   case GPUKSP_CG_SINGLE_REDUCTION:
-    kernel = (void *)cg1_kernel<M, M>;
+    kernel = (void *)cg1_kernel<M>;
     break;
   case GPUKSP_BCGS:
-    kernel = (void *)bcgs_kernel<M, M>;
+    kernel = (void *)bcgs_kernel<M>;
     break;
   }
-  PetscCall((with<M, M>(L, A, A, L->v, kernel, possible, s)));
+  PetscCall(with(L, A, kernel, possible, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1142,17 +1060,8 @@ static PetscErrorCode visit(const GPUCSRStorage *A, const GPUKSPLaunch *L, int t
 
 static PetscErrorCode dispatch(const GPUKSPLaunch *L, int *possible, GPUCSRStream s)
 {
-  const GPUCSRStorage *A = L->A, *B = L->Ainner;
-  const int            t = L->threads;
-
   PetscFunctionBegin;
-  if (!B) PetscCall(visit(A, L, t, [&](auto M) -> PetscErrorCode { return method(L, M, possible, s); }));
-#define FORMAT(F, of) PetscCall((with<F<float>, F<double>>(L, of<float>(B, L, t, fits(B, 4)), of<double>(A, L, t, 0), L->inner, (cg_of<F<float>, F<double>, true>(L)), possible, s)))
-  else if (A->format->ops == &GPUCSRFormat_sell) FORMAT(Sell, sell_of);
-  else if (A->format->ops == &GPUCSRFormat_dia) FORMAT(Dia, dia_of);
-  else if (A->format->ops == &GPUCSRFormat_stencil) FORMAT(Stencil, stencil_of);
-  else FORMAT(Csr, csr_of);
-#undef FORMAT
+  PetscCall(visit(L->A, L, L->threads, [&](auto M) -> PetscErrorCode { return method(L, M, possible, s); }));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1239,11 +1148,6 @@ static PetscErrorCode Tables(const GPUKSPLaunch *L, size_t *bytes)
     *bytes += M.shared();
     return PETSC_SUCCESS;
   }));
-  if (L->Ainner)
-    PetscCall(visit(L->Ainner, L, L->threads, [&](auto M) -> PetscErrorCode {
-      *bytes += M.shared();
-      return PETSC_SUCCESS;
-    }));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1361,7 +1265,7 @@ PetscErrorCode GPUKSPLaunchTile(GPUKSPLaunch *L, GPUCSRStream s)
   size_t       need = 0, vectors = 0;
 
   PetscFunctionBegin;
-  if (L->method != GPUKSP_CG || L->Ainner || L->v.explicitpc) PetscFunctionReturn(PETSC_SUCCESS);
+  if (L->method != GPUKSP_CG || L->v.explicitpc) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(visit(L->A, L, L->threads, [&](auto M) -> PetscErrorCode {
     GPUCSR_CUDA(cudaFuncSetAttribute(reach_kernel<decltype(M)>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)M.shared()));
     reach_kernel<<<(unsigned)L->blocks, MOST_THREADS, M.shared(), (cudaStream_t)s>>>(M, L->bounds, L->reach);

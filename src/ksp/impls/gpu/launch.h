@@ -1,7 +1,7 @@
 #pragma once
 
 /* What the device side of the solvers offers to the host side: whole solves in one launch, and single steps */
-#include "../../../mat/impls/gpucsr/format/format.h"
+#include "../../../mat/impls/gpucsr/format/bcsr.h"
 #include "vectors.h"
 
 #if defined(__cplusplus)
@@ -51,9 +51,6 @@ typedef struct {
   PetscBool            guard; /* take the true residual at the end */
   const GPUCSRStorage *A;
   GPUKSPVectors        v;
-  /* mixed: the rounded matrix, and the vectors of the iteration with it, whose x is what has come to that of v since the residual was last replaced */
-  const GPUCSRStorage *Ainner;
-  GPUKSPVectors        inner;
   GPUKSPDiagonals      same;
   GPUKSPCommon         common;
   GPUKSPWindows        windows;
@@ -75,7 +72,7 @@ typedef struct {
 #define GPUKSP_SLOT_BYTES (2 * GPUKSP_MEETING * 16)
 #define GPUKSP_STENCILS   1024 /* whose diagonals are kept apart, at most */
 #define GPUKSP_BLOCKS     1024 /* of a launch at most */
-#define GPUKSP_PARTIALS   1024 /* blocks of a step at most */
+#define GPUKSP_PARTIALS   2048 /* blocks of a step at most */
 
 GPUCSR_INTERN PetscErrorCode GPUKSPLaunchTakes(const GPUCSRStorage *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice, GPUKSPLaunch *, PetscBool *possible, char why[], size_t len);
@@ -88,7 +85,7 @@ GPUCSR_INTERN PetscErrorCode GPUKSPLaunchSolve(const GPUKSPLaunch *, GPUCSRStrea
 
 /*
   One step for all rows. partial: GPUKSP_SUMS * GPUKSP_PARTIALS doubles and a counter that starts at 0, of device memory. With a rule the state, in
-  device memory then, goes through it, and *seen gets a copy of it; without, the sums go to sums, which is page-locked.
+  device memory then, goes through it, and *seen gets a copy of it once the solve rests; without, the sums go to sums. Both are page-locked.
 */
 typedef struct {
   GPUKSPMethod method;
@@ -97,11 +94,19 @@ typedef struct {
   double      *sums;
   GPUKSPState *state;
   GPUKSPState *seen;
+  int          blocks;            /* as GPUKSPStepBlocks() said */
   PetscBool    rule, first, next; /* apply the rule; it is that of the start; the next iteration follows from it */
 } GPUKSPStepArgs;
+GPUCSR_INTERN PetscErrorCode GPUKSPStepBlocks(GPUCSRDevice, int *);
 GPUCSR_INTERN PetscErrorCode GPUKSPStepDevice(GPUKSPStep, const GPUKSPVectors *, const GPUKSPStepArgs *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUKSPStepDeviceSingle(GPUKSPStep, const GPUKSPVectorsSingle *, const GPUKSPStepArgs *, GPUCSRStream);
 
-GPUCSR_INTERN PetscErrorCode GPUKSPRound(size_t, const double *, float *, GPUCSRStream);
+/* Where value k lies, of bytes each: one behind the other, but in bcsr, whose lanes have theirs in pieces of 16 bytes */
+GPUCSR_HOST_DEVICE size_t GPUKSPPlace(size_t k, int lane, size_t bytes)
+{
+  return lane ? (size_t)BCSRPlace((int64_t)(k / lane), (int)(k % lane), lane, BCSR_WIDE(bytes)) : k;
+}
+GPUCSR_INTERN PetscErrorCode GPUKSPRound(size_t, int lane, const double *, float *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUKSPStepReset(double *partial, GPUCSRStream);
 
 typedef void                *GPUKSPGraph;

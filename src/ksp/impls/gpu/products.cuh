@@ -62,17 +62,6 @@ struct Vector {
   }
 };
 
-/* All ones: the product is the sum of each row */
-struct Ones {
-  typedef double   type;
-  static const int ahead = AHEAD;
-
-  __device__ __forceinline__ double operator()(int) const
-  {
-    return 1;
-  }
-};
-
 /* No vector: which columns the rows of a thread have */
 struct Reach {
   typedef double   type;

@@ -44,7 +44,8 @@ typedef struct {
   int    maxit, minit, chknorm;
   int    histmax; /* entries that hist has room for */
   double rtol, abstol, divtol;
-  double update; /* of mixed: the true residual is taken after this reduction */
+  int    mixed;  /* it iterates on rounded numbers, */
+  double update; /* and takes the true residual after this reduction */
   /* where it stands */
   int      i, its, reason, recorded, lucky, replace, giveup, replacements, misses;
   double   rnorm, rnorm0, ttol, bnorm;
@@ -215,7 +216,7 @@ GPUKSP_RULE void CGNextSingle(GPUKSPState *s)
 */
 #define GPUKSP_MISSES 3 /* replacements without progress after which double goes on */
 
-/* After CGResidual(): must the true residual be taken? Then no other rule may follow before CGReplaced() */
+/* After CGResidual(): must the true residual be taken? Then no other rule may follow before CGTrueResidual() */
 GPUKSP_RULE void CGMixed(GPUKSPState *s)
 {
   s->replace = 0;
@@ -227,19 +228,26 @@ GPUKSP_RULE void CGMixed(GPUKSPState *s)
   if (s->reason > 0 || s->reason == KSP_DIVERGED_DTOL || s->rnorm <= s->update * s->rmax || s->rho == 0 || (s->rho > 0) != (s->rhoold > 0)) s->replace = 1;
 }
 
-/* sums of the true residual, in double and unscaled; scale: what the new inner vectors are to be in units of */
-GPUKSP_RULE void CGReplaced(GPUKSPState *s, const double sum[], double scale)
+/* sums of the true residual, in double and unscaled: the first one's, or one that takes the place of the iteration's */
+GPUKSP_RULE void CGTrueResidual(GPUKSPState *s, const double sum[], int first)
 {
-  const double old = s->scale;
+  const double old = s->scale, scale = sum[SUM_RR] > 0 ? sqrt(sum[SUM_RR]) : 1;
   double       norm;
 
-  s->scale  = 1;
+  s->scale = 1;
+  if (first) {
+    CGInit(s, sum);
+    s->scale = scale;
+    s->rho /= scale * scale;
+    return;
+  }
   norm      = GPUKSPNorm(s, sum);
   s->scale  = scale;
   s->xalpha = 0;
   s->replacements++;
   s->replace = 0;
   s->rnorm   = norm;
+  s->reason  = 0; /* what the iteration takes for convergence is to be confirmed */
   if (GPUKSPStop(s, norm)) return;
   GPUKSPRecord(s, s->i + 1, norm);
   GPUKSPTestNorm(s, s->i + 1, norm);

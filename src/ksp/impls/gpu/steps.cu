@@ -8,39 +8,71 @@
 
 #define THREADS 256
 
-/* The sum over the threads of the block, held by the first */
-__device__ __forceinline__ double block_sum(double v, double *part)
+/* Blocks of a processor, so that all of a step are there at once: what comes second would take as long again */
+#if __CUDA_ARCH__ == 750
+  #define RESIDENT (1024 / THREADS)
+#elif __CUDA_ARCH__ == 860 || __CUDA_ARCH__ == 870 || __CUDA_ARCH__ == 890 || __CUDA_ARCH__ >= 1200
+  #define RESIDENT (1536 / THREADS)
+#else
+  #define RESIDENT (2048 / THREADS)
+#endif
+
+#define WARPS (THREADS / 32)
+
+/* Sums over the threads of the block, which the first thread gets */
+template <int N>
+__device__ __forceinline__ void block_sums(double (&v)[GPUKSP_SUMS], double (&part)[GPUKSP_SUMS][WARPS])
 {
-  v = reduce<32>(v);
-  if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = v;
+#pragma unroll
+  for (int k = 0; k < N; k++) {
+    v[k] = reduce<32>(v[k]);
+    if (threadIdx.x % 32 == 0) part[k][threadIdx.x / 32] = v[k];
+  }
   __syncthreads();
-  v = threadIdx.x < THREADS / 32 ? part[threadIdx.x] : 0;
-  if (threadIdx.x < 32) v = reduce<32>(v);
-  __syncthreads();
-  return v;
+  if (threadIdx.x == 0)
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+      v[k] = part[k][0];
+      for (int w = 1; w < WARPS; w++) v[k] += part[k][w];
+    }
 }
 
-template <GPUKSPStep S>
-__global__ void __launch_bounds__(THREADS) step_kernel(const GPUKSPVectors v, const GPUKSPStepArgs a)
+__device__ __forceinline__ void step_row(GPUKSPStep step, const GPUKSPVectors &v, const GPUKSPState &s, int i, double sum[])
+{
+  GPUKSPStepRow(step, &v, &s, i, sum);
+}
+
+__device__ __forceinline__ void step_row(GPUKSPStep step, const GPUKSPVectorsSingle &v, const GPUKSPState &s, int i, double sum[])
+{
+  GPUKSPStepRowSingle(step, &v, &s, i, sum);
+}
+
+/* By all threads of a block, each a word */
+__device__ __forceinline__ void copy_state(GPUKSPState *to, const GPUKSPState *from)
+{
+  static_assert(sizeof(*to) % sizeof(int) == 0 && sizeof(*to) <= THREADS * sizeof(int), "each thread takes a word of the state");
+  if (threadIdx.x < sizeof(*to) / sizeof(int)) ((int *)to)[threadIdx.x] = ((const int *)from)[threadIdx.x];
+}
+
+template <GPUKSPStep S, class Vectors>
+__global__ void __launch_bounds__(THREADS, RESIDENT) step_kernel(const Vectors v, const GPUKSPStepArgs a)
 {
   constexpr int          N = GPUKSPStepSums(S);
-  __shared__ double      part[THREADS / 32];
+  __shared__ double      part[GPUKSP_SUMS][WARPS];
   __shared__ unsigned    last;
   __shared__ GPUKSPState st;
   double                 sum[GPUKSP_SUMS] = {0, 0, 0, 0};
   unsigned              *count            = (unsigned *)(a.partial + GPUKSP_SUMS * GPUKSP_PARTIALS);
 
-  if (threadIdx.x == 0) st = *a.state;
+  copy_state(&st, a.state);
   __syncthreads();
-  /* what follows the end: the last step of x, and the true residual */
-  if (a.rule && st.reason) return;
-  for (int i = (int)(blockIdx.x * THREADS + threadIdx.x); i < a.n; i += (int)(gridDim.x * THREADS)) GPUKSPStepRow(S, &v, &st, i, sum);
+  /* without a rule it is what follows the end, or a replacement of the residual, whose norms are the only ones that are taken then */
+  if (a.rule && S != GPUKSP_MIXED_NORMS && GPUKSPRests(&st)) return;
+  for (int i = (int)(blockIdx.x * THREADS + threadIdx.x); i < a.n; i += (int)(gridDim.x * THREADS)) step_row(S, v, st, i, sum);
   if constexpr (N > 0) {
-    for (int k = 0; k < N; k++) {
-      sum[k] = block_sum(sum[k], part);
-      if (threadIdx.x == 0) a.partial[k * GPUKSP_PARTIALS + blockIdx.x] = sum[k];
-    }
+    block_sums<N>(sum, part);
     if (threadIdx.x == 0) {
+      for (int k = 0; k < N; k++) a.partial[k * GPUKSP_PARTIALS + blockIdx.x] = sum[k];
       __threadfence();
       last = atomicInc(count, gridDim.x - 1) == gridDim.x - 1;
     }
@@ -48,36 +80,46 @@ __global__ void __launch_bounds__(THREADS) step_kernel(const GPUKSPVectors v, co
     if (!last) return;
     __threadfence();
     for (int k = 0; k < N; k++) {
-      double s = 0;
-
-      for (int b = (int)threadIdx.x; b < (int)gridDim.x; b += THREADS) s += __ldcg(a.partial + k * GPUKSP_PARTIALS + b);
-      sum[k] = block_sum(s, part);
+      sum[k] = 0;
+      for (int b = (int)threadIdx.x; b < (int)gridDim.x; b += THREADS) sum[k] += __ldcg(a.partial + k * GPUKSP_PARTIALS + b);
     }
+    block_sums<N>(sum, part);
     if (threadIdx.x == 0) {
       if (a.rule) {
         GPUKSPStepRule(S, &st, sum, a.first);
         if (a.next) GPUKSPNext(a.method, &st, a.first);
-        *a.state = st;
-        if (a.seen) {
-          *a.seen = st;
-          __threadfence_system();
-        }
       } else
         for (int k = 0; k < N; k++) a.sums[k] = sum[k];
     }
+    if (!a.rule) return;
+    __syncthreads();
+    copy_state(a.state, &st);
+    if (GPUKSPRests(&st)) copy_state(a.seen, &st); /* across the bus, which takes its time: not before there is something to be seen */
   }
 }
 
-PetscErrorCode GPUKSPStepDevice(GPUKSPStep step, const GPUKSPVectors *v, const GPUKSPStepArgs *a, GPUCSRStream s)
+/* Blocks that are on the device at once */
+PetscErrorCode GPUKSPStepBlocks(GPUCSRDevice dev, int *blocks)
 {
-  const unsigned blocks = PetscMax(1u, PetscMin((unsigned)GPUKSP_PARTIALS, GPUCSRBlocks(a->n, THREADS)));
+  int threads;
 
   PetscFunctionBegin;
-  switch (step) {
+  GPUCSR_CUDA(cudaDeviceGetAttribute(&threads, cudaDevAttrMaxThreadsPerMultiProcessor, dev->id));
+  *blocks = PetscMin(GPUKSP_PARTIALS, dev->props.processors * (threads / THREADS));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 #define STEP(name) \
   case name: \
     step_kernel<name><<<blocks, THREADS, 0, (cudaStream_t)s>>>(*v, *a); \
     break
+
+PetscErrorCode GPUKSPStepDevice(GPUKSPStep step, const GPUKSPVectors *v, const GPUKSPStepArgs *a, GPUCSRStream s)
+{
+  const unsigned blocks = PetscMax(1u, PetscMin((unsigned)a->blocks, GPUCSRBlocks(a->n, THREADS)));
+
+  PetscFunctionBegin;
+  switch (step) {
     STEP(GPUKSP_SUBTRACT);
     STEP(GPUKSP_CG_START);
     STEP(GPUKSP_BNORM);
@@ -92,6 +134,8 @@ PetscErrorCode GPUKSPStepDevice(GPUKSPStep step, const GPUKSPVectors *v, const G
     STEP(GPUKSP_CG_RESIDUAL);
     STEP(GPUKSP_CG_R);
     STEP(GPUKSP_CG_FINISH);
+    STEP(GPUKSP_MIXED_START);
+    STEP(GPUKSP_MIXED_NORMS);
     STEP(GPUKSP_CG1_START);
     STEP(GPUKSP_CG1_Z);
     STEP(GPUKSP_CG1_NORMS);
@@ -105,7 +149,6 @@ PetscErrorCode GPUKSPStepDevice(GPUKSPStep step, const GPUKSPVectors *v, const G
     STEP(GPUKSP_BCGS_T);
     STEP(GPUKSP_BCGS_UPDATE);
     STEP(GPUKSP_BCGS_LUCKY);
-#undef STEP
   default:
     SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No step %d", (int)step);
   }
@@ -113,16 +156,43 @@ PetscErrorCode GPUKSPStepDevice(GPUKSPStep step, const GPUKSPVectors *v, const G
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-__global__ void round_kernel(size_t n, const double *from, float *to)
+/* Those of the iteration of mixed */
+PetscErrorCode GPUKSPStepDeviceSingle(GPUKSPStep step, const GPUKSPVectorsSingle *v, const GPUKSPStepArgs *a, GPUCSRStream s)
 {
-  for (size_t k = blockIdx.x * (size_t)blockDim.x + threadIdx.x; k < n; k += gridDim.x * (size_t)blockDim.x) to[k] = is_absent(from[k]) ? absent<float>() : present((float)from[k]);
+  const unsigned blocks = PetscMax(1u, PetscMin((unsigned)a->blocks, GPUCSRBlocks(a->n, THREADS)));
+
+  PetscFunctionBegin;
+  switch (step) {
+    STEP(GPUKSP_NORMS);
+    STEP(GPUKSP_PRECONDITION);
+    STEP(GPUKSP_CG_DIRECTION);
+    STEP(GPUKSP_CG_CURVATURE);
+    STEP(GPUKSP_CG_RESIDUAL);
+    STEP(GPUKSP_CG_R);
+    STEP(GPUKSP_MIXED_RESIDUAL);
+    STEP(GPUKSP_MIXED_UPDATE);
+  default:
+    SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No step %d in single precision", (int)step);
+  }
+  GPUCSRCheckLaunch("a step of a solver");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#undef STEP
+
+__global__ void round_kernel(size_t n, int lane, const double *from, float *to)
+{
+  for (size_t k = blockIdx.x * (size_t)blockDim.x + threadIdx.x; k < n; k += gridDim.x * (size_t)blockDim.x) {
+    const double a = from[GPUKSPPlace(k, lane, sizeof(double))];
+
+    to[GPUKSPPlace(k, lane, sizeof(float))] = is_absent(a) ? absent<float>() : present((float)a);
+  }
 }
 
-/* Values in single precision; places that are marked as empty stay so */
-PetscErrorCode GPUKSPRound(size_t n, const double *from, float *to, GPUCSRStream s)
+/* Values in single precision, lane of them to a lane of bcsr; places that are marked as empty stay so */
+PetscErrorCode GPUKSPRound(size_t n, int lane, const double *from, float *to, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  if (n) round_kernel<<<(unsigned)PetscMin((size_t)2048, (n + 255) / 256), 256, 0, (cudaStream_t)s>>>(n, from, to);
+  if (n) round_kernel<<<(unsigned)PetscMin((size_t)2048, (n + 255) / 256), 256, 0, (cudaStream_t)s>>>(n, lane, from, to);
   GPUCSRCheckLaunch("rounding");
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,48 +1,44 @@
-#pragma once
-
-/* The vector work of an iteration, a row at a time: host loops and the kernels of steps.cu are made of it */
+/*
+  The vector work of an iteration, a row at a time: host loops and the kernels of steps.cu are made of it. No guard: included for vectors of each GPUKSP_NUMBER, whose
+  names GPUKSP_NAMED() makes. What is computed of them is double in any case.
+*/
 
 typedef struct {
-  double       *x, *b, *r, *p, *w, *z, *s, *t, *v, *rp, *ph, *sh;
-  double       *p2, *v2;    /* of a launch: p and v of the iteration before */
-  double       *c0, *c1;    /* of a polynomial preconditioner: its step, and A times that; in a launch the next step */
-  double       *c2;         /* and what is left of what it is applied to */
-  const double *diagonal;   /* of the preconditioner that it is a polynomial of, where that is diagonal */
+  GPUKSP_NUMBER       *x, *b, *r, *p, *w, *z, *s, *t, *v, *rp, *ph, *sh;
+  GPUKSP_NUMBER       *p2, *v2;    /* of a launch: p and v of the iteration before */
+  GPUKSP_NUMBER       *c0, *c1;    /* of a polynomial preconditioner: its step, and A times that; in a launch the next step */
+  GPUKSP_NUMBER       *c2;         /* and what is left of what it is applied to */
+  const GPUKSP_NUMBER *diagonal;   /* of the preconditioner that it is a polynomial of, where that is diagonal */
   double        ca, cb;     /* the step to come is ca c0 + cb M c2 */
   int           degree;     /* 0: none */
   double        emin, emax; /* the eigenvalues that it is made for */
-  const double *pc;         /* of a diagonal preconditioner that is applied on the way: its diagonal; NULL: none, or one that is applied by itself */
-  const double *from;       /* what GPUKSP_PRECONDITION is applied to, */
-  double       *to;         /* and its result */
-  const double *block;      /* rows of the diagonal blocks of a point-block preconditioner */
+  const GPUKSP_NUMBER *pc;         /* of a diagonal preconditioner that is applied on the way: its diagonal; NULL: none, or one that is applied by itself */
+  const GPUKSP_NUMBER *from;       /* what GPUKSP_PRECONDITION is applied to, */
+  GPUKSP_NUMBER       *to;         /* and its result */
+  const GPUKSP_NUMBER *block;      /* rows of the diagonal blocks of a point-block preconditioner */
   int           bs;         /* and their size */
   int           explicitpc; /* z = M r is in z */
-} GPUKSPVectors;
+  double              *truex;      /* of mixed: the solution, */
+  const double        *trueresidual; /* and b - A x of it, both in units of 1 */
+} GPUKSP_NAMED(GPUKSPVectors);
 
-GPUKSP_RULE double GPUKSPZ(const GPUKSPVectors *v, int i, const double *r)
+GPUKSP_RULE double GPUKSP_NAMED(GPUKSPZ)(const GPUKSP_NAMED(GPUKSPVectors) *v, int i, const GPUKSP_NUMBER *r)
 {
-  return v->explicitpc ? v->z[i] : v->pc ? v->pc[i] * r[i] : r[i];
+  return v->explicitpc ? v->z[i] : v->pc ? (double)v->pc[i] * r[i] : r[i];
 }
 
 /* Row i of M c2, where M is what a polynomial is of */
-GPUKSP_RULE double GPUKSPInner(const GPUKSPVectors *v, int i)
+GPUKSP_RULE double GPUKSP_NAMED(GPUKSPInner)(const GPUKSP_NAMED(GPUKSPVectors) *v, int i)
 {
   const int b = v->block ? i - i % v->bs : 0;
   double    z = 0;
 
-  if (!v->block) return v->diagonal ? v->diagonal[i] * v->c2[i] : v->c2[i];
-  for (int j = 0; j < v->bs; j++) z += v->block[(int64_t)i * v->bs + j] * v->c2[b + j];
+  if (!v->block) return v->diagonal ? (double)v->diagonal[i] * v->c2[i] : v->c2[i];
+  for (int j = 0; j < v->bs; j++) z += (double)v->block[(int64_t)i * v->bs + j] * v->c2[b + j];
   return z;
 }
 
-GPUKSP_RULE void GPUKSPNorms(double r, double z, double sum[])
-{
-  sum[SUM_RR] += r * r;
-  sum[SUM_ZZ] += z * z;
-  sum[SUM_RZ] += r * z;
-}
-
-GPUKSP_RULE void GPUKSPStepRow(GPUKSPStep step, const GPUKSPVectors *v, const GPUKSPState *s, int i, double sum[])
+GPUKSP_RULE void GPUKSP_NAMED(GPUKSPStepRow)(GPUKSPStep step, const GPUKSP_NAMED(GPUKSPVectors) *v, const GPUKSPState *s, int i, double sum[])
 {
   switch (step) {
   case GPUKSP_SUBTRACT: /* w = b - w */
@@ -54,16 +50,16 @@ GPUKSP_RULE void GPUKSPStepRow(GPUKSPStep step, const GPUKSPVectors *v, const GP
     if (s->guesszero) v->x[i] = 0;
     break;
   case GPUKSP_BNORM: /* |b| in the norm of the test; w = M b where that is applied by itself */
-    GPUKSPNorms(v->b[i], v->explicitpc ? v->w[i] : v->pc ? v->pc[i] * v->b[i] : v->b[i], sum);
+    GPUKSPNorms(v->b[i], v->explicitpc ? v->w[i] : v->pc ? (double)v->pc[i] * v->b[i] : v->b[i], sum);
     break;
   case GPUKSP_NORMS:
-    GPUKSPNorms(v->r[i], GPUKSPZ(v, i, v->r), sum);
+    GPUKSPNorms(v->r[i], GPUKSP_NAMED(GPUKSPZ)(v, i, v->r), sum);
     break;
   case GPUKSP_PRECONDITION: {
     const int b = i - i % v->bs;
     double    z = 0;
 
-    for (int j = 0; j < v->bs; j++) z += v->block[(int64_t)i * v->bs + j] * v->from[b + j];
+    for (int j = 0; j < v->bs; j++) z += (double)v->block[(int64_t)i * v->bs + j] * v->from[b + j];
     v->to[i] = z;
     break;
   }
@@ -71,41 +67,58 @@ GPUKSP_RULE void GPUKSPStepRow(GPUKSPStep step, const GPUKSPVectors *v, const GP
     v->c2[i] = v->from[i];
     break;
   case GPUKSP_POLYNOMIAL_FIRST:
-    v->c0[i] = v->to[i] = v->cb * GPUKSPInner(v, i);
+    v->c0[i] = v->to[i] = v->cb * GPUKSP_NAMED(GPUKSPInner)(v, i);
     break;
   case GPUKSP_POLYNOMIAL_RESIDUAL:
     v->c2[i] -= v->c1[i];
     break;
   case GPUKSP_POLYNOMIAL_STEP:
-    v->c0[i] = v->ca * v->c0[i] + v->cb * GPUKSPInner(v, i);
+    v->c0[i] = v->ca * v->c0[i] + v->cb * GPUKSP_NAMED(GPUKSPInner)(v, i);
     v->to[i] += v->c0[i];
     break;
   case GPUKSP_CG_DIRECTION: {
     const double p = v->p[i];
 
     v->x[i] += s->xalpha * p;
-    v->p[i] = GPUKSPZ(v, i, v->r) + s->beta * p;
+    v->p[i] = GPUKSP_NAMED(GPUKSPZ)(v, i, v->r) + s->beta * p;
     break;
   }
   case GPUKSP_CG_CURVATURE:
-    sum[0] += v->p[i] * v->w[i];
+    sum[0] += (double)v->p[i] * v->w[i];
     break;
   case GPUKSP_CG_RESIDUAL:
     v->r[i] -= s->alpha * v->w[i];
-    GPUKSPNorms(v->r[i], GPUKSPZ(v, i, v->r), sum);
+    GPUKSPNorms(v->r[i], GPUKSP_NAMED(GPUKSPZ)(v, i, v->r), sum);
     break;
   case GPUKSP_CG_R: /* where M is not applied on the way: it and GPUKSP_NORMS come after this */
     v->r[i] -= s->alpha * v->w[i];
     break;
-  case GPUKSP_CG_FINISH:
-    v->x[i] += s->xalpha * v->p[i];
+  case GPUKSP_CG_FINISH: /* after a breakdown p may be no number */
+    if (s->xalpha != 0) v->x[i] += s->xalpha * v->p[i];
+    break;
+  /* Mixed: where it starts, from 0; the norms of the true residual, which is in w; and what goes between the vectors of the iteration and the solution */
+  case GPUKSP_MIXED_START:
+    v->x[i] = 0;
+    v->w[i] = v->b[i];
+    break;
+  case GPUKSP_MIXED_NORMS:
+    GPUKSPNorms(v->w[i], GPUKSP_NAMED(GPUKSPZ)(v, i, v->w), sum);
+    break;
+  case GPUKSP_MIXED_RESIDUAL:
+    v->r[i] = v->trueresidual[i] / s->scale;
+    v->x[i] = 0;
+    if (!s->replacements) v->p[i] = 0;
+    break;
+  case GPUKSP_MIXED_UPDATE:
+    v->truex[i] += s->scale * (s->xalpha != 0 ? v->x[i] + s->xalpha * v->p[i] : v->x[i]);
+    v->x[i] = 0;
     break;
   case GPUKSP_CG1_Z: /* z = M r where that is no step of its own */
     v->z[i] = v->pc ? v->pc[i] * v->r[i] : v->r[i];
     break;
   case GPUKSP_CG1_NORMS: /* s = A z */
     GPUKSPNorms(v->r[i], v->z[i], sum);
-    sum[SUM_ZS] += v->z[i] * v->s[i];
+    sum[SUM_ZS] += (double)v->z[i] * v->s[i];
     break;
   case GPUKSP_CG1_UPDATE:
     v->p[i] = v->z[i] + s->beta * v->p[i];
@@ -130,7 +143,7 @@ GPUKSP_RULE void GPUKSPStepRow(GPUKSPStep step, const GPUKSPVectors *v, const GP
   case GPUKSP_BCGS_START:
     v->rp[i] = v->r[i];
     v->p[i] = v->v[i] = 0;
-    sum[0] += v->r[i] * v->r[i];
+    sum[0] += (double)v->r[i] * v->r[i];
     break;
   case GPUKSP_BCGS_DIRECTION:
     v->p[i] = v->r[i] - (s->omegaold * s->beta) * v->v[i] + s->beta * v->p[i];
@@ -138,7 +151,7 @@ GPUKSP_RULE void GPUKSPStepRow(GPUKSPStep step, const GPUKSPVectors *v, const GP
     break;
   case GPUKSP_BCGS_V:
     if (v->ph == v->p && v->pc) v->v[i] *= v->pc[i];
-    sum[0] += v->v[i] * v->rp[i];
+    sum[0] += (double)v->v[i] * v->rp[i];
     break;
   case GPUKSP_BCGS_S:
     v->s[i] = v->r[i] - s->alpha * v->v[i];
@@ -146,15 +159,15 @@ GPUKSP_RULE void GPUKSPStepRow(GPUKSPStep step, const GPUKSPVectors *v, const GP
     break;
   case GPUKSP_BCGS_T:
     if (v->sh == v->s && v->pc) v->t[i] *= v->pc[i];
-    sum[0] += v->s[i] * v->t[i];
-    sum[1] += v->t[i] * v->t[i];
-    sum[2] += v->s[i] * v->s[i];
+    sum[0] += (double)v->s[i] * v->t[i];
+    sum[1] += (double)v->t[i] * v->t[i];
+    sum[2] += (double)v->s[i] * v->s[i];
     break;
   case GPUKSP_BCGS_UPDATE:
     v->x[i] += s->alpha * v->ph[i] + s->omega * v->sh[i];
     v->r[i] = v->s[i] - s->omega * v->t[i];
-    sum[0] += v->r[i] * v->r[i];
-    sum[1] += v->r[i] * v->rp[i];
+    sum[0] += (double)v->r[i] * v->r[i];
+    sum[1] += (double)v->r[i] * v->rp[i];
     break;
   case GPUKSP_BCGS_LUCKY:
     v->x[i] += s->alpha * v->ph[i];

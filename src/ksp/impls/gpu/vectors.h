@@ -1,6 +1,6 @@
 #pragma once
 
-/* The steps of the solvers, and the vectors they work on, in double */
+/* The steps of the solvers, and the vectors they work on, in double and in single precision */
 #include <stdint.h>
 #include "rules.h"
 
@@ -19,6 +19,10 @@ typedef enum {
   GPUKSP_CG_RESIDUAL,
   GPUKSP_CG_R,
   GPUKSP_CG_FINISH,
+  GPUKSP_MIXED_START,
+  GPUKSP_MIXED_NORMS,
+  GPUKSP_MIXED_RESIDUAL,
+  GPUKSP_MIXED_UPDATE,
   GPUKSP_CG1_START,
   GPUKSP_CG1_Z,
   GPUKSP_CG1_NORMS,
@@ -42,10 +46,26 @@ constexpr
   GPUKSP_RULE int
   GPUKSPStepSums(GPUKSPStep s)
 {
-  return s == GPUKSP_NORMS || s == GPUKSP_BNORM || s == GPUKSP_CG_RESIDUAL || s == GPUKSP_BCGS_T ? 3 : s == GPUKSP_CG1_NORMS ? 4 : s == GPUKSP_BCGS_UPDATE ? 2 : s == GPUKSP_CG_CURVATURE || s == GPUKSP_BCGS_START || s == GPUKSP_BCGS_V ? 1 : 0;
+  return s == GPUKSP_NORMS || s == GPUKSP_BNORM || s == GPUKSP_CG_RESIDUAL || s == GPUKSP_MIXED_NORMS || s == GPUKSP_BCGS_T ? 3 : s == GPUKSP_CG1_NORMS ? 4 : s == GPUKSP_BCGS_UPDATE ? 2 : s == GPUKSP_CG_CURVATURE || s == GPUKSP_BCGS_START || s == GPUKSP_BCGS_V ? 1 : 0;
 }
 
+GPUKSP_RULE void GPUKSPNorms(double r, double z, double sum[])
+{
+  sum[SUM_RR] += r * r;
+  sum[SUM_ZZ] += z * z;
+  sum[SUM_RZ] += r * z;
+}
+
+#define GPUKSP_NUMBER      double
+#define GPUKSP_NAMED(name) name
 #include "steps.h"
+#undef GPUKSP_NUMBER
+#undef GPUKSP_NAMED
+#define GPUKSP_NUMBER      float
+#define GPUKSP_NAMED(name) name##Single
+#include "steps.h"
+#undef GPUKSP_NUMBER
+#undef GPUKSP_NAMED
 
 /*
   A Chebyshev polynomial as a preconditioner: so many steps of the Chebyshev iteration from 0, as KSPCHEBYSHEV takes them (Y. Saad, Iterative Methods for
@@ -60,6 +80,12 @@ GPUKSP_RULE double GPUKSPChebyshev(double emin, double emax, double rho, double 
   return next;
 }
 
+/* Nothing is left to be iterated on, for good or until the residual has been replaced */
+GPUKSP_RULE int GPUKSPRests(const volatile GPUKSPState *s)
+{
+  return s->reason || s->replace || s->giveup;
+}
+
 /* What the rules make of a step's sums, for the steps that have any; on the host after them, on the device in the same launch */
 GPUKSP_RULE void GPUKSPStepRule(GPUKSPStep step, GPUKSPState *s, const double sum[], int first)
 {
@@ -72,6 +98,10 @@ GPUKSP_RULE void GPUKSPStepRule(GPUKSPStep step, GPUKSPState *s, const double su
   case GPUKSP_CG1_NORMS:
     if (first) CGInit(s, sum);
     else CGResidual(s, sum);
+    if (s->mixed) CGMixed(s);
+    break;
+  case GPUKSP_MIXED_NORMS:
+    CGTrueResidual(s, sum, first);
     break;
   case GPUKSP_CG_CURVATURE:
     CGCurvature(s, sum[0]);
@@ -93,9 +123,10 @@ GPUKSP_RULE void GPUKSPStepRule(GPUKSPStep step, GPUKSPState *s, const double su
   }
 }
 
-/* What follows once the test of convergence has been made, be it by a rule or by the host */
+/* What follows once the test of convergence has been made, be it by a rule or by the host; nothing before the residual has been replaced */
 GPUKSP_RULE void GPUKSPNext(GPUKSPMethod m, GPUKSPState *s, int first)
 {
+  if (s->replace || s->giveup) return;
   switch (m) {
   case GPUKSP_CG:
     if (first) CGBegin(s);
