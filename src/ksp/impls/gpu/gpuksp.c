@@ -118,14 +118,12 @@ static PetscErrorCode Open(KSP_GPU *k, GPUCSRDevice dev)
 static PetscErrorCode Vectors(KSP ksp, KSP_GPU *k)
 {
   const PetscBool cg = (PetscBool)(k->method == GPUKSP_CG), cg1 = (PetscBool)(k->method == GPUKSP_CG_SINGLE_REDUCTION), bcgs = (PetscBool)(k->method == GPUKSP_BCGS);
-  const PetscBool launch = k->dev->ops->separate, block = (PetscBool)(k->pckind == GPUKSP_PC_BLOCK), polynomial = (PetscBool)(k->degree > 0);
+  const PetscBool mixed = k->mixed, launch = (PetscBool)(k->dev->ops->separate && !mixed), block = (PetscBool)(k->pckind == GPUKSP_PC_BLOCK), polynomial = (PetscBool)(k->degree > 0);
   const PetscBool apart = (PetscBool)(block || polynomial), hat = (PetscBool)(bcgs && ksp->pc_side == PC_RIGHT && (k->pckind != GPUKSP_PC_NONE || polynomial));
-  const PetscBool need[GPUKSP_VECTORS] = {
-    PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, (PetscBool)(cg1 || (cg && (apart || launch))), (PetscBool)(cg1 || bcgs), (PetscBool)(bcgs || apart), bcgs, bcgs, hat, hat, (PetscBool)(launch && !cg1), (PetscBool)(launch && bcgs),
-    polynomial, polynomial, polynomial};
-  const size_t   each  = VECTOR_BYTES(k);
-  GPUKSPVectors *v     = &k->launch.v;
-  int            count = 0;
+  const PetscBool need[GPUKSP_VECTORS] = {PETSC_TRUE, PETSC_TRUE, (PetscBool)!mixed, (PetscBool)!mixed, PETSC_TRUE, (PetscBool)(cg1 || (cg && (apart || launch))), (PetscBool)(cg1 || bcgs), (PetscBool)(bcgs || apart), bcgs, bcgs, hat, hat, (PetscBool)(launch && !cg1), (PetscBool)(launch && bcgs), polynomial, polynomial, polynomial};
+  const size_t    each                 = VECTOR_BYTES(k);
+  GPUKSPVectors  *v                    = &k->launch.v;
+  int             count                = 0;
 
   PetscFunctionBegin;
   for (int q = 0; q < GPUKSP_VECTORS; q++) count += need[q];
@@ -317,7 +315,7 @@ static double Bytes(const GPUCSRStorage *A, PetscBool single)
 static PetscErrorCode Mixed(KSP_GPU *k, const GPUCSRPlan *P, GPUKSPPCKind kind)
 {
   const GPUCSRFormat *format = P->A.format;
-  const double        more   = Bytes(&P->A, PETSC_FALSE) + LAUNCH_ROW * k->n, less = SINGLE_ITS * (Bytes(&P->A, PETSC_TRUE) + SINGLE_ROW * k->n);
+  const double        more = Bytes(&P->A, PETSC_FALSE) + LAUNCH_ROW * k->n, less = SINGLE_ITS * (Bytes(&P->A, PETSC_TRUE) + SINGLE_ROW * k->n);
   PetscBool           can;
 
   PetscFunctionBegin;
@@ -361,13 +359,13 @@ static PetscErrorCode Round(KSP_GPU *k, size_t n, int lane, const double *from, 
 /* A's values, the preconditioner's numbers and the vectors of the iteration, in single precision */
 static PetscErrorCode Rounded(KSP_GPU *k, const GPUCSRStorage *S)
 {
-  const GPUKSPVectors *v        = &k->launch.v;
-  const size_t         n        = (size_t)k->n, numbers = v->pc ? n : v->block ? n * (size_t)v->bs : 0;
+  const GPUKSPVectors *v = &k->launch.v;
+  const size_t         n = (size_t)k->n, numbers = v->pc ? n : v->block ? n * (size_t)v->bs : 0;
   GPUKSPVectorsSingle *f        = &k->single;
   float              **vector[] = {&f->x, &f->r, &f->p, &f->w, &f->z};
   const int            nvectors = v->explicitpc ? 5 : 4, block = S->format->ops == &GPUCSRFormat_bcsr ? S->format->variant : 0;
-  const int            lane     = block ? GPUCSR_BLOCK_ROWS(block) * GPUCSR_BLOCK_COLS(block) / BCSR_LANES(GPUCSR_BLOCK_ROWS(block)) : 0;
-  size_t               bytes    = ROUNDED_BYTES(numbers) + (size_t)nvectors * ROUNDED_BYTES(n);
+  const int            lane  = block ? GPUCSR_BLOCK_ROWS(block) * GPUCSR_BLOCK_COLS(block) / BCSR_LANES(GPUCSR_BLOCK_ROWS(block)) : 0;
+  size_t               bytes = ROUNDED_BYTES(numbers) + (size_t)nvectors * ROUNDED_BYTES(n);
   char                *p;
 
   PetscFunctionBegin;
@@ -698,10 +696,10 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
   } else {
     PetscCall(PCNumbers(ksp, k, kind, bs, key));
     k->pckind = kind;
+    PetscCall(Mixed(k, P, kind));
     PetscCall(Vectors(ksp, k));
     k->launch.v.bs = bs;
     k->S           = &P->A;
-    PetscCall(Mixed(k, P, kind));
     if (k->mixed) PetscCall(Rounded(k, &P->A));
 #if defined(GPUCSR_HAVE_CUDA)
     if (k->dev->ops->separate && !k->mixed) {
@@ -748,13 +746,13 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
   }
 #endif
   PetscCheck(k->path == KSP_GPU_PATH_AUTO || k->path == path || !k->dev->ops->separate || k->live, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_path %s cannot be had here: %s; auto would take %s", ((PetscObject)ksp)->type_name, KSPGPUPaths[k->path], k->why, KSPGPUPaths[path]);
-  k->shapefor   = path;
-  k->matid      = ((PetscObject)k->A)->id;
-  k->pattern    = g->pattern[GPUCSR_FORWARD];
-  k->matvalues  = g->values[GPUCSR_FORWARD];
-  k->kernel     = P->choice.kernel;
-  k->taken      = path;
-  k->with       = path == KSP_GPU_PATH_LAUNCH ? k->S->format : NULL;
+  k->shapefor  = path;
+  k->matid     = ((PetscObject)k->A)->id;
+  k->pattern   = g->pattern[GPUCSR_FORWARD];
+  k->matvalues = g->values[GPUCSR_FORWARD];
+  k->kernel    = P->choice.kernel;
+  k->taken     = path;
+  k->with      = path == KSP_GPU_PATH_LAUNCH ? k->S->format : NULL;
   if (k->live && k->dev->ops->separate && path == KSP_GPU_PATH_GRAPH && !k->warnedlive) {
     k->warnedlive = PETSC_TRUE;
     PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "KSP type %s: a monitor or convergence test of this solve looks at every iteration, which costs a launch for each step; -ksp_monitor would not\n", ((PetscObject)ksp)->type_name));

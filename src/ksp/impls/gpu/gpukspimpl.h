@@ -55,29 +55,29 @@ typedef struct {
   PetscReal       given[2];  /* the eigenvalues it is to be made for; 0 where they are to be estimated, */
   PetscReal       lambda[2]; /* and those it is made for */
 
-  Mat                  A;        /* one process' matrix, or the diagonal block; not counted, looked at while a solve lasts */
-  GPUCSRDevice         dev;      /* where memory below is from */
-  int                  n;        /* rows */
-  GPUKSPPCKind         pckind;   /* as it was last time */
-  KSPGPUPath           taken;    /* how the last solve went */
-  char                 why[256]; /* and why so, */
-  const GPUCSRFormat  *with;     /* and in which format, if in a launch */
-  PetscBool            mixed;    /* it iterated in single precision, */
+  Mat                  A;              /* one process' matrix, or the diagonal block; not counted, looked at while a solve lasts */
+  GPUCSRDevice         dev;            /* where memory below is from */
+  int                  n;              /* rows */
+  GPUKSPPCKind         pckind;         /* as it was last time */
+  KSPGPUPath           taken;          /* how the last solve went */
+  char                 why[256];       /* and why so, */
+  const GPUCSRFormat  *with;           /* and in which format, if in a launch */
+  PetscBool            mixed;          /* it iterated in single precision, */
   char                 whydouble[128]; /* or did not, though mixed was asked for */
-  PetscBool            rulehere; /* rules are applied by the host */
-  PetscBool            live;     /* somebody looks at each iteration */
-  void                *memory;   /* device: all vectors */
+  PetscBool            rulehere;       /* rules are applied by the host */
+  PetscBool            live;           /* somebody looks at each iteration */
+  void                *memory;         /* device: all vectors */
   size_t               bytes;
   char                *fmemory; /* device: those of mixed, its preconditioner, and the rounded values */
   size_t               fbytes;
   double              *pc; /* device: diagonal, or rows of diagonal blocks */
   size_t               pcbytes;
-  double              *partial; /* device: of steps, */
+  double              *partial;    /* device: of steps, */
   int                  stepblocks; /* by so many blocks */
-  int                 *bounds;  /* device: of the launch */
-  void                *slots;   /* device: of the launch */
-  double              *table;   /* device: the diagonal of each stencil */
-  double              *hist;    /* device: residual norms */
+  int                 *bounds;     /* device: of the launch */
+  void                *slots;      /* device: of the launch */
+  double              *table;      /* device: the diagonal of each stencil */
+  double              *hist;       /* device: residual norms */
   int                  histmax;
   GPUKSPState         *state;    /* page-locked, */
   GPUKSPState         *seen;     /* so is this, */

@@ -265,9 +265,9 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
 {
   typedef double X;
   PROLOGUE;
-  constexpr int                GROUP   = HOW == BY_WINDOWS ? 8 : 4;
-  Preconditioner<X>            pc      = preconditioner<X>(a.v, first);
-  Windows                      windows;
+  constexpr int     GROUP = HOW == BY_WINDOWS ? 8 : 4;
+  Preconditioner<X> pc    = preconditioner<X>(a.v, first);
+  Windows           windows;
 
   pc.tabulate(a.same, pool);
   if constexpr (HOW == BY_WINDOWS) windows = {pool.take<X>(4 * A.windows.length), A.windows.length};
@@ -313,8 +313,8 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
   exchange<3, true>(meeting, s3);
   RULE(CGInit(&st, s3); CGBegin(&st));
 
-  double rho    = st.rho;
-  X      xalpha = 0, beta = (X)st.beta;
+  double     rho    = st.rho;
+  X          xalpha = 0, beta = (X)st.beta;
   const bool ended = st.reason;
 
   while (!ended) {

@@ -5,30 +5,30 @@
 
 typedef struct {
   GPUKSP_NUMBER       *x, *b, *r, *p, *w, *z, *s, *t, *v, *rp, *ph, *sh;
-  GPUKSP_NUMBER       *p2, *v2;    /* of a launch: p and v of the iteration before */
-  GPUKSP_NUMBER       *c0, *c1;    /* of a polynomial preconditioner: its step, and A times that; in a launch the next step */
-  GPUKSP_NUMBER       *c2;         /* and what is left of what it is applied to */
-  const GPUKSP_NUMBER *diagonal;   /* of the preconditioner that it is a polynomial of, where that is diagonal */
-  double        ca, cb;     /* the step to come is ca c0 + cb M c2 */
-  int           degree;     /* 0: none */
-  double        emin, emax; /* the eigenvalues that it is made for */
-  const GPUKSP_NUMBER *pc;         /* of a diagonal preconditioner that is applied on the way: its diagonal; NULL: none, or one that is applied by itself */
-  const GPUKSP_NUMBER *from;       /* what GPUKSP_PRECONDITION is applied to, */
-  GPUKSP_NUMBER       *to;         /* and its result */
-  const GPUKSP_NUMBER *block;      /* rows of the diagonal blocks of a point-block preconditioner */
-  int           bs;         /* and their size */
-  int           explicitpc; /* z = M r is in z */
-  double              *truex;      /* of mixed: the solution, */
+  GPUKSP_NUMBER       *p2, *v2;      /* of a launch: p and v of the iteration before */
+  GPUKSP_NUMBER       *c0, *c1;      /* of a polynomial preconditioner: its step, and A times that; in a launch the next step */
+  GPUKSP_NUMBER       *c2;           /* and what is left of what it is applied to */
+  const GPUKSP_NUMBER *diagonal;     /* of the preconditioner that it is a polynomial of, where that is diagonal */
+  double               ca, cb;       /* the step to come is ca c0 + cb M c2 */
+  int                  degree;       /* 0: none */
+  double               emin, emax;   /* the eigenvalues that it is made for */
+  const GPUKSP_NUMBER *pc;           /* of a diagonal preconditioner that is applied on the way: its diagonal; NULL: none, or one that is applied by itself */
+  const GPUKSP_NUMBER *from;         /* what GPUKSP_PRECONDITION is applied to, */
+  GPUKSP_NUMBER       *to;           /* and its result */
+  const GPUKSP_NUMBER *block;        /* rows of the diagonal blocks of a point-block preconditioner */
+  int                  bs;           /* and their size */
+  int                  explicitpc;   /* z = M r is in z */
+  double              *truex;        /* of mixed: the solution, */
   const double        *trueresidual; /* and b - A x of it, both in units of 1 */
 } GPUKSP_NAMED(GPUKSPVectors);
 
-GPUKSP_RULE double GPUKSP_NAMED(GPUKSPZ)(const GPUKSP_NAMED(GPUKSPVectors) *v, int i, const GPUKSP_NUMBER *r)
+GPUKSP_RULE double GPUKSP_NAMED(GPUKSPZ)(const GPUKSP_NAMED(GPUKSPVectors) * v, int i, const GPUKSP_NUMBER *r)
 {
   return v->explicitpc ? v->z[i] : v->pc ? (double)v->pc[i] * r[i] : r[i];
 }
 
 /* Row i of M c2, where M is what a polynomial is of */
-GPUKSP_RULE double GPUKSP_NAMED(GPUKSPInner)(const GPUKSP_NAMED(GPUKSPVectors) *v, int i)
+GPUKSP_RULE double GPUKSP_NAMED(GPUKSPInner)(const GPUKSP_NAMED(GPUKSPVectors) * v, int i)
 {
   const int b = v->block ? i - i % v->bs : 0;
   double    z = 0;
@@ -38,7 +38,7 @@ GPUKSP_RULE double GPUKSP_NAMED(GPUKSPInner)(const GPUKSP_NAMED(GPUKSPVectors) *
   return z;
 }
 
-GPUKSP_RULE void GPUKSP_NAMED(GPUKSPStepRow)(GPUKSPStep step, const GPUKSP_NAMED(GPUKSPVectors) *v, const GPUKSPState *s, int i, double sum[])
+GPUKSP_RULE void GPUKSP_NAMED(GPUKSPStepRow)(GPUKSPStep step, const GPUKSP_NAMED(GPUKSPVectors) * v, const GPUKSPState *s, int i, double sum[])
 {
   switch (step) {
   case GPUKSP_SUBTRACT: /* w = b - w */

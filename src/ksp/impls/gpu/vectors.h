@@ -46,7 +46,11 @@ constexpr
   GPUKSP_RULE int
   GPUKSPStepSums(GPUKSPStep s)
 {
-  return s == GPUKSP_NORMS || s == GPUKSP_BNORM || s == GPUKSP_CG_RESIDUAL || s == GPUKSP_MIXED_NORMS || s == GPUKSP_BCGS_T ? 3 : s == GPUKSP_CG1_NORMS ? 4 : s == GPUKSP_BCGS_UPDATE ? 2 : s == GPUKSP_CG_CURVATURE || s == GPUKSP_BCGS_START || s == GPUKSP_BCGS_V ? 1 : 0;
+  return s == GPUKSP_NORMS || s == GPUKSP_BNORM || s == GPUKSP_CG_RESIDUAL || s == GPUKSP_MIXED_NORMS || s == GPUKSP_BCGS_T ? 3
+         : s == GPUKSP_CG1_NORMS                                                                                            ? 4
+         : s == GPUKSP_BCGS_UPDATE                                                                                          ? 2
+         : s == GPUKSP_CG_CURVATURE || s == GPUKSP_BCGS_START || s == GPUKSP_BCGS_V                                         ? 1
+                                                                                                                            : 0;
 }
 
 GPUKSP_RULE void GPUKSPNorms(double r, double z, double sum[])
