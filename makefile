@@ -16,6 +16,8 @@ CC      := $(or $(shell $(pkgconfig) --variable=ccompiler $(PETSC) 2>/dev/null),
 CXX     := $(or $(shell $(pkgconfig) --variable=cxxcompiler $(PETSC) 2>/dev/null),mpicxx)
 CPPFLAGS += -Iinclude $(filter-out -L% -l% -D_FORTIFY_SOURCE% -Wdate-time,$(shell $(pkgconfig) --cflags $(PETSC) 2>/dev/null))
 CFLAGS  ?= -O2 -g -ftree-vectorize -fvect-cost-model=dynamic
+# With -lineinfo compute-sanitizer and ncu name lines of the source; the code is then three times as large, and loads accordingly when it is first needed
+NVCCFLAGS ?= -O3
 WARN    := -Wall -Wextra -Wno-unused-parameter
 LIBS    := $(filter-out -I%,$(shell $(pkgconfig) --libs $(PETSC) 2>/dev/null)) -lm
 LIBDIRS := $(shell $(pkgconfig) --variable=libdir $(PETSC) 2>/dev/null)
@@ -65,7 +67,7 @@ $(BUILD)/obj/%.o: %.c
 
 $(BUILD)/obj/%.cu.o: %.cu
 	@mkdir -p $(@D)
-	$(NVCC) -ccbin $(CXX) $(CPPFLAGS) -O3 -lineinfo -std=c++17 $(GENCODE) --threads 2 -Xcompiler -fPIC,-fvisibility=hidden -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+	$(NVCC) -ccbin $(CXX) $(CPPFLAGS) $(NVCCFLAGS) -std=c++17 $(GENCODE) --threads 2 -Xcompiler -fPIC,-fvisibility=hidden -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 
 # The converter is a program of its own: no PETSc is needed to run it
 $(BUILD)/bin/gpucsr-convert: $(patsubst %.c,$(BUILD)/obj/%.o,$(IO) src/io/convert.c src/io/write.c src/io/statistics.c)

@@ -3,9 +3,6 @@
 /* Where the blocks of a launch meet: sums over all of them, and what they wrote made visible */
 #include "products.cuh"
 
-/* Blocks of a cluster, which write each other's shared memory: at most that many */
-#define CLUSTER 16
-
 struct Meeting {
   ulonglong2 *slots; /* NULL: all blocks are one cluster */
   unsigned    epoch;

@@ -1,0 +1,76 @@
+/* Launches with sliced ELL */
+#include "../../../mat/impls/gpucsr/format/sell.h"
+#include "solve.cuh"
+
+template <class V>
+struct Sell {
+  static const bool offsets = false;
+  const int        *slice, *perm, *col; /* slice is NULL where all are of one width, perm where rows are where they were; else they move within a block */
+  const V          *val;
+  int               width;
+  int               split; /* warps that share a slice, where there are fewer slices than warps */
+  int               keep;
+
+  static Sell of(const GPUKSPLaunch *L)
+  {
+    const GPUCSRStorage *A = L->A;
+
+    return {A->array[SELL_SLICE].count ? (const int *)A->array[SELL_SLICE].data : NULL, A->array[SELL_PERM].count ? (const int *)A->array[SELL_PERM].data : NULL, (const int *)A->array[SELL_COL].data, (const V *)A->array[SELL_VAL].data, A->extent.width, L->threads, fits(A, sizeof(V) + sizeof(int))};
+  }
+
+  __device__ __forceinline__ void settle(Pool &)
+  {
+  }
+
+  size_t shared() const
+  {
+    return 0;
+  }
+
+  __device__ __forceinline__ bool shares() const
+  {
+    return split > 1;
+  }
+
+  template <class G, class F>
+  __device__ __forceinline__ void product(const G &x, int first, int last, typename G::type *scratch, F f) const
+  {
+    typedef typename G::type X;
+    constexpr int            ahead  = G::ahead;
+    const unsigned long long policy = entry_policy(keep);
+    const int                lane = threadIdx.x % 32, warp = threadIdx.x / 32, groups = WARPS / split, part = warp % split;
+    const int                slices = (last - first + 31) / 32;
+
+    for (int q0 = 0; q0 < slices; q0 += groups) {
+      const int q   = q0 + warp / split;
+      X         sum = 0;
+
+      if (q < slices) {
+        const int  begin = SELLBegin(slice, width, first / 32 + q), most = SELLBegin(slice, width, first / 32 + q + 1) - begin;
+        const int *c0 = col + 32 * (int64_t)begin + lane;
+        const V   *v0 = val + 32 * (int64_t)begin + lane;
+
+        for (int k = part; k < most; k += ahead * split) {
+          int c[ahead];
+          V   v[ahead];
+
+#pragma unroll
+          for (int u = 0; u < ahead; u++) {
+            c[u] = -1;
+            if (k + u * split < most) {
+              c[u] = entry(c0 + 32 * (k + u * split), policy);
+              v[u] = entry(v0 + 32 * (k + u * split), policy);
+            }
+          }
+#pragma unroll
+          for (int u = 0; u < ahead; u++)
+            if (c[u] >= 0) sum += X(v[u]) * x(c[u]);
+        }
+      }
+      if (split > 1) sum = add_parts(sum, split, part, scratch);
+      if (part == 0 && q < slices && first + 32 * q + lane < last) f(perm ? perm[first + 32 * q + lane] - first : 32 * q + lane, sum);
+    }
+  }
+};
+
+GPUKSP_LAUNCH_FORMAT(sell, Sell);
