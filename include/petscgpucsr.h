@@ -272,7 +272,7 @@ GPUCSR_EXTERN const char *const KSPGPUVariants[];
 
   Values:
 + `KSP_GPU_DOUBLE` - double
-- `KSP_GPU_MIXED`  - values in single, vectors and sums in double; the residual is replaced by the true one, in double, again and again and before convergence is
+- `KSP_GPU_MIXED`  - values and vectors in single, sums in double; the residual is replaced by the true one, in double, again and again and before convergence is
                      believed
 
   Level: intermediate

@@ -380,9 +380,9 @@ static PetscErrorCode Iterate(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
 
 /*
   Iterations until the solve rests; k->state says why, wherever rules are applied. *k->seen must not be of an earlier rest. On a device they are launched ahead and looked at one behind. The first is not recorded,
-  so that what it sets up for good is not either; the graph of the others, NULL before, is the caller's to destroy.
+  so that what it sets up for good is not either.
 */
-static PetscErrorCode Loop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, void **graph)
+static PetscErrorCode Loop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
 {
   PetscFunctionBegin;
   if (k->rulehere)
@@ -394,19 +394,19 @@ static PetscErrorCode Loop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, void **graph)
     PetscErrorCode              ierr;
 
     PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
-    if (!*graph && !GPUKSPRests(seen)) {
+    if (!k->graph && !GPUKSPRests(seen)) {
       PetscCall(Iterate(ksp, k, v));
       PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
       if (!GPUKSPRests(seen)) {
         PetscCall(GPUKSPGraphBegin(k->dev->stream));
         ierr = Iterate(ksp, k, v);
-        PetscCall(GPUKSPGraphEnd(k->dev->stream, graph));
+        PetscCall(GPUKSPGraphEnd(k->dev->stream, &k->graph));
         PetscCall(ierr);
-        if (!*graph) PetscCall(PetscInfo(ksp, "An iteration could not be recorded as a graph: each is launched by itself\n"));
+        if (!k->graph) PetscCall(PetscInfo(ksp, "An iteration could not be recorded as a graph: each is launched by itself\n"));
       }
     }
     for (int q = 0; !GPUKSPRests(seen); q++) {
-      if (*graph) PetscCall(GPUKSPGraphLaunch(*graph, k->dev->stream));
+      if (k->graph) PetscCall(GPUKSPGraphLaunch(k->graph, k->dev->stream));
       else PetscCall(Iterate(ksp, k, v));
       PetscCall(ops->eventrecord(k->dev->id, k->events[q % 2], k->dev->stream));
       if (q) PetscCall(ops->eventsynchronize(k->dev->id, k->events[(q - 1) % 2]));
@@ -415,7 +415,6 @@ static PetscErrorCode Loop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, void **graph)
     *k->state = *k->seen;
   }
 #endif
-  (void)graph;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -430,13 +429,12 @@ static PetscErrorCode Begin(KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode End(void **graph)
+/* An iteration of the next solve may be another */
+static PetscErrorCode End(KSP_GPU *k)
 {
   PetscFunctionBegin;
 #if defined(GPUCSR_HAVE_CUDA)
-  PetscCall(GPUKSPGraphDestroy(graph));
-#else
-  (void)graph;
+  PetscCall(GPUKSPGraphDestroy(&k->graph));
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -474,15 +472,14 @@ static PetscErrorCode TrueNorm(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
 /* A solve from k->state, with x and b in place; the outcome is in k->state */
 PetscErrorCode GPUKSPDrive(KSP ksp, KSP_GPU *k)
 {
-  GPUKSPVectors v     = k->launch.v;
-  void         *graph = NULL;
+  GPUKSPVectors v = k->launch.v;
 
   PetscFunctionBegin;
   PetscCall(Begin(k));
   if (k->method == GPUKSP_BCGS) PetscCall(StartBCGS(ksp, k, &v));
   else PetscCall(StartCG(ksp, k, &v));
-  PetscCall(Loop(ksp, k, &v, &graph));
-  PetscCall(End(&graph));
+  PetscCall(Loop(ksp, k, &v));
+  PetscCall(End(k));
   if (k->method == GPUKSP_CG) PetscCall(Step(ksp, k, GPUKSP_CG_FINISH, &v, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE));
   if (k->state->lucky) PetscCall(Step(ksp, k, GPUKSP_BCGS_LUCKY, &v, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE));
   if (k->guard) PetscCall(TrueNorm(ksp, k, &v));
@@ -507,27 +504,27 @@ static PetscErrorCode Residual(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBool 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A solve in mixed precision from k->state, with x and b in place; the outcome is in k->state. x is as far as it has come where single precision gives up */
+/* A solve in mixed precision from k->state, with x and b in place; the outcome is in k->state. Where single precision gives up, x is what the last replacement has confirmed */
 PetscErrorCode GPUKSPDriveMixed(KSP ksp, KSP_GPU *k)
 {
-  GPUKSPVectors v     = k->launch.v;
-  void         *graph = NULL;
+  GPUKSPVectors v = k->launch.v;
 
   PetscFunctionBegin;
   PetscCall(Begin(k));
   PetscCall(Start(ksp, k, &v, PETSC_TRUE));
   if (k->state->guesszero) PetscCall(Step(ksp, k, GPUKSP_MIXED_START, &v, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE));
   PetscCall(Residual(ksp, k, &v, PETSC_TRUE));
-  PetscCall(Loop(ksp, k, &v, &graph));
+  PetscCall(Loop(ksp, k, &v));
   while (k->state->replace && !k->state->giveup) {
-    k->seen->replace = 0;
+    k->seen->replace = k->seen->reason = 0;
     PetscCall(StepSingle(ksp, k, GPUKSP_MIXED_UPDATE, PETSC_FALSE, PETSC_FALSE));
     PetscCall(Product(ksp, k, &v, VEC_X, VEC_W));
     PetscCall(Step(ksp, k, GPUKSP_SUBTRACT, &v, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE));
     PetscCall(Residual(ksp, k, &v, PETSC_FALSE));
-    PetscCall(Loop(ksp, k, &v, &graph));
+    PetscCall(Loop(ksp, k, &v));
   }
-  PetscCall(End(&graph));
+  PetscCall(End(k));
+  if (CGGivenUp(k->state)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(StepSingle(ksp, k, GPUKSP_MIXED_UPDATE, PETSC_FALSE, PETSC_FALSE)); /* what has come since */
   k->state->scale = 1;
   if (k->guard) PetscCall(TrueNorm(ksp, k, &v));

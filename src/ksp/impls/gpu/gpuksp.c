@@ -55,6 +55,9 @@ static PetscErrorCode Release(KSP_GPU *k)
     const GPUCSRBackendOps *ops = k->dev->ops;
 
     if (!k->dev->failed[0]) PetscCall(ops->activate(k->dev->id));
+#if defined(GPUCSR_HAVE_CUDA)
+    if (!k->dev->failed[0]) PetscCall(GPUKSPGraphDestroy(&k->graph));
+#endif
     PetscCall(GPUCSRPlanDestroy(&k->own));
     PetscCall(GPUCSRFree(k->dev, k->bytes, &k->memory));
     PetscCall(GPUCSRFree(k->dev, k->fbytes, (void **)&k->fmemory));
@@ -77,6 +80,7 @@ static PetscErrorCode Release(KSP_GPU *k)
   k->state = k->seen = NULL;
   k->sums            = NULL;
   k->events[0] = k->events[1] = NULL;
+  k->graph                    = NULL;
   k->dev                      = NULL;
   k->matid = k->pcseen.pc = k->diagonalseen.pc = 0;
   k->shapedata                                 = NULL;
@@ -691,7 +695,6 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
                             : null || tnull                  ? "the operator has a null space"
                             : ksp->transpose_solve           ? "the transpose is solved with"
                                                              : "the preconditioner is PCApply()'s"));
-    PetscCall(PetscStrlcat(k->why, "", sizeof(k->why)));
     PetscCall(Borrowed(ksp, k, kind, key));
   } else {
     PetscCall(PCNumbers(ksp, k, kind, bs, key));
@@ -700,7 +703,20 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
     PetscCall(Vectors(ksp, k));
     k->launch.v.bs = bs;
     k->S           = &P->A;
-    if (k->mixed) PetscCall(Rounded(k, &P->A));
+    if (k->mixed) {
+      GPUCSRAttempt  attempt;
+      PetscErrorCode ierr;
+
+      PetscCall(GPUCSRAttemptBegin(&attempt));
+      ierr = Rounded(k, &P->A);
+      PetscCall(GPUCSRAttemptEnd(&attempt));
+      PetscCheck(!ierr || ierr == PETSC_ERR_MEM, PetscObjectComm((PetscObject)ksp), ierr, "%s", attempt.message);
+      if (ierr) {
+        k->mixed = PETSC_FALSE;
+        PetscCall(PetscStrncpy(k->whydouble, "the device has no room for rounded values", sizeof(k->whydouble)));
+        PetscCall(Vectors(ksp, k));
+      }
+    }
 #if defined(GPUCSR_HAVE_CUDA)
     if (k->dev->ops->separate && !k->mixed) {
       if (!k->degree || k->method == GPUKSP_CG) PetscCall(GPUKSPLaunchTakes(&P->A, &takes));
@@ -918,50 +934,105 @@ static PetscErrorCode Run(KSP ksp, KSP_GPU *k)
 #endif
   PetscCall(Load(k, ksp->vec_rhs, k->launch.v.b));
   if (!ksp->guess_zero) PetscCall(Load(k, ksp->vec_sol, k->launch.v.x));
-  if (k->mixed) PetscCall(GPUKSPDriveMixed(ksp, k));
-  else PetscCall(GPUKSPDrive(ksp, k));
+  if (k->mixed) {
+    PetscCall(GPUKSPDriveMixed(ksp, k));
+    if (CGGivenUp(k->state) && !CGImproved(k->state)) PetscFunctionReturn(PETSC_SUCCESS); /* what there was is better */
+  } else PetscCall(GPUKSPDrive(ksp, k));
   PetscCall(GPUKSPStoreX(ksp, k));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Single precision has got nowhere: double goes on from where it was */
-static PetscErrorCode GoOnInDouble(KSP ksp, KSP_GPU *k)
+/* Prepare(), where it can be done; elsewhere why not: what the device has no room for is PETSc's, as for a matrix */
+static PetscErrorCode Ready(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
 {
-  const GPUKSPState before = *k->state;
-  PetscBool         zero   = ksp->guess_zero;
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(PetscInfo(ksp, "Mixed precision has got nowhere after %d iterations: double goes on\n", before.its));
-  ksp->guess_zero = PETSC_FALSE;
-  k->precision    = KSP_GPU_DOUBLE;
-  PetscCall(Prepare(ksp, k));
-  k->precision = KSP_GPU_MIXED;
-  PetscCall(StateInit(ksp, k));
-  /* one solve to those who look: the same target, and iterations that go on counting */
-  k->state->maxit  = PetscMax(1, k->state->maxit - before.its);
-  k->state->rtol   = 0;
-  k->state->abstol = before.ttol;
-  if (k->state->hist) {
-    const int behind = PetscMin(before.its, k->state->histmax);
-
-    k->state->hist += behind; /* its first norm is their last */
-    k->state->histmax -= behind;
+  *ok = PETSC_TRUE;
+  if (MatGPUCSRBackendOf(k->A) == MAT_GPUCSR_BACKEND_CUDA) {
+    PetscCall(Prepare(ksp, k));
+    PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(Run(ksp, k));
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = Prepare(ksp, k);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  PetscCheck(!ierr || ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU, PetscObjectComm((PetscObject)ksp), ierr, "%s", attempt.message);
+  PetscCall(Together(ksp, ierr ? attempt.message : NULL, ok, why, len));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Single precision has got nowhere: double goes on, from where it was or, if that is no better, from where the solve began. One solve to those who look: the same target, and iterations that
+  go on counting. What double takes for convergence is confirmed as well: it starts again from x while that helps.
+*/
+static PetscErrorCode GoOnInDouble(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
+{
+  const GPUKSPState before = *k->state;
+  const PetscBool   zero = ksp->guess_zero, guard = k->guard;
+  GPUKSPState      *s;
+  PetscReal         last = PETSC_INFINITY;
+  int               its  = before.its;
+  PetscErrorCode    ierr;
+
+  PetscFunctionBegin;
+  PetscCall(PetscInfo(ksp, "Single precision has got nowhere after %d iterations: double goes on\n", its));
+  PetscCall(GPUCSRFree(k->dev, k->fbytes, (void **)&k->fmemory));
+  k->fbytes    = 0;
+  k->precision = KSP_GPU_DOUBLE;
+  ierr         = Ready(ksp, k, ok, why, len);
+  k->precision = KSP_GPU_MIXED;
+  PetscCall(ierr);
+  if (CGImproved(&before)) ksp->guess_zero = PETSC_FALSE;
+  if (!*ok) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscSNPrintf(k->whydouble, sizeof(k->whydouble), "single precision got nowhere after %d iterations", its));
+  k->guard = PETSC_TRUE;
+  s        = k->state;
+  for (;;) {
+    PetscBool says;
+
+    PetscCall(StateInit(ksp, k));
+    if (before.ttol > 0) {
+      s->rtol   = 0;
+      s->abstol = before.ttol;
+    }
+    if (its >= s->maxit) {
+      s->its    = 0;
+      s->rnorm  = before.rnorm;
+      s->reason = s->test == GPUKSP_TEST_SKIP || s->convmaxits ? KSP_CONVERGED_ITS : KSP_DIVERGED_ITS;
+      break;
+    }
+    s->maxit -= its;
+    if (s->hist) { /* its first norm is the last of those before */
+      s->hist += PetscMin(its, s->histmax);
+      s->histmax -= PetscMin(its, s->histmax);
+    }
+    PetscCall(Run(ksp, k));
+    its += s->its;
+    says = (PetscBool)(s->reason > 0 && s->reason != KSP_CONVERGED_ITS && s->reason != GPUKSP_NEG_CURVE && s->test == GPUKSP_TEST_DEFAULT && s->normtype != KSP_NORM_NONE);
+    if (!says || s->truenorm <= s->ttol) break;
+    if (!(s->truenorm <= last / 2)) {
+      s->reason = KSP_DIVERGED_BREAKDOWN;
+      break;
+    }
+    last            = s->truenorm;
+    ksp->guess_zero = PETSC_FALSE;
+  }
+  k->guard        = guard;
   ksp->guess_zero = zero;
-  k->state->its += before.its;
-  k->state->recorded += before.its;
-  k->state->replacements = before.replacements;
-  k->state->giveup       = 1;
-  k->state->rnorm0       = before.rnorm0;
-  if (k->state->reason == KSP_CONVERGED_ATOL && before.rtol * before.rnorm0 >= before.abstol) k->state->reason = KSP_CONVERGED_RTOL;
+  s->recorded     = its + 1;
+  s->its          = its;
+  s->replacements = before.replacements;
+  s->giveup       = 1;
+  s->rnorm0       = before.rnorm0;
+  if (s->reason == KSP_CONVERGED_ATOL && before.rtol * before.rnorm0 >= before.abstol) s->reason = KSP_CONVERGED_RTOL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode KSPSolve_GPU(KSP ksp)
 {
   KSP_GPU  *k = (KSP_GPU *)ksp->data;
-  PetscBool diagonalscale, ok;
+  PetscBool diagonalscale, ok, zero = ksp->guess_zero;
   char      why[512];
 
   PetscFunctionBegin;
@@ -980,24 +1051,18 @@ static PetscErrorCode KSPSolve_GPU(KSP ksp)
   }
   if (k->method != GPUKSP_BCGS) k->method = k->variant == KSP_GPU_SINGLE_REDUCTION ? GPUKSP_CG_SINGLE_REDUCTION : GPUKSP_CG;
   k->replacements = 0;
-  if (MatGPUCSRBackendOf(k->A) == MAT_GPUCSR_BACKEND_CUDA) PetscCall(Prepare(ksp, k));
-  else { /* what the device has no room for is PETSc's, as for a matrix */ GPUCSRAttempt attempt;
-    PetscErrorCode                                                                       ierr;
-
-    PetscCall(GPUCSRAttemptBegin(&attempt));
-    ierr = Prepare(ksp, k);
-    PetscCall(GPUCSRAttemptEnd(&attempt));
-    PetscCheck(!ierr || ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU, PetscObjectComm((PetscObject)ksp), ierr, "%s", attempt.message);
-    PetscCall(Together(ksp, ierr ? attempt.message : NULL, &ok, why, sizeof(why)));
-    if (!ok) {
-      PetscCall(FallBack(ksp, why));
-      PetscCall((*ksp->ops->solve)(ksp));
-      PetscFunctionReturn(PETSC_SUCCESS);
-    }
+  PetscCall(Ready(ksp, k, &ok, why, sizeof(why)));
+  if (ok) {
+    PetscCall(StateInit(ksp, k));
+    PetscCall(Run(ksp, k));
+    if (k->mixed && CGGivenUp(k->state)) PetscCall(GoOnInDouble(ksp, k, &ok, why, sizeof(why)));
   }
-  PetscCall(StateInit(ksp, k));
-  PetscCall(Run(ksp, k));
-  if (k->mixed && (k->state->giveup || k->state->reason == KSP_DIVERGED_INDEFINITE_MAT || k->state->reason == KSP_DIVERGED_INDEFINITE_PC || k->state->reason == KSP_DIVERGED_NANORINF)) PetscCall(GoOnInDouble(ksp, k));
+  if (!ok) {
+    PetscCall(FallBack(ksp, why));
+    PetscCall((*ksp->ops->solve)(ksp));
+    ksp->guess_zero = zero;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(Report(ksp, k));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -1060,7 +1125,7 @@ static PetscErrorCode KSPView_GPU(KSP ksp, PetscViewer viewer)
   if (!k->matid) PetscFunctionReturn(PETSC_SUCCESS);
   if (k->taken == KSP_GPU_PATH_LAUNCH) PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: one launch of %d blocks, format %s%s\n", k->launch.blocks, k->with->name, k->launch.tile ? ", by tiles" : ""));
   else PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: path %s, because %s\n", KSPGPUPaths[k->taken], k->why));
-  if (k->mixed) PetscCall(PetscViewerASCIIPrintf(viewer, "  residual replaced by the true one %" PetscInt_FMT " times\n", k->replacements));
+  if (k->mixed || k->replacements) PetscCall(PetscViewerASCIIPrintf(viewer, "  residual replaced by the true one %" PetscInt_FMT " times\n", k->replacements));
   if (k->truenorm >= 0) PetscCall(PetscViewerASCIIPrintf(viewer, "  true residual norm %g, by the recurrence %g\n", (double)k->truenorm, (double)ksp->rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -1198,8 +1263,8 @@ static PetscErrorCode Create(KSP ksp, GPUKSPMethod method)
 
   Where the operator is not a `MATGPUCSR` matrix, or is on no device, `KSPCG` solves, which one line says.
 
-  With mixed, the iteration multiplies with values rounded to single precision; its residual is replaced by b - A x in double before convergence is believed and
-  whenever it has become a hundred times smaller. Where that gets nowhere, double goes on.
+  With mixed, values, vectors and the preconditioner of the iteration are in single precision, and the path is graph; its residual is replaced by b - A x in double before convergence is
+  believed and whenever it has become a hundred times smaller. Where that gets nowhere, double goes on. Where a launch in double takes less, that is taken; -ksp_view says so.
 
 .seealso: `MATGPUCSR`, `KSPGPUBCGS`, `KSPGPUSetPath()`, `KSPGPUCGSetVariant()`, `KSPGPUSetPrecision()`, `KSPGPUSetTrueResidual()`
 M*/

@@ -89,6 +89,7 @@ typedef struct {
   const GPUCSRStorage *S;       /* what products of a launch are with: the plan's, or */
   GPUCSRPlan           own;     /* one of our own, where another format is better in a launch */
   GPUCSREvent          events[2];
+  void                *graph; /* of an iteration, while a solve lasts */
 
   /* what the above was made of; made again when it is another */
   PetscObjectId       matid;

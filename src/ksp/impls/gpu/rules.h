@@ -29,6 +29,8 @@ typedef enum {
   GPUKSP_TEST_HOST     /* a function of somebody else's: called between two rules */
 } GPUKSPTest;
 
+#define GPUKSP_NEG_CURVE 5 /* KSP_CONVERGED_NEG_CURVE, which has had two names */
+
 /* The sums of a reduction */
 enum {
   SUM_RR,
@@ -47,13 +49,13 @@ typedef struct {
   int    mixed;  /* it iterates on rounded numbers, */
   double update; /* and takes the true residual after this reduction */
   /* where it stands */
-  int      i, its, reason, recorded, lucky, replace, giveup, replacements, misses;
-  double   rnorm, rnorm0, ttol, bnorm;
-  double   rho, rhoold, dpi, delta, alpha, beta, omega, omegaold;
-  double   xalpha;         /* the step along p that x has yet to take */
-  double   scale;          /* of mixed: what the inner vectors are to be multiplied by */
-  double   rmax, rconfirm; /* of mixed: largest residual since the true one was last taken, and that one */
-  double   truenorm;       /* |b - A x| in the norm of the test, on exit; negative where it was not computed */
+  int    i, its, reason, recorded, lucky, replace, giveup, replacements, replaced, misses;
+  double rnorm, rnorm0, ttol, bnorm;
+  double rho, rhoold, dpi, delta, alpha, beta, omega, omegaold;
+  double xalpha; /* the step along p that x has yet to take */
+  /* of mixed: what the vectors of the iteration are to be multiplied by, |b - A x| as it was last taken; the first and the least of them; and the largest |r| since, in units of scale */
+  double   scale, rfirst, rbest, rmax;
+  double   truenorm; /* |b - A x| in the norm of the test, on exit; negative where it was not computed */
   double  *hist;
   unsigned epoch; /* of a launch: meetings of the blocks, ever */
 } GPUKSPState;
@@ -126,7 +128,7 @@ GPUKSP_RULE void CGInit(GPUKSPState *s, const double sum[])
   s->i = s->its = 0;
   s->rho        = sum[SUM_RZ];
   s->delta      = sum[SUM_ZS];
-  s->rnorm = s->rmax = s->rconfirm = norm;
+  s->rnorm      = norm;
   s->dpi = s->xalpha = 0;
   if (GPUKSPStop(s, norm)) return;
   GPUKSPRecord(s, 0, norm);
@@ -153,7 +155,7 @@ GPUKSP_RULE void CGCurvature(GPUKSPState *s, double dpi)
   s->dpi    = dpi;
   if (GPUKSPStop(s, dpi)) return;
   if (dpi == 0 || (s->i > 0 && ((dpi > 0 && dpiold < 0) || (dpi < 0 && dpiold > 0)))) {
-    s->reason = s->negcurve ? 5 /* KSP_CONVERGED_NEG_CURVE has two names */ : KSP_DIVERGED_INDEFINITE_MAT;
+    s->reason = s->negcurve ? GPUKSP_NEG_CURVE : KSP_DIVERGED_INDEFINITE_MAT;
     if (s->i >= s->maxit) s->reason = KSP_DIVERGED_ITS;
     return;
   }
@@ -209,23 +211,26 @@ GPUKSP_RULE void CGNextSingle(GPUKSPState *s)
 
 /* ---- mixed precision: residual replacement ----
 
-  The iteration runs on rounded numbers, its vectors in units of scale. Whenever its residual has shrunk by the factor update, and before
+  The iteration runs on rounded numbers, its vectors in units of scale. Whenever its residual has shrunk by the factor update, or so many iterations have gone by, and before
   convergence is believed, x is brought up to date in double and the residual is replaced by b - A x; the direction is kept. What is reported as converged is
-  therefore always a norm of a true residual. Papers: H. A. van der Vorst, Q. Ye, SIAM J. Sci. Comput. 22 (2000); M. A. Clark et al., Comput. Phys.
+  therefore always a norm of a true residual. Where replacements bring nothing, it gives up, and x is what the last one has confirmed. Papers: H. A. van der Vorst, Q. Ye, SIAM J. Sci. Comput. 22 (2000); M. A. Clark et al., Comput. Phys.
   Commun. 181 (2010), section 4 ("reliable updates").
 */
-#define GPUKSP_MISSES 3 /* replacements without progress after which double goes on */
+#define GPUKSP_MISSES  3   /* replacements without progress after which double goes on */
+#define GPUKSP_STRETCH 300 /* iterations between two replacements at most */
 
 /* After CGResidual(): must the true residual be taken? Then no other rule may follow before CGTrueResidual() */
-GPUKSP_RULE void CGMixed(GPUKSPState *s)
+GPUKSP_RULE void CGMixed(GPUKSPState *s, const double sum[])
 {
+  const double r = sqrt(sum[SUM_RR]);
+
   s->replace = 0;
-  if (s->rnorm > s->rmax) s->rmax = s->rnorm;
+  if (r > s->rmax) s->rmax = r;
   if (s->reason == KSP_DIVERGED_NANORINF || GPUKSPBad(s->rho)) {
     s->giveup = 1;
     return;
   }
-  if (s->reason > 0 || s->reason == KSP_DIVERGED_DTOL || s->rnorm <= s->update * s->rmax || s->rho == 0 || (s->rho > 0) != (s->rhoold > 0)) s->replace = 1;
+  if (s->reason > 0 || s->reason == KSP_DIVERGED_DTOL || r <= s->update * s->rmax || s->i + 1 - s->replaced >= GPUKSP_STRETCH || s->rho == 0 || (s->rho > 0) != (s->rhoold > 0)) s->replace = 1;
 }
 
 /* sums of the true residual, in double and unscaled: the first one's, or one that takes the place of the iteration's */
@@ -234,11 +239,12 @@ GPUKSP_RULE void CGTrueResidual(GPUKSPState *s, const double sum[], int first)
   const double old = s->scale, scale = sum[SUM_RR] > 0 ? sqrt(sum[SUM_RR]) : 1;
   double       norm;
 
-  s->scale = 1;
+  s->scale = s->rmax = 1;
   if (first) {
     CGInit(s, sum);
-    s->scale = scale;
-    s->rho /= scale * scale;
+    s->scale = s->rfirst = s->rbest = scale;
+    s->rho                          = s->rho / scale / scale;
+    if (GPUKSPBad(scale)) s->giveup = 1;
     return;
   }
   norm      = GPUKSPNorm(s, sum);
@@ -248,17 +254,30 @@ GPUKSP_RULE void CGTrueResidual(GPUKSPState *s, const double sum[], int first)
   s->replace = 0;
   s->rnorm   = norm;
   s->reason  = 0; /* what the iteration takes for convergence is to be confirmed */
-  if (GPUKSPStop(s, norm)) return;
+  if (GPUKSPStop(s, norm)) {
+    s->rfirst = 0; /* x is worse than any */
+    return;
+  }
   GPUKSPRecord(s, s->i + 1, norm);
   GPUKSPTestNorm(s, s->i + 1, norm);
   /* p is in the old units: beta = (rho / rhoold) (scale / old), with each rho in its own units */
-  s->rho    = sum[SUM_RZ] / (scale * scale);
+  s->rho    = sum[SUM_RZ] / scale / scale;
   s->rhoold = s->rhoold * old / scale;
-  s->dpi    = fabs(s->dpi); /* a curvature in other units; its sign is what counts */
-  if (norm > 0.5 * s->rconfirm) s->misses++;
-  else s->misses = 0;
-  if (!s->reason && s->misses >= GPUKSP_MISSES) s->giveup = 1;
-  s->rconfirm = s->rmax = norm;
+  s->misses = scale <= 0.5 * s->rbest ? 0 : s->misses + 1;
+  if (scale < s->rbest) s->rbest = scale;
+  if (!s->reason && (s->misses >= GPUKSP_MISSES || GPUKSPBad(scale))) s->giveup = 1;
+  s->replaced = s->i + 1;
+}
+
+/* What single precision has made of the solve is not to be believed: double is to go on, from x if that is better than it was */
+GPUKSP_RULE int CGGivenUp(const GPUKSPState *s)
+{
+  return s->giveup || s->reason == KSP_DIVERGED_NANORINF || s->reason == KSP_DIVERGED_INDEFINITE_MAT || s->reason == KSP_DIVERGED_INDEFINITE_PC || s->reason == KSP_DIVERGED_DTOL || s->reason == GPUKSP_NEG_CURVE;
+}
+
+GPUKSP_RULE int CGImproved(const GPUKSPState *s)
+{
+  return s->scale < s->rfirst;
 }
 
 /* ---- BiCGStab ---- */

@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) step_kernel(const Vectors v
   __syncthreads();
   /* without a rule it is what follows the end, or a replacement of the residual, whose norms are the only ones that are taken then */
   if (a.rule && S != GPUKSP_MIXED_NORMS && GPUKSPRests(&st)) return;
-  for (int i = (int)(blockIdx.x * THREADS + threadIdx.x); i < a.n; i += (int)(gridDim.x * THREADS)) step_row(S, v, st, i, sum);
+  for (unsigned i = blockIdx.x * THREADS + threadIdx.x; i < (unsigned)a.n; i += gridDim.x * THREADS) step_row(S, v, st, (int)i, sum);
   if constexpr (N > 0) {
     block_sums<N>(sum, part);
     if (threadIdx.x == 0) {

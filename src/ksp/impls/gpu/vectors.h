@@ -102,7 +102,7 @@ GPUKSP_RULE void GPUKSPStepRule(GPUKSPStep step, GPUKSPState *s, const double su
   case GPUKSP_CG1_NORMS:
     if (first) CGInit(s, sum);
     else CGResidual(s, sum);
-    if (s->mixed) CGMixed(s);
+    if (s->mixed) CGMixed(s, sum);
     break;
   case GPUKSP_MIXED_NORMS:
     CGTrueResidual(s, sum, first);
