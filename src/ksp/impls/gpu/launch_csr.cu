@@ -31,15 +31,14 @@ struct Csr {
   }
 
   template <class G, class F>
-  __device__ __forceinline__ void product(const G &x, int first, int last, typename G::type *, F f) const
+  __device__ __forceinline__ void product(const G &x, int first, int last, double *, F f) const
   {
-    typedef typename G::type X;
-    const int                lane = threadIdx.x % lanes, groups = THREADS / lanes, rows = last - first;
-    int                      r = threadIdx.x / lanes, begin = r < rows ? rowptr[first + r] : 0, end = r < rows ? rowptr[first + r + 1] : 0;
+    const int lane = threadIdx.x % lanes, groups = THREADS / lanes, rows = last - first;
+    int       r = threadIdx.x / lanes, begin = r < rows ? rowptr[first + r] : 0, end = r < rows ? rowptr[first + r + 1] : 0;
 
     for (int r0 = 0; r0 < rows; r0 += groups, r += groups) {
       const int next = r + groups, nextbegin = next < rows ? rowptr[first + next] : 0, nextend = next < rows ? rowptr[first + next + 1] : 0;
-      X         sum = 0;
+      double    sum = 0;
 
       for (int k = begin + lane; k < end; k += 4 * lanes) {
         int c[4];
@@ -55,7 +54,7 @@ struct Csr {
         }
 #pragma unroll
         for (int u = 0; u < 4; u++)
-          if (c[u] >= 0) sum += X(v[u]) * x(c[u]);
+          if (c[u] >= 0) sum += (double)v[u] * x(c[u]);
       }
       begin = nextbegin;
       end   = nextend;

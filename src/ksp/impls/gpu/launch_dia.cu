@@ -79,9 +79,8 @@ struct Dia {
   }
 
   template <class G, class F>
-  __device__ __forceinline__ void product(const G &x, int first, int last, typename G::type *scratch, F f) const
+  __device__ __forceinline__ void product(const G &x, int first, int last, double *scratch, F f) const
   {
-    typedef typename G::type X;
     constexpr int            ahead  = G::ahead;
     const unsigned long long policy = entry_policy(keep);
     const int                lane = threadIdx.x % 32, warp = threadIdx.x / 32, groups = WARPS / split, part = warp % split;
@@ -89,15 +88,15 @@ struct Dia {
 
     for (int q0 = 0; q0 < slices; q0 += groups) {
       const int q   = q0 + warp / split;
-      X         sum = 0;
+      double    sum = 0;
 
       if (q < slices) {
         const int row = first + 32 * q + lane;
         const V  *v0  = val + DIAEntry(diagonals, row, 0);
 
         for (int k = part; k < diagonals; k += ahead * split) {
-          V v[ahead];
-          X xc[ahead];
+          V      v[ahead];
+          double xc[ahead];
 
 #pragma unroll
           for (int u = 0; u < ahead; u++) {
@@ -112,7 +111,7 @@ struct Dia {
           }
 #pragma unroll
           for (int u = 0; u < ahead; u++)
-            if (!is_absent(v[u])) sum += X(v[u]) * xc[u];
+            if (!is_absent(v[u])) sum += (double)v[u] * xc[u];
         }
       }
       if (split > 1) sum = add_parts(sum, split, part, scratch);

@@ -33,9 +33,8 @@ struct Sell {
   }
 
   template <class G, class F>
-  __device__ __forceinline__ void product(const G &x, int first, int last, typename G::type *scratch, F f) const
+  __device__ __forceinline__ void product(const G &x, int first, int last, double *scratch, F f) const
   {
-    typedef typename G::type X;
     constexpr int            ahead  = G::ahead;
     const unsigned long long policy = entry_policy(keep);
     const int                lane = threadIdx.x % 32, warp = threadIdx.x / 32, groups = WARPS / split, part = warp % split;
@@ -43,7 +42,7 @@ struct Sell {
 
     for (int q0 = 0; q0 < slices; q0 += groups) {
       const int q   = q0 + warp / split;
-      X         sum = 0;
+      double    sum = 0;
 
       if (q < slices) {
         const int  begin = SELLBegin(slice, width, first / 32 + q), most = SELLBegin(slice, width, first / 32 + q + 1) - begin;
@@ -64,7 +63,7 @@ struct Sell {
           }
 #pragma unroll
           for (int u = 0; u < ahead; u++)
-            if (c[u] >= 0) sum += X(v[u]) * x(c[u]);
+            if (c[u] >= 0) sum += (double)v[u] * x(c[u]);
         }
       }
       if (split > 1) sum = add_parts(sum, split, part, scratch);

@@ -80,14 +80,13 @@ struct Stencil {
 
   /* What the row has of the common stencil */
   template <bool WINDOWS, class G>
-  __device__ __forceinline__ typename G::type common_part(const G &x, int row, unsigned bits) const
+  __device__ __forceinline__ double common_part(const G &x, int row, unsigned bits) const
   {
-    typedef typename G::type X;
-    X                        sum = 0;
+    double sum = 0;
 
 #pragma unroll
     for (int k = 0; k < GPUKSP_COMMON; k += BATCH) {
-      X xc[BATCH];
+      double xc[BATCH];
 
       if (k >= common.count) break;
 #pragma unroll
@@ -96,23 +95,22 @@ struct Stencil {
         if (bits >> (k + u) & 1) xc[u] = x(row + (WINDOWS ? common.at[k + u] : common.offset[k + u]));
       }
 #pragma unroll
-      for (int u = 0; u < BATCH; u++) sum += X(common.value[k + u]) * xc[u];
+      for (int u = 0; u < BATCH; u++) sum += common.value[k + u] * xc[u];
     }
     return sum;
   }
 
   /* All of any stencil, or every split-th entry */
   template <bool WINDOWS, class G>
-  __device__ __forceinline__ typename G::type whole(const G &x, int row, int which, int part) const
+  __device__ __forceinline__ double whole(const G &x, int row, int which, int part) const
   {
-    typedef typename G::type X;
-    constexpr int            ahead = G::ahead;
-    const int                end   = start[which + 1];
-    X                        sum   = 0;
+    constexpr int ahead = G::ahead;
+    const int     end   = start[which + 1];
+    double        sum   = 0;
 
     for (int k = start[which] + part; k < end; k += ahead * split) {
-      V v[ahead];
-      X xc[ahead];
+      V      v[ahead];
+      double xc[ahead];
 
 #pragma unroll
       for (int u = 0; u < ahead; u++) {
@@ -126,25 +124,24 @@ struct Stencil {
         }
       }
 #pragma unroll
-      for (int u = 0; u < ahead; u++) sum += X(v[u]) * xc[u];
+      for (int u = 0; u < ahead; u++) sum += (double)v[u] * xc[u];
     }
     return sum;
   }
 
   template <class G, class F>
-  __device__ __forceinline__ void product(const G &x, int first, int last, typename G::type *scratch, F f) const
+  __device__ __forceinline__ void product(const G &x, int first, int last, double *scratch, F f) const
   {
-    typedef typename G::type X;
-    const int                lane = threadIdx.x % 32, warp = threadIdx.x / 32, groups = WARPS / split, part = warp % split;
-    const int                slices = (last - first + 31) / 32;
-    const unsigned           mine   = (split < 32 ? 0xffffffffu / ((1u << split) - 1) : 1u) << part; /* entries of this warp's share */
+    const int      lane = threadIdx.x % 32, warp = threadIdx.x / 32, groups = WARPS / split, part = warp % split;
+    const int      slices = (last - first + 31) / 32;
+    const unsigned mine   = (split < 32 ? 0xffffffffu / ((1u << split) - 1) : 1u) << part; /* entries of this warp's share */
 
     for (int q0 = 0; q0 < slices; q0 += groups) {
       const int      q = q0 + warp / split, row = first + 32 * q + lane;
       const bool     in    = q < slices && row < last;
       const int      which = in ? id[row] : 0;
       const unsigned bits  = in ? has[which] : 0;
-      X              sum   = 0;
+      double         sum   = 0;
 
       if (!__any_sync(0xffffffffu, bits & OTHER)) sum = common_part<false>(x, row, bits & mine);
       else if (in) sum = whole<false>(x, row, which, part);
@@ -169,8 +166,8 @@ struct Stencil {
       const unsigned bits = in ? has[which[r]] : 0;
       const int      c    = t + r * WINDOW_THREADS;
 
-      if (!__any_sync(0xffffffffu, bits & OTHER)) sum[r] = common_part<true>(Vector<double>{x}, c, bits);
-      else sum[r] = in ? whole<true>(Vector<double>{x}, c, which[r], 0) : 0;
+      if (!__any_sync(0xffffffffu, bits & OTHER)) sum[r] = common_part<true>(Vector{x}, c, bits);
+      else sum[r] = in ? whole<true>(Vector{x}, c, which[r], 0) : 0;
     }
   }
 };

@@ -47,13 +47,11 @@ ENTRY(double, "f64", "=d")
   other blocks: plain loads, which the meetings keep from being stale.
 */
 
-template <class X>
 struct Vector {
-  typedef X        type;
   static const int ahead = AHEAD;
-  const X         *x;
+  const double    *x;
 
-  __device__ __forceinline__ X operator()(int c) const
+  __device__ __forceinline__ double operator()(int c) const
   {
     return x[c];
   }
@@ -61,7 +59,6 @@ struct Vector {
 
 /* No vector: which columns the rows of a thread have */
 struct Reach {
-  typedef double   type;
   static const int ahead = AHEAD;
   int             *lo, *hi;
 
@@ -74,45 +71,39 @@ struct Reach {
 };
 
 /* The next direction of conjugate gradients */
-template <class X>
 struct Direction {
-  typedef X        type;
   static const int ahead = AHEAD;
-  const X         *z, *p;
-  X                beta;
+  const double    *z, *p;
+  double           beta;
 
-  __device__ __forceinline__ X operator()(int c) const
+  __device__ __forceinline__ double operator()(int c) const
   {
     return z[c] + beta * p[c];
   }
 };
 
 /* Those of BiCGStab; d is the diagonal of a preconditioner from the right, or NULL */
-template <class X>
 struct BCGSWhole {
-  typedef X        type;
   static const int ahead = AHEAD / 2;
-  const X         *r, *v, *p, *d;
-  X                omegabeta, beta;
+  const double    *r, *v, *p, *d;
+  double           omegabeta, beta;
 
-  __device__ __forceinline__ X operator()(int c) const
+  __device__ __forceinline__ double operator()(int c) const
   {
-    const X y = r[c] - omegabeta * v[c] + beta * p[c];
+    const double y = r[c] - omegabeta * v[c] + beta * p[c];
 
     return d ? d[c] * y : y;
   }
 };
 
-template <class X>
 struct BCGSHalf {
-  typedef X        type;
   static const int ahead = AHEAD / 2;
-  const X         *r, *v, *d;
-  X                alpha;
+  const double    *r, *v, *d;
+  double           alpha;
 
-  __device__ __forceinline__ X operator()(int c) const
+  __device__ __forceinline__ double operator()(int c) const
   {
-    const X y = r[c] - alpha * v[c];
+    const double y = r[c] - alpha * v[c];
 
     return d ? d[c] * y : y;
   }
@@ -120,12 +111,11 @@ struct BCGSHalf {
 
 /* ---- a vector of the block's rows, the first of them in shared memory ---- */
 
-template <class X>
 struct Rows {
-  X  *nearby, *far;
-  int resident;
+  double *nearby, *far;
+  int     resident;
 
-  __device__ __forceinline__ X &operator[](int i) const
+  __device__ __forceinline__ double &operator[](int i) const
   {
     return i < resident ? nearby[i] : far[i];
   }
@@ -135,35 +125,33 @@ struct Pool {
   char  *next;
   size_t left;
 
-  template <class X>
-  __device__ __forceinline__ Rows<X> rows(X *global, int first, int count)
+  __device__ __forceinline__ Rows rows(double *global, int first, int count)
   {
-    Rows<X>   v;
-    const int fit = (int)(left / sizeof(X));
+    Rows      v;
+    const int fit = (int)(left / sizeof(double));
 
     v.far      = global ? global + first : global;
-    v.nearby   = (X *)next;
+    v.nearby   = (double *)next;
     v.resident = global ? (count <= fit ? count : fit / THREADS * THREADS) : 0;
-    next += (sizeof(X) * v.resident + 15) / 16 * 16;
-    left -= min(left, (sizeof(X) * v.resident + 15) / 16 * 16);
+    next += (sizeof(double) * v.resident + 15) / 16 * 16;
+    left -= min(left, (sizeof(double) * v.resident + 15) / 16 * 16);
     return v;
   }
 
   /* What is known to fit */
-  template <class X>
-  __device__ __forceinline__ X *take(int count)
+  template <class T>
+  __device__ __forceinline__ T *take(int count)
   {
-    X *const p = (X *)next;
+    T *const p = (T *)next;
 
-    next += (sizeof(X) * count + 15) / 16 * 16;
-    left -= (sizeof(X) * count + 15) / 16 * 16;
+    next += (sizeof(T) * count + 15) / 16 * 16;
+    left -= (sizeof(T) * count + 15) / 16 * 16;
     return p;
   }
 };
 
 /* The sum of what so many neighbouring warps have, in the first of them */
-template <class X>
-__device__ __forceinline__ X add_parts(X sum, int warps, int part, X *scratch)
+__device__ __forceinline__ double add_parts(double sum, int warps, int part, double *scratch)
 {
   scratch[threadIdx.x] = sum;
   __syncthreads();

@@ -28,21 +28,20 @@
 
 /* ---- the preconditioner, of the block's rows ---- */
 
-template <class X>
 struct Preconditioner {
-  Rows<X>         d;     /* the diagonal, where there is one */
-  const X        *block; /* rows of the diagonal blocks, whole; a block of rows holds whole ones */
+  Rows            d;     /* the diagonal, where there is one */
+  const double   *block; /* rows of the diagonal blocks, whole; a block of rows holds whole ones */
   int             diagonal, bs, first;
   const uint16_t *id;    /* where the diagonal of a row is that of its stencil: which of these it has; no row of d is read then */
-  const X        *table; /* in shared memory, and one over it; else NULL */
+  const double   *table; /* in shared memory, and one over it; else NULL */
   int             tables;
 
-  __device__ __forceinline__ X entry(int i) const
+  __device__ __forceinline__ double entry(int i) const
   {
     return table ? table[id[first + i]] : d[i];
   }
 
-  __device__ __forceinline__ X on_the_way(int i, X r) const
+  __device__ __forceinline__ double on_the_way(int i, double r) const
   {
     return diagonal ? entry(i) * r : r;
   }
@@ -51,13 +50,13 @@ struct Preconditioner {
   __device__ __forceinline__ void tabulate(const GPUKSPDiagonals &same, Pool &pool)
   {
     if (!diagonal || !same.table) return;
-    X *const t = pool.take<X>(2 * same.count);
+    double *const t = pool.take<double>(2 * same.count);
 
     for (int i = threadIdx.x; i < same.count; i += THREADS) {
-      const X v = same.table[i];
+      const double v = same.table[i];
 
       t[i]              = v;
-      t[same.count + i] = v != X(0) ? 1 / v : X(0);
+      t[same.count + i] = v != 0.0 ? 1 / v : 0.0;
     }
     table  = t;
     tables = same.count;
@@ -66,41 +65,39 @@ struct Preconditioner {
   }
 
   /* The block's part of a diagonal that differs from row to row */
-  __device__ __forceinline__ void settle(const X *whole, Pool &pool, int rows)
+  __device__ __forceinline__ void settle(const double *whole, Pool &pool, int rows)
   {
     if (table) return;
-    d = pool.rows((X *)whole, first, rows);
+    d = pool.rows((double *)whole, first, rows);
     for (int i = threadIdx.x; i < d.resident && diagonal; i += THREADS) d.nearby[i] = d.far[i];
   }
 
   /* r is complete in all rows of the block */
   template <class R>
-  __device__ __forceinline__ X of(int i, const R &r) const
+  __device__ __forceinline__ double of(int i, const R &r) const
   {
     if (!bs) return on_the_way(i, r[i]);
     const int b = i - (first + i) % bs;
-    X         z = 0;
+    double    z = 0;
 
     for (int j = 0; j < bs; j++) z += block[(int64_t)(first + i) * bs + j] * r[b + j];
     return z;
   }
 };
 
-template <class X, class V>
-__device__ __forceinline__ Preconditioner<X> preconditioner(const V &v, int first)
+__device__ __forceinline__ Preconditioner preconditioner(const GPUKSPVectors &v, int first)
 {
-  const X *d = v.degree ? v.diagonal : v.pc;
+  const double *d = v.degree ? v.diagonal : v.pc;
 
   return {
-    {NULL, (X *)d + first, 0},
+    {NULL, (double *)d + first, 0},
     v.block, d != NULL, v.block ? v.bs : 0, first, NULL, NULL, 0
   };
 }
 
-template <class X>
 struct From {
-  const X                     *p;
-  __device__ __forceinline__ X operator[](int i) const
+  const double                     *p;
+  __device__ __forceinline__ double operator[](int i) const
   {
     return p[i];
   }
@@ -147,7 +144,7 @@ struct Args {
   __shared__ double                    part_[GPUKSP_MEETING * MOST_WARPS], all_[2 * GPUKSP_MEETING * CLUSTER], total_[2 * GPUKSP_MEETING]; \
   const int                            first = a.bounds[blockIdx.x], last = a.bounds[blockIdx.x + 1], rows = last - first; \
   Pool                                 pool    = {pool_, a.shared}; \
-  X                                   *scratch = (X *)pool_; \
+  double                              *scratch = (double *)pool_; \
   Meeting                              meeting = {a.slots, a.epoch, part_, all_, total_}; \
   M                                    A       = a.A; \
   if (A.shares()) { /* the most that a product asks for */ \
@@ -189,35 +186,34 @@ struct Args {
   } while (0)
 
 /* z = a Chebyshev polynomial in A of r, whose rows the thread that has written them takes. A function of its own, which the solve without it must not make room for */
-template <class X>
 struct Polynomial {
-  X     *now, *next, *left, *z;
-  double emin, emax;
-  int    degree;
+  double *now, *next, *left, *z;
+  double  emin, emax;
+  int     degree;
 };
 
-template <class M, class X>
-__device__ __noinline__ unsigned chebyshev(const M &A, Polynomial<X> v, const Preconditioner<X> pc, Meeting meeting, int first, int rows, X *scratch)
+template <class M>
+__device__ __noinline__ unsigned chebyshev(const M &A, Polynomial v, const Preconditioner pc, Meeting meeting, int first, int rows, double *scratch)
 {
-  X     *now = v.now, *next = v.next, *left = v.left, *z = v.z;
-  double rho = 0, ca, cb;
+  double *now = v.now, *next = v.next, *left = v.left, *z = v.z;
+  double  rho = 0, ca, cb;
 
   for (int k = 0; k < v.degree; k++) {
     if (k) {
       meet(meeting);
-      A.product(Vector<X>{now}, first, first + rows, scratch, [&](int i, X s) { left[i] -= s; });
+      A.product(Vector{now}, first, first + rows, scratch, [&](int i, double s) { left[i] -= s; });
     }
     __syncthreads();
     rho = GPUKSPChebyshev(v.emin, v.emax, rho, &ca, &cb);
     FOR_ROWS(i)
     {
-      const X y = pc.of(i, From<X>{left}), step = k ? X(ca) * now[first + i] + X(cb) * y : X(cb) * y;
+      const double y = pc.of(i, From{left}), step = k ? ca * now[first + i] + cb * y : cb * y;
 
       next[first + i] = step;
       z[i]            = k ? z[i] + step : step;
     }
     { /* others still read it */
-      X *const old = now;
+      double *const old = now;
 
       now  = next;
       next = old;
@@ -227,27 +223,27 @@ __device__ __noinline__ unsigned chebyshev(const M &A, Polynomial<X> v, const Pr
   return meeting.epoch;
 }
 
-template <class M, class X, class V, class R>
-__device__ __forceinline__ void polynomial(const M &A, const V &v, const Preconditioner<X> &pc, Meeting &meeting, int first, int rows, X *scratch, const R &r)
+template <class M, class R>
+__device__ __forceinline__ void polynomial(const M &A, const GPUKSPVectors &v, const Preconditioner &pc, Meeting &meeting, int first, int rows, double *scratch, const R &r)
 {
   FOR_ROWS(i) v.c2[first + i] = r[i];
-  meeting.epoch               = chebyshev<M, X>(A, {v.c0, v.c1, v.c2 + first, v.z + first, v.emin, v.emax, v.degree}, pc, meeting, first, rows, scratch);
+  meeting.epoch               = chebyshev(A, {v.c0, v.c1, v.c2 + first, v.z + first, v.emin, v.emax, v.degree}, pc, meeting, first, rows, scratch);
 }
 
 /* x - the true residual, in the norm of the test, into st.truenorm; x and w are whole vectors */
 template <bool POLYNOMIAL, class M>
 __device__ void true_norm(const M &A, const GPUKSPVectors &v, GPUKSPState &st, Meeting &meeting, int first, int rows, double *scratch, int right)
 {
-  double                       sum[3] = {0, 0, 0};
-  double                      *w      = v.w + first;
-  const double                *b      = v.b + first;
-  const Preconditioner<double> pc     = preconditioner<double>(v, first);
+  double               sum[3] = {0, 0, 0};
+  double              *w      = v.w + first;
+  const double        *b      = v.b + first;
+  const Preconditioner pc     = preconditioner(v, first);
 
   meet(meeting);
-  A.product(Vector<double>{v.x}, first, first + rows, scratch, [&](int i, double s) { w[i] = b[i] - s; });
+  A.product(Vector{v.x}, first, first + rows, scratch, [&](int i, double s) { w[i] = b[i] - s; });
   __syncthreads();
   if constexpr (POLYNOMIAL) polynomial(A, v, pc, meeting, first, rows, scratch, w);
-  FOR_ROWS(i) add_norms(w[i], right ? w[i] : POLYNOMIAL ? v.z[first + i] : pc.of(i, From<double>{w}), sum);
+  FOR_ROWS(i) add_norms(w[i], right ? w[i] : POLYNOMIAL ? v.z[first + i] : pc.of(i, From{w}), sum);
   exchange<3, false>(meeting, sum);
   RULE(st.scale = 1; st.truenorm = GPUKSPNorm(&st, sum));
 }
@@ -265,20 +261,19 @@ enum {
 template <class M, bool POLYNOMIAL, int HOW>
 __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THREADS, 1) cg_kernel(const Args<M> a)
 {
-  typedef double X;
   PROLOGUE;
-  constexpr int     GROUP = HOW == BY_WINDOWS ? 8 : 4;
-  Preconditioner<X> pc    = preconditioner<X>(a.v, first);
-  Windows           windows;
+  constexpr int  GROUP = HOW == BY_WINDOWS ? 8 : 4;
+  Preconditioner pc    = preconditioner(a.v, first);
+  Windows        windows;
 
   pc.tabulate(a.same, pool);
-  if constexpr (HOW == BY_WINDOWS) windows = {pool.take<X>(4 * A.windows.length), A.windows.length};
-  const Rows<X> w = pool.rows(a.v.w, first, rows), x = pool.rows(a.v.x, first, rows);
+  if constexpr (HOW == BY_WINDOWS) windows = {pool.take<double>(4 * A.windows.length), A.windows.length};
+  const Rows w = pool.rows(a.v.w, first, rows), x = pool.rows(a.v.x, first, rows);
   pc.settle(POLYNOMIAL ? a.v.diagonal : a.v.pc, pool, rows);
-  const Rows<X> r = pool.rows(a.v.r, first, rows);                                            /* after the start only where keeps is set: else r = z / d */
-  X            *z = a.v.z + first, *p = a.v.p + first, *q = a.v.p2 + first;                   /* the direction, and the one before or to come */
-  const bool    keeps = pc.bs || POLYNOMIAL || a.start.normtype == KSP_NORM_UNPRECONDITIONED; /* z is no matter of a single row, or r itself is asked for */
-  double        s3[3], s1[1];
+  const Rows r = pool.rows(a.v.r, first, rows);                                            /* after the start only where keeps is set: else r = z / d */
+  double    *z = a.v.z + first, *p = a.v.p + first, *q = a.v.p2 + first;                   /* the direction, and the one before or to come */
+  const bool keeps = pc.bs || POLYNOMIAL || a.start.normtype == KSP_NORM_UNPRECONDITIONED; /* z is no matter of a single row, or r itself is asked for */
+  double     s3[3], s1[1];
 
   FOR_ROWS(i) p[i] = 0;
 
@@ -286,12 +281,12 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
   if (!st.guesszero) {
     double bb[3] = {0, 0, 0};
 
-    A.product(Vector<X>{a.v.x}, first, last, scratch, [&](int i, X s) { r[i] = a.v.b[first + i] - s; });
+    A.product(Vector{a.v.x}, first, last, scratch, [&](int i, double s) { r[i] = a.v.b[first + i] - s; });
     if constexpr (POLYNOMIAL) polynomial(A, a.v, pc, meeting, first, rows, scratch, a.v.b + first);
     FOR_ROWS(i)
     {
       x[i] = a.v.x[first + i];
-      add_norms(a.v.b[first + i], POLYNOMIAL ? z[i] : pc.of(i, From<X>{a.v.b + first}), bb);
+      add_norms(a.v.b[first + i], POLYNOMIAL ? z[i] : pc.of(i, From{a.v.b + first}), bb);
     }
     exchange<3, false>(meeting, bb);
     RULE(st.bnorm = GPUKSPNorm(&st, bb));
@@ -307,7 +302,7 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
   if constexpr (POLYNOMIAL) polynomial(A, a.v, pc, meeting, first, rows, scratch, r);
   FOR_ROWS(i)
   {
-    const X zi = POLYNOMIAL ? z[i] : pc.of(i, r);
+    const double zi = POLYNOMIAL ? z[i] : pc.of(i, r);
 
     z[i] = zi;
     add_norms(r[i], zi, s3);
@@ -316,13 +311,13 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
   RULE(CGInit(&st, s3); CGBegin(&st));
 
   double     rho    = st.rho;
-  X          xalpha = 0, beta = (X)st.beta;
-  const bool ended = st.reason;
+  double     xalpha = 0, beta = st.beta;
+  const bool ended = st.reason; /* before it has begun; later stops[] say so */
 
   while (!ended) {
     s1[0] = 0;
     if constexpr (HOW == BY_WINDOWS) {
-      windows.product(A, a.v.z, p - first, beta, a.n, first, rows, x, [&](int i, X s, X now, X before, X xi) {
+      windows.product(A, a.v.z, p - first, beta, a.n, first, rows, x, [&](int i, double s, double now, double before, double xi) {
         w[i] = s;
         q[i] = now;
         x[i] = xi + xalpha * before;
@@ -331,7 +326,7 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
     } else if constexpr (HOW == WRITTEN) {
       FOR_GROUPS(g)
       {
-        X zi[GROUP], pi[GROUP], xi[GROUP];
+        double zi[GROUP], pi[GROUP], xi[GROUP];
 
         FOR_GROUP_READ(g, u, i)
         {
@@ -346,25 +341,25 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
         }
       }
       meet(meeting);
-      A.product(Vector<X>{q - first}, first, last, scratch, [&](int i, X s) {
-        const X now = q[i];
+      A.product(Vector{q - first}, first, last, scratch, [&](int i, double s) {
+        const double now = q[i];
 
         w[i] = s;
         s1[0] += now * s;
       });
     } else {
-      A.product(Direction<X>{a.v.z, p - first, beta}, first, last, scratch, [&](int i, X s) {
-        const X before = p[i], now = z[i] + beta * before;
+      A.product(Direction{a.v.z, p - first, beta}, first, last, scratch, [&](int i, double s) {
+        const double before = p[i], now = z[i] + beta * before;
 
         w[i] = s;
         q[i] = now;
         x[i] += xalpha * before;
-        s1[0] += (double)now * (double)s;
+        s1[0] += now * s;
       });
     }
     xalpha = 0;
     { /* others still read p */
-      X *const old = p;
+      double *const old = p;
 
       p = q;
       q = old;
@@ -372,13 +367,13 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
     exchange<1, false>(meeting, s1);
     if (stops[1]) break;
     RULE_AHEAD(0, CGCurvature(&st, s1[0]));
-    xalpha = (X)(rho / s1[0]);
+    xalpha = (rho / s1[0]);
     s3[0] = s3[1] = s3[2] = 0;
     if (!keeps) {
       const auto update = [&](auto key, auto factors) {
         FOR_GROUPS_BACK(g)
         {
-          X                zi[GROUP], wi[GROUP];
+          double           zi[GROUP], wi[GROUP];
           decltype(key(0)) ki[GROUP];
 
           FOR_GROUP_READ(g, u, i)
@@ -389,7 +384,7 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
           }
           FOR_GROUP(g, u, i)
           {
-            X di, over;
+            double di, over;
 
             factors(ki[u], di, over);
             zi[u] -= xalpha * (di * wi[u]);
@@ -401,24 +396,24 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
 
       if (pc.table)
         update([&](int i) { return (int)pc.id[first + i]; },
-               [&](int k, X &di, X &over) {
+               [&](int k, double &di, double &over) {
                  di   = pc.table[k];
                  over = pc.table[pc.tables + k];
                });
       else if (pc.diagonal)
         update([&](int i) { return pc.d[i]; },
-               [](X d, X &di, X &over) {
+               [](double d, double &di, double &over) {
                  di   = d;
-                 over = d != X(0) ? 1 / d : X(0);
+                 over = d != 0.0 ? 1 / d : 0.0;
                });
-      else update([](int) { return 0; }, [](int, X &di, X &over) { di = over = 1; });
+      else update([](int) { return 0; }, [](int, double &di, double &over) { di = over = 1; });
     } else {
       FOR_ROWS(i) r[i] -= xalpha * w[i];
       __syncthreads();
       if constexpr (POLYNOMIAL) polynomial(A, a.v, pc, meeting, first, rows, scratch, r);
       FOR_ROWS(i)
       {
-        const X zi = POLYNOMIAL ? z[i] : pc.of(i, r);
+        const double zi = POLYNOMIAL ? z[i] : pc.of(i, r);
 
         z[i] = zi;
         add_norms(r[i], zi, s3);
@@ -430,7 +425,7 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
       break;
     }
     RULE_AHEAD(1, CGResidual(&st, s3); CGNext(&st));
-    beta = (X)(s3[SUM_RZ] / rho);
+    beta = (s3[SUM_RZ] / rho);
     rho  = s3[SUM_RZ];
   }
   __syncthreads();
@@ -438,11 +433,11 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
   /* the last step of x; what is resident goes home */
   FOR_ROWS(i)
   {
-    const X step = xalpha != X(0) ? xalpha * p[i] : X(0); /* p may be no number after a breakdown */
+    const double step = xalpha != 0.0 ? xalpha * p[i] : 0.0; /* p may be no number after a breakdown */
 
     a.v.x[first + i] = x[i] + step;
   }
-  if (a.guard) true_norm<POLYNOMIAL>(A, a.v, st, meeting, first, rows, (double *)scratch, 0);
+  if (a.guard) true_norm<POLYNOMIAL>(A, a.v, st, meeting, first, rows, scratch, 0);
   if (blockIdx.x == 0 && threadIdx.x == 0) {
     st.epoch = meeting.epoch;
     *a.state = st;
@@ -461,7 +456,6 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
 template <class M, int SIZE, int ROWS>
 __global__ void __launch_bounds__(SIZE, 1) cg_tile_kernel(const Args<M> a)
 {
-  typedef double X;
   enum {
     MU,    /* p'w */
     DELTA, /* z'w */
@@ -472,23 +466,23 @@ __global__ void __launch_bounds__(SIZE, 1) cg_tile_kernel(const Args<M> a)
   };
   PROLOGUE;
   const int  lo = a.reach[2 * blockIdx.x], count = a.reach[2 * blockIdx.x + 1] - lo, own = first - lo, halo = count - rows;
-  X         *z = pool.take<X>(count), *p = pool.take<X>(count), *w = pool.take<X>(rows);
-  X          ri[ROWS], zi[ROWS], xi[ROWS], step[ROWS], di[ROWS]; /* of the thread's own rows */
+  double    *z = pool.take<double>(count), *p = pool.take<double>(count), *w = pool.take<double>(rows);
+  double     ri[ROWS], zi[ROWS], xi[ROWS], step[ROWS], di[ROWS]; /* of the thread's own rows */
   const bool unpreconditioned = a.start.normtype == KSP_NORM_UNPRECONDITIONED;
 
   FOR_OWN(k, i)
   {
-    di[k]   = a.v.pc ? a.v.pc[first + i] : X(1);
+    di[k]   = a.v.pc ? a.v.pc[first + i] : 1.0;
     step[k] = 0;
-    xi[k]   = st.guesszero ? X(0) : a.v.x[first + i];
+    xi[k]   = st.guesszero ? 0.0 : a.v.x[first + i];
     ri[k]   = a.v.b[first + i];
   }
   if (st.guesszero) {
-    for (int i = threadIdx.x; i < count; i += THREADS) z[i] = p[i] = (a.v.pc ? a.v.pc[lo + i] : X(1)) * a.v.b[lo + i];
+    for (int i = threadIdx.x; i < count; i += THREADS) z[i] = p[i] = (a.v.pc ? a.v.pc[lo + i] : 1.0) * a.v.b[lo + i];
   } else {
     double bb[3] = {0, 0, 0};
 
-    A.product(Vector<X>{a.v.x}, first, last, scratch, [&](int i, X sum) { w[i] = sum; });
+    A.product(Vector{a.v.x}, first, last, scratch, [&](int i, double sum) { w[i] = sum; });
     __syncthreads();
     FOR_OWN(k, i)
     {
@@ -504,14 +498,14 @@ __global__ void __launch_bounds__(SIZE, 1) cg_tile_kernel(const Args<M> a)
   FOR_OWN(k, i) zi[k] = z[own + i];
 
   for (int n = 0;; n++) {
-    X *const y         = n & 1 ? a.v.p2 : a.v.p; /* others may be a meeting behind */
-    double   sum[SUMS] = {0, 0, 0, 0, 0};
+    double *const y         = n & 1 ? a.v.p2 : a.v.p; /* others may be a meeting behind */
+    double        sum[SUMS] = {0, 0, 0, 0, 0};
 
-    A.product(Vector<X>{p - lo}, first, last, scratch, [&](int i, X wi) { w[i] = wi; });
+    A.product(Vector{p - lo}, first, last, scratch, [&](int i, double wi) { w[i] = wi; });
     __syncthreads();
     FOR_OWN(k, i)
     {
-      const X wi = w[i], pi = p[own + i], yi = di[k] * wi, norm = unpreconditioned ? ri[k] : zi[k];
+      const double wi = w[i], pi = p[own + i], yi = di[k] * wi, norm = unpreconditioned ? ri[k] : zi[k];
 
       y[first + i] = yi;
       sum[MU] += pi * wi;
@@ -537,10 +531,10 @@ __global__ void __launch_bounds__(SIZE, 1) cg_tile_kernel(const Args<M> a)
     });
     if (stops[0]) break;
 
-    const X mu = 1 / sum[MU], alpha = sum[RHO] * mu, beta = fmax(0.0, 1 + (alpha * sum[GAMMA] - 2 * sum[DELTA]) * mu);
+    const double mu = 1 / sum[MU], alpha = sum[RHO] * mu, beta = fmax(0.0, 1 + (alpha * sum[GAMMA] - 2 * sum[DELTA]) * mu);
 
     for (int g = threadIdx.x; g < halo; g += TILE_GROUP * THREADS) {
-      X yi[TILE_GROUP];
+      double yi[TILE_GROUP];
 
 #pragma unroll
       for (int u = 0; u < TILE_GROUP; u++) {
@@ -553,7 +547,7 @@ __global__ void __launch_bounds__(SIZE, 1) cg_tile_kernel(const Args<M> a)
         const int h = g + u * THREADS, t = h < own ? h : h + rows;
 
         if (h < halo) {
-          const X zt = z[t] - alpha * yi[u];
+          const double zt = z[t] - alpha * yi[u];
 
           z[t] = zt;
           p[t] = zt + beta * p[t];
@@ -562,7 +556,7 @@ __global__ void __launch_bounds__(SIZE, 1) cg_tile_kernel(const Args<M> a)
     }
     FOR_OWN(k, i)
     {
-      const X wi = w[i], before = p[own + i];
+      const double wi = w[i], before = p[own + i];
 
       zi[k] -= alpha * (di[k] * wi);
       ri[k] -= alpha * wi;
@@ -574,7 +568,7 @@ __global__ void __launch_bounds__(SIZE, 1) cg_tile_kernel(const Args<M> a)
   }
   __syncthreads();
   FOR_OWN(k, i) a.v.x[first + i] = xi[k];
-  if (a.guard) true_norm<false>(A, a.v, st, meeting, first, rows, (double *)scratch, 0);
+  if (a.guard) true_norm<false>(A, a.v, st, meeting, first, rows, scratch, 0);
   if (blockIdx.x == 0 && threadIdx.x == 0) {
     st.epoch = meeting.epoch;
     *a.state = st;
@@ -605,24 +599,23 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) reach_kernel(M A, const int *
 template <class M>
 __global__ void __launch_bounds__(MOST_THREADS, 1) cg1_kernel(const Args<M> a)
 {
-  typedef double X;
-  constexpr int  GROUP = 4;
+  constexpr int GROUP = 4;
   PROLOGUE;
-  Preconditioner<X> pc = preconditioner<X>(a.v, first);
+  Preconditioner pc = preconditioner(a.v, first);
 
   pc.tabulate(a.same, pool);
-  const Rows<X> w = pool.rows(a.v.w, first, rows), r = pool.rows(a.v.r, first, rows), s = pool.rows(a.v.s, first, rows), p = pool.rows(a.v.p, first, rows);
+  const Rows w = pool.rows(a.v.w, first, rows), r = pool.rows(a.v.r, first, rows), s = pool.rows(a.v.s, first, rows), p = pool.rows(a.v.p, first, rows);
   pc.settle(a.v.pc, pool, rows);
-  const Rows<X> x = pool.rows(a.v.x, first, rows);
-  X            *z = a.v.z + first;
-  double        s4[4], none[3] = {0, 0, 0};
+  const Rows x = pool.rows(a.v.x, first, rows);
+  double    *z = a.v.z + first;
+  double     s4[4], none[3] = {0, 0, 0};
 
   if (!st.guesszero) {
-    A.product(Vector<X>{a.v.x}, first, last, scratch, [&](int i, X sum) { r[i] = a.v.b[first + i] - sum; });
+    A.product(Vector{a.v.x}, first, last, scratch, [&](int i, double sum) { r[i] = a.v.b[first + i] - sum; });
     FOR_ROWS(i)
     {
       x[i] = a.v.x[first + i];
-      add_norms(a.v.b[first + i], pc.of(i, From<X>{a.v.b + first}), none);
+      add_norms(a.v.b[first + i], pc.of(i, From{a.v.b + first}), none);
     }
     exchange<3, false>(meeting, none);
     RULE(st.bnorm = GPUKSPNorm(&st, none));
@@ -642,9 +635,9 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) cg1_kernel(const Args<M> a)
 
     meet(meeting);
     s4[SUM_ZS] = 0;
-    A.product(Vector<X>{a.v.z}, first, last, scratch, [&](int i, X sum) {
+    A.product(Vector{a.v.z}, first, last, scratch, [&](int i, double sum) {
       s[i] = sum;
-      s4[SUM_ZS] += (double)z[i] * (double)sum;
+      s4[SUM_ZS] += z[i] * sum;
     });
     FOR_ROWS(i) add_norms(r[i], z[i], n3);
     s4[SUM_RR] = n3[SUM_RR];
@@ -654,11 +647,11 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) cg1_kernel(const Args<M> a)
     if (start) RULE(CGInit(&st, s4); CGBeginSingle(&st));
     else RULE(CGResidual(&st, s4); CGNextSingle(&st));
     if (st.reason) break;
-    const X beta = (X)st.beta, alpha = (X)st.alpha;
+    const double beta = st.beta, alpha = st.alpha;
 
     FOR_GROUPS(g)
     {
-      X pi[GROUP], wi[GROUP], ri[GROUP], xi[GROUP];
+      double pi[GROUP], wi[GROUP], ri[GROUP], xi[GROUP];
 
       FOR_GROUP_READ(g, u, i)
       {
@@ -684,7 +677,7 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) cg1_kernel(const Args<M> a)
   }
   __syncthreads();
   FOR_ROWS(i) a.v.x[first + i] = x[i];
-  if (a.guard) true_norm<false>(A, a.v, st, meeting, first, rows, (double *)scratch, 0);
+  if (a.guard) true_norm<false>(A, a.v, st, meeting, first, rows, scratch, 0);
   if (blockIdx.x == 0 && threadIdx.x == 0) {
     st.epoch = meeting.epoch;
     *a.state = st;
@@ -694,33 +687,32 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) cg1_kernel(const Args<M> a)
 template <class M>
 __global__ void __launch_bounds__(MOST_THREADS, 1) bcgs_kernel(const Args<M> a)
 {
-  typedef double X;
-  constexpr int  GROUP = 4;
+  constexpr int GROUP = 4;
   PROLOGUE;
-  Preconditioner<X> pc = preconditioner<X>(a.v, first);
+  Preconditioner pc = preconditioner(a.v, first);
 
   pc.tabulate(a.same, pool);
-  const Rows<X> t = pool.rows(a.v.t, first, rows), s = pool.rows(a.v.s, first, rows), rp = pool.rows(a.v.rp, first, rows);
+  const Rows t = pool.rows(a.v.t, first, rows), s = pool.rows(a.v.s, first, rows), rp = pool.rows(a.v.rp, first, rows);
   pc.settle(a.v.pc, pool, rows);
-  const Rows<X> x = pool.rows(a.v.x, first, rows);
-  const Rows<X> w = pool.rows(a.v.block ? a.v.w : (X *)NULL, first, rows);
-  X            *r = a.v.r + first, *ph = a.v.ph + first, *sh = a.v.sh + first;
-  X            *p = a.v.p + first, *q = a.v.p2 + first, *v = a.v.v + first, *u = a.v.v2 + first; /* as they are, and as they were or will be */
+  const Rows    x = pool.rows(a.v.x, first, rows);
+  const Rows    w = pool.rows(a.v.block ? a.v.w : (double *)NULL, first, rows);
+  double       *r = a.v.r + first, *ph = a.v.ph + first, *sh = a.v.sh + first;
+  double       *p = a.v.p + first, *q = a.v.p2 + first, *v = a.v.v + first, *u = a.v.v2 + first; /* as they are, and as they were or will be */
   const bool    hat = a.v.ph != a.v.p;                                                           /* the preconditioner comes first */
-  const X      *d   = hat ? a.v.pc : NULL;
+  const double *d   = hat ? a.v.pc : NULL;
   double        s1[1], s2[2], s3[3];
 
   FOR_ROWS(i)
   {
-    x[i] = st.guesszero ? X(0) : a.v.x[first + i];
+    x[i] = st.guesszero ? 0.0 : a.v.x[first + i];
     p[i] = v[i] = 0;
   }
   /* r = b - A x, preconditioned from the left */
   if (!st.guesszero) {
     double bb[3] = {0, 0, 0};
 
-    A.product(Vector<X>{a.v.x}, first, last, scratch, [&](int i, X sum) { t[i] = a.v.b[first + i] - sum; });
-    FOR_ROWS(i) add_norms(a.v.b[first + i], a.right ? a.v.b[first + i] : pc.of(i, From<X>{a.v.b + first}), bb);
+    A.product(Vector{a.v.x}, first, last, scratch, [&](int i, double sum) { t[i] = a.v.b[first + i] - sum; });
+    FOR_ROWS(i) add_norms(a.v.b[first + i], a.right ? a.v.b[first + i] : pc.of(i, From{a.v.b + first}), bb);
     exchange<3, false>(meeting, bb);
     RULE(st.bnorm = GPUKSPNorm(&st, bb));
   } else {
@@ -730,7 +722,7 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) bcgs_kernel(const Args<M> a)
   s1[0] = 0;
   FOR_ROWS(i)
   {
-    const X ri = a.right ? t[i] : pc.of(i, t);
+    const double ri = a.right ? t[i] : pc.of(i, t);
 
     r[i] = rp[i] = ri;
     s1[0] += (double)ri * (double)ri;
@@ -739,32 +731,32 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) bcgs_kernel(const Args<M> a)
   RULE(BCGSInit(&st, s1[0]); BCGSBegin(&st));
 
   while (!st.reason) {
-    const X omegabeta = (X)(st.omegaold * st.beta), beta = (X)st.beta;
+    const double omegabeta = st.omegaold * st.beta, beta = st.beta;
 
     /* v = A p, preconditioned; p = r - omegabeta v + beta p */
     s1[0] = 0;
     {
-      const BCGSWhole<X> direction = {a.v.r, v - first, p - first, d, omegabeta, beta};
-      const auto         keep      = [&](int i, X vi) {
+      const BCGSWhole direction = {a.v.r, v - first, p - first, d, omegabeta, beta};
+      const auto      keep      = [&](int i, double vi) {
         u[i] = vi;
         s1[0] += (double)vi * (double)rp[i];
       };
 
       FOR_ROWS(i) q[i] = r[i] - omegabeta * v[i] + beta * p[i];
-      if (!pc.bs) A.product(direction, first, last, scratch, [&](int i, X sum) { keep(i, hat ? sum : pc.on_the_way(i, sum)); });
+      if (!pc.bs) A.product(direction, first, last, scratch, [&](int i, double sum) { keep(i, hat ? sum : pc.on_the_way(i, sum)); });
       else if (hat) {
         __syncthreads();
-        FOR_ROWS(i) ph[i] = pc.of(i, From<X>{q});
+        FOR_ROWS(i) ph[i] = pc.of(i, From{q});
         meet(meeting);
-        A.product(Vector<X>{a.v.ph}, first, last, scratch, keep);
+        A.product(Vector{a.v.ph}, first, last, scratch, keep);
       } else {
-        A.product(direction, first, last, scratch, [&](int i, X sum) { w[i] = sum; });
+        A.product(direction, first, last, scratch, [&](int i, double sum) { w[i] = sum; });
         __syncthreads();
         FOR_ROWS(i) keep(i, pc.of(i, w));
       }
     }
     { /* others still read p and v */
-      X *const oldp = p, *const oldv = v;
+      double *const oldp = p, *const oldv = v;
 
       p = q;
       v = u;
@@ -774,14 +766,14 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) bcgs_kernel(const Args<M> a)
     exchange<1, true>(meeting, s1);
     RULE(BCGSDirection(&st, s1[0]));
     if (st.reason) break;
-    const X alpha = (X)st.alpha;
+    const double alpha = st.alpha;
 
     /* t = A s, preconditioned; s = r - alpha v */
     s3[0] = s3[1] = s3[2] = 0;
     {
-      const BCGSHalf<X> half      = {a.v.r, v - first, d, alpha};
-      const auto        stabilize = [&](int i, X ti) {
-        const X si = r[i] - alpha * v[i];
+      const BCGSHalf half      = {a.v.r, v - first, d, alpha};
+      const auto     stabilize = [&](int i, double ti) {
+        const double si = r[i] - alpha * v[i];
 
         t[i] = ti;
         s[i] = si;
@@ -790,15 +782,15 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) bcgs_kernel(const Args<M> a)
         s3[2] += (double)si * (double)si;
       };
 
-      if (!pc.bs) A.product(half, first, last, scratch, [&](int i, X sum) { stabilize(i, hat ? sum : pc.on_the_way(i, sum)); });
+      if (!pc.bs) A.product(half, first, last, scratch, [&](int i, double sum) { stabilize(i, hat ? sum : pc.on_the_way(i, sum)); });
       else if (hat) {
         FOR_ROWS(i) s[i] = r[i] - alpha * v[i];
         __syncthreads();
         FOR_ROWS(i) sh[i] = pc.of(i, s);
         meet(meeting);
-        A.product(Vector<X>{a.v.sh}, first, last, scratch, stabilize);
+        A.product(Vector{a.v.sh}, first, last, scratch, stabilize);
       } else {
-        A.product(half, first, last, scratch, [&](int i, X sum) { w[i] = sum; });
+        A.product(half, first, last, scratch, [&](int i, double sum) { w[i] = sum; });
         __syncthreads();
         FOR_ROWS(i) stabilize(i, pc.of(i, w));
       }
@@ -806,15 +798,15 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) bcgs_kernel(const Args<M> a)
     exchange<3, false>(meeting, s3);
     RULE(BCGSStabilize(&st, s3[0], s3[1], s3[2]));
     if (st.lucky) {
-      FOR_ROWS(i) x[i] += (X)st.alpha * (!hat ? p[i] : pc.bs ? ph[i] : pc.entry(i) * p[i]);
+      FOR_ROWS(i) x[i] += st.alpha * (!hat ? p[i] : pc.bs ? ph[i] : pc.entry(i) * p[i]);
     }
     if (st.reason) break;
-    s2[0] = s2[1] = 0;
-    const X omega = (X)st.omega;
+    s2[0] = s2[1]      = 0;
+    const double omega = st.omega;
 
     FOR_GROUPS(g)
     {
-      X xi[GROUP], pi[GROUP], hi[GROUP], ri[GROUP], ti[GROUP], oi[GROUP];
+      double xi[GROUP], pi[GROUP], hi[GROUP], ri[GROUP], ti[GROUP], oi[GROUP];
 
       FOR_GROUP_READ(g, k, i)
       {
@@ -825,7 +817,7 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) bcgs_kernel(const Args<M> a)
         pi[k] = before ? ph[i] : p[i];
         hi[k] = before ? sh[i] : ri[k];
         if (on_the_way) {
-          const X di = pc.entry(i);
+          const double di = pc.entry(i);
 
           pi[k] *= di;
           hi[k] *= di;
@@ -846,7 +838,7 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) bcgs_kernel(const Args<M> a)
     RULE(BCGSResidual(&st, s2[0], s2[1]); BCGSNext(&st));
   }
   FOR_ROWS(i) a.v.x[first + i] = x[i];
-  if (a.guard) true_norm<false>(A, a.v, st, meeting, first, rows, (double *)scratch, a.right);
+  if (a.guard) true_norm<false>(A, a.v, st, meeting, first, rows, scratch, a.right);
   if (blockIdx.x == 0 && threadIdx.x == 0) {
     st.epoch = meeting.epoch;
     *a.state = st;

@@ -49,7 +49,7 @@ struct Windows {
 
   /* f(row in the block, sum, the direction there, p there, what x was) */
   template <class M, class F>
-  __device__ __forceinline__ void product(const M &A, const double *z, const double *p, double beta, int n, int first, int rows, const Rows<double> &x, F f) const
+  __device__ __forceinline__ void product(const M &A, const double *z, const double *p, double beta, int n, int first, int rows, const Rows &x, F f) const
   {
     const GPUKSPWindows &w     = A.windows;
     const int            chunk = WINDOW_ROWS * WINDOW_THREADS, t = threadIdx.x;
