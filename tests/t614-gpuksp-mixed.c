@@ -1,18 +1,18 @@
 //TEST name="format" args="-mat_gpucsr_format {} -ksp_gpucg_path graph" loop="csr sell dia bcsr2x2"
 
 /*
-  gpucg in mixed precision where single precision is short of range or digits: matrices and right-hand sides of all magnitudes, condition numbers up to 1e9, tolerances that rounding just
+  gpucg in mixed precision where single precision is short of range or digits: matrices and right-hand sides of all magnitudes, condition numbers up to 1e10, tolerances that rounding just
   allows. What it reports as converged has a true residual within the tolerance, computed here by MATAIJ; it converges where KSPCG does in earnest; and x is finite where KSPCG's is.
 
     build/tests/t614-gpuksp-mixed -dll_append build/lib/libpetscgpucsr.so -mat_gpucsr_format csr -ksp_gpucg_path graph
 */
 #include "testing.h"
 
-#define ROWS 120
+#define ROWS 64
 
 typedef enum {
   SECOND,    /* differences */
-  FOURTH,    /* differences: condition 1e8 */
+  FOURTH,    /* differences: condition 1e7 */
   DIAGONALS, /* second differences, and diagonals from 1 to 1e10 */
   NEGATIVE,  /* definite */
   KINDS
@@ -123,7 +123,7 @@ int main(int argc, char **argv)
     {1,     1e-60},
     {1,     1e120}
   }; /* of the matrix, and of the right-hand side */
-  static const PetscReal   rtols[]  = {1e-2, 1e-8, 1e-12, 2e-14};
+  static const PetscReal   rtols[]  = {1e-8, 2e-14};
   static const KSPNormType norms[]  = {KSP_NORM_PRECONDITIONED, KSP_NORM_UNPRECONDITIONED, KSP_NORM_NATURAL};
   static const char *const pcs[]    = {PCNONE, PCJACOBI};
   PetscInt                 believed = 0;
@@ -163,7 +163,7 @@ int main(int argc, char **argv)
       PetscCall(MatDestroy(&A));
       PetscCall(MatDestroy(&R));
     }
-  PetscCheck(believed > 100, PETSC_COMM_SELF, PETSC_ERR_PLIB, "No test: %" PetscInt_FMT " solves converged", believed);
+  PetscCheck(believed > 50, PETSC_COMM_SELF, PETSC_ERR_PLIB, "No test: %" PetscInt_FMT " solves converged", believed);
   PetscCall(PetscFinalize());
   return 0;
 }
