@@ -110,7 +110,7 @@ static PetscErrorCode Window(const GPUCSRStorage *A, int chunk, size_t shared, G
   GPUCSR_CUDA(err);
   qsort(offset, (size_t)n + 1, sizeof(int), Ascending);
   for (int k = 0; k <= n;) {
-    const int lo = offset[k] - (offset[k] & 1);
+    const int lo = offset[k] & ~(GPUKSP_ALIGN - 1);
     int       hi = lo;
 
     for (; k <= n && offset[k] - hi <= chunk; k++) hi = offset[k];
@@ -119,7 +119,7 @@ static PetscErrorCode Window(const GPUCSRStorage *A, int chunk, size_t shared, G
       break;
     }
     w->lo[w->count]    = lo;
-    w->wide[w->count]  = (chunk + hi - lo + 2) / 2 * 2;
+    w->wide[w->count]  = (chunk + hi - lo + GPUKSP_ALIGN) / GPUKSP_ALIGN * GPUKSP_ALIGN;
     w->place[w->count] = w->length;
     w->length += w->wide[w->count++];
   }
@@ -135,7 +135,7 @@ static PetscErrorCode Tables(const GPUKSPLaunch *L, size_t *bytes)
 {
   PetscFunctionBegin;
   PetscCall((*format_of(L->A)->shared)(L, bytes));
-  *bytes += sizeof(double) * 4 * (size_t)L->windows.length;
+  *bytes += sizeof(double) * (4 * (size_t)L->windows.length + (L->windows.count ? GPUKSP_ALIGN : 0));
   if (L->A->format->ops == &GPUCSRFormat_stencil) *bytes += sizeof(double) * 2 * (size_t)(PetscMin(L->A->extent.units, GPUKSP_STENCILS) + 1);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

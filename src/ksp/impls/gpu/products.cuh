@@ -138,6 +138,14 @@ struct Pool {
     return v;
   }
 
+  __device__ __forceinline__ void align(unsigned bytes)
+  {
+    const unsigned over = (unsigned)__cvta_generic_to_shared(next) % bytes, pad = over ? bytes - over : 0;
+
+    next += pad;
+    left -= pad;
+  }
+
   /* What is known to fit */
   template <class T>
   __device__ __forceinline__ T *take(int count)

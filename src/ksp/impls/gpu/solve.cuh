@@ -267,7 +267,10 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
   Windows        windows;
 
   pc.tabulate(a.same, pool);
-  if constexpr (HOW == BY_WINDOWS) windows = {pool.take<double>(4 * A.windows.length), A.windows.length};
+  if constexpr (HOW == BY_WINDOWS) {
+    pool.align(GPUKSP_ALIGN * sizeof(double));
+    windows = {pool.take<double>(4 * A.windows.length), A.windows.length};
+  }
   const Rows w = pool.rows(a.v.w, first, rows), x = pool.rows(a.v.x, first, rows);
   pc.settle(POLYNOMIAL ? a.v.diagonal : a.v.pc, pool, rows);
   const Rows r = pool.rows(a.v.r, first, rows);                                            /* after the start only where keeps is set: else r = z / d */
