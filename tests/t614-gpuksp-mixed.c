@@ -1,4 +1,4 @@
-//TEST name="format" args="-mat_gpucsr_format {} -ksp_gpucg_path graph" loop="csr sell dia bcsr2x2"
+//TEST name="format" args="-mat_gpucsr_format {} -ksp_gpucg_path graph" loop="csr bcsr2x2"
 
 /*
   gpucg in mixed precision where single precision is short of range or digits: matrices and right-hand sides of all magnitudes, condition numbers up to 1e10, tolerances that rounding just
