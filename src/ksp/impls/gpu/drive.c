@@ -418,17 +418,6 @@ static PetscErrorCode Loop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rules are the device's where the vectors are the solver's own and nobody looks at iterations */
-static PetscErrorCode Begin(KSP_GPU *k)
-{
-  PetscFunctionBegin;
-  k->rulehere = (PetscBool)(!k->dev->ops->separate || k->taken != KSP_GPU_PATH_GRAPH || k->live);
-  if (k->rulehere) PetscFunctionReturn(PETSC_SUCCESS);
-  *k->seen = *k->state;
-  PetscCall(k->dev->ops->copy(k->dev->id, k->devstate, k->state, sizeof(*k->state), GPUCSR_TO_DEVICE, k->dev->stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* An iteration of the next solve may be another */
 static PetscErrorCode End(KSP_GPU *k)
 {
@@ -436,6 +425,18 @@ static PetscErrorCode End(KSP_GPU *k)
 #if defined(GPUCSR_HAVE_CUDA)
   PetscCall(GPUKSPGraphDestroy(&k->graph));
 #endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Rules are the device's where the vectors are the solver's own and nobody looks at iterations */
+static PetscErrorCode Begin(KSP_GPU *k)
+{
+  PetscFunctionBegin;
+  PetscCall(End(k)); /* an error may have left one */
+  k->rulehere = (PetscBool)(!k->dev->ops->separate || k->taken != KSP_GPU_PATH_GRAPH || k->live);
+  if (k->rulehere) PetscFunctionReturn(PETSC_SUCCESS);
+  *k->seen = *k->state;
+  PetscCall(k->dev->ops->copy(k->dev->id, k->devstate, k->state, sizeof(*k->state), GPUCSR_TO_DEVICE, k->dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -127,6 +127,7 @@ static PetscErrorCode Vectors(KSP ksp, KSP_GPU *k)
   const PetscBool need[GPUKSP_VECTORS] = {PETSC_TRUE, PETSC_TRUE, (PetscBool)!mixed, (PetscBool)!mixed, PETSC_TRUE, (PetscBool)(cg1 || (cg && (apart || launch))), (PetscBool)(cg1 || bcgs), (PetscBool)(bcgs || apart), bcgs, bcgs, hat, hat, (PetscBool)(launch && !cg1), (PetscBool)(launch && bcgs), polynomial, polynomial, polynomial};
   const size_t    each                 = VECTOR_BYTES(k);
   GPUKSPVectors  *v                    = &k->launch.v;
+  const int       bs                   = v->bs;
   int             count                = 0;
 
   PetscFunctionBegin;
@@ -140,6 +141,7 @@ static PetscErrorCode Vectors(KSP ksp, KSP_GPU *k)
     v->ph = v->p;
     v->sh = v->s;
   }
+  v->bs         = bs;
   v->pc         = k->pckind == GPUKSP_PC_DIAGONAL && !polynomial ? k->pc : NULL;
   v->diagonal   = k->pckind == GPUKSP_PC_DIAGONAL && polynomial ? k->pc : NULL;
   v->block      = block ? k->pc : NULL;
@@ -310,7 +312,7 @@ static double Bytes(const GPUCSRStorage *A, PetscBool single)
   return bytes;
 }
 
-/* Bytes of vectors that an iteration in a launch moves, and one in single precision in a graph, a row; and how many more of the latter there are */
+/* Bytes of vectors that an iteration in a launch moves beyond what stays in shared memory, and one in single precision in a graph, a row; and how many more of the latter there are */
 #define LAUNCH_ROW 64.0
 #define SINGLE_ROW 56.0
 #define SINGLE_ITS 1.08
@@ -701,8 +703,7 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
     k->pckind = kind;
     PetscCall(Mixed(k, P, kind));
     PetscCall(Vectors(ksp, k));
-    k->launch.v.bs = bs;
-    k->S           = &P->A;
+    k->S = &P->A;
     if (k->mixed) {
       GPUCSRAttempt  attempt;
       PetscErrorCode ierr;
@@ -762,6 +763,10 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
   }
 #endif
   PetscCheck(k->path == KSP_GPU_PATH_AUTO || k->path == path || !k->dev->ops->separate || k->live, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_path %s cannot be had here: %s; auto would take %s", ((PetscObject)ksp)->type_name, KSPGPUPaths[k->path], k->why, KSPGPUPaths[path]);
+  if (fresh && path != KSP_GPU_PATH_LAUNCH) { /* the launch that comes next finds nothing that was made for this matrix */
+    k->betterfor = KSP_GPU_PATH_DRIVEN;
+    k->shapedata = NULL;
+  }
   k->shapefor  = path;
   k->matid     = ((PetscObject)k->A)->id;
   k->pattern   = g->pattern[GPUCSR_FORWARD];
@@ -971,8 +976,8 @@ static PetscErrorCode GoOnInDouble(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[
   const GPUKSPState before = *k->state;
   const PetscBool   zero = ksp->guess_zero, guard = k->guard;
   GPUKSPState      *s;
-  PetscReal         last = PETSC_INFINITY;
-  int               its  = before.its;
+  PetscReal         last = PETSC_INFINITY, rnorm = before.rnorm, truenorm = -1;
+  int               its = before.its, recorded = before.recorded;
   PetscErrorCode    ierr;
 
   PetscFunctionBegin;
@@ -997,19 +1002,24 @@ static PetscErrorCode GoOnInDouble(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[
       s->abstol = before.ttol;
     }
     if (its >= s->maxit) {
-      s->its    = 0;
-      s->rnorm  = before.rnorm;
-      s->reason = s->test == GPUKSP_TEST_SKIP || s->convmaxits ? KSP_CONVERGED_ITS : KSP_DIVERGED_ITS;
+      s->rnorm    = rnorm;
+      s->truenorm = truenorm;
+      s->reason   = s->test == GPUKSP_TEST_SKIP || s->convmaxits ? KSP_CONVERGED_ITS : KSP_DIVERGED_ITS;
       break;
     }
     s->maxit -= its;
+    s->minit -= its;
+    s->chknorm -= its;
     if (s->hist) { /* its first norm is the last of those before */
       s->hist += PetscMin(its, s->histmax);
       s->histmax -= PetscMin(its, s->histmax);
     }
     PetscCall(Run(ksp, k));
+    recorded = its + s->recorded;
     its += s->its;
-    says = (PetscBool)(s->reason > 0 && s->reason != KSP_CONVERGED_ITS && s->reason != GPUKSP_NEG_CURVE && s->test == GPUKSP_TEST_DEFAULT && s->normtype != KSP_NORM_NONE);
+    rnorm    = s->rnorm;
+    truenorm = s->truenorm;
+    says     = (PetscBool)(s->reason > 0 && s->reason != KSP_CONVERGED_ITS && s->reason != GPUKSP_NEG_CURVE && s->test == GPUKSP_TEST_DEFAULT && s->normtype != KSP_NORM_NONE);
     if (!says || s->truenorm <= s->ttol) break;
     if (!(s->truenorm <= last / 2)) {
       s->reason = KSP_DIVERGED_BREAKDOWN;
@@ -1020,12 +1030,12 @@ static PetscErrorCode GoOnInDouble(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[
   }
   k->guard        = guard;
   ksp->guess_zero = zero;
-  s->recorded     = its + 1;
+  s->recorded     = recorded;
   s->its          = its;
   s->replacements = before.replacements;
-  s->giveup       = 1;
   s->rnorm0       = before.rnorm0;
-  if (s->reason == KSP_CONVERGED_ATOL && before.rtol * before.rnorm0 >= before.abstol) s->reason = KSP_CONVERGED_RTOL;
+  if (!guard) s->truenorm = -1;
+  if (s->reason == KSP_CONVERGED_ATOL && s->rnorm >= before.abstol) s->reason = KSP_CONVERGED_RTOL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1264,7 +1274,7 @@ static PetscErrorCode Create(KSP ksp, GPUKSPMethod method)
   Where the operator is not a `MATGPUCSR` matrix, or is on no device, `KSPCG` solves, which one line says.
 
   With mixed, values, vectors and the preconditioner of the iteration are in single precision, and the path is graph; its residual is replaced by b - A x in double before convergence is
-  believed and whenever it has become a hundred times smaller. Where that gets nowhere, double goes on. Where a launch in double takes less, that is taken; -ksp_view says so.
+  believed, whenever it has become a hundred times smaller, and at least every 300 iterations. Where that gets nowhere, double goes on. Where a launch in double takes less, that is taken; -ksp_view says so.
 
 .seealso: `MATGPUCSR`, `KSPGPUBCGS`, `KSPGPUSetPath()`, `KSPGPUCGSetVariant()`, `KSPGPUSetPrecision()`, `KSPGPUSetTrueResidual()`
 M*/
@@ -1315,7 +1325,7 @@ PetscErrorCode KSPCreate_GPUBCGS(KSP ksp)
 
   Input Parameters:
 + ksp  - the solver
-- path - `KSP_GPU_PATH_AUTO`, which takes the first of the following that can be had, or one of them: an error where it cannot
+- path - `KSP_GPU_PATH_AUTO`, which takes the first of the following that can be had (but graph in mixed precision, and where a row is very long), or one of them: an error where it cannot
 
   Options Database Key:
 . -ksp_gpucg_path (auto|launch|graph|driven) - sets the path

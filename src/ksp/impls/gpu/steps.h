@@ -1,6 +1,6 @@
 /*
   The vector work of an iteration, a row at a time: host loops and the kernels of steps.cu are made of it. No guard: included for vectors of each GPUKSP_NUMBER, whose
-  names GPUKSP_NAMED() makes. What is computed of them is double in any case.
+  names GPUKSP_NAMED() makes. In the steps that mixed precision has, what is computed of them is double in any case.
 */
 
 typedef struct {
