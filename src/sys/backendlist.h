@@ -4,3 +4,4 @@
 */
 GPUCSR_BACKEND(cuda)
 GPUCSR_BACKEND(host)
+GPUCSR_BACKEND(defer)

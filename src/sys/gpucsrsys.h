@@ -58,7 +58,12 @@ typedef struct {
   PetscErrorCode (*eventrecord)(int id, GPUCSREvent, GPUCSRStream);
   PetscErrorCode (*eventsynchronize)(int id, GPUCSREvent);
   PetscErrorCode (*eventelapsed)(int id, GPUCSREvent, GPUCSREvent, double *seconds);
-  PetscErrorCode (*hold)(int id, GPUCSRStream, volatile int *go);                          /* what comes next on the stream waits until *go is set, some milliseconds at most */
+  PetscErrorCode (*hold)(int id, GPUCSRStream, volatile int *go); /* what comes next on the stream waits until *go is set, some milliseconds at most */
+  /*
+    Run a function of the host in the order of a stream, with a copy of its argument. Where it is not NULL, the device computes by the references that the
+    host has of all its kernels; where it is NULL, by kernels of its own.
+  */
+  PetscErrorCode (*call)(int id, PetscErrorCode (*work)(void *), const void *arg, size_t bytes, GPUCSRStream);
   PetscErrorCode (*fetch)(int id, void *dst, const void *src, size_t bytes, GPUCSRStream); /* a small copy from or to page-locked memory, both aligned to 16 bytes; NULL: copy() is as good */
 } GPUCSRBackendOps;
 
@@ -131,6 +136,14 @@ GPUCSR_INTERN PetscErrorCode GPUCSRDeviceCount(const char[], int *, char[], size
 GPUCSR_INTERN PetscErrorCode GPUCSRDeviceOpen(const char[], GPUCSRDevice *, char[], size_t);
 GPUCSR_INTERN PetscErrorCode GPUCSRDeviceBandwidth(GPUCSRDevice, double *);
 GPUCSR_INTERN PetscErrorCode GPUCSRDeviceSynchronize(GPUCSRDevice);
+
+/* Are there kernels for the device, or does it compute by the host's references? */
+static inline PetscBool GPUCSRHasKernels(GPUCSRDevice d)
+{
+  return d->ops->call ? PETSC_FALSE : PETSC_TRUE;
+}
+GPUCSR_INTERN PetscErrorCode GPUCSRHostTurn(GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUCSRDeferAsked(PetscBool *); /* defer/defer.c */
 GPUCSR_INTERN PetscErrorCode GPUCSRDeviceClock(GPUCSRDevice, const GPUCSREvent[2], PetscErrorCode (*)(void *), void *, int, double *);
 
 GPUCSR_INTERN PetscErrorCode GPUCSRMalloc(GPUCSRDevice, size_t, const char[], void **);

@@ -147,10 +147,13 @@ PetscErrorCode GPUCSRDeviceOpen(const char name[], GPUCSRDevice *dev, char why[]
   GPUCSRDevice            d;
   size_t                  b;
   int                     n = 0;
+  PetscBool               defer;
 
   PetscFunctionBegin;
   *dev = NULL;
-  PetscCall(BackendFind(name, &b));
+  PetscCall(GPUCSRDeferAsked(&defer));
+  if (defer) PetscCall(PetscStrcmp(name, "host", &defer));
+  PetscCall(BackendFind(defer ? "defer" : name, &b));
   if (devices[b]) {
     if (devices[b]->failed[0]) PetscCall(PetscSNPrintf(why, len, "it failed before: %s", devices[b]->failed));
     else *dev = devices[b];
@@ -192,6 +195,14 @@ PetscErrorCode GPUCSRDeviceSynchronize(GPUCSRDevice d)
 {
   PetscFunctionBegin;
   PetscCall(d->ops->synchronize(d->id));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What the host computes in place of a device comes in turn: after what the stream was given */
+PetscErrorCode GPUCSRHostTurn(GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  if (s) PetscCall(GPUCSRBackend_defer.streamsynchronize(0, s)); /* the streams of the host backend are NULL */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -308,7 +319,7 @@ static PetscErrorCode MeasureBandwidth(GPUCSRDevice d, size_t bytes, void **a, v
   PetscCall(GPUCSRMalloc(d, bytes, "the bandwidth yardstick", a));
   PetscCall(GPUCSRMalloc(d, bytes, "the bandwidth yardstick", b));
   for (int k = 0; k < 2; k++) PetscCall(d->ops->eventcreate(d->id, PETSC_TRUE, &e[k]));
-  if (!d->ops->separate) memset(*a, 1, bytes);
+  if (!GPUCSRHasKernels(d)) memset(*a, 1, bytes);
   for (int k = 0; k < 6; k++) {
     PetscCall(d->ops->eventrecord(d->id, e[0], d->stream));
     PetscCall(d->ops->copy(d->id, *b, *a, bytes, GPUCSR_ON_DEVICE, d->stream));
@@ -323,7 +334,7 @@ static PetscErrorCode MeasureBandwidth(GPUCSRDevice d, size_t bytes, void **a, v
 /* Device copy rate, read plus written, measured once: the yardstick of the report. 0 where there is no memory to measure it with */
 PetscErrorCode GPUCSRDeviceBandwidth(GPUCSRDevice d, double *rate)
 {
-  const size_t bytes = d->ops->separate ? (size_t)512 << 20 : (size_t)64 << 20;
+  const size_t bytes = GPUCSRHasKernels(d) ? (size_t)512 << 20 : (size_t)64 << 20;
   const size_t limit = d->limit, peak = d->peak;
 
   PetscFunctionBegin;

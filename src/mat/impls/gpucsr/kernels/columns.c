@@ -12,10 +12,11 @@
 PetscErrorCode GPUCSRColumnsToRows(GPUCSRDevice dev, GPUCSRType type, size_t n, int k, const void *columns, size_t ld, void *rows)
 {
   PetscFunctionBegin;
-  if (dev->ops->separate) {
+  if (GPUCSRHasKernels(dev)) {
     PetscCall(GPUCSRColumnsToRows_CUDA(dev, type, n, k, columns, ld, rows));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
+  PetscCall(GPUCSRHostTurn(dev->stream));
 #define TOROWS(X) \
   do { \
     for (size_t r = 0; r < n; r++) \
@@ -30,10 +31,11 @@ PetscErrorCode GPUCSRColumnsToRows(GPUCSRDevice dev, GPUCSRType type, size_t n, 
 PetscErrorCode GPUCSRRowsToColumns(GPUCSRDevice dev, GPUCSRType type, size_t n, int k, const void *rows, const void *plus, void *columns, size_t ld)
 {
   PetscFunctionBegin;
-  if (dev->ops->separate) {
+  if (GPUCSRHasKernels(dev)) {
     PetscCall(GPUCSRRowsToColumns_CUDA(dev, type, n, k, rows, plus, columns, ld));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
+  PetscCall(GPUCSRHostTurn(dev->stream));
 #define TOCOLUMNS(X) \
   do { \
     for (size_t c = 0; c < (size_t)k; c++) \
@@ -50,10 +52,11 @@ PetscErrorCode GPUCSRMultRows(const GPUCSRStorage *A, int k, const void *x, void
   const int32_t *rowptr = (const int32_t *)A->array[CSR_ROWPTR].data, *col = (const int32_t *)A->array[CSR_COL].data;
 
   PetscFunctionBegin;
-  if (A->dev->ops->separate) {
+  if (GPUCSRHasKernels(A->dev)) {
     PetscCall(GPUCSRMultRows_CUDA(A, k, x, z));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
+  PetscCall(GPUCSRHostTurn(A->dev->stream));
 #define MULT(V, X) \
   do { \
     const V *val = (const V *)A->array[CSR_VAL].data; \
