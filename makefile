@@ -3,11 +3,13 @@
 #   BUILD=folder    where everything built goes
 #   CUDA_ARCH=list  compute capabilities; machine code for each that nvcc knows, PTX of the last for later GPUs, and of 7.5 for others between
 #   NVCC=           empty: without CUDA
+#   CUDA=no         `make demo` does not fetch a compiler for a GPU that it finds
 PETSC     ?= PETSc
 BUILD     ?= build
 PREFIX    ?= /usr/local
 CUDA_ARCH ?= 80 90
-NVCC      ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
+# The last of these is what share/cuda.sh fetches
+NVCC      ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc $(BUILD)/cuda/nvidia/cu*/bin/nvcc))
 
 # so that `make PKG_CONFIG_PATH=...` reaches the pkg-config of $(shell) as well
 pkgconfig := $(if $(PKG_CONFIG_PATH),PKG_CONFIG_PATH=$(PKG_CONFIG_PATH) )pkg-config
@@ -35,7 +37,7 @@ ifneq ($(NVCC),)
   SRC      += $(sort $(wildcard src/sys/cuda/*.c))
   CU       := $(sort $(wildcard src/sys/cuda/*.cu src/mat/impls/gpucsr/kernels/*.cu src/vec/impls/*/*.cu src/ksp/impls/*/*.cu src/tao/impls/*/*.cu))
   CPPFLAGS += -DGPUCSR_HAVE_CUDA -I$(CUDA_DIR)/include
-  CUDALIBS := -L$(CUDA_DIR)/lib64 -L$(CUDA_DIR)/targets/x86_64-linux/lib -lcudart_static -ldl -lrt -lpthread
+  CUDALIBS := -L$(CUDA_DIR)/lib64 -L$(CUDA_DIR)/lib -L$(CUDA_DIR)/targets/x86_64-linux/lib -lcudart_static -ldl -lrt -lpthread
 endif
 OBJ      := $(SRC:%.c=$(BUILD)/obj/%.o) $(CU:%.cu=$(BUILD)/obj/%.cu.o)
 # What decompresses, each library where it can be linked: NAME,HEADER,LIBRARY. Without it such files are refused, by name
@@ -49,7 +51,7 @@ EXAMPLES := $(patsubst src/ksp/examples/%.c,$(BUILD)/examples/%,$(wildcard src/k
 TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/t*.c))
 BENCHES  := $(if $(NVCC),$(patsubst src/benchmarks/%.c,$(BUILD)/bench/%,$(wildcard src/benchmarks/*.c)),$(BUILD)/bench/read)
 
-.PHONY: all lib convert examples tests benches demo check check-gpu bench install docs format lint clean info deps
+.PHONY: all lib convert examples tests benches demo check check-gpu bench install uninstall deb wheel docs format lint clean info deps
 all: lib examples convert
 lib: $(LIB)
 convert: $(BUILD)/bin/gpucsr-convert
@@ -96,6 +98,7 @@ FOUND   := $(shell $(pkgconfig) --exists $(PETSC) 2>/dev/null && echo yes)
 deps:
 	@PETSC=$(PETSC) share/setup.sh $(WITH)
 demo: deps
+	@$(if $(filter no,$(CUDA)),,BUILD=$(BUILD) share/cuda.sh $(NVCC))
 	@$(MAKE) --no-print-directory -s lib examples
 	@BUILD=$(BUILD) share/demo.sh
 check:
@@ -106,14 +109,30 @@ check:
 check-gpu: $(if $(FOUND),lib convert examples tests)
 	@$(if $(FOUND),,LD_LIBRARY_PATH=$(abspath $(CARRY)/lib-$(BUILD)):$$LD_LIBRARY_PATH) tests/run.sh BACKEND=cuda BUILD=$(if $(FOUND),,$(CARRY)/)$(BUILD)
 FOUNDMINOR = $(basename $(shell $(pkgconfig) --modversion $(PETSC)))
-install: lib convert
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
-	install -m 755 $(LIB) $(DESTDIR)$(PREFIX)/lib/
+# Where things go; DOCDIR gets the pages of docs/, the licence and the man pages in HTML
+LIBDIR ?= $(PREFIX)/lib
+DOCDIR ?= $(PREFIX)/share/doc/petscgpucsr
+MANDIR ?= $(PREFIX)/share/man
+install: lib convert $(if $(shell command -v python3),docs)
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(DOCDIR)/docs $(DESTDIR)$(DOCDIR)/html
+	install -m 755 $(LIB) $(DESTDIR)$(LIBDIR)/
 	install -m 755 $(BUILD)/bin/gpucsr-convert $(DESTDIR)$(PREFIX)/bin/
 	install -m 644 include/petscgpucsr.h $(DESTDIR)$(PREFIX)/include/
-	sed -e 's|@PREFIX@|$(abspath $(PREFIX))|; s|@VERSION@|$(VERSION)|; s|@PETSC@|$(PETSC)|g; s|@PETSCMINOR@|$(FOUNDMINOR)|; s|@PETSCNEXT@|$(shell echo $(FOUNDMINOR) | awk -F. '{print $$1 "." $$2 + 1}')|' share/petscgpucsr.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/petscgpucsr.pc
+	sed -e 's|@PREFIX@|$(abspath $(PREFIX))|; s|@LIBDIR@|$(abspath $(LIBDIR))|; s|@VERSION@|$(VERSION)|; s|@PETSC@|$(PETSC)|g; s|@PETSCMINOR@|$(FOUNDMINOR)|; s|@PETSCNEXT@|$(shell echo $(FOUNDMINOR) | awk -F. '{print $$1 "." $$2 + 1}')|' share/petscgpucsr.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/petscgpucsr.pc
+	install -m 644 README.md LICENSE CHANGELOG $(DESTDIR)$(DOCDIR)/
+	install -m 644 docs/*.md $(DESTDIR)$(DOCDIR)/docs/
+	$(if $(shell command -v python3),install -m 644 $(BUILD)/docs/html/* $(DESTDIR)$(DOCDIR)/html/)
+	$(if $(shell command -v python3),$(foreach k,1 3,install -m 644 -Dt $(DESTDIR)$(MANDIR)/man$k $(BUILD)/docs/man$k/*.$k &&) true,@echo "install: python3 is not there: no man pages")
+uninstall: $(if $(shell command -v python3),docs)
+	rm -f $(DESTDIR)$(LIBDIR)/libpetscgpucsr.so $(DESTDIR)$(LIBDIR)/pkgconfig/petscgpucsr.pc $(DESTDIR)$(PREFIX)/bin/gpucsr-convert $(DESTDIR)$(PREFIX)/include/petscgpucsr.h
+	rm -f $(foreach k,1 3,$(patsubst $(BUILD)/docs/%,$(DESTDIR)$(MANDIR)/%,$(wildcard $(BUILD)/docs/man$k/*)))
+	rm -rf $(DESTDIR)$(DOCDIR)
+deb: lib convert
+	@BUILD=$(BUILD) PETSC=$(PETSC) share/deb.sh $(VERSION)
+wheel: lib
+	@BUILD=$(BUILD) PETSC=$(PETSC) share/wheel.sh $(VERSION)
 docs:
-	python3 docs/makeman.py $(BUILD)/docs/manualpages
+	python3 docs/makeman.py $(BUILD)/docs
 format:
 	clang-format -i $$(find src include tests -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' | grep -v plan/h200.h)
 lint:
