@@ -135,6 +135,7 @@ GPUCSR_INTERN PetscErrorCode GPUCSRDeviceClock(GPUCSRDevice, const GPUCSREvent[2
 
 GPUCSR_INTERN PetscErrorCode GPUCSRMalloc(GPUCSRDevice, size_t, const char[], void **);
 GPUCSR_INTERN PetscErrorCode GPUCSRFree(GPUCSRDevice, size_t, void **);
+GPUCSR_INTERN PetscErrorCode GPUCSRHandEmpty(GPUCSRDevice);
 
 GPUCSR_INTERN PetscErrorCode GPUCSRConvert(void *, GPUCSRType, const void *, GPUCSRType, size_t, int, double *);
 GPUCSR_INTERN PetscErrorCode GPUCSRUpload(GPUCSRDevice, void *, GPUCSRType, const void *, GPUCSRType, size_t, PetscBool, GPUCSRStream, double *);
