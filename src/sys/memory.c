@@ -96,7 +96,7 @@ static PetscErrorCode MeasureBandwidth(GPUCSRDevice d, size_t bytes, void **a, v
   PetscCall(GPUCSRMalloc(d, bytes, "the bandwidth yardstick", a));
   PetscCall(GPUCSRMalloc(d, bytes, "the bandwidth yardstick", b));
   for (int k = 0; k < 2; k++) PetscCall(d->ops->eventcreate(d->id, PETSC_TRUE, &e[k]));
-  if (!d->ops->separate) memset(*a, 1, bytes);
+  if (!d->ops->kernels) memset(*a, 1, bytes);
   for (int k = 0; k < 6; k++) {
     PetscCall(d->ops->eventrecord(d->id, e[0], d->stream));
     PetscCall(d->ops->copy(d->id, *b, *a, bytes, GPUCSR_ON_DEVICE, d->stream));
@@ -111,7 +111,7 @@ static PetscErrorCode MeasureBandwidth(GPUCSRDevice d, size_t bytes, void **a, v
 /* Device copy rate, read plus written, measured once: the yardstick of the report. 0 where there is no memory to measure it with */
 PetscErrorCode GPUCSRDeviceBandwidth(GPUCSRDevice d, double *rate)
 {
-  const size_t bytes = d->ops->separate ? (size_t)512 << 20 : (size_t)64 << 20;
+  const size_t bytes = d->ops->kernels ? (size_t)512 << 20 : (size_t)64 << 20;
   const size_t limit = d->limit, peak = d->peak;
 
   PetscFunctionBegin;

@@ -17,17 +17,32 @@ static PetscErrorCode Count_NotCompiled(int *n, char why[], size_t len)
   PetscCall(PetscSNPrintf(why, len, "backend cuda is not compiled in: nvcc was not found, or not wanted, when this library was built"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-const GPUCSRBackendOps GPUCSRBackend_cuda = {.name = "cuda", .separate = PETSC_TRUE, .count = Count_NotCompiled};
+const GPUCSRBackendOps GPUCSRBackend_cuda = {.name = "cuda", .separate = PETSC_TRUE, .kernels = PETSC_TRUE, .count = Count_NotCompiled};
 #endif
 
 #define GPUCSR_BACKEND(name) &GPUCSRBackend_##name,
-static const GPUCSRBackendOps *const backends[] = {
+static const GPUCSRBackendOps *const backendlist[] = {
 #include "backendlist.h"
 };
 #undef GPUCSR_BACKEND
-#define NBACKENDS (sizeof(backends) / sizeof(backends[0]))
+#define NBACKENDS (sizeof(backendlist) / sizeof(backendlist[0]))
+
+static GPUCSRBackendOps backends[NBACKENDS]; /* as the layers for tests leave them */
+PetscErrorCode (*GPUCSRLaunchHook)(GPUCSRDevice, const char[]);
 
 static GPUCSRDevice devices[NBACKENDS]; /* opened at first need */
+
+static PetscErrorCode BackendsSetUp(void)
+{
+  PetscFunctionBegin;
+  for (size_t b = 0; b < NBACKENDS; b++) {
+    backends[b] = *backendlist[b];
+#define GPUCSR_DEBUG(name) PetscCall(GPUCSRDebug_##name(&backends[b]));
+#include "debuglist.h"
+#undef GPUCSR_DEBUG
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 /* Collective on PETSC_COMM_WORLD: a rank's place on its node decides its GPU */
 PetscErrorCode GPUCSRSysInitialize(void)
@@ -68,6 +83,7 @@ PetscErrorCode GPUCSRSysInitialize(void)
   PetscCheck(s->threads >= 1 && s->threads <= 1024, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_threads %" PetscInt_FMT ": must be from 1 to 1024", s->threads);
   PetscCheck(s->memorylimit >= 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_memory_limit %g: must be a number of bytes, or 0 for no limit", (double)s->memorylimit);
   for (PetscInt k = 0; k < s->nmap; k++) PetscCheck(s->map[k] >= 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_device_map: entry %" PetscInt_FMT " is %" PetscInt_FMT "; devices count from 0", k, s->map[k]);
+  PetscCall(BackendsSetUp());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -107,7 +123,7 @@ static PetscErrorCode BackendFind(const char name[], size_t *b)
 
   PetscFunctionBegin;
   for (*b = 0; *b < NBACKENDS; (*b)++) {
-    PetscCall(PetscStrcmp(name, backends[*b]->name, &same));
+    PetscCall(PetscStrcmp(name, backends[*b].name, &same));
     if (same) break;
   }
   PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE, "There is no backend %s", name);
@@ -121,7 +137,7 @@ PetscErrorCode GPUCSRDeviceCount(const char name[], int *n, char why[], size_t l
 
   PetscFunctionBegin;
   PetscCall(BackendFind(name, &b));
-  PetscCall((*backends[b]->count)(n, why, len));
+  PetscCall((*backends[b].count)(n, why, len));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -145,7 +161,7 @@ PetscErrorCode GPUCSRDeviceOpen(const char name[], GPUCSRDevice *dev, char why[]
     else *dev = devices[b];
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  ops = backends[b];
+  ops = &backends[b];
   PetscCall(ops->count(&n, why, len));
   if (!n) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscNew(&d));
