@@ -28,7 +28,7 @@ static PetscErrorCode Borrow(KSP_GPU *k, GPUKSPVectors *v, PetscBool *device)
     here += k->operand[q].place == GPUCSR_DEVICE;
     all++;
   }
-  *device = (PetscBool)(here == all);
+  *device = (PetscBool)(here == all && k->dev->ops->kernels);
   for (int q = 0; q < GPUKSP_VECTORS && here && here < all; q++) {
     if (!k->work[q]) continue;
     PetscCall(MatGPUCSRVecRestore_Private(g, k->work[q], PETSC_TRUE, (PetscBool)(q != VEC_B), &k->operand[q]));
