@@ -113,6 +113,7 @@ FOUNDMINOR = $(basename $(shell $(pkgconfig) --modversion $(PETSC)))
 LIBDIR ?= $(PREFIX)/lib
 DOCDIR ?= $(PREFIX)/share/doc/petscgpucsr
 MANDIR ?= $(PREFIX)/share/man
+DOCS   ?= $(BUILD)/docs
 install: lib convert $(if $(shell command -v python3),docs)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(DOCDIR)/docs $(DESTDIR)$(DOCDIR)/html
 	install -m 755 $(LIB) $(DESTDIR)$(LIBDIR)/
@@ -121,18 +122,18 @@ install: lib convert $(if $(shell command -v python3),docs)
 	sed -e 's|@PREFIX@|$(abspath $(PREFIX))|; s|@LIBDIR@|$(abspath $(LIBDIR))|; s|@VERSION@|$(VERSION)|; s|@PETSC@|$(PETSC)|g; s|@PETSCMINOR@|$(FOUNDMINOR)|; s|@PETSCNEXT@|$(shell echo $(FOUNDMINOR) | awk -F. '{print $$1 "." $$2 + 1}')|' share/petscgpucsr.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/petscgpucsr.pc
 	install -m 644 README.md LICENSE CHANGELOG $(DESTDIR)$(DOCDIR)/
 	install -m 644 docs/*.md $(DESTDIR)$(DOCDIR)/docs/
-	$(if $(shell command -v python3),install -m 644 $(BUILD)/docs/html/* $(DESTDIR)$(DOCDIR)/html/)
-	$(if $(shell command -v python3),$(foreach k,1 3,install -m 644 -Dt $(DESTDIR)$(MANDIR)/man$k $(BUILD)/docs/man$k/*.$k &&) true,@echo "install: python3 is not there: no man pages")
+	$(if $(shell command -v python3),install -m 644 $(DOCS)/html/* $(DESTDIR)$(DOCDIR)/html/)
+	$(if $(shell command -v python3),$(foreach k,1 3,install -m 644 -Dt $(DESTDIR)$(MANDIR)/man$k $(DOCS)/man$k/*.$k &&) true,@echo "install: python3 is not there: no man pages")
 uninstall: $(if $(shell command -v python3),docs)
 	rm -f $(DESTDIR)$(LIBDIR)/libpetscgpucsr.so $(DESTDIR)$(LIBDIR)/pkgconfig/petscgpucsr.pc $(DESTDIR)$(PREFIX)/bin/gpucsr-convert $(DESTDIR)$(PREFIX)/include/petscgpucsr.h
-	rm -f $(foreach k,1 3,$(patsubst $(BUILD)/docs/%,$(DESTDIR)$(MANDIR)/%,$(wildcard $(BUILD)/docs/man$k/*)))
+	rm -f $(foreach k,1 3,$(patsubst $(DOCS)/%,$(DESTDIR)$(MANDIR)/%,$(wildcard $(DOCS)/man$k/*)))
 	rm -rf $(DESTDIR)$(DOCDIR)
 deb: lib convert
 	@BUILD=$(BUILD) PETSC=$(PETSC) share/deb.sh $(VERSION)
 wheel: lib
 	@BUILD=$(BUILD) PETSC=$(PETSC) share/wheel.sh $(VERSION)
 docs:
-	python3 docs/makeman.py $(BUILD)/docs
+	python3 docs/makeman.py $(DOCS)
 format:
 	clang-format -i $$(find src include tests -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' | grep -v plan/h200.h)
 lint:

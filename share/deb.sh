@@ -20,7 +20,7 @@ maintainer="${DEBFULLNAME:-$(git config user.name || echo gpucsr developers)} <$
 multiarch=$(dpkg-architecture -qDEB_HOST_MULTIARCH) arch=$(dpkg-architecture -qDEB_HOST_ARCH)
 name=libpetscgpucsr root=$(realpath "$BUILD")/deb/root
 rm -rf "$root" && mkdir -p "$root/DEBIAN" "$root/usr/share/doc/$name" "$root/usr/share/lintian/overrides"
-make -s install BUILD="$BUILD" PETSC="$PETSC" DESTDIR="$root" PREFIX=/usr LIBDIR="/usr/lib/$multiarch" DOCDIR="/usr/share/doc/$name" -o lib -o convert
+make -s install BUILD="$BUILD" DOCS="$BUILD/deb/docs" PETSC="$PETSC" DESTDIR="$root" PREFIX=/usr LIBDIR="/usr/lib/$multiarch" DOCDIR="/usr/share/doc/$name" -o lib -o convert
 strip --strip-unneeded "$root/usr/lib/$multiarch/libpetscgpucsr.so" && strip "$root/usr/bin/gpucsr-convert"
 mkdir -p "$root$petscdir" && ln -s "$(realpath -m --relative-to="$petscdir" "/usr/lib/$multiarch/libpetscgpucsr.so")" "$root$petscdir/libpetscgpucsr.so"
 
@@ -76,5 +76,5 @@ echo 'activate-noawait ldconfig' >"$root/DEBIAN/triggers"
 (cd "$root" && find usr -type f -print0 | sort -z | xargs -0 md5sum >DEBIAN/md5sums)
 chmod -R u=rwX,go=rX "$root"
 dpkg-deb --root-owner-group --build "$root" "$BUILD/deb/${name}_$version-1_$arch.deb" >/dev/null
-rm -rf "$root"
+rm -rf "$root" "$BUILD/deb/docs"
 echo "$BUILD/deb/${name}_$version-1_$arch.deb"

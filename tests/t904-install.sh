@@ -5,7 +5,7 @@
 #   BUILD=build tests/t904-install.sh
 if ! command -v pkg-config make mpicc >/dev/null || ! pkg-config --exists PETSc || [ ! -f makefile ]; then exit 77; fi
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
-make -s install BUILD="$BUILD" PREFIX="$tmp/p" -o lib -o convert >"$tmp/log" 2>&1 || { cat "$tmp/log" && exit 1; }
+make -s install BUILD="$BUILD" DOCS="$tmp/docs" PREFIX="$tmp/p" -o lib -o convert >"$tmp/log" 2>&1 || { cat "$tmp/log" && exit 1; }
 export PKG_CONFIG_PATH=$tmp/p/lib/pkgconfig:$PKG_CONFIG_PATH
 echo '#include <petscgpucsr.h>
 int main(int argc, char **argv)
@@ -33,5 +33,5 @@ for file in bin/gpucsr-convert lib/libpetscgpucsr.so include/petscgpucsr.h lib/p
   if [ ! -e "$tmp/p/$file" ]; then echo "$file is not installed" && exit 1; fi
 done
 if [ "$(pkg-config --variable=library petscgpucsr)" != "$tmp/p/lib/libpetscgpucsr.so" ]; then echo "pkg-config gives another library: $(pkg-config --variable=library petscgpucsr)" && exit 1; fi
-make -s uninstall BUILD="$BUILD" PREFIX="$tmp/p" >"$tmp/log" 2>&1 || { cat "$tmp/log" && exit 1; }
+make -s uninstall BUILD="$BUILD" DOCS="$tmp/docs" PREFIX="$tmp/p" >"$tmp/log" 2>&1 || { cat "$tmp/log" && exit 1; }
 if [ -n "$(find "$tmp/p" -type f)" ]; then echo "make uninstall leaves:" && find "$tmp/p" -type f && exit 1; fi
