@@ -66,7 +66,7 @@ static int Descending(const void *a, const void *b)
 static PetscErrorCode CheckProjection(void)
 {
   const int   n = Size(), kind = Upto(4);
-  double      c[MOST], y[MOST], sorted[MOST], scale = Upto(3) ? 1 : pow(10, 12 * Uniform() - 2);
+  double      c[MOST], y[MOST], sorted[MOST] = {0}, scale = Upto(3) ? 1 : pow(10, 12 * Uniform() - 2);
   long double sum = 0, t = 0, total = 0;
 
   PetscFunctionBeginUser;
