@@ -25,7 +25,7 @@ LIBDIRS := $(shell $(pkgconfig) --variable=libdir $(PETSC) 2>/dev/null)
 comma := ,
 LIB  := $(BUILD)/lib/libpetscgpucsr.so
 IO   := $(addprefix src/io/,piece.c number.c libsvm.c market.c boeing.c binary.c source.c assemble.c)
-SRC  := $(sort $(IO) src/io/loadfile.c $(wildcard src/*.c src/sys/*.c src/sys/host/*.c src/mat/impls/gpucsr/*.c src/mat/impls/gpucsr/*/*.c src/vec/impls/*/*.c src/ksp/impls/*/*.c src/tao/impls/*/*.c))
+SRC  := $(sort $(IO) src/io/loadfile.c $(wildcard src/*.c src/sys/*.c src/sys/host/*.c src/sys/standin/*.c src/sys/fault/*.c src/mat/impls/gpucsr/*.c src/mat/impls/gpucsr/*/*.c src/vec/impls/*/*.c src/ksp/impls/*/*.c src/tao/impls/*/*.c))
 ifneq ($(NVCC),)
   CUDA_DIR ?= $(patsubst %/bin/,%,$(dir $(realpath $(NVCC))))
   KNOWN    := $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch))

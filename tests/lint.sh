@@ -63,7 +63,7 @@ layer() {
 
 directions() {
   layer "$(find src/sys -maxdepth 1 -name '*.[ch]')" "src/sys" "$upper|$cuda"
-  layer "$(find src/sys/host -name '*.[ch]')" "src/sys src/sys/host" "$upper|$cuda"
+  for folder in host standin fault; do layer "$(find src/sys/$folder -name '*.[ch]')" "src/sys src/sys/$folder" "$upper|$cuda"; done
   layer "$(find src/sys/cuda -name '*.[ch]*')" "src/sys src/sys/cuda" "$upper"
   layer "$(find $mat/format -name '*.[ch]')" "src/sys $mat/format" "$upper|$cuda"
   layer "$(find $mat/kernels -name '*.[ch]')" "src/sys $mat/format $mat/kernels" "$upper|$cuda"
