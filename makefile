@@ -47,7 +47,7 @@ LZMA     := $(call linkable,lzma.h,lzma)
 BZ2      := $(call linkable,bzlib.h,bz2)
 CPPFLAGS += $(if $(ZLIB),-DGPUCSR_HAVE_ZLIB) $(if $(LZMA),-DGPUCSR_HAVE_LZMA) $(if $(BZ2),-DGPUCSR_HAVE_BZ2)
 IOLIBS   := $(if $(ZLIB),-lz) $(if $(LZMA),-llzma) $(if $(BZ2),-lbz2)
-EXAMPLES := $(patsubst src/ksp/examples/%.c,$(BUILD)/examples/%,$(wildcard src/ksp/examples/*.c))
+EXAMPLES := $(patsubst %.c,$(BUILD)/examples/%,$(notdir $(wildcard src/ksp/examples/*.c src/tao/examples/*.c)))
 TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/t*.c))
 BENCHES  := $(if $(NVCC),$(patsubst src/benchmarks/%.c,$(BUILD)/bench/%,$(wildcard src/benchmarks/*.c)),$(BUILD)/bench/read)
 
@@ -81,6 +81,12 @@ GIT := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 $(BUILD)/examples/%: src/ksp/examples/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp -MMD -MP $< -o $@ $(LIBS) -Wl,-rpath,$(LIBDIRS)
+
+# bmrm is several files: the others are in a folder of its name
+$(BUILD)/examples/%: src/tao/examples/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp $(filter %.c,$^) -o $@ $(LIBS) -Wl,-rpath,$(LIBDIRS)
+$(BUILD)/examples/bmrm: $(wildcard src/tao/examples/*.h src/tao/examples/bmrm/*)
 
 $(BUILD)/tests/%: tests/%.c $(LIB)
 	@mkdir -p $(@D)
@@ -148,7 +154,7 @@ tune: benches
 bench: benches
 	src/benchmarks/run.sh -build $(BUILD) -out $(BUILD)/bench-results
 
--include $(OBJ:.o=.d) $(EXAMPLES:%=%.d) $(TESTS:%=%.d) $(BENCHES:%=%.d)
+-include $(OBJ:.o=.d) $(patsubst src/ksp/examples/%.c,$(BUILD)/examples/%.d,$(wildcard src/ksp/examples/*.c)) $(TESTS:%=%.d) $(BENCHES:%=%.d)
 
 clean:
 	rm -rf $(BUILD)
