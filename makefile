@@ -24,6 +24,8 @@ WARN    := -Wall -Wextra -Wno-unused-parameter
 LIBS    := $(filter-out -I%,$(shell $(pkgconfig) --libs $(PETSC) 2>/dev/null)) -lm
 LIBDIRS := $(shell $(pkgconfig) --variable=libdir $(PETSC) 2>/dev/null)
 
+FOUND   := $(shell $(pkgconfig) --exists $(PETSC) 2>/dev/null && echo yes)
+
 comma := ,
 LIB  := $(BUILD)/lib/libpetscgpucsr.so
 IO   := $(addprefix src/io/,piece.c number.c libsvm.c market.c boeing.c binary.c source.c assemble.c)
@@ -51,7 +53,14 @@ EXAMPLES := $(patsubst %.c,$(BUILD)/examples/%,$(notdir $(wildcard src/ksp/examp
 TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/t*.c))
 BENCHES  := $(if $(NVCC),$(patsubst src/benchmarks/%.c,$(BUILD)/bench/%,$(wildcard src/benchmarks/*.c)),$(BUILD)/bench/read)
 
-.PHONY: all lib convert examples tests benches demo check check-gpu bench install uninstall deb wheel docs format lint clean info deps
+# What the compilers would say of a PETSc that is not there, said once
+ifeq ($(FOUND),)
+$(OBJ) $(EXAMPLES) $(TESTS) $(BENCHES): | nopetsc
+nopetsc:
+	@echo "make: pkg-config does not know a PETSc named $(PETSC): name one by PETSC=, put the folder of its .pc file into PKG_CONFIG_PATH, or run make demo, which installs the distribution's" >&2; false
+endif
+
+.PHONY: all nopetsc needs-gpu lib convert examples tests benches demo check check-gpu bench install uninstall deb wheel docs format lint clean info deps
 all: lib examples convert
 lib: $(LIB)
 convert: $(BUILD)/bin/gpucsr-convert
@@ -63,12 +72,17 @@ $(LIB): $(OBJ)
 	@mkdir -p $(@D)
 	$(if $(NVCC),$(CXX),$(CC)) -shared -o $@ $^ -Wl,-z,nodelete -Wl,-soname,$(notdir $@) -Wl,--no-undefined -fopenmp $(LIBS) $(IOLIBS) $(CUDALIBS)
 
+# On a terminal `make demo` shows what is being compiled
+progress = $(if $(PROGRESS),@if [ -t 2 ]; then printf '\r\033[K%s' "compiling $<" >&2; fi)
+
 $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
+	$(progress)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fPIC -fvisibility=hidden -fopenmp -MMD -MP -c $< -o $@
 
 $(BUILD)/obj/%.cu.o: %.cu
 	@mkdir -p $(@D)
+	$(progress)
 	$(NVCC) -ccbin $(CXX) $(CPPFLAGS) $(NVCCFLAGS) -std=c++17 $(GENCODE) --threads 2 -Xcompiler -fPIC,-fvisibility=hidden -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 
 # The converter is a program of its own: no PETSc is needed to run it
@@ -99,13 +113,13 @@ $(BUILD)/bench/%: src/benchmarks/%.c $(LIB)
 CARRY ?= carry
 # `deps` may install PETSc, and what pkg-config says is asked when make starts: so these call make again
 VERSION := $(shell sed -n 's/^.define PETSCGPUCSR_VERSION  *"\(.*\)"/\1/p' include/petscgpucsr.h)
-FOUND   := $(shell $(pkgconfig) --exists $(PETSC) 2>/dev/null && echo yes)
 
 deps:
 	@PETSC=$(PETSC) share/setup.sh $(WITH)
 demo: deps
 	@$(if $(filter no,$(CUDA)),,BUILD=$(BUILD) share/cuda.sh $(NVCC))
-	@$(MAKE) --no-print-directory -s lib examples
+	@$(MAKE) --no-print-directory -s PROGRESS=yes lib examples
+	@if [ -t 2 ]; then printf '\r\033[K' >&2; fi
 	@BUILD=$(BUILD) share/demo.sh
 check:
 	@$(MAKE) --no-print-directory -s deps WITH=check
@@ -146,12 +160,14 @@ lint:
 	@tests/lint.sh
 # A profile of this machine for -mat_gpucsr_profile: minutes, once
 TUNED ?= $(BUILD)/profile.txt
-tune: benches
+needs-gpu:
+	@$(if $(NVCC),,echo "make: this measures a GPU$(comma) and nvcc was not found or not wanted (NVCC=): make info shows what is found" >&2; false)
+tune: needs-gpu benches
 	rm -f $(BUILD)/samples.txt
 	$(BUILD)/bench/spmv -dir share/datasets -collection -setup no -samples $(BUILD)/samples.txt
 	$(BUILD)/bench/fit -o $(TUNED) -machine "$$(nvidia-smi --query-gpu=name --format=csv,noheader -i 0)" $(BUILD)/samples.txt
 	@echo "Use it: -mat_gpucsr_profile $(abspath $(TUNED))"
-bench: benches
+bench: needs-gpu benches
 	src/benchmarks/run.sh -build $(BUILD) -out $(BUILD)/bench-results
 
 -include $(OBJ:.o=.d) $(patsubst src/ksp/examples/%.c,$(BUILD)/examples/%.d,$(wildcard src/ksp/examples/*.c)) $(TESTS:%=%.d) $(BENCHES:%=%.d)
@@ -161,7 +177,7 @@ clean:
 info:
 	@echo "PETSc       $(shell $(pkgconfig) --modversion $(PETSC) 2>/dev/null || echo not found) ($(PETSC)), $(CC)"
 	@echo "decompress  $(if $(ZLIB),gzip) $(if $(LZMA),xz) $(if $(BZ2),bzip2)"
-	@echo "CUDA        $(if $(NVCC),$(shell $(NVCC) --version | sed -n 's/.*release \([0-9.]*\).*/\1/p') for $(ARCHS) and PTX,not found: host backend alone)"
+	@echo "CUDA        $(if $(NVCC),$(shell $(NVCC) --version | sed -n 's/.*release \([0-9.]*\).*/\1/p') for $(ARCHS) and PTX,$(if $(filter command environment,$(firstword $(origin NVCC))),not wanted (NVCC=),nvcc not found): host backend alone)"
 
 # What a machine with a GPU and MPI but without PETSc needs to run tests and benchmarks: build products, PETSc's library and
 # those it needs that such a machine may lack. MPI, the C and C++ runtimes and the driver are that machine's own.
