@@ -1,17 +1,17 @@
-//TEST name="late" args="-mat_gpucsr_format csr -mat_gpucsr_debug_defer {}" loop="0 1 2" gpu=0
-//TEST name="formats" args="-mat_gpucsr_format {} -mat_gpucsr_transpose_format {} -mat_gpucsr_debug_defer 0" loop="sell dia hyb" gpu=0
-//TEST name="single" args="-mat_gpucsr_format csr -mat_gpucsr_precision {} -mat_gpucsr_debug_defer 0" loop="single mixed" gpu=0
-//TEST name="ranks" nsize=2 args="-mat_gpucsr_format csr -mat_gpucsr_debug_defer {}" loop="0 3" gpu=0
+//TEST name="late" args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_format csr -gpucsr_debug_defer {}" loop="0 1 2" gpu=0
+//TEST name="formats" args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_format {} -mat_gpucsr_transpose_format {} -gpucsr_debug_defer 0" loop="sell dia hyb" gpu=0
+//TEST name="single" args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_format csr -mat_gpucsr_precision {} -gpucsr_debug_defer 0" loop="single mixed" gpu=0
+//TEST name="ranks" nsize=2 args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_format csr -gpucsr_debug_defer {}" loop="0 3" gpu=0
 //TEST name="gpu" args="-mat_gpucsr_format csr" gpu=1
 //TEST name="gpu_ranks" nsize=2 args="-mat_gpucsr_format csr" gpu=1
 
 /*
   A product returns when the program may use its vectors again, whatever the device still has to do. Here the device does everything as late as it may, or
-  in an order that is drawn (-mat_gpucsr_debug_defer), and the program overwrites a vector as soon as it may: what nobody waited for is a wrong number.
+  in an order that is drawn (-gpucsr_debug_defer), and the program overwrites a vector as soon as it may: what nobody waited for is a wrong number.
 
   All numbers are small integers, so that results are exact.
 
-    build/tests/t414-late -dll_append build/lib/libpetscgpucsr.so -mat_gpucsr_backend host -mat_gpucsr_format csr -mat_gpucsr_debug_defer 0
+    build/tests/t414-late -dll_append build/lib/libpetscgpucsr.so -gpucsr_debug_standin 1 -gpucsr_debug_defer 0 -mat_gpucsr_format csr
 */
 #include "testing.h"
 

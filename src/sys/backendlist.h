@@ -4,4 +4,3 @@
 */
 GPUCSR_BACKEND(cuda)
 GPUCSR_BACKEND(host)
-GPUCSR_BACKEND(defer)

@@ -1,16 +1,13 @@
 /*
-  A device made of the host that does its work late, to test on a machine without a GPU that somebody waits for it.
+  -gpucsr_debug_defer ORDER, with -gpucsr_debug_standin: the device does its work late, to test on a machine without a GPU that somebody waits for it.
 
-  Its memory is its own, its streams are queues. A command is queued and done when somebody waits for it: as late as that (order 0), or
-  earlier, in an order drawn from a seed (order 1 and more). A copy that should have been waited for then shows as a wrong number. As on a GPU,
-  a copy from pageable memory takes the memory along before it returns, a copy to pageable memory is complete when it returns, and only
-  page-locked memory is read and written later. Products are the formats' references, queued as well.
-
-  -mat_gpucsr_debug_defer ORDER puts it in place of the host backend. For tests: nothing here is fast, and solvers' own kernels do not run on it.
+  A stream is a queue. A command is queued, and done when somebody waits for it: as late as that (order 0), or earlier, in an order drawn from a seed
+  (order 1 and more). What should have been waited for and was not then shows as a wrong number. As on a GPU, a copy from pageable memory takes the memory along
+  before it returns, a copy to pageable memory is complete when it returns, and only page-locked memory is read and written later. Products are queued; all else
+  that the host computes in place of a device waits for the queue first.
 */
 #include "../gpucsrsys.h"
 #include <string.h>
-#include <unistd.h>
 
 typedef struct _n_Task  Task;
 typedef struct _n_Queue Queue;
@@ -45,15 +42,7 @@ static Queue   *queues;
 static Range   *locked; /* page-locked memory */
 static PetscInt order = -1;
 static uint64_t state;
-
-PetscErrorCode GPUCSRDeferAsked(PetscBool *asked)
-{
-  PetscFunctionBegin;
-  order = -1;
-  PetscCall(PetscOptionsGetInt(NULL, NULL, "-mat_gpucsr_debug_defer", &order, NULL));
-  *asked = (PetscBool)(order >= 0);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+static PetscErrorCode (*freeit)(int, GPUCSRStream, void *); /* of the layer below */
 
 static unsigned Draw(unsigned n)
 {
@@ -120,7 +109,7 @@ static PetscErrorCode Enqueue(GPUCSRStream s, PetscErrorCode (*work)(void *), co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Call_Defer(int id, PetscErrorCode (*work)(void *), const void *arg, size_t bytes, GPUCSRStream s)
+static PetscErrorCode call_Defer(int id, PetscErrorCode (*work)(void *), const void *arg, size_t bytes, GPUCSRStream s)
 {
   PetscFunctionBegin;
   (void)id;
@@ -128,7 +117,7 @@ static PetscErrorCode Call_Defer(int id, PetscErrorCode (*work)(void *), const v
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Synchronize_Defer(int id)
+static PetscErrorCode synchronize_Defer(int id)
 {
   PetscFunctionBegin;
   (void)id;
@@ -136,7 +125,7 @@ static PetscErrorCode Synchronize_Defer(int id)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode StreamCreate_Defer(int id, GPUCSRStream *s)
+static PetscErrorCode streamcreate_Defer(int id, GPUCSRStream *s)
 {
   Queue *q;
 
@@ -150,7 +139,7 @@ static PetscErrorCode StreamCreate_Defer(int id, GPUCSRStream *s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode StreamSynchronize_Defer(int id, GPUCSRStream s)
+static PetscErrorCode streamsynchronize_Defer(int id, GPUCSRStream s)
 {
   PetscFunctionBegin;
   (void)id;
@@ -159,12 +148,12 @@ static PetscErrorCode StreamSynchronize_Defer(int id, GPUCSRStream s)
 }
 
 /* With what others were to wait for in it */
-static PetscErrorCode StreamDestroy_Defer(int id, GPUCSRStream s)
+static PetscErrorCode streamdestroy_Defer(int id, GPUCSRStream s)
 {
   Queue **q = &queues;
 
   PetscFunctionBegin;
-  PetscCall(Synchronize_Defer(id));
+  PetscCall(synchronize_Defer(id));
   while (*q != s) q = &(*q)->next;
   *q = (*q)->next;
   PetscCall(PetscFree(s));
@@ -172,7 +161,7 @@ static PetscErrorCode StreamDestroy_Defer(int id, GPUCSRStream s)
 }
 
 /* An event is the point of a queue that it was last recorded at */
-static PetscErrorCode EventCreate_Defer(int id, PetscBool timing, GPUCSREvent *e)
+static PetscErrorCode eventcreate_Defer(int id, PetscBool timing, GPUCSREvent *e)
 {
   Point *p;
 
@@ -184,20 +173,20 @@ static PetscErrorCode EventCreate_Defer(int id, PetscBool timing, GPUCSREvent *e
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode EventDestroy_Defer(int id, GPUCSREvent e)
+static PetscErrorCode eventdestroy_Defer(int id, GPUCSREvent e)
 {
   (void)id;
   return PetscFree(e);
 }
 
-static PetscErrorCode EventRecord_Defer(int id, GPUCSREvent e, GPUCSRStream s)
+static PetscErrorCode eventrecord_Defer(int id, GPUCSREvent e, GPUCSRStream s)
 {
   (void)id;
   *(Point *)e = (Point){(Queue *)s, ((Queue *)s)->queued};
   return PETSC_SUCCESS;
 }
 
-static PetscErrorCode EventSynchronize_Defer(int id, GPUCSREvent e)
+static PetscErrorCode eventsynchronize_Defer(int id, GPUCSREvent e)
 {
   const Point *p = (const Point *)e;
 
@@ -207,7 +196,7 @@ static PetscErrorCode EventSynchronize_Defer(int id, GPUCSREvent e)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode StreamWait_Defer(int id, GPUCSRStream s, GPUCSREvent e)
+static PetscErrorCode streamwait_Defer(int id, GPUCSRStream s, GPUCSREvent e)
 {
   const Point *p = (const Point *)e;
 
@@ -218,21 +207,13 @@ static PetscErrorCode StreamWait_Defer(int id, GPUCSRStream s, GPUCSREvent e)
 }
 
 /* Nothing that is timed here means anything */
-static PetscErrorCode EventElapsed_Defer(int id, GPUCSREvent a, GPUCSREvent b, double *seconds)
+static PetscErrorCode eventelapsed_Defer(int id, GPUCSREvent a, GPUCSREvent b, double *seconds)
 {
   PetscFunctionBegin;
-  PetscCall(EventSynchronize_Defer(id, a));
-  PetscCall(EventSynchronize_Defer(id, b));
+  PetscCall(eventsynchronize_Defer(id, a));
+  PetscCall(eventsynchronize_Defer(id, b));
   *seconds = 1e-6;
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Hold_Defer(int id, GPUCSRStream s, volatile int *go)
-{
-  (void)id;
-  (void)s;
-  (void)go;
-  return PETSC_SUCCESS;
 }
 
 /* --- Memory */
@@ -251,12 +232,12 @@ static PetscErrorCode Lock(void *p, size_t bytes)
 }
 
 /* As CUDA does, after all that may still use it */
-static PetscErrorCode Unlock(int id, void *p)
+static PetscErrorCode hostunregister_Defer(int id, void *p)
 {
   Range **r = &locked, *gone;
 
   PetscFunctionBegin;
-  PetscCall(Synchronize_Defer(id));
+  PetscCall(synchronize_Defer(id));
   while (*r && (*r)->begin != p) r = &(*r)->next;
   PetscCheck(*r, PETSC_COMM_SELF, PETSC_ERR_GPU, "The memory at %p is not page-locked", p);
   gone = *r;
@@ -272,7 +253,7 @@ static PetscBool Locked(const void *p)
   return PETSC_FALSE;
 }
 
-static PetscErrorCode HostMalloc_Defer(int id, size_t bytes, void **p)
+static PetscErrorCode hostmalloc_Defer(int id, size_t bytes, void **p)
 {
   PetscFunctionBegin;
   (void)id;
@@ -281,15 +262,15 @@ static PetscErrorCode HostMalloc_Defer(int id, size_t bytes, void **p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode HostFree_Defer(int id, void *p)
+static PetscErrorCode hostfree_Defer(int id, void *p)
 {
   PetscFunctionBegin;
-  PetscCall(Unlock(id, p));
+  PetscCall(hostunregister_Defer(id, p));
   PetscCall(PetscFree(p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode HostRegister_Defer(int id, void *p, size_t bytes, PetscBool *done)
+static PetscErrorCode hostregister_Defer(int id, void *p, size_t bytes, PetscBool *done)
 {
   PetscFunctionBegin;
   (void)id;
@@ -298,28 +279,15 @@ static PetscErrorCode HostRegister_Defer(int id, void *p, size_t bytes, PetscBoo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* New memory holds no number, so that what reads it before it is written is found */
-static PetscErrorCode Malloc_Defer(int id, size_t bytes, GPUCSRStream s, void **p)
-{
-  PetscFunctionBegin;
-  (void)id;
-  (void)s;
-  PetscCall(PetscMalloc(bytes, p));
-  memset(*p, 0xff, bytes);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode DoFree(void *arg)
 {
-  void *p = *(void **)arg;
-
-  return PetscFree(p);
+  return (*freeit)(0, NULL, *(void **)arg);
 }
 
-static PetscErrorCode Free_Defer(int id, GPUCSRStream s, void *p)
+static PetscErrorCode free_Defer(int id, GPUCSRStream s, void *p)
 {
   PetscFunctionBegin;
-  PetscCall(Call_Defer(id, DoFree, &p, sizeof(p), s));
+  PetscCall(call_Defer(id, DoFree, &p, sizeof(p), s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -339,7 +307,7 @@ static PetscErrorCode DoMove(void *arg)
   return PETSC_SUCCESS;
 }
 
-static PetscErrorCode Copy_Defer(int id, void *dst, const void *src, size_t bytes, GPUCSRCopyKind kind, GPUCSRStream s)
+static PetscErrorCode copy_Defer(int id, void *dst, const void *src, size_t bytes, GPUCSRCopyKind kind, GPUCSRStream s)
 {
   Move m = {dst, src, bytes, PETSC_FALSE};
 
@@ -351,92 +319,65 @@ static PetscErrorCode Copy_Defer(int id, void *dst, const void *src, size_t byte
     m.src = NULL;
     PetscCall(PetscMemcpy(both, &m, sizeof(m)));
     PetscCall(PetscMemcpy(both + sizeof(m), src, bytes));
-    PetscCall(Call_Defer(id, DoMove, both, sizeof(m) + bytes, s));
+    PetscCall(call_Defer(id, DoMove, both, sizeof(m) + bytes, s));
     PetscCall(PetscFree(both));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(Call_Defer(id, DoMove, &m, sizeof(m), s));
-  if (kind == GPUCSR_TO_HOST && !Locked(dst)) PetscCall(StreamSynchronize_Defer(id, s));
+  PetscCall(call_Defer(id, DoMove, &m, sizeof(m), s));
+  if (kind == GPUCSR_TO_HOST && !Locked(dst)) PetscCall(streamsynchronize_Defer(id, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Zero_Defer(int id, void *p, size_t bytes, GPUCSRStream s)
+static PetscErrorCode zero_Defer(int id, void *p, size_t bytes, GPUCSRStream s)
 {
   const Move m = {p, NULL, bytes, PETSC_TRUE};
 
   PetscFunctionBegin;
-  PetscCall(Call_Defer(id, DoMove, &m, sizeof(m), s));
+  PetscCall(call_Defer(id, DoMove, &m, sizeof(m), s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Memory_Defer(int id, size_t *avail, size_t *total)
-{
-  (void)id;
-  *total = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
-  *avail = (size_t)sysconf(_SC_AVPHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
-  return PETSC_SUCCESS;
-}
+/* --- The layer */
 
-/* --- The device */
-
-static PetscErrorCode Count_Defer(int *n, char why[], size_t len)
-{
-  PetscBool asked;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRDeferAsked(&asked));
-  *n = asked ? 1 : 0;
-  if (!asked) PetscCall(PetscSNPrintf(why, len, "-mat_gpucsr_debug_defer was not given"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Open_Defer(int id, GPUCSRProperties *p)
+PetscErrorCode GPUCSRHostTurn(GPUCSRStream s)
 {
   PetscFunctionBegin;
-  PetscCall(PetscSNPrintf(p->name, sizeof(p->name), "host CPU, order %" PetscInt_FMT, order));
-  p->id         = id;
-  p->ndevices   = 1;
-  p->major      = 0;
-  p->minor      = 0;
-  p->processors = 1;
-  p->memory     = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
-  p->l2         = (size_t)32 << 20;
-  state         = (uint64_t)order;
+  if (order >= 0 && s) PetscCall(streamsynchronize_Defer(0, s)); /* the streams of the host backend are NULL */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Id_Defer(int id)
+PetscErrorCode GPUCSRDebug_defer(GPUCSRBackendOps *ops)
 {
-  (void)id;
-  return PETSC_SUCCESS;
-}
+  PetscBool cuda;
 
-const GPUCSRBackendOps GPUCSRBackend_defer = {
-  .name              = "defer",
-  .separate          = PETSC_TRUE,
-  .count             = Count_Defer,
-  .open              = Open_Defer,
-  .close             = Id_Defer,
-  .activate          = Id_Defer,
-  .memory            = Memory_Defer,
-  .synchronize       = Synchronize_Defer,
-  .malloc            = Malloc_Defer,
-  .free              = Free_Defer,
-  .hostmalloc        = HostMalloc_Defer,
-  .hostfree          = HostFree_Defer,
-  .hostregister      = HostRegister_Defer,
-  .hostunregister    = Unlock,
-  .copy              = Copy_Defer,
-  .zero              = Zero_Defer,
-  .streamcreate      = StreamCreate_Defer,
-  .streamdestroy     = StreamDestroy_Defer,
-  .streamsynchronize = StreamSynchronize_Defer,
-  .streamwait        = StreamWait_Defer,
-  .eventcreate       = EventCreate_Defer,
-  .eventdestroy      = EventDestroy_Defer,
-  .eventrecord       = EventRecord_Defer,
-  .eventsynchronize  = EventSynchronize_Defer,
-  .eventelapsed      = EventElapsed_Defer,
-  .hold              = Hold_Defer,
-  .call              = Call_Defer,
-};
+  PetscFunctionBegin;
+  PetscCall(PetscStrcmp(ops->name, "cuda", &cuda));
+  if (!cuda) PetscFunctionReturn(PETSC_SUCCESS);
+  order = -1;
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-gpucsr_debug_defer", &order, NULL));
+  if (order < 0) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCheck(!ops->kernels, PETSC_COMM_WORLD, PETSC_ERR_ARG_WRONGSTATE, "-gpucsr_debug_defer puts off what the host does in place of a GPU: give -gpucsr_debug_standin 1 with it");
+  state  = (uint64_t)order;
+  freeit = ops->free;
+#define LAY(name) ops->name = name##_Defer
+  LAY(synchronize);
+  LAY(free);
+  LAY(hostmalloc);
+  LAY(hostfree);
+  LAY(hostregister);
+  LAY(hostunregister);
+  LAY(copy);
+  LAY(zero);
+  LAY(streamcreate);
+  LAY(streamdestroy);
+  LAY(streamsynchronize);
+  LAY(streamwait);
+  LAY(eventcreate);
+  LAY(eventdestroy);
+  LAY(eventrecord);
+  LAY(eventsynchronize);
+  LAY(eventelapsed);
+  LAY(call);
+#undef LAY
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

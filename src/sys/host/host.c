@@ -147,14 +147,6 @@ static PetscErrorCode Hold_Host(int id, GPUCSRStream s, volatile int *go)
   return PETSC_SUCCESS;
 }
 
-static PetscErrorCode Call_Host(int id, PetscErrorCode (*work)(void *), const void *arg, size_t bytes, GPUCSRStream s)
-{
-  (void)id;
-  (void)bytes;
-  (void)s;
-  return (*work)((void *)arg);
-}
-
 const GPUCSRBackendOps GPUCSRBackend_host = {
   .name              = "host",
   .separate          = PETSC_FALSE,
@@ -182,5 +174,4 @@ const GPUCSRBackendOps GPUCSRBackend_host = {
   .eventsynchronize  = Pointer_Host,
   .eventelapsed      = EventElapsed_Host,
   .hold              = Hold_Host,
-  .call              = Call_Host,
 };

@@ -156,7 +156,7 @@ static PetscErrorCode Pipeline(Mat A, GPUCSRSide side, const GPUCSROperand *x, v
   const GPUCSRBackendOps *ops     = g->dev->ops;
   const GPUCSRStorage    *M       = &g->plan[side].A;
   const GPUCSRType        vt      = GPUCSRVectorType(g->precision);
-  const PetscBool         bypiece = GPUCSRHasKernels(g->dev) ? g->plan[side].choice.kernel->family->piecewise : PETSC_TRUE, direct = (PetscBool)(z->pinned && vt == GPUCSR_DOUBLE);
+  const PetscBool         bypiece = (PetscBool)(!g->dev->ops->kernels || g->plan[side].choice.kernel->family->piecewise), direct = (PetscBool)(z->pinned && vt == GPUCSR_DOUBLE);
   int                     q = 0;
 
   PetscFunctionBegin;

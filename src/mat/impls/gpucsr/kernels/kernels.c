@@ -151,9 +151,26 @@ static PetscErrorCode Convert_Host(size_t n, GPUCSRType ft, const void *from, GP
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The same where the host stands in for a device, and a launch may fail */
+#define STANDIN(name, formal, actual) \
+  static PetscErrorCode name##_StandIn formal \
+  { \
+    PetscFunctionBegin; \
+    PetscCall(name##_Host actual); \
+    PetscCall(GPUCSRLaunched(NULL, #name)); \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }
+STANDIN(Transpose, (const GPUCSRStorage *A, GPUCSRStorage *T, int32_t *map, GPUCSRStream s), (A, T, map, s))
+STANDIN(Gather, (GPUCSRType type, size_t n, const int32_t *index, const void *from, void *to, GPUCSRStream s), (type, n, index, from, to, s))
+STANDIN(ScatterAdd, (GPUCSRType type, size_t n, const int32_t *index, const void *from, void *to, GPUCSRStream s), (type, n, index, from, to, s))
+STANDIN(Inspect, (const GPUCSRStorage *csr, double fraction, GPUCSRFeatures *f, int64_t *bad, GPUCSRStream s), (csr, fraction, f, bad, s))
+STANDIN(Convert, (size_t n, GPUCSRType ft, const void *from, GPUCSRType tt, void *to, GPUCSRStream s), (n, ft, from, tt, to, s))
+
 const GPUCSRDeviceHelpers *GPUCSRHelpers(GPUCSRDevice d)
 {
-  static const GPUCSRDeviceHelpers host = {Transpose_Host, Gather_Host, ScatterAdd_Host, Inspect_Host, Convert_Host};
+  static const GPUCSRDeviceHelpers host    = {Transpose_Host, Gather_Host, ScatterAdd_Host, Inspect_Host, Convert_Host};
+  static const GPUCSRDeviceHelpers standin = {Transpose_StandIn, Gather_StandIn, ScatterAdd_StandIn, Inspect_StandIn, Convert_StandIn};
 
-  return GPUCSRHasKernels(d) ? CUDA_HELPERS : &host;
+  if (d->ops->kernels) return CUDA_HELPERS;
+  return d->ops->separate ? &standin : &host;
 }
