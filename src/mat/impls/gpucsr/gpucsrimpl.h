@@ -169,7 +169,9 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRTimerEnd_Private(Mat_SeqGPUCSR *, GPUCSRSt
 GPUCSR_INTERN PetscErrorCode MatGPUCSRTimersRead_Private(Mat_SeqGPUCSR *, int);
 
 GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_GPUCSR_Dense(Mat); /* matmat.c */
-GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_GPUCSR_Any(Mat);
+GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_GPUCSR(Mat); /* matproduct.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRProductOfParents_Private(Mat);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRComposeProducts_Private(Mat, const char[], PetscBool);
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRVecGet_Private(Mat_SeqGPUCSR *, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRVecRestore_Private(Mat_SeqGPUCSR *, Vec, PetscBool read, PetscBool write, GPUCSROperand *);

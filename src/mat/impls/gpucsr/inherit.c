@@ -168,6 +168,7 @@ static PetscErrorCode Install(Mat A, PetscBool install)
   REPLACE(duplicate, MatDuplicate_GPUCSR);
   REPLACE(axpy, MatAXPY_GPUCSR);
   REPLACE(transpose, MatTranspose_GPUCSR);
+  REPLACE(productsetfromoptions, MatProductSetFromOptions_GPUCSR);
   REPLACE(setfromoptions, MatSetFromOptions_GPUCSR);
   REPLACE(destroy, MatDestroy_GPUCSR);
 #if PetscDefined(HAVE_DEVICE)
