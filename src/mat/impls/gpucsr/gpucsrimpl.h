@@ -86,6 +86,7 @@ struct _n_Mat_SeqGPUCSR {
   char             whynot[512];            /* reason when dev is NULL */
   GPUCSRPrecision  precision;              /* that of the plans */
   GPUCSRPlan       plan[2];                /* by side */
+  Mat              counted;                /* whose states follow: MatHeaderReplace() gives what is here to another, which has counted its own changes */
   PetscObjectState pattern[2];             /* nonzerostate that the plan was built for */
   PetscObjectState values[2];              /* object state that its values are from */
   PetscScalar      sample[GPUCSR_SAMPLES]; /* of the host's values when the plans last followed them */
@@ -169,7 +170,7 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRTimerEnd_Private(Mat_SeqGPUCSR *, GPUCSRSt
 GPUCSR_INTERN PetscErrorCode MatGPUCSRTimersRead_Private(Mat_SeqGPUCSR *, int);
 
 GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_GPUCSR_Dense(Mat); /* matmat.c */
-GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_GPUCSR(Mat); /* matproduct.c */
+GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_GPUCSR(Mat);       /* matproduct.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRProductOfParents_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRComposeProducts_Private(Mat, const char[], PetscBool);
 

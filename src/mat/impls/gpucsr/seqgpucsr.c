@@ -300,6 +300,8 @@ static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
 
   PetscFunctionBegin;
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
+  if (g->counted != A) g->values[0] = g->values[1] = -1;
+  g->counted = A;
   /* what was sent at the end of the assembly holds if that assembly is all that was counted since */
   if (g->early && state == g->values[0] + 1 && A->num_ass == g->assemblies + 1) g->values[0] = g->values[1] = state;
   g->early = PETSC_FALSE;
