@@ -14,6 +14,7 @@ typedef struct {
   MatGPUCSRPrecision precision;
   GPUCSRRequest      request, trequest;
   PetscBool          transposeatassembly;
+  PetscInt           productleast; /* nonzeros of two sparse matrices below which their product is MATAIJ's */
 } MatGPUCSRConfig;
 
 typedef enum {

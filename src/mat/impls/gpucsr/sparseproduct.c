@@ -8,9 +8,6 @@
 */
 #include "gpucsrimpl.h"
 
-/* Products of matrices with fewer nonzeros together are MATAIJ's: the device takes longer to be asked than the host to compute */
-#define GPUCSR_PRODUCT_LEAST 20000
-
 /* The operands of a product of three are products of two, of these */
 typedef enum {
   FACTOR_A,
@@ -439,7 +436,7 @@ static PetscErrorCode LeftToParent(Mat C, PetscBool *left)
 {
   static const char *const words[] = {"-mat_product_algorithm", "-matmatmult_via", "-mattransposematmult_via", "-matmattransmult_via", "-matptap_via", "-matrart_via"};
   const char              *prefix  = ((PetscObject)C)->prefix;
-  PetscInt                 least   = GPUCSR_PRODUCT_LEAST;
+  const PetscInt           least   = ((Mat_GPUCSR *)C->product->A->spptr)->config.productleast;
   const PetscInt          *i, *j;
   PetscBool                same;
 
@@ -448,7 +445,6 @@ static PetscErrorCode LeftToParent(Mat C, PetscBool *left)
   *left = (PetscBool)!same;
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(words) && !*left; k++) PetscCall(PetscOptionsHasName(((PetscObject)C)->options, prefix, words[k], left));
   if (*left) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscOptionsGetInt(((PetscObject)C->product->A)->options, ((PetscObject)C->product->A)->prefix, "-mat_gpucsr_product_least", &least, NULL));
   PetscCall(MatSeqAIJGetCSRAndMemType(C->product->A, &i, NULL, NULL, NULL));
   PetscCall(MatSeqAIJGetCSRAndMemType(C->product->B, &j, NULL, NULL, NULL));
   *left = (PetscBool)(!i || !j || (PetscInt64)i[C->product->A->rmap->n] + j[C->product->B->rmap->n] < least);

@@ -88,7 +88,7 @@ __device__ __forceinline__ int find(const int *key, int bits, int c)
 
 /* How many columns of row r of A B this thread put into the table: W neighbours share a row of B */
 template <int G>
-__device__ int gather(const group<G> &g, csr A, csr B, int r, int W, int *key, int bits)
+__device__ int gather(const group<G> &g, const csr &A, const csr &B, int r, int W, int *key, int bits)
 {
   const int end = A.i[r + 1];
   int       n   = 0, place;
@@ -121,7 +121,7 @@ __device__ int total_of(const group<G> &g, int n, int *total)
 
 /* One row: the columns of its product counted, or written as they come (they are sorted afterwards) */
 template <int G, bool WRITE>
-__device__ void pattern_row(const group<G> &g, csr A, csr B, int r, int W, int *key, int bits, int *shared, int *length, const int *rowptr, int *col)
+__device__ void pattern_row(const group<G> &g, const csr &A, const csr &B, int r, int W, int *key, int bits, int *shared, int *length, const int *rowptr, int *col)
 {
   const int size = 1 << bits;
 
@@ -177,7 +177,7 @@ __global__ void __launch_bounds__(LONG) pattern_long_kernel(int n, const int *__
 
 /* One row: its columns into the table with their places in the row, then its entries of A one after the other, those of B's row by the threads of the group */
 template <int G, class P>
-__device__ void numeric_row(const group<G> &g, csr A, csr B, int r, const int *__restrict__ rowptr, const int *__restrict__ col, double *val, int *key, P *place, double *sum, int bits, int *lost)
+__device__ void numeric_row(const group<G> &g, const csr &A, const csr &B, int r, const int *__restrict__ rowptr, const int *__restrict__ col, double *val, int *key, P *place, double *sum, int bits, int *lost)
 {
   const int size = 1 << bits, first = rowptr[r], length = rowptr[r + 1] - first, end = A.i[r + 1];
   const int warp = G < 32 ? G : 32, lane = (int)threadIdx.x % warp;
