@@ -63,7 +63,7 @@ layer() {
 
 directions() {
   layer "$(find src/sys -maxdepth 1 -name '*.[ch]')" "src/sys" "$upper|$cuda"
-  layer "$(find src/sys/host -name '*.[ch]')" "src/sys src/sys/host" "$upper|$cuda"
+  for folder in host standin defer fault; do layer "$(find src/sys/$folder -name '*.[ch]')" "src/sys src/sys/$folder" "$upper|$cuda"; done
   layer "$(find src/sys/cuda -name '*.[ch]*')" "src/sys src/sys/cuda" "$upper"
   layer "$(find $mat/format -name '*.[ch]')" "src/sys $mat/format" "$upper|$cuda"
   layer "$(find $mat/kernels -name '*.[ch]')" "src/sys $mat/format $mat/kernels" "$upper|$cuda"
@@ -80,7 +80,8 @@ directions() {
   layer "$(find src/ksp/impls -name '*.cu')" "$mat/format $mat/kernels src/ksp/impls/gpu" "petsc/private"
   layer src/dlregisgpucsr.c "$mat src/ksp/impls/gpu $tao" "$cuda"
   layer "$(find include -name '*.h')" "" "petsc/private|$cuda"
-  layer "$(find src/ksp/examples -name '*.[ch]')" "src/ksp/examples" "petsc/private|petscgpucsr|$cuda" # any PETSc program could be one
+  layer "$(find src/ksp/examples -name '*.[ch]')" "src/ksp/examples" "petsc/private|petscgpucsr|$cuda"
+  layer "$(find src/tao/examples -name '*.[ch]')" "src/tao/examples src/tao/examples/bmrm" "petsc/private|petscgpucsr|$cuda" # any PETSc program could be one
 }
 check "direction of includes" directions
 

@@ -226,8 +226,9 @@ if [ -f tests/examples.list ]; then
       skip "$name.aij"
       continue
     fi
-    job judge "$name.gpucsr" "$nsize" "$BUILD/examples/$program" "$args -mat_type gpucsr" "-dll_append $LIB -mat_gpucsr_backend $BACKEND" "src/ksp/examples/output/$output" "" ""
-    job judge "$name.aij" "$nsize" "$BUILD/examples/$program" "$args -mat_type aij" "" "src/ksp/examples/output/$output" "" ""
+    for folder in src/*/examples/output; do if [ -f "$folder/$output" ]; then output=$folder/$output; fi; done
+    job judge "$name.gpucsr" "$nsize" "$BUILD/examples/$program" "$args -mat_type gpucsr" "-dll_append $LIB -mat_gpucsr_backend $BACKEND" "$output" "" ""
+    job judge "$name.aij" "$nsize" "$BUILD/examples/$program" "$args -mat_type aij" "" "$output" "" ""
   done <tests/examples.list
 fi
 

@@ -136,7 +136,7 @@ static PetscErrorCode Entries(GPUCSRReader *R, Mat A, const GPUCSRBinary *b, Pet
 PetscErrorCode GPUCSRLoadBinary(GPUCSRReader *R, Mat A, Vec *labels)
 {
   GPUCSRBinary b;
-  int64_t      first;
+  int64_t      first = 0;
   PetscInt     m, rstart;
   PetscScalar *y;
 

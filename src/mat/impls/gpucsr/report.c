@@ -49,7 +49,7 @@ static PetscErrorCode ViewPlan(const GPUCSRPlan *P, const char name[], PetscInt 
   char         line[1024];
 
   PetscFunctionBegin;
-  PetscCall(PetscSNPrintf(line, sizeof(line), "  %s: format %s, kernel %s%s, because %s\n", name, P->A.format->name, P->choice.kernel ? P->choice.kernel->name : "none", dev->ops->separate ? "" : " (host reference)", P->choice.why));
+  PetscCall(PetscSNPrintf(line, sizeof(line), "  %s: format %s, kernel %s%s, because %s\n", name, P->A.format->name, P->choice.kernel ? P->choice.kernel->name : "none", dev->ops->kernels ? "" : " (host reference)", P->choice.why));
   PetscCall(PetscStrlcat(text, line, len));
   PetscCall(
     PetscSNPrintf(line, sizeof(line), "    bytes %.0f (plain CSR %.0f), padding %.1f%%, products %" PetscInt_FMT, GPUCSRPlanBytes(P), GPUCSRCSRBytes(&P->features, P->A.precision), P->A.nnz ? 100 * PetscMax(0, (double)P->A.stored / (double)P->A.nnz - 1) : 0.0, products));
@@ -61,7 +61,7 @@ static PetscErrorCode ViewPlan(const GPUCSRPlan *P, const char name[], PetscInt 
     PetscCall(GPUCSRDeviceBandwidth(dev, &copy));
     PetscCall(PetscSNPrintf(line, sizeof(line), ", %.2f us each, %.1f GB/s", 1e6 * seconds / (double)products, 1e-9 * rate));
     PetscCall(PetscStrlcat(text, line, len));
-    PetscCall(PetscSNPrintf(line, sizeof(line), copy > 0 && dev->ops->separate ? ", %.2f of the device's copy bandwidth (%.0f GB/s)" : "", rate / copy, 1e-9 * copy));
+    PetscCall(PetscSNPrintf(line, sizeof(line), copy > 0 && dev->ops->kernels ? ", %.2f of the device's copy bandwidth (%.0f GB/s)" : "", rate / copy, 1e-9 * copy));
     PetscCall(PetscStrlcat(text, line, len));
   }
   PetscCall(PetscStrlcat(text, "\n", len));

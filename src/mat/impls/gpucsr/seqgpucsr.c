@@ -32,9 +32,11 @@ PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *g)
       PetscCall(ops->eventdestroy(g->dev->id, g->sent[k]));
       PetscCall(ops->eventdestroy(g->dev->id, g->computed[k]));
     }
+    if (g->read && live) PetscCall(ops->eventdestroy(g->dev->id, g->read));
   }
   g->xbytes = g->zbytes = 0;
   g->last               = NULL;
+  g->read               = NULL;
   g->events             = PETSC_FALSE;
   g->lastcolset         = PETSC_FALSE;
   PetscCall(PetscMemzero(&g->timers, sizeof(g->timers)));
@@ -277,7 +279,7 @@ static PetscErrorCode Unwatched(Mat A, Mat_SeqGPUCSR *g, PetscObjectState state,
 /* What an update cost is kept by the plan; what of that was neither upload nor conversion of entries, here */
 static void Account(Mat_SeqGPUCSR *g, const GPUCSRPlan *P, const GPUCSRCosts *before)
 {
-  const double filled = g->dev->ops->separate ? 0 : P->costs.upload - before->upload, convert = P->costs.convert - before->convert + filled;
+  const double filled = g->dev->ops->kernels ? 0 : P->costs.upload - before->upload, convert = P->costs.convert - before->convert + filled;
 
   g->filled += filled;
   /* entries and padding are written in one pass over the format: padding takes its share of what is written */
