@@ -162,13 +162,13 @@ static PetscErrorCode Install(Mat A, PetscBool install)
     REPLACE(multhermitiantransposeadd, MatMultTransposeAdd_GPUCSR);
   }
   if (k->getdiagonal) REPLACE(getdiagonal, k->getdiagonal);
+  REPLACE(productsetfromoptions, k->productsetfromoptions ? k->productsetfromoptions : MatProductSetFromOptions_GPUCSR);
   if (k->createsubmatrices) REPLACE(createsubmatrices, k->createsubmatrices);
   REPLACE(assemblyend, k->assemblyend);
   REPLACE(view, MatView_GPUCSR);
   REPLACE(duplicate, MatDuplicate_GPUCSR);
   REPLACE(axpy, MatAXPY_GPUCSR);
   REPLACE(transpose, MatTranspose_GPUCSR);
-  REPLACE(productsetfromoptions, MatProductSetFromOptions_GPUCSR);
   REPLACE(setfromoptions, MatSetFromOptions_GPUCSR);
   REPLACE(destroy, MatDestroy_GPUCSR);
 #if PetscDefined(HAVE_DEVICE)
