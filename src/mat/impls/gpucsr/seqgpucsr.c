@@ -6,20 +6,38 @@
 #include "gpucsrimpl.h"
 #include <petsctime.h>
 
+/* All that was begun is done; a device that fails only now is one of which nothing is taken back, and which nobody uses any more */
+static PetscErrorCode Finish(Mat_SeqGPUCSR *g, PetscBool *live)
+{
+  GPUCSRDevice   dev = g->dev;
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr = PETSC_SUCCESS;
+
+  PetscFunctionBegin;
+  *live = (PetscBool)!dev->failed[0];
+  if (!*live) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = (*dev->ops->activate)(dev->id);
+  if (!ierr) ierr = GPUCSRDeviceSynchronize(dev);
+  if (!ierr) ierr = MatGPUCSRTimersRead_Private(g, 0);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  if (!ierr) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscStrncpy(dev->failed, attempt.message, sizeof(dev->failed)));
+  PetscCall(PetscInfo(NULL, "The device failed when a matrix went: %s\n", attempt.message));
+  *live = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* What is on the device goes; the next product would make it again */
 PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *g)
 {
   PetscFunctionBegin;
   if (g->mirror.csr.format) PetscCall(GPUCSRStorageDestroy(&g->mirror.csr));
   if (g->dev) {
-    const GPUCSRBackendOps *ops  = g->dev->ops;
-    const PetscBool         live = (PetscBool)!g->dev->failed[0];
+    const GPUCSRBackendOps *ops = g->dev->ops;
+    PetscBool               live;
 
-    if (live) {
-      PetscCall(ops->activate(g->dev->id));
-      PetscCall(GPUCSRDeviceSynchronize(g->dev));
-      PetscCall(MatGPUCSRTimersRead_Private(g, 0));
-    }
+    PetscCall(Finish(g, &live));
     for (int side = 0; side < 2; side++) PetscCall(GPUCSRPlanDestroy(&g->plan[side]));
     PetscCall(GPUCSRFree(g->dev, g->xbytes, &g->x));
     PetscCall(GPUCSRFree(g->dev, g->zbytes, &g->z));
