@@ -5,7 +5,7 @@
   of m variables is solved on rank 0, and the new weights are a sum of planes (n for each with a multiplier that is not zero). TAO's bmrm does all of this
   on rank 0, where it gathers each subgradient.
 */
-#include "../../../mat/impls/gpucsr/gpucsrimpl.h"
+#include "../../../mat/impls/gpucsr/operator.h"
 #include <petsc/private/taoimpl.h>
 #include <petsctime.h>
 #include "bundle.h"
