@@ -46,6 +46,7 @@ static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, 
     for (int i = 0; i < k->n; i++) GPUKSPStepRowSingle(step, f, k->state, i, sum);
   else if (!device)
     for (int i = 0; i < k->n; i++) GPUKSPStepRow(step, v, k->state, i, sum);
+  if (!device) PetscCall(GPUCSRLaunched(k->dev, "a step of a solver"));
   (void)args;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -83,7 +84,7 @@ PetscErrorCode GPUKSPStepRun(KSP ksp, KSP_GPU *k, GPUKSPStep step, GPUKSPVectors
 
   PetscFunctionBegin;
   if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCall(RowsBorrowed(k, step, v, rule, first, next, sum));
-  else PetscCall(Rows(k, step, v, NULL, k->dev->ops->separate, k->dev->stream, rule, first, next, sum));
+  else PetscCall(Rows(k, step, v, NULL, k->dev->ops->kernels, k->dev->stream, rule, first, next, sum));
   if (GPUKSPStepSums(step) && (k->rulehere || !rule)) PetscCall(Reduce(ksp, k, step, sum, rule, first));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -288,7 +289,7 @@ PetscErrorCode GPUKSPStepRunSingle(KSP ksp, KSP_GPU *k, GPUKSPStep step, PetscBo
   double sum[GPUKSP_SUMS] = {0, 0, 0, 0};
 
   PetscFunctionBegin;
-  PetscCall(Rows(k, step, NULL, &k->single, k->dev->ops->separate, k->dev->stream, rule, PETSC_FALSE, next, sum));
+  PetscCall(Rows(k, step, NULL, &k->single, k->dev->ops->kernels, k->dev->stream, rule, PETSC_FALSE, next, sum));
   if (GPUKSPStepSums(step) && k->rulehere) PetscCall(Reduce(ksp, k, step, sum, rule, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -348,7 +349,7 @@ PetscErrorCode GPUKSPIterateBegin(KSP_GPU *k)
 {
   PetscFunctionBegin;
   PetscCall(GPUKSPIterateEnd(k)); /* an error may have left one */
-  k->rulehere = (PetscBool)(!k->dev->ops->separate || k->taken != KSP_GPU_PATH_GRAPH || k->live);
+  k->rulehere = (PetscBool)(!k->dev->ops->kernels || k->taken != KSP_GPU_PATH_GRAPH || k->live);
   if (k->rulehere) PetscFunctionReturn(PETSC_SUCCESS);
   *k->seen = *k->state;
   PetscCall(k->dev->ops->copy(k->dev->id, k->devstate.p, k->state, sizeof(*k->state), GPUCSR_TO_DEVICE, k->dev->stream));

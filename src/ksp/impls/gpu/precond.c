@@ -124,7 +124,7 @@ static PetscErrorCode ApplyBlocks(KSP_GPU *k, const double *r, double *z, PetscB
   PetscFunctionBegin;
   v.from = r;
   v.to   = z;
-  PetscCall(GPUKSPStepArrays(k, GPUKSP_PRECONDITION, &v, k->dev->ops->separate, s, rule));
+  PetscCall(GPUKSPStepArrays(k, GPUKSP_PRECONDITION, &v, k->dev->ops->kernels, s, rule));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

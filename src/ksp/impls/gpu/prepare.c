@@ -163,7 +163,7 @@ static PetscErrorCode Choose(KSP ksp, KSP_GPU *k)
   }
   PetscCall(GPUKSPRefineChoose(k));
   PetscCall(PetscSNPrintf(text, sizeof(text), "a row has %d entries, which a persistent kernel would wait for", longest));
-  why      = !k->dev->ops->separate                                  ? "the host computes"
+  why      = !k->dev->ops->kernels                                   ? "the host computes"
              : k->path == KSP_GPU_PATH_GRAPH                         ? "asked for"
              : k->refined                                            ? "residual replacement goes by it"
              : k->live                                               ? "a monitor or test looks at every iteration"
@@ -402,7 +402,7 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k, PetscBool *possible)
     if (!had) k->taken = KSP_GPU_PATH_GRAPH;
   } else if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCall(PrepareHostLoop(ksp, k));
   else if (!k->refined) PetscCall(PrepareGraph(ksp, k));
-  PetscCheck(k->path == KSP_GPU_PATH_AUTO || k->path == k->taken || !k->dev->ops->separate || k->live, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_path %s cannot be had here: %s; auto would take %s", ((PetscObject)ksp)->type_name, KSPGPUPaths[k->path], k->why, KSPGPUPaths[k->taken]);
+  PetscCheck(k->path == KSP_GPU_PATH_AUTO || k->path == k->taken || !k->dev->ops->kernels || k->live, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_path %s cannot be had here: %s; auto would take %s", ((PetscObject)ksp)->type_name, KSPGPUPaths[k->path], k->why, KSPGPUPaths[k->taken]);
   PetscCall(PrepareHistory(ksp, k));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -431,7 +431,7 @@ PetscErrorCode GPUKSPPrepare(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], siz
   }
   if (!*ok) PetscFunctionReturn(PETSC_SUCCESS);
   k->solved = PETSC_TRUE;
-  if (k->live && k->dev->ops->separate && k->taken == KSP_GPU_PATH_GRAPH && !k->warnedlive) {
+  if (k->live && k->dev->ops->kernels && k->taken == KSP_GPU_PATH_GRAPH && !k->warnedlive) {
     k->warnedlive = PETSC_TRUE;
     PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "KSP type %s: a monitor or convergence test of this solve looks at every iteration, which costs a launch for each step; -ksp_monitor would not\n", ((PetscObject)ksp)->type_name));
   }

@@ -28,8 +28,8 @@ PetscErrorCode GPUKSPRefineChoose(KSP_GPU *k)
   const GPUCSRPlan   *P      = k->op.plan;
   const GPUCSRFormat *format = P->A.format;
   const double        more = GPUKSPBytes(&P->A, PETSC_FALSE) + PERSISTENT_ROW * k->n, less = SINGLE_ITS * (GPUKSPBytes(&P->A, PETSC_TRUE) + SINGLE_ROW * k->n);
-  const PetscBool     separate = k->op.dev->ops->separate;
-  const char         *why      = NULL;
+  const PetscBool     kernels = k->op.dev->ops->kernels;
+  const char         *why     = NULL;
   PetscBool           can;
   char                whynot[128] = "";
 
@@ -46,8 +46,8 @@ PetscErrorCode GPUKSPRefineChoose(KSP_GPU *k)
   else if (k->pc.kind == GPUKSP_PC_ANY) why = "the preconditioner is PCApply()'s";
   else if (k->path != KSP_GPU_PATH_GRAPH && GPUKSPFormatIsTable(format)) why = "stencils have no values to halve, and of rows alike single precision takes many more iterations";
   else if (!can) why = whynot;
-  else if (separate && k->path == KSP_GPU_PATH_PERSISTENT) why = "a persistent kernel was asked for";
-  else if (separate && k->path == KSP_GPU_PATH_AUTO && more - less < SPARED) why = "a persistent kernel in double takes less";
+  else if (kernels && k->path == KSP_GPU_PATH_PERSISTENT) why = "a persistent kernel was asked for";
+  else if (kernels && k->path == KSP_GPU_PATH_AUTO && more - less < SPARED) why = "a persistent kernel in double takes less";
   else if (k->noroom) why = "the device has no room for rounded values";
   if (why) PetscCall(PetscStrncpy(k->whydouble, why, sizeof(k->whydouble)));
   else k->refined = PETSC_TRUE;
@@ -59,7 +59,7 @@ static PetscErrorCode Round(KSP_GPU *k, size_t n, int lane, const double *from, 
 {
   PetscFunctionBegin;
 #if defined(GPUCSR_HAVE_CUDA)
-  if (k->dev->ops->separate) {
+  if (k->dev->ops->kernels) {
     PetscCall(GPUKSPRound(n, lane, from, to, k->dev->stream));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -140,8 +140,11 @@ static PetscErrorCode Iteration(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
   PetscFunctionBegin;
   (void)v;
   PetscCall(GPUKSPStepRunSingle(ksp, k, GPUKSP_CG_DIRECTION, PETSC_TRUE, PETSC_FALSE));
-  if (k->dev->ops->separate) PetscCall((*kernel->family->launch)(&k->rounded, &p, kernel->variant, k->dev->stream));
-  else PetscCall((*k->rounded.format->ops->mult)(&k->rounded, &p));
+  if (k->dev->ops->kernels) PetscCall((*kernel->family->launch)(&k->rounded, &p, kernel->variant, k->dev->stream));
+  else {
+    PetscCall((*k->rounded.format->ops->mult)(&k->rounded, &p));
+    PetscCall(GPUCSRLaunched(k->dev, k->rounded.format->name));
+  }
   PetscCall(GPUKSPStepRunSingle(ksp, k, GPUKSP_CG_CURVATURE, PETSC_TRUE, PETSC_FALSE));
   if (k->rulehere && k->state->reason) PetscFunctionReturn(PETSC_SUCCESS);
   if (explicitpc) {

@@ -76,7 +76,7 @@ static PetscErrorCode Allocate(KSP_GPU *k)
   PetscCall(GPUKSPGrow(k, sizeof(GPUKSPState), "the state of a solver", &k->devstate));
   for (int q = 0; q < 2; q++) PetscCall(dev->ops->eventcreate(dev->id, PETSC_FALSE, &k->events[q]));
 #if defined(GPUCSR_HAVE_CUDA)
-  if (dev->ops->separate) {
+  if (dev->ops->kernels) {
     PetscCall(GPUKSPGrow(k, BOUNDS_BYTES, "ranges of rows of a solver", &k->bounds));
     PetscCall(GPUKSPGrow(k, GPUKSP_SLOTS_BYTES, "slots of a solver", &k->slots));
     PetscCall(GPUKSPGrow(k, TABLE_BYTES, "the diagonal of a solver's stencils", &k->table));
@@ -146,7 +146,7 @@ static void Describe(KSP_GPU *k, PetscBool apart, GPUKSPVectors *v)
 PetscErrorCode GPUKSPVectorsOwn(KSP ksp, KSP_GPU *k)
 {
   const PetscBool polynomial = (PetscBool)(k->degree > 0), apart = (PetscBool)(k->pc.kind == GPUKSP_PC_APART || polynomial);
-  const PetscBool persistent = (PetscBool)(k->dev->ops->separate && !k->refined);
+  const PetscBool persistent = (PetscBool)(k->dev->ops->kernels && !k->refined);
   const size_t    each       = (((size_t)k->n * sizeof(double) + 255) / 256) * 256;
   GPUKSPVectors  *v          = &k->persistent.v;
   PetscBool       need[GPUKSP_VECTORS];
@@ -255,7 +255,7 @@ PetscErrorCode GPUKSPVectorsGet(KSP_GPU *k, GPUKSPVectors *v, PetscBool *device)
     here += !ierr && k->operand[q].place == GPUCSR_DEVICE;
     all++;
   }
-  *device = (PetscBool)(here == all);
+  *device = (PetscBool)(here == all && k->dev->ops->kernels);
   if (!ierr && here && here < all) {
     PetscCall(GiveBack(k, q));
     for (q = 0; q <= GPUKSP_VECTORS && !ierr; q++)
