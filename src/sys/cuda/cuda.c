@@ -247,6 +247,7 @@ GPUCSR_INTERN PetscErrorCode GPUCSRFetch_CUDA(int, void *, const void *, size_t,
 const GPUCSRBackendOps GPUCSRBackend_cuda = {
   .name              = "cuda",
   .separate          = PETSC_TRUE,
+  .kernels           = PETSC_TRUE,
   .count             = Count_CUDA,
   .open              = Open_CUDA,
   .close             = Close_CUDA,

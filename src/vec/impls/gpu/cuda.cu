@@ -24,6 +24,7 @@
   do { \
     cudaError_t err_ = cudaGetLastError(); \
     PetscCheck(err_ == cudaSuccess, PETSC_COMM_SELF, PETSC_ERR_GPU, "Launch of %s failed with %s: %s", what, cudaGetErrorName(err_), cudaGetErrorString(err_)); \
+    PetscCall(GPUCSRLaunched(NULL, what)); \
   } while (0)
 
 /* What reductions write through, in the order of the device's stream: one a process */

@@ -100,9 +100,9 @@ static inline const struct _VecOps *VecGPUParent(Vec v)
 static inline const VecGPUKernels *VecGPUKernelsOf(GPUCSRDevice dev)
 {
 #if defined(GPUCSR_HAVE_CUDA)
-  if (dev->ops->separate) return &VecGPUKernels_cuda;
+  if (dev->ops->kernels) return &VecGPUKernels_cuda;
 #endif
-  (void)dev;
+  (void)GPUCSRHostTurn(dev->stream); /* in the order of the stream here too */
   return &VecGPUKernels_host;
 }
 
