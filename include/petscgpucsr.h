@@ -9,8 +9,8 @@
 #include <petscksp.h>
 
 #define PETSCGPUCSR_VERSION_MAJOR 0
-#define PETSCGPUCSR_VERSION_MINOR 1
-#define PETSCGPUCSR_VERSION       "0.1"
+#define PETSCGPUCSR_VERSION_MINOR 2
+#define PETSCGPUCSR_VERSION       "0.2"
 
 #define MATGPUCSR       "gpucsr"
 #define MATAIJGPUCSR    "aijgpucsr"

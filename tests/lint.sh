@@ -63,7 +63,7 @@ layer() {
 
 directions() {
   layer "$(find src/sys -maxdepth 1 -name '*.[ch]')" "src/sys" "$upper|$cuda"
-  for folder in host standin fault; do layer "$(find src/sys/$folder -name '*.[ch]')" "src/sys src/sys/$folder" "$upper|$cuda"; done
+  for folder in host standin defer fault; do layer "$(find src/sys/$folder -name '*.[ch]')" "src/sys src/sys/$folder" "$upper|$cuda"; done
   layer "$(find src/sys/cuda -name '*.[ch]*')" "src/sys src/sys/cuda" "$upper"
   layer "$(find $mat/format -name '*.[ch]')" "src/sys $mat/format" "$upper|$cuda"
   layer "$(find $mat/kernels -name '*.[ch]')" "src/sys $mat/format $mat/kernels" "$upper|$cuda"
@@ -74,13 +74,14 @@ directions() {
   layer "$(find $vec -name '*.cu')" "src/sys $vec" "$upper"
   layer "$(find src/tao/impls -name '*.[ch]')" "src/sys $mat $tao" "$cuda"
   layer "$(find src/tao/impls -name '*.cu')" "$mat/kernels $tao" ""
-  layer "$(find src/io -name '*.[ch]' ! -name loadfile.c)" "src/io" "$upper|$cuda"
-  layer "src/io/loadfile.c" "src/io src/sys" "$cuda"
+  layer "$(find src/io -name '*.[ch]' ! -name 'load*' ! -name setrows.c)" "src/io" "$upper|$cuda"
+  layer "$(find src/io -name 'load*' -o -path src/io/setrows.c)" "src/io src/sys" "$cuda"
   layer "$(find src/ksp/impls -name '*.[ch]')" "src/sys $mat $mat/format src/ksp/impls/gpu" "$cuda"
   layer "$(find src/ksp/impls -name '*.cu')" "$mat/format $mat/kernels src/ksp/impls/gpu" "petsc/private"
   layer src/dlregisgpucsr.c "$mat src/ksp/impls/gpu $tao" "$cuda"
   layer "$(find include -name '*.h')" "" "petsc/private|$cuda"
-  layer "$(find src/ksp/examples -name '*.[ch]')" "src/ksp/examples" "petsc/private|petscgpucsr|$cuda" # any PETSc program could be one
+  layer "$(find src/ksp/examples -name '*.[ch]')" "src/ksp/examples" "petsc/private|petscgpucsr|$cuda"
+  layer "$(find src/tao/examples -name '*.[ch]')" "src/tao/examples src/tao/examples/bmrm" "petsc/private|petscgpucsr|$cuda" # any PETSc program could be one
 }
 check "direction of includes" directions
 

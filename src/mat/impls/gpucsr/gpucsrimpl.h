@@ -100,6 +100,7 @@ struct _n_Mat_SeqGPUCSR {
   void            *x, *z; /* device vectors of products with host vectors */
   size_t           xbytes, zbytes;
   GPUCSREvent      sent[GPUCSR_PIECES], computed[GPUCSR_PIECES];
+  GPUCSREvent      read; /* host vectors that the device reads for itself */
   PetscBool        events;
   GPUCSRTimers     timers;
   double           filled;    /* of what the plans call upload, seconds that formats were filled in: where device memory is the host's, nothing is sent */

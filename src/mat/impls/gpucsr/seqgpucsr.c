@@ -32,9 +32,11 @@ PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *g)
       PetscCall(ops->eventdestroy(g->dev->id, g->sent[k]));
       PetscCall(ops->eventdestroy(g->dev->id, g->computed[k]));
     }
+    if (g->read && live) PetscCall(ops->eventdestroy(g->dev->id, g->read));
   }
   g->xbytes = g->zbytes = 0;
   g->last               = NULL;
+  g->read               = NULL;
   g->events             = PETSC_FALSE;
   g->lastcolset         = PETSC_FALSE;
   PetscCall(PetscMemzero(&g->timers, sizeof(g->timers)));
