@@ -117,12 +117,16 @@ static PetscErrorCode CheckBackend(void)
 @*/
 PetscErrorCode MatGPUCSRInitializePackage(void)
 {
+  PetscErrorCode ierr;
+
   PetscFunctionBegin;
   if (initialized) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(CheckPETSc());
   PetscCall(MatGPUCSRRegister_Private());
   PetscCall(GPUCSRSysInitialize());
-  PetscCall(CheckBackend());
+  ierr = CheckBackend();
+  if (ierr) PetscCall(GPUCSRSysFinalize()); /* PETSc may be initialised again */
+  PetscCall(ierr);
   PetscCall(GPUCSRPlanInitialize());
   PetscCall(VecGPUInitialize());
   PetscCall(KSPGPUInitialize_Private());
