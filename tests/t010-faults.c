@@ -1,4 +1,4 @@
-//TEST name="{}" args="-program {} -every 7" loop="products columns"
+//TEST args="-program {} -every 7" loop="products columns"
 //TEST name="formats" args="-program formats -every 41"
 //TEST name="vectors" args="-program vectors -every 2"
 //TEST name="learn" args="-program learn -every 29"
