@@ -68,8 +68,10 @@ directions() {
   layer "$(find $mat/format -name '*.[ch]')" "src/sys $mat/format" "$upper|$cuda"
   layer "$(find $mat/kernels -name '*.[ch]')" "src/sys $mat/format $mat/kernels" "$upper|$cuda"
   layer "$(find $mat/kernels -name '*.cu*')" "src/sys $mat/format $mat/kernels" "$upper"
+  layer "$(find $mat/spgemm -name '*.[ch]')" "src/sys $mat/format $mat/kernels $mat/spgemm" "$upper|$cuda"
+  layer "$(find $mat/spgemm -name '*.cu*')" "src/sys $mat/format $mat/kernels $mat/spgemm" "$upper"
   layer "$(find $mat/plan -name '*.[ch]')" "src/sys $mat/format $mat/kernels $mat/plan" "$upper|$cuda"
-  layer "$(find $mat -maxdepth 1 -name '*.[ch]')" "$mat $mat/plan $vec" "$cuda"
+  layer "$(find $mat -maxdepth 1 -name '*.[ch]')" "$mat $mat/plan $mat/spgemm $vec" "$cuda"
   layer "$(find $vec -name '*.[ch]')" "src/sys $vec" "$cuda"
   layer "$(find $vec -name '*.cu')" "src/sys $vec" "$upper"
   layer "$(find src/tao/impls -name '*.[ch]')" "src/sys $mat $tao" "$cuda"
@@ -102,7 +104,7 @@ cpp() {
   local options=(--quiet --enable=warning,performance,portability --inline-suppr --error-exitcode=1 -Iinclude --template='{file}:{line}: {message} ({id})'
     --suppress=ctunullpointer --suppress=invalidPointerCast)
   cppcheck "${options[@]}" --std=c99 src tests
-  cppcheck "${options[@]}" --language=c++ --std=c++17 -D__CUDACC__ "$mat"/kernels/*.cu "$vec"/*.cu "$tao"/*.cu
+  cppcheck "${options[@]}" --language=c++ --std=c++17 -D__CUDACC__ "$mat"/kernels/*.cu "$mat"/spgemm/*.cu "$vec"/*.cu "$tao"/*.cu
 }
 if need cppcheck; then check "cppcheck" cpp; fi
 
