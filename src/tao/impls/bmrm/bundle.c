@@ -256,7 +256,7 @@ PetscErrorCode BundleAdd(Bundle *b, Vec g, double dots[])
   if (b->dev) {
     double *parts = b->dots + b->nblocks * BUNDLE_BLOCK;
 
-    for (PetscInt k = 0; k < b->nblocks; k++) PetscCall(BundleDots_CUDA(b->n, ColumnsOfBlock(b, k), b->block[k], a, parts + (size_t)k * BUNDLE_BLOCK * (size_t)BundleParts_CUDA(b->n), b->dev->stream));
+    for (PetscInt k = 0; k * BUNDLE_BLOCK < b->columns; k++) PetscCall(BundleDots_CUDA(b->n, ColumnsOfBlock(b, k), b->block[k], a, parts + (size_t)k * BUNDLE_BLOCK * (size_t)BundleParts_CUDA(b->n), b->dev->stream));
     PetscCall(BundleSum_CUDA(b->n, b->columns, parts, b->dots, b->dev->stream));
     PetscCall(GPUCSRDownload(b->dev, dots, GPUCSR_DOUBLE, b->dots, GPUCSR_DOUBLE, (size_t)b->columns, PETSC_FALSE, b->dev->stream));
   } else {
@@ -269,6 +269,21 @@ PetscErrorCode BundleAdd(Bundle *b, Vec g, double dots[])
       for (PetscInt j = 0; j < 4 && k + j < b->columns; j++) dots[k + j] = s[j];
     }
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* These planes alone, ascending, from 0: the weights in front are none */
+PetscErrorCode BundleKeep(Bundle *b, PetscInt nkept, const PetscInt kept[])
+{
+  const size_t bytes = (size_t)b->n * sizeof(double);
+
+  PetscFunctionBegin;
+  for (PetscInt k = 0; k < nkept; k++) {
+    if (kept[k] == k) continue;
+    if (b->dev) PetscCall(b->dev->ops->copy(b->dev->id, Column(b, k + 1), Column(b, kept[k] + 1), bytes, GPUCSR_ON_DEVICE, b->dev->stream));
+    else PetscCall(PetscMemcpy(Column(b, k + 1), Column(b, kept[k] + 1), bytes));
+  }
+  b->columns = nkept + 1;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

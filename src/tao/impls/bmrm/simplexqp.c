@@ -308,3 +308,59 @@ PetscErrorCode SimplexQPExactFrom(SimplexQP *qp, PetscReal tol)
   PetscCall(SimplexQPExact(qp, tol));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/*
+  Which `goal` variables at most are to be kept, ascending: those of the largest multipliers, and of those without one the youngest. The others become one, with
+  the weights given (for all variables, those kept have 0), whose linear term is f.
+*/
+PetscErrorCode SimplexQPChoose(const SimplexQP *qp, PetscInt goal, PetscInt *nkept, PetscInt kept[], PetscReal weight[], PetscReal *f)
+{
+  const PetscInt n = qp->n;
+  PetscReal     *key, sum = 0;
+  PetscInt      *order, m = 0;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc2(n, &key, n, &order));
+  for (PetscInt i = 0; i < n; i++) {
+    key[i]   = qp->x[i] > 0 ? -qp->x[i] : (PetscReal)(n - i);
+    order[i] = i;
+  }
+  PetscCall(PetscSortRealWithArrayInt(n, key, order));
+  PetscCall(PetscSortInt(PetscMin(goal, n), order));
+  for (PetscInt i = 0; i < n; i++) {
+    if (m < PetscMin(goal, n) && order[m] == i) {
+      kept[m++] = i;
+      weight[i] = 0;
+    } else sum += weight[i] = qp->x[i];
+  }
+  *f = 0;
+  if (!(sum > 0)) { /* only planes without a multiplier go: the last kept one stands for their mean */
+    weight[kept[m - 1]] = sum = 1;
+    m--;
+  }
+  for (PetscInt i = 0; i < n; i++) {
+    weight[i] /= sum;
+    *f -= weight[i] * qp->f[i]; /* f is less the plane's offset */
+  }
+  *nkept = m;
+  PetscCall(PetscFree2(key, order));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* These variables alone, ascending. The solution starts anew at the largest multiplier */
+PetscErrorCode SimplexQPKeep(SimplexQP *qp, PetscInt nkept, const PetscInt kept[])
+{
+  PetscInt most = 0;
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < nkept; i++) {
+    for (PetscInt j = 0; j < nkept; j++) qp->Q[(size_t)i * (size_t)qp->alloc + (size_t)j] = qp->Q[(size_t)kept[i] * (size_t)qp->alloc + (size_t)kept[j]];
+    qp->f[i] = qp->f[kept[i]];
+    qp->x[i] = qp->x[kept[i]];
+    if (qp->x[i] > qp->x[most]) most = i;
+  }
+  qp->n     = nkept;
+  qp->nfree = 0;
+  if (nkept) Restart(qp, most);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
