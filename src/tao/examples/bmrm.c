@@ -186,7 +186,7 @@ static PetscErrorCode CrossValidate(const Learner *l, const Settings *o, PetscRe
     PetscCall(DataSelect(&l->data, InFold, o->seed, (PetscReal)fold, PETSC_FALSE, &rest));
     part.w = NULL;
     part.z = part.u = part.s = part.c = part.f = part.origin = part.d = part.zero = part.s0 = part.c0 = part.z0 = part.q0 = NULL;
-    part.tozero                                                                                                          = NULL;
+    part.tozero                                                                                                           = NULL;
     PetscCall(MatGetSize(rest.X, &M, NULL));
     PetscCheck(M, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-cv %" PetscInt_FMT ": a part has no rows, choose fewer or another -seed", o->folds);
     PetscCall(CheckRows(&part, o->file));
@@ -312,8 +312,8 @@ static PetscErrorCode WriteJSON(const Learner *l, const Settings *o, const Run *
   if (rank) PetscFunctionReturn(0);
   fp = fopen(o->json, "a");
   PetscCheck(fp, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "%s: cannot be written", o->json);
-  fprintf(fp, "{\"file\": \"%s\", \"rows\": %ld, \"columns\": %ld, \"nonzeros\": %.0f, \"mat_type\": \"%s\", \"tao_type\": \"%s\", \"ranks\": %d, \"loss\": \"%s\", \"lambda\": %g, \"epsilon\": %g, ", o->file, (long)M, (long)N, info.nz_used, type, r->out.method, (int)size,
-          l->loss->name, (double)l->lambda, (double)o->epsilon);
+  fprintf(fp, "{\"file\": \"%s\", \"rows\": %ld, \"columns\": %ld, \"nonzeros\": %.0f, \"mat_type\": \"%s\", \"tao_type\": \"%s\", \"ranks\": %d, \"loss\": \"%s\", \"lambda\": %g, \"epsilon\": %g, ", o->file, (long)M, (long)N, info.nz_used, type,
+          r->out.method, (int)size, l->loss->name, (double)l->lambda, (double)o->epsilon);
   fprintf(fp, "\"reason\": \"%s\", \"iterations\": %ld, \"evaluations\": %ld, \"gap\": %.17g, \"objective\": %.17g, \"risk\": %.17g, \"accuracy\": %.17g, \"area\": %.17g, \"rms\": %.17g, \"validation_accuracy\": %.17g, ", r->out.converged ? "CONVERGED" : "DIVERGED_MAXITS",
           (long)r->out.iterations, (long)l->products / 2, (double)r->out.gap, (double)r->out.objective, (double)r->out.risk, (double)r->training.accuracy, (double)r->training.area, (double)r->training.rms, (double)(r->validation.X ? r->judged.accuracy : -1));
   fprintf(fp, "\"start\": %.6f, \"load\": %.6f, \"setup\": %.6f, \"learn\": %.6f, \"scores\": %.6f, \"losses\": %.6f, \"subgradients\": %.6f}\n", r->start, r->load, r->setup, r->learn, l->seconds[TIME_SCORES], l->seconds[TIME_LOSS], l->seconds[TIME_SUBGRADIENT]);
@@ -327,7 +327,9 @@ static PetscErrorCode Report(const Learner *l, const Settings *o, Run *r)
 
   PetscFunctionBeginUser;
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "outcome    %s\n", r->out.converged ? "converged" : "not converged"));
-  if (!r->out.converged) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "warning    not converged: after %" PetscInt_FMT " iterations the gap is %.3g of the objective, not the %g of -epsilon; -tao_max_it allows more\n", r->out.iterations, (double)(r->out.gap / r->out.objective), (double)o->epsilon));
+  if (!r->out.converged)
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "warning    not converged: after %" PetscInt_FMT " iterations the gap is %.3g of the objective, not the %g of -epsilon; -tao_max_it allows more\n", r->out.iterations, (double)(r->out.gap / r->out.objective),
+                          (double)o->epsilon));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "objective  %.4g, of which the risk is %.4g\n", (double)r->out.objective, (double)r->out.risk));
   PetscCall(Judge(l, &l->data, l->w, "training", o->predictions, o->kind, &r->training));
   PetscCall(JudgeValidation(l, o, r, "validation"));

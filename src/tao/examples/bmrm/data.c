@@ -233,7 +233,7 @@ PetscErrorCode DataSelect(const Data *data, PetscBool (*in)(PetscInt, PetscInt, 
   PetscCall(MatGetOwnershipRange(data->X, &rs, &re));
   PetscCall(PetscMalloc1(re - rs, &rows));
   for (PetscInt i = rs; i < re; i++)
-    if ((*in)(i, seed, share) != not) rows[n++] = i;
+    if ((*in)(i, seed, share) != not ) rows[n++] = i;
   PetscCall(ISCreateGeneral(PetscObjectComm((PetscObject)data->X), n, rows, PETSC_OWN_POINTER, &is));
   PetscCall(MatCreateSubMatrix(data->X, is, NULL, MAT_INITIAL_MATRIX, &part->X));
   PetscCall(SelectVector(data->y, is, part->X, &part->y));

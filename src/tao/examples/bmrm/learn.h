@@ -77,8 +77,8 @@ typedef struct {
   Data            data;
   /* of the weight vector that is learned: */
   PetscInt       which;
-  Vec            z, u;     /* labels as the loss wants them; weights of rows, NULL where all are 1 */
-  Vec            s, c, f;  /* scores, slopes, losses */
+  Vec            z, u;      /* labels as the loss wants them; weights of rows, NULL where all are 1 */
+  Vec            s, c, f;   /* scores, slopes, losses */
   Vec            origin, d; /* a line of scores: base + k d */
   Vec            zero;
   PetscBool      vectors; /* losses by operations of vectors: these are not the host's */

@@ -91,8 +91,8 @@ static PetscErrorCode ReadLabels(Learner *l, const char file[], PetscInt nclasse
     CheckModel(fscanf(fp, "%lf", &label) == 1 && !PetscIsInfOrNanReal(label), "a label is missing");
     l->label[nclasses == 2 ? 1 - j : j] = label;
   }
-  for (PetscInt j = 1; j < nclasses; j++) CheckModel(l->label[j] > l->label[j - 1] || nclasses == 2, "its labels do not increase");
-  CheckModel(nclasses > 2 || l->label[0] != l->label[1], "its labels are the same");
+  for (PetscInt j = 1; j < nclasses; j++)
+    for (PetscInt i = 0; i < j; i++) CheckModel(l->label[j] != l->label[i], "two labels are the same");
   l->nclasses = nclasses;
   PetscFunctionReturn(0);
 }
@@ -125,11 +125,13 @@ static PetscErrorCode ReadHead(Learner *l, const char file[], FILE *fp)
   l->bias = bias;
   l->columns += bias >= 0;
   l->k = l->nclasses > 2 ? l->nclasses : 1;
+  /* the loss of LIBLINEAR's solver, its dual and its primal alike; what is not known is applied as the first for such labels is */
   for (const Loss *loss = losses; loss->name; loss++) {
-    if (!strcmp(loss->liblinear, solver) && (loss->labels == LABELS_CLASSES) == (l->nclasses > 0)) {
-      l->loss = loss;
-      break;
-    }
+    const PetscBool same = (PetscBool)!strncmp(loss->liblinear, solver, strlen(loss->liblinear));
+
+    if ((loss->labels == LABELS_CLASSES) != (l->nclasses > 0) || loss->labels == LABELS_RANKS) continue;
+    if (!l->loss || same) l->loss = loss;
+    if (same) break;
   }
   PetscFunctionReturn(0);
 }
@@ -162,6 +164,27 @@ static PetscErrorCode ReadRest(Learner *l, const char file[], FILE *fp)
   PetscFunctionReturn(0);
 }
 
+/* LIBLINEAR's labels are in the order of its rows: here they ascend, and of two classes the second is the positive one */
+static PetscErrorCode SortClasses(Learner *l, PetscReal weights[])
+{
+  PetscInt   order[MAX_CLASSES];
+  PetscReal *row;
+
+  PetscFunctionBeginUser;
+  for (PetscInt j = 0; j < l->nclasses; j++) order[j] = j;
+  if (l->nclasses == 2 && l->label[0] > l->label[1])
+    for (PetscInt i = 0; i < l->columns; i++) weights[i] = -weights[i];
+  PetscCall(PetscSortRealWithArrayInt(l->nclasses, l->label, order));
+  if (l->k == 1) PetscFunctionReturn(0);
+  PetscCall(PetscMalloc1(l->k, &row));
+  for (PetscInt i = 0; i < l->columns; i++) {
+    PetscCall(PetscArraycpy(row, weights + (size_t)i * (size_t)l->k, l->k));
+    for (PetscInt j = 0; j < l->k; j++) weights[(size_t)i * (size_t)l->k + (size_t)j] = row[order[j]];
+  }
+  PetscCall(PetscFree(row));
+  PetscFunctionReturn(0);
+}
+
 /* Everything of l that learning would have found, and the weights by columns: all ranks read the file */
 PetscErrorCode ModelLoad(Learner *l, const char file[], PetscReal **weights)
 {
@@ -180,13 +203,7 @@ PetscErrorCode ModelLoad(Learner *l, const char file[], PetscReal **weights)
   }
   PetscCall(ReadRest(l, file, fp));
   fclose(fp);
-  if (l->nclasses == 2 && l->label[0] > l->label[1]) { /* LIBLINEAR: the first label of its file is the positive one */
-    const PetscReal label = l->label[0];
-
-    l->label[0] = l->label[1];
-    l->label[1] = label;
-    for (PetscInt i = 0; i < l->columns; i++) (*weights)[i] = -(*weights)[i];
-  }
+  PetscCall(SortClasses(l, *weights));
   PetscFunctionReturn(0);
 }
 

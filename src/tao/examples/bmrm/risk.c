@@ -282,7 +282,7 @@ PetscErrorCode LearnerClass(Learner *l, PetscInt j)
   PetscCall(VecGetLocalSize(l->z, &m));
   if (l->nclasses) {
     const PetscReal positive = l->k == 1 ? l->label[1] : l->label[j];
-    PetscScalar    *z, *u    = NULL;
+    PetscScalar    *z, *u = NULL;
 
     /* as LIBLINEAR has it: of several classes, the weight is that of the class that stands against the others */
     for (PetscInt i = 0; i < o->nweights; i++) {

@@ -126,7 +126,8 @@ PetscErrorCode GetSettings(Settings *o, const Loss **loss, PetscReal *parameter)
   PetscCheck(!(*loss)->option || strcmp((*loss)->option, "-quantile") || (*parameter > 0 && *parameter < 1), PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-quantile lies between 0 and 1, not at %g", (double)*parameter);
   PetscCheck(!(*loss)->option || strcmp((*loss)->option, "-insensitive") || *parameter >= 0, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-insensitive is a distance, 0 or more, not %g", (double)*parameter);
   for (PetscInt i = 0; i < o->nlambdas; i++) PetscCheck(o->lambda[i] > 0 && !PetscIsInfOrNanReal(o->lambda[i]), PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-lambda has to be positive and finite, not %g", (double)o->lambda[i]);
-  PetscCheck(o->epsilon >= 0 && o->absolute >= 0 && o->epsilon + o->absolute > 0 && !PetscIsInfOrNanReal(o->epsilon + o->absolute), PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-epsilon and -epsilon_absolute must not be negative, and one has to be positive, not %g and %g", (double)o->epsilon, (double)o->absolute);
+  PetscCheck(o->epsilon >= 0 && o->absolute >= 0 && o->epsilon + o->absolute > 0 && !PetscIsInfOrNanReal(o->epsilon + o->absolute), PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-epsilon and -epsilon_absolute must not be negative, and one has to be positive, not %g and %g",
+             (double)o->epsilon, (double)o->absolute);
   PetscCheck(o->share >= 0 && o->share < 1, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-validation is a share of the rows, from 0 to less than 1, not %g", (double)o->share);
   PetscCheck(!o->folds || o->folds >= 2, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-cv wants two parts or more, not %" PetscInt_FMT, o->folds);
   PetscCheck(!PetscIsInfOrNanReal(o->bias), PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-bias has to be finite");
@@ -159,9 +160,11 @@ PetscErrorCode CheckFiles(const Settings *o)
 /* Once the program has asked for its options, what is left is PETSc's or a library's, or mistyped */
 PetscErrorCode CheckOptions(void)
 {
-  static const char *const theirs[] = {"mat", "vec", "tao", "ksp", "pc", "sf", "gpucsr", "log", "info", "options", "malloc", "memory", "on_error", "start", "stop", "debug", "fp_trap", "error", "dll", "no_signal", "signal", "citations", "history", "saws", "mpi", "viewer", "device", "cuda", "hip", "threads", "blas", "check_pointer", "nox", "display", "skip_petscrc", "petsc", "objects", "use_gpu", "omp", "tmp", "shared_tmp", "python", "version", "help", "options_left", "trace", "x_"};
-  PetscInt n;
-  char   **name, **value;
+  static const char *const theirs[] = {"mat",     "vec",     "tao",          "ksp",       "pc",      "sf",        "gpucsr",  "log",  "info",       "options", "malloc",  "memory", "on_error",     "start",   "stop", "debug",
+                                       "fp_trap", "error",   "dll",          "no_signal", "signal",  "citations", "history", "saws", "mpi",        "viewer",  "device",  "cuda",   "hip",          "threads", "blas", "check_pointer",
+                                       "nox",     "display", "skip_petscrc", "petsc",     "objects", "use_gpu",   "omp",     "tmp",  "shared_tmp", "python",  "version", "help",   "options_left", "trace",   "x_"};
+  PetscInt                 n;
+  char                   **name, **value;
 
   PetscFunctionBeginUser;
   PetscCall(PetscOptionsLeftGet(NULL, &n, &name, &value));

@@ -20,8 +20,8 @@
 static const char *const Backends[] = {"auto", "cuda", "host"};
 static const char *const Duals[]    = {"projected", "exact"};
 
-/* What a program composes under this name: see the manual page */
-#define SEARCH "TaoGPUBMRMSearch_C"
+  /* What a program composes under this name: see the manual page */
+  #define SEARCH "TaoGPUBMRMSearch_C"
 typedef PetscErrorCode Search(Tao, Vec, Vec, Vec, PetscReal *, PetscReal *);
 
 typedef struct {
@@ -113,8 +113,8 @@ static PetscErrorCode MinimisePlanes(Tao tao, PetscReal tol, Vec W, PetscReal *s
 */
 static PetscErrorCode Compress(Tao tao, Vec G)
 {
-  TAO_GPUBMRM   *g    = (TAO_GPUBMRM *)tao->data;
-  const PetscInt n    = g->bundle.columns - 1, goal = PetscMax(3 * g->most / 4, 1);
+  TAO_GPUBMRM   *g = (TAO_GPUBMRM *)tao->data;
+  const PetscInt n = g->bundle.columns - 1, goal = PetscMax(3 * g->most / 4, 1);
   MPI_Comm       comm = PetscObjectComm((PetscObject)tao);
   PetscMPIInt    rank, count;
   Vec            mean;
@@ -178,7 +178,7 @@ static PetscErrorCode SolvePlain(Tao tao)
 /* The program searches the line from the best weights so far to the minimum of the planes, and gives a plane near the best ones */
 static PetscErrorCode SolveSearch(Tao tao, Search *search)
 {
-  TAO_GPUBMRM   *g = (TAO_GPUBMRM *)tao->data;
+  TAO_GPUBMRM   *g    = (TAO_GPUBMRM *)tao->data;
   Vec            best = tao->solution, G = tao->gradient, point;
   PetscReal      value = PETSC_MAX_REAL, offset = 0, lower = -PETSC_MAX_REAL, gap = 1.0, square, bound;
   PetscLogDouble begin, end;
