@@ -116,7 +116,7 @@ PetscErrorCode GetSettings(Settings *o, const Loss **loss, PetscReal *parameter)
   o->lambda[0] = 1e-5;
   o->nlambdas  = 1;
   o->maxits    = 10000;
-  o->progress  = (PetscBool)isatty(STDOUT_FILENO);
+  o->progress  = (PetscBool)(isatty(STDOUT_FILENO) && isatty(STDERR_FILENO)); /* mpiexec makes the first one a terminal for itself */
   PetscOptionsBegin(PETSC_COMM_WORLD, NULL, "Options of bmrm", NULL);
   PetscCall(AskFiles(PetscOptionsObject, o));
   PetscCall(AskProblem(PetscOptionsObject, o, loss, parameter));

@@ -287,6 +287,14 @@ PetscErrorCode BundleKeep(Bundle *b, PetscInt nkept, const PetscInt kept[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* w += sum of four columns by their weights */
+GPUCSR_WIDE static void Sum(PetscInt n, const double x[4], const double *const c[4], double w[])
+{
+  const double *c0 = c[0], *c1 = c[1], *c2 = c[2], *c3 = c[3], x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3];
+
+  for (PetscInt r = 0; r < n; r++) w[r] += x0 * c0[r] + x1 * c1[r] + x2 * c2[r] + x3 * c3[r];
+}
+
 /* w = sum of weight[k] times plane k, which are the new weights */
 PetscErrorCode BundleStep(Bundle *b, const double weight[], Vec w)
 {
@@ -309,10 +317,11 @@ PetscErrorCode BundleStep(Bundle *b, const double weight[], Vec w)
     if (!terms.count) continue;
     if (b->dev) PetscCall(BundleStep_CUDA(b->n, &terms, b->block[k], add, Column(b, 0), b->dev->stream));
     else {
-      for (int j = 0; j < terms.count; j++) {
-        const double *from = b->block[k] + (size_t)terms.column[j] * (size_t)b->n, x = terms.weight[j];
+      for (int j = 0; j < terms.count; j += 4) {
+        const double *c[4], x[4] = {terms.weight[j], j + 1 < terms.count ? terms.weight[j + 1] : 0, j + 2 < terms.count ? terms.weight[j + 2] : 0, j + 3 < terms.count ? terms.weight[j + 3] : 0};
 
-        for (PetscInt r = 0; r < b->n; r++) to[r] += x * from[r];
+        for (int i = 0; i < 4; i++) c[i] = b->block[k] + (size_t)terms.column[PetscMin(j + i, terms.count - 1)] * (size_t)b->n;
+        Sum(b->n, x, c, to);
       }
     }
     add = PETSC_TRUE;

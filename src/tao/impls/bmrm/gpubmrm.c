@@ -22,6 +22,7 @@ static const char *const Duals[]    = {"projected", "exact"};
 
   /* What a program composes under this name: see the manual page */
   #define SEARCH "TaoGPUBMRMSearch_C"
+  #define SPARE  100 /* planes without a multiplier that are kept: a search needs few of them */
 typedef PetscErrorCode Search(Tao, Vec, Vec, Vec, PetscReal *, PetscReal *);
 
 typedef struct {
@@ -108,33 +109,42 @@ static PetscErrorCode MinimisePlanes(Tao tao, PetscReal tol, Vec W, PetscReal *s
 }
 
 /*
-  Make room for planes: the oldest without a multiplier go, and if that is not enough those of the smallest multipliers become one, their mean by multipliers, which
-  lies below the risk as they do. The bound that the planes gave at their minimum is kept by that mean; the dual solution is found anew.
+  `goal` planes at most: the oldest without a multiplier go, and if that is not enough those of the smallest multipliers become one, their mean by multipliers, which
+  lies below the risk as they do. The bound that the planes gave at their minimum is kept by that mean; the dual solution is then found anew.
 */
-static PetscErrorCode Compress(Tao tao, Vec G)
+static PetscErrorCode Compress(Tao tao, PetscInt goal)
 {
-  TAO_GPUBMRM   *g = (TAO_GPUBMRM *)tao->data;
-  const PetscInt n = g->bundle.columns - 1, goal = PetscMax(3 * g->most / 4, 1);
+  TAO_GPUBMRM   *g    = (TAO_GPUBMRM *)tao->data;
+  const PetscInt n    = g->bundle.columns - 1;
   MPI_Comm       comm = PetscObjectComm((PetscObject)tao);
   PetscMPIInt    rank, count;
-  Vec            mean;
-  PetscInt      *kept, nkept = 0;
+  PetscInt      *kept;
+  PetscBool      mean = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_rank(comm, &rank));
-  PetscCall(PetscMalloc1(n + 1, &kept));
-  if (!rank) PetscCall(SimplexQPChoose(&g->qp, goal - 1, &nkept, kept, g->x, &g->x[n]));
-  PetscCall(PetscMPIIntCast(n + 1, &count));
-  PetscCallMPI(MPI_Bcast(&nkept, 1, MPIU_INT, 0, comm));
+  PetscCall(PetscMalloc1(n + 2, &kept)); /* how many, whether there is a mean, and which */
+  if (!rank) {
+    PetscCall(SimplexQPChoose(&g->qp, goal - 1, &kept[0], kept + 2, g->x, &g->x[n], &mean));
+    kept[1] = mean;
+  }
+  PetscCall(PetscMPIIntCast(n + 2, &count));
   PetscCallMPI(MPI_Bcast(kept, count, MPIU_INT, 0, comm));
-  PetscCallMPI(MPI_Bcast(g->x, count, MPI_DOUBLE, 0, comm));
-  PetscCall(PetscInfo(tao, "%" PetscInt_FMT " planes become %" PetscInt_FMT " and their mean\n", n, nkept));
-  PetscCall(VecDuplicate(G, &mean));
-  PetscCall(BundleStep(&g->bundle, g->x, mean));
-  PetscCall(BundleKeep(&g->bundle, nkept, kept));
-  if (!rank) PetscCall(SimplexQPKeep(&g->qp, nkept, kept));
-  PetscCall(AddPlane(tao, mean, PETSC_FALSE, g->x[n]));
-  PetscCall(VecDestroy(&mean));
+  PetscCallMPI(MPI_Bcast(g->x, count - 1, MPI_DOUBLE, 0, comm));
+  PetscCall(PetscInfo(tao, "%" PetscInt_FMT " planes become %" PetscInt_FMT "%s\n", n, kept[0], kept[1] ? " and their mean" : ""));
+  if (kept[1]) {
+    Vec sum;
+
+    PetscCall(VecDuplicate(tao->solution, &sum));
+    PetscCall(BundleStep(&g->bundle, g->x, sum));
+    PetscCall(BundleKeep(&g->bundle, kept[0], kept + 2));
+    if (!rank) PetscCall(SimplexQPKeep(&g->qp, kept[0], kept + 2));
+    PetscCall(AddPlane(tao, sum, PETSC_FALSE, g->x[n]));
+    PetscCall(VecDestroy(&sum));
+  } else {
+    PetscCall(BundleKeep(&g->bundle, kept[0], kept + 2));
+    if (!rank) PetscCall(SimplexQPKeep(&g->qp, kept[0], kept + 2));
+  }
   PetscCall(PetscFree(kept));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -155,7 +165,7 @@ static PetscErrorCode SolvePlain(Tao tao)
   while (tao->reason == TAO_CONTINUE_ITERATING) {
     PetscTryTypeMethod(tao, update, tao->niter, tao->user_update);
     PetscCall(PetscTime(&begin));
-    if (g->bundle.columns > g->most) PetscCall(Compress(tao, G));
+    if (g->bundle.columns > g->most) PetscCall(Compress(tao, 3 * g->most / 4));
     PetscCall(AddPlane(tao, G, PETSC_TRUE, f));
     PetscCall(PetscTime(&end));
     g->planes_time += end - begin;
@@ -175,6 +185,15 @@ static PetscErrorCode SolvePlain(Tao tao)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Planes that have a multiplier, as all ranks know them */
+static PetscInt Active(const TAO_GPUBMRM *g)
+{
+  PetscInt active = 0;
+
+  for (PetscInt k = 0; k < g->bundle.columns - 1; k++) active += g->x[k] != 0;
+  return active;
+}
+
 /* The program searches the line from the best weights so far to the minimum of the planes, and gives a plane near the best ones */
 static PetscErrorCode SolveSearch(Tao tao, Search *search)
 {
@@ -192,7 +211,8 @@ static PetscErrorCode SolveSearch(Tao tao, Search *search)
   while (tao->reason == TAO_CONTINUE_ITERATING) {
     PetscTryTypeMethod(tao, update, tao->niter, tao->user_update);
     PetscCall(PetscTime(&begin));
-    if (g->bundle.columns > g->most) PetscCall(Compress(tao, G));
+    if (g->bundle.columns > g->most) PetscCall(Compress(tao, 3 * g->most / 4));
+    else if (g->bundle.columns > SPARE + 2 * Active(g)) PetscCall(Compress(tao, SPARE / 2 + Active(g)));
     PetscCall(AddPlane(tao, G, PETSC_FALSE, offset));
     PetscCall(PetscTime(&end));
     g->planes_time += end - begin;
