@@ -28,8 +28,8 @@ FOUND   := $(shell $(pkgconfig) --exists $(PETSC) 2>/dev/null && echo yes)
 
 comma := ,
 LIB  := $(BUILD)/lib/libpetscgpucsr.so
-IO   := $(addprefix src/io/,piece.c number.c libsvm.c market.c boeing.c binary.c source.c assemble.c)
-SRC  := $(sort $(IO) src/io/loadfile.c $(wildcard src/*.c src/sys/*.c src/sys/host/*.c src/sys/standin/*.c src/sys/fault/*.c src/mat/impls/gpucsr/*.c src/mat/impls/gpucsr/*/*.c src/vec/impls/*/*.c src/ksp/impls/*/*.c src/tao/impls/*/*.c))
+IO   := $(addprefix src/io/,piece.c number.c libsvm.c market.c boeing.c binary.c decode.c source.c parse.c assemble.c)
+SRC  := $(sort $(IO) $(addprefix src/io/,loadfile.c loadtext.c loadbinary.c setrows.c) $(wildcard src/*.c src/sys/*.c src/sys/host/*.c src/sys/standin/*.c src/sys/defer/*.c src/sys/fault/*.c src/mat/impls/gpucsr/*.c src/mat/impls/gpucsr/*/*.c src/vec/impls/*/*.c src/ksp/impls/*/*.c src/tao/impls/*/*.c))
 ifneq ($(NVCC),)
   CUDA_DIR ?= $(patsubst %/bin/,%,$(dir $(realpath $(NVCC))))
   KNOWN    := $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch))
@@ -37,7 +37,7 @@ ifneq ($(NVCC),)
   PTX      := $(if $(word 2,$(ARCHS)),75) $(lastword $(ARCHS))
   GENCODE  := $(foreach a,$(ARCHS),-gencode=arch=compute_$a,code=sm_$a) $(foreach a,$(PTX),-gencode=arch=compute_$a,code=compute_$a)
   SRC      += $(sort $(wildcard src/sys/cuda/*.c))
-  CU       := $(sort $(wildcard src/sys/cuda/*.cu src/mat/impls/gpucsr/kernels/*.cu src/vec/impls/*/*.cu src/ksp/impls/*/*.cu src/tao/impls/*/*.cu))
+  CU       := $(sort $(wildcard src/sys/cuda/*.cu src/mat/impls/gpucsr/*/*.cu src/vec/impls/*/*.cu src/ksp/impls/*/*.cu src/tao/impls/*/*.cu))
   CPPFLAGS += -DGPUCSR_HAVE_CUDA -I$(CUDA_DIR)/include
   CUDALIBS := -L$(CUDA_DIR)/lib64 -L$(CUDA_DIR)/lib -L$(CUDA_DIR)/targets/x86_64-linux/lib -lcudart_static -ldl -lrt -lpthread
 endif
@@ -47,8 +47,9 @@ linkable  = $(shell echo 'int main(void) { return 0; }' | $(CC) -include $1 -x c
 ZLIB     := $(call linkable,zlib.h,z)
 LZMA     := $(call linkable,lzma.h,lzma)
 BZ2      := $(call linkable,bzlib.h,bz2)
-CPPFLAGS += $(if $(ZLIB),-DGPUCSR_HAVE_ZLIB) $(if $(LZMA),-DGPUCSR_HAVE_LZMA) $(if $(BZ2),-DGPUCSR_HAVE_BZ2)
-IOLIBS   := $(if $(ZLIB),-lz) $(if $(LZMA),-llzma) $(if $(BZ2),-lbz2)
+ZSTD     := $(call linkable,zstd.h,zstd)
+CPPFLAGS += $(if $(ZLIB),-DGPUCSR_HAVE_ZLIB) $(if $(LZMA),-DGPUCSR_HAVE_LZMA) $(if $(BZ2),-DGPUCSR_HAVE_BZ2) $(if $(ZSTD),-DGPUCSR_HAVE_ZSTD)
+IOLIBS   := $(if $(ZLIB),-lz) $(if $(LZMA),-llzma) $(if $(BZ2),-lbz2) $(if $(ZSTD),-lzstd)
 EXAMPLES := $(patsubst %.c,$(BUILD)/examples/%,$(notdir $(wildcard src/ksp/examples/*.c src/tao/examples/*.c)))
 TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/t*.c))
 BENCHES  := $(if $(NVCC),$(patsubst src/benchmarks/%.c,$(BUILD)/bench/%,$(wildcard src/benchmarks/*.c)),$(BUILD)/bench/read)
@@ -86,6 +87,7 @@ $(BUILD)/obj/%.cu.o: %.cu
 	$(NVCC) -ccbin $(CXX) $(CPPFLAGS) $(NVCCFLAGS) -std=c++17 $(GENCODE) --threads 2 -Xcompiler -fPIC,-fvisibility=hidden -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 
 # The converter is a program of its own: no PETSc is needed to run it
+$(BUILD)/obj/src/io/convert.o: CPPFLAGS += -DGPUCSR_VERSION='"$(VERSION)"'
 $(BUILD)/bin/gpucsr-convert: $(patsubst %.c,$(BUILD)/obj/%.o,$(IO) src/io/convert.c src/io/write.c src/io/statistics.c)
 	@mkdir -p $(@D)
 	$(CC) -o $@ $^ -Wl,--as-needed -fopenmp $(IOLIBS) -lm
@@ -180,7 +182,7 @@ clean:
 	rm -rf $(BUILD)
 info:
 	@echo "PETSc       $(shell $(pkgconfig) --modversion $(PETSC) 2>/dev/null || echo not found) ($(PETSC)), $(CC)"
-	@echo "decompress  $(if $(ZLIB),gzip) $(if $(LZMA),xz) $(if $(BZ2),bzip2)"
+	@echo "decompress  $(if $(ZLIB),gzip) $(if $(LZMA),xz) $(if $(BZ2),bzip2) $(if $(ZSTD),zstd)"
 	@echo "CUDA        $(if $(NVCC),$(shell $(NVCC) --version | sed -n 's/.*release \([0-9.]*\).*/\1/p') for $(ARCHS) and PTX,$(if $(filter command environment,$(firstword $(origin NVCC))),not wanted (NVCC=),nvcc not found): host backend alone)"
 
 # What a machine with a GPU and MPI but without PETSc needs to run tests and benchmarks: build products, PETSc's library and

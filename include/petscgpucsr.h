@@ -117,6 +117,7 @@ typedef struct {
   PetscInt    dense_columns;  /* and those columns, which are counted as products too */
   PetscInt    aij_products;   /* those that were MATAIJ's own, on the host */
   PetscInt    aij_transpose_products;
+  PetscInt    sparse_products; /* times the values of a product of this matrix, as its first factor, with a sparse one were computed on the device */
   PetscInt    fallbacks;       /* times this matrix left the device because of a failure */
   double      bytes;           /* device memory of A */
   double      transpose_bytes; /* device memory of the transpose, its value map included */

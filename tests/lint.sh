@@ -63,19 +63,21 @@ layer() {
 
 directions() {
   layer "$(find src/sys -maxdepth 1 -name '*.[ch]')" "src/sys" "$upper|$cuda"
-  for folder in host standin fault; do layer "$(find src/sys/$folder -name '*.[ch]')" "src/sys src/sys/$folder" "$upper|$cuda"; done
+  for folder in host standin defer fault; do layer "$(find src/sys/$folder -name '*.[ch]')" "src/sys src/sys/$folder" "$upper|$cuda"; done
   layer "$(find src/sys/cuda -name '*.[ch]*')" "src/sys src/sys/cuda" "$upper"
   layer "$(find $mat/format -name '*.[ch]')" "src/sys $mat/format" "$upper|$cuda"
   layer "$(find $mat/kernels -name '*.[ch]')" "src/sys $mat/format $mat/kernels" "$upper|$cuda"
   layer "$(find $mat/kernels -name '*.cu*')" "src/sys $mat/format $mat/kernels" "$upper"
+  layer "$(find $mat/spgemm -name '*.[ch]')" "src/sys $mat/format $mat/kernels $mat/spgemm" "$upper|$cuda"
+  layer "$(find $mat/spgemm -name '*.cu*')" "src/sys $mat/format $mat/kernels $mat/spgemm" "$upper"
   layer "$(find $mat/plan -name '*.[ch]')" "src/sys $mat/format $mat/kernels $mat/plan" "$upper|$cuda"
-  layer "$(find $mat -maxdepth 1 -name '*.[ch]')" "$mat $mat/plan $vec" "$cuda"
+  layer "$(find $mat -maxdepth 1 -name '*.[ch]')" "$mat $mat/plan $mat/spgemm $vec" "$cuda"
   layer "$(find $vec -name '*.[ch]')" "src/sys $vec" "$cuda"
   layer "$(find $vec -name '*.cu')" "src/sys $vec" "$upper"
   layer "$(find src/tao/impls -name '*.[ch]')" "src/sys $mat $tao" "$cuda"
   layer "$(find src/tao/impls -name '*.cu')" "$mat/kernels $tao" ""
-  layer "$(find src/io -name '*.[ch]' ! -name loadfile.c)" "src/io" "$upper|$cuda"
-  layer "src/io/loadfile.c" "src/io src/sys" "$cuda"
+  layer "$(find src/io -name '*.[ch]' ! -name 'load*' ! -name setrows.c)" "src/io" "$upper|$cuda"
+  layer "$(find src/io -name 'load*' -o -path src/io/setrows.c)" "src/io src/sys" "$cuda"
   layer "$(find src/ksp/impls -name '*.[ch]')" "src/sys $mat $mat/format src/ksp/impls/gpu" "$cuda"
   layer "$(find src/ksp/impls -name '*.cu')" "$mat/format $mat/kernels src/ksp/impls/gpu" "petsc/private"
   layer src/dlregisgpucsr.c "$mat src/ksp/impls/gpu $tao" "$cuda"
@@ -102,7 +104,7 @@ cpp() {
   local options=(--quiet --enable=warning,performance,portability --inline-suppr --error-exitcode=1 -Iinclude --template='{file}:{line}: {message} ({id})'
     --suppress=ctunullpointer --suppress=invalidPointerCast)
   cppcheck "${options[@]}" --std=c99 src tests
-  cppcheck "${options[@]}" --language=c++ --std=c++17 -D__CUDACC__ "$mat"/kernels/*.cu "$vec"/*.cu "$tao"/*.cu
+  cppcheck "${options[@]}" --language=c++ --std=c++17 -D__CUDACC__ "$mat"/kernels/*.cu "$mat"/spgemm/*.cu "$vec"/*.cu "$tao"/*.cu
 }
 if need cppcheck; then check "cppcheck" cpp; fi
 

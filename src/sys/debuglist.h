@@ -4,4 +4,5 @@
   changes nothing.
 */
 GPUCSR_DEBUG(standin)
+GPUCSR_DEBUG(defer)
 GPUCSR_DEBUG(fault)

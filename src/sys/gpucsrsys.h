@@ -59,8 +59,9 @@ typedef struct {
   PetscErrorCode (*eventrecord)(int id, GPUCSREvent, GPUCSRStream);
   PetscErrorCode (*eventsynchronize)(int id, GPUCSREvent);
   PetscErrorCode (*eventelapsed)(int id, GPUCSREvent, GPUCSREvent, double *seconds);
-  PetscErrorCode (*hold)(int id, GPUCSRStream, volatile int *go);                          /* what comes next on the stream waits until *go is set, some milliseconds at most */
-  PetscErrorCode (*fetch)(int id, void *dst, const void *src, size_t bytes, GPUCSRStream); /* a small copy from or to page-locked memory, both aligned to 16 bytes; NULL: copy() is as good */
+  PetscErrorCode (*hold)(int id, GPUCSRStream, volatile int *go);                                              /* what comes next on the stream waits until *go is set, some milliseconds at most */
+  PetscErrorCode (*fetch)(int id, void *dst, const void *src, size_t bytes, GPUCSRStream);                     /* a small copy from or to page-locked memory, both aligned to 16 bytes; NULL: copy() is as good */
+  PetscErrorCode (*call)(int id, PetscErrorCode (*work)(void *), const void *arg, size_t bytes, GPUCSRStream); /* run a function of the host in the order of a stream, with a copy of its argument; NULL: at once is in order */
 } GPUCSRBackendOps;
 
 #define GPUCSR_BACKEND(name) GPUCSR_INTERN const GPUCSRBackendOps GPUCSRBackend_##name;
@@ -71,6 +72,9 @@ typedef struct {
 #define GPUCSR_DEBUG(name) GPUCSR_INTERN PetscErrorCode GPUCSRDebug_##name(GPUCSRBackendOps *);
 #include "debuglist.h"
 #undef GPUCSR_DEBUG
+
+/* What the host computes in place of a device comes in its turn, after what the stream was given before (defer/defer.c) */
+GPUCSR_INTERN PetscErrorCode GPUCSRHostTurn(GPUCSRStream);
 
 /* What an array holds; conversions happen while it is copied */
 typedef enum {

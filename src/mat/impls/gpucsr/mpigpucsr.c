@@ -662,6 +662,7 @@ static PetscErrorCode MatGPUCSRGetInfo_MPIAIJGPUCSR(Mat A, MatGPUCSRInfo *info)
   SUM(products);
   SUM(transpose_products);
   SUM(dense_products);
+  SUM(sparse_products);
   SUM(dense_columns);
   SUM(aij_products);
   SUM(aij_transpose_products);

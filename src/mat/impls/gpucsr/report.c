@@ -124,6 +124,10 @@ static PetscErrorCode Describe(Mat_SeqGPUCSR *g, char text[], size_t len)
   PetscCall(PetscStrlcat(text, line, len));
   if (g->plan[GPUCSR_FORWARD].built) PetscCall(ViewPlan(&g->plan[GPUCSR_FORWARD], "A", info.products, info.product_time, g->dev, text, len));
   if (g->plan[GPUCSR_TRANSPOSE].built) PetscCall(ViewPlan(&g->plan[GPUCSR_TRANSPOSE], "A transposed", info.transpose_products, info.transpose_product_time, g->dev, text, len));
+  if (info.sparse_products) {
+    PetscCall(PetscSNPrintf(line, sizeof(line), "    %" PetscInt_FMT " products with sparse matrices\n", info.sparse_products));
+    PetscCall(PetscStrlcat(text, line, len));
+  }
   if (info.dense_products) {
     PetscCall(PetscSNPrintf(line, sizeof(line), "    of the products, %" PetscInt_FMT " were columns of dense matrices, in %" PetscInt_FMT " passes\n", info.dense_columns, info.dense_products));
     PetscCall(PetscStrlcat(text, line, len));
@@ -210,6 +214,7 @@ PetscErrorCode MatGPUCSRReportPrint_Private(void)
     PetscCall(VecGPUReport(PETSC_COMM_WORLD));
   }
   /* the devices go next */
+  PetscCall(MatGPUCSRProductsForget_Private());
   for (Mat_SeqGPUCSR *g = living; g; g = g->next) {
     PetscCall(MatGPUCSRPlansDestroy_Private(g));
     g->dev     = NULL;

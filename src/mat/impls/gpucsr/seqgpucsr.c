@@ -10,6 +10,7 @@
 PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *g)
 {
   PetscFunctionBegin;
+  if (g->mirror.csr.format) PetscCall(GPUCSRStorageDestroy(&g->mirror.csr));
   if (g->dev) {
     const GPUCSRBackendOps *ops  = g->dev->ops;
     const PetscBool         live = (PetscBool)!g->dev->failed[0];
@@ -32,9 +33,11 @@ PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *g)
       PetscCall(ops->eventdestroy(g->dev->id, g->sent[k]));
       PetscCall(ops->eventdestroy(g->dev->id, g->computed[k]));
     }
+    if (g->read && live) PetscCall(ops->eventdestroy(g->dev->id, g->read));
   }
   g->xbytes = g->zbytes = 0;
   g->last               = NULL;
+  g->read               = NULL;
   g->events             = PETSC_FALSE;
   g->lastcolset         = PETSC_FALSE;
   PetscCall(PetscMemzero(&g->timers, sizeof(g->timers)));
@@ -98,8 +101,9 @@ PetscErrorCode MatGPUCSRFailed_Private(Mat A, const char message[])
 }
 
 /* Which device, or none and why; once for each configuration */
-static PetscErrorCode Decide(Mat A, Mat_SeqGPUCSR *g)
+PetscErrorCode MatGPUCSRDecide_Private(Mat A)
 {
+  Mat_SeqGPUCSR         *g       = (Mat_SeqGPUCSR *)A->spptr;
   const MatGPUCSRConfig *c       = &g->base.config;
   const MatGPUCSRBackend backend = MatGPUCSRBackendOf(A);
   const PetscInt        *i;
@@ -354,7 +358,7 @@ PetscErrorCode MatGPUCSRReady_Private(Mat A, GPUCSRSide side, PetscBool *ready)
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(Decide(A, g));
+  PetscCall(MatGPUCSRDecide_Private(A));
   *ready = g->dev ? PETSC_TRUE : PETSC_FALSE;
   if (!g->dev) PetscFunctionReturn(PETSC_SUCCESS);
   if (MatGPUCSRBackendOf(A) == MAT_GPUCSR_BACKEND_CUDA) {
@@ -555,21 +559,22 @@ static PetscErrorCode MatConvert_SeqAIJGPUCSR_SeqAIJ(Mat A, MatType type, MatReu
 }
 
 static const MatGPUCSRKind kind = {
-  .name        = MATSEQAIJGPUCSR,
-  .parent      = MATSEQAIJ,
-  .seq         = "seq",
-  .size        = sizeof(Mat_SeqGPUCSR),
-  .created     = Created,
-  .release     = Release,
-  .configured  = Configured,
-  .product     = MatProduct_SeqAIJGPUCSR,
-  .getdiagonal = MatGetDiagonal_SeqAIJGPUCSR,
-  .assemblyend = MatAssemblyEnd_SeqAIJGPUCSR,
-  .view        = MatGPUCSRViewBlock_Private,
-  .setup       = MatGPUCSRSetUp_SeqAIJGPUCSR,
-  .getinfo     = MatGPUCSRInfoGet_Private,
-  .toaij       = MatConvert_SeqAIJGPUCSR_SeqAIJ,
-  .fromaij     = MatConvert_SeqAIJ_SeqAIJGPUCSR,
+  .name                  = MATSEQAIJGPUCSR,
+  .parent                = MATSEQAIJ,
+  .seq                   = "seq",
+  .size                  = sizeof(Mat_SeqGPUCSR),
+  .created               = Created,
+  .release               = Release,
+  .configured            = Configured,
+  .product               = MatProduct_SeqAIJGPUCSR,
+  .getdiagonal           = MatGetDiagonal_SeqAIJGPUCSR,
+  .productsetfromoptions = MatProductSetFromOptions_SeqAIJGPUCSR,
+  .assemblyend           = MatAssemblyEnd_SeqAIJGPUCSR,
+  .view                  = MatGPUCSRViewBlock_Private,
+  .setup                 = MatGPUCSRSetUp_SeqAIJGPUCSR,
+  .getinfo               = MatGPUCSRInfoGet_Private,
+  .toaij                 = MatConvert_SeqAIJGPUCSR_SeqAIJ,
+  .fromaij               = MatConvert_SeqAIJ_SeqAIJGPUCSR,
 };
 
 PetscErrorCode MatConvert_SeqAIJ_SeqAIJGPUCSR(Mat A, MatType type, MatReuse reuse, Mat *newmat)

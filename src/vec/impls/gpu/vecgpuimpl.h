@@ -80,7 +80,7 @@ static inline const VecGPUKernels *VecGPUKernelsOf(GPUCSRDevice dev)
 #if defined(GPUCSR_HAVE_CUDA)
   if (dev->ops->kernels) return &VecGPUKernels_cuda;
 #endif
-  (void)dev;
+  (void)GPUCSRHostTurn(dev->stream); /* in the order of the stream here too */
   return &VecGPUKernels_host;
 }
 

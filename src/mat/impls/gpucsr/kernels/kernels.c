@@ -100,14 +100,16 @@ PetscErrorCode GPUCSRDeviceFormatGet(const GPUCSRFormat *f, const GPUCSRDeviceFo
 
 static PetscErrorCode Transpose_Host(const GPUCSRStorage *A, GPUCSRStorage *T, int32_t *map, GPUCSRStream s)
 {
-  (void)s;
-  return GPUCSRTransposeCSR(A, T, map);
+  PetscFunctionBegin;
+  PetscCall(GPUCSRHostTurn(s));
+  PetscCall(GPUCSRTransposeCSR(A, T, map));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Gather_Host(GPUCSRType type, size_t n, const int32_t *index, const void *from, void *to, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  (void)s;
+  PetscCall(GPUCSRHostTurn(s));
   if (type == GPUCSR_DOUBLE)
     for (size_t k = 0; k < n; k++) ((double *)to)[k] = ((const double *)from)[index[k]];
   else
@@ -118,7 +120,7 @@ static PetscErrorCode Gather_Host(GPUCSRType type, size_t n, const int32_t *inde
 static PetscErrorCode ScatterAdd_Host(GPUCSRType type, size_t n, const int32_t *index, const void *from, void *to, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  (void)s;
+  PetscCall(GPUCSRHostTurn(s));
   if (type == GPUCSR_DOUBLE)
     for (size_t k = 0; k < n; k++) ((double *)to)[index[k]] += ((const double *)from)[k];
   else
@@ -131,7 +133,7 @@ static PetscErrorCode Inspect_Host(const GPUCSRStorage *csr, double fraction, GP
   const int32_t *rowptr = (const int32_t *)csr->array[CSR_ROWPTR].data, *col = (const int32_t *)csr->array[CSR_COL].data;
 
   PetscFunctionBegin;
-  (void)s;
+  PetscCall(GPUCSRHostTurn(s));
   *bad = -1;
   for (int64_t k = csr->nnz; k-- > 0;)
     if (col[k] < 0 || col[k] >= csr->n) *bad = k;
@@ -143,8 +145,10 @@ static PetscErrorCode Inspect_Host(const GPUCSRStorage *csr, double fraction, GP
 
 static PetscErrorCode Convert_Host(size_t n, GPUCSRType ft, const void *from, GPUCSRType tt, void *to, GPUCSRStream s)
 {
-  (void)s;
-  return GPUCSRConvert(to, tt, from, ft, n, 1, NULL);
+  PetscFunctionBegin;
+  PetscCall(GPUCSRHostTurn(s));
+  PetscCall(GPUCSRConvert(to, tt, from, ft, n, 1, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The same where the host stands in for a device, and a launch may fail */

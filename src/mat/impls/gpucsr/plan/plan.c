@@ -68,9 +68,8 @@ static PetscErrorCode FillOnHost(const GPUCSRSource *s, GPUCSRStorage *A, PetscB
 
   PetscFunctionBegin;
   for (int k = 0; k < A->narrays; k++) PetscCall(PetscMalloc(A->array[k].count * GPUCSRTypeSize(A->array[k].type) + 1, &h.array[k].data));
-  if (valuesonly) { /* where a value goes depends on the pattern */
-    for (int k = 0; k < A->narrays; k++)
-      if (!A->array[k].values) PetscCall(GPUCSRDownload(A->dev, h.array[k].data, A->array[k].type, A->array[k].data, A->array[k].type, A->array[k].count, PETSC_FALSE, A->dev->stream));
+  if (valuesonly) { /* where a value goes depends on the pattern, and what marks places without one stays */
+    for (int k = 0; k < A->narrays; k++) PetscCall(GPUCSRDownload(A->dev, h.array[k].data, A->array[k].type, A->array[k].data, A->array[k].type, A->array[k].count, PETSC_FALSE, A->dev->stream));
   }
   PetscCall((*A->format->ops->fill)(s, &h, valuesonly, rounding));
   A->outdated = h.outdated;
@@ -656,6 +655,19 @@ PetscErrorCode GPUCSRValuesAreFloats(const GPUCSRSource *s, int threads, PetscBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A product by the format's reference */
+typedef struct {
+  GPUCSRStorage A;
+  GPUCSRProduct product;
+} Reference;
+
+static PetscErrorCode ReferenceProduct(void *arg)
+{
+  const Reference *r = (const Reference *)arg;
+
+  return (*r->A.format->ops->mult)(&r->A, &r->product);
+}
+
 PetscErrorCode GPUCSRPlanProduct(GPUCSRPlan *P, const GPUCSRProduct *p, GPUCSRStream s)
 {
   const GPUCSRKernel *k = P->choice.kernel;
@@ -665,7 +677,10 @@ PetscErrorCode GPUCSRPlanProduct(GPUCSRPlan *P, const GPUCSRProduct *p, GPUCSRSt
   if (P->built) PetscCall(WaitFor(P, s));
   if (P->A.dev->ops->kernels) PetscCall((*k->family->launch)(&P->A, p, k->variant, s));
   else {
-    PetscCall((*P->A.format->ops->mult)(&P->A, p));
+    const Reference r = {P->A, *p};
+
+    if (P->A.dev->ops->call) PetscCall((*P->A.dev->ops->call)(P->A.dev->id, ReferenceProduct, &r, sizeof(r), s));
+    else PetscCall((*P->A.format->ops->mult)(&P->A, p));
     PetscCall(GPUCSRLaunched(P->A.dev, P->A.format->name));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -693,6 +708,7 @@ PetscErrorCode GPUCSRPlanDiagonal(GPUCSRPlan *P, void *d, GPUCSRStream s)
     PetscCheck(df, PETSC_COMM_SELF, PETSC_ERR_SUP, "MATGPUCSR format %s has no diagonal on the device", P->A.format->name);
     PetscCall((*df->diagonal)(&P->A, d, s));
   } else {
+    PetscCall(GPUCSRHostTurn(s));
     PetscCall((*P->A.format->ops->diagonal)(&P->A, d));
     PetscCall(GPUCSRLaunched(P->A.dev, "a diagonal"));
   }
