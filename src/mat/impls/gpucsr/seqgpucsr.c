@@ -6,25 +6,13 @@
 #include "gpucsrimpl.h"
 #include <petsctime.h>
 
-/* All that was begun is done; a device that fails only now is one of which nothing is taken back, and which nobody uses any more */
-static PetscErrorCode Finish(Mat_SeqGPUCSR *g, PetscBool *live)
+/* Nothing that was begun is under way any more */
+static PetscErrorCode Settle(Mat_SeqGPUCSR *g)
 {
-  GPUCSRDevice   dev = g->dev;
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr = PETSC_SUCCESS;
-
   PetscFunctionBegin;
-  *live = (PetscBool)!dev->failed[0];
-  if (!*live) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = (*dev->ops->activate)(dev->id);
-  if (!ierr) ierr = GPUCSRDeviceSynchronize(dev);
-  if (!ierr) ierr = MatGPUCSRTimersRead_Private(g, 0);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  if (!ierr) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscStrncpy(dev->failed, attempt.message, sizeof(dev->failed)));
-  PetscCall(PetscInfo(NULL, "The device failed when a matrix went: %s\n", attempt.message));
-  *live = PETSC_FALSE;
+  PetscCall(g->dev->ops->activate(g->dev->id));
+  PetscCall(GPUCSRDeviceSynchronize(g->dev));
+  PetscCall(MatGPUCSRTimersRead_Private(g, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -37,7 +25,16 @@ PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *g)
     const GPUCSRBackendOps *ops = g->dev->ops;
     PetscBool               live;
 
-    PetscCall(Finish(g, &live));
+    if (!g->dev->failed[0]) {
+      GPUCSRAttempt  attempt;
+      PetscErrorCode ierr;
+
+      PetscCall(GPUCSRAttemptBegin(&attempt));
+      ierr = Settle(g);
+      PetscCall(GPUCSRAttemptEnd(&attempt));
+      if (ierr) PetscCall(PetscStrncpy(g->dev->failed, attempt.message, sizeof(g->dev->failed))); /* nothing is lost with it here */
+    }
+    live = (PetscBool)!g->dev->failed[0];
     for (int side = 0; side < 2; side++) PetscCall(GPUCSRPlanDestroy(&g->plan[side]));
     PetscCall(GPUCSRFree(g->dev, g->xbytes, &g->x));
     PetscCall(GPUCSRFree(g->dev, g->zbytes, &g->z));
@@ -298,6 +295,12 @@ static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
     PetscCall(GPUCSRPlanBuildTranspose(g->dev, &s, D, precision, &g->base.config.trequest, P));
     PetscCall(PetscLogEventEnd(MAT_GPUCSR_Transpose, A, 0, 0, 0));
     g->info.transpose_builds++;
+  }
+  if (side == GPUCSR_FORWARD) {
+    static PetscInt64 last = 0; /* of all matrices */
+
+    g->version.values = ++last;
+    if (stale) g->version.pattern = last;
   }
   g->pattern[side] = A->nonzerostate;
   g->values[side]  = state;
