@@ -143,6 +143,7 @@ typedef struct {
   const char *backend;              /* "cuda", "host" */
   PetscBool   onhost, ondevice;     /* which copies are valid now */
   PetscInt    uploads, downloads;   /* times the entries were copied */
+  PetscInt    forced;               /* of these, because the program held an array of the vector (`VecGetArray()`) while the device worked on it */
   double      uploaded, downloaded; /* bytes */
 } VecGPUInfo;
 
@@ -166,6 +167,13 @@ GPUCSR_EXTERN PetscErrorCode MatGPUCSRGetInfo(Mat, MatGPUCSRInfo *);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetUp(Mat, PetscBool);
 
 GPUCSR_EXTERN PetscErrorCode VecGPUGetInfo(Vec, VecGPUInfo *);
+GPUCSR_EXTERN PetscErrorCode VecGPUGetArray(Vec, double **);
+GPUCSR_EXTERN PetscErrorCode VecGPURestoreArray(Vec, double **);
+GPUCSR_EXTERN PetscErrorCode VecGPUGetArrayRead(Vec, const double **);
+GPUCSR_EXTERN PetscErrorCode VecGPURestoreArrayRead(Vec, const double **);
+GPUCSR_EXTERN PetscErrorCode VecGPUGetArrayWrite(Vec, double **);
+GPUCSR_EXTERN PetscErrorCode VecGPURestoreArrayWrite(Vec, double **);
+GPUCSR_EXTERN PetscErrorCode VecGPUGetStream(Vec, void **);
 
 /*E
   MatGPUCSRFileFormat - what a file of a matrix holds

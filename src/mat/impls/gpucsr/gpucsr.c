@@ -155,7 +155,7 @@ PetscErrorCode MatGPUCSRConfigCheck_Private(Mat A, const MatGPUCSRConfig *c)
 PetscErrorCode MatGPUCSRVecType_Private(Mat A, const MatGPUCSRConfig *c)
 {
   GPUCSRDevice dev = NULL;
-  PetscBool    aij;
+  PetscBool    aij, have;
   char         why[512];
   VecType      type;
 
@@ -164,10 +164,14 @@ PetscErrorCode MatGPUCSRVecType_Private(Mat A, const MatGPUCSRConfig *c)
   if (!type) {
     PetscCall(PetscStrcmp(c->request.format, "aij", &aij));
     if (MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_HOST && !aij && GPUCSR_SCALAR_IS_DOUBLE) PetscCall(GPUCSRDeviceOpen("cuda", &dev, why, sizeof(why)));
+    have = dev ? PETSC_TRUE : PETSC_FALSE;
+    /* one type on all ranks, whichever of them have a device that works: VECGPU goes without one */
 #if PetscDefined(HAVE_CUDA)
-    type = dev ? VECCUDA : VECSTANDARD;
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &have, 1, MPIU_BOOL, MPI_LAND, PetscObjectComm((PetscObject)A)));
+    type = have ? VECCUDA : VECSTANDARD;
 #else
-    type = dev && !PetscDefined(USE_DEBUG) ? VECGPU : VECSTANDARD;
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &have, 1, MPIU_BOOL, MPI_LOR, PetscObjectComm((PetscObject)A)));
+    type = have && !PetscDefined(USE_DEBUG) ? VECGPU : VECSTANDARD;
 #endif
   }
   PetscCall(PetscFree(A->defaultvectype));
