@@ -1,11 +1,9 @@
 #pragma once
 
 /* What the files of the Mat share */
-#include <petscgpucsr.h>
 #include <petsc/private/matimpl.h>
 #include <petsc/private/vecimpl.h>
-#include "../../../vec/impls/gpu/vecgpu.h"
-#include "plan/plan.h"
+#include "operator.h"
 #include "spgemm/spgemm.h"
 
 /* What a user may set; of a parallel matrix handed to its two blocks */
@@ -100,6 +98,7 @@ struct _n_Mat_SeqGPUCSR {
   Mat              counted;                /* whose states follow */
   PetscObjectState pattern[2];             /* nonzerostate that the plan was built for */
   PetscObjectState values[2];              /* object state that its values are from */
+  GPUCSRVersion    version;                /* of A's plan: another one whenever it has changed, counted by PETSc or not */
   PetscScalar      sample[GPUCSR_SAMPLES]; /* of the host's values when the plans last followed them */
   PetscScalar     *bare;                   /* values at an assembly that nobody had set any for, until they are first used */
   PetscObjectState bareat;                 /* the object's state once that assembly is counted */
@@ -122,21 +121,6 @@ struct _n_Mat_SeqGPUCSR {
   Mat_SeqGPUCSR   *next;      /* living matrices, for the report */
   Mat_SeqGPUCSR  **previous;
 };
-
-/* A vector of a product */
-typedef enum {
-  GPUCSR_HOST,   /* PetscScalar on the host */
-  GPUCSR_DEVICE, /* PetscScalar on the device */
-  GPUCSR_NATIVE  /* on the device, in the plan's vector type */
-} GPUCSRPlace;
-
-typedef struct {
-  void       *p;
-  GPUCSRPlace place;
-  PetscBool   pinned; /* page-locked host memory */
-  PetscBool   ours;   /* the array of a VECGPU, worked on in the order of the device's stream */
-  PetscBool   mixed;  /* ... while another vector of the product is worked on in that of PETSc's */
-} GPUCSROperand;
 
 GPUCSR_INTERN PetscLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_GPUCSR_Product, MAT_GPUCSR_Halo;
 
@@ -192,8 +176,6 @@ GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_SeqAIJGPUCSR(Mat);
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRVecGet_Private(Mat_SeqGPUCSR *, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRVecRestore_Private(Mat_SeqGPUCSR *, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRStream_Private(GPUCSRDevice, GPUCSROperand *x, GPUCSROperand *y, GPUCSROperand *z, GPUCSRStream *);
-GPUCSR_INTERN PetscErrorCode GPUCSRPinVector(GPUCSRDevice, Vec, const void *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPinFinalize(void);
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRInfoGet_Private(Mat, MatGPUCSRInfo *);

@@ -368,6 +368,12 @@ static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
     PetscCall(PetscLogEventEnd(MAT_GPUCSR_Transpose, A, 0, 0, 0));
     g->info.transpose_builds++;
   }
+  if (side == GPUCSR_FORWARD) {
+    static PetscInt64 last = 0; /* of all matrices */
+
+    g->version.values = ++last;
+    if (stale) g->version.pattern = last;
+  }
   g->pattern[side] = A->nonzerostate;
   g->values[side]  = state;
   Account(g, P, &before);
