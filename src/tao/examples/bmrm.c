@@ -210,7 +210,7 @@ typedef struct {
   Vec           *bestw;
   Outcome        out;
   Quality        training, judged;
-  PetscLogDouble start, load, setup, learn;
+  PetscLogDouble start, load, setup, learn, cpu; /* cpu: of learning, by this process and all its threads */
 } Run;
 
 /* Load what to judge by, or take it from the rows to learn from */
@@ -252,7 +252,7 @@ static PetscErrorCode JudgeValidation(const Learner *l, const Settings *o, Run *
 static PetscErrorCode LearnPath(Learner *l, const Settings *o, Run *r)
 {
   PetscReal      cv[MAX_LAMBDAS];
-  PetscLogDouble begin, end;
+  PetscLogDouble begin, end, cpu[2];
 
   PetscFunctionBeginUser;
   if (o->folds) PetscCall(CrossValidate(l, o, cv));
@@ -265,9 +265,12 @@ static PetscErrorCode LearnPath(Learner *l, const Settings *o, Run *r)
     PetscReal number;
 
     PetscCall(PetscTime(&begin));
+    PetscCall(PetscGetCPUTime(&cpu[0]));
     PetscCall(Learn(l, o->lambda[i], &out));
+    PetscCall(PetscGetCPUTime(&cpu[1]));
     PetscCall(PetscTime(&end));
     r->learn += end - begin;
+    r->cpu += cpu[1] - cpu[0];
     if (o->nlambdas > 1) {
       PetscCall(Judge(l, &l->data, l->w, "", "", PREDICT_LABEL, &training));
       PetscCall(JudgeValidation(l, o, r, ""));
@@ -316,7 +319,7 @@ static PetscErrorCode WriteJSON(const Learner *l, const Settings *o, const Run *
           r->out.method, (int)size, l->loss->name, (double)l->lambda, (double)o->epsilon);
   fprintf(fp, "\"reason\": \"%s\", \"iterations\": %ld, \"evaluations\": %ld, \"gap\": %.17g, \"objective\": %.17g, \"risk\": %.17g, \"accuracy\": %.17g, \"area\": %.17g, \"rms\": %.17g, \"validation_accuracy\": %.17g, ", r->out.converged ? "CONVERGED" : "DIVERGED_MAXITS",
           (long)r->out.iterations, (long)l->products / 2, (double)r->out.gap, (double)r->out.objective, (double)r->out.risk, (double)r->training.accuracy, (double)r->training.area, (double)r->training.rms, (double)(r->validation.X ? r->judged.accuracy : -1));
-  fprintf(fp, "\"start\": %.6f, \"load\": %.6f, \"setup\": %.6f, \"learn\": %.6f, \"scores\": %.6f, \"losses\": %.6f, \"subgradients\": %.6f}\n", r->start, r->load, r->setup, r->learn, l->seconds[TIME_SCORES], l->seconds[TIME_LOSS], l->seconds[TIME_SUBGRADIENT]);
+  fprintf(fp, "\"start\": %.6f, \"load\": %.6f, \"setup\": %.6f, \"learn\": %.6f, \"scores\": %.6f, \"losses\": %.6f, \"subgradients\": %.6f, \"cpu\": %.6f}\n", r->start, r->load, r->setup, r->learn, l->seconds[TIME_SCORES], l->seconds[TIME_LOSS], l->seconds[TIME_SUBGRADIENT], r->cpu);
   PetscCheck(!fclose(fp), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "%s: cannot be written", o->json);
   PetscFunctionReturn(0);
 }
