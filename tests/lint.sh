@@ -87,6 +87,10 @@ directions() {
 }
 check "direction of includes" directions
 
+# Solvers see a matrix through operator.h alone
+seam() { grep -rnE '"[^"]*gpucsrimpl\.h"' src/ksp src/tao; return 0; }
+check "the seam between matrices and solvers" seam
+
 # --- White space
 
 space() {

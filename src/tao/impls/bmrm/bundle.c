@@ -1,7 +1,7 @@
 /*
   A bundle on the device or on the host: memory, vectors in and out, and the host's products.
 */
-#include "../../../mat/impls/gpucsr/gpucsrimpl.h"
+#include "../../../mat/impls/gpucsr/operator.h"
 #include "../../../sys/gpucsrwide.h"
 #include "bundle.h"
 
