@@ -238,7 +238,12 @@ static PetscErrorCode Solve(Mat A, const char prefix[], PetscInt k, PetscBool ou
   }
   PetscCall(KSPGetResidualNorm(ksp, &o->rnorm));
   o->truenorm = o->rnorm;
-  if (ours) PetscCall(PetscUseMethod(ksp, "KSPGPUGetTrueResidualNorm_C", (KSP, PetscReal *), (ksp, &o->truenorm)));
+  if (ours) {
+    PetscErrorCode (*get)(KSP, PetscReal *);
+
+    PetscCall(PetscObjectQueryFunction((PetscObject)ksp, "KSPGPUGetTrueResidualNorm_C", &get));
+    PetscCall((*get)(ksp, &o->truenorm));
+  }
   PetscCall(KSPGetIterationNumber(ksp, &o->its));
   PetscCall(KSPGetConvergedReason(ksp, &o->reason));
   PetscCall(KSPGetResidualHistory(ksp, (const PetscReal **)&hist, &o->n));
