@@ -95,6 +95,7 @@ struct _n_Mat_SeqGPUCSR {
   char             whynot[512];            /* reason when dev is NULL */
   GPUCSRPrecision  precision;              /* that of the plans */
   GPUCSRPlan       plan[2];                /* by side */
+  Mat              counted;                /* whose states follow */
   PetscObjectState pattern[2];             /* nonzerostate that the plan was built for */
   PetscObjectState values[2];              /* object state that its values are from */
   GPUCSRVersion    version;                /* of A's plan: another one whenever it has changed, counted by PETSc or not */
@@ -149,6 +150,7 @@ static inline MatGPUCSRBackend MatGPUCSRBackendOf(Mat A)
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRDecide_Private(Mat);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRCounted_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReady_Private(Mat, GPUCSRSide, PetscBool *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRSource_Private(Mat, GPUCSRSource *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReset_Private(Mat_SeqGPUCSR *);
@@ -164,7 +166,9 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRTimerEnd_Private(Mat_SeqGPUCSR *, GPUCSRSt
 GPUCSR_INTERN PetscErrorCode MatGPUCSRTimersRead_Private(Mat_SeqGPUCSR *, int);
 
 GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_GPUCSR_Dense(Mat); /* matmat.c */
-GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_GPUCSR_Any(Mat);
+GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_GPUCSR(Mat);       /* matproduct.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRProductOfParents_Private(Mat);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRComposeProducts_Private(Mat, const char[], PetscBool);
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRMirror_Private(Mat, GPUCSRDevice, PetscBool, GPUCSRStorage **); /* sparseproduct.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRProductsForget_Private(void);
