@@ -248,6 +248,28 @@ static PetscErrorCode GoOnInDouble(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Run(), where a device that fails before it gives the solution back is no error: b, and the guess of a solution on the host, are as they were. The host's loop works on PETSc's vectors, which see to that themselves */
+static PetscErrorCode Attempt(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
+{
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  if (k->taken == KSP_GPU_PATH_HOST_LOOP || k->op.required) {
+    PetscCall(Run(ksp, k));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = Run(ksp, k);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  if (!ierr) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCheck(ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU, PETSC_COMM_SELF, ierr, "%s", attempt.message);
+  if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(k->dev->failed, attempt.message, sizeof(k->dev->failed)));
+  *ok = PETSC_FALSE;
+  PetscCall(PetscSNPrintf(why, len, "the device failed: %s", attempt.message));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode KSPSolve_GPU(KSP ksp)
 {
   KSP_GPU  *k = (KSP_GPU *)ksp->data;
@@ -273,8 +295,8 @@ PetscErrorCode KSPSolve_GPU(KSP ksp)
   PetscCall(GPUKSPPrepare(ksp, k, &ok, why, sizeof(why)));
   if (ok) {
     PetscCall(StateInit(ksp, k));
-    PetscCall(Run(ksp, k));
-    if (k->refined && CGGivenUp(k->state)) PetscCall(GoOnInDouble(ksp, k, &ok, why, sizeof(why)));
+    PetscCall(Attempt(ksp, k, &ok, why, sizeof(why)));
+    if (ok && k->refined && CGGivenUp(k->state)) PetscCall(GoOnInDouble(ksp, k, &ok, why, sizeof(why)));
   }
   if (!ok) {
     PetscCall(GPUKSPFallBack(ksp, why));
