@@ -76,9 +76,9 @@ directions() {
   layer "$(find src/tao/impls -name '*.cu')" "$mat/kernels $tao" ""
   layer "$(find src/io -name '*.[ch]' ! -name loadfile.c)" "src/io" "$upper|$cuda"
   layer "src/io/loadfile.c" "src/io src/sys" "$cuda"
-  layer "$(find src/ksp/impls -name '*.[ch]')" "src/sys $mat $mat/format src/ksp/impls/gpu" "$cuda"
+  layer "$(find src/ksp/impls -name '*.[ch]')" "src/sys $mat $mat/format $vec src/ksp/impls/gpu src/ksp/impls/petsc" "$cuda"
   layer "$(find src/ksp/impls -name '*.cu')" "$mat/format $mat/kernels src/ksp/impls/gpu" "petsc/private"
-  layer src/dlregisgpucsr.c "$mat src/ksp/impls/gpu $tao" "$cuda"
+  layer src/dlregisgpucsr.c "$mat src/ksp/impls/gpu src/ksp/impls/petsc $tao" "$cuda"
   layer "$(find include -name '*.h')" "" "petsc/private|$cuda"
   layer "$(find src/ksp/examples -name '*.[ch]')" "src/ksp/examples" "petsc/private|petscgpucsr|$cuda" # any PETSc program could be one
 }
