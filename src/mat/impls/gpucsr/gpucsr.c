@@ -159,7 +159,10 @@ PetscErrorCode MatGPUCSRVecType_Private(Mat A, const MatGPUCSRConfig *c)
   PetscFunctionBegin;
   ((Mat_GPUCSR *)A->spptr)->devicevectors = PETSC_FALSE;
   PetscCall(VecGPUTypeAsked(&type));
-  if (!type) {
+  if (type) {
+    PetscCall(PetscStrcmp(type, VECGPU, &((Mat_GPUCSR *)A->spptr)->devicevectors));
+    if (PetscDefined(USE_DEBUG)) ((Mat_GPUCSR *)A->spptr)->devicevectors = PETSC_FALSE; /* they must have the name of the program's */
+  } else {
     type = VECSTANDARD;
     PetscCall(PetscStrcmp(c->request.format, "aij", &aij));
     if (MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_HOST && !aij && GPUCSR_SCALAR_IS_DOUBLE) PetscCall(GPUCSRDeviceOpen("cuda", &dev, why, sizeof(why)));

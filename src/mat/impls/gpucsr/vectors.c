@@ -15,7 +15,7 @@
 /* One of the matrix' vectors */
 static PetscErrorCode CreateVec(Mat A, PetscLayout map, PetscInt bs, Vec *v)
 {
-  PetscBool device = ((Mat_GPUCSR *)A->spptr)->devicevectors;
+  PetscBool device = ((Mat_GPUCSR *)A->spptr)->devicevectors, same[2];
 
   PetscFunctionBegin;
   if (!v) PetscFunctionReturn(PETSC_SUCCESS);
@@ -23,7 +23,8 @@ static PetscErrorCode CreateVec(Mat A, PetscLayout map, PetscInt bs, Vec *v)
   PetscCall(VecCreate(PetscObjectComm((PetscObject)A), v));
   PetscCall(VecSetSizes(*v, map->n, PETSC_DETERMINE));
   PetscCall(VecSetBlockSize(*v, bs));
-  if (device) PetscCall(PetscStrcmp(A->defaultvectype, VECSTANDARD, &device)); /* MatSetVecType() asks for another */
+  for (int k = 0; k < 2; k++) PetscCall(PetscStrcmp(A->defaultvectype, k ? VECGPU : VECSTANDARD, &same[k]));
+  device = (PetscBool)(device && (same[0] || same[1])); /* MatSetVecType() may ask for another */
   if (device) PetscCall(VecGPUSetTypeUnasked(*v));
   else PetscCall(VecSetType(*v, A->defaultvectype));
 #if PetscDefined(HAVE_DEVICE)
