@@ -2,6 +2,7 @@
   The library as PETSc opens it: every type that it holds is registered here, and all of it is given back here.
 */
 #include "mat/impls/gpucsr/gpucsrimpl.h"
+#include "ksp/impls/petsc/methods.h"
 #include "ksp/impls/gpu/gpukspimpl.h"
 #include "tao/impls/bmrm/gpubmrm.h"
 #if PetscDefined(HAVE_CUDA) && PetscDefined(HAVE_OPENMPI)
@@ -123,6 +124,7 @@ PetscErrorCode MatGPUCSRInitializePackage(void)
   PetscCall(MatGPUCSRWarnInitialize_Private());
   PetscCall(VecGPUInitialize());
   PetscCall(KSPGPUInitialize_Private());
+  PetscCall(KSPMethodsInitialize_Private());
   PetscCall(TaoGPUBMRMRegister());
 #if PetscDefined(HAVE_CUDA)
   { /* PETSc aborts when it makes a device vector on several ranks of an MPI that knows nothing of GPUs; our halo needs no such MPI */

@@ -149,25 +149,32 @@ PetscErrorCode MatGPUCSRConfigCheck_Private(Mat A, const MatGPUCSRConfig *c)
 
 /*
   Vectors that a matrix creates are where its products are: VECCUDA in a PETSc that has it, VECGPU in one that has not, the
-  host's where no bus is between; or what -vec_type asks for, so that they go with the program's. A PETSc for debugging
-  does not let a program's own vectors meet any of another type, and programs worked before: there it must be asked for.
+  host's where no bus is between; or what -vec_type asks for, so that they go with the program's. VECGPU that nobody asked for is
+  not said to be the matrix' type, which PETSc compares by name with that of other matrices (MatCreateLRC()).
 */
 PetscErrorCode MatGPUCSRVecType_Private(Mat A, const MatGPUCSRConfig *c)
 {
   GPUCSRDevice dev = NULL;
-  PetscBool    aij;
+  PetscBool    aij, separate;
   char         why[512];
   VecType      type;
 
   PetscFunctionBegin;
+  ((Mat_GPUCSR *)A->spptr)->devicevectors = PETSC_FALSE;
   PetscCall(VecGPUTypeAsked(&type));
-  if (!type) {
+  if (type) {
+    PetscCall(PetscStrcmp(type, VECGPU, &((Mat_GPUCSR *)A->spptr)->devicevectors));
+    if (PetscDefined(USE_DEBUG)) ((Mat_GPUCSR *)A->spptr)->devicevectors = PETSC_FALSE; /* they must have the name of the program's */
+  } else {
+    type = VECSTANDARD;
     PetscCall(PetscStrcmp(c->request.format, "aij", &aij));
     if (MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_HOST && !aij && GPUCSR_SCALAR_IS_DOUBLE) PetscCall(GPUCSRDeviceOpen("cuda", &dev, why, sizeof(why)));
 #if PetscDefined(HAVE_CUDA)
-    type = dev ? VECCUDA : VECSTANDARD;
+    (void)separate;
+    if (dev) type = VECCUDA;
 #else
-    type = dev && !PetscDefined(USE_DEBUG) ? VECGPU : VECSTANDARD;
+    PetscCall(VecGPUSeparate(&separate));
+    ((Mat_GPUCSR *)A->spptr)->devicevectors = (PetscBool)(dev || (separate && MatGPUCSRBackendOf(A) == MAT_GPUCSR_BACKEND_HOST && !aij)); /* the latter: -vec_gpu_separate */
 #endif
   }
   PetscCall(PetscFree(A->defaultvectype));

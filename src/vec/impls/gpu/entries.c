@@ -37,6 +37,17 @@ static PetscErrorCode Device(GPUCSRDevice *dev, PetscBool *required)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode VecGPUSeparate(PetscBool *yes)
+{
+  GPUCSRDevice dev;
+  PetscBool    required;
+
+  PetscFunctionBegin;
+  PetscCall(Device(&dev, &required));
+  *yes = (PetscBool)(dev && (dev->ops->separate || separate));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* --- Memory */
 
 static PetscErrorCode New(PetscInt n, GPUCSRDevice dev, PetscBool shared, VecGPUEntries **entries)
