@@ -56,6 +56,7 @@ double GPUCSRConvertPiece(void *restrict dst, GPUCSRType to, const void *restric
   const void  *src = (const char *)from_ + first * GPUCSRTypeSize(from);
   const size_t n   = last - first;
 
+  if (!n) return worst; /* nothing may be nowhere */
   if (to == from) memcpy(dst, src, n * GPUCSRTypeSize(to));
   else if (to == GPUCSR_FLOAT && worst >= 0) return RoundToFloat((float *)dst, (const double *)src, n, worst);
   else if (to == GPUCSR_FLOAT) CONVERT(float, double);

@@ -155,7 +155,7 @@ PetscErrorCode MatGPUCSRConfigCheck_Private(Mat A, const MatGPUCSRConfig *c)
 PetscErrorCode MatGPUCSRVecType_Private(Mat A, const MatGPUCSRConfig *c)
 {
   GPUCSRDevice dev = NULL;
-  PetscBool    aij, separate;
+  PetscBool    aij, have, separate = PETSC_FALSE;
   char         why[512];
   VecType      type;
 
@@ -169,12 +169,17 @@ PetscErrorCode MatGPUCSRVecType_Private(Mat A, const MatGPUCSRConfig *c)
     type = VECSTANDARD;
     PetscCall(PetscStrcmp(c->request.format, "aij", &aij));
     if (MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_HOST && !aij && GPUCSR_SCALAR_IS_DOUBLE) PetscCall(GPUCSRDeviceOpen("cuda", &dev, why, sizeof(why)));
+    have = dev ? PETSC_TRUE : PETSC_FALSE;
+    /* one type on all ranks, whichever of them have a device that works: VECGPU goes without one */
 #if PetscDefined(HAVE_CUDA)
     (void)separate;
-    if (dev) type = VECCUDA;
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &have, 1, MPIU_BOOL, MPI_LAND, PetscObjectComm((PetscObject)A)));
+    if (have) type = VECCUDA;
 #else
-    PetscCall(VecGPUSeparate(&separate));
-    ((Mat_GPUCSR *)A->spptr)->devicevectors = (PetscBool)(dev || (separate && MatGPUCSRBackendOf(A) == MAT_GPUCSR_BACKEND_HOST && !aij)); /* the latter: -vec_gpu_separate */
+    PetscCall(VecGPUSeparate(&separate)); /* -vec_gpu_separate stands for a device */
+    if (separate && MatGPUCSRBackendOf(A) == MAT_GPUCSR_BACKEND_HOST && !aij) have = PETSC_TRUE;
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &have, 1, MPIU_BOOL, MPI_LOR, PetscObjectComm((PetscObject)A)));
+    ((Mat_GPUCSR *)A->spptr)->devicevectors = have;
 #endif
   }
   PetscCall(PetscFree(A->defaultvectype));

@@ -173,8 +173,6 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRReset_Private(Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRLeave_Private(Mat, const char[]);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFailed_Private(Mat, const char[]);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRWarn_Private(Mat, PetscMPIInt, PetscMPIInt, PetscMPIInt);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRWarnInitialize_Private(void);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRWarnFinalize_Private(void);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRParentProduct_Private(Mat, GPUCSRSide, Vec, Vec, Vec);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRApply_Private(Mat, GPUCSRSide, const GPUCSROperand *x, const GPUCSROperand *y, const GPUCSROperand *z, GPUCSRStream, PetscBool *wrote);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRBuffer_Private(Mat_SeqGPUCSR *, PetscBool, size_t, void **);

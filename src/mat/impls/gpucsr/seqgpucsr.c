@@ -6,20 +6,35 @@
 #include "gpucsrimpl.h"
 #include <petsctime.h>
 
+/* Nothing that was begun is under way any more */
+static PetscErrorCode Settle(Mat_SeqGPUCSR *g)
+{
+  PetscFunctionBegin;
+  PetscCall(g->dev->ops->activate(g->dev->id));
+  PetscCall(GPUCSRDeviceSynchronize(g->dev));
+  PetscCall(MatGPUCSRTimersRead_Private(g, 0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* What is on the device goes; the next product would make it again */
 PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *g)
 {
   PetscFunctionBegin;
   if (g->mirror.csr.format) PetscCall(GPUCSRStorageDestroy(&g->mirror.csr));
   if (g->dev) {
-    const GPUCSRBackendOps *ops  = g->dev->ops;
-    const PetscBool         live = (PetscBool)!g->dev->failed[0];
+    const GPUCSRBackendOps *ops = g->dev->ops;
+    PetscBool               live;
 
-    if (live) {
-      PetscCall(ops->activate(g->dev->id));
-      PetscCall(GPUCSRDeviceSynchronize(g->dev));
-      PetscCall(MatGPUCSRTimersRead_Private(g, 0));
+    if (!g->dev->failed[0]) {
+      GPUCSRAttempt  attempt;
+      PetscErrorCode ierr;
+
+      PetscCall(GPUCSRAttemptBegin(&attempt));
+      ierr = Settle(g);
+      PetscCall(GPUCSRAttemptEnd(&attempt));
+      if (ierr) PetscCall(PetscStrncpy(g->dev->failed, attempt.message, sizeof(g->dev->failed))); /* nothing is lost with it here */
     }
+    live = (PetscBool)!g->dev->failed[0];
     for (int side = 0; side < 2; side++) PetscCall(GPUCSRPlanDestroy(&g->plan[side]));
     PetscCall(GPUCSRFree(g->dev, g->xbytes, &g->x));
     PetscCall(GPUCSRFree(g->dev, g->zbytes, &g->z));

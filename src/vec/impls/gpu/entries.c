@@ -39,12 +39,8 @@ static PetscErrorCode Device(GPUCSRDevice *dev, PetscBool *required)
 
 PetscErrorCode VecGPUSeparate(PetscBool *yes)
 {
-  GPUCSRDevice dev;
-  PetscBool    required;
-
   PetscFunctionBegin;
-  PetscCall(Device(&dev, &required));
-  *yes = (PetscBool)(dev && (dev->ops->separate || separate));
+  *yes = separate;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -18,7 +18,7 @@ GPUCSR_INTERN PetscErrorCode VecGPUCheck(Vec v, PetscBool *ours);
 /* A vector that a matrix makes where nobody asked for a type: it goes by the name of the standard type. v has sizes and no type */
 GPUCSR_INTERN PetscErrorCode VecGPUSetTypeUnasked(Vec v);
 
-/* Are there vectors with two copies on this machine, by the device or by -vec_gpu_separate? */
+/* -vec_gpu_separate */
 GPUCSR_INTERN PetscErrorCode VecGPUSeparate(PetscBool *separate);
 
 /* From Hold to Release arrays of v may be read and written after they were given back. Nothing happens to a vector of another type */
