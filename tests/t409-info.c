@@ -32,7 +32,7 @@ int main(int argc, char **argv)
   PetscInt      n = 3000, rs, re, blocks;
   PetscMPIInt   size;
   PetscBool     aij, csr, cuda, measured = PETSC_TRUE, single = PETSC_FALSE, vecgpu;
-  char          word[32] = "", vectors[32] = VECSTANDARD;
+  char          word[32] = "", vectors[32] = VECSEQ;
   double        bytes;
   MatGPUCSRInfo info;
 
