@@ -174,6 +174,7 @@ GPUCSR_EXTERN PetscErrorCode VecGPURestoreArrayRead(Vec, const double **);
 GPUCSR_EXTERN PetscErrorCode VecGPUGetArrayWrite(Vec, double **);
 GPUCSR_EXTERN PetscErrorCode VecGPURestoreArrayWrite(Vec, double **);
 GPUCSR_EXTERN PetscErrorCode VecGPUGetStream(Vec, void **);
+GPUCSR_EXTERN PetscErrorCode VecGPUSynchronize(Vec);
 
 /*E
   MatGPUCSRFileFormat - what a file of a matrix holds

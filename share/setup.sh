@@ -3,7 +3,7 @@
 # Install what building needs and is missing, from the distribution's packages. Does nothing, and needs no network, where all is there.
 #
 #   share/setup.sh            what `make` and `make demo` need
-#   share/setup.sh check      and what tests use where they find it (petsc4py); it is no error if that cannot be had
+#   share/setup.sh check      and what tests use where they find it (petsc4py, slepc4py); it is no error if that cannot be had
 #
 # PETSC names the pkg-config module of the PETSc to build against, as in the makefile. Needs root or sudo only to install.
 petsc=${PETSC:-PETSc}
@@ -30,11 +30,12 @@ if ! pkg-config --exists "$petsc" 2>/dev/null; then
     ;;
   esac
 fi
-# Another PETSc than the distribution's has its own petsc4py, or none
+# Another PETSc than the distribution's has its own petsc4py and slepc4py, or none
 optional=()
-if [ "$1" = check ] && [ "$petsc" = PETSc ] && [ -z "$PKG_CONFIG_PATH" ] && command -v apt-get >/dev/null &&
-  ! compgen -G '/usr/lib/petscdir/*/*-real/lib/python3/dist-packages/petsc4py' >/dev/null; then
-  optional=(python3-petsc4py-real)
+if [ "$1" = check ] && [ "$petsc" = PETSc ] && [ -z "$PKG_CONFIG_PATH" ] && command -v apt-get >/dev/null; then
+  for name in petsc slepc; do
+    if ! compgen -G "/usr/lib/${name}dir/*/*-real/lib/python3/dist-packages/${name}4py" >/dev/null; then optional+=("python3-${name}4py-real"); fi
+  done
 fi
 if [ ${#missing[@]} = 0 ] && [ ${#optional[@]} = 0 ]; then exit 0; fi
 
@@ -65,6 +66,6 @@ if [ ${#missing[@]} != 0 ] && ! apt install -y --no-install-recommends "${missin
   exit 1
 fi
 if [ ${#optional[@]} != 0 ] && ! apt install -y --no-install-recommends "${optional[@]}"; then
-  echo "setup: ${optional[*]} could not be installed; the test that uses it is skipped"
+  echo "setup: ${optional[*]} could not be installed; the tests that use it are skipped"
 fi
 pkg-config --exists "$petsc" || { echo "setup: the packages are installed, yet pkg-config does not know $petsc" >&2 && exit 1; }

@@ -5,6 +5,7 @@
   #define _GNU_SOURCE /* dladdr() */
 #endif
 #include "mat/impls/gpucsr/gpucsrimpl.h"
+#include "ksp/impls/petsc/methods.h"
 #include "ksp/impls/gpu/gpukspimpl.h"
 #include "tao/impls/bmrm/gpubmrm.h"
 #include "foreign.h"
@@ -120,6 +121,7 @@ PetscErrorCode MatGPUCSRInitializePackage(void)
   PetscCall(GPUCSRPlanInitialize());
   PetscCall(VecGPUInitialize());
   PetscCall(KSPGPUInitialize_Private());
+  PetscCall(KSPMethodsInitialize_Private());
   PetscCall(TaoGPUBMRMRegister());
 #if PetscDefined(HAVE_CUDA)
   { /* PETSc aborts when it makes a device vector on several ranks of an MPI that knows nothing of GPUs; our halo needs no such MPI */

@@ -32,7 +32,7 @@ int main(int argc, char **argv)
   PetscInt      n = 3000, rs, re, blocks;
   PetscMPIInt   size;
   PetscBool     aij, csr, cuda, measured = PETSC_TRUE, single = PETSC_FALSE, vecgpu;
-  char          word[32] = "", vectors[32] = VECSTANDARD;
+  char          word[32] = "", vectors[32] = "";
   double        bytes;
   MatGPUCSRInfo info;
 
@@ -56,7 +56,7 @@ int main(int argc, char **argv)
   PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-vectors", vectors, sizeof(vectors), &vecgpu));
-  PetscCall(MatSetVecType(A, vectors));
+  PetscCall(MatSetVecType(A, vecgpu ? vectors : size > 1 ? VECMPI : VECSEQ));
   PetscCall(MatCreateVecs(A, &x, &y));
   PetscCall(VecSet(x, 1.0));
   for (PetscInt k = 0; k < N; k++) PetscCall(MatMult(A, x, y));

@@ -363,6 +363,18 @@ static PetscErrorCode Parts(Scene *s)
   PetscCall(SeeVec(s, whole));
   PetscCall(VecRestoreSubVector(whole, is, &sub));
   PetscCall(VecRestoreSubVector(v, all, &whole));
+  /* all of a part is written, the rest of the whole is on the host */
+  PetscCall(VecGetSubVector(v, is, &sub));
+  PetscCall(VecDuplicate(sub, &other));
+  PetscCall(VecSet(other, 2));
+  PetscCall(VecShift(other, 1));
+  PetscCall(VecGetArray(v, &a));
+  for (int k = 0; k < N; k++) a[k] = 10 + k;
+  PetscCall(VecRestoreArray(v, &a));
+  PetscCall(VecCopy(other, sub));
+  PetscCall(SeeVec(s, v));
+  PetscCall(VecDestroy(&other));
+  PetscCall(VecRestoreSubVector(v, is, &sub));
   PetscCall(VecGetSubVector(v, every, &strided));
   PetscCall(VecGetArray(strided, &a));
   PetscCall(VecSet(strided, 3));
@@ -565,6 +577,48 @@ static PetscErrorCode Sloppy(Scene *s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Copies are made for arrays that are open, and for no other */
+static PetscErrorCode TestForced(void)
+{
+  Vec                v;
+  PetscScalar       *a, other[N] = {0};
+  const PetscScalar *r;
+  VecGPUInfo         info;
+  PetscBool          separate = PETSC_FALSE;
+  PetscInt           before;
+  const Scene        s = {VECGPU, "forced copies", {0}, 0};
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-vec_gpu_separate", &separate, NULL));
+  PetscCall(Create(&s, N, &v));
+  PetscCall(VecSet(v, 2));
+  PetscCall(VecScale(v, 2));
+  PetscCall(VecGetArray(v, &a));
+  PetscCall(VecPlaceArray(v, other));
+  PetscCall(VecRestoreArray(v, &a)); /* of the array before */
+  PetscCall(VecScale(v, 2));
+  PetscCall(VecResetArray(v));
+  PetscCall(VecScale(v, 2));
+  PetscCall(VecGetArrayRead(v, &r));
+  PetscCall(VecRestoreArrayRead(v, &r));
+  PetscCall(VecScale(v, 2));
+  PetscCall(VecGPUGetInfo(v, &info));
+  PetscCheck(!info.forced, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " copies were forced, with no array open", info.forced);
+  PetscCall(VecGetArrayRead(v, &r));
+  PetscCall(VecScale(v, 2));
+  PetscCall(VecGPUGetInfo(v, &info));
+  PetscCheck(!separate || info.forced == 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " copies were forced by an array to read, should be 1", info.forced);
+  PetscCall(VecRestoreArrayRead(v, &r));
+  before = info.forced;
+  PetscCall(VecGetArray(v, &a));
+  PetscCall(VecScale(v, 2));
+  PetscCall(VecGPUGetInfo(v, &info));
+  PetscCheck(!separate || info.forced == before + 2, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " copies were forced by an array to write, should be 2", info.forced - before);
+  PetscCall(VecRestoreArray(v, &a));
+  PetscCall(VecDestroy(&v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static const struct {
   const char *name;
   PetscErrorCode (*play)(Scene *);
@@ -598,6 +652,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < s[0].n; i++)
       PetscCheck(s[0].seen[i] == s[1].seen[i], PETSC_COMM_SELF, PETSC_ERR_PLIB, "Scene %s: number %d seen is %g, should be %g", scenes[k].name, i, (double)PetscRealPart(s[1].seen[i]), (double)PetscRealPart(s[0].seen[i]));
   }
+  PetscCall(TestForced());
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -130,8 +130,8 @@ static Vec Which(const Side *s, int i)
   return s->v[i % VECS];
 }
 
-static const char *const names[] = {"axpy",  "scale", "set",   "copy",  "swap",     "pointwisemult", "aypx",  "waxpy",   "maxpy", "mdot",  "dot",       "sum",  "max",      "mult",  "multtranspose", "multadd",  "setvalue", "abs",
-                                    "shift", "open",  "close", "write", "getwrite", "part",          "parts", "restore", "local", "place", "duplicate", "look", "fillpart", "array", "restorelocal",  "axpbypcz", "dotnorm2", "viaarrays"};
+static const char *const names[] = {"axpy", "scale", "set",   "copy",     "swap", "pointwisemult", "aypx",    "waxpy", "maxpy", "mdot",      "dot",  "sum",      "max",   "mult",         "multtranspose", "multadd",  "setvalue",  "abs",     "shift",
+                                    "open", "close", "write", "getwrite", "part", "parts",         "restore", "local", "place", "duplicate", "look", "fillpart", "array", "restorelocal", "axpbypcz",      "dotnorm2", "viaarrays", "copypart"};
 #define OPS ((int)PETSC_STATIC_ARRAY_LENGTH(names))
 
 static PetscErrorCode Play(Side *s, const Step *t)
@@ -306,6 +306,17 @@ static PetscErrorCode Play(Side *s, const Step *t)
     PetscCall(VecDotNorm2(x, y, &s->number[6], &real));
     s->number[7] = real;
     break;
+  case 36: { /* every entry of a part is written from elsewhere */
+    Vec d;
+
+    if (s->partof[p] < 0) break;
+    PetscCall(VecDuplicate(s->part[p], &d));
+    PetscCall(VecSet(d, f));
+    PetscCall(VecShift(d, 1));
+    PetscCall(VecCopy(d, s->part[p]));
+    PetscCall(VecDestroy(&d));
+    break;
+  }
   default: {
     PetscScalar **all;
 

@@ -5,6 +5,8 @@
 //TEST name="ranks3" nsize=3 args="-mat_type aij" load=0
 //TEST name="malloc" args="-mat_gpucsr_format csr -malloc_debug -malloc_dump"
 //TEST name="vecgpu" args="-vec_type gpu -vec_gpu_separate -mat_gpucsr_format {}" loop="aij csr"
+//TEST name="unasked" args="-vec_gpu_separate -mat_gpucsr_format csr"
+//TEST name="unasked2" nsize=2 args="-vec_gpu_separate"
 //TEST name="vecgpu2" nsize=2 args="-vec_type gpu -vec_gpu_separate"
 //TEST name="vecgpu.malloc" args="-vec_type gpu -malloc_debug -malloc_dump"
 
@@ -60,6 +62,36 @@ static const struct {
   {CONVECTION, 0,          "-ksp_type tfqmr -pc_type bjacobi"                                                                      },
   {CONVECTION, 0,          "-ksp_type gmres -pc_type fieldsplit -pc_fieldsplit_type additive"                                      },
   {CONVECTION, 0,          "-ksp_type fgmres -pc_type fieldsplit -pc_fieldsplit_type schur -pc_fieldsplit_schur_precondition selfp"},
+  {POISSON,    0,          "-ksp_type groppcg -pc_type jacobi"                                                                     },
+  {POISSON,    0,          "-ksp_type pipecgrr -pc_type jacobi"                                                                    },
+  {POISSON,    0,          "-ksp_type pipeprcg -pc_type jacobi"                                                                    },
+  {POISSON,    0,          "-ksp_type pipecg2 -pc_type jacobi"                                                                     },
+  {POISSON,    0,          "-ksp_type pipelcg -pc_type jacobi -ksp_pipelcg_lmin 0 -ksp_pipelcg_lmax 2"                             },
+  {POISSON,    0,          "-ksp_type cr -pc_type jacobi"                                                                          },
+  {POISSON,    0,          "-ksp_type pipecr -pc_type jacobi"                                                                      },
+  {POISSON,    0,          "-ksp_type fcg -pc_type jacobi"                                                                         },
+  {POISSON,    0,          "-ksp_type pipefcg -pc_type jacobi"                                                                     },
+  {POISSON,    0,          "-ksp_type pipegcr -pc_type jacobi"                                                                     },
+  {POISSON,    0,          "-ksp_type symmlq -pc_type jacobi"                                                                      },
+  {POISSON,    0,          "-ksp_type stcg -pc_type jacobi"                                                                        },
+  {POISSON,    0,          "-ksp_type cg -ksp_cg_single_reduction -pc_type jacobi"                                                 },
+  {CONVECTION, 0,          "-ksp_type ibcgs -pc_type jacobi"                                                                       },
+  {CONVECTION, 0,          "-ksp_type ibcgs -pc_type bjacobi -ksp_pc_side right"                                                   },
+  {CONVECTION, 0,          "-ksp_type fbcgsr -pc_type jacobi"                                                                      },
+  {CONVECTION, 0,          "-ksp_type fbcgs -pc_type jacobi"                                                                       },
+  {CONVECTION, 0,          "-ksp_type cgs -pc_type jacobi"                                                                         },
+  {CONVECTION, 0,          "-ksp_type bcgsl -pc_type jacobi"                                                                       },
+  {CONVECTION, 0,          "-ksp_type gcr -pc_type jacobi"                                                                         },
+  {CONVECTION, 0,          "-ksp_type lgmres -pc_type jacobi"                                                                      },
+  {CONVECTION, 0,          "-ksp_type dgmres -pc_type jacobi"                                                                      },
+  {CONVECTION, 0,          "-ksp_type pgmres -pc_type jacobi"                                                                      },
+  {CONVECTION, 0,          "-ksp_type pipefgmres -pc_type jacobi"                                                                  },
+  {CONVECTION, 0,          "-ksp_type pipebcgs -pc_type jacobi"                                                                    },
+  {CONVECTION, 0,          "-ksp_type qmrcgs -pc_type jacobi"                                                                      },
+  {CONVECTION, 0,          "-ksp_type tcqmr -pc_type jacobi"                                                                       },
+  {CONVECTION, 0,          "-ksp_type tfqmr -pc_type jacobi"                                                                       },
+  {CONVECTION, 0,          "-ksp_type cgne -pc_type none"                                                                          },
+  {CONVECTION, 0,          "-ksp_type richardson -pc_type bjacobi -ksp_max_it 2000"                                                },
   {CONVECTION, 0,          "-ksp_type lsqr -pc_type none -ksp_rtol 1e-4"                                                           },
   {TALL,       0,          "-ksp_type lsqr -pc_type none"                                                                          },
   {TALL,       0,          "-ksp_type cgls -pc_type none"                                                                          },

@@ -123,7 +123,12 @@ static inline PetscErrorCode TestMatCreate(MPI_Comm comm, PetscInt m, PetscInt n
     PetscCall(MatSetType(*A, type));
   }
   PetscCall(MatSetFromOptions(*A));
-  if (standard) PetscCall(MatSetVecType(*A, VECSTANDARD));
+  if (standard) {
+    PetscMPIInt size;
+
+    PetscCallMPI(MPI_Comm_size(comm, &size));
+    PetscCall(MatSetVecType(*A, size > 1 ? VECMPI : VECSEQ)); /* VECSTANDARD is what it says of those on the device */
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

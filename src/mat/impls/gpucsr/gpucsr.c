@@ -149,29 +149,37 @@ PetscErrorCode MatGPUCSRConfigCheck_Private(Mat A, const MatGPUCSRConfig *c)
 
 /*
   Vectors that a matrix creates are where its products are: VECCUDA in a PETSc that has it, VECGPU in one that has not, the
-  host's where no bus is between; or what -vec_type asks for, so that they go with the program's. A PETSc for debugging
-  does not let a program's own vectors meet any of another type, and programs worked before: there it must be asked for.
+  host's where no bus is between; or what -vec_type asks for, so that they go with the program's. VECGPU that nobody asked for is
+  not said to be the matrix' type, which PETSc compares by name with that of other matrices (MatCreateLRC()).
 */
 PetscErrorCode MatGPUCSRVecType_Private(Mat A, const MatGPUCSRConfig *c)
 {
   GPUCSRDevice dev = NULL;
-  PetscBool    aij, have;
+  PetscBool    aij, have, separate = PETSC_FALSE;
   char         why[512];
   VecType      type;
 
   PetscFunctionBegin;
+  ((Mat_GPUCSR *)A->spptr)->devicevectors = PETSC_FALSE;
   PetscCall(VecGPUTypeAsked(&type));
-  if (!type) {
+  if (type) {
+    PetscCall(PetscStrcmp(type, VECGPU, &((Mat_GPUCSR *)A->spptr)->devicevectors));
+    if (PetscDefined(USE_DEBUG)) ((Mat_GPUCSR *)A->spptr)->devicevectors = PETSC_FALSE; /* they must have the name of the program's */
+  } else {
+    type = VECSTANDARD;
     PetscCall(PetscStrcmp(c->request.format, "aij", &aij));
     if (MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_HOST && !aij && GPUCSR_SCALAR_IS_DOUBLE) PetscCall(GPUCSRDeviceOpen("cuda", &dev, why, sizeof(why)));
     have = dev ? PETSC_TRUE : PETSC_FALSE;
     /* one type on all ranks, whichever of them have a device that works: VECGPU goes without one */
 #if PetscDefined(HAVE_CUDA)
+    (void)separate;
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &have, 1, MPIU_BOOL, MPI_LAND, PetscObjectComm((PetscObject)A)));
-    type = have ? VECCUDA : VECSTANDARD;
+    if (have) type = VECCUDA;
 #else
+    PetscCall(VecGPUSeparate(&separate)); /* -vec_gpu_separate stands for a device */
+    if (separate && MatGPUCSRBackendOf(A) == MAT_GPUCSR_BACKEND_HOST && !aij) have = PETSC_TRUE;
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &have, 1, MPIU_BOOL, MPI_LOR, PetscObjectComm((PetscObject)A)));
-    type = have && !PetscDefined(USE_DEBUG) ? VECGPU : VECSTANDARD;
+    ((Mat_GPUCSR *)A->spptr)->devicevectors = have;
 #endif
   }
   PetscCall(PetscFree(A->defaultvectype));

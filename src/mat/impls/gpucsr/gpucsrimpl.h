@@ -46,6 +46,7 @@ typedef struct {
   struct _MatOps       parent;     /* the operations of the MATAIJ that it is otherwise, */
   PetscErrorCode (*retrieve)(Mat); /* and its MatRetrieveValues() */
   MatGPUCSRConfig config;
+  PetscBool       devicevectors; /* MatCreateVecs() gives VECGPU where nobody asked for a type */
 } Mat_GPUCSR;
 
 /* Pieces at most in which a large product with host vectors is sent, computed and brought back at the same time */
@@ -133,6 +134,7 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRConfigDefault_Private(MatGPUCSRConfig *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRConfigOptions_Private(Mat, MatGPUCSRConfig *, PetscBool *, GPUCSROptionItems);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRConfigCheck_Private(Mat, const MatGPUCSRConfig *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRVecType_Private(Mat, const MatGPUCSRConfig *);
+GPUCSR_INTERN PetscErrorCode MatCreateVecs_GPUCSR(Mat, Vec *, Vec *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRConfigure_Private(Mat, const MatGPUCSRConfig *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReconfigure_Private(Mat, const MatGPUCSRConfig *);
 

@@ -171,6 +171,7 @@ static PetscErrorCode Install(Mat A, PetscBool install)
   REPLACE(transpose, MatTranspose_GPUCSR);
   REPLACE(setfromoptions, MatSetFromOptions_GPUCSR);
   REPLACE(destroy, MatDestroy_GPUCSR);
+  REPLACE(getvecs, MatCreateVecs_GPUCSR);
 #if PetscDefined(HAVE_DEVICE)
   REPLACE(bindtocpu, MatBindToCPU_GPUCSR);
 #endif

@@ -12,6 +12,42 @@
   #include <petscdevice.h>
 #endif
 
+/* One of the matrix' vectors */
+static PetscErrorCode CreateVec(Mat A, PetscLayout map, PetscInt bs, Vec *v)
+{
+  PetscBool device = ((Mat_GPUCSR *)A->spptr)->devicevectors, same[2];
+
+  PetscFunctionBegin;
+  if (!v) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCheck(map->n >= 0, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONGSTATE, "The layout of the matrix is not set up yet");
+  PetscCall(VecCreate(PetscObjectComm((PetscObject)A), v));
+  PetscCall(VecSetSizes(*v, map->n, PETSC_DETERMINE));
+  PetscCall(VecSetBlockSize(*v, bs));
+  for (int k = 0; k < 2; k++) PetscCall(PetscStrcmp(A->defaultvectype, k ? VECGPU : VECSTANDARD, &same[k]));
+  device = (PetscBool)(device && (same[0] || same[1])); /* MatSetVecType() may ask for another */
+  if (device) PetscCall(VecGPUSetTypeUnasked(*v));
+  else PetscCall(VecSetType(*v, A->defaultvectype));
+#if PetscDefined(HAVE_DEVICE)
+  if (A->boundtocpu && A->bindingpropagates) {
+    PetscCall(VecSetBindingPropagates(*v, PETSC_TRUE));
+    PetscCall(VecBindToCPU(*v, PETSC_TRUE));
+  }
+#endif
+  PetscCall(PetscLayoutReference(map, &(*v)->map));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatCreateVecs_GPUCSR(Mat A, Vec *right, Vec *left)
+{
+  PetscInt rbs, cbs;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetBlockSizes(A, &rbs, &cbs));
+  PetscCall(CreateVec(A, A->cmap, cbs, right));
+  PetscCall(CreateVec(A, A->rmap, rbs, left));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Before 3.20 PETSc does not tell which stream its vectors are worked on: there they come to us by way of the host */
 #define GPUCSR_DEVICE_VECTORS (!PetscDefined(HAVE_CUDA) || PETSC_VERSION_GE(3, 20, 0))
 

@@ -37,6 +37,13 @@ static PetscErrorCode Device(GPUCSRDevice *dev, PetscBool *required)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode VecGPUSeparate(PetscBool *yes)
+{
+  PetscFunctionBegin;
+  *yes = separate;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* --- Memory */
 
 static PetscErrorCode New(PetscInt n, GPUCSRDevice dev, PetscBool shared, VecGPUEntries **entries)

@@ -87,6 +87,37 @@ PetscErrorCode VecGPUGetDevice(Vec v, GPUCSRDevice *dev)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode VecGPUCheck(Vec v, PetscBool *ours)
+{
+  PetscFunctionBegin;
+  *ours = VecGPUIs(v);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PETSc takes the vector for one of its own meanwhile, as who keeps its arrays does: what it does not count then is put right by Release */
+PetscErrorCode VecGPUHold(Vec v, VecGPUHeld *held)
+{
+  PetscScalar *a;
+
+  PetscFunctionBegin;
+  if (!VecGPUIs(v)) PetscFunctionReturn(PETSC_SUCCESS);
+  held->readers = VecGPUOf(v)->entries->readers;
+  held->writers = VecGPUOf(v)->entries->writers;
+  PetscCall(VecGPUHostGet_Private(v, PETSC_TRUE, PETSC_TRUE, &a));
+  v->petscnative = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode VecGPURelease(Vec v, const VecGPUHeld *held)
+{
+  PetscFunctionBegin;
+  if (!VecGPUIs(v)) PetscFunctionReturn(PETSC_SUCCESS);
+  VecGPUOf(v)->entries->readers = held->readers;
+  VecGPUOf(v)->entries->writers = held->writers;
+  v->petscnative                = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Can the array of the device be lent? */
 static PetscErrorCode Lend(Vec v, PetscBool write)
 {
@@ -283,6 +314,34 @@ PetscErrorCode VecGPUGetStream(Vec v, void **stream)
   PetscCall(Lend(v, PETSC_FALSE));
   PetscCall(VecGPUReady_Private(v, &dev));
   *stream = (void *)dev->stream;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  VecGPUSynchronize - Wait for all work on the device of a `VECGPU`, that of other libraries included
+
+  Not Collective
+
+  Input Parameter:
+. v - the vector
+
+  Level: advanced
+
+  Note:
+  For work on the vector's array in another order than that of its stream, before `VecGPURestoreArray()`.
+
+.seealso: `VECGPU`, `VecGPUGetArray()`, `VecGPUGetStream()`
+@*/
+PetscErrorCode VecGPUSynchronize(Vec v)
+{
+  GPUCSRDevice dev;
+
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(v, VEC_CLASSID, 1);
+  PetscCall(Lend(v, PETSC_FALSE));
+  PetscCall(VecGPUReady_Private(v, &dev));
+  PetscCall(dev->ops->activate(dev->id));
+  PetscCall(dev->ops->synchronize(dev->id));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -522,6 +581,22 @@ static PetscErrorCode VecCreate_GPU(Vec v)
     PetscCall(VecGPUEntriesRelease_Private(&VecGPUOf(v)->entries, kept));
     VecGPUOf(v)->entries = kept;
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  PETSc and others ask vectors for their type's name to know whether they may do with them what they do with any array: MatCreateDenseFromVecType(), BVSVEC
+  and BVMAT of SLEPc, VecGhostGetLocalForm(), and a PETSc for debugging wherever two vectors meet. What a program gets without asking for it is called what it
+  expects. In a PETSc with devices of its own VecSetType() would take the name at its word, and convert the vector in place.
+*/
+PetscErrorCode VecGPUSetTypeUnasked(Vec v)
+{
+  PetscMPIInt size;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)v), &size));
+  PetscCall(VecSetType(v, size > 1 ? VECMPIGPU : VECSEQGPU));
+  if (!PetscDefined(HAVE_DEVICE)) PetscCall(PetscObjectChangeTypeName((PetscObject)v, size > 1 ? VECMPI : VECSEQ));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -12,6 +12,22 @@
 /* The device that v lives on; NULL where v is of another type, or is kept on the host (bound to the CPU, or out of device memory) */
 GPUCSR_INTERN PetscErrorCode VecGPUGetDevice(Vec v, GPUCSRDevice *dev);
 
+/* Is v one of ours? Its type's name need not say so */
+GPUCSR_INTERN PetscErrorCode VecGPUCheck(Vec v, PetscBool *ours);
+
+/* A vector that a matrix makes where nobody asked for a type: it goes by the name of the standard type. v has sizes and no type */
+GPUCSR_INTERN PetscErrorCode VecGPUSetTypeUnasked(Vec v);
+
+/* -vec_gpu_separate */
+GPUCSR_INTERN PetscErrorCode VecGPUSeparate(PetscBool *separate);
+
+/* From Hold to Release arrays of v may be read and written after they were given back. Nothing happens to a vector of another type */
+typedef struct {
+  PetscInt readers, writers;
+} VecGPUHeld;
+GPUCSR_INTERN PetscErrorCode VecGPUHold(Vec v, VecGPUHeld *);
+GPUCSR_INTERN PetscErrorCode VecGPURelease(Vec v, const VecGPUHeld *);
+
 /* A vector type that options ask the whole program for (-vec_type): NULL when they do not, VECGPU, or VECSTANDARD */
 GPUCSR_INTERN PetscErrorCode VecGPUTypeAsked(VecType *type);
 
