@@ -162,7 +162,10 @@ static PetscErrorCode Install(Mat A, PetscBool install)
     REPLACE(multhermitiantransposeadd, MatMultTransposeAdd_GPUCSR);
   }
   if (k->getdiagonal) REPLACE(getdiagonal, k->getdiagonal);
-  if (k->productsetfromoptions) REPLACE(productsetfromoptions, k->productsetfromoptions);
+  if (k->productsetfromoptions) {
+    REPLACE(productsetfromoptions, k->productsetfromoptions);
+    REPLACE(creategraph, MatCreateGraph_SeqAIJGPUCSR);
+  }
   if (k->createsubmatrices) REPLACE(createsubmatrices, k->createsubmatrices);
   REPLACE(assemblyend, k->assemblyend);
   REPLACE(view, MatView_GPUCSR);

@@ -170,8 +170,11 @@ static void Zero(PetscScalar *a, int64_t n, int threads)
   for (int64_t k = 0; k < n; k++) a[k] = 0;
 }
 
-/* The result's pattern to the host. C has its type; its mirror is the device's result. */
-static PetscErrorCode BringPattern(Mat C, GPUCSRStorage *csr)
+/*
+  What was computed on the device to the host: its pattern, and its values, or zeros in their places. C has its sizes and its type; csr becomes its mirror. By
+  public functions: the columns are written into the preallocated memory, and MatSeqAIJSetColumnIndices() makes them count.
+*/
+PetscErrorCode MatGPUCSRFromDevice_Private(Mat C, GPUCSRStorage *csr, PetscBool values)
 {
   Mat_SeqGPUCSR  *g   = (Mat_SeqGPUCSR *)C->spptr;
   GPUCSRDevice    dev = csr->dev;
@@ -190,8 +193,11 @@ static PetscErrorCode BringPattern(Mat C, GPUCSRStorage *csr)
   j = (PetscInt *)cols; /* the memory just preallocated */
   PetscCall(GPUCSRDownload(dev, j, GPUCSR_PETSCINT, csr->array[CSR_COL].data, GPUCSR_INT32, (size_t)csr->nnz, PETSC_FALSE, dev->stream));
   PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
-  PetscCall(MatSeqAIJSetColumnIndices(C, j)); /* they are there; this makes them count */
-  Zero(a, csr->nnz, dev->threads);
+  PetscCall(MatSeqAIJSetColumnIndices(C, j));
+  if (values) {
+    PetscCall(GPUCSRDownload(dev, a, GPUCSR_DOUBLE, csr->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)csr->nnz, PETSC_FALSE, dev->stream));
+    PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
+  } else Zero(a, csr->nnz, dev->threads);
   PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));
   PetscCall(MatSetOption(C, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE)); /* as MATAIJ's products */
@@ -200,6 +206,7 @@ static PetscErrorCode BringPattern(Mat C, GPUCSRStorage *csr)
   g->mirror.pattern = C->nonzerostate;
   g->mirror.columns = cols;
   g->mirror.values  = -1;
+  if (values) PetscCall(PetscObjectStateGet((PetscObject)C, &g->mirror.values));
   PetscCall(PetscMemzero(csr, sizeof(*csr)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -232,7 +239,7 @@ static PetscErrorCode SymbolicSteps(Mat C, SparseProduct *p, GPUCSRStorage *csr)
   PetscCall(GPUCSRSpGEMMSymbolic(f[p->recipe->l2], f[p->recipe->r2], csr, &p->crows));
   PetscCall(Shape(C));
   PetscCall(MatSetType(C, ((PetscObject)C->product->A)->type_name));
-  PetscCall(BringPattern(C, csr));
+  PetscCall(MatGPUCSRFromDevice_Private(C, csr, PETSC_FALSE));
   p->cpattern = C->nonzerostate;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
