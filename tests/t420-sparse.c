@@ -162,6 +162,10 @@ static PetscErrorCode Use(Mat C, Mat R, Mat bound, const char where[])
     PetscCall(MatAssemblyEnd(E, MAT_FINAL_ASSEMBLY));
   }
   PetscCall(TestProducts(D, E, PETSC_FALSE, where));
+  PetscCall(MatAXPY(D, -0.75, C, SUBSET_NONZERO_PATTERN)); /* D has one entry more */
+  PetscCall(MatAXPY(E, -0.75, R, SUBSET_NONZERO_PATTERN));
+  PetscCall(Compare(D, E, bound, "A + B", where));
+  PetscCall(TestProducts(D, E, PETSC_FALSE, where));
   PetscCall(MatDestroy(&D));
   PetscCall(MatDestroy(&E));
   PetscFunctionReturn(PETSC_SUCCESS);

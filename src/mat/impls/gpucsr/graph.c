@@ -11,6 +11,12 @@ static PetscErrorCode (*applymis)(MatCoarsen) = NULL, (*applymisk)(MatCoarsen) =
 /* Vertices without neighbours belong to nobody in the first round; in later ones, since PETSc 3.21, they are aggregates of their own */
 #define ALONE (PETSC_VERSION_GE(3, 21, 0) ? 0 : 2)
 
+#if PETSC_VERSION_LT(3, 21, 0)
+  #define PetscCDSetChunkSizeCompat PetscCDSetChuckSize
+#else
+  #define PetscCDSetChunkSizeCompat PetscCDSetChunkSize
+#endif
+
 /* Vertices of one round: who is whose root, and after that which number the root has among roots */
 typedef struct {
   int      n, roots;
@@ -193,7 +199,33 @@ static PetscErrorCode Aggregate(MatCoarsen coarse, PetscInt k, Round *all, Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Lists at their roots, which they begin with */
+/* The aggregates as PETSc has them, ascending: at the root's place, which comes first then, or at the aggregate's number. One after the other, so that memory is met in order. */
+static PetscErrorCode Lists(const Round *r, PetscBool atroot, PetscCoarsenData **lists)
+{
+  int32_t *first, *member;
+
+  PetscFunctionBegin;
+  PetscCall(PetscCDCreate(r->n, lists));
+  PetscCall(PetscCDSetChunkSizeCompat(*lists, PetscMax(10, r->n)));
+  PetscCall(PetscCalloc1((size_t)r->roots + 2, &first));
+  PetscCall(PetscMalloc1((size_t)r->n, &member));
+  for (int v = 0; v < r->n; v++)
+    if (r->number[v] >= 0) first[r->number[v] + 2]++;
+  for (int q = 0; q < r->roots; q++) first[q + 2] += first[q + 1];
+  for (int v = 0; v < r->n; v++)
+    if (r->number[v] >= 0) member[first[r->number[v] + 1]++] = v;
+  for (int q = 0; q < r->roots; q++) {
+    const int root = atroot ? r->root[member[first[q]]] : -1, place = atroot ? root : q;
+
+    if (atroot) PetscCall(PetscCDAppendID(*lists, place, root));
+    for (int32_t k = first[q]; k < first[q + 1]; k++)
+      if (member[k] != root) PetscCall(PetscCDAppendID(*lists, place, member[k]));
+  }
+  PetscCall(PetscFree(first));
+  PetscCall(PetscFree(member));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode MatCoarsenApply_MIS_GPUCSR(MatCoarsen coarse)
 {
   Round     all = {0};
@@ -201,20 +233,12 @@ static PetscErrorCode MatCoarsenApply_MIS_GPUCSR(MatCoarsen coarse)
 
   PetscFunctionBegin;
   PetscCall(Aggregate(coarse, 1, &all, &done));
-  if (!done) {
-    PetscCall((*applymis)(coarse));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(PetscCDCreate(all.n, &coarse->agg_lists));
-  for (int v = 0; v < all.n; v++)
-    if (all.root[v] == v) PetscCall(PetscCDAppendID(coarse->agg_lists, v, v));
-  for (int v = 0; v < all.n; v++)
-    if (all.root[v] != v && all.root[v] >= 0) PetscCall(PetscCDAppendID(coarse->agg_lists, all.root[v], v));
+  if (done) PetscCall(Lists(&all, PETSC_TRUE, &coarse->agg_lists));
+  else PetscCall((*applymis)(coarse));
   PetscCall(RoundFree(&all));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Lists by the number of the aggregate */
 static PetscErrorCode MatCoarsenApply_MISK_GPUCSR(MatCoarsen coarse)
 {
   Round     all  = {0};
@@ -224,13 +248,8 @@ static PetscErrorCode MatCoarsenApply_MISK_GPUCSR(MatCoarsen coarse)
   PetscFunctionBegin;
   PetscCall(MatCoarsenMISKGetDistance(coarse, &k));
   if (k > 0 && k < 5) PetscCall(Aggregate(coarse, k, &all, &done)); /* for others PETSc has an error */
-  if (!done) {
-    PetscCall((*applymisk)(coarse));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(PetscCDCreate(all.n, &coarse->agg_lists));
-  for (int v = 0; v < all.n; v++)
-    if (all.number[v] >= 0) PetscCall(PetscCDAppendID(coarse->agg_lists, all.number[v], v));
+  if (done) PetscCall(Lists(&all, PETSC_FALSE, &coarse->agg_lists));
+  else PetscCall((*applymisk)(coarse));
   PetscCall(RoundFree(&all));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

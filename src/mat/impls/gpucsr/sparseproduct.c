@@ -473,3 +473,61 @@ PetscErrorCode MatProductSetFromOptions_SeqAIJGPUCSR(Mat C)
   if (!left && ready) C->ops->productsymbolic = MatProductSymbolic_SeqAIJGPUCSR;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* Nothing is distributed yet */
+PetscErrorCode MatProductSetFromOptions_MPIAIJGPUCSR(Mat C)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscInfo(C, "Products of sparse matrices on several processes are MATAIJ's, on the host\n"));
+  PetscCall((*((Mat_GPUCSR *)C->product->A->spptr)->parent.productsetfromoptions)(C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Y += a X on the device, and Y's values to the host; lost: X has entries that Y has not, and the host's values are as they were */
+static PetscErrorCode AXPYOnDevice(Mat Y, PetscScalar a, Mat X, PetscBool *lost)
+{
+  Mat_SeqGPUCSR *g   = (Mat_SeqGPUCSR *)Y->spptr;
+  GPUCSRDevice   dev = g->dev;
+  GPUCSRStorage *x, *y;
+  PetscScalar   *values;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRMirror_Private(X, dev, PETSC_TRUE, &x));
+  PetscCall(MatGPUCSRMirror_Private(Y, dev, PETSC_TRUE, &y));
+  g->mirror.values = -1;
+  PetscCall((*GPUCSRSpGEMMOf(dev)->axpy)((double)PetscRealPart(a), x, y, lost));
+  if (*lost) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatSeqAIJGetArray(Y, &values));
+  ierr = GPUCSRDownload(dev, values, GPUCSR_DOUBLE, y->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)y->nnz, PETSC_FALSE, dev->stream);
+  if (!ierr) ierr = (*dev->ops->streamsynchronize)(dev->id, dev->stream);
+  PetscCall(MatSeqAIJRestoreArray(Y, &values));
+  PetscCheck(!ierr, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The device failed while values were on their way back into the matrix that they are added to");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* done: otherwise MATAIJ is to add them, which has more cases */
+PetscErrorCode MatAXPY_SeqAIJGPUCSR(Mat Y, PetscScalar a, Mat X, MatStructure str, PetscBool *done)
+{
+  Mat_SeqGPUCSR  *g = (Mat_SeqGPUCSR *)Y->spptr;
+  const PetscInt *i;
+  PetscBool       ours, lost = PETSC_FALSE;
+  GPUCSRAttempt   attempt;
+  PetscErrorCode  ierr;
+
+  PetscFunctionBegin;
+  *done = PETSC_FALSE;
+  PetscCall(PetscObjectTypeCompare((PetscObject)X, MATSEQAIJGPUCSR, &ours));
+  if (!ours || X == Y || str != SUBSET_NONZERO_PATTERN) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatSeqAIJGetCSRAndMemType(Y, &i, NULL, NULL, NULL));
+  if (!i || i[Y->rmap->n] < g->base.config.productleast) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGPUCSRDecide_Private(Y));
+  PetscCall(MatGPUCSRDecide_Private(X));
+  if (!g->dev || g->dev != ((Mat_SeqGPUCSR *)X->spptr)->dev) PetscFunctionReturn(PETSC_SUCCESS);
+  ATTEMPT(Y, AXPYOnDevice(Y, a, X, &lost), ierr, attempt);
+  PetscCheck(ierr != PETSC_ERR_PLIB, PETSC_COMM_SELF, PETSC_ERR_GPU, "%s", attempt.message);
+  if (ierr) PetscCall(PetscInfo(Y, "Matrices are added on the host, because %s\n", attempt.message));
+  *done = (PetscBool)(!ierr && !lost);
+  if (*done) PetscCall(PetscObjectStateGet((PetscObject)Y, &g->mirror.values));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -6,7 +6,7 @@
 const GPUCSRSpGEMMOps *GPUCSRSpGEMMOf(GPUCSRDevice d)
 {
 #if defined(GPUCSR_HAVE_CUDA)
-  if (d->ops->separate) return &GPUCSRSpGEMM_cuda;
+  if (d->ops->kernels) return &GPUCSRSpGEMM_cuda;
 #endif
   (void)d;
   return &GPUCSRSpGEMM_host;
@@ -217,12 +217,14 @@ static PetscErrorCode Bound_Host(const GPUCSRStorage *A, const GPUCSRStorage *B,
   const Rows a = RowsOf(A), b = RowsOf(B);
 
   PetscFunctionBegin;
+  PetscCall(GPUCSRHostTurn(A->dev->stream));
   for (int r = 0; r < A->m; r++) {
     int64_t sum = 0;
 
     for (int32_t k = a.i[r]; k < a.i[r + 1]; k++) sum += b.i[a.j[k] + 1] - b.i[a.j[k]];
     length[r] = (int32_t)PetscMin(sum, (int64_t)B->n);
   }
+  PetscCall(GPUCSRLaunched(A->dev, "spgemm (bound)"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -231,7 +233,7 @@ static PetscErrorCode Classify_Host(int m, const int32_t *length, GPUCSRRowClass
   int at[GPUCSR_ROW_CLASSES] = {0};
 
   PetscFunctionBegin;
-  (void)dev;
+  PetscCall(GPUCSRHostTurn(dev->stream));
   c->longest  = 0;
   c->first[0] = 0;
   for (int r = 0; r < m; r++) {
@@ -243,6 +245,7 @@ static PetscErrorCode Classify_Host(int m, const int32_t *length, GPUCSRRowClass
     at[k]           = c->first[k];
   }
   for (int r = 0; r < m; r++) c->rows[at[GPUCSRRowClass(length[r])]++] = r;
+  PetscCall(GPUCSRLaunched(dev, "spgemm (classify)"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -275,22 +278,25 @@ static PetscErrorCode Count_Host(const GPUCSRStorage *A, const GPUCSRStorage *B,
   int32_t *mark;
 
   PetscFunctionBegin;
+  PetscCall(GPUCSRHostTurn(A->dev->stream));
   PetscCall(Marks(B->n, &mark));
   for (int k = c->first[1]; k < c->first[GPUCSR_ROW_CLASSES]; k++) length[c->rows[k]] = Gather(RowsOf(A), RowsOf(B), c->rows[k], mark, NULL);
   PetscCall(PetscFree(mark));
+  PetscCall(GPUCSRLaunched(A->dev, "spgemm (count)"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Scan_Host(int m, const int32_t *length, int32_t *rowptr, int64_t *nnz, GPUCSRDevice dev)
 {
   PetscFunctionBegin;
-  (void)dev;
+  PetscCall(GPUCSRHostTurn(dev->stream));
   *nnz      = 0;
   rowptr[0] = 0;
   for (int r = 0; r < m; r++) {
     *nnz += length[r];
     rowptr[r + 1] = (int32_t)PetscMin(*nnz, INT32_MAX);
   }
+  PetscCall(GPUCSRLaunched(dev, "spgemm (scan)"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -307,6 +313,7 @@ static PetscErrorCode Fill_Host(const GPUCSRStorage *A, const GPUCSRStorage *B, 
   int32_t       *j = (int32_t *)C->array[CSR_COL].data, *mark;
 
   PetscFunctionBegin;
+  PetscCall(GPUCSRHostTurn(A->dev->stream));
   PetscCall(Marks(B->n, &mark));
   for (int k = c->first[1]; k < c->first[GPUCSR_ROW_CLASSES]; k++) {
     const int r = c->rows[k], n = Gather(RowsOf(A), RowsOf(B), r, mark, j + i[r]);
@@ -314,6 +321,7 @@ static PetscErrorCode Fill_Host(const GPUCSRStorage *A, const GPUCSRStorage *B, 
     qsort(j + i[r], (size_t)n, sizeof(*j), Ascending);
   }
   PetscCall(PetscFree(mark));
+  PetscCall(GPUCSRLaunched(A->dev, "spgemm (fill)"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -324,6 +332,7 @@ static PetscErrorCode Numeric_Host(const GPUCSRStorage *A, const GPUCSRStorage *
   int32_t   *at; /* where a column of the row is in C, if C has it */
 
   PetscFunctionBegin;
+  PetscCall(GPUCSRHostTurn(A->dev->stream));
   *lost = PETSC_FALSE;
   PetscCall(Marks(B->n, &at));
   for (int k = 0; k < C->m; k++) {
@@ -343,6 +352,7 @@ static PetscErrorCode Numeric_Host(const GPUCSRStorage *A, const GPUCSRStorage *
     }
   }
   PetscCall(PetscFree(at));
+  PetscCall(GPUCSRLaunched(A->dev, "spgemm (numeric)"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -352,6 +362,7 @@ static PetscErrorCode Independent_Host(const GPUCSRStorage *A, const GPUCSRStora
   const Rows a = RowsOf(A);
 
   PetscFunctionBegin;
+  PetscCall(GPUCSRHostTurn(A->dev->stream));
   (void)T;
   *complete = PETSC_TRUE;
   for (int v = 0; v < A->m; v++) root[v] = -1;
@@ -363,6 +374,7 @@ static PetscErrorCode Independent_Host(const GPUCSRStorage *A, const GPUCSRStora
     for (int32_t q = a.i[v]; q < a.i[v + 1]; q++)
       if (root[a.j[q]] < 0) root[a.j[q]] = v;
   }
+  PetscCall(GPUCSRLaunched(A->dev, "spgemm (independent)"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -373,6 +385,7 @@ static PetscErrorCode Beside_Host(const GPUCSRStorage *A, const GPUCSRStorage *T
   double    *a = (double *)K->array[CSR_VAL].data;
 
   PetscFunctionBegin;
+  PetscCall(GPUCSRHostTurn(A->dev->stream));
   i[0] = 0;
   for (int r = 0; r < A->m; r++) {
     for (int p = 0; p < (T ? 2 : 1); p++) {
@@ -383,17 +396,20 @@ static PetscErrorCode Beside_Host(const GPUCSRStorage *A, const GPUCSRStorage *T
     }
     i[r + 1] = to;
   }
+  PetscCall(GPUCSRLaunched(A->dev, "spgemm (beside)"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Stacked_Host(int m, GPUCSRStorage *B)
 {
   PetscFunctionBegin;
+  PetscCall(GPUCSRHostTurn(B->dev->stream));
   for (int r = 0; r <= 2 * m; r++) ((int32_t *)B->array[CSR_ROWPTR].data)[r] = r;
   for (int r = 0; r < 2 * m; r++) {
     ((int32_t *)B->array[CSR_COL].data)[r] = r % m;
     ((double *)B->array[CSR_VAL].data)[r]  = 1;
   }
+  PetscCall(GPUCSRLaunched(B->dev, "spgemm (stacked)"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -403,6 +419,7 @@ static PetscErrorCode Normalize_Host(GPUCSRStorage *A)
   double    *v = (double *)A->array[CSR_VAL].data, *d;
 
   PetscFunctionBegin;
+  PetscCall(GPUCSRHostTurn(A->dev->stream));
   PetscCall(PetscCalloc1((size_t)A->m, &d));
   for (int r = 0; r < A->m; r++)
     for (int32_t k = a.i[r]; k < a.i[r + 1]; k++)
@@ -410,7 +427,32 @@ static PetscErrorCode Normalize_Host(GPUCSRStorage *A)
   for (int r = 0; r < A->m; r++)
     for (int32_t k = a.i[r]; k < a.i[r + 1]; k++) v[k] = v[k] * d[r] * d[a.j[k]];
   PetscCall(PetscFree(d));
+  PetscCall(GPUCSRLaunched(A->dev, "spgemm (normalize)"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GPUCSRSpGEMMOps GPUCSRSpGEMM_host = {Bound_Host, Classify_Host, Count_Host, Scan_Host, Fill_Host, Numeric_Host, Independent_Host, Beside_Host, Stacked_Host, Normalize_Host};
+static PetscErrorCode AXPY_Host(double f, const GPUCSRStorage *X, GPUCSRStorage *Y, PetscBool *lost)
+{
+  const Rows x = RowsOf(X), y = RowsOf(Y);
+  double    *to = (double *)Y->array[CSR_VAL].data;
+  int32_t   *at; /* where a column of the row is in Y, if Y has it */
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRHostTurn(Y->dev->stream));
+  *lost = PETSC_FALSE;
+  PetscCall(Marks(Y->n, &at));
+  for (int r = 0; r < Y->m; r++) {
+    for (int32_t p = y.i[r]; p < y.i[r + 1]; p++) at[y.j[p]] = p;
+    for (int32_t q = x.i[r]; q < x.i[r + 1]; q++) {
+      const int32_t p = at[x.j[q]];
+
+      if (p < y.i[r] || p >= y.i[r + 1]) *lost = PETSC_TRUE;
+      else to[p] += f * x.a[q];
+    }
+  }
+  PetscCall(PetscFree(at));
+  PetscCall(GPUCSRLaunched(Y->dev, "spgemm (axpy)"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const GPUCSRSpGEMMOps GPUCSRSpGEMM_host = {Bound_Host, Classify_Host, Count_Host, Scan_Host, Fill_Host, Numeric_Host, Independent_Host, Beside_Host, Stacked_Host, Normalize_Host, AXPY_Host};

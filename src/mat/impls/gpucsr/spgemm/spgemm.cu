@@ -236,6 +236,16 @@ __global__ void __launch_bounds__(threads_of(G)) numeric_kernel(int n, const int
   numeric_row(g, A, B, rows[k], rowptr, col, val, key + slot * T, place + slot * T, sum + slot * (T / 2), BITS, lost);
 }
 
+/* Rows for which C has no entries: the product must have none */
+__global__ void empty_kernel(int n, const int *__restrict__ rows, csr A, const int *__restrict__ brow, int *lost)
+{
+  const int k = blockIdx.x * blockDim.x + threadIdx.x;
+
+  if (k >= n) return;
+  for (int q = A.i[rows[k]]; q < A.i[rows[k] + 1]; q++)
+    if (brow[A.j[q] + 1] > brow[A.j[q]]) *lost = 1;
+}
+
 /* The sums of a long row are its values themselves */
 __global__ void __launch_bounds__(LONG) numeric_long_kernel(int n, const int *__restrict__ rows, csr A, csr B, const int *__restrict__ rowptr, const int *__restrict__ col, double *val, int most, int *work, int *lost)
 {
@@ -360,6 +370,7 @@ static PetscErrorCode NumericLaunch(const GPUCSRStorage *SA, const GPUCSRStorage
     CLASS_ROWS(k); \
     if (n) numeric_kernel<G, BITS><<<GPUCSRBlocks((int64_t)n *(G), threads_of(G)), threads_of(G), 0, s>>>(n, rows, A, B, rowptr, col, val, lost); \
   } while (0)
+  if (c->first[1]) empty_kernel<<<GPUCSRBlocks(c->first[1], 256), 256, 0, s>>>(c->first[1], c->rows, A, B.i, lost);
   if (small) {
     LAUNCH(1, 4, 5);
     LAUNCH(2, 8, 7);
@@ -735,4 +746,52 @@ static PetscErrorCode Normalize_CUDA(GPUCSRStorage *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GPUCSRSpGEMMOps GPUCSRSpGEMM_cuda = {Bound_CUDA, Classify_CUDA, Count_CUDA, Scan_CUDA, Fill_CUDA, Numeric_CUDA, Independent_CUDA, Beside_CUDA, Stacked_CUDA, Normalize_CUDA};
+/* 8 threads a row; rows of Y may be in any order, and are searched from the place where an ascending one has the column */
+__global__ void axpy_kernel(int m, double f, csr X, const int *__restrict__ yrow, const int *__restrict__ ycol, double *yval, int *lost)
+{
+  const int r = (int)(((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 8);
+
+  if (r >= m) return;
+  const int first = yrow[r], end = yrow[r + 1];
+  for (int q = X.i[r] + (int)(threadIdx.x % 8); q < X.i[r + 1]; q += 8) {
+    const int c  = X.j[q];
+    int       lo = first, hi = end;
+
+    while (lo < hi) {
+      const int mid = lo + (hi - lo) / 2;
+
+      if (ycol[mid] < c) lo = mid + 1;
+      else hi = mid;
+    }
+    if (lo == end || ycol[lo] != c)
+      for (lo = first; lo < end && ycol[lo] != c; lo++)
+        ;
+    if (lo < end) yval[lo] += f * X.a[q];
+    else *lost = 1;
+  }
+}
+
+static PetscErrorCode AXPY_CUDA(double f, const GPUCSRStorage *X, GPUCSRStorage *Y, PetscBool *lost)
+{
+  GPUCSRDevice   dev  = Y->dev;
+  void          *flag = NULL;
+  int            yes  = 0;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  *lost = PETSC_FALSE;
+  if (!Y->m) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRMalloc(dev, sizeof(int), "a sum's flag", &flag));
+  ierr = dev->ops->zero(dev->id, flag, sizeof(int), dev->stream);
+  if (!ierr) {
+    axpy_kernel<<<GPUCSRBlocks((int64_t)Y->m * 8, 256), 256, 0, StreamOf(Y)>>>(Y->m, f, Arrays(X), Arrays(Y).i, Arrays(Y).j, (double *)Y->array[CSR_VAL].data, (int *)flag);
+    ierr = ReadInt(Y, flag, &yes);
+  }
+  PetscCall(GPUCSRFree(dev, sizeof(int), &flag));
+  PetscCall(ierr);
+  GPUCSRCheckLaunch("spgemm (axpy)");
+  *lost = yes ? PETSC_TRUE : PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const GPUCSRSpGEMMOps GPUCSRSpGEMM_cuda = {Bound_CUDA, Classify_CUDA, Count_CUDA, Scan_CUDA, Fill_CUDA, Numeric_CUDA, Independent_CUDA, Beside_CUDA, Stacked_CUDA, Normalize_CUDA, AXPY_CUDA};

@@ -58,6 +58,8 @@ typedef struct {
   PetscErrorCode (*stacked)(int m, GPUCSRStorage *B);
   /* each entry divided by the roots of the sizes of its row's and its column's entry on the diagonal; where there is none it is 0 */
   PetscErrorCode (*normalize)(GPUCSRStorage *A);
+  /* Y += a X, whose entries are some of those of Y; lost: they are not, and values of Y may be wrong */
+  PetscErrorCode (*axpy)(double a, const GPUCSRStorage *X, GPUCSRStorage *Y, PetscBool *lost);
 } GPUCSRSpGEMMOps;
 
 GPUCSR_INTERN const GPUCSRSpGEMMOps  GPUCSRSpGEMM_host;
