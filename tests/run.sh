@@ -7,7 +7,7 @@
 # What is run, from the folder above this one:
 #
 #   tests/t*.c           each //TEST line, with the program BUILD/tests/NAME
-#   tests/examples.list  each row, with the program BUILD/examples/NAME: once with the library, once with plain aij, same output
+#   tests/examples.list  each row, with the program BUILD/examples/NAME: once with the library, once with aij and without it, same output
 #   tests/t*.sh          each script that is executable; it finds LIB, BUILD, BACKEND and MPIEXEC in its environment
 #
 # A //TEST line stands at the top of the source and holds WORD=VALUE pairs:
@@ -228,7 +228,9 @@ if [ -f tests/examples.list ]; then
     fi
     for folder in src/*/examples/output; do if [ -f "$folder/$output" ]; then output=$folder/$output; fi; done
     job judge "$name.gpucsr" "$nsize" "$BUILD/examples/$program" "$args -mat_type gpucsr" "-dll_append $LIB -mat_gpucsr_backend $BACKEND" "$output" "" ""
-    job judge "$name.aij" "$nsize" "$BUILD/examples/$program" "$args -mat_type aij" "" "$output" "" ""
+    with=
+    if [[ $args == *.mtx* ]]; then with="-dll_append $LIB"; fi # which reads such files
+    job judge "$name.aij" "$nsize" "$BUILD/examples/$program" "$args -mat_type aij" "$with" "$output" "" ""
   done <tests/examples.list
 fi
 

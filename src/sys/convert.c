@@ -56,6 +56,7 @@ double GPUCSRConvertPiece(void *restrict dst, GPUCSRType to, const void *restric
   const void  *src = (const char *)from_ + first * GPUCSRTypeSize(from);
   const size_t n   = last - first;
 
+  if (!n) return worst; /* nothing may be nowhere */
   if (to == from) memcpy(dst, src, n * GPUCSRTypeSize(to));
   else if (to == GPUCSR_FLOAT && worst >= 0) return RoundToFloat((float *)dst, (const double *)src, n, worst);
   else if (to == GPUCSR_FLOAT) CONVERT(float, double);
@@ -75,7 +76,12 @@ PetscErrorCode GPUCSRConvert(void *dst, GPUCSRType to, const void *src, GPUCSRTy
 
   PetscFunctionBegin;
   PetscCheck(GPUCSRConvertible(to, from), PETSC_COMM_SELF, PETSC_ERR_SUP, "No conversion from type %d to type %d", (int)from, (int)to);
-#pragma omp parallel num_threads(threads) if (threads > 1) reduction(max : worst)
+  if (threads == 1) { /* formats convert one entry at a time: a parallel region of one thread would take most of that */
+    worst = GPUCSRConvertPiece(dst, to, src, from, 0, n, worst);
+    if (rounding) *rounding = worst;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#pragma omp parallel num_threads(threads) reduction(max : worst)
   {
     const size_t me = (size_t)omp_get_thread_num(), all = (size_t)omp_get_num_threads(), first = n * me / all;
 

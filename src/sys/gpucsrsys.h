@@ -31,7 +31,7 @@ typedef enum {
   GPUCSR_ON_DEVICE
 } GPUCSRCopyKind;
 
-/* One backend. Every function names itself, the size and the device in its error. */
+/* One backend. Every function names itself, the size and the device in its error; those that give back meet none: what a device cannot take back is lost with it. */
 typedef struct {
   const char *name;
   PetscBool   separate; /* device memory is not the host's: data must be copied */
@@ -110,6 +110,7 @@ typedef struct {
   int                     threads;               /* host threads that convert and copy */
   GPUCSRStream            stream;                /* products */
   GPUCSRStream            up, down;              /* copies that overlap products */
+  int                     nstreams;              /* of these three, that are there */
   void                   *stage[GPUCSR_STAGES];  /* page-locked */
   GPUCSREvent             staged[GPUCSR_STAGES]; /* the piece may be used again */
   int                     nextstage;
@@ -144,6 +145,10 @@ GPUCSR_INTERN GPUCSRSettings GPUCSRSettingsGlobal;
 
 GPUCSR_INTERN PetscErrorCode GPUCSRSysInitialize(void);
 GPUCSR_INTERN PetscErrorCode GPUCSRSysFinalize(void);
+GPUCSR_INTERN PetscErrorCode GPUCSROnceInitialize(void);
+GPUCSR_INTERN PetscErrorCode GPUCSROnceFinalize(void);
+GPUCSR_INTERN PetscBool      GPUCSROnceMine(const char[]);
+GPUCSR_INTERN PetscErrorCode GPUCSRWarn(const char[]);
 GPUCSR_INTERN PetscErrorCode GPUCSRDeviceCount(const char[], int *, char[], size_t);
 GPUCSR_INTERN PetscErrorCode GPUCSRDeviceOpen(const char[], GPUCSRDevice *, char[], size_t);
 GPUCSR_INTERN PetscErrorCode GPUCSRDeviceBandwidth(GPUCSRDevice, double *);

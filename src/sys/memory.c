@@ -59,6 +59,21 @@ PetscErrorCode GPUCSRMalloc(GPUCSRDevice d, size_t size, const char what[], void
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A device that cannot be reached any more keeps what it has: whoever uses it next hears of that */
+static PetscErrorCode FreeToDevice(GPUCSRDevice d, void *p)
+{
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = d->ops->activate(d->id);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  if (ierr) PetscCall(PetscStrncpy(d->failed, attempt.message, sizeof(d->failed)));
+  else PetscCall(d->ops->free(d->id, d->stream, p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode GPUCSRFree(GPUCSRDevice d, size_t size, void **p)
 {
   const size_t bytes = Padded(size);
@@ -79,10 +94,7 @@ PetscErrorCode GPUCSRFree(GPUCSRDevice d, size_t size, void **p)
       d->hand[d->nhand]        = *p;
       d->handbytes[d->nhand++] = bytes;
     }
-    if (go) {
-      PetscCall(d->ops->activate(d->id));
-      PetscCall(d->ops->free(d->id, d->stream, go));
-    }
+    if (go) PetscCall(FreeToDevice(d, go));
   }
   *p = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);

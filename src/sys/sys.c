@@ -84,36 +84,42 @@ PetscErrorCode GPUCSRSysInitialize(void)
   PetscCheck(s->memorylimit >= 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_memory_limit %g: must be a number of bytes, or 0 for no limit", (double)s->memorylimit);
   for (PetscInt k = 0; k < s->nmap; k++) PetscCheck(s->map[k] >= 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_device_map: entry %" PetscInt_FMT " is %" PetscInt_FMT "; devices count from 0", k, s->map[k]);
   PetscCall(BackendsSetUp());
+  PetscCall(GPUCSROnceInitialize());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode DeviceClose(GPUCSRDevice *pd)
+/* What DeviceOpen() has made of it so far */
+static PetscErrorCode DeviceClose(GPUCSRDevice d)
 {
-  GPUCSRDevice d = *pd;
-
   PetscFunctionBegin;
-  if (!d) PetscFunctionReturn(PETSC_SUCCESS);
-  *pd = NULL;
-  if (!d->failed[0]) { /* a failed device gives nothing back, and asking it would fail again */
-    PetscCall(d->ops->activate(d->id));
-    PetscCall(GPUCSRHandEmpty(d));
-    for (int k = 0; k < GPUCSR_STAGES; k++) {
-      if (d->stage[k]) PetscCall(d->ops->hostfree(d->id, d->stage[k]));
-      if (d->staged[k]) PetscCall(d->ops->eventdestroy(d->id, d->staged[k]));
-    }
-    PetscCall(d->ops->streamdestroy(d->id, d->stream));
-    PetscCall(d->ops->streamdestroy(d->id, d->up));
-    PetscCall(d->ops->streamdestroy(d->id, d->down));
-    PetscCall(d->ops->close(d->id));
+  PetscCall(d->ops->activate(d->id));
+  PetscCall(GPUCSRHandEmpty(d));
+  for (int k = 0; k < GPUCSR_STAGES; k++) {
+    if (d->stage[k]) PetscCall(d->ops->hostfree(d->id, d->stage[k]));
+    if (d->staged[k]) PetscCall(d->ops->eventdestroy(d->id, d->staged[k]));
+    d->stage[k]  = NULL;
+    d->staged[k] = NULL;
   }
-  PetscCall(PetscFree(d));
+  for (int k = 0; k < d->nstreams; k++) PetscCall(d->ops->streamdestroy(d->id, k == 0 ? d->stream : k == 1 ? d->up : d->down));
+  d->nstreams = 0;
+  PetscCall(d->ops->close(d->id));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode GPUCSRSysFinalize(void)
 {
   PetscFunctionBegin;
-  for (size_t b = 0; b < NBACKENDS; b++) PetscCall(DeviceClose(&devices[b]));
+  for (size_t b = 0; b < NBACKENDS; b++) {
+    if (devices[b] && !devices[b]->failed[0]) { /* a failed device gives nothing back, and asking it would fail again */
+      GPUCSRAttempt attempt;
+
+      PetscCall(GPUCSRAttemptBegin(&attempt));
+      (void)DeviceClose(devices[b]);
+      PetscCall(GPUCSRAttemptEnd(&attempt));
+    }
+    PetscCall(PetscFree(devices[b]));
+  }
+  PetscCall(GPUCSROnceFinalize());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -141,54 +147,77 @@ PetscErrorCode GPUCSRDeviceCount(const char name[], int *n, char why[], size_t l
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  The process' device of the named backend. Where there is none, dev is NULL and why says so; that is no error here.
-  A device that exists and cannot be opened is one.
-*/
-PetscErrorCode GPUCSRDeviceOpen(const char name[], GPUCSRDevice *dev, char why[], size_t len)
+static PetscErrorCode DeviceSetUp(GPUCSRDevice d)
 {
-  const GPUCSRSettings   *s = &GPUCSRSettingsGlobal;
-  const GPUCSRBackendOps *ops;
-  GPUCSRDevice            d;
-  size_t                  b;
-  int                     n = 0;
+  const GPUCSRBackendOps *ops = d->ops;
 
   PetscFunctionBegin;
-  *dev = NULL;
-  PetscCall(BackendFind(name, &b));
-  if (devices[b]) {
-    if (devices[b]->failed[0]) PetscCall(PetscSNPrintf(why, len, "it failed before: %s", devices[b]->failed));
-    else *dev = devices[b];
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  ops = &backends[b];
-  PetscCall(ops->count(&n, why, len));
-  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscNew(&d));
-  devices[b] = d;
-  d->ops     = ops;
-  d->threads = (int)s->threads;
-  d->limit   = (size_t)s->memorylimit;
-  d->id      = s->nmap && ops->separate ? (int)s->map[s->localrank % s->nmap] : s->localrank % n;
-  if (d->id >= n) {
-    n = d->id;
-    PetscCall(PetscFree(devices[b]));
-    SETERRQ(PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_device_map asks for device %d on local rank %d, which this machine does not have; devices count from 0", n, (int)s->localrank);
-  }
-  PetscCall(PetscStrncpy(d->failed, "it could not be opened", sizeof(d->failed)));
   PetscCall(ops->open(d->id, &d->props));
-  PetscCall(ops->streamcreate(d->id, &d->stream));
-  PetscCall(ops->streamcreate(d->id, &d->up));
-  PetscCall(ops->streamcreate(d->id, &d->down));
+  for (; d->nstreams < 3; d->nstreams++) PetscCall(ops->streamcreate(d->id, d->nstreams == 0 ? &d->stream : d->nstreams == 1 ? &d->up : &d->down));
   if (ops->separate) {
     for (int k = 0; k < GPUCSR_STAGES; k++) {
       PetscCall(ops->hostmalloc(d->id, GPUCSR_STAGE_BYTES, &d->stage[k]));
       PetscCall(ops->eventcreate(d->id, PETSC_FALSE, &d->staged[k]));
     }
   }
-  d->failed[0] = 0;
-  PetscCall(PetscInfo(NULL, "Rank %d of this node uses backend %s, device %d of %d: %s\n", (int)s->localrank, ops->name, d->id, d->props.ndevices, d->props.name));
-  *dev = d;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A device that is there and cannot be had: its memory is full, another process has it for itself, it is broken, its driver is too old. That is said once, and kept */
+static PetscErrorCode DeviceRefused(GPUCSRDevice d, const char message[])
+{
+  char          warning[1024], word[16] = "";
+  PetscBool     required;
+  GPUCSRAttempt attempt;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  (void)DeviceClose(d);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  PetscCall(PetscSNPrintf(d->failed, sizeof(d->failed), "device %d cannot be opened: %s", d->id, message));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_gpucsr_backend", word, sizeof(word), NULL));
+  PetscCall(PetscStrcasecmp(word, d->ops->name, &required));
+  PetscCall(PetscSNPrintf(warning, sizeof(warning), "backend %s is not used, %s", d->ops->name, d->failed));
+  if (!required) PetscCall(GPUCSRWarn(warning)); /* who insists on it gets an error */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  The process' device of the named backend. Where there is none, or it cannot be opened, dev is NULL and why says so; that is no error here.
+*/
+PetscErrorCode GPUCSRDeviceOpen(const char name[], GPUCSRDevice *dev, char why[], size_t len)
+{
+  const GPUCSRSettings   *s = &GPUCSRSettingsGlobal;
+  const GPUCSRBackendOps *ops;
+  GPUCSRAttempt           attempt;
+  GPUCSRDevice            d;
+  size_t                  b;
+  int                     n = 0, id;
+  PetscErrorCode          ierr;
+
+  PetscFunctionBegin;
+  *dev = NULL;
+  PetscCall(BackendFind(name, &b));
+  if (!devices[b]) {
+    ops = &backends[b];
+    PetscCall(ops->count(&n, why, len));
+    if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+    id = s->nmap && ops->separate ? (int)s->map[s->localrank % s->nmap] : s->localrank % n;
+    PetscCheck(id < n, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_device_map asks for device %d on local rank %d, which this machine does not have; devices count from 0", id, (int)s->localrank);
+    PetscCall(PetscNew(&d));
+    devices[b] = d;
+    d->ops     = ops;
+    d->id      = id;
+    d->threads = (int)s->threads;
+    d->limit   = (size_t)s->memorylimit;
+    PetscCall(GPUCSRAttemptBegin(&attempt));
+    ierr = DeviceSetUp(d);
+    PetscCall(GPUCSRAttemptEnd(&attempt));
+    if (ierr) PetscCall(DeviceRefused(d, attempt.message));
+    else PetscCall(PetscInfo(NULL, "Rank %d of this node uses backend %s, device %d of %d: %s\n", (int)s->localrank, ops->name, d->id, d->props.ndevices, d->props.name));
+  }
+  if (devices[b]->failed[0]) PetscCall(PetscSNPrintf(why, len, "%s%s", devices[b]->nstreams ? "it failed before: " : "", devices[b]->failed));
+  else *dev = devices[b];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -52,23 +52,34 @@ FUNCTION(activate, (int id), (id), GPUCSR_FAULT_PROPERTIES, PETSC_ERR_GPU, )
 FUNCTION(memory, (int id, size_t *avail, size_t *total), (id, avail, total), GPUCSR_FAULT_PROPERTIES, PETSC_ERR_GPU, )
 FUNCTION(synchronize, (int id), (id), GPUCSR_FAULT_SYNCHRONIZE, PETSC_ERR_GPU, )
 FUNCTION(malloc, (int id, size_t bytes, GPUCSRStream s, void **p), (id, bytes, s, p), GPUCSR_FAULT_MEMORY, PETSC_ERR_MEM, GPUCSRFault.memory++)
-FUNCTION(free, (int id, GPUCSRStream s, void *p), (id, s, p), GPUCSR_FAULT_DEVICE, PETSC_ERR_GPU, GPUCSRFault.memory--)
 FUNCTION(hostmalloc, (int id, size_t bytes, void **p), (id, bytes, p), GPUCSR_FAULT_PAGELOCK, PETSC_ERR_MEM, GPUCSRFault.hostmemory++)
-FUNCTION(hostfree, (int id, void *p), (id, p), GPUCSR_FAULT_DEVICE, PETSC_ERR_GPU, GPUCSRFault.hostmemory--)
-FUNCTION(hostunregister, (int id, void *p), (id, p), GPUCSR_FAULT_DEVICE, PETSC_ERR_GPU, GPUCSRFault.locked--)
 FUNCTION(copy, (int id, void *dst, const void *src, size_t bytes, GPUCSRCopyKind kind, GPUCSRStream s), (id, dst, src, bytes, kind, s), GPUCSR_FAULT_COPY, PETSC_ERR_GPU, )
 FUNCTION(zero, (int id, void *p, size_t bytes, GPUCSRStream s), (id, p, bytes, s), GPUCSR_FAULT_COPY, PETSC_ERR_GPU, )
 FUNCTION(fetch, (int id, void *dst, const void *src, size_t bytes, GPUCSRStream s), (id, dst, src, bytes, s), GPUCSR_FAULT_COPY, PETSC_ERR_GPU, )
 FUNCTION(streamcreate, (int id, GPUCSRStream *s), (id, s), GPUCSR_FAULT_EVENT, PETSC_ERR_GPU, GPUCSRFault.streams++)
-FUNCTION(streamdestroy, (int id, GPUCSRStream s), (id, s), GPUCSR_FAULT_DEVICE, PETSC_ERR_GPU, GPUCSRFault.streams--)
 FUNCTION(streamsynchronize, (int id, GPUCSRStream s), (id, s), GPUCSR_FAULT_SYNCHRONIZE, PETSC_ERR_GPU, )
 FUNCTION(streamwait, (int id, GPUCSRStream s, GPUCSREvent e), (id, s, e), GPUCSR_FAULT_EVENT, PETSC_ERR_GPU, )
 FUNCTION(eventcreate, (int id, PetscBool timing, GPUCSREvent *e), (id, timing, e), GPUCSR_FAULT_EVENT, PETSC_ERR_GPU, GPUCSRFault.events++)
-FUNCTION(eventdestroy, (int id, GPUCSREvent e), (id, e), GPUCSR_FAULT_DEVICE, PETSC_ERR_GPU, GPUCSRFault.events--)
 FUNCTION(eventrecord, (int id, GPUCSREvent e, GPUCSRStream s), (id, e, s), GPUCSR_FAULT_EVENT, PETSC_ERR_GPU, )
 FUNCTION(eventsynchronize, (int id, GPUCSREvent e), (id, e), GPUCSR_FAULT_SYNCHRONIZE, PETSC_ERR_GPU, )
 FUNCTION(eventelapsed, (int id, GPUCSREvent a, GPUCSREvent b, double *seconds), (id, a, b, seconds), GPUCSR_FAULT_EVENT, PETSC_ERR_GPU, )
 FUNCTION(hold, (int id, GPUCSRStream s, volatile int *go), (id, s, go), GPUCSR_FAULT_LAUNCH, PETSC_ERR_GPU, )
+
+/* What gives back meets no error: a device that is lost keeps it */
+#define GIVEBACK(name, formal, actual, counted) \
+  static PetscErrorCode name##_Fault formal \
+  { \
+    PetscFunctionBegin; \
+    GPUCSRFault.counted--; \
+    if (!Fails(GPUCSR_FAULT_DEVICE)) PetscCall((*under.name)actual); \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }
+
+GIVEBACK(free, (int id, GPUCSRStream s, void *p), (id, s, p), memory)
+GIVEBACK(hostfree, (int id, void *p), (id, p), hostmemory)
+GIVEBACK(hostunregister, (int id, void *p), (id, p), locked)
+GIVEBACK(streamdestroy, (int id, GPUCSRStream s), (id, s), streams)
+GIVEBACK(eventdestroy, (int id, GPUCSREvent e), (id, e), events)
 
 /* Page-locking is refused, which is no error */
 static PetscErrorCode hostregister_Fault(int id, void *p, size_t bytes, PetscBool *done)

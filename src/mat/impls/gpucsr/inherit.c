@@ -166,7 +166,7 @@ static PetscErrorCode Install(Mat A, PetscBool install)
     REPLACE(multhermitiantransposeadd, MatMultTransposeAdd_GPUCSR);
   }
   if (k->getdiagonal) REPLACE(getdiagonal, k->getdiagonal);
-  REPLACE(productsetfromoptions, k->productsetfromoptions);
+  REPLACE(productsetfromoptions, k->productsetfromoptions ? k->productsetfromoptions : MatProductSetFromOptions_GPUCSR);
   if (k->graph) REPLACE(creategraph, MatCreateGraph_SeqAIJGPUCSR);
   if (k->createsubmatrices) REPLACE(createsubmatrices, k->createsubmatrices);
   REPLACE(assemblyend, k->assemblyend);

@@ -242,7 +242,7 @@ typedef struct {
   Halo         *h;
   GPUCSRDevice  dev;   /* NULL: the parent's products of the blocks */
   PetscBool     quiet; /* a failure of the device is met by the host's products */
-  PetscBool     wrote; /* a host z may hold part of the result */
+  PetscBool     wrote; /* z may hold part of the result */
   Vec           x, y, z;
   GPUCSRStream  s;
   GPUCSROperand ox, oy, oz, halo, partial;

@@ -222,7 +222,7 @@ static PetscErrorCode ReadBegin(Mat_SeqGPUCSR *g, GPUCSRStream s)
 
 /*
   z = A x + y on the device of a matrix that is ready; y may be NULL, and may be z. In the order of stream s, and complete
-  on return where z is on the host; a host x or y may be changed on return. wrote becomes true before the first byte of a host z is touched.
+  on return where z is on the host; a host x or y may be changed on return. wrote becomes true before the first byte of z is touched.
 */
 PetscErrorCode MatGPUCSRApply_Private(Mat A, GPUCSRSide side, const GPUCSROperand *x, const GPUCSROperand *y, const GPUCSROperand *z, GPUCSRStream s, PetscBool *wrote)
 {
@@ -263,7 +263,7 @@ PetscErrorCode MatGPUCSRApply_Private(Mat A, GPUCSRSide side, const GPUCSROperan
     if (xhost) PetscCall(Send(g, xd, x, 0, M->n, s));
     else if (xd != x->p) PetscCall(MatGPUCSRConvert_Private(g, nx, GPUCSR_DOUBLE, x->p, vt, xd, s));
     if (lent) PetscCall(ReadBegin(g, s));
-    if (z->place == GPUCSR_HOST && !zhost) *wrote = PETSC_TRUE;
+    if (zd == z->p) *wrote = PETSC_TRUE;
     PetscCall(Product(g, side, &prod, s));
     if (zhost) {
       /* a failure of the product must show before z is touched */

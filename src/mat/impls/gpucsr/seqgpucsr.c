@@ -6,20 +6,35 @@
 #include "gpucsrimpl.h"
 #include <petsctime.h>
 
+/* Nothing that was begun is under way any more */
+static PetscErrorCode Settle(Mat_SeqGPUCSR *g)
+{
+  PetscFunctionBegin;
+  PetscCall(g->dev->ops->activate(g->dev->id));
+  PetscCall(GPUCSRDeviceSynchronize(g->dev));
+  PetscCall(MatGPUCSRTimersRead_Private(g, 0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* What is on the device goes; the next product would make it again */
 PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *g)
 {
   PetscFunctionBegin;
   if (g->mirror.csr.format) PetscCall(GPUCSRStorageDestroy(&g->mirror.csr));
   if (g->dev) {
-    const GPUCSRBackendOps *ops  = g->dev->ops;
-    const PetscBool         live = (PetscBool)!g->dev->failed[0];
+    const GPUCSRBackendOps *ops = g->dev->ops;
+    PetscBool               live;
 
-    if (live) {
-      PetscCall(ops->activate(g->dev->id));
-      PetscCall(GPUCSRDeviceSynchronize(g->dev));
-      PetscCall(MatGPUCSRTimersRead_Private(g, 0));
+    if (!g->dev->failed[0]) {
+      GPUCSRAttempt  attempt;
+      PetscErrorCode ierr;
+
+      PetscCall(GPUCSRAttemptBegin(&attempt));
+      ierr = Settle(g);
+      PetscCall(GPUCSRAttemptEnd(&attempt));
+      if (ierr) PetscCall(PetscStrncpy(g->dev->failed, attempt.message, sizeof(g->dev->failed))); /* nothing is lost with it here */
     }
+    live = (PetscBool)!g->dev->failed[0];
     for (int side = 0; side < 2; side++) PetscCall(GPUCSRPlanDestroy(&g->plan[side]));
     PetscCall(GPUCSRFree(g->dev, g->xbytes, &g->x));
     PetscCall(GPUCSRFree(g->dev, g->zbytes, &g->z));
@@ -288,6 +303,17 @@ static void Account(Mat_SeqGPUCSR *g, const GPUCSRPlan *P, const GPUCSRCosts *be
   if (P->A.stored > P->A.nnz) g->info.pad_time += convert * (double)(P->A.stored - P->A.nnz) / (double)P->A.stored;
 }
 
+/* What is here followed the changes of another matrix until MatHeaderReplace() gave it to this one, which has counted its own */
+PetscErrorCode MatGPUCSRCounted_Private(Mat A)
+{
+  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
+
+  PetscFunctionBegin;
+  if (g->counted != A) g->values[0] = g->values[1] = g->mirror.values = -1;
+  g->counted = A;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The plan of one side made to hold the matrix as it is now */
 static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
 {
@@ -302,6 +328,7 @@ static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
 
   PetscFunctionBegin;
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
+  PetscCall(MatGPUCSRCounted_Private(A));
   /* what was sent at the end of the assembly holds if that assembly is all that was counted since */
   if (g->early && state == g->values[0] + 1 && A->num_ass == g->assemblies + 1) g->values[0] = g->values[1] = state;
   g->early = PETSC_FALSE;
@@ -340,6 +367,12 @@ static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
     PetscCall(GPUCSRPlanBuildTranspose(g->dev, &s, D, precision, &g->base.config.trequest, P));
     PetscCall(PetscLogEventEnd(MAT_GPUCSR_Transpose, A, 0, 0, 0));
     g->info.transpose_builds++;
+  }
+  if (side == GPUCSR_FORWARD) {
+    static PetscInt64 last = 0; /* of all matrices */
+
+    g->version.values = ++last;
+    if (stale) g->version.pattern = last;
   }
   g->pattern[side] = A->nonzerostate;
   g->values[side]  = state;

@@ -102,6 +102,7 @@ PetscErrorCode MatGPUCSRMirror_Private(Mat A, GPUCSRDevice dev, PetscBool values
   PetscBool        same;
 
   PetscFunctionBegin;
+  PetscCall(MatGPUCSRCounted_Private(A));
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
   PetscCall((*dev->ops->activate)(dev->id));
   same = (PetscBool)(m->csr.format && m->csr.dev == dev && m->pattern == A->nonzerostate && m->csr.m == A->rmap->n && m->csr.n == A->cmap->n);
@@ -396,6 +397,7 @@ static PetscErrorCode MatProductNumeric_SeqAIJGPUCSR(Mat C)
   PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));
   if (ready) {
+    PetscCall(MatGPUCSRCounted_Private(C));
     PetscCall(PetscObjectStateGet((PetscObject)C, &g->mirror.values));
     g->mirror.values++; /* PETSc counts the product after us */
   }
@@ -479,7 +481,7 @@ PetscErrorCode MatProductSetFromOptions_MPIAIJGPUCSR(Mat C)
 {
   PetscFunctionBegin;
   PetscCall(PetscInfo(C, "Products of sparse matrices on several processes are MATAIJ's, on the host\n"));
-  PetscCall((*((Mat_GPUCSR *)C->product->A->spptr)->parent.productsetfromoptions)(C));
+  PetscCall(MatProductSetFromOptions_GPUCSR(C));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -175,9 +175,15 @@ static PetscErrorCode Extreme_Host(GPUCSRDevice dev, int sign, size_t n, const d
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode Prepare_Host(GPUCSRDevice dev)
+{
+  (void)dev;
+  return PETSC_SUCCESS;
+}
+
 static PetscErrorCode Release_Host(void)
 {
   return PETSC_SUCCESS;
 }
 
-const VecGPUKernels VecGPUKernels_host = {Map_Host, Swap_Host, MAXPY_Host, Reduce_Host, MDot_Host, Extreme_Host, Release_Host};
+const VecGPUKernels VecGPUKernels_host = {Prepare_Host, Map_Host, Swap_Host, MAXPY_Host, Reduce_Host, MDot_Host, Extreme_Host, Release_Host};

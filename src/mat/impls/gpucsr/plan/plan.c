@@ -61,22 +61,32 @@ static double SourceBytes(const GPUCSRSource *s, const GPUCSRStorage *csr, Petsc
   return valuesonly ? values : values + 4.0 * (double)s->nnz + 4.0 * (s->m + 1.0);
 }
 
+/* h: the arrays of A in host memory, which are allocated here */
+static PetscErrorCode FillAndSend(const GPUCSRSource *s, GPUCSRStorage *h, GPUCSRStorage *A, PetscBool valuesonly, double *rounding)
+{
+  PetscFunctionBegin;
+  for (int k = 0; k < A->narrays; k++) PetscCall(PetscMalloc(A->array[k].count * GPUCSRTypeSize(A->array[k].type) + 1, &h->array[k].data));
+  if (valuesonly) { /* where a value goes depends on the pattern, and what marks places without one stays */
+    for (int k = 0; k < A->narrays; k++) PetscCall(GPUCSRDownload(A->dev, h->array[k].data, A->array[k].type, A->array[k].data, A->array[k].type, A->array[k].count, PETSC_FALSE, A->dev->stream));
+  }
+  PetscCall((*A->format->ops->fill)(s, h, valuesonly, rounding));
+  A->outdated = h->outdated;
+  for (int k = 0; k < A->narrays; k++)
+    if (!valuesonly || A->array[k].values) PetscCall(GPUCSRUpload(A->dev, A->array[k].data, A->array[k].type, h->array[k].data, A->array[k].type, A->array[k].count, PETSC_FALSE, A->dev->stream, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* On the host, into arrays of the host, then sent: for a format that the device cannot fill itself */
 static PetscErrorCode FillOnHost(const GPUCSRSource *s, GPUCSRStorage *A, PetscBool valuesonly, double *rounding)
 {
-  GPUCSRStorage h = *A; /* the same arrays in host memory */
+  GPUCSRStorage  h = *A;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  for (int k = 0; k < A->narrays; k++) PetscCall(PetscMalloc(A->array[k].count * GPUCSRTypeSize(A->array[k].type) + 1, &h.array[k].data));
-  if (valuesonly) { /* where a value goes depends on the pattern, and what marks places without one stays */
-    for (int k = 0; k < A->narrays; k++) PetscCall(GPUCSRDownload(A->dev, h.array[k].data, A->array[k].type, A->array[k].data, A->array[k].type, A->array[k].count, PETSC_FALSE, A->dev->stream));
-  }
-  PetscCall((*A->format->ops->fill)(s, &h, valuesonly, rounding));
-  A->outdated = h.outdated;
-  for (int k = 0; k < A->narrays; k++) {
-    if (!valuesonly || A->array[k].values) PetscCall(GPUCSRUpload(A->dev, A->array[k].data, A->array[k].type, h.array[k].data, A->array[k].type, A->array[k].count, PETSC_FALSE, A->dev->stream, NULL));
-    PetscCall(PetscFree(h.array[k].data));
-  }
+  for (int k = 0; k < A->narrays; k++) h.array[k].data = NULL;
+  ierr = FillAndSend(s, &h, A, valuesonly, rounding);
+  for (int k = 0; k < A->narrays; k++) PetscCall(PetscFree(h.array[k].data));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -385,6 +395,7 @@ static PetscErrorCode InspectSource(GPUCSRDevice dev, const GPUCSRSource *s, GPU
   const GPUCSRType type = GPUCSRValueType(precision);
   int64_t          bad  = -1;
   void            *val;
+  PetscErrorCode   ierr;
 
   PetscFunctionBegin;
   for (int64_t k = s->nnz; k-- > 0;)
@@ -392,9 +403,10 @@ static PetscErrorCode InspectSource(GPUCSRDevice dev, const GPUCSRSource *s, GPU
   PetscCall(CheckColumn(s, bad));
   PetscCall(GPUCSRInspect(s->m, s->n, s->i, sizeof(PetscInt) == sizeof(int32_t) ? (const int32_t *)s->j : NULL, GPUCSRPlanSettings.sample, dev->threads, f));
   PetscCall(PetscMalloc((size_t)s->nnz * GPUCSRTypeSize(type) + 1, &val)); /* rows are alike as they are stored */
-  PetscCall(GPUCSRConvert(val, type, s->a, GPUCSR_DOUBLE, (size_t)s->nnz, dev->threads, NULL));
-  PetscCall(GPUCSRStencils(s->m, s->i, s->j, GPUCSR_PETSCINT, val, type, f));
+  ierr = GPUCSRConvert(val, type, s->a, GPUCSR_DOUBLE, (size_t)s->nnz, dev->threads, NULL);
+  if (!ierr) ierr = GPUCSRStencils(s->m, s->i, s->j, GPUCSR_PETSCINT, val, type, f);
   PetscCall(PetscFree(val));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
