@@ -140,7 +140,7 @@ static PetscErrorCode Times(Mat A, PetscInt *n)
 /* The result is used as any other matrix: multiplied, doubled, given an entry it did not have, and its products must be right then */
 static PetscErrorCode Use(Mat C, Mat R, Mat bound, const char where[])
 {
-  Mat         D, E;
+  Mat         D, E, F; /* bound of the last */
   PetscInt    m, n, row, col;
   PetscScalar one = 1.0;
 
@@ -149,6 +149,7 @@ static PetscErrorCode Use(Mat C, Mat R, Mat bound, const char where[])
   PetscCall(MatGetSize(C, &m, &n));
   PetscCall(MatDuplicate(C, MAT_COPY_VALUES, &D));
   PetscCall(MatDuplicate(R, MAT_COPY_VALUES, &E));
+  PetscCall(MatDuplicate(bound, MAT_COPY_VALUES, &F));
   if (m && n) {
     row = m / 2;
     col = n / 3;
@@ -156,14 +157,23 @@ static PetscErrorCode Use(Mat C, Mat R, Mat bound, const char where[])
     PetscCall(MatSetOption(E, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
     PetscCall(MatSetValues(D, 1, &row, 1, &col, &one, ADD_VALUES));
     PetscCall(MatSetValues(E, 1, &row, 1, &col, &one, ADD_VALUES));
+    PetscCall(MatSetOption(F, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+    PetscCall(MatSetValues(F, 1, &row, 1, &col, &one, ADD_VALUES));
+    PetscCall(MatAssemblyBegin(F, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(F, MAT_FINAL_ASSEMBLY));
     PetscCall(MatAssemblyBegin(D, MAT_FINAL_ASSEMBLY));
     PetscCall(MatAssemblyEnd(D, MAT_FINAL_ASSEMBLY));
     PetscCall(MatAssemblyBegin(E, MAT_FINAL_ASSEMBLY));
     PetscCall(MatAssemblyEnd(E, MAT_FINAL_ASSEMBLY));
   }
-  PetscCall(TestProducts(D, E, PETSC_FALSE, where));
+  PetscCall(TestProductsBound(D, E, F, PETSC_FALSE, where));
+  PetscCall(MatAXPY(D, -0.75, C, SUBSET_NONZERO_PATTERN)); /* D has one entry more */
+  PetscCall(MatAXPY(E, -0.75, R, SUBSET_NONZERO_PATTERN));
+  PetscCall(Compare(D, E, F, "A + B", where));
+  PetscCall(TestProductsBound(D, E, F, PETSC_FALSE, where));
   PetscCall(MatDestroy(&D));
   PetscCall(MatDestroy(&E));
+  PetscCall(MatDestroy(&F));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

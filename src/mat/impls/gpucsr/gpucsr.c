@@ -622,6 +622,7 @@ PetscErrorCode MatGPUCSRRegister_Private(void)
   PetscCall(MatRegister(MATMPIAIJGPUCSR, MatCreate_MPIAIJGPUCSR));
   PetscCall(MatRegisterRootName(MATGPUCSR, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR));
   PetscCall(MatRegisterRootName(MATAIJGPUCSR, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR));
+  PetscCall(MatGPUCSRCoarsenRegister_Private());
   PetscCall(MatSeqAIJRegister(MATSEQAIJGPUCSR, MatConvert_SeqAIJ_SeqAIJGPUCSR));
   PetscCall(PetscLogEventRegister("GPUCSRBuild", MAT_CLASSID, &MAT_GPUCSR_Build));
   PetscCall(PetscLogEventRegister("GPUCSRRefresh", MAT_CLASSID, &MAT_GPUCSR_Refresh));

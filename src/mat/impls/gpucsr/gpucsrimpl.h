@@ -31,6 +31,8 @@ typedef struct {
   PetscErrorCode (*product)(Mat, GPUCSRSide, Vec x, Vec y, Vec z); /* z = A x + y or with the transpose; y may be NULL, may be z */
   PetscErrorCode (*getdiagonal)(Mat, Vec);                         /* this and the next two: NULL where the parent's does */
   PetscErrorCode (*productsetfromoptions)(Mat);
+  PetscBool graph;                                                              /* its graph is ours to make */
+  PetscErrorCode (*axpy)(Mat, PetscScalar, Mat, MatStructure, PetscBool *done); /* NULL, or not done: the parent's */
   PetscErrorCode (*createsubmatrices)(Mat, PetscInt, const IS[], const IS[], MatReuse, Mat *[]);
   PetscErrorCode (*assemblyend)(Mat, MatAssemblyType);
   PetscErrorCode (*view)(Mat, PetscViewer); /* what the parent's does not say */
@@ -176,8 +178,18 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRProductOfParents_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRComposeProducts_Private(Mat, const char[], PetscBool);
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRMirror_Private(Mat, GPUCSRDevice, PetscBool, GPUCSRStorage **); /* sparseproduct.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFromDevice_Private(Mat, GPUCSRStorage *, PetscBool);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRProductsForget_Private(void);
 GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_SeqAIJGPUCSR(Mat);
+GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_MPIAIJGPUCSR(Mat);
+GPUCSR_INTERN PetscErrorCode MatAXPY_SeqAIJGPUCSR(Mat, PetscScalar, Mat, MatStructure, PetscBool *);
+
+GPUCSR_INTERN PetscErrorCode MatGPUCSRCoarsenRegister_Private(void); /* graph.c */
+#if PETSC_VERSION_GE(3, 21, 0)
+GPUCSR_INTERN PetscErrorCode MatCreateGraph_SeqAIJGPUCSR(Mat, PetscBool, PetscBool, PetscReal, PetscInt, PetscInt[], Mat *);
+#else
+GPUCSR_INTERN PetscErrorCode MatCreateGraph_SeqAIJGPUCSR(Mat, PetscBool, PetscBool, PetscReal, Mat *);
+#endif
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRVecGet_Private(Mat_SeqGPUCSR *, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRVecRestore_Private(Mat_SeqGPUCSR *, Vec, PetscBool read, PetscBool write, GPUCSROperand *);

@@ -49,9 +49,13 @@ static PetscErrorCode MatDuplicate_GPUCSR(Mat A, MatDuplicateOption op, Mat *B)
 /* These may put another matrix in place of this one, which would lose what was set */
 static PetscErrorCode MatAXPY_GPUCSR(Mat A, PetscScalar a, Mat X, MatStructure str)
 {
-  const MatGPUCSRConfig c = ((Mat_GPUCSR *)A->spptr)->config;
+  const MatGPUCSRConfig c    = ((Mat_GPUCSR *)A->spptr)->config;
+  const MatGPUCSRKind  *k    = ((Mat_GPUCSR *)A->spptr)->kind;
+  PetscBool             done = PETSC_FALSE;
 
   PetscFunctionBegin;
+  if (k->axpy) PetscCall((*k->axpy)(A, a, X, str, &done));
+  if (done) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.axpy)(A, a, X, str));
   PetscCall(MatGPUCSRReconfigure_Private(A, &c));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -163,6 +167,7 @@ static PetscErrorCode Install(Mat A, PetscBool install)
   }
   if (k->getdiagonal) REPLACE(getdiagonal, k->getdiagonal);
   REPLACE(productsetfromoptions, k->productsetfromoptions ? k->productsetfromoptions : MatProductSetFromOptions_GPUCSR);
+  if (k->graph) REPLACE(creategraph, MatCreateGraph_SeqAIJGPUCSR);
   if (k->createsubmatrices) REPLACE(createsubmatrices, k->createsubmatrices);
   REPLACE(assemblyend, k->assemblyend);
   REPLACE(view, MatView_GPUCSR);

@@ -171,8 +171,11 @@ static void Zero(PetscScalar *a, int64_t n, int threads)
   for (int64_t k = 0; k < n; k++) a[k] = 0;
 }
 
-/* The result's pattern to the host. C has its type; its mirror is the device's result. */
-static PetscErrorCode BringPattern(Mat C, GPUCSRStorage *csr)
+/*
+  What was computed on the device to the host: its pattern, and its values, or zeros in their places. C has its sizes and its type; csr becomes its mirror. By
+  public functions: the columns are written into the preallocated memory, and MatSeqAIJSetColumnIndices() makes them count.
+*/
+PetscErrorCode MatGPUCSRFromDevice_Private(Mat C, GPUCSRStorage *csr, PetscBool values)
 {
   Mat_SeqGPUCSR  *g   = (Mat_SeqGPUCSR *)C->spptr;
   GPUCSRDevice    dev = csr->dev;
@@ -191,8 +194,11 @@ static PetscErrorCode BringPattern(Mat C, GPUCSRStorage *csr)
   j = (PetscInt *)cols; /* the memory just preallocated */
   PetscCall(GPUCSRDownload(dev, j, GPUCSR_PETSCINT, csr->array[CSR_COL].data, GPUCSR_INT32, (size_t)csr->nnz, PETSC_FALSE, dev->stream));
   PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
-  PetscCall(MatSeqAIJSetColumnIndices(C, j)); /* they are there; this makes them count */
-  Zero(a, csr->nnz, dev->threads);
+  PetscCall(MatSeqAIJSetColumnIndices(C, j));
+  if (values) {
+    PetscCall(GPUCSRDownload(dev, a, GPUCSR_DOUBLE, csr->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)csr->nnz, PETSC_FALSE, dev->stream));
+    PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
+  } else Zero(a, csr->nnz, dev->threads);
   PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));
   PetscCall(MatSetOption(C, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE)); /* as MATAIJ's products */
@@ -201,6 +207,7 @@ static PetscErrorCode BringPattern(Mat C, GPUCSRStorage *csr)
   g->mirror.pattern = C->nonzerostate;
   g->mirror.columns = cols;
   g->mirror.values  = -1;
+  if (values) PetscCall(PetscObjectStateGet((PetscObject)C, &g->mirror.values));
   PetscCall(PetscMemzero(csr, sizeof(*csr)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -233,7 +240,7 @@ static PetscErrorCode SymbolicSteps(Mat C, SparseProduct *p, GPUCSRStorage *csr)
   PetscCall(GPUCSRSpGEMMSymbolic(f[p->recipe->l2], f[p->recipe->r2], csr, &p->crows));
   PetscCall(Shape(C));
   PetscCall(MatSetType(C, ((PetscObject)C->product->A)->type_name));
-  PetscCall(BringPattern(C, csr));
+  PetscCall(MatGPUCSRFromDevice_Private(C, csr, PETSC_FALSE));
   p->cpattern = C->nonzerostate;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -466,5 +473,63 @@ PetscErrorCode MatProductSetFromOptions_SeqAIJGPUCSR(Mat C)
   PetscCall(FromParent(C)); /* it reads the options of its own */
   if (!left) PetscCall(OnOneDevice(C, &ready));
   if (!left && ready) C->ops->productsymbolic = MatProductSymbolic_SeqAIJGPUCSR;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Nothing is distributed yet */
+PetscErrorCode MatProductSetFromOptions_MPIAIJGPUCSR(Mat C)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscInfo(C, "Products of sparse matrices on several processes are MATAIJ's, on the host\n"));
+  PetscCall(MatProductSetFromOptions_GPUCSR(C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Y += a X on the device, and Y's values to the host; lost: X has entries that Y has not, and the host's values are as they were */
+static PetscErrorCode AXPYOnDevice(Mat Y, PetscScalar a, Mat X, PetscBool *lost)
+{
+  Mat_SeqGPUCSR *g   = (Mat_SeqGPUCSR *)Y->spptr;
+  GPUCSRDevice   dev = g->dev;
+  GPUCSRStorage *x, *y;
+  PetscScalar   *values;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRMirror_Private(X, dev, PETSC_TRUE, &x));
+  PetscCall(MatGPUCSRMirror_Private(Y, dev, PETSC_TRUE, &y));
+  g->mirror.values = -1;
+  PetscCall((*GPUCSRSpGEMMOf(dev)->axpy)((double)PetscRealPart(a), x, y, lost));
+  if (*lost) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatSeqAIJGetArray(Y, &values));
+  ierr = GPUCSRDownload(dev, values, GPUCSR_DOUBLE, y->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)y->nnz, PETSC_FALSE, dev->stream);
+  if (!ierr) ierr = (*dev->ops->streamsynchronize)(dev->id, dev->stream);
+  PetscCall(MatSeqAIJRestoreArray(Y, &values));
+  PetscCheck(!ierr, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The device failed while values were on their way back into the matrix that they are added to");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* done: otherwise MATAIJ is to add them, which has more cases */
+PetscErrorCode MatAXPY_SeqAIJGPUCSR(Mat Y, PetscScalar a, Mat X, MatStructure str, PetscBool *done)
+{
+  Mat_SeqGPUCSR  *g = (Mat_SeqGPUCSR *)Y->spptr;
+  const PetscInt *i;
+  PetscBool       ours, lost = PETSC_FALSE;
+  GPUCSRAttempt   attempt;
+  PetscErrorCode  ierr;
+
+  PetscFunctionBegin;
+  *done = PETSC_FALSE;
+  PetscCall(PetscObjectTypeCompare((PetscObject)X, MATSEQAIJGPUCSR, &ours));
+  if (!ours || X == Y || str != SUBSET_NONZERO_PATTERN) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatSeqAIJGetCSRAndMemType(Y, &i, NULL, NULL, NULL));
+  if (!i || i[Y->rmap->n] < g->base.config.productleast) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGPUCSRDecide_Private(Y));
+  PetscCall(MatGPUCSRDecide_Private(X));
+  if (!g->dev || g->dev != ((Mat_SeqGPUCSR *)X->spptr)->dev) PetscFunctionReturn(PETSC_SUCCESS);
+  ATTEMPT(Y, AXPYOnDevice(Y, a, X, &lost), ierr, attempt);
+  PetscCheck(ierr != PETSC_ERR_PLIB, PETSC_COMM_SELF, PETSC_ERR_GPU, "%s", attempt.message);
+  if (ierr) PetscCall(PetscInfo(Y, "Matrices are added on the host, because %s\n", attempt.message));
+  *done = (PetscBool)(!ierr && !lost);
+  if (*done) PetscCall(PetscObjectStateGet((PetscObject)Y, &g->mirror.values));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

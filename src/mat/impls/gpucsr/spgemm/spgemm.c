@@ -6,7 +6,7 @@
 const GPUCSRSpGEMMOps *GPUCSRSpGEMMOf(GPUCSRDevice d)
 {
 #if defined(GPUCSR_HAVE_CUDA)
-  if (d->ops->separate) return &GPUCSRSpGEMM_cuda;
+  if (d->ops->kernels) return &GPUCSRSpGEMM_cuda;
 #endif
   (void)d;
   return &GPUCSRSpGEMM_host;
@@ -152,6 +152,52 @@ PetscErrorCode GPUCSRTransposeValues(const GPUCSRStorage *A, const int32_t *map,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* K = [A T] and B = [I; I], then G = K B */
+static PetscErrorCode Sum(const GPUCSRStorage *A, const GPUCSRStorage *T, PetscBool absolute, GPUCSRStorage *K, GPUCSRStorage *B, GPUCSRStorage *G, GPUCSRRowClasses *classes)
+{
+  const GPUCSRSpGEMMOps *ops = GPUCSRSpGEMMOf(A->dev);
+
+  PetscFunctionBegin;
+  PetscCheck(A->nnz + T->nnz <= INT32_MAX - 1024 && A->m < INT32_MAX / 2, PETSC_COMM_SELF, PETSC_ERR_SUP, "The sum of a matrix of %" PetscInt64_FMT " nonzeros and its transpose does not fit the 32-bit indices of the device formats", (PetscInt64)A->nnz);
+  PetscCall(GPUCSRCSRCreate(A->dev, A->m, 2 * A->m, A->nnz + T->nnz, K));
+  PetscCall(GPUCSRCSRCreate(A->dev, 2 * A->m, A->m, 2 * (int64_t)A->m, B));
+  PetscCall((*ops->beside)(A, T, absolute, K));
+  PetscCall((*ops->stacked)(A->m, B));
+  PetscCall(GPUCSRSpGEMMSymbolic(K, B, G, classes));
+  PetscCall(GPUCSRSpGEMMNumeric(K, B, classes, G));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* G = A + A^T, or A; with scale of absolute values, and with ones on the diagonal. When it fails there is nothing to destroy. */
+PetscErrorCode GPUCSRGraph(const GPUCSRStorage *A, PetscBool symmetrize, PetscBool scale, GPUCSRStorage *G)
+{
+  GPUCSRDevice     dev = A->dev;
+  GPUCSRStorage    T = {0}, K = {0}, B = {0};
+  GPUCSRRowClasses classes = {0};
+  int32_t         *map     = NULL;
+  PetscErrorCode   ierr    = PETSC_SUCCESS;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(G, sizeof(*G)));
+  G->dev = K.dev = B.dev = dev;
+  if (symmetrize) {
+    ierr = GPUCSRTransposeStorage(A, &T, &map);
+    PetscCall(GPUCSRFree(dev, sizeof(int32_t) * (size_t)A->nnz, (void **)&map));
+    if (!ierr) ierr = Sum(A, &T, scale, &K, &B, G, &classes);
+  } else {
+    ierr = GPUCSRCSRCreate(dev, A->m, A->n, A->nnz, G);
+    if (!ierr) ierr = (*GPUCSRSpGEMMOf(dev)->beside)(A, NULL, scale, G);
+  }
+  if (!ierr && scale) ierr = (*GPUCSRSpGEMMOf(dev)->normalize)(G);
+  if (T.dev) PetscCall(GPUCSRStorageDestroy(&T));
+  PetscCall(GPUCSRStorageDestroy(&K));
+  PetscCall(GPUCSRStorageDestroy(&B));
+  PetscCall(GPUCSRRowClassesDestroy(dev, &classes));
+  if (ierr && G->dev) PetscCall(GPUCSRStorageDestroy(G));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* --- The host's twins */
 
 typedef struct {
@@ -171,12 +217,14 @@ static PetscErrorCode Bound_Host(const GPUCSRStorage *A, const GPUCSRStorage *B,
   const Rows a = RowsOf(A), b = RowsOf(B);
 
   PetscFunctionBegin;
+  PetscCall(GPUCSRHostTurn(A->dev->stream));
   for (int r = 0; r < A->m; r++) {
     int64_t sum = 0;
 
     for (int32_t k = a.i[r]; k < a.i[r + 1]; k++) sum += b.i[a.j[k] + 1] - b.i[a.j[k]];
     length[r] = (int32_t)PetscMin(sum, (int64_t)B->n);
   }
+  PetscCall(GPUCSRLaunched(A->dev, "spgemm (bound)"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -185,7 +233,7 @@ static PetscErrorCode Classify_Host(int m, const int32_t *length, GPUCSRRowClass
   int at[GPUCSR_ROW_CLASSES] = {0};
 
   PetscFunctionBegin;
-  (void)dev;
+  PetscCall(GPUCSRHostTurn(dev->stream));
   c->longest  = 0;
   c->first[0] = 0;
   for (int r = 0; r < m; r++) {
@@ -197,6 +245,7 @@ static PetscErrorCode Classify_Host(int m, const int32_t *length, GPUCSRRowClass
     at[k]           = c->first[k];
   }
   for (int r = 0; r < m; r++) c->rows[at[GPUCSRRowClass(length[r])]++] = r;
+  PetscCall(GPUCSRLaunched(dev, "spgemm (classify)"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -229,22 +278,25 @@ static PetscErrorCode Count_Host(const GPUCSRStorage *A, const GPUCSRStorage *B,
   int32_t *mark;
 
   PetscFunctionBegin;
+  PetscCall(GPUCSRHostTurn(A->dev->stream));
   PetscCall(Marks(B->n, &mark));
   for (int k = c->first[1]; k < c->first[GPUCSR_ROW_CLASSES]; k++) length[c->rows[k]] = Gather(RowsOf(A), RowsOf(B), c->rows[k], mark, NULL);
   PetscCall(PetscFree(mark));
+  PetscCall(GPUCSRLaunched(A->dev, "spgemm (count)"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Scan_Host(int m, const int32_t *length, int32_t *rowptr, int64_t *nnz, GPUCSRDevice dev)
 {
   PetscFunctionBegin;
-  (void)dev;
+  PetscCall(GPUCSRHostTurn(dev->stream));
   *nnz      = 0;
   rowptr[0] = 0;
   for (int r = 0; r < m; r++) {
     *nnz += length[r];
     rowptr[r + 1] = (int32_t)PetscMin(*nnz, INT32_MAX);
   }
+  PetscCall(GPUCSRLaunched(dev, "spgemm (scan)"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -261,6 +313,7 @@ static PetscErrorCode Fill_Host(const GPUCSRStorage *A, const GPUCSRStorage *B, 
   int32_t       *j = (int32_t *)C->array[CSR_COL].data, *mark;
 
   PetscFunctionBegin;
+  PetscCall(GPUCSRHostTurn(A->dev->stream));
   PetscCall(Marks(B->n, &mark));
   for (int k = c->first[1]; k < c->first[GPUCSR_ROW_CLASSES]; k++) {
     const int r = c->rows[k], n = Gather(RowsOf(A), RowsOf(B), r, mark, j + i[r]);
@@ -268,6 +321,7 @@ static PetscErrorCode Fill_Host(const GPUCSRStorage *A, const GPUCSRStorage *B, 
     qsort(j + i[r], (size_t)n, sizeof(*j), Ascending);
   }
   PetscCall(PetscFree(mark));
+  PetscCall(GPUCSRLaunched(A->dev, "spgemm (fill)"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -278,6 +332,7 @@ static PetscErrorCode Numeric_Host(const GPUCSRStorage *A, const GPUCSRStorage *
   int32_t   *at; /* where a column of the row is in C, if C has it */
 
   PetscFunctionBegin;
+  PetscCall(GPUCSRHostTurn(A->dev->stream));
   *lost = PETSC_FALSE;
   PetscCall(Marks(B->n, &at));
   for (int k = 0; k < C->m; k++) {
@@ -297,32 +352,107 @@ static PetscErrorCode Numeric_Host(const GPUCSRStorage *A, const GPUCSRStorage *
     }
   }
   PetscCall(PetscFree(at));
+  PetscCall(GPUCSRLaunched(A->dev, "spgemm (numeric)"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The sequential algorithm itself */
-static PetscErrorCode Independent_Host(const GPUCSRStorage *A, const int32_t *rank, int32_t *root, PetscBool *complete)
+/* The sequential algorithm itself, which needs no transpose */
+static PetscErrorCode Independent_Host(const GPUCSRStorage *A, const GPUCSRStorage *T, const int32_t *order, int least, int32_t *root, PetscBool *complete)
 {
   const Rows a = RowsOf(A);
-  int32_t   *order;
 
   PetscFunctionBegin;
+  PetscCall(GPUCSRHostTurn(A->dev->stream));
+  (void)T;
   *complete = PETSC_TRUE;
-  PetscCall(PetscMalloc1((size_t)A->m, &order));
-  for (int v = 0; v < A->m; v++) {
-    order[rank ? rank[v] : v] = v;
-    root[v]                   = -1;
-  }
+  for (int v = 0; v < A->m; v++) root[v] = -1;
   for (int k = 0; k < A->m; k++) {
-    const int v = order[k];
+    const int v = order ? order[k] : k;
 
-    if (root[v] >= 0 || a.i[v + 1] - a.i[v] < 2) continue;
+    if (root[v] >= 0 || a.i[v + 1] - a.i[v] < least) continue;
     root[v] = v;
     for (int32_t q = a.i[v]; q < a.i[v + 1]; q++)
       if (root[a.j[q]] < 0) root[a.j[q]] = v;
   }
-  PetscCall(PetscFree(order));
+  PetscCall(GPUCSRLaunched(A->dev, "spgemm (independent)"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GPUCSRSpGEMMOps GPUCSRSpGEMM_host = {Bound_Host, Classify_Host, Count_Host, Scan_Host, Fill_Host, Numeric_Host, Independent_Host};
+static PetscErrorCode Beside_Host(const GPUCSRStorage *A, const GPUCSRStorage *T, PetscBool absolute, GPUCSRStorage *K)
+{
+  const Rows part[2] = {RowsOf(A), T ? RowsOf(T) : (Rows){0}};
+  int32_t   *i = (int32_t *)K->array[CSR_ROWPTR].data, *j = (int32_t *)K->array[CSR_COL].data, to = 0;
+  double    *a = (double *)K->array[CSR_VAL].data;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRHostTurn(A->dev->stream));
+  i[0] = 0;
+  for (int r = 0; r < A->m; r++) {
+    for (int p = 0; p < (T ? 2 : 1); p++) {
+      for (int32_t k = part[p].i[r]; k < part[p].i[r + 1]; k++, to++) {
+        j[to] = part[p].j[k] + p * A->n;
+        a[to] = absolute ? PetscAbsReal(part[p].a[k]) : part[p].a[k];
+      }
+    }
+    i[r + 1] = to;
+  }
+  PetscCall(GPUCSRLaunched(A->dev, "spgemm (beside)"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Stacked_Host(int m, GPUCSRStorage *B)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRHostTurn(B->dev->stream));
+  for (int r = 0; r <= 2 * m; r++) ((int32_t *)B->array[CSR_ROWPTR].data)[r] = r;
+  for (int r = 0; r < 2 * m; r++) {
+    ((int32_t *)B->array[CSR_COL].data)[r] = r % m;
+    ((double *)B->array[CSR_VAL].data)[r]  = 1;
+  }
+  PetscCall(GPUCSRLaunched(B->dev, "spgemm (stacked)"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Normalize_Host(GPUCSRStorage *A)
+{
+  const Rows a = RowsOf(A);
+  double    *v = (double *)A->array[CSR_VAL].data, *d;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRHostTurn(A->dev->stream));
+  PetscCall(PetscCalloc1((size_t)A->m, &d));
+  for (int r = 0; r < A->m; r++)
+    for (int32_t k = a.i[r]; k < a.i[r + 1]; k++)
+      if (a.j[k] == r && v[k] != 0) d[r] = PetscSqrtReal(PetscAbsReal(1 / v[k]));
+  for (int r = 0; r < A->m; r++)
+    for (int32_t k = a.i[r]; k < a.i[r + 1]; k++) v[k] = v[k] * d[r] * d[a.j[k]];
+  PetscCall(PetscFree(d));
+  PetscCall(GPUCSRLaunched(A->dev, "spgemm (normalize)"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode AXPY_Host(double f, const GPUCSRStorage *X, GPUCSRStorage *Y, PetscBool *lost)
+{
+  const Rows x = RowsOf(X), y = RowsOf(Y);
+  double    *to = (double *)Y->array[CSR_VAL].data;
+  int32_t   *at; /* where a column of the row is in Y, if Y has it */
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRHostTurn(Y->dev->stream));
+  *lost = PETSC_FALSE;
+  PetscCall(Marks(Y->n, &at));
+  for (int r = 0; r < Y->m; r++) {
+    for (int32_t p = y.i[r]; p < y.i[r + 1]; p++) at[y.j[p]] = p;
+    for (int32_t q = x.i[r]; q < x.i[r + 1]; q++) {
+      const int32_t p = at[x.j[q]];
+
+      if (p < y.i[r] || p >= y.i[r + 1]) *lost = PETSC_TRUE;
+      else to[p] += f * x.a[q];
+    }
+  }
+  PetscCall(PetscFree(at));
+  PetscCall(GPUCSRLaunched(Y->dev, "spgemm (axpy)"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const GPUCSRSpGEMMOps GPUCSRSpGEMM_host = {Bound_Host, Classify_Host, Count_Host, Scan_Host, Fill_Host, Numeric_Host, Independent_Host, Beside_Host, Stacked_Host, Normalize_Host, AXPY_Host};

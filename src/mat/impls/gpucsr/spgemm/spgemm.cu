@@ -236,6 +236,16 @@ __global__ void __launch_bounds__(threads_of(G)) numeric_kernel(int n, const int
   numeric_row(g, A, B, rows[k], rowptr, col, val, key + slot * T, place + slot * T, sum + slot * (T / 2), BITS, lost);
 }
 
+/* Rows for which C has no entries: the product must have none */
+__global__ void empty_kernel(int n, const int *__restrict__ rows, csr A, const int *__restrict__ brow, int *lost)
+{
+  const int k = blockIdx.x * blockDim.x + threadIdx.x;
+
+  if (k >= n) return;
+  for (int q = A.i[rows[k]]; q < A.i[rows[k] + 1]; q++)
+    if (brow[A.j[q] + 1] > brow[A.j[q]]) *lost = 1;
+}
+
 /* The sums of a long row are its values themselves */
 __global__ void __launch_bounds__(LONG) numeric_long_kernel(int n, const int *__restrict__ rows, csr A, csr B, const int *__restrict__ rowptr, const int *__restrict__ col, double *val, int most, int *work, int *lost)
 {
@@ -360,6 +370,7 @@ static PetscErrorCode NumericLaunch(const GPUCSRStorage *SA, const GPUCSRStorage
     CLASS_ROWS(k); \
     if (n) numeric_kernel<G, BITS><<<GPUCSRBlocks((int64_t)n *(G), threads_of(G)), threads_of(G), 0, s>>>(n, rows, A, B, rowptr, col, val, lost); \
   } while (0)
+  if (c->first[1]) empty_kernel<<<GPUCSRBlocks(c->first[1], 256), 256, 0, s>>>(c->first[1], c->rows, A, B.i, lost);
   if (small) {
     LAUNCH(1, 4, 5);
     LAUNCH(2, 8, 7);
@@ -549,26 +560,28 @@ __device__ __forceinline__ int rank_of(const int *rank, int v)
   return rank ? rank[v] : v;
 }
 
-__global__ void begin_kernel(int m, const int *__restrict__ rowptr, volatile unsigned char *state)
+__global__ void begin_kernel(int m, const int *__restrict__ rowptr, int least, unsigned char *state, const int *__restrict__ order, int *rank)
 {
   const int v = blockIdx.x * blockDim.x + threadIdx.x;
 
-  if (v < m) state[v] = rowptr[v + 1] - rowptr[v] < 2 ? OUT : UNDECIDED;
+  if (v >= m) return;
+  state[v] = rowptr[v + 1] - rowptr[v] < least ? OUT : UNDECIDED;
+  if (order) rank[order[v]] = v;
 }
 
 /*
-  A vertex is decided once all neighbours before it are. What others decide meanwhile is seen or not; the decision is the same either way, as greedy
+  A vertex is decided once all before it that have it in their rows are. What others decide meanwhile is seen or not; the decision is the same either way, as greedy
   selection in a given order has one result (Blelloch, Fineman, Shun, Greedy sequential maximal independent set and matching are parallel on average, 2012).
 */
-__global__ void decide_kernel(int m, csr A, const int *__restrict__ rank, volatile unsigned char *state, int *left)
+__global__ void decide_kernel(int m, csr T, const int *__restrict__ rank, volatile unsigned char *state, int *left)
 {
   const int v = blockIdx.x * blockDim.x + threadIdx.x;
 
   if (v >= m || state[v] != UNDECIDED) return;
   const int mine = rank_of(rank, v);
   bool      wait = false;
-  for (int k = A.i[v]; k < A.i[v + 1]; k++) {
-    const int u = A.j[k];
+  for (int k = T.i[v]; k < T.i[v + 1]; k++) {
+    const int u = T.j[k];
 
     if (u == v || rank_of(rank, u) > mine) continue;
     const unsigned char s = state[u];
@@ -583,7 +596,7 @@ __global__ void decide_kernel(int m, csr A, const int *__restrict__ rank, volati
   else *left = 1;
 }
 
-__global__ void roots_kernel(int m, csr A, const int *__restrict__ rank, const unsigned char *__restrict__ state, int *root)
+__global__ void roots_kernel(int m, csr T, const int *__restrict__ rank, const unsigned char *__restrict__ state, int *root)
 {
   const int v    = blockIdx.x * blockDim.x + threadIdx.x;
   int       best = -1;
@@ -591,8 +604,8 @@ __global__ void roots_kernel(int m, csr A, const int *__restrict__ rank, const u
   if (v >= m) return;
   if (state[v] == TAKEN) best = v;
   else
-    for (int k = A.i[v]; k < A.i[v + 1]; k++) {
-      const int u = A.j[k];
+    for (int k = T.i[v]; k < T.i[v + 1]; k++) {
+      const int u = T.j[k];
 
       if (state[u] == TAKEN && (best < 0 || rank_of(rank, u) < rank_of(rank, best))) best = u;
     }
@@ -603,44 +616,182 @@ __global__ void roots_kernel(int m, csr A, const int *__restrict__ rank, const u
 #define ROUNDS    8
 #define QUESTIONS 512
 
-static PetscErrorCode IndependentSteps(const GPUCSRStorage *A, const int32_t *rank, int32_t *root, unsigned char *state, int *left, PetscBool *complete)
+static PetscErrorCode IndependentSteps(const GPUCSRStorage *A, const GPUCSRStorage *T, const int32_t *order, int least, int32_t *root, unsigned char *state, int *rank, int *left, PetscBool *complete)
 {
   const cudaStream_t s      = StreamOf(A);
   const unsigned int blocks = GPUCSRBlocks(A->m, 256);
+  const int         *place  = order ? rank : NULL;
 
   PetscFunctionBegin;
-  begin_kernel<<<blocks, 256, 0, s>>>(A->m, Arrays(A).i, state);
+  begin_kernel<<<blocks, 256, 0, s>>>(A->m, Arrays(A).i, least, state, order, rank);
   *complete = PETSC_FALSE;
   for (int q = 0; q < QUESTIONS && !*complete; q++) {
     int undecided;
 
     for (int k = 0; k < ROUNDS; k++) {
       if (k == ROUNDS - 1) PetscCall(A->dev->ops->zero(A->dev->id, left, sizeof(int), s));
-      decide_kernel<<<blocks, 256, 0, s>>>(A->m, Arrays(A), rank, state, left);
+      decide_kernel<<<blocks, 256, 0, s>>>(A->m, Arrays(T), place, state, left);
     }
     GPUCSRCheckLaunch("independent set");
     PetscCall(ReadInt(A, left, &undecided));
     *complete = (PetscBool)!undecided;
   }
-  roots_kernel<<<blocks, 256, 0, s>>>(A->m, Arrays(A), rank, state, root);
+  roots_kernel<<<blocks, 256, 0, s>>>(A->m, Arrays(T), place, state, root);
   GPUCSRCheckLaunch("independent set (roots)");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Independent_CUDA(const GPUCSRStorage *A, const int32_t *rank, int32_t *root, PetscBool *complete)
+/* A flag, ranks and states, in one piece */
+static PetscErrorCode Independent_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *T, const int32_t *order, int least, int32_t *root, PetscBool *complete)
 {
-  const size_t   bytes = GPUCSRTogether(sizeof(int)) + (size_t)A->m;
-  void          *work  = NULL;
+  const size_t   flag = GPUCSRTogether(sizeof(int)), ranks = order ? GPUCSRTogether(sizeof(int) * (size_t)A->m) : 0, bytes = flag + ranks + (size_t)A->m;
+  void          *work = NULL;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   *complete = PETSC_TRUE;
   if (!A->m) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRMalloc(A->dev, bytes, "states of vertices", &work));
-  ierr = IndependentSteps(A, rank, root, (unsigned char *)work + GPUCSRTogether(sizeof(int)), (int *)work, complete);
+  ierr = IndependentSteps(A, T, order, least, root, (unsigned char *)work + flag + ranks, (int *)((char *)work + flag), (int *)work, complete);
   PetscCall(GPUCSRFree(A->dev, bytes, &work));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GPUCSRSpGEMMOps GPUCSRSpGEMM_cuda = {Bound_CUDA, Classify_CUDA, Count_CUDA, Scan_CUDA, Fill_CUDA, Numeric_CUDA, Independent_CUDA};
+/* --- Graphs */
+
+/* 8 threads a row; T.i is NULL where there is no T */
+__global__ void beside_kernel(int m, int n, csr A, csr T, bool absolute, int *__restrict__ rowptr, int *__restrict__ col, double *__restrict__ val)
+{
+  const int r = (int)(((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 8), lane = threadIdx.x % 8;
+
+  if (r >= m) return;
+  const int first = A.i[r] + (T.i ? T.i[r] : 0), la = A.i[r + 1] - A.i[r], lt = T.i ? T.i[r + 1] - T.i[r] : 0;
+  for (int k = lane; k < la + lt; k += 8) {
+    const double v = k < la ? A.a[A.i[r] + k] : T.a[T.i[r] + k - la];
+
+    col[first + k] = k < la ? A.j[A.i[r] + k] : T.j[T.i[r] + k - la] + n;
+    val[first + k] = absolute ? fabs(v) : v;
+  }
+  if (lane == 0) {
+    rowptr[r] = first;
+    if (r == m - 1) rowptr[m] = first + la + lt;
+  }
+}
+
+static PetscErrorCode Beside_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *T, PetscBool absolute, GPUCSRStorage *K)
+{
+  const csr none = {NULL, NULL, NULL};
+
+  PetscFunctionBegin;
+  if (!A->m) {
+    PetscCall((*A->dev->ops->zero)(A->dev->id, K->array[CSR_ROWPTR].data, sizeof(int), A->dev->stream));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  beside_kernel<<<GPUCSRBlocks((int64_t)A->m * 8, 256), 256, 0, StreamOf(A)>>>(A->m, A->n, Arrays(A), T ? Arrays(T) : none, absolute == PETSC_TRUE, (int *)K->array[CSR_ROWPTR].data, (int *)K->array[CSR_COL].data, (double *)K->array[CSR_VAL].data);
+  GPUCSRCheckLaunch("beside");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+__global__ void stacked_kernel(int m, int *rowptr, int *col, double *val)
+{
+  const int64_t r = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+
+  if (r > 2 * (int64_t)m) return;
+  rowptr[r] = (int)r;
+  if (r == 2 * (int64_t)m) return;
+  col[r] = (int)(r < m ? r : r - m);
+  val[r] = 1;
+}
+
+static PetscErrorCode Stacked_CUDA(int m, GPUCSRStorage *B)
+{
+  PetscFunctionBegin;
+  stacked_kernel<<<GPUCSRBlocks(2 * (int64_t)m + 1, 256), 256, 0, StreamOf(B)>>>(m, (int *)B->array[CSR_ROWPTR].data, (int *)B->array[CSR_COL].data, (double *)B->array[CSR_VAL].data);
+  GPUCSRCheckLaunch("stacked");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+__global__ void roots_of_diagonal_kernel(int m, csr A, double *d)
+{
+  const int r = blockIdx.x * blockDim.x + threadIdx.x;
+  double    v = 0;
+
+  if (r >= m) return;
+  for (int k = A.i[r]; k < A.i[r + 1]; k++)
+    if (A.j[k] == r && A.a[k] != 0) v = sqrt(fabs(1 / A.a[k]));
+  d[r] = v;
+}
+
+__global__ void normalize_kernel(int m, csr A, const double *__restrict__ d, double *val)
+{
+  const int r = (int)(((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 8);
+
+  if (r >= m) return;
+  for (int k = A.i[r] + (int)(threadIdx.x % 8); k < A.i[r + 1]; k += 8) val[k] = val[k] * d[r] * d[A.j[k]];
+}
+
+static PetscErrorCode Normalize_CUDA(GPUCSRStorage *A)
+{
+  void        *d     = NULL;
+  const size_t bytes = sizeof(double) * (size_t)A->m;
+
+  PetscFunctionBegin;
+  if (!A->m) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRMalloc(A->dev, bytes, "a graph's diagonal", &d));
+  roots_of_diagonal_kernel<<<GPUCSRBlocks(A->m, 256), 256, 0, StreamOf(A)>>>(A->m, Arrays(A), (double *)d);
+  normalize_kernel<<<GPUCSRBlocks((int64_t)A->m * 8, 256), 256, 0, StreamOf(A)>>>(A->m, Arrays(A), (const double *)d, (double *)A->array[CSR_VAL].data);
+  PetscCall(GPUCSRFree(A->dev, bytes, &d));
+  GPUCSRCheckLaunch("normalize");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* 8 threads a row; rows of Y may be in any order, and are searched from the place where an ascending one has the column */
+__global__ void axpy_kernel(int m, double f, csr X, const int *__restrict__ yrow, const int *__restrict__ ycol, double *yval, int *lost)
+{
+  const int r = (int)(((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 8);
+
+  if (r >= m) return;
+  const int first = yrow[r], end = yrow[r + 1];
+  for (int q = X.i[r] + (int)(threadIdx.x % 8); q < X.i[r + 1]; q += 8) {
+    const int c  = X.j[q];
+    int       lo = first, hi = end;
+
+    while (lo < hi) {
+      const int mid = lo + (hi - lo) / 2;
+
+      if (ycol[mid] < c) lo = mid + 1;
+      else hi = mid;
+    }
+    if (lo == end || ycol[lo] != c)
+      for (lo = first; lo < end && ycol[lo] != c; lo++)
+        ;
+    if (lo < end) yval[lo] += f * X.a[q];
+    else *lost = 1;
+  }
+}
+
+static PetscErrorCode AXPY_CUDA(double f, const GPUCSRStorage *X, GPUCSRStorage *Y, PetscBool *lost)
+{
+  GPUCSRDevice   dev  = Y->dev;
+  void          *flag = NULL;
+  int            yes  = 0;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  *lost = PETSC_FALSE;
+  if (!Y->m) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRMalloc(dev, sizeof(int), "a sum's flag", &flag));
+  ierr = dev->ops->zero(dev->id, flag, sizeof(int), dev->stream);
+  if (!ierr) {
+    axpy_kernel<<<GPUCSRBlocks((int64_t)Y->m * 8, 256), 256, 0, StreamOf(Y)>>>(Y->m, f, Arrays(X), Arrays(Y).i, Arrays(Y).j, (double *)Y->array[CSR_VAL].data, (int *)flag);
+    ierr = ReadInt(Y, flag, &yes);
+  }
+  PetscCall(GPUCSRFree(dev, sizeof(int), &flag));
+  PetscCall(ierr);
+  GPUCSRCheckLaunch("spgemm (axpy)");
+  *lost = yes ? PETSC_TRUE : PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const GPUCSRSpGEMMOps GPUCSRSpGEMM_cuda = {Bound_CUDA, Classify_CUDA, Count_CUDA, Scan_CUDA, Fill_CUDA, Numeric_CUDA, Independent_CUDA, Beside_CUDA, Stacked_CUDA, Normalize_CUDA, AXPY_CUDA};

@@ -48,11 +48,18 @@ typedef struct {
   /* values of C; lost: an entry of the product has no place in C */
   PetscErrorCode (*numeric)(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *, GPUCSRStorage *C, PetscBool *lost);
   /*
-    A maximal independent set of the graph A, the one that greedy selection by ascending rank finds, rank NULL: by ascending row number. Where a
-    vertex is taken its neighbours are out. root[v] = v for those that were taken, else the first by rank of them that has v in its row,
-    or -1 for vertices without neighbours. The graph's pattern must be symmetric. complete: no vertex is left undecided
+    A maximal independent set of the graph A, the one that greedy selection in this order finds, order NULL: by row number. A vertex that is reached
+    undecided is taken, unless its row has fewer than least entries, and all undecided ones in its row are out then. T: A transposed.
+    root[v] = v for those taken, else the one that put v out, or -1. complete: no vertex is left undecided
   */
-  PetscErrorCode (*independent)(const GPUCSRStorage *A, const int32_t *rank, int32_t *root, PetscBool *complete);
+  PetscErrorCode (*independent)(const GPUCSRStorage *A, const GPUCSRStorage *T, const int32_t *order, int least, int32_t *root, PetscBool *complete);
+  /* K = [A T], row by row, values or (absolute) their absolute values; T NULL: A alone. B = [I; I], 2 m by m: K B is the sum of A and T */
+  PetscErrorCode (*beside)(const GPUCSRStorage *A, const GPUCSRStorage *T, PetscBool absolute, GPUCSRStorage *K);
+  PetscErrorCode (*stacked)(int m, GPUCSRStorage *B);
+  /* each entry divided by the roots of the sizes of its row's and its column's entry on the diagonal; where there is none it is 0 */
+  PetscErrorCode (*normalize)(GPUCSRStorage *A);
+  /* Y += a X, whose entries are some of those of Y; lost: they are not, and values of Y may be wrong */
+  PetscErrorCode (*axpy)(double a, const GPUCSRStorage *X, GPUCSRStorage *Y, PetscBool *lost);
 } GPUCSRSpGEMMOps;
 
 GPUCSR_INTERN const GPUCSRSpGEMMOps  GPUCSRSpGEMM_host;
@@ -65,6 +72,7 @@ GPUCSR_INTERN PetscErrorCode GPUCSRSpGEMMNumeric(const GPUCSRStorage *A, const G
 GPUCSR_INTERN PetscErrorCode GPUCSRRowClassesOf(const GPUCSRStorage *C, GPUCSRRowClasses *);
 GPUCSR_INTERN PetscErrorCode GPUCSRRowClassesDestroy(GPUCSRDevice, GPUCSRRowClasses *);
 GPUCSR_INTERN PetscErrorCode GPUCSRTransposeStorage(const GPUCSRStorage *A, GPUCSRStorage *T, int32_t **map);
+GPUCSR_INTERN PetscErrorCode GPUCSRGraph(const GPUCSRStorage *A, PetscBool symmetrize, PetscBool scale, GPUCSRStorage *G);
 GPUCSR_INTERN PetscErrorCode GPUCSRTransposeValues(const GPUCSRStorage *A, const int32_t *map, GPUCSRStorage *T);
 
 #if defined(__cplusplus)

@@ -1,0 +1,178 @@
+static char help[] = "The set-up of PETSc's algebraic multigrid, GAMG, on the matrix type of your choice.\n\n";
+
+/*
+    gamg -mat_type aij -log_view
+    gamg -mat_type gpucsr -dll_append libpetscgpucsr.so
+    gamg -mat_type aijcusparse                             in a PETSc built with CUDA
+    gamg -cases lognormal7_128,lognormal27_96 [-spd 0] [-repeats 3] [-ksp_rtol 1e-8 -pc_gamg_threshold 0.02 ...]
+
+  A plain PETSc program: it knows nothing of the library. Of each case (see ksp.c), by CG: the first set-up, the first solve and the second, then new values and
+  a set-up with the interpolation made again, then new values and one where it is kept; the last three are repeated, and the best is told. A small case goes before, so
+  that no time is that of a library's first call. With -log_view each of these is a stage. -spd 0: nobody tells PETSc that the matrix is symmetric.
+
+  Milliseconds; levels and operator complexity as GAMG has them, iterations and true relative residual of the second solve.
+*/
+#include <petscksp.h>
+#include <petsctime.h>
+#include "spd.h"
+
+static PetscLogStage stage[5];
+
+typedef struct {
+  double   setup, first, solve, again, kept, residual, complexity;
+  PetscInt its, levels;
+} Times;
+
+static PetscErrorCode Clock(PetscErrorCode (*what)(void *), void *ctx, PetscLogStage s, double *seconds)
+{
+  PetscLogDouble begin, end;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscLogStagePush(s));
+  PetscCall(PetscTime(&begin));
+  PetscCall((*what)(ctx));
+  PetscCall(PetscTime(&end));
+  PetscCall(PetscLogStagePop());
+  *seconds = PetscMin(*seconds, end - begin);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+typedef struct {
+  KSP ksp;
+  Vec b, x;
+} Problem;
+
+static PetscErrorCode SetUp(void *ctx)
+{
+  return KSPSetUp(((Problem *)ctx)->ksp);
+}
+
+static PetscErrorCode Solve(void *ctx)
+{
+  Problem  *p = (Problem *)ctx;
+  PetscReal norm;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecSet(p->x, 0.0));
+  PetscCall(KSPSolve(p->ksp, p->b, p->x));
+  PetscCall(VecNorm(p->x, NORM_2, &norm)); /* waits for the device */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Hierarchy(PC pc, Times *t)
+{
+  double all = 0, fine = 0;
+
+  PetscFunctionBeginUser;
+  PetscCall(PCMGGetLevels(pc, &t->levels));
+  for (PetscInt l = 0; l < t->levels; l++) {
+    KSP     smoother;
+    Mat     A;
+    MatInfo info;
+
+    PetscCall(PCMGGetSmoother(pc, l, &smoother));
+    PetscCall(KSPGetOperators(smoother, &A, NULL));
+    PetscCall(MatGetInfo(A, MAT_GLOBAL_SUM, &info));
+    fine = info.nz_used;
+    all += fine;
+  }
+  t->complexity = all / fine;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Run(const char name[], PetscBool spd, PetscInt repeats, Times *t)
+{
+  SPD          s;
+  int32_t     *i;
+  PetscInt    *j;
+  PetscScalar *a;
+  int          m, known = -1;
+  char         type[64] = MATAIJ;
+  Mat          A;
+  Vec          r;
+  PetscReal    norm, all;
+  Problem      p;
+  PC           pc;
+
+  PetscFunctionBeginUser;
+  for (int k = 0; k < 4; k++) {
+    static const char *const kinds[] = {"lognormal7_%d", "lognormal27_%d", "elastic_%d", "graph_%d"}; /* in the order of SPDKind */
+
+    if (sscanf(name, kinds[k], &s.m) == 1) known = k;
+  }
+  PetscCheck(known >= 0 && s.m >= 2 && s.m <= 200, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-cases %s: must be lognormal7_N, lognormal27_N, elastic_N or graph_N, N points an edge", name);
+  s.kind = (SPDKind)known;
+  *t     = (Times){1e9, 1e9, 1e9, 1e9, 1e9, 0, 0, 0, 0};
+  PetscCall(SPDCreate(&s, &m, &i, &j, &a));
+  PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, m, m, (PetscInt *)i, j, a, &A));
+  if (s.kind == ELASTIC) PetscCall(MatSetBlockSize(A, 3));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_type", type, sizeof(type), NULL));
+  PetscCall(MatConvert(A, type, MAT_INPLACE_MATRIX, &A));
+  if (spd) PetscCall(MatSetOption(A, MAT_SPD, PETSC_TRUE));
+  PetscCall(MatCreateVecs(A, &p.x, &p.b));
+  PetscCall(VecDuplicate(p.b, &r));
+  PetscCall(VecSet(p.b, 1.0));
+  PetscCall(KSPCreate(PETSC_COMM_SELF, &p.ksp));
+  PetscCall(KSPSetOperators(p.ksp, A, A));
+  PetscCall(KSPSetType(p.ksp, KSPCG));
+  PetscCall(KSPSetTolerances(p.ksp, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT));
+  PetscCall(KSPGetPC(p.ksp, &pc));
+  PetscCall(PCSetType(pc, PCGAMG));
+  PetscCall(KSPSetFromOptions(p.ksp));
+  PetscCall(Clock(SetUp, &p, stage[0], &t->setup));
+  PetscCall(Clock(Solve, &p, stage[1], &t->first));
+  for (PetscInt k = 0; k < repeats; k++) PetscCall(Clock(Solve, &p, stage[2], &t->solve));
+  PetscCall(KSPGetIterationNumber(p.ksp, &t->its));
+  PetscCall(MatMult(A, p.x, r));
+  PetscCall(VecAYPX(r, -1.0, p.b));
+  PetscCall(VecNorm(r, NORM_2, &norm));
+  PetscCall(VecNorm(p.b, NORM_2, &all));
+  t->residual = norm / all;
+  PetscCall(Hierarchy(pc, t));
+  for (int keep = 0; keep < 2; keep++) {
+    PetscCall(PCGAMGSetReuseInterpolation(pc, (PetscBool)keep));
+    for (PetscInt k = 0; k < repeats + keep; k++) { /* the first that keeps it makes what it will keep */
+      PetscCall(MatScale(A, 1.0009765625));
+      PetscCall(KSPSetOperators(p.ksp, A, A));
+      PetscCall(Clock(SetUp, &p, stage[3 + keep], keep ? &t->kept : &t->again));
+    }
+  }
+  PetscCall(VecDestroy(&r));
+  PetscCall(VecDestroy(&p.x));
+  PetscCall(VecDestroy(&p.b));
+  PetscCall(KSPDestroy(&p.ksp));
+  PetscCall(MatDestroy(&A));
+  PetscCall(PetscFree(i));
+  PetscCall(PetscFree2(j, a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  static const char *const stages[] = {"first set-up", "first solve", "solves", "set-up again", "kept"};
+  char                    *cases[16];
+  PetscInt                 n = 16, repeats = 3;
+  PetscBool                spd = PETSC_TRUE, set;
+  Times                    t;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-cases", cases, &n, &set));
+  if (!set) {
+    n = 1;
+    PetscCall(PetscStrallocpy("lognormal7_64", &cases[0]));
+  }
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-repeats", &repeats, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-spd", &spd, NULL));
+  for (int k = 0; k < 5; k++) stage[k] = 0;
+  PetscCall(Run("lognormal7_32", spd, 1, &t));
+  for (int k = 0; k < 5; k++) PetscCall(PetscLogStageRegister(stages[k], &stage[k]));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "| case | first set-up | again | interpolation kept | first solve | solve | iterations | levels | complexity | residual |\n| :-- | --: | --: | --: | --: | --: | --: | --: | --: | --: |\n"));
+  for (PetscInt k = 0; k < n; k++) {
+    PetscCall(Run(cases[k], spd, repeats, &t));
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, "| %s | %.1f | %.1f | %.1f | %.1f | %.1f | %" PetscInt_FMT " | %" PetscInt_FMT " | %.3f | %.1e |\n", cases[k], 1e3 * t.setup, 1e3 * t.again, 1e3 * t.kept, 1e3 * t.first, 1e3 * t.solve, t.its, t.levels, t.complexity, t.residual));
+    PetscCall(PetscFree(cases[k]));
+  }
+  PetscCall(PetscFinalize());
+  return 0;
+}

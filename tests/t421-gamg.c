@@ -1,0 +1,177 @@
+/*
+  GAMG of a matrix of the type under test against MATAIJ's: the same levels, the same number of iterations, a solution as good; for several problems and options, and
+  with new values, where the interpolation is kept or made again. The aggregates of both coarseners are PETSc's own.
+
+  //TEST name="csr" args="-mat_gpucsr_format csr -mat_gpucsr_product_least 0"
+  //TEST name="vectors" args="-mat_gpucsr_format csr -mat_gpucsr_product_least 0 -mat_vec_type gpu -vec_gpu_separate"
+  //TEST name="levels" args="-mat_gpucsr_format csr -mat_gpucsr_product_least 0 -gamg {}" loop="pc_gamg_aggressive_coarsening=1 pc_gamg_aggressive_coarsening=2 pc_gamg_threshold=0.05 pc_gamg_threshold=0 pc_gamg_agg_nsmooths=0 pc_gamg_agg_nsmooths=2 mat_coarsen_type=mis mat_coarsen_type=hem mat_coarsen_misk_distance=3 pc_gamg_reuse_interpolation=1 pc_gamg_square_graph=1"
+  //TEST name="limit" args="-mat_gpucsr_backend auto -mat_gpucsr_format csr -mat_gpucsr_product_least 0 -mat_gpucsr_memory_limit {}" loop="100000 400000 1000000"
+  //TEST name="least" args="-mat_gpucsr_format csr -mat_gpucsr_product_least 5000"
+  //TEST name="ranks" nsize=2 args="-mat_gpucsr_format csr -mat_gpucsr_product_least 0"
+*/
+static char help[] = "Tests GAMG.\n";
+
+#include "testing.h"
+
+/* k x k x k points: coefficients of contrast e^c; nonsymmetric: convection besides, and no option that says what is symmetric. pass: other values */
+static PetscErrorCode Box(MPI_Comm comm, PetscInt k, PetscReal contrast, PetscReal convection, PetscInt pass, PetscBool ref, Mat *A)
+{
+  const PetscInt m = k * k * k;
+  PetscInt       rs, re;
+
+  PetscFunctionBegin;
+  if (!*A) {
+    PetscCall(TestMatCreate(comm, m, m, ref, A));
+    PetscCall(MatSeqAIJSetPreallocation(*A, 7, NULL));
+    PetscCall(MatMPIAIJSetPreallocation(*A, 7, NULL, 4, NULL));
+  }
+  PetscCall(MatGetOwnershipRange(*A, &rs, &re));
+  for (PetscInt v = rs; v < re; v++) {
+    const PetscInt x[3] = {v % k, v / k % k, v / (k * k)}, step[3] = {1, k, k * k};
+    PetscScalar    diagonal = 0;
+
+    for (int d = 0; d < 3; d++) {
+      for (int side = -1; side <= 1; side += 2) {
+        const PetscInt    u   = v + side * step[d];
+        const PetscReal   w   = PetscExpReal(contrast * (ZooReal(PetscMin(u, v), 3 * PetscMax(u, v) + d, 17 + pass) - 0.5)) + (d == 0 && side < 0 ? convection : 0.0);
+        const PetscScalar off = -w;
+
+        diagonal += w;
+        if (x[d] + side < 0 || x[d] + side >= k) continue;
+        PetscCall(MatSetValues(*A, 1, &v, 1, &u, &off, INSERT_VALUES));
+      }
+    }
+    PetscCall(MatSetValues(*A, 1, &v, 1, &v, &diagonal, INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Rows of which some have nobody but themselves, and one that nobody has */
+static PetscErrorCode Alone(Mat A)
+{
+  PetscInt rows[3] = {5, 77, 300};
+
+  PetscFunctionBegin;
+  PetscCall(MatSetOption(A, MAT_KEEP_NONZERO_PATTERN, PETSC_FALSE));
+  PetscCall(MatZeroRowsColumns(A, 3, rows, 2.0, NULL, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+typedef struct {
+  PetscInt  levels, its, n[20];
+  PetscReal nonzeros[20], error;
+} Outcome;
+
+static PetscErrorCode Measure(KSP ksp, Mat R, Vec b, Vec x, Outcome *o)
+{
+  PC        pc;
+  Vec       r;
+  PetscReal norm;
+
+  PetscFunctionBegin;
+  PetscCall(VecSet(b, 1.0));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(KSPGetIterationNumber(ksp, &o->its));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCMGGetLevels(pc, &o->levels));
+  PetscCheck(o->levels > 1 && o->levels < 20, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%" PetscInt_FMT " levels", o->levels);
+  for (PetscInt l = 0; l < o->levels; l++) {
+    KSP     smoother;
+    Mat     A;
+    MatInfo info;
+
+    PetscCall(PCMGGetSmoother(pc, l, &smoother));
+    PetscCall(KSPGetOperators(smoother, &A, NULL));
+    PetscCall(MatGetSize(A, &o->n[l], NULL));
+    PetscCall(MatGetInfo(A, MAT_GLOBAL_SUM, &info));
+    o->nonzeros[l] = info.nz_used;
+  }
+  PetscCall(VecDuplicate(b, &r));
+  PetscCall(MatMult(R, x, r));
+  PetscCall(VecAYPX(r, -1.0, b));
+  PetscCall(VecNorm(r, NORM_2, &norm));
+  PetscCall(VecNorm(b, NORM_2, &o->error));
+  o->error = norm / o->error;
+  PetscCall(VecDestroy(&r));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Compare(const Outcome *o, const Outcome *r, const char where[])
+{
+  PetscFunctionBegin;
+  PetscCheck(o->levels == r->levels, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: %" PetscInt_FMT " levels, MATAIJ has %" PetscInt_FMT, where, o->levels, r->levels);
+  for (PetscInt l = 0; l < o->levels; l++)
+    PetscCheck(o->n[l] == r->n[l] && o->nonzeros[l] == r->nonzeros[l], PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: level %" PetscInt_FMT " has %" PetscInt_FMT " rows and %g nonzeros, MATAIJ's %" PetscInt_FMT " and %g", where, l, o->n[l], (double)o->nonzeros[l], r->n[l],
+               (double)r->nonzeros[l]);
+  PetscCheck(PetscAbsInt(o->its - r->its) <= 1, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: %" PetscInt_FMT " iterations, MATAIJ takes %" PetscInt_FMT, where, o->its, r->its);
+  PetscCheck(o->error < 2 * r->error + 1e-12 || o->error < 1e-7, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: residual %g, MATAIJ's %g", where, (double)o->error, (double)r->error);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Case(PetscInt k, PetscReal contrast, PetscReal convection, PetscBool symmetric, PetscBool alone, const char where[])
+{
+  Mat A[2] = {NULL, NULL};
+  KSP ksp[2];
+  Vec x[2], b[2];
+
+  PetscFunctionBegin;
+  for (int ref = 0; ref < 2; ref++) {
+    PC pc;
+
+    PetscCall(Box(PETSC_COMM_WORLD, k, contrast, convection, 0, (PetscBool)ref, &A[ref]));
+    if (symmetric) PetscCall(MatSetOption(A[ref], MAT_SPD, PETSC_TRUE));
+    if (alone) PetscCall(Alone(A[ref]));
+    PetscCall(MatCreateVecs(A[ref], &x[ref], &b[ref]));
+    PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp[ref]));
+    PetscCall(KSPSetOperators(ksp[ref], A[ref], A[ref]));
+    PetscCall(KSPSetType(ksp[ref], symmetric ? KSPCG : KSPGMRES));
+    PetscCall(KSPSetTolerances(ksp[ref], 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, 200));
+    PetscCall(KSPGetPC(ksp[ref], &pc));
+    PetscCall(PCSetType(pc, PCGAMG));
+    PetscCall(KSPSetFromOptions(ksp[ref]));
+  }
+  for (PetscInt pass = 0; pass < 3; pass++) {
+    Outcome o[2];
+
+    for (int ref = 0; ref < 2; ref++) {
+      if (pass && !alone) PetscCall(Box(PETSC_COMM_WORLD, k, contrast, convection, pass, (PetscBool)ref, &A[ref]));
+      if (pass && alone) PetscCall(MatScale(A[ref], 3.0));
+      PetscCall(KSPSetOperators(ksp[ref], A[ref], A[ref]));
+      PetscCall(Measure(ksp[ref], A[ref], b[ref], x[ref], &o[ref]));
+    }
+    PetscCall(Compare(&o[0], &o[1], where));
+  }
+  for (int ref = 0; ref < 2; ref++) {
+    PetscCall(KSPDestroy(&ksp[ref]));
+    PetscCall(VecDestroy(&x[ref]));
+    PetscCall(VecDestroy(&b[ref]));
+    PetscCall(MatDestroy(&A[ref]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  char      option[128] = "-", *value;
+  PetscBool set;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(TestRequireReal(0));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-gamg", option + 1, sizeof(option) - 1, &set)); /* name=value */
+  if (set) {
+    PetscCall(PetscStrchr(option, '=', &value));
+    PetscCheck(value, PETSC_COMM_WORLD, PETSC_ERR_ARG_WRONG, "-gamg name=value");
+    *value++ = 0;
+    PetscCall(PetscOptionsSetValue(NULL, option, value));
+  }
+  PetscCall(Case(12, 0.0, 0.0, PETSC_TRUE, PETSC_FALSE, "Poisson"));
+  PetscCall(Case(13, 3.0, 0.0, PETSC_TRUE, PETSC_FALSE, "contrast"));
+  PetscCall(Case(11, 1.0, 0.0, PETSC_FALSE, PETSC_FALSE, "symmetric, which nobody said"));
+  PetscCall(Case(11, 1.0, 0.7, PETSC_FALSE, PETSC_FALSE, "convection"));
+  PetscCall(Case(10, 1.0, 0.0, PETSC_TRUE, PETSC_TRUE, "rows alone"));
+  PetscCall(PetscFinalize());
+  return 0;
+}
