@@ -33,7 +33,7 @@ ifneq ($(NVCC),)
   PTX      := $(if $(word 2,$(ARCHS)),75) $(lastword $(ARCHS))
   GENCODE  := $(foreach a,$(ARCHS),-gencode=arch=compute_$a,code=sm_$a) $(foreach a,$(PTX),-gencode=arch=compute_$a,code=compute_$a)
   SRC      += $(sort $(wildcard src/sys/cuda/*.c))
-  CU       := $(sort $(wildcard src/sys/cuda/*.cu src/mat/impls/gpucsr/kernels/*.cu src/vec/impls/*/*.cu src/ksp/impls/*/*.cu src/tao/impls/*/*.cu))
+  CU       := $(sort $(wildcard src/sys/cuda/*.cu src/mat/impls/gpucsr/kernels/*.cu src/mat/impls/gpucsr/factor/*.cu src/vec/impls/*/*.cu src/ksp/impls/*/*.cu src/tao/impls/*/*.cu))
   CPPFLAGS += -DGPUCSR_HAVE_CUDA -I$(CUDA_DIR)/include
   CUDALIBS := -L$(CUDA_DIR)/lib64 -L$(CUDA_DIR)/targets/x86_64-linux/lib -lcudart_static -ldl -lrt -lpthread
 endif

@@ -688,6 +688,7 @@ PetscErrorCode MatGPUCSRRegister_Private(void)
   PetscCall(MatRegisterRootName(MATGPUCSR, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR));
   PetscCall(MatRegisterRootName(MATAIJGPUCSR, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR));
   PetscCall(MatSeqAIJRegister(MATSEQAIJGPUCSR, MatConvert_SeqAIJ_SeqAIJGPUCSR));
+  PetscCall(MatGPUCSRFactorRegister_Private());
   PetscCall(PetscLogEventRegister("GPUCSRBuild", MAT_CLASSID, &MAT_GPUCSR_Build));
   PetscCall(PetscLogEventRegister("GPUCSRRefresh", MAT_CLASSID, &MAT_GPUCSR_Refresh));
   PetscCall(PetscLogEventRegister("GPUCSRTranspose", MAT_CLASSID, &MAT_GPUCSR_Transpose));
