@@ -1,4 +1,4 @@
-//TEST name="kernel" args="-mat_gpucsr_solve_kernel {}" loop="syncfree levels host auto"
+//TEST name="kernel" args="-mat_gpucsr_solve_kernel {}" loop="ranges syncfree levels host auto"
 //TEST name="vecgpu" args="-mat_gpucsr_solve_kernel syncfree -vec_type gpu -vec_gpu_separate"
 //TEST name="standard" args="-mat_gpucsr_solve_kernel levels -standard_vectors -malloc_debug -malloc_dump"
 //TEST name="seqaij" args="-mat_type seqaij -mat_seqaij_type seqaijgpucsr -mat_gpucsr_solve_kernel syncfree"
@@ -194,15 +194,21 @@ static PetscErrorCode Solves(Mat A, Mat F, Mat FR, Mat FC, Mat B, const Kind *k,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Several right-hand sides at once: those of MatSolve() to the bit */
+/* Several right-hand sides at once: as MatSolve(), to the bit where both are one kernel of ours */
 static PetscErrorCode MatSolves2(Mat A, Mat F, const char where[])
 {
   Mat       B, X;
   Vec       b, x, col;
   PetscInt  n;
-  PetscReal norm;
+  PetscReal norm, most;
+  char      kernel[32] = "auto";
+  PetscBool ours[3];
 
   PetscFunctionBegin;
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_gpucsr_solve_kernel", kernel, sizeof(kernel), NULL));
+  PetscCall(PetscStrcmp(kernel, "ranges", &ours[0]));
+  PetscCall(PetscStrcmp(kernel, "syncfree", &ours[1]));
+  PetscCall(PetscStrcmp(kernel, "levels", &ours[2]));
   PetscCall(MatGetSize(A, &n, NULL));
   PetscCall(MatCreateSeqDense(PETSC_COMM_SELF, n, 3, NULL, &B));
   PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
@@ -216,12 +222,13 @@ static PetscErrorCode MatSolves2(Mat A, Mat F, const char where[])
   for (PetscInt k = 0; k < 3; k++) {
     PetscCall(TestFill(b, 10 + k, PETSC_FALSE));
     PetscCall(MatSolve(F, b, x));
+    PetscCall(VecNorm(x, NORM_INFINITY, &most));
     PetscCall(MatDenseGetColumnVecRead(X, k, &col));
     PetscCall(VecCopy(col, b));
     PetscCall(MatDenseRestoreColumnVecRead(X, k, &col));
     PetscCall(VecAXPY(x, -1.0, b));
     PetscCall(VecNorm(x, NORM_INFINITY, &norm));
-    PetscCheck(norm == 0.0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: column %" PetscInt_FMT " of MatMatSolve() differs by %g from MatSolve()", where, k, (double)norm);
+    PetscCheck(norm <= (ours[0] || ours[1] || ours[2] ? 0.0 : TEST_C * PETSC_MACHINE_EPSILON * most), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: column %" PetscInt_FMT " of MatMatSolve() differs by %g from MatSolve()", where, k, (double)norm);
   }
   PetscCall(VecDestroy(&b));
   PetscCall(VecDestroy(&x));

@@ -3,8 +3,8 @@
 
     build/bench/trisolve [-cases lognormal7_128,lognormal27_96,lap7_64,FILE.petsc,...] [-repeats 20] [-small] [-tune]
 
-  lognormal7_N and lognormal27_N: N points an edge of a cube, coefficients of lognormal contrast. -small: no peer, few repeats, for the sanitizer. -tune: blocks a processor
-  and heralds of the kernel without meetings. A line a case and kernel.
+  lognormal7_N and lognormal27_N: N points an edge of a cube, coefficients of lognormal contrast. -small: no peer, few repeats, for the sanitizer. -tune: by several numbers
+  of ranges. A line a case and kernel.
 */
 static char help[] = "Triangular solves and ILU(0) against the host and cuSPARSE.\n";
 
@@ -12,15 +12,16 @@ static char help[] = "Triangular solves and ILU(0) against the host and cuSPARSE
 #include "bench.h"
 #include "spd.h"
 #include "synthetic.h"
+#define DISABLE_CUSPARSE_DEPRECATED /* csrilu02 is what the peer has */
 #include <cusparse.h>
 #include <petscmat.h>
 
 typedef struct {
-  int      n;
-  int32_t *i;
+  int       n;
+  int32_t  *i;
   PetscInt *j;
-  double  *a;
-  Mat      A; /* where it was loaded */
+  double   *a;
+  Mat       A; /* where it was loaded */
 } Matrix;
 
 typedef struct {
@@ -31,13 +32,13 @@ typedef struct {
   double           *b, *x;
   void             *trouble;
   GPUCSRSolveMethod method;
-  int               sweeps;
+  int               sweeps, ranges;
 } Solver;
 
 static PetscErrorCode Get(const char name[], Matrix *M)
 {
-  SPD            spd;
-  Synthetic      s = {name, STENCIL7, 0, 1, 0, 0, 0, 0, 0, 0};
+  SPD             spd;
+  Synthetic       s = {name, STENCIL7, 0, 1, 0, 0, 0, 0, 0, 0};
   const PetscInt *i, *j;
   PetscInt        n;
   PetscScalar    *a;
@@ -94,7 +95,7 @@ enum {
 };
 static const char *const parts[] = {"pattern", "levels", "values", "factor", "triangles", "new values: fill"};
 
-static PetscErrorCode SetUp(GPUCSRDevice dev, const Matrix *M, Solver *S, double part[])
+static PetscErrorCode SetUp(GPUCSRDevice dev, const Matrix *M, GPUCSRSolveMethod method, int ranges, Solver *S, double part[])
 {
   const GPUCSRTriangleOps *ops = GPUCSRTriangleOpsGet(dev);
   const size_t             n   = (size_t)M->n;
@@ -104,7 +105,9 @@ static PetscErrorCode SetUp(GPUCSRDevice dev, const Matrix *M, Solver *S, double
 
   PetscFunctionBeginUser;
   PetscCall(PetscMemzero(S, sizeof(*S)));
-  S->dev = dev;
+  S->dev    = dev;
+  S->method = method;
+  S->ranges = ranges;
   PetscCall(GPUCSRDeviceSynchronize(dev));
   PetscCall(PetscTime(&last));
   PetscCall(GPUCSRFactorCSRCreate(dev, M->n, M->i[M->n], &S->F));
@@ -114,14 +117,21 @@ static PetscErrorCode SetUp(GPUCSRDevice dev, const Matrix *M, Solver *S, double
   PetscCheck(!bad[0] && !bad[1], PETSC_COMM_SELF, PETSC_ERR_SUP, "The rows do not ascend, or the diagonal is not whole");
   PetscCall(Lap(dev, &last, &part[PART_PATTERN]));
   PetscCall(GPUCSRTriangleLevels(dev, &S->F, PETSC_FALSE, &S->T[0], dev->stream));
+  PetscCall(GPUCSRTriangleOrder(dev, &S->F, M->n, &S->T[0], dev->stream));
   PetscCall(Lap(dev, &last, &part[PART_LEVELS]));
   PetscCall(GPUCSRUpload(dev, S->F.a, GPUCSR_DOUBLE, M->a, GPUCSR_DOUBLE, (size_t)S->F.nnz, PETSC_FALSE, dev->stream, NULL));
   PetscCall(Lap(dev, &last, &part[PART_VALUES]));
   PetscCall((*ops->factor)(dev, &S->F, PETSC_FALSE, S->T[0].order, GPUCSR_PIVOT_ABSOLUTE, 1e-14, &pivots, dev->stream));
   PetscCheck(pivots.row == M->n, PETSC_COMM_SELF, PETSC_ERR_SUP, "Row %d has no good pivot", pivots.row);
   PetscCall(Lap(dev, &last, &part[PART_FACTOR]));
-  PetscCall(GPUCSRTriangleSlices(dev, &S->F, &S->T[0], dev->stream));
-  PetscCall(GPUCSRTriangleBuild(dev, &S->F, PETSC_TRUE, &S->T[1], dev->stream));
+  PetscCall(GPUCSRTriangleLevels(dev, &S->F, PETSC_TRUE, &S->T[1], dev->stream));
+  for (int k = 0; k < 2; k++) {
+    const int ranges = S->method != GPUCSR_SOLVE_RANGES ? 1 : S->ranges ? S->ranges : GPUCSRTriangleRanges(&S->T[k], dev);
+
+    S->T[k].near = (PetscBool)(S->method == GPUCSR_SOLVE_RANGES);
+    PetscCall(GPUCSRTriangleOrder(dev, &S->F, GPUCSRRangeRows(M->n, ranges), &S->T[k], dev->stream));
+    PetscCall(GPUCSRTriangleSlices(dev, &S->F, &S->T[k], dev->stream));
+  }
   PetscCall(GPUCSRMalloc(dev, sizeof(int) * n, "an ordering", (void **)&S->mid));
   PetscCall((*ops->compose)(M->n, S->T[1].order, S->T[0].place, S->mid, dev->stream));
   PetscCall(Lap(dev, &last, &part[PART_TRIANGLES]));
@@ -153,8 +163,8 @@ static PetscErrorCode Solve(void *ctx)
   Solver                  *S   = (Solver *)ctx;
   const GPUCSRTriangleOps *ops = GPUCSRTriangleOpsGet(S->dev);
   const GPUCSRSweep        w[] = {
-    {&S->T[0], GPUCSR_UNIT,      S->T[0].order, NULL,          PETSC_FALSE},
-    {&S->T[1], GPUCSR_SCALE_ROW, S->mid,        S->T[1].order, PETSC_FALSE}
+           {&S->T[0], GPUCSR_UNIT,      S->T[0].order, NULL,          PETSC_FALSE},
+           {&S->T[1], GPUCSR_SCALE_ROW, S->mid,        S->T[1].order, PETSC_FALSE}
   };
 
   PetscFunctionBeginUser;
@@ -177,7 +187,7 @@ static double Distance(const double *x, const double *y, size_t n)
 /* Median of repeated solves, the same bits each time, and those of the reference to rounding */
 static PetscErrorCode Time(Solver *S, const char name[], const char what[], const double *reference, int repeats)
 {
-  const size_t n = (size_t)S->F.n;
+  const size_t n     = (size_t)S->F.n;
   double       t[64] = {0}, *x[2], seconds;
   int          batch = 1, different = 0;
   BenchClock   c;
@@ -292,68 +302,65 @@ static PetscErrorCode PeerTime(Solver *S, const Matrix *M, const char name[], co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Tune(Solver *S, const Matrix *M, const char name[], const double *reference)
+/* One method, warm; its set-up is S */
+static PetscErrorCode Method(GPUCSRDevice dev, const Matrix *M, const char name[], GPUCSRSolveMethod method, int ranges, const Solver *H, int repeats, Solver *S, double part[])
 {
-  static const int blocks[] = {1, 2, 3, 4}, heralds[] = {0, 2, 3, 4, 8};
+  char what[64];
 
   PetscFunctionBeginUser;
-  S->method = GPUCSR_SOLVE_SYNCFREE;
-  for (size_t h = 0; h < PETSC_STATIC_ARRAY_LENGTH(heralds); h++) {
-    Solver R;
-    double part[PARTS];
+  PetscCall(SetUp(dev, M, method, ranges, S, part));
+  PetscCall(GPUCSRUpload(dev, S->b, GPUCSR_DOUBLE, H->b, GPUCSR_DOUBLE, (size_t)M->n, PETSC_FALSE, dev->stream, NULL));
+  PetscCall(PetscSNPrintf(what, sizeof(what), "%s %d,%d", GPUCSRSolveMethods[method], S->T[0].nranges, S->T[1].nranges));
+  PetscCall(Time(S, name, what, H->x, repeats));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
-    GPUCSRHeraldLevels = heralds[h];
-    PetscCall(SetUp(S->dev, M, &R, part));
-    PetscCall(S->dev->ops->copy(S->dev->id, R.b, S->b, sizeof(double) * (size_t)M->n, GPUCSR_ON_DEVICE, S->dev->stream));
-    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(blocks); k++) {
-      char what[64];
+/* Several numbers of ranges */
+static PetscErrorCode Tune(GPUCSRDevice dev, const Matrix *M, const char name[], const Solver *H)
+{
+  const int least = (M->n + GPUCSR_RANGE_ROWS - 1) / GPUCSR_RANGE_ROWS + 1, most = PetscMax(least, dev->props.processors);
+  double    part[PARTS];
+  Solver    S;
 
-      GPUCSRSolveBlocks = blocks[k];
-      PetscCall(PetscSNPrintf(what, sizeof(what), "blocks %d heralds %d", blocks[k], heralds[h]));
-      PetscCall(Time(&R, name, what, reference, 3));
-    }
-    PetscCall(TearDown(&R));
+  PetscFunctionBeginUser;
+  for (int ranges = most; ranges >= least; ranges = ranges == least ? 0 : PetscMax(least, ranges / 2)) {
+    PetscCall(Method(dev, M, name, GPUCSR_SOLVE_RANGES, ranges, H, 3, &S, part));
+    PetscCall(TearDown(&S));
   }
-  GPUCSRSolveBlocks  = 2;
-  GPUCSRHeraldLevels = 3;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Case(GPUCSRDevice dev, GPUCSRDevice host, const char name[], int repeats, PetscBool small, PetscBool tune)
 {
-  Matrix  M;
-  Solver  S, H;
-  double  part[PARTS], *a, *reference, *b;
+  Matrix M;
+  Solver S, H;
+  double part[PARTS], *a;
 
   PetscFunctionBeginUser;
   PetscCall(Get(name, &M));
   if (strrchr(name, '/')) name = strrchr(name, '/') + 1;
-  PetscCall(SetUp(host, &M, &H, part));
+  PetscCall(SetUp(host, &M, GPUCSR_SOLVE_SYNCFREE, 0, &H, part));
   for (int r = 0; r < M.n; r++) H.b[r] = 1 + (double)((uint32_t)r * 2654435761u) / 4294967296.0;
   PetscCall(Solve(&H));
-  reference = H.x;
-  b         = H.b;
-  for (int k = 0; k < (small ? 1 : 2); k++) { /* the second is warm */
-    if (k) PetscCall(TearDown(&S));
-    PetscCall(SetUp(dev, &M, &S, part));
+  for (int k = 0; k < GPUCSR_SOLVE_METHODS; k++) {
+    static const GPUCSRSolveMethod order[] = {GPUCSR_SOLVE_LEVELS, GPUCSR_SOLVE_RANGES, GPUCSR_SOLVE_SYNCFREE}; /* the last is what Jacobi sweeps go on with */
+
+    PetscCall(Method(dev, &M, name, order[k], order[k] == GPUCSR_SOLVE_RANGES && small ? 3 : 0, &H, repeats, &S, part));
+    if (k < GPUCSR_SOLVE_METHODS - 1) PetscCall(TearDown(&S));
   }
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%-16s %d rows, %d nonzeros, %d and %d levels, stored %.2f of L, %.2f of U; ms:", name, M.n, M.i[M.n], S.T[0].nlevels, S.T[1].nlevels, (double)S.T[0].stored / PetscMax(1, S.T[0].nnz), (double)S.T[1].stored / PetscMax(1, S.T[1].nnz)));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%-16s %d rows, %d nonzeros, %d and %d levels, stored %.2f of L, %.2f of U; ms:", name, M.n, M.i[M.n], S.T[0].nlevels, S.T[1].nlevels, (double)S.T[0].stored / PetscMax(1, S.T[0].nnz),
+                        (double)S.T[1].stored / PetscMax(1, S.T[1].nnz)));
   for (int k = 0; k < PARTS; k++) PetscCall(PetscPrintf(PETSC_COMM_SELF, " %s %.2f%s", parts[k], 1e3 * part[k], k < PARTS - 1 ? "," : "\n"));
   PetscCall(PetscMalloc1((size_t)S.F.nnz, &a));
   PetscCall(GPUCSRDownload(dev, a, GPUCSR_DOUBLE, S.F.a, GPUCSR_DOUBLE, (size_t)S.F.nnz, PETSC_FALSE, dev->stream));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "%-16s factor off by %.1e\n", name, Distance(a, H.F.a, (size_t)S.F.nnz)));
   PetscCall(PetscFree(a));
-  PetscCall(GPUCSRUpload(dev, S.b, GPUCSR_DOUBLE, b, GPUCSR_DOUBLE, (size_t)M.n, PETSC_FALSE, dev->stream, NULL));
-  for (int m = 0; m < GPUCSR_SOLVE_METHODS; m++) {
-    S.method = (GPUCSRSolveMethod)m;
-    PetscCall(Time(&S, name, GPUCSRSolveMethods[m], reference, repeats));
-  }
-  if (tune) PetscCall(Tune(&S, &M, name, reference));
+  if (tune) PetscCall(Tune(dev, &M, name, &H));
   if (!small) {
-    PetscCall(PeerTime(&S, &M, name, reference, repeats));
+    PetscCall(PeerTime(&S, &M, name, H.x, repeats));
     S.sweeps = H.sweeps = 5;
     PetscCall(Solve(&H));
-    PetscCall(Time(&S, name, "jacobi, 5 sweeps", reference, repeats));
+    PetscCall(Time(&S, name, "jacobi, 5 sweeps", H.x, repeats));
   }
   PetscCall(TearDown(&S));
   PetscCall(TearDown(&H));
@@ -367,10 +374,10 @@ static PetscErrorCode Case(GPUCSRDevice dev, GPUCSRDevice host, const char name[
 
 int main(int argc, char **argv)
 {
-  char         *cases[32], why[256];
-  PetscInt      n = 32, repeats = 20;
-  PetscBool     set, small, tune;
-  GPUCSRDevice  dev, host;
+  char        *cases[32], why[256];
+  PetscInt     n = 32, repeats = 20;
+  PetscBool    set, small, tune;
+  GPUCSRDevice dev, host;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));

@@ -34,6 +34,12 @@ __device__ __forceinline__ void show(int *p, int v)
   asm volatile("st.relaxed.gpu.global.s32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
 }
 
+/* What was read or written before is so for whoever sees what is shown after; __threadfence() is the dearer fence.sc */
+__device__ __forceinline__ void fence()
+{
+  asm volatile("fence.acq_rel.gpu;" ::: "memory");
+}
+
 /* Counts looks; true when it is time to give up: the limit is reached, or somebody else has met it. trouble is in page-locked host memory */
 struct Patience {
   unsigned looks = 0;

@@ -28,6 +28,7 @@ PetscErrorCode GPUCSRFactorPairDestroy(GPUCSRDevice dev, GPUCSRFactorPair *p)
   PetscFunctionBegin;
   PetscCall(TrianglesDestroy(dev, p));
   PetscCall(FreeInts(dev, (int)p->M.nnz, &p->map));
+  PetscCall(FreeInts(dev, p->M.n, &p->schedule));
   PetscCall(GPUCSRFactorCSRDestroy(dev, &p->M));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -71,18 +72,45 @@ static PetscErrorCode Index(GPUCSRDevice dev, int n, int *in, IS is, int **out)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Triangles of the factor or of its transpose, without values; the lower one's levels may be there */
-static PetscErrorCode Triangles(Mat_GPUCSRFactor *f, int side)
+/* The kernel of the solves, and its ranges of rows: what is predicted to be fastest, where nothing was asked for */
+static PetscErrorCode Choose(Mat_GPUCSRFactor *f, const GPUCSRTriangle T[2], int rows[2])
 {
-  GPUCSRDevice dev = f->vectors.dev;
-  GPUCSRFactorPair  *p   = &f->pair[side];
-  const int    n   = p->M.n;
-  const IS     first = f->natural ? NULL : side ? f->col : f->row, last = f->natural ? NULL : side ? f->row : f->col;
+  double t[GPUCSR_SOLVE_METHODS], host;
+  int    ranges[2], best = 0;
 
   PetscFunctionBegin;
-  if (!p->T[0].order) PetscCall(GPUCSRTriangleLevels(dev, &p->M, PETSC_FALSE, &p->T[0], dev->stream));
-  PetscCall(GPUCSRTriangleSlices(dev, &p->M, &p->T[0], dev->stream));
-  PetscCall(GPUCSRTriangleBuild(dev, &p->M, PETSC_TRUE, &p->T[1], dev->stream));
+  for (int k = 0; k < 2; k++) ranges[k] = GPUCSRTriangleRanges(&T[k], f->vectors.dev);
+  for (int m = 0; m < GPUCSR_SOLVE_METHODS; m++) {
+    t[m] = GPUCSRTriangleTime(&T[0], (GPUCSRSolveMethod)m, ranges[0]) + GPUCSRTriangleTime(&T[1], (GPUCSRSolveMethod)m, ranges[1]);
+    if (t[m] < t[best]) best = m;
+  }
+  host      = 60e-6 + 1.5e-9 * (double)(T[0].nnz + T[1].nnz) + 5e-9 * T[0].n;
+  f->chosen = f->sweeps ? GPUCSR_SOLVE_SYNCFREE : f->method >= 0 ? f->method : best;
+  for (int k = 0; k < 2; k++) rows[k] = f->chosen == GPUCSR_SOLVE_RANGES ? GPUCSRRangeRows(T[k].n, ranges[k]) : T[k].n;
+  if (f->method == GPUCSR_METHOD_AUTO && !f->sweeps && f->vectors.dev->ops->separate && host < t[f->chosen] / 1.5) f->chosen = GPUCSR_METHOD_HOST;
+  PetscCall(PetscSNPrintf(f->why, sizeof(f->why), "%s, of %d and %d levels, %.0f rows each in the mean", f->method >= 0 ? "asked for" : "predicted to be fastest", T[0].nlevels, T[1].nlevels, 2.0 * T[0].n / PetscMax(1, T[0].nlevels + T[1].nlevels)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Triangles of the factor or of its transpose; the lower one's levels may be there */
+static PetscErrorCode Triangles(Mat_GPUCSRFactor *f, int side)
+{
+  GPUCSRDevice      dev = f->vectors.dev;
+  GPUCSRFactorPair *p   = &f->pair[side];
+  const int         n   = p->M.n;
+  int               rows[2];
+  const IS          first = f->natural ? NULL : side ? f->col : f->row, last = f->natural ? NULL : side ? f->row : f->col;
+
+  PetscFunctionBegin;
+  if (!p->T[0].depth) PetscCall(GPUCSRTriangleLevels(dev, &p->M, PETSC_FALSE, &p->T[0], dev->stream));
+  PetscCall(GPUCSRTriangleLevels(dev, &p->M, PETSC_TRUE, &p->T[1], dev->stream));
+  PetscCall(Choose(f, p->T, rows));
+  if (f->chosen == GPUCSR_METHOD_HOST) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int k = 0; k < 2; k++) {
+    p->T[k].near = (PetscBool)(f->chosen == GPUCSR_SOLVE_RANGES);
+    PetscCall(GPUCSRTriangleOrder(dev, &p->M, rows[k], &p->T[k], dev->stream));
+    PetscCall(GPUCSRTriangleSlices(dev, &p->M, &p->T[k], dev->stream));
+  }
   PetscCall(Index(dev, n, p->T[0].order, first, &p->from[0]));
   PetscCall(Index(dev, n, p->T[1].order, last, &p->to));
   PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)n, "an ordering", (void **)&p->from[1]));
@@ -91,41 +119,18 @@ static PetscErrorCode Triangles(Mat_GPUCSRFactor *f, int side)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The kernel of the solves: the one that is predicted to be fastest, where none was asked for */
-static PetscErrorCode Choose(Mat_GPUCSRFactor *f)
-{
-  const GPUCSRTriangle *T = f->pair[0].T;
-  double                t[GPUCSR_SOLVE_METHODS], host;
-
-  PetscFunctionBegin;
-  for (int m = 0; m < GPUCSR_SOLVE_METHODS; m++) t[m] = GPUCSRTriangleTime(&T[0], (GPUCSRSolveMethod)m) + GPUCSRTriangleTime(&T[1], (GPUCSRSolveMethod)m);
-  if (f->sweeps) {
-    f->chosen = GPUCSR_SOLVE_SYNCFREE;
-    PetscCall(PetscSNPrintf(f->why, sizeof(f->why), "%d Jacobi sweeps of each triangle", f->sweeps));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  f->chosen = f->method >= 0 ? f->method : t[GPUCSR_SOLVE_LEVELS] < t[GPUCSR_SOLVE_SYNCFREE] ? GPUCSR_SOLVE_LEVELS : GPUCSR_SOLVE_SYNCFREE;
-  host      = 30e-6 + 1.5e-9 * (double)(T[0].nnz + T[1].nnz) + 5e-9 * T[0].n;
-  if (f->method == GPUCSR_METHOD_AUTO && f->vectors.dev->ops->separate && host < t[f->chosen] / 1.5) f->chosen = GPUCSR_METHOD_HOST;
-  PetscCall(PetscSNPrintf(f->why, sizeof(f->why), "%s, of %d and %d levels of %.0f rows in the mean", f->method >= 0 ? "asked for" : "predicted to be fastest", T[0].nlevels, T[1].nlevels, 2.0 * T[0].n / PetscMax(1, T[0].nlevels + T[1].nlevels)));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The triangles of A as the factor on the device is now */
 PetscErrorCode MatGPUCSRFactorBuild_Private(Mat_GPUCSRFactor *f)
 {
   GPUCSRDevice             dev = f->vectors.dev;
   const GPUCSRTriangleOps *ops = GPUCSRTriangleOpsGet(dev);
-  GPUCSRFactorPair              *p   = &f->pair[0];
+  GPUCSRFactorPair        *p   = &f->pair[0];
 
   PetscFunctionBegin;
   f->pair[1].fresh = PETSC_FALSE;
   if (p->built)
     for (int k = 0; k < 2; k++) PetscCall((*ops->fill)(dev, &p->M, &p->T[k], PETSC_FALSE, dev->stream));
-  else {
-    PetscCall(Triangles(f, 0));
-    PetscCall(Choose(f));
-  }
+  else PetscCall(Triangles(f, 0));
   if (!f->trouble) {
     PetscCall(dev->ops->hostmalloc(dev->id, sizeof(int), &f->trouble));
     *(volatile int *)f->trouble = 0;
@@ -193,8 +198,8 @@ static PetscErrorCode SourceSend(Mat_GPUCSRFactor *f, int n, int64_t nnz, const 
 /* The values of A in the pattern of the factor */
 static PetscErrorCode Load(Mat_GPUCSRFactor *f, Mat A)
 {
-  GPUCSRDevice    dev = f->vectors.dev;
-  Source          s   = {NULL, NULL, NULL, NULL, NULL};
+  GPUCSRDevice    dev     = f->vectors.dev;
+  Source          s       = {NULL, NULL, NULL, NULL, NULL};
   IS              inverse = NULL;
   const PetscInt *i, *j;
   PetscScalar    *a;
@@ -217,12 +222,23 @@ static PetscErrorCode Load(Mat_GPUCSRFactor *f, Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* All rows in the order of levels, which the factorization goes by; the levels stay for the triangle */
+static PetscErrorCode Schedule(GPUCSRDevice dev, GPUCSRFactorPair *p)
+{
+  PetscFunctionBegin;
+  if (!p->T[0].depth) PetscCall(GPUCSRTriangleLevels(dev, &p->M, PETSC_FALSE, &p->T[0], dev->stream));
+  PetscCall(GPUCSRTriangleOrder(dev, &p->M, p->M.n, &p->T[0], dev->stream));
+  PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)p->M.n, "the order of levels", (void **)&p->schedule));
+  PetscCall(dev->ops->copy(dev->id, p->schedule, p->T[0].order, sizeof(int) * (size_t)p->M.n, GPUCSR_ON_DEVICE, dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* ILU or ICC of A on the device. done: all pivots are good; otherwise PETSc has to say, or to shift */
 PetscErrorCode MatGPUCSRFactorNumeric_Private(Mat_GPUCSRFactor *f, Mat A, const MatFactorInfo *info, PetscBool *done)
 {
   GPUCSRDevice             dev  = f->vectors.dev;
   const GPUCSRTriangleOps *ops  = GPUCSRTriangleOpsGet(dev);
-  GPUCSRFactorPair              *p    = &f->pair[0];
+  GPUCSRFactorPair        *p    = &f->pair[0];
   GPUCSRPivotRule          rule = GPUCSR_PIVOT_ABSOLUTE;
   GPUCSRPivots             pivots;
 
@@ -231,8 +247,8 @@ PetscErrorCode MatGPUCSRFactorNumeric_Private(Mat_GPUCSRFactor *f, Mat A, const 
   if (info->shifttype == (PetscReal)MAT_SHIFT_POSITIVE_DEFINITE) rule = GPUCSR_PIVOT_POSITIVE;
   f->positive = (PetscBool)(rule == GPUCSR_PIVOT_POSITIVE);
   PetscCall(Load(f, A));
-  if (!p->T[0].order) PetscCall(GPUCSRTriangleLevels(dev, &p->M, PETSC_FALSE, &p->T[0], dev->stream));
-  PetscCall((*ops->factor)(dev, &p->M, f->symmetric, p->T[0].order, rule, (double)info->zeropivot, &pivots, dev->stream));
+  if (!p->schedule) PetscCall(Schedule(dev, p));
+  PetscCall((*ops->factor)(dev, &p->M, f->symmetric, p->schedule, rule, (double)info->zeropivot, &pivots, dev->stream));
   *done = (PetscBool)(pivots.row == p->M.n && !pivots.unsymmetric && (!f->symmetric || (p->T[0].nnz == p->M.nnz - p->M.n - p->T[0].nnz)));
   if (*done && f->symmetric) PetscCall((*ops->mirror)(&p->M, dev->stream));
   if (!*done) PetscCall(PetscInfo(A, "Row %d has a pivot that PETSc must judge, or the pattern is not symmetric: its factorization is taken\n", pivots.row));
@@ -243,7 +259,7 @@ static PetscErrorCode Transpose(Mat_GPUCSRFactor *f)
 {
   GPUCSRDevice               dev = f->vectors.dev;
   const GPUCSRDeviceHelpers *h   = GPUCSRHelpers(dev);
-  GPUCSRFactorPair                *p = &f->pair[0], *q = &f->pair[1];
+  GPUCSRFactorPair          *p = &f->pair[0], *q = &f->pair[1];
   const size_t               n = (size_t)p->M.n, nnz = (size_t)p->M.nnz;
 
   PetscFunctionBegin;
@@ -252,18 +268,18 @@ static PetscErrorCode Transpose(Mat_GPUCSRFactor *f)
     int           bad[GPUCSR_PATTERN_FLAGS];
 
     PetscCall(PetscMemzero(&S, sizeof(S)));
-    S.dev               = dev;
-    S.format            = GPUCSRFormatCSR();
-    S.precision         = GPUCSR_PRECISION_DOUBLE;
-    S.m                 = S.n = p->M.n;
-    S.nnz               = S.stored = p->M.nnz;
+    S.dev       = dev;
+    S.format    = GPUCSRFormatCSR();
+    S.precision = GPUCSR_PRECISION_DOUBLE;
+    S.m = S.n = p->M.n;
+    S.nnz = S.stored    = p->M.nnz;
     S.narrays           = 3;
     S.array[CSR_ROWPTR] = (GPUCSRArray){"rowptr", GPUCSR_INT32, PETSC_FALSE, n + 1, p->M.i};
     S.array[CSR_COL]    = (GPUCSRArray){"col", GPUCSR_INT32, PETSC_FALSE, nnz, p->M.j};
     S.array[CSR_VAL]    = (GPUCSRArray){"val", GPUCSR_DOUBLE, PETSC_TRUE, nnz, p->M.a};
     PetscCall(GPUCSRFactorCSRCreate(dev, p->M.n, p->M.nnz, &q->M));
     PetscCall(GPUCSRMalloc(dev, sizeof(int) * nnz, "the transpose of a factor", (void **)&q->map));
-    T                   = S;
+    T                        = S;
     T.array[CSR_ROWPTR].data = q->M.i;
     T.array[CSR_COL].data    = q->M.j;
     T.array[CSR_VAL].data    = q->M.a;

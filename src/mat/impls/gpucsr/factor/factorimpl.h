@@ -18,11 +18,12 @@ typedef enum {
 
 /* Two triangles that are solved one after the other, and the index arrays between vectors and places */
 typedef struct {
-  PetscBool       built; /* pattern */
-  PetscBool       fresh; /* values */
-  GPUCSRFactorCSR M;     /* the factor, or its transpose */
-  int            *map;   /* of a transpose: the entry of the factor that each of its entries is */
-  GPUCSRTriangle  T[2];  /* lower, upper */
+  PetscBool       built;    /* pattern */
+  PetscBool       fresh;    /* values */
+  GPUCSRFactorCSR M;        /* the factor, or its transpose */
+  int            *map;      /* of a transpose: the entry of the factor that each of its entries is */
+  int            *schedule; /* rows in the order of levels of the lower one, for the factorization */
+  GPUCSRTriangle  T[2];     /* lower, upper */
   int            *from[2], *to;
 } GPUCSRFactorPair;
 
@@ -46,7 +47,7 @@ typedef struct {
   int              chosen;
   char             why[256], whynot[512];
   void            *trouble; /* page-locked, set by a solve that waited too long */
-  GPUCSRFactorPair       pair[2]; /* A, transposed */
+  GPUCSRFactorPair pair[2]; /* A, transposed */
   struct _MatOps   petsc;   /* the operations of PETSc's factor; some of them are replaced by ours */
 } Mat_GPUCSRFactor;
 

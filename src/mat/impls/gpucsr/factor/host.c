@@ -34,42 +34,52 @@ static inline int End(const GPUCSRFactorCSR *F, const GPUCSRTriangle *T, int r)
 static PetscErrorCode Levels(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTriangle *T, GPUCSRStream s)
 {
   const int n = F->n;
-  int      *level, *first, keys = 0;
 
   PetscFunctionBegin;
   (void)dev;
   (void)s;
-  T->nnz = 0;
-  PetscCall(PetscMalloc1(n, &level)); /* of each row, then its key */
+  T->nnz     = 0;
+  T->nlevels = 0;
   for (int k = 0; k < n; k++) {
     const int r = T->upper ? n - 1 - k : k;
 
-    level[r] = 0;
-    for (int e = Begin(F, T, r); e < End(F, T, r); e++) level[r] = PetscMax(level[r], level[F->j[e]] + 1);
-    keys = PetscMax(keys, 8 * (level[r] + 1));
+    T->depth[r] = 0;
+    T->nnz += End(F, T, r) - Begin(F, T, r);
+    for (int e = Begin(F, T, r); e < End(F, T, r); e++) T->depth[r] = PetscMax(T->depth[r], T->depth[F->j[e]] + 1);
+    T->nlevels = PetscMax(T->nlevels, T->depth[r] + 1);
   }
-  PetscCall(PetscCalloc1(keys + 1, &first));
-  for (int r = 0; r < n; r++) {
-    const int length = End(F, T, r) - Begin(F, T, r);
-
-    T->nnz += length;
-    level[r] = 8 * level[r] + GPUCSRLaneClass(length);
-    first[level[r] + 1]++;
-  }
-  for (int k = 0; k < keys; k++) first[k + 1] += first[k];
-  for (int r = 0; r < n; r++) {
-    const int p = first[level[r]]++;
-
-    T->order[p] = r;
-    T->key[p]   = level[r];
-    T->place[r] = p;
-  }
-  PetscCall(PetscFree(first));
-  PetscCall(PetscFree(level));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Runs(GPUCSRDevice dev, const GPUCSRTriangle *T, int *n, int **key, int **rows, GPUCSRStream s)
+/* Range by range, a stable sort by counting */
+static PetscErrorCode Order(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTriangle *T, GPUCSRStream s)
+{
+  const int keys = 8 * T->nlevels;
+  int      *first;
+
+  PetscFunctionBegin;
+  (void)dev;
+  (void)s;
+  PetscCall(PetscMalloc1(keys + 1, &first));
+  for (int64_t g = 0; g < T->nranges; g++) {
+    const int begin = (int)(g * T->rows), end = (int)PetscMin((g + 1) * T->rows, T->n), low = T->upper ? T->n - end : begin;
+
+    PetscCall(PetscArrayzero(first, keys + 1));
+    for (int r = low; r < low + end - begin; r++) first[8 * T->depth[r] + GPUCSRLaneClass(End(F, T, r) - Begin(F, T, r)) + 1]++;
+    for (int k = 0; k < keys; k++) first[k + 1] += first[k];
+    for (int r = low; r < low + end - begin; r++) {
+      const int key = 8 * T->depth[r] + GPUCSRLaneClass(End(F, T, r) - Begin(F, T, r)), p = begin + first[key]++;
+
+      T->order[p] = r;
+      T->key[p]   = g << 32 | key;
+      T->place[r] = p;
+    }
+  }
+  PetscCall(PetscFree(first));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Runs(GPUCSRDevice dev, const GPUCSRTriangle *T, int *n, int64_t **key, int **rows, GPUCSRStream s)
 {
   PetscFunctionBegin;
   (void)dev;
@@ -105,15 +115,23 @@ static PetscErrorCode Widths(GPUCSRDevice dev, const GPUCSRFactorCSR *F, const G
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Place p as a column of a slice that begins at place first */
+static inline int Column(const GPUCSRTriangle *T, int first, int p)
+{
+  const int base = first / T->rows * T->rows;
+
+  return T->near && p >= base && p - base < T->rows ? GPUCSR_NEAR(p, base) : p;
+}
+
 static PetscErrorCode Fill(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTriangle *T, PetscBool pattern, GPUCSRStream s)
 {
   PetscFunctionBegin;
   (void)dev;
   (void)s;
   for (int k = 0; k < T->nslices; k++) {
-    const GPUCSRSlice S     = T->slice[k];
-    const int         log   = GPUCSRSliceLanes(S.shape), lanes = 1 << log;
-    const int64_t     base  = (int64_t)GPUCSR_SLICE * S.offset;
+    const GPUCSRSlice S   = T->slice[k];
+    const int         log = GPUCSRSliceLanes(S.shape), lanes = 1 << log;
+    const int64_t     base = (int64_t)GPUCSR_SLICE * S.offset;
 
     for (int lane = 0; lane < GPUCSR_SLICE; lane++) {
       const PetscBool there = (PetscBool)(lane >> log < GPUCSRSliceRows(S.shape));
@@ -125,7 +143,7 @@ static PetscErrorCode Fill(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTri
         const int     from = there ? Begin(F, T, r) + w * lanes + (lane & (lanes - 1)) : 0;
         const int     is   = there && from < End(F, T, r);
 
-        if (pattern) T->col[to] = is ? T->place[F->j[from]] : T->n;
+        if (pattern) T->col[to] = is ? Column(T, S.first, T->place[F->j[from]]) : -1;
         T->val[to] = is ? F->a[from] : 0;
       }
     }
@@ -251,7 +269,11 @@ static void Sums(const GPUCSRTriangle *T, const GPUCSRSlice *S, const double *x,
     const int64_t base = (int64_t)GPUCSR_SLICE * S->offset + lane;
 
     sum[lane] = 0;
-    for (int w = 0; w < GPUCSRSliceWidth(S->shape); w++) sum[lane] += T->val[base + (int64_t)GPUCSR_SLICE * w] * x[T->col[base + (int64_t)GPUCSR_SLICE * w]];
+    for (int w = 0; w < GPUCSRSliceWidth(S->shape); w++) {
+      const int c = T->col[base + (int64_t)GPUCSR_SLICE * w];
+
+      if (c != -1) sum[lane] += T->val[base + (int64_t)GPUCSR_SLICE * w] * x[c >= 0 ? c : S->first / T->rows * T->rows + GPUCSR_NEAR_OF(c)];
+    }
   }
   for (int o = (1 << GPUCSRSliceLanes(S->shape)) / 2; o; o /= 2)
     for (int lane = 0; lane + o < GPUCSR_SLICE; lane++) sum[lane] += sum[lane + o];
@@ -311,15 +333,15 @@ static PetscErrorCode Jacobi(GPUCSRDevice dev, int sweeps, const GPUCSRSweep *sw
 
 static PetscErrorCode Reset(GPUCSRTriangle *T, GPUCSRStream s)
 {
-  PetscFunctionBegin;
+  (void)T;
   (void)s;
-  for (int k = 0; k < 2; k++) T->x[k][T->n] = 0;
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return PETSC_SUCCESS;
 }
 
 const GPUCSRTriangleOps GPUCSRTriangleOps_Host = {
   .inspect = Inspect,
   .levels  = Levels,
+  .order   = Order,
   .runs    = Runs,
   .widths  = Widths,
   .fill    = Fill,

@@ -9,6 +9,7 @@
 
 #define NUMERIC_WARPS 8
 #define NUMERIC_ROW   96 /* entries of a row in shared memory */
+#define GROUP         4  /* rows above that are loaded together */
 
 struct RowSpace {
   int    col[NUMERIC_ROW];
@@ -27,39 +28,96 @@ __device__ __forceinline__ int bisect(const int *j, int begin, int end, int c)
   return -1;
 }
 
-/* Row r takes out row k above, from its entry e on; SYMMETRIC: the multiplier comes from that row as well */
-template <bool SYMMETRIC>
-__device__ __forceinline__ void eliminate(const GPUCSRFactorCSR &F, int r, int k, double d, int e, int nlower, int length, const int *col, double *val, int lane, int *unsymmetric)
+/* Entry q of the row above, if it has that many */
+struct Above {
+  int    col;
+  double val;
+};
+__device__ __forceinline__ Above above(const GPUCSRFactorCSR &F, int q, int end)
 {
-  const int begin = F.diag[k] + 1, end = F.i[k + 1];
-  double    m = val[e];
+  if (q >= end) return {-1, 0};
+  return {F.j[q], look(F.a + q)};
+}
+
+/* A row that is being factored */
+struct Row {
+  int        r, nlower, length;
+  const int *col;
+  double    *val;
+};
+
+/* It takes out a row above, whose entries right of the diagonal are [begin, end), the first of them at hand, by its own entry e; SYMMETRIC: the multiplier comes from the row above as well */
+template <bool SYMMETRIC>
+__device__ __forceinline__ void eliminate(const GPUCSRFactorCSR &F, const Row &R, double d, int e, int begin, int end, Above a, int lane, int *unsymmetric)
+{
+  const unsigned all = 0xffffffffu;
+  double         m   = R.val[e];
 
   if (SYMMETRIC) {
     bool found = false;
 
+    m = 0;
     for (int q = begin; q < end && !found; q += 32) {
-      const bool     here = q + lane < end && F.j[q + lane] == r;
-      const unsigned who  = __ballot_sync(0xffffffffu, here);
-      double         u    = here ? look(F.a + q + lane) : 0;
+      const Above    u   = q == begin ? a : above(F, q + lane, end);
+      const unsigned who = __ballot_sync(all, u.col == R.r);
 
       found = who != 0;
-      if (found) m = __shfl_sync(0xffffffffu, u, __ffs((int)who) - 1);
+      if (found) m = __shfl_sync(all, u.val, __ffs((int)who) - 1);
     }
-    if (!found) {
-      m = 0;
-      if (lane == 0) *unsymmetric = 1;
-    }
+    if (!found && lane == 0) *unsymmetric = 1;
   }
   m *= d;
   __syncwarp();
-  if (lane == 0) val[e] = m;
+  if (lane == 0) R.val[e] = m;
   if (m != 0)
     for (int q = begin + lane; q < end; q += 32) {
-      const int at = bisect(col, SYMMETRIC ? nlower : e + 1, length, F.j[q]);
+      if (q >= begin + 32) a = above(F, q, end);
+      const int at = bisect(R.col, SYMMETRIC ? R.nlower : e + 1, R.length, a.col);
 
-      if (at >= 0) val[at] -= m * look(F.a + q);
+      if (at >= 0) R.val[at] -= m * a.val;
     }
   __syncwarp();
+}
+
+/* Entries e0 to e0 + 31 left of the diagonal, in this order; as many at a time as have their rows, for which one fence does */
+template <bool SYMMETRIC>
+__device__ __forceinline__ void eliminate_some(const GPUCSRFactorCSR &F, const Row &R, int e0, int lane, int *pivots, volatile int *trouble)
+{
+  const unsigned all  = 0xffffffffu;
+  const int      last = min(R.nlower, e0 + 32);
+  const bool     some = e0 + lane < last;
+  const int      k = some ? R.col[e0 + lane] : 0, begin = some ? F.diag[k] + 1 : 0, end = some ? F.i[k + 1] : 0;
+  double         d = some ? absent<double>() : 0;
+  Patience       patience;
+
+  for (int e = e0; e < last;) {
+    if (is_absent(d)) d = look(F.dinv + k);
+    const unsigned waiting = __ballot_sync(all, is_absent(d)) >> (e - e0);
+    const int      ready   = waiting ? __ffs((int)waiting) - 1 : last - e;
+
+    if (!ready && __any_sync(all, patience.gone(trouble))) break;
+    if (!ready) continue;
+    fence();
+    const int stop = e + ready;
+    for (; e < stop; e += GROUP) {
+      int   b[GROUP], n[GROUP];
+      Above a[GROUP];
+
+#pragma unroll
+      for (int g = 0; g < GROUP; g++) { /* all on their way before the first is used */
+        b[g] = __shfl_sync(all, begin, min(e + g, stop - 1) - e0);
+        n[g] = __shfl_sync(all, end, min(e + g, stop - 1) - e0);
+        a[g] = above(F, b[g] + lane, n[g]);
+      }
+#pragma unroll
+      for (int g = 0; g < GROUP; g++) {
+        const double p = __shfl_sync(all, d, min(e + g, stop - 1) - e0);
+
+        if (e + g < stop) eliminate<SYMMETRIC>(F, R, p, e + g, b[g], n[g], a[g], lane, pivots + 1);
+      }
+    }
+    e = stop;
+  }
 }
 
 template <bool SYMMETRIC>
@@ -71,9 +129,8 @@ __global__ void __launch_bounds__(32 * NUMERIC_WARPS) numeric_kernel(GPUCSRFacto
   for (int p = warp * (int)gridDim.x + (int)blockIdx.x; p < F.n; p += warps) {
     const int  r = order[p], begin = F.i[r], length = F.i[r + 1] - begin, nlower = F.diag[r] - begin;
     const bool fits = length <= NUMERIC_ROW;
-    const int *col  = fits ? space[warp].col : F.j + begin;
-    double    *val  = fits ? space[warp].val : F.a + begin, sum = 0;
-    Patience   patience;
+    const Row  R    = {r, nlower, length, fits ? space[warp].col : F.j + begin, fits ? space[warp].val : F.a + begin};
+    double     sum  = 0;
 
     if (fits)
       for (int e = lane; e < length; e += 32) {
@@ -81,29 +138,19 @@ __global__ void __launch_bounds__(32 * NUMERIC_WARPS) numeric_kernel(GPUCSRFacto
         space[warp].val[e] = F.a[begin + e];
       }
     __syncwarp();
-    for (int e = 0; e < nlower; e++) {
-      const int k = col[e];
-      double    d = look(F.dinv + k);
-
-      while (__any_sync(0xffffffffu, is_absent(d))) {
-        if (__any_sync(0xffffffffu, patience.gone(trouble))) break;
-        d = look(F.dinv + k);
-      }
-      __threadfence();
-      eliminate<SYMMETRIC>(F, r, k, d, e, nlower, length, col, val, lane, pivots + 1);
-    }
+    for (int e = 0; e < nlower; e += 32) eliminate_some<SYMMETRIC>(F, R, e, lane, pivots, trouble);
     for (int e = (SYMMETRIC ? nlower : 0) + lane; e < length; e += 32)
-      if (e != nlower) sum += fabs(val[e]);
+      if (e != nlower) sum += fabs(R.val[e]);
 #pragma unroll
     for (int o = 16; o; o >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, o);
     if (fits)
-      for (int e = lane; e < length; e += 32) F.a[begin + e] = val[e];
-    const double pivot = val[nlower];
+      for (int e = lane; e < length; e += 32) F.a[begin + e] = R.val[e];
+    const double pivot = R.val[nlower];
     __syncwarp();
     if (lane == 0) {
-      __threadfence(); /* the row is there before its pivot */
       const double least = rule == GPUCSR_PIVOT_ABSOLUTE ? tolerance : tolerance * sum;
 
+      fence(); /* the row is there before its pivot */
       if (!((rule == GPUCSR_PIVOT_POSITIVE ? pivot : fabs(pivot)) > least)) atomicMin(pivots, r);
       show(F.dinv + r, present(1.0 / pivot));
     }
@@ -150,7 +197,7 @@ PetscErrorCode GPUCSRFactor_CUDA(GPUCSRDevice dev, GPUCSRFactorCSR *F, PetscBool
   if (!F->n) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRMalloc(dev, sizeof(found), "pivots of a factor", (void **)&d));
   PetscCall(dev->ops->hostmalloc(dev->id, sizeof(int), &trouble));
-  *(int *)trouble = 0;
+  *(int *)trouble           = 0;
   const PetscErrorCode ierr = FactorWith(dev, F, symmetric, order, rule, tolerance, d, (int *)trouble, found, s);
   PetscCall(GPUCSRFree(dev, sizeof(found), (void **)&d));
   PetscCall(dev->ops->hostfree(dev->id, trouble));

@@ -3,18 +3,19 @@
 */
 #include "triangle.h"
 
-const char *const GPUCSRSolveMethods[] = {"syncfree", "levels", NULL};
+const char *const GPUCSRSolveMethods[] = {"ranges", "syncfree", "levels", NULL};
 
-int GPUCSRSolveBlocks = 2;
-
-/* A herald is a place of so many levels before: early enough to be there when a row's turn is near, late enough that few ask at a time */
-int GPUCSRHeraldLevels = 3;
-
-/* Seconds, on one H200: a step from level to level when rows wait for each other; a meeting of all blocks; a level inside a block; and bytes a second */
-#define STEP_SYNCFREE 0.55e-6
-#define STEP_MEETING  1.6e-6
-#define STEP_NARROW   0.45e-6
-#define BYTES_SECOND  3e12
+/*
+  Seconds, on one H200: a step from level to level by way of the second-level cache, by shared memory, by a meeting of all blocks, inside a block that meets; from range to range;
+  and of a slice of a range, for each entry that a row has
+*/
+#define STEP_CACHE   0.75e-6
+#define STEP_SHARED  0.28e-6
+#define STEP_MEETING 3.5e-6
+#define STEP_BLOCK   1.1e-6
+#define STEP_RANGE   0.4e-6
+#define SLICE_ENTRY  0.03e-6
+#define BYTES_SECOND 3e12
 
 const GPUCSRTriangleOps *GPUCSRTriangleOpsGet(GPUCSRDevice dev)
 {
@@ -61,65 +62,103 @@ PetscErrorCode GPUCSRTriangleDestroy(GPUCSRDevice dev, GPUCSRTriangle *T)
   PetscFunctionBegin;
   PetscCall(GPUCSRFree(dev, sizeof(int) * n, (void **)&T->order));
   PetscCall(GPUCSRFree(dev, sizeof(int) * n, (void **)&T->place));
-  PetscCall(GPUCSRFree(dev, sizeof(int) * n, (void **)&T->key));
+  PetscCall(GPUCSRFree(dev, sizeof(int) * n, (void **)&T->depth));
+  PetscCall(GPUCSRFree(dev, sizeof(int64_t) * n, (void **)&T->key));
+  PetscCall(GPUCSRFree(dev, sizeof(int) * (size_t)(T->nranges + 1), (void **)&T->range));
   PetscCall(GPUCSRFree(dev, sizeof(GPUCSRSlice) * (size_t)T->nslices, (void **)&T->slice));
   PetscCall(GPUCSRFree(dev, sizeof(int) * (size_t)(T->nlevels + 1), (void **)&T->level));
   PetscCall(GPUCSRFree(dev, sizeof(GPUCSRStep) * (size_t)T->nsteps, (void **)&T->step));
   PetscCall(GPUCSRFree(dev, sizeof(int) * stored, (void **)&T->col));
   PetscCall(GPUCSRFree(dev, sizeof(double) * stored, (void **)&T->val));
   PetscCall(GPUCSRFree(dev, sizeof(double) * n, (void **)&T->scale));
-  for (int k = 0; k < 2; k++) PetscCall(GPUCSRFree(dev, sizeof(double) * (n + 1), (void **)&T->x[k]));
+  for (int k = 0; k < 2; k++) PetscCall(GPUCSRFree(dev, sizeof(double) * n, (void **)&T->x[k]));
   PetscCall(PetscMemzero(T, sizeof(*T)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Predicted before it is built */
 double GPUCSRTriangleBytes(const GPUCSRTriangle *T)
 {
-  return 12.0 * (double)T->stored + 32.0 * (double)T->n + 16.0 * (double)T->nslices;
+  return 12.0 * (T->stored ? (double)T->stored : 1.3 * (double)T->nnz) + 48.0 * (double)T->n + 16.0 * (double)T->nslices;
 }
 
-/* Seconds that one solve is predicted to take */
-double GPUCSRTriangleTime(const GPUCSRTriangle *T, GPUCSRSolveMethod method)
+/* Seconds that one solve is predicted to take. Where ranges follow each other as in a band, a path crosses each of their borders once */
+double GPUCSRTriangleTime(const GPUCSRTriangle *T, GPUCSRSolveMethod method, int ranges)
 {
-  const double stream = (GPUCSRTriangleBytes(T) + 16.0 * (double)T->n) / BYTES_SECOND;
-  int          levels = 0;
+  const double stream = GPUCSRTriangleBytes(T) / BYTES_SECOND, length = (double)T->nnz / PetscMax(1, T->n), slices = PetscMax(T->n / 32.0, 1.3 * (double)T->nnz / (32 * GPUCSR_LANE_ENTRIES));
 
-  if (method == GPUCSR_SOLVE_SYNCFREE) return STEP_SYNCFREE * T->nlevels + stream;
-  levels = T->nlevels - T->nsteps; /* that need no meeting of their own */
-  return STEP_MEETING * T->nsteps + STEP_NARROW * levels + stream;
+  if (method == GPUCSR_SOLVE_RANGES) return STEP_SHARED * T->nlevels + STEP_RANGE * PetscMin(T->nlevels, ranges - 1) + PetscMax(stream, SLICE_ENTRY * length * slices / ranges);
+  if (method == GPUCSR_SOLVE_SYNCFREE) return STEP_CACHE * T->nlevels + stream;
+  return (T->n > 32 * GPUCSR_NARROW_SLICES * (double)T->nlevels ? STEP_MEETING : STEP_BLOCK) * T->nlevels + stream;
 }
 
-/* Rows in the order of levels */
+/* So many ranges that a solve by ranges is predicted to be fastest */
+int GPUCSRTriangleRanges(const GPUCSRTriangle *T, GPUCSRDevice dev)
+{
+  const int least = (T->n + GPUCSR_RANGE_ROWS - 1) / GPUCSR_RANGE_ROWS, most = PetscMax(least, dev->ops->separate ? dev->props.processors : 4);
+  int       best = least;
+
+  for (int k = least; k <= most; k++)
+    if (GPUCSRTriangleTime(T, GPUCSR_SOLVE_RANGES, k) < GPUCSRTriangleTime(T, GPUCSR_SOLVE_RANGES, best)) best = k;
+  while (GPUCSRRangeRows(T->n, best) > GPUCSR_RANGE_ROWS) best++; /* whole slices */
+  return best;
+}
+
+/* The level of each row */
 PetscErrorCode GPUCSRTriangleLevels(GPUCSRDevice dev, const GPUCSRFactorCSR *F, PetscBool upper, GPUCSRTriangle *T, GPUCSRStream s)
 {
-  const size_t n = (size_t)F->n;
-
   PetscFunctionBegin;
   PetscCall(PetscMemzero(T, sizeof(*T)));
   T->n     = F->n;
   T->upper = upper;
-  PetscCall(GPUCSRMalloc(dev, sizeof(int) * n, "the order of levels", (void **)&T->order));
-  PetscCall(GPUCSRMalloc(dev, sizeof(int) * n, "the order of levels", (void **)&T->place));
-  PetscCall(GPUCSRMalloc(dev, sizeof(int) * n, "the order of levels", (void **)&T->key));
+  PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)T->n, "the levels of rows", (void **)&T->depth));
   PetscCall((*GPUCSRTriangleOpsGet(dev)->levels)(dev, F, T, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The slices of all runs (of equal level and lanes), and the first slice of each level */
-static PetscErrorCode Cut(GPUCSRTriangle *T, int nruns, const int key[], const int rows[], GPUCSRSlice slice[], int level[])
+/* Rows in the order of levels, by ranges of so many */
+PetscErrorCode GPUCSRTriangleOrder(GPUCSRDevice dev, const GPUCSRFactorCSR *F, int rows, GPUCSRTriangle *T, GPUCSRStream s)
 {
-  int place = 0, k = 0, l = 0;
+  const size_t n = (size_t)T->n;
+
+  PetscFunctionBegin;
+  if (T->order && T->rows == rows) PetscFunctionReturn(PETSC_SUCCESS);
+  T->rows    = rows;
+  T->nranges = (T->n + rows - 1) / rows;
+  if (!T->order) PetscCall(GPUCSRMalloc(dev, sizeof(int) * n, "the order of levels", (void **)&T->order));
+  if (!T->place) PetscCall(GPUCSRMalloc(dev, sizeof(int) * n, "the order of levels", (void **)&T->place));
+  if (!T->key) PetscCall(GPUCSRMalloc(dev, sizeof(int64_t) * n, "the order of levels", (void **)&T->key));
+  PetscCall((*GPUCSRTriangleOpsGet(dev)->order)(dev, F, T, s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* On the host, while a triangle is built */
+typedef struct {
+  GPUCSRSlice *slice;
+  int         *level, *range, *width;
+  GPUCSRStep  *step;
+} Laid;
+
+#define LEVEL(key) ((int)((key)&UINT32_MAX) >> 3)
+#define RANGE(key) ((int)((key) >> 32))
+
+/* The slices of all runs (of equal range, level and lanes), and the first slice of each range and level */
+static PetscErrorCode Cut(GPUCSRTriangle *T, int nruns, const int64_t key[], const int rows[], Laid *a)
+{
+  int place = 0, k = 0, l = 0, g = 0;
 
   PetscFunctionBegin;
   for (int r = 0; r < nruns; r++) {
-    const int lanes = key[r] & 7, height = GPUCSR_SLICE >> lanes;
+    const int lanes = (int)(key[r] & 7), height = GPUCSR_SLICE >> lanes;
 
-    for (; l <= key[r] >> 3; l++) level[l] = k;
-    for (int done = 0; done < rows[r]; done += height, k++) slice[k] = (GPUCSRSlice){place + done, GPUCSRSliceShape(PetscMin(height, rows[r] - done), lanes, 0), 0, -1};
+    for (; T->nranges == 1 && l <= LEVEL(key[r]); l++) a->level[l] = k;
+    for (; g <= RANGE(key[r]); g++) a->range[g] = k;
+    for (int done = 0; done < rows[r]; done += height, k++) a->slice[k] = (GPUCSRSlice){place + done, GPUCSRSliceShape(PetscMin(height, rows[r] - done), lanes, 0), 0, 0};
     place += rows[r];
   }
-  level[l] = k;
-  PetscCheck(k == T->nslices && place == T->n && l == T->nlevels, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Levels do not add up to the matrix");
+  if (T->nranges == 1) a->level[l] = k;
+  a->range[g] = k;
+  PetscCheck(k == T->nslices && place == T->n && g == T->nranges && (l == T->nlevels || T->nranges > 1), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Levels do not add up to the matrix");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -145,69 +184,72 @@ static PetscErrorCode Allocate(GPUCSRDevice dev, GPUCSRTriangle *T)
   PetscCall(GPUCSRMalloc(dev, sizeof(int) * stored, "columns of a triangle", (void **)&T->col));
   PetscCall(GPUCSRMalloc(dev, sizeof(double) * stored, "values of a triangle", (void **)&T->val));
   PetscCall(GPUCSRMalloc(dev, sizeof(double) * n, "the diagonal of a triangle", (void **)&T->scale));
-  for (int k = 0; k < 2; k++) PetscCall(GPUCSRMalloc(dev, sizeof(double) * (n + 1), "results of a triangle", (void **)&T->x[k]));
+  for (int k = 0; k < 2; k++) PetscCall(GPUCSRMalloc(dev, sizeof(double) * n, "results of a triangle", (void **)&T->x[k]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A place of the level that begins at level[0], as far into it as slice k of n is into its own */
-static int Herald(const GPUCSRSlice slice[], const int level[], int k, int n)
+/* Ints of the host in memory of the device */
+static PetscErrorCode Send(GPUCSRDevice dev, const void *from, size_t n, const char what[], void *to, GPUCSRStream s)
 {
-  return slice[level[0] + (int)((int64_t)k * (level[1] - level[0]) / n)].first;
+  void **p = (void **)to;
+
+  PetscFunctionBegin;
+  if (!*p) PetscCall(GPUCSRMalloc(dev, sizeof(int) * n, what, p));
+  PetscCall(GPUCSRUpload(dev, *p, GPUCSR_INT32, from, GPUCSR_INT32, n, PETSC_FALSE, s, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* slice[] with widths, offsets and heralds, and what is as long as they say, on the device */
-static PetscErrorCode Lay(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTriangle *T, GPUCSRSlice slice[], const int level[], int width[], GPUCSRStep step[], GPUCSRStream s)
+/* Slices with widths and offsets, and what is as long as they say, on the device */
+static PetscErrorCode Lay(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTriangle *T, Laid *a, GPUCSRStream s)
 {
-  const size_t slices = 4 * (size_t)T->nslices;
+  const size_t slices = sizeof(GPUCSRSlice) / sizeof(int) * (size_t)T->nslices;
   int64_t      at     = 0;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRMalloc(dev, sizeof(GPUCSRSlice) * (size_t)T->nslices, "slices of a triangle", (void **)&T->slice));
-  PetscCall(GPUCSRUpload(dev, T->slice, GPUCSR_INT32, slice, GPUCSR_INT32, slices, PETSC_FALSE, s, NULL));
-  PetscCall((*GPUCSRTriangleOpsGet(dev)->widths)(dev, F, T, width, s));
-  for (int l = 0; l < T->nlevels; l++) {
-    T->widest = PetscMax(T->widest, level[l + 1] - level[l]);
-    for (int k = level[l]; k < level[l + 1]; k++) {
-      PetscCheck(width[k] < GPUCSR_SLICE_WIDTH_MAX && at < INT32_MAX, PETSC_COMM_SELF, PETSC_ERR_MEM, "A triangle of %d rows has too many entries for its slices", T->n);
-      slice[k].shape |= GPUCSRSliceShape(0, 0, width[k]);
-      slice[k].offset = (int)at;
-      if (GPUCSRHeraldLevels && l > GPUCSRHeraldLevels) slice[k].herald = Herald(slice, level + l - GPUCSRHeraldLevels, k - level[l], level[l + 1] - level[l]);
-      at += width[k];
+  PetscCall(Send(dev, a->slice, slices, "slices of a triangle", &T->slice, s));
+  PetscCall((*GPUCSRTriangleOpsGet(dev)->widths)(dev, F, T, a->width, s));
+  for (int g = 0; g < T->nranges; g++)
+    for (int k = a->range[g]; k < a->range[g + 1]; k++) {
+      PetscCheck(a->width[k] < GPUCSR_SLICE_WIDTH_MAX && at < INT32_MAX, PETSC_COMM_SELF, PETSC_ERR_MEM, "A triangle of %d rows has too many entries for its slices", T->n);
+      a->slice[k].shape |= GPUCSRSliceShape(0, 0, a->width[k]);
+      a->slice[k].offset = (int)at;
+      at += a->width[k];
     }
-  }
-  PetscCall(GPUCSRUpload(dev, T->slice, GPUCSR_INT32, slice, GPUCSR_INT32, slices, PETSC_FALSE, s, NULL));
   T->stored = GPUCSR_SLICE * at;
-  T->nsteps = Steps(T, level, step);
-  PetscCall(GPUCSRMalloc(dev, sizeof(GPUCSRStep) * (size_t)T->nsteps, "steps of a triangle", (void **)&T->step));
-  PetscCall(GPUCSRUpload(dev, T->step, GPUCSR_INT32, step, GPUCSR_INT32, 3 * (size_t)T->nsteps, PETSC_FALSE, s, NULL));
-  PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)(T->nlevels + 1), "levels of a triangle", (void **)&T->level));
-  PetscCall(GPUCSRUpload(dev, T->level, GPUCSR_INT32, level, GPUCSR_INT32, (size_t)T->nlevels + 1, PETSC_FALSE, s, NULL));
+  PetscCall(Send(dev, a->slice, slices, "slices of a triangle", &T->slice, s));
+  PetscCall(Send(dev, a->range, (size_t)T->nranges + 1, "ranges of a triangle", &T->range, s));
+  if (T->nranges == 1) {
+    for (int l = 0; l < T->nlevels; l++) T->widest = PetscMax(T->widest, a->level[l + 1] - a->level[l]);
+    T->nsteps = Steps(T, a->level, a->step);
+    PetscCall(Send(dev, a->step, sizeof(GPUCSRStep) / sizeof(int) * (size_t)T->nsteps, "steps of a triangle", &T->step, s));
+    PetscCall(Send(dev, a->level, (size_t)T->nlevels + 1, "levels of a triangle", &T->level, s));
+  }
   PetscCall(Allocate(dev, T));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All else of a triangle whose rows are in the order of levels; values come with fill() */
+/* All else of a triangle whose rows are in the order of levels */
 PetscErrorCode GPUCSRTriangleSlices(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTriangle *T, GPUCSRStream s)
 {
   const GPUCSRTriangleOps *ops = GPUCSRTriangleOpsGet(dev);
-  int                      nruns, *key = NULL, *rows = NULL, *level, *width;
-  GPUCSRSlice             *slice;
-  GPUCSRStep              *step;
+  int                      nruns, *rows = NULL;
+  int64_t                 *key = NULL;
+  Laid                     a;
   PetscErrorCode           ierr;
 
   PetscFunctionBegin;
   PetscCall((*ops->runs)(dev, T, &nruns, &key, &rows, s));
-  PetscCall(GPUCSRFree(dev, sizeof(int) * (size_t)T->n, (void **)&T->key));
-  T->nlevels = nruns ? 1 + (key[nruns - 1] >> 3) : 0;
+  PetscCall(GPUCSRFree(dev, sizeof(int) * (size_t)T->n, (void **)&T->depth));
+  PetscCall(GPUCSRFree(dev, sizeof(int64_t) * (size_t)T->n, (void **)&T->key));
   for (int r = 0; r < nruns; r++) {
     const int height = GPUCSR_SLICE >> (key[r] & 7);
 
     T->nslices += (rows[r] + height - 1) / height;
   }
-  PetscCall(PetscMalloc4(T->nslices, &slice, T->nlevels + 1, &level, T->nslices, &width, T->nlevels, &step));
-  ierr = Cut(T, nruns, key, rows, slice, level);
-  if (!ierr) ierr = Lay(dev, F, T, slice, level, width, step, s);
-  PetscCall(PetscFree4(slice, level, width, step));
+  PetscCall(PetscMalloc5(T->nslices, &a.slice, T->nlevels + 1, &a.level, T->nslices, &a.width, T->nlevels, &a.step, T->nranges + 1, &a.range));
+  ierr = Cut(T, nruns, key, rows, &a);
+  if (!ierr) ierr = Lay(dev, F, T, &a, s);
+  PetscCall(PetscFree5(a.slice, a.level, a.width, a.step, a.range));
   PetscCall(PetscFree2(key, rows));
   PetscCall(ierr);
   PetscCall((*ops->fill)(dev, F, T, PETSC_TRUE, s));
@@ -215,10 +257,11 @@ PetscErrorCode GPUCSRTriangleSlices(GPUCSRDevice dev, const GPUCSRFactorCSR *F, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUCSRTriangleBuild(GPUCSRDevice dev, const GPUCSRFactorCSR *F, PetscBool upper, GPUCSRTriangle *T, GPUCSRStream s)
+PetscErrorCode GPUCSRTriangleBuild(GPUCSRDevice dev, const GPUCSRFactorCSR *F, PetscBool upper, int rows, GPUCSRTriangle *T, GPUCSRStream s)
 {
   PetscFunctionBegin;
   PetscCall(GPUCSRTriangleLevels(dev, F, upper, T, s));
+  PetscCall(GPUCSRTriangleOrder(dev, F, rows, T, s));
   PetscCall(GPUCSRTriangleSlices(dev, F, T, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -32,10 +32,10 @@ typedef struct {
   int          first;  /* place of its first row */
   unsigned int shape;  /* rows, lanes of each (log2), width: entries a lane */
   int          offset; /* of its entries, in units of 32 */
-  int          herald; /* a place some levels before: until that is there it is too early to look for more; -1: none */
+  int          unused;
 } GPUCSRSlice;
 #define GPUCSRSliceShape(rows, lanes, width) ((unsigned)(rows) | (unsigned)(lanes) << 6 | (unsigned)(width) << 9)
-#define GPUCSRSliceRows(shape)               ((int)((shape) & 63))
+#define GPUCSRSliceRows(shape)               ((int)((shape)&63))
 #define GPUCSRSliceLanes(shape)              ((int)((shape) >> 6 & 7))
 #define GPUCSRSliceWidth(shape)              ((int)((shape) >> 9))
 #define GPUCSR_SLICE_WIDTH_MAX               (1 << 23)
@@ -43,27 +43,38 @@ typedef struct {
 /* Levels of up to so many slices are narrow: a block alone has a warp for each */
 #define GPUCSR_NARROW_SLICES 16
 
+/* A column that is place p of a range that begins at place b; and p - b of such a column */
+#define GPUCSR_NEAR(p, b) (-2 - ((p) - (b)))
+#define GPUCSR_NEAR_OF(c) (-2 - (c))
+
 /* What the kernel by levels does between two meetings of all blocks: one level together, or several narrow ones by one block alone */
 typedef struct {
   int first, last; /* levels */
   int narrow;
 } GPUCSRStep;
 
-/* One triangle in the order of levels. Arrays are the device's */
+/*
+  One triangle in the order of levels: of all rows, or of each range of rows (from the end where it is the upper one), one range after the other. Arrays are the
+  device's
+*/
 typedef struct {
   int          n;
   PetscBool    upper;
+  int          rows, nranges;                    /* of a range, and how many: n and 1 where it is all rows */
+  PetscBool    near;                             /* it is solved by ranges: columns say what is in the same one */
   int          nlevels, nslices, nsteps, widest; /* widest: most slices of a level */
   int64_t      nnz, stored;
+  int         *depth;         /* while it is built: level of each row */
+  int64_t     *key;           /* and range, level and lane class at each place */
   int         *order, *place; /* row at each place, and the place of each row */
-  int         *key;           /* while it is built: level and lane class at each place */
+  int         *range;         /* first slice of each, and the end */
   GPUCSRSlice *slice;
-  int         *level; /* first slice of each, and the end */
+  int         *level; /* the same of levels, where there is one range */
   GPUCSRStep  *step;
-  int         *col; /* n: no entry */
+  int         *col; /* a place; -1: no entry; near: GPUCSR_NEAR() of a place in the same range */
   double      *val;
   double      *scale; /* inverse diagonal, by place */
-  double      *x[2];  /* results by place, in turn, and a zero at n; those of the next solve are marked absent during this one */
+  double      *x[2];  /* results by place, in turn: those of the next solve are marked absent during this one */
   int          turn;
 } GPUCSRTriangle;
 
@@ -94,14 +105,14 @@ typedef struct {
 } GPUCSRSweep;
 
 typedef enum {
-  GPUCSR_SOLVE_SYNCFREE, /* a row waits for the results that it needs, each by itself */
+  GPUCSR_SOLVE_RANGES,   /* a block has a range of rows, with their results in its shared memory; a row waits for the results that it needs */
+  GPUCSR_SOLVE_SYNCFREE, /* the same without ranges, by way of the second-level cache */
   GPUCSR_SOLVE_LEVELS,   /* all blocks meet after each level, narrow levels are one block's */
   GPUCSR_SOLVE_METHODS
 } GPUCSRSolveMethod;
 GPUCSR_INTERN const char *const GPUCSRSolveMethods[];
 
-/* For those who measure: blocks a processor of a solve without meetings, and how many levels a herald is before */
-GPUCSR_INTERN int GPUCSRSolveBlocks, GPUCSRHeraldLevels;
+#define GPUCSR_RANGE_ROWS 28000 /* at most, 8 bytes of shared memory each */
 
 /* Outcome of a factorization on the device */
 typedef struct {
@@ -125,10 +136,12 @@ enum {
 typedef struct {
   /* diagonal of each row; what is wrong with the pattern in bad */
   PetscErrorCode (*inspect)(GPUCSRDevice, GPUCSRFactorCSR *, int bad[], GPUCSRStream);
-  /* T->order, T->place, T->key by levels of one triangle */
+  /* T->depth, nlevels, nnz */
   PetscErrorCode (*levels)(GPUCSRDevice, const GPUCSRFactorCSR *, GPUCSRTriangle *T, GPUCSRStream);
+  /* T->order, place, key from T->depth and T->rows */
+  PetscErrorCode (*order)(GPUCSRDevice, const GPUCSRFactorCSR *, GPUCSRTriangle *T, GPUCSRStream);
   /* runs of equal keys: key and rows of each, in memory that the caller frees (PetscFree2) */
-  PetscErrorCode (*runs)(GPUCSRDevice, const GPUCSRTriangle *T, int *n, int **key, int **rows, GPUCSRStream);
+  PetscErrorCode (*runs)(GPUCSRDevice, const GPUCSRTriangle *T, int *n, int64_t **key, int **rows, GPUCSRStream);
   /* width of each slice, on the host */
   PetscErrorCode (*widths)(GPUCSRDevice, const GPUCSRFactorCSR *, const GPUCSRTriangle *T, int *width, GPUCSRStream);
   /* columns (pattern) and values of T */
@@ -148,18 +161,25 @@ typedef struct {
   /* both x of T are made ready for a first solve */
   PetscErrorCode (*reset)(GPUCSRTriangle *T, GPUCSRStream);
 } GPUCSRTriangleOps;
-GPUCSR_INTERN const GPUCSRTriangleOps GPUCSRTriangleOps_Host;
-GPUCSR_INTERN const GPUCSRTriangleOps GPUCSRTriangleOps_CUDA;
+GPUCSR_INTERN const GPUCSRTriangleOps  GPUCSRTriangleOps_Host;
+GPUCSR_INTERN const GPUCSRTriangleOps  GPUCSRTriangleOps_CUDA;
 GPUCSR_INTERN const GPUCSRTriangleOps *GPUCSRTriangleOpsGet(GPUCSRDevice);
 
 GPUCSR_INTERN PetscErrorCode GPUCSRFactorCSRCreate(GPUCSRDevice, int n, int64_t nnz, GPUCSRFactorCSR *);
 GPUCSR_INTERN PetscErrorCode GPUCSRFactorCSRDestroy(GPUCSRDevice, GPUCSRFactorCSR *);
-GPUCSR_INTERN PetscErrorCode GPUCSRTriangleBuild(GPUCSRDevice, const GPUCSRFactorCSR *, PetscBool upper, GPUCSRTriangle *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUCSRTriangleLevels(GPUCSRDevice, const GPUCSRFactorCSR *, PetscBool upper, GPUCSRTriangle *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUCSRTriangleOrder(GPUCSRDevice, const GPUCSRFactorCSR *, int rows, GPUCSRTriangle *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUCSRTriangleSlices(GPUCSRDevice, const GPUCSRFactorCSR *, GPUCSRTriangle *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUCSRTriangleBuild(GPUCSRDevice, const GPUCSRFactorCSR *, PetscBool upper, int rows, GPUCSRTriangle *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUCSRTriangleDestroy(GPUCSRDevice, GPUCSRTriangle *);
 GPUCSR_INTERN double         GPUCSRTriangleBytes(const GPUCSRTriangle *);
-GPUCSR_INTERN double         GPUCSRTriangleTime(const GPUCSRTriangle *, GPUCSRSolveMethod);
+GPUCSR_INTERN double         GPUCSRTriangleTime(const GPUCSRTriangle *, GPUCSRSolveMethod, int ranges);
+GPUCSR_INTERN int            GPUCSRTriangleRanges(const GPUCSRTriangle *, GPUCSRDevice);
+/* Rows of a range, where a triangle of n has so many */
+static inline int GPUCSRRangeRows(int n, int ranges)
+{
+  return ranges <= 1 ? n : ((n + ranges - 1) / ranges + 31) / 32 * 32;
+}
 
 #if defined(__cplusplus)
 }
