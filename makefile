@@ -3,11 +3,13 @@
 #   BUILD=folder    where everything built goes
 #   CUDA_ARCH=list  compute capabilities; machine code for each that nvcc knows, PTX of the last for later GPUs, and of 7.5 for others between
 #   NVCC=           empty: without CUDA
+#   CUDA=no         `make demo` does not fetch a compiler for a GPU that it finds
 PETSC     ?= PETSc
 BUILD     ?= build
 PREFIX    ?= /usr/local
 CUDA_ARCH ?= 80 90
-NVCC      ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
+# The last of these is what share/cuda.sh fetches
+NVCC      ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc $(BUILD)/cuda/nvidia/cu*/bin/nvcc))
 
 # so that `make PKG_CONFIG_PATH=...` reaches the pkg-config of $(shell) as well
 pkgconfig := $(if $(PKG_CONFIG_PATH),PKG_CONFIG_PATH=$(PKG_CONFIG_PATH) )pkg-config
@@ -22,10 +24,12 @@ WARN    := -Wall -Wextra -Wno-unused-parameter
 LIBS    := $(filter-out -I%,$(shell $(pkgconfig) --libs $(PETSC) 2>/dev/null)) -lm
 LIBDIRS := $(shell $(pkgconfig) --variable=libdir $(PETSC) 2>/dev/null)
 
+FOUND   := $(shell $(pkgconfig) --exists $(PETSC) 2>/dev/null && echo yes)
+
 comma := ,
 LIB  := $(BUILD)/lib/libpetscgpucsr.so
-IO   := $(addprefix src/io/,piece.c number.c libsvm.c market.c boeing.c binary.c source.c assemble.c)
-SRC  := $(sort $(IO) src/io/loadfile.c $(wildcard src/*.c src/sys/*.c src/sys/host/*.c src/mat/impls/gpucsr/*.c src/mat/impls/gpucsr/*/*.c src/vec/impls/*/*.c src/ksp/impls/*/*.c src/tao/impls/*/*.c))
+IO   := $(addprefix src/io/,piece.c number.c libsvm.c market.c boeing.c binary.c decode.c source.c parse.c assemble.c)
+SRC  := $(sort $(IO) $(addprefix src/io/,loadfile.c loadtext.c loadbinary.c setrows.c) $(wildcard src/*.c src/sys/*.c src/sys/host/*.c src/sys/standin/*.c src/sys/defer/*.c src/sys/fault/*.c src/mat/impls/gpucsr/*.c src/mat/impls/gpucsr/*/*.c src/vec/impls/*/*.c src/ksp/impls/*/*.c src/tao/impls/*/*.c))
 ifneq ($(NVCC),)
   CUDA_DIR ?= $(patsubst %/bin/,%,$(dir $(realpath $(NVCC))))
   KNOWN    := $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch))
@@ -33,9 +37,9 @@ ifneq ($(NVCC),)
   PTX      := $(if $(word 2,$(ARCHS)),75) $(lastword $(ARCHS))
   GENCODE  := $(foreach a,$(ARCHS),-gencode=arch=compute_$a,code=sm_$a) $(foreach a,$(PTX),-gencode=arch=compute_$a,code=compute_$a)
   SRC      += $(sort $(wildcard src/sys/cuda/*.c))
-  CU       := $(sort $(wildcard src/sys/cuda/*.cu src/mat/impls/gpucsr/kernels/*.cu src/mat/impls/gpucsr/factor/*.cu src/vec/impls/*/*.cu src/ksp/impls/*/*.cu src/tao/impls/*/*.cu))
+  CU       := $(sort $(wildcard src/sys/cuda/*.cu src/mat/impls/gpucsr/*/*.cu src/vec/impls/*/*.cu src/ksp/impls/*/*.cu src/tao/impls/*/*.cu))
   CPPFLAGS += -DGPUCSR_HAVE_CUDA -I$(CUDA_DIR)/include
-  CUDALIBS := -L$(CUDA_DIR)/lib64 -L$(CUDA_DIR)/targets/x86_64-linux/lib -lcudart_static -ldl -lrt -lpthread
+  CUDALIBS := -L$(CUDA_DIR)/lib64 -L$(CUDA_DIR)/lib -L$(CUDA_DIR)/targets/x86_64-linux/lib -lcudart_static -ldl -lrt -lpthread
 endif
 OBJ      := $(SRC:%.c=$(BUILD)/obj/%.o) $(CU:%.cu=$(BUILD)/obj/%.cu.o)
 # What decompresses, each library where it can be linked: NAME,HEADER,LIBRARY. Without it such files are refused, by name
@@ -43,13 +47,21 @@ linkable  = $(shell echo 'int main(void) { return 0; }' | $(CC) -include $1 -x c
 ZLIB     := $(call linkable,zlib.h,z)
 LZMA     := $(call linkable,lzma.h,lzma)
 BZ2      := $(call linkable,bzlib.h,bz2)
-CPPFLAGS += $(if $(ZLIB),-DGPUCSR_HAVE_ZLIB) $(if $(LZMA),-DGPUCSR_HAVE_LZMA) $(if $(BZ2),-DGPUCSR_HAVE_BZ2)
-IOLIBS   := $(if $(ZLIB),-lz) $(if $(LZMA),-llzma) $(if $(BZ2),-lbz2)
-EXAMPLES := $(patsubst src/ksp/examples/%.c,$(BUILD)/examples/%,$(wildcard src/ksp/examples/*.c))
+ZSTD     := $(call linkable,zstd.h,zstd)
+CPPFLAGS += $(if $(ZLIB),-DGPUCSR_HAVE_ZLIB) $(if $(LZMA),-DGPUCSR_HAVE_LZMA) $(if $(BZ2),-DGPUCSR_HAVE_BZ2) $(if $(ZSTD),-DGPUCSR_HAVE_ZSTD)
+IOLIBS   := $(if $(ZLIB),-lz) $(if $(LZMA),-llzma) $(if $(BZ2),-lbz2) $(if $(ZSTD),-lzstd)
+EXAMPLES := $(patsubst %.c,$(BUILD)/examples/%,$(notdir $(wildcard src/ksp/examples/*.c src/tao/examples/*.c)))
 TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/t*.c))
 BENCHES  := $(if $(NVCC),$(patsubst src/benchmarks/%.c,$(BUILD)/bench/%,$(wildcard src/benchmarks/*.c)),$(BUILD)/bench/read)
 
-.PHONY: all lib convert examples tests benches demo check check-gpu bench install docs format lint clean info deps
+# What the compilers would say of a PETSc that is not there, said once
+ifeq ($(FOUND),)
+$(OBJ) $(EXAMPLES) $(TESTS) $(BENCHES): | nopetsc
+nopetsc:
+	@echo "make: pkg-config does not know a PETSc named $(PETSC): name one by PETSC=, put the folder of its .pc file into PKG_CONFIG_PATH, or run make demo, which installs the distribution's" >&2; false
+endif
+
+.PHONY: all nopetsc needs-gpu lib convert examples tests benches demo check check-gpu bench install uninstall deb wheel docs format lint clean info deps
 all: lib examples convert
 lib: $(LIB)
 convert: $(BUILD)/bin/gpucsr-convert
@@ -61,15 +73,21 @@ $(LIB): $(OBJ)
 	@mkdir -p $(@D)
 	$(if $(NVCC),$(CXX),$(CC)) -shared -o $@ $^ -Wl,-z,nodelete -Wl,-soname,$(notdir $@) -Wl,--no-undefined -fopenmp $(LIBS) $(IOLIBS) $(CUDALIBS)
 
+# On a terminal `make demo` shows what is being compiled
+progress = $(if $(PROGRESS),@if [ -t 2 ]; then printf '\r\033[K%s' "compiling $<" >&2; fi)
+
 $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
+	$(progress)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fPIC -fvisibility=hidden -fopenmp -MMD -MP -c $< -o $@
 
 $(BUILD)/obj/%.cu.o: %.cu
 	@mkdir -p $(@D)
+	$(progress)
 	$(NVCC) -ccbin $(CXX) $(CPPFLAGS) $(NVCCFLAGS) -std=c++17 $(GENCODE) --threads 2 -Xcompiler -fPIC,-fvisibility=hidden -MMD -MP -MF $(@:.o=.d) -c $< -o $@
 
 # The converter is a program of its own: no PETSc is needed to run it
+$(BUILD)/obj/src/io/convert.o: CPPFLAGS += -DGPUCSR_VERSION='"$(VERSION)"'
 $(BUILD)/bin/gpucsr-convert: $(patsubst %.c,$(BUILD)/obj/%.o,$(IO) src/io/convert.c src/io/write.c src/io/statistics.c)
 	@mkdir -p $(@D)
 	$(CC) -o $@ $^ -Wl,--as-needed -fopenmp $(IOLIBS) -lm
@@ -79,6 +97,12 @@ GIT := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 $(BUILD)/examples/%: src/ksp/examples/%.c
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp -MMD -MP $< -o $@ $(LIBS) -Wl,-rpath,$(LIBDIRS)
+
+# bmrm is several files: the others are in a folder of its name
+$(BUILD)/examples/%: src/tao/examples/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp $(filter %.c,$^) -o $@ $(LIBS) -Wl,-rpath,$(LIBDIRS)
+$(BUILD)/examples/bmrm: $(wildcard src/tao/examples/*.h src/tao/examples/bmrm/*)
 
 $(BUILD)/tests/%: tests/%.c $(LIB)
 	@mkdir -p $(@D)
@@ -91,12 +115,13 @@ $(BUILD)/bench/%: src/benchmarks/%.c $(LIB)
 CARRY ?= carry
 # `deps` may install PETSc, and what pkg-config says is asked when make starts: so these call make again
 VERSION := $(shell sed -n 's/^.define PETSCGPUCSR_VERSION  *"\(.*\)"/\1/p' include/petscgpucsr.h)
-FOUND   := $(shell $(pkgconfig) --exists $(PETSC) 2>/dev/null && echo yes)
 
 deps:
 	@PETSC=$(PETSC) share/setup.sh $(WITH)
 demo: deps
-	@$(MAKE) --no-print-directory -s lib examples
+	@$(if $(filter no,$(CUDA)),,BUILD=$(BUILD) share/cuda.sh $(NVCC))
+	@$(MAKE) --no-print-directory -s PROGRESS=yes lib examples
+	@if [ -t 2 ]; then printf '\r\033[K' >&2; fi
 	@BUILD=$(BUILD) share/demo.sh
 check:
 	@$(MAKE) --no-print-directory -s deps WITH=check
@@ -106,36 +131,55 @@ check:
 check-gpu: $(if $(FOUND),lib convert examples tests)
 	@$(if $(FOUND),,LD_LIBRARY_PATH=$(abspath $(CARRY)/lib-$(BUILD)):$$LD_LIBRARY_PATH) tests/run.sh BACKEND=cuda BUILD=$(if $(FOUND),,$(CARRY)/)$(BUILD)
 FOUNDMINOR = $(basename $(shell $(pkgconfig) --modversion $(PETSC)))
-install: lib convert
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include
-	install -m 755 $(LIB) $(DESTDIR)$(PREFIX)/lib/
+# Where things go; DOCDIR gets the pages of docs/, the licence and the man pages in HTML
+LIBDIR ?= $(PREFIX)/lib
+DOCDIR ?= $(PREFIX)/share/doc/petscgpucsr
+MANDIR ?= $(PREFIX)/share/man
+DOCS   ?= $(BUILD)/docs
+install: lib convert $(if $(shell command -v python3),docs)
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(DOCDIR)/docs $(DESTDIR)$(DOCDIR)/html
+	install -m 755 $(LIB) $(DESTDIR)$(LIBDIR)/
 	install -m 755 $(BUILD)/bin/gpucsr-convert $(DESTDIR)$(PREFIX)/bin/
 	install -m 644 include/petscgpucsr.h $(DESTDIR)$(PREFIX)/include/
-	sed -e 's|@PREFIX@|$(abspath $(PREFIX))|; s|@VERSION@|$(VERSION)|; s|@PETSC@|$(PETSC)|g; s|@PETSCMINOR@|$(FOUNDMINOR)|; s|@PETSCNEXT@|$(shell echo $(FOUNDMINOR) | awk -F. '{print $$1 "." $$2 + 1}')|' share/petscgpucsr.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/petscgpucsr.pc
+	sed -e 's|@PREFIX@|$(abspath $(PREFIX))|; s|@LIBDIR@|$(abspath $(LIBDIR))|; s|@VERSION@|$(VERSION)|; s|@PETSC@|$(PETSC)|g; s|@PETSCMINOR@|$(FOUNDMINOR)|; s|@PETSCNEXT@|$(shell echo $(FOUNDMINOR) | awk -F. '{print $$1 "." $$2 + 1}')|' share/petscgpucsr.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/petscgpucsr.pc
+	install -m 644 README.md LICENSE CHANGELOG $(DESTDIR)$(DOCDIR)/
+	install -m 644 docs/*.md $(DESTDIR)$(DOCDIR)/docs/
+	$(if $(shell command -v python3),install -m 644 $(DOCS)/html/* $(DESTDIR)$(DOCDIR)/html/)
+	$(if $(shell command -v python3),$(foreach k,1 3,install -m 644 -Dt $(DESTDIR)$(MANDIR)/man$k $(DOCS)/man$k/*.$k &&) true,@echo "install: python3 is not there: no man pages")
+uninstall: $(if $(shell command -v python3),docs)
+	rm -f $(DESTDIR)$(LIBDIR)/libpetscgpucsr.so $(DESTDIR)$(LIBDIR)/pkgconfig/petscgpucsr.pc $(DESTDIR)$(PREFIX)/bin/gpucsr-convert $(DESTDIR)$(PREFIX)/include/petscgpucsr.h
+	rm -f $(foreach k,1 3,$(patsubst $(DOCS)/%,$(DESTDIR)$(MANDIR)/%,$(wildcard $(DOCS)/man$k/*)))
+	rm -rf $(DESTDIR)$(DOCDIR)
+deb: lib convert
+	@BUILD=$(BUILD) PETSC=$(PETSC) share/deb.sh $(VERSION)
+wheel: lib
+	@BUILD=$(BUILD) PETSC=$(PETSC) share/wheel.sh $(VERSION)
 docs:
-	python3 docs/makeman.py $(BUILD)/docs/manualpages
+	python3 docs/makeman.py $(DOCS)
 format:
 	clang-format -i $$(find src include tests -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' | grep -v plan/h200.h)
 lint:
 	@tests/lint.sh
 # A profile of this machine for -mat_gpucsr_profile: minutes, once
 TUNED ?= $(BUILD)/profile.txt
-tune: benches
+needs-gpu:
+	@$(if $(NVCC),,echo "make: this measures a GPU$(comma) and nvcc was not found or not wanted (NVCC=): make info shows what is found" >&2; false)
+tune: needs-gpu benches
 	rm -f $(BUILD)/samples.txt
 	$(BUILD)/bench/spmv -dir share/datasets -collection -setup no -samples $(BUILD)/samples.txt
 	$(BUILD)/bench/fit -o $(TUNED) -machine "$$(nvidia-smi --query-gpu=name --format=csv,noheader -i 0)" $(BUILD)/samples.txt
 	@echo "Use it: -mat_gpucsr_profile $(abspath $(TUNED))"
-bench: benches
+bench: needs-gpu benches
 	src/benchmarks/run.sh -build $(BUILD) -out $(BUILD)/bench-results
 
--include $(OBJ:.o=.d) $(EXAMPLES:%=%.d) $(TESTS:%=%.d) $(BENCHES:%=%.d)
+-include $(OBJ:.o=.d) $(patsubst src/ksp/examples/%.c,$(BUILD)/examples/%.d,$(wildcard src/ksp/examples/*.c)) $(TESTS:%=%.d) $(BENCHES:%=%.d)
 
 clean:
 	rm -rf $(BUILD)
 info:
 	@echo "PETSc       $(shell $(pkgconfig) --modversion $(PETSC) 2>/dev/null || echo not found) ($(PETSC)), $(CC)"
-	@echo "decompress  $(if $(ZLIB),gzip) $(if $(LZMA),xz) $(if $(BZ2),bzip2)"
-	@echo "CUDA        $(if $(NVCC),$(shell $(NVCC) --version | sed -n 's/.*release \([0-9.]*\).*/\1/p') for $(ARCHS) and PTX,not found: host backend alone)"
+	@echo "decompress  $(if $(ZLIB),gzip) $(if $(LZMA),xz) $(if $(BZ2),bzip2) $(if $(ZSTD),zstd)"
+	@echo "CUDA        $(if $(NVCC),$(shell $(NVCC) --version | sed -n 's/.*release \([0-9.]*\).*/\1/p') for $(ARCHS) and PTX,$(if $(filter command environment,$(firstword $(origin NVCC))),not wanted (NVCC=),nvcc not found): host backend alone)"
 
 # What a machine with a GPU and MPI but without PETSc needs to run tests and benchmarks: build products, PETSc's library and
 # those it needs that such a machine may lack. MPI, the C and C++ runtimes and the driver are that machine's own.

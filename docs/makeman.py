@@ -3,18 +3,20 @@
 Man pages from the comment blocks in front of public names, in PETSc's form: /*@ function, /*MC macro or type, /*E enum,
 /*S struct, /*J string type.
 
-    docs/makeman.py [FOLDER]    one Markdown page a name, and an index, in FOLDER (build/docs/manualpages)
+    docs/makeman.py [FOLDER]    pages and an index in FOLDER (build/docs): manualpages/ in Markdown, html/, man1/ and man3/ for man
     docs/makeman.py --check     say what is missing: a page, a part of a page, a parameter, an option; silent when nothing is
 
 What is public is what include/petscgpucsr.h declares.
 """
 import re
 import sys
+from html import escape
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 HEADER = ROOT / "include" / "petscgpucsr.h"
 KINDS = {"@": "function", "M": "type", "E": "enum", "S": "struct", "J": "string type"}
+NAME = re.compile(r"`(\w+)(\(\))?`")
 BLOCK = re.compile(r"^/\*([@MESJ])C?\n(.*?)^\1\*/\n(.*?)(?=^\}|;|^#|\Z)", re.S | re.M)
 COLLECTIVE = re.compile(r"(Not|Logically|Neighbor-wise)? ?Collective\b.*", re.I)
 SECTION = re.compile(r"(Input Parameters?|Output Parameters?|Input/Output Parameters?|Values|Options Database Keys?|Notes?|Developer Notes?|Example Usage|References?):$")
@@ -82,27 +84,88 @@ class Page:
             return self.code + ";" if self.code.startswith("typedef") and "}" in self.code else ""
         return ""
 
+    def parts(self):
+        """The page as (kind, text): code, heading, item (a name and its text), text"""
+        yield "text", self.summary[:1].upper() + self.summary[1:] + "."
+        if self.synopsis():
+            yield "code", "#include <petscgpucsr.h>\n\n" + self.synopsis()
+        if self.collective:
+            yield "text", self.collective + "."
+        for heading, body in self.sections:
+            yield "heading", heading
+            paragraph = []
+            for b in body + [""]:
+                item = re.match(r"[+.-] +(.+?) +- +(.*)", b)
+                if (item or not b.strip()) and paragraph:
+                    yield "text", "\n".join(paragraph)
+                    paragraph = []
+                if item:
+                    yield "item", (item.group(1).strip("`"), item.group(2))
+                elif b.strip():
+                    paragraph.append(b)
+        if self.seealso:
+            yield "heading", "See also"
+            yield "text", self.seealso
+
     def markdown(self, names):
         def links(text):
-            return re.sub(r"`(\w+)(\(\))?`", lambda m: f"[{m.group(0)}]({m.group(1)}.md)" if m.group(1) in names and m.group(1) != self.name else m.group(0), text)
+            return NAME.sub(lambda m: f"[{m.group(0)}]({m.group(1)}.md)" if m.group(1) in names and m.group(1) != self.name else m.group(0), text)
 
-        out = [f"# {self.name}", "", links(self.summary[:1].upper() + self.summary[1:]) + ".", ""]
-        if self.synopsis():
-            out += ["```c", "#include <petscgpucsr.h>", "", self.synopsis(), "```", ""]
-        if self.collective:
-            out += [self.collective + ".", ""]
-        for heading, body in self.sections:
-            out += [f"## {heading}", ""]
-            for b in body:
-                item = re.match(r"[+.-] +(.+?) +- +(.*)", b)
-                out.append("- `{}`: {}".format(item.group(1).strip("`"), links(item.group(2))) if item else links(b))
-            while out[-1] == "":
-                out.pop()
-            out.append("")
-        if self.seealso:
-            out += ["## See also", "", links(self.seealso), ""]
-        out += [f"*Level: {self.level}. Source: {self.path}, line {self.line}.*", ""]
-        return "\n".join(out)
+        out, before = [f"# {self.name}"], ""
+        for kind, text in self.parts():
+            if not before == kind == "item":
+                out.append("")
+            before = kind
+            out.append({"text": lambda: links(text), "code": lambda: f"```c\n{text}\n```", "heading": lambda: f"## {text}", "item": lambda: f"- `{text[0]}`: {links(text[1])}"}[kind]())
+        return "\n".join(out + ["", f"*Level: {self.level}. Source: {self.path}, line {self.line}.*", ""])
+
+    def html(self, names):
+        def rich(text):
+            def mark(m):
+                code = f"<code>{m.group(1)}</code>"
+                known = re.match(r"(\w+)(\(\))?$", m.group(1))
+                return f'<a href="{known.group(1)}.html">{code}</a>' if known and known.group(1) in names and known.group(1) != self.name else code
+
+            return re.sub(r"`([^`]+)`", mark, escape(text))
+
+        out, listing = [f"<!DOCTYPE html>\n<html lang=en><meta charset=utf-8><title>{self.name}</title>\n<h1>{self.name}</h1>"], False
+        for kind, text in self.parts():
+            if listing != (kind == "item"):
+                listing = not listing
+                out.append("<dl>" if listing else "</dl>")
+            out.append({"text": lambda: f"<p>{rich(text)}</p>", "code": lambda: f"<pre>{escape(text)}</pre>", "heading": lambda: f"<h2>{text}</h2>", "item": lambda: f"<dt><code>{escape(text[0])}</code><dd>{rich(text[1])}"}[kind]())
+        return "\n".join(out + ["</dl>"] * listing + [f"<p><i>Level: {self.level}</i></p>", ""])
+
+    def man(self, version):
+        def plain(text):
+            text = text.replace("\\", "\\e").replace("-", "\\-")
+            text = re.sub(r"`([^`]+)`", r"\\fB\1\\fR", text)
+            return re.sub(r"^([.'])", r"\\&\1", text, flags=re.M)
+
+        out = [f'.TH {self.name} 3 "" "gpucsr {version}" "gpucsr"', ".SH NAME", plain(f"{self.name} - {self.summary}").replace("\n", " ").replace(" \\- ", " \\- ", 1)]
+        section = ".SH DESCRIPTION"
+        for kind, text in list(self.parts())[1:]:
+            if kind == "code":
+                out += [".SH SYNOPSIS", ".nf", plain(text), ".fi"]
+            elif kind == "heading":
+                out += [f".SH {text.upper()}"]
+                section = ""
+            elif kind == "item":
+                out += [".TP", plain(f"`{text[0]}`"), plain(text[1])]
+            else:
+                out += [section or ".PP", plain(text)]
+                section = ""
+        return "\n".join(out + [""])
+
+
+def converter(version):
+    """gpucsr-convert(1), from the usage that the program prints"""
+    source = (ROOT / "src" / "io" / "convert.c").read_text()
+    usage = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', re.search(r"usage\[\] =(.*?);\n", source, re.S).group(1))).replace("\\n", "\n").replace('\\"', '"')
+    synopsis, _, text = usage.partition("\n")
+    text = text.strip("\n").replace("\\", "\\e").replace("-", "\\-")
+    head = [f'.TH gpucsr\\-convert 1 "" "gpucsr {version}" "gpucsr"', ".SH NAME", "gpucsr\\-convert \\- convert a sparse matrix between file formats"]
+    return "\n".join(head + [".SH SYNOPSIS", synopsis.replace("Usage: ", "").replace("-", "\\-"), ".SH DESCRIPTION", ".nf", re.sub(r"^([.'])", r"\\&\1", text, flags=re.M), ".fi", ""])
 
 
 def pages():
@@ -130,8 +193,7 @@ def check(found):
     for name in re.findall(r"^#define (MAT\w*GPUCSR) +\"", text, re.M):
         if name not in found and name != "MATAIJGPUCSR":  # another word for MATGPUCSR, named on its page
             faults.append(f"include/petscgpucsr.h: {name} has no man page: put a /*MC block in front of what creates it")
-    readme = (ROOT / "README.md").read_text()
-    manual = "".join(p.read_text() for p in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))])
+    options = (ROOT / "docs" / "options.md").read_text()
     sources = "".join(p.read_text() for p in (ROOT / "src").rglob("*.c") if "benchmarks" not in p.parts)
     paged = set().union(*(p.items("Options") for p in found.values()))
     helped = set(re.findall(r'PetscOptions(?!Get|Has)\w+(?:\(|, )"(-\w+)"', sources))
@@ -140,13 +202,11 @@ def check(found):
             faults.append(f"man pages: none lists the option {option}")
         if option not in helped:
             faults.append(f"-help: the option {option} is read without a PetscOptions...() that shows it")
-        if f"`{option}`" not in manual and f"`{option} " not in manual:
-            faults.append(f"README.md or docs: lack the option {option}")
+        if f"`{option}`" not in options:
+            faults.append(f"docs/options.md: lacks the option {option}")
         if option.startswith("-mat_gpucsr_"):
             if option not in found["MATGPUCSR"].items("Options"):
                 faults.append(f"MATGPUCSR's man page: lacks the option {option}")
-            if f"\n| `{option}`" not in readme:
-                faults.append(f"README.md: lacks the option {option}")
     return faults
 
 
@@ -156,17 +216,25 @@ def main():
         faults = check(found)
         print("\n".join(faults), end="\n" if faults else "", file=sys.stderr)
         return 1 if faults else 0
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build" / "docs" / "manualpages"
-    folder.mkdir(parents=True, exist_ok=True)
-    index = ["# Man pages", ""]
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build" / "docs"
+    version = re.search(r'PETSCGPUCSR_VERSION +"(.*)"', HEADER.read_text()).group(1)
+    for name in ("manualpages", "html", "man1", "man3"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    index, html = ["# Man pages", ""], ["<!DOCTYPE html>", "<html lang=en><meta charset=utf-8><title>gpucsr: man pages</title>", "<h1>Man pages</h1>"]
     for kind in KINDS.values():
         rows = sorted((p for p in found.values() if p.kind == kind), key=lambda p: p.name)
         if rows:
-            index += [f"## {kind[0].upper() + kind[1:]}s", "", "| name | level | |", "|---|---|---|"]
+            heading = f"{kind[0].upper() + kind[1:]}s"
+            index += [f"## {heading}", "", "| name | level | |", "|---|---|---|"]
             index += [f"| [{p.name}]({p.name}.md) | {p.level} | {p.summary} |" for p in rows] + [""]
-    (folder / "index.md").write_text("\n".join(index))
+            html += [f"<h2>{heading}</h2>", "<dl>", *(f'<dt><a href="{p.name}.html"><code>{p.name}</code></a><dd>{escape(p.summary)}' for p in rows), "</dl>"]
+    (folder / "manualpages" / "index.md").write_text("\n".join(index))
+    (folder / "man1" / "gpucsr-convert.1").write_text(converter(version))
+    (folder / "html" / "index.html").write_text("\n".join(html + [""]))
     for p in found.values():
-        (folder / f"{p.name}.md").write_text(p.markdown(found))
+        (folder / "manualpages" / f"{p.name}.md").write_text(p.markdown(found))
+        (folder / "html" / f"{p.name}.html").write_text(p.html(found))
+        (folder / "man3" / f"{p.name}.3").write_text(p.man(version))
     return 0
 
 

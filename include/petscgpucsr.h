@@ -9,8 +9,8 @@
 #include <petscksp.h>
 
 #define PETSCGPUCSR_VERSION_MAJOR 0
-#define PETSCGPUCSR_VERSION_MINOR 1
-#define PETSCGPUCSR_VERSION       "0.1"
+#define PETSCGPUCSR_VERSION_MINOR 2
+#define PETSCGPUCSR_VERSION       "0.2"
 
 #define MATGPUCSR       "gpucsr"
 #define MATAIJGPUCSR    "aijgpucsr"
@@ -120,6 +120,7 @@ typedef struct {
   PetscInt    dense_columns;  /* and those columns, which are counted as products too */
   PetscInt    aij_products;   /* those that were MATAIJ's own, on the host */
   PetscInt    aij_transpose_products;
+  PetscInt    sparse_products; /* times the values of a product of this matrix, as its first factor, with a sparse one were computed on the device */
   PetscInt    fallbacks;       /* times this matrix left the device because of a failure */
   double      bytes;           /* device memory of A */
   double      transpose_bytes; /* device memory of the transpose, its value map included */
@@ -145,6 +146,7 @@ typedef struct {
   const char *backend;              /* "cuda", "host" */
   PetscBool   onhost, ondevice;     /* which copies are valid now */
   PetscInt    uploads, downloads;   /* times the entries were copied */
+  PetscInt    forced;               /* of these, because the program held an array of the vector (`VecGetArray()`) while the device worked on it */
   double      uploaded, downloaded; /* bytes */
 } VecGPUInfo;
 
@@ -168,6 +170,13 @@ GPUCSR_EXTERN PetscErrorCode MatGPUCSRGetInfo(Mat, MatGPUCSRInfo *);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetUp(Mat, PetscBool);
 
 GPUCSR_EXTERN PetscErrorCode VecGPUGetInfo(Vec, VecGPUInfo *);
+GPUCSR_EXTERN PetscErrorCode VecGPUGetArray(Vec, double **);
+GPUCSR_EXTERN PetscErrorCode VecGPURestoreArray(Vec, double **);
+GPUCSR_EXTERN PetscErrorCode VecGPUGetArrayRead(Vec, const double **);
+GPUCSR_EXTERN PetscErrorCode VecGPURestoreArrayRead(Vec, const double **);
+GPUCSR_EXTERN PetscErrorCode VecGPUGetArrayWrite(Vec, double **);
+GPUCSR_EXTERN PetscErrorCode VecGPURestoreArrayWrite(Vec, double **);
+GPUCSR_EXTERN PetscErrorCode VecGPUGetStream(Vec, void **);
 
 /*E
   MatGPUCSRFileFormat - what a file of a matrix holds

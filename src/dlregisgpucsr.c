@@ -59,7 +59,6 @@ PetscErrorCode MatGPUCSRFinalizePackage(void)
   if (!initialized) PetscFunctionReturn(PETSC_SUCCESS);
   initialized = PETSC_FALSE;
   PetscCall(MatGPUCSRReportPrint_Private());
-  PetscCall(MatGPUCSRWarnFinalize_Private());
   PetscCall(GPUCSRPinFinalize());
   PetscCall(VecGPUFinalize());
   PetscCall(GPUCSRPlanFinalize());
@@ -74,10 +73,12 @@ PetscErrorCode MatGPUCSRFinalizePackage(void)
 */
 static PetscErrorCode CheckBackend(void)
 {
-  PetscMPIInt rank, size, mine[2], missing, first;
-  PetscBool   cuda;
-  char        word[16] = "", why[256] = "";
-  int         n;
+  PetscMPIInt    rank, size, mine[2], missing, first;
+  PetscBool      cuda;
+  char           word[16] = "", why[512] = "";
+  GPUCSRDevice   dev = NULL;
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_gpucsr_backend", word, sizeof(word), NULL)); /* a wrong word is for the first matrix to refuse */
@@ -85,9 +86,12 @@ static PetscErrorCode CheckBackend(void)
   if (!cuda) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  PetscCall(GPUCSRDeviceCount("cuda", &n, why, sizeof(why)));
-  mine[0] = n ? 0 : 1;
-  mine[1] = n ? size : rank;
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = GPUCSRDeviceOpen("cuda", &dev, why, sizeof(why));
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  if (ierr) PetscCall(PetscStrncpy(why, attempt.message, sizeof(why)));
+  mine[0] = dev ? 0 : 1;
+  mine[1] = dev ? size : rank;
   PetscCallMPI(MPI_Allreduce(&mine[0], &missing, 1, MPI_INT, MPI_SUM, PETSC_COMM_WORLD));
   PetscCallMPI(MPI_Allreduce(&mine[1], &first, 1, MPI_INT, MPI_MIN, PETSC_COMM_WORLD));
   if (!missing) PetscFunctionReturn(PETSC_SUCCESS);
@@ -113,14 +117,17 @@ static PetscErrorCode CheckBackend(void)
 @*/
 PetscErrorCode MatGPUCSRInitializePackage(void)
 {
+  PetscErrorCode ierr;
+
   PetscFunctionBegin;
   if (initialized) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(CheckPETSc());
   PetscCall(MatGPUCSRRegister_Private());
   PetscCall(GPUCSRSysInitialize());
-  PetscCall(CheckBackend());
+  ierr = CheckBackend();
+  if (ierr) PetscCall(GPUCSRSysFinalize()); /* PETSc may be initialised again */
+  PetscCall(ierr);
   PetscCall(GPUCSRPlanInitialize());
-  PetscCall(MatGPUCSRWarnInitialize_Private());
   PetscCall(VecGPUInitialize());
   PetscCall(KSPGPUInitialize_Private());
   PetscCall(TaoGPUBMRMRegister());

@@ -63,27 +63,30 @@ layer() {
 
 directions() {
   layer "$(find src/sys -maxdepth 1 -name '*.[ch]')" "src/sys" "$upper|$cuda"
-  layer "$(find src/sys/host -name '*.[ch]')" "src/sys src/sys/host" "$upper|$cuda"
+  for folder in host standin defer fault; do layer "$(find src/sys/$folder -name '*.[ch]')" "src/sys src/sys/$folder" "$upper|$cuda"; done
   layer "$(find src/sys/cuda -name '*.[ch]*')" "src/sys src/sys/cuda" "$upper"
   layer "$(find $mat/format -name '*.[ch]')" "src/sys $mat/format" "$upper|$cuda"
   layer "$(find $mat/kernels -name '*.[ch]')" "src/sys $mat/format $mat/kernels" "$upper|$cuda"
   layer "$(find $mat/kernels -name '*.cu*')" "src/sys $mat/format $mat/kernels" "$upper"
+  layer "$(find $mat/spgemm -name '*.[ch]')" "src/sys $mat/format $mat/kernels $mat/spgemm" "$upper|$cuda"
+  layer "$(find $mat/spgemm -name '*.cu*')" "src/sys $mat/format $mat/kernels $mat/spgemm" "$upper"
   layer "$(find $mat/plan -name '*.[ch]')" "src/sys $mat/format $mat/kernels $mat/plan" "$upper|$cuda"
-  layer "$(find $mat/factor -name 'triangle.*' -o -name host.c)" "$mat/format $mat/factor" "$upper|$cuda"
+  layer "$mat/factor/triangle.h $mat/factor/triangle.c $mat/factor/host.c" "$mat/format $mat/factor" "$upper|$cuda"
   layer "$(find $mat/factor -name '*.cu*')" "$mat/format $mat/kernels $mat/factor" "$upper"
-  layer "$(find $mat/factor -name '*factor*.[ch]' -o -name device.c | grep '/factor/')" "$mat $mat/factor" "$cuda"
-  layer "$(find $mat -maxdepth 1 -name '*.[ch]')" "$mat $mat/plan $vec" "$cuda"
+  layer "$(find $mat/factor -name '*.[ch]' ! -name 'triangle.*' ! -name host.c)" "$mat $mat/factor" "$cuda"
+  layer "$(find $mat -maxdepth 1 -name '*.[ch]')" "$mat $mat/plan $mat/spgemm $vec" "$cuda"
   layer "$(find $vec -name '*.[ch]')" "src/sys $vec" "$cuda"
   layer "$(find $vec -name '*.cu')" "src/sys $vec" "$upper"
   layer "$(find src/tao/impls -name '*.[ch]')" "src/sys $mat $tao" "$cuda"
   layer "$(find src/tao/impls -name '*.cu')" "$mat/kernels $tao" ""
-  layer "$(find src/io -name '*.[ch]' ! -name loadfile.c)" "src/io" "$upper|$cuda"
-  layer "src/io/loadfile.c" "src/io src/sys" "$cuda"
+  layer "$(find src/io -name '*.[ch]' ! -name 'load*' ! -name setrows.c)" "src/io" "$upper|$cuda"
+  layer "$(find src/io -name 'load*' -o -path src/io/setrows.c)" "src/io src/sys" "$cuda"
   layer "$(find src/ksp/impls -name '*.[ch]')" "src/sys $mat $mat/format src/ksp/impls/gpu" "$cuda"
   layer "$(find src/ksp/impls -name '*.cu')" "$mat/format $mat/kernels src/ksp/impls/gpu" "petsc/private"
   layer src/dlregisgpucsr.c "$mat src/ksp/impls/gpu $tao" "$cuda"
   layer "$(find include -name '*.h')" "" "petsc/private|$cuda"
-  layer "$(find src/ksp/examples -name '*.[ch]')" "src/ksp/examples" "petsc/private|petscgpucsr|$cuda" # any PETSc program could be one
+  layer "$(find src/ksp/examples -name '*.[ch]')" "src/ksp/examples" "petsc/private|petscgpucsr|$cuda"
+  layer "$(find src/tao/examples -name '*.[ch]')" "src/tao/examples src/tao/examples/bmrm" "petsc/private|petscgpucsr|$cuda" # any PETSc program could be one
 }
 check "direction of includes" directions
 
@@ -104,7 +107,7 @@ cpp() {
   local options=(--quiet --enable=warning,performance,portability --inline-suppr --error-exitcode=1 -Iinclude --template='{file}:{line}: {message} ({id})'
     --suppress=ctunullpointer --suppress=invalidPointerCast)
   cppcheck "${options[@]}" --std=c99 src tests
-  cppcheck "${options[@]}" --language=c++ --std=c++17 -D__CUDACC__ "$mat"/kernels/*.cu "$mat"/factor/*.cu "$vec"/*.cu "$tao"/*.cu
+  cppcheck "${options[@]}" --language=c++ --std=c++17 -D__CUDACC__ "$mat"/kernels/*.cu "$mat"/spgemm/*.cu "$mat"/factor/*.cu "$vec"/*.cu "$tao"/*.cu
 }
 if need cppcheck; then check "cppcheck" cpp; fi
 

@@ -2,12 +2,12 @@
 #
 # Run the tests and say how many passed.
 #
-#   tests/run.sh [search=PATTERN] [BACKEND=host|cuda] [BUILD=build] [JOBS=2] [LIMIT=600]
+#   tests/run.sh [search=PATTERN] [BACKEND=host|cuda] [BUILD=build] [JOBS=2] [LIMIT=600] [TIMES=file]
 #
 # What is run, from the folder above this one:
 #
 #   tests/t*.c           each //TEST line, with the program BUILD/tests/NAME
-#   tests/examples.list  each row, with the program BUILD/examples/NAME: once with the library, once with plain aij, same output
+#   tests/examples.list  each row, with the program BUILD/examples/NAME: once with the library, once with aij and without it, same output
 #   tests/t*.sh          each script that is executable; it finds LIB, BUILD, BACKEND and MPIEXEC in its environment
 #
 # A //TEST line stands at the top of the source and holds WORD=VALUE pairs:
@@ -24,16 +24,16 @@
 #   load=0                 neither load the library nor name a backend
 #
 # On a terminal each run prints a dot; elsewhere each source is named as its runs begin. Then what failed, the names of what was
-# skipped, and the counts.
+# skipped, and the counts. TIMES names a file for the processor seconds of each run, the slowest first.
 #
 # A script is skipped by status 77, a program by printing a line that begins with "skipped: " (77 is PETSC_ERR_PLIB). The variable MPIEXEC names the launcher and its options; a machine without PETSc
 # runs all this from a copied folder once LD_LIBRARY_PATH says where the libraries are.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd) && cd "$root" || exit 2
-search='' BACKEND=${BACKEND:-host} BUILD=${BUILD:-build} JOBS=${JOBS:-2} LIMIT=${LIMIT:-600}
+search='' BACKEND=${BACKEND:-host} BUILD=${BUILD:-build} JOBS=${JOBS:-2} LIMIT=${LIMIT:-600} TIMES=${TIMES:-}
 for word; do
   case $word in
-  search=* | BACKEND=* | BUILD=* | JOBS=* | LIMIT=*) declare "$word" ;;
+  search=* | BACKEND=* | BUILD=* | JOBS=* | LIMIT=* | TIMES=*) declare "$word" ;;
   *) sed -n '3,/^$/{s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}" >&2 && exit 2 ;;
   esac
 done
@@ -131,6 +131,7 @@ job() {
     "$@"
     status=$?
     if [ -t 1 ]; then printf .; fi
+    if [ -n "$TIMES" ]; then times >"$log.times"; fi
     case $status in
     0) : >"$log.passed" ;;
     77) echo "$2" >"$log.skipped" ;;
@@ -157,6 +158,13 @@ load_options() {
 
 # The files that PETSc wrote are of real numbers and of 32-bit indices; not for PROGRAM?
 foreign() { ldd "$1" 2>/dev/null | grep -qE 'libpetsc(64|[^ ]*complex)'; }
+
+# The processor time of each run, user and system, from what `times` says of its children ("0m1.23s 0m0.45s")
+slowest() {
+  for ((n = 1; n <= count; n++)); do
+    if [ -f "$tmp/$n.times" ]; then sed -n "2s|$| $(cat "$tmp/$n.begun")|p" "$tmp/$n.times"; fi
+  done | awk '{ split($1, u, /[ms]/); split($2, s, /[ms]/); t = 60 * (u[1] + s[1]) + u[2] + s[2]; sum += t; printf "%8.2f %s\n", t, $3 } END { printf "%8.2f all\n", sum }' | sort -rn
+}
 
 # What failed, what was skipped, and the counts
 ended() { find "$tmp" -name "*.$1" | wc -l; }
@@ -218,8 +226,11 @@ if [ -f tests/examples.list ]; then
       skip "$name.aij"
       continue
     fi
-    job judge "$name.gpucsr" "$nsize" "$BUILD/examples/$program" "$args -mat_type gpucsr" "-dll_append $LIB -mat_gpucsr_backend $BACKEND" "src/ksp/examples/output/$output" "" ""
-    job judge "$name.aij" "$nsize" "$BUILD/examples/$program" "$args -mat_type aij" "" "src/ksp/examples/output/$output" "" ""
+    for folder in src/*/examples/output; do if [ -f "$folder/$output" ]; then output=$folder/$output; fi; done
+    job judge "$name.gpucsr" "$nsize" "$BUILD/examples/$program" "$args -mat_type gpucsr" "-dll_append $LIB -mat_gpucsr_backend $BACKEND" "$output" "" ""
+    with=
+    if [[ $args == *.mtx* ]]; then with="-dll_append $LIB"; fi # which reads such files
+    job judge "$name.aij" "$nsize" "$BUILD/examples/$program" "$args -mat_type aij" "$with" "$output" "" ""
   done <tests/examples.list
 fi
 
@@ -229,4 +240,5 @@ done
 
 wait
 finish
+if [ -n "$TIMES" ]; then slowest >"$TIMES"; fi
 ((failed == 0 && passed + skipped == count && count > 0))

@@ -13,6 +13,8 @@
 //TEST name="ranks8" nsize=8 args="-mat_gpucsr_format {}" loop="aij csr"
 //TEST name="standard" args="-mat_gpucsr_format csr -standard_vectors"
 //TEST name="unpinned" args="-mat_gpucsr_pin_vectors 0 -mat_gpucsr_threads 1"
+//TEST name="standin" args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_format {}" loop="auto csr sell dense bcsr2x2 block4x64 bitdense dia hyb jad stencil"
+//TEST name="standin_ranks" nsize=3 args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_format sell -mat_gpucsr_transpose_format csr -mat_gpucsr_precision mixed"
 //TEST name="aij" nsize=2 args="-mat_type aij" load=0
 //TEST name="perm" args="-mat_type aijperm" load=0
 //TEST name="malloc" nsize=2 args="-mat_gpucsr_format {} -malloc_debug -malloc_dump" loop="csr sell"

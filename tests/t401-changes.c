@@ -7,6 +7,7 @@
 //TEST name="ranks2" nsize=2 args="-mat_gpucsr_format {}" loop="csr sell"
 //TEST name="ranks4" nsize=4 args="-mat_gpucsr_format {} -mat_gpucsr_transpose_format csr" loop="csr sell"
 //TEST name="kernel" args="-mat_gpucsr_kernel {}" loop="{kernels}" gpu=1
+//TEST name="standin" args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_format {}" loop="csr sell coo"
 //TEST name="aij" nsize=2 args="-mat_type aij" load=0
 //TEST name="malloc" args="-mat_gpucsr_format csr -malloc_debug -malloc_dump"
 //TEST name="vecgpu" nsize=3 args="-vec_type gpu -vec_gpu_separate -mat_gpucsr_format csr"

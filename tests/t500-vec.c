@@ -6,6 +6,7 @@
 */
 //TEST
 //TEST name=separate args="-vec_gpu_separate"
+//TEST name=standin args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda"
 //TEST name=ranks2 nsize=2
 //TEST name=ranks2.separate nsize=2 args="-vec_gpu_separate"
 //TEST name=ranks4.separate nsize=4 args="-vec_gpu_separate"

@@ -449,6 +449,24 @@ static PetscErrorCode TestOthers(void)
   PetscCall(VecScale(v[1], 1.5));
   PetscCall(Same(w, v[1], "VecCopy from a standard vector"));
   if (!PetscDefined(USE_DEBUG)) {
+    PetscScalar d[2], e[2];
+    Vec         ones[2];
+
+    for (int k = 0; k < 2; k++) {
+      PetscCall(VecDuplicate(k ? v[1] : w, &ones[k]));
+      PetscCall(VecSet(ones[k], 1.0));
+    }
+    /* entries that look like a vector of ours with a device and without an array */
+    PetscCall(VecSet(ones[1], 0.0));
+    PetscCall(VecSetValue(ones[1], rs, 1.0, INSERT_VALUES));
+    PetscCall(VecAssemblyBegin(ones[1]));
+    PetscCall(VecAssemblyEnd(ones[1]));
+    PetscCall(VecDotNorm2(ones[0], ones[1], &d[0], (PetscReal *)&d[1]));
+    for (int k = 0; k < 2; k++) PetscCheck(d[k] == (PetscScalar)(double)size, PETSC_COMM_SELF, PETSC_ERR_PLIB, "VecDotNorm2 of two types: number %d is %g, should be %d", k, (double)PetscRealPart(d[k]), (int)size);
+    for (int k = 0; k < 2; k++) PetscCall(VecDestroy(&ones[k]));
+    PetscCall(VecDotNorm2(w, v[1], &d[0], (PetscReal *)&d[1]));
+    PetscCall(VecDotNorm2(v[1], v[1], &e[0], (PetscReal *)&e[1]));
+    for (int k = 0; k < 2; k++) PetscCheck(TestSame(d[k], e[k], 1e-12 * PetscAbsScalar(e[k])), PETSC_COMM_SELF, PETSC_ERR_PLIB, "VecDotNorm2 of two types: number %d is %g, should be %g", k, (double)PetscRealPart(d[k]), (double)PetscRealPart(e[k]));
     PetscCall(VecAXPY(w, 2.0, v[1]));
     PetscCall(VecAXPY(v[1], 2.0, v[1] == w ? v[1] : v[0]));
     PetscCall(VecAXPY(v[0], 2.0, v[1]));
@@ -679,8 +697,15 @@ static PetscErrorCode TestTypeAgain(void)
   PetscCall(VecDestroy(&v));
   PetscCall(VecCreate(PETSC_COMM_WORLD, &v));
   PetscCall(VecSetSizes(v, 10, PETSC_DECIDE));
-  for (int k = 0; k < 3; k++) PetscCall(VecSetType(v, types[k]));
+  for (int k = 0; k < 3; k++) {
+    PetscCall(VecSetType(v, types[k]));
+    if (!k) PetscCall(VecSet(v, 7.0));
+  }
   PetscCall(VecGetSize(v, &n));
+#if PETSC_VERSION_LT(3, 20, 0) /* where another type means other values */
+  PetscCall(VecSum(v, &sum));
+  PetscCheck(sum == (PetscScalar)0.0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Of type gpu, standard, gpu, old values are back: the entries sum up to %g", (double)PetscRealPart(sum));
+#endif
   PetscCall(VecSet(v, 2.0));
   PetscCall(VecSum(v, &sum));
   PetscCheck(sum == (PetscScalar)(2.0 * (double)n), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Of type gpu, standard, gpu, the entries sum up to %g", (double)PetscRealPart(sum));

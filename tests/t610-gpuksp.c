@@ -7,6 +7,7 @@
 //TEST name="grid_two_meetings" gpu=1 args="-path launch -mat_gpucsr_format {} -size 200 -cases 10 -tiles false" loop="csr stencil"
 //TEST name="large" gpu=1 args="-path launch -mat_gpucsr_format {} -size 560 -cases 3" loop="csr dia stencil"
 //TEST name="driven" args="-path driven -mat_gpucsr_format {}" loop="csr sell"
+//TEST name="standin" args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_format {}" loop="csr sell"
 //TEST name="floats" args="-mat_gpucsr_format {} -mat_gpucsr_precision auto" loop="csr sell"
 //TEST name="blocks" args="-mat_gpucsr_format csr -mat_block_size {} -ref_mat_block_size {} -blocks" loop="2 3 4 6 8"
 //TEST name="blocks_format" args="-mat_gpucsr_format {} -mat_block_size 3 -ref_mat_block_size 3 -blocks" loop="sell dia"

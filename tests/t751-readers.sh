@@ -7,10 +7,12 @@
 #   BUILD=build MPIEXEC=mpiexec tests/t751-readers.sh
 #
 export CUDA_VISIBLE_DEVICES= # a device has no part in it
-files=$(realpath "$BUILD/tests/t750-files")
+files=$(realpath "$BUILD/tests/t750-files") convert=$(realpath "$BUILD/bin/gpucsr-convert")
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 2
+mkfifo nobody && timeout 60 "$files" -f nobody >nobody.out 2>&1 &
 kind=() wanted=() failed=0
+zstd=$("$convert" -version | grep -w zstd) && command -v zstd >/dev/null || zstd=
 
 # accept FILE EXPECTED OPTIONS ...: what is printed of it
 accept() {
@@ -61,7 +63,11 @@ squeeze() {
   if command -v gzip >/dev/null; then { head -n 3 "$1" | gzip; tail -n +4 "$1" | gzip; } >"$1.gz" && accept "$1.gz" "$2"; fi
   if command -v xz >/dev/null; then xz -k "$1" && accept "$1.xz" "$2"; fi
   if command -v bzip2 >/dev/null; then bzip2 -k "$1" && accept "$1.bz2" "$2"; fi
+  if [ -n "$zstd" ]; then { zstd -qc "$1"; printf '\n' | zstd -qc --check; } >"$1.zst" && if [[ $1 = *.* ]]; then accept "$1.zst" "$2"; fi; fi
 }
+
+# blanks N: so many of them
+blanks() { head -c "$1" /dev/zero | tr '\0' ' '; }
 
 # --- LIBSVM and svmlight
 
@@ -108,6 +114,16 @@ refuse all.svm ', line 2, column 10: index 3 is beyond the columns, whose last i
 refuse zero.svm ': has index 2, which is beyond 2 columns that begin with index 0' -gpucsr_file_columns 2
 accept all.svm $'2x2; 0 1 0:; 1 0 3: 0=7\nskipped 3 from line 2' -gpucsr_file_columns 2 -gpucsr_file_base 1 -gpucsr_file_skip
 printf '\xef\xbb\xbf1 1:2\n-1 2:3' >mark.svm && accept mark.svm '2x2; 0 1: 0=2; 1 -1: 1=3' && squeeze mark.svm '2x2; 0 1: 0=2; 1 -1: 1=3'
+# A last line that is longer than the pieces of a file, and does not end; files of which nothing is understood
+{ printf '3 1:1'; blanks 7000000; printf '3:2'; } >long.svm && accept long.svm '1x3; 0 3: 0=1 2=2'
+{ printf '2 2:5\n3 1:1'; blanks 7000000; printf '3:2'; } >longer.svm && accept longer.svm '2x3; 0 2: 1=5; 1 3: 0=1 2=2'
+gzip -1 <longer.svm >longer.svm.gz && accept longer.svm.gz '2x3; 0 2: 1=5; 1 3: 0=1 2=2'
+{ printf '1 1:1\n2 2:2\n3'; blanks 7000000; printf 'x'; } >longbad.svm && refuse longbad.svm ", line 3, column 7000002: expected INDEX:VALUE, the index a whole number, not 'x'"
+blanks 5000000 | tr ' ' a >letters && refuse letters ", line 1, column 1: expected a label, a finite number, not 'aaaaaaaaaaaaaaaaaaaaaaaa...'"
+refuse letters ', line 1: the first of 1 bad lines, which are all that the file has' -gpucsr_file_skip
+head -c 5000000 /dev/zero >zeros && refuse zeros ", line 1, column 1: expected a label, a finite number, not '????????????????????????...'"
+gzip -1 <zeros >zeros.gz && refuse zeros.gz ", line 1, column 1: expected a label, a finite number, not '????????????????????????...'"
+printf 'a\n\nb\nc' >abc && refuse abc ', line 1: the first of 3 bad lines, which are all that the file has' -gpucsr_file_skip
 
 # --- Matrix Market
 
@@ -139,7 +155,8 @@ printf '%%%%MatrixMarket matrix coordinate real general\n2 2 1\n2 1 5' >noeol.mt
 printf '%%%%MatrixMarket matrix coordinate real general\n2 2 0' >nosize.mtx && accept nosize.mtx '2x2; 0:; 1:'
 market skip "$general" '2 2 3' '1 1 2' '3 1 1' '2 2 3' && accept skip.mtx $'2x2; 0: 0=2; 1: 1=3\nskipped 1 from line 4' -gpucsr_file_skip
 
-refuse /dev ': is not a regular file'
+refuse /dev ': is a folder'
+refuse /dev/zero ': is a device: neither a regular file nor a pipe'
 : >empty.mtx && refuse empty.mtx ': is empty'
 printf '%%%%MatrixMart matrix coordinate real general\n1 1 1\n1 1 1\n' >banner.mtx && refuse banner.mtx ", line 1, column 1: expected '%%MatrixMarket matrix', not '%%MatrixMart matrix'"
 market format 'csr real general' '1 1 1' '1 1 1' && refuse format.mtx ", line 1, column 23: format 'csr' is none of coordinate, array"
@@ -173,6 +190,12 @@ market complex 'coordinate complex hermitian' '2 2 2' '1 1 1 0' '2 1 1 2'
 if [ "$complex" != 0 ]; then accept complex.mtx '2x2; 0: 0=1 1=1-2i; 1: 0=1+2i'; else refuse complex.mtx ', line 1, column 34: a complex matrix needs a PETSc configured with complex scalars'; fi
 
 # --- Harwell-Boeing and Rutherford-Boeing: titles, sizes, formats, then the parts
+printf '%%%%MatrixMarket matrix coordinate real general\n2 2 0' >none.mtx && accept none.mtx '2x2; 0:; 1:'
+{ printf '%%%%MatrixMarket matrix coordinate real general\n%%'; blanks 7000000; printf '\n2 2 2\n1 1 1\n2'; blanks 7000000; printf '2 5'; } >long.mtx && accept long.mtx '2x2; 0: 0=1; 1: 1=5'
+{ printf '%%%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n2'; blanks 7000000; printf '2'; } >longbad.mtx && refuse longbad.mtx ', line 4, column 7000003: expected a finite number as the value, not the end of the line'
+market allbad 'coordinate real general' '2 2 2' 'x' 'y' && refuse allbad.mtx ', line 3: the first of 2 bad lines, which are all that the file has' -gpucsr_file_skip
+market billion 'coordinate real general' '1000000000 1000000000 1' '1 1 1' && refuse billion.mtx ', line 2: 1000000000 rows in a file of 76 bytes: almost all of them would be empty, and take memory'
+gzip -k billion.mtx && refuse billion.mtx.gz ', line 2: 1000000000 rows in a file of 76 bytes'
 
 # boeing NAME TYPE "SIZES" "CARDS" "FORMATS" LINE ...
 boeing() {
@@ -200,6 +223,15 @@ boeing rza RZA '2 2 1 0' '3 1 1 1' '(3I2) (3I2) (3F6.2)' ' 1 2 2' ' 2' '  1.50' 
 boeing pra PRA '2 3 2 0' '2 1 1 0' '(4I2) (3I2)' ' 1 2 2 3' ' 2 1' && accept pra.hb '2x3; 0: 2=1; 1: 0=1'
 boeing iua iua '2 2 1 0' '3 1 1 1' '(3I2) (3I2) (4I5)' ' 1 1 2' ' 2' '   17' && accept iua.hb '2x2; 0:; 1: 1=17'
 boeing rhs RUA '1 1 1 0' '4 1 1 1 1' '(3I2) (3I2) (4F5.1) (4F5.1)' 'F              1             0' ' 1 2' ' 1' '  2.5' '  9.9' && accept rhs.hb '1x1; 0: 0=2.5'
+# any formats that Fortran has: blanks between, groups, places, a format that goes on with its last group on new lines
+boeing blank RUA '3 3 5 0' '4 1 1 2' '(4I3) (5I2) (3(1X,E9.3))' '  1  3  4  6' ' 1 2 3 1 3' ' 1.500E+00x-2.00D+01 3.000E+00' '     4.000 5.000+04' && accept blank.hb "$rua"
+boeing after RUA '3 3 5 0' '4 1 1 2' '(4I3) (5(I2,1X)) (3E10.3,1X)' '  1  3  4  6' ' 1x 2  3  1  3' ' 1.500E+00-2.000D+01 3.000E+00x' '     4.000 5.000+04' && accept after.hb "$rua"
+boeing places RUA '3 3 5 0' '4 1 1 2' '(T3,4I3) (2I2,3I3) (T2,E9.3,TR1,2E10.3)' 'ab  1  3  4  6' ' 1 2  3  1  3' 'x1.500E+00x-2.000D+01 3.000E+00' 'x    4.000x 5.000+04' && accept places.hb "$rua"
+boeing again RUA '3 3 5 0' '7 3 1 3' '(I3,(I4)) (5I2) (2(E10.3))' '  1   3' '   4' '   6' ' 1 2 3 1 3' ' 1.500E+00-2.000D+01' ' 3.000E+00     4.000' ' 5.000+04' && accept again.hb "$rua"
+boeing group RUA '3 3 5 0' '4 1 1 2' '(4I3) (5I2) (1P,2(E10.3,0P))' '  1  3  4  6' ' 1 2 3 1 3' ' 1.500E+00-2.000D+01' && refuse group.hb ', line 2: 2 lines of 2 values are too few for 5 entries'
+boeing records RUA '3 3 5 0' '6 2 1 3' '(2I3/1X,2I4) (5I2) (E10.3/2(1X,ES9.2))' '  1  3' 'x   4   6' ' 1 2 3 1 3' ' 1.500E+00' 'x-2.00D+01x3.000E+00' 'x    4.000x 5.00+04' && accept records.hb "$rua"
+boeing nofield RUA '2 2 1 0' '3 1 1 1' '(3I2) (3I2) (3X)' ' 1 1 2' ' 2' '   17' && refuse nofield.hb ", line 4, column 33: expected a Fortran format such as (16I5) or (1P,5E16.8), not '(3X)'"
+boeing many RUA '2 2 1 0' '3 1 1 1' '(3I2) (3I2) (999(999(9999X)))' ' 1 1 2' ' 2' '   17' && refuse many.hb ", line 4, column 33: expected a Fortran format"
 boeing elements RSE '2 2 3 4' '3 1 1 1' '(3I2) (3I2) (3F6.2)' ' 1 3 4' ' 1 2 2' '  1.50' && refuse elements.hb ", line 3, column 3: matrix type 'RSE': an unassembled matrix, of finite elements, is not read"
 boeing kind XUA '2 2 1 0' '3 1 1 1' '(3I2) (3I2) (4I5)' ' 1 1 2' ' 2' '   17' && refuse kind.hb ", line 3, column 1: matrix type 'XUA' is none" -gpucsr_file_format boeing
 boeing fortran RUA '2 2 1 0' '3 1 1 1' '(3X2) (3I2) (4I5)' ' 1 1 2' ' 2' '   17' && refuse fortran.hb ", line 4, column 1: expected a Fortran format such as (16I5) or (1P,5E16.8), not '(3X2)'"
@@ -217,7 +249,11 @@ printf '1 1:1\n%.0s' $(seq 1000) | gzip >cut.gz && head -c 40 cut.gz >short.gz &
 { head -c 20 cut.gz; printf 'xxxxxxxx'; } >damaged.gz && refuse damaged.gz ': the compressed data'
 if command -v xz >/dev/null; then gzip -dc cut.gz | xz >cut.xz && head -c 60 cut.xz >short.xz && refuse short.xz ': the compressed data end early: the file is cut off'; fi
 if command -v bzip2 >/dev/null; then gzip -dc cut.gz | bzip2 >cut.bz2 && head -c 40 cut.bz2 >short.bz2 && refuse short.bz2 ': the compressed data end early: the file is cut off'; fi
-printf '\x28\xb5\x2f\xfd....' >some.zst && refuse some.zst ': is compressed by zstd, which is not read: decompress it first'
+if [ -n "$zstd" ]; then
+  printf '1 1:1\n%.0s' $(seq 1000) | zstd -qc >cut.zst && head -c 15 cut.zst >short.zst && refuse short.zst ': the compressed data end early: the file is cut off'
+  { head -c 12 cut.zst; printf 'xxxxxxxxxxx'; } >damaged.zst && refuse damaged.zst ': the compressed data'
+fi
+printf '7z\xbc\xaf\x27\x1c....' >some.7z && refuse some.7z ': is compressed by 7-Zip, which is not read: decompress it first'
 printf 'PK\x03\x04....' >some.zip && refuse some.zip ': is compressed by zip, which is not read: decompress it first'
 
 # --- PETSc binary
@@ -230,7 +266,35 @@ binary() {
     if [ "$word" = r ]; then printf '\x3f\xf0\0\0\0\0\0\0'; else printf '%b' "$(printf '%08x' $((word & 0xffffffff)) | sed 's/../\\x&/g')"; fi
   done >"$name"
 }
-everything() { through 1 1; through 1 3; through 2 2; through 3 1; }
+everything() { through 1 1; through 1 3; through 2 2; through 3 1; pipes; }
+
+# piped FILE EXPECTED: through standard input, on one rank and on two
+piped() {
+  local launch got
+  for launch in "" "$MPIEXEC -n 2"; do
+    # shellcheck disable=SC2086
+    got=$(timeout 60 cat "$1" | timeout 60 $launch "$files" -f - -print 2>&1 | sed -e 's/[+-]0i//g')
+    if [[ $got != *"$2"* ]]; then printf '%s t750-files -f - <%s:\nexpected %s\ngot      %s\n' "$launch" "$1" "$2" "$got" && failed=1; fi
+  done
+}
+
+# What is read from pipes; a named one without a writer is an error after a while
+pipes() {
+  local got
+  piped all.svm "$all"
+  piped longer.svm '2x3; 0 2: 1=5; 1 3: 0=1 2=2'
+  piped general.mtx.gz '2x3; 0: 0=3 2=-1; 1: 1=3'
+  piped rua.hb "${rua/2=4/2=0.40000000000000002}"
+  if [ -f labels ]; then piped labels '3x3; 0 1: 1=1; 1 1: 0=1 2=1; 2 1: 1=1'; fi
+  piped /dev/null 'standard input: is empty'
+  piped more.mtx 'standard input: more than the 1 entries that the size line announces'
+  got=$(timeout 60 "$files" -print -f <(cat all.svm) 2>&1) && [ "${got//[+-]0i/}" = "$all" ] || { echo "t750-files -f <(cat all.svm): $got" && failed=1; }
+  got=$(timeout 60 "$files" -print -f - <all.svm 2>&1) && [ "${got//[+-]0i/}" = "$all" ] || { echo "t750-files -f - <all.svm: $got" && failed=1; }
+  mkfifo late && (sleep 0.3 && cat all.svm >late) &
+  sleep 0.1 && got=$(timeout 60 "$files" -print -f late 2>&1) && [ "${got//[+-]0i/}" = "$all" ] || { echo "t750-files -f late: $got" && failed=1; }
+  wait
+  grep -q 'nobody: is a named pipe into which nobody has written for 5 seconds' nobody.out || { echo "t750-files -f nobody: $(cat nobody.out)" && failed=1; }
+}
 if [ "$complex" != 0 ]; then everything; exit "$failed"; fi # what follows is real
 good='3x3; 0: 1=1; 1: 0=1 2=1; 2: 1=1'
 binary good 1211216 3 3 4 1 2 1 1 0 2 1 r r r r && accept good "$good"
@@ -239,7 +303,9 @@ squeeze labels '3x3; 0 1: 1=1; 1 1: 0=1 2=1; 2 1: 1=1'
 binary line 1211216 1 11 1 1 10 r 1211214 1 r && squeeze line '1x11; 0 1: 10=1'
 binary feed 1211216 1 11 1 1 10 0x3ff00000 0x0a && squeeze feed "1x11; 0: 10=1.0000000000000022" # ends in a line feed
 head -c 75 good | gzip >short.gz2 && refuse short.gz2 ': has 75 bytes where its header asks for 76'
-binary other 1211216 3 3 4 1 2 1 1 0 2 1 r r r r 1211214 1 r && accept other "$good"
+binary other 1211216 3 3 4 1 2 1 1 0 2 1 r r r r 1211214 1 r && refuse other ': has a vector of 1 numbers behind a matrix of 3 rows, which cannot be its labels'
+binary behind 1211216 3 3 4 1 2 1 1 0 2 1 r r r r 1211214 3 r r r 7 && refuse behind ': has 4 bytes behind the vector that follows the matrix, which are no object of PETSc'
+binary two 1211216 3 3 4 1 2 1 1 0 2 1 r r r r 1211214 3 r r r 1211214 1 r && accept two '3x3; 0 1: 1=1; 1 1: 0=1 2=1; 2 1: 1=1'
 head -c 14 good >header && refuse header ': the file ends in its header'
 head -c 75 good >short && refuse short ': has 75 bytes where its header asks for 76'
 binary complex 1211216 3 3 4 1 2 1 1 0 2 1 r r r r r r r r && refuse complex ': has 32 bytes more than its header asks for, which are no object of PETSc'

@@ -102,7 +102,7 @@ refuse 0 'bad.svm: 1 bad lines left out, the first is line 2' bad.svm -skip
 printf '1 0:1\n' >zero.svm
 printf '1 1:1\n1 2:2\n' >last.svm
 refuse 1 'zero.svm, line 1, column 3: index 0, where the first index is 1' zero.svm -base 1
-refuse 0 'zero.svm: 1 bad lines left out, the first is line 1' zero.svm -base 1 -skip
+refuse 1 'zero.svm, line 1: the first of 1 bad lines, which are all that the file has' zero.svm zero.petsc -base 1 -skip
 refuse 1 'zero.svm, line 1, column 3: index 0 is beyond the columns, whose last index is -1' zero.svm -columns 0
 refuse 1 'last.svm, line 2, column 3: index 2 is beyond the columns, whose last index is 1' -columns 1 last.svm
 refuse 0 'last.svm: 1 bad lines left out, the first is line 2' -columns 1 last.svm -skip
@@ -126,6 +126,37 @@ if [ "$complex$wide" = 0 ]; then
   finite value.dat r i 1211214 2 r r && refuse 1 'value.dat: row 1 has a value that is not a finite number' value.dat value.svm
   finite label.dat r r 1211214 2 n r && refuse 1 'label.dat: the label of row 0 is not a finite number' label.dat label.svm
 fi
+
+# Pipes: the same matrix; what cannot be known before the whole was read is an error
+timeout 60 "$convert" -quiet c.mtx b.petsc
+for file in a.rb b.petsc c.mtx d.svm; do
+  for input in - /dev/stdin /dev/fd/0; do
+    if [ "$(timeout 60 cat $file | sum $input piped.petsc)" != "$(sum $file)" ]; then fail "$file through $input: $(cat err)"; fi
+  done
+  if [ "$(gzip -c $file | sum -)" != "$(sum $file)" ]; then fail "$file through gzip and a pipe: $(cat err)"; fi
+  if [ "$(sum - <$file)" != "$(sum $file)" ]; then fail "$file as standard input: $(cat err)"; fi
+done
+rm -f piped.petsc b.petsc
+printf '1 1:1\n2 0:5\n' >early.svm
+if [ "$(sum - <early.svm)" != "$(sum early.svm)" ] || [ "$(cat early.svm | sum -)" != "$(sum early.svm)" ] || [ -z "$(sum early.svm)" ]; then fail 'early.svm: the base of the indices is told wrong in a pipe'; fi
+{ yes '1 1:1 2:2' | head -n 3000000; echo '2 0:5'; } | timeout 60 "$convert" -quiet - late.petsc 2>err
+if [ $? != 1 ] || ! grep -q 'standard input: has an index 0 behind rows that were taken as beginning with 1, and a pipe cannot be read again: give -base 0' err; then fail "an index 0 late in a pipe: $(cat err)"; fi
+refuse 2 'output is a file, not standard output' small.mtx -to libsvm -
+
+# A file that is cut short while it is read: an error, and nothing is left
+for try in 1 2 3 4 5; do # it may be through before the file is cut
+  { yes '1 1:1 2:2 3:3.25' | head -n 3000000; } >long.svm
+  timeout 60 "$convert" -quiet -threads 1 long.svm -to libsvm shortened >out 2>&1 &
+  until compgen -G 'shortened*' >/dev/null || ! jobs -r | grep -q .; do sleep 0.002; done
+  truncate -s 1000000 long.svm
+  wait $! || break
+  rm -f shortened
+done
+if [ "$(grep -c 'long.svm: was cut short while it was read' out)" != 1 ] || compgen -G 'shortened*' >/dev/null; then fail "cut short: $(cat out), left: $(echo shortened*)"; fi
+
+# A word about itself; what is not text is not called so
+"$convert" -version | grep -q '^gpucsr-convert [0-9.]*, for PETSc [0-9.]* with .* scalars and integers of [0-9]* bits; decompresses' || fail "-version: $("$convert" -version)"
+if [ "$complex$wide" = 0 ]; then "$convert" "$data/add32.petsc" | grep -q '^binary  ' || fail 'PETSc binary is called text'; fi
 
 # Outputs that cannot be replaced, or not be written. The device that would be lost if this failed is not among them: a pipe is refused by the same line
 mkdir folder && refuse 1 'folder cannot be written: it is not a regular file' small.mtx -to petsc folder

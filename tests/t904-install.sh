@@ -1,11 +1,11 @@
 #!/bin/bash
 #
-# `make install`, and a program of its user compiled and run with what pkg-config then says. Skipped where nothing can be compiled.
+# `make install`, a program of its user compiled and run with what pkg-config then says, and `make uninstall`. Skipped where nothing can be compiled.
 #
 #   BUILD=build tests/t904-install.sh
 if ! command -v pkg-config make mpicc >/dev/null || ! pkg-config --exists PETSc || [ ! -f makefile ]; then exit 77; fi
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
-make -s install BUILD="$BUILD" PREFIX="$tmp/p" -o lib -o convert >"$tmp/log" 2>&1 || { cat "$tmp/log" && exit 1; }
+make -s install BUILD="$BUILD" DOCS="$tmp/docs" PREFIX="$tmp/p" -o lib -o convert >"$tmp/log" 2>&1 || { cat "$tmp/log" && exit 1; }
 export PKG_CONFIG_PATH=$tmp/p/lib/pkgconfig:$PKG_CONFIG_PATH
 echo '#include <petscgpucsr.h>
 int main(int argc, char **argv)
@@ -27,6 +27,11 @@ int main(int argc, char **argv)
 # shellcheck disable=SC2046 # flags are words
 mpicc "$tmp/user.c" -o "$tmp/user" $(pkg-config --cflags --libs petscgpucsr PETSc) || exit 1
 PETSC_OPTIONS='' "$tmp/user" || exit 1
-for file in bin/gpucsr-convert lib/libpetscgpucsr.so include/petscgpucsr.h lib/pkgconfig/petscgpucsr.pc; do
+pages=''
+if command -v python3 >/dev/null; then pages="share/man/man1/gpucsr-convert.1 share/man/man3/MATGPUCSR.3 share/man/man3/MatGPUCSRGetInfo.3 share/doc/petscgpucsr/html/index.html"; fi
+for file in bin/gpucsr-convert lib/libpetscgpucsr.so include/petscgpucsr.h lib/pkgconfig/petscgpucsr.pc share/doc/petscgpucsr/{README.md,LICENSE,CHANGELOG,docs/options.md} $pages; do
   if [ ! -e "$tmp/p/$file" ]; then echo "$file is not installed" && exit 1; fi
 done
+if [ "$(pkg-config --variable=library petscgpucsr)" != "$tmp/p/lib/libpetscgpucsr.so" ]; then echo "pkg-config gives another library: $(pkg-config --variable=library petscgpucsr)" && exit 1; fi
+make -s uninstall BUILD="$BUILD" DOCS="$tmp/docs" PREFIX="$tmp/p" >"$tmp/log" 2>&1 || { cat "$tmp/log" && exit 1; }
+if [ -n "$(find "$tmp/p" -type f)" ]; then echo "make uninstall leaves:" && find "$tmp/p" -type f && exit 1; fi

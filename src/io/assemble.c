@@ -59,10 +59,77 @@ void GPUCSRAssemblyCount(const GPUCSRAssembly *A, int64_t row[])
   for (int64_t r = 0; r < m; r++) row[r + 1] += row[r];
 }
 
+/* ---- Rows sorted by columns, stable, so that equal places add up in the order of the file */
+
+enum {
+  SHORT = 32 /* longest row that is sorted by insertion */
+};
+
+/* What a thread sorts with: room for the longest row so far */
+typedef struct {
+  size_t       room;
+  uint64_t    *key; /* two of that length */
+  PetscScalar *v;
+} Scratch;
+
+static void ScratchDestroy(Scratch *s)
+{
+  free(s->key);
+  free(s->v);
+}
+
+static int ScratchGrow(Scratch *s, size_t n)
+{
+  if (n <= s->room) return 0;
+  ScratchDestroy(s);
+  s->room = 2 * n;
+  s->key  = (uint64_t *)malloc(2 * s->room * sizeof(*s->key));
+  s->v    = (PetscScalar *)malloc(s->room * sizeof(*s->v));
+  if (s->key && s->v) return 0;
+  ScratchDestroy(s);
+  memset(s, 0, sizeof(*s));
+  return 1;
+}
+
+static void InsertionSort(int64_t n, uint64_t key[])
+{
+  for (int64_t k = 1; k < n; k++) {
+    const uint64_t x  = key[k];
+    int64_t        at = k;
+
+    for (; at > 0 && key[at - 1] > x; at--) key[at] = key[at - 1];
+    key[at] = x;
+  }
+}
+
+/* By digits, the lowest first, of the bits from 32 on that differ: the lower ones are in order already. Returns key or other, whichever has the result */
+static uint64_t *RadixSort(int64_t n, uint64_t key[], uint64_t other[], uint64_t largest)
+{
+  const int digit = n < 2048 ? 8 : 11;
+
+  for (int shift = 32; shift < 64 && largest >> shift; shift += digit) {
+    int64_t  at[2048] = {0}, sum = 0;
+    uint64_t mask = ((uint64_t)1 << digit) - 1, *turn;
+
+    for (int64_t k = 0; k < n; k++) at[key[k] >> shift & mask]++;
+    for (uint64_t d = 0; d <= mask; d++) {
+      const int64_t c = at[d];
+
+      at[d] = sum;
+      sum += c;
+    }
+    for (int64_t k = 0; k < n; k++) other[at[key[k] >> shift & mask]++] = key[k];
+    turn  = key;
+    key   = other;
+    other = turn;
+  }
+  return key;
+}
+
 typedef struct {
   PetscInt    j;
   PetscScalar v;
-  PetscInt    order; /* stable, so that equal places add up in the order of the file */
+  PetscInt    order;
 } Entry;
 
 static int CompareEntries(const void *a, const void *b)
@@ -73,101 +140,151 @@ static int CompareEntries(const void *a, const void *b)
   return (x->order > y->order) - (x->order < y->order);
 }
 
-/* Sort one row by columns where it is not; returns how many entries have the place of the one before, or -1 */
-static int64_t SortRow(int64_t n, PetscInt j[], PetscScalar v[])
+/* Columns or lengths that do not fit half a key */
+static int SortWide(int64_t n, PetscInt j[], PetscScalar v[])
 {
-  int64_t equal = 0, k;
+  Entry *entry = (Entry *)malloc((size_t)n * sizeof(*entry));
 
-  for (k = 1; k < n && j[k] >= j[k - 1]; k++) equal += j[k] == j[k - 1];
-  if (k < n && n <= 24) { /* insertion: short rows are most */
-    for (equal = 0, k = 1; k < n; k++) {
-      const PetscInt    c  = j[k];
-      const PetscScalar x  = v[k];
-      int64_t           at = k;
-
-      for (; at > 0 && j[at - 1] > c; at--) {
-        j[at] = j[at - 1];
-        v[at] = v[at - 1];
-      }
-      j[at] = c;
-      v[at] = x;
-      equal += at > 0 && j[at - 1] == c;
-    }
-  } else if (k < n) {
-    Entry *entry = (Entry *)malloc((size_t)n * sizeof(*entry));
-
-    if (!entry) return -1;
-    for (k = 0; k < n; k++) {
-      entry[k].j     = j[k];
-      entry[k].v     = v[k];
-      entry[k].order = (PetscInt)k;
-    }
-    qsort(entry, (size_t)n, sizeof(*entry), CompareEntries);
-    for (equal = k = 0; k < n; k++) {
-      j[k] = entry[k].j;
-      v[k] = entry[k].v;
-      equal += k && j[k] == j[k - 1];
-    }
-    free(entry);
+  if (!entry) return 1;
+  for (int64_t k = 0; k < n; k++) {
+    entry[k].j     = j[k];
+    entry[k].v     = v[k];
+    entry[k].order = (PetscInt)k;
   }
+  qsort(entry, (size_t)n, sizeof(*entry), CompareEntries);
+  for (int64_t k = 0; k < n; k++) {
+    j[k] = entry[k].j;
+    v[k] = entry[k].v;
+  }
+  free(entry);
+  return 0;
+}
+
+/* Columns above the least one and places in one key each, so that sorting moves nothing else */
+static int SortKeys(Scratch *s, int64_t n, PetscInt j[], PetscScalar v[])
+{
+  PetscInt  low = j[0], high = j[0];
+  uint64_t *key;
+
+  for (int64_t k = 1; k < n; k++) {
+    low  = PetscMin(low, j[k]);
+    high = PetscMax(high, j[k]);
+  }
+  if ((uint64_t)high - (uint64_t)low > UINT32_MAX || n > (int64_t)UINT32_MAX) return SortWide(n, j, v);
+  if (ScratchGrow(s, (size_t)n)) return 1;
+  key = s->key;
+  for (int64_t k = 0; k < n; k++) key[k] = (uint64_t)(j[k] - low) << 32 | (uint64_t)k;
+  if (n <= SHORT) InsertionSort(n, key);
+  else key = RadixSort(n, key, key + s->room, (uint64_t)(high - low) << 32);
+  memcpy(s->v, v, (size_t)n * sizeof(*v));
+  for (int64_t k = 0; k < n; k++) {
+    j[k] = low + (PetscInt)(key[k] >> 32);
+    v[k] = s->v[key[k] & UINT32_MAX];
+  }
+  return 0;
+}
+
+/* Sort one row by columns where it is not; returns how many entries have the place of the one before, or -1 */
+static int64_t SortRow(Scratch *s, int64_t n, PetscInt j[], PetscScalar v[])
+{
+  int64_t equal = 0;
+  int     down  = 0;
+
+  for (int64_t k = 1; k < n; k++) {
+    down |= j[k] < j[k - 1];
+    equal += j[k] == j[k - 1];
+  }
+  if (!down) return equal;
+  if (SortKeys(s, n, j, v)) return -1;
+  equal = 0;
+  for (int64_t k = 1; k < n; k++) equal += j[k] == j[k - 1];
   return equal;
 }
 
-int GPUCSRAssemblyFill(const GPUCSRAssembly *A, PetscInt base, const int64_t row[], PetscInt j[], PetscScalar v[], int64_t *equal, GPUCSRFault *f)
+/* ---- Filling */
+
+/* The rows of the pieces one after the other, which are sorted already */
+static int FillRows(const GPUCSRAssembly *A, PetscInt base, PetscInt j[], PetscScalar v[], GPUCSRFault *f)
 {
-  const int64_t m      = A->rend - A->rstart;
-  int64_t       total  = 0, *at;
-  int           failed = 0;
+  size_t *first = (size_t *)malloc((A->npieces + 1) * sizeof(*first));
 
-  *equal = 0;
-  if (IsRows(A)) {
-    size_t *first = (size_t *)malloc((A->npieces + 1) * sizeof(*first));
-
-    if (!first) return GPUCSRFaultSet(f, 0, 0, "no memory for %zu pieces", A->npieces);
-    first[0] = 0;
-    for (size_t k = 0; k < A->npieces; k++) first[k + 1] = first[k] + A->piece[k].nz;
+  if (!first) return GPUCSRFaultSet(f, 0, 0, "no memory for %zu pieces", A->npieces);
+  first[0] = 0;
+  for (size_t k = 0; k < A->npieces; k++) first[k + 1] = first[k] + A->piece[k].nz;
 #pragma omp parallel for num_threads(A->threads) schedule(dynamic)
-    for (size_t k = 0; k < A->npieces; k++) {
-      const GPUCSRPiece *p = &A->piece[k];
+  for (size_t k = 0; k < A->npieces; k++) {
+    const GPUCSRPiece *p = &A->piece[k];
 
-      for (size_t e = 0; e < p->nz; e++) j[first[k] + e] = p->j[e] - base;
-      if (p->nz) memcpy(v + first[k], p->v, p->nz * sizeof(*v));
-    }
-    free(first);
-    return 0;
+    for (size_t e = 0; e < p->nz; e++) j[first[k] + e] = p->j[e] - base;
+    if (p->nz) memcpy(v + first[k], p->v, p->nz * sizeof(*v));
   }
-  at = (int64_t *)malloc((size_t)(m + 1) * sizeof(*at));
-  if (!at) return GPUCSRFaultSet(f, 0, 0, "no memory for %lld rows", (long long)m);
-#pragma omp parallel for num_threads(A->threads) schedule(static, 1) reduction(+ : total) reduction(| : failed)
-  for (int t = 0; t < A->threads; t++) {
-    int64_t lo = 0, hi = m, c;
+  free(first);
+  return 0;
+}
 
-    /* as many entries a thread */
-    for (int64_t end = m; t && end - lo > 0;) {
-      c = lo + (end - lo) / 2;
-      if (row[c] < row[m] / A->threads * t) lo = c + 1;
-      else end = c;
-    }
-    if (t + 1 < A->threads) {
-      hi = lo;
-      for (int64_t end = m; end - hi > 0;) {
-        c = hi + (end - hi) / 2;
-        if (row[c] < row[m] / A->threads * (t + 1)) hi = c + 1;
-        else end = c;
-      }
-    }
-    memcpy(at + lo, row + lo, (size_t)(hi - lo) * sizeof(*at));
+/* The first row of those of thread t: as many entries for each */
+static int64_t RowOfThread(const GPUCSRAssembly *A, const int64_t row[], int t)
+{
+  const int64_t m  = A->rend - A->rstart;
+  int64_t       lo = t < A->threads ? 0 : m;
+
+  for (int64_t end = m; t && end - lo > 0;) {
+    const int64_t c = lo + (end - lo) / 2;
+
+    if (row[c] < row[m] / A->threads * t) lo = c + 1;
+    else end = c;
+  }
+  return lo;
+}
+
+/* Are all values 1, in both halves? */
+static int IsPattern(const GPUCSRAssembly *A)
+{
+  for (size_t k = 0; k < A->npieces; k++)
+    if (A->piece[k].v) return 0;
+  return A->symmetry != GPUCSR_SKEW;
+}
+
+/* Rows lo to hi: entries to their rows, then rows sorted. Adds to equal; at has room for where the rows have come to */
+static int FillRange(const GPUCSRAssembly *A, int pattern, int64_t lo, int64_t hi, const int64_t row[], int64_t at[], PetscInt j[], PetscScalar v[], int64_t *equal)
+{
+  Scratch scratch = {0, NULL, NULL};
+  int     failed  = 0;
+
+  memcpy(at + lo, row + lo, (size_t)(hi - lo) * sizeof(*at));
+#define PLACE_COLUMN(r, column, x) j[at[r]++] = column
 #define PLACE(r, column, x) \
   const int64_t to = at[r]++; \
   j[to]            = column; \
   v[to]            = x
+  if (pattern) {
+    for (size_t k = 0; k < A->npieces; k++) ForEntries(A, &A->piece[k], lo, hi, PLACE_COLUMN);
+    for (int64_t k = row[lo]; k < row[hi]; k++) v[k] = 1;
+  } else
     for (size_t k = 0; k < A->npieces; k++) ForEntries(A, &A->piece[k], lo, hi, PLACE);
-    for (int64_t r = lo; r < hi; r++) {
-                 c = SortRow(row[r + 1] - row[r], j + row[r], v + row[r]);
-                 if (c < 0) failed = 1;
-      else total += c;
-    }
+  for (int64_t r = lo; r < hi && !failed; r++) {
+    const int64_t c = SortRow(&scratch, row[r + 1] - row[r], j + row[r], v + row[r]);
+
+    failed = c < 0;
+    *equal += PetscMax(c, 0);
   }
+  ScratchDestroy(&scratch);
+  return failed;
+}
+
+int GPUCSRAssemblyFill(const GPUCSRAssembly *A, PetscInt base, const int64_t row[], PetscInt j[], PetscScalar v[], int64_t *equal, GPUCSRFault *f)
+{
+  const int64_t m       = A->rend - A->rstart;
+  const int     pattern = IsPattern(A);
+  int64_t       total   = 0, *at;
+  int           failed  = 0;
+
+  *equal = 0;
+  if (IsRows(A)) return FillRows(A, base, j, v, f);
+  at = (int64_t *)malloc((size_t)(m + 1) * sizeof(*at));
+  if (!at) return GPUCSRFaultSet(f, 0, 0, "no memory for %lld rows", (long long)m);
+#pragma omp parallel for num_threads(A->threads) schedule(static, 1) reduction(+ : total) reduction(| : failed)
+  for (int t = 0; t < A->threads; t++) failed |= FillRange(A, pattern, RowOfThread(A, row, t), RowOfThread(A, row, t + 1), row, at, j, v, &total);
   free(at);
   *equal = total;
   return failed ? GPUCSRFaultSet(f, 0, 0, "no memory to sort a row") : 0;

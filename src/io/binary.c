@@ -7,10 +7,11 @@
 
 enum {
   MAT_ID = 1211216, /* MAT_FILE_CLASSID, and VEC_FILE_CLASSID */
-  VEC_ID = 1211214
+  VEC_ID = 1211214,
+  CHUNK  = 8192 /* numbers that stay in the caches between being read and being turned */
 };
 
-int64_t GPUCSRBinaryInteger(const unsigned char *p, size_t width)
+static int64_t Integer(const void *p, size_t width)
 {
   uint32_t w;
   uint64_t x;
@@ -23,23 +24,61 @@ int64_t GPUCSRBinaryInteger(const unsigned char *p, size_t width)
   return (int64_t)__builtin_bswap64(x);
 }
 
-/* The file must be as long as its header says, and nothing but an object of PETSc may follow */
-int GPUCSRBinaryHeader(const char *text, size_t length, GPUCSRBinary *b, GPUCSRFault *f)
+/* Is there an object of PETSc at this place? */
+static int ClassId(const GPUCSRBinary *b, size_t at, int64_t *classid, GPUCSRFault *f)
 {
-  const unsigned char *p     = (const unsigned char *)text;
-  const size_t         width = length >= 4 && GPUCSRBinaryInteger(p, 4) == 0 ? 8 : 4;
-  double               needed;
-  size_t               end;
+  char head[8];
+
+  *classid = 0;
+  if (b->length - at < 2 * b->width) return 0;
+  if (GPUCSRSourceRead(b->source, at, b->width, head, f)) return 1;
+  *classid = Integer(head, b->width);
+  return 0;
+}
+
+/* What follows the matrix: nothing, or objects of PETSc; a vector holds the labels */
+static int Behind(GPUCSRBinary *b, size_t end, GPUCSRFault *f)
+{
+  char    size[8];
+  int64_t classid, n;
+
+  if (end == b->length) return 0;
+  if (ClassId(b, end, &classid, f)) return 1;
+  if (classid < 1211211 || classid > 1211999) return GPUCSRFaultSet(f, 0, 0, "has %zu bytes more than its header asks for, which are no object of PETSc: was it written with another type of scalars?", b->length - end);
+  if (classid != VEC_ID) return 0;
+  if (GPUCSRSourceRead(b->source, end + b->width, b->width, size, f)) return 1;
+  n   = Integer(size, b->width);
+  end = end + 2 * b->width;
+  if (n != b->M) return GPUCSRFaultSet(f, 0, 0, "has a vector of %lld numbers behind a matrix of %lld rows, which cannot be its labels", (long long)n, (long long)b->M);
+  if (b->length - end < (size_t)b->M * sizeof(PetscScalar)) return GPUCSRFaultSet(f, 0, 0, "the file ends in the vector behind the matrix");
+  b->labels = end;
+  end += (size_t)b->M * sizeof(PetscScalar);
+  if (end == b->length) return 0;
+  if (ClassId(b, end, &classid, f)) return 1;
+  if (classid < 1211211 || classid > 1211999) return GPUCSRFaultSet(f, 0, 0, "has %zu bytes behind the vector that follows the matrix, which are no object of PETSc", b->length - end);
+  return 0;
+}
+
+/* The file must be as long as its header says, and nothing but an object of PETSc may follow */
+int GPUCSRBinaryHeader(const GPUCSRSource *s, GPUCSRBinary *b, GPUCSRFault *f)
+{
+  const size_t length = GPUCSRSourceSize(s);
+  char         head[32];
+  double       needed;
+  size_t       width = 4;
 
   memset(b, 0, sizeof(*b));
-  b->at     = p;
+  b->source = s;
   b->length = length;
-  b->width  = width;
   if (length < 4 * width) return GPUCSRFaultSet(f, 0, 0, "the file ends in its header");
-  if (GPUCSRBinaryInteger(p, width) != MAT_ID) return GPUCSRFaultSet(f, 0, 0, "holds no matrix: class id %lld", (long long)GPUCSRBinaryInteger(p, width));
-  b->M  = GPUCSRBinaryInteger(p + width, width);
-  b->N  = GPUCSRBinaryInteger(p + 2 * width, width);
-  b->nz = GPUCSRBinaryInteger(p + 3 * width, width);
+  if (GPUCSRSourceRead(s, 0, PetscMin(length, sizeof(head)), head, f)) return 1;
+  if (!Integer(head, 4)) width = 8;
+  b->width = width;
+  if (length < 4 * width) return GPUCSRFaultSet(f, 0, 0, "the file ends in its header");
+  if (Integer(head, width) != MAT_ID) return GPUCSRFaultSet(f, 0, 0, "holds no matrix: class id %lld", (long long)Integer(head, width));
+  b->M  = Integer(head + width, width);
+  b->N  = Integer(head + 2 * width, width);
+  b->nz = Integer(head + 3 * width, width);
   if (b->M < 0 || b->N < 0 || b->nz < -1) return GPUCSRFaultSet(f, 0, 0, "negative size in the header: %lld rows, %lld columns, %lld entries", (long long)b->M, (long long)b->N, (long long)b->nz);
   if (b->M > PETSC_MAX_INT || b->N > PETSC_MAX_INT) return GPUCSRFaultSet(f, 0, 0, "%lld by %lld: more than this PETSc can count", (long long)b->M, (long long)b->N);
   if (b->nz < 0) return 0; /* all values, row by row */
@@ -48,16 +87,27 @@ int GPUCSRBinaryHeader(const char *text, size_t length, GPUCSRBinary *b, GPUCSRF
   b->lengths = 4 * width;
   b->columns = b->lengths + (size_t)b->M * width;
   b->values  = b->columns + (size_t)b->nz * width;
-  end        = b->values + (size_t)b->nz * sizeof(PetscScalar);
-  if (end < length) {
-    const int64_t classid = length - end < 2 * width ? 0 : GPUCSRBinaryInteger(p + end, width);
+  return Behind(b, b->values + (size_t)b->nz * sizeof(PetscScalar), f);
+}
 
-    if (classid < 1211211 || classid > 1211999) return GPUCSRFaultSet(f, 0, 0, "has %zu bytes more than its header asks for, which are no object of PETSc: was it written with another type of scalars?", length - end);
-    if (classid == VEC_ID && GPUCSRBinaryInteger(p + end + width, width) == b->M) {
-      b->labels = end + 2 * width;
-      if (length - b->labels < (size_t)b->M * sizeof(PetscScalar)) return GPUCSRFaultSet(f, 0, 0, "the file ends in the vector behind the matrix");
+int GPUCSRBinaryRows(const GPUCSRBinary *b, int64_t rstart, int64_t m, int64_t row[], GPUCSRFault *f)
+{
+  char buffer[8 * 1024];
+
+  row[0] = 0;
+  for (int64_t at = 0; at < m; at += 1024) {
+    const int64_t n = PetscMin(m - at, 1024);
+
+    if (GPUCSRSourceRead(b->source, b->lengths + (size_t)(rstart + at) * b->width, (size_t)n * b->width, buffer, f)) return 1;
+    for (int64_t r = 0; r < n; r++) {
+      const int64_t length = Integer(buffer + (size_t)r * b->width, b->width);
+
+      if (length < 0) return GPUCSRFaultSet(f, 0, 0, "row %lld has %lld entries", (long long)(rstart + at + r), (long long)length);
+      if (length > b->N) return GPUCSRFaultSet(f, 0, 0, "row %lld has %lld entries in a matrix of %lld columns", (long long)(rstart + at + r), (long long)length, (long long)b->N);
+      row[at + r + 1] = row[at + r] + length;
     }
   }
+  if (row[m] > b->nz || (m == b->M && row[m] != b->nz)) return GPUCSRFaultSet(f, 0, 0, "the rows have %lld entries together, the header says %lld", (long long)row[m], (long long)b->nz);
   return 0;
 }
 
@@ -67,10 +117,6 @@ int GPUCSRBinaryHeader(const char *text, size_t length, GPUCSRBinary *b, GPUCSRF
 #else
   #define WIDE
 #endif
-
-enum {
-  CHUNK = 4096 /* numbers that stay in the first cache between two loops */
-};
 
 /* n integers, and the largest, where a negative one counts as large; how many of them are not above the one before, the first of which is before */
 WIDE static int64_t TakeIntegers4(const unsigned char *p, int64_t n, PetscInt before, PetscInt to[], uint64_t *high)
@@ -96,7 +142,7 @@ static int64_t TakeIntegers8(const unsigned char *p, int64_t n, PetscInt before,
   int64_t down = 0;
 
   for (int64_t k = 0; k < n; k++) {
-    const int64_t x = GPUCSRBinaryInteger(p + 8 * k, 8);
+    const int64_t x = Integer(p + 8 * k, 8);
 
     to[k] = (PetscInt)(x < 0 || x > PETSC_MAX_INT ? -1 : x);
     down += to[k] <= before;
@@ -131,40 +177,89 @@ static int64_t RowOfEntry(int64_t m, const int64_t row[], int64_t k)
   return low;
 }
 
+/* A chunk of columns from entry at on. Counted: those that are not above the one before (down), and the rows whose first entry is not (begin) */
+static int TakeColumns(const GPUCSRBinary *b, int64_t m, const int64_t row[], int64_t first, int64_t at, int64_t n, PetscInt j[], uint64_t *high, int64_t *down, int64_t *begin, GPUCSRFault *f)
+{
+  unsigned char buffer[8 * (CHUNK + 1)], *const p = buffer + 8;
+  const size_t one  = at ? b->width : 0; /* with the entry before */
+  PetscInt     last = -1;
+
+  if (GPUCSRSourceRead(b->source, b->columns + (size_t)(first + at) * b->width - one, (size_t)n * b->width + one, p - one, f)) return 1;
+  if (at) {
+    const int64_t before = Integer(p - one, b->width);
+
+    if (before >= 0 && before <= PETSC_MAX_INT) last = (PetscInt)before;
+  }
+  *down += b->width == 4 ? TakeIntegers4(p, n, last, j + at, high) : TakeIntegers8(p, n, last, j + at, high);
+  for (int64_t r = RowOfEntry(m, row, at); r < m && row[r] < at + n; r++) {
+    const int64_t k = row[r];
+
+    if (k >= at && row[r + 1] > k) *begin += j[k] <= (k > at ? j[k - 1] : last);
+  }
+  return 0;
+}
+
+/* What is wrong with a row, the first of which something is */
+static int BadRow(const GPUCSRBinary *b, int64_t rstart, int64_t m, const int64_t row[], int64_t first, const PetscInt j[], GPUCSRFault *f)
+{
+  for (int64_t r = 0; r < m; r++)
+    for (int64_t k = row[r]; k < row[r + 1]; k++) {
+      if (j[k] < 0 || (int64_t)j[k] >= b->N) {
+        char column[8];
+
+        if (GPUCSRSourceRead(b->source, b->columns + (size_t)(first + k) * b->width, b->width, column, f)) return 1;
+        return GPUCSRFaultSet(f, 0, 0, "row %lld has an entry in column %lld of %lld", (long long)(rstart + r), (long long)Integer(column, b->width), (long long)b->N);
+      }
+      if (k > row[r] && j[k] <= j[k - 1]) return GPUCSRFaultSet(f, 0, 0, "the columns of row %lld do not increase", (long long)(rstart + r));
+    }
+  return GPUCSRFaultSet(f, 0, 0, "was changed while it was read");
+}
+
 /*
   Within rows columns increase: so wherever a column is not above the one before, a row begins. The two are counted apart, as that needs no loop over each row; only if
   the counts differ is the row looked for.
 */
-int64_t GPUCSRBinaryColumns(const GPUCSRBinary *b, int64_t m, const int64_t row[], int64_t first, PetscInt j[], int threads)
+int GPUCSRBinaryColumns(const GPUCSRBinary *b, int64_t rstart, int64_t m, const int64_t row[], int64_t first, PetscInt j[], int threads, GPUCSRFault *f)
 {
-  const unsigned char *p  = b->at + b->columns + (size_t)first * b->width;
-  const int64_t        nz = row[m], chunks = (nz + CHUNK - 1) / CHUNK;
-  uint64_t             high = 0;
-  int64_t              down = 0, begin = 0, bad = m;
+  const int64_t nz = row[m], chunks = (nz + CHUNK - 1) / CHUNK;
+  uint64_t      high = 0;
+  int64_t       down = 0, begin = 0;
+  int           failed = 0;
 
 #pragma omp parallel for num_threads(threads) schedule(static) reduction(max : high) reduction(+ : down, begin)
   for (int64_t c = 0; c < chunks; c++) {
-    const int64_t  at = c * CHUNK, n = PetscMin(nz - at, (int64_t)CHUNK), before = at ? GPUCSRBinaryInteger(p + (size_t)(at - 1) * b->width, b->width) : -1;
-    const PetscInt last = (PetscInt)(before < 0 || before > PETSC_MAX_INT ? -1 : before);
+    GPUCSRFault bad;
 
-    down += b->width == 4 ? TakeIntegers4(p + 4 * at, n, last, j + at, &high) : TakeIntegers8(p + 8 * at, n, last, j + at, &high);
-    for (int64_t r = RowOfEntry(m, row, at); r < m && row[r] < at + n; r++) {
-      const int64_t k = row[r];
-
-      if (k >= at && row[r + 1] > k) begin += j[k] <= (k > at ? j[k - 1] : last);
+    if (TakeColumns(b, m, row, first, c * CHUNK, PetscMin(nz - c * CHUNK, (int64_t)CHUNK), j, &high, &down, &begin, &bad)) {
+#pragma omp critical
+      {
+        failed = 1;
+        *f     = bad;
+      }
     }
   }
-  if (down == begin && (!nz || high < (uint64_t)b->N)) return -1;
-  for (int64_t r = m - 1; r >= 0; r--)
-    for (int64_t k = row[r]; k < row[r + 1]; k++)
-      if (j[k] < 0 || (int64_t)j[k] >= b->N || (k > row[r] && j[k] <= j[k - 1])) bad = r;
-  return bad < m ? bad : -1;
+  if (failed || (down == begin && (!nz || high < (uint64_t)b->N))) return failed;
+  return BadRow(b, rstart, m, row, first, j, f);
 }
 
-void GPUCSRBinaryReals(const unsigned char *p, int64_t n, PetscScalar to[], int threads)
+int GPUCSRBinaryReals(const GPUCSRBinary *b, size_t at, int64_t n, PetscScalar to[], int threads, GPUCSRFault *f)
 {
-  const int64_t chunks = (n + CHUNK - 1) / CHUNK;
+  const int64_t words = n * (int64_t)(sizeof(*to) / 8), chunks = (words + CHUNK - 1) / CHUNK;
+  int           failed = 0;
 
 #pragma omp parallel for num_threads(threads) schedule(static)
-  for (int64_t c = 0; c < chunks; c++) TakeReals(p + 8 * CHUNK * c, PetscMin(n - c * CHUNK, (int64_t)CHUNK), (unsigned char *)to + 8 * CHUNK * c);
+  for (int64_t c = 0; c < chunks; c++) {
+    const int64_t many = PetscMin(words - c * CHUNK, (int64_t)CHUNK);
+    unsigned char buffer[8 * CHUNK];
+    GPUCSRFault   bad;
+
+    if (GPUCSRSourceRead(b->source, at + 8 * (size_t)c * CHUNK, 8 * (size_t)many, buffer, &bad)) {
+#pragma omp critical
+      {
+        failed = 1;
+        *f     = bad;
+      }
+    } else TakeReals(buffer, many, (unsigned char *)to + 8 * CHUNK * c);
+  }
+  return failed;
 }

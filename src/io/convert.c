@@ -5,6 +5,7 @@
   order: beyond -memory they go through nameless files, one for each range of rows that fits, as a bucket sort. No PETSc is initialized.
 */
 #include "convert.h"
+#include "decode.h"
 #include "number.h"
 #include <math.h>
 #include <omp.h>
@@ -13,11 +14,17 @@
 #include <time.h>
 #include <unistd.h>
 
+#if !defined(GPUCSR_VERSION) /* by the makefile */
+  #define GPUCSR_VERSION "unknown"
+#endif
+
+static const char *const names[] = {"libsvm", "market", "boeing", "petsc"}; /* as GPUCSRTextFormat */
+
 static const char usage[] = "Usage: gpucsr-convert [OPTIONS] INPUT [OUTPUT]\n"
                             "\n"
                             "Convert a sparse matrix between file formats, and say what it is like. Without OUTPUT, only the latter.\n"
-                            "INPUT is a regular file: PETSc binary, LIBSVM or svmlight, Matrix Market, or Harwell-Boeing or Rutherford-Boeing, told by its content. It may be\n"
-                            "compressed by gzip, xz or bzip2. OUTPUT is told by its name: .petsc .dat .bin, .svm .libsvm, .mtx, .rb; or by -to.\n"
+                            "INPUT is PETSc binary, LIBSVM or svmlight, Matrix Market, or Harwell-Boeing or Rutherford-Boeing, told by its content. It may be compressed by\n"
+                            "gzip, xz, bzip2 or zstd; a file, a pipe, or - for standard input. OUTPUT is a file, its format told by its name: .petsc .dat .bin, .svm .libsvm, .mtx, .rb; or by -to.\n"
                             "\n"
                             "  -from FORMAT      petsc, libsvm, market or boeing\n"
                             "  -to FORMAT        the same\n"
@@ -27,6 +34,7 @@ static const char usage[] = "Usage: gpucsr-convert [OPTIONS] INPUT [OUTPUT]\n"
                             "  -threads N        that parse; default: one for each core\n"
                             "  -memory MB        for sorting entries by rows; default: half of the machine's\n"
                             "  -quiet            neither statistics nor a progress bar\n"
+                            "  -version          of gpucsr, what it decompresses, and the PETSc it writes for\n"
                             "\n"
                             "Labels of LIBSVM become the vector behind the matrix in PETSc binary. Exit status: 0, or 1 if the file is wrong, 2 if the command is.\n";
 
@@ -44,9 +52,9 @@ typedef struct {
   GPUCSRTextHeader header;
   Statistics       statistics;
   Writer          *writer;
-  int64_t          entries, skipped, skip; /* of the file; lines left out and the first of them */
-  int              queries;                /* there are numbers after qid: */
-  int              again;                  /* base was wrong: begin again */
+  int64_t          entries, lines, skipped, skip; /* of the file; lines with entries, those left out of them, and the first of these */
+  int              queries;                       /* there are numbers after qid: */
+  int              again;                         /* base was wrong: begin again */
   /* sorting */
   GPUCSRPiece *piece; /* all of them, where they fit into memory */
   size_t       npieces;
@@ -91,6 +99,12 @@ static int Deliver(Conversion *c, const Rows *rows, GPUCSRFault *f)
   return c->writer->rows(c->writer, rows, f);
 }
 
+/* Is there nothing but bad lines, left out? */
+static int Nothing(const Conversion *c, GPUCSRFault *f)
+{
+  return c->skipped && c->skipped == c->lines ? GPUCSRFaultSet(f, c->skip, 0, GPUCSR_NOTHING_UNDERSTOOD, (long long)c->lines) : 0;
+}
+
 /* ---- LIBSVM: rows in their order */
 
 static int LibsvmBlock(void *ctx, GPUCSRBlock *block, GPUCSRFault *f)
@@ -101,12 +115,14 @@ static int LibsvmBlock(void *ctx, GPUCSRBlock *block, GPUCSRFault *f)
   int64_t     *row;
   int          failed;
 
-  if (p->skipped && !c->skipped) c->skip = p->skip + GPUCSRSourceLine(c->source, block) - 1;
+  if (p->skipped && !c->skipped) c->skip = p->skip + GPUCSRBlockLine(block) - 1;
   c->skipped += (int64_t)p->skipped;
+  c->lines += (int64_t)p->entries;
   c->entries += (int64_t)p->nz;
+  if (p->nz && p->low < c->base && !c->statistics.m && c->command->columns < 0) c->base = 0; /* no row was taken yet */
   if (p->nz && p->low < c->base) {
-    c->again = 1;
-    return GPUCSRFaultSet(f, 0, 0, "begins with index 0");
+    c->again = GPUCSRSourceIsRegular(c->source);
+    return GPUCSRFaultSet(f, 0, 0, "has an index 0 behind rows that were taken as beginning with 1, and a pipe cannot be read again: give -base 0");
   }
   row = (int64_t *)malloc((p->rows + 1) * sizeof(*row));
   if (!row) return GPUCSRFaultSet(f, 0, 0, "no memory for %zu rows", p->rows);
@@ -161,6 +177,7 @@ static int SortBegin(Conversion *c, GPUCSRFault *f)
 static int SortPiece(Conversion *c, GPUCSRPiece *p, GPUCSRFault *f)
 {
   c->entries += (int64_t)p->entries;
+  c->lines += (int64_t)p->entries;
   c->skipped += (int64_t)p->skipped;
   if (c->header.array) {
     if (c->placed + (int64_t)p->nz > c->header.entries) return GPUCSRFaultSet(f, 0, 0, "more than the %lld entries that the sizes ask for", (long long)c->header.entries);
@@ -189,7 +206,7 @@ static int MarketBlock(void *ctx, GPUCSRBlock *block, GPUCSRFault *f)
 {
   Conversion *c = (Conversion *)ctx;
 
-  if (block->piece.skipped && !c->skipped) c->skip = block->piece.skip + GPUCSRSourceLine(c->source, block) - 1;
+  if (block->piece.skipped && !c->skipped) c->skip = block->piece.skip + GPUCSRBlockLine(block) - 1;
   Progress(c, "read", GPUCSRSourceDone(c->source));
   return SortPiece(c, &block->piece, f);
 }
@@ -197,14 +214,12 @@ static int MarketBlock(void *ctx, GPUCSRBlock *block, GPUCSRFault *f)
 static int Boeing(Conversion *c, GPUCSRFault *f)
 {
   const int64_t step = 1 << 20;
-  const char   *text;
-  size_t        bytes;
   GPUCSRLines   lines;
   GPUCSRPiece  *piece;
   int64_t      *pointer;
   int           failed;
 
-  if (GPUCSRSourceWhole(c->source, &text, &bytes, f) || GPUCSRLinesCreate(text, bytes, c->threads, &lines, f)) return 1;
+  if (GPUCSRSourceSettle(c->source, f) || GPUCSRLinesCreate(c->source, c->threads, &lines, f)) return 1;
   piece  = (GPUCSRPiece *)calloc((size_t)c->threads, sizeof(*piece));
   failed = GPUCSRBoeingPointers(&c->header, &lines, &pointer, f);
   for (int64_t at = 0; !failed && at < c->header.entries; at += c->threads * step) {
@@ -307,73 +322,64 @@ static int64_t FirstInfinite(int64_t n, const PetscScalar v[])
   return k;
 }
 
-static int Petsc(Conversion *c, const char *text, size_t bytes, GPUCSRFault *f)
+/* Labels of the rows, where there are some: those of row r on */
+static int PetscLabels(const Conversion *c, const GPUCSRBinary *b, int64_t r, int64_t m, double label[], GPUCSRFault *f)
+{
+  PetscScalar *y      = (PetscScalar *)malloc((size_t)m * sizeof(*y));
+  int64_t      bad    = m;
+  int          failed = y ? GPUCSRBinaryReals(b, b->labels + (size_t)r * sizeof(*y), m, y, c->threads, f) : GPUCSRFaultSet(f, 0, 0, "no memory for %lld labels", (long long)m);
+
+  if (!failed) bad = FirstInfinite(m, y);
+  if (bad < m) failed = GPUCSRFaultSet(f, 0, 0, "the label of row %lld is not a finite number", (long long)(r + bad));
+  for (int64_t k = 0; k < m && !failed; k++) label[k] = PetscRealPart(y[k]);
+  free(y);
+  return failed;
+}
+
+/* Rows r to last, whose entries begin with number first; row counts from there */
+static int PetscBatch(Conversion *c, const GPUCSRBinary *b, int64_t r, int64_t last, const int64_t row[], int64_t first, GPUCSRFault *f)
+{
+  const int64_t m = last - r, nz = row[m];
+  PetscInt     *j      = (PetscInt *)malloc((size_t)nz * sizeof(*j) + 1);
+  PetscScalar  *v      = (PetscScalar *)malloc((size_t)nz * sizeof(*v) + 1);
+  double       *label  = b->labels ? (double *)malloc((size_t)m * sizeof(*label)) : NULL;
+  Rows          rows   = {r, m, row, j, v, label, NULL};
+  int           failed = !j || !v || (b->labels && !label) ? GPUCSRFaultSet(f, 0, 0, "no memory for %lld rows with %lld entries", (long long)m, (long long)nz) : 0;
+
+  if (!failed) failed = GPUCSRBinaryColumns(b, r, m, row, first, j, c->threads, f) || GPUCSRBinaryReals(b, b->values + (size_t)first * sizeof(*v), nz, v, c->threads, f);
+  if (!failed) {
+    const int64_t bad = FirstInfinite(nz, v);
+    int64_t       at  = 0;
+
+    while (bad < nz && row[at + 1] <= bad) at++;
+    if (bad < nz) failed = GPUCSRFaultSet(f, 0, 0, "row %lld has a value that is not a finite number", (long long)(r + at));
+  }
+  if (!failed && label) failed = PetscLabels(c, b, r, m, label, f);
+  if (!failed) failed = Deliver(c, &rows, f);
+  free(j);
+  free(v);
+  free(label);
+  return failed;
+}
+
+static int Petsc(Conversion *c, GPUCSRFault *f)
 {
   const int64_t batch = 1 << 22;
   GPUCSRBinary  b;
   int64_t      *row, at = 0;
-  PetscInt     *j;
-  PetscScalar  *v, *y = NULL;
-  double       *label  = NULL;
   int           failed = 0;
 
-  if (GPUCSRBinaryHeader(text, bytes, &b, f)) return 1;
+  if (GPUCSRSourceSettle(c->source, f) || GPUCSRBinaryHeader(c->source, &b, f)) return 1;
   if (b.nz < 0) return GPUCSRFaultSet(f, 0, 0, "is a matrix that was stored dense, which is not read here");
   c->header.n = b.N;
   row         = (int64_t *)malloc((size_t)(b.M + 1) * sizeof(*row));
-  if (!row) return GPUCSRFaultSet(f, 0, 0, "no memory for %lld rows", (long long)b.M);
-  row[0] = 0;
-  for (int64_t r = 0; r < b.M; r++) {
-    const int64_t n = GPUCSRBinaryInteger(b.at + b.lengths + (size_t)r * b.width, b.width);
-
-    if (n < 0 || n > b.N || row[r] + n > b.nz) {
-      free(row);
-      return GPUCSRFaultSet(f, 0, 0, "row %lld has %lld entries in a matrix of %lld columns and %lld entries", (long long)r, (long long)n, (long long)b.N, (long long)b.nz);
-    }
-    row[r + 1] = row[r] + n;
-  }
-  if (row[b.M] != b.nz) failed = GPUCSRFaultSet(f, 0, 0, "the rows have %lld entries together, the header says %lld", (long long)row[b.M], (long long)b.nz);
+  failed      = row ? GPUCSRBinaryRows(&b, 0, b.M, row, f) : GPUCSRFaultSet(f, 0, 0, "no memory for %lld rows", (long long)b.M);
   for (int64_t r = 0; !failed && r < b.M;) {
-    int64_t last = r + 1, bad, nz;
-    Rows    rows;
+    int64_t last = r + 1;
 
     while (last < b.M && last - r < batch && row[last + 1] - row[r] <= batch) last++;
-    nz     = row[last] - row[r];
-    j      = (PetscInt *)malloc((size_t)nz * sizeof(*j) + 1);
-    v      = (PetscScalar *)malloc((size_t)nz * sizeof(*v) + 1);
-    failed = !j || !v ? GPUCSRFaultSet(f, 0, 0, "no memory for %lld entries", (long long)nz) : 0;
     for (int64_t k = last; k >= r; k--) row[k] -= at; /* from the start of the batch */
-    if (!failed && (bad = GPUCSRBinaryColumns(&b, last - r, row + r, at, j, c->threads)) >= 0)
-      failed = GPUCSRFaultSet(f, 0, 0, "the columns of row %lld do not increase, or are outside the matrix, of %lld columns", (long long)(r + bad), (long long)b.N);
-    if (!failed) {
-      GPUCSRBinaryReals(b.at + b.values + (size_t)at * sizeof(*v), nz * (int64_t)(sizeof(*v) / 8), v, c->threads);
-      if ((bad = FirstInfinite(nz, v)) < nz) {
-        for (nz = r; row[nz + 1] <= bad; nz++) {
-        }
-        failed = GPUCSRFaultSet(f, 0, 0, "row %lld has a value that is not a finite number", (long long)nz);
-      }
-      memset(&rows, 0, sizeof(rows));
-      rows.first = r;
-      rows.m     = last - r;
-      rows.row   = row + r;
-      rows.j     = j;
-      rows.v     = v;
-      if (b.labels) {
-        y     = (PetscScalar *)malloc((size_t)rows.m * sizeof(*y));
-        label = (double *)malloc((size_t)rows.m * sizeof(*label));
-        if (y && label) {
-          GPUCSRBinaryReals(b.at + b.labels + (size_t)r * sizeof(*y), rows.m * (int64_t)(sizeof(*y) / 8), y, c->threads);
-          if (!failed && (bad = FirstInfinite(rows.m, y)) < rows.m) failed = GPUCSRFaultSet(f, 0, 0, "the label of row %lld is not a finite number", (long long)(r + bad));
-          for (int64_t k = 0; k < rows.m; k++) label[k] = PetscRealPart(y[k]);
-          rows.label = label;
-        } else failed = GPUCSRFaultSet(f, 0, 0, "no memory for %lld labels", (long long)rows.m);
-      }
-      if (!failed) failed = Deliver(c, &rows, f);
-      free(y);
-      free(label);
-    }
-    free(j);
-    free(v);
+    failed = PetscBatch(c, &b, r, last, row + r, at, f);
     row[last] += at;
     at = row[last];
     r  = last;
@@ -386,45 +392,41 @@ static int Petsc(Conversion *c, const char *text, size_t bytes, GPUCSRFault *f)
 
 /* ---- The whole */
 
+/* All entries to SortEnd(): are they as many as the file announces? */
+static int Triplets(Conversion *c, GPUCSRFault *f)
+{
+  const GPUCSRTextHeader *h = &c->header;
+
+  if (SortBegin(c, f)) return 1;
+  if (h->format == GPUCSR_TEXT_BOEING ? Boeing(c, f) : GPUCSRSourceParse(c->source, h, c->command->skip, c->threads, 2 * (size_t)c->threads, MarketBlock, c, f)) return 1;
+  if (Nothing(c, f)) return 1;
+  if (c->entries != h->entries) return GPUCSRFaultSet(f, 0, 0, c->entries < h->entries ? "the file ends after %lld of %lld entries" : "has %lld entries, more than the %lld that the size line announces", (long long)c->entries, (long long)h->entries);
+  if (GPUCSRTooTall(h->m, GPUCSRSourceText(c->source))) return GPUCSRFaultSet(f, h->lines, 0, GPUCSR_TOO_TALL, (long long)h->m, (long long)GPUCSRSourceText(c->source));
+  return SortEnd(c, f);
+}
+
 static int Convert(Conversion *c, GPUCSRFault *f)
 {
-  static const char *const names[] = {"libsvm", "market", "boeing", "petsc"}; /* as GPUCSRTextFormat */
-  const Command           *k       = c->command;
-  GPUCSRTextHeader        *h       = &c->header;
-  const char              *text;
-  size_t                   bytes;
-  int                      failed = 0;
+  const Command    *k      = c->command;
+  GPUCSRTextHeader *h      = &c->header;
+  int               format = -1, failed = 0;
 
-  if (GPUCSRSourceOpen(k->input, &c->source, f) || GPUCSRSourceHead(c->source, &text, &bytes, f)) return 1;
-  memset(h, 0, sizeof(*h));
-  h->format = GPUCSRTextSniff(text, bytes);
   for (int i = 0; k->from && i < 4; i++)
-    if (!strcmp(k->from, names[i])) h->format = (GPUCSRTextFormat)i;
-  if (h->format == GPUCSR_TEXT_MARKET) failed = GPUCSRMarketHeader(text, bytes, h, f);
-  if (h->format == GPUCSR_TEXT_BOEING) failed = GPUCSRBoeingHeader(text, bytes, h, f);
-  if (h->format == GPUCSR_TEXT_PETSC) failed = GPUCSRSourceWhole(c->source, &text, &bytes, f);
-  if (h->format == GPUCSR_TEXT_MARKET && !failed && !GPUCSRSourceIsStream(c->source) && (double)h->entries > 0.5 * ((double)GPUCSRSourceBytes(c->source) + 1))
-    failed = GPUCSRFaultSet(f, h->lines, 0, "the file, of %lld bytes, is too short for the %lld entries announced here", (long long)GPUCSRSourceBytes(c->source), (long long)h->entries);
-  if (failed) return 1;
-  if (!k->quiet && !c->again) printf("read        %s: %s%s\n", k->input, names[h->format], GPUCSRSourceIsStream(c->source) ? ", compressed" : "");
+    if (!strcmp(k->from, names[i])) format = i;
+  if (GPUCSRSourceOpen(k->input, 0, &c->source, f) || GPUCSRSourceHeader(c->source, format, h, f)) return 1;
+  if (!k->quiet && !c->again) printf("read        %s: %s%s\n", k->input, names[h->format], GPUCSRSourceKind(c->source));
   c->again = 0;
   if (k->output && WriterOpen(k->to, k->output, k->base >= 0 ? (int)k->base : 1, &c->writer, f)) return 1;
   if (h->format == GPUCSR_TEXT_LIBSVM) GPUCSRLibsvmBound(h, k->base >= 0 ? k->base : c->base ? -1 : 0, k->columns); /* unless an index 0 was met, the base is a guess */
   if (h->format == GPUCSR_TEXT_LIBSVM || h->format == GPUCSR_TEXT_MARKET) {                                         /* Harwell-Boeing is read as a whole, its header too */
     GPUCSRSourceSkip(c->source, h->bytes, h->lines);
-    GPUCSRSourcePart(c->source, 0, 1, 1 << 22);
+    if (GPUCSRSourcePart(c->source, 0, 1, 1 << 22, f)) return 1;
   }
-  if (h->format == GPUCSR_TEXT_PETSC) failed = Petsc(c, text, bytes, f);
+  if (h->format == GPUCSR_TEXT_PETSC) failed = Petsc(c, f);
   else if (h->format == GPUCSR_TEXT_LIBSVM) {
-    failed = GPUCSRSourceParse(c->source, h, k->skip, c->threads, 2 * (size_t)c->threads, LibsvmBlock, c, f);
+    failed = GPUCSRSourceParse(c->source, h, k->skip, c->threads, 2 * (size_t)c->threads, LibsvmBlock, c, f) || Nothing(c, f);
     h->n   = k->columns >= 0 ? k->columns : c->statistics.n;
-  } else {
-    failed = SortBegin(c, f);
-    if (!failed) failed = h->format == GPUCSR_TEXT_BOEING ? Boeing(c, f) : GPUCSRSourceParse(c->source, h, k->skip, c->threads, 2 * (size_t)c->threads, MarketBlock, c, f);
-    if (!failed && c->entries != h->entries)
-      failed = GPUCSRFaultSet(f, 0, 0, c->entries < h->entries ? "the file ends after %lld of %lld entries" : "has %lld entries, more than the %lld that the size line announces", (long long)c->entries, (long long)h->entries);
-    if (!failed) failed = SortEnd(c, f);
-  }
+  } else failed = Triplets(c, f);
   c->statistics.n = h->n;
   Progress(c, "", -1);
   if (!failed && c->writer) failed = WriterFinish(c->writer, c->statistics.m, h->n, f);
@@ -475,6 +477,15 @@ static int Compressed(const char *name)
   return 0;
 }
 
+static void PrintVersion(void)
+{
+  const char *name;
+
+  printf("gpucsr-convert %s, for PETSc %d.%d with %s scalars and integers of %d bits; decompresses", GPUCSR_VERSION, PETSC_VERSION_MAJOR, PETSC_VERSION_MINOR, PetscDefined(USE_COMPLEX) ? "complex" : "real", (int)(8 * sizeof(PetscInt)));
+  for (int k = 0; (name = GPUCSRDecoderName(k)); k++) printf(" %s", name);
+  printf("\n");
+}
+
 static int Wrong(const char *what, const char *word)
 {
   fprintf(stderr, "gpucsr-convert: %s%s\n%s", what, word, usage);
@@ -493,6 +504,9 @@ static int ReadCommand(int argc, char **argv, Command *k)
 
     if (!strcmp(word, "-h") || !strcmp(word, "-help") || !strcmp(word, "--help")) {
       fputs(usage, stdout);
+      exit(0);
+    } else if (!strcmp(word, "-version") || !strcmp(word, "--version")) {
+      PrintVersion();
       exit(0);
     } else if (number) {
       const char *end = a + 1 < argc ? GPUCSRWhole(argv[++a], number) : NULL;
@@ -514,6 +528,7 @@ static int ReadCommand(int argc, char **argv, Command *k)
     else return Wrong("one file too many: ", word);
   }
   if (!k->input) return Wrong("which file?", "");
+  if (k->output && !strcmp(k->output, "-")) return Wrong("output is a file, not standard output: parts of it are written out of order", "");
   if (k->base > 1) return Wrong("-base is 0 or 1", "");
   if (k->columns > PETSC_MAX_INT) return Wrong("-columns: more than the integers of this PETSc can count", "");
   if (k->memory > INT64_MAX >> 20) return Wrong("-memory: more than a machine has, in MB", "");
@@ -558,7 +573,7 @@ int main(int argc, char **argv)
       const double time = Now() - begun;
 
       StatisticsPrint(&c.statistics, stdout);
-      printf("text        %.6g MB in %.3g s, %.4g MB/s\n", 1e-6 * (double)GPUCSRSourceText(c.source), time, 1e-6 * (double)GPUCSRSourceText(c.source) / time);
+      printf("%-12s%.6g MB in %.3g s, %.4g MB/s\n", c.header.format == GPUCSR_TEXT_PETSC ? "binary" : "text", 1e-6 * (double)GPUCSRSourceText(c.source), time, 1e-6 * (double)GPUCSRSourceText(c.source) / time);
       if (command.output) printf("written     %s: %s\n", command.output, command.to);
     }
   }

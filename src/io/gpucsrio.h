@@ -3,7 +3,7 @@
 /*
   Matrices from text: what the readers, the converter, the fuzzers and MatGPUCSRLoadFile() share.
 
-  A file is a source of text: mapped into memory, or decompressed as it is read. The text is cut at line ends into blocks, which
+  A file is a source of text, read at any place, or as a stream where it is compressed or a pipe. The text is cut at line ends into blocks, which
   threads parse on their own, each into a piece: rows with labels (LIBSVM), triplets (Matrix Market coordinates, Harwell-Boeing) or
   bare values (Matrix Market arrays). Pieces are then assembled into compressed rows.
 
@@ -50,6 +50,8 @@ GPUCSR_IO_INTERN void GPUCSRPieceDestroy(GPUCSRPiece *);
 GPUCSR_IO_INTERN int  GPUCSRPieceAllocate(GPUCSRPiece *, size_t rows, size_t entries, int triplets, int values, GPUCSRFault *);
 GPUCSR_IO_INTERN void GPUCSRPieceTrim(GPUCSRPiece *);
 
+typedef struct GPUCSRSource_s GPUCSRSource; /* where bytes come from, see below */
+
 /* ---- Formats */
 
 typedef enum {
@@ -66,10 +68,26 @@ typedef enum {
   GPUCSR_HERMITIAN
 } GPUCSRSymmetry;
 
-/* A Fortran format of numbers, (1P,5E16.8): how many on a line, how wide, the power of ten, and the digits behind an implied point */
+/*
+  A Fortran format such as (16I5), (1P,4E20.12) or (I4,3(1X,E19.12)): where numbers stand, in the lines of one pass over it, and of all that follow. As in Fortran these go on
+  with the last group at the outermost level, on new lines.
+*/
 typedef struct {
-  int  count, width, scale, digits;
-  char letter; /* I, F, E, D or G */
+  int16_t line, column;  /* both from 0 */
+  uint8_t width, digits; /* digits: behind a point that is implied */
+  int8_t  scale;         /* power of ten */
+  char    letter;        /* I, F, E, D or G */
+} GPUCSRField;
+
+enum {
+  GPUCSR_FIELDS = 256 /* numbers of a pass */
+};
+
+typedef struct {
+  struct {
+    int         count, lines;
+    GPUCSRField field[GPUCSR_FIELDS];
+  } pass[2];
 } GPUCSRFortran;
 
 /* What stands in front of the entries; for LIBSVM nothing does, and the reader's caller may know which indices there can be */
@@ -88,75 +106,93 @@ typedef struct {
 } GPUCSRTextHeader;
 
 GPUCSR_IO_INTERN GPUCSRTextFormat GPUCSRTextSniff(const char text[], size_t bytes);
-GPUCSR_IO_INTERN int              GPUCSRMarketHeader(const char text[], size_t bytes, GPUCSRTextHeader *, GPUCSRFault *);
-GPUCSR_IO_INTERN int              GPUCSRBoeingHeader(const char text[], size_t bytes, GPUCSRTextHeader *, GPUCSRFault *);
+/* These want the beginning of the text in whole lines, and return GPUCSR_HEADER_ENDS where it may be that more of it helps */
+#define GPUCSR_HEADER_ENDS 2
+GPUCSR_IO_INTERN int GPUCSRMarketHeader(const char text[], size_t bytes, GPUCSRTextHeader *, GPUCSRFault *);
+GPUCSR_IO_INTERN int GPUCSRBoeingHeader(const char text[], size_t bytes, GPUCSRTextHeader *, GPUCSRFault *);
 
 /* Parse whole lines, the last of which ends in a line feed. A fault is in the piece */
 GPUCSR_IO_INTERN void    GPUCSRLibsvmBound(GPUCSRTextHeader *, int64_t base, int64_t columns); /* what is not known is negative */
 GPUCSR_IO_INTERN void    GPUCSRLibsvmParse(const GPUCSRTextHeader *, const char text[], size_t bytes, int skip, GPUCSRPiece *);
 GPUCSR_IO_INTERN void    GPUCSRMarketParse(const GPUCSRTextHeader *, const char text[], size_t bytes, int skip, GPUCSRPiece *);
-GPUCSR_IO_INTERN int64_t GPUCSRMarketLine(const char text[], size_t bytes, int64_t entry); /* line of an entry, both from the start of the text */
+GPUCSR_IO_INTERN int64_t GPUCSRMarketLine(const char text[], size_t bytes, int64_t *entry); /* line of an entry, both from the start of the text; entry becomes negative, or less by those that the text has */
 
-/* Harwell-Boeing is laid out in lines of fixed columns: the whole text, and where each line of it begins */
+/* Harwell-Boeing is laid out in lines of fixed columns: where each line of it begins. The source is no stream */
 typedef struct {
-  const char *text;
-  size_t      bytes;
-  int64_t     lines;
-  size_t     *start; /* lines + 1 of them */
+  const GPUCSRSource *source;
+  size_t              bytes;
+  int64_t             lines;
+  size_t             *start; /* lines + 1 of them: the last is where another line would begin */
 } GPUCSRLines;
 
-GPUCSR_IO_INTERN int  GPUCSRLinesCreate(const char text[], size_t bytes, int threads, GPUCSRLines *, GPUCSRFault *);
+GPUCSR_IO_INTERN int  GPUCSRLinesCreate(const GPUCSRSource *, int threads, GPUCSRLines *, GPUCSRFault *);
 GPUCSR_IO_INTERN void GPUCSRLinesDestroy(GPUCSRLines *);
 GPUCSR_IO_INTERN int  GPUCSRBoeingPointers(const GPUCSRTextHeader *, const GPUCSRLines *, int64_t **, GPUCSRFault *);                                        /* of the columns, n + 1 of them, from 0; for free() */
 GPUCSR_IO_INTERN void GPUCSRBoeingParse(const GPUCSRTextHeader *, const GPUCSRLines *, const int64_t pointer[], int64_t first, int64_t last, GPUCSRPiece *); /* entries first to last */
 
+/* What both the converter and MatGPUCSRLoadFile() refuse once all is parsed */
+#define GPUCSR_NOTHING_UNDERSTOOD "the first of %lld bad lines, which are all that the file has"
+#define GPUCSR_TOO_TALL           "%lld rows in a file of %lld bytes: almost all of them would be empty, and take memory"
+
+/* More rows than are believed of a text of so many bytes */
+static inline int GPUCSRTooTall(int64_t rows, int64_t bytes)
+{
+  return rows > 1 << 24 && rows / 64 > bytes;
+}
+
 /* ---- PETSc binary */
 
 typedef struct {
-  const unsigned char *at;                                              /* the file */
-  size_t               length, width, lengths, columns, values, labels; /* of an integer; where the parts begin, labels 0 where there are none */
-  int64_t              M, N, nz;
+  const GPUCSRSource *source;                                          /* no stream */
+  size_t              length, width, lengths, columns, values, labels; /* of the file; of an integer; where the parts begin, labels 0 where there are none */
+  int64_t             M, N, nz;
 } GPUCSRBinary;
 
-GPUCSR_IO_INTERN int64_t GPUCSRBinaryInteger(const unsigned char *, size_t width);
-GPUCSR_IO_INTERN int     GPUCSRBinaryHeader(const char *file, size_t length, GPUCSRBinary *, GPUCSRFault *);
-GPUCSR_IO_INTERN int64_t GPUCSRBinaryColumns(const GPUCSRBinary *, int64_t m, const int64_t row[], int64_t first, PetscInt j[], int threads); /* of m rows, whose entries begin with number first; returns the first row that is wrong, or -1 */
-GPUCSR_IO_INTERN void    GPUCSRBinaryReals(const unsigned char *, int64_t n, PetscScalar to[], int threads);
+GPUCSR_IO_INTERN int GPUCSRBinaryHeader(const GPUCSRSource *, GPUCSRBinary *, GPUCSRFault *);
+GPUCSR_IO_INTERN int GPUCSRBinaryRows(const GPUCSRBinary *, int64_t rstart, int64_t m, int64_t row[], GPUCSRFault *);                                                    /* where m rows begin, m + 1 numbers from 0 */
+GPUCSR_IO_INTERN int GPUCSRBinaryColumns(const GPUCSRBinary *, int64_t rstart, int64_t m, const int64_t row[], int64_t first, PetscInt j[], int threads, GPUCSRFault *); /* of m rows, whose entries begin with number first */
+GPUCSR_IO_INTERN int GPUCSRBinaryReals(const GPUCSRBinary *, size_t at, int64_t n, PetscScalar to[], int threads, GPUCSRFault *);
 
 /* ---- Sources and blocks */
 
-typedef struct GPUCSRSource_s GPUCSRSource;
-
+/* Whole lines: a range of a source, or the text of a part of a stream */
 typedef struct {
-  const char *text; /* ends in a line feed */
-  size_t      bytes;
-  size_t      offset; /* of a mapped file: where the block begins */
-  int64_t     line;   /* of a stream: number of its first line */
-  char       *owned;  /* memory of the text, where it is the block's own */
-  GPUCSRPiece piece;
+  const GPUCSRSource *source; /* NULL: a stream, the text is here */
+  size_t              offset; /* of the range */
+  int64_t             line;   /* of a stream: number of its first line */
+  char               *text;   /* once it is loaded; ends in a line feed */
+  size_t              bytes;
+  GPUCSRPiece         piece;
 } GPUCSRBlock;
 
-GPUCSR_IO_INTERN int     GPUCSRSourceOpen(const char name[], GPUCSRSource **, GPUCSRFault *);
-GPUCSR_IO_INTERN void    GPUCSRSourceClose(GPUCSRSource *);
-GPUCSR_IO_INTERN int     GPUCSRSourceMemory(const void *data, size_t bytes, GPUCSRSource **, GPUCSRFault *); /* of a file that is in memory */
-GPUCSR_IO_INTERN int     GPUCSRSourceIsStream(const GPUCSRSource *);                                         /* compressed: no size, one direction */
-GPUCSR_IO_INTERN int     GPUCSRSourceHead(GPUCSRSource *, const char **text, size_t *bytes, GPUCSRFault *);  /* the whole text, or the beginning of a stream */
-GPUCSR_IO_INTERN int     GPUCSRSourceWhole(GPUCSRSource *, const char **text, size_t *bytes, GPUCSRFault *); /* all of a stream, decompressed */
-GPUCSR_IO_INTERN void    GPUCSRSourceSkip(GPUCSRSource *, size_t bytes, int64_t lines);                      /* the header */
-GPUCSR_IO_INTERN int64_t GPUCSRSourceBytes(const GPUCSRSource *);                                            /* of the file */
-GPUCSR_IO_INTERN int64_t GPUCSRSourceText(const GPUCSRSource *);                                             /* of text so far: all of it for a mapped file */
-GPUCSR_IO_INTERN double  GPUCSRSourceDone(const GPUCSRSource *);                                             /* share of the file that was handed out */
+GPUCSR_IO_INTERN int         GPUCSRSourceOpen(const char name[], int others, GPUCSRSource **, GPUCSRFault *);    /* "-" is standard input; others: other processes will open it too */
+GPUCSR_IO_INTERN int         GPUCSRSourceMemory(const void *data, size_t bytes, GPUCSRSource **, GPUCSRFault *); /* of a file that is in memory */
+GPUCSR_IO_INTERN int         GPUCSRSourceAdopt(char *owned, size_t bytes, GPUCSRSource **, GPUCSRFault *);       /* of decompressed bytes from malloc(), which become the source's, also when it fails */
+GPUCSR_IO_INTERN void        GPUCSRSourceClose(GPUCSRSource *);
+GPUCSR_IO_INTERN int         GPUCSRSourceIsStream(const GPUCSRSource *);  /* compressed, or a pipe: no size, one direction */
+GPUCSR_IO_INTERN int         GPUCSRSourceIsRegular(const GPUCSRSource *); /* a file that can be opened again */
+GPUCSR_IO_INTERN const char *GPUCSRSourceKind(const GPUCSRSource *);      /* ", compressed" or the like, for messages */
+GPUCSR_IO_INTERN int64_t     GPUCSRSourceBytes(const GPUCSRSource *);     /* of the file; 0 of a pipe */
+GPUCSR_IO_INTERN int64_t     GPUCSRSourceText(const GPUCSRSource *);      /* bytes of text: of a stream those handed out so far */
+GPUCSR_IO_INTERN size_t      GPUCSRSourceSize(const GPUCSRSource *);      /* that GPUCSRSourceRead() can read */
+GPUCSR_IO_INTERN double      GPUCSRSourceDone(const GPUCSRSource *);      /* share of the file that was handed out */
 
-/* Blocks of a mapped file are parted among ranks: those of rank of size. A stream has one reader */
-GPUCSR_IO_INTERN void    GPUCSRSourcePart(GPUCSRSource *, int rank, int size, size_t blockbytes);
+GPUCSR_IO_INTERN int GPUCSRSourceHeader(GPUCSRSource *, int format, GPUCSRTextHeader *, GPUCSRFault *);        /* of this GPUCSRTextFormat; negative: of that which the content tells */
+GPUCSR_IO_INTERN int GPUCSRSourceSettle(GPUCSRSource *, GPUCSRFault *);                                        /* all of a stream into memory: it is none then */
+GPUCSR_IO_INTERN int GPUCSRSourceRead(const GPUCSRSource *, size_t at, size_t bytes, void *to, GPUCSRFault *); /* of one that is no stream; by any thread */
+
+/* Blocks of text that is no stream are parted among ranks: those of rank of size. A stream has one reader */
+GPUCSR_IO_INTERN void    GPUCSRSourceSkip(GPUCSRSource *, size_t bytes, int64_t lines); /* the header */
+GPUCSR_IO_INTERN int     GPUCSRSourcePart(GPUCSRSource *, int rank, int size, size_t blockbytes, GPUCSRFault *);
 GPUCSR_IO_INTERN int     GPUCSRSourceNext(GPUCSRSource *, GPUCSRBlock *, GPUCSRFault *); /* bytes is 0 when there are no more */
-GPUCSR_IO_INTERN int64_t GPUCSRSourceLine(const GPUCSRSource *, const GPUCSRBlock *);    /* number of the first line of a block */
+GPUCSR_IO_INTERN int     GPUCSRBlockLoad(GPUCSRBlock *, GPUCSRFault *);
+GPUCSR_IO_INTERN int64_t GPUCSRBlockLine(const GPUCSRBlock *); /* number of its first line */
+GPUCSR_IO_INTERN void    GPUCSRBlockDestroy(GPUCSRBlock *);
 
-/* Parse by threads, then hand the blocks over in their order; depth is how many are parsed before that. Stops at a fault, also the handler's */
+/* Parse by threads, then hand the blocks over in their order, without their text; depth is how many are parsed before that. Stops at a fault, also the handler's */
 typedef int (*GPUCSRBlockFn)(void *ctx, GPUCSRBlock *, GPUCSRFault *);
 GPUCSR_IO_INTERN int  GPUCSRSourceParse(GPUCSRSource *, const GPUCSRTextHeader *, int skip, int threads, size_t depth, GPUCSRBlockFn, void *ctx, GPUCSRFault *);
 GPUCSR_IO_INTERN void GPUCSRBlockParse(const GPUCSRTextHeader *, int skip, GPUCSRBlock *);
-GPUCSR_IO_INTERN void GPUCSRBlockDestroy(GPUCSRBlock *);
 
 /* ---- Assembly: rows from rstart to rend out of pieces, both halves of symmetric files */
 

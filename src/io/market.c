@@ -64,7 +64,7 @@ int GPUCSRMarketHeader(const char text[], size_t bytes, GPUCSRTextHeader *h, GPU
   if (Banner(text, h, f)) return 1;
   p = (const char *)memchr(text, '\n', bytes) + 1;
   for (h->lines = 2;; h->lines++) {
-    if (p >= end) return GPUCSRFaultSet(f, h->lines, 0, "expected the sizes, and the file ends");
+    if (p >= end) return GPUCSRFaultSet(f, h->lines, 0, "expected the sizes, and the file ends"), GPUCSR_HEADER_ENDS;
     line = p;
     p    = Blanks(p);
     if (*p != '\n' && *p != '%') break;
@@ -220,14 +220,14 @@ void GPUCSRMarketParse(const GPUCSRTextHeader *h, const char text[], size_t byte
   GPUCSRPieceTrim(piece);
 }
 
-int64_t GPUCSRMarketLine(const char text[], size_t bytes, int64_t entry)
+int64_t GPUCSRMarketLine(const char text[], size_t bytes, int64_t *entry)
 {
   const char *const end    = text + bytes;
   int64_t           number = 1;
 
   for (const char *p = text; p < end; number++) {
     p = Blanks(p);
-    if (*p != '\n' && *p != '%' && entry-- == 0) break;
+    if (*p != '\n' && *p != '%' && --*entry < 0) break;
     p = (const char *)memchr(p, '\n', (size_t)(end - p)) + 1;
   }
   return number;

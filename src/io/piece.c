@@ -32,11 +32,14 @@ const char *GPUCSRFaultWord(const char *p, char word[32])
   n = (size_t)(p - begin);
   memcpy(word, begin, n < 24 ? n : 24);
   memcpy(word + (n < 24 ? n : 24), n > 24 ? "..." : "", n > 24 ? 4 : 1);
+  for (size_t k = 0; k < n && k < 24; k++)
+    if (!word[k]) word[k] = '?';
   return p;
 }
 
 void GPUCSRFaultPrint(const GPUCSRFault *f, const char file[], char text[], size_t size)
 {
+  if (!strcmp(file, "-")) file = "standard input";
   if (f->column > 0) snprintf(text, size, "%s, line %lld, column %lld: %s", file, (long long)f->line, (long long)f->column, f->why);
   else if (f->line > 0) snprintf(text, size, "%s, line %lld: %s", file, (long long)f->line, f->why);
   else snprintf(text, size, "%s: %s", file, f->why);

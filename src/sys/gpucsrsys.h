@@ -31,10 +31,11 @@ typedef enum {
   GPUCSR_ON_DEVICE
 } GPUCSRCopyKind;
 
-/* One backend. Every function names itself, the size and the device in its error. */
+/* One backend. Every function names itself, the size and the device in its error; those that give back meet none: what a device cannot take back is lost with it. */
 typedef struct {
   const char *name;
   PetscBool   separate; /* device memory is not the host's: data must be copied */
+  PetscBool   kernels;  /* kernels compute; otherwise the formats' references do, on the host, which can then read device memory */
   PetscErrorCode (*count)(int *ndevices, char why[], size_t len);
   PetscErrorCode (*open)(int id, GPUCSRProperties *);
   PetscErrorCode (*close)(int id);
@@ -58,13 +59,22 @@ typedef struct {
   PetscErrorCode (*eventrecord)(int id, GPUCSREvent, GPUCSRStream);
   PetscErrorCode (*eventsynchronize)(int id, GPUCSREvent);
   PetscErrorCode (*eventelapsed)(int id, GPUCSREvent, GPUCSREvent, double *seconds);
-  PetscErrorCode (*hold)(int id, GPUCSRStream, volatile int *go);                          /* what comes next on the stream waits until *go is set, some milliseconds at most */
-  PetscErrorCode (*fetch)(int id, void *dst, const void *src, size_t bytes, GPUCSRStream); /* a small copy from or to page-locked memory, both aligned to 16 bytes; NULL: copy() is as good */
+  PetscErrorCode (*hold)(int id, GPUCSRStream, volatile int *go);                                              /* what comes next on the stream waits until *go is set, some milliseconds at most */
+  PetscErrorCode (*fetch)(int id, void *dst, const void *src, size_t bytes, GPUCSRStream);                     /* a small copy from or to page-locked memory, both aligned to 16 bytes; NULL: copy() is as good */
+  PetscErrorCode (*call)(int id, PetscErrorCode (*work)(void *), const void *arg, size_t bytes, GPUCSRStream); /* run a function of the host in the order of a stream, with a copy of its argument; NULL: at once is in order */
 } GPUCSRBackendOps;
 
 #define GPUCSR_BACKEND(name) GPUCSR_INTERN const GPUCSRBackendOps GPUCSRBackend_##name;
 #include "backendlist.h"
 #undef GPUCSR_BACKEND
+
+/* Layers for tests, which change what they are told to in the table of a backend before it is used */
+#define GPUCSR_DEBUG(name) GPUCSR_INTERN PetscErrorCode GPUCSRDebug_##name(GPUCSRBackendOps *);
+#include "debuglist.h"
+#undef GPUCSR_DEBUG
+
+/* What the host computes in place of a device comes in its turn, after what the stream was given before (defer/defer.c) */
+GPUCSR_INTERN PetscErrorCode GPUCSRHostTurn(GPUCSRStream);
 
 /* What an array holds; conversions happen while it is copied */
 typedef enum {
@@ -100,6 +110,7 @@ typedef struct {
   int                     threads;               /* host threads that convert and copy */
   GPUCSRStream            stream;                /* products */
   GPUCSRStream            up, down;              /* copies that overlap products */
+  int                     nstreams;              /* of these three, that are there */
   void                   *stage[GPUCSR_STAGES];  /* page-locked */
   GPUCSREvent             staged[GPUCSR_STAGES]; /* the piece may be used again */
   int                     nextstage;
@@ -112,6 +123,13 @@ typedef struct {
   double                  bandwidth;   /* bytes/s of a device copy, read plus written; 0: not measured yet */
   char                    failed[512]; /* why it must not be used any more, empty while it works */
 } * GPUCSRDevice;
+
+/* After each launch of a kernel on a device, NULL where that is the GPU of this thread, and after each loop that stands for one: a layer for tests may say that it failed */
+GPUCSR_INTERN                PetscErrorCode (*GPUCSRLaunchHook)(GPUCSRDevice, const char what[]);
+static inline PetscErrorCode GPUCSRLaunched(GPUCSRDevice d, const char what[])
+{
+  return GPUCSRLaunchHook ? (*GPUCSRLaunchHook)(d, what) : PETSC_SUCCESS;
+}
 
 /* The process' choice of device and its options; read once at registration */
 typedef struct {
@@ -127,6 +145,10 @@ GPUCSR_INTERN GPUCSRSettings GPUCSRSettingsGlobal;
 
 GPUCSR_INTERN PetscErrorCode GPUCSRSysInitialize(void);
 GPUCSR_INTERN PetscErrorCode GPUCSRSysFinalize(void);
+GPUCSR_INTERN PetscErrorCode GPUCSROnceInitialize(void);
+GPUCSR_INTERN PetscErrorCode GPUCSROnceFinalize(void);
+GPUCSR_INTERN PetscBool      GPUCSROnceMine(const char[]);
+GPUCSR_INTERN PetscErrorCode GPUCSRWarn(const char[]);
 GPUCSR_INTERN PetscErrorCode GPUCSRDeviceCount(const char[], int *, char[], size_t);
 GPUCSR_INTERN PetscErrorCode GPUCSRDeviceOpen(const char[], GPUCSRDevice *, char[], size_t);
 GPUCSR_INTERN PetscErrorCode GPUCSRDeviceBandwidth(GPUCSRDevice, double *);
@@ -135,6 +157,7 @@ GPUCSR_INTERN PetscErrorCode GPUCSRDeviceClock(GPUCSRDevice, const GPUCSREvent[2
 
 GPUCSR_INTERN PetscErrorCode GPUCSRMalloc(GPUCSRDevice, size_t, const char[], void **);
 GPUCSR_INTERN PetscErrorCode GPUCSRFree(GPUCSRDevice, size_t, void **);
+GPUCSR_INTERN PetscErrorCode GPUCSRHandEmpty(GPUCSRDevice);
 
 GPUCSR_INTERN PetscErrorCode GPUCSRConvert(void *, GPUCSRType, const void *, GPUCSRType, size_t, int, double *);
 GPUCSR_INTERN PetscErrorCode GPUCSRUpload(GPUCSRDevice, void *, GPUCSRType, const void *, GPUCSRType, size_t, PetscBool, GPUCSRStream, double *);

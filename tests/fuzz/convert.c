@@ -10,7 +10,7 @@ enum {
   WIDEST = 1 << 16 /* larger matrices are read, not written: text has a line for each of their columns */
 };
 
-static char names[3][64];
+static char paths[3][64];
 
 int omp_get_max_threads(void)
 {
@@ -21,7 +21,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
   (void)argc;
   (void)argv;
-  for (int k = 0; k < 3; k++) snprintf(names[k], sizeof(names[k]), "/dev/shm/fuzz-convert-%d-%d", (int)getpid(), k);
+  for (int k = 0; k < 3; k++) snprintf(paths[k], sizeof(paths[k]), "/dev/shm/fuzz-convert-%d-%d", (int)getpid(), k);
   return 0;
 }
 
@@ -65,12 +65,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   FILE                    *out;
 
   if (size < 2) return 0;
-  out = fopen(names[0], "wb");
+  out = fopen(paths[0], "wb");
   Must(out != NULL);
   Must(fwrite(data + 2, 1, size - 2, out) == size - 2);
   fclose(out);
   memset(&k, 0, sizeof(k));
-  k.input   = names[0];
+  k.input   = paths[0];
   k.columns = k.memory = -1;
   k.threads            = 1;
   k.quiet              = 1;
@@ -79,7 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   if (data[1] & 64) k.memory = 0;
   if (Run(&k, &first) || first.m > WIDEST || first.n > WIDEST) return 0;
   for (int step = 0; step < 2; step++) {
-    k.output = names[1 + step];
+    k.output = paths[1 + step];
     k.to     = formats[data[0] >> 2 * step & 3];
     Must(!Run(&k, &s) && s.m == first.m && s.n == first.n && s.nz == first.nz && s.sum == first.sum);
     k.input   = k.output;

@@ -35,13 +35,11 @@ static int Keep(void *ctx, GPUCSRBlock *block, GPUCSRFault *f)
 
 static int Boeing(File *F, GPUCSRSource *s, size_t cut)
 {
-  const char *text;
-  size_t      bytes;
   GPUCSRLines lines;
   int64_t    *pointer = NULL;
   int         failed;
 
-  if (GPUCSRSourceWhole(s, &text, &bytes, &F->fault) || GPUCSRLinesCreate(text, bytes, 1, &lines, &F->fault)) return 1;
+  if (GPUCSRSourceSettle(s, &F->fault) || GPUCSRLinesCreate(s, 1, &lines, &F->fault)) return 1;
   failed = GPUCSRBoeingPointers(&F->header, &lines, &pointer, &F->fault);
   for (int64_t k = 0; !failed && k < F->header.entries; k += (int64_t)cut) {
     GPUCSRBlock block;
@@ -59,25 +57,18 @@ static int Boeing(File *F, GPUCSRSource *s, size_t cut)
 }
 
 /* PETSc binary, as far as its header and rows can be checked without a matrix */
-static int Binary(const char *text, size_t size, GPUCSRFault *f)
+static int Binary(GPUCSRSource *s, GPUCSRFault *f)
 {
   GPUCSRBinary b;
   int64_t      row[ROWS / 64 + 1] = {0};
   PetscInt    *j;
   PetscScalar *v;
 
-  if (GPUCSRBinaryHeader(text, size, &b, f) || b.nz < 0 || b.M > ROWS / 64) return 1;
-  for (int64_t r = 0; r < b.M; r++) {
-    const int64_t n = GPUCSRBinaryInteger(b.at + b.lengths + (size_t)r * b.width, b.width);
-
-    if (n < 0 || n > b.N || row[r] + n > b.nz) return 1;
-    row[r + 1] = row[r] + n;
-  }
-  if (row[b.M] != b.nz) return 1;
+  if (GPUCSRSourceSettle(s, f) || GPUCSRBinaryHeader(s, &b, f) || b.nz < 0 || b.M > ROWS / 64 || GPUCSRBinaryRows(&b, 0, b.M, row, f)) return 1;
   j = (PetscInt *)malloc((size_t)b.nz * sizeof(*j) + 1);
   v = (PetscScalar *)malloc((size_t)b.nz * sizeof(*v) + 1);
-  GPUCSRBinaryColumns(&b, b.M, row, 0, j, 1);
-  GPUCSRBinaryReals(b.at + b.values, b.nz, v, 1);
+  GPUCSRBinaryColumns(&b, 0, b.M, row, 0, j, 1, f);
+  GPUCSRBinaryReals(&b, b.values, b.nz, v, 1, f);
   free(j);
   free(v);
   return 0;
@@ -86,23 +77,17 @@ static int Binary(const char *text, size_t size, GPUCSRFault *f)
 static void Read(File *F, const uint8_t *data, size_t size, size_t cut, int how)
 {
   GPUCSRSource *s = NULL;
-  const char   *text;
-  size_t        bytes;
 
   memset(F, 0, sizeof(*F));
-  F->failed = GPUCSRSourceMemory(data, size, &s, &F->fault) || GPUCSRSourceHead(s, &text, &bytes, &F->fault);
+  F->failed = GPUCSRSourceMemory(data, size, &s, &F->fault) || GPUCSRSourceHeader(s, -1, &F->header, &F->fault);
   if (!F->failed) {
-    F->header.format = GPUCSRTextSniff(text, bytes);
     if (F->header.format == GPUCSR_TEXT_LIBSVM && how & 2) GPUCSRLibsvmBound(&F->header, 1, how >> 2);
-    if (F->header.format == GPUCSR_TEXT_MARKET) F->failed = GPUCSRMarketHeader(text, bytes, &F->header, &F->fault);
-    if (F->header.format == GPUCSR_TEXT_BOEING) F->failed = GPUCSRBoeingHeader(text, bytes, &F->header, &F->fault);
-    if (F->header.format == GPUCSR_TEXT_PETSC) F->failed = 1 + Binary(text, bytes, &F->fault);
+    if (F->header.format == GPUCSR_TEXT_PETSC) F->failed = 1 + Binary(s, &F->fault);
   }
   if (!F->failed && F->header.format == GPUCSR_TEXT_BOEING) F->failed = Boeing(F, s, cut);
   else if (!F->failed) {
     GPUCSRSourceSkip(s, F->header.bytes, F->header.lines);
-    GPUCSRSourcePart(s, 0, 1, cut);
-    F->failed = GPUCSRSourceParse(s, &F->header, how & 1, 1, 3, Keep, F, &F->fault);
+    F->failed = GPUCSRSourcePart(s, 0, 1, cut, &F->fault) || GPUCSRSourceParse(s, &F->header, how & 1, 1, 3, Keep, F, &F->fault);
   }
   if (!F->failed && F->header.format == GPUCSR_TEXT_MARKET && F->entries != F->header.entries) F->failed = 1;
   GPUCSRSourceClose(s);

@@ -13,16 +13,16 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 2
 target=$1 what=${2:-60} folder=${3:-build/fuzz/$1}
 flags=(-g -O1 -fno-omit-frame-pointer -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined)
 mpi=$(mpicc --showme:compile 2>/dev/null || mpicc -compile_info 2>/dev/null | tr ' ' '\n' | grep '^-I' | tr '\n' ' ')
-sources=(src/io/{piece,number,libsvm,market,boeing,binary,source,assemble}.c) seeds=$target stored=$target
+sources=(src/io/{piece,number,libsvm,market,boeing,binary,decode,source,parse,assemble}.c) seeds=$target stored=$target
 case $target in
 convert) sources+=(src/io/{write,statistics}.c) ;;
-loadfile) sources+=(src/io/loadfile.c) libraries=$(pkg-config --libs "${PETSC:-PETSc}")" "$(mpicc --showme:link 2>/dev/null) ;;
+loadfile) sources+=(src/io/{loadfile,loadtext,loadbinary,setrows}.c) libraries=$(pkg-config --libs "${PETSC:-PETSc}")" "$(mpicc --showme:link 2>/dev/null) ;;
 esac
 case $target in convert | loadfile) seeds=read stored=read ;; esac
 mkdir -p build/fuzz
 # shellcheck disable=SC2046,SC2086 # words
-clang "${flags[@]}" -DGPUCSR_HAVE_ZLIB -DGPUCSR_HAVE_LZMA -DGPUCSR_HAVE_BZ2 $(pkg-config --cflags "${PETSC:-PETSc}") $mpi \
-  -Iinclude tests/fuzz/"$target".c "${sources[@]}" ${libraries:-} -lz -llzma -lbz2 -lm -o build/fuzz/fuzz-"$target" || exit 2
+clang "${flags[@]}" -DGPUCSR_HAVE_ZLIB -DGPUCSR_HAVE_LZMA -DGPUCSR_HAVE_BZ2 -DGPUCSR_HAVE_ZSTD $(pkg-config --cflags "${PETSC:-PETSc}") $mpi \
+  -Iinclude tests/fuzz/"$target".c "${sources[@]}" ${libraries:-} -lz -llzma -lbz2 -lzstd -lm -o build/fuzz/fuzz-"$target" || exit 2
 export ASAN_OPTIONS=allocator_may_return_null=1:max_allocation_size_mb=1024:detect_leaks=$([ "$target" = loadfile ] && echo 0 || echo 1) # MPI keeps what it has
 export OMPI_MCA_ess_singleton_isolated=1 OMPI_MCA_opal_signal= PETSC_OPTIONS=-no_signal_handler # signals are the fuzzer's
 if [ -f "$what" ]; then exec build/fuzz/fuzz-"$target" "$what"; fi

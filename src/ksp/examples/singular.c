@@ -1,12 +1,12 @@
 static char help[] = "Computes the largest singular value of a matrix from a file, and on request the smallest and the condition number.\n"
-                     "The file is PETSc binary or Matrix Market; its kind is told by its content.\n\n";
+                     "The file is PETSc binary, or what a library that was loaded can read.\n\n";
 
 /*
   Power iteration on A^T A for the largest, inverse iteration with it for the smallest; every step multiplies by A and by its transpose.
 
     singular -f share/datasets/Chem97Zt.petsc
     singular -f share/datasets/well1850.petsc -smallest
-    mpiexec -n 2 singular -f share/datasets/ash219.mtx -smallest -inverse_ksp_monitor
+    mpiexec -n 2 singular -f share/datasets/well1850.petsc -smallest -inverse_ksp_monitor
 
   An iteration ends when |A^T A v - sigma^2 v| <= tol sigma^2: then a singular value lies within about tol/2 of sigma, relatively, and most often
   much nearer, for the error falls as the square of this residual. In complex numbers the transpose is the Hermitian one.
@@ -80,7 +80,7 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsReal("-tol", "residual at which to stop, relative to the square of the value", "singular.c", tol, &tol, NULL));
   PetscCall(PetscOptionsInt("-max_it", "most iterations for one value", "singular.c", maxits, &maxits, NULL));
   PetscOptionsEnd();
-  PetscCheck(hasfile && file[0], PETSC_COMM_WORLD, PETSC_ERR_USER, "No matrix to work on: give -f FILE (PETSc binary or Matrix Market)");
+  PetscCheck(hasfile && file[0], PETSC_COMM_WORLD, PETSC_ERR_USER, "No matrix to work on: give -f FILE");
   PetscCheck(tol > 0.0, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-tol has to be positive, not %g", (double)tol);
   PetscCheck(maxits > 0, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-max_it has to be positive, not %" PetscInt_FMT, maxits);
 

@@ -1,13 +1,14 @@
 static char help[] = "Solves a linear system, or a least-squares problem, whose matrix is read from a file.\n"
-                     "The file is PETSc binary or Matrix Market; its kind is told by its content.\n\n";
+                     "The file is PETSc binary, or what a library that was loaded can read.\n\n";
 
 /*
   Solve A x = b with any KSP and PC, on any number of ranks:
 
     solve -f share/datasets/bcsstk16.petsc -ksp_type cg -pc_type jacobi
-    mpiexec -n 2 solve -f share/datasets/gr_30_30.mtx -ksp_type cg -ksp_monitor
+    mpiexec -n 2 solve -f share/datasets/add32.petsc -ksp_type gmres -ksp_monitor
     solve -f share/datasets/well1850.petsc                        rectangular: lsqr unless -ksp_type says otherwise
-    solve -f A.mtx -mat_view binary:A.petsc                       convert to PETSc binary on the way
+
+  With -dll_append libpetscgpucsr.so the file may be Matrix Market, Harwell-Boeing or LIBSVM too, and compressed.
 
   The right-hand side is read with -rhs FILE; without it it is A times a vector of ones, so that a solution is known to exist.
   The type of the matrix is an option, as in all PETSc programs: -mat_type aij, baij, gpucsr, ...
@@ -35,7 +36,7 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsString("-rhs", "file of the right-hand side; default: A times ones", "solve.c", rhs, rhs, sizeof(rhs), &hasrhs));
   PetscCall(PetscOptionsBool("-times", "print the times of reading, set-up and solve", "solve.c", times, &times, NULL));
   PetscOptionsEnd();
-  PetscCheck(hasfile && file[0], PETSC_COMM_WORLD, PETSC_ERR_USER, "No matrix to solve with: give -f FILE (PETSc binary or Matrix Market)");
+  PetscCheck(hasfile && file[0], PETSC_COMM_WORLD, PETSC_ERR_USER, "No matrix to solve with: give -f FILE");
   PetscCheck(!hasrhs || rhs[0], PETSC_COMM_WORLD, PETSC_ERR_USER, "-rhs needs the name of a file");
 
   PetscCall(PetscTime(&t[0]));

@@ -16,6 +16,20 @@
     } \
   } while (0)
 
+/* A device that fails here has failed before, and what is to be given back is lost with it */
+#define GiveBack(id, call) \
+  do { \
+    cudaError_t err_ = (call); \
+    if (PetscUnlikely(err_ != cudaSuccess)) { \
+      (void)cudaGetLastError(); \
+      PetscCall(PetscInfo(NULL, "CUDA device %d: %s failed with %s\n", id, #call, cudaGetErrorName(err_))); \
+    } \
+  } while (0)
+
+/* fetch.cu */
+GPUCSR_INTERN PetscErrorCode GPUCSRFetch_CUDA(int, void *, const void *, size_t, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUCSRProbe_CUDA(int);
+
 #define GPUCSR_MAX_DEVICES 64
 static cudaMemPool_t pools[GPUCSR_MAX_DEVICES];
 
@@ -55,6 +69,7 @@ static PetscErrorCode Open_CUDA(int id, GPUCSRProperties *p)
   PetscCall(Activate_CUDA(id));
   CUDACall(id, 0, cudaGetDeviceProperties(&prop, id));
   CUDACall(id, 0, cudaGetDeviceCount(&p->ndevices));
+  PetscCall(GPUCSRProbe_CUDA(id));
   PetscCall(PetscStrncpy(p->name, prop.name, sizeof(p->name)));
   p->id         = id;
   p->major      = prop.major;
@@ -75,7 +90,7 @@ static PetscErrorCode Close_CUDA(int id)
 {
   PetscFunctionBegin;
   PetscCall(Activate_CUDA(id));
-  CUDACall(id, 0, cudaMemPoolDestroy(pools[id]));
+  if (pools[id]) GiveBack(id, cudaMemPoolDestroy(pools[id]));
   pools[id] = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -106,7 +121,7 @@ static PetscErrorCode Malloc_CUDA(int id, size_t bytes, GPUCSRStream s, void **p
 static PetscErrorCode Free_CUDA(int id, GPUCSRStream s, void *p)
 {
   PetscFunctionBegin;
-  CUDACall(id, 0, cudaFreeAsync(p, (cudaStream_t)s));
+  GiveBack(id, cudaFreeAsync(p, (cudaStream_t)s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -120,7 +135,7 @@ static PetscErrorCode HostMalloc_CUDA(int id, size_t bytes, void **p)
 static PetscErrorCode HostFree_CUDA(int id, void *p)
 {
   PetscFunctionBegin;
-  CUDACall(id, 0, cudaFreeHost(p));
+  GiveBack(id, cudaFreeHost(p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -137,7 +152,7 @@ static PetscErrorCode Register_CUDA(int id, void *p, size_t bytes, PetscBool *do
 static PetscErrorCode Unregister_CUDA(int id, void *p)
 {
   PetscFunctionBegin;
-  CUDACall(id, 0, cudaHostUnregister(p));
+  GiveBack(id, cudaHostUnregister(p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -167,7 +182,7 @@ static PetscErrorCode StreamCreate_CUDA(int id, GPUCSRStream *s)
 static PetscErrorCode StreamDestroy_CUDA(int id, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  CUDACall(id, 0, cudaStreamDestroy((cudaStream_t)s));
+  GiveBack(id, cudaStreamDestroy((cudaStream_t)s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -195,7 +210,7 @@ static PetscErrorCode EventCreate_CUDA(int id, PetscBool timing, GPUCSREvent *e)
 static PetscErrorCode EventDestroy_CUDA(int id, GPUCSREvent e)
 {
   PetscFunctionBegin;
-  CUDACall(id, 0, cudaEventDestroy((cudaEvent_t)e));
+  GiveBack(id, cudaEventDestroy((cudaEvent_t)e));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -242,11 +257,10 @@ static PetscErrorCode Hold_CUDA(int id, GPUCSRStream s, volatile int *go)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_INTERN PetscErrorCode GPUCSRFetch_CUDA(int, void *, const void *, size_t, GPUCSRStream); /* fetch.cu */
-
 const GPUCSRBackendOps GPUCSRBackend_cuda = {
   .name              = "cuda",
   .separate          = PETSC_TRUE,
+  .kernels           = PETSC_TRUE,
   .count             = Count_CUDA,
   .open              = Open_CUDA,
   .close             = Close_CUDA,

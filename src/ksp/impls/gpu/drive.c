@@ -28,7 +28,7 @@ static PetscErrorCode Borrow(KSP_GPU *k, GPUKSPVectors *v, PetscBool *device)
     here += k->operand[q].place == GPUCSR_DEVICE;
     all++;
   }
-  *device = (PetscBool)(here == all);
+  *device = (PetscBool)(here == all && k->dev->ops->kernels);
   for (int q = 0; q < GPUKSP_VECTORS && here && here < all; q++) {
     if (!k->work[q]) continue;
     PetscCall(MatGPUCSRVecRestore_Private(g, k->work[q], PETSC_TRUE, (PetscBool)(q != VEC_B), &k->operand[q]));
@@ -88,6 +88,7 @@ static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, 
     for (int i = 0; i < k->n; i++) GPUKSPStepRowSingle(step, f, k->state, i, sum);
   else if (!device)
     for (int i = 0; i < k->n; i++) GPUKSPStepRow(step, v, k->state, i, sum);
+  if (!device) PetscCall(GPUCSRLaunched(k->dev, "a step of a solver"));
   (void)args;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -95,7 +96,7 @@ static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, 
 /* One step. Without a rule its sums, if any, are in k->sums; next: the rules' side of an iteration ends with it */
 static PetscErrorCode Step(KSP ksp, KSP_GPU *k, GPUKSPStep step, GPUKSPVectors *v, PetscBool rule, PetscBool first, PetscBool next)
 {
-  PetscBool    driven = (PetscBool)(k->taken == KSP_GPU_PATH_DRIVEN), device = k->dev->ops->separate;
+  PetscBool    driven = (PetscBool)(k->taken == KSP_GPU_PATH_DRIVEN), device = k->dev->ops->kernels;
   double       sum[GPUKSP_SUMS] = {0, 0, 0, 0};
   GPUCSRStream s                = k->dev->stream;
 
@@ -333,7 +334,7 @@ static PetscErrorCode StepSingle(KSP ksp, KSP_GPU *k, GPUKSPStep step, PetscBool
   double sum[GPUKSP_SUMS] = {0, 0, 0, 0};
 
   PetscFunctionBegin;
-  PetscCall(Rows(k, step, NULL, &k->single, k->dev->ops->separate, k->dev->stream, rule, PETSC_FALSE, next, sum));
+  PetscCall(Rows(k, step, NULL, &k->single, k->dev->ops->kernels, k->dev->stream, rule, PETSC_FALSE, next, sum));
   if (GPUKSPStepSums(step) && k->rulehere) PetscCall(Reduce(ksp, k, step, sum, rule, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -355,8 +356,11 @@ static PetscErrorCode IterateMixed(KSP ksp, KSP_GPU *k)
 
   PetscFunctionBegin;
   PetscCall(StepSingle(ksp, k, GPUKSP_CG_DIRECTION, PETSC_TRUE, PETSC_FALSE));
-  if (k->dev->ops->separate) PetscCall((*kernel->family->launch)(&k->rounded, &p, kernel->variant, k->dev->stream));
-  else PetscCall((*k->rounded.format->ops->mult)(&k->rounded, &p));
+  if (k->dev->ops->kernels) PetscCall((*kernel->family->launch)(&k->rounded, &p, kernel->variant, k->dev->stream));
+  else {
+    PetscCall((*k->rounded.format->ops->mult)(&k->rounded, &p));
+    PetscCall(GPUCSRLaunched(k->dev, k->rounded.format->name));
+  }
   PetscCall(StepSingle(ksp, k, GPUKSP_CG_CURVATURE, PETSC_TRUE, PETSC_FALSE));
   if (ENDED) PetscFunctionReturn(PETSC_SUCCESS);
   if (explicitpc) {
@@ -433,7 +437,7 @@ static PetscErrorCode Begin(KSP_GPU *k)
 {
   PetscFunctionBegin;
   PetscCall(End(k)); /* an error may have left one */
-  k->rulehere = (PetscBool)(!k->dev->ops->separate || k->taken != KSP_GPU_PATH_GRAPH || k->live);
+  k->rulehere = (PetscBool)(!k->dev->ops->kernels || k->taken != KSP_GPU_PATH_GRAPH || k->live);
   if (k->rulehere) PetscFunctionReturn(PETSC_SUCCESS);
   *k->seen = *k->state;
   PetscCall(k->dev->ops->copy(k->dev->id, k->devstate, k->state, sizeof(*k->state), GPUCSR_TO_DEVICE, k->dev->stream));

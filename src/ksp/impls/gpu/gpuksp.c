@@ -107,7 +107,7 @@ static PetscErrorCode Open(KSP_GPU *k, GPUCSRDevice dev)
   PetscCall(GPUCSRMalloc(dev, sizeof(GPUKSPState), "the state of a solver", (void **)&k->devstate));
   for (int q = 0; q < 2; q++) PetscCall(dev->ops->eventcreate(dev->id, PETSC_FALSE, &k->events[q]));
 #if defined(GPUCSR_HAVE_CUDA)
-  if (dev->ops->separate) {
+  if (dev->ops->kernels) {
     PetscCall(GPUCSRMalloc(dev, BOUNDS_BYTES, "ranges of rows of a solver", (void **)&k->bounds));
     PetscCall(GPUCSRMalloc(dev, SLOTS_BYTES, "slots of a solver", &k->slots));
     PetscCall(GPUCSRMalloc(dev, TABLE_BYTES, "the diagonal of a solver's stencils", (void **)&k->table));
@@ -122,7 +122,7 @@ static PetscErrorCode Open(KSP_GPU *k, GPUCSRDevice dev)
 static PetscErrorCode Vectors(KSP ksp, KSP_GPU *k)
 {
   const PetscBool cg = (PetscBool)(k->method == GPUKSP_CG), cg1 = (PetscBool)(k->method == GPUKSP_CG_SINGLE_REDUCTION), bcgs = (PetscBool)(k->method == GPUKSP_BCGS);
-  const PetscBool mixed = k->mixed, launch = (PetscBool)(k->dev->ops->separate && !mixed), block = (PetscBool)(k->pckind == GPUKSP_PC_BLOCK), polynomial = (PetscBool)(k->degree > 0);
+  const PetscBool mixed = k->mixed, launch = (PetscBool)(k->dev->ops->kernels && !mixed), block = (PetscBool)(k->pckind == GPUKSP_PC_BLOCK), polynomial = (PetscBool)(k->degree > 0);
   const PetscBool apart = (PetscBool)(block || polynomial), hat = (PetscBool)(bcgs && ksp->pc_side == PC_RIGHT && (k->pckind != GPUKSP_PC_NONE || polynomial));
   const PetscBool need[GPUKSP_VECTORS] = {PETSC_TRUE, PETSC_TRUE, (PetscBool)!mixed, (PetscBool)!mixed, PETSC_TRUE, (PetscBool)(cg1 || (cg && (apart || launch))), (PetscBool)(cg1 || bcgs), (PetscBool)(bcgs || apart), bcgs, bcgs, hat, hat, (PetscBool)(launch && !cg1), (PetscBool)(launch && bcgs), polynomial, polynomial, polynomial};
   const size_t    each                 = VECTOR_BYTES(k);
@@ -336,8 +336,8 @@ static PetscErrorCode Mixed(KSP_GPU *k, const GPUCSRPlan *P, GPUKSPPCKind kind)
   else if (kind == GPUKSP_PC_ANY) PetscCall(PetscSNPrintf(k->whydouble, sizeof(k->whydouble), "the preconditioner is PCApply()'s"));
   else if (k->path != KSP_GPU_PATH_GRAPH && format->ops == &GPUCSRFormat_stencil) PetscCall(PetscSNPrintf(k->whydouble, sizeof(k->whydouble), "stencils have no values to halve, and of rows alike single precision takes many more iterations"));
   else if (!can) PetscCall(PetscStrlcat(k->whydouble, " in single", sizeof(k->whydouble)));
-  else if (k->dev->ops->separate && k->path == KSP_GPU_PATH_LAUNCH) PetscCall(PetscSNPrintf(k->whydouble, sizeof(k->whydouble), "a launch was asked for"));
-  else if (k->dev->ops->separate && k->path == KSP_GPU_PATH_AUTO && more - less < SPARED_MIXED) PetscCall(PetscSNPrintf(k->whydouble, sizeof(k->whydouble), "a launch in double takes less"));
+  else if (k->dev->ops->kernels && k->path == KSP_GPU_PATH_LAUNCH) PetscCall(PetscSNPrintf(k->whydouble, sizeof(k->whydouble), "a launch was asked for"));
+  else if (k->dev->ops->kernels && k->path == KSP_GPU_PATH_AUTO && more - less < SPARED_MIXED) PetscCall(PetscSNPrintf(k->whydouble, sizeof(k->whydouble), "a launch in double takes less"));
   else k->mixed = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -347,7 +347,7 @@ static PetscErrorCode Round(KSP_GPU *k, size_t n, int lane, const double *from, 
 {
   PetscFunctionBegin;
 #if defined(GPUCSR_HAVE_CUDA)
-  if (k->dev->ops->separate) {
+  if (k->dev->ops->kernels) {
     PetscCall(GPUKSPRound(n, lane, from, to, k->dev->stream));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -719,7 +719,7 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
       }
     }
 #if defined(GPUCSR_HAVE_CUDA)
-    if (k->dev->ops->separate && !k->mixed) {
+    if (k->dev->ops->kernels && !k->mixed) {
       if (!k->degree || k->method == GPUKSP_CG) PetscCall(GPUKSPLaunchTakes(&P->A, &takes));
       if (!k->live && (!k->degree || k->method == GPUKSP_CG) && k->path != KSP_GPU_PATH_GRAPH) {
         if (fresh || k->betterfor != k->path) PetscCall(Better(k, P, takes, &k->better));
@@ -733,7 +733,7 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
       }
     }
 #endif
-    if (!k->dev->ops->separate) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "the host computes"));
+    if (!k->dev->ops->kernels) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "the host computes"));
     else if (k->path == KSP_GPU_PATH_GRAPH) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "asked for"));
     else if (k->mixed) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "mixed precision goes by it"));
     else if (k->live) PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "a monitor or test looks at every iteration"));
@@ -762,7 +762,7 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
     }
   }
 #endif
-  PetscCheck(k->path == KSP_GPU_PATH_AUTO || k->path == path || !k->dev->ops->separate || k->live, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_path %s cannot be had here: %s; auto would take %s", ((PetscObject)ksp)->type_name, KSPGPUPaths[k->path], k->why, KSPGPUPaths[path]);
+  PetscCheck(k->path == KSP_GPU_PATH_AUTO || k->path == path || !k->dev->ops->kernels || k->live, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_path %s cannot be had here: %s; auto would take %s", ((PetscObject)ksp)->type_name, KSPGPUPaths[k->path], k->why, KSPGPUPaths[path]);
   if (fresh && path != KSP_GPU_PATH_LAUNCH) { /* the launch that comes next finds nothing that was made for this matrix */
     k->betterfor = KSP_GPU_PATH_DRIVEN;
     k->shapedata = NULL;
@@ -774,7 +774,7 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k)
   k->kernel    = P->choice.kernel;
   k->taken     = path;
   k->with      = path == KSP_GPU_PATH_LAUNCH ? k->S->format : NULL;
-  if (k->live && k->dev->ops->separate && path == KSP_GPU_PATH_GRAPH && !k->warnedlive) {
+  if (k->live && k->dev->ops->kernels && path == KSP_GPU_PATH_GRAPH && !k->warnedlive) {
     k->warnedlive = PETSC_TRUE;
     PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "KSP type %s: a monitor or convergence test of this solve looks at every iteration, which costs a launch for each step; -ksp_monitor would not\n", ((PetscObject)ksp)->type_name));
   }

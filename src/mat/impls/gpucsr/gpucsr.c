@@ -29,6 +29,10 @@ PetscLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_GP
 . -mat_gpucsr_profile file                            - what products cost on this machine, as `make tune` writes it
 . -mat_gpucsr_wisdom file                             - where choices made by measuring are kept, and looked up
 . -mat_gpucsr_sample fraction                         - of the rows that is looked at to estimate block structure, 0.01 by default
+. -mat_gpucsr_product_least n                         - products of sparse matrices with fewer nonzeros than this together are those of `MATAIJ`, 20000 by default
+. -mat_gpucsr_solve (exact|jacobi)                    - solves with the triangles of a factor, see `MATSOLVERGPUCSR`
+. -mat_gpucsr_solve_sweeps n                          - Jacobi sweeps of each triangle, 5 by default
+. -mat_gpucsr_solve_kernel (auto|host|ranges|...)     - kernel of exact solves
 . -mat_gpucsr_transpose_at_assembly (true|false)      - build the transpose at assembly, not at the first product that needs it
 . -mat_gpucsr_device_map 0,1,...                      - device of each rank of a node, repeated when there are more ranks
 . -mat_gpucsr_threads n                               - host threads that convert and copy, at most 8 by default
@@ -57,6 +61,7 @@ PetscErrorCode MatGPUCSRConfigDefault_Private(MatGPUCSRConfig *c)
   c->backend             = MAT_GPUCSR_BACKEND_AUTO;
   c->precision           = MAT_GPUCSR_DOUBLE;
   c->transposeatassembly = PETSC_FALSE;
+  c->productleast        = 20000; /* below that the device takes longer to be asked than the host to compute */
   PetscCall(PetscStrncpy(c->request.format, "auto", GPUCSR_WORD));
   PetscCall(PetscStrncpy(c->request.kernel, "auto", GPUCSR_WORD));
   c->trequest = c->request;
@@ -101,6 +106,7 @@ PetscErrorCode MatGPUCSRConfigOptions_Private(Mat A, MatGPUCSRConfig *c, PetscBo
   OPTION(PetscOptionsReal("-mat_gpucsr_expected_mults", "Products that the matrix will live for", "MatGPUCSRSetExpectedMults", expected, &expected, &set));
   PetscCheck(expected >= 0, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_expected_mults %g: must be a number of products, or 0 for so many that the conversion does not count", (double)expected);
   c->request.expected = c->trequest.expected = (double)expected;
+  OPTION(PetscOptionsInt("-mat_gpucsr_product_least", "Nonzeros of two sparse matrices below which their product is MATAIJ's", "MATGPUCSR", c->productleast, &c->productleast, &set));
   OPTION(PetscOptionsBool("-mat_gpucsr_transpose_at_assembly", "Build the transpose at assembly", "MatGPUCSRSetTransposeAtAssembly", c->transposeatassembly, &c->transposeatassembly, &set));
   PetscOptionsHeadEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -152,7 +158,7 @@ PetscErrorCode MatGPUCSRConfigCheck_Private(Mat A, const MatGPUCSRConfig *c)
 PetscErrorCode MatGPUCSRVecType_Private(Mat A, const MatGPUCSRConfig *c)
 {
   GPUCSRDevice dev = NULL;
-  PetscBool    aij;
+  PetscBool    aij, have;
   char         why[512];
   VecType      type;
 
@@ -161,10 +167,14 @@ PetscErrorCode MatGPUCSRVecType_Private(Mat A, const MatGPUCSRConfig *c)
   if (!type) {
     PetscCall(PetscStrcmp(c->request.format, "aij", &aij));
     if (MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_HOST && !aij && GPUCSR_SCALAR_IS_DOUBLE) PetscCall(GPUCSRDeviceOpen("cuda", &dev, why, sizeof(why)));
+    have = dev ? PETSC_TRUE : PETSC_FALSE;
+    /* one type on all ranks, whichever of them have a device that works: VECGPU goes without one */
 #if PetscDefined(HAVE_CUDA)
-    type = dev ? VECCUDA : VECSTANDARD;
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &have, 1, MPIU_BOOL, MPI_LAND, PetscObjectComm((PetscObject)A)));
+    type = have ? VECCUDA : VECSTANDARD;
 #else
-    type = dev && !PetscDefined(USE_DEBUG) ? VECGPU : VECSTANDARD;
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &have, 1, MPIU_BOOL, MPI_LOR, PetscObjectComm((PetscObject)A)));
+    type = have && !PetscDefined(USE_DEBUG) ? VECGPU : VECSTANDARD;
 #endif
   }
   PetscCall(PetscFree(A->defaultvectype));

@@ -6,6 +6,7 @@
 #include <petsc/private/vecimpl.h>
 #include "../../../vec/impls/gpu/vecgpu.h"
 #include "plan/plan.h"
+#include "spgemm/spgemm.h"
 
 /* What a user may set; of a parallel matrix handed to its two blocks */
 typedef struct {
@@ -13,6 +14,7 @@ typedef struct {
   MatGPUCSRPrecision precision;
   GPUCSRRequest      request, trequest;
   PetscBool          transposeatassembly;
+  PetscInt           productleast; /* nonzeros of two sparse matrices below which their product is MATAIJ's */
 } MatGPUCSRConfig;
 
 typedef enum {
@@ -29,7 +31,8 @@ typedef struct {
   PetscErrorCode (*release)(Mat);                                  /* it is about to be one no more */
   PetscErrorCode (*configured)(Mat);                               /* the configuration is another one */
   PetscErrorCode (*product)(Mat, GPUCSRSide, Vec x, Vec y, Vec z); /* z = A x + y or with the transpose; y may be NULL, may be z */
-  PetscErrorCode (*getdiagonal)(Mat, Vec);                         /* this and createsubmatrices: NULL where the parent's does */
+  PetscErrorCode (*getdiagonal)(Mat, Vec);                         /* this and the next two: NULL where the parent's does */
+  PetscErrorCode (*productsetfromoptions)(Mat);
   PetscErrorCode (*createsubmatrices)(Mat, PetscInt, const IS[], const IS[], MatReuse, Mat *[]);
   PetscErrorCode (*assemblyend)(Mat, MatAssemblyType);
   PetscErrorCode (*view)(Mat, PetscViewer); /* what the parent's does not say */
@@ -72,6 +75,14 @@ typedef struct {
 #define GPUCSR_SAMPLES      8
 #define GPUCSR_BARE_SAMPLES 1024 /* looked at twice in the life of a matrix: all values, of most submatrices */
 
+/* The matrix in CSR on a device, for products of sparse matrices */
+typedef struct {
+  GPUCSRStorage    csr;     /* its format is NULL where there is none */
+  PetscObjectState pattern; /* nonzerostate that its pattern is from, */
+  const void      *columns; /* the host's columns, */
+  PetscObjectState values;  /* and the object state that its values are from */
+} GPUCSRMirror;
+
 /* A->spptr of a MATSEQAIJGPUCSR. The host's MATAIJ stays the master copy of the matrix; everything here can be made again. */
 typedef struct _n_Mat_SeqGPUCSR Mat_SeqGPUCSR;
 struct _n_Mat_SeqGPUCSR {
@@ -95,11 +106,13 @@ struct _n_Mat_SeqGPUCSR {
   PetscBool        early;                  /* both plans were made inside an assembly, */
   PetscInt         assemblies;             /* which was this one */
   int32_t         *rowptr;                 /* row pointers in 32 bits where PetscInt has 64 */
+  GPUCSRMirror     mirror;                 /* sparseproduct.c */
   int              lastcol[GPUCSR_PIECES]; /* of each piece of rows: 1 + the last column met so far; A alone */
   PetscBool        lastcolset;
   void            *x, *z; /* device vectors of products with host vectors */
   size_t           xbytes, zbytes;
   GPUCSREvent      sent[GPUCSR_PIECES], computed[GPUCSR_PIECES];
+  GPUCSREvent      read; /* host vectors that the device reads for itself */
   PetscBool        events;
   GPUCSRTimers     timers;
   double           filled;    /* of what the plans call upload, seconds that formats were filled in: where device memory is the host's, nothing is sent */
@@ -151,14 +164,13 @@ static inline MatGPUCSRBackend MatGPUCSRBackendOf(Mat A)
 }
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRDecide_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReady_Private(Mat, GPUCSRSide, PetscBool *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRSource_Private(Mat, GPUCSRSource *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReset_Private(Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRLeave_Private(Mat, const char[]);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFailed_Private(Mat, const char[]);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRWarn_Private(Mat, PetscMPIInt, PetscMPIInt, PetscMPIInt);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRWarnInitialize_Private(void);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRWarnFinalize_Private(void);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRParentProduct_Private(Mat, GPUCSRSide, Vec, Vec, Vec);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRApply_Private(Mat, GPUCSRSide, const GPUCSROperand *x, const GPUCSROperand *y, const GPUCSROperand *z, GPUCSRStream, PetscBool *wrote);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRBuffer_Private(Mat_SeqGPUCSR *, PetscBool, size_t, void **);
@@ -169,6 +181,10 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRTimersRead_Private(Mat_SeqGPUCSR *, int);
 
 GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_GPUCSR_Dense(Mat); /* matmat.c */
 GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_GPUCSR_Any(Mat);
+
+GPUCSR_INTERN PetscErrorCode MatGPUCSRMirror_Private(Mat, GPUCSRDevice, PetscBool, GPUCSRStorage **); /* sparseproduct.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRProductsForget_Private(void);
+GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_SeqAIJGPUCSR(Mat);
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRVecGet_Private(Mat_SeqGPUCSR *, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRVecRestore_Private(Mat_SeqGPUCSR *, Vec, PetscBool read, PetscBool write, GPUCSROperand *);

@@ -162,6 +162,7 @@ static PetscErrorCode Install(Mat A, PetscBool install)
     REPLACE(multhermitiantransposeadd, MatMultTransposeAdd_GPUCSR);
   }
   if (k->getdiagonal) REPLACE(getdiagonal, k->getdiagonal);
+  if (k->productsetfromoptions) REPLACE(productsetfromoptions, k->productsetfromoptions);
   if (k->createsubmatrices) REPLACE(createsubmatrices, k->createsubmatrices);
   REPLACE(assemblyend, k->assemblyend);
   REPLACE(view, MatView_GPUCSR);

@@ -305,7 +305,8 @@ static PetscErrorCode ParentSetFromOptions(Mat C)
 {
   const Mat M[3]           = {C->product->A, C->product->B, C->product->type == MATPRODUCT_ABC ? C->product->C : NULL};
   char      name[256]      = "MatProductSetFromOptions";
-  PetscErrorCode (*f)(Mat) = NULL;
+  PetscErrorCode (*f)(Mat) = NULL, (*first)(Mat) = NULL;
+  PetscBool alike = PETSC_TRUE;
 
   PetscFunctionBegin;
   for (int k = 0; k < 3 && M[k]; k++) {
@@ -316,8 +317,12 @@ static PetscErrorCode ParentSetFromOptions(Mat C)
     PetscCall(PetscStrcmp(type, MATMPIAIJGPUCSR, &mpi));
     PetscCall(PetscStrlcat(name, "_", sizeof(name)));
     PetscCall(PetscStrlcat(name, seq ? MATSEQAIJ : (mpi ? MATMPIAIJ : type), sizeof(name)));
+    f = seq || mpi ? ((Mat_GPUCSR *)M[k]->spptr)->parent.productsetfromoptions : M[k]->ops->productsetfromoptions;
+    if (!k) first = f;
+    alike = (PetscBool)(alike && f && f == first);
   }
   PetscCall(PetscStrlcat(name, "_C", sizeof(name)));
+  f = alike ? first : NULL; /* types that share it need no name, as MATSEQAIJ's and ours */
   for (int k = 0; k < 3 && M[k] && !f; k++) PetscCall(PetscObjectQueryFunction((PetscObject)M[k], name, &f));
   if (f) PetscCall((*f)(C));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -242,7 +242,7 @@ typedef struct {
   Halo         *h;
   GPUCSRDevice  dev;   /* NULL: the parent's products of the blocks */
   PetscBool     quiet; /* a failure of the device is met by the host's products */
-  PetscBool     wrote; /* a host z may hold part of the result */
+  PetscBool     wrote; /* z may hold part of the result */
   Vec           x, y, z;
   GPUCSRStream  s;
   GPUCSROperand ox, oy, oz, halo, partial;
@@ -662,6 +662,7 @@ static PetscErrorCode MatGPUCSRGetInfo_MPIAIJGPUCSR(Mat A, MatGPUCSRInfo *info)
   SUM(products);
   SUM(transpose_products);
   SUM(dense_products);
+  SUM(sparse_products);
   SUM(dense_columns);
   SUM(aij_products);
   SUM(aij_transpose_products);

@@ -156,7 +156,7 @@ static PetscErrorCode Pipeline(Mat A, GPUCSRSide side, const GPUCSROperand *x, v
   const GPUCSRBackendOps *ops     = g->dev->ops;
   const GPUCSRStorage    *M       = &g->plan[side].A;
   const GPUCSRType        vt      = GPUCSRVectorType(g->precision);
-  const PetscBool         bypiece = g->plan[side].choice.kernel->family->piecewise, direct = (PetscBool)(z->pinned && vt == GPUCSR_DOUBLE);
+  const PetscBool         bypiece = (PetscBool)(!g->dev->ops->kernels || g->plan[side].choice.kernel->family->piecewise), direct = (PetscBool)(z->pinned && vt == GPUCSR_DOUBLE);
   int                     q = 0;
 
   PetscFunctionBegin;
@@ -171,6 +171,10 @@ static PetscErrorCode Pipeline(Mat A, GPUCSRSide side, const GPUCSROperand *x, v
   for (int p = 0; p < pieces; p++) {
     const int from = Cut(M->n, p, pieces), to = Cut(M->n, p + 1, pieces);
 
+    if (!p) { /* an earlier product, whose result is still to come, may read what is in xd */
+      PetscCall(ops->eventrecord(g->dev->id, g->computed[0], s));
+      PetscCall(ops->streamwait(g->dev->id, g->dev->up, g->computed[0]));
+    }
     PetscCall(Send(g, xd, x, from, to, g->dev->up));
     if (!bypiece && p < pieces - 1) continue;
     PetscCall(ops->eventrecord(g->dev->id, g->sent[p], g->dev->up));
@@ -207,9 +211,18 @@ static PetscErrorCode Pipeline(Mat A, GPUCSRSide side, const GPUCSROperand *x, v
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A page-locked vector is read by the device itself, some time in the order of the stream: begin, behind the copies, and end a wait for that */
+static PetscErrorCode ReadBegin(Mat_SeqGPUCSR *g, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  if (!g->read) PetscCall(g->dev->ops->eventcreate(g->dev->id, PETSC_FALSE, &g->read));
+  PetscCall(g->dev->ops->eventrecord(g->dev->id, g->read, s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   z = A x + y on the device of a matrix that is ready; y may be NULL, and may be z. In the order of stream s, and complete
-  on return where z is on the host. wrote becomes true before the first byte of a host z is touched.
+  on return where z is on the host; a host x or y may be changed on return. wrote becomes true before the first byte of z is touched.
 */
 PetscErrorCode MatGPUCSRApply_Private(Mat A, GPUCSRSide side, const GPUCSROperand *x, const GPUCSROperand *y, const GPUCSROperand *z, GPUCSRStream s, PetscBool *wrote)
 {
@@ -245,9 +258,12 @@ PetscErrorCode MatGPUCSRApply_Private(Mat A, GPUCSRSide side, const GPUCSROperan
   if (xhost && zhost && dev->ops->separate && size * (nx + nz) >= 4 * PIECE_BYTES && nz >= GPUCSR_PIECES) {
     PetscCall(Pipeline(A, side, x, xd, &prod, z, (int)PetscMin(GPUCSR_PIECES, size * (nx + nz) / PIECE_BYTES), s, wrote));
   } else {
+    const PetscBool lent = (PetscBool)(z->place == GPUCSR_DEVICE && vt == GPUCSR_DOUBLE && ((xhost && x->pinned) || (y && y->place == GPUCSR_HOST && y->pinned)));
+
     if (xhost) PetscCall(Send(g, xd, x, 0, M->n, s));
     else if (xd != x->p) PetscCall(MatGPUCSRConvert_Private(g, nx, GPUCSR_DOUBLE, x->p, vt, xd, s));
-    if (z->place == GPUCSR_HOST && !zhost) *wrote = PETSC_TRUE;
+    if (lent) PetscCall(ReadBegin(g, s));
+    if (zd == z->p) *wrote = PETSC_TRUE;
     PetscCall(Product(g, side, &prod, s));
     if (zhost) {
       /* a failure of the product must show before z is touched */
@@ -256,6 +272,7 @@ PetscErrorCode MatGPUCSRApply_Private(Mat A, GPUCSRSide side, const GPUCSROperan
       PetscCall(BringBack(g, z, zd, 0, M->m, s));
       PetscCall(dev->ops->streamsynchronize(dev->id, s));
     } else if (zd != z->p) PetscCall(MatGPUCSRConvert_Private(g, nz, vt, zd, GPUCSR_DOUBLE, z->p, s));
+    if (lent) PetscCall(dev->ops->eventsynchronize(dev->id, g->read));
   }
   if (side == GPUCSR_FORWARD) g->info.products++;
   else g->info.transpose_products++;

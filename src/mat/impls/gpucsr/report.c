@@ -49,7 +49,7 @@ static PetscErrorCode ViewPlan(const GPUCSRPlan *P, const char name[], PetscInt 
   char         line[1024];
 
   PetscFunctionBegin;
-  PetscCall(PetscSNPrintf(line, sizeof(line), "  %s: format %s, kernel %s%s, because %s\n", name, P->A.format->name, P->choice.kernel ? P->choice.kernel->name : "none", dev->ops->separate ? "" : " (host reference)", P->choice.why));
+  PetscCall(PetscSNPrintf(line, sizeof(line), "  %s: format %s, kernel %s%s, because %s\n", name, P->A.format->name, P->choice.kernel ? P->choice.kernel->name : "none", dev->ops->kernels ? "" : " (host reference)", P->choice.why));
   PetscCall(PetscStrlcat(text, line, len));
   PetscCall(
     PetscSNPrintf(line, sizeof(line), "    bytes %.0f (plain CSR %.0f), padding %.1f%%, products %" PetscInt_FMT, GPUCSRPlanBytes(P), GPUCSRCSRBytes(&P->features, P->A.precision), P->A.nnz ? 100 * PetscMax(0, (double)P->A.stored / (double)P->A.nnz - 1) : 0.0, products));
@@ -61,7 +61,7 @@ static PetscErrorCode ViewPlan(const GPUCSRPlan *P, const char name[], PetscInt 
     PetscCall(GPUCSRDeviceBandwidth(dev, &copy));
     PetscCall(PetscSNPrintf(line, sizeof(line), ", %.2f us each, %.1f GB/s", 1e6 * seconds / (double)products, 1e-9 * rate));
     PetscCall(PetscStrlcat(text, line, len));
-    PetscCall(PetscSNPrintf(line, sizeof(line), copy > 0 && dev->ops->separate ? ", %.2f of the device's copy bandwidth (%.0f GB/s)" : "", rate / copy, 1e-9 * copy));
+    PetscCall(PetscSNPrintf(line, sizeof(line), copy > 0 && dev->ops->kernels ? ", %.2f of the device's copy bandwidth (%.0f GB/s)" : "", rate / copy, 1e-9 * copy));
     PetscCall(PetscStrlcat(text, line, len));
   }
   PetscCall(PetscStrlcat(text, "\n", len));
@@ -124,6 +124,10 @@ static PetscErrorCode Describe(Mat_SeqGPUCSR *g, char text[], size_t len)
   PetscCall(PetscStrlcat(text, line, len));
   if (g->plan[GPUCSR_FORWARD].built) PetscCall(ViewPlan(&g->plan[GPUCSR_FORWARD], "A", info.products, info.product_time, g->dev, text, len));
   if (g->plan[GPUCSR_TRANSPOSE].built) PetscCall(ViewPlan(&g->plan[GPUCSR_TRANSPOSE], "A transposed", info.transpose_products, info.transpose_product_time, g->dev, text, len));
+  if (info.sparse_products) {
+    PetscCall(PetscSNPrintf(line, sizeof(line), "    %" PetscInt_FMT " products with sparse matrices\n", info.sparse_products));
+    PetscCall(PetscStrlcat(text, line, len));
+  }
   if (info.dense_products) {
     PetscCall(PetscSNPrintf(line, sizeof(line), "    of the products, %" PetscInt_FMT " were columns of dense matrices, in %" PetscInt_FMT " passes\n", info.dense_columns, info.dense_products));
     PetscCall(PetscStrlcat(text, line, len));
@@ -210,6 +214,7 @@ PetscErrorCode MatGPUCSRReportPrint_Private(void)
     PetscCall(VecGPUReport(PETSC_COMM_WORLD));
   }
   /* the devices go next */
+  PetscCall(MatGPUCSRProductsForget_Private());
   for (Mat_SeqGPUCSR *g = living; g; g = g->next) {
     PetscCall(MatGPUCSRPlansDestroy_Private(g));
     g->dev     = NULL;

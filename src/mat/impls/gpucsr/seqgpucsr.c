@@ -6,19 +6,35 @@
 #include "gpucsrimpl.h"
 #include <petsctime.h>
 
+/* Nothing that was begun is under way any more */
+static PetscErrorCode Settle(Mat_SeqGPUCSR *g)
+{
+  PetscFunctionBegin;
+  PetscCall(g->dev->ops->activate(g->dev->id));
+  PetscCall(GPUCSRDeviceSynchronize(g->dev));
+  PetscCall(MatGPUCSRTimersRead_Private(g, 0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* What is on the device goes; the next product would make it again */
 PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *g)
 {
   PetscFunctionBegin;
+  if (g->mirror.csr.format) PetscCall(GPUCSRStorageDestroy(&g->mirror.csr));
   if (g->dev) {
-    const GPUCSRBackendOps *ops  = g->dev->ops;
-    const PetscBool         live = (PetscBool)!g->dev->failed[0];
+    const GPUCSRBackendOps *ops = g->dev->ops;
+    PetscBool               live;
 
-    if (live) {
-      PetscCall(ops->activate(g->dev->id));
-      PetscCall(GPUCSRDeviceSynchronize(g->dev));
-      PetscCall(MatGPUCSRTimersRead_Private(g, 0));
+    if (!g->dev->failed[0]) {
+      GPUCSRAttempt  attempt;
+      PetscErrorCode ierr;
+
+      PetscCall(GPUCSRAttemptBegin(&attempt));
+      ierr = Settle(g);
+      PetscCall(GPUCSRAttemptEnd(&attempt));
+      if (ierr) PetscCall(PetscStrncpy(g->dev->failed, attempt.message, sizeof(g->dev->failed))); /* nothing is lost with it here */
     }
+    live = (PetscBool)!g->dev->failed[0];
     for (int side = 0; side < 2; side++) PetscCall(GPUCSRPlanDestroy(&g->plan[side]));
     PetscCall(GPUCSRFree(g->dev, g->xbytes, &g->x));
     PetscCall(GPUCSRFree(g->dev, g->zbytes, &g->z));
@@ -32,9 +48,11 @@ PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *g)
       PetscCall(ops->eventdestroy(g->dev->id, g->sent[k]));
       PetscCall(ops->eventdestroy(g->dev->id, g->computed[k]));
     }
+    if (g->read && live) PetscCall(ops->eventdestroy(g->dev->id, g->read));
   }
   g->xbytes = g->zbytes = 0;
   g->last               = NULL;
+  g->read               = NULL;
   g->events             = PETSC_FALSE;
   g->lastcolset         = PETSC_FALSE;
   PetscCall(PetscMemzero(&g->timers, sizeof(g->timers)));
@@ -98,8 +116,9 @@ PetscErrorCode MatGPUCSRFailed_Private(Mat A, const char message[])
 }
 
 /* Which device, or none and why; once for each configuration */
-static PetscErrorCode Decide(Mat A, Mat_SeqGPUCSR *g)
+PetscErrorCode MatGPUCSRDecide_Private(Mat A)
 {
+  Mat_SeqGPUCSR         *g       = (Mat_SeqGPUCSR *)A->spptr;
   const MatGPUCSRConfig *c       = &g->base.config;
   const MatGPUCSRBackend backend = MatGPUCSRBackendOf(A);
   const PetscInt        *i;
@@ -277,7 +296,7 @@ static PetscErrorCode Unwatched(Mat A, Mat_SeqGPUCSR *g, PetscObjectState state,
 /* What an update cost is kept by the plan; what of that was neither upload nor conversion of entries, here */
 static void Account(Mat_SeqGPUCSR *g, const GPUCSRPlan *P, const GPUCSRCosts *before)
 {
-  const double filled = g->dev->ops->separate ? 0 : P->costs.upload - before->upload, convert = P->costs.convert - before->convert + filled;
+  const double filled = g->dev->ops->kernels ? 0 : P->costs.upload - before->upload, convert = P->costs.convert - before->convert + filled;
 
   g->filled += filled;
   /* entries and padding are written in one pass over the format: padding takes its share of what is written */
@@ -354,7 +373,7 @@ PetscErrorCode MatGPUCSRReady_Private(Mat A, GPUCSRSide side, PetscBool *ready)
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(Decide(A, g));
+  PetscCall(MatGPUCSRDecide_Private(A));
   *ready = g->dev ? PETSC_TRUE : PETSC_FALSE;
   if (!g->dev) PetscFunctionReturn(PETSC_SUCCESS);
   if (MatGPUCSRBackendOf(A) == MAT_GPUCSR_BACKEND_CUDA) {
@@ -555,21 +574,22 @@ static PetscErrorCode MatConvert_SeqAIJGPUCSR_SeqAIJ(Mat A, MatType type, MatReu
 }
 
 static const MatGPUCSRKind kind = {
-  .name        = MATSEQAIJGPUCSR,
-  .parent      = MATSEQAIJ,
-  .seq         = "seq",
-  .size        = sizeof(Mat_SeqGPUCSR),
-  .created     = Created,
-  .release     = Release,
-  .configured  = Configured,
-  .product     = MatProduct_SeqAIJGPUCSR,
-  .getdiagonal = MatGetDiagonal_SeqAIJGPUCSR,
-  .assemblyend = MatAssemblyEnd_SeqAIJGPUCSR,
-  .view        = MatGPUCSRViewBlock_Private,
-  .setup       = MatGPUCSRSetUp_SeqAIJGPUCSR,
-  .getinfo     = MatGPUCSRInfoGet_Private,
-  .toaij       = MatConvert_SeqAIJGPUCSR_SeqAIJ,
-  .fromaij     = MatConvert_SeqAIJ_SeqAIJGPUCSR,
+  .name                  = MATSEQAIJGPUCSR,
+  .parent                = MATSEQAIJ,
+  .seq                   = "seq",
+  .size                  = sizeof(Mat_SeqGPUCSR),
+  .created               = Created,
+  .release               = Release,
+  .configured            = Configured,
+  .product               = MatProduct_SeqAIJGPUCSR,
+  .getdiagonal           = MatGetDiagonal_SeqAIJGPUCSR,
+  .productsetfromoptions = MatProductSetFromOptions_SeqAIJGPUCSR,
+  .assemblyend           = MatAssemblyEnd_SeqAIJGPUCSR,
+  .view                  = MatGPUCSRViewBlock_Private,
+  .setup                 = MatGPUCSRSetUp_SeqAIJGPUCSR,
+  .getinfo               = MatGPUCSRInfoGet_Private,
+  .toaij                 = MatConvert_SeqAIJGPUCSR_SeqAIJ,
+  .fromaij               = MatConvert_SeqAIJ_SeqAIJGPUCSR,
 };
 
 PetscErrorCode MatConvert_SeqAIJ_SeqAIJGPUCSR(Mat A, MatType type, MatReuse reuse, Mat *newmat)

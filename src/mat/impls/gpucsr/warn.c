@@ -1,96 +1,7 @@
 /*
-  Warnings of matrices of one process, of which a program has one a rank, or two as the blocks of a MATMPIAIJ. They cannot ask each
-  other, since none waits for another: so ranks of a node count what they said in memory that they share. (A MATMPIAIJGPUCSR asks its ranks, see
-  Ready() in mpigpucsr.c.)
+  Warnings of matrices.
 */
 #include "gpucsrimpl.h"
-#include <ctype.h>
-
-#define SLOTS 64
-
-/* Of messages that differ in numbers alone: how many were said by the rank that said most */
-typedef struct {
-  uint64_t key; /* 0: free */
-  int      said;
-} Slot;
-
-static Slot  alone[SLOTS]; /* where nothing can be shared */
-static Slot *slots = alone;
-static int   mine[SLOTS]; /* how many this rank had to say */
-#if !PetscDefined(HAVE_MPIUNI)
-static MPI_Win  window = MPI_WIN_NULL;
-static MPI_Comm node   = MPI_COMM_NULL;
-#endif
-
-/* Collective on PETSC_COMM_WORLD, as is the next */
-PetscErrorCode MatGPUCSRWarnInitialize_Private(void)
-{
-  PetscFunctionBegin;
-  slots = alone;
-  PetscCall(PetscArrayzero(alone, SLOTS));
-  PetscCall(PetscArrayzero(mine, SLOTS));
-#if !PetscDefined(HAVE_MPIUNI)
-  if (GPUCSRSettingsGlobal.localsize > 1) {
-    PetscMPIInt failed, rank = GPUCSRSettingsGlobal.localrank;
-    void       *memory = NULL;
-    MPI_Aint    size;
-    int         unit;
-
-    PetscCallMPI(MPI_Comm_split_type(PETSC_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
-    PetscCallMPI(MPI_Comm_set_errhandler(node, MPI_ERRORS_RETURN)); /* an MPI that cannot is no reason to stop: each rank speaks for itself then */
-    failed = MPI_Win_allocate_shared(rank ? 0 : (MPI_Aint)sizeof(alone), 1, MPI_INFO_NULL, node, &memory, &window) != MPI_SUCCESS;
-    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, node));
-    if (failed) window = MPI_WIN_NULL;
-    else {
-      PetscCallMPI(MPI_Win_shared_query(window, 0, &size, &unit, &memory));
-      PetscCallMPI(MPI_Win_lock_all(MPI_MODE_NOCHECK, window));
-      slots = (Slot *)memory;
-      if (!rank) PetscCall(PetscArrayzero(slots, SLOTS));
-      PetscCallMPI(MPI_Win_sync(window));
-      PetscCallMPI(MPI_Barrier(node));
-      PetscCallMPI(MPI_Win_sync(window));
-    }
-  }
-#endif
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode MatGPUCSRWarnFinalize_Private(void)
-{
-  PetscFunctionBegin;
-  slots = alone;
-#if !PetscDefined(HAVE_MPIUNI)
-  if (window != MPI_WIN_NULL) {
-    PetscCallMPI(MPI_Win_unlock_all(window));
-    PetscCallMPI(MPI_Win_free(&window));
-  }
-  if (node != MPI_COMM_NULL) PetscCallMPI(MPI_Comm_free(&node));
-#endif
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Is this for the calling rank to say? Its n-th message of these words is, unless another rank said its n-th. */
-static PetscBool Mine(const char message[])
-{
-  uint64_t key = 14695981039346656037u; /* the hash of Fowler, Noll and Vo */
-  int      s, n, said;
-
-  for (const char *c = message; *c; c++)
-    if (!isdigit((unsigned char)*c)) key = (key ^ (unsigned char)*c) * 1099511628211u;
-  if (!key) key = 1;
-  s = (int)(key % SLOTS);
-  for (int k = 0; k < SLOTS; k++, s = (s + 1) % SLOTS) {
-    uint64_t there = 0;
-
-    if (__atomic_compare_exchange_n(&slots[s].key, &there, key, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) || there == key) break;
-    if (k == SLOTS - 1) return PETSC_TRUE;
-  }
-  n    = ++mine[s];
-  said = __atomic_load_n(&slots[s].said, __ATOMIC_SEQ_CST);
-  while (said < n)
-    if (__atomic_compare_exchange_n(&slots[s].said, &said, n, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) return PETSC_TRUE;
-  return PETSC_FALSE;
-}
 
 /* Say what this matrix has to say. Where the ranks were asked: which one says it, and how many of them have such a thing to say; all are 0 otherwise */
 PetscErrorCode MatGPUCSRWarn_Private(Mat A, PetscMPIInt rank, PetscMPIInt have, PetscMPIInt size)
@@ -102,7 +13,7 @@ PetscErrorCode MatGPUCSRWarn_Private(Mat A, PetscMPIInt rank, PetscMPIInt have, 
   if (!g->warning[0]) PetscFunctionReturn(PETSC_SUCCESS);
   if (size > 1) PetscCall(PetscSNPrintf(where, sizeof(where), " (said by rank %d, the same on %d of %d ranks)", (int)rank, (int)have, (int)size));
   else if (!size && GPUCSRSettingsGlobal.localsize > 1) PetscCall(PetscSNPrintf(where, sizeof(where), " (said by rank %d, once for all of this node)", (int)PetscGlobalRank));
-  if (size || Mine(g->warning)) PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "MATGPUCSR warning: %s%s\n", g->warning, where));
+  if (size || GPUCSROnceMine(g->warning)) PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "MATGPUCSR warning: %s%s\n", g->warning, where));
   else PetscCall(PetscInfo(A, "Said by another rank: %s\n", g->warning));
   g->warning[0] = 0;
   PetscFunctionReturn(PETSC_SUCCESS);

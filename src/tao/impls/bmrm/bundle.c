@@ -56,6 +56,10 @@ PetscErrorCode BundleCreate(PetscInt n, const char backend[], Bundle *b)
   if (host) PetscCall(PetscStrncpy(b->why, "it was asked for", sizeof(b->why)));
   else if (!cuda && n < DEVICE_ROWS) PetscCall(PetscSNPrintf(b->why, sizeof(b->why), "%" PetscInt_FMT " rows are too few for a device", n));
   else PetscCall(GPUCSRDeviceOpen("cuda", &b->dev, b->why, sizeof(b->why)));
+  if (b->dev && !b->dev->ops->kernels) {
+    b->dev = NULL;
+    PetscCall(PetscStrncpy(b->why, "the device has no kernels", sizeof(b->why)));
+  }
   PetscCheck(b->dev || !cuda, PETSC_COMM_SELF, PETSC_ERR_SUP, "The bundle cannot be kept on the device: %s", b->why);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

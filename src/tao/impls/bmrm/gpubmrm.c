@@ -168,7 +168,7 @@ static PetscErrorCode TaoSetFromOptions_GPUBMRM(Tao tao, GPUCSROptionItems Petsc
   PetscCall(PetscOptionsEList("-tao_gpubmrm_backend", "Where the bundle is kept", "TAOGPUBMRM", Backends, PETSC_STATIC_ARRAY_LENGTH(Backends), Backends[g->backend], &g->backend, NULL));
   PetscCall(PetscOptionsEList("-tao_gpubmrm_dual", "How the dual problem is solved", "TAOGPUBMRM", Duals, PETSC_STATIC_ARRAY_LENGTH(Duals), Duals[g->dual], &g->dual, NULL));
   PetscOptionsHeadEnd();
-  PetscCheck(g->lambda > 0, PetscObjectComm((PetscObject)tao), PETSC_ERR_USER_INPUT, "-tao_bmrm_lambda has to be positive, not %g", (double)g->lambda);
+  PetscCheck(g->lambda > 0 && !PetscIsInfOrNanReal(g->lambda), PetscObjectComm((PetscObject)tao), PETSC_ERR_USER_INPUT, "-tao_bmrm_lambda has to be positive and finite, not %g", (double)g->lambda);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -18,10 +18,10 @@
 #define STEP_MAX   1e10
 #define CURVATURE  1e-20 /* of a direction of length 1, at least */
 #define ZERO       1e-15 /* multipliers up to here count as zero */
-#define MAX_STEPS  300000
-#define REFERENCES 2  /* steps without a new least value after which the reference of the line search comes down */
-#define SMALL      64 /* up to so many variables all are worked on */
-#define ROUND      32 /* steps of a round */
+#define MAX_STEPS  4000  /* and 20 a variable: what is not solved by then is left to the active-set method */
+#define REFERENCES 2     /* steps without a new least value after which the reference of the line search comes down */
+#define SMALL      64    /* up to so many variables all are worked on */
+#define ROUND      32    /* steps of a round */
 
 /* A problem of n variables, and how far the method has come with it */
 typedef struct {
@@ -35,29 +35,39 @@ typedef struct {
   PetscInt  since, steps;
 } Progress;
 
-/* y = the point of the simplex nearest to c: c_i - t where that is positive. t only rises while those below it are left out. */
+/*
+  y = the point of the simplex nearest to c: c_i - t where that is positive. Entries are taken less the largest, so that t lies between -1 and 0, whatever the
+  size of c, and those that count have no large common part that rounding would lose. t only rises and the count only falls: a count that does not fall ends
+  the loop, although rounding of t may let entries in again.
+*/
 GPUCSR_WIDE static void Project(PetscInt n, const PetscReal c[], PetscReal y[])
 {
-  PetscReal sum  = 0, t;
-  PetscInt  left = n;
+  PetscReal most = c[0], t = -1;
+  PetscInt  left = n + 1;
 
-#pragma omp simd reduction(+ : sum)
-  for (PetscInt i = 0; i < n; i++) sum += c[i];
-  t = (sum - 1) / (PetscReal)n;
+  for (PetscInt i = 1; i < n; i++) most = PetscMax(most, c[i]);
   for (;;) {
-    PetscInt count = 0;
+    PetscReal sum   = 0;
+    PetscInt  count = 0;
 
-    sum = 0;
 #pragma omp simd reduction(+ : sum, count)
     for (PetscInt i = 0; i < n; i++) {
-      sum += c[i] > t ? c[i] : 0;
-      count += c[i] > t;
+      const PetscReal z = c[i] - most;
+
+      sum += z > t ? z : 0;
+      count += z > t;
     }
-    if (count == left || !count) break;
+    if (count >= left || !count) break;
     left = count;
-    t    = (sum - 1) / (PetscReal)count;
+    t    = PetscMax(t, (sum - 1) / (PetscReal)count);
   }
-  for (PetscInt i = 0; i < n; i++) y[i] = PetscMax(c[i] - t, 0);
+  for (PetscInt i = 0; i < n; i++) y[i] = PetscMax(c[i] - most - t, 0);
+}
+
+/* The same, for tests of it alone */
+void SimplexProject(PetscInt n, const PetscReal c[], PetscReal y[])
+{
+  Project(n, c, y);
 }
 
 /* y += Q x, Q with n columns, by the rows of Q whose entry in x is not zero, four at a time */
@@ -132,7 +142,7 @@ static PetscBool Advance(const Problem *p, Progress *at, PetscReal tol, PetscInt
     dQd  = Dot(p->n, p->d, p->Qd);
     next = at->value + gd + 0.5 * dQd;
     if (next >= (at->steps++ ? at->reference : at->value)) {
-      length = dQd > CURVATURE * dd && gd < 0 ? -gd / dQd : 1;
+      length = dQd > CURVATURE * dd && gd < 0 ? PetscMin(-gd / dQd, 1) : 1;
       next   = at->value + length * (gd + 0.5 * length * dQd);
     }
     for (PetscInt i = 0; i < p->n; i++) {
@@ -201,10 +211,25 @@ static PetscBool Round(const Problem *p, Problem *part, const PetscInt chosen[],
   return (PetscBool)(done && Optimal(p->n, p->x, p->g, tol));
 }
 
+/* The gradient at x, which is scaled to sum up to 1: rounding drives both away */
+static void Evaluate(Problem *p)
+{
+  PetscReal sum = 0;
+
+  for (PetscInt i = 0; i < p->n; i++) sum += p->x[i];
+  for (PetscInt i = 0; i < p->n; i++) {
+    p->x[i] /= sum;
+    p->Qx[i] = 0;
+  }
+  MultiplyAdd(p->n, p->ld, p->Q, p->x, p->Qx);
+  for (PetscInt i = 0; i < p->n; i++) p->g[i] = p->Qx[i] + p->f[i];
+}
+
 /* From the solution before, until optimal within tol */
 PetscErrorCode SimplexQPProjected(SimplexQP *qp, PetscReal tol)
 {
-  const PetscInt n = qp->n;
+  const PetscInt n = qp->n, limit = MAX_STEPS + 20 * n;
+  PetscBool      done;
   Problem        p, part;
   Progress       at;
   PetscReal     *work, *Q, most = STEP_MIN;
@@ -230,23 +255,28 @@ PetscErrorCode SimplexQPProjected(SimplexQP *qp, PetscReal tol)
   part.Qx = work + 7 * n;
   part.Qd = work + 8 * n;
 
-  PetscCall(PetscArrayzero(p.Qx, n));
-  MultiplyAdd(n, p.ld, p.Q, p.x, p.Qx);
-  for (PetscInt i = 0; i < n; i++) {
-    p.g[i] = p.Qx[i] + p.f[i];
-    p.y[i] = p.x[i] - p.g[i];
-  }
+  Evaluate(&p);
+  for (PetscInt i = 0; i < n; i++) p.y[i] = p.x[i] - p.g[i];
   Project(n, p.y, p.d);
   for (PetscInt i = 0; i < n; i++) most = PetscMax(most, PetscAbsReal(p.d[i] - p.x[i]));
   PetscCall(PetscMemzero(&at, sizeof(at)));
   at.step  = 1 / most;
   at.value = at.least = at.candidate = 0.5 * Dot(n, p.x, p.Qx) + Dot(n, p.x, p.f);
-  at.reference                       = STEP_MAX;
-  while (most >= 1e-3 * tol && at.steps < MAX_STEPS) {
-    if (n <= SMALL ? Advance(&p, &at, tol, MAX_STEPS) : Round(&p, &part, chosen, Choose(&p, chosen), Q, &at, tol)) break;
+  at.reference                       = PETSC_MAX_REAL;
+  done                               = Optimal(n, p.x, p.g, tol);
+  while (!done && at.steps < limit) {
+    done = n <= SMALL ? Advance(&p, &at, tol, limit) : Round(&p, &part, chosen, Choose(&p, chosen), Q, &at, tol);
+    if (done) { /* by a gradient that was changed in many steps: is it still that of x? */
+      Evaluate(&p);
+      done = Optimal(n, p.x, p.g, tol);
+    }
   }
   qp->changes += at.steps;
   qp->value = 0.5 * Dot(n, p.x, p.Qx) + Dot(n, p.x, p.f);
   PetscCall(PetscFree3(work, Q, chosen));
+  if (!done) {
+    PetscCall(PetscInfo(NULL, "Projected gradients did not solve the dual problem of %" PetscInt_FMT " variables within %" PetscInt_FMT " steps\n", n, limit));
+    PetscCall(SimplexQPExactFrom(qp, tol));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -10,6 +10,8 @@
 
 /* A column whose square is less than this share of its own after projection counts as dependent on the free ones */
 #define DEPENDENT 1e-13
+/* Variables let in one after the other without a lower value, at most */
+#define STALLS 20
 
 static PetscErrorCode Grow(SimplexQP *qp)
 {
@@ -37,41 +39,6 @@ static PetscErrorCode Grow(SimplexQP *qp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One more variable; column: of Q, its own entry last. The first one is the whole solution. */
-PetscErrorCode SimplexQPAppend(SimplexQP *qp, const PetscReal column[], PetscReal f)
-{
-  PetscInt n;
-
-  PetscFunctionBegin;
-  if (qp->n == qp->alloc) PetscCall(Grow(qp));
-  n = qp->n++;
-  for (PetscInt i = 0; i <= n; i++) qp->Q[(size_t)i * (size_t)qp->alloc + (size_t)n] = qp->Q[(size_t)n * (size_t)qp->alloc + (size_t)i] = column[i];
-  qp->f[n] = f;
-  qp->x[n] = 0;
-  if (!n) {
-    qp->shift   = column[0] > 0 ? column[0] : 1;
-    qp->x[0]    = 1;
-    qp->L[0]    = PetscSqrtReal(column[0] + qp->shift);
-    qp->free[0] = 0;
-    qp->nfree   = 1;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode SimplexQPDestroy(SimplexQP *qp)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscFree2(qp->Q, qp->L));
-  PetscCall(PetscFree(qp->f));
-  PetscCall(PetscFree(qp->x));
-  PetscCall(PetscFree(qp->g));
-  PetscCall(PetscFree(qp->u));
-  PetscCall(PetscFree(qp->v));
-  PetscCall(PetscFree(qp->free));
-  PetscCall(PetscMemzero(qp, sizeof(*qp)));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* b = L^-1 b, and b = L^-T b: by rows of L both, as they lie in memory */
 static void Forward(const SimplexQP *qp, PetscReal b[])
 {
@@ -92,6 +59,76 @@ static void Backward(const SimplexQP *qp, PetscReal b[])
     b[i] /= row[i];
     for (PetscInt j = 0; j < i; j++) b[j] -= row[j] * b[i];
   }
+}
+
+/* All weight on variable j, which alone is free */
+static void Restart(SimplexQP *qp, PetscInt j)
+{
+  for (PetscInt i = 0; i < qp->n; i++) qp->x[i] = 0;
+  qp->x[j]    = 1;
+  qp->free[0] = j;
+  qp->nfree   = 1;
+  qp->L[0]    = PetscSqrtReal(qp->Q[(size_t)j * (size_t)qp->alloc + (size_t)j] + qp->shift);
+}
+
+/*
+  A new shift, as large as the largest square: with a smaller one, steps are small differences of large numbers. The factor is made again; a variable that
+  depends on those before gives its weight up, which Evaluate() hands to the others.
+*/
+static void Reshift(SimplexQP *qp, PetscReal shift)
+{
+  const size_t   ld    = (size_t)qp->alloc;
+  const PetscInt nfree = qp->nfree;
+
+  qp->shift = shift;
+  qp->nfree = 0;
+  for (PetscInt k = 0; k < nfree; k++) {
+    const PetscInt   j    = qp->free[k];
+    const PetscReal *q    = qp->Q + (size_t)j * ld;
+    PetscReal       *row  = qp->L + (size_t)qp->nfree * ld;
+    PetscReal        rest = q[j] + shift;
+
+    for (PetscInt i = 0; i < qp->nfree; i++) row[i] = q[qp->free[i]] + shift;
+    Forward(qp, row);
+    for (PetscInt i = 0; i < qp->nfree; i++) rest -= PetscSqr(row[i]);
+    if (rest > DEPENDENT * (q[j] + shift)) {
+      row[qp->nfree]        = PetscSqrtReal(rest);
+      qp->free[qp->nfree++] = j;
+    } else qp->x[j] = 0;
+  }
+}
+
+/* One more variable; column: of Q, its own entry last. The first one is the whole solution. */
+PetscErrorCode SimplexQPAppend(SimplexQP *qp, const PetscReal column[], PetscReal f)
+{
+  PetscInt n;
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i <= qp->n; i++) PetscCheck(!PetscIsInfOrNanReal(column[i]) && !PetscIsInfOrNanReal(f), PETSC_COMM_SELF, PETSC_ERR_FP, "The dot products of plane %" PetscInt_FMT ", or its offset, are not finite", qp->n);
+  if (qp->n == qp->alloc) PetscCall(Grow(qp));
+  n = qp->n++;
+  for (PetscInt i = 0; i <= n; i++) qp->Q[(size_t)i * (size_t)qp->alloc + (size_t)n] = qp->Q[(size_t)n * (size_t)qp->alloc + (size_t)i] = column[i];
+  qp->f[n] = f;
+  qp->x[n] = 0;
+  if (!n) {
+    qp->shift = column[0] > 0 ? column[0] : 1;
+    Restart(qp, 0);
+  } else if (column[n] > 4 * qp->shift) Reshift(qp, column[n]);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SimplexQPDestroy(SimplexQP *qp)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscFree2(qp->Q, qp->L));
+  PetscCall(PetscFree(qp->f));
+  PetscCall(PetscFree(qp->x));
+  PetscCall(PetscFree(qp->g));
+  PetscCall(PetscFree(qp->u));
+  PetscCall(PetscFree(qp->v));
+  PetscCall(PetscFree(qp->free));
+  PetscCall(PetscMemzero(qp, sizeof(*qp)));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Let the free variable in place p out: its row of L goes, and rotations of columns make the rest triangular again */
@@ -139,7 +176,7 @@ static PetscInt Step(SimplexQP *qp, const PetscReal d[], PetscReal most, PetscRe
   return block;
 }
 
-/* Go to the minimum over the free variables, and let out those that become zero on the way */
+/* Go to the minimum over the free variables, and let out those that become zero on the way. The step comes from the gradient at x, so that a second call refines. */
 static void Minimise(SimplexQP *qp)
 {
   for (;;) {
@@ -147,7 +184,10 @@ static void Minimise(SimplexQP *qp)
     PetscInt  block;
 
     for (PetscInt i = 0; i < qp->nfree; i++) {
+      const PetscReal *q = qp->Q + (size_t)qp->free[i] * (size_t)qp->alloc;
+
       qp->u[i] = -qp->f[qp->free[i]];
+      for (PetscInt k = 0; k < qp->nfree; k++) qp->u[i] -= q[qp->free[k]] * qp->x[qp->free[k]];
       qp->v[i] = 1;
     }
     Forward(qp, qp->u);
@@ -158,7 +198,7 @@ static void Minimise(SimplexQP *qp)
       su += qp->u[i];
       sv += qp->v[i];
     }
-    for (PetscInt i = 0; i < qp->nfree; i++) qp->u[i] += (1 - su) / sv * qp->v[i] - qp->x[qp->free[i]];
+    for (PetscInt i = 0; i < qp->nfree; i++) qp->u[i] -= su / sv * qp->v[i];
     block = Step(qp, qp->u, 1, &length);
     if (block < 0) break;
     LetOut(qp, block);
@@ -193,7 +233,10 @@ static void LetIn(SimplexQP *qp, PetscInt j)
     for (PetscInt i = 0; i < qp->nfree; i++) qp->u[i] = -qp->u[i];
     block = Step(qp, qp->u, 1 - qp->x[j], &length);
     qp->x[j] += length;
-    if (block < 0) return; /* only by rounding: all weight is on j, which the next change will show */
+    if (block < 0 || qp->nfree == 1) { /* no weight is left on the others */
+      Restart(qp, j);
+      return;
+    }
     LetOut(qp, block);
   }
 }
@@ -204,6 +247,10 @@ static void Evaluate(SimplexQP *qp)
   PetscReal sum = 0;
 
   for (PetscInt i = 0; i < qp->nfree; i++) sum += qp->x[qp->free[i]];
+  if (!(sum > 0)) {
+    Restart(qp, qp->free[0]);
+    sum = 1;
+  }
   for (PetscInt i = 0; i < qp->n; i++) qp->g[i] = 0;
   for (PetscInt k = 0; k < qp->nfree; k++) {
     const PetscReal *q = qp->Q + (size_t)qp->free[k] * (size_t)qp->alloc, x = qp->x[qp->free[k]] /= sum;
@@ -221,12 +268,14 @@ static void Evaluate(SimplexQP *qp)
 PetscErrorCode SimplexQPExact(SimplexQP *qp, PetscReal tol)
 {
   PetscReal before = PETSC_MAX_REAL;
+  PetscInt  stalls = 0;
 
   PetscFunctionBegin;
   Minimise(qp);
   for (;;) {
     PetscReal mean = 0, lowest = PETSC_MAX_REAL;
-    PetscInt  j = -1;
+    PetscInt  j      = -1;
+    PetscBool isfree = PETSC_FALSE;
 
     Evaluate(qp);
     for (PetscInt i = 0; i < qp->nfree; i++) mean += qp->x[qp->free[i]] * qp->g[qp->free[i]];
@@ -236,11 +285,26 @@ PetscErrorCode SimplexQPExact(SimplexQP *qp, PetscReal tol)
         j      = i;
       }
     }
-    /* a value that does not fall any more is at its rounding */
-    if (lowest >= mean - tol || qp->x[j] > 0 || qp->value >= before) break;
-    before = qp->value;
-    LetIn(qp, j);
+    /* a value that does not fall is at its rounding, the gradient not yet */
+    stalls = qp->value < before ? 0 : stalls + 1;
+    if (!(lowest < mean - tol) || stalls > STALLS) break;
+    before = PetscMin(before, qp->value);
+    for (PetscInt i = 0; i < qp->nfree; i++) isfree = (PetscBool)(isfree || qp->free[i] == j);
+    if (!isfree) LetIn(qp, j);
     Minimise(qp);
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same after the other method, which keeps no factor: from the vertex of the largest multiplier */
+PetscErrorCode SimplexQPExactFrom(SimplexQP *qp, PetscReal tol)
+{
+  PetscInt most = 0;
+
+  PetscFunctionBegin;
+  for (PetscInt i = 1; i < qp->n; i++)
+    if (qp->x[i] > qp->x[most]) most = i;
+  Restart(qp, most);
+  PetscCall(SimplexQPExact(qp, tol));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

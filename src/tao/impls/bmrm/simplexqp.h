@@ -20,7 +20,9 @@ typedef struct {
   PetscReal  shift; /* where sum x is fixed it changes nothing, but the matrix is definite more often */
 } SimplexQP;
 
+GPUCSR_INTERN void           SimplexProject(PetscInt, const PetscReal[], PetscReal[]);
 GPUCSR_INTERN PetscErrorCode SimplexQPAppend(SimplexQP *, const PetscReal[], PetscReal);
 GPUCSR_INTERN PetscErrorCode SimplexQPExact(SimplexQP *, PetscReal);
+GPUCSR_INTERN PetscErrorCode SimplexQPExactFrom(SimplexQP *, PetscReal);
 GPUCSR_INTERN PetscErrorCode SimplexQPProjected(SimplexQP *, PetscReal);
 GPUCSR_INTERN PetscErrorCode SimplexQPDestroy(SimplexQP *);

@@ -24,6 +24,7 @@
   do { \
     cudaError_t err_ = cudaGetLastError(); \
     PetscCheck(err_ == cudaSuccess, PETSC_COMM_SELF, PETSC_ERR_GPU, "Launch of %s failed with %s: %s", what, cudaGetErrorName(err_), cudaGetErrorString(err_)); \
+    PetscCall(GPUCSRLaunched(NULL, what)); \
   } while (0)
 
 /* What reductions write through, in the order of the device's stream: one a process */
@@ -37,38 +38,50 @@ static struct {
   int                          blocks;
 } work;
 
-/* A fixed size, as the staging buffers: no part of what -mat_gpucsr_memory_limit counts */
-static PetscErrorCode Work(GPUCSRDevice dev)
-{
-  void *page;
-
-  PetscFunctionBegin;
-  if (work.dev == dev) PetscFunctionReturn(PETSC_SUCCESS);
-  work.blocks = BLOCKS_SM * dev->props.processors;
-  PetscCall(dev->ops->malloc(dev->id, sizeof(double) * MANY * (size_t)work.blocks, dev->stream, (void **)&work.partial));
-  PetscCall(dev->ops->malloc(dev->id, sizeof(unsigned) * (GROUPS + 1), dev->stream, (void **)&work.finished));
-  PetscCheck(cudaMemsetAsync(work.finished, 0, sizeof(unsigned) * (GROUPS + 1), (cudaStream_t)dev->stream) == cudaSuccess, PETSC_COMM_SELF, PETSC_ERR_GPU, "The counters of reductions cannot be cleared");
-  PetscCall(dev->ops->hostmalloc(dev->id, sizeof(double) * (RESULTS + 1), &page));
-  work.ticket  = (volatile unsigned long long *)page;
-  work.result  = (volatile double *)page + 1;
-  *work.ticket = 0;
-  work.given   = 0;
-  work.dev     = dev;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Release_CUDA(void)
 {
   GPUCSRDevice dev = work.dev;
 
   PetscFunctionBegin;
-  if (!dev) PetscFunctionReturn(PETSC_SUCCESS);
   work.dev = NULL;
-  if (dev->failed[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!dev || dev->failed[0]) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(dev->ops->activate(dev->id));
-  PetscCall(dev->ops->free(dev->id, dev->stream, work.partial));
-  PetscCall(dev->ops->free(dev->id, dev->stream, work.finished));
-  PetscCall(dev->ops->hostfree(dev->id, (void *)work.ticket));
+  if (work.partial) PetscCall(dev->ops->free(dev->id, dev->stream, work.partial));
+  if (work.finished) PetscCall(dev->ops->free(dev->id, dev->stream, work.finished));
+  if (work.ticket) PetscCall(dev->ops->hostfree(dev->id, (void *)work.ticket));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A fixed size, as the staging buffers: no part of what -mat_gpucsr_memory_limit counts */
+static PetscErrorCode Allocate(GPUCSRDevice dev)
+{
+  void *page;
+
+  PetscFunctionBegin;
+  PetscCall(dev->ops->activate(dev->id));
+  PetscCall(dev->ops->malloc(dev->id, sizeof(double) * MANY * (size_t)work.blocks, dev->stream, (void **)&work.partial));
+  PetscCall(dev->ops->malloc(dev->id, sizeof(unsigned) * (GROUPS + 1), dev->stream, (void **)&work.finished));
+  PetscCall(dev->ops->zero(dev->id, work.finished, sizeof(unsigned) * (GROUPS + 1), dev->stream));
+  PetscCall(dev->ops->hostmalloc(dev->id, sizeof(double) * (RESULTS + 1), &page));
+  work.ticket  = (volatile unsigned long long *)page;
+  work.result  = (volatile double *)page + 1;
+  *work.ticket = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All of it or nothing, so that who has no memory for it can go on without the device */
+static PetscErrorCode Prepare_CUDA(GPUCSRDevice dev)
+{
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  if (work.dev == dev) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMemzero(&work, sizeof(work)));
+  work.dev    = dev;
+  work.blocks = BLOCKS_SM * dev->props.processors;
+  ierr        = Allocate(dev);
+  if (ierr) PetscCall(Release_CUDA());
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -397,7 +410,6 @@ static PetscErrorCode Reduce_CUDA(GPUCSRDevice dev, VecGPUReduction op, size_t n
   result[0] = result[1] = 0;
   if (!n) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(dev->ops->activate(dev->id));
-  PetscCall(Work(dev));
   (*reductions[op])((cudaStream_t)dev->stream, n, x, y);
   CheckLaunch("a reduction");
   PetscCall(Wait(2, result));
@@ -479,7 +491,6 @@ static PetscErrorCode MDot_CUDA(GPUCSRDevice dev, size_t n, int nv, const double
   PetscCall(PetscArrayzero(result, nv));
   if (!n || !nv) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(dev->ops->activate(dev->id));
-  PetscCall(Work(dev));
   for (int batch = 0; batch < nv; batch += RESULTS) {
     const int end = PetscMin(nv, batch + RESULTS);
 
@@ -556,7 +567,6 @@ static PetscErrorCode Extreme_CUDA(GPUCSRDevice dev, int sign, size_t n, const d
 
   PetscFunctionBegin;
   PetscCall(dev->ops->activate(dev->id));
-  PetscCall(Work(dev));
   extreme_kernel<<<Blocks((n + 3) / 4, (size_t)work.blocks), THREADS, 0, (cudaStream_t)dev->stream>>>(sign, n, x, work.partial, work.finished, work.ticket, work.result, ++work.given);
   CheckLaunch("VecMax or VecMin");
   PetscCall(Wait(2, result));
@@ -566,4 +576,4 @@ static PetscErrorCode Extreme_CUDA(GPUCSRDevice dev, int sign, size_t n, const d
 }
 
 /* A const object of namespace scope has internal linkage in C++ unless it was declared so first, which kernels.h does */
-const VecGPUKernels VecGPUKernels_cuda = {Map_CUDA, Swap_CUDA, MAXPY_CUDA, Reduce_CUDA, MDot_CUDA, Extreme_CUDA, Release_CUDA};
+const VecGPUKernels VecGPUKernels_cuda = {Prepare_CUDA, Map_CUDA, Swap_CUDA, MAXPY_CUDA, Reduce_CUDA, MDot_CUDA, Extreme_CUDA, Release_CUDA};

@@ -30,6 +30,7 @@ extern "C" {
 #endif
 
 typedef struct {
+  PetscErrorCode (*prepare)(GPUCSRDevice); /* once, before any reduction: the memory that those need; PETSC_ERR_MEM where there is none left */
   PetscErrorCode (*map)(GPUCSRDevice, VecGPUMap, size_t n, const double abc[3], const double *x, const double *y, double *z);
   PetscErrorCode (*swap)(GPUCSRDevice, size_t n, double *x, double *y);
   PetscErrorCode (*maxpy)(GPUCSRDevice, size_t n, int nv, const double a[], const double *const x[], double b, double *y); /* y = b y + sum of a[k] x[k], y not read when b is 0 */

@@ -7,6 +7,14 @@
 /* Numbers of the device are doubles; in a PETSc of others no vector has a device */
 #define D(scalar) ((double)PetscRealPart(scalar))
 
+static PetscErrorCode DeviceOf(Vec v, GPUCSRDevice *dev)
+{
+  PetscFunctionBegin;
+  *dev = NULL;
+  if (VecGPUIs(v)) PetscCall(VecGPUReady_Private(v, dev));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The device of all of them that are not NULL; NULL if they have none in common */
 static PetscErrorCode Common(Vec a, Vec b, Vec c, GPUCSRDevice *dev)
 {
@@ -17,7 +25,7 @@ static PetscErrorCode Common(Vec a, Vec b, Vec c, GPUCSRDevice *dev)
   PetscCall(VecGPUReady_Private(a, dev));
   for (int k = 1; k < 3 && *dev; k++) {
     if (!v[k]) continue;
-    PetscCall(VecGPUGetDevice(v[k], &d));
+    PetscCall(DeviceOf(v[k], &d));
     if (d != *dev) *dev = NULL;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -30,13 +38,13 @@ static PetscErrorCode CommonMany(Vec a, PetscInt n, const Vec v[], GPUCSRDevice 
   for (PetscInt k = 0; k < n && *dev; k++) {
     GPUCSRDevice d;
 
-    PetscCall(VecGPUGetDevice(v[k], &d));
+    PetscCall(DeviceOf(v[k], &d));
     if (d != *dev) *dev = NULL;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#define ARRAY(v) ((v) ? VecGPUOf(v)->now.device : NULL)
+#define ARRAY(v) ((v) ? VecGPUDeviceOf(v) : NULL)
 
 /* z = an expression of veclist.h; x and y may be NULL, readz says whether it reads z */
 static PetscErrorCode Map(GPUCSRDevice dev, VecGPUMap op, PetscScalar a, PetscScalar b, PetscScalar c, Vec x, Vec y, PetscBool readz, Vec z)
@@ -49,6 +57,7 @@ static PetscErrorCode Map(GPUCSRDevice dev, VecGPUMap op, PetscScalar a, PetscSc
   if (readz) PetscCall(VecGPUDeviceRead_Private(z));
   PetscCall(VecGPUDeviceWrite_Private(z));
   PetscCall((*VecGPUKernelsOf(dev)->map)(dev, op, (size_t)z->map->n, abc, ARRAY(x), ARRAY(y), ARRAY(z)));
+  PetscCall(VecGPUDeviceWritten_Private(z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -86,8 +95,9 @@ static PetscErrorCode VecScale_GPU(Vec z, PetscScalar a)
 /* From the device to where z is: z may be of any type */
 static PetscErrorCode VecCopy_GPU(Vec x, Vec z)
 {
-  GPUCSRDevice dev;
-  PetscScalar *a;
+  VecGPUEntries *e;
+  GPUCSRDevice   dev;
+  PetscScalar   *a;
 
   PetscFunctionBegin;
   if (x == z) PetscFunctionReturn(PETSC_SUCCESS);
@@ -97,7 +107,8 @@ static PetscErrorCode VecCopy_GPU(Vec x, Vec z)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(VecGPUReady_Private(x, &dev));
-  if (!dev || VecGPUOf(x)->now.valid != VEC_GPU_DEVICE) {
+  e = VecGPUOf(x)->entries;
+  if (!dev || e->valid != VEC_GPU_DEVICE) {
     PetscCall((*VecGPUParent(x)->copy)(x, z));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -106,8 +117,8 @@ static PetscErrorCode VecCopy_GPU(Vec x, Vec z)
   PetscCall(dev->ops->activate(dev->id));
   PetscCall(GPUCSRDownload(dev, a, GPUCSR_DOUBLE, ARRAY(x), GPUCSR_DOUBLE, (size_t)x->map->n, PETSC_FALSE, dev->stream));
   PetscCall(VecRestoreArrayWrite(z, &a));
-  VecGPUOf(x)->info.downloads++;
-  VecGPUOf(x)->info.downloaded += (double)sizeof(double) * (double)x->map->n;
+  e->info.downloads++;
+  e->info.downloaded += (double)sizeof(double) * (double)x->map->n;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -119,6 +130,8 @@ static PetscErrorCode VecSwap_GPU(Vec x, Vec y)
   PetscCall(VecGPUDeviceWrite_Private(x));
   PetscCall(VecGPUDeviceWrite_Private(y));
   PetscCall((*VecGPUKernelsOf(dev)->swap)(dev, (size_t)x->map->n, ARRAY(x), ARRAY(y)));
+  PetscCall(VecGPUDeviceWritten_Private(x));
+  PetscCall(VecGPUDeviceWritten_Private(y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -256,6 +269,7 @@ static PetscErrorCode Terms(GPUCSRDevice dev, Vec z, PetscInt nv, const PetscSca
   if (b != (PetscScalar)0.0) PetscCall(VecGPUDeviceRead_Private(z));
   PetscCall(VecGPUDeviceWrite_Private(z));
   PetscCall((*VecGPUKernelsOf(dev)->maxpy)(dev, (size_t)z->map->n, (int)nv, numbers, arrays, D(b), ARRAY(z)));
+  PetscCall(VecGPUDeviceWritten_Private(z));
   PetscCall(PetscFree2(arrays, numbers));
   PetscCall(PetscLogFlops(2.0 * (PetscLogDouble)nv * (PetscLogDouble)z->map->n));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -478,8 +492,8 @@ static PetscErrorCode VecDotNorm2_GPU(Vec s, Vec t, PetscScalar *dot, PetscScala
     z[1] = r[1];
     PetscCall(PetscLogFlops(4.0 * (PetscLogDouble)s->map->n));
   } else {
-    PetscCall(VecDotLocal_GPU(s, t, &z[0]));
-    PetscCall(VecDotLocal_GPU(t, t, &z[1]));
+    PetscCall((*VecGPUParent(s)->dot_local)(s, t, &z[0]));
+    PetscCall((*VecGPUParent(s)->dot_local)(t, t, &z[1])); /* t may be of any type */
   }
   PetscCall(Sum(s, 2, z));
   *dot    = z[0];

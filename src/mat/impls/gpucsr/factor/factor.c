@@ -599,7 +599,7 @@ static PetscErrorCode MatGetFactor_SeqAIJGPUCSR(Mat A, MatFactorType type, Mat *
 + -pc_factor_mat_solver_type gpucsr             - what such matrices have where nothing is said; petsc: PETSc's, on the host
 . -mat_gpucsr_solve (exact|jacobi)              - exact, or approximate by Jacobi sweeps of each triangle
 . -mat_gpucsr_solve_sweeps n                    - so many of them (5)
-- -mat_gpucsr_solve_kernel (auto|host|ranges|syncfree|levels) - the kernel of exact solves; host: PETSc's solves
+- -mat_gpucsr_solve_kernel (auto|host|ranges|syncfree|levels) - kernel of exact solves; host: PETSc's
 
   Level: beginner
 

@@ -396,11 +396,11 @@ typedef struct {
   int         threads, most;
   size_t      shared;
   int         work;
-} Shape;
+} LaunchShape;
 
-static Shape ShapeOf(GPUCSRSolveMethod method, const GPUCSRSweep *sweep, int nsweeps)
+static LaunchShape ShapeOf(GPUCSRSolveMethod method, const GPUCSRSweep *sweep, int nsweeps)
 {
-  Shape h = {(const void *)syncfree_kernel, SYNCFREE_THREADS, SYNCFREE_BLOCKS, 0, 0};
+  LaunchShape h = {(const void *)syncfree_kernel, SYNCFREE_THREADS, SYNCFREE_BLOCKS, 0, 0};
 
   if (method == GPUCSR_SOLVE_LEVELS) h = {(const void *)levels_kernel, LEVELS_THREADS, 1, sizeof(double) * WINDOW, 0};
   if (method == GPUCSR_SOLVE_RANGES) h = {(const void *)ranges_kernel, RANGES_THREADS, 1, 0, 0};
@@ -419,10 +419,10 @@ static Shape ShapeOf(GPUCSRSolveMethod method, const GPUCSRSweep *sweep, int nsw
 
 PetscErrorCode GPUCSRSolve_CUDA(GPUCSRDevice dev, GPUCSRSolveMethod method, const GPUCSRSweep *sweep, int nsweeps, const double *b, double *x, volatile int *trouble, GPUCSRStream s)
 {
-  const Shape h      = ShapeOf(method, sweep, nsweeps);
-  SolveArgs   a      = {{}, nsweeps, b, x, trouble};
-  void       *args[] = {&a};
-  int         blocks = 1;
+  const LaunchShape h      = ShapeOf(method, sweep, nsweeps);
+  SolveArgs         a      = {{}, nsweeps, b, x, trouble};
+  void             *args[] = {&a};
+  int               blocks = 1;
 
   PetscFunctionBegin;
   if (!sweep[0].T->n) PetscFunctionReturn(PETSC_SUCCESS);

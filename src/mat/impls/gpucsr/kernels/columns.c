@@ -12,10 +12,11 @@
 PetscErrorCode GPUCSRColumnsToRows(GPUCSRDevice dev, GPUCSRType type, size_t n, int k, const void *columns, size_t ld, void *rows)
 {
   PetscFunctionBegin;
-  if (dev->ops->separate) {
+  if (dev->ops->kernels) {
     PetscCall(GPUCSRColumnsToRows_CUDA(dev, type, n, k, columns, ld, rows));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
+  PetscCall(GPUCSRHostTurn(dev->stream));
 #define TOROWS(X) \
   do { \
     for (size_t r = 0; r < n; r++) \
@@ -24,16 +25,18 @@ PetscErrorCode GPUCSRColumnsToRows(GPUCSRDevice dev, GPUCSRType type, size_t n, 
   if (type == GPUCSR_DOUBLE) TOROWS(double);
   else TOROWS(float);
 #undef TOROWS
+  PetscCall(GPUCSRLaunched(dev, "columns_to_rows"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode GPUCSRRowsToColumns(GPUCSRDevice dev, GPUCSRType type, size_t n, int k, const void *rows, const void *plus, void *columns, size_t ld)
 {
   PetscFunctionBegin;
-  if (dev->ops->separate) {
+  if (dev->ops->kernels) {
     PetscCall(GPUCSRRowsToColumns_CUDA(dev, type, n, k, rows, plus, columns, ld));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
+  PetscCall(GPUCSRHostTurn(dev->stream));
 #define TOCOLUMNS(X) \
   do { \
     for (size_t c = 0; c < (size_t)k; c++) \
@@ -42,6 +45,7 @@ PetscErrorCode GPUCSRRowsToColumns(GPUCSRDevice dev, GPUCSRType type, size_t n, 
   if (type == GPUCSR_DOUBLE) TOCOLUMNS(double);
   else TOCOLUMNS(float);
 #undef TOCOLUMNS
+  PetscCall(GPUCSRLaunched(dev, "rows_to_columns"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -50,10 +54,11 @@ PetscErrorCode GPUCSRMultRows(const GPUCSRStorage *A, int k, const void *x, void
   const int32_t *rowptr = (const int32_t *)A->array[CSR_ROWPTR].data, *col = (const int32_t *)A->array[CSR_COL].data;
 
   PetscFunctionBegin;
-  if (A->dev->ops->separate) {
+  if (A->dev->ops->kernels) {
     PetscCall(GPUCSRMultRows_CUDA(A, k, x, z));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
+  PetscCall(GPUCSRHostTurn(A->dev->stream));
 #define MULT(V, X) \
   do { \
     const V *val = (const V *)A->array[CSR_VAL].data; \
@@ -71,5 +76,6 @@ PetscErrorCode GPUCSRMultRows(const GPUCSRStorage *A, int k, const void *x, void
   } while (0)
   GPUCSRDispatchPrecision(A->precision, MULT);
 #undef MULT
+  PetscCall(GPUCSRLaunched(A->dev, "csr_columns"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

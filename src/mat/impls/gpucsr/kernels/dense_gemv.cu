@@ -8,8 +8,13 @@
   too, in both orientations: it takes the same time, to a hundredth, at 4000 by 4000, 64 by 10^6 and 10^6 by 64 (cuBLAS 13).
 */
 #include "device.cuh"
-#include <cublas_v2.h>
 #include <dlfcn.h>
+
+/* What we use of cublas_v2.h, which a compiler installed by itself comes without; the ABI is that of CUDA 8 and later */
+typedef struct cublasContext *cublasHandle_t;
+typedef int                   cublasStatus_t, cublasOperation_t;
+#define CUBLAS_STATUS_SUCCESS 0
+#define CUBLAS_OP_T           1
 
 static struct {
   bool  tried;

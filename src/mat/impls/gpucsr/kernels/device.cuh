@@ -18,12 +18,14 @@
   do { \
     cudaError_t err_ = cudaGetLastError(); \
     PetscCheck(err_ == cudaSuccess, PETSC_COMM_SELF, PETSC_ERR_GPU, "Launch of %s failed with %s: %s", what, cudaGetErrorName(err_), cudaGetErrorString(err_)); \
+    PetscCall(GPUCSRLaunched(NULL, what)); \
   } while (0)
 
 #define GPUCSR_CUDA(call) \
   do { \
     cudaError_t err_ = (call); \
     PetscCheck(err_ == cudaSuccess, PETSC_COMM_SELF, err_ == cudaErrorMemoryAllocation ? PETSC_ERR_MEM : PETSC_ERR_GPU, "%s failed with %s: %s", #call, cudaGetErrorName(err_), cudaGetErrorString(err_)); \
+    PetscCall(GPUCSRLaunched(NULL, #call)); \
   } while (0)
 
 /* What files of kernels/ have for each other (order.cu, stencil_build.cu) */

@@ -100,14 +100,16 @@ PetscErrorCode GPUCSRDeviceFormatGet(const GPUCSRFormat *f, const GPUCSRDeviceFo
 
 static PetscErrorCode Transpose_Host(const GPUCSRStorage *A, GPUCSRStorage *T, int32_t *map, GPUCSRStream s)
 {
-  (void)s;
-  return GPUCSRTransposeCSR(A, T, map);
+  PetscFunctionBegin;
+  PetscCall(GPUCSRHostTurn(s));
+  PetscCall(GPUCSRTransposeCSR(A, T, map));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Gather_Host(GPUCSRType type, size_t n, const int32_t *index, const void *from, void *to, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  (void)s;
+  PetscCall(GPUCSRHostTurn(s));
   if (type == GPUCSR_DOUBLE)
     for (size_t k = 0; k < n; k++) ((double *)to)[k] = ((const double *)from)[index[k]];
   else
@@ -118,7 +120,7 @@ static PetscErrorCode Gather_Host(GPUCSRType type, size_t n, const int32_t *inde
 static PetscErrorCode ScatterAdd_Host(GPUCSRType type, size_t n, const int32_t *index, const void *from, void *to, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  (void)s;
+  PetscCall(GPUCSRHostTurn(s));
   if (type == GPUCSR_DOUBLE)
     for (size_t k = 0; k < n; k++) ((double *)to)[index[k]] += ((const double *)from)[k];
   else
@@ -131,7 +133,7 @@ static PetscErrorCode Inspect_Host(const GPUCSRStorage *csr, double fraction, GP
   const int32_t *rowptr = (const int32_t *)csr->array[CSR_ROWPTR].data, *col = (const int32_t *)csr->array[CSR_COL].data;
 
   PetscFunctionBegin;
-  (void)s;
+  PetscCall(GPUCSRHostTurn(s));
   *bad = -1;
   for (int64_t k = csr->nnz; k-- > 0;)
     if (col[k] < 0 || col[k] >= csr->n) *bad = k;
@@ -143,13 +145,32 @@ static PetscErrorCode Inspect_Host(const GPUCSRStorage *csr, double fraction, GP
 
 static PetscErrorCode Convert_Host(size_t n, GPUCSRType ft, const void *from, GPUCSRType tt, void *to, GPUCSRStream s)
 {
-  (void)s;
-  return GPUCSRConvert(to, tt, from, ft, n, 1, NULL);
+  PetscFunctionBegin;
+  PetscCall(GPUCSRHostTurn(s));
+  PetscCall(GPUCSRConvert(to, tt, from, ft, n, 1, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* The same where the host stands in for a device, and a launch may fail */
+#define STANDIN(name, formal, actual) \
+  static PetscErrorCode name##_StandIn formal \
+  { \
+    PetscFunctionBegin; \
+    PetscCall(name##_Host actual); \
+    PetscCall(GPUCSRLaunched(NULL, #name)); \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }
+STANDIN(Transpose, (const GPUCSRStorage *A, GPUCSRStorage *T, int32_t *map, GPUCSRStream s), (A, T, map, s))
+STANDIN(Gather, (GPUCSRType type, size_t n, const int32_t *index, const void *from, void *to, GPUCSRStream s), (type, n, index, from, to, s))
+STANDIN(ScatterAdd, (GPUCSRType type, size_t n, const int32_t *index, const void *from, void *to, GPUCSRStream s), (type, n, index, from, to, s))
+STANDIN(Inspect, (const GPUCSRStorage *csr, double fraction, GPUCSRFeatures *f, int64_t *bad, GPUCSRStream s), (csr, fraction, f, bad, s))
+STANDIN(Convert, (size_t n, GPUCSRType ft, const void *from, GPUCSRType tt, void *to, GPUCSRStream s), (n, ft, from, tt, to, s))
 
 const GPUCSRDeviceHelpers *GPUCSRHelpers(GPUCSRDevice d)
 {
-  static const GPUCSRDeviceHelpers host = {Transpose_Host, Gather_Host, ScatterAdd_Host, Inspect_Host, Convert_Host};
+  static const GPUCSRDeviceHelpers host    = {Transpose_Host, Gather_Host, ScatterAdd_Host, Inspect_Host, Convert_Host};
+  static const GPUCSRDeviceHelpers standin = {Transpose_StandIn, Gather_StandIn, ScatterAdd_StandIn, Inspect_StandIn, Convert_StandIn};
 
-  return d->ops->separate ? CUDA_HELPERS : &host;
+  if (d->ops->kernels) return CUDA_HELPERS;
+  return d->ops->separate ? &standin : &host;
 }

@@ -118,7 +118,7 @@ static PetscErrorCode CandidateGet(const FormatInput *in, GPUCSRDevice dev, cons
   PetscFunctionBegin;
   c->usable = in->applicable;
   if (!c->usable) PetscCall(PetscStrncpy(c->why, in->why, sizeof(c->why)));
-  else if (dev->ops->separate && c->kernel->family && c->kernel->family->available) PetscCall((*c->kernel->family->available)(&c->usable, c->why, sizeof(c->why)));
+  else if (dev->ops->kernels && c->kernel->family && c->kernel->family->available) PetscCall((*c->kernel->family->available)(&c->usable, c->why, sizeof(c->why)));
   if (!c->usable) PetscFunctionReturn(PETSC_SUCCESS);
   c->known   = row ? PETSC_TRUE : PETSC_FALSE;
   c->trusted = row ? row->trusted : PETSC_FALSE;
@@ -345,7 +345,7 @@ PetscErrorCode GPUCSRChoose(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDe
     *ncandidates = n;
   } else PetscCall(PetscFree(list));
   if (none && !n) { /* a format without kernels: its reference on the host is all there is */
-    PetscCheck(!dev->ops->separate, PETSC_COMM_SELF, PETSC_ERR_SUP, "MATGPUCSR format %s has no kernel for the device yet: take -mat_gpucsr_backend host", q->format);
+    PetscCheck(!dev->ops->kernels, PETSC_COMM_SELF, PETSC_ERR_SUP, "MATGPUCSR format %s has no kernel for the device yet: take -mat_gpucsr_backend host", q->format);
     PetscCall(GPUCSRFormatFind(q->format, &c->format));
     c->kernel = NULL;
     PetscCall((*c->format->ops->applicable)(f, c->format->variant, p, &any, refused, sizeof(refused)));

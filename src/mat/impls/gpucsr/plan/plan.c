@@ -61,23 +61,32 @@ static double SourceBytes(const GPUCSRSource *s, const GPUCSRStorage *csr, Petsc
   return valuesonly ? values : values + 4.0 * (double)s->nnz + 4.0 * (s->m + 1.0);
 }
 
+/* h: the arrays of A in host memory, which are allocated here */
+static PetscErrorCode FillAndSend(const GPUCSRSource *s, GPUCSRStorage *h, GPUCSRStorage *A, PetscBool valuesonly, double *rounding)
+{
+  PetscFunctionBegin;
+  for (int k = 0; k < A->narrays; k++) PetscCall(PetscMalloc(A->array[k].count * GPUCSRTypeSize(A->array[k].type) + 1, &h->array[k].data));
+  if (valuesonly) { /* where a value goes depends on the pattern, and what marks places without one stays */
+    for (int k = 0; k < A->narrays; k++) PetscCall(GPUCSRDownload(A->dev, h->array[k].data, A->array[k].type, A->array[k].data, A->array[k].type, A->array[k].count, PETSC_FALSE, A->dev->stream));
+  }
+  PetscCall((*A->format->ops->fill)(s, h, valuesonly, rounding));
+  A->outdated = h->outdated;
+  for (int k = 0; k < A->narrays; k++)
+    if (!valuesonly || A->array[k].values) PetscCall(GPUCSRUpload(A->dev, A->array[k].data, A->array[k].type, h->array[k].data, A->array[k].type, A->array[k].count, PETSC_FALSE, A->dev->stream, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* On the host, into arrays of the host, then sent: for a format that the device cannot fill itself */
 static PetscErrorCode FillOnHost(const GPUCSRSource *s, GPUCSRStorage *A, PetscBool valuesonly, double *rounding)
 {
-  GPUCSRStorage h = *A; /* the same arrays in host memory */
+  GPUCSRStorage  h = *A;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  for (int k = 0; k < A->narrays; k++) PetscCall(PetscMalloc(A->array[k].count * GPUCSRTypeSize(A->array[k].type) + 1, &h.array[k].data));
-  if (valuesonly) { /* where a value goes depends on the pattern */
-    for (int k = 0; k < A->narrays; k++)
-      if (!A->array[k].values) PetscCall(GPUCSRDownload(A->dev, h.array[k].data, A->array[k].type, A->array[k].data, A->array[k].type, A->array[k].count, PETSC_FALSE, A->dev->stream));
-  }
-  PetscCall((*A->format->ops->fill)(s, &h, valuesonly, rounding));
-  A->outdated = h.outdated;
-  for (int k = 0; k < A->narrays; k++) {
-    if (!valuesonly || A->array[k].values) PetscCall(GPUCSRUpload(A->dev, A->array[k].data, A->array[k].type, h.array[k].data, A->array[k].type, A->array[k].count, PETSC_FALSE, A->dev->stream, NULL));
-    PetscCall(PetscFree(h.array[k].data));
-  }
+  for (int k = 0; k < A->narrays; k++) h.array[k].data = NULL;
+  ierr = FillAndSend(s, &h, A, valuesonly, rounding);
+  for (int k = 0; k < A->narrays; k++) PetscCall(PetscFree(h.array[k].data));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -102,7 +111,7 @@ static PetscErrorCode FromSource(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSR
   PetscCall(CheckExtent(format, &P->features, &e));
   PetscCall(GPUCSRStorageCreate(dev, format, &P->features, &e, precision, &P->A));
   PetscCall(GPUCSRStorageAllocate(&P->A, PETSC_FALSE));
-  if (dev->ops->separate) PetscCall(FillOnHost(s, &P->A, PETSC_FALSE, &P->rounding));
+  if (dev->ops->separate && !GPUCSRIsCSR(format)) PetscCall(FillOnHost(s, &P->A, PETSC_FALSE, &P->rounding));
   else PetscCall((*format->ops->fill)(s, &P->A, PETSC_FALSE, &P->rounding));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -155,7 +164,7 @@ static PetscErrorCode KeepPattern(GPUCSRStorage *csr, GPUCSRPlan *P)
 
   PetscFunctionBegin;
   PetscCall(GPUCSRDeviceFormatGet(P->A.format, &df));
-  if (!P->A.dev->ops->separate || GPUCSRIsCSR(P->A.format) || !df || !df->pattern) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!P->A.dev->ops->kernels || GPUCSRIsCSR(P->A.format) || !df || !df->pattern) PetscFunctionReturn(PETSC_SUCCESS);
   P->pattern           = *csr;
   P->pattern.work.data = NULL;
   if (csr->piece) PetscCall(PetscMemzero(csr, sizeof(*csr))); /* values and all */
@@ -180,7 +189,7 @@ static PetscErrorCode Prepare(GPUCSRPlan *P)
 
   PetscFunctionBegin;
   if (!k || P->A.work.data) PetscFunctionReturn(PETSC_SUCCESS);
-  if (P->A.dev->ops->separate && k->family->prepare) PetscCall((*k->family->prepare)(&P->A, k->variant));
+  if (P->A.dev->ops->kernels && k->family->prepare) PetscCall((*k->family->prepare)(&P->A, k->variant));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -319,7 +328,7 @@ static PetscErrorCode Choose(GPUCSRDevice dev, GPUCSRPrecision precision, const 
     P->choice.format = P->candidate[0].format;
     P->choice.kernel = P->candidate[0].kernel;
     PetscCall(PetscStrncpy(P->choice.why, why, sizeof(P->choice.why)));
-  } else if (q->select == GPUCSR_SELECT_MEASURE && dev->ops->separate) {
+  } else if (q->select == GPUCSR_SELECT_MEASURE && dev->ops->kernels) {
     PetscCall(Measure(dev, q, csr, P));
     PetscCall(GPUCSRWisdomAdd(dev, &P->features, precision, &P->candidate[0]));
   }
@@ -386,6 +395,7 @@ static PetscErrorCode InspectSource(GPUCSRDevice dev, const GPUCSRSource *s, GPU
   const GPUCSRType type = GPUCSRValueType(precision);
   int64_t          bad  = -1;
   void            *val;
+  PetscErrorCode   ierr;
 
   PetscFunctionBegin;
   for (int64_t k = s->nnz; k-- > 0;)
@@ -393,9 +403,10 @@ static PetscErrorCode InspectSource(GPUCSRDevice dev, const GPUCSRSource *s, GPU
   PetscCall(CheckColumn(s, bad));
   PetscCall(GPUCSRInspect(s->m, s->n, s->i, sizeof(PetscInt) == sizeof(int32_t) ? (const int32_t *)s->j : NULL, GPUCSRPlanSettings.sample, dev->threads, f));
   PetscCall(PetscMalloc((size_t)s->nnz * GPUCSRTypeSize(type) + 1, &val)); /* rows are alike as they are stored */
-  PetscCall(GPUCSRConvert(val, type, s->a, GPUCSR_DOUBLE, (size_t)s->nnz, dev->threads, NULL));
-  PetscCall(GPUCSRStencils(s->m, s->i, s->j, GPUCSR_PETSCINT, val, type, f));
+  ierr = GPUCSRConvert(val, type, s->a, GPUCSR_DOUBLE, (size_t)s->nnz, dev->threads, NULL);
+  if (!ierr) ierr = GPUCSRStencils(s->m, s->i, s->j, GPUCSR_PETSCINT, val, type, f);
   PetscCall(PetscFree(val));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -408,7 +419,7 @@ static PetscErrorCode BuildSteps(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSR
 
   PetscFunctionBegin;
   PetscCall(PetscTime(&t));
-  if (dev->ops->separate) { /* CSR crosses the bus once; all else happens there */
+  if (dev->ops->kernels) { /* CSR crosses the bus once; all else happens there */
     f.m   = s->m;
     f.n   = s->n;
     f.nnz = s->nnz;
@@ -423,7 +434,7 @@ static PetscErrorCode BuildSteps(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSR
   PetscCall(Mark(dev, &t, &P->costs.choose));
   PetscCall(GPUCSRDeviceFormatGet(P->choice.format, &df));
   if (P->A.format) { /* measuring left it there */
-  } else if (dev->ops->separate && df) PetscCall(FromCSR(csr, P));
+  } else if (dev->ops->kernels && df) PetscCall(FromCSR(csr, P));
   else PetscCall(FromSource(dev, s, precision, P));
   PetscCall(KeepPattern(csr, P));
   PetscCall(Prepare(P));
@@ -499,7 +510,7 @@ static PetscErrorCode TransposeSteps(GPUCSRDevice dev, const GPUCSRSource *s, co
   PetscCall(Mark(dev, &t, &P->costs.choose));
   PetscCall(GPUCSRDeviceFormatGet(P->choice.format, &df));
   if (P->A.format) { /* measuring left it there */
-  } else if (GPUCSRIsCSR(P->choice.format) || (dev->ops->separate && df)) PetscCall(FromCSR(csr, P));
+  } else if (GPUCSRIsCSR(P->choice.format) || (dev->ops->kernels && df)) PetscCall(FromCSR(csr, P));
   else PetscCall(FromTransposedCSR(dev, csr, precision, P));
   PetscCall(KeepPattern(csr, P));
   PetscCall(Prepare(P));
@@ -575,7 +586,7 @@ static PetscErrorCode RefreshSteps(GPUCSRPlan *P, const GPUCSRSource *s, const G
       PetscCall((*format->ops->fill)(s, &P->A, PETSC_TRUE, &P->rounding));
       P->costs.uploaded += SourceBytes(s, &P->A, PETSC_TRUE);
     } else if (!dev->ops->separate) PetscCall((*format->ops->fill)(s, &P->A, PETSC_TRUE, &P->rounding));
-    else if (!df) PetscCall(FillOnHost(s, &P->A, PETSC_TRUE, &P->rounding));
+    else if (!df || !dev->ops->kernels) PetscCall(FillOnHost(s, &P->A, PETSC_TRUE, &P->rounding));
     else {
       PetscCall(SendCSR(dev, s, &P->features, precision, PETSC_TRUE, sent, &P->rounding, &P->costs));
       PetscCall(Mark(dev, &t, &P->costs.upload));
@@ -635,7 +646,7 @@ PetscErrorCode GPUCSRPlanCanRefresh(const GPUCSRPlan *P, PetscBool *can)
 
   PetscFunctionBegin;
   PetscCall(GPUCSRDeviceFormatGet(P->A.format, &df));
-  *can = (PetscBool)(!P->map || GPUCSRIsCSR(P->A.format) || (P->A.dev->ops->separate && df));
+  *can = (PetscBool)(!P->map || GPUCSRIsCSR(P->A.format) || (P->A.dev->ops->kernels && df));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -656,6 +667,19 @@ PetscErrorCode GPUCSRValuesAreFloats(const GPUCSRSource *s, int threads, PetscBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A product by the format's reference */
+typedef struct {
+  GPUCSRStorage A;
+  GPUCSRProduct product;
+} Reference;
+
+static PetscErrorCode ReferenceProduct(void *arg)
+{
+  const Reference *r = (const Reference *)arg;
+
+  return (*r->A.format->ops->mult)(&r->A, &r->product);
+}
+
 PetscErrorCode GPUCSRPlanProduct(GPUCSRPlan *P, const GPUCSRProduct *p, GPUCSRStream s)
 {
   const GPUCSRKernel *k = P->choice.kernel;
@@ -663,8 +687,14 @@ PetscErrorCode GPUCSRPlanProduct(GPUCSRPlan *P, const GPUCSRProduct *p, GPUCSRSt
   PetscFunctionBegin;
   if (p->first >= p->last) PetscFunctionReturn(PETSC_SUCCESS);
   if (P->built) PetscCall(WaitFor(P, s));
-  if (P->A.dev->ops->separate) PetscCall((*k->family->launch)(&P->A, p, k->variant, s));
-  else PetscCall((*P->A.format->ops->mult)(&P->A, p));
+  if (P->A.dev->ops->kernels) PetscCall((*k->family->launch)(&P->A, p, k->variant, s));
+  else {
+    const Reference r = {P->A, *p};
+
+    if (P->A.dev->ops->call) PetscCall((*P->A.dev->ops->call)(P->A.dev->id, ReferenceProduct, &r, sizeof(r), s));
+    else PetscCall((*P->A.format->ops->mult)(&P->A, p));
+    PetscCall(GPUCSRLaunched(P->A.dev, P->A.format->name));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -675,7 +705,7 @@ PetscErrorCode GPUCSRPlanHasDiagonal(const GPUCSRPlan *P, PetscBool *has)
 
   PetscFunctionBegin;
   PetscCall(GPUCSRDeviceFormatGet(P->A.format, &df));
-  *has = (PetscBool)(!P->A.dev->ops->separate || df);
+  *has = (PetscBool)(!P->A.dev->ops->kernels || df);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -685,11 +715,15 @@ PetscErrorCode GPUCSRPlanDiagonal(GPUCSRPlan *P, void *d, GPUCSRStream s)
 
   PetscFunctionBegin;
   if (P->built) PetscCall(WaitFor(P, s));
-  if (P->A.dev->ops->separate) {
+  if (P->A.dev->ops->kernels) {
     PetscCall(GPUCSRDeviceFormatGet(P->A.format, &df));
     PetscCheck(df, PETSC_COMM_SELF, PETSC_ERR_SUP, "MATGPUCSR format %s has no diagonal on the device", P->A.format->name);
     PetscCall((*df->diagonal)(&P->A, d, s));
-  } else PetscCall((*P->A.format->ops->diagonal)(&P->A, d));
+  } else {
+    PetscCall(GPUCSRHostTurn(s));
+    PetscCall((*P->A.format->ops->diagonal)(&P->A, d));
+    PetscCall(GPUCSRLaunched(P->A.dev, "a diagonal"));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

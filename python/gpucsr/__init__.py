@@ -1,0 +1,32 @@
+"""gpucsr: sparse matrices, vectors and solvers on NVIDIA GPUs for PETSc.
+
+Importing this module sets nothing. options() is what a program gives to PETSc:
+
+    import petsc4py, gpucsr
+    petsc4py.init(gpucsr.options().split())
+
+or, in a shell: export PETSC_OPTIONS="$(python -m gpucsr --options)"
+"""
+from pathlib import Path
+
+from ._built import petsc, version as __version__
+
+__all__ = ["library", "options", "petsc"]
+
+
+def library():
+    """Path of libpetscgpucsr.so, for -dll_append"""
+    return str(Path(__file__).resolve().parent / "lib" / "libpetscgpucsr.so")
+
+
+def options(mat_type=False, solver=None):
+    """Options that make PETSc use the GPU, as one string.
+
+    mat_type: False for programs that ask for AIJ by name or have a DM (works for all programs); True for those that call MatSetFromOptions()
+    solver:   "gpucg" or "gpubcgs" to iterate on the GPU as well
+    """
+    words = ["-dll_append", library()]
+    words += ["-mat_type", "gpucsr"] if mat_type else ["-mat_seqaij_type", "seqaijgpucsr", "-dm_mat_type", "gpucsr"]
+    if solver:
+        words += ["-ksp_type", solver]
+    return " ".join(words)

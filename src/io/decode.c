@@ -1,0 +1,303 @@
+/*
+  Decoders: gzip, xz, bzip2, zstd, each compiled in where its library was found; and copying, for a pipe that is not compressed.
+
+  Each reads several streams one after the other as one file, as its program does.
+*/
+#include "decode.h"
+#include <stdlib.h>
+#include <string.h>
+#if defined(GPUCSR_HAVE_ZLIB)
+  #include <zlib.h>
+#endif
+#if defined(GPUCSR_HAVE_LZMA)
+  #include <lzma.h>
+#endif
+#if defined(GPUCSR_HAVE_BZ2)
+  #include <bzlib.h>
+#endif
+#if defined(GPUCSR_HAVE_ZSTD)
+  #include <zstd.h>
+#endif
+
+enum {
+  GIVE = 1 << 30 /* most bytes that a library is given at once: some of them count in int */
+};
+
+static inline size_t Left(const Flow *w)
+{
+  return (size_t)(w->in_end - w->in);
+}
+
+static inline size_t Room(const Flow *w)
+{
+  return (size_t)(w->out_end - w->out);
+}
+
+static int Early(GPUCSRFault *f)
+{
+  return GPUCSRFaultSet(f, 0, 0, "the compressed data end early: the file is cut off");
+}
+
+static int NoMemory(GPUCSRFault *f)
+{
+  return GPUCSRFaultSet(f, 0, 0, "no memory to decompress");
+}
+
+static int OpenCopy(void **state)
+{
+  *state = NULL;
+  return 0;
+}
+
+static int DecodeCopy(void *state, Flow *w, GPUCSRFault *f)
+{
+  const size_t n = PetscMin(Left(w), Room(w));
+
+  (void)state;
+  (void)f;
+  if (n) memcpy(w->out, w->in, n);
+  w->in += n;
+  w->out += n;
+  w->done = w->last && w->in == w->in_end;
+  return 0;
+}
+
+static void CloseCopy(void *state)
+{
+  (void)state;
+}
+
+#if defined(GPUCSR_HAVE_ZLIB)
+typedef struct {
+  z_stream z;
+  int      between; /* a member has ended; another one may follow, or zeros that fill a block of tape */
+} Gzip;
+
+static int OpenGzip(void **state)
+{
+  Gzip *g = (Gzip *)calloc(1, sizeof(*g));
+
+  *state = g;
+  return !g || inflateInit2(&g->z, 15 + 16) != Z_OK; /* 16: gzip's header */
+}
+
+static int DecodeGzip(void *state, Flow *w, GPUCSRFault *f)
+{
+  Gzip     *g = (Gzip *)state;
+  z_stream *z = &g->z;
+  int       status;
+
+  if (g->between) {
+    while (w->in < w->in_end && !*w->in) w->in++;
+    if (w->in == w->in_end) {
+      w->done = w->last;
+      return 0;
+    }
+    if (inflateReset(z) != Z_OK) return GPUCSRFaultSet(f, 0, 0, "zlib could not go on");
+    g->between = 0;
+  }
+  z->next_in   = (unsigned char *)w->in;
+  z->avail_in  = (unsigned int)PetscMin(Left(w), (size_t)GIVE);
+  z->next_out  = w->out;
+  z->avail_out = (unsigned int)PetscMin(Room(w), (size_t)GIVE);
+  status       = inflate(z, Z_NO_FLUSH);
+  w->in        = z->next_in;
+  w->out       = z->next_out;
+  if (status == Z_STREAM_END) g->between = 1;
+  else if (status == Z_BUF_ERROR && w->in == w->in_end && w->last) return Early(f);
+  else if (status != Z_OK && status != Z_BUF_ERROR) return GPUCSRFaultSet(f, 0, 0, "the compressed data are damaged: %s", z->msg ? z->msg : "zlib does not understand them");
+  return 0;
+}
+
+static void CloseGzip(void *state)
+{
+  if (state) inflateEnd(&((Gzip *)state)->z);
+  free(state);
+}
+#else
+  #define OpenGzip   NULL
+  #define DecodeGzip NULL
+  #define CloseGzip  NULL
+#endif
+
+#if defined(GPUCSR_HAVE_LZMA)
+static int OpenXz(void **state)
+{
+  const lzma_stream fresh = LZMA_STREAM_INIT;
+  lzma_stream      *z     = (lzma_stream *)malloc(sizeof(*z));
+
+  *state = z;
+  if (!z) return 1;
+  *z = fresh;
+  return lzma_stream_decoder(z, UINT64_MAX, LZMA_CONCATENATED) != LZMA_OK;
+}
+
+static int DecodeXz(void *state, Flow *w, GPUCSRFault *f)
+{
+  lzma_stream *z = (lzma_stream *)state;
+  lzma_ret     status;
+
+  z->next_in   = w->in;
+  z->avail_in  = Left(w);
+  z->next_out  = w->out;
+  z->avail_out = Room(w);
+  status       = lzma_code(z, w->last ? LZMA_FINISH : LZMA_RUN);
+  w->in        = z->next_in;
+  w->out       = z->next_out;
+  if (status == LZMA_STREAM_END) w->done = 1;
+  else if (status == LZMA_BUF_ERROR) return Early(f);
+  else if (status == LZMA_MEM_ERROR) return NoMemory(f);
+  else if (status != LZMA_OK) return GPUCSRFaultSet(f, 0, 0, "the compressed data are damaged: liblzma says %d", (int)status);
+  return 0;
+}
+
+static void CloseXz(void *state)
+{
+  if (state) lzma_end((lzma_stream *)state);
+  free(state);
+}
+#else
+  #define OpenXz   NULL
+  #define DecodeXz NULL
+  #define CloseXz  NULL
+#endif
+
+#if defined(GPUCSR_HAVE_BZ2)
+typedef struct {
+  bz_stream z;
+  int       between; /* a stream has ended, another one may follow */
+} Bzip2;
+
+static int OpenBzip2(void **state)
+{
+  Bzip2 *b = (Bzip2 *)calloc(1, sizeof(*b));
+
+  *state = b;
+  return !b || BZ2_bzDecompressInit(&b->z, 0, 0) != BZ_OK;
+}
+
+static int DecodeBzip2(void *state, Flow *w, GPUCSRFault *f)
+{
+  Bzip2               *b  = (Bzip2 *)state;
+  bz_stream           *z  = &b->z;
+  const unsigned char *in = w->in, *out = w->out;
+  int                  status;
+
+  if (b->between) {
+    if (w->in == w->in_end) {
+      w->done = w->last;
+      return 0;
+    }
+    BZ2_bzDecompressEnd(z);
+    memset(z, 0, sizeof(*z));
+    if (BZ2_bzDecompressInit(z, 0, 0) != BZ_OK) return NoMemory(f);
+    b->between = 0;
+  }
+  z->next_in   = (char *)w->in;
+  z->avail_in  = (unsigned int)PetscMin(Left(w), (size_t)GIVE);
+  z->next_out  = (char *)w->out;
+  z->avail_out = (unsigned int)PetscMin(Room(w), (size_t)GIVE);
+  status       = BZ2_bzDecompress(z);
+  w->in        = (const unsigned char *)z->next_in;
+  w->out       = (unsigned char *)z->next_out;
+  if (status == BZ_STREAM_END) b->between = 1;
+  else if (status == BZ_MEM_ERROR) return NoMemory(f);
+  else if (status != BZ_OK) return GPUCSRFaultSet(f, 0, 0, "the compressed data are damaged: libbz2 says %d", status);
+  else if (w->last && w->in == in && w->out == out) return Early(f);
+  return 0;
+}
+
+static void CloseBzip2(void *state)
+{
+  if (state) BZ2_bzDecompressEnd(&((Bzip2 *)state)->z);
+  free(state);
+}
+#else
+  #define OpenBzip2   NULL
+  #define DecodeBzip2 NULL
+  #define CloseBzip2  NULL
+#endif
+
+#if defined(GPUCSR_HAVE_ZSTD)
+typedef struct {
+  ZSTD_DStream *z;
+  int           between; /* a frame has ended, another one may follow */
+} Zstd;
+
+static int OpenZstd(void **state)
+{
+  Zstd *d = (Zstd *)calloc(1, sizeof(*d));
+
+  *state = d;
+  if (!d || !(d->z = ZSTD_createDStream())) return 1;
+  ZSTD_DCtx_setParameter(d->z, ZSTD_d_windowLogMax, sizeof(size_t) == 8 ? 31 : 30); /* what zstd --long=31 makes */
+  return 0;
+}
+
+static int DecodeZstd(void *state, Flow *w, GPUCSRFault *f)
+{
+  Zstd          *d   = (Zstd *)state;
+  ZSTD_inBuffer  in  = {w->in, Left(w), 0};
+  ZSTD_outBuffer out = {w->out, Room(w), 0};
+  size_t         status;
+
+  if (d->between && w->in == w->in_end) {
+    w->done = w->last;
+    return 0;
+  }
+  status = ZSTD_decompressStream(d->z, &out, &in);
+  w->in += in.pos;
+  w->out += out.pos;
+  if (ZSTD_isError(status)) return GPUCSRFaultSet(f, 0, 0, "the compressed data are damaged: libzstd says: %s", ZSTD_getErrorName(status));
+  d->between = status == 0;
+  if (!d->between && w->last && w->in == w->in_end && !in.pos && !out.pos) return Early(f);
+  return 0;
+}
+
+static void CloseZstd(void *state)
+{
+  if (state) ZSTD_freeDStream(((Zstd *)state)->z);
+  free(state);
+}
+#else
+  #define OpenZstd   NULL
+  #define DecodeZstd NULL
+  #define CloseZstd  NULL
+#endif
+
+static const Decoder copy = {"nothing", NULL, {0}, 0, OpenCopy, DecodeCopy, CloseCopy};
+
+static const Decoder decoders[] = {
+  {"gzip",  "zlib",    {0x1f, 0x8b},                       2, OpenGzip,  DecodeGzip,  CloseGzip },
+  {"xz",    "liblzma", {0xfd, '7', 'z', 'X', 'Z', 0},      6, OpenXz,    DecodeXz,    CloseXz   },
+  {"bzip2", "libbz2",  {'B', 'Z', 'h'},                    3, OpenBzip2, DecodeBzip2, CloseBzip2},
+  {"zstd",  "libzstd", {0x28, 0xb5, 0x2f, 0xfd},           4, OpenZstd,  DecodeZstd,  CloseZstd },
+  {"zip",   NULL,      {'P', 'K', 3, 4},                   4, NULL,      NULL,        NULL      },
+  {"7-Zip", NULL,      {'7', 'z', 0xbc, 0xaf, 0x27, 0x1c}, 6, NULL,      NULL,        NULL      }
+};
+
+int GPUCSRDecoderFind(const void *head, size_t bytes, const Decoder **decoder, GPUCSRFault *f)
+{
+  *decoder = NULL;
+  for (size_t k = 0; k < sizeof(decoders) / sizeof(decoders[0]); k++) {
+    const Decoder *d = &decoders[k];
+
+    if (bytes < d->nmagic || memcmp(head, d->magic, d->nmagic)) continue;
+    if (!d->open) return GPUCSRFaultSet(f, 0, 0, "is compressed by %s, which %s%s: decompress it first", d->name, d->library ? "needs a gpucsr that was built with " : "is not read", d->library ? d->library : "");
+    *decoder = d;
+    return 0;
+  }
+  return 0;
+}
+
+const Decoder *GPUCSRDecoderCopy(void)
+{
+  return &copy;
+}
+
+const char *GPUCSRDecoderName(int k)
+{
+  for (size_t d = 0; d < sizeof(decoders) / sizeof(decoders[0]); d++)
+    if (decoders[d].open && k-- == 0) return decoders[d].name;
+  return NULL;
+}

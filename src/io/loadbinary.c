@@ -1,0 +1,168 @@
+/*
+  PETSc binary into a matrix. Every rank reads its part of a plain file; what comes as a stream the first rank hands to all.
+*/
+#include "loadfile.h"
+#include <stdlib.h>
+
+enum {
+  PIECE = 1 << 17 /* numbers that a thread is given */
+};
+
+/* What we do not read ourselves: matrices that were stored dense, scalars that are not double */
+static PetscErrorCode LoadViewer(GPUCSRReader *R, Mat A, const GPUCSRBinary *b, Vec *labels)
+{
+  PetscViewer viewer;
+  PetscInt    M, N;
+  int         follows = b->nz >= 0 && b->labels;
+
+  PetscFunctionBegin;
+  if (!((PetscObject)A)->type_name) PetscCall(MatSetType(A, MATAIJ));
+  PetscCall(PetscViewerBinaryOpen(R->comm, R->file, FILE_MODE_READ, &viewer));
+  PetscCall(MatLoad(A, viewer));
+  PetscCall(MatGetSize(A, &M, &N));
+  PetscCallMPI(MPI_Bcast(&follows, 1, MPI_INT, 0, R->comm));
+  if (follows && labels) {
+    PetscCall(MatCreateVecs(A, NULL, labels));
+    PetscCall(VecLoad(*labels, viewer));
+  }
+  PetscCall(PetscViewerDestroy(&viewer));
+  R->parsed = MPI_Wtime();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Values, and beside them what PETSc does with the columns in one thread: a copy to themselves, by which A, where it is given, takes them for its own. With many threads the others
+  would wait for that one, so it comes after the columns then. With one or two it comes before them, as the first touch of their memory, and what is copied is in the caches.
+*/
+static int FillValues(const GPUCSRReader *R, Mat A, const GPUCSRBinary *b, int64_t first, int64_t nz, PetscInt j[], PetscScalar v[], PetscErrorCode *ierr, GPUCSRFault *f)
+{
+  int failed = 0;
+
+  *ierr = PETSC_SUCCESS;
+#pragma omp parallel num_threads(R->threads)
+  {
+    GPUCSRFault bad;
+
+#pragma omp master
+    if (A) *ierr = MatSeqAIJSetColumnIndices(A, j);
+#pragma omp for schedule(dynamic)
+    for (int64_t k = 0; k < nz; k += PIECE) {
+      if (!GPUCSRBinaryReals(b, b->values + 8 * (size_t)(first + k), PetscMin(nz - k, (int64_t)PIECE), v + k, 1, &bad)) continue;
+#pragma omp critical
+      {
+        failed = 1;
+        *f     = bad;
+      }
+    }
+  }
+  return failed;
+}
+
+/* What comes as a stream goes from the first rank to all */
+static PetscErrorCode Share(GPUCSRReader *R)
+{
+  int64_t bytes = 0;
+  char   *all   = NULL;
+
+  PetscFunctionBegin;
+  if (R->rank == 0) R->failed = GPUCSRSourceSettle(R->source, &R->fault);
+  PetscCall(GPUCSRReaderAgree(R));
+  if (R->size == 1) PetscFunctionReturn(PETSC_SUCCESS);
+  if (R->rank == 0) bytes = (int64_t)GPUCSRSourceSize(R->source);
+  PetscCallMPI(MPI_Bcast(&bytes, 1, MPIU_INT64, 0, R->comm));
+  all = (char *)malloc((size_t)bytes + 1);
+  if (!all) GPUCSRReaderFail(R, "no memory for what the file holds");
+  else if (R->rank == 0 && GPUCSRSourceRead(R->source, 0, (size_t)bytes, all, &R->fault)) R->failed = 1;
+  if (R->failed) free(all);
+  PetscCall(GPUCSRReaderAgree(R));
+  for (int64_t at = 0; at < bytes; at += 1 << 30) PetscCallMPI(MPI_Bcast(all + at, (PetscMPIInt)PetscMin(bytes - at, 1 << 30), MPI_BYTE, 0, R->comm));
+  if (R->rank) R->failed = GPUCSRSourceAdopt(all, (size_t)bytes, &R->source, &R->fault);
+  else free(all);
+  PetscCall(GPUCSRReaderAgree(R));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Where the rows of this rank begin, and which entry of the file is their first; the rows of all ranks must have those that the header announces */
+static PetscErrorCode Rows(GPUCSRReader *R, const GPUCSRBinary *b, PetscInt rstart, PetscInt m, int64_t *first)
+{
+  int64_t last;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc2((size_t)m + 1, &R->row, (size_t)m, &R->nnz));
+  R->failed = GPUCSRBinaryRows(b, rstart, m, R->row, &R->fault);
+  PetscCall(GPUCSRReaderAgree(R));
+  for (PetscInt r = 0; r < m; r++) R->nnz[r] = (PetscInt)(R->row[r + 1] - R->row[r]);
+  PetscCallMPI(MPI_Scan(&R->row[m], &last, 1, MPIU_INT64, MPI_SUM, R->comm));
+  *first = last - R->row[m];
+  PetscCallMPI(MPI_Bcast(&last, 1, MPIU_INT64, R->size - 1, R->comm));
+  if (last != b->nz) R->failed = GPUCSRFaultSet(&R->fault, 0, 0, "the rows have %lld entries together, the header says %lld", (long long)last, (long long)b->nz);
+  else if (R->row[m] > PETSC_MAX_INT) GPUCSRReaderFail(R, "one rank would have more entries than the integers of this PETSc can count: use more ranks, or a PETSc with 64-bit indices");
+  PetscCall(GPUCSRReaderAgree(R));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Columns and values of the rows of this rank, into the arrays of the matrix where it has such */
+static PetscErrorCode Entries(GPUCSRReader *R, Mat A, const GPUCSRBinary *b, PetscInt rstart, PetscInt m, int64_t first)
+{
+  const int64_t *row   = R->row;
+  const int      early = R->threads <= 2; /* see FillValues() */
+  PetscInt      *j     = NULL;
+  PetscScalar   *v     = NULL;
+  PetscBool      direct;
+  PetscErrorCode ierr = PETSC_SUCCESS;
+
+  PetscFunctionBegin;
+  if (R->size == 1) PetscCall(GPUCSRSeqArrays(A, PETSC_TRUE, R->nnz, &j, &v));
+  direct = (PetscBool)(j != NULL);
+  if (!direct) {
+    PetscCall(PetscMalloc2((size_t)row[m] + 1, &R->j, (size_t)row[m] + 1, &R->v));
+    j = R->j;
+    v = R->v;
+  }
+  if (early) R->failed = FillValues(R, direct ? A : NULL, b, first, row[m], j, v, &ierr, &R->fault);
+  PetscCall(ierr);
+  if (!R->failed) R->failed = GPUCSRBinaryColumns(b, rstart, m, row, first, j, R->threads, &R->fault);
+  if (!R->failed && !early) R->failed = FillValues(R, direct ? A : NULL, b, first, row[m], j, v, &ierr, &R->fault);
+  PetscCall(ierr);
+  if (R->failed && direct) PetscCall(MatSeqAIJSetPreallocation(A, 0, R->nnz)); /* its rows are empty again */
+  PetscCall(GPUCSRReaderAgree(R));
+  if (direct) PetscCall(GPUCSRSpareInodes(A, m, row, j));
+  R->parsed = MPI_Wtime();
+  if (direct) PetscCall(GPUCSRAssemble(A));
+  else PetscCall(GPUCSRSetRows(A, row, j, v, R->threads));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRLoadBinary(GPUCSRReader *R, Mat A, Vec *labels)
+{
+  GPUCSRBinary b;
+  int64_t      first = 0;
+  PetscInt     m, rstart;
+  PetscScalar *y;
+
+  PetscFunctionBegin;
+  if (R->stream) PetscCall(Share(R));
+  R->failed = GPUCSRBinaryHeader(R->source, &b, &R->fault);
+  if (!R->failed && R->stream && (b.nz < 0 || !GPUCSR_SCALAR_IS_DOUBLE)) GPUCSRReaderFail(R, "is a matrix stored dense, or of other scalars than doubles, inside a compressed file or a pipe: make it a plain file first");
+  PetscCall(GPUCSRReaderAgree(R));
+  R->text    = (int64_t)b.length;
+  R->entries = b.nz < 0 ? b.M * b.N : b.nz;
+  if (b.nz < 0 || !GPUCSR_SCALAR_IS_DOUBLE) {
+    PetscCall(LoadViewer(R, A, &b, labels));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(GPUCSRReaderLayout(R, A, (PetscInt)b.M, (PetscInt)b.N));
+  PetscCall(MatGetLocalSize(A, &m, NULL));
+  PetscCall(MatGetOwnershipRange(A, &rstart, NULL));
+  PetscCall(Rows(R, &b, rstart, m, &first));
+  PetscCall(Entries(R, A, &b, rstart, m, first));
+  if (b.labels && labels) {
+    PetscCall(MatCreateVecs(A, NULL, labels));
+    PetscCall(VecGetArrayWrite(*labels, &y));
+    R->failed = GPUCSRBinaryReals(&b, b.labels + 8 * (size_t)rstart, m, y, R->threads, &R->fault);
+    PetscCall(VecRestoreArrayWrite(*labels, &y));
+    if (R->failed) PetscCall(VecDestroy(labels));
+    PetscCall(GPUCSRReaderAgree(R));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,50 @@
+#pragma once
+
+/*
+  What the files of MatGPUCSRLoadFile() share: text (loadtext.c) and PETSc binary (loadbinary.c) into rows, rows into a matrix (setrows.c).
+*/
+#include <petscgpucsr.h>
+#include <petsc/private/matimpl.h>
+#include "../sys/gpucsrcompat.h"
+#include "gpucsrio.h"
+
+typedef struct {
+  MPI_Comm             comm;
+  PetscMPIInt          rank, size;
+  const char          *file;
+  MatGPUCSRFileOptions options;
+  int                  threads;
+  GPUCSRSource        *source;  /* on the ranks that read */
+  int                  stream;  /* the first rank reads for all */
+  int                  regular; /* the file can be opened again */
+  GPUCSRTextHeader     header;
+  GPUCSRBlock         *block; /* parsed: their pieces alone are left */
+  size_t               nblocks, room;
+  int64_t             *number;                                         /* of each block among all, in the order of the file */
+  int64_t              all;                                            /* blocks of all ranks */
+  int64_t              entries, lines, skipped, skip, low, high, text; /* lines: that hold an entry or a row, those skipped among them */
+  double               begun, parsed;                                  /* times: when parsing began, and ended */
+  int                  failed;
+  GPUCSRFault          fault;
+  /* of the rows of this rank; kept here, and the blocks, so that an error leaves nothing behind */
+  int64_t     *row; /* where each begins */
+  PetscInt    *nnz; /* their lengths */
+  PetscInt    *j;   /* entries, where the matrix has no arrays for them */
+  PetscScalar *v;
+  int64_t     *firstrow; /* LIBSVM: of each block */
+} GPUCSRReader;
+
+/* Collective: if any rank has failed, all end with the fault that comes first in the file */
+GPUCSR_IO_INTERN PetscErrorCode GPUCSRReaderAgree(GPUCSRReader *);
+GPUCSR_IO_INTERN void           GPUCSRReaderFail(GPUCSRReader *, const char why[]);
+GPUCSR_IO_INTERN PetscErrorCode GPUCSRReaderLayout(GPUCSRReader *, Mat, PetscInt M, PetscInt N); /* sizes, type and layouts of the matrix */
+
+GPUCSR_IO_INTERN PetscErrorCode GPUCSRLoadText(GPUCSRReader *, Mat, Vec *labels, Vec *queries, PetscInt *base);
+GPUCSR_IO_INTERN PetscErrorCode GPUCSRLoadBinary(GPUCSRReader *, Mat, Vec *labels);
+
+/* Arrays of a MATSEQAIJ with rows of these lengths, to be filled, then ArraysDone(); NULL where its type keeps them elsewhere */
+GPUCSR_IO_INTERN PetscErrorCode GPUCSRSeqArrays(Mat, PetscBool preallocate, const PetscInt nnz[], PetscInt **j, PetscScalar **v);
+GPUCSR_IO_INTERN PetscErrorCode GPUCSRSeqArraysDone(Mat, const int64_t row[], PetscInt j[]);
+GPUCSR_IO_INTERN PetscErrorCode GPUCSRSpareInodes(Mat, PetscInt m, const int64_t row[], const PetscInt j[]);
+GPUCSR_IO_INTERN PetscErrorCode GPUCSRAssemble(Mat);
+GPUCSR_IO_INTERN PetscErrorCode GPUCSRSetRows(Mat, const int64_t row[], const PetscInt j[], const PetscScalar v[], int threads); /* local rows, columns global and ascending, into a matrix of any type */

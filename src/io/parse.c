@@ -1,0 +1,118 @@
+/*
+  Blocks of text into pieces, by threads; and which format a text has.
+*/
+#include "gpucsrio.h"
+#include "number.h"
+#include <stdlib.h>
+
+/* ---- By threads */
+
+void GPUCSRBlockParse(const GPUCSRTextHeader *h, int skip, GPUCSRBlock *b)
+{
+  GPUCSRFault f;
+
+  if (GPUCSRBlockLoad(b, &f)) b->piece.fault = f;
+  else if (h->format == GPUCSR_TEXT_LIBSVM) GPUCSRLibsvmParse(h, b->text, b->bytes, skip, &b->piece);
+  else GPUCSRMarketParse(h, b->text, b->bytes, skip, &b->piece);
+  free(b->text);
+  b->text = NULL;
+}
+
+typedef struct {
+  GPUCSRBlock *block;
+  size_t       n;
+  GPUCSRFault  fault;
+  int          failed;
+} Batch;
+
+static void Fetch(GPUCSRSource *s, size_t depth, Batch *batch)
+{
+  for (batch->n = 0; batch->n < depth; batch->n++) {
+    batch->failed = GPUCSRSourceNext(s, &batch->block[batch->n], &batch->fault);
+    if (batch->failed || !batch->block[batch->n].bytes) break;
+  }
+}
+
+/* Parse one batch while the next one is decompressed */
+static void ParseBatch(GPUCSRSource *s, const GPUCSRTextHeader *h, int skip, int threads, size_t depth, Batch *now, Batch *next)
+{
+#pragma omp parallel num_threads(threads)
+#pragma omp          single
+  {
+    for (size_t k = 0; k < now->n; k++) {
+               GPUCSRBlock *block = &now->block[k];
+
+#pragma omp task firstprivate(block)
+      GPUCSRBlockParse(h, skip, block);
+    }
+    if (!now->failed) Fetch(s, depth, next);
+  }
+}
+
+int GPUCSRSourceParse(GPUCSRSource *s, const GPUCSRTextHeader *h, int skip, int threads, size_t depth, GPUCSRBlockFn handle, void *ctx, GPUCSRFault *f)
+{
+  Batch batch[2];
+  int   now = 0, failed = 0;
+
+  memset(batch, 0, sizeof(batch));
+  for (int k = 0; k < 2; k++) batch[k].block = (GPUCSRBlock *)calloc(depth, sizeof(GPUCSRBlock));
+  if (!batch[0].block || !batch[1].block) failed = GPUCSRFaultSet(f, 0, 0, "no memory for %zu blocks", depth);
+  else Fetch(s, depth, &batch[0]);
+  for (; !failed && batch[now].n; now = !now) {
+    Batch *const b = &batch[now];
+
+    ParseBatch(s, h, skip, threads, depth, b, &batch[!now]);
+    for (size_t k = 0; k < b->n; k++) {
+      GPUCSRBlock *block = &b->block[k];
+
+      if (!failed && block->piece.fault.why[0]) {
+        *f = block->piece.fault;
+        if (f->line) f->line += GPUCSRBlockLine(block) - 1;
+        failed = 1;
+      } else if (!failed) failed = handle(ctx, block, f);
+      GPUCSRBlockDestroy(block);
+    }
+    if (b->failed) break;
+  }
+  if (!failed && (batch[0].failed || batch[1].failed)) {
+    *f     = batch[batch[1].failed].fault;
+    failed = 1;
+  }
+  for (int k = 0; k < 2; k++) {
+    for (size_t i = 0; batch[k].block && i < batch[k].n; i++) GPUCSRBlockDestroy(&batch[k].block[i]);
+    free(batch[k].block);
+  }
+  return failed;
+}
+
+/* ---- Which format */
+
+static int LooksBoeing(const char text[], size_t bytes)
+{
+  const char *line = text, *end = text + bytes;
+  size_t      length;
+
+  for (int k = 0; k < 2; k++) {
+    line = (const char *)memchr(line, '\n', (size_t)(end - line));
+    if (!line) return 0;
+    line++;
+  }
+  if (end - line < 4 || !memchr("RrCcPpIi", line[0], 8) || !memchr("SsUuHhZzRr", line[1], 10) || !memchr("AaEe", line[2], 4) || !GPUCSRIsBlank(line[3])) return 0;
+  line = (const char *)memchr(line, '\n', (size_t)(end - line));
+  if (!line) return 0;
+  line++;
+  for (length = 0; line + length < end && line[length] == ' '; length++) {
+  }
+  return line + length < end && line[length] == '(';
+}
+
+GPUCSRTextFormat GPUCSRTextSniff(const char text[], size_t bytes)
+{
+  static const unsigned char mat[4] = {0x00, 0x12, 0x7b, 0x50}, wide[8] = {0, 0, 0, 0, 0x00, 0x12, 0x7b, 0x50}; /* MAT_FILE_CLASSID, 1211216 */
+
+  if (bytes >= 4 && !memcmp(text, mat, 4)) return GPUCSR_TEXT_PETSC;
+  if (bytes >= 8 && !memcmp(text, wide, 8)) return GPUCSR_TEXT_PETSC;
+  if (bytes >= 2 && text[0] == '%' && text[1] == '%') return GPUCSR_TEXT_MARKET;
+  if (LooksBoeing(text, bytes)) return GPUCSR_TEXT_BOEING;
+  return GPUCSR_TEXT_LIBSVM;
+}

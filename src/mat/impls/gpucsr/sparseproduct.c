@@ -1,0 +1,468 @@
+/*
+  Products of two or three matrices of type seqaijgpucsr on the device: A B, A^T B, A B^T, P^T A P and R A R^T. Each is one or two products of matrices
+  in CSR (spgemm/), one factor of which may be a transpose.
+
+  The host's MATAIJ stays the master copy: the pattern and the values of the result are brought there when they are known. What crosses the bus
+  the other way are patterns that the device has not seen and values that changed. Where a product cannot be had on the device (no device,
+  no memory, another algorithm asked for, small matrices) it is MATAIJ's.
+*/
+#include "gpucsrimpl.h"
+
+/* The operands of a product of three are products of two, of these */
+typedef enum {
+  FACTOR_A,
+  FACTOR_B,
+  FACTOR_T, /* A or B transposed */
+  FACTOR_M  /* the first product, where there are two */
+} Factor;
+
+typedef struct {
+  MatProductType type;
+  PetscBool      two;            /* products */
+  Factor         transposed;     /* which factor T is made from, FACTOR_T: none */
+  Factor         l1, r1, l2, r2; /* M = l1 r1, C = l2 r2 */
+} Recipe;
+
+static const Recipe recipes[] = {
+  {MATPRODUCT_AB,   PETSC_FALSE, FACTOR_T, FACTOR_T, FACTOR_T, FACTOR_A, FACTOR_B},
+  {MATPRODUCT_AtB,  PETSC_FALSE, FACTOR_A, FACTOR_T, FACTOR_T, FACTOR_T, FACTOR_B},
+  {MATPRODUCT_ABt,  PETSC_FALSE, FACTOR_B, FACTOR_T, FACTOR_T, FACTOR_A, FACTOR_T},
+  {MATPRODUCT_PtAP, PETSC_TRUE,  FACTOR_B, FACTOR_A, FACTOR_B, FACTOR_T, FACTOR_M},
+  {MATPRODUCT_RARt, PETSC_TRUE,  FACTOR_B, FACTOR_A, FACTOR_T, FACTOR_B, FACTOR_M}
+};
+
+static const Recipe *Find(MatProductType type)
+{
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(recipes); k++)
+    if (recipes[k].type == type) return &recipes[k];
+  return NULL;
+}
+
+/* What a product keeps for new values, C->product->data. All that is on the device can be made again. */
+typedef struct _n_SparseProduct SparseProduct;
+struct _n_SparseProduct {
+  const Recipe    *recipe;
+  GPUCSRDevice     dev;
+  GPUCSRStorage    T, M;
+  int32_t         *map; /* T's values come from there */
+  size_t           mapbytes;
+  GPUCSRRowClasses mrows, crows;
+  PetscObjectState apattern, bpattern, cpattern; /* nonzerostates that these are for */
+  SparseProduct   *next;                         /* living products: their device may go before them */
+  SparseProduct  **previous;
+};
+
+static SparseProduct *living = NULL;
+
+/* What is on the device goes */
+static PetscErrorCode Forget(SparseProduct *p)
+{
+  PetscFunctionBegin;
+  if (!p->dev) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!p->dev->failed[0]) PetscCall((*p->dev->ops->activate)(p->dev->id));
+  if (p->T.dev) PetscCall(GPUCSRStorageDestroy(&p->T));
+  if (p->M.dev) PetscCall(GPUCSRStorageDestroy(&p->M));
+  PetscCall(GPUCSRFree(p->dev, p->mapbytes, (void **)&p->map));
+  PetscCall(GPUCSRRowClassesDestroy(p->dev, &p->mrows));
+  PetscCall(GPUCSRRowClassesDestroy(p->dev, &p->crows));
+  p->dev = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The devices go next */
+PetscErrorCode MatGPUCSRProductsForget_Private(void)
+{
+  PetscFunctionBegin;
+  for (SparseProduct *p = living; p; p = p->next) PetscCall(Forget(p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SparseProductDestroy(void *data)
+{
+  SparseProduct *p = PETSC_VERSION_LT(3, 25, 0) ? (SparseProduct *)data : *(SparseProduct **)data; /* since 3.25 PETSc hands over where product->data is */
+
+  PetscFunctionBegin;
+  PetscCall(Forget(p));
+  *p->previous = p->next;
+  if (p->next) p->next->previous = p->previous;
+  PetscCall(PetscFree(p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  The matrix in CSR on its device. It is kept there for the next product, and until plans are made anew; what of it is no more as the host has it is
+  sent again, values too where changes may go uncounted (see Unwatched() in seqgpucsr.c). values: are they needed?
+*/
+PetscErrorCode MatGPUCSRMirror_Private(Mat A, GPUCSRDevice dev, PetscBool values, GPUCSRStorage **csr)
+{
+  Mat_SeqGPUCSR   *g = (Mat_SeqGPUCSR *)A->spptr;
+  GPUCSRMirror    *m = &g->mirror;
+  GPUCSRSource     s;
+  PetscObjectState state;
+  PetscBool        same;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectStateGet((PetscObject)A, &state));
+  PetscCall((*dev->ops->activate)(dev->id));
+  same = (PetscBool)(m->csr.format && m->csr.dev == dev && m->pattern == A->nonzerostate && m->csr.m == A->rmap->n && m->csr.n == A->cmap->n);
+  if (!same) PetscCall(PetscFree(g->rowptr));
+  PetscCall(MatGPUCSRSource_Private(A, &s));
+  if (same) same = (PetscBool)(m->columns == (const void *)s.j && m->csr.nnz == s.nnz);
+  if (!same) {
+    PetscCheck(s.nnz <= INT32_MAX - 1024, PETSC_COMM_SELF, PETSC_ERR_SUP, "A matrix of %" PetscInt64_FMT " nonzeros does not fit the 32-bit indices of the device formats", (PetscInt64)s.nnz);
+    PetscCall(GPUCSRStorageDestroy(&m->csr));
+    PetscCall(GPUCSRCSRCreate(dev, s.m, s.n, s.nnz, &m->csr));
+    m->values  = -1;
+    m->columns = NULL;
+    PetscCall(GPUCSRUpload(dev, m->csr.array[CSR_ROWPTR].data, GPUCSR_INT32, s.i, GPUCSR_INT32, (size_t)s.m + 1, PETSC_FALSE, dev->stream, NULL));
+    PetscCall(GPUCSRUpload(dev, m->csr.array[CSR_COL].data, GPUCSR_INT32, s.j, GPUCSR_PETSCINT, (size_t)s.nnz, PETSC_FALSE, dev->stream, NULL));
+    m->pattern = A->nonzerostate;
+    m->columns = s.j;
+  }
+  if (values && (m->values != state || g->bare || g->copy)) {
+    m->values = -1;
+    PetscCall(GPUCSRUpload(dev, m->csr.array[CSR_VAL].data, GPUCSR_DOUBLE, s.a, GPUCSR_DOUBLE, (size_t)s.nnz, PETSC_FALSE, dev->stream, NULL));
+    m->values = state;
+  }
+  *csr = &m->csr;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The factors on the device, whatever became of them since: T and M made again where they are missing or were of other patterns */
+static PetscErrorCode Factors(Mat C, PetscBool values, const GPUCSRStorage *f[4])
+{
+  SparseProduct *p = (SparseProduct *)C->product->data;
+  const Recipe  *r = p->recipe;
+  Mat            A = C->product->A, B = C->product->B;
+  GPUCSRStorage *a, *b;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRMirror_Private(A, p->dev, values, &a));
+  PetscCall(MatGPUCSRMirror_Private(B, p->dev, values, &b));
+  f[FACTOR_A] = a;
+  f[FACTOR_B] = b;
+  f[FACTOR_T] = &p->T;
+  f[FACTOR_M] = &p->M;
+  if (p->apattern != A->nonzerostate || p->bpattern != B->nonzerostate) {
+    if (p->T.dev) PetscCall(GPUCSRStorageDestroy(&p->T));
+    if (p->M.dev) PetscCall(GPUCSRStorageDestroy(&p->M));
+  }
+  if (r->transposed != FACTOR_T) {
+    if (!p->T.format) {
+      PetscCall(GPUCSRFree(p->dev, p->mapbytes, (void **)&p->map));
+      PetscCall(GPUCSRTransposeStorage(f[r->transposed], &p->T, &p->map));
+      p->mapbytes = sizeof(int32_t) * (size_t)p->T.nnz;
+    } else if (values) PetscCall(GPUCSRTransposeValues(f[r->transposed], p->map, &p->T));
+  }
+  if (r->two && !p->M.format) {
+    PetscCall(GPUCSRRowClassesDestroy(p->dev, &p->mrows));
+    PetscCall(GPUCSRSpGEMMSymbolic(f[r->l1], f[r->r1], &p->M, &p->mrows));
+  }
+  p->apattern = A->nonzerostate;
+  p->bpattern = B->nonzerostate;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* By all threads: it is the first time that somebody touches this memory */
+static void Zero(PetscScalar *a, int64_t n, int threads)
+{
+#pragma omp parallel for num_threads(threads) if (n > 100000)
+  for (int64_t k = 0; k < n; k++) a[k] = 0;
+}
+
+/* The result's pattern to the host. C has its type; its mirror is the device's result. */
+static PetscErrorCode BringPattern(Mat C, GPUCSRStorage *csr)
+{
+  Mat_SeqGPUCSR  *g   = (Mat_SeqGPUCSR *)C->spptr;
+  GPUCSRDevice    dev = csr->dev;
+  PetscInt       *length, *j;
+  const PetscInt *cols, *i;
+  PetscScalar    *a;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1((size_t)csr->m + 1, &length));
+  PetscCall(GPUCSRDownload(dev, length, GPUCSR_PETSCINT, csr->array[CSR_ROWPTR].data, GPUCSR_INT32, (size_t)csr->m + 1, PETSC_FALSE, dev->stream));
+  PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
+  for (int r = 0; r < csr->m; r++) length[r] = length[r + 1] - length[r];
+  PetscCall(MatSeqAIJSetPreallocation(C, 0, length));
+  PetscCall(PetscFree(length));
+  PetscCall(MatSeqAIJGetCSRAndMemType(C, &i, &cols, &a, NULL));
+  j = (PetscInt *)cols; /* the memory just preallocated */
+  PetscCall(GPUCSRDownload(dev, j, GPUCSR_PETSCINT, csr->array[CSR_COL].data, GPUCSR_INT32, (size_t)csr->nnz, PETSC_FALSE, dev->stream));
+  PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
+  PetscCall(MatSeqAIJSetColumnIndices(C, j)); /* they are there; this makes them count */
+  Zero(a, csr->nnz, dev->threads);
+  PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatSetOption(C, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE)); /* as MATAIJ's products */
+  PetscCall(PetscFree(g->bare));                                           /* values come with the numeric phase, and are counted */
+  g->mirror.csr     = *csr;
+  g->mirror.pattern = C->nonzerostate;
+  g->mirror.columns = cols;
+  g->mirror.values  = -1;
+  PetscCall(PetscMemzero(csr, sizeof(*csr)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sizes of rows and columns, and of blocks of them, of what the product is */
+static PetscErrorCode Shape(Mat C)
+{
+  const MatProductType t = C->product->type;
+  Mat                  A = C->product->A, B = C->product->B;
+  PetscLayout          rows = A->rmap, cols = B->cmap;
+
+  PetscFunctionBegin;
+  if (t == MATPRODUCT_AtB) rows = A->cmap;
+  if (t == MATPRODUCT_ABt) cols = B->rmap;
+  if (t == MATPRODUCT_PtAP) rows = B->cmap;
+  if (t == MATPRODUCT_RARt) rows = cols = B->rmap;
+  PetscCall(MatSetSizes(C, rows->n, cols->n, rows->N, cols->N));
+  PetscCall(PetscLayoutSetUp(C->rmap));
+  PetscCall(PetscLayoutSetUp(C->cmap));
+  if (rows->bs > 0 && cols->bs > 0) PetscCall(MatSetBlockSizes(C, rows->bs, cols->bs));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SymbolicSteps(Mat C, SparseProduct *p, GPUCSRStorage *csr)
+{
+  const GPUCSRStorage *f[4];
+
+  PetscFunctionBegin;
+  PetscCall(Factors(C, PETSC_FALSE, f));
+  PetscCall(GPUCSRSpGEMMSymbolic(f[p->recipe->l2], f[p->recipe->r2], csr, &p->crows));
+  PetscCall(Shape(C));
+  PetscCall(MatSetType(C, ((PetscObject)C->product->A)->type_name));
+  PetscCall(BringPattern(C, csr));
+  p->cpattern = C->nonzerostate;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The pattern of C, and what the numeric phase keeps */
+static PetscErrorCode SymbolicOnDevice(Mat C)
+{
+  SparseProduct *p   = (SparseProduct *)C->product->data;
+  GPUCSRStorage  csr = {0};
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  ierr = SymbolicSteps(C, p, &csr);
+  if (csr.dev) PetscCall(GPUCSRStorageDestroy(&csr));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The parent's answer to the product query */
+static PetscErrorCode FromParent(Mat C)
+{
+  Mat       A = C->product->A;
+  PetscBool ours;
+
+  PetscFunctionBegin;
+  C->ops->productsymbolic = NULL;
+  C->ops->productnumeric  = NULL;
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJGPUCSR, &ours));
+  PetscCall((*(ours ? ((Mat_GPUCSR *)A->spptr)->parent.productsetfromoptions : A->ops->productsetfromoptions))(C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What befell the device goes to the matrix, as for other products; a lack of memory or of room in 32 bits is this product's alone */
+static PetscErrorCode Failed(Mat C, PetscErrorCode ierr, const char message[])
+{
+  Mat            A = C->product->A;
+  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
+
+  PetscFunctionBegin;
+  PetscCheck(ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU || ierr == PETSC_ERR_SUP, PETSC_COMM_SELF, ierr, "%s", message);
+  if (ierr == PETSC_ERR_GPU) {
+    PetscCall(PetscStrncpy(g->dev->failed, message, sizeof(g->dev->failed)));
+    PetscCall(MatGPUCSRFailed_Private(A, message));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PetscSNPrintf(g->warning, sizeof(g->warning), "a product of sparse matrices, %s of %" PetscInt_FMT " rows and %" PetscInt_FMT " columns, is computed on the host, because %s", MatProductTypes[C->product->type], C->product->A->rmap->n,
+                          C->product->B->cmap->n, message));
+  if (!g->block) PetscCall(MatGPUCSRWarn_Private(A, 0, 0, 0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* With backend auto what fails on the device is told in *ierr, else it is an error */
+#define ATTEMPT(A, call, ierr, attempt) \
+  do { \
+    (ierr) = PETSC_SUCCESS; \
+    if (MatGPUCSRBackendOf(A) == MAT_GPUCSR_BACKEND_CUDA) PetscCall(call); \
+    else { \
+      PetscCall(GPUCSRAttemptBegin(&(attempt))); \
+      (ierr) = (call); \
+      PetscCall(GPUCSRAttemptEnd(&(attempt))); \
+    } \
+  } while (0)
+
+/* ready: both factors have their products on the same device */
+static PetscErrorCode OnOneDevice(Mat C, PetscBool *ready)
+{
+  Mat_SeqGPUCSR *a = (Mat_SeqGPUCSR *)C->product->A->spptr, *b = (Mat_SeqGPUCSR *)C->product->B->spptr;
+  PetscBool      ours;
+
+  PetscFunctionBegin;
+  *ready = PETSC_FALSE;
+  PetscCall(PetscObjectTypeCompare((PetscObject)C->product->A, MATSEQAIJGPUCSR, &ours)); /* a program may have converted what it multiplied */
+  if (ours) PetscCall(PetscObjectTypeCompare((PetscObject)C->product->B, MATSEQAIJGPUCSR, &ours));
+  if (ours && C->product->data) PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQAIJGPUCSR, &ours));
+  if (!ours) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGPUCSRDecide_Private(C->product->A));
+  PetscCall(MatGPUCSRDecide_Private(C->product->B));
+  *ready = (PetscBool)(a->dev && a->dev == b->dev);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode NumericOnDevice(Mat C)
+{
+  SparseProduct       *p = (SparseProduct *)C->product->data;
+  Mat_SeqGPUCSR       *g = (Mat_SeqGPUCSR *)C->spptr;
+  const GPUCSRStorage *f[4];
+  GPUCSRStorage       *c;
+  PetscScalar         *a;
+  PetscErrorCode       ierr;
+
+  PetscFunctionBegin;
+  PetscCall(Factors(C, PETSC_TRUE, f));
+  PetscCall(MatGPUCSRMirror_Private(C, p->dev, PETSC_FALSE, &c));
+  if (p->cpattern != C->nonzerostate || !p->crows.rows) {
+    PetscCall(GPUCSRRowClassesOf(c, &p->crows));
+    p->cpattern = C->nonzerostate;
+  }
+  g->mirror.values = -1;
+  if (p->recipe->two) PetscCall(GPUCSRSpGEMMNumeric(f[p->recipe->l1], f[p->recipe->r1], &p->mrows, &p->M));
+  PetscCall(GPUCSRSpGEMMNumeric(f[p->recipe->l2], f[p->recipe->r2], &p->crows, c));
+  PetscCall(MatSeqAIJGetArrayWrite(C, &a));
+  ierr = GPUCSRDownload(p->dev, a, GPUCSR_DOUBLE, c->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)c->nnz, PETSC_FALSE, p->dev->stream);
+  if (!ierr) ierr = (*p->dev->ops->streamsynchronize)(p->dev->id, p->dev->stream);
+  PetscCall(MatSeqAIJRestoreArrayWrite(C, &a));
+  PetscCall(ierr);
+  ((Mat_SeqGPUCSR *)C->product->A->spptr)->info.sparse_products++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MATAIJ's product beside C, whose values are put in their places */
+static PetscErrorCode NumericOnHost(Mat C)
+{
+  Mat_Product *q = C->product;
+  Mat          D;
+
+  PetscFunctionBegin;
+  PetscCall(MatProductCreate(q->A, q->B, NULL, &D));
+  PetscCall(MatProductSetType(D, q->type));
+  PetscCall(MatProductSetAlgorithm(D, MATPRODUCTALGORITHMDEFAULT));
+  PetscCall(MatProductSetFill(D, q->fill));
+  PetscCall(FromParent(D));
+  PetscCall(MatProductSymbolic(D));
+  PetscCall(MatProductNumeric(D));
+  PetscCall(MatZeroEntries(C));
+  PetscCall(MatAXPY(C, 1.0, D, SUBSET_NONZERO_PATTERN));
+  PetscCall(MatDestroy(&D));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatProductNumeric_SeqAIJGPUCSR(Mat C)
+{
+  Mat            A = C->product->A;
+  SparseProduct *p = (SparseProduct *)C->product->data;
+  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)C->spptr;
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr;
+  PetscBool      ready;
+
+  PetscFunctionBegin;
+  PetscCall(OnOneDevice(C, &ready));
+  if (ready) {
+    GPUCSRDevice dev = ((Mat_SeqGPUCSR *)A->spptr)->dev;
+
+    if (p->dev != dev) PetscCall(Forget(p));
+    p->dev = dev;
+    ATTEMPT(A, NumericOnDevice(C), ierr, attempt);
+    if (ierr) {
+      PetscCall(Forget(p));
+      PetscCall(Failed(C, ierr, attempt.message));
+      ready = PETSC_FALSE;
+    }
+  }
+  if (!ready) PetscCall(NumericOnHost(C));
+  PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));
+  if (ready) {
+    PetscCall(PetscObjectStateGet((PetscObject)C, &g->mirror.values));
+    g->mirror.values++; /* PETSc counts the product after us */
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatProductSymbolic_SeqAIJGPUCSR(Mat C)
+{
+  Mat            A = C->product->A;
+  SparseProduct *p;
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr;
+  PetscBool      ready;
+
+  PetscFunctionBegin;
+  PetscCall(OnOneDevice(C, &ready));
+  if (ready) {
+    PetscCall(PetscNew(&p));
+    p->dev      = ((Mat_SeqGPUCSR *)A->spptr)->dev;
+    p->recipe   = Find(C->product->type);
+    p->next     = living;
+    p->previous = &living;
+    if (living) living->previous = &p->next;
+    living              = p;
+    C->product->data    = p;
+    C->product->destroy = SparseProductDestroy;
+    ATTEMPT(A, SymbolicOnDevice(C), ierr, attempt);
+    if (!ierr) {
+      C->ops->productsymbolic = MatProductSymbolic_SeqAIJGPUCSR;
+      C->ops->productnumeric  = MatProductNumeric_SeqAIJGPUCSR;
+      PetscFunctionReturn(PETSC_SUCCESS);
+    }
+    C->product->data    = NULL;
+    C->product->destroy = NULL;
+    PetscCall(SparseProductDestroy(PETSC_VERSION_LT(3, 25, 0) ? (void *)p : (void *)&p));
+    PetscCall(Failed(C, ierr, attempt.message));
+  }
+  PetscCall(FromParent(C));
+  PetscCall((*C->ops->productsymbolic)(C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Is the product to be MATAIJ's: by one of its algorithms, or because the matrices are small? */
+static PetscErrorCode LeftToParent(Mat C, PetscBool *left)
+{
+  static const char *const words[] = {"-mat_product_algorithm", "-matmatmult_via", "-mattransposematmult_via", "-matmattransmult_via", "-matptap_via", "-matrart_via"};
+  const char              *prefix  = ((PetscObject)C)->prefix;
+  const PetscInt           least   = ((Mat_GPUCSR *)C->product->A->spptr)->config.productleast;
+  const PetscInt          *i, *j;
+  PetscBool                same;
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrcmp(C->product->alg, MATPRODUCTALGORITHMDEFAULT, &same));
+  *left = (PetscBool)!same;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(words) && !*left; k++) PetscCall(PetscOptionsHasName(((PetscObject)C)->options, prefix, words[k], left));
+  if (*left) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatSeqAIJGetCSRAndMemType(C->product->A, &i, NULL, NULL, NULL));
+  PetscCall(MatSeqAIJGetCSRAndMemType(C->product->B, &j, NULL, NULL, NULL));
+  *left = (PetscBool)(!i || !j || (PetscInt64)i[C->product->A->rmap->n] + j[C->product->B->rmap->n] < least);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatProductSetFromOptions_SeqAIJGPUCSR(Mat C)
+{
+  PetscBool left, ready;
+
+  PetscFunctionBegin;
+  if (!Find(C->product->type)) {
+    PetscCall(FromParent(C));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(LeftToParent(C, &left));
+  PetscCall(FromParent(C)); /* it reads the options of its own */
+  if (!left) PetscCall(OnOneDevice(C, &ready));
+  if (!left && ready) C->ops->productsymbolic = MatProductSymbolic_SeqAIJGPUCSR;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,646 @@
+/*
+  Sparse products on a GPU. A row of C is the work of G threads, a part of a warp or a whole block, which have a hash table of T places:
+  columns are put there and counted, or put there and written out, or looked up, with their sums beside them. Every search for a place ends after
+  as many steps as the table has places.
+
+  G goes with the mean length of B's rows, as their entries are what the threads of a group share; T with the class of the row.
+*/
+#include "spgemm.h"
+#include "../kernels/device.cuh"
+#include <cub/device/device_scan.cuh>
+#include <cub/device/device_segmented_sort.cuh>
+
+#define LONG 512 /* threads of a row whose table is in device memory */
+
+/* Threads of a block: rows that take more than a warp wait for all of it, and have it for themselves */
+__host__ __device__ constexpr int threads_of(int G)
+{
+  return G > 32 ? G : 128;
+}
+
+struct csr {
+  const int    *i, *j;
+  const double *a;
+};
+
+static csr Arrays(const GPUCSRStorage *A)
+{
+  return {(const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const double *)A->array[CSR_VAL].data};
+}
+
+static cudaStream_t StreamOf(const GPUCSRStorage *A)
+{
+  return (cudaStream_t)A->dev->stream;
+}
+
+/* The threads that share a row: a part of a warp, a warp, or a block */
+template <int G>
+struct group {
+  int        lane;
+  unsigned   mask;
+  __device__ group()
+  {
+    lane = (int)threadIdx.x % G;
+    mask = G >= 32 ? 0xffffffffu : ((1u << (G % 32)) - 1) << (threadIdx.x % 32 / G * G);
+  }
+  __device__ void sync() const
+  {
+    if constexpr (G > 32) __syncthreads();
+    else __syncwarp(mask);
+  }
+};
+
+__device__ __forceinline__ unsigned int hash(int c, int bits)
+{
+  return ((unsigned int)c * 0x9E3779B1u) >> (32 - bits);
+}
+
+/* The place of column c in a table of 2^bits places: it has been there, is new, or there is none */
+__device__ __forceinline__ bool insert(int *key, int bits, int c, int *place)
+{
+  const unsigned int last = (1u << bits) - 1;
+  unsigned int       h    = hash(c, bits);
+
+  for (unsigned int tries = 0; tries <= last; tries++, h = (h + 1) & last) {
+    const int old = atomicCAS(key + h, -1, c);
+
+    *place = (int)h;
+    if (old == -1) return true;
+    if (old == c) return false;
+  }
+  *place = -1;
+  return false;
+}
+
+__device__ __forceinline__ int find(const int *key, int bits, int c)
+{
+  const unsigned int last = (1u << bits) - 1;
+  unsigned int       h    = hash(c, bits);
+
+  for (unsigned int tries = 0; tries <= last; tries++, h = (h + 1) & last) {
+    const int k = key[h];
+
+    if (k == c) return (int)h;
+    if (k == -1) return -1;
+  }
+  return -1;
+}
+
+/* How many columns of row r of A B this thread put into the table: W neighbours share a row of B */
+template <int G>
+__device__ int gather(const group<G> &g, const csr &A, const csr &B, int r, int W, int *key, int bits)
+{
+  const int end = A.i[r + 1];
+  int       n   = 0, place;
+
+  for (int k = A.i[r] + g.lane / W; k < end; k += G / W) {
+    const int c = A.j[k], last = B.i[c + 1];
+
+    for (int q = B.i[c] + g.lane % W; q < last; q += W) n += insert(key, bits, B.j[q], &place);
+  }
+  return n;
+}
+
+/* Sum of n over the group, in its first thread at least; total: shared memory of the group */
+template <int G>
+__device__ int total_of(const group<G> &g, int n, int *total)
+{
+  if constexpr (G <= 32) {
+#pragma unroll
+    for (int o = G / 2; o; o >>= 1) n += __shfl_down_sync(g.mask, n, o, G);
+    return n;
+  } else {
+    n = reduce<32>(n);
+    if (threadIdx.x == 0) *total = 0;
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) atomicAdd(total, n);
+    __syncthreads();
+    return *total;
+  }
+}
+
+/* One row: the columns of its product counted, or written as they come (they are sorted afterwards) */
+template <int G, bool WRITE>
+__device__ void pattern_row(const group<G> &g, const csr &A, const csr &B, int r, int W, int *key, int bits, int *shared, int *length, const int *rowptr, int *col)
+{
+  const int size = 1 << bits;
+
+  for (int s = g.lane; s < size; s += G) key[s] = -1;
+  if (WRITE && g.lane == 0) *shared = WRITE ? rowptr[r] : 0;
+  g.sync();
+  const int n = gather(g, A, B, r, W, key, bits);
+  if constexpr (WRITE) {
+    g.sync();
+    const int end = rowptr[r + 1];
+    for (int s = g.lane; s < size; s += G) {
+      if (key[s] < 0) continue;
+      const int at = atomicAdd(shared, 1);
+
+      if (at < end) col[at] = key[s];
+    }
+  } else {
+    const int all = total_of(g, n, shared);
+
+    if (g.lane == 0) length[r] = all;
+  }
+  g.sync();
+}
+
+template <int G, int BITS, bool WRITE>
+__global__ void __launch_bounds__(threads_of(G)) pattern_kernel(int n, const int *__restrict__ rows, csr A, csr B, int W, int *length, const int *rowptr, int *col)
+{
+  constexpr int  ROWS = threads_of(G) / G;
+  __shared__ int key[ROWS << BITS], shared[ROWS];
+  const int      slot = threadIdx.x / G, k = blockIdx.x * ROWS + slot;
+  const group<G> g;
+
+  if (k >= n) return; /* whole groups, and where a group is a block there is none */
+  pattern_row<G, WRITE>(g, A, B, rows[k], W, key + (slot << BITS), BITS, shared + slot, length, rowptr, col);
+}
+
+/* Rows too long for fast memory: a block each, whose table is part of work, 2^most places */
+template <bool WRITE>
+__global__ void __launch_bounds__(LONG) pattern_long_kernel(int n, const int *__restrict__ rows, csr A, csr B, int W, int most, int *work, int *length, const int *rowptr, int *col)
+{
+  __shared__ int    shared;
+  const group<LONG> g;
+
+  for (int k = blockIdx.x; k < n; k += gridDim.x) {
+    const int r = rows[k], bound = WRITE ? rowptr[r + 1] - rowptr[r] : length[r];
+    int       bits = 12;
+
+    while (bits < most && ((int64_t)1 << bits) < 2 * (int64_t)bound) bits++;
+    __syncthreads(); /* length[r] is read before it is written */
+    pattern_row<LONG, WRITE>(g, A, B, r, W, work + ((size_t)blockIdx.x << most), bits, &shared, length, rowptr, col);
+  }
+}
+
+/* One row: its columns into the table with their places in the row, then its entries of A one after the other, those of B's row by the threads of the group */
+template <int G, class P>
+__device__ void numeric_row(const group<G> &g, const csr &A, const csr &B, int r, const int *__restrict__ rowptr, const int *__restrict__ col, double *val, int *key, P *place, double *sum, int bits, int *lost)
+{
+  const int size = 1 << bits, first = rowptr[r], length = rowptr[r + 1] - first, end = A.i[r + 1];
+  const int warp = G < 32 ? G : 32, lane = (int)threadIdx.x % warp;
+
+  for (int s = g.lane; s < size; s += G) key[s] = -1;
+  for (int p = g.lane; p < length; p += G) sum[p] = 0;
+  g.sync();
+  for (int p = g.lane; p < length; p += G) {
+    int s;
+
+    insert(key, bits, col[first + p], &s);
+    if (s >= 0) place[s] = (P)p;
+    else *lost = 1;
+  }
+  g.sync();
+  for (int k0 = A.i[r]; k0 < end; k0 += warp) {
+    const int k = k0 + lane, now = end - k0 < warp ? end - k0 : warp;
+    int       begin = 0, stop = 0;
+    double    a = 0;
+
+    if (k < end) {
+      const int c = A.j[k];
+
+      a     = A.a[k];
+      begin = B.i[c];
+      stop  = B.i[c + 1];
+    }
+    for (int t = 0; t < now; t++) {
+      const int    from = __shfl_sync(g.mask, begin, t, warp), to = __shfl_sync(g.mask, stop, t, warp);
+      const double f = __shfl_sync(g.mask, a, t, warp);
+
+      for (int q = from + g.lane; q < to; q += G) {
+        const int s = find(key, bits, B.j[q]);
+
+        if (s >= 0) sum[place[s]] += f * B.a[q];
+        else *lost = 1;
+      }
+      g.sync();
+    }
+  }
+  for (int p = g.lane; p < length; p += G) val[first + p] = sum[p];
+  g.sync();
+}
+
+template <int G, int BITS>
+__global__ void __launch_bounds__(threads_of(G)) numeric_kernel(int n, const int *__restrict__ rows, csr A, csr B, const int *__restrict__ rowptr, const int *__restrict__ col, double *val, int *lost)
+{
+  constexpr int             ROWS = threads_of(G) / G, T = 1 << BITS;
+  __shared__ double         sum[ROWS * T / 2]; /* the limit of a class is half the places of its table */
+  __shared__ int            key[ROWS * T];
+  __shared__ unsigned short place[ROWS * T];
+  const int                 slot = threadIdx.x / G, k = blockIdx.x * ROWS + slot;
+  const group<G>            g;
+
+  if (k >= n) return;
+  numeric_row(g, A, B, rows[k], rowptr, col, val, key + slot * T, place + slot * T, sum + slot * (T / 2), BITS, lost);
+}
+
+/* The sums of a long row are its values themselves */
+__global__ void __launch_bounds__(LONG) numeric_long_kernel(int n, const int *__restrict__ rows, csr A, csr B, const int *__restrict__ rowptr, const int *__restrict__ col, double *val, int most, int *work, int *lost)
+{
+  const group<LONG> g;
+  int              *key = work + ((size_t)blockIdx.x << (most + 1)), *place = key + ((size_t)1 << most);
+
+  for (int k = blockIdx.x; k < n; k += gridDim.x) {
+    const int r = rows[k], first = rowptr[r], length = rowptr[r + 1] - first;
+    int       bits = 12;
+
+    while (bits < most && ((int64_t)1 << bits) < 2 * (int64_t)length) bits++;
+    numeric_row(g, A, B, r, rowptr, col, val, key, place, val + first, bits, lost);
+  }
+}
+
+/* Threads that share a row of B while order does not matter: a power of two about its mean length */
+static int Sharing(const GPUCSRStorage *B, int most)
+{
+  const double mean = B->m ? (double)B->nnz / B->m : 0;
+  int          w    = 1;
+
+  while (w < most && w < mean) w *= 2;
+  return w;
+}
+
+/* Tables in device memory for the rows of the last class, at most so many bytes */
+#define LONG_BYTES ((size_t)1 << 28)
+
+static PetscErrorCode LongWork(const GPUCSRStorage *A, const GPUCSRRowClasses *c, int perplace, int *most, int *blocks, size_t *bytes, void **work)
+{
+  const int n = c->first[GPUCSR_ROW_CLASSES] - c->first[GPUCSR_ROW_CLASSES - 1];
+  size_t    one;
+
+  PetscFunctionBegin;
+  *most = 12;
+  while (*most < 31 && ((int64_t)1 << *most) < 2 * (int64_t)c->longest) ++*most;
+  one     = sizeof(int) * (size_t)perplace << *most;
+  *blocks = (int)PetscMax((size_t)1, PetscMin(PetscMin((size_t)n, 2 * (size_t)A->dev->props.processors), LONG_BYTES / one));
+  *bytes  = one * (size_t)*blocks;
+  PetscCall(GPUCSRMalloc(A->dev, *bytes, "tables of a product's long rows", work));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define CLASS_ROWS(k) const int n = c->first[k + 1] - c->first[k], *rows = c->rows + c->first[k]
+
+template <bool WRITE>
+static PetscErrorCode Pattern(const GPUCSRStorage *SA, const GPUCSRStorage *SB, const GPUCSRRowClasses *c, int *length, const int *rowptr, int *col)
+{
+  const csr          A = Arrays(SA), B = Arrays(SB);
+  const cudaStream_t s = StreamOf(SA);
+
+  PetscFunctionBegin;
+#define LAUNCH(k, G, BITS) \
+  do { \
+    CLASS_ROWS(k); \
+    if (n) pattern_kernel<G, BITS, WRITE><<<GPUCSRBlocks((int64_t)n *(G), threads_of(G)), threads_of(G), 0, s>>>(n, rows, A, B, Sharing(SB, (G) < 32 ? (G) : 32), length, rowptr, col); \
+  } while (0)
+  LAUNCH(1, 8, 5);
+  LAUNCH(2, 16, 7);
+  LAUNCH(3, 32, 9);
+  LAUNCH(4, 128, 11);
+  LAUNCH(5, 256, 12);
+#undef LAUNCH
+  GPUCSRCheckLaunch("spgemm (pattern)");
+  CLASS_ROWS(6);
+  if (n) {
+    void       *work = NULL;
+    size_t      bytes;
+    int         most, blocks;
+    cudaError_t err;
+
+    PetscCall(LongWork(SA, c, 1, &most, &blocks, &bytes, &work));
+    pattern_long_kernel<WRITE><<<blocks, LONG, 0, s>>>(n, rows, A, B, Sharing(SB, 32), most, (int *)work, length, rowptr, col);
+    err = cudaGetLastError();
+    PetscCall(GPUCSRFree(SA->dev, bytes, &work));
+    PetscCheck(err == cudaSuccess, PETSC_COMM_SELF, PETSC_ERR_GPU, "Launch of spgemm (long rows) failed with %s", cudaGetErrorString(err));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Count_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *c, int32_t *length)
+{
+  PetscFunctionBegin;
+  PetscCall(Pattern<false>(A, B, c, length, NULL, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Fill_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *c, GPUCSRStorage *C)
+{
+  const int     *rowptr = (const int *)C->array[CSR_ROWPTR].data;
+  int           *col    = (int *)C->array[CSR_COL].data;
+  const size_t   bytes  = sizeof(int) * (size_t)C->nnz;
+  size_t         some   = 0;
+  void          *loose = NULL, *temp = NULL;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  if (!C->nnz) PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSR_CUDA(cub::DeviceSegmentedSort::SortKeys(NULL, some, (const int *)col, col, (int)C->nnz, C->m, rowptr, rowptr + 1, StreamOf(C)));
+  PetscCall(GPUCSRMalloc(C->dev, bytes, "columns of a product", &loose));
+  ierr = GPUCSRMalloc(C->dev, some, "sort of a product's columns", &temp);
+  if (!ierr) ierr = Pattern<true>(A, B, c, NULL, rowptr, (int *)loose);
+  if (!ierr && cub::DeviceSegmentedSort::SortKeys(temp, some, (const int *)loose, col, (int)C->nnz, C->m, rowptr, rowptr + 1, StreamOf(C)) != cudaSuccess) ierr = PETSC_ERR_GPU;
+  PetscCall(GPUCSRFree(C->dev, some, &temp));
+  PetscCall(GPUCSRFree(C->dev, bytes, &loose));
+  PetscCheck(ierr != PETSC_ERR_GPU, PETSC_COMM_SELF, PETSC_ERR_GPU, "The pattern of a product could not be computed on the device");
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode NumericLaunch(const GPUCSRStorage *SA, const GPUCSRStorage *SB, const GPUCSRRowClasses *c, GPUCSRStorage *C, int *lost)
+{
+  const csr          A = Arrays(SA), B = Arrays(SB);
+  const cudaStream_t s      = StreamOf(SA);
+  const int         *rowptr = (const int *)C->array[CSR_ROWPTR].data, *col = (const int *)C->array[CSR_COL].data;
+  double            *val   = (double *)C->array[CSR_VAL].data;
+  const bool         small = SB->nnz <= 6 * (int64_t)SB->m; /* few threads a row of B */
+
+  PetscFunctionBegin;
+#define LAUNCH(k, G, BITS) \
+  do { \
+    CLASS_ROWS(k); \
+    if (n) numeric_kernel<G, BITS><<<GPUCSRBlocks((int64_t)n *(G), threads_of(G)), threads_of(G), 0, s>>>(n, rows, A, B, rowptr, col, val, lost); \
+  } while (0)
+  if (small) {
+    LAUNCH(1, 4, 5);
+    LAUNCH(2, 8, 7);
+  } else {
+    LAUNCH(1, 8, 5);
+    LAUNCH(2, 16, 7);
+  }
+  LAUNCH(3, 32, 9);
+  LAUNCH(4, 64, 11);
+  LAUNCH(5, 128, 12);
+#undef LAUNCH
+  GPUCSRCheckLaunch("spgemm (values)");
+  CLASS_ROWS(6);
+  if (n) {
+    void       *work = NULL;
+    size_t      bytes;
+    int         most, blocks;
+    cudaError_t err;
+
+    PetscCall(LongWork(SA, c, 2, &most, &blocks, &bytes, &work));
+    numeric_long_kernel<<<blocks, LONG, 0, s>>>(n, rows, A, B, rowptr, col, val, most, (int *)work, lost);
+    err = cudaGetLastError();
+    PetscCall(GPUCSRFree(SA->dev, bytes, &work));
+    PetscCheck(err == cudaSuccess, PETSC_COMM_SELF, PETSC_ERR_GPU, "Launch of spgemm (long rows) failed with %s", cudaGetErrorString(err));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* An int that a kernel left on the device, read when the stream's work is done */
+static PetscErrorCode ReadInt(const GPUCSRStorage *A, const void *from, int *to)
+{
+  PetscFunctionBegin;
+  PetscCall(A->dev->ops->copy(A->dev->id, to, from, sizeof(int), GPUCSR_TO_HOST, A->dev->stream));
+  PetscCall(A->dev->ops->streamsynchronize(A->dev->id, A->dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Numeric_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *c, GPUCSRStorage *C, PetscBool *lost)
+{
+  GPUCSRDevice   dev  = A->dev;
+  void          *flag = NULL;
+  int            yes  = 0;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRMalloc(dev, sizeof(int), "a product's flag", &flag));
+  ierr = dev->ops->zero(dev->id, flag, sizeof(int), dev->stream);
+  if (!ierr) ierr = NumericLaunch(A, B, c, C, (int *)flag);
+  if (!ierr) ierr = ReadInt(A, flag, &yes);
+  PetscCall(GPUCSRFree(dev, sizeof(int), &flag));
+  PetscCall(ierr);
+  *lost = yes ? PETSC_TRUE : PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+__global__ void bound_kernel(int m, int n, csr A, const int *__restrict__ brow, int *length)
+{
+  const int r = (int)(((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 8);
+  int64_t   w = 0;
+
+  if (r < m)
+    for (int k = A.i[r] + (int)(threadIdx.x % 8); k < A.i[r + 1]; k += 8) w += brow[A.j[k] + 1] - brow[A.j[k]];
+  w = reduce<8>(w);
+  if (r < m && threadIdx.x % 8 == 0) length[r] = (int)(w < n ? w : n);
+}
+
+static PetscErrorCode Bound_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *B, int32_t *length)
+{
+  PetscFunctionBegin;
+  if (!A->m) PetscFunctionReturn(PETSC_SUCCESS);
+  bound_kernel<<<GPUCSRBlocks((int64_t)A->m * 8, 256), 256, 0, StreamOf(A)>>>(A->m, B->n, Arrays(A), Arrays(B).i, length);
+  GPUCSRCheckLaunch("spgemm (bound)");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* counts[0 ..]: rows of each class; after them the longest */
+__global__ void classes_kernel(int m, const int *__restrict__ length, int *counts)
+{
+  __shared__ int part[GPUCSR_ROW_CLASSES + 1];
+  const int      r = blockIdx.x * blockDim.x + threadIdx.x;
+
+  if (threadIdx.x <= GPUCSR_ROW_CLASSES) part[threadIdx.x] = 0;
+  __syncthreads();
+  if (r < m) {
+    atomicAdd(part + GPUCSRRowClass(length[r]), 1);
+    atomicMax(part + GPUCSR_ROW_CLASSES, length[r]);
+  }
+  __syncthreads();
+  if (threadIdx.x < GPUCSR_ROW_CLASSES && part[threadIdx.x]) atomicAdd(counts + threadIdx.x, part[threadIdx.x]);
+  if (threadIdx.x == GPUCSR_ROW_CLASSES && part[threadIdx.x]) atomicMax(counts + threadIdx.x, part[threadIdx.x]);
+}
+
+/* The order of a class' rows is that of the blocks that come; no result depends on it */
+__global__ void deal_kernel(int m, const int *__restrict__ length, int *next, int *rows)
+{
+  __shared__ int part[GPUCSR_ROW_CLASSES], from[GPUCSR_ROW_CLASSES];
+  const int      r = blockIdx.x * blockDim.x + threadIdx.x, k = r < m ? GPUCSRRowClass(length[r]) : 0;
+  int            at = 0;
+
+  if (threadIdx.x < GPUCSR_ROW_CLASSES) part[threadIdx.x] = 0;
+  __syncthreads();
+  if (r < m) at = atomicAdd(part + k, 1);
+  __syncthreads();
+  if (threadIdx.x < GPUCSR_ROW_CLASSES && part[threadIdx.x]) from[threadIdx.x] = atomicAdd(next + threadIdx.x, part[threadIdx.x]);
+  __syncthreads();
+  if (r < m) rows[from[k] + at] = r;
+}
+
+static PetscErrorCode ClassifySteps(int m, const int32_t *length, GPUCSRRowClasses *c, GPUCSRDevice dev, int *counts)
+{
+  const cudaStream_t s = (cudaStream_t)dev->stream;
+  int                host[GPUCSR_ROW_CLASSES + 1];
+
+  PetscFunctionBegin;
+  PetscCall(dev->ops->zero(dev->id, counts, sizeof(host), s));
+  classes_kernel<<<GPUCSRBlocks(m, 256), 256, 0, s>>>(m, length, counts);
+  GPUCSRCheckLaunch("spgemm (classes)");
+  PetscCall(dev->ops->copy(dev->id, host, counts, sizeof(host), GPUCSR_TO_HOST, s));
+  PetscCall(dev->ops->streamsynchronize(dev->id, s));
+  c->longest  = host[GPUCSR_ROW_CLASSES];
+  c->first[0] = 0;
+  for (int k = 0; k < GPUCSR_ROW_CLASSES; k++) c->first[k + 1] = c->first[k] + host[k];
+  PetscCall(dev->ops->copy(dev->id, counts, c->first, sizeof(int) * GPUCSR_ROW_CLASSES, GPUCSR_TO_DEVICE, s));
+  deal_kernel<<<GPUCSRBlocks(m, 256), 256, 0, s>>>(m, length, counts, c->rows);
+  GPUCSRCheckLaunch("spgemm (deal)");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Classify_CUDA(int m, const int32_t *length, GPUCSRRowClasses *c, GPUCSRDevice dev)
+{
+  void          *counts = NULL;
+  const size_t   bytes  = sizeof(int) * (GPUCSR_ROW_CLASSES + 1);
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  if (!m) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRMalloc(dev, bytes, "rows by class", &counts));
+  ierr = ClassifySteps(m, length, c, dev, (int *)counts);
+  PetscCall(GPUCSRFree(dev, bytes, &counts));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+__global__ void sum_kernel(int m, const int *__restrict__ length, unsigned long long *sum)
+{
+  unsigned long long s = 0;
+
+  for (int64_t r = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; r < m; r += (int64_t)gridDim.x * blockDim.x) s += (unsigned long long)length[r];
+  s = reduce<32>(s);
+  if (threadIdx.x % 32 == 0 && s) atomicAdd(sum, s);
+}
+
+static PetscErrorCode Scan_CUDA(int m, const int32_t *length, int32_t *rowptr, int64_t *nnz, GPUCSRDevice dev)
+{
+  const cudaStream_t s     = (cudaStream_t)dev->stream;
+  size_t             bytes = 0;
+  void              *temp  = NULL;
+  PetscErrorCode     ierr;
+
+  PetscFunctionBegin;
+  GPUCSR_CUDA(cub::DeviceScan::ExclusiveSum(NULL, bytes, length, rowptr, m + 1, s));
+  bytes = PetscMax(bytes, sizeof(*nnz));
+  PetscCall(GPUCSRMalloc(dev, bytes, "a product's scan", &temp));
+  ierr = dev->ops->zero(dev->id, temp, sizeof(*nnz), s);
+  if (!ierr) {
+    if (m) sum_kernel<<<PetscMin(GPUCSRBlocks(m, 256), 4096u), 256, 0, s>>>(m, length, (unsigned long long *)temp);
+    ierr = dev->ops->copy(dev->id, nnz, temp, sizeof(*nnz), GPUCSR_TO_HOST, s);
+  }
+  if (!ierr) ierr = dev->ops->streamsynchronize(dev->id, s);
+  if (!ierr && cub::DeviceScan::ExclusiveSum(temp, bytes, length, rowptr, m + 1, s) != cudaSuccess) ierr = PETSC_ERR_GPU;
+  PetscCall(GPUCSRFree(dev, bytes, &temp));
+  PetscCheck(ierr != PETSC_ERR_GPU, PETSC_COMM_SELF, PETSC_ERR_GPU, "The scan of a product's row lengths failed");
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* --- Independent sets */
+
+enum {
+  UNDECIDED,
+  TAKEN,
+  OUT
+};
+
+__device__ __forceinline__ int rank_of(const int *rank, int v)
+{
+  return rank ? rank[v] : v;
+}
+
+__global__ void begin_kernel(int m, const int *__restrict__ rowptr, volatile unsigned char *state)
+{
+  const int v = blockIdx.x * blockDim.x + threadIdx.x;
+
+  if (v < m) state[v] = rowptr[v + 1] - rowptr[v] < 2 ? OUT : UNDECIDED;
+}
+
+/*
+  A vertex is decided once all neighbours before it are. What others decide meanwhile is seen or not; the decision is the same either way, as greedy
+  selection in a given order has one result (Blelloch, Fineman, Shun, Greedy sequential maximal independent set and matching are parallel on average, 2012).
+*/
+__global__ void decide_kernel(int m, csr A, const int *__restrict__ rank, volatile unsigned char *state, int *left)
+{
+  const int v = blockIdx.x * blockDim.x + threadIdx.x;
+
+  if (v >= m || state[v] != UNDECIDED) return;
+  const int mine = rank_of(rank, v);
+  bool      wait = false;
+  for (int k = A.i[v]; k < A.i[v + 1]; k++) {
+    const int u = A.j[k];
+
+    if (u == v || rank_of(rank, u) > mine) continue;
+    const unsigned char s = state[u];
+
+    if (s == TAKEN) {
+      state[v] = OUT;
+      return;
+    }
+    wait = wait || s == UNDECIDED;
+  }
+  if (!wait) state[v] = TAKEN;
+  else *left = 1;
+}
+
+__global__ void roots_kernel(int m, csr A, const int *__restrict__ rank, const unsigned char *__restrict__ state, int *root)
+{
+  const int v    = blockIdx.x * blockDim.x + threadIdx.x;
+  int       best = -1;
+
+  if (v >= m) return;
+  if (state[v] == TAKEN) best = v;
+  else
+    for (int k = A.i[v]; k < A.i[v + 1]; k++) {
+      const int u = A.j[k];
+
+      if (state[u] == TAKEN && (best < 0 || rank_of(rank, u) < rank_of(rank, best))) best = u;
+    }
+  root[v] = best;
+}
+
+/* Rounds between two questions whether all is decided, and how often that is asked at most: in a natural order chains may be as long as the matrix */
+#define ROUNDS    8
+#define QUESTIONS 512
+
+static PetscErrorCode IndependentSteps(const GPUCSRStorage *A, const int32_t *rank, int32_t *root, unsigned char *state, int *left, PetscBool *complete)
+{
+  const cudaStream_t s      = StreamOf(A);
+  const unsigned int blocks = GPUCSRBlocks(A->m, 256);
+
+  PetscFunctionBegin;
+  begin_kernel<<<blocks, 256, 0, s>>>(A->m, Arrays(A).i, state);
+  *complete = PETSC_FALSE;
+  for (int q = 0; q < QUESTIONS && !*complete; q++) {
+    int undecided;
+
+    for (int k = 0; k < ROUNDS; k++) {
+      if (k == ROUNDS - 1) PetscCall(A->dev->ops->zero(A->dev->id, left, sizeof(int), s));
+      decide_kernel<<<blocks, 256, 0, s>>>(A->m, Arrays(A), rank, state, left);
+    }
+    GPUCSRCheckLaunch("independent set");
+    PetscCall(ReadInt(A, left, &undecided));
+    *complete = (PetscBool)!undecided;
+  }
+  roots_kernel<<<blocks, 256, 0, s>>>(A->m, Arrays(A), rank, state, root);
+  GPUCSRCheckLaunch("independent set (roots)");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Independent_CUDA(const GPUCSRStorage *A, const int32_t *rank, int32_t *root, PetscBool *complete)
+{
+  const size_t   bytes = GPUCSRTogether(sizeof(int)) + (size_t)A->m;
+  void          *work  = NULL;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  *complete = PETSC_TRUE;
+  if (!A->m) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRMalloc(A->dev, bytes, "states of vertices", &work));
+  ierr = IndependentSteps(A, rank, root, (unsigned char *)work + GPUCSRTogether(sizeof(int)), (int *)work, complete);
+  PetscCall(GPUCSRFree(A->dev, bytes, &work));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const GPUCSRSpGEMMOps GPUCSRSpGEMM_cuda = {Bound_CUDA, Classify_CUDA, Count_CUDA, Scan_CUDA, Fill_CUDA, Numeric_CUDA, Independent_CUDA};

@@ -1,0 +1,72 @@
+#pragma once
+
+/*
+  Sparse products C = A B of matrices in CSR on one device, in two phases: the pattern of C, then its values, which alone are computed
+  again for new values of A and B. Knows neither Mat nor CUDA.
+
+  Rows of C are put into classes by how long they can be. The rows of a class are computed alike: a group of threads has a hash table of
+  one size in fast memory and puts the columns of a row there, after Nagasaka, Nishide, Azad, Buluc, High-performance sparse matrix-matrix
+  products on Intel KNL and multicore architectures (2018) and Nagasaka, Nukada, Matsuoka, High-performance and memory-saving sparse general
+  matrix-matrix multiplication for NVIDIA Pascal GPU (2017); the few rows too long for that have their tables in device memory, as in Parger,
+  Winter, Mlakar, Steinberger, spECK (2020). Unlike theirs the sums do not depend on the order in which threads come: the entries of a row of
+  A are taken one after the other, as MATAIJ does, so that the same product has the same bits every time.
+*/
+#include "../kernels/kernels.h"
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
+
+/* Class k > 0 holds the rows of more than limit k - 1 and at most limit k entries; tables have twice as many places. Class 0: empty rows */
+#define GPUCSR_ROW_CLASSES 7
+static const int       GPUCSRRowLimit[GPUCSR_ROW_CLASSES] = {0, 16, 64, 256, 1024, 2048, INT32_MAX};
+GPUCSR_HOST_DEVICE int GPUCSRRowClass(int length)
+{
+  return length <= 0 ? 0 : length <= 16 ? 1 : length <= 64 ? 2 : length <= 256 ? 3 : length <= 1024 ? 4 : length <= 2048 ? 5 : 6;
+}
+
+/* Rows by class: those of class k are rows[first[k]] to rows[first[k + 1] - 1] */
+typedef struct {
+  int      first[GPUCSR_ROW_CLASSES + 1];
+  int      longest;
+  int32_t *rows; /* device memory, m of them */
+  int      m;
+} GPUCSRRowClasses;
+
+/* What a backend does for them; all run on the stream of A's device. Those that give numbers back have waited for it. */
+typedef struct {
+  /* length[r] = what row r of C cannot exceed */
+  PetscErrorCode (*bound)(const GPUCSRStorage *A, const GPUCSRStorage *B, int32_t *length);
+  /* the first of them, where memory for rows is there */
+  PetscErrorCode (*classify)(int m, const int32_t *length, GPUCSRRowClasses *, GPUCSRDevice);
+  /* length[r], of which a bound was known, becomes how long row r of C is */
+  PetscErrorCode (*count)(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *, int32_t *length);
+  /* rowptr from lengths, m + 1 of them, the last of which does not matter; nnz: their sum */
+  PetscErrorCode (*scan)(int m, const int32_t *length, int32_t *rowptr, int64_t *nnz, GPUCSRDevice);
+  /* columns of C, ascending; its row pointers are there */
+  PetscErrorCode (*fill)(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *, GPUCSRStorage *C);
+  /* values of C; lost: an entry of the product has no place in C */
+  PetscErrorCode (*numeric)(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *, GPUCSRStorage *C, PetscBool *lost);
+  /*
+    A maximal independent set of the graph A, the one that greedy selection by ascending rank finds, rank NULL: by ascending row number. Where a
+    vertex is taken its neighbours are out. root[v] = v for those that were taken, else the first by rank of them that has v in its row,
+    or -1 for vertices without neighbours. The graph's pattern must be symmetric. complete: no vertex is left undecided
+  */
+  PetscErrorCode (*independent)(const GPUCSRStorage *A, const int32_t *rank, int32_t *root, PetscBool *complete);
+} GPUCSRSpGEMMOps;
+
+GPUCSR_INTERN const GPUCSRSpGEMMOps  GPUCSRSpGEMM_host;
+GPUCSR_INTERN const GPUCSRSpGEMMOps  GPUCSRSpGEMM_cuda;
+GPUCSR_INTERN const GPUCSRSpGEMMOps *GPUCSRSpGEMMOf(GPUCSRDevice);
+
+GPUCSR_INTERN PetscErrorCode GPUCSRCSRCreate(GPUCSRDevice, int m, int n, int64_t nnz, GPUCSRStorage *);
+GPUCSR_INTERN PetscErrorCode GPUCSRSpGEMMSymbolic(const GPUCSRStorage *A, const GPUCSRStorage *B, GPUCSRStorage *C, GPUCSRRowClasses *);
+GPUCSR_INTERN PetscErrorCode GPUCSRSpGEMMNumeric(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *, GPUCSRStorage *C);
+GPUCSR_INTERN PetscErrorCode GPUCSRRowClassesOf(const GPUCSRStorage *C, GPUCSRRowClasses *);
+GPUCSR_INTERN PetscErrorCode GPUCSRRowClassesDestroy(GPUCSRDevice, GPUCSRRowClasses *);
+GPUCSR_INTERN PetscErrorCode GPUCSRTransposeStorage(const GPUCSRStorage *A, GPUCSRStorage *T, int32_t **map);
+GPUCSR_INTERN PetscErrorCode GPUCSRTransposeValues(const GPUCSRStorage *A, const int32_t *map, GPUCSRStorage *T);
+
+#if defined(__cplusplus)
+}
+#endif

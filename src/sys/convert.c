@@ -1,0 +1,87 @@
+/*
+  Conversion of numbers by several threads, and the rounding that it costs.
+*/
+#include "convert.h"
+#include <float.h>
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+/* Below this many bytes waking threads costs more than they save */
+#define THREADED_BYTES ((size_t)256 << 10)
+
+/*
+  Several at once, and divided only where a block has a rounding worse than all before it: a division takes longer than all the rest. A quotient that is no
+  number (0, Inf, NaN) counts as no rounding
+*/
+static double RoundToFloat(float *restrict t, const double *restrict f, size_t n, double worst)
+{
+  const size_t block = 256;
+
+  for (size_t b = 0; b < n; b += block) {
+    const size_t end  = PetscMin(n, b + block);
+    double       over = -1;
+
+#pragma omp simd reduction(max : over)
+    for (size_t k = b; k < end; k++) {
+      double e;
+
+      t[k] = (float)f[k];
+      e    = fabs(f[k] - (double)t[k]) - worst * fabs(f[k]);
+      over = e > over ? e : over;
+    }
+    if (over <= 0) continue;
+#pragma omp simd reduction(max : worst)
+    for (size_t k = b; k < end; k++) {
+      const double e = fabs(f[k] - (double)t[k]) / fabs(f[k]);
+
+      worst = e > worst ? e : worst;
+    }
+    worst = worst < 1 ? worst : 1;
+  }
+  return worst;
+}
+
+PetscBool GPUCSRConvertible(GPUCSRType to, GPUCSRType from)
+{
+  return (PetscBool)(to == from || (to == GPUCSR_FLOAT && from == GPUCSR_DOUBLE) || (to == GPUCSR_DOUBLE && from == GPUCSR_FLOAT) || (to == GPUCSR_INT32 && from == GPUCSR_INT64));
+}
+
+#define CONVERT(TO, FROM) \
+  for (size_t k = 0; k < n; k++) ((TO *)dst)[k] = (TO)((const FROM *)src)[k]
+
+/* Numbers first <= k < last of src to the begin of dst, by one thread. Returns the worst rounding, no less than it is given; judged where that is not negative */
+double GPUCSRConvertPiece(void *restrict dst, GPUCSRType to, const void *restrict from_, GPUCSRType from, size_t first, size_t last, double worst)
+{
+  const void  *src = (const char *)from_ + first * GPUCSRTypeSize(from);
+  const size_t n   = last - first;
+
+  if (!n) return worst; /* nothing may be nowhere */
+  if (to == from) memcpy(dst, src, n * GPUCSRTypeSize(to));
+  else if (to == GPUCSR_FLOAT && worst >= 0) return RoundToFloat((float *)dst, (const double *)src, n, worst);
+  else if (to == GPUCSR_FLOAT) CONVERT(float, double);
+  else if (to == GPUCSR_DOUBLE) CONVERT(double, float);
+  else CONVERT(int32_t, int64_t);
+  return worst;
+}
+
+/*
+  dst[0..n) = src[0..n), converted. When rounding is given, it grows to the largest |a - float(a)| / |a| met;
+  Inf and NaN are what they are in both, and a value beyond float's range counts as 1.
+*/
+PetscErrorCode GPUCSRConvert(void *dst, GPUCSRType to, const void *src, GPUCSRType from, size_t n, int nthreads, double *rounding)
+{
+  const int threads = n * GPUCSRTypeSize(from) < THREADED_BYTES ? 1 : nthreads;
+  double    worst   = rounding ? *rounding : -1;
+
+  PetscFunctionBegin;
+  PetscCheck(GPUCSRConvertible(to, from), PETSC_COMM_SELF, PETSC_ERR_SUP, "No conversion from type %d to type %d", (int)from, (int)to);
+#pragma omp parallel num_threads(threads) if (threads > 1) reduction(max : worst)
+  {
+    const size_t me = (size_t)omp_get_thread_num(), all = (size_t)omp_get_num_threads(), first = n * me / all;
+
+    worst = GPUCSRConvertPiece((char *)dst + first * GPUCSRTypeSize(to), to, src, from, first, n * (me + 1) / all, rounding ? *rounding : -1);
+  }
+  if (rounding) *rounding = worst;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,174 @@
+/*
+  -gpucsr_debug_fault KIND:N[:on][:rank=R]: the N-th call of a kind that the library makes to a backend fails, or all from that one on; R is the only rank on which it does. N is 0
+  to count alone. Everything above the table of the backend cannot tell such a failure from a real one.
+*/
+#include "fault.h"
+#include <stdlib.h>
+#include <string.h>
+
+const char *const GPUCSRFaultKinds[GPUCSR_FAULT_KINDS + 1] = {"memory", "pagelock", "copy", "launch", "event", "synchronize", "properties", "device", NULL};
+GPUCSRFaultCounts GPUCSRFault;
+
+static GPUCSRBackendOps under; /* the table below this layer */
+
+/* Counts a call; does it fail? */
+static PetscBool Fails(GPUCSRFaultKind kind)
+{
+  GPUCSRFaultCounts *f = &GPUCSRFault;
+  PetscInt           n;
+
+  if (kind != GPUCSR_FAULT_DEVICE) f->calls[kind]++;
+  f->calls[GPUCSR_FAULT_DEVICE]++;
+  if (!f->at || (f->kind != kind && f->kind != GPUCSR_FAULT_DEVICE)) return PETSC_FALSE;
+  n = f->calls[f->kind];
+  if (n != f->at && !(f->on && n > f->at)) return PETSC_FALSE;
+  f->injected++;
+  return PETSC_TRUE;
+}
+
+/* Before what the layer below does, so that it is not done */
+static PetscErrorCode Inject(GPUCSRFaultKind kind, const char what[], PetscErrorCode code)
+{
+  const GPUCSRFaultCounts *f = &GPUCSRFault;
+
+  PetscFunctionBegin;
+  PetscCheck(!Fails(kind), PETSC_COMM_SELF, code, "Backend %s: %s fails, as -gpucsr_debug_fault %s:%" PetscInt_FMT "%s says", under.name, what, GPUCSRFaultKinds[f->kind], f->at, f->on ? ":on" : "");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* FUNCTION(name, formal arguments, actual arguments, kind, error code, statement that counts) */
+#define FUNCTION(name, formal, actual, kind, code, count) \
+  static PetscErrorCode name##_Fault formal \
+  { \
+    PetscFunctionBegin; \
+    PetscCall(Inject(kind, #name, code)); \
+    PetscCall((*under.name)actual); \
+    count; \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }
+
+FUNCTION(open, (int id, GPUCSRProperties *p), (id, p), GPUCSR_FAULT_PROPERTIES, PETSC_ERR_GPU, )
+FUNCTION(activate, (int id), (id), GPUCSR_FAULT_PROPERTIES, PETSC_ERR_GPU, )
+FUNCTION(memory, (int id, size_t *avail, size_t *total), (id, avail, total), GPUCSR_FAULT_PROPERTIES, PETSC_ERR_GPU, )
+FUNCTION(synchronize, (int id), (id), GPUCSR_FAULT_SYNCHRONIZE, PETSC_ERR_GPU, )
+FUNCTION(malloc, (int id, size_t bytes, GPUCSRStream s, void **p), (id, bytes, s, p), GPUCSR_FAULT_MEMORY, PETSC_ERR_MEM, GPUCSRFault.memory++)
+FUNCTION(hostmalloc, (int id, size_t bytes, void **p), (id, bytes, p), GPUCSR_FAULT_PAGELOCK, PETSC_ERR_MEM, GPUCSRFault.hostmemory++)
+FUNCTION(copy, (int id, void *dst, const void *src, size_t bytes, GPUCSRCopyKind kind, GPUCSRStream s), (id, dst, src, bytes, kind, s), GPUCSR_FAULT_COPY, PETSC_ERR_GPU, )
+FUNCTION(zero, (int id, void *p, size_t bytes, GPUCSRStream s), (id, p, bytes, s), GPUCSR_FAULT_COPY, PETSC_ERR_GPU, )
+FUNCTION(fetch, (int id, void *dst, const void *src, size_t bytes, GPUCSRStream s), (id, dst, src, bytes, s), GPUCSR_FAULT_COPY, PETSC_ERR_GPU, )
+FUNCTION(streamcreate, (int id, GPUCSRStream *s), (id, s), GPUCSR_FAULT_EVENT, PETSC_ERR_GPU, GPUCSRFault.streams++)
+FUNCTION(streamsynchronize, (int id, GPUCSRStream s), (id, s), GPUCSR_FAULT_SYNCHRONIZE, PETSC_ERR_GPU, )
+FUNCTION(streamwait, (int id, GPUCSRStream s, GPUCSREvent e), (id, s, e), GPUCSR_FAULT_EVENT, PETSC_ERR_GPU, )
+FUNCTION(eventcreate, (int id, PetscBool timing, GPUCSREvent *e), (id, timing, e), GPUCSR_FAULT_EVENT, PETSC_ERR_GPU, GPUCSRFault.events++)
+FUNCTION(eventrecord, (int id, GPUCSREvent e, GPUCSRStream s), (id, e, s), GPUCSR_FAULT_EVENT, PETSC_ERR_GPU, )
+FUNCTION(eventsynchronize, (int id, GPUCSREvent e), (id, e), GPUCSR_FAULT_SYNCHRONIZE, PETSC_ERR_GPU, )
+FUNCTION(eventelapsed, (int id, GPUCSREvent a, GPUCSREvent b, double *seconds), (id, a, b, seconds), GPUCSR_FAULT_EVENT, PETSC_ERR_GPU, )
+FUNCTION(hold, (int id, GPUCSRStream s, volatile int *go), (id, s, go), GPUCSR_FAULT_LAUNCH, PETSC_ERR_GPU, )
+
+/* What gives back meets no error: a device that is lost keeps it */
+#define GIVEBACK(name, formal, actual, counted) \
+  static PetscErrorCode name##_Fault formal \
+  { \
+    PetscFunctionBegin; \
+    GPUCSRFault.counted--; \
+    if (!Fails(GPUCSR_FAULT_DEVICE)) PetscCall((*under.name)actual); \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }
+
+GIVEBACK(free, (int id, GPUCSRStream s, void *p), (id, s, p), memory)
+GIVEBACK(hostfree, (int id, void *p), (id, p), hostmemory)
+GIVEBACK(hostunregister, (int id, void *p), (id, p), locked)
+GIVEBACK(streamdestroy, (int id, GPUCSRStream s), (id, s), streams)
+GIVEBACK(eventdestroy, (int id, GPUCSREvent e), (id, e), events)
+
+/* Page-locking is refused, which is no error */
+static PetscErrorCode hostregister_Fault(int id, void *p, size_t bytes, PetscBool *done)
+{
+  PetscFunctionBegin;
+  *done = PETSC_FALSE;
+  if (!Fails(GPUCSR_FAULT_PAGELOCK)) PetscCall((*under.hostregister)(id, p, bytes, done));
+  if (*done) GPUCSRFault.locked++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Launch_Fault(GPUCSRDevice d, const char what[])
+{
+  PetscBool watched = PETSC_TRUE;
+
+  PetscFunctionBegin;
+  if (d) PetscCall(PetscStrcmp(d->ops->name, under.name, &watched));
+  if (watched) PetscCall(Inject(GPUCSR_FAULT_LAUNCH, what, PETSC_ERR_GPU));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KIND:N, with what may follow it */
+static PetscErrorCode Parse(const char text[])
+{
+  GPUCSRFaultCounts *f   = &GPUCSRFault;
+  const char        *end = strchr(text, ':');
+  char              *rest;
+  PetscMPIInt        rank;
+  int                k = 0;
+
+  PetscFunctionBegin;
+  while (k < GPUCSR_FAULT_KINDS && end && (strncmp(text, GPUCSRFaultKinds[k], (size_t)(end - text)) || GPUCSRFaultKinds[k][end - text])) k++;
+  PetscCheck(end && k < GPUCSR_FAULT_KINDS, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "-gpucsr_debug_fault %s: must begin with memory:, pagelock:, copy:, launch:, event:, synchronize:, properties: or device:, and a number", text);
+  f->kind = (GPUCSRFaultKind)k;
+  f->at   = (PetscInt)strtol(end + 1, &rest, 10);
+  f->on   = (PetscBool)!strncmp(rest, ":on", 3);
+  if (f->on) rest += 3;
+  if (!strncmp(rest, ":rank=", 6)) {
+    PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+    if (strtol(rest + 6, &rest, 10) != rank) f->at = 0;
+  }
+  PetscCheck(!*rest, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "-gpucsr_debug_fault %s: %s is not understood", text, rest);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRDebug_fault(GPUCSRBackendOps *ops)
+{
+  GPUCSRFaultCounts *f = &GPUCSRFault;
+  char               text[64];
+  PetscBool          set, same;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-gpucsr_debug_fault", text, sizeof(text), &set));
+  PetscCall(PetscStrncpy(f->backend, "cuda", sizeof(f->backend)));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-gpucsr_debug_fault_backend", f->backend, sizeof(f->backend), NULL));
+  PetscCall(PetscStrcmp(ops->name, f->backend, &same));
+  if (!same) PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRLaunchHook = NULL;
+  if (!set) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMemzero(f->calls, sizeof(f->calls)));
+  f->injected = f->memory = f->hostmemory = f->locked = f->events = f->streams = 0;
+  PetscCall(Parse(text));
+  under            = *ops;
+  GPUCSRLaunchHook = Launch_Fault;
+#define LAY(name) \
+  if (ops->name) ops->name = name##_Fault
+  LAY(open);
+  LAY(activate);
+  LAY(memory);
+  LAY(synchronize);
+  LAY(malloc);
+  LAY(free);
+  LAY(hostmalloc);
+  LAY(hostfree);
+  LAY(hostregister);
+  LAY(hostunregister);
+  LAY(copy);
+  LAY(zero);
+  LAY(fetch);
+  LAY(streamcreate);
+  LAY(streamdestroy);
+  LAY(streamsynchronize);
+  LAY(streamwait);
+  LAY(eventcreate);
+  LAY(eventdestroy);
+  LAY(eventrecord);
+  LAY(eventsynchronize);
+  LAY(eventelapsed);
+  LAY(hold);
+#undef LAY
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,104 @@
+/*
+  Warnings that several ranks have and one should say. Ranks that cannot ask each other, since none waits for another, count what they said in memory that
+  the ranks of a node share. (A MATMPIAIJGPUCSR asks its ranks, see Ready() in mpigpucsr.c.)
+*/
+#include "gpucsrsys.h"
+#include <ctype.h>
+
+#define SLOTS 64
+
+/* Of messages that differ in numbers alone: how many were said by the rank that said most */
+typedef struct {
+  uint64_t key; /* 0: free */
+  int      said;
+} Slot;
+
+static Slot  alone[SLOTS]; /* where nothing can be shared */
+static Slot *slots = alone;
+static int   mine[SLOTS]; /* how many this rank had to say */
+#if !PetscDefined(HAVE_MPIUNI)
+static MPI_Win  window = MPI_WIN_NULL;
+static MPI_Comm node   = MPI_COMM_NULL;
+#endif
+
+/* Collective on PETSC_COMM_WORLD, as is the next */
+PetscErrorCode GPUCSROnceInitialize(void)
+{
+  PetscFunctionBegin;
+  slots = alone;
+  PetscCall(PetscArrayzero(alone, SLOTS));
+  PetscCall(PetscArrayzero(mine, SLOTS));
+#if !PetscDefined(HAVE_MPIUNI)
+  if (GPUCSRSettingsGlobal.localsize > 1) {
+    PetscMPIInt failed, rank = GPUCSRSettingsGlobal.localrank;
+    void       *memory = NULL;
+    MPI_Aint    size;
+    int         unit;
+
+    PetscCallMPI(MPI_Comm_split_type(PETSC_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
+    PetscCallMPI(MPI_Comm_set_errhandler(node, MPI_ERRORS_RETURN)); /* an MPI that cannot is no reason to stop: each rank speaks for itself then */
+    failed = MPI_Win_allocate_shared(rank ? 0 : (MPI_Aint)sizeof(alone), 1, MPI_INFO_NULL, node, &memory, &window) != MPI_SUCCESS;
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, node));
+    if (failed) window = MPI_WIN_NULL;
+    else {
+      PetscCallMPI(MPI_Win_shared_query(window, 0, &size, &unit, &memory));
+      PetscCallMPI(MPI_Win_lock_all(MPI_MODE_NOCHECK, window));
+      slots = (Slot *)memory;
+      if (!rank) PetscCall(PetscArrayzero(slots, SLOTS));
+      PetscCallMPI(MPI_Win_sync(window));
+      PetscCallMPI(MPI_Barrier(node));
+      PetscCallMPI(MPI_Win_sync(window));
+    }
+  }
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSROnceFinalize(void)
+{
+  PetscFunctionBegin;
+  slots = alone;
+#if !PetscDefined(HAVE_MPIUNI)
+  if (window != MPI_WIN_NULL) {
+    PetscCallMPI(MPI_Win_unlock_all(window));
+    PetscCallMPI(MPI_Win_free(&window));
+  }
+  if (node != MPI_COMM_NULL) PetscCallMPI(MPI_Comm_free(&node));
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Is this for the calling rank to say? Its n-th message of these words is, unless another rank said its n-th. */
+PetscBool GPUCSROnceMine(const char message[])
+{
+  uint64_t key = 14695981039346656037u; /* the hash of Fowler, Noll and Vo */
+  int      s, n, said;
+
+  for (const char *c = message; *c; c++)
+    if (!isdigit((unsigned char)*c)) key = (key ^ (unsigned char)*c) * 1099511628211u;
+  if (!key) key = 1;
+  s = (int)(key % SLOTS);
+  for (int k = 0; k < SLOTS; k++, s = (s + 1) % SLOTS) {
+    uint64_t there = 0;
+
+    if (__atomic_compare_exchange_n(&slots[s].key, &there, key, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) || there == key) break;
+    if (k == SLOTS - 1) return PETSC_TRUE;
+  }
+  n    = ++mine[s];
+  said = __atomic_load_n(&slots[s].said, __ATOMIC_SEQ_CST);
+  while (said < n)
+    if (__atomic_compare_exchange_n(&slots[s].said, &said, n, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) return PETSC_TRUE;
+  return PETSC_FALSE;
+}
+
+/* A warning about the device of this process, which its matrices, vectors and solvers share */
+PetscErrorCode GPUCSRWarn(const char message[])
+{
+  char where[64] = "";
+
+  PetscFunctionBegin;
+  if (GPUCSRSettingsGlobal.localsize > 1) PetscCall(PetscSNPrintf(where, sizeof(where), " (said by rank %d, once for all of this node)", (int)PetscGlobalRank));
+  if (GPUCSROnceMine(message)) PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "MATGPUCSR warning: %s%s\n", message, where));
+  else PetscCall(PetscInfo(NULL, "Said by another rank: %s\n", message));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,294 @@
+/*
+  Copies between host and device through a ring of page-locked pieces. Threads fill a piece, and convert while they do, as the one before crosses the bus.
+*/
+#include "convert.h"
+#include <omp.h>
+#include <sched.h>
+#include <string.h>
+
+/* Up to this many bytes the driver takes pageable memory along with the command and returns at once; more it makes the caller wait for */
+#define DIRECT_BYTES ((size_t)64 << 10)
+
+/* Up to this many bytes of a stage one thread fills and a copy engine sends; more all threads fill, and the device's processors fetch */
+#define ALONE_BYTES ((size_t)32 << 10)
+
+/* Threads take so many bytes at a time of what is staged */
+#define PIECE_BYTES ((size_t)16 << 10)
+#define PIECES      (GPUCSR_STAGE_BYTES / PIECE_BYTES) /* of a stage */
+#define SMALL_BYTES ((size_t)8 << 10)                  /* of what is no more than a stage: the last piece is what the others wait for */
+
+/* What is staged at once: numbers begin <= k < end of src, in pieces of PIECE_BYTES, fill stages from the one given on */
+typedef struct {
+  GPUCSRDevice d;
+  int          stage;
+  void        *dst;
+  GPUCSRType   to;
+  GPUCSRStream s;
+  size_t       begin, end, pieces;
+  char         filled[GPUCSR_STAGES / 2 * PIECES];
+} Staged;
+
+static char *PlaceOfPiece(const Staged *w, size_t p)
+{
+  return (char *)w->d->stage[((size_t)w->stage + p / PIECES) % GPUCSR_STAGES] + p % PIECES * PIECE_BYTES;
+}
+
+/* The stage that follows the *sent first pieces, once it is full: a command for each of its pieces would cost more than it gains */
+static PetscErrorCode SendFilled(const Staged *w, size_t *sent)
+{
+  const size_t size = GPUCSRTypeSize(w->to), piece = PIECE_BYTES / size, first = *sent, stop = PetscMin(w->pieces, first + PIECES);
+  const size_t b = w->begin + first * piece, e = PetscMin(w->end, w->begin + stop * piece);
+  const int    k = (int)(((size_t)w->stage + first / PIECES) % GPUCSR_STAGES);
+
+  PetscFunctionBegin;
+  for (size_t p = first; p < stop; p++) {
+    char filled;
+
+#pragma omp atomic read seq_cst
+    filled = w->filled[p];
+    if (!filled) PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(w->d->ops->copy(w->d->id, (char *)w->dst + b * size, w->d->stage[k], (e - b) * size, GPUCSR_TO_DEVICE, w->s));
+  PetscCall(w->d->ops->eventrecord(w->d->id, w->d->staged[k], w->s));
+  *sent = stop;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  All threads take pieces as they come, and fill them; the first also sends the stages that are full, in order. It waits for no other thread before it
+  begins, and for the bus not at all. Returns the worst rounding as GPUCSRConvertPiece() does.
+*/
+static PetscErrorCode FillAndSend(Staged *w, const void *src, GPUCSRType from, int threads, double *rounding)
+{
+  const size_t   size = GPUCSRTypeSize(w->to), piece = PIECE_BYTES / size;
+  const double   start = *rounding;
+  double         worst = start;
+  size_t         next  = 0;
+  PetscErrorCode ierr  = PETSC_SUCCESS;
+
+  PetscFunctionBegin;
+#pragma omp parallel num_threads(threads) if (threads > 1) reduction(max : worst)
+  {
+    const int first = omp_get_thread_num() == 0;
+    double    mine  = start;
+    size_t    p, sent = 0;
+
+    do {
+#pragma omp atomic capture
+      p = next++;
+      if (p < w->pieces) {
+        const size_t b = w->begin + p * piece;
+
+        mine = GPUCSRConvertPiece(PlaceOfPiece(w, p), w->to, src, from, b, PetscMin(w->end, b + piece), mine);
+#pragma omp atomic write seq_cst
+        w->filled[p] = 1;
+      } else if (first) (void)sched_yield(); /* the others are at their last */
+      if (first && !ierr && sent < w->pieces) ierr = SendFilled(w, &sent);
+    } while (p < w->pieces || (first && !ierr && sent < w->pieces));
+    worst = mine;
+  }
+  PetscCall(ierr);
+  *rounding = worst;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Bytes from the begin of one array to the next, of arrays that lie together */
+static size_t Apart(const GPUCSRTransfer *t)
+{
+  return GPUCSRTogether(t->n * GPUCSRTypeSize(t->to));
+}
+
+/*
+  Between a stage and the device. A copy engine has to be told, and to tell the processors that wait for it: those are done sooner with what takes several
+  threads to fill (one command for the rest costs the host less), and with what comes back.
+*/
+static PetscErrorCode CopyStaged(GPUCSRDevice d, void *dst, const void *src, size_t bytes, GPUCSRCopyKind kind, GPUCSRStream s)
+{
+  const PetscBool aligned = (PetscBool)((size_t)dst % 16 == 0 && (size_t)src % 16 == 0);
+
+  PetscFunctionBegin;
+  if (d->ops->fetch && aligned && (bytes > ALONE_BYTES || kind == GPUCSR_TO_HOST)) PetscCall(d->ops->fetch(d->id, dst, src, bytes, s));
+  else PetscCall(d->ops->copy(d->id, dst, src, bytes, kind, s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Room in a stage. Several in the same order share one: asking whether the bus is done with it takes as long as filling a few kilobytes */
+static PetscErrorCode StageOpen(GPUCSRDevice d, size_t bytes, GPUCSRStream s, int *k, char **room)
+{
+  const int last = (d->nextstage + GPUCSR_STAGES - 1) % GPUCSR_STAGES;
+
+  PetscFunctionBegin;
+  if (d->opened && s == d->opener && d->opened + bytes <= GPUCSR_STAGE_BYTES) *k = last;
+  else {
+    *k           = d->nextstage;
+    d->nextstage = (d->nextstage + 1) % GPUCSR_STAGES;
+    d->opened    = 0;
+    d->opener    = s;
+    PetscCall(d->ops->eventsynchronize(d->id, d->staged[*k]));
+  }
+  *room = (char *)d->stage[*k] + d->opened;
+  d->opened += bytes;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What fits a stage: filled by several threads, then sent with one command for all that lie on the device as they do here */
+static PetscErrorCode SendTogether(GPUCSRDevice d, const GPUCSRTransfer t[], int nt, size_t bytes, GPUCSRStream s, double *rounding)
+{
+  const int    threads = bytes <= ALONE_BYTES ? 1 : d->threads; /* never some of them: GNU's OpenMP ends those that a team leaves out, and starts them again for the next */
+  const double start   = *rounding;
+  char        *stage;
+  double       worst = start;
+  size_t       next  = 0;
+  int          k;
+
+  PetscFunctionBegin;
+  PetscCall(StageOpen(d, bytes, s, &k, &stage));
+#pragma omp parallel num_threads(threads) if (threads > 1) reduction(max : worst)
+  {
+    double mine  = start;
+    size_t begin = 0, p;
+
+    do {
+      size_t at = 0;
+
+#pragma omp atomic capture
+      p     = next++;
+      begin = p * SMALL_BYTES;
+      for (int q = 0; q < nt; q++) { /* the part of each array that lies in this piece */
+        const size_t size = GPUCSRTypeSize(t[q].to), from = begin > at ? (begin - at) / size : 0, to = begin + SMALL_BYTES > at ? PetscMin(t[q].n, (begin + SMALL_BYTES - at) / size) : 0;
+
+        if (from < to) mine = GPUCSRConvertPiece(stage + at + from * size, t[q].to, t[q].src, t[q].from, from, to, mine);
+        at += Apart(&t[q]);
+      }
+    } while (begin < bytes);
+    worst = mine;
+  }
+  *rounding = worst;
+  for (int q = 0, last; q < nt; q = last) {
+    size_t length = t[q].n * GPUCSRTypeSize(t[q].to), step = Apart(&t[q]);
+
+    for (last = q + 1; last < nt && t[last].dst == (char *)t[q].dst + step; last++) {
+      length = step + t[last].n * GPUCSRTypeSize(t[last].to);
+      step += Apart(&t[last]);
+    }
+    PetscCall(CopyStaged(d, t[q].dst, stage, length, GPUCSR_TO_DEVICE, s));
+    stage += step;
+  }
+  PetscCall(d->ops->eventrecord(d->id, d->staged[k], s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Through half of the stages at a time, while the others cross the bus */
+static PetscErrorCode SendInHalves(GPUCSRDevice d, const GPUCSRTransfer *t, GPUCSRStream s, double *rounding)
+{
+  const size_t size = GPUCSRTypeSize(t->to), half = GPUCSR_STAGES / 2 * GPUCSR_STAGE_BYTES / size;
+
+  PetscFunctionBegin;
+  for (size_t b = 0; b < t->n; b += half) {
+    Staged w = {.d = d, .stage = d->nextstage, .dst = t->dst, .to = t->to, .s = s, .begin = b, .end = PetscMin(t->n, b + half)};
+
+    d->opened = 0;
+    w.pieces  = ((w.end - b) * size + PIECE_BYTES - 1) / PIECE_BYTES;
+    for (size_t k = 0; k < w.pieces; k += PIECES) {
+      PetscCall(d->ops->eventsynchronize(d->id, d->staged[d->nextstage]));
+      d->nextstage = (d->nextstage + 1) % GPUCSR_STAGES;
+    }
+    PetscCall(FillAndSend(&w, t->src, t->from, d->threads, rounding));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Send arrays of host memory to the device in the order of stream s, converted on the way; they may be changed as soon as this returns. Small ones
+  that lie on the device GPUCSRTogether() from begin to begin, in the order given, go with one command.
+*/
+PetscErrorCode GPUCSRUploadTogether(GPUCSRDevice d, const GPUCSRTransfer t[], int nt, GPUCSRStream s, double *rounding)
+{
+  double worst = rounding ? *rounding : -1;
+  size_t bytes = 0;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < nt; k++) {
+    PetscCheck(GPUCSRConvertible(t[k].to, t[k].from), PETSC_COMM_SELF, PETSC_ERR_SUP, "No conversion from type %d to type %d", (int)t[k].from, (int)t[k].to);
+    bytes += Apart(&t[k]);
+  }
+  if (!d->ops->separate) {
+    for (int k = 0; k < nt; k++) PetscCall(GPUCSRConvert(t[k].dst, t[k].to, t[k].src, t[k].from, t[k].n, d->threads, t[k].to == GPUCSR_FLOAT ? rounding : NULL));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (bytes <= GPUCSR_STAGE_BYTES) PetscCall(SendTogether(d, t, nt, bytes, s, &worst));
+  else
+    for (int k = 0; k < nt; k++) {
+      if (Apart(&t[k]) <= GPUCSR_STAGE_BYTES) PetscCall(SendTogether(d, &t[k], 1, Apart(&t[k]), s, &worst));
+      else PetscCall(SendInHalves(d, &t[k], s, &worst));
+    }
+  if (rounding) *rounding = worst;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Send n numbers of host memory to the device in the order of stream s, converted on the way. pinned: src is page-locked
+  and stays untouched until s has passed; otherwise src may be changed as soon as this returns.
+*/
+PetscErrorCode GPUCSRUpload(GPUCSRDevice d, void *dst, GPUCSRType to, const void *src, GPUCSRType from, size_t n, PetscBool pinned, GPUCSRStream s, double *rounding)
+{
+  const GPUCSRTransfer t = {dst, to, src, from, n};
+
+  PetscFunctionBegin;
+  if (d->ops->separate && to == from && (pinned || n * GPUCSRTypeSize(to) <= DIRECT_BYTES)) PetscCall(d->ops->copy(d->id, dst, src, n * GPUCSRTypeSize(to), GPUCSR_TO_DEVICE, s));
+  else PetscCall(GPUCSRUploadTogether(d, &t, 1, s, rounding));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Bring n numbers of the device to the host in the order of stream s, converted on the way. pinned: dst is page-locked and
+  is complete once s has passed; otherwise it is complete when this returns.
+*/
+PetscErrorCode GPUCSRDownload(GPUCSRDevice d, void *dst, GPUCSRType to, const void *src, GPUCSRType from, size_t n, PetscBool pinned, GPUCSRStream s)
+{
+  const size_t piece = GPUCSR_STAGE_BYTES / GPUCSRTypeSize(from);
+  const size_t all   = (n + piece - 1) / piece;
+
+  PetscFunctionBegin;
+  if (!d->ops->separate) {
+    PetscCall(GPUCSRConvert(dst, to, src, from, n, d->threads, NULL));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (pinned && to == from) {
+    PetscCall(d->ops->copy(d->id, dst, src, n * GPUCSRTypeSize(to), GPUCSR_TO_HOST, s));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (all == 1) {
+    const size_t bytes = n * GPUCSRTypeSize(from);
+    char        *stage;
+    int          k;
+
+    PetscCall(StageOpen(d, GPUCSRTogether(bytes), s, &k, &stage));
+    PetscCall(CopyStaged(d, stage, src, bytes, GPUCSR_TO_HOST, s));
+    PetscCall(d->ops->eventrecord(d->id, d->staged[k], s));
+    PetscCall(d->ops->eventsynchronize(d->id, d->staged[k]));
+    PetscCall(GPUCSRConvert(dst, to, stage, from, n, d->threads, NULL));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  d->opened = 0;
+  /* The copy of piece p runs while piece p - (GPUCSR_STAGES - 1) is converted */
+  for (size_t p = 0; p < all + GPUCSR_STAGES - 1; p++) {
+    if (p < all) {
+      const size_t b = p * piece, len = PetscMin(piece, n - b);
+      const int    k = (int)((d->nextstage + p) % GPUCSR_STAGES);
+
+      PetscCall(d->ops->eventsynchronize(d->id, d->staged[k]));
+      PetscCall(d->ops->copy(d->id, d->stage[k], (const char *)src + b * GPUCSRTypeSize(from), len * GPUCSRTypeSize(from), GPUCSR_TO_HOST, s));
+      PetscCall(d->ops->eventrecord(d->id, d->staged[k], s));
+    }
+    if (p >= GPUCSR_STAGES - 1) {
+      const size_t q = p - (GPUCSR_STAGES - 1), b = q * piece, len = PetscMin(piece, n - b);
+      const int    k = (int)((d->nextstage + q) % GPUCSR_STAGES);
+
+      PetscCall(d->ops->eventsynchronize(d->id, d->staged[k]));
+      PetscCall(GPUCSRConvert((char *)dst + b * GPUCSRTypeSize(to), to, d->stage[k], from, len, d->threads, NULL));
+    }
+  }
+  d->nextstage = (int)((d->nextstage + all) % GPUCSR_STAGES);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

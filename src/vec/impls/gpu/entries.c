@@ -1,0 +1,446 @@
+/*
+  The two copies of the entries of a VECGPU, and what crosses the bus between them: entries are copied where they are asked for, when what
+  is there is older. So PETSc, its scatters, viewers, and a program's own loops see an ordinary vector.
+
+  Pointers that a program holds are counted (VecGPUHostGet_Private()). What the device does while some are out is seen through them at
+  once, and what was written through them is seen by the device (VecGPUDeviceRead_Private(), VecGPUDeviceWritten_Private()).
+*/
+#include "vecgpuimpl.h"
+
+/* Shorter vectors travel by the staging buffers as fast */
+#define PIN_BYTES ((size_t)1 << 19)
+
+static PetscLogEvent  VEC_GPU_Up, VEC_GPU_Down;
+static VecGPUEntries *living;
+static VecGPUInfo     gone;                          /* sums over entries that are no more */
+static PetscBool      warned, told, ready, separate; /* separate: -vec_gpu_separate */
+
+static size_t Bytes(PetscInt n)
+{
+  return sizeof(PetscScalar) * (size_t)n;
+}
+
+/* The device that options give to vectors; NULL where PETSc computes with other numbers than doubles */
+static PetscErrorCode Device(GPUCSRDevice *dev, PetscBool *required)
+{
+  MatGPUCSRBackend b        = MAT_GPUCSR_BACKEND_AUTO;
+  char             why[512] = "";
+
+  PetscFunctionBegin;
+  *dev = NULL;
+  PetscCall(PetscOptionsGetEnum(NULL, NULL, "-mat_gpucsr_backend", MatGPUCSRBackends, (PetscEnum *)&b, NULL));
+  *required = (PetscBool)(b == MAT_GPUCSR_BACKEND_CUDA);
+  if (!GPUCSR_SCALAR_IS_DOUBLE) PetscFunctionReturn(PETSC_SUCCESS);
+  if (b != MAT_GPUCSR_BACKEND_HOST) PetscCall(GPUCSRDeviceOpen("cuda", dev, why, sizeof(why)));
+  PetscCheck(*dev || !*required, PETSC_COMM_SELF, PETSC_ERR_GPU, "-mat_gpucsr_backend cuda cannot be had: %s; with auto vectors would be on the host", why);
+  if (!*dev) PetscCall(GPUCSRDeviceOpen("host", dev, why, sizeof(why)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* --- Memory */
+
+static PetscErrorCode New(PetscInt n, GPUCSRDevice dev, PetscBool shared, VecGPUEntries **entries)
+{
+  VecGPUEntries *e;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&e));
+  e->dev        = dev;
+  e->shared     = shared;
+  e->n          = n;
+  e->references = 1;
+  e->next       = living;
+  e->previous   = &living;
+  if (living) living->previous = &e->next;
+  living   = e;
+  *entries = e;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* n entries, all 0 */
+PetscErrorCode VecGPUEntriesCreate_Private(PetscInt n, VecGPUEntries **entries)
+{
+  GPUCSRDevice dev;
+  PetscBool    required;
+
+  PetscFunctionBegin;
+  PetscCall(Device(&dev, &required));
+  PetscCall(New(n, dev, (PetscBool)(!dev || (!dev->ops->separate && !separate)), entries));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* n entries that are in the program's array, where others of its kind are */
+PetscErrorCode VecGPUEntriesPlace_Private(const VecGPUEntries *kind, PetscInt n, PetscScalar *a, VecGPUEntries **entries)
+{
+  PetscFunctionBegin;
+  PetscCall(New(n, kind->dev, kind->shared, entries));
+  if (!a) PetscFunctionReturn(PETSC_SUCCESS);
+  (*entries)->host     = a;
+  (*entries)->borrowed = PETSC_TRUE;
+  (*entries)->valid    = kind->shared ? VEC_GPU_BOTH : VEC_GPU_HOST;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Unpin(VecGPUEntries *e)
+{
+  PetscFunctionBegin;
+  if (e->locked && !e->dev->failed[0]) PetscCall(e->dev->ops->hostunregister(e->dev->id, e->host));
+  e->locked = e->refused = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* a, from PetscMalloc(), is theirs from now on, and holds them. Pointers to the array before are void */
+PetscErrorCode VecGPUEntriesReplace_Private(VecGPUEntries *e, PetscScalar *a)
+{
+  PetscFunctionBegin;
+  PetscCall(Unpin(e));
+  if (!e->borrowed) PetscCall(PetscFree(e->host));
+  e->host     = a;
+  e->borrowed = PETSC_FALSE;
+  e->readers = e->writers = 0;
+  e->fill                 = 0;
+  e->valid                = !a ? VEC_GPU_FILLED : e->shared ? VEC_GPU_BOTH : VEC_GPU_HOST;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static void Add(VecGPUInfo *sum, const VecGPUInfo *i)
+{
+  sum->uploads += i->uploads;
+  sum->downloads += i->downloads;
+  sum->forced += i->forced;
+  sum->uploaded += i->uploaded;
+  sum->downloaded += i->downloaded;
+}
+
+/* A vector has them no more. What they counted is added to that of others, or of all that are gone */
+PetscErrorCode VecGPUEntriesRelease_Private(VecGPUEntries **entries, VecGPUEntries *heir)
+{
+  VecGPUEntries *e = *entries;
+
+  PetscFunctionBegin;
+  *entries = NULL;
+  if (!e || --e->references) PetscFunctionReturn(PETSC_SUCCESS);
+  Add(heir ? &heir->info : &gone, &e->info);
+  if (e->next) e->next->previous = e->previous;
+  *e->previous = e->next;
+  PetscCall(Unpin(e));
+  if (!e->borrowed) PetscCall(PetscFree(e->host));
+  if (e->device) PetscCall(GPUCSRFree(e->dev, Bytes(e->n), (void **)&e->device));
+  PetscCall(PetscFree(e));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode HostAllocate(VecGPUEntries *e)
+{
+  PetscFunctionBegin;
+  if (!e->host && e->n) PetscCall(PetscMalloc1(e->n, &e->host));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DeviceAllocate(VecGPUEntries *e)
+{
+  PetscFunctionBegin;
+  if (e->shared) PetscCall(HostAllocate(e));
+  else if (!e->device && e->n) PetscCall(GPUCSRMalloc(e->dev, Bytes(e->n), "a vector", (void **)&e->device));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The vector's memory on the device, and what reductions need there */
+static PetscErrorCode Prepare(VecGPUEntries *e)
+{
+  PetscFunctionBegin;
+  if (!ready) PetscCall((*VecGPUKernelsOf(e->dev)->prepare)(e->dev));
+  ready = PETSC_TRUE;
+  PetscCall(DeviceAllocate(e));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Where v can be worked on, with memory there; NULL: on the host. A device without memory left for it is met once, and said once */
+PetscErrorCode VecGPUReady_Private(Vec v, GPUCSRDevice *dev)
+{
+  Vec_GPU       *g = VecGPUOf(v);
+  VecGPUEntries *e = g->entries;
+  GPUCSRDevice   d;
+  PetscBool      required;
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  *dev = g->bound || e->full ? NULL : e->dev;
+  if (!*dev || e->device || (ready && (e->shared || !e->n))) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Device(&d, &required));
+  if (required) {
+    PetscCall(Prepare(e));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = Prepare(e);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  if (ierr == PETSC_ERR_MEM) {
+    if (!warned) PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "VECGPU warning: a vector of %" PetscInt_FMT " entries, and others after it, stays on the host: %s\n", v->map->n, attempt.message));
+    warned  = PETSC_TRUE;
+    e->full = PETSC_TRUE;
+    *dev    = NULL;
+  } else PetscCheck(!ierr, PETSC_COMM_SELF, ierr, "%s", attempt.message);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* --- The bus */
+
+/*
+  Is the host's array page-locked? Doing so costs several copies by staging buffers: it is done when the entries cross the
+  bus for the second time, to an array that is ours, since we must know when it goes. Not in a PETSc with CUDA, which
+  copies from its vectors into ours without waiting when it can.
+*/
+static PetscErrorCode Pin(VecGPUEntries *e, PetscBool *pinned)
+{
+  PetscFunctionBegin;
+  if (!e->locked && !e->refused && !e->borrowed && Bytes(e->n) >= PIN_BYTES && e->dev->ops->separate && GPUCSRSettingsGlobal.pinvectors && !PetscDefined(HAVE_CUDA) && e->info.uploads + e->info.downloads > 0) {
+    PetscCall(e->dev->ops->hostregister(e->dev->id, e->host, Bytes(e->n), &e->locked));
+    e->refused = (PetscBool)!e->locked;
+  }
+  *pinned = e->locked;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* n entries from first on go to the host, and are there on return */
+static PetscErrorCode Down(VecGPUEntries *e, PetscInt first, PetscInt n)
+{
+  const GPUCSRDevice dev = e->dev;
+  PetscBool          pinned;
+
+  PetscFunctionBegin;
+  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscLogEventBegin(VEC_GPU_Down, 0, 0, 0, 0));
+  PetscCall(dev->ops->activate(dev->id));
+  PetscCall(Pin(e, &pinned));
+  PetscCall(GPUCSRDownload(dev, e->host + first, GPUCSR_DOUBLE, e->device + first, GPUCSR_DOUBLE, (size_t)n, pinned, dev->stream));
+  if (pinned) PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
+  e->info.downloads++;
+  e->info.downloaded += (double)Bytes(n);
+  PetscCall(PetscLogEventEnd(VEC_GPU_Down, 0, 0, 0, 0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same to the device. Waits for them to arrive: the program may write its array again as soon as we return */
+static PetscErrorCode Up(VecGPUEntries *e, PetscInt first, PetscInt n)
+{
+  const GPUCSRDevice dev = e->dev;
+  PetscBool          pinned;
+
+  PetscFunctionBegin;
+  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscLogEventBegin(VEC_GPU_Up, 0, 0, 0, 0));
+  PetscCall(dev->ops->activate(dev->id));
+  PetscCall(Pin(e, &pinned));
+  PetscCall(GPUCSRUpload(dev, e->device + first, GPUCSR_DOUBLE, e->host + first, GPUCSR_DOUBLE, (size_t)n, pinned, dev->stream, NULL));
+  if (pinned) PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
+  e->info.uploads++;
+  e->info.uploaded += (double)Bytes(n);
+  PetscCall(PetscLogEventEnd(VEC_GPU_Up, 0, 0, 0, 0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A copy that is made because the program holds a pointer: said once */
+static PetscErrorCode Forced(Vec v)
+{
+  VecGPUEntries *e = VecGPUOf(v)->entries;
+
+  PetscFunctionBegin;
+  e->info.forced++;
+  if (told) PetscFunctionReturn(PETSC_SUCCESS);
+  told = PETSC_TRUE;
+  PetscCall(PetscInfo(v, "The program holds an array of a vector of %" PetscInt_FMT " entries (VecGetArray() without VecRestoreArray(), x.array in petsc4py) while the device works on it: entries cross the bus at each operation until it is restored\n", e->n));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* --- The host's array */
+
+static PetscErrorCode HostRead(VecGPUEntries *e)
+{
+  PetscFunctionBegin;
+  if (e->valid & VEC_GPU_HOST) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(HostAllocate(e));
+  if (e->valid == VEC_GPU_FILLED) {
+    for (PetscInt k = 0; k < e->n; k++) e->host[k] = e->fill;
+  } else PetscCall(Down(e, 0, e->n));
+  e->valid = (VecGPUValid)(e->valid | (e->shared ? VEC_GPU_BOTH : VEC_GPU_HOST));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode VecGPUHostRead_Private(Vec v)
+{
+  PetscFunctionBegin;
+  PetscCall(HostRead(VecGPUOf(v)->entries));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  A pointer to the host's array goes out. What a program that will overwrite all entries of a whole vector finds there is of no account, but PETSc 3.18 is
+  known to set all entries, ask for the array to write, and read (MatGetRowMaxAbs()).
+*/
+PetscErrorCode VecGPUHostGet_Private(Vec v, PetscBool read, PetscBool write, PetscScalar **a)
+{
+  VecGPUEntries *e = VecGPUOf(v)->entries;
+
+  PetscFunctionBegin;
+  if (read || e->valid == VEC_GPU_FILLED || v->map->n != e->n) PetscCall(HostRead(e));
+  PetscCall(HostAllocate(e));
+  if (write) {
+    e->valid = e->shared ? VEC_GPU_BOTH : VEC_GPU_HOST;
+    e->writers++;
+  } else e->readers++;
+  *a = VecGPUHostOf(v);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  It comes back: a, where the program says it, tells whether that is of the array in place or of the one before. What comes back once too often does no harm:
+  one for reading never counts as one for writing, whose holder may write still.
+*/
+PetscErrorCode VecGPUHostRestore_Private(Vec v, PetscBool write, const PetscScalar *a)
+{
+  Vec_GPU       *g = VecGPUOf(v);
+  VecGPUEntries *e = g->entries;
+
+  PetscFunctionBegin;
+  if (g->before && (a ? g->before->host && a == g->before->host + g->startbefore : !e->readers && !e->writers)) e = g->before;
+  if (write && (e->valid & VEC_GPU_HOST)) e->valid = e->shared ? VEC_GPU_BOTH : VEC_GPU_HOST;
+  if (write && e->writers) e->writers--;
+  else if (e->readers) e->readers--;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* --- The device's array */
+
+/* The device's array holds the entries of v */
+PetscErrorCode VecGPUDeviceRead_Private(Vec v)
+{
+  Vec_GPU       *g = VecGPUOf(v);
+  VecGPUEntries *e = g->entries;
+
+  PetscFunctionBegin;
+  if (e->shared) {
+    PetscCall(HostRead(e));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (e->valid & VEC_GPU_DEVICE) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(DeviceAllocate(e));
+  if (e->writers) { /* and will have to be sent again */
+    PetscCall(Up(e, g->start, v->map->n));
+    PetscCall(Forced(v));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (e->valid == VEC_GPU_FILLED) {
+    const double abc[3] = {(double)PetscRealPart(e->fill), 0, 0};
+
+    PetscCall((*VecGPUKernelsOf(e->dev)->map)(e->dev, VECGPU_MAP_set, (size_t)e->n, abc, NULL, NULL, e->device));
+    e->valid = VEC_GPU_DEVICE;
+  } else {
+    PetscCall(Up(e, 0, e->n));
+    e->valid = VEC_GPU_BOTH;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* It is about to hold them, and is the only one then; what it held of v does not matter */
+PetscErrorCode VecGPUDeviceWrite_Private(Vec v)
+{
+  VecGPUEntries *e = VecGPUOf(v)->entries;
+
+  PetscFunctionBegin;
+  if (v->map->n != e->n && !e->writers) PetscCall(VecGPUDeviceRead_Private(v));
+  PetscCall(DeviceAllocate(e));
+  if (e->shared) e->valid = VEC_GPU_BOTH;
+  else if (!e->readers && !e->writers) e->valid = VEC_GPU_DEVICE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* It does: where the program holds a pointer, it sees them there */
+PetscErrorCode VecGPUDeviceWritten_Private(Vec v)
+{
+  Vec_GPU       *g = VecGPUOf(v);
+  VecGPUEntries *e = g->entries;
+
+  PetscFunctionBegin;
+  if (e->shared) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!e->readers && !e->writers) {
+    e->valid = VEC_GPU_DEVICE; /* again, where the host has read what was there meanwhile */
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(Down(e, g->start, v->map->n));
+  PetscCall(Forced(v));
+  e->valid = e->writers ? VEC_GPU_HOST : VEC_GPU_BOTH;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Every entry is to be a: it is written where it is first asked for, which for a right-hand side that the program then adds up is the host; at once where the program holds a pointer */
+PetscErrorCode VecGPUFill_Private(Vec v, PetscScalar a)
+{
+  Vec_GPU        *g   = VecGPUOf(v);
+  VecGPUEntries  *e   = g->entries;
+  const PetscInt  n   = v->map->n;
+  const PetscBool out = (PetscBool)(e->readers || e->writers);
+
+  PetscFunctionBegin;
+  if (n == e->n && !out) {
+    e->valid = VEC_GPU_FILLED;
+    e->fill  = a;
+  } else if (out || e->shared || e->valid == VEC_GPU_HOST) {
+    PetscCall(HostRead(e));
+    for (PetscInt k = 0; k < n; k++) e->host[g->start + k] = a;
+    e->valid = e->shared ? VEC_GPU_BOTH : VEC_GPU_HOST;
+  } else {
+    const double abc[3] = {(double)PetscRealPart(a), 0, 0};
+
+    PetscCall(VecGPUDeviceRead_Private(v));
+    PetscCall((*VecGPUKernelsOf(e->dev)->map)(e->dev, VECGPU_MAP_set, (size_t)n, abc, NULL, NULL, e->device + g->start));
+    e->valid = VEC_GPU_DEVICE;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* --- All of them */
+
+PetscErrorCode VecGPUEntriesInitialize_Private(void)
+{
+  PetscFunctionBegin;
+  separate = warned = told = ready = PETSC_FALSE;
+  PetscOptionsBegin(PETSC_COMM_WORLD, NULL, "GPU vectors: process options", "VECGPU");
+  PetscCall(PetscOptionsBool("-vec_gpu_separate", "On the host backend, keep two copies as on a GPU", "VECGPU", separate, &separate, NULL));
+  PetscOptionsEnd();
+  PetscCall(PetscLogEventRegister("GPUVecUp", VEC_CLASSID, &VEC_GPU_Up));
+  PetscCall(PetscLogEventRegister("GPUVecDown", VEC_CLASSID, &VEC_GPU_Down));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Copies of all entries that there were */
+PetscErrorCode VecGPUEntriesCount_Private(VecGPUInfo *sum)
+{
+  PetscFunctionBegin;
+  *sum = gone;
+  for (const VecGPUEntries *e = living; e; e = e->next) Add(sum, &e->info);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The host's array is all that stays; a device that failed takes the entries along */
+PetscErrorCode VecGPUEntriesFinalize_Private(void)
+{
+  PetscFunctionBegin;
+  for (VecGPUEntries *e = living; e; e = e->next) {
+    if (!e->dev) continue;
+    if (!e->dev->failed[0] && e->valid != VEC_GPU_FILLED) PetscCall(HostRead(e));
+    PetscCall(Unpin(e));
+    if (e->device) PetscCall(GPUCSRFree(e->dev, Bytes(e->n), (void **)&e->device));
+    if (!e->host) e->valid = VEC_GPU_FILLED;
+    if (e->valid != VEC_GPU_FILLED) e->valid = VEC_GPU_BOTH;
+    e->shared = PETSC_TRUE;
+    e->dev    = NULL;
+  }
+  PetscCall(VecGPUKernels_host.release());
+#if defined(GPUCSR_HAVE_CUDA)
+  PetscCall(VecGPUKernels_cuda.release());
+#endif
+  PetscCall(PetscMemzero(&gone, sizeof(gone)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,237 @@
+/*
+  Vectors made from a VECGPU: duplicates, and those that have its entries or part of them, subvectors and local vectors. What is done to one
+  is done to all of them, wherever they were last written, since there is one set of entries.
+*/
+#include "vecgpuimpl.h"
+
+/* A vector that goes by the name of the standard type makes such others */
+static PetscErrorCode SetTypeAs(Vec v, PetscBool mpi, Vec w)
+{
+  PetscBool standard;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)v, &standard, VECSEQ, VECMPI, ""));
+  PetscCall(VecSetType(w, mpi ? VECMPIGPU : VECSEQGPU));
+  if (standard) PetscCall(PetscObjectChangeTypeName((PetscObject)w, mpi ? VECMPI : VECSEQ));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode VecDuplicate_GPU(Vec v, Vec *w)
+{
+  PetscFunctionBegin;
+  PetscCall(VecCreate(PetscObjectComm((PetscObject)v), w));
+  PetscCall(PetscLayoutReference(v->map, &(*w)->map));
+  PetscCall(SetTypeAs(v, VecGPUOf(v)->mpi, *w));
+  /* a DM sets operations of its vectors, and composes what they need */
+  *(*w)->ops               = *v->ops;
+  (*w)->stash.donotstash   = v->stash.donotstash;
+  (*w)->stash.ignorenegidx = v->stash.ignorenegidx;
+  (*w)->stash.bs           = v->stash.bs;
+  (*w)->bstash.bs          = v->bstash.bs;
+  VecGPUOf(*w)->bound      = VecGPUOf(v)->bound;
+#if PetscDefined(HAVE_DEVICE)
+  (*w)->boundtocpu        = v->boundtocpu;
+  (*w)->bindingpropagates = v->bindingpropagates;
+#endif
+  PetscCall(PetscObjectListDuplicate(((PetscObject)v)->olist, &((PetscObject)*w)->olist));
+  PetscCall(PetscFunctionListDuplicate(((PetscObject)v)->qlist, &((PetscObject)*w)->qlist));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode VecDuplicateVecs_GPU(Vec v, PetscInt m, Vec *w[])
+{
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(m, w));
+  for (PetscInt k = 0; k < m; k++) PetscCall(VecDuplicate(v, *w + k));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* --- Other entries in place of a vector's own */
+
+PetscErrorCode VecGPUExchange_Private(Vec v, VecGPUEntries *entries, PetscInt start)
+{
+  Vec_GPU *g = VecGPUOf(v);
+
+  PetscFunctionBegin;
+  PetscCheck(!g->before, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "Another array is in place of this vector's already: call VecResetArray() or VecRestoreLocalVector() first");
+  g->before      = g->entries;
+  g->startbefore = g->start;
+  g->entries     = entries;
+  g->start       = start;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode VecGPUComeBack_Private(Vec v)
+{
+  Vec_GPU *g = VecGPUOf(v);
+
+  PetscFunctionBegin;
+  if (!g->before) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecGPUEntriesRelease_Private(&g->entries, g->before));
+  g->entries = g->before;
+  g->start   = g->startbefore;
+  g->before  = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* --- Local vectors */
+
+static PetscErrorCode VecCreateLocalVector_GPU(Vec v, Vec *w)
+{
+  PetscInt bs;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetBlockSize(v, &bs));
+  PetscCall(VecCreate(PETSC_COMM_SELF, w));
+  PetscCall(VecSetSizes(*w, v->map->n, v->map->n));
+  PetscCall(VecSetBlockSize(*w, bs));
+  PetscCall(SetTypeAs(v, PETSC_FALSE, *w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* w gets v's entries; one of another type, its array of the host */
+static PetscErrorCode GetLocalVector(Vec v, PetscBool write, Vec w)
+{
+  Vec_GPU     *g = VecGPUOf(v);
+  PetscScalar *a;
+
+  PetscFunctionBegin;
+  if (VecGPUIs(w)) {
+    PetscCall(VecGPUExchange_Private(w, g->entries, g->start));
+    g->entries->references++;
+  } else {
+    PetscCall(VecGPUHostGet_Private(v, PETSC_TRUE, write, &a));
+    PetscCall(VecPlaceArray(w, a));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode RestoreLocalVector(Vec v, PetscBool write, Vec w)
+{
+  PetscFunctionBegin;
+  if (VecGPUIs(w)) PetscCall(VecGPUComeBack_Private(w));
+  else {
+    PetscCall(VecResetArray(w));
+    PetscCall(VecGPUHostRestore_Private(v, write, NULL));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode VecGetLocalVectorRead_GPU(Vec v, Vec w)
+{
+  PetscFunctionBegin;
+  PetscCall(GetLocalVector(v, PETSC_FALSE, w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode VecRestoreLocalVectorRead_GPU(Vec v, Vec w)
+{
+  PetscFunctionBegin;
+  PetscCall(RestoreLocalVector(v, PETSC_FALSE, w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode VecGetLocalVector_GPU(Vec v, Vec w)
+{
+  PetscFunctionBegin;
+  PetscCall(GetLocalVector(v, PETSC_TRUE, w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode VecRestoreLocalVector_GPU(Vec v, Vec w)
+{
+  PetscFunctionBegin;
+  PetscCall(RestoreLocalVector(v, PETSC_TRUE, w));
+  PetscCall(PetscObjectStateIncrease((PetscObject)v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* --- Subvectors */
+
+/* Are the indices of every rank one piece of its part of v? And the block size of such a subvector: the index set's, or v's where it divides */
+static PetscErrorCode Contiguous(Vec v, IS is, PetscBool *yes, PetscInt *start, PetscInt *bs)
+{
+  PetscInt    n, first, end, isbs, vbs;
+  PetscMPIInt all[2];
+  PetscBool   contig;
+
+  PetscFunctionBegin;
+  PetscCall(ISGetLocalSize(is, &n));
+  PetscCall(ISGetBlockSize(is, &isbs));
+  PetscCall(VecGetBlockSize(v, &vbs));
+  PetscCall(VecGetOwnershipRange(v, &first, &end));
+  PetscCall(ISContiguousLocal(is, first, end, start, &contig));
+  all[0] = contig;
+  all[1] = n % vbs == 0;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, all, 2, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)v)));
+  *yes = (PetscBool)all[0];
+  *bs  = isbs > 1 ? isbs : all[1] ? vbs : 1;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One piece: a vector with that part of v's entries; else a copy, scattered on the host */
+static PetscErrorCode VecGetSubVector_GPU(Vec v, IS is, Vec *sub)
+{
+  Vec_GPU  *whole = VecGPUOf(v), *part;
+  PetscInt  n, total, start = 0, bs, locked = 0;
+  PetscBool contiguous;
+  Vec       w;
+
+  PetscFunctionBegin;
+  PetscCall(ISGetLocalSize(is, &n));
+  PetscCall(ISGetSize(is, &total));
+  PetscCall(Contiguous(v, is, &contiguous, &start, &bs));
+  PetscCall(VecCreate(PetscObjectComm((PetscObject)v), &w));
+  PetscCall(VecSetSizes(w, n, total));
+  PetscCall(VecSetBlockSize(w, bs));
+  PetscCall(SetTypeAs(v, whole->mpi, w));
+  part = VecGPUOf(w);
+  if (contiguous) {
+    PetscCall(VecGPUEntriesRelease_Private(&part->entries, NULL));
+    part->entries = whole->entries;
+    part->start   = whole->start + start;
+    part->bound   = whole->bound;
+    whole->entries->references++;
+    PetscCall(VecLockGet(v, &locked));
+    if (locked) PetscCall(VecLockReadPush(w));
+  } else {
+    PetscCall(VecScatterCreate(v, is, w, NULL, &part->scatter));
+    PetscCall(VecScatterBegin(part->scatter, v, w, INSERT_VALUES, SCATTER_FORWARD));
+    PetscCall(VecScatterEnd(part->scatter, v, w, INSERT_VALUES, SCATTER_FORWARD));
+  }
+  PetscCall(PetscObjectStateIncrease((PetscObject)w)); /* PETSc may remember the norm of what it held when it was made */
+  PetscCall(PetscObjectStateGet((PetscObject)w, &part->got));
+  *sub = w;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Changes of a copy go back; the caller destroys the subvector */
+static PetscErrorCode VecRestoreSubVector_GPU(Vec v, IS is, Vec *sub)
+{
+  PetscObjectState state;
+  Vec_GPU         *g = VecGPUOf(*sub);
+
+  PetscFunctionBegin;
+  (void)is;
+  PetscCall(PetscObjectStateGet((PetscObject)*sub, &state));
+  if (state == g->got) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecSetErrorIfLocked(v, 1));
+  if (g->scatter) {
+    PetscCall(VecScatterBegin(g->scatter, *sub, v, INSERT_VALUES, SCATTER_REVERSE));
+    PetscCall(VecScatterEnd(g->scatter, *sub, v, INSERT_VALUES, SCATTER_REVERSE));
+  } else PetscCall(PetscObjectStateIncrease((PetscObject)v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+void VecGPUPartOperations_Private(struct _VecOps *o)
+{
+  o->duplicate              = VecDuplicate_GPU;
+  o->duplicatevecs          = VecDuplicateVecs_GPU;
+  o->createlocalvector      = VecCreateLocalVector_GPU;
+  o->getlocalvector         = VecGetLocalVector_GPU;
+  o->restorelocalvector     = VecRestoreLocalVector_GPU;
+  o->getlocalvectorread     = VecGetLocalVectorRead_GPU;
+  o->restorelocalvectorread = VecRestoreLocalVectorRead_GPU;
+  o->getsubvector           = VecGetSubVector_GPU;
+  o->restoresubvector       = VecRestoreSubVector_GPU;
+}

@@ -1,0 +1,24 @@
+#!/bin/bash
+#
+# What make says where something is missing: one line, that says what and what to do.
+#
+#   tests/t907-make.sh
+if [ ! -f makefile ] || ! command -v pkg-config >/dev/null; then exit 77; fi
+tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
+
+# says STATUS TEXT ARGUMENTS: make with these ends so (0 or not), and says this once
+says() {
+  local status=$1 text=$2
+  shift 2
+  make -s BUILD="$tmp/build" "$@" >"$tmp/out" 2>&1
+  if [ $? = 0 ]; then ended=0; else ended=1; fi
+  if [ $ended != "$status" ] || [ "$(grep -cF -- "$text" "$tmp/out")" != 1 ]; then
+    echo "make $*: status $ended, should say once: $text" && cat "$tmp/out" && exit 1
+  fi
+}
+says 1 'pkg-config does not know a PETSc named PETSc99' PETSC=PETSc99 -j2
+says 1 'pkg-config does not know a PETSc named PETSc99' PETSC=PETSc99 deps
+says 1 'this measures a GPU' NVCC= tune
+says 1 'this measures a GPU' NVCC= bench
+says 0 'not wanted (NVCC=): host backend alone' NVCC= info
+says 0 'not found (PETSc99)' PETSC=PETSc99 info
