@@ -87,7 +87,7 @@ static PetscErrorCode Choose(Mat_GPUCSRFactor *f, const GPUCSRTriangle T[2], int
   host      = 60e-6 + 1.5e-9 * (double)(T[0].nnz + T[1].nnz) + 5e-9 * T[0].n;
   f->chosen = f->sweeps ? GPUCSR_SOLVE_SYNCFREE : f->method >= 0 ? f->method : best;
   for (int k = 0; k < 2; k++) rows[k] = f->chosen == GPUCSR_SOLVE_RANGES ? GPUCSRRangeRows(T[k].n, ranges[k]) : T[k].n;
-  if (f->method == GPUCSR_METHOD_AUTO && !f->sweeps && f->vectors.dev->ops->separate && host < t[f->chosen] / 1.5) f->chosen = GPUCSR_METHOD_HOST;
+  if (f->method == GPUCSR_METHOD_AUTO && !f->sweeps && f->vectors.dev->ops->kernels && host < t[f->chosen] / 1.5) f->chosen = GPUCSR_METHOD_HOST;
   PetscCall(PetscSNPrintf(f->why, sizeof(f->why), "%s, of %d and %d levels, %.0f rows each in the mean", f->method >= 0 ? "asked for" : "predicted to be fastest", T[0].nlevels, T[1].nlevels, 2.0 * T[0].n / PetscMax(1, T[0].nlevels + T[1].nlevels)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -8,7 +8,7 @@ static PetscErrorCode Inspect(GPUCSRDevice dev, GPUCSRFactorCSR *F, int bad[], G
 {
   PetscFunctionBegin;
   (void)dev;
-  (void)s;
+  PetscCall(GPUCSRHostTurn(s));
   for (int k = 0; k < GPUCSR_PATTERN_FLAGS; k++) bad[k] = 0;
   for (int r = 0; r < F->n; r++) {
     F->diag[r] = -1;
@@ -36,8 +36,7 @@ static PetscErrorCode Levels(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRT
   const int n = F->n;
 
   PetscFunctionBegin;
-  (void)dev;
-  (void)s;
+  PetscCall(GPUCSRHostTurn(s));
   T->nnz     = 0;
   T->nlevels = 0;
   for (int k = 0; k < n; k++) {
@@ -48,6 +47,7 @@ static PetscErrorCode Levels(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRT
     for (int e = Begin(F, T, r); e < End(F, T, r); e++) T->depth[r] = PetscMax(T->depth[r], T->depth[F->j[e]] + 1);
     T->nlevels = PetscMax(T->nlevels, T->depth[r] + 1);
   }
+  PetscCall(GPUCSRLaunched(dev, "levels of a triangle"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -59,7 +59,7 @@ static PetscErrorCode Order(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTr
 
   PetscFunctionBegin;
   (void)dev;
-  (void)s;
+  PetscCall(GPUCSRHostTurn(s));
   PetscCall(PetscMalloc1(keys + 1, &first));
   for (int64_t g = 0; g < T->nranges; g++) {
     const int begin = (int)(g * T->rows), end = (int)PetscMin((g + 1) * T->rows, T->n), low = T->upper ? T->n - end : begin;
@@ -83,7 +83,7 @@ static PetscErrorCode Runs(GPUCSRDevice dev, const GPUCSRTriangle *T, int *n, in
 {
   PetscFunctionBegin;
   (void)dev;
-  (void)s;
+  PetscCall(GPUCSRHostTurn(s));
   *n = 0;
   for (int p = 0; p < T->n; p++) *n += !p || T->key[p] != T->key[p - 1];
   PetscCall(PetscMalloc2(*n, key, *n, rows));
@@ -101,7 +101,7 @@ static PetscErrorCode Widths(GPUCSRDevice dev, const GPUCSRFactorCSR *F, const G
 {
   PetscFunctionBegin;
   (void)dev;
-  (void)s;
+  PetscCall(GPUCSRHostTurn(s));
   for (int k = 0; k < T->nslices; k++) {
     const GPUCSRSlice *S = &T->slice[k];
 
@@ -126,8 +126,7 @@ static inline int Column(const GPUCSRTriangle *T, int first, int p)
 static PetscErrorCode Fill(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTriangle *T, PetscBool pattern, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  (void)dev;
-  (void)s;
+  PetscCall(GPUCSRHostTurn(s));
   for (int k = 0; k < T->nslices; k++) {
     const GPUCSRSlice S   = T->slice[k];
     const int         log = GPUCSRSliceLanes(S.shape), lanes = 1 << log;
@@ -148,13 +147,14 @@ static PetscErrorCode Fill(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTri
       }
     }
   }
+  PetscCall(GPUCSRLaunched(dev, "values of a triangle"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Compose(int n, const int *in, const int *index, int *out, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  (void)s;
+  PetscCall(GPUCSRHostTurn(s));
   for (int p = 0; p < n; p++) out[p] = index ? index[in[p]] : in[p];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -175,7 +175,7 @@ static inline int Find(const int *j, int begin, int end, int c)
 static PetscErrorCode Scatter(const int *ai, const int *aj, const double *aa, const int *row, const int *column, GPUCSRFactorCSR *F, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  (void)s;
+  PetscCall(GPUCSRHostTurn(s));
   for (int r = 0; r < F->n; r++) {
     const int from = row ? row[r] : r;
 
@@ -200,8 +200,7 @@ static inline PetscBool Good(double pivot, double sum, GPUCSRPivotRule rule, dou
 static PetscErrorCode Factor(GPUCSRDevice dev, GPUCSRFactorCSR *F, PetscBool symmetric, const int *order, GPUCSRPivotRule rule, double tolerance, GPUCSRPivots *pivots, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  (void)dev;
-  (void)s;
+  PetscCall(GPUCSRHostTurn(s));
   pivots->row         = F->n;
   pivots->unsymmetric = 0;
   for (int p = 0; p < F->n; p++) {
@@ -232,13 +231,14 @@ static PetscErrorCode Factor(GPUCSRDevice dev, GPUCSRFactorCSR *F, PetscBool sym
     if (!Good(F->a[F->diag[r]], sum, rule, tolerance)) pivots->row = PetscMin(pivots->row, r);
     F->dinv[r] = 1.0 / F->a[F->diag[r]];
   }
+  PetscCall(GPUCSRLaunched(dev, "a factorization"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Mirror(GPUCSRFactorCSR *F, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  (void)s;
+  PetscCall(GPUCSRHostTurn(s));
   for (int r = 0; r < F->n; r++)
     for (int e = F->diag[r] + 1; e < F->i[r + 1]; e++) {
       const int k = F->j[e], at = Find(F->j, F->i[k], F->diag[k], r);
@@ -302,23 +302,22 @@ static void Pass(const GPUCSRSweep *w, const double *b, const double *y, double 
 static PetscErrorCode Solve(GPUCSRDevice dev, GPUCSRSolveMethod method, const GPUCSRSweep *sweep, int nsweeps, const double *b, double *x, volatile int *trouble, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  (void)dev;
   (void)method;
   (void)trouble;
-  (void)s;
+  PetscCall(GPUCSRHostTurn(s));
   for (int k = 0; k < nsweeps; k++) {
     GPUCSRTriangle *T = sweep[k].T;
 
     Pass(&sweep[k], k ? sweep[k - 1].T->x[sweep[k - 1].T->turn] : b, T->x[T->turn], T->x[T->turn], x);
   }
+  PetscCall(GPUCSRLaunched(dev, "a triangular solve"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Jacobi(GPUCSRDevice dev, int sweeps, const GPUCSRSweep *sweep, int nsweeps, const double *b, double *x, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  (void)dev;
-  (void)s;
+  PetscCall(GPUCSRHostTurn(s));
   for (int k = 0; k < nsweeps; k++) {
     GPUCSRTriangle *T = sweep[k].T;
 
@@ -328,6 +327,7 @@ static PetscErrorCode Jacobi(GPUCSRDevice dev, int sweeps, const GPUCSRSweep *sw
       T->turn = 1 - T->turn;
     }
   }
+  PetscCall(GPUCSRLaunched(dev, "Jacobi sweeps"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

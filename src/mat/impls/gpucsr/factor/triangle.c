@@ -20,7 +20,7 @@ const char *const GPUCSRSolveMethods[] = {"ranges", "syncfree", "levels", NULL};
 const GPUCSRTriangleOps *GPUCSRTriangleOpsGet(GPUCSRDevice dev)
 {
 #if defined(GPUCSR_HAVE_CUDA)
-  if (dev->ops->separate) return &GPUCSRTriangleOps_CUDA;
+  if (dev->ops->kernels) return &GPUCSRTriangleOps_CUDA;
 #else
   (void)dev;
 #endif
@@ -95,7 +95,7 @@ double GPUCSRTriangleTime(const GPUCSRTriangle *T, GPUCSRSolveMethod method, int
 /* So many ranges that a solve by ranges is predicted to be fastest */
 int GPUCSRTriangleRanges(const GPUCSRTriangle *T, GPUCSRDevice dev)
 {
-  const int least = (T->n + GPUCSR_RANGE_ROWS - 1) / GPUCSR_RANGE_ROWS, most = PetscMax(least, dev->ops->separate ? dev->props.processors : 4);
+  const int least = (T->n + GPUCSR_RANGE_ROWS - 1) / GPUCSR_RANGE_ROWS, most = PetscMax(least, dev->ops->kernels ? dev->props.processors : 4);
   int       best = least;
 
   for (int k = least; k <= most; k++)
