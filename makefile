@@ -61,7 +61,7 @@ nopetsc:
 	@echo "make: pkg-config does not know a PETSc named $(PETSC): name one by PETSC=, put the folder of its .pc file into PKG_CONFIG_PATH, or run make demo, which installs the distribution's" >&2; false
 endif
 
-.PHONY: all nopetsc needs-gpu lib convert examples tests benches demo check check-gpu bench install uninstall deb wheel docs format lint clean info deps
+.PHONY: all nopetsc needs-gpu lib convert examples tests benches demo check check-gpu bench install uninstall deb wheel docs format lint fuzz clean info deps
 all: lib examples convert
 lib: $(LIB)
 convert: $(BUILD)/bin/gpucsr-convert
@@ -160,6 +160,10 @@ format:
 	clang-format -i $$(find src include tests -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' | grep -v plan/h200.h)
 lint:
 	@tests/lint.sh
+# Random sequences of operations beside MATAIJ's and VECSTANDARD's (tests/t450-sequences.c), as many as FUZZ says, in several set-ups
+FUZZ ?= 20000
+fuzz: lib $(BUILD)/tests/t450-sequences
+	@tests/fuzz/sequences.sh $(BUILD) $(FUZZ) $(if $(BACKEND),$(BACKEND),host)
 # A profile of this machine for -mat_gpucsr_profile: minutes, once
 TUNED ?= $(BUILD)/profile.txt
 needs-gpu:

@@ -242,24 +242,29 @@ GPUCSR_EXTERN PetscErrorCode MatGPUCSRLoadFile(Mat, const char[], const MatGPUCS
 #define KSPGPUBCGS "gpubcgs"
 
 /*E
-  KSPGPUPath - how the iterations of a `KSPGPUCG` or `KSPGPUBCGS` are launched
+  KSPGPUPath - how a `KSPGPUCG` or `KSPGPUBCGS` iterates
 
   Values:
-+ `KSP_GPU_PATH_AUTO`   - the first of the others that can be had
-. `KSP_GPU_PATH_LAUNCH` - the whole solve is one cooperative launch
-. `KSP_GPU_PATH_GRAPH`  - an iteration is a graph of a few kernels, launched again and again
-- `KSP_GPU_PATH_DRIVEN` - the host calls `MatMult()` and `PCApply()`, and applies the rules
++ `KSP_GPU_PATH_AUTO`       - the first of the others that can be had
+. `KSP_GPU_PATH_PERSISTENT` - the whole solve is one persistent kernel
+. `KSP_GPU_PATH_GRAPH`      - an iteration is a graph of a few kernels, launched again and again
+- `KSP_GPU_PATH_HOST_LOOP`  - the host calls `MatMult()` and `PCApply()`, and applies the rules
 
   Level: advanced
+
+  Note:
+  The older names `KSP_GPU_PATH_LAUNCH` and `KSP_GPU_PATH_DRIVEN` are the second and the last.
 
 .seealso: `KSPGPUCG`, `KSPGPUBCGS`, `KSPGPUSetPath()`
 E*/
 typedef enum {
   KSP_GPU_PATH_AUTO,
-  KSP_GPU_PATH_LAUNCH,
+  KSP_GPU_PATH_PERSISTENT,
   KSP_GPU_PATH_GRAPH,
-  KSP_GPU_PATH_DRIVEN
+  KSP_GPU_PATH_HOST_LOOP
 } KSPGPUPath;
+#define KSP_GPU_PATH_LAUNCH KSP_GPU_PATH_PERSISTENT
+#define KSP_GPU_PATH_DRIVEN KSP_GPU_PATH_HOST_LOOP
 GPUCSR_EXTERN const char *const KSPGPUPaths[];
 
 /*E
@@ -283,18 +288,22 @@ GPUCSR_EXTERN const char *const KSPGPUVariants[];
   KSPGPUPrecision - what a `KSPGPUCG` iterates with
 
   Values:
-+ `KSP_GPU_DOUBLE` - double
-- `KSP_GPU_MIXED`  - values and vectors in single, sums in double; the residual is replaced by the true one, in double, again and again and before convergence is
-                     believed
++ `KSP_GPU_DOUBLE`               - double
+- `KSP_GPU_RESIDUAL_REPLACEMENT` - values and vectors in single, sums in double; the residual is replaced by the true one, in double, again and again and before convergence
+                                   is believed
 
   Level: intermediate
+
+  Note:
+  The older name `KSP_GPU_MIXED` is the second. It has nothing to do with -mat_gpucsr_precision mixed, which rounds the matrix for good.
 
 .seealso: `KSPGPUCG`, `KSPGPUSetPrecision()`
 E*/
 typedef enum {
   KSP_GPU_DOUBLE,
-  KSP_GPU_MIXED
+  KSP_GPU_RESIDUAL_REPLACEMENT
 } KSPGPUPrecision;
+#define KSP_GPU_MIXED KSP_GPU_RESIDUAL_REPLACEMENT
 GPUCSR_EXTERN const char *const KSPGPUPrecisions[];
 
 GPUCSR_EXTERN PetscErrorCode KSPGPUSetPath(KSP, KSPGPUPath);

@@ -58,6 +58,7 @@ PetscErrorCode MatGPUCSRFinalizePackage(void)
   PetscFunctionBegin;
   if (!initialized) PetscFunctionReturn(PETSC_SUCCESS);
   initialized = PETSC_FALSE;
+  PetscCall(KSPGPUFinalize_Private());
   PetscCall(MatGPUCSRReportPrint_Private());
   PetscCall(GPUCSRPinFinalize());
   PetscCall(VecGPUFinalize());

@@ -86,9 +86,13 @@ directions() {
   layer src/dlregisgpucsr.c "$mat src/ksp/impls/gpu $tao" "$cuda"
   layer "$(find include -name '*.h')" "" "petsc/private|$cuda"
   layer "$(find src/ksp/examples -name '*.[ch]')" "src/ksp/examples" "petsc/private|petscgpucsr|$cuda"
-  layer "$(find src/tao/examples -name '*.[ch]')" "src/tao/examples src/tao/examples/bmrm" "petsc/private|petscgpucsr|$cuda" # any PETSc program could be one
+  layer "$(find src/tao/examples -name '*.[ch]')" "src/tao/examples src/tao/examples/bmrm" "petsc/private|$cuda" # any PETSc program could be one
 }
 check "direction of includes" directions
+
+# Solvers see a matrix through operator.h alone
+seam() { grep -rnE '"[^"]*gpucsrimpl\.h"' src/ksp src/tao; return 0; }
+check "the seam between matrices and solvers" seam
 
 # --- White space
 

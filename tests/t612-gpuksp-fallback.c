@@ -8,6 +8,12 @@
 //TEST name="word" args="-ksp_type gpucg -mat_gpucsr_format csr -ksp_gpucg_path sideways" fails="for -ksp_gpucg_path"
 //TEST name="path" args="-ksp_type gpucg -pc_type sor -ksp_gpucg_path launch" gpu=1 fails="-ksp_gpucg_path launch cannot be had here: the preconditioner is PCApply()'s"
 //TEST name="polynomial" args="-ksp_type {} -mat_gpucsr_format csr -ksp_{}_polynomial_degree 3 -pc_type jacobi" loop="gpucg gpubcgs"
+//TEST name="polynomial_negative" args="-ksp_type {} -mat_gpucsr_format csr -ksp_{}_polynomial_degree 3 -pc_type none -scale -1" loop="gpucg gpubcgs" warns="solves instead, because no eigenvalue of the preconditioned operator was found to be positive"
+//TEST name="polynomial_negative_ranks" nsize=2 args="-ksp_type gpucg -mat_gpucsr_format csr -ksp_gpucg_polynomial_degree 3 -pc_type none -scale -1" warns="solves instead, because no eigenvalue of the preconditioned operator was found to be positive"
+//TEST name="polynomial_zero" args="-ksp_type gpucg -mat_gpucsr_format csr -ksp_gpucg_polynomial_degree 3 -pc_type none -scale 0 -ksp_norm_type none" warns="solves instead, because no eigenvalue of the preconditioned operator was found to be positive"
+//TEST name="polynomial_empty" args="-ksp_type gpucg -mat_gpucsr_format csr -ksp_gpucg_polynomial_degree 3 -pc_type jacobi -size 0" warns="solves instead, because no eigenvalue of the preconditioned operator was found to be positive"
+//TEST name="empty" args="-ksp_type {} -mat_gpucsr_format csr -pc_type jacobi -size 0" loop="gpucg gpubcgs"
+//TEST name="older_words" args="-ksp_type gpucg -mat_gpucsr_format csr -pc_type jacobi -ksp_gpucg_path driven -ksp_gpucg_precision mixed -ksp_gpucg_tiles false -options_left no -words host_loop,residual_replacement"
 //TEST name="polynomial_pc" args="-ksp_type gpucg -mat_gpucsr_format csr -pc_type sor -ksp_gpucg_polynomial_degree 3" fails="the polynomial is of PCNONE or PCJACOBI"
 //TEST name="polynomial_degree" args="-ksp_type gpucg -ksp_gpucg_polynomial_degree 101" fails="degree 101 was asked for: must be from 1 to 100"
 //TEST name="polynomial_eigenvalues" args="-ksp_type gpucg -ksp_gpucg_polynomial_degree 3 -ksp_gpucg_polynomial_eigenvalues 2,1" fails="eigenvalues from 2. to 1. was asked for"
@@ -25,7 +31,9 @@ int main(int argc, char **argv)
   Mat                A;
   Vec                x, b;
   KSP                ksp;
-  PetscReal          far = 0;
+  PetscReal          far = 0, scale = 1;
+  PetscInt           size = 20;
+  PetscBool          words;
   KSPConvergedReason reason;
   KSPNormType        norm;
 
@@ -33,7 +41,11 @@ int main(int argc, char **argv)
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
   PetscCall(TestRequireReal(64));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-far", &far, NULL));
-  PetscCall(TestConvection(PETSC_COMM_WORLD, 20, 0.0, PETSC_FALSE, &A));
+  PetscCall(PetscOptionsGetReal(NULL, NULL, "-scale", &scale, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-size", &size, NULL));
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-words", &words));
+  PetscCall(TestConvection(PETSC_COMM_WORLD, size, 0.0, PETSC_FALSE, &A));
+  if (scale != 1) PetscCall(MatScale(A, scale));
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(TestFill(b, 1, PETSC_FALSE));
   PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
@@ -48,6 +60,24 @@ int main(int argc, char **argv)
   PetscCall(KSPGetConvergedReason(ksp, &reason));
   PetscCall(KSPGetNormType(ksp, &norm));
   PetscCheck(reason > 0 || norm == KSP_NORM_NONE, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "it ended with %s", KSPConvergedReasons[reason]);
+  if (words) { /* what was said in the words of older versions is told in those of today */
+    char        text[4096], *word[2];
+    PetscInt    nwords = 2;
+    FILE       *file   = tmpfile();
+    PetscViewer viewer;
+
+    PetscCall(PetscViewerASCIIOpenWithFILE(PETSC_COMM_SELF, file, &viewer));
+    PetscCall(KSPView(ksp, viewer));
+    PetscCall(PetscViewerDestroy(&viewer));
+    rewind(file);
+    text[fread(text, 1, sizeof(text) - 1, file)] = 0;
+    fclose(file);
+    PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-words", word, &nwords, NULL));
+    for (PetscInt k = 0; k < nwords; k++) {
+      PetscCheck(strstr(text, word[k]), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s is not in the view: %s", word[k], text);
+      PetscCall(PetscFree(word[k]));
+    }
+  }
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&b));

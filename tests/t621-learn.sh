@@ -89,6 +89,9 @@ refuse() {
   ! grep -q '^outcome\|Caught signal' "$tmp/out" || fail "bmrm $*: crashed, or learned: $(cat "$tmp/out")"
 }
 refuse '-quantile lies between 0 and 1, not at 1.5' -f $data/heart_scale.petsc -loss quantile -quantile 1.5
+for word in inf nan 0; do refuse "-lambda has to be positive and finite, not $word" -f $data/heart_scale.petsc -lambda $word; done
+refuse '-lamda is no option of this program' -f $data/heart_scale.petsc -lamda 1
+[ "$(wc -l <"$tmp/out")" -le 2 ] || fail "an error of several lines: $(cat "$tmp/out")"
 refuse '-insensitive is a distance, 0 or more, not -3' -f $data/heart_scale.petsc -loss insensitive -insensitive -3
 for option in model_out predictions json; do refuse '/nowhere/file: cannot be written' -f $data/heart_scale.petsc -$option /nowhere/file; done
 refuse '/nowhere/file: cannot be read' -f $data/heart_scale.petsc -validation_file /nowhere/file
@@ -102,23 +105,29 @@ nan, folder = float("nan"), sys.argv[1]
 def vec(v): return struct.pack(f">ii{len(v)}d", 1211214, len(v), *v)
 def data(name, values, labels):
     open(f"{folder}/{name}", "wb").write(struct.pack(">8i", 1211216, 2, 2, 2, 1, 1, 0, 1) + struct.pack(">2d", *values) + vec(labels))
-def model(name, head, *weights):
-    open(f"{folder}/{name}", "wb").write(vec(head) + b"".join(map(vec, weights)))
+def model(name, loss, labels, *rows, more="", columns=2, bias=-1):
+    head = f"solver_type L2R_LR\nnr_class {max(len(labels), 2)}\n" + ("label " + " ".join(map(str, labels)) + "\n" if labels else "") + f"nr_feature {columns}\nbias {bias}\nw\n"
+    open(f"{folder}/{name}", "w").write(head + "".join(" ".join(map(str, r)) + "\n" for r in rows) + f"bmrm 1\nloss {loss}\n{more}")
 data("label.petsc", [1, 1], [1, nan])
 data("value.petsc", [1, nan], [1, -1])
 data("infinite.petsc", [float("inf"), 1], [1, -1])
-w = [0.5, -0.5]
-model("roc3.model", [3, 0, 1, 1, 2, 3], w, w, w)
-model("f13.model", [4, 0, 1, 1, 2, 3], w, w, w)
-model("targets.model", [5, 0, 1, 1, 2], w)
-model("classes.model", [0, 0, 1], w)
-model("order.model", [0, 0, 1, 1, -1], w)
-model("nan.model", [0, 0, 1, -1, 1], [0.5, nan])
+model("roc3.model", "roc", [1, 2, 3], [1, 2, 3], [1, 2, 3])
+model("f13.model", "f1", [1, 2, 3], [1, 2, 3], [1, 2, 3])
+model("targets.model", "least_squares", [2, 1], [1], [2])
+model("classes.model", "hinge", [], [1], [2])
+model("order.model", "hinge", [3, 2, 3], [1, 2, 3], [1, 2, 3])
+model("nan.model", "hinge", [1, -1], ["nan"], [1])
+model("short.model", "hinge", [1, -1], [1])
+model("long.model", "hinge", [1, -1], [1], [2], [3])
+model("loss.model", "plinge", [1, -1], [1], [2])
+model("line.model", "hinge", [1, -1], [1], [2], more="lamda 3\n")
+open(f"{folder}/empty.model", "w").close()
+open(f"{folder}/old.model", "wb").write(vec([0, 0, 1, -1, 1]) + vec([0.5, 1]))
 PYTHON
 refuse 'label.petsc: the label of row 1 is not a finite number' -f "$tmp/label.petsc"
 refuse 'value.petsc: the risk or its subgradient at zero is not finite' -f "$tmp/value.petsc"
 refuse 'infinite.petsc: the risk or its subgradient at zero is not finite' -f "$tmp/infinite.petsc" -mat_type gpucsr
-for name in roc3 f13 targets classes order nan; do refuse "$name.model: is no model of this program" -f "$tmp/two.svm" -model "$tmp/$name.model"; done
+for name in roc3 f13 targets classes order nan short long loss line empty old; do refuse "$name.model: is no model of this program" -f "$tmp/two.svm" -model "$tmp/$name.model"; done
 
 # what is done is said: iterations that ran out, labels and columns that the model does not know
 learn 1 -f $data/heart_scale.petsc -tao_max_it 3 -model_out "$tmp/early.model" && grep -q '^warning *not converged: after 3 iterations the gap is' "$tmp/out" || fail "no warning of an early end: $(cat "$tmp/out")"

@@ -1,122 +1,218 @@
 #pragma once
 
-/* What the files of KSPGPUCG and KSPGPUBCGS share */
-#include <petsc/private/kspimpl.h>
-#include "../../../mat/impls/gpucsr/gpucsrimpl.h"
-#include "launch.h"
+/*
+  What the files of KSPGPUCG and KSPGPUBCGS share. Each includes nothing of those below it:
 
-/* The vectors of a solve, in the order in which GPUKSPVectors has them */
-typedef enum {
-  VEC_X,
-  VEC_B,
-  VEC_R,
-  VEC_P,
-  VEC_W,
-  VEC_Z,
-  VEC_S,
-  VEC_T,
-  VEC_V,
-  VEC_RP,
-  VEC_PH,
-  VEC_SH,
-  VEC_P2,
-  VEC_V2,
-  VEC_C0,
-  VEC_C1,
-  VEC_C2,
-  GPUKSP_VECTORS
-} GPUKSPVectorName;
+    gpuksp.c    the types, their options and pages
+    solve.c     a solve from one end to the other
+    prepare.c   which path a solve takes, and what that needs
+    refine.c    single precision with residual replacement
+    precond.c   what is taken from the PC
+    iterate.c   iterations as steps: by a graph, or by the host loop
+    vectors.c   vectors and memory
+*/
+#include <petsc/private/kspimpl.h>
+#include <string.h>
+#include "../../../mat/impls/gpucsr/operator.h"
+#include "persistent.h"
 
 /* Where a preconditioner is applied */
 typedef enum {
   GPUKSP_PC_NONE,
   GPUKSP_PC_DIAGONAL, /* on the way, in any step */
-  GPUKSP_PC_BLOCK,    /* in a step of its own */
+  GPUKSP_PC_APART,    /* by the device's own work, between two steps */
   GPUKSP_PC_ANY       /* by PCApply() */
 } GPUKSPPCKind;
 
-/* A preconditioner as it was when something was taken from it. While PETSc reuses it, it is that of values which the state does not tell */
-typedef struct {
-  PetscObjectId    pc, P;
-  PetscObjectState state;
-  GPUKSPPCKind     kind;
-  int              key; /* its type, where the kind has several */
-  PetscBool        reused;
-} GPUKSPPCSeen;
+typedef struct _n_KSP_GPU KSP_GPU;
 
-/* Solves that a KSP has set up once: vectors on the device, what the preconditioner comes to, the launch */
+/* A preconditioner that the solvers know: a row of the list in precond.c */
 typedef struct {
+  PCType       type;
+  GPUKSPPCKind kind;
+  PetscBool    persistent; /* the persistent kernel has it too */
+  /* does the row serve this PC? bs: its block size; variant: what else it depends on */
+  PetscErrorCode (*accept)(PC, PetscInt *bs, PetscInt *variant, PetscBool *yes);
+  /* take from the PC what is needed to apply it without PETSc; NULL: nothing */
+  PetscErrorCode (*make)(KSP, KSP_GPU *);
+  /* z = M r, both on the device, in the order of a stream, between two steps of a solve; may be recorded in a graph */
+  PetscErrorCode (*apply)(KSP_GPU *, const double *r, double *z, PetscBool rule, GPUCSRStream);
+} GPUKSPPC;
+
+/* ---- keys: what a thing that is kept was made from. Compared as a whole: all members take 64 bits, so that nothing lies between them ---- */
+
+#define GPUKSPSame(a, b) (!memcmp(&(a), &(b), sizeof(a)))
+
+/* A preconditioner. While PETSc reuses it, it is that of values which the state does not tell */
+typedef struct {
+  PetscInt64      pc, P, state, variant, reused;
+  const GPUKSPPC *row;
+} GPUKSPPCKey;
+
+/* The largest eigenvalue of the preconditioned operator */
+typedef struct {
+  GPUKSPPCKey pc;
+  PetscInt64  A, state;
+} GPUKSPEigenvaluesKey;
+
+/* The format that a persistent kernel should multiply with */
+typedef struct {
+  GPUCSRVersion version;
+  PetscInt64    path;
+} GPUKSPFormatKey;
+
+/* A copy of the matrix in that format, but for its values */
+typedef struct {
+  PetscInt64          pattern, precision;
+  const GPUCSRFormat *format;
+} GPUKSPCopyKey;
+
+/* Tables of stencils: the most common one, and the diagonals of the preconditioner */
+typedef struct {
+  GPUCSRVersion version;
+  const void   *data; /* of the matrix */
+  PetscInt64    numbers;
+} GPUKSPTablesKey;
+
+/* The shape of a persistent kernel */
+typedef struct {
+  GPUCSRVersion   version;
+  const void     *data;
+  const GPUKSPPC *row;
+  PetscInt64      method, bs, degree, halo;
+} GPUKSPShapeKey;
+
+/* Device memory that grows and stays */
+typedef struct {
+  void  *p;
+  size_t bytes;
+} GPUKSPMemory;
+
+/* A KSPGPUCG or KSPGPUBCGS */
+struct _n_KSP_GPU {
+  /* what was asked for */
   GPUKSPMethod    method;
   KSPGPUVariant   variant;
   KSPGPUPrecision precision;
   KSPGPUPath      path;
-  PetscBool       guard, tiles, warnedlive;
-  PetscInt        degree;    /* of a polynomial preconditioner; 0: none */
-  PetscReal       given[2];  /* the eigenvalues it is to be made for; 0 where they are to be estimated, */
-  PetscReal       lambda[2]; /* and those it is made for */
+  PetscBool       guard;    /* take the true residual at the end */
+  PetscBool       halo;     /* recompute halos in a persistent kernel where they fit */
+  PetscInt        degree;   /* of a polynomial preconditioner; 0: none */
+  PetscReal       given[2]; /* the eigenvalues it is to be made for; 0 where they are to be estimated */
 
-  Mat                  A;              /* one process' matrix, or the diagonal block; not counted, looked at while a solve lasts */
-  GPUCSRDevice         dev;            /* where memory below is from */
-  int                  n;              /* rows */
-  GPUKSPPCKind         pckind;         /* as it was last time */
-  KSPGPUPath           taken;          /* how the last solve went */
-  char                 why[256];       /* and why so, */
-  const GPUCSRFormat  *with;           /* and in which format, if in a launch */
-  PetscBool            mixed;          /* it iterated in single precision, */
-  char                 whydouble[128]; /* or did not, though mixed was asked for */
-  PetscBool            rulehere;       /* rules are applied by the host */
-  PetscBool            live;           /* somebody looks at each iteration */
-  void                *memory;         /* device: all vectors */
-  size_t               bytes;
-  char                *fmemory; /* device: those of mixed, its preconditioner, and the rounded values */
-  size_t               fbytes;
-  double              *pc; /* device: diagonal, or rows of diagonal blocks */
-  size_t               pcbytes;
-  double              *partial;    /* device: of steps, */
-  int                  stepblocks; /* by so many blocks */
-  int                 *bounds;     /* device: of the launch */
-  void                *slots;      /* device: of the launch */
-  double              *table;      /* device: the diagonal of each stencil */
-  double              *hist;       /* device: residual norms */
-  int                  histmax;
-  GPUKSPState         *state;    /* page-locked, */
-  GPUKSPState         *seen;     /* so is this, */
-  double              *sums;     /* and so are these: one piece of memory */
-  GPUKSPState         *devstate; /* device: of steps that apply rules themselves */
-  GPUKSPLaunch         launch;
-  GPUKSPVectorsSingle  single;  /* vectors of the iteration of mixed, */
-  GPUCSRStorage        rounded; /* and A with rounded values; its other arrays are the plan's */
-  const GPUCSRStorage *S;       /* what products of a launch are with: the plan's, or */
-  GPUCSRPlan           own;     /* one of our own, where another format is better in a launch */
+  /* the solve: what it works on, and which way */
+  GPUCSROperator op;
+  GPUCSRDevice   dev; /* where all memory below is from */
+  int            n;   /* rows */
+  struct {
+    const GPUKSPPC *row;
+    PetscInt        bs, variant;
+    GPUKSPPCKind    kind; /* that of the row; or ANY where the solve has PCApply() do it nevertheless */
+  } pc;
+  KSPGPUPath          taken;
+  char                why[256]; /* that path */
+  const GPUCSRFormat *with;     /* multiplied with by the persistent kernel */
+  PetscBool           refined;  /* in single precision with residual replacement */
+  char                whydouble[128];
+  PetscBool           noroom;   /* for rounded values: double, then */
+  PetscBool           rulehere; /* rules are applied by the host */
+  PetscBool           live;     /* somebody looks at each iteration */
+  PetscBool           warnedlive, solved;
+
+  /* of every solve on a device */
+  GPUKSPMemory         partial;      /* of the sums of steps, */
+  int                  stepblocks;   /* by so many blocks */
+  GPUKSPMemory         devstate;     /* the state, where steps apply rules themselves */
+  GPUKSPMemory         hist;         /* residual norms */
+  GPUKSPState         *state, *seen; /* page-locked, */
+  double              *sums;         /* and so are these: one piece of memory */
   GPUCSREvent          events[2];
-  void                *graph; /* of an iteration, while a solve lasts */
+  void                *graph;            /* of an iteration, while a solve lasts */
+  GPUKSPMemory         vectors, numbers; /* numbers: the preconditioner's diagonal, or rows of its blocks */
+  PetscInt64           nnumbers;         /* how often they were made */
+  GPUKSPPCKey          numberskey;
+  PetscReal            lambda[2]; /* eigenvalues that the polynomial is made for */
+  GPUKSPEigenvaluesKey lambdakey;
 
-  /* what the above was made of; made again when it is another */
-  PetscObjectId       matid;
-  PetscObjectState    pattern, matvalues, ownpattern, ownvalues;
-  PetscObjectId       ownid;
-  PetscBool           pcnew; /* the preconditioner has other numbers than the last solve's */
-  const GPUCSRKernel *kernel;
-  const GPUCSRFormat *better; /* than the plan's, in a launch */
-  KSPGPUPath          betterfor;
-  GPUKSPPCSeen        pcseen, diagonalseen, lambdaseen; /* what pc, diagonal and lambda were taken from, */
-  PetscObjectId       lambdaid;                         /* and the operator of the last */
-  PetscObjectState    lambdastate;
-  KSPGPUPath          shapefor;
-  int                 shapeof[4]; /* method, kind of preconditioner, its block size, degree of the polynomial */
-  const void         *shapedata;
+  /* of a persistent kernel; its vectors are those of graphs too */
+  GPUKSPPersistent     persistent;
+  GPUKSPMemory         bounds, slots, table;
+  const GPUCSRStorage *S;      /* what products are with: the plan's, or */
+  GPUCSRPlan           copy;   /* one of our own, in another format, */
+  const GPUCSRFormat  *better; /* this one */
+  GPUKSPFormatKey      betterkey;
+  GPUKSPCopyKey        copykey;
+  PetscInt64           copyvalues; /* the version of its values */
+  GPUKSPTablesKey      tableskey;
+  GPUKSPShapeKey       shapekey;
 
-  /* by the host's loop, with vectors of PETSc's own */
+  /* of single precision with residual replacement */
+  GPUKSPMemory        singles; /* vectors of the iteration, the preconditioner's numbers, and values */
+  GPUKSPVectorsSingle single;
+  GPUCSRStorage       rounded; /* A with rounded values; its other arrays are the plan's */
+
+  /* of the host loop: vectors of PETSc's own */
   Vec           work[GPUKSP_VECTORS], diagonal;
-  GPUCSROperand operand[GPUKSP_VECTORS];
-  int           from, to; /* vectors that the preconditioner is between */
-  PetscReal     truenorm;
-  PetscInt      replacements;
-} KSP_GPU;
+  GPUKSPPCKey   diagonalkey;
+  GPUCSROperand operand[GPUKSP_VECTORS + 1]; /* the last is that of the diagonal */
+  int           from, to;                    /* vectors that the preconditioner is between */
 
+  /* what came of it */
+  PetscReal truenorm;
+  PetscInt  replacements;
+
+  KSP_GPU *next, **previous; /* living solvers */
+};
+
+/* gpuksp.c */
 GPUCSR_INTERN PetscErrorCode KSPGPUInitialize_Private(void);
+GPUCSR_INTERN PetscErrorCode KSPGPUFinalize_Private(void);
 GPUCSR_INTERN PetscErrorCode KSPCreate_GPUCG(KSP);
 GPUCSR_INTERN PetscErrorCode KSPCreate_GPUBCGS(KSP);
-GPUCSR_INTERN PetscErrorCode GPUKSPDrive(KSP, KSP_GPU *);
-GPUCSR_INTERN PetscErrorCode GPUKSPDriveMixed(KSP, KSP_GPU *);
+
+/* solve.c */
+GPUCSR_INTERN PetscErrorCode KSPSolve_GPU(KSP);
+GPUCSR_INTERN PetscErrorCode GPUKSPFallBack(KSP, const char[]);
+
+/* prepare.c */
+GPUCSR_INTERN PetscErrorCode GPUKSPOperator(KSP, KSP_GPU *, PetscBool *, char[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUKSPPrepare(KSP, KSP_GPU *, PetscBool *, char[], size_t);
+
+/* refine.c */
+GPUCSR_INTERN PetscErrorCode GPUKSPRefineChoose(KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPRefineMake(KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPRefineRelease(KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPRefine(KSP, KSP_GPU *);
+GPUCSR_INTERN double         GPUKSPBytes(const GPUCSRStorage *, PetscBool);
+
+/* iterate.c. The last argument of an iteration is what it works on */
+typedef PetscErrorCode (*GPUKSPIteration)(KSP, KSP_GPU *, GPUKSPVectors *);
+GPUCSR_INTERN PetscErrorCode GPUKSPIterate(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPIterateBegin(KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPIterateEnd(KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPLoop(KSP, KSP_GPU *, GPUKSPVectors *, GPUKSPIteration);
+GPUCSR_INTERN PetscErrorCode GPUKSPStart(KSP, KSP_GPU *, GPUKSPVectors *, PetscBool);
+GPUCSR_INTERN PetscErrorCode GPUKSPTrueNorm(KSP, KSP_GPU *, GPUKSPVectors *);
+GPUCSR_INTERN PetscErrorCode GPUKSPStepRun(KSP, KSP_GPU *, GPUKSPStep, GPUKSPVectors *, PetscBool, PetscBool, PetscBool);
+GPUCSR_INTERN PetscErrorCode GPUKSPStepRunSingle(KSP, KSP_GPU *, GPUKSPStep, PetscBool, PetscBool);
+GPUCSR_INTERN PetscErrorCode GPUKSPStepArrays(KSP_GPU *, GPUKSPStep, const GPUKSPVectors *, PetscBool, GPUCSRStream, PetscBool);
+GPUCSR_INTERN PetscErrorCode GPUKSPProduct(KSP, KSP_GPU *, GPUKSPVectors *, int, int);
+
+/* precond.c */
+GPUCSR_INTERN PetscErrorCode GPUKSPPCFind(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPPCMake(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPPCDiagonal(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPPCEigenvalues(KSP, KSP_GPU *, PetscBool *);
+
+/* vectors.c */
+GPUCSR_INTERN PetscErrorCode GPUKSPOpen(KSP_GPU *, GPUCSRDevice);
+GPUCSR_INTERN PetscErrorCode GPUKSPRelease(KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPGrow(KSP_GPU *, size_t, const char[], GPUKSPMemory *);
+GPUCSR_INTERN PetscErrorCode GPUKSPFree(KSP_GPU *, GPUKSPMemory *);
+GPUCSR_INTERN PetscErrorCode GPUKSPVectorsOwn(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPVectorsBorrowed(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPVectorsGet(KSP_GPU *, GPUKSPVectors *, PetscBool *);
+GPUCSR_INTERN PetscErrorCode GPUKSPVectorsGiveBack(KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPLoad(KSP_GPU *, Vec, double *);
 GPUCSR_INTERN PetscErrorCode GPUKSPStoreX(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPTake(KSP_GPU *, Vec, PetscBool, PetscBool, GPUCSROperand *, double **);

@@ -4,7 +4,7 @@
   What the products of a launch are made of. That of a format, in its file, is a struct F<V> with values V: product() calls f(row in the block, sum) for each row of a block, by the thread
   that has the sum; settle() brings what it keeps in shared memory, of() makes it for a launch.
 */
-#include "launch.cuh"
+#include "persistent.cuh"
 
 #define THREADS ((int)blockDim.x)
 #define WARPS   (THREADS / 32)

@@ -46,8 +46,8 @@ typedef struct {
   int    maxit, minit, chknorm;
   int    histmax; /* entries that hist has room for */
   double rtol, abstol, divtol;
-  int    mixed;  /* it iterates on rounded numbers, */
-  double update; /* and takes the true residual after this reduction */
+  int    refined; /* it iterates on rounded numbers, */
+  double update;  /* and takes the true residual after this reduction */
   /* where it stands */
   int    i, its, reason, recorded, lucky, replace, giveup, replacements, replaced, misses;
   double rnorm, rnorm0, ttol, bnorm;
@@ -220,7 +220,7 @@ GPUKSP_RULE void CGNextSingle(GPUKSPState *s)
 #define GPUKSP_STRETCH 300 /* iterations between two replacements at most */
 
 /* After CGResidual(): must the true residual be taken? Then no other rule may follow before CGTrueResidual() */
-GPUKSP_RULE void CGMixed(GPUKSPState *s, const double sum[])
+GPUKSP_RULE void CGReplace(GPUKSPState *s, const double sum[])
 {
   const double r = sqrt(sum[SUM_RR]);
 

@@ -3,7 +3,7 @@
 /*
   A whole solve in one cooperative launch: conjugate gradients, standard and with a single reduction, and BiCGStab.
 
-  Each block, one a processor, owns a range of rows of about equal work (GPUKSPLaunchPartition()) and all that is private to them; as
+  Each block, one a processor, owns a range of rows of about equal work (GPUKSPPersistentPartition()) and all that is private to them; as
   much of that as fits stays in its shared memory. What other blocks read, the vector that A is multiplied with, is in global memory.
 
   Blocks meet in exchange(): each publishes its part of up to five sums, and reads those of all others. The flag that says that a part has
@@ -22,8 +22,8 @@
   (w first) and what z leaves in the last-level cache from one phase to the next, for which the second goes backwards. Needs CSR, diagonals, stencils, or sliced ELL whose
   rows move within windows of a few hundred at most.
 */
-#include "launch.cuh"
-#include "meeting.cuh"
+#include "persistent.cuh"
+#include "reduction.cuh"
 #include "windows.cuh"
 
 /* ---- the preconditioner, of the block's rows ---- */
@@ -852,7 +852,7 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) bcgs_kernel(const Args<M> a)
 
 /* Fills in the kernel and its arguments, then either asks about the kernel or launches it */
 template <class M>
-static PetscErrorCode with(const GPUKSPLaunch *L, M A, void *kernel, int *possible, GPUCSRStream s)
+static PetscErrorCode with(const GPUKSPPersistent *L, M A, void *kernel, int *possible, GPUCSRStream s)
 {
   PetscFunctionBegin;
   if (possible) {
@@ -912,21 +912,21 @@ static PetscErrorCode with(const GPUKSPLaunch *L, M A, void *kernel, int *possib
 }
 
 template <class M>
-static void *cg_of(const GPUKSPLaunch *L)
+static void *cg_of(const GPUKSPPersistent *L)
 {
   if constexpr (M::offsets) return L->windows.count ? (void *)cg_kernel<M, false, BY_WINDOWS> : (void *)cg_kernel<M, false, GATHERED>;
   else return L->written ? (void *)cg_kernel<M, false, WRITTEN> : (void *)cg_kernel<M, false, GATHERED>;
 }
 
 template <class M>
-static PetscErrorCode method(const GPUKSPLaunch *L, M A, int *possible, GPUCSRStream s)
+static PetscErrorCode method(const GPUKSPPersistent *L, M A, int *possible, GPUCSRStream s)
 {
   void *kernel = NULL;
 
   PetscFunctionBegin;
   switch (L->method) {
   case GPUKSP_CG:
-    if (L->tile) kernel = L->size == 1024 ? (void *)cg_tile_kernel<M, 1024, 1> : (void *)cg_tile_kernel<M, 512, TILE_ROWS>;
+    if (L->halo) kernel = L->size == 1024 ? (void *)cg_tile_kernel<M, 1024, 1> : (void *)cg_tile_kernel<M, 512, TILE_ROWS>;
     else if (L->v.degree) kernel = (void *)cg_kernel<M, true, GATHERED>;
     else kernel = cg_of<M>(L);
     break;
@@ -945,7 +945,7 @@ static PetscErrorCode method(const GPUKSPLaunch *L, M A, int *possible, GPUCSRSt
 template <template <class> class F>
 struct LaunchOf {
   template <class Do>
-  static PetscErrorCode with_values(const GPUKSPLaunch *L, Do f)
+  static PetscErrorCode with_values(const GPUKSPPersistent *L, Do f)
   {
     PetscFunctionBegin;
     if (L->A->precision == GPUCSR_PRECISION_DOUBLE) PetscCall(f(F<double>::of(L)));
@@ -953,14 +953,14 @@ struct LaunchOf {
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 
-  static PetscErrorCode run(const GPUKSPLaunch *L, int *possible, GPUCSRStream s)
+  static PetscErrorCode run(const GPUKSPPersistent *L, int *possible, GPUCSRStream s)
   {
     PetscFunctionBegin;
     PetscCall(with_values(L, [&](auto A) -> PetscErrorCode { return method(L, A, possible, s); }));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 
-  static PetscErrorCode reach(const GPUKSPLaunch *L, GPUCSRStream s)
+  static PetscErrorCode reach(const GPUKSPPersistent *L, GPUCSRStream s)
   {
     PetscFunctionBegin;
     PetscCall(with_values(L, [&](auto A) -> PetscErrorCode {
@@ -972,7 +972,7 @@ struct LaunchOf {
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 
-  static PetscErrorCode shared(const GPUKSPLaunch *L, size_t *bytes)
+  static PetscErrorCode shared(const GPUKSPPersistent *L, size_t *bytes)
   {
     PetscFunctionBegin;
     PetscCall(with_values(L, [&](auto A) -> PetscErrorCode {
@@ -983,4 +983,4 @@ struct LaunchOf {
   }
 };
 
-#define GPUKSP_LAUNCH_FORMAT(name, F) const GPUKSPLaunchFormat GPUKSPLaunch_##name = {&GPUCSRFormat_##name, LaunchOf<F>::run, LaunchOf<F>::reach, LaunchOf<F>::shared}
+#define GPUKSP_PERSISTENT_PRODUCT(name, F) const GPUKSPPersistentProduct GPUKSPPersistent_##name = {LaunchOf<F>::run, LaunchOf<F>::reach, LaunchOf<F>::shared}

@@ -4,7 +4,7 @@
   A step of a solve that has ended does nothing, so that iterations may be launched ahead.
 */
 #include "../../../mat/impls/gpucsr/kernels/device.cuh"
-#include "launch.h"
+#include "persistent.h"
 
 #define THREADS 256
 
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) step_kernel(const Vectors v
   copy_state(&st, a.state);
   __syncthreads();
   /* without a rule it is what follows the end, or a replacement of the residual, whose norms are the only ones that are taken then */
-  if (a.rule && S != GPUKSP_MIXED_NORMS && GPUKSPRests(&st)) return;
+  if (a.rule && S != GPUKSP_REPLACEMENT_NORMS && GPUKSPRests(&st)) return;
   for (unsigned i = blockIdx.x * THREADS + threadIdx.x; i < (unsigned)a.n; i += gridDim.x * THREADS) step_row(S, v, st, (int)i, sum);
   if constexpr (N > 0) {
     block_sums<N>(sum, part);
@@ -123,6 +123,7 @@ PetscErrorCode GPUKSPStepDevice(GPUKSPStep step, const GPUKSPVectors *v, const G
     STEP(GPUKSP_SUBTRACT);
     STEP(GPUKSP_CG_START);
     STEP(GPUKSP_BNORM);
+    STEP(GPUKSP_TRUE_NORMS);
     STEP(GPUKSP_NORMS);
     STEP(GPUKSP_PRECONDITION);
     STEP(GPUKSP_POLYNOMIAL_START);
@@ -134,8 +135,8 @@ PetscErrorCode GPUKSPStepDevice(GPUKSPStep step, const GPUKSPVectors *v, const G
     STEP(GPUKSP_CG_RESIDUAL);
     STEP(GPUKSP_CG_R);
     STEP(GPUKSP_CG_FINISH);
-    STEP(GPUKSP_MIXED_START);
-    STEP(GPUKSP_MIXED_NORMS);
+    STEP(GPUKSP_REPLACEMENT_START);
+    STEP(GPUKSP_REPLACEMENT_NORMS);
     STEP(GPUKSP_CG1_START);
     STEP(GPUKSP_CG1_Z);
     STEP(GPUKSP_CG1_NORMS);
@@ -169,8 +170,8 @@ PetscErrorCode GPUKSPStepDeviceSingle(GPUKSPStep step, const GPUKSPVectorsSingle
     STEP(GPUKSP_CG_CURVATURE);
     STEP(GPUKSP_CG_RESIDUAL);
     STEP(GPUKSP_CG_R);
-    STEP(GPUKSP_MIXED_RESIDUAL);
-    STEP(GPUKSP_MIXED_UPDATE);
+    STEP(GPUKSP_REPLACEMENT_RESIDUAL);
+    STEP(GPUKSP_REPLACEMENT_UPDATE);
   default:
     SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No step %d in single precision", (int)step);
   }

@@ -4,10 +4,14 @@
 */
 
 typedef struct {
-  GPUKSP_NUMBER       *x, *b, *r, *p, *w, *z, *s, *t, *v, *rp, *ph, *sh;
-  GPUKSP_NUMBER       *p2, *v2;      /* of a launch: p and v of the iteration before */
-  GPUKSP_NUMBER       *c0, *c1;      /* of a polynomial preconditioner: its step, and A times that; in a launch the next step */
-  GPUKSP_NUMBER       *c2;           /* and what is left of what it is applied to */
+  union {
+    struct {
+#define GPUKSP_MEMBER(NAME, name) GPUKSP_NUMBER *name;
+      GPUKSP_EACH_VECTOR(GPUKSP_MEMBER)
+#undef GPUKSP_MEMBER
+    };
+    GPUKSP_NUMBER *at[GPUKSP_VECTORS]; /* the same by GPUKSPVectorName */
+  };
   const GPUKSP_NUMBER *diagonal;     /* of the preconditioner that it is a polynomial of, where that is diagonal */
   double               ca, cb;       /* the step to come is ca c0 + cb M c2 */
   int                  degree;       /* 0: none */
@@ -51,6 +55,9 @@ GPUKSP_RULE void GPUKSP_NAMED(GPUKSPStepRow)(GPUKSPStep step, const GPUKSP_NAMED
     break;
   case GPUKSP_BNORM: /* |b| in the norm of the test; w = M b where that is applied by itself */
     GPUKSPNorms(v->b[i], v->explicitpc ? v->w[i] : v->pc ? (double)v->pc[i] * v->b[i] : v->b[i], sum);
+    break;
+  case GPUKSP_TRUE_NORMS: /* of b - A x, which is in w; M w is in t where M is applied by itself */
+    GPUKSPNorms(v->w[i], v->explicitpc ? v->t[i] : v->pc ? (double)v->pc[i] * v->w[i] : v->w[i], sum);
     break;
   case GPUKSP_NORMS:
     GPUKSPNorms(v->r[i], GPUKSP_NAMED(GPUKSPZ)(v, i, v->r), sum);
@@ -97,19 +104,19 @@ GPUKSP_RULE void GPUKSP_NAMED(GPUKSPStepRow)(GPUKSPStep step, const GPUKSP_NAMED
     if (s->xalpha != 0) v->x[i] += s->xalpha * v->p[i];
     break;
   /* Mixed: where it starts, from 0; the norms of the true residual, which is in w; and what goes between the vectors of the iteration and the solution */
-  case GPUKSP_MIXED_START:
+  case GPUKSP_REPLACEMENT_START:
     v->x[i] = 0;
     v->w[i] = v->b[i];
     break;
-  case GPUKSP_MIXED_NORMS:
+  case GPUKSP_REPLACEMENT_NORMS:
     GPUKSPNorms(v->w[i], GPUKSP_NAMED(GPUKSPZ)(v, i, v->w), sum);
     break;
-  case GPUKSP_MIXED_RESIDUAL:
+  case GPUKSP_REPLACEMENT_RESIDUAL:
     v->r[i] = v->trueresidual[i] / s->scale;
     v->x[i] = 0;
     if (!s->replacements) v->p[i] = 0;
     break;
-  case GPUKSP_MIXED_UPDATE:
+  case GPUKSP_REPLACEMENT_UPDATE:
     v->truex[i] += s->scale * (s->xalpha != 0 ? v->x[i] + s->xalpha * v->p[i] : v->x[i]);
     v->x[i] = 0;
     break;

@@ -4,6 +4,22 @@
 #include <stdint.h>
 #include "rules.h"
 
+/*
+  The vectors of a solve, which no method has all of. After those that have the names of the papers' algorithms:
+
+    rp, ph, sh   BiCGStab: the shadow residual, and M p and M s of a preconditioner from the right
+    p2, v2       of a persistent kernel: p and v of the iteration before
+    c0, c1, c2   of a polynomial preconditioner: its step; A times that, in a persistent kernel the next step; what is left of what it is applied to
+*/
+#define GPUKSP_EACH_VECTOR(each) each(X, x) each(B, b) each(R, r) each(P, p) each(W, w) each(Z, z) each(S, s) each(T, t) each(V, v) each(RP, rp) each(PH, ph) each(SH, sh) each(P2, p2) each(V2, v2) each(C0, c0) each(C1, c1) each(C2, c2)
+
+typedef enum {
+#define GPUKSP_ENUMERATOR(NAME, name) VEC_##NAME,
+  GPUKSP_EACH_VECTOR(GPUKSP_ENUMERATOR)
+#undef GPUKSP_ENUMERATOR
+  GPUKSP_VECTORS
+} GPUKSPVectorName;
+
 typedef enum {
   GPUKSP_SUBTRACT,
   GPUKSP_CG_START,
@@ -19,10 +35,10 @@ typedef enum {
   GPUKSP_CG_RESIDUAL,
   GPUKSP_CG_R,
   GPUKSP_CG_FINISH,
-  GPUKSP_MIXED_START,
-  GPUKSP_MIXED_NORMS,
-  GPUKSP_MIXED_RESIDUAL,
-  GPUKSP_MIXED_UPDATE,
+  GPUKSP_REPLACEMENT_START,
+  GPUKSP_REPLACEMENT_NORMS,
+  GPUKSP_REPLACEMENT_RESIDUAL,
+  GPUKSP_REPLACEMENT_UPDATE,
   GPUKSP_CG1_START,
   GPUKSP_CG1_Z,
   GPUKSP_CG1_NORMS,
@@ -36,6 +52,7 @@ typedef enum {
   GPUKSP_BCGS_T,
   GPUKSP_BCGS_UPDATE,
   GPUKSP_BCGS_LUCKY,
+  GPUKSP_TRUE_NORMS,
   GPUKSP_STEPS
 } GPUKSPStep;
 
@@ -46,11 +63,11 @@ constexpr
   GPUKSP_RULE int
   GPUKSPStepSums(GPUKSPStep s)
 {
-  return s == GPUKSP_NORMS || s == GPUKSP_BNORM || s == GPUKSP_CG_RESIDUAL || s == GPUKSP_MIXED_NORMS || s == GPUKSP_BCGS_T ? 3
-         : s == GPUKSP_CG1_NORMS                                                                                            ? 4
-         : s == GPUKSP_BCGS_UPDATE                                                                                          ? 2
-         : s == GPUKSP_CG_CURVATURE || s == GPUKSP_BCGS_START || s == GPUKSP_BCGS_V                                         ? 1
-                                                                                                                            : 0;
+  return s == GPUKSP_NORMS || s == GPUKSP_BNORM || s == GPUKSP_TRUE_NORMS || s == GPUKSP_CG_RESIDUAL || s == GPUKSP_REPLACEMENT_NORMS || s == GPUKSP_BCGS_T ? 3
+         : s == GPUKSP_CG1_NORMS                                                                                                                            ? 4
+         : s == GPUKSP_BCGS_UPDATE                                                                                                                          ? 2
+         : s == GPUKSP_CG_CURVATURE || s == GPUKSP_BCGS_START || s == GPUKSP_BCGS_V                                                                         ? 1
+                                                                                                                                                            : 0;
 }
 
 GPUKSP_RULE void GPUKSPNorms(double r, double z, double sum[])
@@ -102,9 +119,9 @@ GPUKSP_RULE void GPUKSPStepRule(GPUKSPStep step, GPUKSPState *s, const double su
   case GPUKSP_CG1_NORMS:
     if (first) CGInit(s, sum);
     else CGResidual(s, sum);
-    if (s->mixed) CGMixed(s, sum);
+    if (s->refined) CGReplace(s, sum);
     break;
-  case GPUKSP_MIXED_NORMS:
+  case GPUKSP_REPLACEMENT_NORMS:
     CGTrueResidual(s, sum, first);
     break;
   case GPUKSP_CG_CURVATURE:

@@ -1,11 +1,9 @@
 #pragma once
 
 /* What the files of the Mat share */
-#include <petscgpucsr.h>
 #include <petsc/private/matimpl.h>
 #include <petsc/private/vecimpl.h>
-#include "../../../vec/impls/gpu/vecgpu.h"
-#include "plan/plan.h"
+#include "operator.h"
 #include "spgemm/spgemm.h"
 
 /* What a user may set; of a parallel matrix handed to its two blocks */
@@ -97,8 +95,10 @@ struct _n_Mat_SeqGPUCSR {
   char             whynot[512];            /* reason when dev is NULL */
   GPUCSRPrecision  precision;              /* that of the plans */
   GPUCSRPlan       plan[2];                /* by side */
+  Mat              counted;                /* whose states follow */
   PetscObjectState pattern[2];             /* nonzerostate that the plan was built for */
   PetscObjectState values[2];              /* object state that its values are from */
+  GPUCSRVersion    version;                /* of A's plan: another one whenever it has changed, counted by PETSc or not */
   PetscScalar      sample[GPUCSR_SAMPLES]; /* of the host's values when the plans last followed them */
   PetscScalar     *bare;                   /* values at an assembly that nobody had set any for, until they are first used */
   PetscObjectState bareat;                 /* the object's state once that assembly is counted */
@@ -121,21 +121,6 @@ struct _n_Mat_SeqGPUCSR {
   Mat_SeqGPUCSR   *next;      /* living matrices, for the report */
   Mat_SeqGPUCSR  **previous;
 };
-
-/* A vector of a product */
-typedef enum {
-  GPUCSR_HOST,   /* PetscScalar on the host */
-  GPUCSR_DEVICE, /* PetscScalar on the device */
-  GPUCSR_NATIVE  /* on the device, in the plan's vector type */
-} GPUCSRPlace;
-
-typedef struct {
-  void       *p;
-  GPUCSRPlace place;
-  PetscBool   pinned; /* page-locked host memory */
-  PetscBool   ours;   /* the array of a VECGPU, worked on in the order of the device's stream */
-  PetscBool   mixed;  /* ... while another vector of the product is worked on in that of PETSc's */
-} GPUCSROperand;
 
 GPUCSR_INTERN PetscLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_GPUCSR_Product, MAT_GPUCSR_Halo;
 
@@ -165,6 +150,7 @@ static inline MatGPUCSRBackend MatGPUCSRBackendOf(Mat A)
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRDecide_Private(Mat);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRCounted_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReady_Private(Mat, GPUCSRSide, PetscBool *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRSource_Private(Mat, GPUCSRSource *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReset_Private(Mat_SeqGPUCSR *);
@@ -180,7 +166,9 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRTimerEnd_Private(Mat_SeqGPUCSR *, GPUCSRSt
 GPUCSR_INTERN PetscErrorCode MatGPUCSRTimersRead_Private(Mat_SeqGPUCSR *, int);
 
 GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_GPUCSR_Dense(Mat); /* matmat.c */
-GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_GPUCSR_Any(Mat);
+GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_GPUCSR(Mat);       /* matproduct.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRProductOfParents_Private(Mat);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRComposeProducts_Private(Mat, const char[], PetscBool);
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRMirror_Private(Mat, GPUCSRDevice, PetscBool, GPUCSRStorage **); /* sparseproduct.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRProductsForget_Private(void);
@@ -188,8 +176,6 @@ GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_SeqAIJGPUCSR(Mat);
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRVecGet_Private(Mat_SeqGPUCSR *, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRVecRestore_Private(Mat_SeqGPUCSR *, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRStream_Private(GPUCSRDevice, GPUCSROperand *x, GPUCSROperand *y, GPUCSROperand *z, GPUCSRStream *);
-GPUCSR_INTERN PetscErrorCode GPUCSRPinVector(GPUCSRDevice, Vec, const void *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPinFinalize(void);
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRInfoGet_Private(Mat, MatGPUCSRInfo *);

@@ -162,7 +162,7 @@ static PetscErrorCode Install(Mat A, PetscBool install)
     REPLACE(multhermitiantransposeadd, MatMultTransposeAdd_GPUCSR);
   }
   if (k->getdiagonal) REPLACE(getdiagonal, k->getdiagonal);
-  if (k->productsetfromoptions) REPLACE(productsetfromoptions, k->productsetfromoptions);
+  REPLACE(productsetfromoptions, k->productsetfromoptions ? k->productsetfromoptions : MatProductSetFromOptions_GPUCSR);
   if (k->createsubmatrices) REPLACE(createsubmatrices, k->createsubmatrices);
   REPLACE(assemblyend, k->assemblyend);
   REPLACE(view, MatView_GPUCSR);

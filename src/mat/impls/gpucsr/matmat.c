@@ -256,14 +256,13 @@ static PetscErrorCode DenseRestore(Mat B, PetscBool write, GPUCSROperand *o)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatProductNumeric_GPUCSR_Dense(Mat C)
+static PetscErrorCode Numeric(Mat A, PetscBool forward, Mat B, Mat C)
 {
-  Mat             A = C->product->A, B = C->product->B, Ad = A, Ao = NULL;
-  const PetscBool forward = (PetscBool)(C->product->type == MATPRODUCT_AB);
-  DenseHalo      *h       = (DenseHalo *)C->product->data;
-  const PetscInt  K       = B->cmap->N;
-  GPUCSROperand   b, c, tb, tc;
-  size_t          ldb, ldc;
+  Mat            Ad = A, Ao = NULL;
+  DenseHalo     *h = (DenseHalo *)C->product->data;
+  const PetscInt K = B->cmap->N;
+  GPUCSROperand  b, c, tb, tc;
+  size_t         ldb, ldc;
 
   PetscFunctionBegin;
   if (h->sf) PetscCall(MatMPIAIJGetSeqAIJ(A, &Ad, &Ao, NULL));
@@ -289,6 +288,28 @@ static PetscErrorCode MatProductNumeric_GPUCSR_Dense(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode MatProductNumeric_GPUCSR_Dense(Mat C)
+{
+  PetscFunctionBegin;
+  PetscCall(Numeric(C->product->A, (PetscBool)(C->product->type == MATPRODUCT_AB), C->product->B, C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PETSc's products of three matrices make their last step by these */
+static PetscErrorCode MatMatMultNumeric_GPUCSR_Dense(Mat A, Mat B, Mat C)
+{
+  PetscFunctionBegin;
+  PetscCall(Numeric(A, PETSC_TRUE, B, C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatTransposeMatMultNumeric_GPUCSR_Dense(Mat A, Mat B, Mat C)
+{
+  PetscFunctionBegin;
+  PetscCall(Numeric(A, PETSC_FALSE, B, C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode DenseHaloDestroy(void *data)
 {
   DenseHalo *h = PETSC_VERSION_LT(3, 25, 0) ? (DenseHalo *)data : *(DenseHalo **)data; /* since 3.25 PETSc hands over where product->data is */
@@ -297,34 +318,6 @@ static PetscErrorCode DenseHaloDestroy(void *data)
   PetscCall(PetscSFDestroy(&h->sf));
   PetscCall(PetscFree(h->halo));
   PetscCall(PetscFree(h));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* PETSc finds who multiplies two types by their names: look for what it has for our parent, among all that take part. It may find nobody. */
-static PetscErrorCode ParentSetFromOptions(Mat C)
-{
-  const Mat M[3]           = {C->product->A, C->product->B, C->product->type == MATPRODUCT_ABC ? C->product->C : NULL};
-  char      name[256]      = "MatProductSetFromOptions";
-  PetscErrorCode (*f)(Mat) = NULL, (*first)(Mat) = NULL;
-  PetscBool alike = PETSC_TRUE;
-
-  PetscFunctionBegin;
-  for (int k = 0; k < 3 && M[k]; k++) {
-    const char *type = ((PetscObject)M[k])->type_name;
-    PetscBool   seq, mpi;
-
-    PetscCall(PetscStrcmp(type, MATSEQAIJGPUCSR, &seq));
-    PetscCall(PetscStrcmp(type, MATMPIAIJGPUCSR, &mpi));
-    PetscCall(PetscStrlcat(name, "_", sizeof(name)));
-    PetscCall(PetscStrlcat(name, seq ? MATSEQAIJ : (mpi ? MATMPIAIJ : type), sizeof(name)));
-    f = seq || mpi ? ((Mat_GPUCSR *)M[k]->spptr)->parent.productsetfromoptions : M[k]->ops->productsetfromoptions;
-    if (!k) first = f;
-    alike = (PetscBool)(alike && f && f == first);
-  }
-  PetscCall(PetscStrlcat(name, "_C", sizeof(name)));
-  f = alike ? first : NULL; /* types that share it need no name, as MATSEQAIJ's and ours */
-  for (int k = 0; k < 3 && M[k] && !f; k++) PetscCall(PetscObjectQueryFunction((PetscObject)M[k], name, &f));
-  if (f) PetscCall((*f)(C));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -359,7 +352,7 @@ static PetscErrorCode MatProductSymbolic_GPUCSR_Dense(Mat C)
   PetscCall(AllReady(A, forward ? GPUCSR_FORWARD : GPUCSR_TRANSPOSE, parallel, &ready));
   if (!ready) {
     C->ops->productsymbolic = NULL;
-    PetscCall(ParentSetFromOptions(C));
+    PetscCall(MatGPUCSRProductOfParents_Private(C));
     PetscCheck(C->ops->productsymbolic, PetscObjectComm((PetscObject)C), PETSC_ERR_SUP, "MATAIJ has no product with a matrix of type %s", ((PetscObject)B)->type_name);
     PetscCall((*C->ops->productsymbolic)(C));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -383,16 +376,10 @@ static PetscErrorCode MatProductSymbolic_GPUCSR_Dense(Mat C)
     PetscCall(PetscSFSetGraphLayout(h->sf, A->cmap, h->n, NULL, PETSC_COPY_VALUES, garray));
     PetscCall(PetscSFSetUp(h->sf));
   }
+  if (forward) C->ops->matmultnumeric = MatMatMultNumeric_GPUCSR_Dense;
+  else C->ops->transposematmultnumeric = MatTransposeMatMultNumeric_GPUCSR_Dense;
   C->ops->productnumeric  = MatProductNumeric_GPUCSR_Dense;
   C->ops->productsymbolic = MatProductSymbolic_GPUCSR_Dense;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Found by PETSc by the names of the types, or, last of all, by anytype: dense A, MATMAIJ, MATIS and others know MATAIJ alone */
-PetscErrorCode MatProductSetFromOptions_GPUCSR_Any(Mat C)
-{
-  PetscFunctionBegin;
-  PetscCall(ParentSetFromOptions(C));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -400,6 +387,6 @@ PetscErrorCode MatProductSetFromOptions_GPUCSR_Dense(Mat C)
 {
   PetscFunctionBegin;
   if (C->product->type == MATPRODUCT_AB || C->product->type == MATPRODUCT_AtB) C->ops->productsymbolic = MatProductSymbolic_GPUCSR_Dense;
-  else PetscCall(ParentSetFromOptions(C));
+  else PetscCall(MatGPUCSRProductOfParents_Private(C));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

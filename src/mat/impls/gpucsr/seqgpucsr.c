@@ -303,6 +303,17 @@ static void Account(Mat_SeqGPUCSR *g, const GPUCSRPlan *P, const GPUCSRCosts *be
   if (P->A.stored > P->A.nnz) g->info.pad_time += convert * (double)(P->A.stored - P->A.nnz) / (double)P->A.stored;
 }
 
+/* What is here followed the changes of another matrix until MatHeaderReplace() gave it to this one, which has counted its own */
+PetscErrorCode MatGPUCSRCounted_Private(Mat A)
+{
+  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
+
+  PetscFunctionBegin;
+  if (g->counted != A) g->values[0] = g->values[1] = g->mirror.values = -1;
+  g->counted = A;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The plan of one side made to hold the matrix as it is now */
 static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
 {
@@ -317,6 +328,7 @@ static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
 
   PetscFunctionBegin;
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
+  PetscCall(MatGPUCSRCounted_Private(A));
   /* what was sent at the end of the assembly holds if that assembly is all that was counted since */
   if (g->early && state == g->values[0] + 1 && A->num_ass == g->assemblies + 1) g->values[0] = g->values[1] = state;
   g->early = PETSC_FALSE;
@@ -355,6 +367,12 @@ static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
     PetscCall(GPUCSRPlanBuildTranspose(g->dev, &s, D, precision, &g->base.config.trequest, P));
     PetscCall(PetscLogEventEnd(MAT_GPUCSR_Transpose, A, 0, 0, 0));
     g->info.transpose_builds++;
+  }
+  if (side == GPUCSR_FORWARD) {
+    static PetscInt64 last = 0; /* of all matrices */
+
+    g->version.values = ++last;
+    if (stale) g->version.pattern = last;
   }
   g->pattern[side] = A->nonzerostate;
   g->values[side]  = state;

@@ -102,6 +102,7 @@ PetscErrorCode MatGPUCSRMirror_Private(Mat A, GPUCSRDevice dev, PetscBool values
   PetscBool        same;
 
   PetscFunctionBegin;
+  PetscCall(MatGPUCSRCounted_Private(A));
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
   PetscCall((*dev->ops->activate)(dev->id));
   same = (PetscBool)(m->csr.format && m->csr.dev == dev && m->pattern == A->nonzerostate && m->csr.m == A->rmap->n && m->csr.n == A->cmap->n);
@@ -389,6 +390,7 @@ static PetscErrorCode MatProductNumeric_SeqAIJGPUCSR(Mat C)
   PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));
   if (ready) {
+    PetscCall(MatGPUCSRCounted_Private(C));
     PetscCall(PetscObjectStateGet((PetscObject)C, &g->mirror.values));
     g->mirror.values++; /* PETSc counts the product after us */
   }

@@ -1,7 +1,7 @@
 /*
   A bundle on the device or on the host: memory, vectors in and out, and the host's products.
 */
-#include "../../../mat/impls/gpucsr/gpucsrimpl.h"
+#include "../../../mat/impls/gpucsr/operator.h"
 #include "../../../sys/gpucsrwide.h"
 #include "bundle.h"
 
@@ -256,7 +256,7 @@ PetscErrorCode BundleAdd(Bundle *b, Vec g, double dots[])
   if (b->dev) {
     double *parts = b->dots + b->nblocks * BUNDLE_BLOCK;
 
-    for (PetscInt k = 0; k < b->nblocks; k++) PetscCall(BundleDots_CUDA(b->n, ColumnsOfBlock(b, k), b->block[k], a, parts + (size_t)k * BUNDLE_BLOCK * (size_t)BundleParts_CUDA(b->n), b->dev->stream));
+    for (PetscInt k = 0; k * BUNDLE_BLOCK < b->columns; k++) PetscCall(BundleDots_CUDA(b->n, ColumnsOfBlock(b, k), b->block[k], a, parts + (size_t)k * BUNDLE_BLOCK * (size_t)BundleParts_CUDA(b->n), b->dev->stream));
     PetscCall(BundleSum_CUDA(b->n, b->columns, parts, b->dots, b->dev->stream));
     PetscCall(GPUCSRDownload(b->dev, dots, GPUCSR_DOUBLE, b->dots, GPUCSR_DOUBLE, (size_t)b->columns, PETSC_FALSE, b->dev->stream));
   } else {
@@ -270,6 +270,29 @@ PetscErrorCode BundleAdd(Bundle *b, Vec g, double dots[])
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* These planes alone, ascending, from 0: the weights in front are none */
+PetscErrorCode BundleKeep(Bundle *b, PetscInt nkept, const PetscInt kept[])
+{
+  const size_t bytes = (size_t)b->n * sizeof(double);
+
+  PetscFunctionBegin;
+  for (PetscInt k = 0; k < nkept; k++) {
+    if (kept[k] == k) continue;
+    if (b->dev) PetscCall(b->dev->ops->copy(b->dev->id, Column(b, k + 1), Column(b, kept[k] + 1), bytes, GPUCSR_ON_DEVICE, b->dev->stream));
+    else PetscCall(PetscMemcpy(Column(b, k + 1), Column(b, kept[k] + 1), bytes));
+  }
+  b->columns = nkept + 1;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* w += sum of four columns by their weights */
+GPUCSR_WIDE static void Sum(PetscInt n, const double x[4], const double *const c[4], double w[])
+{
+  const double *c0 = c[0], *c1 = c[1], *c2 = c[2], *c3 = c[3], x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3];
+
+  for (PetscInt r = 0; r < n; r++) w[r] += x0 * c0[r] + x1 * c1[r] + x2 * c2[r] + x3 * c3[r];
 }
 
 /* w = sum of weight[k] times plane k, which are the new weights */
@@ -294,10 +317,11 @@ PetscErrorCode BundleStep(Bundle *b, const double weight[], Vec w)
     if (!terms.count) continue;
     if (b->dev) PetscCall(BundleStep_CUDA(b->n, &terms, b->block[k], add, Column(b, 0), b->dev->stream));
     else {
-      for (int j = 0; j < terms.count; j++) {
-        const double *from = b->block[k] + (size_t)terms.column[j] * (size_t)b->n, x = terms.weight[j];
+      for (int j = 0; j < terms.count; j += 4) {
+        const double *c[4], x[4] = {terms.weight[j], j + 1 < terms.count ? terms.weight[j + 1] : 0, j + 2 < terms.count ? terms.weight[j + 2] : 0, j + 3 < terms.count ? terms.weight[j + 3] : 0};
 
-        for (PetscInt r = 0; r < b->n; r++) to[r] += x * from[r];
+        for (int i = 0; i < 4; i++) c[i] = b->block[k] + (size_t)terms.column[PetscMin(j + i, terms.count - 1)] * (size_t)b->n;
+        Sum(b->n, x, c, to);
       }
     }
     add = PETSC_TRUE;

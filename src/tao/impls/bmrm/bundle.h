@@ -29,6 +29,7 @@ GPUCSR_INTERN PetscErrorCode BundleCreate(PetscInt n, const char backend[], Bund
 GPUCSR_INTERN PetscErrorCode BundleDestroy(Bundle *);
 GPUCSR_INTERN PetscErrorCode BundleSetWeights(Bundle *, Vec);
 GPUCSR_INTERN PetscErrorCode BundleAdd(Bundle *, Vec, double dots[]);
+GPUCSR_INTERN PetscErrorCode BundleKeep(Bundle *, PetscInt, const PetscInt[]);
 GPUCSR_INTERN PetscErrorCode BundleStep(Bundle *, const double weight[], Vec);
 
 #if defined(GPUCSR_HAVE_CUDA)

@@ -4,8 +4,11 @@
   What an iteration does, with m planes of n weights: a plane is added to the bundle, its dot products with all others are computed (m n), the dual problem
   of m variables is solved on rank 0, and the new weights are a sum of planes (n for each with a multiplier that is not zero). TAO's bmrm does all of this
   on rank 0, where it gathers each subgradient.
+
+  A program that can compute its risk along a line without a product composes a function with the Tao, and the method becomes that of Franc and Sonnenburg (OCAS): see the
+  manual page below.
 */
-#include "../../../mat/impls/gpucsr/gpucsrimpl.h"
+#include "../../../mat/impls/gpucsr/operator.h"
 #include <petsc/private/taoimpl.h>
 #include <petsctime.h>
 #include "bundle.h"
@@ -17,9 +20,14 @@
 static const char *const Backends[] = {"auto", "cuda", "host"};
 static const char *const Duals[]    = {"projected", "exact"};
 
+  /* What a program composes under this name: see the manual page */
+  #define SEARCH "TaoGPUBMRMSearch_C"
+  #define SPARE  100 /* planes without a multiplier that are kept: a search needs few of them */
+typedef PetscErrorCode Search(Tao, Vec, Vec, Vec, PetscReal *, PetscReal *);
+
 typedef struct {
   PetscReal      lambda;
-  PetscInt       backend, dual;
+  PetscInt       backend, dual, most; /* planes at the most */
   Bundle         bundle;
   SimplexQP      qp; /* rank 0 */
   double        *dots, *sums, *x;
@@ -37,8 +45,8 @@ static PetscErrorCode Reset(TAO_GPUBMRM *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A plane: the subgradient G at the weights that the bundle has, where the risk is f */
-static PetscErrorCode AddPlane(Tao tao, Vec G, PetscReal f)
+/* A plane: the subgradient G, and its value at zero weights; or, where `at` is set, the risk f at the weights that the bundle has */
+static PetscErrorCode AddPlane(Tao tao, Vec G, PetscBool at, PetscReal f)
 {
   TAO_GPUBMRM   *g    = (TAO_GPUBMRM *)tao->data;
   const PetscInt n    = g->bundle.columns; /* planes with this one */
@@ -56,7 +64,7 @@ static PetscErrorCode AddPlane(Tao tao, Vec G, PetscReal f)
   PetscCall(PetscMPIIntCast(n + 1, &count));
   PetscCallMPI(MPI_Reduce(g->dots, g->sums, count, MPI_DOUBLE, MPI_SUM, 0, comm));
   if (!rank) {
-    const double offset = f - g->sums[0]; /* of the plane: its value at zero weights */
+    const double offset = at ? f - g->sums[0] : f;
 
     for (PetscInt k = 1; k <= n; k++) g->sums[k] /= g->lambda;
     PetscCall(SimplexQPAppend(&g->qp, g->sums + 1, -offset));
@@ -100,23 +108,56 @@ static PetscErrorCode MinimisePlanes(Tao tao, PetscReal tol, Vec W, PetscReal *s
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode TaoSolve_GPUBMRM(Tao tao)
+/*
+  `goal` planes at most: the oldest without a multiplier go, and if that is not enough those of the smallest multipliers become one, their mean by multipliers, which
+  lies below the risk as they do. The bound that the planes gave at their minimum is kept by that mean; the dual solution is then found anew.
+*/
+static PetscErrorCode Compress(Tao tao, PetscInt goal)
+{
+  TAO_GPUBMRM   *g    = (TAO_GPUBMRM *)tao->data;
+  const PetscInt n    = g->bundle.columns - 1;
+  MPI_Comm       comm = PetscObjectComm((PetscObject)tao);
+  PetscMPIInt    rank, count;
+  PetscInt      *kept;
+  PetscBool      mean = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(comm, &rank));
+  PetscCall(PetscMalloc1(n + 2, &kept)); /* how many, whether there is a mean, and which */
+  if (!rank) {
+    PetscCall(SimplexQPChoose(&g->qp, goal - 1, &kept[0], kept + 2, g->x, &g->x[n], &mean));
+    kept[1] = mean;
+  }
+  PetscCall(PetscMPIIntCast(n + 2, &count));
+  PetscCallMPI(MPI_Bcast(kept, count, MPIU_INT, 0, comm));
+  PetscCallMPI(MPI_Bcast(g->x, count - 1, MPI_DOUBLE, 0, comm));
+  PetscCall(PetscInfo(tao, "%" PetscInt_FMT " planes become %" PetscInt_FMT "%s\n", n, kept[0], kept[1] ? " and their mean" : ""));
+  if (kept[1]) {
+    Vec sum;
+
+    PetscCall(VecDuplicate(tao->solution, &sum));
+    PetscCall(BundleStep(&g->bundle, g->x, sum));
+    PetscCall(BundleKeep(&g->bundle, kept[0], kept + 2));
+    if (!rank) PetscCall(SimplexQPKeep(&g->qp, kept[0], kept + 2));
+    PetscCall(AddPlane(tao, sum, PETSC_FALSE, g->x[n]));
+    PetscCall(VecDestroy(&sum));
+  } else {
+    PetscCall(BundleKeep(&g->bundle, kept[0], kept + 2));
+    if (!rank) PetscCall(SimplexQPKeep(&g->qp, kept[0], kept + 2));
+  }
+  PetscCall(PetscFree(kept));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The plain method: each plane at the minimum of those before */
+static PetscErrorCode SolvePlain(Tao tao)
 {
   TAO_GPUBMRM   *g = (TAO_GPUBMRM *)tao->data;
   Vec            W = tao->solution, G = tao->gradient;
   PetscReal      f, best = PETSC_MAX_REAL, gap = 1.0, tol = 1.0, last = 0, square, value;
-  PetscInt       n;
   PetscLogDouble begin, end;
 
   PetscFunctionBegin;
-  PetscCall(Reset(g));
-  g->planes_time = g->qp_time = g->step_time = 0;
-  PetscCall(VecGetLocalSize(W, &n));
-  PetscCall(BundleCreate(n, Backends[g->backend], &g->bundle));
-  PetscCall(BundleSetWeights(&g->bundle, W));
-
-  tao->step   = 1.0;
-  tao->reason = TAO_CONTINUE_ITERATING;
   PetscCall(TaoComputeObjectiveAndGradient(tao, W, &f, G));
   PetscCall(TaoLogConvergenceHistory(tao, f, gap, 0.0, tao->ksp_its));
   PetscCall(TaoMonitor(tao, tao->niter, f, gap, 0.0, tao->step));
@@ -124,7 +165,8 @@ static PetscErrorCode TaoSolve_GPUBMRM(Tao tao)
   while (tao->reason == TAO_CONTINUE_ITERATING) {
     PetscTryTypeMethod(tao, update, tao->niter, tao->user_update);
     PetscCall(PetscTime(&begin));
-    PetscCall(AddPlane(tao, G, f));
+    if (g->bundle.columns > g->most) PetscCall(Compress(tao, 3 * g->most / 4));
+    PetscCall(AddPlane(tao, G, PETSC_TRUE, f));
     PetscCall(PetscTime(&end));
     g->planes_time += end - begin;
     PetscCall(MinimisePlanes(tao, 0.5 * tol, W, &square, &value));
@@ -140,6 +182,71 @@ static PetscErrorCode TaoSolve_GPUBMRM(Tao tao)
     PetscCall(TaoMonitor(tao, tao->niter, best, gap, 0.0, tao->step));
     PetscUseTypeMethod(tao, convergencetest, tao->cnvP);
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Planes that have a multiplier, as all ranks know them */
+static PetscInt Active(const TAO_GPUBMRM *g)
+{
+  PetscInt active = 0;
+
+  for (PetscInt k = 0; k < g->bundle.columns - 1; k++) active += g->x[k] != 0;
+  return active;
+}
+
+/* The program searches the line from the best weights so far to the minimum of the planes, and gives a plane near the best ones */
+static PetscErrorCode SolveSearch(Tao tao, Search *search)
+{
+  TAO_GPUBMRM   *g    = (TAO_GPUBMRM *)tao->data;
+  Vec            best = tao->solution, G = tao->gradient, point;
+  PetscReal      value = PETSC_MAX_REAL, offset = 0, lower = -PETSC_MAX_REAL, gap = 1.0, square, bound;
+  PetscLogDouble begin, end;
+
+  PetscFunctionBegin;
+  PetscCall(VecDuplicate(best, &point));
+  PetscCall((*search)(tao, best, best, G, &value, &offset));
+  gap = value;
+  PetscCall(TaoLogConvergenceHistory(tao, value, gap, 0.0, tao->ksp_its));
+  PetscCall(TaoMonitor(tao, tao->niter, value, gap, 0.0, tao->step));
+  while (tao->reason == TAO_CONTINUE_ITERATING) {
+    PetscTryTypeMethod(tao, update, tao->niter, tao->user_update);
+    PetscCall(PetscTime(&begin));
+    if (g->bundle.columns > g->most) PetscCall(Compress(tao, 3 * g->most / 4));
+    else if (g->bundle.columns > SPARE + 2 * Active(g)) PetscCall(Compress(tao, SPARE / 2 + Active(g)));
+    PetscCall(AddPlane(tao, G, PETSC_FALSE, offset));
+    PetscCall(PetscTime(&end));
+    g->planes_time += end - begin;
+    PetscCall(MinimisePlanes(tao, PetscMax(0.05 * gap, 1e-14 * PetscAbsReal(value)), point, &square, &bound));
+    lower = PetscMax(lower, bound);
+    PetscCall((*search)(tao, point, best, G, &value, &offset));
+    gap = PetscMax(value - lower, 0);
+    tao->niter++;
+    PetscCall(TaoLogConvergenceHistory(tao, value, gap, 0.0, tao->ksp_its));
+    PetscCall(TaoMonitor(tao, tao->niter, value, gap, 0.0, tao->step));
+    PetscUseTypeMethod(tao, convergencetest, tao->cnvP);
+  }
+  PetscCall(VecDestroy(&point));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TaoSolve_GPUBMRM(Tao tao)
+{
+  TAO_GPUBMRM *g      = (TAO_GPUBMRM *)tao->data;
+  Search      *search = NULL;
+  PetscInt     n;
+
+  PetscFunctionBegin;
+  PetscCall(Reset(g));
+  g->planes_time = g->qp_time = g->step_time = 0;
+  PetscCall(VecGetLocalSize(tao->solution, &n));
+  PetscCall(BundleCreate(n, Backends[g->backend], &g->bundle));
+  PetscCall(BundleSetWeights(&g->bundle, tao->solution));
+  tao->step   = 1.0;
+  tao->reason = TAO_CONTINUE_ITERATING;
+  PetscCall(PetscObjectQueryFunction((PetscObject)tao, SEARCH, &search));
+  if (g->dual < 0) g->dual = search ? 1 : 0;
+  if (search) PetscCall(SolveSearch(tao, search));
+  else PetscCall(SolvePlain(tao));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -166,8 +273,10 @@ static PetscErrorCode TaoSetFromOptions_GPUBMRM(Tao tao, GPUCSROptionItems Petsc
   PetscOptionsHeadBegin(PetscOptionsObject, "TAOGPUBMRM options");
   PetscCall(PetscOptionsReal("-tao_bmrm_lambda", "Weight of half the square of the weights", "TAOGPUBMRM", g->lambda, &g->lambda, NULL));
   PetscCall(PetscOptionsEList("-tao_gpubmrm_backend", "Where the bundle is kept", "TAOGPUBMRM", Backends, PETSC_STATIC_ARRAY_LENGTH(Backends), Backends[g->backend], &g->backend, NULL));
-  PetscCall(PetscOptionsEList("-tao_gpubmrm_dual", "How the dual problem is solved", "TAOGPUBMRM", Duals, PETSC_STATIC_ARRAY_LENGTH(Duals), Duals[g->dual], &g->dual, NULL));
+  PetscCall(PetscOptionsEList("-tao_gpubmrm_dual", "How the dual problem is solved", "TAOGPUBMRM", Duals, PETSC_STATIC_ARRAY_LENGTH(Duals), Duals[g->dual > 0], &g->dual, NULL));
+  PetscCall(PetscOptionsInt("-tao_gpubmrm_planes", "Planes at the most: beyond, those of small multipliers become one", "TAOGPUBMRM", g->most, &g->most, NULL));
   PetscOptionsHeadEnd();
+  PetscCheck(g->most >= 4, PetscObjectComm((PetscObject)tao), PETSC_ERR_USER_INPUT, "-tao_gpubmrm_planes has to be at least 4, not %" PetscInt_FMT, g->most);
   PetscCheck(g->lambda > 0 && !PetscIsInfOrNanReal(g->lambda), PetscObjectComm((PetscObject)tao), PETSC_ERR_USER_INPUT, "-tao_bmrm_lambda has to be positive and finite, not %g", (double)g->lambda);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -194,7 +303,8 @@ static PetscErrorCode TaoView_GPUBMRM(Tao tao, PetscViewer viewer)
 
   Options Database Keys:
 + -tao_bmrm_lambda lambda               - weight of half the square of the weights, 1 by default; the option is that of `TAOBMRM`
-. -tao_gpubmrm_dual (projected|exact)   - how the dual problem is solved: by projected gradients as in TAOBMRM (default), or exactly
+. -tao_gpubmrm_dual (projected|exact)   - how the dual problem is solved: by projected gradients as in TAOBMRM (default), or exactly (default where a program searches)
+. -tao_gpubmrm_planes n                 - planes at the most, 1000 by default; beyond, those of the smallest multipliers become one
 - -tao_gpubmrm_backend (auto|cuda|host) - where the bundle is kept; auto takes the host where there are few weights, no device, or too little memory
 
   Level: beginner
@@ -206,7 +316,19 @@ static PetscErrorCode TaoView_GPUBMRM(Tao tao, PetscViewer viewer)
   The first iterates are those of `TAOBMRM`, later ones differ by where the dual problem is left, which hangs on rounding; solved exactly, it makes the number of iterations
   the same for all types and numbers of ranks, but larger where there are few weights. The solution is the last iterate; the least value may have been met by another.
 
-  The method is that of C. H. Teo, S. V. N. Vishwanathan, A. Smola and Q. V. Le, Bundle methods for regularized risk minimization, JMLR 11, 2010.
+  A program that can compute its risk along a line without new products composes a function with the Tao
+
+.vb
+   PetscErrorCode Search(Tao tao, Vec point, Vec best, Vec G, PetscReal *value, PetscReal *offset);
+   PetscObjectComposeFunction((PetscObject)tao, "TaoGPUBMRMSearch_C", Search);
+.ve
+
+  which moves `best` along the line towards `point`, the minimum of the planes, to where lambda/2 |w|^2 + R(w) is least, and sets `value` to it. It also gives
+  a plane of R near there, as a subgradient `G` and the plane's value at zero weights, `offset`. In the first call `point` is `best`, the start. The objective
+  given to Tao is then not called, values descend, and the solution is the best one. The method becomes that of V. Franc and S. Sonnenburg, Optimized cutting plane
+  algorithm for large-scale risk minimization, JMLR 10, 2009.
+
+  The plain method is that of C. H. Teo, S. V. N. Vishwanathan, A. Smola and Q. V. Le, Bundle methods for regularized risk minimization, JMLR 11, 2010.
 
 .seealso: `TAOBMRM`, `TaoSetType()`, `MatGPUCSRInitializePackage()`, `MATGPUCSR`
 M*/
@@ -222,6 +344,8 @@ static PetscErrorCode TaoCreate_GPUBMRM(Tao tao)
   tao->ops->destroy        = TaoDestroy_GPUBMRM;
   PetscCall(PetscNew(&g));
   g->lambda = 1.0;
+  g->dual   = -1;
+  g->most   = 1000;
   tao->data = (void *)g;
 
   /* what TAOBMRM has */

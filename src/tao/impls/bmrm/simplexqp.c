@@ -308,3 +308,66 @@ PetscErrorCode SimplexQPExactFrom(SimplexQP *qp, PetscReal tol)
   PetscCall(SimplexQPExact(qp, tol));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/*
+  Which `goal` variables at most are to be kept, ascending: those of the largest multipliers, then those that are free, and of the others the youngest. If those left out have
+  multipliers they become one variable, with the weights given (for all variables, those kept have 0), whose linear term is -f; else `mean` is false.
+*/
+PetscErrorCode SimplexQPChoose(const SimplexQP *qp, PetscInt goal, PetscInt *nkept, PetscInt kept[], PetscReal weight[], PetscReal *f, PetscBool *mean)
+{
+  const PetscInt n = qp->n;
+  PetscReal     *key, sum = 0;
+  PetscInt      *order, m = 0;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc2(n, &key, n, &order));
+  for (PetscInt i = 0; i < n; i++) {
+    key[i]   = qp->x[i] > 0 ? -qp->x[i] : (PetscReal)(n - i);
+    order[i] = i;
+  }
+  for (PetscInt k = 0; k < qp->nfree; k++)
+    if (qp->x[qp->free[k]] == 0) key[qp->free[k]] = 0;
+  PetscCall(PetscSortRealWithArrayInt(n, key, order));
+  PetscCall(PetscSortInt(PetscMin(goal, n), order));
+  for (PetscInt i = 0; i < n; i++) {
+    if (m < PetscMin(goal, n) && order[m] == i) {
+      kept[m++] = i;
+      weight[i] = 0;
+    } else sum += weight[i] = qp->x[i];
+  }
+  *f    = 0;
+  *mean = (PetscBool)(sum > 0);
+  for (PetscInt i = 0; i < n && *mean; i++) {
+    weight[i] /= sum;
+    *f -= weight[i] * qp->f[i]; /* f is less the plane's offset */
+  }
+  *nkept = m;
+  PetscCall(PetscFree2(key, order));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* These variables alone, ascending. Where one goes that was free or has a multiplier, the solution starts anew at the largest multiplier */
+PetscErrorCode SimplexQPKeep(SimplexQP *qp, PetscInt nkept, const PetscInt kept[])
+{
+  PetscInt  most  = 0, *place;
+  PetscBool whole = PETSC_TRUE;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(qp->n, &place));
+  for (PetscInt i = 0; i < qp->n; i++) place[i] = -1;
+  for (PetscInt i = 0; i < nkept; i++) place[kept[i]] = i;
+  for (PetscInt i = 0; i < qp->n; i++) whole = (PetscBool)(whole && (place[i] >= 0 || qp->x[i] == 0));
+  for (PetscInt k = 0; k < qp->nfree; k++) whole = (PetscBool)(whole && place[qp->free[k]] >= 0);
+  for (PetscInt k = 0; k < qp->nfree && whole; k++) qp->free[k] = place[qp->free[k]];
+  PetscCall(PetscFree(place));
+  for (PetscInt i = 0; i < nkept; i++) {
+    for (PetscInt j = 0; j < nkept; j++) qp->Q[(size_t)i * (size_t)qp->alloc + (size_t)j] = qp->Q[(size_t)kept[i] * (size_t)qp->alloc + (size_t)kept[j]];
+    qp->f[i] = qp->f[kept[i]];
+    qp->x[i] = qp->x[kept[i]];
+    if (qp->x[i] > qp->x[most]) most = i;
+  }
+  qp->n = nkept;
+  if (!whole) qp->nfree = 0;
+  if (!whole && nkept) Restart(qp, most);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

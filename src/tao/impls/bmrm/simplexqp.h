@@ -25,4 +25,6 @@ GPUCSR_INTERN PetscErrorCode SimplexQPAppend(SimplexQP *, const PetscReal[], Pet
 GPUCSR_INTERN PetscErrorCode SimplexQPExact(SimplexQP *, PetscReal);
 GPUCSR_INTERN PetscErrorCode SimplexQPExactFrom(SimplexQP *, PetscReal);
 GPUCSR_INTERN PetscErrorCode SimplexQPProjected(SimplexQP *, PetscReal);
+GPUCSR_INTERN PetscErrorCode SimplexQPChoose(const SimplexQP *, PetscInt, PetscInt *, PetscInt[], PetscReal[], PetscReal *, PetscBool *);
+GPUCSR_INTERN PetscErrorCode SimplexQPKeep(SimplexQP *, PetscInt, const PetscInt[]);
 GPUCSR_INTERN PetscErrorCode SimplexQPDestroy(SimplexQP *);

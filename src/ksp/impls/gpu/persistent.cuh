@@ -2,7 +2,7 @@
 
 /* Between the part of a launch that is of any format (launch.cu) and those that are of one: launch_FORMAT.cu, a file each, whose code is loaded when it is first needed */
 #include "../../../mat/impls/gpucsr/kernels/device.cuh"
-#include "launch.h"
+#include "persistent.h"
 
 #define MOST_THREADS 1024 /* of a block; a power of two, as many as the launch says */
 #define MOST_WARPS   (MOST_THREADS / 32)
@@ -21,13 +21,14 @@
 #define SHARED_MOST (150 * 1024)
 
 typedef struct {
-  const GPUCSRFormatFamily *ops;
   /* the solve; or, where possible is given, the most bytes of shared memory that its blocks may have, -1: it cannot be had */
-  PetscErrorCode (*run)(const GPUKSPLaunch *, int *possible, GPUCSRStream);
+  PetscErrorCode (*run)(const GPUKSPPersistent *, int *possible, GPUCSRStream);
   /* L->reach, of L->bounds */
-  PetscErrorCode (*reach)(const GPUKSPLaunch *, GPUCSRStream);
+  PetscErrorCode (*reach)(const GPUKSPPersistent *, GPUCSRStream);
   /* bytes of shared memory that the matrix takes */
-  PetscErrorCode (*shared)(const GPUKSPLaunch *, size_t *);
-} GPUKSPLaunchFormat;
+  PetscErrorCode (*shared)(const GPUKSPPersistent *, size_t *);
+} GPUKSPPersistentProduct;
 
-GPUCSR_INTERN const GPUKSPLaunchFormat GPUKSPLaunch_csr, GPUKSPLaunch_sell, GPUKSPLaunch_dia, GPUKSPLaunch_stencil;
+#define GPUKSP_FORMAT(name, sharing, before, moved, offsets, needs) GPUCSR_INTERN const GPUKSPPersistentProduct GPUKSPPersistent_##name;
+#include "persistentlist.h"
+#undef GPUKSP_FORMAT

@@ -11,7 +11,7 @@ struct Sell {
   int               split; /* warps that share a slice, where there are fewer slices than warps */
   int               keep;
 
-  static Sell of(const GPUKSPLaunch *L)
+  static Sell of(const GPUKSPPersistent *L)
   {
     const GPUCSRStorage *A = L->A;
 
@@ -72,4 +72,4 @@ struct Sell {
   }
 };
 
-GPUKSP_LAUNCH_FORMAT(sell, Sell);
+GPUKSP_PERSISTENT_PRODUCT(sell, Sell);

@@ -38,7 +38,7 @@ struct Stencil {
     return (sizeof(int) * (size_t)(units + 1) + 15) / 16 * 16 + (sizeof(*entry) * (size_t)stored + 15) / 16 * 16 + (sizeof(*has) * (size_t)units + 15) / 16 * 16;
   }
 
-  static Stencil of(const GPUKSPLaunch *L)
+  static Stencil of(const GPUKSPPersistent *L)
   {
     const GPUCSRStorage *A = L->A;
     Stencil              S = {(const uint16_t *)A->array[STENCIL_ID].data, (const int *)A->array[STENCIL_BEGIN].data, (const int *)A->array[STENCIL_OFFSET].data, (const V *)A->array[STENCIL_VAL].data, (int)A->extent.units, (int)A->extent.stored, L->threads, NULL, NULL, NULL, L->common, L->windows};
@@ -173,7 +173,7 @@ struct Stencil {
 };
 
 /* The stencil of the most entries, for those that are parts of it; of 0 entries where there is none */
-PetscErrorCode GPUKSPLaunchCommon(const GPUCSRStorage *A, GPUKSPCommon *common, GPUCSRStream stream)
+PetscErrorCode GPUKSPPersistentCommon(const GPUCSRStorage *A, GPUKSPCommon *common, GPUCSRStream stream)
 {
   const size_t bytes = GPUCSRTypeSize(A->array[STENCIL_VAL].type);
   cudaStream_t s     = (cudaStream_t)stream;
@@ -183,7 +183,7 @@ PetscErrorCode GPUKSPLaunchCommon(const GPUCSRStorage *A, GPUKSPCommon *common, 
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(common, sizeof(*common)));
-  if (A->format->ops != &GPUCSRFormat_stencil) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!GPUKSPFormatIsTable(A->format)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscCalloc1(A->extent.units + 2, &begin));
   err = cudaMemcpyAsync(begin, A->array[STENCIL_BEGIN].data, sizeof(int) * (size_t)(A->extent.units + 1), cudaMemcpyDeviceToHost, s);
   if (!err) err = cudaStreamSynchronize(s);
@@ -212,13 +212,13 @@ __global__ void diagonals_kernel(int m, const uint16_t *id, const double *d, dou
 }
 
 /* Is the diagonal of a preconditioner that of the stencils, so that no vector of it need be read? table: room for GPUKSP_STENCILS and a number */
-PetscErrorCode GPUKSPLaunchDiagonals(const GPUCSRStorage *A, const double *d, double *table, GPUKSPDiagonals *same, GPUCSRStream s)
+PetscErrorCode GPUKSPPersistentDiagonals(const GPUCSRStorage *A, const double *d, double *table, GPUKSPDiagonals *same, GPUCSRStream s)
 {
   int differ = 0, *flag = (int *)(table + GPUKSP_STENCILS);
 
   PetscFunctionBegin;
   *same = {NULL, NULL, 0};
-  if (!d || A->format->ops != &GPUCSRFormat_stencil || A->extent.units > GPUKSP_STENCILS) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!d || !GPUKSPFormatIsTable(A->format) || A->extent.units > GPUKSP_STENCILS) PetscFunctionReturn(PETSC_SUCCESS);
   GPUCSR_CUDA(cudaMemsetAsync(flag, 0, sizeof(*flag), (cudaStream_t)s));
   for (int check = 0; check < 2; check++) diagonals_kernel<<<GPUCSRBlocks(A->m, 256), 256, 0, (cudaStream_t)s>>>(A->m, (const uint16_t *)A->array[STENCIL_ID].data, d, table, flag, check);
   GPUCSRCheckLaunch("the diagonal of stencils");
@@ -228,4 +228,4 @@ PetscErrorCode GPUKSPLaunchDiagonals(const GPUCSRStorage *A, const double *d, do
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUKSP_LAUNCH_FORMAT(stencil, Stencil);
+GPUKSP_PERSISTENT_PRODUCT(stencil, Stencil);

@@ -1,17 +1,16 @@
 /* The part of a launch that is of any format: its shape, the ranges of its blocks' rows, and how these read columns. The solves themselves are solve.cuh's */
-#include "launch.cuh"
-#include "../../../mat/impls/gpucsr/format/dia.h"
-#include "../../../mat/impls/gpucsr/format/sell.h"
-#include "../../../mat/impls/gpucsr/format/stencil.h"
+#include "persistent.cuh"
 
-/* NULL where a launch cannot multiply with it */
-static const GPUKSPLaunchFormat *format_of(const GPUCSRStorage *A)
+/* The product of the format that A is in: a persistent kernel can multiply with it */
+static const GPUKSPPersistentProduct *product_of(const GPUCSRStorage *A)
 {
-  static const GPUKSPLaunchFormat *const formats[] = {&GPUKSPLaunch_csr, &GPUKSPLaunch_sell, &GPUKSPLaunch_dia, &GPUKSPLaunch_stencil};
+#define GPUKSP_FORMAT(name, sharing, before, moved, offsets, needs) &GPUKSPPersistent_##name,
+  static const GPUKSPPersistentProduct *const products[] = {
+#include "persistentlist.h"
+  };
+#undef GPUKSP_FORMAT
 
-  for (const GPUKSPLaunchFormat *f : formats)
-    if (f->ops == A->format->ops) return f;
-  return NULL;
+  return products[GPUKSPFormatOf(A->format) - GPUKSPFormats];
 }
 
 /* ---- ranges of rows of about equal work ---- */
@@ -36,18 +35,17 @@ __global__ void partition_kernel(int m, int step, int weight, const int *prefix,
   bounds[b] = b == blocks ? m : min(m, low * align);
 }
 
-PetscErrorCode GPUKSPLaunchPartition(const GPUCSRStorage *A, int align, int blocks, int *bounds, GPUCSRStream s)
+PetscErrorCode GPUKSPPersistentPartition(const GPUCSRStorage *A, int align, int blocks, int *bounds, GPUCSRStream s)
 {
-  const bool sell   = A->format->ops == &GPUCSRFormat_sell;
-  const int *prefix = NULL;
+  const GPUKSPFormat *f      = GPUKSPFormatOf(A->format);
+  const int           slice  = f->sharing == GPUKSP_BY_WARPS ? GPUCSR_SLICE : 1;
+  const int          *prefix = f->before >= 0 && A->array[f->before].count ? (const int *)A->array[f->before].data : NULL;
 
   PetscFunctionBegin;
   while (align % GPUCSR_SLICE) align *= 2;
-  if (sell && A->array[SELL_PERM].count)
+  if (f->moved >= 0 && A->array[f->moved].count)
     while (align % A->format->variant) align *= 2;
-  if (GPUCSRIsCSR(A->format)) prefix = (const int *)A->array[CSR_ROWPTR].data;
-  else if (sell && A->array[SELL_SLICE].count) prefix = (const int *)A->array[SELL_SLICE].data;
-  partition_kernel<<<GPUCSRBlocks(blocks + 1, 128), 128, 0, (cudaStream_t)s>>>(A->m, sell ? GPUCSR_SLICE : 1, sell ? GPUCSR_SLICE : 1, prefix, align, blocks, bounds);
+  partition_kernel<<<GPUCSRBlocks(blocks + 1, 128), 128, 0, (cudaStream_t)s>>>(A->m, slice, slice, prefix, align, blocks, bounds);
   GPUCSRCheckLaunch("the partition of a solve");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -56,17 +54,6 @@ PetscErrorCode GPUKSPLaunchPartition(const GPUCSRStorage *A, int align, int bloc
 
 /* Rows of a block from which on no direction is gathered from its parts, if there is another way */
 #define LARGE 2048
-
-/* Rows that are sorted in windows stay in their block, which begins where a window does; in larger windows blocks would be uneven */
-#define WINDOW 256
-
-/* Can a launch multiply with it? */
-PetscErrorCode GPUKSPLaunchTakes(const GPUCSRStorage *A, PetscBool *yes)
-{
-  PetscFunctionBegin;
-  *yes = (PetscBool)(format_of(A) && (A->format->ops != &GPUCSRFormat_sell || !A->array[SELL_PERM].count || A->format->variant <= WINDOW));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /* Entries below which one cluster, whose meetings are short, is faster than all processors; measured on an H200 */
 #define CLUSTER_ENTRIES 1.2e5
@@ -78,7 +65,7 @@ static int Share(const GPUCSRStorage *A, int blocks, int size)
   const int    slices = (A->m / GPUCSR_SLICE + blocks) / blocks, rows = (A->m + blocks - 1) / blocks;
   int          share;
 
-  if (!GPUCSRIsCSR(A->format)) {
+  if (GPUKSPFormatOf(A->format)->sharing == GPUKSP_BY_WARPS) {
     for (share = 1; 2 * share * slices <= size / 32 && 2 * share <= mean; share *= 2) {
     }
   } else {
@@ -96,8 +83,8 @@ static int Ascending(const void *a, const void *b)
 /* The windows of a chunk of so many rows; none where there would be too many, or where they would take more than three quarters of so much shared memory */
 static PetscErrorCode Window(const GPUCSRStorage *A, int chunk, size_t shared, GPUKSPWindows *w, cudaStream_t s)
 {
-  const GPUCSRArray *offsets = &A->array[A->format->ops == &GPUCSRFormat_dia ? (int)DIA_OFFSET : (int)STENCIL_OFFSET];
-  int               *offset, n = A->format->ops == &GPUCSRFormat_dia ? (int)A->extent.units : (int)A->extent.stored;
+  const GPUCSRArray *offsets = &A->array[GPUKSPFormatOf(A->format)->offsets];
+  int               *offset, n = (int)offsets->count;
   cudaError_t        err;
 
   PetscFunctionBegin;
@@ -131,12 +118,12 @@ static PetscErrorCode Window(const GPUCSRStorage *A, int chunk, size_t shared, G
 }
 
 /* Bytes of shared memory that a launch needs before any vector: of the matrix, of the diagonals of stencils, of windows */
-static PetscErrorCode Tables(const GPUKSPLaunch *L, size_t *bytes)
+static PetscErrorCode Tables(const GPUKSPPersistent *L, size_t *bytes)
 {
   PetscFunctionBegin;
-  PetscCall((*format_of(L->A)->shared)(L, bytes));
+  PetscCall((*product_of(L->A)->shared)(L, bytes));
   *bytes += sizeof(double) * (4 * (size_t)L->windows.length + (L->windows.count ? GPUKSP_ALIGN : 0));
-  if (L->A->format->ops == &GPUCSRFormat_stencil) *bytes += sizeof(double) * 2 * (size_t)(PetscMin(L->A->extent.units, GPUKSP_STENCILS) + 1);
+  if (GPUKSPFormatIsTable(L->A->format)) *bytes += sizeof(double) * 2 * (size_t)(PetscMin(L->A->extent.units, GPUKSP_STENCILS) + 1);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -144,13 +131,13 @@ static PetscErrorCode Tables(const GPUKSPLaunch *L, size_t *bytes)
 #define ROOM (2 * MOST_THREADS * sizeof(double))
 
 /* Can this be one launch here? Fills in blocks, threads, shared */
-PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *possible, char why[], size_t len)
+PetscErrorCode GPUKSPPersistentShape(GPUCSRDevice dev, GPUKSPPersistent *L, PetscBool *possible, char why[], size_t len)
 {
-  const GPUCSRStorage      *A       = L->A;
-  const GPUKSPLaunchFormat *f       = format_of(A);
-  const int                 vectors = L->method == GPUKSP_CG && !L->v.explicitpc ? 3 : 6, size = 8;
-  int                       cooperative = 0, clusters = 0, most = -1;
-  size_t                    need, matrix = 0;
+  const GPUCSRStorage           *A       = L->A;
+  const GPUKSPPersistentProduct *f       = product_of(A);
+  const int                      vectors = L->method == GPUKSP_CG && !L->v.explicitpc ? 3 : 6, size = 8;
+  int                            cooperative = 0, clusters = 0, most = -1;
+  size_t                         need, matrix = 0;
 
   PetscFunctionBegin;
   GPUCSR_CUDA(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, dev->id));
@@ -160,18 +147,18 @@ PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *p
     PetscCall(PetscSNPrintf(why, len, "the device has no cooperative launches"));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  L->tile = PETSC_FALSE;
+  L->halo = PETSC_FALSE;
   PetscCall(PetscMemzero(&L->windows, sizeof(L->windows)));
   L->written = PETSC_FALSE;
   L->size    = MOST_THREADS;
-  for (L->cluster = (PetscBool)(clusters && (double)A->nnz < (A->format->ops == &GPUCSRFormat_stencil ? 2 : 1) * CLUSTER_ENTRIES); most < 0; L->cluster = PETSC_FALSE) {
+  for (L->cluster = (PetscBool)(clusters && (double)A->nnz < (GPUKSPFormatIsTable(A->format) ? 2 : 1) * CLUSTER_ENTRIES); most < 0; L->cluster = PETSC_FALSE) {
     L->blocks  = (int)PetscMax(1, PetscMin(L->cluster ? CLUSTER : dev->props.processors, (A->m + GPUCSR_SLICE - 1) / GPUCSR_SLICE));
     L->threads = Share(A, L->blocks, L->size);
     PetscCall((*f->run)(L, &most, NULL));
     if (most >= 0) break;
   }
   if (!L->cluster && L->method == GPUKSP_CG && !L->v.explicitpc && !L->v.degree && A->m / L->blocks >= LARGE) {
-    const PetscBool known = (PetscBool)(A->format->ops == &GPUCSRFormat_stencil || A->format->ops == &GPUCSRFormat_dia);
+    const PetscBool known = (PetscBool)(GPUKSPFormatOf(A->format)->offsets >= 0);
 
     L->written = (PetscBool)!known;
     PetscCall(Tables(L, &matrix));
@@ -191,13 +178,13 @@ PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice dev, GPUKSPLaunch *L, PetscBool *p
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Do z and p of all that a block's rows need fit its shared memory, beside what is its own? Then that is how: see cg_tile_kernel. After GPUKSPLaunchPartition() */
-PetscErrorCode GPUKSPLaunchTile(GPUKSPLaunch *L, GPUCSRStream s)
+/* Do z and p of all that a block's rows need fit its shared memory, beside what is its own? Then that is how: see cg_tile_kernel. After GPUKSPPersistentPartition() */
+PetscErrorCode GPUKSPPersistentHalo(GPUKSPPersistent *L, GPUCSRStream s)
 {
-  const GPUKSPLaunchFormat *f    = format_of(L->A);
-  GPUKSPLaunch              tile = *L;
-  int                       ends[2 * GPUKSP_BLOCKS], bounds[GPUKSP_BLOCKS + 1], most, rows = 0;
-  size_t                    need = 0, vectors = 0;
+  const GPUKSPPersistentProduct *f    = product_of(L->A);
+  GPUKSPPersistent               tile = *L;
+  int                            ends[2 * GPUKSP_BLOCKS], bounds[GPUKSP_BLOCKS + 1], most, rows = 0;
+  size_t                         need = 0, vectors = 0;
 
   PetscFunctionBegin;
   if (L->method != GPUKSP_CG || L->v.explicitpc) PetscFunctionReturn(PETSC_SUCCESS);
@@ -212,11 +199,11 @@ PetscErrorCode GPUKSPLaunchTile(GPUKSPLaunch *L, GPUCSRStream s)
     vectors = PetscMax(vectors, 2 * of + own);
     rows    = PetscMax(rows, bounds[b + 1] - bounds[b]);
   }
-  tile.tile = PETSC_TRUE;
+  tile.halo = PETSC_TRUE;
   if (rows > 512 * TILE_ROWS) PetscFunctionReturn(PETSC_SUCCESS);
   tile.size    = rows > 512 && rows <= 1024 ? 1024 : 512;
   tile.threads = Share(L->A, L->blocks, tile.size);
-  need += vectors + (GPUCSRIsCSR(L->A->format) || tile.threads == 1 ? 0 : MOST_THREADS * sizeof(double));
+  need += vectors + (GPUKSPFormatOf(L->A->format)->sharing == GPUKSP_BY_LANES || tile.threads == 1 ? 0 : MOST_THREADS * sizeof(double));
   PetscCall((*f->run)(&tile, &most, s));
   if (most < 0 || (size_t)most < need) PetscFunctionReturn(PETSC_SUCCESS);
   *L        = tile;
@@ -224,16 +211,16 @@ PetscErrorCode GPUKSPLaunchTile(GPUKSPLaunch *L, GPUCSRStream s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUKSPLaunchClear(void *p, size_t bytes, GPUCSRStream s)
+PetscErrorCode GPUKSPPersistentClear(void *p, size_t bytes, GPUCSRStream s)
 {
   PetscFunctionBegin;
   GPUCSR_CUDA(cudaMemsetAsync(p, 0, bytes, (cudaStream_t)s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUKSPLaunchSolve(const GPUKSPLaunch *L, GPUCSRStream s)
+PetscErrorCode GPUKSPPersistentSolve(const GPUKSPPersistent *L, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  PetscCall((*format_of(L->A)->run)(L, NULL, s));
+  PetscCall((*product_of(L->A)->run)(L, NULL, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

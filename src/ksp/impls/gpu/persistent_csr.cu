@@ -9,7 +9,7 @@ struct Csr {
   int               lanes; /* threads that share a row */
   int               keep;
 
-  static Csr of(const GPUKSPLaunch *L)
+  static Csr of(const GPUKSPPersistent *L)
   {
     const GPUCSRStorage *A = L->A;
 
@@ -64,4 +64,4 @@ struct Csr {
   }
 };
 
-GPUKSP_LAUNCH_FORMAT(csr, Csr);
+GPUKSP_PERSISTENT_PRODUCT(csr, Csr);

@@ -15,7 +15,7 @@ struct Dia {
   int              *at; /* in shared memory: of each diagonal, its place in the windows of a chunk */
   GPUKSPWindows     windows;
 
-  static Dia of(const GPUKSPLaunch *L)
+  static Dia of(const GPUKSPPersistent *L)
   {
     const GPUCSRStorage *A = L->A;
 
@@ -120,4 +120,4 @@ struct Dia {
   }
 };
 
-GPUKSP_LAUNCH_FORMAT(dia, Dia);
+GPUKSP_PERSISTENT_PRODUCT(dia, Dia);

@@ -8,6 +8,31 @@
 extern "C" {
 #endif
 
+typedef enum {
+  GPUKSP_BY_LANES,
+  GPUKSP_BY_WARPS
+} GPUKSPSharing;
+
+typedef enum {
+  GPUKSP_NEEDS_NOTHING,
+  GPUKSP_NEEDS_SAMPLE,
+  GPUKSP_NEEDS_STENCILS
+} GPUKSPNeeds;
+
+/* A row of persistentlist.h, which explains it */
+typedef struct {
+  const char               *name;
+  const GPUCSRFormatFamily *family;
+  GPUKSPSharing             sharing;
+  int                       before, moved, offsets;
+  GPUKSPNeeds               needs;
+} GPUKSPFormat;
+
+GPUCSR_INTERN const GPUKSPFormat  GPUKSPFormats[]; /* the last has no name */
+GPUCSR_INTERN const GPUKSPFormat *GPUKSPFormatOf(const GPUCSRFormat *);
+GPUCSR_INTERN PetscBool           GPUKSPFormatIsTable(const GPUCSRFormat *);
+GPUCSR_INTERN PetscBool           GPUKSPPersistentTakes(const GPUCSRStorage *);
+
 /* A diagonal that is the same in all rows of a stencil; table is NULL where it is not */
 typedef struct {
   const uint16_t *id; /* of each row, its stencil */
@@ -59,8 +84,8 @@ typedef struct {
   PetscBool            written; /* the direction is a vector that is written before it is multiplied with */
   int                 *bounds;  /* first row of each block, and the end; blocks + 1 */
   int                 *reach;   /* first column of each block, and the end */
-  PetscBool            tile;    /* blocks keep all that their rows need in shared memory */
-  int                  blocks;  /* as GPUKSPLaunchShape() said */
+  PetscBool            halo;    /* blocks keep all that their rows need in shared memory, and recompute what is not theirs */
+  int                  blocks;  /* as GPUKSPPersistentShape() said */
   PetscBool            cluster; /* they are one cluster, and need no slots */
   size_t               shared;  /* bytes of each block, */
   int                  size;    /* and threads */
@@ -68,22 +93,22 @@ typedef struct {
   void                *slots;   /* GPUKSP_SLOT_BYTES for each block, zero before the first launch */
   unsigned             epoch;   /* of its first meeting, never 0: beyond those of all launches before with these slots */
   GPUKSPState         *state;   /* page-locked: what to start from, and what it ended with */
-} GPUKSPLaunch;
+} GPUKSPPersistent;
 
-#define GPUKSP_MEETING    5 /* sums of a meeting at most */
-#define GPUKSP_SLOT_BYTES (2 * GPUKSP_MEETING * 16)
-#define GPUKSP_STENCILS   1024 /* whose diagonals are kept apart, at most */
-#define GPUKSP_BLOCKS     1024 /* of a launch at most */
-#define GPUKSP_PARTIALS   2048 /* blocks of a step at most */
+#define GPUKSP_MEETING     5 /* sums of a meeting at most */
+#define GPUKSP_SLOT_BYTES  (2 * GPUKSP_MEETING * 16)
+#define GPUKSP_STENCILS    1024 /* whose diagonals are kept apart, at most */
+#define GPUKSP_BLOCKS      1024 /* of a launch at most */
+#define GPUKSP_PARTIALS    2048 /* blocks of a step at most */
+#define GPUKSP_SLOTS_BYTES ((size_t)GPUKSP_SLOT_BYTES * GPUKSP_BLOCKS)
 
-GPUCSR_INTERN PetscErrorCode GPUKSPLaunchTakes(const GPUCSRStorage *, PetscBool *);
-GPUCSR_INTERN PetscErrorCode GPUKSPLaunchShape(GPUCSRDevice, GPUKSPLaunch *, PetscBool *possible, char why[], size_t len);
-GPUCSR_INTERN PetscErrorCode GPUKSPLaunchPartition(const GPUCSRStorage *, int align, int blocks, int *bounds, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUKSPLaunchCommon(const GPUCSRStorage *, GPUKSPCommon *, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUKSPLaunchDiagonals(const GPUCSRStorage *, const double *d, double *table, GPUKSPDiagonals *, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUKSPLaunchTile(GPUKSPLaunch *, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUKSPLaunchClear(void *, size_t, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUKSPLaunchSolve(const GPUKSPLaunch *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUKSPPersistentShape(GPUCSRDevice, GPUKSPPersistent *, PetscBool *possible, char why[], size_t len);
+GPUCSR_INTERN PetscErrorCode GPUKSPPersistentPartition(const GPUCSRStorage *, int align, int blocks, int *bounds, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUKSPPersistentCommon(const GPUCSRStorage *, GPUKSPCommon *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUKSPPersistentDiagonals(const GPUCSRStorage *, const double *d, double *table, GPUKSPDiagonals *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUKSPPersistentHalo(GPUKSPPersistent *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUKSPPersistentClear(void *, size_t, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUKSPPersistentSolve(const GPUKSPPersistent *, GPUCSRStream);
 
 /*
   One step for all rows. partial: GPUKSP_SUMS * GPUKSP_PARTIALS doubles and a counter that starts at 0, of device memory. With a rule the state, in

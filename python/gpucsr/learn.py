@@ -1,0 +1,313 @@
+"""Linear models with scikit-learn's interface, whose products are PETSc's: on a GPU where the options say so.
+
+    import petsc4py, gpucsr
+    petsc4py.init(gpucsr.options(mat_type=True).split())
+    from gpucsr.learn import LogisticRegression
+    model = LogisticRegression(C=1.0).fit(X, y)        # X: a SciPy CSR matrix, or anything that scikit-learn takes
+
+LinearSVC, LogisticRegression and Ridge minimise what scikit-learn's do, |w|^2/2 + C sum of losses (Ridge: |y - Xw|^2 + alpha |w|^2); more than two classes are learned each against
+all others. Smooth losses go by a truncated Newton method, the hinge loss by Tao's bundle method (gpubmrm where the library is loaded).
+
+The matrix is copied once, into a PETSc matrix of the type that -mat_type names.
+"""
+import numbers
+
+import numpy as np
+import scipy.sparse as sparse
+from petsc4py import PETSc
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+__all__ = ["LinearSVC", "LogisticRegression", "Ridge"]
+
+
+class _Rows:
+    """X as a PETSc matrix, and one more column of `bias` that is not stored; None: no such column"""
+
+    def __init__(self, X, bias):
+        X = sparse.csr_matrix(X)
+        self.bias = bias
+        self.shape = (X.shape[0], X.shape[1] + (bias is not None))
+        self.A = PETSc.Mat().create(PETSc.COMM_SELF)
+        self.A.setSizes(X.shape)
+        self.A.setFromOptions()
+        self.A.setPreallocationCSR((X.indptr.astype(PETSc.IntType, copy=False), X.indices.astype(PETSc.IntType, copy=False), X.data.astype(PETSc.ScalarType, copy=False)))
+        self.A.assemble()
+        self.x, self.y = self.A.createVecs()
+
+    def scores(self, w):
+        n = self.A.getSize()[1]
+        self.x.setArray(w[:n])
+        self.A.mult(self.x, self.y)
+        return self.y.getArray(readonly=True).copy() if self.bias is None else self.y.getArray(readonly=True) + self.bias * w[n]
+
+    def transposed(self, c):
+        self.y.setArray(c)
+        self.A.multTranspose(self.y, self.x)
+        g = self.x.getArray(readonly=True)
+        return g.copy() if self.bias is None else np.append(g, self.bias * c.sum())
+
+    def destroy(self):
+        for o in (self.A, self.x, self.y):
+            o.destroy()
+
+
+# A loss: values, slopes and second derivatives by the scores, for labels y (of two classes -1 and 1)
+def _hinge(s, y):
+    m = np.maximum(1 - y * s, 0)
+    return m, np.where(m > 0, -y, 0.0), None
+
+
+def _squared_hinge(s, y):
+    m = np.maximum(1 - y * s, 0)
+    return m * m, -2 * y * m, 2.0 * (m > 0)
+
+
+def _logistic(s, y):
+    m = y * s
+    p = np.exp(-np.maximum(m, 0)) / (1 + np.exp(-np.abs(m)))
+    return np.logaddexp(0, -m), -y * p, p * (1 - p)
+
+
+def _squares(s, y):
+    return 0.5 * (s - y) ** 2, s - y, np.ones_like(s)
+
+
+def _newton(rows, loss, y, u, lam, tol, max_iter):
+    """Weights that minimise sum lam w^2/2 + sum u loss; lam: one for each weight, 0 for none. The search along a step costs no product"""
+    w = np.zeros(rows.shape[1])
+    s = np.zeros(rows.shape[0])
+    value = 0.0
+    for it in range(max_iter):
+        f, c, h = loss(s, y)
+        value = 0.5 * np.dot(lam * w, w) + np.dot(u, f)
+        g = rows.transposed(u * c) + lam * w
+        h = u * h
+        # conjugate gradients, while a step lowers the model by more than a quarter of the mean of those before (Nash and Sofer, 1990)
+        p, sp, r, total = np.zeros_like(w), np.zeros_like(s), -g, 0.0
+        q, rr = r.copy(), np.dot(r, r)
+        for k in range(1, 10001):
+            if rr == 0:
+                break
+            sq = rows.scores(q)
+            curve = np.dot(h * sq, sq) + np.dot(lam * q, q)
+            if not curve > 0:
+                break
+            a = rr / curve
+            p += a * q
+            sp += a * sq
+            gain = 0.5 * a * rr
+            total += gain
+            if (k > 1 and k * gain <= 0.25 * total * (1 if total > tol * abs(value) else 1e-3)) or gain <= 1e-3 * tol * abs(value):
+                break
+            r -= a * (rows.transposed(h * sq) + lam * q)
+            rr, old = np.dot(r, r), rr
+            q = r + rr / old * q
+        step = _search(loss, y, u, s, sp, np.dot(lam * w, p), np.dot(lam * p, p))
+        w += step * p
+        s += step * sp
+        if step == 0 or (total <= 0.25 * tol * abs(value) and step > 0.5):
+            return w, it + 1
+    return w, max_iter
+
+
+def _search(loss, y, u, s, d, linear, square):
+    """The step k along d that minimises linear k + square k^2/2 + sum u loss(s + k d): the root of its slope by false position (Illinois)"""
+
+    def slope(k):
+        return linear + k * square + np.dot(u * loss(s + k * d, y)[1], d)
+
+    low, high, at_low, at_high, k, side = 0.0, None, slope(0.0), 0.0, 1.0, 0
+    first = -at_low
+    if first <= 0:
+        return 0.0
+    for _ in range(60):
+        h = slope(k)
+        if abs(h) <= 0.1 * first:
+            return k
+        if h < 0:
+            low, at_low = k, h
+            at_high *= 0.5 if side < 0 else 1
+            side = -1
+        else:
+            high, at_high = k, h
+            at_low *= 0.5 if side > 0 else 1
+            side = 1
+        k = 4 * k if high is None else (low * at_high - high * at_low) / (at_high - at_low)
+    return low
+
+
+def _bundle(rows, loss, y, u, lam, tol, max_iter):
+    """The same by Tao, lam the same for all weights: lam/2 |w|^2 + R(w), where R alone is what Tao asks for"""
+    best = [np.inf, np.zeros(rows.shape[1])]
+
+    def risk(tao, W, G):
+        w = W.getArray(readonly=True)
+        f, c, _ = loss(rows.scores(w), y)
+        G.setArray(rows.transposed(u * c))
+        f = np.dot(u, f)
+        value = f + 0.5 * lam[0] * np.dot(w, w)
+        if value < best[0]:
+            best[:] = [value, w.copy()]
+        return f
+
+    options = PETSc.Options()
+    options["tao_bmrm_lambda"] = float(lam[0])
+    tao = PETSc.TAO().create(PETSc.COMM_SELF)
+    try:
+        tao.setType("gpubmrm")
+    except PETSc.Error:
+        tao.setType("bmrm")
+    W = PETSc.Vec().createSeq(rows.shape[1])
+    G = W.duplicate()
+    tao.setObjectiveGradient(risk, G)
+    tao.setTolerances(gatol=0.0, grtol=tol, gttol=0.0)
+    tao.setMaximumIterations(max_iter)
+    tao.setFromOptions()
+    try:
+        tao.setSolution(W)
+    except AttributeError:  # before 3.17
+        tao.setInitial(W)
+    tao.solve()
+    its = tao.getIterationNumber()
+    tao.destroy()
+    return best[1], its
+
+
+class _Linear(BaseEstimator):
+    def _learn(self, X, y, sample_weight, loss, C, bias, penalty, method=_newton):
+        """One weight vector, and the intercept: |w|^2/2 + C sum of losses. penalty: of the intercept's weight"""
+        u = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        lam = np.ones(self._rows.shape[1])
+        if bias is not None:
+            lam[-1] = penalty
+        w, its = method(self._rows, loss, y, C * u, lam, self.tol, self.max_iter)
+        self.n_iter_ = max(getattr(self, "n_iter_", 0), its)
+        return (w, 0.0) if bias is None else (w[:-1], bias * w[-1])
+
+    def _fit_rows(self, X, bias):
+        self._rows = _Rows(X, bias)
+        self.n_iter_ = 0
+
+    def _forget(self):
+        self._rows.destroy()
+        del self._rows
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class _LinearClassifier(ClassifierMixin, _Linear):
+    def _fit(self, X, y, sample_weight, loss, bias, penalty, method=_newton):
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        check_classification_targets(y)
+        self.classes_, where = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"This solver needs samples of at least 2 classes in the data, but the data contains only one class: {self.classes_[0]!r}")
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64).copy()
+        if self.class_weight is not None:
+            from sklearn.utils.class_weight import compute_class_weight
+
+            weight *= compute_class_weight(self.class_weight, classes=self.classes_, y=y, **({"sample_weight": sample_weight} if self.class_weight == "balanced" and sample_weight is not None else {}))[where]
+        if not (isinstance(self.C, numbers.Real) and self.C > 0):
+            raise ValueError(f"C has to be positive, not {self.C!r}")
+        self._fit_rows(X, bias)
+        found = [self._learn(X, np.where(where == k, 1.0, -1.0), weight, loss, self.C, bias, penalty, method) for k in ([1] if len(self.classes_) == 2 else range(len(self.classes_)))]
+        self._forget()
+        self.coef_ = np.array([w for w, _ in found])
+        self.intercept_ = np.array([b for _, b in found])
+        return self
+
+    def decision_function(self, X):
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", reset=False, dtype=np.float64)
+        s = X @ self.coef_.T + self.intercept_
+        return s.ravel() if s.ndim > 1 and s.shape[1] == 1 else s
+
+    def predict(self, X):
+        s = self.decision_function(X)
+        return self.classes_[(s > 0).astype(int) if s.ndim == 1 else s.argmax(axis=1)]
+
+
+class LinearSVC(_LinearClassifier):
+    """A linear support vector machine; the intercept is regularised, as scikit-learn's is. loss: squared_hinge or hinge"""
+
+    def __init__(self, C=1.0, *, loss="squared_hinge", tol=1e-12, fit_intercept=True, intercept_scaling=1.0, class_weight=None, max_iter=10000):
+        self.C = C
+        self.loss = loss
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.max_iter = max_iter
+
+    def fit(self, X, y, sample_weight=None):
+        losses = {"squared_hinge": (_squared_hinge, _newton), "hinge": (_hinge, _bundle)}
+        if self.loss not in losses:
+            raise ValueError(f"loss is squared_hinge or hinge, not {self.loss!r}")
+        loss, method = losses[self.loss]
+        return self._fit(X, y, sample_weight, loss, self.intercept_scaling if self.fit_intercept else None, 1.0, method)
+
+
+class LogisticRegression(_LinearClassifier):
+    """Logistic regression; the intercept is not regularised. Of more than two classes each is learned against all others, where scikit-learn's is multinomial"""
+
+    def __init__(self, C=1.0, *, tol=1e-8, fit_intercept=True, class_weight=None, max_iter=1000):
+        self.C = C
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.max_iter = max_iter
+
+    def fit(self, X, y, sample_weight=None):
+        return self._fit(X, y, sample_weight, _logistic, 1.0 if self.fit_intercept else None, 0.0)
+
+    def predict_proba(self, X):
+        s = self.decision_function(X)
+        p = np.exp(-np.logaddexp(0, -s))
+        if s.ndim == 1:
+            return np.column_stack([np.exp(-np.logaddexp(0, s)), p])
+        return p / p.sum(axis=1, keepdims=True)
+
+    def predict_log_proba(self, X):
+        return np.log(self.predict_proba(X))
+
+
+class Ridge(RegressorMixin, _Linear):
+    """Least squares with |w|^2; the intercept is not regularised"""
+
+    def __init__(self, alpha=1.0, *, tol=1e-12, fit_intercept=True, max_iter=1000):
+        self.alpha = alpha
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+
+    def fit(self, X, y, sample_weight=None):
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True, multi_output=True)
+        if not (isinstance(self.alpha, numbers.Real) and self.alpha > 0):
+            raise ValueError(f"alpha has to be positive, not {self.alpha!r}")
+        bias = 1.0 if self.fit_intercept else None
+        self._fit_rows(X, bias)
+        columns = y.astype(np.float64).reshape(len(y), -1)
+        u = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        mean = np.average(columns, axis=0, weights=u) if self.fit_intercept and u.sum() > 0 else np.zeros(columns.shape[1])
+        found = [self._learn(X, columns[:, k] - mean[k], sample_weight, _squares, 1 / self.alpha, bias, 0.0) for k in range(columns.shape[1])]
+        self._forget()
+        self.coef_ = np.array([w for w, _ in found])
+        self.intercept_ = np.array([b for _, b in found]) + mean
+        if y.ndim == 1:
+            self.coef_, self.intercept_ = self.coef_[0], self.intercept_[0]
+        return self
+
+    def predict(self, X):
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", reset=False, dtype=np.float64)
+        return X @ self.coef_.T + self.intercept_
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags

@@ -1,0 +1,401 @@
+/*
+  Iterations as steps: a product, a preconditioner, and passes over the rows of vectors (steps.h) between them, in one text for all places.
+
+    graph      vectors are the solver's own, on the matrix' device. On a GPU an iteration is recorded once as a graph and launched again and again; rules are applied on the
+               device, and the host looks at the outcome one iteration behind. On the host backend the same steps are loops
+    host loop  vectors are PETSc's, worked on where they are; products are MatMult() and preconditioners PCApply(), so that anything goes, several processes too; rules are
+               applied by the host
+
+  Where somebody looks at every iteration (a monitor, a test of convergence of the user's) rules are the host's in both.
+*/
+#include "gpukspimpl.h"
+
+/* Sums over the processes, and the rule */
+static PetscErrorCode Reduce(KSP ksp, KSP_GPU *k, GPUKSPStep step, double sum[], PetscBool rule, PetscBool first)
+{
+  PetscFunctionBegin;
+  if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sum, GPUKSPStepSums(step), MPI_DOUBLE, MPI_SUM, PetscObjectComm((PetscObject)ksp)));
+  if (rule) GPUKSPStepRule(step, k->state, sum, first);
+  else PetscCall(PetscArraycpy(k->sums, sum, GPUKSPStepSums(step)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One step of vectors that are in place: v, or f in single precision */
+static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, const GPUKSPVectorsSingle *f, PetscBool device, GPUCSRStream s, PetscBool rule, PetscBool first, PetscBool next, double sum[])
+{
+  GPUKSPStepArgs args = {k->method, k->n, (double *)k->partial.p, k->sums, (GPUKSPState *)k->devstate.p, k->seen, k->stepblocks, PETSC_TRUE, first, next};
+
+  PetscFunctionBegin;
+#if defined(GPUCSR_HAVE_CUDA)
+  if (device) {
+    const int nsums = GPUKSPStepSums(step);
+
+    if (k->rulehere || !rule) {
+      args.rule = PETSC_FALSE;
+      if (k->rulehere) args.state = k->state;
+    }
+    if (f) PetscCall(GPUKSPStepDeviceSingle(step, f, &args, s));
+    else PetscCall(GPUKSPStepDevice(step, v, &args, s));
+    if (!args.rule && nsums) {
+      PetscCall(k->dev->ops->streamsynchronize(k->dev->id, s));
+      PetscCall(PetscArraycpy(sum, k->sums, nsums));
+    } else if (k->rulehere) PetscCall(k->dev->ops->streamsynchronize(k->dev->id, s)); /* the state it reads is about to change */
+  }
+#endif
+  if (!device && f)
+    for (int i = 0; i < k->n; i++) GPUKSPStepRowSingle(step, f, k->state, i, sum);
+  else if (!device)
+    for (int i = 0; i < k->n; i++) GPUKSPStepRow(step, v, k->state, i, sum);
+  if (!device) PetscCall(GPUCSRLaunched(k->dev, "a step of a solver"));
+  (void)args;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A step without sums, of arrays that are in place. rule: not where the solve rests */
+PetscErrorCode GPUKSPStepArrays(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, PetscBool device, GPUCSRStream s, PetscBool rule)
+{
+  PetscFunctionBegin;
+  PetscCall(Rows(k, step, v, NULL, device, s, rule, PETSC_FALSE, PETSC_FALSE, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* With PETSc's vectors, which are given back whether it worked or not */
+static PetscErrorCode RowsBorrowed(KSP_GPU *k, GPUKSPStep step, GPUKSPVectors *v, PetscBool rule, PetscBool first, PetscBool next, double sum[])
+{
+  GPUCSRStream   s = k->dev->stream;
+  PetscBool      device;
+  PetscErrorCode ierr = PETSC_SUCCESS;
+
+  PetscFunctionBegin;
+  PetscCall(GPUKSPVectorsGet(k, v, &device));
+  v->from = v->at[k->from];
+  v->to   = v->at[k->to];
+  if (device) ierr = MatGPUCSRStream_Private(k->dev, &k->operand[VEC_B], &k->operand[VEC_X], NULL, &s);
+  if (!ierr) ierr = Rows(k, step, v, NULL, device, s, rule, first, next, sum);
+  PetscCall(GPUKSPVectorsGiveBack(k));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One step. Without a rule its sums, if any, are in k->sums; next: the rules' side of an iteration ends with it */
+PetscErrorCode GPUKSPStepRun(KSP ksp, KSP_GPU *k, GPUKSPStep step, GPUKSPVectors *v, PetscBool rule, PetscBool first, PetscBool next)
+{
+  double sum[GPUKSP_SUMS] = {0, 0, 0, 0};
+
+  PetscFunctionBegin;
+  if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCall(RowsBorrowed(k, step, v, rule, first, next, sum));
+  else PetscCall(Rows(k, step, v, NULL, k->dev->ops->kernels, k->dev->stream, rule, first, next, sum));
+  if (GPUKSPStepSums(step) && (k->rulehere || !rule)) PetscCall(Reduce(ksp, k, step, sum, rule, first));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A times one vector into another */
+PetscErrorCode GPUKSPProduct(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, int to)
+{
+  PetscFunctionBegin;
+  if (k->taken == KSP_GPU_PATH_HOST_LOOP) {
+    Mat A;
+
+    PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+    PetscCall(KSP_MatMult(ksp, A, k->work[from], k->work[to]));
+  } else PetscCall(MatGPUCSROperatorProduct_Private(&k->op, v->at[from], v->at[to]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define STEP(step)        GPUKSPStepRun(ksp, k, step, v, PETSC_TRUE, PETSC_FALSE, PETSC_FALSE)
+#define AFTER(step)       GPUKSPStepRun(ksp, k, step, v, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE)
+#define LAST(step, first) GPUKSPStepRun(ksp, k, step, v, PETSC_TRUE, first, PETSC_TRUE)
+#define ENDED             (k->rulehere && k->state->reason)
+
+static PetscErrorCode Polynomial(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBool rule)
+{
+  double rho = 0;
+
+  PetscFunctionBegin;
+  PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_POLYNOMIAL_START, v, rule, PETSC_FALSE, PETSC_FALSE));
+  for (int q = 0; q < v->degree; q++) {
+    if (q) {
+      PetscCall(GPUKSPProduct(ksp, k, v, VEC_C0, VEC_C1));
+      PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_POLYNOMIAL_RESIDUAL, v, rule, PETSC_FALSE, PETSC_FALSE));
+    }
+    rho = GPUKSPChebyshev(v->emin, v->emax, rho, &v->ca, &v->cb);
+    PetscCall(GPUKSPStepRun(ksp, k, q ? GPUKSP_POLYNOMIAL_STEP : GPUKSP_POLYNOMIAL_FIRST, v, rule, PETSC_FALSE, PETSC_FALSE));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* M times one vector into another. rule: in an iteration, which does nothing where the solve rests */
+static PetscErrorCode Precondition(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, int to, PetscBool rule)
+{
+  PetscFunctionBegin;
+  k->from = from;
+  k->to   = to;
+  v->from = v->at[from];
+  v->to   = v->at[to];
+  if (v->degree) PetscCall(Polynomial(ksp, k, v, rule));
+  else if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCall(KSP_PCApply(ksp, k->work[from], k->work[to]));
+  else PetscCall((*k->pc.row->apply)(k, v->from, v->to, rule, k->dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* x as it should be by now, into PETSc's vector, for somebody who looks at it */
+static PetscErrorCode Show(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
+{
+  PetscFunctionBegin;
+  if (k->method == GPUKSP_CG) {
+    PetscCall(AFTER(GPUKSP_CG_FINISH));
+    k->state->xalpha = 0;
+  }
+  if (k->taken != KSP_GPU_PATH_HOST_LOOP) PetscCall(GPUKSPStoreX(ksp, k));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What happens between the two rules that end an iteration: history, monitors, the test of somebody else's; then the second rule */
+static PetscErrorCode After(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBool first)
+{
+  GPUKSPState *s = k->state;
+
+  PetscFunctionBegin;
+  if (!k->rulehere) PetscFunctionReturn(PETSC_SUCCESS); /* the step has done it */
+  if ((k->live || k->taken == KSP_GPU_PATH_HOST_LOOP) && s->reason != KSP_DIVERGED_NANORINF) {
+    const PetscInt n = first ? 0 : s->i + 1;
+
+    if (k->live) PetscCall(Show(ksp, k, v));
+    ksp->its   = n;
+    ksp->rnorm = s->rnorm;
+    PetscCall(KSPLogResidualHistory(ksp, s->rnorm));
+    PetscCall(KSPMonitor(ksp, n, s->rnorm));
+    if (s->test == GPUKSP_TEST_HOST) {
+      ksp->reason = KSP_CONVERGED_ITERATING;
+      PetscCall((*ksp->converged)(ksp, n, s->rnorm, &ksp->reason, ksp->cnvP));
+      s->reason = ksp->reason;
+    }
+  }
+  GPUKSPNext(k->method, s, first);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* r = b - A x in w or, from x = 0, b, and the norm of b where there was a guess; left: it is that of M b */
+PetscErrorCode GPUKSPStart(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBool left)
+{
+  PetscFunctionBegin;
+  if (k->state->guesszero) PetscFunctionReturn(PETSC_SUCCESS);
+  if (k->state->normtype != KSP_NORM_NONE) {
+    GPUKSPVectors u = *v;
+
+    u.explicitpc = left ? v->explicitpc : 0;
+    if (!left) u.pc = NULL;
+    if (u.explicitpc) PetscCall(Precondition(ksp, k, v, VEC_B, VEC_W, PETSC_TRUE));
+    PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_BNORM, &u, PETSC_TRUE, PETSC_FALSE, PETSC_FALSE));
+  }
+  PetscCall(GPUKSPProduct(ksp, k, v, VEC_X, VEC_W));
+  PetscCall(STEP(GPUKSP_SUBTRACT));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode StartCG(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
+{
+  const PetscBool single = (PetscBool)(k->method == GPUKSP_CG_SINGLE_REDUCTION);
+
+  PetscFunctionBegin;
+  PetscCall(GPUKSPStart(ksp, k, v, PETSC_TRUE));
+  PetscCall(STEP(GPUKSP_CG_START));
+  if (v->explicitpc) PetscCall(Precondition(ksp, k, v, VEC_R, VEC_Z, PETSC_TRUE));
+  else if (single) PetscCall(STEP(GPUKSP_CG1_Z));
+  if (single) {
+    PetscCall(STEP(GPUKSP_CG1_START));
+    PetscCall(GPUKSPProduct(ksp, k, v, VEC_Z, VEC_S));
+  }
+  PetscCall(LAST(single ? GPUKSP_CG1_NORMS : GPUKSP_NORMS, PETSC_TRUE));
+  PetscCall(After(ksp, k, v, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IterateCG(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
+{
+  PetscFunctionBegin;
+  PetscCall(STEP(GPUKSP_CG_DIRECTION));
+  PetscCall(GPUKSPProduct(ksp, k, v, VEC_P, VEC_W));
+  PetscCall(STEP(GPUKSP_CG_CURVATURE));
+  if (ENDED) PetscFunctionReturn(PETSC_SUCCESS);
+  if (v->explicitpc) {
+    PetscCall(STEP(GPUKSP_CG_R));
+    PetscCall(Precondition(ksp, k, v, VEC_R, VEC_Z, PETSC_TRUE));
+  }
+  PetscCall(LAST(v->explicitpc ? GPUKSP_NORMS : GPUKSP_CG_RESIDUAL, PETSC_FALSE));
+  PetscCall(After(ksp, k, v, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IterateCGSingle(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
+{
+  PetscFunctionBegin;
+  PetscCall(STEP(GPUKSP_CG1_UPDATE));
+  if (v->explicitpc) PetscCall(Precondition(ksp, k, v, VEC_R, VEC_Z, PETSC_TRUE));
+  PetscCall(GPUKSPProduct(ksp, k, v, VEC_Z, VEC_S));
+  PetscCall(LAST(GPUKSP_CG1_NORMS, PETSC_FALSE));
+  PetscCall(After(ksp, k, v, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode StartBCGS(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
+{
+  const PetscBool left = (PetscBool)(ksp->pc_side == PC_LEFT);
+
+  PetscFunctionBegin;
+  PetscCall(GPUKSPStart(ksp, k, v, left));
+  /* r = M (b - A x), or b - A x: CG's start, and from the left M on top of it */
+  PetscCall(STEP(GPUKSP_CG_START));
+  if (left && v->explicitpc) {
+    PetscCall(Precondition(ksp, k, v, VEC_R, VEC_T, PETSC_TRUE));
+    PetscCall(STEP(GPUKSP_BCGS_R_FROM_T));
+  } else if (left && v->pc) PetscCall(STEP(GPUKSP_BCGS_R_SCALE));
+  PetscCall(LAST(GPUKSP_BCGS_START, PETSC_TRUE));
+  PetscCall(After(ksp, k, v, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IterateBCGS(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
+{
+  const PetscBool left = (PetscBool)(ksp->pc_side == PC_LEFT), before = (PetscBool)(!left && v->explicitpc), behind = (PetscBool)(left && v->explicitpc), hat = (PetscBool)(!left && (v->explicitpc || v->pc));
+
+  PetscFunctionBegin;
+  PetscCall(STEP(GPUKSP_BCGS_DIRECTION));
+  if (before) PetscCall(Precondition(ksp, k, v, VEC_P, VEC_PH, PETSC_TRUE));
+  PetscCall(GPUKSPProduct(ksp, k, v, hat ? VEC_PH : VEC_P, behind ? VEC_W : VEC_V));
+  if (behind) PetscCall(Precondition(ksp, k, v, VEC_W, VEC_V, PETSC_TRUE));
+  PetscCall(STEP(GPUKSP_BCGS_V));
+  if (ENDED) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(STEP(GPUKSP_BCGS_S));
+  if (before) PetscCall(Precondition(ksp, k, v, VEC_S, VEC_SH, PETSC_TRUE));
+  PetscCall(GPUKSPProduct(ksp, k, v, hat ? VEC_SH : VEC_S, behind ? VEC_W : VEC_T));
+  if (behind) PetscCall(Precondition(ksp, k, v, VEC_W, VEC_T, PETSC_TRUE));
+  PetscCall(STEP(GPUKSP_BCGS_T));
+  if (ENDED) {
+    if (k->state->lucky && (k->live || k->taken == KSP_GPU_PATH_HOST_LOOP)) {
+      PetscCall(KSPLogResidualHistory(ksp, k->state->rnorm));
+      PetscCall(KSPMonitor(ksp, k->state->i + 1, 0));
+    }
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(LAST(GPUKSP_BCGS_UPDATE, PETSC_FALSE));
+  PetscCall(After(ksp, k, v, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One step of an iteration in single precision */
+PetscErrorCode GPUKSPStepRunSingle(KSP ksp, KSP_GPU *k, GPUKSPStep step, PetscBool rule, PetscBool next)
+{
+  double sum[GPUKSP_SUMS] = {0, 0, 0, 0};
+
+  PetscFunctionBegin;
+  PetscCall(Rows(k, step, NULL, &k->single, k->dev->ops->kernels, k->dev->stream, rule, PETSC_FALSE, next, sum));
+  if (GPUKSPStepSums(step) && k->rulehere) PetscCall(Reduce(ksp, k, step, sum, rule, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Iterations until the solve rests; k->state says why, wherever rules are applied. *k->seen must not be of an earlier rest. On a device they are launched ahead and looked at one behind. The first is not recorded,
+  so that what it sets up for good is not either.
+*/
+PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration iteration)
+{
+  PetscFunctionBegin;
+  if (k->rulehere)
+    while (!GPUKSPRests(k->state)) PetscCall((*iteration)(ksp, k, v));
+#if defined(GPUCSR_HAVE_CUDA)
+  else {
+    const GPUCSRBackendOps     *ops  = k->dev->ops;
+    const volatile GPUKSPState *seen = k->seen;
+    PetscErrorCode              ierr;
+
+    PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
+    if (!k->graph && !GPUKSPRests(seen)) {
+      PetscCall((*iteration)(ksp, k, v));
+      PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
+      if (!GPUKSPRests(seen)) {
+        PetscCall(GPUKSPGraphBegin(k->dev->stream));
+        ierr = (*iteration)(ksp, k, v);
+        PetscCall(GPUKSPGraphEnd(k->dev->stream, &k->graph));
+        PetscCall(ierr);
+        if (!k->graph) PetscCall(PetscInfo(ksp, "An iteration could not be recorded as a graph: each is launched by itself\n"));
+      }
+    }
+    for (int q = 0; !GPUKSPRests(seen); q++) {
+      if (k->graph) PetscCall(GPUKSPGraphLaunch(k->graph, k->dev->stream));
+      else PetscCall((*iteration)(ksp, k, v));
+      PetscCall(ops->eventrecord(k->dev->id, k->events[q % 2], k->dev->stream));
+      if (q) PetscCall(ops->eventsynchronize(k->dev->id, k->events[(q - 1) % 2]));
+    }
+    PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
+    *k->state = *k->seen;
+  }
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* An iteration of the next solve may be another */
+PetscErrorCode GPUKSPIterateEnd(KSP_GPU *k)
+{
+  PetscFunctionBegin;
+#if defined(GPUCSR_HAVE_CUDA)
+  PetscCall(GPUKSPGraphDestroy(&k->graph));
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Rules are the device's where the vectors are the solver's own and nobody looks at iterations */
+PetscErrorCode GPUKSPIterateBegin(KSP_GPU *k)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUKSPIterateEnd(k)); /* an error may have left one */
+  k->rulehere = (PetscBool)(!k->dev->ops->kernels || k->taken != KSP_GPU_PATH_GRAPH || k->live);
+  if (k->rulehere) PetscFunctionReturn(PETSC_SUCCESS);
+  *k->seen = *k->state;
+  PetscCall(k->dev->ops->copy(k->dev->id, k->devstate.p, k->state, sizeof(*k->state), GPUCSR_TO_DEVICE, k->dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* |b - A x| in the norm of the test, of a solve that has ended */
+PetscErrorCode GPUKSPTrueNorm(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
+{
+  const PetscBool left = (PetscBool)(k->method != GPUKSP_BCGS || ksp->pc_side == PC_LEFT);
+  GPUKSPVectors   u;
+
+  PetscFunctionBegin;
+  PetscCall(GPUKSPProduct(ksp, k, v, VEC_X, VEC_W));
+  PetscCall(AFTER(GPUKSP_SUBTRACT));
+  if (left && v->explicitpc) PetscCall(Precondition(ksp, k, v, VEC_W, VEC_T, PETSC_FALSE));
+  u = *v;
+  if (!left) {
+    u.explicitpc = 0;
+    u.pc         = NULL;
+  }
+  PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_TRUE_NORMS, &u, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE));
+  k->state->truenorm = GPUKSPNorm(k->state, k->sums);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A solve from k->state, with x and b in place; the outcome is in k->state */
+PetscErrorCode GPUKSPIterate(KSP ksp, KSP_GPU *k)
+{
+  static const struct {
+    PetscErrorCode (*start)(KSP, KSP_GPU *, GPUKSPVectors *);
+    GPUKSPIteration iteration;
+  } methods[] = {
+    [GPUKSP_CG]                  = {StartCG,   IterateCG      },
+    [GPUKSP_CG_SINGLE_REDUCTION] = {StartCG,   IterateCGSingle},
+    [GPUKSP_BCGS]                = {StartBCGS, IterateBCGS    },
+  };
+  GPUKSPVectors copy = k->persistent.v, *v = &copy;
+
+  PetscFunctionBegin;
+  PetscCall(GPUKSPIterateBegin(k));
+  PetscCall((*methods[k->method].start)(ksp, k, v));
+  PetscCall(GPUKSPLoop(ksp, k, v, methods[k->method].iteration));
+  PetscCall(GPUKSPIterateEnd(k));
+  if (k->method == GPUKSP_CG) PetscCall(AFTER(GPUKSP_CG_FINISH));
+  if (k->state->lucky) PetscCall(AFTER(GPUKSP_BCGS_LUCKY));
+  if (k->guard) PetscCall(GPUKSPTrueNorm(ksp, k, v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,281 @@
+/*
+  What the solvers take from the PC, so that PETSc is not asked in each iteration. A preconditioner is a row of the list below. What it does to a vector is found by applying it to
+  unit vectors once, and kept until the PC, or the matrix that it is made from, is another one.
+
+  One that is the device's own work (triangular solves, a cycle of multigrid) would be a row of kind GPUKSP_PC_APART with its own make() and apply(): graphs then have it inside.
+*/
+#include "gpukspimpl.h"
+
+/* Blocks of the largest size that a step multiplies with */
+#define LARGEST_BLOCK 8
+
+static PetscErrorCode Always(PC pc, PetscInt *bs, PetscInt *variant, PetscBool *yes)
+{
+  PetscFunctionBegin;
+  (void)pc;
+  (void)bs;
+  (void)variant;
+  *yes = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode AcceptJacobi(PC pc, PetscInt *bs, PetscInt *variant, PetscBool *yes)
+{
+  PCJacobiType type;
+  PetscBool    positive, fix = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  (void)bs;
+  PetscCall(PCJacobiGetType(pc, &type));
+  PetscCall(PCJacobiGetUseAbs(pc, &positive));
+  PetscCall(PCJacobiGetFixDiagonal(pc, &fix));
+  *variant = 4 * (PetscInt)type + 2 * (PetscInt)fix + (PetscInt)positive;
+  *yes     = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode BlockSize(PC pc, PetscInt *bs, PetscInt *variant, PetscBool *whole)
+{
+  Mat      P;
+  PetscInt n;
+
+  PetscFunctionBegin;
+  PetscCall(PCGetOperators(pc, NULL, &P));
+  PetscCall(MatGetBlockSize(P, bs));
+  PetscCall(MatGetLocalSize(P, &n, NULL));
+  *variant = *bs;
+  *whole   = (PetscBool)(n % *bs == 0);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode AcceptBlocksOfOne(PC pc, PetscInt *bs, PetscInt *variant, PetscBool *yes)
+{
+  PetscFunctionBegin;
+  PetscCall(BlockSize(pc, bs, variant, yes));
+  *yes = (PetscBool)(*bs == 1);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode AcceptBlocks(PC pc, PetscInt *bs, PetscInt *variant, PetscBool *yes)
+{
+  PetscFunctionBegin;
+  PetscCall(BlockSize(pc, bs, variant, yes));
+  *yes = (PetscBool)(*yes && *bs <= LARGEST_BLOCK);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Applied to ones it shows its diagonal, */
+static PetscErrorCode MakeDiagonal(KSP ksp, KSP_GPU *k)
+{
+  Mat                P;
+  Vec                unit, diagonal;
+  const PetscScalar *d;
+
+  PetscFunctionBegin;
+  PetscCall(GPUKSPGrow(k, sizeof(double) * (size_t)k->n, "the preconditioner of a solver", &k->numbers));
+  PetscCall(PCGetOperators(ksp->pc, NULL, &P));
+  PetscCall(MatCreateVecs(P, &unit, &diagonal));
+  PetscCall(VecSet(unit, 1.0));
+  PetscCall(PCApply(ksp->pc, unit, diagonal));
+  PetscCall(VecGetArrayRead(diagonal, &d));
+  PetscCall(GPUCSRUpload(k->dev, k->numbers.p, GPUCSR_DOUBLE, d, GPUCSR_DOUBLE, (size_t)k->n, PETSC_FALSE, k->dev->stream, NULL));
+  PetscCall(VecRestoreArrayRead(diagonal, &d));
+  PetscCall(VecDestroy(&unit));
+  PetscCall(VecDestroy(&diagonal));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* and to the unit vectors of all blocks at once, the columns of its blocks */
+static PetscErrorCode MakeBlocks(KSP ksp, KSP_GPU *k)
+{
+  const PetscInt     bs    = k->pc.bs;
+  const size_t       count = (size_t)bs * (size_t)k->n;
+  Mat                P;
+  Vec                unit, column;
+  double            *rows;
+  PetscScalar       *u;
+  const PetscScalar *c;
+
+  PetscFunctionBegin;
+  PetscCall(GPUKSPGrow(k, sizeof(double) * count, "the preconditioner of a solver", &k->numbers));
+  PetscCall(PCGetOperators(ksp->pc, NULL, &P));
+  PetscCall(MatCreateVecs(P, &unit, &column));
+  PetscCall(PetscMalloc1(count, &rows));
+  for (PetscInt j = 0; j < bs; j++) {
+    PetscCall(VecGetArrayWrite(unit, &u));
+    for (int i = 0; i < k->n; i++) u[i] = i % bs == j;
+    PetscCall(VecRestoreArrayWrite(unit, &u));
+    PetscCall(PCApply(ksp->pc, unit, column));
+    PetscCall(VecGetArrayRead(column, &c));
+    for (int i = 0; i < k->n; i++) rows[(size_t)i * (size_t)bs + (size_t)j] = PetscRealPart(c[i]);
+    PetscCall(VecRestoreArrayRead(column, &c));
+  }
+  PetscCall(GPUCSRUpload(k->dev, k->numbers.p, GPUCSR_DOUBLE, rows, GPUCSR_DOUBLE, count, PETSC_FALSE, k->dev->stream, NULL));
+  PetscCall(PetscFree(rows));
+  PetscCall(VecDestroy(&unit));
+  PetscCall(VecDestroy(&column));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ApplyBlocks(KSP_GPU *k, const double *r, double *z, PetscBool rule, GPUCSRStream s)
+{
+  GPUKSPVectors v = k->persistent.v;
+
+  PetscFunctionBegin;
+  v.from = r;
+  v.to   = z;
+  PetscCall(GPUKSPStepArrays(k, GPUKSP_PRECONDITION, &v, k->dev->ops->kernels, s, rule));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* type, where it is applied, is it part of persistent kernels, accept(), make(), apply(). The first that serves is taken */
+static const GPUKSPPC list[] = {
+  {PCNONE,     GPUKSP_PC_NONE,     PETSC_TRUE, Always,            NULL,         NULL       },
+  {PCJACOBI,   GPUKSP_PC_DIAGONAL, PETSC_TRUE, AcceptJacobi,      MakeDiagonal, NULL       },
+  {PCPBJACOBI, GPUKSP_PC_DIAGONAL, PETSC_TRUE, AcceptBlocksOfOne, MakeDiagonal, NULL       },
+  {PCPBJACOBI, GPUKSP_PC_APART,    PETSC_TRUE, AcceptBlocks,      MakeBlocks,   ApplyBlocks},
+};
+static const GPUKSPPC any = {NULL, GPUKSP_PC_ANY, PETSC_FALSE, Always, NULL, NULL};
+
+/* Which row is that of the PC of this solve? */
+PetscErrorCode GPUKSPPCFind(KSP ksp, KSP_GPU *k)
+{
+  PetscBool yes;
+
+  PetscFunctionBegin;
+  for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(list); q++) {
+    k->pc.bs = k->pc.variant = 0;
+    PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, list[q].type, &yes));
+    if (yes) PetscCall((*list[q].accept)(ksp->pc, &k->pc.bs, &k->pc.variant, &yes));
+    if (!yes) continue;
+    k->pc.row  = &list[q];
+    k->pc.kind = list[q].kind;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  k->pc.row  = &any;
+  k->pc.kind = GPUKSP_PC_ANY;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Key(KSP ksp, KSP_GPU *k, GPUKSPPCKey *key)
+{
+  Mat              P;
+  PetscObjectState state;
+  PetscBool        reused;
+
+  PetscFunctionBegin;
+  PetscCall(PCGetOperators(ksp->pc, NULL, &P));
+  PetscCall(PetscObjectStateGet((PetscObject)P, &state));
+  PetscCall(PCGetReusePreconditioner(ksp->pc, &reused));
+  *key = (GPUKSPPCKey){((PetscObject)ksp->pc)->id, ((PetscObject)P)->id, state, k->pc.variant, reused, k->pc.row};
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Its numbers on the device */
+PetscErrorCode GPUKSPPCMake(KSP ksp, KSP_GPU *k)
+{
+  GPUKSPPCKey key;
+
+  PetscFunctionBegin;
+  if (!k->pc.row->make) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Key(ksp, k, &key));
+  if (k->numbers.p && GPUKSPSame(key, k->numberskey)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMemzero(&k->numberskey, sizeof(k->numberskey))); /* until it is here */
+  PetscCall((*k->pc.row->make)(ksp, k));
+  k->numberskey = key;
+  k->nnumbers++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The diagonal as a vector of PETSc's, for the host loop; none where it is not one */
+PetscErrorCode GPUKSPPCDiagonal(KSP ksp, KSP_GPU *k)
+{
+  GPUKSPPCKey key;
+  Vec         unit;
+
+  PetscFunctionBegin;
+  if (k->pc.kind != GPUKSP_PC_DIAGONAL) {
+    PetscCall(VecDestroy(&k->diagonal));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(Key(ksp, k, &key));
+  if (k->diagonal && GPUKSPSame(key, k->diagonalkey)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecDestroy(&k->diagonal));
+  PetscCall(VecDuplicate(ksp->vec_sol, &k->diagonal));
+  PetscCall(VecDuplicate(ksp->vec_sol, &unit));
+  PetscCall(VecSet(unit, 1.0));
+  PetscCall(PetscMemzero(&k->diagonalkey, sizeof(k->diagonalkey)));
+  PetscCall(PCApply(ksp->pc, unit, k->diagonal));
+  PetscCall(VecDestroy(&unit));
+  k->diagonalkey = key;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The largest eigenvalue of the preconditioned operator, as KSPCHEBYSHEV estimates it, from a few iterations of GMRES; 0 where none is positive */
+static PetscErrorCode Largest(KSP ksp, PetscReal *most)
+{
+  KSP                gmres;
+  Mat                A, P;
+  Vec                x, b;
+  PetscRandom        random;
+  PetscReal          re[10], im[10];
+  PetscInt           N, n = 0;
+  KSPConvergedReason reason;
+
+  PetscFunctionBegin;
+  *most = 0;
+  PetscCall(PCGetOperators(ksp->pc, &A, &P));
+  PetscCall(MatGetSize(A, &N, NULL));
+  if (!N) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(PetscRandomCreate(PetscObjectComm((PetscObject)ksp), &random));
+  PetscCall(VecSetRandom(b, random));
+  PetscCall(PetscRandomDestroy(&random));
+  PetscCall(KSPCreate(PetscObjectComm((PetscObject)ksp), &gmres));
+  PetscCall(KSPSetPC(gmres, ksp->pc));
+  PetscCall(KSPSetOperators(gmres, A, P));
+  PetscCall(KSPSetType(gmres, KSPGMRES));
+  PetscCall(KSPSetTolerances(gmres, 1e-12, PETSC_DEFAULT, PETSC_DEFAULT, 10));
+  PetscCall(KSPSetComputeEigenvalues(gmres, PETSC_TRUE));
+  PetscCall(KSPSolve(gmres, b, x));
+  PetscCall(KSPGetConvergedReason(gmres, &reason));
+  if (reason != KSP_DIVERGED_NANORINF && reason != KSP_DIVERGED_PC_FAILED) PetscCall(KSPComputeEigenvalues(gmres, 10, re, im, &n));
+  for (PetscInt q = 0; q < n; q++)
+    if (re[q] > *most) *most = re[q];
+  PetscCall(KSPDestroy(&gmres));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The eigenvalues that a polynomial is made for: those that were given, or 0.1 and 1.1 times the largest. Not found: the operator has no positive one, and no polynomial */
+PetscErrorCode GPUKSPPCEigenvalues(KSP ksp, KSP_GPU *k, PetscBool *found)
+{
+  GPUKSPEigenvaluesKey key;
+  Mat                  A;
+  PetscObjectState     state;
+  PetscReal            most;
+
+  PetscFunctionBegin;
+  *found = PETSC_TRUE;
+  if (!k->degree) PetscFunctionReturn(PETSC_SUCCESS);
+  if (k->given[1] > 0) {
+    PetscCall(PetscArraycpy(k->lambda, k->given, 2));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(PetscObjectStateGet((PetscObject)A, &state));
+  PetscCall(Key(ksp, k, &key.pc));
+  key.A     = ((PetscObject)A)->id;
+  key.state = state;
+  if (k->lambda[1] > 0 && GPUKSPSame(key, k->lambdakey)) PetscFunctionReturn(PETSC_SUCCESS);
+  k->lambda[1] = 0; /* until they are found */
+  PetscCall(Largest(ksp, &most));
+  *found = (PetscBool)(most > 0);
+  if (!*found) PetscFunctionReturn(PETSC_SUCCESS);
+  k->lambda[0] = 0.1 * most;
+  k->lambda[1] = 1.1 * most;
+  k->lambdakey = key;
+  PetscCall(PetscInfo(ksp, "Polynomial of degree %" PetscInt_FMT " for eigenvalues from %g to %g\n", k->degree, (double)k->lambda[0], (double)k->lambda[1]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

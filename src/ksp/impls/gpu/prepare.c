@@ -1,0 +1,439 @@
+/*
+  What a solve needs before it can run: the operator on a device, a path, and what that path works with. What was made for the solve before is kept as long as its key (gpukspimpl.h) says so.
+*/
+#include "gpukspimpl.h"
+
+/* Entries of a row that a persistent kernel takes without being asked to: at most 32 threads share it, and all others wait for them */
+#define LONGEST_ROW 4096
+
+/* What a persistent kernel spares of each iteration against a graph of kernels, measured on an H200, in bytes that it could move meanwhile */
+#define SPARED 35e6
+
+/* Entries of the residual history that the device keeps at most */
+#define HISTORY 1000000
+
+/* ---- processes ---- */
+
+typedef enum {
+  GOES_ON,
+  NO_DEVICE, /* PETSc's method is to solve */
+  IN_ERROR
+} Outcome;
+
+/*
+  How each process fared by itself, made known to all: those that wait for another in the solve must not wait for one that is not there. ok: all go on. The message of the first process that fared worst is all
+  processes'; where it is an error, so is the error.
+*/
+static PetscErrorCode Together(KSP ksp, Outcome mine, PetscErrorCode ierr, const char message[], PetscBool *ok, char why[], size_t len)
+{
+  const MPI_Comm comm = PetscObjectComm((PetscObject)ksp);
+  char           text[512];
+  int            code = (int)ierr;
+  PetscMPIInt    rank;
+  struct {
+    int outcome, rank;
+  } one, worst;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(comm, &rank));
+  one.outcome = (int)mine;
+  one.rank    = rank;
+  PetscCallMPI(MPI_Allreduce(&one, &worst, 1, MPI_2INT, MPI_MAXLOC, comm));
+  *ok = (PetscBool)(worst.outcome == GOES_ON);
+  if (*ok) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscStrncpy(text, message, sizeof(text)));
+  PetscCallMPI(MPI_Bcast(text, (PetscMPIInt)sizeof(text), MPI_CHAR, worst.rank, comm));
+  PetscCallMPI(MPI_Bcast(&code, 1, MPI_INT, worst.rank, comm));
+  PetscCheck(worst.outcome != IN_ERROR, comm, (PetscErrorCode)code, "%s", text);
+  PetscCall(PetscStrncpy(why, text, len));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What the device has no room for, or cannot do, is PETSc's, as for a matrix; unless the device was insisted on */
+static Outcome OutcomeOf(const KSP_GPU *k, PetscErrorCode ierr)
+{
+  if (!ierr) return GOES_ON;
+  return (ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU) && !k->op.required ? NO_DEVICE : IN_ERROR;
+}
+
+/* The one process' matrix, or the diagonal block, ready on a device; why says what is missing where it is not */
+PetscErrorCode GPUKSPOperator(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
+{
+  Mat            A, block;
+  PetscBool      seq, mpi;
+  char           whynot[512] = "its blocks are not of type seqaijgpucsr", message[600];
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr = PETSC_SUCCESS;
+  Outcome        mine = NO_DEVICE;
+  PetscInt       M, N;
+
+  PetscFunctionBegin;
+  *ok = PETSC_FALSE;
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJGPUCSR, &seq));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJGPUCSR, &mpi));
+  if (!seq && !mpi) {
+    PetscCall(PetscSNPrintf(why, len, "the operator is of type %s, not gpucsr", ((PetscObject)A)->type_name));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatGetSize(A, &M, &N));
+  if (M != N) {
+    PetscCall(PetscSNPrintf(why, len, "the operator is not square"));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (ksp->calc_sings) {
+    PetscCall(PetscSNPrintf(why, len, "singular values or eigenvalues were asked for"));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  block = A;
+  if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &block, NULL, NULL));
+  PetscCall(PetscObjectTypeCompare((PetscObject)block, MATSEQAIJGPUCSR, &seq));
+  PetscCall(PetscMemzero(&k->op, sizeof(k->op)));
+  if (seq) {
+    PetscCall(GPUCSRAttemptBegin(&attempt));
+    ierr = MatGPUCSROperatorGet_Private(block, &k->op, whynot, sizeof(whynot));
+    PetscCall(GPUCSRAttemptEnd(&attempt));
+    if (ierr) PetscCall(PetscStrncpy(whynot, attempt.message, sizeof(whynot)));
+    mine = ierr ? OutcomeOf(k, ierr) : k->op.dev ? GOES_ON : NO_DEVICE;
+  }
+  PetscCall(PetscSNPrintf(message, sizeof(message), "%s%s", mine == IN_ERROR ? "" : "the operator is on no device: ", whynot));
+  PetscCall(Together(ksp, mine, ierr, message, ok, why, len));
+  PetscCall(MatGetLocalSize(block, &M, NULL));
+  k->n = (int)M;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- the choice, which computes nothing ---- */
+
+static PetscErrorCode Live(KSP ksp, KSP_GPU *k)
+{
+  PetscFunctionBegin;
+  k->live = (PetscBool)(ksp->converged != KSPConvergedDefault && ksp->converged != KSPConvergedSkip);
+  for (PetscInt q = 0; q < ksp->numbermonitors; q++) {
+    void (*f)(void) = (void (*)(void))ksp->monitor[q];
+
+    /* these look at nothing but the norm they are given */
+    if (f != (void (*)(void))KSPMonitorResidual && f != (void (*)(void))KSPMonitorResidualShort && f != (void (*)(void))KSPMonitorResidualDrawLG) k->live = PETSC_TRUE;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Why only the host loop can solve this; NULL: others can. Where it does, the PC may have to be applied by PETSc, whatever it is */
+static PetscErrorCode WhyHostLoop(KSP ksp, KSP_GPU *k, const char **why)
+{
+  Mat          A;
+  MatNullSpace null, tnull;
+  PetscMPIInt  size;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(MatGetNullSpace(A, &null));
+  PetscCall(MatGetTransposeNullSpace(A, &tnull));
+  k->pc.kind = k->pc.row->kind;
+  if (null || tnull || ksp->transpose_solve || (k->pc.kind == GPUKSP_PC_APART && size > 1)) k->pc.kind = GPUKSP_PC_ANY;
+  *why = size > 1                            ? "there are several processes"
+         : k->path == KSP_GPU_PATH_HOST_LOOP ? "asked for"
+         : null || tnull                     ? "the operator has a null space"
+         : ksp->transpose_solve              ? "the transpose is solved with"
+         : k->pc.kind == GPUKSP_PC_ANY       ? "the preconditioner is PCApply()'s"
+                                             : NULL;
+  PetscCheck(!k->degree || k->pc.kind != GPUKSP_PC_ANY, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_polynomial_degree: the polynomial is of PCNONE or PCJACOBI, or on one process of PCPBJACOBI with blocks of at most 8, and of no operator with a null space",
+             ((PetscObject)ksp)->type_name);
+  PetscCheck(!*why || !k->degree || k->pc.kind != GPUKSP_PC_APART, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "The polynomial of PCPBJACOBI is not for the host loop");
+  if (*why && k->pc.kind == GPUKSP_PC_APART) k->pc.kind = GPUKSP_PC_ANY;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The path of this solve, and why */
+static PetscErrorCode Choose(KSP ksp, KSP_GPU *k)
+{
+  const int   longest = k->op.plan->features.max;
+  const char *why     = NULL;
+  char        text[128];
+
+  PetscFunctionBegin;
+  PetscCall(WhyHostLoop(ksp, k, &why));
+  if (why) {
+    k->taken   = KSP_GPU_PATH_HOST_LOOP;
+    k->refined = PETSC_FALSE;
+    PetscCall(PetscStrncpy(k->why, why, sizeof(k->why)));
+    PetscCall(PetscStrncpy(k->whydouble, "the host loop is in double", sizeof(k->whydouble)));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(GPUKSPRefineChoose(k));
+  PetscCall(PetscSNPrintf(text, sizeof(text), "a row has %d entries, which a persistent kernel would wait for", longest));
+  why      = !k->dev->ops->kernels                                   ? "the host computes"
+             : k->path == KSP_GPU_PATH_GRAPH                         ? "asked for"
+             : k->refined                                            ? "residual replacement goes by it"
+             : k->live                                               ? "a monitor or test looks at every iteration"
+             : !k->pc.row->persistent                                ? "the preconditioner is not part of a persistent kernel"
+             : k->degree && k->method != GPUKSP_CG                   ? "a persistent kernel has a polynomial in standard conjugate gradients alone"
+             : longest > LONGEST_ROW && k->path == KSP_GPU_PATH_AUTO ? text
+                                                                     : "";
+  k->taken = why[0] ? KSP_GPU_PATH_GRAPH : KSP_GPU_PATH_PERSISTENT;
+  PetscCall(PetscStrncpy(k->why, why, sizeof(k->why)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- one function a path ---- */
+
+static PetscErrorCode PrepareHostLoop(KSP ksp, KSP_GPU *k)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUKSPPCDiagonal(ksp, k));
+  PetscCall(GPUKSPVectorsBorrowed(ksp, k));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PrepareGraph(KSP ksp, KSP_GPU *k)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUKSPPCMake(ksp, k));
+  PetscCall(GPUKSPVectorsOwn(ksp, k));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* In single precision, unless there is no room for rounded values */
+static PetscErrorCode PrepareRefinement(KSP ksp, KSP_GPU *k)
+{
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(PrepareGraph(ksp, k));
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = GPUKSPRefineMake(k);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  PetscCheck(!ierr || ierr == PETSC_ERR_MEM, PetscObjectComm((PetscObject)ksp), ierr, "%s", attempt.message);
+  k->noroom = (PetscBool)(ierr != PETSC_SUCCESS);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if defined(GPUCSR_HAVE_CUDA)
+
+/* Bytes of the matrix in a format; infinity where it cannot be, or takes far too much */
+static PetscErrorCode BytesIn(KSP_GPU *k, const GPUKSPFormat *f, const GPUCSRFormat *format, double least, double *bytes)
+{
+  const GPUCSRPlan *P = k->op.plan;
+  GPUCSRStorage     A;
+  GPUCSRExtent      extent;
+  GPUCSRSource      s;
+  PetscBool         can;
+  char              why[128];
+
+  PetscFunctionBegin;
+  *bytes = PETSC_INFINITY;
+  PetscCall((*format->ops->applicable)(&P->features, format->variant, P->A.precision, &can, why, sizeof(why)));
+  if (!can || format == P->A.format) PetscFunctionReturn(PETSC_SUCCESS);
+  if ((f->needs == GPUKSP_NEEDS_STENCILS && P->features.stencils <= 0) || (f->needs == GPUKSP_NEEDS_SAMPLE && !P->features.sampled)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall((*format->ops->estimate)(&P->features, format->variant, &extent));
+  if (format->ops->measure && f->needs == GPUKSP_NEEDS_SAMPLE && 8.0 * (double)extent.stored < least && !(k->copy.built && k->copy.A.format == format)) { /* the features have seen a sample */
+    PetscCall(MatGPUCSROperatorSource_Private(&k->op, &s));
+    PetscCall((*format->ops->measure)(&s, format->variant, &extent));
+  }
+  if ((double)extent.stored > GPUCSR_MOST_STORED(&P->features) / 16) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRStorageCreate(k->dev, format, &P->features, &extent, P->A.precision, &A));
+  *bytes = GPUKSPBytes(&A, PETSC_FALSE);
+  PetscCall(GPUCSRStorageDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  The format that a persistent kernel should multiply with, NULL: that of the plan. A choice that is best for products need not be best here: an iteration has no launches to
+  amortize, and what its product costs is what it reads. So: of the formats of the list, the one of the fewest bytes, if that is a tenth less than the plan's, or if the plan's is none of
+  them and has at most SPARED bytes less. A format or kernel that was asked for stays, if it is one of them.
+*/
+static PetscErrorCode Better(KSP_GPU *k, PetscBool takes)
+{
+  const GPUKSPFormatKey key   = {k->op.version, k->path};
+  const double          plan  = GPUKSPBytes(&k->op.plan->A, PETSC_FALSE);
+  double                least = takes ? 0.9 * plan : plan + SPARED, bytes;
+  const GPUCSRFormat   *format;
+  PetscBool             open;
+
+  PetscFunctionBegin;
+  if (GPUKSPSame(key, k->betterkey)) PetscFunctionReturn(PETSC_SUCCESS);
+  k->better = NULL;
+  PetscCall(GPUCSRRequestOpen(k->op.request, &open));
+  if (!takes && k->path == KSP_GPU_PATH_PERSISTENT) least = PETSC_INFINITY;
+  for (const GPUKSPFormat *f = GPUKSPFormats; f->name && (open || !takes); f++) {
+    PetscCall(GPUCSRFormatFind(f->name, &format));
+    PetscCall(BytesIn(k, f, format, least, &bytes));
+    if (bytes < least) {
+      least     = bytes;
+      k->better = format;
+    }
+  }
+  k->betterkey = key;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The matrix in that format, besides the plan; unless its values have become others since the features were taken, and it cannot hold them */
+static PetscErrorCode Copy(KSP_GPU *k, PetscBool *held)
+{
+  const GPUCSRPlan   *P    = k->op.plan;
+  const GPUKSPCopyKey key  = {k->op.version.pattern, P->A.precision, k->better};
+  PetscBool           same = (PetscBool)(k->copy.built && GPUKSPSame(key, k->copykey));
+  GPUCSRRequest       q    = {"auto", "auto", GPUCSR_SELECT_ESTIMATE, 0, 0};
+  GPUCSRSource        s;
+
+  PetscFunctionBegin;
+  *held = PETSC_TRUE;
+  if (!same || k->copyvalues != k->op.version.values) {
+    PetscCall(MatGPUCSROperatorSource_Private(&k->op, &s));
+    PetscCall(PetscStrncpy(q.format, k->better->name, sizeof(q.format)));
+    k->copyvalues = 0; /* until they are there */
+    if (same) PetscCall(GPUCSRPlanRefresh(&k->copy, &s, NULL, &same));
+    if (!same && GPUKSPFormatIsTable(k->better)) {
+      GPUCSRFeatures f = P->features;
+
+      PetscCall(GPUCSRStencils(s.m, s.i, s.j, GPUCSR_PETSCINT, s.a, GPUCSR_DOUBLE, &f));
+      *held = (PetscBool)(f.stencils > 0);
+    }
+    if (!*held) PetscFunctionReturn(PETSC_SUCCESS);
+    if (!same) PetscCall(GPUCSRPlanBuild(k->dev, &s, P->A.precision, &q, &k->copy));
+    k->copykey    = key;
+    k->copyvalues = k->op.version.values;
+  }
+  k->S = &k->copy.A;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Of stencils: the most common one, and the diagonals of the preconditioner */
+static PetscErrorCode Tables(KSP_GPU *k)
+{
+  const PetscBool       diagonal = (PetscBool)(k->pc.kind == GPUKSP_PC_DIAGONAL);
+  const GPUKSPTablesKey key      = {k->op.version, k->S->array[0].data, diagonal ? k->nnumbers : 0};
+  GPUKSPPersistent     *L        = &k->persistent;
+
+  PetscFunctionBegin;
+  if (GPUKSPSame(key, k->tableskey)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMemzero(&k->tableskey, sizeof(k->tableskey)));
+  PetscCall(GPUKSPPersistentCommon(k->S, &L->common, k->dev->stream));
+  PetscCall(GPUKSPPersistentDiagonals(k->S, diagonal ? (const double *)k->numbers.p : NULL, (double *)k->table.p, &L->same, k->dev->stream));
+  k->tableskey = key;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Blocks and their rows, which start where slices and blocks of the preconditioner do */
+static PetscErrorCode Shape(KSP_GPU *k, PetscBool *possible)
+{
+  const GPUKSPShapeKey key = {k->op.version, k->S->array[0].data, k->pc.row, k->method, k->pc.bs, k->degree, k->halo};
+  GPUKSPPersistent    *L   = &k->persistent;
+
+  PetscFunctionBegin;
+  *possible = PETSC_TRUE;
+  L->A      = k->S;
+  if (GPUKSPSame(key, k->shapekey)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMemzero(&k->shapekey, sizeof(k->shapekey)));
+  L->method = k->method;
+  L->bounds = (int *)k->bounds.p;
+  L->reach  = L->bounds + GPUKSP_BLOCKS + 1;
+  L->slots  = k->slots.p;
+  L->state  = k->state;
+  PetscCall(GPUKSPPersistentShape(k->dev, L, possible, k->why, sizeof(k->why)));
+  if (!*possible) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUKSPPersistentPartition(k->S, L->v.block ? L->v.bs : 1, L->blocks, L->bounds, k->dev->stream));
+  if (k->halo) PetscCall(GPUKSPPersistentHalo(L, k->dev->stream));
+  k->shapekey = key;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
+/* possible: it can be had; where not, what graphs need is there, and k->why tells */
+static PetscErrorCode PreparePersistent(KSP ksp, KSP_GPU *k, PetscBool *possible)
+{
+  PetscFunctionBegin;
+  *possible = PETSC_FALSE;
+  PetscCall(PrepareGraph(ksp, k));
+#if defined(GPUCSR_HAVE_CUDA)
+  k->S      = &k->op.plan->A;
+  *possible = GPUKSPPersistentTakes(k->S);
+  PetscCall(Better(k, *possible));
+  if (k->better) {
+    PetscBool held;
+
+    PetscCall(Copy(k, &held));
+    if (held) *possible = PETSC_TRUE;
+  }
+  if (!*possible) {
+    PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "format %s has no product that a persistent kernel could call, and is much smaller than one that has", k->S->format->name));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(Tables(k));
+  PetscCall(Shape(k, possible));
+  k->with = k->S->format;
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Residual norms that PETSc is told of when the solve is over; where somebody looks at each iteration, the host tells each as it comes */
+static PetscErrorCode PrepareHistory(KSP ksp, KSP_GPU *k)
+{
+  PetscFunctionBegin;
+  if (k->live || k->taken == KSP_GPU_PATH_HOST_LOOP || !(ksp->res_hist || ksp->numbermonitors)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUKSPGrow(k, sizeof(double) * (size_t)PetscMin(HISTORY, (PetscInt64)ksp->max_it + 2), "the residual history of a solver", &k->hist));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All of it. possible: the type can solve this; where not, k->why tells */
+static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k, PetscBool *possible)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUKSPOpen(k, k->op.dev));
+  PetscCall(GPUKSPPCFind(ksp, k));
+  PetscCall(Live(ksp, k));
+  k->noroom = PETSC_FALSE;
+  PetscCall(GPUKSPPCEigenvalues(ksp, k, possible));
+  if (!*possible) {
+    PetscCall(PetscStrncpy(k->why, "no eigenvalue of the preconditioned operator was found to be positive, which its polynomial needs", sizeof(k->why)));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(Choose(ksp, k));
+  if (k->refined) {
+    PetscCall(PrepareRefinement(ksp, k));
+    if (k->noroom) PetscCall(Choose(ksp, k));
+  }
+  if (k->taken == KSP_GPU_PATH_PERSISTENT) {
+    PetscBool had;
+
+    PetscCall(PreparePersistent(ksp, k, &had));
+    if (!had) k->taken = KSP_GPU_PATH_GRAPH;
+  } else if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCall(PrepareHostLoop(ksp, k));
+  else if (!k->refined) PetscCall(PrepareGraph(ksp, k));
+  PetscCheck(k->path == KSP_GPU_PATH_AUTO || k->path == k->taken || !k->dev->ops->kernels || k->live, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_path %s cannot be had here: %s; auto would take %s", ((PetscObject)ksp)->type_name, KSPGPUPaths[k->path], k->why, KSPGPUPaths[k->taken]);
+  PetscCall(PrepareHistory(ksp, k));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  The solve made ready, on all processes or on none. What may fail on one process alone, memory, comes first where there are several: what follows waits for all. On one process all of it may
+  fail, and is left to PETSc.
+*/
+PetscErrorCode GPUKSPPrepare(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
+{
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr;
+  PetscMPIInt    size;
+  PetscBool      possible = PETSC_TRUE;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = size > 1 ? GPUKSPOpen(k, k->op.dev) : Prepare(ksp, k, &possible);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  PetscCall(Together(ksp, OutcomeOf(k, ierr), ierr, attempt.message, ok, why, len));
+  if (*ok && size > 1) PetscCall(Prepare(ksp, k, &possible));
+  if (*ok && !possible) {
+    *ok = PETSC_FALSE;
+    PetscCall(PetscStrncpy(why, k->why, len));
+  }
+  if (!*ok) PetscFunctionReturn(PETSC_SUCCESS);
+  k->solved = PETSC_TRUE;
+  if (k->live && k->dev->ops->kernels && k->taken == KSP_GPU_PATH_GRAPH && !k->warnedlive) {
+    k->warnedlive = PETSC_TRUE;
+    PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "KSP type %s: a monitor or convergence test of this solve looks at every iteration, which costs a launch for each step; -ksp_monitor would not\n", ((PetscObject)ksp)->type_name));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,287 @@
+/*
+  A solve from one end to the other: made ready, run, told to PETSc; or left to PETSc's own method.
+*/
+#include "gpukspimpl.h"
+#include <limits.h>
+
+/* Of the norm of the right-hand side, or of the first residual: what rounding costs any solve */
+#define USUAL_GAP 1e-12
+
+/* Of single precision: the residual is replaced when it has shrunk by this factor */
+#define UPDATE 1e-2
+
+/* PETSc's own method takes over, said once for each solver */
+PetscErrorCode GPUKSPFallBack(KSP ksp, const char why[])
+{
+  KSP_GPU        *k      = (KSP_GPU *)ksp->data;
+  const PetscBool single = (PetscBool)(k->method == GPUKSP_CG_SINGLE_REDUCTION), cg = (PetscBool)(k->method != GPUKSP_BCGS);
+  KSPNormType     norm;
+
+  PetscFunctionBegin;
+  PetscCall(PetscFPrintf(PetscObjectComm((PetscObject)ksp), PETSC_STDERR, "KSP type %s: %s solves instead, because %s\n", ((PetscObject)ksp)->type_name, cg ? "cg" : "bcgs", why));
+  PetscCall(KSPSetType(ksp, cg ? KSPCG : KSPBCGS));
+  if (single) PetscCall(KSPCGUseSingleReduction(ksp, PETSC_TRUE));
+  PetscCall(KSPGetNormType(ksp, &norm)); /* settles norm and side for the new type */
+  PetscCall((*ksp->ops->setup)(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode StateInit(KSP ksp, KSP_GPU *k)
+{
+  GPUKSPState            *s    = k->state;
+  KSPConvergedDefaultCtx *cctx = (KSPConvergedDefaultCtx *)ksp->cnvP;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(s, sizeof(*s)));
+  s->normtype  = (int)ksp->normtype;
+  s->test      = ksp->converged == KSPConvergedDefault ? GPUKSP_TEST_DEFAULT : ksp->converged == KSPConvergedSkip ? GPUKSP_TEST_SKIP : GPUKSP_TEST_HOST;
+  s->guesszero = (int)ksp->guess_zero;
+  if (s->test == GPUKSP_TEST_DEFAULT) {
+    s->initialrtol    = (int)cctx->initialrtol;
+    s->mininitialrtol = (int)cctx->mininitialrtol;
+    s->convmaxits     = (int)cctx->convmaxits;
+  }
+  s->maxit   = (int)PetscMin(ksp->max_it, PETSC_MAX_INT / 2);
+  s->chknorm = (int)ksp->chknorm;
+#if PETSC_VERSION_GE(3, 20, 0)
+  s->minit = (int)ksp->min_it;
+#endif
+#if PETSC_VERSION_GE(3, 19, 0)
+  s->negcurve = (int)ksp->converged_neg_curve;
+#endif
+  s->rtol     = ksp->rtol;
+  s->abstol   = ksp->abstol;
+  s->divtol   = ksp->divtol;
+  s->refined  = k->refined;
+  s->update   = UPDATE;
+  s->scale    = 1;
+  s->truenorm = -1;
+  if (!k->live && k->taken != KSP_GPU_PATH_HOST_LOOP && (ksp->res_hist || ksp->numbermonitors)) { /* else the host tells each norm as it comes */
+    s->hist    = (double *)k->hist.p;
+    s->histmax = (int)(k->hist.bytes / sizeof(double));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What happened, to PETSc: history and monitors after the fact, reason, norms */
+static PetscErrorCode Report(KSP ksp, KSP_GPU *k)
+{
+  const GPUKSPState *s    = k->state;
+  const int          n    = s->hist ? (int)PetscMin((size_t)s->recorded, k->hist.bytes / sizeof(double)) : 0;
+  double            *hist = NULL;
+
+  PetscFunctionBegin;
+  if (n) {
+    PetscCall(PetscMalloc1(n, &hist));
+    PetscCall(GPUCSRDownload(k->dev, hist, GPUCSR_DOUBLE, k->hist.p, GPUCSR_DOUBLE, (size_t)n, PETSC_FALSE, k->dev->stream));
+    for (int q = 0; q < n; q++) {
+      ksp->its   = q;
+      ksp->rnorm = hist[q];
+      PetscCall(KSPLogResidualHistory(ksp, hist[q]));
+      PetscCall(KSPMonitor(ksp, q, s->lucky && q == n - 1 ? 0 : hist[q]));
+    }
+    PetscCall(PetscFree(hist));
+  }
+  ksp->its    = s->its;
+  ksp->rnorm  = s->rnorm;
+  ksp->rnorm0 = s->rnorm0;
+  ksp->ttol   = s->ttol;
+  ksp->reason = (KSPConvergedReason)s->reason;
+  if (ksp->reason == KSP_DIVERGED_NANORINF) {
+    PCFailedReason failed;
+
+    PetscCall(PCGetFailedReason(ksp->pc, &failed));
+    if (failed) ksp->reason = KSP_DIVERGED_PC_FAILED;
+  }
+  k->truenorm = s->truenorm;
+  k->replacements += s->replacements;
+  PetscCall(PetscLogFlops((double)s->its * ((k->method == GPUKSP_BCGS ? 4.0 : 2.0) * (double)k->op.plan->A.nnz + (k->method == GPUKSP_BCGS ? 20.0 : 13.0) * (double)k->n)));
+  PetscCall(PetscInfo(ksp, "%s after %d iterations, residual norm %g, true residual norm %g; path %s%s%s\n", KSPConvergedReasons[ksp->reason], s->its, s->rnorm, s->truenorm, KSPGPUPaths[k->taken], k->why[0] ? " because " : "", k->why));
+  /* a recurrence that has lost its residual says that it has converged where b - A x has not */
+  if (k->truenorm >= 0 && ksp->reason > 0 && s->normtype != KSP_NORM_NONE && s->test == GPUKSP_TEST_DEFAULT && k->truenorm > PetscMax(2 * s->ttol, USUAL_GAP * PetscMax(s->rnorm0, s->bnorm)) && !s->convmaxits)
+    PetscCall(PetscFPrintf(PetscObjectComm((PetscObject)ksp), PETSC_STDERR, "KSP type %s warning: converged by its recurrence, with residual norm %.3g for a tolerance of %.3g, but the true residual norm is %.3g: rounding has parted the two\n",
+                           ((PetscObject)ksp)->type_name, s->rnorm, s->ttol, (double)k->truenorm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if defined(GPUCSR_HAVE_CUDA)
+/* One persistent kernel, x home and complete on return */
+static PetscErrorCode Persistent(KSP ksp, KSP_GPU *k)
+{
+  const GPUCSRDevice dev   = k->dev;
+  const PetscBool    guess = (PetscBool)!ksp->guess_zero;
+  GPUKSPVectors     *v     = &k->persistent.v;
+  double *const ownx = v->x, *const ownb = v->b;
+  GPUCSROperand  b, x;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(GPUKSPTake(k, ksp->vec_rhs, PETSC_TRUE, PETSC_FALSE, &b, &v->b));
+  PetscCall(GPUKSPTake(k, ksp->vec_sol, guess, PETSC_TRUE, &x, &v->x));
+  if (!k->persistent.epoch || k->persistent.epoch > UINT_MAX / 2) { /* what is left of so long ago could be taken for new */
+    PetscCall(GPUKSPPersistentClear(k->slots.p, GPUKSP_SLOTS_BYTES, dev->stream));
+    k->persistent.epoch = 1;
+  }
+  ierr = GPUKSPPersistentSolve(&k->persistent, dev->stream);
+  if (!ierr && x.place != GPUCSR_DEVICE) ierr = GPUCSRDownload(dev, x.p, GPUCSR_DOUBLE, v->x, GPUCSR_DOUBLE, (size_t)k->n, x.pinned, dev->stream);
+  if (!ierr) ierr = dev->ops->streamsynchronize(dev->id, dev->stream);
+  v->x                = ownx;
+  v->b                = ownb;
+  k->persistent.epoch = ierr ? 0 : k->state->epoch;
+  PetscCall(MatGPUCSROperatorVecRestore_Private(&k->op, ksp->vec_sol, guess, PETSC_TRUE, &x));
+  PetscCall(MatGPUCSROperatorVecRestore_Private(&k->op, ksp->vec_rhs, PETSC_TRUE, PETSC_FALSE, &b));
+  PetscCall(ierr);
+  PetscCall(MatGPUCSROperatorEnd_Private(&k->op, k->state->its * (k->method == GPUKSP_BCGS ? 2 : 1)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
+/* From the right-hand side to the solution, x home */
+static PetscErrorCode Run(KSP ksp, KSP_GPU *k)
+{
+  PetscFunctionBegin;
+  k->persistent.right = (PetscBool)(ksp->pc_side == PC_RIGHT);
+  k->persistent.guard = k->guard;
+  if (k->taken == KSP_GPU_PATH_HOST_LOOP) {
+    PetscCall(k->dev->ops->activate(k->dev->id));
+    if (ksp->guess_zero) PetscCall(VecSet(ksp->vec_sol, 0));
+    PetscCall(GPUKSPIterate(ksp, k));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatGPUCSROperatorBegin_Private(&k->op));
+#if defined(GPUCSR_HAVE_CUDA)
+  if (k->taken == KSP_GPU_PATH_PERSISTENT) {
+    PetscCall(Persistent(ksp, k));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  PetscCall(GPUKSPLoad(k, ksp->vec_rhs, k->persistent.v.b));
+  if (!ksp->guess_zero) PetscCall(GPUKSPLoad(k, ksp->vec_sol, k->persistent.v.x));
+  if (k->refined) {
+    PetscCall(GPUKSPRefine(ksp, k));
+    if (CGGivenUp(k->state) && !CGImproved(k->state)) PetscFunctionReturn(PETSC_SUCCESS); /* what there was is better */
+  } else PetscCall(GPUKSPIterate(ksp, k));
+  PetscCall(GPUKSPStoreX(ksp, k));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The state of a solve that goes on after `its` iterations of another, with its target; whether any are left */
+static PetscErrorCode StateGoOn(KSP ksp, KSP_GPU *k, const GPUKSPState *before, int its, PetscBool *left)
+{
+  GPUKSPState *s = k->state;
+
+  PetscFunctionBegin;
+  PetscCall(StateInit(ksp, k));
+  if (before->ttol > 0) {
+    s->rtol   = 0;
+    s->abstol = before->ttol;
+  }
+  *left = (PetscBool)(its < s->maxit);
+  if (!*left) PetscFunctionReturn(PETSC_SUCCESS);
+  s->maxit -= its;
+  s->minit -= its;
+  s->chknorm -= its;
+  if (s->hist) { /* its first norm is the last of those before */
+    s->hist += PetscMin(its, s->histmax);
+    s->histmax -= PetscMin(its, s->histmax);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Single precision has got nowhere: double goes on, from where it was or, if that is no better, from where the solve began. One solve to those who look: the same target, and iterations that
+  go on counting. What double takes for convergence is confirmed as well: it starts again from x while that helps.
+*/
+static PetscErrorCode GoOnInDouble(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
+{
+  const GPUKSPState before = *k->state;
+  const PetscBool   zero = ksp->guess_zero, guard = k->guard;
+  GPUKSPState      *s;
+  PetscReal         last = PETSC_INFINITY, rnorm = before.rnorm, truenorm = -1;
+  int               its = before.its, recorded = before.recorded;
+  PetscErrorCode    ierr;
+
+  PetscFunctionBegin;
+  PetscCall(PetscInfo(ksp, "Single precision has got nowhere after %d iterations: double goes on\n", its));
+  PetscCall(GPUKSPRefineRelease(k));
+  k->precision = KSP_GPU_DOUBLE;
+  ierr         = GPUKSPPrepare(ksp, k, ok, why, len);
+  k->precision = KSP_GPU_RESIDUAL_REPLACEMENT;
+  PetscCall(ierr);
+  if (CGImproved(&before)) ksp->guess_zero = PETSC_FALSE;
+  if (!*ok) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscSNPrintf(k->whydouble, sizeof(k->whydouble), "single precision got nowhere after %d iterations", its));
+  k->guard = PETSC_TRUE;
+  s        = k->state;
+  for (;;) {
+    PetscBool says, left = PETSC_FALSE;
+
+    PetscCall(StateGoOn(ksp, k, &before, its, &left));
+    if (!left) {
+      s->rnorm    = rnorm;
+      s->truenorm = truenorm;
+      s->reason   = s->test == GPUKSP_TEST_SKIP || s->convmaxits ? KSP_CONVERGED_ITS : KSP_DIVERGED_ITS;
+      break;
+    }
+    PetscCall(Run(ksp, k));
+    recorded = its + s->recorded;
+    its += s->its;
+    rnorm    = s->rnorm;
+    truenorm = s->truenorm;
+    says     = (PetscBool)(s->reason > 0 && s->reason != KSP_CONVERGED_ITS && s->reason != GPUKSP_NEG_CURVE && s->test == GPUKSP_TEST_DEFAULT && s->normtype != KSP_NORM_NONE);
+    if (!says || s->truenorm <= s->ttol) break;
+    if (!(s->truenorm <= last / 2)) {
+      s->reason = KSP_DIVERGED_BREAKDOWN;
+      break;
+    }
+    last            = s->truenorm;
+    ksp->guess_zero = PETSC_FALSE;
+  }
+  k->guard        = guard;
+  ksp->guess_zero = zero;
+  s->recorded     = recorded;
+  s->its          = its;
+  s->replacements = before.replacements;
+  s->rnorm0       = before.rnorm0;
+  if (!guard) s->truenorm = -1;
+  if (s->reason == KSP_CONVERGED_ATOL && s->rnorm >= before.abstol) s->reason = KSP_CONVERGED_RTOL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode KSPSolve_GPU(KSP ksp)
+{
+  KSP_GPU  *k = (KSP_GPU *)ksp->data;
+  PetscBool diagonalscale, ok, zero = ksp->guess_zero;
+  char      why[512];
+
+  PetscFunctionBegin;
+  PetscCall(PCGetDiagonalScale(ksp->pc, &diagonalscale));
+  PetscCheck(!diagonalscale, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "Krylov method %s does not support diagonal scaling", ((PetscObject)ksp)->type_name);
+  PetscCall(GPUKSPOperator(ksp, k, &ok, why, sizeof(why)));
+  if (!ok) {
+    PetscCall(GPUKSPFallBack(ksp, why));
+    PetscCall((*ksp->ops->solve)(ksp));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (ksp->reason == KSP_DIVERGED_PC_FAILED) { /* its set-up did */
+    ksp->its   = 0;
+    ksp->rnorm = PETSC_INFINITY;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (k->method != GPUKSP_BCGS) k->method = k->variant == KSP_GPU_SINGLE_REDUCTION ? GPUKSP_CG_SINGLE_REDUCTION : GPUKSP_CG;
+  k->replacements = 0;
+  PetscCall(GPUKSPPrepare(ksp, k, &ok, why, sizeof(why)));
+  if (ok) {
+    PetscCall(StateInit(ksp, k));
+    PetscCall(Run(ksp, k));
+    if (k->refined && CGGivenUp(k->state)) PetscCall(GoOnInDouble(ksp, k, &ok, why, sizeof(why)));
+  }
+  if (!ok) {
+    PetscCall(GPUKSPFallBack(ksp, why));
+    PetscCall((*ksp->ops->solve)(ksp));
+    ksp->guess_zero = zero;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(Report(ksp, k));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,343 @@
+/*
+  Memory of the solvers, and their vectors: the device's own, which graphs and persistent kernels work on, and PETSc's, which the host loop does.
+*/
+#include "gpukspimpl.h"
+
+#define PARTIAL_BYTES ((GPUKSP_SUMS * GPUKSP_PARTIALS + 1) * sizeof(double))
+#define BOUNDS_BYTES  (sizeof(int) * (3 * GPUKSP_BLOCKS + 1))
+#define TABLE_BYTES   (sizeof(double) * (GPUKSP_STENCILS + 1))
+
+PetscErrorCode GPUKSPFree(KSP_GPU *k, GPUKSPMemory *m)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRFree(k->dev, m->bytes, &m->p));
+  m->bytes = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUKSPGrow(KSP_GPU *k, size_t bytes, const char what[], GPUKSPMemory *m)
+{
+  PetscFunctionBegin;
+  if (m->p && m->bytes >= bytes) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUKSPFree(k, m));
+  PetscCall(GPUCSRMalloc(k->dev, bytes, what, &m->p));
+  m->bytes = bytes;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All that was made for solves goes; the next one starts over */
+PetscErrorCode GPUKSPRelease(KSP_GPU *k)
+{
+  PetscFunctionBegin;
+  if (k->dev) {
+    const GPUCSRBackendOps *ops      = k->dev->ops;
+    const PetscBool         works    = (PetscBool)!k->dev->failed[0];
+    GPUKSPMemory *const     memory[] = {&k->partial, &k->devstate, &k->hist, &k->vectors, &k->numbers, &k->bounds, &k->slots, &k->table, &k->singles};
+
+    if (works) PetscCall(ops->activate(k->dev->id));
+#if defined(GPUCSR_HAVE_CUDA)
+    if (works) PetscCall(GPUKSPGraphDestroy(&k->graph));
+#endif
+    PetscCall(GPUCSRPlanDestroy(&k->copy));
+    for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(memory); q++) PetscCall(GPUKSPFree(k, memory[q]));
+    if (k->state && works) PetscCall(ops->hostfree(k->dev->id, k->state));
+    for (int q = 0; q < 2; q++)
+      if (k->events[q] && works) PetscCall(ops->eventdestroy(k->dev->id, k->events[q]));
+  }
+  k->dev   = NULL;
+  k->state = k->seen = NULL;
+  k->sums            = NULL;
+  k->events[0] = k->events[1] = NULL;
+  k->graph                    = NULL;
+  k->persistent.epoch         = 0;
+  PetscCall(PetscMemzero(&k->numberskey, sizeof(k->numberskey)));
+  PetscCall(PetscMemzero(&k->betterkey, sizeof(k->betterkey)));
+  PetscCall(PetscMemzero(&k->copykey, sizeof(k->copykey)));
+  PetscCall(PetscMemzero(&k->tableskey, sizeof(k->tableskey)));
+  PetscCall(PetscMemzero(&k->shapekey, sizeof(k->shapekey)));
+  PetscCall(PetscMemzero(&k->diagonalkey, sizeof(k->diagonalkey)));
+  for (int q = 0; q < GPUKSP_VECTORS; q++) PetscCall(VecDestroy(&k->work[q]));
+  PetscCall(VecDestroy(&k->diagonal));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Allocate(KSP_GPU *k)
+{
+  const GPUCSRDevice dev  = k->dev;
+  const size_t       each = (sizeof(GPUKSPState) + 255) / 256 * 256;
+  char              *p;
+
+  PetscFunctionBegin;
+  PetscCall(dev->ops->hostmalloc(dev->id, 2 * each + sizeof(double) * GPUKSP_SUMS, (void **)&p));
+  k->state = (GPUKSPState *)p;
+  k->seen  = (GPUKSPState *)(p + each);
+  k->sums  = (double *)(p + 2 * each);
+  PetscCall(GPUKSPGrow(k, PARTIAL_BYTES, "sums of a solver", &k->partial));
+  PetscCall(GPUKSPGrow(k, sizeof(GPUKSPState), "the state of a solver", &k->devstate));
+  for (int q = 0; q < 2; q++) PetscCall(dev->ops->eventcreate(dev->id, PETSC_FALSE, &k->events[q]));
+#if defined(GPUCSR_HAVE_CUDA)
+  if (dev->ops->kernels) {
+    PetscCall(GPUKSPGrow(k, BOUNDS_BYTES, "ranges of rows of a solver", &k->bounds));
+    PetscCall(GPUKSPGrow(k, GPUKSP_SLOTS_BYTES, "slots of a solver", &k->slots));
+    PetscCall(GPUKSPGrow(k, TABLE_BYTES, "the diagonal of a solver's stencils", &k->table));
+    PetscCall(GPUKSPStepReset((double *)k->partial.p, dev->stream));
+    PetscCall(GPUKSPStepBlocks(dev, &k->stepblocks));
+  }
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What every solve on this device needs, whatever its size: all of it, or nothing */
+PetscErrorCode GPUKSPOpen(KSP_GPU *k, GPUCSRDevice dev)
+{
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  if (k->dev == dev) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUKSPRelease(k));
+  k->dev = dev;
+  ierr   = Allocate(k);
+  if (ierr) (void)GPUKSPRelease(k);
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Does BiCGStab apply M to p and s, into vectors of their own? */
+static PetscBool Hat(KSP ksp, const KSP_GPU *k)
+{
+  return (PetscBool)(k->method == GPUKSP_BCGS && ksp->pc_side == PC_RIGHT && (k->pc.kind != GPUKSP_PC_NONE || k->degree));
+}
+
+/* Which vectors the method has but for x and b. apart: M r is a vector of its own */
+static void Needed(KSP ksp, const KSP_GPU *k, PetscBool apart, PetscBool need[GPUKSP_VECTORS])
+{
+  const PetscBool cg = (PetscBool)(k->method == GPUKSP_CG), cg1 = (PetscBool)(k->method == GPUKSP_CG_SINGLE_REDUCTION), bcgs = (PetscBool)(k->method == GPUKSP_BCGS);
+  const PetscBool hat = Hat(ksp, k), polynomial = (PetscBool)(k->degree > 0);
+  const PetscBool needed[GPUKSP_VECTORS] = {
+    [VEC_R]  = PETSC_TRUE,
+    [VEC_P]  = PETSC_TRUE,
+    [VEC_W]  = PETSC_TRUE,
+    [VEC_Z]  = (PetscBool)(cg1 || (cg && apart)),
+    [VEC_S]  = (PetscBool)(cg1 || bcgs),
+    [VEC_T]  = (PetscBool)(bcgs || apart),
+    [VEC_V]  = bcgs,
+    [VEC_RP] = bcgs,
+    [VEC_PH] = hat,
+    [VEC_SH] = hat,
+    [VEC_C0] = polynomial,
+    [VEC_C1] = polynomial,
+    [VEC_C2] = polynomial,
+  };
+
+  for (int q = 0; q < GPUKSP_VECTORS; q++) need[q] = needed[q];
+}
+
+/* What steps are told of the preconditioner, but for its numbers */
+static void Describe(KSP_GPU *k, PetscBool apart, GPUKSPVectors *v)
+{
+  v->bs         = (int)k->pc.bs;
+  v->explicitpc = apart;
+  v->degree     = (int)k->degree;
+  v->emin       = k->lambda[0];
+  v->emax       = k->lambda[1];
+}
+
+/* Vectors of the device, each where the steps expect it */
+PetscErrorCode GPUKSPVectorsOwn(KSP ksp, KSP_GPU *k)
+{
+  const PetscBool polynomial = (PetscBool)(k->degree > 0), apart = (PetscBool)(k->pc.kind == GPUKSP_PC_APART || polynomial);
+  const PetscBool persistent = (PetscBool)(k->dev->ops->kernels && !k->refined);
+  const size_t    each       = (((size_t)k->n * sizeof(double) + 255) / 256) * 256;
+  GPUKSPVectors  *v          = &k->persistent.v;
+  PetscBool       need[GPUKSP_VECTORS];
+  int             count = 0;
+
+  PetscFunctionBegin;
+  Needed(ksp, k, apart, need);
+  need[VEC_X] = need[VEC_B] = PETSC_TRUE;
+  if (k->refined) need[VEC_R] = need[VEC_P] = PETSC_FALSE; /* the iteration has its own */
+  if (persistent) {
+    if (k->method == GPUKSP_CG) need[VEC_Z] = PETSC_TRUE;
+    need[VEC_P2] = (PetscBool)(k->method != GPUKSP_CG_SINGLE_REDUCTION);
+    need[VEC_V2] = (PetscBool)(k->method == GPUKSP_BCGS);
+  }
+  for (int q = 0; q < GPUKSP_VECTORS; q++) count += need[q];
+  PetscCall(GPUKSPGrow(k, each * (size_t)count, "vectors of a solver", &k->vectors));
+  count = 0;
+  PetscCall(PetscMemzero(v, sizeof(*v)));
+  for (int q = 0; q < GPUKSP_VECTORS; q++)
+    if (need[q]) v->at[q] = (double *)((char *)k->vectors.p + each * (size_t)count++);
+  if (!need[VEC_PH]) {
+    v->ph = v->p;
+    v->sh = v->s;
+  }
+  Describe(k, apart, v);
+  if (k->pc.kind == GPUKSP_PC_APART) v->block = (const double *)k->numbers.p;
+  else if (k->pc.kind == GPUKSP_PC_DIAGONAL) *(polynomial ? &v->diagonal : &v->pc) = (const double *)k->numbers.p;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Vectors of PETSc's for the host loop, like those of the program */
+PetscErrorCode GPUKSPVectorsBorrowed(KSP ksp, KSP_GPU *k)
+{
+  const PetscBool apart = (PetscBool)(k->pc.kind == GPUKSP_PC_ANY || k->degree > 0);
+  GPUKSPVectors  *v     = &k->persistent.v;
+  PetscBool       need[GPUKSP_VECTORS];
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(v, sizeof(*v)));
+  Needed(ksp, k, apart, need);
+  for (int q = 0; q < GPUKSP_VECTORS; q++) {
+    if (q == VEC_X || q == VEC_B) continue;
+    if (need[q] && !k->work[q]) PetscCall(VecDuplicate(ksp->vec_sol, &k->work[q]));
+    if (!need[q]) PetscCall(VecDestroy(&k->work[q]));
+  }
+  PetscCall(PetscObjectReference((PetscObject)ksp->vec_sol));
+  PetscCall(PetscObjectReference((PetscObject)ksp->vec_rhs));
+  PetscCall(VecDestroy(&k->work[VEC_X]));
+  PetscCall(VecDestroy(&k->work[VEC_B]));
+  k->work[VEC_X] = ksp->vec_sol;
+  k->work[VEC_B] = ksp->vec_rhs;
+  Describe(k, apart, v);
+  if (k->diagonal) *(k->degree ? &v->diagonal : &v->pc) = k->sums; /* something: a step puts the array here */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- PETSc's vectors for one step ---- */
+
+/* b and the diagonal are read alone */
+static PetscBool Written(int q)
+{
+  return (PetscBool)(q != VEC_B && q != GPUKSP_VECTORS);
+}
+
+/* The diagonal comes last */
+static Vec Borrowed(const KSP_GPU *k, int q)
+{
+  return q < GPUKSP_VECTORS ? k->work[q] : k->diagonal;
+}
+
+static PetscErrorCode GiveBack(KSP_GPU *k, int count)
+{
+  PetscFunctionBegin;
+  for (int q = 0; q < count; q++)
+    if (Borrowed(k, q)) PetscCall(MatGPUCSROperatorVecRestore_Private(&k->op, Borrowed(k, q), PETSC_TRUE, Written(q), &k->operand[q]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUKSPVectorsGiveBack(KSP_GPU *k)
+{
+  PetscFunctionBegin;
+  PetscCall(GiveBack(k, GPUKSP_VECTORS + 1));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode OnHost(Vec v, PetscBool write, GPUCSROperand *o)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(o, sizeof(*o)));
+  o->place = GPUCSR_HOST;
+  if (write) PetscCall(VecGetArray(v, (PetscScalar **)&o->p));
+  else PetscCall(VecGetArrayRead(v, (const PetscScalar **)&o->p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Their arrays: of the device if all are there, otherwise all of the host. Where one cannot be had, none is out */
+PetscErrorCode GPUKSPVectorsGet(KSP_GPU *k, GPUKSPVectors *v, PetscBool *device)
+{
+  PetscErrorCode ierr = PETSC_SUCCESS;
+  int            here = 0, all = 0, q;
+
+  PetscFunctionBegin;
+  for (q = 0; q <= GPUKSP_VECTORS && !ierr; q++) {
+    if (!Borrowed(k, q)) continue;
+    ierr = MatGPUCSROperatorVecGet_Private(&k->op, Borrowed(k, q), PETSC_TRUE, Written(q), &k->operand[q]);
+    here += !ierr && k->operand[q].place == GPUCSR_DEVICE;
+    all++;
+  }
+  *device = (PetscBool)(here == all && k->dev->ops->kernels);
+  if (!ierr && here && here < all) {
+    PetscCall(GiveBack(k, q));
+    for (q = 0; q <= GPUKSP_VECTORS && !ierr; q++)
+      if (Borrowed(k, q)) ierr = OnHost(Borrowed(k, q), Written(q), &k->operand[q]);
+  }
+  if (ierr) (void)GiveBack(k, q - 1);
+  PetscCall(ierr);
+  for (q = 0; q < GPUKSP_VECTORS; q++) v->at[q] = k->work[q] ? (double *)k->operand[q].p : NULL;
+  if (k->diagonal) *(v->degree ? &v->diagonal : &v->pc) = (const double *)k->operand[GPUKSP_VECTORS].p;
+  /* the same vector under two names */
+  if (!v->ph) v->ph = v->p;
+  if (!v->sh) v->sh = v->s;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- between PETSc's vectors and the device's own ---- */
+
+static PetscErrorCode LoadFrom(KSP_GPU *k, GPUCSROperand *o, double *to)
+{
+  GPUCSRStream s;
+
+  PetscFunctionBegin;
+  if (o->place == GPUCSR_DEVICE) {
+    PetscCall(MatGPUCSRStream_Private(k->dev, o, NULL, NULL, &s));
+    PetscCall(k->dev->ops->streamsynchronize(k->dev->id, s));
+    PetscCall(k->dev->ops->copy(k->dev->id, to, o->p, sizeof(double) * (size_t)k->n, GPUCSR_ON_DEVICE, k->dev->stream));
+  } else PetscCall(GPUCSRUpload(k->dev, to, GPUCSR_DOUBLE, o->p, GPUCSR_DOUBLE, (size_t)k->n, o->pinned, k->dev->stream, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUKSPLoad(KSP_GPU *k, Vec from, double *to)
+{
+  GPUCSROperand  o;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSROperatorVecGet_Private(&k->op, from, PETSC_TRUE, PETSC_FALSE, &o));
+  ierr = LoadFrom(k, &o, to);
+  PetscCall(MatGPUCSROperatorVecRestore_Private(&k->op, from, PETSC_TRUE, PETSC_FALSE, &o));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode StoreTo(KSP_GPU *k, const double *from, GPUCSROperand *o)
+{
+  GPUCSRStream s;
+
+  PetscFunctionBegin;
+  if (o->place == GPUCSR_DEVICE) {
+    PetscCall(MatGPUCSRStream_Private(k->dev, o, NULL, NULL, &s));
+    PetscCall(k->dev->ops->streamsynchronize(k->dev->id, s));
+    PetscCall(k->dev->ops->copy(k->dev->id, o->p, from, sizeof(double) * (size_t)k->n, GPUCSR_ON_DEVICE, k->dev->stream));
+  } else PetscCall(GPUCSRDownload(k->dev, o->p, GPUCSR_DOUBLE, from, GPUCSR_DOUBLE, (size_t)k->n, o->pinned, k->dev->stream));
+  PetscCall(k->dev->ops->streamsynchronize(k->dev->id, k->dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* x home; complete on return */
+PetscErrorCode GPUKSPStoreX(KSP ksp, KSP_GPU *k)
+{
+  GPUCSROperand  o;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSROperatorVecGet_Private(&k->op, ksp->vec_sol, PETSC_FALSE, PETSC_TRUE, &o));
+  ierr = StoreTo(k, k->persistent.v.x, &o);
+  PetscCall(MatGPUCSROperatorVecRestore_Private(&k->op, ksp->vec_sol, PETSC_FALSE, PETSC_TRUE, &o));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* b or x of a persistent kernel: where it is on the device, the kernel works on it there, elsewhere on a copy */
+PetscErrorCode GPUKSPTake(KSP_GPU *k, Vec from, PetscBool read, PetscBool write, GPUCSROperand *o, double **p)
+{
+  GPUCSRStream s;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSROperatorVecGet_Private(&k->op, from, read, write, o));
+  if (o->place == GPUCSR_DEVICE) {
+    PetscCall(MatGPUCSRStream_Private(k->dev, o, NULL, NULL, &s));
+    if (s != k->dev->stream) PetscCall(k->dev->ops->streamsynchronize(k->dev->id, s));
+    *p = (double *)o->p;
+  } else if (read) PetscCall(GPUCSRUpload(k->dev, *p, GPUCSR_DOUBLE, o->p, GPUCSR_DOUBLE, (size_t)k->n, o->pinned, k->dev->stream, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,190 @@
+/*
+  The exchange that every MPI can do: by messages between page-locked host memory. Entries of a device vector are packed on the device, and sums added there.
+*/
+#include "halo.h"
+
+typedef struct {
+  MPI_Request *forward, *backward; /* persistent: receives first */
+  PetscScalar *send, *recv, *sum;  /* page-locked where that means something */
+  int32_t     *dindex, *dunique;   /* on the device, made when a device vector first needs them */
+  void        *dbuffer;
+} Staged;
+
+static PetscErrorCode HostBuffer(GPUCSRDevice dev, PetscInt n, PetscScalar **p)
+{
+  const size_t bytes = sizeof(PetscScalar) * (size_t)(n + 1);
+
+  PetscFunctionBegin;
+  if (dev) PetscCall(dev->ops->hostmalloc(dev->id, bytes, (void **)p));
+  else PetscCall(PetscMalloc(bytes, p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode HostBufferFree(GPUCSRDevice dev, PetscScalar **p)
+{
+  PetscFunctionBegin;
+  if (!dev) PetscCall(PetscFree(*p));
+  else if (*p && !dev->failed[0]) PetscCall(dev->ops->hostfree(dev->id, *p));
+  *p = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Memory of the device that any stream may use */
+static PetscErrorCode DeviceBuffer(GPUCSRDevice dev, size_t bytes, void **p)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRMalloc(dev, bytes, "the halo", p));
+  PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Destroy_Staged(GPUCSRHalo h)
+{
+  Staged *g = (Staged *)h->data;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < h->to.n + h->from.n && g->forward; k++) {
+    if (g->forward[k] != MPI_REQUEST_NULL) PetscCallMPI(MPI_Request_free(&g->forward[k]));
+    if (g->backward[k] != MPI_REQUEST_NULL) PetscCallMPI(MPI_Request_free(&g->backward[k]));
+  }
+  PetscCall(PetscFree2(g->forward, g->backward));
+  if (h->dev) {
+    PetscCall(GPUCSRFree(h->dev, sizeof(int32_t) * (size_t)h->nsend, (void **)&g->dindex));
+    PetscCall(GPUCSRFree(h->dev, sizeof(int32_t) * (size_t)h->nunique, (void **)&g->dunique));
+    PetscCall(GPUCSRFree(h->dev, sizeof(double) * (size_t)h->nsend, &g->dbuffer));
+  }
+  PetscCall(HostBufferFree(h->dev, &g->send));
+  PetscCall(HostBufferFree(h->dev, &g->recv));
+  PetscCall(HostBufferFree(h->dev, &g->sum));
+  PetscCall(PetscFree(h->data));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Persistent messages of one buffer with each neighbour: what lies there between its offsets */
+static PetscErrorCode Messages(GPUCSRHalo h, const GPUCSRNeighbours *b, PetscScalar *buffer, PetscBool receive, MPI_Request req[])
+{
+  PetscFunctionBegin;
+  for (PetscMPIInt k = 0; k < b->n; k++) {
+    PetscMPIInt count;
+
+    PetscCall(PetscMPIIntCast(b->offset[k + 1] - b->offset[k], &count));
+    if (receive) PetscCallMPI(MPI_Recv_init(buffer + b->offset[k], count, MPIU_SCALAR, b->rank[k], h->tag, h->comm, &req[k]));
+    else PetscCallMPI(MPI_Send_init(buffer + b->offset[k], count, MPIU_SCALAR, b->rank[k], h->tag, h->comm, &req[k]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SetUp_Staged(GPUCSRHalo h)
+{
+  const PetscMPIInt n = h->to.n + h->from.n;
+  Staged           *g;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&g));
+  h->data = g;
+  PetscCall(PetscMalloc2(n, &g->forward, n, &g->backward));
+  for (PetscMPIInt k = 0; k < n; k++) g->forward[k] = g->backward[k] = MPI_REQUEST_NULL;
+  PetscCall(HostBuffer(h->dev, h->nsend, &g->send));
+  PetscCall(HostBuffer(h->dev, h->nrecv, &g->recv));
+  PetscCall(HostBuffer(h->dev, h->nunique, &g->sum));
+  PetscCall(Messages(h, &h->from, g->recv, PETSC_TRUE, g->forward));
+  PetscCall(Messages(h, &h->to, g->send, PETSC_FALSE, g->forward + h->from.n));
+  PetscCall(Messages(h, &h->to, g->send, PETSC_TRUE, g->backward));
+  PetscCall(Messages(h, &h->from, g->recv, PETSC_FALSE, g->backward + h->to.n));
+  h->halo = (GPUCSROperand){.p = g->recv, .place = GPUCSR_HOST, .pinned = (PetscBool)(h->dev != NULL)};
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Reserve_Staged(GPUCSRHalo h, PetscBool reverse, GPUCSRStream s)
+{
+  Staged         *g     = (Staged *)h->data;
+  int32_t       **d     = reverse ? &g->dunique : &g->dindex;
+  const PetscInt *index = reverse ? h->unique : h->index;
+  const size_t    n     = (size_t)(reverse ? h->nunique : h->nsend);
+
+  PetscFunctionBegin;
+  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!g->dbuffer) PetscCall(DeviceBuffer(h->dev, sizeof(double) * (size_t)h->nsend, &g->dbuffer));
+  if (*d) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(DeviceBuffer(h->dev, sizeof(int32_t) * n, (void **)d));
+  PetscCall(GPUCSRUpload(h->dev, *d, GPUCSR_INT32, index, GPUCSR_PETSCINT, n, PETSC_FALSE, s, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Pack(GPUCSRHalo h, const GPUCSROperand *x, GPUCSRStream s)
+{
+  Staged *g = (Staged *)h->data;
+
+  PetscFunctionBegin;
+  if (!x) {
+    for (PetscInt k = 0; k < h->nsend; k++) g->send[k] = (PetscScalar)NAN;
+  } else if (x->place == GPUCSR_HOST) {
+    for (PetscInt k = 0; k < h->nsend; k++) g->send[k] = ((const PetscScalar *)x->p)[h->index[k]];
+  } else if (h->nsend) {
+    PetscCall((*GPUCSRHelpers(h->dev)->gather)(GPUCSR_DOUBLE, (size_t)h->nsend, g->dindex, x->p, g->dbuffer, s));
+    PetscCall(GPUCSRDownload(h->dev, g->send, GPUCSR_DOUBLE, g->dbuffer, GPUCSR_DOUBLE, (size_t)h->nsend, PETSC_TRUE, s));
+    PetscCall(h->dev->ops->streamsynchronize(h->dev->id, s));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ForwardBegin_Staged(GPUCSRHalo h, const GPUCSROperand *x, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  PetscCall(Pack(h, x, s));
+  PetscCallMPI(MPI_Startall(h->to.n + h->from.n, ((Staged *)h->data)->forward));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ForwardEnd_Staged(GPUCSRHalo h)
+{
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Waitall(h->to.n + h->from.n, ((Staged *)h->data)->forward, MPI_STATUSES_IGNORE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ReverseBegin_Staged(GPUCSRHalo h, PetscBool valid)
+{
+  Staged *g = (Staged *)h->data;
+
+  PetscFunctionBegin;
+  for (PetscInt k = 0; k < (valid ? 0 : h->nrecv); k++) g->recv[k] = (PetscScalar)NAN;
+  PetscCallMPI(MPI_Startall(h->to.n + h->from.n, g->backward));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ReverseEnd_Staged(GPUCSRHalo h)
+{
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Waitall(h->to.n + h->from.n, ((Staged *)h->data)->backward, MPI_STATUSES_IGNORE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ReverseAdd_Staged(GPUCSRHalo h, const GPUCSROperand *z, GPUCSRStream s)
+{
+  Staged *g = (Staged *)h->data;
+
+  PetscFunctionBegin;
+  PetscCall(PetscArrayzero(g->sum, h->nunique));
+  for (PetscInt k = 0; k < h->nsend; k++) g->sum[h->slot[k]] += g->send[k];
+  if (z->place == GPUCSR_HOST) {
+    for (PetscInt k = 0; k < h->nunique; k++) ((PetscScalar *)z->p)[h->unique[k]] += g->sum[k];
+  } else if (h->nunique) {
+    PetscCall(GPUCSRUpload(h->dev, g->dbuffer, GPUCSR_DOUBLE, g->sum, GPUCSR_DOUBLE, (size_t)h->nunique, PETSC_TRUE, s, NULL));
+    PetscCall((*GPUCSRHelpers(h->dev)->scatteradd)(GPUCSR_DOUBLE, (size_t)h->nunique, g->dunique, g->dbuffer, z->p, s));
+    PetscCall(h->dev->ops->streamsynchronize(h->dev->id, s)); /* sum is written again by the next product */
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const GPUCSRExchange GPUCSRExchange_staged = {
+  .name         = "staged",
+  .setup        = SetUp_Staged,
+  .destroy      = Destroy_Staged,
+  .reserve      = Reserve_Staged,
+  .forwardbegin = ForwardBegin_Staged,
+  .forwardend   = ForwardEnd_Staged,
+  .reversebegin = ReverseBegin_Staged,
+  .reverseend   = ReverseEnd_Staged,
+  .reverseadd   = ReverseAdd_Staged,
+};

@@ -1,0 +1,82 @@
+/*
+  A matrix as a solver sees it (operator.h): made ready once, then used by way of its plan, until the solve ends.
+*/
+#include "gpucsrimpl.h"
+
+/* A: a MATSEQAIJGPUCSR. It is made ready for products; where it is on no device, why says why not */
+PetscErrorCode MatGPUCSROperatorGet_Private(Mat A, GPUCSROperator *o, char why[], size_t len)
+{
+  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
+  PetscBool      ready;
+
+  PetscFunctionBegin;
+  *o = (GPUCSROperator){.A = A, .plan = &g->plan[GPUCSR_FORWARD], .request = &g->base.config.request, .required = (PetscBool)(MatGPUCSRBackendOf(A) == MAT_GPUCSR_BACKEND_CUDA)};
+  PetscCall(MatGPUCSRReady_Private(A, GPUCSR_FORWARD, &ready));
+  if (ready) {
+    o->dev     = g->dev;
+    o->version = g->version;
+  } else PetscCall(PetscStrncpy(why, g->whynot, len));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The host's CSR, for another format of the same matrix */
+PetscErrorCode MatGPUCSROperatorSource_Private(const GPUCSROperator *o, GPUCSRSource *s)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRSource_Private(o->A, s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A solve begins, on the device's own stream. A kernel's work is shared by all products of this matrix: one stream at a time */
+PetscErrorCode MatGPUCSROperatorBegin_Private(const GPUCSROperator *o)
+{
+  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)o->A->spptr;
+
+  PetscFunctionBegin;
+  PetscCall(o->dev->ops->activate(o->dev->id));
+  if (g->last && g->last != o->dev->stream) PetscCall(GPUCSRDeviceSynchronize(o->dev));
+  g->last = o->dev->stream;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* z = A x between Begin and End, of arrays of the device */
+PetscErrorCode MatGPUCSROperatorProduct_Private(const GPUCSROperator *o, const double *x, double *z)
+{
+  GPUCSRProduct p = {1, 0, x, NULL, z, 0, (int)o->A->rmap->n};
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRPlanProduct(o->plan, &p, o->dev->stream));
+  ((Mat_SeqGPUCSR *)o->A->spptr)->info.products++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The solve has ended. products: those that MatGPUCSROperatorProduct_Private() has not seen */
+PetscErrorCode MatGPUCSROperatorEnd_Private(const GPUCSROperator *o, PetscInt products)
+{
+  PetscFunctionBegin;
+  ((Mat_SeqGPUCSR *)o->A->spptr)->info.products += products;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Where the matrix has left the device since the solve began, which a product may do that the device failed, the host's array */
+PetscErrorCode MatGPUCSROperatorVecGet_Private(const GPUCSROperator *o, Vec v, PetscBool read, PetscBool write, GPUCSROperand *a)
+{
+  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)o->A->spptr;
+
+  PetscFunctionBegin;
+  if (g->dev == o->dev) PetscCall(MatGPUCSRVecGet_Private(g, v, read, write, a));
+  else {
+    *a = (GPUCSROperand){.place = GPUCSR_HOST};
+    if (!write) PetscCall(VecGetArrayRead(v, (const PetscScalar **)&a->p));
+    else if (read) PetscCall(VecGetArray(v, (PetscScalar **)&a->p));
+    else PetscCall(VecGetArrayWrite(v, (PetscScalar **)&a->p));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGPUCSROperatorVecRestore_Private(const GPUCSROperator *o, Vec v, PetscBool read, PetscBool write, GPUCSROperand *a)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRVecRestore_Private((Mat_SeqGPUCSR *)o->A->spptr, v, read, write, a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,53 @@
+#pragma once
+
+/*
+  The seam between the matrix and the solvers of this library (src/ksp, src/tao): all that these may know of a MATGPUCSR. What is behind it, gpucsrimpl.h, is the
+  Mat's alone.
+*/
+#include <petscgpucsr.h>
+#include "../../../vec/impls/gpu/vecgpu.h"
+#include "plan/plan.h"
+
+/* ---- the arrays of vectors ---- */
+
+typedef enum {
+  GPUCSR_HOST,   /* PetscScalar on the host */
+  GPUCSR_DEVICE, /* PetscScalar on the device */
+  GPUCSR_NATIVE  /* on the device, in the plan's vector type */
+} GPUCSRPlace;
+
+typedef struct {
+  void       *p;
+  GPUCSRPlace place;
+  PetscBool   pinned; /* page-locked host memory */
+  PetscBool   ours;   /* the array of a VECGPU, worked on in the order of the device's stream */
+  PetscBool   mixed;  /* ... while another vector of the product is worked on in that of PETSc's */
+} GPUCSROperand;
+
+GPUCSR_INTERN PetscErrorCode MatGPUCSRStream_Private(GPUCSRDevice, GPUCSROperand *x, GPUCSROperand *y, GPUCSROperand *z, GPUCSRStream *);
+GPUCSR_INTERN PetscErrorCode GPUCSRPinVector(GPUCSRDevice, Vec, const void *, PetscBool *);
+
+/* ---- the operator of a solve ---- */
+
+/* What the plan of a matrix was made from. Numbers that no two states of any matrices of this process share, so that whoever made something from one can compare */
+typedef struct {
+  PetscInt64 pattern, values;
+} GPUCSRVersion;
+
+/* One process' matrix, or the diagonal block of one of several, ready for products. Valid until the matrix is used by somebody else */
+typedef struct {
+  Mat                  A;    /* not counted */
+  GPUCSRDevice         dev;  /* NULL: it is on none */
+  GPUCSRPlan          *plan; /* of A, not of its transpose */
+  const GPUCSRRequest *request;
+  GPUCSRVersion        version;
+  PetscBool            required; /* the device was insisted on: its failure is an error */
+} GPUCSROperator;
+
+GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorGet_Private(Mat, GPUCSROperator *, char why[], size_t);
+GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorSource_Private(const GPUCSROperator *, GPUCSRSource *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorBegin_Private(const GPUCSROperator *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorProduct_Private(const GPUCSROperator *, const double *x, double *z);
+GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorEnd_Private(const GPUCSROperator *, PetscInt products);
+GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorVecGet_Private(const GPUCSROperator *, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorVecRestore_Private(const GPUCSROperator *, Vec, PetscBool read, PetscBool write, GPUCSROperand *);

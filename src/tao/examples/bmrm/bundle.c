@@ -1,0 +1,163 @@
+/*
+  Bundle methods by Tao: gpubmrm where a library brought it, else TAO's bmrm.
+
+  To gpubmrm the risk along a line is given, and the scores of the best weights are kept from one iteration to the next; an iteration is two products, as in the plain method.
+*/
+#include "learn.h"
+#include <unistd.h>
+
+#define NEAR 0.1 /* how far from the best weights towards the new ones the next plane is taken: Franc and Sonnenburg's value */
+
+static PetscErrorCode Objective(Learner *l, Vec w, PetscReal risk, PetscReal *value)
+{
+  PetscReal norm;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecNorm(w, NORM_2, &norm));
+  *value = risk + 0.5 * l->lambda * norm * norm;
+  PetscFunctionReturn(0);
+}
+
+/* What gpubmrm calls: better weights on the line from the best to `point`, and a plane near them */
+static PetscErrorCode Search(Tao tao, Vec point, Vec best, Vec G, PetscReal *value, PetscReal *offset)
+{
+  Learner    *l;
+  PetscReal   risk, step = 0, at;
+  PetscScalar wd, dd, ww;
+
+  PetscFunctionBeginUser;
+  PetscCall(TaoGetApplicationContext(tao, (void *)&l));
+  if (point == best) PetscCall(Scores(l, best, l->origin));
+  else {
+    PetscCall(Scores(l, point, l->d));
+    PetscCall(VecAXPY(l->d, -1.0, l->origin));
+    PetscCall(VecAXPY(point, -1.0, best)); /* the direction */
+    PetscCall(VecDot(best, point, &wd));
+    PetscCall(VecDot(point, point, &dd));
+    PetscCall(SearchLine(l, l->lambda * PetscRealPart(wd), l->lambda * PetscRealPart(dd), 0.02, &step, &risk));
+    if (step > 0) l->trial = PetscMin(step, 1);
+    if (step > 0) {
+      PetscCall(VecDot(best, best, &ww));
+      *value = risk + 0.5 * l->lambda * (PetscRealPart(ww) + 2 * step * PetscRealPart(wd) + step * step * PetscRealPart(dd));
+      PetscCall(VecAXPY(best, step, point));
+    }
+    /* from base + step d a part of the way to base + d */
+    at = step + NEAR * (1 - step);
+    PetscCall(VecWAXPY(l->s, at, l->d, l->origin));
+    if (step > 0) PetscCall(VecAXPY(l->origin, step, l->d));
+  }
+  PetscCall(RiskAt(l, point == best ? l->origin : l->s, l->c, &risk));
+  if (point == best) PetscCall(Objective(l, best, risk, value));
+  PetscCall(VecDot(l->c, point == best ? l->origin : l->s, &wd));
+  *offset = risk - PetscRealPart(wd);
+  PetscCall(Subgradient(l, l->c, G));
+  PetscFunctionReturn(0);
+}
+
+/* What other methods call: the risk at w, and a subgradient of it. The best weights are kept, as not all methods descend */
+typedef struct {
+  Learner  *l;
+  Vec       best;
+  PetscReal value;
+} Best;
+
+static PetscErrorCode Risk(Tao tao, Vec w, PetscReal *f, Vec g, void *ctx)
+{
+  Best     *b = (Best *)ctx;
+  PetscReal value;
+
+  PetscFunctionBeginUser;
+  PetscCall(Scores(b->l, w, b->l->s));
+  PetscCall(RiskAt(b->l, b->l->s, b->l->c, f));
+  PetscCall(Subgradient(b->l, b->l->c, g));
+  PetscCall(Objective(b->l, w, *f, &value));
+  if (value < b->value) {
+    b->value = value;
+    PetscCall(VecCopy(w, b->best));
+  }
+  PetscFunctionReturn(0);
+}
+
+/* A line now and then, where the user looks at it: iteration, objective, gap, time */
+PetscErrorCode Progress(const Learner *l, PetscInt iteration, PetscReal objective, PetscReal gap, PetscBool last)
+{
+  static PetscLogDouble said = 0;
+  PetscLogDouble        now;
+
+  PetscFunctionBeginUser;
+  if (!l->settings->progress) PetscFunctionReturn(0);
+  PetscCall(PetscTime(&now));
+  if (iteration && !last && now - said < 1) PetscFunctionReturn(0);
+  said = now;
+  if (l->k > 1) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "class %-6g", (double)l->label[l->which]));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "iteration %6" PetscInt_FMT "  objective %.8g  gap %.2e  %.1f s\n", iteration, (double)objective, (double)gap, now - l->began));
+  PetscFunctionReturn(0);
+}
+
+#if PETSC_VERSION_LT(3, 21, 0)
+  #define TaoMonitorSet TaoSetMonitor
+#endif
+
+static PetscErrorCode Monitor(Tao tao, void *ctx)
+{
+  PetscInt           it;
+  PetscReal          f, gap;
+  TaoConvergedReason reason;
+
+  PetscFunctionBeginUser;
+  PetscCall(TaoGetSolutionStatus(tao, &it, &f, &gap, NULL, NULL, &reason));
+  PetscCall(Progress((const Learner *)ctx, it, f, gap, PETSC_FALSE));
+  PetscFunctionReturn(0);
+}
+
+PetscErrorCode LearnBundle(Learner *l, Outcome *out)
+{
+  const Settings    *o = l->settings;
+  Tao                tao;
+  Best               b;
+  Vec                w = l->w[l->which];
+  PetscReal          value, gap;
+  PetscInt           its;
+  PetscBool          ours;
+  char               text[64];
+  TaoConvergedReason reason;
+  PetscErrorCode (*known)(Tao) = NULL;
+
+  PetscFunctionBeginUser;
+  b.l     = l;
+  b.value = PETSC_MAX_REAL;
+  PetscCall(VecDuplicate(w, &b.best));
+  PetscCall(VecCopy(w, b.best));
+  PetscCall(PetscSNPrintf(text, sizeof(text), "%.17g", (double)l->lambda));
+  PetscCall(PetscOptionsSetValue(NULL, "-tao_bmrm_lambda", text)); /* TAO has no function for it */
+  PetscCall(PetscFunctionListFind(TaoList, "gpubmrm", &known));
+  PetscCall(TaoCreate(PETSC_COMM_WORLD, &tao));
+  PetscCall(TaoSetType(tao, known ? "gpubmrm" : TAOBMRM));
+  PetscCall(TaoSetObjectiveAndGradient(tao, NULL, Risk, &b));
+  PetscCall(TaoSetApplicationContext(tao, l));
+  PetscCall(PetscObjectComposeFunction((PetscObject)tao, "TaoGPUBMRMSearch_C", Search));
+  PetscCall(TaoSetTolerances(tao, o->absolute, o->epsilon, 0.0));
+  PetscCall(TaoSetMaximumIterations(tao, o->maxits));
+  PetscCall(TaoSetMaximumFunctionEvaluations(tao, PETSC_MAX_INT));
+  PetscCall(TaoMonitorSet(tao, Monitor, l, NULL));
+  PetscCall(TaoSetFromOptions(tao));
+  PetscCall(TaoSetSolution(tao, w));
+  PetscCall(TaoSolve(tao));
+  PetscCall(PetscObjectTypeCompare((PetscObject)tao, "gpubmrm", &ours));
+  PetscCall(TaoGetSolutionStatus(tao, &its, &value, &gap, NULL, NULL, &reason));
+  if (b.value < PETSC_MAX_REAL) {
+    value = b.value;
+    PetscCall(VecCopy(b.best, w));
+  }
+  PetscCall(Progress(l, its, value, gap, PETSC_TRUE));
+  out->objective += value;
+  PetscCall(VecNorm(w, NORM_2, &b.value));
+  out->risk += value - 0.5 * l->lambda * b.value * b.value;
+  out->gap += gap;
+  out->iterations += its;
+  out->converged = (PetscBool)(out->converged && reason > 0);
+  out->method    = ours ? "gpubmrm" : "bmrm";
+  PetscCall(VecDestroy(&b.best));
+  PetscCall(TaoDestroy(&tao));
+  PetscFunctionReturn(0);
+}

@@ -1,0 +1,480 @@
+/*
+  Losses of linear models: value and slope, both by the scores s = X w.
+
+  A loss of single rows is a sum over rows, whose terms depend on the score and the label of a row; a loss of all rows together depends on the
+  order of the scores. The first are computed by every rank on its own rows, the second by one rank on all.
+
+  Losses of single rows are there twice: as a loop, one pass over arrays of the host; and as operations of vectors, for vectors that are somewhere else.
+
+  Two classes have the labels -1 and +1 here, whatever they are in the file.
+*/
+#include "losses.h"
+
+/* ---- losses of single rows: value at a score s with the label y, and its slope ---- */
+
+static inline PetscReal HingeRow(PetscReal s, PetscReal y, PetscReal p, PetscReal *slope)
+{
+  const PetscReal t = 1 - y * s;
+
+  *slope = t > 0 ? -y : 0;
+  return t > 0 ? t : 0;
+}
+
+static inline PetscReal SquaredHingeRow(PetscReal s, PetscReal y, PetscReal p, PetscReal *slope)
+{
+  const PetscReal t = 1 - y * s;
+
+  *slope = t > 0 ? -2 * y * t : 0;
+  return t > 0 ? t * t : 0;
+}
+
+/* log(1 + exp(-ys)); the exponential is taken of what is negative */
+static inline PetscReal LogisticRow(PetscReal s, PetscReal y, PetscReal p, PetscReal *slope)
+{
+  const PetscReal t = y * s, e = PetscExpReal(-PetscAbsReal(t));
+
+  *slope = -y * (t > 0 ? e : 1) / (1 + e);
+  return (t > 0 ? 0 : -t) + log1p(e);
+}
+
+static inline PetscReal LeastSquaresRow(PetscReal s, PetscReal y, PetscReal p, PetscReal *slope)
+{
+  *slope = s - y;
+  return 0.5 * (s - y) * (s - y);
+}
+
+/* |s - y|, but nothing closer than p */
+static inline PetscReal InsensitiveRow(PetscReal s, PetscReal y, PetscReal p, PetscReal *slope)
+{
+  const PetscReal d = s - y;
+
+  *slope = d > p ? 1 : (d < -p ? -1 : 0);
+  return PetscMax(PetscAbsReal(d) - p, 0);
+}
+
+/* The best constant score is the p-quantile of the labels */
+static inline PetscReal QuantileRow(PetscReal s, PetscReal y, PetscReal p, PetscReal *slope)
+{
+  const PetscReal d = y - s;
+
+  *slope = d > 0 ? -p : (d < 0 ? 1 - p : 0);
+  return d > 0 ? p * d : (p - 1) * d;
+}
+
+/* Rows are summed up in so many parts, by as many threads as there are: the sum does not depend on their number */
+#define LOSS_PARTS 64
+
+/* The loop over rows, with the loss of a row inlined. The rows are at s + k d, where d is given; then the slope along d is summed up as well */
+#define LOSS_ROWS(Row) \
+  static PetscReal Row##s(PetscInt n, const PetscScalar s[], PetscReal k, const PetscScalar d[], const PetscScalar y[], const PetscScalar u[], PetscReal p, PetscReal scale, PetscScalar c[], PetscReal *along) \
+  { \
+    PetscReal part[LOSS_PARTS], slopes[LOSS_PARTS], sum = 0; \
+\
+    _Pragma("omp parallel for schedule(static) if (n > 50000)") for (int part_ = 0; part_ < LOSS_PARTS; part_++) \
+    { \
+      const PetscInt begin = (PetscInt)((PetscInt64)n * part_ / LOSS_PARTS), end = (PetscInt)((PetscInt64)n * (part_ + 1) / LOSS_PARTS); \
+      PetscReal      losses_ = 0, slopes_ = 0; \
+\
+      if (d) { \
+        _Pragma("omp simd reduction(+ : losses_, slopes_)") for (PetscInt i = begin; i < end; i++) \
+        { \
+          const PetscReal weight = u ? PetscRealPart(u[i]) : 1; \
+          PetscReal       slope; \
+\
+          losses_ += weight * Row(PetscRealPart(s[i]) + k * PetscRealPart(d[i]), PetscRealPart(y[i]), p, &slope); \
+          slopes_ += weight * slope * PetscRealPart(d[i]); \
+        } \
+      } else { \
+        _Pragma("omp simd reduction(+ : losses_)") for (PetscInt i = begin; i < end; i++) \
+        { \
+          const PetscReal weight = u ? PetscRealPart(u[i]) : 1; \
+          PetscReal       slope; \
+\
+          losses_ += weight * Row(PetscRealPart(s[i]), PetscRealPart(y[i]), p, &slope); \
+          c[i] = scale * weight * slope; \
+        } \
+      } \
+      part[part_]   = losses_; \
+      slopes[part_] = slopes_; \
+    } \
+    *along = 0; \
+    for (int i = 0; i < LOSS_PARTS; i++) { \
+      sum += part[i]; \
+      *along += scale * slopes[i]; \
+    } \
+    return sum; \
+  }
+LOSS_ROWS(HingeRow)
+LOSS_ROWS(SquaredHingeRow)
+LOSS_ROWS(LogisticRow)
+LOSS_ROWS(LeastSquaresRow)
+LOSS_ROWS(InsensitiveRow)
+LOSS_ROWS(QuantileRow)
+
+/* ---- the same by vectors: losses to f, slopes to c. PETSc's quotient is zero where the divisor is, so that v/v says where v is not zero ---- */
+
+/* m = max(1 - ys, 0) */
+static PetscErrorCode Margin(Vec s, Vec y, Vec zero, Vec m)
+{
+  PetscFunctionBeginUser;
+  PetscCall(VecPointwiseMult(m, y, s));
+  PetscCall(VecScale(m, -1.0));
+  PetscCall(VecShift(m, 1.0));
+  PetscCall(VecPointwiseMax(m, m, zero));
+  PetscFunctionReturn(0);
+}
+
+static PetscErrorCode HingeVectors(Vec s, Vec y, PetscReal p, Vec zero, Vec f, Vec c)
+{
+  PetscFunctionBeginUser;
+  PetscCall(Margin(s, y, zero, f));
+  PetscCall(VecPointwiseDivide(c, f, f));
+  PetscCall(VecPointwiseMult(c, c, y));
+  PetscCall(VecScale(c, -1.0));
+  PetscFunctionReturn(0);
+}
+
+static PetscErrorCode SquaredHingeVectors(Vec s, Vec y, PetscReal p, Vec zero, Vec f, Vec c)
+{
+  PetscFunctionBeginUser;
+  PetscCall(Margin(s, y, zero, f));
+  PetscCall(VecPointwiseMult(c, f, y));
+  PetscCall(VecScale(c, -2.0));
+  PetscCall(VecPointwiseMult(f, f, f));
+  PetscFunctionReturn(0);
+}
+
+/* With m = ys and e = exp(-|m|): the loss is max(-m, 0) + log(1 + e), its slope -y exp(min(-m, 0)) / (1 + e) */
+static PetscErrorCode LogisticVectors(Vec s, Vec y, PetscReal p, Vec zero, Vec f, Vec c)
+{
+  Vec t;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicate(s, &t));
+  PetscCall(VecPointwiseMult(t, y, s));
+  PetscCall(VecPointwiseMax(c, t, zero)); /* max(m, 0) */
+  PetscCall(VecWAXPY(f, -1.0, t, c));     /* max(-m, 0) */
+  PetscCall(VecAbs(t));
+  PetscCall(VecScale(t, -1.0));
+  PetscCall(VecExp(t));
+  PetscCall(VecShift(t, 1.0));
+  PetscCall(VecScale(c, -1.0));
+  PetscCall(VecExp(c));
+  PetscCall(VecPointwiseDivide(c, c, t));
+  PetscCall(VecPointwiseMult(c, c, y));
+  PetscCall(VecScale(c, -1.0));
+  PetscCall(VecLog(t));
+  PetscCall(VecAXPY(f, 1.0, t));
+  PetscCall(VecDestroy(&t));
+  PetscFunctionReturn(0);
+}
+
+static PetscErrorCode LeastSquaresVectors(Vec s, Vec y, PetscReal p, Vec zero, Vec f, Vec c)
+{
+  PetscFunctionBeginUser;
+  PetscCall(VecWAXPY(c, -1.0, y, s));
+  PetscCall(VecPointwiseMult(f, c, c));
+  PetscCall(VecScale(f, 0.5));
+  PetscFunctionReturn(0);
+}
+
+static PetscErrorCode InsensitiveVectors(Vec s, Vec y, PetscReal p, Vec zero, Vec f, Vec c)
+{
+  Vec t;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicate(s, &t));
+  PetscCall(VecWAXPY(t, -1.0, y, s));
+  PetscCall(VecCopy(t, f));
+  PetscCall(VecAbs(f));
+  PetscCall(VecPointwiseDivide(t, t, f)); /* the sign */
+  PetscCall(VecShift(f, -p));
+  PetscCall(VecPointwiseMax(f, f, zero));
+  PetscCall(VecPointwiseDivide(c, f, f));
+  PetscCall(VecPointwiseMult(c, c, t));
+  PetscCall(VecDestroy(&t));
+  PetscFunctionReturn(0);
+}
+
+static PetscErrorCode QuantileVectors(Vec s, Vec y, PetscReal p, Vec zero, Vec f, Vec c)
+{
+  Vec t;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicate(s, &t));
+  PetscCall(VecWAXPY(t, -1.0, y, s));
+  PetscCall(VecPointwiseMax(f, t, zero)); /* scores that are too high, by so much, */
+  PetscCall(VecScale(t, -1.0));
+  PetscCall(VecPointwiseMax(t, t, zero)); /* and too low */
+  PetscCall(VecPointwiseDivide(c, f, f));
+  PetscCall(VecScale(c, 1 - p));
+  PetscCall(VecScale(f, 1 - p));
+  PetscCall(VecAXPY(f, p, t));
+  PetscCall(VecPointwiseDivide(t, t, t));
+  PetscCall(VecAXPY(c, -p, t));
+  PetscCall(VecDestroy(&t));
+  PetscFunctionReturn(0);
+}
+
+/* ---- second derivatives, from the slopes c, in place ---- */
+
+static PetscErrorCode SquaredHingeCurvature(Vec c)
+{
+  PetscFunctionBeginUser;
+  PetscCall(VecPointwiseDivide(c, c, c));
+  PetscCall(VecScale(c, 2.0));
+  PetscFunctionReturn(0);
+}
+
+/* p (1 - p), where p = |c| is the probability of the other class */
+static PetscErrorCode LogisticCurvature(Vec c)
+{
+  Vec t;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecAbs(c));
+  PetscCall(VecDuplicate(c, &t));
+  PetscCall(VecPointwiseMult(t, c, c));
+  PetscCall(VecAXPY(c, -1.0, t));
+  PetscCall(VecDestroy(&t));
+  PetscFunctionReturn(0);
+}
+
+static PetscErrorCode LeastSquaresCurvature(Vec c)
+{
+  PetscFunctionBeginUser;
+  PetscCall(VecSet(c, 1.0));
+  PetscFunctionReturn(0);
+}
+
+/* ---- losses of all rows together ---- */
+
+typedef struct {
+  PetscReal score;
+  PetscInt  row;
+} Ranked;
+
+static int CompareRanked(const void *a, const void *b)
+{
+  const Ranked *x = (const Ranked *)a, *y = (const Ranked *)b;
+
+  if (x->score != y->score) return x->score < y->score ? -1 : 1;
+  return x->row < y->row ? -1 : (x->row > y->row); /* qsort() does not keep the order of equals */
+}
+
+/* The rows of each class by ascending score; positive and negative are one array, to be freed by PetscFree(*negative) */
+static PetscErrorCode RankClasses(PetscInt n, const PetscScalar s[], const PetscScalar y[], Ranked **negative, PetscInt *nneg, Ranked **positive, PetscInt *npos)
+{
+  PetscInt neg = 0, pos;
+
+  PetscFunctionBeginUser;
+  for (PetscInt i = 0; i < n; i++) neg += PetscRealPart(y[i]) < 0;
+  *nneg = neg;
+  *npos = n - neg;
+  PetscCall(PetscMalloc1(n, negative));
+  *positive = *negative + neg;
+  pos       = neg;
+  neg       = 0;
+  for (PetscInt i = 0; i < n; i++) {
+    Ranked *r = *negative + (PetscRealPart(y[i]) < 0 ? neg++ : pos++);
+
+    r->score = PetscRealPart(s[i]);
+    r->row   = i;
+  }
+  qsort(*negative, (size_t)*nneg, sizeof(Ranked), CompareRanked);
+  qsort(*positive, (size_t)*npos, sizeof(Ranked), CompareRanked);
+  PetscFunctionReturn(0);
+}
+
+/*
+  ROC area: the mean of max(0, 1 - (s_i - s_j)) over all pairs of a positive row i and a negative row j, a bound on the share of pairs in wrong
+  order, 1 - AUC. (T. Joachims, A support vector method for multivariate performance measures, ICML 2005.)
+
+  The negatives that lose with a positive of score s are those above s - 1: with both classes sorted one pass counts them.
+*/
+static PetscErrorCode ROCAreaLoss(PetscInt n, const PetscScalar s[], const PetscScalar y[], const PetscScalar query[], PetscScalar c[], PetscReal *value)
+{
+  Ranked   *neg = NULL, *pos = NULL;
+  PetscInt  nneg, npos, j;
+  PetscReal pairs, sum = 0;
+
+  PetscFunctionBeginUser;
+  PetscCall(RankClasses(n, s, y, &neg, &nneg, &pos, &npos));
+  pairs = (PetscReal)nneg * (PetscReal)npos;
+  j     = 0;
+  for (PetscInt i = 0; i < npos; i++) {
+    while (j < nneg && neg[j].score <= pos[i].score - 1) j++;
+    c[pos[i].row] = -(PetscReal)(nneg - j) / pairs;
+    sum += (PetscReal)(nneg - j) * (1 - pos[i].score);
+  }
+  j = 0;
+  for (PetscInt i = 0; i < nneg; i++) {
+    while (j < npos && pos[j].score < neg[i].score + 1) j++;
+    c[neg[i].row] = (PetscReal)j / pairs;
+    sum += (PetscReal)j * neg[i].score;
+  }
+  *value = sum / pairs;
+  PetscCall(PetscFree(neg));
+  PetscFunctionReturn(0);
+}
+
+/*
+  F1: the largest, over all labellings z of the rows, of 1 - F1(z) + (1/n) sum (z_i - y_i) s_i, a bound on 1 - F1 of the signs of the scores.
+  (Joachims, as above.)
+
+  F1 depends on z by two numbers, of the a true and the b false positives: 2a / (a + b + positives). With both given, the sum is largest for the a
+  highest positives and the b highest negatives. For a fixed a the whole is concave in b, so that its best b is found by bisection.
+*/
+static PetscErrorCode F1Loss(PetscInt n, const PetscScalar s[], const PetscScalar y[], const PetscScalar query[], PetscScalar c[], PetscReal *value)
+{
+  Ranked    *neg = NULL, *pos = NULL;
+  PetscInt   nneg, npos, besta = 0, bestb = 0;
+  PetscReal *sum, missed = 0, best = -PETSC_MAX_REAL; /* sum[b]: of the b highest negative scores */
+
+  PetscFunctionBeginUser;
+  PetscCall(RankClasses(n, s, y, &neg, &nneg, &pos, &npos));
+  PetscCall(PetscMalloc1(nneg + 1, &sum));
+  sum[0] = 0;
+  for (PetscInt b = 0; b < nneg; b++) sum[b + 1] = sum[b] + neg[nneg - 1 - b].score;
+  for (PetscInt a = npos; a >= 0; a--) { /* missed: sum of the scores of the lowest npos - a positives */
+    PetscInt  low = 0, high = nneg;
+    PetscReal total;
+
+    while (low < high) {
+      const PetscInt b = (low + high) / 2;
+
+      if (2.0 * a / (a + b + npos) - 2.0 * a / (a + b + 1 + npos) + 2 * (sum[b + 1] - sum[b]) / n > 0) low = b + 1;
+      else high = b;
+    }
+    total = 1 - 2.0 * a / (a + low + npos) + 2 * (sum[low] - missed) / n;
+    if (total > best) {
+      best  = total;
+      besta = a;
+      bestb = low;
+    }
+    if (a > 0) missed += pos[npos - a].score;
+  }
+  for (PetscInt i = 0; i < npos; i++) c[pos[i].row] = i < npos - besta ? -2.0 / n : 0;
+  for (PetscInt i = 0; i < nneg; i++) c[neg[i].row] = i >= nneg - bestb ? 2.0 / n : 0;
+  *value = best;
+  PetscCall(PetscFree(sum));
+  PetscCall(PetscFree(neg));
+  PetscFunctionReturn(0);
+}
+
+/* Rows by query, then by label, then by number */
+typedef struct {
+  PetscReal query, label, score;
+  PetscInt  row;
+} Judged;
+
+static int CompareJudged(const void *a, const void *b)
+{
+  const Judged *x = (const Judged *)a, *y = (const Judged *)b;
+
+  if (x->query != y->query) return x->query < y->query ? -1 : 1;
+  if (x->label != y->label) return x->label < y->label ? -1 : 1;
+  return x->row < y->row ? -1 : (x->row > y->row);
+}
+
+/*
+  Ranking: the mean of max(0, 1 - (s_i - s_j)) over all pairs of rows of the same query where the label of i is above that of j. (T. Joachims, Optimizing search engines
+  using clickthrough data, KDD 2002.) Pairs are gone through one by one; queries are short.
+*/
+static PetscErrorCode RankLoss(PetscInt n, const PetscScalar s[], const PetscScalar y[], const PetscScalar query[], PetscScalar c[], PetscReal *value)
+{
+  Judged   *r;
+  PetscReal pairs = 0, sum = 0;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc1(n, &r));
+  for (PetscInt i = 0; i < n; i++) {
+    r[i].query = PetscRealPart(query[i]);
+    r[i].label = PetscRealPart(y[i]);
+    r[i].score = PetscRealPart(s[i]);
+    r[i].row   = i;
+    c[i]       = 0;
+  }
+  qsort(r, (size_t)n, sizeof(*r), CompareJudged);
+  for (PetscInt first = 0, i = 0; i < n; i++) {
+    if (r[i].query != r[first].query) first = i;
+    for (PetscInt j = first; j < i && r[j].label < r[i].label; j++) {
+      const PetscReal loss = 1 - (r[i].score - r[j].score);
+
+      pairs++;
+      if (loss <= 0) continue;
+      sum += loss;
+      c[r[i].row] -= 1;
+      c[r[j].row] += 1;
+    }
+  }
+  if (pairs > 0) {
+    sum /= pairs;
+    for (PetscInt i = 0; i < n; i++) c[i] /= pairs;
+  }
+  *value = sum;
+  PetscCall(PetscFree(r));
+  PetscFunctionReturn(0);
+}
+
+/* Share of the pairs of a query that are in the right order, ties counted half; -1 without a pair */
+PetscErrorCode RankedPairs(PetscInt n, const PetscScalar s[], const PetscScalar y[], const PetscScalar query[], PetscReal *share)
+{
+  Judged   *r;
+  PetscReal pairs = 0, right = 0;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc1(n, &r));
+  for (PetscInt i = 0; i < n; i++) {
+    r[i].query = PetscRealPart(query[i]);
+    r[i].label = PetscRealPart(y[i]);
+    r[i].score = PetscRealPart(s[i]);
+    r[i].row   = i;
+  }
+  qsort(r, (size_t)n, sizeof(*r), CompareJudged);
+  for (PetscInt first = 0, i = 0; i < n; i++) {
+    if (r[i].query != r[first].query) first = i;
+    for (PetscInt j = first; j < i && r[j].label < r[i].label; j++) {
+      pairs++;
+      right += r[i].score > r[j].score ? 1 : (r[i].score == r[j].score ? 0.5 : 0);
+    }
+  }
+  *share = pairs > 0 ? right / pairs : -1;
+  PetscCall(PetscFree(r));
+  PetscFunctionReturn(0);
+}
+
+const Loss losses[] = {
+  {"hinge",         "L2R_L1LOSS_SVC_DUAL", LABELS_CLASSES, NULL,           0,   HingeRows,        HingeVectors,        NULL,                  NULL       },
+  {"squared_hinge", "L2R_L2LOSS_SVC",      LABELS_CLASSES, NULL,           0,   SquaredHingeRows, SquaredHingeVectors, SquaredHingeCurvature, NULL       },
+  {"logistic",      "L2R_LR",              LABELS_CLASSES, NULL,           0,   LogisticRows,     LogisticVectors,     LogisticCurvature,     NULL       },
+  {"roc",           "L2R_L1LOSS_SVC_DUAL", LABELS_CLASSES, NULL,           0,   NULL,             NULL,                NULL,                  ROCAreaLoss},
+  {"f1",            "L2R_L1LOSS_SVC_DUAL", LABELS_CLASSES, NULL,           0,   NULL,             NULL,                NULL,                  F1Loss     },
+  {"rank",          "L2R_L2LOSS_SVR",      LABELS_RANKS,   NULL,           0,   NULL,             NULL,                NULL,                  RankLoss   },
+  {"least_squares", "L2R_L2LOSS_SVR",      LABELS_TARGETS, NULL,           0,   LeastSquaresRows, LeastSquaresVectors, LeastSquaresCurvature, NULL       },
+  {"absolute",      "L2R_L2LOSS_SVR",      LABELS_TARGETS, NULL,           0,   InsensitiveRows,  InsensitiveVectors,  NULL,                  NULL       },
+  {"insensitive",   "L2R_L1LOSS_SVR_DUAL", LABELS_TARGETS, "-insensitive", 0.1, InsensitiveRows,  InsensitiveVectors,  NULL,                  NULL       },
+  {"quantile",      "L2R_L2LOSS_SVR",      LABELS_TARGETS, "-quantile",    0.5, QuantileRows,     QuantileVectors,     NULL,                  NULL       },
+  {NULL,            NULL,                  LABELS_TARGETS, NULL,           0,   NULL,             NULL,                NULL,                  NULL       }
+};
+
+/* ---- quality of scores ---- */
+
+/* Share of the pairs of a positive and a negative row that are in the right order, ties counted half */
+PetscErrorCode ROCArea(PetscInt n, const PetscScalar s[], const PetscScalar y[], PetscReal *area)
+{
+  Ranked   *neg = NULL, *pos = NULL;
+  PetscInt  nneg, npos, below = 0, upto = 0;
+  PetscReal sum = 0;
+
+  PetscFunctionBeginUser;
+  PetscCall(RankClasses(n, s, y, &neg, &nneg, &pos, &npos));
+  for (PetscInt i = 0; i < npos; i++) {
+    while (below < nneg && neg[below].score < pos[i].score) below++;
+    while (upto < nneg && neg[upto].score <= pos[i].score) upto++;
+    sum += 0.5 * ((PetscReal)below + (PetscReal)upto);
+  }
+  *area = nneg && npos ? sum / ((PetscReal)nneg * (PetscReal)npos) : 0.5;
+  PetscCall(PetscFree(neg));
+  PetscFunctionReturn(0);
+}

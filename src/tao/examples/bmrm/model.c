@@ -1,0 +1,271 @@
+/*
+  Models as text. The form is LIBLINEAR's, so that its predict reads them: a head of lines "name value", the line "w", and a line of weights for each column, with one
+  weight for two classes or targets, and one for each of more classes; the bias is the last column. Of two classes the first label is the one that positive scores mean.
+  LIBLINEAR reads no further. Behind it is what it does not know: a line "bmrm 1", and again lines "name value".
+
+    solver_type L2R_LR        the solver of LIBLINEAR with this loss, or one whose models are applied in the same way
+    nr_class 2
+    label 1 -1                not for targets
+    nr_feature 13             columns, without the bias
+    bias -1                   the value of the bias' column, -1 where there is none
+    w
+    0.25                      ...
+    bmrm 1
+    loss logistic
+    parameter 0
+    lambda 0.01
+    base 1                    index of the first column in the file learned from, -1 where files of that format have none
+*/
+#include "learn.h"
+
+static PetscErrorCode WriteHead(const Learner *l, FILE *fp)
+{
+  const PetscInt features = l->columns - (l->bias >= 0);
+
+  PetscFunctionBeginUser;
+  fprintf(fp, "solver_type %s\nnr_class %ld\n", l->loss->liblinear, (long)PetscMax(l->nclasses, 2));
+  if (l->nclasses) {
+    fprintf(fp, "label");
+    for (PetscInt j = 0; j < l->nclasses; j++) fprintf(fp, " %.17g", (double)l->label[l->k == 1 ? 1 - j : j]);
+    fprintf(fp, "\n");
+  }
+  fprintf(fp, "nr_feature %ld\nbias %.17g\nw\n", (long)features, (double)(l->bias >= 0 ? l->bias : -1));
+  PetscFunctionReturn(0);
+}
+
+/* All weights of v on rank 0 */
+static PetscErrorCode Gather(Vec v, Vec *all)
+{
+  VecScatter scatter;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecScatterCreateToZero(v, &scatter, all));
+  PetscCall(VecScatterBegin(scatter, v, *all, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(VecScatterEnd(scatter, v, *all, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(VecScatterDestroy(&scatter));
+  PetscFunctionReturn(0);
+}
+
+PetscErrorCode ModelSave(const Learner *l, const char file[])
+{
+  PetscMPIInt         rank;
+  FILE               *fp = NULL;
+  Vec                *all;
+  const PetscScalar **a;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCall(PetscMalloc2(l->k, &all, l->k, &a));
+  for (PetscInt j = 0; j < l->k; j++) {
+    PetscCall(Gather(l->w[j], &all[j]));
+    PetscCall(VecGetArrayRead(all[j], &a[j]));
+  }
+  if (!rank) {
+    fp = fopen(file, "w");
+    PetscCheck(fp, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "%s: cannot be written", file);
+    PetscCall(WriteHead(l, fp));
+    for (PetscInt i = 0; i < l->columns; i++) {
+      for (PetscInt j = 0; j < l->k; j++) fprintf(fp, "%.17g ", (double)PetscRealPart(a[j][i]));
+      fprintf(fp, "\n");
+    }
+    fprintf(fp, "bmrm 1\nloss %s\nparameter %.17g\nlambda %.17g\nbase %ld\n", l->loss->name, (double)l->parameter, (double)l->lambda, (long)l->base);
+    PetscCheck(!fclose(fp), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "%s: cannot be written", file);
+  }
+  for (PetscInt j = 0; j < l->k; j++) {
+    PetscCall(VecRestoreArrayRead(all[j], &a[j]));
+    PetscCall(VecDestroy(&all[j]));
+  }
+  PetscCall(PetscFree2(all, a));
+  PetscFunctionReturn(0);
+}
+
+#define CheckModel(ok, why) PetscCheck(ok, PETSC_COMM_WORLD, PETSC_ERR_FILE_UNEXPECTED, "%s: is no model of this program: %s", file, why)
+
+static PetscErrorCode ReadLabels(Learner *l, const char file[], PetscInt nclasses, FILE *fp)
+{
+  double label;
+
+  PetscFunctionBeginUser;
+  CheckModel(nclasses >= 2, "labels before the number of classes");
+  for (PetscInt j = 0; j < nclasses; j++) {
+    CheckModel(fscanf(fp, "%lf", &label) == 1 && !PetscIsInfOrNanReal(label), "a label is missing");
+    l->label[nclasses == 2 ? 1 - j : j] = label;
+  }
+  for (PetscInt j = 1; j < nclasses; j++)
+    for (PetscInt i = 0; i < j; i++) CheckModel(l->label[j] != l->label[i], "two labels are the same");
+  l->nclasses = nclasses;
+  PetscFunctionReturn(0);
+}
+
+/* The head, to the line "w" */
+static PetscErrorCode ReadHead(Learner *l, const char file[], FILE *fp)
+{
+  char     word[96], solver[96] = "";
+  PetscInt nclasses = 0;
+  long     number   = 0;
+  double   bias     = -1;
+
+  PetscFunctionBeginUser;
+  l->columns = -1;
+  for (;;) {
+    CheckModel(fscanf(fp, "%95s", word) == 1, "it ends before its weights");
+    if (!strcmp(word, "solver_type")) CheckModel(fscanf(fp, "%95s", solver) == 1, "no solver");
+    else if (!strcmp(word, "nr_class")) {
+      CheckModel(fscanf(fp, "%ld", &number) == 1 && number >= 2 && number <= MAX_CLASSES, "a number of classes that cannot be");
+      nclasses = (PetscInt)number;
+    } else if (!strcmp(word, "label")) PetscCall(ReadLabels(l, file, nclasses, fp));
+    else if (!strcmp(word, "nr_feature")) {
+      CheckModel(fscanf(fp, "%ld", &number) == 1 && number >= 0 && number < PETSC_MAX_INT, "a number of columns that cannot be");
+      l->columns = (PetscInt)number;
+    } else if (!strcmp(word, "bias")) CheckModel(fscanf(fp, "%lf", &bias) == 1 && !PetscIsInfOrNanReal(bias), "no bias");
+    else if (!strcmp(word, "w")) break;
+    else CheckModel(0, "a line that is not known");
+  }
+  CheckModel(l->columns >= 0 && nclasses >= 2, "its head is not whole");
+  l->bias = bias;
+  l->columns += bias >= 0;
+  l->k = l->nclasses > 2 ? l->nclasses : 1;
+  /* the loss of LIBLINEAR's solver, its dual and its primal alike; what is not known is applied as the first for such labels is */
+  for (const Loss *loss = losses; loss->name; loss++) {
+    const PetscBool same = (PetscBool)!strncmp(loss->liblinear, solver, strlen(loss->liblinear));
+
+    if ((loss->labels == LABELS_CLASSES) != (l->nclasses > 0) || loss->labels == LABELS_RANKS) continue;
+    if (!l->loss || same) l->loss = loss;
+    if (same) break;
+  }
+  PetscFunctionReturn(0);
+}
+
+/* What is behind the weights, where this program wrote the file: else it is LIBLINEAR's, whose loss is known by its solver */
+static PetscErrorCode ReadRest(Learner *l, const char file[], FILE *fp)
+{
+  char   word[96], value[96];
+  double number;
+
+  PetscFunctionBeginUser;
+  l->base      = -1;
+  l->lambda    = 0;
+  l->parameter = 0;
+  if (fscanf(fp, "%95s %95s", word, value) == 2) {
+    CheckModel(!strcmp(word, "bmrm") && !strcmp(value, "1"), "more weights than columns");
+    while (fscanf(fp, "%95s %95s", word, value) == 2) {
+      number = strtod(value, NULL);
+      if (!strcmp(word, "loss")) {
+        for (l->loss = losses; l->loss->name && strcmp(l->loss->name, value); l->loss++) {
+        }
+        CheckModel(l->loss->name, "a loss that is not known");
+      } else if (!strcmp(word, "parameter")) l->parameter = number;
+      else if (!strcmp(word, "lambda")) l->lambda = number;
+      else if (!strcmp(word, "base")) l->base = (PetscInt)number;
+      else CheckModel(0, "a line that is not known");
+    }
+  }
+  CheckModel(l->loss && (l->loss->labels == LABELS_CLASSES) == (l->nclasses > 0) && (l->nclasses <= 2 || l->loss->rows), "its loss is not for its classes");
+  PetscFunctionReturn(0);
+}
+
+/* LIBLINEAR's labels are in the order of its rows: here they ascend, and of two classes the second is the positive one */
+static PetscErrorCode SortClasses(Learner *l, PetscReal weights[])
+{
+  PetscInt   order[MAX_CLASSES];
+  PetscReal *row;
+
+  PetscFunctionBeginUser;
+  for (PetscInt j = 0; j < l->nclasses; j++) order[j] = j;
+  if (l->nclasses == 2 && l->label[0] > l->label[1])
+    for (PetscInt i = 0; i < l->columns; i++) weights[i] = -weights[i];
+  PetscCall(PetscSortRealWithArrayInt(l->nclasses, l->label, order));
+  if (l->k == 1) PetscFunctionReturn(0);
+  PetscCall(PetscMalloc1(l->k, &row));
+  for (PetscInt i = 0; i < l->columns; i++) {
+    PetscCall(PetscArraycpy(row, weights + (size_t)i * (size_t)l->k, l->k));
+    for (PetscInt j = 0; j < l->k; j++) weights[(size_t)i * (size_t)l->k + (size_t)j] = row[order[j]];
+  }
+  PetscCall(PetscFree(row));
+  PetscFunctionReturn(0);
+}
+
+/* Everything of l that learning would have found, and the weights by columns: all ranks read the file */
+PetscErrorCode ModelLoad(Learner *l, const char file[], PetscReal **weights)
+{
+  FILE  *fp = fopen(file, "r");
+  double number;
+
+  PetscFunctionBeginUser;
+  PetscCheck(fp, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "%s: cannot be read", file);
+  l->loss     = NULL;
+  l->nclasses = 0;
+  PetscCall(ReadHead(l, file, fp));
+  PetscCall(PetscMalloc1((size_t)l->columns * (size_t)l->k, weights));
+  for (size_t i = 0; i < (size_t)l->columns * (size_t)l->k; i++) {
+    CheckModel(fscanf(fp, "%lf", &number) == 1 && !PetscIsInfOrNanReal(number), "weights that are missing, or not finite");
+    (*weights)[i] = number;
+  }
+  PetscCall(ReadRest(l, file, fp));
+  fclose(fp);
+  PetscCall(SortClasses(l, *weights));
+  PetscFunctionReturn(0);
+}
+
+/* Rows may have other columns than those that were learned from: say so. Without the bias */
+static PetscErrorCode MatchColumns(PetscInt weights, PetscInt columns, const char model[], const char file[])
+{
+  PetscFunctionBeginUser;
+  if (columns > weights) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "columns    %s has %" PetscInt_FMT ", %s %" PetscInt_FMT ": those beyond are left out\n", file, columns, model, weights));
+  if (columns < weights) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "columns    %s has %" PetscInt_FMT ", %s %" PetscInt_FMT ": those missing count as zero\n", file, columns, model, weights));
+  PetscFunctionReturn(0);
+}
+
+/* The weights of a model as vectors for X: columns that the model or the data lacks count as zero, the bias is the last column of both */
+PetscErrorCode ModelWeights(Learner *l, const PetscReal weights[], const char model[], const char file[], Mat X, Vec w[])
+{
+  const PetscInt features = l->columns - (l->bias >= 0);
+  PetscInt       N, rs, re, n;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetSize(X, NULL, &N));
+  n = N - (l->bias >= 0);
+  PetscCall(MatchColumns(features, n, model, file));
+  PetscCall(MatGetOwnershipRangeColumn(X, &rs, &re));
+  for (PetscInt j = 0; j < l->k; j++) {
+    PetscScalar *a;
+
+    PetscCall(MatCreateVecs(X, &w[j], NULL));
+    PetscCall(VecGetArrayWrite(w[j], &a));
+    for (PetscInt i = rs; i < re; i++) {
+      const PetscInt from = i == n ? l->columns - 1 : (i < features ? i : -1);
+
+      a[i - rs] = from < 0 ? 0 : weights[(size_t)from * (size_t)l->k + (size_t)j];
+    }
+    PetscCall(VecRestoreArrayWrite(w[j], &a));
+  }
+  PetscFunctionReturn(0);
+}
+
+/* The same for the weights of l, which were learned on other rows */
+PetscErrorCode FitWeights(const Learner *l, const char file[], Mat X, Vec **w)
+{
+  PetscReal *weights;
+  Learner    copy = *l;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc1((size_t)l->columns * (size_t)l->k, &weights));
+  for (PetscInt j = 0; j < l->k; j++) {
+    Vec                all;
+    VecScatter         scatter;
+    const PetscScalar *a;
+
+    PetscCall(VecScatterCreateToAll(l->w[j], &scatter, &all));
+    PetscCall(VecScatterBegin(scatter, l->w[j], all, INSERT_VALUES, SCATTER_FORWARD));
+    PetscCall(VecScatterEnd(scatter, l->w[j], all, INSERT_VALUES, SCATTER_FORWARD));
+    PetscCall(VecGetArrayRead(all, &a));
+    for (PetscInt i = 0; i < l->columns; i++) weights[(size_t)i * (size_t)l->k + (size_t)j] = PetscRealPart(a[i]);
+    PetscCall(VecRestoreArrayRead(all, &a));
+    PetscCall(VecScatterDestroy(&scatter));
+    PetscCall(VecDestroy(&all));
+  }
+  PetscCall(PetscMalloc1(l->k, w));
+  PetscCall(ModelWeights(&copy, weights, "the model", file, X, *w));
+  PetscCall(PetscFree(weights));
+  PetscFunctionReturn(0);
+}

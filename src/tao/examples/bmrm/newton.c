@@ -1,0 +1,130 @@
+/*
+  A truncated Newton method for smooth losses: the Newton equations (lambda I + X^T D X) p = -g are solved by conjugate gradients, as far as that pays, and the step is searched along p.
+
+  C.-J. Lin, R. C. Weng and S. S. Keerthi, Trust region Newton method for large-scale logistic regression, JMLR 9, 2008, for the equations; S. G. Nash and A. Sofer, Assessing a search
+  direction within a truncated-Newton method, Operations Research Letters 9, 1990, for when to leave them. An iteration of conjugate gradients is two products.
+*/
+#include "learn.h"
+
+#define PAYS 0.25 /* conjugate gradients go on while a step lowers the model by more than this share of the mean of all steps before */
+
+/* Sum of squares of X's columns, weighted by h: the diagonal of X^T D X. X2 holds the squares of X's entries */
+typedef struct {
+  Mat X2;
+  Vec g, p, r, z, q, diagonal, h, xp, xq;
+} Newton;
+
+static PetscErrorCode NewtonCreate(Learner *l, Newton *n)
+{
+  Vec *const weights[] = {&n->g, &n->p, &n->r, &n->z, &n->q, &n->diagonal}, *const rows[] = {&n->h, &n->xp, &n->xq};
+
+  PetscFunctionBeginUser;
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(weights); i++) PetscCall(VecDuplicate(l->w[0], weights[i]));
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(rows); i++) PetscCall(VecDuplicate(l->s, rows[i]));
+  PetscFunctionReturn(0);
+}
+
+static PetscErrorCode NewtonDestroy(Newton *n)
+{
+  Vec *const all[] = {&n->g, &n->p, &n->r, &n->z, &n->q, &n->diagonal, &n->h, &n->xp, &n->xq};
+
+  PetscFunctionBeginUser;
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(all); i++) PetscCall(VecDestroy(all[i]));
+  PetscFunctionReturn(0);
+}
+
+/* p and xp = X p, such that the model falls by `decrease`; until that pays no more, or the residual is small */
+static PetscErrorCode Solve(Learner *l, Newton *n, PetscReal small, PetscReal *decrease, PetscInt *its)
+{
+  PetscScalar rz, rznew, qq, xx;
+  PetscReal   alpha, norm, norm0;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecSet(n->p, 0.0));
+  PetscCall(VecSet(n->xp, 0.0));
+  PetscCall(VecCopy(n->g, n->r));
+  PetscCall(VecScale(n->r, -1.0));
+  PetscCall(VecCopy(n->r, n->q));
+  PetscCall(VecDot(n->r, n->r, &rz));
+  norm0     = PetscSqrtReal(PetscRealPart(rz));
+  *decrease = 0;
+  for (*its = 1; *its <= 10000; (*its)++) {
+    PetscReal gain;
+
+    PetscCall(Scores(l, n->q, n->xq));
+    PetscCall(VecPointwiseMult(l->s, n->h, n->xq));
+    PetscCall(VecDot(l->s, n->xq, &xx));
+    PetscCall(VecDot(n->q, n->q, &qq));
+    alpha = PetscRealPart(rz) / (PetscRealPart(xx) + l->lambda * PetscRealPart(qq));
+    PetscCall(VecAXPY(n->p, alpha, n->q));
+    PetscCall(VecAXPY(n->xp, alpha, n->xq));
+    gain = 0.5 * alpha * PetscRealPart(rz);
+    *decrease += gain;
+    if ((PetscReal)*its * gain <= PAYS * *decrease || gain <= small) break;
+    PetscCall(Subgradient(l, l->s, n->z));
+    PetscCall(VecAXPY(n->z, l->lambda, n->q));
+    PetscCall(VecAXPY(n->r, -alpha, n->z));
+    PetscCall(VecDot(n->r, n->r, &rznew));
+    norm = PetscSqrtReal(PetscRealPart(rznew));
+    if (norm <= 1e-10 * norm0) break;
+    PetscCall(VecAYPX(n->q, PetscRealPart(rznew) / PetscRealPart(rz), n->r));
+    rz = rznew;
+  }
+  PetscFunctionReturn(0);
+}
+
+/*
+  Ends where the square of the gradient proves that the objective is within epsilon of the optimum, |g|^2 <= 2 lambda epsilon, or where the model, which is then good, promises
+  less than a quarter of that.
+*/
+PetscErrorCode LearnNewton(Learner *l, Outcome *out)
+{
+  const Settings *o = l->settings;
+  Vec             w = l->w[l->which];
+  Newton          n;
+  PetscReal       risk, norm, value = 0, gap = 0, want, decrease = 0, step;
+  PetscScalar     wp, pp;
+  PetscInt        it, its;
+  PetscBool       done = PETSC_FALSE;
+
+  PetscFunctionBeginUser;
+  PetscCall(NewtonCreate(l, &n));
+  PetscCall(Scores(l, w, l->origin));
+  for (it = 0;; it++) {
+    PetscCall(RiskAt(l, l->origin, l->c, &risk));
+    PetscCall(Subgradient(l, l->c, n.g));
+    PetscCall(VecAXPY(n.g, l->lambda, w));
+    PetscCall(VecNorm(w, NORM_2, &norm));
+    value = risk + 0.5 * l->lambda * norm * norm;
+    want  = PetscMax(o->epsilon * PetscAbsReal(value), o->absolute);
+    PetscCall(VecNorm(n.g, NORM_2, &norm));
+    PetscCheck(!PetscIsInfOrNanReal(value + norm), PETSC_COMM_WORLD, PETSC_ERR_FP, "The objective or its gradient is not finite: values in the file are too large");
+    gap = done ? PetscMin(gap, norm * norm / (2 * l->lambda)) : norm * norm / (2 * l->lambda);
+    PetscCall(Progress(l, it, value, gap, (PetscBool)(done || gap <= want)));
+    if (done || gap <= want) {
+      done = PETSC_TRUE;
+      break;
+    }
+    if (it >= o->maxits) break;
+    PetscCall(Curvature(l, l->origin, n.h));
+    PetscCall(Solve(l, &n, 0.01 * want, &decrease, &its));
+    PetscCall(VecCopy(n.xp, l->d));
+    PetscCall(VecDot(w, n.p, &wp));
+    PetscCall(VecDot(n.p, n.p, &pp));
+    l->trial = 1;
+    PetscCall(SearchLine(l, l->lambda * PetscRealPart(wp), l->lambda * PetscRealPart(pp), 0.1, &step, &risk));
+    PetscCall(VecAXPY(w, step, n.p));
+    PetscCall(VecAXPY(l->origin, step, l->d));
+    if (step == 0 || (decrease <= 0.25 * want && step > 0.5)) { /* no step: the gradient is at its rounding */
+      done = PETSC_TRUE;
+      gap  = decrease;
+    }
+  }
+  out->objective += value;
+  out->risk += risk;
+  out->gap += gap;
+  out->iterations += it;
+  out->converged = (PetscBool)(out->converged && done);
+  PetscCall(NewtonDestroy(&n));
+  PetscFunctionReturn(0);
+}

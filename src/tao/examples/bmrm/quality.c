@@ -1,0 +1,138 @@
+/*
+  How good a model is on rows, and its predictions.
+*/
+#include "learn.h"
+
+/* A vector on rank 0, in the order of the rows */
+static PetscErrorCode GatherColumn(Vec v, PetscScalar all[])
+{
+  VecScatter         tozero;
+  Vec                v0;
+  PetscInt           n;
+  const PetscScalar *a;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecScatterCreateToZero(v, &tozero, &v0));
+  PetscCall(VecScatterBegin(tozero, v, v0, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(VecScatterEnd(tozero, v, v0, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(VecGetLocalSize(v0, &n));
+  PetscCall(VecGetArrayRead(v0, &a));
+  PetscCall(PetscArraycpy(all, a, n));
+  PetscCall(VecRestoreArrayRead(v0, &a));
+  PetscCall(VecScatterDestroy(&tozero));
+  PetscCall(VecDestroy(&v0));
+  PetscFunctionReturn(0);
+}
+
+/* Of the k scores of a row, M apart: the label of the best class, or the score itself */
+static PetscReal Guess(const Learner *l, const PetscScalar score[], PetscInt M)
+{
+  PetscInt best = l->k == 1 && PetscRealPart(score[0]) > 0 ? 1 : 0;
+
+  if (!l->nclasses) return PetscRealPart(score[0]);
+  for (PetscInt j = 1; j < l->k; j++)
+    if (PetscRealPart(score[j * M]) > PetscRealPart(score[best * M])) best = j;
+  return l->label[best];
+}
+
+/* A line a row: the label; or the scores, by classes; or the label and the probability of each class, which of more than two are made to sum up to 1 */
+static PetscErrorCode WritePredictions(const Learner *l, PetscInt M, const PetscScalar score[], const char file[], PredictionKind kind)
+{
+  FILE *fp = fopen(file, "w");
+
+  PetscFunctionBeginUser;
+  PetscCheck(fp, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "%s: cannot be written", file);
+  if (kind == PREDICT_PROBABILITY) { /* LIBLINEAR's head */
+    fprintf(fp, "labels");
+    for (PetscInt j = 0; j < l->nclasses; j++) fprintf(fp, " %.17g", (double)l->label[l->k == 1 ? 1 - j : j]);
+    fprintf(fp, "\n");
+  }
+  for (PetscInt i = 0; i < M; i++) {
+    if (kind == PREDICT_VALUE) {
+      for (PetscInt j = 0; j < l->k; j++) fprintf(fp, j ? " %.17g" : "%.17g", (double)PetscRealPart(score[i + j * M]));
+    } else fprintf(fp, "%.17g", (double)Guess(l, score + i, M));
+    if (kind == PREDICT_PROBABILITY) {
+      PetscReal sum = 0;
+
+      for (PetscInt j = 0; j < l->k; j++) sum += 1 / (1 + PetscExpReal(-PetscRealPart(score[i + j * M])));
+      if (l->k == 1) fprintf(fp, " %.17g %.17g", (double)sum, (double)(1 / (1 + PetscExpReal(PetscRealPart(score[i])))));
+      else
+        for (PetscInt j = 0; j < l->k; j++) fprintf(fp, " %.17g", (double)(1 / (1 + PetscExpReal(-PetscRealPart(score[i + j * M]))) / sum));
+    }
+    fprintf(fp, "\n");
+  }
+  PetscCheck(!fclose(fp), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "%s: cannot be written", file);
+  PetscFunctionReturn(0);
+}
+
+static PetscErrorCode Measure(const Learner *l, PetscInt M, const PetscScalar score[], PetscScalar label[], const PetscScalar query[], Quality *q)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt i = 0; i < M; i++) {
+    const PetscReal guess = Guess(l, score + i, M);
+
+    q->accuracy += guess == PetscRealPart(label[i]);
+    q->absolute += PetscAbsReal(guess - PetscRealPart(label[i]));
+    q->rms += PetscSqr(guess - PetscRealPart(label[i]));
+  }
+  q->accuracy /= PetscMax(M, 1);
+  q->absolute /= PetscMax(M, 1);
+  q->rms = PetscSqrtReal(q->rms / PetscMax(M, 1));
+  if (l->loss->labels == LABELS_RANKS) PetscCall(RankedPairs(M, score, label, query, &q->pairs));
+  if (l->nclasses == 2) {
+    for (PetscInt i = 0; i < M; i++) label[i] = PetscRealPart(label[i]) == l->label[1] ? 1 : -1;
+    PetscCall(ROCArea(M, score, label, &q->area));
+  }
+  PetscFunctionReturn(0);
+}
+
+/* The one number by which models are compared, larger is better, and its name */
+PetscReal QualityNumber(const Learner *l, const Quality *q)
+{
+  return l->loss->labels == LABELS_TARGETS ? -q->rms : (l->loss->labels == LABELS_RANKS ? q->pairs : q->accuracy);
+}
+
+const char *QualityName(const Learner *l)
+{
+  return l->loss->labels == LABELS_TARGETS ? "error" : (l->loss->labels == LABELS_RANKS ? "pairs in order" : "accuracy");
+}
+
+/* Say how well w does on rows; with a name, write the predictions, a line a row. Rows without labels are only predicted */
+PetscErrorCode Judge(const Learner *l, const Data *data, Vec w[], const char what[], const char predictions[], PredictionKind kind, Quality *q)
+{
+  PetscScalar *score, *label, *query;
+  PetscInt     M;
+  PetscMPIInt  rank;
+  Vec          s;
+  MPI_Comm     comm = PETSC_COMM_WORLD;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(comm, &rank));
+  PetscCall(MatGetSize(data->X, &M, NULL));
+  PetscCall(PetscCalloc3(rank ? 0 : (size_t)M * (size_t)l->k, &score, rank ? 0 : M, &label, rank ? 0 : M, &query));
+  PetscCall(MatCreateVecs(data->X, NULL, &s));
+  for (PetscInt j = 0; j < l->k; j++) {
+    PetscCall(MatMult(data->X, w[j], s));
+    PetscCall(GatherColumn(s, score + (rank ? 0 : j * M)));
+  }
+  PetscCall(VecDestroy(&s));
+  if (data->y) PetscCall(GatherColumn(data->y, label));
+  if (data->q) PetscCall(GatherColumn(data->q, query));
+  PetscCall(PetscMemzero(q, sizeof(*q)));
+  q->area = -1;
+  if (!rank) {
+    for (PetscInt i = 0; i < M * l->k; i++) PetscCheck(!PetscIsInfOrNanScalar(score[i]), PETSC_COMM_SELF, PETSC_ERR_FP, "Row %" PetscInt_FMT " of those for %s has no finite score: its values are not finite, or too large", i % M, what);
+    if (predictions[0]) PetscCall(WritePredictions(l, M, score, predictions, kind));
+    if (data->y) PetscCall(Measure(l, M, score, label, query, q));
+  }
+  PetscCallMPI(MPI_Bcast(q, sizeof(*q), MPI_BYTE, 0, comm));
+  PetscCall(PetscFree3(score, label, query));
+  if (!what[0]) PetscFunctionReturn(0);
+  if (!M) PetscCall(PetscPrintf(comm, "%-10s no rows\n", what));
+  else if (!data->y) PetscCall(PetscPrintf(comm, "%-10s %" PetscInt_FMT " rows without labels\n", what, M));
+  else if (l->loss->labels == LABELS_RANKS) PetscCall(PetscPrintf(comm, "%-10s pairs in order %.2f %%\n", what, (double)(100 * q->pairs)));
+  else if (!l->nclasses) PetscCall(PetscPrintf(comm, "%-10s error %.3g root mean square, %.3g mean absolute\n", what, (double)q->rms, (double)q->absolute));
+  else if (l->nclasses == 2) PetscCall(PetscPrintf(comm, "%-10s accuracy %.2f %%, area under the ROC curve %.2f\n", what, (double)(100 * q->accuracy), (double)q->area));
+  else PetscCall(PetscPrintf(comm, "%-10s accuracy %.2f %%\n", what, (double)(100 * q->accuracy)));
+  PetscFunctionReturn(0);
+}

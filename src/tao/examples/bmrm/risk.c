@@ -1,0 +1,374 @@
+/*
+  The risk R(w) of a weight vector, its subgradient, and the search of a line.
+
+  All work on the data is two products: the scores s = X w, and the subgradient X^T c of the slopes c. Scores of weights on a line are on a line themselves, so that the risk
+  along it costs no product.
+*/
+#include "learn.h"
+
+#define EVALUATIONS 30 /* of the risk along a line, at the most */
+
+/* s = X w */
+PetscErrorCode Scores(Learner *l, Vec w, Vec s)
+{
+  PetscLogDouble begin, end;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscTime(&begin));
+  PetscCall(MatMult(l->data.X, w, s));
+  PetscCall(PetscTime(&end));
+  l->seconds[TIME_SCORES] += end - begin;
+  l->products++;
+  PetscFunctionReturn(0);
+}
+
+/* g = X^T c */
+PetscErrorCode Subgradient(Learner *l, Vec c, Vec g)
+{
+  PetscLogDouble begin, end;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscTime(&begin));
+  PetscCall(MatMultTranspose(l->data.X, c, g));
+  PetscCall(PetscTime(&end));
+  l->seconds[TIME_SUBGRADIENT] += end - begin;
+  l->products++;
+  PetscFunctionReturn(0);
+}
+
+/* A loss of all rows together, on rank 0 */
+static PetscErrorCode RiskTogether(Learner *l, Vec s, Vec c, PetscReal *risk)
+{
+  const PetscScalar *s0, *z, *q = NULL;
+  PetscScalar       *c0;
+  PetscInt           n;
+  PetscMPIInt        rank;
+  MPI_Comm           comm = PetscObjectComm((PetscObject)s);
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(comm, &rank));
+  PetscCall(VecScatterBegin(l->tozero, s, l->s0, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(VecScatterEnd(l->tozero, s, l->s0, INSERT_VALUES, SCATTER_FORWARD));
+  if (!rank) {
+    PetscCall(VecGetSize(s, &n));
+    PetscCall(VecGetArrayRead(l->s0, &s0));
+    PetscCall(VecGetArrayRead(l->z0, &z));
+    if (l->q0) PetscCall(VecGetArrayRead(l->q0, &q));
+    PetscCall(VecGetArrayWrite(l->c0, &c0));
+    PetscCall((*l->loss->together)(n, s0, z, q, c0, risk));
+    PetscCall(VecRestoreArrayWrite(l->c0, &c0));
+    if (l->q0) PetscCall(VecRestoreArrayRead(l->q0, &q));
+    PetscCall(VecRestoreArrayRead(l->z0, &z));
+    PetscCall(VecRestoreArrayRead(l->s0, &s0));
+  }
+  PetscCallMPI(MPI_Bcast(risk, 1, MPIU_REAL, 0, comm));
+  PetscCall(VecScatterBegin(l->tozero, l->c0, c, INSERT_VALUES, SCATTER_REVERSE));
+  PetscCall(VecScatterEnd(l->tozero, l->c0, c, INSERT_VALUES, SCATTER_REVERSE));
+  PetscFunctionReturn(0);
+}
+
+/* By arrays of the host: at s, with slopes to c; or at s + k d, with the slope along d */
+static PetscErrorCode RiskRows(Learner *l, Vec s, PetscReal k, Vec d, PetscReal *risk, Vec c, PetscReal *along)
+{
+  const PetscScalar *as, *ad = NULL, *az, *au = NULL;
+  PetscScalar       *ac = NULL;
+  PetscInt           m, M;
+  PetscReal          sums[2];
+
+  PetscFunctionBeginUser;
+  PetscCall(VecGetLocalSize(s, &m));
+  PetscCall(VecGetSize(s, &M));
+  PetscCall(VecGetArrayRead(s, &as));
+  PetscCall(VecGetArrayRead(l->z, &az));
+  if (d) PetscCall(VecGetArrayRead(d, &ad));
+  else PetscCall(VecGetArrayWrite(c, &ac));
+  if (l->u) PetscCall(VecGetArrayRead(l->u, &au));
+  sums[0] = (*l->loss->rows)(m, as, k, ad, az, au, l->parameter, 1 / (PetscReal)M, ac, &sums[1]);
+  if (l->u) PetscCall(VecRestoreArrayRead(l->u, &au));
+  if (d) PetscCall(VecRestoreArrayRead(d, &ad));
+  else PetscCall(VecRestoreArrayWrite(c, &ac));
+  PetscCall(VecRestoreArrayRead(l->z, &az));
+  PetscCall(VecRestoreArrayRead(s, &as));
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sums, 2, MPIU_REAL, MPIU_SUM, PetscObjectComm((PetscObject)s)));
+  *risk = sums[0] / (PetscReal)M;
+  if (along) *along = sums[1];
+  PetscFunctionReturn(0);
+}
+
+/* The risk at the scores s, and its slopes by them to c */
+static PetscErrorCode RiskScores(Learner *l, Vec s, Vec c, PetscReal *risk)
+{
+  PetscScalar sum;
+  PetscInt    M;
+
+  PetscFunctionBeginUser;
+  if (l->loss->together) PetscCall(RiskTogether(l, s, c, risk));
+  else if (!l->vectors) PetscCall(RiskRows(l, s, 0, NULL, risk, c, NULL));
+  else {
+    PetscCall(VecGetSize(s, &M));
+    PetscCall((*l->loss->vectors)(s, l->z, l->parameter, l->zero, l->f, c));
+    if (l->u) {
+      PetscCall(VecPointwiseMult(c, c, l->u));
+      PetscCall(VecDot(l->f, l->u, &sum));
+    } else PetscCall(VecSum(l->f, &sum));
+    PetscCall(VecScale(c, 1 / (PetscReal)M));
+    *risk = PetscRealPart(sum) / (PetscReal)M;
+  }
+  PetscFunctionReturn(0);
+}
+
+PetscErrorCode RiskAt(Learner *l, Vec s, Vec c, PetscReal *risk)
+{
+  PetscLogDouble begin, end;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscTime(&begin));
+  PetscCall(RiskScores(l, s, c, risk));
+  PetscCall(PetscTime(&end));
+  l->seconds[TIME_LOSS] += end - begin;
+  PetscFunctionReturn(0);
+}
+
+/* The risk at the scores base + k d, and its slope by k. Leaves s and c as they may be */
+static PetscErrorCode RiskAlong(Learner *l, PetscReal k, PetscReal *risk, PetscReal *slope)
+{
+  PetscScalar dot;
+
+  PetscFunctionBeginUser;
+  if (!l->vectors && !l->loss->together) PetscCall(RiskRows(l, l->origin, k, l->d, risk, NULL, slope));
+  else {
+    PetscCall(VecWAXPY(l->s, k, l->d, l->origin));
+    PetscCall(RiskScores(l, l->s, l->c, risk));
+    PetscCall(VecDot(l->c, l->d, &dot));
+    *slope = PetscRealPart(dot);
+  }
+  PetscFunctionReturn(0);
+}
+
+/* Second derivatives of the risk by the scores s */
+PetscErrorCode Curvature(Learner *l, Vec s, Vec h)
+{
+  PetscInt m, M;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecGetLocalSize(s, &m));
+  PetscCall(VecGetSize(s, &M));
+  if (l->vectors) PetscCall((*l->loss->vectors)(s, l->z, l->parameter, l->zero, l->f, h));
+  else {
+    const PetscScalar *as, *az;
+    PetscScalar       *ah;
+    PetscReal          unused;
+
+    PetscCall(VecGetArrayRead(s, &as));
+    PetscCall(VecGetArrayRead(l->z, &az));
+    PetscCall(VecGetArrayWrite(h, &ah));
+    (void)(*l->loss->rows)(m, as, 0, NULL, az, NULL, l->parameter, 1.0, ah, &unused);
+    PetscCall(VecRestoreArrayWrite(h, &ah));
+    PetscCall(VecRestoreArrayRead(l->z, &az));
+    PetscCall(VecRestoreArrayRead(s, &as));
+  }
+  PetscCall((*l->loss->curvature)(h));
+  if (l->u) PetscCall(VecPointwiseMult(h, h, l->u));
+  PetscCall(VecScale(h, 1 / (PetscReal)M));
+  PetscFunctionReturn(0);
+}
+
+/*
+  The step k >= 0 that minimises  linear k + square k^2/2 + R(base + k d),  and the risk there. The slope of that convex function rises along the line: its root is bracketed,
+  and then found by the rule of false position, with the end that stays halved (Illinois), until the slope is tol of what it was at the beginning. With kinks the
+  slope jumps: the bracket then ends it.
+*/
+PetscErrorCode SearchLine(Learner *l, PetscReal linear, PetscReal square, PetscReal tol, PetscReal *step, PetscReal *risk)
+{
+  PetscReal      low = 0, high = -1, atlow, athigh = 0, first, value, slope, best, k = l->trial;
+  int            side = 0;
+  PetscLogDouble begin, end;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscTime(&begin));
+  PetscCall(RiskAlong(l, 0, risk, &slope));
+  *step = 0;
+  best  = *risk;
+  first = atlow = linear + slope;
+  for (int n = 0; first < 0 && n < EVALUATIONS; n++) {
+    PetscReal h;
+
+    PetscCall(RiskAlong(l, k, &value, &slope));
+    h = linear + square * k + slope;
+    if (value + k * (linear + 0.5 * square * k) < best) {
+      best  = value + k * (linear + 0.5 * square * k);
+      *risk = value;
+      *step = k;
+    }
+    if (PetscAbsReal(h) <= -tol * first || PetscIsInfOrNanReal(h)) break;
+    if (h < 0) {
+      low   = k;
+      atlow = h;
+      if (high > 0 && side < 0) athigh *= 0.5;
+      side = -1;
+    } else {
+      high   = k;
+      athigh = h;
+      if (side > 0) atlow *= 0.5;
+      side = 1;
+    }
+    if (high < 0) k *= 4;
+    else {
+      if (high - low <= 1e-3 * high && *step > 0) break;
+      k = (low * athigh - high * atlow) / (athigh - atlow);
+      k = PetscMin(PetscMax(k, low + 0.01 * (high - low)), high - 0.01 * (high - low));
+    }
+  }
+  PetscCall(PetscTime(&end));
+  l->seconds[TIME_LOSS] += end - begin;
+  PetscFunctionReturn(0);
+}
+
+/* Vectors for the data, and everything to zero */
+PetscErrorCode LearnerSetUp(Learner *l)
+{
+  PetscBool host;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc1(l->k, &l->w));
+  PetscCall(MatCreateVecs(l->data.X, &l->w[0], &l->s));
+  PetscCall(VecSet(l->w[0], 0.0));
+  for (PetscInt j = 1; j < l->k; j++) {
+    PetscCall(VecDuplicate(l->w[0], &l->w[j]));
+    PetscCall(VecSet(l->w[j], 0.0));
+  }
+  PetscCall(VecGetSize(l->w[0], &l->columns));
+  PetscCall(VecDuplicate(l->s, &l->c));
+  PetscCall(VecDuplicate(l->s, &l->z));
+  PetscCall(VecDuplicate(l->s, &l->origin));
+  PetscCall(VecDuplicate(l->s, &l->d));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)l->s, &host, VECSEQ, VECMPI, ""));
+  l->vectors = (PetscBool)(!host && l->loss->vectors);
+  if (l->vectors) {
+    PetscCall(VecDuplicate(l->s, &l->f));
+    PetscCall(VecDuplicate(l->s, &l->zero));
+    PetscCall(VecSet(l->zero, 0.0));
+  }
+  if (l->loss->together) {
+    PetscCall(VecScatterCreateToZero(l->s, &l->tozero, &l->s0));
+    PetscCall(VecDuplicate(l->s0, &l->c0));
+    PetscCall(VecDuplicate(l->s0, &l->z0));
+    if (l->data.q) {
+      PetscCall(VecDuplicate(l->s0, &l->q0));
+      PetscCall(VecScatterBegin(l->tozero, l->data.q, l->q0, INSERT_VALUES, SCATTER_FORWARD));
+      PetscCall(VecScatterEnd(l->tozero, l->data.q, l->q0, INSERT_VALUES, SCATTER_FORWARD));
+    }
+  }
+  PetscFunctionReturn(0);
+}
+
+/* Labels and weights of rows as weight vector j needs them: of classes +1 and -1; a row weighs what the file says times what its class weighs */
+PetscErrorCode LearnerClass(Learner *l, PetscInt j)
+{
+  const Settings *o = l->settings;
+  PetscInt        m;
+  PetscReal       weight[2] = {1, 1};
+
+  PetscFunctionBeginUser;
+  l->which = j;
+  l->trial = 1;
+  PetscCall(VecCopy(l->data.y, l->z));
+  PetscCall(VecDestroy(&l->u));
+  if (l->data.u || o->nweights) {
+    PetscCall(VecDuplicate(l->s, &l->u));
+    if (l->data.u) PetscCall(VecCopy(l->data.u, l->u));
+    else PetscCall(VecSet(l->u, 1.0));
+  }
+  PetscCall(VecGetLocalSize(l->z, &m));
+  if (l->nclasses) {
+    const PetscReal positive = l->k == 1 ? l->label[1] : l->label[j];
+    PetscScalar    *z, *u = NULL;
+
+    /* as LIBLINEAR has it: of several classes, the weight is that of the class that stands against the others */
+    for (PetscInt i = 0; i < o->nweights; i++) {
+      if (o->weighted[i] == positive) weight[1] = o->weight[i];
+      else if (l->k == 1) weight[0] = o->weight[i];
+    }
+    PetscCall(VecGetArray(l->z, &z));
+    if (l->u) PetscCall(VecGetArray(l->u, &u));
+    for (PetscInt i = 0; i < m; i++) {
+      const int is = PetscRealPart(z[i]) == positive;
+
+      z[i] = is ? 1 : -1;
+      if (u) u[i] *= weight[is];
+    }
+    if (l->u) PetscCall(VecRestoreArray(l->u, &u));
+    PetscCall(VecRestoreArray(l->z, &z));
+  }
+  if (l->loss->together) {
+    PetscCall(VecScatterBegin(l->tozero, l->z, l->z0, INSERT_VALUES, SCATTER_FORWARD));
+    PetscCall(VecScatterEnd(l->tozero, l->z, l->z0, INSERT_VALUES, SCATTER_FORWARD));
+  }
+  PetscFunctionReturn(0);
+}
+
+PetscErrorCode LearnerDestroy(Learner *l)
+{
+  Vec *const vectors[] = {&l->z, &l->u, &l->s, &l->c, &l->f, &l->origin, &l->d, &l->zero, &l->s0, &l->c0, &l->z0, &l->q0};
+
+  PetscFunctionBeginUser;
+  for (PetscInt j = 0; l->w && j < l->k; j++) PetscCall(VecDestroy(&l->w[j]));
+  PetscCall(PetscFree(l->w));
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(vectors); i++) PetscCall(VecDestroy(vectors[i]));
+  PetscCall(VecScatterDestroy(&l->tozero));
+  PetscCall(DataDestroy(&l->data));
+  PetscFunctionReturn(0);
+}
+
+/* ---- subgradients, checked ---- */
+
+/*
+  At random weights: the derivative along a random direction, by central differences, against the subgradient; and f(v) >= f(w) + <g, v - w>, which
+  holds for a subgradient of a convex function, differentiable or not. Differences of a loss with kinks are off by the rows that have one between the
+  two points, so their distance is small and the bound is wider. The slope along a line is another way to the same number.
+*/
+PetscErrorCode CheckRisk(Learner *l, PetscInt seed)
+{
+  Vec             w, v, d, g;
+  PetscReal       f, fplus, fminus, slope, along, bound, error = 0, below = 0;
+  PetscScalar     gd;
+  PetscRandom     random;
+  const PetscReal h = 1e-6;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicate(l->w[0], &w));
+  PetscCall(VecDuplicate(w, &v));
+  PetscCall(VecDuplicate(w, &d));
+  PetscCall(VecDuplicate(w, &g));
+  PetscCall(PetscRandomCreate(PetscObjectComm((PetscObject)w), &random));
+  PetscCall(PetscRandomSetInterval(random, -1.0, 1.0));
+  PetscCall(PetscRandomSetSeed(random, (unsigned long)seed));
+  PetscCall(PetscRandomSeed(random));
+  for (int trial = 0; trial < 5; trial++) {
+    PetscCall(LearnerClass(l, trial % l->k));
+    PetscCall(VecSetRandom(w, random));
+    PetscCall(VecSetRandom(d, random));
+    PetscCall(Scores(l, w, l->origin));
+    PetscCall(Scores(l, d, l->d));
+    PetscCall(RiskAlong(l, h, &fplus, &along));
+    PetscCall(RiskAlong(l, -h, &fminus, &along));
+    PetscCall(RiskAlong(l, 0, &f, &along));
+    PetscCall(RiskAt(l, l->origin, l->c, &f));
+    PetscCall(Subgradient(l, l->c, g));
+    PetscCall(VecDot(d, g, &gd));
+    slope = (fplus - fminus) / (2 * h);
+    error = PetscMax(error, PetscMax(PetscAbsReal(slope - PetscRealPart(gd)), PetscAbsReal(along - PetscRealPart(gd))) / (PetscAbsReal(slope) + 1));
+    PetscCall(RiskAlong(l, 1, &fplus, &along));
+    below = PetscMax(below, (f + PetscRealPart(gd) - fplus) / (PetscAbsReal(f) + 1));
+  }
+  bound = l->loss->curvature ? 1e-7 : 1e-3;
+  PetscCheck(error <= bound, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "Loss %s: the subgradient differs from finite differences by %g of them, %g is allowed", l->loss->name, (double)error, (double)bound);
+  PetscCheck(below <= 1e-12, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "Loss %s: the plane of the subgradient lies above the loss by %g", l->loss->name, (double)below);
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "check      loss %s: finite differences agree within %g, its planes lie below it\n", l->loss->name, (double)bound));
+  PetscCall(PetscRandomDestroy(&random));
+  PetscCall(VecDestroy(&w));
+  PetscCall(VecDestroy(&v));
+  PetscCall(VecDestroy(&d));
+  PetscCall(VecDestroy(&g));
+  PetscFunctionReturn(0);
+}

@@ -1,0 +1,60 @@
+"""scikit-learn's interface: its own checks of estimators, and its own optima. Run by t706-sklearn.sh."""
+import sys
+import warnings
+
+import petsc4py
+
+petsc4py.init(sys.argv[2:])
+sys.path.insert(0, sys.argv[1])
+import learn
+import numpy as np
+from scipy import sparse
+from sklearn import linear_model, svm
+from sklearn.datasets import make_classification, make_regression
+from sklearn.utils.estimator_checks import check_estimator
+
+warnings.simplefilter("ignore")
+failed = 0
+for model in (learn.LinearSVC(), learn.LogisticRegression(), learn.Ridge()):
+    for result in check_estimator(model, on_fail=None):
+        if result["status"] not in ("passed", "skipped", "xfail"):
+            failed += 1
+            print(f"{type(model).__name__}: {result['check_name']}: {result['exception']}")
+
+
+def close(a, b, tolerance, what):
+    global failed
+    if not np.max(np.abs(a - b)) <= tolerance * max(1, np.max(np.abs(b))):
+        failed += 1
+        print(f"{what}: differs by {np.max(np.abs(a - b)):g}")
+
+
+X, y = make_classification(300, 20, n_informative=10, n_classes=2, random_state=1)
+X[np.abs(X) < 0.3] = 0
+S = sparse.csr_matrix(X)
+u = np.random.RandomState(2).rand(300) + 0.1
+for C in (1e-3, 1.0, 1e3):
+    ours = learn.LogisticRegression(C=C, tol=1e-13).fit(S, y, sample_weight=u)
+    theirs = linear_model.LogisticRegression(C=C, tol=1e-12, max_iter=100000, solver="newton-cholesky").fit(X, y, sample_weight=u)
+    close(ours.coef_, theirs.coef_, 1e-5, f"LogisticRegression, C = {C}")
+    close(ours.intercept_, theirs.intercept_, 1e-5, f"LogisticRegression, intercept, C = {C}")
+    close(ours.predict_proba(S), theirs.predict_proba(X), 1e-5, f"LogisticRegression, probabilities, C = {C}")
+    ours = learn.LinearSVC(C=C, tol=1e-13).fit(S, y)
+    theirs = svm.LinearSVC(C=C, tol=1e-10, max_iter=1000000, dual=False).fit(X, y)
+    close(ours.coef_, theirs.coef_, 1e-4, f"LinearSVC, C = {C}")
+ours = learn.LinearSVC(C=1e-2, loss="hinge", tol=1e-5).fit(S, y)
+theirs = svm.LinearSVC(C=1e-2, loss="hinge", tol=1e-8, max_iter=1000000).fit(X, y)
+
+
+def hinge(m):
+    return 0.5 * (np.sum(m.coef_**2) + m.intercept_[0] ** 2) + 1e-2 * np.maximum(1 - (2 * y - 1) * m.decision_function(X), 0).sum()
+
+
+close(hinge(ours), hinge(theirs), 1e-4, "LinearSVC, hinge, objective")
+X, y = make_regression(200, 15, n_targets=2, noise=3, bias=7, random_state=1)
+for alpha in (1e-3, 1.0, 100.0):
+    ours = learn.Ridge(alpha=alpha).fit(sparse.csr_matrix(X), y)
+    theirs = linear_model.Ridge(alpha=alpha).fit(X, y)
+    close(ours.coef_, theirs.coef_, 1e-5, f"Ridge, alpha = {alpha}")
+    close(ours.intercept_, theirs.intercept_, 1e-5, f"Ridge, intercept, alpha = {alpha}")
+sys.exit(failed > 0)
