@@ -203,3 +203,4 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRViewBlock_Private(Mat, PetscViewer);
 
 /* For the one who registers all types of the library, dlregisgpucsr.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRRegister_Private(void);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorRegister_Private(void); /* factor/ */
