@@ -129,6 +129,30 @@ words() {
 }
 check "no folder of one machine, nothing left to do" words
 
+# --- Links: a page that is named is there, and has the heading
+
+links() {
+  python3 - <<'END'
+import re
+from pathlib import Path
+
+def anchors(page):
+    return {re.sub(r"[^\w\- ]", "", h.lower()).strip().replace(" ", "-") for h in re.findall(r"^#+ +(.*)$", page.read_text(), re.M)}
+
+for page in sorted([*Path(".").glob("*.md"), *Path("docs").rglob("*.md"), *Path("src").rglob("*.md"), *Path("share").rglob("*.md")]):
+    for text, target in re.findall(r"\[([^\]]*)\]\(([^)\s]+)\)", page.read_text()):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        file = (page.parent / name) if name else page
+        if not file.exists():
+            print(f"{page}: links to {name}, which is not there")
+        elif anchor and file.suffix == ".md" and anchor not in anchors(file):
+            print(f"{page}: links to {target}: no such heading")
+END
+}
+if need python3; then check "links" links; fi
+
 # --- Scripts
 
 scripts() {

@@ -84,7 +84,7 @@ static int ReadBinary(const GPUCSRSource *s, const char name[], off_t cut, GPUCS
   int          failed;
 
   failed = GPUCSRBinaryHeader(s, &b, f);
-  if (!failed && cut >= 0 && truncate(name, cut)) return 2;
+  if (!failed && cut >= 0 && truncate(name, cut)) failed = 2;
   if (!failed) failed = GPUCSRBinaryRows(&b, 0, ROWS, row, f) || GPUCSRBinaryColumns(&b, 0, ROWS, row, 0, j, 2, f) || GPUCSRBinaryReals(&b, b.values, ROWS, v, 2, f);
   entries = ROWS;
   free(row);

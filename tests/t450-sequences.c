@@ -757,20 +757,18 @@ static PetscErrorCode Op_solve(World *w, const int p[4], double *result)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#define OPERATIONS \
-  ROW(fill) \
-  ROW(set) \
-  ROW(zero) \
-  ROW(axpy) \
-  ROW(aypx) \
-  ROW(axpby) ROW(waxpy) ROW(maxpy) ROW(times) ROW(copy) ROW(swap) ROW(scale) ROW(shift) ROW(dot) ROW(norm) ROW(sum) ROW(strange) ROW(write) ROW(open) ROW(poke) ROW(close) ROW(look) ROW(see) ROW(place) ROW(reset) ROW(duplicate) ROW(renew) ROW(piece) ROW(mult) ROW(transposed) ROW(multadd) ROW(transposedadd) ROW(diagonal) ROW(values) ROW(scalemat) ROW(shiftmat) ROW(diagonalscale) ROW(zerorows) ROW(zeromat) ROW(array) ROW(axpymat) ROW(copymat) ROW(replacemat) ROW(convert) ROW(transpose) ROW(matmat) ROW(dense) ROW(edge) ROW(solve)
-
 static const struct {
   const char *name;
   Operation  *apply;
 } operations[] = {
-#define ROW(name) {#name, Op_##name},
-  OPERATIONS
+#define ROW(name) \
+  { \
+    #name, Op_##name \
+  }
+  ROW(fill),  ROW(set),     ROW(zero),    ROW(axpy),       ROW(aypx),    ROW(axpby),         ROW(waxpy),    ROW(maxpy),  ROW(times),    ROW(copy),     ROW(swap),          ROW(scale),    ROW(shift),
+  ROW(dot),   ROW(norm),    ROW(sum),     ROW(strange),    ROW(write),   ROW(open),          ROW(poke),     ROW(close),  ROW(look),     ROW(see),      ROW(place),         ROW(reset),    ROW(duplicate),
+  ROW(renew), ROW(piece),   ROW(mult),    ROW(transposed), ROW(multadd), ROW(transposedadd), ROW(diagonal), ROW(values), ROW(scalemat), ROW(shiftmat), ROW(diagonalscale), ROW(zerorows), ROW(zeromat),
+  ROW(array), ROW(axpymat), ROW(copymat), ROW(replacemat), ROW(convert), ROW(transpose),     ROW(matmat),   ROW(dense),  ROW(edge),     ROW(solve),
 #undef ROW
 };
 #define NOPS ((int)PETSC_STATIC_ARRAY_LENGTH(operations))

@@ -104,14 +104,15 @@ static PetscErrorCode Launch_Fault(GPUCSRDevice d, const char what[])
 /* KIND:N, with what may follow it */
 static PetscErrorCode Parse(const char text[])
 {
-  GPUCSRFaultCounts *f   = &GPUCSRFault;
-  const char        *end = strchr(text, ':');
+  GPUCSRFaultCounts *f    = &GPUCSRFault;
+  const char        *end  = strchr(text, ':');
+  const size_t       word = end ? (size_t)(end - text) : strlen(text);
   char              *rest;
   PetscMPIInt        rank;
   int                k = 0;
 
   PetscFunctionBegin;
-  while (k < GPUCSR_FAULT_KINDS && end && (strncmp(text, GPUCSRFaultKinds[k], (size_t)(end - text)) || GPUCSRFaultKinds[k][end - text])) k++;
+  while (k < GPUCSR_FAULT_KINDS && (strncmp(text, GPUCSRFaultKinds[k], word) || GPUCSRFaultKinds[k][word])) k++;
   PetscCheck(end && k < GPUCSR_FAULT_KINDS, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "-gpucsr_debug_fault %s: must begin with memory:, pagelock:, copy:, launch:, event:, synchronize:, properties: or device:, and a number", text);
   f->kind = (GPUCSRFaultKind)k;
   f->at   = (PetscInt)strtol(end + 1, &rest, 10);
