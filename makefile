@@ -130,6 +130,21 @@ check:
 # On a machine without PETSc, what `make carry` put together elsewhere
 check-gpu: $(if $(FOUND),lib convert examples tests)
 	@$(if $(FOUND),,LD_LIBRARY_PATH=$(abspath $(CARRY)/lib-$(BUILD)):$$LD_LIBRARY_PATH) tests/run.sh BACKEND=cuda BUILD=$(if $(FOUND),,$(CARRY)/)$(BUILD)
+# Built with gcc's sanitizers, without CUDA, and run on the host, also as a stand-in for a GPU; petsc4py and what builds in a folder of its own are left out. Leaks are
+# counted by -malloc_dump and t010: MPI unloads its modules before it ends, and what they leave has no name then
+SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined
+check-sanitize:
+	@$(MAKE) --no-print-directory -s NVCC= BUILD=build-sanitize CC="$(CC) $(SANITIZE)" CFLAGS="-O1 -g -fno-omit-frame-pointer" lib convert examples tests
+	@for t in $(or $(SEARCH),t0 t1 t2 t3 t4 t5 t6 t75 t9); do ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 tests/run.sh BACKEND=host BUILD=build-sanitize search=$$t || exit 1; done
+# Lines of src/ without .cu that the tests reach on the host; what they do not reach is in build-coverage/uncovered.txt
+coverage:
+	@$(MAKE) --no-print-directory -s NVCC= BUILD=build-coverage CC="$(CC) --coverage" CFLAGS="-O0 -g" lib convert examples tests
+	@find build-coverage -name '*.gcda' -delete
+	-@tests/run.sh BACKEND=host BUILD=build-coverage $(if $(SEARCH),search=$(SEARCH))
+	@python3 tests/coverage.py build-coverage
+# compute-sanitizer's four tools on a GPU
+check-memcheck: $(if $(FOUND),lib tests)
+	@BUILD=$(if $(FOUND),,$(CARRY)/)$(BUILD) tests/memcheck.sh
 FOUNDMINOR = $(basename $(shell $(pkgconfig) --modversion $(PETSC)))
 # Where things go; DOCDIR gets the pages of docs/, the licence and the man pages in HTML
 LIBDIR ?= $(PREFIX)/lib

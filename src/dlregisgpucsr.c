@@ -1,9 +1,15 @@
 /*
   The library as PETSc opens it: every type that it holds is registered here, and all of it is given back here.
 */
+#if !defined(_GNU_SOURCE)
+  #define _GNU_SOURCE /* dladdr() */
+#endif
 #include "mat/impls/gpucsr/gpucsrimpl.h"
 #include "ksp/impls/gpu/gpukspimpl.h"
 #include "tao/impls/bmrm/gpubmrm.h"
+#include "foreign.h"
+#include <dlfcn.h>
+#include <string.h>
 #if PetscDefined(HAVE_CUDA) && PetscDefined(HAVE_OPENMPI)
   #include <mpi-ext.h>
 #endif
@@ -21,25 +27,6 @@ static PetscBool MPIKnowsGPUs(void)
   #endif
 }
 #endif
-
-/* A plugin loaded into a PETSc other than the one it was compiled for must say so before it touches an object */
-static PetscErrorCode CheckPETSc(void)
-{
-  PetscInt      major, minor, subminor, release;
-  PetscDataType scalar;
-  PetscBool     found;
-  size_t        intsize;
-
-  PetscFunctionBegin;
-  /* first of all, since a PETSc with other indices fills our numbers in another width */
-  PetscCall(PetscDataTypeGetSize(PETSC_INT, &intsize));
-  PetscCheck(intsize == sizeof(PetscInt), PETSC_COMM_WORLD, PETSC_ERR_LIB, "libpetscgpucsr.so was built for a PETSc with %d-bit indices and is loaded into one with %d-bit indices: build it again against the PETSc that the program uses", (int)(8 * sizeof(PetscInt)), (int)(8 * intsize));
-  PetscCall(PetscGetVersionNumber(&major, &minor, &subminor, &release));
-  PetscCheck(major == PETSC_VERSION_MAJOR && minor == PETSC_VERSION_MINOR, PETSC_COMM_WORLD, PETSC_ERR_LIB, "libpetscgpucsr.so was built for PETSc %d.%d and is loaded into PETSc %d.%d: build it again against the PETSc that the program uses", PETSC_VERSION_MAJOR, PETSC_VERSION_MINOR, (int)major, (int)minor);
-  PetscCall(PetscDataTypeFromString("scalar", &scalar, &found));
-  PetscCheck(found && scalar == PETSC_SCALAR, PETSC_COMM_WORLD, PETSC_ERR_LIB, "libpetscgpucsr.so was built for a PETSc with %s scalars and is loaded into one with %s scalars: build it again against the PETSc that the program uses", PetscDataTypes[PETSC_SCALAR], found ? PetscDataTypes[scalar] : "unknown");
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /*@C
   MatGPUCSRFinalizePackage - Print the report if one was asked for, and give the devices back
@@ -119,10 +106,12 @@ static PetscErrorCode CheckBackend(void)
 PetscErrorCode MatGPUCSRInitializePackage(void)
 {
   PetscErrorCode ierr;
+  char           why[256];
 
   PetscFunctionBegin;
   if (initialized) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(CheckPETSc());
+  PetscCall(GPUCSRForeign(why, sizeof(why)));
+  PetscCheck(!why[0], PETSC_COMM_WORLD, PETSC_ERR_LIB, "%s: build it again against the PETSc that the program uses", why);
   PetscCall(MatGPUCSRRegister_Private());
   PetscCall(GPUCSRSysInitialize());
   ierr = CheckBackend();
@@ -153,13 +142,41 @@ PetscErrorCode MatGPUCSRInitializePackage(void)
 
   Collective on `PETSC_COMM_WORLD`
 
+  Options Database Key:
+. -gpucsr_strict - an error, not a warning, where the library was built for a PETSc other than the program's
+
   Level: developer
+
+  Note:
+  In a PETSc with other scalars or indices, or of another minor version, the program runs without the library, and is told so once. Where it differs in
+  scalars or indices alone our names of types stand for PETSc's own: options for all programs, from ~/.petscrc say, do no harm there.
 
 .seealso: `MatGPUCSRInitializePackage()`
 @*/
 PetscErrorCode PetscDLLibraryRegister_petscgpucsr(void)
 {
+  PetscBool strict = PETSC_FALSE;
+  char      why[256];
+
   PetscFunctionBegin;
+  PetscCall(GPUCSRForeign(why, sizeof(why)));
+  if (why[0]) PetscCall(PetscOptionsGetBool(NULL, NULL, "-gpucsr_strict", &strict, NULL));
+  if (why[0] && !strict) {
+    PetscCall(PetscFPrintf(PETSC_COMM_WORLD, PETSC_STDERR, "MATGPUCSR warning: %s: the program runs without it; -gpucsr_strict makes this an error\n", why));
+    if (!strstr(why, "for PETSc ")) PetscCall(GPUCSRForeignNames());
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(MatGPUCSRInitializePackage());
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PETSc finds what a library registers by the name of its file, and says nothing where that is another one: only the loader gets here then */
+static void __attribute__((constructor)) CheckName(void)
+{
+  Dl_info     info;
+  const char *name;
+
+  if (!dladdr((void *)PetscDLLibraryRegister_petscgpucsr, &info) || !info.dli_fname) return;
+  name = strrchr(info.dli_fname, '/') ? strrchr(info.dli_fname, '/') + 1 : info.dli_fname;
+  if (!strncmp(name, "lib", 3) && strncmp(name, "libpetscgpucsr", 14)) fprintf(stderr, "MATGPUCSR warning: %s is libpetscgpucsr.so under another name, by which PETSc does not find what it registers: give the file its name back\n", info.dli_fname);
 }

@@ -288,21 +288,21 @@ static PetscErrorCode Check(Space *w, const Matrix *M, PetscBool trans, GPUCSRPl
 /* Does the kernel work on the format, and was it asked for? */
 static PetscErrorCode Wanted(const GPUCSRFormat *format, const GPUCSRKernel *k, PetscBool *yes)
 {
-  char      names[128], *found, **text;
-  int       n;
+  char      names[128], text[sizeof(only)];
+  size_t    length;
   PetscBool same;
 
   PetscFunctionBegin;
   PetscCall(PetscStrcmp(k->format, format->family, &same));
-  *yes = only[0] ? PETSC_FALSE : PETSC_TRUE;
+  *yes = (PetscBool)(same && !only[0]);
+  if (!same || *yes) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscSNPrintf(names, sizeof(names), "%s %s", format->name, k->name));
-  PetscCall(PetscStrToArray(only, ',', &n, &text));
-  for (int q = 0; q < n && !*yes; q++) {
-    PetscCall(PetscStrstr(names, text[q], &found));
-    *yes = found ? PETSC_TRUE : PETSC_FALSE;
+  for (const char *p = only; *p && !*yes; p += length + (p[length] == ',')) { /* asked for every kernel of every plan: without memory */
+    length = strcspn(p, ",");
+    memcpy(text, p, length);
+    text[length] = 0;
+    *yes         = (PetscBool)(length && strstr(names, text));
   }
-  PetscCall(PetscStrToArrayDestroy(n, text));
-  *yes = (PetscBool)(*yes && same);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -26,4 +26,13 @@ twice() {
 twice "the same path" "$LIB"
 twice "a link" "$tmp/libpetscgpucsr.so"
 twice "a copy" "$tmp/copy/libpetscgpucsr.so" may_fail
+# under another name PETSc finds nothing in it, and its error about the type alone would not tell why
+cp "$LIB" "$tmp/libcopy.so"
+PETSC_OPTIONS="-mat_gpucsr_backend $BACKEND" "$program" -dll_append "$tmp/libcopy.so" -mat_type gpucsr >"$tmp/out" 2>&1
+status=$?
+if [ $status = 0 ] || [ $status -gt 128 ] || [ "$(grep -c 'libcopy.so is libpetscgpucsr.so under another name' "$tmp/out")" != 1 ]; then
+  echo "under another name the library ended with status $status and said:"
+  cat "$tmp/out"
+  failed=1
+fi
 exit $failed

@@ -76,7 +76,12 @@ PetscErrorCode GPUCSRConvert(void *dst, GPUCSRType to, const void *src, GPUCSRTy
 
   PetscFunctionBegin;
   PetscCheck(GPUCSRConvertible(to, from), PETSC_COMM_SELF, PETSC_ERR_SUP, "No conversion from type %d to type %d", (int)from, (int)to);
-#pragma omp parallel num_threads(threads) if (threads > 1) reduction(max : worst)
+  if (threads == 1) { /* formats convert one entry at a time: a parallel region of one thread would take most of that */
+    worst = GPUCSRConvertPiece(dst, to, src, from, 0, n, worst);
+    if (rounding) *rounding = worst;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#pragma omp parallel num_threads(threads) reduction(max : worst)
   {
     const size_t me = (size_t)omp_get_thread_num(), all = (size_t)omp_get_num_threads(), first = n * me / all;
 

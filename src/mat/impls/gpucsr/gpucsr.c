@@ -38,7 +38,7 @@ PetscLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_GP
 . -mat_gpucsr_threads n                               - host threads that convert and copy, at most 8 by default
 . -mat_gpucsr_pin_vectors (true|false)                - page-lock large host vectors in place while they live
 . -mat_gpucsr_memory_limit bytes                      - largest device memory one rank may use, 0 for no limit
-- -mat_gpucsr_report                                  - at the end, say for each matrix what it was stored as, why, and what its products reached
+- -mat_gpucsr_report [full][:file]                    - at the end, what products took and a line a matrix; full: for each, what it was stored as, why, and what its products reached
 
   Level: beginner
 
@@ -416,7 +416,7 @@ PetscErrorCode MatGPUCSRSetTransposeKernel(Mat A, const char kernel[])
   Level: intermediate
 
   Notes:
-  A and its transpose are chosen separately. -mat_gpucsr_report lists every candidate with its predicted and, if it was timed, its measured time.
+  A and its transpose are chosen separately. -mat_gpucsr_report full lists every candidate with its predicted and, if it was timed, its measured time.
 
   Measuring needs a GPU; on the host it is as estimate.
 

@@ -1,0 +1,79 @@
+/*
+  The library in a PETSc that it was not built for: with other numbers, other indices or of another release. Options that one file or one variable gives to all programs bring it there too. Nothing here
+  touches an object, or a number whose width differs.
+*/
+#include "foreign.h"
+#include <petscksp.h>
+#include <petsctao.h>
+
+/* What does not fit, empty where all does */
+PetscErrorCode GPUCSRForeign(char why[], size_t len)
+{
+  PetscInt      major, minor, subminor, release;
+  PetscDataType scalar;
+  PetscBool     found;
+  size_t        intsize;
+
+  PetscFunctionBegin;
+  why[0] = 0;
+  /* first of all, since a PETSc with other indices fills our numbers in another width */
+  PetscCall(PetscDataTypeGetSize(PETSC_INT, &intsize));
+  if (intsize != sizeof(PetscInt)) {
+    PetscCall(PetscSNPrintf(why, len, "libpetscgpucsr.so was built for a PETSc with %d-bit indices and is loaded into one with %d-bit indices", (int)(8 * sizeof(PetscInt)), (int)(8 * intsize)));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PetscGetVersionNumber(&major, &minor, &subminor, &release));
+  PetscCall(PetscDataTypeFromString("scalar", &scalar, &found));
+  if (major != PETSC_VERSION_MAJOR || minor != PETSC_VERSION_MINOR) PetscCall(PetscSNPrintf(why, len, "libpetscgpucsr.so was built for PETSc %d.%d and is loaded into PETSc %d.%d", PETSC_VERSION_MAJOR, PETSC_VERSION_MINOR, (int)major, (int)minor));
+  else if (!found || scalar != PETSC_SCALAR)
+    PetscCall(PetscSNPrintf(why, len, "libpetscgpucsr.so was built for a PETSc with %s scalars and is loaded into one with %s scalars", PetscDataTypes[PETSC_SCALAR], found ? PetscDataTypes[scalar] : "unknown"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What -mat_seqaij_type makes of a MATSEQAIJ under one of our names */
+static PetscErrorCode Unchanged(Mat A, MatType type, MatReuse reuse, Mat *B)
+{
+  PetscFunctionBegin;
+  (void)type;
+  if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatDuplicate(A, MAT_COPY_VALUES, B));
+  else *B = A;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Our names for what this PETSc has itself, so that options that name our types do no harm */
+PetscErrorCode GPUCSRForeignNames(void)
+{
+  static const char *const mat[][2] = {
+    {"gpucsr",       MATAIJ   },
+    {"aijgpucsr",    MATAIJ   },
+    {"seqaijgpucsr", MATSEQAIJ},
+    {"mpiaijgpucsr", MATMPIAIJ}
+  };
+  static const char *const ksp[][2] = {
+    {"gpucg",   KSPCG  },
+    {"gpubcgs", KSPBCGS}
+  };
+  PetscErrorCode (*create)(Mat), (*vec)(Vec), (*solver)(KSP), (*tao)(Tao);
+
+  PetscFunctionBegin;
+  PetscCall(VecInitializePackage());
+  PetscCall(MatInitializePackage());
+  PetscCall(KSPInitializePackage());
+  PetscCall(TaoInitializePackage());
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(mat); k++) {
+    PetscCall(PetscFunctionListFind(MatList, mat[k][1], &create));
+    if (create) PetscCall(MatRegister(mat[k][0], create));
+  }
+  PetscCall(MatRegisterRootName("gpucsr", MATSEQAIJ, MATMPIAIJ));
+  PetscCall(MatRegisterRootName("aijgpucsr", MATSEQAIJ, MATMPIAIJ));
+  PetscCall(MatSeqAIJRegister("seqaijgpucsr", Unchanged));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(ksp); k++) {
+    PetscCall(PetscFunctionListFind(KSPList, ksp[k][1], &solver));
+    if (solver) PetscCall(KSPRegister(ksp[k][0], solver));
+  }
+  PetscCall(PetscFunctionListFind(VecList, VECSTANDARD, &vec));
+  if (vec) PetscCall(VecRegister("gpu", vec));
+  PetscCall(PetscFunctionListFind(TaoList, TAOBMRM, &tao));
+  if (tao) PetscCall(TaoRegister("gpubmrm", tao));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

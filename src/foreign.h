@@ -1,0 +1,7 @@
+#pragma once
+
+/* Where the library does not fit the PETSc that loads it */
+#include "sys/gpucsrsys.h"
+
+GPUCSR_INTERN PetscErrorCode GPUCSRForeign(char[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUCSRForeignNames(void);
