@@ -17,6 +17,9 @@
 #define MATSEQAIJGPUCSR "seqaijgpucsr"
 #define MATMPIAIJGPUCSR "mpiaijgpucsr"
 
+/* The solver type of its factors (MatSolverType) */
+#define MATSOLVERGPUCSR "gpucsr"
+
 #define VECGPU    "gpu"
 #define VECSEQGPU "seqgpu"
 #define VECMPIGPU "mpigpu"

@@ -71,6 +71,9 @@ directions() {
   layer "$(find $mat/spgemm -name '*.[ch]')" "src/sys $mat/format $mat/kernels $mat/spgemm" "$upper|$cuda"
   layer "$(find $mat/spgemm -name '*.cu*')" "src/sys $mat/format $mat/kernels $mat/spgemm" "$upper"
   layer "$(find $mat/plan -name '*.[ch]')" "src/sys $mat/format $mat/kernels $mat/plan" "$upper|$cuda"
+  layer "$mat/factor/triangle.h $mat/factor/triangle.c $mat/factor/host.c" "$mat/format $mat/factor" "$upper|$cuda"
+  layer "$(find $mat/factor -name '*.cu*')" "$mat/format $mat/kernels $mat/factor" "$upper"
+  layer "$(find $mat/factor -name '*.[ch]' ! -name 'triangle.*' ! -name host.c)" "$mat $mat/factor" "$cuda"
   layer "$(find $mat -maxdepth 1 -name '*.[ch]')" "$mat $mat/plan $mat/spgemm $vec" "$cuda"
   layer "$(find $vec -name '*.[ch]')" "src/sys $vec" "$cuda"
   layer "$(find $vec -name '*.cu')" "src/sys $vec" "$upper"
@@ -108,7 +111,7 @@ cpp() {
   local options=(--quiet --enable=warning,performance,portability --inline-suppr --error-exitcode=1 -Iinclude --template='{file}:{line}: {message} ({id})'
     --suppress=ctunullpointer --suppress=invalidPointerCast)
   cppcheck "${options[@]}" --std=c99 src tests
-  cppcheck "${options[@]}" --language=c++ --std=c++17 -D__CUDACC__ "$mat"/kernels/*.cu "$mat"/spgemm/*.cu "$vec"/*.cu "$tao"/*.cu
+  cppcheck "${options[@]}" --language=c++ --std=c++17 -D__CUDACC__ "$mat"/kernels/*.cu "$mat"/spgemm/*.cu "$mat"/factor/*.cu "$vec"/*.cu "$tao"/*.cu
 }
 if need cppcheck; then check "cppcheck" cpp; fi
 

@@ -131,7 +131,7 @@ static const struct {
 typedef struct {
   PetscInt           its, n;
   KSPConvergedReason reason;
-  PetscReal          norm[HISTORY], truenorm;
+  PetscReal          norm[HISTORY], rnorm, truenorm; /* the last two: of the end, by the recurrence and of b - A x */
 } Outcome;
 
 static PetscInt seen; /* calls of the monitor */
@@ -237,6 +237,14 @@ static PetscErrorCode Solve(Mat A, const char prefix[], PetscInt k, PetscBool ou
     seen = 0;
     PetscCall(KSPSolve(ksp, b, x)); /* again, from what is kept */
   }
+  PetscCall(KSPGetResidualNorm(ksp, &o->rnorm));
+  o->truenorm = o->rnorm;
+  if (ours) {
+    PetscErrorCode (*get)(KSP, PetscReal *);
+
+    PetscCall(PetscObjectQueryFunction((PetscObject)ksp, "KSPGPUGetTrueResidualNorm_C", &get));
+    PetscCall((*get)(ksp, &o->truenorm));
+  }
   PetscCall(KSPGetIterationNumber(ksp, &o->its));
   PetscCall(KSPGetConvergedReason(ksp, &o->reason));
   PetscCall(KSPGetResidualHistory(ksp, (const PetscReal **)&hist, &o->n));
@@ -312,6 +320,7 @@ static PetscErrorCode Case(PetscInt k, PetscInt size)
       break;
     }
   }
+  EXPECT(a.reason <= 0 || PetscAbsReal(a.truenorm - a.rnorm) <= 1e-6 * top, "%s %s, %" PetscInt_FMT ": the norm of the true residual is %g, by the recurrence %g", cases[k].method, what, size, (double)a.truenorm, (double)a.rnorm);
   if (cases[k].side != WITHNAN && r.reason > 0) {
     const PetscScalar *v;
     PetscScalar       *w;

@@ -8,6 +8,9 @@
 //TEST name="cuda" gpu=1 args="-m 300 -n 40 -tao_gpubmrm_backend cuda"
 //TEST name="cuda.ranks2" gpu=1 nsize=2 args="-m 120 -n 5000 -tao_gpubmrm_backend cuda"
 //TEST name="memory" gpu=1 args="-m 120 -n 5000 -mat_gpucsr_memory_limit 6000000"
+//TEST name="standin" gpu=0 args="-m 120 -n 5000 -gpucsr_debug_standin 1 -tao_gpubmrm_backend cuda"
+//TEST name="standin.planes" gpu=0 args="-m 120 -n 5000 -gpucsr_debug_standin 1 -tao_gpubmrm_backend cuda -tao_gpubmrm_planes 30"
+//TEST name="standin.memory" gpu=0 args="-m 120 -n 5000 -gpucsr_debug_standin 1 -mat_gpucsr_memory_limit 6000000"
 //TEST name="lambda" args="-m 30 -n 10 -bad_lambda" fails="-tao_bmrm_lambda has to be positive and finite"
 //TEST name="nodevice" gpu=0 args="-m 30 -n 10 -tao_gpubmrm_backend cuda" fails="The bundle cannot be kept on the device"
 /*

@@ -23,7 +23,7 @@ for ranks in 1 2; do
   if [ $ranks -gt 1 ]; then read -ra launch <<<"$MPIEXEC -n $ranks"; fi
   PETSC_OPTIONS='' "${launch[@]}" $python "$script" >"$tmp/plain" || exit 1
   for type in "-mat_type gpucsr" "-mat_seqaij_type seqaijgpucsr"; do
-    if ! PETSC_OPTIONS="-dll_append $LIB -mat_gpucsr_backend $BACKEND -mat_gpucsr_format csr -mat_gpucsr_report $type" "${launch[@]}" $python "$script" >"$tmp/out" 2>&1; then
+    if ! PETSC_OPTIONS="-dll_append $LIB -mat_gpucsr_backend $BACKEND -mat_gpucsr_format csr -mat_gpucsr_report full $type" "${launch[@]}" $python "$script" >"$tmp/out" 2>&1; then
       echo "$type on $ranks ranks failed:" && cat "$tmp/out" && failed=1
     elif ! grep -E '^(options|aij) ' "$tmp/out" | diff "$tmp/plain" - || ! grep -q csr_ "$tmp/out"; then
       echo "$type on $ranks ranks: not the output without the library (<), or no report of products in format csr:" && cat "$tmp/out" && failed=1

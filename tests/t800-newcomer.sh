@@ -46,7 +46,7 @@ build host NVCC= lib host/examples/poisson3d host/tests/t100-formats host/tests/
 cd "$tmp/copy" || exit 2
 plugin="-dll_append $PWD/host/lib/libpetscgpucsr.so -mat_type gpucsr -mat_gpucsr_backend host"
 # shellcheck disable=SC2086 # options are words
-host/examples/poisson3d -n 6 $plugin -mat_gpucsr_format "$format" -mat_gpucsr_report >"$tmp/out" 2>&1 || fail "-mat_gpucsr_format $format failed:" "$tmp/out"
+host/examples/poisson3d -n 6 $plugin -mat_gpucsr_format "$format" -mat_gpucsr_report full >"$tmp/out" 2>&1 || fail "-mat_gpucsr_format $format failed:" "$tmp/out"
 if grep -q 'this PETSc computes with' "$tmp/out"; then exit 77; fi
 grep -q "A: format $format, kernel $kernel" "$tmp/out" || fail "-mat_gpucsr_format $format is not what ran:" "$tmp/out"
 # shellcheck disable=SC2086

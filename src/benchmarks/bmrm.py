@@ -80,7 +80,7 @@ def device():
 
 
 def report(text):
-    """Of -mat_gpucsr_report: formats, kernels, and milliseconds by part, of the matrix learned from"""
+    """Of -mat_gpucsr_report full: formats, kernels, and milliseconds by part, of the matrix learned from"""
     out, text = {}, text[text.find("MATGPUCSR report"):]
     text = text[max(text.rfind("\nMatrix "), 0):]  # the last: the first is the one entry that starts the device
     for side, key in (("A", "forward"), ("A transposed", "transpose")):
@@ -129,7 +129,7 @@ class Runner:
             if c.library:
                 words += ["-dll_append", self.lib]
             if c.gpucsr:
-                words.append("-mat_gpucsr_report")
+                words += ["-mat_gpucsr_report", "full"]
             words += ["-tao_max_it", str(iterations or self.a.iterations)]
             begin = time.time()
             text, why = self.program("examples/bmrm", words, self.a.ranks if c.parallel else 1, threads=c.gpucsr)

@@ -139,7 +139,8 @@ typedef struct {
   PetscInt    threads;
   PetscReal   memorylimit;
   PetscBool   pinvectors;
-  PetscBool   report;
+  PetscBool   report, reportfull;
+  char        reportfile[PETSC_MAX_PATH_LEN]; /* empty: standard output */
 } GPUCSRSettings;
 GPUCSR_INTERN GPUCSRSettings GPUCSRSettingsGlobal;
 

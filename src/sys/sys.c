@@ -44,6 +44,30 @@ static PetscErrorCode BackendsSetUp(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* [full][:file], or a word for yes or no */
+static PetscErrorCode ReportSet(const char word[])
+{
+  GPUCSRSettings *s = &GPUCSRSettingsGlobal;
+  char            first[16];
+  const char     *colon = strchr(word, ':');
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrncpy(first, word, PetscMin(sizeof(first), colon ? (size_t)(colon - word) + 1 : sizeof(first))));
+  if (colon) PetscCall(PetscStrncpy(s->reportfile, colon + 1, sizeof(s->reportfile)));
+  PetscCall(PetscStrcasecmp(first, "full", &s->reportfull));
+  s->report = PETSC_TRUE;
+  if (!s->reportfull && first[0]) {
+    GPUCSRAttempt  attempt;
+    PetscErrorCode ierr;
+
+    PetscCall(GPUCSRAttemptBegin(&attempt));
+    ierr = PetscOptionsStringToBool(first, &s->report);
+    PetscCall(GPUCSRAttemptEnd(&attempt));
+    PetscCheck(!ierr, PETSC_COMM_WORLD, PETSC_ERR_ARG_WRONG, "-mat_gpucsr_report %s: must be nothing, full, :file or full:file", word);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Collective on PETSC_COMM_WORLD: a rank's place on its node decides its GPU */
 PetscErrorCode GPUCSRSysInitialize(void)
 {
@@ -51,6 +75,7 @@ PetscErrorCode GPUCSRSysInitialize(void)
   GPUCSRAttempt   attempt;
   MPI_Comm        node;
   PetscBool       set;
+  char            report[PETSC_MAX_PATH_LEN] = "";
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(s, sizeof(*s)));
@@ -77,7 +102,8 @@ PetscErrorCode GPUCSRSysInitialize(void)
   OPTION(PetscOptionsInt, "-mat_gpucsr_threads", "Host threads that convert and copy", "MATGPUCSR", s->threads, &s->threads, NULL);
   OPTION(PetscOptionsReal, "-mat_gpucsr_memory_limit", "Largest device memory one rank may use, in bytes; 0: no limit", "MATGPUCSR", s->memorylimit, &s->memorylimit, NULL);
   OPTION(PetscOptionsBool, "-mat_gpucsr_pin_vectors", "Page-lock host vectors in place while they live", "MATGPUCSR", s->pinvectors, &s->pinvectors, NULL);
-  OPTION(PetscOptionsBool, "-mat_gpucsr_report", "At the end, say for each matrix what it was stored as, why, and what its products reached", "MATGPUCSR", s->report, &s->report, NULL);
+  OPTION(PetscOptionsString, "-mat_gpucsr_report", "At the end, what products took, and a line a matrix; full: all of each; :file or full:file: into a file", "MATGPUCSR", report, report, sizeof(report), &set);
+  if (set) PetscCall(ReportSet(report));
 #undef OPTION
   PetscOptionsEnd();
   PetscCheck(s->threads >= 1 && s->threads <= 1024, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_threads %" PetscInt_FMT ": must be from 1 to 1024", s->threads);

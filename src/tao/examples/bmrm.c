@@ -22,6 +22,7 @@ static char help[] = "Learns a linear model from rows with labels: regularised r
   2009. LIBLINEAR's C is 1/(lambda n).
 */
 #include "bmrm/learn.h"
+#include <time.h>
 
 /* A product of one entry: what a type does once in a process, such as starting a device, is not counted with the data */
 static PetscErrorCode StartType(void)
@@ -210,7 +211,7 @@ typedef struct {
   Vec           *bestw;
   Outcome        out;
   Quality        training, judged;
-  PetscLogDouble start, load, setup, learn;
+  PetscLogDouble start, load, setup, learn, cpu; /* cpu: of learning, by this process and all its threads */
 } Run;
 
 /* Load what to judge by, or take it from the rows to learn from */
@@ -253,6 +254,7 @@ static PetscErrorCode LearnPath(Learner *l, const Settings *o, Run *r)
 {
   PetscReal      cv[MAX_LAMBDAS];
   PetscLogDouble begin, end;
+  clock_t        cpu[2];
 
   PetscFunctionBeginUser;
   if (o->folds) PetscCall(CrossValidate(l, o, cv));
@@ -265,9 +267,12 @@ static PetscErrorCode LearnPath(Learner *l, const Settings *o, Run *r)
     PetscReal number;
 
     PetscCall(PetscTime(&begin));
+    cpu[0] = clock();
     PetscCall(Learn(l, o->lambda[i], &out));
+    cpu[1] = clock();
     PetscCall(PetscTime(&end));
     r->learn += end - begin;
+    r->cpu += (PetscLogDouble)(cpu[1] - cpu[0]) / CLOCKS_PER_SEC;
     if (o->nlambdas > 1) {
       PetscCall(Judge(l, &l->data, l->w, "", "", PREDICT_LABEL, &training));
       PetscCall(JudgeValidation(l, o, r, ""));
@@ -316,7 +321,7 @@ static PetscErrorCode WriteJSON(const Learner *l, const Settings *o, const Run *
           r->out.method, (int)size, l->loss->name, (double)l->lambda, (double)o->epsilon);
   fprintf(fp, "\"reason\": \"%s\", \"iterations\": %ld, \"evaluations\": %ld, \"gap\": %.17g, \"objective\": %.17g, \"risk\": %.17g, \"accuracy\": %.17g, \"area\": %.17g, \"rms\": %.17g, \"validation_accuracy\": %.17g, ", r->out.converged ? "CONVERGED" : "DIVERGED_MAXITS",
           (long)r->out.iterations, (long)l->products / 2, (double)r->out.gap, (double)r->out.objective, (double)r->out.risk, (double)r->training.accuracy, (double)r->training.area, (double)r->training.rms, (double)(r->validation.X ? r->judged.accuracy : -1));
-  fprintf(fp, "\"start\": %.6f, \"load\": %.6f, \"setup\": %.6f, \"learn\": %.6f, \"scores\": %.6f, \"losses\": %.6f, \"subgradients\": %.6f}\n", r->start, r->load, r->setup, r->learn, l->seconds[TIME_SCORES], l->seconds[TIME_LOSS], l->seconds[TIME_SUBGRADIENT]);
+  fprintf(fp, "\"start\": %.6f, \"load\": %.6f, \"setup\": %.6f, \"learn\": %.6f, \"scores\": %.6f, \"losses\": %.6f, \"subgradients\": %.6f, \"cpu\": %.6f}\n", r->start, r->load, r->setup, r->learn, l->seconds[TIME_SCORES], l->seconds[TIME_LOSS], l->seconds[TIME_SUBGRADIENT], r->cpu);
   PetscCheck(!fclose(fp), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "%s: cannot be written", o->json);
   PetscFunctionReturn(0);
 }

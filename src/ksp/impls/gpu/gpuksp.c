@@ -251,7 +251,7 @@ static PetscErrorCode Create(KSP ksp, GPUKSPMethod method)
 . -ksp_gpucg_polynomial_degree degree                     - precondition with a Chebyshev polynomial, see `KSPGPUSetPolynomial()`
 . -ksp_gpucg_polynomial_eigenvalues emin,emax             - eigenvalues that the polynomial is for
 . -ksp_gpucg_halo_recomputation (true|false)              - recompute halos redundantly, where they fit, to save one grid-wide reduction an iteration; true by default
-. -ksp_gpucg_tiles (true|false)                           - older name of the last
+. -ksp_gpucg_tiles (true|false)                           - older name of -ksp_gpucg_halo_recomputation
 - -ksp_gpucg_true_residual (true|false)                   - compute b - A x on exit, show its norm, and warn where the recurrence has lost it; true by default
 
   Level: beginner

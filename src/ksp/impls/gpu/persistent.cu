@@ -1,4 +1,4 @@
-/* The part of a launch that is of any format: its shape, the ranges of its blocks' rows, and how these read columns. The solves themselves are solve.cuh's */
+/* The part of a persistent kernel that is of any format: its shape, the ranges of its blocks' rows, and the columns that these reach. The kernels themselves begin in solve.cuh */
 #include "persistent.cuh"
 
 /* The product of the format that A is in: a persistent kernel can multiply with it */
@@ -55,7 +55,7 @@ PetscErrorCode GPUKSPPersistentPartition(const GPUCSRStorage *A, int align, int 
 /* Rows of a block from which on no direction is gathered from its parts, if there is another way */
 #define LARGE 2048
 
-/* Entries below which one cluster, whose meetings are short, is faster than all processors; measured on an H200 */
+/* Entries below which one cluster, whose reductions are short, is faster than all processors; measured on an H200 */
 #define CLUSTER_ENTRIES 1.2e5
 
 /* Warps that share a slice, or threads that share a row of CSR, in blocks of so many threads */
@@ -117,7 +117,7 @@ static PetscErrorCode Window(const GPUCSRStorage *A, int chunk, size_t shared, G
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Bytes of shared memory that a launch needs before any vector: of the matrix, of the diagonals of stencils, of windows */
+/* Bytes of shared memory that a kernel needs before any vector: of the matrix, of the diagonals of stencils, of windows */
 static PetscErrorCode Tables(const GPUKSPPersistent *L, size_t *bytes)
 {
   PetscFunctionBegin;
@@ -130,7 +130,7 @@ static PetscErrorCode Tables(const GPUKSPPersistent *L, size_t *bytes)
 /* Of shared memory, beside tables and windows: what a product may ask for to add up, and something for vectors */
 #define ROOM (2 * MOST_THREADS * sizeof(double))
 
-/* Can this be one launch here? Fills in blocks, threads, shared */
+/* Can this be one persistent kernel here? Fills in blocks, threads, shared */
 PetscErrorCode GPUKSPPersistentShape(GPUCSRDevice dev, GPUKSPPersistent *L, PetscBool *possible, char why[], size_t len)
 {
   const GPUCSRStorage           *A       = L->A;
@@ -178,11 +178,11 @@ PetscErrorCode GPUKSPPersistentShape(GPUCSRDevice dev, GPUKSPPersistent *L, Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Do z and p of all that a block's rows need fit its shared memory, beside what is its own? Then that is how: see cg_tile_kernel. After GPUKSPPersistentPartition() */
+/* Do z and p of all that a block's rows need fit its shared memory, beside what is its own? Then that is how: see cg_halo.cuh. After GPUKSPPersistentPartition() */
 PetscErrorCode GPUKSPPersistentHalo(GPUKSPPersistent *L, GPUCSRStream s)
 {
   const GPUKSPPersistentProduct *f    = product_of(L->A);
-  GPUKSPPersistent               tile = *L;
+  GPUKSPPersistent               with = *L;
   int                            ends[2 * GPUKSP_BLOCKS], bounds[GPUKSP_BLOCKS + 1], most, rows = 0;
   size_t                         need = 0, vectors = 0;
 
@@ -199,14 +199,14 @@ PetscErrorCode GPUKSPPersistentHalo(GPUKSPPersistent *L, GPUCSRStream s)
     vectors = PetscMax(vectors, 2 * of + own);
     rows    = PetscMax(rows, bounds[b + 1] - bounds[b]);
   }
-  tile.halo = PETSC_TRUE;
-  if (rows > 512 * TILE_ROWS) PetscFunctionReturn(PETSC_SUCCESS);
-  tile.size    = rows > 512 && rows <= 1024 ? 1024 : 512;
-  tile.threads = Share(L->A, L->blocks, tile.size);
-  need += vectors + (GPUKSPFormatOf(L->A->format)->sharing == GPUKSP_BY_LANES || tile.threads == 1 ? 0 : MOST_THREADS * sizeof(double));
-  PetscCall((*f->run)(&tile, &most, s));
+  with.halo = PETSC_TRUE;
+  if (rows > 512 * HALO_ROWS) PetscFunctionReturn(PETSC_SUCCESS);
+  with.size    = rows > 512 && rows <= 1024 ? 1024 : 512;
+  with.threads = Share(L->A, L->blocks, with.size);
+  need += vectors + (GPUKSPFormatOf(L->A->format)->sharing == GPUKSP_BY_LANES || with.threads == 1 ? 0 : MOST_THREADS * sizeof(double));
+  PetscCall((*f->run)(&with, &most, s));
   if (most < 0 || (size_t)most < need) PetscFunctionReturn(PETSC_SUCCESS);
-  *L        = tile;
+  *L        = with;
   L->shared = need;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,10 +1,10 @@
 #pragma once
 
-/* Between the part of a launch that is of any format (launch.cu) and those that are of one: launch_FORMAT.cu, a file each, whose code is loaded when it is first needed */
+/* Between the part of a persistent kernel that is of any format (persistent.cu) and those that are of one: persistent_FORMAT.cu, a file each, whose code is loaded when it is first needed */
 #include "../../../mat/impls/gpucsr/kernels/device.cuh"
 #include "persistent.h"
 
-#define MOST_THREADS 1024 /* of a block; a power of two, as many as the launch says */
+#define MOST_THREADS 1024 /* of a block; a power of two, as many as the shape says */
 #define MOST_WARPS   (MOST_THREADS / 32)
 
 /* Blocks of a cluster, which write each other's shared memory: at most that many */
@@ -14,8 +14,8 @@
 #define WINDOW_THREADS 512
 #define WINDOW_ROWS    2
 
-/* Rows of a thread of CG by tiles in blocks of 512 threads; in those of 1024, one */
-#define TILE_ROWS 4
+/* Rows of a thread of CG with halo recomputation in blocks of 512 threads; in those of 1024, one */
+#define HALO_ROWS 4
 
 /* Bytes of shared memory beyond which the product's gathers would miss the first-level cache more than vectors gain; measured on an H200 */
 #define SHARED_MOST (150 * 1024)

@@ -1,6 +1,6 @@
 #pragma once
 
-/* What the device side of the solvers offers to the host side: whole solves in one launch, and single steps */
+/* What the device side of the solvers offers to the host side: persistent kernels, which are whole solves, and kernels of single steps */
 #include "../../../mat/impls/gpucsr/format/bcsr.h"
 #include "vectors.h"
 
@@ -71,7 +71,7 @@ typedef struct {
   int    offset[GPUKSP_COMMON], at[GPUKSP_COMMON], count;
 } GPUKSPCommon;
 
-/* A solve in one cooperative launch. Vectors are whole, in device memory; those that the method has no use for are NULL */
+/* A solve in one persistent kernel, launched cooperatively. Vectors are whole, in device memory; those that the method has no use for are NULL */
 typedef struct {
   GPUKSPMethod         method;
   PetscBool            right; /* side of the preconditioner, BiCGStab */
@@ -90,15 +90,15 @@ typedef struct {
   size_t               shared;  /* bytes of each block, */
   int                  size;    /* and threads */
   int                  threads; /* that share a row of CSR, or warps that share a slice of 32 rows */
-  void                *slots;   /* GPUKSP_SLOT_BYTES for each block, zero before the first launch */
-  unsigned             epoch;   /* of its first meeting, never 0: beyond those of all launches before with these slots */
+  void                *slots;   /* GPUKSP_SLOT_BYTES for each block, zero before the first kernel */
+  unsigned             epoch;   /* of its first reduction, never 0: beyond those of all kernels before with these slots */
   GPUKSPState         *state;   /* page-locked: what to start from, and what it ended with */
 } GPUKSPPersistent;
 
-#define GPUKSP_MEETING     5 /* sums of a meeting at most */
-#define GPUKSP_SLOT_BYTES  (2 * GPUKSP_MEETING * 16)
+#define GPUKSP_GRID_SUMS   5 /* sums of a grid-wide reduction at most */
+#define GPUKSP_SLOT_BYTES  (2 * GPUKSP_GRID_SUMS * 16)
 #define GPUKSP_STENCILS    1024 /* whose diagonals are kept apart, at most */
-#define GPUKSP_BLOCKS      1024 /* of a launch at most */
+#define GPUKSP_BLOCKS      1024 /* of a persistent kernel at most */
 #define GPUKSP_PARTIALS    2048 /* blocks of a step at most */
 #define GPUKSP_SLOTS_BYTES ((size_t)GPUKSP_SLOT_BYTES * GPUKSP_BLOCKS)
 

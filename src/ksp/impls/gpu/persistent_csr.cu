@@ -1,5 +1,5 @@
-/* Launches with CSR */
-#include "solve.cuh"
+/* Persistent kernels with CSR */
+#include "kernel.cuh"
 
 template <class V>
 struct Csr {

@@ -1,6 +1,6 @@
-/* Launches with diagonals */
+/* Persistent kernels with diagonals */
 #include "../../../mat/impls/gpucsr/format/dia.h"
-#include "solve.cuh"
+#include "kernel.cuh"
 
 #define DIA_AHEAD 9 /* values of a row in flight */
 

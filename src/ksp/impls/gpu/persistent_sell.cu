@@ -1,6 +1,6 @@
-/* Launches with sliced ELL */
+/* Persistent kernels with sliced ELL */
 #include "../../../mat/impls/gpucsr/format/sell.h"
-#include "solve.cuh"
+#include "kernel.cuh"
 
 template <class V>
 struct Sell {

@@ -1,6 +1,6 @@
-/* Launches with stencils */
+/* Persistent kernels with stencils */
 #include "../../../mat/impls/gpucsr/format/stencil.h"
-#include "solve.cuh"
+#include "kernel.cuh"
 
 /* An entry of a stencil, as one load of shared memory */
 template <class V>
@@ -13,7 +13,7 @@ struct __align__(16) Entry
 /*
   The stencils in shared memory; no entry of A is read from anywhere else, and of each row the number of its stencil alone.
 
-  Most rows have the stencil of the most entries, or a part of it where the grid ends. That one is an argument of the launch: its values and offsets are
+  Most rows have the stencil of the most entries, or a part of it where the grid ends. That one is an argument of the kernel: its values and offsets are
   operands of the instructions, a row's number says which of them it has, and no load of x waits for it but through that.
 */
 #define OTHER (1u << 31) /* no part of the common stencil */

@@ -240,8 +240,8 @@ static PetscErrorCode BytesIn(KSP_GPU *k, const GPUKSPFormat *f, const GPUCSRFor
 }
 
 /*
-  The format that a persistent kernel should multiply with, NULL: that of the plan. A choice that is best for products need not be best here: an iteration has no launches to
-  amortize, and what its product costs is what it reads. So: of the formats of the list, the one of the fewest bytes, if that is a tenth less than the plan's, or if the plan's is none of
+  The format that a persistent kernel should multiply with, NULL: that of the plan. A choice that is best for products need not be best here: an iteration launches
+  nothing, and its product costs what it reads. So: of the formats of the list, the one of the fewest bytes, if that is a tenth less than the plan's, or if the plan's is none of
   them and has at most SPARED bytes less. A format or kernel that was asked for stays, if it is one of them.
 */
 static PetscErrorCode Better(KSP_GPU *k, PetscBool takes)

@@ -1,8 +1,8 @@
 #pragma once
 
 /*
-  What the products of a launch are made of. That of a format, in its file, is a struct F<V> with values V: product() calls f(row in the block, sum) for each row of a block, by the thread
-  that has the sum; settle() brings what it keeps in shared memory, of() makes it for a launch.
+  What the products of a persistent kernel are made of. That of a format, in its file, is a struct F<V> with values V: product() calls f(row in the block, sum) for each row of a block, by the thread
+  that has the sum; settle() brings what it keeps in shared memory, of() makes it for a kernel.
 */
 #include "persistent.cuh"
 
@@ -43,8 +43,8 @@ ENTRY(double, "f64", "=d")
 /*
   ---- what A is multiplied with: a vector, or one that is a sum of others and is put together where it is read ----
 
-  The latter is what spares a meeting: the parts are there before the sums that say how much of each to take. They are written in this launch, by
-  other blocks: plain loads, which the meetings keep from being stale.
+  The latter saves a grid-wide reduction: the parts are there before the sums that say how much of each to take. Other blocks have written them in this
+  kernel: plain loads, which the reductions keep from being stale.
 */
 
 struct Vector {
@@ -173,3 +173,13 @@ static inline int fits(const GPUCSRStorage *A, size_t entry)
 {
   return (double)A->stored * (double)entry + 8.0 * 4.0 * (double)A->m < 0.9 * (double)A->dev->props.l2;
 }
+
+/* The loops over the rows of a block: a kernel says which, int rows, and how many of a thread are read together, int GROUP */
+#define FOR_ROWS(i) for (int i = threadIdx.x; i < rows; i += THREADS)
+
+/* The loops of an iteration: several rows of a thread are read before the first is written, so that their loads are in flight together */
+#define FOR_GROUPS(g)      for (int g = threadIdx.x; g < rows; g += GROUP * THREADS)
+#define FOR_GROUPS_BACK(g) for (int g = (rows + GROUP * THREADS - 1) / (GROUP * THREADS) * (GROUP * THREADS) - GROUP * THREADS + threadIdx.x; g >= 0; g -= GROUP * THREADS)
+#define FOR_GROUP(g, u, i) _Pragma("unroll") for (int u = 0, i = g; u < GROUP; u++, i += THREADS) if (i < rows)
+/* To read, without branches that would keep the loads apart: the last row again where there are no more */
+#define FOR_GROUP_READ(g, u, i) _Pragma("unroll") for (int u = 0, i = min(g, rows - 1); u < GROUP; u++, i = min(g + u * THREADS, rows - 1))

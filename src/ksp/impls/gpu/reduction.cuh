@@ -1,13 +1,20 @@
 #pragma once
 
-/* Where the blocks of a launch meet: sums over all of them, and what they wrote made visible */
+/*
+  Grid-wide reductions: sums over all blocks of a persistent kernel, and what they wrote made visible.
+
+  Each block publishes its part of up to five sums, and reads those of all others. The flag that says that a part has arrived travels inside it, a half of the number with a half of a word
+  each, so that no fence and no second round trip is needed. All blocks add up the same parts in the same order, so that all take the same decisions, and two runs give the same bits. Where
+  vectors must have become visible too, a fence goes before publishing, and behind reading. Small matrices are solved by one cluster, whose blocks write each other's shared memory and
+  wait in hardware.
+*/
 #include "products.cuh"
 
-struct Meeting {
+struct GridReduction {
   ulonglong2 *slots; /* NULL: all blocks are one cluster */
   unsigned    epoch;
   double     *part, *all; /* shared: of each warp, and of each block of a cluster, twice */
-  double     *total;      /* and of all, twice: those of the meeting before stay */
+  double     *total;      /* and of all, twice: those of the reduction before stay */
 };
 
 __device__ __forceinline__ double warp_sum(double v)
@@ -116,14 +123,14 @@ __device__ __forceinline__ void cluster_wait()
 }
 
 /*
-  v[k], summed over all threads of all blocks. A block is at most one meeting ahead of another, so two sets of slots do. With FENCE what any
+  v[k], summed over all threads of all blocks. A block is at most one reduction ahead of another, so two sets of slots do. With FENCE what any
   thread wrote before can be read by all after. The first N warps add and wait; what the others do meanwhile costs nothing.
 */
 template <int N, bool FENCE, class F>
-__device__ __forceinline__ void exchange(Meeting &m, double (&v)[N], F meanwhile)
+__device__ __forceinline__ void grid_reduce(GridReduction &m, double (&v)[N], F meanwhile)
 {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, blocks = gridDim.x, set = m.epoch & 1;
-  double   *total = m.total + set * GPUKSP_MEETING, sum = 0;
+  double   *total = m.total + set * GPUKSP_GRID_SUMS, sum = 0;
 
   {
     const int    k    = WarpSums<N>::which(lane);
@@ -134,7 +141,7 @@ __device__ __forceinline__ void exchange(Meeting &m, double (&v)[N], F meanwhile
   __syncthreads();
   if (warp < N) sum = warp_sum(lane < WARPS ? m.part[warp * MOST_WARPS + lane] : 0);
   if (!m.slots) {
-    double *all = m.all + set * GPUKSP_MEETING * CLUSTER;
+    double *all = m.all + set * GPUKSP_GRID_SUMS * CLUSTER;
 
     if (warp < N && lane < blocks) tell(all + warp * CLUSTER + blockIdx.x, lane, sum);
     cluster_arrive();
@@ -143,7 +150,7 @@ __device__ __forceinline__ void exchange(Meeting &m, double (&v)[N], F meanwhile
     cluster_wait();
     if (warp < N) sum = lane < blocks ? all[warp * CLUSTER + lane] : 0;
   } else {
-    ulonglong2 *slots = m.slots + (size_t)(set * GPUKSP_MEETING + warp) * blocks;
+    ulonglong2 *slots = m.slots + (size_t)(set * GPUKSP_GRID_SUMS + warp) * blocks;
 
     if (warp < N && lane == 0) {
       if (FENCE) fence();
@@ -167,14 +174,14 @@ __device__ __forceinline__ void exchange(Meeting &m, double (&v)[N], F meanwhile
 }
 
 template <int N, bool FENCE>
-__device__ __forceinline__ void exchange(Meeting &m, double (&v)[N])
+__device__ __forceinline__ void grid_reduce(GridReduction &m, double (&v)[N])
 {
-  exchange<N, FENCE>(m, v, [] {});
+  grid_reduce<N, FENCE>(m, v, [] {});
 }
 
-__device__ __forceinline__ void meet(Meeting &m)
+__device__ __forceinline__ void grid_sync(GridReduction &m)
 {
   double none[1] = {0};
 
-  exchange<1, true>(m, none);
+  grid_reduce<1, true>(m, none);
 }

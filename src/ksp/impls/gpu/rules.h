@@ -53,11 +53,11 @@ typedef struct {
   double rnorm, rnorm0, ttol, bnorm;
   double rho, rhoold, dpi, delta, alpha, beta, omega, omegaold;
   double xalpha; /* the step along p that x has yet to take */
-  /* of mixed: what the vectors of the iteration are to be multiplied by, |b - A x| as it was last taken; the first and the least of them; and the largest |r| since, in units of scale */
+  /* of residual replacement: what the vectors of the iteration are to be multiplied by, |b - A x| as it was last taken; the first and the least of them; and the largest |r| since, in units of scale */
   double   scale, rfirst, rbest, rmax;
   double   truenorm; /* |b - A x| in the norm of the test, on exit; negative where it was not computed */
   double  *hist;
-  unsigned epoch; /* of a launch: meetings of the blocks, ever */
+  unsigned epoch; /* of a persistent kernel: grid-wide reductions so far */
 } GPUKSPState;
 
 GPUKSP_RULE int GPUKSPBad(double a)
@@ -209,7 +209,7 @@ GPUKSP_RULE void CGNextSingle(GPUKSPState *s)
   else CGBeginSingle(s);
 }
 
-/* ---- mixed precision: residual replacement ----
+/* ---- single precision with residual replacement ----
 
   The iteration runs on rounded numbers, its vectors in units of scale. Whenever its residual has shrunk by the factor update, or so many iterations have gone by, and before
   convergence is believed, x is brought up to date in double and the residual is replaced by b - A x; the direction is kept. What is reported as converged is

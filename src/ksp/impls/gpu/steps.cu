@@ -157,7 +157,7 @@ PetscErrorCode GPUKSPStepDevice(GPUKSPStep step, const GPUKSPVectors *v, const G
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Those of the iteration of mixed */
+/* Those of an iteration in single precision */
 PetscErrorCode GPUKSPStepDeviceSingle(GPUKSPStep step, const GPUKSPVectorsSingle *v, const GPUKSPStepArgs *a, GPUCSRStream s)
 {
   const unsigned blocks = PetscMax(1u, PetscMin((unsigned)a->blocks, GPUCSRBlocks(a->n, THREADS)));

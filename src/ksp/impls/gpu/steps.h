@@ -1,6 +1,6 @@
 /*
   The vector work of an iteration, a row at a time: host loops and the kernels of steps.cu are made of it. No guard: included for vectors of each GPUKSP_NUMBER, whose
-  names GPUKSP_NAMED() makes. In the steps that mixed precision has, what is computed of them is double in any case.
+  names GPUKSP_NAMED() makes. In the steps that single precision has, sums and what is computed between loads and stores are double.
 */
 
 typedef struct {
@@ -22,7 +22,7 @@ typedef struct {
   const GPUKSP_NUMBER *block;        /* rows of the diagonal blocks of a point-block preconditioner */
   int                  bs;           /* and their size */
   int                  explicitpc;   /* z = M r is in z */
-  double              *truex;        /* of mixed: the solution, */
+  double              *truex;        /* of residual replacement: the solution, */
   const double        *trueresidual; /* and b - A x of it, both in units of 1 */
 } GPUKSP_NAMED(GPUKSPVectors);
 
@@ -83,17 +83,21 @@ GPUKSP_RULE void GPUKSP_NAMED(GPUKSPStepRow)(GPUKSPStep step, const GPUKSP_NAMED
     v->c0[i] = v->ca * v->c0[i] + v->cb * GPUKSP_NAMED(GPUKSPInner)(v, i);
     v->to[i] += v->c0[i];
     break;
-  case GPUKSP_CG_DIRECTION: {
+  /*
+    Conjugate gradients, equations (3:1) of Hestenes and Stiefel 1952 with z = M r. Bytes a row in double, with a diagonal M: 40 for the direction, 16 for the curvature, 32 for the residual, and
+    16 for the product's vectors
+  */
+  case GPUKSP_CG_DIRECTION: { /* (3:1c) of the iteration before, x += alpha p; (3:1f) p = z + beta p */
     const double p = v->p[i];
 
     v->x[i] += s->xalpha * p;
     v->p[i] = GPUKSP_NAMED(GPUKSPZ)(v, i, v->r) + s->beta * p;
     break;
   }
-  case GPUKSP_CG_CURVATURE:
+  case GPUKSP_CG_CURVATURE: /* p'w of (3:1b), w = A p */
     sum[0] += (double)v->p[i] * v->w[i];
     break;
-  case GPUKSP_CG_RESIDUAL:
+  case GPUKSP_CG_RESIDUAL: /* (3:1d) r -= alpha w, and the sums of (3:1e) */
     v->r[i] -= s->alpha * v->w[i];
     GPUKSPNorms(v->r[i], GPUKSP_NAMED(GPUKSPZ)(v, i, v->r), sum);
     break;
@@ -103,7 +107,7 @@ GPUKSP_RULE void GPUKSP_NAMED(GPUKSPStepRow)(GPUKSPStep step, const GPUKSP_NAMED
   case GPUKSP_CG_FINISH: /* after a breakdown p may be no number */
     if (s->xalpha != 0) v->x[i] += s->xalpha * v->p[i];
     break;
-  /* Mixed: where it starts, from 0; the norms of the true residual, which is in w; and what goes between the vectors of the iteration and the solution */
+  /* Residual replacement: where it starts, from 0; the norms of the true residual, which is in w; and what goes between the vectors of the iteration and the solution */
   case GPUKSP_REPLACEMENT_START:
     v->x[i] = 0;
     v->w[i] = v->b[i];
@@ -127,7 +131,7 @@ GPUKSP_RULE void GPUKSP_NAMED(GPUKSPStepRow)(GPUKSPStep step, const GPUKSP_NAMED
     GPUKSPNorms(v->r[i], v->z[i], sum);
     sum[SUM_ZS] += (double)v->z[i] * v->s[i];
     break;
-  case GPUKSP_CG1_UPDATE:
+  case GPUKSP_CG1_UPDATE: /* all updates of an iteration of Chronopoulos and Gear 1989, s = A z: 80 bytes a row, and 8 of a diagonal */
     v->p[i] = v->z[i] + s->beta * v->p[i];
     v->w[i] = v->s[i] + s->beta * v->w[i];
     v->x[i] += s->alpha * v->p[i];
@@ -138,7 +142,7 @@ GPUKSP_RULE void GPUKSP_NAMED(GPUKSPStepRow)(GPUKSPStep step, const GPUKSP_NAMED
     v->p[i] = v->w[i] = 0;
     break;
   /*
-    BiCGStab. Left: the product's result w is preconditioned into v and t. Right: p and s are, into ph and sh, and the product's result is v or t
+    BiCGStab, van der Vorst 1992: p = r + beta (p - omega v), v = A p, s = r - alpha v, t = A s, omega = (t, s) / (t, t), x += alpha p + omega s, r = s - omega t. Left: the product's result w is preconditioned into v and t. Right: p and s are, into ph and sh, and the product's result is v or t
     itself. In place on the way where M is diagonal; w is v (or t), ph is p, sh is s where there is nothing in between.
   */
   case GPUKSP_BCGS_R_FROM_T:

@@ -82,7 +82,7 @@ static PetscErrorCode SetUp_Staged(GPUCSRHalo h)
   PetscFunctionBegin;
   PetscCall(PetscNew(&g));
   h->data = g;
-  PetscCall(PetscMalloc2(n, &g->forward, n, &g->backward));
+  PetscCall(PetscMalloc2(n + 1, &g->forward, n + 1, &g->backward));
   for (PetscMPIInt k = 0; k < n; k++) g->forward[k] = g->backward[k] = MPI_REQUEST_NULL;
   PetscCall(HostBuffer(h->dev, h->nsend, &g->send));
   PetscCall(HostBuffer(h->dev, h->nrecv, &g->recv));

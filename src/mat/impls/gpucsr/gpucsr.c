@@ -30,12 +30,15 @@ PetscLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_GP
 . -mat_gpucsr_wisdom file                             - where choices made by measuring are kept, and looked up
 . -mat_gpucsr_sample fraction                         - of the rows that is looked at to estimate block structure, 0.01 by default
 . -mat_gpucsr_product_least n                         - products of sparse matrices with fewer nonzeros than this together are those of `MATAIJ`, 20000 by default
+. -mat_gpucsr_solve (exact|jacobi)                    - solves with the triangles of a factor, see `MATSOLVERGPUCSR`
+. -mat_gpucsr_solve_sweeps n                          - Jacobi sweeps of each triangle, 5 by default
+. -mat_gpucsr_solve_kernel (auto|host|ranges|...)     - kernel of exact solves
 . -mat_gpucsr_transpose_at_assembly (true|false)      - build the transpose at assembly, not at the first product that needs it
 . -mat_gpucsr_device_map 0,1,...                      - device of each rank of a node, repeated when there are more ranks
 . -mat_gpucsr_threads n                               - host threads that convert and copy, at most 8 by default
 . -mat_gpucsr_pin_vectors (true|false)                - page-lock large host vectors in place while they live
 . -mat_gpucsr_memory_limit bytes                      - largest device memory one rank may use, 0 for no limit
-- -mat_gpucsr_report                                  - at the end, say for each matrix what it was stored as, why, and what its products reached
+- -mat_gpucsr_report [full][:file]                    - at the end, what products took and a line a matrix; full: for each, what it was stored as, why, and what its products reached
 
   Level: beginner
 
@@ -413,7 +416,7 @@ PetscErrorCode MatGPUCSRSetTransposeKernel(Mat A, const char kernel[])
   Level: intermediate
 
   Notes:
-  A and its transpose are chosen separately. -mat_gpucsr_report lists every candidate with its predicted and, if it was timed, its measured time.
+  A and its transpose are chosen separately. -mat_gpucsr_report full lists every candidate with its predicted and, if it was timed, its measured time.
 
   Measuring needs a GPU; on the host it is as estimate.
 
@@ -616,6 +619,7 @@ PetscErrorCode MatGPUCSRRegister_Private(void)
   PetscCall(MatRegisterRootName(MATAIJGPUCSR, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR));
   PetscCall(MatGPUCSRCoarsenRegister_Private());
   PetscCall(MatSeqAIJRegister(MATSEQAIJGPUCSR, MatConvert_SeqAIJ_SeqAIJGPUCSR));
+  PetscCall(MatGPUCSRFactorRegister_Private());
   PetscCall(PetscLogEventRegister("GPUCSRBuild", MAT_CLASSID, &MAT_GPUCSR_Build));
   PetscCall(PetscLogEventRegister("GPUCSRRefresh", MAT_CLASSID, &MAT_GPUCSR_Refresh));
   PetscCall(PetscLogEventRegister("GPUCSRTranspose", MAT_CLASSID, &MAT_GPUCSR_Transpose));

@@ -66,7 +66,7 @@ typedef struct {
   Values are known to be as they were by the object's state, which PETSc moves with each change. Two things write past it:
 
   - MatCreateSubMatrices() of MATMPIAIJ, where a submatrix has all rows and columns: it is assembled first, filled after that, and
-    filled again by MAT_REUSE_MATRIX, and nothing of it counted. Such a matrix gives itself away, see Unwatched(): it is compared with a
+    filled again by MAT_REUSE_MATRIX, and nothing of it counted. Such a matrix gives itself away, see MatGPUCSRUnwatched_Private(): it is compared with a
     copy of its values before each product.
   - A program that keeps the array it gave to MatCreateSeqAIJWithArrays(), or a read-only one. It must call
     PetscObjectStateIncrease(), as for any other device matrix. A few values, spread over all of them, are looked at before each product
@@ -152,7 +152,10 @@ static inline MatGPUCSRBackend MatGPUCSRBackendOf(Mat A)
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRDecide_Private(Mat);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRCounted_Private(Mat);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRCounted_Private(Mat); /* this and the next three: changes.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRSample_Private(Mat, PetscInt, PetscScalar[]);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRBare_Private(Mat, Mat_SeqGPUCSR *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRUnwatched_Private(Mat, Mat_SeqGPUCSR *, PetscObjectState, PetscBool *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReady_Private(Mat, GPUCSRSide, PetscBool *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRSource_Private(Mat, GPUCSRSource *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReset_Private(Mat_SeqGPUCSR *);
@@ -198,3 +201,4 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRViewBlock_Private(Mat, PetscViewer);
 
 /* For the one who registers all types of the library, dlregisgpucsr.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRRegister_Private(void);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorRegister_Private(void); /* factor/ */

@@ -55,6 +55,12 @@ static PetscErrorCode BringBack(Mat_SeqGPUCSR *g, const GPUCSROperand *z, size_t
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A step of what several ranks do together. An error that it meets is kept: until the end this rank goes on with what others wait for, and no other step is taken */
+#define STEP(error, call) \
+  do { \
+    if (!(error)) (error) = (call); \
+  } while (0)
+
 /* The columns of one product, of a matrix that is ready. A native c is made here, and is the device's until the next product of this matrix */
 static PetscErrorCode Multiply(Columns *m)
 {
@@ -162,56 +168,64 @@ static PetscErrorCode Try(Mat A, Columns *m, PetscBool *ready)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Columns of C = A B: the diagonal block is multiplied while rows of B travel */
-static PetscErrorCode Forward(Mat A, Mat Ad, Mat Ao, DenseHalo *h, int k, const GPUCSROperand *b, size_t ldb, const GPUCSROperand *c, size_t ldc)
+/* What a rank that has met an error sends, so that others do not take it for numbers */
+static void Spoil(PetscScalar *a, size_t ld, size_t n, int k)
+{
+  for (size_t q = 0; q < (size_t)k; q++)
+    for (size_t r = 0; r < n; r++) a[q * ld + r] = (PetscScalar)NAN;
+}
+
+/* Columns of C = A B: the diagonal block is multiplied while rows of B travel. They travel whatever this rank meets; an error is told at the end */
+static PetscErrorCode Forward(Mat A, Mat Ad, Mat Ao, DenseHalo *h, int k, const GPUCSROperand *b, size_t ldb, const GPUCSROperand *c, size_t ldc, PetscErrorCode *error)
 {
   Columns   d = {.A = Ad, .side = GPUCSR_FORWARD, .k = k, .b = *b, .c = *c, .ldb = ldb, .ldc = ldc}, o = d;
-  PetscBool ready;
+  PetscBool ready = PETSC_FALSE;
 
   PetscFunctionBegin;
-  PetscCall(BlocksReady(Ad, Ao, GPUCSR_FORWARD, &ready));
+  STEP(*error, BlocksReady(Ad, Ao, GPUCSR_FORWARD, &ready));
   if (Ao) {
     for (PetscInt q = 0; q < k; q++) PetscCall(PetscSFBcastBegin(h->sf, MPIU_SCALAR, (const PetscScalar *)b->p + (size_t)q * ldb, h->halo + q * h->n, MPI_REPLACE));
     d.c = (GPUCSROperand){.place = GPUCSR_NATIVE};
     /* what is native to one must be to the other */
     if (ready && ((Mat_SeqGPUCSR *)Ad->spptr)->precision != ((Mat_SeqGPUCSR *)Ao->spptr)->precision) ready = PETSC_FALSE;
   }
-  PetscCall(Try(A, &d, &ready));
+  STEP(*error, Try(A, &d, &ready));
   if (Ao) {
     for (PetscInt q = 0; q < k; q++) PetscCall(PetscSFBcastEnd(h->sf, MPIU_SCALAR, (const PetscScalar *)b->p + (size_t)q * ldb, h->halo + q * h->n, MPI_REPLACE));
     o.A   = Ao;
     o.b   = (GPUCSROperand){.p = h->halo, .place = GPUCSR_HOST};
     o.ldb = (size_t)h->n;
     o.d   = d.c.p;
-    PetscCall(Try(A, &o, &ready));
+    STEP(*error, Try(A, &o, &ready));
   }
   if (!ready) {
-    PetscCall(MultiplyOnHost(Ad, GPUCSR_FORWARD, k, b, ldb, c, ldc, PETSC_FALSE));
-    if (Ao) PetscCall(MultiplyOnHost(Ao, GPUCSR_FORWARD, k, &o.b, o.ldb, c, ldc, PETSC_TRUE));
+    STEP(*error, MultiplyOnHost(Ad, GPUCSR_FORWARD, k, b, ldb, c, ldc, PETSC_FALSE));
+    if (Ao) STEP(*error, MultiplyOnHost(Ao, GPUCSR_FORWARD, k, &o.b, o.ldb, c, ldc, PETSC_TRUE));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Columns of C = A^T B: what belongs to other ranks is added up there */
-static PetscErrorCode Backward(Mat A, Mat Ad, Mat Ao, DenseHalo *h, int k, const GPUCSROperand *b, size_t ldb, const GPUCSROperand *c, size_t ldc)
+static PetscErrorCode Backward(Mat A, Mat Ad, Mat Ao, DenseHalo *h, int k, const GPUCSROperand *b, size_t ldb, const GPUCSROperand *c, size_t ldc, PetscErrorCode *error)
 {
   Columns   d = {.A = Ad, .side = GPUCSR_TRANSPOSE, .k = k, .b = *b, .c = *c, .ldb = ldb, .ldc = ldc}, o = d;
-  PetscBool ready;
+  PetscBool ready = PETSC_FALSE;
 
   PetscFunctionBegin;
-  PetscCall(BlocksReady(Ad, Ao, GPUCSR_TRANSPOSE, &ready));
+  STEP(*error, BlocksReady(Ad, Ao, GPUCSR_TRANSPOSE, &ready));
   if (Ao) {
     o.A   = Ao;
     o.c   = (GPUCSROperand){.p = h->halo, .place = GPUCSR_HOST};
     o.ldc = (size_t)h->n;
-    PetscCall(Try(A, &o, &ready));
+    STEP(*error, Try(A, &o, &ready));
   }
-  PetscCall(Try(A, &d, &ready));
+  STEP(*error, Try(A, &d, &ready));
   if (!ready) {
-    if (Ao) PetscCall(MultiplyOnHost(Ao, GPUCSR_TRANSPOSE, k, b, ldb, &o.c, o.ldc, PETSC_FALSE));
-    PetscCall(MultiplyOnHost(Ad, GPUCSR_TRANSPOSE, k, b, ldb, c, ldc, PETSC_FALSE));
+    if (Ao) STEP(*error, MultiplyOnHost(Ao, GPUCSR_TRANSPOSE, k, b, ldb, &o.c, o.ldc, PETSC_FALSE));
+    STEP(*error, MultiplyOnHost(Ad, GPUCSR_TRANSPOSE, k, b, ldb, c, ldc, PETSC_FALSE));
   }
   if (Ao) {
+    if (*error) Spoil(h->halo, (size_t)h->n, (size_t)h->n, k);
     for (PetscInt q = 0; q < k; q++) PetscCall(PetscSFReduceBegin(h->sf, MPIU_SCALAR, h->halo + q * h->n, (PetscScalar *)c->p + (size_t)q * ldc, MPIU_SUM));
     for (PetscInt q = 0; q < k; q++) PetscCall(PetscSFReduceEnd(h->sf, MPIU_SCALAR, h->halo + q * h->n, (PetscScalar *)c->p + (size_t)q * ldc, MPIU_SUM));
   }
@@ -263,6 +277,7 @@ static PetscErrorCode Numeric(Mat A, PetscBool forward, Mat B, Mat C)
   const PetscInt K = B->cmap->N;
   GPUCSROperand  b, c, tb, tc;
   size_t         ldb, ldc;
+  PetscErrorCode error = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   if (h->sf) PetscCall(MatMPIAIJGetSeqAIJ(A, &Ad, &Ao, NULL));
@@ -276,12 +291,13 @@ static PetscErrorCode Numeric(Mat A, PetscBool forward, Mat B, Mat C)
     tc   = c;
     tb.p = (PetscScalar *)b.p + (size_t)k * ldb;
     tc.p = (PetscScalar *)c.p + (size_t)k * ldc;
-    if (forward) PetscCall(Forward(A, Ad, Ao, h, n, &tb, ldb, &tc, ldc));
-    else PetscCall(Backward(A, Ad, Ao, h, n, &tb, ldb, &tc, ldc));
+    if (forward) PetscCall(Forward(A, Ad, Ao, h, n, &tb, ldb, &tc, ldc, &error));
+    else PetscCall(Backward(A, Ad, Ao, h, n, &tb, ldb, &tc, ldc, &error));
   }
   if (b.place == GPUCSR_DEVICE || c.place == GPUCSR_DEVICE) PetscCall(GPUCSRDeviceSynchronize(((Mat_SeqGPUCSR *)Ad->spptr)->dev));
   PetscCall(DenseRestore(C, PETSC_TRUE, &c));
   PetscCall(DenseRestore(B, PETSC_FALSE, &b));
+  PetscCall(error);
   PetscCall(MatSetOption(C, MAT_NO_OFF_PROC_ENTRIES, PETSC_TRUE));
   PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));
@@ -324,17 +340,20 @@ static PetscErrorCode DenseHaloDestroy(void *data)
 /* Collective: do all ranks have a device for this side? */
 static PetscErrorCode AllReady(Mat A, GPUCSRSide side, PetscBool parallel, PetscBool *ready)
 {
-  PetscMPIInt mine, all;
-  Mat         Ad = A, Ao = NULL;
+  PetscMPIInt    mine, all;
+  PetscErrorCode ierr;
+  Mat            Ad = A, Ao = NULL;
 
   PetscFunctionBegin;
   if (parallel) {
     PetscUseMethod(A, "MatGPUCSRSetUp_C", (Mat, PetscBool), (A, (PetscBool)(side == GPUCSR_TRANSPOSE)));
     PetscCall(MatMPIAIJGetSeqAIJ(A, &Ad, &Ao, NULL));
   }
-  PetscCall(BlocksReady(Ad, Ao, side, ready));
-  mine = *ready ? 1 : 0;
+  ierr = BlocksReady(Ad, Ao, side, ready);
+  mine = ierr ? -1 : (*ready ? 1 : 0);
   PetscCallMPI(MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)A)));
+  PetscCall(ierr);
+  PetscCheck(all >= 0, PETSC_COMM_SELF, PETSC_ERR_GPU, "Another rank has met an error, and says which");
   *ready = (PetscBool)(all == 1);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

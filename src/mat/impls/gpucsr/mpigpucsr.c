@@ -1,8 +1,8 @@
 /*
-  MATMPIAIJGPUCSR: MATMPIAIJ whose diagonal and off-diagonal blocks are MATSEQAIJGPUCSR, with its own products: the halo of
-  x crosses MPI from page-locked host buffers, whatever MPI knows of GPUs, while the diagonal block is multiplied.
+  MATMPIAIJGPUCSR: MATMPIAIJ whose diagonal and off-diagonal blocks are MATSEQAIJGPUCSR, with its own products: the halo of x (halo.h) is exchanged while the
+  diagonal block is multiplied.
 */
-#include "gpucsrimpl.h"
+#include "halo.h"
 
 /*
   A pattern of A: what was prepared for one is made anew for another, by all ranks together. PETSc's number of it is a sum over blocks and
@@ -13,26 +13,11 @@ typedef struct {
   PetscObjectId    block[2];
 } Pattern;
 
-/* The entries of x that cross ranks: which of ours others need, and where those of others arrive (the order of garray) */
-typedef struct {
-  PetscBool    set;
-  Pattern      pattern; /* it was made for */
-  PetscMPIInt  nto, nfrom;
-  MPI_Request *forward, *backward; /* persistent: receives first */
-  PetscInt     nsend, nrecv, nunique;
-  int32_t     *index;             /* local entry of x behind each sent one */
-  int32_t     *unique;            /* each of those once */
-  PetscInt    *slot;              /* place in unique of each sent entry */
-  PetscScalar *send, *recv, *sum; /* page-locked where that means something */
-  GPUCSRDevice dev;               /* whose memory they are; NULL: the host's */
-  int32_t     *dindex, *dunique;  /* on the device, made when a device vector first needs them */
-  void        *dbuffer;
-  Vec          lvec; /* recv as a vector, for the parent's products */
-} Halo;
-
 typedef struct {
   Mat_GPUCSR       base;
-  Halo             halo;
+  GPUCSRHalo       halo;
+  Vec              lvec;      /* its entries as a vector, for the parent's products */
+  Pattern          exchanged; /* for which the halo was made */
   Pattern          agreed[2]; /* for which the ranks told each other what became of each side, */
   PetscObjectState values[2]; /* and the values */
 } Mat_MPIGPUCSR;
@@ -53,199 +38,20 @@ static PetscBool PatternIs(const Pattern *p, const Pattern *q)
   return (PetscBool)(p->state == q->state && p->block[0] == q->block[0] && p->block[1] == q->block[1]);
 }
 
-static PetscErrorCode HostBuffer(GPUCSRDevice dev, PetscInt n, PetscScalar **p)
-{
-  const size_t bytes = sizeof(PetscScalar) * (size_t)(n + 1);
-
-  PetscFunctionBegin;
-  if (dev) PetscCall(dev->ops->hostmalloc(dev->id, bytes, (void **)p));
-  else PetscCall(PetscMalloc(bytes, p));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Memory of the device that any stream may use */
-static PetscErrorCode DeviceBuffer(GPUCSRDevice dev, size_t bytes, void **p)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSRMalloc(dev, bytes, "the halo", p));
-  PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode HostBufferFree(GPUCSRDevice dev, PetscScalar **p)
-{
-  PetscFunctionBegin;
-  if (!dev) PetscCall(PetscFree(*p));
-  else if (!dev->failed[0]) PetscCall(dev->ops->hostfree(dev->id, *p));
-  *p = NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode HaloDestroy(Halo *h)
-{
-  PetscFunctionBegin;
-  if (!h->set) PetscFunctionReturn(PETSC_SUCCESS);
-  for (int k = 0; k < h->nto + h->nfrom; k++) {
-    PetscCallMPI(MPI_Request_free(&h->forward[k]));
-    PetscCallMPI(MPI_Request_free(&h->backward[k]));
-  }
-  PetscCall(PetscFree2(h->forward, h->backward));
-  PetscCall(VecDestroy(&h->lvec));
-  if (h->dev) {
-    PetscCall(GPUCSRFree(h->dev, sizeof(int32_t) * (size_t)h->nsend, (void **)&h->dindex));
-    PetscCall(GPUCSRFree(h->dev, sizeof(int32_t) * (size_t)h->nunique, (void **)&h->dunique));
-    PetscCall(GPUCSRFree(h->dev, sizeof(double) * (size_t)h->nsend, &h->dbuffer));
-  }
-  PetscCall(HostBufferFree(h->dev, &h->send));
-  PetscCall(HostBufferFree(h->dev, &h->recv));
-  PetscCall(HostBufferFree(h->dev, &h->sum));
-  PetscCall(PetscFree3(h->index, h->unique, h->slot));
-  PetscCall(PetscMemzero(h, sizeof(*h)));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Collective: who needs which of our entries */
-static PetscErrorCode HaloSetUp(Mat A, GPUCSRDevice dev, Halo *h)
-{
-  MPI_Comm        comm;
-  Mat             Ad, Ao;
-  const PetscInt *garray, *ranges;
-  PetscInt       *want, *asked;
-  PetscMPIInt     size, tag;
-  MPI_Request    *req;
-  PetscInt        n, ngot = 0, rstart;
-
-  PetscFunctionBegin;
-  PetscCall(HaloDestroy(h));
-  PetscCall(PetscObjectGetComm((PetscObject)A, &comm));
-  PetscCallMPI(MPI_Comm_size(comm, &size));
-  PetscCall(PetscObjectGetNewTag((PetscObject)A, &tag));
-  PetscCall(MatMPIAIJGetSeqAIJ(A, &Ad, &Ao, &garray));
-  PetscCall(MatGetOwnershipRangesColumn(A, &ranges));
-  PetscCall(MatGetOwnershipRangeColumn(A, &rstart, NULL));
-  n        = Ao->cmap->n;
-  h->nrecv = n;
-  h->dev   = dev;
-  PetscCall(PetscMalloc2(size, &want, size, &asked));
-  PetscCall(PetscArrayzero(want, size));
-  for (PetscInt k = 0, r = 0; k < n; k++) {
-    while (garray[k] >= ranges[r + 1]) r++;
-    want[r]++;
-  }
-  PetscCallMPI(MPI_Alltoall(want, 1, MPIU_INT, asked, 1, MPIU_INT, comm));
-  for (int r = 0; r < size; r++) {
-    h->nsend += asked[r];
-    h->nto += asked[r] > 0;
-    h->nfrom += want[r] > 0;
-  }
-  /* the list of what we want goes to its owners, in garray's order */
-  {
-    PetscInt *indices;
-    int       q = 0;
-
-    PetscCall(PetscMalloc2(h->nsend + 1, &indices, h->nto + h->nfrom + 1, &req));
-    PetscCall(PetscMalloc3(h->nsend + 1, &h->index, h->nsend + 1, &h->unique, h->nsend + 1, &h->slot));
-    for (int r = 0; r < size; r++) {
-      if (!asked[r]) continue;
-      PetscCallMPI(MPI_Irecv(indices + ngot, (PetscMPIInt)asked[r], MPIU_INT, r, tag, comm, &req[q++]));
-      ngot += asked[r];
-    }
-    for (PetscInt r = 0, k = 0; r < size; k += want[r++])
-      if (want[r]) PetscCallMPI(MPI_Isend((void *)(garray + k), (PetscMPIInt)want[r], MPIU_INT, (PetscMPIInt)r, tag, comm, &req[q++]));
-    PetscCallMPI(MPI_Waitall(q, req, MPI_STATUSES_IGNORE));
-    for (PetscInt k = 0; k < h->nsend; k++) h->index[k] = (int32_t)(indices[k] - rstart);
-    /* an entry that several ranks need is summed once on the way back */
-    PetscCall(PetscArraycpy(h->slot, indices, h->nsend));
-    h->nunique = h->nsend;
-    PetscCall(PetscSortRemoveDupsInt(&h->nunique, indices));
-    for (PetscInt k = 0; k < h->nunique; k++) h->unique[k] = (int32_t)(indices[k] - rstart);
-    for (PetscInt k = 0; k < h->nsend; k++) PetscCall(PetscFindInt(h->slot[k], h->nunique, indices, &h->slot[k]));
-    PetscCall(PetscFree2(indices, req));
-  }
-  PetscCall(HostBuffer(dev, h->nsend, &h->send));
-  PetscCall(HostBuffer(dev, h->nrecv, &h->recv));
-  PetscCall(HostBuffer(dev, h->nunique, &h->sum));
-  PetscCall(VecCreateSeqWithArray(PETSC_COMM_SELF, 1, h->nrecv, h->recv, &h->lvec));
-  /* forward: entries of x to those who asked; backward: sums for them from those whom we asked */
-  PetscCall(PetscMalloc2(h->nto + h->nfrom + 1, &h->forward, h->nto + h->nfrom + 1, &h->backward));
-  {
-    int f = 0, b = 0;
-
-    for (PetscInt r = 0, k = 0; r < size; k += want[r++])
-      if (want[r]) PetscCallMPI(MPI_Recv_init(h->recv + k, (PetscMPIInt)want[r], MPIU_SCALAR, (PetscMPIInt)r, tag, comm, &h->forward[f++]));
-    for (PetscInt r = 0, k = 0; r < size; k += asked[r++])
-      if (asked[r]) PetscCallMPI(MPI_Send_init(h->send + k, (PetscMPIInt)asked[r], MPIU_SCALAR, (PetscMPIInt)r, tag, comm, &h->forward[f++]));
-    for (PetscInt r = 0, k = 0; r < size; k += asked[r++])
-      if (asked[r]) PetscCallMPI(MPI_Recv_init(h->send + k, (PetscMPIInt)asked[r], MPIU_SCALAR, (PetscMPIInt)r, tag, comm, &h->backward[b++]));
-    for (PetscInt r = 0, k = 0; r < size; k += want[r++])
-      if (want[r]) PetscCallMPI(MPI_Send_init(h->recv + k, (PetscMPIInt)want[r], MPIU_SCALAR, (PetscMPIInt)r, tag, comm, &h->backward[b++]));
-  }
-  PetscCall(PetscFree2(want, asked));
-  PetscCall(PatternGet(A, &h->pattern));
-  h->set = PETSC_TRUE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-  What HaloPack() and HaloAdd() need on the device, ahead of them: where there is no memory left for it, nothing has been sent or written yet
-*/
-static PetscErrorCode HaloReserve(Halo *h, PetscBool add, GPUCSRDevice dev, GPUCSRStream s)
-{
-  int32_t      **d     = add ? &h->dunique : &h->dindex;
-  const int32_t *index = add ? h->unique : h->index;
-  const size_t   n     = (size_t)(add ? h->nunique : h->nsend);
-
-  PetscFunctionBegin;
-  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!h->dbuffer) PetscCall(DeviceBuffer(dev, sizeof(double) * (size_t)h->nsend, &h->dbuffer));
-  if (*d) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(DeviceBuffer(dev, sizeof(int32_t) * n, (void **)d));
-  PetscCall(GPUCSRUpload(dev, *d, GPUCSR_INT32, index, GPUCSR_INT32, n, PETSC_FALSE, s, NULL));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* h->send = the entries of x that others need */
-static PetscErrorCode HaloPack(Halo *h, const GPUCSROperand *x, GPUCSRDevice dev, GPUCSRStream s)
-{
-  PetscFunctionBegin;
-  if (x->place == GPUCSR_HOST) {
-    for (PetscInt k = 0; k < h->nsend; k++) h->send[k] = ((const PetscScalar *)x->p)[h->index[k]];
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (!h->nsend) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall((*GPUCSRHelpers(dev)->gather)(GPUCSR_DOUBLE, (size_t)h->nsend, h->dindex, x->p, h->dbuffer, s));
-  PetscCall(GPUCSRDownload(dev, h->send, GPUCSR_DOUBLE, h->dbuffer, GPUCSR_DOUBLE, (size_t)h->nsend, PETSC_TRUE, s));
-  PetscCall(dev->ops->streamsynchronize(dev->id, s));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* z += what came back, each of our entries summed in the order of ranks */
-static PetscErrorCode HaloAdd(Halo *h, const GPUCSROperand *z, GPUCSRDevice dev, GPUCSRStream s)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscArrayzero(h->sum, h->nunique));
-  for (PetscInt k = 0; k < h->nsend; k++) h->sum[h->slot[k]] += h->send[k];
-  if (z->place == GPUCSR_HOST) {
-    for (PetscInt k = 0; k < h->nunique; k++) ((PetscScalar *)z->p)[h->unique[k]] += h->sum[k];
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (!h->nunique) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRUpload(dev, h->dbuffer, GPUCSR_DOUBLE, h->sum, GPUCSR_DOUBLE, (size_t)h->nunique, PETSC_TRUE, s, NULL));
-  PetscCall((*GPUCSRHelpers(dev)->scatteradd)(GPUCSR_DOUBLE, (size_t)h->nunique, h->dunique, h->dbuffer, z->p, s));
-  PetscCall(dev->ops->streamsynchronize(dev->id, s)); /* sum is written again by the next product */
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* One product on this rank: what all its steps need */
 typedef struct {
-  Mat           A, Ad, Ao;
-  Halo         *h;
-  GPUCSRDevice  dev;   /* NULL: the parent's products of the blocks */
-  PetscBool     quiet; /* a failure of the device is met by the host's products */
-  PetscBool     wrote; /* z may hold part of the result */
-  Vec           x, y, z;
-  GPUCSRStream  s;
-  GPUCSROperand ox, oy, oz, halo, partial;
+  Mat            A, Ad, Ao;
+  GPUCSRHalo     h;
+  Vec            lvec;
+  GPUCSRDevice   dev;              /* NULL: the parent's products of the blocks */
+  PetscBool      quiet;            /* a failure of the device is met by the host's products */
+  PetscBool      hasx, hasy, hasz; /* arrays that are taken */
+  PetscBool      wrote;            /* z may hold part of the result */
+  Vec            x, y, z;
+  GPUCSRStream   s;
+  GPUCSROperand  ox, oy, oz, partial;
+  PetscErrorCode error; /* met by this rank, which goes on with what others wait for */
+  PetscBool      alone; /* by this rank alone: the others do not know */
 } Step;
 
 /*
@@ -291,13 +97,48 @@ static PetscErrorCode BlocksReady(Mat Ad, Mat Ao, GPUCSRSide side, PetscBool *re
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode HaloForget(Mat_MPIGPUCSR *g)
+{
+  PetscFunctionBegin;
+  PetscCall(VecDestroy(&g->lvec));
+  PetscCall(GPUCSRHaloDestroy(&g->halo));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The halo's memory on this rank, where the blocks are; a device that has none for it is one that both blocks leave */
+static PetscErrorCode HaloReady(Mat A, Mat Ad, Mat Ao, PetscBool *ready)
+{
+  Mat_MPIGPUCSR *g   = (Mat_MPIGPUCSR *)A->spptr;
+  GPUCSRDevice   dev = *ready ? ((Mat_SeqGPUCSR *)Ad->spptr)->dev : NULL;
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  if (dev && !dev->ops->separate) dev = NULL;
+  if (g->lvec && (g->halo->dev == dev || !dev)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecDestroy(&g->lvec));
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = GPUCSRHaloSetUp(g->halo, dev);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  if (ierr && dev) {
+    PetscCheck(MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA, PETSC_COMM_SELF, ierr, "%s", attempt.message);
+    if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(dev->failed, attempt.message, sizeof(dev->failed)));
+    PetscCall(MatGPUCSRFailed_Private(Ad, attempt.message));
+    PetscCall(MatGPUCSRLeave_Private(Ao, ((Mat_SeqGPUCSR *)Ad->spptr)->whynot));
+    *ready = PETSC_FALSE;
+    PetscCall(GPUCSRHaloSetUp(g->halo, NULL));
+  } else PetscCheck(!ierr, PETSC_COMM_SELF, ierr, "%s", attempt.message);
+  PetscCall(VecCreateSeqWithArray(PETSC_COMM_SELF, 1, g->halo->nrecv, (PetscScalar *)g->halo->halo.p, &g->lvec));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   The same, collectively: what would be the same warning or error on several ranks is said once, and no rank waits for one that has met an error. Ranks
   tell each other how they fared at the first product with a new pattern or with new values, which they all come to together, for each side: PETSc counts
-  changes of a parallel matrix on all ranks alike. What happens to a rank later (a device that fails, say), or when a program changes one block alone, it says
+  changes of a parallel matrix on all ranks alike. The halo is made then, too. What happens to a rank later (a device that fails, say), or when a program changes one block alone, it says
   by itself, see warn.c, since nobody waits for it to ask.
 */
-static PetscErrorCode Ready(Mat A, GPUCSRSide side, PetscBool *ready)
+static PetscErrorCode Ready(Mat A, GPUCSRSide side, PetscBool *ready, PetscBool *alone)
 {
   Mat_MPIGPUCSR *g    = (Mat_MPIGPUCSR *)A->spptr;
   const MPI_Comm comm = PetscObjectComm((PetscObject)A);
@@ -314,15 +155,22 @@ static PetscErrorCode Ready(Mat A, GPUCSRSide side, PetscBool *ready)
   PetscCall(MatMPIAIJGetSeqAIJ(A, &b[0], &b[1], NULL));
   PetscCall(PatternGet(A, &now));
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
-  if (PatternIs(&g->agreed[side], &now) && g->values[side] == state) {
+  *alone = (PetscBool)(PatternIs(&g->agreed[side], &now) && g->values[side] == state);
+  if (*alone) {
     PetscCall(BlocksReady(b[0], b[1], side, ready));
     for (int k = 0; k < 2; k++) PetscCall(MatGPUCSRWarn_Private(b[k], 0, 0, 0));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCallMPI(MPI_Comm_rank(comm, &rank));
   PetscCallMPI(MPI_Comm_size(comm, &size));
+  if (!g->halo || !PatternIs(&g->exchanged, &now)) {
+    PetscCall(HaloForget(g));
+    PetscCall(GPUCSRHaloCreate(A, &g->halo));
+    g->exchanged = now;
+  }
   PetscCall(GPUCSRAttemptBegin(&attempt));
   ierr = BlocksReady(b[0], b[1], side, ready);
+  if (!ierr) ierr = HaloReady(A, b[0], b[1], ready);
   PetscCall(GPUCSRAttemptEnd(&attempt));
   code    = (int)ierr;
   speaker = b[((Mat_SeqGPUCSR *)b[0]->spptr)->warning[0] ? 0 : 1];
@@ -346,51 +194,59 @@ static PetscErrorCode Ready(Mat A, GPUCSRSide side, PetscBool *ready)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What all ranks come to together: an error here is one on all of them, but for what befalls a rank that nobody else waits for */
 static PetscErrorCode Begin(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z, Step *t)
 {
   Mat_MPIGPUCSR *g = (Mat_MPIGPUCSR *)A->spptr;
-  Mat_SeqGPUCSR *gd;
   PetscBool      ready;
-  Pattern        now;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(t, sizeof(*t)));
-  t->A = A;
-  t->h = &g->halo;
-  t->x = x;
-  t->y = y;
-  t->z = z;
-  PetscCall(MatMPIAIJGetSeqAIJ(A, &t->Ad, &t->Ao, NULL));
-  gd = (Mat_SeqGPUCSR *)t->Ad->spptr;
-  PetscCall(Ready(A, side, &ready));
-  if (ready) t->dev = gd->dev;
-  t->quiet = (PetscBool)(MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA);
-  PetscCall(PatternGet(A, &now));
-  if (!t->h->set || !PatternIs(&t->h->pattern, &now)) PetscCall(HaloSetUp(A, t->dev && t->dev->ops->separate ? t->dev : NULL, t->h));
-  t->halo     = (GPUCSROperand){.p = t->h->recv, .place = GPUCSR_HOST, .pinned = (PetscBool)(t->h->dev != NULL)};
+  t->A        = A;
+  t->x        = x;
+  t->y        = y;
+  t->z        = z;
   t->ox.place = t->oz.place = GPUCSR_HOST;
-  if (t->dev) {
-    PetscCall(MatGPUCSRVecGet_Private(gd, x, PETSC_TRUE, PETSC_FALSE, &t->ox));
-    if (y && y != z) PetscCall(MatGPUCSRVecGet_Private(gd, y, PETSC_TRUE, PETSC_FALSE, &t->oy));
-    PetscCall(MatGPUCSRVecGet_Private(gd, z, (PetscBool)(y == z), PETSC_TRUE, &t->oz));
-    if (y == z) t->oy = t->oz;
-    PetscCall(MatGPUCSRStream_Private(t->dev, &t->ox, y && y != z ? &t->oy : NULL, &t->oz, &t->s));
-    if (t->ox.place == GPUCSR_DEVICE || t->oz.place == GPUCSR_DEVICE) PetscCheck(t->h->dev, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Device vectors meet a halo of the host");
-  }
+  t->quiet                  = (PetscBool)(MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA);
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &t->Ad, &t->Ao, NULL));
+  t->error = Ready(A, side, &ready, &t->alone);
+  t->h     = g->halo;
+  t->lvec  = g->lvec;
+  if (!t->alone) PetscCall(t->error);
+  if (!t->error && ready) t->dev = ((Mat_SeqGPUCSR *)t->Ad->spptr)->dev;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Gives the arrays back */
-static PetscErrorCode End(Step *t, PetscBool held)
+/* The arrays of x, y and z where the blocks are */
+static PetscErrorCode Take(Step *t)
 {
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)t->Ad->spptr;
 
   PetscFunctionBegin;
-  if (held) {
-    PetscCall(MatGPUCSRVecRestore_Private(g, t->x, PETSC_TRUE, PETSC_FALSE, &t->ox));
-    if (t->y && t->y != t->z) PetscCall(MatGPUCSRVecRestore_Private(g, t->y, PETSC_TRUE, PETSC_FALSE, &t->oy));
-    PetscCall(MatGPUCSRVecRestore_Private(g, t->z, (PetscBool)(t->y == t->z), PETSC_TRUE, &t->oz));
+  PetscCall(MatGPUCSRVecGet_Private(g, t->x, PETSC_TRUE, PETSC_FALSE, &t->ox));
+  t->hasx = PETSC_TRUE;
+  if (t->y && t->y != t->z) {
+    PetscCall(MatGPUCSRVecGet_Private(g, t->y, PETSC_TRUE, PETSC_FALSE, &t->oy));
+    t->hasy = PETSC_TRUE;
   }
+  PetscCall(MatGPUCSRVecGet_Private(g, t->z, (PetscBool)(t->y == t->z), PETSC_TRUE, &t->oz));
+  t->hasz = PETSC_TRUE;
+  if (t->y == t->z) t->oy = t->oz;
+  PetscCall(MatGPUCSRStream_Private(t->dev, &t->ox, t->y && t->y != t->z ? &t->oy : NULL, &t->oz, &t->s));
+  if (t->ox.place == GPUCSR_DEVICE || t->oz.place == GPUCSR_DEVICE) PetscCheck(t->h->dev, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Device vectors meet a halo of the host");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Gives the arrays back */
+static PetscErrorCode Give(Step *t)
+{
+  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)t->Ad->spptr;
+
+  PetscFunctionBegin;
+  if (t->hasx) PetscCall(MatGPUCSRVecRestore_Private(g, t->x, PETSC_TRUE, PETSC_FALSE, &t->ox));
+  if (t->hasy) PetscCall(MatGPUCSRVecRestore_Private(g, t->y, PETSC_TRUE, PETSC_FALSE, &t->oy));
+  if (t->hasz) PetscCall(MatGPUCSRVecRestore_Private(g, t->z, (PetscBool)(t->y == t->z), PETSC_TRUE, &t->oz));
+  t->hasx = t->hasy = t->hasz = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -408,8 +264,8 @@ static PetscErrorCode Partial(Step *t)
 static PetscErrorCode Pack(Step *t)
 {
   PetscFunctionBegin;
-  if (t->ox.place == GPUCSR_DEVICE) PetscCall(HaloReserve(t->h, PETSC_FALSE, t->dev, t->s));
-  PetscCall(HaloPack(t->h, &t->ox, t->dev, t->s));
+  if (t->ox.place == GPUCSR_DEVICE) PetscCall((*t->h->exchange->reserve)(t->h, PETSC_FALSE, t->s));
+  PetscCall((*t->h->exchange->forwardbegin)(t->h, &t->ox, t->s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -428,52 +284,72 @@ static PetscErrorCode DiagonalProduct(Step *t)
 static PetscErrorCode OffDiagonalProduct(Step *t)
 {
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRApply_Private(t->Ao, GPUCSR_FORWARD, &t->halo, &t->partial, &t->oz, t->s, &t->wrote));
+  PetscCall(MatGPUCSRApply_Private(t->Ao, GPUCSR_FORWARD, &t->h->halo, &t->partial, &t->oz, t->s, &t->wrote));
   /* host arrays are complete; of device vectors, the halo's upload must be through before its buffer is written again */
   if (t->oz.place == GPUCSR_DEVICE) PetscCall(t->dev->ops->streamsynchronize(t->dev->id, t->s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  A step of a product. An error that it meets is kept until the end: until then this rank goes on with what its neighbours wait for, and no other step is taken.
+*/
+#define STEP(t, call) \
+  do { \
+    if (!(t)->error) (t)->error = (call); \
+  } while (0)
+
+/* x as an array of the host, for the exchange */
+static PetscErrorCode PackOnHost(Step *t)
+{
+  GPUCSROperand o = {.place = GPUCSR_HOST};
+
+  PetscFunctionBegin;
+  PetscCall(VecGetArrayRead(t->x, (const PetscScalar **)&o.p));
+  PetscCall((*t->h->exchange->forwardbegin)(t->h, &o, NULL));
+  PetscCall(VecRestoreArrayRead(t->x, (const PetscScalar **)&o.p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ForwardOnHost(Step *t)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRParentProduct_Private(t->Ad, GPUCSR_FORWARD, t->x, t->y, t->z));
+  PetscCall(PetscObjectStateIncrease((PetscObject)t->lvec));
+  PetscCall(MatGPUCSRParentProduct_Private(t->Ao, GPUCSR_FORWARD, t->lvec, t->z, t->z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* z = A x + y, y may be NULL, may be z */
 static PetscErrorCode Forward(Mat A, Vec x, Vec y, Vec z)
 {
-  Step      t;
-  PetscBool held;
+  Step t;
 
   PetscFunctionBegin;
   PetscCall(Begin(A, GPUCSR_FORWARD, x, y, z, &t));
-  held = t.dev ? PETSC_TRUE : PETSC_FALSE;
   PetscCall(PetscLogEventBegin(MAT_GPUCSR_Halo, A, 0, 0, 0));
-  PetscCall(Try(&t, Pack));
-  if (!t.dev) {
-    GPUCSROperand o = {.place = GPUCSR_HOST};
-
-    PetscCall(VecGetArrayRead(x, (const PetscScalar **)&o.p));
-    PetscCall(HaloPack(t.h, &o, NULL, NULL));
-    PetscCall(VecRestoreArrayRead(x, (const PetscScalar **)&o.p));
-  }
-  PetscCallMPI(MPI_Startall(t.h->nto + t.h->nfrom, t.h->forward));
-  PetscCall(Try(&t, DiagonalProduct));
-  PetscCallMPI(MPI_Waitall(t.h->nto + t.h->nfrom, t.h->forward, MPI_STATUSES_IGNORE));
-  PetscCall(Try(&t, OffDiagonalProduct));
+  STEP(&t, Try(&t, Take));
+  STEP(&t, Try(&t, Pack));
+  if (!t.dev) STEP(&t, Give(&t));
+  if (!t.dev) STEP(&t, PackOnHost(&t));
+  if (t.error) PetscCall((*t.h->exchange->forwardbegin)(t.h, NULL, NULL));
+  STEP(&t, Try(&t, DiagonalProduct));
+  PetscCall((*t.h->exchange->forwardend)(t.h));
+  STEP(&t, Try(&t, OffDiagonalProduct));
   PetscCall(PetscLogEventEnd(MAT_GPUCSR_Halo, A, 0, 0, 0));
-  PetscCall(End(&t, held));
-  if (!t.dev) {
-    PetscCall(MatGPUCSRParentProduct_Private(t.Ad, GPUCSR_FORWARD, x, y, z));
-    PetscCall(PetscObjectStateIncrease((PetscObject)t.h->lvec));
-    PetscCall(MatGPUCSRParentProduct_Private(t.Ao, GPUCSR_FORWARD, t.h->lvec, z, z));
-  }
+  PetscCall(Give(&t));
+  if (!t.dev) STEP(&t, ForwardOnHost(&t));
+  PetscCall(t.error);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* recv = Ao^T x, complete on the host; with what Add() needs */
+/* The halo = Ao^T x, complete where the exchange takes it; with what Add() needs */
 static PetscErrorCode OffDiagonalTranspose(Step *t)
 {
   PetscBool wrote;
 
   PetscFunctionBegin;
-  if (t->oz.place == GPUCSR_DEVICE) PetscCall(HaloReserve(t->h, PETSC_TRUE, t->dev, t->s));
-  PetscCall(MatGPUCSRApply_Private(t->Ao, GPUCSR_TRANSPOSE, &t->ox, NULL, &t->halo, t->s, &wrote));
+  if (t->oz.place == GPUCSR_DEVICE) PetscCall((*t->h->exchange->reserve)(t->h, PETSC_TRUE, t->s));
+  PetscCall(MatGPUCSRApply_Private(t->Ao, GPUCSR_TRANSPOSE, &t->ox, NULL, &t->h->halo, t->s, &wrote));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -488,48 +364,46 @@ static PetscErrorCode DiagonalTranspose(Step *t)
 static PetscErrorCode Add(Step *t)
 {
   PetscFunctionBegin;
-  PetscCall(HaloAdd(t->h, &t->oz, t->dev, t->s));
+  PetscCall((*t->h->exchange->reverseadd)(t->h, &t->oz, t->s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode AddOnHost(Step *t)
+{
+  GPUCSROperand o = {.place = GPUCSR_HOST};
+
+  PetscFunctionBegin;
+  PetscCall(VecGetArray(t->z, (PetscScalar **)&o.p));
+  PetscCall((*t->h->exchange->reverseadd)(t->h, &o, NULL));
+  PetscCall(VecRestoreArray(t->z, (PetscScalar **)&o.p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* z = A^T x + y: the halo's sums travel back while the diagonal block is multiplied */
 static PetscErrorCode Backward(Mat A, Vec x, Vec y, Vec z)
 {
-  Step      t;
-  PetscBool held, added = PETSC_FALSE;
+  Step t;
 
   PetscFunctionBegin;
   PetscCall(Begin(A, GPUCSR_TRANSPOSE, x, y, z, &t));
-  held = t.dev ? PETSC_TRUE : PETSC_FALSE;
   PetscCall(PetscLogEventBegin(MAT_GPUCSR_Halo, A, 0, 0, 0));
-  PetscCall(Try(&t, OffDiagonalTranspose));
-  if (!t.dev) {
-    if (held) PetscCall(End(&t, held));
-    held = PETSC_FALSE;
-    PetscCall(MatGPUCSRParentProduct_Private(t.Ao, GPUCSR_TRANSPOSE, x, NULL, t.h->lvec));
-  }
-  PetscCallMPI(MPI_Startall(t.h->nto + t.h->nfrom, t.h->backward));
-  PetscCall(Try(&t, DiagonalTranspose));
-  if (!t.dev) {
-    if (held) PetscCall(End(&t, held));
-    held = PETSC_FALSE;
-    PetscCall(MatGPUCSRParentProduct_Private(t.Ad, GPUCSR_TRANSPOSE, x, y, z));
-  }
-  PetscCallMPI(MPI_Waitall(t.h->nto + t.h->nfrom, t.h->backward, MPI_STATUSES_IGNORE));
-  t.quiet = PETSC_FALSE; /* z holds part of the result by now */
+  STEP(&t, Try(&t, Take));
+  STEP(&t, Try(&t, OffDiagonalTranspose));
+  if (!t.dev) STEP(&t, Give(&t));
+  if (!t.dev) STEP(&t, MatGPUCSRParentProduct_Private(t.Ao, GPUCSR_TRANSPOSE, x, NULL, t.lvec));
+  PetscCall((*t.h->exchange->reversebegin)(t.h, (PetscBool)!t.error));
   if (t.dev) {
-    PetscCall(Try(&t, Add));
-    added = PETSC_TRUE;
-  }
+    STEP(&t, Try(&t, DiagonalTranspose));
+    if (!t.dev) STEP(&t, Give(&t));
+    if (!t.dev) STEP(&t, MatGPUCSRParentProduct_Private(t.Ad, GPUCSR_TRANSPOSE, x, y, z));
+  } else STEP(&t, MatGPUCSRParentProduct_Private(t.Ad, GPUCSR_TRANSPOSE, x, y, z));
+  PetscCall((*t.h->exchange->reverseend)(t.h));
+  t.quiet = PETSC_FALSE; /* z holds part of the result by now */
+  if (t.dev) STEP(&t, Try(&t, Add));
+  else STEP(&t, AddOnHost(&t));
   PetscCall(PetscLogEventEnd(MAT_GPUCSR_Halo, A, 0, 0, 0));
-  if (held) PetscCall(End(&t, held));
-  if (!added) {
-    GPUCSROperand o = {.place = GPUCSR_HOST};
-
-    PetscCall(VecGetArray(z, (PetscScalar **)&o.p));
-    PetscCall(HaloAdd(t.h, &o, NULL, NULL));
-    PetscCall(VecRestoreArray(z, (PetscScalar **)&o.p));
-  }
+  PetscCall(Give(&t));
+  PetscCall(t.error);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -592,11 +466,11 @@ static PetscErrorCode Blocks(Mat A)
 
 static PetscErrorCode MatGPUCSRSetUp_MPIAIJGPUCSR(Mat A, PetscBool transpose)
 {
-  PetscBool ready;
+  PetscBool ready, alone;
 
   PetscFunctionBegin;
-  PetscCall(Ready(A, GPUCSR_FORWARD, &ready));
-  if (transpose) PetscCall(Ready(A, GPUCSR_TRANSPOSE, &ready)); /* ready or not: other ranks may be */
+  PetscCall(Ready(A, GPUCSR_FORWARD, &ready, &alone));
+  if (transpose) PetscCall(Ready(A, GPUCSR_TRANSPOSE, &ready, &alone)); /* ready or not: other ranks may be */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -625,11 +499,11 @@ static PetscErrorCode ViewBlocks(Mat A, PetscViewer viewer)
 {
   PetscViewer sub;
   PetscMPIInt rank;
-  PetscBool   ready;
+  PetscBool   ready, alone;
   Mat         Ad, Ao;
 
   PetscFunctionBegin;
-  if (A->assembled) PetscCall(Ready(A, GPUCSR_FORWARD, &ready)); /* who looks wants to see the choice */
+  if (A->assembled) PetscCall(Ready(A, GPUCSR_FORWARD, &ready, &alone)); /* who looks wants to see the choice */
   PetscCall(MatMPIAIJGetSeqAIJ(A, &Ad, &Ao, NULL));
   PetscCall(PetscViewerASCIIPrintf(viewer, "MATGPUCSR blocks of rank 0, diagonal then off-diagonal:\n"));
   PetscCall(PetscViewerGetSubViewer(viewer, PETSC_COMM_SELF, &sub));
@@ -696,7 +570,7 @@ static PetscErrorCode Configured(Mat A)
   Mat_MPIGPUCSR *g = (Mat_MPIGPUCSR *)A->spptr;
 
   PetscFunctionBegin;
-  PetscCall(HaloDestroy(&g->halo));
+  PetscCall(HaloForget(g));
   for (int k = 0; k < 2; k++) g->agreed[k] = (Pattern){.state = -1};
   PetscCall(Blocks(A));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -705,7 +579,7 @@ static PetscErrorCode Configured(Mat A)
 static PetscErrorCode Release(Mat A)
 {
   PetscFunctionBegin;
-  PetscCall(HaloDestroy(&((Mat_MPIGPUCSR *)A->spptr)->halo));
+  PetscCall(HaloForget((Mat_MPIGPUCSR *)A->spptr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -1,12 +1,12 @@
 /*
   What a matrix says of itself: MatView()'s info, MatGPUCSRGetInfo(), and the report at the end.
 */
-#include "gpucsrimpl.h"
+#include "report.h"
 #include <string.h>
 
 static Mat_SeqGPUCSR *living = NULL;
 static char          *kept   = NULL; /* blocks of matrices that are gone */
-static PetscInt       nkept  = 0;
+static PetscInt       nkept = 0, made = 0;
 
 static PetscErrorCode InfoGet(Mat_SeqGPUCSR *g, MatGPUCSRInfo *info)
 {
@@ -159,6 +159,7 @@ PetscErrorCode MatGPUCSRViewBlock_Private(Mat A, PetscViewer viewer)
 PetscErrorCode MatGPUCSRReportAdd_Private(Mat_SeqGPUCSR *g)
 {
   PetscFunctionBegin;
+  made++;
   g->next     = living;
   g->previous = &living;
   if (living) living->previous = &g->next;
@@ -169,12 +170,16 @@ PetscErrorCode MatGPUCSRReportAdd_Private(Mat_SeqGPUCSR *g)
 /* Matrices that never had a product stay out of the report */
 static PetscErrorCode Keep(Mat_SeqGPUCSR *g)
 {
-  char        text[8192], head[256], *candidates[2];
-  const char *part[4];
-  size_t      have = 0, add;
+  char          text[8192], head[256], *candidates[2];
+  const char   *part[4];
+  size_t        have = 0, add;
+  MatGPUCSRInfo info;
 
   PetscFunctionBegin;
   if (!GPUCSRSettingsGlobal.report || (!g->plan[0].built && !g->plan[1].built && !(g->decided && !g->dev))) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(InfoGet(g, &info));
+  PetscCall(MatGPUCSRTotalsAdd_Private(g, &info));
+  if (!GPUCSRSettingsGlobal.reportfull) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Describe(g, text, sizeof(text)));
   PetscCall(PetscSNPrintf(head, sizeof(head), "Matrix %" PetscInt_FMT ": %s\n", ++nkept, g->name));
   for (int side = 0; side < 2; side++) PetscCall(ViewCandidates(&g->plan[side], side ? "  candidates for A transposed\n" : "  candidates for A\n", &candidates[side]));
@@ -203,14 +208,32 @@ PetscErrorCode MatGPUCSRReportRemove_Private(Mat_SeqGPUCSR *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* To the file that was named, or to standard output */
+static PetscErrorCode Print(void)
+{
+  const char *file = GPUCSRSettingsGlobal.reportfile;
+  FILE       *fp   = PETSC_STDOUT;
+  char       *text;
+
+  PetscFunctionBegin;
+  if (file[0]) PetscCall(PetscFOpen(PETSC_COMM_WORLD, file, "w", &fp));
+  PetscCall(MatGPUCSRTotalsText_Private(made, &text));
+  PetscCall(PetscSynchronizedFPrintf(PETSC_COMM_WORLD, fp, "MATGPUCSR report of rank %d\n", PetscGlobalRank));
+  PetscCall(PetscSynchronizedFPrintf(PETSC_COMM_WORLD, fp, "%s", text));
+  if (kept) PetscCall(PetscSynchronizedFPrintf(PETSC_COMM_WORLD, fp, "%s", kept));
+  PetscCall(PetscSynchronizedFlush(PETSC_COMM_WORLD, fp));
+  PetscCall(PetscFree(text));
+  if (file[0]) PetscCall(PetscFClose(PETSC_COMM_WORLD, fp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode MatGPUCSRReportPrint_Private(void)
 {
   PetscFunctionBegin;
   if (GPUCSRSettingsGlobal.report) {
     for (Mat_SeqGPUCSR *g = living; g; g = g->next) PetscCall(Keep(g));
     GPUCSRSettingsGlobal.report = PETSC_FALSE;
-    PetscCall(PetscSynchronizedPrintf(PETSC_COMM_WORLD, "MATGPUCSR report of rank %d\n%s", PetscGlobalRank, kept ? kept : "  no products\n"));
-    PetscCall(PetscSynchronizedFlush(PETSC_COMM_WORLD, PETSC_STDOUT));
+    PetscCall(Print());
     PetscCall(VecGPUReport(PETSC_COMM_WORLD));
   }
   /* the devices go next */
@@ -221,6 +244,7 @@ PetscErrorCode MatGPUCSRReportPrint_Private(void)
     g->decided = PETSC_FALSE;
   }
   PetscCall(PetscFree(kept));
-  nkept = 0;
+  PetscCall(MatGPUCSRTotalsForget_Private());
+  nkept = made = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -232,67 +232,6 @@ static PetscErrorCode Precision(Mat A, Mat_SeqGPUCSR *g, const GPUCSRSource *s, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Some of the host's values, spread over all of them; every one where there are no more than that */
-static PetscErrorCode Sample(Mat A, PetscInt samples, PetscScalar sample[])
-{
-  const PetscInt *i;
-  PetscScalar    *a;
-  PetscInt        n;
-
-  PetscFunctionBegin;
-  PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, &a, NULL));
-  n = a ? i[A->rmap->n] : 0; /* MatTransposeSymbolic() makes patterns without values */
-  for (PetscInt k = 0; k < samples; k++) sample[k] = k < n ? a[n <= samples ? k : (PetscInt)((double)(n - 1) * (double)k / (double)(samples - 1))] : 0;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The first assembly ends, and nobody has set a value: they are written already, or will be without our knowing */
-static PetscErrorCode Bare(Mat A, Mat_SeqGPUCSR *g)
-{
-  PetscFunctionBegin;
-  if (A->num_ass || A->insertmode != NOT_SET_VALUES) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!g->bare) PetscCall(PetscMalloc1(GPUCSR_BARE_SAMPLES, &g->bare));
-  PetscCall(Sample(A, GPUCSR_BARE_SAMPLES, g->bare));
-  PetscCall(PetscObjectStateGet((PetscObject)A, &g->bareat));
-  g->bareat++; /* PETSc counts the assembly after us */
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-  Did values change that nothing counts? A matrix whose values are others than at its only assembly, or were all zero then, while
-  nothing was counted since, is one that is filled past the count. It is compared with a copy from now on, until something is counted.
-*/
-static PetscErrorCode Unwatched(Mat A, Mat_SeqGPUCSR *g, PetscObjectState state, PetscBool *changed)
-{
-  const PetscInt *i;
-  PetscScalar    *a, now[GPUCSR_BARE_SAMPLES];
-  PetscBool       same, zero = PETSC_TRUE;
-  size_t          n;
-
-  PetscFunctionBegin;
-  *changed = PETSC_FALSE;
-  if ((!g->bare && !g->copy) || !A->num_ass) PetscFunctionReturn(PETSC_SUCCESS); /* nothing to compare, or inside that assembly */
-  PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, &a, NULL));
-  n = (size_t)i[A->rmap->n];
-  if (state != g->bareat) PetscCall(PetscFree(g->copy));
-  else if (g->copy) {
-    PetscCall(PetscMemcmp(g->copy, a, n * sizeof(*a), &same));
-    *changed = (PetscBool)!same;
-  } else {
-    PetscCall(Sample(A, GPUCSR_BARE_SAMPLES, now));
-    PetscCall(PetscMemcmp(now, g->bare, sizeof(now), &same));
-    for (int k = 0; k < GPUCSR_BARE_SAMPLES; k++) zero = (PetscBool)(zero && g->bare[k] == 0.0);
-    if (!same || zero) {
-      PetscCall(PetscMalloc1(n, &g->copy));
-      *changed = PETSC_TRUE;
-      PetscCall(PetscInfo(A, "Changes of this matrix are not counted: its values are compared with a copy before each product\n"));
-    }
-  }
-  PetscCall(PetscFree(g->bare));
-  if (*changed) PetscCall(PetscArraycpy(g->copy, a, n));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* What an update cost is kept by the plan; what of that was neither upload nor conversion of entries, here */
 static void Account(Mat_SeqGPUCSR *g, const GPUCSRPlan *P, const GPUCSRCosts *before)
 {
@@ -301,17 +240,6 @@ static void Account(Mat_SeqGPUCSR *g, const GPUCSRPlan *P, const GPUCSRCosts *be
   g->filled += filled;
   /* entries and padding are written in one pass over the format: padding takes its share of what is written */
   if (P->A.stored > P->A.nnz) g->info.pad_time += convert * (double)(P->A.stored - P->A.nnz) / (double)P->A.stored;
-}
-
-/* What is here followed the changes of another matrix until MatHeaderReplace() gave it to this one, which has counted its own */
-PetscErrorCode MatGPUCSRCounted_Private(Mat A)
-{
-  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
-
-  PetscFunctionBegin;
-  if (g->counted != A) g->values[0] = g->values[1] = g->mirror.values = -1;
-  g->counted = A;
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The plan of one side made to hold the matrix as it is now */
@@ -332,8 +260,8 @@ static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
   /* what was sent at the end of the assembly holds if that assembly is all that was counted since */
   if (g->early && state == g->values[0] + 1 && A->num_ass == g->assemblies + 1) g->values[0] = g->values[1] = state;
   g->early = PETSC_FALSE;
-  PetscCall(Unwatched(A, g, state, &changed));
-  PetscCall(Sample(A, GPUCSR_SAMPLES, sample));
+  PetscCall(MatGPUCSRUnwatched_Private(A, g, state, &changed));
+  PetscCall(MatGPUCSRSample_Private(A, GPUCSR_SAMPLES, sample));
   PetscCall(PetscMemcmp(sample, g->sample, sizeof(sample), &same));
   if (!same || changed) g->values[0] = g->values[1] = -1;
   if (!stale && g->values[side] == state) PetscFunctionReturn(PETSC_SUCCESS);
@@ -535,7 +463,7 @@ static PetscErrorCode MatAssemblyEnd_SeqAIJGPUCSR(Mat A, MatAssemblyType type)
 
   PetscFunctionBegin;
   PetscCall((*g->base.parent.assemblyend)(A, type));
-  if (type == MAT_FINAL_ASSEMBLY) PetscCall(Bare(A, g));
+  if (type == MAT_FINAL_ASSEMBLY) PetscCall(MatGPUCSRBare_Private(A, g));
   PetscCall(MatSeqAIJGetCSRAndMemType(A, NULL, NULL, &values, NULL));
   if (type == MAT_FINAL_ASSEMBLY && g->base.config.transposeatassembly && !A->factortype && values) {
     g->values[0] = g->values[1] = -1; /* PETSc counts the change after us */

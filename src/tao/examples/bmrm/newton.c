@@ -6,7 +6,8 @@
 */
 #include "learn.h"
 
-#define PAYS 0.25 /* conjugate gradients go on while a step lowers the model by more than this share of the mean of all steps before */
+#define PAYS 0.25 /* conjugate gradients go on while a step lowers the model by more than this share of the mean of all steps */
+#define LAST 0.05 /* the same once the decrease says that the optimum is near: then it has to be right */
 
 /* Sum of squares of X's columns, weighted by h: the diagonal of X^T D X. X2 holds the squares of X's entries */
 typedef struct {
@@ -33,8 +34,8 @@ static PetscErrorCode NewtonDestroy(Newton *n)
   PetscFunctionReturn(0);
 }
 
-/* p and xp = X p, such that the model falls by `decrease`; until that pays no more, or the residual is small */
-static PetscErrorCode Solve(Learner *l, Newton *n, PetscReal small, PetscReal *decrease, PetscInt *its)
+/* p and xp = X p, such that the model falls by `decrease`; until that pays no more, or the residual is small. want: the decrease that means that the optimum is near */
+static PetscErrorCode Solve(Learner *l, Newton *n, PetscReal want, PetscReal *decrease, PetscInt *its)
 {
   PetscScalar rz, rznew, qq, xx;
   PetscReal   alpha, norm, norm0;
@@ -60,7 +61,7 @@ static PetscErrorCode Solve(Learner *l, Newton *n, PetscReal small, PetscReal *d
     PetscCall(VecAXPY(n->xp, alpha, n->xq));
     gain = 0.5 * alpha * PetscRealPart(rz);
     *decrease += gain;
-    if ((PetscReal)*its * gain <= PAYS * *decrease || gain <= small) break;
+    if ((PetscReal)*its * gain <= (*decrease > want ? PAYS : LAST) * *decrease) break;
     PetscCall(Subgradient(l, l->s, n->z));
     PetscCall(VecAXPY(n->z, l->lambda, n->q));
     PetscCall(VecAXPY(n->r, -alpha, n->z));
@@ -107,7 +108,7 @@ PetscErrorCode LearnNewton(Learner *l, Outcome *out)
     }
     if (it >= o->maxits) break;
     PetscCall(Curvature(l, l->origin, n.h));
-    PetscCall(Solve(l, &n, 0.01 * want, &decrease, &its));
+    PetscCall(Solve(l, &n, want, &decrease, &its));
     PetscCall(VecCopy(n.xp, l->d));
     PetscCall(VecDot(w, n.p, &wp));
     PetscCall(VecDot(n.p, n.p, &pp));

@@ -43,6 +43,20 @@ static int ColumnsOfBlock(const Bundle *b, PetscInt k)
   return (int)PetscMin(BUNDLE_BLOCK, b->columns - k * BUNDLE_BLOCK);
 }
 
+/* Who computes? On a device without kernels the host, which can read its memory then */
+static PetscBool Kernels(const Bundle *b)
+{
+  return (PetscBool)(b->dev && b->dev->ops->kernels);
+}
+
+/* Before the host reads what was copied on the device */
+static PetscErrorCode Wait(const Bundle *b)
+{
+  PetscFunctionBegin;
+  if (b->dev && !Kernels(b)) PetscCall(b->dev->ops->streamsynchronize(b->dev->id, b->dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* backend: auto, cuda or host */
 PetscErrorCode BundleCreate(PetscInt n, const char backend[], Bundle *b)
 {
@@ -56,10 +70,6 @@ PetscErrorCode BundleCreate(PetscInt n, const char backend[], Bundle *b)
   if (host) PetscCall(PetscStrncpy(b->why, "it was asked for", sizeof(b->why)));
   else if (!cuda && n < DEVICE_ROWS) PetscCall(PetscSNPrintf(b->why, sizeof(b->why), "%" PetscInt_FMT " rows are too few for a device", n));
   else PetscCall(GPUCSRDeviceOpen("cuda", &b->dev, b->why, sizeof(b->why)));
-  if (b->dev && !b->dev->ops->kernels) {
-    b->dev = NULL;
-    PetscCall(PetscStrncpy(b->why, "the device has no kernels", sizeof(b->why)));
-  }
   PetscCheck(b->dev || !cuda, PETSC_COMM_SELF, PETSC_ERR_SUP, "The bundle cannot be kept on the device: %s", b->why);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -253,7 +263,8 @@ PetscErrorCode BundleAdd(Bundle *b, Vec g, double dots[])
   if (!b->dev) PetscCall(Add(b, g));
   a = Column(b, b->columns);
   b->columns++;
-  if (b->dev) {
+  PetscCall(Wait(b));
+  if (Kernels(b)) {
     double *parts = b->dots + b->nblocks * BUNDLE_BLOCK;
 
     for (PetscInt k = 0; k * BUNDLE_BLOCK < b->columns; k++) PetscCall(BundleDots_CUDA(b->n, ColumnsOfBlock(b, k), b->block[k], a, parts + (size_t)k * BUNDLE_BLOCK * (size_t)BundleParts_CUDA(b->n), b->dev->stream));
@@ -303,7 +314,8 @@ PetscErrorCode BundleStep(Bundle *b, const double weight[], Vec w)
   PetscBool     add = PETSC_FALSE;
 
   PetscFunctionBegin;
-  to = b->dev ? NULL : Column(b, 0);
+  PetscCall(Wait(b));
+  to = Kernels(b) ? NULL : Column(b, 0);
   if (to) PetscCall(PetscArrayzero(to, b->n));
   for (PetscInt k = 0; k < b->nblocks; k++) {
     BundleTerms terms;
@@ -315,7 +327,7 @@ PetscErrorCode BundleStep(Bundle *b, const double weight[], Vec w)
       terms.weight[terms.count++] = weight[k * BUNDLE_BLOCK + j - 1];
     }
     if (!terms.count) continue;
-    if (b->dev) PetscCall(BundleStep_CUDA(b->n, &terms, b->block[k], add, Column(b, 0), b->dev->stream));
+    if (Kernels(b)) PetscCall(BundleStep_CUDA(b->n, &terms, b->block[k], add, Column(b, 0), b->dev->stream));
     else {
       for (int j = 0; j < terms.count; j += 4) {
         const double *c[4], x[4] = {terms.weight[j], j + 1 < terms.count ? terms.weight[j + 1] : 0, j + 2 < terms.count ? terms.weight[j + 2] : 0, j + 3 < terms.count ? terms.weight[j + 3] : 0};

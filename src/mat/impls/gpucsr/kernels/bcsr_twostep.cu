@@ -5,7 +5,7 @@
 
   Bytes: those of blocked CSR, 2 r a block more in sums, n x once at best, m y.
 
-  Paper: M. Verschoor, A. C. Jalba, Parallel Computing 2012.
+  Paper: that of GOSpMV (Zhang et al.).
 */
 #include "bcsr.cuh"
 

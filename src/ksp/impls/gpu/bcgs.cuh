@@ -1,0 +1,227 @@
+#pragma once
+
+/*
+  BiCGStab: H. A. van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992). rp is the shadow residual; with a preconditioner from the right, ph = M p and sh = M s take the place of p and s in products and in x.
+
+  p and s are put together where the products read them, from vectors that were there at the last reduction: an iteration takes three grid-wide reductions, with diagonal blocks from the right five.
+
+  Memory traffic of an iteration on n rows: the matrix twice, and of vectors 72 n bytes with the first product (r, v, p and rp read, q and u written, and what its gathers miss), 40 n with the
+  second (r and v read, t and s written), 56 n with the update (x, s, p, t and rp read, x and r written), less what stays in shared memory (t, s and rp first).
+*/
+#include "solve.cuh"
+
+template <class M>
+struct BCGS {
+  static constexpr int GROUP = 4;
+  Preconditioner       pc;
+  Rows                 t, s, rp, x, w;
+  double              *r, *ph, *sh, *p, *q, *v, *u; /* p and v as they are, q and u as they were or will be */
+  bool                 hat;                         /* the preconditioner comes first */
+  const double        *d;
+
+  __device__ __forceinline__ BCGS(const Args<M> &a, Block<M> &B) : pc(preconditioner(a.v, B.first))
+  {
+    const int first = B.first;
+
+    pc.tabulate(a.same, B.pool);
+    t  = B.pool.rows(a.v.t, first, B.rows);
+    s  = B.pool.rows(a.v.s, first, B.rows);
+    rp = B.pool.rows(a.v.rp, first, B.rows);
+    pc.settle(a.v.pc, B.pool, B.rows);
+    x   = B.pool.rows(a.v.x, first, B.rows);
+    w   = B.pool.rows(a.v.block ? a.v.w : (double *)NULL, first, B.rows);
+    r   = a.v.r + first;
+    ph  = a.v.ph + first;
+    sh  = a.v.sh + first;
+    p   = a.v.p + first;
+    q   = a.v.p2 + first;
+    v   = a.v.v + first;
+    u   = a.v.v2 + first;
+    hat = a.v.ph != a.v.p;
+    d   = hat ? a.v.pc : NULL;
+  }
+
+  /* r = b - A x, preconditioned from the left; rp = r, p = v = 0; bnorm where there was a guess */
+  __device__ __forceinline__ void start(const Args<M> &a, Block<M> &B)
+  {
+    const int first = B.first, last = B.last, rows = B.rows;
+    double    rr[1];
+
+    FOR_ROWS(i)
+    {
+      x[i] = B.st->guesszero ? 0.0 : a.v.x[first + i];
+      p[i] = v[i] = 0;
+    }
+    if (!B.st->guesszero) {
+      double bb[3] = {0, 0, 0};
+
+      B.A.product(Vector{a.v.x}, first, last, B.scratch, [&](int i, double sum) { t[i] = a.v.b[first + i] - sum; });
+      FOR_ROWS(i) add_norms(a.v.b[first + i], a.right ? a.v.b[first + i] : pc.of(i, From{a.v.b + first}), bb);
+      grid_reduce<3, false>(B.grid, bb);
+      B.rule([&](GPUKSPState *st) { st->bnorm = GPUKSPNorm(st, bb); });
+    } else {
+      FOR_ROWS(i) t[i] = a.v.b[first + i];
+    }
+    __syncthreads();
+    rr[0] = 0;
+    FOR_ROWS(i)
+    {
+      const double ri = a.right ? t[i] : pc.of(i, t);
+
+      r[i] = rp[i] = ri;
+      rr[0] += (double)ri * (double)ri;
+    }
+    grid_reduce<1, true>(B.grid, rr);
+    B.rule([&](GPUKSPState *st) {
+      BCGSInit(st, rr[0]);
+      BCGSBegin(st);
+    });
+  }
+
+  /* p = r + beta (p - omega v), into q; v = A p, preconditioned, into u; and the sum v'rp */
+  __device__ __forceinline__ void direction(const Args<M> &a, Block<M> &B, double omegabeta, double beta, double (&sum)[1])
+  {
+    const int       first = B.first, last = B.last, rows = B.rows;
+    const BCGSWhole whole = {a.v.r, v - first, p - first, d, omegabeta, beta};
+    const auto      keep  = [&](int i, double vi) {
+      u[i] = vi;
+      sum[0] += (double)vi * (double)rp[i];
+    };
+
+    sum[0]           = 0;
+    FOR_ROWS(i) q[i] = r[i] - omegabeta * v[i] + beta * p[i];
+    if (!pc.bs) B.A.product(whole, first, last, B.scratch, [&](int i, double vi) { keep(i, hat ? vi : pc.on_the_way(i, vi)); });
+    else if (hat) {
+      __syncthreads();
+      FOR_ROWS(i) ph[i] = pc.of(i, From{q});
+      grid_sync(B.grid);
+      B.A.product(Vector{a.v.ph}, first, last, B.scratch, keep);
+    } else {
+      B.A.product(whole, first, last, B.scratch, [&](int i, double vi) { w[i] = vi; });
+      __syncthreads();
+      FOR_ROWS(i) keep(i, pc.of(i, w));
+    }
+  }
+
+  /* Others still read p and v */
+  __device__ __forceinline__ void turn()
+  {
+    double *const oldp = p, *const oldv = v;
+
+    p = q;
+    v = u;
+    q = oldp;
+    u = oldv;
+  }
+
+  /* s = r - alpha v; t = A s, preconditioned; and the sums of omega = (t, s) / (t, t) */
+  __device__ __forceinline__ void stabilize(const Args<M> &a, Block<M> &B, double alpha, double (&sum)[3])
+  {
+    const int      first = B.first, last = B.last, rows = B.rows;
+    const BCGSHalf half = {a.v.r, v - first, d, alpha};
+    const auto     keep = [&](int i, double ti) {
+      const double si = r[i] - alpha * v[i];
+
+      t[i] = ti;
+      s[i] = si;
+      sum[0] += (double)si * (double)ti;
+      sum[1] += (double)ti * (double)ti;
+      sum[2] += (double)si * (double)si;
+    };
+
+    sum[0] = sum[1] = sum[2] = 0;
+    if (!pc.bs) B.A.product(half, first, last, B.scratch, [&](int i, double ti) { keep(i, hat ? ti : pc.on_the_way(i, ti)); });
+    else if (hat) {
+      FOR_ROWS(i) s[i] = r[i] - alpha * v[i];
+      __syncthreads();
+      FOR_ROWS(i) sh[i] = pc.of(i, s);
+      grid_sync(B.grid);
+      B.A.product(Vector{a.v.sh}, first, last, B.scratch, keep);
+    } else {
+      B.A.product(half, first, last, B.scratch, [&](int i, double ti) { w[i] = ti; });
+      __syncthreads();
+      FOR_ROWS(i) keep(i, pc.of(i, w));
+    }
+  }
+
+  /* s is 0: x + alpha p is the solution */
+  __device__ __forceinline__ void lucky(const Block<M> &B)
+  {
+    const int rows = B.rows;
+
+    FOR_ROWS(i) x[i] += B.st->alpha * (!hat ? p[i] : pc.bs ? ph[i] : pc.entry(i) * p[i]);
+  }
+
+  /* x += alpha p + omega s, r = s - omega t, and the sums r'r and rho = r'rp */
+  __device__ __forceinline__ void update(const Block<M> &B, double alpha, double omega, double (&sum)[2])
+  {
+    const int rows = B.rows;
+
+    sum[0] = sum[1] = 0;
+    FOR_GROUPS(g)
+    {
+      double xi[GROUP], pi[GROUP], hi[GROUP], ri[GROUP], ti[GROUP], oi[GROUP];
+
+      FOR_GROUP_READ(g, k, i)
+      {
+        const bool on_the_way = hat && !pc.bs, before = hat && pc.bs;
+
+        xi[k] = x[i];
+        ri[k] = s[i];
+        pi[k] = before ? ph[i] : p[i];
+        hi[k] = before ? sh[i] : ri[k];
+        if (on_the_way) {
+          const double di = pc.entry(i);
+
+          pi[k] *= di;
+          hi[k] *= di;
+        }
+        ti[k] = t[i];
+        oi[k] = rp[i];
+      }
+      FOR_GROUP(g, k, i)
+      {
+        x[i] = xi[k] + (alpha * pi[k] + omega * hi[k]);
+        ri[k] -= omega * ti[k];
+        r[i] = ri[k];
+        sum[0] += (double)ri[k] * (double)ri[k];
+        sum[1] += (double)ri[k] * (double)oi[k];
+      }
+    }
+  }
+};
+
+template <class M>
+__global__ void __launch_bounds__(MOST_THREADS, 1) bcgs_kernel(const Args<M> a)
+{
+  Block<M>  B(a);
+  BCGS<M>   S(a, B);
+  const int rows = B.rows;
+
+  S.start(a, B);
+  while (!B.st->reason) {
+    double s1[1], s2[2], s3[3];
+
+    S.direction(a, B, B.st->omegaold * B.st->beta, B.st->beta, s1);
+    S.turn();
+    grid_reduce<1, true>(B.grid, s1);
+    B.rule([&](GPUKSPState *st) { BCGSDirection(st, s1[0]); });
+    if (B.st->reason) break;
+    const double alpha = B.st->alpha;
+
+    S.stabilize(a, B, alpha, s3);
+    grid_reduce<3, false>(B.grid, s3);
+    B.rule([&](GPUKSPState *st) { BCGSStabilize(st, s3[0], s3[1], s3[2]); });
+    if (B.st->lucky) S.lucky(B);
+    if (B.st->reason) break;
+
+    S.update(B, alpha, B.st->omega, s2);
+    grid_reduce<2, true>(B.grid, s2);
+    B.rule([&](GPUKSPState *st) {
+      BCGSResidual(st, s2[0], s2[1]);
+      BCGSNext(st);
+    });
+  }
+  FOR_ROWS(i) a.v.x[B.first + i] = S.x[i];
+  B.template end<false>(a, a.right);
+}

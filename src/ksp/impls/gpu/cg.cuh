@@ -1,0 +1,265 @@
+#pragma once
+
+/*
+  Conjugate gradients: M. R. Hestenes, E. Stiefel, J. Res. Nat. Bur. Stand. 49 (1952), equations (3:1), with a preconditioner M; z = M r.
+
+  A direction is put together where the product reads it, from vectors that were there at the last reduction, so that no reduction is only for it to become visible: an iteration takes two. Large
+  matrices whose columns may be anywhere gather one vector, not two, which is written before, at the price of a third. With a diagonal M only z is stored; r is recovered from it. x takes the
+  step of an iteration together with the next direction, which reads p anyway.
+
+  Memory traffic of an iteration on n rows: the matrix, and of vectors 72 n bytes, and 8 n for a diagonal that is not that of stencils; less what stays in shared memory (w first), and what z
+  leaves in the last-level cache from one phase to the next, for which the second goes backwards.
+*/
+#include "solve.cuh"
+
+/* How the product of an iteration has its direction */
+enum {
+  GATHERED,   /* entry by entry, from z and p */
+  BY_WINDOWS, /* from windows that are put together in shared memory */
+  WRITTEN     /* from a vector that is written before, where columns are anywhere and gathers of two vectors would cost more */
+};
+
+template <class M, bool POLYNOMIAL, int HOW>
+struct CG {
+  static constexpr int GROUP = HOW == BY_WINDOWS ? 8 : 4;
+  Preconditioner       pc;
+  Windows              windows;
+  Rows                 w, x, r;   /* r after the start only where keeps is set: else it is z / d */
+  double              *z, *p, *q; /* the direction, and the one before or to come */
+  bool                 keeps;     /* z is no matter of a single row, or r itself is asked for */
+
+  __device__ __forceinline__ CG(const Args<M> &a, Block<M, true> &B) : pc(preconditioner(a.v, B.first))
+  {
+    pc.tabulate(a.same, B.pool);
+    if constexpr (HOW == BY_WINDOWS) {
+      B.pool.align(GPUKSP_ALIGN * sizeof(double));
+      windows = {B.pool.template take<double>(4 * B.A.windows.length), B.A.windows.length};
+    }
+    w = B.pool.rows(a.v.w, B.first, B.rows);
+    x = B.pool.rows(a.v.x, B.first, B.rows);
+    pc.settle(POLYNOMIAL ? a.v.diagonal : a.v.pc, B.pool, B.rows);
+    r     = B.pool.rows(a.v.r, B.first, B.rows);
+    z     = a.v.z + B.first;
+    p     = a.v.p + B.first;
+    q     = a.v.p2 + B.first;
+    keeps = pc.bs || POLYNOMIAL || a.start.normtype == KSP_NORM_UNPRECONDITIONED;
+  }
+
+  /* z = M r, and the norms of both */
+  __device__ __forceinline__ void precondition(const Args<M> &a, Block<M, true> &B, double (&sum)[3])
+  {
+    const int rows = B.rows;
+
+    if constexpr (POLYNOMIAL) polynomial(B.A, a.v, pc, B.grid, B.first, rows, B.scratch, r);
+    FOR_ROWS(i)
+    {
+      const double zi = POLYNOMIAL ? z[i] : pc.of(i, r);
+
+      z[i] = zi;
+      add_norms(r[i], zi, sum);
+    }
+  }
+
+  /* (3:1a): r = b - A x, and p = z follows from p = 0; bnorm where there was a guess */
+  __device__ __forceinline__ void start(const Args<M> &a, Block<M, true> &B)
+  {
+    const int first = B.first, last = B.last, rows = B.rows;
+    double    sum[3];
+
+    FOR_ROWS(i) p[i] = 0;
+    if (!B.st->guesszero) {
+      double bb[3] = {0, 0, 0};
+
+      B.A.product(Vector{a.v.x}, first, last, B.scratch, [&](int i, double s) { r[i] = a.v.b[first + i] - s; });
+      if constexpr (POLYNOMIAL) polynomial(B.A, a.v, pc, B.grid, first, rows, B.scratch, a.v.b + first);
+      FOR_ROWS(i)
+      {
+        x[i] = a.v.x[first + i];
+        add_norms(a.v.b[first + i], POLYNOMIAL ? z[i] : pc.of(i, From{a.v.b + first}), bb);
+      }
+      grid_reduce<3, false>(B.grid, bb);
+      B.rule([&](GPUKSPState *s) { s->bnorm = GPUKSPNorm(s, bb); });
+    } else {
+      FOR_ROWS(i)
+      {
+        r[i] = a.v.b[first + i];
+        x[i] = 0;
+      }
+    }
+    __syncthreads();
+    sum[0] = sum[1] = sum[2] = 0;
+    precondition(a, B, sum);
+    grid_reduce<3, true>(B.grid, sum);
+    B.rule([&](GPUKSPState *s) {
+      CGInit(s, sum);
+      CGBegin(s);
+    });
+  }
+
+  /*
+    (3:1f) p = z + beta p, into q; (3:1c) of the iteration before, x += alpha p; w = A p; and the sum p'w of (3:1b). Reads the matrix, z, p and x; writes q, x and w: 48 bytes a row, 64 where the
+    direction is written first
+  */
+  __device__ __forceinline__ double direction(const Args<M> &a, Block<M, true> &B, double beta, double alpha)
+  {
+    const int first = B.first, last = B.last, rows = B.rows;
+    double    pw = 0;
+
+    if constexpr (HOW == BY_WINDOWS) {
+      windows.product(B.A, a.v.z, p - first, beta, a.n, first, rows, x, [&](int i, double s, double now, double before, double xi) {
+        w[i] = s;
+        q[i] = now;
+        x[i] = xi + alpha * before;
+        pw += now * s;
+      });
+    } else if constexpr (HOW == WRITTEN) {
+      FOR_GROUPS(g)
+      {
+        double zi[GROUP], pi[GROUP], xi[GROUP];
+
+        FOR_GROUP_READ(g, u, i)
+        {
+          zi[u] = z[i];
+          pi[u] = p[i];
+          xi[u] = x[i];
+        }
+        FOR_GROUP(g, u, i)
+        {
+          q[i] = zi[u] + beta * pi[u];
+          x[i] = xi[u] + alpha * pi[u];
+        }
+      }
+      grid_sync(B.grid);
+      B.A.product(Vector{q - first}, first, last, B.scratch, [&](int i, double s) {
+        const double now = q[i];
+
+        w[i] = s;
+        pw += now * s;
+      });
+    } else {
+      B.A.product(Direction{a.v.z, p - first, beta}, first, last, B.scratch, [&](int i, double s) {
+        const double before = p[i], now = z[i] + beta * before;
+
+        w[i] = s;
+        q[i] = now;
+        x[i] += alpha * before;
+        pw += now * s;
+      });
+    }
+    return pw;
+  }
+
+  /* Others still read p */
+  __device__ __forceinline__ void turn()
+  {
+    double *const old = p;
+
+    p = q;
+    q = old;
+  }
+
+  /* (3:1d) of a diagonal M, in z alone: z -= alpha d w, r = z / d, with d and 1 / d of a row's key; and the sums. Reads z, w and the key, writes z: 24 bytes a row, and those of the key */
+  template <class Key, class Factors>
+  __device__ __forceinline__ void update(const Block<M, true> &B, double alpha, double (&sum)[3], Key key, Factors factors)
+  {
+    const int rows = B.rows;
+
+    FOR_GROUPS_BACK(g)
+    {
+      double           zi[GROUP], wi[GROUP];
+      decltype(key(0)) ki[GROUP];
+
+      FOR_GROUP_READ(g, u, i)
+      {
+        zi[u] = z[i];
+        wi[u] = w[i];
+        ki[u] = key(i);
+      }
+      FOR_GROUP(g, u, i)
+      {
+        double di, over;
+
+        factors(ki[u], di, over);
+        zi[u] -= alpha * (di * wi[u]);
+        z[i] = zi[u];
+        add_norms(zi[u] * over, zi[u], sum);
+      }
+    }
+  }
+
+  /* (3:1d): r -= alpha w, z = M r, and the sums of (3:1e) and of the test */
+  __device__ __forceinline__ void residual(const Args<M> &a, Block<M, true> &B, double alpha, double (&sum)[3])
+  {
+    const int first = B.first, rows = B.rows;
+
+    if (keeps) {
+      FOR_ROWS(i) r[i] -= alpha * w[i];
+      __syncthreads();
+      precondition(a, B, sum);
+    } else if (pc.table)
+      update(
+        B, alpha, sum, [&](int i) { return (int)pc.id[first + i]; },
+        [&](int k, double &di, double &over) {
+          di   = pc.table[k];
+          over = pc.table[pc.tables + k];
+        });
+    else if (pc.diagonal)
+      update(
+        B, alpha, sum, [&](int i) { return pc.d[i]; },
+        [](double d, double &di, double &over) {
+          di   = d;
+          over = d != 0.0 ? 1 / d : 0.0;
+        });
+    else
+      update(
+        B, alpha, sum, [](int) { return 0; }, [](int, double &di, double &over) { di = over = 1; });
+  }
+};
+
+template <class M, bool POLYNOMIAL, int HOW>
+__global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THREADS, 1) cg_kernel(const Args<M> a)
+{
+  Block<M, true>         B(a);
+  CG<M, POLYNOMIAL, HOW> S(a, B);
+  const int              rows = B.rows;
+
+  S.start(a, B);
+
+  double     rho    = B.st->rho;
+  double     xalpha = 0, beta = B.st->beta;
+  const bool ended = B.st->reason; /* before it has begun; later stops[] say so */
+
+  while (!ended) {
+    double pw[1] = {S.direction(a, B, beta, xalpha)}, sum[3];
+
+    xalpha = 0;
+    S.turn();
+    grid_reduce<1, false>(B.grid, pw);
+    if (B.stops[1]) break;
+    B.rule_ahead(0, [&](GPUKSPState *s) { CGCurvature(s, pw[0]); });
+    xalpha = (rho / pw[0]); /* (3:1b) */
+    sum[0] = sum[1] = sum[2] = 0;
+    S.residual(a, B, xalpha, sum);
+    grid_reduce<3, true>(B.grid, sum);
+    if (B.stops[0]) { /* no step, then: x is where the one before has left it */
+      xalpha = 0;
+      break;
+    }
+    B.rule_ahead(1, [&](GPUKSPState *s) {
+      CGResidual(s, sum);
+      CGNext(s);
+    });
+    beta = (sum[SUM_RZ] / rho); /* (3:1e) */
+    rho  = sum[SUM_RZ];
+  }
+  __syncthreads();
+
+  /* the last step of x; what is resident goes home */
+  FOR_ROWS(i)
+  {
+    const double step = xalpha != 0.0 ? xalpha * S.p[i] : 0.0; /* p may be no number after a breakdown */
+
+    a.v.x[B.first + i] = S.x[i] + step;
+  }
+  B.template end<POLYNOMIAL>(a, 0);
+}

@@ -1,0 +1,194 @@
+#pragma once
+
+/*
+  Conjugate gradients with halo recomputation, where a block has room in shared memory for all that its rows need of z and p, the halo included: one grid-wide reduction an iteration.
+
+  Every block that needs the halo of z and p recomputes it, from the halo of y = M A p alone: z -= alpha y, p = z + beta p. That needs both step lengths after one reduction. rho of the
+  next residual is therefore predicted, (r - alpha w)'M(r - alpha w) with w = A p, for beta alone, and summed again beside the next p'A p, for alpha and for the tests: T. Chen, E. Carson,
+  SIAM J. Sci. Comput. 42 (2020), "Predict-and-recompute conjugate gradient variants".
+
+  The rules run behind: those of one reduction during the next. x takes each step when it is known that it is to be taken.
+
+  Memory traffic of an iteration: the matrix, y written (8 bytes a row) and its halos read. All else is in registers and shared memory.
+*/
+#include "solve.cuh"
+
+/* Elements of the halo that a thread has in flight, and the loop over its own rows, which are in registers */
+#define HALO_GROUP    6
+#define FOR_OWN(k, i) _Pragma("unroll") for (int k = 0, i = threadIdx.x; k < ROWS; k++, i += SIZE) if (i < rows)
+
+template <class M, int SIZE, int ROWS>
+struct HaloCG {
+  enum {
+    MU,    /* p'w */
+    DELTA, /* z'w */
+    GAMMA, /* w'y */
+    RHO,   /* r'z */
+    NORM,
+    SUMS
+  };
+  const int  lo, count, own, halo;
+  double    *z, *p, *w;
+  double     ri[ROWS], zi[ROWS], xi[ROWS], step[ROWS], di[ROWS]; /* of the thread's own rows */
+  const bool unpreconditioned;
+
+  __device__ __forceinline__ HaloCG(const Args<M> &a, Block<M, true> &B)
+      : lo(a.reach[2 * blockIdx.x]), count(a.reach[2 * blockIdx.x + 1] - lo), own(B.first - lo), halo(count - B.rows), z(B.pool.template take<double>(count)), p(B.pool.template take<double>(count)), w(B.pool.template take<double>(B.rows)),
+        unpreconditioned(a.start.normtype == KSP_NORM_UNPRECONDITIONED)
+  {
+  }
+
+  /* r = b - A x, z = M r, p = z; bnorm where there was a guess */
+  __device__ __forceinline__ void start(const Args<M> &a, Block<M, true> &B)
+  {
+    const int first = B.first, last = B.last, rows = B.rows;
+
+    FOR_OWN(k, i)
+    {
+      di[k]   = a.v.pc ? a.v.pc[first + i] : 1.0;
+      step[k] = 0;
+      xi[k]   = B.st->guesszero ? 0.0 : a.v.x[first + i];
+      ri[k]   = a.v.b[first + i];
+    }
+    if (B.st->guesszero) {
+      for (int i = threadIdx.x; i < count; i += THREADS) z[i] = p[i] = (a.v.pc ? a.v.pc[lo + i] : 1.0) * a.v.b[lo + i];
+    } else {
+      double bb[3] = {0, 0, 0};
+
+      B.A.product(Vector{a.v.x}, first, last, B.scratch, [&](int i, double sum) { w[i] = sum; });
+      __syncthreads();
+      FOR_OWN(k, i)
+      {
+        add_norms(ri[k], di[k] * ri[k], bb);
+        ri[k] -= w[i];
+        a.v.z[first + i] = di[k] * ri[k];
+      }
+      grid_reduce<3, true>(B.grid, bb);
+      B.rule([&](GPUKSPState *s) { s->bnorm = GPUKSPNorm(s, bb); });
+      for (int i = threadIdx.x; i < count; i += THREADS) z[i] = p[i] = a.v.z[lo + i];
+    }
+    __syncthreads();
+    FOR_OWN(k, i) zi[k] = z[own + i];
+  }
+
+  /* w = A p, y = M w, and all sums of the iteration, while the rules of the one before run */
+  __device__ __forceinline__ void sums(Block<M, true> &B, double *y, int n, double (&sum)[SUMS])
+  {
+    const int first = B.first, last = B.last, rows = B.rows;
+
+    B.A.product(Vector{p - lo}, first, last, B.scratch, [&](int i, double wi) { w[i] = wi; });
+    __syncthreads();
+    FOR_OWN(k, i)
+    {
+      const double wi = w[i], pi = p[own + i], yi = di[k] * wi, norm = unpreconditioned ? ri[k] : zi[k];
+
+      y[first + i] = yi;
+      sum[MU] += pi * wi;
+      sum[DELTA] += zi[k] * wi;
+      sum[GAMMA] += wi * yi;
+      sum[RHO] += ri[k] * zi[k];
+      sum[NORM] += norm * norm;
+    }
+    grid_reduce<SUMS, true>(B.grid, sum, [&] {
+      if (RULER && n) {
+        const double *before = B.grid.total + (~B.grid.epoch & 1) * GPUKSP_GRID_SUMS, norms[3] = {before[NORM], before[NORM], before[RHO]};
+
+        if (n > 1) {
+          CGResidual(B.st, norms);
+          CGNext(B.st);
+        } else {
+          CGInit(B.st, norms);
+          CGBegin(B.st);
+        }
+        if (!B.st->reason) CGCurvature(B.st, before[MU]);
+        B.stops[0] = B.st->reason;
+      }
+    });
+  }
+
+  /* z -= alpha y, p = z + beta p in the halo; the same, r -= alpha w and the step of x in the thread's own rows */
+  __device__ __forceinline__ void update(const Block<M, true> &B, const double *y, double alpha, double beta)
+  {
+    const int rows = B.rows;
+
+    for (int g = threadIdx.x; g < halo; g += HALO_GROUP * THREADS) {
+      double yi[HALO_GROUP];
+
+#pragma unroll
+      for (int u = 0; u < HALO_GROUP; u++) {
+        const int h = g + u * THREADS;
+
+        if (h < halo) yi[u] = y[lo + (h < own ? h : h + rows)];
+      }
+#pragma unroll
+      for (int u = 0; u < HALO_GROUP; u++) {
+        const int h = g + u * THREADS, t = h < own ? h : h + rows;
+
+        if (h < halo) {
+          const double zt = z[t] - alpha * yi[u];
+
+          z[t] = zt;
+          p[t] = zt + beta * p[t];
+        }
+      }
+    }
+    FOR_OWN(k, i)
+    {
+      const double wi = w[i], before = p[own + i];
+
+      zi[k] -= alpha * (di[k] * wi);
+      ri[k] -= alpha * wi;
+      xi[k] += step[k];
+      step[k]    = alpha * before;
+      p[own + i] = zi[k] + beta * before;
+    }
+  }
+};
+
+template <class M, int SIZE, int ROWS>
+__global__ void __launch_bounds__(SIZE, 1) cg_halo_kernel(const Args<M> a)
+{
+  typedef HaloCG<M, SIZE, ROWS> Solver;
+  Block<M, true>                B(a);
+  Solver                        S(a, B);
+  const int                     rows = B.rows;
+
+  S.start(a, B);
+  for (int n = 0;; n++) {
+    double *const y                 = n & 1 ? a.v.p2 : a.v.p; /* others may be a reduction behind */
+    double        sum[Solver::SUMS] = {0, 0, 0, 0, 0};
+
+    S.sums(B, y, n, sum);
+    if (B.stops[0]) break;
+
+    /* alpha from rho as summed, beta from rho as predicted */
+    const double mu = 1 / sum[Solver::MU], alpha = sum[Solver::RHO] * mu, beta = fmax(0.0, 1 + (alpha * sum[Solver::GAMMA] - 2 * sum[Solver::DELTA]) * mu);
+
+    S.update(B, y, alpha, beta);
+    __syncthreads();
+  }
+  __syncthreads();
+  FOR_OWN(k, i) a.v.x[B.first + i] = S.xi[k];
+  B.template end<false>(a, 0);
+}
+
+/* The first column that a block's rows have, and the one after the last; its own rows are counted in */
+template <class M>
+__global__ void __launch_bounds__(MOST_THREADS, 1) reach_kernel(M A, const int *bounds, int *reach)
+{
+  extern __shared__ __align__(16) char pool_[];
+  __shared__ double                    scratch[MOST_THREADS];
+  __shared__ int                       ends[2];
+  Pool                                 pool  = {pool_, 0};
+  const int                            first = bounds[blockIdx.x], last = bounds[blockIdx.x + 1];
+  int                                  lo = first, hi = last;
+
+  A.settle(pool);
+  if (threadIdx.x < 2) ends[threadIdx.x] = threadIdx.x ? last : first;
+  __syncthreads();
+  A.product(Reach{&lo, &hi}, first, last, scratch, [](int, double) {});
+  atomicMin(&ends[0], lo);
+  atomicMax(&ends[1], hi);
+  __syncthreads();
+  if (threadIdx.x < 2) reach[2 * blockIdx.x + threadIdx.x] = ends[threadIdx.x];
+}

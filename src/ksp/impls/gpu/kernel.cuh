@@ -1,0 +1,142 @@
+#pragma once
+
+/* Persistent kernels from the host: which kernel a solve takes, whether it can be had, and its launch. Included by the file of each format's product, persistent_FORMAT.cu */
+#include "bcgs.cuh"
+#include "cg.cuh"
+#include "cg_halo.cuh"
+#include "cg_single_reduction.cuh"
+
+/* Fills in the kernel and its arguments, then either asks about the kernel or launches it */
+template <class M>
+static PetscErrorCode ask_or_launch(const GPUKSPPersistent *L, M A, void *kernel, int *possible, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  if (possible) {
+    struct cudaFuncAttributes attr;
+    int                       limit;
+
+    GPUCSR_CUDA(cudaFuncGetAttributes(&attr, kernel));
+    GPUCSR_CUDA(cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, L->A->dev->id));
+    *possible = limit - (int)attr.sharedSizeBytes;
+    GPUCSR_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, *possible));
+    if (L->cluster) { /* a device may have clusters, but none of so many blocks */
+      cudaLaunchConfig_t  config    = {};
+      cudaLaunchAttribute attribute = {};
+      int                 most      = 0;
+
+      attribute.id             = cudaLaunchAttributeClusterDimension;
+      attribute.val.clusterDim = {(unsigned)L->blocks, 1, 1};
+      config.gridDim           = dim3((unsigned)L->blocks);
+      config.blockDim          = dim3((unsigned)L->size);
+      config.dynamicSmemBytes  = (size_t)PetscMin(*possible, SHARED_MOST);
+      config.attrs             = &attribute;
+      config.numAttrs          = 1;
+      if (cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) || cudaOccupancyMaxActiveClusters(&most, kernel, &config) || most < 1) {
+        (void)cudaGetLastError();
+        *possible = -1;
+      }
+    }
+  } else {
+    Args<M>                   a         = {A, L->v, L->bounds, L->reach, L->cluster ? NULL : (ulonglong2 *)L->slots, *L->state, L->state, L->epoch, (int)L->guard, (int)L->right, L->A->m, L->shared, L->same};
+    void                     *args[]    = {&a};
+    cudaLaunchConfig_t        config    = {};
+    cudaLaunchAttribute       attribute = {};
+    struct cudaFuncAttributes attr;
+    int                       all;
+
+    GPUCSR_CUDA(cudaFuncGetAttributes(&attr, kernel));
+    GPUCSR_CUDA(cudaDeviceGetAttribute(&all, cudaDevAttrMaxSharedMemoryPerMultiprocessor, L->A->dev->id));
+    /* no more of the first-level cache than is asked for */
+    GPUCSR_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, (int)PetscMin(100, (100 * (L->shared + attr.sharedSizeBytes + 1024) + (size_t)all - 1) / (size_t)all)));
+    config.gridDim          = dim3((unsigned)L->blocks);
+    config.blockDim         = dim3((unsigned)L->size);
+    config.dynamicSmemBytes = L->shared;
+    config.stream           = (cudaStream_t)s;
+    config.attrs            = &attribute;
+    config.numAttrs         = 1;
+    if (L->cluster) {
+      GPUCSR_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
+      attribute.id             = cudaLaunchAttributeClusterDimension;
+      attribute.val.clusterDim = {(unsigned)L->blocks, 1, 1};
+    } else {
+      attribute.id              = cudaLaunchAttributeCooperative;
+      attribute.val.cooperative = 1;
+    }
+    GPUCSR_CUDA(cudaLaunchKernelExC(&config, kernel, args));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+template <class M>
+static void *cg_of(const GPUKSPPersistent *L)
+{
+  if constexpr (M::offsets) return L->windows.count ? (void *)cg_kernel<M, false, BY_WINDOWS> : (void *)cg_kernel<M, false, GATHERED>;
+  else return L->written ? (void *)cg_kernel<M, false, WRITTEN> : (void *)cg_kernel<M, false, GATHERED>;
+}
+
+template <class M>
+static PetscErrorCode method(const GPUKSPPersistent *L, M A, int *possible, GPUCSRStream s)
+{
+  void *kernel = NULL;
+
+  PetscFunctionBegin;
+  switch (L->method) {
+  case GPUKSP_CG:
+    if (L->halo) kernel = L->size == 1024 ? (void *)cg_halo_kernel<M, 1024, 1> : (void *)cg_halo_kernel<M, 512, HALO_ROWS>;
+    else if (L->v.degree) kernel = (void *)cg_kernel<M, true, GATHERED>;
+    else kernel = cg_of<M>(L);
+    break;
+  case GPUKSP_CG_SINGLE_REDUCTION:
+    kernel = (void *)cg_single_reduction_kernel<M>;
+    break;
+  case GPUKSP_BCGS:
+    kernel = (void *)bcgs_kernel<M>;
+    break;
+  }
+  PetscCall(ask_or_launch(L, A, kernel, possible, s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What persistent.cu asks of a format, F<V> with values V */
+template <template <class> class F>
+struct ProductOf {
+  template <class Do>
+  static PetscErrorCode with_values(const GPUKSPPersistent *L, Do f)
+  {
+    PetscFunctionBegin;
+    if (L->A->precision == GPUCSR_PRECISION_DOUBLE) PetscCall(f(F<double>::of(L)));
+    else PetscCall(f(F<float>::of(L)));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+
+  static PetscErrorCode run(const GPUKSPPersistent *L, int *possible, GPUCSRStream s)
+  {
+    PetscFunctionBegin;
+    PetscCall(with_values(L, [&](auto A) -> PetscErrorCode { return method(L, A, possible, s); }));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+
+  static PetscErrorCode reach(const GPUKSPPersistent *L, GPUCSRStream s)
+  {
+    PetscFunctionBegin;
+    PetscCall(with_values(L, [&](auto A) -> PetscErrorCode {
+      GPUCSR_CUDA(cudaFuncSetAttribute(reach_kernel<decltype(A)>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)A.shared()));
+      reach_kernel<<<(unsigned)L->blocks, MOST_THREADS, A.shared(), (cudaStream_t)s>>>(A, L->bounds, L->reach);
+      return PETSC_SUCCESS;
+    }));
+    GPUCSRCheckLaunch("the columns of a solve's blocks");
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+
+  static PetscErrorCode shared(const GPUKSPPersistent *L, size_t *bytes)
+  {
+    PetscFunctionBegin;
+    PetscCall(with_values(L, [&](auto A) -> PetscErrorCode {
+      *bytes = A.shared();
+      return PETSC_SUCCESS;
+    }));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+};
+
+#define GPUKSP_PERSISTENT_PRODUCT(name, F) const GPUKSPPersistentProduct GPUKSPPersistent_##name = {ProductOf<F>::run, ProductOf<F>::reach, ProductOf<F>::shared}

@@ -1,0 +1,76 @@
+/*
+  Whether a matrix is still what its plans hold, where PETSc's count of changes does not say: values written past it, and what MatHeaderReplace() moves.
+*/
+#include "gpucsrimpl.h"
+
+/* Some of the host's values, spread over all of them; every one where there are no more than that */
+PetscErrorCode MatGPUCSRSample_Private(Mat A, PetscInt samples, PetscScalar sample[])
+{
+  const PetscInt *i;
+  PetscScalar    *a;
+  PetscInt        n;
+
+  PetscFunctionBegin;
+  PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, &a, NULL));
+  n = a ? i[A->rmap->n] : 0; /* MatTransposeSymbolic() makes patterns without values */
+  for (PetscInt k = 0; k < samples; k++) sample[k] = k < n ? a[n <= samples ? k : (PetscInt)((double)(n - 1) * (double)k / (double)(samples - 1))] : 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The first assembly ends, and nobody has set a value: they are written already, or will be without our knowing */
+PetscErrorCode MatGPUCSRBare_Private(Mat A, Mat_SeqGPUCSR *g)
+{
+  PetscFunctionBegin;
+  if (A->num_ass || A->insertmode != NOT_SET_VALUES) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!g->bare) PetscCall(PetscMalloc1(GPUCSR_BARE_SAMPLES, &g->bare));
+  PetscCall(MatGPUCSRSample_Private(A, GPUCSR_BARE_SAMPLES, g->bare));
+  PetscCall(PetscObjectStateGet((PetscObject)A, &g->bareat));
+  g->bareat++; /* PETSc counts the assembly after us */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Did values change that nothing counts? A matrix whose values are others than at its only assembly, or were all zero then, while
+  nothing was counted since, is one that is filled past the count. It is compared with a copy from now on, until something is counted.
+*/
+PetscErrorCode MatGPUCSRUnwatched_Private(Mat A, Mat_SeqGPUCSR *g, PetscObjectState state, PetscBool *changed)
+{
+  const PetscInt *i;
+  PetscScalar    *a, now[GPUCSR_BARE_SAMPLES];
+  PetscBool       same, zero = PETSC_TRUE;
+  size_t          n;
+
+  PetscFunctionBegin;
+  *changed = PETSC_FALSE;
+  if ((!g->bare && !g->copy) || !A->num_ass) PetscFunctionReturn(PETSC_SUCCESS); /* nothing to compare, or inside that assembly */
+  PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, &a, NULL));
+  n = (size_t)i[A->rmap->n];
+  if (state != g->bareat) PetscCall(PetscFree(g->copy));
+  else if (g->copy) {
+    PetscCall(PetscMemcmp(g->copy, a, n * sizeof(*a), &same));
+    *changed = (PetscBool)!same;
+  } else {
+    PetscCall(MatGPUCSRSample_Private(A, GPUCSR_BARE_SAMPLES, now));
+    PetscCall(PetscMemcmp(now, g->bare, sizeof(now), &same));
+    for (int k = 0; k < GPUCSR_BARE_SAMPLES; k++) zero = (PetscBool)(zero && g->bare[k] == 0.0);
+    if (!same || zero) {
+      PetscCall(PetscMalloc1(n, &g->copy));
+      *changed = PETSC_TRUE;
+      PetscCall(PetscInfo(A, "Changes of this matrix are not counted: its values are compared with a copy before each product\n"));
+    }
+  }
+  PetscCall(PetscFree(g->bare));
+  if (*changed) PetscCall(PetscArraycpy(g->copy, a, n));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What is here followed the changes of another matrix until MatHeaderReplace() gave it to this one, which has counted its own */
+PetscErrorCode MatGPUCSRCounted_Private(Mat A)
+{
+  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
+
+  PetscFunctionBegin;
+  if (g->counted != A) g->values[0] = g->values[1] = g->mirror.values = -1;
+  g->counted = A;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,382 @@
+/*
+  Factors on the device: their pattern and values from the host, or computed there; triangles; solves with vectors wherever they are.
+*/
+#include "factorimpl.h"
+
+static PetscErrorCode FreeInts(GPUCSRDevice dev, int n, int **p)
+{
+  return GPUCSRFree(dev, sizeof(int) * (size_t)n, (void **)p);
+}
+
+/* All but the factor itself */
+static PetscErrorCode TrianglesDestroy(GPUCSRDevice dev, GPUCSRFactorPair *p)
+{
+  PetscFunctionBegin;
+  for (int k = 0; k < 2; k++) {
+    if (p->from[k] != p->T[k].order) PetscCall(FreeInts(dev, p->M.n, &p->from[k]));
+    if (k && p->to != p->T[1].order) PetscCall(FreeInts(dev, p->M.n, &p->to));
+    p->from[k] = NULL;
+    PetscCall(GPUCSRTriangleDestroy(dev, &p->T[k]));
+  }
+  p->to    = NULL;
+  p->built = p->fresh = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRFactorPairDestroy(GPUCSRDevice dev, GPUCSRFactorPair *p)
+{
+  PetscFunctionBegin;
+  PetscCall(TrianglesDestroy(dev, p));
+  PetscCall(FreeInts(dev, (int)p->M.nnz, &p->map));
+  PetscCall(FreeInts(dev, p->M.n, &p->schedule));
+  PetscCall(GPUCSRFactorCSRDestroy(dev, &p->M));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The pattern of the factor, to the device, and its diagonal found. good: rows ascend, and the diagonal is whole */
+PetscErrorCode MatGPUCSRFactorPattern_Private(Mat_GPUCSRFactor *f, int n, int64_t nnz, const void *i, const void *j, GPUCSRType type, PetscBool *good)
+{
+  GPUCSRDevice     dev = f->vectors.dev;
+  GPUCSRFactorCSR *M   = &f->pair[0].M;
+  int              bad[GPUCSR_PATTERN_FLAGS];
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 2; k++) PetscCall(GPUCSRFactorPairDestroy(dev, &f->pair[k]));
+  PetscCall(GPUCSRFactorCSRCreate(dev, n, nnz, M));
+  PetscCall(GPUCSRUpload(dev, M->i, GPUCSR_INT32, i, type, (size_t)n + 1, PETSC_FALSE, dev->stream, NULL));
+  PetscCall(GPUCSRUpload(dev, M->j, GPUCSR_INT32, j, type, (size_t)nnz, PETSC_FALSE, dev->stream, NULL));
+  PetscCall((*GPUCSRTriangleOpsGet(dev)->inspect)(dev, M, bad, dev->stream));
+  *good = (PetscBool)(!bad[GPUCSR_PATTERN_UNSORTED] && !bad[GPUCSR_PATTERN_NO_DIAGONAL]);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* in[] of the device, or index[in[]] where index, a permutation on the host, is there */
+static PetscErrorCode Index(GPUCSRDevice dev, int n, int *in, IS is, int **out)
+{
+  const PetscInt *index;
+  int            *d = NULL;
+  PetscErrorCode  ierr;
+
+  PetscFunctionBegin;
+  *out = in;
+  if (!is) PetscFunctionReturn(PETSC_SUCCESS);
+  *out = NULL;
+  PetscCall(ISGetIndices(is, &index));
+  PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)n, "an ordering", (void **)&d));
+  ierr = GPUCSRUpload(dev, d, GPUCSR_INT32, index, GPUCSR_PETSCINT, (size_t)n, PETSC_FALSE, dev->stream, NULL);
+  if (!ierr) ierr = GPUCSRMalloc(dev, sizeof(int) * (size_t)n, "an ordering", (void **)out);
+  if (!ierr) ierr = (*GPUCSRTriangleOpsGet(dev)->compose)(n, in, d, *out, dev->stream);
+  PetscCall(FreeInts(dev, n, &d));
+  PetscCall(ISRestoreIndices(is, &index));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The kernel of the solves, and its ranges of rows: what is predicted to be fastest, where nothing was asked for */
+static PetscErrorCode Choose(Mat_GPUCSRFactor *f, const GPUCSRTriangle T[2], int rows[2])
+{
+  double t[GPUCSR_SOLVE_METHODS], host;
+  int    ranges[2], best = 0;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 2; k++) ranges[k] = GPUCSRTriangleRanges(&T[k], f->vectors.dev);
+  for (int m = 0; m < GPUCSR_SOLVE_METHODS; m++) {
+    t[m] = GPUCSRTriangleTime(&T[0], (GPUCSRSolveMethod)m, ranges[0]) + GPUCSRTriangleTime(&T[1], (GPUCSRSolveMethod)m, ranges[1]);
+    if (t[m] < t[best]) best = m;
+  }
+  host      = 60e-6 + 1.5e-9 * (double)(T[0].nnz + T[1].nnz) + 5e-9 * T[0].n;
+  f->chosen = f->sweeps ? GPUCSR_SOLVE_SYNCFREE : f->method >= 0 ? f->method : best;
+  for (int k = 0; k < 2; k++) rows[k] = f->chosen == GPUCSR_SOLVE_RANGES ? GPUCSRRangeRows(T[k].n, ranges[k]) : T[k].n;
+  if (f->method == GPUCSR_METHOD_AUTO && !f->sweeps && f->vectors.dev->ops->kernels && host < t[f->chosen] / 1.5) f->chosen = GPUCSR_METHOD_HOST;
+  PetscCall(PetscSNPrintf(f->why, sizeof(f->why), "%s, of %d and %d levels, %.0f rows each in the mean", f->method >= 0 ? "asked for" : "predicted to be fastest", T[0].nlevels, T[1].nlevels, 2.0 * T[0].n / PetscMax(1, T[0].nlevels + T[1].nlevels)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Triangles of the factor or of its transpose; the lower one's levels may be there */
+static PetscErrorCode Triangles(Mat_GPUCSRFactor *f, int side)
+{
+  GPUCSRDevice      dev = f->vectors.dev;
+  GPUCSRFactorPair *p   = &f->pair[side];
+  const int         n   = p->M.n;
+  int               rows[2];
+  const IS          first = f->natural ? NULL : side ? f->col : f->row, last = f->natural ? NULL : side ? f->row : f->col;
+
+  PetscFunctionBegin;
+  if (!p->T[0].depth) PetscCall(GPUCSRTriangleLevels(dev, &p->M, PETSC_FALSE, &p->T[0], dev->stream));
+  PetscCall(GPUCSRTriangleLevels(dev, &p->M, PETSC_TRUE, &p->T[1], dev->stream));
+  PetscCall(Choose(f, p->T, rows));
+  if (f->chosen == GPUCSR_METHOD_HOST) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int k = 0; k < 2; k++) {
+    p->T[k].near = (PetscBool)(f->chosen == GPUCSR_SOLVE_RANGES);
+    PetscCall(GPUCSRTriangleOrder(dev, &p->M, rows[k], &p->T[k], dev->stream));
+    PetscCall(GPUCSRTriangleSlices(dev, &p->M, &p->T[k], dev->stream));
+  }
+  PetscCall(Index(dev, n, p->T[0].order, first, &p->from[0]));
+  PetscCall(Index(dev, n, p->T[1].order, last, &p->to));
+  PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)n, "an ordering", (void **)&p->from[1]));
+  PetscCall((*GPUCSRTriangleOpsGet(dev)->compose)(n, p->T[1].order, p->T[0].place, p->from[1], dev->stream));
+  p->built = p->fresh = PETSC_TRUE; /* the slices came with values */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The triangles of A as the factor on the device is now */
+PetscErrorCode MatGPUCSRFactorBuild_Private(Mat_GPUCSRFactor *f)
+{
+  GPUCSRDevice             dev = f->vectors.dev;
+  const GPUCSRTriangleOps *ops = GPUCSRTriangleOpsGet(dev);
+  GPUCSRFactorPair        *p   = &f->pair[0];
+
+  PetscFunctionBegin;
+  f->pair[1].fresh = PETSC_FALSE;
+  if (p->built)
+    for (int k = 0; k < 2; k++) PetscCall((*ops->fill)(dev, &p->M, &p->T[k], PETSC_FALSE, dev->stream));
+  else PetscCall(Triangles(f, 0));
+  if (!f->trouble) {
+    PetscCall(dev->ops->hostmalloc(dev->id, sizeof(int), &f->trouble));
+    *(volatile int *)f->trouble = 0;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Values of the factor from the host */
+PetscErrorCode MatGPUCSRFactorValues_Private(Mat_GPUCSRFactor *f, const double *a, const double *dinv)
+{
+  GPUCSRDevice     dev = f->vectors.dev;
+  GPUCSRFactorCSR *M   = &f->pair[0].M;
+
+  PetscFunctionBegin;
+  f->positive = PETSC_TRUE;
+  for (int r = 0; r < M->n; r++) f->positive = (PetscBool)(f->positive && dinv[r] >= 0);
+  PetscCall(GPUCSRUpload(dev, M->a, GPUCSR_DOUBLE, a, GPUCSR_DOUBLE, (size_t)M->nnz, PETSC_FALSE, dev->stream, NULL));
+  PetscCall(GPUCSRUpload(dev, M->dinv, GPUCSR_DOUBLE, dinv, GPUCSR_DOUBLE, (size_t)M->n, PETSC_FALSE, dev->stream, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What a numeric factorization needs of A where the factor's pattern is another one */
+typedef struct {
+  int    *i, *j, *row, *column;
+  double *a;
+} Source;
+
+static PetscErrorCode SourceDestroy(GPUCSRDevice dev, int n, int64_t nnz, Source *s)
+{
+  PetscFunctionBegin;
+  PetscCall(FreeInts(dev, n + 1, &s->i));
+  PetscCall(FreeInts(dev, (int)nnz, &s->j));
+  PetscCall(FreeInts(dev, n, &s->row));
+  PetscCall(FreeInts(dev, n, &s->column));
+  PetscCall(GPUCSRFree(dev, sizeof(double) * (size_t)nnz, (void **)&s->a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SourceSend(Mat_GPUCSRFactor *f, int n, int64_t nnz, const PetscInt *i, const PetscInt *j, const PetscScalar *a, IS inverse, Source *s)
+{
+  GPUCSRDevice    dev = f->vectors.dev;
+  const PetscInt *index;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)(n + 1), "the matrix to be factored", (void **)&s->i));
+  PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)nnz, "the matrix to be factored", (void **)&s->j));
+  PetscCall(GPUCSRMalloc(dev, sizeof(double) * (size_t)nnz, "the matrix to be factored", (void **)&s->a));
+  PetscCall(GPUCSRUpload(dev, s->i, GPUCSR_INT32, i, GPUCSR_PETSCINT, (size_t)n + 1, PETSC_FALSE, dev->stream, NULL));
+  PetscCall(GPUCSRUpload(dev, s->j, GPUCSR_INT32, j, GPUCSR_PETSCINT, (size_t)nnz, PETSC_FALSE, dev->stream, NULL));
+  PetscCall(GPUCSRUpload(dev, s->a, GPUCSR_DOUBLE, a, GPUCSR_DOUBLE, (size_t)nnz, PETSC_FALSE, dev->stream, NULL));
+  if (inverse) {
+    PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)n, "an ordering", (void **)&s->row));
+    PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)n, "an ordering", (void **)&s->column));
+    PetscCall(ISGetIndices(f->row, &index));
+    PetscCall(GPUCSRUpload(dev, s->row, GPUCSR_INT32, index, GPUCSR_PETSCINT, (size_t)n, PETSC_FALSE, dev->stream, NULL));
+    PetscCall(ISRestoreIndices(f->row, &index));
+    PetscCall(ISGetIndices(inverse, &index));
+    PetscCall(GPUCSRUpload(dev, s->column, GPUCSR_INT32, index, GPUCSR_PETSCINT, (size_t)n, PETSC_FALSE, dev->stream, NULL));
+    PetscCall(ISRestoreIndices(inverse, &index));
+  }
+  PetscCall((*GPUCSRTriangleOpsGet(dev)->scatter)(s->i, s->j, s->a, s->row, s->column, &f->pair[0].M, dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The values of A in the pattern of the factor */
+static PetscErrorCode Load(Mat_GPUCSRFactor *f, Mat A)
+{
+  GPUCSRDevice    dev     = f->vectors.dev;
+  Source          s       = {NULL, NULL, NULL, NULL, NULL};
+  IS              inverse = NULL;
+  const PetscInt *i, *j;
+  PetscScalar    *a;
+  const int       n = (int)A->rmap->n;
+  int64_t         nnz;
+  PetscErrorCode  ierr;
+
+  PetscFunctionBegin;
+  PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, &j, &a, NULL));
+  nnz = i[n];
+  if (f->own) {
+    PetscCall(GPUCSRUpload(dev, f->pair[0].M.a, GPUCSR_DOUBLE, a, GPUCSR_DOUBLE, (size_t)nnz, PETSC_FALSE, dev->stream, NULL));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (!f->natural) PetscCall(ISInvertPermutation(f->col, PETSC_DECIDE, &inverse));
+  ierr = SourceSend(f, n, nnz, i, j, a, inverse, &s);
+  PetscCall(ISDestroy(&inverse));
+  PetscCall(SourceDestroy(dev, n, nnz, &s));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All rows in the order of levels, which the factorization goes by; the levels stay for the triangle */
+static PetscErrorCode Schedule(GPUCSRDevice dev, GPUCSRFactorPair *p)
+{
+  PetscFunctionBegin;
+  if (!p->T[0].depth) PetscCall(GPUCSRTriangleLevels(dev, &p->M, PETSC_FALSE, &p->T[0], dev->stream));
+  PetscCall(GPUCSRTriangleOrder(dev, &p->M, p->M.n, &p->T[0], dev->stream));
+  PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)p->M.n, "the order of levels", (void **)&p->schedule));
+  PetscCall(dev->ops->copy(dev->id, p->schedule, p->T[0].order, sizeof(int) * (size_t)p->M.n, GPUCSR_ON_DEVICE, dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ILU or ICC of A on the device. done: all pivots are good; otherwise PETSc has to say, or to shift */
+PetscErrorCode MatGPUCSRFactorNumeric_Private(Mat_GPUCSRFactor *f, Mat A, const MatFactorInfo *info, PetscBool *done)
+{
+  GPUCSRDevice             dev  = f->vectors.dev;
+  const GPUCSRTriangleOps *ops  = GPUCSRTriangleOpsGet(dev);
+  GPUCSRFactorPair        *p    = &f->pair[0];
+  GPUCSRPivotRule          rule = GPUCSR_PIVOT_ABSOLUTE;
+  GPUCSRPivots             pivots;
+
+  PetscFunctionBegin;
+  if (info->shifttype == (PetscReal)MAT_SHIFT_NONZERO) rule = GPUCSR_PIVOT_ROW;
+  if (info->shifttype == (PetscReal)MAT_SHIFT_POSITIVE_DEFINITE) rule = GPUCSR_PIVOT_POSITIVE;
+  f->positive = (PetscBool)(rule == GPUCSR_PIVOT_POSITIVE);
+  PetscCall(Load(f, A));
+  if (!p->schedule) PetscCall(Schedule(dev, p));
+  PetscCall((*ops->factor)(dev, &p->M, f->symmetric, p->schedule, rule, (double)info->zeropivot, &pivots, dev->stream));
+  *done = (PetscBool)(pivots.row == p->M.n && !pivots.unsymmetric && (!f->symmetric || (p->T[0].nnz == p->M.nnz - p->M.n - p->T[0].nnz)));
+  if (*done && f->symmetric) PetscCall((*ops->mirror)(&p->M, dev->stream));
+  if (!*done) PetscCall(PetscInfo(A, "Row %d has a pivot that PETSc must judge, or the pattern is not symmetric: its factorization is taken\n", pivots.row));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Transpose(Mat_GPUCSRFactor *f)
+{
+  GPUCSRDevice               dev = f->vectors.dev;
+  const GPUCSRDeviceHelpers *h   = GPUCSRHelpers(dev);
+  GPUCSRFactorPair          *p = &f->pair[0], *q = &f->pair[1];
+  const size_t               n = (size_t)p->M.n, nnz = (size_t)p->M.nnz;
+
+  PetscFunctionBegin;
+  if (!q->map) {
+    GPUCSRStorage S, T;
+    int           bad[GPUCSR_PATTERN_FLAGS];
+
+    PetscCall(PetscMemzero(&S, sizeof(S)));
+    S.dev       = dev;
+    S.format    = GPUCSRFormatCSR();
+    S.precision = GPUCSR_PRECISION_DOUBLE;
+    S.m = S.n = p->M.n;
+    S.nnz = S.stored    = p->M.nnz;
+    S.narrays           = 3;
+    S.array[CSR_ROWPTR] = (GPUCSRArray){"rowptr", GPUCSR_INT32, PETSC_FALSE, n + 1, p->M.i};
+    S.array[CSR_COL]    = (GPUCSRArray){"col", GPUCSR_INT32, PETSC_FALSE, nnz, p->M.j};
+    S.array[CSR_VAL]    = (GPUCSRArray){"val", GPUCSR_DOUBLE, PETSC_TRUE, nnz, p->M.a};
+    PetscCall(GPUCSRFactorCSRCreate(dev, p->M.n, p->M.nnz, &q->M));
+    PetscCall(GPUCSRMalloc(dev, sizeof(int) * nnz, "the transpose of a factor", (void **)&q->map));
+    T                        = S;
+    T.array[CSR_ROWPTR].data = q->M.i;
+    T.array[CSR_COL].data    = q->M.j;
+    T.array[CSR_VAL].data    = q->M.a;
+    PetscCall((*h->transpose)(&S, &T, q->map, dev->stream));
+    PetscCall((*GPUCSRTriangleOpsGet(dev)->inspect)(dev, &q->M, bad, dev->stream));
+  }
+  PetscCall((*h->gather)(GPUCSR_DOUBLE, nnz, q->map, p->M.a, q->M.a, dev->stream));
+  PetscCall(dev->ops->copy(dev->id, q->M.dinv, p->M.dinv, sizeof(double) * n, GPUCSR_ON_DEVICE, dev->stream));
+  if (q->built)
+    for (int k = 0; k < 2; k++) PetscCall((*GPUCSRTriangleOpsGet(dev)->fill)(dev, &q->M, &q->T[k], PETSC_FALSE, dev->stream));
+  else PetscCall(Triangles(f, 1));
+  q->fresh = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The triangles of a solve, in turn */
+static int Sweeps(Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, GPUCSRSweep w[2])
+{
+  GPUCSRFactorPair *p = &f->pair[kind == GPUCSR_SOLVE_TRANSPOSE && !f->symmetric];
+
+  w[0] = (GPUCSRSweep){&p->T[0], GPUCSR_UNIT, p->from[0], NULL, PETSC_FALSE};
+  w[1] = (GPUCSRSweep){&p->T[1], f->symmetric ? GPUCSR_SCALE_RIGHT : GPUCSR_SCALE_ROW, p->from[1], p->to, PETSC_FALSE};
+  if (kind == GPUCSR_SOLVE_TRANSPOSE && !f->symmetric) {
+    w[0].scaling = GPUCSR_SCALE_ROW;
+    w[1].scaling = GPUCSR_UNIT;
+  }
+  if (kind == GPUCSR_SOLVE_FORWARD) {
+    w[0].to      = p->T[0].order;
+    w[0].outroot = PETSC_TRUE;
+    return 1;
+  }
+  if (kind == GPUCSR_SOLVE_BACKWARD) {
+    w[0]         = w[1];
+    w[0].from    = p->T[1].order;
+    w[0].scaling = GPUCSR_SCALE_ROOT;
+    return 1;
+  }
+  return 2;
+}
+
+/* x = the solution for b, both on the device */
+static PetscErrorCode Launch(Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, const double *b, double *x, GPUCSRStream s)
+{
+  const GPUCSRTriangleOps *ops = GPUCSRTriangleOpsGet(f->vectors.dev);
+  GPUCSRSweep              w[2];
+  const int                n = Sweeps(f, kind, w);
+
+  PetscFunctionBegin;
+  if (f->sweeps) PetscCall((*ops->jacobi)(f->vectors.dev, f->sweeps, w, n, b, x, s));
+  else PetscCall((*ops->solve)(f->vectors.dev, (GPUCSRSolveMethod)f->chosen, w, n, b, x, (volatile int *)f->trouble, s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Apply(Mat F, Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, const GPUCSROperand *b, const GPUCSROperand *x, GPUCSRStream s)
+{
+  Mat_SeqGPUCSR  *g       = &f->vectors;
+  GPUCSRDevice    dev     = g->dev;
+  const PetscBool inplace = (PetscBool)!dev->ops->separate;
+  const size_t    n       = (size_t)F->rmap->n;
+  void           *bd = b->p, *xd = x->p;
+
+  PetscFunctionBegin;
+  if (g->last && s != g->last) PetscCall(GPUCSRDeviceSynchronize(dev)); /* results by place are shared by all solves */
+  g->last = s;
+  PetscCall(dev->ops->activate(dev->id));
+  if (kind == GPUCSR_SOLVE_TRANSPOSE && !f->symmetric && !f->pair[1].fresh) {
+    PetscCall(Transpose(f));
+    if (s != dev->stream) PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
+  }
+  if (b->place == GPUCSR_HOST && !inplace) {
+    PetscCall(MatGPUCSRBuffer_Private(g, PETSC_TRUE, sizeof(double) * n, &bd));
+    PetscCall(GPUCSRUpload(dev, bd, GPUCSR_DOUBLE, b->p, GPUCSR_DOUBLE, n, b->pinned, s, NULL));
+  }
+  if (x->place == GPUCSR_HOST && !inplace) PetscCall(MatGPUCSRBuffer_Private(g, PETSC_FALSE, sizeof(double) * n, &xd));
+  PetscCall(Launch(f, kind, (const double *)bd, (double *)xd, s));
+  if (xd != x->p) {
+    PetscCall(GPUCSRDownload(dev, x->p, GPUCSR_DOUBLE, xd, GPUCSR_DOUBLE, n, x->pinned, s));
+    PetscCall(dev->ops->streamsynchronize(dev->id, s));
+  }
+  PetscCheck(!*(volatile int *)f->trouble, PETSC_COMM_SELF, PETSC_ERR_GPU, "A triangular solve of %zu rows waited too long for results of other rows", n);
+  PetscCall(PetscLogFlops(2.0 * (double)f->pair[0].M.nnz - (double)n));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGPUCSRFactorSolve_Private(Mat F, Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, Vec b, Vec x)
+{
+  GPUCSROperand  ob, ox;
+  GPUCSRStream   s;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRVecGet_Private(&f->vectors, b, PETSC_TRUE, PETSC_FALSE, &ob));
+  PetscCall(MatGPUCSRVecGet_Private(&f->vectors, x, PETSC_FALSE, PETSC_TRUE, &ox));
+  PetscCall(MatGPUCSRStream_Private(f->vectors.dev, &ob, NULL, &ox, &s));
+  ierr = Apply(F, f, kind, &ob, &ox, s);
+  PetscCall(MatGPUCSRVecRestore_Private(&f->vectors, b, PETSC_TRUE, PETSC_FALSE, &ob));
+  PetscCall(MatGPUCSRVecRestore_Private(&f->vectors, x, PETSC_FALSE, PETSC_TRUE, &ox));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,624 @@
+/*
+  The solver type "gpucsr" of MatGetFactor(): PETSc's own factors of MATSEQAIJ, whose solves run on the device, and whose values are computed there where they can be.
+
+  The factor matrix is PETSc's. Its operations are put over by ours after each of PETSc's functions that set them, and what we have besides hangs on it as a composed object.
+*/
+#include "factorimpl.h"
+
+static const char KEY[] = "MatGPUCSRFactor";
+
+PetscErrorCode MatGPUCSRFactorGet_Private(Mat F, Mat_GPUCSRFactor **f)
+{
+  PetscContainer c;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectQuery((PetscObject)F, KEY, (PetscObject *)&c));
+  PetscCheck(c, PETSC_COMM_SELF, PETSC_ERR_PLIB, "This factor is not one of solver type %s", MATSOLVERGPUCSR);
+  PetscCall(PetscContainerGetPointer(c, (void **)f));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What it has on the device goes */
+static PetscErrorCode Empty(Mat_GPUCSRFactor *f)
+{
+  GPUCSRDevice dev = f->vectors.dev;
+
+  PetscFunctionBegin;
+  f->ondevice = PETSC_FALSE;
+  if (!dev) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!dev->failed[0]) PetscCall(GPUCSRDeviceSynchronize(dev));
+  for (int k = 0; k < 2; k++) PetscCall(GPUCSRFactorPairDestroy(dev, &f->pair[k]));
+  PetscCall(GPUCSRFree(dev, f->vectors.xbytes, &f->vectors.x));
+  PetscCall(GPUCSRFree(dev, f->vectors.zbytes, &f->vectors.z));
+  f->vectors.xbytes = f->vectors.zbytes = 0;
+  f->vectors.last                       = NULL;
+  if (f->trouble && !dev->failed[0]) PetscCall(dev->ops->hostfree(dev->id, f->trouble));
+  f->trouble = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The device, or none and why: by the rules of products, but that the host backend plays it only where one of our kernels was asked for */
+static PetscErrorCode Decide(Mat A, Mat_GPUCSRFactor *f)
+{
+  const MatGPUCSRBackend backend = MatGPUCSRBackendOf(A);
+  const Mat_SeqGPUCSR   *g       = (Mat_SeqGPUCSR *)A->spptr;
+  const PetscInt        *i;
+  char                   unused[128];
+  PetscBool              aij;
+
+  PetscFunctionBegin;
+  f->vectors.dev = NULL;
+  PetscCall(PetscStrcmp(g->base.config.request.format, "aij", &aij));
+  if (aij) PetscCall(PetscStrncpy(f->whynot, "format aij was asked for", sizeof(f->whynot)));
+  else if (f->method == GPUCSR_METHOD_HOST) PetscCall(PetscStrncpy(f->whynot, "-mat_gpucsr_solve_kernel host was asked for", sizeof(f->whynot)));
+  else if (!GPUCSR_SCALAR_IS_DOUBLE) PetscCall(PetscStrncpy(f->whynot, "this PETSc does not compute with real double numbers", sizeof(f->whynot)));
+  else if (g->decided && !g->dev && g->info.fallbacks) PetscCall(PetscStrncpy(f->whynot, g->whynot, sizeof(f->whynot)));
+  else {
+    if (backend != MAT_GPUCSR_BACKEND_HOST) {
+      PetscCall(GPUCSRDeviceOpen("cuda", &f->vectors.dev, f->whynot, sizeof(f->whynot)));
+      PetscCheck(f->vectors.dev || backend != MAT_GPUCSR_BACKEND_CUDA, PETSC_COMM_SELF, PETSC_ERR_GPU, "-mat_gpucsr_backend cuda cannot be had: %s; auto would solve on the host", f->whynot);
+    } else PetscCall(PetscStrncpy(f->whynot, "backend host", sizeof(f->whynot)));
+    if (!f->vectors.dev && (f->method >= 0 || f->sweeps)) PetscCall(GPUCSRDeviceOpen("host", &f->vectors.dev, unused, sizeof(unused)));
+    PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, NULL, NULL));
+    if (f->vectors.dev && (!A->rmap->n || A->rmap->n != A->cmap->n || A->rmap->n >= 1 << 28 || i[A->rmap->n] > INT32_MAX - 1024)) {
+      f->vectors.dev = NULL;
+      PetscCall(PetscStrncpy(f->whynot, "the matrix is empty, not square, or does not fit 32-bit indices", sizeof(f->whynot)));
+    }
+  }
+  if (!f->vectors.dev) PetscCall(PetscInfo(A, "Solves with its factors are PETSc's: %s\n", f->whynot));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Install(Mat, Mat_GPUCSRFactor *);
+static PetscErrorCode MatDestroy_GPUCSRFactor(Mat);
+
+/* From now on solves are PETSc's; said once where the device failed */
+PetscErrorCode MatGPUCSRFactorLeave_Private(Mat F, Mat_GPUCSRFactor *f, PetscErrorCode ierr, const char why[])
+{
+  Mat_SeqGPUCSR *g;
+  PetscBool      ours;
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrncpy(f->whynot, why, sizeof(f->whynot)));
+  if (f->vectors.dev && ierr) {
+    if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(f->vectors.dev->failed, why, sizeof(f->vectors.dev->failed)));
+    PetscCall(PetscObjectTypeCompare((PetscObject)f->A, MATSEQAIJGPUCSR, &ours));
+    if (ours) {
+      g = (Mat_SeqGPUCSR *)f->A->spptr;
+      PetscCall(PetscSNPrintf(g->warning, sizeof(g->warning), "solves with a factor of %" PetscInt_FMT " rows go on with PETSc's on the host, because backend %s failed: %s", F->rmap->n, f->vectors.dev->ops->name, why));
+      PetscCall(MatGPUCSRWarn_Private(f->A, 0, 0, 0));
+    }
+  } else PetscCall(PetscInfo(F, "Solves are PETSc's: %s\n", why));
+  PetscCall(Empty(f));
+  f->vectors.dev = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* May the error be met by going on with PETSc's? */
+static PetscErrorCode Met(Mat F, Mat_GPUCSRFactor *f, PetscErrorCode ierr, const GPUCSRAttempt *attempt)
+{
+  PetscFunctionBegin;
+  if (!ierr) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCheck(MatGPUCSRBackendOf(f->A) != MAT_GPUCSR_BACKEND_CUDA && (ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU), PETSC_COMM_SELF, ierr, "%s", attempt->message);
+  PetscCall(MatGPUCSRFactorLeave_Private(F, f, ierr, attempt->message));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PETSc's functions find and leave the operations of the factor as if we were not there, whether they work or not */
+static PetscErrorCode PETScBegin(Mat F, Mat_GPUCSRFactor *f)
+{
+  PetscFunctionBegin;
+  *F->ops         = f->petsc;
+  F->ops->destroy = MatDestroy_GPUCSRFactor;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PETScEnd(Mat F, Mat_GPUCSRFactor *f, PetscErrorCode ierr)
+{
+  PetscErrorCode (*destroy)(Mat) = f->petsc.destroy;
+
+  PetscFunctionBegin;
+  f->petsc         = *F->ops;
+  f->petsc.destroy = destroy;
+  PetscCall(Install(F, f));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PETScSymbolic(Mat F, Mat_GPUCSRFactor *f)
+{
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  if (f->symbolic) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PETScBegin(F, f));
+  switch (f->type) {
+  case MAT_FACTOR_LU:
+    ierr = (*F->ops->lufactorsymbolic)(F, f->A, f->row, f->col, &f->info);
+    break;
+  case MAT_FACTOR_ILU:
+    ierr = (*F->ops->ilufactorsymbolic)(F, f->A, f->row, f->col, &f->info);
+    break;
+  case MAT_FACTOR_CHOLESKY:
+    ierr = (*F->ops->choleskyfactorsymbolic)(F, f->A, f->row, &f->info);
+    break;
+  default:
+    ierr = (*F->ops->iccfactorsymbolic)(F, f->A, f->row, &f->info);
+  }
+  PetscCall(PETScEnd(F, f, ierr));
+  f->symbolic = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PETScNumeric(Mat F, Mat_GPUCSRFactor *f)
+{
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(PETScSymbolic(F, f));
+  PetscCall(PETScBegin(F, f));
+  if (f->symmetric) ierr = (*F->ops->choleskyfactornumeric)(F, f->A, &f->info);
+  else ierr = (*F->ops->lufactornumeric)(F, f->A, &f->info);
+  PetscCall(PETScEnd(F, f, ierr));
+  f->numeric = PETSC_TRUE;
+  PetscCall(Install(F, f));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The host has the factor, which may have been on the device alone */
+PetscErrorCode MatGPUCSRFactorHost_Private(Mat F, Mat_GPUCSRFactor *f)
+{
+  PetscObjectState state;
+
+  PetscFunctionBegin;
+  if (f->numeric) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCheck(f->A, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The matrix is not factored yet");
+  PetscCall(PetscObjectStateGet((PetscObject)f->A, &state));
+  PetscCheck(state == f->values, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The factor is needed on the host, was on the device alone, and the matrix has changed since it was factored: factor it again (KSPSetUp(), PCSetUp()) before, or use -pc_factor_mat_solver_type petsc");
+  PetscCall(PETScNumeric(F, f));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Solve(Mat F, GPUCSRSolveKind kind, Vec b, Vec x)
+{
+  Mat_GPUCSRFactor *f;
+  GPUCSRAttempt     attempt;
+  PetscErrorCode    ierr;
+  PetscErrorCode (*fn)(Mat, Vec, Vec);
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRFactorGet_Private(F, &f));
+  if (f->ondevice && (f->positive || kind < GPUCSR_SOLVE_FORWARD)) {
+    PetscCall(GPUCSRAttemptBegin(&attempt));
+    ierr = MatGPUCSRFactorSolve_Private(F, f, kind, b, x);
+    PetscCall(GPUCSRAttemptEnd(&attempt));
+    if (!ierr) PetscFunctionReturn(PETSC_SUCCESS);
+    PetscCall(Met(F, f, ierr, &attempt));
+  }
+  PetscCall(MatGPUCSRFactorHost_Private(F, f));
+  fn = kind == GPUCSR_SOLVE ? f->petsc.solve : kind == GPUCSR_SOLVE_TRANSPOSE ? f->petsc.solvetranspose : kind == GPUCSR_SOLVE_FORWARD ? f->petsc.forwardsolve : f->petsc.backwardsolve;
+  PetscCall((*fn)(F, b, x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatSolve_GPUCSR(Mat F, Vec b, Vec x)
+{
+  return Solve(F, GPUCSR_SOLVE, b, x);
+}
+
+static PetscErrorCode MatSolveTranspose_GPUCSR(Mat F, Vec b, Vec x)
+{
+  return Solve(F, GPUCSR_SOLVE_TRANSPOSE, b, x);
+}
+
+static PetscErrorCode MatForwardSolve_GPUCSR(Mat F, Vec b, Vec x)
+{
+  return Solve(F, GPUCSR_SOLVE_FORWARD, b, x);
+}
+
+static PetscErrorCode MatBackwardSolve_GPUCSR(Mat F, Vec b, Vec x)
+{
+  return Solve(F, GPUCSR_SOLVE_BACKWARD, b, x);
+}
+
+/* Operations that read the values on the host, which may have to be computed there first */
+#define ON_HOST(op, ...) \
+  Mat_GPUCSRFactor *f; \
+\
+  PetscFunctionBegin; \
+  PetscCall(MatGPUCSRFactorGet_Private(F, &f)); \
+  PetscCall(MatGPUCSRFactorHost_Private(F, f)); \
+  PetscCall((*f->petsc.op)(F, __VA_ARGS__)); \
+  PetscFunctionReturn(PETSC_SUCCESS)
+
+static PetscErrorCode MatGetDiagonal_GPUCSRFactor(Mat F, Vec d)
+{
+  ON_HOST(getdiagonal, d);
+}
+
+static PetscErrorCode MatGetInertia_GPUCSRFactor(Mat F, PetscInt *neg, PetscInt *zero, PetscInt *pos)
+{
+  ON_HOST(getinertia, neg, zero, pos);
+}
+
+static PetscErrorCode MatSolves_GPUCSRFactor(Mat F, Vecs b, Vecs x)
+{
+  ON_HOST(solves, b, x);
+}
+
+static PetscErrorCode MatDuplicate_GPUCSRFactor(Mat F, MatDuplicateOption op, Mat *B)
+{
+  ON_HOST(duplicate, op, B);
+}
+
+static PetscErrorCode MatView_GPUCSRFactor(Mat F, PetscViewer viewer)
+{
+  Mat_GPUCSRFactor *f;
+  PetscBool         ascii, info = PETSC_FALSE;
+  PetscViewerFormat format;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRFactorGet_Private(F, &f));
+  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
+  PetscCall(PetscViewerGetFormat(viewer, &format));
+  if (ascii) info = (PetscBool)(format == PETSC_VIEWER_ASCII_INFO || format == PETSC_VIEWER_ASCII_INFO_DETAIL);
+  if (!info) PetscCall(MatGPUCSRFactorHost_Private(F, f));
+  if (!info || f->symbolic) PetscCall((*f->petsc.view)(F, viewer));
+  if (info) PetscCall(MatGPUCSRFactorView_Private(F, f, viewer));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Of a factor whose pattern is that of A: MatGetInfo() is asked before there are values */
+static PetscErrorCode MatGetInfo_GPUCSRFactor(Mat F, MatInfoType type, MatInfo *info)
+{
+  Mat_GPUCSRFactor *f;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRFactorGet_Private(F, &f));
+  PetscCall((*f->petsc.getinfo)(F, type, info));
+  if (!f->symbolic && f->own) {
+    const double entries = f->symmetric ? 0.5 * (double)(f->pair[0].M.nnz + f->pair[0].M.n) : (double)f->pair[0].M.nnz;
+
+    info->nz_used = info->nz_allocated = entries;
+    info->fill_ratio_given             = f->info.fill;
+    info->fill_ratio_needed            = 1.0;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Numeric(Mat, Mat, const MatFactorInfo *);
+static PetscErrorCode LUSymbolic(Mat, Mat, IS, IS, const MatFactorInfo *);
+static PetscErrorCode CholeskySymbolic(Mat, Mat, IS, const MatFactorInfo *);
+
+/* Ours over PETSc's, which f->petsc keeps */
+static PetscErrorCode Install(Mat F, Mat_GPUCSRFactor *f)
+{
+  struct _MatOps *o = F->ops;
+
+  PetscFunctionBegin;
+  *o         = f->petsc;
+  o->destroy = MatDestroy_GPUCSRFactor;
+  if (f->type == MAT_FACTOR_LU) o->lufactorsymbolic = LUSymbolic;
+  if (f->type == MAT_FACTOR_ILU) o->ilufactorsymbolic = LUSymbolic;
+  if (f->type == MAT_FACTOR_CHOLESKY) o->choleskyfactorsymbolic = CholeskySymbolic;
+  if (f->type == MAT_FACTOR_ICC) o->iccfactorsymbolic = CholeskySymbolic;
+  if (f->symmetric) o->choleskyfactornumeric = Numeric;
+  else o->lufactornumeric = Numeric;
+  o->getinfo = MatGetInfo_GPUCSRFactor;
+  o->view    = MatView_GPUCSRFactor;
+  if (f->ondevice) {
+    o->solve          = MatSolve_GPUCSR;
+    o->solvetranspose = MatSolveTranspose_GPUCSR;
+    if (f->symmetric) {
+      o->forwardsolve  = MatForwardSolve_GPUCSR;
+      o->backwardsolve = MatBackwardSolve_GPUCSR;
+    }
+    /* PETSc makes these of MatSolve() where they are not there */
+    o->solveadd = o->solvetransposeadd = NULL;
+    o->matsolve = o->matsolvetranspose = NULL;
+  }
+  if (f->ondevice && !f->numeric) {
+    if (f->petsc.getdiagonal) o->getdiagonal = MatGetDiagonal_GPUCSRFactor;
+    if (f->petsc.getinertia) o->getinertia = MatGetInertia_GPUCSRFactor;
+    if (f->petsc.solves) o->solves = MatSolves_GPUCSRFactor;
+    if (f->petsc.duplicate) o->duplicate = MatDuplicate_GPUCSRFactor;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The pattern of PETSc's factor, to the device */
+static PetscErrorCode PatternOfPETSc(Mat F, Mat_GPUCSRFactor *f, PetscBool *good)
+{
+  int           *i, *j;
+  int64_t        nnz;
+  PetscErrorCode ierr = PETSC_SUCCESS;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRFactorFromPETSc_Private(F, f->symmetric, good, &nnz, &i, &j, NULL, NULL));
+  if (*good) ierr = MatGPUCSRFactorPattern_Private(f, (int)F->rmap->n, nnz, i, j, GPUCSR_INT32, good);
+  PetscCall(PetscFree(i));
+  PetscCall(PetscFree(j));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ValuesOfPETSc(Mat F, Mat_GPUCSRFactor *f, PetscBool *good)
+{
+  int           *i, *j;
+  double        *a, *dinv;
+  int64_t        nnz;
+  PetscErrorCode ierr = PETSC_SUCCESS;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRFactorFromPETSc_Private(F, f->symmetric, good, &nnz, &i, &j, &a, &dinv));
+  if (*good && (!f->pair[0].M.i || nnz != f->pair[0].M.nnz || f->own)) {
+    ierr   = MatGPUCSRFactorPattern_Private(f, (int)F->rmap->n, nnz, i, j, GPUCSR_INT32, good);
+    f->own = PETSC_FALSE;
+  }
+  if (*good && !ierr) ierr = MatGPUCSRFactorValues_Private(f, a, dinv);
+  PetscCall(PetscFree(i));
+  PetscCall(PetscFree(j));
+  PetscCall(PetscFree(a));
+  PetscCall(PetscFree(dinv));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All that the device does in a symbolic factorization: is the pattern of A that of the factor, and one that we take? */
+static PetscErrorCode PatternOfA(Mat A, Mat_GPUCSRFactor *f, PetscBool *good)
+{
+  const PetscInt *i, *j;
+
+  PetscFunctionBegin;
+  PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, &j, NULL, NULL));
+  PetscCall(MatGPUCSRFactorPattern_Private(f, (int)A->rmap->n, i[A->rmap->n], i, j, GPUCSR_PETSCINT, good));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Symbolic(Mat F, Mat A, IS row, IS col, const MatFactorInfo *info)
+{
+  Mat_GPUCSRFactor *f;
+  PetscBool         identity[2];
+  GPUCSRAttempt     attempt;
+  PetscErrorCode    ierr;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRFactorGet_Private(F, &f));
+  PetscCall(PetscObjectReference((PetscObject)A));
+  PetscCall(PetscObjectReference((PetscObject)row));
+  PetscCall(PetscObjectReference((PetscObject)col));
+  PetscCall(MatDestroy(&f->A));
+  PetscCall(ISDestroy(&f->row));
+  PetscCall(ISDestroy(&f->col));
+  PetscCall(Empty(f));
+  f->A        = A;
+  f->row      = row;
+  f->col      = col;
+  f->info     = *info;
+  f->symbolic = f->numeric = f->own = PETSC_FALSE;
+  f->pattern                        = A->nonzerostate;
+  PetscCall(ISIdentity(row, &identity[0]));
+  PetscCall(ISIdentity(col, &identity[1]));
+  f->natural = (PetscBool)(identity[0] && identity[1]);
+  PetscCall(Decide(A, f));
+  if (f->vectors.dev && f->natural && info->levels == 0 && (f->type == MAT_FACTOR_ILU || f->type == MAT_FACTOR_ICC)) {
+    PetscCall(GPUCSRAttemptBegin(&attempt));
+    ierr = PatternOfA(A, f, &f->own);
+    PetscCall(GPUCSRAttemptEnd(&attempt));
+    PetscCall(Met(F, f, ierr, &attempt));
+    if (!f->vectors.dev) f->own = PETSC_FALSE;
+  }
+  if (f->own) F->preallocated = PETSC_TRUE;
+  else PetscCall(PETScSymbolic(F, f));
+  PetscCall(Install(F, f));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode LUSymbolic(Mat F, Mat A, IS row, IS col, const MatFactorInfo *info)
+{
+  return Symbolic(F, A, row, col, info);
+}
+
+static PetscErrorCode CholeskySymbolic(Mat F, Mat A, IS perm, const MatFactorInfo *info)
+{
+  return Symbolic(F, A, perm, perm, info);
+}
+
+/* ILU or ICC of A by the device, where the pattern is one that it takes and all pivots are good */
+static PetscErrorCode Compute(Mat F, Mat A, Mat_GPUCSRFactor *f, const MatFactorInfo *info, PetscBool *done)
+{
+  PetscBool good = PETSC_TRUE;
+
+  PetscFunctionBegin;
+  *done = PETSC_FALSE;
+  if (f->type != MAT_FACTOR_ILU && f->type != MAT_FACTOR_ICC) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!f->pair[0].M.i) PetscCall(PatternOfPETSc(F, f, &good));
+  if (good) PetscCall(MatGPUCSRFactorNumeric_Private(f, A, info, done));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What solves need, of values that the device or PETSc has computed. ready: solves may be the device's */
+static PetscErrorCode Prepare(Mat F, Mat_GPUCSRFactor *f, PetscBool done, PetscBool *ready)
+{
+  PetscFunctionBegin;
+  *ready = PETSC_TRUE;
+  if (!done) PetscCall(ValuesOfPETSc(F, f, ready));
+  if (*ready) PetscCall(MatGPUCSRFactorBuild_Private(f));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PETSc has begun with another pattern of A without a symbolic factorization: so do we */
+static PetscErrorCode Follow(Mat F, Mat A, Mat_GPUCSRFactor *f, const MatFactorInfo *info)
+{
+  PetscFunctionBegin;
+  if (A != f->A) {
+    PetscCall(PetscObjectReference((PetscObject)A));
+    PetscCall(MatDestroy(&f->A));
+    f->A = A;
+  }
+  if (f->own && A->nonzerostate != f->pattern) {
+    const PetscReal levels = f->info.levels;
+
+    f->info        = *info;
+    f->info.levels = levels;
+    PetscCall(Symbolic(F, A, f->row, f->col, &f->info));
+  }
+  f->info = *info;
+  PetscCall(PetscObjectStateGet((PetscObject)A, &f->values));
+  f->numeric = f->ondevice = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Numeric(Mat F, Mat A, const MatFactorInfo *info)
+{
+  Mat_GPUCSRFactor *f;
+  GPUCSRAttempt     attempt;
+  PetscErrorCode    ierr;
+  PetscBool         done = PETSC_FALSE, ready = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRFactorGet_Private(F, &f));
+  PetscCall(Follow(F, A, f, info));
+  if (f->vectors.dev) {
+    PetscCall(GPUCSRAttemptBegin(&attempt));
+    ierr = Compute(F, A, f, info, &done);
+    PetscCall(GPUCSRAttemptEnd(&attempt));
+    PetscCall(Met(F, f, ierr, &attempt));
+  }
+  if (!f->vectors.dev || !done) PetscCall(PETScNumeric(F, f));
+  if (f->vectors.dev && !F->factorerrortype) {
+    PetscCall(GPUCSRAttemptBegin(&attempt));
+    ierr = Prepare(F, f, done, &ready);
+    PetscCall(GPUCSRAttemptEnd(&attempt));
+    if (ierr) ready = PETSC_FALSE;
+    PetscCall(Met(F, f, ierr, &attempt));
+  }
+  if (ready && f->chosen == GPUCSR_METHOD_HOST) {
+    PetscCall(MatGPUCSRFactorLeave_Private(F, f, PETSC_SUCCESS, "the host is predicted to be faster, as the levels are many and narrow"));
+    ready = PETSC_FALSE;
+  }
+  if (!ready && !f->numeric) PetscCall(PETScNumeric(F, f));
+  f->ondevice  = ready;
+  F->assembled = F->preallocated = PETSC_TRUE;
+  PetscCall(Install(F, f));
+  if (ready) PetscCall(PetscInfo(F, "Solves run on %s device %d, kernel %s: %s\n", f->vectors.dev->ops->name, f->vectors.dev->id, GPUCSRSolveMethods[f->chosen], f->why));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGPUCSRFactorView_Private(Mat F, Mat_GPUCSRFactor *f, PetscViewer viewer)
+{
+  const GPUCSRTriangle *T = f->pair[0].T;
+
+  PetscFunctionBegin;
+  if (!f->ondevice) {
+    PetscCall(PetscViewerASCIIPrintf(viewer, "solves: PETSc's%s%s\n", f->whynot[0] ? ", because " : "", f->whynot));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PetscViewerASCIIPrintf(viewer, "values: %s\n", f->numeric ? "factored by PETSc on the host" : "factored on the device"));
+  if (f->sweeps) PetscCall(PetscViewerASCIIPrintf(viewer, "solves: %s, %d Jacobi sweeps of each triangle\n", f->vectors.dev->ops->name, f->sweeps));
+  else PetscCall(PetscViewerASCIIPrintf(viewer, "solves: %s, kernel %s, %s\n", f->vectors.dev->ops->name, GPUCSRSolveMethods[f->chosen], f->why));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "triangles: %d rows, %g and %g nonzeros, %.0f bytes\n", T[0].n, (double)T[0].nnz, (double)T[1].nnz, GPUCSRTriangleBytes(&T[0]) + GPUCSRTriangleBytes(&T[1])));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatDestroy_GPUCSRFactor(Mat F)
+{
+  Mat_GPUCSRFactor *f;
+  PetscErrorCode (*destroy)(Mat);
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRFactorGet_Private(F, &f));
+  destroy = f->petsc.destroy;
+  PetscCall(Empty(f));
+  PetscCall(MatDestroy(&f->A));
+  PetscCall(ISDestroy(&f->row));
+  PetscCall(ISDestroy(&f->col));
+  PetscCall(PetscFree(f));
+  PetscCall(PetscObjectCompose((PetscObject)F, KEY, NULL));
+  F->ops->destroy = destroy;
+  PetscCall((*destroy)(F));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatFactorGetSolverType_GPUCSR(Mat F, MatSolverType *type)
+{
+  PetscFunctionBegin;
+  (void)F;
+  *type = MATSOLVERGPUCSR;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* -mat_gpucsr_solve and its kin, with the prefix of the matrix that is factored */
+static PetscErrorCode Options(Mat A, Mat_GPUCSRFactor *f)
+{
+  static const char *const solves[]  = {"exact", "jacobi"};
+  static const char *const kernels[] = {"auto", "host", "ranges", "syncfree", "levels"};
+  static const int         methods[] = {GPUCSR_METHOD_AUTO, GPUCSR_METHOD_HOST, GPUCSR_SOLVE_RANGES, GPUCSR_SOLVE_SYNCFREE, GPUCSR_SOLVE_LEVELS};
+  PetscInt                 solve = 0, kernel = 0, sweeps = 5;
+
+  PetscFunctionBegin;
+  PetscObjectOptionsBegin((PetscObject)A);
+  PetscCall(PetscOptionsEList("-mat_gpucsr_solve", "Triangular solves: exact, or a few Jacobi sweeps of each triangle", "MATSOLVERGPUCSR", solves, 2, solves[0], &solve, NULL));
+  PetscCall(PetscOptionsInt("-mat_gpucsr_solve_sweeps", "Jacobi sweeps of each triangle", "MATSOLVERGPUCSR", sweeps, &sweeps, NULL));
+  PetscCall(PetscOptionsEList("-mat_gpucsr_solve_kernel", "Kernel of triangular solves", "MATSOLVERGPUCSR", kernels, 5, kernels[0], &kernel, NULL));
+  PetscOptionsEnd();
+  PetscCheck(sweeps >= 1 && sweeps <= 1000, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_solve_sweeps %" PetscInt_FMT ": must be from 1 to 1000", sweeps);
+  f->method = methods[kernel];
+  f->sweeps = solve ? (int)sweeps : 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatGetFactor_SeqAIJGPUCSR(Mat A, MatFactorType type, Mat *B)
+{
+  Mat_GPUCSRFactor *f;
+  PetscContainer    c;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetFactor(A, MATSOLVERPETSC, type, B));
+  if (!*B) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscNew(&f));
+  PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &c));
+  PetscCall(PetscContainerSetPointer(c, f));
+  PetscCall(PetscObjectCompose((PetscObject)*B, KEY, (PetscObject)c));
+  PetscCall(PetscContainerDestroy(&c));
+  f->type      = type;
+  f->symmetric = (PetscBool)(type == MAT_FACTOR_CHOLESKY || type == MAT_FACTOR_ICC);
+  f->petsc     = *(*B)->ops;
+  PetscCall(Install(*B, f));
+  PetscCall(Options(A, f));
+  PetscCall(PetscFree((*B)->solvertype));
+  PetscCall(PetscStrallocpy(MATSOLVERGPUCSR, &(*B)->solvertype));
+  PetscCall(PetscObjectComposeFunction((PetscObject)*B, "MatFactorGetSolverType_C", MatFactorGetSolverType_GPUCSR));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*MC
+  MATSOLVERGPUCSR - "gpucsr", the solver type of ILU, ICC, LU and Cholesky factors of `MATGPUCSR` matrices, whose solves run on the GPU
+
+  Options Database Keys:
++ -pc_factor_mat_solver_type gpucsr             - what such matrices have where nothing is said; petsc: PETSc's, on the host
+. -mat_gpucsr_solve (exact|jacobi)              - exact, or approximate by Jacobi sweeps of each triangle
+. -mat_gpucsr_solve_sweeps n                    - so many of them (5)
+- -mat_gpucsr_solve_kernel (auto|host|ranges|syncfree|levels) - kernel of exact solves; host: PETSc's
+
+  Level: beginner
+
+  Notes:
+  Factors are those of PETSc's `MATSOLVERPETSC` to rounding, with its orderings, levels of fill and shifts. ILU and ICC are computed on the GPU; where a pivot asks for a shift, or
+  for an error, PETSc's own factorization on the host decides, and its values are sent. LU and Cholesky are factored on the host, and solved on the GPU.
+
+  With ILU(0) and ICC(0) in natural ordering the pattern of the factor is that of the matrix, and nothing of the factorization is done on the host. PETSc's factor is computed there when
+  an operation needs it (viewing the values, the diagonal or the inertia of the factor); the matrix must not have changed since.
+
+  Matrices whose levels are many and narrow (a chain) are solved on the host where that is predicted to be faster; `-ksp_view` says what was chosen, and why.
+
+.seealso: `MATGPUCSR`, `PCFactorSetMatSolverType()`, `MatGetFactor()`, `PCILU`, `PCICC`, `PCLU`, `PCCHOLESKY`
+M*/
+PetscErrorCode MatGPUCSRFactorRegister_Private(void)
+{
+  static const MatFactorType types[] = {MAT_FACTOR_LU, MAT_FACTOR_CHOLESKY, MAT_FACTOR_ILU, MAT_FACTOR_ICC};
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 4; k++) PetscCall(MatSolverTypeRegister(MATSOLVERGPUCSR, MATSEQAIJGPUCSR, types[k], MatGetFactor_SeqAIJGPUCSR));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

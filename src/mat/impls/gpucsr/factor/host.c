@@ -1,0 +1,355 @@
+/*
+  What the host backend does with triangles: the loops that the kernels are tested against.
+*/
+#include "triangle.h"
+#include <math.h>
+
+static PetscErrorCode Inspect(GPUCSRDevice dev, GPUCSRFactorCSR *F, int bad[], GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  (void)dev;
+  PetscCall(GPUCSRHostTurn(s));
+  for (int k = 0; k < GPUCSR_PATTERN_FLAGS; k++) bad[k] = 0;
+  for (int r = 0; r < F->n; r++) {
+    F->diag[r] = -1;
+    for (int e = F->i[r]; e < F->i[r + 1]; e++) {
+      if (e > F->i[r] && F->j[e - 1] >= F->j[e]) bad[GPUCSR_PATTERN_UNSORTED] = 1;
+      if (F->j[e] == r) F->diag[r] = e;
+    }
+    if (F->diag[r] < 0) bad[GPUCSR_PATTERN_NO_DIAGONAL] = 1;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Entries of row r in T */
+static inline int Begin(const GPUCSRFactorCSR *F, const GPUCSRTriangle *T, int r)
+{
+  return T->upper ? F->diag[r] + 1 : F->i[r];
+}
+static inline int End(const GPUCSRFactorCSR *F, const GPUCSRTriangle *T, int r)
+{
+  return T->upper ? F->i[r + 1] : F->diag[r];
+}
+
+static PetscErrorCode Levels(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTriangle *T, GPUCSRStream s)
+{
+  const int n = F->n;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRHostTurn(s));
+  T->nnz     = 0;
+  T->nlevels = 0;
+  for (int k = 0; k < n; k++) {
+    const int r = T->upper ? n - 1 - k : k;
+
+    T->depth[r] = 0;
+    T->nnz += End(F, T, r) - Begin(F, T, r);
+    for (int e = Begin(F, T, r); e < End(F, T, r); e++) T->depth[r] = PetscMax(T->depth[r], T->depth[F->j[e]] + 1);
+    T->nlevels = PetscMax(T->nlevels, T->depth[r] + 1);
+  }
+  PetscCall(GPUCSRLaunched(dev, "levels of a triangle"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Range by range, a stable sort by counting */
+static PetscErrorCode Order(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTriangle *T, GPUCSRStream s)
+{
+  const int keys = 8 * T->nlevels;
+  int      *first;
+
+  PetscFunctionBegin;
+  (void)dev;
+  PetscCall(GPUCSRHostTurn(s));
+  PetscCall(PetscMalloc1(keys + 1, &first));
+  for (int64_t g = 0; g < T->nranges; g++) {
+    const int begin = (int)(g * T->rows), end = (int)PetscMin((g + 1) * T->rows, T->n), low = T->upper ? T->n - end : begin;
+
+    PetscCall(PetscArrayzero(first, keys + 1));
+    for (int r = low; r < low + end - begin; r++) first[8 * T->depth[r] + GPUCSRLaneClass(End(F, T, r) - Begin(F, T, r)) + 1]++;
+    for (int k = 0; k < keys; k++) first[k + 1] += first[k];
+    for (int r = low; r < low + end - begin; r++) {
+      const int key = 8 * T->depth[r] + GPUCSRLaneClass(End(F, T, r) - Begin(F, T, r)), p = begin + first[key]++;
+
+      T->order[p] = r;
+      T->key[p]   = g << 32 | key;
+      T->place[r] = p;
+    }
+  }
+  PetscCall(PetscFree(first));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Runs(GPUCSRDevice dev, const GPUCSRTriangle *T, int *n, int64_t **key, int **rows, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  (void)dev;
+  PetscCall(GPUCSRHostTurn(s));
+  *n = 0;
+  for (int p = 0; p < T->n; p++) *n += !p || T->key[p] != T->key[p - 1];
+  PetscCall(PetscMalloc2(*n, key, *n, rows));
+  for (int p = 0, k = -1; p < T->n; p++) {
+    if (!p || T->key[p] != T->key[p - 1]) {
+      (*key)[++k] = T->key[p];
+      (*rows)[k]  = 0;
+    }
+    (*rows)[k]++;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Widths(GPUCSRDevice dev, const GPUCSRFactorCSR *F, const GPUCSRTriangle *T, int *width, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  (void)dev;
+  PetscCall(GPUCSRHostTurn(s));
+  for (int k = 0; k < T->nslices; k++) {
+    const GPUCSRSlice *S = &T->slice[k];
+
+    width[k] = 0;
+    for (int p = S->first; p < S->first + GPUCSRSliceRows(S->shape); p++) {
+      const int r = T->order[p], length = End(F, T, r) - Begin(F, T, r), lanes = 1 << GPUCSRSliceLanes(S->shape);
+
+      width[k] = PetscMax(width[k], (length + lanes - 1) / lanes);
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Place p as a column of a slice that begins at place first */
+static inline int Column(const GPUCSRTriangle *T, int first, int p)
+{
+  const int base = first / T->rows * T->rows;
+
+  return T->near && p >= base && p - base < T->rows ? GPUCSR_NEAR(p, base) : p;
+}
+
+static PetscErrorCode Fill(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTriangle *T, PetscBool pattern, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRHostTurn(s));
+  for (int k = 0; k < T->nslices; k++) {
+    const GPUCSRSlice S   = T->slice[k];
+    const int         log = GPUCSRSliceLanes(S.shape), lanes = 1 << log;
+    const int64_t     base = (int64_t)GPUCSR_SLICE * S.offset;
+
+    for (int lane = 0; lane < GPUCSR_SLICE; lane++) {
+      const PetscBool there = (PetscBool)(lane >> log < GPUCSRSliceRows(S.shape));
+      const int       r     = there ? T->order[S.first + (lane >> log)] : -1;
+
+      if (there && !(lane & (lanes - 1))) T->scale[S.first + (lane >> log)] = F->dinv[r];
+      for (int w = 0; w < GPUCSRSliceWidth(S.shape); w++) {
+        const int64_t to   = base + (int64_t)GPUCSR_SLICE * w + lane;
+        const int     from = there ? Begin(F, T, r) + w * lanes + (lane & (lanes - 1)) : 0;
+        const int     is   = there && from < End(F, T, r);
+
+        if (pattern) T->col[to] = is ? Column(T, S.first, T->place[F->j[from]]) : -1;
+        T->val[to] = is ? F->a[from] : 0;
+      }
+    }
+  }
+  PetscCall(GPUCSRLaunched(dev, "values of a triangle"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Compose(int n, const int *in, const int *index, int *out, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRHostTurn(s));
+  for (int p = 0; p < n; p++) out[p] = index ? index[in[p]] : in[p];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The place of column c among those of [begin, end), ascending; -1: it is not there */
+static inline int Find(const int *j, int begin, int end, int c)
+{
+  while (begin < end) {
+    const int mid = begin + (end - begin) / 2;
+
+    if (j[mid] < c) begin = mid + 1;
+    else if (j[mid] > c) end = mid;
+    else return mid;
+  }
+  return -1;
+}
+
+static PetscErrorCode Scatter(const int *ai, const int *aj, const double *aa, const int *row, const int *column, GPUCSRFactorCSR *F, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRHostTurn(s));
+  for (int r = 0; r < F->n; r++) {
+    const int from = row ? row[r] : r;
+
+    for (int e = F->i[r]; e < F->i[r + 1]; e++) F->a[e] = 0;
+    for (int e = ai[from]; e < ai[from + 1]; e++) {
+      const int at = Find(F->j, F->i[r], F->i[r + 1], column ? column[aj[e]] : aj[e]);
+
+      if (at >= 0) F->a[at] = aa[e];
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Is that a pivot? */
+static inline PetscBool Good(double pivot, double sum, GPUCSRPivotRule rule, double tolerance)
+{
+  const double least = rule == GPUCSR_PIVOT_ABSOLUTE ? tolerance : tolerance * sum;
+
+  return (PetscBool)((rule == GPUCSR_PIVOT_POSITIVE ? pivot : fabs(pivot)) > least);
+}
+
+static PetscErrorCode Factor(GPUCSRDevice dev, GPUCSRFactorCSR *F, PetscBool symmetric, const int *order, GPUCSRPivotRule rule, double tolerance, GPUCSRPivots *pivots, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRHostTurn(s));
+  pivots->row         = F->n;
+  pivots->unsymmetric = 0;
+  for (int p = 0; p < F->n; p++) {
+    const int r   = order[p];
+    double    sum = 0;
+
+    for (int e = F->i[r]; e < F->diag[r]; e++) {
+      const int k = F->j[e];
+      double    m = F->a[e];
+
+      if (symmetric) { /* from the row above alone */
+        const int at = Find(F->j, F->diag[k] + 1, F->i[k + 1], r);
+
+        if (at < 0) pivots->unsymmetric = 1;
+        m = at < 0 ? 0 : F->a[at];
+      }
+      m *= F->dinv[k];
+      F->a[e] = m;
+      if (m == 0.0) continue;
+      for (int q = F->diag[k] + 1; q < F->i[k + 1]; q++) {
+        const int at = Find(F->j, symmetric ? F->diag[r] : e + 1, F->i[r + 1], F->j[q]);
+
+        if (at >= 0) F->a[at] -= m * F->a[q];
+      }
+    }
+    for (int e = symmetric ? F->diag[r] + 1 : F->i[r]; e < F->i[r + 1]; e++)
+      if (e != F->diag[r]) sum += fabs(F->a[e]);
+    if (!Good(F->a[F->diag[r]], sum, rule, tolerance)) pivots->row = PetscMin(pivots->row, r);
+    F->dinv[r] = 1.0 / F->a[F->diag[r]];
+  }
+  PetscCall(GPUCSRLaunched(dev, "a factorization"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Mirror(GPUCSRFactorCSR *F, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRHostTurn(s));
+  for (int r = 0; r < F->n; r++)
+    for (int e = F->diag[r] + 1; e < F->i[r + 1]; e++) {
+      const int k = F->j[e], at = Find(F->j, F->i[k], F->diag[k], r);
+
+      F->a[e] = at < 0 ? 0 : F->a[at];
+    }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline double Scaled(GPUCSRScaling scaling, double b, double sum, double d)
+{
+  switch (scaling) {
+  case GPUCSR_SCALE_ROW:
+    return (b - sum) * d;
+  case GPUCSR_SCALE_RIGHT:
+    return b * d - sum;
+  case GPUCSR_SCALE_ROOT:
+    return b * sqrt(d) - sum;
+  default:
+    return b - sum;
+  }
+}
+
+/* The sums of the rows of slice k, each lane's share and then theirs, in the order of a warp */
+static void Sums(const GPUCSRTriangle *T, const GPUCSRSlice *S, const double *x, double sum[GPUCSR_SLICE])
+{
+  for (int lane = 0; lane < GPUCSR_SLICE; lane++) {
+    const int64_t base = (int64_t)GPUCSR_SLICE * S->offset + lane;
+
+    sum[lane] = 0;
+    for (int w = 0; w < GPUCSRSliceWidth(S->shape); w++) {
+      const int c = T->col[base + (int64_t)GPUCSR_SLICE * w];
+
+      if (c != -1) sum[lane] += T->val[base + (int64_t)GPUCSR_SLICE * w] * x[c >= 0 ? c : S->first / T->rows * T->rows + GPUCSR_NEAR_OF(c)];
+    }
+  }
+  for (int o = (1 << GPUCSRSliceLanes(S->shape)) / 2; o; o /= 2)
+    for (int lane = 0; lane + o < GPUCSR_SLICE; lane++) sum[lane] += sum[lane + o];
+}
+
+/* One pass over all rows: x from what is in y, which may be x */
+static void Pass(const GPUCSRSweep *w, const double *b, const double *y, double *x, double *out)
+{
+  const GPUCSRTriangle *T = w->T;
+
+  for (int k = 0; k < T->nslices; k++) {
+    const GPUCSRSlice *S   = &T->slice[k];
+    const int          log = GPUCSRSliceLanes(S->shape);
+    double             sum[GPUCSR_SLICE];
+
+    Sums(T, S, y, sum);
+    for (int q = 0; q < GPUCSRSliceRows(S->shape); q++) {
+      const int p = S->first + q;
+
+      x[p] = Scaled(w->scaling, b[w->from[p]], sum[q << log], T->scale[p]);
+      if (w->to) out[w->to[p]] = w->outroot ? x[p] * sqrt(T->scale[p]) : x[p];
+    }
+  }
+}
+
+static PetscErrorCode Solve(GPUCSRDevice dev, GPUCSRSolveMethod method, const GPUCSRSweep *sweep, int nsweeps, const double *b, double *x, volatile int *trouble, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  (void)method;
+  (void)trouble;
+  PetscCall(GPUCSRHostTurn(s));
+  for (int k = 0; k < nsweeps; k++) {
+    GPUCSRTriangle *T = sweep[k].T;
+
+    Pass(&sweep[k], k ? sweep[k - 1].T->x[sweep[k - 1].T->turn] : b, T->x[T->turn], T->x[T->turn], x);
+  }
+  PetscCall(GPUCSRLaunched(dev, "a triangular solve"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Jacobi(GPUCSRDevice dev, int sweeps, const GPUCSRSweep *sweep, int nsweeps, const double *b, double *x, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRHostTurn(s));
+  for (int k = 0; k < nsweeps; k++) {
+    GPUCSRTriangle *T = sweep[k].T;
+
+    for (int p = 0; p < T->n; p++) T->x[T->turn][p] = 0;
+    for (int m = 0; m < sweeps; m++) {
+      Pass(&sweep[k], k ? sweep[k - 1].T->x[sweep[k - 1].T->turn] : b, T->x[T->turn], T->x[1 - T->turn], x);
+      T->turn = 1 - T->turn;
+    }
+  }
+  PetscCall(GPUCSRLaunched(dev, "Jacobi sweeps"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Reset(GPUCSRTriangle *T, GPUCSRStream s)
+{
+  (void)T;
+  (void)s;
+  return PETSC_SUCCESS;
+}
+
+const GPUCSRTriangleOps GPUCSRTriangleOps_Host = {
+  .inspect = Inspect,
+  .levels  = Levels,
+  .order   = Order,
+  .runs    = Runs,
+  .widths  = Widths,
+  .fill    = Fill,
+  .compose = Compose,
+  .scatter = Scatter,
+  .factor  = Factor,
+  .mirror  = Mirror,
+  .solve   = Solve,
+  .jacobi  = Jacobi,
+  .reset   = Reset,
+};

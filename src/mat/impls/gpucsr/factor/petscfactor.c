@@ -1,0 +1,130 @@
+/*
+  PETSc's factors, read. Of LU (MATSEQAIJ) the rows of L come first, from above, then those of U from below, each with the inverse of its diagonal last; of Cholesky
+  (MATSEQSBAIJ of block size 1) the rows of U, negative and divided by the diagonal, each with the inverse of its diagonal last.
+*/
+#include "factorimpl.h"
+
+typedef struct {
+  int     *i, *j;
+  double  *a, *dinv;
+  PetscInt n;
+} Combined;
+
+static PetscErrorCode Allocate(Combined *c, PetscInt n, int64_t nnz, PetscBool values)
+{
+  PetscFunctionBegin;
+  c->n = n;
+  PetscCall(PetscCalloc1(n + 1, &c->i));
+  PetscCall(PetscMalloc1((size_t)nnz, &c->j));
+  c->a = c->dinv = NULL;
+  if (values) {
+    PetscCall(PetscMalloc1((size_t)nnz, &c->a));
+    PetscCall(PetscMalloc1(n, &c->dinv));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Where row r of U begins and the one above begins: the diagonal is last */
+static PetscErrorCode FromLU(PetscInt n, PetscInt most, const PetscInt fi[], const PetscInt fj[], const PetscScalar fa[], PetscBool *known, int64_t *nnz, Combined *c)
+{
+  PetscInt *end, at = fi[n];
+
+  PetscFunctionBegin;
+  *known = PETSC_TRUE;
+  PetscCall(PetscMalloc1(n, &end));
+  for (PetscInt r = n; r-- > 0;) {
+    while (at < most && fj[at] > r) at++;
+    *known = (PetscBool)(at < most && fj[at] == r);
+    if (!*known) break;
+    end[r] = at++;
+  }
+  *nnz = at;
+  if (*known && at < INT32_MAX - 1024) {
+    PetscCall(Allocate(c, n, at, (PetscBool)(fa != NULL)));
+    for (PetscInt r = 0, k = 0; r < n; r++) {
+      const PetscInt begin = r + 1 < n ? end[r + 1] + 1 : fi[n];
+
+      for (PetscInt e = fi[r]; e < fi[r + 1]; e++, k++) {
+        c->j[k] = (int)fj[e];
+        if (fa) c->a[k] = (double)PetscRealPart(fa[e]);
+      }
+      c->j[k] = (int)r;
+      if (fa) c->a[k] = c->dinv[r] = (double)PetscRealPart(fa[end[r]]);
+      k++;
+      for (PetscInt e = begin; e < end[r]; e++, k++) {
+        c->j[k] = (int)fj[e];
+        if (fa) c->a[k] = (double)PetscRealPart(fa[e]);
+      }
+      c->i[r + 1] = (int)k;
+    }
+  }
+  PetscCall(PetscFree(end));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode FromCholesky(PetscInt n, const PetscInt ui[], const PetscInt uj[], const PetscScalar ua[], PetscBool *known, int64_t *nnz, Combined *c)
+{
+  int *next;
+
+  PetscFunctionBegin;
+  *known = PETSC_TRUE;
+  *nnz   = 2 * (int64_t)ui[n] - n;
+  for (PetscInt r = 0; r < n && *known; r++) *known = (PetscBool)(ui[r + 1] > ui[r] && uj[ui[r + 1] - 1] == r);
+  if (!*known || *nnz > INT32_MAX - 1024) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Allocate(c, n, *nnz, (PetscBool)(ua != NULL)));
+  for (PetscInt r = 0; r < n; r++) {
+    c->i[r + 1] += (int)(ui[r + 1] - ui[r]);
+    for (PetscInt e = ui[r]; e < ui[r + 1] - 1; e++) c->i[uj[e] + 1]++;
+  }
+  for (PetscInt r = 0; r < n; r++) c->i[r + 1] += c->i[r];
+  PetscCall(PetscMalloc1(n, &next)); /* where the next entry left of the diagonal goes, and then that of the right */
+  PetscCall(PetscArraycpy(next, c->i, n));
+  for (PetscInt r = 0; r < n; r++) {
+    const PetscInt last = ui[r + 1] - 1;
+
+    c->j[next[r]] = (int)r; /* all left of it are there: they are of rows above */
+    if (ua) c->a[next[r]] = c->dinv[r] = (double)PetscRealPart(ua[last]);
+    for (PetscInt e = ui[r]; e < last; e++) {
+      const int right = next[r] + 1 + (int)(e - ui[r]), left = next[uj[e]]++;
+
+      c->j[right] = (int)uj[e];
+      c->j[left]  = (int)r;
+      if (ua) c->a[right] = c->a[left] = -(double)PetscRealPart(ua[e]);
+    }
+  }
+  PetscCall(PetscFree(next));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The factor as one matrix; a NULL: its pattern alone. known: it is laid out as we know it. The caller frees what it gets (PetscFree) */
+PetscErrorCode MatGPUCSRFactorFromPETSc_Private(Mat F, PetscBool symmetric, PetscBool *known, int64_t *nnz, int **i, int **j, double **a, double **dinv)
+{
+  const PetscInt *fi, *fj;
+  PetscScalar    *fa = NULL;
+  MatInfo         info;
+  PetscInt        n;
+  Combined        c = {NULL, NULL, NULL, NULL, 0};
+
+  PetscFunctionBegin;
+  *i = *j = NULL;
+  if (symmetric) {
+    PetscCall(MatGetRowIJ(F, 0, PETSC_FALSE, PETSC_FALSE, &n, &fi, &fj, known));
+    if (!*known) PetscFunctionReturn(PETSC_SUCCESS);
+    if (a) PetscCall(MatSeqSBAIJGetArray(F, &fa));
+    PetscCall(FromCholesky(n, fi, fj, a ? fa : NULL, known, nnz, &c));
+    if (a) PetscCall(MatSeqSBAIJRestoreArray(F, &fa));
+    PetscCall(MatRestoreRowIJ(F, 0, PETSC_FALSE, PETSC_FALSE, &n, &fi, &fj, known));
+  } else {
+    PetscCall(MatSeqAIJGetCSRAndMemType(F, &fi, &fj, &fa, NULL));
+    PetscCall(MatGetInfo(F, MAT_LOCAL, &info));
+    PetscCall(FromLU(F->rmap->n, (PetscInt)info.nz_used, fi, fj, a ? fa : NULL, known, nnz, &c));
+  }
+  *known = (PetscBool)(c.i != NULL);
+  *i     = c.i;
+  *j     = c.j;
+  if (a) {
+    *a    = c.a;
+    *dinv = c.dinv;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,455 @@
+/*
+  Triangular solves on a GPU.
+
+  syncfree: each row waits for the results that it needs (Liu, Li, Hogg, Duff and Vinter, Euro-Par 2016, who wait for counters), and nobody for anything else. Results are their own flags: marked
+  absent before, so that a step from level to level is one store and one load by way of the second-level cache. Slices go round all warps in the order of levels, and all
+  blocks run at the same time, so the least slice that is not done never waits in vain. Each solve marks absent what the next one writes. L and U go one after the other in one
+  launch, nobody waits in between.
+
+  ranges: the same, but a block has a range of neighbouring rows, whose results are in its shared memory as well: there a step takes a tenth of the time, and only results of other ranges come by way of the cache; these, and the right-hand
+  side, are awaited first. A warp loads the entries of its next slices while it waits.
+
+  levels: all blocks meet after each level; levels of few slices are one block's, whose last results are in its shared memory.
+*/
+#include "await.cuh"
+#include <cooperative_groups.h>
+
+namespace cg = cooperative_groups;
+
+#define UNROLL GPUCSR_LANE_ENTRIES
+
+#define SYNCFREE_THREADS 256
+#define SYNCFREE_BLOCKS  2 /* a processor */
+#define RANGES_THREADS   512
+#define LEVELS_THREADS   (32 * GPUCSR_NARROW_SLICES)
+#define WINDOW           8192 /* results in shared memory, a power of two */
+
+struct Sweep {
+  const GPUCSRSlice *slice;
+  const int         *col, *from, *to, *level, *range;
+  const GPUCSRStep  *step;
+  const double      *val, *scale;
+  double            *x, *other;
+  int                n, nslices, nsteps, rows, nranges;
+  GPUCSRScaling      scaling;
+  bool               outroot;
+};
+
+struct SolveArgs {
+  Sweep         sweep[2];
+  int           nsweeps;
+  const double *b;
+  double       *out;
+  volatile int *trouble;
+};
+
+/* All that a lane needs of a slice but results of other rows */
+struct Lane {
+  int    log, width, p, first, from, to, c[UNROLL]; /* p: its place; first: its first entry, in units of 32 */
+  bool   head;                                      /* it has the sum of its row in the end */
+  double v[UNROLL], scale, rhs;
+};
+
+__device__ __forceinline__ void load_entries(Lane &L, const Sweep &w, int at, int lane)
+{
+  const int64_t first = 32 * (int64_t)(L.first + at) + lane;
+
+#pragma unroll
+  for (int u = 0; u < UNROLL; u++) {
+    L.c[u] = at + u < L.width ? streamed(w.col + first + 32 * u) : -1;
+    L.v[u] = at + u < L.width ? streamed(w.val + first + 32 * u) : 0;
+  }
+}
+
+__device__ __forceinline__ int4 load_shape(const Sweep &w, int k)
+{
+  return __ldg((const int4 *)(w.slice + k));
+}
+
+__device__ __forceinline__ void load_slice(Lane &L, const Sweep &w, int4 d, int lane)
+{
+  L.log   = GPUCSRSliceLanes((unsigned)d.y);
+  L.width = GPUCSRSliceWidth((unsigned)d.y);
+  L.p     = d.x + (lane >> L.log);
+  L.head  = lane >> L.log < GPUCSRSliceRows((unsigned)d.y) && !(lane & ((1 << L.log) - 1));
+  L.first = d.z;
+  load_entries(L, w, 0, lane);
+  if (L.head) L.from = __ldg(w.from + L.p);
+}
+
+/* What is needed last */
+__device__ __forceinline__ void load_rest(Lane &L, const Sweep &w)
+{
+  L.to    = L.head && w.to ? __ldg(w.to + L.p) : 0;
+  L.scale = !L.head || (w.scaling == GPUCSR_UNIT && !w.outroot) ? 1 : w.scale[L.p];
+}
+
+/* The sum of the row in its head, lanes added as host.c does */
+__device__ __forceinline__ double add_lanes(double sum, int log)
+{
+  for (int o = (1 << log) >> 1; o; o >>= 1) sum += __shfl_down_sync(0xffffffffu, sum, o);
+  return sum;
+}
+
+__device__ __forceinline__ double scaled(GPUCSRScaling scaling, double b, double sum, double d)
+{
+  switch (scaling) {
+  case GPUCSR_SCALE_ROW:
+    return (b - sum) * d;
+  case GPUCSR_SCALE_RIGHT:
+    return b * d - sum;
+  case GPUCSR_SCALE_ROOT:
+    return b * sqrt(d) - sum;
+  default:
+    return b - sum;
+  }
+}
+
+__device__ __forceinline__ double finish(const Lane &L, const Sweep &w, double b, double sum, double *out)
+{
+  const double r = present(scaled(w.scaling, b, sum, L.scale));
+
+  show(w.x + L.p, r);
+  if (w.to) out[L.to] = w.outroot ? r * sqrt(L.scale) : r;
+  return r;
+}
+
+/* Of entries whose columns are places: their results, as soon as all of the warp are there, times the values */
+__device__ __forceinline__ double sum_far(const Lane &L, const Sweep &w, Patience &patience, volatile int *trouble)
+{
+  const unsigned all = 0xffffffffu;
+  double         x[UNROLL], sum = 0;
+  bool           missing;
+
+#pragma unroll
+  for (int u = 0; u < UNROLL; u++) x[u] = L.c[u] < 0 ? 0 : absent<double>();
+  do {
+    missing = false;
+#pragma unroll
+    for (int u = 0; u < UNROLL; u++)
+      if (is_absent(x[u])) x[u] = look(w.x + L.c[u]);
+#pragma unroll
+    for (int u = 0; u < UNROLL; u++) missing = missing || is_absent(x[u]);
+  } while (__any_sync(all, missing) && !__any_sync(all, patience.gone(trouble)));
+#pragma unroll
+  for (int u = 0; u < UNROLL; u++)
+    if (L.c[u] >= 0) sum += L.v[u] * x[u];
+  return sum;
+}
+
+/* The same of entries whose results are in shared memory; that of no entry is the last there, a zero */
+__device__ __forceinline__ double sum_near(const Lane &L, const double *results, int none, Patience &patience, volatile int *trouble)
+{
+  const unsigned all = 0xffffffffu;
+  const double  *at[UNROLL];
+  double         x[UNROLL], v[UNROLL];
+  bool           missing;
+
+#pragma unroll
+  for (int u = 0; u < UNROLL; u++) {
+    at[u] = results + (L.c[u] < -1 ? GPUCSR_NEAR_OF(L.c[u]) : none);
+    v[u]  = L.c[u] < -1 ? L.v[u] : 0;
+  }
+  do {
+    missing = false;
+#pragma unroll
+    for (int u = 0; u < UNROLL; u++) x[u] = *(const volatile double *)at[u];
+#pragma unroll
+    for (int u = 0; u < UNROLL; u++) missing = missing || is_absent(x[u]);
+  } while (__any_sync(all, missing) && !__any_sync(all, patience.gone(trouble)));
+  static_assert(UNROLL == 4, "sums of two");
+  return (v[0] * x[0] + v[1] * x[1]) + (v[2] * x[2] + v[3] * x[3]);
+}
+
+/* The right-hand side, which may be a result of this launch */
+template <bool ASK>
+__device__ __forceinline__ double right_side(const Lane &L, const double *b)
+{
+  if (!L.head) return 0;
+  return ASK ? look(b + L.from) : __ldg(b + L.from);
+}
+
+__device__ __forceinline__ void await_right_side(Lane &L, const double *b, Patience &patience, volatile int *trouble)
+{
+  const unsigned all = 0xffffffffu;
+
+  while (__any_sync(all, is_absent(L.rhs)) && !__any_sync(all, patience.gone(trouble)))
+    if (is_absent(L.rhs)) L.rhs = look(b + L.from);
+}
+
+template <bool ASK>
+__device__ __forceinline__ void solve_slice(const Sweep &w, int k, const double *b, double *out, volatile int *trouble, int lane)
+{
+  Lane     L;
+  Patience patience;
+  double   sum = 0;
+
+  load_slice(L, w, load_shape(w, k), lane);
+  load_rest(L, w);
+  L.rhs = right_side<ASK>(L, b);
+  for (int at = 0; at < L.width; at += UNROLL) {
+    if (at) load_entries(L, w, at, lane);
+    sum += sum_far(L, w, patience, trouble);
+  }
+  sum = add_lanes(sum, L.log);
+  if (ASK) await_right_side(L, b, patience, trouble);
+  if (L.head) {
+    finish(L, w, L.rhs, sum, out);
+    w.other[L.p] = absent<double>();
+  }
+  __syncwarp();
+}
+
+/* The slice in L, of a range that begins at place base */
+template <bool ASK>
+__device__ __forceinline__ void solve_near(Lane &L, const Sweep &w, int base, const double *b, double *out, volatile int *trouble, double *results, int lane)
+{
+  Patience patience;
+  double   sum = 0;
+
+  if (ASK) await_right_side(L, b, patience, trouble);
+  for (int at = 0;;) {
+    if (__any_sync(0xffffffffu, max(max(L.c[0], L.c[1]), max(L.c[2], L.c[3])) >= 0)) sum += sum_far(L, w, patience, trouble);
+    sum += sum_near(L, results, w.rows, patience, trouble);
+    at += UNROLL;
+    if (at >= L.width) break;
+    load_entries(L, w, at, lane);
+  }
+  sum = add_lanes(sum, L.log);
+  if (L.head) {
+    const double r = present(scaled(w.scaling, L.rhs, sum, L.scale));
+
+    *(volatile double *)(results + L.p - base) = r;
+    show(w.x + L.p, r);
+    if (w.to) out[L.to] = w.outroot ? r * sqrt(L.scale) : r;
+    w.other[L.p] = absent<double>();
+  }
+  __syncwarp();
+}
+
+/* All slices of a range, by this block. Its warps are two slices ahead with loads */
+template <bool ASK>
+__device__ __forceinline__ void solve_range(const Sweep &w, int g, const double *b, double *out, volatile int *trouble, double *results, int lane)
+{
+  const int last = w.range[g + 1], step = RANGES_THREADS / 32;
+  int       k = w.range[g] + (int)threadIdx.x / 32;
+  Lane      L, N, M;
+  int4      d;
+
+  if (k < last) load_slice(L, w, load_shape(w, k), lane);
+  if (k + step < last) load_slice(N, w, load_shape(w, k + step), lane);
+  if (k + 2 * step < last) d = load_shape(w, k + 2 * step);
+  for (; k < last; k += step) {
+    L.rhs = right_side<ASK>(L, b);
+    load_rest(L, w);
+    if (k + 2 * step < last) load_slice(M, w, d, lane);
+    if (k + 3 * step < last) d = load_shape(w, k + 3 * step);
+    solve_near<ASK>(L, w, g * w.rows, b, out, trouble, results, lane);
+    L = N;
+    N = M;
+  }
+}
+
+__global__ void __launch_bounds__(RANGES_THREADS, 1) ranges_kernel(SolveArgs a)
+{
+  extern __shared__ double results[];
+  const int                lane = (int)threadIdx.x % 32;
+
+  for (int s = 0; s < a.nsweeps; s++) {
+    const Sweep &w = a.sweep[s];
+
+    for (int g = (int)blockIdx.x; g < w.nranges; g += (int)gridDim.x) {
+      for (int p = (int)threadIdx.x; p <= w.rows; p += RANGES_THREADS) results[p] = p < w.rows ? absent<double>() : 0;
+      __syncthreads();
+      if (s) solve_range<true>(w, g, a.sweep[0].x, a.out, a.trouble, results, lane);
+      else solve_range<false>(w, g, a.b, a.out, a.trouble, results, lane);
+      __syncthreads();
+    }
+  }
+}
+
+__global__ void __launch_bounds__(SYNCFREE_THREADS) syncfree_kernel(SolveArgs a)
+{
+  const int lane = (int)threadIdx.x % 32, warps = (int)gridDim.x * (SYNCFREE_THREADS / 32), warp = (int)threadIdx.x / 32 * (int)gridDim.x + (int)blockIdx.x;
+  int       k = warp;
+
+  for (; k < a.sweep[0].nslices; k += warps) solve_slice<false>(a.sweep[0], k, a.b, a.out, a.trouble, lane);
+  if (a.nsweeps > 1)
+    for (k -= a.sweep[0].nslices; k < a.sweep[1].nslices; k += warps) solve_slice<true>(a.sweep[1], k, a.sweep[0].x, a.out, a.trouble, lane);
+}
+
+/* With the right-hand side, which was put where the result will be */
+__device__ __forceinline__ void load_level(Lane &L, const Sweep &w, int k, int lane)
+{
+  load_slice(L, w, load_shape(w, k), lane);
+  load_rest(L, w);
+  L.rhs = L.head ? look(w.x + L.p) : 0;
+}
+
+/* One slice of a level whose predecessors are all there; SHARED: results from place low on are in window */
+template <bool SHARED>
+__device__ __forceinline__ void finish_slice(Lane &L, const Sweep &w, double *out, double *window, int low, int lane)
+{
+  double sum = 0;
+
+  for (int at = 0; at < L.width; at += UNROLL) {
+    if (at) load_entries(L, w, at, lane);
+#pragma unroll
+    for (int u = 0; u < UNROLL; u++)
+      if (L.c[u] >= 0) sum += L.v[u] * (SHARED && L.c[u] >= low ? window[L.c[u] % WINDOW] : look(w.x + L.c[u]));
+  }
+  sum = add_lanes(sum, L.log);
+  if (L.head) {
+    const double r = finish(L, w, L.rhs, sum, out);
+
+    if (SHARED) window[L.p % WINDOW] = r;
+  }
+}
+
+/* Narrow levels in a row, by this block alone: the entries of the next level are on their way while one is computed */
+__device__ __forceinline__ void narrow_levels(const Sweep &w, const GPUCSRStep &step, double *out, double *window, int lane)
+{
+  const int warp  = (int)threadIdx.x / 32;
+  int       begin = w.level[step.first], end = w.level[step.first + 1];
+  const int first = w.slice[begin].first;
+  Lane      L, N;
+
+  if (begin + warp < end) load_level(L, w, begin + warp, lane);
+  for (int l = step.first; l < step.last; l++) {
+    const bool mine = begin + warp < end;
+
+    begin = end;
+    end   = l + 1 < step.last ? w.level[l + 2] : begin;
+    if (begin + warp < end) load_level(N, w, begin + warp, lane);
+    if (mine) finish_slice<true>(L, w, out, window, max(first, L.p + LEVELS_THREADS - WINDOW), lane);
+    __syncthreads();
+    L = N;
+  }
+}
+
+__global__ void __launch_bounds__(LEVELS_THREADS) levels_kernel(SolveArgs a)
+{
+  extern __shared__ double window[];
+  const int                lane = (int)threadIdx.x % 32, warps = (int)gridDim.x * (LEVELS_THREADS / 32), warp = (int)threadIdx.x / 32 * (int)gridDim.x + (int)blockIdx.x;
+  cg::grid_group           grid = cg::this_grid();
+
+  for (int s = 0; s < a.nsweeps; s++) {
+    const Sweep  &w = a.sweep[s];
+    const double *b = s ? a.sweep[0].x : a.b;
+
+    for (int p = (int)(blockIdx.x * blockDim.x + threadIdx.x); p < w.n; p += (int)(gridDim.x * blockDim.x)) show(w.x + p, look(b + w.from[p]));
+    grid.sync();
+    for (int t = 0; t < w.nsteps; t++) {
+      const GPUCSRStep step = w.step[t];
+
+      if (step.narrow) {
+        if (blockIdx.x == 0) narrow_levels(w, step, a.out, window, lane);
+      } else {
+        for (int k = w.level[step.first] + warp; k < w.level[step.first + 1]; k += warps) {
+          Lane L;
+
+          load_level(L, w, k, lane);
+          finish_slice<false>(L, w, a.out, window, 0, lane);
+        }
+      }
+      grid.sync();
+    }
+  }
+}
+
+/* x from y of the sweep before; a warp a slice */
+__global__ void jacobi_kernel(Sweep w, const double *__restrict__ b, const double *__restrict__ y, double *out)
+{
+  const int k = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / 32), lane = (int)threadIdx.x % 32;
+  Lane      L;
+  double    sum = 0;
+
+  if (k >= w.nslices) return;
+  load_slice(L, w, load_shape(w, k), lane);
+  load_rest(L, w);
+  const double rhs = L.head ? b[L.from] : 0;
+  for (int at = 0; at < L.width; at += UNROLL) {
+    if (at) load_entries(L, w, at, lane);
+#pragma unroll
+    for (int u = 0; u < UNROLL; u++)
+      if (L.c[u] >= 0) sum += L.v[u] * y[L.c[u]];
+  }
+  sum = add_lanes(sum, L.log);
+  if (L.head) finish(L, w, rhs, sum, out);
+}
+
+static Sweep SweepOf(const GPUCSRSweep *s)
+{
+  const GPUCSRTriangle *T = s->T;
+
+  return {T->slice, T->col, s->from, s->to, T->level, T->range, T->step, T->val, T->scale, T->x[T->turn], T->x[1 - T->turn], T->n, T->nslices, T->nsteps, T->rows, T->nranges, s->scaling, (bool)s->outroot};
+}
+
+extern "C" {
+GPUCSR_INTERN PetscErrorCode GPUCSRSolve_CUDA(GPUCSRDevice, GPUCSRSolveMethod, const GPUCSRSweep *, int, const double *, double *, volatile int *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUCSRJacobi_CUDA(GPUCSRDevice, int, const GPUCSRSweep *, int, const double *, double *, GPUCSRStream);
+}
+
+/* A kernel, and how it is launched: at most so many blocks a processor, and no more than there is work for */
+typedef struct {
+  const void *kernel;
+  int         threads, most;
+  size_t      shared;
+  int         work;
+} LaunchShape;
+
+static LaunchShape ShapeOf(GPUCSRSolveMethod method, const GPUCSRSweep *sweep, int nsweeps)
+{
+  LaunchShape h = {(const void *)syncfree_kernel, SYNCFREE_THREADS, SYNCFREE_BLOCKS, 0, 0};
+
+  if (method == GPUCSR_SOLVE_LEVELS) h = {(const void *)levels_kernel, LEVELS_THREADS, 1, sizeof(double) * WINDOW, 0};
+  if (method == GPUCSR_SOLVE_RANGES) h = {(const void *)ranges_kernel, RANGES_THREADS, 1, 0, 0};
+  for (int k = 0; k < nsweeps; k++) {
+    const GPUCSRTriangle *T     = sweep[k].T;
+    const int             warps = h.threads / 32;
+
+    if (method == GPUCSR_SOLVE_RANGES) {
+      h.shared = PetscMax(h.shared, sizeof(double) * (size_t)(T->rows + 1));
+      h.work   = PetscMax(h.work, T->nranges);
+    } else if (method == GPUCSR_SOLVE_LEVELS) h.work = PetscMax(h.work, T->widest <= warps ? 1 : (T->widest + warps - 1) / warps);
+    else h.work = PetscMax(h.work, (T->nslices + warps - 1) / warps);
+  }
+  return h;
+}
+
+PetscErrorCode GPUCSRSolve_CUDA(GPUCSRDevice dev, GPUCSRSolveMethod method, const GPUCSRSweep *sweep, int nsweeps, const double *b, double *x, volatile int *trouble, GPUCSRStream s)
+{
+  const LaunchShape h      = ShapeOf(method, sweep, nsweeps);
+  SolveArgs         a      = {{}, nsweeps, b, x, trouble};
+  void             *args[] = {&a};
+  int               blocks = 1;
+
+  PetscFunctionBegin;
+  if (!sweep[0].T->n) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int k = 0; k < nsweeps; k++) a.sweep[k] = SweepOf(&sweep[k]);
+  if (h.shared) GPUCSR_CUDA(cudaFuncSetAttribute(h.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)h.shared));
+  PetscCall(Resident(dev, h.kernel, h.threads, h.shared, h.most, &blocks));
+  blocks = PetscMin(blocks, h.work);
+  GPUCSR_CUDA(cudaLaunchCooperativeKernel(h.kernel, blocks, h.threads, args, h.shared, (cudaStream_t)s));
+  for (int k = 0; k < nsweeps && method != GPUCSR_SOLVE_LEVELS; k++) sweep[k].T->turn = 1 - sweep[k].T->turn;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRJacobi_CUDA(GPUCSRDevice dev, int sweeps, const GPUCSRSweep *sweep, int nsweeps, const double *b, double *x, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  if (!sweep[0].T->n) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int k = 0; k < nsweeps; k++) {
+    GPUCSRTriangle *T = sweep[k].T;
+
+    PetscCall(dev->ops->zero(dev->id, T->x[T->turn], sizeof(double) * (size_t)T->n, s));
+    for (int m = 0; m < sweeps; m++) {
+      const double *y = T->x[T->turn];
+
+      T->turn = 1 - T->turn;
+      jacobi_kernel<<<GPUCSRBlocks(32 * (int64_t)T->nslices, 128), 128, 0, (cudaStream_t)s>>>(SweepOf(&sweep[k]), k ? sweep[k - 1].T->x[sweep[k - 1].T->turn] : b, y, x);
+    }
+  }
+  GPUCSRCheckLaunch("jacobi_kernel");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,267 @@
+/*
+  Triangles in the order of their levels: what is computed is the backend's, what is counted is here.
+*/
+#include "triangle.h"
+
+const char *const GPUCSRSolveMethods[] = {"ranges", "syncfree", "levels", NULL};
+
+/*
+  Seconds, on one H200: a step from level to level by way of the second-level cache, by shared memory, by a meeting of all blocks, inside a block that meets; from range to range;
+  and of a slice of a range, for each entry that a row has
+*/
+#define STEP_CACHE   0.75e-6
+#define STEP_SHARED  0.28e-6
+#define STEP_MEETING 3.5e-6
+#define STEP_BLOCK   1.1e-6
+#define STEP_RANGE   0.4e-6
+#define SLICE_ENTRY  0.03e-6
+#define BYTES_SECOND 3e12
+
+const GPUCSRTriangleOps *GPUCSRTriangleOpsGet(GPUCSRDevice dev)
+{
+#if defined(GPUCSR_HAVE_CUDA)
+  if (dev->ops->kernels) return &GPUCSRTriangleOps_CUDA;
+#else
+  (void)dev;
+#endif
+  return &GPUCSRTriangleOps_Host;
+}
+
+PetscErrorCode GPUCSRFactorCSRCreate(GPUCSRDevice dev, int n, int64_t nnz, GPUCSRFactorCSR *F)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(F, sizeof(*F)));
+  F->n   = n;
+  F->nnz = nnz;
+  PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)(n + 1), "rows of a factor", (void **)&F->i));
+  PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)nnz, "columns of a factor", (void **)&F->j));
+  PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)n, "the diagonal of a factor", (void **)&F->diag));
+  PetscCall(GPUCSRMalloc(dev, sizeof(double) * (size_t)nnz, "values of a factor", (void **)&F->a));
+  PetscCall(GPUCSRMalloc(dev, sizeof(double) * (size_t)n, "the diagonal of a factor", (void **)&F->dinv));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRFactorCSRDestroy(GPUCSRDevice dev, GPUCSRFactorCSR *F)
+{
+  const size_t n = (size_t)F->n, nnz = (size_t)F->nnz;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRFree(dev, sizeof(int) * (n + 1), (void **)&F->i));
+  PetscCall(GPUCSRFree(dev, sizeof(int) * nnz, (void **)&F->j));
+  PetscCall(GPUCSRFree(dev, sizeof(int) * n, (void **)&F->diag));
+  PetscCall(GPUCSRFree(dev, sizeof(double) * nnz, (void **)&F->a));
+  PetscCall(GPUCSRFree(dev, sizeof(double) * n, (void **)&F->dinv));
+  PetscCall(PetscMemzero(F, sizeof(*F)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRTriangleDestroy(GPUCSRDevice dev, GPUCSRTriangle *T)
+{
+  const size_t n = (size_t)T->n, stored = (size_t)T->stored;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRFree(dev, sizeof(int) * n, (void **)&T->order));
+  PetscCall(GPUCSRFree(dev, sizeof(int) * n, (void **)&T->place));
+  PetscCall(GPUCSRFree(dev, sizeof(int) * n, (void **)&T->depth));
+  PetscCall(GPUCSRFree(dev, sizeof(int64_t) * n, (void **)&T->key));
+  PetscCall(GPUCSRFree(dev, sizeof(int) * (size_t)(T->nranges + 1), (void **)&T->range));
+  PetscCall(GPUCSRFree(dev, sizeof(GPUCSRSlice) * (size_t)T->nslices, (void **)&T->slice));
+  PetscCall(GPUCSRFree(dev, sizeof(int) * (size_t)(T->nlevels + 1), (void **)&T->level));
+  PetscCall(GPUCSRFree(dev, sizeof(GPUCSRStep) * (size_t)T->nsteps, (void **)&T->step));
+  PetscCall(GPUCSRFree(dev, sizeof(int) * stored, (void **)&T->col));
+  PetscCall(GPUCSRFree(dev, sizeof(double) * stored, (void **)&T->val));
+  PetscCall(GPUCSRFree(dev, sizeof(double) * n, (void **)&T->scale));
+  for (int k = 0; k < 2; k++) PetscCall(GPUCSRFree(dev, sizeof(double) * n, (void **)&T->x[k]));
+  PetscCall(PetscMemzero(T, sizeof(*T)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Predicted before it is built */
+double GPUCSRTriangleBytes(const GPUCSRTriangle *T)
+{
+  return 12.0 * (T->stored ? (double)T->stored : 1.3 * (double)T->nnz) + 48.0 * (double)T->n + 16.0 * (double)T->nslices;
+}
+
+/* Seconds that one solve is predicted to take. Where ranges follow each other as in a band, a path crosses each of their borders once */
+double GPUCSRTriangleTime(const GPUCSRTriangle *T, GPUCSRSolveMethod method, int ranges)
+{
+  const double stream = GPUCSRTriangleBytes(T) / BYTES_SECOND, length = (double)T->nnz / PetscMax(1, T->n), slices = PetscMax(T->n / 32.0, 1.3 * (double)T->nnz / (32 * GPUCSR_LANE_ENTRIES));
+
+  if (method == GPUCSR_SOLVE_RANGES) return STEP_SHARED * T->nlevels + STEP_RANGE * PetscMin(T->nlevels, ranges - 1) + PetscMax(stream, SLICE_ENTRY * length * slices / ranges);
+  if (method == GPUCSR_SOLVE_SYNCFREE) return STEP_CACHE * T->nlevels + stream;
+  return (T->n > 32 * GPUCSR_NARROW_SLICES * (double)T->nlevels ? STEP_MEETING : STEP_BLOCK) * T->nlevels + stream;
+}
+
+/* So many ranges that a solve by ranges is predicted to be fastest */
+int GPUCSRTriangleRanges(const GPUCSRTriangle *T, GPUCSRDevice dev)
+{
+  const int least = (T->n + GPUCSR_RANGE_ROWS - 1) / GPUCSR_RANGE_ROWS, most = PetscMax(least, dev->ops->kernels ? dev->props.processors : 4);
+  int       best = least;
+
+  for (int k = least; k <= most; k++)
+    if (GPUCSRTriangleTime(T, GPUCSR_SOLVE_RANGES, k) < GPUCSRTriangleTime(T, GPUCSR_SOLVE_RANGES, best)) best = k;
+  while (GPUCSRRangeRows(T->n, best) > GPUCSR_RANGE_ROWS) best++; /* whole slices */
+  return best;
+}
+
+/* The level of each row */
+PetscErrorCode GPUCSRTriangleLevels(GPUCSRDevice dev, const GPUCSRFactorCSR *F, PetscBool upper, GPUCSRTriangle *T, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(T, sizeof(*T)));
+  T->n     = F->n;
+  T->upper = upper;
+  PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)T->n, "the levels of rows", (void **)&T->depth));
+  PetscCall((*GPUCSRTriangleOpsGet(dev)->levels)(dev, F, T, s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Rows in the order of levels, by ranges of so many */
+PetscErrorCode GPUCSRTriangleOrder(GPUCSRDevice dev, const GPUCSRFactorCSR *F, int rows, GPUCSRTriangle *T, GPUCSRStream s)
+{
+  const size_t n = (size_t)T->n;
+
+  PetscFunctionBegin;
+  if (T->order && T->rows == rows) PetscFunctionReturn(PETSC_SUCCESS);
+  T->rows    = rows;
+  T->nranges = (T->n + rows - 1) / rows;
+  if (!T->order) PetscCall(GPUCSRMalloc(dev, sizeof(int) * n, "the order of levels", (void **)&T->order));
+  if (!T->place) PetscCall(GPUCSRMalloc(dev, sizeof(int) * n, "the order of levels", (void **)&T->place));
+  if (!T->key) PetscCall(GPUCSRMalloc(dev, sizeof(int64_t) * n, "the order of levels", (void **)&T->key));
+  PetscCall((*GPUCSRTriangleOpsGet(dev)->order)(dev, F, T, s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* On the host, while a triangle is built */
+typedef struct {
+  GPUCSRSlice *slice;
+  int         *level, *range, *width;
+  GPUCSRStep  *step;
+} Laid;
+
+#define LEVEL(key) ((int)((key)&UINT32_MAX) >> 3)
+#define RANGE(key) ((int)((key) >> 32))
+
+/* The slices of all runs (of equal range, level and lanes), and the first slice of each range and level */
+static PetscErrorCode Cut(GPUCSRTriangle *T, int nruns, const int64_t key[], const int rows[], Laid *a)
+{
+  int place = 0, k = 0, l = 0, g = 0;
+
+  PetscFunctionBegin;
+  for (int r = 0; r < nruns; r++) {
+    const int lanes = (int)(key[r] & 7), height = GPUCSR_SLICE >> lanes;
+
+    for (; T->nranges == 1 && l <= LEVEL(key[r]); l++) a->level[l] = k;
+    for (; g <= RANGE(key[r]); g++) a->range[g] = k;
+    for (int done = 0; done < rows[r]; done += height, k++) a->slice[k] = (GPUCSRSlice){place + done, GPUCSRSliceShape(PetscMin(height, rows[r] - done), lanes, 0), 0, 0};
+    place += rows[r];
+  }
+  if (T->nranges == 1) a->level[l] = k;
+  a->range[g] = k;
+  PetscCheck(k == T->nslices && place == T->n && g == T->nranges && (l == T->nlevels || T->nranges > 1), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Levels do not add up to the matrix");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What is done between two meetings: a wide level, or narrow ones in a row */
+static int Steps(const GPUCSRTriangle *T, const int level[], GPUCSRStep step[])
+{
+  int n = 0;
+
+  for (int l = 0, last; l < T->nlevels; l = last, n++) {
+    const int narrow = level[l + 1] - level[l] <= GPUCSR_NARROW_SLICES;
+
+    for (last = l + 1; narrow && last < T->nlevels && level[last + 1] - level[last] <= GPUCSR_NARROW_SLICES;) last++;
+    step[n] = (GPUCSRStep){l, last, narrow};
+  }
+  return n;
+}
+
+static PetscErrorCode Allocate(GPUCSRDevice dev, GPUCSRTriangle *T)
+{
+  const size_t n = (size_t)T->n, stored = (size_t)T->stored;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRMalloc(dev, sizeof(int) * stored, "columns of a triangle", (void **)&T->col));
+  PetscCall(GPUCSRMalloc(dev, sizeof(double) * stored, "values of a triangle", (void **)&T->val));
+  PetscCall(GPUCSRMalloc(dev, sizeof(double) * n, "the diagonal of a triangle", (void **)&T->scale));
+  for (int k = 0; k < 2; k++) PetscCall(GPUCSRMalloc(dev, sizeof(double) * n, "results of a triangle", (void **)&T->x[k]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Ints of the host in memory of the device */
+static PetscErrorCode Send(GPUCSRDevice dev, const void *from, size_t n, const char what[], void *to, GPUCSRStream s)
+{
+  void **p = (void **)to;
+
+  PetscFunctionBegin;
+  if (!*p) PetscCall(GPUCSRMalloc(dev, sizeof(int) * n, what, p));
+  PetscCall(GPUCSRUpload(dev, *p, GPUCSR_INT32, from, GPUCSR_INT32, n, PETSC_FALSE, s, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Slices with widths and offsets, and what is as long as they say, on the device */
+static PetscErrorCode Lay(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTriangle *T, Laid *a, GPUCSRStream s)
+{
+  const size_t slices = sizeof(GPUCSRSlice) / sizeof(int) * (size_t)T->nslices;
+  int64_t      at     = 0;
+
+  PetscFunctionBegin;
+  PetscCall(Send(dev, a->slice, slices, "slices of a triangle", &T->slice, s));
+  PetscCall((*GPUCSRTriangleOpsGet(dev)->widths)(dev, F, T, a->width, s));
+  for (int g = 0; g < T->nranges; g++)
+    for (int k = a->range[g]; k < a->range[g + 1]; k++) {
+      PetscCheck(a->width[k] < GPUCSR_SLICE_WIDTH_MAX && at < INT32_MAX, PETSC_COMM_SELF, PETSC_ERR_MEM, "A triangle of %d rows has too many entries for its slices", T->n);
+      a->slice[k].shape |= GPUCSRSliceShape(0, 0, a->width[k]);
+      a->slice[k].offset = (int)at;
+      at += a->width[k];
+    }
+  T->stored = GPUCSR_SLICE * at;
+  PetscCall(Send(dev, a->slice, slices, "slices of a triangle", &T->slice, s));
+  PetscCall(Send(dev, a->range, (size_t)T->nranges + 1, "ranges of a triangle", &T->range, s));
+  if (T->nranges == 1) {
+    for (int l = 0; l < T->nlevels; l++) T->widest = PetscMax(T->widest, a->level[l + 1] - a->level[l]);
+    T->nsteps = Steps(T, a->level, a->step);
+    PetscCall(Send(dev, a->step, sizeof(GPUCSRStep) / sizeof(int) * (size_t)T->nsteps, "steps of a triangle", &T->step, s));
+    PetscCall(Send(dev, a->level, (size_t)T->nlevels + 1, "levels of a triangle", &T->level, s));
+  }
+  PetscCall(Allocate(dev, T));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All else of a triangle whose rows are in the order of levels */
+PetscErrorCode GPUCSRTriangleSlices(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTriangle *T, GPUCSRStream s)
+{
+  const GPUCSRTriangleOps *ops = GPUCSRTriangleOpsGet(dev);
+  int                      nruns, *rows = NULL;
+  int64_t                 *key = NULL;
+  Laid                     a;
+  PetscErrorCode           ierr;
+
+  PetscFunctionBegin;
+  PetscCall((*ops->runs)(dev, T, &nruns, &key, &rows, s));
+  PetscCall(GPUCSRFree(dev, sizeof(int) * (size_t)T->n, (void **)&T->depth));
+  PetscCall(GPUCSRFree(dev, sizeof(int64_t) * (size_t)T->n, (void **)&T->key));
+  for (int r = 0; r < nruns; r++) {
+    const int height = GPUCSR_SLICE >> (key[r] & 7);
+
+    T->nslices += (rows[r] + height - 1) / height;
+  }
+  PetscCall(PetscMalloc5(T->nslices, &a.slice, T->nlevels + 1, &a.level, T->nslices, &a.width, T->nlevels, &a.step, T->nranges + 1, &a.range));
+  ierr = Cut(T, nruns, key, rows, &a);
+  if (!ierr) ierr = Lay(dev, F, T, &a, s);
+  PetscCall(PetscFree5(a.slice, a.level, a.width, a.step, a.range));
+  PetscCall(PetscFree2(key, rows));
+  PetscCall(ierr);
+  PetscCall((*ops->fill)(dev, F, T, PETSC_TRUE, s));
+  PetscCall((*ops->reset)(T, s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRTriangleBuild(GPUCSRDevice dev, const GPUCSRFactorCSR *F, PetscBool upper, int rows, GPUCSRTriangle *T, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRTriangleLevels(dev, F, upper, T, s));
+  PetscCall(GPUCSRTriangleOrder(dev, F, rows, T, s));
+  PetscCall(GPUCSRTriangleSlices(dev, F, T, s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

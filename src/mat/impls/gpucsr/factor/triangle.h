@@ -1,0 +1,186 @@
+#pragma once
+
+/*
+  Triangular solves, and the incomplete factorizations that make triangles. Knows neither Mat nor CUDA.
+
+  A factor is a square CSR matrix with ascending columns and a whole diagonal: L left of it, U right of it, and the inverse of the diagonal in an
+  array of its own. Each triangle of it is kept once more in the form that solves read: rows in the order of their levels (a level's rows need
+  results of levels before alone), in slices of 32 lanes, as in sliced ELLPACK. A long row gets 2 to 32 lanes, so that a slice is seldom wider than
+  four entries a lane. A slice never spans two levels, and columns are places in the order of levels, so that neighbouring lanes read neighbouring results.
+
+  What computes is a table of functions: loops on the host (host.c), kernels on a GPU (*.cu). Each kernel computes what its loop does, but for rounding.
+*/
+#include "../format/format.h"
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
+
+/* Rows of a length up to 4 have a lane each, up to 8 two, and so on to 32 */
+#define GPUCSR_LANE_CLASSES 6
+#define GPUCSR_LANE_ENTRIES 4
+static inline int GPUCSRLaneClass(int length)
+{
+  int c = 0;
+
+  while (c < GPUCSR_LANE_CLASSES - 1 && length > GPUCSR_LANE_ENTRIES << c) c++;
+  return c;
+}
+
+/* 16 bytes, read in one load */
+typedef struct {
+  int          first;  /* place of its first row */
+  unsigned int shape;  /* rows, lanes of each (log2), width: entries a lane */
+  int          offset; /* of its entries, in units of 32 */
+  int          unused;
+} GPUCSRSlice;
+#define GPUCSRSliceShape(rows, lanes, width) ((unsigned)(rows) | (unsigned)(lanes) << 6 | (unsigned)(width) << 9)
+#define GPUCSRSliceRows(shape)               ((int)((shape)&63))
+#define GPUCSRSliceLanes(shape)              ((int)((shape) >> 6 & 7))
+#define GPUCSRSliceWidth(shape)              ((int)((shape) >> 9))
+#define GPUCSR_SLICE_WIDTH_MAX               (1 << 23)
+
+/* Levels of up to so many slices are narrow: a block alone has a warp for each */
+#define GPUCSR_NARROW_SLICES 16
+
+/* A column that is place p of a range that begins at place b; and p - b of such a column */
+#define GPUCSR_NEAR(p, b) (-2 - ((p) - (b)))
+#define GPUCSR_NEAR_OF(c) (-2 - (c))
+
+/* What the kernel by levels does between two meetings of all blocks: one level together, or several narrow ones by one block alone */
+typedef struct {
+  int first, last; /* levels */
+  int narrow;
+} GPUCSRStep;
+
+/*
+  One triangle in the order of levels: of all rows, or of each range of rows (from the end where it is the upper one), one range after the other. Arrays are the
+  device's
+*/
+typedef struct {
+  int          n;
+  PetscBool    upper;
+  int          rows, nranges;                    /* of a range, and how many: n and 1 where it is all rows */
+  PetscBool    near;                             /* it is solved by ranges: columns say what is in the same one */
+  int          nlevels, nslices, nsteps, widest; /* widest: most slices of a level */
+  int64_t      nnz, stored;
+  int         *depth;         /* while it is built: level of each row */
+  int64_t     *key;           /* and range, level and lane class at each place */
+  int         *order, *place; /* row at each place, and the place of each row */
+  int         *range;         /* first slice of each, and the end */
+  GPUCSRSlice *slice;
+  int         *level; /* the same of levels, where there is one range */
+  GPUCSRStep  *step;
+  int         *col; /* a place; -1: no entry; near: GPUCSR_NEAR() of a place in the same range */
+  double      *val;
+  double      *scale; /* inverse diagonal, by place */
+  double      *x[2];  /* results by place, in turn: those of the next solve are marked absent during this one */
+  int          turn;
+} GPUCSRTriangle;
+
+/* The factor, on the device */
+typedef struct {
+  int     n;
+  int64_t nnz;
+  int    *i, *j, *diag; /* diag: place of the diagonal in j and a */
+  double *a;            /* that of the diagonal is not read by solves */
+  double *dinv;
+} GPUCSRFactorCSR;
+
+/* x = T^{-1} b in the places of T; a row is (b - sum) d, or b d - sum */
+typedef enum {
+  GPUCSR_UNIT,        /* d = 1 */
+  GPUCSR_SCALE_ROW,   /* (b - sum) d */
+  GPUCSR_SCALE_RIGHT, /* b d - sum */
+  GPUCSR_SCALE_ROOT   /* b sqrt(d) - sum */
+} GPUCSRScaling;
+
+/* One triangular solve of a launch; the second takes the results of the first */
+typedef struct {
+  GPUCSRTriangle *T;
+  GPUCSRScaling   scaling;
+  const int      *from;    /* entry of b for each place: of the vector, or a place of the triangle before */
+  const int      *to;      /* entry of the result for each place; NULL: nothing goes out */
+  PetscBool       outroot; /* what goes out is multiplied with sqrt(d) */
+} GPUCSRSweep;
+
+typedef enum {
+  GPUCSR_SOLVE_RANGES,   /* a block has a range of rows, with their results in its shared memory; a row waits for the results that it needs */
+  GPUCSR_SOLVE_SYNCFREE, /* the same without ranges, by way of the second-level cache */
+  GPUCSR_SOLVE_LEVELS,   /* all blocks meet after each level, narrow levels are one block's */
+  GPUCSR_SOLVE_METHODS
+} GPUCSRSolveMethod;
+GPUCSR_INTERN const char *const GPUCSRSolveMethods[];
+
+#define GPUCSR_RANGE_ROWS 28000 /* at most, 8 bytes of shared memory each */
+
+/* Outcome of a factorization on the device */
+typedef struct {
+  int row; /* the least row whose pivot is not good, or n */
+  int unsymmetric;
+} GPUCSRPivots;
+
+typedef enum {
+  GPUCSR_PIVOT_ABSOLUTE, /* |pivot| > tolerance */
+  GPUCSR_PIVOT_ROW,      /* |pivot| > tolerance times the sum over the row */
+  GPUCSR_PIVOT_POSITIVE  /* pivot > tolerance times the sum over the row */
+} GPUCSRPivotRule;
+
+/* What an array of bad[] says of a pattern */
+enum {
+  GPUCSR_PATTERN_UNSORTED,
+  GPUCSR_PATTERN_NO_DIAGONAL,
+  GPUCSR_PATTERN_FLAGS
+};
+
+typedef struct {
+  /* diagonal of each row; what is wrong with the pattern in bad */
+  PetscErrorCode (*inspect)(GPUCSRDevice, GPUCSRFactorCSR *, int bad[], GPUCSRStream);
+  /* T->depth, nlevels, nnz */
+  PetscErrorCode (*levels)(GPUCSRDevice, const GPUCSRFactorCSR *, GPUCSRTriangle *T, GPUCSRStream);
+  /* T->order, place, key from T->depth and T->rows */
+  PetscErrorCode (*order)(GPUCSRDevice, const GPUCSRFactorCSR *, GPUCSRTriangle *T, GPUCSRStream);
+  /* runs of equal keys: key and rows of each, in memory that the caller frees (PetscFree2) */
+  PetscErrorCode (*runs)(GPUCSRDevice, const GPUCSRTriangle *T, int *n, int64_t **key, int **rows, GPUCSRStream);
+  /* width of each slice, on the host */
+  PetscErrorCode (*widths)(GPUCSRDevice, const GPUCSRFactorCSR *, const GPUCSRTriangle *T, int *width, GPUCSRStream);
+  /* columns (pattern) and values of T */
+  PetscErrorCode (*fill)(GPUCSRDevice, const GPUCSRFactorCSR *, GPUCSRTriangle *T, PetscBool pattern, GPUCSRStream);
+  /* out[p] = index[in[p]], index NULL: the identity */
+  PetscErrorCode (*compose)(int n, const int *in, const int *index, int *out, GPUCSRStream);
+  /* a = the entries of A in the rows and columns of the factor, zero where A has none; row, column: permutations or NULL */
+  PetscErrorCode (*scatter)(const int *ai, const int *aj, const double *aa, const int *row, const int *column, GPUCSRFactorCSR *, GPUCSRStream);
+  /* ILU (or, with the upper triangle of a symmetric pattern alone, ICC) of what is in a, in place, rows in the order given; done when it returns */
+  PetscErrorCode (*factor)(GPUCSRDevice, GPUCSRFactorCSR *, PetscBool symmetric, const int *order, GPUCSRPivotRule, double tolerance, GPUCSRPivots *, GPUCSRStream);
+  /* upper triangle of a factorization of the latter kind = the lower one's transpose */
+  PetscErrorCode (*mirror)(GPUCSRFactorCSR *, GPUCSRStream);
+  /* nsweeps (1 or 2) triangular solves in one launch. *trouble, page-locked, is set where results did not come in time */
+  PetscErrorCode (*solve)(GPUCSRDevice, GPUCSRSolveMethod, const GPUCSRSweep *, int nsweeps, const double *b, double *x, volatile int *trouble, GPUCSRStream);
+  /* the same, each triangle by so many Jacobi sweeps */
+  PetscErrorCode (*jacobi)(GPUCSRDevice, int sweeps, const GPUCSRSweep *, int nsweeps, const double *b, double *x, GPUCSRStream);
+  /* both x of T are made ready for a first solve */
+  PetscErrorCode (*reset)(GPUCSRTriangle *T, GPUCSRStream);
+} GPUCSRTriangleOps;
+GPUCSR_INTERN const GPUCSRTriangleOps  GPUCSRTriangleOps_Host;
+GPUCSR_INTERN const GPUCSRTriangleOps  GPUCSRTriangleOps_CUDA;
+GPUCSR_INTERN const GPUCSRTriangleOps *GPUCSRTriangleOpsGet(GPUCSRDevice);
+
+GPUCSR_INTERN PetscErrorCode GPUCSRFactorCSRCreate(GPUCSRDevice, int n, int64_t nnz, GPUCSRFactorCSR *);
+GPUCSR_INTERN PetscErrorCode GPUCSRFactorCSRDestroy(GPUCSRDevice, GPUCSRFactorCSR *);
+GPUCSR_INTERN PetscErrorCode GPUCSRTriangleLevels(GPUCSRDevice, const GPUCSRFactorCSR *, PetscBool upper, GPUCSRTriangle *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUCSRTriangleOrder(GPUCSRDevice, const GPUCSRFactorCSR *, int rows, GPUCSRTriangle *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUCSRTriangleSlices(GPUCSRDevice, const GPUCSRFactorCSR *, GPUCSRTriangle *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUCSRTriangleBuild(GPUCSRDevice, const GPUCSRFactorCSR *, PetscBool upper, int rows, GPUCSRTriangle *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUCSRTriangleDestroy(GPUCSRDevice, GPUCSRTriangle *);
+GPUCSR_INTERN double         GPUCSRTriangleBytes(const GPUCSRTriangle *);
+GPUCSR_INTERN double         GPUCSRTriangleTime(const GPUCSRTriangle *, GPUCSRSolveMethod, int ranges);
+GPUCSR_INTERN int            GPUCSRTriangleRanges(const GPUCSRTriangle *, GPUCSRDevice);
+/* Rows of a range, where a triangle of n has so many */
+static inline int GPUCSRRangeRows(int n, int ranges)
+{
+  return ranges <= 1 ? n : ((n + ranges - 1) / ranges + 31) / 32 * 32;
+}
+
+#if defined(__cplusplus)
+}
+#endif

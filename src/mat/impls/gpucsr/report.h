@@ -1,0 +1,8 @@
+#pragma once
+
+/* What the two forms of the report share */
+#include "gpucsrimpl.h"
+
+GPUCSR_INTERN PetscErrorCode MatGPUCSRTotalsAdd_Private(const Mat_SeqGPUCSR *, const MatGPUCSRInfo *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRTotalsText_Private(PetscInt, char **);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRTotalsForget_Private(void);
