@@ -84,7 +84,7 @@ directions() {
   layer "$(find src/ksp/impls -name '*.[ch]' ! -path '*/petsc/*')" "src/sys $mat $mat/format src/ksp/impls/gpu" "$cuda"
   layer "$(find src/ksp/impls/petsc -name '*.[ch]')" "src/sys $vec src/ksp/impls/petsc" "$cuda"
   layer "$(find src/ksp/impls -name '*.cu')" "$mat/format $mat/kernels src/ksp/impls/gpu" "petsc/private"
-  layer src/dlregisgpucsr.c "$mat src/ksp/impls/gpu src/ksp/impls/petsc $tao" "$cuda"
+  layer src/dlregisgpucsr.c "src $mat src/ksp/impls/gpu src/ksp/impls/petsc $tao" "$cuda"
   layer "$(find include -name '*.h')" "" "petsc/private|$cuda"
   layer "$(find src/ksp/examples -name '*.[ch]')" "src/ksp/examples" "petsc/private|petscgpucsr|$cuda"
   layer "$(find src/tao/examples -name '*.[ch]')" "src/tao/examples src/tao/examples/bmrm" "petsc/private|$cuda" # any PETSc program could be one

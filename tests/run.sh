@@ -48,7 +48,6 @@ case $BUILD in /*) LIB=$BUILD/lib/libpetscgpucsr.so ;; esac
 export LIB BUILD BACKEND MPIEXEC
 if [ "$BACKEND" = host ]; then export CUDA_VISIBLE_DEVICES=; fi
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1} OPENBLAS_NUM_THREADS=${OPENBLAS_NUM_THREADS:-1}
-export OMPI_MCA_ess_singleton_isolated=${OMPI_MCA_ess_singleton_isolated:-1} # no daemon beside each program of one rank
 options=${PETSC_OPTIONS:-} # the caller's own, kept in front of ours
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 trap 'stopped=", stopped before the end"; finish; exit 1' TERM INT # what is known by then

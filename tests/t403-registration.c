@@ -37,7 +37,7 @@ static PetscErrorCode VectorType(PetscMPIInt size, const char **type)
   PetscCall(PetscStrcmp(word, "cuda", &cuda));
   if (!cuda) *type = size > 1 ? VECMPI : VECSEQ;
   else if (PetscDefined(HAVE_CUDA)) *type = size > 1 ? VECMPICUDA : VECSEQCUDA;
-  else *type = size > 1 ? "mpigpu" : "seqgpu";
+  else *type = size > 1 ? VECMPI : VECSEQ; /* on the device under these names, where nobody asked for gpu */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -2,8 +2,8 @@
 //TEST name="separate" args="-sequences 400 -vec_gpu_separate -vec_type gpu"
 //TEST name="format" args="-sequences 150 -vec_gpu_separate -mat_gpucsr_format {}" loop="csr sell sell_sorted coo hyb jad ell"
 //TEST name="lossless" args="-sequences 100 -mat_gpucsr_format csr -mat_gpucsr_precision auto -mat_gpucsr_transpose_at_assembly"
-//TEST name="ranks2" nsize=2 args="-sequences 100 -vec_gpu_separate -vec_type gpu -mat_gpucsr_format csr"
-//TEST name="ranks3" nsize=3 args="-sequences 100 -mat_gpucsr_format sell"
+//TEST name="ranks2" nsize=2 args="-sequences 60 -vec_gpu_separate -vec_type gpu -mat_gpucsr_format csr"
+//TEST name="ranks3" nsize=3 args="-sequences 60 -mat_gpucsr_format sell"
 //TEST name="aij" args="-sequences 20 -mat_type aij" load=0
 
 /*
@@ -29,7 +29,8 @@ typedef struct {
   PetscBool          ref;
   Vec                v[2][VECS];
   PetscScalar       *open[2][VECS];   /* arrays that the program holds, to write */
-  const PetscScalar *look[2][VECS];   /* and to read */
+  const PetscScalar *look[2][VECS];   /* and to read; where a rank has no entries, an array may be NULL, */
+  PetscBool          out[2][2][VECS]; /* so this says which are out: open, look */
   PetscScalar       *placed[2][VECS]; /* the program's own, in place of the vector's */
   Mat                m[MATS];
   Mat                product; /* of m[1] and m[2], kept for new values */
@@ -338,7 +339,8 @@ static PetscErrorCode Op_open(World *w, const int p[4], double *result)
 
   PetscFunctionBegin;
   (void)result;
-  if (!w->open[s][a]) PetscCall(VecGetArray(A_, &w->open[s][a]));
+  if (!w->out[0][s][a]) PetscCall(VecGetArray(A_, &w->open[s][a]));
+  w->out[0][s][a] = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -359,10 +361,11 @@ static PetscErrorCode Op_close(World *w, const int p[4], double *result)
 
   PetscFunctionBegin;
   (void)result;
-  if (w->open[s][a]) PetscCall(VecRestoreArray(A_, &w->open[s][a]));
+  if (w->out[0][s][a]) PetscCall(VecRestoreArray(A_, &w->open[s][a]));
   w->open[s][a] = NULL;
-  if (w->look[s][a]) PetscCall(VecRestoreArrayRead(A_, &w->look[s][a]));
-  w->look[s][a] = NULL;
+  if (w->out[1][s][a]) PetscCall(VecRestoreArrayRead(A_, &w->look[s][a]));
+  w->look[s][a]   = NULL;
+  w->out[0][s][a] = w->out[1][s][a] = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -371,7 +374,8 @@ static PetscErrorCode Op_look(World *w, const int p[4], double *result)
   ONE;
 
   PetscFunctionBegin;
-  if (!w->look[s][a]) PetscCall(VecGetArrayRead(A_, &w->look[s][a]));
+  if (!w->out[1][s][a]) PetscCall(VecGetArrayRead(A_, &w->look[s][a]));
+  w->out[1][s][a] = PETSC_TRUE;
   for (PetscInt i = 0; i < g.local[s]; i++) *result += (double)PetscRealPart(w->look[s][a][i]) * (double)(i + 1);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -393,7 +397,7 @@ static PetscErrorCode Op_place(World *w, const int p[4], double *result)
 
   PetscFunctionBegin;
   (void)result;
-  if (w->placed[s][a] || w->open[s][a] || w->look[s][a]) PetscFunctionReturn(PETSC_SUCCESS);
+  if (w->placed[s][a] || w->out[0][s][a] || w->out[1][s][a]) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMalloc1(g.local[s] + 1, &x));
   for (PetscInt i = 0; i < g.local[s]; i++) x[i] = Small((uint32_t)p[3], (uint32_t)(g.start[s] + i), 11);
   PetscCall(VecPlaceArray(A_, x));
@@ -406,7 +410,7 @@ static PetscErrorCode Op_reset(World *w, const int p[4], double *result)
   ONE;
 
   PetscFunctionBegin;
-  if (!w->placed[s][a] || w->open[s][a] || w->look[s][a]) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!w->placed[s][a] || w->out[0][s][a] || w->out[1][s][a]) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecResetArray(A_));
   for (PetscInt i = 0; i < g.local[s]; i++) *result += (double)PetscRealPart(w->placed[s][a][i]) * (double)(i + 1);
   PetscCall(PetscFree(w->placed[s][a]));
@@ -416,7 +420,7 @@ static PetscErrorCode Op_reset(World *w, const int p[4], double *result)
 /* Free to go: nothing of it is out */
 static PetscBool Free(World *w, int s, int a)
 {
-  return (PetscBool)(!w->open[s][a] && !w->look[s][a] && !w->placed[s][a]);
+  return (PetscBool)(!w->out[0][s][a] && !w->out[1][s][a] && !w->placed[s][a]);
 }
 
 static PetscErrorCode Op_duplicate(World *w, const int p[4], double *result)
@@ -460,7 +464,7 @@ static PetscErrorCode Op_piece(World *w, const int p[4], double *result)
   PetscReal      norm;
 
   PetscFunctionBegin;
-  if (w->open[s][a] || w->look[s][a]) PetscFunctionReturn(PETSC_SUCCESS);
+  if (w->out[0][s][a] || w->out[1][s][a]) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(ISCreateStride(g.comm, n ? (n - first - 1) / step + 1 : 0, g.start[s] + first, step, &is));
   PetscCall(VecGetSubVector(A_, is, &sub));
   PetscCall(VecScale(sub, -1.0));
@@ -875,8 +879,8 @@ static PetscErrorCode Clear(void)
     for (int k = 0; k < MATS; k++) PetscCall(MatDestroy(&w->m[k]));
     for (int s = 0; s < 2; s++)
       for (int k = 0; k < VECS; k++) {
-        if (w->open[s][k]) PetscCall(VecRestoreArray(w->v[s][k], &w->open[s][k]));
-        if (w->look[s][k]) PetscCall(VecRestoreArrayRead(w->v[s][k], &w->look[s][k]));
+        if (w->out[0][s][k]) PetscCall(VecRestoreArray(w->v[s][k], &w->open[s][k]));
+        if (w->out[1][s][k]) PetscCall(VecRestoreArrayRead(w->v[s][k], &w->look[s][k]));
         if (w->placed[s][k]) PetscCall(VecResetArray(w->v[s][k]));
         PetscCall(PetscFree(w->placed[s][k]));
         PetscCall(VecDestroy(&w->v[s][k]));

@@ -6,7 +6,7 @@
 //TEST name="memory" gpu=0 args="-ksp_type gpucg -mat_gpucsr_format csr -mat_gpucsr_memory_limit 50000" warns="cg solves instead, because host device 0: sums of a solver needs"
 //TEST name="none" args="-ksp_type gpucg -mat_gpucsr_format csr -ksp_norm_type none -ksp_max_it 50"
 //TEST name="word" args="-ksp_type gpucg -mat_gpucsr_format csr -ksp_gpucg_path sideways" fails="for -ksp_gpucg_path"
-//TEST name="path" args="-ksp_type gpucg -pc_type sor -ksp_gpucg_path launch" gpu=1 fails="-ksp_gpucg_path launch cannot be had here: the preconditioner is PCApply()'s"
+//TEST name="path" args="-ksp_type gpucg -pc_type sor -ksp_gpucg_path launch" gpu=1 fails="-ksp_gpucg_path persistent cannot be had here: the preconditioner is PCApply()'s"
 //TEST name="polynomial" args="-ksp_type {} -mat_gpucsr_format csr -ksp_{}_polynomial_degree 3 -pc_type jacobi" loop="gpucg gpubcgs"
 //TEST name="polynomial_negative" args="-ksp_type {} -mat_gpucsr_format csr -ksp_{}_polynomial_degree 3 -pc_type none -scale -1" loop="gpucg gpubcgs" warns="solves instead, because no eigenvalue of the preconditioned operator was found to be positive"
 //TEST name="polynomial_negative_ranks" nsize=2 args="-ksp_type gpucg -mat_gpucsr_format csr -ksp_gpucg_polynomial_degree 3 -pc_type none -scale -1" warns="solves instead, because no eigenvalue of the preconditioned operator was found to be positive"
