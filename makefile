@@ -20,7 +20,7 @@ CPPFLAGS += -Iinclude $(filter-out -L% -l% -D_FORTIFY_SOURCE% -Wdate-time,$(shel
 CFLAGS  ?= -O2 -g -ftree-vectorize -fvect-cost-model=dynamic
 # With -lineinfo compute-sanitizer and ncu name lines of the source; the code is then three times as large, and loads accordingly when it is first needed
 NVCCFLAGS ?= -O3
-WARN    := -Wall -Wextra -Wno-unused-parameter
+WARN    := -Wall -Wextra -Wshadow -Wno-unused-parameter
 LIBS    := $(filter-out -I%,$(shell $(pkgconfig) --libs $(PETSC) 2>/dev/null)) -lm
 LIBDIRS := $(shell $(pkgconfig) --variable=libdir $(PETSC) 2>/dev/null)
 

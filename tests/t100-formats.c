@@ -26,10 +26,12 @@ static const PetscScalar val[] = {1, 2, 8, 3, 4, 5, 6}, twice[] = {2, 4, 16, 6, 
 static const int32_t unsorted[] = {0, 1, 2, 3, 4}, sorted[] = {4, 0, 2, 3, 1}; /* rows by falling length */
 static const int32_t offset[] = {-4, -3, -1, 0, 2}, jagged[] = {0, 4, 6, 7};
 
+static const char *current = ""; /* format under test */
+
 static PetscErrorCode Expect(const char what[], double is, double should)
 {
   PetscFunctionBegin;
-  PetscCheck(is == should, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s is %g, should be %g", what, is, should);
+  PetscCheck(is == should, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Format %s: %s is %g, should be %g", current, what, is, should);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -84,6 +86,7 @@ int main(int argc, char **argv)
   for (int q = 0;; q++) {
     PetscCall(GPUCSRFormatGet(q, &format));
     if (!format) break;
+    current = format->name;
     for (int p = 0; p < 1; p++) {
       GPUCSRStorage A;
       GPUCSRExtent  e = {0};
@@ -114,7 +117,7 @@ int main(int argc, char **argv)
       }
       if (format->ops == &GPUCSRFormat_dia) {
         PetscCall(Expect("diagonals", (double)A.extent.units, 5));
-        for (int d = 0; d < 5; d++) PetscCall(Expect("dia offset", ((int32_t *)A.array[DIA_OFFSET].data)[d], offset[d]));
+        for (int k = 0; k < 5; k++) PetscCall(Expect("dia offset", ((int32_t *)A.array[DIA_OFFSET].data)[k], offset[k]));
         PetscCall(Expect("dia entry of row 4 in column 1", ((double *)A.array[DIA_VAL].data)[DIAEntry(5, 4, 1)], 5));
       }
       if (format->ops == &GPUCSRFormat_jad)
@@ -142,7 +145,7 @@ int main(int argc, char **argv)
 
         PetscCall(Expect("block4x64 blocks", (double)e.units, 2));
         PetscCall(Expect("block4x64 stored", (double)A.stored, 4 * HYBRID_UNIT));
-        for (int q = 0; q < 9; q++) PetscCall(Expect("block4x64 unit", ((int32_t *)A.array[HYBRID_UNIT4].data)[q], units[q]));
+        for (int k = 0; k < 9; k++) PetscCall(Expect("block4x64 unit", ((int32_t *)A.array[HYBRID_UNIT4].data)[k], units[k]));
         PetscCall(Expect("block4x64 column of entry 1 of row 0", c[1], 2));
         PetscCall(Expect("block4x64 padding of row 0", c[2], HYBRID_COLS));
         PetscCall(Expect("block4x64 column of entry 2 of row 4", c[3 * HYBRID_UNIT + 2], 3));

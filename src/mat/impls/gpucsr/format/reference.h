@@ -5,40 +5,41 @@
 
     #define ROW(V, ENTRY) ...        statements that call ENTRY(column, value) for each entry of row r, values being of type V
 
-  They may use q too: the row is the q-th in the order of perm, which is NULL where rows lie in their own.
+  They may use q too: the row is the q-th in the order of perm, which is NULL where rows lie in their own. All other locals end in _, so that no argument
+  is taken for one of them.
 */
 #include "format.h"
 
-#define GPUCSRReferenceAdd(c, v) sum += (v)*x[c]
+#define GPUCSRReferenceAdd(c, v) sum_ += (v)*x_[c]
 #define GPUCSRReferenceFind(c, v) \
-  if ((c) == r) d[r] = (v)
+  if ((c) == r) d_[r] = (v)
 
 /* V, X: the types of values and vectors. Sums are doubles: floats, added up one by one along a row of many thousands, would be off by a thousandth, where the device adds them up as a tree */
 #define GPUCSRReferenceRows(V, X, p, perm, m, ROW) \
   do { \
-    const X       *x = (const X *)(p)->x, *y = (const X *)(p)->y, alpha = (X)(p)->alpha, beta = (X)(p)->beta; \
-    X             *z      = (X *)(p)->z; \
+    const X       *x_ = (const X *)(p)->x, *y_ = (const X *)(p)->y, alpha_ = (X)(p)->alpha, beta_ = (X)(p)->beta; \
+    X             *z_     = (X *)(p)->z; \
     const int32_t *order_ = perm; \
 \
     for (int q = order_ ? 0 : (p)->first; q < (order_ ? (m) : (p)->last); q++) { \
-      const int r   = order_ ? order_[q] : q; \
-      double    sum = 0; \
+      const int r    = order_ ? order_[q] : q; \
+      double    sum_ = 0; \
 \
       if (r < (p)->first || r >= (p)->last) continue; \
       ROW(V, GPUCSRReferenceAdd); \
-      z[r] = (X)(beta == 0 ? alpha * sum : alpha * sum + beta * y[r]); \
+      z_[r] = (X)(beta_ == 0 ? alpha_ * sum_ : alpha_ * sum_ + beta_ * y_[r]); \
     } \
   } while (0)
 #define GPUCSRReferenceDiagonals(V, X, diagonal, perm, m, n, ROW) \
   do { \
-    X             *d      = (X *)(diagonal); \
+    X             *d_     = (X *)(diagonal); \
     const int32_t *order_ = perm; \
 \
     for (int q = 0; q < (order_ ? (m) : PetscMin(m, n)); q++) { \
       const int r = order_ ? order_[q] : q; \
 \
       if (r >= (n)) continue; \
-      d[r] = 0; \
+      d_[r] = 0; \
       ROW(V, GPUCSRReferenceFind); \
     } \
   } while (0)
