@@ -383,11 +383,11 @@ static void TakeIn(int pair, Taken now[])
 }
 
 /* Those kept but for one (npairs: none) */
-static void TakeAll(const int kept[], int without, Taken now[])
+static void TakeAll(const int kept[], int but, Taken now[])
 {
   for (int p = 0; p < 2 * nproducts; p++) now[p] = (Taken){INFINITY, 50}; /* none that can hold it */
   for (int q = 0; q < npairs; q++)
-    if (kept[q] && q != without) TakeIn(q, now);
+    if (kept[q] && q != but) TakeIn(q, now);
 }
 
 static double Sum(const Taken now[])
@@ -477,9 +477,9 @@ static PetscErrorCode Regret(const char what[], PetscBool crossed, double show)
     for (int k = 0; k < nsamples;) {
       const Sample *pick  = NULL;
       double        least = INFINITY;
-      const int     first = k;
+      const int     begin = k;
 
-      for (; k < nsamples && sample[k].product == sample[first].product; k++) {
+      for (; k < nsamples && sample[k].product == sample[begin].product; k++) {
         const double t = sample[k].model[crossed];
 
         if (row[sample[k].pair].trusted && Allowed(&sample[k]) && t < least) {
@@ -489,7 +489,7 @@ static PetscErrorCode Regret(const char what[], PetscBool crossed, double show)
       }
       if (!pick || strcmp(pick->precision, precision)) continue;
       if (show && pick->us > show * pick->best)
-        for (int q = first; q < k; q++)
+        for (int q = begin; q < k; q++)
           if (sample[q].us <= 1.1 * pick->best || &sample[q] == pick)
             PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-20s %s %-6s %s+%s %.2f us, predicted %.2f; rows %g mean %.3g longest %g stored %g\n", pick->matrix, pick->side, precision, sample[q].format, sample[q].kernel, sample[q].us,
                                   Predict(&row[sample[q].pair], &sample[q]), pick->in.rows, pick->in.mean, pick->in.max, sample[q].in.stored));

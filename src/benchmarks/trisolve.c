@@ -126,10 +126,10 @@ static PetscErrorCode SetUp(GPUCSRDevice dev, const Matrix *M, GPUCSRSolveMethod
   PetscCall(Lap(dev, &last, &part[PART_FACTOR]));
   PetscCall(GPUCSRTriangleLevels(dev, &S->F, PETSC_TRUE, &S->T[1], dev->stream));
   for (int k = 0; k < 2; k++) {
-    const int ranges = S->method != GPUCSR_SOLVE_RANGES ? 1 : S->ranges ? S->ranges : GPUCSRTriangleRanges(&S->T[k], dev);
+    const int nranges = S->method != GPUCSR_SOLVE_RANGES ? 1 : S->ranges ? S->ranges : GPUCSRTriangleRanges(&S->T[k], dev);
 
     S->T[k].near = (PetscBool)(S->method == GPUCSR_SOLVE_RANGES);
-    PetscCall(GPUCSRTriangleOrder(dev, &S->F, GPUCSRRangeRows(M->n, ranges), &S->T[k], dev->stream));
+    PetscCall(GPUCSRTriangleOrder(dev, &S->F, GPUCSRRangeRows(M->n, nranges), &S->T[k], dev->stream));
     PetscCall(GPUCSRTriangleSlices(dev, &S->F, &S->T[k], dev->stream));
   }
   PetscCall(GPUCSRMalloc(dev, sizeof(int) * n, "an ordering", (void **)&S->mid));
