@@ -304,11 +304,11 @@ static PetscErrorCode TestSubVectors(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Local vectors, of the same type, of another, and made by VecCreateLocalVector() */
+/* Local vectors, of the same type, of another, made by VecCreateLocalVector(), and a standard one without an array, which becomes a VECGPU that keeps its type's name */
 static PetscErrorCode TestLocalVectors(void)
 {
   PetscFunctionBegin;
-  for (int how = 0; how < 3; how++) {
+  for (int how = 0; how < 4; how++) {
     Vec v[2], l;
 
     for (int k = 0; k < 2; k++) {
@@ -317,6 +317,7 @@ static PetscErrorCode TestLocalVectors(void)
       PetscCall(Create(k ? VECSTANDARD : VECGPU, 40, 1, &v[k]));
       PetscCall(VecSet(v[k], 2.0));
       if (how == 0) PetscCall(VecCreateLocalVector(v[k], &l));
+      else if (how == 3) PetscCall(VecCreateSeqWithArray(PETSC_COMM_SELF, 1, 40, NULL, &l));
       else {
         PetscCall(VecCreate(PETSC_COMM_SELF, &l));
         PetscCall(VecSetSizes(l, 40, 40));
@@ -324,6 +325,12 @@ static PetscErrorCode TestLocalVectors(void)
       }
       if (how == 0 && k == 0) PetscCall(Type(l, VECSEQGPU, "A local vector"));
       PetscCall(VecGetLocalVectorRead(v[k], l));
+      if (how == 3 && k == 0) {
+        VecGPUInfo info;
+
+        PetscCall(VecGPUGetInfo(l, &info)); /* an error with any other type */
+        if (!PetscDefined(HAVE_DEVICE)) PetscCall(Type(l, VECSEQ, "A local vector that had no array"));
+      }
       {
         PetscReal norm;
 

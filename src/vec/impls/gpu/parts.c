@@ -89,13 +89,28 @@ static PetscErrorCode VecCreateLocalVector_GPU(Vec v, Vec *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* w gets v's entries; one of another type, its array of the host */
+/* A standard vector that never had an array, as PCBJACOBI makes them to get those of local vectors. Nobody has a pointer into it */
+static PetscErrorCode HasNoArray(Vec w, PetscBool *empty)
+{
+  const VecGPUHeader *h = (const VecGPUHeader *)w->data;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)w, VECSEQ, empty));
+  if (*empty && !VecGPUIs(w)) *empty = (PetscBool)(w->petscnative && !h->array && !h->array_allocated && !h->unplacedarray);
+  else *empty = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* w gets v's entries; one of another type, its array of the host, unless w can become ours: else each use of w would copy */
 static PetscErrorCode GetLocalVector(Vec v, PetscBool write, Vec w)
 {
   Vec_GPU     *g = VecGPUOf(v);
   PetscScalar *a;
+  PetscBool    empty;
 
   PetscFunctionBegin;
+  PetscCall(HasNoArray(w, &empty));
+  if (empty && !g->bound) PetscCall(VecGPUSetTypeUnasked(w));
   if (VecGPUIs(w)) {
     PetscCall(VecGPUExchange_Private(w, g->entries, g->start));
     g->entries->references++;
