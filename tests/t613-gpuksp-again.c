@@ -12,6 +12,7 @@
 //TEST name="uncounted_copy" nsize=2 gpu=1 args="-mat_gpucsr_format auto -mat_gpucsr_kernel {} -uncounted -path persistent" loop="auto bcsr_vector8 coo_segment"
 //TEST name="finalize" args="-mat_gpucsr_format csr -finalize"
 //TEST name="finalize_ranks" nsize=2 args="-mat_gpucsr_format csr -finalize"
+//TEST name="finalize_standin" nsize=2 gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -mat_gpucsr_format csr -finalize"
 //TEST name="mixed" args="-mat_gpucsr_format {} -path graph -ksp_gpucg_precision mixed" loop="csr bcsr3x3"
 
 /*

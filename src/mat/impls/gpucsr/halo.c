@@ -50,6 +50,19 @@ static PetscErrorCode Graph(GPUCSRHalo h, PetscSF sf)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static GPUCSRHalo living;
+
+/* The devices go next: no halo keeps memory there, or an exchange. The next product sets them up again */
+PetscErrorCode GPUCSRHalosForget(void)
+{
+  PetscFunctionBegin;
+  for (GPUCSRHalo h = living; h; h = h->next) {
+    if (h->data) PetscCall((*h->exchange->destroy)(h));
+    h->dev = NULL;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Collective: the graph of A's columns. What follows, GPUCSRHaloSetUp(), is each rank's own */
 PetscErrorCode GPUCSRHaloCreate(Mat A, GPUCSRHalo *halo)
 {
@@ -61,6 +74,10 @@ PetscErrorCode GPUCSRHaloCreate(Mat A, GPUCSRHalo *halo)
   PetscFunctionBegin;
   PetscCall(PetscNew(&h));
   *halo       = h;
+  h->next     = living;
+  h->previous = &living;
+  if (living) living->previous = &h->next;
+  living      = h;
   h->exchange = &GPUCSRExchange_staged;
   PetscCall(PetscObjectGetComm((PetscObject)A, &h->comm));
   PetscCall(PetscObjectGetNewTag((PetscObject)A, &h->tag));
@@ -89,6 +106,8 @@ PetscErrorCode GPUCSRHaloDestroy(GPUCSRHalo *halo)
 
   PetscFunctionBegin;
   if (!h) PetscFunctionReturn(PETSC_SUCCESS);
+  *h->previous = h->next;
+  if (h->next) h->next->previous = h->previous;
   if (h->data) PetscCall((*h->exchange->destroy)(h));
   PetscCall(PetscFree2(h->to.rank, h->to.offset));
   PetscCall(PetscFree2(h->from.rank, h->from.offset));

@@ -50,9 +50,12 @@ struct _n_GPUCSRHalo {
   PetscInt             *index;  /* local entry of x behind each sent one */
   PetscInt             *unique; /* each of those once: an entry that several ranks need is summed once on the way back */
   PetscInt             *slot;   /* place in unique of each sent entry */
-  GPUCSROperand         halo;   /* what the off-diagonal block multiplies, or what its transpose results in; where it is the exchange says */
+  GPUCSRHalo            next;   /* living halos: their device may go before them */
+  GPUCSRHalo           *previous;
+  GPUCSROperand         halo; /* what the off-diagonal block multiplies, or what its transpose results in; where it is the exchange says */
 };
 
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloCreate(Mat, GPUCSRHalo *);
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloSetUp(GPUCSRHalo, GPUCSRDevice);
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloDestroy(GPUCSRHalo *);
+GPUCSR_INTERN PetscErrorCode GPUCSRHalosForget(void);

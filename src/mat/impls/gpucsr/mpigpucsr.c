@@ -115,7 +115,7 @@ static PetscErrorCode HaloReady(Mat A, Mat Ad, Mat Ao, PetscBool *ready)
 
   PetscFunctionBegin;
   if (dev && !dev->ops->separate) dev = NULL;
-  if (g->lvec && (g->halo->dev == dev || !dev)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (g->lvec && g->halo->data && (g->halo->dev == dev || !dev)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecDestroy(&g->lvec));
   PetscCall(GPUCSRAttemptBegin(&attempt));
   ierr = GPUCSRHaloSetUp(g->halo, dev);
@@ -155,7 +155,7 @@ static PetscErrorCode Ready(Mat A, GPUCSRSide side, PetscBool *ready, PetscBool 
   PetscCall(MatMPIAIJGetSeqAIJ(A, &b[0], &b[1], NULL));
   PetscCall(PatternGet(A, &now));
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
-  *alone = (PetscBool)(PatternIs(&g->agreed[side], &now) && g->values[side] == state);
+  *alone = (PetscBool)(g->halo && g->halo->data && PatternIs(&g->agreed[side], &now) && g->values[side] == state); /* no data: the devices were given back since */
   if (*alone) {
     PetscCall(BlocksReady(b[0], b[1], side, ready));
     for (int k = 0; k < 2; k++) PetscCall(MatGPUCSRWarn_Private(b[k], 0, 0, 0));

@@ -2,6 +2,7 @@
   What a matrix says of itself: MatView()'s info, MatGPUCSRGetInfo(), and the report at the end.
 */
 #include "report.h"
+#include "halo.h"
 #include <string.h>
 
 static Mat_SeqGPUCSR *living = NULL;
@@ -238,6 +239,7 @@ PetscErrorCode MatGPUCSRReportPrint_Private(void)
   }
   /* the devices go next */
   PetscCall(MatGPUCSRProductsForget_Private());
+  PetscCall(GPUCSRHalosForget());
   for (Mat_SeqGPUCSR *g = living; g; g = g->next) {
     PetscCall(MatGPUCSRPlansDestroy_Private(g));
     g->dev     = NULL;
