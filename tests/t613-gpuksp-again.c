@@ -148,14 +148,13 @@ static PetscErrorCode Walk(const char type[], PetscBool right)
   KSP       ksp, ref;
   PetscInt  its[2];
   KSPType   now;
-  PetscBool ours, single, bcgs, graph;
+  PetscBool ours, single, graph;
   char      path[32] = "";
 
   PetscFunctionBegin;
   PetscCall(PetscOptionsGetString(NULL, NULL, "-path", path, sizeof(path), NULL));
   PetscCall(PetscStrcmp(path, "graph", &graph));                               /* which has no ICC, and says so on a GPU */
   PetscCall(PetscOptionsHasName(NULL, NULL, "-ksp_gpucg_precision", &single)); /* takes more */
-  PetscCall(PetscStrcmp(type, "gpubcgs", &bcgs));                              /* how many it takes is a matter of rounding: 163 and 190 were seen */
   PetscCall(TestMatCreate(PETSC_COMM_WORLD, ROWS, ROWS, PETSC_FALSE, &A));
   PetscCall(MatSetBlockSize(A, 3));
   PetscCall(MatSetUp(A));
@@ -181,11 +180,7 @@ static PetscErrorCode Walk(const char type[], PetscBool right)
         PetscCall(KSPDestroy(&ref));
         PetscCall(KSPGetType(ksp, &now));
         PetscCall(PetscStrcmp(now, type, &ours));
-        PetscCheck(ours && PetscAbsInt(its[0] - its[1]) <= its[1] / (bcgs     ? 2
-                                                                     : single ? 3
-                                                                              : 10) +
-                                                             1,
-                   PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s, %s, preconditioner %d after %d: %" PetscInt_FMT " iterations of %s, PETSc's takes %" PetscInt_FMT, type, right ? "right" : "left", (int)change, k ? from : -1, its[0], now, its[1]);
+        PetscCheck(ours && PetscAbsInt(its[0] - its[1]) <= its[1] / (single ? 3 : 10) + 1, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s, %s, preconditioner %d after %d: %" PetscInt_FMT " iterations of %s, PETSc's takes %" PetscInt_FMT, type, right ? "right" : "left", (int)change, k ? from : -1, its[0], now, its[1]);
       }
   PetscCall(KSPDestroy(&ksp));
   PetscCall(MatDestroy(&A));
