@@ -16,11 +16,13 @@
 */
 #include "testing.h"
 
-#define VECS   3 /* of each of the two spaces */
-#define MATS   5 /* two square of space 0 (the last symmetric positive definite), 0 by 1, 1 by 0, and square of space 1 */
-#define SPD    4
-#define LENGTH 64
-#define LARGE  65536.0 /* entries beyond are made small again, long before sums stop being exact */
+#define VECS     3 /* of each of the two spaces */
+#define MATS     5 /* two square of space 0 (the last symmetric positive definite), 0 by 1, 1 by 0, and square of space 1 */
+#define SPD      4
+#define PRODUCTS 3
+#define LENGTH   64
+#define SIZE     40      /* rows on a rank are fewer */
+#define LARGE    65536.0 /* entries beyond are made small again, long before sums stop being exact */
 
 /* The spaces of the rows and columns of each matrix */
 static const int rowspace[MATS] = {0, 0, 1, 1, 0}, colspace[MATS] = {0, 1, 0, 1, 0};
@@ -33,8 +35,10 @@ typedef struct {
   PetscBool          out[2][2][VECS]; /* so this says which are out: open, look */
   PetscScalar       *placed[2][VECS]; /* the program's own, in place of the vector's */
   Mat                m[MATS];
-  Mat                product; /* of m[1] and m[2], kept for new values */
+  Mat                kept[PRODUCTS]; /* products of matrices, kept for new values */
+  Mat               *gathered;       /* all of m[3] on each rank, kept likewise */
   KSP                ksp;
+  PC                 pc;
 } World;
 
 /* What both worlds share */
@@ -45,6 +49,10 @@ static struct {
   uint32_t    seed;
   PetscBool   finite[2][VECS], small[2][VECS]; /* vectors, before a step */
   PetscBool   grown;                           /* entries of a matrix may be much larger */
+  PetscScalar solved[SIZE];                    /* by the reference's factors */
+  uint64_t    factors[PRODUCTS + 1];           /* the patterns of what was multiplied, or gathered, when it was kept */
+  PetscBool   again[PRODUCTS + 1];             /* they are the same */
+  char        seqtype[64];                     /* what -mat_seqaij_type says */
   World       w[2];                            /* the reference is 1 */
 } g;
 
@@ -65,6 +73,21 @@ static uint32_t Hash(uint32_t a, uint32_t b, uint32_t c)
 static PetscScalar Small(uint32_t a, uint32_t b, uint32_t c)
 {
   return (PetscScalar)((int)(Hash(a, b, c) % 7) - 3);
+}
+
+static PetscBool Same(PetscScalar x, PetscScalar y)
+{
+  return (PetscBool)(x == y || (x != x && y != y));
+}
+
+/* What PETSc makes of a reference's matrices has no prefix: -mat_seqaij_type is for the other world */
+static PetscErrorCode Enter(PetscBool ref)
+{
+  PetscFunctionBegin;
+  if (!g.seqtype[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  if (ref) PetscCall(PetscOptionsClearValue(NULL, "-mat_seqaij_type"));
+  else PetscCall(PetscOptionsSetValue(NULL, "-mat_seqaij_type", g.seqtype));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Is every entry of each of the reference's vectors finite, and small? */
@@ -528,8 +551,12 @@ static PetscErrorCode Op_shiftmat(World *w, const int p[4], double *result)
 {
   const int k = p[0] % MATS;
 
-  if (rowspace[k] != colspace[k]) return PETSC_SUCCESS;
-  return (void)result, MatShift(w->m[k], 1.0);
+  PetscFunctionBegin;
+  (void)result;
+  if (rowspace[k] != colspace[k]) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatSetOption(w->m[k], MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(MatShift(w->m[k], 1.0));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Op_diagonalscale(World *w, const int p[4], double *result)
@@ -637,6 +664,7 @@ static PetscErrorCode Op_convert(World *w, const int p[4], double *result)
   PetscFunctionBegin;
   (void)result;
   PetscCall(TestType(type, sizeof(type)));
+  if (g.seqtype[0]) PetscFunctionReturn(PETSC_SUCCESS); /* PETSc cannot transpose a plain MATSEQAIJ when -mat_seqaij_type names another type */
   if (p[1] % 2) PetscCall(MatConvert(w->m[k], MATAIJ, MAT_INPLACE_MATRIX, &w->m[k]));
   PetscCall(MatConvert(w->m[k], w->ref ? MATAIJ : type, MAT_INPLACE_MATRIX, &w->m[k]));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -652,7 +680,96 @@ static PetscErrorCode Op_transpose(World *w, const int p[4], double *result)
   }
   PetscCall(MatDestroy(&w->m[2]));
   PetscCall(MatTranspose(w->m[1], MAT_INITIAL_MATRIX, &w->m[2]));
-  PetscCall(MatDestroy(&w->product));
+  for (int k = 0; k < PRODUCTS; k++) PetscCall(MatDestroy(&w->kept[k])); /* they had that matrix */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Two matrices have the patterns that they had when what is made of them was kept: both worlds do what the reference, which comes first, finds */
+static PetscErrorCode SamePatterns(World *w, int a, int b, int which)
+{
+  const int at[2] = {a, b};
+  uint64_t  h     = 1469598103934665603u;
+
+  PetscFunctionBegin;
+  if (!w->ref) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int q = 0; q < 2; q++)
+    for (PetscInt r = g.start[rowspace[at[q]]]; r < g.start[rowspace[at[q]]] + g.local[rowspace[at[q]]]; r++) {
+      const PetscInt *c;
+      PetscInt        n;
+
+      PetscCall(MatGetRow(w->m[at[q]], r, &n, &c, NULL));
+      h = (h ^ (uint64_t)(n + 1)) * 1099511628211u;
+      for (PetscInt k = 0; k < n; k++) h = (h ^ (uint64_t)(c[k] + 1)) * 1099511628211u;
+      PetscCall(MatRestoreRow(w->m[at[q]], r, &n, &c, NULL));
+    }
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &h, 1, MPI_UINT64_T, MPI_BXOR, g.comm));
+  g.again[which]   = (PetscBool)(h == g.factors[which]);
+  g.factors[which] = h;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A product that was made before, of new values */
+static PetscErrorCode Op_keep(World *w, const int p[4], double *result)
+{
+  static const int a[PRODUCTS] = {1, 0, 2}, b[PRODUCTS] = {2, 1, 2}, space[PRODUCTS] = {0, 1, 0};
+  const int        k = p[0] % PRODUCTS, x = p[1] % VECS, y = (x + 1) % VECS;
+  MatReuse         reuse;
+
+  PetscFunctionBegin;
+  (void)result;
+  PetscCall(SamePatterns(w, a[k], b[k], k));
+  if (!g.again[k]) PetscCall(MatDestroy(&w->kept[k]));
+  reuse = w->kept[k] ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX;
+  if (k == 0) PetscCall(MatMatMult(w->m[1], w->m[2], reuse, PETSC_DEFAULT, &w->kept[k]));
+  else if (k == 1) PetscCall(MatPtAP(w->m[0], w->m[1], reuse, PETSC_DEFAULT, &w->kept[k]));
+  else PetscCall(MatTransposeMatMult(w->m[2], w->m[2], reuse, PETSC_DEFAULT, &w->kept[k]));
+  if (p[2] % 2) PetscCall(MatMult(w->kept[k], w->v[space[k]][x], w->v[space[k]][y]));
+  else PetscCall(MatMultTranspose(w->kept[k], w->v[space[k]][x], w->v[space[k]][y]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The whole of a matrix on each rank, which PETSc fills again without counting the change: its product is the sum that its rows say */
+static PetscErrorCode Op_gather(World *w, const int p[4], double *result)
+{
+  const PetscInt m = g.size[1];
+  Vec            x, y;
+  PetscScalar   *sum;
+  IS             is;
+  Mat            S;
+
+  PetscFunctionBegin;
+  PetscCall(SamePatterns(w, 3, 3, PRODUCTS));
+  if (!g.again[PRODUCTS] && w->gathered) PetscCall(MatDestroySubMatrices(1, &w->gathered));
+  PetscCall(ISCreateStride(PETSC_COMM_SELF, m, 0, 1, &is));
+  PetscCall(MatCreateSubMatrices(w->m[3], 1, &is, &is, w->gathered ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, &w->gathered));
+  PetscCall(ISDestroy(&is));
+  S = w->gathered[0];
+  PetscCall(MatCreateVecs(S, &x, &y));
+  for (PetscInt k = 0; k < m; k++) PetscCall(VecSetValue(x, k, Small((uint32_t)p[1], (uint32_t)k, 13), INSERT_VALUES));
+  PetscCall(VecAssemblyBegin(x));
+  PetscCall(VecAssemblyEnd(x));
+  if (p[2] % 2) PetscCall(MatMult(S, x, y));
+  else PetscCall(MatMultTranspose(S, x, y));
+  PetscCall(PetscCalloc1(m + 1, &sum));
+  for (PetscInt r = 0; r < m; r++) {
+    const PetscInt    *c;
+    const PetscScalar *a;
+    PetscInt           n;
+
+    PetscCall(MatGetRow(S, r, &n, &c, &a));
+    for (PetscInt k = 0; k < n; k++) sum[p[2] % 2 ? r : c[k]] += a[k] * Small((uint32_t)p[1], (uint32_t)(p[2] % 2 ? c[k] : r), 13);
+    PetscCall(MatRestoreRow(S, r, &n, &c, &a));
+  }
+  *result = 1;
+  for (PetscInt k = 0; k < m; k++) {
+    PetscScalar v;
+
+    PetscCall(VecGetValues(y, 1, &k, &v));
+    if (!Same(v, sum[k])) *result = 0;
+  }
+  PetscCall(PetscFree(sum));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -761,6 +878,41 @@ static PetscErrorCode Op_solve(World *w, const int p[4], double *result)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A factorization and its solve, of values that may be new, beside the reference's. The matrix is an M-matrix whose row sums are at least 1, so neither inverse is larger than 1 */
+static PetscErrorCode Op_factor(World *w, const int p[4], double *result)
+{
+  const char        *type[] = {PCILU, PCICC, PCLU};
+  const int          a      = p[0] % VECS;
+  Vec                z;
+  PetscReal          norm, size;
+  const PetscScalar *read;
+  PCType             now;
+
+  PetscFunctionBegin;
+  if (!g.finite[0][a] || g.ranks > 1) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!w->pc) {
+    PetscCall(PCCreate(g.comm, &w->pc));
+    PetscCall(PCSetOptionsPrefix(w->pc, w->ref ? "ref_" : "fuzz_"));
+  }
+  PetscCall(PCGetType(w->pc, &now));
+  if (!now || p[2] % 2) PetscCall(PCSetType(w->pc, type[p[1] % 3]));
+  PetscCall(PCSetOperators(w->pc, w->m[SPD], w->m[SPD]));
+  PetscCall(VecDuplicate(w->v[0][a], &z));
+  if (p[3] % 3 == 0) PetscCall(PCApplyTranspose(w->pc, w->v[0][a], z));
+  else PetscCall(PCApply(w->pc, w->v[0][a], z));
+  PetscCall(VecGetArrayRead(z, &read));
+  if (w->ref) PetscCall(PetscArraycpy(g.solved, read, g.local[0]));
+  else {
+    PetscCall(MatNorm(w->m[SPD], NORM_INFINITY, &size));
+    PetscCall(VecNorm(w->v[0][a], NORM_INFINITY, &norm));
+    for (PetscInt k = 0; k < g.local[0]; k++)
+      if (!(PetscAbsScalar(read[k] - g.solved[k]) <= TEST_C * PETSC_MACHINE_EPSILON * (PetscReal)g.local[0] * size * norm)) *result = 1;
+  }
+  PetscCall(VecRestoreArrayRead(z, &read));
+  PetscCall(VecDestroy(&z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static const struct {
   const char *name;
   Operation  *apply;
@@ -772,17 +924,12 @@ static const struct {
   ROW(fill),  ROW(set),     ROW(zero),    ROW(axpy),       ROW(aypx),    ROW(axpby),         ROW(waxpy),    ROW(maxpy),  ROW(times),    ROW(copy),     ROW(swap),          ROW(scale),    ROW(shift),
   ROW(dot),   ROW(norm),    ROW(sum),     ROW(strange),    ROW(write),   ROW(open),          ROW(poke),     ROW(close),  ROW(look),     ROW(see),      ROW(place),         ROW(reset),    ROW(duplicate),
   ROW(renew), ROW(piece),   ROW(mult),    ROW(transposed), ROW(multadd), ROW(transposedadd), ROW(diagonal), ROW(values), ROW(scalemat), ROW(shiftmat), ROW(diagonalscale), ROW(zerorows), ROW(zeromat),
-  ROW(array), ROW(axpymat), ROW(copymat), ROW(replacemat), ROW(convert), ROW(transpose),     ROW(matmat),   ROW(dense),  ROW(edge),     ROW(solve),
+  ROW(array), ROW(axpymat), ROW(copymat), ROW(replacemat), ROW(convert), ROW(transpose),     ROW(matmat),   ROW(dense),  ROW(edge),     ROW(solve),    ROW(keep),          ROW(gather),   ROW(factor),
 #undef ROW
 };
 #define NOPS ((int)PETSC_STATIC_ARRAY_LENGTH(operations))
 
 /* --- Comparing */
-
-static PetscBool Same(PetscScalar x, PetscScalar y)
-{
-  return (PetscBool)(x == y || (x != x && y != y));
-}
 
 static PetscErrorCode CompareVec(int s, int k, char what[], size_t len)
 {
@@ -844,10 +991,11 @@ static PetscErrorCode Tame(uint32_t salt)
 static PetscErrorCode Build(void)
 {
   PetscFunctionBegin;
+  PetscCall(PetscArrayzero(g.factors, PRODUCTS + 1));
   for (int s = 0; s < 2; s++) {
     const uint32_t h = Hash(g.seed, 1000, (uint32_t)s);
 
-    g.local[s] = Hash(h, (uint32_t)g.rank, 1) % 7 ? (PetscInt)(Hash(h, (uint32_t)g.rank, 2) % (h % 5 ? 9 : 40)) : 0;
+    g.local[s] = Hash(h, (uint32_t)g.rank, 1) % 7 ? (PetscInt)(Hash(h, (uint32_t)g.rank, 2) % (h % 5 ? 9 : SIZE)) : 0;
     g.size[s] = g.start[s] = 0;
     PetscCallMPI(MPI_Allreduce(&g.local[s], &g.size[s], 1, MPIU_INT, MPI_SUM, g.comm));
     PetscCallMPI(MPI_Exscan(&g.local[s], &g.start[s], 1, MPIU_INT, MPI_SUM, g.comm));
@@ -858,6 +1006,7 @@ static PetscErrorCode Build(void)
 
     PetscCall(PetscMemzero(w, sizeof(*w)));
     w->ref = (PetscBool)q;
+    PetscCall(Enter(w->ref));
     for (int k = 0; k < MATS; k++) PetscCall(MakeMat(w, k, Hash(g.seed, 7, (uint32_t)k), &w->m[k]));
     for (int s = 0; s < 2; s++)
       for (int k = 0; k < VECS; k++) {
@@ -875,7 +1024,9 @@ static PetscErrorCode Clear(void)
     World *w = &g.w[q];
 
     PetscCall(KSPDestroy(&w->ksp));
-    PetscCall(MatDestroy(&w->product));
+    PetscCall(PCDestroy(&w->pc));
+    for (int k = 0; k < PRODUCTS; k++) PetscCall(MatDestroy(&w->kept[k]));
+    if (w->gathered) PetscCall(MatDestroySubMatrices(1, &w->gathered));
     for (int k = 0; k < MATS; k++) PetscCall(MatDestroy(&w->m[k]));
     for (int s = 0; s < 2; s++)
       for (int k = 0; k < VECS; k++) {
@@ -904,7 +1055,10 @@ static PetscErrorCode Run(const Step step[], int n, char what[], size_t len)
     PetscCall(Tame((uint32_t)step[t].p[3]));
     PetscCall(Look());
     PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
-    for (int q = 1; q >= 0; q--) ierr[q] = (*operations[step[t].op].apply)(&g.w[q], step[t].p, &result[q]);
+    for (int q = 1; q >= 0; q--) {
+      PetscCall(Enter((PetscBool)q));
+      ierr[q] = (*operations[step[t].op].apply)(&g.w[q], step[t].p, &result[q]);
+    }
     PetscCall(PetscPopErrorHandler());
     if (ierr[0]) PetscCall(PetscSNPrintf(what, len, "%s ends in error %d where the reference's ends in %d", operations[step[t].op].name, (int)ierr[0], (int)ierr[1]));
     else if (ierr[1]) PetscCall(PetscSNPrintf(what, len, "%s of the reference ends in error %d: the test is wrong", operations[step[t].op].name, (int)ierr[1]));
@@ -941,6 +1095,7 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-length", &length, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-only", &only, NULL));
   PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-keep", keep, &nkeep, &some));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_seqaij_type", g.seqtype, sizeof(g.seqtype), NULL));
   if (!some) nkeep = -1;
   length = PetscMin(length, LENGTH);
   for (PetscInt q = only < 0 ? 0 : only; q < (only < 0 ? sequences : only + 1) && failed < 3; q++) {
