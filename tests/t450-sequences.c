@@ -1,9 +1,13 @@
-//TEST name="default" args="-sequences 500"
-//TEST name="separate" args="-sequences 400 -vec_gpu_separate -vec_type gpu"
-//TEST name="format" args="-sequences 150 -vec_gpu_separate -mat_gpucsr_format {}" loop="csr sell sell_sorted coo hyb jad ell"
+//TEST name="default" args="-sequences 300"
+//TEST name="separate" args="-sequences 300 -vec_gpu_separate -vec_type gpu"
+//TEST name="format" args="-sequences 100 -vec_gpu_separate -mat_gpucsr_format {}" loop="csr sell sell_sorted coo hyb jad ell"
 //TEST name="lossless" args="-sequences 100 -mat_gpucsr_format csr -mat_gpucsr_precision auto -mat_gpucsr_transpose_at_assembly"
+//TEST name="standin" args="-sequences 200 -mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -vec_type gpu" gpu=0
+//TEST name="late" args="-sequences 200 -mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -gpucsr_debug_defer 1" gpu=0
+//TEST name="seqaij" args="-sequences 200 -mat_gpucsr_format csr -mat_type aij -mat_seqaij_type seqaijgpucsr"
 //TEST name="ranks2" nsize=2 args="-sequences 60 -vec_gpu_separate -vec_type gpu -mat_gpucsr_format csr"
 //TEST name="ranks3" nsize=3 args="-sequences 60 -mat_gpucsr_format sell"
+//TEST name="seqaij2" nsize=2 args="-sequences 40 -mat_gpucsr_format csr -mat_type aij -mat_seqaij_type seqaijgpucsr"
 //TEST name="aij" args="-sequences 20 -mat_type aij" load=0
 
 /*
