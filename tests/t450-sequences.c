@@ -19,6 +19,7 @@
   A sequence that fails is shortened as long as it still fails, and printed with the command that runs it again (-only, -keep).
 */
 #include "testing.h"
+#include <string.h>
 
 #define VECS     3 /* of each of the two spaces */
 #define MATS     5 /* two square of space 0 (the last symmetric positive definite), 0 by 1, 1 by 0, and square of space 1 */
@@ -494,7 +495,27 @@ static PetscErrorCode Op_piece(World *w, const int p[4], double *result)
   if (w->out[0][s][a] || w->out[1][s][a]) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(ISCreateStride(g.comm, n ? (n - first - 1) / step + 1 : 0, g.start[s] + first, step, &is));
   PetscCall(VecGetSubVector(A_, is, &sub));
-  PetscCall(VecScale(sub, -1.0));
+  if (p[3] % 5 == 0) { /* all of it anew, on the device alone */
+    Vec copy;
+
+    PetscCall(VecDuplicate(sub, &copy));
+    PetscCall(VecSet(copy, (PetscScalar)(p[2] % 7)));
+    PetscCall(VecCopy(copy, sub));
+    PetscCall(VecDestroy(&copy));
+  } else PetscCall(VecScale(sub, -1.0));
+  if (p[3] % 7 < 3) { /* a piece of the piece */
+    PetscInt start, nsub;
+    IS       inner;
+    Vec      subsub;
+
+    PetscCall(VecGetOwnershipRange(sub, &start, NULL));
+    PetscCall(VecGetLocalSize(sub, &nsub));
+    PetscCall(ISCreateStride(g.comm, nsub / 2, start + nsub - nsub / 2, 1, &inner));
+    PetscCall(VecGetSubVector(sub, inner, &subsub));
+    PetscCall(VecShift(subsub, 1.0));
+    PetscCall(VecRestoreSubVector(sub, inner, &subsub));
+    PetscCall(ISDestroy(&inner));
+  }
   PetscCall(VecShift(sub, (PetscScalar)(p[3] % 3)));
   PetscCall(VecNorm(sub, NORM_1, &norm));
   *result = (double)norm;
@@ -609,6 +630,28 @@ static PetscErrorCode Op_array(World *w, const int p[4], double *result)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* One entry, where there is one: most of the matrix is as it was */
+static PetscErrorCode Op_one(World *w, const int p[4], double *result)
+{
+  const int      k = p[0] % (MATS - 1), r = rowspace[k];
+  const PetscInt row = g.start[r] + (g.local[r] ? p[1] % g.local[r] : 0);
+  PetscInt       n = 0, column = 0;
+
+  PetscFunctionBegin;
+  (void)result;
+  if (g.local[r]) {
+    const PetscInt *c;
+
+    PetscCall(MatGetRow(w->m[k], row, &n, &c, NULL));
+    if (n) column = c[p[2] % n];
+    PetscCall(MatRestoreRow(w->m[k], row, &n, &c, NULL));
+  }
+  if (n) PetscCall(MatSetValue(w->m[k], row, column, (PetscScalar)(p[3] % 7 - 3), INSERT_VALUES));
+  PetscCall(MatAssemblyBegin(w->m[k], MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(w->m[k], MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Op_axpymat(World *w, const int p[4], double *result)
 {
   const int k = p[0] % 2 ? 1 : 0;
@@ -654,6 +697,16 @@ static PetscErrorCode Op_replacemat(World *w, const int p[4], double *result)
   else {
     PetscCall(MatDuplicate(w->m[k], MAT_COPY_VALUES, &B));
     PetscCall(MatScale(B, 3.0));
+  }
+  if (p[3] % 2) { /* with a plan of its own */
+    Vec x, y;
+
+    PetscCall(MatCreateVecs(B, &x, &y));
+    PetscCall(VecSet(x, 1.0));
+    PetscCall(MatMult(B, x, y));
+    PetscCall(MatMultTranspose(B, y, x));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&y));
   }
   PetscCall(MatHeaderReplace(w->m[k], &B));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -925,10 +978,10 @@ static const struct {
   { \
     #name, Op_##name \
   }
-  ROW(fill),  ROW(set),     ROW(zero),    ROW(axpy),       ROW(aypx),    ROW(axpby),         ROW(waxpy),    ROW(maxpy),  ROW(times),    ROW(copy),     ROW(swap),          ROW(scale),    ROW(shift),
-  ROW(dot),   ROW(norm),    ROW(sum),     ROW(strange),    ROW(write),   ROW(open),          ROW(poke),     ROW(close),  ROW(look),     ROW(see),      ROW(place),         ROW(reset),    ROW(duplicate),
-  ROW(renew), ROW(piece),   ROW(mult),    ROW(transposed), ROW(multadd), ROW(transposedadd), ROW(diagonal), ROW(values), ROW(scalemat), ROW(shiftmat), ROW(diagonalscale), ROW(zerorows), ROW(zeromat),
-  ROW(array), ROW(axpymat), ROW(copymat), ROW(replacemat), ROW(convert), ROW(transpose),     ROW(matmat),   ROW(dense),  ROW(edge),     ROW(solve),    ROW(keep),          ROW(gather),   ROW(factor),
+  ROW(fill),       ROW(set),        ROW(zero),      ROW(axpy),          ROW(aypx),     ROW(axpby),  ROW(waxpy),    ROW(maxpy),    ROW(times),         ROW(copy),     ROW(swap),    ROW(scale),     ROW(shift),   ROW(dot),
+  ROW(norm),       ROW(sum),        ROW(strange),   ROW(write),         ROW(open),     ROW(poke),   ROW(close),    ROW(look),     ROW(see),           ROW(place),    ROW(reset),   ROW(duplicate), ROW(renew),   ROW(piece),
+  ROW(mult),       ROW(transposed), ROW(multadd),   ROW(transposedadd), ROW(diagonal), ROW(values), ROW(scalemat), ROW(shiftmat), ROW(diagonalscale), ROW(zerorows), ROW(zeromat), ROW(array),     ROW(axpymat), ROW(copymat),
+  ROW(replacemat), ROW(convert),    ROW(transpose), ROW(matmat),        ROW(dense),    ROW(edge),   ROW(solve),    ROW(keep),     ROW(gather),        ROW(factor),   ROW(one),
 #undef ROW
 };
 #define NOPS ((int)PETSC_STATIC_ARRAY_LENGTH(operations))
@@ -1044,6 +1097,23 @@ static PetscErrorCode Clear(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Any operation or, in every third sequence, one of a few of like kind, which need to meet each other */
+static int Draw(uint32_t h)
+{
+  static const char *const focus[][7] = {
+    {"one",   "replacemat", "mult",   "transposed", "diagonal", "scalemat",   "dense"  },
+    {"one",   "array",      "gather", "mult",       "scalemat", "diagonal",   "gather" },
+    {"one",   "keep",       "keep",   "array",      "matmat",   "transposed", "zeromat"},
+    {"solve", "factor",     "edge",   "scalemat",   "factor",   "axpy",       "solve"  },
+    {"open",  "look",       "piece",  "place",      "set",      "mult",       "poke"   },
+  };
+  const uint32_t kind = g.seed % 15;
+
+  for (int k = 0; k < NOPS && kind < PETSC_STATIC_ARRAY_LENGTH(focus); k++)
+    if (!strcmp(operations[k].name, focus[kind][h % 7])) return k;
+  return (int)(h % (uint32_t)NOPS);
+}
+
 /* what stays empty where both worlds agree to the end */
 static PetscErrorCode Run(const Step step[], int n, char what[], size_t len)
 {
@@ -1112,7 +1182,7 @@ int main(int argc, char **argv)
       Step      s;
       PetscBool kept = (PetscBool)(nkeep < 0);
 
-      s.op = (int)(Hash(g.seed, (uint32_t)t, 1) % (uint32_t)NOPS);
+      s.op = Draw(Hash(g.seed, (uint32_t)t, 1));
       for (int k = 0; k < 4; k++) s.p[k] = (int)(Hash(g.seed, (uint32_t)t, (uint32_t)k + 2) % 1000u);
       for (PetscInt k = 0; k < nkeep; k++) kept = (PetscBool)(kept || keep[k] == t);
       if (kept) {
