@@ -630,6 +630,14 @@ static PetscErrorCode Op_array(World *w, const int p[4], double *result)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* PETSc's products of several processes cannot take new values once a factor is another matrix */
+static PetscErrorCode Another(World *w)
+{
+  PetscFunctionBegin;
+  for (int k = 0; k < PRODUCTS && g.ranks > 1; k++) PetscCall(MatDestroy(&w->kept[k]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* One entry, where there is one: most of the matrix is as it was */
 static PetscErrorCode Op_one(World *w, const int p[4], double *result)
 {
@@ -659,6 +667,7 @@ static PetscErrorCode Op_axpymat(World *w, const int p[4], double *result)
 
   PetscFunctionBegin;
   (void)result;
+  PetscCall(Another(w));
   if (p[1] % 2) PetscCall(MatDuplicate(w->m[k], MAT_COPY_VALUES, &B));
   else PetscCall(MakeMat(w, k, (uint32_t)p[2], &B));
   PetscCall(MatAXPY(w->m[k], (PetscScalar)(p[3] % 3 - 1), B, p[1] % 2 ? SAME_NONZERO_PATTERN : DIFFERENT_NONZERO_PATTERN));
@@ -673,6 +682,7 @@ static PetscErrorCode Op_copymat(World *w, const int p[4], double *result)
 
   PetscFunctionBegin;
   (void)result;
+  PetscCall(Another(w));
   PetscCall(MakeMat(w, k, (uint32_t)p[2], &B));
   if (p[1] % 2) {
     Mat D;
@@ -693,6 +703,7 @@ static PetscErrorCode Op_replacemat(World *w, const int p[4], double *result)
 
   PetscFunctionBegin;
   (void)result;
+  PetscCall(Another(w));
   if (p[1] % 2) PetscCall(MakeMat(w, k, (uint32_t)p[2], &B));
   else {
     PetscCall(MatDuplicate(w->m[k], MAT_COPY_VALUES, &B));
@@ -953,6 +964,7 @@ static PetscErrorCode Op_factor(World *w, const int p[4], double *result)
   }
   PetscCall(PCGetType(w->pc, &now));
   if (!now || p[2] % 2) PetscCall(PCSetType(w->pc, type[p[1] % 3]));
+  PetscCall(PCFactorSetLevels(w->pc, p[2] / 2 % 2));
   PetscCall(PCSetOperators(w->pc, w->m[SPD], w->m[SPD]));
   PetscCall(VecDuplicate(w->v[0][a], &z));
   if (p[3] % 3 == 0) PetscCall(PCApplyTranspose(w->pc, w->v[0][a], z));
@@ -1156,7 +1168,7 @@ int main(int argc, char **argv)
 {
   PetscInt  sequences = 500, seed = 1, length = 25, only = -1, nkeep = LENGTH, failed = 0, keep[LENGTH];
   char      type[64];
-  PetscBool some;
+  PetscBool some, least;
 
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
   PetscCall(TestRequireReal(0));
@@ -1170,6 +1182,8 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-only", &only, NULL));
   PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-keep", keep, &nkeep, &some));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_seqaij_type", g.seqtype, sizeof(g.seqtype), NULL));
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_gpucsr_product_least", &least));
+  if (!least) PetscCall(PetscOptionsSetValue(NULL, "-mat_gpucsr_product_least", "0")); /* on the device, however small */
   if (!some) nkeep = -1;
   length = PetscMin(length, LENGTH);
   for (PetscInt q = only < 0 ? 0 : only; q < (only < 0 ? sequences : only + 1) && failed < 3; q++) {
