@@ -695,8 +695,8 @@ PetscErrorCode MatConvert_MPIAIJ_MPIAIJGPUCSR(Mat A, MatType type, MatReuse reus
   Level: beginner
 
   Notes:
-  Each rank keeps its diagonal and its off-diagonal block on its GPU. Entries of vectors that cross ranks go through
-  page-locked host memory, so MPI need not know of GPUs.
+  Each rank keeps its diagonal and its off-diagonal block on its GPU. Entries of vectors that cross ranks are written into the memory of each other's GPUs on one host,
+  and go through page-locked host memory otherwise, so MPI need not know of GPUs; see -mat_gpucsr_halo.
 
 .seealso: `MATGPUCSR`, `MATSEQAIJGPUCSR`, `MatCreateAIJGPUCSR()`
 M*/
