@@ -5,6 +5,7 @@
   #define _GNU_SOURCE /* dladdr() */
 #endif
 #include "mat/impls/gpucsr/gpucsrimpl.h"
+#include "mat/impls/gpucsr/halo.h"
 #include "ksp/impls/petsc/methods.h"
 #include "ksp/impls/gpu/gpukspimpl.h"
 #include "tao/impls/bmrm/gpubmrm.h"
@@ -48,6 +49,9 @@ PetscErrorCode MatGPUCSRFinalizePackage(void)
   initialized = PETSC_FALSE;
   PetscCall(KSPGPUFinalize_Private());
   PetscCall(MatGPUCSRReportPrint_Private());
+  PetscCall(MatGPUCSRProductsForget_Private());
+  PetscCall(GPUCSRHalosForget());
+  PetscCall(MatGPUCSRDevicesForget_Private());
   PetscCall(GPUCSRPinFinalize());
   PetscCall(VecGPUFinalize());
   PetscCall(GPUCSRPlanFinalize());

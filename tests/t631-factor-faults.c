@@ -1,6 +1,6 @@
 //TEST name="pivots" args="-what pivots -mat_gpucsr_solve_kernel {}" loop="ranges syncfree auto"
 //TEST name="changes" args="-what changes -mat_gpucsr_solve_kernel syncfree"
-//TEST name="bus" args="-what bus -mat_gpucsr_solve_kernel {} -mat_gpucsr_format csr -vec_type gpu -vec_gpu_separate" loop="ranges syncfree levels"
+//TEST name="bus" args="-what bus -mat_gpucsr_solve_kernel {} -mat_gpucsr_format csr -vec_type gpu -vec_gpu_separate" loop="ranges syncfree"
 //TEST name="bus.icc" args="-what bus -mat_gpucsr_solve_kernel ranges -mat_gpucsr_format csr -vec_type gpu -vec_gpu_separate -ksp_type cg -pc_type icc"
 //TEST name="bus.bjacobi" args="-what bus -mat_gpucsr_solve_kernel ranges -mat_gpucsr_format csr -vec_type gpu -vec_gpu_separate -pc_type bjacobi -sub_mat_gpucsr_solve_kernel ranges"
 //TEST name="jacobi" args="-what solve -mat_gpucsr_solve jacobi -mat_gpucsr_solve_sweeps 30"
