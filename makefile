@@ -108,9 +108,13 @@ $(BUILD)/tests/%: tests/%.c $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp -MMD -MP $< -o $@ $(if $(filter t0% t1% t2% t3%,$(notdir $*)),$(OBJ) $(IOLIBS) $(CUDALIBS) -lstdc++,-L$(BUILD)/lib -Wl$(comma)--as-needed -lpetscgpucsr -Wl$(comma)-rpath$(comma)'$$ORIGIN/../lib') $(LIBS) -Wl,-rpath,$(LIBDIRS)
 
+# spmv is several files: the others are in a folder of its name
 $(BUILD)/bench/%: src/benchmarks/%.c $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp -MMD -MP $< -DGPUCSR_GIT='"$(GIT)"' -o $@ $(if $(filter ksp vec gamg,$(notdir $*)),,$(if $(filter read,$(notdir $*)),-L$(BUILD)/lib -lpetscgpucsr -Wl$(comma)-rpath$(comma)'$$ORIGIN/../lib',$(OBJ) $(IOLIBS) $(CUDALIBS) -L$(CUDA_DIR)/lib64 -lcusparse -lstdc++)) $(LIBS) -Wl,-rpath,$(LIBDIRS)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp $(filter %.c,$^) -DGPUCSR_GIT='"$(GIT)"' -o $@ $(if $(filter ksp vec gamg,$(notdir $*)),,$(if $(filter read,$(notdir $*)),-L$(BUILD)/lib -lpetscgpucsr -Wl$(comma)-rpath$(comma)'$$ORIGIN/../lib',$(OBJ) $(IOLIBS) $(CUDALIBS) -L$(CUDA_DIR)/lib64 -lcusparse -lstdc++)) $(LIBS) -Wl,-rpath,$(LIBDIRS)
+
+$(BENCHES): $(wildcard src/benchmarks/*.h)
+$(BUILD)/bench/spmv: $(wildcard src/benchmarks/spmv/*)
 
 CARRY ?= carry
 # `deps` may install PETSc, and what pkg-config says is asked when make starts: so these call make again
@@ -191,7 +195,7 @@ tune: needs-gpu benches
 bench: needs-gpu benches
 	src/benchmarks/run.sh -build $(BUILD) -out $(BUILD)/bench-results
 
--include $(OBJ:.o=.d) $(patsubst src/ksp/examples/%.c,$(BUILD)/examples/%.d,$(wildcard src/ksp/examples/*.c)) $(TESTS:%=%.d) $(BENCHES:%=%.d)
+-include $(OBJ:.o=.d) $(patsubst src/ksp/examples/%.c,$(BUILD)/examples/%.d,$(wildcard src/ksp/examples/*.c)) $(TESTS:%=%.d)
 
 clean:
 	rm -rf $(BUILD)

@@ -5,6 +5,7 @@
   #define _GNU_SOURCE /* dladdr() */
 #endif
 #include "mat/impls/gpucsr/gpucsrimpl.h"
+#include "mat/impls/gpucsr/halo.h"
 #include "ksp/impls/petsc/methods.h"
 #include "ksp/impls/gpu/gpukspimpl.h"
 #include "ksp/pc/impls/mg/cycle.h"
@@ -50,6 +51,9 @@ PetscErrorCode MatGPUCSRFinalizePackage(void)
   PetscCall(KSPGPUFinalize_Private());
   PetscCall(PCMGFinalize_Private());
   PetscCall(MatGPUCSRReportPrint_Private());
+  PetscCall(MatGPUCSRProductsForget_Private());
+  PetscCall(GPUCSRHalosForget());
+  PetscCall(MatGPUCSRDevicesForget_Private());
   PetscCall(GPUCSRPinFinalize());
   PetscCall(VecGPUFinalize());
   PetscCall(GPUCSRPlanFinalize());

@@ -153,6 +153,8 @@ static inline MatGPUCSRBackend MatGPUCSRBackendOf(Mat A)
 }
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRDevicesForget_Private(void);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRViewBlock_Private(Mat, PetscViewer);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRDecide_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRCounted_Private(Mat); /* this and the next three: changes.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRSample_Private(Mat, PetscInt, PetscScalar[]);
@@ -199,7 +201,8 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRInfoGet_Private(Mat, MatGPUCSRInfo *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReportAdd_Private(Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReportRemove_Private(Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReportPrint_Private(void);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRViewBlock_Private(Mat, PetscViewer);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRDescribe_Private(Mat, PetscViewer);
+GPUCSR_INTERN Mat_SeqGPUCSR *MatGPUCSRLiving_Private(void); /* the first of them */
 
 /* For the one who registers all types of the library, dlregisgpucsr.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRRegister_Private(void);
