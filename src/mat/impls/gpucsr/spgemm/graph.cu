@@ -1,0 +1,145 @@
+/* Graphs on a GPU: independent sets in them, and the scaling that makes one of a matrix */
+#include "spgemm.cuh"
+
+enum {
+  UNDECIDED,
+  TAKEN,
+  OUT
+};
+
+__device__ __forceinline__ int rank_of(const int *rank, int v)
+{
+  return rank ? rank[v] : v;
+}
+
+__global__ void begin_kernel(int m, const int *__restrict__ rowptr, int least, unsigned char *state, const int *__restrict__ order, int *rank)
+{
+  const int v = blockIdx.x * blockDim.x + threadIdx.x;
+
+  if (v >= m) return;
+  state[v] = rowptr[v + 1] - rowptr[v] < least ? OUT : UNDECIDED;
+  if (order) rank[order[v]] = v;
+}
+
+/*
+  A vertex is decided once all before it that have it in their rows are. What others decide meanwhile is seen or not; the decision is the same either way, as greedy
+  selection in a given order has one result (Blelloch, Fineman, Shun, Greedy sequential maximal independent set and matching are parallel on average, 2012).
+*/
+__global__ void decide_kernel(int m, csr T, const int *__restrict__ rank, volatile unsigned char *state, int *left)
+{
+  const int v = blockIdx.x * blockDim.x + threadIdx.x;
+
+  if (v >= m || state[v] != UNDECIDED) return;
+  const int mine = rank_of(rank, v);
+  bool      wait = false;
+  for (int k = T.i[v]; k < T.i[v + 1]; k++) {
+    const int u = T.j[k];
+
+    if (u == v || rank_of(rank, u) > mine) continue;
+    const unsigned char s = state[u];
+
+    if (s == TAKEN) {
+      state[v] = OUT;
+      return;
+    }
+    wait = wait || s == UNDECIDED;
+  }
+  if (!wait) state[v] = TAKEN;
+  else *left = 1;
+}
+
+__global__ void roots_kernel(int m, csr T, const int *__restrict__ rank, const unsigned char *__restrict__ state, int *root)
+{
+  const int v    = blockIdx.x * blockDim.x + threadIdx.x;
+  int       best = -1;
+
+  if (v >= m) return;
+  if (state[v] == TAKEN) best = v;
+  else
+    for (int k = T.i[v]; k < T.i[v + 1]; k++) {
+      const int u = T.j[k];
+
+      if (state[u] == TAKEN && (best < 0 || rank_of(rank, u) < rank_of(rank, best))) best = u;
+    }
+  root[v] = best;
+}
+
+/* Rounds between two questions whether all is decided, and how often that is asked at most: in a natural order chains may be as long as the matrix */
+#define ROUNDS    8
+#define QUESTIONS 512
+
+static PetscErrorCode IndependentSteps(const GPUCSRStorage *A, const GPUCSRStorage *T, const int32_t *order, int least, int32_t *root, unsigned char *state, int *rank, int *left, PetscBool *complete)
+{
+  const cudaStream_t s      = StreamOf(A);
+  const unsigned int blocks = GPUCSRBlocks(A->m, 256);
+  const int         *place  = order ? rank : NULL;
+
+  PetscFunctionBegin;
+  begin_kernel<<<blocks, 256, 0, s>>>(A->m, Arrays(A).i, least, state, order, rank);
+  *complete = PETSC_FALSE;
+  for (int q = 0; q < QUESTIONS && !*complete; q++) {
+    int undecided;
+
+    for (int k = 0; k < ROUNDS; k++) {
+      if (k == ROUNDS - 1) PetscCall(A->dev->ops->zero(A->dev->id, left, sizeof(int), s));
+      decide_kernel<<<blocks, 256, 0, s>>>(A->m, Arrays(T), place, state, left);
+    }
+    GPUCSRCheckLaunch("independent set");
+    PetscCall(ReadInt(A, left, &undecided));
+    *complete = (PetscBool)!undecided;
+  }
+  roots_kernel<<<blocks, 256, 0, s>>>(A->m, Arrays(T), place, state, root);
+  GPUCSRCheckLaunch("independent set (roots)");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A flag, ranks and states, in one piece */
+PetscErrorCode GPUCSRIndependent_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *T, const int32_t *order, int least, int32_t *root, PetscBool *complete)
+{
+  const size_t   flag = GPUCSRTogether(sizeof(int)), ranks = order ? GPUCSRTogether(sizeof(int) * (size_t)A->m) : 0, bytes = flag + ranks + (size_t)A->m;
+  void          *work = NULL;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  *complete = PETSC_TRUE;
+  if (!A->m) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRMalloc(A->dev, bytes, "states of vertices", &work));
+  ierr = IndependentSteps(A, T, order, least, root, (unsigned char *)work + flag + ranks, (int *)((char *)work + flag), (int *)work, complete);
+  PetscCall(GPUCSRFree(A->dev, bytes, &work));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+__global__ void roots_of_diagonal_kernel(int m, csr A, double *d)
+{
+  const int r = blockIdx.x * blockDim.x + threadIdx.x;
+  double    v = 0;
+
+  if (r >= m) return;
+  for (int k = A.i[r]; k < A.i[r + 1]; k++)
+    if (A.j[k] == r && A.a[k] != 0) v = sqrt(fabs(1 / A.a[k]));
+  d[r] = v;
+}
+
+__global__ void normalize_kernel(int m, csr A, const double *__restrict__ d, double *val)
+{
+  const int r = (int)(((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 8);
+
+  if (r >= m) return;
+  for (int k = A.i[r] + (int)(threadIdx.x % 8); k < A.i[r + 1]; k += 8) val[k] = val[k] * d[r] * d[A.j[k]];
+}
+
+PetscErrorCode GPUCSRNormalize_CUDA(GPUCSRStorage *A)
+{
+  void        *d     = NULL;
+  const size_t bytes = sizeof(double) * (size_t)A->m;
+
+  PetscFunctionBegin;
+  if (!A->m) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRMalloc(A->dev, bytes, "a graph's diagonal", &d));
+  roots_of_diagonal_kernel<<<GPUCSRBlocks(A->m, 256), 256, 0, StreamOf(A)>>>(A->m, Arrays(A), (double *)d);
+  normalize_kernel<<<GPUCSRBlocks((int64_t)A->m * 8, 256), 256, 0, StreamOf(A)>>>(A->m, Arrays(A), (const double *)d, (double *)A->array[CSR_VAL].data);
+  PetscCall(GPUCSRFree(A->dev, bytes, &d));
+  GPUCSRCheckLaunch("normalize");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

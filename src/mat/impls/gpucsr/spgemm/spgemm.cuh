@@ -1,0 +1,48 @@
+#pragma once
+
+/*
+  What the kernels of this folder share: a matrix as kernels see it, a number that a kernel leaves, and the functions of the table in spgemm.cu
+  that stand in other files.
+*/
+#include "spgemm.h"
+#include "../kernels/device.cuh"
+
+struct csr {
+  const int    *i, *j;
+  const double *a;
+};
+
+static inline csr Arrays(const GPUCSRStorage *A)
+{
+  return {(const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const double *)A->array[CSR_VAL].data};
+}
+
+static inline cudaStream_t StreamOf(const GPUCSRStorage *A)
+{
+  return (cudaStream_t)A->dev->stream;
+}
+
+/* An int that a kernel left on the device, read when the stream's work is done */
+static inline PetscErrorCode ReadInt(const GPUCSRStorage *A, const void *from, int *to)
+{
+  PetscFunctionBegin;
+  PetscCall(A->dev->ops->copy(A->dev->id, to, from, sizeof(int), GPUCSR_TO_HOST, A->dev->stream));
+  PetscCall(A->dev->ops->streamsynchronize(A->dev->id, A->dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+extern "C" {
+/* rows.cu */
+GPUCSR_INTERN PetscErrorCode GPUCSRBound_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *B, int32_t *length);
+GPUCSR_INTERN PetscErrorCode GPUCSRClassify_CUDA(int m, const int32_t *length, GPUCSRRowClasses *c, GPUCSRDevice dev);
+GPUCSR_INTERN PetscErrorCode GPUCSRScan_CUDA(int m, const int32_t *length, int32_t *rowptr, int64_t *nnz, GPUCSRDevice dev);
+
+/* graph.cu */
+GPUCSR_INTERN PetscErrorCode GPUCSRIndependent_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *T, const int32_t *order, int least, int32_t *root, PetscBool *complete);
+GPUCSR_INTERN PetscErrorCode GPUCSRNormalize_CUDA(GPUCSRStorage *A);
+
+/* sums.cu */
+GPUCSR_INTERN PetscErrorCode GPUCSRBeside_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *T, PetscBool absolute, GPUCSRStorage *K);
+GPUCSR_INTERN PetscErrorCode GPUCSRStacked_CUDA(int m, GPUCSRStorage *B);
+GPUCSR_INTERN PetscErrorCode GPUCSRAXPY_CUDA(double f, const GPUCSRStorage *X, GPUCSRStorage *Y, PetscBool *lost);
+}

@@ -1,0 +1,102 @@
+/* Sums of sparse matrices on a GPU: as a product [A T] [I; I], and in place where the pattern is there */
+#include "spgemm.cuh"
+
+/* 8 threads a row; T.i is NULL where there is no T */
+__global__ void beside_kernel(int m, int n, csr A, csr T, bool absolute, int *__restrict__ rowptr, int *__restrict__ col, double *__restrict__ val)
+{
+  const int r = (int)(((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 8), lane = threadIdx.x % 8;
+
+  if (r >= m) return;
+  const int first = A.i[r] + (T.i ? T.i[r] : 0), la = A.i[r + 1] - A.i[r], lt = T.i ? T.i[r + 1] - T.i[r] : 0;
+  for (int k = lane; k < la + lt; k += 8) {
+    const double v = k < la ? A.a[A.i[r] + k] : T.a[T.i[r] + k - la];
+
+    col[first + k] = k < la ? A.j[A.i[r] + k] : T.j[T.i[r] + k - la] + n;
+    val[first + k] = absolute ? fabs(v) : v;
+  }
+  if (lane == 0) {
+    rowptr[r] = first;
+    if (r == m - 1) rowptr[m] = first + la + lt;
+  }
+}
+
+PetscErrorCode GPUCSRBeside_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *T, PetscBool absolute, GPUCSRStorage *K)
+{
+  const csr none = {NULL, NULL, NULL};
+
+  PetscFunctionBegin;
+  if (!A->m) {
+    PetscCall((*A->dev->ops->zero)(A->dev->id, K->array[CSR_ROWPTR].data, sizeof(int), A->dev->stream));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  beside_kernel<<<GPUCSRBlocks((int64_t)A->m * 8, 256), 256, 0, StreamOf(A)>>>(A->m, A->n, Arrays(A), T ? Arrays(T) : none, absolute == PETSC_TRUE, (int *)K->array[CSR_ROWPTR].data, (int *)K->array[CSR_COL].data, (double *)K->array[CSR_VAL].data);
+  GPUCSRCheckLaunch("beside");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+__global__ void stacked_kernel(int m, int *rowptr, int *col, double *val)
+{
+  const int64_t r = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+
+  if (r > 2 * (int64_t)m) return;
+  rowptr[r] = (int)r;
+  if (r == 2 * (int64_t)m) return;
+  col[r] = (int)(r < m ? r : r - m);
+  val[r] = 1;
+}
+
+PetscErrorCode GPUCSRStacked_CUDA(int m, GPUCSRStorage *B)
+{
+  PetscFunctionBegin;
+  stacked_kernel<<<GPUCSRBlocks(2 * (int64_t)m + 1, 256), 256, 0, StreamOf(B)>>>(m, (int *)B->array[CSR_ROWPTR].data, (int *)B->array[CSR_COL].data, (double *)B->array[CSR_VAL].data);
+  GPUCSRCheckLaunch("stacked");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* 8 threads a row; rows of Y may be in any order, and are searched from the place where an ascending one has the column */
+__global__ void axpy_kernel(int m, double f, csr X, const int *__restrict__ yrow, const int *__restrict__ ycol, double *yval, int *lost)
+{
+  const int r = (int)(((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 8);
+
+  if (r >= m) return;
+  const int first = yrow[r], end = yrow[r + 1];
+  for (int q = X.i[r] + (int)(threadIdx.x % 8); q < X.i[r + 1]; q += 8) {
+    const int c  = X.j[q];
+    int       lo = first, hi = end;
+
+    while (lo < hi) {
+      const int mid = lo + (hi - lo) / 2;
+
+      if (ycol[mid] < c) lo = mid + 1;
+      else hi = mid;
+    }
+    if (lo == end || ycol[lo] != c)
+      for (lo = first; lo < end && ycol[lo] != c; lo++)
+        ;
+    if (lo < end) yval[lo] += f * X.a[q];
+    else *lost = 1;
+  }
+}
+
+PetscErrorCode GPUCSRAXPY_CUDA(double f, const GPUCSRStorage *X, GPUCSRStorage *Y, PetscBool *lost)
+{
+  GPUCSRDevice   dev  = Y->dev;
+  void          *flag = NULL;
+  int            yes  = 0;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  *lost = PETSC_FALSE;
+  if (!Y->m) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRMalloc(dev, sizeof(int), "a sum's flag", &flag));
+  ierr = dev->ops->zero(dev->id, flag, sizeof(int), dev->stream);
+  if (!ierr) {
+    axpy_kernel<<<GPUCSRBlocks((int64_t)Y->m * 8, 256), 256, 0, StreamOf(Y)>>>(Y->m, f, Arrays(X), Arrays(Y).i, Arrays(Y).j, (double *)Y->array[CSR_VAL].data, (int *)flag);
+    ierr = ReadInt(Y, flag, &yes);
+  }
+  PetscCall(GPUCSRFree(dev, sizeof(int), &flag));
+  PetscCall(ierr);
+  GPUCSRCheckLaunch("spgemm (axpy)");
+  *lost = yes ? PETSC_TRUE : PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
