@@ -229,8 +229,9 @@ PetscErrorCode GPUKSPPCMake(KSP ksp, KSP_GPU *k)
 /* The diagonal as a vector of PETSc's, for the host loop; none where it is not one */
 PetscErrorCode GPUKSPPCDiagonal(KSP ksp, KSP_GPU *k)
 {
-  GPUKSPPCKey key;
-  Vec         unit;
+  GPUKSPPCKey    key;
+  Vec            unit;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   if (k->pc.kind != GPUKSP_PC_DIAGONAL) {
@@ -242,10 +243,11 @@ PetscErrorCode GPUKSPPCDiagonal(KSP ksp, KSP_GPU *k)
   PetscCall(VecDestroy(&k->diagonal));
   PetscCall(VecDuplicate(ksp->vec_sol, &k->diagonal));
   PetscCall(VecDuplicate(ksp->vec_sol, &unit));
-  PetscCall(VecSet(unit, 1.0));
   PetscCall(PetscMemzero(&k->diagonalkey, sizeof(k->diagonalkey)));
-  PetscCall(PCApply(ksp->pc, unit, k->diagonal));
+  ierr = VecSet(unit, 1.0);
+  if (!ierr) ierr = PCApply(ksp->pc, unit, k->diagonal);
   PetscCall(VecDestroy(&unit));
+  PetscCall(ierr);
   k->diagonalkey = key;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
