@@ -1,6 +1,9 @@
-//TEST args="-program {} -every 7" loop="products columns"
+//TEST args="-program {} -every 11" loop="products columns sparse"
+//TEST name="factors" args="-program factors -every 29"
+//TEST name="solvers" args="-program solvers -every 149"
+//TEST name="gamg" args="-program gamg -every 101"
 //TEST name="formats" args="-program formats -every 41"
-//TEST name="vectors" args="-program vectors -every 2"
+//TEST name="vectors" args="-program vectors -every 3"
 //TEST name="learn" args="-program learn -every 29"
 //TEST name="pieces" args="-program pieces -every 60"
 //TEST name="cuda" args="-program products -backend cuda -every 17"
@@ -649,8 +652,8 @@ static PetscErrorCode Run(int program, int kind, long n, PetscBool on, PetscBool
   faults += kind == HOSTMEMORY ? host.injected : GPUCSRFault.injected;
   runs++;
   if (ierr) {
-    /* what was on the device alone is lost with it: entries of a vector; a sum that has begun to take the place of a summand */
-    const PetscBool lost    = (PetscBool)((!strcmp(o.vectors, "gpu") || !strcmp(programs[program].name, "vectors")) && ierr == PETSC_ERR_GPU);
+    /* what was on the device alone is lost with it: entries of a vector, those of GAMG's levels too; a sum that has begun to take the place of a summand */
+    const PetscBool lost    = (PetscBool)((!strcmp(o.vectors, "gpu") || !strcmp(programs[program].name, "vectors") || !strcmp(programs[program].name, "gamg")) && ierr == PETSC_ERR_GPU);
     const PetscBool halfway = (PetscBool)(strstr(message, "the sum was on its way back into the vector that held a summand") || strstr(message, "values were on their way back into the matrix that they are added to"));
     const PetscBool allowed = (PetscBool)(injected && (cuda || lost || halfway || kind == HOSTMEMORY) && (ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU));
 

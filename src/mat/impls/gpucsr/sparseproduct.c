@@ -59,7 +59,6 @@ static PetscErrorCode Forget(SparseProduct *p)
 {
   PetscFunctionBegin;
   if (!p->dev) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!p->dev->failed[0]) PetscCall((*p->dev->ops->activate)(p->dev->id));
   if (p->T.dev) PetscCall(GPUCSRStorageDestroy(&p->T));
   if (p->M.dev) PetscCall(GPUCSRStorageDestroy(&p->M));
   PetscCall(GPUCSRFree(p->dev, p->mapbytes, (void **)&p->map));
