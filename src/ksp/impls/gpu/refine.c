@@ -175,7 +175,7 @@ PetscErrorCode GPUKSPRefine(KSP ksp, KSP_GPU *k)
   GPUKSPVectors v = k->persistent.v;
 
   PetscFunctionBegin;
-  PetscCall(GPUKSPIterateBegin(k));
+  PetscCall(GPUKSPIterateBegin(ksp, k));
   PetscCall(GPUKSPStart(ksp, k, &v, PETSC_TRUE));
   if (k->state->guesszero) PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_REPLACEMENT_START, &v, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE));
   PetscCall(Residual(ksp, k, &v, PETSC_TRUE));

@@ -13,13 +13,13 @@ static const char KEY[] = "PCMGGPUCSR";
 typedef struct {
   const char *type;
   PetscErrorCode (*ours)(PC);
-  PetscErrorCode (*create)(PC), (*setup)(PC), (*reset)(PC), (*destroy)(PC), (*apply)(PC, Vec, Vec), (*view)(PC, PetscViewer); /* PETSc's */
+  PetscErrorCode (*create)(PC), (*reset)(PC), (*destroy)(PC), (*apply)(PC, Vec, Vec), (*view)(PC, PetscViewer); /* PETSc's */
 } Type;
 
 static PetscErrorCode PCCreate_MG_GPUCSR(PC), PCCreate_GAMG_GPUCSR(PC), PCApply_MG_GPUCSR(PC, Vec, Vec);
 static Type           types[] = {
-            {PCMG,   PCCreate_MG_GPUCSR,   NULL, NULL, NULL, NULL, NULL, NULL},
-            {PCGAMG, PCCreate_GAMG_GPUCSR, NULL, NULL, NULL, NULL, NULL, NULL},
+            {PCMG,   PCCreate_MG_GPUCSR,   NULL, NULL, NULL, NULL, NULL},
+            {PCGAMG, PCCreate_GAMG_GPUCSR, NULL, NULL, NULL, NULL, NULL},
 };
 
 /* What a level was when it was taken: numbers that are others when something about it is */
@@ -299,17 +299,6 @@ static PetscErrorCode PCApply_MG_GPUCSR(PC pc, Vec b, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PCSetUp_MG_GPUCSR(PC pc)
-{
-  Multigrid *m;
-
-  PetscFunctionBegin;
-  PetscCall((*TypeOf(pc)->setup)(pc));
-  if (pc->failedreason) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Current(pc, &m));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Release(Multigrid *m)
 {
   GPUCSRDevice dev = m->cycle.dev;
@@ -376,12 +365,10 @@ static PetscErrorCode PCCreate_MG_GPUCSR(PC pc)
 
   PetscFunctionBegin;
   PetscCall((*t->create)(pc));
-  t->setup         = pc->ops->setup;
   t->reset         = pc->ops->reset;
   t->destroy       = pc->ops->destroy;
   t->apply         = pc->ops->apply;
   t->view          = pc->ops->view;
-  pc->ops->setup   = PCSetUp_MG_GPUCSR;
   pc->ops->reset   = PCReset_MG_GPUCSR;
   pc->ops->destroy = PCDestroy_MG_GPUCSR;
   pc->ops->apply   = PCApply_MG_GPUCSR;
@@ -396,10 +383,8 @@ static PetscErrorCode PCCreate_GAMG_GPUCSR(PC pc)
 
   PetscFunctionBegin;
   PetscCall((*t->create)(pc));
-  t->setup         = pc->ops->setup;
   t->reset         = pc->ops->reset;
   t->destroy       = pc->ops->destroy;
-  pc->ops->setup   = PCSetUp_MG_GPUCSR;
   pc->ops->reset   = PCReset_MG_GPUCSR;
   pc->ops->destroy = PCDestroy_MG_GPUCSR;
   PetscFunctionReturn(PETSC_SUCCESS);
