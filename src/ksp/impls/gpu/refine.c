@@ -136,7 +136,7 @@ static PetscErrorCode Iteration(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
 {
   const GPUCSRKernel *kernel     = k->op.plan->choice.kernel;
   const PetscBool     explicitpc = (PetscBool)k->single.explicitpc;
-  GPUCSRProduct       p          = {1, 0, k->single.p, NULL, k->single.w, 0, k->n};
+  GPUCSRProduct       p          = {.alpha = 1, .x = k->single.p, .z = k->single.w, .last = k->n};
 
   PetscFunctionBegin;
   (void)v;
