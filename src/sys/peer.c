@@ -171,7 +171,7 @@ PetscErrorCode GPUCSRPeersMalloc(GPUCSRPeers p, size_t bytes, const char what[],
   if (all) {
     PetscCall(Unshare(p, &mine));
     PetscCall(PetscFree(offers));
-    SETERRQ(PETSC_COMM_SELF, all, "%s: %s", what, attempt.message);
+    SETERRQ(PETSC_COMM_SELF, all, "%s", attempt.message);
   }
   theirs[p->size] = offers;
   PetscFunctionReturn(PETSC_SUCCESS);
