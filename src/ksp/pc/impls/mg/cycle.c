@@ -5,6 +5,9 @@
 #include "cycle.h"
 #include "../../../impls/gpu/persistent.h"
 
+/* Rows from which the launches of a cycle are ahead of the device's work */
+#define LONG 400000
+
 PetscErrorCode GPUMGFree(GPUCSRDevice dev, GPUMGMemory *m)
 {
   PetscFunctionBegin;
@@ -199,29 +202,66 @@ PetscErrorCode GPUMGCycleRun(GPUMGCycle *c, const double *b, double *x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same with b and x of the finest level, by a graph once it has run by itself */
-PetscErrorCode GPUMGCycleReplay(GPUMGCycle *c)
+/* An application by its graph, which is recorded if it is not yet */
+static PetscErrorCode Replay(GPUMGCycle *c, GPUMGRecord *r)
+{
+  PetscFunctionBegin;
+#if defined(GPUCSR_HAVE_CUDA)
+  if (c->dev->ops->kernels && c->ran && !r->graph && !c->unrecordable) {
+    PetscErrorCode ierr;
+
+    PetscCall(GPUKSPGraphBegin(c->dev->stream));
+    ierr = GPUMGCycleRun(c, r->b, r->x);
+    PetscCall(GPUKSPGraphEnd(c->dev->stream, &r->graph));
+    PetscCall(ierr);
+    c->unrecordable = (PetscBool)!r->graph;
+  }
+  if (r->graph) {
+    PetscCall(GPUKSPGraphLaunch(r->graph, c->dev->stream));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  PetscCall(GPUMGCycleRun(c, r->b, r->x));
+  c->ran = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Drop(GPUMGCycle *c, GPUMGRecord *r)
+{
+  PetscFunctionBegin;
+#if defined(GPUCSR_HAVE_CUDA)
+  if (r->graph && !c->dev->failed[0]) PetscCall(GPUKSPGraphDestroy(&r->graph));
+#endif
+  *r = (GPUMGRecord){NULL, NULL, NULL};
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  The same for somebody who will come again. With the same arrays as last time, as conjugate gradients do, by a graph of those. With others, as GMRES does, by one of our own arrays, or
+  launch by launch where that takes less than copies of long vectors.
+*/
+PetscErrorCode GPUMGCycleApply(GPUMGCycle *c, const double *b, double *x)
 {
   GPUMGLevel *top = &c->level[c->levels - 1];
 
   PetscFunctionBegin;
-#if defined(GPUCSR_HAVE_CUDA)
-  if (c->dev->ops->kernels && c->ran && !c->graph && !c->unrecordable) {
-    PetscErrorCode ierr;
-
-    PetscCall(GPUKSPGraphBegin(c->dev->stream));
-    ierr = GPUMGCycleRun(c, top->b, top->x);
-    PetscCall(GPUKSPGraphEnd(c->dev->stream, &c->graph));
-    PetscCall(ierr);
-    c->unrecordable = (PetscBool)!c->graph;
-  }
-  if (c->graph) {
-    PetscCall(GPUKSPGraphLaunch(c->graph, c->dev->stream));
+  if (b == c->last.b && x == c->last.x) {
+    PetscCall(Replay(c, &c->last));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-#endif
-  PetscCall(GPUMGCycleRun(c, top->b, top->x));
-  c->ran = PETSC_TRUE;
+  PetscCall(Drop(c, &c->last));
+  c->last.b = b;
+  c->last.x = x;
+  if (top->n >= LONG || !c->ran || !c->dev->ops->kernels) {
+    PetscCall(GPUMGCycleRun(c, b, x));
+    c->ran = PETSC_TRUE;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  c->own.b = top->b;
+  c->own.x = top->x;
+  if (b != top->b) PetscCall(c->dev->ops->copy(c->dev->id, top->b, b, sizeof(double) * (size_t)top->n, GPUCSR_ON_DEVICE, c->dev->stream));
+  PetscCall(Replay(c, &c->own));
+  if (x != top->x) PetscCall(c->dev->ops->copy(c->dev->id, x, top->x, sizeof(double) * (size_t)top->n, GPUCSR_ON_DEVICE, c->dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -229,10 +269,8 @@ PetscErrorCode GPUMGCycleReplay(GPUMGCycle *c)
 PetscErrorCode GPUMGCycleForget(GPUMGCycle *c)
 {
   PetscFunctionBegin;
-#if defined(GPUCSR_HAVE_CUDA)
-  if (c->graph && !c->dev->failed[0]) PetscCall(GPUKSPGraphDestroy(&c->graph));
-#endif
-  c->graph = NULL;
+  PetscCall(Drop(c, &c->own));
+  PetscCall(Drop(c, &c->last));
   c->ran = c->unrecordable = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

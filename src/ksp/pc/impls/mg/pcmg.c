@@ -225,7 +225,7 @@ PetscErrorCode PCMGCycleGet_Private(PC pc, GPUMGCycle **c, PetscInt *version)
 
 /* ---- operations ---- */
 
-/* b to the device, or to where the cycle has it; x back. Nobody waits but a vector on the host, and the stream of somebody else's vectors for ours */
+/* b to the device and x back where they are not there. Nobody waits but a vector on the host, and the stream of somebody else's vectors for ours */
 static PetscErrorCode Apply(Multigrid *m, GPUCSROperand *b, GPUCSROperand *x)
 {
   GPUMGCycle             *c   = &m->cycle;
@@ -243,11 +243,9 @@ static PetscErrorCode Apply(Multigrid *m, GPUCSROperand *b, GPUCSROperand *x)
     PetscCall(ops->eventrecord(dev->id, m->event, s));
     PetscCall(ops->streamwait(dev->id, dev->stream, m->event));
   }
-  if (b->place == GPUCSR_DEVICE) PetscCall(ops->copy(dev->id, top->b, b->p, sizeof(double) * n, GPUCSR_ON_DEVICE, dev->stream));
-  else PetscCall(GPUCSRUpload(dev, top->b, GPUCSR_DOUBLE, b->p, GPUCSR_DOUBLE, n, b->pinned, dev->stream, NULL));
-  PetscCall(GPUMGCycleReplay(c));
-  if (x->place == GPUCSR_DEVICE) PetscCall(ops->copy(dev->id, x->p, top->x, sizeof(double) * n, GPUCSR_ON_DEVICE, dev->stream));
-  else PetscCall(GPUCSRDownload(dev, x->p, GPUCSR_DOUBLE, top->x, GPUCSR_DOUBLE, n, x->pinned, dev->stream));
+  if (b->place != GPUCSR_DEVICE) PetscCall(GPUCSRUpload(dev, top->b, GPUCSR_DOUBLE, b->p, GPUCSR_DOUBLE, n, b->pinned, dev->stream, NULL));
+  PetscCall(GPUMGCycleApply(c, b->place == GPUCSR_DEVICE ? (const double *)b->p : top->b, x->place == GPUCSR_DEVICE ? (double *)x->p : top->x));
+  if (x->place != GPUCSR_DEVICE) PetscCall(GPUCSRDownload(dev, x->p, GPUCSR_DOUBLE, top->x, GPUCSR_DOUBLE, n, x->pinned, dev->stream));
   if (x->place != GPUCSR_DEVICE || b->pinned) PetscCall(ops->streamsynchronize(dev->id, dev->stream));
   else if (s != dev->stream) {
     PetscCall(ops->eventrecord(dev->id, m->event, dev->stream));

@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(128) dia_row_kernel(int slices, int offset, in
   if (wanted) store(ending, row, sum[0]);
 }
 
-static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+static PetscErrorCode Launch_dia_row(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   const int begin = p->first / GPUCSR_SLICE, slices = (p->last - 1) / GPUCSR_SLICE + 1 - begin;
 
@@ -95,4 +95,4 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_dia_row) = {PETSC_TRUE, NULL, NULL, Launch, NULL, 0, PETSC_TRUE};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_dia_row) = {PETSC_TRUE, NULL, NULL, Launch_dia_row, NULL, 0, PETSC_TRUE};
