@@ -557,12 +557,12 @@ typedef struct {
     const X *x = (const X *)p->x, *M = (const X *)p->step.M; \
     X       *z = (X *)p->z, *d = (X *)p->step.d; \
 \
-    for (int r = p->first; r < p->last; r++) { \
-      X next = (X)p->step.cb * (M ? M[r] * z[r] : z[r]); \
+    for (int i = p->first; i < p->last; i++) { \
+      X next = (X)p->step.cb * (M ? M[i] * z[i] : z[i]); \
 \
-      if (p->step.ca != 0) next += (X)p->step.ca * d[r]; \
-      if (d) d[r] = next; \
-      z[r] = x[r] + next; \
+      if (p->step.ca != 0) next += (X)p->step.ca * d[i]; \
+      if (d) d[i] = next; \
+      z[i] = x[i] + next; \
     } \
   } while (0)
 
