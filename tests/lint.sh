@@ -62,7 +62,7 @@ layer() {
 }
 
 directions() {
-  layer "$(find src/sys -maxdepth 1 -name '*.[ch]')" "src/sys" "$upper|$cuda"
+  layer "$(find src/sys -maxdepth 1 -name '*.[ch]*')" "src/sys" "$upper|$cuda"
   for folder in host standin defer fault; do layer "$(find src/sys/$folder -name '*.[ch]')" "src/sys src/sys/$folder" "$upper|$cuda"; done
   layer "$(find src/sys/cuda -name '*.[ch]*')" "src/sys src/sys/cuda" "$upper"
   layer "$(find $mat/format -name '*.[ch]')" "src/sys $mat/format" "$upper|$cuda"
@@ -74,17 +74,19 @@ directions() {
   layer "$mat/factor/triangle.h $mat/factor/triangle.c $mat/factor/host.c" "$mat/format $mat/factor" "$upper|$cuda"
   layer "$(find $mat/factor -name '*.cu*')" "$mat/format $mat/kernels $mat/factor" "$upper"
   layer "$(find $mat/factor -name '*.[ch]' ! -name 'triangle.*' ! -name host.c)" "$mat $mat/factor" "$cuda"
-  layer "$(find $mat -maxdepth 1 -name '*.[ch]')" "$mat $mat/plan $mat/spgemm $vec" "$cuda"
+  layer "$(find $mat -maxdepth 1 -name '*.[ch]')" "src/sys $mat $mat/kernels $mat/plan $mat/spgemm $vec" "$cuda"
   layer "$(find $vec -name '*.[ch]')" "src/sys $vec" "$cuda"
   layer "$(find $vec -name '*.cu')" "src/sys $vec" "$upper"
   layer "$(find src/tao/impls -name '*.[ch]')" "src/sys $mat $tao" "$cuda"
   layer "$(find src/tao/impls -name '*.cu')" "$mat/kernels $tao" ""
   layer "$(find src/io -name '*.[ch]' ! -name 'load*' ! -name setrows.c)" "src/io" "$upper|$cuda"
   layer "$(find src/io -name 'load*' -o -path src/io/setrows.c)" "src/io src/sys" "$cuda"
-  layer "$(find src/ksp/impls -name '*.[ch]' ! -path '*/petsc/*')" "src/sys $mat $mat/format src/ksp/impls/gpu" "$cuda"
+  layer "$(find src/ksp/impls -name '*.[ch]' ! -path '*/petsc/*')" "src/sys $mat $mat/format src/ksp/impls/gpu src/ksp/pc/impls/mg" "$cuda"
   layer "$(find src/ksp/impls/petsc -name '*.[ch]')" "src/sys $vec src/ksp/impls/petsc" "$cuda"
-  layer "$(find src/ksp/impls -name '*.cu')" "$mat/format $mat/kernels src/ksp/impls/gpu" "petsc/private"
-  layer src/dlregisgpucsr.c "src $mat src/ksp/impls/gpu src/ksp/impls/petsc $tao" "$cuda"
+  layer "$(find src/ksp/impls -name '*.cu*')" "src/sys $mat/format $mat/kernels src/ksp/impls/gpu" "petsc/private"
+  layer "$(find src/ksp/pc -name '*.[ch]')" "src/sys $mat $mat/kernels src/ksp/impls/gpu src/ksp/pc/impls/mg" "$cuda"
+  layer "$(find src/ksp/pc -name '*.cu')" "$mat/kernels src/ksp/pc/impls/mg" "$upper"
+  layer src/dlregisgpucsr.c "src $mat src/ksp/impls/gpu src/ksp/impls/petsc src/ksp/pc/impls/mg $tao" "$cuda"
   layer "$(find include -name '*.h')" "" "petsc/private|$cuda"
   layer "$(find src/ksp/examples -name '*.[ch]')" "src/ksp/examples" "petsc/private|petscgpucsr|$cuda"
   layer "$(find src/tao/examples -name '*.[ch]')" "src/tao/examples src/tao/examples/bmrm" "petsc/private|$cuda" # any PETSc program could be one

@@ -1,6 +1,6 @@
 //TEST name="pivots" args="-what pivots -mat_gpucsr_solve_kernel {}" loop="ranges syncfree auto"
 //TEST name="changes" args="-what changes -mat_gpucsr_solve_kernel syncfree"
-//TEST name="bus" args="-what bus -mat_gpucsr_solve_kernel {} -mat_gpucsr_format csr -vec_type gpu -vec_gpu_separate" loop="ranges syncfree levels"
+//TEST name="bus" args="-what bus -mat_gpucsr_solve_kernel {} -mat_gpucsr_format csr -vec_type gpu -vec_gpu_separate" loop="ranges syncfree"
 //TEST name="bus.icc" args="-what bus -mat_gpucsr_solve_kernel ranges -mat_gpucsr_format csr -vec_type gpu -vec_gpu_separate -ksp_type cg -pc_type icc"
 //TEST name="bus.bjacobi" args="-what bus -mat_gpucsr_solve_kernel ranges -mat_gpucsr_format csr -vec_type gpu -vec_gpu_separate -pc_type bjacobi -sub_mat_gpucsr_solve_kernel ranges"
 //TEST name="jacobi" args="-what solve -mat_gpucsr_solve jacobi -mat_gpucsr_solve_sweeps 30"
@@ -77,7 +77,7 @@ static PetscErrorCode FactorAndSolve(Mat A, PetscBool icc, const MatFactorInfo *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Try(PetscInt which, PetscBool icc, MatFactorShiftType shift, PetscBool fatal, PetscBool ref, Outcome *o)
+static PetscErrorCode Try(PetscInt which, PetscBool icc, MatFactorShiftType shift, PetscReal amount, PetscBool fatal, PetscBool ref, Outcome *o)
 {
   Mat           A, F;
   IS            is;
@@ -93,7 +93,7 @@ static PetscErrorCode Try(PetscInt which, PetscBool icc, MatFactorShiftType shif
   info.fill        = 1.0;
   info.zeropivot   = 100 * PETSC_MACHINE_EPSILON;
   info.shifttype   = (PetscReal)shift;
-  info.shiftamount = 100 * PETSC_MACHINE_EPSILON;
+  info.shiftamount = amount;
   PetscCall(MatGetFactor(A, NULL, icc ? MAT_FACTOR_ICC : MAT_FACTOR_ILU, &F));
   said[0] = 0;
   PetscCall(PetscPushErrorHandler(Keep, NULL));
@@ -107,7 +107,11 @@ static PetscErrorCode Try(PetscInt which, PetscBool icc, MatFactorShiftType shif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Pivots(void)
+/*
+  A shift of a pivot that became zero leaves a pivot of the size of the shift: elimination with it makes numbers larger by max |a| / shift, most of which cancels again, so two ways of rounding
+  (a GPU contracts a product and a sum to one operation) differ by that much. After PETSc's own shift, 100 eps, two digits are left: the larger one shows whether the factor is right.
+*/
+static PetscErrorCode Pivots(PetscReal amount)
 {
   PetscFunctionBegin;
   for (PetscInt which = 0; which < 4; which++)
@@ -117,13 +121,14 @@ static PetscErrorCode Pivots(void)
           Outcome   o[2];
           PetscBool same;
           char      where[128];
+          PetscReal growth = shift == MAT_SHIFT_NONZERO || shift == MAT_SHIFT_INBLOCKS ? 4 / amount : 0;
 
-          for (PetscInt ref = 0; ref < 2; ref++) PetscCall(Try(which, (PetscBool)icc, (MatFactorShiftType)shift, (PetscBool)fatal, (PetscBool)ref, &o[ref]));
-          PetscCall(PetscSNPrintf(where, sizeof(where), "fault %" PetscInt_FMT ", %s, shift %s, %s", which, icc ? "ICC" : "ILU", MatFactorShiftTypes[shift], fatal ? "fatal" : "not fatal"));
+          for (PetscInt ref = 0; ref < 2; ref++) PetscCall(Try(which, (PetscBool)icc, (MatFactorShiftType)shift, amount, (PetscBool)fatal, (PetscBool)ref, &o[ref]));
+          PetscCall(PetscSNPrintf(where, sizeof(where), "fault %" PetscInt_FMT ", %s, shift %s by %g, %s", which, icc ? "ICC" : "ILU", MatFactorShiftTypes[shift], (double)amount, fatal ? "fatal" : "not fatal"));
           PetscCheck(o[0].ierr == o[1].ierr && o[0].error == o[1].error, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: error %d, factor error %d; with aij %d, %d", where, (int)o[0].ierr, (int)o[0].error, (int)o[1].ierr, (int)o[1].error);
           PetscCall(PetscStrcmp(o[0].said, o[1].said, &same));
           PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: says '%s', aij '%s'", where, o[0].said, o[1].said);
-          PetscCheck(o[0].norm == o[1].norm || PetscAbsReal(o[0].norm - o[1].norm) <= 40 * TEST_C * PETSC_MACHINE_EPSILON * o[1].norm, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: solution of norm %.17g, with aij %.17g", where, (double)o[0].norm,
+          PetscCheck(o[0].norm == o[1].norm || PetscAbsReal(o[0].norm - o[1].norm) <= (40 * TEST_C + growth) * PETSC_MACHINE_EPSILON * o[1].norm, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: solution of norm %.17g, with aij %.17g", where, (double)o[0].norm,
                      (double)o[1].norm);
         }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -300,7 +305,10 @@ int main(int argc, char **argv)
   PetscCall(TestRequireReal(64));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-what", what, sizeof(what), NULL));
   PetscCall(PetscStrcmp(what, "pivots", &same));
-  if (same) PetscCall(Pivots());
+  if (same) {
+    PetscCall(Pivots(100 * PETSC_MACHINE_EPSILON));
+    PetscCall(Pivots(1e-2));
+  }
   PetscCall(PetscStrcmp(what, "changes", &same));
   if (same) PetscCall(Changes());
   PetscCall(PetscStrcmp(what, "bus", &same));

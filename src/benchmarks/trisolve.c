@@ -343,7 +343,7 @@ static PetscErrorCode Case(GPUCSRDevice dev, GPUCSRDevice host, const char name[
   for (int r = 0; r < M.n; r++) H.b[r] = 1 + (double)((uint32_t)r * 2654435761u) / 4294967296.0;
   PetscCall(Solve(&H));
   for (int k = 0; k < GPUCSR_SOLVE_METHODS; k++) {
-    static const GPUCSRSolveMethod order[] = {GPUCSR_SOLVE_LEVELS, GPUCSR_SOLVE_RANGES, GPUCSR_SOLVE_SYNCFREE}; /* the last is what Jacobi sweeps go on with */
+    static const GPUCSRSolveMethod order[] = {GPUCSR_SOLVE_RANGES, GPUCSR_SOLVE_SYNCFREE}; /* the last is what Jacobi sweeps go on with */
 
     PetscCall(Method(dev, &M, name, order[k], order[k] == GPUCSR_SOLVE_RANGES && small ? 3 : 0, &H, repeats, &S, part));
     if (k < GPUCSR_SOLVE_METHODS - 1) PetscCall(TearDown(&S));

@@ -23,6 +23,7 @@ typedef struct {
   int    processors;
   size_t memory; /* bytes in all */
   size_t l2;     /* bytes of last-level cache */
+  char   uuid[16];
 } GPUCSRProperties;
 
 typedef enum {
@@ -30,6 +31,11 @@ typedef enum {
   GPUCSR_TO_HOST,
   GPUCSR_ON_DEVICE
 } GPUCSRCopyKind;
+
+/* What another process of this host opens memory by */
+typedef struct {
+  char bytes[64];
+} GPUCSRHandle;
 
 /* One backend. Every function names itself, the size and the device in its error; those that give back meet none: what a device cannot take back is lost with it. */
 typedef struct {
@@ -48,6 +54,10 @@ typedef struct {
   PetscErrorCode (*hostfree)(int id, void *);
   PetscErrorCode (*hostregister)(int id, void *, size_t bytes, PetscBool *done); /* page-lock memory that is somebody else's */
   PetscErrorCode (*hostunregister)(int id, void *);
+  PetscErrorCode (*share)(int id, size_t bytes, void **, GPUCSRHandle *);        /* memory, zeroed, that other processes can attach; */
+  PetscErrorCode (*unshare)(int id, size_t bytes, void *);                       /* all have detached it */
+  PetscErrorCode (*attach)(int id, const GPUCSRHandle *, size_t bytes, void **); /* memory of another process' device, as this device addresses it */
+  PetscErrorCode (*detach)(int id, size_t bytes, void *);
   PetscErrorCode (*copy)(int id, void *dst, const void *src, size_t bytes, GPUCSRCopyKind, GPUCSRStream);
   PetscErrorCode (*zero)(int id, void *, size_t bytes, GPUCSRStream);
   PetscErrorCode (*streamcreate)(int id, GPUCSRStream *);
@@ -103,7 +113,7 @@ static inline size_t GPUCSRTypeSize(GPUCSRType t)
 #define GPUCSR_HAND_BYTES ((size_t)1 << 20) /* of a piece */
 
 /* An open device: one per backend and process, shared by all its matrices */
-typedef struct {
+typedef struct _n_GPUCSRDevice {
   const GPUCSRBackendOps *ops;
   GPUCSRProperties        props;
   int                     id;

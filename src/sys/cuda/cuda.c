@@ -77,6 +77,7 @@ static PetscErrorCode Open_CUDA(int id, GPUCSRProperties *p)
   p->processors = prop.multiProcessorCount;
   p->memory     = prop.totalGlobalMem;
   p->l2         = (size_t)prop.l2CacheSize;
+  PetscCall(PetscMemcpy(p->uuid, &prop.uuid, sizeof(p->uuid)));
   PetscCall(PetscMemzero(&pp, sizeof(pp)));
   pp.allocType     = cudaMemAllocationTypePinned;
   pp.location.type = cudaMemLocationTypeDevice;
@@ -153,6 +154,60 @@ static PetscErrorCode Unregister_CUDA(int id, void *p)
 {
   PetscFunctionBegin;
   GiveBack(id, cudaHostUnregister(p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whole pages of the device: a handle opens all of the page that its memory is in, and what else is there is nobody's business */
+#define PAGE ((size_t)2 << 20)
+
+/* Not from the pool, whose memory has no such handles */
+static PetscErrorCode Share_CUDA(int id, size_t bytes, void **p, GPUCSRHandle *handle)
+{
+  cudaIpcMemHandle_t ipc;
+  cudaError_t        err;
+
+  PetscFunctionBegin;
+  PetscCall(Activate_CUDA(id));
+  CUDACall(id, bytes, cudaMalloc(p, (bytes + PAGE - 1) / PAGE * PAGE));
+  err = cudaMemset(*p, 0, bytes);
+  if (err == cudaSuccess) err = cudaDeviceSynchronize();
+  if (err == cudaSuccess) err = cudaIpcGetMemHandle(&ipc, *p);
+  if (err != cudaSuccess) {
+    GiveBack(id, cudaFree(*p));
+    *p = NULL;
+  }
+  CUDACall(id, bytes, err);
+  PetscCheck(sizeof(ipc) <= sizeof(handle->bytes), PETSC_COMM_SELF, PETSC_ERR_PLIB, "A handle has %zu bytes", sizeof(ipc));
+  PetscCall(PetscMemcpy(handle->bytes, &ipc, sizeof(ipc)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Unshare_CUDA(int id, size_t bytes, void *p)
+{
+  PetscFunctionBegin;
+  (void)bytes;
+  PetscCall(Activate_CUDA(id));
+  GiveBack(id, cudaFree(p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Attach_CUDA(int id, const GPUCSRHandle *handle, size_t bytes, void **p)
+{
+  cudaIpcMemHandle_t ipc;
+
+  PetscFunctionBegin;
+  PetscCall(Activate_CUDA(id));
+  PetscCall(PetscMemcpy(&ipc, handle->bytes, sizeof(ipc)));
+  CUDACall(id, bytes, cudaIpcOpenMemHandle(p, ipc, cudaIpcMemLazyEnablePeerAccess));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Detach_CUDA(int id, size_t bytes, void *p)
+{
+  PetscFunctionBegin;
+  (void)bytes;
+  PetscCall(Activate_CUDA(id));
+  GiveBack(id, cudaIpcCloseMemHandle(p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -273,6 +328,10 @@ const GPUCSRBackendOps GPUCSRBackend_cuda = {
   .hostfree          = HostFree_CUDA,
   .hostregister      = Register_CUDA,
   .hostunregister    = Unregister_CUDA,
+  .share             = Share_CUDA,
+  .unshare           = Unshare_CUDA,
+  .attach            = Attach_CUDA,
+  .detach            = Detach_CUDA,
   .copy              = Copy_CUDA,
   .zero              = Zero_CUDA,
   .streamcreate      = StreamCreate_CUDA,

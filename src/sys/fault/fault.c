@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const GPUCSRFaultKinds[GPUCSR_FAULT_KINDS + 1] = {"memory", "pagelock", "copy", "launch", "event", "synchronize", "properties", "device", NULL};
+const char *const GPUCSRFaultKinds[GPUCSR_FAULT_KINDS + 1] = {"memory", "pagelock", "copy", "launch", "event", "synchronize", "properties", "peer", "device", NULL};
 GPUCSRFaultCounts GPUCSRFault;
 
 static GPUCSRBackendOps under; /* the table below this layer */
@@ -53,6 +53,8 @@ FUNCTION(memory, (int id, size_t *avail, size_t *total), (id, avail, total), GPU
 FUNCTION(synchronize, (int id), (id), GPUCSR_FAULT_SYNCHRONIZE, PETSC_ERR_GPU, )
 FUNCTION(malloc, (int id, size_t bytes, GPUCSRStream s, void **p), (id, bytes, s, p), GPUCSR_FAULT_MEMORY, PETSC_ERR_MEM, GPUCSRFault.memory++)
 FUNCTION(hostmalloc, (int id, size_t bytes, void **p), (id, bytes, p), GPUCSR_FAULT_PAGELOCK, PETSC_ERR_MEM, GPUCSRFault.hostmemory++)
+FUNCTION(share, (int id, size_t bytes, void **p, GPUCSRHandle *h), (id, bytes, p, h), GPUCSR_FAULT_PEER, PETSC_ERR_MEM, GPUCSRFault.memory++)
+FUNCTION(attach, (int id, const GPUCSRHandle *h, size_t bytes, void **p), (id, h, bytes, p), GPUCSR_FAULT_PEER, PETSC_ERR_GPU, GPUCSRFault.attached++)
 FUNCTION(copy, (int id, void *dst, const void *src, size_t bytes, GPUCSRCopyKind kind, GPUCSRStream s), (id, dst, src, bytes, kind, s), GPUCSR_FAULT_COPY, PETSC_ERR_GPU, )
 FUNCTION(zero, (int id, void *p, size_t bytes, GPUCSRStream s), (id, p, bytes, s), GPUCSR_FAULT_COPY, PETSC_ERR_GPU, )
 FUNCTION(fetch, (int id, void *dst, const void *src, size_t bytes, GPUCSRStream s), (id, dst, src, bytes, s), GPUCSR_FAULT_COPY, PETSC_ERR_GPU, )
@@ -76,6 +78,8 @@ FUNCTION(hold, (int id, GPUCSRStream s, volatile int *go), (id, s, go), GPUCSR_F
   }
 
 GIVEBACK(free, (int id, GPUCSRStream s, void *p), (id, s, p), memory)
+GIVEBACK(unshare, (int id, size_t bytes, void *p), (id, bytes, p), memory)
+GIVEBACK(detach, (int id, size_t bytes, void *p), (id, bytes, p), attached)
 GIVEBACK(hostfree, (int id, void *p), (id, p), hostmemory)
 GIVEBACK(hostunregister, (int id, void *p), (id, p), locked)
 GIVEBACK(streamdestroy, (int id, GPUCSRStream s), (id, s), streams)
@@ -113,7 +117,7 @@ static PetscErrorCode Parse(const char text[])
 
   PetscFunctionBegin;
   while (k < GPUCSR_FAULT_KINDS && (strncmp(text, GPUCSRFaultKinds[k], word) || GPUCSRFaultKinds[k][word])) k++;
-  PetscCheck(end && k < GPUCSR_FAULT_KINDS, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "-gpucsr_debug_fault %s: must begin with memory:, pagelock:, copy:, launch:, event:, synchronize:, properties: or device:, and a number", text);
+  PetscCheck(end && k < GPUCSR_FAULT_KINDS, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "-gpucsr_debug_fault %s: must begin with memory:, pagelock:, copy:, launch:, event:, synchronize:, properties:, peer: or device:, and a number", text);
   f->kind = (GPUCSRFaultKind)k;
   f->at   = (PetscInt)strtol(end + 1, &rest, 10);
   f->on   = (PetscBool)!strncmp(rest, ":on", 3);
@@ -141,7 +145,7 @@ PetscErrorCode GPUCSRDebug_fault(GPUCSRBackendOps *ops)
   GPUCSRLaunchHook = NULL;
   if (!set) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMemzero(f->calls, sizeof(f->calls)));
-  f->injected = f->memory = f->hostmemory = f->locked = f->events = f->streams = 0;
+  f->injected = f->memory = f->hostmemory = f->locked = f->attached = f->events = f->streams = 0;
   PetscCall(Parse(text));
   under            = *ops;
   GPUCSRLaunchHook = Launch_Fault;
@@ -157,6 +161,10 @@ PetscErrorCode GPUCSRDebug_fault(GPUCSRBackendOps *ops)
   LAY(hostfree);
   LAY(hostregister);
   LAY(hostunregister);
+  LAY(share);
+  LAY(unshare);
+  LAY(attach);
+  LAY(detach);
   LAY(copy);
   LAY(zero);
   LAY(fetch);

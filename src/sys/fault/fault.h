@@ -11,6 +11,7 @@ typedef enum {
   GPUCSR_FAULT_EVENT,    /* and streams: made, recorded, waited for by a stream, timed */
   GPUCSR_FAULT_SYNCHRONIZE,
   GPUCSR_FAULT_PROPERTIES, /* opening, activating and asking a device */
+  GPUCSR_FAULT_PEER,       /* memory for other processes, and theirs */
   GPUCSR_FAULT_DEVICE,     /* any of these, and giving back: as a device that is lost */
   GPUCSR_FAULT_KINDS
 } GPUCSRFaultKind;
@@ -19,12 +20,12 @@ GPUCSR_INTERN const char *const GPUCSRFaultKinds[GPUCSR_FAULT_KINDS + 1];
 
 typedef struct {
   GPUCSRFaultKind kind;
-  PetscInt        at;                                          /* the call that fails, counted from 1; 0: none */
-  PetscBool       on;                                          /* and all that follow */
-  char            backend[16];                                 /* whose table is watched */
-  PetscInt        calls[GPUCSR_FAULT_KINDS];                   /* so far */
-  PetscInt        injected;                                    /* calls that failed because we said so */
-  PetscInt        memory, hostmemory, locked, events, streams; /* that are not given back */
+  PetscInt        at;                                                    /* the call that fails, counted from 1; 0: none */
+  PetscBool       on;                                                    /* and all that follow */
+  char            backend[16];                                           /* whose table is watched */
+  PetscInt        calls[GPUCSR_FAULT_KINDS];                             /* so far */
+  PetscInt        injected;                                              /* calls that failed because we said so */
+  PetscInt        memory, hostmemory, locked, attached, events, streams; /* that are not given back */
 } GPUCSRFaultCounts;
 
 GPUCSR_INTERN GPUCSRFaultCounts GPUCSRFault;

@@ -3,8 +3,15 @@
   they return. Formats, conversions, plans and the Mat run on it unchanged, so that a machine without a GPU works and
   tests all but the device code.
 */
+#if !defined(_GNU_SOURCE)
+  #define _GNU_SOURCE /* memfd_create() */
+#endif
 #include "../gpucsrsys.h"
+#include <errno.h>
+#include <fcntl.h>
 #include <omp.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static PetscErrorCode Count_Host(int *n, char why[], size_t len)
@@ -74,6 +81,70 @@ static PetscErrorCode Register_Host(int id, void *p, size_t bytes, PetscBool *do
   (void)bytes;
   *done = PETSC_FALSE; /* nothing crosses a bus here */
   return PETSC_SUCCESS;
+}
+
+/* Memory that has no name, so that nothing is left of it by a process that was killed: others open it by the number that it has in this one */
+static PetscErrorCode Map(int fd, size_t bytes, void **p)
+{
+  PetscFunctionBegin;
+  PetscCheck(fd >= 0, PETSC_COMM_SELF, PETSC_ERR_SYS, "memory of another process cannot be opened: %s", strerror(errno));
+  *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (*p == MAP_FAILED) *p = NULL;
+  PetscCheck(*p, PETSC_COMM_SELF, PETSC_ERR_MEM, "%zu bytes that processes share cannot be mapped: %s", bytes, strerror(errno));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The piece begins with the number of its file, on a page of its own */
+#define HEADER 4096
+
+static PetscErrorCode Share_Host(int id, size_t bytes, void **p, GPUCSRHandle *handle)
+{
+  int   fd    = memfd_create("gpucsr", MFD_CLOEXEC);
+  void *whole = NULL;
+
+  PetscFunctionBegin;
+  (void)id;
+  PetscCheck(fd >= 0 && !ftruncate(fd, (off_t)(bytes + HEADER)), PETSC_COMM_SELF, PETSC_ERR_MEM, "%zu bytes that processes share are not there: %s", bytes, strerror(errno));
+  PetscCall(Map(fd, bytes + HEADER, &whole));
+  *(int *)whole = fd;
+  *p            = (char *)whole + HEADER;
+  PetscCall(PetscSNPrintf(handle->bytes, sizeof(handle->bytes), "/proc/%d/fd/%d", (int)getpid(), fd));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Unshare_Host(int id, size_t bytes, void *p)
+{
+  void     *whole = (char *)p - HEADER;
+  const int fd    = *(int *)whole;
+
+  PetscFunctionBegin;
+  (void)id;
+  (void)munmap(whole, bytes + HEADER);
+  (void)close(fd);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Attach_Host(int id, const GPUCSRHandle *handle, size_t bytes, void **p)
+{
+  int            fd    = open(handle->bytes, O_RDWR | O_CLOEXEC);
+  void          *whole = NULL;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  (void)id;
+  ierr = Map(fd, bytes + HEADER, &whole);
+  if (fd >= 0) (void)close(fd);
+  PetscCall(ierr);
+  *p = (char *)whole + HEADER;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Detach_Host(int id, size_t bytes, void *p)
+{
+  PetscFunctionBegin;
+  (void)id;
+  (void)munmap((char *)p - HEADER, bytes + HEADER);
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Copy_Host(int id, void *dst, const void *src, size_t bytes, GPUCSRCopyKind kind, GPUCSRStream s)
@@ -162,6 +233,10 @@ const GPUCSRBackendOps GPUCSRBackend_host = {
   .hostfree          = HostFree_Host,
   .hostregister      = Register_Host,
   .hostunregister    = Pointer_Host,
+  .share             = Share_Host,
+  .unshare           = Unshare_Host,
+  .attach            = Attach_Host,
+  .detach            = Detach_Host,
   .copy              = Copy_Host,
   .zero              = Zero_Host,
   .streamcreate      = StreamCreate_Host,

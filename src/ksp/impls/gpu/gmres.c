@@ -335,13 +335,8 @@ PetscErrorCode KSPSolve_GPUGMRES(KSP ksp)
   if (ok) PetscCall(Prepare(ksp, g, &ok, why, sizeof(why)));
   if (ok) {
     g->k.solved = PETSC_TRUE;
-    /* where others wait for this process, a device that fails in the middle is an error */
-    if (g->several) PetscCall(Run(ksp, &g->k));
-    else PetscCall(GPUKSPAttempt(ksp, &g->k, Run, &ok, why, sizeof(why)));
-    if (!ok) { /* PETSc's begins again */
-      ksp->res_hist_len = recorded;
-      if (zero) PetscCall(VecSet(ksp->vec_sol, 0));
-    }
+    PetscCall(GPUKSPAttempt(ksp, &g->k, Run, &ok, why, sizeof(why)));
+    if (!ok) ksp->res_hist_len = recorded; /* PETSc's begins again */
   }
   if (!ok) {
     PetscCall(GPUKSPFallBack(ksp, why));

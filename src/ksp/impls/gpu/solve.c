@@ -246,14 +246,19 @@ static PetscErrorCode GoOnInDouble(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* run(), where a device that fails before it gives the solution back is no error: b, and the guess of a solution on the host, are as they were */
+/*
+  run(), where a device that fails before it gives the solution back is no error: b, and the guess of a solution on the host, are as they were. The host loop may leave another iterate there,
+  which is a guess as good; of several processes it is the one that fails who says so, since the others wait for its sums.
+*/
 PetscErrorCode GPUKSPAttempt(KSP ksp, KSP_GPU *k, PetscErrorCode (*run)(KSP, KSP_GPU *), PetscBool *ok, char why[], size_t len)
 {
   GPUCSRAttempt  attempt;
   PetscErrorCode ierr;
+  PetscMPIInt    size;
 
   PetscFunctionBegin;
-  if (k->op.required) {
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
+  if ((k->taken == KSP_GPU_PATH_HOST_LOOP && size > 1) || k->op.required) {
     PetscCall((*run)(ksp, k));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -265,6 +270,7 @@ PetscErrorCode GPUKSPAttempt(KSP ksp, KSP_GPU *k, PetscErrorCode (*run)(KSP, KSP
   if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(k->dev->failed, attempt.message, sizeof(k->dev->failed)));
   *ok = PETSC_FALSE;
   PetscCall(PetscSNPrintf(why, len, "the device failed: %s", attempt.message));
+  if (ksp->guess_zero) PetscCall(VecSet(ksp->vec_sol, 0)); /* which KSPSolve() has done, and the host loop undone */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -293,9 +299,7 @@ PetscErrorCode KSPSolve_GPU(KSP ksp)
   PetscCall(GPUKSPPrepare(ksp, k, &ok, why, sizeof(why)));
   if (ok) {
     PetscCall(StateInit(ksp, k));
-    /* the host's loop works on PETSc's vectors, which see to a device that fails themselves */
-    if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCall(Run(ksp, k));
-    else PetscCall(GPUKSPAttempt(ksp, k, Run, &ok, why, sizeof(why)));
+    PetscCall(GPUKSPAttempt(ksp, k, Run, &ok, why, sizeof(why)));
     if (ok && k->refined && CGGivenUp(k->state)) PetscCall(GoOnInDouble(ksp, k, &ok, why, sizeof(why)));
   }
   if (!ok) {

@@ -552,15 +552,15 @@ static PetscErrorCode MatFactorGetSolverType_GPUCSR(Mat F, MatSolverType *type)
 static PetscErrorCode Options(Mat A, Mat_GPUCSRFactor *f)
 {
   static const char *const solves[]  = {"exact", "jacobi"};
-  static const char *const kernels[] = {"auto", "host", "ranges", "syncfree", "levels"};
-  static const int         methods[] = {GPUCSR_METHOD_AUTO, GPUCSR_METHOD_HOST, GPUCSR_SOLVE_RANGES, GPUCSR_SOLVE_SYNCFREE, GPUCSR_SOLVE_LEVELS};
+  static const char *const kernels[] = {"auto", "host", "ranges", "syncfree"};
+  static const int         methods[] = {GPUCSR_METHOD_AUTO, GPUCSR_METHOD_HOST, GPUCSR_SOLVE_RANGES, GPUCSR_SOLVE_SYNCFREE};
   PetscInt                 solve = 0, kernel = 0, sweeps = 5;
 
   PetscFunctionBegin;
   PetscObjectOptionsBegin((PetscObject)A);
   PetscCall(PetscOptionsEList("-mat_gpucsr_solve", "Triangular solves: exact, or a few Jacobi sweeps of each triangle", "MATSOLVERGPUCSR", solves, 2, solves[0], &solve, NULL));
   PetscCall(PetscOptionsInt("-mat_gpucsr_solve_sweeps", "Jacobi sweeps of each triangle", "MATSOLVERGPUCSR", sweeps, &sweeps, NULL));
-  PetscCall(PetscOptionsEList("-mat_gpucsr_solve_kernel", "Kernel of triangular solves", "MATSOLVERGPUCSR", kernels, 5, kernels[0], &kernel, NULL));
+  PetscCall(PetscOptionsEList("-mat_gpucsr_solve_kernel", "Kernel of triangular solves", "MATSOLVERGPUCSR", kernels, PETSC_STATIC_ARRAY_LENGTH(kernels), kernels[0], &kernel, NULL));
   PetscOptionsEnd();
   PetscCheck(sweeps >= 1 && sweeps <= 1000, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_solve_sweeps %" PetscInt_FMT ": must be from 1 to 1000", sweeps);
   f->method = methods[kernel];
@@ -599,7 +599,7 @@ static PetscErrorCode MatGetFactor_SeqAIJGPUCSR(Mat A, MatFactorType type, Mat *
 + -pc_factor_mat_solver_type gpucsr             - what such matrices have where nothing is said; petsc: PETSc's, on the host
 . -mat_gpucsr_solve (exact|jacobi)              - exact, or approximate by Jacobi sweeps of each triangle
 . -mat_gpucsr_solve_sweeps n                    - so many of them (5)
-- -mat_gpucsr_solve_kernel (auto|host|ranges|syncfree|levels) - kernel of exact solves; host: PETSc's
+- -mat_gpucsr_solve_kernel (auto|host|ranges|syncfree) - kernel of exact solves; host: PETSc's
 
   Level: beginner
 

@@ -8,29 +8,21 @@
 
   ranges: the same, but a block has a range of neighbouring rows, whose results are in its shared memory as well: there a step takes a tenth of the time, and only results of other ranges come by way of the cache; these, and the right-hand
   side, are awaited first. A warp loads the entries of its next slices while it waits.
-
-  levels: all blocks meet after each level; levels of few slices are one block's, whose last results are in its shared memory.
 */
 #include "await.cuh"
-#include <cooperative_groups.h>
-
-namespace cg = cooperative_groups;
 
 #define UNROLL GPUCSR_LANE_ENTRIES
 
 #define SYNCFREE_THREADS 256
 #define SYNCFREE_BLOCKS  2 /* a processor */
 #define RANGES_THREADS   512
-#define LEVELS_THREADS   (32 * GPUCSR_NARROW_SLICES)
-#define WINDOW           8192 /* results in shared memory, a power of two */
 
 struct Sweep {
   const GPUCSRSlice *slice;
-  const int         *col, *from, *to, *level, *range;
-  const GPUCSRStep  *step;
+  const int         *col, *from, *to, *range;
   const double      *val, *scale;
   double            *x, *other;
-  int                n, nslices, nsteps, rows, nranges;
+  int                n, nslices, rows, nranges;
   GPUCSRScaling      scaling;
   bool               outroot;
 };
@@ -278,85 +270,6 @@ __global__ void __launch_bounds__(SYNCFREE_THREADS) syncfree_kernel(SolveArgs a)
     for (k -= a.sweep[0].nslices; k < a.sweep[1].nslices; k += warps) solve_slice<true>(a.sweep[1], k, a.sweep[0].x, a.out, a.trouble, lane);
 }
 
-/* With the right-hand side, which was put where the result will be */
-__device__ __forceinline__ void load_level(Lane &L, const Sweep &w, int k, int lane)
-{
-  load_slice(L, w, load_shape(w, k), lane);
-  load_rest(L, w);
-  L.rhs = L.head ? look(w.x + L.p) : 0;
-}
-
-/* One slice of a level whose predecessors are all there; SHARED: results from place low on are in window */
-template <bool SHARED>
-__device__ __forceinline__ void finish_slice(Lane &L, const Sweep &w, double *out, double *window, int low, int lane)
-{
-  double sum = 0;
-
-  for (int at = 0; at < L.width; at += UNROLL) {
-    if (at) load_entries(L, w, at, lane);
-#pragma unroll
-    for (int u = 0; u < UNROLL; u++)
-      if (L.c[u] >= 0) sum += L.v[u] * (SHARED && L.c[u] >= low ? window[L.c[u] % WINDOW] : look(w.x + L.c[u]));
-  }
-  sum = add_lanes(sum, L.log);
-  if (L.head) {
-    const double r = finish(L, w, L.rhs, sum, out);
-
-    if (SHARED) window[L.p % WINDOW] = r;
-  }
-}
-
-/* Narrow levels in a row, by this block alone: the entries of the next level are on their way while one is computed */
-__device__ __forceinline__ void narrow_levels(const Sweep &w, const GPUCSRStep &step, double *out, double *window, int lane)
-{
-  const int warp  = (int)threadIdx.x / 32;
-  int       begin = w.level[step.first], end = w.level[step.first + 1];
-  const int first = w.slice[begin].first;
-  Lane      L, N;
-
-  if (begin + warp < end) load_level(L, w, begin + warp, lane);
-  for (int l = step.first; l < step.last; l++) {
-    const bool mine = begin + warp < end;
-
-    begin = end;
-    end   = l + 1 < step.last ? w.level[l + 2] : begin;
-    if (begin + warp < end) load_level(N, w, begin + warp, lane);
-    if (mine) finish_slice<true>(L, w, out, window, max(first, L.p + LEVELS_THREADS - WINDOW), lane);
-    __syncthreads();
-    L = N;
-  }
-}
-
-__global__ void __launch_bounds__(LEVELS_THREADS) levels_kernel(SolveArgs a)
-{
-  extern __shared__ double window[];
-  const int                lane = (int)threadIdx.x % 32, warps = (int)gridDim.x * (LEVELS_THREADS / 32), warp = (int)threadIdx.x / 32 * (int)gridDim.x + (int)blockIdx.x;
-  cg::grid_group           grid = cg::this_grid();
-
-  for (int s = 0; s < a.nsweeps; s++) {
-    const Sweep  &w = a.sweep[s];
-    const double *b = s ? a.sweep[0].x : a.b;
-
-    for (int p = (int)(blockIdx.x * blockDim.x + threadIdx.x); p < w.n; p += (int)(gridDim.x * blockDim.x)) show(w.x + p, look(b + w.from[p]));
-    grid.sync();
-    for (int t = 0; t < w.nsteps; t++) {
-      const GPUCSRStep step = w.step[t];
-
-      if (step.narrow) {
-        if (blockIdx.x == 0) narrow_levels(w, step, a.out, window, lane);
-      } else {
-        for (int k = w.level[step.first] + warp; k < w.level[step.first + 1]; k += warps) {
-          Lane L;
-
-          load_level(L, w, k, lane);
-          finish_slice<false>(L, w, a.out, window, 0, lane);
-        }
-      }
-      grid.sync();
-    }
-  }
-}
-
 /* x from y of the sweep before; a warp a slice */
 __global__ void jacobi_kernel(Sweep w, const double *__restrict__ b, const double *__restrict__ y, double *out)
 {
@@ -382,7 +295,7 @@ static Sweep SweepOf(const GPUCSRSweep *s)
 {
   const GPUCSRTriangle *T = s->T;
 
-  return {T->slice, T->col, s->from, s->to, T->level, T->range, T->step, T->val, T->scale, T->x[T->turn], T->x[1 - T->turn], T->n, T->nslices, T->nsteps, T->rows, T->nranges, s->scaling, (bool)s->outroot};
+  return {T->slice, T->col, s->from, s->to, T->range, T->val, T->scale, T->x[T->turn], T->x[1 - T->turn], T->n, T->nslices, T->rows, T->nranges, s->scaling, (bool)s->outroot};
 }
 
 extern "C" {
@@ -402,7 +315,6 @@ static LaunchShape ShapeOf(GPUCSRSolveMethod method, const GPUCSRSweep *sweep, i
 {
   LaunchShape h = {(const void *)syncfree_kernel, SYNCFREE_THREADS, SYNCFREE_BLOCKS, 0, 0};
 
-  if (method == GPUCSR_SOLVE_LEVELS) h = {(const void *)levels_kernel, LEVELS_THREADS, 1, sizeof(double) * WINDOW, 0};
   if (method == GPUCSR_SOLVE_RANGES) h = {(const void *)ranges_kernel, RANGES_THREADS, 1, 0, 0};
   for (int k = 0; k < nsweeps; k++) {
     const GPUCSRTriangle *T     = sweep[k].T;
@@ -411,8 +323,7 @@ static LaunchShape ShapeOf(GPUCSRSolveMethod method, const GPUCSRSweep *sweep, i
     if (method == GPUCSR_SOLVE_RANGES) {
       h.shared = PetscMax(h.shared, sizeof(double) * (size_t)(T->rows + 1));
       h.work   = PetscMax(h.work, T->nranges);
-    } else if (method == GPUCSR_SOLVE_LEVELS) h.work = PetscMax(h.work, T->widest <= warps ? 1 : (T->widest + warps - 1) / warps);
-    else h.work = PetscMax(h.work, (T->nslices + warps - 1) / warps);
+    } else h.work = PetscMax(h.work, (T->nslices + warps - 1) / warps);
   }
   return h;
 }
@@ -431,7 +342,7 @@ PetscErrorCode GPUCSRSolve_CUDA(GPUCSRDevice dev, GPUCSRSolveMethod method, cons
   PetscCall(Resident(dev, h.kernel, h.threads, h.shared, h.most, &blocks));
   blocks = PetscMin(blocks, h.work);
   GPUCSR_CUDA(cudaLaunchCooperativeKernel(h.kernel, blocks, h.threads, args, h.shared, (cudaStream_t)s));
-  for (int k = 0; k < nsweeps && method != GPUCSR_SOLVE_LEVELS; k++) sweep[k].T->turn = 1 - sweep[k].T->turn;
+  for (int k = 0; k < nsweeps; k++) sweep[k].T->turn = 1 - sweep[k].T->turn;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -3,16 +3,14 @@
 */
 #include "triangle.h"
 
-const char *const GPUCSRSolveMethods[] = {"ranges", "syncfree", "levels", NULL};
+const char *const GPUCSRSolveMethods[] = {"ranges", "syncfree", NULL};
 
 /*
-  Seconds, on one H200: a step from level to level by way of the second-level cache, by shared memory, by a meeting of all blocks, inside a block that meets; from range to range;
-  and of a slice of a range, for each entry that a row has
+  Seconds, on one H200: a step from level to level by way of the second-level cache, and by shared memory; from range to range; and of a
+  slice of a range, for each entry that a row has
 */
 #define STEP_CACHE   0.75e-6
 #define STEP_SHARED  0.28e-6
-#define STEP_MEETING 3.5e-6
-#define STEP_BLOCK   1.1e-6
 #define STEP_RANGE   0.4e-6
 #define SLICE_ENTRY  0.03e-6
 #define BYTES_SECOND 3e12
@@ -66,8 +64,6 @@ PetscErrorCode GPUCSRTriangleDestroy(GPUCSRDevice dev, GPUCSRTriangle *T)
   PetscCall(GPUCSRFree(dev, sizeof(int64_t) * n, (void **)&T->key));
   PetscCall(GPUCSRFree(dev, sizeof(int) * (size_t)(T->nranges + 1), (void **)&T->range));
   PetscCall(GPUCSRFree(dev, sizeof(GPUCSRSlice) * (size_t)T->nslices, (void **)&T->slice));
-  PetscCall(GPUCSRFree(dev, sizeof(int) * (size_t)(T->nlevels + 1), (void **)&T->level));
-  PetscCall(GPUCSRFree(dev, sizeof(GPUCSRStep) * (size_t)T->nsteps, (void **)&T->step));
   PetscCall(GPUCSRFree(dev, sizeof(int) * stored, (void **)&T->col));
   PetscCall(GPUCSRFree(dev, sizeof(double) * stored, (void **)&T->val));
   PetscCall(GPUCSRFree(dev, sizeof(double) * n, (void **)&T->scale));
@@ -88,8 +84,7 @@ double GPUCSRTriangleTime(const GPUCSRTriangle *T, GPUCSRSolveMethod method, int
   const double stream = GPUCSRTriangleBytes(T) / BYTES_SECOND, length = (double)T->nnz / PetscMax(1, T->n), slices = PetscMax(T->n / 32.0, 1.3 * (double)T->nnz / (32 * GPUCSR_LANE_ENTRIES));
 
   if (method == GPUCSR_SOLVE_RANGES) return STEP_SHARED * T->nlevels + STEP_RANGE * PetscMin(T->nlevels, ranges - 1) + PetscMax(stream, SLICE_ENTRY * length * slices / ranges);
-  if (method == GPUCSR_SOLVE_SYNCFREE) return STEP_CACHE * T->nlevels + stream;
-  return (T->n > 32 * GPUCSR_NARROW_SLICES * (double)T->nlevels ? STEP_MEETING : STEP_BLOCK) * T->nlevels + stream;
+  return STEP_CACHE * T->nlevels + stream;
 }
 
 /* So many ranges that a solve by ranges is predicted to be fastest */
@@ -135,45 +130,27 @@ PetscErrorCode GPUCSRTriangleOrder(GPUCSRDevice dev, const GPUCSRFactorCSR *F, i
 /* On the host, while a triangle is built */
 typedef struct {
   GPUCSRSlice *slice;
-  int         *level, *range, *width;
-  GPUCSRStep  *step;
+  int         *range, *width;
 } Laid;
 
-#define LEVEL(key) ((int)((key)&UINT32_MAX) >> 3)
 #define RANGE(key) ((int)((key) >> 32))
 
-/* The slices of all runs (of equal range, level and lanes), and the first slice of each range and level */
+/* The slices of all runs (of equal range, level and lanes), and the first slice of each range */
 static PetscErrorCode Cut(GPUCSRTriangle *T, int nruns, const int64_t key[], const int rows[], Laid *a)
 {
-  int place = 0, k = 0, l = 0, g = 0;
+  int place = 0, k = 0, g = 0;
 
   PetscFunctionBegin;
   for (int r = 0; r < nruns; r++) {
     const int lanes = (int)(key[r] & 7), height = GPUCSR_SLICE >> lanes;
 
-    for (; T->nranges == 1 && l <= LEVEL(key[r]); l++) a->level[l] = k;
     for (; g <= RANGE(key[r]); g++) a->range[g] = k;
     for (int done = 0; done < rows[r]; done += height, k++) a->slice[k] = (GPUCSRSlice){place + done, GPUCSRSliceShape(PetscMin(height, rows[r] - done), lanes, 0), 0, 0};
     place += rows[r];
   }
-  if (T->nranges == 1) a->level[l] = k;
   a->range[g] = k;
-  PetscCheck(k == T->nslices && place == T->n && g == T->nranges && (l == T->nlevels || T->nranges > 1), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Levels do not add up to the matrix");
+  PetscCheck(k == T->nslices && place == T->n && g == T->nranges, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Ranges do not add up to the matrix");
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* What is done between two meetings: a wide level, or narrow ones in a row */
-static int Steps(const GPUCSRTriangle *T, const int level[], GPUCSRStep step[])
-{
-  int n = 0;
-
-  for (int l = 0, last; l < T->nlevels; l = last, n++) {
-    const int narrow = level[l + 1] - level[l] <= GPUCSR_NARROW_SLICES;
-
-    for (last = l + 1; narrow && last < T->nlevels && level[last + 1] - level[last] <= GPUCSR_NARROW_SLICES;) last++;
-    step[n] = (GPUCSRStep){l, last, narrow};
-  }
-  return n;
 }
 
 static PetscErrorCode Allocate(GPUCSRDevice dev, GPUCSRTriangle *T)
@@ -218,12 +195,6 @@ static PetscErrorCode Lay(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTria
   T->stored = GPUCSR_SLICE * at;
   PetscCall(Send(dev, a->slice, slices, "slices of a triangle", &T->slice, s));
   PetscCall(Send(dev, a->range, (size_t)T->nranges + 1, "ranges of a triangle", &T->range, s));
-  if (T->nranges == 1) {
-    for (int l = 0; l < T->nlevels; l++) T->widest = PetscMax(T->widest, a->level[l + 1] - a->level[l]);
-    T->nsteps = Steps(T, a->level, a->step);
-    PetscCall(Send(dev, a->step, sizeof(GPUCSRStep) / sizeof(int) * (size_t)T->nsteps, "steps of a triangle", &T->step, s));
-    PetscCall(Send(dev, a->level, (size_t)T->nlevels + 1, "levels of a triangle", &T->level, s));
-  }
   PetscCall(Allocate(dev, T));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -246,10 +217,10 @@ PetscErrorCode GPUCSRTriangleSlices(GPUCSRDevice dev, const GPUCSRFactorCSR *F, 
 
     T->nslices += (rows[r] + height - 1) / height;
   }
-  PetscCall(PetscMalloc5(T->nslices, &a.slice, T->nlevels + 1, &a.level, T->nslices, &a.width, T->nlevels, &a.step, T->nranges + 1, &a.range));
+  PetscCall(PetscMalloc3(T->nslices, &a.slice, T->nslices, &a.width, T->nranges + 1, &a.range));
   ierr = Cut(T, nruns, key, rows, &a);
   if (!ierr) ierr = Lay(dev, F, T, &a, s);
-  PetscCall(PetscFree5(a.slice, a.level, a.width, a.step, a.range));
+  PetscCall(PetscFree3(a.slice, a.width, a.range));
   PetscCall(PetscFree2(key, rows));
   PetscCall(ierr);
   PetscCall((*ops->fill)(dev, F, T, PETSC_TRUE, s));

@@ -40,18 +40,9 @@ typedef struct {
 #define GPUCSRSliceWidth(shape)              ((int)((shape) >> 9))
 #define GPUCSR_SLICE_WIDTH_MAX               (1 << 23)
 
-/* Levels of up to so many slices are narrow: a block alone has a warp for each */
-#define GPUCSR_NARROW_SLICES 16
-
 /* A column that is place p of a range that begins at place b; and p - b of such a column */
 #define GPUCSR_NEAR(p, b) (-2 - ((p) - (b)))
 #define GPUCSR_NEAR_OF(c) (-2 - (c))
-
-/* What the kernel by levels does between two meetings of all blocks: one level together, or several narrow ones by one block alone */
-typedef struct {
-  int first, last; /* levels */
-  int narrow;
-} GPUCSRStep;
 
 /*
   One triangle in the order of levels: of all rows, or of each range of rows (from the end where it is the upper one), one range after the other. Arrays are the
@@ -60,17 +51,15 @@ typedef struct {
 typedef struct {
   int          n;
   PetscBool    upper;
-  int          rows, nranges;                    /* of a range, and how many: n and 1 where it is all rows */
-  PetscBool    near;                             /* it is solved by ranges: columns say what is in the same one */
-  int          nlevels, nslices, nsteps, widest; /* widest: most slices of a level */
+  int          rows, nranges; /* of a range, and how many: n and 1 where it is all rows */
+  PetscBool    near;          /* it is solved by ranges: columns say what is in the same one */
+  int          nlevels, nslices;
   int64_t      nnz, stored;
   int         *depth;         /* while it is built: level of each row */
   int64_t     *key;           /* and range, level and lane class at each place */
   int         *order, *place; /* row at each place, and the place of each row */
   int         *range;         /* first slice of each, and the end */
   GPUCSRSlice *slice;
-  int         *level; /* the same of levels, where there is one range */
-  GPUCSRStep  *step;
   int         *col; /* a place; -1: no entry; near: GPUCSR_NEAR() of a place in the same range */
   double      *val;
   double      *scale; /* inverse diagonal, by place */
@@ -107,7 +96,6 @@ typedef struct {
 typedef enum {
   GPUCSR_SOLVE_RANGES,   /* a block has a range of rows, with their results in its shared memory; a row waits for the results that it needs */
   GPUCSR_SOLVE_SYNCFREE, /* the same without ranges, by way of the second-level cache */
-  GPUCSR_SOLVE_LEVELS,   /* all blocks meet after each level, narrow levels are one block's */
   GPUCSR_SOLVE_METHODS
 } GPUCSRSolveMethod;
 GPUCSR_INTERN const char *const GPUCSRSolveMethods[];

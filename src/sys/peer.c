@@ -1,0 +1,388 @@
+/*
+  Ranks of one host as peers: who they are, memory that they address of each other, and the words by which they hear of a failure. See peer.h.
+*/
+#include "peer.h"
+#include <time.h>
+#include <unistd.h>
+
+double GPUCSRPeerSeconds(void)
+{
+  struct timespec t;
+
+  (void)clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* A number of this process that no other has */
+static uint64_t Token(void)
+{
+  static uint64_t token;
+  struct timespec t;
+
+  if (!token) {
+    (void)clock_gettime(CLOCK_REALTIME, &t);
+    token = ((uint64_t)t.tv_nsec << 34) ^ ((uint64_t)getpid() << 17) ^ (uint64_t)t.tv_sec ^ ((uint64_t)(uintptr_t)&t << 5);
+    token |= 1;
+  }
+  return token;
+}
+
+/* The table that gives memory for the others: of the device, or the host's own */
+static const GPUCSRBackendOps *Ops(GPUCSRPeers p)
+{
+  return p->dev ? p->dev->ops : &GPUCSRBackend_host;
+}
+static int Id(GPUCSRPeers p)
+{
+  return p->dev ? p->dev->id : 0;
+}
+
+/* Collective on p->comm: an error that any rank has met becomes one of all, with its message */
+PetscErrorCode GPUCSRPeersAgree(GPUCSRPeers p, PetscErrorCode ierr, char message[], size_t len)
+{
+  PetscMPIInt bad  = ierr ? p->rank : p->size, first;
+  int         code = (int)ierr;
+  char        text[512];
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Allreduce(&bad, &first, 1, MPI_INT, MPI_MIN, p->comm));
+  if (first == p->size) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscSNPrintf(text, sizeof(text), "rank %d, %s device %d: %s", (int)p->rank, Ops(p)->name, Id(p), message));
+  PetscCallMPI(MPI_Bcast(&code, 1, MPI_INT, first, p->comm));
+  PetscCallMPI(MPI_Bcast(text, (PetscMPIInt)sizeof(text), MPI_CHAR, first, p->comm));
+  PetscCall(PetscStrncpy(message, text, len));
+  PetscFunctionReturn((PetscErrorCode)code);
+}
+
+/* --- What is told when somebody gives up */
+
+/* message NULL: it has waited too long. The first one that gives up is the one that is heard */
+PetscErrorCode GPUCSRPeersDead(GPUCSRPeers p, const char message[])
+{
+  int none = 0;
+
+  PetscFunctionBegin;
+  if (__atomic_compare_exchange_n(&p->control->dead, &none, 1 + (int)p->rank, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    PetscCall(PetscStrncpy(p->control->message, message ? message : "", sizeof(p->control->message)));
+    __atomic_store_n(&p->control->said, 1, __ATOMIC_RELEASE);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRPeersSay(GPUCSRPeers p)
+{
+  const int    who   = __atomic_load_n(&p->control->dead, __ATOMIC_ACQUIRE) - 1;
+  const double since = GPUCSRPeerSeconds();
+  char         message[sizeof(p->control->message)];
+
+  PetscFunctionBegin;
+  /* a kernel says nothing; the host does so at once */
+  while (!__atomic_load_n(&p->control->said, __ATOMIC_ACQUIRE) && GPUCSRPeerSeconds() - since < 0.01) (void)sched_yield();
+  message[0] = 0;
+  if (__atomic_load_n(&p->control->said, __ATOMIC_ACQUIRE)) PetscCall(PetscStrncpy(message, p->control->message, sizeof(message)));
+  PetscCheck(message[0], PETSC_COMM_SELF, PETSC_ERR_GPU, "Rank %d of this host waited more than %g seconds for another one, which failed, or computes longer than that: -gpucsr_peer_timeout says how long it may", who, p->timeout);
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_GPU, "Rank %d of this host, with which this one exchanges, has failed: %s", who, message);
+}
+
+/* --- Memory */
+
+/* What a rank tells the others of a piece of its memory */
+typedef struct {
+  GPUCSRHandle handle;
+  uint64_t     token, bytes;
+  void        *p;
+} Offer;
+
+static PetscErrorCode Share(GPUCSRPeers p, size_t bytes, const char what[], Offer *mine)
+{
+  GPUCSRDevice d = p->dev;
+
+  PetscFunctionBegin;
+  if (d) PetscCheck(!d->limit || d->allocated + bytes <= d->limit, PETSC_COMM_SELF, PETSC_ERR_MEM, "%s needs %zu bytes, %zu are in use and -mat_gpucsr_memory_limit is %zu", what, bytes, d->allocated, d->limit);
+  if (d) PetscCall(d->ops->activate(d->id));
+  PetscCall((*Ops(p)->share)(Id(p), bytes, &mine->p, &mine->handle));
+  if (d) {
+    d->allocated += bytes;
+    d->peak = PetscMax(d->peak, d->allocated);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Unshare(GPUCSRPeers p, const Offer *mine)
+{
+  PetscFunctionBegin;
+  if (!mine->p) PetscFunctionReturn(PETSC_SUCCESS);
+  if (p->dev) p->dev->allocated -= mine->bytes;
+  if (p->dev && p->dev->failed[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall((*Ops(p)->unshare)(Id(p), mine->bytes, mine->p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Of rank r as this one addresses it; within a process it is what it is */
+static PetscErrorCode Attach(GPUCSRPeers p, const Offer offers[], void *theirs[])
+{
+  PetscFunctionBegin;
+  for (PetscMPIInt r = 0; r < p->size; r++) {
+    if (offers[r].token == Token()) theirs[r] = offers[r].p;
+    else PetscCall((*Ops(p)->attach)(Id(p), &offers[r].handle, offers[r].bytes, &theirs[r]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Detach(GPUCSRPeers p, const Offer offers[], void *theirs[])
+{
+  PetscFunctionBegin;
+  for (PetscMPIInt r = 0; r < p->size; r++) {
+    if (theirs[r] && offers[r].token != Token() && !(p->dev && p->dev->failed[0])) PetscCall((*Ops(p)->detach)(Id(p), offers[r].bytes, theirs[r]));
+    theirs[r] = NULL;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The offers of all ranks are kept behind theirs, for the way back: theirs has 1 + p->size entries, the last of which is ours */
+PetscErrorCode GPUCSRPeersMalloc(GPUCSRPeers p, size_t bytes, const char what[], void *theirs[])
+{
+  Offer          mine, *offers;
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr, all;
+
+  PetscFunctionBegin;
+  bytes = (PetscMax(bytes, 1) + 511) / 512 * 512; /* wide loads stay inside */
+  PetscCall(PetscMemzero(&mine, sizeof(mine)));
+  mine.token = Token();
+  mine.bytes = bytes;
+  for (PetscMPIInt r = 0; r <= p->size; r++) theirs[r] = NULL;
+  PetscCall(PetscMalloc1(p->size, &offers));
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = Share(p, bytes, what, &mine);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  all = GPUCSRPeersAgree(p, ierr, attempt.message, sizeof(attempt.message));
+  if (!all) {
+    PetscCallMPI(MPI_Allgather(&mine, (PetscMPIInt)sizeof(mine), MPI_BYTE, offers, (PetscMPIInt)sizeof(mine), MPI_BYTE, p->comm));
+    PetscCall(GPUCSRAttemptBegin(&attempt));
+    ierr = Attach(p, offers, theirs);
+    PetscCall(GPUCSRAttemptEnd(&attempt));
+    all = GPUCSRPeersAgree(p, ierr, attempt.message, sizeof(attempt.message));
+    if (all) {
+      PetscCall(Detach(p, offers, theirs));
+      PetscCallMPI(MPI_Barrier(p->comm));
+    }
+  }
+  if (all) {
+    PetscCall(Unshare(p, &mine));
+    PetscCall(PetscFree(offers));
+    SETERRQ(PETSC_COMM_SELF, all, "%s: %s", what, attempt.message);
+  }
+  theirs[p->size] = offers;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Memory that others may still address is not given back: a rank that does not come keeps it, but for no longer than the time-out */
+PetscErrorCode GPUCSRPeersFree(GPUCSRPeers p, void *theirs[])
+{
+  Offer       *offers = (Offer *)theirs[p->size];
+  PetscBool    here   = PETSC_TRUE;
+  const double since  = GPUCSRPeerSeconds();
+
+  PetscFunctionBegin;
+  if (!offers) PetscFunctionReturn(PETSC_SUCCESS);
+  if (p->dev && !p->dev->failed[0]) { /* no launch of ours may still write there */
+    GPUCSRAttempt attempt;
+
+    PetscCall(GPUCSRAttemptBegin(&attempt));
+    if (p->dev->ops->activate(p->dev->id) || p->dev->ops->synchronize(p->dev->id)) PetscCall(PetscStrncpy(p->dev->failed, attempt.message, sizeof(p->dev->failed)));
+    PetscCall(GPUCSRAttemptEnd(&attempt));
+  }
+  PetscCall(Detach(p, offers, theirs));
+  p->freed++;
+  __atomic_store_n(&p->control->left[p->rank], p->freed, __ATOMIC_RELEASE);
+  for (PetscMPIInt r = 0; r < p->size && here; r++)
+    while (here && __atomic_load_n(&p->control->left[r], __ATOMIC_ACQUIRE) < p->freed) {
+      /* after a failure nobody is sure to come */
+      here = (PetscBool)(GPUCSRPeerSeconds() - since < (__atomic_load_n(&p->control->dead, __ATOMIC_ACQUIRE) ? PetscMin(1.0, p->timeout) : p->timeout));
+      (void)sched_yield();
+    }
+  if (here) PetscCall(Unshare(p, &offers[p->rank]));
+  else PetscCall(PetscInfo(NULL, "%zu bytes that other ranks of this host may still address are not given back\n", (size_t)offers[p->rank].bytes));
+  PetscCall(PetscFree(offers));
+  theirs[p->size] = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* --- Who is a peer */
+
+/* What ranks tell of themselves */
+typedef struct {
+  char      backend[16]; /* empty: the host's memory */
+  char      uuid[16];    /* of the device */
+  int       id, kernels;
+  double    timeout;
+  uint64_t  token;
+  PetscBool failed;
+} Card;
+
+static size_t ControlBytes(GPUCSRPeers p)
+{
+  return sizeof(GPUCSRPeerControl) + sizeof(int64_t) * (size_t)p->size;
+}
+
+/* The words of the host that all see */
+static PetscErrorCode ControlAttach(GPUCSRPeers p, const GPUCSRHandle *handle, uint64_t token)
+{
+  PetscFunctionBegin;
+  if (p->rank) PetscCall((*GPUCSRBackend_host.attach)(0, handle, ControlBytes(p), (void **)&p->control));
+  PetscCheck(p->control->token == token, PETSC_COMM_SELF, PETSC_ERR_SYS, "memory of rank 0 is not what another process maps");
+  if (p->dev && p->dev->ops->separate) {
+    PetscCall(p->dev->ops->activate(p->dev->id));
+    PetscCall(p->dev->ops->hostregister(p->dev->id, p->control, ControlBytes(p), &p->locked));
+    PetscCheck(p->locked, PETSC_COMM_SELF, PETSC_ERR_SUP, "memory that processes share cannot be page-locked");
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ControlCreate(GPUCSRPeers p, GPUCSRAttempt *attempt)
+{
+  GPUCSRHandle   handle;
+  PetscErrorCode ierr = PETSC_SUCCESS;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(&handle, sizeof(handle)));
+  PetscCall(GPUCSRAttemptBegin(attempt));
+  if (!p->rank) ierr = (*GPUCSRBackend_host.share)(0, ControlBytes(p), (void **)&p->control, &handle);
+  PetscCall(GPUCSRAttemptEnd(attempt));
+  if (!ierr && !p->rank) p->control->token = Token();
+  ierr = GPUCSRPeersAgree(p, ierr, attempt->message, sizeof(attempt->message));
+  if (ierr) PetscFunctionReturn(ierr);
+  PetscCallMPI(MPI_Bcast(&handle, (PetscMPIInt)sizeof(handle), MPI_BYTE, 0, p->comm));
+  PetscCall(GPUCSRAttemptBegin(attempt));
+  ierr = ControlAttach(p, &handle, p->token[0]);
+  PetscCall(GPUCSRAttemptEnd(attempt));
+  PetscFunctionReturn(GPUCSRPeersAgree(p, ierr, attempt->message, sizeof(attempt->message)));
+}
+
+/* Each rank writes its token into every other's memory, and finds those of all in its own */
+static PetscErrorCode ProbeWrite(GPUCSRPeers p, void *const theirs[], PetscBool read)
+{
+  const GPUCSRBackendOps *ops    = Ops(p);
+  GPUCSRStream            stream = p->dev ? p->dev->stream : NULL;
+  uint64_t                token  = Token();
+
+  PetscFunctionBegin;
+  for (PetscMPIInt r = 0; r < p->size; r++) {
+    uint64_t *at = (uint64_t *)theirs[read ? p->rank : r] + (read ? r : p->rank), seen = token;
+
+    PetscCall(ops->copy(Id(p), read ? (void *)&seen : (void *)at, read ? (const void *)at : (const void *)&token, sizeof(token), read ? GPUCSR_TO_HOST : GPUCSR_TO_DEVICE, stream));
+    PetscCall(ops->streamsynchronize(Id(p), stream));
+    PetscCheck(!read || seen == p->token[r], PETSC_COMM_SELF, PETSC_ERR_GPU, "what rank %d writes into its memory does not arrive", (int)r);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Probe(GPUCSRPeers p, GPUCSRAttempt *attempt)
+{
+  void         **theirs;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(p->size + 1, &theirs));
+  PetscCall(GPUCSRAttemptBegin(attempt));
+  ierr = GPUCSRPeersMalloc(p, sizeof(uint64_t) * (size_t)p->size, "a probe", theirs);
+  PetscCall(GPUCSRAttemptEnd(attempt));
+  for (int read = 0; read < 2 && !ierr; read++) {
+    PetscCall(GPUCSRAttemptBegin(attempt));
+    ierr = ProbeWrite(p, theirs, (PetscBool)read);
+    PetscCall(GPUCSRAttemptEnd(attempt));
+    ierr = GPUCSRPeersAgree(p, ierr, attempt->message, sizeof(attempt->message));
+  }
+  PetscCall(GPUCSRPeersFree(p, theirs));
+  PetscCall(PetscFree(theirs));
+  PetscFunctionReturn(ierr);
+}
+
+/* Those that differ in kind are no peers. All ranks have the same cards, and come to the same end */
+static PetscErrorCode Compare(GPUCSRPeers p, const Card cards[])
+{
+  PetscFunctionBegin;
+  for (PetscMPIInt r = 0; r < p->size; r++) {
+    PetscBool same;
+
+    p->token[r] = cards[r].token;
+    PetscCheck(cards[r].timeout == cards[0].timeout, p->comm, PETSC_ERR_ARG_INCOMP, "-gpucsr_peer_timeout is %g on rank %d of this host and %g on rank 0: options must be the same on all ranks", cards[r].timeout, (int)r, cards[0].timeout);
+    PetscCheck(cards[r].timeout > 0, p->comm, PETSC_ERR_ARG_OUTOFRANGE, "-gpucsr_peer_timeout %g: must be a number of seconds above 0", cards[r].timeout);
+    PetscCall(PetscStrcmp(cards[r].backend, cards[0].backend, &same));
+    if (p->why[0]) continue;
+    if (cards[r].failed) PetscCall(PetscSNPrintf(p->why, sizeof(p->why), "rank %d, %s device %d: it has failed", (int)r, cards[r].backend, cards[r].id));
+    else if (!same || cards[r].kernels != cards[0].kernels)
+      PetscCall(PetscSNPrintf(p->why, sizeof(p->why), "rank %d computes on %s and rank 0 on %s", (int)r, cards[r].backend[0] ? cards[r].backend : "the host", cards[0].backend[0] ? cards[0].backend : "the host"));
+    for (PetscMPIInt q = 0; q < r; q++) {
+      PetscCall(PetscMemcmp(cards[q].uuid, cards[r].uuid, sizeof(cards[r].uuid), &same));
+      if (same && cards[r].kernels) p->shared = PETSC_TRUE;
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CardFill(GPUCSRDevice dev, Card *c)
+{
+  PetscReal timeout = 30;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(c, sizeof(*c)));
+  PetscCall(PetscOptionsGetReal(NULL, NULL, "-gpucsr_peer_timeout", &timeout, NULL));
+  c->timeout = (double)timeout;
+  c->token   = Token();
+  if (dev) {
+    PetscCall(PetscStrncpy(c->backend, dev->ops->name, sizeof(c->backend)));
+    PetscCall(PetscMemcpy(c->uuid, dev->props.uuid, sizeof(c->uuid)));
+    c->id      = dev->id;
+    c->kernels = (int)dev->ops->kernels;
+    c->failed  = (PetscBool)(dev->failed[0] != 0);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRPeersCreate(MPI_Comm comm, GPUCSRDevice dev, GPUCSRPeers *peers)
+{
+  GPUCSRPeers   p;
+  GPUCSRAttempt attempt;
+  PetscMPIInt   size;
+  Card          mine, *cards;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&p));
+  *peers = p;
+  p->dev = dev;
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  PetscCallMPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &p->comm));
+  PetscCallMPI(MPI_Comm_rank(p->comm, &p->rank));
+  PetscCallMPI(MPI_Comm_size(p->comm, &p->size));
+  PetscCall(CardFill(dev, &mine));
+  p->timeout = mine.timeout;
+  PetscCall(PetscMalloc1(p->size, &p->token));
+  PetscCall(PetscMalloc1(p->size, &cards));
+  PetscCallMPI(MPI_Allgather(&mine, (PetscMPIInt)sizeof(mine), MPI_BYTE, cards, (PetscMPIInt)sizeof(mine), MPI_BYTE, p->comm));
+  if (p->size < size) PetscCall(PetscSNPrintf(p->why, sizeof(p->why), "the ranks are on several hosts"));
+  PetscCall(Compare(p, cards));
+  if (!p->why[0] && ControlCreate(p, &attempt)) PetscCall(PetscStrncpy(p->why, attempt.message, sizeof(p->why)));
+  if (!p->why[0] && Probe(p, &attempt)) PetscCall(PetscStrncpy(p->why, attempt.message, sizeof(p->why)));
+  p->all = (PetscBool)!p->why[0];
+  PetscCall(PetscFree(cards));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRPeersDestroy(GPUCSRPeers *peers)
+{
+  GPUCSRPeers p = *peers;
+
+  PetscFunctionBegin;
+  if (!p) PetscFunctionReturn(PETSC_SUCCESS);
+  if (p->control) {
+    if (p->locked && !p->dev->failed[0]) PetscCall(p->dev->ops->hostunregister(p->dev->id, p->control));
+    if (p->rank) PetscCall((*GPUCSRBackend_host.detach)(0, ControlBytes(p), p->control));
+    else PetscCall((*GPUCSRBackend_host.unshare)(0, ControlBytes(p), p->control)); /* what others have mapped stays theirs */
+  }
+  PetscCallMPI(MPI_Comm_free(&p->comm));
+  PetscCall(PetscFree(p->token));
+  PetscCall(PetscFree(*peers));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,186 @@
+/*
+  Ranks of one host as peers: memory that each addresses of the others, flags in it, a rank that does not come, one that fails, and faults in each call that makes or opens
+  such memory, on one rank: an error on all, or no peers and the reason, and nothing left.
+
+  //TEST name="host_1" nsize=1 args="-backend host"
+  //TEST name="host_2" nsize=2 args="-backend host"
+  //TEST name="host_3" nsize=3 args="-backend host"
+  //TEST name="host_8" nsize=8 args="-backend host"
+  //TEST name="standin_1" nsize=1 args="-backend cuda -gpucsr_debug_standin 2"
+  //TEST name="standin_3" nsize=3 args="-backend cuda -gpucsr_debug_standin 2"
+  //TEST name="standin_4" nsize=4 args="-backend cuda -gpucsr_debug_standin 2"
+  //TEST name="late" nsize=2 args="-backend host -late -gpucsr_peer_timeout 0.5"
+  //TEST name="fails" nsize=3 args="-backend host -fails"
+  //TEST name="faults" nsize=2 args="-backend cuda -gpucsr_debug_standin 1 -faults"
+  //TEST name="mixed" nsize=2 args="-backend cuda -gpucsr_debug_standin 1 -mixed"
+  //TEST name="zero" nsize=2 args="-backend host -gpucsr_peer_timeout 0" fails="must be a number of seconds above 0"
+  //TEST name="cuda_1" nsize=1 args="-backend cuda" gpu=1
+  //TEST name="cuda_2" nsize=2 args="-backend cuda" gpu=1
+  //TEST name="cuda_3" nsize=3 args="-backend cuda" gpu=1
+*/
+static char help[] = "Tests peers.\n";
+
+#include "../src/sys/peer.h"
+#include "../src/sys/fault/fault.h"
+#include <string.h>
+
+static PetscMPIInt rank, size;
+
+static PetscErrorCode Copy(GPUCSRDevice d, void *to, const void *from, size_t bytes, GPUCSRCopyKind kind)
+{
+  PetscFunctionBegin;
+  PetscCall(d->ops->copy(d->id, to, from, bytes, kind, d->stream));
+  PetscCall(d->ops->streamsynchronize(d->id, d->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Each writes its number into every other's memory, pieces of which differ in length, and finds those of all in its own */
+static PetscErrorCode Memory(GPUCSRDevice d, GPUCSRPeers p)
+{
+  void *first[9], *second[9];
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRPeersMalloc(p, sizeof(double) * (size_t)size, "a test", first));
+  PetscCall(GPUCSRPeersMalloc(p, (size_t)rank * 100000, "a test", second));
+  for (int r = 0; r < size; r++) {
+    const double mine = 1 + rank;
+
+    PetscCall(Copy(d, (double *)first[r] + rank, &mine, sizeof(mine), GPUCSR_TO_DEVICE));
+  }
+  PetscCallMPI(MPI_Barrier(PETSC_COMM_WORLD));
+  for (int r = 0; r < size; r++) {
+    double seen, end = -1;
+
+    PetscCall(Copy(d, &seen, (double *)first[rank] + r, sizeof(seen), GPUCSR_TO_HOST));
+    PetscCheck(seen == 1 + r, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Rank %d wrote %d, and %g arrived", r, 1 + r, seen);
+    if (r) PetscCall(Copy(d, &end, (char *)second[r] + (size_t)r * 100000 - 8, sizeof(end), GPUCSR_TO_HOST));
+    PetscCheck(!r || end == 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Memory of rank %d begins with %g, not 0", r, end);
+  }
+  PetscCall(GPUCSRPeersFree(p, second));
+  PetscCall(GPUCSRPeersFree(p, first));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Round and round: a number goes from each to the next, two behind each other at most */
+static PetscErrorCode Flags(GPUCSRPeers p)
+{
+  void *all[9];
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRPeersMalloc(p, 64, "flags", all));
+  for (uint64_t s = 1; s <= 200; s++) {
+    uint64_t *next = (uint64_t *)all[(rank + 1) % size], *mine = (uint64_t *)all[rank];
+
+    next[2 + s % 2] = 1000 * s + (uint64_t)rank;
+    GPUCSRPeerPublish(&next[0], s);
+    PetscCall(GPUCSRPeerAwait(p, &mine[0], s));
+    PetscCheck(mine[2 + s % 2] == 1000 * s + (uint64_t)((rank + size - 1) % size), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Turn %d: %d arrived", (int)s, (int)mine[2 + s % 2]);
+    GPUCSRPeerPublish((uint64_t *)all[(rank + size - 1) % size] + 1, s); /* read */
+    PetscCall(GPUCSRPeerAwait(p, &mine[1], s));
+  }
+  PetscCall(GPUCSRPeersCheck(p));
+  PetscCall(GPUCSRPeersFree(p, all));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The last rank does not come, or says that it fails: the others get an error, in time, and memory can be given back */
+static PetscErrorCode Missing(GPUCSRPeers p, PetscBool says)
+{
+  const double   since = GPUCSRPeerSeconds();
+  const char    *want  = says ? "out of luck" : "-gpucsr_peer_timeout";
+  void          *all[9];
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr;
+  char          *found;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRPeersMalloc(p, 64, "flags", all));
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  if (rank < size - 1) ierr = GPUCSRPeerAwait(p, (uint64_t *)all[rank], 1);
+  else {
+    ierr = PETSC_ERR_GPU;
+    if (says) (void)GPUCSRPeersDead(p, "out of luck");
+    else PetscCall(PetscSleep(1));
+    (void)GPUCSRPeersCheck(p);
+  }
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  PetscCheck(ierr == PETSC_ERR_GPU, PETSC_COMM_SELF, PETSC_ERR_PLIB, "No error, but %d", (int)ierr);
+  PetscCall(PetscStrstr(attempt.message, want, &found));
+  PetscCheck(found, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The error is %s", attempt.message);
+  PetscCall(GPUCSRPeersFree(p, all));
+  PetscCheck(GPUCSRPeerSeconds() - since < 10, PETSC_COMM_SELF, PETSC_ERR_PLIB, "This took %g seconds", GPUCSRPeerSeconds() - since);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The n-th call on one rank fails */
+static PetscErrorCode Faults(GPUCSRDevice d)
+{
+  GPUCSRFaultCounts *f = &GPUCSRFault;
+
+  PetscFunctionBegin;
+  for (int where = 0; where < size; where++)
+    for (PetscInt n = 1; n < 12; n++) {
+      GPUCSRPeers    p;
+      GPUCSRAttempt  attempt;
+      PetscErrorCode ierr = PETSC_SUCCESS, worst;
+      int            code;
+      const PetscInt memory = f->memory, attached = f->attached;
+      void          *all[9];
+
+      f->kind                     = GPUCSR_FAULT_PEER;
+      f->calls[GPUCSR_FAULT_PEER] = 0;
+      f->at                       = rank == where ? n : 0;
+      PetscCall(GPUCSRPeersCreate(PETSC_COMM_WORLD, d, &p));
+      if (p->all) {
+        PetscCall(GPUCSRAttemptBegin(&attempt));
+        ierr = GPUCSRPeersMalloc(p, 100, "a test", all);
+        PetscCall(GPUCSRAttemptEnd(&attempt));
+        if (!ierr) PetscCall(GPUCSRPeersFree(p, all));
+      }
+      code = (int)ierr;
+      PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &code, 1, MPI_INT, MPI_MAX, PETSC_COMM_WORLD));
+      worst = (PetscErrorCode)code;
+      PetscCheck(ierr == worst, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Call %d of rank %d: error %d here, %d elsewhere", (int)n, where, (int)ierr, (int)worst);
+      PetscCheck(n > 4 || ierr || !p->all, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Call %d of rank %d failed, and nobody knows", (int)n, where);
+      PetscCheck(n <= 4 || (!ierr && p->all), PETSC_COMM_SELF, PETSC_ERR_PLIB, "There are more calls than thought: %s", p->why);
+      PetscCall(GPUCSRPeersDestroy(&p));
+      PetscCheck(f->memory == memory && f->attached == attached, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Call %d of rank %d: %d pieces of memory and %d mappings are left", (int)n, where, (int)(f->memory - memory), (int)(f->attached - attached));
+    }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscBool    late = PETSC_FALSE, fails = PETSC_FALSE, faults = PETSC_FALSE, mixed = PETSC_FALSE;
+  char         backend[16] = "host", why[512];
+  GPUCSRDevice d;
+  GPUCSRPeers  p;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-late", &late, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-fails", &fails, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-faults", &faults, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-mixed", &mixed, NULL));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-backend", backend, sizeof(backend), NULL));
+  if (faults) PetscCall(PetscOptionsSetValue(NULL, "-gpucsr_debug_fault", "peer:0"));
+  PetscCall(GPUCSRSysInitialize());
+  PetscCall(GPUCSRDeviceOpen(backend, &d, why, sizeof(why)));
+  PetscCheck(d, PETSC_COMM_SELF, PETSC_ERR_SUP, "%s", why);
+  if (faults) PetscCall(Faults(d));
+  else {
+    PetscCall(GPUCSRPeersCreate(PETSC_COMM_WORLD, mixed && !rank ? NULL : d, &p));
+    PetscCheck(p->all == !mixed, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Peers: %s", p->why);
+    PetscCheck(!mixed || !strcmp(p->why, "rank 1 computes on cuda and rank 0 on the host"), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Why not: %s", p->why);
+    if (!mixed && !late && !fails) PetscCall(Memory(d, p));
+    if (late || fails) PetscCall(Missing(p, fails));
+    else if (!mixed && !d->ops->kernels) PetscCall(Flags(p));
+    PetscCall(GPUCSRPeersDestroy(&p));
+  }
+  PetscCheck(faults || late || d->allocated == 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%zu bytes are left", d->allocated);
+  PetscCall(GPUCSRSysFinalize());
+  PetscCall(PetscFinalize());
+  return 0;
+}
