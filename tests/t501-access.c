@@ -3,7 +3,6 @@
   random walk through all of it, each against VECSTANDARD that goes the same way.
 */
 //TEST
-//TEST name=separate args="-vec_gpu_separate"
 //TEST name=malloc args="-vec_gpu_separate -malloc_debug -malloc_dump"
 //TEST name=ranks2 nsize=2
 //TEST name=ranks3.separate nsize=3 args="-vec_gpu_separate"
@@ -38,18 +37,6 @@ static PetscErrorCode Same(Vec g, Vec s, const char what[])
     PetscCheck(TestSame(a[k], b[k], 1e-12 * (1.0 + PetscAbsScalar(b[k]))), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: entry %" PetscInt_FMT " is %.17g, should be %.17g", what, k, (double)PetscRealPart(a[k]), (double)PetscRealPart(b[k]));
   PetscCall(VecRestoreArrayRead(g, &a));
   PetscCall(VecRestoreArrayRead(s, &b));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Type(Vec v, const char type[], const char what[])
-{
-  PetscBool same;
-  VecType   t;
-
-  PetscFunctionBegin;
-  PetscCall(VecGetType(v, &t));
-  PetscCall(PetscStrcmp(t, type, &same));
-  PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s is of type %s, should be %s", what, t, type);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -323,13 +310,13 @@ static PetscErrorCode TestLocalVectors(void)
         PetscCall(VecSetSizes(l, 40, 40));
         PetscCall(VecSetType(l, how == 1 ? VECSEQ : VECSEQGPU));
       }
-      if (how == 0 && k == 0) PetscCall(Type(l, VECSEQGPU, "A local vector"));
+      if (how == 0 && k == 0) PetscCall(TestVecType(l, VECSEQGPU, "A local vector"));
       PetscCall(VecGetLocalVectorRead(v[k], l));
       if (how == 3 && k == 0) {
         VecGPUInfo info;
 
         PetscCall(VecGPUGetInfo(l, &info)); /* an error with any other type */
-        if (!PetscDefined(HAVE_DEVICE)) PetscCall(Type(l, VECSEQ, "A local vector that had no array"));
+        if (!PetscDefined(HAVE_DEVICE)) PetscCall(TestVecType(l, VECSEQ, "A local vector that had no array"));
       }
       {
         PetscReal norm;
@@ -378,9 +365,9 @@ static PetscErrorCode TestOthers(void)
     PetscCall(VecReciprocal(v[k]));
   }
   PetscCall(VecGetSize(v[0], &N));
-  PetscCall(Type(v[0], size > 1 ? VECMPIGPU : VECSEQGPU, "A vector of type gpu"));
+  PetscCall(TestVecType(v[0], size > 1 ? VECMPIGPU : VECSEQGPU, "A vector of type gpu"));
   PetscCall(VecDuplicate(v[0], &w));
-  PetscCall(Type(w, size > 1 ? VECMPIGPU : VECSEQGPU, "A duplicate"));
+  PetscCall(TestVecType(w, size > 1 ? VECMPIGPU : VECSEQGPU, "A duplicate"));
 
   /* a file, by the device's copy and back */
   slash  = strstr(file, ".d/");

@@ -1,7 +1,7 @@
 #pragma once
 
 /*
-  What the files of KSPGPUCG and KSPGPUBCGS share. Each includes nothing of those below it:
+  What the files of KSPGPUCG and KSPGPUBCGS share, and KSPGPUGMRES (gmresimpl.h) takes over. Each includes nothing of those below it:
 
     gpuksp.c    the types, their options and pages
     solve.c     a solve from one end to the other
@@ -83,6 +83,15 @@ typedef struct {
   PetscInt64      method, bs, degree, halo;
 } GPUKSPShapeKey;
 
+/* A recorded iteration in double: what it works on, and where that is */
+typedef struct {
+  GPUCSRVersion   version;
+  const void     *data; /* of the matrix */
+  const GPUKSPPC *row;
+  PetscInt64      pc, variant, method, right, n;
+  GPUKSPVectors   v;
+} GPUKSPGraphKey;
+
 /* Device memory that grows and stays */
 typedef struct {
   void  *p;
@@ -100,6 +109,11 @@ struct _n_KSP_GPU {
   PetscBool       halo;     /* recompute halos in a persistent kernel where they fit */
   PetscInt        degree;   /* of a polynomial preconditioner; 0: none */
   PetscReal       given[2]; /* the eigenvalues it is to be made for; 0 where they are to be estimated */
+
+  /* what its type adds */
+  const char *petsc;                              /* PETSc's type, */
+  PetscErrorCode (*become)(KSP);                  /* which it becomes where the solve is not its to do */
+  PetscErrorCode (*release)(struct _n_KSP_GPU *); /* gives back what its type has on the device; NULL: nothing */
 
   /* the solve: what it works on, and which way */
   GPUCSROperator op;
@@ -128,7 +142,8 @@ struct _n_KSP_GPU {
   GPUKSPState          *state, *seen; /* page-locked, */
   double               *sums;         /* and so are these: one piece of memory */
   GPUCSREvent           events[2];
-  void                 *graph;            /* of an iteration, while a solve lasts */
+  void                 *graph;            /* of an iteration; kept for solves */
+  GPUKSPGraphKey        graphkey;         /* that are alike */
   GPUKSPMemory          vectors, numbers; /* numbers: the preconditioner's diagonal, or rows of its blocks */
   PetscInt64            nnumbers;         /* how often they were made */
   GPUKSPPCKey           numberskey;
@@ -169,15 +184,21 @@ struct _n_KSP_GPU {
 /* gpuksp.c */
 GPUCSR_INTERN PetscErrorCode KSPGPUInitialize_Private(void);
 GPUCSR_INTERN PetscErrorCode KSPGPUFinalize_Private(void);
+GPUCSR_INTERN PetscErrorCode GPUKSPCreate(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPSetUp(KSP);
+GPUCSR_INTERN PetscErrorCode GPUKSPDestroy(KSP);
+GPUCSR_INTERN PetscErrorCode GPUKSPPathFromOptions(KSP_GPU *, GPUCSROptionItems, const char[]);
 GPUCSR_INTERN PetscErrorCode KSPCreate_GPUCG(KSP);
 GPUCSR_INTERN PetscErrorCode KSPCreate_GPUBCGS(KSP);
 
 /* solve.c */
 GPUCSR_INTERN PetscErrorCode KSPSolve_GPU(KSP);
 GPUCSR_INTERN PetscErrorCode GPUKSPFallBack(KSP, const char[]);
+GPUCSR_INTERN PetscErrorCode GPUKSPAttempt(KSP, KSP_GPU *, PetscErrorCode (*)(KSP, KSP_GPU *), PetscBool *, char[], size_t);
 
 /* prepare.c */
 GPUCSR_INTERN PetscErrorCode GPUKSPOperator(KSP, KSP_GPU *, PetscBool *, char[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUKSPTogether(KSP, const KSP_GPU *, PetscErrorCode, const char[], PetscBool *, char[], size_t);
 GPUCSR_INTERN PetscErrorCode GPUKSPPrepare(KSP, KSP_GPU *, PetscBool *, char[], size_t);
 
 /* refine.c */
@@ -190,7 +211,7 @@ GPUCSR_INTERN double         GPUKSPBytes(const GPUCSRStorage *, PetscBool);
 /* iterate.c. The last argument of an iteration is what it works on */
 typedef PetscErrorCode (*GPUKSPIteration)(KSP, KSP_GPU *, GPUKSPVectors *);
 GPUCSR_INTERN PetscErrorCode GPUKSPIterate(KSP, KSP_GPU *);
-GPUCSR_INTERN PetscErrorCode GPUKSPIterateBegin(KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPIterateBegin(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPIterateEnd(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPLoop(KSP, KSP_GPU *, GPUKSPVectors *, GPUKSPIteration);
 GPUCSR_INTERN PetscErrorCode GPUKSPStart(KSP, KSP_GPU *, GPUKSPVectors *, PetscBool);
@@ -216,5 +237,5 @@ GPUCSR_INTERN PetscErrorCode GPUKSPVectorsBorrowed(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPVectorsGet(KSP_GPU *, GPUKSPVectors *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUKSPVectorsGiveBack(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPLoad(KSP_GPU *, Vec, double *);
-GPUCSR_INTERN PetscErrorCode GPUKSPStoreX(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPStore(KSP_GPU *, const double *, Vec);
 GPUCSR_INTERN PetscErrorCode GPUKSPTake(KSP_GPU *, Vec, PetscBool, PetscBool, GPUCSROperand *, double **);

@@ -56,6 +56,14 @@ static Outcome OutcomeOf(const KSP_GPU *k, PetscErrorCode ierr)
   return (ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU) && !k->op.required ? NO_DEVICE : IN_ERROR;
 }
 
+/* The outcome of something that each process has tried by itself; ok: it worked on all of them */
+PetscErrorCode GPUKSPTogether(KSP ksp, const KSP_GPU *k, PetscErrorCode ierr, const char message[], PetscBool *ok, char why[], size_t len)
+{
+  PetscFunctionBegin;
+  PetscCall(Together(ksp, OutcomeOf(k, ierr), ierr, message, ok, why, len));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The one process' matrix, or the diagonal block, ready on a device; why says what is missing where it is not */
 PetscErrorCode GPUKSPOperator(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
 {
@@ -423,7 +431,7 @@ PetscErrorCode GPUKSPPrepare(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], siz
   PetscCall(GPUCSRAttemptBegin(&attempt));
   ierr = size > 1 ? GPUKSPOpen(k, k->op.dev) : Prepare(ksp, k, &possible);
   PetscCall(GPUCSRAttemptEnd(&attempt));
-  PetscCall(Together(ksp, OutcomeOf(k, ierr), ierr, attempt.message, ok, why, len));
+  PetscCall(GPUKSPTogether(ksp, k, ierr, attempt.message, ok, why, len));
   if (*ok && size > 1) PetscCall(Prepare(ksp, k, &possible));
   if (*ok && !possible) {
     *ok = PETSC_FALSE;

@@ -21,7 +21,8 @@ typedef struct {
   PetscErrorCode (*launch)(const GPUCSRStorage *A, const GPUCSRProduct *, int variant, GPUCSRStream);
   /* before the device goes: give back what belongs to no matrix; NULL: nothing */
   PetscErrorCode (*release)(void);
-  int block; /* threads of a block, where GPUCSRThreads may ask for others; 0: they are part of how the kernel works */
+  int       block; /* threads of a block, where GPUCSRThreads may ask for others; 0: they are part of how the kernel works */
+  PetscBool steps; /* a product may end with a step */
 } GPUCSRKernelFamily;
 
 /* Threads of a block, a power of two from 32 to 512, that the survey asks for; 0: each family's own */
@@ -36,6 +37,14 @@ typedef struct {
   const GPUCSRKernelFamily *family;
   int                       variant;
 } GPUCSRKernel;
+
+/*
+  Variants that say more than one thing. csr_vector: threads a row, entries a load, rows a thread, which are neighbours or (cyclic) as far apart as there are
+  groups of threads. sell_row: threads a row, rows whose entries are loaded together; hyb_segment hands its variant on to it
+*/
+#define CSR_VECTOR(threads, entries, rows)        (1000 * (rows) + 100 * (entries) + (threads))
+#define CSR_VECTOR_CYCLIC(threads, entries, rows) (-CSR_VECTOR(threads, entries, rows))
+#define SELL_ROW(threads, together)               (100 * (together) + (threads))
 
 GPUCSR_INTERN PetscErrorCode GPUCSRKernelFind(const char[], const GPUCSRKernel **);
 GPUCSR_INTERN PetscErrorCode GPUCSRKernelGet(int, const GPUCSRKernel **);
