@@ -134,7 +134,7 @@ static PetscErrorCode TestDamaged(GPUCSRDevice d)
     GPUCSRAttempt   attempt;
     PetscErrorCode  ierr;
 
-    PetscCall(PetscSNPrintf(text, sizeof(text), "gpucsr-profile %d\nmachine damaged\n%s%s", k ? 2 : 1, none ? "" : cost, none || !damaged[k].line ? "" : damaged[k].line));
+    PetscCall(PetscSNPrintf(text, sizeof(text), "gpucsr-profile %d\nmachine damaged\n%s%s", k ? 3 : 2, none ? "" : cost, none || !damaged[k].line ? "" : damaged[k].line));
     PetscCall(GPUCSRAttemptBegin(&attempt));
     ierr = Load(text);
     PetscCall(GPUCSRAttemptEnd(&attempt));
