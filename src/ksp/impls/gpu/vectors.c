@@ -30,7 +30,7 @@ PetscErrorCode GPUKSPRelease(KSP_GPU *k)
 {
   PetscFunctionBegin;
   if (k->dev) {
-    const GPUCSRBackendOps *ops      = k->dev->ops;
+    const GPUCSRBackendOps *ops = k->dev->ops;
     PetscBool               works;
     GPUKSPMemory *const     memory[] = {&k->partial, &k->devstate, &k->hist, &k->vectors, &k->numbers, &k->bounds, &k->slots, &k->table, &k->singles};
 
