@@ -42,6 +42,7 @@ static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, 
     } else if (k->rulehere) PetscCall(k->dev->ops->streamsynchronize(k->dev->id, s)); /* the state it reads is about to change */
   }
 #endif
+  if (!device) PetscCall(GPUCSRHostTurn(s));
   if (!device && f)
     for (int i = 0; i < k->n; i++) GPUKSPStepRowSingle(step, f, k->state, i, sum);
   else if (!device)
@@ -146,7 +147,7 @@ static PetscErrorCode Show(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
     PetscCall(AFTER(GPUKSP_CG_FINISH));
     k->state->xalpha = 0;
   }
-  if (k->taken != KSP_GPU_PATH_HOST_LOOP) PetscCall(GPUKSPStoreX(ksp, k));
+  if (k->taken != KSP_GPU_PATH_HOST_LOOP) PetscCall(GPUKSPStore(k, k->persistent.v.x, ksp->vec_sol));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

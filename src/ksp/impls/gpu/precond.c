@@ -2,9 +2,10 @@
   What the solvers take from the PC, so that PETSc is not asked in each iteration. A preconditioner is a row of the list below. What it does to a vector is found by applying it to
   unit vectors once, and kept until the PC, or the matrix that it is made from, is another one.
 
-  One that is the device's own work (triangular solves, a cycle of multigrid) would be a row of kind GPUKSP_PC_APART with its own make() and apply(): graphs then have it inside.
+  One that is the device's own work (a cycle of multigrid, and triangular solves would be) is a row of kind GPUKSP_PC_APART with its own apply(): graphs have it inside.
 */
 #include "gpukspimpl.h"
+#include "../../pc/impls/mg/cycle.h"
 
 /* Blocks of the largest size that a step multiplies with */
 #define LARGEST_BLOCK 8
@@ -65,42 +66,27 @@ static PetscErrorCode AcceptBlocks(PC pc, PetscInt *bs, PetscInt *variant, Petsc
 }
 
 /* Applied to ones it shows its diagonal, */
-static PetscErrorCode MakeDiagonal(KSP ksp, KSP_GPU *k)
+static PetscErrorCode ReadDiagonal(KSP ksp, KSP_GPU *k, Vec unit, Vec diagonal)
 {
-  Mat                P;
-  Vec                unit, diagonal;
   const PetscScalar *d;
 
   PetscFunctionBegin;
-  PetscCall(GPUKSPGrow(k, sizeof(double) * (size_t)k->n, "the preconditioner of a solver", &k->numbers));
-  PetscCall(PCGetOperators(ksp->pc, NULL, &P));
-  PetscCall(MatCreateVecs(P, &unit, &diagonal));
   PetscCall(VecSet(unit, 1.0));
   PetscCall(PCApply(ksp->pc, unit, diagonal));
   PetscCall(VecGetArrayRead(diagonal, &d));
   PetscCall(GPUCSRUpload(k->dev, k->numbers.p, GPUCSR_DOUBLE, d, GPUCSR_DOUBLE, (size_t)k->n, PETSC_FALSE, k->dev->stream, NULL));
   PetscCall(VecRestoreArrayRead(diagonal, &d));
-  PetscCall(VecDestroy(&unit));
-  PetscCall(VecDestroy(&diagonal));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* and to the unit vectors of all blocks at once, the columns of its blocks */
-static PetscErrorCode MakeBlocks(KSP ksp, KSP_GPU *k)
+static PetscErrorCode ReadBlocks(KSP ksp, KSP_GPU *k, Vec unit, Vec column, double rows[])
 {
-  const PetscInt     bs    = k->pc.bs;
-  const size_t       count = (size_t)bs * (size_t)k->n;
-  Mat                P;
-  Vec                unit, column;
-  double            *rows;
+  const PetscInt     bs = k->pc.bs;
   PetscScalar       *u;
   const PetscScalar *c;
 
   PetscFunctionBegin;
-  PetscCall(GPUKSPGrow(k, sizeof(double) * count, "the preconditioner of a solver", &k->numbers));
-  PetscCall(PCGetOperators(ksp->pc, NULL, &P));
-  PetscCall(MatCreateVecs(P, &unit, &column));
-  PetscCall(PetscMalloc1(count, &rows));
   for (PetscInt j = 0; j < bs; j++) {
     PetscCall(VecGetArrayWrite(unit, &u));
     for (int i = 0; i < k->n; i++) u[i] = i % bs == j;
@@ -110,10 +96,30 @@ static PetscErrorCode MakeBlocks(KSP ksp, KSP_GPU *k)
     for (int i = 0; i < k->n; i++) rows[(size_t)i * (size_t)bs + (size_t)j] = PetscRealPart(c[i]);
     PetscCall(VecRestoreArrayRead(column, &c));
   }
-  PetscCall(GPUCSRUpload(k->dev, k->numbers.p, GPUCSR_DOUBLE, rows, GPUCSR_DOUBLE, count, PETSC_FALSE, k->dev->stream, NULL));
+  PetscCall(GPUCSRUpload(k->dev, k->numbers.p, GPUCSR_DOUBLE, rows, GPUCSR_DOUBLE, (size_t)bs * (size_t)k->n, PETSC_FALSE, k->dev->stream, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What was made for it goes, whether it worked or not */
+static PetscErrorCode MakeNumbers(KSP ksp, KSP_GPU *k)
+{
+  const PetscBool blocks = (PetscBool)(k->pc.row->kind == GPUKSP_PC_APART);
+  const size_t    count  = (size_t)k->n * (size_t)(blocks ? k->pc.bs : 1);
+  Mat             P;
+  Vec             unit, result;
+  double         *rows = NULL;
+  PetscErrorCode  ierr;
+
+  PetscFunctionBegin;
+  PetscCall(GPUKSPGrow(k, sizeof(double) * count, "the preconditioner of a solver", &k->numbers));
+  PetscCall(PCGetOperators(ksp->pc, NULL, &P));
+  if (blocks) PetscCall(PetscMalloc1(count, &rows));
+  PetscCall(MatCreateVecs(P, &unit, &result));
+  ierr = blocks ? ReadBlocks(ksp, k, unit, result, rows) : ReadDiagonal(ksp, k, unit, result);
   PetscCall(PetscFree(rows));
   PetscCall(VecDestroy(&unit));
-  PetscCall(VecDestroy(&column));
+  PetscCall(VecDestroy(&result));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -128,12 +134,45 @@ static PetscErrorCode ApplyBlocks(KSP_GPU *k, const double *r, double *z, PetscB
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* type, where it is applied, is it part of persistent kernels, accept(), make(), apply(). The first that serves is taken */
+/* A cycle of multigrid whose levels are all on the device of the solve */
+static PetscErrorCode AcceptCycle(PC pc, PetscInt *bs, PetscInt *variant, PetscBool *yes)
+{
+  GPUMGCycle *c;
+
+  PetscFunctionBegin;
+  (void)bs;
+  PetscCall(PCMGCycleGet_Private(pc, &c, variant));
+  *yes = (PetscBool)(c != NULL);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MakeCycle(KSP ksp, KSP_GPU *k)
+{
+  PetscInt version;
+
+  PetscFunctionBegin;
+  PetscCall(PCMGCycleGet_Private(ksp->pc, &k->cycle, &version));
+  PetscCheck(k->cycle && k->cycle->dev == k->dev, PETSC_COMM_SELF, PETSC_ERR_GPU, "The levels of PC type %s have left the device", ((PetscObject)ksp->pc)->type_name);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ApplyCycle(KSP_GPU *k, const double *r, double *z, PetscBool rule, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  (void)rule;
+  (void)s;
+  PetscCall(GPUMGCycleRun(k->cycle, r, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* type, where it is applied, are its numbers so many a row, accept(), make(), apply(). The first that serves is taken */
 static const GPUKSPPC list[] = {
-  {PCNONE,     GPUKSP_PC_NONE,     PETSC_TRUE, Always,            NULL,         NULL       },
-  {PCJACOBI,   GPUKSP_PC_DIAGONAL, PETSC_TRUE, AcceptJacobi,      MakeDiagonal, NULL       },
-  {PCPBJACOBI, GPUKSP_PC_DIAGONAL, PETSC_TRUE, AcceptBlocksOfOne, MakeDiagonal, NULL       },
-  {PCPBJACOBI, GPUKSP_PC_APART,    PETSC_TRUE, AcceptBlocks,      MakeBlocks,   ApplyBlocks},
+  {PCNONE,     GPUKSP_PC_NONE,     PETSC_TRUE,  Always,            NULL,        NULL       },
+  {PCJACOBI,   GPUKSP_PC_DIAGONAL, PETSC_TRUE,  AcceptJacobi,      MakeNumbers, NULL       },
+  {PCPBJACOBI, GPUKSP_PC_DIAGONAL, PETSC_TRUE,  AcceptBlocksOfOne, MakeNumbers, NULL       },
+  {PCPBJACOBI, GPUKSP_PC_APART,    PETSC_TRUE,  AcceptBlocks,      MakeNumbers, ApplyBlocks},
+  {PCMG,       GPUKSP_PC_APART,    PETSC_FALSE, AcceptCycle,       MakeCycle,   ApplyCycle },
+  {PCGAMG,     GPUKSP_PC_APART,    PETSC_FALSE, AcceptCycle,       MakeCycle,   ApplyCycle },
 };
 static const GPUKSPPC any = {NULL, GPUKSP_PC_ANY, PETSC_FALSE, Always, NULL, NULL};
 

@@ -56,6 +56,14 @@ static Outcome OutcomeOf(const KSP_GPU *k, PetscErrorCode ierr)
   return (ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU) && !k->op.required ? NO_DEVICE : IN_ERROR;
 }
 
+/* The outcome of something that each process has tried by itself; ok: it worked on all of them */
+PetscErrorCode GPUKSPTogether(KSP ksp, const KSP_GPU *k, PetscErrorCode ierr, const char message[], PetscBool *ok, char why[], size_t len)
+{
+  PetscFunctionBegin;
+  PetscCall(Together(ksp, OutcomeOf(k, ierr), ierr, message, ok, why, len));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The one process' matrix, or the diagonal block, ready on a device; why says what is missing where it is not */
 PetscErrorCode GPUKSPOperator(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
 {
@@ -131,7 +139,7 @@ static PetscErrorCode WhyHostLoop(KSP ksp, KSP_GPU *k, const char **why)
   PetscCall(MatGetNullSpace(A, &null));
   PetscCall(MatGetTransposeNullSpace(A, &tnull));
   k->pc.kind = k->pc.row->kind;
-  if (null || tnull || ksp->transpose_solve || (k->pc.kind == GPUKSP_PC_APART && size > 1)) k->pc.kind = GPUKSP_PC_ANY;
+  if (null || tnull || ksp->transpose_solve || (k->pc.kind == GPUKSP_PC_APART && size > 1) || (k->degree && !k->pc.row->rows)) k->pc.kind = GPUKSP_PC_ANY;
   *why = size > 1                            ? "there are several processes"
          : k->path == KSP_GPU_PATH_HOST_LOOP ? "asked for"
          : null || tnull                     ? "the operator has a null space"
@@ -167,7 +175,7 @@ static PetscErrorCode Choose(KSP ksp, KSP_GPU *k)
              : k->path == KSP_GPU_PATH_GRAPH                         ? "asked for"
              : k->refined                                            ? "residual replacement goes by it"
              : k->live                                               ? "a monitor or test looks at every iteration"
-             : !k->pc.row->persistent                                ? "the preconditioner is not part of a persistent kernel"
+             : !k->pc.row->rows                                      ? "the preconditioner is not part of a persistent kernel"
              : k->degree && k->method != GPUKSP_CG                   ? "a persistent kernel has a polynomial in standard conjugate gradients alone"
              : longest > LONGEST_ROW && k->path == KSP_GPU_PATH_AUTO ? text
                                                                      : "";
@@ -423,7 +431,7 @@ PetscErrorCode GPUKSPPrepare(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], siz
   PetscCall(GPUCSRAttemptBegin(&attempt));
   ierr = size > 1 ? GPUKSPOpen(k, k->op.dev) : Prepare(ksp, k, &possible);
   PetscCall(GPUCSRAttemptEnd(&attempt));
-  PetscCall(Together(ksp, OutcomeOf(k, ierr), ierr, attempt.message, ok, why, len));
+  PetscCall(GPUKSPTogether(ksp, k, ierr, attempt.message, ok, why, len));
   if (*ok && size > 1) PetscCall(Prepare(ksp, k, &possible));
   if (*ok && !possible) {
     *ok = PETSC_FALSE;

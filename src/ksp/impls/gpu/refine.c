@@ -44,6 +44,7 @@ PetscErrorCode GPUKSPRefineChoose(KSP_GPU *k)
   else if (k->degree) why = "residual replacement has no polynomial";
   else if (k->live) why = "a monitor or test looks at every iteration";
   else if (k->pc.kind == GPUKSP_PC_ANY) why = "the preconditioner is PCApply()'s";
+  else if (!k->pc.row->rows) why = "the preconditioner is in double";
   else if (k->path != KSP_GPU_PATH_GRAPH && GPUKSPFormatIsTable(format)) why = "stencils have no values to halve, and of rows alike single precision takes many more iterations";
   else if (!can) why = whynot;
   else if (kernels && k->path == KSP_GPU_PATH_PERSISTENT) why = "a persistent kernel was asked for";
@@ -64,6 +65,7 @@ static PetscErrorCode Round(KSP_GPU *k, size_t n, int lane, const double *from, 
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 #endif
+  PetscCall(GPUCSRHostTurn(k->dev->stream));
   for (size_t i = 0; i < n; i++) {
     const double *f = from + GPUKSPPlace(i, lane, sizeof(*from));
     float        *t = to + GPUKSPPlace(i, lane, sizeof(*to));
@@ -142,6 +144,7 @@ static PetscErrorCode Iteration(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
   PetscCall(GPUKSPStepRunSingle(ksp, k, GPUKSP_CG_DIRECTION, PETSC_TRUE, PETSC_FALSE));
   if (k->dev->ops->kernels) PetscCall((*kernel->family->launch)(&k->rounded, &p, kernel->variant, k->dev->stream));
   else {
+    PetscCall(GPUCSRHostTurn(k->dev->stream));
     PetscCall((*k->rounded.format->ops->mult)(&k->rounded, &p));
     PetscCall(GPUCSRLaunched(k->dev, k->rounded.format->name));
   }
