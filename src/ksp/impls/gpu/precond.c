@@ -173,6 +173,8 @@ static PetscErrorCode FactorOf(PC pc, Mat *F)
   PetscInt  n;
 
   PetscFunctionBegin;
+  PetscCall(PCSetUp(pc)); /* KSPSetUp() has not done it where the PC has got another type since */
+  PetscCall(PCSetUpOnBlocks(pc));
   *F = NULL;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)pc, &factor, PCILU, PCICC, PCLU, PCCHOLESKY, ""));
   PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCBJACOBI, &blocks));
