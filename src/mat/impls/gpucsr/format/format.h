@@ -201,6 +201,11 @@ static inline PetscBool GPUCSRIsCSR(const GPUCSRFormat *f)
 }
 GPUCSR_INTERN const GPUCSRFormat *GPUCSRFormatCSR(void);
 
+/* Answers that several families give: applicable() of those that can hold any matrix, estimate() of those that store its entries alone, and of those that store all m n */
+GPUCSR_INTERN PetscErrorCode GPUCSRHoldsAny(const GPUCSRFeatures *, int, GPUCSRPrecision, PetscBool *, char[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUCSRStoresEntries(const GPUCSRFeatures *, int, GPUCSRExtent *);
+GPUCSR_INTERN PetscErrorCode GPUCSRStoresAll(const GPUCSRFeatures *, int, GPUCSRExtent *);
+
 GPUCSR_INTERN PetscErrorCode GPUCSRFeaturesOfRows(int, int, const int32_t *, int, GPUCSRFeatures *);
 GPUCSR_INTERN PetscErrorCode GPUCSRStencils(int, const int32_t *, const void *, GPUCSRType, const void *, GPUCSRType, GPUCSRFeatures *);
 GPUCSR_INTERN PetscErrorCode GPUCSRInspect(int, int, const int32_t *, const int32_t *, double, int, GPUCSRFeatures *);
