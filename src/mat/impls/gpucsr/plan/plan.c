@@ -551,11 +551,38 @@ typedef struct {
   GPUCSRProduct product;
 } Reference;
 
+/* The step that a product in z ends with */
+#define STEP(X) \
+  do { \
+    const X *x = (const X *)p->x, *M = (const X *)p->step.M; \
+    X       *z = (X *)p->z, *d = (X *)p->step.d; \
+\
+    for (int i = p->first; i < p->last; i++) { \
+      X next = (X)p->step.cb * (M ? M[i] * z[i] : z[i]); \
+\
+      if (p->step.ca != 0) next += (X)p->step.ca * d[i]; \
+      if (d) d[i] = next; \
+      z[i] = x[i] + next; \
+    } \
+  } while (0)
+
 static PetscErrorCode ReferenceProduct(void *arg)
 {
-  const Reference *r = (const Reference *)arg;
+  const Reference     *r = (const Reference *)arg;
+  const GPUCSRProduct *p = &r->product;
 
-  return (*r->A.format->ops->mult)(&r->A, &r->product);
+  PetscFunctionBegin;
+  PetscCall((*r->A.format->ops->mult)(&r->A, p));
+  if (p->step.taken && GPUCSRVectorType(r->A.precision) == GPUCSR_DOUBLE) STEP(double);
+  else if (p->step.taken) STEP(float);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#undef STEP
+
+/* May a product with the plan end with a step? */
+PetscBool GPUCSRPlanSteps(const GPUCSRPlan *P)
+{
+  return (PetscBool)(!P->A.dev->ops->kernels || P->choice.kernel->family->steps);
 }
 
 PetscErrorCode GPUCSRPlanProduct(GPUCSRPlan *P, const GPUCSRProduct *p, GPUCSRStream s)
@@ -567,10 +594,10 @@ PetscErrorCode GPUCSRPlanProduct(GPUCSRPlan *P, const GPUCSRProduct *p, GPUCSRSt
   if (P->built) PetscCall(WaitFor(P, s));
   if (P->A.dev->ops->kernels) PetscCall((*k->family->launch)(&P->A, p, k->variant, s));
   else {
-    const Reference r = {P->A, *p};
+    Reference r = {P->A, *p};
 
     if (P->A.dev->ops->call) PetscCall((*P->A.dev->ops->call)(P->A.dev->id, ReferenceProduct, &r, sizeof(r), s));
-    else PetscCall((*P->A.format->ops->mult)(&P->A, p));
+    else PetscCall(ReferenceProduct(&r));
     PetscCall(GPUCSRLaunched(P->A.dev, P->A.format->name));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
