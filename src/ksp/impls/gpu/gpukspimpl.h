@@ -149,6 +149,7 @@ struct _n_KSP_GPU {
   PetscInt64            nnumbers;         /* how often they were made */
   GPUKSPPCKey           numberskey;
   struct _n_GPUMGCycle *cycle;     /* the preconditioner is that of multigrid */
+  Mat                   factor;    /* or it is solves with this one, not counted */
   PetscReal             lambda[2]; /* eigenvalues that the polynomial is made for */
   GPUKSPEigenvaluesKey  lambdakey;
 
@@ -225,6 +226,7 @@ GPUCSR_INTERN PetscErrorCode GPUKSPProduct(KSP, KSP_GPU *, GPUKSPVectors *, int,
 /* precond.c */
 GPUCSR_INTERN PetscErrorCode GPUKSPPCFind(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCMake(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPPCCheck(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCDiagonal(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCEigenvalues(KSP, KSP_GPU *, PetscBool *);
 
