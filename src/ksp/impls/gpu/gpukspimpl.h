@@ -105,10 +105,11 @@ struct _n_KSP_GPU {
   KSPGPUVariant   variant;
   KSPGPUPrecision precision;
   KSPGPUPath      path;
-  PetscBool       guard;    /* take the true residual at the end */
-  PetscBool       halo;     /* recompute halos in a persistent kernel where they fit */
-  PetscInt        degree;   /* of a polynomial preconditioner; 0: none */
-  PetscReal       given[2]; /* the eigenvalues it is to be made for; 0 where they are to be estimated */
+  PetscBool       guard;      /* take the true residual at the end, */
+  PetscBool       guardasked; /* be it dear or not */
+  PetscBool       halo;       /* recompute halos in a persistent kernel where they fit */
+  PetscInt        degree;     /* of a polynomial preconditioner; 0: none */
+  PetscReal       given[2];   /* the eigenvalues it is to be made for; 0 where they are to be estimated */
 
   /* what its type adds */
   const char *petsc;                              /* PETSc's type, */
