@@ -26,6 +26,7 @@ static PetscErrorCode KSPSetUp_GPU(KSP ksp)
 static PetscErrorCode KSPReset_GPU(KSP ksp)
 {
   PetscFunctionBegin;
+  PetscCall(GPUKSPPeersRelease((KSP_GPU *)ksp->data));
   PetscCall(GPUKSPRelease((KSP_GPU *)ksp->data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -61,6 +62,7 @@ static PetscErrorCode KSPView_GPU(KSP ksp, PetscViewer viewer)
 {
   KSP_GPU  *k = (KSP_GPU *)ksp->data;
   PetscBool ascii;
+  char      ranks[80];
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
@@ -69,8 +71,9 @@ static PetscErrorCode KSPView_GPU(KSP ksp, PetscViewer viewer)
     PetscCall(PetscViewerASCIIPrintf(viewer, "  variant %s, precision %s%s%s\n", KSPGPUVariants[k->variant], KSPGPUPrecisions[k->precision], k->precision == KSP_GPU_RESIDUAL_REPLACEMENT && k->solved && !k->refined ? ", double in the last solve because " : "", k->precision == KSP_GPU_RESIDUAL_REPLACEMENT && k->solved && !k->refined ? k->whydouble : ""));
   if (k->degree) PetscCall(PetscViewerASCIIPrintf(viewer, "  preconditioned by a Chebyshev polynomial of degree %" PetscInt_FMT " of the PC below, for eigenvalues from %g to %g\n", k->degree, (double)k->lambda[0], (double)k->lambda[1]));
   if (!k->solved) PetscFunctionReturn(PETSC_SUCCESS);
-  if (k->taken == KSP_GPU_PATH_PERSISTENT) PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: one persistent kernel of %d blocks, format %s%s\n", k->persistent.blocks, k->with->name, k->persistent.halo ? ", halos recomputed" : ""));
-  else PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: path %s, because %s\n", KSPGPUPaths[k->taken], k->why));
+  PetscCall(PetscSNPrintf(ranks, sizeof(ranks), k->peers.on ? ", on each of %d processes, which exchange by themselves" : "", k->persistent.peers.size));
+  if (k->taken == KSP_GPU_PATH_PERSISTENT) PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: one persistent kernel of %d blocks, format %s%s%s\n", k->persistent.blocks, k->with->name, k->persistent.halo ? ", halos recomputed" : "", ranks));
+  else PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: path %s, because %s%s\n", KSPGPUPaths[k->taken], k->why, ranks));
   if (k->refined || k->replacements) PetscCall(PetscViewerASCIIPrintf(viewer, "  residual replaced by the true one %" PetscInt_FMT " times\n", k->replacements));
   if (k->truenorm >= 0) PetscCall(PetscViewerASCIIPrintf(viewer, "  true residual norm %g, by the recurrence %g\n", (double)k->truenorm, (double)ksp->rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -485,6 +488,9 @@ PetscErrorCode KSPGPUInitialize_Private(void)
 PetscErrorCode KSPGPUFinalize_Private(void)
 {
   PetscFunctionBegin;
-  for (KSP_GPU *k = living; k; k = k->next) PetscCall(GPUKSPRelease(k));
+  for (KSP_GPU *k = living; k; k = k->next) {
+    PetscCall(GPUKSPPeersRelease(k));
+    PetscCall(GPUKSPRelease(k));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

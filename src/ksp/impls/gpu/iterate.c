@@ -14,7 +14,8 @@
 static PetscErrorCode Reduce(KSP ksp, KSP_GPU *k, GPUKSPStep step, double sum[], PetscBool rule, PetscBool first)
 {
   PetscFunctionBegin;
-  if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sum, GPUKSPStepSums(step), MPI_DOUBLE, MPI_SUM, PetscObjectComm((PetscObject)ksp)));
+  if (k->peers.on) PetscCall(GPUKSPPeersReduce(k, sum, GPUKSPStepSums(step)));
+  else if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sum, GPUKSPStepSums(step), MPI_DOUBLE, MPI_SUM, PetscObjectComm((PetscObject)ksp)));
   if (rule) GPUKSPStepRule(step, k->state, sum, first);
   else PetscCall(PetscArraycpy(k->sums, sum, GPUKSPStepSums(step)));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -98,7 +99,11 @@ PetscErrorCode GPUKSPProduct(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, in
 
     PetscCall(PCGetOperators(ksp->pc, &A, NULL));
     PetscCall(KSP_MatMult(ksp, A, k->work[from], k->work[to]));
-  } else PetscCall(MatGPUCSROperatorProduct_Private(&k->op, v->at[from], v->at[to]));
+  } else {
+    if (k->peers.on) PetscCall(GPUKSPPeersExchange(k, v->at[from]));
+    PetscCall(MatGPUCSROperatorProduct_Private(&k->op, v->at[from], v->at[to]));
+    if (k->peers.on) PetscCall(GPUKSPPeersAdd(k, v->at[from], v->at[to]));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -72,7 +72,7 @@ static PetscErrorCode MakeDiagonal(KSP ksp, KSP_GPU *k)
   const PetscScalar *d;
 
   PetscFunctionBegin;
-  PetscCall(GPUKSPGrow(k, sizeof(double) * (size_t)k->n, "the preconditioner of a solver", &k->numbers));
+  PetscCall(GPUKSPGrow(k, sizeof(double) * GPUKSPLength(k), "the preconditioner of a solver", &k->numbers));
   PetscCall(PCGetOperators(ksp->pc, NULL, &P));
   PetscCall(MatCreateVecs(P, &unit, &diagonal));
   PetscCall(VecSet(unit, 1.0));
@@ -179,7 +179,7 @@ PetscErrorCode GPUKSPPCMake(KSP ksp, KSP_GPU *k)
   PetscFunctionBegin;
   if (!k->pc.row->make) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Key(ksp, k, &key));
-  if (k->numbers.p && GPUKSPSame(key, k->numberskey)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (k->numbers.p && GPUKSPSame(key, k->numberskey) && (k->pc.kind != GPUKSP_PC_DIAGONAL || k->numbers.bytes >= sizeof(double) * GPUKSPLength(k))) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMemzero(&k->numberskey, sizeof(k->numberskey))); /* until it is here */
   PetscCall((*k->pc.row->make)(ksp, k));
   k->numberskey = key;
