@@ -14,12 +14,12 @@ template <class M, bool PEERS>
 struct BCGS {
   typedef Args<M, PEERS>  Arguments;
   typedef Block<M, PEERS> Rank;
-  static constexpr int GROUP = 4;
-  Preconditioner       pc;
-  Rows                 t, s, rp, x, w;
-  double              *r, *ph, *sh, *p, *q, *v, *u; /* p and v as they are, q and u as they were or will be */
-  bool                 hat;                         /* the preconditioner comes first */
-  const double        *d;
+  static constexpr int    GROUP = 4;
+  Preconditioner          pc;
+  Rows                    t, s, rp, x, w;
+  double                 *r, *ph, *sh, *p, *q, *v, *u; /* p and v as they are, q and u as they were or will be */
+  bool                    hat;                         /* the preconditioner comes first */
+  const double           *d;
 
   __device__ __forceinline__ BCGS(const Arguments &a, Rank &B) : pc(preconditioner(a.v, B.first))
   {
@@ -102,7 +102,7 @@ struct BCGS {
       sum[0] += (double)vi * (double)rp[i];
     };
 
-    const auto      off   = [&](int i, double vi) {
+    const auto off = [&](int i, double vi) {
       u[i] += vi;
       sum[0] += (double)vi * (double)rp[i];
     };
@@ -144,7 +144,7 @@ struct BCGS {
   __device__ __forceinline__ void stabilize(const Arguments &a, Rank &B, double alpha, double (&sum)[3])
   {
     const int      first = B.first, last = B.last, rows = B.rows;
-    const BCGSHalf half = {a.v.r, v - first, d, alpha};
+    const BCGSHalf half  = {a.v.r, v - first, d, alpha};
     const auto     tally = [&](double si, double ti) {
       sum[0] += (double)si * (double)ti;
       sum[1] += (double)ti * (double)ti;

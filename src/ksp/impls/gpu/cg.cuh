@@ -23,12 +23,12 @@ template <class M, bool POLYNOMIAL, int HOW, bool PEERS>
 struct CG {
   typedef Args<M, PEERS>        Arguments;
   typedef Block<M, PEERS, true> Rank;
-  static constexpr int GROUP = HOW == BY_WINDOWS ? 8 : 4;
-  Preconditioner       pc;
-  Windows              windows;
-  Rows                 w, x, r;   /* r after the start only where keeps is set: else it is z / d */
-  double              *z, *p, *q; /* the direction, and the one before or to come */
-  bool                 keeps;     /* z is no matter of a single row, or r itself is asked for */
+  static constexpr int          GROUP = HOW == BY_WINDOWS ? 8 : 4;
+  Preconditioner                pc;
+  Windows                       windows;
+  Rows                          w, x, r;   /* r after the start only where keeps is set: else it is z / d */
+  double                       *z, *p, *q; /* the direction, and the one before or to come */
+  bool                          keeps;     /* z is no matter of a single row, or r itself is asked for */
 
   __device__ __forceinline__ CG(const Arguments &a, Rank &B) : pc(preconditioner(a.v, B.first))
   {

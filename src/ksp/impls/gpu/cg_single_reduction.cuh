@@ -12,10 +12,10 @@ template <class M, bool PEERS>
 struct SingleReductionCG {
   typedef Args<M, PEERS>  Arguments;
   typedef Block<M, PEERS> Rank;
-  static constexpr int GROUP = 4;
-  Preconditioner       pc;
-  Rows                 w, r, s, p, x;
-  double              *z;
+  static constexpr int    GROUP = 4;
+  Preconditioner          pc;
+  Rows                    w, r, s, p, x;
+  double                 *z;
 
   __device__ __forceinline__ SingleReductionCG(const Arguments &a, Rank &B) : pc(preconditioner(a.v, B.first))
   {

@@ -262,8 +262,8 @@ static PetscErrorCode Create(KSP ksp, GPUKSPMethod method)
   Notes:
   Iterates, norms, tests and reasons are those of `KSPCG`, but for rounding. The preconditioner is on the left; norms are preconditioned, unpreconditioned, natural and none.
 
-  One persistent kernel is the whole solve for matrices stored as csr, sell, sell_256, ell, dia or stencil, on one process, with `PCNONE`, `PCJACOBI`, or `PCPBJACOBI` with blocks of at
-  most 8. Other formats are solved by a graph of a few kernels, launched again and again. Other preconditioners, null spaces and several processes are solved by a host loop.
+  One persistent kernel is the whole solve for matrices stored as csr, sell, sell_256, ell, dia or stencil, on one process, or one on each of up to 8 of one host whose devices address each other's memory, with `PCNONE`, `PCJACOBI`, or `PCPBJACOBI` with blocks of at
+  most 8. Other formats are solved by a graph of a few kernels, launched again and again. Other preconditioners, null spaces and other processes are solved by a host loop.
 
   -ksp_monitor and the residual history are served when the solve is over. A monitor that looks at more than the norm, or a test of convergence of your own, makes the host look at every
   iteration.

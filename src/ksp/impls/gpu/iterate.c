@@ -3,7 +3,7 @@
 
     graph      vectors are the solver's own, on the matrix' device. On a GPU an iteration is recorded once as a graph and launched again and again; rules are applied on the
                device, and the host looks at the outcome one iteration behind. On the host backend the same steps are loops
-    host loop  vectors are PETSc's, worked on where they are; products are MatMult() and preconditioners PCApply(), so that anything goes, several processes too; rules are
+    host loop  vectors are PETSc's, worked on where they are; products are MatMult() and preconditioners PCApply(), so that anything goes, processes of any hosts too; rules are
                applied by the host
 
   Where somebody looks at every iteration (a monitor, a test of convergence of the user's) rules are the host's in both.

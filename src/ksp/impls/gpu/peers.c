@@ -19,7 +19,7 @@ static PetscErrorCode SendsGet(Mat A, GPUKSPSend **sends, int *n)
 {
   const MPI_Comm  comm = PetscObjectComm((PetscObject)A);
   const PetscInt *ranges, *garray;
-  PetscInt       *wanted, count, k = 0;
+  PetscInt       *wanted, count, k                                  = 0;
   PetscMPIInt     size, ask[4][GPUKSP_PEERS], (*give)[GPUKSP_PEERS] = ask + 2; /* of each rank: how many entries, and the first of them */
   PetscMPIInt     at[GPUKSP_PEERS + 1] = {0};
   Mat             Ao;
@@ -148,12 +148,12 @@ static PetscErrorCode ListsSend(KSP_GPU *k, const Lists *l)
     size_t       bytes;
     const void **to;
   } arrays[] = {
-    {l->row,     sizeof(int) * (size_t)o->rows,                                              (const void **)&o->row    },
+    {l->row,     sizeof(int) * (size_t)o->rows,                                           (const void **)&o->row    },
     {l->slice,   sizeof(int) * (size_t)((o->rows + GPUCSR_SLICE - 1) / GPUCSR_SLICE + 1), (const void **)&o->slice  },
-    {l->col,     sizeof(int) * (size_t)l->stored,                                            (const void **)&o->col    },
-    {l->val,     sizeof(double) * (size_t)l->stored,                                         (const void **)&o->val    },
-    {l->sendrow, sizeof(int) * (size_t)o->nsend,                                             (const void **)&o->sendrow},
-    {l->sendto,  sizeof(void *) * (size_t)o->nsend,                                          (const void **)&o->sendto },
+    {l->col,     sizeof(int) * (size_t)l->stored,                                         (const void **)&o->col    },
+    {l->val,     sizeof(double) * (size_t)l->stored,                                      (const void **)&o->val    },
+    {l->sendrow, sizeof(int) * (size_t)o->nsend,                                          (const void **)&o->sendrow},
+    {l->sendto,  sizeof(void *) * (size_t)o->nsend,                                       (const void **)&o->sendto },
   };
   size_t at = 0;
 
@@ -267,9 +267,9 @@ PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], si
   now.diagonal = (PetscInt64)((PetscObject)Ad)->id;
   now.off      = (PetscInt64)((PetscObject)Ao)->id;
   PetscCall(MatGetNonzeroState(A, &state));
-  now.state    = (PetscInt64)state;
-  stale[0]     = !k->peers.group || k->peers.dev != k->dev || (k->peers.group->all && k->peers.group->control->dead) || k->persistent.epoch > UINT_MAX / 2;
-  stale[1]     = !GPUKSPSame(now, k->peers.pattern);
+  now.state = (PetscInt64)state;
+  stale[0]  = !k->peers.group || k->peers.dev != k->dev || (k->peers.group->all && k->peers.group->control->dead) || k->persistent.epoch > UINT_MAX / 2;
+  stale[1]  = !GPUKSPSame(now, k->peers.pattern);
   PetscCallMPI(MPI_Allreduce(stale, any, 2, MPI_INT, MPI_MAX, comm));
   if (any[0]) {
     PetscCall(GPUKSPPeersRelease(k));
@@ -297,7 +297,7 @@ PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], si
     k->peers.pattern = now;
   }
   k->persistent.peers.size = (int)k->peers.group->size; /* a solve before may have gone another way */
-  *ok = PETSC_TRUE;
+  *ok                      = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -19,10 +19,10 @@ static const GPUKSPPersistentProduct *product_of(const GPUCSRStorage *A)
 #define ROW 6
 
 struct Work {
-  int         m, step, weight, each; /* each: entries of a row where prefix is NULL and others' are to be weighed against it */
-  const int  *prefix;
-  int         rows, more; /* of the off-diagonal block */
-  const int  *row;
+  int        m, step, weight, each; /* each: entries of a row where prefix is NULL and others' are to be weighed against it */
+  const int *prefix;
+  int        rows, more; /* of the off-diagonal block */
+  const int *row;
 
   __device__ int64_t before(int r) const
   {

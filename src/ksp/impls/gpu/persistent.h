@@ -78,8 +78,8 @@ typedef struct {
 */
 #define GPUKSP_PEERS 8 /* ranks at most */
 typedef struct {
-  int             rank, size; /* size 0: there are no others */
-  int             before, all; /* blocks of the ranks before this one, and of all */
+  int             rank, size;           /* size 0: there are no others */
+  int             before, all;          /* blocks of the ranks before this one, and of all */
   void           *theirs[GPUKSP_PEERS]; /* their memory, as this device addresses it */
   size_t          inbox;                /* where it begins in this rank's, in bytes */
   int             halo, tail;           /* entries that are others', and their place */
@@ -116,7 +116,7 @@ typedef struct {
   unsigned             epoch;   /* of its first reduction, never 0: beyond those of all kernels before with these slots; */
   unsigned             here;    /* where there are peers, of the first reduction of this rank's blocks alone */
   GPUKSPPeers          peers;
-  GPUKSPState         *state;   /* page-locked: what to start from, and what it ended with */
+  GPUKSPState         *state; /* page-locked: what to start from, and what it ended with */
 } GPUKSPPersistent;
 
 #define GPUKSP_GRID_SUMS   5 /* sums of a grid-wide reduction at most */

@@ -129,13 +129,13 @@ static PetscErrorCode Live(KSP ksp, KSP_GPU *k)
 /* Why several processes need the host loop; empty: they solve together. All come to the same end */
 static PetscErrorCode WhyNotPeers(KSP ksp, KSP_GPU *k, PetscMPIInt size, char why[], size_t len)
 {
-  const char *what = size > GPUKSP_PEERS                          ? "there are too many"
-                     : k->path == KSP_GPU_PATH_GRAPH              ? "path graph is for one"
-                     : k->precision != KSP_GPU_DOUBLE             ? "residual replacement is for one"
-                     : k->live                                    ? "a monitor or test looks at every iteration"
-                     : !k->pc.row->persistent                     ? "the preconditioner is not part of a persistent kernel"
-                     : k->degree && k->method != GPUKSP_CG        ? "a persistent kernel has a polynomial in standard conjugate gradients alone"
-                                                                  : NULL;
+  const char *what = size > GPUKSP_PEERS                   ? "there are too many"
+                     : k->path == KSP_GPU_PATH_GRAPH       ? "path graph is for one"
+                     : k->precision != KSP_GPU_DOUBLE      ? "residual replacement is for one"
+                     : k->live                             ? "a monitor or test looks at every iteration"
+                     : !k->pc.row->persistent              ? "the preconditioner is not part of a persistent kernel"
+                     : k->degree && k->method != GPUKSP_CG ? "a persistent kernel has a polynomial in standard conjugate gradients alone"
+                                                           : NULL;
   PetscBool   ok   = PETSC_FALSE;
   char        text[256];
 
@@ -165,11 +165,7 @@ static PetscErrorCode WhyHostLoop(KSP ksp, KSP_GPU *k, char text[], size_t len, 
   PetscCall(MatGetTransposeNullSpace(A, &tnull));
   k->pc.kind = k->pc.row->kind;
   if (null || tnull || ksp->transpose_solve) k->pc.kind = GPUKSP_PC_ANY;
-  *why = k->path == KSP_GPU_PATH_HOST_LOOP ? "asked for"
-         : null || tnull                   ? "the operator has a null space"
-         : ksp->transpose_solve            ? "the transpose is solved with"
-         : k->pc.kind == GPUKSP_PC_ANY     ? "the preconditioner is PCApply()'s"
-                                           : NULL;
+  *why = k->path == KSP_GPU_PATH_HOST_LOOP ? "asked for" : null || tnull ? "the operator has a null space" : ksp->transpose_solve ? "the transpose is solved with" : k->pc.kind == GPUKSP_PC_ANY ? "the preconditioner is PCApply()'s" : NULL;
   if (!*why && size > 1) {
     PetscCall(WhyNotPeers(ksp, k, size, text, len));
     if (!k->peers.on) *why = text;

@@ -95,10 +95,10 @@ __device__ __forceinline__ double await(const ulonglong2 *slots, int blocks, uns
 
 /* The blocks of one launch */
 struct GridReduction {
-  ulonglong2           *slots; /* NULL: all blocks are one cluster */
-  unsigned              epoch;
-  double               *part, *all; /* shared: of each warp, and of each block of a cluster, twice */
-  double               *total;      /* and of all, twice: those of the reduction before stay */
+  ulonglong2 *slots; /* NULL: all blocks are one cluster */
+  unsigned    epoch;
+  double     *part, *all; /* shared: of each warp, and of each block of a cluster, twice */
+  double     *total;      /* and of all, twice: those of the reduction before stay */
 
   /* Those of a sum */
   __device__ __forceinline__ ulonglong2 *of(int sum) const

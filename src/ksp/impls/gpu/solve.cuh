@@ -64,14 +64,14 @@ using Args = typename Kind<M, PEERS>::Args;
 /* A block's view of the solve, from its start to its end. PEERS: there are other ranks; RULES_AHEAD: the method applies rules ahead */
 template <class M, bool PEERS, bool RULES_AHEAD = false>
 struct Block {
-  const int                            first, last, rows;
-  Pool                                 pool; /* what is left of shared memory */
-  double                              *scratch;
-  typename Kind<M, PEERS>::Reduction   grid;
-  typename Kind<M, PEERS>::Others      others;
-  M                                    A;
-  GPUKSPState                         *st;    /* of each block, in its shared memory, */
-  int                                 *stops; /* and so are these: see rule_ahead() */
+  const int                          first, last, rows;
+  Pool                               pool; /* what is left of shared memory */
+  double                            *scratch;
+  typename Kind<M, PEERS>::Reduction grid;
+  typename Kind<M, PEERS>::Others    others;
+  M                                  A;
+  GPUKSPState                       *st;    /* of each block, in its shared memory, */
+  int                               *stops; /* and so are these: see rule_ahead() */
 
   /* The matrix and the state come to shared memory */
   __device__ __forceinline__ Block(const Args<M, PEERS> &a) : first(a.bounds[blockIdx.x]), last(a.bounds[blockIdx.x + 1]), rows(last - first), A(a.A)
@@ -84,8 +84,8 @@ struct Block {
     pool    = {memory, a.shared};
     scratch = (double *)memory;
     meet(a, {a.slots, a.epoch, part, all, total});
-    st      = &state;
-    stops   = stop;
+    st    = &state;
+    stops = stop;
     if (A.shares()) { /* the most that a product asks for */
       pool.next += THREADS * sizeof(double);
       pool.left -= THREADS * sizeof(double);
@@ -176,7 +176,7 @@ struct Block {
     if (blockIdx.x == 0 && threadIdx.x == 0) {
       st->epoch = grid.epoch;
       if constexpr (PEERS) st->here = grid.here;
-      *a.state  = *st;
+      *a.state = *st;
     }
   }
 };
