@@ -5,8 +5,10 @@
   #define _GNU_SOURCE /* dladdr() */
 #endif
 #include "mat/impls/gpucsr/gpucsrimpl.h"
+#include "mat/impls/gpucsr/halo.h"
 #include "ksp/impls/petsc/methods.h"
 #include "ksp/impls/gpu/gpukspimpl.h"
+#include "ksp/pc/impls/mg/cycle.h"
 #include "tao/impls/bmrm/gpubmrm.h"
 #include "foreign.h"
 #include <dlfcn.h>
@@ -47,7 +49,11 @@ PetscErrorCode MatGPUCSRFinalizePackage(void)
   if (!initialized) PetscFunctionReturn(PETSC_SUCCESS);
   initialized = PETSC_FALSE;
   PetscCall(KSPGPUFinalize_Private());
+  PetscCall(PCMGFinalize_Private());
   PetscCall(MatGPUCSRReportPrint_Private());
+  PetscCall(MatGPUCSRProductsForget_Private());
+  PetscCall(GPUCSRHalosForget());
+  PetscCall(MatGPUCSRDevicesForget_Private());
   PetscCall(GPUCSRPinFinalize());
   PetscCall(VecGPUFinalize());
   PetscCall(GPUCSRPlanFinalize());
@@ -122,6 +128,7 @@ PetscErrorCode MatGPUCSRInitializePackage(void)
   PetscCall(VecGPUInitialize());
   PetscCall(KSPGPUInitialize_Private());
   PetscCall(KSPMethodsInitialize_Private());
+  PetscCall(PCMGInitialize_Private());
   PetscCall(TaoGPUBMRMRegister());
 #if PetscDefined(HAVE_CUDA)
   { /* PETSc aborts when it makes a device vector on several ranks of an MPI that knows nothing of GPUs; our halo needs no such MPI */

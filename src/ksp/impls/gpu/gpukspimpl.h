@@ -26,12 +26,13 @@ typedef enum {
 } GPUKSPPCKind;
 
 typedef struct _n_KSP_GPU KSP_GPU;
+struct _n_GPUMGCycle;
 
 /* A preconditioner that the solvers know: a row of the list in precond.c */
 typedef struct {
   PCType       type;
   GPUKSPPCKind kind;
-  PetscBool    persistent; /* the persistent kernel has it too */
+  PetscBool    rows; /* its numbers are so many a row: the persistent kernel has it too, and polynomials are of it */
   /* does the row serve this PC? bs: its block size; variant: what else it depends on */
   PetscErrorCode (*accept)(PC, PetscInt *bs, PetscInt *variant, PetscBool *yes);
   /* take from the PC what is needed to apply it without PETSc; NULL: nothing */
@@ -137,19 +138,20 @@ struct _n_KSP_GPU {
   PetscBool           warnedlive, solved;
 
   /* of every solve on a device */
-  GPUKSPMemory         partial;      /* of the sums of steps, */
-  int                  stepblocks;   /* by so many blocks */
-  GPUKSPMemory         devstate;     /* the state, where steps apply rules themselves */
-  GPUKSPMemory         hist;         /* residual norms */
-  GPUKSPState         *state, *seen; /* page-locked, */
-  double              *sums;         /* and so are these: one piece of memory */
-  GPUCSREvent          events[2];
-  void                *graph;            /* of an iteration, while a solve lasts */
-  GPUKSPMemory         vectors, numbers; /* numbers: the preconditioner's diagonal, or rows of its blocks */
-  PetscInt64           nnumbers;         /* how often they were made */
-  GPUKSPPCKey          numberskey;
-  PetscReal            lambda[2]; /* eigenvalues that the polynomial is made for */
-  GPUKSPEigenvaluesKey lambdakey;
+  GPUKSPMemory          partial;      /* of the sums of steps, */
+  int                   stepblocks;   /* by so many blocks */
+  GPUKSPMemory          devstate;     /* the state, where steps apply rules themselves */
+  GPUKSPMemory          hist;         /* residual norms */
+  GPUKSPState          *state, *seen; /* page-locked, */
+  double               *sums;         /* and so are these: one piece of memory */
+  GPUCSREvent           events[2];
+  void                 *graph;            /* of an iteration, while a solve lasts */
+  GPUKSPMemory          vectors, numbers; /* numbers: the preconditioner's diagonal, or rows of its blocks */
+  PetscInt64            nnumbers;         /* how often they were made */
+  GPUKSPPCKey           numberskey;
+  struct _n_GPUMGCycle *cycle;     /* the preconditioner is that of multigrid */
+  PetscReal             lambda[2]; /* eigenvalues that the polynomial is made for */
+  GPUKSPEigenvaluesKey  lambdakey;
 
   /* of a persistent kernel; its vectors are those of graphs too */
   GPUKSPPersistent     persistent;

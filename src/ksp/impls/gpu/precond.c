@@ -2,9 +2,10 @@
   What the solvers take from the PC, so that PETSc is not asked in each iteration. A preconditioner is a row of the list below. What it does to a vector is found by applying it to
   unit vectors once, and kept until the PC, or the matrix that it is made from, is another one.
 
-  One that is the device's own work (triangular solves, a cycle of multigrid) would be a row of kind GPUKSP_PC_APART with its own make() and apply(): graphs then have it inside.
+  One that is the device's own work (a cycle of multigrid, and triangular solves would be) is a row of kind GPUKSP_PC_APART with its own apply(): graphs have it inside.
 */
 #include "gpukspimpl.h"
+#include "../../pc/impls/mg/cycle.h"
 
 /* Blocks of the largest size that a step multiplies with */
 #define LARGEST_BLOCK 8
@@ -128,12 +129,45 @@ static PetscErrorCode ApplyBlocks(KSP_GPU *k, const double *r, double *z, PetscB
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* type, where it is applied, is it part of persistent kernels, accept(), make(), apply(). The first that serves is taken */
+/* A cycle of multigrid whose levels are all on the device of the solve */
+static PetscErrorCode AcceptCycle(PC pc, PetscInt *bs, PetscInt *variant, PetscBool *yes)
+{
+  GPUMGCycle *c;
+
+  PetscFunctionBegin;
+  (void)bs;
+  PetscCall(PCMGCycleGet_Private(pc, &c, variant));
+  *yes = (PetscBool)(c != NULL);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MakeCycle(KSP ksp, KSP_GPU *k)
+{
+  PetscInt version;
+
+  PetscFunctionBegin;
+  PetscCall(PCMGCycleGet_Private(ksp->pc, &k->cycle, &version));
+  PetscCheck(k->cycle && k->cycle->dev == k->dev, PETSC_COMM_SELF, PETSC_ERR_GPU, "The levels of PC type %s have left the device", ((PetscObject)ksp->pc)->type_name);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ApplyCycle(KSP_GPU *k, const double *r, double *z, PetscBool rule, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  (void)rule;
+  (void)s;
+  PetscCall(GPUMGCycleRun(k->cycle, r, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* type, where it is applied, are its numbers so many a row, accept(), make(), apply(). The first that serves is taken */
 static const GPUKSPPC list[] = {
-  {PCNONE,     GPUKSP_PC_NONE,     PETSC_TRUE, Always,            NULL,         NULL       },
-  {PCJACOBI,   GPUKSP_PC_DIAGONAL, PETSC_TRUE, AcceptJacobi,      MakeDiagonal, NULL       },
-  {PCPBJACOBI, GPUKSP_PC_DIAGONAL, PETSC_TRUE, AcceptBlocksOfOne, MakeDiagonal, NULL       },
-  {PCPBJACOBI, GPUKSP_PC_APART,    PETSC_TRUE, AcceptBlocks,      MakeBlocks,   ApplyBlocks},
+  {PCNONE,     GPUKSP_PC_NONE,     PETSC_TRUE,  Always,            NULL,         NULL       },
+  {PCJACOBI,   GPUKSP_PC_DIAGONAL, PETSC_TRUE,  AcceptJacobi,      MakeDiagonal, NULL       },
+  {PCPBJACOBI, GPUKSP_PC_DIAGONAL, PETSC_TRUE,  AcceptBlocksOfOne, MakeDiagonal, NULL       },
+  {PCPBJACOBI, GPUKSP_PC_APART,    PETSC_TRUE,  AcceptBlocks,      MakeBlocks,   ApplyBlocks},
+  {PCMG,       GPUKSP_PC_APART,    PETSC_FALSE, AcceptCycle,       MakeCycle,    ApplyCycle },
+  {PCGAMG,     GPUKSP_PC_APART,    PETSC_FALSE, AcceptCycle,       MakeCycle,    ApplyCycle },
 };
 static const GPUKSPPC any = {NULL, GPUKSP_PC_ANY, PETSC_FALSE, Always, NULL, NULL};
 

@@ -164,7 +164,7 @@ static PetscErrorCode WhyHostLoop(KSP ksp, KSP_GPU *k, char text[], size_t len, 
   PetscCall(MatGetNullSpace(A, &null));
   PetscCall(MatGetTransposeNullSpace(A, &tnull));
   k->pc.kind = k->pc.row->kind;
-  if (null || tnull || ksp->transpose_solve) k->pc.kind = GPUKSP_PC_ANY;
+  if (null || tnull || ksp->transpose_solve || (k->degree && !k->pc.row->rows)) k->pc.kind = GPUKSP_PC_ANY;
   *why = k->path == KSP_GPU_PATH_HOST_LOOP ? "asked for" : null || tnull ? "the operator has a null space" : ksp->transpose_solve ? "the transpose is solved with" : k->pc.kind == GPUKSP_PC_ANY ? "the preconditioner is PCApply()'s" : NULL;
   if (!*why && size > 1) {
     PetscCall(WhyNotPeers(ksp, k, size, text, len));
@@ -200,7 +200,7 @@ static PetscErrorCode Choose(KSP ksp, KSP_GPU *k)
              : k->path == KSP_GPU_PATH_GRAPH                         ? "asked for"
              : k->refined                                            ? "residual replacement goes by it"
              : k->live                                               ? "a monitor or test looks at every iteration"
-             : !k->pc.row->persistent                                ? "the preconditioner is not part of a persistent kernel"
+             : !k->pc.row->rows                                      ? "the preconditioner is not part of a persistent kernel"
              : k->degree && k->method != GPUKSP_CG                   ? "a persistent kernel has a polynomial in standard conjugate gradients alone"
              : longest > LONGEST_ROW && k->path == KSP_GPU_PATH_AUTO ? text
                                                                      : "";

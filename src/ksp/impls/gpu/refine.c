@@ -44,6 +44,7 @@ PetscErrorCode GPUKSPRefineChoose(KSP_GPU *k)
   else if (k->degree) why = "residual replacement has no polynomial";
   else if (k->live) why = "a monitor or test looks at every iteration";
   else if (k->pc.kind == GPUKSP_PC_ANY) why = "the preconditioner is PCApply()'s";
+  else if (!k->pc.row->rows) why = "the preconditioner is in double";
   else if (k->path != KSP_GPU_PATH_GRAPH && GPUKSPFormatIsTable(format)) why = "stencils have no values to halve, and of rows alike single precision takes many more iterations";
   else if (!can) why = whynot;
   else if (kernels && k->path == KSP_GPU_PATH_PERSISTENT) why = "a persistent kernel was asked for";

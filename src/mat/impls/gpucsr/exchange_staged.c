@@ -91,6 +91,7 @@ static PetscErrorCode SetUp_Staged(GPUCSRHalo h)
   PetscCall(Messages(h, &h->to, g->send, PETSC_FALSE, g->forward + h->from.n));
   PetscCall(Messages(h, &h->to, g->send, PETSC_TRUE, g->backward));
   PetscCall(Messages(h, &h->from, g->recv, PETSC_FALSE, g->backward + h->to.n));
+  h->host = g->recv;
   h->halo = (GPUCSROperand){.p = g->recv, .place = GPUCSR_HOST, .pinned = (PetscBool)(h->dev != NULL)};
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -136,18 +137,22 @@ static PetscErrorCode ForwardBegin_Staged(GPUCSRHalo h, const GPUCSROperand *x, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode ForwardEnd_Staged(GPUCSRHalo h)
+static PetscErrorCode ForwardEnd_Staged(GPUCSRHalo h, PetscBool host, GPUCSRStream s)
 {
   PetscFunctionBegin;
+  (void)host; /* it is there in both cases */
+  (void)s;
   PetscCallMPI(MPI_Waitall(h->to.n + h->from.n, ((Staged *)h->data)->forward, MPI_STATUSES_IGNORE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode ReverseBegin_Staged(GPUCSRHalo h, PetscBool valid)
+static PetscErrorCode ReverseBegin_Staged(GPUCSRHalo h, PetscBool valid, PetscBool host, GPUCSRStream s)
 {
   Staged *g = (Staged *)h->data;
 
   PetscFunctionBegin;
+  (void)host;
+  (void)s;
   for (PetscInt k = 0; k < (valid ? 0 : h->nrecv); k++) g->recv[k] = (PetscScalar)NAN;
   PetscCallMPI(MPI_Startall(h->to.n + h->from.n, g->backward));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -165,6 +170,7 @@ static PetscErrorCode ReverseAdd_Staged(GPUCSRHalo h, const GPUCSROperand *z, GP
   Staged *g = (Staged *)h->data;
 
   PetscFunctionBegin;
+  if (!z) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscArrayzero(g->sum, h->nunique));
   for (PetscInt k = 0; k < h->nsend; k++) g->sum[h->slot[k]] += g->send[k];
   if (z->place == GPUCSR_HOST) {

@@ -34,6 +34,7 @@ PetscLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_GP
 . -mat_gpucsr_solve_sweeps n                          - Jacobi sweeps of each triangle, 5 by default
 . -mat_gpucsr_solve_kernel (auto|host|ranges|...)     - kernel of exact solves
 . -mat_gpucsr_transpose_at_assembly (true|false)      - build the transpose at assembly, not at the first product that needs it
+. -mat_gpucsr_halo (auto|peer|staged)                 - how ranks exchange entries of vectors: into the memory of each other's devices, or by messages
 . -mat_gpucsr_device_map 0,1,...                      - device of each rank of a node, repeated when there are more ranks
 . -mat_gpucsr_threads n                               - host threads that convert and copy, at most 8 by default
 . -mat_gpucsr_pin_vectors (true|false)                - page-lock large host vectors in place while they live
@@ -64,6 +65,7 @@ PetscErrorCode MatGPUCSRConfigDefault_Private(MatGPUCSRConfig *c)
   c->productleast        = 20000; /* below that the device takes longer to be asked than the host to compute */
   PetscCall(PetscStrncpy(c->request.format, "auto", GPUCSR_WORD));
   PetscCall(PetscStrncpy(c->request.kernel, "auto", GPUCSR_WORD));
+  PetscCall(PetscStrncpy(c->halo, "auto", GPUCSR_WORD));
   c->trequest = c->request;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -108,6 +110,7 @@ PetscErrorCode MatGPUCSRConfigOptions_Private(Mat A, MatGPUCSRConfig *c, PetscBo
   c->request.expected = c->trequest.expected = (double)expected;
   OPTION(PetscOptionsInt("-mat_gpucsr_product_least", "Nonzeros of two sparse matrices below which their product is MATAIJ's", "MATGPUCSR", c->productleast, &c->productleast, &set));
   OPTION(PetscOptionsBool("-mat_gpucsr_transpose_at_assembly", "Build the transpose at assembly", "MatGPUCSRSetTransposeAtAssembly", c->transposeatassembly, &c->transposeatassembly, &set));
+  OPTION(PetscOptionsString("-mat_gpucsr_halo", "How ranks exchange entries of vectors", "MATGPUCSR", c->halo, c->halo, GPUCSR_WORD, &set));
   PetscOptionsHeadEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -147,6 +150,7 @@ PetscErrorCode MatGPUCSRConfigCheck_Private(Mat A, const MatGPUCSRConfig *c)
   PetscFunctionBegin;
   PetscCall(RequestCheck(A, &c->request, ""));
   PetscCall(RequestCheck(A, &c->trequest, "transpose_"));
+  PetscCall(GPUCSRHaloWordCheck(A, c->halo));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -12,7 +12,8 @@ typedef struct {
   MatGPUCSRPrecision precision;
   GPUCSRRequest      request, trequest;
   PetscBool          transposeatassembly;
-  PetscInt           productleast; /* nonzeros of two sparse matrices below which their product is MATAIJ's */
+  char               halo[GPUCSR_WORD]; /* how ranks exchange, a word of exchangelist.h or auto */
+  PetscInt           productleast;      /* nonzeros of two sparse matrices below which their product is MATAIJ's */
 } MatGPUCSRConfig;
 
 typedef enum {
@@ -153,6 +154,8 @@ static inline MatGPUCSRBackend MatGPUCSRBackendOf(Mat A)
 }
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRDevicesForget_Private(void);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRViewBlock_Private(Mat, PetscViewer);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRDecide_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRCounted_Private(Mat); /* this and the next three: changes.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRSample_Private(Mat, PetscInt, PetscScalar[]);
@@ -199,7 +202,11 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRInfoGet_Private(Mat, MatGPUCSRInfo *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReportAdd_Private(Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReportRemove_Private(Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReportPrint_Private(void);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRViewBlock_Private(Mat, PetscViewer);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRDescribe_Private(Mat, PetscViewer);
+GPUCSR_INTERN Mat_SeqGPUCSR *MatGPUCSRLiving_Private(void); /* the first of them */
+
+GPUCSR_INTERN PetscErrorCode GPUCSRHaloWordCheck(Mat, const char[]); /* halo.c */
+GPUCSR_INTERN PetscErrorCode GPUCSRHalosForget(void);
 
 /* For the one who registers all types of the library, dlregisgpucsr.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRRegister_Private(void);

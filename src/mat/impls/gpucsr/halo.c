@@ -52,12 +52,22 @@ static PetscErrorCode Graph(GPUCSRHalo h, PetscSF sf)
 
 static GPUCSRHalo living;
 
+/* What was set up. Of peers collective, and bounded in time whatever has become of the others */
+static PetscErrorCode Drop(GPUCSRHalo h)
+{
+  PetscFunctionBegin;
+  if (h->data) PetscCall((*h->exchange->destroy)(h));
+  PetscCall(GPUCSRPeersDestroy(&h->peers));
+  h->exchange = &GPUCSRExchange_staged;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The devices go next: no halo keeps memory there, or an exchange. The next product sets them up again */
 PetscErrorCode GPUCSRHalosForget(void)
 {
   PetscFunctionBegin;
   for (GPUCSRHalo h = living; h; h = h->next) {
-    if (h->data) PetscCall((*h->exchange->destroy)(h));
+    PetscCall(Drop(h));
     h->dev = NULL;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -90,10 +100,102 @@ PetscErrorCode GPUCSRHaloCreate(Mat A, GPUCSRHalo *halo)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Buffers where the products of this rank are: a device with memory of its own, or NULL, which the host has */
+#define GPUCSR_EXCHANGE(name) &GPUCSRExchange_##name,
+static const GPUCSRExchange *const exchanges[] = {
+#include "exchangelist.h"
+};
+#undef GPUCSR_EXCHANGE
+#define EXCHANGES (int)(sizeof(exchanges) / sizeof(exchanges[0]))
+
+/* The place of a word in the list; EXCHANGES: auto, more: there is none such */
+static PetscErrorCode Find(const char word[], int *k)
+{
+  PetscBool same = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  for (*k = 0; *k < EXCHANGES && !same; *k += same ? 0 : 1) PetscCall(PetscStrcasecmp(word, exchanges[*k]->name, &same));
+  if (!same) PetscCall(PetscStrcasecmp(word, "auto", &same));
+  if (!same) *k = EXCHANGES + 1;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Is it a word of -mat_gpucsr_halo? */
+PetscErrorCode GPUCSRHaloWordCheck(Mat A, const char word[])
+{
+  char list[128] = "auto";
+  int  k;
+
+  PetscFunctionBegin;
+  PetscCall(Find(word, &k));
+  for (int q = 0; q < EXCHANGES; q++) {
+    PetscCall(PetscStrlcat(list, ", ", sizeof(list)));
+    PetscCall(PetscStrlcat(list, exchanges[q]->name, sizeof(list)));
+  }
+  PetscCheck(k <= EXCHANGES, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_UNKNOWN_TYPE, "-mat_gpucsr_halo %s: must be one of %s", word, list);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Peers, and what the exchange needs of them; an error is one on all ranks, with its reason in why */
+static PetscErrorCode TryPeers(GPUCSRHalo h, const GPUCSRExchange *exchange, PetscBool distinct, PetscErrorCode *ierr)
+{
+  GPUCSRAttempt attempt;
+
+  PetscFunctionBegin;
+  *ierr = PETSC_ERR_SUP;
+  PetscCall(GPUCSRPeersCreate(h->comm, h->dev, &h->peers));
+  if (!h->peers->all) PetscCall(PetscStrncpy(h->why, h->peers->why, sizeof(h->why)));
+  else if (distinct && h->peers->shared) PetscCall(PetscStrncpy(h->why, "ranks share a device, where one that waits holds up the others", sizeof(h->why)));
+  else {
+    h->exchange = exchange;
+    PetscCall(GPUCSRAttemptBegin(&attempt));
+    *ierr = (*exchange->setup)(h);
+    PetscCall(GPUCSRAttemptEnd(&attempt));
+    if (*ierr) PetscCall(PetscStrncpy(h->why, attempt.message, sizeof(h->why)));
+  }
+  if (*ierr) PetscCall(Drop(h));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Collective: the exchange that the word asks for. auto: by peers where all ranks compute on devices of one host, each on its own, and these address each other's memory; else by
+  messages. Errors are those of all ranks. dev: where the products of this rank are, a device with memory of its own, or NULL, which the host has. What it leaves to be set
+  up, GPUCSRHaloSetUp() does.
+*/
+PetscErrorCode GPUCSRHaloChoose(GPUCSRHalo h, GPUCSRDevice dev, const char word[])
+{
+  PetscErrorCode ierr;
+  PetscMPIInt    size;
+  int            k, least[3], device = dev && dev->ops->kernels;
+
+  PetscFunctionBegin;
+  PetscCall(Drop(h));
+  h->dev    = dev;
+  h->why[0] = 0;
+  PetscCall(Find(word, &k));
+  PetscCallMPI(MPI_Comm_size(h->comm, &size));
+  least[0] = k;
+  least[1] = -k;
+  least[2] = device;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, least, 3, MPI_INT, MPI_MIN, h->comm));
+  PetscCheck(least[0] == -least[1], h->comm, PETSC_ERR_ARG_INCOMP, "-mat_gpucsr_halo is not the same on all ranks: it must be");
+  if (k < EXCHANGES && !exchanges[k]->peers) PetscCall(PetscStrncpy(h->why, "asked for", sizeof(h->why)));
+  else if (k == EXCHANGES && (!least[2] || size == 1)) PetscCall(PetscStrncpy(h->why, size == 1 ? "there is one rank" : "a rank computes on the host", sizeof(h->why)));
+  else if (k < EXCHANGES) {
+    PetscCall(TryPeers(h, exchanges[k], PETSC_FALSE, &ierr));
+    PetscCheck(!ierr, h->comm, ierr, "-mat_gpucsr_halo %s: %s", word, h->why);
+    PetscCall(PetscStrncpy(h->why, "asked for", sizeof(h->why)));
+  } else {
+    PetscCall(TryPeers(h, &GPUCSRExchange_peer, PETSC_TRUE, &ierr));
+    if (!ierr) PetscCall(PetscStrncpy(h->why, "devices of one host address each other's memory", sizeof(h->why)));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What is this rank's own: buffers where its products are */
 PetscErrorCode GPUCSRHaloSetUp(GPUCSRHalo h, GPUCSRDevice dev)
 {
   PetscFunctionBegin;
+  if (h->exchange->peers) PetscFunctionReturn(PETSC_SUCCESS);
   if (h->data) PetscCall((*h->exchange->destroy)(h));
   h->dev = dev;
   PetscCall((*h->exchange->setup)(h));
@@ -108,7 +210,7 @@ PetscErrorCode GPUCSRHaloDestroy(GPUCSRHalo *halo)
   if (!h) PetscFunctionReturn(PETSC_SUCCESS);
   *h->previous = h->next;
   if (h->next) h->next->previous = h->previous;
-  if (h->data) PetscCall((*h->exchange->destroy)(h));
+  PetscCall(Drop(h));
   PetscCall(PetscFree2(h->to.rank, h->to.offset));
   PetscCall(PetscFree2(h->from.rank, h->from.offset));
   PetscCall(PetscFree3(h->index, h->unique, h->slot));

@@ -5,25 +5,34 @@
   thing, how it gets there (exchangelist.h) another.
 */
 #include "gpucsrimpl.h"
+#include "../../../sys/peer.h"
 
 typedef struct _n_GPUCSRHalo *GPUCSRHalo;
 
 /*
   A way of exchanging. begin() and end() are called in pairs by all ranks that have neighbours, whatever has happened to one of them: a rank that has met an error
-  sends NaN, so that nobody waits for it and nobody takes what it sends for numbers. What else fails here fails before anything is sent or written.
+  sends NaN, so that nobody waits for it and nobody takes what it sends for numbers. What else fails here fails before anything is sent or written. The stream may be NULL where
+  vectors are on the host.
 */
 typedef struct {
   const char *name;
-  /* buffers and what goes with them, of this rank alone; sets h->halo */
+  /* who can exchange so: ranks of one host, whose devices address each other's memory (h->peers); set-up is then collective, and its errors are those of all */
+  PetscBool peers;
+  /* buffers and what goes with them; sets h->halo and h->host */
   PetscErrorCode (*setup)(GPUCSRHalo h);
   PetscErrorCode (*destroy)(GPUCSRHalo h);
-  /* what the exchange needs on the device of x, or (reverse) of z */
+  /* does it still work? NULL: always */
+  PetscErrorCode (*check)(GPUCSRHalo h);
+  /* what the exchange needs on the device of x, or (reverse) of z; NULL: it has it */
   PetscErrorCode (*reserve)(GPUCSRHalo h, PetscBool reverse, GPUCSRStream s);
-  /* forward: h->halo = the entries of x, behind what s was given; x NULL: NaN */
+  /* forward: h->halo, or (host) h->host = the entries of x, behind what s was given; x NULL: NaN */
   PetscErrorCode (*forwardbegin)(GPUCSRHalo h, const GPUCSROperand *x, GPUCSRStream s);
-  PetscErrorCode (*forwardend)(GPUCSRHalo h);
-  /* reverse: h->halo goes to its owners, each of which adds what it gets to z, in the order of ranks; not valid: NaN */
-  PetscErrorCode (*reversebegin)(GPUCSRHalo h, PetscBool valid);
+  PetscErrorCode (*forwardend)(GPUCSRHalo h, PetscBool host, GPUCSRStream s);
+  /* z += Ao times the entries, both where h->halo is, which then need not be there; ready: what that needs, and whether it pays. NULL: forwardend() and a product */
+  PetscErrorCode (*addready)(GPUCSRHalo h, Mat Ao, PetscBool *pays);
+  PetscErrorCode (*forwardadd)(GPUCSRHalo h, const GPUCSROperand *z, GPUCSRStream s);
+  /* reverse: h->halo, or (host) h->host goes to its owners, each of which adds what it gets to z, in the order of ranks; not valid: NaN; z NULL: nothing is added */
+  PetscErrorCode (*reversebegin)(GPUCSRHalo h, PetscBool valid, PetscBool host, GPUCSRStream s);
   PetscErrorCode (*reverseend)(GPUCSRHalo h);
   PetscErrorCode (*reverseadd)(GPUCSRHalo h, const GPUCSROperand *z, GPUCSRStream s);
 } GPUCSRExchange;
@@ -52,10 +61,13 @@ struct _n_GPUCSRHalo {
   PetscInt             *slot;   /* place in unique of each sent entry */
   GPUCSRHalo            next;   /* living halos: their device may go before them */
   GPUCSRHalo           *previous;
-  GPUCSROperand         halo; /* what the off-diagonal block multiplies, or what its transpose results in; where it is the exchange says */
+  GPUCSRPeers           peers;    /* NULL: the exchange has no use for them */
+  char                  why[704]; /* this exchange and not another, for who looks */
+  PetscScalar          *host;     /* the halo for products of the host */
+  GPUCSROperand         halo;     /* what the off-diagonal block multiplies, or what its transpose results in; where it is the exchange says */
 };
 
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloCreate(Mat, GPUCSRHalo *);
+GPUCSR_INTERN PetscErrorCode GPUCSRHaloChoose(GPUCSRHalo, GPUCSRDevice, const char[]);
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloSetUp(GPUCSRHalo, GPUCSRDevice);
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloDestroy(GPUCSRHalo *);
-GPUCSR_INTERN PetscErrorCode GPUCSRHalosForget(void);

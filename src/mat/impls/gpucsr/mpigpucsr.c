@@ -47,6 +47,7 @@ typedef struct {
   PetscBool      quiet;            /* a failure of the device is met by the host's products */
   PetscBool      hasx, hasy, hasz; /* arrays that are taken */
   PetscBool      wrote;            /* z may hold part of the result */
+  PetscBool      adds;             /* the exchange multiplies by the off-diagonal block */
   Vec            x, y, z;
   GPUCSRStream   s;
   GPUCSROperand  ox, oy, oz, partial;
@@ -105,17 +106,38 @@ static PetscErrorCode HaloForget(Mat_MPIGPUCSR *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Where the halo of a rank is whose blocks are ready or not: a device with memory of its own, or the host */
+static GPUCSRDevice HaloDevice(Mat Ad, PetscBool ready)
+{
+  GPUCSRDevice dev = ready ? ((Mat_SeqGPUCSR *)Ad->spptr)->dev : NULL;
+
+  return dev && dev->ops->separate ? dev : NULL;
+}
+
+/* Must the exchange be chosen anew? Where products have come back to the host it serves as it is, unless it is by devices that a failed one was among */
+static PetscBool HaloStale(GPUCSRHalo h, GPUCSRDevice dev)
+{
+  GPUCSRAttempt attempt;
+  PetscBool     broken;
+
+  if (!h->data || (dev && h->dev != dev) || (h->exchange->peers && h->dev && h->dev->failed[0])) return PETSC_TRUE;
+  if (!h->exchange->check) return PETSC_FALSE;
+  (void)GPUCSRAttemptBegin(&attempt);
+  broken = (PetscBool)((*h->exchange->check)(h) != PETSC_SUCCESS);
+  (void)GPUCSRAttemptEnd(&attempt);
+  return broken;
+}
+
 /* The halo's memory on this rank, where the blocks are; a device that has none for it is one that both blocks leave */
 static PetscErrorCode HaloReady(Mat A, Mat Ad, Mat Ao, PetscBool *ready)
 {
   Mat_MPIGPUCSR *g   = (Mat_MPIGPUCSR *)A->spptr;
-  GPUCSRDevice   dev = *ready ? ((Mat_SeqGPUCSR *)Ad->spptr)->dev : NULL;
+  GPUCSRDevice   dev = HaloDevice(Ad, *ready);
   GPUCSRAttempt  attempt;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  if (dev && !dev->ops->separate) dev = NULL;
-  if (g->lvec && g->halo->data && (g->halo->dev == dev || !dev)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (g->lvec && g->halo->data) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecDestroy(&g->lvec));
   PetscCall(GPUCSRAttemptBegin(&attempt));
   ierr = GPUCSRHaloSetUp(g->halo, dev);
@@ -128,7 +150,22 @@ static PetscErrorCode HaloReady(Mat A, Mat Ad, Mat Ao, PetscBool *ready)
     *ready = PETSC_FALSE;
     PetscCall(GPUCSRHaloSetUp(g->halo, NULL));
   } else PetscCheck(!ierr, PETSC_COMM_SELF, ierr, "%s", attempt.message);
-  PetscCall(VecCreateSeqWithArray(PETSC_COMM_SELF, 1, g->halo->nrecv, (PetscScalar *)g->halo->halo.p, &g->lvec));
+  PetscCall(VecCreateSeqWithArray(PETSC_COMM_SELF, 1, g->halo->nrecv, g->halo->host, &g->lvec));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: the exchange, where any rank has none that serves it. Ranks that have met an error count as on the host */
+static PetscErrorCode HaloChoose(Mat A, Mat Ad, PetscBool ready)
+{
+  Mat_MPIGPUCSR *g     = (Mat_MPIGPUCSR *)A->spptr;
+  GPUCSRDevice   dev   = HaloDevice(Ad, ready);
+  PetscMPIInt    stale = HaloStale(g->halo, dev);
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &stale, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)A)));
+  if (!stale) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecDestroy(&g->lvec));
+  PetscCall(GPUCSRHaloChoose(g->halo, dev, g->base.config.halo));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -170,8 +207,13 @@ static PetscErrorCode Ready(Mat A, GPUCSRSide side, PetscBool *ready, PetscBool 
   }
   PetscCall(GPUCSRAttemptBegin(&attempt));
   ierr = BlocksReady(b[0], b[1], side, ready);
-  if (!ierr) ierr = HaloReady(A, b[0], b[1], ready);
   PetscCall(GPUCSRAttemptEnd(&attempt));
+  PetscCall(HaloChoose(A, b[0], (PetscBool)(!ierr && *ready)));
+  if (!ierr) {
+    PetscCall(GPUCSRAttemptBegin(&attempt));
+    ierr = HaloReady(A, b[0], b[1], ready);
+    PetscCall(GPUCSRAttemptEnd(&attempt));
+  }
   code    = (int)ierr;
   speaker = b[((Mat_SeqGPUCSR *)b[0]->spptr)->warning[0] ? 0 : 1];
   have[0] = ierr ? 1 : 0;
@@ -213,6 +255,7 @@ static PetscErrorCode Begin(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z, Step *t
   t->h     = g->halo;
   t->lvec  = g->lvec;
   if (!t->alone) PetscCall(t->error);
+  if (!t->error && t->h->exchange->check) t->error = (*t->h->exchange->check)(t->h);
   if (!t->error && ready) t->dev = ((Mat_SeqGPUCSR *)t->Ad->spptr)->dev;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -264,19 +307,33 @@ static PetscErrorCode Partial(Step *t)
 static PetscErrorCode Pack(Step *t)
 {
   PetscFunctionBegin;
-  if (t->ox.place == GPUCSR_DEVICE) PetscCall((*t->h->exchange->reserve)(t->h, PETSC_FALSE, t->s));
+  if (t->ox.place == GPUCSR_DEVICE && t->h->exchange->reserve) PetscCall((*t->h->exchange->reserve)(t->h, PETSC_FALSE, t->s));
   PetscCall((*t->h->exchange->forwardbegin)(t->h, &t->ox, t->s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* partial = Ad x + y, under way when this returns */
+/* partial = Ad x + y, or z, where what the halo adds can be added there; under way when this returns */
 static PetscErrorCode DiagonalProduct(Step *t)
 {
   PetscBool wrote;
 
   PetscFunctionBegin;
+  if (t->h->exchange->addready && t->oz.place == t->h->halo.place) PetscCall((*t->h->exchange->addready)(t->h, t->Ao, &t->adds));
+  if (t->adds) {
+    PetscCall(MatGPUCSRApply_Private(t->Ad, GPUCSR_FORWARD, &t->ox, t->y ? &t->oy : NULL, &t->oz, t->s, &t->wrote));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(Partial(t));
   PetscCall(MatGPUCSRApply_Private(t->Ad, GPUCSR_FORWARD, &t->ox, t->y ? &t->oy : NULL, &t->partial, t->s, &wrote));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* z += Ao halo */
+static PetscErrorCode OffDiagonalAdd(Step *t)
+{
+  PetscFunctionBegin;
+  PetscCall((*t->h->exchange->forwardadd)(t->h, &t->oz, t->s));
+  ((Mat_SeqGPUCSR *)t->Ao->spptr)->info.products++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -286,7 +343,7 @@ static PetscErrorCode OffDiagonalProduct(Step *t)
   PetscFunctionBegin;
   PetscCall(MatGPUCSRApply_Private(t->Ao, GPUCSR_FORWARD, &t->h->halo, &t->partial, &t->oz, t->s, &t->wrote));
   /* host arrays are complete; of device vectors, the halo's upload must be through before its buffer is written again */
-  if (t->oz.place == GPUCSR_DEVICE) PetscCall(t->dev->ops->streamsynchronize(t->dev->id, t->s));
+  if (t->oz.place == GPUCSR_DEVICE && t->h->halo.place == GPUCSR_HOST) PetscCall(t->dev->ops->streamsynchronize(t->dev->id, t->s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -322,7 +379,8 @@ static PetscErrorCode ForwardOnHost(Step *t)
 /* z = A x + y, y may be NULL, may be z */
 static PetscErrorCode Forward(Mat A, Vec x, Vec y, Vec z)
 {
-  Step t;
+  Step           t;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(Begin(A, GPUCSR_FORWARD, x, y, z, &t));
@@ -333,8 +391,10 @@ static PetscErrorCode Forward(Mat A, Vec x, Vec y, Vec z)
   if (!t.dev) STEP(&t, PackOnHost(&t));
   if (t.error) PetscCall((*t.h->exchange->forwardbegin)(t.h, NULL, NULL));
   STEP(&t, Try(&t, DiagonalProduct));
-  PetscCall((*t.h->exchange->forwardend)(t.h));
-  STEP(&t, Try(&t, OffDiagonalProduct));
+  if (t.adds) STEP(&t, Try(&t, OffDiagonalAdd));
+  ierr = (*t.h->exchange->forwardend)(t.h, (PetscBool)!t.dev, t.s); /* whatever has been met: others go on */
+  STEP(&t, ierr);
+  if (!t.adds) STEP(&t, Try(&t, OffDiagonalProduct));
   PetscCall(PetscLogEventEnd(MAT_GPUCSR_Halo, A, 0, 0, 0));
   PetscCall(Give(&t));
   if (!t.dev) STEP(&t, ForwardOnHost(&t));
@@ -348,7 +408,7 @@ static PetscErrorCode OffDiagonalTranspose(Step *t)
   PetscBool wrote;
 
   PetscFunctionBegin;
-  if (t->oz.place == GPUCSR_DEVICE) PetscCall((*t->h->exchange->reserve)(t->h, PETSC_TRUE, t->s));
+  if (t->oz.place == GPUCSR_DEVICE && t->h->exchange->reserve) PetscCall((*t->h->exchange->reserve)(t->h, PETSC_TRUE, t->s));
   PetscCall(MatGPUCSRApply_Private(t->Ao, GPUCSR_TRANSPOSE, &t->ox, NULL, &t->h->halo, t->s, &wrote));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -382,7 +442,8 @@ static PetscErrorCode AddOnHost(Step *t)
 /* z = A^T x + y: the halo's sums travel back while the diagonal block is multiplied */
 static PetscErrorCode Backward(Mat A, Vec x, Vec y, Vec z)
 {
-  Step t;
+  Step           t;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(Begin(A, GPUCSR_TRANSPOSE, x, y, z, &t));
@@ -391,16 +452,19 @@ static PetscErrorCode Backward(Mat A, Vec x, Vec y, Vec z)
   STEP(&t, Try(&t, OffDiagonalTranspose));
   if (!t.dev) STEP(&t, Give(&t));
   if (!t.dev) STEP(&t, MatGPUCSRParentProduct_Private(t.Ao, GPUCSR_TRANSPOSE, x, NULL, t.lvec));
-  PetscCall((*t.h->exchange->reversebegin)(t.h, (PetscBool)!t.error));
+  ierr = (*t.h->exchange->reversebegin)(t.h, (PetscBool)!t.error, (PetscBool)!t.dev, t.s);
+  STEP(&t, ierr);
   if (t.dev) {
     STEP(&t, Try(&t, DiagonalTranspose));
     if (!t.dev) STEP(&t, Give(&t));
     if (!t.dev) STEP(&t, MatGPUCSRParentProduct_Private(t.Ad, GPUCSR_TRANSPOSE, x, y, z));
   } else STEP(&t, MatGPUCSRParentProduct_Private(t.Ad, GPUCSR_TRANSPOSE, x, y, z));
-  PetscCall((*t.h->exchange->reverseend)(t.h));
+  ierr = (*t.h->exchange->reverseend)(t.h);
+  STEP(&t, ierr);
   t.quiet = PETSC_FALSE; /* z holds part of the result by now */
   if (t.dev) STEP(&t, Try(&t, Add));
   else STEP(&t, AddOnHost(&t));
+  if (t.error) (void)(*t.h->exchange->reverseadd)(t.h, NULL, t.s);
   PetscCall(PetscLogEventEnd(MAT_GPUCSR_Halo, A, 0, 0, 0));
   PetscCall(Give(&t));
   PetscCall(t.error);
@@ -497,14 +561,16 @@ static PetscErrorCode MatCreateSubMatrices_MPIAIJGPUCSR(Mat A, PetscInt n, const
 /* What the blocks of the first process are: those of the others are alike, and the report has them */
 static PetscErrorCode ViewBlocks(Mat A, PetscViewer viewer)
 {
-  PetscViewer sub;
-  PetscMPIInt rank;
-  PetscBool   ready, alone;
-  Mat         Ad, Ao;
+  Mat_MPIGPUCSR *g = (Mat_MPIGPUCSR *)A->spptr;
+  PetscViewer    sub;
+  PetscMPIInt    rank;
+  PetscBool      ready, alone;
+  Mat            Ad, Ao;
 
   PetscFunctionBegin;
   if (A->assembled) PetscCall(Ready(A, GPUCSR_FORWARD, &ready, &alone)); /* who looks wants to see the choice */
   PetscCall(MatMPIAIJGetSeqAIJ(A, &Ad, &Ao, NULL));
+  if (g->halo && g->halo->data) PetscCall(PetscViewerASCIIPrintf(viewer, "MATGPUCSR halo: %s (%s)\n", g->halo->exchange->name, g->halo->why));
   PetscCall(PetscViewerASCIIPrintf(viewer, "MATGPUCSR blocks of rank 0, diagonal then off-diagonal:\n"));
   PetscCall(PetscViewerGetSubViewer(viewer, PETSC_COMM_SELF, &sub));
   PetscCallMPI(MPI_Comm_rank(PetscObjectComm((PetscObject)A), &rank));
@@ -629,8 +695,8 @@ PetscErrorCode MatConvert_MPIAIJ_MPIAIJGPUCSR(Mat A, MatType type, MatReuse reus
   Level: beginner
 
   Notes:
-  Each rank keeps its diagonal and its off-diagonal block on its GPU. Entries of vectors that cross ranks go through
-  page-locked host memory, so MPI need not know of GPUs.
+  Each rank keeps its diagonal and its off-diagonal block on its GPU. Entries of vectors that cross ranks are written into the memory of each other's GPUs on one host,
+  and go through page-locked host memory otherwise, so MPI need not know of GPUs; see -mat_gpucsr_halo.
 
 .seealso: `MATGPUCSR`, `MATSEQAIJGPUCSR`, `MatCreateAIJGPUCSR()`
 M*/

@@ -3,19 +3,44 @@
 */
 #include "gpucsrimpl.h"
 
-/* A: a MATSEQAIJGPUCSR. It is made ready for products; where it is on no device, why says why not */
-PetscErrorCode MatGPUCSROperatorGet_Private(Mat A, GPUCSROperator *o, char why[], size_t len)
+static PetscErrorCode Get(Mat A, GPUCSRSide side, GPUCSROperator *o, char why[], size_t len)
 {
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
   PetscBool      ready;
 
   PetscFunctionBegin;
-  *o = (GPUCSROperator){.A = A, .plan = &g->plan[GPUCSR_FORWARD], .request = &g->base.config.request, .required = (PetscBool)(MatGPUCSRBackendOf(A) == MAT_GPUCSR_BACKEND_CUDA)};
-  PetscCall(MatGPUCSRReady_Private(A, GPUCSR_FORWARD, &ready));
+  *o = (GPUCSROperator){.A = A, .plan = &g->plan[side], .request = &g->base.config.request, .required = (PetscBool)(MatGPUCSRBackendOf(A) == MAT_GPUCSR_BACKEND_CUDA)};
+  PetscCall(MatGPUCSRReady_Private(A, side, &ready));
   if (ready) {
     o->dev     = g->dev;
     o->version = g->version;
   } else PetscCall(PetscStrncpy(why, g->whynot, len));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A: a MATSEQAIJGPUCSR. It is made ready for products; where it is on no device, why says why not */
+PetscErrorCode MatGPUCSROperatorGet_Private(Mat A, GPUCSROperator *o, char why[], size_t len)
+{
+  PetscFunctionBegin;
+  PetscCall(Get(A, GPUCSR_FORWARD, o, why, len));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same for products with the transpose */
+PetscErrorCode MatGPUCSROperatorTransposeGet_Private(Mat A, GPUCSROperator *o, char why[], size_t len)
+{
+  PetscFunctionBegin;
+  PetscCall(Get(A, GPUCSR_TRANSPOSE, o, why, len));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A copy of a matrix that becomes a MATSEQAIJ, and is then a matrix as the operator's: of its type, where it is and as it was asked for */
+PetscErrorCode MatGPUCSROperatorLike_Private(const GPUCSROperator *o, Mat A, Mat *B)
+{
+  PetscFunctionBegin;
+  PetscCall(MatConvert(A, MATSEQAIJ, MAT_INITIAL_MATRIX, B));
+  PetscCall(MatConvert(*B, MATSEQAIJGPUCSR, MAT_INPLACE_MATRIX, B));
+  PetscCall(MatGPUCSRConfigure_Private(*B, &((Mat_GPUCSR *)o->A->spptr)->config));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -39,14 +64,24 @@ PetscErrorCode MatGPUCSROperatorBegin_Private(const GPUCSROperator *o)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* z = A x between Begin and End, of arrays of the device */
-PetscErrorCode MatGPUCSROperatorProduct_Private(const GPUCSROperator *o, const double *x, double *z)
+/* z = alpha A x + beta y between Begin and End, of arrays of the device; with the transpose where the operator is that */
+PetscErrorCode MatGPUCSROperatorMultiply_Private(const GPUCSROperator *o, double alpha, const double *x, double beta, const double *y, double *z)
 {
-  GPUCSRProduct p = {1, 0, x, NULL, z, 0, (int)o->A->rmap->n};
+  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)o->A->spptr;
+  GPUCSRProduct  p = {alpha, beta, x, y, z, 0, o->plan->A.m};
 
   PetscFunctionBegin;
   PetscCall(GPUCSRPlanProduct(o->plan, &p, o->dev->stream));
-  ((Mat_SeqGPUCSR *)o->A->spptr)->info.products++;
+  if (o->plan == &g->plan[GPUCSR_FORWARD]) g->info.products++;
+  else g->info.transpose_products++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* z = A x */
+PetscErrorCode MatGPUCSROperatorProduct_Private(const GPUCSROperator *o, const double *x, double *z)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSROperatorMultiply_Private(o, 1, x, 0, NULL, z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -38,16 +38,19 @@ typedef struct {
 typedef struct {
   Mat                  A;    /* not counted */
   GPUCSRDevice         dev;  /* NULL: it is on none */
-  GPUCSRPlan          *plan; /* of A, not of its transpose */
+  GPUCSRPlan          *plan; /* of A, or of its transpose where that was asked for */
   const GPUCSRRequest *request;
   GPUCSRVersion        version;
   PetscBool            required; /* the device was insisted on: its failure is an error */
 } GPUCSROperator;
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorGet_Private(Mat, GPUCSROperator *, char why[], size_t);
+GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorTransposeGet_Private(Mat, GPUCSROperator *, char why[], size_t);
+GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorLike_Private(const GPUCSROperator *, Mat, Mat *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorSource_Private(const GPUCSROperator *, GPUCSRSource *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorBegin_Private(const GPUCSROperator *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorProduct_Private(const GPUCSROperator *, const double *x, double *z);
+GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorMultiply_Private(const GPUCSROperator *, double alpha, const double *x, double beta, const double *y, double *z);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorEnd_Private(const GPUCSROperator *, PetscInt products);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorVecGet_Private(const GPUCSROperator *, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorVecRestore_Private(const GPUCSROperator *, Vec, PetscBool read, PetscBool write, GPUCSROperand *);

@@ -1,8 +1,7 @@
 /*
-  What a matrix says of itself: MatView()'s info, MatGPUCSRGetInfo(), and the report at the end.
+  What a matrix says of itself: MatView()'s info, MatGPUCSRGetInfo(), and the report at the end. It reads matrices and changes none.
 */
 #include "report.h"
-#include "halo.h"
 #include <string.h>
 
 static Mat_SeqGPUCSR *living = NULL;
@@ -142,19 +141,22 @@ static PetscErrorCode Describe(Mat_SeqGPUCSR *g, char text[], size_t len)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatGPUCSRViewBlock_Private(Mat A, PetscViewer viewer)
+PetscErrorCode MatGPUCSRDescribe_Private(Mat A, PetscViewer viewer)
 {
-  char      text[8192];
-  PetscBool ready;
+  char text[8192];
 
   PetscFunctionBegin;
-  if (A->assembled) PetscCall(MatGPUCSRReady_Private(A, GPUCSR_FORWARD, &ready)); /* who looks wants to see the choice */
   PetscCall(Describe((Mat_SeqGPUCSR *)A->spptr, text, sizeof(text)));
   for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) { /* each with the indentation of the viewer */
     *end = 0;
     PetscCall(PetscViewerASCIIPrintf(viewer, "%s\n", line));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+Mat_SeqGPUCSR *MatGPUCSRLiving_Private(void)
+{
+  return living;
 }
 
 PetscErrorCode MatGPUCSRReportAdd_Private(Mat_SeqGPUCSR *g)
@@ -236,14 +238,6 @@ PetscErrorCode MatGPUCSRReportPrint_Private(void)
     GPUCSRSettingsGlobal.report = PETSC_FALSE;
     PetscCall(Print());
     PetscCall(VecGPUReport(PETSC_COMM_WORLD));
-  }
-  /* the devices go next */
-  PetscCall(MatGPUCSRProductsForget_Private());
-  PetscCall(GPUCSRHalosForget());
-  for (Mat_SeqGPUCSR *g = living; g; g = g->next) {
-    PetscCall(MatGPUCSRPlansDestroy_Private(g));
-    g->dev     = NULL;
-    g->decided = PETSC_FALSE;
   }
   PetscCall(PetscFree(kept));
   PetscCall(MatGPUCSRTotalsForget_Private());

@@ -16,7 +16,7 @@ static PetscErrorCode Settle(Mat_SeqGPUCSR *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What is on the device goes; the next product would make it again */
+/* What is on the device is freed; the next product would make it again */
 PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *g)
 {
   PetscFunctionBegin;
@@ -69,6 +69,18 @@ PetscErrorCode MatGPUCSRReset_Private(Mat_SeqGPUCSR *g)
   g->decided    = PETSC_FALSE;
   g->whynot[0]  = 0;
   g->warning[0] = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All matrices leave their devices, which are closed next */
+PetscErrorCode MatGPUCSRDevicesForget_Private(void)
+{
+  PetscFunctionBegin;
+  for (Mat_SeqGPUCSR *g = MatGPUCSRLiving_Private(); g; g = g->next) {
+    PetscCall(MatGPUCSRPlansDestroy_Private(g));
+    g->dev     = NULL;
+    g->decided = PETSC_FALSE;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -482,6 +494,16 @@ static PetscErrorCode MatGPUCSRSetUp_SeqAIJGPUCSR(Mat A, PetscBool transpose)
   PetscFunctionBegin;
   PetscCall(MatGPUCSRReady_Private(A, GPUCSR_FORWARD, &ready));
   if (ready && transpose) PetscCall(MatGPUCSRReady_Private(A, GPUCSR_TRANSPOSE, &ready));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGPUCSRViewBlock_Private(Mat A, PetscViewer viewer)
+{
+  PetscBool ready;
+
+  PetscFunctionBegin;
+  if (A->assembled) PetscCall(MatGPUCSRReady_Private(A, GPUCSR_FORWARD, &ready)); /* who looks wants to see the choice */
+  PetscCall(MatGPUCSRDescribe_Private(A, viewer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

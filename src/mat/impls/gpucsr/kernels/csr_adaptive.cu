@@ -127,81 +127,77 @@ __device__ __forceinline__ bool cluster_sum(X &sum)
 #endif
 }
 
-template <class V, class X, bool CLUSTERS>
-__global__ void __launch_bounds__(BLOCK) csr_adaptive_kernel(int chunks, int tiles, const int *__restrict__ start, const Chunk *__restrict__ chunk, X *partial, int *counter, const int *__restrict__ count, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
+/* The rows of a tile: their products with x into s, then their sums */
+template <class V, class X>
+__device__ __forceinline__ void adaptive_tile(int tile, X *s, const int *__restrict__ start, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
 {
-  __shared__ X s[TILE + LONG];
+  const int r0 = start[tile];
+  int       r1 = start[tile + 1];
 
-  if ((int)blockIdx.x >= chunks) { /* a tile; chunks go first, as they take longest */
-    const int tile = (int)blockIdx.x - chunks;
+  if (r0 >= r1) return;
+  const int k0     = rowptr[r0];
+  int       k1     = rowptr[r1];
+  const int before = rowptr[r1 - 1]; /* only the last row that begins in a tile can be long */
 
-    if (tile >= tiles) return; /* fills the last cluster */
-    const int r0 = start[tile];
-    int       r1 = start[tile + 1];
-
-    if (r0 >= r1) return;
-    const int k0     = rowptr[r0];
-    int       k1     = rowptr[r1];
-    const int before = rowptr[r1 - 1]; /* only the last row that begins in a tile can be long */
-
-    if (k1 - before > LONG) {
-      r1--;
-      k1 = before;
-    }
-    const int entries = k1 - k0, rows = r1 - r0;
-
-    for (int base = 0; base < entries; base += 4 * BLOCK) {
-      int c[4];
-      V   v[4];
-
-#pragma unroll
-      for (int u = 0; u < 4; u++) {
-        const int q = base + u * BLOCK + (int)threadIdx.x;
-
-        if (q < entries) {
-          c[u] = streamed(col + k0 + q);
-          v[u] = streamed(val + k0 + q);
-        }
-      }
-#pragma unroll
-      for (int u = 0; u < 4; u++) {
-        const int q = base + u * BLOCK + (int)threadIdx.x;
-
-        if (q < entries) s[q] = X(v[u]) * __ldg(x + c[u]);
-      }
-    }
-    __syncthreads();
-
-    int t = 1; /* threads a row */
-    while (t < 32 && 2 * t * rows <= BLOCK) t *= 2;
-    for (int base = 0; base < rows; base += BLOCK / t) { /* whole warps go round together, for the shuffles */
-      const int    r = base + (int)threadIdx.x / t, mine = (int)threadIdx.x % t;
-      const int    begin = r < rows ? rowptr[r0 + r] - k0 : 0, end = r < rows ? rowptr[r0 + r + 1] - k0 : 0;
-      const bool   much = end - begin > MUCH * t;
-      unsigned int todo = __ballot_sync(0xffffffffu, much && mine == 0);
-      X            sum  = 0;
-
-      if (!much) {
-#pragma unroll 4
-        for (int q = begin + mine; q < end; q += t) sum += s[q];
-      }
-      for (int o = t / 2; o; o >>= 1) sum += __shfl_down_sync(0xffffffffu, sum, o, t);
-      for (; todo; todo &= todo - 1) { /* the warp together on each row that would keep it waiting */
-        const int from = __ffs(todo) - 1, b = __shfl_sync(0xffffffffu, begin, from), e = __shfl_sync(0xffffffffu, end, from);
-        X         part = 0;
-
-#pragma unroll 4
-        for (int q = b + (int)threadIdx.x % 32; q < e; q += 32) part += s[q];
-        part = __shfl_sync(0xffffffffu, reduce<32>(part), 0);
-        if ((int)threadIdx.x % 32 == from) sum = part;
-      }
-      if (r < rows && mine == 0) store(z, y, r0 + r, alpha, sum, beta);
-    }
-    return;
+  if (k1 - before > LONG) {
+    r1--;
+    k1 = before;
   }
+  const int entries = k1 - k0, rows = r1 - r0;
 
-  /* A chunk of a long row */
-  const int       me  = (int)blockIdx.x;
+  for (int base = 0; base < entries; base += 4 * BLOCK) {
+    int c[4];
+    V   v[4];
+
+#pragma unroll
+    for (int u = 0; u < 4; u++) {
+      const int q = base + u * BLOCK + (int)threadIdx.x;
+
+      if (q < entries) {
+        c[u] = streamed(col + k0 + q);
+        v[u] = streamed(val + k0 + q);
+      }
+    }
+#pragma unroll
+    for (int u = 0; u < 4; u++) {
+      const int q = base + u * BLOCK + (int)threadIdx.x;
+
+      if (q < entries) s[q] = X(v[u]) * __ldg(x + c[u]);
+    }
+  }
+  __syncthreads();
+
+  int t = 1; /* threads a row */
+  while (t < 32 && 2 * t * rows <= BLOCK) t *= 2;
+  for (int base = 0; base < rows; base += BLOCK / t) { /* whole warps go round together, for the shuffles */
+    const int    r = base + (int)threadIdx.x / t, mine = (int)threadIdx.x % t;
+    const int    begin = r < rows ? rowptr[r0 + r] - k0 : 0, end = r < rows ? rowptr[r0 + r + 1] - k0 : 0;
+    const bool   much = end - begin > MUCH * t;
+    unsigned int todo = __ballot_sync(0xffffffffu, much && mine == 0);
+    X            sum  = 0;
+
+    if (!much) {
+#pragma unroll 4
+      for (int q = begin + mine; q < end; q += t) sum += s[q];
+    }
+    for (int o = t / 2; o; o >>= 1) sum += __shfl_down_sync(0xffffffffu, sum, o, t);
+    for (; todo; todo &= todo - 1) { /* the warp together on each row that would keep it waiting */
+      const int from = __ffs(todo) - 1, b = __shfl_sync(0xffffffffu, begin, from), e = __shfl_sync(0xffffffffu, end, from);
+      X         part = 0;
+
+#pragma unroll 4
+      for (int q = b + (int)threadIdx.x % 32; q < e; q += 32) part += s[q];
+      part = __shfl_sync(0xffffffffu, reduce<32>(part), 0);
+      if ((int)threadIdx.x % 32 == from) sum = part;
+    }
+    if (r < rows && mine == 0) store(z, y, r0 + r, alpha, sum, beta);
+  }
+}
+
+/* A chunk of a long row */
+template <class V, class X, bool CLUSTERS>
+__device__ __forceinline__ void adaptive_chunk(int me, X *s, const Chunk *__restrict__ chunk, X *partial, int *counter, const int *__restrict__ count, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
+{
   const Chunk     c   = chunk[me];
   const int       n   = CLUSTERS ? CLUSTER : count[me];
   X               sum = 0;
@@ -254,6 +250,17 @@ __global__ void __launch_bounds__(BLOCK) csr_adaptive_kernel(int chunks, int til
     store(z, y, c.row, alpha, sum, beta);
     counter[c.first] = 0;
   }
+}
+
+/* Chunks go first, as they take longest; the blocks after the tiles fill the last cluster */
+template <class V, class X, bool CLUSTERS>
+__global__ void __launch_bounds__(BLOCK) csr_adaptive_kernel(int chunks, int tiles, const int *__restrict__ start, const Chunk *__restrict__ chunk, X *partial, int *counter, const int *__restrict__ count, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
+{
+  __shared__ X s[TILE + LONG];
+  const int    me = (int)blockIdx.x, tile = me - chunks;
+
+  if (tile < 0) adaptive_chunk<V, X, CLUSTERS>(me, s, chunk, partial, counter, count, col, val, alpha, x, beta, y, z);
+  else if (tile < tiles) adaptive_tile<V, X>(tile, s, start, rowptr, col, val, alpha, x, beta, y, z);
 }
 
 #define FIRST 64 /* long rows come down along with their number */

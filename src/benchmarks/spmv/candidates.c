@@ -1,0 +1,299 @@
+/* What runs for a matrix: every kernel that can hold it, and cuSPARSE's algorithms; each looked at once, and verified */
+#include "spmv.h"
+
+#define HOPELESS 2.0     /* times the best so far in one launch, or of a large matrix in the profile's words, and it is not timed again */
+#define LARGE    5000000 /* entries */
+#define VAST     5e7     /* entries, and of a matrix of more the pairs alone that the profile knows are tried */
+#define OVERSIZE 3.0     /* times the bytes of CSR, and a format is not tried */
+
+static PetscErrorCode LaunchOurs(void *ctx)
+{
+  Candidate *k = (Candidate *)ctx;
+
+  return GPUCSRPlanProduct(&k->plan, &k->product, k->c->b->dev->stream);
+}
+
+static PetscErrorCode LaunchPeer(void *ctx)
+{
+  static const double one = 1, zero = 0;
+  static const float  onef = 1, zerof = 0;
+  Candidate          *k      = (Candidate *)ctx;
+  const PetscBool     single = (PetscBool)(k->c->precision == GPUCSR_PRECISION_SINGLE);
+
+  PetscFunctionBeginUser;
+  CUSPARSECall(cusparseSpMV(k->c->b->peer, k->c->side ? CUSPARSE_OPERATION_TRANSPOSE : CUSPARSE_OPERATION_NON_TRANSPOSE, single ? (const void *)&onef : (const void *)&one, k->mat, k->x, single ? (const void *)&zerof : (const void *)&zero, k->y, single ? CUDA_R_32F : CUDA_R_64F, k->alg, k->buffer));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SpmvLaunch(void *ctx)
+{
+  return ((Candidate *)ctx)->peer ? LaunchPeer(ctx) : LaunchOurs(ctx);
+}
+
+/* The matrix multiplied, as a request has it */
+static PetscErrorCode Build(Case *c, const GPUCSRRequest *q, GPUCSRPlan *P)
+{
+  PetscFunctionBeginUser;
+  if (c->side) PetscCall(GPUCSRPlanBuildTranspose(c->b->dev, &c->p->src, c->A, c->precision, q, P));
+  else PetscCall(GPUCSRPlanBuild(c->b->dev, &c->p->src, c->precision, q, P));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One product into a z full of NaN, against the host's */
+static PetscErrorCode Verify(Case *c, Candidate *d)
+{
+  const Bench     *b  = c->b;
+  const GPUCSRType vt = GPUCSRVectorType(c->precision);
+  const int        m = c->side ? c->p->src.n : c->p->src.m, threads = b->dev->threads;
+  const double     eps = c->precision == GPUCSR_PRECISION_DOUBLE ? DBL_EPSILON : (double)FLT_EPSILON;
+  const double    *y = c->p->y[c->side], *bound = c->p->bound[c->side], *host = c->host;
+  double           worst = 0;
+
+  PetscFunctionBeginUser;
+  PetscCall(b->dev->ops->copy(b->dev->id, c->z, c->nan, (size_t)m * GPUCSRTypeSize(vt), GPUCSR_ON_DEVICE, b->dev->stream));
+  PetscCall(SpmvLaunch(d));
+  PetscCall(GPUCSRDownload(b->dev, c->host, GPUCSR_DOUBLE, c->z, vt, (size_t)m, PETSC_FALSE, b->dev->stream));
+#pragma omp parallel for num_threads(threads) reduction(max : worst)
+  for (int r = 0; r < m; r++) {
+    const double off = fabs(host[r] - y[r]);
+
+    /* what float cannot hold is nobody's fault, and below its smallest number it rounds to that */
+    if (c->precision != GPUCSR_PRECISION_DOUBLE && bound[r] > (double)FLT_MAX) continue;
+    if (off > 0) worst = PetscMax(worst, off / (eps * bound[r] + (c->precision == GPUCSR_PRECISION_DOUBLE ? 0 : 1e3 * (double)FLT_MIN)));
+    else if (!(off == 0)) worst = PETSC_MAX_REAL;
+  }
+  d->error  = worst;
+  d->failed = (PetscBool) !(worst <= 1);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Timed once: a launch; then, if that has a chance, verified and timed by a batch */
+PetscErrorCode SpmvFirstLook(Case *c, Candidate *d)
+{
+  PetscFunctionBeginUser;
+  PetscCall(SpmvLaunch(d));                                           /* may wait for its code to be loaded */
+  PetscCall(BenchBatch(&c->b->clock, SpmvLaunch, d, 1, &d->seconds)); /* as the events resolve it */
+  d->slow = (PetscBool)(d->seconds > HOPELESS * c->best + 10e-6 && !d->peer);
+  if (d->slow) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Verify(c, d));
+  PetscCall(BenchCalibrate(&c->b->clock, SpmvLaunch, d, &d->batch, &d->seconds));
+  if (!d->failed) c->best = PetscMin(c->best, d->seconds);
+  d->slow = (PetscBool)(d->seconds > SLOW * c->best && !d->peer);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Release(Case *c, Candidate *d)
+{
+  PetscFunctionBeginUser;
+  PetscCall(GPUCSRFree(c->b->dev, d->plan.A.work.count * GPUCSRTypeSize(d->plan.A.work.type), &d->plan.A.work.data));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Name(const GPUCSRFormat *f, const GPUCSRKernel *k, char name[], size_t len)
+{
+  PetscBool same;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscStrcmp(f->name, f->family, &same));
+  PetscCall(PetscSNPrintf(name, len, same ? "%s%s" : "%s+%s", same ? "" : f->name, k->name));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The matrix in a format, made when the first kernel asks for it */
+static PetscErrorCode StoredGet(Case *c, const GPUCSRFormat *format, Stored **stored)
+{
+  const GPUCSRFeatures *f = &c->csr.features;
+  Stored               *s;
+  PetscLogDouble        t0, t1;
+  GPUCSRAttempt         attempt;
+  PetscErrorCode        ierr;
+
+  PetscFunctionBeginUser;
+  for (int k = 0; k < c->ns; k++)
+    if (c->stored[k].A.format == format) {
+      *stored = &c->stored[k];
+      PetscFunctionReturn(PETSC_SUCCESS);
+    }
+  PetscCheck(c->ns < MAX_STORED, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Too many formats for this program's tables");
+  s       = &c->stored[c->ns++];
+  *stored = s;
+  PetscCall(GPUCSRDeviceSynchronize(c->b->dev));
+  PetscCall(PetscTime(&t0));
+  if (GPUCSRIsCSR(format)) {
+    s->A = c->csr.A;
+    PetscCall(PetscMemzero(&s->A.work, sizeof(s->A.work)));
+  } else {
+    PetscCall(GPUCSRAttemptBegin(&attempt)); /* its exact extent may be too much after all */
+    if (c->b->dev->ops->separate) ierr = GPUCSRStorageFromCSR(&c->csr.A, f, format, &s->A);
+    else {
+      GPUCSRRequest q = {.format = "auto", .kernel = "auto"};
+      GPUCSRPlan    P = {0};
+
+      PetscCall(PetscStrncpy(q.format, format->name, sizeof(q.format)));
+      ierr = Build(c, &q, &P);
+      s->A = P.A; /* its arrays now belong to the case */
+      PetscCall(PetscMemzero(&P.A, sizeof(P.A)));
+      PetscCall(PetscFree(P.candidate));
+      if (P.map) PetscCall(GPUCSRFree(c->b->dev, sizeof(int32_t) * (size_t)f->nnz, (void **)&P.map));
+      if (P.changed) PetscCall(c->b->dev->ops->eventdestroy(c->b->dev->id, P.changed));
+    }
+    PetscCall(GPUCSRAttemptEnd(&attempt));
+    if (ierr) {
+      PetscCheck(ierr == PETSC_ERR_SUP || ierr == PETSC_ERR_MEM, PETSC_COMM_SELF, ierr, "%s: %s", format->name, attempt.message);
+      PetscCall(GPUCSRStorageDestroy(&s->A));
+      s->A.format = format;
+      s->refused  = PETSC_TRUE;
+    }
+  }
+  PetscCall(GPUCSRDeviceSynchronize(c->b->dev));
+  PetscCall(PetscTime(&t1));
+  s->convert = t1 - t0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Has a pair a chance: are its bytes not far too many, would they alone not take too long, does the profile not speak against it? */
+static PetscErrorCode HasChance(const Case *c, const GPUCSRCandidate *pair, PetscBool *chance)
+{
+  const GPUCSRFeatures *f = &c->csr.features;
+  GPUCSRModelInput      in;
+
+  PetscFunctionBeginUser;
+  PetscCall(GPUCSRModelInputGet(pair->format, f, c->precision, c->b->dev->props.l2, &in));
+  *chance = PETSC_TRUE;
+  if (1e6 * in.matrix > OVERSIZE * GPUCSRCSRBytes(f, c->precision)) *chance = PETSC_FALSE;
+  if (1e6 * PetscMax(0, in.matrix + in.vectors - in.cache) > SLOW * c->best * c->b->copy) *chance = PETSC_FALSE;
+  if (f->nnz > LARGE && pair->known && pair->predicted > HOPELESS * c->best) *chance = PETSC_FALSE;
+  if ((double)f->nnz > VAST && !pair->known) *chance = PETSC_FALSE;
+  if (GPUCSRIsCSR(pair->format)) *chance = PETSC_TRUE; /* it is there, and holds every matrix: what every choice is measured by */
+  for (int s = 0; s < NSELECTS; s++)
+    if (pair->format == c->choice[s].format && pair->kernel == c->choice[s].kernel) *chance = PETSC_TRUE; /* to be judged whatever it takes */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode AddPair(Case *c, const GPUCSRCandidate *pair)
+{
+  Candidate     *d = &c->cand[c->nc];
+  PetscLogDouble t0, t1;
+  Stored        *stored;
+
+  PetscFunctionBeginUser;
+  PetscCheck(c->nc < MAX_CANDIDATES - 3, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Too many candidates for this program's tables");
+  PetscCall(StoredGet(c, pair->format, &stored));
+  if (stored->refused) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Name(pair->format, pair->kernel, d->name, sizeof(d->name)));
+  d->c                  = c;
+  d->plan.features      = c->csr.features;
+  d->plan.choice.format = pair->format;
+  d->plan.choice.kernel = pair->kernel;
+  d->plan.A             = stored->A;
+  d->product            = (GPUCSRProduct){1, 0, c->x, NULL, c->z, 0, stored->A.m};
+  PetscCall(PetscMemzero(&d->plan.A.work, sizeof(d->plan.A.work)));
+  PetscCall(PetscTime(&t0));
+  if (c->b->dev->ops->separate && pair->kernel->family->prepare) PetscCall((*pair->kernel->family->prepare)(&d->plan.A, pair->kernel->variant));
+  PetscCall(GPUCSRDeviceSynchronize(c->b->dev));
+  PetscCall(PetscTime(&t1));
+  d->convert = stored->convert + t1 - t0;
+  PetscCall(SpmvFirstLook(c, d));
+  c->nc++;
+  if (d->slow) PetscCall(Release(c, d));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What is chosen, and all pairs that can take the matrix, the most promising first, but all kernels of a format one after the other */
+PetscErrorCode SpmvAddOurs(Case *c)
+{
+  static const GPUCSRRequest csr = {.format = "csr", .kernel = "auto"};
+  GPUCSRRequest              all = {.format = "auto", .kernel = "auto"};
+  GPUCSRCandidate           *list;
+  const GPUCSRFeatures      *f;
+  PetscBool                  chance = PETSC_FALSE;
+  int                        n;
+
+  PetscFunctionBeginUser;
+  PetscCall(Build(c, &csr, &c->csr));
+  f       = &c->csr.features;
+  c->best = PETSC_MAX_REAL;
+  for (int s = 0; s < NSELECTS; s++) {
+    GPUCSRPlan P = {0};
+
+    all.select = s == 0 ? GPUCSR_SELECT_ESTIMATE : s == 1 ? GPUCSR_SELECT_MEASURE : GPUCSR_SELECT_TREE;
+    if (s == 1) {
+      PetscCall(Build(c, &all, &P));
+      c->choice[s] = P.choice;
+      PetscCall(GPUCSRPlanDestroy(&P));
+    } else PetscCall(GPUCSRChoose(f, c->precision, c->b->dev, &all, &c->choice[s], NULL, NULL));
+  }
+  PetscCall(GPUCSRCandidatesGet(f, c->precision, c->b->dev, &all, &list, &n));
+  for (int q = 0; q < n; q++)
+    for (int k = q; k < n; k++) {
+      if (!list[k].usable || list[k].format != list[q].format) continue;
+      PetscCall(HasChance(c, &list[k], &chance));
+      if (chance) PetscCall(AddPair(c, &list[k]));
+      if (k > q) list[k].usable = PETSC_FALSE;
+    }
+  PetscCall(PetscFree(list));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SpmvAddPeers(Case *c)
+{
+  static const struct {
+    const char       *name;
+    cusparseSpMVAlg_t alg;
+  } algs[] = {
+    {"cusparse_default", CUSPARSE_SPMV_ALG_DEFAULT},
+    {"cusparse_alg1",    CUSPARSE_SPMV_CSR_ALG1   },
+    {"cusparse_alg2",    CUSPARSE_SPMV_CSR_ALG2   }
+  };
+  static const double  one = 1, zero = 0;
+  static const float   onef = 1, zerof = 0;
+  const PetscBool      single = (PetscBool)(c->precision == GPUCSR_PRECISION_SINGLE);
+  const cudaDataType   type   = single ? CUDA_R_32F : CUDA_R_64F;
+  const void          *alpha = single ? (const void *)&onef : (const void *)&one, *beta = single ? (const void *)&zerof : (const void *)&zero;
+  const GPUCSRStorage *A = &c->A->A;
+
+  PetscFunctionBeginUser;
+  if (!c->b->peer || c->precision == GPUCSR_PRECISION_MIXED) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int q = 0; q < (c->side ? 1 : 3); q++) {
+    Candidate                *d  = &c->cand[c->nc];
+    const cusparseOperation_t op = c->side ? CUSPARSE_OPERATION_TRANSPOSE : CUSPARSE_OPERATION_NON_TRANSPOSE;
+
+    PetscCall(PetscStrncpy(d->name, algs[q].name, sizeof(d->name)));
+    d->c    = c;
+    d->peer = PETSC_TRUE;
+    d->alg  = algs[q].alg;
+    /* what preprocessing finds is kept with the descriptor: each algorithm gets its own */
+    CUSPARSECall(cusparseCreateCsr(&d->mat, A->m, A->n, A->nnz, A->array[CSR_ROWPTR].data, A->array[CSR_COL].data, A->array[CSR_VAL].data, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, type));
+    CUSPARSECall(cusparseCreateDnVec(&d->x, c->side ? A->m : A->n, c->x, type));
+    CUSPARSECall(cusparseCreateDnVec(&d->y, c->side ? A->n : A->m, c->z, type));
+    CUSPARSECall(cusparseSpMV_bufferSize(c->b->peer, op, alpha, d->mat, d->x, beta, d->y, type, d->alg, &d->bytes));
+    PetscCall(GPUCSRMalloc(c->b->dev, d->bytes, "cuSPARSE's buffer", &d->buffer));
+    CUSPARSECall(cusparseSpMV_preprocess(c->b->peer, op, alpha, d->mat, d->x, beta, d->y, type, d->alg, d->buffer));
+    c->nc++;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode SpmvCaseDestroy(Case *c)
+{
+  PetscFunctionBeginUser;
+  PetscCall(GPUCSRDeviceSynchronize(c->b->dev));
+  for (int k = 0; k < c->nc; k++) {
+    Candidate *d = &c->cand[k];
+
+    if (d->peer) {
+      CUSPARSECall(cusparseDestroyDnVec(d->x));
+      CUSPARSECall(cusparseDestroyDnVec(d->y));
+      CUSPARSECall(cusparseDestroySpMat(d->mat));
+      PetscCall(GPUCSRFree(c->b->dev, d->bytes, &d->buffer));
+    } else PetscCall(Release(c, d));
+  }
+  for (int k = 0; k < c->ns; k++)
+    if (!GPUCSRIsCSR(c->stored[k].A.format) && !c->stored[k].refused) PetscCall(GPUCSRStorageDestroy(&c->stored[k].A));
+  PetscCall(GPUCSRPlanDestroy(&c->csr));
+  PetscCall(GPUCSRFree(c->b->dev, c->vbytes, &c->x));
+  PetscCall(GPUCSRFree(c->b->dev, c->vbytes, &c->z));
+  PetscCall(GPUCSRFree(c->b->dev, c->vbytes, &c->nan));
+  PetscCall(PetscFree(c->host));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

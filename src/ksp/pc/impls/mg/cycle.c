@@ -1,0 +1,227 @@
+/*
+  One application of multigrid to arrays of the device, as PCMG has it: V and W cycles, full, additive and cascadic multigrid. All work is given to the device's stream, so that an
+  application, or an iteration of a solver that has it inside, can be recorded as a graph.
+*/
+#include "cycle.h"
+#include "../../../impls/gpu/persistent.h"
+
+PetscErrorCode GPUMGFree(GPUCSRDevice dev, GPUMGMemory *m)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRFree(dev, m->bytes, &m->p));
+  m->bytes = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUMGGrow(GPUCSRDevice dev, size_t bytes, const char what[], GPUMGMemory *m)
+{
+  PetscFunctionBegin;
+  if (m->p && m->bytes >= bytes) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUMGFree(dev, m));
+  PetscCall(GPUCSRMalloc(dev, PetscMax(bytes, 1), what, &m->p));
+  m->bytes = PetscMax(bytes, 1);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What a level has while a cycle goes on: where its x is, and where it may be written to next. On the finest level b and x are the caller's */
+typedef struct {
+  const double *b;
+  double       *x, *spare;
+} Place;
+
+typedef struct {
+  GPUMGCycle  *c;
+  GPUCSRStream s;
+  Place        at[GPUMG_LEVELS];
+} Run;
+
+static PetscErrorCode Copy(Run *u, int l, double *to, const double *from)
+{
+  PetscFunctionBegin;
+  PetscCall(u->c->dev->ops->copy(u->c->dev->id, to, from, sizeof(double) * (size_t)u->c->level[l].n, GPUCSR_ON_DEVICE, u->s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* z = alpha A x + beta y */
+static PetscErrorCode Multiply(Run *u, const GPUMGMatrix *A, double alpha, const double *x, double beta, const double *y, double *z)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSROperatorMultiply_Private(&A->o, alpha, x, beta, y, z));
+  u->c->flops += 2 * (double)A->o.plan->A.nnz;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* zero: x is 0, and its array has not been written */
+static PetscErrorCode Smooth(Run *u, int l, const GPUMGSmoother *m, PetscBool zero)
+{
+  GPUMGLevel *L    = &u->c->level[l];
+  Place      *at   = &u->at[l];
+  PetscBool   none = (PetscBool)(zero || m->fromzero);
+
+  PetscFunctionBegin;
+  for (int k = 0; k < m->steps; k++) {
+    const PetscBool last = (PetscBool)(k == m->steps - 1);
+    GPUMGPass       p    = {L->n, m->bs, m->step[k].ca, m->step[k].cb, (const double *)m->M.p, at->b, NULL, last && k == 0 ? NULL : L->d, at->x};
+
+    if (!none) {
+      PetscCall(Multiply(u, &L->A, -1, at->x, 1, at->b, L->r));
+      p.r = L->r;
+      p.x = at->x;
+    }
+    PetscCall(GPUMGPassRun(u->c->dev, &p, u->s));
+    none = PETSC_FALSE;
+  }
+  if (none) PetscCall(u->c->dev->ops->zero(u->c->dev->id, at->x, sizeof(double) * (size_t)L->n, u->s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The right-hand side of the next coarser level */
+static PetscErrorCode Restrict(Run *u, int l, const double *r)
+{
+  GPUMGLevel *L = &u->c->level[l];
+
+  PetscFunctionBegin;
+  PetscCall(Multiply(u, &L->R, 1, r, 0, NULL, u->c->level[l - 1].b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* x = P of the coarser level's, or x += that */
+static PetscErrorCode Interpolate(Run *u, int l, PetscBool add)
+{
+  Place *at = &u->at[l];
+
+  PetscFunctionBegin;
+  PetscCall(Multiply(u, &u->c->level[l].P, 1, u->at[l - 1].x, add ? 1 : 0, add ? at->x : NULL, at->x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Coarse(Run *u, PetscBool zero)
+{
+  GPUMGCycle *c = u->c;
+
+  PetscFunctionBegin;
+  if (c->exact) PetscCall(GPUMGDense(c->dev, c->level[0].n, (const double *)c->inverse.p, u->at[0].b, u->at[0].x, u->s));
+  else PetscCall(Smooth(u, 0, &c->level[0].down, zero));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Down and up again from level l */
+static PetscErrorCode Multiplicative(Run *u, int l, PetscBool zero)
+{
+  GPUMGLevel *L      = &u->c->level[l];
+  const int   cycles = l == 1 ? 1 : L->cycles;
+
+  PetscFunctionBegin;
+  if (!l) {
+    PetscCall(Coarse(u, zero));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(Smooth(u, l, &L->down, zero));
+  PetscCall(Multiply(u, &L->A, -1, u->at[l].x, 1, u->at[l].b, L->r));
+  PetscCall(Restrict(u, l, L->r));
+  for (int k = 0; k < cycles; k++) PetscCall(Multiplicative(u, l - 1, (PetscBool)(k == 0)));
+  PetscCall(Interpolate(u, l, PETSC_TRUE));
+  PetscCall(Smooth(u, l, L->two ? &L->up : &L->down, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* b to all levels; then each is smoothed from 0 and all are added, or each is begun from the coarser one's solution, with a cycle or by smoothing alone */
+static PetscErrorCode Others(Run *u)
+{
+  GPUMGCycle *c = u->c;
+
+  PetscFunctionBegin;
+  for (int l = c->levels - 1; l > 0; l--) PetscCall(Restrict(u, l, u->at[l].b));
+  for (int l = 0; l < c->levels; l++) {
+    const PetscBool zero = (PetscBool)(l == 0 || c->type == PC_MG_ADDITIVE);
+
+    if (l && c->type != PC_MG_ADDITIVE) PetscCall(Interpolate(u, l, PETSC_FALSE));
+    if (c->type == PC_MG_FULL) PetscCall(Multiplicative(u, l, zero));
+    else if (l) PetscCall(Smooth(u, l, &c->level[l].down, zero));
+    else PetscCall(Coarse(u, zero));
+  }
+  if (c->type == PC_MG_ADDITIVE)
+    for (int l = 1; l < c->levels; l++) PetscCall(Interpolate(u, l, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* x = the cycle's M b, arrays of the device that are not the cycle's own, in the order of the device's stream */
+PetscErrorCode GPUMGCycleRun(GPUMGCycle *c, const double *b, double *x)
+{
+  const int top = c->levels - 1;
+  Run       u   = {c, c->dev->stream, {{NULL, NULL, NULL}}};
+
+  PetscFunctionBegin;
+  c->flops = 0;
+  for (int l = 0; l < top; l++) u.at[l] = (Place){c->level[l].b, c->level[l].x, c->level[l].spare};
+  u.at[top] = (Place){b, x, c->level[top].spare};
+  if (c->type == PC_MG_MULTIPLICATIVE)
+    for (int k = 0; k < c->cycles; k++) PetscCall(Multiplicative(&u, top, (PetscBool)(k == 0)));
+  else PetscCall(Others(&u));
+  if (u.at[top].x != x) PetscCall(Copy(&u, top, x, u.at[top].x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same with b and x of the finest level, by a graph once it has run by itself */
+PetscErrorCode GPUMGCycleReplay(GPUMGCycle *c)
+{
+  GPUMGLevel *top = &c->level[c->levels - 1];
+
+  PetscFunctionBegin;
+#if defined(GPUCSR_HAVE_CUDA)
+  if (c->dev->ops->kernels && c->ran && !c->graph && !c->unrecordable) {
+    PetscErrorCode ierr;
+
+    PetscCall(GPUKSPGraphBegin(c->dev->stream));
+    ierr = GPUMGCycleRun(c, top->b, top->x);
+    PetscCall(GPUKSPGraphEnd(c->dev->stream, &c->graph));
+    PetscCall(ierr);
+    c->unrecordable = (PetscBool)!c->graph;
+  }
+  if (c->graph) {
+    PetscCall(GPUKSPGraphLaunch(c->graph, c->dev->stream));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  PetscCall(GPUMGCycleRun(c, top->b, top->x));
+  c->ran = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What was recorded is of other matrices now */
+PetscErrorCode GPUMGCycleForget(GPUMGCycle *c)
+{
+  PetscFunctionBegin;
+#if defined(GPUCSR_HAVE_CUDA)
+  if (c->graph && !c->dev->failed[0]) PetscCall(GPUKSPGraphDestroy(&c->graph));
+#endif
+  c->graph = NULL;
+  c->ran = c->unrecordable = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUMGCycleDestroy(GPUMGCycle *c)
+{
+  PetscFunctionBegin;
+  if (!c->dev) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!c->dev->failed[0]) PetscCall(c->dev->ops->activate(c->dev->id));
+  PetscCall(GPUMGCycleForget(c));
+  for (int l = 0; l < GPUMG_LEVELS; l++) {
+    PetscCall(GPUMGFree(c->dev, &c->level[l].memory));
+    PetscCall(GPUMGFree(c->dev, &c->level[l].down.M));
+    PetscCall(GPUMGFree(c->dev, &c->level[l].up.M));
+    for (int k = 0; k < 3; k++) PetscCall(MatDestroy(&c->level[l].copy[k].A));
+  }
+  PetscCall(GPUMGFree(c->dev, &c->inverse));
+  PetscCall(PetscMemzero(c, sizeof(*c)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Of device memory that the matrices have not */
+double GPUMGCycleBytes(const GPUMGCycle *c)
+{
+  double bytes = (double)c->inverse.bytes;
+
+  for (int l = 0; l < c->levels; l++) bytes += (double)c->level[l].memory.bytes + (double)c->level[l].down.M.bytes + (double)c->level[l].up.M.bytes;
+  return bytes;
+}

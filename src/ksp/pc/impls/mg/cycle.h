@@ -1,0 +1,89 @@
+#pragma once
+
+/*
+  A cycle of multigrid on one device: levels whose operators and interpolations are matrices of this library, smoothers that are polynomials, and a coarse solver that is a dense
+  inverse or such a polynomial. Made from a PCMG by levels.c, run by cycle.c, hooked into PCMG and PCGAMG by pcmg.c.
+*/
+#include <petscksp.h>
+#include "../../../../mat/impls/gpucsr/operator.h"
+#include "pass.h"
+
+#define GPUMG_LEVELS 16 /* at most */
+#define GPUMG_STEPS  32 /* of a smoother at most */
+
+/* Device memory that is kept for the next hierarchy */
+typedef struct {
+  void  *p;
+  size_t bytes;
+} GPUMGMemory;
+
+/* So many steps d = ca d + cb M (b - A x), x += d: all that Chebyshev's and Richardson's iterations are */
+typedef struct {
+  double ca, cb;
+} GPUMGStep;
+
+typedef struct {
+  int         steps;
+  GPUMGStep   step[GPUMG_STEPS];
+  PetscBool   fromzero; /* it starts from 0, whatever x is */
+  int         bs;       /* M: 0 none, 1 a diagonal, else diagonal blocks of this size, */
+  GPUMGMemory M;        /* by rows */
+} GPUMGSmoother;
+
+/* A matrix that takes part, or its transpose */
+typedef struct {
+  GPUCSROperator o;
+  PetscBool      transposed;
+  const void    *data; /* of the plan's first array, when the cycle was made */
+} GPUMGMatrix;
+
+/* One that the program has as MATSEQAIJ, as a matrix of ours */
+typedef struct {
+  Mat        A;
+  PetscInt64 id, state; /* what it was made from */
+} GPUMGCopy;
+
+typedef struct {
+  int           n;
+  int           cycles;  /* on the next coarser level: 1 V, 2 W */
+  GPUMGMatrix   A, P, R; /* P: to this level from the next coarser one; R: back */
+  GPUMGCopy     copy[3]; /* of the matrices of A, P and R */
+  GPUMGSmoother down, up;
+  PetscBool     two; /* up is another one than down */
+  GPUMGMemory   memory;
+  double       *b, *x, *spare, *r, *d; /* in it; spare: for a step, which cannot write the x that it multiplies with */
+} GPUMGLevel;
+
+typedef struct _n_GPUMGCycle {
+  GPUCSRDevice dev;
+  PCMGType     type;
+  int          levels, cycles; /* cycles of an application */
+  GPUMGLevel   level[GPUMG_LEVELS];
+  PetscBool    exact; /* the coarsest level is solved with by a dense inverse, else smoothed */
+  GPUMGMemory  inverse;
+  void        *graph;        /* of an application to b and x of the finest level */
+  PetscBool    ran;          /* before it is recorded: what kernels set up for good is there */
+  PetscBool    unrecordable; /* and cannot be recorded */
+  double       flops;        /* of an application */
+} GPUMGCycle;
+
+/* cycle.c */
+GPUCSR_INTERN PetscErrorCode GPUMGCycleRun(GPUMGCycle *, const double *b, double *x);
+GPUCSR_INTERN PetscErrorCode GPUMGCycleReplay(GPUMGCycle *);
+GPUCSR_INTERN PetscErrorCode GPUMGCycleForget(GPUMGCycle *);
+GPUCSR_INTERN PetscErrorCode GPUMGCycleDestroy(GPUMGCycle *);
+GPUCSR_INTERN PetscErrorCode GPUMGGrow(GPUCSRDevice, size_t, const char[], GPUMGMemory *);
+GPUCSR_INTERN PetscErrorCode GPUMGFree(GPUCSRDevice, GPUMGMemory *);
+GPUCSR_INTERN double         GPUMGCycleBytes(const GPUMGCycle *);
+
+/* polynomial.c */
+GPUCSR_INTERN PetscErrorCode GPUMGPolynomial(KSP, GPUMGSmoother *, PetscBool *);
+
+/* levels.c */
+GPUCSR_INTERN PetscErrorCode GPUMGLevelsTake(PC, GPUMGCycle *, PetscBool *, char[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUMGLevelsMoved(const GPUMGCycle *, PetscBool *);
+
+/* pcmg.c */
+GPUCSR_INTERN PetscErrorCode PCMGInitialize_Private(void);
+GPUCSR_INTERN PetscErrorCode PCMGFinalize_Private(void);
+GPUCSR_INTERN PetscErrorCode PCMGCycleGet_Private(PC, GPUMGCycle **, PetscInt *version);

@@ -1,0 +1,406 @@
+/*
+  The hierarchy of a PCMG as a cycle on the device: which levels qualify, their matrices, what their smoothers and the coarse solver do. PETSc's objects say what is to be computed; nothing of
+  them is kept but their numbers.
+*/
+#include <petsc/private/pcmgimpl.h>
+#include <petsc/private/kspimpl.h>
+#include "../../../../sys/gpucsrsys.h"
+#include "cycle.h"
+
+/* Rows of a coarse operator whose inverse is made, and applied as a dense matrix */
+#define LARGEST_INVERSE 1024
+
+/* Blocks of the largest size that a step multiplies with */
+#define LARGEST_BLOCK 16
+
+/* Why a hierarchy is not ours, level by level */
+typedef struct {
+  char  *text;
+  size_t len;
+} Why;
+
+static PetscErrorCode Not(Why *w, const char what[], PetscInt level, const char have[], const char option[], const char prefix[])
+{
+  size_t used;
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrlen(w->text, &used));
+  PetscCall(PetscSNPrintf(w->text + used, w->len - used, "%slevel %" PetscInt_FMT " has %s %s", used ? ", " : "", level, what, have));
+  PetscCall(PetscStrlen(w->text, &used));
+  if (option) PetscCall(PetscSNPrintf(w->text + used, w->len - used, " (-%s%s would be)", prefix ? prefix : "", option));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Is(void *object, const char *const types[], size_t count, PetscBool *is)
+{
+  PetscFunctionBegin;
+  *is = PETSC_FALSE;
+  for (size_t k = 0; k < count && !*is; k++) PetscCall(PetscObjectTypeCompare((PetscObject)object, types[k], is));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#define IS(object, types, is) Is((void *)(object), types, PETSC_STATIC_ARRAY_LENGTH(types), is)
+
+/* ---- numbers to the device ---- */
+
+/* A vector of PETSc's, wherever it is */
+static PetscErrorCode Fetch(const GPUCSROperator *o, Vec v, double *to)
+{
+  GPUCSRDevice   dev = o->dev;
+  GPUCSROperand  a;
+  GPUCSRStream   s    = dev->stream;
+  PetscErrorCode ierr = PETSC_SUCCESS;
+  PetscInt       n;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetLocalSize(v, &n));
+  PetscCall(MatGPUCSROperatorVecGet_Private(o, v, PETSC_TRUE, PETSC_FALSE, &a));
+  if (a.place == GPUCSR_DEVICE) {
+    ierr = MatGPUCSRStream_Private(dev, &a, NULL, NULL, &s);
+    if (!ierr && s != dev->stream) ierr = dev->ops->streamsynchronize(dev->id, s);
+    if (!ierr) ierr = dev->ops->copy(dev->id, to, a.p, sizeof(double) * (size_t)n, GPUCSR_ON_DEVICE, dev->stream);
+    if (!ierr && s != dev->stream) ierr = dev->ops->streamsynchronize(dev->id, dev->stream);
+  } else ierr = GPUCSRUpload(dev, to, GPUCSR_DOUBLE, a.p, GPUCSR_DOUBLE, (size_t)n, a.pinned, dev->stream, NULL);
+  PetscCall(MatGPUCSROperatorVecRestore_Private(o, v, PETSC_TRUE, PETSC_FALSE, &a));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Diagonal(const GPUCSROperator *o, PC pc, double *to)
+{
+  Vec unit, diagonal;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreateVecs(o->A, &unit, &diagonal));
+  PetscCall(VecSet(unit, 1.0));
+  PetscCall(PCApply(pc, unit, diagonal));
+  PetscCall(Fetch(o, diagonal, to));
+  PetscCall(VecDestroy(&unit));
+  PetscCall(VecDestroy(&diagonal));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Columns 0 to count - 1 of what a PC does to vectors that repeat with this period, by rows: its diagonal blocks, or all of it */
+static PetscErrorCode Columns(GPUCSRDevice dev, PC pc, PetscInt n, PetscInt count, double *to)
+{
+  Vec                unit, column;
+  double            *rows;
+  PetscScalar       *u;
+  const PetscScalar *c;
+
+  PetscFunctionBegin;
+  PetscCall(VecCreateSeq(PETSC_COMM_SELF, n, &unit));
+  PetscCall(VecDuplicate(unit, &column));
+  PetscCall(PetscMalloc1((size_t)n * (size_t)count, &rows));
+  for (PetscInt j = 0; j < count; j++) {
+    PetscCall(VecGetArrayWrite(unit, &u));
+    for (PetscInt i = 0; i < n; i++) u[i] = i % count == j;
+    PetscCall(VecRestoreArrayWrite(unit, &u));
+    PetscCall(PCApply(pc, unit, column));
+    PetscCall(VecGetArrayRead(column, &c));
+    for (PetscInt i = 0; i < n; i++) rows[(size_t)i * (size_t)count + (size_t)j] = (double)PetscRealPart(c[i]);
+    PetscCall(VecRestoreArrayRead(column, &c));
+  }
+  PetscCall(GPUCSRUpload(dev, to, GPUCSR_DOUBLE, rows, GPUCSR_DOUBLE, (size_t)n * (size_t)count, PETSC_FALSE, dev->stream, NULL));
+  PetscCall(PetscFree(rows));
+  PetscCall(VecDestroy(&unit));
+  PetscCall(VecDestroy(&column));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- what levels have ---- */
+
+/*
+  A MATSEQAIJ or MATSEQMAIJ becomes a matrix of ours: DMDA's interpolations are of PETSc's own types, whatever that of the operator is, and then
+  products with them may be
+*/
+static PetscErrorCode Ours(const GPUCSROperator *like, Mat *A, GPUMGCopy *copy)
+{
+  const PetscInt64         id = (PetscInt64)((PetscObject)*A)->id;
+  PetscObjectState         state;
+  static const char *const types[] = {MATSEQAIJ, MATSEQMAIJ};
+  PetscBool                aij;
+
+  PetscFunctionBegin;
+  PetscCall(IS(*A, types, &aij));
+  PetscCall(PetscObjectStateGet((PetscObject)*A, &state));
+  if (!aij || !copy->A || copy->id != id || copy->state != (PetscInt64)state) PetscCall(MatDestroy(&copy->A));
+  if (!aij || !like->dev) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!copy->A) PetscCall(MatGPUCSROperatorLike_Private(like, *A, &copy->A));
+  copy->id    = id;
+  copy->state = (PetscInt64)state;
+  *A          = copy->A;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Get(Mat A, PetscBool transposed, GPUCSROperator *o, char why[], size_t len)
+{
+  PetscFunctionBegin;
+  if (transposed) PetscCall(MatGPUCSROperatorTransposeGet_Private(A, o, why, len));
+  else PetscCall(MatGPUCSROperatorGet_Private(A, o, why, len));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Where a matrix that takes part is on the device */
+static PetscErrorCode Operator(Mat A, PetscBool transposed, const char what[], PetscInt level, GPUMGMatrix *m, Why *w)
+{
+  char            whynot[256] = "";
+  GPUCSROperator *o           = &m->o;
+  PetscBool       ours;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(m, sizeof(*m)));
+  m->transposed = transposed;
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJGPUCSR, &ours));
+  if (!ours) {
+    PetscCall(Not(w, what, level, ((PetscObject)A)->type_name, NULL, NULL));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(Get(A, transposed, o, whynot, sizeof(whynot)));
+  if (!o->dev) PetscCall(Not(w, what, level, whynot, NULL, NULL));
+  else if (GPUCSRVectorType(o->plan->A.precision) != GPUCSR_DOUBLE) PetscCall(Not(w, what, level, "in single precision", NULL, NULL));
+  else {
+    m->data = o->plan->A.array[0].data;
+    PetscCall(MatGPUCSROperatorBegin_Private(o));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Has a matrix of a hierarchy that is as it was left its place on the device? */
+PetscErrorCode GPUMGLevelsMoved(const GPUMGCycle *c, PetscBool *moved)
+{
+  PetscFunctionBegin;
+  *moved = PETSC_FALSE;
+  for (int l = 0; l < c->levels; l++) {
+    const GPUMGMatrix *all[] = {&c->level[l].A, &c->level[l].P, &c->level[l].R};
+
+    for (int k = 0; k < (l ? 3 : 1) && !*moved; k++) {
+      const GPUMGMatrix *m = all[k];
+      GPUCSROperator     o;
+      char               why[256];
+
+      PetscCall(Get(m->o.A, m->transposed, &o, why, sizeof(why)));
+      *moved = (PetscBool)(o.dev != m->o.dev || !o.dev || memcmp(&o.version, &m->o.version, sizeof(o.version)) || o.plan->A.array[0].data != m->data);
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Nobody looks at what the method does, and it does nothing besides: as PCMG and PCGAMG make their smoothers */
+static PetscErrorCode Plain(KSP ksp, PetscBool *plain)
+{
+  Mat          A, P;
+  MatNullSpace null[2];
+  PetscBool    scaled;
+
+  PetscFunctionBegin;
+  PetscCall(PCGetOperators(ksp->pc, &A, &P));
+  PetscCall(MatGetNullSpace(A, &null[0]));
+  PetscCall(MatGetNullSpace(P, &null[1]));
+  PetscCall(PCGetDiagonalScale(ksp->pc, &scaled));
+  *plain = (PetscBool)(ksp->normtype == KSP_NORM_NONE && (ksp->converged == KSPConvergedSkip || ksp->converged == KSPConvergedDefault) && !ksp->numbermonitors && !null[0] && !null[1] && !scaled && !ksp->dscale && !ksp->guess && !ksp->guess_knoll &&
+                       !ksp->presolve && !ksp->postsolve && !(ksp->dm && ksp->dmActive) && ksp->reason >= 0);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ksp: set up. What it does to x, if that can be on the device */
+static PetscErrorCode Smoother(KSP ksp, Mat residual, const GPUCSROperator *o, PetscInt level, GPUMGSmoother *m, Why *w)
+{
+  static const char *const methods[] = {KSPCHEBYSHEV, KSPRICHARDSON}, *const pcs[] = {PCNONE, PCJACOBI, PCPBJACOBI};
+  const char *prefix = ((PetscObject)ksp)->prefix;
+  PetscBool   method, known, plain = PETSC_FALSE, none, blocks, good;
+  PetscInt    bs = 1, n;
+  Mat         A, P;
+
+  PetscFunctionBegin;
+  PetscCall(IS(ksp, methods, &method));
+  PetscCall(IS(ksp->pc, pcs, &known));
+  if (!method) PetscCall(Not(w, "smoother", level, ((PetscObject)ksp)->type_name, "ksp_type chebyshev", prefix));
+  if (!known) PetscCall(Not(w, "preconditioner", level, ((PetscObject)ksp->pc)->type_name, "pc_type jacobi", prefix));
+  if (!method || !known) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Plain(ksp, &plain));
+  PetscCall(PCGetOperators(ksp->pc, &A, &P));
+  if (plain && A == residual) PetscCall(GPUMGPolynomial(ksp, m, &good));
+  else good = PETSC_FALSE;
+  if (!good) {
+    PetscCall(Not(w, "a smoother", level, "that takes norms, is looked at, has a null space or finds its own steps", NULL, NULL));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCNONE, &none));
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCPBJACOBI, &blocks));
+  PetscCall(MatGetLocalSize(P, &n, NULL));
+  if (blocks) PetscCall(MatGetBlockSize(P, &bs));
+  if (bs > LARGEST_BLOCK) {
+    PetscCall(Not(w, "preconditioner", level, "pbjacobi of blocks that are too large", NULL, NULL));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  m->bs = none ? 0 : (int)bs;
+  if (none) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUMGGrow(o->dev, sizeof(double) * (size_t)n * (size_t)bs, "the preconditioner of a smoother", &m->M));
+  if (bs > 1) PetscCall(Columns(o->dev, ksp->pc, n, bs, (double *)m->M.p));
+  else PetscCall(Diagonal(o, ksp->pc, (double *)m->M.p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Is what the PC does linear? Of those that have a solver inside, that may not be */
+static PetscErrorCode Linear(PC pc, PetscBool *linear)
+{
+  static const char *const pcs[] = {PCLU, PCCHOLESKY, PCILU, PCICC, PCSVD, PCNONE, PCJACOBI, PCPBJACOBI, PCSOR};
+  KSP                     *sub, one;
+  PetscInt                 count = 1;
+  PetscBool                blocks, redundant;
+
+  PetscFunctionBegin;
+  PetscCall(IS(pc, pcs, linear));
+  PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCBJACOBI, &blocks));
+  PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCREDUNDANT, &redundant));
+  if (!blocks && !redundant) PetscFunctionReturn(PETSC_SUCCESS);
+  if (blocks) PetscCall(PCBJacobiGetSubKSP(pc, &count, NULL, &sub));
+  else {
+    PetscCall(PCRedundantGetKSP(pc, &one));
+    sub = &one;
+  }
+  *linear = PETSC_TRUE;
+  for (PetscInt k = 0; k < count && *linear; k++) {
+    PetscBool only;
+
+    PetscCall(PetscObjectTypeCompare((PetscObject)sub[k], KSPPREONLY, &only));
+    *linear = PETSC_FALSE;
+    if (only) PetscCall(Linear(sub[k]->pc, linear));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CoarseSolver(GPUMGCycle *c, KSP ksp, Why *w)
+{
+  static const char *const methods[] = {KSPCHEBYSHEV, KSPRICHARDSON};
+  GPUMGLevel              *L         = &c->level[0];
+  Mat                      A;
+  PetscBool                only, linear, method;
+  char                     have[96];
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPPREONLY, &only));
+  PetscCall(IS(ksp, methods, &method));
+  c->exact = only;
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  if (method) {
+    PetscCall(Smoother(ksp, A, &L->A.o, 0, &L->down, w));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(Linear(ksp->pc, &linear));
+  if (!only || !linear) {
+    PetscCall(PetscSNPrintf(have, sizeof(have), "%s with %s", ((PetscObject)ksp)->type_name, ((PetscObject)ksp->pc)->type_name));
+    PetscCall(Not(w, "coarse solver", 0, have, "ksp_type preonly", ((PetscObject)ksp)->prefix));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (L->n > LARGEST_INVERSE) {
+    PetscCall(PetscSNPrintf(have, sizeof(have), "of %d rows, more than %d", L->n, LARGEST_INVERSE));
+    PetscCall(Not(w, "an operator", 0, have, NULL, NULL));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (w->text[0]) PetscFunctionReturn(PETSC_SUCCESS); /* for nothing */
+  PetscCall(GPUMGGrow(c->dev, sizeof(double) * (size_t)L->n * (size_t)L->n, "the inverse of a coarse operator", &c->inverse));
+  PetscCall(Columns(c->dev, ksp->pc, L->n, L->n, (double *)c->inverse.p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Between level l and the one below: both as MatInterpolate() and MatRestrict() choose between a matrix and its transpose, by rows */
+static PetscErrorCode Transfers(PC_MG_Levels *p, PetscInt l, GPUMGLevel *L, PetscInt coarse, Why *w)
+{
+  Mat      P = p->interpolate, R = p->restrct;
+  PetscInt rows[2];
+
+  PetscFunctionBegin;
+  PetscCall(MatGetLocalSize(P, &rows[0], NULL));
+  PetscCall(MatGetLocalSize(R, &rows[1], NULL));
+  PetscCall(Ours(&L->A.o, &P, &L->copy[1]));
+  if (p->restrct == p->interpolate) R = P;
+  else PetscCall(Ours(&L->A.o, &R, &L->copy[2]));
+  PetscCall(Operator(P, (PetscBool)(rows[0] != L->n), "an interpolation", l, &L->P, w));
+  PetscCall(Operator(R, (PetscBool)(rows[1] != coarse), "a restriction", l, &L->R, w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Vectors(GPUMGCycle *c, GPUMGLevel *L)
+{
+  const size_t each = GPUCSRTogether(sizeof(double) * (size_t)PetscMax(1, L->n));
+  double     **v[]  = {&L->b, &L->x, &L->r, &L->d};
+  const size_t n    = PETSC_STATIC_ARRAY_LENGTH(v);
+
+  PetscFunctionBegin;
+  PetscCall(GPUMGGrow(c->dev, n * each, "vectors of a multigrid level", &L->memory));
+  for (size_t k = 0; k < n; k++) *v[k] = (double *)((char *)L->memory.p + k * each);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A level's matrix and smoothers; set up again where its matrices are others, as KSPSolve() would */
+static PetscErrorCode Level(PC_MG_Levels **p, PetscInt l, GPUMGCycle *c, Why *w)
+{
+  GPUMGLevel *L  = &c->level[l];
+  KSP         up = p[l]->smoothu, down = p[l]->smoothd;
+  Mat         A, B;
+
+  PetscFunctionBegin;
+  PetscCall(KSPSetUp(down));
+  if (l && up != down) PetscCall(KSPSetUp(up));
+  PetscCall(PCGetOperators(down->pc, &A, NULL));
+  PetscCall(MatGetLocalSize(A, &L->n, NULL));
+  B = A;
+  PetscCall(Ours(&c->level[c->levels - 1].A.o, &B, &L->copy[0]));
+  PetscCall(Operator(B, PETSC_FALSE, "a matrix", l, &L->A, w));
+  L->cycles = (int)p[l]->cycles;
+  L->two    = (PetscBool)(l && up != down);
+  if (!L->A.o.dev) PetscFunctionReturn(PETSC_SUCCESS);
+  if (c->dev && c->dev != L->A.o.dev) {
+    PetscCall(Not(w, "a matrix", l, "on another device", NULL, NULL));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  c->dev = L->A.o.dev;
+  if (!l) PetscFunctionReturn(PETSC_SUCCESS);
+  if (p[l]->residual != PCMGResidualDefault || (p[l]->A && p[l]->A != A) || p[l]->cr) PetscCall(Not(w, "a residual", l, "or relaxation of the program's", NULL, NULL));
+  PetscCall(Smoother(down, A, &L->A.o, l, &L->down, w));
+  if (L->two) PetscCall(Smoother(up, A, &L->A.o, l, &L->up, w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The hierarchy of a PC that is set up. ok: all of it is on one device, else why says what is not. c->dev is set wherever the finest matrix is on a device */
+PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], size_t len)
+{
+  PC_MG         *mg     = (PC_MG *)pc->data;
+  PC_MG_Levels **p      = mg->levels;
+  Why            w      = {why, len};
+  PetscBool      wanted = PETSC_TRUE;
+  PetscMPIInt    size;
+
+  PetscFunctionBegin;
+  why[0] = 0;
+  *ok    = PETSC_FALSE;
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size));
+  if (size > 1 || !GPUCSR_SCALAR_IS_DOUBLE) {
+    PetscCall(PetscStrncpy(why, "there are several processes, or numbers that are not real double", len));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PetscOptionsGetBool(((PetscObject)pc)->options, ((PetscObject)pc)->prefix, "-pc_mg_gpucsr", &wanted, NULL));
+  if (!wanted) {
+    PetscCall(PetscStrncpy(why, "-pc_mg_gpucsr false was asked for", len));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (!p || mg->nlevels < 2 || mg->nlevels > GPUMG_LEVELS) {
+    PetscCall(PetscStrncpy(why, "there is one level, or there are very many", len));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  c->levels = (int)mg->nlevels;
+  c->type   = mg->am;
+  c->cycles = (int)mg->cyclesperpcapply;
+  PetscCall(PetscMemzero(&c->level[c->levels - 1].A, sizeof(c->level[0].A))); /* what others are made like */
+  for (PetscInt l = c->levels - 1; l >= 0; l--) {
+    PetscCall(Level(p, l, c, &w));
+    if (!c->dev) PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  for (PetscInt l = 1; l < c->levels; l++) PetscCall(Transfers(p[l], l, &c->level[l], c->level[l - 1].n, &w));
+  if (c->level[0].A.o.dev) PetscCall(CoarseSolver(c, p[0]->smoothd, &w));
+  if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int l = 0; l < c->levels; l++) PetscCall(Vectors(c, &c->level[l]));
+  *ok = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,39 @@
+/*
+  Passes of a cycle on the host: where the host is the device, or plays one.
+*/
+#include "pass.h"
+
+PetscErrorCode GPUMGPassRun(GPUCSRDevice dev, const GPUMGPass *p, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+#if defined(GPUCSR_HAVE_CUDA)
+  if (dev->ops->kernels) {
+    PetscCall(GPUMGPassDevice(p, s));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  PetscCall(GPUCSRHostTurn(s));
+  for (int i = 0; i < p->n; i++) GPUMGPassRow(p, i);
+  PetscCall(GPUCSRLaunched(dev, "a step of a smoother"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUMGDense(GPUCSRDevice dev, int n, const double *A, const double *x, double *z, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+#if defined(GPUCSR_HAVE_CUDA)
+  if (dev->ops->kernels) {
+    PetscCall(GPUMGDenseDevice(n, A, x, z, s));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  PetscCall(GPUCSRHostTurn(s));
+  for (int i = 0; i < n; i++) {
+    double sum = 0;
+
+    for (int j = 0; j < n; j++) sum += A[(int64_t)i * n + j] * x[j];
+    z[i] = sum;
+  }
+  PetscCall(GPUCSRLaunched(dev, "a coarse solve"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

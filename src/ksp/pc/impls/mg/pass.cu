@@ -1,0 +1,44 @@
+/*
+  Passes of a cycle on the device. A step of a smoother is a thread a row: 8 to 48 bytes each, of which the product before it has left none in the caches where the level is large. The
+  coarse solve is a warp a row of the inverse.
+*/
+#include "../../../../mat/impls/gpucsr/kernels/device.cuh"
+#include "pass.h"
+
+#define THREADS 256
+
+__global__ void __launch_bounds__(THREADS) pass_kernel(const GPUMGPass p)
+{
+  const int i = (int)(blockIdx.x * THREADS + threadIdx.x);
+
+  if (i < p.n) GPUMGPassRow(&p, i);
+}
+
+PetscErrorCode GPUMGPassDevice(const GPUMGPass *p, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  if (!p->n) PetscFunctionReturn(PETSC_SUCCESS);
+  pass_kernel<<<GPUCSRBlocks(p->n, THREADS), THREADS, 0, (cudaStream_t)s>>>(*p);
+  GPUCSRCheckLaunch("a step of a smoother");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+__global__ void __launch_bounds__(THREADS) dense_kernel(int n, const double *__restrict__ A, const double *__restrict__ x, double *__restrict__ z)
+{
+  const int lane = (int)threadIdx.x % 32, row = (int)(blockIdx.x * THREADS + threadIdx.x) / 32;
+  double    sum = 0;
+
+  if (row >= n) return;
+#pragma unroll 4
+  for (int j = lane; j < n; j += 32) sum += A[(int64_t)row * n + j] * x[j];
+  sum = reduce<32>(sum);
+  if (lane == 0) z[row] = sum;
+}
+
+PetscErrorCode GPUMGDenseDevice(int n, const double *A, const double *x, double *z, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  dense_kernel<<<GPUCSRBlocks(32 * (int64_t)n, THREADS), THREADS, 0, (cudaStream_t)s>>>(n, A, x, z);
+  GPUCSRCheckLaunch("a coarse solve");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

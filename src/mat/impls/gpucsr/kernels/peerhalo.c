@@ -1,0 +1,116 @@
+/*
+  The halo among peers where the host computes, in the memory that they share: plain loops, the twin of peerhalo.cu, with its flags and its order.
+*/
+#include "peerhalo.h"
+#include <math.h>
+
+#if !defined(GPUCSR_HAVE_CUDA)
+  #define GPUCSRPeerSend_CUDA(...)     PETSC_ERR_PLIB
+  #define GPUCSRPeerReceive_CUDA(...)  PETSC_ERR_PLIB
+  #define GPUCSRPeerMultiply_CUDA(...) PETSC_ERR_PLIB
+  #define GPUCSRPeerAdd_CUDA(...)      PETSC_ERR_PLIB
+#endif
+
+static PetscBool OnDevice(const GPUCSRPeerHalo *h)
+{
+  return (PetscBool)(h->dev && h->dev->ops->kernels);
+}
+
+/* A launch that is refused has done nothing */
+static PetscErrorCode Turn(const GPUCSRPeerHalo *h, const char what[], GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRHostTurn(s));
+  if (h->dev) PetscCall(GPUCSRLaunched(h->dev, what));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What has come, once all neighbours have shown the number of this exchange */
+static PetscErrorCode Await(const GPUCSRPeerHalo *h, GPUCSRPeerWay way, const double **in)
+{
+  const uint64_t s = *h->count + 1;
+
+  for (int k = 0; k < h->n; k++) {
+    PetscErrorCode ierr = GPUCSRPeerAwait(h->peers, h->link[k].shown, s);
+
+    if (ierr) return ierr;
+  }
+  *in = h->in[way][s % 2];
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode GPUCSRPeerSend(const GPUCSRPeerHalo *h, GPUCSRPeerWay way, int count, const int32_t *index, const double *from, GPUCSRStream stream)
+{
+  PetscFunctionBegin;
+  if (OnDevice(h)) {
+    PetscCall(GPUCSRPeerSend_CUDA(h, way, count, index, from, stream));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(Turn(h, "peer_send", stream));
+  const uint64_t s = *h->count + 1;
+  for (int l = 0; l < h->n; l++) {
+    const GPUCSRPeerLink *link = &h->link[l];
+
+    for (int k = link->first[way]; k < link->last[way]; k++) link->to[way][s % 2][k - link->first[way]] = !from ? NAN : index ? from[index[k]] : from[k];
+  }
+  for (int l = 0; l < h->n; l++) GPUCSRPeerPublish(h->link[l].flag, s);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRPeerReceive(const GPUCSRPeerHalo *h, GPUCSRPeerWay way, double *to, GPUCSRStream stream)
+{
+  const double *in;
+
+  PetscFunctionBegin;
+  if (OnDevice(h)) {
+    PetscCall(GPUCSRPeerReceive_CUDA(h, way, to, stream));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(Turn(h, "peer_receive", stream));
+  PetscCall(Await(h, way, &in));
+  for (int k = 0; k < h->coming[way] && to; k++) to[k] = in[k];
+  ++*h->count;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRPeerMultiply(const GPUCSRPeerHalo *h, const GPUCSRPeerRows *r, double *z, GPUCSRStream stream)
+{
+  const double *in;
+
+  PetscFunctionBegin;
+  if (OnDevice(h)) {
+    PetscCall(GPUCSRPeerMultiply_CUDA(h, r, z, stream));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(Turn(h, "peer_multiply", stream));
+  PetscCall(Await(h, GPUCSR_ENTRIES, &in));
+  for (int k = 0; k < r->n; k++) {
+    double sum = 0;
+
+    for (int32_t q = r->ptr[k]; q < r->ptr[k + 1]; q++) sum += r->val[q] * in[r->col[q]];
+    z[r->row[k]] += sum;
+  }
+  ++*h->count;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRPeerAdd(const GPUCSRPeerHalo *h, const GPUCSRPeerSums *a, double *z, GPUCSRStream stream)
+{
+  const double *in;
+
+  PetscFunctionBegin;
+  if (OnDevice(h)) {
+    PetscCall(GPUCSRPeerAdd_CUDA(h, a, z, stream));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(Turn(h, "peer_add", stream));
+  PetscCall(Await(h, GPUCSR_SUMS, &in));
+  for (int k = 0; k < a->n; k++) {
+    double sum = 0;
+
+    for (int32_t q = a->ptr[k]; q < a->ptr[k + 1]; q++) sum += in[a->from[q]];
+    z[a->place[k]] += sum;
+  }
+  ++*h->count;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

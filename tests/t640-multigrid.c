@@ -1,0 +1,377 @@
+/*
+  A cycle of multigrid on the device against PETSc's cycle of the same hierarchy: V and W cycles, full, additive and cascadic multigrid, smoothers of all kinds that it takes, GAMG's
+  hierarchy and that of a DMDA; with new values, other smoothers, another number of steps; and what it does not take, which must be PETSc's.
+
+  A monitor on a smoother makes PETSc's cycle of it, and the smoothers of PETSc's cycle count their iterations: so the test knows whose cycle there was.
+
+  //TEST name="csr" args="-mat_gpucsr_format csr -mat_gpucsr_product_least 0"
+  //TEST name="separate" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -mat_gpucsr_product_least 0"
+  //TEST name="late" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -gpucsr_debug_defer {}" loop="0 7"
+  //TEST name="vectors" args="-mat_gpucsr_format csr -vec_type standard"
+  //TEST name="memory" gpu=0 args="-faulty -mat_gpucsr_backend auto -mat_gpucsr_format csr -gpucsr_debug_standin 1 -mat_gpucsr_memory_limit {}" loop="30000 100000 200000 300000 340000 350000 360000 400000 500000 600000"
+  //TEST name="fault" gpu=0 args="-faulty -mat_gpucsr_backend auto -mat_gpucsr_format csr -gpucsr_debug_standin 1 -gpucsr_debug_fault {}" loop="memory:1 memory:3 memory:5 memory:7 memory:6:on"
+  //TEST name="precision" args="-mat_gpucsr_format csr -mat_gpucsr_precision mixed"
+*/
+static char help[] = "Tests cycles of multigrid.\n";
+
+#include "testing.h"
+#include <petscdmda.h>
+#include <petscksp.h>
+
+static PetscErrorCode Nothing(KSP ksp, PetscInt n, PetscReal norm, void *ctx)
+{
+  PetscFunctionBegin;
+  (void)ksp;
+  (void)n;
+  (void)norm;
+  (void)ctx;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Iterations that PETSc's smoothers have made so far */
+static PetscErrorCode Smoothed(PC pc, PetscInt *its)
+{
+  PetscInt levels, one;
+
+  PetscFunctionBegin;
+  *its = 0;
+  PetscCall(PCMGGetLevels(pc, &levels));
+  for (PetscInt l = 1; l < levels; l++) {
+    KSP smoother;
+
+    PetscCall(PCMGGetSmoother(pc, l, &smoother));
+    PetscCall(KSPGetTotalIterations(smoother, &one));
+    *its += one;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  What rounding may make of an entry of M b: each of the passes of a cycle adds up a row's products and scales them by M, |M| (|b| + |A| |x|) c eps with c a row's length and what the step does
+  besides; coarser levels see no more than that, and the coarse solve, whose error its condition magnifies, is a small part of it. No entry is counted on by itself: bounds are of the largest.
+*/
+static PetscErrorCode Bound(PC pc, Vec b, Vec z, PetscInt passes, PetscReal *bound)
+{
+  Mat       A, B;
+  Vec       t, d;
+  PetscReal eps = 0, all;
+  PetscInt  n, most = 0;
+
+  PetscFunctionBegin;
+  PetscCall(TestEps(&eps));
+  PetscCall(PCGetOperators(pc, &A, NULL));
+  PetscCall(TestAbs(A, &B));
+  PetscCall(MatCreateVecs(B, &t, &d));
+  PetscCall(VecCopy(z, t));
+  PetscCall(VecAbs(t));
+  PetscCall(MatMult(B, t, d));
+  PetscCall(VecCopy(b, t));
+  PetscCall(VecAbs(t));
+  PetscCall(VecAXPY(d, 1.0, t));
+  PetscCall(MatGetDiagonal(B, t));
+  PetscCall(VecPointwiseDivide(d, d, t));
+  PetscCall(VecNorm(d, NORM_INFINITY, &all));
+  PetscCall(MatGetSize(B, &n, NULL));
+  for (PetscInt i = 0; i < n; i++) {
+    PetscInt length;
+
+    PetscCall(MatGetRow(B, i, &length, NULL, NULL));
+    most = PetscMax(most, length);
+    PetscCall(MatRestoreRow(B, i, &length, NULL, NULL));
+  }
+  *bound = eps * (PetscReal)passes * (PetscReal)(most + 8) * all;
+  PetscCall(VecDestroy(&t));
+  PetscCall(VecDestroy(&d));
+  PetscCall(MatDestroy(&B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One application of ours and one of PETSc's; ours: must it be ours? */
+static PetscErrorCode Compare(PC pc, PetscInt seed, PetscBool ours, const char where[])
+{
+  Mat       A;
+  Vec       b, z[2], r;
+  KSP       smoother;
+  PetscInt  before, after, levels;
+  PetscReal bound = 0, norm;
+
+  PetscFunctionBegin;
+  PetscCall(PCGetOperators(pc, &A, NULL));
+  PetscCall(MatCreateVecs(A, &z[0], &b));
+  PetscCall(VecDuplicate(z[0], &z[1]));
+  PetscCall(VecDuplicate(z[0], &r));
+  PetscCall(TestFill(b, seed, PETSC_FALSE));
+  PetscCall(PCSetUp(pc));
+  PetscCall(PCMGGetLevels(pc, &levels));
+  for (int again = 0; again < 2; again++) { /* the second may be a recorded one */
+    PetscCall(Smoothed(pc, &before));
+    PetscCall(PCApply(pc, b, z[0]));
+    PetscCall(Smoothed(pc, &after));
+    PetscCheck((after == before) == ours, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: the cycle is %s", where, ours ? "PETSc's" : "ours");
+    PetscCall(VecScale(b, -2.0));
+  }
+  PetscCall(VecScale(b, -0.5));
+  PetscCall(PCMGGetSmoother(pc, 1, &smoother));
+  PetscCall(KSPMonitorSet(smoother, Nothing, NULL, NULL));
+  PetscCall(Smoothed(pc, &before));
+  PetscCall(PCApply(pc, b, z[1]));
+  PetscCall(Smoothed(pc, &after));
+  PetscCheck(after > before, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: a cycle of ours in spite of a monitor", where);
+  PetscCall(KSPMonitorCancel(smoother));
+  PetscCall(Bound(pc, b, z[1], 4 * levels * 8, &bound));
+  PetscCall(VecWAXPY(r, -1.0, z[1], z[0]));
+  PetscCall(VecNorm(r, NORM_INFINITY, &norm));
+  if (!(norm <= bound)) {
+    PetscReal size;
+
+    PetscCall(VecNorm(z[1], NORM_INFINITY, &size));
+    SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: the cycles differ by %g of %g, rounding may make %g", where, (double)norm, (double)size, (double)bound);
+  }
+  for (int k = 0; k < 2; k++) PetscCall(VecDestroy(&z[k]));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&r));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* 5 points and convection on a DMDA, with bs unknowns a point; pass: other values */
+static PetscErrorCode Fill(DM da, PetscInt bs, PetscInt pass, Mat A)
+{
+  DMDALocalInfo info;
+
+  PetscFunctionBegin;
+  PetscCall(DMDAGetLocalInfo(da, &info));
+  PetscCall(MatZeroEntries(A));
+  for (PetscInt j = info.ys; j < info.ys + info.ym; j++)
+    for (PetscInt i = info.xs; i < info.xs + info.xm; i++)
+      for (PetscInt c = 0; c < bs; c++) {
+        const PetscInt step[4][2] = {
+          {-1, 0 },
+          {1,  0 },
+          {0,  -1},
+          {0,  1 }
+        };
+        MatStencil      row, col[8];
+        PetscScalar     v[8], diagonal = 0.01;
+        PetscInt        n = 0;
+        const PetscReal w = 1 + 0.5 * ZooReal(i, j, 31 + pass);
+
+        row.i = i, row.j = j, row.k = 0, row.c = c;
+        for (int q = 0; q < 4; q++) {
+          const PetscInt x = i + step[q][0], y = j + step[q][1];
+
+          diagonal += w;
+          if (x < 0 || y < 0 || x >= info.mx || y >= info.my) continue;
+          col[n].i = x, col[n].j = y, col[n].k = 0, col[n].c = c;
+          v[n++] = -w;
+        }
+        for (PetscInt k = 0; k < bs; k++) {
+          col[n]   = row;
+          col[n].c = k;
+          v[n++]   = k == c ? diagonal : (PetscScalar)(0.1 * (double)(k + 1));
+        }
+        PetscCall(MatSetValuesStencil(A, 1, &row, n, col, v, INSERT_VALUES));
+      }
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* CG, with PETSc's cycle and with ours, and the methods of the library, which have ours between their own steps: as many iterations */
+static PetscErrorCode Solve(KSP ksp, const char where[])
+{
+  static const KSPType methods[] = {KSPCG, KSPCG, "gpucg", KSPBCGS, KSPBCGS, "gpubcgs"};
+  Mat                  A;
+  PC                   pc;
+  Vec                  x, b;
+  KSP                  smoother;
+  PetscInt             its = 0, n, before, after;
+  KSPConvergedReason   reason;
+
+  PetscFunctionBegin;
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCGetOperators(pc, &A, NULL));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(TestFill(b, 11, PETSC_FALSE));
+  PetscCall(PCMGGetSmoother(pc, 1, &smoother));
+  for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(methods); q++) {
+    PetscCall(KSPSetType(ksp, methods[q]));
+    PetscCall(KSPSetTolerances(ksp, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, 100));
+    if (q % 3 == 0) PetscCall(KSPMonitorSet(smoother, Nothing, NULL, NULL));
+    PetscCall(Smoothed(pc, &before));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(Smoothed(pc, &after));
+    PetscCall(KSPMonitorCancel(smoother));
+    PetscCheck((after > before) == (q % 3 == 0), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %s with the other's cycle", where, methods[q]);
+    PetscCall(KSPGetConvergedReason(ksp, &reason));
+    PetscCall(KSPGetIterationNumber(ksp, &n));
+    PetscCheck(reason > 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %s says %s", where, methods[q], KSPConvergedReasons[reason]);
+    if (q % 3 == 0) its = n;
+    PetscCheck(PetscAbsInt(n - its) <= (q < 3 ? 0 : 1), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %s takes %" PetscInt_FMT " iterations, with PETSc's cycle %" PetscInt_FMT, where, methods[q], n, its);
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A hierarchy of a DMDA, or GAMG's, by options; then it changes */
+static PetscErrorCode Case(PetscInt k, PetscInt bs, PetscBool gamg, const char options[], PetscBool ours)
+{
+  DM   da;
+  Mat  A;
+  KSP  ksp, smoother;
+  PC   pc;
+  char mtype[64];
+
+  PetscFunctionBegin;
+
+  PetscCall(PetscOptionsInsertString(NULL, options));
+  PetscCall(TestType(mtype, sizeof(mtype)));
+  PetscCall(DMDACreate2d(PETSC_COMM_SELF, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, k, k, 1, 1, bs, 1, NULL, NULL, &da));
+  PetscCall(DMSetMatType(da, mtype));
+  PetscCall(DMSetUp(da));
+  PetscCall(DMCreateMatrix(da, &A));
+  PetscCall(Fill(da, bs, 0, A));
+  PetscCall(KSPCreate(PETSC_COMM_SELF, &ksp));
+  PetscCall(KSPSetOptionsPrefix(ksp, "t_"));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, gamg ? PCGAMG : PCMG));
+  if (!gamg) {
+    PetscCall(KSPSetDM(ksp, da));
+    PetscCall(KSPSetDMActive(ksp, PETSC_FALSE));
+    PetscCall(PCMGSetLevels(pc, 3, NULL));
+    PetscCall(PCMGSetGalerkin(pc, PC_MG_GALERKIN_BOTH));
+  }
+  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(Compare(pc, 3, ours, options));
+  PetscCall(Fill(da, bs, 1, A));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(Compare(pc, 4, ours, "new values"));
+  if (ours) { /* one more step, which nobody but the smoother knows of */
+    PetscReal rtol, atol, dtol;
+    PetscInt  its;
+    PetscBool same;
+
+    PetscCall(PCMGGetSmoother(pc, 1, &smoother));
+    PetscCall(KSPGetTolerances(smoother, &rtol, &atol, &dtol, &its));
+    PetscCall(KSPSetTolerances(smoother, rtol, atol, dtol, its + 1));
+    PetscCall(Compare(pc, 5, ours, "one more step"));
+    PetscCall(PetscObjectTypeCompare((PetscObject)smoother, KSPCHEBYSHEV, &same));
+    if (same) PetscCall(KSPChebyshevSetEigenvalues(smoother, 1.7, 0.3));
+    PetscCall(Compare(pc, 6, ours, "other eigenvalues"));
+  }
+  if (ours && bs == 1 && (gamg || k == 33)) PetscCall(Solve(ksp, options));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(MatDestroy(&A));
+  PetscCall(DMDestroy(&da));
+  { /* what this case has asked for is not the next one's */
+    char *const copy = (char *)options;
+    PetscToken  token;
+    char       *word;
+
+    PetscCall(PetscTokenCreate(copy, ' ', &token));
+    PetscCall(PetscTokenFind(token, &word));
+    while (word) {
+      if (word[0] == '-' && (word[1] < '0' || word[1] > '9')) PetscCall(PetscOptionsClearValue(NULL, word));
+      PetscCall(PetscTokenFind(token, &word));
+    }
+    PetscCall(PetscTokenDestroy(&token));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whatever the device does, or fails to do, the solution is one */
+static PetscErrorCode Faulty(PetscInt k, const KSPType method)
+{
+  Mat                A, R;
+  Vec                x, b, r;
+  KSP                ksp;
+  PC                 pc;
+  PetscReal          norm[2];
+  KSPConvergedReason reason;
+
+  PetscFunctionBegin;
+  PetscCall(TestConvection(PETSC_COMM_SELF, k, 0.0, PETSC_FALSE, &A));
+  PetscCall(TestConvection(PETSC_COMM_SELF, k, 0.0, PETSC_TRUE, &R));
+  PetscCall(MatCreateVecs(R, &x, &b));
+  PetscCall(VecDuplicate(x, &r));
+  PetscCall(TestFill(b, 5, PETSC_FALSE));
+  PetscCall(KSPCreate(PETSC_COMM_SELF, &ksp));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPSetType(ksp, method));
+  PetscCall(KSPSetTolerances(ksp, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, 100));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, PCGAMG));
+  for (int pass = 0; pass < 3; pass++) {
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(KSPGetConvergedReason(ksp, &reason));
+    PetscCall(MatMult(R, x, r));
+    PetscCall(VecAYPX(r, -1.0, b));
+    PetscCall(VecNorm(r, NORM_2, &norm[0]));
+    PetscCall(VecNorm(b, NORM_2, &norm[1]));
+    PetscCheck(reason > 0 && norm[0] <= 1e-6 * norm[1], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, pass %d: %s with residual %g of %g", method, pass, KSPConvergedReasons[reason], (double)norm[0], (double)norm[1]);
+    PetscCall(MatScale(A, 2.0));
+    PetscCall(MatScale(R, 2.0));
+    PetscCall(KSPSetOperators(ksp, A, A));
+  }
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&r));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&R));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define JACOBI "-t_mg_levels_pc_type jacobi "
+
+int main(int argc, char **argv)
+{
+  static const char *const dmda[] = {
+    JACOBI,
+    JACOBI "-t_pc_mg_cycle_type w",
+    JACOBI "-t_pc_mg_type full",
+    JACOBI "-t_pc_mg_type additive",
+    JACOBI "-t_pc_mg_type kaskade",
+    JACOBI "-t_pc_mg_multiplicative_cycles 3",
+    JACOBI "-t_pc_mg_distinct_smoothup -t_mg_levels_up_pc_type jacobi -t_mg_levels_up_ksp_max_it 3",
+    JACOBI "-t_pc_mg_distinct_smoothup -t_mg_levels_up_pc_type jacobi -t_mg_levels_up_ksp_max_it 0",
+    JACOBI "-t_mg_levels_ksp_max_it 1",
+    JACOBI "-t_mg_levels_ksp_max_it 7",
+    JACOBI "-t_mg_levels_ksp_type richardson -t_mg_levels_ksp_richardson_scale 0.7",
+    JACOBI "-t_mg_coarse_ksp_type chebyshev -t_mg_coarse_pc_type jacobi -t_mg_coarse_ksp_max_it 9 -t_mg_coarse_ksp_norm_type none -t_mg_coarse_ksp_convergence_test skip",
+    JACOBI "-t_mg_coarse_pc_type svd",
+    JACOBI "-t_mg_levels_pc_jacobi_type rowmax",
+    "-t_mg_levels_pc_type none -t_mg_levels_ksp_type richardson -t_mg_levels_ksp_richardson_scale 0.1",
+    "-t_mg_levels_pc_type pbjacobi",
+  };
+  static const char *const petsc[] = {
+    "-t_mg_levels_pc_type sor",
+    JACOBI "-t_mg_levels_1_ksp_type gmres",
+    JACOBI "-t_mg_levels_ksp_norm_type unpreconditioned -t_mg_levels_ksp_convergence_test default",
+    JACOBI "-t_mg_levels_ksp_type richardson -t_mg_levels_ksp_richardson_self_scale",
+    JACOBI "-t_mg_coarse_ksp_type cg -t_mg_coarse_pc_type jacobi",
+  };
+
+  PetscBool faulty;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(TestRequireReal(0));
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-faulty", &faulty));
+  if (faulty) {
+    PetscCall(Faulty(30, KSPCG));
+    PetscCall(Faulty(30, "gpucg"));
+    PetscCall(PetscFinalize());
+    return 0;
+  }
+  for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(dmda); q++) PetscCall(Case(25, 1, PETSC_FALSE, dmda[q], PETSC_TRUE));
+  PetscCall(Case(17, 3, PETSC_FALSE, "-t_mg_levels_pc_type pbjacobi ", PETSC_TRUE));
+  for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(petsc); q++) PetscCall(Case(13, 1, PETSC_FALSE, petsc[q], PETSC_FALSE));
+  PetscCall(Case(33, 1, PETSC_FALSE, JACOBI, PETSC_TRUE));
+  PetscCall(Case(40, 1, PETSC_TRUE, "-t_pc_type gamg", PETSC_TRUE));
+  PetscCall(Case(40, 1, PETSC_TRUE, "-t_pc_type gamg -t_pc_mg_cycle_type w", PETSC_TRUE));
+  PetscCall(Case(30, 2, PETSC_TRUE, "-t_pc_type gamg -t_mg_levels_pc_type pbjacobi", PETSC_TRUE));
+  PetscCall(PetscFinalize());
+  return 0;
+}
