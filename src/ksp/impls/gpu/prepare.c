@@ -133,7 +133,7 @@ static PetscErrorCode WhyNotPeers(KSP ksp, KSP_GPU *k, PetscMPIInt size, char wh
                      : k->path == KSP_GPU_PATH_GRAPH       ? "path graph is for one"
                      : k->precision != KSP_GPU_DOUBLE      ? "residual replacement is for one"
                      : k->live                             ? "a monitor or test looks at every iteration"
-                     : !k->pc.row->persistent              ? "the preconditioner is not part of a persistent kernel"
+                     : !k->pc.row->rows                    ? "the preconditioner is not part of a persistent kernel"
                      : k->degree && k->method != GPUKSP_CG ? "a persistent kernel has a polynomial in standard conjugate gradients alone"
                                                            : NULL;
   PetscBool   ok   = PETSC_FALSE;
