@@ -44,6 +44,8 @@
 //TEST name="alias" args="-case alias" fails="x and y must be different vectors"
 //TEST name="alias_transpose" args="-case alias_transpose" fails="x and y must be different vectors"
 //TEST name="unassembled" args="-case unassembled" fails="Not for unassembled matrix"
+//TEST name="not_set_up" args="-case not_set_up" fails="has no room for values yet: call MatSetUp() or preallocate it"
+//TEST name="not_set_up_type" args="-case not_set_up -mat_type aij -mat_seqaij_type seqaijgpucsr" fails="has no room for values yet: call MatSetUp() or preallocate it"
 //TEST name="ranks_column" nsize=3 args="-case entry -mat_gpucsr_format csr -real" fails="(met by rank 2, on 1 of 3 ranks in all)"
 //TEST name="column" args="-case column -mat_gpucsr_format {} -real" fails="700000000" loop="csr sell dense"
 //TEST name="below" args="-case below -mat_gpucsr_format {} -real" fails="column -1" loop="csr sell dense"
@@ -137,6 +139,8 @@ int main(int argc, char **argv)
     PetscCall(MatSetOptionsPrefix(A, "p_"));
     PetscCall(MatSetFromOptions(A));
   }
+  PetscCall(PetscStrcmp(what, "not_set_up", &is));
+  if (is) PetscCall(MatSetValue(A, 0, 0, 1.0, INSERT_VALUES));
   PetscCall(MatSetUp(A));
   PetscCall(Fill(A, n));
   PetscCall(MatCreateVecs(A, &x, &y));

@@ -66,42 +66,27 @@ static PetscErrorCode AcceptBlocks(PC pc, PetscInt *bs, PetscInt *variant, Petsc
 }
 
 /* Applied to ones it shows its diagonal, */
-static PetscErrorCode MakeDiagonal(KSP ksp, KSP_GPU *k)
+static PetscErrorCode ReadDiagonal(KSP ksp, KSP_GPU *k, Vec unit, Vec diagonal)
 {
-  Mat                P;
-  Vec                unit, diagonal;
   const PetscScalar *d;
 
   PetscFunctionBegin;
-  PetscCall(GPUKSPGrow(k, sizeof(double) * GPUKSPLength(k), "the preconditioner of a solver", &k->numbers));
-  PetscCall(PCGetOperators(ksp->pc, NULL, &P));
-  PetscCall(MatCreateVecs(P, &unit, &diagonal));
   PetscCall(VecSet(unit, 1.0));
   PetscCall(PCApply(ksp->pc, unit, diagonal));
   PetscCall(VecGetArrayRead(diagonal, &d));
   PetscCall(GPUCSRUpload(k->dev, k->numbers.p, GPUCSR_DOUBLE, d, GPUCSR_DOUBLE, (size_t)k->n, PETSC_FALSE, k->dev->stream, NULL));
   PetscCall(VecRestoreArrayRead(diagonal, &d));
-  PetscCall(VecDestroy(&unit));
-  PetscCall(VecDestroy(&diagonal));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* and to the unit vectors of all blocks at once, the columns of its blocks */
-static PetscErrorCode MakeBlocks(KSP ksp, KSP_GPU *k)
+static PetscErrorCode ReadBlocks(KSP ksp, KSP_GPU *k, Vec unit, Vec column, double rows[])
 {
-  const PetscInt     bs    = k->pc.bs;
-  const size_t       count = (size_t)bs * (size_t)k->n;
-  Mat                P;
-  Vec                unit, column;
-  double            *rows;
+  const PetscInt     bs = k->pc.bs;
   PetscScalar       *u;
   const PetscScalar *c;
 
   PetscFunctionBegin;
-  PetscCall(GPUKSPGrow(k, sizeof(double) * count, "the preconditioner of a solver", &k->numbers));
-  PetscCall(PCGetOperators(ksp->pc, NULL, &P));
-  PetscCall(MatCreateVecs(P, &unit, &column));
-  PetscCall(PetscMalloc1(count, &rows));
   for (PetscInt j = 0; j < bs; j++) {
     PetscCall(VecGetArrayWrite(unit, &u));
     for (int i = 0; i < k->n; i++) u[i] = i % bs == j;
@@ -111,10 +96,30 @@ static PetscErrorCode MakeBlocks(KSP ksp, KSP_GPU *k)
     for (int i = 0; i < k->n; i++) rows[(size_t)i * (size_t)bs + (size_t)j] = PetscRealPart(c[i]);
     PetscCall(VecRestoreArrayRead(column, &c));
   }
-  PetscCall(GPUCSRUpload(k->dev, k->numbers.p, GPUCSR_DOUBLE, rows, GPUCSR_DOUBLE, count, PETSC_FALSE, k->dev->stream, NULL));
+  PetscCall(GPUCSRUpload(k->dev, k->numbers.p, GPUCSR_DOUBLE, rows, GPUCSR_DOUBLE, (size_t)bs * (size_t)k->n, PETSC_FALSE, k->dev->stream, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What was made for it goes, whether it worked or not */
+static PetscErrorCode MakeNumbers(KSP ksp, KSP_GPU *k)
+{
+  const PetscBool blocks = (PetscBool)(k->pc.row->kind == GPUKSP_PC_APART);
+  const size_t    count  = (size_t)k->n * (size_t)(blocks ? k->pc.bs : 1);
+  Mat             P;
+  Vec             unit, result;
+  double         *rows = NULL;
+  PetscErrorCode  ierr;
+
+  PetscFunctionBegin;
+  PetscCall(GPUKSPGrow(k, sizeof(double) * PetscMax(count, GPUKSPLength(k)), "the preconditioner of a solver", &k->numbers));
+  PetscCall(PCGetOperators(ksp->pc, NULL, &P));
+  if (blocks) PetscCall(PetscMalloc1(count, &rows));
+  PetscCall(MatCreateVecs(P, &unit, &result));
+  ierr = blocks ? ReadBlocks(ksp, k, unit, result, rows) : ReadDiagonal(ksp, k, unit, result);
   PetscCall(PetscFree(rows));
   PetscCall(VecDestroy(&unit));
-  PetscCall(VecDestroy(&column));
+  PetscCall(VecDestroy(&result));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -162,12 +167,12 @@ static PetscErrorCode ApplyCycle(KSP_GPU *k, const double *r, double *z, PetscBo
 
 /* type, where it is applied, are its numbers so many a row, accept(), make(), apply(). The first that serves is taken */
 static const GPUKSPPC list[] = {
-  {PCNONE,     GPUKSP_PC_NONE,     PETSC_TRUE,  Always,            NULL,         NULL       },
-  {PCJACOBI,   GPUKSP_PC_DIAGONAL, PETSC_TRUE,  AcceptJacobi,      MakeDiagonal, NULL       },
-  {PCPBJACOBI, GPUKSP_PC_DIAGONAL, PETSC_TRUE,  AcceptBlocksOfOne, MakeDiagonal, NULL       },
-  {PCPBJACOBI, GPUKSP_PC_APART,    PETSC_TRUE,  AcceptBlocks,      MakeBlocks,   ApplyBlocks},
-  {PCMG,       GPUKSP_PC_APART,    PETSC_FALSE, AcceptCycle,       MakeCycle,    ApplyCycle },
-  {PCGAMG,     GPUKSP_PC_APART,    PETSC_FALSE, AcceptCycle,       MakeCycle,    ApplyCycle },
+  {PCNONE,     GPUKSP_PC_NONE,     PETSC_TRUE,  Always,            NULL,        NULL       },
+  {PCJACOBI,   GPUKSP_PC_DIAGONAL, PETSC_TRUE,  AcceptJacobi,      MakeNumbers, NULL       },
+  {PCPBJACOBI, GPUKSP_PC_DIAGONAL, PETSC_TRUE,  AcceptBlocksOfOne, MakeNumbers, NULL       },
+  {PCPBJACOBI, GPUKSP_PC_APART,    PETSC_TRUE,  AcceptBlocks,      MakeNumbers, ApplyBlocks},
+  {PCMG,       GPUKSP_PC_APART,    PETSC_FALSE, AcceptCycle,       MakeCycle,   ApplyCycle },
+  {PCGAMG,     GPUKSP_PC_APART,    PETSC_FALSE, AcceptCycle,       MakeCycle,   ApplyCycle },
 };
 static const GPUKSPPC any = {NULL, GPUKSP_PC_ANY, PETSC_FALSE, Always, NULL, NULL};
 

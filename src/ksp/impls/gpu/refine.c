@@ -65,6 +65,7 @@ static PetscErrorCode Round(KSP_GPU *k, size_t n, int lane, const double *from, 
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 #endif
+  PetscCall(GPUCSRHostTurn(k->dev->stream));
   for (size_t i = 0; i < n; i++) {
     const double *f = from + GPUKSPPlace(i, lane, sizeof(*from));
     float        *t = to + GPUKSPPlace(i, lane, sizeof(*to));
@@ -143,6 +144,7 @@ static PetscErrorCode Iteration(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
   PetscCall(GPUKSPStepRunSingle(ksp, k, GPUKSP_CG_DIRECTION, PETSC_TRUE, PETSC_FALSE));
   if (k->dev->ops->kernels) PetscCall((*kernel->family->launch)(&k->rounded, &p, kernel->variant, k->dev->stream));
   else {
+    PetscCall(GPUCSRHostTurn(k->dev->stream));
     PetscCall((*k->rounded.format->ops->mult)(&k->rounded, &p));
     PetscCall(GPUCSRLaunched(k->dev, k->rounded.format->name));
   }

@@ -316,18 +316,23 @@ static PetscErrorCode GoOnInDouble(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Run(), where a device that fails before it gives the solution back is no error: b, and the guess of a solution on the host, are as they were. The host's loop works on PETSc's vectors, which see to that themselves */
+/*
+  Run(), where a device that fails before it gives the solution back is no error: b, and the guess of a solution on the host, are as they were. The host loop may leave another iterate there,
+  which is a guess as good; of several processes it is the one that fails who says so, since the others wait for its sums.
+*/
 static PetscErrorCode Attempt(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
 {
   GPUCSRAttempt  attempt;
   PetscErrorCode ierr;
+  PetscMPIInt    size;
 
   PetscFunctionBegin;
   if (k->peers.on) {
     PetscCall(RunTogether(ksp, k, ok, why, len));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (k->taken == KSP_GPU_PATH_HOST_LOOP || k->op.required) {
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
+  if ((k->taken == KSP_GPU_PATH_HOST_LOOP && size > 1) || k->op.required) {
     PetscCall(Run(ksp, k));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -339,6 +344,7 @@ static PetscErrorCode Attempt(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], si
   if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(k->dev->failed, attempt.message, sizeof(k->dev->failed)));
   *ok = PETSC_FALSE;
   PetscCall(PetscSNPrintf(why, len, "the device failed: %s", attempt.message));
+  if (ksp->guess_zero) PetscCall(VecSet(ksp->vec_sol, 0)); /* which KSPSolve() has done, and the host loop undone */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -145,6 +145,16 @@ static PetscErrorCode MatRetrieveValues_GPUCSR(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Before MatSetUp() or preallocation, where MATAIJ of a PETSc without debugging writes through NULL; and the first time after it */
+static PetscErrorCode MatSetValues_First(Mat A, PetscInt m, const PetscInt rows[], PetscInt n, const PetscInt cols[], const PetscScalar v[], InsertMode mode)
+{
+  PetscFunctionBegin;
+  PetscCheck(A->preallocated, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "A matrix of type %s has no room for values yet: call MatSetUp() or preallocate it before MatSetValues() (setUp() before A[i, j] in petsc4py)", ((PetscObject)A)->type_name);
+  A->ops->setvalues = ((Mat_GPUCSR *)A->spptr)->parent.setvalues;
+  PetscCall((*A->ops->setvalues)(A, m, rows, n, cols, v, mode));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode MatDestroy_GPUCSR(Mat);
 
 /* Our operations over the parent's, or the parent's back: the one list of what we replace */
@@ -177,6 +187,7 @@ static PetscErrorCode Install(Mat A, PetscBool install)
   REPLACE(setfromoptions, MatSetFromOptions_GPUCSR);
   REPLACE(destroy, MatDestroy_GPUCSR);
   REPLACE(getvecs, MatCreateVecs_GPUCSR);
+  if (install ? !A->preallocated : o->setvalues == MatSetValues_First) REPLACE(setvalues, MatSetValues_First);
 #if PetscDefined(HAVE_DEVICE)
   REPLACE(bindtocpu, MatBindToCPU_GPUCSR);
 #endif

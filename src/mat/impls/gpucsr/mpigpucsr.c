@@ -75,7 +75,8 @@ static PetscErrorCode Try(Step *t, PetscErrorCode (*work)(Step *))
   PetscCall(GPUCSRAttemptEnd(&attempt));
   if (ierr) {
     /* what the host would need must still be there: memory is asked for before anything is written, and a device that lacks it still gives vectors back */
-    PetscCheck((ierr == PETSC_ERR_MEM || (t->ox.place == GPUCSR_HOST && t->oz.place == GPUCSR_HOST)) && !(t->wrote && t->y == t->z), PETSC_COMM_SELF, ierr, "%s", attempt.message);
+    PetscCheck(ierr == PETSC_ERR_MEM || (t->ox.place == GPUCSR_HOST && t->oz.place == GPUCSR_HOST), PETSC_COMM_SELF, ierr, "%s", attempt.message);
+    PetscCheck(!t->wrote || !t->y || t->y != t->z, PETSC_COMM_SELF, ierr, "The device failed while the sum was on its way back into the vector that held a summand: %s", attempt.message);
     if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(t->dev->failed, attempt.message, sizeof(t->dev->failed)));
     PetscCall(MatGPUCSRFailed_Private(t->Ad, attempt.message));
     PetscCall(MatGPUCSRLeave_Private(t->Ao, ((Mat_SeqGPUCSR *)t->Ad->spptr)->whynot));
