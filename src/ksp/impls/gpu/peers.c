@@ -255,7 +255,7 @@ PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], si
   GPUKSPPeersPattern now;
   Mat                A, Ad, Ao;
   PetscObjectState   state;
-  int                stale[2], any[2];
+  int                stale[3], any[3];
   GPUCSRAttempt      attempt;
   PetscErrorCode     ierr;
 
@@ -270,18 +270,19 @@ PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], si
   now.state = (PetscInt64)state;
   stale[0]  = !k->peers.group || k->peers.dev != k->dev || (k->peers.group->all && k->peers.group->control->dead) || k->persistent.epoch > UINT_MAX / 2;
   stale[1]  = !GPUKSPSame(now, k->peers.pattern);
-  PetscCallMPI(MPI_Allreduce(stale, any, 2, MPI_INT, MPI_MAX, comm));
+  stale[2]  = !k->dev->ops->kernels;
+  PetscCallMPI(MPI_Allreduce(stale, any, 3, MPI_INT, MPI_MAX, comm));
+  if (any[2] && k->path == KSP_GPU_PATH_AUTO) { /* nothing is gained */
+    PetscCall(PetscStrncpy(why, "the host computes", len));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   if (any[0]) {
     PetscCall(GPUKSPPeersRelease(k));
     k->peers.dev = k->dev;
     PetscCall(GPUCSRPeersCreate(comm, k->dev, &k->peers.group));
   }
-  if (!k->peers.group->all) {
-    PetscCall(PetscStrncpy(why, k->peers.group->why, len));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (k->path == KSP_GPU_PATH_AUTO && (k->peers.group->shared || !k->dev->ops->kernels)) { /* nothing is gained */
-    PetscCall(PetscStrncpy(why, k->dev->ops->kernels ? "several of them have the same GPU" : "the host computes", len));
+  if (!k->peers.group->all || (k->peers.group->shared && k->path == KSP_GPU_PATH_AUTO)) {
+    PetscCall(PetscStrncpy(why, k->peers.group->all ? "several of them have the same GPU" : k->peers.group->why, len));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (any[0] || any[1]) {

@@ -15,7 +15,7 @@
   gpucg and gpubcgs of several ranks that exchange by themselves: the residual history of one rank but for rounding, the same bits on every rank and in every run, whatever part of the rows a rank has (none, too), and
   whether it has neighbours or not; with new values, and with a new pattern. With -late a rank that does not come is an error on all in bounded time, x is what it was, and the same solver's next solve is right.
 
-    mpiexec -n 3 build/tests/t616-gpuksp-peers -dll_append build/lib/libpetscgpucsr.so -mat_gpucsr_format csr [-sizes 12,33] [-seeds 4] [-late]
+    mpiexec -n 3 build/tests/t617-gpuksp-peers -dll_append build/lib/libpetscgpucsr.so -mat_gpucsr_format csr [-sizes 12,33] [-seeds 4] [-late]
 */
 #include "testing.h"
 #include <signal.h>
