@@ -103,7 +103,19 @@ space() {
   # shellcheck disable=SC2086 # names without blanks
   clang-format --dry-run -Werror $sources 2>&1 | grep -E '^[^ ].*: error' | awk -F: '!n[$1]++ {print $1 ":" $2 ": make format would change this line" } END {for (f in n) if (n[f] > 1) print f ": and " n[f] - 1 " more"}' | sort
 }
-if need clang-format; then check "white space" space; fi
+# The same of the files that a page of the documentation tells to write
+spaceofpages() {
+  local file
+  awk -v to="$tmp" '/^```[a-z]+ file=/ {n = split($2, a, "/"); path = to "/" a[n]; next} /^```/ {path = ""} path {print > path}' docs/*.md
+  for file in "$tmp"/*.c "$tmp"/*.cu; do
+    [ -f "$file" ] || continue
+    clang-format --style=file:.clang-format --dry-run -Werror "$file" 2>&1 | sed -n "s|^$tmp/\(.*\): error.*|docs: \1: make format would change this line|p"
+  done
+}
+if need clang-format; then
+  check "white space" space
+  check "white space of pages" spaceofpages
+fi
 
 # --- cppcheck
 

@@ -144,6 +144,8 @@ static PetscErrorCode Faults(GPUCSRDevice d)
       PetscCheck(n > 4 || ierr || !p->all, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Call %d of rank %d failed, and nobody knows", (int)n, where);
       PetscCheck(n <= 4 || (!ierr && p->all), PETSC_COMM_SELF, PETSC_ERR_PLIB, "There are more calls than thought: %s", p->why);
       PetscCall(GPUCSRPeersDestroy(&p));
+      PetscCallMPI(MPI_Barrier(PETSC_COMM_WORLD));
+      PetscCall(GPUCSRPeersSweep(1));
       PetscCheck(f->memory == memory && f->attached == attached, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Call %d of rank %d: %d pieces of memory and %d mappings are left", (int)n, where, (int)(f->memory - memory), (int)(f->attached - attached));
     }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -179,7 +181,9 @@ int main(int argc, char **argv)
     else if (!mixed && !d->ops->kernels) PetscCall(Flags(p));
     PetscCall(GPUCSRPeersDestroy(&p));
   }
-  PetscCheck(faults || late || d->allocated == 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%zu bytes are left", d->allocated);
+  PetscCallMPI(MPI_Barrier(PETSC_COMM_WORLD));
+  PetscCall(GPUCSRPeersSweep(1));
+  PetscCheck(faults || d->allocated == 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%zu bytes are left", d->allocated);
   PetscCall(GPUCSRSysFinalize());
   PetscCall(PetscFinalize());
   return 0;

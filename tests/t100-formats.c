@@ -141,14 +141,14 @@ int main(int argc, char **argv)
       }
       if (format->ops == &GPUCSRFormat_block4x64) {
         static const int32_t units[] = {0, 1, 1, 2, 3, 4, 4, 4, 4};
-        const uint8_t       *c       = (uint8_t *)A.array[HYBRID_COL].data;
+        const uint8_t       *c       = (uint8_t *)A.array[BLOCK4X64_COL].data;
 
         PetscCall(Expect("block4x64 blocks", (double)e.units, 2));
-        PetscCall(Expect("block4x64 stored", (double)A.stored, 4 * HYBRID_UNIT));
-        for (int k = 0; k < 9; k++) PetscCall(Expect("block4x64 unit", ((int32_t *)A.array[HYBRID_UNIT4].data)[k], units[k]));
+        PetscCall(Expect("block4x64 stored", (double)A.stored, 4 * BLOCK4X64_UNIT));
+        for (int k = 0; k < 9; k++) PetscCall(Expect("block4x64 unit", ((int32_t *)A.array[BLOCK4X64_UNIT4].data)[k], units[k]));
         PetscCall(Expect("block4x64 column of entry 1 of row 0", c[1], 2));
-        PetscCall(Expect("block4x64 padding of row 0", c[2], HYBRID_COLS));
-        PetscCall(Expect("block4x64 column of entry 2 of row 4", c[3 * HYBRID_UNIT + 2], 3));
+        PetscCall(Expect("block4x64 padding of row 0", c[2], BLOCK4X64_COLS));
+        PetscCall(Expect("block4x64 column of entry 2 of row 4", c[3 * BLOCK4X64_UNIT + 2], 3));
       }
       s.a = twice;
       PetscCall((*format->ops->fill)(&s, &A, PETSC_TRUE, &rounding));

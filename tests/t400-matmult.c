@@ -6,11 +6,11 @@
 //TEST name="single" args="-mat_gpucsr_precision single -mat_gpucsr_format {}" loop="csr sell dense"
 //TEST name="mixed" args="-mat_gpucsr_precision mixed -mat_gpucsr_format {}" loop="csr sell"
 //TEST name="auto" args="-mat_gpucsr_precision auto -mat_gpucsr_format {}" loop="csr sell dense"
-//TEST name="ranks" nsize=2 args="-mat_gpucsr_format {}" loop="aij csr sell dense"
-//TEST name="ranks3" nsize=3 args="-mat_gpucsr_format {}" loop="csr sell"
-//TEST name="ranks4" nsize=4 args="-mat_gpucsr_format {} -mat_gpucsr_precision single" loop="csr sell"
+//TEST name="ranks" nsize=2 args="-mat_gpucsr_format {}" loop="aij dense"
+//TEST name="ranks3" nsize=3 args="-mat_gpucsr_format sell"
+//TEST name="ranks4" nsize=4 args="-mat_gpucsr_format csr -mat_gpucsr_precision single"
 //TEST name="ranks5" nsize=5 args="-mat_gpucsr_format csr -mat_gpucsr_transpose_at_assembly"
-//TEST name="ranks8" nsize=8 args="-mat_gpucsr_format {}" loop="aij csr"
+//TEST name="ranks8" nsize=8 args="-mat_gpucsr_format csr"
 //TEST name="standard" args="-mat_gpucsr_format csr -standard_vectors"
 //TEST name="unpinned" args="-mat_gpucsr_pin_vectors 0 -mat_gpucsr_threads 1"
 //TEST name="standin" args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_format {}" loop="auto csr sell dense bcsr2x2 block4x64 bitdense dia hyb jad stencil"
@@ -18,7 +18,7 @@
 //TEST name="aij" nsize=2 args="-mat_type aij" load=0
 //TEST name="perm" args="-mat_type aijperm" load=0
 //TEST name="malloc" nsize=2 args="-mat_gpucsr_format {} -malloc_debug -malloc_dump" loop="csr sell"
-//TEST name="vecgpu" nsize=3 args="-vec_type gpu -vec_gpu_separate -mat_gpucsr_format {}" loop="aij csr sell"
+//TEST name="vecgpu" nsize=3 args="-vec_type gpu -vec_gpu_separate -mat_gpucsr_format {}" loop="aij sell"
 //TEST name="vecgpu" args="-vec_type gpu -mat_gpucsr_format csr -mat_gpucsr_precision {}" loop="double single"
 
 /*

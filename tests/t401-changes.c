@@ -1,11 +1,11 @@
 //TEST name="default"
-//TEST name="format" args="-mat_gpucsr_format {}" loop="aij csr sell dense sell_256 coo hyb jad"
+//TEST name="format" args="-mat_gpucsr_format {}" loop="aij sell dense sell_256 coo hyb jad"
 //TEST name="single" args="-mat_gpucsr_format {} -mat_gpucsr_precision single" loop="csr sell dense"
 //TEST name="auto" args="-mat_gpucsr_format {} -mat_gpucsr_precision auto" loop="csr sell"
 //TEST name="assembly" args="-mat_gpucsr_format csr -mat_gpucsr_transpose_at_assembly"
-//TEST name="ranks" nsize=3 args="-mat_gpucsr_format {}" loop="aij csr sell"
-//TEST name="ranks2" nsize=2 args="-mat_gpucsr_format {}" loop="csr sell"
-//TEST name="ranks4" nsize=4 args="-mat_gpucsr_format {} -mat_gpucsr_transpose_format csr" loop="csr sell"
+//TEST name="ranks" nsize=3 args="-mat_gpucsr_format {}" loop="aij sell"
+//TEST name="ranks2" nsize=2 args="-mat_gpucsr_format csr"
+//TEST name="ranks4" nsize=4 args="-mat_gpucsr_format sell -mat_gpucsr_transpose_format csr"
 //TEST name="kernel" args="-mat_gpucsr_kernel {}" loop="{kernels}" gpu=1
 //TEST name="standin" args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_format {}" loop="csr sell coo"
 //TEST name="aij" nsize=2 args="-mat_type aij" load=0

@@ -1,4 +1,3 @@
-//TEST name="default" args="-mat_type gpucsr"
 //TEST name="type" args="-mat_type {}" loop="gpucsr aijgpucsr seqaijgpucsr mpiaijgpucsr"
 //TEST name="types" nsize=2 args="-mat_type {}" loop="gpucsr aijgpucsr mpiaijgpucsr"
 //TEST name="hard" args="-hard -mat_seqaij_type seqaijgpucsr -mat_gpucsr_format csr"

@@ -1,6 +1,5 @@
 //TEST name="default"
 //TEST name="ranks" nsize=2
-//TEST name="format" args="-mat_gpucsr_format csr"
 //TEST name="malloc" args="-mat_gpucsr_format csr -malloc_debug -malloc_dump"
 
 /*

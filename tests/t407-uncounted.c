@@ -1,4 +1,4 @@
-//TEST name="reuse" args="-mat_gpucsr_format {}" loop="csr sell" nsize=2
+//TEST name="reuse" args="-mat_gpucsr_format sell" nsize=2
 //TEST name="reuse3" args="-mat_gpucsr_format csr" nsize=3
 //TEST name="zero" args="-mat_gpucsr_format csr -zero" nsize=2
 //TEST name="at_assembly" args="-mat_gpucsr_format csr -mat_gpucsr_transpose_at_assembly" nsize=2

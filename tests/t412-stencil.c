@@ -1,4 +1,3 @@
-//TEST name="format" args="-mat_gpucsr_format stencil"
 //TEST name="transpose" args="-mat_gpucsr_format csr -mat_gpucsr_transpose_format stencil"
 //TEST name="auto" args="-mat_gpucsr_precision auto -edge 400"
 //TEST name="default" args="-edge {}" loop="40 700" gpu=1

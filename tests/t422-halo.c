@@ -13,6 +13,9 @@
 //TEST name="missing_standin" nsize=2 args="-mat_gpucsr_halo peer -gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -vec_type gpu -gpucsr_peer_timeout 0.5 -missing"
 //TEST name="missing_gpu" nsize=2 args="-mat_gpucsr_halo peer -vec_type gpu -gpucsr_peer_timeout 1 -missing" gpu=1
 //TEST name="lost" nsize=3 args="-mat_gpucsr_halo peer -gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -vec_type gpu -lost -gpucsr_debug_fault launch:40:on:rank=1"
+//TEST name="refused" nsize=2 args="-mat_gpucsr_halo peer -gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -cases 1 -gpucsr_debug_fault peer:{}:rank=1" loop="1 2 3 4" fails="-mat_gpucsr_halo peer: rank 1, cuda device 0: "
+//TEST name="faults" nsize=2 args="-mat_gpucsr_halo peer -gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -vec_type gpu -faults -gpucsr_peer_timeout 5 -gpucsr_debug_fault launch:{}:rank=1" loop="22 27 31 36 41:on"
+//TEST name="faults_auto" nsize=3 args="-mat_gpucsr_halo peer -gpucsr_debug_standin 1 -faults -gpucsr_peer_timeout 5 -gpucsr_debug_fault {}:rank=1" loop="memory:30 copy:40 copy:50 launch:25 synchronize:30 event:20 device:60:on device:90:on"
 //TEST name="unknown" nsize=2 args="-mat_gpucsr_halo pigeon -cases 1" fails="-mat_gpucsr_halo pigeon: must be one of auto, peer, staged"
 //TEST name="view" nsize=2 args="-mat_gpucsr_halo peer -mat_gpucsr_format csr -view"
 
@@ -21,7 +24,7 @@
   and new patterns; the same bits every time; ranks that come late. -missing: one does not come to a product, and the others get an error in time. -lost: a rank's device
   fails in the middle, and all get an error. Afterwards, memory is given back.
 
-    build/tests/t422-halo -dll_append build/lib/libpetscgpucsr.so [-mat_gpucsr_halo peer] [-cases n] [-missing] [-lost] [-view]
+    build/tests/t422-halo -dll_append build/lib/libpetscgpucsr.so [-mat_gpucsr_halo peer] [-cases n] [-missing] [-lost] [-faults] [-view]
 */
 #include "testing.h"
 #include <time.h>
@@ -199,6 +202,63 @@ static PetscErrorCode Trouble(PetscBool lost)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  Some call to a device fails on one rank: nobody waits for ever, and no rank takes a wrong number for its result. It has an error, or what a rank in trouble sends: NaN
+*/
+static PetscErrorCode Faults(void)
+{
+  PetscErrorCode     ierr;
+  const PetscScalar *a, *b;
+  PetscInt           n;
+  Vec                x[2], y[2];
+  Mat                A, R;
+
+  PetscFunctionBegin;
+  PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+  PetscCall(Make(200, 200, PETSC_DECIDE, PETSC_DECIDE, 0, PETSC_FALSE, &A));
+  PetscCall(Make(200, 200, PETSC_DECIDE, PETSC_DECIDE, 0, PETSC_TRUE, &R));
+  PetscCall(MatCreateVecs(R, &x[1], &y[1]));
+  PetscCall(MatCreateVecs(A, &x[0], &y[0]));
+  for (int turn = 0; turn < 12; turn++) {
+    const PetscBool transpose = (PetscBool)(turn % 3 == 2);
+
+    if (turn == 6) { /* new values: all ranks begin anew */
+      PetscCall(Set(A, 0, 1));
+      PetscCall(Set(R, 0, 1));
+    }
+    PetscCall(TestFill(x[1], turn, PETSC_FALSE));
+    ierr = TestFill(x[0], turn, PETSC_FALSE);
+    if (transpose) {
+      if (!ierr) ierr = MatMultTranspose(A, x[0], y[0]);
+      else (void)MatMultTranspose(A, x[1], y[0]);
+      PetscCall(MatMultTranspose(R, x[1], y[1]));
+    } else {
+      if (!ierr) ierr = MatMult(A, x[0], y[0]);
+      else (void)MatMult(A, x[1], y[0]);
+      PetscCall(MatMult(R, x[1], y[1]));
+    }
+    if (!ierr) ierr = VecGetArrayRead(y[0], &a);
+    if (ierr) continue;
+    PetscCall(VecGetLocalSize(y[1], &n));
+    PetscCall(VecGetArrayRead(y[1], &b));
+    for (PetscInt k = 0; k < n; k++)
+      if (!PetscIsNanScalar(a[k]) && PetscAbsScalar(a[k] - b[k]) > TEST_C * PETSC_MACHINE_EPSILON * 5 * 3 * 2) { /* five products of numbers below 3 and 2 */
+        PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "Rank %d, turn %d, row %d is %g, should be %g\n", rank, turn, (int)k, (double)PetscRealPart(a[k]), (double)PetscRealPart(b[k])));
+        MPI_Abort(PETSC_COMM_WORLD, 1);
+      }
+    PetscCall(VecRestoreArrayRead(y[1], &b));
+    (void)VecRestoreArrayRead(y[0], &a);
+  }
+  PetscCall(PetscPopErrorHandler());
+  for (int k = 0; k < 2; k++) {
+    PetscCall(VecDestroy(&x[k]));
+    PetscCall(VecDestroy(&y[k]));
+  }
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&R));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* What the view says of it */
 static PetscErrorCode View(void)
 {
@@ -229,7 +289,7 @@ static PetscErrorCode View(void)
 int main(int argc, char **argv)
 {
   PetscInt  cases   = 12;
-  PetscBool missing = PETSC_FALSE, lost = PETSC_FALSE, view = PETSC_FALSE;
+  PetscBool missing = PETSC_FALSE, lost = PETSC_FALSE, faults = PETSC_FALSE, view = PETSC_FALSE;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
@@ -239,7 +299,9 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-missing", &missing, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-lost", &lost, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-view", &view, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-faults", &faults, NULL));
   if (view) PetscCall(View());
+  else if (faults) PetscCall(Faults());
   else if (missing || lost) PetscCall(Trouble(lost));
   else
     for (PetscInt k = 0; k < cases; k++) PetscCall(Case(k));

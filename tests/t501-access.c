@@ -3,7 +3,6 @@
   random walk through all of it, each against VECSTANDARD that goes the same way.
 */
 //TEST
-//TEST name=separate args="-vec_gpu_separate"
 //TEST name=malloc args="-vec_gpu_separate -malloc_debug -malloc_dump"
 //TEST name=ranks2 nsize=2
 //TEST name=ranks3.separate nsize=3 args="-vec_gpu_separate"

@@ -3,7 +3,6 @@
   must see through the pointer. Each scene is played with VECSTANDARD and with VECGPU, in whole numbers, and must give the same bits.
 */
 //TEST
-//TEST name=separate args="-vec_gpu_separate"
 //TEST name=malloc args="-vec_gpu_separate -malloc_debug -malloc_dump"
 //TEST name=ranks2 nsize=2
 //TEST name=ranks3.separate nsize=3 args="-vec_gpu_separate"

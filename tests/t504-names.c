@@ -16,7 +16,6 @@
   t600 has all of PETSc's KSPs; here is the rest.
 */
 //TEST name=separate args="-vec_gpu_separate -mat_gpucsr_format csr"
-//TEST name=separate.aij args="-vec_gpu_separate"
 //TEST name=ranks2.separate nsize=2 args="-vec_gpu_separate -mat_gpucsr_format csr"
 //TEST name=malloc args="-vec_gpu_separate -malloc_debug -malloc_dump"
 #include "testing.h"

@@ -1,5 +1,5 @@
 //TEST name="default"
-//TEST name="format" args="-mat_gpucsr_format {}" loop="csr sell"
+//TEST name="format" args="-mat_gpucsr_format sell"
 //TEST name="ranks" nsize=2 args="-mat_gpucsr_format {}" loop="aij csr"
 //TEST name="ranks4" nsize=4 args="-mat_gpucsr_format sell"
 //TEST name="ranks3" nsize=3 args="-mat_type aij" load=0

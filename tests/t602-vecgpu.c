@@ -1,5 +1,4 @@
 //TEST name="default"
-//TEST name="separate" args="-vec_gpu_separate"
 //TEST name="ranks" nsize=2 args="-vec_gpu_separate"
 //TEST name="ranks4" nsize=4 args="-vec_gpu_separate"
 //TEST name="malloc" args="-vec_gpu_separate -malloc_debug -malloc_dump"

@@ -1,4 +1,4 @@
-//TEST name="format" args="-mat_gpucsr_format {}" loop="csr sell dia ell jad sell_256 stencil"
+//TEST name="format" args="-mat_gpucsr_format {}" loop="sell dia ell jad sell_256 stencil"
 //TEST name="graph" gpu=1 args="-path graph -mat_gpucsr_format {}" loop="csr sell dia sell_256 stencil"
 //TEST name="launch" gpu=1 args="-path launch -mat_gpucsr_kernel {}" loop="csr_scalar csr_vector8 csr_adaptive sell_row dia_row"
 //TEST name="launch_format" gpu=1 args="-path launch -mat_gpucsr_format {}" loop="jad sell_256 stencil"

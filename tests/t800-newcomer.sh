@@ -33,7 +33,7 @@ build() {
 }
 
 mkdir "$tmp/copy"
-cp -r "$root/makefile" "$root/include" "$root/src" "$root/tests" "$tmp/copy"
+cp -a "$root/makefile" "$root/include" "$root/src" "$root/tests" "$tmp/copy"
 awk -v to="$tmp/copy" '
   /^```[a-z]+ (file|row)=/ {split($2, a, "="); path = to "/" a[2]; row = a[1] == "row"; next}
   /^```/ {path = ""}
@@ -41,7 +41,11 @@ awk -v to="$tmp/copy" '
 format=$(sed -n 's/^GPUCSR_FORMAT(\([a-z]*\),.*/\1/p' "$tmp/copy/src/mat/impls/gpucsr/format/formatlist.h" | tail -n 1)
 kernel=$(sed -n 's/^GPUCSR_KERNEL(\([a-z0-9_]*\),.*/\1/p' "$tmp/copy/src/mat/impls/gpucsr/kernels/kernellist.h" | tail -n 1)
 
-# On the host
+# On the host. Objects made without CUDA are taken over: make then compiles what the new rows change
+if [ -f "$objects/src/sys/sys.o" ] && [ -z "$(find "$objects" \( -name '*.cu.o' -o -name '*.gcno' \) -print -quit)" ]; then
+  mkdir -p "$tmp/copy/host/obj" && cp -a "$objects/src" "$tmp/copy/host/obj"
+  find "$tmp/copy/host/obj" -name '*.d' -exec sed -i 's|^[^ ]*obj/src/|host/obj/src/|' {} +
+fi
 build host NVCC= lib host/examples/poisson3d host/tests/t100-formats host/tests/t200-kernels
 cd "$tmp/copy" || exit 2
 plugin="-dll_append $PWD/host/lib/libpetscgpucsr.so -mat_type gpucsr -mat_gpucsr_backend host"

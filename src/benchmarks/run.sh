@@ -1,17 +1,18 @@
 #!/bin/sh
 # Run all benchmarks from what `make benches` built, on a machine with a GPU; nothing is compiled here.
 #
-#   run.sh [-build build] [-cuda-build FOLDER] [-out FOLDER] [-dir FOLDER,...] [-budget SECONDS] [-id TEXT] [-parts spmv,hostvec,ksp]
+#   run.sh [-build build] [-cuda-build FOLDER] [-out FOLDER] [-dir FOLDER,...] [-budget SECONDS] [-id TEXT] [-parts spmv,hostvec,ksp,ranks]
 #
 #   -build       products built for a stock PETSc: bench/{spmv,hostvec,ksp}, lib/libpetscgpucsr.so
 #   -cuda-build  the same built for a PETSc with CUDA, if there is one: KSP with aijcusparse and with device vectors
 #   -out         gets bench.jsonl (begun anew) and one .log a program; default bench-results, or $OUT
 #   -dir         folders of real matrices in PETSc binary, beside share/datasets; an archive .tar.xz is unpacked first
+#   -ranks       numbers of ranks, a GPU each, of the part ranks (1,2), which is measured where it is asked for; MPIEXEC names the launcher and its options
 #   -budget      seconds for everything (480): 5/8 for spmv, 1/8 for hostvec, the rest for ksp; a program that runs out says so
 #
 # Then, where there is Python: src/benchmarks/summary.py OUT/bench.jsonl
 set -u
-build=build cudabuild= out=${OUT:-bench-results} dirs= budget=480 id= parts=spmv,hostvec,ksp
+build=build cudabuild= out=${OUT:-bench-results} dirs= budget=480 id= parts=spmv,hostvec,ksp ranks=1,2
 here=$(dirname "$0")
 while [ $# -gt 0 ]; do
   [ $# -ge 2 ] || { echo "run.sh: $1 needs a value" >&2; exit 2; }
@@ -23,6 +24,7 @@ while [ $# -gt 0 ]; do
     -budget) budget=$2 ;;
     -id) id=$2 ;;
     -parts) parts=$2 ;;
+    -ranks) ranks=$2 ;;
     *) echo "run.sh: unknown option $1 (see its head)" >&2; exit 2 ;;
   esac
   shift 2
@@ -47,14 +49,14 @@ has() { case ,$parts, in *,$1,*) ;; *) return 1 ;; esac; }
 go() {
   log=$out/$1.log
   shift
-  if [ ! -x "$1" ]; then
+  if ! command -v "$1" > /dev/null; then
     echo "run.sh: $1 is not there: make benches" >&2
     status=1
     return
   fi
   "$@" -o "$out/bench.jsonl" -id "$id" >> "$log" 2>&1 || { echo "run.sh: $1 failed, see $log" >&2; status=1; }
 }
-rm -f "$out"/spmv.log "$out"/hostvec.log "$out"/ksp.log
+rm -f "$out"/spmv.log "$out"/hostvec.log "$out"/ksp.log "$out"/ranks.log
 
 has spmv && go spmv "${cudabuild:-$build}/bench/spmv" ${cudabuild:+-use_gpu_aware_mpi 0} -dir "$folders" -budget $((budget * 5 / 8))
 has hostvec && go hostvec "$build/bench/hostvec" -budget $((budget / 8))
@@ -68,9 +70,15 @@ if has ksp; then
     go ksp "$cudabuild/bench/ksp" -mat_type gpucsr -dll_append "$cudabuild/lib/libpetscgpucsr.so" -budget $each
   fi
 fi
+if has ranks; then
+  for n in $(echo "$ranks" | tr , ' '); do
+    go ranks ${MPIEXEC:-mpiexec} -n "$n" "$build/bench/ranks" -mat_type gpucsr -vec_type gpu -ksp gpucg,cg -dll_append "$build/lib/libpetscgpucsr.so"
+    [ -z "$cudabuild" ] || go ranks ${MPIEXEC:-mpiexec} -n "$n" "$cudabuild/bench/ranks" -mat_type aijcusparse -vec_type cuda -use_gpu_aware_mpi 0 -ksp cg
+  done
+fi
 rm -rf "$out/unpacked"
 
-for part in ksp hostvec spmv; do
+for part in ranks ksp hostvec spmv; do
   if [ -f "$out/$part.log" ]; then
     echo "== $part"
     tail -n 80 "$out/$part.log"

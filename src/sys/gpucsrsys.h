@@ -156,6 +156,7 @@ GPUCSR_INTERN GPUCSRSettings GPUCSRSettingsGlobal;
 
 GPUCSR_INTERN PetscErrorCode GPUCSRSysInitialize(void);
 GPUCSR_INTERN PetscErrorCode GPUCSRSysFinalize(void);
+GPUCSR_INTERN PetscErrorCode GPUCSRPeersFinalize(void);
 GPUCSR_INTERN PetscErrorCode GPUCSROnceInitialize(void);
 GPUCSR_INTERN PetscErrorCode GPUCSROnceFinalize(void);
 GPUCSR_INTERN PetscBool      GPUCSROnceMine(const char[]);

@@ -93,6 +93,12 @@ typedef struct {
   void        *p;
 } Offer;
 
+/* A piece of all ranks */
+typedef struct {
+  int64_t piece;
+  Offer   offer[];
+} Offers;
+
 static PetscErrorCode Share(GPUCSRPeers p, size_t bytes, const char what[], Offer *mine)
 {
   GPUCSRDevice d = p->dev;
@@ -142,7 +148,8 @@ static PetscErrorCode Detach(GPUCSRPeers p, const Offer offers[], void *theirs[]
 /* The offers of all ranks are kept behind theirs, for the way back: theirs has 1 + p->size entries, the last of which is ours */
 PetscErrorCode GPUCSRPeersMalloc(GPUCSRPeers p, size_t bytes, const char what[], void *theirs[])
 {
-  Offer          mine, *offers;
+  Offer          mine;
+  Offers        *o;
   GPUCSRAttempt  attempt;
   PetscErrorCode ierr, all;
 
@@ -152,60 +159,125 @@ PetscErrorCode GPUCSRPeersMalloc(GPUCSRPeers p, size_t bytes, const char what[],
   mine.token = Token();
   mine.bytes = bytes;
   for (PetscMPIInt r = 0; r <= p->size; r++) theirs[r] = NULL;
-  PetscCall(PetscMalloc1(p->size, &offers));
+  PetscCall(GPUCSRPeersSweep(0));
+  PetscCall(PetscMalloc(sizeof(*o) + sizeof(Offer) * (size_t)p->size, &o));
+  o->piece = p->pieces++;
   PetscCall(GPUCSRAttemptBegin(&attempt));
   ierr = Share(p, bytes, what, &mine);
   PetscCall(GPUCSRAttemptEnd(&attempt));
   all = GPUCSRPeersAgree(p, ierr, attempt.message, sizeof(attempt.message));
   if (!all) {
-    PetscCallMPI(MPI_Allgather(&mine, (PetscMPIInt)sizeof(mine), MPI_BYTE, offers, (PetscMPIInt)sizeof(mine), MPI_BYTE, p->comm));
+    PetscCallMPI(MPI_Allgather(&mine, (PetscMPIInt)sizeof(mine), MPI_BYTE, o->offer, (PetscMPIInt)sizeof(mine), MPI_BYTE, p->comm));
     PetscCall(GPUCSRAttemptBegin(&attempt));
-    ierr = Attach(p, offers, theirs);
+    ierr = Attach(p, o->offer, theirs);
     PetscCall(GPUCSRAttemptEnd(&attempt));
     all = GPUCSRPeersAgree(p, ierr, attempt.message, sizeof(attempt.message));
     if (all) {
-      PetscCall(Detach(p, offers, theirs));
+      PetscCall(Detach(p, o->offer, theirs));
       PetscCallMPI(MPI_Barrier(p->comm));
     }
   }
   if (all) {
     PetscCall(Unshare(p, &mine));
-    PetscCall(PetscFree(offers));
-    SETERRQ(PETSC_COMM_SELF, all, "%s: %s", what, attempt.message);
+    PetscCall(PetscFree(o));
+    SETERRQ(PETSC_COMM_SELF, all, "%s", attempt.message);
   }
-  theirs[p->size] = offers;
+  theirs[p->size] = o;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Memory that others may still address is not given back: a rank that does not come keeps it, but for no longer than the time-out */
-PetscErrorCode GPUCSRPeersFree(GPUCSRPeers p, void *theirs[])
+/* Given up by this rank, and perhaps not yet by the others */
+typedef struct _n_Waiting Waiting;
+struct _n_Waiting {
+  GPUCSRPeers p;
+  Offer       mine;
+  int64_t     piece;
+  Waiting    *next;
+};
+static Waiting *waiting;
+
+static int64_t *Left(GPUCSRPeers p, int64_t piece)
 {
-  Offer       *offers = (Offer *)theirs[p->size];
-  PetscBool    here   = PETSC_TRUE;
-  const double since  = GPUCSRPeerSeconds();
+  return &p->control->left[piece % GPUCSR_PEER_PIECES * p->size];
+}
+
+static PetscBool Unused(const Waiting *w)
+{
+  for (PetscMPIInt r = 0; r < w->p->size; r++)
+    if (__atomic_load_n(&Left(w->p, w->piece)[r], __ATOMIC_ACQUIRE) <= w->piece) return PETSC_FALSE;
+  return PETSC_TRUE;
+}
+
+static PetscErrorCode Bury(GPUCSRPeers);
+
+/* What no rank addresses any more goes back; the rest is waited for, so many seconds at most. At the end of the process it is left */
+PetscErrorCode GPUCSRPeersSweep(double patience)
+{
+  const double since = GPUCSRPeerSeconds();
 
   PetscFunctionBegin;
-  if (!offers) PetscFunctionReturn(PETSC_SUCCESS);
+  do {
+    for (Waiting **w = &waiting; *w;) {
+      Waiting *go = *w;
+
+      if (Unused(go)) {
+        *w = go->next;
+        PetscCall(Unshare(go->p, &go->mine));
+        if (!--go->p->waiting && go->p->gone) PetscCall(Bury(go->p));
+        PetscCall(PetscFree(go));
+      } else w = &go->next;
+    }
+    if (waiting && patience > 0) (void)sched_yield();
+  } while (waiting && GPUCSRPeerSeconds() - since < patience);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Before the devices go */
+PetscErrorCode GPUCSRPeersFinalize(void)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRPeersSweep(1.0));
+  while (waiting) { /* a rank that did not come may still write there */
+    Waiting *w = waiting;
+
+    waiting = w->next;
+    PetscCall(PetscInfo(NULL, "%zu bytes that other ranks of this host may still address are not given back\n", (size_t)w->mine.bytes));
+    if (!--w->p->waiting && w->p->gone) PetscCall(Bury(w->p));
+    PetscCall(PetscFree(w));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Destruction need not come in the same order on all ranks, or at the same time */
+PetscErrorCode GPUCSRPeersFree(GPUCSRPeers p, void *theirs[])
+{
+  Offers  *o = (Offers *)theirs[p->size];
+  Waiting *w;
+
+  PetscFunctionBegin;
+  if (!o) PetscFunctionReturn(PETSC_SUCCESS);
   if (p->dev && !p->dev->failed[0]) { /* no launch of ours may still write there */
-    GPUCSRAttempt attempt;
+    GPUCSRAttempt  attempt;
+    PetscErrorCode ierr;
 
     PetscCall(GPUCSRAttemptBegin(&attempt));
-    if (p->dev->ops->activate(p->dev->id) || p->dev->ops->synchronize(p->dev->id)) PetscCall(PetscStrncpy(p->dev->failed, attempt.message, sizeof(p->dev->failed)));
+    ierr = p->dev->ops->activate(p->dev->id);
+    if (!ierr) ierr = p->dev->ops->synchronize(p->dev->id);
     PetscCall(GPUCSRAttemptEnd(&attempt));
+    if (ierr) PetscCall(PetscStrncpy(p->dev->failed, attempt.message, sizeof(p->dev->failed)));
   }
-  PetscCall(Detach(p, offers, theirs));
-  p->freed++;
-  __atomic_store_n(&p->control->left[p->rank], p->freed, __ATOMIC_RELEASE);
-  for (PetscMPIInt r = 0; r < p->size && here; r++)
-    while (here && __atomic_load_n(&p->control->left[r], __ATOMIC_ACQUIRE) < p->freed) {
-      /* after a failure nobody is sure to come */
-      here = (PetscBool)(GPUCSRPeerSeconds() - since < (__atomic_load_n(&p->control->dead, __ATOMIC_ACQUIRE) ? PetscMin(1.0, p->timeout) : p->timeout));
-      (void)sched_yield();
-    }
-  if (here) PetscCall(Unshare(p, &offers[p->rank]));
-  else PetscCall(PetscInfo(NULL, "%zu bytes that other ranks of this host may still address are not given back\n", (size_t)offers[p->rank].bytes));
-  PetscCall(PetscFree(offers));
+  PetscCall(Detach(p, o->offer, theirs));
+  PetscCall(PetscNew(&w));
+  w->p     = p;
+  w->mine  = o->offer[p->rank];
+  w->piece = o->piece;
+  w->next  = waiting;
+  waiting  = w;
+  p->waiting++;
+  __atomic_store_n(&Left(p, o->piece)[p->rank], o->piece + 1, __ATOMIC_RELEASE);
+  PetscCall(PetscFree(o));
   theirs[p->size] = NULL;
+  PetscCall(GPUCSRPeersSweep(0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -223,7 +295,7 @@ typedef struct {
 
 static size_t ControlBytes(GPUCSRPeers p)
 {
-  return sizeof(GPUCSRPeerControl) + sizeof(int64_t) * (size_t)p->size;
+  return sizeof(GPUCSRPeerControl) + sizeof(int64_t) * GPUCSR_PEER_PIECES * (size_t)p->size;
 }
 
 /* The words of the host that all see */
@@ -370,19 +442,28 @@ PetscErrorCode GPUCSRPeersCreate(MPI_Comm comm, GPUCSRDevice dev, GPUCSRPeers *p
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode Bury(GPUCSRPeers p)
+{
+  PetscFunctionBegin;
+  if (p->control) {
+    if (p->locked && !p->dev->failed[0]) PetscCall(p->dev->ops->hostunregister(p->dev->id, p->control));
+    if (p->rank) PetscCall((*GPUCSRBackend_host.detach)(0, ControlBytes(p), p->control));
+    else PetscCall((*GPUCSRBackend_host.unshare)(0, ControlBytes(p), p->control)); /* what others have mapped stays theirs */
+  }
+  PetscCall(PetscFree(p->token));
+  PetscCall(PetscFree(p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode GPUCSRPeersDestroy(GPUCSRPeers *peers)
 {
   GPUCSRPeers p = *peers;
 
   PetscFunctionBegin;
   if (!p) PetscFunctionReturn(PETSC_SUCCESS);
-  if (p->control) {
-    if (p->locked && !p->dev->failed[0]) PetscCall(p->dev->ops->hostunregister(p->dev->id, p->control));
-    if (p->rank) PetscCall((*GPUCSRBackend_host.detach)(0, ControlBytes(p), p->control));
-    else PetscCall((*GPUCSRBackend_host.unshare)(0, ControlBytes(p), p->control)); /* what others have mapped stays theirs */
-  }
+  *peers = NULL;
   PetscCallMPI(MPI_Comm_free(&p->comm));
-  PetscCall(PetscFree(p->token));
-  PetscCall(PetscFree(*peers));
+  p->gone = PETSC_TRUE;
+  if (!p->waiting) PetscCall(Bury(p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

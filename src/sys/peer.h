@@ -8,7 +8,7 @@
                                                   reason, and nothing below but GPUCSRPeersDestroy() may be called. dev NULL: the host's memory is all there is
     GPUCSRPeersMalloc(p, bytes, what, theirs)     collective on p->comm; theirs[r] is memory of rank r, zeroed, as this rank's device (or the host) addresses it, r = p->rank its
                                                   own; bytes may differ from rank to rank. theirs has room for p->size + 1. An error is one on all ranks
-    GPUCSRPeersFree(p, theirs)                    collective, in the same order everywhere; after a bounded wait for those that do not come
+    GPUCSRPeersFree(p, theirs)                    collective, but nobody waits: a rank's memory goes when all others have called this, which is looked at now and then
     GPUCSRPeersCheck(p)                           an error once any rank has raised p->control->dead. Cheap: before each use
     GPUCSRPeersDead(p, message)                   raises it: all who wait give up, in a launch and on the host
     GPUCSRPeerPublish(), GPUCSRPeerAwait()        flags of the host's twin; those of kernels, with the sums that carry their flag, are in peer.cuh
@@ -25,13 +25,15 @@
 extern "C" {
 #endif
 
+#define GPUCSR_PEER_PIECES 64
+
 /* In memory of the host that all ranks have mapped, and their devices */
 typedef struct {
   uint64_t token;        /* of rank 0's process: what was mapped is what was meant */
   int      dead;         /* 1 + the rank that gave up, 0: all is well */
   int      said;         /* message is complete */
   char     message[400]; /* empty: it waited too long */
-  int64_t  left[];       /* of each rank: pieces of others' memory that it addresses no more, in the order of GPUCSRPeersFree() */
+  int64_t  left[];       /* by piece, modulo GPUCSR_PEER_PIECES, and rank: 1 + the piece that this rank addresses no more */
 } GPUCSRPeerControl;
 
 /* What a wait in a kernel needs; an argument of the launch */
@@ -51,15 +53,18 @@ struct _n_GPUCSRPeers {
   GPUCSRDevice       dev;
   double             timeout; /* seconds */
   GPUCSRPeerControl *control;
-  PetscBool          locked; /* the control words are page-locked */
-  uint64_t          *token;  /* of each rank's process */
-  int64_t            freed;
+  PetscBool          locked;  /* the control words are page-locked */
+  uint64_t          *token;   /* of each rank's process */
+  int64_t            pieces;  /* made so far */
+  int                waiting; /* of them given up here, and still addressed by others */
+  PetscBool          gone;    /* destroyed but for these */
 };
 
 GPUCSR_INTERN PetscErrorCode GPUCSRPeersCreate(MPI_Comm, GPUCSRDevice, GPUCSRPeers *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPeersDestroy(GPUCSRPeers *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPeersMalloc(GPUCSRPeers, size_t bytes, const char what[], void *theirs[]);
 GPUCSR_INTERN PetscErrorCode GPUCSRPeersFree(GPUCSRPeers, void *theirs[]);
+GPUCSR_INTERN PetscErrorCode GPUCSRPeersSweep(double);
 GPUCSR_INTERN PetscErrorCode GPUCSRPeersDead(GPUCSRPeers, const char message[]);
 GPUCSR_INTERN PetscErrorCode GPUCSRPeersSay(GPUCSRPeers);
 GPUCSR_INTERN PetscErrorCode GPUCSRPeersAgree(GPUCSRPeers, PetscErrorCode, char message[], size_t);

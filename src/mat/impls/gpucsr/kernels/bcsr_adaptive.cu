@@ -172,7 +172,7 @@ __global__ void __launch_bounds__(BLOCK) bcsr_adaptive_kernel(int chunks, int m,
 }
 
 /* The chunks of the long block rows are laid out on the host, which must know their number anyway */
-static PetscErrorCode Prepare(GPUCSRStorage *A, int variant)
+static PetscErrorCode Prepare_bcsr_adaptive(GPUCSRStorage *A, int variant)
 {
   const int    *rowptr = (const int *)A->array[BCSR_ROWPTR].data;
   const int     rows = Rows(A), lanes = BCSR_LANES(GPUCSR_BLOCK_ROWS(A->format->variant));
@@ -216,7 +216,7 @@ static PetscErrorCode Prepare(GPUCSRStorage *A, int variant)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+static PetscErrorCode Launch_bcsr_adaptive(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   const int       tiles = (int)Tiles(A), bc = GPUCSR_BLOCK_COLS(A->format->variant);
   const BlockWork w = WorkOf(A);
@@ -237,4 +237,4 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_bcsr_adaptive) = {PETSC_FALSE, NULL, Prepare, Launch, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_bcsr_adaptive) = {PETSC_FALSE, NULL, Prepare_bcsr_adaptive, Launch_bcsr_adaptive, NULL};

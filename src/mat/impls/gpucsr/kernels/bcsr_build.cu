@@ -236,7 +236,7 @@ static PetscErrorCode Build(const GPUCSRStorage *csr, int variant, GPUCSRStorage
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Measure(GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream s)
+static PetscErrorCode Measure_BCSR_CUDA(GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream s)
 {
   int blocks = 0;
 
@@ -247,7 +247,7 @@ static PetscErrorCode Measure(GPUCSRStorage *csr, int variant, GPUCSRExtent *e, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Fill(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream s)
+static PetscErrorCode Fill_BCSR_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream s)
 {
   size_t scan;
   Marks  k;
@@ -263,7 +263,7 @@ static PetscErrorCode Fill(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Diagonal(const GPUCSRStorage *A, void *d, GPUCSRStream s)
+static PetscErrorCode Diagonal_BCSR_CUDA(const GPUCSRStorage *A, void *d, GPUCSRStream s)
 {
   const int n = PetscMin(A->m, A->n);
 
@@ -277,4 +277,4 @@ static PetscErrorCode Diagonal(const GPUCSRStorage *A, void *d, GPUCSRStream s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_bcsr) = {Measure, Fill, Diagonal, PETSC_TRUE};
+GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_bcsr) = {Measure_BCSR_CUDA, Fill_BCSR_CUDA, Diagonal_BCSR_CUDA, PETSC_TRUE};

@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(256) bcsr_sums_kernel(int rows, int m, int br,
 }
 
 /* A->work: the sums of each block's rows */
-static PetscErrorCode Prepare(GPUCSRStorage *A, int variant)
+static PetscErrorCode Prepare_bcsr_twostep(GPUCSRStorage *A, int variant)
 {
   PetscFunctionBegin;
   (void)variant;
@@ -54,7 +54,7 @@ static PetscErrorCode Prepare(GPUCSRStorage *A, int variant)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+static PetscErrorCode Launch_bcsr_twostep(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   const int     br = GPUCSR_BLOCK_ROWS(A->format->variant), bc = GPUCSR_BLOCK_COLS(A->format->variant), S = BCSR_LANES(br), rows = (int)A->array[BCSR_ROWPTR].count - 1;
   const int64_t lanes = A->extent.units * S;
@@ -76,4 +76,4 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_bcsr_twostep) = {PETSC_FALSE, NULL, Prepare, Launch, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_bcsr_twostep) = {PETSC_FALSE, NULL, Prepare_bcsr_twostep, Launch_bcsr_twostep, NULL};

@@ -91,7 +91,7 @@ __global__ void bcsr_keys_kernel(int rows, const int *__restrict__ rowptr, unsig
 }
 
 /* A->work: the block rows in their order */
-static PetscErrorCode PrepareSorted(GPUCSRStorage *A, int variant)
+static PetscErrorCode Prepare_bcsr_sorted(GPUCSRStorage *A, int variant)
 {
   const int      rows  = (int)A->array[BCSR_ROWPTR].count - 1;
   const size_t   list  = sizeof(int) * (size_t)rows;
@@ -138,15 +138,15 @@ static PetscErrorCode LaunchRows(const GPUCSRStorage *A, const GPUCSRProduct *p,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+static PetscErrorCode Launch_bcsr_vector(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   return LaunchRows(A, p, NULL, variant, s);
 }
 
-static PetscErrorCode LaunchSorted(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+static PetscErrorCode Launch_bcsr_sorted(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   return LaunchRows(A, p, (const int *)A->work.data, variant, s);
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_bcsr_vector) = {PETSC_TRUE, NULL, NULL, Launch, NULL};
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_bcsr_sorted) = {PETSC_FALSE, NULL, PrepareSorted, LaunchSorted, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_bcsr_vector) = {PETSC_TRUE, NULL, NULL, Launch_bcsr_vector, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_bcsr_sorted) = {PETSC_FALSE, NULL, Prepare_bcsr_sorted, Launch_bcsr_sorted, NULL};

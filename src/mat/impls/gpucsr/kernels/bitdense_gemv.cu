@@ -38,7 +38,7 @@ static Shape ShapeOf(const GPUCSRStorage *A)
 }
 
 /* A->work, where rows are cut: a sum for each row and part (room for a double), and a counter a group */
-static PetscErrorCode Prepare(GPUCSRStorage *A, int variant)
+static PetscErrorCode Prepare_bitdense_gemv(GPUCSRStorage *A, int variant)
 {
   const Shape  s    = ShapeOf(A);
   const size_t sums = 2 * (size_t)ROWS * (size_t)Groups(A->m) * (size_t)s.parts;
@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(BLOCK) bitdense_gemv_kernel(int first, int las
   if (mine < ROWS && r0 + mine < last) store(z, y, r0 + mine, alpha, total, beta);
 }
 
-static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+static PetscErrorCode Launch_bitdense_gemv(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   const Shape shape = ShapeOf(A);
   const dim3  grid(GPUCSRBlocks((int64_t)Groups(p->last - p->first) * shape.team, BLOCK), (unsigned int)shape.parts);
@@ -150,7 +150,7 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_bitdense_gemv) = {PETSC_TRUE, NULL, Prepare, Launch, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_bitdense_gemv) = {PETSC_TRUE, NULL, Prepare_bitdense_gemv, Launch_bitdense_gemv, NULL};
 
 /* 32 threads a row for each block of the grid's second direction */
 template <class V>
@@ -170,7 +170,7 @@ __global__ void bitdense_diagonal_kernel(int n, size_t stride, const V *__restri
   if (r < n) d[r] = is_absent(val[(size_t)r * stride]) ? X(0) : X(val[(size_t)r * stride]);
 }
 
-static PetscErrorCode Fill(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream s)
+static PetscErrorCode Fill_BitDense_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream s)
 {
   PetscFunctionBegin;
   if (!valuesonly) GPUCSR_CUDA(cudaMemsetAsync(A->array[0].data, GPUCSR_ABSENT, A->array[0].count * GPUCSRTypeSize(A->array[0].type), (cudaStream_t)s));
@@ -183,7 +183,7 @@ static PetscErrorCode Fill(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Diagonal(const GPUCSRStorage *A, void *d, GPUCSRStream s)
+static PetscErrorCode Diagonal_BitDense_CUDA(const GPUCSRStorage *A, void *d, GPUCSRStream s)
 {
   const int n = PetscMin(A->m, A->n);
 
@@ -196,4 +196,4 @@ static PetscErrorCode Diagonal(const GPUCSRStorage *A, void *d, GPUCSRStream s)
 }
 
 /* without its pattern CSR does not say where a value goes */
-GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_bitdense) = {NULL, Fill, Diagonal, PETSC_TRUE};
+GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_bitdense) = {NULL, Fill_BitDense_CUDA, Diagonal_BitDense_CUDA, PETSC_TRUE};

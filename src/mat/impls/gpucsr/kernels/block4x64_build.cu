@@ -29,18 +29,18 @@ __device__ __forceinline__ bool next_block(int begin, int end, const int *__rest
   least = min(least, __shfl_xor_sync(0xffffffffu, least, LANES));
   least = min(least, __shfl_xor_sync(0xffffffffu, least, 2 * LANES));
   if (least == NONE) return false;
-  b->start = least / HYBRID_UNIT * HYBRID_UNIT;
+  b->start = least / BLOCK4X64_UNIT * BLOCK4X64_UNIT;
   b->count = 0;
   do {
     const int k = begin + b->count + lane % LANES;
 
-    in = __ballot_sync(0xffffffffu, k < end && col[k] - b->start < HYBRID_COLS) >> (row * LANES) & ((1u << LANES) - 1);
+    in = __ballot_sync(0xffffffffu, k < end && col[k] - b->start < BLOCK4X64_COLS) >> (row * LANES) & ((1u << LANES) - 1);
     b->count += __popc(in);
   } while (__any_sync(0xffffffffu, in == (1u << LANES) - 1));
-  b->units  = (b->count + HYBRID_UNIT - 1) / HYBRID_UNIT;
+  b->units  = (b->count + BLOCK4X64_UNIT - 1) / BLOCK4X64_UNIT;
   b->before = b->all = 0;
 #pragma unroll
-  for (int i = 0; i < HYBRID_ROWS; i++) {
+  for (int i = 0; i < BLOCK4X64_ROWS; i++) {
     const int u = __shfl_sync(0xffffffffu, b->units, i * LANES);
 
     b->before += i < row ? u : 0;
@@ -52,7 +52,7 @@ __device__ __forceinline__ bool next_block(int begin, int end, const int *__rest
 /* Blocks and units of each block row */
 __global__ void __launch_bounds__(256) hybrid_count_kernel(int rows, int m, const int *__restrict__ rowptr, const int *__restrict__ col, int *blocks, int *units, int *unsorted)
 {
-  const int R = (int)(((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32), lane = threadIdx.x % 32, r = R * HYBRID_ROWS + lane / LANES;
+  const int R = (int)(((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32), lane = threadIdx.x % 32, r = R * BLOCK4X64_ROWS + lane / LANES;
   int       nblocks = 0, nunits = 0;
   Next      b;
 
@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(256) hybrid_count_kernel(int rows, int m, cons
 template <class V>
 __global__ void __launch_bounds__(256) hybrid_fill_kernel(int rows, int m, const int *__restrict__ rowptr, const int *__restrict__ ccol, const V *__restrict__ cval, const int *__restrict__ blocks, const int *__restrict__ units, int *start, int *unit, unsigned char *col, V *val)
 {
-  const int R = (int)(((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32), lane = threadIdx.x % 32, row = lane / LANES, r = R * HYBRID_ROWS + row;
+  const int R = (int)(((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32), lane = threadIdx.x % 32, row = lane / LANES, r = R * BLOCK4X64_ROWS + row;
   Next      b;
 
   if (R >= rows) return;
@@ -83,12 +83,12 @@ __global__ void __launch_bounds__(256) hybrid_fill_kernel(int rows, int m, const
   for (; next_block(begin, end, ccol, &b); begin += b.count) {
     if (start) {
       if (lane == 0) start[q] = b.start;
-      if (lane % LANES == 0) unit[HYBRID_ROWS * q + row] = u + b.before;
+      if (lane % LANES == 0) unit[BLOCK4X64_ROWS * q + row] = u + b.before;
     }
-    for (int k = lane % LANES; k < b.units * HYBRID_UNIT; k += LANES) {
-      const int e = (u + b.before) * HYBRID_UNIT + k;
+    for (int k = lane % LANES; k < b.units * BLOCK4X64_UNIT; k += LANES) {
+      const int e = (u + b.before) * BLOCK4X64_UNIT + k;
 
-      if (start) col[e] = k < b.count ? (unsigned char)(ccol[begin + k] - b.start) : HYBRID_COLS;
+      if (start) col[e] = k < b.count ? (unsigned char)(ccol[begin + k] - b.start) : BLOCK4X64_COLS;
       val[e] = k < b.count ? cval[begin + k] : V(0);
     }
     q++;
@@ -103,11 +103,11 @@ __global__ void hybrid_diagonal_kernel(int n, const int *__restrict__ rowptr, co
   X         v = 0;
 
   if (r < n)
-    for (int b = rowptr[r / HYBRID_ROWS]; b < rowptr[r / HYBRID_ROWS + 1]; b++) {
-      const int *u = unit + HYBRID_ROWS * b + r % HYBRID_ROWS, at = r - start[b];
+    for (int b = rowptr[r / BLOCK4X64_ROWS]; b < rowptr[r / BLOCK4X64_ROWS + 1]; b++) {
+      const int *u = unit + BLOCK4X64_ROWS * b + r % BLOCK4X64_ROWS, at = r - start[b];
 
-      if (at < 0 || at >= HYBRID_COLS) continue;
-      for (int k = HYBRID_UNIT * u[0] + lane; k < HYBRID_UNIT * u[1]; k += LANES)
+      if (at < 0 || at >= BLOCK4X64_COLS) continue;
+      for (int k = BLOCK4X64_UNIT * u[0] + lane; k < BLOCK4X64_UNIT * u[1]; k += LANES)
         if (col[k] == at) v = X(val[k]);
     }
   v = reduce<LANES>(v); /* at most one is not 0 */
@@ -137,18 +137,18 @@ static PetscErrorCode CountSteps(const GPUCSRStorage *csr, Places *p, size_t sca
   GPUCSR_CUDA(cudaMemcpyAsync(host + 1, p->units + p->rows, 2 * sizeof(int), cudaMemcpyDeviceToHost, s));
   GPUCSR_CUDA(cudaStreamSynchronize(s));
   e->units  = host[0];
-  e->stored = (int64_t)host[1] * HYBRID_UNIT;
+  e->stored = (int64_t)host[1] * BLOCK4X64_UNIT;
   *sorted   = host[2] ? PETSC_FALSE : PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* To be freed whether it failed or not */
-static PetscErrorCode Count(const GPUCSRStorage *csr, Places *p, PetscBool *sorted, GPUCSRExtent *e, cudaStream_t s)
+static PetscErrorCode Count_block4x64(const GPUCSRStorage *csr, Places *p, PetscBool *sorted, GPUCSRExtent *e, cudaStream_t s)
 {
   size_t scan = 0;
 
   PetscFunctionBegin;
-  p->rows = (int)(((int64_t)csr->m + HYBRID_ROWS - 1) / HYBRID_ROWS);
+  p->rows = (int)(((int64_t)csr->m + BLOCK4X64_ROWS - 1) / BLOCK4X64_ROWS);
   GPUCSR_CUDA(cub::DeviceScan::ExclusiveSum(NULL, scan, (int *)NULL, (int *)NULL, p->rows + 1, s));
   p->bytes = sizeof(int) * (2 * (size_t)p->rows + 3) + scan;
   PetscCall(GPUCSRMalloc(csr->dev, p->bytes, "the places of blocks", &p->memory));
@@ -161,17 +161,17 @@ static PetscErrorCode Count(const GPUCSRStorage *csr, Places *p, PetscBool *sort
 
 static PetscErrorCode FillSteps(const GPUCSRStorage *csr, const Places *p, const GPUCSRExtent *e, GPUCSRStorage *A, PetscBool valuesonly, cudaStream_t s)
 {
-  int *unit = (int *)A->array[HYBRID_UNIT4].data;
+  int *unit = (int *)A->array[BLOCK4X64_UNIT4].data;
 
   PetscFunctionBegin;
   PetscCheck(e->units == A->extent.units && e->stored == A->extent.stored, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%.0f blocks, %.0f when they were counted", (double)e->units, (double)A->extent.units);
   if (!valuesonly) {
-    GPUCSR_CUDA(cudaMemcpyAsync(A->array[HYBRID_ROWPTR].data, p->blocks, sizeof(int) * ((size_t)p->rows + 1), cudaMemcpyDeviceToDevice, s));
-    GPUCSR_CUDA(cudaMemcpyAsync(unit + HYBRID_ROWS * e->units, p->units + p->rows, sizeof(int), cudaMemcpyDeviceToDevice, s));
+    GPUCSR_CUDA(cudaMemcpyAsync(A->array[BLOCK4X64_ROWPTR].data, p->blocks, sizeof(int) * ((size_t)p->rows + 1), cudaMemcpyDeviceToDevice, s));
+    GPUCSR_CUDA(cudaMemcpyAsync(unit + BLOCK4X64_ROWS * e->units, p->units + p->rows, sizeof(int), cudaMemcpyDeviceToDevice, s));
   }
 #define FILL(V, X) \
   hybrid_fill_kernel<V><<<GPUCSRBlocks((int64_t)p->rows * 32, 256), 256, 0, s>>>(p->rows, csr->m, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const V *)csr->array[CSR_VAL].data, p->blocks, p->units, \
-                                                                                 valuesonly ? NULL : (int *)A->array[HYBRID_START].data, unit, (unsigned char *)A->array[HYBRID_COL].data, (V *)A->array[HYBRID_VAL].data)
+                                                                                 valuesonly ? NULL : (int *)A->array[BLOCK4X64_START].data, unit, (unsigned char *)A->array[BLOCK4X64_COL].data, (V *)A->array[BLOCK4X64_VAL].data)
   GPUCSRDispatchPrecision(A->precision, FILL);
   GPUCSRCheckLaunch("block4x64_build (fill)");
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -187,12 +187,12 @@ static PetscErrorCode Build(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBoo
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  ierr = Count(csr, &p, &sorted, e, (cudaStream_t)st);
+  ierr = Count_block4x64(csr, &p, &sorted, e, (cudaStream_t)st);
   if (!ierr && !sorted) {
     ierr = GPUCSRFree(dev, p.bytes, &p.memory);
     if (!ierr) ierr = GPUCSRSortRows(csr, &copy, st);
     csr = &copy;
-    if (!ierr) ierr = Count(csr, &p, &sorted, e, (cudaStream_t)st);
+    if (!ierr) ierr = Count_block4x64(csr, &p, &sorted, e, (cudaStream_t)st);
   }
   if (!ierr && A) ierr = FillSteps(csr, &p, e, A, valuesonly, (cudaStream_t)st);
   PetscCall(GPUCSRFree(dev, p.bytes, &p.memory)); /* in the order of the stream */
@@ -201,7 +201,7 @@ static PetscErrorCode Build(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBoo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Measure(GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream s)
+static PetscErrorCode Measure_Block4x64_CUDA(GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream s)
 {
   PetscFunctionBegin;
   (void)variant;
@@ -210,29 +210,29 @@ static PetscErrorCode Measure(GPUCSRStorage *csr, int variant, GPUCSRExtent *e, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Fill(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream s)
+static PetscErrorCode Fill_Block4x64_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream s)
 {
   GPUCSRExtent e = {0};
 
   PetscFunctionBegin;
   if (A->nnz) PetscCall(Build(csr, A, valuesonly, &e, s));
   else if (!valuesonly)
-    for (int k = HYBRID_ROWPTR; k <= HYBRID_UNIT4; k++) GPUCSR_CUDA(cudaMemsetAsync(A->array[k].data, 0, sizeof(int) * A->array[k].count, (cudaStream_t)s));
+    for (int k = BLOCK4X64_ROWPTR; k <= BLOCK4X64_UNIT4; k++) GPUCSR_CUDA(cudaMemsetAsync(A->array[k].data, 0, sizeof(int) * A->array[k].count, (cudaStream_t)s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Diagonal(const GPUCSRStorage *A, void *d, GPUCSRStream s)
+static PetscErrorCode Diagonal_Block4x64_CUDA(const GPUCSRStorage *A, void *d, GPUCSRStream s)
 {
   const int n = PetscMin(A->m, A->n);
 
   PetscFunctionBegin;
   if (!n) PetscFunctionReturn(PETSC_SUCCESS);
 #define DIAGONAL(V, X) \
-  hybrid_diagonal_kernel<V, X><<<GPUCSRBlocks((int64_t)n *LANES, 256), 256, 0, (cudaStream_t)s>>>(n, (const int *)A->array[HYBRID_ROWPTR].data, (const int *)A->array[HYBRID_START].data, (const int *)A->array[HYBRID_UNIT4].data, \
-                                                                                                  (const unsigned char *)A->array[HYBRID_COL].data, (const V *)A->array[HYBRID_VAL].data, (X *)d)
+  hybrid_diagonal_kernel<V, X><<<GPUCSRBlocks((int64_t)n *LANES, 256), 256, 0, (cudaStream_t)s>>>(n, (const int *)A->array[BLOCK4X64_ROWPTR].data, (const int *)A->array[BLOCK4X64_START].data, (const int *)A->array[BLOCK4X64_UNIT4].data, \
+                                                                                                  (const unsigned char *)A->array[BLOCK4X64_COL].data, (const V *)A->array[BLOCK4X64_VAL].data, (X *)d)
   GPUCSRDispatchPrecision(A->precision, DIAGONAL);
   GPUCSRCheckLaunch("block4x64_build (diagonal)");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_block4x64) = {Measure, Fill, Diagonal, PETSC_TRUE};
+GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_block4x64) = {Measure_Block4x64_CUDA, Fill_Block4x64_CUDA, Diagonal_Block4x64_CUDA, PETSC_TRUE};

@@ -21,10 +21,10 @@ template <class V, class X>
 __global__ void __launch_bounds__(BLOCK) block4x64_warp_kernel(int warps, int first, int last, int n, const int *__restrict__ rowptr, const int *__restrict__ start, const int *__restrict__ unit, const uchar2 *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
 {
   typedef typename pair_of<V>::type V2;
-  __shared__ X                      xs[BLOCK / 32][HYBRID_COLS], part[BLOCK / 32][HYBRID_ROWS];
+  __shared__ X                      xs[BLOCK / 32][BLOCK4X64_COLS], part[BLOCK / 32][BLOCK4X64_ROWS];
   const int                         warp = threadIdx.x / 32, lane = threadIdx.x % 32, row = lane / LANES;
-  const int64_t                     R     = first / HYBRID_ROWS + ((int64_t)blockIdx.x * (BLOCK / 32) + warp) / warps;
-  const bool                        mine  = R * HYBRID_ROWS < last;
+  const int64_t                     R     = first / BLOCK4X64_ROWS + ((int64_t)blockIdx.x * (BLOCK / 32) + warp) / warps;
+  const bool                        mine  = R * BLOCK4X64_ROWS < last;
   const int                         begin = mine ? rowptr[R] : 0, end = mine ? rowptr[R + 1] : 0;
   X                                 sum = 0, x0 = 0, x1 = 0;
   int                               b = begin + warp % warps, next;
@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(BLOCK) block4x64_warp_kernel(int warps, int fi
   }
   next = b + warps < end ? start[b + warps] : 0;
   for (; b < end; b += warps) {
-    const int u0 = unit[HYBRID_ROWS * b + row], u1 = unit[HYBRID_ROWS * b + row + 1];
+    const int u0 = unit[BLOCK4X64_ROWS * b + row], u1 = unit[BLOCK4X64_ROWS * b + row + 1];
     uchar2    c[4];
     V2        v[4];
 
@@ -62,8 +62,8 @@ __global__ void __launch_bounds__(BLOCK) block4x64_warp_kernel(int warps, int fi
 #pragma unroll
     for (int u = 0; u < 4; u++) {
       if (u0 + u < u1) {
-        if (c[u].x < HYBRID_COLS) sum += X(v[u].x) * xs[warp][c[u].x];
-        if (c[u].y < HYBRID_COLS) sum += X(v[u].y) * xs[warp][c[u].y];
+        if (c[u].x < BLOCK4X64_COLS) sum += X(v[u].x) * xs[warp][c[u].x];
+        if (c[u].y < BLOCK4X64_COLS) sum += X(v[u].y) * xs[warp][c[u].y];
       }
     }
     __syncwarp();
@@ -77,24 +77,24 @@ __global__ void __launch_bounds__(BLOCK) block4x64_warp_kernel(int warps, int fi
     for (int w = 0; w < warps; w++) sum += part[warp / warps * warps + w][row];
   }
   if (mine && warp % warps == 0 && lane % LANES == 0) {
-    const int64_t r = R * HYBRID_ROWS + row;
+    const int64_t r = R * BLOCK4X64_ROWS + row;
 
     if (r >= first && r < last) store(z, y, r, alpha, sum, beta);
   }
 }
 
-static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+static PetscErrorCode Launch_block4x64_warp(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
-  const int rows = (p->last + HYBRID_ROWS - 1) / HYBRID_ROWS - p->first / HYBRID_ROWS; /* block rows that have a row of the range */
+  const int rows = (p->last + BLOCK4X64_ROWS - 1) / BLOCK4X64_ROWS - p->first / BLOCK4X64_ROWS; /* block rows that have a row of the range */
 
   PetscFunctionBegin;
 #define LAUNCH(V, X) \
-  block4x64_warp_kernel<V, X><<<GPUCSRBlocks((int64_t)rows *variant * 32, BLOCK), BLOCK, 0, (cudaStream_t)s>>>(variant, p->first, p->last, A->n, (const int *)A->array[HYBRID_ROWPTR].data, (const int *)A->array[HYBRID_START].data, \
-                                                                                                               (const int *)A->array[HYBRID_UNIT4].data, (const uchar2 *)A->array[HYBRID_COL].data, (const V *)A->array[HYBRID_VAL].data, (X)p->alpha, \
+  block4x64_warp_kernel<V, X><<<GPUCSRBlocks((int64_t)rows *variant * 32, BLOCK), BLOCK, 0, (cudaStream_t)s>>>(variant, p->first, p->last, A->n, (const int *)A->array[BLOCK4X64_ROWPTR].data, (const int *)A->array[BLOCK4X64_START].data, \
+                                                                                                               (const int *)A->array[BLOCK4X64_UNIT4].data, (const uchar2 *)A->array[BLOCK4X64_COL].data, (const V *)A->array[BLOCK4X64_VAL].data, (X)p->alpha, \
                                                                                                                (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z)
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("block4x64_warp");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_block4x64_warp) = {PETSC_TRUE, NULL, NULL, Launch, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_block4x64_warp) = {PETSC_TRUE, NULL, NULL, Launch_block4x64_warp, NULL};

@@ -72,7 +72,7 @@ static PetscErrorCode AddDiagonal(const GPUCSRArray *at, GPUCSRPrecision precisi
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Fill_COO(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream st)
+static PetscErrorCode Fill_COO_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream st)
 {
   cudaStream_t s = (cudaStream_t)st;
 
@@ -86,7 +86,7 @@ static PetscErrorCode Fill_COO(const GPUCSRStorage *csr, GPUCSRStorage *A, Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Diagonal_COO(const GPUCSRStorage *A, void *d, GPUCSRStream s)
+static PetscErrorCode Diagonal_COO_CUDA(const GPUCSRStorage *A, void *d, GPUCSRStream s)
 {
   PetscFunctionBegin;
   GPUCSR_CUDA(cudaMemsetAsync(d, 0, GPUCSRTypeSize(GPUCSRVectorType(A->precision)) * (size_t)PetscMin(A->m, A->n), (cudaStream_t)s));
@@ -94,7 +94,7 @@ static PetscErrorCode Diagonal_COO(const GPUCSRStorage *A, void *d, GPUCSRStream
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_coo) = {NULL, Fill_COO, Diagonal_COO, PETSC_FALSE};
+GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_coo) = {NULL, Fill_COO_CUDA, Diagonal_COO_CUDA, PETSC_FALSE};
 
 #define COUNT_BLOCK 512
 
@@ -110,7 +110,7 @@ __global__ void __launch_bounds__(COUNT_BLOCK) hyb_count_kernel(int m, const int
     if (mine[k]) atomicAdd(rows + k, mine[k]);
 }
 
-static PetscErrorCode Measure_HYB(GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream st)
+static PetscErrorCode Measure_HYB_CUDA(GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream st)
 {
   const size_t   bytes = sizeof(int) * (HYB_WIDEST + 1);
   int32_t       *rows;
@@ -170,7 +170,7 @@ static PetscErrorCode RowsBeyond(GPUCSRStorage *A, cudaStream_t s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Fill_HYB(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream s)
+static PetscErrorCode Fill_HYB_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream s)
 {
   const int64_t n = A->extent.units;
 
@@ -186,7 +186,7 @@ static PetscErrorCode Fill_HYB(const GPUCSRStorage *csr, GPUCSRStorage *A, Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Diagonal_HYB(const GPUCSRStorage *A, void *d, GPUCSRStream s)
+static PetscErrorCode Diagonal_HYB_CUDA(const GPUCSRStorage *A, void *d, GPUCSRStream s)
 {
   PetscFunctionBegin;
   PetscCall((*GPUCSRDeviceFormat_sell.diagonal)(A, d, s));
@@ -194,4 +194,4 @@ static PetscErrorCode Diagonal_HYB(const GPUCSRStorage *A, void *d, GPUCSRStream
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_hyb) = {Measure_HYB, Fill_HYB, Diagonal_HYB, PETSC_FALSE};
+GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_hyb) = {Measure_HYB_CUDA, Fill_HYB_CUDA, Diagonal_HYB_CUDA, PETSC_FALSE};

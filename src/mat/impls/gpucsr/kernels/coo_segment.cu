@@ -1,5 +1,5 @@
 /*
-  y = A x, coordinates, by segmented sums; and hyb, whose first part is sell_row's, with 1 or 4 threads a row (its variant).
+  y = A x, coordinates, by segmented sums; and hyb, whose first part is sell_row's, with 1 or 4 threads a row.
 
   A block takes a tile of entries, whatever their rows: products into shared memory by coalesced loads, then a segmented scan
   over its threads. Rows that begin and end in the tile are complete. What belongs to a row that began before the tile, or
@@ -149,7 +149,7 @@ static PetscErrorCode Add(const GPUCSRStorage *A, const GPUCSRArray *at, const G
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Prepare_COO(GPUCSRStorage *A, int variant)
+static PetscErrorCode Prepare_coo_segment(GPUCSRStorage *A, int variant)
 {
   PetscFunctionBegin;
   (void)variant;
@@ -157,7 +157,7 @@ static PetscErrorCode Prepare_COO(GPUCSRStorage *A, int variant)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Launch_COO(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+static PetscErrorCode Launch_coo_segment(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   PetscFunctionBegin;
   (void)variant;
@@ -170,9 +170,9 @@ static PetscErrorCode Launch_COO(const GPUCSRStorage *A, const GPUCSRProduct *p,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_coo_segment) = {PETSC_FALSE, NULL, Prepare_COO, Launch_COO, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_coo_segment) = {PETSC_FALSE, NULL, Prepare_coo_segment, Launch_coo_segment, NULL};
 
-static PetscErrorCode Prepare_HYB(GPUCSRStorage *A, int variant)
+static PetscErrorCode Prepare_hyb_segment(GPUCSRStorage *A, int variant)
 {
   PetscFunctionBegin;
   (void)variant;
@@ -180,7 +180,7 @@ static PetscErrorCode Prepare_HYB(GPUCSRStorage *A, int variant)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Launch_HYB(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+static PetscErrorCode Launch_hyb_segment(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   PetscFunctionBegin;
   PetscCall((*GPUCSRKernel_sell_row.launch)(A, p, variant, s));
@@ -188,4 +188,4 @@ static PetscErrorCode Launch_HYB(const GPUCSRStorage *A, const GPUCSRProduct *p,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_hyb_segment) = {PETSC_FALSE, NULL, Prepare_HYB, Launch_HYB, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_hyb_segment) = {PETSC_FALSE, NULL, Prepare_hyb_segment, Launch_hyb_segment, NULL};

@@ -266,7 +266,7 @@ __global__ void __launch_bounds__(BLOCK) csr_adaptive_kernel(int chunks, int til
 #define FIRST 64 /* long rows come down along with their number */
 
 /* The chunks of the long rows are laid out on the host, which must know their number anyway */
-static PetscErrorCode Prepare(GPUCSRStorage *A, int variant)
+static PetscErrorCode Prepare_csr_adaptive(GPUCSRStorage *A, int variant)
 {
   const int64_t tiles  = Tiles(A);
   const size_t  most   = 1 + 3 * (size_t)(A->nnz / LONG + 1);
@@ -330,7 +330,7 @@ static PetscErrorCode Prepare(GPUCSRStorage *A, int variant)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+static PetscErrorCode Launch_csr_adaptive(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   const int  tiles = (int)Tiles(A);
   const Work w     = WorkOf(A);
@@ -359,4 +359,4 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_adaptive) = {PETSC_FALSE, NULL, Prepare, Launch, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_adaptive) = {PETSC_FALSE, NULL, Prepare_csr_adaptive, Launch_csr_adaptive, NULL};

@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(B) csr_block_kernel(int first, const int *__re
   }
 }
 
-static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+static PetscErrorCode Launch_csr_block(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   PetscFunctionBegin;
   (void)variant;
@@ -50,4 +50,4 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_block) = {PETSC_TRUE, NULL, NULL, Launch, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_block) = {PETSC_TRUE, NULL, NULL, Launch_csr_block, NULL};

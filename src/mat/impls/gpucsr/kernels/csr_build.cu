@@ -19,14 +19,14 @@ __global__ void csr_diagonal_kernel(int n, const int *__restrict__ rowptr, const
   if (r < n && lane == 0) d[r] = v;
 }
 
-static PetscErrorCode Fill(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream s)
+static PetscErrorCode Fill_CSR_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream s)
 {
   PetscFunctionBegin;
   for (int k = valuesonly ? CSR_VAL : CSR_ROWPTR; k <= CSR_VAL; k++) GPUCSR_CUDA(cudaMemcpyAsync(A->array[k].data, csr->array[k].data, A->array[k].count * GPUCSRTypeSize(A->array[k].type), cudaMemcpyDeviceToDevice, (cudaStream_t)s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Diagonal(const GPUCSRStorage *A, void *d, GPUCSRStream s)
+static PetscErrorCode Diagonal_CSR_CUDA(const GPUCSRStorage *A, void *d, GPUCSRStream s)
 {
   const int n = PetscMin(A->m, A->n);
 
@@ -38,7 +38,7 @@ static PetscErrorCode Diagonal(const GPUCSRStorage *A, void *d, GPUCSRStream s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_csr) = {NULL, Fill, Diagonal, PETSC_FALSE};
+GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_csr) = {NULL, Fill_CSR_CUDA, Diagonal_CSR_CUDA, PETSC_FALSE};
 
 __global__ void iota_kernel(int64_t n, int *to)
 {

@@ -112,7 +112,7 @@ __global__ void csr_columns_carry_kernel(int m, int k, int64_t stretches, const 
 }
 
 template <int C, int W, class V, class X>
-static void Launch(const GPUCSRStorage *A, int k, const void *x, void *z, int *cut, void *carry, cudaStream_t s)
+static void Launch_csr_columns(const GPUCSRStorage *A, int k, const void *x, void *z, int *cut, void *carry, cudaStream_t s)
 {
   const int64_t stretches = Stretches(A);
   const dim3    grid(GPUCSRBlocks(stretches * 32, BLOCK), (unsigned int)((k + C * W - 1) / (C * W)));
@@ -126,14 +126,14 @@ template <class V, class X>
 static void Widest(const GPUCSRStorage *A, int k, const void *x, void *z, int *cut, void *carry, cudaStream_t s)
 {
   if (k % 2) {
-    if (k <= 4) Launch<4, 1, V, X>(A, k, x, z, cut, carry, s);
-    else if (k <= 8) Launch<8, 1, V, X>(A, k, x, z, cut, carry, s);
-    else if (k <= 16) Launch<16, 1, V, X>(A, k, x, z, cut, carry, s);
-    else Launch<32, 1, V, X>(A, k, x, z, cut, carry, s);
+    if (k <= 4) Launch_csr_columns<4, 1, V, X>(A, k, x, z, cut, carry, s);
+    else if (k <= 8) Launch_csr_columns<8, 1, V, X>(A, k, x, z, cut, carry, s);
+    else if (k <= 16) Launch_csr_columns<16, 1, V, X>(A, k, x, z, cut, carry, s);
+    else Launch_csr_columns<32, 1, V, X>(A, k, x, z, cut, carry, s);
   } else {
-    if (k <= 8) Launch<4, 2, V, X>(A, k, x, z, cut, carry, s);
-    else if (k <= 16) Launch<8, 2, V, X>(A, k, x, z, cut, carry, s);
-    else Launch<16, 2, V, X>(A, k, x, z, cut, carry, s);
+    if (k <= 8) Launch_csr_columns<4, 2, V, X>(A, k, x, z, cut, carry, s);
+    else if (k <= 16) Launch_csr_columns<8, 2, V, X>(A, k, x, z, cut, carry, s);
+    else Launch_csr_columns<16, 2, V, X>(A, k, x, z, cut, carry, s);
   }
 }
 

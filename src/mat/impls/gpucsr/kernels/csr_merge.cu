@@ -151,7 +151,7 @@ __global__ void merge_carry_kernel(int64_t tiles, int m, const int *__restrict__
 }
 
 /* work: a carry a tile (room for a double each), then the tiles' first rows */
-static PetscErrorCode Prepare(GPUCSRStorage *A, int variant)
+static PetscErrorCode Prepare_csr_merge(GPUCSRStorage *A, int variant)
 {
   const int64_t tiles = Tiles(A);
 
@@ -163,7 +163,7 @@ static PetscErrorCode Prepare(GPUCSRStorage *A, int variant)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+static PetscErrorCode Launch_csr_merge(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   const int64_t tiles  = Tiles(A);
   const int    *starts = (const int *)((double *)A->work.data + tiles);
@@ -179,4 +179,4 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_merge) = {PETSC_FALSE, NULL, Prepare, Launch, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_merge) = {PETSC_FALSE, NULL, Prepare_csr_merge, Launch_csr_merge, NULL};

@@ -26,7 +26,7 @@ __global__ void csr_scalar_kernel(int first, int last, const int *__restrict__ r
 
 GPUCSR_DECLARE(GPUCSRKernelFamily, GPUCSRKernel_csr_scalar);
 
-static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+static PetscErrorCode Launch_csr_scalar(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   const int block = GPUCSRBlockOf(&GPUCSRKernel_csr_scalar);
 
@@ -40,4 +40,4 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_scalar) = {PETSC_TRUE, NULL, NULL, Launch, NULL, 128};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_scalar) = {PETSC_TRUE, NULL, NULL, Launch_csr_scalar, NULL, 128};

@@ -32,7 +32,7 @@ static ScanWork WorkOf(const GPUCSRStorage *A)
   return w;
 }
 
-static PetscErrorCode Prepare(GPUCSRStorage *A, int variant)
+static PetscErrorCode Prepare_csr_scan(GPUCSRStorage *A, int variant)
 {
   const int64_t tiles = (A->nnz + TILE - 1) / TILE;
 
@@ -114,7 +114,7 @@ __global__ void scan_gather_kernel(int first, int last, const int *__restrict__ 
   store(z, y, r, alpha, sum, beta);
 }
 
-static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream st)
+static PetscErrorCode Launch_csr_scan(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream st)
 {
   const ScanWork w      = WorkOf(A);
   const int     *rowptr = (const int *)A->array[CSR_ROWPTR].data;
@@ -138,4 +138,4 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_scan) = {PETSC_FALSE, NULL, Prepare, Launch, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_scan) = {PETSC_FALSE, NULL, Prepare_csr_scan, Launch_csr_scan, NULL};

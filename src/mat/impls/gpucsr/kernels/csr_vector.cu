@@ -64,14 +64,13 @@ __global__ void __launch_bounds__(512) csr_vector_kernel(int first, int last, co
 
 GPUCSR_DECLARE(GPUCSRKernelFamily, GPUCSRKernel_csr_vector);
 
-/* The variant: threads a row + 100 entries a load + 1000 rows a thread, negative when these are cyclic */
-static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+static PetscErrorCode Launch_csr_vector(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   const int block = GPUCSRBlockOf(&GPUCSRKernel_csr_vector);
 
   PetscFunctionBegin;
 #define LAUNCHT(T, W, R, CYCLIC, V, X) \
-  case (CYCLIC ? -1 : 1) * (1000 * R + 100 * W + T): \
+  case (CYCLIC ? CSR_VECTOR_CYCLIC(T, W, R) : CSR_VECTOR(T, W, R)): \
     csr_vector_kernel<T, W, R, CYCLIC, V, X><<<GPUCSRBlocks(((int64_t)(p->last - p->first) + R - 1) / R * T, block), block, 0, (cudaStream_t)s>>>(p->first, p->last, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, \
                                                                                                                       (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z); \
     break
@@ -95,4 +94,4 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_vector) = {PETSC_TRUE, NULL, NULL, Launch, NULL, 256};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_vector) = {PETSC_TRUE, NULL, NULL, Launch_csr_vector, NULL, 256};

@@ -27,7 +27,7 @@ static struct {
   cublasHandle_t handle; /* one device a process */
 } blas;
 
-static PetscErrorCode Available(PetscBool *yes, char why[], size_t len)
+static PetscErrorCode Available_dense_gemv(PetscBool *yes, char why[], size_t len)
 {
   PetscFunctionBegin;
   if (!blas.tried) {
@@ -59,7 +59,7 @@ static PetscErrorCode Available(PetscBool *yes, char why[], size_t len)
     PetscCheck(st_ == CUBLAS_STATUS_SUCCESS, PETSC_COMM_SELF, PETSC_ERR_GPU, "%s failed with cuBLAS status %d", #call, (int)st_); \
   } while (0)
 
-static PetscErrorCode Prepare(GPUCSRStorage *A, int variant)
+static PetscErrorCode Prepare_dense_gemv(GPUCSRStorage *A, int variant)
 {
   PetscBool yes;
   char      why[128];
@@ -67,13 +67,13 @@ static PetscErrorCode Prepare(GPUCSRStorage *A, int variant)
   PetscFunctionBegin;
   (void)A;
   (void)variant;
-  PetscCall(Available(&yes, why, sizeof(why)));
+  PetscCall(Available_dense_gemv(&yes, why, sizeof(why)));
   PetscCheck(yes, PETSC_COMM_SELF, PETSC_ERR_SUP, "Kernel dense_gemv cannot run: %s", why);
   if (!blas.handle) CUBLASCall(blas.create(&blas.handle));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Release(void)
+static PetscErrorCode Release_dense_gemv(void)
 {
   PetscFunctionBegin;
   if (blas.handle) (void)blas.destroy(blas.handle); /* after a failure of the device this fails too, and nothing is lost */
@@ -90,7 +90,7 @@ __global__ void scale_kernel(int n, X beta, const X *y, X *z)
   if (r < n) z[r] = beta == X(0) ? X(0) : beta * y[r];
 }
 
-static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+static PetscErrorCode Launch_dense_gemv(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   const int    rows = p->last - p->first;
   const size_t size = GPUCSRTypeSize(GPUCSRVectorType(A->precision));
@@ -116,7 +116,7 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_dense_gemv) = {PETSC_TRUE, Available, Prepare, Launch, Release};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_dense_gemv) = {PETSC_TRUE, Available_dense_gemv, Prepare_dense_gemv, Launch_dense_gemv, Release_dense_gemv};
 
 /* 32 threads a row for each block of the grid's second direction */
 template <class V>
@@ -136,7 +136,7 @@ __global__ void dense_diagonal_kernel(int n, size_t stride, const V *__restrict_
   if (r < n) d[r] = X(val[(size_t)r * stride]);
 }
 
-static PetscErrorCode Fill(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream s)
+static PetscErrorCode Fill_Dense_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream s)
 {
   PetscFunctionBegin;
   /* without its pattern CSR does not say where a value goes, so a refresh sends the pattern too */
@@ -151,7 +151,7 @@ static PetscErrorCode Fill(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Diagonal(const GPUCSRStorage *A, void *d, GPUCSRStream s)
+static PetscErrorCode Diagonal_Dense_CUDA(const GPUCSRStorage *A, void *d, GPUCSRStream s)
 {
   const int n = PetscMin(A->m, A->n);
 
@@ -163,4 +163,4 @@ static PetscErrorCode Diagonal(const GPUCSRStorage *A, void *d, GPUCSRStream s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_dense) = {NULL, Fill, Diagonal, PETSC_TRUE};
+GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_dense) = {NULL, Fill_Dense_CUDA, Diagonal_Dense_CUDA, PETSC_TRUE};

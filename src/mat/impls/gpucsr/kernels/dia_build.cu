@@ -109,7 +109,7 @@ static PetscErrorCode List(const GPUCSRStorage *csr, int most, int *list, cudaSt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Measure(GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream st)
+static PetscErrorCode Measure_DIA_CUDA(GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream st)
 {
   int32_t count = 0;
 
@@ -135,7 +135,7 @@ static PetscErrorCode Entries(const GPUCSRStorage *csr, GPUCSRStorage *A, const 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Fill(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream st)
+static PetscErrorCode Fill_DIA_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream st)
 {
   const int      units = (int)A->extent.units;
   const size_t   bytes = sizeof(int) * ((size_t)units + 1);
@@ -157,7 +157,7 @@ static PetscErrorCode Fill(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Diagonal(const GPUCSRStorage *A, void *d, GPUCSRStream s)
+static PetscErrorCode Diagonal_DIA_CUDA(const GPUCSRStorage *A, void *d, GPUCSRStream s)
 {
   const int n = PetscMin(A->m, A->n);
 
@@ -170,4 +170,4 @@ static PetscErrorCode Diagonal(const GPUCSRStorage *A, void *d, GPUCSRStream s)
 }
 
 /* without its pattern CSR does not say where a value goes */
-GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_dia) = {Measure, Fill, Diagonal, PETSC_TRUE};
+GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_dia) = {Measure_DIA_CUDA, Fill_DIA_CUDA, Diagonal_DIA_CUDA, PETSC_TRUE};

@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(128) dia_row_kernel(int slices, int offset, in
   if (wanted) store(z, y, row, alpha, sum[0], beta);
 }
 
-static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+static PetscErrorCode Launch_dia_row(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   const int begin = p->first / GPUCSR_SLICE, slices = (p->last - 1) / GPUCSR_SLICE + 1 - begin;
 
@@ -96,4 +96,4 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_dia_row) = {PETSC_TRUE, NULL, NULL, Launch, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_dia_row) = {PETSC_TRUE, NULL, NULL, Launch_dia_row, NULL};

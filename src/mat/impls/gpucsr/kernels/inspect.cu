@@ -253,7 +253,7 @@ __global__ void __launch_bounds__(THREADS) inspect_kernel(int m, int n, int64_t 
   else inspect_columns(b - blocks.rows, blocks.columns, nnz, n, col, &to->counts);
 }
 
-static PetscErrorCode Count(const GPUCSRStorage *csr, Blocks blocks, size_t bytes, Scratch *to, Counts *host, cudaStream_t s)
+static PetscErrorCode Count_inspect(const GPUCSRStorage *csr, Blocks blocks, size_t bytes, Scratch *to, Counts *host, cudaStream_t s)
 {
   PetscFunctionBegin;
   GPUCSR_CUDA(cudaMemsetAsync(to, 0, bytes, s));
@@ -308,7 +308,7 @@ PetscErrorCode GPUCSRInspect_CUDA(const GPUCSRStorage *csr, double fraction, GPU
   }
   if (!csr->m || !(blocks.rows + blocks.columns)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRMalloc(csr->dev, size, "the inspector's counts", &to));
-  ierr = Count(csr, blocks, size, (Scratch *)to, &c, (cudaStream_t)s);
+  ierr = Count_inspect(csr, blocks, size, (Scratch *)to, &c, (cudaStream_t)s);
   PetscCall(GPUCSRFree(csr->dev, size, &to));
   PetscCall(ierr);
   if (f) PetscCall(Features(csr, &blocks, &c, f));

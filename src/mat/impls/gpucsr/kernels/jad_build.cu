@@ -75,7 +75,7 @@ static PetscErrorCode Pattern(const GPUCSRStorage *csr, GPUCSRStorage *A, cudaSt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Fill(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream st)
+static PetscErrorCode Fill_JAD_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream st)
 {
   PetscFunctionBegin;
   if (!valuesonly) PetscCall(Pattern(csr, A, (cudaStream_t)st));
@@ -88,7 +88,7 @@ static PetscErrorCode Fill(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Diagonal(const GPUCSRStorage *A, void *d, GPUCSRStream s)
+static PetscErrorCode Diagonal_JAD_CUDA(const GPUCSRStorage *A, void *d, GPUCSRStream s)
 {
   PetscFunctionBegin;
   if (!A->m) PetscFunctionReturn(PETSC_SUCCESS);
@@ -100,4 +100,4 @@ static PetscErrorCode Diagonal(const GPUCSRStorage *A, void *d, GPUCSRStream s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_jad) = {NULL, Fill, Diagonal, PETSC_FALSE};
+GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_jad) = {NULL, Fill_JAD_CUDA, Diagonal_JAD_CUDA, PETSC_FALSE};

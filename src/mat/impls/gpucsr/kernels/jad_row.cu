@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(128) jad_row_kernel(int m, int first, int last
   if (wanted) store(z, y, row, alpha, sum, beta);
 }
 
-static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+static PetscErrorCode Launch_jad_row(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   PetscFunctionBegin;
 #define LAUNCHT(T, V, X) \
@@ -76,4 +76,4 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
 }
 
 /* A range of rows is scattered over all places: the whole matrix at once */
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_jad_row) = {PETSC_FALSE, NULL, NULL, Launch, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_jad_row) = {PETSC_FALSE, NULL, NULL, Launch_jad_row, NULL};

@@ -78,7 +78,7 @@ __global__ void sell_diagonal_kernel(int m, int n, const int *__restrict__ slice
 }
 
 /* Where rows are sorted: of the others the features know the extent exactly, and nobody has to wait for the device */
-static PetscErrorCode Measure(GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream st)
+static PetscErrorCode Measure_SELL_CUDA(GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream st)
 {
   const int           nslices = SELLSlices(csr->m), *rowptr = (const int *)csr->array[CSR_ROWPTR].data;
   cudaStream_t        s      = (cudaStream_t)st;
@@ -128,7 +128,7 @@ static PetscErrorCode Pattern(const GPUCSRStorage *csr, GPUCSRStorage *A, cudaSt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Fill(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream st)
+static PetscErrorCode Fill_SELL_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream st)
 {
   const unsigned int nslices = (unsigned int)SELLSlices(A->m);
   const int         *slice = A->array[SELL_SLICE].count ? (const int *)A->array[SELL_SLICE].data : NULL, *perm = A->array[SELL_PERM].count ? (const int *)A->array[SELL_PERM].data : NULL;
@@ -145,7 +145,7 @@ static PetscErrorCode Fill(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Diagonal(const GPUCSRStorage *A, void *d, GPUCSRStream s)
+static PetscErrorCode Diagonal_SELL_CUDA(const GPUCSRStorage *A, void *d, GPUCSRStream s)
 {
   const int *slice = A->array[SELL_SLICE].count ? (const int *)A->array[SELL_SLICE].data : NULL, *perm = A->array[SELL_PERM].count ? (const int *)A->array[SELL_PERM].data : NULL;
   const int  m = perm ? A->m : PetscMin(A->m, A->n);
@@ -159,4 +159,4 @@ static PetscErrorCode Diagonal(const GPUCSRStorage *A, void *d, GPUCSRStream s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_sell) = {Measure, Fill, Diagonal, PETSC_FALSE};
+GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_sell) = {Measure_SELL_CUDA, Fill_SELL_CUDA, Diagonal_SELL_CUDA, PETSC_FALSE};

@@ -1,5 +1,5 @@
 /*
-  y = A x, sliced ELL in all its variants, 1, 2, 4 or 8 warps a slice: so many threads a row; the variant is that number.
+  y = A x, sliced ELL in all its variants, 1, 2, 4, 8 or 16 warps a slice: so many threads a row.
 
   The 32 threads of a warp hold the 32 rows of a slice and read its columns in coalesced loads, several in flight before the
   first is used. Where the rows are few or long, the columns of a slice are dealt to several warps, whose sums meet in
@@ -84,7 +84,7 @@ static int Threads(int T, int most)
   return PetscMax(GPUCSR_SLICE * T, PetscMin(most, GPUCSRBlockOf(&GPUCSRKernel_sell_row)));
 }
 
-static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+static PetscErrorCode Launch_sell_row(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   const int *perm = A->array[SELL_PERM].count ? (const int *)A->array[SELL_PERM].data : NULL, *slice = A->array[SELL_SLICE].count ? (const int *)A->array[SELL_SLICE].data : NULL;
   const int  window = perm ? A->format->variant : 1; /* rows are sorted within windows, so a range of them is in a range of windows */
@@ -92,7 +92,7 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
 
   PetscFunctionBegin;
 #define LAUNCHT(T, W, V, X) \
-  case 100 * W + T: \
+  case SELL_ROW(T, W): \
     sell_row_kernel<T, W, V, X><<<GPUCSRBlocks(end - begin, Threads(T, MOST(T)) / GPUCSR_SLICE / T), Threads(T, MOST(T)), 0, (cudaStream_t)s>>>(end - begin, begin, A->m, p->first, p->last, slice, A->extent.width, perm, (const int *)A->array[SELL_COL].data, \
                                                                                                                                                 (const V *)A->array[SELL_VAL].data, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z); \
     break
@@ -110,4 +110,4 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_sell_row) = {PETSC_TRUE, NULL, NULL, Launch, NULL, 128};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_sell_row) = {PETSC_TRUE, NULL, NULL, Launch_sell_row, NULL, 128};

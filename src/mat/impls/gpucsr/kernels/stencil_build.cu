@@ -234,7 +234,7 @@ static PetscErrorCode Values(const GPUCSRStorage *csr, GPUCSRStorage *A, int *di
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Fill(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream st)
+static PetscErrorCode Fill_Stencil_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream st)
 {
   const size_t   bytes = valuesonly ? sizeof(int) * ((size_t)A->m + 2) : sizeof(Table);
   void          *temp  = NULL;
@@ -253,7 +253,7 @@ static PetscErrorCode Fill(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Diagonal(const GPUCSRStorage *A, void *d, GPUCSRStream s)
+static PetscErrorCode Diagonal_Stencil_CUDA(const GPUCSRStorage *A, void *d, GPUCSRStream s)
 {
   const int n = PetscMin(A->m, A->n);
 
@@ -267,4 +267,4 @@ static PetscErrorCode Diagonal(const GPUCSRStorage *A, void *d, GPUCSRStream s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_stencil) = {NULL, Fill, Diagonal, PETSC_FALSE};
+GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_stencil) = {NULL, Fill_Stencil_CUDA, Diagonal_Stencil_CUDA, PETSC_FALSE};

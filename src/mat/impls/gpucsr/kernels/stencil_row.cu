@@ -184,7 +184,7 @@ static PetscErrorCode PrepareR(GPUCSRStorage *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Prepare(GPUCSRStorage *A, int variant)
+static PetscErrorCode Prepare_stencil_row(GPUCSRStorage *A, int variant)
 {
   PetscFunctionBegin;
 #define PREPARE(V, X) PetscCall(variant == 1 ? PrepareR<1, V, X>(A) : variant == 2 ? PrepareR<2, V, X>(A) : PrepareR<4, V, X>(A))
@@ -202,7 +202,7 @@ static void LaunchR(const GPUCSRStorage *A, const GPUCSRProduct *p, cudaStream_t
                                                                               (const int *)A->array[STENCIL_OFFSET].data, (const V *)A->array[STENCIL_VAL].data, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z);
 }
 
-static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+static PetscErrorCode Launch_stencil_row(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   PetscFunctionBegin;
 #define LAUNCH(V, X) \
@@ -214,4 +214,4 @@ static PetscErrorCode Launch(const GPUCSRStorage *A, const GPUCSRProduct *p, int
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_stencil_row) = {PETSC_TRUE, NULL, Prepare, Launch, NULL, 512};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_stencil_row) = {PETSC_TRUE, NULL, Prepare_stencil_row, Launch_stencil_row, NULL, 512};

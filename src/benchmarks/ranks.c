@@ -1,0 +1,263 @@
+static char help[] = "Products and Jacobi CG over ranks, on the matrix type of your choice.\n\n";
+
+/*
+    mpiexec -n 2 ranks -mat_type gpucsr -vec_type gpu -dll_append libpetscgpucsr.so
+    mpiexec -n 2 ranks -mat_type aijcusparse -vec_type cuda -use_gpu_aware_mpi 0                in a PETSc built with CUDA
+    ranks [-cases lognormal27_64,...] [-ksp gpucg,cg] [-o FILE] [-id TEXT] [-repeats 5] [-weak]
+
+  A plain PETSc program: it knows nothing of the library. Cases are those of spd.h, lognormal7_N, lognormal27_N and elastic_N, N points an edge, of which ranks have slabs; -weak: N for each rank, so that
+  the cube becomes one of about N size^(1/3). A product: the time of many one behind the other, of the slowest rank, its result on the device; the first is compared with MATAIJ's. An iteration: KSPSolve() to
+  1e-8 over its iterations, b all ones, x starts at 0. Medians.
+
+  -o FILE gets one JSON object a line, times in microseconds:
+    ranks   matrix, rows, nnz, ranks, mat_type, vec_type, petsc, id; product_us, transpose_us, error (of both, over its bound); ksp, iterations, iteration_us, solve_us, reason for each of -ksp
+*/
+#include <petscksp.h>
+#include <petsctime.h>
+#include "spd.h"
+
+static PetscMPIInt rank, size;
+
+static int Less(const void *a, const void *b)
+{
+  return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b;
+}
+
+static PetscErrorCode Assemble(const char name[], PetscBool weak, Mat *A)
+{
+  static const char *const words[] = {"lognormal7_%d", "lognormal27_%d", "elastic_%d"};
+  SPD                      s       = {LOGNORMAL7, 0};
+  PetscInt                 n, rs, re;
+  int32_t                  col[SPD_LONGEST];
+  double                   val[SPD_LONGEST];
+
+  PetscFunctionBeginUser;
+  for (int k = 0; k < 3; k++)
+    if (sscanf(name, words[k], &s.m) == 1) s.kind = (SPDKind)k;
+  PetscCheck(s.m >= 2 && s.m <= 400, PETSC_COMM_WORLD, PETSC_ERR_ARG_UNKNOWN_TYPE, "-cases %s: must be lognormal7_N, lognormal27_N or elastic_N, N points an edge from 2 to 400", name);
+  if (weak) s.m = (int)(s.m * pow(size, 1.0 / 3) + 0.5);
+  n = s.m * s.m * s.m * (s.kind == ELASTIC ? 3 : 1);
+  PetscCall(MatCreate(PETSC_COMM_WORLD, A));
+  PetscCall(MatSetSizes(*A, PETSC_DECIDE, PETSC_DECIDE, n, n));
+  PetscCall(MatSetType(*A, MATAIJ));
+  n = s.kind == LOGNORMAL7 ? 7 : s.kind == LOGNORMAL27 ? 27 : 81;
+  PetscCall(MatSeqAIJSetPreallocation(*A, n, NULL));
+  PetscCall(MatMPIAIJSetPreallocation(*A, n, NULL, n * 2 / 3, NULL));
+  PetscCall(MatGetOwnershipRange(*A, &rs, &re));
+  for (PetscInt r = rs; r < re; r++) {
+    const PetscInt count = SPDRow(&s, (int)r, col, val);
+
+    PetscCall(MatSetValues(*A, 1, &r, count, col, val, INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatSetOption(*A, MAT_SPD, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Of all ranks the slowest */
+static PetscErrorCode Seconds(PetscLogDouble t0, double *t)
+{
+  PetscLogDouble t1;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscTime(&t1));
+  *t = t1 - t0;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, t, 1, MPI_DOUBLE, MPI_MAX, PETSC_COMM_WORLD));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Product(Mat A, PetscBool transpose, Vec x, Vec y)
+{
+  PetscFunctionBeginUser;
+  if (transpose) PetscCall(MatMultTranspose(A, x, y));
+  else PetscCall(MatMult(A, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Microseconds of a product */
+static PetscErrorCode Time(Mat A, PetscBool transpose, int repeats, Vec x, Vec y, double *us)
+{
+  double         t[64];
+  PetscReal      norm;
+  PetscLogDouble t0;
+  int            many = 10;
+
+  PetscFunctionBeginUser;
+  for (int k = -2; k < repeats; k++) {
+    PetscCallMPI(MPI_Barrier(PETSC_COMM_WORLD));
+    PetscCall(PetscTime(&t0));
+    for (int q = 0; q < many; q++) PetscCall(Product(A, transpose, x, y));
+    PetscCall(VecNorm(y, NORM_INFINITY, &norm)); /* waits for the device */
+    PetscCall(Seconds(t0, &t[PetscMax(k, 0)]));
+    if (k == -2) continue; /* what is set up at the first product */
+    if (k == -1) many = (int)PetscMin(2000, PetscMax(20, 0.1 / t[0] * many));
+    else t[k] *= 1e6 / many;
+  }
+  qsort(t, (size_t)repeats, sizeof(*t), Less);
+  *us = t[repeats / 2];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The largest difference to MATAIJ's product, over 32 eps times the largest sum of absolute products in a row, or in a column, which is as large */
+static PetscErrorCode Compare(Mat A, Mat R, Vec x, Vec y, double *error)
+{
+  Vec       rx, ry;
+  PetscReal norm, bound;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateVecs(R, &rx, &ry));
+  PetscCall(MatNorm(R, NORM_INFINITY, &bound));
+  *error = 0;
+
+  for (int k = 0; k < 2; k++) {
+    PetscScalar       *to;
+    const PetscScalar *from;
+    PetscInt           n;
+
+    PetscCall(Product(A, (PetscBool)k, x, y));
+    PetscCall(VecGetLocalSize(x, &n));
+    PetscCall(VecGetArrayRead(x, &from));
+    PetscCall(VecGetArray(rx, &to));
+    PetscCall(PetscArraycpy(to, from, n));
+    PetscCall(VecRestoreArray(rx, &to));
+    PetscCall(VecRestoreArrayRead(x, &from));
+    PetscCall(Product(R, (PetscBool)k, rx, ry));
+    PetscCall(VecGetArrayRead(y, &from));
+    PetscCall(VecGetArray(ry, &to));
+    for (PetscInt r = 0; r < n; r++) to[r] -= from[r];
+    PetscCall(VecRestoreArray(ry, &to));
+    PetscCall(VecRestoreArrayRead(y, &from));
+    PetscCall(VecNorm(ry, NORM_INFINITY, &norm));
+    *error = PetscMax(*error, (double)(norm / (32 * PETSC_MACHINE_EPSILON * 2 * bound))); /* entries of x are below 2 */
+  }
+  PetscCall(VecDestroy(&rx));
+  PetscCall(VecDestroy(&ry));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Solve(Mat A, const char type[], int repeats, Vec x, Vec b, FILE *out)
+{
+  KSP                ksp;
+  PC                 pc;
+  PetscInt           its;
+  KSPConvergedReason reason;
+  PetscLogDouble     t0;
+  PetscReal          norm;
+  double             t[64];
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPSetType(ksp, type));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, PCJACOBI));
+  PetscCall(KSPSetTolerances(ksp, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, 20000));
+  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(VecSet(b, 1.0));
+  for (int k = -1; k < repeats; k++) {
+    PetscCall(VecSet(x, 0.0));
+    PetscCall(VecNorm(x, NORM_2, &norm));
+    PetscCallMPI(MPI_Barrier(PETSC_COMM_WORLD));
+    PetscCall(PetscTime(&t0));
+    PetscCall(KSPSolve(ksp, b, x)); /* ends with a norm, so the device is done */
+    PetscCall(Seconds(t0, &t[PetscMax(k, 0)]));
+  }
+  qsort(t, (size_t)repeats, sizeof(*t), Less);
+  PetscCall(KSPGetIterationNumber(ksp, &its));
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "  %s %8.2f (%d, %s)", type, 1e6 * t[repeats / 2] / PetscMax(1, its), (int)its, KSPConvergedReasons[reason]));
+  if (out) fprintf(out, ", \"ksp\": \"%s\", \"iterations\": %d, \"iteration_us\": %.10g, \"solve_us\": %.10g, \"reason\": \"%s\"", type, (int)its, 1e6 * t[repeats / 2] / PetscMax(1, its), 1e6 * t[repeats / 2], KSPConvergedReasons[reason]);
+  PetscCall(KSPDestroy(&ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Case(const char name[], PetscBool weak, const char type[], const char vtype[], char *ksp[], PetscInt nksp, int repeats, FILE *out, const char id[])
+{
+  Mat      R, A;
+  Vec      x, y;
+  MatInfo  info;
+  double   us[2], error;
+  PetscInt m;
+  MatType  mattype;
+  VecType  vectype;
+  char     version[128];
+
+  PetscFunctionBeginUser;
+  PetscCall(Assemble(name, weak, &R));
+  PetscCall(MatGetInfo(R, MAT_GLOBAL_SUM, &info));
+  PetscCall(MatGetSize(R, &m, NULL));
+  PetscCall(MatConvert(R, type, MAT_INITIAL_MATRIX, &A));
+  PetscCall(MatSetOptionsPrefix(A, NULL));
+  PetscCall(MatSetFromOptions(A));
+  if (vtype[0]) PetscCall(MatSetVecType(A, vtype));
+  PetscCall(MatCreateVecs(A, &x, &y));
+  {
+    PetscScalar *a;
+    PetscInt     rs, re;
+
+    PetscCall(VecGetOwnershipRange(x, &rs, &re));
+    PetscCall(VecGetArray(x, &a));
+    for (PetscInt r = rs; r < re; r++) a[r - rs] = 1 + (double)(r % 1013) / 1013;
+    PetscCall(VecRestoreArray(x, &a));
+  }
+  PetscCall(Compare(A, R, x, y, &error));
+  PetscCheck(error <= 1, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: products differ from MATAIJ's by %g times the bound", name, error);
+  for (int k = 0; k < 2; k++) PetscCall(Time(A, (PetscBool)k, repeats, x, y, &us[k]));
+  PetscCall(MatGetType(A, &mattype));
+  PetscCall(VecGetType(x, &vectype));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-16s %d ranks  %-14s %-9s  A x %8.2f us  A^T x %8.2f us  an iteration, us:", name, (int)size, mattype, vectype, us[0], us[1]));
+  PetscCall(PetscGetVersion(version, sizeof(version)));
+  for (PetscInt k = 0; k < PetscMax(1, nksp); k++) {
+    if (out)
+      fprintf(out, "{\"record\": \"ranks\", \"matrix\": \"%s\", \"rows\": %d, \"nnz\": %.0f, \"ranks\": %d, \"mat_type\": \"%s\", \"vec_type\": \"%s\", \"petsc\": \"%.60s\", \"id\": \"%s\", \"product_us\": %.10g, \"transpose_us\": %.10g, \"error\": %.3g", name, (int)m,
+              info.nz_used, (int)size, mattype, vectype, version, id, us[0], us[1], error);
+    if (nksp) PetscCall(Solve(A, ksp[k], repeats, x, y, out));
+    if (out) fprintf(out, "}\n");
+  }
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "\n"));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&R));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  char       *cases[16], *ksp[4], type[64] = MATAIJ, vtype[64] = "", name[PETSC_MAX_PATH_LEN] = "", id[64] = "unknown";
+  const char *usual[] = {"lognormal27_64", "lognormal27_128", "lognormal27_200"};
+  PetscInt    n = 16, nksp = 4, repeats = 5;
+  PetscBool   set, kspset, weak         = PETSC_FALSE;
+  FILE       *out = NULL;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCheck(sizeof(PetscInt) == sizeof(int32_t), PETSC_COMM_WORLD, PETSC_ERR_SUP, "This program needs a PETSc of 32-bit indices");
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_type", type, sizeof(type), NULL));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-vec_type", vtype, sizeof(vtype), NULL));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-o", name, sizeof(name), NULL));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-id", id, sizeof(id), NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-repeats", &repeats, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-weak", &weak, NULL));
+  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-cases", cases, &n, &set));
+  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-ksp", ksp, &nksp, &kspset));
+  PetscCheck(repeats >= 1 && repeats <= 64, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-repeats must be from 1 to 64");
+  if (!set)
+    for (n = 0; n < 3; n++) PetscCall(PetscStrallocpy(usual[n], &cases[n]));
+  if (!kspset) nksp = 0;
+  if (name[0] && !rank) {
+    out = fopen(name, "a");
+    PetscCheck(out, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "-o %s: cannot be written", name);
+  }
+  for (PetscInt k = 0; k < n; k++) {
+    PetscCall(Case(cases[k], weak, type, vtype, ksp, nksp, (int)repeats, out, id));
+    PetscCall(PetscFree(cases[k]));
+  }
+  for (PetscInt k = 0; k < nksp; k++) PetscCall(PetscFree(ksp[k]));
+  if (out) fclose(out);
+  PetscCall(PetscFinalize());
+  return 0;
+}
