@@ -61,7 +61,7 @@ nopetsc:
 	@echo "make: pkg-config does not know a PETSc named $(PETSC): name one by PETSC=, put the folder of its .pc file into PKG_CONFIG_PATH, or run make demo, which installs the distribution's" >&2; false
 endif
 
-.PHONY: all nopetsc needs-gpu lib convert examples tests benches demo check check-gpu bench install uninstall deb wheel docs format lint fuzz clean info deps
+.PHONY: all nopetsc needs-gpu lib convert examples tests benches demo check check-gpu bench papers install uninstall deb wheel docs format lint fuzz clean info deps
 all: lib examples convert
 lib: $(LIB)
 convert: $(BUILD)/bin/gpucsr-convert
@@ -192,6 +192,10 @@ tune: needs-gpu benches
 	$(BUILD)/bench/spmv -dir share/datasets -collection -setup no -samples $(BUILD)/samples.txt
 	$(BUILD)/bench/fit -o $(TUNED) -machine "$$(nvidia-smi --query-gpu=name --format=csv,noheader -i 0)" $(BUILD)/samples.txt
 	@echo "Use it: -mat_gpucsr_profile $(abspath $(TUNED))"
+# The papers' tables that need no GPU, from samples that are kept (docs/results): NumPy, and Matplotlib for the plots
+PAPERS := clock
+papers:
+	@for p in $(PAPERS); do echo "papers: $$p"; python3 src/benchmarks/papers/$$p.py || exit 1; done
 bench: needs-gpu benches
 	src/benchmarks/run.sh -build $(BUILD) -out $(BUILD)/bench-results
 

@@ -239,11 +239,13 @@ GPUCSR_EXTERN PetscErrorCode MatGPUCSRFileOptionsInitialize(MatGPUCSRFileOptions
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRFileOptionsSetFromOptions(MPI_Comm, const char[], MatGPUCSRFileOptions *);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRLoadFile(Mat, const char[], const MatGPUCSRFileOptions *, Vec *, Vec *, MatGPUCSRFileInfo *);
 
-#define KSPGPUCG   "gpucg"
-#define KSPGPUBCGS "gpubcgs"
+#define KSPGPUCG     "gpucg"
+#define KSPGPUBCGS   "gpubcgs"
+#define KSPGPUGMRES  "gpugmres"
+#define KSPGPUFGMRES "gpufgmres"
 
 /*E
-  KSPGPUPath - how a `KSPGPUCG` or `KSPGPUBCGS` iterates
+  KSPGPUPath - how a `KSPGPUCG`, `KSPGPUBCGS` or `KSPGPUGMRES` iterates
 
   Values:
 + `KSP_GPU_PATH_AUTO`       - the first of the others that can be had

@@ -18,7 +18,20 @@
 //TEST name="polynomial_degree" args="-ksp_type gpucg -ksp_gpucg_polynomial_degree 101" fails="degree 101 was asked for: must be from 1 to 100"
 //TEST name="polynomial_eigenvalues" args="-ksp_type gpucg -ksp_gpucg_polynomial_degree 3 -ksp_gpucg_polynomial_eigenvalues 2,1" fails="eigenvalues from 2. to 1. was asked for"
 //TEST name="parted" args="-ksp_type gpucg -mat_gpucsr_format csr -far 1e10 -ksp_rtol 1e-9 -ksp_divtol 1e20" warns="rounding has parted the two"
-
+//TEST name="gmres" args="-ksp_type {} -mat_gpucsr_format csr" loop="gpugmres gpufgmres"
+//TEST name="gmres_aij" args="-mat_type aij -ksp_type gpugmres -options_left no" warns="KSP type gpugmres: gmres solves instead, because the operator is of type seqaij"
+//TEST name="gmres_nodevice" nsize=2 args="-ksp_type gpufgmres" gpu=0 warns="fgmres solves instead, because the operator is on no device"
+//TEST name="gmres_eigenvalues" args="-ksp_type gpugmres -mat_gpucsr_format csr -ksp_view_eigenvalues ascii:/dev/null" warns="gmres solves instead, because singular values or eigenvalues were asked for"
+//TEST name="gmres_memory" gpu=0 args="-ksp_type gpugmres -mat_gpucsr_format csr -mat_gpucsr_memory_limit 200000" warns="gmres solves instead, because host device 0: the Krylov basis of a solver needs"
+//TEST name="gmres_memory_ranks" gpu=0 nsize=2 args="-ksp_type gpugmres -mat_gpucsr_format csr -mat_gpucsr_memory_limit 100000" warns="gmres solves instead, because host device 0: the Krylov basis of a solver needs"
+//TEST name="gmres_modified" args="-ksp_type gpugmres -mat_gpucsr_format csr -ksp_gmres_modifiedgramschmidt -ksp_gmres_restart 7 -options_left no -words restart=7,Modified" warns="gmres solves instead, because another orthogonalization than the classical one was asked for"
+//TEST name="gmres_symmetric" args="-ksp_type gpugmres -mat_gpucsr_format csr -pc_type jacobi -ksp_pc_side symmetric" warns="gmres solves instead, because symmetric preconditioning was asked for"
+//TEST name="gmres_modifypc" args="-ksp_type gpufgmres -mat_gpucsr_format csr -pc_type ksp -ksp_fgmres_modifypcksp" warns="fgmres solves instead, because the preconditioner is to be changed between iterations"
+//TEST name="gmres_path" args="-ksp_type gpugmres -mat_gpucsr_format csr -ksp_gpugmres_path persistent" fails="-ksp_gpugmres_path persistent cannot be had here: GMRES is no persistent kernel"
+//TEST name="gmres_path_sor" args="-ksp_type gpugmres -mat_gpucsr_format csr -pc_type sor -ksp_gpugmres_path graph" fails="-ksp_gpugmres_path graph cannot be had here: the preconditioner is PCApply()'s; auto would take host_loop"
+//TEST name="gmres_restart" args="-ksp_type gpugmres -ksp_gmres_restart 0" fails="after 0 iterations was asked for: must be from 1"
+//TEST name="gmres_empty" args="-ksp_type {} -mat_gpucsr_format csr -pc_type jacobi -size 0" loop="gpugmres gpufgmres"
+//TEST name="gmres_view" args="-ksp_type gpugmres -mat_gpucsr_format csr -pc_type jacobi -ksp_gmres_cgs_refinement_type refine_ifneeded -words restart=30,refined,graph"
 /*
   What is not the solvers' to do is PETSc's, with one line that says why; what was asked for and cannot be had is an error that names it.
 

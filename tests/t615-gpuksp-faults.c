@@ -49,6 +49,10 @@ static const Program programs[] = {
   {"-ksp_type gpucg -pc_type bjacobi -sub_pc_type icc"},
   {"-ksp_type gpubcgs -pc_type jacobi"},
   {"-ksp_type gpubcgs -pc_type jacobi -ksp_pc_side right -ksp_gpubcgs_path driven"},
+  {"-ksp_type gpugmres -pc_type jacobi"},
+  {"-ksp_type gpugmres -pc_type pbjacobi -ksp_pc_side right -ksp_gmres_restart 5 -ksp_gmres_cgs_refinement_type refine_ifneeded"},
+  {"-ksp_type gpugmres -pc_type bjacobi"},
+  {"-ksp_type gpufgmres -pc_type bjacobi"},
 };
 
 static PetscErrorCode Fill(Mat A)

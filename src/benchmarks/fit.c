@@ -25,21 +25,21 @@ static char help[] = "Fits the profile of a machine to measured products.\n\n";
 #include "bench.h"
 #include <string.h>
 
-#define MAX_PAIRS 512
-#define FOLDS     5
-#define TRIED     6   /* what measuring tries, as plan.c has it */
-#define WITHIN    1.6 /* the same */
+#define MAX_PAIRS    512
+#define MAX_MATRICES 4096
+#define TRIED        6   /* what measuring tries, as plan.c has it */
+#define WITHIN       1.6 /* the same */
 
 typedef struct {
   char             matrix[64], side[4], precision[16], format[GPUCSR_WORD], kernel[GPUCSR_WORD];
   double           us, best, convert, columns, density;
   GPUCSRModelInput in;
-  double           model[2]; /* the time predicted: by the model of all samples, by the one that does not know this matrix */
-  int              pair, product, fold;
+  double           model[2];              /* the time predicted: by the model of all samples, by the one that does not know this matrix */
+  int              pair, product, number; /* the last: of the matrix */
 } Sample;
 
 static Sample       *sample;
-static int           nsamples, nproducts;
+static int           nsamples, nproducts, nmatrices;
 static GPUCSRCostRow row[MAX_PAIRS];
 static int           npairs;
 
@@ -85,6 +85,17 @@ static PetscBool Without(const char format[], const char kernel[])
   return PETSC_FALSE;
 }
 
+/* The number of a matrix by its name */
+static int Matrix(const char name[])
+{
+  static char known[MAX_MATRICES][64];
+  int         k = 0;
+
+  while (k < nmatrices && strcmp(known[k], name)) k++;
+  if (k == nmatrices && nmatrices < MAX_MATRICES) (void)snprintf(known[nmatrices++], sizeof(known[0]), "%s", name);
+  return k;
+}
+
 static PetscErrorCode Read(const char file[])
 {
   FILE          *f       = fopen(file, "r");
@@ -97,7 +108,6 @@ static PetscErrorCode Read(const char file[])
   while (fgets(line, sizeof(line), f)) {
     Sample             *s;
     GPUCSRModelInput   *in;
-    unsigned int        hash     = 5381;
     GPUCSRFeatures      features = {0};
     GPUCSRExtent        extent   = {0};
     const GPUCSRFormat *format;
@@ -135,8 +145,7 @@ static PetscErrorCode Read(const char file[])
     /* samples of one product stand together */
     if (!nsamples || strcmp(s->matrix, sample[nsamples - 1].matrix) || strcmp(s->side, sample[nsamples - 1].side) || strcmp(s->precision, sample[nsamples - 1].precision)) nproducts++;
     s->product = nproducts - 1;
-    for (const char *c = s->matrix; *c; c++) hash = 33 * hash + (unsigned char)*c;
-    s->fold = (int)(hash % FOLDS);
+    s->number  = Matrix(s->matrix);
     nsamples++;
   }
   (void)fclose(f);
@@ -184,7 +193,7 @@ static PetscErrorCode SortByPair(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The times of a row whose width, threads and most are set, without fold out (-1: with all) */
+/* The times of a row whose width, threads and most are set, without matrix out (-1: with all) */
 static double Fit(int pair, int out, GPUCSRCostRow *c)
 {
   double AA[GPUCSR_NTERMS][GPUCSR_NTERMS] = {{0}}, Ab[GPUCSR_NTERMS] = {0}, bb = 0, t[GPUCSR_NTERMS];
@@ -193,8 +202,8 @@ static double Fit(int pair, int out, GPUCSRCostRow *c)
     const Sample *s = &sample[of[k]];
     double        w;
 
-    if (s->fold == out) continue;
-    w = sqrt(s->best / s->us) / s->us;
+    if (s->number == out) continue;
+    w = pow(s->best / s->us, 1.5) / s->us; /* what is far from the best need not be known well */
     GPUCSRModelTerms(c, &s->in, PETSC_TRUE, t);
     for (int i = 0; i < GPUCSR_NTERMS; i++) {
       for (int j = 0; j < GPUCSR_NTERMS; j++) AA[i][j] += w * w * t[i] * t[j];
@@ -581,15 +590,18 @@ int main(int argc, char **argv)
   PetscCall(SortByPair());
 #pragma omp parallel for schedule(dynamic)
   for (int q = 0; q < npairs; q++) {
+    GPUCSRCostRow c;
+
     FitShape(q, &row[q]);
     FitSetUp(q, &row[q]);
+    c = row[q];
     for (int k = first[q]; k < first[q + 1]; k++) sample[of[k]].model[0] = Predict(&row[q], &sample[of[k]]);
-    for (int f = 0; f < FOLDS; f++) {
-      GPUCSRCostRow c = row[q];
-
-      (void)Fit(q, f, &c);
-      for (int k = first[q]; k < first[q + 1]; k++)
-        if (sample[of[k]].fold == f) sample[of[k]].model[1] = Predict(&c, &sample[of[k]]);
+    for (int k = first[q], out = -1; k < first[q + 1]; k++) {
+      if (sample[of[k]].number != out) {
+        out = sample[of[k]].number;
+        (void)Fit(q, out, &c);
+      }
+      sample[of[k]].model[1] = Predict(&c, &sample[of[k]]);
     }
   }
   PetscCall(Keep((int)most, (int)more));

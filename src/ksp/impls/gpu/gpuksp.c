@@ -1,7 +1,7 @@
 /*
   KSPGPUCG and KSPGPUBCGS: PETSc's conjugate gradients and BiCGStab, iterating where the matrix is. The types, their options and public functions.
 */
-#include "gpukspimpl.h"
+#include "gmresimpl.h"
 
 const char *const KSPGPUPaths[]      = {"auto", "persistent", "graph", "host_loop", "KSPGPUPath", "KSP_GPU_PATH_", NULL};
 const char *const KSPGPUVariants[]   = {"standard", "single_reduction", "KSPGPUVariant", "KSP_GPU_", NULL};
@@ -10,7 +10,7 @@ const char *const KSPGPUPrecisions[] = {"double", "residual_replacement", "KSPGP
 static KSP_GPU *living;
 
 /* Only what can be told before a solve: the rest is made ready by the first, and kept */
-static PetscErrorCode KSPSetUp_GPU(KSP ksp)
+PetscErrorCode GPUKSPSetUp(KSP ksp)
 {
   KSP_GPU  *k = (KSP_GPU *)ksp->data;
   PetscBool ok;
@@ -31,7 +31,8 @@ static PetscErrorCode KSPReset_GPU(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode KSPDestroy_GPU(KSP ksp)
+/* The end of every type's destruction */
+PetscErrorCode GPUKSPDestroy(KSP ksp)
 {
   KSP_GPU *k = (KSP_GPU *)ksp->data;
 
@@ -40,12 +41,19 @@ static PetscErrorCode KSPDestroy_GPU(KSP ksp)
   *k->previous = k->next;
   if (k->next) k->next->previous = k->previous;
   PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetPath_C", NULL));
+  PetscCall(KSPDestroyDefault(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPDestroy_GPU(KSP ksp)
+{
+  PetscFunctionBegin;
   PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetPrecision_C", NULL));
   PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUCGSetVariant_C", NULL));
   PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetTrueResidual_C", NULL));
   PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetPolynomial_C", NULL));
   PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUGetTrueResidualNorm_C", NULL));
-  PetscCall(KSPDestroyDefault(ksp));
+  PetscCall(GPUKSPDestroy(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -91,7 +99,7 @@ static PetscErrorCode Word(GPUCSROptionItems PetscOptionsObject, const char opti
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PathFromOptions(KSP_GPU *k, GPUCSROptionItems PetscOptionsObject, const char option[])
+PetscErrorCode GPUKSPPathFromOptions(KSP_GPU *k, GPUCSROptionItems PetscOptionsObject, const char option[])
 {
   static const char *const words[]   = {"auto", "persistent", "graph", "host_loop", "launch", "driven"};
   static const int         meaning[] = {KSP_GPU_PATH_AUTO, KSP_GPU_PATH_PERSISTENT, KSP_GPU_PATH_GRAPH, KSP_GPU_PATH_HOST_LOOP, KSP_GPU_PATH_PERSISTENT, KSP_GPU_PATH_HOST_LOOP};
@@ -137,7 +145,7 @@ static PetscErrorCode KSPSetFromOptions_GPUCG(KSP ksp, GPUCSROptionItems PetscOp
 
   PetscFunctionBegin;
   PetscOptionsHeadBegin(PetscOptionsObject, "KSPGPUCG options");
-  PetscCall(PathFromOptions(k, PetscOptionsObject, "-ksp_gpucg_path"));
+  PetscCall(GPUKSPPathFromOptions(k, PetscOptionsObject, "-ksp_gpucg_path"));
   PetscCall(PetscOptionsEnum("-ksp_gpucg_variant", "Reductions of an iteration", "KSPGPUCGSetVariant", KSPGPUVariants, (PetscEnum)k->variant, (PetscEnum *)&k->variant, NULL));
   PetscCall(PrecisionFromOptions(k, PetscOptionsObject, "-ksp_gpucg_precision"));
   PetscCall(PetscOptionsBool("-ksp_gpucg_tiles", "Older name of -ksp_gpucg_halo_recomputation", "None", k->halo, &k->halo, NULL));
@@ -156,7 +164,7 @@ static PetscErrorCode KSPSetFromOptions_GPUBCGS(KSP ksp, GPUCSROptionItems Petsc
 
   PetscFunctionBegin;
   PetscOptionsHeadBegin(PetscOptionsObject, "KSPGPUBCGS options");
-  PetscCall(PathFromOptions(k, PetscOptionsObject, "-ksp_gpubcgs_path"));
+  PetscCall(GPUKSPPathFromOptions(k, PetscOptionsObject, "-ksp_gpubcgs_path"));
   PetscCall(PetscOptionsBool("-ksp_gpubcgs_true_residual", "Compute the true residual on exit", "KSPGPUSetTrueResidual", k->guard, &k->guard, NULL));
   PetscCall(PetscOptionsInt("-ksp_gpubcgs_polynomial_degree", "Steps of the Chebyshev iteration that is the preconditioner", "KSPGPUSetPolynomial", degree, &degree, NULL));
   PetscCall(PolynomialFromOptions(ksp, PetscOptionsObject, "-ksp_gpubcgs_polynomial_eigenvalues", degree));
@@ -213,30 +221,50 @@ static PetscErrorCode KSPGPUGetTrueResidualNorm_GPU(KSP ksp, PetscReal *norm)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The begin of every type's creation. k: new memory, which becomes the KSP's */
+PetscErrorCode GPUKSPCreate(KSP ksp, KSP_GPU *k)
+{
+  PetscFunctionBegin;
+  ksp->data   = k;
+  k->next     = living;
+  k->previous = &living;
+  if (living) living->previous = &k->next;
+  living          = k;
+  ksp->ops->setup = GPUKSPSetUp;
+  ksp->ops->reset = KSPReset_GPU;
+  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetPath_C", KSPGPUSetPath_GPU));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Become_GPU(KSP ksp)
+{
+  const GPUKSPMethod method = ((KSP_GPU *)ksp->data)->method;
+
+  PetscFunctionBegin;
+  PetscCall(KSPSetType(ksp, method == GPUKSP_BCGS ? KSPBCGS : KSPCG));
+  if (method == GPUKSP_CG_SINGLE_REDUCTION) PetscCall(KSPCGUseSingleReduction(ksp, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Create(KSP ksp, GPUKSPMethod method)
 {
   KSP_GPU *k;
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&k));
-  ksp->data   = k;
-  k->next     = living;
-  k->previous = &living;
-  if (living) living->previous = &k->next;
-  living                   = k;
+  PetscCall(GPUKSPCreate(ksp, k));
   k->method                = method;
+  k->petsc                 = method == GPUKSP_BCGS ? KSPBCGS : KSPCG;
+  k->become                = Become_GPU;
   k->guard                 = PETSC_TRUE;
   k->halo                  = PETSC_TRUE;
   k->truenorm              = -1;
-  ksp->ops->setup          = KSPSetUp_GPU;
   ksp->ops->solve          = KSPSolve_GPU;
-  ksp->ops->reset          = KSPReset_GPU;
   ksp->ops->destroy        = KSPDestroy_GPU;
   ksp->ops->view           = KSPView_GPU;
   ksp->ops->setfromoptions = method == GPUKSP_BCGS ? KSPSetFromOptions_GPUBCGS : KSPSetFromOptions_GPUCG;
   ksp->ops->buildsolution  = KSPBuildSolution_GPU;
   ksp->ops->buildresidual  = KSPBuildResidualDefault;
-  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetPath_C", KSPGPUSetPath_GPU));
   PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetTrueResidual_C", KSPGPUSetTrueResidual_GPU));
   PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetPolynomial_C", KSPGPUSetPolynomial_GPU));
   PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUGetTrueResidualNorm_C", KSPGPUGetTrueResidualNorm_GPU));
@@ -321,7 +349,7 @@ PetscErrorCode KSPCreate_GPUBCGS(KSP ksp)
 }
 
 /*@
-  KSPGPUSetPath - Set how a `KSPGPUCG` or `KSPGPUBCGS` iterates
+  KSPGPUSetPath - Set how a `KSPGPUCG`, `KSPGPUBCGS` or `KSPGPUGMRES` iterates
 
   Logically Collective
 
@@ -481,6 +509,8 @@ PetscErrorCode KSPGPUInitialize_Private(void)
   PetscFunctionBegin;
   PetscCall(KSPRegister(KSPGPUCG, KSPCreate_GPUCG));
   PetscCall(KSPRegister(KSPGPUBCGS, KSPCreate_GPUBCGS));
+  PetscCall(KSPRegister(KSPGPUGMRES, KSPCreate_GPUGMRES));
+  PetscCall(KSPRegister(KSPGPUFGMRES, KSPCreate_GPUFGMRES));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 /*
-  What the files of KSPGPUCG and KSPGPUBCGS share. Each includes nothing of those below it:
+  What the files of KSPGPUCG and KSPGPUBCGS share, and KSPGPUGMRES (gmresimpl.h) takes over. Each includes nothing of those below it:
 
     gpuksp.c    the types, their options and pages
     solve.c     a solve from one end to the other
@@ -118,6 +118,11 @@ struct _n_KSP_GPU {
   PetscInt        degree;   /* of a polynomial preconditioner; 0: none */
   PetscReal       given[2]; /* the eigenvalues it is to be made for; 0 where they are to be estimated */
 
+  /* what its type adds */
+  const char *petsc;                              /* PETSc's type, */
+  PetscErrorCode (*become)(KSP);                  /* which it becomes where the solve is not its to do */
+  PetscErrorCode (*release)(struct _n_KSP_GPU *); /* gives back what its type has on the device; NULL: nothing */
+
   /* the solve: what it works on, and which way */
   GPUCSROperator op;
   GPUCSRDevice   dev; /* where all memory below is from */
@@ -201,17 +206,22 @@ struct _n_KSP_GPU {
 /* gpuksp.c */
 GPUCSR_INTERN PetscErrorCode KSPGPUInitialize_Private(void);
 GPUCSR_INTERN PetscErrorCode KSPGPUFinalize_Private(void);
+GPUCSR_INTERN PetscErrorCode GPUKSPCreate(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPSetUp(KSP);
+GPUCSR_INTERN PetscErrorCode GPUKSPDestroy(KSP);
+GPUCSR_INTERN PetscErrorCode GPUKSPPathFromOptions(KSP_GPU *, GPUCSROptionItems, const char[]);
 GPUCSR_INTERN PetscErrorCode KSPCreate_GPUCG(KSP);
 GPUCSR_INTERN PetscErrorCode KSPCreate_GPUBCGS(KSP);
 
 /* solve.c */
 GPUCSR_INTERN PetscErrorCode KSPSolve_GPU(KSP);
 GPUCSR_INTERN PetscErrorCode GPUKSPFallBack(KSP, const char[]);
+GPUCSR_INTERN PetscErrorCode GPUKSPAttempt(KSP, KSP_GPU *, PetscErrorCode (*)(KSP, KSP_GPU *), PetscBool *, char[], size_t);
 
 /* prepare.c */
 GPUCSR_INTERN PetscErrorCode GPUKSPOperator(KSP, KSP_GPU *, PetscBool *, char[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUKSPTogether(KSP, const KSP_GPU *, PetscErrorCode, const char[], PetscBool *, char[], size_t);
 GPUCSR_INTERN PetscErrorCode GPUKSPPrepare(KSP, KSP_GPU *, PetscBool *, char[], size_t);
-GPUCSR_INTERN PetscErrorCode GPUKSPTogether(KSP, KSP_GPU *, PetscErrorCode, const char[], PetscBool, PetscBool *, char[], size_t);
 
 /* refine.c */
 GPUCSR_INTERN PetscErrorCode GPUKSPRefineChoose(KSP_GPU *);
@@ -259,5 +269,5 @@ GPUCSR_INTERN PetscErrorCode GPUKSPVectorsBorrowed(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPVectorsGet(KSP_GPU *, GPUKSPVectors *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUKSPVectorsGiveBack(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPLoad(KSP_GPU *, Vec, double *);
-GPUCSR_INTERN PetscErrorCode GPUKSPStoreX(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPStore(KSP_GPU *, const double *, Vec);
 GPUCSR_INTERN PetscErrorCode GPUKSPTake(KSP_GPU *, Vec, PetscBool, PetscBool, GPUCSROperand *, double **);

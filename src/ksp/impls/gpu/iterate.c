@@ -152,7 +152,7 @@ static PetscErrorCode Show(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
     PetscCall(AFTER(GPUKSP_CG_FINISH));
     k->state->xalpha = 0;
   }
-  if (k->taken != KSP_GPU_PATH_HOST_LOOP) PetscCall(GPUKSPStoreX(ksp, k));
+  if (k->taken != KSP_GPU_PATH_HOST_LOOP) PetscCall(GPUKSPStore(k, k->persistent.v.x, ksp->vec_sol));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -56,11 +56,11 @@ static Outcome OutcomeOf(const KSP_GPU *k, PetscErrorCode ierr)
   return (ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU) && !k->op.required ? NO_DEVICE : IN_ERROR;
 }
 
-/* Collective: this process has met an error, or cannot have what it tried (message says why), or goes on; what has all ranks come to? */
-PetscErrorCode GPUKSPTogether(KSP ksp, KSP_GPU *k, PetscErrorCode ierr, const char message[], PetscBool possible, PetscBool *ok, char why[], size_t len)
+/* The outcome of something that each process has tried by itself; ok: it worked on all of them */
+PetscErrorCode GPUKSPTogether(KSP ksp, const KSP_GPU *k, PetscErrorCode ierr, const char message[], PetscBool *ok, char why[], size_t len)
 {
   PetscFunctionBegin;
-  PetscCall(Together(ksp, ierr || possible ? OutcomeOf(k, ierr) : NO_DEVICE, ierr, message, ok, why, len));
+  PetscCall(Together(ksp, OutcomeOf(k, ierr), ierr, message, ok, why, len));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -416,7 +416,7 @@ static PetscErrorCode PreparePeers(KSP ksp, KSP_GPU *k)
   else if (!ierr && k->dev->ops->kernels) possible = PETSC_FALSE; /* k->why says why */
   else if (!ierr) ierr = PrepareGraph(ksp, k);
   PetscCall(GPUCSRAttemptEnd(&attempt));
-  PetscCall(GPUKSPTogether(ksp, k, ierr, ierr ? attempt.message : k->why, possible, &k->peers.on, why, sizeof(why)));
+  PetscCall(Together(ksp, ierr || possible ? OutcomeOf(k, ierr) : NO_DEVICE, ierr, ierr ? attempt.message : k->why, &k->peers.on, why, sizeof(why)));
   if (k->peers.on) {
     PetscCall(GPUKSPPeersBlocks(ksp, k));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -485,7 +485,7 @@ PetscErrorCode GPUKSPPrepare(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], siz
   PetscCall(GPUCSRAttemptBegin(&attempt));
   ierr = size > 1 ? GPUKSPOpen(k, k->op.dev) : Prepare(ksp, k, &possible);
   PetscCall(GPUCSRAttemptEnd(&attempt));
-  PetscCall(Together(ksp, OutcomeOf(k, ierr), ierr, attempt.message, ok, why, len));
+  PetscCall(GPUKSPTogether(ksp, k, ierr, attempt.message, ok, why, len));
   if (*ok && size > 1) PetscCall(Prepare(ksp, k, &possible));
   if (*ok && !possible) {
     *ok = PETSC_FALSE;

@@ -13,14 +13,12 @@
 /* PETSc's own method takes over, said once for each solver */
 PetscErrorCode GPUKSPFallBack(KSP ksp, const char why[])
 {
-  KSP_GPU        *k      = (KSP_GPU *)ksp->data;
-  const PetscBool single = (PetscBool)(k->method == GPUKSP_CG_SINGLE_REDUCTION), cg = (PetscBool)(k->method != GPUKSP_BCGS);
-  KSPNormType     norm;
+  KSP_GPU    *k = (KSP_GPU *)ksp->data;
+  KSPNormType norm;
 
   PetscFunctionBegin;
-  PetscCall(PetscFPrintf(PetscObjectComm((PetscObject)ksp), PETSC_STDERR, "KSP type %s: %s solves instead, because %s\n", ((PetscObject)ksp)->type_name, cg ? "cg" : "bcgs", why));
-  PetscCall(KSPSetType(ksp, cg ? KSPCG : KSPBCGS));
-  if (single) PetscCall(KSPCGUseSingleReduction(ksp, PETSC_TRUE));
+  PetscCall(PetscFPrintf(PetscObjectComm((PetscObject)ksp), PETSC_STDERR, "KSP type %s: %s solves instead, because %s\n", ((PetscObject)ksp)->type_name, k->petsc, why));
+  PetscCall((*k->become)(ksp));
   PetscCall(KSPGetNormType(ksp, &norm)); /* settles norm and side for the new type */
   PetscCall((*ksp->ops->setup)(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -189,7 +187,7 @@ static PetscErrorCode RunTogether(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[]
   PetscCall(GPUCSRAttemptBegin(&attempt));
   ierr = TogetherBegin(ksp, k);
   PetscCall(GPUCSRAttemptEnd(&attempt));
-  PetscCall(GPUKSPTogether(ksp, k, ierr, attempt.message, PETSC_TRUE, ok, why, len));
+  PetscCall(GPUKSPTogether(ksp, k, ierr, attempt.message, ok, why, len));
   if (!*ok) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRAttemptBegin(&attempt));
   ierr = TogetherRun(ksp, k);
@@ -229,7 +227,7 @@ static PetscErrorCode Run(KSP ksp, KSP_GPU *k)
     PetscCall(GPUKSPRefine(ksp, k));
     if (CGGivenUp(k->state) && !CGImproved(k->state)) PetscFunctionReturn(PETSC_SUCCESS); /* what there was is better */
   } else PetscCall(GPUKSPIterate(ksp, k));
-  PetscCall(GPUKSPStoreX(ksp, k));
+  PetscCall(GPUKSPStore(k, k->persistent.v.x, ksp->vec_sol));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -317,10 +315,10 @@ static PetscErrorCode GoOnInDouble(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[
 }
 
 /*
-  Run(), where a device that fails before it gives the solution back is no error: b, and the guess of a solution on the host, are as they were. The host loop may leave another iterate there,
+  run(), where a device that fails before it gives the solution back is no error: b, and the guess of a solution on the host, are as they were. The host loop may leave another iterate there,
   which is a guess as good; of several processes it is the one that fails who says so, since the others wait for its sums.
 */
-static PetscErrorCode Attempt(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
+PetscErrorCode GPUKSPAttempt(KSP ksp, KSP_GPU *k, PetscErrorCode (*run)(KSP, KSP_GPU *), PetscBool *ok, char why[], size_t len)
 {
   GPUCSRAttempt  attempt;
   PetscErrorCode ierr;
@@ -333,11 +331,11 @@ static PetscErrorCode Attempt(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], si
   }
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
   if ((k->taken == KSP_GPU_PATH_HOST_LOOP && size > 1) || k->op.required) {
-    PetscCall(Run(ksp, k));
+    PetscCall((*run)(ksp, k));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = Run(ksp, k);
+  ierr = (*run)(ksp, k);
   PetscCall(GPUCSRAttemptEnd(&attempt));
   if (!ierr) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCheck(ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU, PETSC_COMM_SELF, ierr, "%s", attempt.message);
@@ -373,7 +371,7 @@ PetscErrorCode KSPSolve_GPU(KSP ksp)
   PetscCall(GPUKSPPrepare(ksp, k, &ok, why, sizeof(why)));
   if (ok) {
     PetscCall(StateInit(ksp, k));
-    PetscCall(Attempt(ksp, k, &ok, why, sizeof(why)));
+    PetscCall(GPUKSPAttempt(ksp, k, Run, &ok, why, sizeof(why)));
     if (ok && k->refined && CGGivenUp(k->state)) PetscCall(GoOnInDouble(ksp, k, &ok, why, sizeof(why)));
   }
   if (!ok) {

@@ -38,6 +38,7 @@ PetscErrorCode GPUKSPRelease(KSP_GPU *k)
 #if defined(GPUCSR_HAVE_CUDA)
     if (works) PetscCall(GPUKSPGraphDestroy(&k->graph));
 #endif
+    if (k->release) PetscCall((*k->release)(k));
     PetscCall(GPUCSRPlanDestroy(&k->copy));
     for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(memory); q++) PetscCall(GPUKSPFree(k, memory[q]));
     if (k->state && works) PetscCall(ops->hostfree(k->dev->id, k->state));
@@ -320,16 +321,16 @@ static PetscErrorCode StoreTo(KSP_GPU *k, const double *from, GPUCSROperand *o)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* x home; complete on return */
-PetscErrorCode GPUKSPStoreX(KSP ksp, KSP_GPU *k)
+/* Complete on return */
+PetscErrorCode GPUKSPStore(KSP_GPU *k, const double *from, Vec to)
 {
   GPUCSROperand  o;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSROperatorVecGet_Private(&k->op, ksp->vec_sol, PETSC_FALSE, PETSC_TRUE, &o));
-  ierr = StoreTo(k, k->persistent.v.x, &o);
-  PetscCall(MatGPUCSROperatorVecRestore_Private(&k->op, ksp->vec_sol, PETSC_FALSE, PETSC_TRUE, &o));
+  PetscCall(MatGPUCSROperatorVecGet_Private(&k->op, to, PETSC_FALSE, PETSC_TRUE, &o));
+  ierr = StoreTo(k, from, &o);
+  PetscCall(MatGPUCSROperatorVecRestore_Private(&k->op, to, PETSC_FALSE, PETSC_TRUE, &o));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -11,8 +11,8 @@
   cost: the time of a product in microseconds is the sum of TIMEk times
 
     1  1                              a launch
-    2  megabytes that fit the cache   A in this format, x and z; all of them when they fit
-    3  megabytes beyond
+    2  megabytes that the cache keeps  A in this format, x and z: all of them when they are few, none when they are many, see Kept()
+    3  megabytes that it does not
     4  million threads                THREADS a row (1 where that is 0)
     5  steps of the longest row       ceil(min(longest, MOST) / WIDTH): WIDTH entries of a row a step
     6  million entries, uneven        each counts as often as the mean length doubles the WIDTH: threads of short reach read a long row
@@ -264,6 +264,17 @@ static void Missed(const GPUCSRCostRow *c, const GPUCSRModelInput *in, double *f
   *last  = far > 1e6 * in->cache ? once * (1 - 1e6 * in->cache / far) : 0;
 }
 
+/*
+  What of the bytes of a product the cache still has when the next one asks for them. Read in the same order each time, they push each other out: a product
+  that is a fifth larger than the cache finds nothing there; and the places of a smaller one are not spread so evenly that all of it stays
+*/
+static double Kept(double moved, double cache)
+{
+  const double few = 0.4 * cache, many = 1.2 * cache;
+
+  return moved <= few ? moved : moved >= many ? 0 : moved * log(many / moved) / log(many / few);
+}
+
 /* The terms of the head comment; all: those too whose time is 0, some of which take longer to compute than the others together */
 void GPUCSRModelTerms(const GPUCSRCostRow *c, const GPUCSRModelInput *in, PetscBool all, double terms[])
 {
@@ -272,8 +283,8 @@ void GPUCSRModelTerms(const GPUCSRCostRow *c, const GPUCSRModelInput *in, PetscB
   double          first = 0, last = 0;
 
   terms[0]  = 1;
-  terms[1]  = PetscMin(moved, in->cache);
-  terms[2]  = PetscMax(0, moved - in->cache);
+  terms[1]  = Kept(moved, in->cache);
+  terms[2]  = moved - terms[1];
   terms[3]  = 1e-6 * in->rows * PetscMax(1, c->threads);
   terms[4]  = isinf(c->width) ? 0 : ceil(PetscMin(in->max, c->most) / c->width);
   terms[5]  = !uneven ? 0 : c->threads > 0 ? 1e-6 * in->stored * PetscMax(0, log2(PetscMax(1e-9, in->mean / c->width))) : 1e-6 * in->stored;

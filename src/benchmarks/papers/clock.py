@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""
+How well the profile's model foretells time: docs/results/clock.md and its plot.
+
+    clock.py [-o FOLDER] [SAMPLES[.xz]]
+
+For every product the pair that the model says is fastest, and its time beside the one measured: by the profile as it is in the tree, by one that was fitted
+without the matrix (each one in turn), and by one without all matrices of its family. Pairs and shapes are the profile's; the times of its terms are fitted
+as fit.c fits them, and once more for time alone: a fit for each precision, the farther from the best the less a sample counts.
+"""
+import argparse, os
+import numpy as np
+import samples as S
+
+GENERATED = set(
+    """lap7_50 lap7_200 lap7_240 lap7_80_b8 st27_90 st27_50_b3 st27_30_b4 st27_75_b3 powerlaw3 uniform40 uniform50 text_like text_short tall_thin full asic_like
+    lp1_like rajat_like regular_like random8 random100 constant4 constant16 constant200 band24 band300 square5_1500 square5_800_b4 fem2 fem3 fem4 fem4_large fem6 fem8 graph8
+    graph20 graph5_large lp_long lp_tall""".split()
+)  # of synthetic.h
+
+
+def nonnegative(A, b):
+    """min |A x - b| over x >= 0, by Lawson's and Hanson's active sets on the normal equations of scaled columns"""
+    scale = np.sqrt((A**2).sum(0)) + 1e-300
+    A = A / scale
+    G, h = A.T @ A, A.T @ b
+    n = len(h)
+    x, free = np.zeros(n), np.zeros(n, bool)
+    for _ in range(3 * n):
+        w = np.where(free, -np.inf, h - G @ x)
+        w[scale <= 1e-200] = -np.inf
+        k = int(np.argmax(w))
+        if w[k] <= 1e-9 * np.abs(h).max():
+            break
+        free[k] = True
+        while True:
+            f = np.where(free)[0]
+            y = np.zeros(n)
+            y[f] = np.linalg.lstsq(G[np.ix_(f, f)], h[f], rcond=None)[0]
+            bad = f[y[f] <= 0]
+            if not len(bad):
+                x = y
+                break
+            step = np.min(x[bad] / (x[bad] - y[bad] + 1e-300))
+            x = x + step * (y - x)
+            free[f[x[f] <= 1e-14]] = False
+            x[~free] = 0
+    return x / scale
+
+
+def weights(s, which, power):
+    return (s.best[which] / s.us[which]) ** power
+
+
+def fit(s, X, which, power):
+    w = weights(s, which, power)
+    return nonnegative(X / s.us[which][:, None] * w[:, None], w)
+
+
+def without(s, pairs, group, power, split):
+    """Predictions of every sample by models that do not know its group"""
+    out = np.full(s.n, np.nan)
+    for name, row in pairs.items():
+        which = np.where(s.pair == s.pairs.index(name))[0]
+        X = s.terms(which, row[1])
+        for one in (False, True) if split else (None,):
+            mine = np.ones(len(which), bool) if one is None else s.single[which] == one
+            for g in np.unique(group[which[mine]]):
+                test, train = mine & (group[which] == g), mine & (group[which] != g)
+                if train.sum() >= 15:
+                    out[which[test]] = X[test] @ fit(s, X[train], which[train], power)
+    return out
+
+
+def chosen(s, predicted, allowed):
+    """Of each product the sample with the least predicted time"""
+    c = np.where(~np.isnan(predicted) & allowed)[0]
+    c = c[np.lexsort((predicted[c], s.product[c]))]
+    return c[np.unique(s.product[c], return_index=True)[1]]
+
+
+def error(s, predicted, c):
+    e = np.abs(predicted[c] / s.us[c] - 1)
+    if not len(e):
+        return "0 | | | | |"
+    return "%d | %.1f %% | %.1f %% | %.1f %% | %.0f %%" % (len(e), 100 * e.mean(), 100 * np.median(e), 100 * np.quantile(e, 0.9), 100 * e.max())
+
+
+def groups(names):
+    return np.array(S.number(names)[1])
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("-o", default=S.RESULTS)
+    p.add_argument("samples", nargs="?", default=S.KEPT)
+    a = p.parse_args()
+    s, row = S.load(a.samples), S.profile()
+    trusted = {k: v for k, v in row.items() if v[0] and k in s.pairs}
+    known = {k: v for k, v in row.items() if k in s.pairs}
+    real = np.array([m not in GENERATED for m in s.matrix_of])
+    matrix, family = groups(s.matrix_of), groups([S.family(m) for m in s.matrix_of])
+    allowed = np.array([w[3] != "dense" for w in s.words]) | (s.density >= 1)
+    beyond = s.matrix + s.vectors > s.cache
+    predicted = {"the profile, in sample": np.full(s.n, np.nan)}
+    for k, v in known.items():
+        which = np.where(s.pair == s.pairs.index(k))[0]
+        predicted["the profile, in sample"][which] = s.terms(which, v[1]) @ v[2]
+    predicted["matrix left out"] = without(s, known, matrix, POWER, False)
+    predicted["family left out"] = without(s, known, family, POWER, False)
+    predicted["for time alone, matrix left out"] = without(s, trusted, matrix, 2, True)
+    predicted["for time alone, family left out"] = without(s, trusted, family, 2, True)
+    trust = allowed & np.array([s.pairs[k] in trusted for k in s.pair])
+    c = {k: chosen(s, np.where(trust, v, np.nan), allowed) for k, v in predicted.items()}
+    out, heading = [], "| | n | mean | median | 90 % | worst |\n| :-- | --: | --: | --: | --: | --: |"
+    for title, of in (("Real matrices", real), ("Generated matrices, A and vectors within the last-level cache", ~real & ~beyond), ("Generated matrices beyond it", ~real & beyond)):
+        out += ["### " + title, "", heading]
+        for single in (False, True):
+            for k, v in predicted.items():
+                pick = c[k][(s.single[c[k]] == single) & of[c[k]]]
+                out.append("| %s, %s | %s |" % ("single" if single else "double", k, error(s, v, pick)))
+        out.append("")
+    write(a.o, "CHOSEN", out)
+
+    left, pick = predicted["matrix left out"], c["matrix left out"]
+    out = ["| real, matrix left out, measured time | double: n | mean | 90 % | worst | single: n | mean | 90 % | worst |", "| :-- " + "| --: " * 8 + "|"]
+    for lo, hi in ((0, 2.5), (2.5, 3), (3, 4), (4, 6), (6, np.inf)):
+        cells = []
+        for single in (False, True):
+            q = pick[real[pick] & (s.us[pick] >= lo) & (s.us[pick] < hi) & (s.single[pick] == single)]
+            e = np.abs(left[q] / s.us[q] - 1)
+            cells += ["%d" % len(q)] + (["%.1f %%" % (100 * v) for v in (e.mean(), np.quantile(e, 0.9), e.max())] if len(q) else [""] * 3)
+        out.append("| %s | %s |" % ("below %g us" % hi if not lo else "from %g us" % lo if np.isinf(hi) else "%g to %g us" % (lo, hi), " | ".join(cells)))
+    for side in (False, True):
+        cells = []
+        for single in (False, True):
+            q = pick[real[pick] & (s.transpose[pick] == side) & (s.single[pick] == single)]
+            e = np.abs(left[q] / s.us[q] - 1)
+            cells += ["%d" % len(q)] + ["%.1f %%" % (100 * v) for v in (e.mean(), np.quantile(e, 0.9), e.max())]
+        out.append("| %s | %s |" % ("Aᵀ x" if side else "A x", " | ".join(cells)))
+    write(a.o, "SIZES", out)
+
+    out = ["| pair | samples | mean | 90 % | of those within 1.3 of the best: n | mean | 90 % |", "| :-- | --: | --: | --: | --: | --: | --: |"]
+    rows = []
+    for k in known:
+        q = np.where((s.pair == s.pairs.index(k)) & ~np.isnan(left))[0]
+        e = np.abs(left[q] / s.us[q] - 1)
+        near = s.us[q] < 1.3 * s.best[q]
+        rows.append((-near.sum(), "| %s%s | %d | %.1f %% | %.1f %% | %d | %s |" % (k, "" if k in trusted else " (measured only)", len(q), 100 * e.mean(), 100 * np.quantile(e, 0.9), near.sum(), "%.1f %% | %.1f %%" % (100 * e[near].mean(), 100 * np.quantile(e[near], 0.9)) if near.any() else "|")))
+    write(a.o, "KERNELS", out + [r for _, r in sorted(rows)])
+
+    out = ["| real, matrix left out | double: mean | 90 % | single: mean | 90 % | regret, double: mean (worst) | single |", "| :-- | --: | --: | --: | --: | --: | --: |"]
+    for name, power, sharp, split in (("a cache that keeps its size of any matrix, weights √(best/time)", 0.5, True, False), ("weights best/time", POWER, True, False), ("what the cache keeps falls to nothing", POWER, False, False), ("a fit for each precision, weights (best/time)²", 2, False, True)):
+        S.Samples.terms.__defaults__ = (sharp,)
+        v = without(s, trusted, matrix, power, split)
+        q, cells, regrets = chosen(s, v, allowed), [], []
+        for single in (False, True):
+            d = q[s.single[q] == single]
+            lost, d = s.us[d] / s.best[d] - 1, d[real[d]]
+            e = np.abs(v[d] / s.us[d] - 1)
+            cells += ["%.1f %%" % (100 * e.mean()), "%.1f %%" % (100 * np.quantile(e, 0.9))]
+            regrets.append("%.3f (%.2f)" % (lost.mean(), lost.max()))
+        out.append("| %s | %s | %s |" % (name, " | ".join(cells), " | ".join(regrets)))
+    S.Samples.terms.__defaults__ = (False,)
+    write(a.o, "STEPS", out)
+
+    near = ~np.isnan(left) & real & (s.us < 1.3 * s.best)
+    r = np.log(s.us / left)
+    mean = np.bincount(s.product[near], r[near], len(s.products)) / np.maximum(1, np.bincount(s.product[near], minlength=len(s.products)))
+    rest = ((r - mean[s.product])[near] ** 2).sum() / (r[near] ** 2).sum()
+    worst = pick[np.argsort(-np.abs(left[pick] / s.us[pick] - 1) * real[pick])][:10]
+    out = ["Of the squared error on real matrices, %.0f %% is common to all pairs of a product that come within 1.3 of the best." % (100 * (1 - rest)), "", "| | pair | measured | foretold | rows | columns | entries | longest |", "| :-- | :-- | --: | --: | --: | --: | --: | --: |"]
+    out += ["| %s %s %s | %s | %.2f us | %.2f us | %d | %d | %d | %d |" % (*s.words[k][:3], s.pairs[s.pair[k]], s.us[k], left[k], s.rows[k], s.columns[k], s.nnz[k], s.max[k]) for k in worst]
+    write(a.o, "REST", out)
+    plot(a.o, s, left, pick, real)
+
+
+def write(folder, mark, lines):
+    """Between the marks of a page"""
+    S.replace(os.path.join(folder, "clock.md"), mark, lines)
+
+
+def plot(folder, s, predicted, pick, real):
+    plt = S.pyplot()
+    if not plt:
+        return
+    f, axes = plt.subplots(1, 2, figsize=(10, 4), sharey=True)
+    for ax, single in zip(axes, (False, True)):
+        for of, colour, name in ((real, "C0", "real"), (~real, "C1", "generated")):
+            q = pick[(s.single[pick] == single) & of[pick]]
+            ax.plot(s.us[q], predicted[q] / s.us[q], ".", color=colour, label=name, markersize=4)
+        ax.axhspan(0.9, 1.1, color="0.9", zorder=0)
+        ax.set(xscale="log", xlabel="measured, us", title="single" if single else "double", ylim=(0.4, 1.8))
+    axes[0].set_ylabel("foretold / measured")
+    axes[0].legend()
+    f.tight_layout()
+    f.savefig(os.path.join(folder, "clock.png"), dpi=90)
+
+
+POWER = 1.5  # as in fit.c
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""
+The timed products that spmv -samples leaves, as arrays; the terms of the profile's model (plan/profile.c) on them; plots.
+
+  load(FILE)     a Samples; FILE may end in .xz
+  Samples.terms(which, shape)   the thirteen terms, as GPUCSRModelTerms() has them
+"""
+import lzma, os, re
+import numpy as np
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.normpath(os.path.join(HERE, "..", "..", ".."))
+KEPT = os.path.join(ROOT, "docs", "results", "survey-2026-11-21-samples.txt.xz")
+RESULTS = os.path.join(ROOT, "docs", "results")
+NCLASSES = 32
+NTERMS = 13
+COLUMNS = "us best convert matrix vectors cache rows stored mean max sectors quads columns density deviation spread twins sell".split()
+WINDOW = {"sell_256": 256, "sell_4096": 4096, "sell_sorted": np.inf, "jad": np.inf}  # rows that the format sorts together
+NEAR, BLOCKS, THREADS, PROCESSORS, SECTOR = 192 << 10, 8, 256, 132, 32.0  # as profile.c has them
+
+
+class Samples:
+    """Arrays of one entry a timed product: the columns of the file by name, pair and product as numbers, lengths and entries by class."""
+
+    def __init__(self, lines):
+        words, numbers, rows, entries, cache = [], [], [], [], {}
+        for line in lines:
+            w = line.split()
+            words.append(w[:5])
+            numbers.append(w[5:23])
+            if w[23] not in cache:
+                cache[w[23]] = np.array([c.split(":") for c in w[23].split(",")], float).T
+            rows.append(cache[w[23]][0])
+            entries.append(cache[w[23]][1])
+        self.words = words
+        for name, column in zip(COLUMNS, np.array(numbers, float).T):
+            setattr(self, name, column)
+        self.lengths, self.entries = np.array(rows), np.array(entries)
+        self.n = len(words)
+        self.pairs, self.pair = number([w[3] + " " + w[4] for w in words])
+        self.products, self.product = number([tuple(w[:3]) for w in words])
+        self.matrix_of = np.array([w[0] for w in words])
+        self.single = np.array([w[2] == "single" for w in words])
+        self.transpose = np.array([w[1] == "T" for w in words])
+        self.number = np.where(self.single, 4.0, 8.0)
+        self.nnz = self.entries.sum(1)
+        window = np.array([WINDOW.get(w[3], 0) for w in words], float)
+        self.moved = np.where(window > 0, np.minimum(np.minimum(window, self.rows), np.sqrt(12) * self.deviation), 0)
+
+    def missed(self, which, threads):
+        """Sectors of x that the first-level cache misses, and the last-level one: Missed() of profile.c"""
+        g = lambda a: a[which]
+        every = np.maximum(1, g(self.rows))
+        rows = np.minimum(every, THREADS / max(1, threads))
+        columns, size = g(self.columns), g(self.number)
+        reach = size * np.maximum(1, np.minimum(columns, rows * (1 + g(self.moved)) * columns / every + g(self.spread)))
+        x = size * columns
+        near, far = np.minimum(x, BLOCKS * reach), np.minimum(x, BLOCKS * PROCESSORS * reach)
+        meeting = np.maximum(1e-6, rows * g(self.sectors) / every / (reach / SECTOR))
+        once = g(self.sectors) * -np.expm1(-meeting) / meeting
+        l2 = 1e6 * g(self.cache)
+        return np.where(near > NEAR, once * (1 - NEAR / near), 0), np.where(far > l2, once * (1 - l2 / far), 0)
+
+    def terms(self, which, shape, sharp=False):
+        """The terms of a pair's shape (width, threads, most) on the samples `which`, one column a term; sharp: a cache that keeps its size of any matrix"""
+        width, threads, most = shape
+        g = lambda a: a[which]
+        moved, one = g(self.matrix) + g(self.vectors), max(1, threads)
+        t = np.zeros((len(moved), NTERMS))
+        t[:, 0] = 1
+        few, many = 0.4 * g(self.cache), 1.2 * g(self.cache)  # Kept() of profile.c
+        t[:, 1] = np.minimum(moved, g(self.cache)) if sharp else moved * np.clip(np.log(many / moved) / np.log(3), 0, 1)
+        t[:, 2] = moved - t[:, 1]
+        t[:, 3] = 1e-6 * g(self.rows) * one
+        stored = 1e-6 * g(self.stored)
+        t[:, 5] = stored * np.maximum(0, np.log2(np.maximum(1e-9, g(self.mean) / width))) if threads > 0 else stored
+        t[:, 6] = g(self.max) > most
+        t[:, 7] = 1e-6 * g(self.sectors)
+        t[:, 8] = 1e-6 * g(self.quads)
+        lengths, entries = g(self.lengths)[:, 1:], g(self.entries)[:, 1:]
+        long = 2.0 ** np.arange(NCLASSES - 1) >= most
+        t[:, 9] = 1e-3 * lengths[:, long].sum(1)
+        if np.isfinite(width):
+            t[:, 4] = np.ceil(np.minimum(g(self.max), most) / width)
+            t[:, 10] = 1e-6 * one * (lengths * np.ceil(entries / np.maximum(1, lengths) / width)).sum(1)
+        first, last = self.missed(which, threads)
+        t[:, 11], t[:, 12] = 1e-6 * first, 1e-6 * last
+        return t
+
+
+def number(names):
+    """Names in the order they come, and the number of each"""
+    known = {}
+    of = np.array([known.setdefault(n, len(known)) for n in names])
+    return list(known), of
+
+
+def load(name=KEPT):
+    with (lzma.open if name.endswith(".xz") else open)(name, "rt") as f:
+        return Samples(f)
+
+
+def profile(name=os.path.join(ROOT, "src", "mat", "impls", "gpucsr", "plan", "h200.h")):
+    """Lines cost and measure of a profile: {pair: (trusted, shape, times, setup)}"""
+    rows = {}
+    for line in open(name):
+        w = line.strip().strip('"').replace("\\n", "").split()
+        if w and w[0] in ("cost", "measure"):
+            v = [float(x) for x in w[3:]]
+            rows[w[1] + " " + w[2]] = (w[0] == "cost", tuple(v[:3]), np.array(v[3 : 3 + NTERMS]), v[3 + NTERMS :])
+    return rows
+
+
+def family(name):
+    """Matrices that were made alike: what stands before the first digit, underscore or hyphen of the name, with the few that need a word"""
+    return re.match(r"[A-Za-z]+", name).group(0).lower()
+
+
+def replace(page, mark, lines):
+    """Puts lines between <!-- mark --> and <!-- /mark --> of a page"""
+    with open(page) as f:
+        text = f.read()
+    begin, end = "<!-- %s -->" % mark, "<!-- /%s -->" % mark
+    if begin not in text or end not in text:
+        raise SystemExit("%s: has no place for %s" % (page, mark))
+    with open(page, "w") as f:
+        f.write(text[: text.index(begin) + len(begin)] + "\n" + "\n".join(lines) + "\n" + text[text.index(end) :])
+
+
+def pyplot():
+    """Matplotlib's, or None where it is not: the tables are made all the same"""
+    try:
+        import matplotlib
+    except ImportError:
+        print("no Matplotlib: no plot")
+        return None
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    return plt

@@ -1,0 +1,373 @@
+/*
+  A solve of KSPGPUGMRES or KSPGPUFGMRES: cycles as KSPGMRES and KSPFGMRES have them, with the same norms, tests and reasons. The host has the Hessenberg matrix: it rotates a column and tests
+  when the column is there, and has meanwhile launched the next iteration, unless the solve is about to end.
+*/
+#include "gmresimpl.h"
+#include <math.h>
+
+/* Releases differ in what is recorded at the end of a cycle */
+#define FLEXIBLE_RECORDS_EACH_CYCLE PETSC_VERSION_LT(3, 21, 0)
+#define BREAKDOWN_IS_RECORDED       PETSC_VERSION_GE(3, 22, 0)
+
+#define H(i, j) g->hessenberg[(size_t)(j) * (size_t)(g->m + 2) + (size_t)(i)]
+
+/* ---- made ready ---- */
+
+static PetscErrorCode ChoosePath(KSP ksp, KSP_GPUGMRES *g)
+{
+  KSP_GPU     *k = &g->k;
+  Mat          A;
+  MatNullSpace null, tnull;
+  const char  *why;
+
+  PetscFunctionBegin;
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(MatGetNullSpace(A, &null));
+  PetscCall(MatGetTransposeNullSpace(A, &tnull));
+  k->pc.kind = k->pc.row->kind;
+  if (null || tnull || ksp->transpose_solve) k->pc.kind = GPUKSP_PC_ANY;
+  why = g->several                          ? "there are several processes"
+        : k->path == KSP_GPU_PATH_HOST_LOOP ? "asked for"
+        : null || tnull                     ? "the operator has a null space"
+        : ksp->transpose_solve              ? "the transpose is solved with"
+        : k->pc.kind == GPUKSP_PC_ANY       ? "the preconditioner is PCApply()'s"
+                                            : NULL;
+  if (why && k->pc.kind == GPUKSP_PC_APART) k->pc.kind = GPUKSP_PC_ANY;
+  k->taken = why ? KSP_GPU_PATH_HOST_LOOP : KSP_GPU_PATH_GRAPH;
+  PetscCall(PetscStrncpy(k->why, why ? why : k->path == KSP_GPU_PATH_GRAPH ? "asked for" : "all of an iteration is the device's work", sizeof(k->why)));
+  PetscCheck(k->path != KSP_GPU_PATH_PERSISTENT && (k->path != KSP_GPU_PATH_GRAPH || k->taken == k->path), PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_path %s cannot be had here: %s; auto would take %s", ((PetscObject)ksp)->type_name, KSPGPUPaths[k->path], k->path == KSP_GPU_PATH_PERSISTENT ? "GMRES is no persistent kernel" : k->why, KSPGPUPaths[k->taken]);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Hessenberg(KSP_GPUGMRES *g)
+{
+  PetscFunctionBegin;
+  if (g->room == g->m) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscFree5(g->hessenberg, g->cosine, g->sine, g->rhs, g->norm));
+  g->room = 0;
+  PetscCall(PetscMalloc5((size_t)(g->m + 2) * (size_t)g->m, &g->hessenberg, g->m, &g->cosine, g->m, &g->sine, g->m + 1, &g->rhs, g->m + 1, &g->norm));
+  g->room = g->m;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What may fail on one process alone, memory, comes before what waits for all */
+static PetscErrorCode Prepare(KSP ksp, KSP_GPUGMRES *g, PetscBool *ok, char why[], size_t len)
+{
+  KSP_GPU       *k = &g->k;
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr;
+  PetscMPIInt    size;
+  PetscBool      made; /* something is taken from the PC */
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
+  g->several = (PetscBool)(size > 1);
+  PetscCall(GPUKSPPCFind(ksp, k));
+  PetscCall(ChoosePath(ksp, g));
+  made = (PetscBool)(k->pc.kind == GPUKSP_PC_DIAGONAL || k->pc.kind == GPUKSP_PC_APART);
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = GPUKSPOpen(k, k->op.dev);
+  if (!ierr) ierr = GPUGMRESMemory(ksp, g);
+  if (!ierr && k->pc.kind == GPUKSP_PC_DIAGONAL) ierr = GPUKSPGrow(k, sizeof(double) * (size_t)k->n, "the preconditioner of a solver", &k->numbers);
+  if (!ierr) ierr = Hessenberg(g);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  PetscCall(GPUKSPTogether(ksp, k, ierr, attempt.message, ok, why, len));
+  if (!*ok) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUGMRESSlots(ksp, g));
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = GPUGMRESSlotsThere(g);
+  if (!ierr && made && !g->several) ierr = GPUKSPPCMake(ksp, k);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  PetscCall(GPUKSPTogether(ksp, k, ierr, attempt.message, ok, why, len));
+  if (*ok && made && g->several) PetscCall(GPUKSPPCMake(ksp, k));
+  if (k->pc.kind == GPUKSP_PC_APART) k->persistent.v.block = (const double *)k->numbers.p;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- scalars ---- */
+
+/* A norm or a product that is no number ends the solve, for a reason that the PC may know; ksp->reason tells */
+static PetscErrorCode CheckNumber(KSP ksp, PetscReal a)
+{
+  PetscFunctionBegin;
+  KSPCheckNorm(ksp, a);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Column j of the Hessenberg matrix, rotated; the norm of the residual follows from it. happy: the new direction is 0 */
+static PetscErrorCode Rotate(KSP ksp, KSP_GPUGMRES *g, PetscInt j, PetscBool happy, PetscReal *res)
+{
+  PetscReal r;
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < j; i++) {
+    const PetscReal above = H(i, j), below = H(i + 1, j);
+
+    H(i, j)     = g->cosine[i] * above + g->sine[i] * below;
+    H(i + 1, j) = g->cosine[i] * below - g->sine[i] * above;
+  }
+  *res = 0;
+  if (happy) PetscFunctionReturn(PETSC_SUCCESS);
+  r = PetscSqrtReal(H(j, j) * H(j, j) + H(j + 1, j) * H(j + 1, j));
+  if (r == 0) {
+    PetscCheck(!ksp->errorifnotconverged, PetscObjectComm((PetscObject)ksp), PETSC_ERR_NOT_CONVERGED, "A column of GMRES' Hessenberg matrix is 0");
+    ksp->reason = KSP_DIVERGED_NULL;
+    *res        = PetscAbsReal(g->rhs[j]);
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  g->cosine[j]  = H(j, j) / r;
+  g->sine[j]    = H(j + 1, j) / r;
+  g->rhs[j + 1] = -g->sine[j] * g->rhs[j];
+  g->rhs[j]     = g->cosine[j] * g->rhs[j];
+  H(j, j)       = g->cosine[j] * H(j, j) + g->sine[j] * H(j + 1, j);
+  *res          = PetscAbsReal(g->rhs[j + 1]);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Coefficients of the first it directions, in g->y. Not solvable: the matrix or the preconditioner is singular */
+static PetscErrorCode Solve(KSP ksp, KSP_GPUGMRES *g, PetscInt it, PetscBool *solvable)
+{
+  PetscFunctionBegin;
+  *solvable = PETSC_TRUE;
+  for (PetscInt i = it - 1; i >= 0 && *solvable; i--) {
+    PetscReal y = g->rhs[i];
+
+    for (PetscInt j = i + 1; j < it; j++) y -= H(i, j) * g->y[j];
+    if (H(i, i) == 0 && !g->flexible) {
+      PetscCheck(!ksp->errorifnotconverged, PetscObjectComm((PetscObject)ksp), PETSC_ERR_NOT_CONVERGED, "GMRES has broken down: entry %" PetscInt_FMT " of its triangle is 0, so that the matrix or the preconditioner is likely to be singular", i);
+      PetscCall(PetscInfo(ksp, "Breakdown: entry %" PetscInt_FMT " of the triangle is 0\n", i));
+      *solvable = PETSC_FALSE;
+    } else g->y[i] = H(i, i) == 0 && i == it - 1 ? 0 : y / H(i, i);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- a cycle ---- */
+
+static PetscErrorCode Record(KSP ksp, PetscReal res, PetscBool history, PetscBool monitor)
+{
+  PetscFunctionBegin;
+  if (history) PetscCall(KSPLogResidualHistory(ksp, res));
+  if (monitor) PetscCall(KSPMonitor(ksp, ksp->its, res));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Would two more iterations like the last not converge? Then the next but one may be launched before this one is tested. What PCApply() does may take long, so it has to be surer */
+static PetscBool GoesOn(KSP ksp, const KSP_GPUGMRES *g, PetscReal before, PetscReal now)
+{
+  const PetscReal factor = before > 0 ? now / before : 0.5;
+
+  return (PetscBool)(!g->several && now * factor * factor * (g->k.pc.kind == GPUKSP_PC_ANY ? factor : 1) > ksp->ttol);
+}
+
+/* The new column, and what follows from it. done: the cycle ends without a solution */
+static PetscErrorCode TakeColumn(KSP ksp, KSP_GPUGMRES *g, PetscInt it, PetscReal *res, PetscBool *happy, PetscBool *done)
+{
+  const double *column;
+  PetscReal     norm, bound;
+
+  PetscFunctionBegin;
+  *happy = *done = PETSC_FALSE;
+  PetscCall(GPUGMRESWait(g, it, &column));
+  norm = column[it + 1];
+  for (PetscInt i = 0; i <= it && !ksp->reason; i++) {
+    H(i, it) = column[i];
+    PetscCall(CheckNumber(ksp, column[i]));
+  }
+  if (ksp->reason) {
+    *done = g->flexible;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(CheckNumber(ksp, norm));
+  if (ksp->reason) {
+    *done = PETSC_TRUE;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  H(it + 1, it) = g->norm[it + 1] = norm;
+  bound                           = PetscMin(g->haptol, PetscAbsReal(norm / g->rhs[it]));
+  *happy                          = (PetscBool)(g->flexible ? !(norm > bound) : norm < bound);
+  if (*happy) PetscCall(PetscInfo(ksp, "Happy breakdown: the new direction has norm %g, the bound is %g\n", (double)norm, (double)bound));
+  PetscCall(Rotate(ksp, g, it, *happy, res));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A happy breakdown that was not taken for convergence */
+static PetscErrorCode Happy(KSP ksp, const KSP_GPUGMRES *g, PetscReal res)
+{
+  PetscFunctionBegin;
+  if (ksp->normtype == KSP_NORM_NONE && !g->flexible) ksp->reason = KSP_CONVERGED_HAPPY_BREAKDOWN;
+  else if (!ksp->reason) {
+    PetscCheck(!ksp->errorifnotconverged, PetscObjectComm((PetscObject)ksp), PETSC_ERR_NOT_CONVERGED, "GMRES has reached its happy breakdown, but the test of convergence does not say so. Residual norm %g", (double)res);
+    ksp->reason = KSP_DIVERGED_BREAKDOWN;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The first residual: its norm, and whether the cycle goes on */
+static PetscErrorCode TakeResidual(KSP ksp, KSP_GPUGMRES *g, PetscReal *res)
+{
+  const double *column;
+
+  PetscFunctionBegin;
+  PetscCall(GPUGMRESWait(g, -1, &column));
+  *res = column[0];
+  PetscCall(CheckNumber(ksp, *res));
+  if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!g->flexible && ksp->rnorm > 0 && PetscAbsReal(*res - ksp->rnorm) > g->breakdowntol * g->rnorm0) {
+    PetscCheck(!ksp->errorifnotconverged, PetscObjectComm((PetscObject)ksp), PETSC_ERR_CONV_FAILED, "At a restart of GMRES the residual norm is %g, where its recurrence had %g; it was %g when the cycle began", (double)*res, (double)ksp->rnorm,
+               (double)g->rnorm0);
+    PetscCall(PetscInfo(ksp, "At a restart the residual norm is %g, where the recurrence had %g; it was %g when the cycle began\n", (double)*res, (double)ksp->rnorm, (double)g->rnorm0));
+    ksp->reason = KSP_DIVERGED_BREAKDOWN;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  g->rhs[0] = g->rnorm0 = g->norm[0] = ksp->rnorm = *res;
+  PetscCall(Record(ksp, *res, PETSC_TRUE, PETSC_TRUE));
+  if (!*res && !g->flexible) ksp->reason = KSP_CONVERGED_ATOL;
+  else PetscCall((*ksp->converged)(ksp, ksp->its, *res, &ksp->reason, ksp->cnvP));
+  if (!*res && !ksp->reason) PetscCall(CheckNumber(ksp, (PetscReal)NAN)); /* there is no direction of norm 1 */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* x at the end of a cycle, and what PETSc is told */
+static PetscErrorCode EndCycle(KSP ksp, KSP_GPUGMRES *g, PetscInt it, PetscReal res)
+{
+  PetscBool solvable, ended = (PetscBool)(ksp->reason || ksp->its >= ksp->max_it);
+
+  PetscFunctionBegin;
+  if (it) {
+    PetscCall(Solve(ksp, g, it, &solvable));
+    if (solvable) PetscCall(GPUGMRESCombine(ksp, g, it, g->x));
+    else ksp->reason = KSP_DIVERGED_BREAKDOWN;
+  }
+  g->it = 0;
+  if (ksp->reason == KSP_CONVERGED_ITERATING && ksp->its >= ksp->max_it) ksp->reason = KSP_DIVERGED_ITS;
+  if (BREAKDOWN_IS_RECORDED && ksp->reason) ended = PETSC_TRUE;
+  if (ksp->numbermonitors) PetscCall(GPUKSPStore(&g->k, g->x, ksp->vec_sol));
+  PetscCall(Record(ksp, res, (PetscBool)((it && ended) || (FLEXIBLE_RECORDS_EACH_CYCLE && g->flexible)), (PetscBool)(it && ended)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Cycle(KSP ksp, KSP_GPUGMRES *g, PetscBool zero)
+{
+  PetscInt  it = 0, launched = 0;
+  PetscReal res = 0, before = 0;
+  PetscBool happy = PETSC_FALSE, done;
+
+  PetscFunctionBegin;
+  g->it = 0;
+  PetscCall(GPUGMRESStart(ksp, g, zero));
+  PetscCall(TakeResidual(ksp, g, &res));
+  if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
+  while (!ksp->reason && it < g->m && ksp->its < ksp->max_it) {
+    const PetscInt most = PetscMin(g->m, it + ksp->max_it - ksp->its);
+
+    if (it) PetscCall(Record(ksp, res, PETSC_TRUE, PETSC_TRUE));
+    if (launched == it) PetscCall(GPUGMRESLaunch(ksp, g, launched++));
+    if (launched < most && GoesOn(ksp, g, before, res)) PetscCall(GPUGMRESLaunch(ksp, g, launched++));
+    before = res;
+    PetscCall(TakeColumn(ksp, g, it, &res, &happy, &done));
+    if (done) PetscFunctionReturn(PETSC_SUCCESS);
+    if (ksp->reason && (g->flexible || ksp->reason != KSP_DIVERGED_NULL)) {
+      res = before;
+      break;
+    }
+    g->it = ++it;
+    ksp->its++;
+    ksp->rnorm = res;
+    if (ksp->reason) break;
+    PetscCall((*ksp->converged)(ksp, ksp->its, res, &ksp->reason, ksp->cnvP));
+    if (happy) {
+      PetscCall(Happy(ksp, g, res));
+      break;
+    }
+  }
+  PetscCall(EndCycle(ksp, g, it, res));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- a solve ---- */
+
+/* From the right-hand side to the solution, x home */
+static PetscErrorCode Run(KSP ksp, KSP_GPU *k)
+{
+  KSP_GPUGMRES *g    = (KSP_GPUGMRES *)k;
+  PetscBool     zero = ksp->guess_zero;
+
+  PetscFunctionBegin;
+  k->persistent.right = (PetscBool)(g->flexible || ksp->pc_side == PC_RIGHT);
+  PetscCall(MatGPUCSROperatorBegin_Private(&k->op));
+  PetscCall(GPUKSPLoad(k, ksp->vec_rhs, g->b));
+  if (zero) PetscCall(k->dev->ops->zero(k->dev->id, g->x, sizeof(double) * (size_t)k->n, k->dev->stream));
+  else PetscCall(GPUKSPLoad(k, ksp->vec_sol, g->x));
+  PetscCall(GPUKSPIterateEnd(k)); /* an error may have left a graph */
+  g->launched = g->replayed = 0;
+  ksp->its                  = 0;
+  ksp->rnorm                = -1; /* nothing to compare the first residual with */
+  ksp->reason               = KSP_CONVERGED_ITERATING;
+  while (!ksp->reason) {
+    PetscCall(Cycle(ksp, g, zero));
+    zero = PETSC_FALSE;
+    if (!ksp->reason && ksp->its >= ksp->max_it) ksp->reason = KSP_DIVERGED_ITS;
+  }
+  PetscCall(GPUKSPIterateEnd(k));
+  if (ksp->reason != KSP_DIVERGED_PC_FAILED) PetscCall(GPUKSPStore(k, g->x, ksp->vec_sol)); /* which has been marked as no solution */
+  PetscCall(MatGPUCSROperatorEnd_Private(&k->op, g->replayed));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode KSPSolve_GPUGMRES(KSP ksp)
+{
+  KSP_GPUGMRES   *g        = (KSP_GPUGMRES *)ksp->data;
+  const PetscBool zero     = ksp->guess_zero;
+  const PetscInt  recorded = (PetscInt)ksp->res_hist_len;
+  PetscBool       diagonalscale, ok;
+  char            why[512];
+
+  PetscFunctionBegin;
+  PetscCall(PCGetDiagonalScale(ksp->pc, &diagonalscale));
+  PetscCheck(!diagonalscale, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "Krylov method %s does not support diagonal scaling", ((PetscObject)ksp)->type_name);
+  PetscCall(GPUKSPOperator(ksp, &g->k, &ok, why, sizeof(why)));
+  if (ok && ksp->reason == KSP_DIVERGED_PC_FAILED) { /* its set-up did */
+    ksp->its   = 0;
+    ksp->rnorm = PETSC_INFINITY;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (ok) PetscCall(Prepare(ksp, g, &ok, why, sizeof(why)));
+  if (ok) {
+    g->k.solved = PETSC_TRUE;
+    PetscCall(GPUKSPAttempt(ksp, &g->k, Run, &ok, why, sizeof(why)));
+    if (!ok) ksp->res_hist_len = recorded; /* PETSc's begins again */
+  }
+  if (!ok) {
+    PetscCall(GPUKSPFallBack(ksp, why));
+    ksp->reason = KSP_CONVERGED_ITERATING;
+    PetscCall((*ksp->ops->solve)(ksp));
+    ksp->guess_zero = zero;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PetscLogFlops((double)ksp->its * (2.0 * (double)g->k.op.plan->A.nnz + (2.0 * PetscMin(g->m, ksp->its) + 8.0) * (double)g->k.n)));
+  PetscCall(PetscInfo(ksp, "%s after %" PetscInt_FMT " iterations, residual norm %g; path %s because %s\n", KSPConvergedReasons[ksp->reason], ksp->its, (double)ksp->rnorm, KSPGPUPaths[g->k.taken], g->k.why));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* x as it would be if the cycle ended here, for somebody who looks at it in an iteration */
+PetscErrorCode KSPBuildSolution_GPUGMRES(KSP ksp, Vec v, Vec *V)
+{
+  KSP_GPUGMRES *g = (KSP_GPUGMRES *)ksp->data;
+  PetscBool     solvable;
+
+  PetscFunctionBegin;
+  if (!g->it) {
+    if (v) PetscCall(VecCopy(ksp->vec_sol, v));
+    *V = v ? v : ksp->vec_sol;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (!v) {
+    if (!g->built) PetscCall(VecDuplicate(ksp->vec_sol, &g->built));
+    v = g->built;
+  }
+  PetscCall(Solve(ksp, g, g->it, &solvable));
+  if (solvable) PetscCall(GPUGMRESBuild(ksp, g, g->it, v));
+  *V = v;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

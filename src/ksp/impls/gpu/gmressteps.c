@@ -1,0 +1,502 @@
+/*
+  The device's side of a cycle of GMRES: products, preconditioners, and the passes of gmres.h, by kernels or, where the host stands in, by loops.
+
+    graph      on one process: an iteration is launched again and again as one graph, whose scalars stay on the device
+    host loop  on vectors of PETSc's, so that anything goes: MatMult() and PCApply() of vectors on the device. On one process the scalars stay there too; on several the host adds up the sums
+
+  In both the host looks at a column of the Hessenberg matrix when it is there, and may have launched the next.
+*/
+#include "gmresimpl.h"
+
+/* ---- memory ---- */
+
+static PetscErrorCode Unlock(KSP_GPUGMRES *g)
+{
+  PetscFunctionBegin;
+  if (g->locked && !g->k.dev->failed[0]) PetscCall(g->k.dev->ops->hostfree(g->k.dev->id, g->locked));
+  g->locked  = NULL;
+  g->lockedm = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Lock(KSP_GPUGMRES *g)
+{
+  const size_t state = (GPUGMRESStateBytes(g->m) + 255) / 256 * 256, column = sizeof(double) * (size_t)(g->m + 2);
+  char        *p;
+
+  PetscFunctionBegin;
+  if (!g->locked || g->lockedm != g->m) {
+    PetscCall(Unlock(g));
+    PetscCall(g->k.dev->ops->hostmalloc(g->k.dev->id, state + (GPUGMRES_SEEN + 2) * column, &g->locked));
+    g->lockedm = g->m;
+  }
+  p         = (char *)g->locked;
+  g->mirror = (GPUGMRESState *)p;
+  g->seen   = (double *)(p + state);
+  g->sums   = (double *)(p + state + GPUGMRES_SEEN * column);
+  g->y      = (double *)(p + state + (GPUGMRES_SEEN + 1) * column);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Vectors of the slots: memory of our own, or on the path host_loop VECGPUs that PETSc can work on, which all processes make together */
+PetscErrorCode GPUGMRESSlots(KSP ksp, KSP_GPUGMRES *g)
+{
+  const PetscBool vectors = (PetscBool)(g->k.taken == KSP_GPU_PATH_HOST_LOOP);
+  PetscInt        n, N;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetLocalSize(ksp->vec_sol, &n));
+  PetscCall(VecGetSize(ksp->vec_sol, &N));
+  for (int q = 0; q < GMRES_SLOTS; q++) {
+    PetscInt has = -1;
+
+    if (g->slot[q].vec) PetscCall(VecGetLocalSize(g->slot[q].vec, &has));
+    if (!vectors || has != n) PetscCall(VecDestroy(&g->slot[q].vec));
+    g->slot[q].p = vectors ? NULL : g->b + (size_t)(q + 1) * g->stride;
+    if (!vectors || g->slot[q].vec) continue;
+    PetscCall(VecCreate(PetscObjectComm((PetscObject)ksp), &g->slot[q].vec));
+    PetscCall(VecSetSizes(g->slot[q].vec, n, N));
+    PetscCall(VecSetType(g->slot[q].vec, VECGPU));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Restore(KSP_GPUGMRES *g)
+{
+  PetscFunctionBegin;
+  for (int q = 0; q < GMRES_SLOTS; q++) {
+    if (!g->slot[q].out) continue;
+    g->slot[q].out = PETSC_FALSE;
+    PetscCall(VecGPURestoreArray(g->slot[q].vec, &g->slot[q].p));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Arrays of the slots, on the device; where one cannot be had, none is out */
+static PetscErrorCode Get(KSP_GPUGMRES *g)
+{
+  PetscErrorCode ierr = PETSC_SUCCESS;
+
+  PetscFunctionBegin;
+  for (int q = 0; q < GMRES_SLOTS && g->slot[q].vec && !ierr; q++) {
+    GPUCSRDevice dev;
+
+    ierr = VecGPUGetDevice(g->slot[q].vec, &dev);
+    if (!ierr && dev != g->k.dev) ierr = PETSC_ERR_MEM;
+    if (!ierr) ierr = VecGPUGetArray(g->slot[q].vec, &g->slot[q].p);
+    g->slot[q].out = (PetscBool)!ierr;
+  }
+  if (ierr) (void)Restore(g);
+  if (!g->k.dev->ops->kernels) PetscCall(GPUCSRHostTurn(g->k.dev->stream)); /* what comes next may be a loop */
+  PetscCheck(!ierr, PETSC_COMM_SELF, ierr, "A vector of a solver cannot be had on %s device %d", g->k.dev->ops->name, g->k.dev->id);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What is done with arrays of slots, which are given back whether it worked or not */
+#define WITH(...) \
+  do { \
+    PetscErrorCode ierr_; \
+\
+    PetscCall(Get(g)); \
+    ierr_ = (__VA_ARGS__); \
+    PetscCall(Restore(g)); \
+    PetscCall(ierr_); \
+  } while (0)
+
+/* Have the slots' vectors their memory on the device? */
+PetscErrorCode GPUGMRESSlotsThere(KSP_GPUGMRES *g)
+{
+  PetscFunctionBegin;
+  WITH(PETSC_SUCCESS);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Where what is here in the mirror of the state is on the device */
+static double *OnDevice(const KSP_GPUGMRES *g, const double *here)
+{
+  return (double *)g->state + (here - (double *)g->mirror);
+}
+
+/* All that the passes work on; on several processes without any of them waiting for another */
+PetscErrorCode GPUGMRESMemory(KSP ksp, KSP_GPUGMRES *g)
+{
+  KSP_GPU       *k = &g->k;
+  const PetscInt m = PetscMax(1, PetscMin(g->restart, ksp->max_it)), z = g->flexible && k->pc.kind == GPUKSP_PC_ANY ? m : 0;
+  const PetscInt slots   = k->taken == KSP_GPU_PATH_HOST_LOOP ? 0 : GMRES_SLOTS;
+  GPUKSPVectors *v       = &k->persistent.v;
+  GPUGMRESState  initial = {(int)m, -1, (int)g->refinement, 0};
+  double        *p;
+
+  PetscFunctionBegin;
+  g->m      = (int)m;
+  g->stride = ((size_t)k->n * sizeof(double) + 255) / 256 * 256 / sizeof(double);
+  g->most   = 1;
+#if defined(GPUCSR_HAVE_CUDA)
+  if (k->dev->ops->kernels) PetscCall(GPUGMRESDeviceBlocks(k->dev, &g->most));
+#endif
+  PetscCall(Lock(g));
+  PetscCall(GPUKSPGrow(k, sizeof(double) * (1 + (size_t)(m + 1) * (size_t)g->most), "sums of a solver", &g->partial));
+  PetscCall(GPUKSPGrow(k, GPUGMRESStateBytes(g->m), "the state of a solver", &g->statememory));
+  PetscCall(GPUKSPGrow(k, PetscMax(1, g->stride) * sizeof(double) * (size_t)(m + 1 + z + slots + 2), "the Krylov basis of a solver", &k->vectors));
+  p                = (double *)k->vectors.p;
+  g->state         = (GPUGMRESState *)g->statememory.p;
+  g->basis         = p;
+  g->flexiblebasis = p + g->stride * (size_t)(m + 1);
+  g->x             = g->flexiblebasis + g->stride * (size_t)z;
+  g->b             = g->x + g->stride;
+  PetscCall(PetscMemzero(g->mirror, GPUGMRESStateBytes(g->m)));
+  *g->mirror                     = initial;
+  GPUGMRESSolution(g->mirror)[m] = 1;
+  g->y[m]                        = 1;
+  PetscCall(k->dev->ops->copy(k->dev->id, g->state, g->mirror, GPUGMRESStateBytes(g->m), GPUCSR_TO_DEVICE, k->dev->stream));
+  /* what steps of the other solvers are told, which subtract and apply the preconditioners that are the device's own work */
+  PetscCall(PetscMemzero(v, sizeof(*v)));
+  v->x  = g->x;
+  v->b  = g->b;
+  v->bs = (int)k->pc.bs;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUGMRESRelease(KSP_GPU *k)
+{
+  KSP_GPUGMRES *g = (KSP_GPUGMRES *)k;
+
+  PetscFunctionBegin;
+  PetscCall(Unlock(g));
+  PetscCall(GPUKSPFree(k, &g->partial));
+  PetscCall(GPUKSPFree(k, &g->statememory));
+  for (int q = 0; q < GMRES_SLOTS; q++) PetscCall(VecDestroy(&g->slot[q].vec));
+  PetscCall(PetscFree5(g->hessenberg, g->cosine, g->sine, g->rhs, g->norm));
+  g->room = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- passes ---- */
+
+/* source: what is orthogonalized */
+static GPUGMRESPass PassOf(KSP_GPUGMRES *g, int source, PetscBool first, PetscBool again)
+{
+  const KSP_GPU  *k        = &g->k;
+  const PetscBool any      = (PetscBool)(k->pc.kind == GPUKSP_PC_ANY);
+  const double   *diagonal = k->pc.kind == GPUKSP_PC_DIAGONAL ? (const double *)k->numbers.p : NULL;
+  const PetscBool right    = (PetscBool)(k->persistent.right);
+  GPUGMRESPass    a        = {k->n,
+                              first,
+                              again,
+                              any,
+                              g->stride,
+                              g->basis,
+                    any ? NULL : g->slot[GMRES_DIRECTION].p,
+                              g->slot[source].p,
+                    right ? NULL : diagonal,
+                    right ? diagonal : NULL,
+                              g->state,
+                    g->several ? NULL : g->seen,
+                              g->sums,
+                              (double *)g->partial.p + 1,
+                              g->most,
+                              (unsigned *)g->partial.p};
+
+  return a;
+}
+
+static PetscErrorCode ProjectOnHost(const KSP_GPUGMRES *g, const GPUGMRESPass *a)
+{
+  GPUGMRESState *s      = a->state;
+  const double  *w      = a->again ? a->basis + (size_t)(s->k + 1) * a->stride : a->w;
+  const double   factor = a->again || a->scaled ? 1 : GPUGMRESInverse(s)[s->k];
+
+  PetscFunctionBegin;
+  for (int j = 0; j <= s->k; j++) {
+    const double *v   = a->basis + (size_t)j * a->stride;
+    double        sum = 0;
+
+    for (int i = 0; i < a->n; i++) sum += GPUGMRESEntry(a, factor, w, i) * v[i];
+    if (a->seen) GPUGMRESProjected(s, j, sum, a->again);
+    else a->sums[j] = sum;
+  }
+  PetscCall(GPUCSRLaunched(g->k.dev, "a projection of GMRES"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode UpdateOnHost(const KSP_GPUGMRES *g, const GPUGMRESPass *a)
+{
+  GPUGMRESState *s      = a->state;
+  const int      k      = a->first ? -1 : s->k;
+  double        *next   = a->basis + (size_t)(k + 1) * a->stride;
+  const double  *w      = a->again ? next : a->w;
+  const double   factor = a->first || a->again || a->scaled ? 1 : GPUGMRESInverse(s)[k];
+  double         sum    = 0;
+
+  PetscFunctionBegin;
+  for (int i = 0; i < a->n; i++) {
+    double u = GPUGMRESEntry(a, factor, w, i);
+
+    for (int j = 0; j <= k; j++) u -= GPUGMRESCoefficients(s)[j] * a->basis[(size_t)j * a->stride + (size_t)i];
+    next[i] = u;
+    sum += u * u;
+    if (a->direction) a->direction[i] = a->right ? a->right[i] * u : u;
+  }
+  s->k = k;
+  if (!a->seen) a->sums[0] = sum;
+  else if (GPUGMRESUpdated(s, sum, a->again)) PetscCall(PetscArraycpy(a->seen + (size_t)GPUGMRESSeen(k) * (size_t)(s->m + 2), GPUGMRESColumn(s), k + 2));
+  PetscCall(GPUCSRLaunched(g->k.dev, "an orthogonalization of GMRES"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sums of all processes, in a->sums */
+static PetscErrorCode Reduce(KSP ksp, KSP_GPUGMRES *g, int count)
+{
+  PetscFunctionBegin;
+  PetscCall(g->k.dev->ops->streamsynchronize(g->k.dev->id, g->k.dev->stream));
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, g->sums, count, MPI_DOUBLE, MPI_SUM, PetscObjectComm((PetscObject)ksp)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SendState(KSP_GPUGMRES *g)
+{
+  PetscFunctionBegin;
+  PetscCall(g->k.dev->ops->copy(g->k.dev->id, g->state, g->mirror, GPUGMRESStateBytes(g->m), GPUCSR_TO_DEVICE, g->k.dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Project(KSP ksp, KSP_GPUGMRES *g, const GPUGMRESPass *a)
+{
+  PetscFunctionBegin;
+#if defined(GPUCSR_HAVE_CUDA)
+  if (g->k.dev->ops->kernels) PetscCall(GPUGMRESDeviceProject(a, g->k.dev->stream));
+  else
+#endif
+    PetscCall(ProjectOnHost(g, a));
+  if (!g->several) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Reduce(ksp, g, g->mirror->k + 1));
+  for (int j = 0; j <= g->mirror->k; j++) GPUGMRESProjected(g->mirror, j, g->sums[j], a->again);
+  PetscCall(SendState(g));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Update(KSP ksp, KSP_GPUGMRES *g, const GPUGMRESPass *a)
+{
+  PetscFunctionBegin;
+#if defined(GPUCSR_HAVE_CUDA)
+  if (g->k.dev->ops->kernels) PetscCall(GPUGMRESDeviceUpdate(a, g->k.dev->stream));
+  else
+#endif
+    PetscCall(UpdateOnHost(g, a));
+  if (!g->several) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Reduce(ksp, g, 1));
+  if (a->first) g->mirror->k = -1;
+  (void)GPUGMRESUpdated(g->mirror, g->sums[0], a->again);
+  PetscCall(SendState(g));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* out = x + diagonal . (vectors times coefficients) */
+static PetscErrorCode Sum(KSP_GPUGMRES *g, int count, const double *vectors, const double *coefficients, const double *diagonal, const double *x, double *out)
+{
+  const GPUGMRESSum a = {g->k.n, count, g->stride, vectors, coefficients, diagonal, x, out};
+
+  PetscFunctionBegin;
+#if defined(GPUCSR_HAVE_CUDA)
+  if (g->k.dev->ops->kernels) {
+    PetscCall(GPUGMRESDeviceSum(&a, g->k.dev->stream));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  PetscCall(GPUCSRHostTurn(g->k.dev->stream));
+  for (int i = 0; i < a.n; i++) {
+    double u = 0;
+
+    for (int j = 0; j < count; j++) u += coefficients[j] * vectors[(size_t)j * a.stride + (size_t)i];
+    out[i] = (x ? x[i] : 0) + (diagonal ? diagonal[i] * u : u);
+  }
+  PetscCall(GPUCSRLaunched(g->k.dev, "a combination of GMRES' basis"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The new basis vector from what is in a slot */
+static PetscErrorCode Orthogonalize(KSP ksp, KSP_GPUGMRES *g, int source, PetscBool first)
+{
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(Get(g));
+  for (int again = 0; again < 2; again++) {
+    const GPUGMRESPass a = PassOf(g, source, first, (PetscBool)again);
+
+    if (again && (first || g->refinement == KSP_GMRES_CGS_REFINE_NEVER)) break;
+    if (again && g->several && !g->mirror->again) break;
+    if (again && !g->several && !g->k.dev->ops->kernels && !g->state->again) break; /* a kernel sees for itself */
+    ierr = first ? PETSC_SUCCESS : Project(ksp, g, &a);
+    if (!ierr) ierr = Update(ksp, g, &a);
+    if (ierr) (void)Restore(g);
+    PetscCall(ierr);
+  }
+  PetscCall(Restore(g));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- products and preconditioners ---- */
+
+static PetscErrorCode Product(KSP ksp, KSP_GPUGMRES *g, int from, int to)
+{
+  PetscFunctionBegin;
+  if (g->slot[from].vec) {
+    Mat A;
+
+    PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+    PetscCall(KSP_MatMult(ksp, A, g->slot[from].vec, g->slot[to].vec));
+  } else PetscCall(MatGPUCSROperatorProduct_Private(&g->k.op, g->slot[from].p, g->slot[to].p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Apply(KSP ksp, KSP_GPUGMRES *g, int from, int to)
+{
+  PetscFunctionBegin;
+  if (g->k.pc.kind == GPUKSP_PC_ANY) PetscCall(KSP_PCApply(ksp, g->slot[from].vec, g->slot[to].vec));
+  else {
+    if (!g->k.dev->ops->kernels) PetscCall(GPUCSRHostTurn(g->k.dev->stream));
+    PetscCall((*g->k.pc.row->apply)(&g->k, g->slot[from].p, g->slot[to].p, PETSC_FALSE, g->k.dev->stream));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A copy of n entries, on the device */
+static PetscErrorCode Copy(KSP_GPUGMRES *g, double *to, const double *from)
+{
+  PetscFunctionBegin;
+  PetscCall(g->k.dev->ops->copy(g->k.dev->id, to, from, sizeof(double) * (size_t)g->k.n, GPUCSR_ON_DEVICE, g->k.dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Residual(KSP_GPUGMRES *g)
+{
+  GPUKSPVectors v = g->k.persistent.v;
+
+  PetscFunctionBegin;
+  v.w = g->slot[GMRES_PRODUCT].p;
+  PetscCall(GPUKSPStepArrays(&g->k, GPUKSP_SUBTRACT, &v, g->k.dev->ops->kernels, g->k.dev->stream, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The residual of x, preconditioned from the left, is the first basis vector. zero: x is 0 */
+PetscErrorCode GPUGMRESStart(KSP ksp, KSP_GPUGMRES *g, PetscBool zero)
+{
+  const PetscBool apart = (PetscBool)(!g->k.persistent.right && (g->k.pc.kind == GPUKSP_PC_ANY || g->k.pc.kind == GPUKSP_PC_APART));
+
+  PetscFunctionBegin;
+  if (zero) WITH(Copy(g, g->slot[GMRES_PRODUCT].p, g->b));
+  else {
+    WITH(Copy(g, g->slot[GMRES_DIRECTION].p, g->x));
+    PetscCall(Product(ksp, g, GMRES_DIRECTION, GMRES_PRODUCT));
+    WITH(Residual(g));
+  }
+  if (apart) PetscCall(Apply(ksp, g, GMRES_PRODUCT, GMRES_RESULT));
+  PetscCall(Orthogonalize(ksp, g, apart ? GMRES_RESULT : GMRES_PRODUCT, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One iteration, where the preconditioner is PCApply()'s: it is given a vector of norm 1 */
+static PetscErrorCode ColumnAny(KSP ksp, KSP_GPUGMRES *g, PetscInt it)
+{
+  PetscFunctionBegin;
+  WITH(Sum(g, 1, g->basis + g->stride * (size_t)it, OnDevice(g, GPUGMRESInverse(g->mirror)) + it, NULL, NULL, g->slot[GMRES_DIRECTION].p));
+  if (g->flexible) {
+    PetscCall(Apply(ksp, g, GMRES_DIRECTION, GMRES_RESULT));
+    WITH(Copy(g, g->flexiblebasis + g->stride * (size_t)it, g->slot[GMRES_RESULT].p));
+    PetscCall(Product(ksp, g, GMRES_RESULT, GMRES_PRODUCT));
+    PetscCall(Orthogonalize(ksp, g, GMRES_PRODUCT, PETSC_FALSE));
+  } else {
+    PetscCall(KSP_PCApplyBAorAB(ksp, g->slot[GMRES_DIRECTION].vec, g->slot[GMRES_RESULT].vec, g->slot[GMRES_PRODUCT].vec));
+    PetscCall(Orthogonalize(ksp, g, GMRES_RESULT, PETSC_FALSE));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Column(KSP ksp, KSP_GPUGMRES *g)
+{
+  const PetscBool apart = (PetscBool)(g->k.pc.kind == GPUKSP_PC_APART), right = g->k.persistent.right;
+
+  PetscFunctionBegin;
+  if (apart && right) PetscCall(Apply(ksp, g, GMRES_DIRECTION, GMRES_RESULT));
+  PetscCall(Product(ksp, g, apart && right ? GMRES_RESULT : GMRES_DIRECTION, GMRES_PRODUCT));
+  if (apart && !right) PetscCall(Apply(ksp, g, GMRES_PRODUCT, GMRES_RESULT));
+  PetscCall(Orthogonalize(ksp, g, apart && !right ? GMRES_RESULT : GMRES_PRODUCT, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Column it, of which all that it needs has been launched. The first is not recorded, so that what it sets up for good is not either */
+PetscErrorCode GPUGMRESLaunch(KSP ksp, KSP_GPUGMRES *g, PetscInt it)
+{
+  KSP_GPU *k = &g->k;
+
+  PetscFunctionBegin;
+#if defined(GPUCSR_HAVE_CUDA)
+  if (k->dev->ops->kernels && k->taken == KSP_GPU_PATH_GRAPH) {
+    if (!k->graph && g->launched++ > 0) {
+      PetscErrorCode ierr;
+
+      PetscCall(GPUKSPGraphBegin(k->dev->stream));
+      ierr = Column(ksp, g);
+      PetscCall(GPUKSPGraphEnd(k->dev->stream, &k->graph));
+      PetscCall(ierr);
+      if (!k->graph) {
+        g->launched = PETSC_MIN_INT; /* never again */
+        PetscCall(PetscInfo(ksp, "An iteration could not be recorded as a graph: each is launched by itself\n"));
+      }
+    }
+    if (k->graph) {
+      PetscCall(GPUKSPGraphLaunch(k->graph, k->dev->stream));
+      g->replayed++;
+    } else PetscCall(Column(ksp, g));
+  } else
+#endif
+    if (k->pc.kind == GPUKSP_PC_ANY)
+    PetscCall(ColumnAny(ksp, g, it));
+  else PetscCall(Column(ksp, g));
+  PetscCall(k->dev->ops->eventrecord(k->dev->id, k->events[it % 2], k->dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Column it of the Hessenberg matrix, with the norm of the new basis vector behind it; or, for -1, the norm of the first. It stays until the next but one is launched */
+PetscErrorCode GPUGMRESWait(KSP_GPUGMRES *g, PetscInt it, const double **column)
+{
+  KSP_GPU *k = &g->k;
+
+  PetscFunctionBegin;
+  if (g->several) {
+    *column = GPUGMRESColumn(g->mirror);
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (it < 0) PetscCall(k->dev->ops->streamsynchronize(k->dev->id, k->dev->stream));
+  else PetscCall(k->dev->ops->eventsynchronize(k->dev->id, k->events[it % 2]));
+  *column = g->seen + (size_t)GPUGMRESSeen((int)it) * (size_t)(g->m + 2);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* out = x and what the first `it` directions add to it, whose coefficients, for basis vectors of norm 1, are in g->y; out may be x, and is the slot of results where it is NULL. The direction's slot stays */
+PetscErrorCode GPUGMRESCombine(KSP ksp, KSP_GPUGMRES *g, PetscInt it, double *out)
+{
+  const KSP_GPU *k = &g->k;
+  double *const y = OnDevice(g, GPUGMRESSolution(g->mirror)), *const one = y + g->m;
+  const PetscBool z = (PetscBool)(g->flexible && k->pc.kind == GPUKSP_PC_ANY), apart = (PetscBool)(k->persistent.right && !z && (k->pc.kind == GPUKSP_PC_ANY || k->pc.kind == GPUKSP_PC_APART));
+
+  PetscFunctionBegin;
+  if (!z)
+    for (PetscInt j = 0; j < it; j++) g->y[j] = g->norm[j] > 0 ? g->y[j] / g->norm[j] : 0;
+  PetscCall(k->dev->ops->copy(k->dev->id, y, g->y, sizeof(double) * (size_t)it, GPUCSR_TO_DEVICE, k->dev->stream));
+  if (apart) {
+    WITH(Sum(g, (int)it, g->basis, y, NULL, NULL, g->slot[GMRES_PRODUCT].p));
+    PetscCall(Apply(ksp, g, GMRES_PRODUCT, GMRES_RESULT));
+    WITH(Sum(g, 1, g->slot[GMRES_RESULT].p, one, NULL, g->x, out ? out : g->slot[GMRES_RESULT].p));
+  } else WITH(Sum(g, (int)it, z ? g->flexiblebasis : g->basis, y, k->persistent.right && k->pc.kind == GPUKSP_PC_DIAGONAL ? (const double *)k->numbers.p : NULL, g->x, out ? out : g->slot[GMRES_RESULT].p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUGMRESBuild(KSP ksp, KSP_GPUGMRES *g, PetscInt it, Vec v)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUGMRESCombine(ksp, g, it, NULL));
+  WITH(GPUKSPStore(&g->k, g->slot[GMRES_RESULT].p, v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,329 @@
+/*
+  KSPGPUGMRES and KSPGPUFGMRES: PETSc's restarted GMRES and its flexible variant, iterating where the matrix is. The types and their options, which are those of KSPGMRES and KSPFGMRES: PETSc's own functions and
+  options set them.
+*/
+#include "gmresimpl.h"
+
+#if PETSC_VERSION_LT(3, 23, 0)
+typedef PetscErrorCode DestroyFn(void *);
+#else
+typedef PetscCtxDestroyFn DestroyFn;
+#endif
+typedef PetscErrorCode ModifyFn(KSP, PetscInt, PetscInt, PetscReal, void *);
+typedef PetscErrorCode OrthogonalizeFn(KSP, PetscInt);
+
+/* The context of somebody's changes of the preconditioner goes */
+static PetscErrorCode Forget(KSP_GPUGMRES *g)
+{
+  DestroyFn *destroy = (DestroyFn *)g->modifydestroy;
+
+  PetscFunctionBegin;
+  g->modifydestroy = NULL;
+  if (!destroy) PetscFunctionReturn(PETSC_SUCCESS);
+#if PETSC_VERSION_LT(3, 23, 0)
+  PetscCall((*destroy)(g->modifyctx));
+#else
+  PetscCall((*destroy)(&g->modifyctx));
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PETSc's type takes over, with all that was set */
+static PetscErrorCode Become_GPUGMRES(KSP ksp)
+{
+  KSP_GPUGMRES *mine = (KSP_GPUGMRES *)ksp->data, g = *mine;
+
+  PetscFunctionBegin;
+  mine->modifydestroy = NULL;
+  PetscCall(KSPSetType(ksp, g.k.petsc));
+  PetscCall(KSPGMRESSetRestart(ksp, g.restart));
+  PetscCall(KSPGMRESSetHapTol(ksp, g.haptol));
+  PetscCall(KSPGMRESSetBreakdownTolerance(ksp, g.breakdowntol));
+  PetscCall(KSPGMRESSetCGSRefinementType(ksp, g.refinement));
+  PetscCall(KSPGMRESSetOrthogonalization(ksp, g.orthogonalize));
+  if (g.preallocate) PetscCall(KSPGMRESSetPreAllocateVectors(ksp));
+  if (g.modify) PetscCall(KSPFGMRESSetModifyPC(ksp, g.modify, g.modifyctx, (DestroyFn *)g.modifydestroy));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What is PETSc's to do, which every process knows; NULL: nothing */
+static const char *PetscsToDo(KSP ksp)
+{
+  const KSP_GPUGMRES *g = (const KSP_GPUGMRES *)ksp->data;
+
+  if (g->orthogonalize != KSPGMRESClassicalGramSchmidtOrthogonalization) return "another orthogonalization than the classical one was asked for";
+  if (g->modify && g->modify != KSPFGMRESModifyPCNoChange) return "the preconditioner is to be changed between iterations";
+  if (ksp->pc_side == PC_SYMMETRIC) return "symmetric preconditioning was asked for";
+  if (ksp->calc_ritz) return "Ritz pairs were asked for";
+  return NULL;
+}
+
+static PetscErrorCode KSPSetUp_GPUGMRES(KSP ksp)
+{
+  const char *why = PetscsToDo(ksp);
+
+  PetscFunctionBegin;
+  if (why) PetscCall(GPUKSPFallBack(ksp, why));
+  else PetscCall(GPUKSPSetUp(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Solve(KSP ksp)
+{
+  const char *why = PetscsToDo(ksp);
+
+  PetscFunctionBegin;
+  if (why) {
+    PetscCall(GPUKSPFallBack(ksp, why));
+    PetscCall((*ksp->ops->solve)(ksp));
+  } else PetscCall(KSPSolve_GPUGMRES(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPView_GPUGMRES(KSP ksp, PetscViewer viewer)
+{
+  static const char *const refinements[] = {"never refined", "refined if needed", "always refined"};
+  const KSP_GPUGMRES      *g             = (const KSP_GPUGMRES *)ksp->data;
+  PetscBool                ascii;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
+  if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  restart=%" PetscInt_FMT ", classical Gram-Schmidt orthogonalization, %s\n", g->restart, refinements[g->refinement]));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  happy breakdown tolerance %g\n", (double)g->haptol));
+  if (g->k.solved) PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: path %s, because %s\n", KSPGPUPaths[g->k.taken], g->k.why));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPSetFromOptions_GPUGMRES(KSP ksp, GPUCSROptionItems PetscOptionsObject)
+{
+  KSP_GPUGMRES *g       = (KSP_GPUGMRES *)ksp->data;
+  PetscInt      restart = g->restart;
+  PetscReal     haptol = g->haptol, breakdowntol = g->breakdowntol;
+  PetscBool     flg = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscOptionsHeadBegin(PetscOptionsObject, "KSPGPUGMRES options");
+  if (g->flexible) PetscCall(GPUKSPPathFromOptions(&g->k, PetscOptionsObject, "-ksp_gpufgmres_path"));
+  else PetscCall(GPUKSPPathFromOptions(&g->k, PetscOptionsObject, "-ksp_gpugmres_path"));
+  PetscCall(PetscOptionsInt("-ksp_gmres_restart", "Number of Krylov search directions", "KSPGMRESSetRestart", restart, &restart, NULL));
+  PetscCall(KSPGMRESSetRestart(ksp, restart));
+  PetscCall(PetscOptionsReal("-ksp_gmres_haptol", "Tolerance of a happy breakdown", "KSPGMRESSetHapTol", haptol, &haptol, NULL));
+  PetscCall(KSPGMRESSetHapTol(ksp, haptol));
+  PetscCall(PetscOptionsReal("-ksp_gmres_breakdown_tolerance", "Tolerance of the difference of norms at a restart", "KSPGMRESSetBreakdownTolerance", breakdowntol, &breakdowntol, NULL));
+  PetscCall(KSPGMRESSetBreakdownTolerance(ksp, breakdowntol));
+  PetscCall(PetscOptionsBool("-ksp_gmres_preallocate", "Allocate all vectors of a cycle at once, as this type always does", "KSPGMRESSetPreAllocateVectors", g->preallocate, &g->preallocate, NULL));
+  PetscCall(PetscOptionsEnum("-ksp_gmres_cgs_refinement_type", "When to orthogonalize a second time", "KSPGMRESSetCGSRefinementType", KSPGMRESCGSRefinementTypes, (PetscEnum)g->refinement, (PetscEnum *)&g->refinement, NULL));
+  PetscCall(PetscOptionsBoolGroupBegin("-ksp_gmres_classicalgramschmidt", "Classical Gram-Schmidt orthogonalization", "KSPGMRESSetOrthogonalization", &flg));
+  if (flg) g->orthogonalize = KSPGMRESClassicalGramSchmidtOrthogonalization;
+  PetscCall(PetscOptionsBoolGroupEnd("-ksp_gmres_modifiedgramschmidt", "Modified Gram-Schmidt orthogonalization, by PETSc's own type", "KSPGMRESSetOrthogonalization", &flg));
+  if (flg) g->orthogonalize = KSPGMRESModifiedGramSchmidtOrthogonalization;
+  if (g->flexible) {
+    PetscCall(PetscOptionsBoolGroupBegin("-ksp_fgmres_modifypcnochange", "Do not change the preconditioner", "KSPFGMRESSetModifyPC", &flg));
+    if (flg) PetscCall(KSPFGMRESSetModifyPC(ksp, KSPFGMRESModifyPCNoChange, NULL, NULL));
+    PetscCall(PetscOptionsBoolGroupEnd("-ksp_fgmres_modifypcksp", "Change the tolerances of a PCKSP, by PETSc's own type", "KSPFGMRESSetModifyPC", &flg));
+    if (flg) PetscCall(KSPFGMRESSetModifyPC(ksp, KSPFGMRESModifyPCKSP, NULL, NULL));
+  }
+  PetscOptionsHeadEnd();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- what PETSc's functions of GMRES set ---- */
+
+static PetscErrorCode KSPGMRESSetRestart_GPUGMRES(KSP ksp, PetscInt restart)
+{
+  PetscFunctionBegin;
+  PetscCheck(restart >= 1 && restart <= 1000000, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "A restart of GMRES after %" PetscInt_FMT " iterations was asked for: must be from 1 to 1000000", restart);
+  ((KSP_GPUGMRES *)ksp->data)->restart = restart;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPGMRESGetRestart_GPUGMRES(KSP ksp, PetscInt *restart)
+{
+  PetscFunctionBegin;
+  *restart = ((KSP_GPUGMRES *)ksp->data)->restart;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPGMRESSetHapTol_GPUGMRES(KSP ksp, PetscReal tol)
+{
+  PetscFunctionBegin;
+  PetscCheck(tol >= 0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "A tolerance of %g for happy breakdowns was asked for: must not be negative", (double)tol);
+  ((KSP_GPUGMRES *)ksp->data)->haptol = tol;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPGMRESSetBreakdownTolerance_GPUGMRES(KSP ksp, PetscReal tol)
+{
+  PetscFunctionBegin;
+  if (tol == (PetscReal)PETSC_DEFAULT) tol = 0.1;
+  PetscCheck(tol >= 0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "A breakdown tolerance of %g was asked for: must not be negative", (double)tol);
+  ((KSP_GPUGMRES *)ksp->data)->breakdowntol = tol;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPGMRESSetCGSRefinementType_GPUGMRES(KSP ksp, KSPGMRESCGSRefinementType type)
+{
+  PetscFunctionBegin;
+  ((KSP_GPUGMRES *)ksp->data)->refinement = type;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPGMRESGetCGSRefinementType_GPUGMRES(KSP ksp, KSPGMRESCGSRefinementType *type)
+{
+  PetscFunctionBegin;
+  *type = ((KSP_GPUGMRES *)ksp->data)->refinement;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPGMRESSetOrthogonalization_GPUGMRES(KSP ksp, OrthogonalizeFn *f)
+{
+  PetscFunctionBegin;
+  ((KSP_GPUGMRES *)ksp->data)->orthogonalize = f;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPGMRESGetOrthogonalization_GPUGMRES(KSP ksp, OrthogonalizeFn **f)
+{
+  PetscFunctionBegin;
+  *f = ((KSP_GPUGMRES *)ksp->data)->orthogonalize;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPGMRESSetPreAllocateVectors_GPUGMRES(KSP ksp)
+{
+  PetscFunctionBegin;
+  ((KSP_GPUGMRES *)ksp->data)->preallocate = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPFGMRESSetModifyPC_GPUFGMRES(KSP ksp, ModifyFn *f, void *ctx, DestroyFn *destroy)
+{
+  KSP_GPUGMRES *g = (KSP_GPUGMRES *)ksp->data;
+
+  PetscFunctionBegin;
+  PetscCall(Forget(g));
+  g->modify        = f;
+  g->modifyctx     = ctx;
+  g->modifydestroy = (void (*)(void))destroy;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Their names in PETSc; those of the flexible variant alone come last */
+static const struct {
+  const char *name;
+  void (*f)(void);
+} composed[] = {
+  {"KSPGMRESSetRestart_C",            (void (*)(void))KSPGMRESSetRestart_GPUGMRES           },
+  {"KSPGMRESGetRestart_C",            (void (*)(void))KSPGMRESGetRestart_GPUGMRES           },
+  {"KSPGMRESSetHapTol_C",             (void (*)(void))KSPGMRESSetHapTol_GPUGMRES            },
+  {"KSPGMRESSetBreakdownTolerance_C", (void (*)(void))KSPGMRESSetBreakdownTolerance_GPUGMRES},
+  {"KSPGMRESSetCGSRefinementType_C",  (void (*)(void))KSPGMRESSetCGSRefinementType_GPUGMRES },
+  {"KSPGMRESGetCGSRefinementType_C",  (void (*)(void))KSPGMRESGetCGSRefinementType_GPUGMRES },
+  {"KSPGMRESSetOrthogonalization_C",  (void (*)(void))KSPGMRESSetOrthogonalization_GPUGMRES },
+  {"KSPGMRESGetOrthogonalization_C",  (void (*)(void))KSPGMRESGetOrthogonalization_GPUGMRES },
+  {"KSPGMRESSetPreAllocateVectors_C", (void (*)(void))KSPGMRESSetPreAllocateVectors_GPUGMRES},
+  {"KSPFGMRESSetModifyPC_C",          (void (*)(void))KSPFGMRESSetModifyPC_GPUFGMRES        },
+  {"KSPFlexibleSetModifyPC_C",        (void (*)(void))KSPFGMRESSetModifyPC_GPUFGMRES        },
+};
+#define COMPOSED(flexible) (PETSC_STATIC_ARRAY_LENGTH(composed) - ((flexible) ? 0 : 2))
+
+static PetscErrorCode KSPDestroy_GPUGMRES(KSP ksp)
+{
+  KSP_GPUGMRES *g = (KSP_GPUGMRES *)ksp->data;
+
+  PetscFunctionBegin;
+  PetscCall(Forget(g));
+  PetscCall(VecDestroy(&g->built));
+  for (size_t q = 0; q < COMPOSED(g->flexible); q++) PetscCall(PetscObjectComposeFunction((PetscObject)ksp, composed[q].name, NULL));
+  PetscCall(GPUKSPDestroy(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Create(KSP ksp, PetscBool flexible)
+{
+  KSP_GPUGMRES *g;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&g));
+  PetscCall(GPUKSPCreate(ksp, &g->k));
+  g->k.petsc               = flexible ? KSPFGMRES : KSPGMRES;
+  g->k.become              = Become_GPUGMRES;
+  g->k.release             = GPUGMRESRelease;
+  g->flexible              = flexible;
+  g->restart               = 30;
+  g->haptol                = 1e-30;
+  g->breakdowntol          = 0.1;
+  g->refinement            = KSP_GMRES_CGS_REFINE_NEVER;
+  g->orthogonalize         = KSPGMRESClassicalGramSchmidtOrthogonalization;
+  ksp->ops->setup          = KSPSetUp_GPUGMRES;
+  ksp->ops->solve          = Solve;
+  ksp->ops->destroy        = KSPDestroy_GPUGMRES;
+  ksp->ops->view           = KSPView_GPUGMRES;
+  ksp->ops->setfromoptions = KSPSetFromOptions_GPUGMRES;
+  ksp->ops->buildsolution  = KSPBuildSolution_GPUGMRES;
+  ksp->ops->buildresidual  = KSPBuildResidualDefault;
+  for (size_t q = 0; q < COMPOSED(flexible); q++) PetscCall(PetscObjectComposeFunction((PetscObject)ksp, composed[q].name, composed[q].f));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*MC
+  KSPGPUGMRES - "gpugmres", the restarted GMRES of `KSPGMRES` for a `MATGPUCSR` matrix, iterating on its device from the right-hand side to the solution
+
+  Options Database Keys:
++ -ksp_type gpugmres                                                                - use this type
+. -ksp_gmres_restart restart                                                        - iterations of a cycle, 30 by default, see `KSPGMRESSetRestart()`
+. -ksp_gmres_cgs_refinement_type (refine_never|refine_ifneeded|refine_always)       - when to orthogonalize a second time, see `KSPGMRESSetCGSRefinementType()`
+. -ksp_gmres_haptol tol                                                             - tolerance of a happy breakdown, see `KSPGMRESSetHapTol()`
+. -ksp_gmres_breakdown_tolerance tol                                                - tolerance of the difference of norms at a restart, see `KSPGMRESSetBreakdownTolerance()`
+- -ksp_gpugmres_path (auto|graph|host_loop)                                         - how the solver iterates, see `KSPGPUSetPath()`
+
+  Level: beginner
+
+  Notes:
+  Iterates, norms, tests and reasons are those of `KSPGMRES` with classical Gram-Schmidt, but for rounding; the norm is preconditioned from the left, unpreconditioned from the right.
+
+  On one process, with `PCNONE`, `PCJACOBI`, `PCPBJACOBI` with blocks of at most 8, and other preconditioners whose application is the device's own work, an iteration is one graph: the product, and two passes over the
+  basis, each with a reduction. Any other preconditioner is applied by `PCApply()` to vectors on the device, between the same passes. The host has the Hessenberg matrix; it makes the
+  tests of one iteration while the device is at the next, unless that one is likely not to be needed.
+
+  All vectors of a cycle are allocated at once. Where there is no memory for them `KSPGMRES` solves instead, with a message; so it does with modified Gram-Schmidt, with symmetric
+  preconditioning, where eigenvalues, singular values or Ritz pairs are asked for, and where the operator is not a `MATGPUCSR` matrix or on no device.
+
+.seealso: `MATGPUCSR`, `KSPGPUFGMRES`, `KSPGPUCG`, `KSPGPUBCGS`, `KSPGPUSetPath()`
+M*/
+PetscErrorCode KSPCreate_GPUGMRES(KSP ksp)
+{
+  PetscFunctionBegin;
+  PetscCall(Create(ksp, PETSC_FALSE));
+  PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_PRECONDITIONED, PC_LEFT, 4));
+  PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_UNPRECONDITIONED, PC_RIGHT, 3));
+  PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_PRECONDITIONED, PC_SYMMETRIC, 2));
+  PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_NONE, PC_RIGHT, 1));
+  PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_NONE, PC_LEFT, 1));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*MC
+  KSPGPUFGMRES - "gpufgmres", the flexible GMRES of `KSPFGMRES` for a `MATGPUCSR` matrix, iterating on its device from the right-hand side to the solution
+
+  Options Database Keys:
++ -ksp_type gpufgmres                        - use this type
+- -ksp_gpufgmres_path (auto|graph|host_loop) - how the solver iterates, see `KSPGPUSetPath()`
+
+  Level: beginner
+
+  Note:
+  As `KSPGPUGMRES`, whose other options it has, with the preconditioner from the right, which may be another one in each iteration. Where the program changes it itself (`KSPFGMRESSetModifyPC()`), `KSPFGMRES` solves
+  instead, with a message. What the preconditioner has made of the basis is only stored where it is not known to be linear.
+
+.seealso: `MATGPUCSR`, `KSPGPUGMRES`, `KSPGPUSetPath()`
+M*/
+PetscErrorCode KSPCreate_GPUFGMRES(KSP ksp)
+{
+  PetscFunctionBegin;
+  PetscCall(Create(ksp, PETSC_TRUE));
+  PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_UNPRECONDITIONED, PC_RIGHT, 3));
+  PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_NONE, PC_RIGHT, 1));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
