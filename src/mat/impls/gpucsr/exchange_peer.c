@@ -157,6 +157,7 @@ static PetscErrorCode Local(GPUCSRHalo h)
   Peer *g = (Peer *)h->data;
 
   PetscFunctionBegin;
+  PetscCheck(PetscMax(h->nsend, h->nrecv) <= INT32_MAX / 2, PETSC_COMM_SELF, PETSC_ERR_SUP, "%" PetscInt_FMT " entries to be sent and %" PetscInt_FMT " to come do not fit 32-bit indices: use more ranks", h->nsend, h->nrecv);
   PetscCall(HostBuffer(h, h->nsend, &g->send));
   PetscCall(HostBuffer(h, h->nrecv, &g->recv));
   PetscCall(Make(h, sizeof(double) * (size_t)h->nrecv, (void **)&g->fixed));

@@ -142,6 +142,10 @@ static PetscErrorCode TryPeers(GPUCSRHalo h, const GPUCSRExchange *exchange, Pet
 
   PetscFunctionBegin;
   *ierr = PETSC_ERR_SUP;
+  if (!GPUCSR_SCALAR_IS_DOUBLE) {
+    PetscCall(PetscStrncpy(h->why, "this PETSc does not compute with real double numbers", sizeof(h->why)));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(GPUCSRPeersCreate(h->comm, h->dev, &h->peers));
   if (!h->peers->all) PetscCall(PetscStrncpy(h->why, h->peers->why, sizeof(h->why)));
   else if (distinct && h->peers->shared) PetscCall(PetscStrncpy(h->why, "ranks share a device, where one that waits holds up the others", sizeof(h->why)));

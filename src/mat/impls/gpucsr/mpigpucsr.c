@@ -332,9 +332,12 @@ static PetscErrorCode DiagonalProduct(Step *t)
 /* z += Ao halo */
 static PetscErrorCode OffDiagonalAdd(Step *t)
 {
+  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)t->Ao->spptr;
+
   PetscFunctionBegin;
   PetscCall((*t->h->exchange->forwardadd)(t->h, &t->oz, t->s));
-  ((Mat_SeqGPUCSR *)t->Ao->spptr)->info.products++;
+  g->info.products++;
+  PetscCall(PetscLogFlops(2.0 * (double)g->plan[GPUCSR_FORWARD].A.nnz));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
