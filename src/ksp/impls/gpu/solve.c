@@ -198,7 +198,7 @@ static PetscErrorCode RunTogether(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[]
     SETERRQ(PETSC_COMM_SELF, ierr, "%s", attempt.message);
   }
   PetscCall(GPUCSRPeersCheck(k->peers.group));
-  PetscCall(GPUKSPStoreX(ksp, k));
+  PetscCall(GPUKSPStore(k, k->persistent.v.x, ksp->vec_sol));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
