@@ -97,7 +97,7 @@ struct CG {
     __syncthreads();
     sum[0] = sum[1] = sum[2] = 0;
     precondition(a, B, sum);
-    B.others.exchange(a.v.z, B.grid);
+    B.others.send(a.v.z, B.grid);
     grid_reduce<3, true>(B.grid, sum);
     B.rule([&](GPUKSPState *s) {
       CGInit(s, sum);
@@ -107,10 +107,11 @@ struct CG {
 
   /* What columns of other ranks add to w and to p'w */
   template <class G>
-  __device__ __forceinline__ double off_diagonal(const Rank &B, const G &x)
+  __device__ __forceinline__ double off_diagonal(Rank &B, const G &x)
   {
     double pw = 0;
 
+    B.others.await(B.grid);
     B.others.add(x, [&](int i, double s) {
       w[i] += s;
       pw += q[i] * s;
@@ -127,7 +128,9 @@ struct CG {
     const int first = B.first, last = B.last, rows = B.rows;
     double    pw = 0;
 
+    B.others.receive(a.v.z, B.grid.epoch - 1); /* sent before the last reduction */
     B.others.entries([&](int h) { q[h - first] = a.v.z[h] + beta * p[h - first]; });
+    if constexpr (HOW != WRITTEN) rank_arrive(B.grid);
     if constexpr (HOW == BY_WINDOWS) {
       windows.product(B.A, a.v.z, p - first, beta, a.n, first, rows, x, [&](int i, double s, double now, double before, double xi) {
         w[i] = s;
@@ -160,7 +163,10 @@ struct CG {
         w[i] = s;
         pw += now * s;
       });
-      pw += off_diagonal(B, Vector{q - first});
+      B.others.add(Vector{q - first}, [&](int i, double s) {
+        w[i] += s;
+        pw += q[i] * s;
+      });
     } else {
       B.A.product(Direction{a.v.z, p - first, beta}, first, last, B.scratch, [&](int i, double s) {
         const double before = p[i], now = z[i] + beta * before;
@@ -266,7 +272,7 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
     xalpha = (rho / pw[0]); /* (3:1b) */
     sum[0] = sum[1] = sum[2] = 0;
     S.residual(a, B, xalpha, sum);
-    B.others.exchange(a.v.z, B.grid);
+    B.others.send(a.v.z, B.grid);
     grid_reduce<3, true>(B.grid, sum);
     if (B.stops[0]) { /* no step, then: x is where the one before has left it */
       xalpha = 0;

@@ -4,16 +4,27 @@
   What a launch has to do with those of other ranks, beside reductions: the entries of a vector that cross, and the off-diagonal block. A vector's entries that are others' follow its own, so that
   whatever puts a direction together where it is read does so there too.
 
-  An entry that a neighbour's rows need goes straight into that rank's inbox, and carries its flag as sums do: the number of the next reduction of all ranks. So there must be one between
-  any two exchanges, behind which the inbox has been read. Blocks take equal shares of the inbox, whichever rows need them; a fence of the reduction that follows shows the entries to all.
+  An entry that a neighbour's rows need goes straight into that rank's inbox, and carries its flag as sums do: the number of the next reduction of all ranks. It is received before the reduction after that at the
+  latest, and nothing else is sent until then: so nobody writes over what has not been read. Blocks take equal shares of the inbox, whichever rows need them. A fence shows them to the others: that of a
+  reduction, or of a meeting of the rank's blocks, which those wait for that have rows of the off-diagonal block, behind the product of the diagonal one.
 */
 #include "reduction.cuh"
 
 /* One rank: nothing of that */
 struct Alone {
-  static constexpr bool peers = false;
+  __device__ __forceinline__ void send(const double *, const GridReduction &) const
+  {
+  }
+
+  __device__ __forceinline__ void receive(double *, unsigned) const
+  {
+  }
 
   __device__ __forceinline__ void exchange(double *, const GridReduction &) const
+  {
+  }
+
+  __device__ __forceinline__ void await(GridReduction &) const
   {
   }
 
@@ -70,21 +81,41 @@ struct Neighbours {
     __syncthreads();
   }
 
-  /* The block has written its rows of a whole vector: what others need goes to them, what ours need comes */
-  __device__ __forceinline__ void exchange(double *v, const PeerReduction &m) const
+  /* The block has written its rows of a whole vector: what others need goes to them */
+  __device__ __forceinline__ void send(const double *v, const PeerReduction &m) const
+  {
+    const GPUKSPPeers &o = view->o;
+
+    __syncthreads();
+    FOR_SHARE(SENDS, k) peer_publish((ulonglong2 *)o.sendto[k], v[o.sendrow[k]], m.epoch);
+  }
+
+  /* What ours need comes, of what was sent before that reduction */
+  __device__ __forceinline__ void receive(double *v, unsigned epoch) const
   {
     const GPUKSPPeers &o     = view->o;
     const ulonglong2  *inbox = (const ulonglong2 *)((const char *)o.theirs[o.rank] + o.inbox);
 
-    __syncthreads();
-    FOR_SHARE(SENDS, k) peer_publish((ulonglong2 *)o.sendto[k], v[o.sendrow[k]], m.epoch);
     FOR_SHARE(ENTRIES, h)
     {
       double e;
 
-      if (!peer_await(inbox + h, m.epoch, o.watch, e)) view->gone = 1;
+      if (!peer_await(inbox + h, epoch, o.watch, e)) view->gone = 1;
       v[o.tail + h] = e;
     }
+  }
+
+  __device__ __forceinline__ void exchange(double *v, const PeerReduction &m) const
+  {
+    send(v, m);
+    receive(v, m.epoch);
+  }
+
+  /* All blocks of the rank have arrived with their shares: of interest to those that have rows of the off-diagonal block */
+  __device__ __forceinline__ void await(PeerReduction &m) const
+  {
+    if (view->ends[ROWS] < view->ends[ROWS + 1]) rank_wait(m);
+    m.here++;
   }
 
   /* f(place in a whole vector), of the block's share */

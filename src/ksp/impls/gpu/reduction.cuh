@@ -128,16 +128,45 @@ struct GridReduction {
 
 /* What a block knows of other ranks, in its shared memory: registers are for products */
 struct PeerView {
-  GPUKSPPeers   o;
-  GridReduction here;    /* of this rank's blocks alone */
-  int           first;   /* row of the block */
-  int           gone;    /* somebody of the block has given up */
-  int           ends[6]; /* see peers.cuh */
+  GPUKSPPeers o;
+  ulonglong2 *here;    /* slots of this rank's blocks alone */
+  int         first;   /* row of the block */
+  int         gone;    /* somebody of the block has given up */
+  int         ends[6]; /* see peers.cuh */
+
+  /* As await() above, for so long as this rank is ready to wait */
+  __device__ __forceinline__ double await(const ulonglong2 *slots, int blocks, unsigned epoch)
+  {
+    double       sum = 0;
+    PeerPatience patience;
+
+    for (int b = threadIdx.x % 32; b - (int)threadIdx.x % 32 < blocks; b += AWAIT * 32) {
+      double v[AWAIT];
+      bool   there;
+
+      do {
+        there = true;
+#pragma unroll
+        for (int u = 0; u < AWAIT; u++) {
+          v[u] = 0;
+          if (b + 32 * u < blocks && !peer_look(slots + b + 32 * u, epoch, v[u])) there = false;
+        }
+        there = __all_sync(0xffffffffu, there);
+      } while (!there && !__any_sync(0xffffffffu, patience.gone(o.watch)));
+      if (!there) {
+        gone = 1;
+        break;
+      }
+#pragma unroll
+      for (int u = 0; u < AWAIT; u++) sum += v[u];
+    }
+    return sum;
+  }
 };
 
 /* The blocks of the launches of all ranks */
 struct PeerReduction {
-  unsigned  epoch, here; /* of the next reduction; and of the next of this rank's blocks alone */
+  unsigned  epoch, here; /* of the next reduction; and of the next meeting of this rank's blocks alone */
   double   *part, *total;
   PeerView *view;
 
@@ -161,32 +190,7 @@ struct PeerReduction {
 
   __device__ __forceinline__ double await_sums(size_t those) const
   {
-    const ulonglong2 *slots  = (const ulonglong2 *)view->o.theirs[view->o.rank] + those;
-    const int         blocks = view->o.all;
-    double            sum    = 0;
-    PeerPatience      patience;
-
-    for (int b = threadIdx.x % 32; b - (int)threadIdx.x % 32 < blocks; b += AWAIT * 32) {
-      double v[AWAIT];
-      bool   here;
-
-      do {
-        here = true;
-#pragma unroll
-        for (int u = 0; u < AWAIT; u++) {
-          v[u] = 0;
-          if (b + 32 * u < blocks && !peer_look(slots + b + 32 * u, epoch, v[u])) here = false;
-        }
-        here = __all_sync(0xffffffffu, here);
-      } while (!here && !__any_sync(0xffffffffu, patience.gone(view->o.watch)));
-      if (!here) {
-        view->gone = 1;
-        break;
-      }
-#pragma unroll
-      for (int u = 0; u < AWAIT; u++) sum += v[u];
-    }
-    return sum;
+    return view->await((const ulonglong2 *)view->o.theirs[view->o.rank] + those, view->o.all, epoch);
   }
 
   __device__ __forceinline__ double what(double sum) const
@@ -307,7 +311,32 @@ __device__ __forceinline__ void grid_sync(R &m)
   grid_reduce<1, true>(m, none);
 }
 
-/* The same of this rank's blocks alone. Between two exchanges (peers.cuh) all ranks must meet */
+/*
+  The same of this rank's blocks alone, in two halves: a block has come; and all have. Between two of these all ranks meet, so a block that needs not wait may go on. Nobody waits for ever: blocks may have given up
+  at different times, and then end without each other
+*/
+__device__ __forceinline__ void rank_arrive(const GridReduction &)
+{
+}
+
+__device__ __forceinline__ void rank_arrive(const PeerReduction &m)
+{
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    fence();
+    publish(m.view->here + (m.here & 1) * gridDim.x + blockIdx.x, 0, m.here);
+  }
+}
+
+__device__ __forceinline__ void rank_wait(const PeerReduction &m)
+{
+  if (threadIdx.x < 32) {
+    (void)m.view->await(m.view->here + (m.here & 1) * gridDim.x, gridDim.x, m.here);
+    fence();
+  }
+  __syncthreads();
+}
+
 __device__ __forceinline__ void rank_sync(GridReduction &m)
 {
   grid_sync(m);
@@ -315,9 +344,7 @@ __device__ __forceinline__ void rank_sync(GridReduction &m)
 
 __device__ __forceinline__ void rank_sync(PeerReduction &m)
 {
-  GridReduction here = m.view->here;
-
-  here.epoch = m.here;
-  grid_sync(here);
-  m.here = here.epoch;
+  rank_arrive(m);
+  rank_wait(m);
+  m.here++;
 }

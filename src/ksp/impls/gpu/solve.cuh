@@ -114,7 +114,7 @@ struct Block {
 
     if (threadIdx.x == 0) {
       view.o    = a.peers;
-      view.here = here;
+      view.here = here.slots;
       view.gone = 0;
     }
     __syncthreads();
