@@ -39,7 +39,7 @@ static PetscErrorCode Product(const GPUCSRStorage *A, double scale)
 {
   static const double expect[] = {7, 0, 16, 12, 38}, diagonal[] = {1, 0, 0, 3};
   double              x[] = {1, 2, 3, 4}, y[] = {1, 1, 1, 1, 1}, z[5], d[4];
-  GPUCSRProduct       p = {1, 0, x, NULL, z, 0, 5};
+  GPUCSRProduct       p = {.alpha = 1, .x = x, .z = z, .last = 5};
 
   PetscFunctionBegin;
   PetscCall((*A->format->ops->mult)(A, &p));

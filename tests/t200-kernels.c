@@ -225,7 +225,7 @@ static PetscErrorCode Product(Space *w, GPUCSRPlan *P, int rows, int f, const vo
 {
   GPUCSRDevice  d     = w->dev;
   const size_t  bytes = (f ? sizeof(float) : sizeof(double)) * (size_t)rows;
-  GPUCSRProduct p     = {ab[0], ab[1], x, inplace ? w->z : w->ywork, w->z, 0, rows};
+  GPUCSRProduct p     = {.alpha = ab[0], .beta = ab[1], .x = x, .y = inplace ? w->z : w->ywork, .z = w->z, .last = rows};
 
   PetscFunctionBegin;
   /* poison what must be written, and y where it must not be read */

@@ -139,7 +139,7 @@ static PetscErrorCode CheckProduct(const Matrix *M, GPUCSRPlan *P, PetscBool tra
   const size_t  bytes = sizeof(double) * (size_t)PetscMax(m, n);
   static double x[80000], z[80000], should[80000];
   void         *dx, *dz;
-  GPUCSRProduct p = {1, 0, NULL, NULL, NULL, 0, m};
+  GPUCSRProduct p = {.alpha = 1, .last = m};
 
   PetscFunctionBegin;
   if (P->A.precision != GPUCSR_PRECISION_DOUBLE) PetscFunctionReturn(PETSC_SUCCESS);

@@ -16,6 +16,8 @@
 //TEST name="refused" nsize=2 args="-mat_gpucsr_halo peer -gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -cases 1 -gpucsr_debug_fault peer:{}:rank=1" loop="1 2 3 4" fails="-mat_gpucsr_halo peer: rank 1, cuda device 0: "
 //TEST name="faults" nsize=2 args="-mat_gpucsr_halo peer -gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -vec_type gpu -faults -gpucsr_peer_timeout 5 -gpucsr_debug_fault launch:{}:rank=1" loop="22 27 31 36 41:on"
 //TEST name="faults_auto" nsize=3 args="-mat_gpucsr_halo peer -gpucsr_debug_standin 1 -faults -gpucsr_peer_timeout 5 -gpucsr_debug_fault {}:rank=1" loop="memory:30 copy:40 copy:50 launch:25 synchronize:30 event:20 device:60:on device:90:on"
+//TEST name="differ" nsize=3 args="-cases 1 -mat_gpucsr_format csr -differ halo" fails="-mat_gpucsr_halo is not the same on all ranks: it must be"
+//TEST name="differ_timeout" nsize=3 args="-cases 1 -mat_gpucsr_format csr -mat_gpucsr_halo peer -differ timeout" fails="on rank 1 of this host and 30. on rank 0: options must be the same on all ranks"
 //TEST name="unknown" nsize=2 args="-mat_gpucsr_halo pigeon -cases 1" fails="-mat_gpucsr_halo pigeon: must be one of auto, peer, staged"
 //TEST name="view" nsize=2 args="-mat_gpucsr_halo peer -mat_gpucsr_format csr -view"
 
@@ -24,7 +26,7 @@
   and new patterns; the same bits every time; ranks that come late. -missing: one does not come to a product, and the others get an error in time. -lost: a rank's device
   fails in the middle, and all get an error. Afterwards, memory is given back.
 
-    build/tests/t422-halo -dll_append build/lib/libpetscgpucsr.so [-mat_gpucsr_halo peer] [-cases n] [-missing] [-lost] [-faults] [-view]
+    build/tests/t422-halo -dll_append build/lib/libpetscgpucsr.so [-mat_gpucsr_halo peer] [-cases n] [-missing] [-lost] [-faults] [-differ halo|timeout] [-view]
 */
 #include "testing.h"
 #include <time.h>
@@ -288,8 +290,9 @@ static PetscErrorCode View(void)
 
 int main(int argc, char **argv)
 {
-  PetscInt  cases   = 12;
-  PetscBool missing = PETSC_FALSE, lost = PETSC_FALSE, faults = PETSC_FALSE, view = PETSC_FALSE;
+  PetscInt  cases      = 12;
+  char      differ[16] = "";
+  PetscBool missing = PETSC_FALSE, lost = PETSC_FALSE, faults = PETSC_FALSE, view = PETSC_FALSE, set;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
@@ -300,6 +303,8 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-lost", &lost, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-view", &view, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-faults", &faults, NULL));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-differ", differ, sizeof(differ), &set));
+  if (set && rank == 1) PetscCall(PetscOptionsSetValue(NULL, differ[0] == 'h' ? "-mat_gpucsr_halo" : "-gpucsr_peer_timeout", differ[0] == 'h' ? "staged" : "7"));
   if (view) PetscCall(View());
   else if (faults) PetscCall(Faults());
   else if (missing || lost) PetscCall(Trouble(lost));

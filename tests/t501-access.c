@@ -40,18 +40,6 @@ static PetscErrorCode Same(Vec g, Vec s, const char what[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Type(Vec v, const char type[], const char what[])
-{
-  PetscBool same;
-  VecType   t;
-
-  PetscFunctionBegin;
-  PetscCall(VecGetType(v, &t));
-  PetscCall(PetscStrcmp(t, type, &same));
-  PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s is of type %s, should be %s", what, t, type);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Copies that were made since the last call: up, down; only where host and device are apart */
 static PetscErrorCode Copies(Vec v, PetscInt up, PetscInt down, const char what[])
 {
@@ -322,13 +310,13 @@ static PetscErrorCode TestLocalVectors(void)
         PetscCall(VecSetSizes(l, 40, 40));
         PetscCall(VecSetType(l, how == 1 ? VECSEQ : VECSEQGPU));
       }
-      if (how == 0 && k == 0) PetscCall(Type(l, VECSEQGPU, "A local vector"));
+      if (how == 0 && k == 0) PetscCall(TestVecType(l, VECSEQGPU, "A local vector"));
       PetscCall(VecGetLocalVectorRead(v[k], l));
       if (how == 3 && k == 0) {
         VecGPUInfo info;
 
         PetscCall(VecGPUGetInfo(l, &info)); /* an error with any other type */
-        if (!PetscDefined(HAVE_DEVICE)) PetscCall(Type(l, VECSEQ, "A local vector that had no array"));
+        if (!PetscDefined(HAVE_DEVICE)) PetscCall(TestVecType(l, VECSEQ, "A local vector that had no array"));
       }
       {
         PetscReal norm;
@@ -377,9 +365,9 @@ static PetscErrorCode TestOthers(void)
     PetscCall(VecReciprocal(v[k]));
   }
   PetscCall(VecGetSize(v[0], &N));
-  PetscCall(Type(v[0], size > 1 ? VECMPIGPU : VECSEQGPU, "A vector of type gpu"));
+  PetscCall(TestVecType(v[0], size > 1 ? VECMPIGPU : VECSEQGPU, "A vector of type gpu"));
   PetscCall(VecDuplicate(v[0], &w));
-  PetscCall(Type(w, size > 1 ? VECMPIGPU : VECSEQGPU, "A duplicate"));
+  PetscCall(TestVecType(w, size > 1 ? VECMPIGPU : VECSEQGPU, "A duplicate"));
 
   /* a file, by the device's copy and back */
   slash  = strstr(file, ".d/");

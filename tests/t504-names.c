@@ -24,18 +24,6 @@
 
 #define K 30
 
-static PetscErrorCode Is(Vec v, VecType type, const char what[])
-{
-  PetscBool same;
-  VecType   t;
-
-  PetscFunctionBegin;
-  PetscCall(VecGetType(v, &t));
-  PetscCall(PetscStrcmp(t, type, &same));
-  PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s is of type %s, should be %s", what, t, type);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode IsOurs(Vec v, const char what[])
 {
   VecGPUInfo info;
@@ -62,11 +50,11 @@ static PetscErrorCode NamesOf(Mat A)
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   type = size > 1 ? VECMPI : VECSEQ;
   PetscCall(MatCreateVecs(A, &v, NULL));
-  PetscCall(Is(v, type, "A vector of the matrix"));
+  PetscCall(TestVecType(v, type, "A vector of the matrix"));
   PetscCall(IsOurs(v, "A vector of the matrix"));
   PetscCall(VecSet(v, 2));
   PetscCall(VecDuplicate(v, &w));
-  PetscCall(Is(w, type, "A duplicate"));
+  PetscCall(TestVecType(w, type, "A duplicate"));
   PetscCall(IsOurs(w, "A duplicate"));
   PetscCall(VecDestroy(&w));
   PetscCall(VecDuplicateVecs(v, 2, &many));
@@ -75,12 +63,12 @@ static PetscErrorCode NamesOf(Mat A)
   PetscCall(VecGetOwnershipRange(v, &rs, NULL));
   PetscCall(ISCreateStride(PETSC_COMM_WORLD, 5, rs + 1, 1, &is));
   PetscCall(VecGetSubVector(v, is, &w));
-  PetscCall(Is(w, type, "A part"));
+  PetscCall(TestVecType(w, type, "A part"));
   PetscCall(IsOurs(w, "A part"));
   PetscCall(VecRestoreSubVector(v, is, &w));
   PetscCall(ISDestroy(&is));
   PetscCall(VecCreateLocalVector(v, &w));
-  PetscCall(Is(w, VECSEQ, "A local vector"));
+  PetscCall(TestVecType(w, VECSEQ, "A local vector"));
   PetscCall(VecDestroy(&w));
   PetscCall(VecGhostGetLocalForm(v, &w));
   PetscCheck(size == 1 || !w, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A vector without ghosts has a local form");
@@ -93,11 +81,11 @@ static PetscErrorCode NamesOf(Mat A)
   PetscCall(VecDestroy(&w));
   PetscCall(MatSetVecType(B, type));
   PetscCall(MatCreateVecs(B, NULL, &w));
-  PetscCall(Is(w, type, "A vector as the program wants it"));
+  PetscCall(TestVecType(w, type, "A vector as the program wants it"));
   PetscCall(VecCreate(PETSC_COMM_WORLD, &x));
   PetscCall(VecSetSizes(x, PETSC_DECIDE, K * K));
   PetscCall(VecSetType(x, VECGPU));
-  PetscCall(Is(x, size > 1 ? VECMPIGPU : VECSEQGPU, "A vector that was asked for by name"));
+  PetscCall(TestVecType(x, size > 1 ? VECMPIGPU : VECSEQGPU, "A vector that was asked for by name"));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&w));
   PetscCall(VecDestroy(&v));

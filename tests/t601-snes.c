@@ -12,22 +12,7 @@
 #include <petscdmda.h>
 #include <petscsnes.h>
 #include "testing.h"
-
-/* -laplace(u) = 6 exp(u) on the unit square, u = 0 on its rim: the problem of Bratu */
-static PetscErrorCode Function(DMDALocalInfo *info, PetscScalar **u, PetscScalar **f, void *ctx)
-{
-  const PetscReal h2 = 1.0 / (PetscReal)((info->mx - 1) * (info->mx - 1));
-
-  PetscFunctionBegin;
-  (void)ctx;
-  for (PetscInt j = info->ys; j < info->ys + info->ym; j++) {
-    for (PetscInt i = info->xs; i < info->xs + info->xm; i++) {
-      if (!i || !j || i == info->mx - 1 || j == info->my - 1) f[j][i] = 4.0 * u[j][i];
-      else f[j][i] = 4.0 * u[j][i] - u[j][i - 1] - u[j][i + 1] - u[j - 1][i] - u[j + 1][i] - 6.0 * h2 * PetscExpScalar(u[j][i]);
-    }
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+#include "bratu.h"
 
 typedef struct {
   PetscInt            newton, krylov;
@@ -57,7 +42,7 @@ static PetscErrorCode Solve(PetscBool ref, const char options[], Outcome *o)
   PetscCall(SNESCreate(PETSC_COMM_WORLD, &snes));
   PetscCall(SNESSetOptionsPrefix(snes, prefix));
   PetscCall(SNESSetDM(snes, dm));
-  PetscCall(DMDASNESSetFunctionLocal(dm, INSERT_VALUES, (PetscErrorCode(*)(DMDALocalInfo *, void *, void *, void *))Function, NULL));
+  PetscCall(DMDASNESSetFunctionLocal(dm, INSERT_VALUES, (PetscErrorCode(*)(DMDALocalInfo *, void *, void *, void *))Bratu, NULL));
   PetscCall(SNESSetFromOptions(snes));
   PetscCall(DMCreateGlobalVector(dm, &u));
   PetscCall(SNESSolve(snes, NULL, u));

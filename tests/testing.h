@@ -105,6 +105,19 @@ static inline PetscErrorCode TestType(char type[], size_t length)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* v is of this type and of no other */
+static inline PetscErrorCode TestVecType(Vec v, VecType type, const char what[])
+{
+  PetscBool same;
+  VecType   t;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetType(v, &t));
+  PetscCall(PetscStrcmp(t, type, &same));
+  PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s is of type %s, should be %s", what, t, type);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* An m by n matrix without values: of the type under test, or (ref) the MATAIJ it is compared with; -standard_vectors: its vectors are the host's */
 static inline PetscErrorCode TestMatCreate(MPI_Comm comm, PetscInt m, PetscInt n, PetscBool ref, Mat *A)
 {

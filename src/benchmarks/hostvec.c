@@ -57,7 +57,7 @@ static PetscErrorCode KernelTime(const Bench *b, const GPUCSRSource *s, GPUCSRPr
   PetscCall(GPUCSRMalloc(b->dev, bytes, "z", &z));
   PetscCall(PetscCalloc1(PetscMax(s->m, s->n), &zero));
   PetscCall(GPUCSRUpload(b->dev, x, GPUCSRVectorType(precision), zero, GPUCSR_DOUBLE, (size_t)s->n, PETSC_FALSE, b->dev->stream, NULL));
-  k.product = (GPUCSRProduct){1, 0, x, NULL, z, 0, s->m};
+  k.product = (GPUCSRProduct){.alpha = 1, .x = x, .z = z, .last = s->m};
   PetscCall(BenchClockCreate(b->dev, &clock));
   PetscCall(BenchCalibrate(&clock, Launch, &k, &batch, seconds));
   for (int q = 0; q < 9; q++) PetscCall(BenchBatch(&clock, Launch, &k, batch, &t[q]));

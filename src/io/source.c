@@ -156,7 +156,7 @@ static int AlreadyOpen(const char name[])
   return -1;
 }
 
-/* What there is to read, at most so many bytes: 0 at the end, negative with a fault */
+/* Read at most so many bytes: returns their number, 0 at the end, negative after an error */
 static ssize_t ReadSome(const GPUCSRSource *s, void *to, size_t bytes, GPUCSRFault *f)
 {
   for (;;) {
@@ -171,7 +171,7 @@ static ssize_t ReadSome(const GPUCSRSource *s, void *to, size_t bytes, GPUCSRFau
   }
 }
 
-/* The first bytes of a pipe. A named one that nobody has opened for writing reads as if it were at its end: somebody may yet come */
+/* The first bytes of a pipe. A named pipe without a writer reads as if it had ended, so wait a little for a writer */
 static int FillFirst(GPUCSRSource *s, int named, GPUCSRFault *f)
 {
   const struct timespec pause = {0, 10000000};
@@ -332,7 +332,7 @@ static int Decode(GPUCSRSource *s, size_t atleast, GPUCSRFault *f)
   return 0;
 }
 
-/* At least so many bytes from the beginning, where there are so many, ending in a line feed. More: there is more */
+/* Gather at least so many bytes from the beginning, if there are so many, up to a line feed. more: the text goes on */
 static int Head(GPUCSRSource *s, size_t want, size_t *bytes, int *more, GPUCSRFault *f)
 {
   char *head;
@@ -403,7 +403,7 @@ void GPUCSRSourceSkip(GPUCSRSource *s, size_t bytes, int64_t lines)
   } else s->skip = s->begin = PetscMin(bytes, s->size); /* the header's last line may be without a line feed */
 }
 
-/* Where the first line begins that begins at this place or behind it */
+/* The begin of the first line at or behind this place */
 static int LineBegin(const GPUCSRSource *s, size_t at, size_t *begin, GPUCSRFault *f)
 {
   char text[WINDOW];

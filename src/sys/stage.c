@@ -33,7 +33,7 @@ static char *PlaceOfPiece(const Staged *w, size_t p)
   return (char *)w->d->stage[((size_t)w->stage + p / PIECES) % GPUCSR_STAGES] + p % PIECES * PIECE_BYTES;
 }
 
-/* The stage that follows the *sent first pieces, once it is full: a command for each of its pieces would cost more than it gains */
+/* Send the stage behind the first *sent pieces, if it is full. One command for a stage: a command for each of its pieces would cost more than it gains */
 static PetscErrorCode SendFilled(const Staged *w, size_t *sent)
 {
   const size_t size = GPUCSRTypeSize(w->to), piece = PIECE_BYTES / size, first = *sent, stop = PetscMin(w->pieces, first + PIECES);
@@ -99,8 +99,8 @@ static size_t Apart(const GPUCSRTransfer *t)
 }
 
 /*
-  Between a stage and the device. A copy engine has to be told, and to tell the processors that wait for it: those are done sooner with what takes several
-  threads to fill (one command for the rest costs the host less), and with what comes back.
+  Copy between a stage and the device. Starting a copy engine and waiting for it take time. The device's processors are faster with what several threads have filled,
+  and with all that comes back; for smaller pieces the engine's command costs the host less.
 */
 static PetscErrorCode CopyStaged(GPUCSRDevice d, void *dst, const void *src, size_t bytes, GPUCSRCopyKind kind, GPUCSRStream s)
 {
@@ -112,7 +112,7 @@ static PetscErrorCode CopyStaged(GPUCSRDevice d, void *dst, const void *src, siz
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Room in a stage. Several in the same order share one: asking whether the bus is done with it takes as long as filling a few kilobytes */
+/* Room in a stage. Copies of one stream share a stage: to ask whether the bus is done with one takes as long as filling a few kilobytes */
 static PetscErrorCode StageOpen(GPUCSRDevice d, size_t bytes, GPUCSRStream s, int *k, char **room)
 {
   const int last = (d->nextstage + GPUCSR_STAGES - 1) % GPUCSR_STAGES;
@@ -131,7 +131,7 @@ static PetscErrorCode StageOpen(GPUCSRDevice d, size_t bytes, GPUCSRStream s, in
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What fits a stage: filled by several threads, then sent with one command for all that lie on the device as they do here */
+/* Send what fits a stage: several threads fill it, then one command sends all arrays that lie on the device as they do here */
 static PetscErrorCode SendTogether(GPUCSRDevice d, const GPUCSRTransfer t[], int nt, size_t bytes, GPUCSRStream s, double *rounding)
 {
   const int    threads = bytes <= ALONE_BYTES ? 1 : d->threads; /* never some of them: GNU's OpenMP ends those that a team leaves out, and starts them again for the next */

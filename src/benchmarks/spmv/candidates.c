@@ -186,7 +186,7 @@ static PetscErrorCode AddPair(Case *c, const GPUCSRCandidate *pair)
   d->plan.choice.format = pair->format;
   d->plan.choice.kernel = pair->kernel;
   d->plan.A             = stored->A;
-  d->product            = (GPUCSRProduct){1, 0, c->x, NULL, c->z, 0, stored->A.m};
+  d->product            = (GPUCSRProduct){.alpha = 1, .x = c->x, .z = c->z, .last = stored->A.m};
   PetscCall(PetscMemzero(&d->plan.A.work, sizeof(d->plan.A.work)));
   PetscCall(PetscTime(&t0));
   if (c->b->dev->ops->separate && pair->kernel->family->prepare) PetscCall((*pair->kernel->family->prepare)(&d->plan.A, pair->kernel->variant));

@@ -100,6 +100,15 @@ typedef struct {
   PetscMPIInt rank;
 } GPUKSPSend;
 
+/* A recorded iteration in double: what it works on, and where that is */
+typedef struct {
+  GPUCSRVersion   version;
+  const void     *data; /* of the matrix */
+  const GPUKSPPC *row;
+  PetscInt64      pc, variant, method, right, n;
+  GPUKSPVectors   v;
+} GPUKSPGraphKey;
+
 /* Device memory that grows and stays */
 typedef struct {
   void  *p;
@@ -150,7 +159,8 @@ struct _n_KSP_GPU {
   GPUKSPState          *state, *seen; /* page-locked, */
   double               *sums;         /* and so are these: one piece of memory */
   GPUCSREvent           events[2];
-  void                 *graph;            /* of an iteration, while a solve lasts */
+  void                 *graph;            /* of an iteration; kept for solves */
+  GPUKSPGraphKey        graphkey;         /* that are alike */
   GPUKSPMemory          vectors, numbers; /* numbers: the preconditioner's diagonal, or rows of its blocks */
   PetscInt64            nnumbers;         /* how often they were made */
   GPUKSPPCKey           numberskey;
@@ -233,7 +243,7 @@ GPUCSR_INTERN double         GPUKSPBytes(const GPUCSRStorage *, PetscBool);
 /* iterate.c. The last argument of an iteration is what it works on */
 typedef PetscErrorCode (*GPUKSPIteration)(KSP, KSP_GPU *, GPUKSPVectors *);
 GPUCSR_INTERN PetscErrorCode GPUKSPIterate(KSP, KSP_GPU *);
-GPUCSR_INTERN PetscErrorCode GPUKSPIterateBegin(KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPIterateBegin(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPIterateEnd(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPLoop(KSP, KSP_GPU *, GPUKSPVectors *, GPUKSPIteration);
 GPUCSR_INTERN PetscErrorCode GPUKSPStart(KSP, KSP_GPU *, GPUKSPVectors *, PetscBool);

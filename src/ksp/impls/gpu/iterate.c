@@ -10,6 +10,9 @@
 */
 #include "gpukspimpl.h"
 
+/* Rows from which an iteration that applies a cycle of multigrid for nothing takes longer than the host needs to look at each */
+#define DEAR 200000
+
 /* Sums over the processes, and the rule */
 static PetscErrorCode Reduce(KSP ksp, KSP_GPU *k, GPUKSPStep step, double sum[], PetscBool rule, PetscBool first)
 {
@@ -301,7 +304,7 @@ PetscErrorCode GPUKSPStepRunSingle(KSP ksp, KSP_GPU *k, GPUKSPStep step, PetscBo
 }
 
 /*
-  Iterations until the solve rests; k->state says why, wherever rules are applied. *k->seen must not be of an earlier rest. On a device they are launched ahead and looked at one behind. The first is not recorded,
+  Iterations until the solve rests; k->state says why, wherever rules are applied. *k->seen must not be of an earlier rest. On a device they are launched ahead and looked at one behind, unless one too many would be dear. The first is not recorded,
   so that what it sets up for good is not either.
 */
 PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration iteration)
@@ -311,8 +314,9 @@ PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration
     while (!GPUKSPRests(k->state)) PetscCall((*iteration)(ksp, k, v));
 #if defined(GPUCSR_HAVE_CUDA)
   else {
-    const GPUCSRBackendOps     *ops  = k->dev->ops;
-    const volatile GPUKSPState *seen = k->seen;
+    const GPUCSRBackendOps     *ops   = k->dev->ops;
+    const volatile GPUKSPState *seen  = k->seen;
+    const int                   ahead = k->pc.row->rows || k->n < DEAR;
     PetscErrorCode              ierr;
 
     PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
@@ -331,7 +335,7 @@ PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration
       if (k->graph) PetscCall(GPUKSPGraphLaunch(k->graph, k->dev->stream));
       else PetscCall((*iteration)(ksp, k, v));
       PetscCall(ops->eventrecord(k->dev->id, k->events[q % 2], k->dev->stream));
-      if (q) PetscCall(ops->eventsynchronize(k->dev->id, k->events[(q - 1) % 2]));
+      if (q >= ahead) PetscCall(ops->eventsynchronize(k->dev->id, k->events[(q - ahead) % 2]));
     }
     PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
     *k->state = *k->seen;
@@ -340,22 +344,45 @@ PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An iteration of the next solve may be another */
+/* An iteration of the next solve may be another; in single precision it is */
 PetscErrorCode GPUKSPIterateEnd(KSP_GPU *k)
 {
   PetscFunctionBegin;
 #if defined(GPUCSR_HAVE_CUDA)
-  PetscCall(GPUKSPGraphDestroy(&k->graph));
+  if (k->refined || k->rulehere) PetscCall(GPUKSPGraphDestroy(&k->graph));
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The graph of an earlier solve stays if an iteration of this one is the same */
+static PetscErrorCode GraphBegin(KSP ksp, KSP_GPU *k)
+{
+  GPUKSPGraphKey key;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(&key, sizeof(key)));
+  key.version = k->op.version;
+  key.data    = k->op.plan->A.array[0].data;
+  key.row     = k->pc.row;
+  key.pc      = (PetscInt64)((PetscObject)ksp->pc)->id;
+  key.variant = k->pc.variant;
+  key.method  = k->method;
+  key.right   = ksp->pc_side == PC_RIGHT;
+  key.n       = k->n;
+  PetscCall(PetscMemcpy(&key.v, &k->persistent.v, sizeof(key.v)));
+#if defined(GPUCSR_HAVE_CUDA)
+  if (k->refined || k->rulehere || !GPUKSPSame(key, k->graphkey)) PetscCall(GPUKSPGraphDestroy(&k->graph));
+#endif
+  k->graphkey = key;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Rules are the device's where the vectors are the solver's own and nobody looks at iterations */
-PetscErrorCode GPUKSPIterateBegin(KSP_GPU *k)
+PetscErrorCode GPUKSPIterateBegin(KSP ksp, KSP_GPU *k)
 {
   PetscFunctionBegin;
-  PetscCall(GPUKSPIterateEnd(k)); /* an error may have left one */
   k->rulehere = (PetscBool)(!k->dev->ops->kernels || k->taken != KSP_GPU_PATH_GRAPH || k->live);
+  PetscCall(GraphBegin(ksp, k));
   if (k->rulehere) PetscFunctionReturn(PETSC_SUCCESS);
   *k->seen = *k->state;
   PetscCall(k->dev->ops->copy(k->dev->id, k->devstate.p, k->state, sizeof(*k->state), GPUCSR_TO_DEVICE, k->dev->stream));
@@ -396,7 +423,7 @@ PetscErrorCode GPUKSPIterate(KSP ksp, KSP_GPU *k)
   GPUKSPVectors copy = k->persistent.v, *v = &copy;
 
   PetscFunctionBegin;
-  PetscCall(GPUKSPIterateBegin(k));
+  PetscCall(GPUKSPIterateBegin(ksp, k));
   PetscCall((*methods[k->method].start)(ksp, k, v));
   PetscCall(GPUKSPLoop(ksp, k, v, methods[k->method].iteration));
   PetscCall(GPUKSPIterateEnd(k));

@@ -137,7 +137,7 @@ static PetscErrorCode Iteration(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
 {
   const GPUCSRKernel *kernel     = k->op.plan->choice.kernel;
   const PetscBool     explicitpc = (PetscBool)k->single.explicitpc;
-  GPUCSRProduct       p          = {1, 0, k->single.p, NULL, k->single.w, 0, k->n};
+  GPUCSRProduct       p          = {.alpha = 1, .x = k->single.p, .z = k->single.w, .last = k->n};
 
   PetscFunctionBegin;
   (void)v;
@@ -177,7 +177,7 @@ PetscErrorCode GPUKSPRefine(KSP ksp, KSP_GPU *k)
   GPUKSPVectors v = k->persistent.v;
 
   PetscFunctionBegin;
-  PetscCall(GPUKSPIterateBegin(k));
+  PetscCall(GPUKSPIterateBegin(ksp, k));
   PetscCall(GPUKSPStart(ksp, k, &v, PETSC_TRUE));
   if (k->state->guesszero) PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_REPLACEMENT_START, &v, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE));
   PetscCall(Residual(ksp, k, &v, PETSC_TRUE));

@@ -62,7 +62,7 @@ PetscErrorCode MatGPUCSRConfigDefault_Private(MatGPUCSRConfig *c)
   c->backend             = MAT_GPUCSR_BACKEND_AUTO;
   c->precision           = MAT_GPUCSR_DOUBLE;
   c->transposeatassembly = PETSC_FALSE;
-  c->productleast        = 20000; /* below that the device takes longer to be asked than the host to compute */
+  c->productleast        = 20000; /* below that a launch takes longer than the whole product on the host */
   PetscCall(PetscStrncpy(c->request.format, "auto", GPUCSR_WORD));
   PetscCall(PetscStrncpy(c->request.kernel, "auto", GPUCSR_WORD));
   PetscCall(PetscStrncpy(c->halo, "auto", GPUCSR_WORD));
@@ -70,7 +70,7 @@ PetscErrorCode MatGPUCSRConfigDefault_Private(MatGPUCSRConfig *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An option that says what it must not is an error of the matrix, said once, not once by each of its ranks */
+/* A bad value of an option is an error of the matrix, reported once and not by each rank */
 #define OPTION(call) \
   do { \
     PetscErrorCode ierr_; \
@@ -82,7 +82,7 @@ PetscErrorCode MatGPUCSRConfigDefault_Private(MatGPUCSRConfig *c)
     *changed = (PetscBool)(*changed || set); \
   } while (0)
 
-/* changed: an option said something */
+/* changed: some option was given */
 PetscErrorCode MatGPUCSRConfigOptions_Private(Mat A, MatGPUCSRConfig *c, PetscBool *changed, GPUCSROptionItems PetscOptionsObject)
 {
   MatGPUCSRSelect select   = MAT_GPUCSR_SELECT_ESTIMATE;
@@ -115,7 +115,7 @@ PetscErrorCode MatGPUCSRConfigOptions_Private(Mat A, MatGPUCSRConfig *c, PetscBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Words that exist and fit each other; side is what an option of A or of its transpose has in its name */
+/* Check that the words exist and fit each other. side: what the name of the option contains, "" or "transpose_" */
 static PetscErrorCode RequestCheck(Mat A, const GPUCSRRequest *q, const char side[])
 {
   const MPI_Comm      comm   = PetscObjectComm((PetscObject)A);
@@ -201,7 +201,7 @@ PetscErrorCode MatGPUCSRConfigure_Private(Mat A, const MatGPUCSRConfig *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Configure, unless that is how it is: what is on the device is worth keeping */
+/* Configure, unless nothing changes: what is on the device then stays */
 PetscErrorCode MatGPUCSRReconfigure_Private(Mat A, const MatGPUCSRConfig *c)
 {
   MatGPUCSRConfig now;
@@ -309,7 +309,7 @@ PetscErrorCode MatGPUCSRSetPrecision(Mat A, MatGPUCSRPrecision p)
   Level: intermediate
 
   Notes:
-  With aij products run on the host, whatever the backend. With auto, dense is taken only where every entry is stored.
+  With aij products run on the host, whatever the backend. With auto, dense is not taken, unless a profile of your own (-mat_gpucsr_profile) knows it and every entry is stored.
 
   Of a parallel matrix, dense applies to the diagonal blocks alone.
 

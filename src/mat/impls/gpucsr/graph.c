@@ -292,17 +292,20 @@ PetscErrorCode MatGPUCSRCoarsenRegister_Private(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The graph of A on the device, as a matrix of the type that A has */
-static PetscErrorCode GraphOnDevice(Mat A, PetscBool symmetrize, PetscBool scale, Mat *G)
+/* The graph of the vertices on the device, as a matrix of the type that A has; a vertex is a block of bs rows */
+static PetscErrorCode GraphOnDevice(Mat A, int bs, PetscBool symmetrize, PetscBool scale, Mat *G)
 {
-  GPUCSRStorage *csr, graph;
-  PetscErrorCode ierr;
+  GPUCSRStorage *csr, graph = {0}, blocks = {0};
+  PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
+  *G = NULL;
   PetscCall(MatGPUCSRMirror_Private(A, ((Mat_SeqGPUCSR *)A->spptr)->dev, PETSC_TRUE, &csr));
-  PetscCall(GPUCSRGraph(csr, symmetrize, scale, &graph));
-  ierr = MatCreate(PETSC_COMM_SELF, G);
-  if (!ierr) ierr = MatSetSizes(*G, A->rmap->n, A->cmap->n, A->rmap->n, A->cmap->n);
+  if (bs > 1) ierr = GPUCSRCollapse(csr, bs, &blocks);
+  if (!ierr) ierr = GPUCSRGraph(bs > 1 ? &blocks : csr, symmetrize, scale, &graph);
+  if (blocks.dev) PetscCall(GPUCSRStorageDestroy(&blocks));
+  if (!ierr) ierr = MatCreate(PETSC_COMM_SELF, G);
+  if (!ierr) ierr = MatSetSizes(*G, A->rmap->n / bs, A->cmap->n / bs, A->rmap->n / bs, A->cmap->n / bs);
   if (!ierr) ierr = MatSetType(*G, ((PetscObject)A)->type_name);
   if (!ierr) ierr = MatGPUCSRFromDevice_Private(*G, &graph, PETSC_TRUE);
   if (graph.dev) PetscCall(GPUCSRStorageDestroy(&graph));
@@ -311,7 +314,7 @@ static PetscErrorCode GraphOnDevice(Mat A, PetscBool symmetrize, PetscBool scale
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* done: *graph is there; otherwise it is for PETSc's function, which has blocks and filters too */
+/* done: *graph is there; otherwise it is for PETSc's function, which has filters and picks entries of blocks too */
 static PetscErrorCode Graph(Mat A, PetscBool symmetrize, PetscBool scale, PetscReal filter, Mat *graph, PetscBool *done)
 {
   Mat_SeqGPUCSR  *g = (Mat_SeqGPUCSR *)A->spptr;
@@ -324,10 +327,10 @@ static PetscErrorCode Graph(Mat A, PetscBool symmetrize, PetscBool scale, PetscR
   PetscFunctionBegin;
   *done = PETSC_FALSE;
   PetscCall(MatGetBlockSize(A, &bs));
-  if (bs > 1 || filter >= 0 || A->rmap->n != A->cmap->n) PetscFunctionReturn(PETSC_SUCCESS);
+  if (filter >= 0 || A->rmap->n != A->cmap->n || A->rmap->n % bs) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatIsSymmetricKnown(A, &set, &symmetric));
   symmetric = (PetscBool)(set && symmetric);
-  if (!scale && (symmetric || !symmetrize)) { /* it is its own graph */
+  if (bs == 1 && !scale && (symmetric || !symmetrize)) { /* it is its own graph */
     PetscCall(PetscObjectReference((PetscObject)A));
     *graph = A;
     *done  = PETSC_TRUE;
@@ -338,7 +341,7 @@ static PetscErrorCode Graph(Mat A, PetscBool symmetrize, PetscBool scale, PetscR
   PetscCall(MatGPUCSRDecide_Private(A));
   if (!g->dev) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = GraphOnDevice(A, (PetscBool)(symmetrize && !symmetric), scale, graph);
+  ierr = GraphOnDevice(A, (int)bs, (PetscBool)(symmetrize && !symmetric), scale, graph);
   PetscCall(GPUCSRAttemptEnd(&attempt));
   if (ierr) {
     PetscCheck(MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA && (ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU || ierr == PETSC_ERR_SUP), PETSC_COMM_SELF, ierr, "%s", attempt.message);
@@ -355,10 +358,10 @@ static PetscErrorCode Graph(Mat A, PetscBool symmetrize, PetscBool scale, PetscR
 #if PETSC_VERSION_GE(3, 21, 0)
 PetscErrorCode MatCreateGraph_SeqAIJGPUCSR(Mat A, PetscBool symmetrize, PetscBool scale, PetscReal filter, PetscInt n, PetscInt index[], Mat *graph)
 {
-  PetscBool done;
+  PetscBool done = PETSC_FALSE;
 
   PetscFunctionBegin;
-  PetscCall(Graph(A, symmetrize, scale, filter, graph, &done));
+  if (!n) PetscCall(Graph(A, symmetrize, scale, filter, graph, &done));
   if (!done) PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.creategraph)(A, symmetrize, scale, filter, n, index, graph));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -64,16 +64,35 @@ PetscErrorCode MatGPUCSROperatorBegin_Private(const GPUCSROperator *o)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode Product(const GPUCSROperator *o, GPUCSRProduct *p)
+{
+  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)o->A->spptr;
+
+  PetscFunctionBegin;
+  p->last = o->plan->A.m;
+  PetscCall(GPUCSRPlanProduct(o->plan, p, o->dev->stream));
+  if (o->plan == &g->plan[GPUCSR_FORWARD]) g->info.products++;
+  else g->info.transpose_products++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* z = alpha A x + beta y between Begin and End, of arrays of the device; with the transpose where the operator is that */
 PetscErrorCode MatGPUCSROperatorMultiply_Private(const GPUCSROperator *o, double alpha, const double *x, double beta, const double *y, double *z)
 {
-  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)o->A->spptr;
-  GPUCSRProduct  p = {alpha, beta, x, y, z, 0, o->plan->A.m};
+  GPUCSRProduct p = {.alpha = alpha, .beta = beta, .x = x, .y = y, .z = z};
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRPlanProduct(o->plan, &p, o->dev->stream));
-  if (o->plan == &g->plan[GPUCSR_FORWARD]) g->info.products++;
-  else g->info.transpose_products++;
+  PetscCall(Product(o, &p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A step from x with v = b - A x, the new x in z, where GPUCSRPlanSteps() says so */
+PetscErrorCode MatGPUCSROperatorStep_Private(const GPUCSROperator *o, const double *b, const double *x, const GPUCSRStep *step, double *z)
+{
+  GPUCSRProduct p = {.alpha = -1, .beta = 1, .x = x, .y = b, .z = z, .step = *step};
+
+  PetscFunctionBegin;
+  PetscCall(Product(o, &p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

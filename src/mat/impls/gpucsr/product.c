@@ -234,7 +234,7 @@ PetscErrorCode MatGPUCSRApply_Private(Mat A, GPUCSRSide side, const GPUCSROperan
   /* where host memory is device memory and no digits change, host vectors are used in place as well */
   const PetscBool inplace = (PetscBool)(!dev->ops->separate && vt == GPUCSR_DOUBLE);
   const PetscBool xhost = (PetscBool)(x->place == GPUCSR_HOST && !inplace), zhost = (PetscBool)(z->place == GPUCSR_HOST && !inplace);
-  GPUCSRProduct   prod = {1, y ? 1 : 0, x->p, NULL, z->p, 0, M->m};
+  GPUCSRProduct   prod = {.alpha = 1, .beta = y ? 1 : 0, .x = x->p, .z = z->p, .last = M->m};
   void           *xd = x->p, *zd = z->p;
 
   PetscFunctionBegin;

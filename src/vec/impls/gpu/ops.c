@@ -4,7 +4,7 @@
 */
 #include "vecgpuimpl.h"
 
-/* Numbers of the device are doubles; in a PETSc of others no vector has a device */
+/* The device computes with doubles; in a PETSc with other scalars no vector has a device */
 #define D(scalar) ((double)PetscRealPart(scalar))
 
 static PetscErrorCode DeviceOf(Vec v, GPUCSRDevice *dev)

@@ -57,7 +57,7 @@ static PetscErrorCode VecPlaceArray_GPU(Vec v, const PetscScalar *a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The array that was placed gets what the device has computed */
+/* Copy what the device has computed into the placed array */
 static PetscErrorCode VecResetArray_GPU(Vec v)
 {
   PetscFunctionBegin;
@@ -94,7 +94,7 @@ PetscErrorCode VecGPUCheck(Vec v, PetscBool *ours)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc takes the vector for one of its own meanwhile, as who keeps its arrays does: what it does not count then is put right by Release */
+/* Until VecGPURelease() PETSc takes the vector for one of its own: it keeps pointers to the array, and does not count who reads and writes. Release restores both counts */
 PetscErrorCode VecGPUHold(Vec v, VecGPUHeld *held)
 {
   PetscScalar *a;

@@ -5,6 +5,9 @@
 #include "cycle.h"
 #include "../../../impls/gpu/persistent.h"
 
+/* Rows from which the launches of a cycle are ahead of the device's work */
+#define LONG 400000
+
 PetscErrorCode GPUMGFree(GPUCSRDevice dev, GPUMGMemory *m)
 {
   PetscFunctionBegin;
@@ -32,8 +35,18 @@ typedef struct {
 typedef struct {
   GPUMGCycle  *c;
   GPUCSRStream s;
+  double      *home; /* where x of the finest level is to be in the end */
   Place        at[GPUMG_LEVELS];
 } Run;
+
+/* What is written next is x in its other array */
+static void Turn(Place *at)
+{
+  double *const x = at->x;
+
+  at->x     = at->spare;
+  at->spare = x;
+}
 
 static PetscErrorCode Copy(Run *u, int l, double *to, const double *from)
 {
@@ -51,27 +64,49 @@ static PetscErrorCode Multiply(Run *u, const GPUMGMatrix *A, double alpha, const
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Are steps ends of the products that they begin with? */
+static PetscBool Fused(const GPUMGLevel *L, const GPUMGSmoother *m)
+{
+  return (PetscBool)(m->bs < 2 && GPUCSRPlanSteps(L->A.o.plan));
+}
+
+/* A step by itself, or as the end of the product that it begins with; x is then in the other array */
+static PetscErrorCode Step(Run *u, int l, const GPUMGSmoother *m, int k, PetscBool zero)
+{
+  GPUMGLevel *L  = &u->c->level[l];
+  Place      *at = &u->at[l];
+  double     *d  = k == m->steps - 1 && m->step[k].ca == 0 ? NULL : L->d; /* nobody needs it */
+  GPUMGPass   p  = {L->n, m->bs, m->step[k].ca, m->step[k].cb, (const double *)m->M.p, at->b, NULL, d, at->x};
+
+  PetscFunctionBegin;
+  if (!zero && Fused(L, m)) {
+    const GPUCSRStep step = {PETSC_TRUE, p.ca, p.cb, m->bs ? p.M : NULL, d};
+
+    Turn(at);
+    PetscCall(MatGPUCSROperatorStep_Private(&L->A.o, at->b, at->spare, &step, at->x));
+    u->c->flops += 2 * (double)L->A.o.plan->A.nnz;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (!zero) {
+    PetscCall(Multiply(u, &L->A, -1, at->x, 1, at->b, L->r));
+    p.r = L->r;
+    p.x = at->x;
+  }
+  PetscCall(GPUMGPassRun(u->c->dev, &p, u->s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* zero: x is 0, and its array has not been written */
 static PetscErrorCode Smooth(Run *u, int l, const GPUMGSmoother *m, PetscBool zero)
 {
-  GPUMGLevel *L    = &u->c->level[l];
-  Place      *at   = &u->at[l];
-  PetscBool   none = (PetscBool)(zero || m->fromzero);
+  PetscBool none = (PetscBool)(zero || m->fromzero);
 
   PetscFunctionBegin;
   for (int k = 0; k < m->steps; k++) {
-    const PetscBool last = (PetscBool)(k == m->steps - 1);
-    GPUMGPass       p    = {L->n, m->bs, m->step[k].ca, m->step[k].cb, (const double *)m->M.p, at->b, NULL, last && k == 0 ? NULL : L->d, at->x};
-
-    if (!none) {
-      PetscCall(Multiply(u, &L->A, -1, at->x, 1, at->b, L->r));
-      p.r = L->r;
-      p.x = at->x;
-    }
-    PetscCall(GPUMGPassRun(u->c->dev, &p, u->s));
+    PetscCall(Step(u, l, m, k, none));
     none = PETSC_FALSE;
   }
-  if (none) PetscCall(u->c->dev->ops->zero(u->c->dev->id, at->x, sizeof(double) * (size_t)L->n, u->s));
+  if (none) PetscCall(u->c->dev->ops->zero(u->c->dev->id, u->at[l].x, sizeof(double) * (size_t)u->c->level[l].n, u->s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -85,13 +120,18 @@ static PetscErrorCode Restrict(Run *u, int l, const double *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* x = P of the coarser level's, or x += that */
+/* x = P of the coarser level's, or x += that. On the finest level into the array from which the steps that follow end in the caller's */
 static PetscErrorCode Interpolate(Run *u, int l, PetscBool add)
 {
-  Place *at = &u->at[l];
+  GPUMGCycle          *c  = u->c;
+  const GPUMGLevel    *L  = &c->level[l];
+  const GPUMGSmoother *up = L->two ? &L->up : &L->down;
+  Place               *at = &u->at[l];
+  const double *const  y  = add ? at->x : NULL;
 
   PetscFunctionBegin;
-  PetscCall(Multiply(u, &u->c->level[l].P, 1, u->at[l - 1].x, add ? 1 : 0, add ? at->x : NULL, at->x));
+  if (l == c->levels - 1 && c->type == PC_MG_MULTIPLICATIVE && (at->x == u->home) == (PetscBool)(Fused(L, up) && up->steps % 2)) Turn(at);
+  PetscCall(Multiply(u, &L->P, 1, u->at[l - 1].x, add ? 1 : 0, y, at->x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -149,7 +189,7 @@ static PetscErrorCode Others(Run *u)
 PetscErrorCode GPUMGCycleRun(GPUMGCycle *c, const double *b, double *x)
 {
   const int top = c->levels - 1;
-  Run       u   = {c, c->dev->stream, {{NULL, NULL, NULL}}};
+  Run       u   = {c, c->dev->stream, x, {{NULL, NULL, NULL}}};
 
   PetscFunctionBegin;
   c->flops = 0;
@@ -162,29 +202,66 @@ PetscErrorCode GPUMGCycleRun(GPUMGCycle *c, const double *b, double *x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same with b and x of the finest level, by a graph once it has run by itself */
-PetscErrorCode GPUMGCycleReplay(GPUMGCycle *c)
+/* An application by its graph, which is recorded if it is not yet */
+static PetscErrorCode Replay(GPUMGCycle *c, GPUMGRecord *r)
+{
+  PetscFunctionBegin;
+#if defined(GPUCSR_HAVE_CUDA)
+  if (c->dev->ops->kernels && c->ran && !r->graph && !c->unrecordable) {
+    PetscErrorCode ierr;
+
+    PetscCall(GPUKSPGraphBegin(c->dev->stream));
+    ierr = GPUMGCycleRun(c, r->b, r->x);
+    PetscCall(GPUKSPGraphEnd(c->dev->stream, &r->graph));
+    PetscCall(ierr);
+    c->unrecordable = (PetscBool)!r->graph;
+  }
+  if (r->graph) {
+    PetscCall(GPUKSPGraphLaunch(r->graph, c->dev->stream));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  PetscCall(GPUMGCycleRun(c, r->b, r->x));
+  c->ran = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Drop(GPUMGCycle *c, GPUMGRecord *r)
+{
+  PetscFunctionBegin;
+#if defined(GPUCSR_HAVE_CUDA)
+  if (r->graph && !c->dev->failed[0]) PetscCall(GPUKSPGraphDestroy(&r->graph));
+#endif
+  *r = (GPUMGRecord){NULL, NULL, NULL};
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  The same for somebody who will come again. With the same arrays as last time, as conjugate gradients do, by a graph of those. With others, as GMRES does, by one of our own arrays, or
+  launch by launch where that takes less than copies of long vectors.
+*/
+PetscErrorCode GPUMGCycleApply(GPUMGCycle *c, const double *b, double *x)
 {
   GPUMGLevel *top = &c->level[c->levels - 1];
 
   PetscFunctionBegin;
-#if defined(GPUCSR_HAVE_CUDA)
-  if (c->dev->ops->kernels && c->ran && !c->graph && !c->unrecordable) {
-    PetscErrorCode ierr;
-
-    PetscCall(GPUKSPGraphBegin(c->dev->stream));
-    ierr = GPUMGCycleRun(c, top->b, top->x);
-    PetscCall(GPUKSPGraphEnd(c->dev->stream, &c->graph));
-    PetscCall(ierr);
-    c->unrecordable = (PetscBool)!c->graph;
-  }
-  if (c->graph) {
-    PetscCall(GPUKSPGraphLaunch(c->graph, c->dev->stream));
+  if (b == c->last.b && x == c->last.x) {
+    PetscCall(Replay(c, &c->last));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-#endif
-  PetscCall(GPUMGCycleRun(c, top->b, top->x));
-  c->ran = PETSC_TRUE;
+  PetscCall(Drop(c, &c->last));
+  c->last.b = b;
+  c->last.x = x;
+  if (top->n >= LONG || !c->ran || !c->dev->ops->kernels) {
+    PetscCall(GPUMGCycleRun(c, b, x));
+    c->ran = PETSC_TRUE;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  c->own.b = top->b;
+  c->own.x = top->x;
+  if (b != top->b) PetscCall(c->dev->ops->copy(c->dev->id, top->b, b, sizeof(double) * (size_t)top->n, GPUCSR_ON_DEVICE, c->dev->stream));
+  PetscCall(Replay(c, &c->own));
+  if (x != top->x) PetscCall(c->dev->ops->copy(c->dev->id, x, top->x, sizeof(double) * (size_t)top->n, GPUCSR_ON_DEVICE, c->dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -192,10 +269,8 @@ PetscErrorCode GPUMGCycleReplay(GPUMGCycle *c)
 PetscErrorCode GPUMGCycleForget(GPUMGCycle *c)
 {
   PetscFunctionBegin;
-#if defined(GPUCSR_HAVE_CUDA)
-  if (c->graph && !c->dev->failed[0]) PetscCall(GPUKSPGraphDestroy(&c->graph));
-#endif
-  c->graph = NULL;
+  PetscCall(Drop(c, &c->own));
+  PetscCall(Drop(c, &c->last));
   c->ran = c->unrecordable = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -54,6 +54,13 @@ typedef struct {
   double       *b, *x, *spare, *r, *d; /* in it; spare: for a step, which cannot write the x that it multiplies with */
 } GPUMGLevel;
 
+/* A recorded application */
+typedef struct {
+  const double *b;
+  double       *x;
+  void         *graph; /* NULL: it is not, or not yet */
+} GPUMGRecord;
+
 typedef struct _n_GPUMGCycle {
   GPUCSRDevice dev;
   PCMGType     type;
@@ -61,15 +68,15 @@ typedef struct _n_GPUMGCycle {
   GPUMGLevel   level[GPUMG_LEVELS];
   PetscBool    exact; /* the coarsest level is solved with by a dense inverse, else smoothed */
   GPUMGMemory  inverse;
-  void        *graph;        /* of an application to b and x of the finest level */
-  PetscBool    ran;          /* before it is recorded: what kernels set up for good is there */
+  GPUMGRecord  own, last;    /* applications to b and x of the finest level, and to those of the last caller */
+  PetscBool    ran;          /* before anything is recorded: what kernels set up for good is there */
   PetscBool    unrecordable; /* and cannot be recorded */
   double       flops;        /* of an application */
 } GPUMGCycle;
 
 /* cycle.c */
 GPUCSR_INTERN PetscErrorCode GPUMGCycleRun(GPUMGCycle *, const double *b, double *x);
-GPUCSR_INTERN PetscErrorCode GPUMGCycleReplay(GPUMGCycle *);
+GPUCSR_INTERN PetscErrorCode GPUMGCycleApply(GPUMGCycle *, const double *b, double *x);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleForget(GPUMGCycle *);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleDestroy(GPUMGCycle *);
 GPUCSR_INTERN PetscErrorCode GPUMGGrow(GPUCSRDevice, size_t, const char[], GPUMGMemory *);

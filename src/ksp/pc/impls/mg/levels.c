@@ -324,7 +324,7 @@ static PetscErrorCode Transfers(PC_MG_Levels *p, PetscInt l, GPUMGLevel *L, Pets
 static PetscErrorCode Vectors(GPUMGCycle *c, GPUMGLevel *L)
 {
   const size_t each = GPUCSRTogether(sizeof(double) * (size_t)PetscMax(1, L->n));
-  double     **v[]  = {&L->b, &L->x, &L->r, &L->d};
+  double     **v[]  = {&L->b, &L->x, &L->spare, &L->r, &L->d};
   const size_t n    = PETSC_STATIC_ARRAY_LENGTH(v);
 
   PetscFunctionBegin;

@@ -13,13 +13,13 @@ static const char KEY[] = "PCMGGPUCSR";
 typedef struct {
   const char *type;
   PetscErrorCode (*ours)(PC);
-  PetscErrorCode (*create)(PC), (*setup)(PC), (*reset)(PC), (*destroy)(PC), (*apply)(PC, Vec, Vec), (*view)(PC, PetscViewer); /* PETSc's */
+  PetscErrorCode (*create)(PC), (*reset)(PC), (*destroy)(PC), (*apply)(PC, Vec, Vec), (*view)(PC, PetscViewer); /* PETSc's */
 } Type;
 
 static PetscErrorCode PCCreate_MG_GPUCSR(PC), PCCreate_GAMG_GPUCSR(PC), PCApply_MG_GPUCSR(PC, Vec, Vec);
 static Type           types[] = {
-            {PCMG,   PCCreate_MG_GPUCSR,   NULL, NULL, NULL, NULL, NULL, NULL},
-            {PCGAMG, PCCreate_GAMG_GPUCSR, NULL, NULL, NULL, NULL, NULL, NULL},
+            {PCMG,   PCCreate_MG_GPUCSR,   NULL, NULL, NULL, NULL, NULL},
+            {PCGAMG, PCCreate_GAMG_GPUCSR, NULL, NULL, NULL, NULL, NULL},
 };
 
 /* What a level was when it was taken: numbers that are others when something about it is */
@@ -225,7 +225,7 @@ PetscErrorCode PCMGCycleGet_Private(PC pc, GPUMGCycle **c, PetscInt *version)
 
 /* ---- operations ---- */
 
-/* b to the device, or to where the cycle has it; x back. Nobody waits but a vector on the host, and the stream of somebody else's vectors for ours */
+/* b to the device and x back where they are not there. Nobody waits but a vector on the host, and the stream of somebody else's vectors for ours */
 static PetscErrorCode Apply(Multigrid *m, GPUCSROperand *b, GPUCSROperand *x)
 {
   GPUMGCycle             *c   = &m->cycle;
@@ -243,11 +243,9 @@ static PetscErrorCode Apply(Multigrid *m, GPUCSROperand *b, GPUCSROperand *x)
     PetscCall(ops->eventrecord(dev->id, m->event, s));
     PetscCall(ops->streamwait(dev->id, dev->stream, m->event));
   }
-  if (b->place == GPUCSR_DEVICE) PetscCall(ops->copy(dev->id, top->b, b->p, sizeof(double) * n, GPUCSR_ON_DEVICE, dev->stream));
-  else PetscCall(GPUCSRUpload(dev, top->b, GPUCSR_DOUBLE, b->p, GPUCSR_DOUBLE, n, b->pinned, dev->stream, NULL));
-  PetscCall(GPUMGCycleReplay(c));
-  if (x->place == GPUCSR_DEVICE) PetscCall(ops->copy(dev->id, x->p, top->x, sizeof(double) * n, GPUCSR_ON_DEVICE, dev->stream));
-  else PetscCall(GPUCSRDownload(dev, x->p, GPUCSR_DOUBLE, top->x, GPUCSR_DOUBLE, n, x->pinned, dev->stream));
+  if (b->place != GPUCSR_DEVICE) PetscCall(GPUCSRUpload(dev, top->b, GPUCSR_DOUBLE, b->p, GPUCSR_DOUBLE, n, b->pinned, dev->stream, NULL));
+  PetscCall(GPUMGCycleApply(c, b->place == GPUCSR_DEVICE ? (const double *)b->p : top->b, x->place == GPUCSR_DEVICE ? (double *)x->p : top->x));
+  if (x->place != GPUCSR_DEVICE) PetscCall(GPUCSRDownload(dev, x->p, GPUCSR_DOUBLE, top->x, GPUCSR_DOUBLE, n, x->pinned, dev->stream));
   if (x->place != GPUCSR_DEVICE || b->pinned) PetscCall(ops->streamsynchronize(dev->id, dev->stream));
   else if (s != dev->stream) {
     PetscCall(ops->eventrecord(dev->id, m->event, dev->stream));
@@ -296,17 +294,6 @@ static PetscErrorCode PCApply_MG_GPUCSR(PC pc, Vec b, Vec x)
     m->ok = PETSC_FALSE; /* until something about the hierarchy is another */
   }
   PetscCall((*types[0].apply)(pc, b, x));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCSetUp_MG_GPUCSR(PC pc)
-{
-  Multigrid *m;
-
-  PetscFunctionBegin;
-  PetscCall((*TypeOf(pc)->setup)(pc));
-  if (pc->failedreason) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Current(pc, &m));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -376,12 +363,10 @@ static PetscErrorCode PCCreate_MG_GPUCSR(PC pc)
 
   PetscFunctionBegin;
   PetscCall((*t->create)(pc));
-  t->setup         = pc->ops->setup;
   t->reset         = pc->ops->reset;
   t->destroy       = pc->ops->destroy;
   t->apply         = pc->ops->apply;
   t->view          = pc->ops->view;
-  pc->ops->setup   = PCSetUp_MG_GPUCSR;
   pc->ops->reset   = PCReset_MG_GPUCSR;
   pc->ops->destroy = PCDestroy_MG_GPUCSR;
   pc->ops->apply   = PCApply_MG_GPUCSR;
@@ -396,10 +381,8 @@ static PetscErrorCode PCCreate_GAMG_GPUCSR(PC pc)
 
   PetscFunctionBegin;
   PetscCall((*t->create)(pc));
-  t->setup         = pc->ops->setup;
   t->reset         = pc->ops->reset;
   t->destroy       = pc->ops->destroy;
-  pc->ops->setup   = PCSetUp_MG_GPUCSR;
   pc->ops->reset   = PCReset_MG_GPUCSR;
   pc->ops->destroy = PCDestroy_MG_GPUCSR;
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -18,14 +18,6 @@ static PetscErrorCode Applicable_BitDense(const GPUCSRFeatures *f, int variant, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Estimate_BitDense(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
-{
-  PetscFunctionBegin;
-  (void)variant;
-  e->stored = (int64_t)f->m * f->n;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Layout_BitDense(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRStorage *A)
 {
   PetscFunctionBegin;
@@ -79,4 +71,4 @@ static PetscErrorCode Diagonal_BitDense(const GPUCSRStorage *A, void *diag)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GPUCSRFormatFamily GPUCSRFormat_bitdense = {Applicable_BitDense, Estimate_BitDense, NULL, Layout_BitDense, Fill_BitDense, Mult_BitDense, Diagonal_BitDense};
+const GPUCSRFormatFamily GPUCSRFormat_bitdense = {Applicable_BitDense, GPUCSRStoresAll, NULL, Layout_BitDense, Fill_BitDense, Mult_BitDense, Diagonal_BitDense};

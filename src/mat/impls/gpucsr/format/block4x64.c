@@ -17,17 +17,6 @@
 #include "reference.h"
 #include <stdlib.h>
 
-static PetscErrorCode Applicable_Block4x64(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, PetscBool *yes, char why[], size_t len)
-{
-  (void)f;
-  (void)variant;
-  (void)p;
-  (void)why;
-  (void)len;
-  *yes = PETSC_TRUE; /* what its padding comes to is known when it is measured */
-  return PETSC_SUCCESS;
-}
-
 /* Blocks filled alike; where nothing is known of the columns, a unit an entry: not to be taken by chance */
 static PetscErrorCode Estimate_Block4x64(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
 {
@@ -203,4 +192,4 @@ static PetscErrorCode Diagonal_Block4x64(const GPUCSRStorage *A, void *diagonal)
 }
 #undef ROW
 
-const GPUCSRFormatFamily GPUCSRFormat_block4x64 = {Applicable_Block4x64, Estimate_Block4x64, Measure_Block4x64, Layout_Block4x64, Fill_Block4x64, Mult_Block4x64, Diagonal_Block4x64};
+const GPUCSRFormatFamily GPUCSRFormat_block4x64 = {GPUCSRHoldsAny, Estimate_Block4x64, Measure_Block4x64, Layout_Block4x64, Fill_Block4x64, Mult_Block4x64, Diagonal_Block4x64};

@@ -8,26 +8,6 @@
 */
 #include "coo.h"
 
-static PetscErrorCode Applicable_COO(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, PetscBool *yes, char why[], size_t len)
-{
-  PetscFunctionBegin;
-  (void)f;
-  (void)variant;
-  (void)p;
-  (void)why;
-  (void)len;
-  *yes = PETSC_TRUE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Estimate_COO(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
-{
-  PetscFunctionBegin;
-  (void)variant;
-  e->stored = f->nnz;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The three arrays for so many entries, from at on */
 void GPUCSRCOOLayout(int64_t entries, GPUCSRPrecision p, GPUCSRArray *at)
 {
@@ -122,4 +102,4 @@ static PetscErrorCode Diagonal_COO(const GPUCSRStorage *A, void *d)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GPUCSRFormatFamily GPUCSRFormat_coo = {Applicable_COO, Estimate_COO, NULL, Layout_COO, Fill_COO, Mult_COO, Diagonal_COO};
+const GPUCSRFormatFamily GPUCSRFormat_coo = {GPUCSRHoldsAny, GPUCSRStoresEntries, NULL, Layout_COO, Fill_COO, Mult_COO, Diagonal_COO};

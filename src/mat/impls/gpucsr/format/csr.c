@@ -8,25 +8,6 @@
 #include "format.h"
 #include "reference.h"
 
-static PetscErrorCode Applicable_CSR(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, PetscBool *yes, char why[], size_t len)
-{
-  (void)f;
-  (void)variant;
-  (void)p;
-  (void)why;
-  (void)len;
-  *yes = PETSC_TRUE;
-  return PETSC_SUCCESS;
-}
-
-static PetscErrorCode Estimate_CSR(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
-{
-  PetscFunctionBegin;
-  (void)variant;
-  e->stored = f->nnz;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Layout_CSR(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRStorage *A)
 {
   PetscFunctionBegin;
@@ -107,4 +88,4 @@ PetscErrorCode GPUCSRTransposeCSR(const GPUCSRStorage *A, GPUCSRStorage *T, int3
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GPUCSRFormatFamily GPUCSRFormat_csr = {Applicable_CSR, Estimate_CSR, NULL, Layout_CSR, Fill_CSR, Mult_CSR, Diagonal_CSR};
+const GPUCSRFormatFamily GPUCSRFormat_csr = {GPUCSRHoldsAny, GPUCSRStoresEntries, NULL, Layout_CSR, Fill_CSR, Mult_CSR, Diagonal_CSR};

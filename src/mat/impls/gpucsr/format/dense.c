@@ -26,14 +26,6 @@ static PetscErrorCode Applicable_Dense(const GPUCSRFeatures *f, int variant, GPU
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Estimate_Dense(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
-{
-  PetscFunctionBegin;
-  (void)variant;
-  e->stored = (int64_t)f->m * f->n;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Layout_Dense(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRStorage *A)
 {
   PetscFunctionBegin;
@@ -78,4 +70,4 @@ static PetscErrorCode Diagonal_Dense(const GPUCSRStorage *A, void *diag)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GPUCSRFormatFamily GPUCSRFormat_dense = {Applicable_Dense, Estimate_Dense, NULL, Layout_Dense, Fill_Dense, Mult_Dense, Diagonal_Dense};
+const GPUCSRFormatFamily GPUCSRFormat_dense = {Applicable_Dense, GPUCSRStoresAll, NULL, Layout_Dense, Fill_Dense, Mult_Dense, Diagonal_Dense};

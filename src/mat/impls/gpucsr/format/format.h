@@ -147,12 +147,24 @@ typedef struct {
   int                 way;      /* and which of its ways the kernel has prepared */
 } GPUCSRStorage;
 
+/*
+  A step of an iteration with A that a product may end with, where it would end with z = v: d = ca d + cb M v, z = x + d. M: a diagonal, NULL is 1; d NULL: it is not kept, and ca is 0. Only for
+  A square, z other than x and y, and kernels whose family has steps.
+*/
+typedef struct {
+  PetscBool   taken;
+  double      ca, cb;
+  const void *M;
+  void       *d;
+} GPUCSRStep;
+
 /* z = alpha A x + beta y for rows first <= r < last; z may be y; y is not read when beta is 0. Vectors are whole. */
 typedef struct {
   double      alpha, beta;
   const void *x, *y;
   void       *z;
   int         first, last;
+  GPUCSRStep  step;
 } GPUCSRProduct;
 
 /* Formats that differ in a number alone (a block size, say) are variants of one family and share its file */
@@ -200,6 +212,11 @@ static inline PetscBool GPUCSRIsCSR(const GPUCSRFormat *f)
   return f->ops == &GPUCSRFormat_csr ? PETSC_TRUE : PETSC_FALSE;
 }
 GPUCSR_INTERN const GPUCSRFormat *GPUCSRFormatCSR(void);
+
+/* Answers that several families give: applicable() of those that can hold any matrix, estimate() of those that store its entries alone, and of those that store all m n */
+GPUCSR_INTERN PetscErrorCode GPUCSRHoldsAny(const GPUCSRFeatures *, int, GPUCSRPrecision, PetscBool *, char[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUCSRStoresEntries(const GPUCSRFeatures *, int, GPUCSRExtent *);
+GPUCSR_INTERN PetscErrorCode GPUCSRStoresAll(const GPUCSRFeatures *, int, GPUCSRExtent *);
 
 GPUCSR_INTERN PetscErrorCode GPUCSRFeaturesOfRows(int, int, const int32_t *, int, GPUCSRFeatures *);
 GPUCSR_INTERN PetscErrorCode GPUCSRStencils(int, const int32_t *, const void *, GPUCSRType, const void *, GPUCSRType, GPUCSRFeatures *);

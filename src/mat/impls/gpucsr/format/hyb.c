@@ -10,19 +10,7 @@
 */
 #include "hyb.h"
 
-static PetscErrorCode Applicable_HYB(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, PetscBool *yes, char why[], size_t len)
-{
-  PetscFunctionBegin;
-  (void)f;
-  (void)variant;
-  (void)p;
-  (void)why;
-  (void)len;
-  *yes = PETSC_TRUE; /* a third of the rows fill the first part, so it is never much padded */
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Rows of one class of lengths are taken to have all its lengths alike often */
+/* A third of the rows fill the first part, so it is never much padded. Rows of one class of lengths are taken to have all its lengths alike often */
 static PetscErrorCode Estimate_HYB(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
 {
   int32_t *rows;
@@ -101,4 +89,4 @@ static PetscErrorCode Diagonal_HYB(const GPUCSRStorage *A, void *d)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GPUCSRFormatFamily GPUCSRFormat_hyb = {Applicable_HYB, Estimate_HYB, Measure_HYB, Layout_HYB, Fill_HYB, Mult_HYB, Diagonal_HYB};
+const GPUCSRFormatFamily GPUCSRFormat_hyb = {GPUCSRHoldsAny, Estimate_HYB, Measure_HYB, Layout_HYB, Fill_HYB, Mult_HYB, Diagonal_HYB};

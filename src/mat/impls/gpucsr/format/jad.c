@@ -12,18 +12,6 @@
 #include "jad.h"
 #include "reference.h"
 
-static PetscErrorCode Applicable_JAD(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, PetscBool *yes, char why[], size_t len)
-{
-  PetscFunctionBegin;
-  (void)f;
-  (void)variant;
-  (void)p;
-  (void)why;
-  (void)len;
-  *yes = PETSC_TRUE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Estimate_JAD(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
 {
   PetscFunctionBegin;
@@ -98,4 +86,4 @@ static PetscErrorCode Diagonal_JAD(const GPUCSRStorage *A, void *diagonal)
 }
 #undef ROW
 
-const GPUCSRFormatFamily GPUCSRFormat_jad = {Applicable_JAD, Estimate_JAD, NULL, Layout_JAD, Fill_JAD, Mult_JAD, Diagonal_JAD};
+const GPUCSRFormatFamily GPUCSRFormat_jad = {GPUCSRHoldsAny, Estimate_JAD, NULL, Layout_JAD, Fill_JAD, Mult_JAD, Diagonal_JAD};

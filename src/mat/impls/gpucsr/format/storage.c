@@ -48,6 +48,34 @@ PetscErrorCode GPUCSRFormatNames(char list[], size_t len)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode GPUCSRHoldsAny(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, PetscBool *yes, char why[], size_t len)
+{
+  PetscFunctionBegin;
+  (void)f;
+  (void)variant;
+  (void)p;
+  (void)why;
+  (void)len;
+  *yes = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRStoresEntries(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
+{
+  PetscFunctionBegin;
+  (void)variant;
+  e->stored = f->nnz;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRStoresAll(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
+{
+  PetscFunctionBegin;
+  (void)variant;
+  e->stored = (int64_t)f->m * f->n;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Describe, without memory. Without an extent it is the estimated one. */
 PetscErrorCode GPUCSRStorageCreate(GPUCSRDevice dev, const GPUCSRFormat *format, const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRPrecision precision, GPUCSRStorage *A)
 {

@@ -12,7 +12,7 @@
 #include "device.cuh"
 
 template <class V, class X>
-__global__ void csr_scalar_kernel(int first, int last, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
+__global__ void csr_scalar_kernel(int first, int last, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, const X *__restrict__ x, const Ending<X> ending)
 {
   const int r   = first + (int)(blockIdx.x * blockDim.x + threadIdx.x);
   X         sum = 0;
@@ -21,7 +21,7 @@ __global__ void csr_scalar_kernel(int first, int last, const int *__restrict__ r
   const int end = rowptr[r + 1];
 #pragma unroll 4
   for (int k = rowptr[r]; k < end; k++) sum += X(val[k]) * __ldg(x + col[k]);
-  store(z, y, r, alpha, sum, beta);
+  store(ending, r, sum);
 }
 
 GPUCSR_DECLARE(GPUCSRKernelFamily, GPUCSRKernel_csr_scalar);
@@ -33,11 +33,10 @@ static PetscErrorCode Launch_csr_scalar(const GPUCSRStorage *A, const GPUCSRProd
   PetscFunctionBegin;
   (void)variant;
 #define LAUNCH(V, X) \
-  csr_scalar_kernel<V, X><<<GPUCSRBlocks(p->last - p->first, block), block, 0, (cudaStream_t)s>>>(p->first, p->last, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, (X)p->alpha, \
-                                                                                                  (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z)
+  csr_scalar_kernel<V, X><<<GPUCSRBlocks(p->last - p->first, block), block, 0, (cudaStream_t)s>>>(p->first, p->last, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, (const X *)p->x, Ending<X>(p))
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("csr_scalar");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_scalar) = {PETSC_TRUE, NULL, NULL, Launch_csr_scalar, NULL, 128};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_scalar) = {PETSC_TRUE, NULL, NULL, Launch_csr_scalar, NULL, 128, PETSC_TRUE};

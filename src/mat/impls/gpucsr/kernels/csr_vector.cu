@@ -37,7 +37,7 @@ __device__ __forceinline__ X row_sum(int begin, int end, int lane, const int *__
 
 /* R rows a group of T threads, apart by stride groups: all loads of the row pointers are in flight before the first row is summed */
 template <int T, int W, int R, bool CYCLIC, class V, class X>
-__global__ void __launch_bounds__(512) csr_vector_kernel(int first, int last, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
+__global__ void __launch_bounds__(512) csr_vector_kernel(int first, int last, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, const X *__restrict__ x, const Ending<X> ending)
 {
   const int64_t group = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / T, groups = (int64_t)gridDim.x * blockDim.x / T;
   const int     lane = threadIdx.x % T;
@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(512) csr_vector_kernel(int first, int last, co
     const int64_t r = first + (CYCLIC ? group + q * groups : group * R + q);
 
     sum[q] = reduce<T>(sum[q]);
-    if (r < last && lane == 0) store(z, y, r, alpha, sum[q], beta);
+    if (r < last && lane == 0) store(ending, r, sum[q]);
   }
 }
 
@@ -72,7 +72,7 @@ static PetscErrorCode Launch_csr_vector(const GPUCSRStorage *A, const GPUCSRProd
 #define LAUNCHT(T, W, R, CYCLIC, V, X) \
   case (CYCLIC ? CSR_VECTOR_CYCLIC(T, W, R) : CSR_VECTOR(T, W, R)): \
     csr_vector_kernel<T, W, R, CYCLIC, V, X><<<GPUCSRBlocks(((int64_t)(p->last - p->first) + R - 1) / R * T, block), block, 0, (cudaStream_t)s>>>(p->first, p->last, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, \
-                                                                                                                      (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z); \
+                                                                                                                       (const X *)p->x, Ending<X>(p)); \
     break
 #define LAUNCH(V, X) \
   switch (variant) { \
@@ -94,4 +94,4 @@ static PetscErrorCode Launch_csr_vector(const GPUCSRStorage *A, const GPUCSRProd
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_vector) = {PETSC_TRUE, NULL, NULL, Launch_csr_vector, NULL, 256};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_vector) = {PETSC_TRUE, NULL, NULL, Launch_csr_vector, NULL, 256, PETSC_TRUE};

@@ -102,6 +102,33 @@ __device__ __forceinline__ void store(X *z, const X *y, int64_t r, X alpha, X su
   z[r] = beta == X(0) ? alpha * sum : alpha * sum + beta * y[r];
 }
 
+/* The same for kernels whose products may end with a step */
+template <class X>
+struct Ending {
+  X        alpha, beta, ca, cb;
+  const X *x, *y, *M;
+  X       *z, *d;
+  bool     step;
+
+  Ending(const GPUCSRProduct *p) : alpha((X)p->alpha), beta((X)p->beta), ca((X)p->step.ca), cb((X)p->step.cb), x((const X *)p->x), y((const X *)p->y), M((const X *)p->step.M), z((X *)p->z), d((X *)p->step.d), step(p->step.taken)
+  {
+  }
+};
+
+template <class X>
+__device__ __forceinline__ void store(const Ending<X> &e, int64_t r, X sum)
+{
+  const X v = e.beta == X(0) ? e.alpha * sum : e.alpha * sum + e.beta * e.y[r];
+
+  if (e.step) {
+    X d = e.cb * (e.M ? e.M[r] * v : v);
+
+    if (e.ca != X(0)) d += e.ca * e.d[r];
+    if (e.d) e.d[r] = d;
+    e.z[r] = e.x[r] + d;
+  } else e.z[r] = v;
+}
+
 /* Two neighbours in one load */
 template <class T>
 struct pair_of;

@@ -15,7 +15,7 @@
 
 /* W: rows of a thread, neighbours, in one load */
 template <int T, int W, class V, class X>
-__global__ void __launch_bounds__(128) dia_row_kernel(int slices, int offset, int m, int n, int first, int last, int diagonals, const int *__restrict__ diagonal, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
+__global__ void __launch_bounds__(128) dia_row_kernel(int slices, int offset, int m, int n, int first, int last, int diagonals, const int *__restrict__ diagonal, const V *__restrict__ val, const X *__restrict__ x, const Ending<X> ending)
 {
   constexpr int TEAMS = 4 / T, STEPS = AHEAD / W;
   const int     lane = (int)threadIdx.x % GPUCSR_SLICE, warp = (int)threadIdx.x / GPUCSR_SLICE % T, team = (int)threadIdx.x / (GPUCSR_SLICE * T);
@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(128) dia_row_kernel(int slices, int offset, in
 #pragma unroll
     for (int t = 1; t < T; t++) sum[0] += part[team][t][lane];
   }
-  if (wanted) store(z, y, row, alpha, sum[0], beta);
+  if (wanted) store(ending, row, sum[0]);
 }
 
 static PetscErrorCode Launch_dia_row(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
@@ -82,8 +82,7 @@ static PetscErrorCode Launch_dia_row(const GPUCSRStorage *A, const GPUCSRProduct
   PetscFunctionBegin;
 #define LAUNCHT(T, W, V, X) \
   case T: \
-    dia_row_kernel<T, W, V, X><<<GPUCSRBlocks(slices, 4 / T), 128, 0, (cudaStream_t)s>>>(slices, begin, A->m, A->n, p->first, p->last, (int)A->extent.units, (const int *)A->array[DIA_OFFSET].data, (const V *)A->array[DIA_VAL].data, (X)p->alpha, \
-                                                                                         (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z); \
+    dia_row_kernel<T, W, V, X><<<GPUCSRBlocks(slices, 4 / T), 128, 0, (cudaStream_t)s>>>(slices, begin, A->m, A->n, p->first, p->last, (int)A->extent.units, (const int *)A->array[DIA_OFFSET].data, (const V *)A->array[DIA_VAL].data, (const X *)p->x, Ending<X>(p)); \
     break
 #define LAUNCH(V, X) \
   switch (variant) { \
@@ -96,4 +95,4 @@ static PetscErrorCode Launch_dia_row(const GPUCSRStorage *A, const GPUCSRProduct
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_dia_row) = {PETSC_TRUE, NULL, NULL, Launch_dia_row, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_dia_row) = {PETSC_TRUE, NULL, NULL, Launch_dia_row, NULL, 0, PETSC_TRUE};

@@ -21,7 +21,8 @@ typedef struct {
   PetscErrorCode (*launch)(const GPUCSRStorage *A, const GPUCSRProduct *, int variant, GPUCSRStream);
   /* before the device goes: give back what belongs to no matrix; NULL: nothing */
   PetscErrorCode (*release)(void);
-  int block; /* threads of a block, where GPUCSRThreads may ask for others; 0: they are part of how the kernel works */
+  int       block; /* threads of a block, where GPUCSRThreads may ask for others; 0: they are part of how the kernel works */
+  PetscBool steps; /* a product may end with a step */
 } GPUCSRKernelFamily;
 
 /* Threads of a block, a power of two from 32 to 512, that the survey asks for; 0: each family's own */

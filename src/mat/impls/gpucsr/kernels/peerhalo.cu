@@ -20,6 +20,11 @@ struct Halo {
   const double         *in[2];
   int                   coming;
   unsigned long long   *count;
+
+  __device__ __forceinline__ const double *came(unsigned long long s) const
+  {
+    return s % 2 ? in[1] : in[0];
+  }
 };
 
 static Halo Arguments(const GPUCSRPeerHalo *h, GPUCSRPeerWay way)
@@ -35,7 +40,8 @@ static unsigned int Blocks(int64_t work)
   return (unsigned int)PetscMax(1, PetscMin(MOST, (work + BLOCK - 1) / BLOCK));
 }
 
-/* Is this the last block of the launch? What all blocks wrote is then there for whatever follows in it */
+/* Is this the last block of the launch? What all blocks wrote is then there for whatever follows in it; SYSTEM: and for all devices that see what it shows */
+template <bool SYSTEM>
 __device__ __forceinline__ bool last_block(const Halo &h)
 {
   __shared__ bool last;
@@ -44,11 +50,12 @@ __device__ __forceinline__ bool last_block(const Halo &h)
   if (threadIdx.x == 0) {
     unsigned *done = (unsigned *)(h.count + 1);
 
-    peer_fence();
+    if (SYSTEM) peer_fence();
+    else __threadfence();
     last = atomicAdd(done, 1u) == gridDim.x - 1;
     if (last) {
       *done = 0;
-      peer_fence();
+      if (SYSTEM) peer_fence();
     }
   }
   __syncthreads();
@@ -71,7 +78,7 @@ __device__ __forceinline__ double arrived(const double *in, int k, bool here)
 
 __device__ __forceinline__ void counted(const Halo &h, unsigned long long s)
 {
-  if (last_block(h) && threadIdx.x == 0) *h.count = s;
+  if (last_block<false>(h) && threadIdx.x == 0) *h.count = s;
 }
 
 __global__ void __launch_bounds__(BLOCK) peer_send_kernel(Halo h, int count, const int32_t *__restrict__ index, const double *__restrict__ from)
@@ -83,7 +90,7 @@ __global__ void __launch_bounds__(BLOCK) peer_send_kernel(Halo h, int count, con
     while (k >= h.link[l].last[h.way]) l++;
     h.link[l].to[h.way][s % 2][k - h.link[l].first[h.way]] = !from ? nan("") : from[index ? index[k] : k];
   }
-  if (last_block(h))
+  if (last_block<true>(h))
     for (int k = threadIdx.x; k < h.n; k += BLOCK) peer_publish((unsigned long long *)h.link[k].flag, s);
 }
 
@@ -92,7 +99,7 @@ __global__ void __launch_bounds__(BLOCK) peer_receive_kernel(Halo h, double *__r
   const unsigned long long s    = *h.count + 1;
   const bool               here = all_here(h, s);
 
-  for (int k = blockIdx.x * BLOCK + threadIdx.x; k < h.coming && to; k += gridDim.x * BLOCK) to[k] = arrived(h.in[s % 2], k, here);
+  for (int k = blockIdx.x * BLOCK + threadIdx.x; k < h.coming && to; k += gridDim.x * BLOCK) to[k] = arrived(h.came(s), k, here);
   counted(h, s);
 }
 
@@ -101,7 +108,7 @@ __global__ void __launch_bounds__(BLOCK) peer_multiply_kernel(Halo h, GPUCSRPeer
 {
   const unsigned long long s    = *h.count + 1;
   const bool               here = all_here(h, s);
-  const double            *in   = h.in[s % 2];
+  const double            *in   = h.came(s);
 
   /* groups of a warp stay together, since reduce() is for all of it */
   for (int first = (blockIdx.x * BLOCK + threadIdx.x) / 32 * (32 / T); first < r.n; first += gridDim.x * (BLOCK / T)) {
@@ -124,7 +131,7 @@ __global__ void __launch_bounds__(BLOCK) peer_add_kernel(Halo h, GPUCSRPeerSums 
   for (int k = blockIdx.x * BLOCK + threadIdx.x; k < a.n; k += gridDim.x * BLOCK) {
     double sum = 0;
 
-    for (int q = a.ptr[k]; q < a.ptr[k + 1]; q++) sum += arrived(h.in[s % 2], a.from[q], here);
+    for (int q = a.ptr[k]; q < a.ptr[k + 1]; q++) sum += arrived(h.came(s), a.from[q], here);
     z[a.place[k]] += sum;
   }
   counted(h, s);

@@ -18,7 +18,7 @@
 
 /* The column of padding is negative, so no row length is read. W: neighbours in a load, each of a row of its own */
 template <int T, int W, class V, class X>
-__global__ void __launch_bounds__(MOST(T)) sell_row_kernel(int slices, int offset, int m, int first, int last, const int *__restrict__ slice, int ellwidth, const int *__restrict__ perm, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
+__global__ void __launch_bounds__(MOST(T)) sell_row_kernel(int slices, int offset, int m, int first, int last, const int *__restrict__ slice, int ellwidth, const int *__restrict__ perm, const int *__restrict__ col, const V *__restrict__ val, const X *__restrict__ x, const Ending<X> ending)
 {
   constexpr int STEPS = AHEAD / W;
   const int     lane = (int)threadIdx.x % GPUCSR_SLICE, warp = (int)threadIdx.x / GPUCSR_SLICE % T, team = (int)threadIdx.x / (GPUCSR_SLICE * T);
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(MOST(T)) sell_row_kernel(int slices, int offse
 #pragma unroll
     for (int t = 1; t < T; t++) sum[0] += part[team][t][lane];
   }
-  if (wanted) store(z, y, row, alpha, sum[0], beta);
+  if (wanted) store(ending, row, sum[0]);
 }
 
 GPUCSR_DECLARE(GPUCSRKernelFamily, GPUCSRKernel_sell_row);
@@ -94,7 +94,7 @@ static PetscErrorCode Launch_sell_row(const GPUCSRStorage *A, const GPUCSRProduc
 #define LAUNCHT(T, W, V, X) \
   case SELL_ROW(T, W): \
     sell_row_kernel<T, W, V, X><<<GPUCSRBlocks(end - begin, Threads(T, MOST(T)) / GPUCSR_SLICE / T), Threads(T, MOST(T)), 0, (cudaStream_t)s>>>(end - begin, begin, A->m, p->first, p->last, slice, A->extent.width, perm, (const int *)A->array[SELL_COL].data, \
-                                                                                                                                                (const V *)A->array[SELL_VAL].data, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z); \
+                                                                                                                                                (const V *)A->array[SELL_VAL].data, (const X *)p->x, Ending<X>(p)); \
     break
 #define LAUNCH(V, X) \
   switch (variant) { \
@@ -110,4 +110,4 @@ static PetscErrorCode Launch_sell_row(const GPUCSRStorage *A, const GPUCSRProduc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_sell_row) = {PETSC_TRUE, NULL, NULL, Launch_sell_row, NULL, 128};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_sell_row) = {PETSC_TRUE, NULL, NULL, Launch_sell_row, NULL, 128, PETSC_TRUE};

@@ -119,7 +119,7 @@ static __device__ __forceinline__ void apart(const Entry<V> *entry, const int (&
 
 /* each: blocks that are on a multiprocessor at once, whose rows lie next to each other; 0 where there are no more blocks than that */
 template <int R, class V, class X>
-__global__ void __launch_bounds__(512) stencil_row_kernel(int units, int entries, int first, int last, int each, const unsigned short *__restrict__ id, const int *__restrict__ begin, const int *__restrict__ offset, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
+__global__ void __launch_bounds__(512) stencil_row_kernel(int units, int entries, int first, int last, int each, const unsigned short *__restrict__ id, const int *__restrict__ begin, const int *__restrict__ offset, const V *__restrict__ val, const X *__restrict__ x, const Ending<X> ending)
 {
   extern __shared__ __align__(16) char memory[];
   Entry<V> *const                      entry = (Entry<V> *)memory;
@@ -156,7 +156,7 @@ __global__ void __launch_bounds__(512) stencil_row_kernel(int units, int entries
     else apart(entry, from, to, x + own, sum);
 #pragma unroll
     for (int u = 0; u < R; u++)
-      if (mine[u] >= 0) store(z, y, own + u * GPUCSR_SLICE, alpha, sum[u], beta);
+      if (mine[u] >= 0) store(ending, own + u * GPUCSR_SLICE, sum[u]);
   }
 }
 
@@ -199,7 +199,7 @@ static void LaunchR(const GPUCSRStorage *A, const GPUCSRProduct *p, cudaStream_t
   const unsigned int all = GPUCSRBlocks((int64_t)p->last - p->first, R * block), most = (unsigned int)(each * A->dev->props.processors);
 
   stencil_row_kernel<R, V, X><<<PetscMin(all, most), block, Bytes<V>(A), s>>>((int)A->extent.units, (int)A->stored, p->first, p->last, all < most ? 0 : each, (const unsigned short *)A->array[STENCIL_ID].data, (const int *)A->array[STENCIL_BEGIN].data,
-                                                                              (const int *)A->array[STENCIL_OFFSET].data, (const V *)A->array[STENCIL_VAL].data, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z);
+                                                                              (const int *)A->array[STENCIL_OFFSET].data, (const V *)A->array[STENCIL_VAL].data, (const X *)p->x, Ending<X>(p));
 }
 
 static PetscErrorCode Launch_stencil_row(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
@@ -214,4 +214,4 @@ static PetscErrorCode Launch_stencil_row(const GPUCSRStorage *A, const GPUCSRPro
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_stencil_row) = {PETSC_TRUE, NULL, Prepare_stencil_row, Launch_stencil_row, NULL, 512};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_stencil_row) = {PETSC_TRUE, NULL, Prepare_stencil_row, Launch_stencil_row, NULL, 512, PETSC_TRUE};

@@ -22,7 +22,7 @@ PetscErrorCode GPUCSRPlanColumns(GPUCSRPlan *P, int k, const void *x, size_t ldx
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   for (size_t c = 0; c < (size_t)k; c++) {
-    const GPUCSRProduct p = {1, y ? 1 : 0, (const char *)x + c * ldx * size, y ? (const char *)y + c * (size_t)A->m * size : NULL, (char *)z + c * ldz * size, 0, A->m};
+    const GPUCSRProduct p = {.alpha = 1, .beta = y ? 1 : 0, .x = (const char *)x + c * ldx * size, .y = y ? (const char *)y + c * (size_t)A->m * size : NULL, .z = (char *)z + c * ldz * size, .last = A->m};
 
     PetscCall(GPUCSRPlanProduct(P, &p, A->dev->stream));
   }

@@ -43,7 +43,7 @@ PetscErrorCode GPUCSRPlanMeasure(GPUCSRDevice dev, const GPUCSRRequest *q, GPUCS
   GPUCSREvent    e[2];
   void          *x = NULL, *z = NULL;
   GPUCSRStorage  kept[2] = {{0}};
-  GPUCSRProduct  p       = {1, 0, NULL, NULL, NULL, 0, csr->m};
+  GPUCSRProduct  p       = {.alpha = 1, .last = csr->m};
   PetscLogDouble t0, t1;
 
   PetscFunctionBegin;

@@ -35,8 +35,8 @@ PetscErrorCode GPUCSRPlanFinalize(void)
 }
 
 /*
-  Adds the seconds since the last mark to *to: the host's, as nobody waits for the device here, unless times will be reported. What
-  follows on the device's stream follows by itself; other streams wait for P->changed.
+  Adds the seconds since the last mark to *to. They are the host's alone, unless times will be reported: only then is the device waited for. Work on the
+  device's stream is in order anyway; other streams wait for P->changed.
 */
 static PetscErrorCode Mark(GPUCSRDevice dev, PetscLogDouble *last, double *to)
 {
@@ -62,7 +62,7 @@ static PetscErrorCode FillAndSend(const GPUCSRSource *s, GPUCSRStorage *h, GPUCS
 {
   PetscFunctionBegin;
   for (int k = 0; k < A->narrays; k++) PetscCall(PetscMalloc(A->array[k].count * GPUCSRTypeSize(A->array[k].type) + 1, &h->array[k].data));
-  if (valuesonly) { /* where a value goes depends on the pattern, and what marks places without one stays */
+  if (valuesonly) { /* the place of a value depends on the pattern, and marks of absent entries stay */
     for (int k = 0; k < A->narrays; k++) PetscCall(GPUCSRDownload(A->dev, h->array[k].data, A->array[k].type, A->array[k].data, A->array[k].type, A->array[k].count, PETSC_FALSE, A->dev->stream));
   }
   PetscCall((*A->format->ops->fill)(s, h, valuesonly, rounding));
@@ -128,7 +128,7 @@ static PetscErrorCode MeasureAndFill(GPUCSRStorage *csr, const GPUCSRFeatures *f
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A in another format, from CSR on the device, whose own work array is a kernel's: what measure() leaves for fill() goes with this step */
+/* Convert CSR on the device to another format. Its work array belongs to a kernel, so measure() and fill() share one of their own, freed here */
 PetscErrorCode GPUCSRStorageFromCSR(const GPUCSRStorage *from, const GPUCSRFeatures *f, const GPUCSRFormat *format, GPUCSRStorage *A)
 {
   GPUCSRStorage  csr = *from;
@@ -153,7 +153,7 @@ static PetscErrorCode FromCSR(GPUCSRStorage *csr, GPUCSRPlan *P)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A format that needs the pattern with new values keeps it: it would have to cross the bus again, and that of a transpose to be made again */
+/* A format that needs the pattern to place new values keeps it on the device: it would cross the bus again, and that of a transpose be sorted again */
 static PetscErrorCode KeepPattern(GPUCSRStorage *csr, GPUCSRPlan *P)
 {
   const GPUCSRDeviceFormat *df;
@@ -171,7 +171,7 @@ static PetscErrorCode KeepPattern(GPUCSRStorage *csr, GPUCSRPlan *P)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* CSR of new values, with the pattern that was kept, if any: lent, and taken back before the values go */
+/* The pattern that was kept, if any, is lent to the CSR of new values, and taken back before that is freed */
 static PetscErrorCode LendPattern(const GPUCSRPlan *P, PetscBool lend, GPUCSRStorage *csr)
 {
   PetscFunctionBegin;
@@ -193,7 +193,7 @@ PetscErrorCode GPUCSRPlanPrepare(GPUCSRPlan *P)
 /* Format and kernel of the plan: by wisdom, by the model, or by measuring */
 static PetscErrorCode Choose(GPUCSRDevice dev, GPUCSRPrecision precision, const GPUCSRRequest *q, GPUCSRStorage *csr, GPUCSRPlan *P)
 {
-  const PetscBool list = (PetscBool)(GPUCSRSettingsGlobal.report || q->select != GPUCSR_SELECT_ESTIMATE || GPUCSRWisdomThere()); /* will somebody look at the others? */
+  const PetscBool list = (PetscBool)(GPUCSRSettingsGlobal.report || q->select != GPUCSR_SELECT_ESTIMATE || GPUCSRWisdomThere()); /* are the other candidates wanted? */
   const char     *why  = NULL;
   PetscBool       open;
 
@@ -224,7 +224,7 @@ static PetscErrorCode SendCSR(GPUCSRDevice dev, const GPUCSRSource *s, const GPU
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The arrays have been written, in the order of the device's stream: what comes next there need not wait, and for others an event is recorded when they come */
+/* The arrays have been written, in the order of the device's stream. What follows on it need not wait; for another stream an event is recorded when it first comes */
 static void Changed(GPUCSRPlan *P)
 {
   P->waited   = P->A.dev->stream;
@@ -255,7 +255,7 @@ static PetscErrorCode WaitFor(GPUCSRPlan *P, GPUCSRStream s)
     PetscCall(ierr_); \
   } while (0)
 
-/* A damaged file makes a MATAIJ with columns that do not exist, without a word; a GPU would read memory that is not x's */
+/* MATAIJ accepts a damaged file's columns beyond the last without complaint; a GPU would then read beyond x */
 static PetscErrorCode CheckColumn(const GPUCSRSource *s, int64_t bad)
 {
   int r = 0;
@@ -419,7 +419,7 @@ PetscErrorCode GPUCSRPlanBuildTranspose(GPUCSRDevice dev, const GPUCSRSource *s,
     f.nnz = s->nnz;
     ierr  = SendCSR(dev, s, &f, precision, PETSC_FALSE, &sent, &P->rounding, &P->costs);
     if (!ierr) ierr = Mark(dev, &t, &P->costs.upload);
-    if (!ierr && (!D || !D->built)) ierr = (*GPUCSRHelpers(dev)->inspect)(&sent, 0, NULL, &bad, dev->stream); /* nobody has looked at it yet */
+    if (!ierr && (!D || !D->built)) ierr = (*GPUCSRHelpers(dev)->inspect)(&sent, 0, NULL, &bad, dev->stream); /* not inspected yet */
     if (!ierr) ierr = CheckColumn(s, bad);
   }
   if (!ierr) ierr = TransposeSteps(dev, s, from, precision, q, P, &csr);
@@ -551,11 +551,38 @@ typedef struct {
   GPUCSRProduct product;
 } Reference;
 
+/* The step that a product in z ends with */
+#define STEP(X) \
+  do { \
+    const X *x = (const X *)p->x, *M = (const X *)p->step.M; \
+    X       *z = (X *)p->z, *d = (X *)p->step.d; \
+\
+    for (int i = p->first; i < p->last; i++) { \
+      X next = (X)p->step.cb * (M ? M[i] * z[i] : z[i]); \
+\
+      if (p->step.ca != 0) next += (X)p->step.ca * d[i]; \
+      if (d) d[i] = next; \
+      z[i] = x[i] + next; \
+    } \
+  } while (0)
+
 static PetscErrorCode ReferenceProduct(void *arg)
 {
-  const Reference *r = (const Reference *)arg;
+  const Reference     *r = (const Reference *)arg;
+  const GPUCSRProduct *p = &r->product;
 
-  return (*r->A.format->ops->mult)(&r->A, &r->product);
+  PetscFunctionBegin;
+  PetscCall((*r->A.format->ops->mult)(&r->A, p));
+  if (p->step.taken && GPUCSRVectorType(r->A.precision) == GPUCSR_DOUBLE) STEP(double);
+  else if (p->step.taken) STEP(float);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#undef STEP
+
+/* May a product with the plan end with a step? */
+PetscBool GPUCSRPlanSteps(const GPUCSRPlan *P)
+{
+  return (PetscBool)(!P->A.dev->ops->kernels || P->choice.kernel->family->steps);
 }
 
 PetscErrorCode GPUCSRPlanProduct(GPUCSRPlan *P, const GPUCSRProduct *p, GPUCSRStream s)
@@ -567,10 +594,10 @@ PetscErrorCode GPUCSRPlanProduct(GPUCSRPlan *P, const GPUCSRProduct *p, GPUCSRSt
   if (P->built) PetscCall(WaitFor(P, s));
   if (P->A.dev->ops->kernels) PetscCall((*k->family->launch)(&P->A, p, k->variant, s));
   else {
-    const Reference r = {P->A, *p};
+    Reference r = {P->A, *p};
 
     if (P->A.dev->ops->call) PetscCall((*P->A.dev->ops->call)(P->A.dev->id, ReferenceProduct, &r, sizeof(r), s));
-    else PetscCall((*P->A.format->ops->mult)(&P->A, p));
+    else PetscCall(ReferenceProduct(&r));
     PetscCall(GPUCSRLaunched(P->A.dev, P->A.format->name));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -198,6 +198,72 @@ PetscErrorCode GPUCSRGraph(const GPUCSRStorage *A, PetscBool symmetrize, PetscBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* W, m by m / bs: a one in column r / bs of row r */
+static PetscErrorCode Blocks(GPUCSRDevice dev, int m, int bs, GPUCSRStorage *W)
+{
+  const size_t   n = (size_t)m;
+  int32_t       *i, *j;
+  double        *a;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc3(n + 1, &i, n, &j, n, &a));
+  for (int r = 0; r <= m; r++) i[r] = r;
+  for (int r = 0; r < m; r++) {
+    j[r] = r / bs;
+    a[r] = 1;
+  }
+  ierr = GPUCSRCSRCreate(dev, m, m / bs, m, W);
+  if (!ierr) ierr = GPUCSRUpload(dev, W->array[CSR_ROWPTR].data, GPUCSR_INT32, i, GPUCSR_INT32, n + 1, PETSC_FALSE, dev->stream, NULL);
+  if (!ierr) ierr = GPUCSRUpload(dev, W->array[CSR_COL].data, GPUCSR_INT32, j, GPUCSR_INT32, n, PETSC_FALSE, dev->stream, NULL);
+  if (!ierr) ierr = GPUCSRUpload(dev, W->array[CSR_VAL].data, GPUCSR_DOUBLE, a, GPUCSR_DOUBLE, n, PETSC_FALSE, dev->stream, NULL);
+  PetscCall(PetscFree3(i, j, a));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CollapseSteps(const GPUCSRStorage *A, int bs, GPUCSRStorage *K, GPUCSRStorage *W, GPUCSRStorage *R, GPUCSRStorage *M, GPUCSRStorage *C, GPUCSRRowClasses classes[2])
+{
+  GPUCSRDevice dev = A->dev;
+  int32_t     *map;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRCSRCreate(dev, A->m, A->n, A->nnz, K));
+  PetscCall((*GPUCSRSpGEMMOf(dev)->beside)(A, NULL, PETSC_TRUE, K));
+  PetscCall(Blocks(dev, A->m, bs, W));
+  PetscCall(GPUCSRSpGEMMSymbolic(K, W, M, &classes[0]));
+  PetscCall(GPUCSRSpGEMMNumeric(K, W, &classes[0], M));
+  PetscCall(GPUCSRTransposeStorage(W, R, &map));
+  PetscCall(GPUCSRFree(dev, sizeof(int32_t) * (size_t)W->nnz, (void **)&map));
+  PetscCall(GPUCSRSpGEMMSymbolic(R, M, C, &classes[1]));
+  PetscCall(GPUCSRSpGEMMNumeric(R, M, &classes[1], C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* An entry for each block of A that has any: the sum of their absolute values, W^T |A| W. When it fails there is nothing to destroy. */
+PetscErrorCode GPUCSRCollapse(const GPUCSRStorage *A, int bs, GPUCSRStorage *C)
+{
+  GPUCSRStorage    K = {0}, W = {0}, R = {0}, M = {0};
+  GPUCSRRowClasses classes[2] = {
+    {{0}, 0, NULL, 0},
+    {{0}, 0, NULL, 0}
+  };
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(C, sizeof(*C)));
+  K.dev = W.dev = R.dev = M.dev = C->dev = A->dev;
+  ierr                                   = CollapseSteps(A, bs, &K, &W, &R, &M, C, classes);
+  PetscCall(GPUCSRStorageDestroy(&K));
+  PetscCall(GPUCSRStorageDestroy(&W));
+  PetscCall(GPUCSRStorageDestroy(&R));
+  PetscCall(GPUCSRStorageDestroy(&M));
+  for (int k = 0; k < 2; k++) PetscCall(GPUCSRRowClassesDestroy(A->dev, &classes[k]));
+  if (ierr) PetscCall(GPUCSRStorageDestroy(C));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* --- The host's twins */
 
 typedef struct {

@@ -73,6 +73,7 @@ GPUCSR_INTERN PetscErrorCode GPUCSRRowClassesOf(const GPUCSRStorage *C, GPUCSRRo
 GPUCSR_INTERN PetscErrorCode GPUCSRRowClassesDestroy(GPUCSRDevice, GPUCSRRowClasses *);
 GPUCSR_INTERN PetscErrorCode GPUCSRTransposeStorage(const GPUCSRStorage *A, GPUCSRStorage *T, int32_t **map);
 GPUCSR_INTERN PetscErrorCode GPUCSRGraph(const GPUCSRStorage *A, PetscBool symmetrize, PetscBool scale, GPUCSRStorage *G);
+GPUCSR_INTERN PetscErrorCode GPUCSRCollapse(const GPUCSRStorage *A, int bs, GPUCSRStorage *C);
 GPUCSR_INTERN PetscErrorCode GPUCSRTransposeValues(const GPUCSRStorage *A, const int32_t *map, GPUCSRStorage *T);
 
 #if defined(__cplusplus)

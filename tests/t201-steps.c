@@ -1,0 +1,190 @@
+/*
+  Products that end with a step of an iteration, by every kernel that has them, against the product by the same kernel and the step after it: the sums are the same, so the two differ
+  by how the few numbers of a row are rounded. On the host backend these are the formats' references.
+
+  //TEST name="host" args="-backend host"
+  //TEST name="cuda" args="-backend cuda" gpu=1
+*/
+static char help[] = "Tests products that end with a step.\n";
+
+#include "../src/mat/impls/gpucsr/plan/plan.h"
+#include "testing.h"
+#include <float.h>
+
+typedef struct {
+  GPUCSRDevice dev;
+  size_t       bytes;
+  double      *b, *x, *d, *M, *z, *v;  /* on the device, */
+  double      *hx, *hd, *hM, *hz, *hv; /* and on the host */
+} Space;
+
+static PetscErrorCode Send(Space *w, double *to, double *h, PetscInt n, PetscInt seed)
+{
+  PetscFunctionBegin;
+  for (PetscInt k = 0; k < n; k++) h[k] = ZooReal(k, seed, 5);
+  PetscCall(GPUCSRUpload(w->dev, to, GPUCSR_DOUBLE, h, GPUCSR_DOUBLE, (size_t)n, PETSC_FALSE, w->dev->stream, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Fetch(Space *w, double *h, const double *from, PetscInt n)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRDownload(w->dev, h, GPUCSR_DOUBLE, from, GPUCSR_DOUBLE, (size_t)n, PETSC_FALSE, w->dev->stream));
+  PetscCall(w->dev->ops->streamsynchronize(w->dev->id, w->dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One kernel on one matrix: with and without M, with and without what was before, kept and not */
+static PetscErrorCode Check(Space *w, GPUCSRPlan *P, PetscInt n, const char where[])
+{
+  PetscFunctionBegin;
+  for (int which = 0; which < 6; which++) {
+    const PetscBool diagonal = (PetscBool)(which % 2), kept = (PetscBool)(which < 4);
+    const double    ca = which < 2 || !kept ? 0 : 0.375, cb = 0.7;
+    GPUCSRProduct   p = {.alpha = -1, .beta = 1, .x = w->x, .y = w->b, .z = w->v, .last = (int)n};
+
+    PetscCall(Send(w, w->b, w->hz, n, 1));
+    PetscCall(Send(w, w->x, w->hx, n, 2));
+    PetscCall(Send(w, w->M, w->hM, n, 3));
+    PetscCall(Send(w, w->d, w->hd, n, 4));
+    PetscCall(GPUCSRPlanProduct(P, &p, w->dev->stream));
+    PetscCall(Fetch(w, w->hv, w->v, n));
+    p.z    = w->z;
+    p.step = (GPUCSRStep){PETSC_TRUE, ca, cb, diagonal ? w->M : NULL, kept ? w->d : NULL};
+    PetscCall(GPUCSRPlanProduct(P, &p, w->dev->stream));
+    PetscCall(Fetch(w, w->hz, w->z, n));
+    PetscCall(Fetch(w, w->hv + n, w->d, n));
+    for (PetscInt r = 0; r < n; r++) {
+      const double m = (diagonal ? w->hM[r] : 1) * w->hv[r], d = ca * w->hd[r] + cb * m, z = w->hx[r] + d, kd = kept ? d : w->hd[r], bound = 4 * DBL_EPSILON * (PetscAbsReal(w->hx[r]) + PetscAbsReal(ca * w->hd[r]) + PetscAbsReal(cb * m));
+
+      PetscCheck(PetscAbsReal(w->hz[r] - z) <= bound && PetscAbsReal(w->hv[n + r] - kd) <= bound, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, step %d, row %" PetscInt_FMT ": %.17g and %.17g, not %.17g and %.17g", where, which, r, w->hz[r], w->hv[n + r], z, kd);
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All kernels that have steps, on those formats that can hold the matrix; *count: how many there were */
+static PetscErrorCode Kernels(Space *w, const GPUCSRSource *s, const char name[], int *count)
+{
+  const GPUCSRFormat *format;
+  const GPUCSRKernel *k;
+
+  PetscFunctionBegin;
+  for (int q = 0;; q++) {
+    PetscCall(GPUCSRFormatGet(q, &format));
+    if (!format) break;
+    for (int r = 0;; r++) {
+      GPUCSRRequest  request = {"auto", "auto", GPUCSR_SELECT_ESTIMATE, 0, 0};
+      GPUCSRPlan     P;
+      GPUCSRAttempt  attempt;
+      PetscErrorCode ierr;
+      PetscBool      of;
+      char           where[160];
+
+      PetscCall(GPUCSRKernelGet(r, &k));
+      if (!k) break;
+      PetscCall(PetscStrncmp(format->name, k->format, strlen(k->format), &of));
+      if (!of || (w->dev->ops->kernels && (!k->family || !k->family->steps))) continue;
+      PetscCall(PetscMemzero(&P, sizeof(P)));
+      PetscCall(PetscStrncpy(request.format, format->name, sizeof(request.format)));
+      if (w->dev->ops->kernels) PetscCall(PetscStrncpy(request.kernel, k->name, sizeof(request.kernel)));
+      PetscCall(GPUCSRAttemptBegin(&attempt));
+      ierr = GPUCSRPlanBuild(w->dev, s, GPUCSR_PRECISION_DOUBLE, &request, &P);
+      PetscCall(GPUCSRAttemptEnd(&attempt));
+      if (!ierr) {
+        PetscCall(PetscSNPrintf(where, sizeof(where), "%s, %s, %s", name, format->name, w->dev->ops->kernels ? k->name : "reference"));
+        PetscCheck(GPUCSRPlanSteps(&P), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s has no steps", where);
+        PetscCall(Check(w, &P, s->m, where));
+        (*count)++;
+      }
+      PetscCall(GPUCSRPlanDestroy(&P));
+      if (!w->dev->ops->kernels) break;
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode One(GPUCSRDevice dev, const GPUCSRSource *s, const char name[], int *count)
+{
+  const size_t n = (size_t)s->m, bytes = sizeof(double) * n;
+  Space        w   = {dev, bytes, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL};
+  double     **d[] = {&w.b, &w.x, &w.d, &w.M, &w.z, &w.v};
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 6; k++) PetscCall(GPUCSRMalloc(dev, bytes, "a vector", (void **)d[k]));
+  PetscCall(PetscMalloc5(n, &w.hx, n, &w.hd, n, &w.hM, n, &w.hz, 2 * n, &w.hv));
+  PetscCall(Kernels(&w, s, name, count));
+  for (int k = 0; k < 6; k++) PetscCall(GPUCSRFree(dev, bytes, (void **)d[k]));
+  PetscCall(PetscFree5(w.hx, w.hd, w.hM, w.hz, w.hv));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* 5 points on k x k: few stencils, or values of all kinds */
+static PetscErrorCode Grid(GPUCSRDevice dev, PetscInt k, PetscBool alike, int *count)
+{
+  GPUCSRSource s = {(int)(k * k), (int)(k * k), 0, NULL, NULL, NULL};
+  int32_t     *i;
+  PetscInt    *j;
+  PetscScalar *a;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc3(s.m + 1, &i, 5 * (size_t)s.m, &j, 5 * (size_t)s.m, &a));
+  i[0] = 0;
+  for (PetscInt r = 0; r < s.m; r++) {
+    const PetscInt  x = r % k, y = r / k, to[5] = {r - k, r - 1, r, r + 1, r + k};
+    const PetscBool in[5] = {(PetscBool)(y > 0), (PetscBool)(x > 0), PETSC_TRUE, (PetscBool)(x < k - 1), (PetscBool)(y < k - 1)};
+
+    for (int q = 0; q < 5; q++) {
+      if (!in[q]) continue;
+      j[s.nnz]   = to[q];
+      a[s.nnz++] = alike ? (q == 2 ? 4 : -1) : ZooReal(r, q, 9);
+    }
+    i[r + 1] = (int32_t)s.nnz;
+  }
+  s.i = i;
+  s.j = j;
+  s.a = a;
+  PetscCall(One(dev, &s, alike ? "grid" : "grid of all values", count));
+  PetscCall(PetscFree3(i, j, a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  char         backend[32] = "host", why[512];
+  GPUCSRDevice dev;
+  int          count = 0;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(TestRequireReal(64));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-backend", backend, sizeof(backend), NULL));
+  PetscCall(GPUCSRSysInitialize());
+  PetscCall(GPUCSRDeviceOpen(backend, &dev, why, sizeof(why)));
+  PetscCheck(dev, PETSC_COMM_SELF, PETSC_ERR_GPU, "Backend %s: %s", backend, why);
+  for (PetscInt which = 0; which < ZOO_COUNT; which++) {
+    Zoo z;
+
+    if (which == ZOO_DUPLICATES) continue;
+    PetscCall(ZooCreate(which, PETSC_FALSE, &z));
+    if (z.m == z.n && z.m) {
+      GPUCSRSource s = {(int)z.m, (int)z.n, z.i[z.m], NULL, z.j, z.a};
+      int32_t     *i;
+
+      PetscCall(PetscMalloc1(z.m + 1, &i));
+      for (PetscInt r = 0; r <= z.m; r++) i[r] = (int32_t)z.i[r];
+      s.i = i;
+      PetscCall(One(dev, &s, z.name, &count));
+      PetscCall(PetscFree(i));
+    }
+    PetscCall(ZooDestroy(&z));
+  }
+  for (int alike = 0; alike < 2; alike++) PetscCall(Grid(dev, dev->ops->kernels ? 300 : 40, (PetscBool)alike, &count));
+  PetscCheck(count > 30, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Only %d kernels and matrices were tested", count);
+  PetscCheck(!dev->allocated, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%zu bytes of device memory were not given back", dev->allocated);
+  PetscCall(GPUCSRKernelsRelease());
+  PetscCall(GPUCSRPlanFinalize());
+  PetscCall(GPUCSRSysFinalize());
+  PetscCall(PetscFinalize());
+  return 0;
+}
