@@ -105,16 +105,15 @@ static PetscErrorCode MakeNumbers(KSP ksp, KSP_GPU *k)
 {
   const PetscBool blocks = (PetscBool)(k->pc.row->kind == GPUKSP_PC_APART);
   const size_t    count  = (size_t)k->n * (size_t)(blocks ? k->pc.bs : 1);
-  Mat             P;
   Vec             unit, result;
   double         *rows = NULL;
   PetscErrorCode  ierr;
 
   PetscFunctionBegin;
   PetscCall(GPUKSPGrow(k, sizeof(double) * PetscMax(count, GPUKSPLength(k)), "the preconditioner of a solver", &k->numbers));
-  PetscCall(PCGetOperators(ksp->pc, NULL, &P));
   if (blocks) PetscCall(PetscMalloc1(count, &rows));
-  PetscCall(MatCreateVecs(P, &unit, &result));
+  PetscCall(VecDuplicate(ksp->vec_sol, &unit)); /* of this rank alone: MatCreateVecs() is collective, and another may have no memory for its numbers */
+  PetscCall(VecDuplicate(ksp->vec_sol, &result));
   ierr = blocks ? ReadBlocks(ksp, k, unit, result, rows) : ReadDiagonal(ksp, k, unit, result);
   PetscCall(PetscFree(rows));
   PetscCall(VecDestroy(&unit));
