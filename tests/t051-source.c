@@ -53,7 +53,7 @@ static PetscErrorCode Write(const char name[], GPUCSRTextFormat format)
   PetscFunctionReturn(0);
 }
 
-static int ReadBoeing(const GPUCSRSource *s, const GPUCSRTextHeader *h, const char name[], off_t cut, GPUCSRFault *f)
+static int ReadBoeing(const GPUCSRInput *s, const GPUCSRTextHeader *h, const char name[], off_t cut, GPUCSRFault *f)
 {
   GPUCSRLines lines;
   GPUCSRPiece piece;
@@ -75,7 +75,7 @@ static int ReadBoeing(const GPUCSRSource *s, const GPUCSRTextHeader *h, const ch
   return failed;
 }
 
-static int ReadBinary(const GPUCSRSource *s, const char name[], off_t cut, GPUCSRFault *f)
+static int ReadBinary(const GPUCSRInput *s, const char name[], off_t cut, GPUCSRFault *f)
 {
   GPUCSRBinary b;
   int64_t     *row = (int64_t *)malloc((ROWS + 1) * sizeof(*row));
@@ -96,7 +96,7 @@ static int ReadBinary(const GPUCSRSource *s, const char name[], off_t cut, GPUCS
 /* Read, cut at some place once it is open; negative: not cut */
 static PetscErrorCode Read(const char name[], GPUCSRTextFormat format, off_t cut)
 {
-  GPUCSRSource    *s;
+  GPUCSRInput     *s;
   GPUCSRTextHeader h;
   GPUCSRFault      f;
   int              failed;
@@ -104,16 +104,16 @@ static PetscErrorCode Read(const char name[], GPUCSRTextFormat format, off_t cut
   PetscFunctionBeginUser;
   PetscCall(Write(name, format));
   entries = 0;
-  failed  = GPUCSRSourceOpen(name, 0, &s, &f) || GPUCSRSourceHeader(s, -1, &h, &f);
+  failed  = GPUCSRInputOpen(name, 0, &s, &f) || GPUCSRInputHeader(s, -1, &h, &f);
   PetscCheck(!failed && h.format == format, PETSC_COMM_SELF, PETSC_ERR_PLIB, "format %d is not read: %s", format, f.why);
   if (format != GPUCSR_TEXT_PETSC && cut >= 0 && (format != GPUCSR_TEXT_BOEING || cut <= 2000000)) PetscCheck(!truncate(name, cut), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "%s cannot be cut", name);
   if (format == GPUCSR_TEXT_BOEING) failed = ReadBoeing(s, &h, name, cut, &f);
   else if (format == GPUCSR_TEXT_PETSC) failed = ReadBinary(s, name, cut, &f);
   else {
-    GPUCSRSourceSkip(s, h.bytes, h.lines);
-    failed = GPUCSRSourcePart(s, 0, 1, 1 << 16, &f) || GPUCSRSourceParse(s, &h, 0, 2, 4, Count, NULL, &f);
+    GPUCSRInputSkip(s, h.bytes, h.lines);
+    failed = GPUCSRInputPart(s, 0, 1, 1 << 16, &f) || GPUCSRInputParse(s, &h, 0, 2, 4, Count, NULL, &f);
   }
-  GPUCSRSourceClose(s);
+  GPUCSRInputClose(s);
   if (cut < 0) PetscCheck(!failed && entries == ROWS, PETSC_COMM_SELF, PETSC_ERR_PLIB, "format %d, whole: %lld of %d entries: %s", format, (long long)entries, ROWS, failed ? f.why : "no error");
   else PetscCheck(failed == 1 && strstr(f.why, "was cut short while it was read"), PETSC_COMM_SELF, PETSC_ERR_PLIB, "format %d, cut at byte %lld: %s", format, (long long)cut, failed ? f.why : "no error");
   PetscFunctionReturn(0);

@@ -60,7 +60,7 @@ static PetscErrorCode Chosen(GPUCSRDevice d, GPUCSRFeatures f, GPUCSRSelect sele
 
 /* Launches alone, but for the last, which takes a microsecond a megabyte and half a one for the longest row's 20 / 8 steps */
 #define GOOD \
-  "gpucsr-profile 2\n" \
+  "gpucsr-profile 3\n" \
   "machine one by hand\n" \
   "# a remark, and a line that is empty\n" \
   "\n" \
@@ -113,7 +113,7 @@ static PetscErrorCode TestDamaged(GPUCSRDevice d)
   static const struct {
     const char *line, *says;
   } damaged[] = {
-    {NULL,                                                             "its first line is not \"gpucsr-profile 2\""            },
+    {NULL,                                                             "its first line is not \"gpucsr-profile 3\""            },
     {"cost csr csr_block 1 1 inf  7 0 0 0 0 0 0 0 0 0 0 0 0  0\n",     "line 4 should be \"cost FORMAT KERNEL\" and 18 numbers"},
     {"cost csr csr_block 1 1 inf  7 0 0 0 0 0 0 0 0 0 0 0 0  0 0 0\n", "line 4 should be"                                      },
     {"cost csr csr_block 1 1 inf  -7 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n",  "none below 0"                                          },
@@ -134,7 +134,7 @@ static PetscErrorCode TestDamaged(GPUCSRDevice d)
     GPUCSRAttempt   attempt;
     PetscErrorCode  ierr;
 
-    PetscCall(PetscSNPrintf(text, sizeof(text), "gpucsr-profile %d\nmachine damaged\n%s%s", k ? 2 : 1, none ? "" : cost, none || !damaged[k].line ? "" : damaged[k].line));
+    PetscCall(PetscSNPrintf(text, sizeof(text), "gpucsr-profile %d\nmachine damaged\n%s%s", k ? 3 : 2, none ? "" : cost, none || !damaged[k].line ? "" : damaged[k].line));
     PetscCall(GPUCSRAttemptBegin(&attempt));
     ierr = Load(text);
     PetscCall(GPUCSRAttemptEnd(&attempt));

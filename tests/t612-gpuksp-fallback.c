@@ -18,6 +18,7 @@
 //TEST name="polynomial_degree" args="-ksp_type gpucg -ksp_gpucg_polynomial_degree 101" fails="degree 101 was asked for: must be from 1 to 100"
 //TEST name="polynomial_eigenvalues" args="-ksp_type gpucg -ksp_gpucg_polynomial_degree 3 -ksp_gpucg_polynomial_eigenvalues 2,1" fails="eigenvalues from 2. to 1. was asked for"
 //TEST name="parted" args="-ksp_type gpucg -mat_gpucsr_format csr -far 1e10 -ksp_rtol 1e-9 -ksp_divtol 1e20" warns="rounding has parted the two"
+//TEST name="factor" gpu=0 args="-ksp_type {} -mat_gpucsr_format csr -pc_type ilu -mat_gpucsr_solve_kernel ranges -words graph" loop="gpucg gpubcgs gpugmres"
 //TEST name="gmres" args="-ksp_type {} -mat_gpucsr_format csr" loop="gpugmres gpufgmres"
 //TEST name="gmres_aij" args="-mat_type aij -ksp_type gpugmres -options_left no" warns="KSP type gpugmres: gmres solves instead, because the operator is of type seqaij"
 //TEST name="gmres_nodevice" nsize=2 args="-ksp_type gpufgmres" gpu=0 warns="fgmres solves instead, because the operator is on no device"

@@ -264,18 +264,11 @@ static PetscErrorCode Case(PetscInt k, PetscInt bs, PetscBool gamg, const char o
   PetscCall(KSPDestroy(&ksp));
   PetscCall(MatDestroy(&A));
   PetscCall(DMDestroy(&da));
-  { /* what this case has asked for is not the next one's */
-    char *const copy = (char *)options;
-    PetscToken  token;
-    char       *word;
+  for (const char *word = options; word; word = strchr(word, '-')) { /* what this case has asked for is not the next one's */
+    char name[128];
 
-    PetscCall(PetscTokenCreate(copy, ' ', &token));
-    PetscCall(PetscTokenFind(token, &word));
-    while (word) {
-      if (word[0] == '-' && (word[1] < '0' || word[1] > '9')) PetscCall(PetscOptionsClearValue(NULL, word));
-      PetscCall(PetscTokenFind(token, &word));
-    }
-    PetscCall(PetscTokenDestroy(&token));
+    if (sscanf(word, "%127s", name) == 1 && name[0] == '-' && name[1] == 't' && name[2] == '_') PetscCall(PetscOptionsClearValue(NULL, name));
+    word++;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

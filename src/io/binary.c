@@ -31,7 +31,7 @@ static int ClassId(const GPUCSRBinary *b, size_t at, int64_t *classid, GPUCSRFau
 
   *classid = 0;
   if (b->length - at < 2 * b->width) return 0;
-  if (GPUCSRSourceRead(b->source, at, b->width, head, f)) return 1;
+  if (GPUCSRInputRead(b->source, at, b->width, head, f)) return 1;
   *classid = Integer(head, b->width);
   return 0;
 }
@@ -46,7 +46,7 @@ static int Behind(GPUCSRBinary *b, size_t end, GPUCSRFault *f)
   if (ClassId(b, end, &classid, f)) return 1;
   if (classid < 1211211 || classid > 1211999) return GPUCSRFaultSet(f, 0, 0, "has %zu bytes more than its header asks for, which are no object of PETSc: was it written with another type of scalars?", b->length - end);
   if (classid != VEC_ID) return 0;
-  if (GPUCSRSourceRead(b->source, end + b->width, b->width, size, f)) return 1;
+  if (GPUCSRInputRead(b->source, end + b->width, b->width, size, f)) return 1;
   n   = Integer(size, b->width);
   end = end + 2 * b->width;
   if (n != b->M) return GPUCSRFaultSet(f, 0, 0, "has a vector of %lld numbers behind a matrix of %lld rows, which cannot be its labels", (long long)n, (long long)b->M);
@@ -60,9 +60,9 @@ static int Behind(GPUCSRBinary *b, size_t end, GPUCSRFault *f)
 }
 
 /* The file must be as long as its header says, and nothing but an object of PETSc may follow */
-int GPUCSRBinaryHeader(const GPUCSRSource *s, GPUCSRBinary *b, GPUCSRFault *f)
+int GPUCSRBinaryHeader(const GPUCSRInput *s, GPUCSRBinary *b, GPUCSRFault *f)
 {
-  const size_t length = GPUCSRSourceSize(s);
+  const size_t length = GPUCSRInputSize(s);
   char         head[32];
   double       needed;
   size_t       width = 4;
@@ -71,7 +71,7 @@ int GPUCSRBinaryHeader(const GPUCSRSource *s, GPUCSRBinary *b, GPUCSRFault *f)
   b->source = s;
   b->length = length;
   if (length < 4 * width) return GPUCSRFaultSet(f, 0, 0, "the file ends in its header");
-  if (GPUCSRSourceRead(s, 0, PetscMin(length, sizeof(head)), head, f)) return 1;
+  if (GPUCSRInputRead(s, 0, PetscMin(length, sizeof(head)), head, f)) return 1;
   if (!Integer(head, 4)) width = 8;
   b->width = width;
   if (length < 4 * width) return GPUCSRFaultSet(f, 0, 0, "the file ends in its header");
@@ -98,7 +98,7 @@ int GPUCSRBinaryRows(const GPUCSRBinary *b, int64_t rstart, int64_t m, int64_t r
   for (int64_t at = 0; at < m; at += 1024) {
     const int64_t n = PetscMin(m - at, 1024);
 
-    if (GPUCSRSourceRead(b->source, b->lengths + (size_t)(rstart + at) * b->width, (size_t)n * b->width, buffer, f)) return 1;
+    if (GPUCSRInputRead(b->source, b->lengths + (size_t)(rstart + at) * b->width, (size_t)n * b->width, buffer, f)) return 1;
     for (int64_t r = 0; r < n; r++) {
       const int64_t length = Integer(buffer + (size_t)r * b->width, b->width);
 
@@ -184,7 +184,7 @@ static int TakeColumns(const GPUCSRBinary *b, int64_t m, const int64_t row[], in
   const size_t one  = at ? b->width : 0; /* with the entry before */
   PetscInt     last = -1;
 
-  if (GPUCSRSourceRead(b->source, b->columns + (size_t)(first + at) * b->width - one, (size_t)n * b->width + one, p - one, f)) return 1;
+  if (GPUCSRInputRead(b->source, b->columns + (size_t)(first + at) * b->width - one, (size_t)n * b->width + one, p - one, f)) return 1;
   if (at) {
     const int64_t before = Integer(p - one, b->width);
 
@@ -207,7 +207,7 @@ static int BadRow(const GPUCSRBinary *b, int64_t rstart, int64_t m, const int64_
       if (j[k] < 0 || (int64_t)j[k] >= b->N) {
         char column[8];
 
-        if (GPUCSRSourceRead(b->source, b->columns + (size_t)(first + k) * b->width, b->width, column, f)) return 1;
+        if (GPUCSRInputRead(b->source, b->columns + (size_t)(first + k) * b->width, b->width, column, f)) return 1;
         return GPUCSRFaultSet(f, 0, 0, "row %lld has an entry in column %lld of %lld", (long long)(rstart + r), (long long)Integer(column, b->width), (long long)b->N);
       }
       if (k > row[r] && j[k] <= j[k - 1]) return GPUCSRFaultSet(f, 0, 0, "the columns of row %lld do not increase", (long long)(rstart + r));
@@ -253,7 +253,7 @@ int GPUCSRBinaryReals(const GPUCSRBinary *b, size_t at, int64_t n, PetscScalar t
     unsigned char buffer[8 * CHUNK];
     GPUCSRFault   bad;
 
-    if (GPUCSRSourceRead(b->source, at + 8 * (size_t)c * CHUNK, 8 * (size_t)many, buffer, &bad)) {
+    if (GPUCSRInputRead(b->source, at + 8 * (size_t)c * CHUNK, 8 * (size_t)many, buffer, &bad)) {
 #pragma omp critical
       {
         failed = 1;

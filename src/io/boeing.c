@@ -17,14 +17,14 @@ enum {
 /* ---- Lines */
 
 /* One pass over a part of the text: counts its lines, or writes down where the next ones begin */
-static int FindLines(const GPUCSRSource *s, size_t begin, size_t end, int64_t *n, size_t start[], GPUCSRFault *f)
+static int FindLines(const GPUCSRInput *s, size_t begin, size_t end, int64_t *n, size_t start[], GPUCSRFault *f)
 {
   char text[WINDOW];
 
   for (size_t at = begin; at < end; at += sizeof(text)) {
     const size_t bytes = PetscMin(sizeof(text), end - at);
 
-    if (GPUCSRSourceRead(s, at, bytes, text, f)) return 1;
+    if (GPUCSRInputRead(s, at, bytes, text, f)) return 1;
     for (const char *p = text; (p = (const char *)memchr(p, '\n', (size_t)(text + bytes - p))); p++) {
       ++*n;
       if (start) start[*n] = at + (size_t)(p - text) + 1;
@@ -33,9 +33,9 @@ static int FindLines(const GPUCSRSource *s, size_t begin, size_t end, int64_t *n
   return 0;
 }
 
-int GPUCSRLinesCreate(const GPUCSRSource *s, int threads, GPUCSRLines *l, GPUCSRFault *f)
+int GPUCSRLinesCreate(const GPUCSRInput *s, int threads, GPUCSRLines *l, GPUCSRFault *f)
 {
-  const size_t bytes = GPUCSRSourceSize(s), piece = (size_t)1 << 20, npieces = bytes / piece + 1;
+  const size_t bytes = GPUCSRInputSize(s), piece = (size_t)1 << 20, npieces = bytes / piece + 1;
   int64_t     *count = (int64_t *)calloc(npieces + 1, sizeof(*count));
   char         last  = '\n';
   int          failed;
@@ -43,7 +43,7 @@ int GPUCSRLinesCreate(const GPUCSRSource *s, int threads, GPUCSRLines *l, GPUCSR
   memset(l, 0, sizeof(*l));
   l->source = s;
   l->bytes  = bytes;
-  failed    = count ? bytes && GPUCSRSourceRead(s, bytes - 1, 1, &last, f) : GPUCSRFaultSet(f, 0, 0, "no memory to find the lines of %zu bytes", bytes);
+  failed    = count ? bytes && GPUCSRInputRead(s, bytes - 1, 1, &last, f) : GPUCSRFaultSet(f, 0, 0, "no memory to find the lines of %zu bytes", bytes);
   for (int pass = 0; pass < 2 && !failed; pass++) {
 #pragma omp parallel for num_threads(threads) schedule(static)
     for (size_t k = 0; k < npieces; k++) {
@@ -122,7 +122,7 @@ static const char *Line(Cursor *c, int64_t k, size_t *length, GPUCSRFault *f)
       c->text = text;
       c->room = PetscMax(bytes, (size_t)CURSOR);
     }
-    if (GPUCSRSourceRead(c->lines->source, start[k], bytes, c->text, f)) {
+    if (GPUCSRInputRead(c->lines->source, start[k], bytes, c->text, f)) {
       c->last = c->first;
       return NULL;
     }

@@ -48,7 +48,7 @@ typedef struct {
   const Command   *command;
   int              threads;
   int64_t          base; /* of LIBSVM's indices, as far as is known */
-  GPUCSRSource    *source;
+  GPUCSRInput     *source;
   GPUCSRTextHeader header;
   Statistics       statistics;
   Writer          *writer;
@@ -121,7 +121,7 @@ static int LibsvmBlock(void *ctx, GPUCSRBlock *block, GPUCSRFault *f)
   c->entries += (int64_t)p->nz;
   if (p->nz && p->low < c->base && !c->statistics.m && c->command->columns < 0) c->base = 0; /* no row was taken yet */
   if (p->nz && p->low < c->base) {
-    c->again = GPUCSRSourceIsRegular(c->source);
+    c->again = GPUCSRInputIsRegular(c->source);
     return GPUCSRFaultSet(f, 0, 0, "has an index 0 behind rows that were taken as beginning with 1, and a pipe cannot be read again: give -base 0");
   }
   row = (int64_t *)malloc((p->rows + 1) * sizeof(*row));
@@ -139,7 +139,7 @@ static int LibsvmBlock(void *ctx, GPUCSRBlock *block, GPUCSRFault *f)
   rows.query = p->query;
   failed     = Deliver(c, &rows, f);
   free(row);
-  Progress(c, "convert", GPUCSRSourceDone(c->source));
+  Progress(c, "convert", GPUCSRInputDone(c->source));
   return failed;
 }
 
@@ -207,7 +207,7 @@ static int MarketBlock(void *ctx, GPUCSRBlock *block, GPUCSRFault *f)
   Conversion *c = (Conversion *)ctx;
 
   if (block->piece.skipped && !c->skipped) c->skip = block->piece.skip + GPUCSRBlockLine(block) - 1;
-  Progress(c, "read", GPUCSRSourceDone(c->source));
+  Progress(c, "read", GPUCSRInputDone(c->source));
   return SortPiece(c, &block->piece, f);
 }
 
@@ -219,7 +219,7 @@ static int Boeing(Conversion *c, GPUCSRFault *f)
   int64_t      *pointer;
   int           failed;
 
-  if (GPUCSRSourceSettle(c->source, f) || GPUCSRLinesCreate(c->source, c->threads, &lines, f)) return 1;
+  if (GPUCSRInputSettle(c->source, f) || GPUCSRLinesCreate(c->source, c->threads, &lines, f)) return 1;
   piece  = (GPUCSRPiece *)calloc((size_t)c->threads, sizeof(*piece));
   failed = GPUCSRBoeingPointers(&c->header, &lines, &pointer, f);
   for (int64_t at = 0; !failed && at < c->header.entries; at += c->threads * step) {
@@ -369,7 +369,7 @@ static int Petsc(Conversion *c, GPUCSRFault *f)
   int64_t      *row, at = 0;
   int           failed = 0;
 
-  if (GPUCSRSourceSettle(c->source, f) || GPUCSRBinaryHeader(c->source, &b, f)) return 1;
+  if (GPUCSRInputSettle(c->source, f) || GPUCSRBinaryHeader(c->source, &b, f)) return 1;
   if (b.nz < 0) return GPUCSRFaultSet(f, 0, 0, "is a matrix that was stored dense, which is not read here");
   c->header.n = b.N;
   row         = (int64_t *)malloc((size_t)(b.M + 1) * sizeof(*row));
@@ -398,10 +398,10 @@ static int Triplets(Conversion *c, GPUCSRFault *f)
   const GPUCSRTextHeader *h = &c->header;
 
   if (SortBegin(c, f)) return 1;
-  if (h->format == GPUCSR_TEXT_BOEING ? Boeing(c, f) : GPUCSRSourceParse(c->source, h, c->command->skip, c->threads, 2 * (size_t)c->threads, MarketBlock, c, f)) return 1;
+  if (h->format == GPUCSR_TEXT_BOEING ? Boeing(c, f) : GPUCSRInputParse(c->source, h, c->command->skip, c->threads, 2 * (size_t)c->threads, MarketBlock, c, f)) return 1;
   if (Nothing(c, f)) return 1;
   if (c->entries != h->entries) return GPUCSRFaultSet(f, 0, 0, c->entries < h->entries ? "the file ends after %lld of %lld entries" : "has %lld entries, more than the %lld that the size line announces", (long long)c->entries, (long long)h->entries);
-  if (GPUCSRTooTall(h->m, GPUCSRSourceText(c->source))) return GPUCSRFaultSet(f, h->lines, 0, GPUCSR_TOO_TALL, (long long)h->m, (long long)GPUCSRSourceText(c->source));
+  if (GPUCSRTooTall(h->m, GPUCSRInputText(c->source))) return GPUCSRFaultSet(f, h->lines, 0, GPUCSR_TOO_TALL, (long long)h->m, (long long)GPUCSRInputText(c->source));
   return SortEnd(c, f);
 }
 
@@ -413,18 +413,18 @@ static int Convert(Conversion *c, GPUCSRFault *f)
 
   for (int i = 0; k->from && i < 4; i++)
     if (!strcmp(k->from, names[i])) format = i;
-  if (GPUCSRSourceOpen(k->input, 0, &c->source, f) || GPUCSRSourceHeader(c->source, format, h, f)) return 1;
-  if (!k->quiet && !c->again) printf("read        %s: %s%s\n", k->input, names[h->format], GPUCSRSourceKind(c->source));
+  if (GPUCSRInputOpen(k->input, 0, &c->source, f) || GPUCSRInputHeader(c->source, format, h, f)) return 1;
+  if (!k->quiet && !c->again) printf("read        %s: %s%s\n", k->input, names[h->format], GPUCSRInputKind(c->source));
   c->again = 0;
   if (k->output && WriterOpen(k->to, k->output, k->base >= 0 ? (int)k->base : 1, &c->writer, f)) return 1;
   if (h->format == GPUCSR_TEXT_LIBSVM) GPUCSRLibsvmBound(h, k->base >= 0 ? k->base : c->base ? -1 : 0, k->columns); /* unless an index 0 was met, the base is a guess */
   if (h->format == GPUCSR_TEXT_LIBSVM || h->format == GPUCSR_TEXT_MARKET) {                                         /* Harwell-Boeing is read as a whole, its header too */
-    GPUCSRSourceSkip(c->source, h->bytes, h->lines);
-    if (GPUCSRSourcePart(c->source, 0, 1, 1 << 22, f)) return 1;
+    GPUCSRInputSkip(c->source, h->bytes, h->lines);
+    if (GPUCSRInputPart(c->source, 0, 1, 1 << 22, f)) return 1;
   }
   if (h->format == GPUCSR_TEXT_PETSC) failed = Petsc(c, f);
   else if (h->format == GPUCSR_TEXT_LIBSVM) {
-    failed = GPUCSRSourceParse(c->source, h, k->skip, c->threads, 2 * (size_t)c->threads, LibsvmBlock, c, f) || Nothing(c, f);
+    failed = GPUCSRInputParse(c->source, h, k->skip, c->threads, 2 * (size_t)c->threads, LibsvmBlock, c, f) || Nothing(c, f);
     h->n   = k->columns >= 0 ? k->columns : c->statistics.n;
   } else failed = Triplets(c, f);
   c->statistics.n = h->n;
@@ -435,7 +435,7 @@ static int Convert(Conversion *c, GPUCSRFault *f)
 
 static void Destroy(Conversion *c)
 {
-  GPUCSRSourceClose(c->source);
+  GPUCSRInputClose(c->source);
   WriterDestroy(c->writer);
   StatisticsDestroy(&c->statistics);
   for (size_t k = 0; k < c->npieces; k++) GPUCSRPieceDestroy(&c->piece[k]);
@@ -573,7 +573,7 @@ int main(int argc, char **argv)
       const double time = Now() - begun;
 
       StatisticsPrint(&c.statistics, stdout);
-      printf("%-12s%.6g MB in %.3g s, %.4g MB/s\n", c.header.format == GPUCSR_TEXT_PETSC ? "binary" : "text", 1e-6 * (double)GPUCSRSourceText(c.source), time, 1e-6 * (double)GPUCSRSourceText(c.source) / time);
+      printf("%-12s%.6g MB in %.3g s, %.4g MB/s\n", c.header.format == GPUCSR_TEXT_PETSC ? "binary" : "text", 1e-6 * (double)GPUCSRInputText(c.source), time, 1e-6 * (double)GPUCSRInputText(c.source) / time);
       if (command.output) printf("written     %s: %s\n", command.output, command.to);
     }
   }

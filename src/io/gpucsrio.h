@@ -50,7 +50,7 @@ GPUCSR_IO_INTERN void GPUCSRPieceDestroy(GPUCSRPiece *);
 GPUCSR_IO_INTERN int  GPUCSRPieceAllocate(GPUCSRPiece *, size_t rows, size_t entries, int triplets, int values, GPUCSRFault *);
 GPUCSR_IO_INTERN void GPUCSRPieceTrim(GPUCSRPiece *);
 
-typedef struct GPUCSRSource_s GPUCSRSource; /* where bytes come from, see below */
+typedef struct GPUCSRInput_s GPUCSRInput; /* where bytes come from, see below */
 
 /* ---- Formats */
 
@@ -119,13 +119,13 @@ GPUCSR_IO_INTERN int64_t GPUCSRMarketLine(const char text[], size_t bytes, int64
 
 /* Harwell-Boeing is laid out in lines of fixed columns: where each line of it begins. The source is no stream */
 typedef struct {
-  const GPUCSRSource *source;
-  size_t              bytes;
-  int64_t             lines;
-  size_t             *start; /* lines + 1 of them: the last is where another line would begin */
+  const GPUCSRInput *source;
+  size_t             bytes;
+  int64_t            lines;
+  size_t            *start; /* lines + 1 of them: the last is where another line would begin */
 } GPUCSRLines;
 
-GPUCSR_IO_INTERN int  GPUCSRLinesCreate(const GPUCSRSource *, int threads, GPUCSRLines *, GPUCSRFault *);
+GPUCSR_IO_INTERN int  GPUCSRLinesCreate(const GPUCSRInput *, int threads, GPUCSRLines *, GPUCSRFault *);
 GPUCSR_IO_INTERN void GPUCSRLinesDestroy(GPUCSRLines *);
 GPUCSR_IO_INTERN int  GPUCSRBoeingPointers(const GPUCSRTextHeader *, const GPUCSRLines *, int64_t **, GPUCSRFault *);                                        /* of the columns, n + 1 of them, from 0; for free() */
 GPUCSR_IO_INTERN void GPUCSRBoeingParse(const GPUCSRTextHeader *, const GPUCSRLines *, const int64_t pointer[], int64_t first, int64_t last, GPUCSRPiece *); /* entries first to last */
@@ -143,12 +143,12 @@ static inline int GPUCSRTooTall(int64_t rows, int64_t bytes)
 /* ---- PETSc binary */
 
 typedef struct {
-  const GPUCSRSource *source;                                          /* no stream */
-  size_t              length, width, lengths, columns, values, labels; /* of the file; of an integer; where the parts begin, labels 0 where there are none */
-  int64_t             M, N, nz;
+  const GPUCSRInput *source;                                          /* no stream */
+  size_t             length, width, lengths, columns, values, labels; /* of the file; of an integer; where the parts begin, labels 0 where there are none */
+  int64_t            M, N, nz;
 } GPUCSRBinary;
 
-GPUCSR_IO_INTERN int GPUCSRBinaryHeader(const GPUCSRSource *, GPUCSRBinary *, GPUCSRFault *);
+GPUCSR_IO_INTERN int GPUCSRBinaryHeader(const GPUCSRInput *, GPUCSRBinary *, GPUCSRFault *);
 GPUCSR_IO_INTERN int GPUCSRBinaryRows(const GPUCSRBinary *, int64_t rstart, int64_t m, int64_t row[], GPUCSRFault *);                                                    /* where m rows begin, m + 1 numbers from 0 */
 GPUCSR_IO_INTERN int GPUCSRBinaryColumns(const GPUCSRBinary *, int64_t rstart, int64_t m, const int64_t row[], int64_t first, PetscInt j[], int threads, GPUCSRFault *); /* of m rows, whose entries begin with number first */
 GPUCSR_IO_INTERN int GPUCSRBinaryReals(const GPUCSRBinary *, size_t at, int64_t n, PetscScalar to[], int threads, GPUCSRFault *);
@@ -157,41 +157,41 @@ GPUCSR_IO_INTERN int GPUCSRBinaryReals(const GPUCSRBinary *, size_t at, int64_t 
 
 /* Whole lines: a range of a source, or the text of a part of a stream */
 typedef struct {
-  const GPUCSRSource *source; /* NULL: a stream, the text is here */
-  size_t              offset; /* of the range */
-  int64_t             line;   /* of a stream: number of its first line */
-  char               *text;   /* once it is loaded; ends in a line feed */
-  size_t              bytes;
-  GPUCSRPiece         piece;
+  const GPUCSRInput *source; /* NULL: a stream, the text is here */
+  size_t             offset; /* of the range */
+  int64_t            line;   /* of a stream: number of its first line */
+  char              *text;   /* once it is loaded; ends in a line feed */
+  size_t             bytes;
+  GPUCSRPiece        piece;
 } GPUCSRBlock;
 
-GPUCSR_IO_INTERN int         GPUCSRSourceOpen(const char name[], int others, GPUCSRSource **, GPUCSRFault *);    /* "-" is standard input; others: other processes will open it too */
-GPUCSR_IO_INTERN int         GPUCSRSourceMemory(const void *data, size_t bytes, GPUCSRSource **, GPUCSRFault *); /* of a file that is in memory */
-GPUCSR_IO_INTERN int         GPUCSRSourceAdopt(char *owned, size_t bytes, GPUCSRSource **, GPUCSRFault *);       /* of decompressed bytes from malloc(), which become the source's, also when it fails */
-GPUCSR_IO_INTERN void        GPUCSRSourceClose(GPUCSRSource *);
-GPUCSR_IO_INTERN int         GPUCSRSourceIsStream(const GPUCSRSource *);  /* compressed, or a pipe: no size, one direction */
-GPUCSR_IO_INTERN int         GPUCSRSourceIsRegular(const GPUCSRSource *); /* a file that can be opened again */
-GPUCSR_IO_INTERN const char *GPUCSRSourceKind(const GPUCSRSource *);      /* ", compressed" or the like, for messages */
-GPUCSR_IO_INTERN int64_t     GPUCSRSourceBytes(const GPUCSRSource *);     /* of the file; 0 of a pipe */
-GPUCSR_IO_INTERN int64_t     GPUCSRSourceText(const GPUCSRSource *);      /* bytes of text: of a stream those handed out so far */
-GPUCSR_IO_INTERN size_t      GPUCSRSourceSize(const GPUCSRSource *);      /* that GPUCSRSourceRead() can read */
-GPUCSR_IO_INTERN double      GPUCSRSourceDone(const GPUCSRSource *);      /* share of the file that was handed out */
+GPUCSR_IO_INTERN int         GPUCSRInputOpen(const char name[], int others, GPUCSRInput **, GPUCSRFault *);    /* "-" is standard input; others: other processes will open it too */
+GPUCSR_IO_INTERN int         GPUCSRInputMemory(const void *data, size_t bytes, GPUCSRInput **, GPUCSRFault *); /* of a file that is in memory */
+GPUCSR_IO_INTERN int         GPUCSRInputAdopt(char *owned, size_t bytes, GPUCSRInput **, GPUCSRFault *);       /* of decompressed bytes from malloc(), which become the source's, also when it fails */
+GPUCSR_IO_INTERN void        GPUCSRInputClose(GPUCSRInput *);
+GPUCSR_IO_INTERN int         GPUCSRInputIsStream(const GPUCSRInput *);  /* compressed, or a pipe: no size, one direction */
+GPUCSR_IO_INTERN int         GPUCSRInputIsRegular(const GPUCSRInput *); /* a file that can be opened again */
+GPUCSR_IO_INTERN const char *GPUCSRInputKind(const GPUCSRInput *);      /* ", compressed" or the like, for messages */
+GPUCSR_IO_INTERN int64_t     GPUCSRInputBytes(const GPUCSRInput *);     /* of the file; 0 of a pipe */
+GPUCSR_IO_INTERN int64_t     GPUCSRInputText(const GPUCSRInput *);      /* bytes of text: of a stream those handed out so far */
+GPUCSR_IO_INTERN size_t      GPUCSRInputSize(const GPUCSRInput *);      /* that GPUCSRInputRead() can read */
+GPUCSR_IO_INTERN double      GPUCSRInputDone(const GPUCSRInput *);      /* share of the file that was handed out */
 
-GPUCSR_IO_INTERN int GPUCSRSourceHeader(GPUCSRSource *, int format, GPUCSRTextHeader *, GPUCSRFault *);        /* of this GPUCSRTextFormat; negative: of that which the content tells */
-GPUCSR_IO_INTERN int GPUCSRSourceSettle(GPUCSRSource *, GPUCSRFault *);                                        /* all of a stream into memory: it is none then */
-GPUCSR_IO_INTERN int GPUCSRSourceRead(const GPUCSRSource *, size_t at, size_t bytes, void *to, GPUCSRFault *); /* of one that is no stream; by any thread */
+GPUCSR_IO_INTERN int GPUCSRInputHeader(GPUCSRInput *, int format, GPUCSRTextHeader *, GPUCSRFault *);        /* of this GPUCSRTextFormat; negative: of that which the content tells */
+GPUCSR_IO_INTERN int GPUCSRInputSettle(GPUCSRInput *, GPUCSRFault *);                                        /* all of a stream into memory: it is none then */
+GPUCSR_IO_INTERN int GPUCSRInputRead(const GPUCSRInput *, size_t at, size_t bytes, void *to, GPUCSRFault *); /* of one that is no stream; by any thread */
 
 /* Blocks of text that is no stream are parted among ranks: those of rank of size. A stream has one reader */
-GPUCSR_IO_INTERN void    GPUCSRSourceSkip(GPUCSRSource *, size_t bytes, int64_t lines); /* the header */
-GPUCSR_IO_INTERN int     GPUCSRSourcePart(GPUCSRSource *, int rank, int size, size_t blockbytes, GPUCSRFault *);
-GPUCSR_IO_INTERN int     GPUCSRSourceNext(GPUCSRSource *, GPUCSRBlock *, GPUCSRFault *); /* bytes is 0 when there are no more */
+GPUCSR_IO_INTERN void    GPUCSRInputSkip(GPUCSRInput *, size_t bytes, int64_t lines); /* the header */
+GPUCSR_IO_INTERN int     GPUCSRInputPart(GPUCSRInput *, int rank, int size, size_t blockbytes, GPUCSRFault *);
+GPUCSR_IO_INTERN int     GPUCSRInputNext(GPUCSRInput *, GPUCSRBlock *, GPUCSRFault *); /* bytes is 0 when there are no more */
 GPUCSR_IO_INTERN int     GPUCSRBlockLoad(GPUCSRBlock *, GPUCSRFault *);
 GPUCSR_IO_INTERN int64_t GPUCSRBlockLine(const GPUCSRBlock *); /* number of its first line */
 GPUCSR_IO_INTERN void    GPUCSRBlockDestroy(GPUCSRBlock *);
 
 /* Parse by threads, then hand the blocks over in their order, without their text; depth is how many are parsed before that. Stops at a fault, also the handler's */
 typedef int (*GPUCSRBlockFn)(void *ctx, GPUCSRBlock *, GPUCSRFault *);
-GPUCSR_IO_INTERN int  GPUCSRSourceParse(GPUCSRSource *, const GPUCSRTextHeader *, int skip, int threads, size_t depth, GPUCSRBlockFn, void *ctx, GPUCSRFault *);
+GPUCSR_IO_INTERN int  GPUCSRInputParse(GPUCSRInput *, const GPUCSRTextHeader *, int skip, int threads, size_t depth, GPUCSRBlockFn, void *ctx, GPUCSRFault *);
 GPUCSR_IO_INTERN void GPUCSRBlockParse(const GPUCSRTextHeader *, int skip, GPUCSRBlock *);
 
 /* ---- Assembly: rows from rstart to rend out of pieces, both halves of symmetric files */

@@ -65,18 +65,18 @@ static PetscErrorCode Share(GPUCSRReader *R)
   char   *all   = NULL;
 
   PetscFunctionBegin;
-  if (R->rank == 0) R->failed = GPUCSRSourceSettle(R->source, &R->fault);
+  if (R->rank == 0) R->failed = GPUCSRInputSettle(R->source, &R->fault);
   PetscCall(GPUCSRReaderAgree(R));
   if (R->size == 1) PetscFunctionReturn(PETSC_SUCCESS);
-  if (R->rank == 0) bytes = (int64_t)GPUCSRSourceSize(R->source);
+  if (R->rank == 0) bytes = (int64_t)GPUCSRInputSize(R->source);
   PetscCallMPI(MPI_Bcast(&bytes, 1, MPIU_INT64, 0, R->comm));
   all = (char *)malloc((size_t)bytes + 1);
   if (!all) GPUCSRReaderFail(R, "no memory for what the file holds");
-  else if (R->rank == 0 && GPUCSRSourceRead(R->source, 0, (size_t)bytes, all, &R->fault)) R->failed = 1;
+  else if (R->rank == 0 && GPUCSRInputRead(R->source, 0, (size_t)bytes, all, &R->fault)) R->failed = 1;
   if (R->failed) free(all);
   PetscCall(GPUCSRReaderAgree(R));
   for (int64_t at = 0; at < bytes; at += 1 << 30) PetscCallMPI(MPI_Bcast(all + at, (PetscMPIInt)PetscMin(bytes - at, 1 << 30), MPI_BYTE, 0, R->comm));
-  if (R->rank) R->failed = GPUCSRSourceAdopt(all, (size_t)bytes, &R->source, &R->fault);
+  if (R->rank) R->failed = GPUCSRInputAdopt(all, (size_t)bytes, &R->source, &R->fault);
   else free(all);
   PetscCall(GPUCSRReaderAgree(R));
   PetscFunctionReturn(PETSC_SUCCESS);

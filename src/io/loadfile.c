@@ -75,7 +75,7 @@ static PetscErrorCode ReaderDestroy(GPUCSRReader *R)
   for (size_t k = 0; k < R->nblocks; k++) GPUCSRPieceDestroy(&R->block[k].piece);
   free(R->block);
   free(R->number);
-  GPUCSRSourceClose(R->source);
+  GPUCSRInputClose(R->source);
   PetscCall(PetscFree2(R->row, R->nnz));
   PetscCall(PetscFree2(R->j, R->v));
   PetscCall(PetscFree(R->firstrow));
@@ -133,10 +133,10 @@ static PetscErrorCode Open(GPUCSRReader *R)
   PetscFunctionBegin;
   memset(&told, 0, sizeof(told));
   if (R->rank == 0) {
-    R->failed = GPUCSRSourceOpen(R->file, R->size > 1, &R->source, &R->fault) || GPUCSRSourceHeader(R->source, Format(R->options.format), &told.header, &R->fault);
+    R->failed = GPUCSRInputOpen(R->file, R->size > 1, &R->source, &R->fault) || GPUCSRInputHeader(R->source, Format(R->options.format), &told.header, &R->fault);
     if (!R->failed) {
-      told.stream  = GPUCSRSourceIsStream(R->source);
-      told.regular = GPUCSRSourceIsRegular(R->source);
+      told.stream  = GPUCSRInputIsStream(R->source);
+      told.regular = GPUCSRInputIsRegular(R->source);
     }
   }
   PetscCall(GPUCSRReaderAgree(R));
@@ -144,7 +144,7 @@ static PetscErrorCode Open(GPUCSRReader *R)
   R->header  = told.header;
   R->stream  = (int)told.stream;
   R->regular = (int)told.regular;
-  if (R->rank && !R->stream) R->failed = GPUCSRSourceOpen(R->file, 1, &R->source, &R->fault);
+  if (R->rank && !R->stream) R->failed = GPUCSRInputOpen(R->file, 1, &R->source, &R->fault);
   PetscCall(GPUCSRReaderAgree(R));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -171,7 +171,7 @@ static PetscErrorCode Load(GPUCSRReader *R, Mat A, Vec *labels, Vec *queries, Pe
   PetscFunctionBegin;
   times[0] = MPI_Wtime();
   PetscCall(Open(R));
-  *bytes   = R->source ? GPUCSRSourceBytes(R->source) : 0;
+  *bytes   = R->source ? GPUCSRInputBytes(R->source) : 0;
   R->begun = MPI_Wtime();
   if (R->header.format == GPUCSR_TEXT_PETSC) PetscCall(GPUCSRLoadBinary(R, A, labels));
   else PetscCall(GPUCSRLoadText(R, A, labels, queries, base));

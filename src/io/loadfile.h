@@ -14,7 +14,7 @@ typedef struct {
   const char          *file;
   MatGPUCSRFileOptions options;
   int                  threads;
-  GPUCSRSource        *source;  /* on the ranks that read */
+  GPUCSRInput         *source;  /* on the ranks that read */
   int                  stream;  /* the first rank reads for all */
   int                  regular; /* the file can be opened again */
   GPUCSRTextHeader     header;

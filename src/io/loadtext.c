@@ -53,7 +53,7 @@ static PetscErrorCode ParseDealt(GPUCSRReader *R)
     const PetscMPIInt to = (PetscMPIInt)(k % R->size);
 
     if (R->rank == 0) {
-      if (R->failed || (R->failed = GPUCSRSourceNext(R->source, &block, &R->fault)) || !block.bytes) break;
+      if (R->failed || (R->failed = GPUCSRInputNext(R->source, &block, &R->fault)) || !block.bytes) break;
       if (to) {
         head[0] = (int64_t)block.bytes;
         head[1] = block.line;
@@ -103,7 +103,7 @@ static int ParseBoeing(GPUCSRReader *R, GPUCSRFault *f)
   int64_t          *pointer = NULL;
   int               failed;
 
-  if (GPUCSRSourceSettle(R->source, f) || GPUCSRLinesCreate(R->source, R->threads, &lines, f)) return 1;
+  if (GPUCSRInputSettle(R->source, f) || GPUCSRLinesCreate(R->source, R->threads, &lines, f)) return 1;
   failed = GPUCSRBoeingPointers(&R->header, &lines, &pointer, f);
   block  = (GPUCSRBlock *)calloc((size_t)parts, sizeof(*block));
   if (!failed && !block) failed = GPUCSRFaultSet(f, 0, 0, "no memory for %lld blocks", (long long)parts);
@@ -167,23 +167,23 @@ static PetscErrorCode Parse(GPUCSRReader *R, PetscInt columns)
   R->skip = 0;
   if (h->format == GPUCSR_TEXT_LIBSVM) GPUCSRLibsvmBound(&R->header, R->options.base, columns);
   if (R->source && h->format != GPUCSR_TEXT_BOEING) {
-    const size_t part = (size_t)GPUCSRSourceBytes(R->source) / ((size_t)R->size * (size_t)R->threads * 4) + 1;
+    const size_t part = (size_t)GPUCSRInputBytes(R->source) / ((size_t)R->size * (size_t)R->threads * 4) + 1;
 
-    GPUCSRSourceSkip(R->source, h->bytes, h->lines);
-    R->failed = GPUCSRSourcePart(R->source, R->rank, R->size, R->stream ? (size_t)1 << 22 : PetscMin(PetscMax(part, (size_t)1 << 16), (size_t)1 << 22), &R->fault);
+    GPUCSRInputSkip(R->source, h->bytes, h->lines);
+    R->failed = GPUCSRInputPart(R->source, R->rank, R->size, R->stream ? (size_t)1 << 22 : PetscMin(PetscMax(part, (size_t)1 << 16), (size_t)1 << 22), &R->fault);
     if (!R->stream) PetscCall(GPUCSRReaderAgree(R));
   }
   if (h->format == GPUCSR_TEXT_BOEING) {
     if (R->source) R->failed = ParseBoeing(R, &R->fault);
   } else if (R->stream && R->size > 1) PetscCall(ParseDealt(R));
   else {
-    const size_t depth = R->stream ? 4 * (size_t)R->threads : (size_t)GPUCSRSourceBytes(R->source) / ((size_t)R->size << 16) + 3;
+    const size_t depth = R->stream ? 4 * (size_t)R->threads : (size_t)GPUCSRInputBytes(R->source) / ((size_t)R->size << 16) + 3;
 
-    R->failed = GPUCSRSourceParse(R->source, h, R->options.skip, R->threads, PetscMin(depth, (size_t)1 << 16), Handle, R, &R->fault);
+    R->failed = GPUCSRInputParse(R->source, h, R->options.skip, R->threads, PetscMin(depth, (size_t)1 << 16), Handle, R, &R->fault);
   }
   PetscCall(GPUCSRReaderAgree(R));
-  R->text = R->source ? GPUCSRSourceText(R->source) : 0;
-  GPUCSRSourceClose(R->source);
+  R->text = R->source ? GPUCSRInputText(R->source) : 0;
+  GPUCSRInputClose(R->source);
   R->source = NULL;
   PetscCall(Total(R));
   if (R->skipped && R->skipped == R->lines) R->failed = GPUCSRFaultSet(&R->fault, R->skip, 0, GPUCSR_NOTHING_UNDERSTOOD, (long long)R->lines);
@@ -216,21 +216,21 @@ static PetscErrorCode CountBefore(GPUCSRReader *R, PetscBool rows, int64_t **bef
 /* The line of an entry, looked for by reading the file again; 0 where it cannot be */
 static int64_t LineOfEntry(const GPUCSRReader *R, int64_t entry)
 {
-  GPUCSRSource    *s = NULL;
+  GPUCSRInput     *s = NULL;
   GPUCSRTextHeader h;
   GPUCSRFault      f;
   GPUCSRBlock      block;
   int64_t          line = 0;
 
-  if (R->regular && !GPUCSRSourceOpen(R->file, 0, &s, &f) && !GPUCSRSourceHeader(s, GPUCSR_TEXT_MARKET, &h, &f)) {
-    GPUCSRSourceSkip(s, h.bytes, h.lines);
-    if (!GPUCSRSourcePart(s, 0, 1, (size_t)1 << 22, &f))
-      for (line = h.lines + 1; entry >= 0 && !GPUCSRSourceNext(s, &block, &f) && block.bytes; GPUCSRBlockDestroy(&block)) {
+  if (R->regular && !GPUCSRInputOpen(R->file, 0, &s, &f) && !GPUCSRInputHeader(s, GPUCSR_TEXT_MARKET, &h, &f)) {
+    GPUCSRInputSkip(s, h.bytes, h.lines);
+    if (!GPUCSRInputPart(s, 0, 1, (size_t)1 << 22, &f))
+      for (line = h.lines + 1; entry >= 0 && !GPUCSRInputNext(s, &block, &f) && block.bytes; GPUCSRBlockDestroy(&block)) {
         if (GPUCSRBlockLoad(&block, &f)) entry = -1;
         else line += GPUCSRMarketLine(block.text, block.bytes, &entry) - 1;
       }
   }
-  GPUCSRSourceClose(s);
+  GPUCSRInputClose(s);
   return line;
 }
 

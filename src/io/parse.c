@@ -25,16 +25,16 @@ typedef struct {
   int          failed;
 } Batch;
 
-static void Fetch(GPUCSRSource *s, size_t depth, Batch *batch)
+static void Fetch(GPUCSRInput *s, size_t depth, Batch *batch)
 {
   for (batch->n = 0; batch->n < depth; batch->n++) {
-    batch->failed = GPUCSRSourceNext(s, &batch->block[batch->n], &batch->fault);
+    batch->failed = GPUCSRInputNext(s, &batch->block[batch->n], &batch->fault);
     if (batch->failed || !batch->block[batch->n].bytes) break;
   }
 }
 
 /* Parse one batch while the next one is decompressed */
-static void ParseBatch(GPUCSRSource *s, const GPUCSRTextHeader *h, int skip, int threads, size_t depth, Batch *now, Batch *next)
+static void ParseBatch(GPUCSRInput *s, const GPUCSRTextHeader *h, int skip, int threads, size_t depth, Batch *now, Batch *next)
 {
 #pragma omp parallel num_threads(threads)
 #pragma omp          single
@@ -49,7 +49,7 @@ static void ParseBatch(GPUCSRSource *s, const GPUCSRTextHeader *h, int skip, int
   }
 }
 
-int GPUCSRSourceParse(GPUCSRSource *s, const GPUCSRTextHeader *h, int skip, int threads, size_t depth, GPUCSRBlockFn handle, void *ctx, GPUCSRFault *f)
+int GPUCSRInputParse(GPUCSRInput *s, const GPUCSRTextHeader *h, int skip, int threads, size_t depth, GPUCSRBlockFn handle, void *ctx, GPUCSRFault *f)
 {
   Batch batch[2];
   int   now = 0, failed = 0;

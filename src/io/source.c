@@ -24,13 +24,13 @@ enum {
 
 static const size_t longest = (size_t)1 << 32; /* line of a stream, which has to be in memory: an endless one must end somewhere */
 
-struct GPUCSRSource_s {
+struct GPUCSRInput_s {
   int         fd;     /* -1: memory */
   const char *memory; /* the caller's, or */
   char       *owned;  /* our own */
   int         regular;
   size_t      length; /* of the file; 0 where it is a pipe */
-  char       *head;   /* the beginning, for GPUCSRSourceHead() */
+  char       *head;   /* the beginning, for GPUCSRInputHead() */
   size_t      block, handed;
   int64_t     line; /* of a stream: the next one */
   /* read at any place */
@@ -58,9 +58,9 @@ static size_t ByteOrderMark(const char text[], size_t bytes)
 
 /* ---- Open and close */
 
-static GPUCSRSource *Create(GPUCSRFault *f)
+static GPUCSRInput *Create(GPUCSRFault *f)
 {
-  GPUCSRSource *s = (GPUCSRSource *)calloc(1, sizeof(*s));
+  GPUCSRInput *s = (GPUCSRInput *)calloc(1, sizeof(*s));
 
   if (!s) {
     GPUCSRFaultSet(f, 0, 0, "no memory");
@@ -72,7 +72,7 @@ static GPUCSRSource *Create(GPUCSRFault *f)
   return s;
 }
 
-void GPUCSRSourceClose(GPUCSRSource *s)
+void GPUCSRInputClose(GPUCSRInput *s)
 {
   if (!s) return;
   if (s->decoder) s->decoder->close(s->state);
@@ -84,20 +84,20 @@ void GPUCSRSourceClose(GPUCSRSource *s)
   free(s);
 }
 
-static int OpenDecoder(GPUCSRSource *s, const Decoder *d, GPUCSRFault *f)
+static int OpenDecoder(GPUCSRInput *s, const Decoder *d, GPUCSRFault *f)
 {
   s->decoder = d;
   return d->open(&s->state) ? GPUCSRFaultSet(f, 0, 0, "no memory to decompress") : 0;
 }
 
 /* Text that can be read at any place: without its mark */
-static int OpenPlaces(GPUCSRSource *s, GPUCSRFault *f)
+static int OpenPlaces(GPUCSRInput *s, GPUCSRFault *f)
 {
   char mark[3];
 
   s->size = s->length;
   if (s->size >= sizeof(mark)) {
-    if (GPUCSRSourceRead(s, 0, sizeof(mark), mark, f)) return 1;
+    if (GPUCSRInputRead(s, 0, sizeof(mark), mark, f)) return 1;
     s->mark = ByteOrderMark(mark, sizeof(mark));
   }
   s->size -= s->mark;
@@ -105,9 +105,9 @@ static int OpenPlaces(GPUCSRSource *s, GPUCSRFault *f)
   return 0;
 }
 
-int GPUCSRSourceMemory(const void *data, size_t bytes, GPUCSRSource **source, GPUCSRFault *f)
+int GPUCSRInputMemory(const void *data, size_t bytes, GPUCSRInput **source, GPUCSRFault *f)
 {
-  GPUCSRSource  *s = *source = Create(f);
+  GPUCSRInput   *s = *source = Create(f);
   const Decoder *d;
   int            failed;
 
@@ -122,14 +122,14 @@ int GPUCSRSourceMemory(const void *data, size_t bytes, GPUCSRSource **source, GP
     failed         = OpenDecoder(s, d, f);
   } else if (!failed) failed = OpenPlaces(s, f);
   if (!failed) return 0;
-  GPUCSRSourceClose(s);
+  GPUCSRInputClose(s);
   *source = NULL;
   return 1;
 }
 
-int GPUCSRSourceAdopt(char *owned, size_t bytes, GPUCSRSource **source, GPUCSRFault *f)
+int GPUCSRInputAdopt(char *owned, size_t bytes, GPUCSRInput **source, GPUCSRFault *f)
 {
-  GPUCSRSource *s = *source = Create(f);
+  GPUCSRInput *s = *source = Create(f);
 
   if (!s) {
     free(owned);
@@ -157,7 +157,7 @@ static int AlreadyOpen(const char name[])
 }
 
 /* Read at most so many bytes: returns their number, 0 at the end, negative after an error */
-static ssize_t ReadSome(const GPUCSRSource *s, void *to, size_t bytes, GPUCSRFault *f)
+static ssize_t ReadSome(const GPUCSRInput *s, void *to, size_t bytes, GPUCSRFault *f)
 {
   for (;;) {
     const ssize_t n = s->regular ? pread(s->fd, to, bytes, (off_t)s->taken) : read(s->fd, to, bytes); /* the place in a file that was open already stays */
@@ -172,7 +172,7 @@ static ssize_t ReadSome(const GPUCSRSource *s, void *to, size_t bytes, GPUCSRFau
 }
 
 /* The first bytes of a pipe. A named pipe without a writer reads as if it had ended, so wait a little for a writer */
-static int FillFirst(GPUCSRSource *s, int named, GPUCSRFault *f)
+static int FillFirst(GPUCSRInput *s, int named, GPUCSRFault *f)
 {
   const struct timespec pause = {0, 10000000};
   const time_t          begun = time(NULL);
@@ -194,7 +194,7 @@ static int FillFirst(GPUCSRSource *s, int named, GPUCSRFault *f)
 }
 
 /* What the open file is, and how it is read */
-static int OpenFile(GPUCSRSource *s, int named, int others, GPUCSRFault *f)
+static int OpenFile(GPUCSRInput *s, int named, int others, GPUCSRFault *f)
 {
   struct stat    st;
   const Decoder *d;
@@ -210,60 +210,60 @@ static int OpenFile(GPUCSRSource *s, int named, int others, GPUCSRFault *f)
     const size_t n = PetscMin((size_t)st.st_size, sizeof(magic));
 
     s->length = (size_t)st.st_size;
-    if (GPUCSRSourceRead(s, 0, n, magic, f) || GPUCSRDecoderFind(magic, n, &d, f)) return 1;
+    if (GPUCSRInputRead(s, 0, n, magic, f) || GPUCSRDecoderFind(magic, n, &d, f)) return 1;
     return d ? OpenDecoder(s, d, f) : OpenPlaces(s, f);
   }
   if (FillFirst(s, named && S_ISFIFO(st.st_mode), f) || GPUCSRDecoderFind(s->input, s->taken, &d, f)) return 1;
   return OpenDecoder(s, d ? d : GPUCSRDecoderCopy(), f);
 }
 
-int GPUCSRSourceOpen(const char name[], int others, GPUCSRSource **source, GPUCSRFault *f)
+int GPUCSRInputOpen(const char name[], int others, GPUCSRInput **source, GPUCSRFault *f)
 {
-  GPUCSRSource *s = *source = Create(f);
-  const int     already     = AlreadyOpen(name);
+  GPUCSRInput *s = *source = Create(f);
+  const int    already     = AlreadyOpen(name);
 
   if (!s) return 1;
   s->fd = already >= 0 ? fcntl(already, F_DUPFD_CLOEXEC, 0) : open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* without O_NONBLOCK a named pipe waits for a writer */
   if (s->fd < 0) GPUCSRFaultSet(f, 0, 0, "cannot be opened: %s", strerror(errno));
   else if (!OpenFile(s, already < 0, others, f)) return 0;
-  GPUCSRSourceClose(s);
+  GPUCSRInputClose(s);
   *source = NULL;
   return 1;
 }
 
-int GPUCSRSourceIsStream(const GPUCSRSource *s)
+int GPUCSRInputIsStream(const GPUCSRInput *s)
 {
   return s->decoder != NULL;
 }
 
-int GPUCSRSourceIsRegular(const GPUCSRSource *s)
+int GPUCSRInputIsRegular(const GPUCSRInput *s)
 {
   return s->regular;
 }
 
-const char *GPUCSRSourceKind(const GPUCSRSource *s)
+const char *GPUCSRInputKind(const GPUCSRInput *s)
 {
   if (!s->decoder) return "";
   if (s->decoder != GPUCSRDecoderCopy()) return s->length ? ", compressed" : ", compressed, from a pipe";
   return ", from a pipe";
 }
 
-int64_t GPUCSRSourceBytes(const GPUCSRSource *s)
+int64_t GPUCSRInputBytes(const GPUCSRInput *s)
 {
   return (int64_t)s->length;
 }
 
-int64_t GPUCSRSourceText(const GPUCSRSource *s)
+int64_t GPUCSRInputText(const GPUCSRInput *s)
 {
   return (int64_t)(s->decoder ? s->handed : s->length);
 }
 
-size_t GPUCSRSourceSize(const GPUCSRSource *s)
+size_t GPUCSRInputSize(const GPUCSRInput *s)
 {
   return s->size;
 }
 
-double GPUCSRSourceDone(const GPUCSRSource *s)
+double GPUCSRInputDone(const GPUCSRInput *s)
 {
   if (!s->length) return s->decoder ? 0 : 1;
   return (double)(s->decoder ? s->taken : s->begin) / (double)s->length;
@@ -271,7 +271,7 @@ double GPUCSRSourceDone(const GPUCSRSource *s)
 
 /* ---- Reading */
 
-int GPUCSRSourceRead(const GPUCSRSource *s, size_t at, size_t bytes, void *to, GPUCSRFault *f)
+int GPUCSRInputRead(const GPUCSRInput *s, size_t at, size_t bytes, void *to, GPUCSRFault *f)
 {
   if (s->fd < 0) {
     if (bytes) memcpy(to, s->memory + s->mark + at, bytes);
@@ -289,7 +289,7 @@ int GPUCSRSourceRead(const GPUCSRSource *s, size_t at, size_t bytes, void *to, G
 }
 
 /* More of the file for the decoder */
-static int Fill(GPUCSRSource *s, GPUCSRFault *f)
+static int Fill(GPUCSRInput *s, GPUCSRFault *f)
 {
   ssize_t n;
 
@@ -303,7 +303,7 @@ static int Fill(GPUCSRSource *s, GPUCSRFault *f)
   return 0;
 }
 
-static int Decode(GPUCSRSource *s, size_t atleast, GPUCSRFault *f)
+static int Decode(GPUCSRInput *s, size_t atleast, GPUCSRFault *f)
 {
   if (!s->begun && atleast < MAGIC) atleast = MAGIC;
   while (s->ntext < atleast && !s->flow.done) {
@@ -333,7 +333,7 @@ static int Decode(GPUCSRSource *s, size_t atleast, GPUCSRFault *f)
 }
 
 /* Gather at least so many bytes from the beginning, if there are so many, up to a line feed. more: the text goes on */
-static int Head(GPUCSRSource *s, size_t want, size_t *bytes, int *more, GPUCSRFault *f)
+static int Head(GPUCSRInput *s, size_t want, size_t *bytes, int *more, GPUCSRFault *f)
 {
   char *head;
 
@@ -345,11 +345,11 @@ static int Head(GPUCSRSource *s, size_t want, size_t *bytes, int *more, GPUCSRFa
   if (!head) return GPUCSRFaultSet(f, 0, 0, "no memory for %zu bytes of text", *bytes);
   s->head = head;
   if (s->decoder) memcpy(head, s->text, *bytes);
-  else if (GPUCSRSourceRead(s, 0, *bytes, head, f)) return 1;
+  else if (GPUCSRInputRead(s, 0, *bytes, head, f)) return 1;
   return 0;
 }
 
-int GPUCSRSourceHeader(GPUCSRSource *s, int format, GPUCSRTextHeader *h, GPUCSRFault *f)
+int GPUCSRInputHeader(GPUCSRInput *s, int format, GPUCSRTextHeader *h, GPUCSRFault *f)
 {
   for (size_t want = 1 << 16;; want *= 4) {
     size_t bytes, whole;
@@ -375,7 +375,7 @@ int GPUCSRSourceHeader(GPUCSRSource *s, int format, GPUCSRTextHeader *h, GPUCSRF
   }
 }
 
-int GPUCSRSourceSettle(GPUCSRSource *s, GPUCSRFault *f)
+int GPUCSRInputSettle(GPUCSRInput *s, GPUCSRFault *f)
 {
   if (!s->decoder) return 0;
   for (size_t want = s->block; !s->flow.done; want = 2 * s->ntext)
@@ -392,7 +392,7 @@ int GPUCSRSourceSettle(GPUCSRSource *s, GPUCSRFault *f)
 
 /* ---- Blocks */
 
-void GPUCSRSourceSkip(GPUCSRSource *s, size_t bytes, int64_t lines)
+void GPUCSRInputSkip(GPUCSRInput *s, size_t bytes, int64_t lines)
 {
   s->line += lines;
   if (s->decoder) {
@@ -404,7 +404,7 @@ void GPUCSRSourceSkip(GPUCSRSource *s, size_t bytes, int64_t lines)
 }
 
 /* The begin of the first line at or behind this place */
-static int LineBegin(const GPUCSRSource *s, size_t at, size_t *begin, GPUCSRFault *f)
+static int LineBegin(const GPUCSRInput *s, size_t at, size_t *begin, GPUCSRFault *f)
 {
   char text[WINDOW];
 
@@ -414,7 +414,7 @@ static int LineBegin(const GPUCSRSource *s, size_t at, size_t *begin, GPUCSRFaul
     const size_t n = PetscMin(sizeof(text), s->end - at);
     const char  *p;
 
-    if (GPUCSRSourceRead(s, at, n, text, f)) return 1;
+    if (GPUCSRInputRead(s, at, n, text, f)) return 1;
     p = (const char *)memchr(text, '\n', n);
     if (!p) continue;
     *begin = at + (size_t)(p - text) + 1;
@@ -423,7 +423,7 @@ static int LineBegin(const GPUCSRSource *s, size_t at, size_t *begin, GPUCSRFaul
   return 0;
 }
 
-int GPUCSRSourcePart(GPUCSRSource *s, int rank, int size, size_t blockbytes, GPUCSRFault *f)
+int GPUCSRInputPart(GPUCSRInput *s, int rank, int size, size_t blockbytes, GPUCSRFault *f)
 {
   size_t text, begin, end;
 
@@ -437,7 +437,7 @@ int GPUCSRSourcePart(GPUCSRSource *s, int rank, int size, size_t blockbytes, GPU
 }
 
 /* Whole lines of a stream */
-static int NextOfStream(GPUCSRSource *s, GPUCSRBlock *b, GPUCSRFault *f)
+static int NextOfStream(GPUCSRInput *s, GPUCSRBlock *b, GPUCSRFault *f)
 {
   for (size_t want = s->block;; want *= 2) {
     size_t n, rest;
@@ -465,7 +465,7 @@ static int NextOfStream(GPUCSRSource *s, GPUCSRBlock *b, GPUCSRFault *f)
   }
 }
 
-int GPUCSRSourceNext(GPUCSRSource *s, GPUCSRBlock *b, GPUCSRFault *f)
+int GPUCSRInputNext(GPUCSRInput *s, GPUCSRBlock *b, GPUCSRFault *f)
 {
   size_t end = s->end;
 
@@ -484,7 +484,7 @@ int GPUCSRBlockLoad(GPUCSRBlock *b, GPUCSRFault *f)
   if (b->text) return 0;
   b->text = (char *)malloc(b->bytes + 1);
   if (!b->text) return GPUCSRFaultSet(f, 0, 0, "no memory for a block of %zu bytes of text", b->bytes);
-  if (GPUCSRSourceRead(b->source, b->offset, b->bytes, b->text, f)) return 1;
+  if (GPUCSRInputRead(b->source, b->offset, b->bytes, b->text, f)) return 1;
   if (b->text[b->bytes - 1] != '\n') b->text[b->bytes++] = '\n'; /* the last line of the file */
   return 0;
 }
@@ -499,7 +499,7 @@ int64_t GPUCSRBlockLine(const GPUCSRBlock *b)
   for (size_t at = 0; at < b->offset; at += sizeof(text)) {
     const size_t n = PetscMin(sizeof(text), b->offset - at);
 
-    if (GPUCSRSourceRead(b->source, at, n, text, &f)) break; /* the number is part of a message already */
+    if (GPUCSRInputRead(b->source, at, n, text, &f)) break; /* the number is part of a message already */
     for (const char *p = text; (p = (const char *)memchr(p, '\n', (size_t)(text + n - p))); p++) line++;
   }
   return line;

@@ -33,13 +33,13 @@ static int Keep(void *ctx, GPUCSRBlock *block, GPUCSRFault *f)
   return 0;
 }
 
-static int Boeing(File *F, GPUCSRSource *s, size_t cut)
+static int Boeing(File *F, GPUCSRInput *s, size_t cut)
 {
   GPUCSRLines lines;
   int64_t    *pointer = NULL;
   int         failed;
 
-  if (GPUCSRSourceSettle(s, &F->fault) || GPUCSRLinesCreate(s, 1, &lines, &F->fault)) return 1;
+  if (GPUCSRInputSettle(s, &F->fault) || GPUCSRLinesCreate(s, 1, &lines, &F->fault)) return 1;
   failed = GPUCSRBoeingPointers(&F->header, &lines, &pointer, &F->fault);
   for (int64_t k = 0; !failed && k < F->header.entries; k += (int64_t)cut) {
     GPUCSRBlock block;
@@ -57,14 +57,14 @@ static int Boeing(File *F, GPUCSRSource *s, size_t cut)
 }
 
 /* PETSc binary, as far as its header and rows can be checked without a matrix */
-static int Binary(GPUCSRSource *s, GPUCSRFault *f)
+static int Binary(GPUCSRInput *s, GPUCSRFault *f)
 {
   GPUCSRBinary b;
   int64_t      row[ROWS / 64 + 1] = {0};
   PetscInt    *j;
   PetscScalar *v;
 
-  if (GPUCSRSourceSettle(s, f) || GPUCSRBinaryHeader(s, &b, f) || b.nz < 0 || b.M > ROWS / 64 || GPUCSRBinaryRows(&b, 0, b.M, row, f)) return 1;
+  if (GPUCSRInputSettle(s, f) || GPUCSRBinaryHeader(s, &b, f) || b.nz < 0 || b.M > ROWS / 64 || GPUCSRBinaryRows(&b, 0, b.M, row, f)) return 1;
   j = (PetscInt *)malloc((size_t)b.nz * sizeof(*j) + 1);
   v = (PetscScalar *)malloc((size_t)b.nz * sizeof(*v) + 1);
   GPUCSRBinaryColumns(&b, 0, b.M, row, 0, j, 1, f);
@@ -76,21 +76,21 @@ static int Binary(GPUCSRSource *s, GPUCSRFault *f)
 
 static void Read(File *F, const uint8_t *data, size_t size, size_t cut, int how)
 {
-  GPUCSRSource *s = NULL;
+  GPUCSRInput *s = NULL;
 
   memset(F, 0, sizeof(*F));
-  F->failed = GPUCSRSourceMemory(data, size, &s, &F->fault) || GPUCSRSourceHeader(s, -1, &F->header, &F->fault);
+  F->failed = GPUCSRInputMemory(data, size, &s, &F->fault) || GPUCSRInputHeader(s, -1, &F->header, &F->fault);
   if (!F->failed) {
     if (F->header.format == GPUCSR_TEXT_LIBSVM && how & 2) GPUCSRLibsvmBound(&F->header, 1, how >> 2);
     if (F->header.format == GPUCSR_TEXT_PETSC) F->failed = 1 + Binary(s, &F->fault);
   }
   if (!F->failed && F->header.format == GPUCSR_TEXT_BOEING) F->failed = Boeing(F, s, cut);
   else if (!F->failed) {
-    GPUCSRSourceSkip(s, F->header.bytes, F->header.lines);
-    F->failed = GPUCSRSourcePart(s, 0, 1, cut, &F->fault) || GPUCSRSourceParse(s, &F->header, how & 1, 1, 3, Keep, F, &F->fault);
+    GPUCSRInputSkip(s, F->header.bytes, F->header.lines);
+    F->failed = GPUCSRInputPart(s, 0, 1, cut, &F->fault) || GPUCSRInputParse(s, &F->header, how & 1, 1, 3, Keep, F, &F->fault);
   }
   if (!F->failed && F->header.format == GPUCSR_TEXT_MARKET && F->entries != F->header.entries) F->failed = 1;
-  GPUCSRSourceClose(s);
+  GPUCSRInputClose(s);
 }
 
 static void Must(int ok)

@@ -140,8 +140,9 @@ static PetscErrorCode PolynomialFromOptions(KSP ksp, GPUCSROptionItems PetscOpti
 
 static PetscErrorCode KSPSetFromOptions_GPUCG(KSP ksp, GPUCSROptionItems PetscOptionsObject)
 {
-  KSP_GPU *k      = (KSP_GPU *)ksp->data;
-  PetscInt degree = k->degree;
+  KSP_GPU  *k      = (KSP_GPU *)ksp->data;
+  PetscInt  degree = k->degree;
+  PetscBool set;
 
   PetscFunctionBegin;
   PetscOptionsHeadBegin(PetscOptionsObject, "KSPGPUCG options");
@@ -150,7 +151,8 @@ static PetscErrorCode KSPSetFromOptions_GPUCG(KSP ksp, GPUCSROptionItems PetscOp
   PetscCall(PrecisionFromOptions(k, PetscOptionsObject, "-ksp_gpucg_precision"));
   PetscCall(PetscOptionsBool("-ksp_gpucg_tiles", "Older name of -ksp_gpucg_halo_recomputation", "None", k->halo, &k->halo, NULL));
   PetscCall(PetscOptionsBool("-ksp_gpucg_halo_recomputation", "Recompute halos in a persistent kernel, where they fit, to save one grid-wide reduction an iteration", "None", k->halo, &k->halo, NULL));
-  PetscCall(PetscOptionsBool("-ksp_gpucg_true_residual", "Compute the true residual on exit", "KSPGPUSetTrueResidual", k->guard, &k->guard, NULL));
+  PetscCall(PetscOptionsBool("-ksp_gpucg_true_residual", "Compute the true residual on exit", "KSPGPUSetTrueResidual", k->guard, &k->guard, &set));
+  if (set) k->guardasked = PETSC_TRUE;
   PetscCall(PetscOptionsInt("-ksp_gpucg_polynomial_degree", "Steps of the Chebyshev iteration that is the preconditioner", "KSPGPUSetPolynomial", degree, &degree, NULL));
   PetscCall(PolynomialFromOptions(ksp, PetscOptionsObject, "-ksp_gpucg_polynomial_eigenvalues", degree));
   PetscOptionsHeadEnd();
@@ -159,13 +161,15 @@ static PetscErrorCode KSPSetFromOptions_GPUCG(KSP ksp, GPUCSROptionItems PetscOp
 
 static PetscErrorCode KSPSetFromOptions_GPUBCGS(KSP ksp, GPUCSROptionItems PetscOptionsObject)
 {
-  KSP_GPU *k      = (KSP_GPU *)ksp->data;
-  PetscInt degree = k->degree;
+  KSP_GPU  *k      = (KSP_GPU *)ksp->data;
+  PetscInt  degree = k->degree;
+  PetscBool set;
 
   PetscFunctionBegin;
   PetscOptionsHeadBegin(PetscOptionsObject, "KSPGPUBCGS options");
   PetscCall(GPUKSPPathFromOptions(k, PetscOptionsObject, "-ksp_gpubcgs_path"));
-  PetscCall(PetscOptionsBool("-ksp_gpubcgs_true_residual", "Compute the true residual on exit", "KSPGPUSetTrueResidual", k->guard, &k->guard, NULL));
+  PetscCall(PetscOptionsBool("-ksp_gpubcgs_true_residual", "Compute the true residual on exit", "KSPGPUSetTrueResidual", k->guard, &k->guard, &set));
+  if (set) k->guardasked = PETSC_TRUE;
   PetscCall(PetscOptionsInt("-ksp_gpubcgs_polynomial_degree", "Steps of the Chebyshev iteration that is the preconditioner", "KSPGPUSetPolynomial", degree, &degree, NULL));
   PetscCall(PolynomialFromOptions(ksp, PetscOptionsObject, "-ksp_gpubcgs_polynomial_eigenvalues", degree));
   PetscOptionsHeadEnd();
@@ -210,7 +214,8 @@ static PetscErrorCode KSPGPUCGSetVariant_GPU(KSP ksp, KSPGPUVariant variant)
 static PetscErrorCode KSPGPUSetTrueResidual_GPU(KSP ksp, PetscBool compute)
 {
   PetscFunctionBegin;
-  ((KSP_GPU *)ksp->data)->guard = compute;
+  ((KSP_GPU *)ksp->data)->guard      = compute;
+  ((KSP_GPU *)ksp->data)->guardasked = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -122,10 +122,11 @@ struct _n_KSP_GPU {
   KSPGPUVariant   variant;
   KSPGPUPrecision precision;
   KSPGPUPath      path;
-  PetscBool       guard;    /* take the true residual at the end */
-  PetscBool       halo;     /* recompute halos in a persistent kernel where they fit */
-  PetscInt        degree;   /* of a polynomial preconditioner; 0: none */
-  PetscReal       given[2]; /* the eigenvalues it is to be made for; 0 where they are to be estimated */
+  PetscBool       guard;      /* take the true residual at the end, */
+  PetscBool       guardasked; /* be it dear or not */
+  PetscBool       halo;       /* recompute halos in a persistent kernel where they fit */
+  PetscInt        degree;     /* of a polynomial preconditioner; 0: none */
+  PetscReal       given[2];   /* the eigenvalues it is to be made for; 0 where they are to be estimated */
 
   /* what its type adds */
   const char *petsc;                              /* PETSc's type, */
@@ -165,6 +166,7 @@ struct _n_KSP_GPU {
   PetscInt64            nnumbers;         /* how often they were made */
   GPUKSPPCKey           numberskey;
   struct _n_GPUMGCycle *cycle;     /* the preconditioner is that of multigrid */
+  Mat                   factor;    /* or it is solves with this one, not counted */
   PetscReal             lambda[2]; /* eigenvalues that the polynomial is made for */
   GPUKSPEigenvaluesKey  lambdakey;
 
@@ -256,6 +258,7 @@ GPUCSR_INTERN PetscErrorCode GPUKSPProduct(KSP, KSP_GPU *, GPUKSPVectors *, int,
 /* precond.c */
 GPUCSR_INTERN PetscErrorCode GPUKSPPCFind(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCMake(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPPCCheck(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCDiagonal(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCEigenvalues(KSP, KSP_GPU *, PetscBool *);
 

@@ -2,7 +2,7 @@
   What the solvers take from the PC, so that PETSc is not asked in each iteration. A preconditioner is a row of the list below. What it does to a vector is found by applying it to
   unit vectors once, and kept until the PC, or the matrix that it is made from, is another one.
 
-  One that is the device's own work (a cycle of multigrid, and triangular solves would be) is a row of kind GPUKSP_PC_APART with its own apply(): graphs have it inside.
+  One that is the device's own work (a cycle of multigrid, triangular solves) is a row of kind GPUKSP_PC_APART with its own apply(): graphs have it inside.
 */
 #include "gpukspimpl.h"
 #include "../../pc/impls/mg/cycle.h"
@@ -164,6 +164,67 @@ static PetscErrorCode ApplyCycle(KSP_GPU *k, const double *r, double *z, PetscBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The factor whose solves are all that the PC does; NULL: it has none, or does more. A single block of PCBJACOBI is that of its own PC */
+static PetscErrorCode FactorOf(PC pc, Mat *F)
+{
+  PetscBool factor, blocks, preonly;
+  KSP      *sub;
+  PetscInt  n;
+
+  PetscFunctionBegin;
+  *F = NULL;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)pc, &factor, PCILU, PCICC, PCLU, PCCHOLESKY, ""));
+  PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCBJACOBI, &blocks));
+  if (factor) PetscCall(PCFactorGetMatrix(pc, F));
+  if (!blocks) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PCBJacobiGetSubKSP(pc, &n, NULL, &sub));
+  PetscCall(PetscObjectTypeCompare((PetscObject)sub[0], KSPPREONLY, &preonly));
+  if (n == 1 && preonly) PetscCall(FactorOf(sub[0]->pc, F));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode AcceptFactor(PC pc, PetscInt *bs, PetscInt *variant, PetscBool *yes)
+{
+  Mat          F;
+  GPUCSRDevice dev;
+
+  PetscFunctionBegin;
+  (void)bs;
+  PetscCall(FactorOf(pc, &F));
+  PetscCall(MatGPUCSRFactorDevice_Private(F, &dev));
+  *yes     = (PetscBool)(dev != NULL);
+  *variant = F ? (PetscInt)((PetscObject)F)->id : 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MakeFactor(KSP ksp, KSP_GPU *k)
+{
+  GPUCSRDevice dev;
+
+  PetscFunctionBegin;
+  PetscCall(FactorOf(ksp->pc, &k->factor));
+  PetscCall(MatGPUCSRFactorDevice_Private(k->factor, &dev));
+  PetscCheck(dev == k->dev, PETSC_COMM_SELF, PETSC_ERR_GPU, "The factor of PC type %s is on another device than the matrix", ((PetscObject)ksp->pc)->type_name);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ApplyFactor(KSP_GPU *k, const double *r, double *z, PetscBool rule, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  (void)rule;
+  (void)s;
+  PetscCall(MatGPUCSRFactorSolveArrays_Private(k->factor, r, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Has what is applied between steps done so without trouble? */
+PetscErrorCode GPUKSPPCCheck(KSP_GPU *k)
+{
+  PetscFunctionBegin;
+  if (k->pc.kind == GPUKSP_PC_APART && k->pc.row->apply == ApplyFactor) PetscCall(MatGPUCSRFactorCheck_Private(k->factor));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* type, where it is applied, are its numbers so many a row, accept(), make(), apply(). The first that serves is taken */
 static const GPUKSPPC list[] = {
   {PCNONE,     GPUKSP_PC_NONE,     PETSC_TRUE,  Always,            NULL,        NULL       },
@@ -172,6 +233,11 @@ static const GPUKSPPC list[] = {
   {PCPBJACOBI, GPUKSP_PC_APART,    PETSC_TRUE,  AcceptBlocks,      MakeNumbers, ApplyBlocks},
   {PCMG,       GPUKSP_PC_APART,    PETSC_FALSE, AcceptCycle,       MakeCycle,   ApplyCycle },
   {PCGAMG,     GPUKSP_PC_APART,    PETSC_FALSE, AcceptCycle,       MakeCycle,   ApplyCycle },
+  {PCILU,      GPUKSP_PC_APART,    PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
+  {PCICC,      GPUKSP_PC_APART,    PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
+  {PCLU,       GPUKSP_PC_APART,    PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
+  {PCCHOLESKY, GPUKSP_PC_APART,    PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
+  {PCBJACOBI,  GPUKSP_PC_APART,    PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
 };
 static const GPUKSPPC any = {NULL, GPUKSP_PC_ANY, PETSC_FALSE, Always, NULL, NULL};
 

@@ -227,6 +227,8 @@ static PetscErrorCode Run(KSP ksp, KSP_GPU *k)
     PetscCall(GPUKSPRefine(ksp, k));
     if (CGGivenUp(k->state) && !CGImproved(k->state)) PetscFunctionReturn(PETSC_SUCCESS); /* what there was is better */
   } else PetscCall(GPUKSPIterate(ksp, k));
+  PetscCall(k->dev->ops->streamsynchronize(k->dev->id, k->dev->stream));
+  PetscCall(GPUKSPPCCheck(k));
   PetscCall(GPUKSPStore(k, k->persistent.v.x, ksp->vec_sol));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

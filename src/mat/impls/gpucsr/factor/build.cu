@@ -367,10 +367,10 @@ static PetscErrorCode Mirror(GPUCSRFactorCSR *F, GPUCSRStream st)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Reset(GPUCSRTriangle *T, GPUCSRStream st)
+static PetscErrorCode Reset(GPUCSRTriangle *T, int turn, GPUCSRStream st)
 {
   PetscFunctionBegin;
-  for (int k = 0; k < 2; k++) GPUCSR_CUDA(cudaMemsetAsync(T->x[k], GPUCSR_ABSENT, sizeof(double) * (size_t)T->n, (cudaStream_t)st));
+  GPUCSR_CUDA(cudaMemsetAsync(T->x[turn], GPUCSR_ABSENT, sizeof(double) * (size_t)T->n, (cudaStream_t)st));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -43,6 +43,8 @@ PetscErrorCode MatGPUCSRFactorPattern_Private(Mat_GPUCSRFactor *f, int n, int64_
   PetscFunctionBegin;
   for (int k = 0; k < 2; k++) PetscCall(GPUCSRFactorPairDestroy(dev, &f->pair[k]));
   PetscCall(GPUCSRFactorCSRCreate(dev, n, nnz, M));
+  M->longest = 0;
+  for (int r = 0; r < n; r++) M->longest = PetscMax(M->longest, type == GPUCSR_INT32 ? ((const int32_t *)i)[r + 1] - ((const int32_t *)i)[r] : (int)(((const int64_t *)i)[r + 1] - ((const int64_t *)i)[r]));
   PetscCall(GPUCSRUpload(dev, M->i, GPUCSR_INT32, i, type, (size_t)n + 1, PETSC_FALSE, dev->stream, NULL));
   PetscCall(GPUCSRUpload(dev, M->j, GPUCSR_INT32, j, type, (size_t)nnz, PETSC_FALSE, dev->stream, NULL));
   PetscCall((*GPUCSRTriangleOpsGet(dev)->inspect)(dev, M, bad, dev->stream));
@@ -328,6 +330,7 @@ static PetscErrorCode Launch(Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, const do
   const int                n = Sweeps(f, kind, w);
 
   PetscFunctionBegin;
+  for (int k = 0; k < n && f->recorded; k++) PetscCall((*ops->reset)(w[k].T, w[k].T->turn, s)); /* the graph may have run since the last solve */
   if (f->sweeps) PetscCall((*ops->jacobi)(f->vectors.dev, f->sweeps, w, n, b, x, s));
   else PetscCall((*ops->solve)(f->vectors.dev, (GPUCSRSolveMethod)f->chosen, w, n, b, x, (volatile int *)f->trouble, s));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -378,5 +381,49 @@ PetscErrorCode MatGPUCSRFactorSolve_Private(Mat F, Mat_GPUCSRFactor *f, GPUCSRSo
   PetscCall(MatGPUCSRVecRestore_Private(&f->vectors, b, PETSC_TRUE, PETSC_FALSE, &ob));
   PetscCall(MatGPUCSRVecRestore_Private(&f->vectors, x, PETSC_FALSE, PETSC_TRUE, &ox));
   PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- for a solver that has arrays of the device, and a graph ---- */
+
+/* The device that solves with F run on; NULL: they are PETSc's, or F is no factor of ours */
+PetscErrorCode MatGPUCSRFactorDevice_Private(Mat F, GPUCSRDevice *dev)
+{
+  PetscContainer    c = NULL;
+  Mat_GPUCSRFactor *f;
+
+  PetscFunctionBegin;
+  *dev = NULL;
+  if (F) PetscCall(PetscObjectQuery((PetscObject)F, MATGPUCSRFACTOR, (PetscObject *)&c));
+  if (!c) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscContainerGetPointer(c, (void **)&f));
+  if (f->ondevice) *dev = f->vectors.dev;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* x = the solution for b, in the order of the device's stream; may be recorded, once it has run */
+PetscErrorCode MatGPUCSRFactorSolveArrays_Private(Mat F, const double *b, double *x)
+{
+  Mat_GPUCSRFactor *f;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRFactorGet_Private(F, &f));
+  PetscCheck(f->ondevice, PETSC_COMM_SELF, PETSC_ERR_GPU, "A factor of %" PetscInt_FMT " rows has left the device", F->rmap->n);
+  if (f->vectors.last && f->vectors.last != f->vectors.dev->stream) PetscCall(GPUCSRDeviceSynchronize(f->vectors.dev));
+  f->vectors.last = f->vectors.dev->stream;
+  f->recorded     = PETSC_TRUE;
+  for (int k = 0; k < 2; k++) f->pair[0].T[k].turn = 0;
+  PetscCall(Launch(f, GPUCSR_SOLVE, b, x, f->vectors.dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Did all solves so far get the results that they waited for? The device has done them */
+PetscErrorCode MatGPUCSRFactorCheck_Private(Mat F)
+{
+  Mat_GPUCSRFactor *f;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRFactorGet_Private(F, &f));
+  PetscCheck(!f->trouble || !*(volatile int *)f->trouble, PETSC_COMM_SELF, PETSC_ERR_GPU, "A triangular solve of %" PetscInt_FMT " rows waited too long for results of other rows", F->rmap->n);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -5,14 +5,12 @@
 */
 #include "factorimpl.h"
 
-static const char KEY[] = "MatGPUCSRFactor";
-
 PetscErrorCode MatGPUCSRFactorGet_Private(Mat F, Mat_GPUCSRFactor **f)
 {
   PetscContainer c;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectQuery((PetscObject)F, KEY, (PetscObject *)&c));
+  PetscCall(PetscObjectQuery((PetscObject)F, MATGPUCSRFACTOR, (PetscObject *)&c));
   PetscCheck(c, PETSC_COMM_SELF, PETSC_ERR_PLIB, "This factor is not one of solver type %s", MATSOLVERGPUCSR);
   PetscCall(PetscContainerGetPointer(c, (void **)f));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -534,7 +532,7 @@ static PetscErrorCode MatDestroy_GPUCSRFactor(Mat F)
   PetscCall(ISDestroy(&f->row));
   PetscCall(ISDestroy(&f->col));
   PetscCall(PetscFree(f));
-  PetscCall(PetscObjectCompose((PetscObject)F, KEY, NULL));
+  PetscCall(PetscObjectCompose((PetscObject)F, MATGPUCSRFACTOR, NULL));
   F->ops->destroy = destroy;
   PetscCall((*destroy)(F));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -579,7 +577,7 @@ static PetscErrorCode MatGetFactor_SeqAIJGPUCSR(Mat A, MatFactorType type, Mat *
   PetscCall(PetscNew(&f));
   PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &c));
   PetscCall(PetscContainerSetPointer(c, f));
-  PetscCall(PetscObjectCompose((PetscObject)*B, KEY, (PetscObject)c));
+  PetscCall(PetscObjectCompose((PetscObject)*B, MATGPUCSRFACTOR, (PetscObject)c));
   PetscCall(PetscContainerDestroy(&c));
   f->type      = type;
   f->symmetric = (PetscBool)(type == MAT_FACTOR_CHOLESKY || type == MAT_FACTOR_ICC);

@@ -4,6 +4,9 @@
 #include "../gpucsrimpl.h"
 #include "triangle.h"
 
+/* What a factor has besides PETSc's hangs on it under this name */
+#define MATGPUCSRFACTOR "MatGPUCSRFactor"
+
 /* The solves of a factor, as PETSc has them */
 typedef enum {
   GPUCSR_SOLVE,
@@ -45,6 +48,7 @@ typedef struct {
   PetscBool        positive;           /* no negative number in the diagonal */
   int              method, sweeps;     /* as asked for; sweeps 0: exact */
   int              chosen;
+  PetscBool        recorded; /* a graph has a solve in it, whose results by place are in the first x of each triangle whenever it runs */
   char             why[256], whynot[512];
   void            *trouble; /* page-locked, set by a solve that waited too long */
   GPUCSRFactorPair pair[2]; /* A, transposed */

@@ -331,9 +331,10 @@ static PetscErrorCode Jacobi(GPUCSRDevice dev, int sweeps, const GPUCSRSweep *sw
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Reset(GPUCSRTriangle *T, GPUCSRStream s)
+static PetscErrorCode Reset(GPUCSRTriangle *T, int turn, GPUCSRStream s)
 {
   (void)T;
+  (void)turn;
   (void)s;
   return PETSC_SUCCESS;
 }

@@ -224,7 +224,7 @@ PetscErrorCode GPUCSRTriangleSlices(GPUCSRDevice dev, const GPUCSRFactorCSR *F, 
   PetscCall(PetscFree2(key, rows));
   PetscCall(ierr);
   PetscCall((*ops->fill)(dev, F, T, PETSC_TRUE, s));
-  PetscCall((*ops->reset)(T, s));
+  for (int k = 0; k < 2; k++) PetscCall((*ops->reset)(T, k, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -69,7 +69,7 @@ typedef struct {
 
 /* The factor, on the device */
 typedef struct {
-  int     n;
+  int     n, longest; /* entries of its longest row */
   int64_t nnz;
   int    *i, *j, *diag; /* diag: place of the diagonal in j and a */
   double *a;            /* that of the diagonal is not read by solves */
@@ -146,8 +146,8 @@ typedef struct {
   PetscErrorCode (*solve)(GPUCSRDevice, GPUCSRSolveMethod, const GPUCSRSweep *, int nsweeps, const double *b, double *x, volatile int *trouble, GPUCSRStream);
   /* the same, each triangle by so many Jacobi sweeps */
   PetscErrorCode (*jacobi)(GPUCSRDevice, int sweeps, const GPUCSRSweep *, int nsweeps, const double *b, double *x, GPUCSRStream);
-  /* both x of T are made ready for a first solve */
-  PetscErrorCode (*reset)(GPUCSRTriangle *T, GPUCSRStream);
+  /* this x of T is made ready for a solve */
+  PetscErrorCode (*reset)(GPUCSRTriangle *T, int turn, GPUCSRStream);
 } GPUCSRTriangleOps;
 GPUCSR_INTERN const GPUCSRTriangleOps  GPUCSRTriangleOps_Host;
 GPUCSR_INTERN const GPUCSRTriangleOps  GPUCSRTriangleOps_CUDA;

@@ -1,5 +1,5 @@
 /* The profile of one NVIDIA H200, made by src/benchmarks/fit.c; its lines are explained in profile.c */
-"gpucsr-profile 2\n"
+"gpucsr-profile 3\n"
 "machine NVIDIA H200\n"
 "cost csr csr_adaptive 16 0 1024  3.604 0.1326 0.2382 0 0.00273 0.2892 0 0 4.667 0 0 0 22.37  21.1 0.0219\n"
 "cost csr csr_vector32_wide4 128 256 inf  2.028 0.1185 0.1356 0.3935 0.303 0.1029 0 0 1.626 0 0.09781 2.275 29.46  3.3 0\n"

@@ -1,0 +1,7 @@
+#!/bin/bash
+#
+# The formulas of Verschoor's and Jalba's model of CG, on their parameters, beside numbers worked out by hand. ROOT/tests/run.sh runs it.
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
+command -v python3 >/dev/null || { echo "skipped: no python3"; exit 77; }
+exec python3 src/benchmarks/papers/cgmodel.py -check
