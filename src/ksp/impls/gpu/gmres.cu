@@ -256,14 +256,6 @@ static unsigned Blocks(int n, int most)
   return PetscMax(1u, PetscMin((unsigned)most, GPUCSRBlocks((int64_t)n / 2, THREADS)));
 }
 
-/* The counter of blocks that have ended, at 0: each launch leaves it so */
-PetscErrorCode GPUGMRESDeviceReset(const GPUGMRESPass *a, GPUCSRStream s)
-{
-  PetscFunctionBegin;
-  GPUCSR_CUDA(cudaMemsetAsync(a->ended, 0, sizeof(*a->ended), (cudaStream_t)s));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode GPUGMRESDeviceProject(const GPUGMRESPass *a, GPUCSRStream s)
 {
   PetscFunctionBegin;

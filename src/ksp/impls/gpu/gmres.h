@@ -94,7 +94,7 @@ typedef struct {
   double        *sums;    /* page-locked too */
   double        *partial; /* of sums, by blocks, */
   int            most;    /* of these at most, */
-  unsigned      *ended;   /* and how many have ended */
+  unsigned      *ended;   /* and how many have ended: 0 before and after each pass */
 } GPUGMRESPass;
 
 /* out = x + diagonal . (sum of coefficient[j] times vector j), without x or the diagonal where they are NULL */
@@ -115,7 +115,6 @@ GPUKSP_RULE double GPUGMRESEntry(const GPUGMRESPass *a, double factor, const dou
 extern "C" {
 #endif
 GPUCSR_INTERN PetscErrorCode GPUGMRESDeviceBlocks(GPUCSRDevice, int *);
-GPUCSR_INTERN PetscErrorCode GPUGMRESDeviceReset(const GPUGMRESPass *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUGMRESDeviceProject(const GPUGMRESPass *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUGMRESDeviceUpdate(const GPUGMRESPass *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUGMRESDeviceSum(const GPUGMRESSum *, GPUCSRStream);

@@ -136,6 +136,7 @@ PetscErrorCode GPUGMRESMemory(KSP ksp, KSP_GPUGMRES *g)
 #endif
   PetscCall(Lock(g));
   PetscCall(GPUKSPGrow(k, sizeof(double) * (1 + (size_t)(m + 1) * (size_t)g->most), "sums of a solver", &g->partial));
+  PetscCall(k->dev->ops->zero(k->dev->id, g->partial.p, sizeof(double), k->dev->stream)); /* no block has ended */
   PetscCall(GPUKSPGrow(k, GPUGMRESStateBytes(g->m), "the state of a solver", &g->statememory));
   PetscCall(GPUKSPGrow(k, PetscMax(1, g->stride) * sizeof(double) * (size_t)(m + 1 + z + slots + 2), "the Krylov basis of a solver", &k->vectors));
   p                = (double *)k->vectors.p;
@@ -425,6 +426,28 @@ static PetscErrorCode Column(KSP ksp, KSP_GPUGMRES *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+#if defined(GPUCSR_HAVE_CUDA)
+/* What cannot be recorded is launched step by step from then on */
+static PetscErrorCode RecordColumn(KSP ksp, KSP_GPUGMRES *g)
+{
+  KSP_GPU       *k = &g->k;
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(GPUKSPGraphBegin(k->dev->stream));
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = Column(ksp, g);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  PetscCall(GPUKSPGraphEnd(k->dev->stream, &k->graph));
+  if (ierr) PetscCall(GPUKSPGraphDestroy(&k->graph));
+  if (k->graph) PetscFunctionReturn(PETSC_SUCCESS);
+  g->launched = PETSC_MIN_INT; /* never again */
+  PetscCall(PetscInfo(ksp, "An iteration could not be recorded as a graph: each is launched by itself\n"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
 /* Column it, of which all that it needs has been launched. The first is not recorded, so that what it sets up for good is not either */
 PetscErrorCode GPUGMRESLaunch(KSP ksp, KSP_GPUGMRES *g, PetscInt it)
 {
@@ -433,18 +456,7 @@ PetscErrorCode GPUGMRESLaunch(KSP ksp, KSP_GPUGMRES *g, PetscInt it)
   PetscFunctionBegin;
 #if defined(GPUCSR_HAVE_CUDA)
   if (k->dev->ops->kernels && k->taken == KSP_GPU_PATH_GRAPH) {
-    if (!k->graph && g->launched++ > 0) {
-      PetscErrorCode ierr;
-
-      PetscCall(GPUKSPGraphBegin(k->dev->stream));
-      ierr = Column(ksp, g);
-      PetscCall(GPUKSPGraphEnd(k->dev->stream, &k->graph));
-      PetscCall(ierr);
-      if (!k->graph) {
-        g->launched = PETSC_MIN_INT; /* never again */
-        PetscCall(PetscInfo(ksp, "An iteration could not be recorded as a graph: each is launched by itself\n"));
-      }
-    }
+    if (!k->graph && g->launched++ > 0) PetscCall(RecordColumn(ksp, g));
     if (k->graph) {
       PetscCall(GPUKSPGraphLaunch(k->graph, k->dev->stream));
       g->replayed++;

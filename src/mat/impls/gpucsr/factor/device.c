@@ -43,6 +43,8 @@ PetscErrorCode MatGPUCSRFactorPattern_Private(Mat_GPUCSRFactor *f, int n, int64_
   PetscFunctionBegin;
   for (int k = 0; k < 2; k++) PetscCall(GPUCSRFactorPairDestroy(dev, &f->pair[k]));
   PetscCall(GPUCSRFactorCSRCreate(dev, n, nnz, M));
+  M->longest = 0;
+  for (int r = 0; r < n; r++) M->longest = PetscMax(M->longest, type == GPUCSR_INT32 ? ((const int32_t *)i)[r + 1] - ((const int32_t *)i)[r] : (int)(((const int64_t *)i)[r + 1] - ((const int64_t *)i)[r]));
   PetscCall(GPUCSRUpload(dev, M->i, GPUCSR_INT32, i, type, (size_t)n + 1, PETSC_FALSE, dev->stream, NULL));
   PetscCall(GPUCSRUpload(dev, M->j, GPUCSR_INT32, j, type, (size_t)nnz, PETSC_FALSE, dev->stream, NULL));
   PetscCall((*GPUCSRTriangleOpsGet(dev)->inspect)(dev, M, bad, dev->stream));

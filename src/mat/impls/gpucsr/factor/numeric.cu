@@ -2,19 +2,15 @@
   ILU and ICC on a GPU, row by row as PETSc has it (the row's entries left of the diagonal in ascending order, each times the row above that it names), so that
   factors agree to rounding: a warp a row, rows in the order of levels, each waiting for the inverse pivots of the rows that it needs.
 
-  A warp keeps its row in shared memory if that is short, and looks up where an entry of the row above goes by bisection. All blocks run at the same time, and a warp's
+  A warp keeps its row in shared memory if it fits there, which all rows do but for few, and looks up where an entry of the row above goes by bisection. All blocks run at the same time, and a warp's
   rows ascend in the order of levels, so the least row that is not done never waits in vain.
 */
 #include "await.cuh"
 
 #define NUMERIC_WARPS 8
-#define NUMERIC_ROW   96 /* entries of a row in shared memory */
-#define GROUP         4  /* rows above that are loaded together */
-
-struct RowSpace {
-  int    col[NUMERIC_ROW];
-  double val[NUMERIC_ROW];
-};
+#define NUMERIC_ROW   256  /* entries of a row in shared memory: as many as leave room for all blocks of a processor, */
+#define NUMERIC_LONG  1024 /* or, where rows are long, so many */
+#define GROUP         4    /* rows above that are loaded together */
 
 __device__ __forceinline__ int bisect(const int *j, int begin, int end, int c)
 {
@@ -121,21 +117,24 @@ __device__ __forceinline__ void eliminate_some(const GPUCSRFactorCSR &F, const R
 }
 
 template <bool SYMMETRIC>
-__global__ void __launch_bounds__(32 * NUMERIC_WARPS) numeric_kernel(GPUCSRFactorCSR F, const int *__restrict__ order, int rule, double tolerance, int *pivots, volatile int *trouble)
+__global__ void __launch_bounds__(32 * NUMERIC_WARPS) numeric_kernel(GPUCSRFactorCSR F, const int *__restrict__ order, int rule, double tolerance, int *pivots, volatile int *trouble, int room)
 {
-  __shared__ RowSpace space[NUMERIC_WARPS];
-  const int           lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, warps = (int)gridDim.x * NUMERIC_WARPS;
+  extern __shared__ double values[];
+  const int                lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, warps = (int)gridDim.x * NUMERIC_WARPS;
+
+  double *const val = values + warp * room;
+  int *const    col = (int *)(values + NUMERIC_WARPS * room) + warp * room;
 
   for (int p = warp * (int)gridDim.x + (int)blockIdx.x; p < F.n; p += warps) {
     const int  r = order[p], begin = F.i[r], length = F.i[r + 1] - begin, nlower = F.diag[r] - begin;
-    const bool fits = length <= NUMERIC_ROW;
-    const Row  R    = {r, nlower, length, fits ? space[warp].col : F.j + begin, fits ? space[warp].val : F.a + begin};
+    const bool fits = length <= room;
+    const Row  R    = {r, nlower, length, fits ? col : F.j + begin, fits ? val : F.a + begin};
     double     sum  = 0;
 
     if (fits)
       for (int e = lane; e < length; e += 32) {
-        space[warp].col[e] = F.j[begin + e];
-        space[warp].val[e] = F.a[begin + e];
+        col[e] = F.j[begin + e];
+        val[e] = F.a[begin + e];
       }
     __syncwarp();
     for (int e = 0; e < nlower; e += 32) eliminate_some<SYMMETRIC>(F, R, e, lane, pivots, trouble);
@@ -161,13 +160,16 @@ __global__ void __launch_bounds__(32 * NUMERIC_WARPS) numeric_kernel(GPUCSRFacto
 template <bool SYMMETRIC>
 static PetscErrorCode Launch(GPUCSRDevice dev, GPUCSRFactorCSR *F, const int *order, int rule, double tolerance, int *pivots, int *trouble, cudaStream_t s)
 {
-  int   blocks;
-  void *args[] = {F, &order, &rule, &tolerance, &pivots, &trouble};
+  const int    most = F->nnz / F->n > NUMERIC_LONG / 16 ? NUMERIC_LONG : NUMERIC_ROW;
+  int          blocks, room = F->longest <= most ? (F->longest + 31) / 32 * 32 : NUMERIC_ROW;
+  const size_t shared = (sizeof(int) + sizeof(double)) * NUMERIC_WARPS * (size_t)room;
+  void        *args[] = {F, &order, &rule, &tolerance, &pivots, &trouble, &room};
 
   PetscFunctionBegin;
-  PetscCall(Resident(dev, numeric_kernel<SYMMETRIC>, 32 * NUMERIC_WARPS, 0, 8, &blocks));
+  GPUCSR_CUDA(cudaFuncSetAttribute((const void *)numeric_kernel<SYMMETRIC>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
+  PetscCall(Resident(dev, numeric_kernel<SYMMETRIC>, 32 * NUMERIC_WARPS, shared, 8, &blocks));
   GPUCSR_CUDA(cudaMemsetAsync(F->dinv, 0xFF, sizeof(double) * (size_t)F->n, s));
-  GPUCSR_CUDA(cudaLaunchCooperativeKernel((const void *)numeric_kernel<SYMMETRIC>, blocks, 32 * NUMERIC_WARPS, args, 0, s));
+  GPUCSR_CUDA(cudaLaunchCooperativeKernel((const void *)numeric_kernel<SYMMETRIC>, blocks, 32 * NUMERIC_WARPS, args, shared, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

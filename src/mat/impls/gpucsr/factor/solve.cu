@@ -8,6 +8,10 @@
 
   ranges: the same, but a block has a range of neighbouring rows, whose results are in its shared memory as well: there a step takes a tenth of the time, and only results of other ranges come by way of the cache; these, and the right-hand
   side, are awaited first. A warp loads the entries of its next slices while it waits.
+
+  A warp of ranges looks, without a barrier, for results in shared memory that other warps write meanwhile; racecheck of compute-sanitizer reports such pairs as hazards. They are none: a result is 8 bytes at a
+  multiple of 8, read and written by volatile accesses, so whole and never kept in a register. It is absent before, written once, and all that its reader needs, so that nothing else has to be there before it;
+  who comes too early looks again. Barriers part marking it absent from its first use, and its last use from the next range.
 */
 #include "await.cuh"
 

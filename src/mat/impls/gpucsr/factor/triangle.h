@@ -69,7 +69,7 @@ typedef struct {
 
 /* The factor, on the device */
 typedef struct {
-  int     n;
+  int     n, longest; /* entries of its longest row */
   int64_t nnz;
   int    *i, *j, *diag; /* diag: place of the diagonal in j and a */
   double *a;            /* that of the diagonal is not read by solves */

@@ -18,7 +18,7 @@
   gpugmres and gpufgmres take the iterations of PETSc's gmres and fgmres, with the same residual norms but for rounding, and end for the same reason, whatever the preconditioner, its side, the restart, the
   refinement of the orthogonalization, the guess, and what goes wrong.
 
-    build/tests/t617-gpugmres -dll_append build/lib/libpetscgpucsr.so -mat_gpucsr_format csr [-path host_loop] [-live] [-zoo]
+    build/tests/t616-gpugmres -dll_append build/lib/libpetscgpucsr.so -mat_gpucsr_format csr [-path host_loop] [-live] [-zoo]
 */
 #include "testing.h"
 

@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""
+The model of S. Wang, S. Gu and K. Li (J. Comput. Commun. 5, 2017): docs/results/strips.md and its plot.
+
+    strips.py [-o FOLDER] [-times FILE] [SAMPLES[.xz]]
+
+Time of a product from the number of strips I (what the GPU's threads handle at a time) and one length of a row P: (A I + B) (P - P*) + p I + q, fitted to generated
+matrices alone, and asked for the real ones. Without -times the generated matrices are those of the samples whose rows are fixed or uniform in length; FILE is what
+src/benchmarks/strips.c leaves: there each of its kinds is fitted by itself, as the paper does it (csr_vector16_wide1 by a product of two lines).
+"""
+import argparse
+import numpy as np
+import clock
+import samples as S
+
+KERNELS = {"csr csr_vector16_wide1": "CSR-V", "csr csr_scalar": "CSR-S", "ell sell_row": "ELL", "jad jad_row": "JAD"}
+MADE = "constant4 constant16 constant200 uniform40 uniform50 regular_like random8 random100".split()
+THREADS = 132 * 2048
+
+
+def strips(rows, kernel, whole):
+    n = rows / (THREADS / 16 if kernel.startswith("csr csr_vector") else THREADS)
+    return np.ceil(n) if whole else n
+
+
+def bilinear(I, P):
+    return np.column_stack([np.ones(len(I)), I, P, I * P])
+
+
+def solve(X, t):
+    return np.linalg.lstsq(X / t[:, None], np.ones(len(t)), rcond=None)[0]
+
+
+def words(e):
+    return "%.0f %% | %.0f %% | %.0f %%" % (100 * e.mean(), 100 * np.median(e), 100 * e.max()) if len(e) else "| |"
+
+
+def shaped(s, which):
+    """The shape that fit.c would find for a pair that the profile has none of"""
+    best = None
+    for width in (1, 2, 4, 8, 16, 32, 64, np.inf):
+        for threads in (0, 1, 16, 256):
+            X = s.terms(which, (width, threads, np.inf))
+            e = np.mean((X @ clock.fit(s, X, which, 0) / s.us[which] - 1) ** 2)
+            if best is None or e < best[0]:
+                best = (e, (width, threads, np.inf))
+    return best[1]
+
+
+def ours(s, kernel, row, group):
+    """The terms of the profile, weights 1 / time, matrix left out"""
+    which = np.where(s.pair == s.pairs.index(kernel))[0]
+    shape = row[kernel][1] if kernel in row else shaped(s, which)
+    return clock.without(s, {kernel: (True, shape)}, group, 0, True)
+
+
+def from_samples(s, folder):
+    real = np.array([m not in clock.GENERATED for m in s.matrix_of])
+    made = np.array([m in MADE for m in s.matrix_of])
+    group, row = clock.groups(s.matrix_of), S.profile()
+    head = "| kernel | precision | generated, real | bilinear from generated: mean | median | worst | the same, I not rounded: mean | median | worst | bilinear from real, matrix left out: mean | median | worst | the profile's terms, matrix left out: mean | median | worst | nearer than any bilinear |"
+    out = [head, "| :-- | :-- | --: " + "| --: " * 13 + "|"]
+    shown = {}
+    for kernel, name in KERNELS.items():
+        told = ours(s, kernel, row, group)
+        for single in (False, True):
+            q = np.where((s.pair == s.pairs.index(kernel)) & (s.single == single))[0]
+            P = s.nnz[q] / s.rows[q] if name == "CSR-V" else s.max[q]
+            r, g = real[q], made[q] & ~s.transpose[q]
+            errors = []
+            for whole in (True, False):
+                X = bilinear(strips(s.rows[q], kernel, whole), P)
+                errors.append(np.abs(X @ solve(X[g], s.us[q][g]) / s.us[q] - 1)[r])
+            t = np.empty(len(q))
+            for m in np.unique(group[q]):
+                out_ = group[q] == m
+                t[out_] = X[out_] @ solve(X[~out_ & r], s.us[q][~out_ & r])
+            errors.append(np.abs(t / s.us[q] - 1)[r])
+            errors.append(np.abs(told[q] / s.us[q] - 1)[r])
+            wins = (errors[3] < np.min(errors[:3], 0)).sum()
+            out.append("| %s `%s` | %s | %d, %d | %s | %d of %d |" % (name, kernel.split()[1], "single" if single else "double", g.sum(), r.sum(), " | ".join(words(e) for e in errors), wins, r.sum()))
+            if not single:
+                shown[name] = (s.us[q][r], X[r] @ solve(X[g], s.us[q][g]), t[r], told[q][r])
+    out += ["", "Of the real ones %.0f %% have less rows than a strip of `csr_scalar`, %.0f %% less than one of `csr_vector16_wide1`." % tuple(100 * np.mean(s.rows[real] < k) for k in (THREADS, THREADS / 16))]
+    S.replace(folder + "/strips.md", "SAMPLES", out)
+    plt = S.pyplot()
+    if not plt:
+        return
+    f, axes = plt.subplots(1, 4, figsize=(16, 4), sharey=True)
+    for ax, (name, (us, *told)) in zip(axes, shown.items()):
+        for v, label in zip(told, ("bilinear, from generated", "bilinear, matrix left out", "the profile's terms, matrix left out")):
+            ax.plot(us, np.clip(v / us, 0.1, 10), ".", markersize=4, label=label)
+        ax.axhline(1, color="k", linewidth=0.5)
+        ax.set(xscale="log", yscale="log", xlabel="measured, us", title=name)
+    axes[0].set_ylabel("foretold / measured")
+    axes[0].legend(fontsize=7)
+    f.tight_layout()
+    f.savefig(folder + "/strips.png", dpi=70)
+
+
+# ---- from the times of strips.c, as the paper does it
+
+
+def line(x, y):
+    return np.polyfit(x, y, 1)
+
+
+def nearest(values, want):
+    v = np.unique(values)
+    return v[np.argmin(np.abs(v - want))]
+
+
+def product_of_lines(I, P, t):
+    """T(P) at one number of strips, E(I) at one length, over the time where both cross"""
+    star = nearest(I, 15)
+    mean = nearest(P[I == star], 64)
+    a, e, t0 = line(P[I == star], t[I == star]), line(I[P == mean], t[P == mean]), t[(I == star) & (P == mean)].mean()
+    return lambda i, p: np.polyval(a, p) * np.polyval(e, i) / t0
+
+
+def saddle(I, P, t):
+    """For each I a line over P, its slope a line over I; E(I) at one length"""
+    several = [i for i in np.unique(I) if len(np.unique(P[I == i])) > 1]
+    slope = line(several, [line(P[I == i], t[I == i])[0] for i in several])
+    mean = nearest(P, 32 if (P == 32).sum() > 1 else 16)
+    e = line(I[P == mean], t[P == mean])
+    return lambda i, p: np.polyval(slope, i) * (p - mean) + np.polyval(e, i)
+
+
+def from_times(name, folder):
+    w = [v.split() for v in open(name)]
+    kind, kernel, single = np.array([v[0] for v in w]), np.array([v[10] + " " + v[11] for v in w]), np.array([v[9] == "single" for v in w])
+    I, rows, mean, mode, longest, us = np.array([[float(v[k]) for k in (2, 3, 6, 7, 8, 12)] for v in w]).T
+    out = ["| kernel | precision | kind | fitted to | real | I rounded up: mean | median | worst | I not rounded: mean | median | worst |", "| :-- | :-- | :-- | --: | --: " + "| --: " * 6 + "|"]
+    for k, short in KERNELS.items():
+        for one in (False, True):
+            errors = {}
+            r = (kind == "real") & (kernel == k) & (single == one)
+            for made in ("fixed", "normal", "uniform", "bernoulli"):
+                g = (kind == made) & (kernel == k) & (single == one)
+                if g.sum() < 6 or not r.any():
+                    continue
+                asked = np.round(mean[g])
+                asked = np.array([nearest((4, 8, 16, 32, 64, 256, 1024), v) for v in asked])
+                model = (product_of_lines if short == "CSR-V" else saddle)(I[g], asked, us[g])
+                e = [np.abs(model(strips(rows[r], k, whole), (mode if short == "CSR-V" else longest)[r]) / us[r] - 1) for whole in (True, False)]
+                errors[made] = e[0]
+                out.append("| %s | %s | %s | %d | %d | %s | %s |" % (short, "single" if one else "double", made, g.sum(), r.sum(), words(e[0]), words(e[1])))
+            if {"fixed", "normal", "uniform"} <= set(errors):
+                f, n, u = (errors[v] for v in ("fixed", "normal", "uniform"))
+                out.append("| %s | %s | nearer: fixed before normal %d, fixed before uniform %d, normal before uniform %d of %d | | | | | | | | |" % (short, "single" if one else "double", (f < n).sum(), (f < u).sum(), (n < u).sum(), len(f)))
+    S.replace(folder + "/strips.md", "TIMES", out)
+
+
+def main():
+    a = argparse.ArgumentParser()
+    a.add_argument("-o", default=S.RESULTS)
+    a.add_argument("-times")
+    a.add_argument("samples", nargs="?", default=S.KEPT)
+    a = a.parse_args()
+    from_samples(S.load(a.samples), a.o)
+    if a.times:
+        from_times(a.times, a.o)
+
+
+if __name__ == "__main__":
+    main()
