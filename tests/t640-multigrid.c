@@ -179,7 +179,7 @@ static PetscErrorCode Fill(DM da, PetscInt bs, PetscInt pass, Mat A)
 /* CG, with PETSc's cycle and with ours, and the methods of the library, which have ours between their own steps: as many iterations */
 static PetscErrorCode Solve(KSP ksp, const char where[])
 {
-  static const KSPType methods[] = {KSPCG, KSPCG, "gpucg", KSPBCGS, KSPBCGS, "gpubcgs"};
+  static const KSPType methods[] = {KSPCG, KSPCG, "gpucg", KSPBCGS, KSPBCGS, "gpubcgs", KSPGMRES, KSPGMRES, "gpugmres"};
   Mat                  A;
   PC                   pc;
   Vec                  x, b;

@@ -299,7 +299,7 @@ static PetscErrorCode Run(KSP ksp, KSP_GPU *k)
   PetscCall(GPUKSPLoad(k, ksp->vec_rhs, g->b));
   if (zero) PetscCall(k->dev->ops->zero(k->dev->id, g->x, sizeof(double) * (size_t)k->n, k->dev->stream));
   else PetscCall(GPUKSPLoad(k, ksp->vec_sol, g->x));
-  PetscCall(GPUKSPIterateEnd(k)); /* an error may have left a graph */
+  PetscCall(GPUKSPGraphForget(k)); /* it is of an earlier solve */
   g->launched = g->replayed = 0;
   ksp->its                  = 0;
   ksp->rnorm                = -1; /* nothing to compare the first residual with */

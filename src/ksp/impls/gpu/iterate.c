@@ -342,13 +342,21 @@ PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode GPUKSPGraphForget(KSP_GPU *k)
+{
+  PetscFunctionBegin;
+#if defined(GPUCSR_HAVE_CUDA)
+  PetscCall(GPUKSPGraphDestroy(&k->graph));
+#endif
+  k->graph = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* An iteration of the next solve may be another; in single precision it is */
 PetscErrorCode GPUKSPIterateEnd(KSP_GPU *k)
 {
   PetscFunctionBegin;
-#if defined(GPUCSR_HAVE_CUDA)
-  if (k->refined || k->rulehere) PetscCall(GPUKSPGraphDestroy(&k->graph));
-#endif
+  if (k->refined || k->rulehere) PetscCall(GPUKSPGraphForget(k));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -368,9 +376,7 @@ static PetscErrorCode GraphBegin(KSP ksp, KSP_GPU *k)
   key.right   = ksp->pc_side == PC_RIGHT;
   key.n       = k->n;
   PetscCall(PetscMemcpy(&key.v, &k->persistent.v, sizeof(key.v)));
-#if defined(GPUCSR_HAVE_CUDA)
-  if (k->refined || k->rulehere || !GPUKSPSame(key, k->graphkey)) PetscCall(GPUKSPGraphDestroy(&k->graph));
-#endif
+  if (k->refined || k->rulehere || !GPUKSPSame(key, k->graphkey)) PetscCall(GPUKSPGraphForget(k));
   k->graphkey = key;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
