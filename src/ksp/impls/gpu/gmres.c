@@ -309,7 +309,7 @@ static PetscErrorCode Run(KSP ksp, KSP_GPU *k)
     zero = PETSC_FALSE;
     if (!ksp->reason && ksp->its >= ksp->max_it) ksp->reason = KSP_DIVERGED_ITS;
   }
-  PetscCall(GPUKSPIterateEnd(k));
+  PetscCall(GPUKSPGraphForget(k));
   PetscCall(k->dev->ops->streamsynchronize(k->dev->id, k->dev->stream));
   PetscCall(GPUKSPPCCheck(k));
   if (ksp->reason != KSP_DIVERGED_PC_FAILED) PetscCall(GPUKSPStore(k, g->x, ksp->vec_sol)); /* which has been marked as no solution */

@@ -364,8 +364,10 @@ PetscErrorCode GPUKSPIterateEnd(KSP_GPU *k)
 static PetscErrorCode GraphBegin(KSP ksp, KSP_GPU *k)
 {
   GPUKSPGraphKey key;
+  PetscMPIInt    size;
 
   PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size)); /* what several exchange is not in the key */
   PetscCall(PetscMemzero(&key, sizeof(key)));
   key.version = k->op.version;
   key.data    = k->op.plan->A.array[0].data;
@@ -376,7 +378,7 @@ static PetscErrorCode GraphBegin(KSP ksp, KSP_GPU *k)
   key.right   = ksp->pc_side == PC_RIGHT;
   key.n       = k->n;
   PetscCall(PetscMemcpy(&key.v, &k->persistent.v, sizeof(key.v)));
-  if (k->refined || k->rulehere || !GPUKSPSame(key, k->graphkey)) PetscCall(GPUKSPGraphForget(k));
+  if (k->refined || k->rulehere || size > 1 || !k->pc.row->lasting || !GPUKSPSame(key, k->graphkey)) PetscCall(GPUKSPGraphForget(k));
   k->graphkey = key;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
