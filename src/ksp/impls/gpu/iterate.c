@@ -13,7 +13,7 @@
 /* Rows from which an iteration that applies a cycle of multigrid for nothing takes longer than the host needs to look at each */
 #define DEAR 200000
 
-/* Iterations from which the true residual, which takes one more cycle then, is a small part of a solve; rounding does not part it from a recurrence of fewer */
+/* Iterations from which the true residual, which takes one more application of the preconditioner, is a small part of a solve; rounding does not part it from a recurrence of fewer */
 #define CHEAP 30
 
 /* Sums over the processes, and the rule */
