@@ -27,6 +27,7 @@ runs=(
   "t640-multigrid $load"
   "t610-gpuksp $load -mat_gpucsr_format csr"
   "t610-gpuksp $load -mat_gpucsr_format csr -path graph"
+  "t616-gpugmres $load -mat_gpucsr_format csr"
 )
 for tool in "${@:-memcheck racecheck initcheck synccheck}"; do
   for run in "${runs[@]}"; do

@@ -315,6 +315,7 @@ PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration
     const GPUCSRBackendOps     *ops   = k->dev->ops;
     const volatile GPUKSPState *seen  = k->seen;
     const int                   ahead = k->pc.row->rows || k->n < DEAR;
+    GPUCSRAttempt               attempt;
     PetscErrorCode              ierr;
 
     PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
@@ -323,9 +324,11 @@ PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration
       PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
       if (!GPUKSPRests(seen)) {
         PetscCall(GPUKSPGraphBegin(k->dev->stream));
+        PetscCall(GPUCSRAttemptBegin(&attempt));
         ierr = (*iteration)(ksp, k, v);
+        PetscCall(GPUCSRAttemptEnd(&attempt));
         PetscCall(GPUKSPGraphEnd(k->dev->stream, &k->graph));
-        PetscCall(ierr);
+        if (ierr) PetscCall(GPUKSPGraphDestroy(&k->graph));
         if (!k->graph) PetscCall(PetscInfo(ksp, "An iteration could not be recorded as a graph: each is launched by itself\n"));
       }
     }
