@@ -195,6 +195,7 @@ tune: needs-gpu benches
 # The papers' tables that need no GPU, from samples that are kept (docs/results): NumPy, and Matplotlib for the plots
 PAPERS := clock sets cgmodel ladder strips
 papers:
+	@python3 -c 'import numpy' 2>/dev/null || { echo "make: python3 has no NumPy, which these tables are made with" >&2; false; }
 	@for p in $(PAPERS); do echo "papers: $$p"; python3 src/benchmarks/papers/$$p.py || exit 1; done
 bench: needs-gpu benches
 	src/benchmarks/run.sh -build $(BUILD) -out $(BUILD)/bench-results
