@@ -32,7 +32,8 @@ struct _n_GPUMGCycle;
 typedef struct {
   PCType       type;
   GPUKSPPCKind kind;
-  PetscBool    rows; /* its numbers are so many a row: the persistent kernel has it too, and polynomials are of it */
+  PetscBool    rows;    /* its numbers are so many a row: the persistent kernel has it too, and polynomials are of it */
+  PetscBool    lasting; /* its arrays stay, or its variant is another one: a graph with it may be kept for the next solve */
   /* does the row serve this PC? bs: its block size; variant: what else it depends on */
   PetscErrorCode (*accept)(PC, PetscInt *bs, PetscInt *variant, PetscBool *yes);
   /* take from the PC what is needed to apply it without PETSc; NULL: nothing */
@@ -247,6 +248,7 @@ typedef PetscErrorCode (*GPUKSPIteration)(KSP, KSP_GPU *, GPUKSPVectors *);
 GPUCSR_INTERN PetscErrorCode GPUKSPIterate(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPIterateBegin(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPIterateEnd(KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPGraphForget(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPLoop(KSP, KSP_GPU *, GPUKSPVectors *, GPUKSPIteration);
 GPUCSR_INTERN PetscErrorCode GPUKSPStart(KSP, KSP_GPU *, GPUKSPVectors *, PetscBool);
 GPUCSR_INTERN PetscErrorCode GPUKSPTrueNorm(KSP, KSP_GPU *, GPUKSPVectors *);

@@ -13,7 +13,7 @@
 /* Rows from which an iteration that applies a cycle of multigrid for nothing takes longer than the host needs to look at each */
 #define DEAR 200000
 
-/* Iterations from which the true residual, which takes one more cycle then, is a small part of a solve; rounding does not part it from a recurrence of fewer */
+/* Iterations from which the true residual, which takes one more application of the preconditioner, is a small part of a solve; rounding does not part it from a recurrence of fewer */
 #define CHEAP 30
 
 /* Sums over the processes, and the rule */
@@ -350,13 +350,21 @@ PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode GPUKSPGraphForget(KSP_GPU *k)
+{
+  PetscFunctionBegin;
+#if defined(GPUCSR_HAVE_CUDA)
+  PetscCall(GPUKSPGraphDestroy(&k->graph));
+#endif
+  k->graph = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* An iteration of the next solve may be another; in single precision it is */
 PetscErrorCode GPUKSPIterateEnd(KSP_GPU *k)
 {
   PetscFunctionBegin;
-#if defined(GPUCSR_HAVE_CUDA)
-  if (k->refined || k->rulehere) PetscCall(GPUKSPGraphDestroy(&k->graph));
-#endif
+  if (k->refined || k->rulehere) PetscCall(GPUKSPGraphForget(k));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -364,8 +372,10 @@ PetscErrorCode GPUKSPIterateEnd(KSP_GPU *k)
 static PetscErrorCode GraphBegin(KSP ksp, KSP_GPU *k)
 {
   GPUKSPGraphKey key;
+  PetscMPIInt    size;
 
   PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size)); /* what several exchange is not in the key */
   PetscCall(PetscMemzero(&key, sizeof(key)));
   key.version = k->op.version;
   key.data    = k->op.plan->A.array[0].data;
@@ -376,9 +386,7 @@ static PetscErrorCode GraphBegin(KSP ksp, KSP_GPU *k)
   key.right   = ksp->pc_side == PC_RIGHT;
   key.n       = k->n;
   PetscCall(PetscMemcpy(&key.v, &k->persistent.v, sizeof(key.v)));
-#if defined(GPUCSR_HAVE_CUDA)
-  if (k->refined || k->rulehere || !GPUKSPSame(key, k->graphkey)) PetscCall(GPUKSPGraphDestroy(&k->graph));
-#endif
+  if (k->refined || k->rulehere || size > 1 || !k->pc.row->lasting || !GPUKSPSame(key, k->graphkey)) PetscCall(GPUKSPGraphForget(k));
   k->graphkey = key;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -225,21 +225,21 @@ PetscErrorCode GPUKSPPCCheck(KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* type, where it is applied, are its numbers so many a row, accept(), make(), apply(). The first that serves is taken */
+/* type, where it is applied, are its numbers so many a row, may a graph with it be kept, accept(), make(), apply(). The first that serves is taken */
 static const GPUKSPPC list[] = {
-  {PCNONE,     GPUKSP_PC_NONE,     PETSC_TRUE,  Always,            NULL,        NULL       },
-  {PCJACOBI,   GPUKSP_PC_DIAGONAL, PETSC_TRUE,  AcceptJacobi,      MakeNumbers, NULL       },
-  {PCPBJACOBI, GPUKSP_PC_DIAGONAL, PETSC_TRUE,  AcceptBlocksOfOne, MakeNumbers, NULL       },
-  {PCPBJACOBI, GPUKSP_PC_APART,    PETSC_TRUE,  AcceptBlocks,      MakeNumbers, ApplyBlocks},
-  {PCMG,       GPUKSP_PC_APART,    PETSC_FALSE, AcceptCycle,       MakeCycle,   ApplyCycle },
-  {PCGAMG,     GPUKSP_PC_APART,    PETSC_FALSE, AcceptCycle,       MakeCycle,   ApplyCycle },
-  {PCILU,      GPUKSP_PC_APART,    PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
-  {PCICC,      GPUKSP_PC_APART,    PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
-  {PCLU,       GPUKSP_PC_APART,    PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
-  {PCCHOLESKY, GPUKSP_PC_APART,    PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
-  {PCBJACOBI,  GPUKSP_PC_APART,    PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
+  {PCNONE,     GPUKSP_PC_NONE,     PETSC_TRUE,  PETSC_TRUE,  Always,            NULL,        NULL       },
+  {PCJACOBI,   GPUKSP_PC_DIAGONAL, PETSC_TRUE,  PETSC_TRUE,  AcceptJacobi,      MakeNumbers, NULL       },
+  {PCPBJACOBI, GPUKSP_PC_DIAGONAL, PETSC_TRUE,  PETSC_TRUE,  AcceptBlocksOfOne, MakeNumbers, NULL       },
+  {PCPBJACOBI, GPUKSP_PC_APART,    PETSC_TRUE,  PETSC_TRUE,  AcceptBlocks,      MakeNumbers, ApplyBlocks},
+  {PCMG,       GPUKSP_PC_APART,    PETSC_FALSE, PETSC_TRUE,  AcceptCycle,       MakeCycle,   ApplyCycle },
+  {PCGAMG,     GPUKSP_PC_APART,    PETSC_FALSE, PETSC_TRUE,  AcceptCycle,       MakeCycle,   ApplyCycle },
+  {PCILU,      GPUKSP_PC_APART,    PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
+  {PCICC,      GPUKSP_PC_APART,    PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
+  {PCLU,       GPUKSP_PC_APART,    PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
+  {PCCHOLESKY, GPUKSP_PC_APART,    PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
+  {PCBJACOBI,  GPUKSP_PC_APART,    PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
 };
-static const GPUKSPPC any = {NULL, GPUKSP_PC_ANY, PETSC_FALSE, Always, NULL, NULL};
+static const GPUKSPPC any = {NULL, GPUKSP_PC_ANY, PETSC_FALSE, PETSC_FALSE, Always, NULL, NULL};
 
 /* Which row is that of the PC of this solve? */
 PetscErrorCode GPUKSPPCFind(KSP ksp, KSP_GPU *k)
