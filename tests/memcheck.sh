@@ -23,6 +23,8 @@ runs=(
   "t400-matmult $load -mat_gpucsr_format block4x64"
   "t411-dense $load -mat_gpucsr_format csr -mat_gpucsr_transpose_format csr"
   "t500-vec $load"
+  "t201-steps -backend cuda"
+  "t640-multigrid $load"
   "t610-gpuksp $load -mat_gpucsr_format csr"
   "t610-gpuksp $load -mat_gpucsr_format csr -path graph"
   "t616-gpugmres $load -mat_gpucsr_format csr"

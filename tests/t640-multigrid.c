@@ -133,7 +133,7 @@ static PetscErrorCode Compare(PC pc, PetscInt seed, PetscBool ours, const char w
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* 5 points and convection on a DMDA, with bs unknowns a point; pass: other values */
+/* 5 points on a DMDA, with bs unknowns a point; pass: other values. Symmetric where bs is 1 */
 static PetscErrorCode Fill(DM da, PetscInt bs, PetscInt pass, Mat A)
 {
   DMDALocalInfo info;
@@ -150,14 +150,14 @@ static PetscErrorCode Fill(DM da, PetscInt bs, PetscInt pass, Mat A)
           {0,  -1},
           {0,  1 }
         };
-        MatStencil      row, col[8];
-        PetscScalar     v[8], diagonal = 0.01;
-        PetscInt        n = 0;
-        const PetscReal w = 1 + 0.5 * ZooReal(i, j, 31 + pass);
+        MatStencil  row, col[8];
+        PetscScalar v[8], diagonal = 0.01;
+        PetscInt    n = 0;
 
         row.i = i, row.j = j, row.k = 0, row.c = c;
         for (int q = 0; q < 4; q++) {
-          const PetscInt x = i + step[q][0], y = j + step[q][1];
+          const PetscInt  x = i + step[q][0], y = j + step[q][1];
+          const PetscReal w = 1 + 0.5 * ZooReal(i + x, j + y, 31 + pass); /* of the edge: symmetric */
 
           diagonal += w;
           if (x < 0 || y < 0 || x >= info.mx || y >= info.my) continue;
@@ -179,7 +179,7 @@ static PetscErrorCode Fill(DM da, PetscInt bs, PetscInt pass, Mat A)
 /* CG, with PETSc's cycle and with ours, and the methods of the library, which have ours between their own steps: as many iterations */
 static PetscErrorCode Solve(KSP ksp, const char where[])
 {
-  static const KSPType methods[] = {KSPCG, KSPCG, "gpucg", KSPBCGS, KSPBCGS, "gpubcgs"};
+  static const KSPType methods[] = {KSPCG, KSPCG, "gpucg", KSPBCGS, KSPBCGS, "gpubcgs", KSPGMRES, KSPGMRES, "gpugmres"};
   Mat                  A;
   PC                   pc;
   Vec                  x, b;

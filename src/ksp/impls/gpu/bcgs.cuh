@@ -10,16 +10,18 @@
 */
 #include "solve.cuh"
 
-template <class M>
+template <class M, bool PEERS>
 struct BCGS {
-  static constexpr int GROUP = 4;
-  Preconditioner       pc;
-  Rows                 t, s, rp, x, w;
-  double              *r, *ph, *sh, *p, *q, *v, *u; /* p and v as they are, q and u as they were or will be */
-  bool                 hat;                         /* the preconditioner comes first */
-  const double        *d;
+  typedef Args<M, PEERS>  Arguments;
+  typedef Block<M, PEERS> Rank;
+  static constexpr int    GROUP = 4;
+  Preconditioner          pc;
+  Rows                    t, s, rp, x, w;
+  double                 *r, *ph, *sh, *p, *q, *v, *u; /* p and v as they are, q and u as they were or will be */
+  bool                    hat;                         /* the preconditioner comes first */
+  const double           *d;
 
-  __device__ __forceinline__ BCGS(const Args<M> &a, Block<M> &B) : pc(preconditioner(a.v, B.first))
+  __device__ __forceinline__ BCGS(const Arguments &a, Rank &B) : pc(preconditioner(a.v, B.first))
   {
     const int first = B.first;
 
@@ -42,7 +44,7 @@ struct BCGS {
   }
 
   /* r = b - A x, preconditioned from the left; rp = r, p = v = 0; bnorm where there was a guess */
-  __device__ __forceinline__ void start(const Args<M> &a, Block<M> &B)
+  __device__ __forceinline__ void start(const Arguments &a, Rank &B)
   {
     const int first = B.first, last = B.last, rows = B.rows;
     double    rr[1];
@@ -52,10 +54,21 @@ struct BCGS {
       x[i] = B.st->guesszero ? 0.0 : a.v.x[first + i];
       p[i] = v[i] = 0;
     }
+    B.others.entries([&](int h) { a.v.p[h] = a.v.v[h] = 0; });
+    if constexpr (PEERS)
+      if (d) {
+        B.others.exchange((double *)d, B.grid);
+        grid_sync(B.grid);
+      }
     if (!B.st->guesszero) {
       double bb[3] = {0, 0, 0};
 
+      if constexpr (PEERS) {
+        B.others.exchange(a.v.x, B.grid);
+        grid_sync(B.grid);
+      }
       B.A.product(Vector{a.v.x}, first, last, B.scratch, [&](int i, double sum) { t[i] = a.v.b[first + i] - sum; });
+      B.others.add(Vector{a.v.x}, [&](int i, double sum) { t[i] -= sum; });
       FOR_ROWS(i) add_norms(a.v.b[first + i], a.right ? a.v.b[first + i] : pc.of(i, From{a.v.b + first}), bb);
       grid_reduce<3, false>(B.grid, bb);
       B.rule([&](GPUKSPState *st) { st->bnorm = GPUKSPNorm(st, bb); });
@@ -71,6 +84,7 @@ struct BCGS {
       r[i] = rp[i] = ri;
       rr[0] += (double)ri * (double)ri;
     }
+    B.others.exchange(a.v.r, B.grid);
     grid_reduce<1, true>(B.grid, rr);
     B.rule([&](GPUKSPState *st) {
       BCGSInit(st, rr[0]);
@@ -79,7 +93,7 @@ struct BCGS {
   }
 
   /* p = r + beta (p - omega v), into q; v = A p, preconditioned, into u; and the sum v'rp */
-  __device__ __forceinline__ void direction(const Args<M> &a, Block<M> &B, double omegabeta, double beta, double (&sum)[1])
+  __device__ __forceinline__ void direction(const Arguments &a, Rank &B, double omegabeta, double beta, double (&sum)[1])
   {
     const int       first = B.first, last = B.last, rows = B.rows;
     const BCGSWhole whole = {a.v.r, v - first, p - first, d, omegabeta, beta};
@@ -88,19 +102,31 @@ struct BCGS {
       sum[0] += (double)vi * (double)rp[i];
     };
 
+    const auto off = [&](int i, double vi) {
+      u[i] += vi;
+      sum[0] += (double)vi * (double)rp[i];
+    };
+
     sum[0]           = 0;
     FOR_ROWS(i) q[i] = r[i] - omegabeta * v[i] + beta * p[i];
-    if (!pc.bs) B.A.product(whole, first, last, B.scratch, [&](int i, double vi) { keep(i, hat ? vi : pc.on_the_way(i, vi)); });
-    else if (hat) {
+    B.others.entries([&](int h) { q[h - first] = a.v.r[h] - omegabeta * v[h - first] + beta * p[h - first]; });
+    if (!pc.bs) {
+      B.A.product(whole, first, last, B.scratch, [&](int i, double vi) { keep(i, hat ? vi : pc.on_the_way(i, vi)); });
+      B.others.add(whole, [&](int i, double vi) { off(i, hat ? vi : pc.on_the_way(i, vi)); });
+    } else if (hat) {
       __syncthreads();
       FOR_ROWS(i) ph[i] = pc.of(i, From{q});
+      B.others.exchange(a.v.ph, B.grid);
       grid_sync(B.grid);
       B.A.product(Vector{a.v.ph}, first, last, B.scratch, keep);
+      B.others.add(Vector{a.v.ph}, off);
     } else {
       B.A.product(whole, first, last, B.scratch, [&](int i, double vi) { w[i] = vi; });
+      B.others.add(whole, [&](int i, double vi) { w[i] += vi; });
       __syncthreads();
       FOR_ROWS(i) keep(i, pc.of(i, w));
     }
+    B.others.exchange(u - first, B.grid);
   }
 
   /* Others still read p and v */
@@ -115,37 +141,50 @@ struct BCGS {
   }
 
   /* s = r - alpha v; t = A s, preconditioned; and the sums of omega = (t, s) / (t, t) */
-  __device__ __forceinline__ void stabilize(const Args<M> &a, Block<M> &B, double alpha, double (&sum)[3])
+  __device__ __forceinline__ void stabilize(const Arguments &a, Rank &B, double alpha, double (&sum)[3])
   {
     const int      first = B.first, last = B.last, rows = B.rows;
-    const BCGSHalf half = {a.v.r, v - first, d, alpha};
-    const auto     keep = [&](int i, double ti) {
-      const double si = r[i] - alpha * v[i];
-
-      t[i] = ti;
-      s[i] = si;
+    const BCGSHalf half  = {a.v.r, v - first, d, alpha};
+    const auto     tally = [&](double si, double ti) {
       sum[0] += (double)si * (double)ti;
       sum[1] += (double)ti * (double)ti;
       sum[2] += (double)si * (double)si;
     };
+    const auto keep = [&](int i, double ti) {
+      const double si = r[i] - alpha * v[i];
+
+      t[i] = ti;
+      s[i] = si;
+      if (!PEERS) tally(si, ti);
+    };
+    const auto off = [&](int i, double ti) { t[i] += ti; };
 
     sum[0] = sum[1] = sum[2] = 0;
-    if (!pc.bs) B.A.product(half, first, last, B.scratch, [&](int i, double ti) { keep(i, hat ? ti : pc.on_the_way(i, ti)); });
-    else if (hat) {
+    if (!pc.bs) {
+      B.A.product(half, first, last, B.scratch, [&](int i, double ti) { keep(i, hat ? ti : pc.on_the_way(i, ti)); });
+      B.others.add(half, [&](int i, double ti) { off(i, hat ? ti : pc.on_the_way(i, ti)); });
+    } else if (hat) {
       FOR_ROWS(i) s[i] = r[i] - alpha * v[i];
       __syncthreads();
       FOR_ROWS(i) sh[i] = pc.of(i, s);
+      B.others.exchange(a.v.sh, B.grid);
       grid_sync(B.grid);
       B.A.product(Vector{a.v.sh}, first, last, B.scratch, keep);
+      B.others.add(Vector{a.v.sh}, off);
     } else {
       B.A.product(half, first, last, B.scratch, [&](int i, double ti) { w[i] = ti; });
+      B.others.add(half, [&](int i, double ti) { w[i] += ti; });
       __syncthreads();
       FOR_ROWS(i) keep(i, pc.of(i, w));
+    }
+    if constexpr (PEERS) { /* t is complete */
+      __syncthreads();
+      FOR_ROWS(i) tally(s[i], t[i]);
     }
   }
 
   /* s is 0: x + alpha p is the solution */
-  __device__ __forceinline__ void lucky(const Block<M> &B)
+  __device__ __forceinline__ void lucky(const Rank &B)
   {
     const int rows = B.rows;
 
@@ -153,7 +192,7 @@ struct BCGS {
   }
 
   /* x += alpha p + omega s, r = s - omega t, and the sums r'r and rho = r'rp */
-  __device__ __forceinline__ void update(const Block<M> &B, double alpha, double omega, double (&sum)[2])
+  __device__ __forceinline__ void update(const Arguments &a, const Rank &B, double alpha, double omega, double (&sum)[2])
   {
     const int rows = B.rows;
 
@@ -188,15 +227,16 @@ struct BCGS {
         sum[1] += (double)ri[k] * (double)oi[k];
       }
     }
+    B.others.exchange(a.v.r, B.grid);
   }
 };
 
-template <class M>
-__global__ void __launch_bounds__(MOST_THREADS, 1) bcgs_kernel(const Args<M> a)
+template <class M, bool PEERS>
+__global__ void __launch_bounds__(MOST_THREADS, 1) bcgs_kernel(const Args<M, PEERS> a)
 {
-  Block<M>  B(a);
-  BCGS<M>   S(a, B);
-  const int rows = B.rows;
+  Block<M, PEERS> B(a);
+  BCGS<M, PEERS>  S(a, B);
+  const int       rows = B.rows;
 
   S.start(a, B);
   while (!B.st->reason) {
@@ -215,7 +255,7 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) bcgs_kernel(const Args<M> a)
     if (B.st->lucky) S.lucky(B);
     if (B.st->reason) break;
 
-    S.update(B, alpha, B.st->omega, s2);
+    S.update(a, B, alpha, B.st->omega, s2);
     grid_reduce<2, true>(B.grid, s2);
     B.rule([&](GPUKSPState *st) {
       BCGSResidual(st, s2[0], s2[1]);

@@ -19,16 +19,18 @@ enum {
   WRITTEN     /* from a vector that is written before, where columns are anywhere and gathers of two vectors would cost more */
 };
 
-template <class M, bool POLYNOMIAL, int HOW>
+template <class M, bool POLYNOMIAL, int HOW, bool PEERS>
 struct CG {
-  static constexpr int GROUP = HOW == BY_WINDOWS ? 8 : 4;
-  Preconditioner       pc;
-  Windows              windows;
-  Rows                 w, x, r;   /* r after the start only where keeps is set: else it is z / d */
-  double              *z, *p, *q; /* the direction, and the one before or to come */
-  bool                 keeps;     /* z is no matter of a single row, or r itself is asked for */
+  typedef Args<M, PEERS>        Arguments;
+  typedef Block<M, PEERS, true> Rank;
+  static constexpr int          GROUP = HOW == BY_WINDOWS ? 8 : 4;
+  Preconditioner                pc;
+  Windows                       windows;
+  Rows                          w, x, r;   /* r after the start only where keeps is set: else it is z / d */
+  double                       *z, *p, *q; /* the direction, and the one before or to come */
+  bool                          keeps;     /* z is no matter of a single row, or r itself is asked for */
 
-  __device__ __forceinline__ CG(const Args<M> &a, Block<M, true> &B) : pc(preconditioner(a.v, B.first))
+  __device__ __forceinline__ CG(const Arguments &a, Rank &B) : pc(preconditioner(a.v, B.first))
   {
     pc.tabulate(a.same, B.pool);
     if constexpr (HOW == BY_WINDOWS) {
@@ -46,11 +48,11 @@ struct CG {
   }
 
   /* z = M r, and the norms of both */
-  __device__ __forceinline__ void precondition(const Args<M> &a, Block<M, true> &B, double (&sum)[3])
+  __device__ __forceinline__ void precondition(const Arguments &a, Rank &B, double (&sum)[3])
   {
     const int rows = B.rows;
 
-    if constexpr (POLYNOMIAL) polynomial(B.A, a.v, pc, B.grid, B.first, rows, B.scratch, r);
+    if constexpr (POLYNOMIAL) polynomial(B.A, a.v, pc, B.grid, B.others, B.first, rows, B.scratch, r);
     FOR_ROWS(i)
     {
       const double zi = POLYNOMIAL ? z[i] : pc.of(i, r);
@@ -61,17 +63,23 @@ struct CG {
   }
 
   /* (3:1a): r = b - A x, and p = z follows from p = 0; bnorm where there was a guess */
-  __device__ __forceinline__ void start(const Args<M> &a, Block<M, true> &B)
+  __device__ __forceinline__ void start(const Arguments &a, Rank &B)
   {
     const int first = B.first, last = B.last, rows = B.rows;
     double    sum[3];
 
     FOR_ROWS(i) p[i] = 0;
+    B.others.entries([&](int h) { a.v.p[h] = 0; });
     if (!B.st->guesszero) {
       double bb[3] = {0, 0, 0};
 
+      if constexpr (PEERS) {
+        B.others.exchange(a.v.x, B.grid);
+        grid_sync(B.grid);
+      }
       B.A.product(Vector{a.v.x}, first, last, B.scratch, [&](int i, double s) { r[i] = a.v.b[first + i] - s; });
-      if constexpr (POLYNOMIAL) polynomial(B.A, a.v, pc, B.grid, first, rows, B.scratch, a.v.b + first);
+      B.others.add(Vector{a.v.x}, [&](int i, double s) { r[i] -= s; });
+      if constexpr (POLYNOMIAL) polynomial(B.A, a.v, pc, B.grid, B.others, first, rows, B.scratch, a.v.b + first);
       FOR_ROWS(i)
       {
         x[i] = a.v.x[first + i];
@@ -89,6 +97,7 @@ struct CG {
     __syncthreads();
     sum[0] = sum[1] = sum[2] = 0;
     precondition(a, B, sum);
+    B.others.send(a.v.z, B.grid);
     grid_reduce<3, true>(B.grid, sum);
     B.rule([&](GPUKSPState *s) {
       CGInit(s, sum);
@@ -96,15 +105,32 @@ struct CG {
     });
   }
 
+  /* What columns of other ranks add to w and to p'w */
+  template <class G>
+  __device__ __forceinline__ double off_diagonal(Rank &B, const G &x)
+  {
+    double pw = 0;
+
+    B.others.await(B.grid);
+    B.others.add(x, [&](int i, double s) {
+      w[i] += s;
+      pw += q[i] * s;
+    });
+    return pw;
+  }
+
   /*
     (3:1f) p = z + beta p, into q; (3:1c) of the iteration before, x += alpha p; w = A p; and the sum p'w of (3:1b). Reads the matrix, z, p and x; writes q, x and w: 48 bytes a row, 64 where the
     direction is written first
   */
-  __device__ __forceinline__ double direction(const Args<M> &a, Block<M, true> &B, double beta, double alpha)
+  __device__ __forceinline__ double direction(const Arguments &a, Rank &B, double beta, double alpha)
   {
     const int first = B.first, last = B.last, rows = B.rows;
     double    pw = 0;
 
+    B.others.receive(a.v.z, B.grid.epoch - 1); /* sent before the last reduction */
+    B.others.entries([&](int h) { q[h - first] = a.v.z[h] + beta * p[h - first]; });
+    if constexpr (HOW != WRITTEN) rank_arrive(B.grid);
     if constexpr (HOW == BY_WINDOWS) {
       windows.product(B.A, a.v.z, p - first, beta, a.n, first, rows, x, [&](int i, double s, double now, double before, double xi) {
         w[i] = s;
@@ -112,6 +138,7 @@ struct CG {
         x[i] = xi + alpha * before;
         pw += now * s;
       });
+      pw += off_diagonal(B, Direction{a.v.z, p - first, beta});
     } else if constexpr (HOW == WRITTEN) {
       FOR_GROUPS(g)
       {
@@ -129,12 +156,16 @@ struct CG {
           x[i] = xi[u] + alpha * pi[u];
         }
       }
-      grid_sync(B.grid);
+      rank_sync(B.grid);
       B.A.product(Vector{q - first}, first, last, B.scratch, [&](int i, double s) {
         const double now = q[i];
 
         w[i] = s;
         pw += now * s;
+      });
+      B.others.add(Vector{q - first}, [&](int i, double s) {
+        w[i] += s;
+        pw += q[i] * s;
       });
     } else {
       B.A.product(Direction{a.v.z, p - first, beta}, first, last, B.scratch, [&](int i, double s) {
@@ -145,6 +176,7 @@ struct CG {
         x[i] += alpha * before;
         pw += now * s;
       });
+      pw += off_diagonal(B, Direction{a.v.z, p - first, beta});
     }
     return pw;
   }
@@ -160,7 +192,7 @@ struct CG {
 
   /* (3:1d) of a diagonal M, in z alone: z -= alpha d w, r = z / d, with d and 1 / d of a row's key; and the sums. Reads z, w and the key, writes z: 24 bytes a row, and those of the key */
   template <class Key, class Factors>
-  __device__ __forceinline__ void update(const Block<M, true> &B, double alpha, double (&sum)[3], Key key, Factors factors)
+  __device__ __forceinline__ void update(const Rank &B, double alpha, double (&sum)[3], Key key, Factors factors)
   {
     const int rows = B.rows;
 
@@ -188,7 +220,7 @@ struct CG {
   }
 
   /* (3:1d): r -= alpha w, z = M r, and the sums of (3:1e) and of the test */
-  __device__ __forceinline__ void residual(const Args<M> &a, Block<M, true> &B, double alpha, double (&sum)[3])
+  __device__ __forceinline__ void residual(const Arguments &a, Rank &B, double alpha, double (&sum)[3])
   {
     const int first = B.first, rows = B.rows;
 
@@ -216,12 +248,12 @@ struct CG {
   }
 };
 
-template <class M, bool POLYNOMIAL, int HOW>
-__global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THREADS, 1) cg_kernel(const Args<M> a)
+template <class M, bool POLYNOMIAL, int HOW, bool PEERS>
+__global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THREADS, 1) cg_kernel(const Args<M, PEERS> a)
 {
-  Block<M, true>         B(a);
-  CG<M, POLYNOMIAL, HOW> S(a, B);
-  const int              rows = B.rows;
+  Block<M, PEERS, true>         B(a);
+  CG<M, POLYNOMIAL, HOW, PEERS> S(a, B);
+  const int                     rows = B.rows;
 
   S.start(a, B);
 
@@ -240,6 +272,7 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
     xalpha = (rho / pw[0]); /* (3:1b) */
     sum[0] = sum[1] = sum[2] = 0;
     S.residual(a, B, xalpha, sum);
+    B.others.send(a.v.z, B.grid);
     grid_reduce<3, true>(B.grid, sum);
     if (B.stops[0]) { /* no step, then: x is where the one before has left it */
       xalpha = 0;

@@ -32,14 +32,14 @@ struct HaloCG {
   double     ri[ROWS], zi[ROWS], xi[ROWS], step[ROWS], di[ROWS]; /* of the thread's own rows */
   const bool unpreconditioned;
 
-  __device__ __forceinline__ HaloCG(const Args<M> &a, Block<M, true> &B)
+  __device__ __forceinline__ HaloCG(const ArgsAlone<M> &a, Block<M, false, true> &B)
       : lo(a.reach[2 * blockIdx.x]), count(a.reach[2 * blockIdx.x + 1] - lo), own(B.first - lo), halo(count - B.rows), z(B.pool.template take<double>(count)), p(B.pool.template take<double>(count)), w(B.pool.template take<double>(B.rows)),
         unpreconditioned(a.start.normtype == KSP_NORM_UNPRECONDITIONED)
   {
   }
 
   /* r = b - A x, z = M r, p = z; bnorm where there was a guess */
-  __device__ __forceinline__ void start(const Args<M> &a, Block<M, true> &B)
+  __device__ __forceinline__ void start(const ArgsAlone<M> &a, Block<M, false, true> &B)
   {
     const int first = B.first, last = B.last, rows = B.rows;
 
@@ -72,7 +72,7 @@ struct HaloCG {
   }
 
   /* w = A p, y = M w, and all sums of the iteration, while the rules of the one before run */
-  __device__ __forceinline__ void sums(Block<M, true> &B, double *y, int n, double (&sum)[SUMS])
+  __device__ __forceinline__ void sums(Block<M, false, true> &B, double *y, int n, double (&sum)[SUMS])
   {
     const int first = B.first, last = B.last, rows = B.rows;
 
@@ -107,7 +107,7 @@ struct HaloCG {
   }
 
   /* z -= alpha y, p = z + beta p in the halo; the same, r -= alpha w and the step of x in the thread's own rows */
-  __device__ __forceinline__ void update(const Block<M, true> &B, const double *y, double alpha, double beta)
+  __device__ __forceinline__ void update(const Block<M, false, true> &B, const double *y, double alpha, double beta)
   {
     const int rows = B.rows;
 
@@ -146,10 +146,10 @@ struct HaloCG {
 };
 
 template <class M, int SIZE, int ROWS>
-__global__ void __launch_bounds__(SIZE, 1) cg_halo_kernel(const Args<M> a)
+__global__ void __launch_bounds__(SIZE, 1) cg_halo_kernel(const ArgsAlone<M> a)
 {
   typedef HaloCG<M, SIZE, ROWS> Solver;
-  Block<M, true>                B(a);
+  Block<M, false, true>         B(a);
   Solver                        S(a, B);
   const int                     rows = B.rows;
 

@@ -8,14 +8,16 @@
 */
 #include "solve.cuh"
 
-template <class M>
+template <class M, bool PEERS>
 struct SingleReductionCG {
-  static constexpr int GROUP = 4;
-  Preconditioner       pc;
-  Rows                 w, r, s, p, x;
-  double              *z;
+  typedef Args<M, PEERS>  Arguments;
+  typedef Block<M, PEERS> Rank;
+  static constexpr int    GROUP = 4;
+  Preconditioner          pc;
+  Rows                    w, r, s, p, x;
+  double                 *z;
 
-  __device__ __forceinline__ SingleReductionCG(const Args<M> &a, Block<M> &B) : pc(preconditioner(a.v, B.first))
+  __device__ __forceinline__ SingleReductionCG(const Arguments &a, Rank &B) : pc(preconditioner(a.v, B.first))
   {
     pc.tabulate(a.same, B.pool);
     w = B.pool.rows(a.v.w, B.first, B.rows);
@@ -28,13 +30,18 @@ struct SingleReductionCG {
   }
 
   /* r = b - A x, z = M r; bnorm where there was a guess */
-  __device__ __forceinline__ void start(const Args<M> &a, Block<M> &B)
+  __device__ __forceinline__ void start(const Arguments &a, Rank &B)
   {
     const int first = B.first, last = B.last, rows = B.rows;
     double    bb[3] = {0, 0, 0};
 
     if (!B.st->guesszero) {
+      if constexpr (PEERS) {
+        B.others.exchange(a.v.x, B.grid);
+        grid_sync(B.grid);
+      }
       B.A.product(Vector{a.v.x}, first, last, B.scratch, [&](int i, double sum) { r[i] = a.v.b[first + i] - sum; });
+      B.others.add(Vector{a.v.x}, [&](int i, double sum) { r[i] -= sum; });
       FOR_ROWS(i)
       {
         x[i] = a.v.x[first + i];
@@ -56,15 +63,20 @@ struct SingleReductionCG {
   }
 
   /* s = A z, and all sums of the iteration */
-  __device__ __forceinline__ void sums(const Args<M> &a, Block<M> &B, double (&sum)[4])
+  __device__ __forceinline__ void sums(const Arguments &a, Rank &B, double (&sum)[4])
   {
     const int rows  = B.rows;
     double    n3[3] = {0, 0, 0};
 
-    grid_sync(B.grid);
+    B.others.exchange(a.v.z, B.grid);
+    rank_sync(B.grid);
     sum[SUM_ZS] = 0;
     B.A.product(Vector{a.v.z}, B.first, B.last, B.scratch, [&](int i, double si) {
       s[i] = si;
+      sum[SUM_ZS] += z[i] * si;
+    });
+    B.others.add(Vector{a.v.z}, [&](int i, double si) {
+      s[i] += si;
       sum[SUM_ZS] += z[i] * si;
     });
     FOR_ROWS(i) add_norms(r[i], z[i], n3);
@@ -75,7 +87,7 @@ struct SingleReductionCG {
   }
 
   /* p = z + beta p, w = s + beta w, x += alpha p, r -= alpha w, z = M r */
-  __device__ __forceinline__ void update(const Block<M> &B, double beta, double alpha)
+  __device__ __forceinline__ void update(const Rank &B, double beta, double alpha)
   {
     const int rows = B.rows;
 
@@ -107,12 +119,12 @@ struct SingleReductionCG {
   }
 };
 
-template <class M>
-__global__ void __launch_bounds__(MOST_THREADS, 1) cg_single_reduction_kernel(const Args<M> a)
+template <class M, bool PEERS>
+__global__ void __launch_bounds__(MOST_THREADS, 1) cg_single_reduction_kernel(const Args<M, PEERS> a)
 {
-  Block<M>             B(a);
-  SingleReductionCG<M> S(a, B);
-  const int            rows = B.rows;
+  Block<M, PEERS>             B(a);
+  SingleReductionCG<M, PEERS> S(a, B);
+  const int                   rows = B.rows;
 
   S.start(a, B);
   for (int start = 1;; start = 0) {

@@ -299,7 +299,7 @@ static PetscErrorCode Run(KSP ksp, KSP_GPU *k)
   PetscCall(GPUKSPLoad(k, ksp->vec_rhs, g->b));
   if (zero) PetscCall(k->dev->ops->zero(k->dev->id, g->x, sizeof(double) * (size_t)k->n, k->dev->stream));
   else PetscCall(GPUKSPLoad(k, ksp->vec_sol, g->x));
-  PetscCall(GPUKSPIterateEnd(k)); /* an error may have left a graph */
+  PetscCall(GPUKSPGraphForget(k)); /* it is of an earlier solve */
   g->launched = g->replayed = 0;
   ksp->its                  = 0;
   ksp->rnorm                = -1; /* nothing to compare the first residual with */
@@ -309,7 +309,7 @@ static PetscErrorCode Run(KSP ksp, KSP_GPU *k)
     zero = PETSC_FALSE;
     if (!ksp->reason && ksp->its >= ksp->max_it) ksp->reason = KSP_DIVERGED_ITS;
   }
-  PetscCall(GPUKSPIterateEnd(k));
+  PetscCall(GPUKSPGraphForget(k));
   PetscCall(k->dev->ops->streamsynchronize(k->dev->id, k->dev->stream));
   PetscCall(GPUKSPPCCheck(k));
   if (ksp->reason != KSP_DIVERGED_PC_FAILED) PetscCall(GPUKSPStore(k, g->x, ksp->vec_sol)); /* which has been marked as no solution */

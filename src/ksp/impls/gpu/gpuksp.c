@@ -26,6 +26,7 @@ PetscErrorCode GPUKSPSetUp(KSP ksp)
 static PetscErrorCode KSPReset_GPU(KSP ksp)
 {
   PetscFunctionBegin;
+  PetscCall(GPUKSPPeersRelease((KSP_GPU *)ksp->data));
   PetscCall(GPUKSPRelease((KSP_GPU *)ksp->data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -69,6 +70,7 @@ static PetscErrorCode KSPView_GPU(KSP ksp, PetscViewer viewer)
 {
   KSP_GPU  *k = (KSP_GPU *)ksp->data;
   PetscBool ascii;
+  char      ranks[80];
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
@@ -77,8 +79,9 @@ static PetscErrorCode KSPView_GPU(KSP ksp, PetscViewer viewer)
     PetscCall(PetscViewerASCIIPrintf(viewer, "  variant %s, precision %s%s%s\n", KSPGPUVariants[k->variant], KSPGPUPrecisions[k->precision], k->precision == KSP_GPU_RESIDUAL_REPLACEMENT && k->solved && !k->refined ? ", double in the last solve because " : "", k->precision == KSP_GPU_RESIDUAL_REPLACEMENT && k->solved && !k->refined ? k->whydouble : ""));
   if (k->degree) PetscCall(PetscViewerASCIIPrintf(viewer, "  preconditioned by a Chebyshev polynomial of degree %" PetscInt_FMT " of the PC below, for eigenvalues from %g to %g\n", k->degree, (double)k->lambda[0], (double)k->lambda[1]));
   if (!k->solved) PetscFunctionReturn(PETSC_SUCCESS);
-  if (k->taken == KSP_GPU_PATH_PERSISTENT) PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: one persistent kernel of %d blocks, format %s%s\n", k->persistent.blocks, k->with->name, k->persistent.halo ? ", halos recomputed" : ""));
-  else PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: path %s, because %s\n", KSPGPUPaths[k->taken], k->why));
+  PetscCall(PetscSNPrintf(ranks, sizeof(ranks), k->peers.on ? ", on each of %d processes, which exchange by themselves" : "", k->persistent.peers.size));
+  if (k->taken == KSP_GPU_PATH_PERSISTENT) PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: one persistent kernel of %d blocks, format %s%s%s\n", k->persistent.blocks, k->with->name, k->persistent.halo ? ", halos recomputed" : "", ranks));
+  else PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: path %s, because %s%s\n", KSPGPUPaths[k->taken], k->why, ranks));
   if (k->refined || k->replacements) PetscCall(PetscViewerASCIIPrintf(viewer, "  residual replaced by the true one %" PetscInt_FMT " times\n", k->replacements));
   if (k->truenorm >= 0) PetscCall(PetscViewerASCIIPrintf(viewer, "  true residual norm %g, by the recurrence %g\n", (double)k->truenorm, (double)ksp->rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -292,8 +295,8 @@ static PetscErrorCode Create(KSP ksp, GPUKSPMethod method)
   Notes:
   Iterates, norms, tests and reasons are those of `KSPCG`, but for rounding. The preconditioner is on the left; norms are preconditioned, unpreconditioned, natural and none.
 
-  One persistent kernel is the whole solve for matrices stored as csr, sell, sell_256, ell, dia or stencil, on one process, with `PCNONE`, `PCJACOBI`, or `PCPBJACOBI` with blocks of at
-  most 8. Other formats are solved by a graph of a few kernels, launched again and again. Other preconditioners, null spaces and several processes are solved by a host loop.
+  One persistent kernel is the whole solve for matrices stored as csr, sell, sell_256, ell, dia or stencil, on one process, or one on each of up to 8 of one host whose devices address each other's memory, with `PCNONE`, `PCJACOBI`, or `PCPBJACOBI` with blocks of at
+  most 8. Other formats are solved by a graph of a few kernels, launched again and again. Other preconditioners, null spaces and other processes are solved by a host loop.
 
   -ksp_monitor and the residual history are served when the solve is over. A monitor that looks at more than the norm, or a test of convergence of your own, makes the host look at every
   iteration.
@@ -520,6 +523,9 @@ PetscErrorCode KSPGPUInitialize_Private(void)
 PetscErrorCode KSPGPUFinalize_Private(void)
 {
   PetscFunctionBegin;
-  for (KSP_GPU *k = living; k; k = k->next) PetscCall(GPUKSPRelease(k));
+  for (KSP_GPU *k = living; k; k = k->next) {
+    PetscCall(GPUKSPPeersRelease(k));
+    PetscCall(GPUKSPRelease(k));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -8,6 +8,7 @@
     prepare.c   which path a solve takes, and what that needs
     refine.c    single precision with residual replacement
     precond.c   what is taken from the PC
+    peers.c     solves of several ranks of one host, without MPI in them
     iterate.c   iterations as steps: by a graph, or by the host loop
     vectors.c   vectors and memory
 */
@@ -31,7 +32,8 @@ struct _n_GPUMGCycle;
 typedef struct {
   PCType       type;
   GPUKSPPCKind kind;
-  PetscBool    rows; /* its numbers are so many a row: the persistent kernel has it too, and polynomials are of it */
+  PetscBool    rows;    /* its numbers are so many a row: the persistent kernel has it too, and polynomials are of it */
+  PetscBool    lasting; /* its arrays stay, or its variant is another one: a graph with it may be kept for the next solve */
   /* does the row serve this PC? bs: its block size; variant: what else it depends on */
   PetscErrorCode (*accept)(PC, PetscInt *bs, PetscInt *variant, PetscBool *yes);
   /* take from the PC what is needed to apply it without PETSc; NULL: nothing */
@@ -80,8 +82,24 @@ typedef struct {
   GPUCSRVersion   version;
   const void     *data;
   const GPUKSPPC *row;
-  PetscInt64      method, bs, degree, halo;
+  PetscInt64      method, bs, degree, halo, peers;
 } GPUKSPShapeKey;
+
+/* Of a matrix of several ranks, what crosses them; */
+typedef struct {
+  PetscInt64 diagonal, off, state;
+} GPUKSPPeersPattern;
+
+/* and the off-diagonal block */
+typedef struct {
+  PetscInt64 id, state, precision;
+} GPUKSPPeersValues;
+
+/* An entry that another rank needs: which of ours, whose inbox it goes to, and its place there */
+typedef struct {
+  PetscInt    row, slot;
+  PetscMPIInt rank;
+} GPUKSPSend;
 
 /* A recorded iteration in double: what it works on, and where that is */
 typedef struct {
@@ -165,6 +183,21 @@ struct _n_KSP_GPU {
   GPUKSPTablesKey      tableskey;
   GPUKSPShapeKey       shapekey;
 
+  /* of several ranks that solve together; what a kernel sees of it is in persistent.peers */
+  struct {
+    PetscBool          on;                       /* in this solve */
+    GPUCSRPeers        group;                    /* of the ranks, */
+    GPUCSRDevice       dev;                      /* with this device */
+    void              *theirs[GPUKSP_PEERS + 1]; /* memory that all can address, */
+    void              *mine;                     /* and this rank's */
+    GPUKSPSend        *sends;
+    GPUKSPMemory       lists;
+    GPUKSPPeersPattern pattern;
+    GPUKSPPeersValues  values;
+    PetscInt64         made;     /* how often the lists were made */
+    uint64_t           sequence; /* of the host's twin: how often ranks met */
+  } peers;
+
   /* of single precision with residual replacement */
   GPUKSPMemory        singles; /* vectors of the iteration, the preconditioner's numbers, and values */
   GPUKSPVectorsSingle single;
@@ -215,6 +248,7 @@ typedef PetscErrorCode (*GPUKSPIteration)(KSP, KSP_GPU *, GPUKSPVectors *);
 GPUCSR_INTERN PetscErrorCode GPUKSPIterate(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPIterateBegin(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPIterateEnd(KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPGraphForget(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPLoop(KSP, KSP_GPU *, GPUKSPVectors *, GPUKSPIteration);
 GPUCSR_INTERN PetscErrorCode GPUKSPStart(KSP, KSP_GPU *, GPUKSPVectors *, PetscBool);
 GPUCSR_INTERN PetscErrorCode GPUKSPTrueNorm(KSP, KSP_GPU *, GPUKSPVectors *);
@@ -230,7 +264,17 @@ GPUCSR_INTERN PetscErrorCode GPUKSPPCCheck(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCDiagonal(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCEigenvalues(KSP, KSP_GPU *, PetscBool *);
 
+/* peers.c */
+GPUCSR_INTERN PetscErrorCode GPUKSPPeersGet(KSP, KSP_GPU *, PetscBool *, char[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUKSPPeersLists(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPPeersBlocks(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPPeersRelease(KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPPeersReduce(KSP_GPU *, double[], int);
+GPUCSR_INTERN PetscErrorCode GPUKSPPeersExchange(KSP_GPU *, double *);
+GPUCSR_INTERN PetscErrorCode GPUKSPPeersAdd(KSP_GPU *, const double *, double *);
+
 /* vectors.c */
+GPUCSR_INTERN size_t         GPUKSPLength(const KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPOpen(KSP_GPU *, GPUCSRDevice);
 GPUCSR_INTERN PetscErrorCode GPUKSPRelease(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPGrow(KSP_GPU *, size_t, const char[], GPUKSPMemory *);

@@ -3,7 +3,7 @@
 
     graph      vectors are the solver's own, on the matrix' device. On a GPU an iteration is recorded once as a graph and launched again and again; rules are applied on the
                device, and the host looks at the outcome one iteration behind. On the host backend the same steps are loops
-    host loop  vectors are PETSc's, worked on where they are; products are MatMult() and preconditioners PCApply(), so that anything goes, several processes too; rules are
+    host loop  vectors are PETSc's, worked on where they are; products are MatMult() and preconditioners PCApply(), so that anything goes, processes of any hosts too; rules are
                applied by the host
 
   Where somebody looks at every iteration (a monitor, a test of convergence of the user's) rules are the host's in both.
@@ -13,14 +13,15 @@
 /* Rows from which an iteration that applies a cycle of multigrid for nothing takes longer than the host needs to look at each */
 #define DEAR 200000
 
-/* Iterations from which the true residual, which takes one more cycle then, is a small part of a solve; rounding does not part it from a recurrence of fewer */
+/* Iterations from which the true residual, which takes one more application of the preconditioner, is a small part of a solve; rounding does not part it from a recurrence of fewer */
 #define CHEAP 30
 
 /* Sums over the processes, and the rule */
 static PetscErrorCode Reduce(KSP ksp, KSP_GPU *k, GPUKSPStep step, double sum[], PetscBool rule, PetscBool first)
 {
   PetscFunctionBegin;
-  if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sum, GPUKSPStepSums(step), MPI_DOUBLE, MPI_SUM, PetscObjectComm((PetscObject)ksp)));
+  if (k->peers.on) PetscCall(GPUKSPPeersReduce(k, sum, GPUKSPStepSums(step)));
+  else if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sum, GPUKSPStepSums(step), MPI_DOUBLE, MPI_SUM, PetscObjectComm((PetscObject)ksp)));
   if (rule) GPUKSPStepRule(step, k->state, sum, first);
   else PetscCall(PetscArraycpy(k->sums, sum, GPUKSPStepSums(step)));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -105,7 +106,11 @@ PetscErrorCode GPUKSPProduct(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, in
 
     PetscCall(PCGetOperators(ksp->pc, &A, NULL));
     PetscCall(KSP_MatMult(ksp, A, k->work[from], k->work[to]));
-  } else PetscCall(MatGPUCSROperatorProduct_Private(&k->op, v->at[from], v->at[to]));
+  } else {
+    if (k->peers.on) PetscCall(GPUKSPPeersExchange(k, v->at[from]));
+    PetscCall(MatGPUCSROperatorProduct_Private(&k->op, v->at[from], v->at[to]));
+    if (k->peers.on) PetscCall(GPUKSPPeersAdd(k, v->at[from], v->at[to]));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -345,13 +350,21 @@ PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode GPUKSPGraphForget(KSP_GPU *k)
+{
+  PetscFunctionBegin;
+#if defined(GPUCSR_HAVE_CUDA)
+  PetscCall(GPUKSPGraphDestroy(&k->graph));
+#endif
+  k->graph = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* An iteration of the next solve may be another; in single precision it is */
 PetscErrorCode GPUKSPIterateEnd(KSP_GPU *k)
 {
   PetscFunctionBegin;
-#if defined(GPUCSR_HAVE_CUDA)
-  if (k->refined || k->rulehere) PetscCall(GPUKSPGraphDestroy(&k->graph));
-#endif
+  if (k->refined || k->rulehere) PetscCall(GPUKSPGraphForget(k));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -359,8 +372,10 @@ PetscErrorCode GPUKSPIterateEnd(KSP_GPU *k)
 static PetscErrorCode GraphBegin(KSP ksp, KSP_GPU *k)
 {
   GPUKSPGraphKey key;
+  PetscMPIInt    size;
 
   PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size)); /* what several exchange is not in the key */
   PetscCall(PetscMemzero(&key, sizeof(key)));
   key.version = k->op.version;
   key.data    = k->op.plan->A.array[0].data;
@@ -371,9 +386,7 @@ static PetscErrorCode GraphBegin(KSP ksp, KSP_GPU *k)
   key.right   = ksp->pc_side == PC_RIGHT;
   key.n       = k->n;
   PetscCall(PetscMemcpy(&key.v, &k->persistent.v, sizeof(key.v)));
-#if defined(GPUCSR_HAVE_CUDA)
-  if (k->refined || k->rulehere || !GPUKSPSame(key, k->graphkey)) PetscCall(GPUKSPGraphDestroy(&k->graph));
-#endif
+  if (k->refined || k->rulehere || size > 1 || !k->pc.row->lasting || !GPUKSPSame(key, k->graphkey)) PetscCall(GPUKSPGraphForget(k));
   k->graphkey = key;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -6,8 +6,22 @@
 #include "cg_halo.cuh"
 #include "cg_single_reduction.cuh"
 
-/* Fills in the kernel and its arguments, then either asks about the kernel or launches it */
 template <class M>
+static void fill(const GPUKSPPersistent *L, M A, ArgsAlone<M> *a)
+{
+  *a = {A, L->v, L->bounds, L->reach, L->cluster ? NULL : (ulonglong2 *)L->slots, *L->state, L->state, L->epoch, (int)L->guard, (int)L->right, L->A->m, L->shared, L->same};
+}
+
+template <class M>
+static void fill(const GPUKSPPersistent *L, M A, ArgsPeers<M> *a)
+{
+  fill(L, A, (ArgsAlone<M> *)a);
+  a->peers = L->peers;
+  a->here  = L->here;
+}
+
+/* Fills in the kernel and its arguments, then either asks about the kernel or launches it */
+template <bool PEERS, class M>
 static PetscErrorCode ask_or_launch(const GPUKSPPersistent *L, M A, void *kernel, int *possible, GPUCSRStream s)
 {
   PetscFunctionBegin;
@@ -37,13 +51,14 @@ static PetscErrorCode ask_or_launch(const GPUKSPPersistent *L, M A, void *kernel
       }
     }
   } else {
-    Args<M>                   a         = {A, L->v, L->bounds, L->reach, L->cluster ? NULL : (ulonglong2 *)L->slots, *L->state, L->state, L->epoch, (int)L->guard, (int)L->right, L->A->m, L->shared, L->same};
+    Args<M, PEERS>            a;
     void                     *args[]    = {&a};
     cudaLaunchConfig_t        config    = {};
     cudaLaunchAttribute       attribute = {};
     struct cudaFuncAttributes attr;
     int                       all;
 
+    fill(L, A, &a);
     GPUCSR_CUDA(cudaFuncGetAttributes(&attr, kernel));
     GPUCSR_CUDA(cudaDeviceGetAttribute(&all, cudaDevAttrMaxSharedMemoryPerMultiprocessor, L->A->dev->id));
     /* no more of the first-level cache than is asked for */
@@ -67,14 +82,17 @@ static PetscErrorCode ask_or_launch(const GPUKSPPersistent *L, M A, void *kernel
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-template <class M>
+template <bool PEERS, class M>
 static void *cg_of(const GPUKSPPersistent *L)
 {
-  if constexpr (M::offsets) return L->windows.count ? (void *)cg_kernel<M, false, BY_WINDOWS> : (void *)cg_kernel<M, false, GATHERED>;
-  else return L->written ? (void *)cg_kernel<M, false, WRITTEN> : (void *)cg_kernel<M, false, GATHERED>;
+  if constexpr (!PEERS)
+    if (L->halo) return L->size == 1024 ? (void *)cg_halo_kernel<M, 1024, 1> : (void *)cg_halo_kernel<M, 512, HALO_ROWS>;
+  if (L->v.degree) return (void *)cg_kernel<M, true, GATHERED, PEERS>;
+  if constexpr (M::offsets) return L->windows.count ? (void *)cg_kernel<M, false, BY_WINDOWS, PEERS> : (void *)cg_kernel<M, false, GATHERED, PEERS>;
+  else return L->written ? (void *)cg_kernel<M, false, WRITTEN, PEERS> : (void *)cg_kernel<M, false, GATHERED, PEERS>;
 }
 
-template <class M>
+template <bool PEERS, class M>
 static PetscErrorCode method(const GPUKSPPersistent *L, M A, int *possible, GPUCSRStream s)
 {
   void *kernel = NULL;
@@ -82,18 +100,16 @@ static PetscErrorCode method(const GPUKSPPersistent *L, M A, int *possible, GPUC
   PetscFunctionBegin;
   switch (L->method) {
   case GPUKSP_CG:
-    if (L->halo) kernel = L->size == 1024 ? (void *)cg_halo_kernel<M, 1024, 1> : (void *)cg_halo_kernel<M, 512, HALO_ROWS>;
-    else if (L->v.degree) kernel = (void *)cg_kernel<M, true, GATHERED>;
-    else kernel = cg_of<M>(L);
+    kernel = cg_of<PEERS, M>(L);
     break;
   case GPUKSP_CG_SINGLE_REDUCTION:
-    kernel = (void *)cg_single_reduction_kernel<M>;
+    kernel = (void *)cg_single_reduction_kernel<M, PEERS>;
     break;
   case GPUKSP_BCGS:
-    kernel = (void *)bcgs_kernel<M>;
+    kernel = (void *)bcgs_kernel<M, PEERS>;
     break;
   }
-  PetscCall(ask_or_launch(L, A, kernel, possible, s));
+  PetscCall(ask_or_launch<PEERS>(L, A, kernel, possible, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -112,7 +128,7 @@ struct ProductOf {
   static PetscErrorCode run(const GPUKSPPersistent *L, int *possible, GPUCSRStream s)
   {
     PetscFunctionBegin;
-    PetscCall(with_values(L, [&](auto A) -> PetscErrorCode { return method(L, A, possible, s); }));
+    PetscCall(with_values(L, [&](auto A) -> PetscErrorCode { return L->peers.size ? method<true>(L, A, possible, s) : method<false>(L, A, possible, s); }));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 

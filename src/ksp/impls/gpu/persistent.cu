@@ -15,37 +15,57 @@ static const GPUKSPPersistentProduct *product_of(const GPUCSRStorage *A)
 
 /* ---- ranges of rows of about equal work ---- */
 
-/* prefix[r / step] * weight entries are stored before row r, as many before all rows where prefix is NULL; a row itself costs as much as ROW entries */
+/* prefix[r / step] * weight entries are stored before row r, as many before all rows where prefix is NULL; a row itself costs as much as ROW entries, one of the off-diagonal block more */
 #define ROW 6
 
-__global__ void partition_kernel(int m, int step, int weight, const int *prefix, int align, int blocks, int *bounds)
+struct Work {
+  int        m, step, weight, each; /* each: entries of a row where prefix is NULL and others' are to be weighed against it */
+  const int *prefix;
+  int        rows, more; /* of the off-diagonal block */
+  const int *row;
+
+  __device__ int64_t before(int r) const
+  {
+    int low = 0, high = rows;
+
+    while (low < high) {
+      const int mid = low + (high - low) / 2;
+
+      if (row[mid] < r) low = mid + 1;
+      else high = mid;
+    }
+    return (prefix ? (int64_t)weight * prefix[(r + step - 1) / step] : (int64_t)each * r) + (int64_t)ROW * r + (int64_t)more * low;
+  }
+};
+
+__global__ void partition_kernel(const Work work, int align, int blocks, int *bounds)
 {
-  const int     b = (int)(blockIdx.x * blockDim.x + threadIdx.x), units = (m + align - 1) / align;
-  const int64_t all = (prefix ? (int64_t)weight * prefix[(m + step - 1) / step] : 0) + (int64_t)ROW * m, want = all / blocks * b + all % blocks * b / blocks;
+  const int     b = (int)(blockIdx.x * blockDim.x + threadIdx.x), m = work.m, units = (m + align - 1) / align;
+  const int64_t all = work.before(m), want = all / blocks * b + all % blocks * b / blocks;
   int           low = 0, high = units;
 
   if (b > blocks) return;
   while (low < high) {
-    const int     mid = low + (high - low) / 2, r = min(m, mid * align);
-    const int64_t before = (prefix ? (int64_t)weight * prefix[(r + step - 1) / step] : 0) + (int64_t)ROW * r;
+    const int mid = low + (high - low) / 2;
 
-    if (before < want) low = mid + 1;
+    if (work.before(min(m, mid * align)) < want) low = mid + 1;
     else high = mid;
   }
   bounds[b] = b == blocks ? m : min(m, low * align);
 }
 
-PetscErrorCode GPUKSPPersistentPartition(const GPUCSRStorage *A, int align, int blocks, int *bounds, GPUCSRStream s)
+PetscErrorCode GPUKSPPersistentPartition(const GPUCSRStorage *A, int align, int blocks, const GPUKSPPeers *o, int *bounds, GPUCSRStream s)
 {
   const GPUKSPFormat *f      = GPUKSPFormatOf(A->format);
   const int           slice  = f->sharing == GPUKSP_BY_WARPS ? GPUCSR_SLICE : 1;
   const int          *prefix = f->before >= 0 && A->array[f->before].count ? (const int *)A->array[f->before].data : NULL;
+  const Work          work   = {A->m, slice, slice, o->rows ? (int)(A->nnz / PetscMax(1, A->m)) : 0, prefix, o->rows, o->weight, o->row};
 
   PetscFunctionBegin;
   while (align % GPUCSR_SLICE) align *= 2;
   if (f->moved >= 0 && A->array[f->moved].count)
     while (align % A->format->variant) align *= 2;
-  partition_kernel<<<GPUCSRBlocks(blocks + 1, 128), 128, 0, (cudaStream_t)s>>>(A->m, slice, slice, prefix, align, blocks, bounds);
+  partition_kernel<<<GPUCSRBlocks(blocks + 1, 128), 128, 0, (cudaStream_t)s>>>(work, align, blocks, bounds);
   GPUCSRCheckLaunch("the partition of a solve");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -151,7 +171,7 @@ PetscErrorCode GPUKSPPersistentShape(GPUCSRDevice dev, GPUKSPPersistent *L, Pets
   PetscCall(PetscMemzero(&L->windows, sizeof(L->windows)));
   L->written = PETSC_FALSE;
   L->size    = MOST_THREADS;
-  for (L->cluster = (PetscBool)(clusters && (double)A->nnz < (GPUKSPFormatIsTable(A->format) ? 2 : 1) * CLUSTER_ENTRIES); most < 0; L->cluster = PETSC_FALSE) {
+  for (L->cluster = (PetscBool)(clusters && !L->peers.size && (double)A->nnz < (GPUKSPFormatIsTable(A->format) ? 2 : 1) * CLUSTER_ENTRIES); most < 0; L->cluster = PETSC_FALSE) {
     L->blocks  = (int)PetscMax(1, PetscMin(L->cluster ? CLUSTER : dev->props.processors, (A->m + GPUCSR_SLICE - 1) / GPUCSR_SLICE));
     L->threads = Share(A, L->blocks, L->size);
     PetscCall((*f->run)(L, &most, NULL));
@@ -187,7 +207,7 @@ PetscErrorCode GPUKSPPersistentHalo(GPUKSPPersistent *L, GPUCSRStream s)
   size_t                         need = 0, vectors = 0;
 
   PetscFunctionBegin;
-  if (L->method != GPUKSP_CG || L->v.explicitpc) PetscFunctionReturn(PETSC_SUCCESS);
+  if (L->method != GPUKSP_CG || L->v.explicitpc || L->peers.size) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall((*f->reach)(L, s));
   PetscCall((*f->shared)(L, &need));
   GPUCSR_CUDA(cudaMemcpyAsync(ends, L->reach, sizeof(int) * 2 * (size_t)L->blocks, cudaMemcpyDeviceToHost, (cudaStream_t)s));

@@ -2,6 +2,7 @@
 
 /* What the device side of the solvers offers to the host side: persistent kernels, which are whole solves, and kernels of single steps */
 #include "../../../mat/impls/gpucsr/format/bcsr.h"
+#include "../../../sys/peer.h"
 #include "vectors.h"
 
 #if defined(__cplusplus)
@@ -71,6 +72,27 @@ typedef struct {
   int    offset[GPUKSP_COMMON], at[GPUKSP_COMMON], count;
 } GPUKSPCommon;
 
+/*
+  What a rank has to do with those that solve with it, each on its own device: reductions over all of them, entries of vectors that cross, and the off-diagonal block of its rows, of which those that have
+  entries there are stored, as sliced ELL. A vector has others' entries behind its own, from `tail` on. In the memory of each rank are slots of sums, and an inbox.
+*/
+#define GPUKSP_PEERS 8 /* ranks at most */
+typedef struct {
+  int             rank, size;           /* size 0: there are no others */
+  int             before, all;          /* blocks of the ranks before this one, and of all */
+  void           *theirs[GPUKSP_PEERS]; /* their memory, as this device addresses it */
+  size_t          inbox;                /* where it begins in this rank's, in bytes */
+  int             halo, tail;           /* entries that are others', and their place */
+  int             nsend;                /* entries that others need, */
+  const int      *sendrow;              /* by row, */
+  void *const    *sendto;               /* and where each goes */
+  int             rows;                 /* of the off-diagonal block that have entries: */
+  const int      *row, *slice, *col;    /* which they are; columns of slices before each; places in a vector, -1: nothing */
+  const double   *val;
+  int             weight; /* of such a row, in entries */
+  GPUCSRPeerWatch watch;
+} GPUKSPPeers;
+
 /* A solve in one persistent kernel, launched cooperatively. Vectors are whole, in device memory; those that the method has no use for are NULL */
 typedef struct {
   GPUKSPMethod         method;
@@ -91,8 +113,10 @@ typedef struct {
   int                  size;    /* and threads */
   int                  threads; /* that share a row of CSR, or warps that share a slice of 32 rows */
   void                *slots;   /* GPUKSP_SLOT_BYTES for each block, zero before the first kernel */
-  unsigned             epoch;   /* of its first reduction, never 0: beyond those of all kernels before with these slots */
-  GPUKSPState         *state;   /* page-locked: what to start from, and what it ended with */
+  unsigned             epoch;   /* of its first reduction, never 0: beyond those of all kernels before with these slots; */
+  unsigned             here;    /* where there are peers, of the first reduction of this rank's blocks alone */
+  GPUKSPPeers          peers;
+  GPUKSPState         *state; /* page-locked: what to start from, and what it ended with */
 } GPUKSPPersistent;
 
 #define GPUKSP_GRID_SUMS   5 /* sums of a grid-wide reduction at most */
@@ -103,7 +127,7 @@ typedef struct {
 #define GPUKSP_SLOTS_BYTES ((size_t)GPUKSP_SLOT_BYTES * GPUKSP_BLOCKS)
 
 GPUCSR_INTERN PetscErrorCode GPUKSPPersistentShape(GPUCSRDevice, GPUKSPPersistent *, PetscBool *possible, char why[], size_t len);
-GPUCSR_INTERN PetscErrorCode GPUKSPPersistentPartition(const GPUCSRStorage *, int align, int blocks, int *bounds, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUKSPPersistentPartition(const GPUCSRStorage *, int align, int blocks, const GPUKSPPeers *, int *bounds, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUKSPPersistentCommon(const GPUCSRStorage *, GPUKSPCommon *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUKSPPersistentDiagonals(const GPUCSRStorage *, const double *d, double *table, GPUKSPDiagonals *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUKSPPersistentHalo(GPUKSPPersistent *, GPUCSRStream);

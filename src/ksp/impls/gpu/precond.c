@@ -105,16 +105,15 @@ static PetscErrorCode MakeNumbers(KSP ksp, KSP_GPU *k)
 {
   const PetscBool blocks = (PetscBool)(k->pc.row->kind == GPUKSP_PC_APART);
   const size_t    count  = (size_t)k->n * (size_t)(blocks ? k->pc.bs : 1);
-  Mat             P;
   Vec             unit, result;
   double         *rows = NULL;
   PetscErrorCode  ierr;
 
   PetscFunctionBegin;
-  PetscCall(GPUKSPGrow(k, sizeof(double) * count, "the preconditioner of a solver", &k->numbers));
-  PetscCall(PCGetOperators(ksp->pc, NULL, &P));
+  PetscCall(GPUKSPGrow(k, sizeof(double) * PetscMax(count, GPUKSPLength(k)), "the preconditioner of a solver", &k->numbers));
   if (blocks) PetscCall(PetscMalloc1(count, &rows));
-  PetscCall(MatCreateVecs(P, &unit, &result));
+  PetscCall(VecDuplicate(ksp->vec_sol, &unit)); /* of this rank alone: MatCreateVecs() is collective, and another may have no memory for its numbers */
+  PetscCall(VecDuplicate(ksp->vec_sol, &result));
   ierr = blocks ? ReadBlocks(ksp, k, unit, result, rows) : ReadDiagonal(ksp, k, unit, result);
   PetscCall(PetscFree(rows));
   PetscCall(VecDestroy(&unit));
@@ -228,21 +227,21 @@ PetscErrorCode GPUKSPPCCheck(KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* type, where it is applied, are its numbers so many a row, accept(), make(), apply(). The first that serves is taken */
+/* type, where it is applied, are its numbers so many a row, may a graph with it be kept, accept(), make(), apply(). The first that serves is taken */
 static const GPUKSPPC list[] = {
-  {PCNONE,     GPUKSP_PC_NONE,     PETSC_TRUE,  Always,            NULL,        NULL       },
-  {PCJACOBI,   GPUKSP_PC_DIAGONAL, PETSC_TRUE,  AcceptJacobi,      MakeNumbers, NULL       },
-  {PCPBJACOBI, GPUKSP_PC_DIAGONAL, PETSC_TRUE,  AcceptBlocksOfOne, MakeNumbers, NULL       },
-  {PCPBJACOBI, GPUKSP_PC_APART,    PETSC_TRUE,  AcceptBlocks,      MakeNumbers, ApplyBlocks},
-  {PCMG,       GPUKSP_PC_APART,    PETSC_FALSE, AcceptCycle,       MakeCycle,   ApplyCycle },
-  {PCGAMG,     GPUKSP_PC_APART,    PETSC_FALSE, AcceptCycle,       MakeCycle,   ApplyCycle },
-  {PCILU,      GPUKSP_PC_APART,    PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
-  {PCICC,      GPUKSP_PC_APART,    PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
-  {PCLU,       GPUKSP_PC_APART,    PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
-  {PCCHOLESKY, GPUKSP_PC_APART,    PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
-  {PCBJACOBI,  GPUKSP_PC_APART,    PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
+  {PCNONE,     GPUKSP_PC_NONE,     PETSC_TRUE,  PETSC_TRUE,  Always,            NULL,        NULL       },
+  {PCJACOBI,   GPUKSP_PC_DIAGONAL, PETSC_TRUE,  PETSC_TRUE,  AcceptJacobi,      MakeNumbers, NULL       },
+  {PCPBJACOBI, GPUKSP_PC_DIAGONAL, PETSC_TRUE,  PETSC_TRUE,  AcceptBlocksOfOne, MakeNumbers, NULL       },
+  {PCPBJACOBI, GPUKSP_PC_APART,    PETSC_TRUE,  PETSC_TRUE,  AcceptBlocks,      MakeNumbers, ApplyBlocks},
+  {PCMG,       GPUKSP_PC_APART,    PETSC_FALSE, PETSC_TRUE,  AcceptCycle,       MakeCycle,   ApplyCycle },
+  {PCGAMG,     GPUKSP_PC_APART,    PETSC_FALSE, PETSC_TRUE,  AcceptCycle,       MakeCycle,   ApplyCycle },
+  {PCILU,      GPUKSP_PC_APART,    PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
+  {PCICC,      GPUKSP_PC_APART,    PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
+  {PCLU,       GPUKSP_PC_APART,    PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
+  {PCCHOLESKY, GPUKSP_PC_APART,    PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
+  {PCBJACOBI,  GPUKSP_PC_APART,    PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
 };
-static const GPUKSPPC any = {NULL, GPUKSP_PC_ANY, PETSC_FALSE, Always, NULL, NULL};
+static const GPUKSPPC any = {NULL, GPUKSP_PC_ANY, PETSC_FALSE, PETSC_FALSE, Always, NULL, NULL};
 
 /* Which row is that of the PC of this solve? */
 PetscErrorCode GPUKSPPCFind(KSP ksp, KSP_GPU *k)
@@ -286,7 +285,7 @@ PetscErrorCode GPUKSPPCMake(KSP ksp, KSP_GPU *k)
   PetscFunctionBegin;
   if (!k->pc.row->make) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Key(ksp, k, &key));
-  if (k->numbers.p && GPUKSPSame(key, k->numberskey)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (k->numbers.p && GPUKSPSame(key, k->numberskey) && (k->pc.kind != GPUKSP_PC_DIAGONAL || k->numbers.bytes >= sizeof(double) * GPUKSPLength(k))) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMemzero(&k->numberskey, sizeof(k->numberskey))); /* until it is here */
   PetscCall((*k->pc.row->make)(ksp, k));
   k->numberskey = key;

@@ -1,7 +1,7 @@
 #pragma once
 
 /* Preconditioners of a persistent kernel, on a block's rows: the diagonal, diagonal blocks, a Chebyshev polynomial of either */
-#include "reduction.cuh"
+#include "peers.cuh"
 
 struct Preconditioner {
   Rows            d;     /* the diagonal, where there is one */
@@ -85,16 +85,18 @@ struct Polynomial {
   int     degree;
 };
 
-template <class M>
-__device__ __noinline__ unsigned chebyshev(const M &A, Polynomial v, const Preconditioner pc, GridReduction grid, int first, int rows, double *scratch)
+template <class M, class R, class O>
+__device__ __noinline__ unsigned chebyshev(const M &A, Polynomial v, const Preconditioner pc, R grid, const O others, int first, int rows, double *scratch)
 {
   double *now = v.now, *next = v.next, *left = v.left, *z = v.z;
   double  rho = 0, ca, cb;
 
   for (int k = 0; k < v.degree; k++) {
     if (k) {
+      others.exchange(now, grid);
       grid_sync(grid);
       A.product(Vector{now}, first, first + rows, scratch, [&](int i, double s) { left[i] -= s; });
+      others.add(Vector{now}, [&](int i, double s) { left[i] -= s; });
     }
     __syncthreads();
     rho = GPUKSPChebyshev(v.emin, v.emax, rho, &ca, &cb);
@@ -116,11 +118,11 @@ __device__ __noinline__ unsigned chebyshev(const M &A, Polynomial v, const Preco
   return grid.epoch;
 }
 
-template <class M, class R>
-__device__ __forceinline__ void polynomial(const M &A, const GPUKSPVectors &v, const Preconditioner &pc, GridReduction &grid, int first, int rows, double *scratch, const R &r)
+template <class M, class R, class O, class V>
+__device__ __forceinline__ void polynomial(const M &A, const GPUKSPVectors &v, const Preconditioner &pc, R &grid, const O &others, int first, int rows, double *scratch, const V &r)
 {
   const M copy = A; /* whose address the function takes: that of the kernel's own would keep it out of registers */
 
   FOR_ROWS(i) v.c2[first + i] = r[i];
-  grid.epoch                  = chebyshev(copy, {v.c0, v.c1, v.c2 + first, v.z + first, v.emin, v.emax, v.degree}, pc, grid, first, rows, scratch);
+  grid.epoch                  = chebyshev(copy, {v.c0, v.c1, v.c2 + first, v.z + first, v.emin, v.emax, v.degree}, pc, grid, others, first, rows, scratch);
 }

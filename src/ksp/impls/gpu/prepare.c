@@ -126,8 +126,32 @@ static PetscErrorCode Live(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Why several processes need the host loop; empty: they solve together. All come to the same end */
+static PetscErrorCode WhyNotPeers(KSP ksp, KSP_GPU *k, PetscMPIInt size, char why[], size_t len)
+{
+  const char *what = size > GPUKSP_PEERS                   ? "there are too many"
+                     : k->path == KSP_GPU_PATH_GRAPH       ? "path graph is for one"
+                     : k->precision != KSP_GPU_DOUBLE      ? "residual replacement is for one"
+                     : k->live                             ? "a monitor or test looks at every iteration"
+                     : !k->pc.row->rows                    ? "the preconditioner is not part of a persistent kernel"
+                     : k->degree && k->method != GPUKSP_CG ? "a persistent kernel has a polynomial in standard conjugate gradients alone"
+                                                           : NULL;
+  PetscBool   ok   = PETSC_FALSE;
+  char        text[256];
+
+  PetscFunctionBegin;
+  if (!what) {
+    PetscCall(GPUKSPPeersGet(ksp, k, &ok, text, sizeof(text)));
+    what = text;
+  }
+  why[0] = 0;
+  if (!ok) PetscCall(PetscSNPrintf(why, len, "there are several processes, and %s", what));
+  k->peers.on = ok;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Why only the host loop can solve this; NULL: others can. Where it does, the PC may have to be applied by PETSc, whatever it is */
-static PetscErrorCode WhyHostLoop(KSP ksp, KSP_GPU *k, const char **why)
+static PetscErrorCode WhyHostLoop(KSP ksp, KSP_GPU *k, char text[], size_t len, const char **why)
 {
   Mat          A;
   MatNullSpace null, tnull;
@@ -135,18 +159,18 @@ static PetscErrorCode WhyHostLoop(KSP ksp, KSP_GPU *k, const char **why)
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
+  k->peers.on = PETSC_FALSE;
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(MatGetNullSpace(A, &null));
   PetscCall(MatGetTransposeNullSpace(A, &tnull));
   k->pc.kind = k->pc.row->kind;
-  if (null || tnull || ksp->transpose_solve || (k->pc.kind == GPUKSP_PC_APART && size > 1) || (k->degree && !k->pc.row->rows)) k->pc.kind = GPUKSP_PC_ANY;
-  *why = size > 1                            ? "there are several processes"
-         : k->path == KSP_GPU_PATH_HOST_LOOP ? "asked for"
-         : null || tnull                     ? "the operator has a null space"
-         : ksp->transpose_solve              ? "the transpose is solved with"
-         : k->pc.kind == GPUKSP_PC_ANY       ? "the preconditioner is PCApply()'s"
-                                             : NULL;
-  PetscCheck(!k->degree || k->pc.kind != GPUKSP_PC_ANY, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_polynomial_degree: the polynomial is of PCNONE or PCJACOBI, or on one process of PCPBJACOBI with blocks of at most 8, and of no operator with a null space",
+  if (null || tnull || ksp->transpose_solve || (k->degree && !k->pc.row->rows)) k->pc.kind = GPUKSP_PC_ANY;
+  *why = k->path == KSP_GPU_PATH_HOST_LOOP ? "asked for" : null || tnull ? "the operator has a null space" : ksp->transpose_solve ? "the transpose is solved with" : k->pc.kind == GPUKSP_PC_ANY ? "the preconditioner is PCApply()'s" : NULL;
+  if (!*why && size > 1) {
+    PetscCall(WhyNotPeers(ksp, k, size, text, len));
+    if (!k->peers.on) *why = text;
+  }
+  PetscCheck(!k->degree || k->pc.kind != GPUKSP_PC_ANY, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_polynomial_degree: the polynomial is of PCNONE or PCJACOBI, or in a persistent kernel or graph of PCPBJACOBI with blocks of at most 8, and of no operator with a null space",
              ((PetscObject)ksp)->type_name);
   PetscCheck(!*why || !k->degree || k->pc.kind != GPUKSP_PC_APART, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "The polynomial of PCPBJACOBI is not for the host loop");
   if (*why && k->pc.kind == GPUKSP_PC_APART) k->pc.kind = GPUKSP_PC_ANY;
@@ -158,10 +182,10 @@ static PetscErrorCode Choose(KSP ksp, KSP_GPU *k)
 {
   const int   longest = k->op.plan->features.max;
   const char *why     = NULL;
-  char        text[128];
+  char        text[sizeof(k->why)];
 
   PetscFunctionBegin;
-  PetscCall(WhyHostLoop(ksp, k, &why));
+  PetscCall(WhyHostLoop(ksp, k, text, sizeof(text), &why));
   if (why) {
     k->taken   = KSP_GPU_PATH_HOST_LOOP;
     k->refined = PETSC_FALSE;
@@ -169,7 +193,8 @@ static PetscErrorCode Choose(KSP ksp, KSP_GPU *k)
     PetscCall(PetscStrncpy(k->whydouble, "the host loop is in double", sizeof(k->whydouble)));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(GPUKSPRefineChoose(k));
+  if (k->peers.on) k->refined = PETSC_FALSE;
+  else PetscCall(GPUKSPRefineChoose(k));
   PetscCall(PetscSNPrintf(text, sizeof(text), "a row has %d entries, which a persistent kernel would wait for", longest));
   why      = !k->dev->ops->kernels                                   ? "the host computes"
              : k->path == KSP_GPU_PATH_GRAPH                         ? "asked for"
@@ -327,7 +352,7 @@ static PetscErrorCode Tables(KSP_GPU *k)
 /* Blocks and their rows, which start where slices and blocks of the preconditioner do */
 static PetscErrorCode Shape(KSP_GPU *k, PetscBool *possible)
 {
-  const GPUKSPShapeKey key = {k->op.version, k->S->array[0].data, k->pc.row, k->method, k->pc.bs, k->degree, k->halo};
+  const GPUKSPShapeKey key = {k->op.version, k->S->array[0].data, k->pc.row, k->method, k->pc.bs, k->degree, k->halo, k->peers.on ? k->peers.made : 0};
   GPUKSPPersistent    *L   = &k->persistent;
 
   PetscFunctionBegin;
@@ -342,7 +367,7 @@ static PetscErrorCode Shape(KSP_GPU *k, PetscBool *possible)
   L->state  = k->state;
   PetscCall(GPUKSPPersistentShape(k->dev, L, possible, k->why, sizeof(k->why)));
   if (!*possible) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUKSPPersistentPartition(k->S, L->v.block ? L->v.bs : 1, L->blocks, L->bounds, k->dev->stream));
+  PetscCall(GPUKSPPersistentPartition(k->S, L->v.block ? L->v.bs : 1, L->blocks, &L->peers, L->bounds, k->dev->stream));
   if (k->halo) PetscCall(GPUKSPPersistentHalo(L, k->dev->stream));
   k->shapekey = key;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -376,6 +401,33 @@ static PetscErrorCode PreparePersistent(KSP ksp, KSP_GPU *k, PetscBool *possible
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Of several ranks that solve together, each its part; where one cannot, all go by the host loop */
+static PetscErrorCode PreparePeers(KSP ksp, KSP_GPU *k)
+{
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr;
+  PetscBool      possible = PETSC_TRUE;
+  char           why[256];
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = GPUKSPPeersLists(ksp, k);
+  if (!ierr && k->taken == KSP_GPU_PATH_PERSISTENT) ierr = PreparePersistent(ksp, k, &possible);
+  else if (!ierr && k->dev->ops->kernels) possible = PETSC_FALSE; /* k->why says why */
+  else if (!ierr) ierr = PrepareGraph(ksp, k);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  PetscCall(Together(ksp, ierr || possible ? OutcomeOf(k, ierr) : NO_DEVICE, ierr, ierr ? attempt.message : k->why, &k->peers.on, why, sizeof(why)));
+  if (k->peers.on) {
+    PetscCall(GPUKSPPeersBlocks(ksp, k));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "there are several processes, and on one of them %s", why));
+  k->taken = KSP_GPU_PATH_HOST_LOOP;
+  if (k->pc.kind == GPUKSP_PC_APART) k->pc.kind = GPUKSP_PC_ANY;
+  PetscCall(PrepareHostLoop(ksp, k));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Residual norms that PETSc is told of when the solve is over; where somebody looks at each iteration, the host tells each as it comes */
 static PetscErrorCode PrepareHistory(KSP ksp, KSP_GPU *k)
 {
@@ -403,7 +455,9 @@ static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k, PetscBool *possible)
     PetscCall(PrepareRefinement(ksp, k));
     if (k->noroom) PetscCall(Choose(ksp, k));
   }
-  if (k->taken == KSP_GPU_PATH_PERSISTENT) {
+  if (!k->peers.on) k->persistent.peers.size = 0;
+  if (k->peers.on) PetscCall(PreparePeers(ksp, k));
+  else if (k->taken == KSP_GPU_PATH_PERSISTENT) {
     PetscBool had;
 
     PetscCall(PreparePersistent(ksp, k, &had));

@@ -7,15 +7,12 @@
   each, so that no fence and no second round trip is needed. All blocks add up the same parts in the same order, so that all take the same decisions, and two runs give the same bits. Where
   vectors must have become visible too, a fence goes before publishing, and behind reading. Small matrices are solved by one cluster, whose blocks write each other's shared memory and
   wait in hardware.
-*/
-#include "products.cuh"
 
-struct GridReduction {
-  ulonglong2 *slots; /* NULL: all blocks are one cluster */
-  unsigned    epoch;
-  double     *part, *all; /* shared: of each warp, and of each block of a cluster, twice */
-  double     *total;      /* and of all, twice: those of the reduction before stay */
-};
+  Where a solve is a launch on each of several ranks, its grid is all of theirs: a block publishes its part into every rank's memory, and each rank adds up the same parts in the same
+  order. It costs one trip from device to device more. Who waits too long (peer.h) gives up: all sums are then no numbers from there on, with which the rules end the solve.
+*/
+#include "../../../sys/peer.cuh"
+#include "products.cuh"
 
 __device__ __forceinline__ double warp_sum(double v)
 {
@@ -96,6 +93,112 @@ __device__ __forceinline__ double await(const ulonglong2 *slots, int blocks, uns
   return sum;
 }
 
+/* The blocks of one launch */
+struct GridReduction {
+  ulonglong2 *slots; /* NULL: all blocks are one cluster */
+  unsigned    epoch;
+  double     *part, *all; /* shared: of each warp, and of each block of a cluster, twice */
+  double     *total;      /* and of all, twice: those of the reduction before stay */
+
+  /* Those of a sum */
+  __device__ __forceinline__ ulonglong2 *of(int sum) const
+  {
+    return slots + (size_t)sum * gridDim.x;
+  }
+
+  template <bool FENCE>
+  __device__ __forceinline__ void publish_sum(ulonglong2 *those, double sum) const
+  {
+    if (threadIdx.x % 32 == 0) {
+      if (FENCE) fence();
+      publish(those + blockIdx.x, sum, epoch);
+    }
+  }
+
+  __device__ __forceinline__ double await_sums(const ulonglong2 *those) const
+  {
+    return await(those, gridDim.x, epoch);
+  }
+
+  __device__ __forceinline__ double what(double sum) const
+  {
+    return sum;
+  }
+};
+
+/* What a block knows of other ranks, in its shared memory: registers are for products */
+struct PeerView {
+  GPUKSPPeers o;
+  ulonglong2 *here;    /* slots of this rank's blocks alone */
+  int         first;   /* row of the block */
+  int         gone;    /* somebody of the block has given up */
+  int         ends[6]; /* see peers.cuh */
+
+  /* As await() above, for so long as this rank is ready to wait */
+  __device__ __forceinline__ double await(const ulonglong2 *slots, int blocks, unsigned epoch)
+  {
+    double       sum = 0;
+    PeerPatience patience;
+
+    for (int b = threadIdx.x % 32; b - (int)threadIdx.x % 32 < blocks; b += AWAIT * 32) {
+      double v[AWAIT];
+      bool   there;
+
+      do {
+        there = true;
+#pragma unroll
+        for (int u = 0; u < AWAIT; u++) {
+          v[u] = 0;
+          if (b + 32 * u < blocks && !peer_look(slots + b + 32 * u, epoch, v[u])) there = false;
+        }
+        there = __all_sync(0xffffffffu, there);
+      } while (!there && !__any_sync(0xffffffffu, patience.gone(o.watch)));
+      if (!there) {
+        gone = 1;
+        break;
+      }
+#pragma unroll
+      for (int u = 0; u < AWAIT; u++) sum += v[u];
+    }
+    return sum;
+  }
+};
+
+/* The blocks of the launches of all ranks */
+struct PeerReduction {
+  unsigned  epoch, here; /* of the next reduction; and of the next meeting of this rank's blocks alone */
+  double   *part, *total;
+  PeerView *view;
+
+  /* In the memory of any rank */
+  __device__ __forceinline__ size_t of(int sum) const
+  {
+    return (size_t)sum * view->o.all;
+  }
+
+  /* Each lane to a rank */
+  template <bool FENCE>
+  __device__ __forceinline__ void publish_sum(size_t those, double sum) const
+  {
+    const int rank = threadIdx.x % 32;
+
+    if (rank < view->o.size) {
+      if (FENCE) fence();
+      peer_publish((ulonglong2 *)view->o.theirs[rank] + those + view->o.before + blockIdx.x, sum, epoch);
+    }
+  }
+
+  __device__ __forceinline__ double await_sums(size_t those) const
+  {
+    return view->await((const ulonglong2 *)view->o.theirs[view->o.rank] + those, view->o.all, epoch);
+  }
+
+  __device__ __forceinline__ double what(double sum) const
+  {
+    return view->gone ? nan("") : sum;
+  }
+};
+
 /* Into the same place of another block's shared memory */
 __device__ __forceinline__ void tell(double *to, int block, double v)
 {
@@ -122,14 +225,45 @@ __device__ __forceinline__ void cluster_wait()
 #endif
 }
 
+__device__ __forceinline__ bool in_cluster(const GridReduction &m)
+{
+  return !m.slots;
+}
+
+__device__ __forceinline__ bool in_cluster(const PeerReduction &)
+{
+  return false;
+}
+
+/* Of the blocks of a cluster, each lane's share */
+template <int N, class F>
+__device__ __forceinline__ double cluster_sums(const GridReduction &m, double sum, F meanwhile)
+{
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, blocks = gridDim.x;
+  double   *all = m.all + (m.epoch & 1) * GPUKSP_GRID_SUMS * CLUSTER;
+
+  if (warp < N && lane < blocks) tell(all + warp * CLUSTER + blockIdx.x, lane, sum);
+  cluster_arrive();
+  meanwhile();
+  __syncwarp();
+  cluster_wait();
+  return warp < N && lane < blocks ? all[warp * CLUSTER + lane] : 0;
+}
+
+template <int N, class F>
+__device__ __forceinline__ double cluster_sums(const PeerReduction &, double sum, F)
+{
+  return sum;
+}
+
 /*
   v[k], summed over all threads of all blocks. A block is at most one reduction ahead of another, so two sets of slots do. With FENCE what any
   thread wrote before can be read by all after. The first N warps add and wait; what the others do meanwhile costs nothing.
 */
-template <int N, bool FENCE, class F>
-__device__ __forceinline__ void grid_reduce(GridReduction &m, double (&v)[N], F meanwhile)
+template <int N, bool FENCE, class R, class F>
+__device__ __forceinline__ void grid_reduce(R &m, double (&v)[N], F meanwhile)
 {
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, blocks = gridDim.x, set = m.epoch & 1;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, set = m.epoch & 1;
   double   *total = m.total + set * GPUKSP_GRID_SUMS, sum = 0;
 
   {
@@ -140,26 +274,15 @@ __device__ __forceinline__ void grid_reduce(GridReduction &m, double (&v)[N], F 
   }
   __syncthreads();
   if (warp < N) sum = warp_sum(lane < WARPS ? m.part[warp * MOST_WARPS + lane] : 0);
-  if (!m.slots) {
-    double *all = m.all + set * GPUKSP_GRID_SUMS * CLUSTER;
+  if (in_cluster(m)) sum = cluster_sums<N>(m, sum, meanwhile);
+  else {
+    const auto those = m.of(set * GPUKSP_GRID_SUMS + warp);
 
-    if (warp < N && lane < blocks) tell(all + warp * CLUSTER + blockIdx.x, lane, sum);
-    cluster_arrive();
-    meanwhile();
-    __syncwarp();
-    cluster_wait();
-    if (warp < N) sum = lane < blocks ? all[warp * CLUSTER + lane] : 0;
-  } else {
-    ulonglong2 *slots = m.slots + (size_t)(set * GPUKSP_GRID_SUMS + warp) * blocks;
-
-    if (warp < N && lane == 0) {
-      if (FENCE) fence();
-      publish(slots + blockIdx.x, sum, m.epoch);
-    }
+    if (warp < N) m.template publish_sum<FENCE>(those, sum);
     meanwhile();
     __syncwarp();
     if (warp < N) {
-      sum = await(slots, blocks, m.epoch);
+      sum = m.await_sums(those);
       if (FENCE) fence();
     }
   }
@@ -169,19 +292,59 @@ __device__ __forceinline__ void grid_reduce(GridReduction &m, double (&v)[N], F 
   }
   __syncthreads();
 #pragma unroll
-  for (int k = 0; k < N; k++) v[k] = total[k];
+  for (int k = 0; k < N; k++) v[k] = m.what(total[k]);
   m.epoch++;
 }
 
-template <int N, bool FENCE>
-__device__ __forceinline__ void grid_reduce(GridReduction &m, double (&v)[N])
+template <int N, bool FENCE, class R>
+__device__ __forceinline__ void grid_reduce(R &m, double (&v)[N])
 {
   grid_reduce<N, FENCE>(m, v, [] {});
 }
 
-__device__ __forceinline__ void grid_sync(GridReduction &m)
+/* What was written before by whom, of all ranks */
+template <class R>
+__device__ __forceinline__ void grid_sync(R &m)
 {
   double none[1] = {0};
 
   grid_reduce<1, true>(m, none);
+}
+
+/*
+  The same of this rank's blocks alone, in two halves: a block has come; and all have. Between two of these all ranks meet, so a block that needs not wait may go on. Nobody waits for ever: blocks may have given up
+  at different times, and then end without each other
+*/
+__device__ __forceinline__ void rank_arrive(const GridReduction &)
+{
+}
+
+__device__ __forceinline__ void rank_arrive(const PeerReduction &m)
+{
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    fence();
+    publish(m.view->here + (m.here & 1) * gridDim.x + blockIdx.x, 0, m.here);
+  }
+}
+
+__device__ __forceinline__ void rank_wait(const PeerReduction &m)
+{
+  if (threadIdx.x < 32) {
+    (void)m.view->await(m.view->here + (m.here & 1) * gridDim.x, gridDim.x, m.here);
+    fence();
+  }
+  __syncthreads();
+}
+
+__device__ __forceinline__ void rank_sync(GridReduction &m)
+{
+  grid_sync(m);
+}
+
+__device__ __forceinline__ void rank_sync(PeerReduction &m)
+{
+  rank_arrive(m);
+  rank_wait(m);
+  m.here++;
 }

@@ -57,7 +57,7 @@ typedef struct {
   double   scale, rfirst, rbest, rmax;
   double   truenorm; /* |b - A x| in the norm of the test, on exit; negative where it was not computed */
   double  *hist;
-  unsigned epoch; /* of a persistent kernel: grid-wide reductions so far */
+  unsigned epoch, here; /* of a persistent kernel: grid-wide reductions so far; of this rank's blocks alone, where there are others */
 } GPUKSPState;
 
 GPUKSP_RULE int GPUKSPBad(double a)

@@ -103,6 +103,17 @@ static PetscErrorCode Report(KSP ksp, KSP_GPU *k)
 }
 
 #if defined(GPUCSR_HAVE_CUDA)
+/* Room for sums that nobody has seen yet, and numbers of reductions beyond all that it has held */
+static PetscErrorCode Slots(KSP_GPU *k, unsigned *epoch)
+{
+  PetscFunctionBegin;
+  if (!*epoch || *epoch > UINT_MAX / 2) { /* what is left of so long ago could be taken for new */
+    PetscCall(GPUKSPPersistentClear(k->slots.p, GPUKSP_SLOTS_BYTES, k->dev->stream));
+    *epoch = 1;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* One persistent kernel, x home and complete on return */
 static PetscErrorCode Persistent(KSP ksp, KSP_GPU *k)
 {
@@ -116,10 +127,7 @@ static PetscErrorCode Persistent(KSP ksp, KSP_GPU *k)
   PetscFunctionBegin;
   PetscCall(GPUKSPTake(k, ksp->vec_rhs, PETSC_TRUE, PETSC_FALSE, &b, &v->b));
   PetscCall(GPUKSPTake(k, ksp->vec_sol, guess, PETSC_TRUE, &x, &v->x));
-  if (!k->persistent.epoch || k->persistent.epoch > UINT_MAX / 2) { /* what is left of so long ago could be taken for new */
-    PetscCall(GPUKSPPersistentClear(k->slots.p, GPUKSP_SLOTS_BYTES, dev->stream));
-    k->persistent.epoch = 1;
-  }
+  PetscCall(Slots(k, &k->persistent.epoch));
   ierr = GPUKSPPersistentSolve(&k->persistent, dev->stream);
   if (!ierr && x.place != GPUCSR_DEVICE) ierr = GPUCSRDownload(dev, x.p, GPUCSR_DOUBLE, v->x, GPUCSR_DOUBLE, (size_t)k->n, x.pinned, dev->stream);
   if (!ierr) ierr = dev->ops->streamsynchronize(dev->id, dev->stream);
@@ -133,6 +141,66 @@ static PetscErrorCode Persistent(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif
+
+/* Between what a rank does by itself and what it does with others: b and x are where the solve works */
+static PetscErrorCode TogetherBegin(KSP ksp, KSP_GPU *k)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSROperatorBegin_Private(&k->op));
+  PetscCall(GPUKSPLoad(k, ksp->vec_rhs, k->persistent.v.b));
+  if (!ksp->guess_zero) PetscCall(GPUKSPLoad(k, ksp->vec_sol, k->persistent.v.x));
+#if defined(GPUCSR_HAVE_CUDA)
+  if (k->taken == KSP_GPU_PATH_PERSISTENT) PetscCall(Slots(k, &k->persistent.here));
+#endif
+  PetscCall(k->dev->ops->streamsynchronize(k->dev->id, k->dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TogetherRun(KSP ksp, KSP_GPU *k)
+{
+  PetscFunctionBegin;
+  k->persistent.right = (PetscBool)(ksp->pc_side == PC_RIGHT);
+  k->persistent.guard = k->guard;
+#if defined(GPUCSR_HAVE_CUDA)
+  if (k->taken == KSP_GPU_PATH_PERSISTENT) {
+    PetscCall(GPUKSPPersistentSolve(&k->persistent, k->dev->stream));
+    PetscCall(k->dev->ops->streamsynchronize(k->dev->id, k->dev->stream));
+    k->persistent.epoch = k->state->epoch;
+    k->persistent.here  = k->state->here;
+    PetscCall(MatGPUCSROperatorEnd_Private(&k->op, k->state->its * (k->method == GPUKSP_BCGS ? 2 : 1)));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  PetscCall(GPUKSPIterate(ksp, k));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Of several ranks without MPI. Until the launch they may go another way, all of them; an error that one meets in the middle, or a wait that has no end, is an error on all, in bounded time: who is to ask whom?
+*/
+static PetscErrorCode RunTogether(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
+{
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = TogetherBegin(ksp, k);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  PetscCall(GPUKSPTogether(ksp, k, ierr, attempt.message, ok, why, len));
+  if (!*ok) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = TogetherRun(ksp, k);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  if (ierr) {
+    k->persistent.epoch = k->persistent.here = 0;
+    PetscCall(GPUCSRPeersDead(k->peers.group, attempt.message)); /* nobody must wait for this rank */
+    SETERRQ(PETSC_COMM_SELF, ierr, "%s", attempt.message);
+  }
+  PetscCall(GPUCSRPeersCheck(k->peers.group));
+  PetscCall(GPUKSPStore(k, k->persistent.v.x, ksp->vec_sol));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 /* From the right-hand side to the solution, x home */
 static PetscErrorCode Run(KSP ksp, KSP_GPU *k)
@@ -259,6 +327,10 @@ PetscErrorCode GPUKSPAttempt(KSP ksp, KSP_GPU *k, PetscErrorCode (*run)(KSP, KSP
   PetscMPIInt    size;
 
   PetscFunctionBegin;
+  if (k->peers.on) {
+    PetscCall(RunTogether(ksp, k, ok, why, len));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
   if ((k->taken == KSP_GPU_PATH_HOST_LOOP && size > 1) || k->op.required) {
     PetscCall((*run)(ksp, k));

@@ -8,6 +8,7 @@
 
   The rules (rules.h) are those of the host. The formats' products are in persistent_FORMAT.cu: CSR, diagonals, stencils, or sliced ELL whose rows move within windows of a few hundred at most.
 */
+#include "peers.cuh"
 #include "persistent.cuh"
 #include "precond.cuh"
 #include "windows.cuh"
@@ -21,7 +22,7 @@ __device__ __forceinline__ void add_norms(double r, double z, double (&sum)[3])
 
 /* What a persistent kernel works on */
 template <class M>
-struct Args {
+struct ArgsAlone {
   M               A;
   GPUKSPVectors   v;
   const int      *bounds, *reach;
@@ -33,22 +34,47 @@ struct Args {
   GPUKSPDiagonals same;
 };
 
+template <class M>
+struct ArgsPeers : ArgsAlone<M> {
+  GPUKSPPeers peers;
+  unsigned    here; /* as epoch, of this rank's reductions */
+};
+
+/* Of one rank, and of one of several: what differs */
+template <class M, bool PEERS>
+struct Kind {
+  typedef ArgsAlone<M>  Args;
+  typedef GridReduction Reduction;
+  typedef Alone         Others;
+};
+
+template <class M>
+struct Kind<M, true> {
+  typedef ArgsPeers<M>  Args;
+  typedef PeerReduction Reduction;
+  typedef Neighbours    Others;
+};
+
+template <class M, bool PEERS>
+using Args = typename Kind<M, PEERS>::Args;
+
 /* The thread that applies rules ahead: of the warp that has rows last */
 #define RULER (threadIdx.x == THREADS - 32)
 
-/* A block's view of the solve, from its start to its end. RULES_AHEAD: the method applies rules ahead */
-template <class M, bool RULES_AHEAD = false>
+/* A block's view of the solve, from its start to its end. PEERS: there are other ranks; RULES_AHEAD: the method applies rules ahead */
+template <class M, bool PEERS, bool RULES_AHEAD = false>
 struct Block {
-  const int     first, last, rows;
-  Pool          pool; /* what is left of shared memory */
-  double       *scratch;
-  GridReduction grid;
-  M             A;
-  GPUKSPState  *st;    /* of each block, in its shared memory, */
-  int          *stops; /* and so are these: see rule_ahead() */
+  const int                          first, last, rows;
+  Pool                               pool; /* what is left of shared memory */
+  double                            *scratch;
+  typename Kind<M, PEERS>::Reduction grid;
+  typename Kind<M, PEERS>::Others    others;
+  M                                  A;
+  GPUKSPState                       *st;    /* of each block, in its shared memory, */
+  int                               *stops; /* and so are these: see rule_ahead() */
 
   /* The matrix and the state come to shared memory */
-  __device__ __forceinline__ Block(const Args<M> &a) : first(a.bounds[blockIdx.x]), last(a.bounds[blockIdx.x + 1]), rows(last - first), A(a.A)
+  __device__ __forceinline__ Block(const Args<M, PEERS> &a) : first(a.bounds[blockIdx.x]), last(a.bounds[blockIdx.x + 1]), rows(last - first), A(a.A)
   {
     extern __shared__ __align__(16) char memory[];
     __shared__ GPUKSPState               state;
@@ -57,9 +83,9 @@ struct Block {
 
     pool    = {memory, a.shared};
     scratch = (double *)memory;
-    grid    = {a.slots, a.epoch, part, all, total};
-    st      = &state;
-    stops   = stop;
+    meet(a, {a.slots, a.epoch, part, all, total});
+    st    = &state;
+    stops = stop;
     if (A.shares()) { /* the most that a product asks for */
       pool.next += THREADS * sizeof(double);
       pool.left -= THREADS * sizeof(double);
@@ -70,11 +96,31 @@ struct Block {
       if (blockIdx.x) st->hist = NULL;
       if constexpr (RULES_AHEAD) stops[0] = stops[1] = 0;
     }
-    if (!a.slots) { /* all are there now */
+    if (!PEERS && !a.slots) { /* all are there now */
       cluster_arrive();
       cluster_wait();
     }
     __syncthreads();
+  }
+
+  __device__ __forceinline__ void meet(const ArgsAlone<M> &, const GridReduction &here)
+  {
+    grid = here;
+  }
+
+  __device__ __forceinline__ void meet(const ArgsPeers<M> &a, const GridReduction &here)
+  {
+    __shared__ PeerView view;
+
+    if (threadIdx.x == 0) {
+      view.o    = a.peers;
+      view.here = here.slots;
+      view.gone = 0;
+    }
+    __syncthreads();
+    grid   = {here.epoch, a.here, here.part, here.total, &view};
+    others = {&view};
+    others.settle(first, last);
   }
 
   /* One thread applies the rule, all see the outcome */
@@ -107,10 +153,13 @@ struct Block {
     const double        *b      = v.b + first;
     const Preconditioner pc     = preconditioner(v, first);
 
-    grid_sync(grid);
+    others.exchange(v.x, grid);
+    if constexpr (POLYNOMIAL) grid_sync(grid);
+    else rank_sync(grid);
     A.product(Vector{v.x}, first, first + rows, scratch, [&](int i, double s) { w[i] = b[i] - s; });
+    others.add(Vector{v.x}, [&](int i, double s) { w[i] -= s; });
     __syncthreads();
-    if constexpr (POLYNOMIAL) polynomial(A, v, pc, grid, first, rows, scratch, w);
+    if constexpr (POLYNOMIAL) polynomial(A, v, pc, grid, others, first, rows, scratch, w);
     FOR_ROWS(i) add_norms(w[i], right ? w[i] : POLYNOMIAL ? v.z[first + i] : pc.of(i, From{w}), sum);
     grid_reduce<3, false>(grid, sum);
     rule([&](GPUKSPState *s) {
@@ -121,12 +170,13 @@ struct Block {
 
   /* x is home: the true residual where it is asked for, and the state goes to the host */
   template <bool POLYNOMIAL>
-  __device__ __forceinline__ void end(const Args<M> &a, int right)
+  __device__ __forceinline__ void end(const Args<M, PEERS> &a, int right)
   {
     if (a.guard) true_norm<POLYNOMIAL>(a.v, right);
     if (blockIdx.x == 0 && threadIdx.x == 0) {
       st->epoch = grid.epoch;
-      *a.state  = *st;
+      if constexpr (PEERS) st->here = grid.here;
+      *a.state = *st;
     }
   }
 };

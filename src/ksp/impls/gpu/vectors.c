@@ -32,7 +32,7 @@ PetscErrorCode GPUKSPRelease(KSP_GPU *k)
   if (k->dev) {
     const GPUCSRBackendOps *ops = k->dev->ops;
     PetscBool               works;
-    GPUKSPMemory *const     memory[] = {&k->partial, &k->devstate, &k->hist, &k->vectors, &k->numbers, &k->bounds, &k->slots, &k->table, &k->singles};
+    GPUKSPMemory *const     memory[] = {&k->partial, &k->devstate, &k->hist, &k->vectors, &k->numbers, &k->bounds, &k->slots, &k->table, &k->singles, &k->peers.lists};
 
     PetscCall(GPUCSRDeviceReach(k->dev, PETSC_FALSE, &works));
 #if defined(GPUCSR_HAVE_CUDA)
@@ -50,7 +50,8 @@ PetscErrorCode GPUKSPRelease(KSP_GPU *k)
   k->sums            = NULL;
   k->events[0] = k->events[1] = NULL;
   k->graph                    = NULL;
-  k->persistent.epoch         = 0;
+  k->persistent.epoch = k->persistent.here = 0;
+  PetscCall(PetscMemzero(&k->peers.pattern, sizeof(k->peers.pattern)));
   PetscCall(PetscMemzero(&k->numberskey, sizeof(k->numberskey)));
   PetscCall(PetscMemzero(&k->betterkey, sizeof(k->betterkey)));
   PetscCall(PetscMemzero(&k->copykey, sizeof(k->copykey)));
@@ -103,6 +104,12 @@ PetscErrorCode GPUKSPOpen(KSP_GPU *k, GPUCSRDevice dev)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Of a vector: its entries, and those of other ranks behind them */
+size_t GPUKSPLength(const KSP_GPU *k)
+{
+  return k->peers.on ? (size_t)(k->persistent.peers.tail + k->persistent.peers.halo) : (size_t)k->n;
+}
+
 /* Does BiCGStab apply M to p and s, into vectors of their own? */
 static PetscBool Hat(KSP ksp, const KSP_GPU *k)
 {
@@ -148,7 +155,7 @@ PetscErrorCode GPUKSPVectorsOwn(KSP ksp, KSP_GPU *k)
 {
   const PetscBool polynomial = (PetscBool)(k->degree > 0), apart = (PetscBool)(k->pc.kind == GPUKSP_PC_APART || polynomial);
   const PetscBool persistent = (PetscBool)(k->dev->ops->kernels && !k->refined);
-  const size_t    each       = (((size_t)k->n * sizeof(double) + 255) / 256) * 256;
+  const size_t    each       = ((GPUKSPLength(k) * sizeof(double) + 255) / 256) * 256;
   GPUKSPVectors  *v          = &k->persistent.v;
   PetscBool       need[GPUKSP_VECTORS];
   int             count = 0;
