@@ -168,6 +168,7 @@ GPUCSR_INTERN PetscErrorCode GPUCSRDeviceSynchronize(GPUCSRDevice);
 GPUCSR_INTERN PetscErrorCode GPUCSRDeviceClock(GPUCSRDevice, const GPUCSREvent[2], PetscErrorCode (*)(void *), void *, int, double *);
 
 GPUCSR_INTERN PetscErrorCode GPUCSRMalloc(GPUCSRDevice, size_t, const char[], void **);
+GPUCSR_INTERN PetscErrorCode GPUCSRDeviceReach(GPUCSRDevice, PetscBool settle, PetscBool *yes); /* before something is given back to it; settle: when all that was begun is done */
 GPUCSR_INTERN PetscErrorCode GPUCSRFree(GPUCSRDevice, size_t, void **);
 GPUCSR_INTERN PetscErrorCode GPUCSRHandEmpty(GPUCSRDevice);
 

@@ -60,17 +60,30 @@ PetscErrorCode GPUCSRMalloc(GPUCSRDevice d, size_t size, const char what[], void
 }
 
 /* A device that cannot be reached any more keeps what it has: whoever uses it next hears of that */
-static PetscErrorCode FreeToDevice(GPUCSRDevice d, void *p)
+PetscErrorCode GPUCSRDeviceReach(GPUCSRDevice d, PetscBool settle, PetscBool *yes)
 {
   GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
+  PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = d->ops->activate(d->id);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
+  if (!d->failed[0]) {
+    PetscCall(GPUCSRAttemptBegin(&attempt));
+    ierr = d->ops->activate(d->id);
+    if (!ierr && settle) ierr = GPUCSRDeviceSynchronize(d);
+    PetscCall(GPUCSRAttemptEnd(&attempt));
+  }
   if (ierr) PetscCall(PetscStrncpy(d->failed, attempt.message, sizeof(d->failed)));
-  else PetscCall(d->ops->free(d->id, d->stream, p));
+  *yes = (PetscBool)!d->failed[0];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode FreeToDevice(GPUCSRDevice d, void *p)
+{
+  PetscBool yes;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRDeviceReach(d, PETSC_FALSE, &yes));
+  if (yes) PetscCall(d->ops->free(d->id, d->stream, p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

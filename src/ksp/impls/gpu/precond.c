@@ -179,6 +179,8 @@ static PetscErrorCode FactorOf(PC pc, Mat *F)
   PetscInt  n;
 
   PetscFunctionBegin;
+  PetscCall(PCSetUp(pc)); /* KSPSetUp() has not done it where the PC has got another type since */
+  PetscCall(PCSetUpOnBlocks(pc));
   *F = NULL;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)pc, &factor, PCILU, PCICC, PCLU, PCCHOLESKY, ""));
   PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCBJACOBI, &blocks));
@@ -316,8 +318,9 @@ PetscErrorCode GPUKSPPCMake(KSP ksp, KSP_GPU *k)
 /* The diagonal as a vector of PETSc's, for the host loop; none where it is not one */
 PetscErrorCode GPUKSPPCDiagonal(KSP ksp, KSP_GPU *k)
 {
-  GPUKSPPCKey key;
-  Vec         unit;
+  GPUKSPPCKey    key;
+  Vec            unit;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   if (k->pc.kind != GPUKSP_PC_DIAGONAL) {
@@ -329,10 +332,11 @@ PetscErrorCode GPUKSPPCDiagonal(KSP ksp, KSP_GPU *k)
   PetscCall(VecDestroy(&k->diagonal));
   PetscCall(VecDuplicate(ksp->vec_sol, &k->diagonal));
   PetscCall(VecDuplicate(ksp->vec_sol, &unit));
-  PetscCall(VecSet(unit, 1.0));
   PetscCall(PetscMemzero(&k->diagonalkey, sizeof(k->diagonalkey)));
-  PetscCall(PCApply(ksp->pc, unit, k->diagonal));
+  ierr = VecSet(unit, 1.0);
+  if (!ierr) ierr = PCApply(ksp->pc, unit, k->diagonal);
   PetscCall(VecDestroy(&unit));
+  PetscCall(ierr);
   k->diagonalkey = key;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

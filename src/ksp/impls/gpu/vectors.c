@@ -30,11 +30,11 @@ PetscErrorCode GPUKSPRelease(KSP_GPU *k)
 {
   PetscFunctionBegin;
   if (k->dev) {
-    const GPUCSRBackendOps *ops      = k->dev->ops;
-    const PetscBool         works    = (PetscBool)!k->dev->failed[0];
+    const GPUCSRBackendOps *ops = k->dev->ops;
+    PetscBool               works;
     GPUKSPMemory *const     memory[] = {&k->partial, &k->devstate, &k->hist, &k->vectors, &k->numbers, &k->bounds, &k->slots, &k->table, &k->singles, &k->peers.lists};
 
-    if (works) PetscCall(ops->activate(k->dev->id));
+    PetscCall(GPUCSRDeviceReach(k->dev, PETSC_FALSE, &works));
 #if defined(GPUCSR_HAVE_CUDA)
     if (works) PetscCall(GPUKSPGraphDestroy(&k->graph));
 #endif

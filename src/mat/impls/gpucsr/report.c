@@ -205,6 +205,7 @@ static PetscErrorCode Keep(Mat_SeqGPUCSR *g)
 PetscErrorCode MatGPUCSRReportRemove_Private(Mat_SeqGPUCSR *g)
 {
   PetscFunctionBegin;
+  if (!g->previous) PetscFunctionReturn(PETSC_SUCCESS); /* it was never added: its creation met an error */
   PetscCall(Keep(g));
   *g->previous = g->next;
   if (g->next) g->next->previous = g->previous;

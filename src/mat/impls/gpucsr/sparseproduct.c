@@ -59,7 +59,6 @@ static PetscErrorCode Forget(SparseProduct *p)
 {
   PetscFunctionBegin;
   if (!p->dev) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!p->dev->failed[0]) PetscCall((*p->dev->ops->activate)(p->dev->id));
   if (p->T.dev) PetscCall(GPUCSRStorageDestroy(&p->T));
   if (p->M.dev) PetscCall(GPUCSRStorageDestroy(&p->M));
   PetscCall(GPUCSRFree(p->dev, p->mapbytes, (void **)&p->map));
@@ -182,14 +181,16 @@ PetscErrorCode MatGPUCSRFromDevice_Private(Mat C, GPUCSRStorage *csr, PetscBool 
   PetscInt       *length, *j;
   const PetscInt *cols, *i;
   PetscScalar    *a;
+  PetscErrorCode  ierr;
 
   PetscFunctionBegin;
   PetscCall(PetscMalloc1((size_t)csr->m + 1, &length));
-  PetscCall(GPUCSRDownload(dev, length, GPUCSR_PETSCINT, csr->array[CSR_ROWPTR].data, GPUCSR_INT32, (size_t)csr->m + 1, PETSC_FALSE, dev->stream));
-  PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
-  for (int r = 0; r < csr->m; r++) length[r] = length[r + 1] - length[r];
-  PetscCall(MatSeqAIJSetPreallocation(C, 0, length));
+  ierr = GPUCSRDownload(dev, length, GPUCSR_PETSCINT, csr->array[CSR_ROWPTR].data, GPUCSR_INT32, (size_t)csr->m + 1, PETSC_FALSE, dev->stream);
+  if (!ierr) ierr = (*dev->ops->streamsynchronize)(dev->id, dev->stream);
+  for (int r = 0; r < csr->m && !ierr; r++) length[r] = length[r + 1] - length[r];
+  if (!ierr) ierr = MatSeqAIJSetPreallocation(C, 0, length);
   PetscCall(PetscFree(length));
+  PetscCall(ierr);
   PetscCall(MatSeqAIJGetCSRAndMemType(C, &i, &cols, &a, NULL));
   j = (PetscInt *)cols; /* the memory just preallocated */
   PetscCall(GPUCSRDownload(dev, j, GPUCSR_PETSCINT, csr->array[CSR_COL].data, GPUCSR_INT32, (size_t)csr->nnz, PETSC_FALSE, dev->stream));
@@ -504,7 +505,7 @@ static PetscErrorCode AXPYOnDevice(Mat Y, PetscScalar a, Mat X, PetscBool *lost)
   ierr = GPUCSRDownload(dev, values, GPUCSR_DOUBLE, y->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)y->nnz, PETSC_FALSE, dev->stream);
   if (!ierr) ierr = (*dev->ops->streamsynchronize)(dev->id, dev->stream);
   PetscCall(MatSeqAIJRestoreArray(Y, &values));
-  PetscCheck(!ierr, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The device failed while values were on their way back into the matrix that they are added to");
+  PetscCheck(!ierr, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Values of Y are lost"); /* told from what leaves them as they are */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -527,7 +528,7 @@ PetscErrorCode MatAXPY_SeqAIJGPUCSR(Mat Y, PetscScalar a, Mat X, MatStructure st
   PetscCall(MatGPUCSRDecide_Private(X));
   if (!g->dev || g->dev != ((Mat_SeqGPUCSR *)X->spptr)->dev) PetscFunctionReturn(PETSC_SUCCESS);
   ATTEMPT(Y, AXPYOnDevice(Y, a, X, &lost), ierr, attempt);
-  PetscCheck(ierr != PETSC_ERR_PLIB, PETSC_COMM_SELF, PETSC_ERR_GPU, "%s", attempt.message);
+  PetscCheck(ierr != PETSC_ERR_PLIB, PETSC_COMM_SELF, PETSC_ERR_GPU, "The device failed while values were on their way back into the matrix that they are added to: %s", attempt.message);
   if (ierr) PetscCall(PetscInfo(Y, "Matrices are added on the host, because %s\n", attempt.message));
   *done = (PetscBool)(!ierr && !lost);
   if (*done) PetscCall(PetscObjectStateGet((PetscObject)Y, &g->mirror.values));

@@ -162,7 +162,7 @@ static PetscErrorCode Prepare(VecGPUEntries *e)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where v can be worked on, with memory there; NULL: on the host. A device without memory left for it is met once, and said once */
+/* Where v can be worked on, with memory there; NULL: on the host. A device without memory left for it, or one that fails, is met once, and said once */
 PetscErrorCode VecGPUReady_Private(Vec v, GPUCSRDevice *dev)
 {
   Vec_GPU       *g = VecGPUOf(v);
@@ -183,7 +183,8 @@ PetscErrorCode VecGPUReady_Private(Vec v, GPUCSRDevice *dev)
   PetscCall(GPUCSRAttemptBegin(&attempt));
   ierr = Prepare(e);
   PetscCall(GPUCSRAttemptEnd(&attempt));
-  if (ierr == PETSC_ERR_MEM) {
+  if (ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU) { /* none of its entries is there yet */
+    if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(e->dev->failed, attempt.message, sizeof(e->dev->failed)));
     if (!warned) PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "VECGPU warning: a vector of %" PetscInt_FMT " entries, and others after it, stays on the host: %s\n", v->map->n, attempt.message));
     warned  = PETSC_TRUE;
     e->full = PETSC_TRUE;

@@ -277,9 +277,11 @@ PetscErrorCode GPUMGCycleForget(GPUMGCycle *c)
 
 PetscErrorCode GPUMGCycleDestroy(GPUMGCycle *c)
 {
+  PetscBool reached;
+
   PetscFunctionBegin;
   if (!c->dev) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!c->dev->failed[0]) PetscCall(c->dev->ops->activate(c->dev->id));
+  PetscCall(GPUCSRDeviceReach(c->dev, PETSC_FALSE, &reached));
   PetscCall(GPUMGCycleForget(c));
   for (int l = 0; l < GPUMG_LEVELS; l++) {
     PetscCall(GPUMGFree(c->dev, &c->level[l].memory));

@@ -67,30 +67,26 @@ static PetscErrorCode Fetch(const GPUCSROperator *o, Vec v, double *to)
 
 static PetscErrorCode Diagonal(const GPUCSROperator *o, PC pc, double *to)
 {
-  Vec unit, diagonal;
+  Vec            unit, diagonal;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(MatCreateVecs(o->A, &unit, &diagonal));
-  PetscCall(VecSet(unit, 1.0));
-  PetscCall(PCApply(pc, unit, diagonal));
-  PetscCall(Fetch(o, diagonal, to));
+  ierr = VecSet(unit, 1.0);
+  if (!ierr) ierr = PCApply(pc, unit, diagonal);
+  if (!ierr) ierr = Fetch(o, diagonal, to);
   PetscCall(VecDestroy(&unit));
   PetscCall(VecDestroy(&diagonal));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Columns 0 to count - 1 of what a PC does to vectors that repeat with this period, by rows: its diagonal blocks, or all of it */
-static PetscErrorCode Columns(GPUCSRDevice dev, PC pc, PetscInt n, PetscInt count, double *to)
+static PetscErrorCode ReadColumns(PC pc, PetscInt n, PetscInt count, Vec unit, Vec column, double *rows)
 {
-  Vec                unit, column;
-  double            *rows;
   PetscScalar       *u;
   const PetscScalar *c;
 
   PetscFunctionBegin;
-  PetscCall(VecCreateSeq(PETSC_COMM_SELF, n, &unit));
-  PetscCall(VecDuplicate(unit, &column));
-  PetscCall(PetscMalloc1((size_t)n * (size_t)count, &rows));
   for (PetscInt j = 0; j < count; j++) {
     PetscCall(VecGetArrayWrite(unit, &u));
     for (PetscInt i = 0; i < n; i++) u[i] = i % count == j;
@@ -100,10 +96,26 @@ static PetscErrorCode Columns(GPUCSRDevice dev, PC pc, PetscInt n, PetscInt coun
     for (PetscInt i = 0; i < n; i++) rows[(size_t)i * (size_t)count + (size_t)j] = (double)PetscRealPart(c[i]);
     PetscCall(VecRestoreArrayRead(column, &c));
   }
-  PetscCall(GPUCSRUpload(dev, to, GPUCSR_DOUBLE, rows, GPUCSR_DOUBLE, (size_t)n * (size_t)count, PETSC_FALSE, dev->stream, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Columns 0 to count - 1 of what a PC does to vectors that repeat with this period, by rows: its diagonal blocks, or all of it */
+static PetscErrorCode Columns(GPUCSRDevice dev, PC pc, PetscInt n, PetscInt count, double *to)
+{
+  Vec            unit, column;
+  double        *rows;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1((size_t)n * (size_t)count, &rows));
+  PetscCall(VecCreateSeq(PETSC_COMM_SELF, n, &unit));
+  PetscCall(VecDuplicate(unit, &column));
+  ierr = ReadColumns(pc, n, count, unit, column, rows);
+  if (!ierr) ierr = GPUCSRUpload(dev, to, GPUCSR_DOUBLE, rows, GPUCSR_DOUBLE, (size_t)n * (size_t)count, PETSC_FALSE, dev->stream, NULL);
   PetscCall(PetscFree(rows));
   PetscCall(VecDestroy(&unit));
   PetscCall(VecDestroy(&column));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -20,11 +20,12 @@ PetscErrorCode MatGPUCSRFactorGet_Private(Mat F, Mat_GPUCSRFactor **f)
 static PetscErrorCode Empty(Mat_GPUCSRFactor *f)
 {
   GPUCSRDevice dev = f->vectors.dev;
+  PetscBool    reached;
 
   PetscFunctionBegin;
   f->ondevice = PETSC_FALSE;
   if (!dev) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!dev->failed[0]) PetscCall(GPUCSRDeviceSynchronize(dev));
+  PetscCall(GPUCSRDeviceReach(dev, PETSC_TRUE, &reached));
   for (int k = 0; k < 2; k++) PetscCall(GPUCSRFactorPairDestroy(dev, &f->pair[k]));
   PetscCall(GPUCSRFree(dev, f->vectors.xbytes, &f->vectors.x));
   PetscCall(GPUCSRFree(dev, f->vectors.zbytes, &f->vectors.z));

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""PETSc's own examples that ask for its CUDA types, with the types of this library; or SLEPc's tutorials.
+
+    tests/petsc-examples.py SOURCES [LIBRARY [OPTIONS...]]
+
+SOURCES is a tree of PETSc's sources of the release that pkg-config finds (a tarball, or `pip download petsc==3.18.4`). Of each program below, the first tests whose arguments
+name aijcusparse or cuda run twice: with MATAIJ and VECSTANDARD without the library, and with gpucsr and gpu vectors. What they print must be the same, but for rounding, and
+they must end alike. Of SLEPc's sources each tutorial runs with the arguments of its first test, and with -mat_type gpucsr where it listens to that. OPTIONS are added to the second run, e.g. -mat_gpucsr_backend cuda -gpucsr_debug_standin 1.
+"""
+import os, re, shlex, subprocess, sys, tempfile
+
+PROGRAMS = """ksp/ksp/tests: ex43 ex60
+ksp/ksp/tutorials: bench_pcsetup ex1 ex4 ex46 ex59 ex7 ex71 ex72
+mat/tests: ex1 ex102 ex123 ex125 ex132 ex176 ex18 ex2 ex23 ex236 ex237 ex250 ex251 ex254 ex28 ex301 ex5 ex62 ex69 ex70
+mat/tutorials: ex18
+snes/tests: ex13 ex5
+snes/tutorials: ex12 ex19 ex28 ex56 ex69
+ts/tests: ex30
+tao/constrained/tutorials: ex1"""
+TESTS = 2  # of a program
+NUMBER = re.compile(r'[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$')
+
+
+def programs(tree):
+    """(folder, name) of each program"""
+    if not os.path.exists(os.path.join(tree, 'include', 'slepc.h')):
+        return [(line.split(':')[0], name) for line in PROGRAMS.splitlines() for name in line.split(':')[1].split()]
+    return [(f'{c}/tutorials', f[:-2]) for c in ('eps', 'svd', 'pep', 'nep', 'mfn') for f in sorted(os.listdir(os.path.join(tree, 'src', c, 'tutorials'))) if f.endswith('.c')]
+
+
+def tests_of(text):
+    """(suffix, ranks, arguments) of each test in the comment /*TEST ... TEST*/, with those of its testset"""
+    comment = re.search(r'/\*TEST(.*?)TEST\*/', text, re.S)
+    found, stack, block = [], [], None
+    for line in (comment.group(1).splitlines() if comment else []):
+        if not line.strip() or line.lstrip().startswith('#'):
+            continue
+        indent, line = len(line) - len(line.lstrip()), line.strip()
+        key, _, value = line.partition(':')
+        if key in ('test', 'testset') and not value.strip():
+            while stack and stack[-1]['indent'] >= indent:
+                stack.pop()
+            outer = stack[-1] if stack else {'args': '', 'nsize': '1', 'suffix': ''}
+            block = {'indent': indent, 'args': outer['args'], 'nsize': outer['nsize'], 'suffix': '', 'test': key == 'test'}
+            stack.append(block)
+            found.append(block)
+        elif block is not None and key == 'args':
+            block['args'] += ' ' + value.strip().rstrip('\\')
+        elif block is not None and key in ('nsize', 'suffix'):
+            block[key] = value.strip()
+    return [b for b in found if b['test']]
+
+
+def any_of(args):
+    """The first of each list in braces; None: it needs what is not here"""
+    args = re.sub(r'\{\{\s*([^\s{}]+)[^{}]*\}[^{}]*\}', r'\1', args)
+    return None if re.search(r'DATAFILES|cuda|SLEPC_DIR|superlu|mumps|pastix|scalapack|elpa|arpack|blopex|primme|trlan|hpddm', args) else args
+
+
+def chosen(args):
+    """The first of each list in braces; None: not one of CUDA's, or it needs what is not here"""
+    args = re.sub(r'\{\{\s*([^\s{}]+)[^{}]*\}[^{}]*\}', r'\1', args)
+    if not re.search(r'aijcusparse|cuda', args) or re.search(r'DATAFILES|wPETSC|kokkos|hypre|amgx|magma|_cusparse_|nvshmem|gpu_aware', args.replace('-use_gpu_aware_mpi 0', '')):
+        return None
+    return args.replace('-use_gpu_aware_mpi 0', '')
+
+
+def ours(args, yes):
+    args = re.sub(r'\b(seq|mpi)?aijcusparse\b', lambda m: (m.group(1) + 'aij' if m.group(1) else '') + 'gpucsr' if yes else (m.group(1) or '') + 'aij', args)
+    args = re.sub(r'\b(seq|mpi)?densecuda\b', lambda m: (m.group(1) or '') + 'dense', args)
+    args = re.sub(r'(-\S*mat_solver_type) cusparse', r'\1 petsc', args)
+    args = re.sub(r'-\w*_view(?= |$)( [:a-z]\S*)?', '', args)  # views name what is ours
+    return re.sub(r'(?<=\s)(seq|mpi)?cuda\b', lambda m: (m.group(1) or '') + 'gpu' if yes else (m.group(1) or 'standard'), args)
+
+
+def alike(a, b):
+    """The same words, numbers to six digits, whatever the names of types and what views say of a matrix"""
+    a, b = ('\n'.join(line for line in t.splitlines() if not line.startswith('    ')) for t in (a, b))
+    a, b = ([re.sub(r'(seq|mpi)gpu$', r'\1', re.sub(r'(seq|mpi)?(aij)?gpucsr', r'\1aij', w)).strip('.,;:()[]') for w in t.split()] for t in (a, b))
+    if len(a) != len(b):
+        return False
+    for x, y in zip(a, b):
+        if x != y and not (NUMBER.match(x) and NUMBER.match(y) and abs(float(x) - float(y)) <= 1e-6 * max(abs(float(x)), abs(float(y))) + 1e-9):
+            return False
+    return True
+
+
+def main():
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    slepc = os.path.exists(os.path.join(sys.argv[1], 'include', 'slepc.h'))
+    tree, lib = sys.argv[1], os.path.abspath(sys.argv[2] if len(sys.argv) > 2 else 'build/lib/libpetscgpucsr.so')
+    flags = subprocess.check_output(['pkg-config', '--cflags', '--libs', os.environ.get('PETSC', 'PETSc')] + (['slepc'] if slepc else []), text=True).split()
+    libdirs = ['-Wl,-rpath,' + f[2:] for f in flags if f.startswith('-L')]
+    mpiexec = shlex.split(os.environ.get('MPIEXEC', 'mpiexec --allow-run-as-root --oversubscribe'))
+    count = {'same': 0, 'both end in an error': 0, 'not built': 0, 'OTHER': 0}
+    with tempfile.TemporaryDirectory() as tmp:
+        for folder, name in programs(tree):
+            source = os.path.join(tree, 'src', folder, name + '.c')
+            tests = [(t, any_of(t['args']) if slepc else chosen(t['args'])) for t in tests_of(open(source).read())]
+            tests = [(t, a) for t, a in tests if a is not None][:1 if slepc else TESTS]
+            if not tests:
+                continue
+            program = os.path.join(tmp, name)
+            built = subprocess.run(['mpicc', '-O1', '-w', '-I' + os.path.join(tree, 'include'), source, '-o', program] + flags + libdirs + ['-llapack', '-lblas', '-lm'], capture_output=True, text=True)
+            for test, args in tests:
+                what, said = f'{folder}/{name} {test["suffix"]}', []
+                if built.returncode:
+                    count['not built'] += 1
+                    print('not built:', what, built.stderr.strip().splitlines()[:1])
+                    continue
+                for yes in (False, True):
+                    launch = mpiexec + ['-n', test['nsize']] if test['nsize'] != '1' else []
+                    env = dict(os.environ, PETSC_OPTIONS=f'-dll_append {lib} ' + ' '.join(sys.argv[3:]) if yes else '')
+                    try:
+                        run = subprocess.run(launch + [program] + shlex.split(ours(args, yes)), env=env, cwd=os.path.dirname(source), capture_output=True, text=True, timeout=300)
+                        said.append((run.returncode, run.stdout, run.stderr))
+                    except subprocess.TimeoutExpired:
+                        said.append((124, '', 'took more than 300 seconds'))
+                if said[0][0] and said[1][0]:
+                    result = 'both end in an error'
+                else:
+                    result = 'same' if said[0][0] == said[1][0] and alike(said[0][1], said[1][1]) else 'OTHER'
+                count[result] += 1
+                print(f'{result}: {what}: {ours(args, True).strip()}', flush=True)
+                if result.startswith('both'):
+                    print('  ' + ' '.join(re.findall(r'PETSC ERROR: (?!-)(.*)', said[0][2])[:2]), flush=True)
+                if result == 'OTHER':
+                    print(f'  status {said[0][0]} and {said[1][0]}; without the library:\n{said[0][1][-600:]}\n  with it:\n{said[1][1][-600:]}\n{said[1][2][:900]}', flush=True)
+    print(', '.join(f'{n} {k}' for k, n in count.items()))
+    sys.exit(1 if count['OTHER'] else 0)
+
+
+main()
