@@ -259,6 +259,7 @@ GPUCSR_INTERN PetscErrorCode GPUKSPProduct(KSP, KSP_GPU *, GPUKSPVectors *, int,
 
 /* precond.c */
 GPUCSR_INTERN PetscErrorCode GPUKSPPCFind(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPPCReserve(KSP, KSP_GPU *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCMake(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCCheck(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCDiagonal(KSP, KSP_GPU *);

@@ -100,20 +100,27 @@ static PetscErrorCode ReadBlocks(KSP ksp, KSP_GPU *k, Vec unit, Vec column, doub
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Bytes of its numbers: so many a row, and room for those of other ranks' rows */
+static size_t NumbersBytes(const KSP_GPU *k)
+{
+  return sizeof(double) * PetscMax((size_t)k->n * (size_t)(k->pc.row->kind == GPUKSP_PC_APART ? k->pc.bs : 1), GPUKSPLength(k));
+}
+
 /* What was made for it goes, whether it worked or not */
 static PetscErrorCode MakeNumbers(KSP ksp, KSP_GPU *k)
 {
   const PetscBool blocks = (PetscBool)(k->pc.row->kind == GPUKSP_PC_APART);
   const size_t    count  = (size_t)k->n * (size_t)(blocks ? k->pc.bs : 1);
+  Mat             P;
   Vec             unit, result;
   double         *rows = NULL;
   PetscErrorCode  ierr;
 
   PetscFunctionBegin;
-  PetscCall(GPUKSPGrow(k, sizeof(double) * PetscMax(count, GPUKSPLength(k)), "the preconditioner of a solver", &k->numbers));
+  PetscCall(GPUKSPGrow(k, NumbersBytes(k), "the preconditioner of a solver", &k->numbers));
+  PetscCall(PCGetOperators(ksp->pc, NULL, &P));
   if (blocks) PetscCall(PetscMalloc1(count, &rows));
-  PetscCall(VecDuplicate(ksp->vec_sol, &unit)); /* of this rank alone: MatCreateVecs() is collective, and another may have no memory for its numbers */
-  PetscCall(VecDuplicate(ksp->vec_sol, &result));
+  PetscCall(MatCreateVecs(P, &unit, &result));
   ierr = blocks ? ReadBlocks(ksp, k, unit, result, rows) : ReadDiagonal(ksp, k, unit, result);
   PetscCall(PetscFree(rows));
   PetscCall(VecDestroy(&unit));
@@ -274,6 +281,21 @@ static PetscErrorCode Key(KSP ksp, KSP_GPU *k, GPUKSPPCKey *key)
   PetscCall(PetscObjectStateGet((PetscObject)P, &state));
   PetscCall(PCGetReusePreconditioner(ksp->pc, &reused));
   *key = (GPUKSPPCKey){((PetscObject)ksp->pc)->id, ((PetscObject)P)->id, state, k->pc.variant, reused, k->pc.row};
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Before GPUKSPPCMake() of several processes, which is collective where numbers are stale and so must be done by all or none: room for them on this one */
+PetscErrorCode GPUKSPPCReserve(KSP ksp, KSP_GPU *k, PetscBool *stale)
+{
+  GPUKSPPCKey key;
+
+  PetscFunctionBegin;
+  *stale = PETSC_FALSE;
+  if (!k->pc.row->make) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Key(ksp, k, &key));
+  *stale = (PetscBool)(!k->numbers.p || !GPUKSPSame(key, k->numberskey) || k->numbers.bytes < NumbersBytes(k));
+  if (*stale) PetscCall(PetscMemzero(&k->numberskey, sizeof(k->numberskey)));
+  PetscCall(GPUKSPGrow(k, NumbersBytes(k), "the preconditioner of a solver", &k->numbers));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -406,17 +406,29 @@ static PetscErrorCode PreparePeers(KSP ksp, KSP_GPU *k)
 {
   GPUCSRAttempt  attempt;
   PetscErrorCode ierr;
-  PetscBool      possible = PETSC_TRUE;
+  PetscBool      possible = PETSC_TRUE, stale = PETSC_FALSE;
+  int            any;
   char           why[256];
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRAttemptBegin(&attempt));
+  PetscCall(GPUCSRAttemptBegin(&attempt)); /* what each does by itself, */
   ierr = GPUKSPPeersLists(ksp, k);
-  if (!ierr && k->taken == KSP_GPU_PATH_PERSISTENT) ierr = PreparePersistent(ksp, k, &possible);
-  else if (!ierr && k->dev->ops->kernels) possible = PETSC_FALSE; /* k->why says why */
-  else if (!ierr) ierr = PrepareGraph(ksp, k);
+  if (!ierr) ierr = GPUKSPPCReserve(ksp, k, &stale);
   PetscCall(GPUCSRAttemptEnd(&attempt));
-  PetscCall(Together(ksp, ierr || possible ? OutcomeOf(k, ierr) : NO_DEVICE, ierr, ierr ? attempt.message : k->why, &k->peers.on, why, sizeof(why)));
+  PetscCall(GPUKSPTogether(ksp, k, ierr, attempt.message, &k->peers.on, why, sizeof(why)));
+  if (k->peers.on) { /* and what all do, or none: the PC is asked for its numbers */
+    any = stale;
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
+    if (any) PetscCall(PetscMemzero(&k->numberskey, sizeof(k->numberskey)));
+    PetscCall(GPUCSRAttemptBegin(&attempt));
+    if (k->taken == KSP_GPU_PATH_PERSISTENT) ierr = PreparePersistent(ksp, k, &possible);
+    else {
+      ierr     = PrepareGraph(ksp, k);
+      possible = (PetscBool)!k->dev->ops->kernels; /* k->why says why not */
+    }
+    PetscCall(GPUCSRAttemptEnd(&attempt));
+    PetscCall(Together(ksp, ierr || possible ? OutcomeOf(k, ierr) : NO_DEVICE, ierr, ierr ? attempt.message : k->why, &k->peers.on, why, sizeof(why)));
+  }
   if (k->peers.on) {
     PetscCall(GPUKSPPeersBlocks(ksp, k));
     PetscFunctionReturn(PETSC_SUCCESS);
