@@ -10,17 +10,25 @@ typedef struct {
   PetscInt n;
 } Combined;
 
+/* All of it, or nothing that stays allocated */
 static PetscErrorCode Allocate(Combined *c, PetscInt n, int64_t nnz, PetscBool values)
 {
+  PetscErrorCode ierr;
+
   PetscFunctionBegin;
   c->n = n;
-  PetscCall(PetscCalloc1(n + 1, &c->i));
-  PetscCall(PetscMalloc1((size_t)nnz, &c->j));
+  c->i = c->j = NULL;
   c->a = c->dinv = NULL;
-  if (values) {
-    PetscCall(PetscMalloc1((size_t)nnz, &c->a));
-    PetscCall(PetscMalloc1(n, &c->dinv));
+  ierr           = PetscCalloc1(n + 1, &c->i);
+  if (!ierr) ierr = PetscMalloc1((size_t)nnz, &c->j);
+  if (!ierr && values) ierr = PetscMalloc1((size_t)nnz, &c->a);
+  if (!ierr && values) ierr = PetscMalloc1(n, &c->dinv);
+  if (ierr) {
+    PetscCall(PetscFree(c->i));
+    PetscCall(PetscFree(c->j));
+    PetscCall(PetscFree(c->a));
   }
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -40,7 +48,10 @@ static PetscErrorCode FromLU(PetscInt n, PetscInt most, const PetscInt fi[], con
   }
   *nnz = at;
   if (*known && at < INT32_MAX - 1024) {
-    PetscCall(Allocate(c, n, at, (PetscBool)(fa != NULL)));
+    const PetscErrorCode ierr = Allocate(c, n, at, (PetscBool)(fa != NULL));
+
+    if (ierr) PetscCall(PetscFree(end));
+    PetscCall(ierr);
     for (PetscInt r = 0, k = 0; r < n; r++) {
       const PetscInt begin = r + 1 < n ? end[r + 1] + 1 : fi[n];
 

@@ -217,7 +217,9 @@ PetscErrorCode GPUCSRTriangleSlices(GPUCSRDevice dev, const GPUCSRFactorCSR *F, 
 
     T->nslices += (rows[r] + height - 1) / height;
   }
-  PetscCall(PetscMalloc3(T->nslices, &a.slice, T->nslices, &a.width, T->nranges + 1, &a.range));
+  ierr = PetscMalloc3(T->nslices, &a.slice, T->nslices, &a.width, T->nranges + 1, &a.range);
+  if (ierr) PetscCall(PetscFree2(key, rows));
+  PetscCall(ierr);
   ierr = Cut(T, nruns, key, rows, &a);
   if (!ierr) ierr = Lay(dev, F, T, &a, s);
   PetscCall(PetscFree3(a.slice, a.width, a.range));
