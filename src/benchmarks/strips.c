@@ -143,7 +143,7 @@ static PetscErrorCode Time(Bench *b, const GPUCSRSource *s, const char format[],
   PetscCall(PetscStrncpy(q.kernel, kernel, sizeof(q.kernel)));
   PetscCall(GPUCSRPlanBuild(b->dev, s, precision, &q, &l.plan));
   PetscCall(GPUCSRPlanPrepare(&l.plan));
-  l.product = (GPUCSRProduct){1, 0, b->x, NULL, b->z, 0, s->m};
+  l.product = (GPUCSRProduct){.alpha = 1, .x = b->x, .z = b->z, .last = s->m};
   l.stream  = b->dev->stream;
   PetscCall(BenchCalibrate(&b->clock, Launch, &l, &batch, &t[0]));
   for (int r = 0; r < b->rounds; r++) PetscCall(BenchBatch(&b->clock, Launch, &l, batch, &t[r]));
