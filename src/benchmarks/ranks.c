@@ -78,7 +78,7 @@ static PetscErrorCode Product(Mat A, PetscBool transpose, Vec x, Vec y)
 /* Microseconds of a product */
 static PetscErrorCode Time(Mat A, PetscBool transpose, int repeats, Vec x, Vec y, double *us)
 {
-  double         t[64];
+  double         t[64] = {0};
   PetscReal      norm;
   PetscLogDouble t0;
   int            many = 10;
@@ -144,7 +144,7 @@ static PetscErrorCode Solve(Mat A, const char type[], int repeats, Vec x, Vec b,
   KSPConvergedReason reason;
   PetscLogDouble     t0;
   PetscReal          norm;
-  double             t[64];
+  double             t[64] = {0};
 
   PetscFunctionBeginUser;
   PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));

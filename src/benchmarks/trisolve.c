@@ -193,7 +193,8 @@ static PetscErrorCode Time(Solver *S, const char name[], const char what[], cons
   BenchClock   c;
 
   PetscFunctionBeginUser;
-  for (int k = 0; k < 2; k++) for (int turn = 0; turn < 2; turn++) PetscCall((*GPUCSRTriangleOpsGet(S->dev)->reset)(&S->T[k], turn, S->dev->stream));
+  for (int k = 0; k < 2; k++)
+    for (int turn = 0; turn < 2; turn++) PetscCall((*GPUCSRTriangleOpsGet(S->dev)->reset)(&S->T[k], turn, S->dev->stream));
   PetscCall(PetscMalloc2(n, &x[0], n, &x[1]));
   for (int k = 0; k < 3; k++) {
     PetscCall(S->dev->ops->zero(S->dev->id, S->x, sizeof(double) * n, S->dev->stream));

@@ -218,7 +218,7 @@ PetscErrorCode GPUKSPPersistentDiagonals(const GPUCSRStorage *A, const double *d
 
   PetscFunctionBegin;
   *same = {NULL, NULL, 0};
-  if (!d || !GPUKSPFormatIsTable(A->format) || A->extent.units > GPUKSP_STENCILS) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!d || !A->m || !GPUKSPFormatIsTable(A->format) || A->extent.units > GPUKSP_STENCILS) PetscFunctionReturn(PETSC_SUCCESS);
   GPUCSR_CUDA(cudaMemsetAsync(flag, 0, sizeof(*flag), (cudaStream_t)s));
   for (int check = 0; check < 2; check++) diagonals_kernel<<<GPUCSRBlocks(A->m, 256), 256, 0, (cudaStream_t)s>>>(A->m, (const uint16_t *)A->array[STENCIL_ID].data, d, table, flag, check);
   GPUCSRCheckLaunch("the diagonal of stencils");

@@ -100,10 +100,10 @@ static PetscErrorCode ReadBlocks(KSP ksp, KSP_GPU *k, Vec unit, Vec column, doub
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Bytes of its numbers: so many a row, and room for those of other ranks' rows */
+/* Bytes of its numbers: so many a row, and room for those of other ranks' rows; some, since that there are any decides how often a kernel meets those of other ranks */
 static size_t NumbersBytes(const KSP_GPU *k)
 {
-  return sizeof(double) * PetscMax((size_t)k->n * (size_t)(k->pc.row->kind == GPUKSP_PC_APART ? k->pc.bs : 1), GPUKSPLength(k));
+  return sizeof(double) * PetscMax(PetscMax(1, (size_t)k->n * (size_t)(k->pc.row->kind == GPUKSP_PC_APART ? k->pc.bs : 1)), GPUKSPLength(k));
 }
 
 /* What was made for it goes, whether it worked or not */

@@ -155,7 +155,7 @@ PetscErrorCode GPUKSPVectorsOwn(KSP ksp, KSP_GPU *k)
 {
   const PetscBool polynomial = (PetscBool)(k->degree > 0), apart = (PetscBool)(k->pc.kind == GPUKSP_PC_APART || polynomial);
   const PetscBool persistent = (PetscBool)(k->dev->ops->kernels && !k->refined);
-  const size_t    each       = ((GPUKSPLength(k) * sizeof(double) + 255) / 256) * 256;
+  const size_t    each       = ((PetscMax(1, GPUKSPLength(k)) * sizeof(double) + 255) / 256) * 256; /* vectors of no row are not one and the same */
   GPUKSPVectors  *v          = &k->persistent.v;
   PetscBool       need[GPUKSP_VECTORS];
   int             count = 0;
