@@ -117,6 +117,13 @@ if need clang-format; then
   check "white space of pages" spaceofpages
 fi
 
+# --- Sizes: no file of the library is longer than a reader can keep in mind; a longer one is divided by what its parts are about
+
+sizes() { # h200.h is made, and not among the sources
+  wc -l $(printf '%s\n' $sources | grep ^src/) | awk '$2 != "total" && $1 > 700 {print $2 ": has " $1 " lines, of at most 700"}'
+}
+check "sizes" sizes
+
 # --- cppcheck
 
 # Suppressed, since here they are wrong:

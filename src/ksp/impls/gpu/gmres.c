@@ -51,7 +51,7 @@ static PetscErrorCode Hessenberg(KSP_GPUGMRES *g)
 }
 
 /* What may fail on one process alone, memory, comes before what waits for all */
-static PetscErrorCode Prepare(KSP ksp, KSP_GPUGMRES *g, PetscBool *ok, char why[], size_t len)
+static PetscErrorCode PrepareGMRES(KSP ksp, KSP_GPUGMRES *g, PetscBool *ok, char why[], size_t len)
 {
   KSP_GPU       *k = &g->k;
   GPUCSRAttempt  attempt;
@@ -334,7 +334,7 @@ PetscErrorCode KSPSolve_GPUGMRES(KSP ksp)
     ksp->rnorm = PETSC_INFINITY;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (ok) PetscCall(Prepare(ksp, g, &ok, why, sizeof(why)));
+  if (ok) PetscCall(PrepareGMRES(ksp, g, &ok, why, sizeof(why)));
   if (ok) {
     g->k.solved = PETSC_TRUE;
     PetscCall(GPUKSPAttempt(ksp, &g->k, Run, &ok, why, sizeof(why)));

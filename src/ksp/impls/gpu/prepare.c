@@ -464,7 +464,7 @@ static PetscErrorCode PrepareHistory(KSP ksp, KSP_GPU *k)
 }
 
 /* All of it. possible: the type can solve this; where not, k->why tells */
-static PetscErrorCode Prepare(KSP ksp, KSP_GPU *k, PetscBool *possible)
+static PetscErrorCode PrepareSolve(KSP ksp, KSP_GPU *k, PetscBool *possible)
 {
   PetscFunctionBegin;
   PetscCall(GPUKSPOpen(k, k->op.dev));
@@ -509,10 +509,10 @@ PetscErrorCode GPUKSPPrepare(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], siz
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
   PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = size > 1 ? GPUKSPOpen(k, k->op.dev) : Prepare(ksp, k, &possible);
+  ierr = size > 1 ? GPUKSPOpen(k, k->op.dev) : PrepareSolve(ksp, k, &possible);
   PetscCall(GPUCSRAttemptEnd(&attempt));
   PetscCall(GPUKSPTogether(ksp, k, ierr, attempt.message, ok, why, len));
-  if (*ok && size > 1) PetscCall(Prepare(ksp, k, &possible));
+  if (*ok && size > 1) PetscCall(PrepareSolve(ksp, k, &possible));
   if (*ok && !possible) {
     *ok = PETSC_FALSE;
     PetscCall(PetscStrncpy(why, k->why, len));

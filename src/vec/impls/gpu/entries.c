@@ -153,7 +153,7 @@ static PetscErrorCode DeviceAllocate(VecGPUEntries *e)
 }
 
 /* The vector's memory on the device, and what reductions need there */
-static PetscErrorCode Prepare(VecGPUEntries *e)
+static PetscErrorCode PrepareEntries(VecGPUEntries *e)
 {
   PetscFunctionBegin;
   if (!ready) PetscCall((*VecGPUKernelsOf(e->dev)->prepare)(e->dev));
@@ -177,11 +177,11 @@ PetscErrorCode VecGPUReady_Private(Vec v, GPUCSRDevice *dev)
   if (!*dev || e->device || (ready && (e->shared || !e->n))) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Device(&d, &required));
   if (required) {
-    PetscCall(Prepare(e));
+    PetscCall(PrepareEntries(e));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = Prepare(e);
+  ierr = PrepareEntries(e);
   PetscCall(GPUCSRAttemptEnd(&attempt));
   if (ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU) { /* none of its entries is there yet */
     if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(e->dev->failed, attempt.message, sizeof(e->dev->failed)));

@@ -323,7 +323,7 @@ static int Sweeps(Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, GPUCSRSweep w[2])
 }
 
 /* x = the solution for b, both on the device */
-static PetscErrorCode Launch(Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, const double *b, double *x, GPUCSRStream s)
+static PetscErrorCode LaunchSolve(Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, const double *b, double *x, GPUCSRStream s)
 {
   const GPUCSRTriangleOps *ops = GPUCSRTriangleOpsGet(f->vectors.dev);
   GPUCSRSweep              w[2];
@@ -357,7 +357,7 @@ static PetscErrorCode Apply(Mat F, Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, co
     PetscCall(GPUCSRUpload(dev, bd, GPUCSR_DOUBLE, b->p, GPUCSR_DOUBLE, n, b->pinned, s, NULL));
   }
   if (x->place == GPUCSR_HOST && !inplace) PetscCall(MatGPUCSRBuffer_Private(g, PETSC_FALSE, sizeof(double) * n, &xd));
-  PetscCall(Launch(f, kind, (const double *)bd, (double *)xd, s));
+  PetscCall(LaunchSolve(f, kind, (const double *)bd, (double *)xd, s));
   if (xd != x->p) {
     PetscCall(GPUCSRDownload(dev, x->p, GPUCSR_DOUBLE, xd, GPUCSR_DOUBLE, n, x->pinned, s));
     PetscCall(dev->ops->streamsynchronize(dev->id, s));
@@ -413,7 +413,7 @@ PetscErrorCode MatGPUCSRFactorSolveArrays_Private(Mat F, const double *b, double
   f->vectors.last = f->vectors.dev->stream;
   f->recorded     = PETSC_TRUE;
   for (int k = 0; k < 2; k++) f->pair[0].T[k].turn = 0;
-  PetscCall(Launch(f, GPUCSR_SOLVE, b, x, f->vectors.dev->stream));
+  PetscCall(LaunchSolve(f, GPUCSR_SOLVE, b, x, f->vectors.dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -437,7 +437,7 @@ static PetscErrorCode Compute(Mat F, Mat A, Mat_GPUCSRFactor *f, const MatFactor
 }
 
 /* What solves need, of values that the device or PETSc has computed. ready: solves may be the device's */
-static PetscErrorCode Prepare(Mat F, Mat_GPUCSRFactor *f, PetscBool done, PetscBool *ready)
+static PetscErrorCode PrepareFactor(Mat F, Mat_GPUCSRFactor *f, PetscBool done, PetscBool *ready)
 {
   PetscFunctionBegin;
   *ready = PETSC_TRUE;
@@ -487,7 +487,7 @@ static PetscErrorCode Numeric(Mat F, Mat A, const MatFactorInfo *info)
   if (!f->vectors.dev || !done) PetscCall(PETScNumeric(F, f));
   if (f->vectors.dev && !F->factorerrortype) {
     PetscCall(GPUCSRAttemptBegin(&attempt));
-    ierr = Prepare(F, f, done, &ready);
+    ierr = PrepareFactor(F, f, done, &ready);
     PetscCall(GPUCSRAttemptEnd(&attempt));
     if (ierr) ready = PETSC_FALSE;
     PetscCall(Met(F, f, ierr, &attempt));

@@ -158,7 +158,7 @@ __global__ void __launch_bounds__(32 * NUMERIC_WARPS) numeric_kernel(GPUCSRFacto
 }
 
 template <bool SYMMETRIC>
-static PetscErrorCode Launch(GPUCSRDevice dev, GPUCSRFactorCSR *F, const int *order, int rule, double tolerance, int *pivots, int *trouble, cudaStream_t s)
+static PetscErrorCode LaunchFactor(GPUCSRDevice dev, GPUCSRFactorCSR *F, const int *order, int rule, double tolerance, int *pivots, int *trouble, cudaStream_t s)
 {
   const int    most = F->nnz / F->n > NUMERIC_LONG / 16 ? NUMERIC_LONG : NUMERIC_ROW;
   int          blocks, room = F->longest <= most ? (F->longest + 31) / 32 * 32 : NUMERIC_ROW;
@@ -181,8 +181,8 @@ static PetscErrorCode FactorWith(GPUCSRDevice dev, GPUCSRFactorCSR *F, PetscBool
 {
   PetscFunctionBegin;
   PetscCall(GPUCSRUpload(dev, d, GPUCSR_INT32, found, GPUCSR_INT32, 2, PETSC_FALSE, s, NULL));
-  if (symmetric) PetscCall(Launch<true>(dev, F, order, rule, tolerance, d, trouble, (cudaStream_t)s));
-  else PetscCall(Launch<false>(dev, F, order, rule, tolerance, d, trouble, (cudaStream_t)s));
+  if (symmetric) PetscCall(LaunchFactor<true>(dev, F, order, rule, tolerance, d, trouble, (cudaStream_t)s));
+  else PetscCall(LaunchFactor<false>(dev, F, order, rule, tolerance, d, trouble, (cudaStream_t)s));
   PetscCall(GPUCSRDownload(dev, found, GPUCSR_INT32, d, GPUCSR_INT32, 2, PETSC_FALSE, s));
   PetscCheck(!*trouble, PETSC_COMM_SELF, PETSC_ERR_GPU, "numeric_kernel waited too long for the pivots of other rows");
   PetscFunctionReturn(PETSC_SUCCESS);
