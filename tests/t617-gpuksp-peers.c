@@ -173,7 +173,7 @@ static PetscErrorCode Same(const Outcome *o, const char what[], PetscInt k, Pets
   PetscFunctionBegin;
   first = *o;
   PetscCallMPI(MPI_Bcast(&first, (PetscMPIInt)sizeof(first), MPI_BYTE, 0, PETSC_COMM_WORLD));
-  PetscCheck(!memcmp(&first, o, sizeof(first)), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, %" PetscInt_FMT ", part %" PetscInt_FMT ": rank %d has another history than rank 0", what, k, seed, (int)rank);
+  PetscCheck(!memcmp(&first, o, sizeof(first)), PETSC_COMM_SELF, PETSC_ERR_PLIB, "with %s, %" PetscInt_FMT ", part %" PetscInt_FMT ": rank %d has another history than rank 0", what, k, seed, (int)rank);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -184,12 +184,12 @@ static PetscErrorCode Close(const Outcome *a, const Outcome *r, const char what[
 
   PetscFunctionBegin;
   eps = PETSC_MACHINE_EPSILON;
-  PetscCheck(a->reason == r->reason && PetscAbsInt(a->its - r->its) <= r->its / 20 + (r->its > 20 ? 1 : 0), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, %" PetscInt_FMT ", part %" PetscInt_FMT ": %s after %" PetscInt_FMT " iterations, one rank %s after %" PetscInt_FMT, what, k, seed, KSPConvergedReasons[a->reason], a->its, KSPConvergedReasons[r->reason], r->its);
+  PetscCheck(a->reason == r->reason && PetscAbsInt(a->its - r->its) <= r->its / 20 + (r->its > 20 ? 1 : 0), PETSC_COMM_SELF, PETSC_ERR_PLIB, "with %s, %" PetscInt_FMT ", part %" PetscInt_FMT ": %s after %" PetscInt_FMT " iterations, one rank %s after %" PetscInt_FMT, what, k, seed, KSPConvergedReasons[a->reason], a->its, KSPConvergedReasons[r->reason], r->its);
   for (PetscInt q = 0; q < PetscMin(a->n, r->n); q++) {
     const PetscReal growth = q < 8 ? PetscPowReal(10.0, (PetscReal)q / 2) : PetscPowReal(10.0, 4.0 + (PetscReal)(q - 8) / 2);
 
     top = PetscMax(top, r->norm[q]);
-    PetscCheck(PetscAbsReal(a->norm[q] - r->norm[q]) <= PetscMin(1e3 * eps * growth, 0.2) * top, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, %" PetscInt_FMT ", part %" PetscInt_FMT ": norm %.15g in iteration %" PetscInt_FMT ", of one rank %.15g", what, k, seed,
+    PetscCheck(PetscAbsReal(a->norm[q] - r->norm[q]) <= PetscMin(1e3 * eps * growth, 0.2) * top, PETSC_COMM_SELF, PETSC_ERR_PLIB, "with %s, %" PetscInt_FMT ", part %" PetscInt_FMT ": norm %.15g in iteration %" PetscInt_FMT ", of one rank %.15g", what, k, seed,
                (double)a->norm[q], q, (double)r->norm[q]);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -217,7 +217,7 @@ static PetscErrorCode Case(const Program *p, PetscInt k, PetscInt seed)
     PetscCall(Same(&a, p->options, k, seed));
     PetscCall(Close(&a, &r, p->options, k, seed));
     PetscCall(Solve(ksp, b, x, &again));
-    PetscCheck(!memcmp(&a, &again, sizeof(a)), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, %" PetscInt_FMT ", part %" PetscInt_FMT ": another run has other bits", p->options, k, seed);
+    PetscCheck(!memcmp(&a, &again, sizeof(a)), PETSC_COMM_SELF, PETSC_ERR_PLIB, "with %s, %" PetscInt_FMT ", part %" PetscInt_FMT ": another run has other bits", p->options, k, seed);
     if (pass) break;
     PetscCall(MatScale(A, 3.0));
     PetscCall(MatScale(R, 3.0));
