@@ -69,9 +69,9 @@ The program that solved was compiled without this library. To do the same with a
 
 or set them once, for all programs below:
 
-  export PETSC_OPTIONS="-dll_append $lib -mat_type gpucsr"
-  printf '%s\n' '-dll_append $lib' '-mat_type gpucsr' >> ~/.petscrc
+  export PETSC_OPTIONS="-dll_append $lib -mat_seqaij_type seqaijgpucsr -dm_mat_type gpucsr"
+  printf '%s\n' '-dll_append $lib' '-mat_seqaij_type seqaijgpucsr' '-dm_mat_type gpucsr' >> ~/.petscrc
 
-Where a program asks for MATAIJ by name: -mat_seqaij_type seqaijgpucsr in place of -mat_type gpucsr; where it has a DM: -dm_mat_type gpucsr.
+These reach programs that ask for MATAIJ by name, or have a DM, too. -mat_type for all programs would also reach matrix-free and shell matrices.
 To see what ran where, and why: -mat_gpucsr_report.
 END
