@@ -122,6 +122,7 @@ struct _n_Mat_SeqGPUCSR {
   double           filled;    /* of what the plans call upload, seconds that formats were filled in: where device memory is the host's, nothing is sent */
   MatGPUCSRInfo    info;      /* counts and times; the rest is filled in when asked for */
   char             name[128]; /* what the report calls it */
+  double           share[3];  /* diagonal block: entries of this rank, the mean, and the most of a rank; 0: not known */
   Mat_SeqGPUCSR   *next;      /* living matrices, for the report */
   Mat_SeqGPUCSR  **previous;
 };
