@@ -104,7 +104,7 @@ int main(int argc, char **argv)
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   for (int q = 0; q < 3; q++) {
-    const double volume = kinds[q].kind == PLATE ? 0.12 : 1;
+    const double volume  = kinds[q].kind == PLATE ? 0.12 : 1;
     const double edge[3] = {1, 1, volume};
     int64_t      nnz[5];
     double       sum[5];

@@ -18,20 +18,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MESH_MARGIN 2.0  /* mean distances of points, by which the first box is larger than that of the points */
-#define MESH_PLANES 256  /* of a cell, those that later ones have cut off counted */
-#define MESH_NEAR   16384/* points in a shell of grid cells */
+#define MESH_MARGIN 2.0   /* mean distances of points, by which the first box is larger than that of the points */
+#define MESH_PLANES 256   /* of a cell, those that later ones have cut off counted */
+#define MESH_NEAR   16384 /* points in a shell of grid cells */
 
 typedef struct {
-  int       d, n;
-  double    edge[3]; /* of the box */
-  double   *x;       /* d numbers a point, along Hilbert's curve */
-  int32_t  *drawn;   /* the number by which chance drew each point */
-  int       cells[3];
-  double    width; /* of the grid's cells, at least, */
-  double    margin;
-  int32_t  *start, *point; /* and who is in each */
-  uint64_t  seed;
+  int      d, n;
+  double   edge[3]; /* of the box */
+  double  *x;       /* d numbers a point, along Hilbert's curve */
+  int32_t *drawn;   /* the number by which chance drew each point */
+  int      cells[3];
+  double   width; /* of the grid's cells, at least, */
+  double   margin;
+  int32_t *start, *point; /* and who is in each */
+  uint64_t seed;
 } Mesh;
 
 static inline void MeshCellOf(const Mesh *M, const double x[], int cell[])
@@ -275,13 +275,13 @@ static inline int MeshShell(const Mesh *M, int p, const int cell[], int shell, d
 
 static inline void MeshCellMake(const Mesh *M, int p, MeshCell *C, MeshNear near[])
 {
-  const double *x = M->x + (int64_t)p * M->d;
+  const double *x       = M->x + (int64_t)p * M->d;
   int           cell[3] = {0, 0, 0};
 
   MeshCellBegin(M, x, C);
   MeshCellOf(M, x, cell);
   for (int shell = 0;; shell++) {
-    const int n = MeshShell(M, p, cell, shell, C->reach, near, &C->full);
+    const int n    = MeshShell(M, p, cell, shell, C->reach, near, &C->full);
     PetscBool more = PETSC_FALSE;
 
     for (int k = 0; k < n && near[k].far <= 4 * C->reach; k++) {
@@ -335,7 +335,7 @@ static inline void MeshSimplex(const MeshCell *C, int d, const int a[], int own,
 /* Row p of the matrix; columns rise */
 static inline void MeshRowMake(const Mesh *M, int p, MeshCell *C, MeshNear near[], MeshRow *row)
 {
-  int slot[MESH_PLANES], order[MESH_PLANES], n = 0;
+  int slot[MESH_PLANES], order[MESH_PLANES] = {0}, n = 0;
 
   MeshCellMake(M, p, C, near);
   for (int k = 0; k < C->planes; k++) slot[k] = -1;

@@ -55,7 +55,7 @@ static inline uint64_t MeshHilbert(const uint32_t cell[], int d, int bits)
 static inline PetscErrorCode MeshSort(int n, const uint64_t key[], int bits, int32_t order[])
 {
   const int digit = 11, places = 1 << digit;
-  int32_t  *other, *from = order, *to;
+  int32_t  *other, *from       = order, *to;
   int64_t  *start;
 
   PetscFunctionBeginUser;
@@ -147,7 +147,7 @@ static inline void MeshDissect(const MeshGraph *g, int32_t part[], int n, int32_
   for (int q = 0; q < n; q++)
     if (g->x[(int64_t)part[q] * g->d + axis] > 0.5 * (low[axis] + high[axis])) side[part[q]] = right;
   for (int q = 0; q < n; q++) {
-    const int32_t p = part[q];
+    const int32_t p       = part[q];
     int           touches = 0;
 
     for (int64_t k = g->begin[p]; k < g->begin[p + 1]; k++) touches |= side[g->to[k]] == right;

@@ -110,12 +110,15 @@ static const Synthetic collection[] = {
 
 /* Delaunay meshes (spmv -meshes): dimensions, points, unknowns a point where they are several, order */
 #define MESHES(name, kind, points, unknowns) \
-  {name "_random", kind, points, unknowns, 0, 60, MESH_RANDOM, 0, 0, 0}, {name "_rcm", kind, points, unknowns, 0, 60, MESH_RCM, 0, 0, 0}, {name "_hilbert", kind, points, unknowns, 0, 60, MESH_HILBERT, 0, 0, 0}, {name "_nd", kind, points, unknowns, 0, 60, MESH_DISSECTION, 0, 0, 0}
+  {name "_random", kind, points, unknowns, 0, 60, MESH_RANDOM, 0, 0, 0}, {name "_rcm", kind, points, unknowns, 0, 60, MESH_RCM, 0, 0, 0}, {name "_hilbert", kind, points, unknowns, 0, 60, MESH_HILBERT, 0, 0, 0}, \
+  { \
+    name "_nd", kind, points, unknowns, 0, 60, MESH_DISSECTION, 0, 0, 0 \
+  }
 static const Synthetic meshes[] = {
   MESHES("mesh3_150k", MESH3, 150000, 1),
   MESHES("mesh2_150k", MESH2, 150000, 1),
-  {"wave_like", PLATE, 156000, 1, 0, 61, MESH_SWEEP, 0, 0, 0},
-  {"wave_like_rcm", PLATE, 156000, 1, 0, 61, MESH_RCM, 0, 0, 0},
+  {"wave_like",     PLATE, 156000, 1, 0, 61, MESH_SWEEP, 0, 0, 0},
+  {"wave_like_rcm", PLATE, 156000, 1, 0, 61, MESH_RCM,   0, 0, 0},
   MESHES("mesh3_50k_u3", MESH3, 50000, 3),
   MESHES("mesh3_150k_u3", MESH3, 150000, 3),
   MESHES("mesh2_150k_u3", MESH2, 150000, 3),

@@ -50,7 +50,7 @@ static int Compare(const void *a, const void *b)
 static int List(const GPUCSRSource *s, int rows, int t, int32_t list[])
 {
   const int32_t begin = s->i[t * rows], end = s->i[PetscMin(s->m, (t + 1) * rows)];
-  int           n     = 0;
+  int           n = 0;
 
   for (int32_t k = begin; k < end; k++) list[k - begin] = (int32_t)s->j[k];
   qsort(list, (size_t)(end - begin), sizeof(*list), Compare);
@@ -124,7 +124,7 @@ static Arrays ArraysOf(const GPUCSRStorage *A)
 /* Where entry k of the row at place q is, the one before it being at `before`: the rows of its slice that have an entry k - 1, or, for the first, the ones before it */
 static int32_t Next(const Arrays *a, int m, int q, int k, int32_t before)
 {
-  const int first = q / GPUCSR_SLICE * GPUCSR_SLICE;
+  const int first  = q / GPUCSR_SLICE * GPUCSR_SLICE;
   int       longer = 0;
 
   if (!k) return a->slice[q / GPUCSR_SLICE] + q - first;

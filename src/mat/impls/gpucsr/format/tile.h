@@ -13,7 +13,7 @@ enum {
   TILE_VAL
 };
 
-#define TILE_STAGED  4096    /* different columns of a tile at most whose entries of x go to shared memory */
+#define TILE_STAGED  4096      /* different columns of a tile at most whose entries of x go to shared memory */
 #define TILE_ENTRIES (1 << 16) /* of a tile at most: what 16 bits count */
 
 GPUCSR_HOST_DEVICE int TileCount(int m, int rows)

@@ -11,10 +11,13 @@
 #define BLOCK   256
 #define WARPS   (BLOCK / 32)
 #define SLOTS   (2 * TILE_STAGED) /* of the table, twice as many as may be taken */
+#define SHIFT   19                /* bits of a hash that do not number one */
 #define OWN     (SLOTS / BLOCK)   /* of a thread */
 #define MOST    512               /* rows of a tile */
 #define COUNTS  4                 /* where the lists' lengths begin in what measure() leaves for fill(), behind their sum and the longest that is staged */
 #define REFRESH 128
+
+static_assert(SLOTS == 1u << (32 - SHIFT), "a hash numbers a slot");
 
 /* The different columns of entries begin <= k < end into the table, others being -1. Their number, where that is more than TILE_STAGED only that it is */
 static __device__ __forceinline__ int distinct(int begin, int end, const int *__restrict__ col, int *table)
@@ -26,7 +29,7 @@ static __device__ __forceinline__ int distinct(int begin, int end, const int *__
   __syncthreads();
   for (int k = begin + (int)threadIdx.x; k < end && *(volatile int *)&count <= TILE_STAGED; k += BLOCK) {
     const int    c  = col[k];
-    unsigned int at = (unsigned int)c * 2654435761u % SLOTS;
+    unsigned int at = (unsigned int)c * 2654435761u >> SHIFT;
 
     for (;;) {
       const int there = atomicCAS(table + at, -1, c);
@@ -256,7 +259,8 @@ static PetscErrorCode Fill_Tile_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *A,
   if (!valuesonly) PetscCall(Starts(csr, A, s));
 #define FILL(V, X) \
   if (valuesonly) \
-    tile_refresh_kernel<V><<<GPUCSRBlocks(A->m, REFRESH), REFRESH, 0, s>>>(A->m, rows, (const int *)A->array[TILE_ROWPTR].data, (const V *)csr->array[CSR_VAL].data, (const int *)A->array[TILE_PLACE].data, (const int *)A->array[TILE_SLICE].data, (V *)A->array[TILE_VAL].data); \
+    tile_refresh_kernel<V> \
+      <<<GPUCSRBlocks(A->m, REFRESH), REFRESH, 0, s>>>(A->m, rows, (const int *)A->array[TILE_ROWPTR].data, (const V *)csr->array[CSR_VAL].data, (const int *)A->array[TILE_PLACE].data, (const int *)A->array[TILE_SLICE].data, (V *)A->array[TILE_VAL].data); \
   else \
     tile_fill_kernel<V><<<(unsigned int)TileCount(A->m, rows), BLOCK, 0, s>>>(A->m, rows, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const V *)csr->array[CSR_VAL].data, (const int *)A->array[TILE_BEGIN].data, \
                                                                               (int *)A->array[TILE_LIST].data, (int *)A->array[TILE_PLACE].data, (int *)A->array[TILE_SLICE].data, (unsigned short *)A->array[TILE_COL].data, (V *)A->array[TILE_VAL].data)
@@ -271,7 +275,7 @@ static PetscErrorCode Diagonal_Tile_CUDA(const GPUCSRStorage *A, void *d, GPUCSR
   if (!A->m) PetscFunctionReturn(PETSC_SUCCESS);
 #define DIAGONAL(V, X) \
   tile_diagonal_kernel<V, X><<<GPUCSRBlocks(A->m, REFRESH), REFRESH, 0, (cudaStream_t)s>>>(A->m, A->n, A->format->variant, (const int *)A->array[TILE_BEGIN].data, (const int *)A->array[TILE_LIST].data, (const int *)A->array[TILE_PLACE].data, \
-                                                                                        (const int *)A->array[TILE_SLICE].data, (const unsigned short *)A->array[TILE_COL].data, (const V *)A->array[TILE_VAL].data, (X *)d)
+                                                                                           (const int *)A->array[TILE_SLICE].data, (const unsigned short *)A->array[TILE_COL].data, (const V *)A->array[TILE_VAL].data, (X *)d)
   GPUCSRDispatchPrecision(A->precision, DIAGONAL);
   GPUCSRCheckLaunch("tile_build (diagonal)");
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -11,7 +11,8 @@
 #include "device.cuh"
 #include "../format/tile.h"
 
-#define LISTED 4 /* columns of the list that a thread has in flight */
+#define LISTED     6                      /* columns of the list that a thread has in flight */
+#define RUNNING(A) ((A) > 8 ? 768 : 1280) /* threads of a processor at a time, which is what registers are for */
 
 /* Entries `from`, `from` + T, ... of a row, AHEAD of them: what of them there is goes to c and v; at: the first entry of the slice's column `from`, moved on */
 template <int T, int AHEAD, class V>
@@ -46,16 +47,16 @@ __device__ __forceinline__ X tile_sum(int from, int length, int longest, int lan
 }
 
 template <int R, int T, int AHEAD, class V, class X>
-__global__ void __launch_bounds__(R *T) tile_row_kernel(int offset, int m, int first, int last, const int *__restrict__ begin, const int *__restrict__ list, const int *__restrict__ place, const int *__restrict__ slice, const unsigned short *__restrict__ col, const V *__restrict__ val, const X *__restrict__ x, const Ending<X> ending)
+__global__ void __launch_bounds__(R *T, RUNNING(AHEAD) / (R * T)) tile_row_kernel(int offset, int m, int first, int last, const int *__restrict__ begin, const int *__restrict__ list, const int *__restrict__ place, const int *__restrict__ slice, const unsigned short *__restrict__ col, const V *__restrict__ val, const X *__restrict__ x, const Ending<X> ending)
 {
   extern __shared__ double shared[];
-  X        *xs   = (X *)shared;
-  const int tile = offset + (int)blockIdx.x, lane = (int)threadIdx.x % GPUCSR_SLICE, warp = (int)threadIdx.x / GPUCSR_SLICE % T, mine = (int)threadIdx.x / (GPUCSR_SLICE * T);
-  const int q = tile * R + mine * GPUCSR_SLICE + lane, from = begin[tile], listed = begin[tile + 1] - from;
-  const int here = q < m ? place[q] : 0, length = TilePlaceLength(here), row = q < m ? tile * R + TilePlaceRow(here) : -1;
-  int       at = q - lane < m ? slice[q / GPUCSR_SLICE] : 0, l[LISTED], c[AHEAD];
-  V         v[AHEAD];
-  X         sum;
+  X                       *xs   = (X *)shared;
+  const int                tile = offset + (int)blockIdx.x, lane = (int)threadIdx.x % GPUCSR_SLICE, warp = (int)threadIdx.x / GPUCSR_SLICE % T, mine = (int)threadIdx.x / (GPUCSR_SLICE * T);
+  const int                q = tile * R + mine * GPUCSR_SLICE + lane, from = begin[tile], listed = begin[tile + 1] - from;
+  const int                here = q < m ? place[q] : 0, length = TilePlaceLength(here), row = q < m ? tile * R + TilePlaceRow(here) : -1;
+  int                      at = q - lane < m ? slice[q / GPUCSR_SLICE] : 0, l[LISTED], c[AHEAD];
+  V                        v[AHEAD];
+  X                        sum;
 
   list += from;
   if (listed <= TILE_STAGED) {
@@ -96,8 +97,9 @@ static PetscErrorCode Launch_tile_row(const GPUCSRStorage *A, const GPUCSRProduc
   PetscFunctionBegin;
 #define LAUNCHR(R, T, AHEAD, V, X) \
   case R + TILE_ROW(T, AHEAD): \
-    tile_row_kernel<R, T, AHEAD, V, X><<<tiles, R * T, sizeof(X) * (size_t)A->extent.width, (cudaStream_t)s>>>(offset, A->m, p->first, p->last, (const int *)A->array[TILE_BEGIN].data, (const int *)A->array[TILE_LIST].data, (const int *)A->array[TILE_PLACE].data, \
-                                                                                                               (const int *)A->array[TILE_SLICE].data, (const unsigned short *)A->array[TILE_COL].data, (const V *)A->array[TILE_VAL].data, (const X *)p->x, Ending<X>(p)); \
+    tile_row_kernel<R, T, AHEAD, V, X><<<tiles, R * T, sizeof(X) * (size_t)A->extent.width, (cudaStream_t)s>>>(offset, A->m, p->first, p->last, (const int *)A->array[TILE_BEGIN].data, (const int *)A->array[TILE_LIST].data, \
+                                                                                                               (const int *)A->array[TILE_PLACE].data, (const int *)A->array[TILE_SLICE].data, (const unsigned short *)A->array[TILE_COL].data, \
+                                                                                                               (const V *)A->array[TILE_VAL].data, (const X *)p->x, Ending<X>(p)); \
     break
 #define LAUNCHT(T, AHEAD, V, X) \
   LAUNCHR(128, T, AHEAD, V, X); \
