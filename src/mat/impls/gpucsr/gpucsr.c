@@ -39,6 +39,7 @@ PetscLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_GP
 . -mat_gpucsr_threads n                               - host threads that convert and copy, at most 8 by default
 . -mat_gpucsr_pin_vectors (true|false)                - page-lock large host vectors in place while they live
 . -mat_gpucsr_memory_limit bytes                      - largest device memory one rank may use, 0 for no limit
+. -mat_gpucsr_advise                                  - before the first product, where products would take least time, see `MatGPUCSRAdvise()`; at the end, how far that was off
 - -mat_gpucsr_report [full][:file]                    - at the end, what products took and a line a matrix; full: for each, what it was stored as, why, and what its products reached
 
   Level: beginner

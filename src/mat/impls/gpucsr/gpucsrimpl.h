@@ -122,6 +122,8 @@ struct _n_Mat_SeqGPUCSR {
   double           filled;    /* of what the plans call upload, seconds that formats were filled in: where device memory is the host's, nothing is sent */
   MatGPUCSRInfo    info;      /* counts and times; the rest is filled in when asked for */
   char             name[128]; /* what the report calls it */
+  PetscBool        advised;   /* -mat_gpucsr_advise has said */
+  MatGPUCSRAdvice  advice;    /* this */
   Mat_SeqGPUCSR   *next;      /* living matrices, for the report */
   Mat_SeqGPUCSR  **previous;
 };
@@ -198,6 +200,8 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRVecGet_Private(Mat_SeqGPUCSR *, Vec, Petsc
 GPUCSR_INTERN PetscErrorCode MatGPUCSRVecRestore_Private(Mat_SeqGPUCSR *, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPinFinalize(void);
 
+GPUCSR_INTERN PetscErrorCode MatGPUCSRAdviseFirst_Private(Mat); /* this and the next: advice.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRAdviceError_Private(const Mat_SeqGPUCSR *, const MatGPUCSRInfo *, char[], size_t);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRInfoGet_Private(Mat, MatGPUCSRInfo *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReportAdd_Private(Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReportRemove_Private(Mat_SeqGPUCSR *);

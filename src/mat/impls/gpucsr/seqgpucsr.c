@@ -332,6 +332,7 @@ PetscErrorCode MatGPUCSRReady_Private(Mat A, GPUCSRSide side, PetscBool *ready)
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRDecide_Private(A));
+  PetscCall(MatGPUCSRAdviseFirst_Private(A));
   *ready = g->dev ? PETSC_TRUE : PETSC_FALSE;
   if (!g->dev) PetscFunctionReturn(PETSC_SUCCESS);
   if (MatGPUCSRBackendOf(A) == MAT_GPUCSR_BACKEND_CUDA) {
