@@ -243,6 +243,23 @@ typedef enum {
 } MatGPUCSRFileFormat;
 GPUCSR_EXTERN const char *const MatGPUCSRFileFormats[];
 
+/*E
+  MatGPUCSRFileBalance - what `MatGPUCSRLoadFile()` gives each rank as much of as the others
+
+  Values:
++ `MAT_GPUCSR_FILE_BALANCE_ROWS`    - rows, as `PETSC_DECIDE` and `MatLoad()` do
+- `MAT_GPUCSR_FILE_BALANCE_ENTRIES` - nonzeros, so that products take ranks the same time where rows differ in length
+
+  Level: intermediate
+
+.seealso: `MatGPUCSRLoadFile()`, `MatGPUCSRFileOptions`
+E*/
+typedef enum {
+  MAT_GPUCSR_FILE_BALANCE_ROWS,
+  MAT_GPUCSR_FILE_BALANCE_ENTRIES
+} MatGPUCSRFileBalance;
+GPUCSR_EXTERN const char *const MatGPUCSRFileBalances[];
+
 /*S
   MatGPUCSRFileOptions - how `MatGPUCSRLoadFile()` reads; set by `MatGPUCSRFileOptionsInitialize()` first
 
@@ -251,11 +268,12 @@ GPUCSR_EXTERN const char *const MatGPUCSRFileFormats[];
 .seealso: `MatGPUCSRLoadFile()`, `MatGPUCSRFileOptionsInitialize()`, `MatGPUCSRFileOptionsSetFromOptions()`
 S*/
 typedef struct {
-  MatGPUCSRFileFormat format;
-  PetscInt            columns; /* LIBSVM: columns of the matrix, `PETSC_DECIDE` for the largest index in the file */
-  PetscInt            base;    /* LIBSVM: index of the first column, 0 or 1; `PETSC_DECIDE`: 0 where an index 0 occurs, else 1 */
-  PetscInt            threads; /* that parse on each rank, `PETSC_DECIDE` for as many as OpenMP has */
-  PetscBool           skip;    /* leave bad lines out and count them, instead of stopping at the first */
+  MatGPUCSRFileFormat  format;
+  PetscInt             columns; /* LIBSVM: columns of the matrix, `PETSC_DECIDE` for the largest index in the file */
+  PetscInt             base;    /* LIBSVM: index of the first column, 0 or 1; `PETSC_DECIDE`: 0 where an index 0 occurs, else 1 */
+  PetscInt             threads; /* that parse on each rank, `PETSC_DECIDE` for as many as OpenMP has */
+  PetscBool            skip;    /* leave bad lines out and count them, instead of stopping at the first */
+  MatGPUCSRFileBalance balance; /* how rows are parted, unless the sizes of the matrix say */
 } MatGPUCSRFileOptions;
 
 /*S

@@ -124,6 +124,7 @@ struct _n_Mat_SeqGPUCSR {
   char             name[128]; /* what the report calls it */
   PetscBool        advised;   /* -mat_gpucsr_advise has said */
   MatGPUCSRAdvice  advice;    /* this */
+  double           share[3];  /* diagonal block: entries of this rank, the mean, and the most of a rank; 0: not known */
   Mat_SeqGPUCSR   *next;      /* living matrices, for the report */
   Mat_SeqGPUCSR  **previous;
 };
