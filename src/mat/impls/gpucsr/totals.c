@@ -44,18 +44,21 @@ static void Add(MatGPUCSRInfo *sum, const MatGPUCSRInfo *info)
 /* A matrix that was multiplied, or has been left to the host */
 PetscErrorCode MatGPUCSRTotalsAdd_Private(const Mat_SeqGPUCSR *g, const MatGPUCSRInfo *info)
 {
-  char      what[512];
-  PetscBool same = PETSC_FALSE;
-  PetscInt  k;
+  const PetscBool small = (PetscBool)(g->small && !g->plan[GPUCSR_FORWARD].built && !g->plan[GPUCSR_TRANSPOSE].built);
+  char            what[512], why[512];
+  PetscBool       same = PETSC_FALSE;
+  PetscInt        k;
 
   PetscFunctionBegin;
-  if (!g->dev) PetscCall(PetscSNPrintf(what, sizeof(what), "%s: MATSEQAIJ on the host, because %s", g->name, g->whynot));
+  if (small) PetscCall(MatGPUCSRHostIsFasterWhy_Private(g, why, sizeof(why)));
+  else PetscCall(PetscStrncpy(why, g->whynot, sizeof(why)));
+  if (small || !g->dev) PetscCall(PetscSNPrintf(what, sizeof(what), "%s: MATSEQAIJ on the host, because %s", g->name, why));
   else
     PetscCall(PetscSNPrintf(what, sizeof(what), "%s: %s %s%s%s%s%s on %s", g->name, info->format, info->kernel, g->plan[GPUCSR_TRANSPOSE].built ? ", transpose " : "", g->plan[GPUCSR_TRANSPOSE].built ? info->transpose_format : "",
                             g->plan[GPUCSR_TRANSPOSE].built ? " " : "", g->plan[GPUCSR_TRANSPOSE].built ? info->transpose_kernel : "", info->backend));
   multiplied++;
-  if (!g->dev) {
-    if (!onhost) PetscCall(PetscStrncpy(whyhost, g->whynot, sizeof(whyhost)));
+  if (small || !g->dev) {
+    if (!onhost) PetscCall(PetscStrncpy(whyhost, why, sizeof(whyhost)));
     onhost++;
   }
   Add(&total, info);
