@@ -118,7 +118,7 @@ static PetscErrorCode ViewShare(const double share[], char text[], size_t len)
 static PetscErrorCode Describe(Mat_SeqGPUCSR *g, char text[], size_t len)
 {
   MatGPUCSRInfo info;
-  char          line[1024];
+  char          line[1024], why[256];
 
   PetscFunctionBegin;
   text[0] = 0;
@@ -134,6 +134,11 @@ static PetscErrorCode Describe(Mat_SeqGPUCSR *g, char text[], size_t len)
   if (!g->dev) {
     PetscCall(ViewShare(g->share, text, len));
     PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (g->small) {
+    PetscCall(MatGPUCSRHostIsFasterWhy_Private(g, why, sizeof(why)));
+    PetscCall(PetscSNPrintf(line, sizeof(line), "    products of host vectors are MATSEQAIJ's, because %s\n", why));
+    PetscCall(PetscStrlcat(text, line, len));
   }
   PetscCall(PetscSNPrintf(line, sizeof(line), "  MATGPUCSR: products run on %s device %d, %s, precision %s%s\n", g->dev->ops->name, g->dev->id, g->dev->props.name, MatGPUCSRPrecisions[g->base.config.precision], g->base.config.precision != MAT_GPUCSR_AUTO ? "" : (g->precision == GPUCSR_PRECISION_DOUBLE ? " (double: values need it)" : " (single values: nothing is lost)")));
   PetscCall(PetscStrlcat(text, line, len));
@@ -195,7 +200,7 @@ static PetscErrorCode Keep(Mat_SeqGPUCSR *g)
   MatGPUCSRInfo info;
 
   PetscFunctionBegin;
-  if (!GPUCSRSettingsGlobal.report || (!g->plan[0].built && !g->plan[1].built && !(g->decided && !g->dev))) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!GPUCSRSettingsGlobal.report || (!g->plan[0].built && !g->plan[1].built && !(g->decided && (!g->dev || g->info.aij_products + g->info.aij_transpose_products)))) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(InfoGet(g, &info));
   PetscCall(MatGPUCSRTotalsAdd_Private(g, &info));
   if (!GPUCSRSettingsGlobal.reportfull) PetscFunctionReturn(PETSC_SUCCESS);
