@@ -1,6 +1,6 @@
 //TEST name="kernel" args="-mat_gpucsr_solve_kernel {}" loop="ranges syncfree host auto"
 //TEST name="vecgpu" args="-mat_gpucsr_solve_kernel syncfree -vec_type gpu -vec_gpu_separate"
-//TEST name="standard" args="-mat_gpucsr_solve_kernel syncfree -standard_vectors -malloc_debug -malloc_dump"
+//TEST name="standard" args="-mat_gpucsr_solve_kernel syncfree -standard_vectors -malloc_dump"
 //TEST name="standin" args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_solve_kernel {} -gpucsr_debug_defer 1" loop="ranges syncfree" gpu=0
 //TEST name="petsc" args="-mat_type aij" load=0
 
