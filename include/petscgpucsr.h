@@ -135,6 +135,45 @@ typedef struct {
   double      aij_time;            /* of products that were MATAIJ's own, by the clock */
 } MatGPUCSRInfo;
 
+/*E
+  MatGPUCSRPlace - where products of a matrix, and iterations of conjugate gradients with it, run
+
+  Values:
++ `MAT_GPUCSR_PLACE_CPU`            - on this rank's core, by `MATSEQAIJ`
+. `MAT_GPUCSR_PLACE_HOST_VECTORS`   - on the GPU, with the program's vectors on the host
+. `MAT_GPUCSR_PLACE_DEVICE_VECTORS` - on the GPU, with vectors there
+- `MAT_GPUCSR_PLACE_SOLVER`         - on the GPU from the right-hand side to the solution, by `KSPGPUCG`
+
+  Level: intermediate
+
+.seealso: `MATGPUCSR`, `MatGPUCSRGetAdvice()`
+E*/
+typedef enum {
+  MAT_GPUCSR_PLACE_CPU,
+  MAT_GPUCSR_PLACE_HOST_VECTORS,
+  MAT_GPUCSR_PLACE_DEVICE_VECTORS,
+  MAT_GPUCSR_PLACE_SOLVER
+} MatGPUCSRPlace;
+GPUCSR_EXTERN const char *const MatGPUCSRPlaces[];
+
+/*S
+  MatGPUCSRAdvice - what products and iterations of conjugate gradients with Jacobi are foretold to take on this rank, by `MatGPUCSRPlace`; seconds and bytes, 0 where there is no such thing
+
+  Level: intermediate
+
+.seealso: `MATGPUCSR`, `MatGPUCSRGetAdvice()`, `MatGPUCSRAdvise()`, `MatGPUCSRPlace`
+S*/
+typedef struct {
+  PetscBool      device;                              /* there is a GPU; otherwise the times are those of the profile's */
+  const char    *format, *kernel;                     /* that would be chosen */
+  double         kernel_product;                      /* of the kernel alone */
+  double         product[4], iteration[4], bytes[4];  /* by place; bytes of device memory, for the CPU of the host's */
+  double         products[4], iterations[4], each[4]; /* on 1, 2, 4, 8 GPUs: products of device vectors, iterations of KSPGPUCG, bytes of each GPU */
+  MatGPUCSRPlace best;                                /* where products take least time: one of the first three */
+  char           take[256];                           /* what to do, with the options to type */
+  char           note[256];                           /* what to know about the numbers, empty where there is nothing */
+} MatGPUCSRAdvice;
+
 /*S
   VecGPUInfo - where a `VECGPU` vector lives on this rank, and how often its entries had to cross the bus
 
@@ -167,6 +206,8 @@ GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetSelect(Mat, MatGPUCSRSelect);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetExpectedMults(Mat, PetscReal);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetTransposeAtAssembly(Mat, PetscBool);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRGetInfo(Mat, MatGPUCSRInfo *);
+GPUCSR_EXTERN PetscErrorCode MatGPUCSRGetAdvice(Mat, MatGPUCSRAdvice *);
+GPUCSR_EXTERN PetscErrorCode MatGPUCSRAdvise(Mat, PetscViewer);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetUp(Mat, PetscBool);
 
 GPUCSR_EXTERN PetscErrorCode VecGPUGetInfo(Vec, VecGPUInfo *);
@@ -202,6 +243,23 @@ typedef enum {
 } MatGPUCSRFileFormat;
 GPUCSR_EXTERN const char *const MatGPUCSRFileFormats[];
 
+/*E
+  MatGPUCSRFileBalance - what `MatGPUCSRLoadFile()` gives each rank as much of as the others
+
+  Values:
++ `MAT_GPUCSR_FILE_BALANCE_ROWS`    - rows, as `PETSC_DECIDE` and `MatLoad()` do
+- `MAT_GPUCSR_FILE_BALANCE_ENTRIES` - nonzeros, so that products take ranks the same time where rows differ in length
+
+  Level: intermediate
+
+.seealso: `MatGPUCSRLoadFile()`, `MatGPUCSRFileOptions`
+E*/
+typedef enum {
+  MAT_GPUCSR_FILE_BALANCE_ROWS,
+  MAT_GPUCSR_FILE_BALANCE_ENTRIES
+} MatGPUCSRFileBalance;
+GPUCSR_EXTERN const char *const MatGPUCSRFileBalances[];
+
 /*S
   MatGPUCSRFileOptions - how `MatGPUCSRLoadFile()` reads; set by `MatGPUCSRFileOptionsInitialize()` first
 
@@ -210,11 +268,12 @@ GPUCSR_EXTERN const char *const MatGPUCSRFileFormats[];
 .seealso: `MatGPUCSRLoadFile()`, `MatGPUCSRFileOptionsInitialize()`, `MatGPUCSRFileOptionsSetFromOptions()`
 S*/
 typedef struct {
-  MatGPUCSRFileFormat format;
-  PetscInt            columns; /* LIBSVM: columns of the matrix, `PETSC_DECIDE` for the largest index in the file */
-  PetscInt            base;    /* LIBSVM: index of the first column, 0 or 1; `PETSC_DECIDE`: 0 where an index 0 occurs, else 1 */
-  PetscInt            threads; /* that parse on each rank, `PETSC_DECIDE` for as many as OpenMP has */
-  PetscBool           skip;    /* leave bad lines out and count them, instead of stopping at the first */
+  MatGPUCSRFileFormat  format;
+  PetscInt             columns; /* LIBSVM: columns of the matrix, `PETSC_DECIDE` for the largest index in the file */
+  PetscInt             base;    /* LIBSVM: index of the first column, 0 or 1; `PETSC_DECIDE`: 0 where an index 0 occurs, else 1 */
+  PetscInt             threads; /* that parse on each rank, `PETSC_DECIDE` for as many as OpenMP has */
+  PetscBool            skip;    /* leave bad lines out and count them, instead of stopping at the first */
+  MatGPUCSRFileBalance balance; /* how rows are parted, unless the sizes of the matrix say */
 } MatGPUCSRFileOptions;
 
 /*S

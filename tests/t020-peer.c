@@ -10,10 +10,13 @@
   //TEST name="standin_3" nsize=3 args="-backend cuda -gpucsr_debug_standin 2"
   //TEST name="standin_4" nsize=4 args="-backend cuda -gpucsr_debug_standin 2"
   //TEST name="late" nsize=2 args="-backend host -late -gpucsr_peer_timeout 0.5"
+  //TEST name="absent" nsize=2 args="-backend host -late -products -gpucsr_peer_patience 0.5"
+  //TEST name="comes" nsize=3 args="-backend host -comes -gpucsr_peer_timeout 0.5"
   //TEST name="fails" nsize=3 args="-backend host -fails"
   //TEST name="faults" nsize=2 args="-backend cuda -gpucsr_debug_standin 1 -faults"
   //TEST name="mixed" nsize=2 args="-backend cuda -gpucsr_debug_standin 1 -mixed"
   //TEST name="zero" nsize=2 args="-backend host -gpucsr_peer_timeout 0" fails="must be a number of seconds above 0"
+  //TEST name="zero_patience" nsize=2 args="-backend host -gpucsr_peer_patience 0" fails="must be a number of seconds above 0"
   //TEST name="cuda_1" nsize=1 args="-backend cuda" gpu=1
   //TEST name="cuda_2" nsize=2 args="-backend cuda" gpu=1
   //TEST name="cuda_3" nsize=3 args="-backend cuda" gpu=1
@@ -84,10 +87,10 @@ static PetscErrorCode Flags(GPUCSRPeers p)
 }
 
 /* The last rank does not come, or says that it fails: the others get an error, in time, and memory can be given back */
-static PetscErrorCode Missing(GPUCSRPeers p, PetscBool says)
+static PetscErrorCode Missing(GPUCSRPeers p, PetscBool says, PetscBool products)
 {
   const double   since = GPUCSRPeerSeconds();
-  const char    *want  = says ? "out of luck" : "-gpucsr_peer_timeout";
+  const char    *want  = says ? "out of luck" : products ? "-gpucsr_peer_patience" : "-gpucsr_peer_timeout";
   void          *all[9];
   GPUCSRAttempt  attempt;
   PetscErrorCode ierr;
@@ -96,7 +99,7 @@ static PetscErrorCode Missing(GPUCSRPeers p, PetscBool says)
   PetscFunctionBegin;
   PetscCall(GPUCSRPeersMalloc(p, 64, "flags", all));
   PetscCall(GPUCSRAttemptBegin(&attempt));
-  if (rank < size - 1) ierr = GPUCSRPeerAwait(p, (uint64_t *)all[rank], 1);
+  if (rank < size - 1) ierr = products ? GPUCSRPeerAwaitLate(p, (uint64_t *)all[rank], 1) : GPUCSRPeerAwait(p, (uint64_t *)all[rank], 1);
   else {
     ierr = PETSC_ERR_GPU;
     if (says) (void)GPUCSRPeersDead(p, "out of luck");
@@ -109,6 +112,21 @@ static PetscErrorCode Missing(GPUCSRPeers p, PetscBool says)
   PetscCheck(found, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The error is %s", attempt.message);
   PetscCall(GPUCSRPeersFree(p, all));
   PetscCheck(GPUCSRPeerSeconds() - since < 10, PETSC_COMM_SELF, PETSC_ERR_PLIB, "This took %g seconds", GPUCSRPeerSeconds() - since);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The last rank comes late, by more than a solve would wait: that is no error */
+static PetscErrorCode Comes(GPUCSRPeers p)
+{
+  void *all[9];
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRPeersMalloc(p, 64, "flags", all));
+  if (rank == size - 1) PetscCall(PetscSleep(2));
+  for (int r = 0; r < size; r++) GPUCSRPeerPublish((uint64_t *)all[r] + rank, 1);
+  for (int r = 0; r < size; r++) PetscCall(GPUCSRPeerAwaitLate(p, (uint64_t *)all[rank] + r, 1));
+  PetscCall(GPUCSRPeersCheck(p));
+  PetscCall(GPUCSRPeersFree(p, all));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -153,7 +171,7 @@ static PetscErrorCode Faults(GPUCSRDevice d)
 
 int main(int argc, char **argv)
 {
-  PetscBool    late = PETSC_FALSE, fails = PETSC_FALSE, faults = PETSC_FALSE, mixed = PETSC_FALSE;
+  PetscBool    late = PETSC_FALSE, products = PETSC_FALSE, comes = PETSC_FALSE, fails = PETSC_FALSE, faults = PETSC_FALSE, mixed = PETSC_FALSE;
   char         backend[16] = "host", why[512];
   GPUCSRDevice d;
   GPUCSRPeers  p;
@@ -163,6 +181,8 @@ int main(int argc, char **argv)
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-late", &late, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-products", &products, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-comes", &comes, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-fails", &fails, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-faults", &faults, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-mixed", &mixed, NULL));
@@ -177,7 +197,8 @@ int main(int argc, char **argv)
     PetscCheck(p->all == !mixed, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Peers: %s", p->why);
     PetscCheck(!mixed || !strcmp(p->why, "rank 1 computes on cuda and rank 0 on the host"), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Why not: %s", p->why);
     if (!mixed && !late && !fails) PetscCall(Memory(d, p));
-    if (late || fails) PetscCall(Missing(p, fails));
+    if (late || fails) PetscCall(Missing(p, fails, products));
+    else if (comes) PetscCall(Comes(p));
     else if (!mixed && !d->ops->kernels) PetscCall(Flags(p));
     PetscCall(GPUCSRPeersDestroy(&p));
   }

@@ -12,11 +12,19 @@ failed=0
 says() {
   local name=$1 text=$2
   shift 2
-  "$program" -n 6 -dll_append "$LIB" -mat_gpucsr_backend "$BACKEND" "$@" >"$tmp/$name" 2>&1
+  # shellcheck disable=SC2086 # a launcher is words
+  $program -n 6 -dll_append "$LIB" -mat_gpucsr_backend "$BACKEND" "$@" >"$tmp/$name" 2>&1
   if ! grep -qF -- "$text" "$tmp/$name"; then
     echo "$name: does not say: $text" && cat "$tmp/$name"
     failed=1
   fi
+}
+# the same of two ranks
+says2() {
+  local alone=$program
+  program="$MPIEXEC -n 2 $alone"
+  says "$@"
+  program=$alone
 }
 not() {
   if grep -qF -- "$2" "$tmp/$1"; then
@@ -43,6 +51,7 @@ ours="-mat_type gpucsr -mat_gpucsr_format csr"
   says off "outcome" $ours -mat_gpucsr_report no
   not off "MATGPUCSR report"
   says none "no matrix of type gpucsr; -mat_type gpucsr" -mat_type aij -mat_gpucsr_report
+  says2 ranks "the most that one has is 1.00 of it" $ours -mat_gpucsr_report full
   says bad "must be nothing, full, :file or full:file" $ours -mat_gpucsr_report everything
 }
 exit $failed

@@ -9,24 +9,27 @@
 //TEST name="gpu_1" nsize=2 args="-mat_gpucsr_halo peer -vec_type gpu" gpu=1
 //TEST name="gpu_3" nsize=3 args="-mat_gpucsr_halo peer -vec_type gpu -cases 6" gpu=1
 //TEST name="gpu_host_vectors" nsize=2 args="-mat_gpucsr_halo peer -standard_vectors -cases 6" gpu=1
-//TEST name="missing" nsize=3 args="-mat_gpucsr_halo peer -mat_gpucsr_format csr -gpucsr_peer_timeout 0.5 -missing"
-//TEST name="missing_standin" nsize=2 args="-mat_gpucsr_halo peer -gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -vec_type gpu -gpucsr_peer_timeout 0.5 -missing"
-//TEST name="missing_gpu" nsize=2 args="-mat_gpucsr_halo peer -vec_type gpu -gpucsr_peer_timeout 1 -missing" gpu=1
+//TEST name="missing" nsize=3 args="-mat_gpucsr_halo peer -mat_gpucsr_format csr -gpucsr_peer_patience 0.5 -missing"
+//TEST name="missing_standin" nsize=2 args="-mat_gpucsr_halo peer -gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -vec_type gpu -gpucsr_peer_patience 0.5 -missing"
+//TEST name="missing_gpu" nsize=2 args="-mat_gpucsr_halo peer -vec_type gpu -gpucsr_peer_patience 1 -missing" gpu=1
+//TEST name="sleeps" nsize=3 args="-mat_gpucsr_halo peer -mat_gpucsr_format csr -gpucsr_peer_timeout 0.5 -sleeps"
+//TEST name="sleeps_gpu" nsize=2 args="-mat_gpucsr_halo peer -vec_type gpu -gpucsr_peer_timeout 0.5 -sleeps" gpu=1
 //TEST name="lost" nsize=3 args="-mat_gpucsr_halo peer -gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -vec_type gpu -lost -gpucsr_debug_fault launch:40:on:rank=1"
 //TEST name="refused" nsize=2 args="-mat_gpucsr_halo peer -gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -cases 1 -gpucsr_debug_fault peer:{}:rank=1" loop="1 2 3 4" fails="-mat_gpucsr_halo peer: rank 1, cuda device 0: "
-//TEST name="faults" nsize=2 args="-mat_gpucsr_halo peer -gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -vec_type gpu -faults -gpucsr_peer_timeout 5 -gpucsr_debug_fault launch:{}:rank=1" loop="22 27 31 36 41:on"
-//TEST name="faults_auto" nsize=3 args="-mat_gpucsr_halo peer -gpucsr_debug_standin 1 -faults -gpucsr_peer_timeout 5 -gpucsr_debug_fault {}:rank=1" loop="memory:30 copy:40 copy:50 launch:25 synchronize:30 event:20 device:60:on device:90:on"
+//TEST name="faults" nsize=2 args="-mat_gpucsr_halo peer -gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -vec_type gpu -faults -gpucsr_peer_patience 5 -gpucsr_debug_fault launch:{}:rank=1" loop="22 27 31 36 41:on"
+//TEST name="faults_auto" nsize=3 args="-mat_gpucsr_halo peer -gpucsr_debug_standin 1 -faults -gpucsr_peer_patience 5 -gpucsr_debug_fault {}:rank=1" loop="memory:30 copy:40 copy:50 launch:25 synchronize:30 event:20 device:60:on device:90:on"
 //TEST name="differ" nsize=3 args="-cases 1 -mat_gpucsr_format csr -differ halo" fails="-mat_gpucsr_halo is not the same on all ranks: it must be"
+//TEST name="differ_patience" nsize=2 args="-cases 1 -mat_gpucsr_format csr -mat_gpucsr_halo peer -differ patience" fails="on rank 1 of this host and 3600. on rank 0: options must be the same on all ranks"
 //TEST name="differ_timeout" nsize=3 args="-cases 1 -mat_gpucsr_format csr -mat_gpucsr_halo peer -differ timeout" fails="on rank 1 of this host and 30. on rank 0: options must be the same on all ranks"
 //TEST name="unknown" nsize=2 args="-mat_gpucsr_halo pigeon -cases 1" fails="-mat_gpucsr_halo pigeon: must be one of auto, peer, staged"
 //TEST name="view" nsize=2 args="-mat_gpucsr_halo peer -mat_gpucsr_format csr -view"
 
 /*
   Ways of exchanging: products of random matrices over random partitions, square and rectangular, ranks without rows, without columns, without entries of others, against MATAIJ; new values
-  and new patterns; the same bits every time; ranks that come late. -missing: one does not come to a product, and the others get an error in time. -lost: a rank's device
+  and new patterns; the same bits every time; ranks that come late. -missing: one does not come to a product, and the others get an error in time. -sleeps: it comes late, and that is none. -lost: a rank's device
   fails in the middle, and all get an error. Afterwards, memory is given back.
 
-    build/tests/t422-halo -dll_append build/lib/libpetscgpucsr.so [-mat_gpucsr_halo peer] [-cases n] [-missing] [-lost] [-faults] [-differ halo|timeout] [-view]
+    build/tests/t422-halo -dll_append build/lib/libpetscgpucsr.so [-mat_gpucsr_halo peer] [-cases n] [-missing] [-sleeps] [-lost] [-faults] [-differ halo|timeout|patience] [-view]
 */
 #include "testing.h"
 #include <time.h>
@@ -204,6 +207,23 @@ static PetscErrorCode Trouble(PetscBool lost)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A rank comes to products later than ranks may be apart in a solve */
+static PetscErrorCode Sleeps(void)
+{
+  Mat A, R;
+
+  PetscFunctionBegin;
+  PetscCall(Make(200, 200, PETSC_DECIDE, PETSC_DECIDE, 0, PETSC_FALSE, &A));
+  PetscCall(Make(200, 200, PETSC_DECIDE, PETSC_DECIDE, 0, PETSC_TRUE, &R));
+  for (int turn = 0; turn < 2; turn++) {
+    PetscCall(TestProducts(A, R, PETSC_FALSE, "where a rank was late"));
+    if (rank == size - 1) PetscCall(PetscSleep(1.5));
+  }
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&R));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   Some call to a device fails on one rank: nobody waits for ever, and no rank takes a wrong number for its result. It has an error, or what a rank in trouble sends: NaN
 */
@@ -292,7 +312,7 @@ int main(int argc, char **argv)
 {
   PetscInt  cases      = 12;
   char      differ[16] = "";
-  PetscBool missing = PETSC_FALSE, lost = PETSC_FALSE, faults = PETSC_FALSE, view = PETSC_FALSE, set;
+  PetscBool missing = PETSC_FALSE, lost = PETSC_FALSE, faults = PETSC_FALSE, view = PETSC_FALSE, sleeps = PETSC_FALSE, set;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
@@ -301,11 +321,13 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-cases", &cases, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-missing", &missing, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-lost", &lost, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-sleeps", &sleeps, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-view", &view, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-faults", &faults, NULL));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-differ", differ, sizeof(differ), &set));
-  if (set && rank == 1) PetscCall(PetscOptionsSetValue(NULL, differ[0] == 'h' ? "-mat_gpucsr_halo" : "-gpucsr_peer_timeout", differ[0] == 'h' ? "staged" : "7"));
+  if (set && rank == 1) PetscCall(PetscOptionsSetValue(NULL, differ[0] == 'h' ? "-mat_gpucsr_halo" : differ[0] == 'p' ? "-gpucsr_peer_patience" : "-gpucsr_peer_timeout", differ[0] == 'h' ? "staged" : "7"));
   if (view) PetscCall(View());
+  else if (sleeps) PetscCall(Sleeps());
   else if (faults) PetscCall(Faults());
   else if (missing || lost) PetscCall(Trouble(lost));
   else

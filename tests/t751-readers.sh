@@ -40,12 +40,13 @@ ends() {
   done
 }
 
-# through RANKS THREADS: all of the list
+# through RANKS THREADS [OPTIONS]: all of the list
 through() {
   local launch="$MPIEXEC -n $1" got text k=0
+  sed "s/\$/ $3/" list >these
   if [ "$1" = 1 ]; then launch=; fi
   # shellcheck disable=SC2086
-  OMP_NUM_THREADS=$2 timeout 120 $launch "$files" -cases list >out 2>errors </dev/null || { echo "$1 ranks, $2 threads: ended by status $? in $(grep '^case' out | tail -n 1):" && cat errors && failed=1; }
+  OMP_NUM_THREADS=$2 timeout 120 $launch "$files" -cases these >out 2>errors </dev/null || { echo "$1 ranks, $2 threads: ended by status $? in $(grep '^case' out | tail -n 1):" && cat errors && failed=1; }
   mapfile -t -d $'\x1e' got < <(sed -e '1d; s/^case [0-9]*$/\x1e/; s/[+-]0i//g' out) # a PETSc of complex numbers prints these
   for text in "${got[@]}"; do
     text=${text#$'\n'}
@@ -266,7 +267,7 @@ binary() {
     if [ "$word" = r ]; then printf '\x3f\xf0\0\0\0\0\0\0'; else printf '%b' "$(printf '%08x' $((word & 0xffffffff)) | sed 's/../\\x&/g')"; fi
   done >"$name"
 }
-everything() { through 1 1; through 1 3; through 2 2; through 3 1; pipes; }
+everything() { through 1 1; through 1 3; through 2 2; through 3 1; through 3 1 '-gpucsr_file_balance entries'; pipes; }
 
 # piped FILE EXPECTED: through standard input, on one rank and on two
 piped() {

@@ -1,10 +1,10 @@
 static char help[] = "Products with vectors on the device: every kernel of the library against cuSPARSE.\n\n";
 
 /*
-    spmv [-dir FOLDER,...] [-f FILE,...] [-synthetic no] [-collection] [-o FILE]      on a GPU
+    spmv [-dir FOLDER,...] [-f FILE,...] [-synthetic no] [-collection] [-meshes] [-o FILE]      on a GPU
     spmv -backend host -shrink 20                                      without one, to try the program itself
 
-  Matrices: the synthetic ones of synthetic.h (-shrink k: small ones), with -collection the survey's too, then every *.petsc of the
+  Matrices: the synthetic ones of synthetic.h (-shrink k: small ones), with -collection the survey's too, with -meshes Delaunay meshes, then every *.petsc of the
   folders and the files, PETSc binary; a name met before is passed over. -match TEXT,... takes those alone whose name contains one of the texts.
   Other options: -precisions double,single,mixed (the first two); -sides N,T (both); -setup no (products alone); -products no
   (set-up alone); -calls (what set-up and refresh ask of the backend); -budget s (matrices that would start later than so many seconds are left out, and counted); -rounds n (7); -progress; -id TEXT.
@@ -172,7 +172,7 @@ static PetscErrorCode MeasureFile(const Bench *b, const char file[], Problem *p)
 
 static PetscErrorCode MeasureSynthetic(const Bench *b, const Synthetic *s, int shrink, Problem *p)
 {
-  int          m, n;
+  int          m = 0, n = 0;
   int32_t     *i;
   PetscInt    *j;
   PetscScalar *a;
@@ -257,9 +257,9 @@ static PetscErrorCode Words(const char option[], const char *const words[], int 
 typedef struct {
   char            *files[MAX_FILES];
   int              nfiles;
-  char             names[MAX_FILES + NSYNTHETICS + NCOLLECTION][64]; /* met so far */
+  char             names[MAX_FILES + NSYNTHETICS + NCOLLECTION + NMESHES][64]; /* met so far */
   int              nnames;
-  PetscBool        synthetic, more; /* those of synthetic.h; the survey's too */
+  PetscBool        synthetic, more, meshes; /* those of synthetic.h; the survey's too, the meshes */
   char            *match[64];
   PetscInt         nmatches, shrink;
   PetscReal        budget; /* seconds; 0: none */
@@ -267,7 +267,7 @@ typedef struct {
   const char      *file;
 } List;
 
-#define NMADE (NSYNTHETICS + NCOLLECTION)
+#define NMADE (NSYNTHETICS + NCOLLECTION + NMESHES)
 
 static PetscErrorCode ListCreate(List *l)
 {
@@ -279,6 +279,7 @@ static PetscErrorCode ListCreate(List *l)
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-budget", &l->budget, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-synthetic", &l->synthetic, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-collection", &l->more, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-meshes", &l->meshes, NULL));
   PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-match", l->match, &l->nmatches, NULL));
   PetscCheck(l->shrink >= 1, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-shrink must be at least 1");
   PetscCall(Files(l->files, &l->nfiles));
@@ -302,9 +303,9 @@ static PetscErrorCode ListGet(List *l, int k, const char **name)
 
   PetscFunctionBeginUser;
   *name   = NULL;
-  l->made = k < NSYNTHETICS ? &synthetics[k] : k < NMADE ? &collection[k - NSYNTHETICS] : NULL;
+  l->made = k < NSYNTHETICS ? &synthetics[k] : k < NSYNTHETICS + NCOLLECTION ? &collection[k - NSYNTHETICS] : k < NMADE ? &meshes[k - NSYNTHETICS - NCOLLECTION] : NULL;
   l->file = l->made ? NULL : l->files[k - NMADE];
-  if (l->made && !(k < NSYNTHETICS ? l->synthetic : l->more)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (l->made && !(k < NSYNTHETICS ? l->synthetic : k < NSYNTHETICS + NCOLLECTION ? l->more : l->meshes)) PetscFunctionReturn(PETSC_SUCCESS);
   slash = l->file ? strrchr(l->file, '/') : NULL;
   PetscCall(PetscStrncpy(to, l->made ? l->made->name : slash ? slash + 1 : l->file, sizeof(l->names[0])));
   dot = strrchr(to, '.');

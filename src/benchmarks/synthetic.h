@@ -1,9 +1,6 @@
 #pragma once
 
-/*
-  The synthetic matrices of the benchmarks, as host CSR, the same on every machine and for any number of threads: each random
-  number is a hash of the seed and its place (SplitMix64; Steele, Lea, Flood, OOPSLA 2014).
-*/
+/* The synthetic matrices of the benchmarks, as host CSR, the same on every machine and for any number of threads */
 #include <math.h>
 #include <omp.h>
 #include <petscsys.h>
@@ -14,6 +11,7 @@
 #if PETSC_VERSION_LT(3, 19, 0) && !defined(PETSC_SUCCESS)
   #define PETSC_SUCCESS 0
 #endif
+#include "mesh.h" /* which needs that */
 
 typedef enum {
   STENCIL5, /* of a square, the others of a cube */
@@ -23,16 +21,19 @@ typedef enum {
   RANDOM,  /* from 1 to twice the mean, all as often */
   POWERLAW,
   TEXT, /* few columns hold most entries */
-  FULL  /* every entry is there */
+  FULL, /* every entry is there */
+  MESH2,
+  MESH3,
+  PLATE /* a thin box of points */
 } SyntheticKind;
 
 typedef struct {
   const char   *name;
   SyntheticKind kind;
-  int           m, n; /* of a stencil: points an edge, unknowns a point */
+  int           m, n; /* of a stencil: points an edge, unknowns a point; of a mesh: points, unknowns a point */
   double        mean; /* entries asked for a row; those that meet in one column are one */
   uint64_t      seed;
-  int           block;          /* rows and columns of blocks that are full, as the unknowns of a point make them; 0: 1 */
+  int           block;          /* rows and columns of blocks that are full, as the unknowns of a point make them; 0: 1. Of a mesh: its MeshOrder */
   int           reach;          /* columns (blocks of them) that an entry may be off the diagonal; 0: all */
   int           dense, longest; /* so many rows, and as many columns, hold about `longest` entries each */
 } Synthetic;
@@ -107,16 +108,40 @@ static const Synthetic collection[] = {
 };
 #define NCOLLECTION ((int)(sizeof(collection) / sizeof(collection[0])))
 
-/* In [0, 1): the k-th number of stream r */
-static inline double SyntheticUniform(uint64_t seed, uint64_t r, uint64_t k)
-{
-  uint64_t h = (seed * 0x9E3779B97F4A7C15ULL) ^ (r * 0xD1B54A32D192ED03ULL);
+/* Delaunay meshes (spmv -meshes): dimensions, points, unknowns a point where they are several, order */
+#define MESHES(name, kind, points, unknowns) \
+  {name "_random", kind, points, unknowns, 0, 60, MESH_RANDOM, 0, 0, 0}, {name "_rcm", kind, points, unknowns, 0, 60, MESH_RCM, 0, 0, 0}, {name "_hilbert", kind, points, unknowns, 0, 60, MESH_HILBERT, 0, 0, 0}, \
+  { \
+    name "_nd", kind, points, unknowns, 0, 60, MESH_DISSECTION, 0, 0, 0 \
+  }
+static const Synthetic meshes[] = {
+  MESHES("mesh3_150k", MESH3, 150000, 1),
+  MESHES("mesh2_150k", MESH2, 150000, 1),
+  {"wave_like",     PLATE, 156000, 1, 0, 61, MESH_SWEEP, 0, 0, 0},
+  {"wave_like_rcm", PLATE, 156000, 1, 0, 61, MESH_RCM,   0, 0, 0},
+  MESHES("mesh3_50k_u3", MESH3, 50000, 3),
+  MESHES("mesh3_150k_u3", MESH3, 150000, 3),
+  MESHES("mesh2_150k_u3", MESH2, 150000, 3),
+  MESHES("mesh3_10k", MESH3, 10000, 1),
+  MESHES("mesh2_10k", MESH2, 10000, 1),
+  MESHES("mesh3_40k", MESH3, 40000, 1),
+  MESHES("mesh2_40k", MESH2, 40000, 1),
+  MESHES("mesh3_500k", MESH3, 500000, 1),
+  MESHES("mesh2_500k", MESH2, 500000, 1),
+  MESHES("mesh3_1500k", MESH3, 1500000, 1),
+  MESHES("mesh2_1500k", MESH2, 1500000, 1),
+  MESHES("mesh3_1500k_u3", MESH3, 1500000, 3),
+  MESHES("mesh3_5000k", MESH3, 5000000, 1),
+  MESHES("mesh2_5000k", MESH2, 5000000, 1),
+  MESHES("mesh2_5000k_u3", MESH2, 5000000, 3),
+  MESHES("mesh2_10000k", MESH2, 10000000, 1),
+};
+#undef MESHES
+#define NMESHES ((int)(sizeof(meshes) / sizeof(meshes[0])))
 
-  h += k * 0x9E3779B97F4A7C15ULL;
-  h = (h ^ (h >> 30)) * 0xBF58476D1CE4E5B9ULL;
-  h = (h ^ (h >> 27)) * 0x94D049BB133111EBULL;
-  h ^= h >> 31;
-  return (double)(h >> 11) * 0x1p-53;
+static inline int SyntheticIsMesh(const Synthetic *s)
+{
+  return s->kind == MESH2 || s->kind == MESH3 || s->kind == PLATE;
 }
 
 static inline int SyntheticIsStencil(const Synthetic *s)
@@ -197,20 +222,37 @@ static inline double SyntheticValue(const Synthetic *s, int r, int k, int32_t co
   return s->kind == STENCIL5 ? 4 : s->kind == STENCIL7 ? 6 : 26;
 }
 
+static inline PetscErrorCode SyntheticMesh(const Synthetic *s, int *m, int **i, PetscInt **j, PetscScalar **a)
+{
+  const double edge[3] = {1, 1, s->kind == PLATE ? 0.12 : 1};
+  Mesh         M;
+
+  PetscFunctionBeginUser;
+  PetscCall(MeshCreate(s->kind == MESH2 ? 2 : 3, s->m, edge, s->seed, &M));
+  PetscCall(MeshMatrix(&M, (MeshOrder)s->block, s->n, m, i, j, a));
+  PetscCall(MeshDestroy(&M));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* shrink divides the edges of cubes, and its square the rows (and most columns) of the others: for trying the program */
 static inline PetscErrorCode SyntheticCreate(const Synthetic *which, int shrink, int *m, int *n, int32_t **i, PetscInt **j, PetscScalar **a)
 {
   Synthetic       t = *which, *s = &t;
-  const PetscBool stencil = (PetscBool)SyntheticIsStencil(s);
+  const PetscBool stencil = (PetscBool)SyntheticIsStencil(s), mesh = (PetscBool)SyntheticIsMesh(s);
   int             longest = stencil ? 27 * s->n : 0;
   int64_t         nnz     = 0;
 
   PetscFunctionBeginUser;
   if (shrink > 1) {
     s->m = PetscMax(3, s->m / (stencil ? shrink : shrink * shrink));
-    if (!stencil && s->n > 1000) s->n = PetscMax(100, s->n / (shrink * shrink));
+    if (!stencil && !mesh && s->n > 1000) s->n = PetscMax(100, s->n / (shrink * shrink));
     s->reach   = PetscMin(s->reach, PetscMax(1, s->m / 10));
     s->longest = PetscMin(s->longest, s->n / 2);
+  }
+  if (mesh) {
+    PetscCall(SyntheticMesh(s, m, i, j, a));
+    *n = *m;
+    PetscFunctionReturn(PETSC_SUCCESS);
   }
   *m = stencil ? s->m * s->m * (s->kind == STENCIL5 ? 1 : s->m) * s->n : s->m;
   *n = stencil ? *m : s->n;

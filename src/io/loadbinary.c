@@ -133,6 +133,21 @@ static PetscErrorCode Entries(GPUCSRReader *R, Mat A, const GPUCSRBinary *b, Pet
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The lengths of rows, as many on each rank */
+static PetscErrorCode Count(GPUCSRReader *R, const void *ctx, GPUCSRBins *bins)
+{
+  const GPUCSRBinary *b     = (const GPUCSRBinary *)ctx;
+  const int64_t       first = b->M / R->size * R->rank, m = R->rank + 1 == R->size ? b->M - first : b->M / R->size;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1((size_t)m + 1, &R->firstrow));
+  R->failed = GPUCSRBinaryRows(b, first, m, R->firstrow, &R->fault);
+  PetscCall(GPUCSRReaderAgree(R));
+  for (int64_t r = 0; r < m; r++) GPUCSRBinsAdd(bins, first + r, R->firstrow[r + 1] - R->firstrow[r]);
+  PetscCall(PetscFree(R->firstrow));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode GPUCSRLoadBinary(GPUCSRReader *R, Mat A, Vec *labels)
 {
   GPUCSRBinary b;
@@ -151,7 +166,7 @@ PetscErrorCode GPUCSRLoadBinary(GPUCSRReader *R, Mat A, Vec *labels)
     PetscCall(LoadViewer(R, A, &b, labels));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(GPUCSRReaderLayout(R, A, (PetscInt)b.M, (PetscInt)b.N));
+  PetscCall(GPUCSRReaderLayout(R, A, (PetscInt)b.M, (PetscInt)b.N, Count, &b));
   PetscCall(MatGetLocalSize(A, &m, NULL));
   PetscCall(MatGetOwnershipRange(A, &rstart, NULL));
   PetscCall(Rows(R, &b, rstart, m, &first));

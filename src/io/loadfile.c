@@ -10,7 +10,8 @@
 #include <string.h>
 #include <omp.h>
 
-const char *const MatGPUCSRFileFormats[] = {"auto", "petsc", "libsvm", "market", "boeing", "MatGPUCSRFileFormat", "MAT_GPUCSR_FILE_", NULL};
+const char *const MatGPUCSRFileFormats[]  = {"auto", "petsc", "libsvm", "market", "boeing", "MatGPUCSRFileFormat", "MAT_GPUCSR_FILE_", NULL};
+const char *const MatGPUCSRFileBalances[] = {"rows", "entries", "MatGPUCSRFileBalance", "MAT_GPUCSR_FILE_BALANCE_", NULL};
 
 /*@
   MatGPUCSRFileOptionsInitialize - the defaults of how a file is read
@@ -18,7 +19,8 @@ const char *const MatGPUCSRFileFormats[] = {"auto", "petsc", "libsvm", "market",
   Not Collective
 
   Output Parameter:
-. options - format by content, columns and base by the indices that occur, as many threads as OpenMP has, stop at the first bad line
+. options - format by content, columns and base by the indices that occur, as many threads as OpenMP has, stop at the first bad line,
+            as many rows a rank
 
   Level: intermediate
 
@@ -32,6 +34,7 @@ PetscErrorCode MatGPUCSRFileOptionsInitialize(MatGPUCSRFileOptions *options)
   options->base    = PETSC_DECIDE;
   options->threads = PETSC_DECIDE;
   options->skip    = PETSC_FALSE;
+  options->balance = MAT_GPUCSR_FILE_BALANCE_ROWS;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -50,7 +53,8 @@ PetscErrorCode MatGPUCSRFileOptionsInitialize(MatGPUCSRFileOptions *options)
 . -gpucsr_file_columns n                               - LIBSVM: columns of the matrix
 . -gpucsr_file_base (0|1)                              - LIBSVM: index of the first column
 . -gpucsr_file_threads n                               - threads that parse on each rank
-- -gpucsr_file_skip                                    - leave bad lines out and count them
+. -gpucsr_file_skip                                    - leave bad lines out and count them
+- -gpucsr_file_balance (rows|entries)                  - what each rank gets as much of as the others
 
   Level: intermediate
 
@@ -65,6 +69,7 @@ PetscErrorCode MatGPUCSRFileOptionsSetFromOptions(MPI_Comm comm, const char pref
   PetscCall(PetscOptionsInt("-gpucsr_file_base", "LIBSVM: index of the first column", "MatGPUCSRLoadFile", options->base, &options->base, NULL));
   PetscCall(PetscOptionsInt("-gpucsr_file_threads", "Threads that parse on each rank", "MatGPUCSRLoadFile", options->threads, &options->threads, NULL));
   PetscCall(PetscOptionsBool("-gpucsr_file_skip", "Leave bad lines out and count them", "MatGPUCSRLoadFile", options->skip, &options->skip, NULL));
+  PetscCall(PetscOptionsEnum("-gpucsr_file_balance", "What each rank gets as much of as the others", "MatGPUCSRLoadFile", MatGPUCSRFileBalances, (PetscEnum)options->balance, (PetscEnum *)&options->balance, NULL));
   PetscOptionsEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -79,6 +84,7 @@ static PetscErrorCode ReaderDestroy(GPUCSRReader *R)
   PetscCall(PetscFree2(R->row, R->nnz));
   PetscCall(PetscFree2(R->j, R->v));
   PetscCall(PetscFree(R->firstrow));
+  PetscCall(PetscFree(R->work));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -150,15 +156,16 @@ static PetscErrorCode Open(GPUCSRReader *R)
 }
 
 /* Sizes that the file tells, where the caller has set none; those that he has set must be the file's */
-PetscErrorCode GPUCSRReaderLayout(GPUCSRReader *R, Mat A, PetscInt M, PetscInt N)
+PetscErrorCode GPUCSRReaderLayout(GPUCSRReader *R, Mat A, PetscInt M, PetscInt N, GPUCSRCountFn count, const void *ctx)
 {
   PetscInt m, n, has[2];
 
   PetscFunctionBegin;
   PetscCall(MatGetSize(A, &has[0], &has[1]));
-  PetscCall(MatGetLocalSize(A, &m, &n));
   PetscCheck(has[0] < 0 || has[0] == M, R->comm, PETSC_ERR_FILE_UNEXPECTED, "%s: has %" PetscInt_FMT " rows where the matrix has %" PetscInt_FMT, R->file, M, has[0]);
   PetscCheck(has[1] < 0 || has[1] == N, R->comm, PETSC_ERR_FILE_UNEXPECTED, "%s: has %" PetscInt_FMT " columns where the matrix has %" PetscInt_FMT, R->file, N, has[1]);
+  PetscCall(GPUCSRReaderBalance(R, A, M, N, count, ctx));
+  PetscCall(MatGetLocalSize(A, &m, &n));
   PetscCall(MatSetSizes(A, m, n, M, N));
   if (!((PetscObject)A)->type_name) PetscCall(MatSetType(A, MATAIJ));
   PetscCall(PetscLayoutSetUp(A->rmap));
@@ -203,7 +210,8 @@ static PetscErrorCode Load(GPUCSRReader *R, Mat A, Vec *labels, Vec *queries, Pe
   gzip, xz, bzip2 or zstd. It may be a pipe, which the first rank reads for all. Threads (`MatGPUCSRFileOptions`) and ranks read it in parallel, into a matrix of any type. In PETSc binary the labels are the
   vector that follows the matrix.
 
-  Rows are parted among the ranks as the sizes of `A` say, or as `PETSC_DECIDE` does. The columns of LIBSVM text are those of `A`, if set, or of the options;
+  Rows are parted among the ranks as the sizes of `A` say, else as `PETSC_DECIDE` does, or, with balance entries, so that ranks have as much work in a product; vectors
+  of `MatCreateVecs()` then fit, and those that a program sizes by `PETSC_DECIDE` do not. The columns of LIBSVM text are those of `A`, if set, or of the options;
   so the columns of a second file can be made those of a first one.
 
   Where a sample of the rows says that PETSc's search for equal neighbours would find too few to use, it is spared, by `MAT_USE_INODES`.

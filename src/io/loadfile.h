@@ -32,12 +32,21 @@ typedef struct {
   PetscInt    *j;   /* entries, where the matrix has no arrays for them */
   PetscScalar *v;
   int64_t     *firstrow; /* LIBSVM: of each block */
+  int64_t     *work;     /* of bins of rows, see balance.c */
 } GPUCSRReader;
+
+/* Work of a matrix of M rows, by bins of so many */
+typedef struct {
+  int64_t M, rows, *work;
+} GPUCSRBins;
+typedef PetscErrorCode (*GPUCSRCountFn)(GPUCSRReader *, const void *ctx, GPUCSRBins *); /* adds what this rank has read, by GPUCSRBinsAdd() */
 
 /* Collective: if any rank has failed, all end with the fault that comes first in the file */
 GPUCSR_IO_INTERN PetscErrorCode GPUCSRReaderAgree(GPUCSRReader *);
 GPUCSR_IO_INTERN void           GPUCSRReaderFail(GPUCSRReader *, const char why[]);
-GPUCSR_IO_INTERN PetscErrorCode GPUCSRReaderLayout(GPUCSRReader *, Mat, PetscInt M, PetscInt N); /* sizes, type and layouts of the matrix */
+GPUCSR_IO_INTERN PetscErrorCode GPUCSRReaderLayout(GPUCSRReader *, Mat, PetscInt M, PetscInt N, GPUCSRCountFn, const void *ctx); /* sizes, type and layouts of the matrix */
+GPUCSR_IO_INTERN PetscErrorCode GPUCSRReaderBalance(GPUCSRReader *, Mat, PetscInt M, PetscInt N, GPUCSRCountFn, const void *ctx);
+GPUCSR_IO_INTERN void           GPUCSRBinsAdd(GPUCSRBins *, int64_t row, int64_t entries);
 
 GPUCSR_IO_INTERN PetscErrorCode GPUCSRLoadText(GPUCSRReader *, Mat, Vec *labels, Vec *queries, PetscInt *base);
 GPUCSR_IO_INTERN PetscErrorCode GPUCSRLoadBinary(GPUCSRReader *, Mat, Vec *labels);

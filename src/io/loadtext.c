@@ -455,6 +455,26 @@ static PetscErrorCode FillVector(GPUCSRReader *R, Mat A, const int64_t firstrow[
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The entries of the pieces of this rank, and the other half of symmetric ones */
+static PetscErrorCode Count(GPUCSRReader *R, const void *ctx, GPUCSRBins *bins)
+{
+  PetscFunctionBegin;
+  (void)ctx;
+  for (size_t k = 0; k < R->nblocks; k++) {
+    const GPUCSRPiece *p = &R->block[k].piece;
+
+    if (p->length) {
+      for (size_t r = 0; r < p->rows; r++) GPUCSRBinsAdd(bins, R->firstrow[k] + (int64_t)r, p->length[r]);
+      continue;
+    }
+    for (size_t e = 0; e < p->nz; e++) {
+      GPUCSRBinsAdd(bins, p->i[e], 1);
+      if (R->header.symmetry != GPUCSR_GENERAL && p->i[e] != p->j[e]) GPUCSRBinsAdd(bins, p->j[e], 1);
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode GPUCSRLoadText(GPUCSRReader *R, Mat A, Vec *labels, Vec *queries, PetscInt *basefound)
 {
   const GPUCSRTextHeader *h       = &R->header;
@@ -491,7 +511,7 @@ PetscErrorCode GPUCSRLoadText(GPUCSRReader *R, Mat A, Vec *labels, Vec *queries,
   *basefound = base;
   if (A->rmap->N < 0 && GPUCSRTooTall(M, R->text)) R->failed = GPUCSRFaultSet(&R->fault, h->lines, 0, GPUCSR_TOO_TALL, (long long)M, (long long)R->text);
   PetscCall(GPUCSRReaderAgree(R));
-  PetscCall(GPUCSRReaderLayout(R, A, M, N));
+  PetscCall(GPUCSRReaderLayout(R, A, M, N, Count, NULL));
   if (labels && R->firstrow) PetscCall(FillVector(R, A, R->firstrow, PETSC_TRUE, labels));
   has = 0;
   for (size_t k = 0; k < R->nblocks; k++) has |= R->block[k].piece.query != NULL;

@@ -150,6 +150,7 @@ typedef struct {
   PetscReal   memorylimit;
   PetscBool   pinvectors;
   PetscBool   report, reportfull;
+  PetscBool   advise;
   char        reportfile[PETSC_MAX_PATH_LEN]; /* empty: standard output */
 } GPUCSRSettings;
 GPUCSR_INTERN GPUCSRSettings GPUCSRSettingsGlobal;

@@ -2,6 +2,7 @@
   Ranks of one host as peers: who they are, memory that they address of each other, and the words by which they hear of a failure. See peer.h.
 */
 #include "peer.h"
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -56,22 +57,33 @@ PetscErrorCode GPUCSRPeersAgree(GPUCSRPeers p, PetscErrorCode ierr, char message
 
 /* --- What is told when somebody gives up */
 
-/* message NULL: it has waited too long. The first one that gives up is the one that is heard */
+/* The first one that gives up is the one that is heard; message empty: it has waited too long. Called by the thread of alive.c, too, which may call nothing of PETSc */
+void GPUCSRPeersRaise(GPUCSRPeerControl *c, int says, const char message[])
+{
+  int    none = 0;
+  size_t k    = 0;
+
+  if (!__atomic_compare_exchange_n(&c->dead, &none, says, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return;
+  for (; message[k] && k < sizeof(c->message) - 1; k++) c->message[k] = message[k];
+  c->message[k] = 0;
+  __atomic_store_n(&c->said, 1, __ATOMIC_RELEASE);
+}
+
 PetscErrorCode GPUCSRPeersDead(GPUCSRPeers p, const char message[])
 {
-  int none = 0;
-
   PetscFunctionBegin;
-  if (__atomic_compare_exchange_n(&p->control->dead, &none, 1 + (int)p->rank, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-    PetscCall(PetscStrncpy(p->control->message, message ? message : "", sizeof(p->control->message)));
-    __atomic_store_n(&p->control->said, 1, __ATOMIC_RELEASE);
-  }
+  GPUCSRPeersRaise(p->control, 1 + (int)p->rank, message);
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static void Died(GPUCSRAlive *w, int rank)
+{
+  GPUCSRPeersRaise((GPUCSRPeerControl *)w->ctx, 1 + rank, "its process has ended");
 }
 
 PetscErrorCode GPUCSRPeersSay(GPUCSRPeers p)
 {
-  const int    who   = __atomic_load_n(&p->control->dead, __ATOMIC_ACQUIRE) - 1;
+  const int    says = __atomic_load_n(&p->control->dead, __ATOMIC_ACQUIRE), late = says & GPUCSR_PEER_LATE, who = (says & ~GPUCSR_PEER_LATE) - 1;
   const double since = GPUCSRPeerSeconds();
   char         message[sizeof(p->control->message)];
 
@@ -80,7 +92,7 @@ PetscErrorCode GPUCSRPeersSay(GPUCSRPeers p)
   while (!__atomic_load_n(&p->control->said, __ATOMIC_ACQUIRE) && GPUCSRPeerSeconds() - since < 0.01) (void)sched_yield();
   message[0] = 0;
   if (__atomic_load_n(&p->control->said, __ATOMIC_ACQUIRE)) PetscCall(PetscStrncpy(message, p->control->message, sizeof(message)));
-  PetscCheck(message[0], PETSC_COMM_SELF, PETSC_ERR_GPU, "Rank %d of this host waited more than %g seconds for another one, which failed, or computes longer than that: -gpucsr_peer_timeout says how long it may", who, p->timeout);
+  PetscCheck(message[0], PETSC_COMM_SELF, PETSC_ERR_GPU, "Rank %d of this host waited more than %g seconds for another one, which %s: %s says how long it may", who, late ? p->patience : p->timeout, late ? "lives, and has not come" : "has failed, or computes longer than that", late ? "-gpucsr_peer_patience" : "-gpucsr_peer_timeout");
   SETERRQ(PETSC_COMM_SELF, PETSC_ERR_GPU, "Rank %d of this host, with which this one exchanges, has failed: %s", who, message);
 }
 
@@ -288,14 +300,35 @@ typedef struct {
   char      backend[16]; /* empty: the host's memory */
   char      uuid[16];    /* of the device */
   int       id, kernels;
-  double    timeout;
+  double    timeout, patience;
   uint64_t  token;
   PetscBool failed;
 } Card;
 
+static size_t AliveAt(GPUCSRPeers p)
+{
+  return GPUCSRTogether(sizeof(GPUCSRPeerControl) + sizeof(int64_t) * GPUCSR_PEER_PIECES * (size_t)p->size);
+}
+
 static size_t ControlBytes(GPUCSRPeers p)
 {
-  return sizeof(GPUCSRPeerControl) + sizeof(int64_t) * GPUCSR_PEER_PIECES * (size_t)p->size;
+  return AliveAt(p) + sizeof(GPUCSRAliveWord) * (size_t)p->size;
+}
+
+/* From now on the others hear of it when this process ends */
+static PetscErrorCode Live(GPUCSRPeers p)
+{
+  int e;
+
+  PetscFunctionBegin;
+  p->alive.word = (GPUCSRAliveWord *)(void *)((char *)p->control + AliveAt(p));
+  p->alive.rank = (int)p->rank;
+  p->alive.size = (int)p->size;
+  p->alive.died = Died;
+  p->alive.ctx  = p->control;
+  e             = GPUCSRAliveBegin(&p->alive);
+  PetscCheck(!e, PETSC_COMM_SELF, PETSC_ERR_SYS, "whether other ranks live cannot be watched: %s", strerror(e));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The words of the host that all see */
@@ -309,6 +342,7 @@ static PetscErrorCode ControlAttach(GPUCSRPeers p, const GPUCSRHandle *handle, u
     PetscCall(p->dev->ops->hostregister(p->dev->id, p->control, ControlBytes(p), &p->locked));
     PetscCheck(p->locked, PETSC_COMM_SELF, PETSC_ERR_SUP, "memory that processes share cannot be page-locked");
   }
+  PetscCall(Live(p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -381,6 +415,8 @@ static PetscErrorCode Compare(GPUCSRPeers p, const Card cards[])
     p->token[r] = cards[r].token;
     PetscCheck(cards[r].timeout == cards[0].timeout, p->comm, PETSC_ERR_ARG_INCOMP, "-gpucsr_peer_timeout is %g on rank %d of this host and %g on rank 0: options must be the same on all ranks", cards[r].timeout, (int)r, cards[0].timeout);
     PetscCheck(cards[r].timeout > 0, p->comm, PETSC_ERR_ARG_OUTOFRANGE, "-gpucsr_peer_timeout %g: must be a number of seconds above 0", cards[r].timeout);
+    PetscCheck(cards[r].patience == cards[0].patience, p->comm, PETSC_ERR_ARG_INCOMP, "-gpucsr_peer_patience is %g on rank %d of this host and %g on rank 0: options must be the same on all ranks", cards[r].patience, (int)r, cards[0].patience);
+    PetscCheck(cards[r].patience > 0, p->comm, PETSC_ERR_ARG_OUTOFRANGE, "-gpucsr_peer_patience %g: must be a number of seconds above 0", cards[r].patience);
     PetscCall(PetscStrcmp(cards[r].backend, cards[0].backend, &same));
     if (p->why[0]) continue;
     if (cards[r].failed) PetscCall(PetscSNPrintf(p->why, sizeof(p->why), "rank %d, %s device %d: it has failed", (int)r, cards[r].backend, cards[r].id));
@@ -396,13 +432,15 @@ static PetscErrorCode Compare(GPUCSRPeers p, const Card cards[])
 
 static PetscErrorCode CardFill(GPUCSRDevice dev, Card *c)
 {
-  PetscReal timeout = 30;
+  PetscReal timeout = 30, patience = 3600;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(c, sizeof(*c)));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-gpucsr_peer_timeout", &timeout, NULL));
-  c->timeout = (double)timeout;
-  c->token   = Token();
+  PetscCall(PetscOptionsGetReal(NULL, NULL, "-gpucsr_peer_patience", &patience, NULL));
+  c->timeout  = (double)timeout;
+  c->patience = (double)patience;
+  c->token    = Token();
   if (dev) {
     PetscCall(PetscStrncpy(c->backend, dev->ops->name, sizeof(c->backend)));
     PetscCall(PetscMemcpy(c->uuid, dev->props.uuid, sizeof(c->uuid)));
@@ -429,7 +467,8 @@ PetscErrorCode GPUCSRPeersCreate(MPI_Comm comm, GPUCSRDevice dev, GPUCSRPeers *p
   PetscCallMPI(MPI_Comm_rank(p->comm, &p->rank));
   PetscCallMPI(MPI_Comm_size(p->comm, &p->size));
   PetscCall(CardFill(dev, &mine));
-  p->timeout = mine.timeout;
+  p->timeout  = mine.timeout;
+  p->patience = mine.patience;
   PetscCall(PetscMalloc1(p->size, &p->token));
   PetscCall(PetscMalloc1(p->size, &cards));
   PetscCallMPI(MPI_Allgather(&mine, (PetscMPIInt)sizeof(mine), MPI_BYTE, cards, (PetscMPIInt)sizeof(mine), MPI_BYTE, p->comm));
@@ -463,6 +502,7 @@ PetscErrorCode GPUCSRPeersDestroy(GPUCSRPeers *peers)
   if (!p) PetscFunctionReturn(PETSC_SUCCESS);
   *peers = NULL;
   PetscCallMPI(MPI_Comm_free(&p->comm));
+  GPUCSRAliveEnd(&p->alive);
   p->gone = PETSC_TRUE;
   if (!p->waiting) PetscCall(Bury(p));
   PetscFunctionReturn(PETSC_SUCCESS);

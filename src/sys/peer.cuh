@@ -28,7 +28,7 @@ struct PeerPatience {
     if (*w.dead) return true;
     if (!since) since = peer_clock();
     else if (peer_clock() - since > w.patience) {
-      *w.dead = 1 + w.rank; /* who was first does not matter: all come to the same end */
+      *w.dead = w.says; /* who was first does not matter: all come to the same end */
       __threadfence_system();
       return true;
     }

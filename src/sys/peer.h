@@ -14,11 +14,14 @@
     GPUCSRPeerPublish(), GPUCSRPeerAwait()        flags of the host's twin; those of kernels, with the sums that carry their flag, are in peer.cuh
 
   Who waits for whom is by sequence numbers: flags only grow, data are written before the flag (release) and read after it (acquire), both with the scope of the system.
-  No wait is without an end: after p->timeout seconds (-gpucsr_peer_timeout) the one that waits raises `dead`, which is one word in memory that all ranks and all devices of
-  the host see, and which all waits look at. What a launch does then it does with whatever is in memory (all of it stays addressable), and the next GPUCSRPeersCheck() on each rank is an
-  error. A kernel gets GPUCSRPeersWatch(p).
+  No wait is without an end: who gives up raises `dead`, which is one word in memory that all ranks and all devices of the host see, and which all waits look at. What a launch does then
+  it does with whatever is in memory (all of it stays addressable), and the next GPUCSRPeersCheck() on each rank is an error.
+
+  There are two waits. In what all ranks have begun together (a solve) they are at most p->timeout seconds apart (-gpucsr_peer_timeout): GPUCSRPeersWatch(p) for a kernel, GPUCSRPeerAwait().
+  To what each rank comes when its program does (a product, a sum over vectors) one may come late, by p->patience seconds (-gpucsr_peer_patience): GPUCSRPeersWatchLate(p),
+  GPUCSRPeerAwaitLate(). A rank whose process has ended never comes: the others hear of that in a tenth of a second, whatever they wait for (alive.h).
 */
-#include "gpucsrsys.h"
+#include "alive.h"
 #include <sched.h>
 
 #if defined(__cplusplus)
@@ -26,21 +29,22 @@ extern "C" {
 #endif
 
 #define GPUCSR_PEER_PIECES 64
+#define GPUCSR_PEER_LATE   (1 << 20)
 
 /* In memory of the host that all ranks have mapped, and their devices */
 typedef struct {
   uint64_t token;        /* of rank 0's process: what was mapped is what was meant */
-  int      dead;         /* 1 + the rank that gave up, 0: all is well */
+  int      dead;         /* 1 + the rank that gave up, and GPUCSR_PEER_LATE where it waited for one that may come late; 0: all is well */
   int      said;         /* message is complete */
   char     message[400]; /* empty: it waited too long */
-  int64_t  left[];       /* by piece, modulo GPUCSR_PEER_PIECES, and rank: 1 + the piece that this rank addresses no more */
+  int64_t  left[];       /* by piece, modulo GPUCSR_PEER_PIECES, and rank: 1 + the piece that this rank addresses no more; behind it, words of alive.h */
 } GPUCSRPeerControl;
 
 /* What a wait in a kernel needs; an argument of the launch */
 typedef struct {
   volatile int      *dead;
   unsigned long long patience; /* nanoseconds */
-  int                rank;
+  int                says;     /* into dead, when that is over */
 } GPUCSRPeerWatch;
 
 typedef struct _n_GPUCSRPeers *GPUCSRPeers;
@@ -51,9 +55,10 @@ struct _n_GPUCSRPeers {
   PetscBool          shared; /* two ranks have the same device */
   char               why[640];
   GPUCSRDevice       dev;
-  double             timeout; /* seconds */
+  double             timeout, patience; /* seconds */
   GPUCSRPeerControl *control;
-  PetscBool          locked;  /* the control words are page-locked */
+  PetscBool          locked; /* the control words are page-locked */
+  GPUCSRAlive        alive;
   uint64_t          *token;   /* of each rank's process */
   int64_t            pieces;  /* made so far */
   int                waiting; /* of them given up here, and still addressed by others */
@@ -66,6 +71,7 @@ GPUCSR_INTERN PetscErrorCode GPUCSRPeersMalloc(GPUCSRPeers, size_t bytes, const 
 GPUCSR_INTERN PetscErrorCode GPUCSRPeersFree(GPUCSRPeers, void *theirs[]);
 GPUCSR_INTERN PetscErrorCode GPUCSRPeersSweep(double);
 GPUCSR_INTERN PetscErrorCode GPUCSRPeersDead(GPUCSRPeers, const char message[]);
+GPUCSR_INTERN void           GPUCSRPeersRaise(GPUCSRPeerControl *, int, const char message[]);
 GPUCSR_INTERN PetscErrorCode GPUCSRPeersSay(GPUCSRPeers);
 GPUCSR_INTERN PetscErrorCode GPUCSRPeersAgree(GPUCSRPeers, PetscErrorCode, char message[], size_t);
 GPUCSR_INTERN double         GPUCSRPeerSeconds(void);
@@ -77,7 +83,14 @@ static inline PetscErrorCode GPUCSRPeersCheck(GPUCSRPeers p)
 
 static inline GPUCSRPeerWatch GPUCSRPeersWatch(GPUCSRPeers p)
 {
-  const GPUCSRPeerWatch w = {&p->control->dead, (unsigned long long)(1e9 * p->timeout), (int)p->rank};
+  const GPUCSRPeerWatch w = {&p->control->dead, (unsigned long long)(1e9 * p->timeout), 1 + (int)p->rank};
+
+  return w;
+}
+
+static inline GPUCSRPeerWatch GPUCSRPeersWatchLate(GPUCSRPeers p)
+{
+  const GPUCSRPeerWatch w = {&p->control->dead, (unsigned long long)(1e9 * p->patience), (1 + (int)p->rank) | GPUCSR_PEER_LATE};
 
   return w;
 }
@@ -89,7 +102,7 @@ static inline void GPUCSRPeerPublish(uint64_t *flag, uint64_t sequence)
 }
 
 /* Until the flag has come to this number; an error where it does not, on this rank and, as soon as they look, on all */
-static inline PetscErrorCode GPUCSRPeerAwait(GPUCSRPeers p, const uint64_t *flag, uint64_t sequence)
+static inline PetscErrorCode GPUCSRPeerAwaitAs(GPUCSRPeers p, GPUCSRPeerWatch w, const uint64_t *flag, uint64_t sequence)
 {
   double since = 0;
 
@@ -97,14 +110,23 @@ static inline PetscErrorCode GPUCSRPeerAwait(GPUCSRPeers p, const uint64_t *flag
     if (__atomic_load_n(&p->control->dead, __ATOMIC_ACQUIRE)) return GPUCSRPeersSay(p);
     if (looks % 64) continue;
     if (!since) since = GPUCSRPeerSeconds();
-    else if (GPUCSRPeerSeconds() - since > p->timeout) {
-      PetscErrorCode ierr = GPUCSRPeersDead(p, NULL);
-
-      return ierr ? ierr : GPUCSRPeersSay(p);
+    else if (GPUCSRPeerSeconds() - since > 1e-9 * (double)w.patience) {
+      GPUCSRPeersRaise(p->control, w.says, "");
+      return GPUCSRPeersSay(p);
     }
     (void)sched_yield(); /* there may be more ranks than processors */
   }
   return PETSC_SUCCESS;
+}
+
+static inline PetscErrorCode GPUCSRPeerAwait(GPUCSRPeers p, const uint64_t *flag, uint64_t sequence)
+{
+  return GPUCSRPeerAwaitAs(p, GPUCSRPeersWatch(p), flag, sequence);
+}
+
+static inline PetscErrorCode GPUCSRPeerAwaitLate(GPUCSRPeers p, const uint64_t *flag, uint64_t sequence)
+{
+  return GPUCSRPeerAwaitAs(p, GPUCSRPeersWatchLate(p), flag, sequence);
 }
 
 #if defined(__cplusplus)

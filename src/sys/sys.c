@@ -104,6 +104,8 @@ PetscErrorCode GPUCSRSysInitialize(void)
   OPTION(PetscOptionsBool, "-mat_gpucsr_pin_vectors", "Page-lock host vectors in place while they live", "MATGPUCSR", s->pinvectors, &s->pinvectors, NULL);
   OPTION(PetscOptionsString, "-mat_gpucsr_report", "At the end, what products took, and a line a matrix; full: all of each; :file or full:file: into a file", "MATGPUCSR", report, report, sizeof(report), &set);
   if (set) PetscCall(ReportSet(report));
+  OPTION(PetscOptionsBool, "-mat_gpucsr_advise", "Before the first product of a matrix, where its products would take least time; at the end, how far that was off", "MatGPUCSRAdvise", s->advise, &s->advise, NULL);
+  if (s->advise) s->report = PETSC_TRUE;
 #undef OPTION
   PetscOptionsEnd();
   PetscCheck(s->threads >= 1 && s->threads <= 1024, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_threads %" PetscInt_FMT ": must be from 1 to 1024", s->threads);

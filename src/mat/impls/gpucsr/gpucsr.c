@@ -29,6 +29,7 @@ PetscLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_GP
 . -mat_gpucsr_profile file                            - what products cost on this machine, as `make tune` writes it
 . -mat_gpucsr_wisdom file                             - where choices made by measuring are kept, and looked up
 . -mat_gpucsr_sample fraction                         - of the rows that is looked at to estimate block structure, 0.01 by default
+. -mat_gpucsr_small_on_host (true|false)              - under backend auto, products of small matrices with host vectors are those of `MATAIJ`, where these are foretold to be faster
 . -mat_gpucsr_product_least n                         - products of sparse matrices with fewer nonzeros than this together are those of `MATAIJ`, 20000 by default
 . -mat_gpucsr_solve (exact|jacobi)                    - solves with the triangles of a factor, see `MATSOLVERGPUCSR`
 . -mat_gpucsr_solve_sweeps n                          - Jacobi sweeps of each triangle, 5 by default
@@ -39,6 +40,7 @@ PetscLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_GP
 . -mat_gpucsr_threads n                               - host threads that convert and copy, at most 8 by default
 . -mat_gpucsr_pin_vectors (true|false)                - page-lock large host vectors in place while they live
 . -mat_gpucsr_memory_limit bytes                      - largest device memory one rank may use, 0 for no limit
+. -mat_gpucsr_advise                                  - before the first product, where products would take least time, see `MatGPUCSRAdvise()`; at the end, how far that was off
 - -mat_gpucsr_report [full][:file]                    - at the end, what products took and a line a matrix; full: for each, what it was stored as, why, and what its products reached
 
   Level: beginner
@@ -62,6 +64,7 @@ PetscErrorCode MatGPUCSRConfigDefault_Private(MatGPUCSRConfig *c)
   c->backend             = MAT_GPUCSR_BACKEND_AUTO;
   c->precision           = MAT_GPUCSR_DOUBLE;
   c->transposeatassembly = PETSC_FALSE;
+  c->smallonhost         = -1;
   c->productleast        = 20000; /* below that a launch takes longer than the whole product on the host */
   PetscCall(PetscStrncpy(c->request.format, "auto", GPUCSR_WORD));
   PetscCall(PetscStrncpy(c->request.kernel, "auto", GPUCSR_WORD));
@@ -88,6 +91,7 @@ PetscErrorCode MatGPUCSRConfigOptions_Private(Mat A, MatGPUCSRConfig *c, PetscBo
   MatGPUCSRSelect select   = MAT_GPUCSR_SELECT_ESTIMATE;
   PetscInt        budget   = c->request.budget ? c->request.budget : 50;
   PetscReal       expected = (PetscReal)c->request.expected;
+  PetscBool       small    = c->smallonhost ? PETSC_TRUE : PETSC_FALSE;
   GPUCSRAttempt   attempt;
   PetscBool       set = PETSC_FALSE;
 
@@ -108,6 +112,8 @@ PetscErrorCode MatGPUCSRConfigOptions_Private(Mat A, MatGPUCSRConfig *c, PetscBo
   OPTION(PetscOptionsReal("-mat_gpucsr_expected_mults", "Products that the matrix will live for", "MatGPUCSRSetExpectedMults", expected, &expected, &set));
   PetscCheck(expected >= 0, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_expected_mults %g: must be a number of products, or 0 for so many that the conversion does not count", (double)expected);
   c->request.expected = c->trequest.expected = (double)expected;
+  OPTION(PetscOptionsBool("-mat_gpucsr_small_on_host", "Under backend auto, leave products to the CPU where the matrix is small and its vectors are there", "MATGPUCSR", small, &small, &set));
+  if (set) c->smallonhost = small ? 1 : 0;
   OPTION(PetscOptionsInt("-mat_gpucsr_product_least", "Nonzeros of two sparse matrices below which their product is MATAIJ's", "MATGPUCSR", c->productleast, &c->productleast, &set));
   OPTION(PetscOptionsBool("-mat_gpucsr_transpose_at_assembly", "Build the transpose at assembly", "MatGPUCSRSetTransposeAtAssembly", c->transposeatassembly, &c->transposeatassembly, &set));
   OPTION(PetscOptionsString("-mat_gpucsr_halo", "How ranks exchange entries of vectors", "MATGPUCSR", c->halo, c->halo, GPUCSR_WORD, &set));
@@ -248,7 +254,7 @@ PetscErrorCode MatGPUCSRReconfigure_Private(Mat A, const MatGPUCSRConfig *c)
 
   Notes:
   With auto a matrix that the device cannot hold, or a device that fails, costs one warning and the host goes on. With cuda
-  both are errors. What is on the device is given back, and made again by the next product.
+  both are errors. Products of host vectors with a matrix so small that the host is faster are computed there with auto, and with cuda on the device. What is on the device is given back, and made again by the next product.
 
   On the host, products are those of `MATAIJ` unless a format, a kernel or a precision is asked for.
 

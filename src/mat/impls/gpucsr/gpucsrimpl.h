@@ -13,6 +13,7 @@ typedef struct {
   GPUCSRRequest      request, trequest;
   PetscBool          transposeatassembly;
   char               halo[GPUCSR_WORD]; /* how ranks exchange, a word of exchangelist.h or auto */
+  PetscInt           smallonhost;       /* under backend auto, products of host vectors that the host is foretold to be faster with are MATAIJ's: 1, 0, or -1, on a GPU alone */
   PetscInt           productleast;      /* nonzeros of two sparse matrices below which their product is MATAIJ's */
 } MatGPUCSRConfig;
 
@@ -119,10 +120,16 @@ struct _n_Mat_SeqGPUCSR {
   GPUCSREvent      read; /* host vectors that the device reads for itself */
   PetscBool        events;
   GPUCSRTimers     timers;
-  double           filled;    /* of what the plans call upload, seconds that formats were filled in: where device memory is the host's, nothing is sent */
-  MatGPUCSRInfo    info;      /* counts and times; the rest is filled in when asked for */
-  char             name[128]; /* what the report calls it */
-  Mat_SeqGPUCSR   *next;      /* living matrices, for the report */
+  double           filled;      /* of what the plans call upload, seconds that formats were filled in: where device memory is the host's, nothing is sent */
+  MatGPUCSRInfo    info;        /* counts and times; the rest is filled in when asked for */
+  char             name[128];   /* what the report calls it */
+  PetscBool        small;       /* the host is faster with host vectors, */
+  double           smallat;     /* with the pattern of this nonzerostate + 1, 0: never asked, */
+  double           foretold[2]; /* seconds there, and on the device */
+  PetscBool        advised;     /* -mat_gpucsr_advise has said */
+  MatGPUCSRAdvice  advice;      /* this */
+  double           share[3];    /* diagonal block: entries of this rank, the mean, and the most of a rank; 0: not known */
+  Mat_SeqGPUCSR   *next;        /* living matrices, for the report */
   Mat_SeqGPUCSR  **previous;
 };
 
@@ -198,6 +205,10 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRVecGet_Private(Mat_SeqGPUCSR *, Vec, Petsc
 GPUCSR_INTERN PetscErrorCode MatGPUCSRVecRestore_Private(Mat_SeqGPUCSR *, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPinFinalize(void);
 
+GPUCSR_INTERN PetscErrorCode MatGPUCSRAdviseFirst_Private(Mat); /* this and the next: advice.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRAdviceError_Private(const Mat_SeqGPUCSR *, const MatGPUCSRInfo *, char[], size_t);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRHostIsFaster_Private(Mat, Vec x, Vec y, Vec z, PetscBool *); /* this and the next: small.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRHostIsFasterWhy_Private(const Mat_SeqGPUCSR *, char[], size_t);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRInfoGet_Private(Mat, MatGPUCSRInfo *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReportAdd_Private(Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReportRemove_Private(Mat_SeqGPUCSR *);

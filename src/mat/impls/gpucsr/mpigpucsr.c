@@ -42,6 +42,7 @@ static PetscErrorCode Blocks(Mat A)
     PetscCall(PetscObjectTypeCompare((PetscObject)b[k], MATSEQAIJGPUCSR, &ours));
     if (!ours) PetscCall(MatConvert_SeqAIJ_SeqAIJGPUCSR(b[k], MATSEQAIJGPUCSR, MAT_INPLACE_MATRIX, &b[k]));
     ((Mat_SeqGPUCSR *)b[k]->spptr)->block = PETSC_TRUE;
+    if (k) ((Mat_SeqGPUCSR *)b[k]->spptr)->advised = PETSC_TRUE; /* the diagonal block speaks for both */
     PetscCall(PetscObjectSetName((PetscObject)b[k], k ? "off-diagonal block" : "diagonal block"));
 #if PetscDefined(HAVE_DEVICE)
     PetscCall(MatBindToCPU(b[k], A->boundtocpu));

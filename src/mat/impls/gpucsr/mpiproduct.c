@@ -88,6 +88,22 @@ PetscErrorCode MatGPUCSRHaloForget_Private(Mat_MPIGPUCSR *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Collective: how the entries of a new pattern are parted among the ranks, for the report */
+static PetscErrorCode Shares(Mat Ad, Mat Ao, MPI_Comm comm, PetscMPIInt size)
+{
+  double *share = ((Mat_SeqGPUCSR *)Ad->spptr)->share, sum;
+  MatInfo info[2];
+
+  PetscFunctionBegin;
+  PetscCall(MatGetInfo(Ad, MAT_LOCAL, &info[0]));
+  PetscCall(MatGetInfo(Ao, MAT_LOCAL, &info[1]));
+  share[0] = (double)(info[0].nz_used + info[1].nz_used);
+  PetscCallMPI(MPI_Allreduce(&share[0], &sum, 1, MPI_DOUBLE, MPI_SUM, comm));
+  PetscCallMPI(MPI_Allreduce(&share[0], &share[2], 1, MPI_DOUBLE, MPI_MAX, comm));
+  share[1] = sum / (double)size;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Where the halo of a rank is whose blocks are ready or not: a device with memory of its own, or the host */
 static GPUCSRDevice HaloDevice(Mat Ad, PetscBool ready)
 {
@@ -185,6 +201,7 @@ PetscErrorCode MatGPUCSRReadyTogether_Private(Mat A, GPUCSRSide side, PetscBool 
   if (!g->halo || !PatternIs(&g->exchanged, &now)) {
     PetscCall(MatGPUCSRHaloForget_Private(g));
     PetscCall(GPUCSRHaloCreate(A, &g->halo));
+    PetscCall(Shares(b[0], b[1], comm, size));
     g->exchanged = now;
   }
   PetscCall(GPUCSRAttemptBegin(&attempt));

@@ -102,11 +102,23 @@ static PetscErrorCode ViewCandidates(const GPUCSRPlan *P, const char title[], ch
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Of several ranks: what this one has of the entries, and the most that one has, both over the mean */
+static PetscErrorCode ViewShare(const double share[], char text[], size_t len)
+{
+  char line[256];
+
+  PetscFunctionBegin;
+  if (!(share[1] > 0)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscSNPrintf(line, sizeof(line), "    of the parallel matrix this rank has %.0f entries, %.2f of the ranks' mean; the most that one has is %.2f of it\n", share[0], share[0] / share[1], share[2] / share[1]));
+  PetscCall(PetscStrlcat(text, line, len));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* A matrix in words */
 static PetscErrorCode Describe(Mat_SeqGPUCSR *g, char text[], size_t len)
 {
   MatGPUCSRInfo info;
-  char          line[1024];
+  char          line[1024], why[256];
 
   PetscFunctionBegin;
   text[0] = 0;
@@ -119,9 +131,18 @@ static PetscErrorCode Describe(Mat_SeqGPUCSR *g, char text[], size_t len)
     PetscCall(PetscSNPrintf(line, sizeof(line), "    by MATSEQAIJ: products %" PetscInt_FMT ", transposed products %" PetscInt_FMT ", milliseconds %.3f\n", info.aij_products, info.aij_transpose_products, 1e3 * info.aij_time));
     PetscCall(PetscStrlcat(text, line, len));
   }
-  if (!g->dev) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!g->dev) {
+    PetscCall(ViewShare(g->share, text, len));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (g->small) {
+    PetscCall(MatGPUCSRHostIsFasterWhy_Private(g, why, sizeof(why)));
+    PetscCall(PetscSNPrintf(line, sizeof(line), "    products of host vectors are MATSEQAIJ's, because %s\n", why));
+    PetscCall(PetscStrlcat(text, line, len));
+  }
   PetscCall(PetscSNPrintf(line, sizeof(line), "  MATGPUCSR: products run on %s device %d, %s, precision %s%s\n", g->dev->ops->name, g->dev->id, g->dev->props.name, MatGPUCSRPrecisions[g->base.config.precision], g->base.config.precision != MAT_GPUCSR_AUTO ? "" : (g->precision == GPUCSR_PRECISION_DOUBLE ? " (double: values need it)" : " (single values: nothing is lost)")));
   PetscCall(PetscStrlcat(text, line, len));
+  PetscCall(ViewShare(g->share, text, len));
   if (g->plan[GPUCSR_FORWARD].built) PetscCall(ViewPlan(&g->plan[GPUCSR_FORWARD], "A", info.products, info.product_time, g->dev, text, len));
   if (g->plan[GPUCSR_TRANSPOSE].built) PetscCall(ViewPlan(&g->plan[GPUCSR_TRANSPOSE], "A transposed", info.transpose_products, info.transpose_product_time, g->dev, text, len));
   if (info.sparse_products) {
@@ -179,7 +200,7 @@ static PetscErrorCode Keep(Mat_SeqGPUCSR *g)
   MatGPUCSRInfo info;
 
   PetscFunctionBegin;
-  if (!GPUCSRSettingsGlobal.report || (!g->plan[0].built && !g->plan[1].built && !(g->decided && !g->dev))) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!GPUCSRSettingsGlobal.report || (!g->plan[0].built && !g->plan[1].built && !(g->decided && (!g->dev || g->info.aij_products + g->info.aij_transpose_products)))) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(InfoGet(g, &info));
   PetscCall(MatGPUCSRTotalsAdd_Private(g, &info));
   if (!GPUCSRSettingsGlobal.reportfull) PetscFunctionReturn(PETSC_SUCCESS);

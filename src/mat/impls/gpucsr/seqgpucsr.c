@@ -67,6 +67,8 @@ PetscErrorCode MatGPUCSRReset_Private(Mat_SeqGPUCSR *g)
   PetscCall(MatGPUCSRPlansDestroy_Private(g));
   g->dev        = NULL;
   g->decided    = PETSC_FALSE;
+  g->small      = PETSC_FALSE;
+  g->smallat    = 0;
   g->whynot[0]  = 0;
   g->warning[0] = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -332,6 +334,7 @@ PetscErrorCode MatGPUCSRReady_Private(Mat A, GPUCSRSide side, PetscBool *ready)
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRDecide_Private(A));
+  PetscCall(MatGPUCSRAdviseFirst_Private(A));
   *ready = g->dev ? PETSC_TRUE : PETSC_FALSE;
   if (!g->dev) PetscFunctionReturn(PETSC_SUCCESS);
   if (MatGPUCSRBackendOf(A) == MAT_GPUCSR_BACKEND_CUDA) {
@@ -404,6 +407,11 @@ static PetscErrorCode MatProduct_SeqAIJGPUCSR(Mat A, GPUCSRSide side, Vec x, Vec
   PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
+  PetscCall(MatGPUCSRHostIsFaster_Private(A, x, y, z, &ready));
+  if (ready) {
+    PetscCall(MatGPUCSRParentProduct_Private(A, side, x, y, z));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(MatGPUCSRReady_Private(A, side, &ready));
   PetscCall(MatGPUCSRWarn_Private(A, 0, 0, 0)); /* a block that is multiplied by itself speaks for itself */
   if (ready && MatGPUCSRBackendOf(A) == MAT_GPUCSR_BACKEND_CUDA) PetscCall(OnDevice(A, side, x, y, z, &wrote));

@@ -5,7 +5,8 @@
 
 /* Matrices that are alike: as large, and multiplied alike */
 typedef struct {
-  char          what[512];
+  char          what[512], advice[512]; /* what was foretold of the first, and how far that was off */
+  double        foretold;               /* seconds of a product of the first by its kernel, 0: not known */
   PetscInt      n;
   MatGPUCSRInfo sum;
 } Alike;
@@ -43,18 +44,21 @@ static void Add(MatGPUCSRInfo *sum, const MatGPUCSRInfo *info)
 /* A matrix that was multiplied, or has been left to the host */
 PetscErrorCode MatGPUCSRTotalsAdd_Private(const Mat_SeqGPUCSR *g, const MatGPUCSRInfo *info)
 {
-  char      what[512];
-  PetscBool same = PETSC_FALSE;
-  PetscInt  k;
+  const PetscBool small = (PetscBool)(g->small && !g->plan[GPUCSR_FORWARD].built && !g->plan[GPUCSR_TRANSPOSE].built);
+  char            what[512], why[512];
+  PetscBool       same = PETSC_FALSE;
+  PetscInt        k;
 
   PetscFunctionBegin;
-  if (!g->dev) PetscCall(PetscSNPrintf(what, sizeof(what), "%s: MATSEQAIJ on the host, because %s", g->name, g->whynot));
+  if (small) PetscCall(MatGPUCSRHostIsFasterWhy_Private(g, why, sizeof(why)));
+  else PetscCall(PetscStrncpy(why, g->whynot, sizeof(why)));
+  if (small || !g->dev) PetscCall(PetscSNPrintf(what, sizeof(what), "%s: MATSEQAIJ on the host, because %s", g->name, why));
   else
     PetscCall(PetscSNPrintf(what, sizeof(what), "%s: %s %s%s%s%s%s on %s", g->name, info->format, info->kernel, g->plan[GPUCSR_TRANSPOSE].built ? ", transpose " : "", g->plan[GPUCSR_TRANSPOSE].built ? info->transpose_format : "",
                             g->plan[GPUCSR_TRANSPOSE].built ? " " : "", g->plan[GPUCSR_TRANSPOSE].built ? info->transpose_kernel : "", info->backend));
   multiplied++;
-  if (!g->dev) {
-    if (!onhost) PetscCall(PetscStrncpy(whyhost, g->whynot, sizeof(whyhost)));
+  if (small || !g->dev) {
+    if (!onhost) PetscCall(PetscStrncpy(whyhost, why, sizeof(whyhost)));
     onhost++;
   }
   Add(&total, info);
@@ -68,6 +72,8 @@ PetscErrorCode MatGPUCSRTotalsAdd_Private(const Mat_SeqGPUCSR *g, const MatGPUCS
     k = nalike++;
     PetscCall(PetscMemzero(&alike[k], sizeof(alike[k])));
     PetscCall(PetscStrncpy(alike[k].what, what, sizeof(alike[k].what)));
+    PetscCall(MatGPUCSRAdviceError_Private(g, info, alike[k].advice, sizeof(alike[k].advice)));
+    if (g->dev && g->dev->ops->kernels && g->plan[GPUCSR_FORWARD].ncandidates && !g->plan[GPUCSR_TRANSPOSE].built) alike[k].foretold = g->plan[GPUCSR_FORWARD].candidate[0].predicted;
   }
   alike[k].n++;
   Add(&alike[k].sum, info);
@@ -96,6 +102,12 @@ static PetscErrorCode Advice(char **text)
   if (copies > products && copies > 0) PetscCall(Append(text, "  try: -vec_type gpu (or -dm_vec_type gpu), or -ksp_type gpucg: vectors cross the bus for longer than products take\n"));
   if (total.builds + total.transpose_builds > 0 && total.build_time > products && total.build_time > 1e-3) PetscCall(Append(text, "  try: -mat_gpucsr_expected_mults N: preparing matrices took longer than their products\n"));
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Was the profile far off? Of a few microseconds what measuring adds to each product is as much */
+static PetscBool Missed(double foretold, double measured)
+{
+  return (PetscBool)(foretold > 0 && PetscMax(foretold, measured) > 10e-6 && PetscAbsReal(foretold - measured) > 0.3 * measured);
 }
 
 /* The report of this rank, to be freed; made: matrices of the type that there ever were */
@@ -134,9 +146,15 @@ PetscErrorCode MatGPUCSRTotalsText_Private(PetscInt made, char **text)
     PetscCall(PetscSNPrintf(line, sizeof(line), "  %" PetscInt_FMT " x %s; products %" PetscInt_FMT "%s", alike[k].n, alike[k].what, products ? products : s->aij_products + s->aij_transpose_products, products && time > 0 ? "" : "\n"));
     PetscCall(Append(text, line));
     if (products && time > 0) {
-      PetscCall(PetscSNPrintf(line, sizeof(line), ", %.2f us each\n", 1e6 * time / (double)products));
+      PetscCall(PetscSNPrintf(line, sizeof(line), ", %.2f us each", 1e6 * time / (double)products));
       PetscCall(Append(text, line));
+      if (Missed(alike[k].foretold, time / (double)products)) {
+        PetscCall(PetscSNPrintf(line, sizeof(line), ", foretold %.2f us, which is off by more than 30 %%", 1e6 * alike[k].foretold));
+        PetscCall(Append(text, line));
+      }
+      PetscCall(Append(text, "\n"));
     }
+    PetscCall(Append(text, alike[k].advice));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -31,7 +31,7 @@ static PetscErrorCode Await(const GPUCSRPeerHalo *h, GPUCSRPeerWay way, const do
   const uint64_t s = *h->count + 1;
 
   for (int k = 0; k < h->n; k++) {
-    PetscErrorCode ierr = GPUCSRPeerAwait(h->peers, h->link[k].shown, s);
+    PetscErrorCode ierr = GPUCSRPeerAwaitLate(h->peers, h->link[k].shown, s);
 
     if (ierr) return ierr;
   }

@@ -30,7 +30,7 @@ struct Halo {
 static Halo Arguments(const GPUCSRPeerHalo *h, GPUCSRPeerWay way)
 {
   return {
-    GPUCSRPeersWatch(h->peers), h->link, h->n, (int)way, {h->in[way][0], h->in[way][1]},
+    GPUCSRPeersWatchLate(h->peers), h->link, h->n, (int)way, {h->in[way][0], h->in[way][1]},
         h->coming[way], (unsigned long long *)h->count
   };
 }

@@ -266,8 +266,8 @@ static PetscErrorCode CheckColumn(const GPUCSRSource *s, int64_t bad)
   SETERRQ(PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Row %d holds column %" PetscInt_FMT " of a matrix with %d columns: was it read from a damaged file?", r, s->j[bad], s->n);
 }
 
-/* What the choice is made of, where the plan's arrays are the host's */
-static PetscErrorCode InspectSource(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSRPrecision precision, GPUCSRFeatures *f)
+/* What the choice is made of, from the host's arrays */
+PetscErrorCode GPUCSRSourceInspect(const GPUCSRSource *s, GPUCSRPrecision precision, int threads, GPUCSRFeatures *f)
 {
   const PetscInt   n    = s->n;
   const GPUCSRType type = GPUCSRValueType(precision);
@@ -279,9 +279,9 @@ static PetscErrorCode InspectSource(GPUCSRDevice dev, const GPUCSRSource *s, GPU
   for (int64_t k = s->nnz; k-- > 0;)
     if (s->j[k] < 0 || s->j[k] >= n) bad = k;
   PetscCall(CheckColumn(s, bad));
-  PetscCall(GPUCSRInspect(s->m, s->n, s->i, sizeof(PetscInt) == sizeof(int32_t) ? (const int32_t *)s->j : NULL, GPUCSRPlanSettings.sample, dev->threads, f));
+  PetscCall(GPUCSRInspect(s->m, s->n, s->i, sizeof(PetscInt) == sizeof(int32_t) ? (const int32_t *)s->j : NULL, GPUCSRPlanSettings.sample, threads, f));
   PetscCall(PetscMalloc((size_t)s->nnz * GPUCSRTypeSize(type) + 1, &val)); /* rows are alike as they are stored */
-  ierr = GPUCSRConvert(val, type, s->a, GPUCSR_DOUBLE, (size_t)s->nnz, dev->threads, NULL);
+  ierr = GPUCSRConvert(val, type, s->a, GPUCSR_DOUBLE, (size_t)s->nnz, threads, NULL);
   if (!ierr) ierr = GPUCSRStencils(s->m, s->i, s->j, GPUCSR_PETSCINT, val, type, f);
   PetscCall(PetscFree(val));
   PetscCall(ierr);
@@ -306,7 +306,7 @@ static PetscErrorCode BuildSteps(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSR
     PetscCall((*GPUCSRHelpers(dev)->inspect)(csr, GPUCSRPlanSettings.sample, &P->features, &bad, dev->stream));
     PetscCall(CheckColumn(s, bad));
     csr->extent.width = P->features.max;
-  } else PetscCall(InspectSource(dev, s, precision, &P->features));
+  } else PetscCall(GPUCSRSourceInspect(s, precision, dev->threads, &P->features));
   PetscCall(Mark(dev, &t, &P->costs.inspect));
   PetscCall(Choose(dev, precision, q, csr, P));
   PetscCall(Mark(dev, &t, &P->costs.choose));

@@ -86,6 +86,12 @@ GPUCSR_INTERN PetscBool      GPUCSRWisdomThere(void);
 GPUCSR_INTERN PetscErrorCode GPUCSRWisdomFind(GPUCSRDevice, const GPUCSRFeatures *, GPUCSRPrecision, GPUCSRCandidate[], int, const char **);
 GPUCSR_INTERN PetscErrorCode GPUCSRWisdomAdd(GPUCSRDevice, const GPUCSRFeatures *, GPUCSRPrecision, const GPUCSRCandidate *);
 GPUCSR_INTERN PetscErrorCode GPUCSRWisdomFinalize(void);
+/* The host: seconds of a product of a matrix by MATSEQAIJ, and of one number read or written in a vector operation */
+typedef struct {
+  double product, number;
+} GPUCSRHostTimes;
+GPUCSR_INTERN PetscErrorCode GPUCSRWisdomHostFind(const GPUCSRFeatures *, GPUCSRHostTimes *, PetscBool *);
+GPUCSR_INTERN PetscErrorCode GPUCSRWisdomHostAdd(const GPUCSRFeatures *, const GPUCSRHostTimes *);
 
 /* The profile of a machine: what products and conversions cost there (profile.c) */
 #define GPUCSR_NTERMS 13
@@ -98,6 +104,7 @@ typedef struct {
 } GPUCSRCostRow;
 GPUCSR_INTERN PetscErrorCode GPUCSRProfileLoad(const char[]);
 GPUCSR_INTERN PetscErrorCode GPUCSRProfileFinalize(void);
+GPUCSR_INTERN PetscErrorCode GPUCSRProfileMachine(const char **);
 /* Each format with each kernel that works on it, and what they cost; row is NULL where the profile does not know */
 typedef struct {
   const GPUCSRFormat  *format;
@@ -119,6 +126,7 @@ GPUCSR_INTERN PetscErrorCode GPUCSRModelInputGet(const GPUCSRFormat *, const GPU
 GPUCSR_INTERN void           GPUCSRModelMoved(int, double, double, GPUCSRModelInput *);
 GPUCSR_INTERN void           GPUCSRModelTerms(const GPUCSRCostRow *, const GPUCSRModelInput *, PetscBool, double[]);
 
+GPUCSR_INTERN PetscErrorCode GPUCSRSourceInspect(const GPUCSRSource *, GPUCSRPrecision, int, GPUCSRFeatures *);
 GPUCSR_INTERN PetscErrorCode GPUCSRStorageFromCSR(const GPUCSRStorage *, const GPUCSRFeatures *, const GPUCSRFormat *, GPUCSRStorage *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanBuild(GPUCSRDevice, const GPUCSRSource *, GPUCSRPrecision, const GPUCSRRequest *, GPUCSRPlan *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanBuildTranspose(GPUCSRDevice, const GPUCSRSource *, const GPUCSRPlan *, GPUCSRPrecision, const GPUCSRRequest *, GPUCSRPlan *);

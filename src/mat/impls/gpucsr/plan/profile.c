@@ -200,6 +200,15 @@ PetscErrorCode GPUCSRProfilePairs(PetscBool trusted, const GPUCSRPair **pair, in
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The device that the profile in use was measured on */
+PetscErrorCode GPUCSRProfileMachine(const char **name)
+{
+  PetscFunctionBegin;
+  if (!profile) PetscCall(GPUCSRProfileLoad(""));
+  *name = profile->machine + strspn(profile->machine, " ");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* What the decision tree says; NULL where it says nothing */
 PetscErrorCode GPUCSRProfileTree(const GPUCSRFeatures *f, const char **format, const char **kernel)
 {

@@ -5,6 +5,8 @@
     gpucsr-wisdom 1
     SIGNATURE PRECISION FORMAT KERNEL MICROSECONDS MACHINE
 
+  Format aij is the host's: kernel aij a product by MATSEQAIJ, kernel vector a million numbers of a vector operation; MACHINE is the processor then.
+
   A line of another machine, of a format or kernel that does not exist (any more), or of one that cannot take the matrix is passed
   over; a file that is damaged is left alone, whole, and not written to. Both are said once.
 
@@ -118,7 +120,7 @@ PetscErrorCode GPUCSRWisdomFind(GPUCSRDevice dev, const GPUCSRFeatures *f, GPUCS
   for (int q = nlines; q-- > 0 && !*because;) { /* the newest counts */
     const Line *l = &lines[q];
 
-    if (l->signature != signature || l->precision != p) continue;
+    if (l->signature != signature || l->precision != p || !strcmp(l->format, "aij")) continue;
     if (strcmp(l->machine, dev->props.name)) {
       if (!toldforeign) PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "MATGPUCSR warning: -mat_gpucsr_wisdom %s knows this matrix on %s, which does not count on %s\n", file, l->machine, dev->props.name));
       toldforeign = PETSC_TRUE;
@@ -154,6 +156,67 @@ PetscErrorCode GPUCSRWisdomAdd(GPUCSRDevice dev, const GPUCSRFeatures *f, GPUCSR
   PetscCall(PetscStrncpy(l.machine, dev->props.name, sizeof(l.machine)));
   PetscCall(Append(&l));
   changed = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- the host's times ---- */
+
+/* The processor of this machine, as wisdom knows it */
+static const char *Processor(void)
+{
+  static char name[128] = "";
+  char        line[256];
+  FILE       *f = name[0] ? NULL : fopen("/proc/cpuinfo", "r");
+
+  while (f && !name[0] && fgets(line, sizeof(line), f)) {
+    const char *colon = strchr(line, ':');
+
+    if (strncmp(line, "model name", 10) || !colon) continue;
+    line[strcspn(line, "\n")] = 0;
+    (void)snprintf(name, sizeof(name), "%.120s", colon + 1 + strspn(colon + 1, " "));
+  }
+  if (f) (void)fclose(f);
+  if (!name[0]) (void)snprintf(name, sizeof(name), "host CPU");
+  return name;
+}
+
+static const char *const hosted[] = {"aij", "vector"}; /* kernels of format aij, in the order of GPUCSRHostTimes */
+
+#define NUMBERS 1e6 /* of a vector operation, whose time a line has */
+
+/* known: both are remembered of such a matrix on such a processor */
+PetscErrorCode GPUCSRWisdomHostFind(const GPUCSRFeatures *f, GPUCSRHostTimes *t, PetscBool *known)
+{
+  const unsigned long long signature = nlines ? Signature(f) : 0;
+  double                   time[2]   = {0, 0};
+
+  PetscFunctionBegin;
+  for (int q = nlines; q-- > 0;) /* the newest counts */
+    for (int k = 0; k < 2; k++)
+      if (!time[k] && lines[q].signature == signature && !strcmp(lines[q].format, "aij") && !strcmp(lines[q].kernel, hosted[k]) && !strcmp(lines[q].machine, Processor())) time[k] = 1e-6 * lines[q].microseconds;
+  *known = (PetscBool)(time[0] > 0 && time[1] > 0);
+  if (*known) *t = (GPUCSRHostTimes){.product = time[0], .number = time[1] / NUMBERS};
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRWisdomHostAdd(const GPUCSRFeatures *f, const GPUCSRHostTimes *t)
+{
+  const double time[] = {t->product, NUMBERS * t->number};
+
+  PetscFunctionBegin;
+  for (int k = 0; file[0] && k < 2; k++) {
+    Line l;
+
+    PetscCall(PetscMemzero(&l, sizeof(l)));
+    l.signature    = Signature(f);
+    l.precision    = GPUCSR_PRECISION_DOUBLE;
+    l.microseconds = 1e6 * time[k];
+    PetscCall(PetscStrncpy(l.format, "aij", sizeof(l.format)));
+    PetscCall(PetscStrncpy(l.kernel, hosted[k], sizeof(l.kernel)));
+    PetscCall(PetscStrncpy(l.machine, Processor(), sizeof(l.machine)));
+    PetscCall(Append(&l));
+    changed = PETSC_TRUE;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

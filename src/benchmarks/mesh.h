@@ -1,0 +1,508 @@
+#pragma once
+
+/*
+  Unstructured meshes: the Delaunay mesh of random points in a square or a box, and of linear elements on it stiffness plus lumped mass.
+
+  Each point finds its own cell of the Voronoi diagram, whose corners are the centres of the spheres through the simplices of the point: a large box is cut by the planes half way to
+  its neighbours, the nearest first, until none that is left can reach it. A grid of cells of about two points says who is near. No point waits for another, so threads
+  share the points, and a row of the matrix is complete when its point is. The time is O(n) for points drawn evenly, but for the order of the numbers.
+
+  Simplices whose sphere has its centre further out than MARGIN mean distances are left out: they are the flat ones that the hull of random points has.
+  Two points could disagree on a simplex only where five points (four in the plane) lie on one sphere to within rounding, which random ones do not.
+
+  Papers: C. H. Rycroft, VORO++, Chaos 19, 2009 (a cell at a time, on a grid); N. Ray et al., Meshless Voronoi on the GPU, ACM Trans. Graph. 37, 2018 (corners as triples of planes).
+*/
+#include "meshorder.h"
+#include "random.h"
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MESH_MARGIN 2.0   /* mean distances of points, by which the first box is larger than that of the points */
+#define MESH_PLANES 256   /* of a cell, those that later ones have cut off counted */
+#define MESH_NEAR   16384 /* points in a shell of grid cells */
+
+typedef struct {
+  int      d, n;
+  double   edge[3]; /* of the box */
+  double  *x;       /* d numbers a point, along Hilbert's curve */
+  int32_t *drawn;   /* the number by which chance drew each point */
+  int      cells[3];
+  double   width; /* of the grid's cells, at least, */
+  double   margin;
+  int32_t *start, *point; /* and who is in each */
+  uint64_t seed;
+} Mesh;
+
+static inline void MeshCellOf(const Mesh *M, const double x[], int cell[])
+{
+  for (int i = 0; i < M->d; i++) cell[i] = PetscMin(M->cells[i] - 1, (int)(x[i] / M->edge[i] * M->cells[i]));
+}
+static inline int64_t MeshCellNumber(const Mesh *M, const int cell[])
+{
+  return M->d == 2 ? (int64_t)cell[1] * M->cells[0] + cell[0] : ((int64_t)cell[2] * M->cells[1] + cell[1]) * M->cells[0] + cell[0];
+}
+
+/* The points, sorted along Hilbert's curve */
+static inline PetscErrorCode MeshPoints(Mesh *M)
+{
+  const int bits = M->d == 2 ? 15 : 11;
+  uint64_t *key;
+  double   *x, most = PetscMax(M->edge[0], PetscMax(M->edge[1], M->edge[2]));
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc2(M->n, &key, (size_t)M->n * (size_t)M->d, &x));
+  PetscCall(PetscMalloc2((size_t)M->n * (size_t)M->d, &M->x, M->n, &M->drawn));
+#pragma omp parallel for
+  for (int p = 0; p < M->n; p++) {
+    uint32_t cell[3] = {0, 0, 0};
+
+    for (int i = 0; i < M->d; i++) {
+      x[(int64_t)p * M->d + i] = M->edge[i] * SyntheticUniform(M->seed, (uint64_t)p, (uint64_t)i);
+      cell[i]                  = (uint32_t)(x[(int64_t)p * M->d + i] / most * (1 << bits));
+    }
+    key[p] = MeshHilbert(cell, M->d, bits);
+  }
+  PetscCall(MeshSort(M->n, key, bits * M->d, M->drawn));
+#pragma omp parallel for
+  for (int p = 0; p < M->n; p++) memcpy(M->x + (int64_t)p * M->d, x + (int64_t)M->drawn[p] * M->d, sizeof(double) * (size_t)M->d);
+  PetscCall(PetscFree2(key, x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode MeshGrid(Mesh *M)
+{
+  double  volume = 1, spacing;
+  int64_t all    = 1;
+
+  PetscFunctionBeginUser;
+  for (int i = 0; i < M->d; i++) volume *= M->edge[i];
+  spacing   = pow(volume / M->n, 1.0 / M->d);
+  M->margin = MESH_MARGIN * spacing;
+  M->width  = HUGE_VAL;
+  for (int i = 0; i < M->d; i++) {
+    M->cells[i] = PetscMax(1, (int)(M->edge[i] / (spacing * pow(2, 1.0 / M->d))));
+    M->width    = PetscMin(M->width, M->edge[i] / M->cells[i]);
+    all *= M->cells[i];
+  }
+  PetscCall(PetscMalloc1(all + 2, &M->start));
+  PetscCall(PetscMalloc1(M->n, &M->point));
+  PetscCall(PetscArrayzero(M->start, all + 2));
+  for (int turn = 0; turn < 2; turn++) {
+    for (int p = 0; p < M->n; p++) {
+      int     cell[3];
+      int64_t c;
+
+      MeshCellOf(M, M->x + (int64_t)p * M->d, cell);
+      c = MeshCellNumber(M, cell);
+      if (turn) M->point[M->start[c + 1]++] = p;
+      else M->start[c + 2]++;
+    }
+    for (int64_t c = 0; c < all && !turn; c++) M->start[c + 2] += M->start[c + 1];
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The cell of a point, which is the origin: planes n x = off, and corners, each where d planes meet */
+typedef struct {
+  double n[MESH_PLANES][3], off[MESH_PLANES];
+  int    id[MESH_PLANES], planes; /* the point behind a plane, -1: of the box */
+  struct {
+    int    a[3]; /* planes, in the plane the two in their turn */
+    double v[3];
+  } corner[MESH_PLANES];
+  int    corners, full; /* full: there was no room */
+  double reach;         /* the square of how far the furthest corner is */
+} MeshCell;
+
+static inline void MeshCross(const double a[], const double b[], double c[])
+{
+  c[0] = a[1] * b[2] - a[2] * b[1];
+  c[1] = a[2] * b[0] - a[0] * b[2];
+  c[2] = a[0] * b[1] - a[1] * b[0];
+}
+static inline double MeshDot(const double a[], const double b[])
+{
+  return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+}
+
+/* One more corner; in the plane c is none */
+static inline void MeshCorner(MeshCell *C, int d, int a, int b, int c)
+{
+  const int q = C->corners++;
+  double    bc[3], ca[3], ab[3], *v = C->corner[q].v;
+
+  C->corner[q].a[0] = a;
+  C->corner[q].a[1] = b;
+  C->corner[q].a[2] = c;
+  if (d == 2) {
+    const double det = C->n[a][0] * C->n[b][1] - C->n[a][1] * C->n[b][0];
+
+    v[0] = (C->off[a] * C->n[b][1] - C->off[b] * C->n[a][1]) / det;
+    v[1] = (C->n[a][0] * C->off[b] - C->n[b][0] * C->off[a]) / det;
+    v[2] = 0;
+    return;
+  }
+  MeshCross(C->n[b], C->n[c], bc);
+  MeshCross(C->n[c], C->n[a], ca);
+  MeshCross(C->n[a], C->n[b], ab);
+  for (int i = 0; i < 3; i++) v[i] = (C->off[a] * bc[i] + C->off[b] * ca[i] + C->off[c] * ab[i]) / MeshDot(C->n[a], bc);
+}
+
+/* The large box around all */
+static inline void MeshCellBegin(const Mesh *M, const double x[], MeshCell *C)
+{
+  static const int corner2[4][2] = {
+    {1, 3},
+    {3, 0},
+    {0, 2},
+    {2, 1}
+  };
+
+  memset(C->n, 0, sizeof(C->n[0]) * 6);
+  C->corners = 0;
+  C->planes  = 2 * M->d;
+  for (int i = 0; i < M->d; i++)
+    for (int s = 0; s < 2; s++) { /* plane 2 i is the lower one */
+      C->n[2 * i + s][i] = s ? 1 : -1;
+      C->off[2 * i + s]  = s ? M->edge[i] + M->margin - x[i] : x[i] + M->margin;
+      C->id[2 * i + s]   = -1;
+    }
+  if (M->d == 2)
+    for (int k = 0; k < 4; k++) MeshCorner(C, 2, corner2[k][0], corner2[k][1], -1);
+  else
+    for (int k = 0; k < 8; k++) { /* the three planes in turn as seen from outside */
+      const int a = k & 1, b = 2 + (k >> 1 & 1), c = 4 + (k >> 2 & 1);
+
+      if ((k ^ k >> 1 ^ k >> 2) & 1) MeshCorner(C, 3, a, b, c);
+      else MeshCorner(C, 3, a, c, b);
+    }
+  C->reach = HUGE_VAL;
+  C->full  = 0;
+}
+
+/* What lies beyond the plane half way to a point goes; the planes along the cut, from one corner's to the next one's, get a corner with it each */
+static inline void MeshCut(MeshCell *C, int d, int id, const double to[])
+{
+  const double off = 0.5 * MeshDot(to, to);
+  const int    P   = C->planes;
+  int          from[MESH_PLANES], next[MESH_PLANES], edges = 0, kept = 0;
+
+  if (0.5 * off > C->reach) return;
+  for (int q = 0; q < C->corners; q++) {
+    if (MeshDot(to, C->corner[q].v) <= off) {
+      C->corner[kept++] = C->corner[q];
+      continue;
+    }
+    for (int e = 0; e < d; e++) { /* an edge that two corners share goes with them */
+      const int a = C->corner[q].a[e], b = d == 2 ? -1 : C->corner[q].a[(e + 1) % 3];
+      int       k = 0;
+
+      while (k < edges && !(d == 2 ? from[k] == a : from[k] == b && next[k] == a)) k++;
+      if (k < edges) {
+        edges--;
+        from[k] = from[edges];
+        next[k] = next[edges];
+      } else {
+        from[edges]   = a;
+        next[edges++] = d == 2 ? e : b;
+      }
+    }
+  }
+  if (!edges) return;
+  if (P == MESH_PLANES - 1 || kept + edges > MESH_PLANES) {
+    C->full = 1;
+    return;
+  }
+  memcpy(C->n[P], to, sizeof(C->n[P]));
+  C->off[P]  = off;
+  C->id[P]   = id;
+  C->planes  = P + 1;
+  C->corners = kept;
+  for (int k = 0; k < edges; k++) {
+    if (d == 3) MeshCorner(C, 3, from[k], next[k], P);
+    else if (next[k] == 0) MeshCorner(C, 2, from[k], P, -1);
+    else MeshCorner(C, 2, P, from[k], -1);
+  }
+  C->reach = 0;
+  for (int q = 0; q < C->corners; q++) C->reach = PetscMax(C->reach, MeshDot(C->corner[q].v, C->corner[q].v));
+}
+
+typedef struct {
+  double far; /* squared */
+  int    p;
+} MeshNear;
+
+/* The points in the grid cells `shell` away whose planes reach that far, the nearest first */
+static inline int MeshShell(const Mesh *M, int p, const int cell[], int shell, double reach, MeshNear near[], int *full)
+{
+  const double *x = M->x + (int64_t)p * M->d;
+  int           n = 0, low[3] = {0, 0, 0}, high[3] = {0, 0, 0};
+
+  for (int i = 0; i < M->d; i++) {
+    low[i]  = PetscMax(0, cell[i] - shell);
+    high[i] = PetscMin(M->cells[i] - 1, cell[i] + shell);
+  }
+  for (int cz = low[2]; cz <= high[2]; cz++)
+    for (int cy = low[1]; cy <= high[1]; cy++) {
+      const PetscBool all = (PetscBool)(abs(cy - cell[1]) == shell || (M->d == 3 && abs(cz - cell[2]) == shell));
+
+      for (int cx = low[0]; cx <= high[0]; cx++) {
+        const int     at[3] = {cx, cy, cz};
+        const int64_t c     = MeshCellNumber(M, at);
+
+        if (!all && abs(cx - cell[0]) != shell) continue;
+        for (int32_t k = M->start[c]; k < M->start[c + 1]; k++) {
+          const int     q = M->point[k];
+          const double *y = M->x + (int64_t)q * M->d;
+          MeshNear      t = {0, q};
+          int           w = n;
+
+          for (int i = 0; i < M->d; i++) t.far += (y[i] - x[i]) * (y[i] - x[i]);
+          if (q == p || t.far > 4 * reach) continue;
+          if (n == MESH_NEAR) {
+            *full = 1;
+            return n;
+          }
+          for (; w > 0 && near[w - 1].far > t.far; w--) near[w] = near[w - 1];
+          near[w] = t;
+          n++;
+        }
+      }
+    }
+  return n;
+}
+
+static inline void MeshCellMake(const Mesh *M, int p, MeshCell *C, MeshNear near[])
+{
+  const double *x       = M->x + (int64_t)p * M->d;
+  int           cell[3] = {0, 0, 0};
+
+  MeshCellBegin(M, x, C);
+  MeshCellOf(M, x, cell);
+  for (int shell = 0;; shell++) {
+    const int n    = MeshShell(M, p, cell, shell, C->reach, near, &C->full);
+    PetscBool more = PETSC_FALSE;
+
+    for (int k = 0; k < n && near[k].far <= 4 * C->reach; k++) {
+      double to[3] = {0, 0, 0};
+
+      for (int i = 0; i < M->d; i++) to[i] = M->x[(int64_t)near[k].p * M->d + i] - x[i];
+      MeshCut(C, M->d, near[k].p, to);
+    }
+    /* what has not been looked at is at least so many cells away */
+    for (int i = 0; i < M->d; i++) more = (PetscBool)(more || cell[i] - shell > 0 || cell[i] + shell < M->cells[i] - 1);
+    if (!more || shell * shell * M->width * M->width > 4 * C->reach) return;
+  }
+}
+
+/* Entries of a row: columns and values, room for MESH_PLANES */
+typedef struct {
+  int     n;
+  int32_t col[MESH_PLANES];
+  double  val[MESH_PLANES];
+} MeshRow;
+
+/* Adds to the row of the origin the simplex with d planes' points: stiffness, and its share of the mass */
+static inline void MeshSimplex(const MeshCell *C, int d, const int a[], int own, const int slot[], MeshRow *row)
+{
+  double g[3][3], sum[3] = {0, 0, 0}, det;
+
+  if (d == 2) {
+    const double *u = C->n[a[0]], *v = C->n[a[1]];
+
+    det     = u[0] * v[1] - u[1] * v[0];
+    g[0][0] = v[1];
+    g[0][1] = -v[0];
+    g[1][0] = -u[1];
+    g[1][1] = u[0];
+    g[0][2] = g[1][2] = 0;
+  } else {
+    MeshCross(C->n[a[1]], C->n[a[2]], g[0]);
+    MeshCross(C->n[a[2]], C->n[a[0]], g[1]);
+    MeshCross(C->n[a[0]], C->n[a[1]], g[2]);
+    det = MeshDot(C->n[a[0]], g[0]);
+  }
+  if (det == 0) return;
+  const double factor = 1 / (fabs(det) * (d == 2 ? 2 : 6)); /* volume / det^2 */
+
+  for (int k = 0; k < d; k++)
+    for (int i = 0; i < 3; i++) sum[i] -= g[k][i];
+  for (int k = 0; k < d; k++) row->val[slot[a[k]]] += factor * MeshDot(sum, g[k]);
+  row->val[own] += factor * MeshDot(sum, sum) + fabs(det) / (d == 2 ? 6 : 24);
+}
+
+/* Row p of the matrix; columns rise */
+static inline void MeshRowMake(const Mesh *M, int p, MeshCell *C, MeshNear near[], MeshRow *row)
+{
+  int slot[MESH_PLANES], order[MESH_PLANES] = {0}, n = 0;
+
+  MeshCellMake(M, p, C, near);
+  for (int k = 0; k < C->planes; k++) slot[k] = -1;
+  for (int q = 0; q < C->corners; q++) { /* planes of simplices, sorted by their points */
+    const int *a    = C->corner[q].a;
+    PetscBool  real = PETSC_TRUE;
+
+    for (int e = 0; e < M->d; e++) real = (PetscBool)(real && C->id[a[e]] >= 0);
+    for (int e = 0; e < M->d && real; e++) {
+      int w = n;
+
+      if (slot[a[e]] >= 0) continue;
+      slot[a[e]] = 0;
+      for (; w > 0 && C->id[order[w - 1]] > C->id[a[e]]; w--) order[w] = order[w - 1];
+      order[w] = a[e];
+      n++;
+    }
+  }
+  int own = 0;
+  while (own < n && C->id[order[own]] < p) own++;
+  row->n        = n + 1;
+  row->col[own] = p;
+  for (int k = 0; k < n; k++) {
+    slot[order[k]]           = k + (k >= own);
+    row->col[slot[order[k]]] = C->id[order[k]];
+  }
+  for (int k = 0; k <= n; k++) row->val[k] = 0;
+  for (int q = 0; q < C->corners; q++) {
+    const int *a    = C->corner[q].a;
+    PetscBool  real = PETSC_TRUE;
+
+    for (int e = 0; e < M->d; e++) real = (PetscBool)(real && C->id[a[e]] >= 0);
+    if (real) MeshSimplex(C, M->d, a, own, slot, row);
+  }
+}
+
+static inline PetscErrorCode MeshCreate(int d, int n, const double edge[], uint64_t seed, Mesh *M)
+{
+  PetscFunctionBeginUser;
+  memset(M, 0, sizeof(*M));
+  M->d    = d;
+  M->n    = n;
+  M->seed = seed;
+  for (int i = 0; i < 3; i++) {
+    M->edge[i]  = i < d ? edge[i] : 0;
+    M->cells[i] = 1;
+  }
+  PetscCall(MeshPoints(M));
+  PetscCall(MeshGrid(M));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode MeshDestroy(Mesh *M)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscFree2(M->x, M->drawn));
+  PetscCall(PetscFree(M->start));
+  PetscCall(PetscFree(M->point));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define MESH_CHUNK 2048 /* points that a thread takes at a time */
+
+/* All rows, points numbered along Hilbert's curve: begin, col, val, to be freed with free() */
+static inline PetscErrorCode MeshAssemble(const Mesh *M, int64_t **begin, int32_t **col, double **val)
+{
+  const int chunks = (M->n + MESH_CHUNK - 1) / MESH_CHUNK;
+  int32_t **cols   = (int32_t **)calloc((size_t)chunks, sizeof(*cols));
+  double  **vals   = (double **)calloc((size_t)chunks, sizeof(*vals));
+  int64_t  *b      = (int64_t *)malloc(sizeof(*b) * ((size_t)M->n + 1));
+  int       full   = 0;
+
+  PetscFunctionBeginUser;
+  b[0] = 0;
+#pragma omp parallel
+  {
+    MeshCell *C    = (MeshCell *)malloc(sizeof(*C));
+    MeshNear *near = (MeshNear *)malloc(sizeof(*near) * MESH_NEAR);
+    MeshRow  *row  = (MeshRow *)malloc(sizeof(*row));
+
+#pragma omp for schedule(dynamic, 1) reduction(| : full)
+    for (int c = 0; c < chunks; c++) {
+      size_t n = 0, room = 0;
+
+      for (int p = c * MESH_CHUNK; p < PetscMin(M->n, (c + 1) * MESH_CHUNK); p++) {
+        MeshRowMake(M, p, C, near, row);
+        full |= C->full;
+        if (n + MESH_PLANES > room) {
+          room    = 2 * room + 20 * MESH_CHUNK;
+          cols[c] = (int32_t *)realloc(cols[c], sizeof(int32_t) * room);
+          vals[c] = (double *)realloc(vals[c], sizeof(double) * room);
+        }
+        memcpy(cols[c] + n, row->col, sizeof(int32_t) * (size_t)row->n);
+        memcpy(vals[c] + n, row->val, sizeof(double) * (size_t)row->n);
+        b[p + 1] = row->n;
+        n += (size_t)row->n;
+      }
+    }
+    free(C);
+    free(near);
+    free(row);
+  }
+  for (int p = 0; p < M->n; p++) b[p + 1] += b[p];
+  *begin = b;
+  *col   = (int32_t *)malloc(sizeof(int32_t) * (size_t)b[M->n]);
+  *val   = (double *)malloc(sizeof(double) * (size_t)b[M->n]);
+#pragma omp parallel for schedule(dynamic, 1)
+  for (int c = 0; c < chunks; c++) {
+    const int64_t from = b[c * MESH_CHUNK], to = b[PetscMin(M->n, (c + 1) * MESH_CHUNK)];
+
+    memcpy(*col + from, cols[c], sizeof(int32_t) * (size_t)(to - from));
+    memcpy(*val + from, vals[c], sizeof(double) * (size_t)(to - from));
+    free(cols[c]);
+    free(vals[c]);
+  }
+  free(cols);
+  free(vals);
+  PetscCheck(!full, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A point of the mesh has more neighbours than %d planes and %d points near by", MESH_PLANES, MESH_NEAR);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define MESH_COUPLED 0.25 /* of a point's unknowns with each other, as a part of what they have with themselves */
+
+/* The matrix in an order, so many unknowns a point, each coupled with all of the points next to it; to be freed as SyntheticCreate() says */
+static inline PetscErrorCode MeshMatrix(const Mesh *M, MeshOrder order, int unknowns, int *m, int32_t **i, PetscInt **j, PetscScalar **a)
+{
+  int64_t  *begin;
+  int32_t  *col, *old, *now;
+  double   *val;
+  MeshGraph g;
+
+  PetscFunctionBeginUser;
+  PetscCall(MeshAssemble(M, &begin, &col, &val));
+  g = (MeshGraph){M->n, M->d, M->x, begin, col};
+  PetscCall(PetscMalloc2(M->n, &old, M->n, &now));
+  PetscCall(MeshOrderGet(&g, order, M->drawn, old));
+  for (int r = 0; r < M->n; r++) now[old[r]] = r;
+  PetscCheck((int64_t)unknowns * unknowns * begin[M->n] < INT32_MAX, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "A mesh of %d points with %d unknowns each has more entries than 32-bit integers count", M->n, unknowns);
+  *m = M->n * unknowns;
+  PetscCall(PetscMalloc1(*m + 1, i));
+  (*i)[0] = 0;
+  for (int r = 0; r < *m; r++) (*i)[r + 1] = (*i)[r] + (int32_t)(unknowns * (begin[old[r / unknowns] + 1] - begin[old[r / unknowns]]));
+  PetscCall(PetscMalloc2((*i)[*m], j, (*i)[*m], a));
+#pragma omp parallel for schedule(dynamic, 1024)
+  for (int r = 0; r < M->n; r++) {
+    const int64_t b = begin[old[r]];
+    const int     n = (int)(begin[old[r] + 1] - b);
+    int           sorted[MESH_PLANES];
+
+    for (int k = 0; k < n; k++) {
+      int w = k;
+
+      for (; w > 0 && now[col[b + sorted[w - 1]]] > now[col[b + k]]; w--) sorted[w] = sorted[w - 1];
+      sorted[w] = k;
+    }
+    for (int u = 0; u < unknowns; u++)
+      for (int k = 0; k < n; k++)
+        for (int v = 0; v < unknowns; v++) {
+          const int64_t e = (*i)[r * unknowns + u] + (int64_t)k * unknowns + v;
+
+          (*j)[e] = (PetscInt)now[col[b + sorted[k]]] * unknowns + v;
+          (*a)[e] = val[b + sorted[k]] * (u == v ? 1 : MESH_COUPLED);
+        }
+  }
+  PetscCall(PetscFree2(old, now));
+  free(begin);
+  free(col);
+  free(val);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,78 @@
+/*
+  Rows parted among the ranks by their work, where the program leaves that to us: MatGPUCSRLoadFile() with -gpucsr_file_balance entries.
+
+  The work of a row is its entries, and one more for its numbers in the two vectors of a product, so that empty rows are parted, too. Rows are counted in bins, as many rows each as make
+  four million bins at most: 32 MB a rank, whatever the matrix. Every rank has the sums of all bins, and cuts where the work before the cut is nearest to its share. No rank then has
+  more than its share and the work of one bin.
+*/
+#include "loadfile.h"
+
+#define BINS ((int64_t)1 << 22)
+
+void GPUCSRBinsAdd(GPUCSRBins *bins, int64_t row, int64_t entries)
+{
+  bins->work[row / bins->rows] += entries;
+}
+
+/* Does the program leave both layouts to us? The same on all ranks, where a rank may have set its own size and others not */
+static PetscErrorCode IsFree(GPUCSRReader *R, Mat A, PetscInt M, PetscInt N, PetscBool *is)
+{
+  PetscInt m, n;
+  int      set, any;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetLocalSize(A, &m, &n));
+  set = m >= 0 || (M == N && n >= 0);
+  PetscCallMPI(MPI_Allreduce(&set, &any, 1, MPI_INT, MPI_MAX, R->comm));
+  *is = (PetscBool)(!any && R->size > 1 && R->options.balance == MAT_GPUCSR_FILE_BALANCE_ENTRIES);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The bin at whose begin rank r's share ends; from: that of the rank before */
+static int64_t Cut(const int64_t before[], int64_t n, int64_t from, int64_t r, int64_t size)
+{
+  const double target = (double)before[n] / (double)size * (double)r;
+  int64_t      k      = from;
+
+  while (k < n && (double)before[k + 1] <= target) k++;
+  if (k < n && (double)before[k + 1] - target < target - (double)before[k]) k++;
+  return k;
+}
+
+/* Collective: the rows of this rank, and of a square matrix its columns, so that vectors fit both. count adds the entries of the rows that this rank has read */
+PetscErrorCode GPUCSRReaderBalance(GPUCSRReader *R, Mat A, PetscInt M, PetscInt N, GPUCSRCountFn count, const void *ctx)
+{
+  GPUCSRBins bins;
+  PetscInt   bs, m;
+  PetscBool  is = PETSC_FALSE;
+  int64_t    n, cut = 0, last = 0;
+
+  PetscFunctionBegin;
+  PetscCall(IsFree(R, A, M, N, &is));
+  if (!is) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscLayoutGetBlockSize(A->rmap, &bs));
+  bs = PetscMax(bs, 1); /* -1: not set */
+  if (M == N && A->cmap->bs > 1) {
+    PetscInt common = bs;
+
+    while (common % A->cmap->bs) common += bs;
+    bs = common;
+  }
+  bins.M    = M;
+  bins.rows = ((M + BINS - 1) / BINS + bs - 1) / bs * bs;
+  bins.rows = PetscMax(bins.rows, bs);
+  n         = (M + bins.rows - 1) / bins.rows;
+  PetscCall(PetscCalloc1((size_t)n + 1, &R->work));
+  bins.work = R->work + 1;
+  PetscCall((*count)(R, ctx, &bins));
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, bins.work, (PetscMPIInt)n, MPIU_INT64, MPI_SUM, R->comm));
+  for (int64_t k = 0; k < n; k++) R->work[k + 1] += R->work[k] + PetscMin(bins.rows, M - k * bins.rows);
+  for (PetscMPIInt r = 1; r <= R->rank + 1; r++) {
+    last = cut;
+    cut  = r < R->size ? Cut(R->work, n, cut, r, R->size) : n;
+  }
+  m = (PetscInt)(PetscMin(cut * bins.rows, M) - PetscMin(last * bins.rows, M));
+  PetscCall(MatSetSizes(A, m, M == N ? m : A->cmap->n, M, N));
+  PetscCall(PetscFree(R->work));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,249 @@
+/*
+  Tiles: 128, 256 or 512 neighbouring rows form a tile (the variant). The different columns of a tile are listed once, rising, and an entry's column is its number in that list:
+  16 bits, nothing lost. A kernel loads the entries of x that the list names into shared memory, once a tile, and gathers from there.
+
+  Rows of a tile are sorted by falling length. 32 of them form a slice, stored column by column as in sliced ELL, but without padding: column k of a slice has the entries of those rows
+  alone that are longer than k, which are its first ones. So what a warp reads at a time follows from the lengths alone.
+
+  Bytes: (2 + v) nnz + 4 units + 8 m + 4 slices + 4 tiles, of which 4 m are read only when values change. Extent: units are the columns listed, the width is the longest list
+  that is staged. Wins where neighbouring rows share columns, and few do so often enough for blocks: meshes in an order that keeps neighbours together. Loses where
+  they share none: the list then takes what the short columns save. Of a tile with more than TILE_STAGED different columns the list has the column of each entry, one by one, and x is
+  gathered as from CSR. Nothing is padded, so Inf and NaN in x stay where CSR would have them.
+
+  Paper: C. Chen, Explicit caching HYB: a new high-performance SpMV framework on GPGPU, arXiv 2204.06666, 2022 (x of a part in shared memory, columns of 16 bits). Different from there: all
+  columns of a tile are listed, so that no entry is left over, and no graph is cut into parts: the order of the rows is the caller's.
+*/
+#include "tile.h"
+#include "reference.h"
+#include <math.h>
+#include <stdlib.h>
+
+/* Columns listed: of two, four, ... rows the sample tells how many they share, and more rows are taken to go on so */
+static PetscErrorCode Estimate_Tile(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
+{
+  const double two = f->blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(2, 1))], four = f->blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(4, 1))];
+  double       listed = (double)f->nnz;
+
+  PetscFunctionBegin;
+  if (f->sampled && two > 0) listed = PetscMin(listed, four * pow(PetscMin(1, four / two), log2(variant / 4.0)));
+  e->stored = f->nnz;
+  e->units  = (int64_t)PetscMax(listed, PetscMin((double)f->nnz, f->n));
+  e->width  = TILE_STAGED;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Applicable_Tile(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, PetscBool *yes, char why[], size_t len)
+{
+  PetscFunctionBegin;
+  (void)p;
+  *yes = (PetscBool)(f->max <= TILE_ENTRIES / variant - 1);
+  if (!*yes) PetscCall(PetscSNPrintf(why, len, "a row of %d entries is too long for tiles of %d rows, whose rows have %d at most", f->max, variant, TILE_ENTRIES / variant - 1));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static int Compare(const void *a, const void *b)
+{
+  return (*(const int32_t *)a > *(const int32_t *)b) - (*(const int32_t *)a < *(const int32_t *)b);
+}
+
+/* The list of tile t, TILE_ENTRIES at most; returns its length */
+static int List(const GPUCSRSource *s, int rows, int t, int32_t list[])
+{
+  const int32_t begin = s->i[t * rows], end = s->i[PetscMin(s->m, (t + 1) * rows)];
+  int           n = 0;
+
+  for (int32_t k = begin; k < end; k++) list[k - begin] = (int32_t)s->j[k];
+  qsort(list, (size_t)(end - begin), sizeof(*list), Compare);
+  for (int32_t k = 0; k < end - begin; k++)
+    if (!k || list[k] != list[k - 1]) n++;
+  if (n > TILE_STAGED) {
+    for (int32_t k = begin; k < end; k++) list[k - begin] = (int32_t)s->j[k];
+    return end - begin;
+  }
+  n = 0;
+  for (int32_t k = 0; k < end - begin; k++)
+    if (!n || list[k] != list[n - 1]) list[n++] = list[k];
+  return n;
+}
+
+static PetscErrorCode Measure_Tile(const GPUCSRSource *s, int variant, GPUCSRExtent *e)
+{
+  int32_t *list;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(TILE_ENTRIES, &list));
+  e->stored = s->nnz;
+  for (int t = 0; t < TileCount(s->m, variant); t++) {
+    const int n = List(s, variant, t, list);
+
+    e->units += n;
+    if (n <= TILE_STAGED) e->width = PetscMax(e->width, n);
+  }
+  PetscCall(PetscFree(list));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Layout_Tile(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRStorage *A)
+{
+  const int variant = A->format->variant;
+
+  PetscFunctionBegin;
+  A->stored             = e->stored;
+  A->narrays            = 7;
+  A->array[TILE_BEGIN]  = (GPUCSRArray){"begin", GPUCSR_INT32, PETSC_FALSE, (size_t)TileCount(f->m, variant) + 1, NULL};
+  A->array[TILE_LIST]   = (GPUCSRArray){"list", GPUCSR_INT32, PETSC_FALSE, (size_t)e->units, NULL};
+  A->array[TILE_PLACE]  = (GPUCSRArray){"place", GPUCSR_INT32, PETSC_FALSE, (size_t)f->m, NULL};
+  A->array[TILE_SLICE]  = (GPUCSRArray){"slice", GPUCSR_INT32, PETSC_FALSE, (size_t)TileSlices(f->m), NULL};
+  A->array[TILE_ROWPTR] = (GPUCSRArray){"rowptr", GPUCSR_INT32, PETSC_FALSE, (size_t)f->m + 1, NULL};
+  A->array[TILE_COL]    = (GPUCSRArray){"col", GPUCSR_UINT16, PETSC_FALSE, (size_t)f->nnz, NULL};
+  A->array[TILE_VAL]    = (GPUCSRArray){"val", GPUCSRValueType(A->precision), PETSC_TRUE, (size_t)f->nnz, NULL};
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The arrays as the host functions use them, and where the walk along a slice is */
+typedef struct {
+  int32_t  *begin, *list, *place, *slice, *rowptr;
+  uint16_t *col;
+  int       rows;
+} Arrays;
+
+static Arrays ArraysOf(const GPUCSRStorage *A)
+{
+  Arrays a;
+
+  a.begin  = (int32_t *)A->array[TILE_BEGIN].data;
+  a.list   = (int32_t *)A->array[TILE_LIST].data;
+  a.place  = (int32_t *)A->array[TILE_PLACE].data;
+  a.slice  = (int32_t *)A->array[TILE_SLICE].data;
+  a.rowptr = (int32_t *)A->array[TILE_ROWPTR].data;
+  a.col    = (uint16_t *)A->array[TILE_COL].data;
+  a.rows   = A->format->variant;
+  return a;
+}
+
+/* Where entry k of the row at place q is, the one before it being at `before`: the rows of its slice that have an entry k - 1, or, for the first, the ones before it */
+static int32_t Next(const Arrays *a, int m, int q, int k, int32_t before)
+{
+  const int first  = q / GPUCSR_SLICE * GPUCSR_SLICE;
+  int       longer = 0;
+
+  if (!k) return a->slice[q / GPUCSR_SLICE] + q - first;
+  for (int w = first; w < PetscMin(m, first + GPUCSR_SLICE); w++) longer += TilePlaceLength(a->place[w]) >= k;
+  return before + longer;
+}
+
+static int RowAt(const Arrays *a, int q)
+{
+  return q / a->rows * a->rows + TilePlaceRow(a->place[q]);
+}
+
+/* The order of a tile's rows, and its slices */
+static void Places(const GPUCSRSource *s, const Arrays *a, int t)
+{
+  const int first = t * a->rows, n = PetscMin(s->m - first, a->rows);
+  int32_t   at = s->i[first];
+
+  for (int q = 0; q < n; q++) {
+    const int length = s->i[first + q + 1] - s->i[first + q];
+    int       w      = q;
+
+    for (; w > 0 && TilePlaceLength(a->place[first + w - 1]) < length; w--) a->place[first + w] = a->place[first + w - 1];
+    a->place[first + w] = TilePlace(q, length);
+  }
+  for (int q = 0; q < n; q++) {
+    if (q % GPUCSR_SLICE == 0) a->slice[(first + q) / GPUCSR_SLICE] = at;
+    at += TilePlaceLength(a->place[first + q]);
+  }
+}
+
+static PetscErrorCode FillPattern(const GPUCSRSource *s, const Arrays *a)
+{
+  int32_t *list;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(TILE_ENTRIES, &list));
+  PetscCall(PetscArraycpy(a->rowptr, s->i, s->m + 1));
+  a->begin[0] = 0;
+  for (int t = 0; t < TileCount(s->m, a->rows); t++) {
+    const int32_t first = s->i[t * a->rows];
+    const int     n     = List(s, a->rows, t, list);
+
+    PetscCall(PetscArraycpy(a->list + a->begin[t], list, n));
+    a->begin[t + 1] = a->begin[t] + n;
+    Places(s, a, t);
+    for (int q = t * a->rows; q < PetscMin(s->m, (t + 1) * a->rows); q++) {
+      int32_t e = 0;
+
+      for (int k = 0; k < TilePlaceLength(a->place[q]); k++) {
+        const int32_t from = s->i[RowAt(a, q)] + k, c = (int32_t)s->j[from];
+
+        e         = Next(a, s->m, q, k, e);
+        a->col[e] = (uint16_t)(n > TILE_STAGED ? from - first : (int32_t *)bsearch(&c, list, (size_t)n, sizeof(c), Compare) - list);
+      }
+    }
+  }
+  PetscCall(PetscFree(list));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Fill_Tile(const GPUCSRSource *s, GPUCSRStorage *A, PetscBool valuesonly, double *rounding)
+{
+  const Arrays     a    = ArraysOf(A);
+  const GPUCSRType type = A->array[TILE_VAL].type;
+
+  PetscFunctionBegin;
+  if (!valuesonly) PetscCall(FillPattern(s, &a));
+  for (int q = 0; q < s->m; q++) {
+    int32_t e = 0;
+
+    for (int k = 0; k < TilePlaceLength(a.place[q]); k++) {
+      e = Next(&a, s->m, q, k, e);
+      /* one at a time, through the one conversion there is, so that rounding is judged in one place */
+      PetscCall(GPUCSRConvert((char *)A->array[TILE_VAL].data + (size_t)e * GPUCSRTypeSize(type), type, s->a + s->i[RowAt(&a, q)] + k, GPUCSR_DOUBLE, 1, 1, rounding));
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The entries of row r, the q-th in the order of the format */
+#define ROW(V, ENTRY) \
+  for (int k = 0, e = 0; k < TilePlaceLength(a.place[q]); k++) { \
+    e = Next(&a, A->m, q, k, e); \
+    ENTRY(a.list[a.begin[q / a.rows] + a.col[e]], ((const V *)A->array[TILE_VAL].data)[e]); \
+  }
+
+/* The rows in the order of the format, for the walks */
+static PetscErrorCode Order(const GPUCSRStorage *A, const Arrays *a, int32_t **order)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(A->m, order));
+  for (int q = 0; q < A->m; q++) (*order)[q] = RowAt(a, q);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Mult_Tile(const GPUCSRStorage *A, const GPUCSRProduct *p)
+{
+  const Arrays a = ArraysOf(A);
+  int32_t     *order;
+
+  PetscFunctionBegin;
+  PetscCall(Order(A, &a, &order));
+  GPUCSRReferenceMult(A, p, order, ROW);
+  PetscCall(PetscFree(order));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Diagonal_Tile(const GPUCSRStorage *A, void *diagonal)
+{
+  const Arrays a = ArraysOf(A);
+  int32_t     *order;
+
+  PetscFunctionBegin;
+  PetscCall(Order(A, &a, &order));
+  GPUCSRReferenceDiagonal(A, diagonal, order, ROW);
+  PetscCall(PetscFree(order));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#undef ROW
+
+const GPUCSRFormatFamily GPUCSRFormat_tile = {Applicable_Tile, Estimate_Tile, Measure_Tile, Layout_Tile, Fill_Tile, Mult_Tile, Diagonal_Tile};

@@ -1,0 +1,39 @@
+#pragma once
+
+/* Layout of tiles, shared by their host file and their kernels */
+#include "format.h"
+
+enum {
+  TILE_BEGIN,  /* of each tile's columns in the list */
+  TILE_LIST,   /* the columns of each tile, rising; of a tile that has more than TILE_STAGED, those of its entries one by one */
+  TILE_PLACE,  /* of each place in a tile, TilePlace(): its row, counted from the tile's first, and how many entries that has */
+  TILE_SLICE,  /* the first entry of each slice */
+  TILE_ROWPTR, /* that of CSR: where a row's values come from when they change */
+  TILE_COL,    /* of each entry, where its column is in the tile's list */
+  TILE_VAL
+};
+
+#define TILE_STAGED  4096      /* different columns of a tile at most whose entries of x go to shared memory */
+#define TILE_ENTRIES (1 << 16) /* of a tile at most: what 16 bits count */
+
+GPUCSR_HOST_DEVICE int TileCount(int m, int rows)
+{
+  return m / rows + (m % rows ? 1 : 0);
+}
+GPUCSR_HOST_DEVICE int TileSlices(int m)
+{
+  return m / GPUCSR_SLICE + (m % GPUCSR_SLICE ? 1 : 0);
+}
+
+GPUCSR_HOST_DEVICE int32_t TilePlace(int row, int length)
+{
+  return row | length << 16;
+}
+GPUCSR_HOST_DEVICE int TilePlaceRow(int32_t place)
+{
+  return place & 0xffff;
+}
+GPUCSR_HOST_DEVICE int TilePlaceLength(int32_t place)
+{
+  return (int)((uint32_t)place >> 16);
+}

@@ -1,0 +1,214 @@
+/*
+  Where a product, or an iteration of conjugate gradients with Jacobi, takes least time.
+
+  The model is that of M. Verschoor and A. C. Jalba (Parallel Computing 2012, section 5): the time of an iteration is that of its parts, each a start and bytes over a rate,
+  and n GPUs take the time of their n-th part, what they exchange, and their meetings. For the product it has the profile's time; docs/results/advise.md says
+  what the other constants were fitted to, and how far they are off.
+*/
+#include "advise.h"
+#include <petsctime.h>
+
+/* Of one NVIDIA H200 and the host around it; seconds, bytes a second */
+#define CALL        5.0e-6                      /* MatMult() again and again on device vectors: what the host takes for one */
+#define HOST_CALL   18.0e-6                     /* the same on short host vectors, where the host waits for the result */
+#define STAGED      10e9                        /* short vectors, by way of staging buffers */
+#define LONG        ((double)((size_t)1 << 19)) /* bytes of a vector that is page-locked */
+#define LONG_CALL   60.0e-6                     /* a product in pieces: begin and end of the pipeline */
+#define PINNED      89e9                        /* x up and y down at the same time, together */
+#define HOST_LOOP   48.0e-6                     /* an iteration of KSPCG on device vectors: launches, and what waits for its two sums */
+#define LOOP_PASSES 16                          /* times that such an iteration goes through a vector */
+#define MEETING     2.4e-6                      /* grid-wide reductions of the persistent kernel in an iteration */
+#define LAUNCH      2.0e-6                      /* of the profile's time of a product; a persistent kernel has none */
+#define CG_PASSES   11                          /* times that the persistent kernel goes through a vector */
+#define VECTORS     3.6e12                      /* through device memory, */
+#define CACHED      12e12                       /* and through its cache, or registers and shared memory */
+#define EXCHANGE    8.0e-6                      /* of a product with other GPUs: a launch and a trip there */
+#define LINK        150e9
+#define MEETINGS    8.0e-6 /* of an iteration with other GPUs */
+#define HOST_PASSES 17     /* times that KSPCG goes through a vector, on the host */
+
+/* A vector operation's time on the device: n numbers, gone through so often; what stays in the cache beside the matrix is read from there */
+static double Passes(double passes, double n, double matrix, double cache)
+{
+  const double bytes = 8 * n, room = PetscMax(0, cache - matrix), kept = PetscMin(1, room / (5 * bytes + 1));
+
+  return passes * bytes * (kept / CACHED + (1 - kept) / VECTORS);
+}
+
+/* MatMult() of host vectors on the device; number: bytes of one there */
+double GPUCSRHostVectorsTime(double m, double n, double kernel, size_t number)
+{
+  const double up = (double)number * n, down = (double)number * m;
+
+  if (8 * PetscMin(m, n) >= LONG) return LONG_CALL + PetscMax(kernel, (up + down) / PINNED);
+  return HOST_CALL + kernel + (up + down) / STAGED;
+}
+
+/* The features of one of n parts of the rows */
+static GPUCSRFeatures Part(const GPUCSRFeatures *f, int n)
+{
+  GPUCSRFeatures p = *f;
+
+  p.m = (f->m + n - 1) / n;
+  p.n = f->m == f->n ? p.m : f->n;
+  p.nnz /= n;
+  p.sell_stored /= n;
+  p.empty /= n;
+  for (int b = 0; b < GPUCSR_NCLASSES; b++) {
+    p.rows[b] = f->rows[b] ? (f->rows[b] + n - 1) / n : 0;
+    p.entries[b] /= n;
+  }
+  for (int b = 0; b < GPUCSR_NBLOCKSIZES; b++) p.blocks[b] /= n;
+  p.spread    = PetscMin(f->spread, p.n);
+  p.bandwidth = PetscMin(f->bandwidth, PetscMax(p.m, p.n));
+  p.density   = p.m && p.n ? (double)p.nnz / ((double)p.m * (double)p.n) : 0;
+  return p;
+}
+
+/* The pair that is chosen, its time and its bytes */
+static PetscErrorCode Chosen(GPUCSRDevice dev, const GPUCSRFeatures *f, GPUCSRPrecision p, const GPUCSRRequest *q, GPUCSRCandidate *c)
+{
+  GPUCSRCandidate *list = NULL;
+  GPUCSRChoice     choice;
+  GPUCSRRequest    estimate = *q;
+  int              n        = 0;
+
+  PetscFunctionBegin;
+  if (estimate.select == GPUCSR_SELECT_MEASURE) estimate.select = GPUCSR_SELECT_ESTIMATE; /* what measuring takes is foretold as what it begins with */
+  PetscCall(GPUCSRChoose(f, p, dev, &estimate, &choice, &list, &n));
+  if (n) *c = list[0];
+  else *c = (GPUCSRCandidate){.format = choice.format};
+  PetscCall(PetscFree(list));
+  PetscCheck(c->known, PETSC_COMM_SELF, PETSC_ERR_SUP, "The profile has no line for format %s with kernel %s, so nothing is foretold of their products: leave both to be chosen, or `make tune`", c->format->name, c->kernel ? c->kernel->name : "none");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A GPU that is not there: that of the built-in profile */
+static struct _n_GPUCSRDevice absent = {
+  .ops = &GPUCSRBackend_host, .props = {.name = "NVIDIA H200", .l2 = 62914560, .memory = (size_t)141 << 30}
+};
+
+/* dev: NULL where there is none, which is advised about as if it were the one of the profile */
+PetscErrorCode GPUCSRForetell(GPUCSRDevice dev, const GPUCSRFeatures *f, GPUCSRPrecision p, const GPUCSRRequest *q, const GPUCSRHostTimes *host, GPUCSRForetold *t)
+{
+  const GPUCSRDevice d      = dev && dev->ops->kernels ? dev : &absent;
+  const double       cache  = (double)d->props.l2;
+  const size_t       number = GPUCSRTypeSize(GPUCSRVectorType(p));
+  const double       m = f->m, n = f->n, longest = PetscMax(m, n);
+  const PetscBool    square = (PetscBool)(f->m == f->n);
+  GPUCSRCandidate    c;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(t, sizeof(*t)));
+  PetscCheck(f->m > 0 && f->n > 0 && f->nnz > 0, PETSC_COMM_SELF, PETSC_ERR_SUP, "A matrix of %d rows, %d columns and %.0f nonzeros: no model covers one without entries", f->m, f->n, (double)f->nnz);
+  PetscCall(Chosen(d, f, p, q, &c));
+  t->format        = c.format;
+  t->kernel        = c.kernel;
+  t->kernelproduct = c.predicted;
+
+  t->product[GPUCSR_AT_CPU]            = host->product;
+  t->product[GPUCSR_AT_HOST_VECTORS]   = GPUCSRHostVectorsTime(m, n, c.predicted, number);
+  t->product[GPUCSR_AT_DEVICE_VECTORS] = PetscMax(CALL, c.predicted);
+  t->bytes[GPUCSR_AT_CPU]              = 12.0 * (double)f->nnz + 4 * (m + 1) + 8 * (m + n);
+  t->bytes[GPUCSR_AT_HOST_VECTORS]     = c.bytes + (double)number * (m + n);
+  t->bytes[GPUCSR_AT_DEVICE_VECTORS]   = c.bytes + 8 * (m + n);
+  if (square) {
+    t->iteration[GPUCSR_AT_CPU]            = host->product + HOST_PASSES * n * host->number;
+    t->iteration[GPUCSR_AT_HOST_VECTORS]   = t->product[GPUCSR_AT_HOST_VECTORS] + HOST_PASSES * n * host->number;
+    t->iteration[GPUCSR_AT_DEVICE_VECTORS] = HOST_LOOP + c.predicted + Passes(LOOP_PASSES, n, c.bytes, cache);
+    t->iteration[GPUCSR_AT_SOLVER]         = MEETING + c.predicted - PetscMin(LAUNCH, c.predicted / 2) + Passes(CG_PASSES, n, c.bytes, cache);
+    t->bytes[GPUCSR_AT_SOLVER]             = c.bytes + 8 * 8 * n;
+  }
+  for (int k = 0; k < GPUCSR_NGPUS; k++) {
+    const int      gpus   = 1 << k;
+    GPUCSRFeatures part   = Part(f, gpus);
+    const double   others = k ? EXCHANGE + 8 * PetscMin(f->spread, n - n / gpus) / LINK : 0;
+
+    if (k && (m < 64 * gpus || part.nnz < 1)) break;
+    if (k) PetscCall(Chosen(d, &part, p, q, &c));
+    t->products[k]    = PetscMax(CALL, c.predicted) + others;
+    t->bytesofeach[k] = c.bytes + 8.0 * (square ? 8 : 2) * longest / gpus;
+    if (square) t->iterations[k] = t->iteration[GPUCSR_AT_SOLVER] && !k ? t->iteration[GPUCSR_AT_SOLVER] : MEETING + MEETINGS + c.predicted + Passes(CG_PASSES, part.m, c.bytes, cache) + others - EXCHANGE;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- the host ---- */
+
+/* A core of today, where nobody measured: the same numbers on every machine, so that what is decided by them is the same in every run */
+void GPUCSRHostTimesUsual(double rows, double entries, GPUCSRHostTimes *t)
+{
+  t->product = 0.3e-6 + 1.5e-9 * rows + 0.9e-9 * entries;
+  t->number  = 0.5e-9;
+}
+
+#define MEASURED_ENTRIES 500000  /* in all windows, */
+#define MEASURED_WINDOWS 8       /* spread over the rows */
+#define MEASURED_NUMBERS 1000000 /* of a vector */
+
+/* Rows first to last of z = A x, as MATSEQAIJ goes through them */
+static void Rows(const GPUCSRSource *s, int first, int last, const PetscScalar *x, PetscScalar *z)
+{
+  for (int r = first; r < last; r++) {
+    PetscScalar sum = 0;
+
+    for (int32_t e = s->i[r]; e < s->i[r + 1]; e++) sum += s->a[e] * x[s->j[e]];
+    z[r - first] = sum;
+  }
+}
+
+/* Windows of the matrix, each multiplied once: as cold as the whole would find them where that is large. Milliseconds */
+static PetscErrorCode MeasureProduct(const GPUCSRSource *s, PetscScalar *x, double *seconds)
+{
+  const int      windows = s->nnz <= MEASURED_ENTRIES ? 1 : MEASURED_WINDOWS;
+  double         most = 0, best = PETSC_MAX_REAL;
+  PetscLogDouble t0, t1;
+  PetscScalar   *z;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(s->m + 1, &z));
+  for (int round = 0; round < (windows == 1 ? 5 : 2); round++) {
+    double entries = 0, time = 0;
+
+    for (int w = 0; w < windows; w++) {
+      int first = (int)((int64_t)s->m * w / windows), last = first;
+
+      while (last < s->m && s->i[last] - s->i[first] < (windows == 1 ? s->nnz : MEASURED_ENTRIES / windows)) last++;
+      if (windows == 1) last = s->m;
+      PetscCall(PetscTime(&t0));
+      Rows(s, first, last, x, z);
+      PetscCall(PetscTime(&t1));
+      time += t1 - t0;
+      entries += s->i[last] - s->i[first];
+    }
+    if (round && entries > 0) best = PetscMin(best, time * (double)s->nnz / entries); /* the first round finds the pages of x and z untouched */
+    most = PetscMax(most, time);
+  }
+  *seconds = best < PETSC_MAX_REAL ? best : most;
+  PetscCall(PetscFree(z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* On this core, now: a product of the matrix, and y += a x */
+PetscErrorCode GPUCSRHostTimesMeasure(const GPUCSRSource *s, GPUCSRHostTimes *t)
+{
+  const int      n    = PetscMin(PetscMax(1, s->n), MEASURED_NUMBERS);
+  double         best = PETSC_MAX_REAL;
+  PetscScalar   *x, *y;
+  PetscLogDouble t0, t1;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc2(PetscMax(1, s->n), &x, n, &y));
+  for (int k = 0; k < s->n; k++) x[k] = 1;
+  for (int k = 0; k < n; k++) y[k] = 0;
+  PetscCall(MeasureProduct(s, x, &t->product));
+  for (int round = 0; round < 4; round++) {
+    PetscCall(PetscTime(&t0));
+    for (int k = 0; k < n; k++) y[k] += 0.5 * x[k];
+    PetscCall(PetscTime(&t1));
+    best = PetscMin(best, t1 - t0);
+  }
+  t->number = best / (3.0 * n);
+  PetscCall(PetscFree2(x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

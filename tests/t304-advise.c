@@ -1,0 +1,180 @@
+/*
+  What is foretold of products and iterations by where they run, with a profile of one line whose times can be added up by hand: that of each place, of several GPUs,
+  and what they need; that more of what one place needs makes it slower and no other. The host's times are remembered by wisdom, by the processor, and are no kernel's.
+  What no model covers is an error that says so.
+
+  //TEST
+*/
+static char help[] = "Tests what is foretold of products by where they run.\n";
+
+#include "../src/mat/impls/gpucsr/plan/advise.h"
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const GPUCSRRequest   anything = {.format = "auto", .kernel = "auto"};
+static const GPUCSRHostTimes host     = {.product = 77e-6, .number = 1e-9};
+static char                  file[PETSC_MAX_PATH_LEN];
+
+static PetscErrorCode WriteFile(const char text[])
+{
+  FILE *f = fopen(file, "w");
+
+  PetscFunctionBegin;
+  PetscCheck(f && fputs(text, f) >= 0 && !fclose(f), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "%s", file);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static GPUCSRFeatures Features(int m, int n, double mean)
+{
+  GPUCSRFeatures f = {.m = m, .n = n, .nnz = (int64_t)(m * mean), .max = (int)mean, .mean = mean, .density = mean / n, .sell_stored = (int64_t)(m * mean)};
+  int            b = 1;
+
+  while (1 << b <= (int)mean) b++;
+  f.rows[b]    = m;
+  f.entries[b] = f.nnz;
+  return f;
+}
+
+static PetscErrorCode Near(const char what[], double is, double should)
+{
+  PetscFunctionBegin;
+  PetscCheck(fabs(is - should) <= 1e-9 * fabs(should), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %g, should be %g", what, is, should);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Fails(const GPUCSRFeatures *f, const GPUCSRRequest *q, const char why[])
+{
+  GPUCSRForetold t;
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = GPUCSRForetell(NULL, f, GPUCSR_PRECISION_DOUBLE, q, &host, &t);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  PetscCheck(ierr == PETSC_ERR_SUP && strstr(attempt.message, why), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Error %d \"%s\", should say \"%s\"", (int)ierr, ierr ? attempt.message : "", why);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A launch of 50 us, and 1 us a megabyte that the cache does not keep */
+static const char profile[] = "gpucsr-profile 3\nmachine Test\ncost csr csr_scalar 1 0 inf  50 0 1 0 0 0 0 0 0 0 0 0 0  1 0\n";
+
+static PetscErrorCode Places(void)
+{
+  const GPUCSRFeatures small = Features(1000, 1000, 10), large = Features(4000000, 4000000, 20), wide = Features(1000, 3000, 10);
+  GPUCSRForetold       s, l, w;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRForetell(NULL, &small, GPUCSR_PRECISION_DOUBLE, &anything, &host, &s));
+  PetscCall(Near("a small product by the kernel", s.kernelproduct, 50e-6));
+  PetscCall(Near("a small product on the device", s.product[GPUCSR_AT_DEVICE_VECTORS], 50e-6));
+  PetscCall(Near("a small product on the CPU", s.product[GPUCSR_AT_CPU], 77e-6));
+  PetscCall(Near("bytes on the CPU", s.bytes[GPUCSR_AT_CPU], 12.0 * 10000 + 4 * 1001 + 8 * 2000));
+  PetscCall(Near("bytes on the device", s.bytes[GPUCSR_AT_DEVICE_VECTORS], 12.0 * 10000 + 4 * 1001 + 8 * 2000));
+  PetscCheck(s.product[GPUCSR_AT_HOST_VECTORS] > 50e-6 + 16000 / 60e9, PETSC_COMM_SELF, PETSC_ERR_PLIB, "With host vectors %g s, which is faster than the bus", s.product[GPUCSR_AT_HOST_VECTORS]);
+  PetscCheck(s.iteration[GPUCSR_AT_SOLVER] < s.iteration[GPUCSR_AT_DEVICE_VECTORS] && s.iteration[GPUCSR_AT_SOLVER] > 40e-6, PETSC_COMM_SELF, PETSC_ERR_PLIB, "An iteration of the solver is foretold to take %g s, of the host's loop %g", s.iteration[GPUCSR_AT_SOLVER], s.iteration[GPUCSR_AT_DEVICE_VECTORS]);
+  PetscCall(Near("the solver on one GPU", s.iterations[0], s.iteration[GPUCSR_AT_SOLVER]));
+  PetscCheck(s.products[1] > s.products[0] && s.iterations[1] > s.iterations[0], PETSC_COMM_SELF, PETSC_ERR_PLIB, "A launch is not faster on two GPUs: %g and %g s", s.products[0], s.products[1]);
+
+  PetscCall(GPUCSRForetell(NULL, &large, GPUCSR_PRECISION_DOUBLE, &anything, &host, &l));
+  PetscCall(Near("a large product on the device", l.product[GPUCSR_AT_DEVICE_VECTORS], 50e-6 + 1e-12 * (12.0 * 80000000 + 4 * 4000001 + 16 * 4000000)));
+  PetscCheck(l.products[2] < 0.4 * l.products[0] && l.iterations[2] < 0.4 * l.iterations[0], PETSC_COMM_SELF, PETSC_ERR_PLIB, "On four GPUs a product of 80 million entries takes %g of one's", l.products[2] / l.products[0]);
+  PetscCheck(l.product[GPUCSR_AT_HOST_VECTORS] > 64e6 / 110e9, PETSC_COMM_SELF, PETSC_ERR_PLIB, "With host vectors %g s, which is faster than the bus", l.product[GPUCSR_AT_HOST_VECTORS]);
+  PetscCheck(l.iteration[GPUCSR_AT_SOLVER] > l.product[GPUCSR_AT_DEVICE_VECTORS], PETSC_COMM_SELF, PETSC_ERR_PLIB, "An iteration is faster than its product");
+
+  PetscCall(GPUCSRForetell(NULL, &wide, GPUCSR_PRECISION_DOUBLE, &anything, &host, &w));
+  for (int k = 0; k < GPUCSR_NPLACES; k++) PetscCheck(w.iteration[k] == 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "There is no iteration with a matrix that is not square");
+  PetscCheck(w.product[GPUCSR_AT_HOST_VECTORS] > s.product[GPUCSR_AT_HOST_VECTORS], PETSC_COMM_SELF, PETSC_ERR_PLIB, "A longer x is no slower to send");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* On the machine at hand: a product takes some time, and the same numbers come back from wisdom */
+static PetscErrorCode Host(void)
+{
+  enum {
+    M = 2000
+  };
+  static int32_t       i[M + 1];
+  static PetscInt      j[M * 5];
+  static PetscScalar   a[M * 5];
+  const GPUCSRFeatures f = Features(M, M, 5), other = Features(M, M, 6);
+  GPUCSRSource         s = {M, M, M * 5, i, j, a};
+  GPUCSRHostTimes      t, again;
+  PetscBool            known;
+
+  PetscFunctionBegin;
+  for (int r = 0; r < M; r++) {
+    i[r + 1] = 5 * (r + 1);
+    for (int k = 0; k < 5; k++) {
+      j[5 * r + k] = (r + k * k * 37) % M;
+      a[5 * r + k] = 1;
+    }
+  }
+  PetscCall(GPUCSRHostTimesMeasure(&s, &t));
+  PetscCheck(t.product > 1e-7 && t.product < 0.1 && t.number > 1e-12 && t.number < 1e-6, PETSC_COMM_SELF, PETSC_ERR_PLIB, "10000 entries take %g s, a number %g s", t.product, t.number);
+  PetscCall(WriteFile("gpucsr-wisdom 1\n"));
+  PetscCall(GPUCSRWisdomLoad(file));
+  PetscCall(GPUCSRWisdomHostFind(&f, &again, &known));
+  PetscCheck(!known, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Nobody told this");
+  PetscCall(GPUCSRWisdomHostAdd(&f, &host));
+  PetscCall(GPUCSRWisdomFinalize());
+  PetscCall(GPUCSRWisdomLoad(file));
+  PetscCall(GPUCSRWisdomHostFind(&f, &again, &known));
+  PetscCheck(known && fabs(again.product - host.product) < 1e-9 && fabs(again.number / host.number - 1) < 1e-3, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Remembered are %g and %g s", again.product, again.number);
+  PetscCall(GPUCSRWisdomHostFind(&other, &again, &known));
+  PetscCheck(!known, PETSC_COMM_SELF, PETSC_ERR_PLIB, "That was another matrix");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Lines of the host stand for no kernel: nothing is stale because of them */
+static PetscErrorCode NoKernel(void)
+{
+  const GPUCSRFeatures f = Features(2000, 2000, 5);
+  GPUCSRDevice         d;
+  GPUCSRCandidate     *c;
+  int                  n;
+  const char          *why;
+  char                 unused[128];
+  FILE                *own = PETSC_STDERR;
+  long                 said;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRDeviceOpen("host", &d, unused, sizeof(unused)));
+  PetscCall(GPUCSRCandidatesGet(&f, GPUCSR_PRECISION_DOUBLE, d, &anything, &c, &n));
+  PETSC_STDERR = tmpfile();
+  PetscCall(GPUCSRWisdomFind(d, &f, GPUCSR_PRECISION_DOUBLE, c, n, &why));
+  said = ftell(PETSC_STDERR);
+  (void)fclose(PETSC_STDERR);
+  PETSC_STDERR = own;
+  PetscCheck(!why && !said, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The host's line is taken for a kernel's: %s", why ? why : "a warning");
+  PetscCall(PetscFree(c));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  const GPUCSRFeatures small = Features(1000, 1000, 10);
+  GPUCSRRequest        named = anything;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(GPUCSRSysInitialize());
+  PetscCall(PetscSNPrintf(file, sizeof(file), "t304.%d", (int)getpid()));
+  PetscCall(WriteFile(profile));
+  PetscCall(GPUCSRProfileLoad(file));
+  PetscCall(Places());
+  PetscCall(Fails(&(GPUCSRFeatures){.m = 3, .n = 3}, &anything, "no model covers one without entries"));
+  PetscCall(PetscStrncpy(named.format, "jad", sizeof(named.format)));
+  PetscCall(Fails(&small, &named, "The profile has no line for format jad with kernel jad_row"));
+  if (!PetscDefined(USE_COMPLEX)) {
+    PetscCall(Host());
+    PetscCall(NoKernel());
+    PetscCall(GPUCSRWisdomFinalize());
+  }
+  (void)remove(file);
+  PetscCall(GPUCSRPlanFinalize());
+  PetscCall(GPUCSRSysFinalize());
+  PetscCall(PetscFinalize());
+  return 0;
+}

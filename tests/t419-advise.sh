@@ -1,0 +1,63 @@
+#!/bin/bash
+#
+# -mat_gpucsr_advise: what it prints before the first product, once for all ranks of a host, and in the report; that wisdom keeps the host's times; what it says without a GPU, of a
+# profile of another machine, and of a matrix that no model covers. ROOT/tests/run.sh runs it.
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
+tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
+case $BUILD in /*) examples=$BUILD/examples ;; *) examples=$PWD/$BUILD/examples ;; esac
+failed=0
+
+# says NAME TEXT COMMAND ...: the command says TEXT
+says() {
+  local name=$1 text=$2
+  shift 2
+  "$@" >"$tmp/$name" 2>&1
+  if ! grep -qF -- "$text" "$tmp/$name"; then
+    echo "$name: does not say: $text" && cat "$tmp/$name"
+    failed=1
+  fi
+}
+# count NAME N TEXT: N lines have it
+count() {
+  local n
+  n=$(grep -cF -- "$3" "$tmp/$1")
+  if ((n != $2)); then
+    echo "$1: says $n times, should $2: $3" && cat "$tmp/$1"
+    failed=1
+  fi
+}
+
+read -ra launcher <<<"${MPIEXEC:-mpiexec}"
+run=("$examples/poisson3d" -n 12 -dll_append "$LIB" -mat_gpucsr_backend "$BACKEND" -mat_type gpucsr)
+says first "MATGPUCSR advice for 1728 x 1728" "${run[@]}" -mat_gpucsr_advise -mat_gpucsr_wisdom "$tmp/wisdom"
+count first 1 "    take: "
+count first 1 "CPU, MATSEQAIJ"
+count first 1 "GPU, gpucg from b to x"
+count first 3 " GPUs, each"
+count first 1 "products were foretold to take"
+if [ "$BACKEND" = host ] && ! [ -e /dev/nvidia0 ]; then count first 1 "there is no GPU here"; fi
+if ! grep -qE '^[0-9a-f]{16} double aij aij [0-9.]+ .' "$tmp/wisdom" || ! grep -qE ' aij vector ' "$tmp/wisdom"; then
+  echo "wisdom: has no line of the host" && cat "$tmp/wisdom"
+  failed=1
+fi
+# what an earlier run measured is taken: a thousand seconds
+sed -i -E 's/(aij aij) [0-9.e+]+/\1 1e+09/' "$tmp/wisdom"
+says wise "CPU, MATSEQAIJ                 1000000000" "${run[@]}" -mat_gpucsr_advise -mat_gpucsr_wisdom "$tmp/wisdom"
+count wise 0 "is stale"
+says none "outcome" "${run[@]}"
+count none 0 "advice"
+# the diagonal block of one of two ranks speaks
+says ranks "MATGPUCSR advice for" "${launcher[@]}" -n 2 "${run[@]}" -mat_gpucsr_advise
+count ranks 1 "MATGPUCSR advice for"
+sed 's/^machine.*/machine Nobody 3000/' <<'END' >"$tmp/profile"
+gpucsr-profile 3
+machine
+cost csr csr_vector8 8 8 inf  3 0.1 0.2 0 0.1 0 0 0 0 0 0 0 0  20 0
+END
+says other "Nobody 3000" "${run[@]}" -mat_gpucsr_advise -mat_gpucsr_profile "$tmp/profile"
+sed -i 's/ 3$/ 2/' "$tmp/profile"
+says version 'its first line is not "gpucsr-profile 3"; `make tune` writes a new one' "${run[@]}" -mat_gpucsr_advise -mat_gpucsr_profile "$tmp/profile"
+says unknown "none for 1728 x 1728: The profile has no line for format jad" "${run[@]}" -mat_gpucsr_advise -mat_gpucsr_format jad -mat_gpucsr_profile <(printf 'gpucsr-profile 3\nmachine A\ncost csr csr_vector8 8 8 inf  3 0.1 0.2 0 0.1 0 0 0 0 0 0 0 0  20 0\n')
+count unknown 1 "outcome"
+exit $failed
