@@ -1,5 +1,6 @@
 //TEST name="kernel" args="-mat_gpucsr_format csr -sub_mat_gpucsr_solve_kernel {}" loop="ranges syncfree"
-//TEST name="standin" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -sub_mat_gpucsr_solve_kernel syncfree -malloc_debug -malloc_dump"
+//TEST name="standin" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -sub_mat_gpucsr_solve_kernel syncfree"
+//TEST name="malloc" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -sub_mat_gpucsr_solve_kernel syncfree -malloc_debug -malloc_dump -case {}" loop="3 9 20"
 //TEST name="late" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -gpucsr_debug_defer 3 -sub_mat_gpucsr_solve_kernel ranges"
 //TEST name="hostvectors" args="-mat_gpucsr_format csr -vec_type standard -sub_mat_gpucsr_solve_kernel syncfree"
 //TEST name="ranks" nsize=3 args="-sub_mat_gpucsr_solve_kernel syncfree"
