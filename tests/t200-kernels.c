@@ -387,7 +387,7 @@ static PetscErrorCode CheckFeatures(const GPUCSRSource *s, const GPUCSRFeatures 
   PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d rows, %d columns: the features of all rows differ from the host's", s->m, s->n);
   if (!sorted || wide) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMemcmp(h.blocks, f->blocks, sizeof(h.blocks), &same));
-  same = (PetscBool)(same && h.sampled == f->sampled && h.spread == f->spread && h.bandwidth == f->bandwidth && h.diagonals == f->diagonals && h.twins == f->twins && h.blockerror == f->blockerror);
+  same = (PetscBool)(same && h.sampled == f->sampled && h.spread == f->spread && h.bandwidth == f->bandwidth && h.diagonals == f->diagonals && h.twins == f->twins && h.listed == f->listed && h.blockerror == f->blockerror);
   PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d rows, %d columns: the features of the sample differ from the host's", s->m, s->n);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -467,6 +467,7 @@ PetscErrorCode GPUCSRPeersCreate(MPI_Comm comm, GPUCSRDevice dev, GPUCSRPeers *p
   PetscCallMPI(MPI_Comm_rank(p->comm, &p->rank));
   PetscCallMPI(MPI_Comm_size(p->comm, &p->size));
   PetscCall(CardFill(dev, &mine));
+  p->looks    = (long)p->size <= sysconf(_SC_NPROCESSORS_ONLN) ? 1u << 19 : 64;
   p->timeout  = mine.timeout;
   p->patience = mine.patience;
   PetscCall(PetscMalloc1(p->size, &p->token));

@@ -56,6 +56,7 @@ struct _n_GPUCSRPeers {
   char               why[640];
   GPUCSRDevice       dev;
   double             timeout, patience; /* seconds */
+  unsigned           looks;             /* of the host at a flag, before it lends its processor to others: a millisecond's, or few where there are more ranks than processors */
   GPUCSRPeerControl *control;
   PetscBool          locked; /* the control words are page-locked */
   GPUCSRAlive        alive;
@@ -114,7 +115,7 @@ static inline PetscErrorCode GPUCSRPeerAwaitAs(GPUCSRPeers p, GPUCSRPeerWatch w,
       GPUCSRPeersRaise(p->control, w.says, "");
       return GPUCSRPeersSay(p);
     }
-    (void)sched_yield(); /* there may be more ranks than processors */
+    if (looks >= p->looks) (void)sched_yield();
   }
   return PETSC_SUCCESS;
 }

@@ -138,7 +138,6 @@ static PetscErrorCode WhyNotPeers(KSP ksp, KSP_GPU *k, PetscMPIInt size, char wh
                      : k->live                             ? "a monitor or test looks at every iteration"
                      : !k->pc.row->rows                    ? "the preconditioner is not part of a persistent kernel"
                      : k->degree && k->method != GPUKSP_CG ? "a persistent kernel has a polynomial in standard conjugate gradients alone"
-                     : k->path == KSP_GPU_PATH_AUTO        ? "path persistent, by which they solve together, is for those who ask for it" /* until all that it can do has been seen right on several GPUs */
                                                            : NULL;
   PetscBool   ok   = PETSC_FALSE;
   char        text[256];

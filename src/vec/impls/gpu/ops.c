@@ -1,6 +1,6 @@
 /*
   The operations of VECGPU. One whose vectors are all on one device runs there; any other is the parent's, which asks for
-  the host's arrays. Numbers of a parallel vector are reduced on each rank's device first, then by MPI.
+  the host's arrays. Numbers of a parallel vector are reduced on each rank's device first, then over the ranks: together.c.
 */
 #include "vecgpuimpl.h"
 
@@ -438,51 +438,52 @@ static PetscErrorCode VecSum_GPU(Vec x, PetscScalar *z)
 
 /* --- Numbers of all ranks */
 
-static PetscErrorCode Sum(Vec x, PetscMPIInt n, PetscScalar z[])
+/* ierr: what this rank has met in its part */
+static PetscErrorCode Sum(Vec x, PetscErrorCode ierr, PetscInt n, PetscScalar z[])
 {
   PetscFunctionBegin;
-  if (VecGPUOf(x)->mpi && n) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, z, n, MPIU_SCALAR, MPIU_SUM, PetscObjectComm((PetscObject)x)));
+#if GPUCSR_SCALAR_IS_DOUBLE
+  PetscCall(VecGPUTogether_Private(x, ierr, VEC_GPU_ADD, n, z));
+#else
+  PetscCall(ierr);
+  if (VecGPUOf(x)->mpi && n) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, z, (PetscMPIInt)n, MPIU_SCALAR, MPIU_SUM, PetscObjectComm((PetscObject)x)));
+#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode VecDot_GPU(Vec x, Vec y, PetscScalar *z)
 {
   PetscFunctionBegin;
-  PetscCall(VecDotLocal_GPU(x, y, z));
-  PetscCall(Sum(x, 1, z));
+  PetscCall(Sum(x, VecDotLocal_GPU(x, y, z), 1, z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode VecTDot_GPU(Vec x, Vec y, PetscScalar *z)
 {
   PetscFunctionBegin;
-  PetscCall(VecTDotLocal_GPU(x, y, z));
-  PetscCall(Sum(x, 1, z));
+  PetscCall(Sum(x, VecTDotLocal_GPU(x, y, z), 1, z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode VecMDot_GPU(Vec x, PetscInt nv, const Vec y[], PetscScalar z[])
 {
   PetscFunctionBegin;
-  PetscCall(VecMDotLocal_GPU(x, nv, y, z));
-  PetscCall(Sum(x, (PetscMPIInt)nv, z));
+  PetscCall(Sum(x, VecMDotLocal_GPU(x, nv, y, z), nv, z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode VecMTDot_GPU(Vec x, PetscInt nv, const Vec y[], PetscScalar z[])
 {
   PetscFunctionBegin;
-  PetscCall(VecMTDotLocal_GPU(x, nv, y, z));
-  PetscCall(Sum(x, (PetscMPIInt)nv, z));
+  PetscCall(Sum(x, VecMTDotLocal_GPU(x, nv, y, z), nv, z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc's VecDotNorm2() takes the product of s with t and the square of t's norm, over all ranks */
-static PetscErrorCode VecDotNorm2_GPU(Vec s, Vec t, PetscScalar *dot, PetscScalar *square)
+/* The product of s with t and the square of t's norm, of this rank */
+static PetscErrorCode DotNorm2Local(Vec s, Vec t, PetscScalar z[2])
 {
   GPUCSRDevice dev;
   double       r[2];
-  PetscScalar  z[2];
 
   PetscFunctionBegin;
   PetscCall(Common(s, t, NULL, &dev));
@@ -495,17 +496,25 @@ static PetscErrorCode VecDotNorm2_GPU(Vec s, Vec t, PetscScalar *dot, PetscScala
     PetscCall((*VecGPUParent(s)->dot_local)(s, t, &z[0]));
     PetscCall((*VecGPUParent(s)->dot_local)(t, t, &z[1])); /* t may be of any type */
   }
-  PetscCall(Sum(s, 2, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PETSc's VecDotNorm2() takes those of all ranks */
+static PetscErrorCode VecDotNorm2_GPU(Vec s, Vec t, PetscScalar *dot, PetscScalar *square)
+{
+  PetscScalar z[2] = {0, 0};
+
+  PetscFunctionBegin;
+  PetscCall(Sum(s, DotNorm2Local(s, t, z), 2, z));
   *dot    = z[0];
   *square = z[1];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* A rank whose vector has no device takes part with what the parent's computes for it */
-static PetscErrorCode VecNorm_GPU(Vec x, NormType type, PetscReal *z)
+static PetscErrorCode NormPartsAnywhere(Vec x, NormType type, double r[2])
 {
   GPUCSRDevice dev;
-  double       r[2] = {0, 0};
   PetscReal    parts[2];
 
   PetscFunctionBegin;
@@ -516,33 +525,48 @@ static PetscErrorCode VecNorm_GPU(Vec x, NormType type, PetscReal *z)
     r[0] = (double)(type == NORM_2 || type == NORM_FROBENIUS ? parts[0] * parts[0] : parts[0]);
     if (type == NORM_1_AND_2) r[1] = (double)(parts[1] * parts[1]);
   }
-  if (VecGPUOf(x)->mpi) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, r, 2, MPI_DOUBLE, type == NORM_INFINITY ? MPI_MAX : MPI_SUM, PetscObjectComm((PetscObject)x)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode VecNorm_GPU(Vec x, NormType type, PetscReal *z)
+{
+  double r[2] = {0, 0};
+
+  PetscFunctionBegin;
+  PetscCall(VecGPUTogether_Private(x, NormPartsAnywhere(x, type, r), type == NORM_INFINITY ? VEC_GPU_TOP : VEC_GPU_ADD, type == NORM_1_AND_2 ? 2 : 1, r));
   NormFromParts(type, r, z);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode VecMaxPointwiseDivide_GPU(Vec x, Vec y, PetscReal *z)
+static PetscErrorCode MaxPointwiseDivideLocal(Vec x, Vec y, double r[2])
 {
   GPUCSRDevice dev;
-  double       r[2];
 
   PetscFunctionBegin;
   PetscCall(Common(x, y, NULL, &dev));
   if (dev) {
     PetscCall(Reduce(dev, VECGPU_REDUCE_largestquotient, x, y, r));
     PetscCall(PetscLogFlops((PetscLogDouble)x->map->n));
-    *z = (PetscReal)r[0];
   } else {
     const PetscScalar *a, *b;
 
     PetscCall(VecGetArrayRead(x, &a));
     PetscCall(VecGetArrayRead(y, &b));
-    *z = 0;
-    for (PetscInt k = 0; k < x->map->n; k++) *z = PetscMax(*z, PetscAbsScalar(b[k] == (PetscScalar)0.0 ? a[k] : a[k] / b[k]));
+    r[0] = 0;
+    for (PetscInt k = 0; k < x->map->n; k++) r[0] = PetscMax(r[0], (double)PetscAbsScalar(b[k] == (PetscScalar)0.0 ? a[k] : a[k] / b[k]));
     PetscCall(VecRestoreArrayRead(x, &a));
     PetscCall(VecRestoreArrayRead(y, &b));
   }
-  if (VecGPUOf(x)->mpi) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, z, 1, MPIU_REAL, MPIU_MAX, PetscObjectComm((PetscObject)x)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode VecMaxPointwiseDivide_GPU(Vec x, Vec y, PetscReal *z)
+{
+  double r[2] = {0, 0};
+
+  PetscFunctionBegin;
+  PetscCall(VecGPUTogether_Private(x, MaxPointwiseDivideLocal(x, y, r), VEC_GPU_TOP, 1, r));
+  *z = (PetscReal)r[0];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -555,6 +555,7 @@ static PetscErrorCode VecCreate_MPIGPU(Vec v)
 + -vec_type gpu                          - makes a vector of this type where the program calls `VecSetFromOptions()`
 . -dm_vec_type gpu                       - makes a `DM` create such vectors
 . -mat_gpucsr_backend (auto|cuda|host)   - where vectors live: with auto, on the GPU if there is one
+. -vec_gpu_reduce (auto|shared|mpi)      - how numbers of ranks are reduced, see docs/vectors.md
 - -vec_gpu_separate                      - on the host backend, keep two copies as on a GPU, to test what depends on that
 
   Level: beginner
@@ -681,6 +682,7 @@ PetscErrorCode VecGPUReport(MPI_Comm comm)
 PetscErrorCode VecGPUFinalize(void)
 {
   PetscFunctionBegin;
+  PetscCall(VecGPUTogetherFinalize_Private());
   PetscCall(VecGPUEntriesFinalize_Private());
   made = 0;
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -126,6 +126,14 @@ GPUCSR_INTERN PetscErrorCode VecGPUFill_Private(Vec, PetscScalar);
 /* ops.c */
 GPUCSR_INTERN void VecGPUOperations_Private(struct _VecOps *);
 
+/* together.c */
+typedef enum {
+  VEC_GPU_ADD,
+  VEC_GPU_TOP
+} VecGPUCombine;
+GPUCSR_INTERN PetscErrorCode VecGPUTogether_Private(Vec, PetscErrorCode, VecGPUCombine, PetscInt, double[]);
+GPUCSR_INTERN PetscErrorCode VecGPUTogetherFinalize_Private(void);
+
 /* parts.c */
 GPUCSR_INTERN PetscErrorCode VecGPUExchange_Private(Vec, VecGPUEntries *, PetscInt);
 GPUCSR_INTERN PetscErrorCode VecGPUComeBack_Private(Vec);
