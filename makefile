@@ -29,7 +29,7 @@ FOUND   := $(shell $(pkgconfig) --exists $(PETSC) 2>/dev/null && echo yes)
 comma := ,
 LIB  := $(BUILD)/lib/libpetscgpucsr.so
 IO   := $(addprefix src/io/,piece.c number.c libsvm.c market.c boeing.c binary.c decode.c source.c parse.c assemble.c)
-SRC  := $(sort $(IO) $(addprefix src/io/,balance.c loadfile.c loadtext.c loadbinary.c setrows.c) $(wildcard src/*.c src/sys/*.c src/sys/host/*.c src/sys/standin/*.c src/sys/defer/*.c src/sys/fault/*.c src/mat/impls/gpucsr/*.c src/mat/impls/gpucsr/*/*.c src/vec/impls/*/*.c src/ksp/impls/*/*.c src/ksp/pc/impls/*/*.c src/tao/impls/*/*.c))
+SRC  := $(sort $(IO) $(addprefix src/io/,balance.c loadfile.c loadtext.c loadbinary.c setrows.c) $(wildcard src/*.c src/sys/*.c src/sys/host/*.c src/sys/standin/*.c src/sys/defer/*.c src/sys/delay/*.c src/sys/fault/*.c src/mat/impls/gpucsr/*.c src/mat/impls/gpucsr/*/*.c src/vec/impls/*/*.c src/ksp/impls/*/*.c src/ksp/pc/impls/*/*.c src/tao/impls/*/*.c))
 ifneq ($(NVCC),)
   CUDA_DIR ?= $(patsubst %/bin/,%,$(dir $(realpath $(NVCC))))
   KNOWN    := $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch))
@@ -64,7 +64,7 @@ endif
 .PHONY: all nopetsc needs-gpu lib convert examples tests benches demo check check-gpu bench papers install uninstall deb wheel docs format lint fuzz clean info deps
 all: lib examples convert
 lib: $(LIB)
-convert: $(BUILD)/bin/gpucsr-convert
+convert: $(BUILD)/bin/gpucsr-convert $(BUILD)/bin/gpucsr-advise $(BUILD)/share/petscgpucsr/advise-draw.py
 examples: $(EXAMPLES)
 tests: $(TESTS)
 benches: $(BENCHES)
@@ -91,6 +91,15 @@ $(BUILD)/obj/src/io/convert.o: CPPFLAGS += -DGPUCSR_VERSION='"$(VERSION)"'
 $(BUILD)/bin/gpucsr-convert: $(patsubst %.c,$(BUILD)/obj/%.o,$(IO) src/io/convert.c src/io/write.c src/io/statistics.c)
 	@mkdir -p $(@D)
 	$(CC) -o $@ $^ -Wl,--as-needed -fopenmp $(IOLIBS) -lm
+
+# The adviser is a program of PETSc's, which finds the library beside itself; a distribution's package (deb/) finds both where all libraries are
+RUNPATH = -Wl,-rpath,'$$ORIGIN/../lib' -Wl,-rpath,$(LIBDIRS)
+$(BUILD)/bin/gpucsr-advise $(BUILD)/deb/gpucsr-advise: src/bin/advise.c $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 $< -o $@ -L$(BUILD)/lib -lpetscgpucsr $(LIBS) $(RUNPATH)
+$(BUILD)/share/petscgpucsr/advise-draw.py: src/bin/advise.py
+	@mkdir -p $(@D)
+	cp $< $@
 
 GIT := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 # Programs know nothing of the library; tests of its own functions are linked with it, internal ones with its objects
@@ -158,7 +167,8 @@ DOCS   ?= $(BUILD)/docs
 install: lib convert $(if $(shell command -v python3),docs)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(DOCDIR)/docs $(DESTDIR)$(DOCDIR)/html
 	install -m 755 $(LIB) $(DESTDIR)$(LIBDIR)/
-	install -m 755 $(BUILD)/bin/gpucsr-convert $(DESTDIR)$(PREFIX)/bin/
+	install -m 755 $(BUILD)/bin/gpucsr-convert $(BUILD)/bin/gpucsr-advise $(DESTDIR)$(PREFIX)/bin/
+	install -m 644 -Dt $(DESTDIR)$(PREFIX)/share/petscgpucsr $(BUILD)/share/petscgpucsr/advise-draw.py
 	install -m 644 include/petscgpucsr.h $(DESTDIR)$(PREFIX)/include/
 	sed -e 's|@PREFIX@|$(abspath $(PREFIX))|; s|@LIBDIR@|$(abspath $(LIBDIR))|; s|@VERSION@|$(VERSION)|; s|@PETSC@|$(PETSC)|g; s|@PETSCMINOR@|$(FOUNDMINOR)|; s|@PETSCNEXT@|$(shell echo $(FOUNDMINOR) | awk -F. '{print $$1 "." $$2 + 1}')|' share/petscgpucsr.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/petscgpucsr.pc
 	install -m 644 README.md LICENSE CHANGELOG $(DESTDIR)$(DOCDIR)/
@@ -166,7 +176,7 @@ install: lib convert $(if $(shell command -v python3),docs)
 	$(if $(shell command -v python3),install -m 644 $(DOCS)/html/* $(DESTDIR)$(DOCDIR)/html/)
 	$(if $(shell command -v python3),$(foreach k,1 3,install -m 644 -Dt $(DESTDIR)$(MANDIR)/man$k $(DOCS)/man$k/*.$k &&) true,@echo "install: python3 is not there: no man pages")
 uninstall: $(if $(shell command -v python3),docs)
-	rm -f $(DESTDIR)$(LIBDIR)/libpetscgpucsr.so $(DESTDIR)$(LIBDIR)/pkgconfig/petscgpucsr.pc $(DESTDIR)$(PREFIX)/bin/gpucsr-convert $(DESTDIR)$(PREFIX)/include/petscgpucsr.h
+	rm -f $(DESTDIR)$(LIBDIR)/libpetscgpucsr.so $(DESTDIR)$(LIBDIR)/pkgconfig/petscgpucsr.pc $(addprefix $(DESTDIR)$(PREFIX)/,bin/gpucsr-convert bin/gpucsr-advise share/petscgpucsr/advise-draw.py) $(DESTDIR)$(PREFIX)/include/petscgpucsr.h
 	rm -f $(foreach k,1 3,$(patsubst $(DOCS)/%,$(DESTDIR)$(MANDIR)/%,$(wildcard $(DOCS)/man$k/*)))
 	rm -rf $(DESTDIR)$(DOCDIR)
 deb: lib convert

@@ -158,13 +158,19 @@ class Page:
         return "\n".join(out + [""])
 
 
-def converter(version):
-    """gpucsr-convert(1), from the usage that the program prints"""
-    source = (ROOT / "src" / "io" / "convert.c").read_text()
+# Name, source, what it does
+PROGRAMS = [("gpucsr-convert", "src/io/convert.c", "convert a sparse matrix between file formats"),
+            ("gpucsr-advise", "src/bin/advise.c", "foretell what products of a matrix take on the CPU and on GPUs")]
+
+
+def program(name, source, what, version):
+    """Its page of section 1, from the usage that it prints"""
+    source = (ROOT / source).read_text()
     usage = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', re.search(r"usage\[\] =(.*?);\n", source, re.S).group(1))).replace("\\n", "\n").replace('\\"', '"')
     synopsis, _, text = usage.partition("\n")
     text = text.strip("\n").replace("\\", "\\e").replace("-", "\\-")
-    head = [f'.TH gpucsr\\-convert 1 "" "gpucsr {version}" "gpucsr"', ".SH NAME", "gpucsr\\-convert \\- convert a sparse matrix between file formats"]
+    name = name.replace("-", "\\-")
+    head = [f'.TH {name} 1 "" "gpucsr {version}" "gpucsr"', ".SH NAME", f"{name} \\- {what}"]
     return "\n".join(head + [".SH SYNOPSIS", synopsis.replace("Usage: ", "").replace("-", "\\-"), ".SH DESCRIPTION", ".nf", re.sub(r"^([.'])", r"\\&\1", text, flags=re.M), ".fi", ""])
 
 
@@ -229,7 +235,8 @@ def main():
             index += [f"| [{p.name}]({p.name}.md) | {p.level} | {p.summary} |" for p in rows] + [""]
             html += [f"<h2>{heading}</h2>", "<dl>", *(f'<dt><a href="{p.name}.html"><code>{p.name}</code></a><dd>{escape(p.summary)}' for p in rows), "</dl>"]
     (folder / "manualpages" / "index.md").write_text("\n".join(index))
-    (folder / "man1" / "gpucsr-convert.1").write_text(converter(version))
+    for name, source, what in PROGRAMS:
+        (folder / "man1" / f"{name}.1").write_text(program(name, source, what, version))
     (folder / "html" / "index.html").write_text("\n".join(html + [""]))
     for p in found.values():
         (folder / "manualpages" / f"{p.name}.md").write_text(p.markdown(found))

@@ -87,6 +87,7 @@ directions() {
   layer "$(find src/ksp/pc -name '*.[ch]')" "src/sys $mat $mat/kernels src/ksp/impls/gpu src/ksp/pc/impls/mg" "$cuda"
   layer "$(find src/ksp/pc -name '*.cu')" "$mat/kernels src/ksp/pc/impls/mg" "$upper"
   layer src/dlregisgpucsr.c "src $mat src/ksp/impls/gpu src/ksp/impls/petsc src/ksp/pc/impls/mg $tao" "$cuda"
+  layer "$(find src/bin -name '*.[ch]')" "" "petsc/private|$cuda"
   layer "$(find include -name '*.h')" "" "petsc/private|$cuda"
   layer "$(find src/ksp/examples -name '*.[ch]')" "src/ksp/examples" "petsc/private|petscgpucsr|$cuda"
   layer "$(find src/tao/examples -name '*.[ch]')" "src/tao/examples src/tao/examples/bmrm" "petsc/private|$cuda" # any PETSc program could be one

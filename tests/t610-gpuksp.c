@@ -15,7 +15,7 @@
 //TEST name="ranks" nsize=2 args="-mat_gpucsr_format {}" loop="csr sell"
 //TEST name="ranks4" nsize=4 args="-mat_gpucsr_format csr"
 //TEST name="live" args="-mat_gpucsr_format {} -live" loop="csr sell"
-//TEST name="malloc" args="-mat_gpucsr_format csr -malloc_debug -malloc_dump"
+//TEST name="malloc" args="-mat_gpucsr_format csr -malloc_dump"
 
 /*
   gpucg and gpubcgs take the iterations of PETSc's cg and bcgs, with the same residual norms but for rounding, and end for the same reason, whatever the norm, the

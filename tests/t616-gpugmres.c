@@ -12,7 +12,7 @@
 //TEST name="live_standin" args="-gpucsr_debug_standin 1 -gpucsr_debug_defer 3 -mat_gpucsr_backend cuda -mat_gpucsr_format csr -live"
 //TEST name="zoo" args="-zoo -mat_gpucsr_format {}" loop="csr sell"
 //TEST name="zoo_standin" args="-zoo -gpucsr_debug_standin 1 -mat_gpucsr_backend cuda"
-//TEST name="malloc" args="-mat_gpucsr_format csr -malloc_debug -malloc_dump"
+//TEST name="malloc" args="-mat_gpucsr_format csr -malloc_dump"
 
 /*
   gpugmres and gpufgmres take the iterations of PETSc's gmres and fgmres, with the same residual norms but for rounding, and end for the same reason, whatever the preconditioner, its side, the restart, the

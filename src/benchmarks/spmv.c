@@ -6,6 +6,7 @@ static char help[] = "Products with vectors on the device: every kernel of the l
 
   Matrices: the synthetic ones of synthetic.h (-shrink k: small ones), with -collection the survey's too, with -meshes Delaunay meshes, then every *.petsc of the
   folders and the files, PETSc binary; a name met before is passed over. -match TEXT,... takes those alone whose name contains one of the texts.
+  -pairs TEXT,... takes the pairs alone whose "FORMAT KERNEL" contains one of the texts, and those that are chosen.
   Other options: -precisions double,single,mixed (the first two); -sides N,T (both); -setup no (products alone); -products no
   (set-up alone); -calls (what set-up and refresh ask of the backend); -budget s (matrices that would start later than so many seconds are left out, and counted); -rounds n (7); -progress; -id TEXT.
 
@@ -336,6 +337,8 @@ static PetscErrorCode BenchCreate(Bench *b)
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-calls", &b->calls, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-threads", &b->threads, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-progress", &b->progress, NULL));
+  b->npairs = PETSC_STATIC_ARRAY_LENGTH(b->pairs);
+  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-pairs", b->pairs, &b->npairs, NULL));
   PetscCheck(rounds >= 1 && rounds <= MAX_ROUNDS, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-rounds must be from 1 to %d", MAX_ROUNDS);
   b->rounds = (int)rounds;
   PetscCall(Words("-precisions", precisionwords, NPRECISIONS, 2, b->precisions));
@@ -356,6 +359,7 @@ static PetscErrorCode BenchDestroy(Bench *b)
   PetscFunctionBeginUser;
   if (b->peer) CUSPARSECall(cusparseDestroy(b->peer));
   PetscCall(BenchClockDestroy(&b->clock));
+  for (PetscInt k = 0; k < b->npairs; k++) PetscCall(PetscFree(b->pairs[k]));
   if (b->out) fclose(b->out);
   if (b->samples) fclose(b->samples);
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -165,6 +165,14 @@ static PetscErrorCode HasChance(const Case *c, const GPUCSRCandidate *pair, Pets
   if (f->nnz > LARGE && pair->known && pair->predicted > HOPELESS * c->best) *chance = PETSC_FALSE;
   if ((double)f->nnz > VAST && !pair->known) *chance = PETSC_FALSE;
   if (GPUCSRIsCSR(pair->format)) *chance = PETSC_TRUE; /* it is there, and holds every matrix: what every choice is measured by */
+  if (c->b->npairs) {
+    char name[2 * GPUCSR_WORD];
+
+    *chance = PETSC_FALSE;
+    PetscCall(PetscSNPrintf(name, sizeof(name), "%s %s", pair->format->name, pair->kernel->name));
+    for (PetscInt k = 0; k < c->b->npairs; k++)
+      if (strstr(name, c->b->pairs[k])) *chance = PETSC_TRUE;
+  }
   for (int s = 0; s < NSELECTS; s++)
     if (pair->format == c->choice[s].format && pair->kernel == c->choice[s].kernel) *chance = PETSC_TRUE; /* to be judged whatever it takes */
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -42,6 +42,8 @@ typedef struct {
   double           copy; /* bytes/s */
   FILE            *out, *samples;
   int              rounds;
+  char            *pairs[16]; /* those alone whose "FORMAT KERNEL" has one of these texts, and what is chosen */
+  PetscInt         npairs;
   PetscBool        progress, products, setup, calls, threads, precisions[NPRECISIONS], sides[2];
 } Bench;
 

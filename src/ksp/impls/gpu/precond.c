@@ -72,7 +72,7 @@ static PetscErrorCode ReadDiagonal(KSP ksp, KSP_GPU *k, Vec unit, Vec diagonal)
 
   PetscFunctionBegin;
   PetscCall(VecSet(unit, 1.0));
-  PetscCall(PCApply(ksp->pc, unit, diagonal));
+  PetscCall(GPUMGPCApply(ksp, unit, diagonal));
   PetscCall(VecGetArrayRead(diagonal, &d));
   PetscCall(GPUCSRUpload(k->dev, k->numbers.p, GPUCSR_DOUBLE, d, GPUCSR_DOUBLE, (size_t)k->n, PETSC_FALSE, k->dev->stream, NULL));
   PetscCall(VecRestoreArrayRead(diagonal, &d));
@@ -91,7 +91,7 @@ static PetscErrorCode ReadBlocks(KSP ksp, KSP_GPU *k, Vec unit, Vec column, doub
     PetscCall(VecGetArrayWrite(unit, &u));
     for (int i = 0; i < k->n; i++) u[i] = i % bs == j;
     PetscCall(VecRestoreArrayWrite(unit, &u));
-    PetscCall(PCApply(ksp->pc, unit, column));
+    PetscCall(GPUMGPCApply(ksp, unit, column));
     PetscCall(VecGetArrayRead(column, &c));
     for (int i = 0; i < k->n; i++) rows[(size_t)i * (size_t)bs + (size_t)j] = PetscRealPart(c[i]);
     PetscCall(VecRestoreArrayRead(column, &c));
@@ -334,7 +334,7 @@ PetscErrorCode GPUKSPPCDiagonal(KSP ksp, KSP_GPU *k)
   PetscCall(VecDuplicate(ksp->vec_sol, &unit));
   PetscCall(PetscMemzero(&k->diagonalkey, sizeof(k->diagonalkey)));
   ierr = VecSet(unit, 1.0);
-  if (!ierr) ierr = PCApply(ksp->pc, unit, k->diagonal);
+  if (!ierr) ierr = GPUMGPCApply(ksp, unit, k->diagonal);
   PetscCall(VecDestroy(&unit));
   PetscCall(ierr);
   k->diagonalkey = key;

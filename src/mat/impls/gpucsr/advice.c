@@ -145,9 +145,14 @@ static PetscErrorCode Note(const Subject *s, MatGPUCSRAdvice *a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static GPUCSRPrecision Precision(const Subject *s)
+{
+  return s->config.precision == MAT_GPUCSR_SINGLE ? GPUCSR_PRECISION_SINGLE : s->config.precision == MAT_GPUCSR_MIXED ? GPUCSR_PRECISION_MIXED : GPUCSR_PRECISION_DOUBLE;
+}
+
 static PetscErrorCode Advice(const Subject *s, const GPUCSRSource *src, MatGPUCSRAdvice *a)
 {
-  const GPUCSRPrecision precision = s->config.precision == MAT_GPUCSR_SINGLE ? GPUCSR_PRECISION_SINGLE : s->config.precision == MAT_GPUCSR_MIXED ? GPUCSR_PRECISION_MIXED : GPUCSR_PRECISION_DOUBLE;
+  const GPUCSRPrecision precision = Precision(s);
   GPUCSRFeatures        f         = {0};
   GPUCSRHostTimes       host;
   GPUCSRForetold        t;
@@ -283,6 +288,115 @@ PetscErrorCode MatGPUCSRAdvise(Mat A, PetscViewer viewer)
   PetscCall(MatGPUCSRGetAdvice(A, &advice));
   PetscCall(Text(A, &advice, text, sizeof(text)));
   PetscCall(PetscViewerASCIIPrintf(viewer, "%s", text));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- to be drawn ---- */
+
+#define CELLS 128 /* of the picture, along an edge */
+
+/* How many entries lie in each cell of the picture */
+static PetscErrorCode WritePicture(FILE *f, const GPUCSRSource *s)
+{
+  const int rows = PetscMin(CELLS, s->m), columns = PetscMin(CELLS, s->n);
+  int      *cell;
+
+  PetscFunctionBegin;
+  PetscCall(PetscCalloc1(CELLS * CELLS, &cell));
+  for (int r = 0; r < s->m; r++)
+    for (int32_t e = s->i[r]; e < s->i[r + 1]; e++) cell[(int64_t)r * rows / s->m * columns + (int64_t)s->j[e] * columns / s->n]++;
+  fprintf(f, " \"picture\": [");
+  for (int r = 0; r < rows; r++)
+    for (int c = 0; c < columns; c++) fprintf(f, "%s%d%s", c ? ", " : r ? ",\n  [" : "\n  [", cell[r * columns + c], c == columns - 1 ? "]" : "");
+  fprintf(f, "],\n");
+  PetscCall(PetscFree(cell));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Of each format the kernel that is foretold to be fastest */
+static PetscErrorCode WriteFormats(FILE *f, const Subject *s, const GPUCSRFeatures *features)
+{
+  GPUCSRCandidate *list;
+  GPUCSRRequest    open = {.format = "auto", .kernel = "auto"};
+  int              n, written = 0;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRCandidatesGet(features, Precision(s), GPUCSRForetoldDevice(s->dev), &open, &list, &n));
+  fprintf(f, " \"formats\": [");
+  for (int k = 0; k < n; k++) {
+    PetscBool first = (PetscBool)(list[k].usable && list[k].known && list[k].predicted > 0);
+
+    for (int q = 0; q < k && first; q++) first = (PetscBool)(list[q].format != list[k].format); /* they are sorted by time */
+    if (first) fprintf(f, "%s{\"format\": \"%s\", \"kernel\": \"%s\", \"us\": %.4g, \"bytes\": %.0f}", written++ ? ",\n  " : "\n  ", list[k].format->name, list[k].kernel->name, 1e6 * list[k].predicted, list[k].bytes);
+  }
+  fprintf(f, "],\n");
+  PetscCall(PetscFree(list));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static void WriteTimes(FILE *f, const char name[], const double t[], double scale, const char end[])
+{
+  fprintf(f, " \"%s\": [%.6g, %.6g, %.6g, %.6g]%s\n", name, scale * t[0], scale * t[1], scale * t[2], scale * t[3], end);
+}
+
+static PetscErrorCode Write(FILE *f, const Subject *s, const GPUCSRSource *src)
+{
+  MatGPUCSRAdvice a        = {0};
+  GPUCSRFeatures  features = {0};
+
+  PetscFunctionBegin;
+  PetscCall(Advice(s, src, &a));
+  PetscCall(Features(s, src, Precision(s), &features));
+  fprintf(f, "{\"record\": \"advice\", \"rows\": %d, \"columns\": %d, \"nnz\": %.0f, \"longest\": %d, \"format\": \"%s\", \"kernel\": \"%s\",\n", src->m, src->n, (double)src->nnz, features.max, a.format, a.kernel);
+  WriteTimes(f, "product_us", a.product, 1e6, ",");
+  WriteTimes(f, "iteration_us", a.iteration, 1e6, ",");
+  WriteTimes(f, "bytes", a.bytes, 1, ",");
+  WriteTimes(f, "products_us", a.products, 1e6, ",");
+  WriteTimes(f, "iterations_us", a.iterations, 1e6, ",");
+  fprintf(f, " \"take\": \"%s\",\n \"lengths\": [", a.take);
+  for (int b = 0; b < GPUCSR_NCLASSES && (!b || features.max >> (b - 1)); b++) fprintf(f, "%s%d", b ? ", " : "", features.rows[b]);
+  fprintf(f, "],\n");
+  PetscCall(WriteFormats(f, s, &features));
+  PetscCall(WritePicture(f, src));
+  fprintf(f, " \"end\": true}\n"); /* a file that was cut short is no JSON */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@C
+  MatGPUCSRAdviceWrite - Write what `MatGPUCSRGetAdvice()` says of a matrix, and what is drawn of it, into a file
+
+  Not Collective
+
+  Input Parameters:
++ A    - the matrix, assembled, of type `MATAIJ` or `MATGPUCSR`
+- file - its name
+
+  Level: advanced
+
+  Note:
+  The file is JSON: the numbers of `MatGPUCSRAdvice` in microseconds and bytes, rows by classes of lengths (0, 1, 2 to 3, 4 to 7, ...), of each format the fastest kernel, and how many entries lie in each of
+  128 by 128 cells. The program gpucsr-advise draws it.
+
+.seealso: `MATGPUCSR`, `MatGPUCSRGetAdvice()`, `MatGPUCSRAdvise()`
+@*/
+PetscErrorCode MatGPUCSRAdviceWrite(Mat A, const char file[])
+{
+  Subject        s;
+  GPUCSRSource   src;
+  int32_t       *copy;
+  FILE          *f;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
+  PetscAssertPointerCompat(file, 2);
+  PetscCall(SubjectGet(A, &s));
+  PetscCall(SourceGet(&s, &src, &copy));
+  f    = fopen(file, "w");
+  ierr = f ? Write(f, &s, &src) : PETSC_SUCCESS;
+  PetscCall(PetscFree(copy));
+  PetscCheck(f && !ferror(f) && !fclose(f), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "%s cannot be written", file);
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

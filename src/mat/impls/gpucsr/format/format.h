@@ -86,6 +86,7 @@ typedef struct {
   int    diagonals;                  /* different ones met */
   double twins;                      /* fraction of pairs of rows (2k, 2k + 1) with the same columns */
   double blocks[GPUCSR_NBLOCKSIZES]; /* estimated number of blocks that hold an entry */
+  double listed;                     /* estimated number of different columns of tiles of 128 rows, all tiles together */
   double blockerror;                 /* 2 standard errors of the 2 by 2 estimate, as a fraction of it: the estimates' error bound */
 
   int stencils;       /* different rows, as lists of (column - row, stored value), exactly: 0 where nobody counted, -1: too many */

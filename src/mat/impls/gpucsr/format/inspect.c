@@ -81,6 +81,7 @@ PetscErrorCode GPUCSRFeaturesOfSample(const GPUCSRSample *s, GPUCSRFeatures *f)
   f->diagonals = (int)s->diagonals;
   f->twins     = s->pairs ? (double)s->twins / (double)s->pairs : 0;
   for (int q = 0; q < GPUCSR_NBLOCKSIZES; q++) f->blocks[q] = entries > 0 ? (double)s->blocks[q] / entries * (double)f->nnz : 0;
+  f->listed = s->tiled ? (double)s->listed / (double)s->tiled * (double)f->nnz : 0;
   /* a ratio estimate: W. G. Cochran, Sampling Techniques, section 2.11; nothing is left to chance where all windows are in */
   if (w > 1 && ratio > 0 && w < GPUCSRWindows(f->m)) {
     const double variance = ((double)s->bb - 2 * ratio * (double)s->be + ratio * ratio * (double)s->ee) / (w - 1);
@@ -88,6 +89,32 @@ PetscErrorCode GPUCSRFeaturesOfSample(const GPUCSRSample *s, GPUCSRFeatures *f)
     f->blockerror = 2 * sqrt(PetscMax(0, variance) / w * (1 - w / GPUCSRWindows(f->m))) / (entries / w) / ratio;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The sample of tiles */
+static void Tiles(int m, const int32_t *rowptr, const int32_t *col, GPUCSRSample *s)
+{
+  const int tiles = GPUCSRSampledTiles(m);
+
+  for (int t = 0; t < tiles; t++) {
+    const int first = GPUCSRTileStart(m, tiles, t), last = PetscMin(m - first, GPUCSR_TILE) + first;
+    uint32_t  bits[(1 << GPUCSR_TILE_BITS) / 32] = {0};
+    int       unset = 1 << GPUCSR_TILE_BITS, entries = 0;
+
+    for (int r = first; r < last; r++) {
+      const int len = PetscMin(rowptr[r + 1] - rowptr[r], GPUCSR_SAMPLE_LENGTH);
+
+      for (int32_t k = rowptr[r]; k < rowptr[r] + len; k++) {
+        const uint32_t b = GPUCSRTileBit(col[k]);
+
+        unset -= !(bits[b / 32] >> b % 32 & 1);
+        bits[b / 32] |= 1u << b % 32;
+      }
+      entries += len;
+    }
+    s->listed += (unsigned long long)PetscMin(entries, GPUCSRTileListed(unset));
+    s->tiled += (unsigned long long)entries;
+  }
 }
 
 /* All features from CSR on the host; without columns the exact part alone */
@@ -137,6 +164,7 @@ PetscErrorCode GPUCSRInspect(int m, int n, const int32_t *rowptr, const int32_t 
     s.ee += entries * entries;
   }
   PetscCall(PetscFree(met));
+  Tiles(m, rowptr, col, &s);
   PetscCall(GPUCSRFeaturesOfSample(&s, f));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -7,19 +7,52 @@
   GPUCSR_SAMPLE_LENGTH entries. An entry counts as a block's if it is the first one in it, going row by row; rows are taken to be
   sorted, and where they are not the estimates are off and nothing else.
 
-  Paper: E. Im, K. Yelick, R. Vuduc, SPARSITY, IJHPCA 2004, section 4.2 (the fill ratio from a sample of the block rows).
+  Another sample is of whole tiles of 128 rows: how many different columns they have is told by how many of so many bits they set, each column one that a hash gives it.
+
+  Papers: E. Im, K. Yelick, R. Vuduc, SPARSITY, IJHPCA 2004, section 4.2 (the fill ratio from a sample of the block rows); K.-Y. Whang, B. T. Vander-Zanden, H. M. Taylor, A linear-time
+  probabilistic counting algorithm for database applications, ACM TODS 15, 1990.
 */
 #include "format.h"
+#include <math.h>
 
 #define GPUCSR_WINDOW        24
 #define GPUCSR_SAMPLE_LENGTH 128
+#define GPUCSR_TILE          128 /* rows */
+#define GPUCSR_MOST_TILES    64
+#define GPUCSR_TILE_BITS     14 /* of the number of a bit */
 
 typedef struct {
   unsigned long long rows, filled, entries, spread, pairs, twins, diagonals, windows; /* filled: rows that have entries */
   unsigned long long blocks[GPUCSR_NBLOCKSIZES];
-  unsigned long long bb, be, ee; /* over the windows: 2 by 2 blocks squared, times entries, entries squared */
+  unsigned long long bb, be, ee;    /* over the windows: 2 by 2 blocks squared, times entries, entries squared */
+  unsigned long long listed, tiled; /* of the tiles: different columns, entries */
   int                bandwidth;
 } GPUCSRSample;
+
+/* The tiles of the sample, where one begins, the bit that a column sets, and from those that nobody has set how many columns there are */
+GPUCSR_HOST_DEVICE int GPUCSRSampledTiles(int m)
+{
+  const int all = (int)(((int64_t)m + GPUCSR_TILE - 1) / GPUCSR_TILE);
+
+  return all < GPUCSR_MOST_TILES ? all : GPUCSR_MOST_TILES;
+}
+GPUCSR_HOST_DEVICE int GPUCSRTileStart(int m, int tiles, int t)
+{
+  return GPUCSR_TILE * (int)((int64_t)t * (((int64_t)m + GPUCSR_TILE - 1) / GPUCSR_TILE) / tiles);
+}
+GPUCSR_HOST_DEVICE uint32_t GPUCSRTileBit(int32_t c)
+{
+  uint32_t h = (uint32_t)c * 0x9E3779B1u;
+
+  h = (h ^ (h >> 15)) * 0x85EBCA77u;
+  return h >> (32 - GPUCSR_TILE_BITS);
+}
+GPUCSR_HOST_DEVICE int GPUCSRTileListed(int unset)
+{
+  const double all = 1 << GPUCSR_TILE_BITS;
+
+  return (int)(0.5 - all * log((unset > 1 ? unset : 1) / all));
+}
 
 /* Windows there are, and of how many the sample is made */
 GPUCSR_HOST_DEVICE int GPUCSRWindows(int m)

@@ -18,16 +18,16 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Columns listed: of two, four, ... rows the sample tells how many they share, and more rows are taken to go on so */
+/* Columns listed: of tiles of 128 rows the sample tells; what these have less than four rows, those of more rows are taken to have less of in the same way */
 static PetscErrorCode Estimate_Tile(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
 {
-  const double two = f->blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(2, 1))], four = f->blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(4, 1))];
+  const double four   = f->blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(4, 1))];
   double       listed = (double)f->nnz;
 
   PetscFunctionBegin;
-  if (f->sampled && two > 0) listed = PetscMin(listed, four * pow(PetscMin(1, four / two), log2(variant / 4.0)));
+  if (f->listed > 0 && four > 0) listed = f->listed * pow(PetscMin(1, f->listed / four), log2(variant / 128.0) / log2(128 / 4.0));
   e->stored = f->nnz;
-  e->units  = (int64_t)PetscMax(listed, PetscMin((double)f->nnz, f->n));
+  e->units  = (int64_t)PetscMin(listed, (double)f->nnz);
   e->width  = TILE_STAGED;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

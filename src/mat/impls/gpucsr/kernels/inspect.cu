@@ -1,5 +1,5 @@
 /*
-  The inspector on the device, over CSR already there, in one launch: some blocks look at a sample of the rows (format/inspect.h),
+  The inspector on the device, over CSR already there, in one launch: some blocks look at samples of the rows (format/inspect.h),
   some for rows of it that are alike, some at all row lengths, some at all column numbers (a GPU would read memory that is not x's for one
   out of range). The others are searched for rows that are alike too, in a launch of its own, which has nothing to do where the sampled ones were too different.
 
@@ -225,9 +225,43 @@ static __device__ void inspect_window(int window, int m, int n, int windows, con
   }
 }
 
+/* A block a tile */
+static __device__ void inspect_tile(int tile, int tiles, int m, const int *__restrict__ rowptr, const int *__restrict__ col, Counts *to)
+{
+  constexpr int           WORDS = (1 << GPUCSR_TILE_BITS) / 32;
+  __shared__ unsigned int bits[WORDS];
+  __shared__ int          set, entries;
+  const int               first = GPUCSRTileStart(m, tiles, tile), last = min(m - first, GPUCSR_TILE) + first, lane = threadIdx.x % 32;
+  int                     mine = 0;
+
+  for (int k = (int)threadIdx.x; k < WORDS; k += THREADS) bits[k] = 0;
+  if (threadIdx.x == 0) set = entries = 0;
+  __syncthreads();
+  for (int r = first + (int)threadIdx.x / 32; r < last; r += THREADS / 32) {
+    const int begin = rowptr[r], len = min(rowptr[r + 1] - begin, GPUCSR_SAMPLE_LENGTH);
+
+    for (int k = lane; k < len; k += 32) {
+      const unsigned int b = GPUCSRTileBit(col[begin + k]);
+
+      atomicOr(&bits[b / 32], 1u << b % 32);
+    }
+    if (lane == 0) mine += len;
+  }
+  if (mine) atomicAdd(&entries, mine);
+  __syncthreads();
+  mine = 0;
+  for (int k = (int)threadIdx.x; k < WORDS; k += THREADS) mine += __popc(bits[k]);
+  mine = reduce<32>(mine);
+  if (lane == 0 && mine) atomicAdd(&set, mine);
+  __syncthreads();
+  if (threadIdx.x) return;
+  atomicAdd(&to->sample.listed, (unsigned long long)min(entries, GPUCSRTileListed(32 * WORDS - set)));
+  atomicAdd(&to->sample.tiled, (unsigned long long)entries);
+}
+
 /* Blocks of each kind, in the order of their numbers */
 typedef struct {
-  int windows, alike, rows, columns;
+  int windows, tiles, alike, rows, columns;
 } Blocks;
 
 template <class V>
@@ -240,6 +274,11 @@ __global__ void __launch_bounds__(THREADS) inspect_kernel(int m, int n, int64_t 
     return;
   }
   b -= blocks.windows;
+  if (b < blocks.tiles) {
+    inspect_tile(b, blocks.tiles, m, rowptr, col, &to->counts);
+    return;
+  }
+  b -= blocks.tiles;
   if (b < blocks.alike) { /* a warp a row */
     const int            r = GPUCSRWindowStart(m, blocks.alike, b) + (int)threadIdx.x / 32;
     const StencilRows<V> a = {rowptr, col, val};
@@ -258,7 +297,8 @@ static PetscErrorCode Count_inspect(const GPUCSRStorage *csr, Blocks blocks, siz
   PetscFunctionBegin;
   GPUCSR_CUDA(cudaMemsetAsync(to, 0, bytes, s));
 #define INSPECT(V, X) \
-  inspect_kernel<V><<<blocks.windows + blocks.alike + blocks.rows + blocks.columns, THREADS, 0, s>>>(csr->m, csr->n, csr->nnz, blocks, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const V *)csr->array[CSR_VAL].data, to)
+  inspect_kernel<V> \
+    <<<blocks.windows + blocks.tiles + blocks.alike + blocks.rows + blocks.columns, THREADS, 0, s>>>(csr->m, csr->n, csr->nnz, blocks, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const V *)csr->array[CSR_VAL].data, to)
   GPUCSRDispatchPrecision(csr->precision, INSPECT);
   GPUCSRCheckLaunch("inspect");
   if (blocks.alike && blocks.alike < GPUCSRWindows(csr->m)) PetscCall(GPUCSRFindStencils(csr, csr->m, 1, &to->counts.stencils, to->slot, NULL, NULL, (GPUCSRStream)s));
@@ -290,7 +330,7 @@ static PetscErrorCode Features(const GPUCSRStorage *csr, const Blocks *blocks, c
 PetscErrorCode GPUCSRInspect_CUDA(const GPUCSRStorage *csr, double fraction, GPUCSRFeatures *f, int64_t *bad, GPUCSRStream s)
 {
   const size_t   size   = sizeof(Scratch) + ((size_t)csr->m + (size_t)csr->n) / 8 + 4;
-  Blocks         blocks = {0, 0, 0, (int)PetscMin(1024u, GPUCSRBlocks(csr->nnz, 4 * THREADS))};
+  Blocks         blocks = {0, 0, 0, 0, (int)PetscMin(1024u, GPUCSRBlocks(csr->nnz, 4 * THREADS))};
   void          *to     = NULL;
   Counts         c;
   PetscErrorCode ierr;
@@ -304,6 +344,7 @@ PetscErrorCode GPUCSRInspect_CUDA(const GPUCSRStorage *csr, double fraction, GPU
     f->nnz         = csr->nnz;
     blocks.rows    = (int)PetscMin(512u, GPUCSRBlocks(csr->m, THREADS));
     blocks.windows = csr->nnz ? GPUCSRSampledWindows(csr->m, fraction) : 0;
+    blocks.tiles   = csr->nnz ? GPUCSRSampledTiles(csr->m) : 0;
     blocks.alike   = PetscMin(ALIKE, GPUCSRWindows(csr->m));
   }
   if (!csr->m || !(blocks.rows + blocks.columns)) PetscFunctionReturn(PETSC_SUCCESS);

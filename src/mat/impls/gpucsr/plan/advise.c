@@ -88,10 +88,15 @@ static struct _n_GPUCSRDevice absent = {
   .ops = &GPUCSRBackend_host, .props = {.name = "NVIDIA H200", .l2 = 62914560, .memory = (size_t)141 << 30}
 };
 
+GPUCSRDevice GPUCSRForetoldDevice(GPUCSRDevice dev)
+{
+  return dev && dev->ops->kernels ? dev : &absent;
+}
+
 /* dev: NULL where there is none, which is advised about as if it were the one of the profile */
 PetscErrorCode GPUCSRForetell(GPUCSRDevice dev, const GPUCSRFeatures *f, GPUCSRPrecision p, const GPUCSRRequest *q, const GPUCSRHostTimes *host, GPUCSRForetold *t)
 {
-  const GPUCSRDevice d      = dev && dev->ops->kernels ? dev : &absent;
+  const GPUCSRDevice d      = GPUCSRForetoldDevice(dev);
   const double       cache  = (double)d->props.l2;
   const size_t       number = GPUCSRTypeSize(GPUCSRVectorType(p));
   const double       m = f->m, n = f->n, longest = PetscMax(m, n);

@@ -26,6 +26,7 @@ typedef struct {
   double              products[GPUCSR_NGPUS], iterations[GPUCSR_NGPUS], bytesofeach[GPUCSR_NGPUS]; /* on so many GPUs: device vectors; the solver */
 } GPUCSRForetold;
 
+GPUCSR_INTERN GPUCSRDevice   GPUCSRForetoldDevice(GPUCSRDevice); /* the one that times are foretold for: it, if it is a GPU, or that of the profile */
 GPUCSR_INTERN PetscErrorCode GPUCSRForetell(GPUCSRDevice, const GPUCSRFeatures *, GPUCSRPrecision, const GPUCSRRequest *, const GPUCSRHostTimes *, GPUCSRForetold *);
 GPUCSR_INTERN double         GPUCSRHostVectorsTime(double m, double n, double kernel, size_t number);
 GPUCSR_INTERN PetscErrorCode GPUCSRHostTimesMeasure(const GPUCSRSource *, GPUCSRHostTimes *);

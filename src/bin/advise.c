@@ -1,0 +1,140 @@
+/*
+  gpucsr-advise: where the products of a matrix in a file would take least time, without a solve; and a drawing of the matrix.
+
+  A PETSc program that is linked with the library: the file is read by MatGPUCSRLoadFile(), the advice is MatGPUCSRAdvise()'s, the drawing is made by advise.py of
+  what MatGPUCSRAdviceWrite() writes.
+*/
+#include <petscgpucsr.h>
+#include <errno.h>
+#include <libgen.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#if PETSC_VERSION_LT(3, 19, 0)
+  #define PETSC_SUCCESS ((PetscErrorCode)0)
+#endif
+
+static const char usage[] = "Usage: gpucsr-advise [OPTIONS] FILE [DRAWING.png]\n"
+                            "\n"
+                            "Foretell what products of the matrix in FILE, and iterations of conjugate gradients with it, take on this CPU, on a GPU with vectors here and there, and on several\n"
+                            "GPUs, and say what to type. FILE is PETSc binary, LIBSVM or svmlight, Matrix Market, or Harwell-Boeing or Rutherford-Boeing, told by its content, and may be\n"
+                            "compressed. DRAWING shows where the entries lie, how long the rows are, and what each format would take; it needs python3 with Matplotlib.\n"
+                            "\n"
+                            "  -data FILE                  keep what the drawing is made of, as JSON\n"
+                            "  -mat_gpucsr_profile FILE    the times of another GPU, as `make tune` writes them; an H200's are built in\n"
+                            "  -mat_gpucsr_precision WORD  double, single or mixed\n"
+                            "  -mat_gpucsr_format WORD     one format alone, and so on: all options of the library\n"
+                            "  -gpucsr_file_format WORD    petsc, libsvm, market or boeing, where the content does not tell; and the other options of files\n"
+                            "  -version                    of gpucsr and of the PETSc that it was built for\n"
+                            "\n"
+                            "Exit status: 0, or 1 if the file is wrong or no model covers the matrix, 2 if the command is.\n";
+
+/* What went wrong first, without the trace of calls that it went through */
+static char message[1024];
+
+static PetscErrorCode Remember(MPI_Comm comm, int line, const char *function, const char *file, PetscErrorCode code, PetscErrorType type, const char *text, void *ctx)
+{
+  (void)comm;
+  (void)line;
+  (void)function;
+  (void)file;
+  (void)ctx;
+  if (type == PETSC_ERROR_INITIAL && text) (void)snprintf(message, sizeof(message), "%s", text);
+  return code;
+}
+
+static PetscErrorCode Advise(const char input[], const char data[])
+{
+  Mat         A;
+  PetscViewer viewer;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreate(PETSC_COMM_SELF, &A));
+  PetscCall(MatSetType(A, MATSEQAIJ));
+  PetscCall(MatGPUCSRLoadFile(A, input, NULL, NULL, NULL, NULL));
+  PetscCall(MatConvert(A, MATSEQAIJGPUCSR, MAT_INPLACE_MATRIX, &A));
+  PetscCall(MatSetFromOptions(A));
+  PetscCall(PetscViewerASCIIGetStdout(PETSC_COMM_SELF, &viewer));
+  PetscCall(MatGPUCSRAdvise(A, viewer));
+  if (data[0]) PetscCall(MatGPUCSRAdviceWrite(A, data));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* By the script that lies in ../share/petscgpucsr from this program; 0: drawn */
+static int Draw(const char data[], const char drawing[])
+{
+  char          self[PETSC_MAX_PATH_LEN], script[PETSC_MAX_PATH_LEN + 32];
+  const ssize_t n      = readlink("/proc/self/exe", self, sizeof(self) - 1);
+  int           status = 1;
+  pid_t         child;
+
+  self[n > 0 ? n : 0] = 0;
+  (void)snprintf(script, sizeof(script), "%s/../share/petscgpucsr/advise-draw.py", dirname(self));
+  if (access(script, R_OK)) {
+    fprintf(stderr, "gpucsr-advise: no drawing: %s: %s\n", script, strerror(errno));
+    return 1;
+  }
+  (void)fflush(stdout);
+  child = fork();
+  if (!child) {
+    (void)execlp("python3", "python3", script, data, drawing, (char *)NULL);
+    fprintf(stderr, "gpucsr-advise: no drawing: python3 cannot be run: %s\n", strerror(errno));
+    _exit(1);
+  }
+  if (child < 0 || waitpid(child, &status, 0) != child) {
+    fprintf(stderr, "gpucsr-advise: no drawing: %s\n", strerror(errno));
+    return 1;
+  }
+  return WIFEXITED(status) && !WEXITSTATUS(status) ? 0 : 1;
+}
+
+static int Wrong(const char *what, const char *word)
+{
+  fprintf(stderr, "gpucsr-advise: %s%s\n%s", what, word, usage);
+  return 2;
+}
+
+int main(int argc, char **argv)
+{
+  const char    *input = NULL, *drawing = NULL;
+  char           data[PETSC_MAX_PATH_LEN] = "";
+  int            status = 0, kept = 0;
+  PetscErrorCode ierr;
+
+  for (int k = 1; k < argc; k++) {
+    if (!strcmp(argv[k], "-help") || !strcmp(argv[k], "--help") || !strcmp(argv[k], "-h")) return printf("%s", usage) < 0;
+    if (!strcmp(argv[k], "-version") || !strcmp(argv[k], "--version")) return printf("gpucsr-advise %s, for PETSc %d.%d\n", PETSCGPUCSR_VERSION, PETSC_VERSION_MAJOR, PETSC_VERSION_MINOR) < 0;
+    if (argv[k][0] == '-' && argv[k][1]) { /* an option and, if one follows, its value */
+      if (!strcmp(argv[k], "-data")) {
+        if (k + 1 == argc) return Wrong("which file? ", argv[k]);
+        kept = 1;
+        (void)snprintf(data, sizeof(data), "%s", argv[k + 1]);
+      } else if (strncmp(argv[k], "-mat_gpucsr_", 12) && strncmp(argv[k], "-gpucsr_", 8)) return Wrong("unknown option ", argv[k]);
+      if (k + 1 < argc && argv[k + 1][0] != '-') k++;
+    } else if (!input) input = argv[k];
+    else if (!drawing) drawing = argv[k];
+    else return Wrong("one file and one drawing, not also ", argv[k]);
+  }
+  if (!input) return Wrong("no file", "");
+  if (drawing && !kept) {
+    (void)snprintf(data, sizeof(data), "%s.XXXXXX", drawing);
+    status = mkstemp(data);
+    if (status < 0) return Wrong("cannot be written: ", drawing);
+    (void)close(status);
+    status = 0;
+  }
+  if (PetscInitialize(&argc, &argv, NULL, NULL)) return 1;
+  (void)PetscPushErrorHandler(Remember, NULL);
+  ierr = MatGPUCSRInitializePackage();
+  if (!ierr) ierr = Advise(input, data);
+  (void)PetscPopErrorHandler();
+  if (ierr) fprintf(stderr, "gpucsr-advise: %s\n", message[0] ? message : "failed");
+  status = ierr ? 1 : 0;
+  if (!status && drawing) status = Draw(data, drawing);
+  if (drawing && !kept) (void)remove(data);
+  if (ierr) _exit(status); /* objects of what failed are alive */
+  if (PetscFinalize()) status = 1;
+  return status;
+}

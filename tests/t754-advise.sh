@@ -1,0 +1,74 @@
+#!/bin/bash
+#
+# gpucsr-advise: what it says of files of each kind, and of those that are wrong; what it writes to be drawn adds up; the drawing, where Matplotlib is there, and one clear line where it is not.
+#
+#   BUILD=build tests/t754-advise.sh
+advise=$(realpath "$BUILD/bin/gpucsr-advise") data=$(realpath share/datasets)
+if [ ! -x "$advise" ]; then echo "$advise is not built: make convert" && exit 1; fi
+tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
+cd "$tmp" || exit 2
+failed=0
+export PETSC_OPTIONS=''
+
+# ends STATUS TEXT ARGS ...: the program ends so and says TEXT
+ends() {
+  local status=$1 text=$2 is
+  shift 2
+  timeout 60 "$advise" "$@" >out 2>err
+  is=$?
+  if ((is != status)) || ! cat out err | grep -qF -- "$text"; then
+    echo "$*: status $is, should be $status and say: $text" && cat out err
+    failed=1
+  fi
+}
+
+if ! "$advise" "$data/gr_30_30.mtx" 2>&1 | grep -q 'advice'; then # complex numbers, or 64 bits without features
+  ends 1 "No model covers the numbers of this PETSc" "$data/gr_30_30.mtx"
+  exit $failed
+fi
+ends 0 "MATGPUCSR advice for 900 x 900" "$data/gr_30_30.mtx"
+ends 0 "MATGPUCSR advice for 1224 x 1224" "$data/bcsstk27.petsc"
+ends 0 "MATGPUCSR advice for" "$data/learning/heart_scale.svm.gz"
+ends 0 "take: " "$data/bcsstk27.petsc" -mat_gpucsr_precision single -mat_gpucsr_format bcsr3x3
+ends 0 "Usage: " -help
+ends 0 "gpucsr-advise 0" -version
+ends 2 "no file"
+ends 2 "unknown option -what" -what "$data/gr_30_30.mtx"
+ends 2 "one file and one drawing" a b c
+ends 1 "nowhere.mtx" nowhere.mtx
+head -c 3000 "$data/nos3.petsc" >short.petsc
+ends 1 "has 3000 bytes where its header asks for 193984" short.petsc
+printf '%%%%MatrixMarket matrix coordinate real general\n3 3 0\n' >empty.mtx
+ends 1 "No model covers a matrix of 3 rows, 3 columns and 0 nonzeros" empty.mtx
+printf 'gpucsr-profile 2\n' >profile
+ends 1 'its first line is not "gpucsr-profile 3"' "$data/gr_30_30.mtx" -mat_gpucsr_profile profile
+sed 's/^/x/' err | (($(wc -l) == 1)) || { echo "an error is more than a line" && cat err && failed=1; }
+printf 'gpucsr-profile 3\nmachine M\ncost csr csr_vector8 8 8 inf 3 0.1' >profile
+ends 1 'line 3 should be "cost FORMAT KERNEL" and 18 numbers' "$data/gr_30_30.mtx" -mat_gpucsr_profile profile
+printf 'gpucsr-profile 3\nmachine M\ncost csr csr_vector8 8 8 inf  3 0.1 0.2 0 0.1 0 0 0 0 0 0 0 0  20 0\n' >profile
+ends 1 "The profile has no line for format jad" "$data/gr_30_30.mtx" -mat_gpucsr_profile profile -mat_gpucsr_format jad
+
+if ! command -v python3 >/dev/null; then exit $failed; fi
+ends 0 "take: " "$data/bcsstk27.petsc" -data told.json
+python3 - <<'END' || failed=1
+import json
+d = json.load(open("told.json"))
+assert (d["rows"], d["columns"], d["nnz"]) == (1224, 1224, 56126), d["nnz"]
+assert sum(map(sum, d["picture"])) == 56126 and len(d["picture"]) == len(d["picture"][0]) == 128, "the picture lacks entries"
+assert sum(d["lengths"]) == 1224, "the histogram lacks rows"
+times = [f["us"] for f in d["formats"]]
+assert times == sorted(times) and len({f["format"] for f in d["formats"]}) == len(times) > 5, times
+assert d["formats"][0]["format"] == d["format"] and min(d["product_us"][:3]) > 0, d
+END
+mkdir without && echo 'raise ImportError' >without/matplotlib.py
+PYTHONPATH=without ends 1 "python3 has no Matplotlib" "$data/bcsstk27.petsc" without.png
+[ ! -e without.png ] || { echo "without.png was left" && failed=1; }
+if python3 -c 'import matplotlib' 2>/dev/null; then
+  ends 0 "take: " "$data/bcsstk27.petsc" drawn.png
+  [ "$(head -c 4 drawn.png | tail -c 3)" = PNG ] || { echo "drawn.png is no PNG" && failed=1; }
+fi
+printf '{' >cut.json
+python3 "$(dirname "$advise")/../share/petscgpucsr/advise-draw.py" cut.json cut.png 2>err
+grep -qF "cut.json is not what gpucsr-advise -data writes" err || { echo "cut.json: $(cat err)" && failed=1; }
+if [ -n "$(find . -name '*.png.*')" ]; then echo "data of drawings are left" && failed=1; fi
+exit $failed
