@@ -312,6 +312,22 @@ static PetscErrorCode Compose(int n, const int *in, const int *index, int *out, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+__global__ void collect_kernel(int n, const int *__restrict__ ptr, const int *__restrict__ index, const double *__restrict__ from, double *to)
+{
+  const int r = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+
+  if (r < n) to[r] = GPUCSRCollected(r, ptr, index, from);
+}
+
+static PetscErrorCode Collect(int n, const int *ptr, const int *index, const double *from, double *to, GPUCSRStream st)
+{
+  PetscFunctionBegin;
+  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  collect_kernel<<<GPUCSRBlocks(n, 256), 256, 0, (cudaStream_t)st>>>(n, ptr, index, from, to);
+  GPUCSRCheckLaunch("collect_kernel");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 __device__ __forceinline__ int find(const int *__restrict__ j, int begin, int end, int c)
 {
   while (begin < end) {
@@ -379,4 +395,4 @@ GPUCSR_INTERN PetscErrorCode GPUCSRFactor_CUDA(GPUCSRDevice, GPUCSRFactorCSR *, 
 GPUCSR_INTERN PetscErrorCode GPUCSRSolve_CUDA(GPUCSRDevice, GPUCSRSolveMethod, const GPUCSRSweep *, int, const double *, double *, volatile int *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUCSRJacobi_CUDA(GPUCSRDevice, int, const GPUCSRSweep *, int, const double *, double *, GPUCSRStream);
 }
-GPUCSR_EXPORT(GPUCSRTriangleOps, GPUCSRTriangleOps_CUDA) = {Inspect, Levels, Order, Runs, Widths, Fill, Compose, Scatter, GPUCSRFactor_CUDA, Mirror, GPUCSRSolve_CUDA, GPUCSRJacobi_CUDA, Reset};
+GPUCSR_EXPORT(GPUCSRTriangleOps, GPUCSRTriangleOps_CUDA) = {Inspect, Levels, Order, Runs, Widths, Fill, Compose, Collect, Scatter, GPUCSRFactor_CUDA, Mirror, GPUCSRSolve_CUDA, GPUCSRJacobi_CUDA, Reset};
