@@ -47,7 +47,10 @@ def tests_of(text):
             found.append(block)
         elif block is not None and key == 'args':
             block['args'] += ' ' + value.strip().rstrip('\\')
-        elif block is not None and key in ('nsize', 'suffix'):
+        elif block is not None and key == 'nsize':  # or a list: the most of them, but few
+            numbers = [int(n) for n in re.findall(r'\d+', value)]
+            block[key] = str(max([n for n in numbers if n <= 3] or numbers))
+        elif block is not None and key == 'suffix':
             block[key] = value.strip()
     return [b for b in found if b['test']]
 
@@ -102,6 +105,7 @@ def seconds():
 
 def main():
     only, keep = option('-only'), option('-keep')
+    keep = keep and os.path.abspath(keep)
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     only = only and {tuple(line.split()) for line in open(only) if line.strip() and not line.startswith('#')}
