@@ -5,6 +5,7 @@
   One that is the device's own work (a cycle of multigrid, triangular solves) is a row of kind GPUKSP_PC_APART with its own apply(): graphs have it inside.
 */
 #include "gpukspimpl.h"
+#include "../../pc/impls/blocks/pcblocks.h"
 #include "../../pc/impls/mg/cycle.h"
 
 /* Blocks of the largest size that a step multiplies with */
@@ -171,24 +172,17 @@ static PetscErrorCode ApplyCycle(KSP_GPU *k, const double *r, double *z, PetscBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The factor whose solves are all that the PC does; NULL: it has none, or does more. A single block of PCBJACOBI is that of its own PC */
+/* The factor whose solves are all that the PC does; NULL: it has none, or does more */
 static PetscErrorCode FactorOf(PC pc, Mat *F)
 {
-  PetscBool factor, blocks, preonly;
-  KSP      *sub;
-  PetscInt  n;
+  PetscBool blocks;
 
   PetscFunctionBegin;
   PetscCall(PCSetUp(pc)); /* KSPSetUp() has not done it where the PC has got another type since */
   PetscCall(PCSetUpOnBlocks(pc));
-  *F = NULL;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)pc, &factor, PCILU, PCICC, PCLU, PCCHOLESKY, ""));
-  PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCBJACOBI, &blocks));
-  if (factor) PetscCall(PCFactorGetMatrix(pc, F));
-  if (!blocks) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCBJacobiGetSubKSP(pc, &n, NULL, &sub));
-  PetscCall(PetscObjectTypeCompare((PetscObject)sub[0], KSPPREONLY, &preonly));
-  if (n == 1 && preonly) PetscCall(FactorOf(sub[0]->pc, F));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)pc, &blocks, PCBJACOBI, PCASM, ""));
+  if (blocks) PetscCall(PCBlocksFactor_Private(pc, F));
+  else PetscCall(PCFactorGetMatrix(pc, F));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -247,6 +241,7 @@ static const GPUKSPPC list[] = {
   {PCLU,       GPUKSP_PC_APART,    PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
   {PCCHOLESKY, GPUKSP_PC_APART,    PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
   {PCBJACOBI,  GPUKSP_PC_APART,    PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
+  {PCASM,      GPUKSP_PC_APART,    PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
 };
 static const GPUKSPPC any = {NULL, GPUKSP_PC_ANY, PETSC_FALSE, PETSC_FALSE, Always, NULL, NULL};
 
