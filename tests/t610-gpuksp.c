@@ -202,6 +202,8 @@ static PetscErrorCode Solve(Mat A, const char prefix[], PetscInt k, PetscBool ou
     if (strstr(cases[k].options, " bjacobi") || (polynomial && (single || bcgs))) PetscCall(PetscStrncpy(path, "auto", sizeof(path)));
     PetscCall(PetscSNPrintf(option, sizeof(option), "-ksp_%s_path %s", type, path));
     PetscCall(PetscOptionsInsertString(NULL, option));
+    PetscCall(PetscSNPrintf(option, sizeof(option), "-ksp_%s_true_residual true", type)); /* also where it is dear: after a few iterations by a preconditioner that is */
+    PetscCall(PetscOptionsInsertString(NULL, option));
     if (single) PetscCall(PetscOptionsInsertString(NULL, "-ksp_gpucg_variant single_reduction"));
     if (!tiles && !bcgs) PetscCall(PetscOptionsInsertString(NULL, "-ksp_gpucg_tiles false"));
   }
