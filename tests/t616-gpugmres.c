@@ -97,6 +97,8 @@ static const struct {
   {IDENTITY,   RANDOM,  0,                   "fgmres", "-pc_type none"                                                                                             },
   {CONVECTION, RANDOM,  HOSTONLY,            "fgmres", "-pc_type bjacobi -ksp_gmres_restart 4"                                                                     },
   {CONVECTION, RANDOM,  HOSTONLY,            "fgmres", "-pc_type ksp -ksp_ksp_type richardson -ksp_ksp_max_it 4 -ksp_pc_type jacobi -ksp_ksp_convergence_test skip"},
+  {CONVECTION, RANDOM,  HOSTONLY,            "gmres",  "-pc_type bjacobi -pc_bjacobi_blocks 4"                                                                     },
+  {CONVECTION, RANDOM,  HOSTONLY,            "gmres",  "-pc_type asm -pc_asm_overlap 2"                                                                            },
 };
 
 static PetscInt seen; /* calls of the monitor */
