@@ -29,7 +29,7 @@ FOUND   := $(shell $(pkgconfig) --exists $(PETSC) 2>/dev/null && echo yes)
 comma := ,
 LIB  := $(BUILD)/lib/libpetscgpucsr.so
 IO   := $(addprefix src/io/,piece.c number.c libsvm.c market.c boeing.c binary.c decode.c source.c parse.c assemble.c)
-SRC  := $(sort $(IO) $(addprefix src/io/,balance.c loadfile.c loadtext.c loadbinary.c setrows.c) $(wildcard src/*.c src/sys/*.c src/sys/host/*.c src/sys/standin/*.c src/sys/defer/*.c src/sys/fault/*.c src/mat/impls/gpucsr/*.c src/mat/impls/gpucsr/*/*.c src/vec/impls/*/*.c src/ksp/impls/*/*.c src/ksp/pc/impls/*/*.c src/tao/impls/*/*.c))
+SRC  := $(sort $(IO) $(addprefix src/io/,balance.c loadfile.c loadtext.c loadbinary.c setrows.c) $(wildcard src/*.c src/sys/*.c src/sys/host/*.c src/sys/standin/*.c src/sys/defer/*.c src/sys/delay/*.c src/sys/fault/*.c src/mat/impls/gpucsr/*.c src/mat/impls/gpucsr/*/*.c src/vec/impls/*/*.c src/ksp/impls/*/*.c src/ksp/pc/impls/*/*.c src/tao/impls/*/*.c))
 ifneq ($(NVCC),)
   CUDA_DIR ?= $(patsubst %/bin/,%,$(dir $(realpath $(NVCC))))
   KNOWN    := $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch))
@@ -120,7 +120,7 @@ $(BUILD)/tests/%: tests/%.c $(LIB)
 # spmv is several files: the others are in a folder of its name
 $(BUILD)/bench/%: src/benchmarks/%.c $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp $(filter %.c,$^) -DGPUCSR_GIT='"$(GIT)"' -o $@ $(if $(filter ksp vec gamg ranks,$(notdir $*)),,$(if $(filter read places,$(notdir $*)),-L$(BUILD)/lib -lpetscgpucsr -Wl$(comma)-rpath$(comma)'$$ORIGIN/../lib',$(OBJ) $(IOLIBS) $(CUDALIBS) -L$(CUDA_DIR)/lib64 -lcusparse -lstdc++)) $(LIBS) -Wl,-rpath,$(LIBDIRS)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp $(filter %.c,$^) -DGPUCSR_GIT='"$(GIT)"' -o $@ $(if $(filter ksp vec gamg precond ranks,$(notdir $*)),,$(if $(filter read places,$(notdir $*)),-L$(BUILD)/lib -lpetscgpucsr -Wl$(comma)-rpath$(comma)'$$ORIGIN/../lib',$(OBJ) $(IOLIBS) $(CUDALIBS) -L$(CUDA_DIR)/lib64 -lcusparse -lstdc++)) $(LIBS) -Wl,-rpath,$(LIBDIRS)
 
 $(BENCHES): $(wildcard src/benchmarks/*.h)
 $(BUILD)/bench/spmv: $(wildcard src/benchmarks/spmv/*)

@@ -8,6 +8,7 @@
 #include "mat/impls/gpucsr/halo.h"
 #include "ksp/impls/petsc/methods.h"
 #include "ksp/impls/gpu/gpukspimpl.h"
+#include "ksp/pc/impls/blocks/pcblocks.h"
 #include "ksp/pc/impls/mg/cycle.h"
 #include "tao/impls/bmrm/gpubmrm.h"
 #include "foreign.h"
@@ -50,6 +51,7 @@ PetscErrorCode MatGPUCSRFinalizePackage(void)
   initialized = PETSC_FALSE;
   PetscCall(KSPGPUFinalize_Private());
   PetscCall(PCMGFinalize_Private());
+  PetscCall(PCBlocksFinalize_Private());
   PetscCall(MatGPUCSRReportPrint_Private());
   PetscCall(MatGPUCSRProductsForget_Private());
   PetscCall(GPUCSRHalosForget());
@@ -129,6 +131,7 @@ PetscErrorCode MatGPUCSRInitializePackage(void)
   PetscCall(KSPGPUInitialize_Private());
   PetscCall(KSPMethodsInitialize_Private());
   PetscCall(PCMGInitialize_Private());
+  PetscCall(PCBlocksInitialize_Private());
   PetscCall(TaoGPUBMRMRegister());
 #if PetscDefined(HAVE_CUDA)
   { /* PETSc aborts when it makes a device vector on several ranks of an MPI that knows nothing of GPUs; our halo needs no such MPI */

@@ -48,6 +48,8 @@ case $BUILD in /*) LIB=$BUILD/lib/libpetscgpucsr.so ;; esac
 export LIB BUILD BACKEND MPIEXEC
 if [ "$BACKEND" = host ]; then export CUDA_VISIBLE_DEVICES=; fi
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1} OPENBLAS_NUM_THREADS=${OPENBLAS_NUM_THREADS:-1}
+export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive} OMPI_MCA_mpi_yield_when_idle=1 # who waits leaves the processor to others
+export MALLOC_PERTURB_=${MALLOC_PERTURB_:-1}                                      # memory that nobody wrote is no zero: glibc fills it
 options=${PETSC_OPTIONS:-} # the caller's own, kept in front of ours
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 trap 'stopped=", stopped before the end"; finish; exit 1' TERM INT # what is known by then

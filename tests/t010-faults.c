@@ -93,65 +93,102 @@ static PetscErrorCode Products(void)
 static PetscErrorCode Formats(void)
 {
   static const char *const formats[] = {"csr", "sell", "dense", "sell_sorted", "ell", "bitdense", "dia", "coo", "hyb", "jad", "stencil", "bcsr2x2", "block4x64"};
-  Mat                      A, R;
+  Mat                      A, R, B;
 
   PetscFunctionBegin;
   PetscCall(Matrix(PETSC_TRUE, ROWS, PETSC_FALSE, &R));
+  PetscCall(TestAbs(R, &B));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(formats); k++) {
-    Vec x, y, z;
+    Vec x, y, z, u, v;
 
     PetscCall(PetscOptionsSetValue(NULL, "-mat_gpucsr_format", formats[k]));
     PetscCall(Matrix(PETSC_FALSE, ROWS, PETSC_FALSE, &A));
     PetscCall(MatCreateVecs(A, &x, &y));
     PetscCall(VecDuplicate(y, &z));
     PetscCall(TestFill(x, 3, PETSC_FALSE));
+    PetscCall(VecDuplicate(x, &u));
+    PetscCall(VecCopy(x, u));
+    PetscCall(VecAbs(u));
+    PetscCall(VecDuplicate(z, &v));
+    PetscCall(MatMult(B, u, v));
     for (int values = 0; values < 2; values++) {
-      if (values) PetscCall(MatScale(A, 2.0));
+      if (values) {
+        PetscCall(MatScale(A, 2.0));
+        PetscCall(VecScale(v, 2.0));
+      }
       for (int t = 0; t < 2; t++) { /* of a symmetric matrix both are the same */
         if (t) PetscCall(MatMultTranspose(A, x, y));
         else PetscCall(MatMult(A, x, y));
         PetscCall(MatMult(R, x, z));
         if (values) PetscCall(VecScale(z, 2.0));
-        PetscCall(TestCloseVec(y, z, "product", formats[k]));
+        PetscCall(TestClose(y, z, v, "product", formats[k]));
       }
     }
     PetscCall(VecDestroy(&x));
     PetscCall(VecDestroy(&y));
     PetscCall(VecDestroy(&z));
+    PetscCall(VecDestroy(&u));
+    PetscCall(VecDestroy(&v));
     PetscCall(MatDestroy(&A));
   }
   PetscCall(PetscOptionsSetValue(NULL, "-mat_gpucsr_format", o.format));
   PetscCall(MatDestroy(&R));
+  PetscCall(MatDestroy(&B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Products with the host's vectors, long enough to be cut into pieces */
+/* Products with the host's vectors, long enough to be cut into pieces; two entries a row, so that what they must be is known */
 static PetscErrorCode Pieces(void)
 {
-  const PetscInt n = 600000;
-  Mat            A, R;
-  Vec            x, y, z;
+  const PetscInt     n = 530000;
+  Mat                A;
+  Vec                x, y;
+  PetscLayout        rows;
+  PetscInt           rs, re, *i, *j;
+  PetscScalar       *a;
+  const PetscScalar *v;
 
   PetscFunctionBegin;
-  PetscCall(Matrix(PETSC_FALSE, n, PETSC_FALSE, &A));
-  PetscCall(Matrix(PETSC_TRUE, n, PETSC_FALSE, &R));
-  PetscCall(MatCreateVecs(R, &x, &y));
-  PetscCall(VecDuplicate(y, &z));
-  PetscCall(VecSet(x, 1.0));
-  for (int k = 0; k < 3; k++) {
-    PetscCall(VecShift(x, 0.25));
-    PetscCall(MatMult(R, x, z));
-    PetscCall(MatMult(A, x, y));
-    PetscCall(TestCloseVec(y, z, "product", "pieces"));
-    PetscCall(MatMultAdd(R, x, z, z));
-    PetscCall(MatMultAdd(A, x, y, y));
-    PetscCall(TestCloseVec(y, z, "sum", "pieces"));
+  PetscCall(TestMatCreate(PETSC_COMM_WORLD, n, n, PETSC_FALSE, &A));
+  PetscCall(MatGetLayouts(A, &rows, NULL));
+  PetscCall(PetscLayoutSetUp(rows));
+  PetscCall(PetscLayoutGetRange(rows, &rs, &re));
+  PetscCall(PetscMalloc3(re - rs + 1, &i, 2 * (re - rs), &j, 2 * (re - rs), &a));
+  for (PetscInt r = rs, k = 0; r < re; r++) {
+    i[r - rs] = k;
+    if (r > 0) {
+      j[k]   = r - 1;
+      a[k++] = -1;
+    }
+    j[k]          = r;
+    a[k++]        = 2 + r % 7;
+    i[r - rs + 1] = k;
+  }
+  PetscCall(MatSeqAIJSetPreallocationCSR(A, i, j, a));
+  PetscCall(MatMPIAIJSetPreallocationCSR(A, i, j, a));
+  PetscCall(PetscFree3(i, j, a));
+  PetscCall(MatCreateVecs(A, &x, &y));
+  for (PetscInt pass = 1; pass < 4; pass++) { /* x is pass * (r % 5), and all sums are small integers */
+    PetscScalar *w;
+
+    PetscCall(VecGetArrayWrite(x, &w));
+    for (PetscInt r = rs; r < re; r++) w[r - rs] = pass * (r % 5);
+    PetscCall(VecRestoreArrayWrite(x, &w));
+    for (PetscInt times = 1; times < 3; times++) { /* the product, and the product added to it */
+      if (times == 1) PetscCall(MatMult(A, x, y));
+      else PetscCall(MatMultAdd(A, x, y, y));
+      PetscCall(VecGetArrayRead(y, &v));
+      for (PetscInt r = rs; r < re; r++) {
+        const PetscInt z = times * pass * ((2 + r % 7) * (r % 5) - (r ? (r - 1) % 5 : 0));
+
+        PetscCheck(PetscRealPart(v[r - rs]) == z, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Product in pieces: entry %" PetscInt_FMT " is %g, should be %" PetscInt_FMT, r, (double)PetscRealPart(v[r - rs]), z);
+      }
+      PetscCall(VecRestoreArrayRead(y, &v));
+    }
   }
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&z));
   PetscCall(MatDestroy(&A));
-  PetscCall(MatDestroy(&R));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -622,7 +659,7 @@ static PetscErrorCode Run(int program, int kind, long n, PetscBool on, PetscBool
 
   PetscFunctionBeginUser;
   snprintf(what, sizeof(what), "-program %s -kind %s -backend %s -from %ld -to %ld -on %s", programs[program].name, kind == HOSTMEMORY ? "host" : GPUCSRFaultKinds[kind], o.backend, n, n, on ? "true" : "false");
-  snprintf(options, sizeof(options), "-skip_petscrc -malloc_debug -malloc_dump -mat_gpucsr_backend %s -mat_gpucsr_format %s -mat_gpucsr_transpose_format %s %s", o.backend, o.format, o.format, o.gpu ? "" : "-gpucsr_debug_standin 1");
+  snprintf(options, sizeof(options), "-skip_petscrc -malloc_dump -mat_gpucsr_backend %s -mat_gpucsr_format %s -mat_gpucsr_transpose_format %s %s", o.backend, o.format, o.format, o.gpu ? "" : "-gpucsr_debug_standin 1");
   if (!strcmp(o.vectors, "standard")) snprintf(options + strlen(options), sizeof(options) - strlen(options), " -standard_vectors");
   snprintf(options + strlen(options), sizeof(options) - strlen(options), " -gpucsr_debug_fault %s:%ld%s", kind == HOSTMEMORY ? "memory" : GPUCSRFaultKinds[kind], kind == HOSTMEMORY ? 0 : n, on ? ":on" : "");
   if (o.rank >= 0) snprintf(options + strlen(options), sizeof(options) - strlen(options), ":rank=%d", o.rank);

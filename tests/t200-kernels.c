@@ -141,14 +141,16 @@ static PetscBool Agrees(double v, long double r, long double bound, double eps, 
 */
 #define MAX_PRODUCTS (4 * NCASES)
 typedef struct {
-  GPUCSRDevice dev;
-  void        *x[2][2][2], *y[2], *nan[2]; /* by refreshed, trans, float */
-  void        *ywork, *z, *result;
-  size_t       bytes, resultbytes;
-  double      *hx[2][2][2], *hy[2], *hz;
-  int          ncases;
-  PetscBool    special;
-  long double *ref[2][2][3][NCASES], *bound[2][2][3][NCASES];
+  GPUCSRDevice   dev;
+  void          *x[2][2][2], *y[2], *nan[2]; /* by refreshed, trans, float */
+  void          *ywork, *z, *result;
+  size_t         bytes, resultbytes;
+  double        *hx[2][2][2], *hy[2], *hz;
+  int            ncases;
+  PetscBool      special;
+  long double   *ref[2][2][3][NCASES], *bound[2][2][3][NCASES];
+  PetscBool      inspected;
+  GPUCSRFeatures features; /* as the host's inspector has them */
 } Space;
 
 static PetscErrorCode Send(Space *w, void **to, GPUCSRType type, const double *from, size_t n)
@@ -371,7 +373,7 @@ static PetscErrorCode TransposedFeatures(const Matrix *M, GPUCSRFeatures *f)
 }
 
 /* What the device's inspector tells is what the host's does: both count alike. Of rows that are not sorted the sample tells nothing */
-static PetscErrorCode CheckFeatures(const GPUCSRSource *s, const GPUCSRFeatures *f)
+static PetscErrorCode CheckFeatures(Space *w, const GPUCSRSource *s, const GPUCSRFeatures *f)
 {
   const PetscBool wide   = (PetscBool)(sizeof(PetscInt) != sizeof(int32_t));
   PetscBool       sorted = PETSC_TRUE, same;
@@ -380,7 +382,9 @@ static PetscErrorCode CheckFeatures(const GPUCSRSource *s, const GPUCSRFeatures 
   PetscFunctionBegin;
   for (int r = 0; r < s->m; r++)
     for (int32_t k = s->i[r] + 1; k < s->i[r + 1]; k++) sorted = (PetscBool)(sorted && s->j[k] > s->j[k - 1]);
-  PetscCall(GPUCSRInspect(s->m, s->n, s->i, wide ? NULL : (const int32_t *)s->j, GPUCSRPlanSettings.sample, 1, &h));
+  if (!w->inspected) PetscCall(GPUCSRInspect(s->m, s->n, s->i, wide ? NULL : (const int32_t *)s->j, GPUCSRPlanSettings.sample, 1, &w->features));
+  w->inspected = PETSC_TRUE;
+  h            = w->features;
   PetscCall(PetscMemcmp(h.rows, f->rows, sizeof(h.rows), &same));
   if (same) PetscCall(PetscMemcmp(h.entries, f->entries, sizeof(h.entries), &same));
   same = (PetscBool)(same && h.min == f->min && h.max == f->max && h.empty == f->empty && h.mean == f->mean && h.deviation == f->deviation && h.median == f->median && h.density == f->density && h.sell_stored == f->sell_stored);
@@ -405,7 +409,7 @@ static PetscErrorCode Build(Space *w, const GPUCSRSource *s, const GPUCSRPlan *A
   PetscCall(GPUCSRAttemptEnd(&attempt));
   PetscCheck(!ierr || ierr == PETSC_ERR_SUP, PETSC_COMM_SELF, ierr, "Format %s, kernel %s: %s", q->format, q->kernel, attempt.message);
   if (ierr) PetscCall(GPUCSRPlanDestroy(P));
-  else if (!trans) PetscCall(CheckFeatures(s, &P->features));
+  else if (!trans && w->dev->ops->separate) PetscCall(CheckFeatures(w, s, &P->features));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -439,6 +443,7 @@ static PetscErrorCode Format(Space *w, Matrix *M, const GPUCSRFormat *format, co
     PetscBool  yes, can;
     char       why[256];
 
+    if (w->special && p && Oblong(format) && !w->dev->ops->separate) continue; /* on the host all block sizes are one function */
     PetscCall((*format->ops->applicable)(&f[0], format->variant, (GPUCSRPrecision)p, &yes, why, sizeof(why)));
     if (yes && w->dev->ops->separate && k->family->available) {
       PetscCall((*k->family->available)(&yes, why, sizeof(why)));

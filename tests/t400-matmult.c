@@ -17,7 +17,7 @@
 //TEST name="standin_ranks" nsize=3 args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_format sell -mat_gpucsr_transpose_format csr -mat_gpucsr_precision mixed"
 //TEST name="aij" nsize=2 args="-mat_type aij" load=0
 //TEST name="perm" args="-mat_type aijperm" load=0
-//TEST name="malloc" nsize=2 args="-mat_gpucsr_format {} -malloc_debug -malloc_dump" loop="csr sell"
+//TEST name="malloc" nsize=2 args="-mat_gpucsr_format {} -malloc_dump" loop="csr sell"
 //TEST name="vecgpu" nsize=3 args="-vec_type gpu -vec_gpu_separate -mat_gpucsr_format {}" loop="aij sell"
 //TEST name="vecgpu" args="-vec_type gpu -mat_gpucsr_format csr -mat_gpucsr_precision {}" loop="double single"
 

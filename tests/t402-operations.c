@@ -3,7 +3,7 @@
 //TEST name="ranks4" nsize=4 args="-mat_gpucsr_format sell"
 //TEST name="assembly" nsize=2 args="-mat_gpucsr_format csr -mat_gpucsr_transpose_at_assembly"
 //TEST name="aij" nsize=3 args="-mat_type aij" load=0
-//TEST name="malloc" nsize=2 args="-mat_gpucsr_format csr -malloc_debug -malloc_dump"
+//TEST name="malloc" nsize=2 args="-mat_gpucsr_format csr -malloc_dump"
 //TEST name="vecgpu" nsize=2 args="-vec_type gpu -vec_gpu_separate -mat_gpucsr_format csr"
 //TEST name="vecgpu1" args="-vec_type gpu -vec_gpu_separate"
 

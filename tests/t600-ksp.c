@@ -3,12 +3,12 @@
 //TEST name="ranks" nsize=2 args="-mat_gpucsr_format {}" loop="aij csr"
 //TEST name="ranks4" nsize=4 args="-mat_gpucsr_format sell"
 //TEST name="ranks3" nsize=3 args="-mat_type aij" load=0
-//TEST name="malloc" args="-mat_gpucsr_format csr -malloc_debug -malloc_dump"
+//TEST name="malloc" args="-mat_gpucsr_format csr -malloc_dump"
 //TEST name="vecgpu" args="-vec_type gpu -vec_gpu_separate -mat_gpucsr_format {}" loop="aij csr"
 //TEST name="unasked" args="-vec_gpu_separate -mat_gpucsr_format csr"
 //TEST name="unasked2" nsize=2 args="-vec_gpu_separate"
 //TEST name="vecgpu2" nsize=2 args="-vec_type gpu -vec_gpu_separate"
-//TEST name="vecgpu.malloc" args="-vec_type gpu -malloc_debug -malloc_dump"
+//TEST name="vecgpu.malloc" args="-vec_type gpu -malloc_dump"
 
 /*
   PETSc's solvers and preconditioners with the type under test take the iterations they take with MATAIJ, for the same reason end, and leave a

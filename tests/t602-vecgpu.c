@@ -1,7 +1,7 @@
 //TEST name="default"
 //TEST name="ranks" nsize=2 args="-vec_gpu_separate"
 //TEST name="ranks4" nsize=4 args="-vec_gpu_separate"
-//TEST name="malloc" args="-vec_gpu_separate -malloc_debug -malloc_dump"
+//TEST name="malloc" args="-vec_gpu_separate -malloc_dump"
 
 /*
   Nonlinear problems, time steps and minimizations with vectors of type gpu take the steps they take with standard ones: the vectors of a DMDA

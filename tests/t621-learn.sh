@@ -65,6 +65,7 @@ for loss in hinge squared_hinge logistic least_squares absolute insensitive quan
   for vectors in standard gpu; do
     learn 1 -f $data/heart_scale.petsc -loss $loss -lambda 1e-2 -epsilon 1e-5 -mat_type gpucsr -tao_type gpubmrm -vec_type $vectors
   done
+  learn 1 -f $data/heart_scale.petsc -loss $loss -lambda 1e-2 -epsilon 1e-5 -mat_type aij -vector_losses
   near objective 2e-5
   rm "$tmp/json"
 done

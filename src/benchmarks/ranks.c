@@ -3,14 +3,15 @@ static char help[] = "Products and Jacobi CG over ranks, on the matrix type of y
 /*
     mpiexec -n 2 ranks -mat_type gpucsr -vec_type gpu -dll_append libpetscgpucsr.so
     mpiexec -n 2 ranks -mat_type aijcusparse -vec_type cuda -use_gpu_aware_mpi 0                in a PETSc built with CUDA
-    ranks [-cases lognormal27_64,...] [-ksp gpucg,cg] [-o FILE] [-id TEXT] [-repeats 5] [-weak]
+    ranks [-cases lognormal27_64,...] [-file NAME,...] [-file_balance entries|rows] [-ksp gpucg,cg] [-o FILE] [-id TEXT] [-repeats 5]
 
-  A plain PETSc program: it knows nothing of the library. Cases are those of spd.h, lognormal7_N, lognormal27_N and elastic_N, N points an edge, of which ranks have slabs; -weak: N for each rank, so that
-  the cube becomes one of about N size^(1/3). A product: the time of many one behind the other, of the slowest rank, its result on the device; the first is compared with MATAIJ's. An iteration: KSPSolve() to
+  A plain PETSc program: it knows nothing of the library. Cases are those of spd.h, lognormal7_N, lognormal27_N and elastic_N, N points an edge, of which ranks have slabs. With an x behind it (lognormal27_128x)
+  each rank has a cube of N points an edge, one behind the other, and the number of ranks is written behind the x: weak scaling. Files are PETSc binary, parted by entries; of them there are products
+  alone. A product: the time of many one behind the other, of the slowest rank, its result on the device; the first is compared with MATAIJ's. An inner product: the same. An iteration: KSPSolve() to
   1e-8 over its iterations, b all ones, x starts at 0. Medians.
 
   -o FILE gets one JSON object a line, times in microseconds:
-    ranks   matrix, rows, nnz, ranks, mat_type, vec_type, petsc, id; setup_us (conversion and first product), product_us, transpose_us, error (of both, over its bound); ksp, iterations, iteration_us, solve_us, reason for each of -ksp
+    ranks   matrix, rows, nnz, ranks, mat_type, vec_type, petsc, id; setup_us (conversion and first product), imbalance (entries of a rank, most over mean), product_us, transpose_us, dot_us, error (of both, over its bound); ksp, iterations, iteration_us, solve_us, reason for each of -ksp
 */
 #include <petscksp.h>
 #include <petsctime.h>
@@ -23,20 +24,28 @@ static int Less(const void *a, const void *b)
   return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b;
 }
 
-static PetscErrorCode Assemble(const char name[], PetscBool weak, Mat *A)
+/* name becomes that of the record */
+static PetscErrorCode Assemble(char name[], size_t len, Mat *A)
 {
-  static const char *const words[] = {"lognormal7_%d", "lognormal27_%d", "elastic_%d"};
-  SPD                      s       = {LOGNORMAL7, 0};
+  static const char *const words[] = {"lognormal7_%d%c", "lognormal27_%d%c", "elastic_%d%c"};
+  SPD                      s       = {LOGNORMAL7, 0, 0, 0, NULL};
   PetscInt                 n, rs, re;
   int32_t                  col[SPD_LONGEST];
-  double                   val[SPD_LONGEST];
+  double                   val[SPD_LONGEST], *table;
+  char                     weak = 0;
 
   PetscFunctionBeginUser;
   for (int k = 0; k < 3; k++)
-    if (sscanf(name, words[k], &s.m) == 1) s.kind = (SPDKind)k;
-  PetscCheck(s.m >= 2 && s.m <= 400, PETSC_COMM_WORLD, PETSC_ERR_ARG_UNKNOWN_TYPE, "-cases %s: must be lognormal7_N, lognormal27_N or elastic_N, N points an edge from 2 to 400", name);
-  if (weak) s.m = (int)(s.m * pow(size, 1.0 / 3) + 0.5);
-  n = s.m * s.m * s.m * (s.kind == ELASTIC ? 3 : 1);
+    if (sscanf(name, words[k], &s.m, &weak) >= 1) s.kind = (SPDKind)k;
+  PetscCheck(s.m >= 2 && s.m <= 400 && (!weak || weak == 'x'), PETSC_COMM_WORLD, PETSC_ERR_ARG_UNKNOWN_TYPE, "-cases %s: must be lognormal7_N, lognormal27_N or elastic_N, N points an edge from 2 to 400, or one of these and an x", name);
+  if (weak) {
+    char ranks[16];
+
+    s.depth = s.m * size;
+    PetscCall(PetscSNPrintf(ranks, sizeof(ranks), "%d", (int)size));
+    PetscCall(PetscStrlcat(name, ranks, len));
+  }
+  n = s.m * s.m * SPDDepth(&s) * (s.kind == ELASTIC ? 3 : 1);
   PetscCall(MatCreate(PETSC_COMM_WORLD, A));
   PetscCall(MatSetSizes(*A, PETSC_DECIDE, PETSC_DECIDE, n, n));
   PetscCall(MatSetType(*A, MATAIJ));
@@ -44,14 +53,67 @@ static PetscErrorCode Assemble(const char name[], PetscBool weak, Mat *A)
   PetscCall(MatSeqAIJSetPreallocation(*A, n, NULL));
   PetscCall(MatMPIAIJSetPreallocation(*A, n, NULL, n * 2 / 3, NULL));
   PetscCall(MatGetOwnershipRange(*A, &rs, &re));
+  PetscCall(SPDTable(&s, (int)rs, (int)re, &table));
   for (PetscInt r = rs; r < re; r++) {
     const PetscInt count = SPDRow(&s, (int)r, col, val);
 
     PetscCall(MatSetValues(*A, 1, &r, count, col, val, INSERT_VALUES));
   }
+  PetscCall(PetscFree(table));
   PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
   PetscCall(MatSetOption(*A, MAT_SPD, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Rows of this rank, so that each has as many entries, a row counting as one more. The lengths are what a file of PETSc binary begins with, behind four numbers */
+static PetscErrorCode Share(PetscViewer viewer, PetscInt *mine, PetscInt *n)
+{
+  PetscInt head[4], *length, first = -1, last = -1;
+  double   all = 0, sum = 0;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscViewerBinaryRead(viewer, head, 4, NULL, PETSC_INT));
+  PetscCall(PetscMalloc1(head[1], &length));
+  PetscCall(PetscViewerBinaryRead(viewer, length, head[1], NULL, PETSC_INT));
+  for (PetscInt r = 0; r < head[1]; r++) all += 1 + length[r];
+  for (PetscInt r = 0; r <= head[1]; r++) { /* the first row behind which there is the share of the ranks before */
+    if (first < 0 && sum >= all / size * rank) first = r;
+    if (last < 0 && (sum >= all / size * (rank + 1) || r == head[1])) last = r;
+    if (r < head[1]) sum += 1 + length[r];
+  }
+  if (rank == size - 1) last = head[1];
+  PetscCall(PetscFree(length));
+  *mine = last - first;
+  *n    = head[1] == head[2] ? *mine : PETSC_DECIDE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* name becomes what follows the last slash */
+static PetscErrorCode Load(char name[], size_t len, Mat *A)
+{
+  PetscInt    m = PETSC_DECIDE, n = PETSC_DECIDE;
+  char        balance[16] = "entries", *slash;
+  PetscBool   rows;
+  PetscViewer viewer;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-file_balance", balance, sizeof(balance), NULL));
+  PetscCall(PetscStrcmp(balance, "rows", &rows));
+  if (!rows) {
+    PetscCall(PetscViewerBinaryOpen(PETSC_COMM_WORLD, name, FILE_MODE_READ, &viewer));
+    PetscCall(Share(viewer, &m, &n));
+    PetscCall(PetscViewerDestroy(&viewer));
+  }
+  PetscCall(MatCreate(PETSC_COMM_WORLD, A));
+  PetscCall(MatSetType(*A, MATAIJ));
+  PetscCall(MatSetSizes(*A, m, n, PETSC_DECIDE, PETSC_DECIDE));
+  PetscCall(PetscViewerBinaryOpen(PETSC_COMM_WORLD, name, FILE_MODE_READ, &viewer));
+  PetscCall(MatLoad(*A, viewer));
+  PetscCall(PetscViewerDestroy(&viewer));
+  PetscCall(PetscStrrchr(name, '/', &slash));
+  if (slash != name) PetscCall(PetscMemmove(name, slash, strlen(slash) + 1));
+  (void)len;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -99,15 +161,41 @@ static PetscErrorCode Time(Mat A, PetscBool transpose, int repeats, Vec x, Vec y
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The largest difference to MATAIJ's product, over 32 eps times the largest sum of absolute products in a row, or in a column, which is as large */
+/* Microseconds of an inner product, whose result the host has each time */
+static PetscErrorCode TimeDot(int repeats, Vec x, double *us)
+{
+  const int      many  = 200;
+  double         t[64] = {0};
+  PetscScalar    dot;
+  PetscLogDouble t0;
+  Vec            y;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicate(x, &y));
+  PetscCall(VecSet(y, 1.0));
+  for (int k = -1; k < repeats; k++) {
+    PetscCallMPI(MPI_Barrier(PETSC_COMM_WORLD));
+    PetscCall(PetscTime(&t0));
+    for (int q = 0; q < many; q++) PetscCall(VecDot(x, y, &dot));
+    PetscCall(Seconds(t0, &t[PetscMax(k, 0)]));
+  }
+  qsort(t, (size_t)repeats, sizeof(*t), Less);
+  *us = 1e6 * t[repeats / 2] / many;
+  PetscCall(VecDestroy(&y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The largest difference to MATAIJ's product, over 32 eps times the largest sum of absolute products in a row, or in a column */
 static PetscErrorCode Compare(Mat A, Mat R, Vec x, Vec y, double *error)
 {
   Vec       rx, ry;
-  PetscReal norm, bound;
+  PetscReal norm, bound, columns;
 
   PetscFunctionBeginUser;
   PetscCall(MatCreateVecs(R, &rx, &ry));
   PetscCall(MatNorm(R, NORM_INFINITY, &bound));
+  PetscCall(MatNorm(R, NORM_1, &columns));
+  bound  = PetscMax(bound, columns);
   *error = 0;
 
   for (int k = 0; k < 2; k++) {
@@ -172,22 +260,28 @@ static PetscErrorCode Solve(Mat A, const char type[], int repeats, Vec x, Vec b,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Case(const char name[], PetscBool weak, const char type[], const char vtype[], char *ksp[], PetscInt nksp, int repeats, FILE *out, const char id[])
+static PetscErrorCode Case(const char which[], PetscBool file, const char type[], const char vtype[], char *ksp[], PetscInt nksp, int repeats, FILE *out, const char id[])
 {
   Mat            R, A;
   Vec            x, y;
-  MatInfo        info;
-  double         us[2], error = 0, setup;
+  MatInfo        info, most;
+  double         us[2], dot = 0, error = 0, setup, imbalance;
   PetscReal      norm;
   PetscLogDouble t0;
   PetscInt       m;
   MatType        mattype;
   VecType        vectype;
-  char           version[128];
+  char           version[128], name[PETSC_MAX_PATH_LEN];
 
   PetscFunctionBeginUser;
-  PetscCall(Assemble(name, weak, &R));
+  PetscCall(PetscStrncpy(name, which, sizeof(name)));
+  if (file) {
+    PetscCall(Load(name, sizeof(name), &R));
+    nksp = 0;
+  } else PetscCall(Assemble(name, sizeof(name), &R));
   PetscCall(MatGetInfo(R, MAT_GLOBAL_SUM, &info));
+  PetscCall(MatGetInfo(R, MAT_GLOBAL_MAX, &most));
+  imbalance = (double)most.nz_used * size / PetscMax(1, (double)info.nz_used);
   PetscCall(MatGetSize(R, &m, NULL));
   PetscCallMPI(MPI_Barrier(PETSC_COMM_WORLD));
   PetscCall(PetscTime(&t0));
@@ -212,14 +306,15 @@ static PetscErrorCode Case(const char name[], PetscBool weak, const char type[],
   PetscCall(Compare(A, R, x, y, &error));
   PetscCheck(error <= 1, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: products differ from MATAIJ's by %g times the bound", name, error);
   for (int k = 0; k < 2; k++) PetscCall(Time(A, (PetscBool)k, repeats, x, y, &us[k]));
+  PetscCall(TimeDot(repeats, x, &dot));
   PetscCall(MatGetType(A, &mattype));
   PetscCall(VecGetType(x, &vectype));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-16s %d ranks  %-14s %-9s  set-up %9.0f us  A x %8.2f us  A^T x %8.2f us  an iteration, us:", name, (int)size, mattype, vectype, 1e6 * setup, us[0], us[1]));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-16s %d ranks  %-14s %-9s  set-up %9.0f us  A x %8.2f us  A^T x %8.2f us  x'y %6.2f us  an iteration, us:", name, (int)size, mattype, vectype, 1e6 * setup, us[0], us[1], dot));
   PetscCall(PetscGetVersion(version, sizeof(version)));
   for (PetscInt k = 0; k < PetscMax(1, nksp); k++) {
     if (out)
-      fprintf(out, "{\"record\": \"ranks\", \"matrix\": \"%s\", \"rows\": %d, \"nnz\": %.0f, \"ranks\": %d, \"mat_type\": \"%s\", \"vec_type\": \"%s\", \"petsc\": \"%.60s\", \"id\": \"%s\", \"setup_us\": %.10g, \"product_us\": %.10g, \"transpose_us\": %.10g, \"error\": %.3g", name, (int)m,
-              info.nz_used, (int)size, mattype, vectype, version, id, 1e6 * setup, us[0], us[1], error);
+      fprintf(out, "{\"record\": \"ranks\", \"matrix\": \"%s\", \"rows\": %d, \"nnz\": %.0f, \"ranks\": %d, \"mat_type\": \"%s\", \"vec_type\": \"%s\", \"petsc\": \"%.60s\", \"id\": \"%s\", \"setup_us\": %.10g, \"imbalance\": %.4g, \"product_us\": %.10g, \"transpose_us\": %.10g, \"dot_us\": %.10g, \"error\": %.3g", name, (int)m,
+              info.nz_used, (int)size, mattype, vectype, version, id, 1e6 * setup, imbalance, us[0], us[1], dot, error);
     if (nksp) PetscCall(Solve(A, ksp[k], repeats, x, y, out));
     if (out) fprintf(out, "}\n");
   }
@@ -233,10 +328,10 @@ static PetscErrorCode Case(const char name[], PetscBool weak, const char type[],
 
 int main(int argc, char **argv)
 {
-  char       *cases[16], *ksp[4], type[64] = MATAIJ, vtype[64] = "", name[PETSC_MAX_PATH_LEN] = "", id[64] = "unknown";
-  const char *usual[] = {"lognormal27_64", "lognormal27_128", "lognormal27_200"};
-  PetscInt    n = 16, nksp = 4, repeats = 5;
-  PetscBool   set, kspset, weak         = PETSC_FALSE;
+  char       *cases[16], *files[16], *ksp[4], type[64] = MATAIJ, vtype[64] = "", name[PETSC_MAX_PATH_LEN] = "", id[64] = "unknown";
+  const char *usual[] = {"lognormal27_64", "lognormal27_128", "lognormal27_200", "lognormal7_200", "elastic_64", "lognormal27_128x"};
+  PetscInt    n = 16, nfiles = 16, nksp = 4, repeats = 5;
+  PetscBool   set, fileset, kspset;
   FILE       *out = NULL;
 
   PetscFunctionBeginUser;
@@ -249,20 +344,25 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetString(NULL, NULL, "-o", name, sizeof(name), NULL));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-id", id, sizeof(id), NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-repeats", &repeats, NULL));
-  PetscCall(PetscOptionsGetBool(NULL, NULL, "-weak", &weak, NULL));
   PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-cases", cases, &n, &set));
+  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-file", files, &nfiles, &fileset));
+  if (!fileset) nfiles = 0;
   PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-ksp", ksp, &nksp, &kspset));
   PetscCheck(repeats >= 1 && repeats <= 64, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-repeats must be from 1 to 64");
   if (!set)
-    for (n = 0; n < 3; n++) PetscCall(PetscStrallocpy(usual[n], &cases[n]));
+    for (n = 0; n < (fileset ? 0 : 6); n++) PetscCall(PetscStrallocpy(usual[n], &cases[n]));
   if (!kspset) nksp = 0;
   if (name[0] && !rank) {
     out = fopen(name, "a");
     PetscCheck(out, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "-o %s: cannot be written", name);
   }
   for (PetscInt k = 0; k < n; k++) {
-    PetscCall(Case(cases[k], weak, type, vtype, ksp, nksp, (int)repeats, out, id));
+    PetscCall(Case(cases[k], PETSC_FALSE, type, vtype, ksp, nksp, (int)repeats, out, id));
     PetscCall(PetscFree(cases[k]));
+  }
+  for (PetscInt k = 0; k < nfiles; k++) {
+    PetscCall(Case(files[k], PETSC_TRUE, type, vtype, ksp, nksp, (int)repeats, out, id));
+    PetscCall(PetscFree(files[k]));
   }
   for (PetscInt k = 0; k < nksp; k++) PetscCall(PetscFree(ksp[k]));
   if (out) fclose(out);

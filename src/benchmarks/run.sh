@@ -75,6 +75,7 @@ if has ranks; then
     go ranks ${MPIEXEC:-mpiexec} -n "$n" "$build/bench/ranks" -mat_type gpucsr -vec_type gpu -ksp gpucg,cg -dll_append "$build/lib/libpetscgpucsr.so"
     [ -z "$cudabuild" ] || go ranks ${MPIEXEC:-mpiexec} -n "$n" "$cudabuild/bench/ranks" -mat_type aijcusparse -vec_type cuda -use_gpu_aware_mpi 0 -ksp cg
   done
+  command -v python3 >/dev/null && python3 "$here/ranks.py" -o "$out" "$out/bench.jsonl" | tee "$out/ranks.md"
 fi
 rm -rf "$out/unpacked"
 

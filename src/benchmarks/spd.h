@@ -20,9 +20,17 @@ typedef enum {
 } SPDKind;
 
 typedef struct {
-  SPDKind kind;
-  int     m; /* points an edge */
+  SPDKind       kind;
+  int           m;     /* points an edge */
+  int           depth; /* planes of m by m points, 0: as many as make a cube */
+  int           first; /* point that the table below begins with */
+  const double *table; /* coefficients of the points that rows will ask for, see SPDTable(); NULL: computed each time */
 } SPD;
+
+static inline int SPDDepth(const SPD *s)
+{
+  return s->depth ? s->depth : s->m;
+}
 
 #define SPD_LONGEST 160
 
@@ -32,9 +40,29 @@ static inline double SPDCoefficient(int p)
   return exp(sqrt(-2 * log(1 - SyntheticUniform(51, (uint64_t)p, 0))) * cos(2 * 3.14159265358979323846 * SyntheticUniform(51, (uint64_t)p, 1)));
 }
 
-static inline double SPDMean(int p, int q)
+static inline double SPDLook(const SPD *s, int p)
 {
-  const double a = SPDCoefficient(p), b = SPDCoefficient(q);
+  return s->table ? s->table[p - s->first] : SPDCoefficient(p);
+}
+
+/* For rows rs to re - 1: a point is met by 27 rows, and costs as much as all else in one. The table is to be freed */
+static inline PetscErrorCode SPDTable(SPD *s, int rs, int re, double **table)
+{
+  const int dofs = s->kind == ELASTIC ? 3 : 1, plane = s->m * s->m, all = plane * SPDDepth(s), reach = plane + s->m + 1;
+  const int first = PetscMax(0, rs / dofs - reach), last = PetscMin(all, (re - 1) / dofs + 1 + reach);
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc1(PetscMax(1, last - first), table));
+#pragma omp parallel for
+  for (int p = first; p < last; p++) (*table)[p - first] = SPDCoefficient(p);
+  s->first = first;
+  s->table = *table;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline double SPDMean(const SPD *s, int p, int q)
+{
+  const double a = SPDLook(s, p), b = SPDLook(s, q);
 
   return 2 * a * b / (a + b);
 }
@@ -50,7 +78,7 @@ static inline int SPDRow(const SPD *s, int r, int32_t *col, double *val)
     for (int dy = -reach; dy <= reach; dy++)
       for (int dx = -reach; dx <= reach; dx++) {
         const int q = ((z + dz) * m + y + dy) * m + x + dx, d[3] = {dx, dy, dz};
-        const int in = x + dx >= 0 && y + dy >= 0 && z + dz >= 0 && x + dx < m && y + dy < m && z + dz < m;
+        const int in = x + dx >= 0 && y + dy >= 0 && z + dz >= 0 && x + dx < m && y + dy < m && z + dz < SPDDepth(s);
 
         if (s->kind == LOGNORMAL7 && abs(dx) + abs(dy) + abs(dz) > 1) continue;
         if (s->kind == GRAPH && !in) continue;
@@ -70,7 +98,7 @@ static inline int SPDRow(const SPD *s, int r, int32_t *col, double *val)
           val[count++] = -exp(-far);
           sum[0] += exp(-far);
         } else {
-          const double w = in ? SPDMean(p, q) : SPDCoefficient(p);
+          const double w = in ? SPDMean(s, p, q) : SPDLook(s, p);
 
           for (int k = 0; k < dofs; k++) {
             const double part = dofs == 1 ? w : w * ((double)d[r % 3] * d[k] / (dx * dx + dy * dy + dz * dz) + (k == r % 3 ? 0.1 : 0));
@@ -89,7 +117,7 @@ static inline int SPDRow(const SPD *s, int r, int32_t *col, double *val)
 static inline PetscErrorCode SPDCreate(const SPD *s, int *m, int32_t **i, PetscInt **j, PetscScalar **a)
 {
   PetscFunctionBeginUser;
-  *m = s->m * s->m * s->m * (s->kind == ELASTIC ? 3 : 1);
+  *m = s->m * s->m * SPDDepth(s) * (s->kind == ELASTIC ? 3 : 1);
   PetscCall(PetscMalloc1(*m + 1, i));
   (*i)[0] = 0;
 #pragma omp parallel for schedule(dynamic, 1024)

@@ -5,4 +5,5 @@
 */
 GPUCSR_DEBUG(standin)
 GPUCSR_DEBUG(defer)
+GPUCSR_DEBUG(delay)
 GPUCSR_DEBUG(fault)

@@ -4,29 +4,33 @@
 #
 #   tests/fuzz/sequences.sh [BUILD [SEQUENCES [BACKEND]]]        build, 20000 a set-up, host      (make fuzz FUZZ=20000 BACKEND=cuda)
 #
-# A set-up a line: ranks, then options. Each gets a seed of its own, and says when it is done; the last line counts.
+# A set-up a line: ranks, then options. Each gets a seed of its own, and says when it is done; the last line counts. JOBS of them run at once, 1 unless told; SEED is the first one's seed.
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 2
 build=${1:-build} sequences=${2:-20000} backend=${3:-host} seed=${SEED:-$RANDOM}
 read -ra launcher <<<"${MPIEXEC:-mpiexec --allow-run-as-root --oversubscribe}"
-lib=$(realpath "$build")/lib/libpetscgpucsr.so passed=0 failed=0 total=0
+lib=$(realpath "$build")/lib/libpetscgpucsr.so
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
-log=$(mktemp) && trap 'rm -f "$log"' EXIT
-while read -r ranks options; do
-  launch=()
-  count=$sequences
-  if [ "$ranks" != 1 ]; then
-    launch=("${launcher[@]}" -n "$ranks")
-    count=$((sequences / 10))
-  fi
-  seed=$((seed + 1))
+tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
+
+# one RANKS COUNT SEED OPTIONS
+one() {
+  local launch=() log=$tmp/$3
+  if [ "$1" != 1 ]; then launch=("${launcher[@]}" -n "$1"); fi
   # shellcheck disable=SC2086 # options are words
-  if PETSC_OPTIONS="-dll_append $lib -mat_gpucsr_backend $backend $options" "${launch[@]}" "$build/tests/t450-sequences" -sequences "$count" -seed $seed >"$log" 2>/dev/null </dev/null && [ ! -s "$log" ]; then
-    passed=$((passed + 1)) total=$((total + count))
-    echo "$count sequences, $ranks ranks, seed $seed: $options"
+  if PETSC_OPTIONS="-dll_append $lib -mat_gpucsr_backend $backend $4" "${launch[@]}" "$build/tests/t450-sequences" -sequences "$2" -seed "$3" >"$log" 2>/dev/null </dev/null && [ ! -s "$log" ]; then
+    echo "$2" >"$log.passed"
+    echo "$2 sequences, $1 ranks, seed $3: $4"
   else
-    failed=$((failed + 1))
-    echo "FAILED with $ranks ranks, seed $seed: $options" && cat "$log"
+    touch "$log.failed"
+    echo "FAILED with $1 ranks, seed $3: $4" && cat "$log"
   fi
+}
+
+while read -r ranks options; do
+  seed=$((seed + 1)) count=$sequences
+  if [ "$ranks" != 1 ]; then count=$((sequences / 10)); fi
+  while (($(jobs -rp | wc -l) >= ${JOBS:-1})); do wait -n; done
+  one "$ranks" "$count" "$seed" "$options" &
 done <<END
 1 -vec_type standard
 1 -vec_type gpu -vec_gpu_separate
@@ -46,6 +50,8 @@ done <<END
 3 -mat_gpucsr_format sell -vec_gpu_separate
 3 -vec_type gpu -vec_gpu_separate
 END
-echo "$total sequences"
-echo "$passed passed, $failed failed"
+wait
+failed=$(find "$tmp" -name '*.failed' | wc -l)
+cat "$tmp"/*.passed 2>/dev/null | awk '{ n += $1 } END { print n + 0, "sequences" }'
+echo "$(find "$tmp" -name '*.passed' | wc -l) passed, $failed failed"
 ((failed == 0))

@@ -140,21 +140,42 @@ static PetscErrorCode MatchLabels(const Learner *l, Vec y, const char file[])
   PetscFunctionReturn(0);
 }
 
+/* The weight vector at hand, by one method or, where it leaves a rest, by several */
+static PetscErrorCode LearnClass(Learner *l, Method method, Outcome *out)
+{
+  Rest      rest = {PETSC_TRUE, -PETSC_MAX_REAL, 0};
+  PetscBool dual;
+
+  PetscFunctionBeginUser;
+  PetscCall(HasDual(l, &dual));
+  if (method == METHOD_NEWTON) {
+    PetscCall(LearnNewton(l, out));
+    PetscFunctionReturn(0);
+  }
+  if (method == METHOD_BUNDLE) PetscCall(LearnBundle(l, &rest, out));
+  if (rest.left && method != METHOD_INTERIOR && dual) PetscCall(LearnDual(l, &rest, out));
+  if (rest.left) PetscCall(LearnInterior(l, &rest, out));
+  PetscFunctionReturn(0);
+}
+
 /* All weight vectors for this lambda, from what they are */
 static PetscErrorCode Learn(Learner *l, PetscReal lambda, Outcome *out)
 {
-  PetscBool type, newton;
+  Method    method = l->settings->method;
+  PetscBool type, dual;
 
   PetscFunctionBeginUser;
   PetscCall(PetscMemzero(out, sizeof(*out)));
+  PetscCall(HasDual(l, &dual));
+  PetscCheck(method != METHOD_DUAL || dual, PETSC_COMM_WORLD, PETSC_ERR_SUP, "-method dual is for one process, and rows and vectors in its memory");
   PetscCall(PetscOptionsHasName(NULL, NULL, "-tao_type", &type));
-  newton         = (PetscBool)(l->settings->method == METHOD_NEWTON || (l->settings->method == METHOD_AUTO && l->loss->curvature && !type));
+  if (method == METHOD_AUTO) method = l->loss->curvature && !type ? METHOD_NEWTON : METHOD_BUNDLE;
   out->converged = PETSC_TRUE;
   out->method    = "newton";
   l->lambda      = lambda;
   for (PetscInt j = 0; j < l->k; j++) {
     PetscCall(LearnerClass(l, j));
-    PetscCall((newton ? LearnNewton : LearnBundle)(l, out));
+    PetscCall(LearnClass(l, method, out));
   }
   PetscFunctionReturn(0);
 }

@@ -5,6 +5,7 @@
   One that is the device's own work (a cycle of multigrid, triangular solves) is a row of kind GPUKSP_PC_APART with its own apply(): graphs have it inside.
 */
 #include "gpukspimpl.h"
+#include "../../pc/impls/blocks/pcblocks.h"
 #include "../../pc/impls/mg/cycle.h"
 
 /* Blocks of the largest size that a step multiplies with */
@@ -72,7 +73,7 @@ static PetscErrorCode ReadDiagonal(KSP ksp, KSP_GPU *k, Vec unit, Vec diagonal)
 
   PetscFunctionBegin;
   PetscCall(VecSet(unit, 1.0));
-  PetscCall(PCApply(ksp->pc, unit, diagonal));
+  PetscCall(GPUMGPCApply(ksp, unit, diagonal));
   PetscCall(VecGetArrayRead(diagonal, &d));
   PetscCall(GPUCSRUpload(k->dev, k->numbers.p, GPUCSR_DOUBLE, d, GPUCSR_DOUBLE, (size_t)k->n, PETSC_FALSE, k->dev->stream, NULL));
   PetscCall(VecRestoreArrayRead(diagonal, &d));
@@ -91,7 +92,7 @@ static PetscErrorCode ReadBlocks(KSP ksp, KSP_GPU *k, Vec unit, Vec column, doub
     PetscCall(VecGetArrayWrite(unit, &u));
     for (int i = 0; i < k->n; i++) u[i] = i % bs == j;
     PetscCall(VecRestoreArrayWrite(unit, &u));
-    PetscCall(PCApply(ksp->pc, unit, column));
+    PetscCall(GPUMGPCApply(ksp, unit, column));
     PetscCall(VecGetArrayRead(column, &c));
     for (int i = 0; i < k->n; i++) rows[(size_t)i * (size_t)bs + (size_t)j] = PetscRealPart(c[i]);
     PetscCall(VecRestoreArrayRead(column, &c));
@@ -171,24 +172,17 @@ static PetscErrorCode ApplyCycle(KSP_GPU *k, const double *r, double *z, PetscBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The factor whose solves are all that the PC does; NULL: it has none, or does more. A single block of PCBJACOBI is that of its own PC */
+/* The factor whose solves are all that the PC does; NULL: it has none, or does more */
 static PetscErrorCode FactorOf(PC pc, Mat *F)
 {
-  PetscBool factor, blocks, preonly;
-  KSP      *sub;
-  PetscInt  n;
+  PetscBool blocks;
 
   PetscFunctionBegin;
   PetscCall(PCSetUp(pc)); /* KSPSetUp() has not done it where the PC has got another type since */
   PetscCall(PCSetUpOnBlocks(pc));
-  *F = NULL;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)pc, &factor, PCILU, PCICC, PCLU, PCCHOLESKY, ""));
-  PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCBJACOBI, &blocks));
-  if (factor) PetscCall(PCFactorGetMatrix(pc, F));
-  if (!blocks) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCBJacobiGetSubKSP(pc, &n, NULL, &sub));
-  PetscCall(PetscObjectTypeCompare((PetscObject)sub[0], KSPPREONLY, &preonly));
-  if (n == 1 && preonly) PetscCall(FactorOf(sub[0]->pc, F));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)pc, &blocks, PCBJACOBI, PCASM, ""));
+  if (blocks) PetscCall(PCBlocksFactor_Private(pc, F));
+  else PetscCall(PCFactorGetMatrix(pc, F));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -247,6 +241,7 @@ static const GPUKSPPC list[] = {
   {PCLU,       GPUKSP_PC_APART,    PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
   {PCCHOLESKY, GPUKSP_PC_APART,    PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
   {PCBJACOBI,  GPUKSP_PC_APART,    PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
+  {PCASM,      GPUKSP_PC_APART,    PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
 };
 static const GPUKSPPC any = {NULL, GPUKSP_PC_ANY, PETSC_FALSE, PETSC_FALSE, Always, NULL, NULL};
 
@@ -334,7 +329,7 @@ PetscErrorCode GPUKSPPCDiagonal(KSP ksp, KSP_GPU *k)
   PetscCall(VecDuplicate(ksp->vec_sol, &unit));
   PetscCall(PetscMemzero(&k->diagonalkey, sizeof(k->diagonalkey)));
   ierr = VecSet(unit, 1.0);
-  if (!ierr) ierr = PCApply(ksp->pc, unit, k->diagonal);
+  if (!ierr) ierr = GPUMGPCApply(ksp, unit, k->diagonal);
   PetscCall(VecDestroy(&unit));
   PetscCall(ierr);
   k->diagonalkey = key;

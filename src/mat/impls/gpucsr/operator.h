@@ -60,4 +60,27 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorVecRestore_Private(const GPUCSROpe
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorDevice_Private(Mat F, GPUCSRDevice *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorSolveArrays_Private(Mat F, const double *b, double *x);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorSolveVecs_Private(Mat F, Vec b, Vec x, PetscBool *done);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorCheck_Private(Mat F);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorDescribe_Private(Mat F, PetscViewer);
+
+/* ---- factors of blocks, made and solved with together (factor/together.c) ---- */
+
+typedef struct {
+  PetscInt     n;
+  Mat          F;   /* of the block diagonal matrix of all; NULL: there is none */
+  PetscInt64  *key; /* what it was made from */
+  PetscInt    *i, *j;
+  PetscScalar *a; /* of that matrix */
+} GPUCSRFactors;
+
+/* Blocks that overlap, of vectors of n entries: which each has, and those of its solution that count; the second NULL: all. NULL: they follow each other */
+typedef struct {
+  PetscInt n;
+  IS      *is, *counted;
+} GPUCSROverlap;
+
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorPutOff_Private(PetscBool);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorWasPutOff_Private(Mat F, PetscBool *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorsTogether_Private(PetscInt n, const Mat F[], const GPUCSROverlap *, GPUCSRFactors *, PetscBool *ok, char why[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUCSRFactorsDestroy(GPUCSRFactors *);

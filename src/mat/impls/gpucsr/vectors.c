@@ -12,13 +12,11 @@
   #include <petscdevice.h>
 #endif
 
-/* One of the matrix' vectors */
-static PetscErrorCode CreateVec(Mat A, PetscLayout map, PetscInt bs, Vec *v)
+static PetscErrorCode SetUpVec(Mat A, PetscLayout map, PetscInt bs, Vec *v)
 {
   PetscBool device = ((Mat_GPUCSR *)A->spptr)->devicevectors, same[2];
 
   PetscFunctionBegin;
-  if (!v) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCheck(map->n >= 0, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONGSTATE, "The layout of the matrix is not set up yet");
   PetscCall(VecCreate(PetscObjectComm((PetscObject)A), v));
   PetscCall(VecSetSizes(*v, map->n, PETSC_DETERMINE));
@@ -37,15 +35,30 @@ static PetscErrorCode CreateVec(Mat A, PetscLayout map, PetscInt bs, Vec *v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* One of the matrix' vectors; none that is not whole, which PETSc would take for one when it comes again */
+static PetscErrorCode CreateVec(Mat A, PetscLayout map, PetscInt bs, Vec *v)
+{
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  if (!v) PetscFunctionReturn(PETSC_SUCCESS);
+  *v   = NULL;
+  ierr = SetUpVec(A, map, bs, v);
+  if (ierr) PetscCall(VecDestroy(v));
+  PetscFunctionReturn(ierr);
+}
+
 PetscErrorCode MatCreateVecs_GPUCSR(Mat A, Vec *right, Vec *left)
 {
-  PetscInt rbs, cbs;
+  PetscInt       rbs, cbs;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(MatGetBlockSizes(A, &rbs, &cbs));
   PetscCall(CreateVec(A, A->cmap, cbs, right));
-  PetscCall(CreateVec(A, A->rmap, rbs, left));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  ierr = CreateVec(A, A->rmap, rbs, left);
+  if (ierr && right) PetscCall(VecDestroy(right));
+  PetscFunctionReturn(ierr);
 }
 
 /* Before 3.20 PETSc does not tell which stream its vectors are worked on: there they come to us by way of the host */

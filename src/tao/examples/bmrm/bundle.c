@@ -6,7 +6,9 @@
 #include "learn.h"
 #include <unistd.h>
 
-#define NEAR 0.1 /* how far from the best weights towards the new ones the next plane is taken: Franc and Sonnenburg's value */
+#define LONG  1000 /* products that an interior point method is thought to take */
+#define SHORT 30   /* products that as many passes along the coordinates of the dual problem are thought to cost */
+#define NEAR  0.1  /* how far from the best weights towards the new ones the next plane is taken: Franc and Sonnenburg's value */
 
 static PetscErrorCode Objective(Learner *l, Vec w, PetscReal risk, PetscReal *value)
 {
@@ -98,19 +100,32 @@ PetscErrorCode Progress(const Learner *l, PetscInt iteration, PetscReal objectiv
   #define TaoMonitorSet TaoSetMonitor
 #endif
 
+/*
+  An iteration costs two products, and those with all planes, whose number grows. When this has come to what another method may take, the rest is left to that. An interior point method takes products too,
+  and more of them: it has to be the planes that cost much
+*/
 static PetscErrorCode Monitor(Tao tao, void *ctx)
 {
+  const Learner     *l = (const Learner *)ctx;
   PetscInt           it;
-  PetscReal          f, gap;
+  PetscReal          f, gap, planes, products;
+  PetscBool          dual;
   TaoConvergedReason reason;
+  MatInfo            info;
 
   PetscFunctionBeginUser;
   PetscCall(TaoGetSolutionStatus(tao, &it, &f, &gap, NULL, NULL, &reason));
-  PetscCall(Progress((const Learner *)ctx, it, f, gap, PETSC_FALSE));
+  PetscCall(Progress(l, it, f, gap, PETSC_FALSE));
+  if (l->settings->method != METHOD_AUTO || !l->loss->interior) PetscFunctionReturn(0);
+  PetscCall(MatGetInfo(l->data.X, MAT_GLOBAL_SUM, &info));
+  PetscCall(HasDual(l, &dual));
+  planes   = (PetscReal)it * (PetscReal)it * (PetscReal)l->columns;
+  products = 2 * (PetscReal)it * info.nz_used;
+  if (dual ? products + planes > SHORT * info.nz_used : planes > LONG * info.nz_used) PetscCall(TaoSetConvergedReason(tao, TAO_DIVERGED_USER));
   PetscFunctionReturn(0);
 }
 
-PetscErrorCode LearnBundle(Learner *l, Outcome *out)
+PetscErrorCode LearnBundle(Learner *l, Rest *rest, Outcome *out)
 {
   const Settings    *o = l->settings;
   Tao                tao;
@@ -148,6 +163,14 @@ PetscErrorCode LearnBundle(Learner *l, Outcome *out)
   if (b.value < PETSC_MAX_REAL) {
     value = b.value;
     PetscCall(VecCopy(b.best, w));
+  }
+  rest->left       = (PetscBool)(reason == TAO_DIVERGED_USER);
+  rest->lower      = value - gap;
+  rest->iterations = its;
+  if (rest->left) {
+    PetscCall(VecDestroy(&b.best));
+    PetscCall(TaoDestroy(&tao));
+    PetscFunctionReturn(0);
   }
   PetscCall(Progress(l, its, value, gap, PETSC_TRUE));
   out->objective += value;

@@ -31,7 +31,9 @@ typedef enum {
 typedef enum {
   METHOD_AUTO,
   METHOD_BUNDLE,
-  METHOD_NEWTON
+  METHOD_NEWTON,
+  METHOD_INTERIOR,
+  METHOD_DUAL
 } Method;
 
 typedef struct {
@@ -41,7 +43,7 @@ typedef struct {
   PetscReal      share, epsilon, absolute, bias, lambda[MAX_LAMBDAS];
   PetscReal      weighted[MAX_CLASSES], weight[MAX_CLASSES]; /* labels that have a weight, and the weights */
   PetscInt       seed, folds, nlambdas, nweights, maxits;
-  PetscBool      check, times, progress;
+  PetscBool      check, times, progress, vectors;
 } Settings;
 
 extern PetscErrorCode GetSettings(Settings *, const Loss **, PetscReal *parameter);
@@ -108,9 +110,28 @@ extern PetscErrorCode Curvature(Learner *, Vec s, Vec h);
 extern PetscErrorCode SearchLine(Learner *, PetscReal linear, PetscReal square, PetscReal tol, PetscReal *step, PetscReal *risk);
 extern PetscErrorCode CheckRisk(Learner *, PetscInt seed);
 
-/* newton.c, bundle.c: minimise for the weight vector at hand, from its value; what it came to is added to the outcome */
+/* A truncated Newton method: newton.c */
+typedef struct {
+  Vec g, p, r, z, q, h, xp, xq; /* gradient; step; of conjugate gradients; second derivatives; X p, X q */
+} Newton;
+
+extern PetscErrorCode NewtonCreate(Learner *, Newton *);
+extern PetscErrorCode NewtonDestroy(Newton *);
+extern PetscErrorCode NewtonSolve(Learner *, Newton *, PetscReal want, PetscReal residual, PetscReal *decrease);
+
+/* What a method leaves to the next one */
+typedef struct {
+  PetscBool left;  /* the optimum was not met, and nothing was added to the outcome */
+  PetscReal lower; /* a bound of the optimum */
+  PetscInt  iterations;
+} Rest;
+
+/* newton.c, bundle.c, dual.c, interior.c: minimise for the weight vector at hand; what it came to is added to the outcome. The first two begin at its value, the others at zero */
 extern PetscErrorCode LearnNewton(Learner *, Outcome *);
-extern PetscErrorCode LearnBundle(Learner *, Outcome *);
+extern PetscErrorCode LearnBundle(Learner *, Rest *, Outcome *);
+extern PetscErrorCode HasDual(const Learner *, PetscBool *);
+extern PetscErrorCode LearnDual(Learner *, Rest *, Outcome *);
+extern PetscErrorCode LearnInterior(Learner *, Rest *, Outcome *);
 extern PetscErrorCode Progress(const Learner *, PetscInt iteration, PetscReal objective, PetscReal gap, PetscBool last);
 
 /* ---- models: model.c */

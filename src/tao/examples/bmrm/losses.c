@@ -445,17 +445,17 @@ PetscErrorCode RankedPairs(PetscInt n, const PetscScalar s[], const PetscScalar 
 }
 
 const Loss losses[] = {
-  {"hinge",         "L2R_L1LOSS_SVC_DUAL", LABELS_CLASSES, NULL,           0,   HingeRows,        HingeVectors,        NULL,                  NULL       },
-  {"squared_hinge", "L2R_L2LOSS_SVC",      LABELS_CLASSES, NULL,           0,   SquaredHingeRows, SquaredHingeVectors, SquaredHingeCurvature, NULL       },
-  {"logistic",      "L2R_LR",              LABELS_CLASSES, NULL,           0,   LogisticRows,     LogisticVectors,     LogisticCurvature,     NULL       },
-  {"roc",           "L2R_L1LOSS_SVC_DUAL", LABELS_CLASSES, NULL,           0,   NULL,             NULL,                NULL,                  ROCAreaLoss},
-  {"f1",            "L2R_L1LOSS_SVC_DUAL", LABELS_CLASSES, NULL,           0,   NULL,             NULL,                NULL,                  F1Loss     },
-  {"rank",          "L2R_L2LOSS_SVR",      LABELS_RANKS,   NULL,           0,   NULL,             NULL,                NULL,                  RankLoss   },
-  {"least_squares", "L2R_L2LOSS_SVR",      LABELS_TARGETS, NULL,           0,   LeastSquaresRows, LeastSquaresVectors, LeastSquaresCurvature, NULL       },
-  {"absolute",      "L2R_L2LOSS_SVR",      LABELS_TARGETS, NULL,           0,   InsensitiveRows,  InsensitiveVectors,  NULL,                  NULL       },
-  {"insensitive",   "L2R_L1LOSS_SVR_DUAL", LABELS_TARGETS, "-insensitive", 0.1, InsensitiveRows,  InsensitiveVectors,  NULL,                  NULL       },
-  {"quantile",      "L2R_L2LOSS_SVR",      LABELS_TARGETS, "-quantile",    0.5, QuantileRows,     QuantileVectors,     NULL,                  NULL       },
-  {NULL,            NULL,                  LABELS_TARGETS, NULL,           0,   NULL,             NULL,                NULL,                  NULL       }
+  {"hinge",         "L2R_L1LOSS_SVC_DUAL", LABELS_CLASSES, NULL,           0,   HingeRows,        HingeVectors,        NULL,                  NULL,        PETSC_TRUE },
+  {"squared_hinge", "L2R_L2LOSS_SVC",      LABELS_CLASSES, NULL,           0,   SquaredHingeRows, SquaredHingeVectors, SquaredHingeCurvature, NULL,        PETSC_FALSE},
+  {"logistic",      "L2R_LR",              LABELS_CLASSES, NULL,           0,   LogisticRows,     LogisticVectors,     LogisticCurvature,     NULL,        PETSC_FALSE},
+  {"roc",           "L2R_L1LOSS_SVC_DUAL", LABELS_CLASSES, NULL,           0,   NULL,             NULL,                NULL,                  ROCAreaLoss, PETSC_FALSE},
+  {"f1",            "L2R_L1LOSS_SVC_DUAL", LABELS_CLASSES, NULL,           0,   NULL,             NULL,                NULL,                  F1Loss,      PETSC_FALSE},
+  {"rank",          "L2R_L2LOSS_SVR",      LABELS_RANKS,   NULL,           0,   NULL,             NULL,                NULL,                  RankLoss,    PETSC_FALSE},
+  {"least_squares", "L2R_L2LOSS_SVR",      LABELS_TARGETS, NULL,           0,   LeastSquaresRows, LeastSquaresVectors, LeastSquaresCurvature, NULL,        PETSC_FALSE},
+  {"absolute",      "L2R_L2LOSS_SVR",      LABELS_TARGETS, NULL,           0,   InsensitiveRows,  InsensitiveVectors,  NULL,                  NULL,        PETSC_FALSE},
+  {"insensitive",   "L2R_L1LOSS_SVR_DUAL", LABELS_TARGETS, "-insensitive", 0.1, InsensitiveRows,  InsensitiveVectors,  NULL,                  NULL,        PETSC_FALSE},
+  {"quantile",      "L2R_L2LOSS_SVR",      LABELS_TARGETS, "-quantile",    0.5, QuantileRows,     QuantileVectors,     NULL,                  NULL,        PETSC_FALSE},
+  {NULL,            NULL,                  LABELS_TARGETS, NULL,           0,   NULL,             NULL,                NULL,                  NULL,        PETSC_FALSE}
 };
 
 /* ---- quality of scores ---- */

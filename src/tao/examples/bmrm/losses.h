@@ -25,6 +25,7 @@ typedef struct {
   PetscErrorCode (*curvature)(Vec c);                                                   /* slopes become second derivatives; NULL for a loss that is not smooth */
   /* loss of all n rows together; c[i] becomes its slope by the score of row i */
   PetscErrorCode (*together)(PetscInt n, const PetscScalar s[], const PetscScalar y[], const PetscScalar query[], PetscScalar c[], PetscReal *value);
+  PetscBool interior; /* do the methods for the hinge alone know it? */
 } Loss;
 
 extern const Loss     losses[]; /* up to one without a name */

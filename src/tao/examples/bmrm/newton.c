@@ -9,15 +9,9 @@
 #define PAYS 0.25 /* conjugate gradients go on while a step lowers the model by more than this share of the mean of all steps */
 #define LAST 0.05 /* the same once the decrease says that the optimum is near: then it has to be right */
 
-/* Sum of squares of X's columns, weighted by h: the diagonal of X^T D X. X2 holds the squares of X's entries */
-typedef struct {
-  Mat X2;
-  Vec g, p, r, z, q, diagonal, h, xp, xq;
-} Newton;
-
-static PetscErrorCode NewtonCreate(Learner *l, Newton *n)
+PetscErrorCode NewtonCreate(Learner *l, Newton *n)
 {
-  Vec *const weights[] = {&n->g, &n->p, &n->r, &n->z, &n->q, &n->diagonal}, *const rows[] = {&n->h, &n->xp, &n->xq};
+  Vec *const weights[] = {&n->g, &n->p, &n->r, &n->z, &n->q}, *const rows[] = {&n->h, &n->xp, &n->xq};
 
   PetscFunctionBeginUser;
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(weights); i++) PetscCall(VecDuplicate(l->w[0], weights[i]));
@@ -25,9 +19,9 @@ static PetscErrorCode NewtonCreate(Learner *l, Newton *n)
   PetscFunctionReturn(0);
 }
 
-static PetscErrorCode NewtonDestroy(Newton *n)
+PetscErrorCode NewtonDestroy(Newton *n)
 {
-  Vec *const all[] = {&n->g, &n->p, &n->r, &n->z, &n->q, &n->diagonal, &n->h, &n->xp, &n->xq};
+  Vec *const all[] = {&n->g, &n->p, &n->r, &n->z, &n->q, &n->h, &n->xp, &n->xq};
 
   PetscFunctionBeginUser;
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(all); i++) PetscCall(VecDestroy(all[i]));
@@ -35,7 +29,7 @@ static PetscErrorCode NewtonDestroy(Newton *n)
 }
 
 /* p and xp = X p, such that the model falls by `decrease`; until that pays no more, or the residual is small. want: the decrease that means that the optimum is near */
-static PetscErrorCode Solve(Learner *l, Newton *n, PetscReal want, PetscReal *decrease, PetscInt *its)
+PetscErrorCode NewtonSolve(Learner *l, Newton *n, PetscReal want, PetscReal residual, PetscReal *decrease)
 {
   PetscScalar rz, rznew, qq, xx;
   PetscReal   alpha, norm, norm0;
@@ -49,7 +43,7 @@ static PetscErrorCode Solve(Learner *l, Newton *n, PetscReal want, PetscReal *de
   PetscCall(VecDot(n->r, n->r, &rz));
   norm0     = PetscSqrtReal(PetscRealPart(rz));
   *decrease = 0;
-  for (*its = 1; *its <= 10000; (*its)++) {
+  for (PetscInt it = 1; it <= 10000; it++) {
     PetscReal gain;
 
     PetscCall(Scores(l, n->q, n->xq));
@@ -61,16 +55,36 @@ static PetscErrorCode Solve(Learner *l, Newton *n, PetscReal want, PetscReal *de
     PetscCall(VecAXPY(n->xp, alpha, n->xq));
     gain = 0.5 * alpha * PetscRealPart(rz);
     *decrease += gain;
-    if ((PetscReal)*its * gain <= (*decrease > want ? PAYS : LAST) * *decrease) break;
+    if (residual == 0 && (PetscReal)it * gain <= (*decrease > want ? PAYS : LAST) * *decrease) break;
     PetscCall(Subgradient(l, l->s, n->z));
     PetscCall(VecAXPY(n->z, l->lambda, n->q));
     PetscCall(VecAXPY(n->r, -alpha, n->z));
     PetscCall(VecDot(n->r, n->r, &rznew));
     norm = PetscSqrtReal(PetscRealPart(rznew));
-    if (norm <= 1e-10 * norm0) break;
+    if (norm <= PetscMax(1e-10 * norm0, residual)) break;
     PetscCall(VecAYPX(n->q, PetscRealPart(rznew) / PetscRealPart(rz), n->r));
     rz = rznew;
   }
+  PetscFunctionReturn(0);
+}
+
+/* A step from w, where the gradient is n->g, to better weights; l->origin follows them. `decrease` is what the model promised, `step` how much of the direction was taken */
+static PetscErrorCode NewtonStep(Learner *l, Newton *n, PetscReal want, PetscReal *decrease, PetscReal *step)
+{
+  Vec         w = l->w[l->which];
+  PetscScalar wp, pp;
+  PetscReal   risk;
+
+  PetscFunctionBeginUser;
+  PetscCall(Curvature(l, l->origin, n->h));
+  PetscCall(NewtonSolve(l, n, want, 0, decrease));
+  PetscCall(VecCopy(n->xp, l->d));
+  PetscCall(VecDot(w, n->p, &wp));
+  PetscCall(VecDot(n->p, n->p, &pp));
+  l->trial = 1;
+  PetscCall(SearchLine(l, l->lambda * PetscRealPart(wp), l->lambda * PetscRealPart(pp), 0.1, step, &risk));
+  PetscCall(VecAXPY(w, *step, n->p));
+  PetscCall(VecAXPY(l->origin, *step, l->d));
   PetscFunctionReturn(0);
 }
 
@@ -84,8 +98,7 @@ PetscErrorCode LearnNewton(Learner *l, Outcome *out)
   Vec             w = l->w[l->which];
   Newton          n;
   PetscReal       risk, norm, value = 0, gap = 0, want, decrease = 0, step;
-  PetscScalar     wp, pp;
-  PetscInt        it, its;
+  PetscInt        it;
   PetscBool       done = PETSC_FALSE;
 
   PetscFunctionBeginUser;
@@ -107,15 +120,7 @@ PetscErrorCode LearnNewton(Learner *l, Outcome *out)
       break;
     }
     if (it >= o->maxits) break;
-    PetscCall(Curvature(l, l->origin, n.h));
-    PetscCall(Solve(l, &n, want, &decrease, &its));
-    PetscCall(VecCopy(n.xp, l->d));
-    PetscCall(VecDot(w, n.p, &wp));
-    PetscCall(VecDot(n.p, n.p, &pp));
-    l->trial = 1;
-    PetscCall(SearchLine(l, l->lambda * PetscRealPart(wp), l->lambda * PetscRealPart(pp), 0.1, &step, &risk));
-    PetscCall(VecAXPY(w, step, n.p));
-    PetscCall(VecAXPY(l->origin, step, l->d));
+    PetscCall(NewtonStep(l, &n, want, &decrease, &step));
     if (step == 0 || (decrease <= 0.25 * want && step > 0.5)) { /* no step: the gradient is at its rounding */
       done = PETSC_TRUE;
       gap  = decrease;

@@ -243,7 +243,7 @@ PetscErrorCode LearnerSetUp(Learner *l)
   PetscCall(VecDuplicate(l->s, &l->origin));
   PetscCall(VecDuplicate(l->s, &l->d));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)l->s, &host, VECSEQ, VECMPI, ""));
-  l->vectors = (PetscBool)(!host && l->loss->vectors);
+  l->vectors = (PetscBool)((!host || l->settings->vectors) && l->loss->vectors);
   if (l->vectors) {
     PetscCall(VecDuplicate(l->s, &l->f));
     PetscCall(VecDuplicate(l->s, &l->zero));

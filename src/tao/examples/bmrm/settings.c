@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 static const char *const Kinds[]   = {"label", "value", "probability"};
-static const char *const Methods[] = {"auto", "bundle", "newton"};
+static const char *const Methods[] = {"auto", "bundle", "newton", "interior", "dual"};
 
 /* a:b:n, n numbers from a to b with the same quotient, from the largest on; or numbers with commas between them */
 static PetscErrorCode GetLambdas(const char text[], Settings *o)
@@ -101,6 +101,7 @@ static PetscErrorCode AskProblem(PetscOptionItems *PetscOptionsObject, Settings 
   PetscCall(PetscOptionsBool("-check", "check the subgradient, learn nothing", "bmrm.c", o->check, &o->check, NULL));
   PetscCall(PetscOptionsBool("-times", "print iterations and times", "bmrm.c", o->times, &o->times, NULL));
   PetscCall(PetscOptionsBool("-progress", "a line a second, default on a terminal", "bmrm.c", o->progress, &o->progress, NULL));
+  PetscCall(PetscOptionsBool("-vector_losses", "losses by operations of vectors, as for vectors that are not in the host's memory", "bmrm.c", o->vectors, &o->vectors, NULL));
   PetscCall(PetscOptionsBool("-quiet", "no such lines", "bmrm.c", quiet, &quiet, NULL));
   if (quiet) o->progress = PETSC_FALSE;
   o->method = (Method)method;
@@ -132,6 +133,7 @@ PetscErrorCode GetSettings(Settings *o, const Loss **loss, PetscReal *parameter)
   PetscCheck(!o->folds || o->folds >= 2, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-cv wants two parts or more, not %" PetscInt_FMT, o->folds);
   PetscCheck(!PetscIsInfOrNanReal(o->bias), PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-bias has to be finite");
   PetscCheck(o->method != METHOD_NEWTON || (*loss)->curvature, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-method newton is for losses that are smooth, -loss %s is not", (*loss)->name);
+  PetscCheck((o->method != METHOD_INTERIOR && o->method != METHOD_DUAL) || (*loss)->interior, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-method %s is for the hinge loss, not for -loss %s", Methods[o->method], (*loss)->name);
   PetscFunctionReturn(0);
 }
 

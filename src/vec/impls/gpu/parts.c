@@ -16,7 +16,7 @@ static PetscErrorCode SetTypeAs(Vec v, PetscBool mpi, Vec w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode VecDuplicate_GPU(Vec v, Vec *w)
+static PetscErrorCode Duplicate(Vec v, Vec *w)
 {
   PetscFunctionBegin;
   PetscCall(VecCreate(PetscObjectComm((PetscObject)v), w));
@@ -38,12 +38,30 @@ static PetscErrorCode VecDuplicate_GPU(Vec v, Vec *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Whole, or none */
+static PetscErrorCode VecDuplicate_GPU(Vec v, Vec *w)
+{
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  *w   = NULL;
+  ierr = Duplicate(v, w);
+  if (ierr) PetscCall(VecDestroy(w));
+  PetscFunctionReturn(ierr);
+}
+
+/* All, or none */
 static PetscErrorCode VecDuplicateVecs_GPU(Vec v, PetscInt m, Vec *w[])
 {
+  PetscErrorCode ierr = PETSC_SUCCESS;
+
   PetscFunctionBegin;
-  PetscCall(PetscMalloc1(m, w));
-  for (PetscInt k = 0; k < m; k++) PetscCall(VecDuplicate(v, *w + k));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscCalloc1(m, w));
+  for (PetscInt k = 0; k < m && !ierr; k++) ierr = VecDuplicate(v, *w + k);
+  if (!ierr) PetscFunctionReturn(PETSC_SUCCESS);
+  for (PetscInt k = 0; k < m; k++) PetscCall(VecDestroy(*w + k));
+  PetscCall(PetscFree(*w));
+  PetscFunctionReturn(ierr);
 }
 
 /* --- Other entries in place of a vector's own */

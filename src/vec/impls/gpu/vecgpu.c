@@ -482,12 +482,16 @@ static PetscErrorCode MakeParent(Vec v, PetscBool mpi)
 
 static PetscErrorCode Create(Vec v, PetscBool mpi)
 {
-  Vec_GPU *g;
+  Vec_GPU       *g;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
+  PetscCall(PetscLayoutSetUp(v->map));
+  PetscCall(PetscNew(&g)); /* what may fail goes first: a vector is whole, or of no type */
+  ierr = VecGPUEntriesCreate_Private(v->map->n, &g->entries);
+  if (ierr) PetscCall(PetscFree(g));
+  PetscCall(ierr);
   PetscCall(MakeParent(v, mpi));
-  PetscCall(PetscNew(&g));
-  PetscCall(VecGPUEntriesCreate_Private(v->map->n, &g->entries));
   ((VecGPUHeader *)v->data)->array           = NULL;
   ((VecGPUHeader *)v->data)->array_allocated = (PetscScalar *)g;
   v->offloadmask                             = PETSC_OFFLOAD_UNALLOCATED;
@@ -683,6 +687,7 @@ PetscErrorCode VecGPUFinalize(void)
 {
   PetscFunctionBegin;
   PetscCall(VecGPUTogetherFinalize_Private());
+  PetscCall(VecGPUForeignFinalize_Private());
   PetscCall(VecGPUEntriesFinalize_Private());
   made = 0;
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -87,6 +87,7 @@ GPUCSR_INTERN double         GPUMGCycleBytes(const GPUMGCycle *);
 GPUCSR_INTERN PetscErrorCode GPUMGPolynomial(KSP, GPUMGSmoother *, PetscBool *);
 
 /* levels.c */
+GPUCSR_INTERN PetscErrorCode GPUMGPCApply(KSP, Vec, Vec);
 GPUCSR_INTERN PetscErrorCode GPUMGLevelsTake(PC, GPUMGCycle *, PetscBool *, char[], size_t);
 GPUCSR_INTERN PetscErrorCode GPUMGLevelsMoved(const GPUMGCycle *, PetscBool *);
 

@@ -65,7 +65,29 @@ static PetscErrorCode Fetch(const GPUCSROperator *o, Vec v, double *to)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Diagonal(const GPUCSROperator *o, PC pc, double *to)
+/*
+  PCApply() of a solver's preconditioner whose numbers are read. What fails while PETSc makes it ready leaves it half made (Jacobi's diagonal, say, is there but holds nothing), and PETSc would
+  apply it like that afterwards: it is made ready from the start, when it is next applied.
+*/
+PetscErrorCode GPUMGPCApply(KSP ksp, Vec x, Vec y)
+{
+  PetscErrorCode ierr;
+  Mat            A, P;
+
+  PetscFunctionBegin;
+  ierr = PCApply(ksp->pc, x, y);
+  if (!ierr) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPGetOperators(ksp, &A, &P));
+  PetscCall(PetscObjectReference((PetscObject)A));
+  PetscCall(PetscObjectReference((PetscObject)P));
+  PetscCall(PCReset(ksp->pc)); /* which lets go of its operators too */
+  PetscCall(KSPSetOperators(ksp, A, P));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&P));
+  PetscFunctionReturn(ierr);
+}
+
+static PetscErrorCode Diagonal(const GPUCSROperator *o, KSP ksp, double *to)
 {
   Vec            unit, diagonal;
   PetscErrorCode ierr;
@@ -73,7 +95,7 @@ static PetscErrorCode Diagonal(const GPUCSROperator *o, PC pc, double *to)
   PetscFunctionBegin;
   PetscCall(MatCreateVecs(o->A, &unit, &diagonal));
   ierr = VecSet(unit, 1.0);
-  if (!ierr) ierr = PCApply(pc, unit, diagonal);
+  if (!ierr) ierr = GPUMGPCApply(ksp, unit, diagonal);
   if (!ierr) ierr = Fetch(o, diagonal, to);
   PetscCall(VecDestroy(&unit));
   PetscCall(VecDestroy(&diagonal));
@@ -81,7 +103,7 @@ static PetscErrorCode Diagonal(const GPUCSROperator *o, PC pc, double *to)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode ReadColumns(PC pc, PetscInt n, PetscInt count, Vec unit, Vec column, double *rows)
+static PetscErrorCode ReadColumns(KSP ksp, PetscInt n, PetscInt count, Vec unit, Vec column, double *rows)
 {
   PetscScalar       *u;
   const PetscScalar *c;
@@ -91,7 +113,7 @@ static PetscErrorCode ReadColumns(PC pc, PetscInt n, PetscInt count, Vec unit, V
     PetscCall(VecGetArrayWrite(unit, &u));
     for (PetscInt i = 0; i < n; i++) u[i] = i % count == j;
     PetscCall(VecRestoreArrayWrite(unit, &u));
-    PetscCall(PCApply(pc, unit, column));
+    PetscCall(GPUMGPCApply(ksp, unit, column));
     PetscCall(VecGetArrayRead(column, &c));
     for (PetscInt i = 0; i < n; i++) rows[(size_t)i * (size_t)count + (size_t)j] = (double)PetscRealPart(c[i]);
     PetscCall(VecRestoreArrayRead(column, &c));
@@ -100,7 +122,7 @@ static PetscErrorCode ReadColumns(PC pc, PetscInt n, PetscInt count, Vec unit, V
 }
 
 /* Columns 0 to count - 1 of what a PC does to vectors that repeat with this period, by rows: its diagonal blocks, or all of it */
-static PetscErrorCode Columns(GPUCSRDevice dev, PC pc, PetscInt n, PetscInt count, double *to)
+static PetscErrorCode Columns(GPUCSRDevice dev, KSP ksp, PetscInt n, PetscInt count, double *to)
 {
   Vec            unit, column;
   double        *rows;
@@ -110,7 +132,7 @@ static PetscErrorCode Columns(GPUCSRDevice dev, PC pc, PetscInt n, PetscInt coun
   PetscCall(PetscMalloc1((size_t)n * (size_t)count, &rows));
   PetscCall(VecCreateSeq(PETSC_COMM_SELF, n, &unit));
   PetscCall(VecDuplicate(unit, &column));
-  ierr = ReadColumns(pc, n, count, unit, column, rows);
+  ierr = ReadColumns(ksp, n, count, unit, column, rows);
   if (!ierr) ierr = GPUCSRUpload(dev, to, GPUCSR_DOUBLE, rows, GPUCSR_DOUBLE, (size_t)n * (size_t)count, PETSC_FALSE, dev->stream, NULL);
   PetscCall(PetscFree(rows));
   PetscCall(VecDestroy(&unit));
@@ -248,8 +270,8 @@ static PetscErrorCode Smoother(KSP ksp, Mat residual, const GPUCSROperator *o, P
   m->bs = none ? 0 : (int)bs;
   if (none) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUMGGrow(o->dev, sizeof(double) * (size_t)n * (size_t)bs, "the preconditioner of a smoother", &m->M));
-  if (bs > 1) PetscCall(Columns(o->dev, ksp->pc, n, bs, (double *)m->M.p));
-  else PetscCall(Diagonal(o, ksp->pc, (double *)m->M.p));
+  if (bs > 1) PetscCall(Columns(o->dev, ksp, n, bs, (double *)m->M.p));
+  else PetscCall(Diagonal(o, ksp, (double *)m->M.p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -312,7 +334,7 @@ static PetscErrorCode CoarseSolver(GPUMGCycle *c, KSP ksp, Why *w)
   }
   if (w->text[0]) PetscFunctionReturn(PETSC_SUCCESS); /* for nothing */
   PetscCall(GPUMGGrow(c->dev, sizeof(double) * (size_t)L->n * (size_t)L->n, "the inverse of a coarse operator", &c->inverse));
-  PetscCall(Columns(c->dev, ksp->pc, L->n, L->n, (double *)c->inverse.p));
+  PetscCall(Columns(c->dev, ksp, L->n, L->n, (double *)c->inverse.p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

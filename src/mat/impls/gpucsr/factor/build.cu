@@ -209,7 +209,9 @@ static PetscErrorCode Runs(GPUCSRDevice dev, const GPUCSRTriangle *T, int *n, in
   int64_t     *work  = NULL;
 
   PetscFunctionBegin;
-  *n = 0;
+  *n    = 0;
+  *key  = NULL;
+  *rows = NULL;
   if (!T->n) {
     PetscCall(PetscMalloc2(0, key, 0, rows));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -218,6 +220,7 @@ static PetscErrorCode Runs(GPUCSRDevice dev, const GPUCSRTriangle *T, int *n, in
   all = bytes + 12 * list + sizeof(int) * 64;
   PetscCall(GPUCSRMalloc(dev, all, "levels of a triangle", (void **)&work));
   const PetscErrorCode ierr = RunsWith(dev, T, work, list, bytes, n, key, rows, st);
+  if (ierr) PetscCall(PetscFree2(*key, *rows));
   PetscCall(GPUCSRFree(dev, all, (void **)&work));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -312,6 +315,22 @@ static PetscErrorCode Compose(int n, const int *in, const int *index, int *out, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+__global__ void collect_kernel(int n, const int *__restrict__ ptr, const int *__restrict__ index, const double *__restrict__ from, double *to)
+{
+  const int r = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+
+  if (r < n) to[r] = GPUCSRCollected(r, ptr, index, from);
+}
+
+static PetscErrorCode Collect(int n, const int *ptr, const int *index, const double *from, double *to, GPUCSRStream st)
+{
+  PetscFunctionBegin;
+  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  collect_kernel<<<GPUCSRBlocks(n, 256), 256, 0, (cudaStream_t)st>>>(n, ptr, index, from, to);
+  GPUCSRCheckLaunch("collect_kernel");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 __device__ __forceinline__ int find(const int *__restrict__ j, int begin, int end, int c)
 {
   while (begin < end) {
@@ -379,4 +398,4 @@ GPUCSR_INTERN PetscErrorCode GPUCSRFactor_CUDA(GPUCSRDevice, GPUCSRFactorCSR *, 
 GPUCSR_INTERN PetscErrorCode GPUCSRSolve_CUDA(GPUCSRDevice, GPUCSRSolveMethod, const GPUCSRSweep *, int, const double *, double *, volatile int *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUCSRJacobi_CUDA(GPUCSRDevice, int, const GPUCSRSweep *, int, const double *, double *, GPUCSRStream);
 }
-GPUCSR_EXPORT(GPUCSRTriangleOps, GPUCSRTriangleOps_CUDA) = {Inspect, Levels, Order, Runs, Widths, Fill, Compose, Scatter, GPUCSRFactor_CUDA, Mirror, GPUCSRSolve_CUDA, GPUCSRJacobi_CUDA, Reset};
+GPUCSR_EXPORT(GPUCSRTriangleOps, GPUCSRTriangleOps_CUDA) = {Inspect, Levels, Order, Runs, Widths, Fill, Compose, Collect, Scatter, GPUCSRFactor_CUDA, Mirror, GPUCSRSolve_CUDA, GPUCSRJacobi_CUDA, Reset};

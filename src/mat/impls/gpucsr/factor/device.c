@@ -33,6 +33,37 @@ PetscErrorCode GPUCSRFactorPairDestroy(GPUCSRDevice dev, GPUCSRFactorPair *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode GPUCSRSpreadDestroy(GPUCSRDevice dev, GPUCSRSpread *s)
+{
+  const size_t m = (size_t)s->m;
+
+  PetscFunctionBegin;
+  PetscCall(FreeInts(dev, s->m, &s->from));
+  PetscCall(FreeInts(dev, s->n + 1, &s->ptr));
+  PetscCall(FreeInts(dev, s->entries, &s->index));
+  PetscCall(GPUCSRFree(dev, sizeof(double) * m, (void **)&s->b));
+  PetscCall(GPUCSRFree(dev, sizeof(double) * m, (void **)&s->x));
+  PetscCall(PetscMemzero(s, sizeof(*s)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* from[m], ptr[n + 1] and index[ptr[n]] are the host's */
+PetscErrorCode GPUCSRSpreadCreate(GPUCSRDevice dev, int n, int m, const PetscInt from[], const int ptr[], const int index[], GPUCSRSpread *s)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRSpreadDestroy(dev, s));
+  *s = (GPUCSRSpread){.n = n, .m = m, .entries = ptr[n]};
+  PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)m, "the entries of blocks", (void **)&s->from));
+  PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)(n + 1), "the entries of blocks", (void **)&s->ptr));
+  PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)s->entries, "the entries of blocks", (void **)&s->index));
+  PetscCall(GPUCSRMalloc(dev, sizeof(double) * (size_t)m, "vectors of blocks", (void **)&s->b));
+  PetscCall(GPUCSRMalloc(dev, sizeof(double) * (size_t)m, "vectors of blocks", (void **)&s->x));
+  PetscCall(GPUCSRUpload(dev, s->from, GPUCSR_INT32, from, GPUCSR_PETSCINT, (size_t)m, PETSC_FALSE, dev->stream, NULL));
+  PetscCall(GPUCSRUpload(dev, s->ptr, GPUCSR_INT32, ptr, GPUCSR_INT32, (size_t)n + 1, PETSC_FALSE, dev->stream, NULL));
+  PetscCall(GPUCSRUpload(dev, s->index, GPUCSR_INT32, index, GPUCSR_INT32, (size_t)s->entries, PETSC_FALSE, dev->stream, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The pattern of the factor, to the device, and its diagonal found. good: rows ascend, and the diagonal is whole */
 PetscErrorCode MatGPUCSRFactorPattern_Private(Mat_GPUCSRFactor *f, int n, int64_t nnz, const void *i, const void *j, GPUCSRType type, PetscBool *good)
 {
@@ -326,13 +357,21 @@ static int Sweeps(Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, GPUCSRSweep w[2])
 static PetscErrorCode LaunchSolve(Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, const double *b, double *x, GPUCSRStream s)
 {
   const GPUCSRTriangleOps *ops = GPUCSRTriangleOpsGet(f->vectors.dev);
+  const GPUCSRSpread      *e   = f->spread.n ? &f->spread : NULL;
+  double                  *out = x;
   GPUCSRSweep              w[2];
   const int                n = Sweeps(f, kind, w);
 
   PetscFunctionBegin;
+  if (e) {
+    PetscCall((*ops->collect)(e->m, NULL, e->from, b, e->b, s));
+    b = e->b;
+    x = e->x;
+  }
   for (int k = 0; k < n && f->recorded; k++) PetscCall((*ops->reset)(w[k].T, w[k].T->turn, s)); /* the graph may have run since the last solve */
   if (f->sweeps) PetscCall((*ops->jacobi)(f->vectors.dev, f->sweeps, w, n, b, x, s));
   else PetscCall((*ops->solve)(f->vectors.dev, (GPUCSRSolveMethod)f->chosen, w, n, b, x, (volatile int *)f->trouble, s));
+  if (e) PetscCall((*ops->collect)(e->n, e->ptr, e->index, e->x, out, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -341,7 +380,7 @@ static PetscErrorCode Apply(Mat F, Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, co
   Mat_SeqGPUCSR  *g       = &f->vectors;
   GPUCSRDevice    dev     = g->dev;
   const PetscBool inplace = (PetscBool)!dev->ops->separate;
-  const size_t    n       = (size_t)F->rmap->n;
+  const size_t    n       = (size_t)(f->spread.n ? f->spread.n : F->rmap->n);
   void           *bd = b->p, *xd = x->p;
 
   PetscFunctionBegin;
@@ -362,8 +401,8 @@ static PetscErrorCode Apply(Mat F, Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, co
     PetscCall(GPUCSRDownload(dev, x->p, GPUCSR_DOUBLE, xd, GPUCSR_DOUBLE, n, x->pinned, s));
     PetscCall(dev->ops->streamsynchronize(dev->id, s));
   }
-  PetscCheck(!*(volatile int *)f->trouble, PETSC_COMM_SELF, PETSC_ERR_GPU, "A triangular solve of %zu rows waited too long for results of other rows", n);
-  PetscCall(PetscLogFlops(2.0 * (double)f->pair[0].M.nnz - (double)n));
+  PetscCheck(!*(volatile int *)f->trouble, PETSC_COMM_SELF, PETSC_ERR_GPU, "A triangular solve of %" PetscInt_FMT " rows waited too long for results of other rows", F->rmap->n);
+  PetscCall(PetscLogFlops(2.0 * (double)f->pair[0].M.nnz - (double)F->rmap->n));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -398,6 +437,25 @@ PetscErrorCode MatGPUCSRFactorDevice_Private(Mat F, GPUCSRDevice *dev)
   if (!c) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscContainerGetPointer(c, (void **)&f));
   if (f->ondevice) *dev = f->vectors.dev;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* x = the solution for b, which may be parts of longer vectors of several processes. Not done: the factor has left the device */
+PetscErrorCode MatGPUCSRFactorSolveVecs_Private(Mat F, Vec b, Vec x, PetscBool *done)
+{
+  Mat_GPUCSRFactor *f;
+  GPUCSRAttempt     attempt;
+  PetscErrorCode    ierr;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRFactorGet_Private(F, &f));
+  *done = f->ondevice;
+  if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = MatGPUCSRFactorSolve_Private(F, f, GPUCSR_SOLVE, b, x);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  PetscCall(MatGPUCSRFactorMet_Private(F, f, ierr, &attempt));
+  *done = (PetscBool)!ierr;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -5,6 +5,16 @@
 */
 #include "factorimpl.h"
 
+static PetscBool putoff = PETSC_FALSE;
+
+/* Factorizations from now on are put off, until PETSC_FALSE is said: what they are asked to be is kept, and they are made together, or each when it is needed */
+PetscErrorCode MatGPUCSRFactorPutOff_Private(PetscBool yes)
+{
+  PetscFunctionBegin;
+  putoff = yes;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode MatGPUCSRFactorGet_Private(Mat F, Mat_GPUCSRFactor **f)
 {
   PetscContainer c;
@@ -27,6 +37,7 @@ static PetscErrorCode Empty(Mat_GPUCSRFactor *f)
   if (!dev) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRDeviceReach(dev, PETSC_TRUE, &reached));
   for (int k = 0; k < 2; k++) PetscCall(GPUCSRFactorPairDestroy(dev, &f->pair[k]));
+  PetscCall(GPUCSRSpreadDestroy(dev, &f->spread));
   PetscCall(GPUCSRFree(dev, f->vectors.xbytes, &f->vectors.x));
   PetscCall(GPUCSRFree(dev, f->vectors.zbytes, &f->vectors.z));
   f->vectors.xbytes = f->vectors.zbytes = 0;
@@ -69,6 +80,7 @@ static PetscErrorCode Decide(Mat A, Mat_GPUCSRFactor *f)
 }
 
 static PetscErrorCode Install(Mat, Mat_GPUCSRFactor *);
+static PetscErrorCode Settle(Mat, Mat_GPUCSRFactor *);
 static PetscErrorCode MatDestroy_GPUCSRFactor(Mat);
 
 /* From now on solves are PETSc's; said once where the device failed */
@@ -94,7 +106,7 @@ PetscErrorCode MatGPUCSRFactorLeave_Private(Mat F, Mat_GPUCSRFactor *f, PetscErr
 }
 
 /* May the error be met by going on with PETSc's? */
-static PetscErrorCode Met(Mat F, Mat_GPUCSRFactor *f, PetscErrorCode ierr, const GPUCSRAttempt *attempt)
+PetscErrorCode MatGPUCSRFactorMet_Private(Mat F, Mat_GPUCSRFactor *f, PetscErrorCode ierr, const GPUCSRAttempt *attempt)
 {
   PetscFunctionBegin;
   if (!ierr) PetscFunctionReturn(PETSC_SUCCESS);
@@ -170,6 +182,7 @@ PetscErrorCode MatGPUCSRFactorHost_Private(Mat F, Mat_GPUCSRFactor *f)
   PetscObjectState state;
 
   PetscFunctionBegin;
+  PetscCall(Settle(F, f));
   if (f->numeric) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCheck(f->A, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The matrix is not factored yet");
   PetscCall(PetscObjectStateGet((PetscObject)f->A, &state));
@@ -187,12 +200,13 @@ static PetscErrorCode Solve(Mat F, GPUCSRSolveKind kind, Vec b, Vec x)
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRFactorGet_Private(F, &f));
+  PetscCall(Settle(F, f));
   if (f->ondevice && (f->positive || kind < GPUCSR_SOLVE_FORWARD)) {
     PetscCall(GPUCSRAttemptBegin(&attempt));
     ierr = MatGPUCSRFactorSolve_Private(F, f, kind, b, x);
     PetscCall(GPUCSRAttemptEnd(&attempt));
     if (!ierr) PetscFunctionReturn(PETSC_SUCCESS);
-    PetscCall(Met(F, f, ierr, &attempt));
+    PetscCall(MatGPUCSRFactorMet_Private(F, f, ierr, &attempt));
   }
   PetscCall(MatGPUCSRFactorHost_Private(F, f));
   fn = kind == GPUCSR_SOLVE ? f->petsc.solve : kind == GPUCSR_SOLVE_TRANSPOSE ? f->petsc.solvetranspose : kind == GPUCSR_SOLVE_FORWARD ? f->petsc.forwardsolve : f->petsc.backwardsolve;
@@ -275,9 +289,15 @@ static PetscErrorCode MatGetInfo_GPUCSRFactor(Mat F, MatInfoType type, MatInfo *
   PetscFunctionBegin;
   PetscCall(MatGPUCSRFactorGet_Private(F, &f));
   PetscCall((*f->petsc.getinfo)(F, type, info));
-  if (!f->symbolic && f->own) {
-    const double entries = f->symmetric ? 0.5 * (double)(f->pair[0].M.nnz + f->pair[0].M.n) : (double)f->pair[0].M.nnz;
+  if (!f->symbolic && (f->own || f->later)) {
+    const PetscInt *i;
+    double          entries = (double)f->pair[0].M.nnz;
 
+    if (f->later) { /* as if there were no fill */
+      PetscCall(MatSeqAIJGetCSRAndMemType(f->A, &i, NULL, NULL, NULL));
+      entries = (double)i[F->rmap->n];
+    }
+    if (f->symmetric) entries = 0.5 * (entries + (double)F->rmap->n);
     info->nz_used = info->nz_allocated = entries;
     info->fill_ratio_given             = f->info.fill;
     info->fill_ratio_needed            = 1.0;
@@ -305,7 +325,7 @@ static PetscErrorCode Install(Mat F, Mat_GPUCSRFactor *f)
   else o->lufactornumeric = Numeric;
   o->getinfo = MatGetInfo_GPUCSRFactor;
   o->view    = MatView_GPUCSRFactor;
-  if (f->ondevice) {
+  if (f->ondevice || f->later) {
     o->solve          = MatSolve_GPUCSR;
     o->solvetranspose = MatSolveTranspose_GPUCSR;
     if (f->symmetric) {
@@ -316,7 +336,7 @@ static PetscErrorCode Install(Mat F, Mat_GPUCSRFactor *f)
     o->solveadd = o->solvetransposeadd = NULL;
     o->matsolve = o->matsolvetranspose = NULL;
   }
-  if (f->ondevice && !f->numeric) {
+  if ((f->ondevice || f->later) && !f->numeric) {
     if (f->petsc.getdiagonal) o->getdiagonal = MatGetDiagonal_GPUCSRFactor;
     if (f->petsc.getinertia) o->getinertia = MatGetInertia_GPUCSRFactor;
     if (f->petsc.solves) o->solves = MatSolves_GPUCSRFactor;
@@ -400,14 +420,15 @@ static PetscErrorCode Symbolic(Mat F, Mat A, IS row, IS col, const MatFactorInfo
   PetscCall(ISIdentity(col, &identity[1]));
   f->natural = (PetscBool)(identity[0] && identity[1]);
   PetscCall(Decide(A, f));
-  if (f->vectors.dev && f->natural && info->levels == 0 && (f->type == MAT_FACTOR_ILU || f->type == MAT_FACTOR_ICC)) {
+  f->later = (PetscBool)(f->vectors.dev && putoff);
+  if (f->vectors.dev && !f->later && f->natural && info->levels == 0 && (f->type == MAT_FACTOR_ILU || f->type == MAT_FACTOR_ICC)) {
     PetscCall(GPUCSRAttemptBegin(&attempt));
     ierr = PatternOfA(A, f, &f->own);
     PetscCall(GPUCSRAttemptEnd(&attempt));
-    PetscCall(Met(F, f, ierr, &attempt));
+    PetscCall(MatGPUCSRFactorMet_Private(F, f, ierr, &attempt));
     if (!f->vectors.dev) f->own = PETSC_FALSE;
   }
-  if (f->own) F->preallocated = PETSC_TRUE;
+  if (f->own || f->later) F->preallocated = PETSC_TRUE;
   else PetscCall(PETScSymbolic(F, f));
   PetscCall(Install(F, f));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -455,7 +476,7 @@ static PetscErrorCode Follow(Mat F, Mat A, Mat_GPUCSRFactor *f, const MatFactorI
     PetscCall(MatDestroy(&f->A));
     f->A = A;
   }
-  if (f->own && A->nonzerostate != f->pattern) {
+  if ((f->own || f->later) && A->nonzerostate != f->pattern) {
     const PetscReal levels = f->info.levels;
 
     f->info        = *info;
@@ -478,11 +499,21 @@ static PetscErrorCode Numeric(Mat F, Mat A, const MatFactorInfo *info)
   PetscFunctionBegin;
   PetscCall(MatGPUCSRFactorGet_Private(F, &f));
   PetscCall(Follow(F, A, f, info));
+  if (putoff && f->vectors.dev) {
+    f->later     = PETSC_TRUE;
+    F->assembled = F->preallocated = PETSC_TRUE;
+    PetscCall(Install(F, f));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (f->later) {
+    f->later = PETSC_FALSE;
+    if (A->nonzerostate != f->pattern || !(f->symbolic || (f->own && f->pair[0].M.i))) PetscCall(Symbolic(F, f->A, f->row, f->col, &f->info));
+  }
   if (f->vectors.dev) {
     PetscCall(GPUCSRAttemptBegin(&attempt));
     ierr = Compute(F, A, f, info, &done);
     PetscCall(GPUCSRAttemptEnd(&attempt));
-    PetscCall(Met(F, f, ierr, &attempt));
+    PetscCall(MatGPUCSRFactorMet_Private(F, f, ierr, &attempt));
   }
   if (!f->vectors.dev || !done) PetscCall(PETScNumeric(F, f));
   if (f->vectors.dev && !F->factorerrortype) {
@@ -490,7 +521,7 @@ static PetscErrorCode Numeric(Mat F, Mat A, const MatFactorInfo *info)
     ierr = PrepareFactor(F, f, done, &ready);
     PetscCall(GPUCSRAttemptEnd(&attempt));
     if (ierr) ready = PETSC_FALSE;
-    PetscCall(Met(F, f, ierr, &attempt));
+    PetscCall(MatGPUCSRFactorMet_Private(F, f, ierr, &attempt));
   }
   if (ready && f->chosen == GPUCSR_METHOD_HOST) {
     PetscCall(MatGPUCSRFactorLeave_Private(F, f, PETSC_SUCCESS, "the host is predicted to be faster, as the levels are many and narrow"));
@@ -504,11 +535,45 @@ static PetscErrorCode Numeric(Mat F, Mat A, const MatFactorInfo *info)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A factor of the device that was made by itself is as if it had been put off: what it has there goes. later: it is, now */
+PetscErrorCode MatGPUCSRFactorTakeBack_Private(Mat F, Mat_GPUCSRFactor *f, PetscBool *later)
+{
+  PetscObjectState state;
+
+  PetscFunctionBegin;
+  *later = f->later;
+  if (f->later || !f->ondevice) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectStateGet((PetscObject)f->A, &state));
+  if (state != f->values) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Empty(f));
+  f->numeric = PETSC_FALSE;
+  f->later = *later = PETSC_TRUE;
+  PetscCall(Install(F, f));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A factor that was put off is made by itself */
+static PetscErrorCode Settle(Mat F, Mat_GPUCSRFactor *f)
+{
+  PetscObjectState state;
+
+  PetscFunctionBegin;
+  if (!f->later) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectStateGet((PetscObject)f->A, &state));
+  PetscCheck(state == f->values, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The factor of a block was made together with those of others, is needed by itself, and the matrix has changed since: factor it again (KSPSetUp(), PCSetUp()) before");
+  PetscCall(Numeric(F, f->A, &f->info));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode MatGPUCSRFactorView_Private(Mat F, Mat_GPUCSRFactor *f, PetscViewer viewer)
 {
   const GPUCSRTriangle *T = f->pair[0].T;
 
   PetscFunctionBegin;
+  if (f->later) {
+    PetscCall(PetscViewerASCIIPrintf(viewer, "factored, and solved with, together with the other blocks\n"));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   if (!f->ondevice) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "solves: PETSc's%s%s\n", f->whynot[0] ? ", because " : "", f->whynot));
     PetscFunctionReturn(PETSC_SUCCESS);

@@ -30,6 +30,15 @@ typedef struct {
   int            *from[2], *to;
 } GPUCSRFactorPair;
 
+/* Where a factor is that of blocks which overlap in a vector: its right-hand side is gathered from entries of one, and its solution's entries are added up in one. Arrays are the device's */
+typedef struct {
+  int     n, m;        /* entries of those vectors, and rows of the factor; n 0: the vectors are the factor's own */
+  int     entries;     /* of the solution that are used */
+  int    *from;        /* entry of the right-hand side, for each row */
+  int    *ptr, *index; /* for each entry of the result, the rows that are added up */
+  double *b, *x;       /* vectors of the factor */
+} GPUCSRSpread;
+
 /*
   What a factor matrix made by us has, beside PETSc's factor that it is. PETSc's symbolic and numeric factorizations are run when something needs them: an ordering or levels of
   fill, a pivot that asks for a shift or an error, an operation on the host, the end of the device. Until then a factor of the device is on the device alone.
@@ -44,6 +53,7 @@ typedef struct {
   PetscBool        natural, symmetric; /* symmetric: Cholesky or ICC */
   PetscBool        own;                /* the pattern is that of A: nothing of PETSc's symbolic factorization is needed */
   PetscBool        symbolic, numeric;  /* PETSc's are done, for what A was then */
+  PetscBool        later;              /* put off: it is made when somebody needs it, or together with others (together.c) */
   PetscBool        ondevice;           /* solves are the device's */
   PetscBool        positive;           /* no negative number in the diagonal */
   int              method, sweeps;     /* as asked for; sweeps 0: exact */
@@ -52,16 +62,21 @@ typedef struct {
   char             why[256], whynot[512];
   void            *trouble; /* page-locked, set by a solve that waited too long */
   GPUCSRFactorPair pair[2]; /* A, transposed */
-  struct _MatOps   petsc;   /* the operations of PETSc's factor; some of them are replaced by ours */
+  GPUCSRSpread     spread;
+  struct _MatOps   petsc; /* the operations of PETSc's factor; some of them are replaced by ours */
 } Mat_GPUCSRFactor;
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorGet_Private(Mat, Mat_GPUCSRFactor **);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorHost_Private(Mat, Mat_GPUCSRFactor *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorLeave_Private(Mat, Mat_GPUCSRFactor *, PetscErrorCode, const char[]);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorTakeBack_Private(Mat, Mat_GPUCSRFactor *, PetscBool *later);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorView_Private(Mat, Mat_GPUCSRFactor *, PetscViewer);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorMet_Private(Mat, Mat_GPUCSRFactor *, PetscErrorCode, const GPUCSRAttempt *);
 
 /* On the device: device.c */
 GPUCSR_INTERN PetscErrorCode GPUCSRFactorPairDestroy(GPUCSRDevice, GPUCSRFactorPair *);
+GPUCSR_INTERN PetscErrorCode GPUCSRSpreadDestroy(GPUCSRDevice, GPUCSRSpread *);
+GPUCSR_INTERN PetscErrorCode GPUCSRSpreadCreate(GPUCSRDevice, int n, int m, const PetscInt from[], const int ptr[], const int index[], GPUCSRSpread *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorPattern_Private(Mat_GPUCSRFactor *, int n, int64_t nnz, const void *i, const void *j, GPUCSRType, PetscBool *good);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorBuild_Private(Mat_GPUCSRFactor *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorNumeric_Private(Mat_GPUCSRFactor *, Mat, const MatFactorInfo *, PetscBool *done);

@@ -159,6 +159,14 @@ static PetscErrorCode Compose(int n, const int *in, const int *index, int *out, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode Collect(int n, const int *ptr, const int *index, const double *from, double *to, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRHostTurn(s));
+  for (int r = 0; r < n; r++) to[r] = GPUCSRCollected(r, ptr, index, from);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The place of column c among those of [begin, end), ascending; -1: it is not there */
 static inline int Find(const int *j, int begin, int end, int c)
 {
@@ -347,6 +355,7 @@ const GPUCSRTriangleOps GPUCSRTriangleOps_Host = {
   .widths  = Widths,
   .fill    = Fill,
   .compose = Compose,
+  .collect = Collect,
   .scatter = Scatter,
   .factor  = Factor,
   .mirror  = Mirror,

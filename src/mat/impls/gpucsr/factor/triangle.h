@@ -121,6 +121,16 @@ enum {
   GPUCSR_PATTERN_FLAGS
 };
 
+/* An entry of what collect() makes */
+GPUCSR_HOST_DEVICE double GPUCSRCollected(int r, const int *ptr, const int *index, const double *from)
+{
+  double sum = 0;
+
+  if (!ptr) return from[index[r]];
+  for (int k = ptr[r]; k < ptr[r + 1]; k++) sum += from[index[k]];
+  return sum;
+}
+
 typedef struct {
   /* diagonal of each row; what is wrong with the pattern in bad */
   PetscErrorCode (*inspect)(GPUCSRDevice, GPUCSRFactorCSR *, int bad[], GPUCSRStream);
@@ -136,6 +146,8 @@ typedef struct {
   PetscErrorCode (*fill)(GPUCSRDevice, const GPUCSRFactorCSR *, GPUCSRTriangle *T, PetscBool pattern, GPUCSRStream);
   /* out[p] = index[in[p]], index NULL: the identity */
   PetscErrorCode (*compose)(int n, const int *in, const int *index, int *out, GPUCSRStream);
+  /* to[r] = the sum of from[index[k]], k from ptr[r] to ptr[r + 1], in this order; ptr NULL: of k = r alone */
+  PetscErrorCode (*collect)(int n, const int *ptr, const int *index, const double *from, double *to, GPUCSRStream);
   /* a = the entries of A in the rows and columns of the factor, zero where A has none; row, column: permutations or NULL */
   PetscErrorCode (*scatter)(const int *ai, const int *aj, const double *aa, const int *row, const int *column, GPUCSRFactorCSR *, GPUCSRStream);
   /* ILU (or, with the upper triangle of a symmetric pattern alone, ICC) of what is in a, in place, rows in the order given; done when it returns */

@@ -88,7 +88,8 @@ static int64_t Slices(int m, const int32_t *rowptr, const int32_t *perm, int32_t
 
 static PetscErrorCode Measure_SELL(const GPUCSRSource *s, int variant, GPUCSRExtent *e)
 {
-  int32_t *perm = NULL;
+  int32_t       *perm = NULL;
+  PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   for (int r = 0; r < s->m; r++) e->width = PetscMax(e->width, s->i[r + 1] - s->i[r]);
@@ -96,10 +97,11 @@ static PetscErrorCode Measure_SELL(const GPUCSRSource *s, int variant, GPUCSRExt
   else {
     if (variant != SELL_UNSORTED) {
       PetscCall(PetscMalloc1(s->m, &perm));
-      PetscCall(GPUCSRSortRows(s->m, s->n, s->i, variant, perm));
+      ierr = GPUCSRSortRows(s->m, s->n, s->i, variant, perm);
     }
-    e->stored = Slices(s->m, s->i, perm, NULL);
+    if (!ierr) e->stored = Slices(s->m, s->i, perm, NULL);
     PetscCall(PetscFree(perm));
+    PetscCall(ierr);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -145,11 +145,14 @@ static PetscErrorCode FillPattern(const Rows *a, GPUCSRStorage *A)
 {
   int32_t    *begin = (int32_t *)A->array[STENCIL_BEGIN].data, *offset = (int32_t *)A->array[STENCIL_OFFSET].data, *row = (int32_t *)A->array[STENCIL_ROW].data;
   Dictionary *d;
+  PetscBool   fits;
 
   PetscFunctionBegin;
   PetscCall(PetscCalloc1(1, &d));
   Find(a, d, (uint16_t *)A->array[STENCIL_ID].data);
-  PetscCheck(d->stencils >= 0 && d->stencils <= A->extent.units && d->entries <= A->stored, PETSC_COMM_SELF, PETSC_ERR_SUP, "MATGPUCSR format stencil cannot take this matrix of %d rows: they are not alike", a->m);
+  fits = (PetscBool)(d->stencils >= 0 && d->stencils <= A->extent.units && d->entries <= A->stored);
+  if (!fits) PetscCall(PetscFree(d));
+  PetscCheck(fits, PETSC_COMM_SELF, PETSC_ERR_SUP, "MATGPUCSR format stencil cannot take this matrix of %d rows: they are not alike", a->m);
   for (int u = 0; u < A->extent.units; u++) {
     row[u]       = d->row[PetscMin(u, PetscMax(0, d->stencils - 1))]; /* those that were only thought possible have no entries */
     begin[u + 1] = d->begin[PetscMin(u + 1, d->stencils)];
@@ -168,13 +171,16 @@ static PetscErrorCode Fill_Stencil(const GPUCSRSource *s, GPUCSRStorage *A, Pets
   const int32_t   *row = (const int32_t *)A->array[STENCIL_ROW].data, *begin = (const int32_t *)A->array[STENCIL_BEGIN].data;
   char            *dictionary = (char *)A->array[STENCIL_VAL].data, *val; /* of all rows, as they would be stored */
   Rows             a          = {s->m, s->i, s->j, NULL, GPUCSR_PETSCINT, size};
+  PetscErrorCode   ierr       = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   A->outdated = PETSC_FALSE;
   PetscCall(PetscMalloc((size_t)s->nnz * size + 1, &val));
   PetscCall(GPUCSRConvert(val, type, s->a, GPUCSR_DOUBLE, (size_t)s->nnz, 1, rounding));
   a.val = val;
-  if (!valuesonly) PetscCall(FillPattern(&a, A));
+  if (!valuesonly) ierr = FillPattern(&a, A);
+  if (ierr) PetscCall(PetscFree(val));
+  PetscCall(ierr);
   for (int u = 0; u < A->extent.units; u++) memcpy(dictionary + (size_t)begin[u] * size, val + (size_t)s->i[row[u]] * size, (size_t)(begin[u + 1] - begin[u]) * size);
   for (int r = 0; r < s->m && valuesonly && !A->outdated; r++)
     if (memcmp(dictionary + (size_t)begin[id[r]] * size, val + (size_t)s->i[r] * size, (size_t)(s->i[r + 1] - s->i[r]) * size)) A->outdated = PETSC_TRUE;

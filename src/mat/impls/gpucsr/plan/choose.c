@@ -140,23 +140,17 @@ PetscErrorCode GPUCSRCandidateWhy(const GPUCSRCandidate *c, const GPUCSRCandidat
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All that what was asked for allows: those that the profile knows, the one with the least predicted time first, then the others */
-PetscErrorCode GPUCSRCandidatesGet(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, const GPUCSRRequest *q, GPUCSRCandidate **list, int *n)
+static PetscErrorCode Collect(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, const GPUCSRRequest *q, const GPUCSRPair pair[], int npairs, GPUCSRCandidate list[], int *n)
 {
-  const GPUCSRPair *pair;
-  int               npairs;
-  PetscBool         asked = PETSC_TRUE, open;
+  PetscBool asked = PETSC_TRUE, open;
 
   PetscFunctionBegin;
-  *n = 0;
-  PetscCall(GPUCSRProfilePairs(PETSC_FALSE, &pair, &npairs));
-  PetscCall(PetscCalloc1(npairs, list));
   PetscCall(GPUCSRRequestOpen(q, &open));
   for (int known = 1; known >= 0; known--) {
     FormatInput in = {NULL};
 
     for (int k = 0; k < npairs; k++) {
-      GPUCSRCandidate *c = &(*list)[*n];
+      GPUCSRCandidate *c = &list[*n];
 
       if ((pair[k].row != NULL) != known) continue;
       if (!open) PetscCall(Asked(q, pair[k].format, pair[k].kernel, &asked));
@@ -167,8 +161,25 @@ PetscErrorCode GPUCSRCandidatesGet(const GPUCSRFeatures *f, GPUCSRPrecision p, G
       PetscCall(CandidateGet(&in, dev, pair[k].row, c));
       (*n)++;
     }
-    if (known) qsort(*list, (size_t)*n, sizeof(**list), Compare);
+    if (known) qsort(list, (size_t)*n, sizeof(*list), Compare);
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All that what was asked for allows: those that the profile knows, the one with the least predicted time first, then the others */
+PetscErrorCode GPUCSRCandidatesGet(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, const GPUCSRRequest *q, GPUCSRCandidate **list, int *n)
+{
+  const GPUCSRPair *pair;
+  int               npairs;
+  PetscErrorCode    ierr;
+
+  PetscFunctionBegin;
+  *n = 0;
+  PetscCall(GPUCSRProfilePairs(PETSC_FALSE, &pair, &npairs));
+  PetscCall(PetscCalloc1(npairs, list));
+  ierr = Collect(f, p, dev, q, pair, npairs, *list, n);
+  if (ierr) PetscCall(PetscFree(*list));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -317,6 +328,7 @@ PetscErrorCode GPUCSRChoose(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDe
   int              n    = 0, pick;
   PetscBool        any, none;
   char             refused[256] = "";
+  PetscErrorCode   ierr;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRRequestOpen(q, &any));
@@ -327,7 +339,9 @@ PetscErrorCode GPUCSRChoose(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDe
   PetscCall(GPUCSRRequestCheck(q));
   PetscCall(PetscStrcmp(q->kernel, "auto", &any));
   PetscCall(GPUCSRCandidatesGet(f, p, dev, q, &list, &n));
-  PetscCall(Pick(f, p, q, list, n, &pick, c->why, sizeof(c->why)));
+  ierr = Pick(f, p, q, list, n, &pick, c->why, sizeof(c->why));
+  if (ierr) PetscCall(PetscFree(list));
+  PetscCall(ierr);
   if (!any) PetscCall(PetscStrncpy(c->why, "asked for", sizeof(c->why)));
   for (int k = 0; k < n && pick < 0; k++)
     if (list[k].usable) { /* none that the profile knows: the first that can */

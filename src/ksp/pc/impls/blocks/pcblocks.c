@@ -1,0 +1,481 @@
+/*
+  PCBJACOBI and PCASM whose blocks of a process are factored and solved with together, on the device. Both types are registered again under their own names; ours make PETSc's, and step in where
+  the blocks are set up and where the preconditioner is applied. Blocks that are solved with by one application of ILU, ICC, LU or Cholesky are ours; all others, and all that is not an application, are
+  PETSc's.
+
+  PETSc sets up the solver of each block as ever, while factorizations are put off; then one of all blocks is made (Mat's factor/together.c). A single block has its own factor, with the vectors of the
+  whole: nothing is copied.
+*/
+#include <petsc/private/pcasmimpl.h>
+#include <petsc/private/kspimpl.h>
+#include <petsc/private/matimpl.h>
+#include "../../../../sys/gpucsrsys.h"
+#include "pcblocks.h"
+
+static const char KEY[] = "PCBlocksGPUCSR";
+
+/* A type, and PETSc's function that makes it */
+typedef struct {
+  const char *name;
+  PetscErrorCode (*ours)(PC);
+  PetscErrorCode (*create)(PC);
+} Type;
+
+static PetscErrorCode PCCreate_BJacobi_GPUCSR(PC), PCCreate_ASM_GPUCSR(PC);
+static Type           types[] = {
+            {PCBJACOBI, PCCreate_BJacobi_GPUCSR, NULL},
+            {PCASM,     PCCreate_ASM_GPUCSR,     NULL},
+};
+
+/* What a block was when it was taken: numbers that are others when something about it is */
+typedef struct {
+  PetscInt64 ksp, pc, P, state, pattern;
+  PetscErrorCode (*solve)(KSP);
+  PetscErrorCode (*apply)(PC, Vec, Vec);
+} BlockKey;
+
+typedef struct _n_Blocks Blocks;
+struct _n_Blocks {
+  struct {
+    PetscErrorCode (*setup)(PC), (*setuponblocks)(PC), (*reset)(PC), (*destroy)(PC), (*apply)(PC, Vec, Vec), (*view)(PC, PetscViewer);
+  } petsc; /* its operations, as they are where ours stand */
+  PetscInt      n;
+  BlockKey     *key;
+  PetscInt64    asmtype;
+  Mat           F;        /* a solve with it is an application; NULL: that is PETSc's. Not counted */
+  GPUCSRFactors together; /* that of several blocks */
+  PetscBool     refused;  /* there is none, while the pattern is */
+  PetscInt64    refusedat;
+  char          why[512], said[512]; /* why they are PETSc's; and what was said of it */
+  Blocks       *next, **previous;    /* living ones: their device may go before them */
+};
+static Blocks *living = NULL;
+
+static PetscErrorCode BlocksOf(PC pc, Blocks **m)
+{
+  PetscContainer c;
+
+  PetscFunctionBegin;
+  *m = NULL;
+  PetscCall(PetscObjectQuery((PetscObject)pc, KEY, (PetscObject *)&c));
+  if (c) PetscCall(PetscContainerGetPointer(c, (void **)m));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The PC as a PCASM; NULL: it is the other type */
+static PC_ASM *ASMOf(PC pc)
+{
+  return strcmp(((PetscObject)pc)->type_name, PCASM) ? NULL : (PC_ASM *)pc->data;
+}
+
+/* The solvers of this process' blocks; n 0: there are none yet, or some are of several processes */
+static PetscErrorCode Solvers(PC pc, PetscInt *n, KSP **ksp)
+{
+  const PC_ASM *osm = ASMOf(pc);
+  PetscMPIInt   size;
+
+  PetscFunctionBegin;
+  *n = 0;
+  if (!pc->setupcalled) PetscFunctionReturn(PETSC_SUCCESS);
+  if (osm) {
+    *n   = osm->ksp ? osm->n_local_true : 0;
+    *ksp = osm->ksp;
+  } else PetscCall(PCBJacobiGetSubKSP(pc, n, NULL, ksp));
+  if (!*n) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)(*ksp)[0]), &size));
+  if (size > 1) *n = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- are the blocks those that were taken? ---- */
+
+static BlockKey KeyOf(KSP ksp)
+{
+  const Mat P = ksp->pc->pmat;
+
+  return (BlockKey){
+    (PetscInt64)((PetscObject)ksp)->id, (PetscInt64)((PetscObject)ksp->pc)->id, P ? (PetscInt64)((PetscObject)P)->id : 0, P ? (PetscInt64)((PetscObject)P)->state : 0, P ? (PetscInt64)P->nonzerostate : 0, ksp->ops->solve, ksp->pc->ops->apply};
+}
+
+static PetscInt64 ASMTypeOf(PC pc)
+{
+  const PC_ASM *osm = ASMOf(pc);
+
+  return osm ? 100 * (PetscInt64)osm->loctype + 10 * (PetscInt64)osm->type + (osm->lprolongation != NULL) : 0;
+}
+
+static PetscErrorCode Same(PC pc, const Blocks *m, PetscBool *same)
+{
+  PetscInt n;
+  KSP     *ksp;
+
+  PetscFunctionBegin;
+  PetscCall(Solvers(pc, &n, &ksp));
+  *same = (PetscBool)(m->key && n == m->n && m->asmtype == ASMTypeOf(pc));
+  for (PetscInt k = 0; k < n && *same; k++) {
+    const BlockKey key = KeyOf(ksp[k]);
+
+    *same = (PetscBool)!memcmp(&key, &m->key[k], sizeof(key));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Keep(PC pc, Blocks *m)
+{
+  PetscInt n;
+  KSP     *ksp;
+
+  PetscFunctionBegin;
+  PetscCall(Solvers(pc, &n, &ksp));
+  PetscCall(PetscFree(m->key));
+  m->n       = n;
+  m->asmtype = ASMTypeOf(pc);
+  PetscCall(PetscMalloc1(PetscMax(1, n), &m->key));
+  for (PetscInt k = 0; k < n; k++) m->key[k] = KeyOf(ksp[k]);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- can they be solved with together? ---- */
+
+/* A solve is one application of a factor, and nobody looks at it */
+static PetscErrorCode Plain(KSP ksp, PetscBool *plain)
+{
+  PetscBool    preonly, factor, scaled;
+  MatNullSpace null[2] = {NULL, NULL};
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPPREONLY, &preonly));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->pc, &factor, PCILU, PCICC, PCLU, PCCHOLESKY, ""));
+  PetscCall(PCGetDiagonalScale(ksp->pc, &scaled));
+  if (ksp->pc->mat) PetscCall(MatGetNullSpace(ksp->pc->mat, &null[0]));
+  if (ksp->pc->pmat) PetscCall(MatGetNullSpace(ksp->pc->pmat, &null[1]));
+  *plain = (PetscBool)(preonly && factor && !scaled && !null[0] && !null[1] && !ksp->numbermonitors && !ksp->dscale && !ksp->guess && !ksp->guess_knoll && !ksp->presolve && !ksp->postsolve && ksp->guess_zero && !ksp->view && !ksp->viewPre && !ksp->viewRate &&
+                       !ksp->viewMat && !ksp->viewPMat && !ksp->viewRhs && !ksp->viewSol && !ksp->viewFinalRes && !ksp->numberreasonviews);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Without the values: why is empty where they can */
+static PetscErrorCode Possible(PC pc, PetscInt n, KSP ksp[], char why[], size_t len)
+{
+  const PC_ASM *osm    = ASMOf(pc);
+  PetscBool     wanted = PETSC_TRUE, plain = PETSC_TRUE, ours = PETSC_FALSE;
+  PetscMPIInt   size;
+
+  PetscFunctionBegin;
+  why[0] = 0;
+  if (n && ksp[0]->pc->pmat) PetscCall(PetscObjectTypeCompare((PetscObject)ksp[0]->pc->pmat, MATSEQAIJGPUCSR, &ours));
+  PetscCall(PetscOptionsGetBool(((PetscObject)pc)->options, ((PetscObject)pc)->prefix, "-pc_blocks_gpucsr", &wanted, NULL));
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size));
+  for (PetscInt k = 0; k < n && plain; k++) PetscCall(Plain(ksp[k], &plain));
+  if (!wanted) PetscCall(PetscStrncpy(why, "-pc_blocks_gpucsr false was asked for", len));
+  else if (!n) PetscCall(PetscStrncpy(why, "blocks are of several processes", len));
+  else if (!ours) PetscCall(PetscStrncpy(why, "their matrices are not of type gpucsr", len));
+  else if (osm && size > 1) PetscCall(PetscStrncpy(why, "subdomains of several processes overlap", len));
+  else if (osm && osm->loctype != PC_COMPOSITE_ADDITIVE && n > 1) PetscCall(PetscStrncpy(why, "subdomains are solved with one after the other", len));
+  else if (!plain)
+    PetscCall(PetscSNPrintf(why, len, "blocks are solved with by %s with %s, or a solve is looked at: -%spc_type ilu, icc, lu or cholesky", ((PetscObject)ksp[0])->type_name, ((PetscObject)ksp[0]->pc)->type_name ? ((PetscObject)ksp[0]->pc)->type_name : "none yet",
+                            ((PetscObject)ksp[0])->prefix ? ((PetscObject)ksp[0])->prefix : ""));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Said once */
+static PetscErrorCode Tell(PC pc, Blocks *m)
+{
+  PetscFunctionBegin;
+  if (strcmp(m->why, m->said)) PetscCall(PetscInfo(pc, "Blocks are PETSc's: %s\n", m->why));
+  PetscCall(PetscStrncpy(m->said, m->why, sizeof(m->said)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PETSc makes those factors that were put off, each by itself */
+static PetscErrorCode Refuse(PC pc, Blocks *m, PetscInt n, KSP ksp[])
+{
+  PetscFunctionBegin;
+  m->F         = NULL;
+  m->refused   = PETSC_TRUE;
+  m->refusedat = (PetscInt64)pc->pmat->nonzerostate;
+  PetscCall(Tell(pc, m));
+  PetscCall(GPUCSRFactorsDestroy(&m->together));
+  for (PetscInt k = 0; k < n; k++) {
+    Mat       F, A, P;
+    PetscBool later;
+
+    if (!ksp[k]->pc->ops->getfactoredmatrix || !ksp[k]->pc->setupcalled) continue;
+    PetscCall(PCFactorGetMatrix(ksp[k]->pc, &F));
+    PetscCall(MatGPUCSRFactorWasPutOff_Private(F, &later));
+    if (!later) continue;
+    PetscCall(PCGetOperators(ksp[k]->pc, &A, &P));
+    PetscCall(PetscObjectStateIncrease((PetscObject)P));
+    PetscCall(KSPSetOperators(ksp[k], A, P));
+  }
+  PetscCall((*m->petsc.setuponblocks)(pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The factor of all blocks, which are set up */
+static PetscErrorCode Together(PC pc, Blocks *m, PetscInt n, KSP ksp[])
+{
+  const PC_ASM *osm     = ASMOf(pc);
+  GPUCSROverlap overlap = {0, NULL, NULL};
+  Mat          *F;
+  PetscBool     ok;
+
+  PetscFunctionBegin;
+  if (osm) {
+    PetscCall(MatGetLocalSize(pc->pmat, &overlap.n, NULL));
+    overlap.is = osm->is;
+    if (osm->lprolongation && osm->type != PC_ASM_INTERPOLATE) overlap.counted = osm->is_local;
+  }
+  PetscCall(PetscMalloc1(n, &F));
+  for (PetscInt k = 0; k < n; k++) PetscCall(PCFactorGetMatrix(ksp[k]->pc, &F[k]));
+  PetscCall(MatGPUCSRFactorsTogether_Private(n, F, osm ? &overlap : NULL, &m->together, &ok, m->why, sizeof(m->why)));
+  PetscCall(PetscFree(F));
+  if (ok) m->F = m->together.F;
+  else PetscCall(Refuse(pc, m, n, ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- operations ---- */
+
+/* One block that is all there is: its own factor will do */
+static PetscErrorCode Alone(PC pc, PetscInt n, PetscBool *alone)
+{
+  const PC_ASM *osm = ASMOf(pc);
+  PetscInt      rows, of;
+
+  PetscFunctionBegin;
+  *alone = (PetscBool)(n == 1);
+  if (!osm || !*alone) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(ISIdentity(osm->is[0], alone));
+  PetscCall(ISGetLocalSize(osm->is[0], &of));
+  PetscCall(MatGetLocalSize(pc->pmat, &rows, NULL));
+  *alone = (PetscBool)(*alone && of == rows && !osm->lprolongation);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCSetUpOnBlocks_Blocks(PC pc)
+{
+  Blocks        *m;
+  PetscInt       n;
+  KSP           *ksp;
+  PetscBool      same, possible, alone;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(BlocksOf(pc, &m));
+  PetscCall(Solvers(pc, &n, &ksp));
+  if (m->refusedat != (PetscInt64)pc->pmat->nonzerostate) m->refused = PETSC_FALSE;
+  if (!m->refused) PetscCall(Possible(pc, n, ksp, m->why, sizeof(m->why)));
+  if (m->why[0]) PetscCall(Tell(pc, m));
+  possible = (PetscBool)!m->why[0];
+  PetscCall(Alone(pc, n, &alone));
+  if (n == 1 && !ASMOf(pc)) PetscCall(KSPSetReusePreconditioner(ksp[0], pc->reusepreconditioner)); /* as PETSc's application does: the matrix may be the program's */
+  PetscCall(MatGPUCSRFactorPutOff_Private((PetscBool)(possible && !alone)));
+  ierr = (*m->petsc.setuponblocks)(pc);
+  for (PetscInt k = 0; k < n && possible && !ierr; k++) ierr = PCSetUp(ksp[k]->pc); /* KSPSetUp() has not done it where it has got another type since */
+  PetscCall(MatGPUCSRFactorPutOff_Private(PETSC_FALSE));
+  PetscCall(ierr);
+  PetscCall(Same(pc, m, &same));
+  if (same) PetscFunctionReturn(PETSC_SUCCESS);
+  m->F = NULL;
+  if (!possible || alone) PetscCall(GPUCSRFactorsDestroy(&m->together)); /* factors that were put off are made when they are first used */
+  if (possible && alone) PetscCall(PCFactorGetMatrix(ksp[0]->pc, &m->F));
+  else if (possible) PetscCall(Together(pc, m, n, ksp));
+  PetscCall(Keep(pc, m));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Current(PC pc, Blocks *m)
+{
+  PetscBool same;
+
+  PetscFunctionBegin;
+  PetscCall(Same(pc, m, &same));
+  if (!same) PetscCall(PCSetUpOnBlocks(pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCApply_Blocks(PC pc, Vec b, Vec x)
+{
+  Blocks      *m;
+  PetscInt     n;
+  KSP         *ksp;
+  GPUCSRDevice dev;
+  PetscBool    done = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscCall(BlocksOf(pc, &m));
+  PetscCall(Current(pc, m));
+  if (m->F) PetscCall(MatGPUCSRFactorDevice_Private(m->F, &dev));
+  if (m->F && dev) PetscCall(MatGPUCSRFactorSolveVecs_Private(m->F, b, x, &done));
+  if (done) PetscFunctionReturn(PETSC_SUCCESS);
+  if (m->F && m->F == m->together.F) {
+    PetscCall(Solvers(pc, &n, &ksp));
+    PetscCall(PetscStrncpy(m->why, "the factor of all has left the device", sizeof(m->why)));
+    PetscCall(Refuse(pc, m, n, ksp));
+    PetscCall(Keep(pc, m));
+  }
+  PetscCall((*m->petsc.apply)(pc, b, x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The factor whose solves are all that an application is, of vectors of this process; NULL: it is more, or PETSc's. pc: of one of these types, and set up */
+PetscErrorCode PCBlocksFactor_Private(PC pc, Mat *F)
+{
+  Blocks *m;
+
+  PetscFunctionBegin;
+  *F = NULL;
+  PetscCall(BlocksOf(pc, &m));
+  if (!m || !m->petsc.setuponblocks) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Current(pc, m));
+  *F = m->F;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Release(Blocks *m)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRFactorsDestroy(&m->together));
+  PetscCall(PetscFree(m->key));
+  m->F       = NULL;
+  m->n       = 0;
+  m->refused = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCReset_Blocks(PC pc)
+{
+  Blocks *m;
+
+  PetscFunctionBegin;
+  PetscCall(BlocksOf(pc, &m));
+  PetscCall(Release(m));
+  if (m->petsc.reset) PetscCall((*m->petsc.reset)(pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCDestroy_Blocks(PC pc)
+{
+  Blocks *m;
+  PetscErrorCode (*destroy)(PC);
+
+  PetscFunctionBegin;
+  PetscCall(BlocksOf(pc, &m));
+  destroy = m->petsc.destroy;
+  PetscCall(Release(m));
+  *m->previous = m->next;
+  if (m->next) m->next->previous = m->previous;
+  PetscCall(PetscFree(m));
+  PetscCall(PetscObjectCompose((PetscObject)pc, KEY, NULL));
+  PetscCall((*destroy)(pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCView_Blocks(PC pc, PetscViewer viewer)
+{
+  Blocks   *m;
+  PetscBool ascii;
+
+  PetscFunctionBegin;
+  PetscCall(BlocksOf(pc, &m));
+  PetscCall((*m->petsc.view)(pc, viewer));
+  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
+  if (!ascii || !m->together.F) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  All %" PetscInt_FMT " blocks of a process are one factor on the device, of which a solve is one launch\n", m->n));
+  PetscCall(PetscViewerASCIIPushTab(viewer));
+  PetscCall(MatGPUCSRFactorDescribe_Private(m->together.F, viewer));
+  PetscCall(PetscViewerASCIIPopTab(viewer));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- registration ---- */
+
+static PetscErrorCode PCSetUp_Blocks(PC);
+
+/* Ours over PETSc's, which sets some of its operations when it is set up */
+static PetscErrorCode Wrap(PC pc, Blocks *m)
+{
+  struct _PCOps *o = pc->ops;
+
+  PetscFunctionBegin;
+#define WRAP(op, ours) \
+  if (o->op && o->op != ours) { \
+    m->petsc.op = o->op; \
+    o->op       = ours; \
+  }
+  WRAP(setup, PCSetUp_Blocks)
+  WRAP(setuponblocks, PCSetUpOnBlocks_Blocks)
+  WRAP(reset, PCReset_Blocks)
+  WRAP(destroy, PCDestroy_Blocks)
+  WRAP(apply, PCApply_Blocks)
+  WRAP(view, PCView_Blocks)
+#undef WRAP
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCSetUp_Blocks(PC pc)
+{
+  Blocks *m;
+
+  PetscFunctionBegin;
+  PetscCall(BlocksOf(pc, &m));
+  PetscCall((*m->petsc.setup)(pc));
+  PetscCall(Wrap(pc, m));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Create(PC pc, const Type *t)
+{
+  Blocks        *m;
+  PetscContainer c;
+
+  PetscFunctionBegin;
+  PetscCall((*t->create)(pc));
+  PetscCall(PetscNew(&m));
+  PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &c));
+  PetscCall(PetscContainerSetPointer(c, m));
+  PetscCall(PetscObjectCompose((PetscObject)pc, KEY, (PetscObject)c));
+  PetscCall(PetscContainerDestroy(&c));
+  m->next     = living;
+  m->previous = &living;
+  if (living) living->previous = &m->next;
+  living = m;
+  PetscCall(Wrap(pc, m));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCCreate_BJacobi_GPUCSR(PC pc)
+{
+  return Create(pc, &types[0]);
+}
+
+static PetscErrorCode PCCreate_ASM_GPUCSR(PC pc)
+{
+  return Create(pc, &types[1]);
+}
+
+/* A type that the program has registered itself under one of these names is left alone: its blocks need not be PETSc's */
+PetscErrorCode PCBlocksInitialize_Private(void)
+{
+  PetscFunctionBegin;
+  if (!GPUCSR_SCALAR_IS_DOUBLE) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PCInitializePackage());
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(types); k++) {
+    PetscErrorCode (*create)(PC) = NULL;
+
+    PetscCall(PetscFunctionListFind(PCList, types[k].name, &create));
+    if (!create || create == types[k].ours) continue;
+    types[k].create = create;
+    PetscCall(PCRegister(types[k].name, types[k].ours));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The devices go next */
+PetscErrorCode PCBlocksFinalize_Private(void)
+{
+  PetscFunctionBegin;
+  for (Blocks *m = living; m; m = m->next) PetscCall(Release(m));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

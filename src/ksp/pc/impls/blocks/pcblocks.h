@@ -1,0 +1,11 @@
+#pragma once
+
+/*
+  PCBJACOBI and PCASM whose blocks of a process are solved together on the device.
+*/
+#include <petscpc.h>
+#include "../../../../mat/impls/gpucsr/operator.h"
+
+GPUCSR_INTERN PetscErrorCode PCBlocksInitialize_Private(void);
+GPUCSR_INTERN PetscErrorCode PCBlocksFinalize_Private(void);
+GPUCSR_INTERN PetscErrorCode PCBlocksFactor_Private(PC, Mat *F);

@@ -1,0 +1,341 @@
+/*
+  Factors of many blocks as one: that of the matrix which has the blocks on its diagonal, with their orderings one after the other. All that one factor has, it has for all blocks at once: levels
+  of all blocks are one level, so that a solve of 64 blocks takes a launch, and no longer than that of the deepest one. The factor of a block diagonal matrix has the factors of the blocks on its
+  diagonal, with any levels of fill; what would be another one is left to PETSc: a shift of all pivots, which is asked for by those of one block.
+
+  The factors of the blocks are put off before (MatGPUCSRFactorPutOff_Private()): they tell what they would be made of.
+*/
+#include "factorimpl.h"
+
+/* What a block is made from: numbers that are others when something about it is */
+#define KEYS 6
+static PetscErrorCode KeyOf(const Mat_GPUCSRFactor *f, const GPUCSROverlap *o, PetscInt k, PetscInt64 key[])
+{
+  PetscFunctionBegin;
+  key[0] = (PetscInt64)((PetscObject)f->A)->id;
+  key[1] = (PetscInt64)f->A->nonzerostate;
+  key[2] = f->natural ? 0 : (PetscInt64)((PetscObject)f->row)->id;
+  key[3] = f->natural ? 0 : (PetscInt64)((PetscObject)f->col)->id;
+  key[4] = o ? (PetscInt64)((PetscObject)o->is[k])->id : 0;
+  key[5] = o && o->counted ? (PetscInt64)((PetscObject)o->counted[k])->id : 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRFactorsDestroy(GPUCSRFactors *t)
+{
+  PetscFunctionBegin;
+  PetscCall(MatDestroy(&t->F));
+  PetscCall(PetscFree(t->key));
+  PetscCall(PetscFree(t->i));
+  PetscCall(PetscFree(t->j));
+  PetscCall(PetscFree(t->a));
+  PetscCall(PetscMemzero(t, sizeof(*t)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What a factor has besides PETSc's; NULL: it is not one of ours, or none */
+static PetscErrorCode OursOf(Mat F, Mat_GPUCSRFactor **f)
+{
+  PetscContainer c = NULL;
+
+  PetscFunctionBegin;
+  *f = NULL;
+  if (F) PetscCall(PetscObjectQuery((PetscObject)F, MATGPUCSRFACTOR, (PetscObject *)&c));
+  if (c) PetscCall(PetscContainerGetPointer(c, (void **)f));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGPUCSRFactorWasPutOff_Private(Mat F, PetscBool *later)
+{
+  Mat_GPUCSRFactor *f;
+
+  PetscFunctionBegin;
+  PetscCall(OursOf(F, &f));
+  *later = (PetscBool)(f && f->later);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGPUCSRFactorDescribe_Private(Mat F, PetscViewer viewer)
+{
+  Mat_GPUCSRFactor *f;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRFactorGet_Private(F, &f));
+  PetscCall(MatGPUCSRFactorView_Private(F, f, viewer));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The factors, all put off and alike; else why says what is not */
+static PetscErrorCode Parts(PetscInt n, const Mat F[], Mat_GPUCSRFactor *f[], PetscInt *rows, PetscInt *nnz, char why[], size_t len)
+{
+  const PetscInt *i;
+  PetscInt64      entries = 0, all = 0;
+
+  PetscFunctionBegin;
+  why[0] = 0;
+  for (PetscInt k = 0; k < n && !why[0]; k++) {
+    PetscBool later = PETSC_FALSE;
+
+    PetscCall(OursOf(F[k], &f[k]));
+    if (f[k]) PetscCall(MatGPUCSRFactorTakeBack_Private(F[k], f[k], &later));
+    if (!later) PetscCall(PetscSNPrintf(why, len, "the factor of block %" PetscInt_FMT " is not one of the device", k));
+    else if (f[k]->type != f[0]->type || memcmp(&f[k]->info, &f[0]->info, sizeof(f[0]->info)) || f[k]->method != f[0]->method || f[k]->sweeps != f[0]->sweeps) PetscCall(PetscStrncpy(why, "the factors of blocks are not of one kind", len));
+    else {
+      PetscCall(MatSeqAIJGetCSRAndMemType(f[k]->A, &i, NULL, NULL, NULL));
+      all += f[k]->A->rmap->n;
+      entries += i[f[k]->A->rmap->n];
+    }
+  }
+  if (!why[0] && entries > INT32_MAX - 1024) PetscCall(PetscStrncpy(why, "the blocks have too many entries for 32-bit indices", len));
+  *rows = (PetscInt)all;
+  *nnz  = (PetscInt)entries;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Values, and the pattern where t->i is not there yet */
+static PetscErrorCode Fill(PetscInt n, Mat_GPUCSRFactor *const f[], PetscInt rows, PetscInt nnz, GPUCSRFactors *t)
+{
+  const PetscBool pattern = (PetscBool)!t->i;
+  PetscInt        row = 0, at = 0;
+
+  PetscFunctionBegin;
+  if (pattern) {
+    PetscCall(PetscMalloc1(rows + 1, &t->i));
+    PetscCall(PetscMalloc1(nnz, &t->j));
+    PetscCall(PetscMalloc1(nnz, &t->a));
+    t->i[0] = 0;
+  }
+  for (PetscInt k = 0; k < n; k++) {
+    const PetscInt *i, *j, m = f[k]->A->rmap->n;
+    PetscScalar    *a;
+
+    PetscCall(MatSeqAIJGetCSRAndMemType(f[k]->A, &i, &j, &a, NULL));
+    PetscCall(PetscArraycpy(t->a + at, a, i[m]));
+    for (PetscInt e = 0; pattern && e < i[m]; e++) t->j[at + e] = row + j[e];
+    for (PetscInt r = 0; pattern && r < m; r++) t->i[row + r + 1] = at + i[r + 1];
+    row += m;
+    at += i[m];
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The orderings of all blocks as one */
+static PetscErrorCode Ordering(PetscInt n, Mat_GPUCSRFactor *const f[], PetscInt rows, PetscBool columns, IS *is)
+{
+  PetscBool natural = PETSC_TRUE;
+  PetscInt *index, at = 0;
+
+  PetscFunctionBegin;
+  for (PetscInt k = 0; k < n; k++) natural = (PetscBool)(natural && f[k]->natural);
+  if (natural) {
+    PetscCall(ISCreateStride(PETSC_COMM_SELF, rows, 0, 1, is));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PetscMalloc1(rows, &index));
+  for (PetscInt k = 0; k < n; k++) {
+    const PetscInt  m = f[k]->A->rmap->n;
+    const PetscInt *one;
+
+    PetscCall(ISGetIndices(columns ? f[k]->col : f[k]->row, &one));
+    for (PetscInt r = 0; r < m; r++) index[at + r] = at + one[r];
+    PetscCall(ISRestoreIndices(columns ? f[k]->col : f[k]->row, &one));
+    at += m;
+  }
+  PetscCall(ISCreateGeneral(PETSC_COMM_SELF, rows, index, PETSC_OWN_POINTER, is));
+  PetscCall(ISSetPermutation(*is));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A matrix of ours, configured as that of the first block */
+static PetscErrorCode BlockDiagonal(const Mat_GPUCSRFactor *f, PetscInt rows, const GPUCSRFactors *t, Mat *A)
+{
+  PetscErrorCode ierr;
+  const char    *prefix;
+  PetscBool      known, symmetric;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, rows, rows, t->i, t->j, t->a, A));
+  ierr = MatConvert(*A, MATSEQAIJGPUCSR, MAT_INPLACE_MATRIX, A);
+  if (!ierr) ierr = MatGPUCSRConfigure_Private(*A, &((Mat_GPUCSR *)f->A->spptr)->config);
+  if (!ierr) ierr = MatGetOptionsPrefix(f->A, &prefix);
+  if (!ierr) ierr = MatSetOptionsPrefix(*A, prefix);
+  if (!ierr) ierr = MatIsSymmetricKnown(f->A, &known, &symmetric);
+  if (!ierr && known && symmetric) ierr = MatSetOption(*A, MAT_SYMMETRIC, PETSC_TRUE);
+  if (ierr) PetscCall(MatDestroy(A));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Symbolic(Mat A, const Mat_GPUCSRFactor *f, IS row, IS col, Mat *F)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGetFactor(A, MATSOLVERGPUCSR, f->type, F));
+  switch (f->type) {
+  case MAT_FACTOR_LU:
+    PetscCall(MatLUFactorSymbolic(*F, A, row, col, &f->info));
+    break;
+  case MAT_FACTOR_ILU:
+    PetscCall(MatILUFactorSymbolic(*F, A, row, col, &f->info));
+    break;
+  case MAT_FACTOR_CHOLESKY:
+    PetscCall(MatCholeskyFactorSymbolic(*F, A, row, &f->info));
+    break;
+  default:
+    PetscCall(MatICCFactorSymbolic(*F, A, row, &f->info));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Where there is none yet, or one of other blocks */
+static PetscErrorCode Create(PetscInt n, Mat_GPUCSRFactor *const f[], const GPUCSROverlap *overlap, PetscInt rows, PetscInt nnz, GPUCSRFactors *t)
+{
+  Mat            A   = NULL;
+  IS             row = NULL, col = NULL;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRFactorsDestroy(t));
+  t->n = n;
+  PetscCall(PetscMalloc1(KEYS * n, &t->key));
+  for (PetscInt k = 0; k < n; k++) PetscCall(KeyOf(f[k], overlap, k, t->key + KEYS * k));
+  PetscCall(Fill(n, f, rows, nnz, t));
+  ierr = BlockDiagonal(f[0], rows, t, &A);
+  if (!ierr) ierr = Ordering(n, f, rows, PETSC_FALSE, &row);
+  if (!ierr) ierr = Ordering(n, f, rows, PETSC_TRUE, &col);
+  if (!ierr) ierr = Symbolic(A, f[0], row, col, &t->F);
+  PetscCall(ISDestroy(&row));
+  PetscCall(ISDestroy(&col));
+  PetscCall(MatDestroy(&A));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The rows of blocks that an entry of a vector is the sum of: a list for each, in the order of blocks */
+static PetscErrorCode Lists(PetscInt blocks, const GPUCSROverlap *o, const PetscInt from[], const PetscInt begin[], int ptr[], int index[])
+{
+  PetscInt *place; /* in its block, of an entry; -1: it is not there */
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(o->n, &place));
+  for (PetscInt v = 0; v < o->n; v++) place[v] = -1;
+  PetscCall(PetscArrayzero(ptr, o->n + 2));
+  for (int fill = 0; fill < 2; fill++) { /* count, then fill: ptr[v + 1] is where the next of entry v goes */
+    for (PetscInt k = 0; k < blocks; k++) {
+      const PetscInt *mine = from + begin[k], *counted = mine;
+      PetscInt        m = begin[k + 1] - begin[k], n = m;
+
+      for (PetscInt r = 0; r < m; r++) place[mine[r]] = r;
+      if (o->counted) {
+        PetscCall(ISGetLocalSize(o->counted[k], &n));
+        PetscCall(ISGetIndices(o->counted[k], &counted));
+      }
+      for (PetscInt r = 0; r < n; r++) {
+        if (place[counted[r]] < 0) continue;
+        if (fill) index[ptr[counted[r] + 1]++] = (int)(begin[k] + place[counted[r]]);
+        else ptr[counted[r] + 2]++;
+      }
+      if (o->counted) PetscCall(ISRestoreIndices(o->counted[k], &counted));
+      for (PetscInt r = 0; r < m; r++) place[mine[r]] = -1;
+    }
+    for (PetscInt v = 0; v < o->n && !fill; v++) ptr[v + 2] += ptr[v + 1];
+  }
+  PetscCall(PetscFree(place));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Between the program's vectors and those of the factor */
+static PetscErrorCode Spread(PetscInt blocks, const GPUCSROverlap *o, PetscInt rows, Mat_GPUCSRFactor *f)
+{
+  PetscInt      *from, *begin, entries = 0;
+  int           *ptr, *index;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc2(rows, &from, blocks + 1, &begin));
+  begin[0] = 0;
+  for (PetscInt k = 0; k < blocks; k++) {
+    const PetscInt *is;
+    PetscInt        m;
+
+    PetscCall(ISGetLocalSize(o->is[k], &m));
+    PetscCall(ISGetIndices(o->is[k], &is));
+    PetscCall(PetscArraycpy(from + begin[k], is, m));
+    PetscCall(ISRestoreIndices(o->is[k], &is));
+    begin[k + 1] = begin[k] + m;
+    if (o->counted) PetscCall(ISGetLocalSize(o->counted[k], &m));
+    entries += m;
+  }
+  PetscCall(PetscMalloc2(o->n + 2, &ptr, PetscMax(1, entries), &index));
+  ierr = Lists(blocks, o, from, begin, ptr, index);
+  if (!ierr) ierr = GPUCSRSpreadCreate(f->vectors.dev, (int)o->n, (int)rows, from, ptr, index, &f->spread);
+  PetscCall(PetscFree2(ptr, index));
+  PetscCall(PetscFree2(from, begin));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Is what has been made what the blocks would have been? */
+static PetscErrorCode Good(const GPUCSRFactors *t, const Mat_GPUCSRFactor *f, char why[], size_t len)
+{
+  const PetscBool shifted = (PetscBool)(f->info.shifttype == (PetscReal)MAT_SHIFT_NONZERO || f->info.shifttype == (PetscReal)MAT_SHIFT_POSITIVE_DEFINITE);
+
+  PetscFunctionBegin;
+  if (t->F->factorerrortype) PetscCall(PetscStrncpy(why, "a block has a pivot that is none", len));
+  else if (f->numeric && shifted) PetscCall(PetscStrncpy(why, "a block may need its pivots shifted", len));
+  else if (!f->ondevice) PetscCall(PetscStrncpy(why, f->whynot, len));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Make(PetscInt n, const Mat F[], const GPUCSROverlap *overlap, GPUCSRFactors *t, Mat_GPUCSRFactor *f[], char why[], size_t len)
+{
+  PetscInt          rows = 0, nnz = 0;
+  PetscInt64        key[KEYS];
+  PetscBool         same = (PetscBool)(t->F && t->n == n);
+  Mat_GPUCSRFactor *all;
+  GPUCSRAttempt     attempt;
+  PetscErrorCode    ierr;
+
+  PetscFunctionBegin;
+  PetscCall(Parts(n, F, f, &rows, &nnz, why, len));
+  if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  for (PetscInt k = 0; k < n && same; k++) {
+    PetscCall(KeyOf(f[k], overlap, k, key));
+    same = (PetscBool)!memcmp(key, t->key + KEYS * k, sizeof(key));
+  }
+  if (same) {
+    PetscCall(MatGPUCSRFactorGet_Private(t->F, &all));
+    PetscCall(Fill(n, f, rows, nnz, t));
+    PetscCall(PetscObjectStateIncrease((PetscObject)all->A));
+  } else PetscCall(Create(n, f, overlap, rows, nnz, t));
+  PetscCall(MatGPUCSRFactorGet_Private(t->F, &all));
+  if (all->symmetric) PetscCall(MatCholeskyFactorNumeric(t->F, all->A, &f[0]->info));
+  else PetscCall(MatLUFactorNumeric(t->F, all->A, &f[0]->info));
+  PetscCall(Good(t, all, why, len));
+  if (!why[0] && overlap && !all->spread.n) {
+    PetscCall(GPUCSRAttemptBegin(&attempt));
+    ierr = Spread(n, overlap, rows, all);
+    PetscCall(GPUCSRAttemptEnd(&attempt));
+    PetscCall(MatGPUCSRFactorMet_Private(t->F, all, ierr, &attempt));
+    PetscCall(Good(t, all, why, len));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  One factor of all blocks, whose own were put off: with their values as they are now, and made anew where their patterns are others. Not ok: they are for PETSc, block by block,
+  and why says why
+*/
+PetscErrorCode MatGPUCSRFactorsTogether_Private(PetscInt n, const Mat F[], const GPUCSROverlap *overlap, GPUCSRFactors *t, PetscBool *ok, char why[], size_t len)
+{
+  Mat_GPUCSRFactor **f;
+  PetscErrorCode     ierr;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(n, &f));
+  ierr = Make(n, F, overlap, t, f, why, len);
+  *ok  = (PetscBool)(!ierr && !why[0]);
+  PetscCall(PetscFree(f));
+  if (!*ok) PetscCall(GPUCSRFactorsDestroy(t));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,245 @@
+/*
+  The hinge loss by an interior point method.
+
+  Each row i has a slack x_i above its margin 1 - y_i s_i, and above 0 by itself; r_i is how far above the margin. Of the conditions of the optimum
+
+    a r = 0,  (1 - a) x = 0,  lambda w = X^T (u y a) / m        for u the weights of rows and 0 <= a <= 1 the multipliers
+
+  the first two are replaced by mu, which falls from one iteration to the next. Newton's equations for w, with a and x eliminated, are those of newton.c: (lambda I + X^T D X) dw = ..., with D between 0 and 1 / (4 mu),
+  and conjugate gradients solve them. The multipliers give a lower bound of the optimum in every iteration. All vectors are where the matrix makes them.
+
+  M. C. Ferris and T. S. Munson, Interior-point methods for massive support vector machines, SIAM Journal on Optimization 13, 2002.
+*/
+#include "learn.h"
+
+#define BACK   0.98 /* of the way to where a number would become 0 */
+#define ENOUGH 0.4  /* of the gap that is asked for: mu need not be smaller */
+#define EXACT  0.1  /* how far the equations of a step are solved: what they leave of the gap, as a share of mu */
+
+typedef struct {
+  Vec       x, r, a, da, dx, dr, t; /* slacks, distances, multipliers, and their steps; scratch */
+  PetscReal mu;
+} Interior;
+
+static PetscErrorCode InteriorCreate(Learner *l, Interior *p)
+{
+  Vec *const rows[] = {&p->x, &p->r, &p->a, &p->da, &p->dx, &p->dr, &p->t};
+
+  PetscFunctionBeginUser;
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(rows); i++) PetscCall(VecDuplicate(l->s, rows[i]));
+  PetscFunctionReturn(0);
+}
+
+static PetscErrorCode InteriorDestroy(Interior *p)
+{
+  Vec *const rows[] = {&p->x, &p->r, &p->a, &p->da, &p->dx, &p->dr, &p->t};
+
+  PetscFunctionBeginUser;
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(rows); i++) PetscCall(VecDestroy(rows[i]));
+  PetscFunctionReturn(0);
+}
+
+/* v = 1 - v */
+static PetscErrorCode OneLess(Vec v)
+{
+  PetscFunctionBeginUser;
+  PetscCall(VecScale(v, -1.0));
+  PetscCall(VecShift(v, 1.0));
+  PetscFunctionReturn(0);
+}
+
+/* t = 1 - y s */
+static PetscErrorCode Margin(Learner *l, Vec t)
+{
+  PetscFunctionBeginUser;
+  PetscCall(VecPointwiseMult(t, l->z, l->origin));
+  PetscCall(OneLess(t));
+  PetscFunctionReturn(0);
+}
+
+/* The point of the central path for mu and the scores at hand: x = (t + 2 mu + sqrt(t^2 + 4 mu^2)) / 2, r = x - t, a = mu / r */
+static PetscErrorCode Centre(Learner *l, Interior *p)
+{
+  PetscFunctionBeginUser;
+  PetscCall(Margin(l, p->t));
+  PetscCall(VecPointwiseMult(p->x, p->t, p->t));
+  PetscCall(VecShift(p->x, 4 * p->mu * p->mu));
+  PetscCall(VecSqrtAbs(p->x));
+  PetscCall(VecShift(p->x, 2 * p->mu));
+  PetscCall(VecWAXPY(p->r, -1.0, p->t, p->x));
+  PetscCall(VecScale(p->r, 0.5));
+  PetscCall(VecAXPY(p->x, 1.0, p->t));
+  PetscCall(VecScale(p->x, 0.5));
+  PetscCall(VecCopy(p->r, p->a));
+  PetscCall(VecReciprocal(p->a));
+  PetscCall(VecScale(p->a, p->mu));
+  PetscFunctionReturn(0);
+}
+
+/* g = X^T (u y v) / m */
+static PetscErrorCode Weigh(Learner *l, Vec v, Vec g)
+{
+  PetscInt M;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecGetSize(v, &M));
+  PetscCall(VecPointwiseMult(l->c, l->z, v));
+  if (l->u) PetscCall(VecPointwiseMult(l->c, l->c, l->u));
+  PetscCall(VecScale(l->c, 1 / (PetscReal)M));
+  PetscCall(Subgradient(l, l->c, g));
+  PetscFunctionReturn(0);
+}
+
+/* Second derivatives h = u a (1 - a) / den / m, and the part of the step of a that does not depend on w: da = (mu (1 - 2a) + a (1 - a) t) / den, den = a x + (1 - a) r */
+static PetscErrorCode Eliminate(Learner *l, Interior *p, Vec h)
+{
+  Vec      den = p->dx, ab = p->dr;
+  PetscInt M;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecGetSize(h, &M));
+  PetscCall(VecCopy(p->a, ab));
+  PetscCall(OneLess(ab));
+  PetscCall(VecPointwiseMult(den, ab, p->r));
+  PetscCall(VecPointwiseMult(p->t, p->a, p->x));
+  PetscCall(VecAXPY(den, 1.0, p->t));
+  PetscCall(VecPointwiseMult(ab, ab, p->a));
+  PetscCall(VecPointwiseDivide(h, ab, den));
+  PetscCall(VecWAXPY(p->t, -1.0, p->r, p->x)); /* x - r is the margin */
+  PetscCall(VecPointwiseMult(p->da, h, p->t));
+  PetscCall(VecCopy(p->a, p->t));
+  PetscCall(VecScale(p->t, -2.0));
+  PetscCall(VecShift(p->t, 1.0));
+  PetscCall(VecPointwiseDivide(p->t, p->t, den));
+  PetscCall(VecAXPY(p->da, p->mu, p->t));
+  PetscFunctionReturn(0);
+}
+
+/* The steps of a, x and r, for xp = X dw; theta: a (1 - a) / den */
+static PetscErrorCode Expand(Learner *l, Interior *p, Vec theta, Vec xp)
+{
+  Vec b = p->t;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecPointwiseMult(p->dr, l->z, xp)); /* y X dw */
+  PetscCall(VecPointwiseMult(p->dx, theta, p->dr));
+  PetscCall(VecAXPY(p->da, -1.0, p->dx));
+  PetscCall(VecCopy(p->a, b));
+  PetscCall(OneLess(b));
+  PetscCall(VecPointwiseMult(p->dx, p->x, p->da));
+  PetscCall(VecShift(p->dx, p->mu));
+  PetscCall(VecPointwiseDivide(p->dx, p->dx, b));
+  PetscCall(VecAXPY(p->dx, -1.0, p->x)); /* dx = (mu + x da) / b - x */
+  PetscCall(VecAXPY(p->dr, 1.0, p->dx));
+  PetscFunctionReturn(0);
+}
+
+/* How far v can go along d before a number is 0 */
+static PetscErrorCode Room(Vec v, Vec d, Vec t, PetscReal *room)
+{
+  PetscReal least;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecPointwiseDivide(t, d, v));
+  PetscCall(VecMin(t, NULL, &least));
+  if (least < 0) *room = PetscMin(*room, -1 / least);
+  PetscFunctionReturn(0);
+}
+
+/* The mean of a r and (1 - a) x by the weights of rows, and the mean of those weights: their product twice is the gap that is left where w is what a says */
+static PetscErrorCode Complementarity(Learner *l, Interior *p, PetscReal *mu, PetscReal *weight)
+{
+  PetscScalar ar, ax, x, sum;
+  PetscInt    M;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecGetSize(p->a, &M));
+  PetscCall(VecCopy(p->a, p->t));
+  if (l->u) PetscCall(VecPointwiseMult(p->t, p->t, l->u));
+  PetscCall(VecDot(p->t, p->r, &ar));
+  PetscCall(VecDot(p->t, p->x, &ax));
+  if (l->u) {
+    PetscCall(VecDot(l->u, p->x, &x));
+    PetscCall(VecSum(l->u, &sum));
+  } else {
+    PetscCall(VecSum(p->x, &x));
+    sum = M;
+  }
+  *mu     = PetscRealPart(ar + x - ax) / (2 * PetscRealPart(sum));
+  *weight = PetscRealPart(sum) / (PetscReal)M;
+  PetscFunctionReturn(0);
+}
+
+/* From zero weights: better ones that are not near the central path are no better start */
+PetscErrorCode LearnInterior(Learner *l, Rest *rest, Outcome *out)
+{
+  const Settings *o = l->settings;
+  Vec             w = l->w[l->which];
+  Newton          n;
+  Interior        p;
+  PetscReal       risk, norm, dual, value, gap, want, room = 1, decrease, mu = 1, weight = 1;
+  PetscScalar     sum;
+  PetscInt        it, M;
+  PetscBool       done = PETSC_FALSE;
+
+  PetscFunctionBeginUser;
+  PetscCall(NewtonCreate(l, &n));
+  PetscCall(InteriorCreate(l, &p));
+  PetscCall(VecGetSize(l->s, &M));
+  PetscCall(VecSet(w, 0.0));
+  PetscCall(VecSet(l->origin, 0.0));
+  p.mu = 1;
+  PetscCall(Centre(l, &p));
+  for (it = rest->iterations;; it++) {
+    PetscCall(RiskAt(l, l->origin, l->c, &risk));
+    PetscCall(VecNorm(w, NORM_2, &norm));
+    value = risk + 0.5 * l->lambda * norm * norm;
+    PetscCall(Weigh(l, p.a, n.g));
+    if (l->u) PetscCall(VecDot(p.a, l->u, &sum));
+    else PetscCall(VecSum(p.a, &sum));
+    PetscCall(VecNorm(n.g, NORM_2, &norm));
+    dual        = PetscRealPart(sum) / (PetscReal)M - norm * norm / (2 * l->lambda);
+    rest->lower = PetscMax(rest->lower, dual);
+    gap         = PetscMax(value - rest->lower, 0);
+    want        = PetscMax(o->epsilon * PetscAbsReal(value), o->absolute);
+    PetscCall(Progress(l, it, value, gap, (PetscBool)(gap <= want)));
+    done = (PetscBool)(gap <= want);
+    if (done || it >= o->maxits) break;
+    PetscCall(Complementarity(l, &p, &mu, &weight));
+    p.mu = PetscMax(mu * (room > 0.9 ? 0.1 : (room > 0.5 ? 0.25 : 0.5)), ENOUGH * want / weight);
+    PetscCall(Eliminate(l, &p, n.h));
+    PetscCall(VecWAXPY(l->d, 1.0, p.a, p.da));
+    PetscCall(Weigh(l, l->d, n.g));
+    PetscCall(VecAYPX(n.g, -1.0, w)); /* g = w - g, of which w wants lambda */
+    PetscCall(VecAXPY(n.g, l->lambda - 1, w));
+    PetscCall(VecCopy(n.h, l->d)); /* theta */
+    if (l->u) PetscCall(VecPointwiseMult(n.h, n.h, l->u));
+    PetscCall(VecScale(n.h, 1 / (PetscReal)M));
+    PetscCall(NewtonSolve(l, &n, 0, PetscSqrtReal(2 * l->lambda * EXACT * p.mu * weight), &decrease));
+    PetscCall(Expand(l, &p, l->d, n.xp));
+    room = 1 / BACK;
+    PetscCall(Room(p.x, p.dx, l->c, &room));
+    PetscCall(Room(p.r, p.dr, l->c, &room));
+    PetscCall(Room(p.a, p.da, l->c, &room));
+    PetscCall(VecScale(p.da, -1.0));
+    PetscCall(VecCopy(p.a, p.t));
+    PetscCall(OneLess(p.t));
+    PetscCall(Room(p.t, p.da, l->c, &room));
+    room *= BACK;
+    PetscCall(VecAXPY(p.a, -room, p.da));
+    PetscCall(VecAXPY(p.x, room, p.dx));
+    PetscCall(VecAXPY(p.r, room, p.dr));
+    PetscCall(VecAXPY(w, room, n.p));
+    PetscCall(VecAXPY(l->origin, room, n.xp));
+  }
+  out->objective += value;
+  out->risk += risk;
+  out->gap += gap;
+  out->iterations += it;
+  out->method    = "interior";
+  rest->left     = PETSC_FALSE;
+  out->converged = (PetscBool)(out->converged && done);
+  PetscCall(InteriorDestroy(&p));
+  PetscCall(NewtonDestroy(&n));
+  PetscFunctionReturn(0);
+}

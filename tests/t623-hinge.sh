@@ -1,0 +1,76 @@
+#!/bin/bash
+# The hinge loss by each method: the same optimum, within the gap that each claims, with weights of rows and classes, with a bias, on ranks, and by vectors of both kinds; the
+# automatic choice; rows without entries or weight; and what a method is not for.
+
+data=share/datasets/learning
+tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
+export PETSC_OPTIONS="${PETSC_OPTIONS:-} -dll_append $LIB -mat_gpucsr_backend $BACKEND"
+fail() { echo "$*" >&2 && exit 1; }
+xz -dc $data/farm_ads.svm.xz | head -n 200 >"$tmp/wide.svm"
+gzip -dc $data/heart_scale.svm.gz >"$tmp/heart.svm"
+awk '{print NR % 5}' "$tmp/heart.svm" >"$tmp/weights"
+
+# learn RANKS OPTIONS ...: a line in json
+learn() {
+  local ranks=$1 launch=()
+  shift
+  if [ "$ranks" -gt 1 ]; then read -ra launch <<<"$MPIEXEC -n $ranks"; fi
+  "${launch[@]}" "$BUILD/examples/bmrm" -json "$tmp/json" "$@" >"$tmp/out" 2>&1 && return
+  if grep -q "needs a PETSc of real numbers" "$tmp/out"; then exit 77; fi
+  fail "bmrm $*: $(cat "$tmp/out")"
+}
+
+# same WHAT: all converged, and no objective lies below another one less its gap, but for the rounding of sums of 1e3 rows
+same() {
+  python3 - "$tmp/json" <<'PYTHON' || fail "$1: $(cat "$tmp/json")"
+import json, sys
+runs = [json.loads(line) for line in open(sys.argv[1])]
+sys.exit(not (len(runs) > 1 and all(r["reason"] == "CONVERGED" for r in runs) and all(a["objective"] >= b["objective"] - b["gap"] - 1e3 * 2.3e-16 for a in runs for b in runs)))
+PYTHON
+  rm "$tmp/json"
+}
+
+for options in "wide.svm -lambda 1e-1" "wide.svm -lambda 1 -bias 1" "heart.svm -lambda 0.3 -row_weights $tmp/weights -class_weights 1:3" "heart.svm -lambda 10"; do
+  read -ra words <<<"$options"
+  words[0]=$tmp/${words[0]}
+  learn 1 -f "${words[@]}" -mat_type aij -epsilon 1e-5
+  learn 1 -f "${words[@]}" -mat_type aij -epsilon 1e-5 -method dual
+  learn 1 -f "${words[@]}" -mat_type gpucsr -vec_type standard -epsilon 1e-5 -method dual
+  for vectors in standard gpu; do
+    learn 1 -f "${words[@]}" -mat_type gpucsr -vec_type $vectors -epsilon 1e-5 -method interior
+  done
+  learn 1 -f "${words[@]}" -mat_type gpucsr -epsilon 1e-5 -method bundle -vector_losses
+  learn 2 -f "${words[@]}" -mat_type gpucsr -epsilon 1e-5 -method interior
+  learn 2 -f "${words[@]}" -mat_type aij -epsilon 1e-5
+  same "$options"
+done
+
+# which of them a small lambda gets: along the dual's coordinates on one process, the interior point method on several; a large one the bundle method
+chosen() { grep -q "\"tao_type\": \"$1\"" "$tmp/json" || fail "$2: $(cat "$tmp/json")"; rm "$tmp/json"; }
+learn 1 -f "$tmp/wide.svm" -mat_type aij -lambda 1e-4 && chosen dual "one process"
+learn 2 -f "$tmp/wide.svm" -mat_type aij -lambda 1e-4 && chosen interior "two processes"
+learn 1 -f "$tmp/wide.svm" -mat_type gpucsr -vector_losses -lambda 1e-4 && chosen interior "vectors elsewhere"
+learn 1 -f "$tmp/wide.svm" -mat_type aij -lambda 1e3 && chosen gpubmrm "a large lambda"
+learn 1 -f "$tmp/wide.svm" -mat_type aij -lambda 1e-4 -method bundle && chosen gpubmrm "the bundle method asked for"
+
+# rows without entries, without weight, and twice with both labels; nothing but rows without weight
+{ cat "$tmp/heart.svm"; printf '1\n-1\n1 1:2 3:-1\n-1 1:2 3:-1\n'; } >"$tmp/odd.svm"
+for method in bundle dual interior; do learn 1 -f "$tmp/odd.svm" -mat_type aij -lambda 1e-2 -epsilon 1e-5 -method $method; done
+same "rows without entries"
+awk '{print 0}' "$tmp/heart.svm" >"$tmp/none"
+for method in dual interior; do learn 1 -f "$tmp/heart.svm" -row_weights "$tmp/none" -mat_type aij -method $method; done
+same "rows without weight"
+
+# what they are not for
+refuse() {
+  local text=$1
+  shift
+  if "$BUILD/examples/bmrm" "$@" >"$tmp/out" 2>&1 </dev/null; then fail "bmrm $* ended well: $(cat "$tmp/out")"; fi
+  grep -qF -- "$text" "$tmp/out" || fail "bmrm $*: expected '$text': $(cat "$tmp/out")"
+}
+for method in dual interior; do refuse "-method $method is for the hinge loss, not for -loss roc" -f "$tmp/heart.svm" -loss roc -method $method; done
+refuse '-method dual is for one process' -f "$tmp/heart.svm" -vector_losses -method dual
+
+# passes that run out
+learn 1 -f "$tmp/wide.svm" -mat_type aij -lambda 1e-4 -method dual -tao_max_it 3
+grep -q '^warning *not converged: after 3 iterations' "$tmp/out" || fail "an early end: $(cat "$tmp/out")"
