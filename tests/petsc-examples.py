@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """PETSc's own examples that ask for its CUDA types, with the types of this library; or SLEPc's tutorials.
 
-    tests/petsc-examples.py SOURCES [LIBRARY [OPTIONS...]]
+    tests/petsc-examples.py [-only FILE] [-keep FOLDER] SOURCES [LIBRARY [OPTIONS...]]
 
 SOURCES is a tree of PETSc's sources of the release that pkg-config finds (a tarball, or `pip download petsc==3.18.4`). Of each program below, the first tests whose arguments
 name aijcusparse or cuda run twice: with MATAIJ and VECSTANDARD without the library, and with gpucsr and gpu vectors. What they print must be the same, but for rounding, and
 they must end alike. Of SLEPc's sources each tutorial runs with the arguments of its first test, and with -mat_type gpucsr where it listens to that. OPTIONS are added to the second run, e.g. -mat_gpucsr_backend cuda -gpucsr_debug_standin 1.
+-only: the tests that FILE has a line for, FOLDER/PROGRAM SUFFIX; -keep: what is built stays in FOLDER, and need not be built again.
 """
-import os, re, shlex, subprocess, sys, tempfile
+import os, re, resource, shlex, subprocess, sys, tempfile
 
 PROGRAMS = """ksp/ksp/tests: ex43 ex60
 ksp/ksp/tutorials: bench_pcsetup ex1 ex4 ex46 ex59 ex7 ex71 ex72
@@ -46,7 +47,10 @@ def tests_of(text):
             found.append(block)
         elif block is not None and key == 'args':
             block['args'] += ' ' + value.strip().rstrip('\\')
-        elif block is not None and key in ('nsize', 'suffix'):
+        elif block is not None and key == 'nsize':  # or a list: the most of them, but few
+            numbers = [int(n) for n in re.findall(r'\d+', value)]
+            block[key] = str(max([n for n in numbers if n <= 3] or numbers))
+        elif block is not None and key == 'suffix':
             block[key] = value.strip()
     return [b for b in found if b['test']]
 
@@ -85,9 +89,26 @@ def alike(a, b):
     return True
 
 
+def option(name):
+    """The value of an option before SOURCES, which is taken out"""
+    if len(sys.argv) > 2 and sys.argv[1] == name:
+        del sys.argv[1]
+        return sys.argv.pop(1)
+    return None
+
+
+def seconds():
+    """of the processor, that programs have taken so far"""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def main():
+    only, keep = option('-only'), option('-keep')
+    keep = keep and os.path.abspath(keep)
     if len(sys.argv) < 2:
         sys.exit(__doc__)
+    only = only and {tuple(line.split()) for line in open(only) if line.strip() and not line.startswith('#')}
     slepc = os.path.exists(os.path.join(sys.argv[1], 'include', 'slepc.h'))
     tree, lib = sys.argv[1], os.path.abspath(sys.argv[2] if len(sys.argv) > 2 else 'build/lib/libpetscgpucsr.so')
     flags = subprocess.check_output(['pkg-config', '--cflags', '--libs', os.environ.get('PETSC', 'PETSc')] + (['slepc'] if slepc else []), text=True).split()
@@ -98,14 +119,17 @@ def main():
         for folder, name in programs(tree):
             source = os.path.join(tree, 'src', folder, name + '.c')
             tests = [(t, any_of(t['args']) if slepc else chosen(t['args'])) for t in tests_of(open(source).read())]
-            tests = [(t, a) for t, a in tests if a is not None][:1 if slepc else TESTS]
+            tests = [(t, a) for t, a in tests if a is not None and (not only or (f'{folder}/{name}', t['suffix']) in only)][:1 if slepc else len(tests) if only else TESTS]
             if not tests:
                 continue
-            program = os.path.join(tmp, name)
-            built = subprocess.run(['mpicc', '-O1', '-w', '-I' + os.path.join(tree, 'include'), source, '-o', program] + flags + libdirs + ['-llapack', '-lblas', '-lm'], capture_output=True, text=True)
+            program = os.path.join(keep or tmp, f'{folder}/{name}'.replace('/', '-'))
+            os.makedirs(os.path.dirname(program), exist_ok=True)
+            start, built = seconds(), None
+            if not os.path.exists(program):
+                built = subprocess.run(['mpicc', '-O0', '-w', '-I' + os.path.join(tree, 'include'), source, '-o', program] + flags + libdirs + ['-llapack', '-lblas', '-lm'], capture_output=True, text=True)
             for test, args in tests:
                 what, said = f'{folder}/{name} {test["suffix"]}', []
-                if built.returncode:
+                if built and built.returncode:
                     count['not built'] += 1
                     print('not built:', what, built.stderr.strip().splitlines()[:1])
                     continue
@@ -122,7 +146,8 @@ def main():
                 else:
                     result = 'same' if said[0][0] == said[1][0] and alike(said[0][1], said[1][1]) else 'OTHER'
                 count[result] += 1
-                print(f'{result}: {what}: {ours(args, True).strip()}', flush=True)
+                print(f'{result}: {what}: {seconds() - start:.2f} s: {ours(args, True).strip()}', flush=True)
+                start = seconds()
                 if result.startswith('both'):
                     print('  ' + ' '.join(re.findall(r'PETSC ERROR: (?!-)(.*)', said[0][2])[:2]), flush=True)
                 if result == 'OTHER':

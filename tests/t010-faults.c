@@ -93,35 +93,47 @@ static PetscErrorCode Products(void)
 static PetscErrorCode Formats(void)
 {
   static const char *const formats[] = {"csr", "sell", "dense", "sell_sorted", "ell", "bitdense", "dia", "coo", "hyb", "jad", "stencil", "bcsr2x2", "block4x64"};
-  Mat                      A, R;
+  Mat                      A, R, B;
 
   PetscFunctionBegin;
   PetscCall(Matrix(PETSC_TRUE, ROWS, PETSC_FALSE, &R));
+  PetscCall(TestAbs(R, &B));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(formats); k++) {
-    Vec x, y, z;
+    Vec x, y, z, u, v;
 
     PetscCall(PetscOptionsSetValue(NULL, "-mat_gpucsr_format", formats[k]));
     PetscCall(Matrix(PETSC_FALSE, ROWS, PETSC_FALSE, &A));
     PetscCall(MatCreateVecs(A, &x, &y));
     PetscCall(VecDuplicate(y, &z));
     PetscCall(TestFill(x, 3, PETSC_FALSE));
+    PetscCall(VecDuplicate(x, &u));
+    PetscCall(VecCopy(x, u));
+    PetscCall(VecAbs(u));
+    PetscCall(VecDuplicate(z, &v));
+    PetscCall(MatMult(B, u, v));
     for (int values = 0; values < 2; values++) {
-      if (values) PetscCall(MatScale(A, 2.0));
+      if (values) {
+        PetscCall(MatScale(A, 2.0));
+        PetscCall(VecScale(v, 2.0));
+      }
       for (int t = 0; t < 2; t++) { /* of a symmetric matrix both are the same */
         if (t) PetscCall(MatMultTranspose(A, x, y));
         else PetscCall(MatMult(A, x, y));
         PetscCall(MatMult(R, x, z));
         if (values) PetscCall(VecScale(z, 2.0));
-        PetscCall(TestCloseVec(y, z, "product", formats[k]));
+        PetscCall(TestClose(y, z, v, "product", formats[k]));
       }
     }
     PetscCall(VecDestroy(&x));
     PetscCall(VecDestroy(&y));
     PetscCall(VecDestroy(&z));
+    PetscCall(VecDestroy(&u));
+    PetscCall(VecDestroy(&v));
     PetscCall(MatDestroy(&A));
   }
   PetscCall(PetscOptionsSetValue(NULL, "-mat_gpucsr_format", o.format));
   PetscCall(MatDestroy(&R));
+  PetscCall(MatDestroy(&B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

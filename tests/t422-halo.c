@@ -3,6 +3,12 @@
 //TEST name="host_5" nsize=5 args="-mat_gpucsr_halo peer -mat_gpucsr_format csr -cases 6"
 //TEST name="host_8" nsize=8 args="-mat_gpucsr_halo peer -mat_gpucsr_format csr -cases 3"
 //TEST name="staged" nsize=4 args="-mat_gpucsr_halo staged -mat_gpucsr_format csr -cases 6"
+//TEST name="mpi" nsize=3 args="-mat_gpucsr_halo mpi -mat_gpucsr_format csr -cases 6"
+//TEST name="mpi_standin" nsize=4 args="-mat_gpucsr_halo mpi -gpucsr_debug_standin 2 -mat_gpucsr_backend cuda -vec_type gpu -cases 8"
+//TEST name="mpi_standin_host_vectors" nsize=2 args="-mat_gpucsr_halo mpi -gpucsr_debug_standin 2 -mat_gpucsr_backend cuda -standard_vectors -cases 6"
+//TEST name="mpi_late_work" nsize=3 args="-mat_gpucsr_halo mpi -gpucsr_debug_standin 1 -gpucsr_debug_defer {} -mat_gpucsr_backend cuda -vec_type gpu -cases 4" loop="0 3"
+//TEST name="mpi_faults" nsize=2 args="-mat_gpucsr_halo mpi -gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -vec_type gpu -faults -gpucsr_debug_fault {}:rank=1" loop="launch:22 launch:27 launch:36 launch:41:on synchronize:60"
+//TEST name="mpi_faults_auto" nsize=3 args="-mat_gpucsr_halo mpi -gpucsr_debug_standin 1 -faults -gpucsr_debug_fault {}:rank=1" loop="memory:30 copy:40 copy:50 launch:25 synchronize:30 event:20 peer:1 peer:2 device:60:on device:90:on"
 //TEST name="standin_3" nsize=3 args="-mat_gpucsr_halo peer -gpucsr_debug_standin 2 -mat_gpucsr_backend cuda -cases 8"
 //TEST name="standin_4" nsize=4 args="-mat_gpucsr_halo peer -gpucsr_debug_standin 4 -mat_gpucsr_backend cuda -vec_type gpu -cases 8"
 //TEST name="late_work" nsize=3 args="-mat_gpucsr_halo peer -gpucsr_debug_standin 1 -gpucsr_debug_defer {} -mat_gpucsr_backend cuda -vec_type gpu -cases 4" loop="0 3"
@@ -21,7 +27,7 @@
 //TEST name="differ" nsize=3 args="-cases 1 -mat_gpucsr_format csr -differ halo" fails="-mat_gpucsr_halo is not the same on all ranks: it must be"
 //TEST name="differ_patience" nsize=2 args="-cases 1 -mat_gpucsr_format csr -mat_gpucsr_halo peer -differ patience" fails="on rank 1 of this host and 3600. on rank 0: options must be the same on all ranks"
 //TEST name="differ_timeout" nsize=3 args="-cases 1 -mat_gpucsr_format csr -mat_gpucsr_halo peer -differ timeout" fails="on rank 1 of this host and 30. on rank 0: options must be the same on all ranks"
-//TEST name="unknown" nsize=2 args="-mat_gpucsr_halo pigeon -cases 1" fails="-mat_gpucsr_halo pigeon: must be one of auto, peer, staged"
+//TEST name="unknown" nsize=2 args="-mat_gpucsr_halo pigeon -cases 1" fails="-mat_gpucsr_halo pigeon: must be one of auto, peer, mpi, staged"
 //TEST name="view" nsize=2 args="-mat_gpucsr_halo peer -mat_gpucsr_format csr -view"
 
 /*

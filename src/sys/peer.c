@@ -105,11 +105,43 @@ typedef struct {
   void        *p;
 } Offer;
 
+/* Given up by this rank, and perhaps not yet by the others */
+typedef struct _n_Waiting Waiting;
+struct _n_Waiting {
+  GPUCSRPeers p;
+  Offer       mine;
+  int64_t     piece;
+  Waiting    *next;
+};
+static Waiting *waiting;
+
 /* A piece of all ranks */
 typedef struct {
-  int64_t piece;
-  Offer   offer[];
+  int64_t  piece;
+  Waiting *later; /* for when it is given up, which must not need memory */
+  Offer    offer[];
 } Offers;
+
+static PetscErrorCode OffersDestroy(Offers **o)
+{
+  PetscFunctionBegin;
+  if (*o) PetscCall(PetscFree((*o)->later));
+  PetscCall(PetscFree(*o));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode OffersCreate(PetscMPIInt size, int64_t piece, Offers **o)
+{
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc(sizeof(**o) + sizeof(Offer) * (size_t)size, o));
+  (*o)->piece = piece;
+  ierr        = PetscNew(&(*o)->later);
+  if (ierr) PetscCall(PetscFree(*o));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 static PetscErrorCode Share(GPUCSRPeers p, size_t bytes, const char what[], Offer *mine)
 {
@@ -161,7 +193,8 @@ static PetscErrorCode Detach(GPUCSRPeers p, const Offer offers[], void *theirs[]
 PetscErrorCode GPUCSRPeersMalloc(GPUCSRPeers p, size_t bytes, const char what[], void *theirs[])
 {
   Offer          mine;
-  Offers        *o;
+  Offers        *o     = NULL;
+  const int64_t  piece = p->pieces++; /* on all ranks alike, whatever comes of it */
   GPUCSRAttempt  attempt;
   PetscErrorCode ierr, all;
 
@@ -172,10 +205,9 @@ PetscErrorCode GPUCSRPeersMalloc(GPUCSRPeers p, size_t bytes, const char what[],
   mine.bytes = bytes;
   for (PetscMPIInt r = 0; r <= p->size; r++) theirs[r] = NULL;
   PetscCall(GPUCSRPeersSweep(0));
-  PetscCall(PetscMalloc(sizeof(*o) + sizeof(Offer) * (size_t)p->size, &o));
-  o->piece = p->pieces++;
   PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = Share(p, bytes, what, &mine);
+  ierr = OffersCreate(p->size, piece, &o);
+  if (!ierr) ierr = Share(p, bytes, what, &mine);
   PetscCall(GPUCSRAttemptEnd(&attempt));
   all = GPUCSRPeersAgree(p, ierr, attempt.message, sizeof(attempt.message));
   if (!all) {
@@ -191,22 +223,12 @@ PetscErrorCode GPUCSRPeersMalloc(GPUCSRPeers p, size_t bytes, const char what[],
   }
   if (all) {
     PetscCall(Unshare(p, &mine));
-    PetscCall(PetscFree(o));
+    PetscCall(OffersDestroy(&o));
     SETERRQ(PETSC_COMM_SELF, all, "%s", attempt.message);
   }
   theirs[p->size] = o;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-
-/* Given up by this rank, and perhaps not yet by the others */
-typedef struct _n_Waiting Waiting;
-struct _n_Waiting {
-  GPUCSRPeers p;
-  Offer       mine;
-  int64_t     piece;
-  Waiting    *next;
-};
-static Waiting *waiting;
 
 static int64_t *Left(GPUCSRPeers p, int64_t piece)
 {
@@ -279,7 +301,7 @@ PetscErrorCode GPUCSRPeersFree(GPUCSRPeers p, void *theirs[])
     if (ierr) PetscCall(PetscStrncpy(p->dev->failed, attempt.message, sizeof(p->dev->failed)));
   }
   PetscCall(Detach(p, o->offer, theirs));
-  PetscCall(PetscNew(&w));
+  w        = o->later;
   w->p     = p;
   w->mine  = o->offer[p->rank];
   w->piece = o->piece;
@@ -386,11 +408,16 @@ static PetscErrorCode ProbeWrite(GPUCSRPeers p, void *const theirs[], PetscBool 
 
 static PetscErrorCode Probe(GPUCSRPeers p, GPUCSRAttempt *attempt)
 {
-  void         **theirs;
+  void         **theirs = NULL;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc1(p->size + 1, &theirs));
+  PetscCall(GPUCSRAttemptBegin(attempt));
+  ierr = PetscCalloc1(p->size + 1, &theirs);
+  PetscCall(GPUCSRAttemptEnd(attempt));
+  ierr = GPUCSRPeersAgree(p, ierr, attempt->message, sizeof(attempt->message));
+  if (ierr) PetscCall(PetscFree(theirs));
+  if (ierr) PetscFunctionReturn(ierr);
   PetscCall(GPUCSRAttemptBegin(attempt));
   ierr = GPUCSRPeersMalloc(p, sizeof(uint64_t) * (size_t)p->size, "a probe", theirs);
   PetscCall(GPUCSRAttemptEnd(attempt));

@@ -3,4 +3,5 @@
   exchange_NAME.c, and one row.
 */
 GPUCSR_EXCHANGE(peer)
+GPUCSR_EXCHANGE(mpi)
 GPUCSR_EXCHANGE(staged)

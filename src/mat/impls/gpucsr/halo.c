@@ -160,6 +160,25 @@ static PetscErrorCode TryPeers(GPUCSRHalo h, const GPUCSRExchange *exchange, Pet
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Collective: a rank that cannot exchange so says why, in an error on all ranks */
+static PetscErrorCode Able(GPUCSRHalo h, const GPUCSRExchange *exchange)
+{
+  char        why[400] = "", text[512];
+  PetscMPIInt rank, size, bad, first;
+
+  PetscFunctionBegin;
+  if (!exchange->able) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallMPI(MPI_Comm_rank(h->comm, &rank));
+  PetscCallMPI(MPI_Comm_size(h->comm, &size));
+  PetscCall((*exchange->able)(h, why, sizeof(why)));
+  bad = why[0] ? rank : size;
+  PetscCallMPI(MPI_Allreduce(&bad, &first, 1, MPI_INT, MPI_MIN, h->comm));
+  if (first == size) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscSNPrintf(text, sizeof(text), "rank %d, %s device %d: %s", (int)rank, h->dev ? h->dev->ops->name : "host", h->dev ? h->dev->id : 0, why));
+  PetscCallMPI(MPI_Bcast(text, (PetscMPIInt)sizeof(text), MPI_CHAR, first, h->comm));
+  SETERRQ(h->comm, PETSC_ERR_SUP, "-mat_gpucsr_halo %s: %s", exchange->name, text);
+}
+
 /*
   Collective: the exchange that the word asks for. auto: by peers where all ranks compute on devices of one host, each on its own, and these address each other's memory; else by
   messages. Errors are those of all ranks. dev: where the products of this rank are, a device with memory of its own, or NULL, which the host has. What it leaves to be set
@@ -182,8 +201,11 @@ PetscErrorCode GPUCSRHaloChoose(GPUCSRHalo h, GPUCSRDevice dev, const char word[
   least[2] = device;
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, least, 3, MPI_INT, MPI_MIN, h->comm));
   PetscCheck(least[0] == -least[1], h->comm, PETSC_ERR_ARG_INCOMP, "-mat_gpucsr_halo is not the same on all ranks: it must be");
-  if (k < EXCHANGES && !exchanges[k]->peers) PetscCall(PetscStrncpy(h->why, "asked for", sizeof(h->why)));
-  else if (k == EXCHANGES && (!least[2] || size == 1)) PetscCall(PetscStrncpy(h->why, size == 1 ? "there is one rank" : "a rank computes on the host", sizeof(h->why)));
+  if (k < EXCHANGES && !exchanges[k]->peers) {
+    PetscCall(Able(h, exchanges[k]));
+    h->exchange = exchanges[k];
+    PetscCall(PetscStrncpy(h->why, "asked for", sizeof(h->why)));
+  } else if (k == EXCHANGES && (!least[2] || size == 1)) PetscCall(PetscStrncpy(h->why, size == 1 ? "there is one rank" : "a rank computes on the host", sizeof(h->why)));
   else if (k < EXCHANGES) {
     PetscCall(TryPeers(h, exchanges[k], PETSC_FALSE, &ierr));
     PetscCheck(!ierr, h->comm, ierr, "-mat_gpucsr_halo %s: %s", word, h->why);

@@ -18,6 +18,8 @@ typedef struct {
   const char *name;
   /* who can exchange so: ranks of one host, whose devices address each other's memory (h->peers); set-up is then collective, and its errors are those of all */
   PetscBool peers;
+  /* of this rank alone: why it cannot exchange so, or nothing; NULL: every rank can */
+  PetscErrorCode (*able)(GPUCSRHalo h, char why[], size_t len);
   /* buffers and what goes with them; sets h->halo and h->host */
   PetscErrorCode (*setup)(GPUCSRHalo h);
   PetscErrorCode (*destroy)(GPUCSRHalo h);

@@ -209,7 +209,9 @@ static PetscErrorCode Runs(GPUCSRDevice dev, const GPUCSRTriangle *T, int *n, in
   int64_t     *work  = NULL;
 
   PetscFunctionBegin;
-  *n = 0;
+  *n    = 0;
+  *key  = NULL;
+  *rows = NULL;
   if (!T->n) {
     PetscCall(PetscMalloc2(0, key, 0, rows));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -218,6 +220,7 @@ static PetscErrorCode Runs(GPUCSRDevice dev, const GPUCSRTriangle *T, int *n, in
   all = bytes + 12 * list + sizeof(int) * 64;
   PetscCall(GPUCSRMalloc(dev, all, "levels of a triangle", (void **)&work));
   const PetscErrorCode ierr = RunsWith(dev, T, work, list, bytes, n, key, rows, st);
+  if (ierr) PetscCall(PetscFree2(*key, *rows));
   PetscCall(GPUCSRFree(dev, all, (void **)&work));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
