@@ -120,7 +120,7 @@ $(BUILD)/tests/%: tests/%.c $(LIB)
 # spmv is several files: the others are in a folder of its name
 $(BUILD)/bench/%: src/benchmarks/%.c $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp $(filter %.c,$^) -DGPUCSR_GIT='"$(GIT)"' -o $@ $(if $(filter ksp vec gamg ranks,$(notdir $*)),,$(if $(filter read places,$(notdir $*)),-L$(BUILD)/lib -lpetscgpucsr -Wl$(comma)-rpath$(comma)'$$ORIGIN/../lib',$(OBJ) $(IOLIBS) $(CUDALIBS) -L$(CUDA_DIR)/lib64 -lcusparse -lstdc++)) $(LIBS) -Wl,-rpath,$(LIBDIRS)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp $(filter %.c,$^) -DGPUCSR_GIT='"$(GIT)"' -o $@ $(if $(filter ksp vec gamg precond ranks,$(notdir $*)),,$(if $(filter read places,$(notdir $*)),-L$(BUILD)/lib -lpetscgpucsr -Wl$(comma)-rpath$(comma)'$$ORIGIN/../lib',$(OBJ) $(IOLIBS) $(CUDALIBS) -L$(CUDA_DIR)/lib64 -lcusparse -lstdc++)) $(LIBS) -Wl,-rpath,$(LIBDIRS)
 
 $(BENCHES): $(wildcard src/benchmarks/*.h)
 $(BUILD)/bench/spmv: $(wildcard src/benchmarks/spmv/*)

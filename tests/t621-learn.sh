@@ -62,6 +62,7 @@ rm "$tmp/json"
 # losses by vectors of another kind than the host's: the same subgradient, the same optimum
 for loss in hinge squared_hinge logistic least_squares absolute insensitive quantile; do
   learn 2 -f $data/heart_scale.petsc -check -loss $loss -mat_type gpucsr -vec_type gpu
+  learn 1 -f $data/heart_scale.petsc -check -loss $loss -mat_type aij -vector_losses
   for vectors in standard gpu; do
     learn 1 -f $data/heart_scale.petsc -loss $loss -lambda 1e-2 -epsilon 1e-5 -mat_type gpucsr -tao_type gpubmrm -vec_type $vectors
   done

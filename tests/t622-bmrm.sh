@@ -54,6 +54,17 @@ learn -f "$tmp/heart.mtx" -labels "$tmp/heart.labels" -lambda 1e-2 -loss logisti
 cmp -s "$tmp/p1" "$tmp/p2" || fail "labels of their own: other predictions"
 learn -f "$tmp/heart.mtx" -model "$tmp/model" -predictions "$tmp/p3" && grep -q '^data *270 rows without labels' "$tmp/out" || fail "$(cat "$tmp/out")"
 cmp -s "$tmp/p1" "$tmp/p3" || fail "rows without labels: other predictions"
+cut -d' ' -f2- "$tmp/heart.svm" >"$tmp/bare.svm"
+learn -f "$tmp/bare.svm" -model "$tmp/model" -predictions "$tmp/p3" && grep -q '^data *270 rows without labels' "$tmp/out" || fail "$(cat "$tmp/out")"
+cmp -s "$tmp/p1" "$tmp/p3" || fail "LIBSVM rows without labels: other predictions"
+for first in bare heart; do
+  other=$([ $first = bare ] && echo heart || echo bare)
+  { head -n 200 "$tmp/$first.svm" && tail -n 70 "$tmp/$other.svm"; } >"$tmp/some.svm"
+  if "$BUILD/examples/bmrm" -f "$tmp/some.svm" -model "$tmp/model" >"$tmp/out" 2>&1; then fail "labels of some rows: $(cat "$tmp/out")"; fi
+  grep -q 'some.svm, line 201, column 1: expected .*label' "$tmp/out" || fail "labels of some rows: $(cat "$tmp/out")"
+done
+if "$BUILD/examples/bmrm" -f "$tmp/bare.svm" >"$tmp/out" 2>&1; then fail "learned without labels: $(cat "$tmp/out")"; fi
+grep -q 'bare.svm: has no labels; -labels FILE gives them' "$tmp/out" || fail "$(cat "$tmp/out")"
 learn -f "$tmp/heart.mtx" -model "$tmp/model" -predictions "$tmp/probabilities" -predictions_kind probability
 awk 'NR == 1 {if ($0 != "labels 1 -1") exit 1; next} {s = $2 + $3; if (s < 0.999999 || s > 1.000001 || ($2 > 0.5) != ($1 > 0)) exit 1}' "$tmp/probabilities" || fail "probabilities: $(head -n 3 "$tmp/probabilities")"
 learn -f "$tmp/heart.mtx" -model "$tmp/model" -predictions "$tmp/values" -predictions_kind value

@@ -596,10 +596,10 @@ int main(int argc, char **argv)
     FitSetUp(q, &row[q]);
     c = row[q];
     for (int k = first[q]; k < first[q + 1]; k++) sample[of[k]].model[0] = Predict(&row[q], &sample[of[k]]);
-    for (int k = first[q], out = -1; k < first[q + 1]; k++) {
-      if (sample[of[k]].number != out) {
-        out = sample[of[k]].number;
-        (void)Fit(q, out, &c);
+    for (int k = first[q], held = -1; k < first[q + 1]; k++) {
+      if (sample[of[k]].number != held) {
+        held = sample[of[k]].number;
+        (void)Fit(q, held, &c);
       }
       sample[of[k]].model[1] = Predict(&c, &sample[of[k]]);
     }

@@ -153,7 +153,7 @@ static PetscErrorCode Products(const Bench *b, Mat A, double *first, double *sec
 
 static PetscErrorCode Measure(const Bench *b, int edge, GPUCSRPrecision precision, const PetscInt threads[], PetscInt nthreads)
 {
-  const Synthetic s   = {"lap7", STENCIL7, edge, 1, 7, 0, 0};
+  const Synthetic s   = {.name = "lap7", .kind = STENCIL7, .m = edge, .n = 1, .mean = 7};
   const int       all = b->dev->threads;
   Mat             A;
   int             m, n;

@@ -38,7 +38,7 @@ static PetscErrorCode Assemble(const char name[], PetscBool convection, PetscBoo
 {
   Synthetic s = {name, STENCIL7, 0, 1, 0, 0, 0, 0, 0, 0};
   SPD       spd;
-  int       m, n;
+  int       m = 0, n = 0;
 
   PetscFunctionBeginUser;
   for (int k = 0; k < 4; k++) {

@@ -8,8 +8,8 @@ Sets are names that learnset knows, or files that gpucsr-convert reads. -lambdas
 learn.md too. -page makes the table of earlier runs alone.
 
 gpu is type gpucsr (with -backend host the host's, then `threads` of it), core is type aij on one core, ranks is aij on all. Runs of core and liblinear go on cores of their own, several at once,
-beside those of gpu; those of ranks follow, alone. Seconds are the wall clock's of learning, without start, loading and set-up; LIBLINEAR's are the processor's (it has one thread), less those of reading,
-which a run that stops at once takes. `dual` is the value that LIBLINEAR's dual solvers end with: no objective lies below it.
+beside those of gpu; those of ranks follow, alone. Seconds are the wall clock's of learning, without start, loading and set-up; those of core and LIBLINEAR are the processor's, LIBLINEAR's less those of reading, which a run that stops at once
+takes. `dual` is the value that LIBLINEAR's dual solvers end with: no objective lies below it.
 """
 import argparse, collections, concurrent.futures, json, os, re, shutil, subprocess, sys, tempfile, time
 
@@ -86,7 +86,7 @@ class Runner:
             if text is None:
                 return {"why": why}
             r = json.loads(f.read())
-        return {"seconds": r["learn"], "objective": r["objective"], "gap": r["gap"], "iterations": r["iterations"], "products": 2 * r["evaluations"], "losses": r["losses"], "converged": r["reason"] == "CONVERGED"}
+        return {"seconds": r["cpu" if who == "core" else "learn"], "objective": r["objective"], "gap": r["gap"], "iterations": r["iterations"], "products": 2 * r["evaluations"], "losses": r["losses"], "converged": r["reason"] == "CONVERGED"}
 
     def liblinear(self, name, loss, lam):
         """lambda: C = 1/(lambda rows); with None it stops at once"""

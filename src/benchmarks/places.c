@@ -219,7 +219,7 @@ static PetscErrorCode OfArrays(Run *r, const char name[], int m, int n, int32_t 
 
 static PetscErrorCode Generated(Run *r, const Synthetic *s, MatGPUCSRBackend backend)
 {
-  int          m, n;
+  int          m = 0, n = 0;
   int32_t     *i;
   PetscInt    *j;
   PetscScalar *a;

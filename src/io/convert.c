@@ -135,7 +135,7 @@ static int LibsvmBlock(void *ctx, GPUCSRBlock *block, GPUCSRFault *f)
   rows.row   = row;
   rows.j     = p->j;
   rows.v     = p->v;
-  rows.label = p->label;
+  rows.label = c->header.unlabelled ? NULL : p->label;
   rows.query = p->query;
   failed     = Deliver(c, &rows, f);
   free(row);

@@ -96,6 +96,7 @@ typedef struct {
   GPUCSRSymmetry   symmetry;
   int              bounded;     /* LIBSVM: indices are from low to before beyond */
   int64_t          low, beyond; /* as in the file, before the base is taken off */
+  int              unlabelled;  /* LIBSVM: the first row has no label, so that none may have one */
   int              array;       /* Matrix Market: values by columns, without indices */
   int              numbers;     /* of a value: 0 (pattern), 1, or 2 (complex) */
   int64_t          m, n, entries;
@@ -108,8 +109,9 @@ typedef struct {
 GPUCSR_IO_INTERN GPUCSRTextFormat GPUCSRTextSniff(const char text[], size_t bytes);
 /* These want the beginning of the text in whole lines, and return GPUCSR_HEADER_ENDS where it may be that more of it helps */
 #define GPUCSR_HEADER_ENDS 2
-GPUCSR_IO_INTERN int GPUCSRMarketHeader(const char text[], size_t bytes, GPUCSRTextHeader *, GPUCSRFault *);
-GPUCSR_IO_INTERN int GPUCSRBoeingHeader(const char text[], size_t bytes, GPUCSRTextHeader *, GPUCSRFault *);
+GPUCSR_IO_INTERN int  GPUCSRMarketHeader(const char text[], size_t bytes, GPUCSRTextHeader *, GPUCSRFault *);
+GPUCSR_IO_INTERN void GPUCSRLibsvmHeader(const char text[], size_t bytes, GPUCSRTextHeader *);
+GPUCSR_IO_INTERN int  GPUCSRBoeingHeader(const char text[], size_t bytes, GPUCSRTextHeader *, GPUCSRFault *);
 
 /* Parse whole lines, the last of which ends in a line feed. A fault is in the piece */
 GPUCSR_IO_INTERN void    GPUCSRLibsvmBound(GPUCSRTextHeader *, int64_t base, int64_t columns); /* what is not known is negative */

@@ -3,7 +3,7 @@
 
     LABEL [qid:NUMBER] INDEX:VALUE INDEX:VALUE ... [# comment]
 
-  with a label in any form of a number. Blank lines and lines that are a comment alone are no rows. Indices are meant to increase; a row whose
+  with a label in any form of a number. Rows to predict may have none: then no row of the file has one. Blank lines and lines that are a comment alone are no rows. Indices are meant to increase; a row whose
   indices do not is sorted, one that has an index twice is a fault.
 */
 #include "gpucsrio.h"
@@ -14,6 +14,7 @@ typedef struct {
   const char *begin, *line, *end; /* of the text, of the line, of the text */
   int64_t     number;             /* of the line */
   int64_t     low, beyond;        /* indices that there can be */
+  int         unlabelled;
 } Place;
 
 /* A line that cannot be used: says so with the word at p. Always false */
@@ -82,6 +83,15 @@ static int Outside(const Place *at, const char *p, int64_t index, GPUCSRFault *f
   return 0;
 }
 
+/* Is this word what stands behind a label? */
+static int StartsRow(const char *p, const char *end)
+{
+  int64_t     index;
+  const char *q = GPUCSRWhole(p, &index);
+
+  return (q && *q == ':') || (end - p > 4 && !memcmp(p, "qid:", 4));
+}
+
 /*
   One line, of which p is the first word: its label, number of entries, and query, -1 if it has none. False with a fault; *next is where parsing stopped
 */
@@ -93,10 +103,15 @@ static int ParseLine(const Place *at, const char *p, PetscInt j[], PetscScalar v
   int         sorted = 1;
 
   *next = p;
-  q     = GPUCSRReal(p, at->end, label);
-  if (q && *q == ':') return Expected(at, p, f, "a label before the first INDEX:VALUE");
-  if (q && *q == ',') return Expected(at, p, f, "one label, a number");
-  if (!q || !(GPUCSRIsBlank(*q) || *q == '\n' || *q == '#')) return Expected(at, p, f, "a label, a finite number");
+  q     = p;
+  if (at->unlabelled) {
+    if (!StartsRow(p, at->end)) return Expected(at, p, f, "INDEX:VALUE, as the first row has no label");
+  } else {
+    q = GPUCSRReal(p, at->end, label);
+    if (q && *q == ':') return Expected(at, p, f, "a label before the first INDEX:VALUE");
+    if (q && *q == ',') return Expected(at, p, f, "one label, a number");
+    if (!q || !(GPUCSRIsBlank(*q) || *q == '\n' || *q == '#')) return Expected(at, p, f, "a label, a finite number");
+  }
   *query = -1;
   for (;;) {
     int64_t index;
@@ -130,6 +145,22 @@ static int ParseLine(const Place *at, const char *p, PetscInt j[], PetscScalar v
   return sorted || SortRow(at, nz, j, v, f);
 }
 
+/* Has the first row a label? */
+void GPUCSRLibsvmHeader(const char text[], size_t bytes, GPUCSRTextHeader *h)
+{
+  const char *p = text, *end = text + bytes;
+
+  if (bytes >= 3 && !memcmp(p, "\xef\xbb\xbf", 3)) p += 3;
+  for (; p < end; p++) {
+    while (GPUCSRIsBlank(*p)) p++;
+    if (*p != '\n' && *p != '#') break;
+    p = (const char *)memchr(p, '\n', (size_t)(end - p));
+    if (!p) return;
+  }
+  if (p >= end) return;
+  h->unlabelled = StartsRow(p, end);
+}
+
 /* Where the base is not known, an index may be one more than it may be from 0 */
 void GPUCSRLibsvmBound(GPUCSRTextHeader *h, int64_t base, int64_t columns)
 {
@@ -140,7 +171,7 @@ void GPUCSRLibsvmBound(GPUCSRTextHeader *h, int64_t base, int64_t columns)
 
 void GPUCSRLibsvmParse(const GPUCSRTextHeader *h, const char text[], size_t bytes, int skip, GPUCSRPiece *piece)
 {
-  Place       at = {text, text, text + bytes, 1, h->bounded ? h->low : 0, h->bounded ? h->beyond : PETSC_MAX_INT};
+  Place       at = {text, text, text + bytes, 1, h->bounded ? h->low : 0, h->bounded ? h->beyond : PETSC_MAX_INT, h->unlabelled};
   size_t      nz = 0, rows = 0, entries = 0, skipped = 0;
   PetscInt    low = PETSC_MAX_INT, high = PETSC_MIN_INT;
   GPUCSRFault fault;

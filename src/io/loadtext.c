@@ -512,7 +512,7 @@ PetscErrorCode GPUCSRLoadText(GPUCSRReader *R, Mat A, Vec *labels, Vec *queries,
   if (A->rmap->N < 0 && GPUCSRTooTall(M, R->text)) R->failed = GPUCSRFaultSet(&R->fault, h->lines, 0, GPUCSR_TOO_TALL, (long long)M, (long long)R->text);
   PetscCall(GPUCSRReaderAgree(R));
   PetscCall(GPUCSRReaderLayout(R, A, M, N, Count, NULL));
-  if (labels && R->firstrow) PetscCall(FillVector(R, A, R->firstrow, PETSC_TRUE, labels));
+  if (labels && R->firstrow && !h->unlabelled) PetscCall(FillVector(R, A, R->firstrow, PETSC_TRUE, labels));
   has = 0;
   for (size_t k = 0; k < R->nblocks; k++) has |= R->block[k].piece.query != NULL;
   PetscCallMPI(MPI_Allreduce(&has, &any, 1, MPI_INT, MPI_MAX, R->comm));

@@ -364,6 +364,7 @@ int GPUCSRInputHeader(GPUCSRInput *s, int format, GPUCSRTextHeader *h, GPUCSRFau
       whole = bytes;
       if (s->head[whole - 1] != '\n') s->head[whole++] = '\n';
     }
+    if (h->format == GPUCSR_TEXT_LIBSVM) GPUCSRLibsvmHeader(s->head, whole, h);
     if (h->format == GPUCSR_TEXT_MARKET) failed = GPUCSRMarketHeader(s->head, whole, h, f);
     if (h->format == GPUCSR_TEXT_BOEING) failed = GPUCSRBoeingHeader(s->head, whole, h, f);
     if (failed == GPUCSR_HEADER_ENDS && more) continue;

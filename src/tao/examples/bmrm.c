@@ -207,8 +207,8 @@ static PetscErrorCode CrossValidate(const Learner *l, const Settings *o, PetscRe
     PetscCall(DataSelect(&l->data, InFold, o->seed, (PetscReal)fold, PETSC_TRUE, &part.data));
     PetscCall(DataSelect(&l->data, InFold, o->seed, (PetscReal)fold, PETSC_FALSE, &rest));
     part.w = NULL;
-    part.z = part.u = part.s = part.c = part.f = part.origin = part.d = part.zero = part.s0 = part.c0 = part.z0 = part.q0 = NULL;
-    part.tozero                                                                                                           = NULL;
+    part.z = part.u = part.s = part.c = part.f = part.origin = part.d = part.t = part.dt = part.zero = part.s0 = part.c0 = part.z0 = part.q0 = NULL;
+    part.tozero                                                                                                                              = NULL;
     PetscCall(MatGetSize(rest.X, &M, NULL));
     PetscCheck(M, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-cv %" PetscInt_FMT ": a part has no rows, choose fewer or another -seed", o->folds);
     PetscCall(CheckRows(&part, o->file));

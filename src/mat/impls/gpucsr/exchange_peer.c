@@ -489,6 +489,7 @@ static PetscErrorCode AddReady_Peer(GPUCSRHalo h, Mat Ao, PetscBool *pays)
 const GPUCSRExchange GPUCSRExchange_peer = {
   .name         = "peer",
   .peers        = PETSC_TRUE,
+  .together     = PETSC_TRUE,
   .setup        = SetUp_Peer,
   .destroy      = Destroy_Peer,
   .check        = Check_Peer,

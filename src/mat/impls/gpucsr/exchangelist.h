@@ -3,5 +3,6 @@
   exchange_NAME.c, and one row.
 */
 GPUCSR_EXCHANGE(peer)
+GPUCSR_EXCHANGE(nccl)
 GPUCSR_EXCHANGE(mpi)
 GPUCSR_EXCHANGE(staged)

@@ -35,7 +35,7 @@ PetscLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_GP
 . -mat_gpucsr_solve_sweeps n                          - Jacobi sweeps of each triangle, 5 by default
 . -mat_gpucsr_solve_kernel (auto|host|ranges|...)     - kernel of exact solves
 . -mat_gpucsr_transpose_at_assembly (true|false)      - build the transpose at assembly, not at the first product that needs it
-. -mat_gpucsr_halo (auto|peer|mpi|staged)             - how ranks exchange entries of vectors: into the memory of each other's devices, by a GPU-aware MPI, or through the host
+. -mat_gpucsr_halo (auto|peer|nccl|mpi|staged)        - how ranks exchange entries of vectors: into the memory of each other's devices, by NCCL, by a GPU-aware MPI, or through the host
 . -mat_gpucsr_device_map 0,1,...                      - device of each rank of a node, repeated when there are more ranks
 . -mat_gpucsr_threads n                               - host threads that convert and copy, at most 8 by default
 . -mat_gpucsr_pin_vectors (true|false)                - page-lock large host vectors in place while they live

@@ -160,23 +160,45 @@ static PetscErrorCode TryPeers(GPUCSRHalo h, const GPUCSRExchange *exchange, Pet
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: a rank that cannot exchange so says why, in an error on all ranks */
-static PetscErrorCode Able(GPUCSRHalo h, const GPUCSRExchange *exchange)
+/* Collective: an error that a rank has met is one on all, and says which rank's it was */
+PetscErrorCode GPUCSRHaloAgree(GPUCSRHalo h, PetscErrorCode ierr, const char message[])
 {
-  char        why[400] = "", text[512];
+  char        text[512];
   PetscMPIInt rank, size, bad, first;
+  int         code = (int)ierr;
 
   PetscFunctionBegin;
-  if (!exchange->able) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCallMPI(MPI_Comm_rank(h->comm, &rank));
   PetscCallMPI(MPI_Comm_size(h->comm, &size));
-  PetscCall((*exchange->able)(h, why, sizeof(why)));
-  bad = why[0] ? rank : size;
+  bad = ierr ? rank : size;
   PetscCallMPI(MPI_Allreduce(&bad, &first, 1, MPI_INT, MPI_MIN, h->comm));
   if (first == size) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscSNPrintf(text, sizeof(text), "rank %d, %s device %d: %s", (int)rank, h->dev ? h->dev->ops->name : "host", h->dev ? h->dev->id : 0, why));
+  PetscCall(PetscSNPrintf(text, sizeof(text), "rank %d, %s device %d: %s", (int)rank, h->dev ? h->dev->ops->name : "host", h->dev ? h->dev->id : 0, message));
   PetscCallMPI(MPI_Bcast(text, (PetscMPIInt)sizeof(text), MPI_CHAR, first, h->comm));
-  SETERRQ(h->comm, PETSC_ERR_SUP, "-mat_gpucsr_halo %s: %s", exchange->name, text);
+  PetscCallMPI(MPI_Bcast(&code, 1, MPI_INT, first, h->comm));
+  SETERRQ(h->comm, (PetscErrorCode)code, "%s", text);
+}
+
+/* Collective: this exchange, which is asked for and no other, or an error on all ranks */
+static PetscErrorCode Take(GPUCSRHalo h, const GPUCSRExchange *exchange)
+{
+  char           why[400] = "";
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  if (exchange->able) PetscCall((*exchange->able)(h, why, sizeof(why)));
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = exchange->able ? GPUCSRHaloAgree(h, why[0] ? PETSC_ERR_SUP : PETSC_SUCCESS, why) : PETSC_SUCCESS;
+  if (!ierr) {
+    h->exchange = exchange;
+    if (exchange->together) ierr = (*exchange->setup)(h);
+  }
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  if (ierr) PetscCall(Drop(h));
+  PetscCheck(!ierr, h->comm, ierr, "-mat_gpucsr_halo %s: %s", exchange->name, attempt.message);
+  PetscCall(PetscStrncpy(h->why, "asked for", sizeof(h->why)));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
@@ -201,11 +223,8 @@ PetscErrorCode GPUCSRHaloChoose(GPUCSRHalo h, GPUCSRDevice dev, const char word[
   least[2] = device;
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, least, 3, MPI_INT, MPI_MIN, h->comm));
   PetscCheck(least[0] == -least[1], h->comm, PETSC_ERR_ARG_INCOMP, "-mat_gpucsr_halo is not the same on all ranks: it must be");
-  if (k < EXCHANGES && !exchanges[k]->peers) {
-    PetscCall(Able(h, exchanges[k]));
-    h->exchange = exchanges[k];
-    PetscCall(PetscStrncpy(h->why, "asked for", sizeof(h->why)));
-  } else if (k == EXCHANGES && (!least[2] || size == 1)) PetscCall(PetscStrncpy(h->why, size == 1 ? "there is one rank" : "a rank computes on the host", sizeof(h->why)));
+  if (k < EXCHANGES && !exchanges[k]->peers) PetscCall(Take(h, exchanges[k]));
+  else if (k == EXCHANGES && (!least[2] || size == 1)) PetscCall(PetscStrncpy(h->why, size == 1 ? "there is one rank" : "a rank computes on the host", sizeof(h->why)));
   else if (k < EXCHANGES) {
     PetscCall(TryPeers(h, exchanges[k], PETSC_FALSE, &ierr));
     PetscCheck(!ierr, h->comm, ierr, "-mat_gpucsr_halo %s: %s", word, h->why);
@@ -221,7 +240,7 @@ PetscErrorCode GPUCSRHaloChoose(GPUCSRHalo h, GPUCSRDevice dev, const char word[
 PetscErrorCode GPUCSRHaloSetUp(GPUCSRHalo h, GPUCSRDevice dev)
 {
   PetscFunctionBegin;
-  if (h->exchange->peers) PetscFunctionReturn(PETSC_SUCCESS);
+  if (h->exchange->together) PetscFunctionReturn(PETSC_SUCCESS);
   if (h->data) PetscCall((*h->exchange->destroy)(h));
   h->dev = dev;
   PetscCall((*h->exchange->setup)(h));

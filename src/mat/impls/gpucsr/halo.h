@@ -16,8 +16,10 @@ typedef struct _n_GPUCSRHalo *GPUCSRHalo;
 */
 typedef struct {
   const char *name;
-  /* who can exchange so: ranks of one host, whose devices address each other's memory (h->peers); set-up is then collective, and its errors are those of all */
+  /* who can exchange so: ranks of one host, whose devices address each other's memory (h->peers) */
   PetscBool peers;
+  /* set-up is collective, and its errors are those of all; a rank whose device has failed takes part no more */
+  PetscBool together;
   /* of this rank alone: why it cannot exchange so, or nothing; NULL: every rank can */
   PetscErrorCode (*able)(GPUCSRHalo h, char why[], size_t len);
   /* buffers and what goes with them; sets h->halo and h->host */
@@ -73,3 +75,4 @@ GPUCSR_INTERN PetscErrorCode GPUCSRHaloCreate(Mat, GPUCSRHalo *);
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloChoose(GPUCSRHalo, GPUCSRDevice, const char[]);
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloSetUp(GPUCSRHalo, GPUCSRDevice);
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloDestroy(GPUCSRHalo *);
+GPUCSR_INTERN PetscErrorCode GPUCSRHaloAgree(GPUCSRHalo, PetscErrorCode, const char message[]);

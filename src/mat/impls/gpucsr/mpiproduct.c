@@ -118,7 +118,7 @@ static PetscBool HaloStale(GPUCSRHalo h, GPUCSRDevice dev)
   GPUCSRAttempt attempt;
   PetscBool     broken;
 
-  if (!h->data || (dev && h->dev != dev) || (h->exchange->peers && h->dev && h->dev->failed[0])) return PETSC_TRUE;
+  if (!h->data || (dev && h->dev != dev) || (h->exchange->together && h->dev && h->dev->failed[0])) return PETSC_TRUE;
   if (!h->exchange->check) return PETSC_FALSE;
   (void)GPUCSRAttemptBegin(&attempt);
   broken = (PetscBool)((*h->exchange->check)(h) != PETSC_SUCCESS);

@@ -9,7 +9,8 @@
 #include "learn.h"
 
 #define PASSES 1000 /* over the rows, at the most */
-#define FEW    0.25 /* columns, as a share of the rows: with fewer, and a small lambda, it would take many thousand passes */
+#define FEW    0.25 /* columns, as a share of the rows: with fewer, and a small lambda, it would take many thousand passes, */
+#define SPARSE 0.1  /* and so it would where more than this share of the matrix is there */
 
 typedef struct {
   PetscInt           m, active, *order;
@@ -103,15 +104,19 @@ static PetscErrorCode DualDestroy(Learner *l, Dual *d)
   PetscFunctionReturn(0);
 }
 
-/* Is there all that this method reads, and columns enough for it to be fast? */
+/* Is there all that this method reads, and are columns many, and rows short, so that it is fast? */
 PetscErrorCode HasDual(const Learner *l, PetscBool *has)
 {
-  PetscInt M;
+  PetscInt  M;
+  PetscReal full;
+  MatInfo   info;
 
   PetscFunctionBeginUser;
   PetscCall(MatGetSize(l->data.X, &M, NULL));
+  PetscCall(MatGetInfo(l->data.X, MAT_GLOBAL_SUM, &info));
   PetscCall(PetscObjectBaseTypeCompare((PetscObject)l->data.X, MATSEQAIJ, has));
-  *has = (PetscBool)(*has && l->loss->interior && !l->vectors && (l->settings->method == METHOD_DUAL || (PetscReal)l->columns >= FEW * (PetscReal)M));
+  full = (PetscReal)M * (PetscReal)l->columns;
+  *has = (PetscBool)(*has && l->loss->interior && !l->vectors && (l->settings->method == METHOD_DUAL || ((PetscReal)l->columns >= FEW * (PetscReal)M && info.nz_used <= SPARSE * full)));
   PetscFunctionReturn(0);
 }
 

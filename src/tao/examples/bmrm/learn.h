@@ -82,6 +82,7 @@ typedef struct {
   Vec            z, u;      /* labels as the loss wants them; weights of rows, NULL where all are 1 */
   Vec            s, c, f;   /* scores, slopes, losses */
   Vec            origin, d; /* a line of scores: base + k d */
+  Vec            t, dt;     /* the same line as margins 1 - y s, where losses are by vectors: t + k dt */
   Vec            zero;
   PetscBool      vectors; /* losses by operations of vectors: these are not the host's */
   VecScatter     tozero;  /* for a loss of all rows together: everything to rank 0 */

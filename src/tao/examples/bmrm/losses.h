@@ -22,7 +22,9 @@ typedef struct {
   */
   PetscReal (*rows)(PetscInt n, const PetscScalar s[], PetscReal k, const PetscScalar d[], const PetscScalar y[], const PetscScalar u[], PetscReal parameter, PetscReal scale, PetscScalar c[], PetscReal *along);
   PetscErrorCode (*vectors)(Vec s, Vec y, PetscReal parameter, Vec zero, Vec f, Vec c); /* losses and slopes of all rows, by vectors */
-  PetscErrorCode (*curvature)(Vec c);                                                   /* slopes become second derivatives; NULL for a loss that is not smooth */
+  /* sum of the losses at the margins t, which are 1 - y s, and slope of that sum along dt; by two vectors of scratch; NULL where there is nothing better than `vectors` */
+  PetscErrorCode (*margins)(Vec t, Vec dt, Vec zero, Vec f, PetscScalar sums[2]);
+  PetscErrorCode (*curvature)(Vec c); /* slopes become second derivatives; NULL for a loss that is not smooth */
   /* loss of all n rows together; c[i] becomes its slope by the score of row i */
   PetscErrorCode (*together)(PetscInt n, const PetscScalar s[], const PetscScalar y[], const PetscScalar query[], PetscScalar c[], PetscReal *value);
   PetscBool interior; /* do the methods for the hinge alone know it? */

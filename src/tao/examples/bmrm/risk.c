@@ -129,13 +129,33 @@ PetscErrorCode RiskAt(Learner *l, Vec s, Vec c, PetscReal *risk)
   PetscFunctionReturn(0);
 }
 
+/* The line of scores as margins, where they are of use: 2 vectors once, for 7 at each point of the line */
+static PetscErrorCode SetLine(Learner *l)
+{
+  PetscFunctionBeginUser;
+  if (!l->t) PetscFunctionReturn(0);
+  PetscCall(VecPointwiseMult(l->t, l->z, l->origin));
+  PetscCall(VecScale(l->t, -1.0));
+  PetscCall(VecShift(l->t, 1.0));
+  PetscCall(VecPointwiseMult(l->dt, l->z, l->d));
+  PetscCall(VecScale(l->dt, -1.0));
+  PetscFunctionReturn(0);
+}
+
 /* The risk at the scores base + k d, and its slope by k. Leaves s and c as they may be */
 static PetscErrorCode RiskAlong(Learner *l, PetscReal k, PetscReal *risk, PetscReal *slope)
 {
-  PetscScalar dot;
+  PetscScalar dot, sums[2];
+  PetscInt    M;
 
   PetscFunctionBeginUser;
-  if (!l->vectors && !l->loss->together) PetscCall(RiskRows(l, l->origin, k, l->d, risk, NULL, slope));
+  if (l->t && !l->u) {
+    PetscCall(VecGetSize(l->s, &M));
+    PetscCall(VecWAXPY(l->s, k, l->dt, l->t));
+    PetscCall((*l->loss->margins)(l->s, l->dt, l->zero, l->c, sums));
+    *risk  = PetscRealPart(sums[0]) / (PetscReal)M;
+    *slope = PetscRealPart(sums[1]) / (PetscReal)M;
+  } else if (!l->vectors && !l->loss->together) PetscCall(RiskRows(l, l->origin, k, l->d, risk, NULL, slope));
   else {
     PetscCall(VecWAXPY(l->s, k, l->d, l->origin));
     PetscCall(RiskScores(l, l->s, l->c, risk));
@@ -186,6 +206,7 @@ PetscErrorCode SearchLine(Learner *l, PetscReal linear, PetscReal square, PetscR
 
   PetscFunctionBeginUser;
   PetscCall(PetscTime(&begin));
+  PetscCall(SetLine(l));
   PetscCall(RiskAlong(l, 0, risk, &slope));
   *step = 0;
   best  = *risk;
@@ -248,6 +269,10 @@ PetscErrorCode LearnerSetUp(Learner *l)
     PetscCall(VecDuplicate(l->s, &l->f));
     PetscCall(VecDuplicate(l->s, &l->zero));
     PetscCall(VecSet(l->zero, 0.0));
+    if (l->loss->margins) {
+      PetscCall(VecDuplicate(l->s, &l->t));
+      PetscCall(VecDuplicate(l->s, &l->dt));
+    }
   }
   if (l->loss->together) {
     PetscCall(VecScatterCreateToZero(l->s, &l->tozero, &l->s0));
@@ -309,7 +334,7 @@ PetscErrorCode LearnerClass(Learner *l, PetscInt j)
 
 PetscErrorCode LearnerDestroy(Learner *l)
 {
-  Vec *const vectors[] = {&l->z, &l->u, &l->s, &l->c, &l->f, &l->origin, &l->d, &l->zero, &l->s0, &l->c0, &l->z0, &l->q0};
+  Vec *const vectors[] = {&l->z, &l->u, &l->s, &l->c, &l->f, &l->origin, &l->d, &l->t, &l->dt, &l->zero, &l->s0, &l->c0, &l->z0, &l->q0};
 
   PetscFunctionBeginUser;
   for (PetscInt j = 0; l->w && j < l->k; j++) PetscCall(VecDestroy(&l->w[j]));
@@ -350,6 +375,7 @@ PetscErrorCode CheckRisk(Learner *l, PetscInt seed)
     PetscCall(VecSetRandom(d, random));
     PetscCall(Scores(l, w, l->origin));
     PetscCall(Scores(l, d, l->d));
+    PetscCall(SetLine(l));
     PetscCall(RiskAlong(l, h, &fplus, &along));
     PetscCall(RiskAlong(l, -h, &fminus, &along));
     PetscCall(RiskAlong(l, 0, &f, &along));

@@ -1,5 +1,5 @@
 /*
-  The operations of VECGPU. One whose vectors are all on one device runs there; any other is the parent's, which asks for
+  The operations of VECGPU. One whose vectors are all on one device runs there, whichever type the others are of (foreign.c); any other is the parent's, which asks for
   the host's arrays. Numbers of a parallel vector are reduced on each rank's device first, then over the ranks: together.c.
 */
 #include "vecgpuimpl.h"
@@ -7,27 +7,31 @@
 /* The device computes with doubles; in a PETSc with other scalars no vector has a device */
 #define D(scalar) ((double)PetscRealPart(scalar))
 
-static PetscErrorCode DeviceOf(Vec v, GPUCSRDevice *dev)
+/* Can v be worked on where another vector is? dev: its device, or NULL from now on */
+static PetscErrorCode Join(Vec v, GPUCSRDevice *dev)
 {
+  GPUCSRDevice d = NULL;
+  PetscBool    foreign;
+
   PetscFunctionBegin;
-  *dev = NULL;
-  if (VecGPUIs(v)) PetscCall(VecGPUReady_Private(v, dev));
+  if (VecGPUIs(v)) PetscCall(VecGPUReady_Private(v, &d));
+  else {
+    PetscCall(VecGPUForeign_Private(v, *dev, &foreign));
+    if (foreign) d = *dev;
+  }
+  if (d != *dev) *dev = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The device of all of them that are not NULL; NULL if they have none in common */
 static PetscErrorCode Common(Vec a, Vec b, Vec c, GPUCSRDevice *dev)
 {
-  Vec          v[] = {a, b, c};
-  GPUCSRDevice d;
+  Vec v[] = {a, b, c};
 
   PetscFunctionBegin;
   PetscCall(VecGPUReady_Private(a, dev));
-  for (int k = 1; k < 3 && *dev; k++) {
-    if (!v[k]) continue;
-    PetscCall(DeviceOf(v[k], &d));
-    if (d != *dev) *dev = NULL;
-  }
+  for (int k = 1; k < 3 && *dev; k++)
+    if (v[k]) PetscCall(Join(v[k], dev));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -35,29 +39,30 @@ static PetscErrorCode CommonMany(Vec a, PetscInt n, const Vec v[], GPUCSRDevice 
 {
   PetscFunctionBegin;
   PetscCall(VecGPUReady_Private(a, dev));
-  for (PetscInt k = 0; k < n && *dev; k++) {
-    GPUCSRDevice d;
-
-    PetscCall(DeviceOf(v[k], &d));
-    if (d != *dev) *dev = NULL;
-  }
+  for (PetscInt k = 0; k < n && *dev; k++) PetscCall(Join(v[k], dev));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 #define ARRAY(v) ((v) ? VecGPUDeviceOf(v) : NULL)
 
+/* An operand that is read, of any type on the device: *a is that of another type; its array is OPERAND() once all operands are there */
+#define OPERAND(v, a) ((a) ? (a) : ARRAY(v))
+
 /* z = an expression of veclist.h; x and y may be NULL, readz says whether it reads z */
 static PetscErrorCode Map(GPUCSRDevice dev, VecGPUMap op, PetscScalar a, PetscScalar b, PetscScalar c, Vec x, Vec y, PetscBool readz, Vec z)
 {
   const double abc[3] = {D(a), D(b), D(c)};
+  double      *ax, *ay;
 
   PetscFunctionBegin;
-  if (x) PetscCall(VecGPUDeviceRead_Private(x));
-  if (y) PetscCall(VecGPUDeviceRead_Private(y));
+  PetscCall(VecGPUOperandGet_Private(dev, x, &ax));
+  PetscCall(VecGPUOperandGet_Private(dev, y, &ay));
   if (readz) PetscCall(VecGPUDeviceRead_Private(z));
   PetscCall(VecGPUDeviceWrite_Private(z));
-  PetscCall((*VecGPUKernelsOf(dev)->map)(dev, op, (size_t)z->map->n, abc, ARRAY(x), ARRAY(y), ARRAY(z)));
+  PetscCall((*VecGPUKernelsOf(dev)->map)(dev, op, (size_t)z->map->n, abc, OPERAND(x, ax), OPERAND(y, ay), ARRAY(z)));
   PetscCall(VecGPUDeviceWritten_Private(z));
+  PetscCall(VecGPUOperandRestore_Private(dev, x, &ax));
+  PetscCall(VecGPUOperandRestore_Private(dev, y, &ay));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -102,8 +107,17 @@ static PetscErrorCode VecCopy_GPU(Vec x, Vec z)
   PetscFunctionBegin;
   if (x == z) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Common(x, z, NULL, &dev));
-  if (dev) {
+  if (dev && VecGPUIs(z)) {
     PetscCall(Map(dev, VECGPU_MAP_copy, 0, 0, 0, x, NULL, PETSC_FALSE, z));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (dev) {
+    double *az;
+
+    PetscCall(VecGPUDeviceRead_Private(x));
+    PetscCall(VecGPUForeignGet_Private(dev, z, PETSC_TRUE, &az));
+    PetscCall(dev->ops->copy(dev->id, az, ARRAY(x), sizeof(double) * (size_t)x->map->n, GPUCSR_ON_DEVICE, dev->stream));
+    PetscCall(VecGPUForeignRestore_Private(dev, z, PETSC_TRUE, &az));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(VecGPUReady_Private(x, &dev));
@@ -124,7 +138,14 @@ static PetscErrorCode VecCopy_GPU(Vec x, Vec z)
 
 static PetscErrorCode VecSwap_GPU(Vec x, Vec y)
 {
-  ON_DEVICE(x, y, NULL, swap, x, y)
+  GPUCSRDevice dev;
+
+  PetscFunctionBegin;
+  PetscCall(Common(x, y, NULL, &dev));
+  if (!dev || !VecGPUIs(y)) {
+    PetscCall((*VecGPUParent(x)->swap)(x, y));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(VecGPUDeviceRead_Private(x));
   PetscCall(VecGPUDeviceRead_Private(y));
   PetscCall(VecGPUDeviceWrite_Private(x));
@@ -257,20 +278,21 @@ static PetscErrorCode VecConjugate_GPU(Vec z)
 static PetscErrorCode Terms(GPUCSRDevice dev, Vec z, PetscInt nv, const PetscScalar a[], PetscScalar b, Vec x[])
 {
   const double **arrays;
-  double        *numbers;
+  double        *numbers, **foreign;
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc2(nv, &arrays, nv, &numbers));
+  PetscCall(PetscMalloc3(nv, &arrays, nv, &numbers, nv, &foreign));
   for (PetscInt k = 0; k < nv; k++) {
-    PetscCall(VecGPUDeviceRead_Private(x[k]));
-    arrays[k]  = ARRAY(x[k]);
+    PetscCall(VecGPUOperandGet_Private(dev, x[k], &foreign[k]));
+    arrays[k]  = OPERAND(x[k], foreign[k]);
     numbers[k] = D(a[k]);
   }
   if (b != (PetscScalar)0.0) PetscCall(VecGPUDeviceRead_Private(z));
   PetscCall(VecGPUDeviceWrite_Private(z));
   PetscCall((*VecGPUKernelsOf(dev)->maxpy)(dev, (size_t)z->map->n, (int)nv, numbers, arrays, D(b), ARRAY(z)));
   PetscCall(VecGPUDeviceWritten_Private(z));
-  PetscCall(PetscFree2(arrays, numbers));
+  PetscCall(VecGPUOperandsRestore_Private(dev, nv, x, foreign));
+  PetscCall(PetscFree3(arrays, numbers, foreign));
   PetscCall(PetscLogFlops(2.0 * (PetscLogDouble)nv * (PetscLogDouble)z->map->n));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -306,10 +328,13 @@ static PetscErrorCode VecMAXPBY_GPU(Vec z, PetscInt nv, const PetscScalar a[], P
 
 static PetscErrorCode Reduce(GPUCSRDevice dev, VecGPUReduction op, Vec x, Vec y, double result[2])
 {
+  double *ay;
+
   PetscFunctionBegin;
   PetscCall(VecGPUDeviceRead_Private(x));
-  if (y) PetscCall(VecGPUDeviceRead_Private(y));
-  PetscCall((*VecGPUKernelsOf(dev)->reduce)(dev, op, (size_t)x->map->n, ARRAY(x), ARRAY(y), result));
+  PetscCall(VecGPUOperandGet_Private(dev, y, &ay));
+  PetscCall((*VecGPUKernelsOf(dev)->reduce)(dev, op, (size_t)x->map->n, ARRAY(x), OPERAND(y, ay), result));
+  PetscCall(VecGPUOperandRestore_Private(dev, y, &ay));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -338,18 +363,19 @@ static PetscErrorCode VecTDotLocal_GPU(Vec x, Vec y, PetscScalar *z)
 static PetscErrorCode Dots(GPUCSRDevice dev, Vec x, PetscInt nv, const Vec y[], PetscScalar z[])
 {
   const double **arrays;
-  double        *numbers;
+  double        *numbers, **foreign;
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc2(nv, &arrays, nv, &numbers));
+  PetscCall(PetscMalloc3(nv, &arrays, nv, &numbers, nv, &foreign));
   PetscCall(VecGPUDeviceRead_Private(x));
   for (PetscInt k = 0; k < nv; k++) {
-    PetscCall(VecGPUDeviceRead_Private(y[k]));
-    arrays[k] = ARRAY(y[k]);
+    PetscCall(VecGPUOperandGet_Private(dev, y[k], &foreign[k]));
+    arrays[k] = OPERAND(y[k], foreign[k]);
   }
   PetscCall((*VecGPUKernelsOf(dev)->mdot)(dev, (size_t)x->map->n, (int)nv, ARRAY(x), arrays, numbers));
   for (PetscInt k = 0; k < nv; k++) z[k] = numbers[k];
-  PetscCall(PetscFree2(arrays, numbers));
+  PetscCall(VecGPUOperandsRestore_Private(dev, nv, y, foreign));
+  PetscCall(PetscFree3(arrays, numbers, foreign));
   PetscCall(PetscLogFlops(PetscMax((PetscLogDouble)nv * (2.0 * (PetscLogDouble)x->map->n - 1), 0)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

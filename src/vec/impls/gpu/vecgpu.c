@@ -687,6 +687,7 @@ PetscErrorCode VecGPUFinalize(void)
 {
   PetscFunctionBegin;
   PetscCall(VecGPUTogetherFinalize_Private());
+  PetscCall(VecGPUForeignFinalize_Private());
   PetscCall(VecGPUEntriesFinalize_Private());
   made = 0;
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -123,6 +123,15 @@ GPUCSR_INTERN PetscErrorCode VecGPUDeviceWrite_Private(Vec);
 GPUCSR_INTERN PetscErrorCode VecGPUDeviceWritten_Private(Vec);
 GPUCSR_INTERN PetscErrorCode VecGPUFill_Private(Vec, PetscScalar);
 
+/* foreign.c */
+GPUCSR_INTERN PetscErrorCode VecGPUForeign_Private(Vec, GPUCSRDevice, PetscBool *);
+GPUCSR_INTERN PetscErrorCode VecGPUForeignGet_Private(GPUCSRDevice, Vec, PetscBool write, double **);
+GPUCSR_INTERN PetscErrorCode VecGPUForeignRestore_Private(GPUCSRDevice, Vec, PetscBool write, double **);
+GPUCSR_INTERN PetscErrorCode VecGPUOperandGet_Private(GPUCSRDevice, Vec, double **a);
+GPUCSR_INTERN PetscErrorCode VecGPUOperandRestore_Private(GPUCSRDevice, Vec, double **a);
+GPUCSR_INTERN PetscErrorCode VecGPUOperandsRestore_Private(GPUCSRDevice, PetscInt, const Vec[], double *a[]);
+GPUCSR_INTERN PetscErrorCode VecGPUForeignFinalize_Private(void);
+
 /* ops.c */
 GPUCSR_INTERN void VecGPUOperations_Private(struct _VecOps *);
 

@@ -1,0 +1,109 @@
+/*
+  Vectors of another type that live on the device, PETSc's VECCUDA and VECKOKKOS, as operands of operations of VECGPU: their arrays there are used in place. PETSc works on them in the order of
+  its stream, VECGPU in that of its own: one waits for the other, and the host for neither.
+*/
+#include "vecgpuimpl.h"
+#if PetscDefined(HAVE_CUDA)
+  #include <petscdevice.h>
+#endif
+
+static GPUCSREvent  event = NULL;
+static GPUCSRDevice of    = NULL; /* the device of the event */
+
+/* ours: our stream waits for PETSc's; else PETSc's for ours. Before 3.20 PETSc does not tell its stream, and without CUDA it has none: then all waits */
+static PetscErrorCode Wait(GPUCSRDevice dev, PetscBool ours)
+{
+  PetscFunctionBegin;
+#if PetscDefined(HAVE_CUDA) && PETSC_VERSION_GE(3, 20, 0)
+  {
+    PetscDeviceContext dctx;
+    void              *handle = NULL;
+    GPUCSRStream       s;
+
+    PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+    PetscCall(PetscDeviceContextGetStreamHandle(dctx, &handle));
+    s = *(GPUCSRStream *)handle;
+    if (!event) PetscCall(dev->ops->eventcreate(dev->id, PETSC_FALSE, &event));
+    of = dev;
+    PetscCall(dev->ops->eventrecord(dev->id, event, ours ? s : dev->stream));
+    PetscCall(dev->ops->streamwait(dev->id, ours ? dev->stream : s, event));
+  }
+#else
+  (void)ours;
+  PetscCall(GPUCSRDeviceSynchronize(dev));
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Does v, which is no VECGPU, live on a device? Then on this one: a process has one */
+PetscErrorCode VecGPUForeign_Private(Vec v, GPUCSRDevice dev, PetscBool *yes)
+{
+  const PetscScalar *a     = NULL;
+  PetscMemType       mtype = PETSC_MEMTYPE_HOST;
+
+  PetscFunctionBegin;
+  *yes = PETSC_FALSE;
+  if (!GPUCSR_SCALAR_IS_DOUBLE || !dev->ops->separate || !(v->ops->getarrayreadandmemtype || v->ops->getarrayandmemtype)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecGetArrayReadAndMemType(v, &a, &mtype));
+  *yes = PetscMemTypeDevice(mtype) ? PETSC_TRUE : PETSC_FALSE;
+  PetscCall(VecRestoreArrayReadAndMemType(v, &a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The array of such a vector, for work in the order of our stream until it is given back; to be written to, or only read */
+PetscErrorCode VecGPUForeignGet_Private(GPUCSRDevice dev, Vec v, PetscBool write, double **array)
+{
+  PetscScalar *a = NULL;
+
+  PetscFunctionBegin;
+  if (write) PetscCall(VecGetArrayWriteAndMemType(v, &a, NULL));
+  else PetscCall(VecGetArrayReadAndMemType(v, (const PetscScalar **)&a, NULL));
+  *array = (double *)a;
+  PetscCall(dev->ops->activate(dev->id));
+  PetscCall(Wait(dev, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode VecGPUForeignRestore_Private(GPUCSRDevice dev, Vec v, PetscBool write, double **array)
+{
+  PetscScalar *a = (PetscScalar *)*array;
+
+  PetscFunctionBegin;
+  PetscCall(Wait(dev, PETSC_FALSE));
+  if (write) PetscCall(VecRestoreArrayWriteAndMemType(v, &a));
+  else PetscCall(VecRestoreArrayReadAndMemType(v, (const PetscScalar **)&a));
+  *array = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* An operand that is only read, of any type on the device: its entries are there; *a is the array of one that is not VECGPU's */
+PetscErrorCode VecGPUOperandGet_Private(GPUCSRDevice dev, Vec v, double **a)
+{
+  PetscFunctionBegin;
+  *a = NULL;
+  if (v && VecGPUIs(v)) PetscCall(VecGPUDeviceRead_Private(v));
+  else if (v) PetscCall(VecGPUForeignGet_Private(dev, v, PETSC_FALSE, a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode VecGPUOperandRestore_Private(GPUCSRDevice dev, Vec v, double **a)
+{
+  PetscFunctionBegin;
+  if (*a) PetscCall(VecGPUForeignRestore_Private(dev, v, PETSC_FALSE, a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode VecGPUOperandsRestore_Private(GPUCSRDevice dev, PetscInt n, const Vec v[], double *a[])
+{
+  PetscFunctionBegin;
+  for (PetscInt k = 0; k < n; k++) PetscCall(VecGPUOperandRestore_Private(dev, v[k], &a[k]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode VecGPUForeignFinalize_Private(void)
+{
+  PetscFunctionBegin;
+  if (event && !of->failed[0]) PetscCall(of->ops->eventdestroy(of->id, event));
+  event = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
