@@ -1,13 +1,10 @@
-//TEST args="-program {} -every 11" loop="products columns sparse"
-//TEST name="factors" args="-program factors -every 29"
-//TEST name="solvers" args="-program solvers -every 149"
-//TEST name="gamg" args="-program gamg -every 101"
-//TEST name="formats" args="-program formats -every 41"
-//TEST name="vectors" args="-program vectors -every 3"
-//TEST name="learn" args="-program learn -every 29"
-//TEST name="pieces" args="-program pieces -every 60"
-//TEST name="cuda" args="-program products -backend cuda -every 17"
-//TEST name="gpu" args="-program products -vectors gpu -every 17"
+//TEST args="-program {} -every 1" loop="columns sparse vectors learn"
+//TEST args="-program {} -every 41" loop="solvers pieces gamg"
+//TEST name="products" args="-program products -every 3"
+//TEST name="factors" args="-program factors -every 5"
+//TEST name="formats" args="-program formats -every 11"
+//TEST name="cuda" args="-program products -backend cuda -every 7"
+//TEST name="gpu" args="-program products -vectors gpu -every 5"
 
 /*
   Every call that the library makes to a device fails once: a program is run again and again, with the n-th call of a kind failing, or all from the n-th on, until there is no n-th.
