@@ -3,7 +3,7 @@ static char help[] = "Fits the profile of a machine to measured products.\n\n";
 /*
     fit [-o PROFILE] [-header FILE] [-machine NAME] [-pairs n] [-without TEXT,...] [-show r] SAMPLES ...
 
-  SAMPLES are what spmv -samples leaves, a line a product: matrix side precision format kernel us best_us convert_us and the input of the
+  SAMPLES are what spmv -samples leaves, of one run or of several (of a pair timed twice the last counts), a line a product: matrix side precision format kernel us best_us convert_us and the input of the
   model (GPUCSRModelInput): columns, density, deviation, spread and rows:entries of each class of row lengths at its end. PROFILE is the text that -mat_gpucsr_profile reads, and -header the same as a C string, for
   src/mat/impls/gpucsr/plan/h200.h.
 
@@ -27,6 +27,7 @@ static char help[] = "Fits the profile of a machine to measured products.\n\n";
 
 #define MAX_PAIRS    512
 #define MAX_MATRICES 4096
+#define MAX_PRODUCTS (6 * MAX_MATRICES)
 #define TRIED        6   /* what measuring tries, as plan.c has it */
 #define WITHIN       1.6 /* the same */
 
@@ -96,6 +97,49 @@ static int Matrix(const char name[])
   return k;
 }
 
+/* The number of a sample's product: mostly that of the one before */
+static int Product(const Sample *s)
+{
+  static int one[MAX_PRODUCTS]; /* a sample of each */
+
+  for (int q = nproducts; q-- > 0;) {
+    const Sample *t = &sample[one[q]];
+
+    if (!strcmp(s->matrix, t->matrix) && !strcmp(s->side, t->side) && !strcmp(s->precision, t->precision)) return q;
+  }
+  if (nproducts < MAX_PRODUCTS) one[nproducts++] = (int)(s - sample);
+  return nproducts - 1;
+}
+
+/* The samples of a product, which several runs may have timed, one after the other, the last of each pair, and the best of all of them */
+static PetscErrorCode SortByProduct(void)
+{
+  Sample *sorted;
+  int     n = 0;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc1(nsamples, &sorted));
+  for (int q = 0; q < nproducts; q++) {
+    const int from = n;
+    double    best = PETSC_MAX_REAL;
+
+    for (int k = 0; k < nsamples; k++) {
+      int to = from;
+
+      if (sample[k].product != q) continue;
+      best = PetscMin(best, sample[k].best);
+      while (to < n && sorted[to].pair != sample[k].pair) to++;
+      sorted[to] = sample[k];
+      n          = PetscMax(n, to + 1);
+    }
+    for (int k = from; k < n; k++) sorted[k].best = best;
+  }
+  PetscCall(PetscFree(sample));
+  sample   = sorted;
+  nsamples = n;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Read(const char file[])
 {
   FILE          *f       = fopen(file, "r");
@@ -142,9 +186,7 @@ static PetscErrorCode Read(const char file[])
       PetscCall(PetscStrncpy(row[npairs].kernel, s->kernel, GPUCSR_WORD));
       npairs++;
     }
-    /* samples of one product stand together */
-    if (!nsamples || strcmp(s->matrix, sample[nsamples - 1].matrix) || strcmp(s->side, sample[nsamples - 1].side) || strcmp(s->precision, sample[nsamples - 1].precision)) nproducts++;
-    s->product = nproducts - 1;
+    s->product = Product(s);
     s->number  = Matrix(s->matrix);
     nsamples++;
   }
@@ -587,6 +629,7 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-pairs", &most, NULL));
   PetscCheck(nsamples, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "No samples: name the files that spmv -samples has written");
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "%d samples of %d products, %d pairs\n", nsamples, nproducts, npairs));
+  PetscCall(SortByProduct());
   PetscCall(SortByPair());
 #pragma omp parallel for schedule(dynamic)
   for (int q = 0; q < npairs; q++) {

@@ -41,7 +41,7 @@ static PetscErrorCode Judge(Mat A, Mat_SeqGPUCSR *g)
   PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, NULL, NULL));
   GPUCSRHostTimesUsual(m, (double)i[A->rmap->n], &host);
   g->foretold[0] = host.product;
-  g->foretold[1] = GPUCSRHostVectorsTime(m, n, Kernel((double)i[A->rmap->n]), sizeof(double));
+  g->foretold[1] = GPUCSRHostVectorsTime(m, n, Kernel((double)i[A->rmap->n]), sizeof(double), 1);
   g->small       = (PetscBool)(g->foretold[0] * (before ? 1 / MARGIN : MARGIN) < g->foretold[1]);
   if (g->small != before || !g->smallat) PetscCall(PetscInfo(A, "Products of host vectors run on the %s: foretold %g us there, %g on the device\n", g->small ? "host" : "device", 1e6 * g->foretold[0], 1e6 * g->foretold[1]));
   g->smallat = 1 + (double)A->nonzerostate;

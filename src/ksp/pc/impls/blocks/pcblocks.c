@@ -173,7 +173,7 @@ static PetscErrorCode Possible(PC pc, PetscInt n, KSP ksp[], char why[], size_t 
   else if (osm && size > 1) PetscCall(PetscStrncpy(why, "subdomains of several processes overlap", len));
   else if (osm && osm->loctype != PC_COMPOSITE_ADDITIVE && n > 1) PetscCall(PetscStrncpy(why, "subdomains are solved with one after the other", len));
   else if (!plain)
-    PetscCall(PetscSNPrintf(why, len, "blocks are solved with by %s with %s, or a solve is looked at: -%spc_type ilu, icc, lu or cholesky", ((PetscObject)ksp[0])->type_name, ((PetscObject)ksp[0]->pc)->type_name ? ((PetscObject)ksp[0]->pc)->type_name : "none yet",
+    PetscCall(PetscSNPrintf(why, len, "they are solved by %s with %s, or a solve is looked at: -%spc_type ilu, icc, lu or cholesky", ((PetscObject)ksp[0])->type_name, ((PetscObject)ksp[0]->pc)->type_name ? ((PetscObject)ksp[0]->pc)->type_name : "none yet",
                             ((PetscObject)ksp[0])->prefix ? ((PetscObject)ksp[0])->prefix : ""));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -382,7 +382,7 @@ static PetscErrorCode PCView_Blocks(PC pc, PetscViewer viewer)
   PetscCall((*m->petsc.view)(pc, viewer));
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   if (!ascii || !m->together.F) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  All %" PetscInt_FMT " blocks of a process are one factor on the device, of which a solve is one launch\n", m->n));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  All %" PetscInt_FMT " blocks of a process are one factor on the device\n", m->n));
   PetscCall(PetscViewerASCIIPushTab(viewer));
   PetscCall(MatGPUCSRFactorDescribe_Private(m->together.F, viewer));
   PetscCall(PetscViewerASCIIPopTab(viewer));

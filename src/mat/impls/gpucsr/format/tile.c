@@ -1,5 +1,5 @@
 /*
-  Tiles: 128, 256 or 512 neighbouring rows form a tile (the variant). The different columns of a tile are listed once, rising, and an entry's column is its number in that list:
+  Tiles: 128 or 256 neighbouring rows form a tile (the variant). The different columns of a tile are listed once, rising, and an entry's column is its number in that list:
   16 bits, nothing lost. A kernel loads the entries of x that the list names into shared memory, once a tile, and gathers from there.
 
   Rows of a tile are sorted by falling length. 32 of them form a slice, stored column by column as in sliced ELL, but without padding: column k of a slice has the entries of those rows

@@ -40,12 +40,11 @@ typedef struct {
 
 /*
   Variants that say more than one thing. csr_vector: threads a row, entries a load, rows a thread, which are neighbours or (cyclic) as far apart as there are
-  groups of threads. sell_row: threads a row, rows whose entries are loaded together; hyb_segment hands its variant on to it. tile_row: threads a row, entries of each in flight
+  groups of threads. sell_row: threads a row, rows whose entries are loaded together; hyb_segment hands its variant on to it
 */
 #define CSR_VECTOR(threads, entries, rows)        (1000 * (rows) + 100 * (entries) + (threads))
 #define CSR_VECTOR_CYCLIC(threads, entries, rows) (-CSR_VECTOR(threads, entries, rows))
 #define SELL_ROW(threads, together)               (100 * (together) + (threads))
-#define TILE_ROW(threads, ahead)                  (10000 * (ahead) + 1000 * (threads))
 
 GPUCSR_INTERN PetscErrorCode GPUCSRKernelFind(const char[], const GPUCSRKernel **);
 GPUCSR_INTERN PetscErrorCode GPUCSRKernelGet(int, const GPUCSRKernel **);

@@ -13,7 +13,7 @@
 #define SLOTS   (2 * TILE_STAGED) /* of the table, twice as many as may be taken */
 #define SHIFT   19                /* bits of a hash that do not number one */
 #define OWN     (SLOTS / BLOCK)   /* of a thread */
-#define MOST    512               /* rows of a tile */
+#define MOST    256               /* rows of a tile */
 #define COUNTS  4                 /* where the lists' lengths begin in what measure() leaves for fill(), behind their sum and the longest that is staged */
 #define REFRESH 128
 

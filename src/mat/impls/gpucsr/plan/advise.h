@@ -28,6 +28,6 @@ typedef struct {
 
 GPUCSR_INTERN GPUCSRDevice   GPUCSRForetoldDevice(GPUCSRDevice); /* the one that times are foretold for: it, if it is a GPU, or that of the profile */
 GPUCSR_INTERN PetscErrorCode GPUCSRForetell(GPUCSRDevice, const GPUCSRFeatures *, GPUCSRPrecision, const GPUCSRRequest *, const GPUCSRHostTimes *, GPUCSRForetold *);
-GPUCSR_INTERN double         GPUCSRHostVectorsTime(double m, double n, double kernel, size_t number);
+GPUCSR_INTERN double         GPUCSRHostVectorsTime(double m, double n, double kernel, size_t number, double reach);
 GPUCSR_INTERN PetscErrorCode GPUCSRHostTimesMeasure(const GPUCSRSource *, GPUCSRHostTimes *);
 GPUCSR_INTERN void           GPUCSRHostTimesUsual(double rows, double entries, GPUCSRHostTimes *);

@@ -241,6 +241,7 @@ PetscErrorCode GPUCSRModelInputGet(const GPUCSRFormat *format, const GPUCSRFeatu
   in->mean    = f->mean;
   in->max     = f->max;
   in->sectors = f->sampled ? f->blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(1, 4))] : (double)f->nnz;
+  if (format->ops == &GPUCSRFormat_tile) in->sectors = (double)A.extent.units; /* gathered once a tile, not once a row */
   in->quads   = f->sampled ? f->blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(4, 4))] : (double)f->nnz;
   in->spread  = f->sampled ? f->spread : f->n;
   in->number  = vector;
