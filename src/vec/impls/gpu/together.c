@@ -12,6 +12,7 @@
 #include "../../../sys/peer.h"
 
 #define MOST 512 /* numbers at once */
+#define FEW  16  /* ranks: of more, each would read so many others' numbers that MPI's tree has fewer steps */
 
 /* In memory that all ranks of the host have mapped */
 typedef struct {
@@ -81,10 +82,16 @@ static PetscMPIInt MPIAPI Delete(MPI_Comm comm, PetscMPIInt key, void *t, void *
 /* Collective: memory that all share, where they are on one host and nobody declines. What cannot be had is no error but where it was asked for by name */
 static PetscErrorCode Connect(Together *t, Word word)
 {
+  PetscMPIInt    size;
   char           why[768] = "asked for";
   PetscErrorCode ierr     = PETSC_ERR_SUP;
 
   PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(t->comm, &size));
+  if (word == REDUCE_AUTO && size > FEW) {
+    word = REDUCE_MPI;
+    PetscCall(PetscStrncpy(why, "there are more than 16 ranks", sizeof(why)));
+  }
   if (word != REDUCE_MPI && !GPUCSR_SCALAR_IS_DOUBLE) PetscCall(PetscStrncpy(why, "this PETSc does not compute with real double numbers", sizeof(why)));
   else if (word != REDUCE_MPI) {
     PetscCall(GPUCSRPeersCreate(t->comm, NULL, &t->peers));
