@@ -8,6 +8,7 @@
 
 #define LONG  1000 /* products that an interior point method is thought to take */
 #define SHORT 30   /* products that as many passes along the coordinates of the dual problem are thought to cost */
+#define SMALL 5e6  /* entries: with fewer a product on a device takes as long as with these */
 #define NEAR  0.1  /* how far from the best weights towards the new ones the next plane is taken: Franc and Sonnenburg's value */
 
 static PetscErrorCode Objective(Learner *l, Vec w, PetscReal risk, PetscReal *value)
@@ -121,7 +122,7 @@ static PetscErrorCode Monitor(Tao tao, void *ctx)
   PetscCall(HasDual(l, &dual));
   planes   = (PetscReal)it * (PetscReal)it * (PetscReal)l->columns;
   products = 2 * (PetscReal)it * info.nz_used;
-  if (dual ? products + planes > SHORT * info.nz_used : planes > LONG * info.nz_used) PetscCall(TaoSetConvergedReason(tao, TAO_DIVERGED_USER));
+  if (dual ? products + planes > SHORT * info.nz_used : planes > LONG * (l->vectors ? PetscMax(info.nz_used, SMALL) : info.nz_used)) PetscCall(TaoSetConvergedReason(tao, TAO_DIVERGED_USER));
   PetscFunctionReturn(0);
 }
 
