@@ -5,7 +5,7 @@
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
 python3 -c 'import numpy' 2>/dev/null || exit 77
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
-kept=docs/results/stencil-samples.txt.xz failed=0
+kept=docs/results/survey-2026-11-21-samples.txt.xz failed=0
 
 # says FILE TEXT: the reader ends with this line alone
 says() {
@@ -16,7 +16,6 @@ says() {
   fi
 }
 
-[ -f $kept ] || kept=docs/results/survey-2026-11-21-samples.txt.xz
 xz -dc $kept | head -3 | head -c -20 >"$tmp/cut.txt"
 says "$tmp/cut.txt" "line 3 is no sample, or was cut short: spmv -samples writes one anew"
 head -c 2000 $kept >"$tmp/cut.xz"
