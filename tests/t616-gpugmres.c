@@ -84,7 +84,7 @@ static const struct {
   {CONVECTION, RANDOM,  BLOCKS,              "fgmres", "-pc_type pbjacobi"                                                                                         },
   {CONVECTION, RANDOM,  HOSTONLY,            "gmres",  "-pc_type bjacobi"                                                                                          },
   {CONVECTION, RANDOM,  HOSTONLY | GUESS,    "gmres",  "-pc_type bjacobi -ksp_pc_side right -ksp_gmres_restart 4"                                                  },
-  {CONVECTION, RANDOM,  HOSTONLY,            "gmres",  "-pc_type bjacobi -sub_pc_type sor -ksp_gmres_cgs_refinement_type refine_ifneeded"                          },
+  {CONVECTION, RANDOM,  HOSTONLY | BEYOND,   "gmres",  "-pc_type bjacobi -sub_pc_type sor -ksp_gmres_cgs_refinement_type refine_ifneeded"                          },
   {CLOSED,     RANDOM,  HOSTONLY | SOLUTION, "gmres",  "-pc_type jacobi"                                                                                           },
   {CLOSED,     RANDOM,  HOSTONLY | SOLUTION, "gmres",  "-pc_type bjacobi"                                                                                          },
   {CONVECTION, RANDOM,  0,                   "fgmres", "-pc_type none"                                                                                             },

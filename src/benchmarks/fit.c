@@ -164,6 +164,7 @@ static PetscErrorCode Read(const char file[])
     in = &s->in;
     memset(s, 0, sizeof(*s));
     PetscCheck(sscanf(line, "%63s %3s %15s %31s %31s %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %*f %*f %n", s->matrix, s->side, s->precision, s->format, s->kernel, &s->us, &s->best, &s->convert, &in->matrix, &in->vectors, &in->cache, &in->rows, &in->stored, &in->mean, &in->max, &in->sectors, &in->quads, &s->columns, &s->density, &deviation, &in->spread, &used) == 21 && used, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s, line %d: not a sample", file, number);
+    PetscCheck(strchr(line, '\n'), PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s, line %d: cut short; spmv -samples writes the file anew", file, number);
     if (Without(s->format, s->kernel)) continue;
     PetscCall(ReadLengths(line + used, lengths, &lengths));
     PetscCall(GPUCSRFormatFind(s->format, &format));

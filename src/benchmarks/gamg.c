@@ -82,7 +82,7 @@ static PetscErrorCode Hierarchy(PC pc, Times *t)
 
 static PetscErrorCode Run(const char name[], PetscBool spd, PetscInt repeats, Times *t)
 {
-  SPD          s;
+  SPD          s = {LOGNORMAL7, 0, 0, 0, NULL};
   int32_t     *i;
   PetscInt    *j;
   PetscScalar *a;

@@ -36,8 +36,8 @@ static double Factor(int i)
 /* The matrix of a cube, in arrays that it goes on using */
 static PetscErrorCode Assemble(const char name[], PetscBool convection, PetscBool rough, int32_t **i, PetscInt **j, PetscScalar **a, PetscInt *rows, Mat *A)
 {
-  Synthetic s = {name, STENCIL7, 0, 1, 0, 0, 0, 0, 0, 0};
-  SPD       spd;
+  Synthetic s   = {name, STENCIL7, 0, 1, 0, 0, 0, 0, 0, 0};
+  SPD       spd = {LOGNORMAL7, 0, 0, 0, NULL};
   int       m = 0, n = 0;
 
   PetscFunctionBeginUser;

@@ -291,7 +291,7 @@ static PetscErrorCode Definite(Run *r, MatGPUCSRBackend backend)
   PetscFunctionBeginUser;
   for (int k = 0; k < 4; k++)
     for (int q = 0; q < 6 && kinds[k].edge[q]; q++) {
-      const SPD    s = {(SPDKind)k, kinds[k].edge[q]};
+      const SPD    s = {(SPDKind)k, kinds[k].edge[q], 0, 0, NULL};
       char         name[64];
       int          m;
       int32_t     *i;

@@ -144,7 +144,7 @@ static PetscErrorCode Assemble(Kind kind, PetscInt m, MatType type, Mat *A)
   PetscCall(MatSetType(*A, type));
   PetscCall(MatSetFromOptions(*A));
   PetscCall(MatSeqAIJSetPreallocation(*A, bs == 3 ? 81 : 7, NULL));
-  PetscCall(MatMPIAIJSetPreallocation(*A, bs == 3 ? 81 : 7, NULL, bs == 3 ? 54 : 4, NULL));
+  PetscCall(MatMPIAIJSetPreallocation(*A, bs == 3 ? 81 : 7, NULL, bs == 3 ? 81 : 4, NULL));
   PetscCall(MatGetOwnershipRange(*A, &rs, &re));
   for (PetscInt p = rs / bs; p < re / bs; p++) {
     PetscInt    col[81], n;

@@ -37,8 +37,8 @@ typedef struct {
 
 static PetscErrorCode Get(const char name[], Matrix *M)
 {
-  SPD             spd;
-  Synthetic       s = {name, STENCIL7, 0, 1, 0, 0, 0, 0, 0, 0};
+  SPD             spd = {LOGNORMAL7, 0, 0, 0, NULL};
+  Synthetic       s   = {name, STENCIL7, 0, 1, 0, 0, 0, 0, 0, 0};
   const PetscInt *i, *j;
   PetscInt        n;
   PetscScalar    *a;

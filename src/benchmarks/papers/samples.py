@@ -19,12 +19,14 @@ NEAR, BLOCKS, THREADS, PROCESSORS, SECTOR = 192 << 10, 8, 256, 132, 32.0  # as p
 
 
 class Samples:
-    """Arrays of one entry a timed product: the columns of the file by name, pair and product as numbers, lengths and entries by class."""
+    """Arrays of one entry a timed product: the columns of the file by name, pair and product as numbers, lengths and entries by class. A line that was cut short is a ValueError"""
 
     def __init__(self, lines):
         words, numbers, rows, entries, cache = [], [], [], [], {}
-        for line in lines:
+        for at, line in enumerate(lines, 1):
             w = line.split()
+            if not line.endswith("\n") or len(w) != 24 or w[23].count(":") != NCLASSES or w[23].count(",") != NCLASSES - 1:
+                raise ValueError("line %d is no sample, or was cut short" % at)
             words.append(w[:5])
             numbers.append(w[5:23])
             if w[23] not in cache:
@@ -95,8 +97,11 @@ def number(names):
 
 
 def load(name=KEPT):
-    with (lzma.open if name.endswith(".xz") else open)(name, "rt") as f:
-        return Samples(f)
+    try:
+        with (lzma.open if name.endswith(".xz") else open)(name, "rt") as f:
+            return Samples(f)
+    except (OSError, EOFError, ValueError, lzma.LZMAError) as e:
+        raise SystemExit("%s: %s: spmv -samples writes one anew" % (name, e))
 
 
 def profile(name=os.path.join(ROOT, "src", "mat", "impls", "gpucsr", "plan", "h200.h")):

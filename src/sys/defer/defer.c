@@ -302,6 +302,7 @@ static PetscErrorCode DoMove(void *arg)
 {
   const Move *m = (const Move *)arg;
 
+  if (!m->bytes) return PETSC_SUCCESS; /* of nothing, which may be nowhere */
   if (m->zero) memset(m->dst, 0, m->bytes);
   else memmove(m->dst, m->src ? m->src : m + 1, m->bytes);
   return PETSC_SUCCESS;

@@ -315,6 +315,7 @@ PetscErrorCode GPUKSPPCDiagonal(KSP ksp, KSP_GPU *k)
 {
   GPUKSPPCKey    key;
   Vec            unit;
+  PetscMPIInt    anew;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
@@ -323,7 +324,9 @@ PetscErrorCode GPUKSPPCDiagonal(KSP ksp, KSP_GPU *k)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(Key(ksp, k, &key));
-  if (k->diagonal && GPUKSPSame(key, k->diagonalkey)) PetscFunctionReturn(PETSC_SUCCESS);
+  anew = !k->diagonal || !GPUKSPSame(key, k->diagonalkey);
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &anew, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
+  if (!anew) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecDestroy(&k->diagonal));
   PetscCall(VecDuplicate(ksp->vec_sol, &k->diagonal));
   PetscCall(VecDuplicate(ksp->vec_sol, &unit));

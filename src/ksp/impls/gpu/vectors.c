@@ -25,8 +25,8 @@ PetscErrorCode GPUKSPGrow(KSP_GPU *k, size_t bytes, const char what[], GPUKSPMem
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All that was made for solves goes; the next one starts over */
-PetscErrorCode GPUKSPRelease(KSP_GPU *k)
+/* What is on the device goes */
+static PetscErrorCode Close(KSP_GPU *k)
 {
   PetscFunctionBegin;
   if (k->dev) {
@@ -57,6 +57,14 @@ PetscErrorCode GPUKSPRelease(KSP_GPU *k)
   PetscCall(PetscMemzero(&k->copykey, sizeof(k->copykey)));
   PetscCall(PetscMemzero(&k->tableskey, sizeof(k->tableskey)));
   PetscCall(PetscMemzero(&k->shapekey, sizeof(k->shapekey)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All that was made for solves goes; the next one starts over. Collective: the vectors are of all ranks */
+PetscErrorCode GPUKSPRelease(KSP_GPU *k)
+{
+  PetscFunctionBegin;
+  PetscCall(Close(k));
   PetscCall(PetscMemzero(&k->diagonalkey, sizeof(k->diagonalkey)));
   for (int q = 0; q < GPUKSP_VECTORS; q++) PetscCall(VecDestroy(&k->work[q]));
   PetscCall(VecDestroy(&k->diagonal));
@@ -89,17 +97,17 @@ static PetscErrorCode Allocate(KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What every solve on this device needs, whatever its size: all of it, or nothing */
+/* What every solve on this device needs, whatever its size: all of it, or nothing. A rank may change its device alone: PETSc's vectors stay as they are, for to make them is of all ranks */
 PetscErrorCode GPUKSPOpen(KSP_GPU *k, GPUCSRDevice dev)
 {
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   if (k->dev == dev) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUKSPRelease(k));
+  PetscCall(Close(k));
   k->dev = dev;
   ierr   = Allocate(k);
-  if (ierr) (void)GPUKSPRelease(k);
+  if (ierr) (void)Close(k);
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
