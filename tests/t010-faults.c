@@ -5,6 +5,8 @@
 //TEST name="formats" args="-program formats -every 11"
 //TEST name="cuda" args="-program products -backend cuda -every 7"
 //TEST name="gpu" args="-program products -vectors gpu -every 5"
+//TEST name="ranks" nsize=2 args="-program solvers -rank 1 -kind copy -on false -from 2 -to 2"
+//TEST name="ranks_host" nsize=3 args="-program vectors -rank 2 -kind host -on false -from 28 -to 28"
 
 /*
   Every call that the library makes to a device fails once: a program is run again and again, with the n-th call of a kind failing, or all from the n-th on, until there is no n-th.

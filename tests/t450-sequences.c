@@ -4,6 +4,8 @@
 //TEST name="lossless" args="-sequences 100 -mat_gpucsr_format csr -mat_gpucsr_precision auto -mat_gpucsr_transpose_at_assembly"
 //TEST name="standin" args="-sequences 200 -mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -vec_type gpu" gpu=0
 //TEST name="late" args="-sequences 200 -mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -gpucsr_debug_defer 1" gpu=0
+//TEST name="delay" args="-sequences 50 -mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -gpucsr_debug_delay 1" gpu=0
+//TEST name="delay" args="-sequences 50 -gpucsr_debug_delay {}" loop="1 2" gpu=1
 //TEST name="seqaij" args="-sequences 200 -mat_gpucsr_format csr -mat_type aij -mat_seqaij_type seqaijgpucsr"
 //TEST name="ranks2" nsize=2 args="-sequences 60 -vec_gpu_separate -vec_type gpu -mat_gpucsr_format csr"
 //TEST name="ranks3" nsize=3 args="-sequences 60 -mat_gpucsr_format sell"

@@ -5,6 +5,7 @@
   along it costs no product.
 */
 #include "learn.h"
+#include <petscgpucsr.h> /* for a struct alone: nothing of it is called but by name */
 
 #define EVALUATIONS 30 /* of the risk along a line, at the most */
 
@@ -245,6 +246,26 @@ PetscErrorCode SearchLine(Learner *l, PetscReal linear, PetscReal square, PetscR
   PetscFunctionReturn(0);
 }
 
+/* Are these vectors in the host's memory, on all ranks? Their name does not say it: a library's may have that of the standard ones */
+static PetscErrorCode OnHost(Vec v, PetscBool *host)
+{
+  PetscErrorCode (*info)(Vec, VecGPUInfo *) = NULL;
+  VecGPUInfo i;
+  PetscInt   elsewhere = 0;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)v, host, VECSEQ, VECMPI, ""));
+  PetscCall(PetscDLSym(NULL, "VecGPUGetInfo", (void **)&info));
+  if (info && *host) {
+    PetscCall(PetscPushErrorHandler(PetscIgnoreErrorHandler, NULL)); /* an error means that they are not the library's */
+    elsewhere = !(*info)(v, &i) && strcmp(i.backend, "host");
+    PetscCall(PetscPopErrorHandler());
+  }
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &elsewhere, 1, MPIU_INT, MPI_MAX, PetscObjectComm((PetscObject)v)));
+  if (elsewhere) *host = PETSC_FALSE;
+  PetscFunctionReturn(0);
+}
+
 /* Vectors for the data, and everything to zero */
 PetscErrorCode LearnerSetUp(Learner *l)
 {
@@ -263,7 +284,7 @@ PetscErrorCode LearnerSetUp(Learner *l)
   PetscCall(VecDuplicate(l->s, &l->z));
   PetscCall(VecDuplicate(l->s, &l->origin));
   PetscCall(VecDuplicate(l->s, &l->d));
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)l->s, &host, VECSEQ, VECMPI, ""));
+  PetscCall(OnHost(l->s, &host));
   l->vectors = (PetscBool)((!host || l->settings->vectors) && l->loss->vectors);
   if (l->vectors) {
     PetscCall(VecDuplicate(l->s, &l->f));
