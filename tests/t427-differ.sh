@@ -20,7 +20,7 @@ says() {
 
 cuda="-mat_gpucsr_backend cuda"
 # shellcheck disable=SC2086 # words
-if $program $cuda 2>&1 | grep -q "real double"; then exit 77; fi # complex or single precision has no device
+if $program $cuda 2>&1 | grep -q "this PETSc computes with"; then exit 77; fi # complex or single precision has no device
 says "report of rank 1" "$cuda -ksp_type cg" "-mat_gpucsr_report"
 says "report of rank 0" "$cuda -ksp_type cg" "-mat_gpucsr_report full"
 says "report of rank 0" "$cuda -ksp_type cg" "-mat_gpucsr_advise"
