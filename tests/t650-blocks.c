@@ -280,6 +280,53 @@ static PetscErrorCode Others(PetscInt k, PetscBool ours)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The program gives all blocks another kind of factor, of the same pattern in the same order */
+static PetscErrorCode Kinds(PetscInt k, PetscBool ours)
+{
+  static const struct {
+    PCType   type;
+    PetscInt levels;
+  } kinds[] = {
+    {PCILU, 0},
+    {PCLU,  0},
+    {PCILU, 0},
+    {PCILU, 2},
+  };
+  Mat A, R;
+  PC  pc[2];
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsInsertString(NULL, BJACOBI "3"));
+  PetscCall(Matrix(k, PETSC_FALSE, 3, PETSC_FALSE, &A));
+  PetscCall(Matrix(k, PETSC_FALSE, 3, PETSC_TRUE, &R));
+  PetscCall(Make(A, &pc[0]));
+  PetscCall(Make(R, &pc[1]));
+  for (size_t step = 0; step < PETSC_STATIC_ARRAY_LENGTH(kinds); step++) {
+    for (int q = 0; q < 2; q++) {
+      PetscInt n;
+      KSP     *ksp;
+
+      PetscCall(PCSetUp(pc[q]));
+      PetscCall(PCBJacobiGetSubKSP(pc[q], &n, NULL, &ksp));
+      for (PetscInt block = 0; block < n; block++) {
+        PC sub;
+
+        PetscCall(KSPGetPC(ksp[block], &sub));
+        PetscCall(PCSetType(sub, PCNONE)); /* what it was is forgotten */
+        PetscCall(PCSetType(sub, kinds[step].type));
+        PetscCall(PCFactorSetMatOrderingType(sub, MATORDERINGNATURAL));
+        if (kinds[step].levels) PetscCall(PCFactorSetLevels(sub, kinds[step].levels));
+      }
+    }
+    PetscCall(Compare(pc[0], pc[1], 2, PETSC_FALSE, ours, "another kind of factor"));
+  }
+  for (int q = 0; q < 2; q++) PetscCall(PCDestroy(&pc[q]));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&R));
+  PetscCall(Forget(BJACOBI));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* A pivot that is none in one block: PETSc's words, and its shift of this block alone */
 static PetscErrorCode Pivots(PetscInt k)
 {
@@ -447,6 +494,7 @@ int main(int argc, char **argv)
       if (one < 0 || one == (PetscInt)k) PetscCall(Run(&cases[k], 13, theirs));
     if (one < 0) {
       PetscCall(Others(14, (PetscBool)!theirs));
+      PetscCall(Kinds(14, (PetscBool)!theirs));
       PetscCall(Pivots(14));
       if (size == 1) PetscCall(Solve(15));
     }

@@ -1,9 +1,9 @@
 #pragma once
 
 /*
-  BiCGStab: H. A. van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992). rp is the shadow residual; with a preconditioner from the right, ph = M p and sh = M s take the place of p and s in products and in x.
+  BiCGStab: H. A. van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992). rp is the shadow residual. With right preconditioning, ph = M p and sh = M s replace p and s in products and in x.
 
-  p and s are put together where the products read them, from vectors that were there at the last reduction: an iteration takes three grid-wide reductions, with diagonal blocks from the right five.
+  The products compute p and s where they read them, from vectors that were complete at the last reduction. So an iteration takes three grid-wide reductions, or five with diagonal blocks on the right.
 
   Memory traffic of an iteration on n rows: the matrix twice, and of vectors 72 n bytes with the first product (r, v, p and rp read, q and u written, and what its gathers miss), 40 n with the
   second (r and v read, t and s written), 56 n with the update (x, s, p, t and rp read, x and r written), less what stays in shared memory (t, s and rp first).
@@ -17,8 +17,8 @@ struct BCGS {
   static constexpr int    GROUP = 4;
   Preconditioner          pc;
   Rows                    t, s, rp, x, w;
-  double                 *r, *ph, *sh, *p, *q, *v, *u; /* p and v as they are, q and u as they were or will be */
-  bool                    hat;                         /* the preconditioner comes first */
+  double                 *r, *ph, *sh, *p, *q, *v, *u; /* p and v: current; q and u: previous or next */
+  bool                    hat;                         /* right preconditioning by blocks */
   const double           *d;
 
   __device__ __forceinline__ BCGS(const Arguments &a, Rank &B) : pc(preconditioner(a.v, B.first))
@@ -43,7 +43,7 @@ struct BCGS {
     d   = hat ? a.v.pc : NULL;
   }
 
-  /* r = b - A x, preconditioned from the left; rp = r, p = v = 0; bnorm where there was a guess */
+  /* r = b - A x, left preconditioned; rp = r, p = v = 0; bnorm with a nonzero initial guess */
   __device__ __forceinline__ void start(const Arguments &a, Rank &B)
   {
     const int first = B.first, last = B.last, rows = B.rows;
@@ -129,7 +129,7 @@ struct BCGS {
     B.others.exchange(u - first, B.grid);
   }
 
-  /* Others still read p and v */
+  /* Double buffering: other blocks still read p and v */
   __device__ __forceinline__ void turn()
   {
     double *const oldp = p, *const oldv = v;
@@ -183,7 +183,7 @@ struct BCGS {
     }
   }
 
-  /* s is 0: x + alpha p is the solution */
+  /* s = 0, so x + alpha p is the solution */
   __device__ __forceinline__ void lucky(const Rank &B)
   {
     const int rows = B.rows;

@@ -3,20 +3,20 @@
 /*
   Conjugate gradients: M. R. Hestenes, E. Stiefel, J. Res. Nat. Bur. Stand. 49 (1952), equations (3:1), with a preconditioner M; z = M r.
 
-  A direction is put together where the product reads it, from vectors that were there at the last reduction, so that no reduction is only for it to become visible: an iteration takes two. Large
-  matrices whose columns may be anywhere gather one vector, not two, which is written before, at the price of a third. With a diagonal M only z is stored; r is recovered from it. x takes the
-  step of an iteration together with the next direction, which reads p anyway.
+  The product computes the direction where it reads it, from vectors that were complete at the last reduction. No synchronisation is needed to publish the direction, so an iteration takes two
+  reductions. For large matrices with scattered columns, gathering two vectors costs more than writing the direction first; they pay a third synchronisation and gather one vector. With a diagonal M
+  only z is stored; r is recovered from it. The step of x is applied with the next direction, which reads p anyway.
 
-  Memory traffic of an iteration on n rows: the matrix, and of vectors 72 n bytes, and 8 n for a diagonal that is not that of stencils; less what stays in shared memory (w first), and what z
-  leaves in the last-level cache from one phase to the next, for which the second goes backwards.
+  Memory traffic of an iteration on n rows: the matrix, 72 n bytes of vectors, and 8 n for a diagonal other than a stencil's. What stays in shared memory (w first) is saved. The second phase goes
+  through the rows backwards, so that it finds part of z in the last-level cache.
 */
 #include "solve.cuh"
 
-/* How the product of an iteration has its direction */
+/* How the product reads the direction */
 enum {
-  GATHERED,   /* entry by entry, from z and p */
-  BY_WINDOWS, /* from windows that are put together in shared memory */
-  WRITTEN     /* from a vector that is written before, where columns are anywhere and gathers of two vectors would cost more */
+  GATHERED,   /* computed entry by entry from z and p */
+  BY_WINDOWS, /* computed in windows in shared memory */
+  WRITTEN     /* written to a vector first: with scattered columns, gathers of two vectors would cost more */
 };
 
 template <class M, bool POLYNOMIAL, int HOW, bool PEERS>
@@ -26,9 +26,9 @@ struct CG {
   static constexpr int          GROUP = HOW == BY_WINDOWS ? 8 : 4;
   Preconditioner                pc;
   Windows                       windows;
-  Rows                          w, x, r;   /* r after the start only where keeps is set: else it is z / d */
-  double                       *z, *p, *q; /* the direction, and the one before or to come */
-  bool                          keeps;     /* z is no matter of a single row, or r itself is asked for */
+  Rows                          w, x, r;   /* r is stored after the start only if keeps is set; otherwise it is z / d */
+  double                       *z, *p, *q; /* p: the direction; q: the previous or next one */
+  bool                          keeps;     /* r is stored: z of a row depends on other rows, or r itself is needed */
 
   __device__ __forceinline__ CG(const Arguments &a, Rank &B) : pc(preconditioner(a.v, B.first))
   {
@@ -62,7 +62,7 @@ struct CG {
     }
   }
 
-  /* (3:1a): r = b - A x, and p = z follows from p = 0; bnorm where there was a guess */
+  /* (3:1a): r = b - A x; p = z follows from p = 0; bnorm with a nonzero initial guess */
   __device__ __forceinline__ void start(const Arguments &a, Rank &B)
   {
     const int first = B.first, last = B.last, rows = B.rows;
@@ -105,7 +105,7 @@ struct CG {
     });
   }
 
-  /* What columns of other ranks add to w and to p'w */
+  /* The off-diagonal block's part of w and of p'w */
   template <class G>
   __device__ __forceinline__ double off_diagonal(Rank &B, const G &x)
   {
@@ -120,7 +120,7 @@ struct CG {
   }
 
   /*
-    (3:1f) p = z + beta p, into q; (3:1c) of the iteration before, x += alpha p; w = A p; and the sum p'w of (3:1b). Reads the matrix, z, p and x; writes q, x and w: 48 bytes a row, 64 where the
+    (3:1f) p = z + beta p, into q; (3:1c) of the previous iteration, x += alpha p; w = A p; and the sum p'w of (3:1b). Reads the matrix, z, p and x; writes q, x and w: 48 bytes a row, 64 if the
     direction is written first
   */
   __device__ __forceinline__ double direction(const Arguments &a, Rank &B, double beta, double alpha)
@@ -181,7 +181,7 @@ struct CG {
     return pw;
   }
 
-  /* Others still read p */
+  /* Double buffering: other blocks still read p */
   __device__ __forceinline__ void turn()
   {
     double *const old = p;
@@ -190,7 +190,7 @@ struct CG {
     q = old;
   }
 
-  /* (3:1d) of a diagonal M, in z alone: z -= alpha d w, r = z / d, with d and 1 / d of a row's key; and the sums. Reads z, w and the key, writes z: 24 bytes a row, and those of the key */
+  /* (3:1d) with a diagonal M, in z alone: z -= alpha d w, r = z / d, with d and 1 / d looked up by a row's key; and the sums. Reads z, w and the key, writes z: 24 bytes a row and the key */
   template <class Key, class Factors>
   __device__ __forceinline__ void update(const Rank &B, double alpha, double (&sum)[3], Key key, Factors factors)
   {
@@ -219,7 +219,7 @@ struct CG {
     }
   }
 
-  /* (3:1d): r -= alpha w, z = M r, and the sums of (3:1e) and of the test */
+  /* (3:1d): r -= alpha w, z = M r; and the sums of (3:1e) and of the convergence test */
   __device__ __forceinline__ void residual(const Arguments &a, Rank &B, double alpha, double (&sum)[3])
   {
     const int first = B.first, rows = B.rows;
@@ -259,7 +259,7 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
 
   double     rho    = B.st->rho;
   double     xalpha = 0, beta = B.st->beta;
-  const bool ended = B.st->reason; /* before it has begun; later stops[] say so */
+  const bool ended = B.st->reason; /* ended before the first iteration; later stops[] says so */
 
   while (!ended) {
     double pw[1] = {S.direction(a, B, beta, xalpha)}, sum[3];
@@ -274,7 +274,7 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
     S.residual(a, B, xalpha, sum);
     B.others.send(a.v.z, B.grid);
     grid_reduce<3, true>(B.grid, sum);
-    if (B.stops[0]) { /* no step, then: x is where the one before has left it */
+    if (B.stops[0]) { /* breakdown: x keeps the previous iterate */
       xalpha = 0;
       break;
     }
@@ -287,10 +287,10 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
   }
   __syncthreads();
 
-  /* the last step of x; what is resident goes home */
+  /* The last step of x; vectors resident in shared memory are written back */
   FOR_ROWS(i)
   {
-    const double step = xalpha != 0.0 ? xalpha * S.p[i] : 0.0; /* p may be no number after a breakdown */
+    const double step = xalpha != 0.0 ? xalpha * S.p[i] : 0.0; /* after a breakdown p may be NaN */
 
     a.v.x[B.first + i] = S.x[i] + step;
   }

@@ -1,19 +1,19 @@
 #pragma once
 
 /*
-  Conjugate gradients with halo recomputation, where a block has room in shared memory for all that its rows need of z and p, the halo included: one grid-wide reduction an iteration.
+  Conjugate gradients with halo recomputation: one grid-wide reduction an iteration. A block's shared memory must hold all that its rows need of z and p, the halo included.
 
-  Every block that needs the halo of z and p recomputes it, from the halo of y = M A p alone: z -= alpha y, p = z + beta p. That needs both step lengths after one reduction. rho of the
-  next residual is therefore predicted, (r - alpha w)'M(r - alpha w) with w = A p, for beta alone, and summed again beside the next p'A p, for alpha and for the tests: T. Chen, E. Carson,
+  Every block recomputes its halo of z and p from the halo of y = M A p alone: z -= alpha y, p = z + beta p. That needs both step lengths after one reduction. So rho of the next residual is
+  predicted as (r - alpha w)'M(r - alpha w) with w = A p. The prediction serves beta alone; rho is summed again with the next p'A p, for alpha and for the tests: T. Chen, E. Carson,
   SIAM J. Sci. Comput. 42 (2020), "Predict-and-recompute conjugate gradient variants".
 
-  The rules run behind: those of one reduction during the next. x takes each step when it is known that it is to be taken.
+  The rules of one reduction run during the next. x takes a step once the rules have accepted it.
 
   Memory traffic of an iteration: the matrix, y written (8 bytes a row) and its halos read. All else is in registers and shared memory.
 */
 #include "solve.cuh"
 
-/* Elements of the halo that a thread has in flight, and the loop over its own rows, which are in registers */
+/* Halo elements that a thread has in flight, and the loop over its own rows, which are in registers */
 #define HALO_GROUP    6
 #define FOR_OWN(k, i) _Pragma("unroll") for (int k = 0, i = threadIdx.x; k < ROWS; k++, i += SIZE) if (i < rows)
 
@@ -38,7 +38,7 @@ struct HaloCG {
   {
   }
 
-  /* r = b - A x, z = M r, p = z; bnorm where there was a guess */
+  /* r = b - A x, z = M r, p = z; bnorm with a nonzero initial guess */
   __device__ __forceinline__ void start(const ArgsAlone<M> &a, Block<M, false, true> &B)
   {
     const int first = B.first, last = B.last, rows = B.rows;
@@ -71,7 +71,7 @@ struct HaloCG {
     FOR_OWN(k, i) zi[k] = z[own + i];
   }
 
-  /* w = A p, y = M w, and all sums of the iteration, while the rules of the one before run */
+  /* w = A p, y = M w, and all sums of the iteration; meanwhile the rules of the previous one run */
   __device__ __forceinline__ void sums(Block<M, false, true> &B, double *y, int n, double (&sum)[SUMS])
   {
     const int first = B.first, last = B.last, rows = B.rows;
@@ -106,7 +106,7 @@ struct HaloCG {
     });
   }
 
-  /* z -= alpha y, p = z + beta p in the halo; the same, r -= alpha w and the step of x in the thread's own rows */
+  /* In the halo: z -= alpha y, p = z + beta p. In the thread's own rows also r -= alpha w and the step of x */
   __device__ __forceinline__ void update(const Block<M, false, true> &B, const double *y, double alpha, double beta)
   {
     const int rows = B.rows;
@@ -155,13 +155,13 @@ __global__ void __launch_bounds__(SIZE, 1) cg_halo_kernel(const ArgsAlone<M> a)
 
   S.start(a, B);
   for (int n = 0;; n++) {
-    double *const y                 = n & 1 ? a.v.p2 : a.v.p; /* others may be a reduction behind */
+    double *const y                 = n & 1 ? a.v.p2 : a.v.p; /* other blocks may be one reduction behind */
     double        sum[Solver::SUMS] = {0, 0, 0, 0, 0};
 
     S.sums(B, y, n, sum);
     if (B.stops[0]) break;
 
-    /* alpha from rho as summed, beta from rho as predicted */
+    /* alpha from the summed rho, beta from the predicted one */
     const double mu = 1 / sum[Solver::MU], alpha = sum[Solver::RHO] * mu, beta = fmax(0.0, 1 + (alpha * sum[Solver::GAMMA] - 2 * sum[Solver::DELTA]) * mu);
 
     S.update(B, y, alpha, beta);
@@ -172,7 +172,7 @@ __global__ void __launch_bounds__(SIZE, 1) cg_halo_kernel(const ArgsAlone<M> a)
   B.template end<false>(a, 0);
 }
 
-/* The first column that a block's rows have, and the one after the last; its own rows are counted in */
+/* The range of columns of a block's rows, its own rows included: the first, and one past the last */
 template <class M>
 __global__ void __launch_bounds__(MOST_THREADS, 1) reach_kernel(M A, const int *bounds, int *reach)
 {

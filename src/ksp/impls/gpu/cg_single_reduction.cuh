@@ -1,8 +1,8 @@
 #pragma once
 
 /*
-  Conjugate gradients with a single reduction: A. T. Chronopoulos, C. W. Gear, J. Comput. Appl. Math. 25 (1989), in the form of PETSc's KSPCGUseSingleReduction(). s = A z is the product of an
-  iteration, w = A p follows from s + beta w, and p'A p from a recurrence of the scalars. In a persistent kernel z must be seen by all before the product, which takes a second grid-wide reduction.
+  Conjugate gradients with a single reduction: A. T. Chronopoulos, C. W. Gear, J. Comput. Appl. Math. 25 (1989), in the form of PETSc's KSPCGUseSingleReduction(). The product of an iteration is
+  s = A z; w = A p follows from s + beta w, and p'A p from a recurrence of the scalars. In a persistent kernel all blocks must see z before the product, which takes a second grid-wide reduction.
 
   Memory traffic of an iteration on n rows: the matrix, z and s written and read (32 n), and p, w, x and r read and written (64 n), less what stays in shared memory.
 */
@@ -29,7 +29,7 @@ struct SingleReductionCG {
     z = a.v.z + B.first;
   }
 
-  /* r = b - A x, z = M r; bnorm where there was a guess */
+  /* r = b - A x, z = M r; bnorm with a nonzero initial guess */
   __device__ __forceinline__ void start(const Arguments &a, Rank &B)
   {
     const int first = B.first, last = B.last, rows = B.rows;

@@ -1,17 +1,17 @@
 /*
-  A solve of KSPGPUGMRES or KSPGPUFGMRES: cycles as KSPGMRES and KSPFGMRES have them, with the same norms, tests and reasons. The host has the Hessenberg matrix: it rotates a column and tests
-  when the column is there, and has meanwhile launched the next iteration, unless the solve is about to end.
+  A solve of KSPGPUGMRES or KSPGPUFGMRES: the cycles of KSPGMRES and KSPFGMRES, with the same norms, tests and reasons. The Hessenberg matrix is on the host, which rotates each column as it
+  arrives and tests for convergence. It has launched the next iteration before that, unless the solve is about to end.
 */
 #include "gmresimpl.h"
 #include <math.h>
 
-/* Releases differ in what is recorded at the end of a cycle */
+/* PETSc releases differ in what FGMRES records at the end of a cycle */
 #define FLEXIBLE_RECORDS_EACH_CYCLE PETSC_VERSION_LT(3, 21, 0)
 #define BREAKDOWN_IS_RECORDED       PETSC_VERSION_GE(3, 22, 0)
 
 #define H(i, j) g->hessenberg[(size_t)(j) * (size_t)(g->m + 2) + (size_t)(i)]
 
-/* ---- made ready ---- */
+/* ---- set-up ---- */
 
 static PetscErrorCode ChoosePath(KSP ksp, KSP_GPUGMRES *g)
 {
@@ -50,14 +50,14 @@ static PetscErrorCode Hessenberg(KSP_GPUGMRES *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What may fail on one process alone, memory, comes before what waits for all */
+/* Allocations may fail on one process alone, so they come before collective work */
 static PetscErrorCode PrepareGMRES(KSP ksp, KSP_GPUGMRES *g, PetscBool *ok, char why[], size_t len)
 {
   KSP_GPU       *k = &g->k;
   GPUCSRAttempt  attempt;
   PetscErrorCode ierr;
   PetscMPIInt    size;
-  PetscBool      made; /* something is taken from the PC */
+  PetscBool      made; /* the PC's numbers were copied to the device */
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
@@ -86,7 +86,7 @@ static PetscErrorCode PrepareGMRES(KSP ksp, KSP_GPUGMRES *g, PetscBool *ok, char
 
 /* ---- scalars ---- */
 
-/* A norm or a product that is no number ends the solve, for a reason that the PC may know; ksp->reason tells */
+/* A NaN or Inf ends the solve; ksp->reason says why, and the PC may know the reason */
 static PetscErrorCode CheckNumber(KSP ksp, PetscReal a)
 {
   PetscFunctionBegin;
@@ -94,7 +94,7 @@ static PetscErrorCode CheckNumber(KSP ksp, PetscReal a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Column j of the Hessenberg matrix, rotated; the norm of the residual follows from it. happy: the new direction is 0 */
+/* Rotates column j of the Hessenberg matrix, which gives the residual norm. happy: the new direction is 0 */
 static PetscErrorCode Rotate(KSP ksp, KSP_GPUGMRES *g, PetscInt j, PetscBool happy, PetscReal *res)
 {
   PetscReal r;
@@ -124,7 +124,7 @@ static PetscErrorCode Rotate(KSP ksp, KSP_GPUGMRES *g, PetscInt j, PetscBool hap
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Coefficients of the first it directions, in g->y. Not solvable: the matrix or the preconditioner is singular */
+/* Back substitution: coefficients of the first `it` directions, in g->y. Not solvable: the matrix or the preconditioner is singular */
 static PetscErrorCode Solve(KSP ksp, KSP_GPUGMRES *g, PetscInt it, PetscBool *solvable)
 {
   PetscFunctionBegin;
@@ -152,7 +152,7 @@ static PetscErrorCode Record(KSP ksp, PetscReal res, PetscBool history, PetscBoo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Would two more iterations like the last not converge? Then the next but one may be launched before this one is tested. What PCApply() does may take long, so it has to be surer */
+/* Would two more iterations like the last not converge? Then the next but one may be launched before this one is tested. PCApply() may be slow, so with it the estimate is more cautious */
 static PetscBool GoesOn(KSP ksp, const KSP_GPUGMRES *g, PetscReal before, PetscReal now)
 {
   const PetscReal factor = before > 0 ? now / before : 0.5;
@@ -160,7 +160,7 @@ static PetscBool GoesOn(KSP ksp, const KSP_GPUGMRES *g, PetscReal before, PetscR
   return (PetscBool)(!g->several && now * factor * factor * (g->k.pc.kind == GPUKSP_PC_ANY ? factor : 1) > ksp->ttol);
 }
 
-/* The new column, and what follows from it. done: the cycle ends without a solution */
+/* Waits for the new column, rotates and tests it. done: the cycle ends without a solution */
 static PetscErrorCode TakeColumn(KSP ksp, KSP_GPUGMRES *g, PetscInt it, PetscReal *res, PetscBool *happy, PetscBool *done)
 {
   const double *column;
@@ -191,7 +191,7 @@ static PetscErrorCode TakeColumn(KSP ksp, KSP_GPUGMRES *g, PetscInt it, PetscRea
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A happy breakdown that was not taken for convergence */
+/* A happy breakdown without convergence */
 static PetscErrorCode Happy(KSP ksp, const KSP_GPUGMRES *g, PetscReal res)
 {
   PetscFunctionBegin;
@@ -203,7 +203,7 @@ static PetscErrorCode Happy(KSP ksp, const KSP_GPUGMRES *g, PetscReal res)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The first residual: its norm, and whether the cycle goes on */
+/* The residual norm at the start of a cycle, and its test */
 static PetscErrorCode TakeResidual(KSP ksp, KSP_GPUGMRES *g, PetscReal *res)
 {
   const double *column;
@@ -224,11 +224,11 @@ static PetscErrorCode TakeResidual(KSP ksp, KSP_GPUGMRES *g, PetscReal *res)
   PetscCall(Record(ksp, *res, PETSC_TRUE, PETSC_TRUE));
   if (!*res && !g->flexible) ksp->reason = KSP_CONVERGED_ATOL;
   else PetscCall((*ksp->converged)(ksp, ksp->its, *res, &ksp->reason, ksp->cnvP));
-  if (!*res && !ksp->reason) PetscCall(CheckNumber(ksp, (PetscReal)NAN)); /* there is no direction of norm 1 */
+  if (!*res && !ksp->reason) PetscCall(CheckNumber(ksp, (PetscReal)NAN)); /* a zero residual cannot be normalised */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* x at the end of a cycle, and what PETSc is told */
+/* The end of a cycle: updates x, and records what PETSc's methods record */
 static PetscErrorCode EndCycle(KSP ksp, KSP_GPUGMRES *g, PetscInt it, PetscReal res)
 {
   PetscBool solvable, ended = (PetscBool)(ksp->reason || ksp->its >= ksp->max_it);
@@ -287,7 +287,7 @@ static PetscErrorCode Cycle(KSP ksp, KSP_GPUGMRES *g, PetscBool zero)
 
 /* ---- a solve ---- */
 
-/* From the right-hand side to the solution, x home */
+/* A whole solve; leaves x in the solution vector */
 static PetscErrorCode Run(KSP ksp, KSP_GPU *k)
 {
   KSP_GPUGMRES *g    = (KSP_GPUGMRES *)k;
@@ -299,10 +299,10 @@ static PetscErrorCode Run(KSP ksp, KSP_GPU *k)
   PetscCall(GPUKSPLoad(k, ksp->vec_rhs, g->b));
   if (zero) PetscCall(k->dev->ops->zero(k->dev->id, g->x, sizeof(double) * (size_t)k->n, k->dev->stream));
   else PetscCall(GPUKSPLoad(k, ksp->vec_sol, g->x));
-  PetscCall(GPUKSPGraphForget(k)); /* it is of an earlier solve */
+  PetscCall(GPUKSPGraphForget(k)); /* recorded by an earlier solve */
   g->launched = g->replayed = 0;
   ksp->its                  = 0;
-  ksp->rnorm                = -1; /* nothing to compare the first residual with */
+  ksp->rnorm                = -1; /* no previous norm for the first residual to be compared with */
   ksp->reason               = KSP_CONVERGED_ITERATING;
   while (!ksp->reason) {
     PetscCall(Cycle(ksp, g, zero));
@@ -312,7 +312,7 @@ static PetscErrorCode Run(KSP ksp, KSP_GPU *k)
   PetscCall(GPUKSPGraphForget(k));
   PetscCall(k->dev->ops->streamsynchronize(k->dev->id, k->dev->stream));
   PetscCall(GPUKSPPCCheck(k));
-  if (ksp->reason != KSP_DIVERGED_PC_FAILED) PetscCall(GPUKSPStore(k, g->x, ksp->vec_sol)); /* which has been marked as no solution */
+  if (ksp->reason != KSP_DIVERGED_PC_FAILED) PetscCall(GPUKSPStore(k, g->x, ksp->vec_sol)); /* after a failure the solution vector is already marked as invalid */
   PetscCall(MatGPUCSROperatorEnd_Private(&k->op, g->replayed));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -329,7 +329,7 @@ PetscErrorCode KSPSolve_GPUGMRES(KSP ksp)
   PetscCall(PCGetDiagonalScale(ksp->pc, &diagonalscale));
   PetscCheck(!diagonalscale, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "Krylov method %s does not support diagonal scaling", ((PetscObject)ksp)->type_name);
   PetscCall(GPUKSPOperator(ksp, &g->k, &ok, why, sizeof(why)));
-  if (ok && ksp->reason == KSP_DIVERGED_PC_FAILED) { /* its set-up did */
+  if (ok && ksp->reason == KSP_DIVERGED_PC_FAILED) { /* the PC failed in its set-up */
     ksp->its   = 0;
     ksp->rnorm = PETSC_INFINITY;
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -338,7 +338,7 @@ PetscErrorCode KSPSolve_GPUGMRES(KSP ksp)
   if (ok) {
     g->k.solved = PETSC_TRUE;
     PetscCall(GPUKSPAttempt(ksp, &g->k, Run, &ok, why, sizeof(why)));
-    if (!ok) ksp->res_hist_len = recorded; /* PETSc's begins again */
+    if (!ok) ksp->res_hist_len = recorded; /* the fallback records the history from the start */
   }
   if (!ok) {
     PetscCall(GPUKSPFallBack(ksp, why));
@@ -352,7 +352,7 @@ PetscErrorCode KSPSolve_GPUGMRES(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* x as it would be if the cycle ended here, for somebody who looks at it in an iteration */
+/* The current iterate, for a monitor or a convergence test that asks for it within a cycle */
 PetscErrorCode KSPBuildSolution_GPUGMRES(KSP ksp, Vec v, Vec *V)
 {
   KSP_GPUGMRES *g = (KSP_GPUGMRES *)ksp->data;

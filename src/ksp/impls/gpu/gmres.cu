@@ -1,6 +1,6 @@
 /*
-  The passes of GMRES (gmres.h) as kernels. Two rows a thread at a time, so that loads are of 16 bytes; loads of 8 columns or more are on their way together. Sums in two stages of fixed
-  order, the second by the block that ends last, which applies the rule. The update goes through the rows backwards: what project has read last is still in the cache.
+  The passes of GMRES (gmres.h) as kernels. A thread takes two rows at a time, so that loads are 16 bytes wide, and has loads of 8 columns or more in flight. Sums are formed in two stages of fixed
+  order. The last block to finish does the second stage and applies the rule. The update goes through the rows backwards, because what project read last is still in the cache.
 
   Bytes a row of iteration k: 8 (k + 1) and 8 to project, 8 (k + 1) and 24 to update (and 8 for a diagonal in each).
 */
@@ -9,8 +9,8 @@
 
 #define THREADS 256
 #define WARPS   (THREADS / 32)
-#define GROUP   32 /* columns of a pass over w: their sums are in registers */
-#define AHEAD   8  /* columns whose loads are on their way together, at least */
+#define GROUP   32 /* columns in one pass over w: their sums are in registers */
+#define AHEAD   8  /* least number of columns whose loads are in flight together */
 
 __device__ __forceinline__ double2 pair(const double *v, int i)
 {
@@ -40,7 +40,7 @@ __device__ __forceinline__ double warp_sums(double (&v)[C])
   return v[0];
 }
 
-/* Is this block the last to end? What the others have written is then there */
+/* Is this block the last to finish? It then sees what the others have written */
 __device__ __forceinline__ bool ends_last(const GPUGMRESPass &a)
 {
   __shared__ unsigned last;
@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(THREADS, 2) project_kernel(const GPUGMRESPass 
   }
 }
 
-/* u less the columns' parts of it, rows 2 i and 2 i + 1 */
+/* u minus its components along the columns, rows 2 i and 2 i + 1 */
 __device__ __forceinline__ void subtract(const double *vectors, size_t stride, int count, const double *coefficients, int i, double2 &u)
 {
   for (int j = 0; j < count; j += AHEAD) {
@@ -243,7 +243,7 @@ __global__ void __launch_bounds__(THREADS, 4) sum_kernel(const GPUGMRESSum a)
   }
 }
 
-/* Most blocks of a pass: as many as are on the device at once, of the kernel with most */
+/* Upper bound of the blocks of a pass: the largest number of resident blocks over all kernels */
 PetscErrorCode GPUGMRESDeviceBlocks(GPUCSRDevice dev, int *blocks)
 {
   PetscFunctionBegin;

@@ -1,25 +1,25 @@
 #pragma once
 
 /*
-  GMRES' work on vectors and the scalars that follow from its sums, for both sides: loops on the host (gmressteps.c) and kernels (gmres.cu).
+  The vector passes of GMRES and the scalars that follow from their sums, shared by the loops on the host (gmressteps.c) and the kernels (gmres.cu).
 
-  Y. Saad, M. H. Schultz, SIAM J. Sci. Stat. Comput. 7 (1986), orthogonalized by classical Gram-Schmidt. Basis vectors are stored as they leave the orthogonalization, not divided by their
-  norms: what reads one multiplies by the inverse of its norm instead, which saves a pass. So an iteration is a product and two passes over the basis:
+  Y. Saad, M. H. Schultz, SIAM J. Sci. Stat. Comput. 7 (1986), orthogonalized by classical Gram-Schmidt. Basis vectors are stored unnormalised; readers multiply by the inverse norm instead,
+  which saves a pass. So an iteration is a product and two passes over the basis:
 
     project   h = V'w: reads the columns and w
-    update    v = w - V h, and its norm: reads them again, writes v, and once more where the next product reads it
+    update    v = w - V h, and its norm: reads them again, writes v, and a second copy where the next product reads it
 
-  w is what the product (and the preconditioner after it) has made of the direction before. The norm is that of the vector itself; it costs nothing where it is written.
+  w is the product (preconditioned, with a preconditioner on the left) of the previous direction. The norm is computed from v itself, as it is written, so it costs no traffic.
 */
 #include "rules.h"
 #include "../../../sys/gpucsrsys.h"
 
-/* On the device, with numbers behind it: 1/norm of each basis vector; what update subtracts of each; the column of the Hessenberg matrix that is being made; coefficients of a solution */
+/* On the device, followed by: 1/norm of each basis vector; the coefficients that update subtracts; the current column of the Hessenberg matrix; coefficients of a solution */
 typedef struct {
-  int m;          /* columns that there is room for */
-  int k;          /* that are done; -1 before the first basis vector */
+  int m;          /* columns allocated */
+  int k;          /* columns done; -1 before the first basis vector */
   int refinement; /* KSPGMRESCGSRefinementType */
-  int again;      /* the column at hand is to be orthogonalized a second time */
+  int again;      /* orthogonalize the current column a second time */
 } GPUGMRESState;
 
 GPUKSP_RULE double *GPUGMRESInverse(GPUGMRESState *s)
@@ -44,14 +44,14 @@ static inline size_t GPUGMRESStateBytes(int m)
   return sizeof(GPUGMRESState) + sizeof(double) * (size_t)(4 * m + 5);
 }
 
-/* Columns that the host may look at: two that are one iteration apart, and the norm of a first residual */
+/* Columns that the host may read: those of two successive iterations, and the norm of a first residual */
 #define GPUGMRES_SEEN 3
 GPUKSP_RULE int GPUGMRESSeen(int k)
 {
   return k < 0 ? 2 : k % 2;
 }
 
-/* sum: of basis vector j, as stored, times what is orthogonalized */
+/* sum: dot product of basis vector j, unnormalised, with the vector to be orthogonalized */
 GPUKSP_RULE void GPUGMRESProjected(GPUGMRESState *s, int j, double sum, int again)
 {
   const double inverse = GPUGMRESInverse(s)[j], h = sum * inverse;
@@ -61,7 +61,7 @@ GPUKSP_RULE void GPUGMRESProjected(GPUGMRESState *s, int j, double sum, int agai
   *column                    = again ? *column + h : h;
 }
 
-/* squares: of the new basis vector. Is the column done? Otherwise it is orthogonalized again: always, or where more than half of its square was taken away (the test of KSPGMRES) */
+/* squares: the squared norm of the new basis vector. Returns whether the column is done. If not, it is orthogonalized again: always, or if it lost more than half of its squared norm (KSPGMRES' test) */
 GPUKSP_RULE int GPUGMRESUpdated(GPUGMRESState *s, double squares, int again)
 {
   const double norm   = sqrt(squares);
@@ -82,22 +82,22 @@ GPUKSP_RULE int GPUGMRESUpdated(GPUGMRESState *s, double squares, int again)
 
 /* A pass of the orthogonalization */
 typedef struct {
-  int            n, first, again; /* first: of the residual that a cycle starts from, which there is nothing to make orthogonal to */
-  int            scaled;          /* the product was with a direction of norm 1 */
+  int            n, first, again; /* first: the residual that starts a cycle, with nothing to be orthogonal to */
+  int            scaled;          /* the product was of a normalised direction */
   size_t         stride;          /* of the basis */
   double        *basis;
-  double        *direction;    /* where the new vector is written, for the product; NULL: not yet */
-  const double  *w;            /* what is orthogonalized, */
-  const double  *left, *right; /* multiplied by a diagonal on the way; and the direction by another */
+  double        *direction;    /* copy of the new vector for the next product; NULL: none yet */
+  const double  *w;            /* the vector to be orthogonalized, */
+  const double  *left, *right; /* multiplied by this diagonal on the way; right: a diagonal for the direction */
   GPUGMRESState *state;
-  double        *seen;    /* page-locked: columns of m + 2; NULL: sums are the host's, */
+  double        *seen;    /* page-locked: columns of m + 2; NULL: the host reduces the sums, */
   double        *sums;    /* page-locked too */
-  double        *partial; /* of sums, by blocks, */
-  int            most;    /* of these at most, */
-  unsigned      *ended;   /* and how many have ended: 0 before and after each pass */
+  double        *partial; /* partial sums of blocks, */
+  int            most;    /* at most so many blocks, */
+  unsigned      *ended;   /* and the number that have finished: 0 before and after each pass */
 } GPUGMRESPass;
 
-/* out = x + diagonal . (sum of coefficient[j] times vector j), without x or the diagonal where they are NULL */
+/* out = x + diagonal . (sum of coefficient[j] times vector j); x and diagonal may be NULL */
 typedef struct {
   int           n, count;
   size_t        stride;
@@ -105,7 +105,7 @@ typedef struct {
   double       *out;
 } GPUGMRESSum;
 
-/* Row i of what is orthogonalized, and of the new vector */
+/* Row i of the vector to be orthogonalized, and of the new vector */
 GPUKSP_RULE double GPUGMRESEntry(const GPUGMRESPass *a, double factor, const double *w, int i)
 {
   return a->left && !a->again ? factor * a->left[i] * w[i] : factor * w[i];

@@ -1,7 +1,7 @@
 #pragma once
 
 /*
-  What the files of KSPGPUGMRES and KSPGPUFGMRES share; what they have in common with the other solvers is gpukspimpl.h's:
+  Shared by the files of KSPGPUGMRES and KSPGPUFGMRES; gpukspimpl.h has what they share with the other solvers:
 
     gpugmres.c    the types, their options and pages
     gmres.c       a solve: cycles, the Hessenberg matrix and its rotations, tests
@@ -10,7 +10,7 @@
 #include "gpukspimpl.h"
 #include "gmres.h"
 
-/* Vectors besides x, b and the bases: what a product is with, what it makes, and what the preconditioner makes */
+/* Vectors besides x, b and the bases: the input of a product, its result, and the preconditioner's result */
 enum {
   GMRES_DIRECTION,
   GMRES_PRODUCT,
@@ -19,42 +19,42 @@ enum {
 };
 
 typedef struct {
-  KSP_GPU k; /* first: what all solvers have */
+  KSP_GPU k; /* must be first: common to all solvers */
   /* what was asked for */
   PetscBool                 flexible;
   PetscInt                  restart;
   PetscReal                 haptol, breakdowntol;
   KSPGMRESCGSRefinementType refinement;
   PetscBool                 preallocate;
-  PetscErrorCode (*orthogonalize)(KSP, PetscInt);                       /* another than the classical one: not ours to do */
-  PetscErrorCode (*modify)(KSP, PetscInt, PetscInt, PetscReal, void *); /* nor are changes of the preconditioner */
+  PetscErrorCode (*orthogonalize)(KSP, PetscInt);                       /* unless classical Gram-Schmidt, PETSc's type solves */
+  PetscErrorCode (*modify)(KSP, PetscInt, PetscInt, PetscReal, void *); /* nor do we serve KSPFGMRESSetModifyPC() */
   void *modifyctx;
   void (*modifydestroy)(void);
 
   /* the device's side. n rows, columns for m directions */
   int            m;
-  PetscBool      several; /* processes: sums are the host's */
+  PetscBool      several; /* several processes: the host reduces sums */
   size_t         stride;
   double        *basis, *flexiblebasis, *x, *b;
   GPUKSPMemory   statememory, partial;
-  GPUGMRESState *state, *mirror; /* the latter page-locked, and so are */
+  GPUGMRESState *state, *mirror; /* mirror: page-locked, as are */
   double        *seen, *sums, *y;
   void          *locked;
-  int            lockedm; /* columns that there is page-locked memory for */
+  int            lockedm; /* columns of page-locked memory allocated */
   int            most;    /* blocks of a pass */
   struct {
     Vec       vec; /* NULL: memory of our own */
     double   *p;
-    PetscBool out; /* its array is */
+    PetscBool out; /* its array is borrowed */
   } slot[GMRES_SLOTS];
-  PetscInt launched, replayed; /* iterations by their kernels, and by a graph */
+  PetscInt launched, replayed; /* iterations launched kernel by kernel, and as a graph */
 
   /* the Hessenberg matrix, rotated: columns of m + 2; rotations; right-hand side; norms of basis vectors */
   PetscReal *hessenberg, *cosine, *sine, *rhs, *norm;
-  int        room;   /* columns that there is memory for */
-  PetscInt   it;     /* columns of which x is to be made; 0: x is complete */
+  int        room;   /* columns allocated */
+  PetscInt   it;     /* columns not yet added to x; 0: x is complete */
   PetscReal  rnorm0; /* at the start of the cycle */
-  Vec        built;  /* x, for somebody who has no vector for it */
+  Vec        built;  /* x, for a KSPBuildSolution() without a vector */
 } KSP_GPUGMRES;
 
 /* gpugmres.c */

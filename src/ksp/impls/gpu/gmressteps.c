@@ -1,10 +1,10 @@
 /*
   The device's side of a cycle of GMRES: products, preconditioners, and the passes of gmres.h, by kernels or, where the host stands in, by loops.
 
-    graph      on one process: an iteration is launched again and again as one graph, whose scalars stay on the device
-    host loop  on vectors of PETSc's, so that anything goes: MatMult() and PCApply() of vectors on the device. On one process the scalars stay there too; on several the host adds up the sums
+    graph      on one process: each iteration is a launch of one recorded graph; scalars stay on the device
+    host loop  for any matrix and preconditioner: MatMult() and PCApply() of PETSc vectors on the device. On one process the scalars stay there too; on several the host adds up the sums
 
-  In both the host looks at a column of the Hessenberg matrix when it is there, and may have launched the next.
+  On both paths the host reads a column of the Hessenberg matrix when it is complete, and may have launched the next iteration by then.
 */
 #include "gmresimpl.h"
 
@@ -38,7 +38,7 @@ static PetscErrorCode Lock(KSP_GPUGMRES *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Vectors of the slots: memory of our own, or on the path host_loop VECGPUs that PETSc can work on, which all processes make together */
+/* Vectors of the slots: our own memory or, for the host loop, VECGPUs, which PETSc can work on. Creating these is collective */
 PetscErrorCode GPUGMRESSlots(KSP ksp, KSP_GPUGMRES *g)
 {
   const PetscBool vectors = (PetscBool)(g->k.taken == KSP_GPU_PATH_HOST_LOOP);
@@ -72,7 +72,7 @@ static PetscErrorCode Restore(KSP_GPUGMRES *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Arrays of the slots, on the device; where one cannot be had, none is out */
+/* Borrows the slots' arrays on the device: all of them or, if one fails, none */
 static PetscErrorCode Get(KSP_GPUGMRES *g)
 {
   PetscErrorCode ierr = PETSC_SUCCESS;
@@ -87,12 +87,12 @@ static PetscErrorCode Get(KSP_GPUGMRES *g)
     g->slot[q].out = (PetscBool)!ierr;
   }
   if (ierr) (void)Restore(g);
-  if (!g->k.dev->ops->kernels) PetscCall(GPUCSRHostTurn(g->k.dev->stream)); /* what comes next may be a loop */
+  if (!g->k.dev->ops->kernels) PetscCall(GPUCSRHostTurn(g->k.dev->stream)); /* the next step may be a loop on the host */
   PetscCheck(!ierr, PETSC_COMM_SELF, ierr, "A vector of a solver cannot be had on %s device %d", g->k.dev->ops->name, g->k.dev->id);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What is done with arrays of slots, which are given back whether it worked or not */
+/* Runs a step on the slots' arrays, and gives them back whether it worked or not */
 #define WITH(...) \
   do { \
     PetscErrorCode ierr_; \
@@ -111,13 +111,13 @@ PetscErrorCode GPUGMRESSlotsThere(KSP_GPUGMRES *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where what is here in the mirror of the state is on the device */
+/* Device address of a member of the mirrored state */
 static double *OnDevice(const KSP_GPUGMRES *g, const double *here)
 {
   return (double *)g->state + (here - (double *)g->mirror);
 }
 
-/* All that the passes work on; on several processes without any of them waiting for another */
+/* Memory for the passes. Not collective, so that one process may fail alone */
 PetscErrorCode GPUGMRESMemory(KSP ksp, KSP_GPUGMRES *g)
 {
   KSP_GPU       *k = &g->k;
@@ -136,7 +136,7 @@ PetscErrorCode GPUGMRESMemory(KSP ksp, KSP_GPUGMRES *g)
 #endif
   PetscCall(Lock(g));
   PetscCall(GPUKSPGrow(k, sizeof(double) * (1 + (size_t)(m + 1) * (size_t)g->most), "sums of a solver", &g->partial));
-  PetscCall(k->dev->ops->zero(k->dev->id, g->partial.p, sizeof(double), k->dev->stream)); /* no block has ended */
+  PetscCall(k->dev->ops->zero(k->dev->id, g->partial.p, sizeof(double), k->dev->stream)); /* no block has finished */
   PetscCall(GPUKSPGrow(k, GPUGMRESStateBytes(g->m), "the state of a solver", &g->statememory));
   PetscCall(GPUKSPGrow(k, PetscMax(1, g->stride) * sizeof(double) * (size_t)(m + 1 + z + slots + 2), "the Krylov basis of a solver", &k->vectors));
   p                = (double *)k->vectors.p;
@@ -150,7 +150,7 @@ PetscErrorCode GPUGMRESMemory(KSP ksp, KSP_GPUGMRES *g)
   GPUGMRESSolution(g->mirror)[m] = 1;
   g->y[m]                        = 1;
   PetscCall(k->dev->ops->copy(k->dev->id, g->state, g->mirror, GPUGMRESStateBytes(g->m), GPUCSR_TO_DEVICE, k->dev->stream));
-  /* what steps of the other solvers are told, which subtract and apply the preconditioners that are the device's own work */
+  /* arguments of the other solvers' steps, which subtract, and apply preconditioners on the device */
   PetscCall(PetscMemzero(v, sizeof(*v)));
   v->x  = g->x;
   v->b  = g->b;
@@ -174,7 +174,7 @@ PetscErrorCode GPUGMRESRelease(KSP_GPU *k)
 
 /* ---- passes ---- */
 
-/* source: what is orthogonalized */
+/* source: slot of the vector to be orthogonalized */
 static GPUGMRESPass PassOf(KSP_GPUGMRES *g, int source, PetscBool first, PetscBool again)
 {
   const KSP_GPU  *k        = &g->k;
@@ -245,7 +245,7 @@ static PetscErrorCode UpdateOnHost(const KSP_GPUGMRES *g, const GPUGMRESPass *a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sums of all processes, in a->sums */
+/* Sums over all processes, in a->sums */
 static PetscErrorCode Reduce(KSP ksp, KSP_GPUGMRES *g, int count)
 {
   PetscFunctionBegin;
@@ -327,7 +327,7 @@ static PetscErrorCode Orthogonalize(KSP ksp, KSP_GPUGMRES *g, int source, PetscB
 
     if (again && (first || g->refinement == KSP_GMRES_CGS_REFINE_NEVER)) break;
     if (again && g->several && !g->mirror->again) break;
-    if (again && !g->several && !g->k.dev->ops->kernels && !g->state->again) break; /* a kernel sees for itself */
+    if (again && !g->several && !g->k.dev->ops->kernels && !g->state->again) break; /* on a GPU the kernel tests this itself */
     ierr = first ? PETSC_SUCCESS : Project(ksp, g, &a);
     if (!ierr) ierr = Update(ksp, g, &a);
     if (ierr) (void)Restore(g);
@@ -380,7 +380,7 @@ static PetscErrorCode Residual(KSP_GPUGMRES *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The residual of x, preconditioned from the left, is the first basis vector. zero: x is 0 */
+/* The first basis vector: the residual of x, left preconditioned. zero: x is 0 */
 PetscErrorCode GPUGMRESStart(KSP ksp, KSP_GPUGMRES *g, PetscBool zero)
 {
   const PetscBool apart = (PetscBool)(!g->k.persistent.right && (g->k.pc.kind == GPUKSP_PC_ANY || g->k.pc.kind == GPUKSP_PC_APART));
@@ -397,7 +397,7 @@ PetscErrorCode GPUGMRESStart(KSP ksp, KSP_GPUGMRES *g, PetscBool zero)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One iteration, where the preconditioner is PCApply()'s: it is given a vector of norm 1 */
+/* One iteration with PCApply(), which gets a normalised vector */
 static PetscErrorCode ColumnAny(KSP ksp, KSP_GPUGMRES *g, PetscInt it)
 {
   PetscFunctionBegin;
@@ -427,7 +427,7 @@ static PetscErrorCode Column(KSP ksp, KSP_GPUGMRES *g)
 }
 
 #if defined(GPUCSR_HAVE_CUDA)
-/* What cannot be recorded is launched step by step from then on */
+/* Records an iteration; if that fails, this solver launches step by step from then on */
 static PetscErrorCode RecordColumn(KSP ksp, KSP_GPUGMRES *g)
 {
   KSP_GPU       *k = &g->k;
@@ -448,7 +448,7 @@ static PetscErrorCode RecordColumn(KSP ksp, KSP_GPUGMRES *g)
 }
 #endif
 
-/* Column it, of which all that it needs has been launched. The first is not recorded, so that what it sets up for good is not either */
+/* Launches iteration `it`. The first is not recorded, because it may set up things that later ones reuse */
 PetscErrorCode GPUGMRESLaunch(KSP ksp, KSP_GPUGMRES *g, PetscInt it)
 {
   KSP_GPU *k = &g->k;
@@ -470,7 +470,7 @@ PetscErrorCode GPUGMRESLaunch(KSP ksp, KSP_GPUGMRES *g, PetscInt it)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Column it of the Hessenberg matrix, with the norm of the new basis vector behind it; or, for -1, the norm of the first. It stays until the next but one is launched */
+/* Waits for column `it` of the Hessenberg matrix, followed by the norm of the new basis vector; for -1, for the norm of the first. It is valid until the next but one is launched */
 PetscErrorCode GPUGMRESWait(KSP_GPUGMRES *g, PetscInt it, const double **column)
 {
   KSP_GPU *k = &g->k;
@@ -486,7 +486,7 @@ PetscErrorCode GPUGMRESWait(KSP_GPUGMRES *g, PetscInt it, const double **column)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* out = x and what the first `it` directions add to it, whose coefficients, for basis vectors of norm 1, are in g->y; out may be x, and is the slot of results where it is NULL. The direction's slot stays */
+/* out = x plus the first `it` directions times g->y, the coefficients for normalised basis vectors. out may be x; NULL: the slot of results. Keeps the direction's slot */
 PetscErrorCode GPUGMRESCombine(KSP ksp, KSP_GPUGMRES *g, PetscInt it, double *out)
 {
   const KSP_GPU *k = &g->k;

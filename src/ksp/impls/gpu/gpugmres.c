@@ -1,6 +1,6 @@
 /*
-  KSPGPUGMRES and KSPGPUFGMRES: PETSc's restarted GMRES and its flexible variant, iterating where the matrix is. The types and their options, which are those of KSPGMRES and KSPFGMRES: PETSc's own functions and
-  options set them.
+  KSPGPUGMRES and KSPGPUFGMRES: PETSc's restarted GMRES and its flexible variant, iterating on the matrix' device. This file has the types and their options. PETSc's own functions and options
+  of KSPGMRES and KSPFGMRES set them.
 */
 #include "gmresimpl.h"
 
@@ -12,7 +12,7 @@ typedef PetscCtxDestroyFn DestroyFn;
 typedef PetscErrorCode ModifyFn(KSP, PetscInt, PetscInt, PetscReal, void *);
 typedef PetscErrorCode OrthogonalizeFn(KSP, PetscInt);
 
-/* The context of somebody's changes of the preconditioner goes */
+/* Destroys the context of KSPFGMRESSetModifyPC() */
 static PetscErrorCode Forget(KSP_GPUGMRES *g)
 {
   DestroyFn *destroy = (DestroyFn *)g->modifydestroy;
@@ -28,7 +28,7 @@ static PetscErrorCode Forget(KSP_GPUGMRES *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc's type takes over, with all that was set */
+/* Changes the type to PETSc's, and passes on all settings */
 static PetscErrorCode Become_GPUGMRES(KSP ksp)
 {
   KSP_GPUGMRES *mine = (KSP_GPUGMRES *)ksp->data, g = *mine;
@@ -46,7 +46,7 @@ static PetscErrorCode Become_GPUGMRES(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What is PETSc's to do, which every process knows; NULL: nothing */
+/* Why PETSc's type must solve, the same on every process; NULL: no reason */
 static const char *PetscsToDo(KSP ksp)
 {
   const KSP_GPUGMRES *g = (const KSP_GPUGMRES *)ksp->data;
@@ -128,7 +128,7 @@ static PetscErrorCode KSPSetFromOptions_GPUGMRES(KSP ksp, GPUCSROptionItems Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---- what PETSc's functions of GMRES set ---- */
+/* ---- settings by PETSc's functions of GMRES ---- */
 
 static PetscErrorCode KSPGMRESSetRestart_GPUGMRES(KSP ksp, PetscInt restart)
 {
@@ -209,7 +209,7 @@ static PetscErrorCode KSPFGMRESSetModifyPC_GPUFGMRES(KSP ksp, ModifyFn *f, void 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Their names in PETSc; those of the flexible variant alone come last */
+/* Their names in PETSc; those of the flexible variant only come last */
 static const struct {
   const char *name;
   void (*f)(void);
@@ -283,12 +283,12 @@ static PetscErrorCode Create(KSP ksp, PetscBool flexible)
   Notes:
   Iterates, norms, tests and reasons are those of `KSPGMRES` with classical Gram-Schmidt, but for rounding; the norm is preconditioned from the left, unpreconditioned from the right.
 
-  On one process, with `PCNONE`, `PCJACOBI`, `PCPBJACOBI` with blocks of at most 8, and other preconditioners whose application is the device's own work, an iteration is one graph: the product, and two passes over the
-  basis, each with a reduction. Any other preconditioner is applied by `PCApply()` to vectors on the device, between the same passes. The host has the Hessenberg matrix; it makes the
-  tests of one iteration while the device is at the next, unless that one is likely not to be needed.
+  On one process an iteration is one graph: the product, and two passes over the basis, each with a reduction. That holds for `PCNONE`, `PCJACOBI`, `PCPBJACOBI` with blocks of at most 8, and other
+  preconditioners that the device applies by itself. Any other preconditioner is applied by `PCApply()` to vectors on the device, between the same passes. The Hessenberg matrix is on the host,
+  which tests one iteration while the device runs the next, unless the next is likely not to be needed.
 
-  All vectors of a cycle are allocated at once. Where there is no memory for them `KSPGMRES` solves instead, with a message; so it does with modified Gram-Schmidt, with symmetric
-  preconditioning, where eigenvalues, singular values or Ritz pairs are asked for, and where the operator is not a `MATGPUCSR` matrix or on no device.
+  All vectors of a cycle are allocated at once. Unsupported cases fall back to `KSPGMRES`, with a message: too little memory for the vectors, modified Gram-Schmidt, symmetric preconditioning,
+  requests for eigenvalues, singular values or Ritz pairs, and an operator that is not a `MATGPUCSR` matrix or is on no device.
 
 .seealso: `MATGPUCSR`, `KSPGPUFGMRES`, `KSPGPUCG`, `KSPGPUBCGS`, `KSPGPUSetPath()`
 M*/
@@ -314,8 +314,8 @@ PetscErrorCode KSPCreate_GPUGMRES(KSP ksp)
   Level: beginner
 
   Note:
-  As `KSPGPUGMRES`, whose other options it has, with the preconditioner from the right, which may be another one in each iteration. Where the program changes it itself (`KSPFGMRESSetModifyPC()`), `KSPFGMRES` solves
-  instead, with a message. What the preconditioner has made of the basis is only stored where it is not known to be linear.
+  As `KSPGPUGMRES`, with its other options. The preconditioner is on the right, and may differ between iterations. If the program changes it itself (`KSPFGMRESSetModifyPC()`), `KSPFGMRES` solves
+  instead, with a message. The preconditioned basis is stored only if the preconditioner is not known to be linear.
 
 .seealso: `MATGPUCSR`, `KSPGPUGMRES`, `KSPGPUSetPath()`
 M*/

@@ -1,5 +1,5 @@
 /*
-  KSPGPUCG and KSPGPUBCGS: PETSc's conjugate gradients and BiCGStab, iterating where the matrix is. The types, their options and public functions.
+  KSPGPUCG and KSPGPUBCGS: PETSc's conjugate gradients and BiCGStab, iterating on the matrix' device. The types, their options and public functions.
 */
 #include "gmresimpl.h"
 
@@ -9,7 +9,7 @@ const char *const KSPGPUPrecisions[] = {"double", "residual_replacement", "KSPGP
 
 static KSP_GPU *living;
 
-/* Only what can be told before a solve: the rest is made ready by the first, and kept */
+/* Checks what is known before a solve. The first solve prepares the rest, which is kept */
 PetscErrorCode GPUKSPSetUp(KSP ksp)
 {
   KSP_GPU  *k = (KSP_GPU *)ksp->data;
@@ -31,7 +31,7 @@ static PetscErrorCode KSPReset_GPU(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The end of every type's destruction */
+/* Called last by the destructor of every type */
 PetscErrorCode GPUKSPDestroy(KSP ksp)
 {
   KSP_GPU *k = (KSP_GPU *)ksp->data;
@@ -57,7 +57,7 @@ static PetscErrorCode KSPDestroy_GPU(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* x itself is what steps are added to, right preconditioning or left */
+/* With left and right preconditioning alike, the solution vector has the current iterate */
 static PetscErrorCode KSPBuildSolution_GPU(KSP ksp, Vec v, Vec *V)
 {
   PetscFunctionBegin;
@@ -87,7 +87,7 @@ static PetscErrorCode KSPView_GPU(KSP ksp, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A word of a list, whose last ones are those of older versions for meaning[] */
+/* Reads an option's word. The last words of the list are older names, for meaning[] */
 static PetscErrorCode Word(GPUCSROptionItems PetscOptionsObject, const char option[], const char text[], const char man[], const char *const words[], const int meaning[], PetscInt n, int *value)
 {
   PetscInt  which = *value;
@@ -123,7 +123,6 @@ static PetscErrorCode PrecisionFromOptions(KSP_GPU *k, GPUCSROptionItems PetscOp
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* degree: of the polynomial */
 static PetscErrorCode PolynomialFromOptions(KSP ksp, GPUCSROptionItems PetscOptionsObject, const char option[], PetscInt degree)
 {
   KSP_GPU  *k              = (KSP_GPU *)ksp->data;
@@ -226,7 +225,7 @@ static PetscErrorCode KSPGPUGetTrueResidualNorm_GPU(KSP ksp, PetscReal *norm)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The begin of every type's creation. k: new memory, which becomes the KSP's */
+/* Called first by the constructor of every type. k: newly allocated, owned by the KSP from here on */
 PetscErrorCode GPUKSPCreate(KSP ksp, KSP_GPU *k)
 {
   PetscFunctionBegin;
@@ -295,19 +294,20 @@ static PetscErrorCode Create(KSP ksp, GPUKSPMethod method)
   Notes:
   Iterates, norms, tests and reasons are those of `KSPCG`, but for rounding. The preconditioner is on the left; norms are preconditioned, unpreconditioned, natural and none.
 
-  One persistent kernel is the whole solve for matrices stored as csr, sell, sell_256, ell, dia or stencil, on one process, or one on each of up to 8 of one host whose devices address each other's memory, with `PCNONE`, `PCJACOBI`, or `PCPBJACOBI` with blocks of at
-  most 8. Other formats are solved by a graph of a few kernels, launched again and again. Other preconditioners, null spaces and other processes are solved by a host loop.
+  One persistent kernel is the whole solve for matrices stored as csr, sell, sell_256, ell, dia or stencil, with `PCNONE`, `PCJACOBI`, or `PCPBJACOBI` with blocks of at most 8. It runs on one
+  process, or on each of up to 8 processes of one host whose devices address each other's memory. Other formats are solved by a graph of a few kernels, launched again and again. Other
+  preconditioners, null spaces and other sets of processes are solved by a host loop.
 
-  -ksp_monitor and the residual history are served when the solve is over. A monitor that looks at more than the norm, or a test of convergence of your own, makes the host look at every
+  -ksp_monitor and the residual history get their norms when the solve has ended. A monitor that reads more than the norm, or your own convergence test, makes the host synchronise in every
   iteration.
 
   Unsupported cases (an operator that is not a `MATGPUCSR` matrix, or is on no device; a polynomial for an operator without positive eigenvalues) fall back to `KSPCG`, with a message.
 
   With residual_replacement the matrix, the preconditioner and the vectors of the iteration are in single precision, and the path is graph. The residual is replaced by b - A x, in double,
-  whenever it has become a hundred times smaller, at least every 300 iterations, and before convergence is believed. Where that makes no progress, the solve goes on in double. Where a
+  whenever it has become a hundred times smaller, at least every 300 iterations, and before convergence is accepted. If that makes no progress, the solve continues in double. If a
   persistent kernel in double takes less time, it is used instead; -ksp_view says so. This has nothing to do with -mat_gpucsr_precision mixed, which rounds the matrix for good.
 
-  Older words are understood too: paths launch and driven, precision mixed.
+  Older names are accepted too: paths launch and driven, precision mixed.
 
 .seealso: `MATGPUCSR`, `KSPGPUBCGS`, `KSPGPUSetPath()`, `KSPGPUCGSetVariant()`, `KSPGPUSetPrecision()`, `KSPGPUSetTrueResidual()`
 M*/
@@ -435,9 +435,9 @@ PetscErrorCode KSPGPUCGSetVariant(KSP ksp, KSPGPUVariant variant)
 
   Input Parameters:
 + ksp    - the solver
-. degree - number of steps of the Chebyshev iteration from 0 that are the preconditioner, each an application of the `PC` and, but for the first, a product; 0 for the `PC` alone
-. emin   - least eigenvalue that the polynomial is for
-- emax   - largest one; both 0 to have it estimated, as 1.1 and 0.1 times what ten iterations of GMRES find
+. degree - number of steps of the Chebyshev iteration, from 0; each applies the `PC` and, except the first, multiplies by the matrix; 0 for the `PC` alone
+. emin   - smallest eigenvalue that the polynomial is for
+- emax   - largest one; with both 0 they are estimated as 0.1 and 1.1 times the largest eigenvalue that ten iterations of GMRES find
 
   Options Database Keys:
 + -ksp_gpucg_polynomial_degree degree         - sets the degree
@@ -446,8 +446,8 @@ PetscErrorCode KSPGPUCGSetVariant(KSP ksp, KSPGPUVariant variant)
   Level: intermediate
 
   Note:
-  The same as `PCKSP` around `KSPCHEBYSHEV` with so many iterations, norm none and these eigenvalues; but part of the persistent kernel or of the graph. The `PC` is `PCNONE`, `PCJACOBI` or, on one
-  process, `PCPBJACOBI`. Where no estimated eigenvalue is positive, PETSc's method solves without a polynomial, with a message.
+  The same as `PCKSP` around `KSPCHEBYSHEV` with as many iterations, norm none and these eigenvalues, but computed within the persistent kernel or the graph. The `PC` is `PCNONE`, `PCJACOBI` or, on
+  one process, `PCPBJACOBI`. If no estimated eigenvalue is positive, PETSc's method solves without a polynomial, with a message.
 
 .seealso: `KSPGPUCG`, `KSPGPUBCGS`, `KSPCHEBYSHEV`, `PCKSP`
 @*/
@@ -508,7 +508,7 @@ PetscErrorCode KSPGPUGetTrueResidualNorm(KSP ksp, PetscReal *norm)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The types are there whatever PETSc's numbers are: with others than real double ones every solve falls back, and says so */
+/* The types exist in every PETSc. Without real double scalars every solve falls back, with a message */
 PetscErrorCode KSPGPUInitialize_Private(void)
 {
   PetscFunctionBegin;
@@ -519,7 +519,7 @@ PetscErrorCode KSPGPUInitialize_Private(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The devices go: living solvers give back what they have there, and would start over with their next solve */
+/* Before the devices are closed, living solvers free their memory there; their next solve would start over */
 PetscErrorCode KSPGPUFinalize_Private(void)
 {
   PetscFunctionBegin;

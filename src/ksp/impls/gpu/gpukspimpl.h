@@ -1,14 +1,14 @@
 #pragma once
 
 /*
-  What the files of KSPGPUCG and KSPGPUBCGS share, and KSPGPUGMRES (gmresimpl.h) takes over. Each includes nothing of those below it:
+  Shared by the files of KSPGPUCG and KSPGPUBCGS, and used by KSPGPUGMRES (gmresimpl.h):
 
     gpuksp.c    the types, their options and pages
-    solve.c     a solve from one end to the other
-    prepare.c   which path a solve takes, and what that needs
+    solve.c     a solve from beginning to end
+    prepare.c   the choice of a path, and what the path needs
     refine.c    single precision with residual replacement
-    precond.c   what is taken from the PC
-    peers.c     solves of several ranks of one host, without MPI in them
+    precond.c   preconditioners, from the PC
+    peers.c     solves by several ranks of one host, without MPI
     iterate.c   iterations as steps: by a graph, or by the host loop
     vectors.c   vectors and memory
 */
@@ -20,8 +20,8 @@
 /* Where a preconditioner is applied */
 typedef enum {
   GPUKSP_PC_NONE,
-  GPUKSP_PC_DIAGONAL, /* on the way, in any step */
-  GPUKSP_PC_APART,    /* by the device's own work, between two steps */
+  GPUKSP_PC_DIAGONAL, /* fused into any step */
+  GPUKSP_PC_APART,    /* by the device itself, between two steps */
   GPUKSP_PC_ANY       /* by PCApply() */
 } GPUKSPPCKind;
 
@@ -32,21 +32,21 @@ struct _n_GPUMGCycle;
 typedef struct {
   PCType       type;
   GPUKSPPCKind kind;
-  PetscBool    rows;    /* its numbers are so many a row: the persistent kernel has it too, and polynomials are of it */
-  PetscBool    lasting; /* its arrays stay, or its variant is another one: a graph with it may be kept for the next solve */
-  /* does the row serve this PC? bs: its block size; variant: what else it depends on */
+  PetscBool    rows;    /* it is stored as a fixed count of numbers a row: persistent kernels and polynomials can use it */
+  PetscBool    lasting; /* its arrays stay in place unless its variant changes: a graph may be kept for the next solve */
+  /* does this row serve the PC? bs: its block size; variant: what else it depends on */
   PetscErrorCode (*accept)(PC, PetscInt *bs, PetscInt *variant, PetscBool *yes);
-  /* take from the PC what is needed to apply it without PETSc; NULL: nothing */
+  /* take from the PC what its application on the device needs; NULL: nothing */
   PetscErrorCode (*make)(KSP, KSP_GPU *);
-  /* z = M r, both on the device, in the order of a stream, between two steps of a solve; may be recorded in a graph */
+  /* z = M r, both on the device, in stream order, between two steps of a solve; may be recorded in a graph */
   PetscErrorCode (*apply)(KSP_GPU *, const double *r, double *z, PetscBool rule, GPUCSRStream);
 } GPUKSPPC;
 
-/* ---- keys: what a thing that is kept was made from. Compared as a whole: all members take 64 bits, so that nothing lies between them ---- */
+/* ---- keys: what a cached object was made from. They are compared as a whole, so all members take 64 bits: there is no padding ---- */
 
 #define GPUKSPSame(a, b) (!memcmp(&(a), &(b), sizeof(a)))
 
-/* A preconditioner. While PETSc reuses it, it is that of values which the state does not tell */
+/* A preconditioner. If PETSc reuses it, it may belong to older values than the state of the matrix says */
 typedef struct {
   PetscInt64      pc, P, state, variant, reused;
   const GPUKSPPC *row;
@@ -85,7 +85,7 @@ typedef struct {
   PetscInt64      method, bs, degree, halo, peers;
 } GPUKSPShapeKey;
 
-/* Of a matrix of several ranks, what crosses them; */
+/* Of a matrix of several ranks: the entries exchanged, */
 typedef struct {
   PetscInt64 diagonal, off, state;
 } GPUKSPPeersPattern;
@@ -95,13 +95,13 @@ typedef struct {
   PetscInt64 id, state, precision;
 } GPUKSPPeersValues;
 
-/* An entry that another rank needs: which of ours, whose inbox it goes to, and its place there */
+/* An entry that another rank needs: its index here, the rank whose inbox it goes to, and its place there */
 typedef struct {
   PetscInt    row, slot;
   PetscMPIInt rank;
 } GPUKSPSend;
 
-/* A recorded iteration in double: what it works on, and where that is */
+/* A recorded iteration in double: its operands and their addresses */
 typedef struct {
   GPUCSRVersion   version;
   const void     *data; /* of the matrix */
@@ -110,7 +110,7 @@ typedef struct {
   GPUKSPVectors   v;
 } GPUKSPGraphKey;
 
-/* Device memory that grows and stays */
+/* Device memory that only grows */
 typedef struct {
   void  *p;
   size_t bytes;
@@ -124,58 +124,58 @@ struct _n_KSP_GPU {
   KSPGPUPrecision precision;
   KSPGPUPath      path;
   PetscBool       guard;      /* take the true residual at the end, */
-  PetscBool       guardasked; /* be it dear or not */
+  PetscBool       guardasked; /* even if it is expensive */
   PetscBool       halo;       /* recompute halos in a persistent kernel where they fit */
   PetscInt        degree;     /* of a polynomial preconditioner; 0: none */
-  PetscReal       given[2];   /* the eigenvalues it is to be made for; 0 where they are to be estimated */
+  PetscReal       given[2];   /* its eigenvalues; 0: estimate them */
 
-  /* what its type adds */
+  /* set by the type */
   const char *petsc;                              /* PETSc's type, */
-  PetscErrorCode (*become)(KSP);                  /* which it becomes where the solve is not its to do */
-  PetscErrorCode (*release)(struct _n_KSP_GPU *); /* gives back what its type has on the device; NULL: nothing */
+  PetscErrorCode (*become)(KSP);                  /* which it becomes for unsupported solves */
+  PetscErrorCode (*release)(struct _n_KSP_GPU *); /* frees the type's memory on the device; NULL: none */
 
-  /* the solve: what it works on, and which way */
+  /* the solve: its operands and its path */
   GPUCSROperator op;
-  GPUCSRDevice   dev; /* where all memory below is from */
+  GPUCSRDevice   dev; /* has all memory below */
   int            n;   /* rows */
   struct {
     const GPUKSPPC *row;
     PetscInt        bs, variant;
-    GPUKSPPCKind    kind; /* that of the row; or ANY where the solve has PCApply() do it nevertheless */
+    GPUKSPPCKind    kind; /* that of the row; or ANY, if the solve calls PCApply() all the same */
   } pc;
   KSPGPUPath          taken;
-  char                why[256]; /* that path */
-  const GPUCSRFormat *with;     /* multiplied with by the persistent kernel */
+  char                why[256]; /* why that path */
+  const GPUCSRFormat *with;     /* format of the persistent kernel's product */
   PetscBool           refined;  /* in single precision with residual replacement */
   char                whydouble[128];
-  PetscBool           noroom;   /* for rounded values: double, then */
-  PetscBool           rulehere; /* rules are applied by the host */
-  PetscBool           live;     /* somebody looks at each iteration */
+  PetscBool           noroom;   /* no memory for rounded values, so double */
+  PetscBool           rulehere; /* the host applies the rules */
+  PetscBool           live;     /* a monitor or test reads each iteration */
   PetscBool           warnedlive, solved;
 
-  /* of every solve on a device */
-  GPUKSPMemory          partial;      /* of the sums of steps, */
-  int                   stepblocks;   /* by so many blocks */
-  GPUKSPMemory          devstate;     /* the state, where steps apply rules themselves */
+  /* for every solve on a device */
+  GPUKSPMemory          partial;      /* partial sums of steps, */
+  int                   stepblocks;   /* by this number of blocks */
+  GPUKSPMemory          devstate;     /* the state, if steps apply the rules on the device */
   GPUKSPMemory          hist;         /* residual norms */
   GPUKSPState          *state, *seen; /* page-locked, */
-  double               *sums;         /* and so are these: one piece of memory */
+  double               *sums;         /* and so are these; one allocation */
   GPUCSREvent           events[2];
-  void                 *graph;            /* of an iteration; kept for solves */
-  GPUKSPGraphKey        graphkey;         /* that are alike */
+  void                 *graph;            /* of an iteration; kept for later */
+  GPUKSPGraphKey        graphkey;         /* solves with the same key */
   GPUKSPMemory          vectors, numbers; /* numbers: the preconditioner's diagonal, or rows of its blocks */
-  PetscInt64            nnumbers;         /* how often they were made */
+  PetscInt64            nnumbers;         /* how many times they were made */
   GPUKSPPCKey           numberskey;
-  struct _n_GPUMGCycle *cycle;     /* the preconditioner is that of multigrid */
-  Mat                   factor;    /* or it is solves with this one, not counted */
-  PetscReal             lambda[2]; /* eigenvalues that the polynomial is made for */
+  struct _n_GPUMGCycle *cycle;     /* the preconditioner is a multigrid cycle */
+  Mat                   factor;    /* or triangular solves with this factor; no reference is held */
+  PetscReal             lambda[2]; /* the polynomial's eigenvalues */
   GPUKSPEigenvaluesKey  lambdakey;
 
-  /* of a persistent kernel; its vectors are those of graphs too */
+  /* for a persistent kernel; graphs use its vectors too */
   GPUKSPPersistent     persistent;
   GPUKSPMemory         bounds, slots, table;
-  const GPUCSRStorage *S;      /* what products are with: the plan's, or */
-  GPUCSRPlan           copy;   /* one of our own, in another format, */
+  const GPUCSRStorage *S;      /* storage of the product: the plan's, or */
+  GPUCSRPlan           copy;   /* our copy in another format, */
   const GPUCSRFormat  *better; /* this one */
   GPUKSPFormatKey      betterkey;
   GPUKSPCopyKey        copykey;
@@ -183,33 +183,33 @@ struct _n_KSP_GPU {
   GPUKSPTablesKey      tableskey;
   GPUKSPShapeKey       shapekey;
 
-  /* of several ranks that solve together; what a kernel sees of it is in persistent.peers */
+  /* for several ranks that solve together; persistent.peers is what a kernel sees of it */
   struct {
     PetscBool          on;                       /* in this solve */
     GPUCSRPeers        group;                    /* of the ranks, */
     GPUCSRDevice       dev;                      /* with this device */
-    void              *theirs[GPUKSP_PEERS + 1]; /* memory that all can address, */
-    void              *mine;                     /* and this rank's */
+    void              *theirs[GPUKSP_PEERS + 1]; /* the other ranks' memory, which all can address, */
+    void              *mine;                     /* and our own */
     GPUKSPSend        *sends;
     GPUKSPMemory       lists;
     GPUKSPPeersPattern pattern;
     GPUKSPPeersValues  values;
-    PetscInt64         made;     /* how often the lists were made */
-    uint64_t           sequence; /* of the host's twin: how often ranks met */
+    PetscInt64         made;     /* how many times the lists were made */
+    uint64_t           sequence; /* of the host twin: count of synchronisations */
   } peers;
 
-  /* of single precision with residual replacement */
+  /* for single precision with residual replacement */
   GPUKSPMemory        singles; /* vectors of the iteration, the preconditioner's numbers, and values */
   GPUKSPVectorsSingle single;
   GPUCSRStorage       rounded; /* A with rounded values; its other arrays are the plan's */
 
-  /* of the host loop: vectors of PETSc's own */
+  /* for the host loop: PETSc vectors */
   Vec           work[GPUKSP_VECTORS], diagonal;
   GPUKSPPCKey   diagonalkey;
-  GPUCSROperand operand[GPUKSP_VECTORS + 1]; /* the last is that of the diagonal */
-  int           from, to;                    /* vectors that the preconditioner is between */
+  GPUCSROperand operand[GPUKSP_VECTORS + 1]; /* the last is the diagonal */
+  int           from, to;                    /* input and result of the preconditioner */
 
-  /* what came of it */
+  /* results */
   PetscReal truenorm;
   PetscInt  replacements;
 

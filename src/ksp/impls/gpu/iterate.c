@@ -1,19 +1,18 @@
 /*
-  Iterations as steps: a product, a preconditioner, and passes over the rows of vectors (steps.h) between them, in one text for all places.
+  Iterations as steps: a product, a preconditioner, and between them passes over the rows of vectors (steps.h). The same source serves both paths and all backends.
 
-    graph      vectors are the solver's own, on the matrix' device. On a GPU an iteration is recorded once as a graph and launched again and again; rules are applied on the
-               device, and the host looks at the outcome one iteration behind. On the host backend the same steps are loops
-    host loop  vectors are PETSc's, worked on where they are; products are MatMult() and preconditioners PCApply(), so that anything goes, processes of any hosts too; rules are
-               applied by the host
+    graph      The vectors are the solver's own, on the matrix' device. On a GPU an iteration is recorded once as a graph and launched again and again. The device applies the rules, and the
+               host reads the outcome one iteration later. On the host backend the same steps are loops.
+    host loop  The vectors are PETSc's and stay where they are. Products are MatMult() and preconditioners PCApply(), so that any operator and any processes will do. The host applies the rules.
 
-  Where somebody looks at every iteration (a monitor, a test of convergence of the user's) rules are the host's in both.
+  If a monitor or the user's convergence test reads every iteration, the host applies the rules on both paths.
 */
 #include "gpukspimpl.h"
 
-/* Rows from which an iteration that applies a cycle of multigrid for nothing takes longer than the host needs to look at each */
+/* From this many rows on, one multigrid cycle too many costs more than a host that synchronises in every iteration */
 #define DEAR 200000
 
-/* Iterations from which the true residual, which takes one more application of the preconditioner, is a small part of a solve; rounding does not part it from a recurrence of fewer */
+/* From this many iterations on, the true residual, which takes one more application of the preconditioner, is a small part of a solve. In fewer, rounding does not separate it from the recurrence */
 #define CHEAP 30
 
 /* Sums over the processes, and the rule */
@@ -27,7 +26,7 @@ static PetscErrorCode Reduce(KSP ksp, KSP_GPU *k, GPUKSPStep step, double sum[],
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One step of vectors that are in place: v, or f in single precision */
+/* One step on the given arrays: v, or f in single precision */
 static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, const GPUKSPVectorsSingle *f, PetscBool device, GPUCSRStream s, PetscBool rule, PetscBool first, PetscBool next, double sum[])
 {
   GPUKSPStepArgs args = {k->method, k->n, (double *)k->partial.p, k->sums, (GPUKSPState *)k->devstate.p, k->seen, k->stepblocks, PETSC_TRUE, first, next};
@@ -46,7 +45,7 @@ static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, 
     if (!args.rule && nsums) {
       PetscCall(k->dev->ops->streamsynchronize(k->dev->id, s));
       PetscCall(PetscArraycpy(sum, k->sums, nsums));
-    } else if (k->rulehere) PetscCall(k->dev->ops->streamsynchronize(k->dev->id, s)); /* the state it reads is about to change */
+    } else if (k->rulehere) PetscCall(k->dev->ops->streamsynchronize(k->dev->id, s)); /* the host is about to change the state that it reads */
   }
 #endif
   if (!device) PetscCall(GPUCSRHostTurn(s));
@@ -59,7 +58,7 @@ static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A step without sums, of arrays that are in place. rule: not where the solve rests */
+/* A step without sums, on the given arrays. rule: skip it if the solve rests */
 PetscErrorCode GPUKSPStepArrays(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, PetscBool device, GPUCSRStream s, PetscBool rule)
 {
   PetscFunctionBegin;
@@ -67,7 +66,7 @@ PetscErrorCode GPUKSPStepArrays(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* With PETSc's vectors, which are given back whether it worked or not */
+/* One step on PETSc's vectors; restores their arrays whether it worked or not */
 static PetscErrorCode RowsBorrowed(KSP_GPU *k, GPUKSPStep step, GPUKSPVectors *v, PetscBool rule, PetscBool first, PetscBool next, double sum[])
 {
   GPUCSRStream   s = k->dev->stream;
@@ -85,7 +84,7 @@ static PetscErrorCode RowsBorrowed(KSP_GPU *k, GPUKSPStep step, GPUKSPVectors *v
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One step. Without a rule its sums, if any, are in k->sums; next: the rules' side of an iteration ends with it */
+/* One step. Without a rule its sums, if any, are in k->sums. next: it is the last step with a rule in its iteration */
 PetscErrorCode GPUKSPStepRun(KSP ksp, KSP_GPU *k, GPUKSPStep step, GPUKSPVectors *v, PetscBool rule, PetscBool first, PetscBool next)
 {
   double sum[GPUKSP_SUMS] = {0, 0, 0, 0};
@@ -97,7 +96,7 @@ PetscErrorCode GPUKSPStepRun(KSP ksp, KSP_GPU *k, GPUKSPStep step, GPUKSPVectors
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A times one vector into another */
+/* to = A from */
 PetscErrorCode GPUKSPProduct(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, int to)
 {
   PetscFunctionBegin;
@@ -136,7 +135,7 @@ static PetscErrorCode Polynomial(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBoo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* M times one vector into another. rule: in an iteration, which does nothing where the solve rests */
+/* to = M from. rule: within an iteration, so skip it if the solve rests */
 static PetscErrorCode Precondition(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, int to, PetscBool rule)
 {
   PetscFunctionBegin;
@@ -150,7 +149,7 @@ static PetscErrorCode Precondition(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int fr
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* x as it should be by now, into PETSc's vector, for somebody who looks at it */
+/* The current iterate into PETSc's vector, for a monitor or a convergence test */
 static PetscErrorCode Show(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
 {
   PetscFunctionBegin;
@@ -162,13 +161,13 @@ static PetscErrorCode Show(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What happens between the two rules that end an iteration: history, monitors, the test of somebody else's; then the second rule */
+/* Between the two rules that end an iteration: history, monitors, the user's convergence test; then the second rule */
 static PetscErrorCode After(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBool first)
 {
   GPUKSPState *s = k->state;
 
   PetscFunctionBegin;
-  if (!k->rulehere) PetscFunctionReturn(PETSC_SUCCESS); /* the step has done it */
+  if (!k->rulehere) PetscFunctionReturn(PETSC_SUCCESS); /* the step has applied the rule */
   if ((k->live || k->taken == KSP_GPU_PATH_HOST_LOOP) && s->reason != KSP_DIVERGED_NANORINF) {
     const PetscInt n = first ? 0 : s->i + 1;
 
@@ -187,7 +186,7 @@ static PetscErrorCode After(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBool fir
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* r = b - A x in w or, from x = 0, b, and the norm of b where there was a guess; left: it is that of M b */
+/* With a nonzero initial guess: b - A x in w, and the norm of b, or of M b if left */
 PetscErrorCode GPUKSPStart(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBool left)
 {
   PetscFunctionBegin;
@@ -256,7 +255,7 @@ static PetscErrorCode StartBCGS(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
 
   PetscFunctionBegin;
   PetscCall(GPUKSPStart(ksp, k, v, left));
-  /* r = M (b - A x), or b - A x: CG's start, and from the left M on top of it */
+  /* r = b - A x, as CG's start; with left preconditioning M (b - A x) */
   PetscCall(STEP(GPUKSP_CG_START));
   if (left && v->explicitpc) {
     PetscCall(Precondition(ksp, k, v, VEC_R, VEC_T, PETSC_TRUE));
@@ -307,8 +306,8 @@ PetscErrorCode GPUKSPStepRunSingle(KSP ksp, KSP_GPU *k, GPUKSPStep step, PetscBo
 }
 
 /*
-  Iterations until the solve rests; k->state says why, wherever rules are applied. *k->seen must not be of an earlier rest. On a device they are launched ahead and looked at one behind, unless one too many would be dear. The first is not recorded,
-  so that what it sets up for good is not either.
+  Iterates until the solve rests; k->state then says why. *k->seen must not be from an earlier rest. On a device the host launches ahead and reads the outcome one iteration later, unless one
+  iteration too many would be expensive. The first iteration is not recorded, because it may set up things that later ones reuse.
 */
 PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration iteration)
 {
@@ -360,7 +359,7 @@ PetscErrorCode GPUKSPGraphForget(KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An iteration of the next solve may be another; in single precision it is */
+/* Drops the graph if the next solve cannot use it; in single precision it never can */
 PetscErrorCode GPUKSPIterateEnd(KSP_GPU *k)
 {
   PetscFunctionBegin;
@@ -368,14 +367,14 @@ PetscErrorCode GPUKSPIterateEnd(KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The graph of an earlier solve stays if an iteration of this one is the same */
+/* Keeps an earlier solve's graph if this solve's iteration is the same */
 static PetscErrorCode GraphBegin(KSP ksp, KSP_GPU *k)
 {
   GPUKSPGraphKey key;
   PetscMPIInt    size;
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size)); /* what several exchange is not in the key */
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size)); /* the key does not cover exchanges between processes */
   PetscCall(PetscMemzero(&key, sizeof(key)));
   key.version = k->op.version;
   key.data    = k->op.plan->A.array[0].data;
@@ -391,7 +390,7 @@ static PetscErrorCode GraphBegin(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rules are the device's where the vectors are the solver's own and nobody looks at iterations */
+/* The device applies the rules if the vectors are the solver's own and nothing reads the iterations */
 PetscErrorCode GPUKSPIterateBegin(KSP ksp, KSP_GPU *k)
 {
   PetscFunctionBegin;
@@ -403,7 +402,7 @@ PetscErrorCode GPUKSPIterateBegin(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* |b - A x| in the norm of the test, of a solve that has ended */
+/* |b - A x| in the norm of the convergence test, after the solve */
 PetscErrorCode GPUKSPTrueNorm(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
 {
   const PetscBool left = (PetscBool)(k->method != GPUKSP_BCGS || ksp->pc_side == PC_LEFT);
@@ -423,7 +422,7 @@ PetscErrorCode GPUKSPTrueNorm(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A solve from k->state, with x and b in place; the outcome is in k->state */
+/* Runs the solve that k->state describes, with x and b in place; leaves the outcome in k->state */
 PetscErrorCode GPUKSPIterate(KSP ksp, KSP_GPU *k)
 {
   static const struct {

@@ -1,6 +1,6 @@
 #pragma once
 
-/* Persistent kernels from the host: which kernel a solve takes, whether it can be had, and its launch. Included by the file of each format's product, persistent_FORMAT.cu */
+/* The host side of persistent kernels: selection, feasibility and launch. Included by the file of each format's product, persistent_FORMAT.cu */
 #include "bcgs.cuh"
 #include "cg.cuh"
 #include "cg_halo.cuh"
@@ -20,7 +20,7 @@ static void fill(const GPUKSPPersistent *L, M A, ArgsPeers<M> *a)
   a->here  = L->here;
 }
 
-/* Fills in the kernel and its arguments, then either asks about the kernel or launches it */
+/* Fills in the kernel and its arguments, then either queries the kernel or launches it */
 template <bool PEERS, class M>
 static PetscErrorCode ask_or_launch(const GPUKSPPersistent *L, M A, void *kernel, int *possible, GPUCSRStream s)
 {
@@ -33,7 +33,7 @@ static PetscErrorCode ask_or_launch(const GPUKSPPersistent *L, M A, void *kernel
     GPUCSR_CUDA(cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, L->A->dev->id));
     *possible = limit - (int)attr.sharedSizeBytes;
     GPUCSR_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, *possible));
-    if (L->cluster) { /* a device may have clusters, but none of so many blocks */
+    if (L->cluster) { /* a device may have clusters, but not of this many blocks */
       cudaLaunchConfig_t  config    = {};
       cudaLaunchAttribute attribute = {};
       int                 most      = 0;
@@ -61,7 +61,7 @@ static PetscErrorCode ask_or_launch(const GPUKSPPersistent *L, M A, void *kernel
     fill(L, A, &a);
     GPUCSR_CUDA(cudaFuncGetAttributes(&attr, kernel));
     GPUCSR_CUDA(cudaDeviceGetAttribute(&all, cudaDevAttrMaxSharedMemoryPerMultiprocessor, L->A->dev->id));
-    /* no more of the first-level cache than is asked for */
+    /* leave the rest to the first-level cache */
     GPUCSR_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, (int)PetscMin(100, (100 * (L->shared + attr.sharedSizeBytes + 1024) + (size_t)all - 1) / (size_t)all)));
     config.gridDim          = dim3((unsigned)L->blocks);
     config.blockDim         = dim3((unsigned)L->size);
@@ -113,7 +113,7 @@ static PetscErrorCode method(const GPUKSPPersistent *L, M A, int *possible, GPUC
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What persistent.cu asks of a format, F<V> with values V */
+/* The functions that persistent.cu needs of a format F<V> with values V */
 template <template <class> class F>
 struct ProductOf {
   template <class Do>

@@ -1,11 +1,11 @@
 /*
-  A solve of several ranks of one host without MPI in it: who exchanges what, what a launch on each rank is told of the others (peers.cuh), and, where the host computes, its twin: the steps of
-  iterate.c with the same exchanges and the same sums over memory that the ranks share.
+  A solve by several ranks of one host without MPI: the exchange lists, and what each rank's launch is told of the others (peers.cuh). On the host backend its twin runs the steps of iterate.c with
+  the same exchanges and the same sums, through memory that the ranks share.
 */
 #include "gpukspimpl.h"
 #include <limits.h>
 
-/* ---- what crosses ---- */
+/* ---- entries exchanged ---- */
 
 static int ByRow(const void *a, const void *b)
 {
@@ -14,13 +14,13 @@ static int ByRow(const void *a, const void *b)
   return s->row != t->row ? (s->row < t->row ? -1 : 1) : s->rank - t->rank;
 }
 
-/* Collective. Others' entries come in the order of garray, which is that of their owners */
+/* Collective. Halo entries come in the order of garray, hence sorted by owner */
 static PetscErrorCode SendsGet(Mat A, GPUKSPSend **sends, int *n)
 {
   const MPI_Comm  comm = PetscObjectComm((PetscObject)A);
   const PetscInt *ranges, *garray;
   PetscInt       *wanted, count, k                                  = 0;
-  PetscMPIInt     size, ask[4][GPUKSP_PEERS], (*give)[GPUKSP_PEERS] = ask + 2; /* of each rank: how many entries, and the first of them */
+  PetscMPIInt     size, ask[4][GPUKSP_PEERS], (*give)[GPUKSP_PEERS] = ask + 2; /* for each rank: number of entries, and the first */
   PetscMPIInt     at[GPUKSP_PEERS + 1] = {0};
   Mat             Ao;
 
@@ -48,7 +48,7 @@ static PetscErrorCode SendsGet(Mat A, GPUKSPSend **sends, int *n)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---- memory that others write to: slots of sums, and the inbox behind them. The host's twin has one slot a rank ---- */
+/* ---- memory that other ranks write to: slots of sums, then the inbox. The host twin has one slot a rank ---- */
 
 typedef struct {
   uint64_t flag;
@@ -60,13 +60,13 @@ static size_t InboxAt(const KSP_GPU *k, PetscMPIInt size)
   return k->dev->ops->kernels ? GPUKSP_SLOTS_BYTES * (size_t)size : (2 * sizeof(Part) + sizeof(uint64_t)) * (size_t)size;
 }
 
-/* An entry of it carries its flag in a kernel; here there is a flag a rank, before the entries */
+/* In a kernel every entry of the inbox carries a flag; the host twin has one flag a rank, before the entries */
 static size_t InboxEach(const KSP_GPU *k)
 {
   return k->dev->ops->kernels ? 16 : sizeof(double);
 }
 
-/* ---- the lists of GPUKSPPeers: the off-diagonal block, and what is sent ---- */
+/* ---- the lists of GPUKSPPeers: the off-diagonal block, and the entries to send ---- */
 
 typedef struct {
   int    *row, *slice, *col, *sendrow;
@@ -84,7 +84,7 @@ static PetscErrorCode ListsDestroy(Lists *l)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The rows of the off-diagonal block that have entries, as sliced ELL; values are rounded where those of the diagonal block are */
+/* The nonempty rows of the off-diagonal block, as sliced ELL; values are rounded if those of the diagonal block are */
 static PetscErrorCode OffDiagonal(KSP_GPU *k, Mat Ao, Lists *l)
 {
   GPUKSPPeers    *o       = &k->persistent.peers;
@@ -139,7 +139,7 @@ static PetscErrorCode Destinations(KSP_GPU *k, Lists *l)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All arrays in one piece of the device's memory */
+/* All arrays in one allocation on the device */
 static PetscErrorCode ListsSend(KSP_GPU *k, const Lists *l)
 {
   GPUKSPPeers *o = &k->persistent.peers;
@@ -172,7 +172,7 @@ static PetscErrorCode ListsSend(KSP_GPU *k, const Lists *l)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Of this rank alone, with the values of now */
+/* Not collective. With the current values */
 PetscErrorCode GPUKSPPeersLists(KSP ksp, KSP_GPU *k)
 {
   Lists             l = {0};
@@ -199,9 +199,9 @@ PetscErrorCode GPUKSPPeersLists(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---- who takes part ---- */
+/* ---- the group of ranks ---- */
 
-/* Collective, and not while a solve lasts: all of it goes */
+/* Collective, and not during a solve: frees everything */
 PetscErrorCode GPUKSPPeersRelease(KSP_GPU *k)
 {
   PetscFunctionBegin;
@@ -217,7 +217,7 @@ PetscErrorCode GPUKSPPeersRelease(KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What others can address, for this pattern. Collective */
+/* Collective. Memory that the other ranks can address, for this pattern */
 static PetscErrorCode Exchange(KSP_GPU *k, Mat A)
 {
   GPUKSPPeers *o = &k->persistent.peers;
@@ -246,8 +246,8 @@ static PetscErrorCode Exchange(KSP_GPU *k, Mat A)
 }
 
 /*
-  Collective, and the same answer on all ranks: may they solve together? Where not, why says why. What was made for another pattern, for another device, or before one of them gave up, is made anew by all if it
-  is out of date on any
+  Collective, with the same answer on all ranks: may they solve together? If not, why says why. If any rank's lists are out of date (another pattern, another device, or a rank that gave up), all
+  ranks make theirs anew.
 */
 PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
 {
@@ -272,7 +272,7 @@ PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], si
   stale[1]  = !GPUKSPSame(now, k->peers.pattern);
   stale[2]  = !k->dev->ops->kernels;
   PetscCallMPI(MPI_Allreduce(stale, any, 3, MPI_INT, MPI_MAX, comm));
-  if (any[2] && k->path == KSP_GPU_PATH_AUTO) { /* nothing is gained */
+  if (any[2] && k->path == KSP_GPU_PATH_AUTO) { /* solving together would gain nothing */
     PetscCall(PetscStrncpy(why, "the host computes", len));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -289,7 +289,7 @@ PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], si
     PetscCall(GPUCSRPeersFree(k->peers.group, k->peers.theirs));
     PetscCall(PetscMemzero(&k->peers.pattern, sizeof(k->peers.pattern)));
     PetscCall(GPUCSRAttemptBegin(&attempt));
-    ierr = Exchange(k, A); /* an error is one of all ranks */
+    ierr = Exchange(k, A); /* an error is the same on all ranks */
     PetscCall(GPUCSRAttemptEnd(&attempt));
     if (ierr) {
       PetscCall(PetscStrncpy(why, attempt.message, len));
@@ -297,12 +297,12 @@ PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], si
     }
     k->peers.pattern = now;
   }
-  k->persistent.peers.size = (int)k->peers.group->size; /* a solve before may have gone another way */
+  k->persistent.peers.size = (int)k->peers.group->size; /* an earlier solve may have taken another path */
   *ok                      = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: the blocks of all launches, whose shapes are known */
+/* Collective. Counts the blocks of all launches, once their shapes are known */
 PetscErrorCode GPUKSPPeersBlocks(KSP ksp, KSP_GPU *k)
 {
   GPUKSPPeers *o = &k->persistent.peers;
@@ -318,9 +318,9 @@ PetscErrorCode GPUKSPPeersBlocks(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---- the host's twin ---- */
+/* ---- the host twin ---- */
 
-/* Sums over the ranks, in their order: the same bits on each. Two sets of parts do, since none is ahead by more than one */
+/* Sums over the ranks, in rank order: the same bits on each. Two sets of parts suffice, since no rank is ahead by more than one reduction */
 PetscErrorCode GPUKSPPeersReduce(KSP_GPU *k, double sum[], int n)
 {
   const GPUKSPPeers *o    = &k->persistent.peers;
@@ -343,7 +343,7 @@ PetscErrorCode GPUKSPPeersReduce(KSP_GPU *k, double sum[], int n)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where a neighbour says how far it has written our inbox, and what it has written */
+/* A neighbour's flag in an inbox, which says how far it has written; the entries follow it */
 static uint64_t *Flag(const KSP_GPU *k, PetscMPIInt of, PetscMPIInt from)
 {
   const GPUKSPPeers *o = &k->persistent.peers;
@@ -351,7 +351,7 @@ static uint64_t *Flag(const KSP_GPU *k, PetscMPIInt of, PetscMPIInt from)
   return (uint64_t *)((char *)o->theirs[of] + o->inbox) - o->size + from;
 }
 
-/* Others' entries of a vector behind its own. All meet then: nobody writes into an inbox that is still read */
+/* Fills the halo of a vector, behind its own entries. All ranks synchronise afterwards, so that nobody writes into an inbox that is still read */
 PetscErrorCode GPUKSPPeersExchange(KSP_GPU *k, double *v)
 {
   const GPUKSPPeers *o   = &k->persistent.peers;
@@ -367,7 +367,7 @@ PetscErrorCode GPUKSPPeersExchange(KSP_GPU *k, double *v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* z += the off-diagonal block times x, whose others' entries are there */
+/* z += the off-diagonal block times x, whose halo is filled */
 PetscErrorCode GPUKSPPeersAdd(KSP_GPU *k, const double *x, double *z)
 {
   const GPUKSPPeers *o = &k->persistent.peers;

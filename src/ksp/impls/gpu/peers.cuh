@@ -1,16 +1,17 @@
 #pragma once
 
 /*
-  What a launch has to do with those of other ranks, beside reductions: the entries of a vector that cross, and the off-diagonal block. A vector's entries that are others' follow its own, so that
-  whatever puts a direction together where it is read does so there too.
+  Exchanges between the launches of several ranks, besides reductions: the halo entries of a vector, and the off-diagonal block. The halo follows a vector's own entries, so that code that computes
+  a direction where it reads it serves the halo too.
 
-  An entry that a neighbour's rows need goes straight into that rank's inbox, and carries its flag as sums do: the number of the next reduction of all ranks. It is received before the reduction after that at the
-  latest, and nothing else is sent until then: so nobody writes over what has not been read. Blocks take equal shares of the inbox, whichever rows need them. A fence shows them to the others: that of a
-  reduction, or of a meeting of the rank's blocks, which those wait for that have rows of the off-diagonal block, behind the product of the diagonal one.
+  An entry that a neighbour's rows need is written straight into that rank's inbox. Like a sum it carries a flag: the number of the next reduction of all ranks. It is received before the reduction
+  after that at the latest, and nothing else is sent until then, so nobody overwrites an entry that has not been read. Blocks receive equal shares of the inbox, whichever rows need them. A fence
+  makes them visible to the other blocks: the fence of a reduction, or of a barrier of the rank's blocks. Only blocks with rows of the off-diagonal block wait at that barrier, after the product of
+  the diagonal one.
 */
 #include "reduction.cuh"
 
-/* One rank: nothing of that */
+/* One rank: no exchanges */
 struct Alone {
   __device__ __forceinline__ void send(const double *, const GridReduction &) const
   {
@@ -41,9 +42,9 @@ struct Alone {
 
 /* Ranges of the block's share in view->ends[] */
 enum {
-  SENDS   = 0, /* of what others need, that which the block's rows are, */
-  ROWS    = 2, /* of the off-diagonal block, its rows, */
-  ENTRIES = 4  /* and of others' entries, as many as any block */
+  SENDS   = 0, /* entries to send that are rows of the block, */
+  ROWS    = 2, /* its rows of the off-diagonal block, */
+  ENTRIES = 4  /* and its equal share of the halo entries */
 };
 
 #define FOR_SHARE(what, k) for (int k = view->ends[what] + threadIdx.x; k < view->ends[what + 1]; k += THREADS)
@@ -51,7 +52,7 @@ enum {
 struct Neighbours {
   PeerView *view;
 
-  /* Where in an increasing list the rows from this one on begin */
+  /* Lower bound of a row in an increasing list */
   static __device__ int from(const int *list, int n, int row)
   {
     int low = 0;
@@ -65,7 +66,7 @@ struct Neighbours {
     return low;
   }
 
-  /* By all threads of a block; the view has all but its share */
+  /* Called by all threads of a block. Fills in the block's share; the rest of the view is set */
   __device__ __forceinline__ void settle(int first, int last)
   {
     const GPUKSPPeers &o = view->o;
@@ -81,7 +82,7 @@ struct Neighbours {
     __syncthreads();
   }
 
-  /* The block has written its rows of a whole vector: what others need goes to them */
+  /* After the block has written its rows of a vector in global memory: sends what other ranks need of them */
   __device__ __forceinline__ void send(const double *v, const PeerReduction &m) const
   {
     const GPUKSPPeers &o = view->o;
@@ -90,7 +91,7 @@ struct Neighbours {
     FOR_SHARE(SENDS, k) peer_publish((ulonglong2 *)o.sendto[k], v[o.sendrow[k]], m.epoch);
   }
 
-  /* What ours need comes, of what was sent before that reduction */
+  /* Receives the block's share of the halo, sent before that reduction */
   __device__ __forceinline__ void receive(double *v, unsigned epoch) const
   {
     const GPUKSPPeers &o     = view->o;
@@ -111,21 +112,21 @@ struct Neighbours {
     receive(v, m.epoch);
   }
 
-  /* All blocks of the rank have arrived with their shares: of interest to those that have rows of the off-diagonal block */
+  /* Waits until all blocks of the rank have received their shares; only blocks with rows of the off-diagonal block need to */
   __device__ __forceinline__ void await(PeerReduction &m) const
   {
     if (view->ends[ROWS] < view->ends[ROWS + 1]) rank_wait(m);
     m.here++;
   }
 
-  /* f(place in a whole vector), of the block's share */
+  /* Calls f(place in the whole vector) for the block's share of the halo */
   template <class F>
   __device__ __forceinline__ void entries(F f) const
   {
     FOR_SHARE(ENTRIES, h) f(view->o.tail + h);
   }
 
-  /* f(row in the block, sum) of the off-diagonal block. Sums of the diagonal one are where f adds to them, by whichever thread */
+  /* Calls f(row in the block, sum) for the off-diagonal block. f adds to the diagonal block's sums, which any thread may have written */
   template <class G, class F>
   __device__ __forceinline__ void add(const G &x, F f) const
   {

@@ -1,4 +1,4 @@
-/* The list of formats that a persistent kernel can multiply with, as the choice and the kernels' host side see it */
+/* The list of formats that a persistent kernel can multiply with, for the choice and for the host side of the kernels */
 #include "persistent.h"
 #include "../../../mat/impls/gpucsr/format/dia.h"
 #include "../../../mat/impls/gpucsr/format/sell.h"
@@ -11,7 +11,7 @@ const GPUKSPFormat GPUKSPFormats[] = {
   {NULL}};
 #undef GPUKSP_FORMAT
 
-/* NULL where a persistent kernel cannot multiply with it */
+/* NULL: a persistent kernel cannot multiply with this format */
 const GPUKSPFormat *GPUKSPFormatOf(const GPUCSRFormat *format)
 {
   for (const GPUKSPFormat *f = GPUKSPFormats; f->name; f++)
@@ -19,7 +19,7 @@ const GPUKSPFormat *GPUKSPFormatOf(const GPUCSRFormat *format)
   return NULL;
 }
 
-/* Are its rows those of a table of a few stencils? No values are stored beyond that */
+/* Does it store a table of a few stencils, and no values besides? */
 PetscBool GPUKSPFormatIsTable(const GPUCSRFormat *format)
 {
   const GPUKSPFormat *f = GPUKSPFormatOf(format);
@@ -27,7 +27,7 @@ PetscBool GPUKSPFormatIsTable(const GPUCSRFormat *format)
   return (PetscBool)(f && f->needs == GPUKSP_NEEDS_STENCILS);
 }
 
-/* Rows that are sorted in windows stay in their block, which begins where a window does; in larger windows blocks would be uneven */
+/* Blocks begin where windows of sorted rows begin, so that sorting moves no row out of its block. Larger windows would make blocks uneven */
 #define WINDOW 256
 
 PetscBool GPUKSPPersistentTakes(const GPUCSRStorage *A)

@@ -1,7 +1,7 @@
-/* The part of a persistent kernel that is of any format: its shape, the ranges of its blocks' rows, and the columns that these reach. The kernels themselves begin in solve.cuh */
+/* The format-independent part of a persistent kernel: its shape, the row ranges of its blocks, and the columns that these reach. The kernels themselves begin in solve.cuh */
 #include "persistent.cuh"
 
-/* The product of the format that A is in: a persistent kernel can multiply with it */
+/* The product of A's format, which must be in the list */
 static const GPUKSPPersistentProduct *product_of(const GPUCSRStorage *A)
 {
 #define GPUKSP_FORMAT(name, sharing, before, moved, offsets, needs) &GPUKSPPersistent_##name,
@@ -15,11 +15,11 @@ static const GPUKSPPersistentProduct *product_of(const GPUCSRStorage *A)
 
 /* ---- ranges of rows of about equal work ---- */
 
-/* prefix[r / step] * weight entries are stored before row r, as many before all rows where prefix is NULL; a row itself costs as much as ROW entries, one of the off-diagonal block more */
+/* prefix[r / step] * weight entries are stored before row r; without prefix all rows have the same number. A row itself costs as much as ROW entries, a row with off-diagonal entries more */
 #define ROW 6
 
 struct Work {
-  int        m, step, weight, each; /* each: entries of a row where prefix is NULL and others' are to be weighed against it */
+  int        m, step, weight, each; /* each: entries of a row without prefix, to be weighed against those of the off-diagonal block */
   const int *prefix;
   int        rows, more; /* of the off-diagonal block */
   const int *row;
@@ -72,13 +72,13 @@ PetscErrorCode GPUKSPPersistentPartition(const GPUCSRStorage *A, int align, int 
 
 /* ---- the shape ---- */
 
-/* Rows of a block from which on no direction is gathered from its parts, if there is another way */
+/* From this many rows a block on, the direction is written before it is gathered, if the format allows */
 #define LARGE 2048
 
 /* Entries below which one cluster, whose reductions are short, is faster than all processors; measured on an H200 */
 #define CLUSTER_ENTRIES 1.2e5
 
-/* Warps that share a slice, or threads that share a row of CSR, in blocks of so many threads */
+/* Warps that share a slice, or threads that share a row of CSR, in blocks of `size` threads */
 static int Share(const GPUCSRStorage *A, int blocks, int size)
 {
   const double mean   = (double)A->nnz / PetscMax(1, A->m);
@@ -100,7 +100,7 @@ static int Ascending(const void *a, const void *b)
   return *(const int *)a < *(const int *)b ? -1 : *(const int *)a > *(const int *)b;
 }
 
-/* The windows of a chunk of so many rows; none where there would be too many, or where they would take more than three quarters of so much shared memory */
+/* The windows of a chunk of rows; none if there would be too many, or if they would take more than three quarters of the shared memory */
 static PetscErrorCode Window(const GPUCSRStorage *A, int chunk, size_t shared, GPUKSPWindows *w, cudaStream_t s)
 {
   const GPUCSRArray *offsets = &A->array[GPUKSPFormatOf(A->format)->offsets];
@@ -137,7 +137,7 @@ static PetscErrorCode Window(const GPUCSRStorage *A, int chunk, size_t shared, G
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Bytes of shared memory that a kernel needs before any vector: of the matrix, of the diagonals of stencils, of windows */
+/* Bytes of shared memory that a kernel needs before any vector: for the matrix, the diagonals of stencils, and windows */
 static PetscErrorCode Tables(const GPUKSPPersistent *L, size_t *bytes)
 {
   PetscFunctionBegin;
@@ -147,10 +147,10 @@ static PetscErrorCode Tables(const GPUKSPPersistent *L, size_t *bytes)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Of shared memory, beside tables and windows: what a product may ask for to add up, and something for vectors */
+/* Shared memory besides tables and windows: scratch for a product's sums, and some for vectors */
 #define ROOM (2 * MOST_THREADS * sizeof(double))
 
-/* Can this be one persistent kernel here? Fills in blocks, threads, shared */
+/* Can this device run the solve as one persistent kernel? Fills in blocks, threads, shared */
 PetscErrorCode GPUKSPPersistentShape(GPUCSRDevice dev, GPUKSPPersistent *L, PetscBool *possible, char why[], size_t len)
 {
   const GPUCSRStorage           *A       = L->A;
@@ -192,13 +192,13 @@ PetscErrorCode GPUKSPPersistentShape(GPUCSRDevice dev, GPUKSPPersistent *L, Pets
     PetscCall(PetscSNPrintf(why, len, "its stencils do not fit the shared memory of a block"));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  /* what the vectors that are private to a block take, as far as the product's gathers are left a cache */
+  /* the vectors private to a block, as far as they leave the product's gathers a cache */
   need      = matrix + (size_t)vectors * (size_t)size * (size_t)((double)A->m / L->blocks * 1.1 + 128) + MOST_THREADS * sizeof(double);
   L->shared = PetscMin(need, PetscMax(matrix + MOST_THREADS * sizeof(double), (size_t)(L->windows.count ? most : PetscMin(most, SHARED_MOST)))) / 16 * 16;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Do z and p of all that a block's rows need fit its shared memory, beside what is its own? Then that is how: see cg_halo.cuh. After GPUKSPPersistentPartition() */
+/* Halo recomputation (cg_halo.cuh) is used if a block's shared memory holds its halo of z and p besides its own rows. After GPUKSPPersistentPartition() */
 PetscErrorCode GPUKSPPersistentHalo(GPUKSPPersistent *L, GPUCSRStream s)
 {
   const GPUKSPPersistentProduct *f    = product_of(L->A);

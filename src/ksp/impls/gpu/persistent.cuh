@@ -1,29 +1,29 @@
 #pragma once
 
-/* Between the part of a persistent kernel that is of any format (persistent.cu) and those that are of one: persistent_FORMAT.cu, a file each, whose code is loaded when it is first needed */
+/* Between the format-independent part of a persistent kernel (persistent.cu) and the files of the formats (persistent_FORMAT.cu), whose code is loaded on first use */
 #include "../../../mat/impls/gpucsr/kernels/device.cuh"
 #include "persistent.h"
 
-#define MOST_THREADS 1024 /* of a block; a power of two, as many as the shape says */
+#define MOST_THREADS 1024 /* of a block; a power of two */
 #define MOST_WARPS   (MOST_THREADS / 32)
 
-/* Blocks of a cluster, which write each other's shared memory: at most that many */
+/* Most blocks of a cluster, which write each other's shared memory */
 #define CLUSTER 16
 
-/* Rows of a chunk (windows.cuh): so many of each thread */
+/* Rows of a chunk (windows.cuh): this many a thread */
 #define WINDOW_THREADS 512
 #define WINDOW_ROWS    2
 
 /* Rows of a thread of CG with halo recomputation in blocks of 512 threads; in those of 1024, one */
 #define HALO_ROWS 4
 
-/* Bytes of shared memory beyond which the product's gathers would miss the first-level cache more than vectors gain; measured on an H200 */
+/* With more bytes of shared memory than this, the product's gathers lose more to first-level cache misses than the vectors gain; measured on an H200 */
 #define SHARED_MOST (150 * 1024)
 
 typedef struct {
-  /* the solve; or, where possible is given, the most bytes of shared memory that its blocks may have, -1: it cannot be had */
+  /* runs the solve; or, if possible is given, returns there the most bytes of shared memory that its blocks may have, -1: the kernel cannot run */
   PetscErrorCode (*run)(const GPUKSPPersistent *, int *possible, GPUCSRStream);
-  /* L->reach, of L->bounds */
+  /* fills in L->reach from L->bounds */
   PetscErrorCode (*reach)(const GPUKSPPersistent *, GPUCSRStream);
   /* bytes of shared memory that the matrix takes */
   PetscErrorCode (*shared)(const GPUKSPPersistent *, size_t *);

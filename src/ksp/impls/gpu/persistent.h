@@ -1,6 +1,6 @@
 #pragma once
 
-/* What the device side of the solvers offers to the host side: persistent kernels, which are whole solves, and kernels of single steps */
+/* The device side of the solvers, for the host side: persistent kernels, which are whole solves, and kernels of single steps */
 #include "../../../mat/impls/gpucsr/format/bcsr.h"
 #include "../../../sys/peer.h"
 #include "vectors.h"
@@ -34,7 +34,7 @@ GPUCSR_INTERN const GPUKSPFormat *GPUKSPFormatOf(const GPUCSRFormat *);
 GPUCSR_INTERN PetscBool           GPUKSPFormatIsTable(const GPUCSRFormat *);
 GPUCSR_INTERN PetscBool           GPUKSPPersistentTakes(const GPUCSRStorage *);
 
-/* A diagonal that is the same in all rows of a stencil; table is NULL where it is not */
+/* A diagonal that is the same in all rows of a stencil; table is NULL if it is not */
 typedef struct {
   const uint16_t *id; /* of each row, its stencil */
   const double   *table;
@@ -42,18 +42,18 @@ typedef struct {
 } GPUKSPDiagonals;
 
 /*
-  What the rows of a chunk need of a vector, where columns are rows and a few offsets: windows, each of a group of offsets. lo: its first element counted from the chunk's first row, wide: how many,
-  place: where it is in shared memory, all multiples of 16: where the lines of a grid are, too, a warp then reads what is in line with its rows from two rows of banks, not three, which an iteration on
-  grids of 27 points feels by 8 %. count is 0 where there are none
+  The part of a vector that the rows of a chunk need, if each column is its row plus one of a few offsets: windows, one for each group of offsets. lo: first element, counted from the chunk's first
+  row; wide: number of elements; place: position in shared memory. All are multiples of 16. If the grid's lines are too, a warp reads the elements in line with its rows from two rows of banks, not
+  three, which saves 8 % of an iteration on grids of 27 points. count is 0 without windows
 */
 #define GPUKSP_WINDOWS 5
 #define GPUKSP_ALIGN   16
 typedef struct {
   int count, lo[GPUKSP_WINDOWS], wide[GPUKSP_WINDOWS], place[GPUKSP_WINDOWS];
   int length; /* of all */
-  int own;    /* where the chunk's own rows are */
+  int own;    /* position of the chunk's own rows */
 #if defined(__CUDACC__)
-  /* The place of the column that is row + offset, counted from the row in the chunk */
+  /* The place of column row + offset, counted from the row in the chunk */
   __host__ __device__ int at(int offset) const
   {
     int a = 0;
@@ -65,7 +65,7 @@ typedef struct {
 #endif
 } GPUKSPWindows;
 
-/* The stencil that most rows have whole or in part; entries beyond its count are 0 */
+/* The stencil that most rows have, whole or in part; entries beyond its count are 0 */
 #define GPUKSP_COMMON 28
 typedef struct {
   double value[GPUKSP_COMMON];
@@ -73,57 +73,57 @@ typedef struct {
 } GPUKSPCommon;
 
 /*
-  What a rank has to do with those that solve with it, each on its own device: reductions over all of them, entries of vectors that cross, and the off-diagonal block of its rows, of which those that have
-  entries there are stored, as sliced ELL. A vector has others' entries behind its own, from `tail` on. In the memory of each rank are slots of sums, and an inbox.
+  A rank's part in a solve by several ranks, each on its own device: reductions over all of them, exchanges of vector entries, and the off-diagonal block, whose nonempty rows are stored as sliced
+  ELL. The halo of a vector follows its own entries, from `tail` on. The memory of each rank has slots of sums and an inbox.
 */
 #define GPUKSP_PEERS 8 /* ranks at most */
 typedef struct {
-  int             rank, size;           /* size 0: there are no others */
+  int             rank, size;           /* size 0: one rank alone */
   int             before, all;          /* blocks of the ranks before this one, and of all */
-  void           *theirs[GPUKSP_PEERS]; /* their memory, as this device addresses it */
-  size_t          inbox;                /* where it begins in this rank's, in bytes */
-  int             halo, tail;           /* entries that are others', and their place */
-  int             nsend;                /* entries that others need, */
-  const int      *sendrow;              /* by row, */
-  void *const    *sendto;               /* and where each goes */
-  int             rows;                 /* of the off-diagonal block that have entries: */
-  const int      *row, *slice, *col;    /* which they are; columns of slices before each; places in a vector, -1: nothing */
+  void           *theirs[GPUKSP_PEERS]; /* memory of each rank, as this device addresses it */
+  size_t          inbox;                /* its offset in this rank's memory, in bytes */
+  int             halo, tail;           /* number of halo entries, and their place */
+  int             nsend;                /* entries to send, */
+  const int      *sendrow;              /* sorted by row, */
+  void *const    *sendto;               /* and the destination of each */
+  int             rows;                 /* nonempty rows of the off-diagonal block: */
+  const int      *row, *slice, *col;    /* their numbers; columns of slices before each; places in a vector, -1: padding */
   const double   *val;
-  int             weight; /* of such a row, in entries */
+  int             weight; /* cost of such a row, in entries */
   GPUCSRPeerWatch watch;
 } GPUKSPPeers;
 
-/* A solve in one persistent kernel, launched cooperatively. Vectors are whole, in device memory; those that the method has no use for are NULL */
+/* A solve in one persistent kernel, launched cooperatively. Vectors are whole, in device memory; those that the method does not use are NULL */
 typedef struct {
   GPUKSPMethod         method;
   PetscBool            right; /* side of the preconditioner, BiCGStab */
-  PetscBool            guard; /* take the true residual at the end */
+  PetscBool            guard; /* compute the true residual at the end */
   const GPUCSRStorage *A;
   GPUKSPVectors        v;
   GPUKSPDiagonals      same;
   GPUKSPCommon         common;
   GPUKSPWindows        windows;
-  PetscBool            written; /* the direction is a vector that is written before it is multiplied with */
-  int                 *bounds;  /* first row of each block, and the end; blocks + 1 */
-  int                 *reach;   /* first column of each block, and the end */
-  PetscBool            halo;    /* blocks keep all that their rows need in shared memory, and recompute what is not theirs */
-  int                  blocks;  /* as GPUKSPPersistentShape() said */
-  PetscBool            cluster; /* they are one cluster, and need no slots */
-  size_t               shared;  /* bytes of each block, */
-  int                  size;    /* and threads */
+  PetscBool            written; /* the direction is written to a vector before the product */
+  int                 *bounds;  /* first row of each block, then the end; blocks + 1 */
+  int                 *reach;   /* first column of each block, and one past the last */
+  PetscBool            halo;    /* halo recomputation: blocks keep their rows and halo in shared memory */
+  int                  blocks;  /* set by GPUKSPPersistentShape() */
+  PetscBool            cluster; /* the blocks are one cluster, and need no slots */
+  size_t               shared;  /* bytes of shared memory of each block, */
+  int                  size;    /* and its threads */
   int                  threads; /* that share a row of CSR, or warps that share a slice of 32 rows */
   void                *slots;   /* GPUKSP_SLOT_BYTES for each block, zero before the first kernel */
-  unsigned             epoch;   /* of its first reduction, never 0: beyond those of all kernels before with these slots; */
-  unsigned             here;    /* where there are peers, of the first reduction of this rank's blocks alone */
+  unsigned             epoch;   /* of its first reduction, never 0: larger than in all earlier kernels with these slots; */
+  unsigned             here;    /* with several ranks: of the first barrier of this rank's blocks alone */
   GPUKSPPeers          peers;
-  GPUKSPState         *state; /* page-locked: what to start from, and what it ended with */
+  GPUKSPState         *state; /* page-locked: the initial and then the final state */
 } GPUKSPPersistent;
 
-#define GPUKSP_GRID_SUMS   5 /* sums of a grid-wide reduction at most */
+#define GPUKSP_GRID_SUMS   5 /* most sums of a grid-wide reduction */
 #define GPUKSP_SLOT_BYTES  (2 * GPUKSP_GRID_SUMS * 16)
-#define GPUKSP_STENCILS    1024 /* whose diagonals are kept apart, at most */
-#define GPUKSP_BLOCKS      1024 /* of a persistent kernel at most */
-#define GPUKSP_PARTIALS    2048 /* blocks of a step at most */
+#define GPUKSP_STENCILS    1024 /* most stencils with tabulated diagonals */
+#define GPUKSP_BLOCKS      1024 /* most blocks of a persistent kernel */
+#define GPUKSP_PARTIALS    2048 /* most blocks of a step */
 #define GPUKSP_SLOTS_BYTES ((size_t)GPUKSP_SLOT_BYTES * GPUKSP_BLOCKS)
 
 GPUCSR_INTERN PetscErrorCode GPUKSPPersistentShape(GPUCSRDevice, GPUKSPPersistent *, PetscBool *possible, char why[], size_t len);
@@ -135,8 +135,8 @@ GPUCSR_INTERN PetscErrorCode GPUKSPPersistentClear(void *, size_t, GPUCSRStream)
 GPUCSR_INTERN PetscErrorCode GPUKSPPersistentSolve(const GPUKSPPersistent *, GPUCSRStream);
 
 /*
-  One step for all rows. partial: GPUKSP_SUMS * GPUKSP_PARTIALS doubles and a counter that starts at 0, of device memory. With a rule the state, in
-  device memory then, goes through it, and *seen gets a copy of it once the solve rests; without, the sums go to sums. Both are page-locked.
+  One step for all rows. partial: GPUKSP_SUMS * GPUKSP_PARTIALS doubles and a counter that starts at 0, in device memory. With a rule the state is in device memory; the step applies the rule to it,
+  and copies it to *seen once the solve rests. Without a rule the sums go to sums. seen and sums are page-locked.
 */
 typedef struct {
   GPUKSPMethod method;
@@ -145,14 +145,14 @@ typedef struct {
   double      *sums;
   GPUKSPState *state;
   GPUKSPState *seen;
-  int          blocks;            /* as GPUKSPStepBlocks() said */
-  PetscBool    rule, first, next; /* apply the rule; it is that of the start; the next iteration follows from it */
+  int          blocks;            /* from GPUKSPStepBlocks() */
+  PetscBool    rule, first, next; /* apply the rule; it is the rule of the start; it is followed by the next iteration */
 } GPUKSPStepArgs;
 GPUCSR_INTERN PetscErrorCode GPUKSPStepBlocks(GPUCSRDevice, int *);
 GPUCSR_INTERN PetscErrorCode GPUKSPStepDevice(GPUKSPStep, const GPUKSPVectors *, const GPUKSPStepArgs *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUKSPStepDeviceSingle(GPUKSPStep, const GPUKSPVectorsSingle *, const GPUKSPStepArgs *, GPUCSRStream);
 
-/* Where value k lies, of bytes each: one behind the other, but in bcsr, whose lanes have theirs in pieces of 16 bytes */
+/* Position of value k, of `bytes` each: contiguous, except in bcsr, whose lanes have theirs in pieces of 16 bytes */
 GPUCSR_HOST_DEVICE size_t GPUKSPPlace(size_t k, int lane, size_t bytes)
 {
   return lane ? (size_t)BCSRPlace((int64_t)(k / lane), (int)(k % lane), lane, BCSR_WIDE(bytes)) : k;

@@ -4,7 +4,7 @@
 
 #define DIA_AHEAD 9 /* values of a row in flight */
 
-/* As sliced ELL, but that the column follows from the diagonal: entries of x and of A are asked for together */
+/* As sliced ELL, but the column follows from the diagonal, so entries of x and of A are loaded together */
 template <class V>
 struct Dia {
   static const bool offsets = true;
@@ -12,7 +12,7 @@ struct Dia {
   const V          *val;
   int               diagonals, n;
   int               split, keep;
-  int              *at; /* in shared memory: of each diagonal, its place in the windows of a chunk */
+  int              *at; /* in shared memory: the place of each diagonal in the windows of a chunk */
   GPUKSPWindows     windows;
 
   static Dia of(const GPUKSPPersistent *L)
@@ -34,7 +34,7 @@ struct Dia {
     return windows.count ? (sizeof(int) * (size_t)diagonals + 15) / 16 * 16 : 0;
   }
 
-  /* The rows of a thread in a chunk: row, row + WINDOW_THREADS, ...; left: from how far on there are none. Ahead: what can be read before */
+  /* The rows of a thread in a chunk: row, row + WINDOW_THREADS, ...; left: where they end. Ahead: values read in advance */
   struct Ahead {
     V v[DIA_AHEAD];
   };

@@ -5,10 +5,10 @@
 template <class V>
 struct Sell {
   static const bool offsets = false;
-  const int        *slice, *perm, *col; /* slice is NULL where all are of one width, perm where rows are where they were; else they move within a block */
+  const int        *slice, *perm, *col; /* slice is NULL if all slices have the same width, perm if no row has moved; rows move within a block only */
   const V          *val;
   int               width;
-  int               split; /* warps that share a slice, where there are fewer slices than warps */
+  int               split; /* warps that share a slice, if there are fewer slices than warps */
   int               keep;
 
   static Sell of(const GPUKSPPersistent *L)

@@ -11,13 +11,13 @@ struct __align__(16) Entry
 };
 
 /*
-  The stencils in shared memory; no entry of A is read from anywhere else, and of each row the number of its stencil alone.
+  The stencils are in shared memory. From global memory a row reads only the number of its stencil.
 
-  Most rows have the stencil of the most entries, or a part of it where the grid ends. That one is an argument of the kernel: its values and offsets are
-  operands of the instructions, a row's number says which of them it has, and no load of x waits for it but through that.
+  Most rows have the largest stencil, or a part of it at the boundary of the grid. That one is an argument of the kernel: its values and offsets are operands of the instructions. A row's number says
+  which of its entries the row has, and no load of x waits for anything else.
 */
-#define OTHER (1u << 31) /* no part of the common stencil */
-#define BATCH 7          /* entries of it whose loads are in flight together */
+#define OTHER (1u << 31) /* not part of the common stencil */
+#define BATCH 7          /* entries of the common stencil whose loads are in flight together */
 
 template <class V>
 struct Stencil {
@@ -29,7 +29,7 @@ struct Stencil {
   int               split;
   Entry<V>         *entry; /* and in shared memory */
   int              *start;
-  unsigned         *has; /* of each stencil, which entries of the common one, or OTHER */
+  unsigned         *has; /* for each stencil the entries of the common one that it has, or OTHER */
   GPUKSPCommon      common;
   GPUKSPWindows     windows;
 
@@ -78,7 +78,7 @@ struct Stencil {
     return split > 1;
   }
 
-  /* What the row has of the common stencil */
+  /* The row's part of the common stencil */
   template <bool WINDOWS, class G>
   __device__ __forceinline__ double common_part(const G &x, int row, unsigned bits) const
   {
@@ -100,7 +100,7 @@ struct Stencil {
     return sum;
   }
 
-  /* All of any stencil, or every split-th entry */
+  /* Any stencil: all of its entries, or every split-th */
   template <bool WINDOWS, class G>
   __device__ __forceinline__ double whole(const G &x, int row, int which, int part) const
   {
@@ -150,7 +150,7 @@ struct Stencil {
     }
   }
 
-  /* The rows of a thread in a chunk, as those of diagonals */
+  /* The rows of a thread in a chunk, as in persistent_dia.cu */
   typedef int Ahead;
 
   __device__ __forceinline__ Ahead ahead(int row, bool in) const
@@ -172,7 +172,7 @@ struct Stencil {
   }
 };
 
-/* The stencil of the most entries, for those that are parts of it; of 0 entries where there is none */
+/* The stencil with the most entries, which others are parts of; with 0 entries if there is none */
 PetscErrorCode GPUKSPPersistentCommon(const GPUCSRStorage *A, GPUKSPCommon *common, GPUCSRStream stream)
 {
   const size_t bytes = GPUCSRTypeSize(A->array[STENCIL_VAL].type);
@@ -201,7 +201,7 @@ PetscErrorCode GPUKSPPersistentCommon(const GPUCSRStorage *A, GPUKSPCommon *comm
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* d[row] the same in all rows of a stencil? One by one into table; *differ where not */
+/* Is d[row] the same in all rows of a stencil? A first pass writes each d[row] to its stencil's entry of table; a second, with check, sets *differ if a row disagrees */
 __global__ void diagonals_kernel(int m, const uint16_t *id, const double *d, double *table, int *differ, int check)
 {
   const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
@@ -211,7 +211,7 @@ __global__ void diagonals_kernel(int m, const uint16_t *id, const double *d, dou
   else if (table[id[i]] != d[i]) *differ = 1;
 }
 
-/* Is the diagonal of a preconditioner that of the stencils, so that no vector of it need be read? table: room for GPUKSP_STENCILS and a number */
+/* Is the preconditioner's diagonal constant on each stencil, so that it need not be read as a vector? table: room for GPUKSP_STENCILS numbers and a flag */
 PetscErrorCode GPUKSPPersistentDiagonals(const GPUCSRStorage *A, const double *d, double *table, GPUKSPDiagonals *same, GPUCSRStream s)
 {
   int differ = 0, *flag = (int *)(table + GPUKSP_STENCILS);

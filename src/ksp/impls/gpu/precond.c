@@ -1,14 +1,14 @@
 /*
-  What the solvers take from the PC, so that PETSc is not asked in each iteration. A preconditioner is a row of the list below. What it does to a vector is found by applying it to
-  unit vectors once, and kept until the PC, or the matrix that it is made from, is another one.
+  Preconditioners that the solvers apply without PETSc. Each is a row of the list below. Its diagonal or its blocks are found by applying the PC to unit vectors once, and kept until the PC or its
+  matrix changes.
 
-  One that is the device's own work (a cycle of multigrid, triangular solves) is a row of kind GPUKSP_PC_APART with its own apply(): graphs have it inside.
+  A preconditioner that the device applies by itself (a multigrid cycle, triangular solves) is a row of kind GPUKSP_PC_APART with its own apply(), which graphs record.
 */
 #include "gpukspimpl.h"
 #include "../../pc/impls/blocks/pcblocks.h"
 #include "../../pc/impls/mg/cycle.h"
 
-/* Blocks of the largest size that a step multiplies with */
+/* Largest block size that a step can multiply with */
 #define LARGEST_BLOCK 8
 
 static PetscErrorCode Always(PC pc, PetscInt *bs, PetscInt *variant, PetscBool *yes)
@@ -66,7 +66,7 @@ static PetscErrorCode AcceptBlocks(PC pc, PetscInt *bs, PetscInt *variant, Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Applied to ones it shows its diagonal, */
+/* The PC applied to a vector of ones gives its diagonal, */
 static PetscErrorCode ReadDiagonal(KSP ksp, KSP_GPU *k, Vec unit, Vec diagonal)
 {
   const PetscScalar *d;
@@ -80,7 +80,7 @@ static PetscErrorCode ReadDiagonal(KSP ksp, KSP_GPU *k, Vec unit, Vec diagonal)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* and to the unit vectors of all blocks at once, the columns of its blocks */
+/* and applied to a unit vector of every block at once, a column of its blocks */
 static PetscErrorCode ReadBlocks(KSP ksp, KSP_GPU *k, Vec unit, Vec column, double rows[])
 {
   const PetscInt     bs = k->pc.bs;
@@ -101,13 +101,13 @@ static PetscErrorCode ReadBlocks(KSP ksp, KSP_GPU *k, Vec unit, Vec column, doub
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Bytes of its numbers: so many a row, and room for those of other ranks' rows; some, since that there are any decides how often a kernel meets those of other ranks */
+/* Bytes of the preconditioner's numbers, with room for those of halo rows. Never 0, since a kernel synchronises the ranks more often if there are any numbers, and all ranks must agree */
 static size_t NumbersBytes(const KSP_GPU *k)
 {
   return sizeof(double) * PetscMax(PetscMax(1, (size_t)k->n * (size_t)(k->pc.row->kind == GPUKSP_PC_APART ? k->pc.bs : 1)), GPUKSPLength(k));
 }
 
-/* What was made for it goes, whether it worked or not */
+/* Frees the temporaries, whether it worked or not */
 static PetscErrorCode MakeNumbers(KSP ksp, KSP_GPU *k)
 {
   const PetscBool blocks = (PetscBool)(k->pc.row->kind == GPUKSP_PC_APART);
@@ -141,7 +141,7 @@ static PetscErrorCode ApplyBlocks(KSP_GPU *k, const double *r, double *z, PetscB
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A cycle of multigrid whose levels are all on the device of the solve */
+/* A multigrid cycle with all levels on the device of the solve */
 static PetscErrorCode AcceptCycle(PC pc, PetscInt *bs, PetscInt *variant, PetscBool *yes)
 {
   GPUMGCycle *c;
@@ -172,13 +172,13 @@ static PetscErrorCode ApplyCycle(KSP_GPU *k, const double *r, double *z, PetscBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The factor whose solves are all that the PC does; NULL: it has none, or does more */
+/* The factor, if the PC does nothing but solves with it; otherwise NULL */
 static PetscErrorCode FactorOf(PC pc, Mat *F)
 {
   PetscBool blocks;
 
   PetscFunctionBegin;
-  PetscCall(PCSetUp(pc)); /* KSPSetUp() has not done it where the PC has got another type since */
+  PetscCall(PCSetUp(pc)); /* needed if the PC changed its type after KSPSetUp() */
   PetscCall(PCSetUpOnBlocks(pc));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)pc, &blocks, PCBJACOBI, PCASM, ""));
   if (blocks) PetscCall(PCBlocksFactor_Private(pc, F));
@@ -220,7 +220,7 @@ static PetscErrorCode ApplyFactor(KSP_GPU *k, const double *r, double *z, PetscB
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Has what is applied between steps done so without trouble? */
+/* Has the preconditioner between steps been applied without errors? */
 PetscErrorCode GPUKSPPCCheck(KSP_GPU *k)
 {
   PetscFunctionBegin;
@@ -228,7 +228,7 @@ PetscErrorCode GPUKSPPCCheck(KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* type, where it is applied, are its numbers so many a row, may a graph with it be kept, accept(), make(), apply(). The first that serves is taken */
+/* type, where it is applied, rows, lasting, accept(), make(), apply() (see GPUKSPPC). The first that accepts the PC is taken */
 static const GPUKSPPC list[] = {
   {PCNONE,     GPUKSP_PC_NONE,     PETSC_TRUE,  PETSC_TRUE,  Always,            NULL,        NULL       },
   {PCJACOBI,   GPUKSP_PC_DIAGONAL, PETSC_TRUE,  PETSC_TRUE,  AcceptJacobi,      MakeNumbers, NULL       },
@@ -245,7 +245,7 @@ static const GPUKSPPC list[] = {
 };
 static const GPUKSPPC any = {NULL, GPUKSP_PC_ANY, PETSC_FALSE, PETSC_FALSE, Always, NULL, NULL};
 
-/* Which row is that of the PC of this solve? */
+/* Finds the row of this solve's PC */
 PetscErrorCode GPUKSPPCFind(KSP ksp, KSP_GPU *k)
 {
   PetscBool yes;
@@ -279,7 +279,7 @@ static PetscErrorCode Key(KSP ksp, KSP_GPU *k, GPUKSPPCKey *key)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Before GPUKSPPCMake() of several processes, which is collective where numbers are stale and so must be done by all or none: room for them on this one */
+/* GPUKSPPCMake() is collective if its numbers are stale, so all processes must call it or none. This allocates their memory beforehand, on each process by itself */
 PetscErrorCode GPUKSPPCReserve(KSP ksp, KSP_GPU *k, PetscBool *stale)
 {
   GPUKSPPCKey key;
@@ -303,14 +303,14 @@ PetscErrorCode GPUKSPPCMake(KSP ksp, KSP_GPU *k)
   if (!k->pc.row->make) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Key(ksp, k, &key));
   if (k->numbers.p && GPUKSPSame(key, k->numberskey) && (k->pc.kind != GPUKSP_PC_DIAGONAL || k->numbers.bytes >= sizeof(double) * GPUKSPLength(k))) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscMemzero(&k->numberskey, sizeof(k->numberskey))); /* until it is here */
+  PetscCall(PetscMemzero(&k->numberskey, sizeof(k->numberskey))); /* until the new ones are there */
   PetscCall((*k->pc.row->make)(ksp, k));
   k->numberskey = key;
   k->nnumbers++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The diagonal as a vector of PETSc's, for the host loop; none where it is not one */
+/* The diagonal as a PETSc vector, for the host loop; NULL if the preconditioner is no diagonal */
 PetscErrorCode GPUKSPPCDiagonal(KSP ksp, KSP_GPU *k)
 {
   GPUKSPPCKey    key;
@@ -339,7 +339,7 @@ PetscErrorCode GPUKSPPCDiagonal(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The largest eigenvalue of the preconditioned operator, as KSPCHEBYSHEV estimates it, from a few iterations of GMRES; 0 where none is positive */
+/* The largest eigenvalue of the preconditioned operator, estimated as KSPCHEBYSHEV does from a few iterations of GMRES; 0 if none is positive */
 static PetscErrorCode Largest(KSP ksp, PetscReal *most)
 {
   KSP                gmres;
@@ -376,7 +376,7 @@ static PetscErrorCode Largest(KSP ksp, PetscReal *most)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The eigenvalues that a polynomial is made for: those that were given, or 0.1 and 1.1 times the largest. Not found: the operator has no positive one, and no polynomial */
+/* The polynomial's eigenvalues: those given, or 0.1 and 1.1 times the largest. Not found: no eigenvalue is positive, so there is no polynomial */
 PetscErrorCode GPUKSPPCEigenvalues(KSP ksp, KSP_GPU *k, PetscBool *found)
 {
   GPUKSPEigenvaluesKey key;

@@ -4,11 +4,11 @@
 #include "peers.cuh"
 
 struct Preconditioner {
-  Rows            d;     /* the diagonal, where there is one */
-  const double   *block; /* rows of the diagonal blocks, whole; a block of rows holds whole ones */
+  Rows            d;     /* the diagonal, if any */
+  const double   *block; /* rows of the diagonal blocks, in global memory; ranges of rows do not cut them */
   int             diagonal, bs, first;
-  const uint16_t *id;    /* where the diagonal of a row is that of its stencil: which of these it has; no row of d is read then */
-  const double   *table; /* in shared memory, and one over it; else NULL */
+  const uint16_t *id;    /* stencil of each row, if the diagonal is constant on stencils; d is then not read */
+  const double   *table; /* in shared memory: diagonals of the stencils and their inverses; otherwise NULL */
   int             tables;
 
   __device__ __forceinline__ double entry(int i) const
@@ -21,7 +21,7 @@ struct Preconditioner {
     return diagonal ? entry(i) * r : r;
   }
 
-  /* The diagonals of stencils into shared memory, which the shape has room for: before any vector takes what is left */
+  /* Copies the diagonals of stencils to shared memory, before vectors take the rest; the shape has reserved the room */
   __device__ __forceinline__ void tabulate(const GPUKSPDiagonals &same, Pool &pool)
   {
     if (!diagonal || !same.table) return;
@@ -39,7 +39,7 @@ struct Preconditioner {
     __syncthreads();
   }
 
-  /* The block's part of a diagonal that differs from row to row */
+  /* Takes the block's part of a diagonal that is not constant on stencils */
   __device__ __forceinline__ void settle(const double *whole, Pool &pool, int rows)
   {
     if (table) return;
@@ -78,7 +78,7 @@ struct From {
   }
 };
 
-/* z = a Chebyshev polynomial in A of r, whose rows the thread that has written them takes. A function of its own, which the solve without it must not make room for */
+/* z = a Chebyshev polynomial in A, applied to r; each thread takes the rows that it wrote. It is not inlined, so that a solve without it needs no registers for it */
 struct Polynomial {
   double *now, *next, *left, *z;
   double  emin, emax;
@@ -107,7 +107,7 @@ __device__ __noinline__ unsigned chebyshev(const M &A, Polynomial v, const Preco
       next[first + i] = step;
       z[i]            = k ? z[i] + step : step;
     }
-    { /* others still read it */
+    { /* other blocks still read it */
       double *const old = now;
 
       now  = next;
@@ -121,7 +121,7 @@ __device__ __noinline__ unsigned chebyshev(const M &A, Polynomial v, const Preco
 template <class M, class R, class O, class V>
 __device__ __forceinline__ void polynomial(const M &A, const GPUKSPVectors &v, const Preconditioner &pc, R &grid, const O &others, int first, int rows, double *scratch, const V &r)
 {
-  const M copy = A; /* whose address the function takes: that of the kernel's own would keep it out of registers */
+  const M copy = A; /* the function takes its address; taking that of A would keep A out of registers */
 
   FOR_ROWS(i) v.c2[first + i] = r[i];
   grid.epoch                  = chebyshev(copy, {v.c0, v.c1, v.c2 + first, v.z + first, v.emin, v.emax, v.degree}, pc, grid, others, first, rows, scratch);

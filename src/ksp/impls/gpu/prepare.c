@@ -1,31 +1,31 @@
 /*
-  What a solve needs before it can run: the operator on a device, a path, and what that path works with. What was made for the solve before is kept as long as its key (gpukspimpl.h) says so.
+  Preparation of a solve: the operator on a device, the choice of a path, and the data of that path. Data of an earlier solve are reused while their key (gpukspimpl.h) is the same.
 */
 #include "gpukspimpl.h"
 
-/* Entries of a row that a persistent kernel takes without being asked to: at most 32 threads share it, and all others wait for them */
+/* Longest row for which auto takes a persistent kernel: at most 32 threads share a row, and all others wait for them */
 #define LONGEST_ROW 4096
 
-/* Entries of a matrix beyond which BiCGStab is a graph */
+/* With more entries than this, auto solves BiCGStab by a graph */
 #define MOST_GATHERED 8e6
 
-/* What a persistent kernel spares of each iteration against a graph of kernels, measured on an H200, in bytes that it could move meanwhile */
+/* Time that a persistent kernel saves an iteration over a graph of kernels, measured on an H200, expressed in bytes moved meanwhile */
 #define SPARED 35e6
 
-/* Entries of the residual history that the device keeps at most */
+/* Most entries of the residual history on the device */
 #define HISTORY 1000000
 
 /* ---- processes ---- */
 
 typedef enum {
   GOES_ON,
-  NO_DEVICE, /* PETSc's method is to solve */
+  NO_DEVICE, /* fall back to PETSc's method */
   IN_ERROR
 } Outcome;
 
 /*
-  How each process fared by itself, made known to all: those that wait for another in the solve must not wait for one that is not there. ok: all go on. The message of the first process that fared worst is all
-  processes'; where it is an error, so is the error.
+  Agrees on the outcome of something that each process has tried by itself, since processes that go on must not wait for one that failed. ok: all go on. If not, all get the message of the first
+  process with the worst outcome, and its error if it is one.
 */
 static PetscErrorCode Together(KSP ksp, Outcome mine, PetscErrorCode ierr, const char message[], PetscBool *ok, char why[], size_t len)
 {
@@ -52,14 +52,14 @@ static PetscErrorCode Together(KSP ksp, Outcome mine, PetscErrorCode ierr, const
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What the device has no room for, or cannot do, is PETSc's, as for a matrix; unless the device was insisted on */
+/* If the device has too little memory or fails, PETSc's method solves; with -mat_gpucsr_backend cuda it is an error */
 static Outcome OutcomeOf(const KSP_GPU *k, PetscErrorCode ierr)
 {
   if (!ierr) return GOES_ON;
   return (ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU) && !k->op.required ? NO_DEVICE : IN_ERROR;
 }
 
-/* The outcome of something that each process has tried by itself; ok: it worked on all of them */
+/* The same for an error code. ok: it worked on all processes */
 PetscErrorCode GPUKSPTogether(KSP ksp, const KSP_GPU *k, PetscErrorCode ierr, const char message[], PetscBool *ok, char why[], size_t len)
 {
   PetscFunctionBegin;
@@ -67,7 +67,7 @@ PetscErrorCode GPUKSPTogether(KSP ksp, const KSP_GPU *k, PetscErrorCode ierr, co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The one process' matrix, or the diagonal block, ready on a device; why says what is missing where it is not */
+/* The matrix of one process, or the diagonal block, on a device; if that fails, why says what is missing */
 PetscErrorCode GPUKSPOperator(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
 {
   Mat            A, block;
@@ -114,7 +114,7 @@ PetscErrorCode GPUKSPOperator(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], si
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---- the choice, which computes nothing ---- */
+/* ---- the choice of a path, which computes nothing ---- */
 
 static PetscErrorCode Live(KSP ksp, KSP_GPU *k)
 {
@@ -123,13 +123,13 @@ static PetscErrorCode Live(KSP ksp, KSP_GPU *k)
   for (PetscInt q = 0; q < ksp->numbermonitors; q++) {
     void (*f)(void) = (void (*)(void))ksp->monitor[q];
 
-    /* these look at nothing but the norm they are given */
+    /* these monitors read nothing but the norm they are given */
     if (f != (void (*)(void))KSPMonitorResidual && f != (void (*)(void))KSPMonitorResidualShort && f != (void (*)(void))KSPMonitorResidualDrawLG) k->live = PETSC_TRUE;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Why several processes need the host loop; empty: they solve together. All come to the same end */
+/* Why several processes need the host loop; empty: they solve together. The answer is the same on all */
 static PetscErrorCode WhyNotPeers(KSP ksp, KSP_GPU *k, PetscMPIInt size, char why[], size_t len)
 {
   const char *what = size > GPUKSP_PEERS                   ? "there are too many"
@@ -153,7 +153,7 @@ static PetscErrorCode WhyNotPeers(KSP ksp, KSP_GPU *k, PetscMPIInt size, char wh
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Why only the host loop can solve this; NULL: others can. Where it does, the PC may have to be applied by PETSc, whatever it is */
+/* Why only the host loop can solve this; NULL: other paths can too. In the host loop PETSc may have to apply the PC, whatever its type */
 static PetscErrorCode WhyHostLoop(KSP ksp, KSP_GPU *k, char text[], size_t len, const char **why)
 {
   Mat          A;
@@ -181,8 +181,8 @@ static PetscErrorCode WhyHostLoop(KSP ksp, KSP_GPU *k, char text[], size_t len, 
 }
 
 /*
-  A persistent BiCGStab puts its directions together from three and two vectors at each entry; the graph writes them first. Measured on an H200: as fast at 7 million entries (27 points 64^3, 7 points 100^3), the
-  graph 1.05 (convection 128^3), 1.2 (7 points, lognormal, 128^3) and 1.3 to 1.4 times as fast (27 points 96^3 and 128^3) beyond
+  A persistent BiCGStab computes its directions from three and two vectors at each entry; the graph writes them first. Measured on an H200: equally fast at 7 million entries (27 points 64^3, 7 points
+  100^3). Beyond, the graph is 1.05 (convection 128^3), 1.2 (7 points, lognormal, 128^3) and 1.3 to 1.4 times as fast (27 points 96^3 and 128^3)
 */
 static PetscBool GatherIsDear(const KSP_GPU *k)
 {
@@ -240,7 +240,7 @@ static PetscErrorCode PrepareGraph(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* In single precision, unless there is no room for rounded values */
+/* Single precision, unless there is no memory for rounded values */
 static PetscErrorCode PrepareRefinement(KSP ksp, KSP_GPU *k)
 {
   GPUCSRAttempt  attempt;
@@ -258,7 +258,7 @@ static PetscErrorCode PrepareRefinement(KSP ksp, KSP_GPU *k)
 
 #if defined(GPUCSR_HAVE_CUDA)
 
-/* Bytes of the matrix in a format; infinity where it cannot be, or takes far too much */
+/* Bytes of the matrix in a format; infinity if the format cannot hold it, or takes far too much memory */
 static PetscErrorCode BytesIn(KSP_GPU *k, const GPUKSPFormat *f, const GPUCSRFormat *format, double least, double *bytes)
 {
   const GPUCSRPlan *P = k->op.plan;
@@ -274,7 +274,7 @@ static PetscErrorCode BytesIn(KSP_GPU *k, const GPUKSPFormat *f, const GPUCSRFor
   if (!can || format == P->A.format) PetscFunctionReturn(PETSC_SUCCESS);
   if ((f->needs == GPUKSP_NEEDS_STENCILS && P->features.stencils <= 0) || (f->needs == GPUKSP_NEEDS_SAMPLE && !P->features.sampled)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall((*format->ops->estimate)(&P->features, format->variant, &extent));
-  if (format->ops->measure && f->needs == GPUKSP_NEEDS_SAMPLE && 8.0 * (double)extent.stored < least && !(k->copy.built && k->copy.A.format == format)) { /* the features have seen a sample */
+  if (format->ops->measure && f->needs == GPUKSP_NEEDS_SAMPLE && 8.0 * (double)extent.stored < least && !(k->copy.built && k->copy.A.format == format)) { /* the features have only seen a sample */
     PetscCall(MatGPUCSROperatorSource_Private(&k->op, &s));
     PetscCall((*format->ops->measure)(&s, format->variant, &extent));
   }
@@ -286,9 +286,9 @@ static PetscErrorCode BytesIn(KSP_GPU *k, const GPUKSPFormat *f, const GPUCSRFor
 }
 
 /*
-  The format that a persistent kernel should multiply with, NULL: that of the plan. A choice that is best for products need not be best here: an iteration launches
-  nothing, and its product costs what it reads. So: of the formats of the list, the one of the fewest bytes, if that is a tenth less than the plan's, or if the plan's is none of
-  them and has at most SPARED bytes less. A format or kernel that was asked for stays, if it is one of them.
+  The format for a persistent kernel's product; NULL: that of the plan. The best format for separate products need not be best here: an iteration launches nothing, and its product costs the bytes
+  that it reads. So take the format of the list with the fewest bytes, if that is a tenth less than the plan's. If the plan's format is not in the list, take it if the plan's has at most SPARED bytes
+  less. A format or kernel that the user asked for stays, if it is in the list.
 */
 static PetscErrorCode Better(KSP_GPU *k, PetscBool takes)
 {
@@ -315,7 +315,7 @@ static PetscErrorCode Better(KSP_GPU *k, PetscBool takes)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The matrix in that format, besides the plan; unless its values have become others since the features were taken, and it cannot hold them */
+/* A copy of the matrix in that format, besides the plan. held: false if the values have changed since the features were computed, and the format cannot hold them */
 static PetscErrorCode Copy(KSP_GPU *k, PetscBool *held)
 {
   const GPUCSRPlan   *P    = k->op.plan;
@@ -329,7 +329,7 @@ static PetscErrorCode Copy(KSP_GPU *k, PetscBool *held)
   if (!same || k->copyvalues != k->op.version.values) {
     PetscCall(MatGPUCSROperatorSource_Private(&k->op, &s));
     PetscCall(PetscStrncpy(q.format, k->better->name, sizeof(q.format)));
-    k->copyvalues = 0; /* until they are there */
+    k->copyvalues = 0; /* until the new ones are there */
     if (same) PetscCall(GPUCSRPlanRefresh(&k->copy, &s, NULL, &same));
     if (!same && GPUKSPFormatIsTable(k->better)) {
       GPUCSRFeatures f = P->features;
@@ -346,7 +346,7 @@ static PetscErrorCode Copy(KSP_GPU *k, PetscBool *held)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Of stencils: the most common one, and the diagonals of the preconditioner */
+/* For stencils: the most common one, and the diagonals of the preconditioner */
 static PetscErrorCode Tables(KSP_GPU *k)
 {
   const PetscBool       diagonal = (PetscBool)(k->pc.kind == GPUKSP_PC_DIAGONAL);
@@ -362,7 +362,7 @@ static PetscErrorCode Tables(KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Blocks and their rows, which start where slices and blocks of the preconditioner do */
+/* Blocks and their rows; no block cuts a slice or a block of the preconditioner */
 static PetscErrorCode Shape(KSP_GPU *k, PetscBool *possible)
 {
   const GPUKSPShapeKey key = {k->op.version, k->S->array[0].data, k->pc.row, k->method, k->pc.bs, k->degree, k->halo, k->peers.on ? k->peers.made : 0};
@@ -387,7 +387,7 @@ static PetscErrorCode Shape(KSP_GPU *k, PetscBool *possible)
 }
 #endif
 
-/* possible: it can be had; where not, what graphs need is there, and k->why tells */
+/* possible: false if a graph must solve; its data are then ready, and k->why says why */
 static PetscErrorCode PreparePersistent(KSP ksp, KSP_GPU *k, PetscBool *possible)
 {
   PetscFunctionBegin;
@@ -414,7 +414,7 @@ static PetscErrorCode PreparePersistent(KSP ksp, KSP_GPU *k, PetscBool *possible
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Of several ranks that solve together, each its part; where one cannot, all go by the host loop */
+/* For several ranks that solve together, each prepares its part. If one cannot, all use the host loop */
 static PetscErrorCode PreparePeers(KSP ksp, KSP_GPU *k)
 {
   GPUCSRAttempt  attempt;
@@ -424,12 +424,12 @@ static PetscErrorCode PreparePeers(KSP ksp, KSP_GPU *k)
   char           why[256];
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRAttemptBegin(&attempt)); /* what each does by itself, */
+  PetscCall(GPUCSRAttemptBegin(&attempt)); /* what each rank does by itself, */
   ierr = GPUKSPPeersLists(ksp, k);
   if (!ierr) ierr = GPUKSPPCReserve(ksp, k, &stale);
   PetscCall(GPUCSRAttemptEnd(&attempt));
   PetscCall(GPUKSPTogether(ksp, k, ierr, attempt.message, &k->peers.on, why, sizeof(why)));
-  if (k->peers.on) { /* and what all do, or none: the PC is asked for its numbers */
+  if (k->peers.on) { /* and then what is collective: taking the PC's numbers */
     any = stale;
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
     if (any) PetscCall(PetscMemzero(&k->numberskey, sizeof(k->numberskey)));
@@ -453,7 +453,7 @@ static PetscErrorCode PreparePeers(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Residual norms that PETSc is told of when the solve is over; where somebody looks at each iteration, the host tells each as it comes */
+/* Device memory for residual norms, which PETSc gets after the solve. If a monitor or test reads each iteration, the host passes each norm on at once */
 static PetscErrorCode PrepareHistory(KSP ksp, KSP_GPU *k)
 {
   PetscFunctionBegin;
@@ -462,7 +462,7 @@ static PetscErrorCode PrepareHistory(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All of it. possible: the type can solve this; where not, k->why tells */
+/* Prepares all of it. possible: this type can solve; if not, k->why says why */
 static PetscErrorCode PrepareSolve(KSP ksp, KSP_GPU *k, PetscBool *possible)
 {
   PetscFunctionBegin;
@@ -495,8 +495,8 @@ static PetscErrorCode PrepareSolve(KSP ksp, KSP_GPU *k, PetscBool *possible)
 }
 
 /*
-  The solve made ready, on all processes or on none. What may fail on one process alone, memory, comes first where there are several: what follows waits for all. On one process all of it may
-  fail, and is left to PETSc.
+  Prepares the solve, on all processes or on none. With several processes allocations come first, because they may fail on one process alone and what follows is collective. On one process any of it
+  may fail; PETSc's method then solves.
 */
 PetscErrorCode GPUKSPPrepare(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
 {

@@ -1,8 +1,8 @@
 #pragma once
 
 /*
-  What the products of a persistent kernel are made of. That of a format, in its file, is a struct F<V> with values V: product() calls f(row in the block, sum) for each row of a block, by the thread
-  that has the sum; settle() brings what it keeps in shared memory, of() makes it for a kernel.
+  Building blocks for the products of a persistent kernel. A format's product, in its own file, is a struct F<V> with values V. product() calls f(row in the block, sum) for each row of a block, in the
+  thread that has the sum. settle() loads what it keeps in shared memory. of() makes it for a kernel.
 */
 #include "persistent.cuh"
 
@@ -10,7 +10,7 @@
 #define WARPS   (THREADS / 32)
 #define AHEAD   8 /* entries of a row in flight */
 
-/* ---- matrix entries: read once an iteration, and kept in the last-level cache between iterations only where all of them fit ---- */
+/* ---- matrix entries: read once an iteration, and kept in the last-level cache between iterations only if all of them fit ---- */
 
 __device__ __forceinline__ unsigned long long entry_policy(int keep)
 {
@@ -41,10 +41,10 @@ ENTRY(float, "f32", "=f")
 ENTRY(double, "f64", "=d")
 
 /*
-  ---- what A is multiplied with: a vector, or one that is a sum of others and is put together where it is read ----
+  ---- the vector that A multiplies: stored, or computed where it is read as a sum of other vectors ----
 
-  The latter saves a grid-wide reduction: the parts are there before the sums that say how much of each to take. Other blocks have written them in this
-  kernel: plain loads, which the reductions keep from being stale.
+  Computing it saves a grid-wide reduction, because the summands are complete before their coefficients. Other blocks have written them in this kernel, so plain loads are used; the reductions keep
+  these from being stale.
 */
 
 struct Vector {
@@ -57,7 +57,7 @@ struct Vector {
   }
 };
 
-/* No vector: which columns the rows of a thread have */
+/* No vector: records the columns of a thread's rows */
 struct Reach {
   static const int ahead = AHEAD;
   int             *lo, *hi;
@@ -82,7 +82,7 @@ struct Direction {
   }
 };
 
-/* Those of BiCGStab; d is the diagonal of a preconditioner from the right, or NULL */
+/* The directions of BiCGStab; d is the diagonal of a right preconditioner, or NULL */
 struct BCGSWhole {
   static const int ahead = AHEAD / 2;
   const double    *r, *v, *p, *d;
@@ -109,7 +109,7 @@ struct BCGSHalf {
   }
 };
 
-/* ---- a vector of the block's rows, the first of them in shared memory ---- */
+/* ---- a vector of the block's rows, as many as fit in shared memory ---- */
 
 struct Rows {
   double *nearby, *far;
@@ -146,7 +146,7 @@ struct Pool {
     left -= pad;
   }
 
-  /* What is known to fit */
+  /* A vector that is known to fit */
   template <class T>
   __device__ __forceinline__ T *take(int count)
   {
@@ -158,7 +158,7 @@ struct Pool {
   }
 };
 
-/* The sum of what so many neighbouring warps have, in the first of them */
+/* The sum of the parts of neighbouring warps, in the first of them */
 __device__ __forceinline__ double add_parts(double sum, int warps, int part, double *scratch)
 {
   scratch[threadIdx.x] = sum;
@@ -168,18 +168,18 @@ __device__ __forceinline__ double add_parts(double sum, int warps, int part, dou
   return sum;
 }
 
-/* Does it all stay in the last-level cache between iterations? entry: bytes of one */
+/* Does the matrix stay in the last-level cache between iterations? entry: bytes of an entry */
 static inline int fits(const GPUCSRStorage *A, size_t entry)
 {
   return (double)A->stored * (double)entry + 8.0 * 4.0 * (double)A->m < 0.9 * (double)A->dev->props.l2;
 }
 
-/* The loops over the rows of a block: a kernel says which, int rows, and how many of a thread are read together, int GROUP */
+/* Loops over the rows of a block. The kernel defines int rows, and int GROUP, the number of a thread's rows that are read together */
 #define FOR_ROWS(i) for (int i = threadIdx.x; i < rows; i += THREADS)
 
 /* The loops of an iteration: several rows of a thread are read before the first is written, so that their loads are in flight together */
 #define FOR_GROUPS(g)      for (int g = threadIdx.x; g < rows; g += GROUP * THREADS)
 #define FOR_GROUPS_BACK(g) for (int g = (rows + GROUP * THREADS - 1) / (GROUP * THREADS) * (GROUP * THREADS) - GROUP * THREADS + threadIdx.x; g >= 0; g -= GROUP * THREADS)
 #define FOR_GROUP(g, u, i) _Pragma("unroll") for (int u = 0, i = g; u < GROUP; u++, i += THREADS) if (i < rows)
-/* To read, without branches that would keep the loads apart: the last row again where there are no more */
+/* For reading: past the end it repeats the last row, since branches would separate the loads */
 #define FOR_GROUP_READ(g, u, i) _Pragma("unroll") for (int u = 0, i = min(g, rows - 1); u < GROUP; u++, i = min(g + u * THREADS, rows - 1))

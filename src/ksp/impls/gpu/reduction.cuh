@@ -1,15 +1,14 @@
 #pragma once
 
 /*
-  Grid-wide reductions: sums over all blocks of a persistent kernel, and what they wrote made visible.
+  Grid-wide reductions: sums over all blocks of a persistent kernel, which also make the blocks' writes visible to each other.
 
-  Each block publishes its part of up to five sums, and reads those of all others. The flag that says that a part has arrived travels inside it, a half of the number with a half of a word
-  each, so that no fence and no second round trip is needed. All blocks add up the same parts in the same order, so that all take the same decisions, and two runs give the same bits. Where
-  vectors must have become visible too, a fence goes before publishing, and behind reading. Small matrices are solved by one cluster, whose blocks write each other's shared memory and
-  wait in hardware.
+  Each block publishes its part of up to five sums, and reads the parts of all others. The flag of a part's arrival travels inside it: each half of the number shares a word with a half of the flag.
+  So no fence and no second round trip is needed. All blocks add up the same parts in the same order, so that all take the same decisions, and two runs give the same bits. If vectors must become
+  visible too, a fence precedes publishing and follows reading. Small matrices are solved by one cluster, whose blocks write each other's shared memory and wait in hardware.
 
-  Where a solve is a launch on each of several ranks, its grid is all of theirs: a block publishes its part into every rank's memory, and each rank adds up the same parts in the same
-  order. It costs one trip from device to device more. Who waits too long (peer.h) gives up: all sums are then no numbers from there on, with which the rules end the solve.
+  If a solve is a launch on each of several ranks, its grid is the union of theirs: a block publishes its part into every rank's memory, and each rank adds up the same parts in the same order. That
+  costs one more trip between devices. A block that waits too long (peer.h) gives up: from then on all its sums are NaN, and the rules end the solve.
 */
 #include "../../../sys/peer.cuh"
 #include "products.cuh"
@@ -21,7 +20,7 @@ __device__ __forceinline__ double warp_sum(double v)
   return v;
 }
 
-/* Sums over a warp of N numbers at once: lanes share the work, and which() says whose sum a lane has come to have */
+/* N sums over a warp at once: lanes share the work, and which() says which sum a lane ends up with */
 template <int N>
 struct WarpSums {
   static constexpr int wide = N <= 1 ? 1 : N <= 2 ? 2 : N <= 4 ? 4 : 8;
@@ -53,7 +52,7 @@ struct WarpSums {
   }
 };
 
-/* What was written before by anybody in the block can be read by whoever sees what is published after */
+/* Earlier writes of all threads of the block are visible to whoever sees what is published afterwards */
 __device__ __forceinline__ void fence()
 {
   asm volatile("fence.acq_rel.gpu;" ::: "memory");
@@ -66,7 +65,7 @@ __device__ __forceinline__ void publish(ulonglong2 *slot, double v, unsigned epo
   asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(slot), "l"(flag | (bits & 0xffffffffull)), "l"(flag | (bits >> 32)) : "memory");
 }
 
-/* The sum of what all blocks have published, each lane's share of it. Loads of AWAIT blocks are in flight together, and the warp stays together */
+/* Each lane's share of the sum of what all blocks have published. Loads of AWAIT blocks are in flight together, and the warp does not diverge */
 #define AWAIT 5
 
 __device__ __forceinline__ double await(const ulonglong2 *slots, int blocks, unsigned epoch)
@@ -97,10 +96,10 @@ __device__ __forceinline__ double await(const ulonglong2 *slots, int blocks, uns
 struct GridReduction {
   ulonglong2 *slots; /* NULL: all blocks are one cluster */
   unsigned    epoch;
-  double     *part, *all; /* shared: of each warp, and of each block of a cluster, twice */
-  double     *total;      /* and of all, twice: those of the reduction before stay */
+  double     *part, *all; /* shared: parts of each warp, and of each block of a cluster, two sets */
+  double     *total;      /* and the totals, two sets: those of the previous reduction stay valid */
 
-  /* Those of a sum */
+  /* The slots of a sum */
   __device__ __forceinline__ ulonglong2 *of(int sum) const
   {
     return slots + (size_t)sum * gridDim.x;
@@ -126,15 +125,15 @@ struct GridReduction {
   }
 };
 
-/* What a block knows of other ranks, in its shared memory: registers are for products */
+/* What a block knows of other ranks. It is in shared memory, to leave the registers to products */
 struct PeerView {
   GPUKSPPeers o;
   ulonglong2 *here;    /* slots of this rank's blocks alone */
   int         first;   /* row of the block */
-  int         gone;    /* somebody of the block has given up */
+  int         gone;    /* a thread of the block has given up */
   int         ends[6]; /* see peers.cuh */
 
-  /* As await() above, for so long as this rank is ready to wait */
+  /* As await() above, with a limit on the wait */
   __device__ __forceinline__ double await(const ulonglong2 *slots, int blocks, unsigned epoch)
   {
     double       sum = 0;
@@ -166,17 +165,17 @@ struct PeerView {
 
 /* The blocks of the launches of all ranks */
 struct PeerReduction {
-  unsigned  epoch, here; /* of the next reduction; and of the next meeting of this rank's blocks alone */
+  unsigned  epoch, here; /* of the next reduction; and of the next barrier of this rank's blocks alone */
   double   *part, *total;
   PeerView *view;
 
-  /* In the memory of any rank */
+  /* Offset of a sum's slots, the same in the memory of every rank */
   __device__ __forceinline__ size_t of(int sum) const
   {
     return (size_t)sum * view->o.all;
   }
 
-  /* Each lane to a rank */
+  /* Each lane publishes to one rank */
   template <bool FENCE>
   __device__ __forceinline__ void publish_sum(size_t those, double sum) const
   {
@@ -199,7 +198,7 @@ struct PeerReduction {
   }
 };
 
-/* Into the same place of another block's shared memory */
+/* Writes to the same place in another block's shared memory */
 __device__ __forceinline__ void tell(double *to, int block, double v)
 {
 #if __CUDA_ARCH__ >= 900
@@ -210,7 +209,7 @@ __device__ __forceinline__ void tell(double *to, int block, double v)
 #endif
 }
 
-/* All threads of the cluster; what they wrote before arriving all may read after waiting */
+/* Called by all threads of the cluster. What they wrote before arriving, all may read after waiting */
 __device__ __forceinline__ void cluster_arrive()
 {
 #if __CUDA_ARCH__ >= 900
@@ -235,7 +234,7 @@ __device__ __forceinline__ bool in_cluster(const PeerReduction &)
   return false;
 }
 
-/* Of the blocks of a cluster, each lane's share */
+/* Each lane's share of the sum over the blocks of a cluster */
 template <int N, class F>
 __device__ __forceinline__ double cluster_sums(const GridReduction &m, double sum, F meanwhile)
 {
@@ -257,8 +256,8 @@ __device__ __forceinline__ double cluster_sums(const PeerReduction &, double sum
 }
 
 /*
-  v[k], summed over all threads of all blocks. A block is at most one reduction ahead of another, so two sets of slots do. With FENCE what any
-  thread wrote before can be read by all after. The first N warps add and wait; what the others do meanwhile costs nothing.
+  v[k], summed over all threads of all blocks. A block is at most one reduction ahead of another, so two sets of slots suffice. With FENCE all earlier writes of any thread are visible to all
+  afterwards. The first N warps add and wait; work of the other warps meanwhile is free.
 */
 template <int N, bool FENCE, class R, class F>
 __device__ __forceinline__ void grid_reduce(R &m, double (&v)[N], F meanwhile)
@@ -270,7 +269,7 @@ __device__ __forceinline__ void grid_reduce(R &m, double (&v)[N], F meanwhile)
     const int    k    = WarpSums<N>::which(lane);
     const double part = WarpSums<N>::sum(v, lane);
 
-    if (k < N) m.part[k * MOST_WARPS + warp] = part; /* the lanes that have it have the same */
+    if (k < N) m.part[k * MOST_WARPS + warp] = part; /* all lanes with sum k have the same number */
   }
   __syncthreads();
   if (warp < N) sum = warp_sum(lane < WARPS ? m.part[warp * MOST_WARPS + lane] : 0);
@@ -302,7 +301,7 @@ __device__ __forceinline__ void grid_reduce(R &m, double (&v)[N])
   grid_reduce<N, FENCE>(m, v, [] {});
 }
 
-/* What was written before by whom, of all ranks */
+/* A barrier: earlier writes of all blocks of all ranks are visible afterwards */
 template <class R>
 __device__ __forceinline__ void grid_sync(R &m)
 {
@@ -312,8 +311,8 @@ __device__ __forceinline__ void grid_sync(R &m)
 }
 
 /*
-  The same of this rank's blocks alone, in two halves: a block has come; and all have. Between two of these all ranks meet, so a block that needs not wait may go on. Nobody waits for ever: blocks may have given up
-  at different times, and then end without each other
+  A barrier of this rank's blocks alone, in two halves: arrive and wait. There is a reduction over all ranks between two of these barriers, so a block that needs nothing from the others may skip the
+  wait. Every wait has a limit, because blocks may give up at different times, and then end without each other
 */
 __device__ __forceinline__ void rank_arrive(const GridReduction &)
 {

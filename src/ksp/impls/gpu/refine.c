@@ -1,19 +1,19 @@
 /*
-  Single precision with residual replacement: the iterations of CG on vectors of their own, in single precision, and b - A x in double now and then. The rules are in rules.h, with the papers.
+  Single precision with residual replacement: CG iterates on its own vectors in single precision, and computes b - A x in double from time to time. The rules are in rules.h, with the papers.
 */
 #include "gpukspimpl.h"
 #include "../../../mat/impls/gpucsr/format/absent.h"
 #include "../../../mat/impls/gpucsr/format/bcsr.h"
 
-/* What a persistent kernel in double spares of each iteration against a graph in single precision, measured on an H200, in bytes that it could move meanwhile */
+/* Time that a persistent kernel in double saves an iteration over a graph in single precision, measured on an H200, expressed in bytes moved meanwhile */
 #define SPARED 20e6
 
-/* Bytes of vectors that an iteration of a persistent kernel moves beyond what stays in shared memory, and one in single precision in a graph, a row; and how many more of the latter there are */
+/* Bytes of vectors a row that an iteration moves: in a persistent kernel, beyond what stays in shared memory; in single precision, by a graph; and the factor of iterations that the latter takes */
 #define PERSISTENT_ROW 64.0
 #define SINGLE_ROW     56.0
 #define SINGLE_ITS     1.08
 
-/* Bytes of a matrix that has been laid out, be it made or not; single: with its values in that precision */
+/* Bytes of a matrix whose layout is known, filled or not; single: with values in single precision */
 double GPUKSPBytes(const GPUCSRStorage *A, PetscBool single)
 {
   double bytes = 0;
@@ -22,7 +22,7 @@ double GPUKSPBytes(const GPUCSRStorage *A, PetscBool single)
   return bytes;
 }
 
-/* Is this solve one for single precision? Where it was asked for and it is not, whydouble tells */
+/* Should this solve run in single precision? If the user asked for it and it should not, whydouble says why */
 PetscErrorCode GPUKSPRefineChoose(KSP_GPU *k)
 {
   const GPUCSRPlan   *P      = k->op.plan;
@@ -78,10 +78,10 @@ static PetscErrorCode Round(KSP_GPU *k, size_t n, int lane, const double *from, 
 
 #define SINGLE_BYTES(n) (((n) * sizeof(float) + 255) / 256 * 256)
 
-/* A's values, the preconditioner's numbers and the vectors of the iteration, in single precision. The vectors in double are there */
+/* A's values, the preconditioner's numbers and the vectors of the iteration, in single precision. The vectors in double exist already */
 PetscErrorCode GPUKSPRefineMake(KSP_GPU *k)
 {
-  static const GPUKSPVectorName has[] = {VEC_X, VEC_R, VEC_P, VEC_W, VEC_Z}; /* the last where M r is a vector of its own */
+  static const GPUKSPVectorName has[] = {VEC_X, VEC_R, VEC_P, VEC_W, VEC_Z}; /* the last only if M r is stored */
   const GPUKSPVectors          *v     = &k->persistent.v;
   const GPUCSRStorage          *S     = &k->op.plan->A;
   const size_t                  n = (size_t)k->n, numbers = v->pc ? n : v->block ? n * (size_t)v->bs : 0;
@@ -159,7 +159,7 @@ static PetscErrorCode Iteration(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The true residual is in w: its norms, and the iteration goes on from it, in units of its norm */
+/* Takes the norms of the true residual, which is in w, and continues the iteration from it, in units of its norm */
 static PetscErrorCode Residual(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBool first)
 {
   PetscFunctionBegin;
@@ -171,7 +171,7 @@ static PetscErrorCode Residual(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBool 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A solve from k->state, with x and b in place; the outcome is in k->state. Where single precision gives up, x is what the last replacement has confirmed */
+/* Runs the solve that k->state describes, with x and b in place; leaves the outcome in k->state. If single precision gives up, x is the iterate that the last replacement confirmed */
 PetscErrorCode GPUKSPRefine(KSP ksp, KSP_GPU *k)
 {
   GPUKSPVectors v = k->persistent.v;
@@ -192,7 +192,7 @@ PetscErrorCode GPUKSPRefine(KSP ksp, KSP_GPU *k)
   }
   PetscCall(GPUKSPIterateEnd(k));
   if (CGGivenUp(k->state)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUKSPStepRunSingle(ksp, k, GPUKSP_REPLACEMENT_UPDATE, PETSC_FALSE, PETSC_FALSE)); /* what has come since */
+  PetscCall(GPUKSPStepRunSingle(ksp, k, GPUKSP_REPLACEMENT_UPDATE, PETSC_FALSE, PETSC_FALSE)); /* the steps since the last replacement */
   k->state->scale = 1;
   if (k->guard) PetscCall(GPUKSPTrueNorm(ksp, k, &v));
   PetscFunctionReturn(PETSC_SUCCESS);

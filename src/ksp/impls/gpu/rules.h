@@ -1,9 +1,8 @@
 #pragma once
 
 /*
-  The scalars of a solve and what becomes of them after each reduction: step lengths, breakdowns, and PETSc's tests of
-  convergence, in the order in which KSPCG and KSPBCGS have them. One text for the host, for the kernels of single steps, and for
-  the kernel that is the whole solve, so that all three take the same decisions from the same sums.
+  The scalars of a solve, and the rules that update them after each reduction: step lengths, breakdowns, and PETSc's convergence tests, in the order of KSPCG and KSPBCGS. The host, the kernels of
+  single steps and the persistent kernel share this source, so that all three take the same decisions from the same sums.
 
   Methods: M. R. Hestenes, E. Stiefel, J. Res. Nat. Bur. Stand. 49 (1952); single reduction: A. T. Chronopoulos, C. W. Gear, J. Comput.
   Appl. Math. 25 (1989), in the form of PETSc's KSPCGUseSingleReduction(); H. A. van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992).
@@ -26,10 +25,10 @@ typedef enum {
 typedef enum {
   GPUKSP_TEST_DEFAULT, /* KSPConvergedDefault() */
   GPUKSP_TEST_SKIP,    /* KSPConvergedSkip() */
-  GPUKSP_TEST_HOST     /* a function of somebody else's: called between two rules */
+  GPUKSP_TEST_HOST     /* the user's function, called between two rules */
 } GPUKSPTest;
 
-#define GPUKSP_NEG_CURVE 5 /* KSP_CONVERGED_NEG_CURVE, which has had two names */
+#define GPUKSP_NEG_CURVE 5 /* KSP_CONVERGED_NEG_CURVE, whose name differs between releases */
 
 /* The sums of a reduction */
 enum {
@@ -44,20 +43,20 @@ typedef struct {
   /* what was asked for */
   int    normtype, test, guesszero, initialrtol, mininitialrtol, convmaxits, negcurve;
   int    maxit, minit, chknorm;
-  int    histmax; /* entries that hist has room for */
+  int    histmax; /* entries allocated in hist */
   double rtol, abstol, divtol;
-  int    refined; /* it iterates on rounded numbers, */
-  double update;  /* and takes the true residual after this reduction */
-  /* where it stands */
+  int    refined; /* iterate on rounded numbers, */
+  double update;  /* and replace the residual when it has shrunk by this factor */
+  /* current state */
   int    i, its, reason, recorded, lucky, replace, giveup, replacements, replaced, misses;
   double rnorm, rnorm0, ttol, bnorm;
   double rho, rhoold, dpi, delta, alpha, beta, omega, omegaold;
-  double xalpha; /* the step along p that x has yet to take */
-  /* of residual replacement: what the vectors of the iteration are to be multiplied by, |b - A x| as it was last taken; the first and the least of them; and the largest |r| since, in units of scale */
+  double xalpha; /* the pending step of x along p */
+  /* of residual replacement: the factor of the iteration's vectors, which is the last |b - A x|; the first and the smallest |b - A x|; and the largest |r| since, in units of scale */
   double   scale, rfirst, rbest, rmax;
-  double   truenorm; /* |b - A x| in the norm of the test, on exit; negative where it was not computed */
+  double   truenorm; /* |b - A x| in the norm of the convergence test, on exit; negative: not computed */
   double  *hist;
-  unsigned epoch, here; /* of a persistent kernel: grid-wide reductions so far; of this rank's blocks alone, where there are others */
+  unsigned epoch, here; /* of a persistent kernel: grid-wide reductions so far; and barriers of this rank's blocks alone */
 } GPUKSPState;
 
 GPUKSP_RULE int GPUKSPBad(double a)
@@ -111,7 +110,7 @@ GPUKSP_RULE void GPUKSPTestNorm(GPUKSPState *s, int n, double norm)
   else if (norm >= s->divtol * s->rnorm0) s->reason = KSP_DIVERGED_DTOL;
 }
 
-/* A norm or a sum that is no number ends everything */
+/* A NaN or Inf ends the solve */
 GPUKSP_RULE int GPUKSPStop(GPUKSPState *s, double a)
 {
   if (GPUKSPBad(a)) s->reason = KSP_DIVERGED_NANORINF;
@@ -120,7 +119,7 @@ GPUKSP_RULE int GPUKSPStop(GPUKSPState *s, double a)
 
 /* ---- conjugate gradients ---- */
 
-/* sums of the first residual, bnorm set before where there was a guess */
+/* sums: of the first residual. With a nonzero initial guess bnorm is set already */
 GPUKSP_RULE void CGInit(GPUKSPState *s, const double sum[])
 {
   const double norm = GPUKSPNorm(s, sum);
@@ -135,7 +134,7 @@ GPUKSP_RULE void CGInit(GPUKSPState *s, const double sum[])
   GPUKSPTestNorm(s, 0, norm);
 }
 
-/* Top of iteration i + 1: the direction p = z + beta p may be taken */
+/* Start of iteration i + 1: computes beta for p = z + beta p */
 GPUKSP_RULE void CGBegin(GPUKSPState *s)
 {
   if (s->reason || GPUKSPStop(s, s->rho)) return;
@@ -162,7 +161,7 @@ GPUKSP_RULE void CGCurvature(GPUKSPState *s, double dpi)
   s->alpha = s->xalpha = s->rho / dpi;
 }
 
-/* The same for the single reduction, which has p'Ap from a recurrence */
+/* The same for the single reduction, with p'Ap from a recurrence */
 GPUKSP_RULE void CGBeginSingle(GPUKSPState *s)
 {
   const double dpiold = s->dpi;
@@ -178,7 +177,7 @@ GPUKSP_RULE void CGBeginSingle(GPUKSPState *s)
   s->alpha = s->rho / s->dpi;
 }
 
-/* sums of the residual after the step */
+/* sums: of the residual after the step */
 GPUKSP_RULE void CGResidual(GPUKSPState *s, const double sum[])
 {
   double norm = GPUKSPNorm(s, sum);
@@ -211,15 +210,15 @@ GPUKSP_RULE void CGNextSingle(GPUKSPState *s)
 
 /* ---- single precision with residual replacement ----
 
-  The iteration runs on rounded numbers, its vectors in units of scale. Whenever its residual has shrunk by the factor update, or so many iterations have gone by, and before
-  convergence is believed, x is brought up to date in double and the residual is replaced by b - A x; the direction is kept. What is reported as converged is
-  therefore always a norm of a true residual. Where replacements bring nothing, it gives up, and x is what the last one has confirmed. Papers: H. A. van der Vorst, Q. Ye, SIAM J. Sci. Comput. 22 (2000); M. A. Clark et al., Comput. Phys.
-  Commun. 181 (2010), section 4 ("reliable updates").
+  The iteration runs on rounded numbers, with its vectors in units of scale. x is updated in double and the residual replaced by b - A x when the residual has shrunk by the factor update, after a
+  number of iterations, and before convergence is accepted. The direction is kept. So a converged solve always reports the norm of a true residual. If replacements make no progress, the iteration
+  gives up, and x is the iterate that the last replacement confirmed. Papers: H. A. van der Vorst, Q. Ye, SIAM J. Sci. Comput. 22 (2000); M. A. Clark et al., Comput. Phys. Commun. 181 (2010),
+  section 4 ("reliable updates").
 */
-#define GPUKSP_MISSES  3   /* replacements without progress after which double goes on */
-#define GPUKSP_STRETCH 300 /* iterations between two replacements at most */
+#define GPUKSP_MISSES  3   /* replacements without progress before the solve continues in double */
+#define GPUKSP_STRETCH 300 /* most iterations between two replacements */
 
-/* After CGResidual(): must the true residual be taken? Then no other rule may follow before CGTrueResidual() */
+/* After CGResidual(): must the residual be replaced? Then CGTrueResidual() must be the next rule */
 GPUKSP_RULE void CGReplace(GPUKSPState *s, const double sum[])
 {
   const double r = sqrt(sum[SUM_RR]);
@@ -233,7 +232,7 @@ GPUKSP_RULE void CGReplace(GPUKSPState *s, const double sum[])
   if (s->reason > 0 || s->reason == KSP_DIVERGED_DTOL || r <= s->update * s->rmax || s->i + 1 - s->replaced >= GPUKSP_STRETCH || s->rho == 0 || (s->rho > 0) != (s->rhoold > 0)) s->replace = 1;
 }
 
-/* sums of the true residual, in double and unscaled: the first one's, or one that takes the place of the iteration's */
+/* sums: of the true residual, in double and unscaled; it is the first, or replaces the iteration's */
 GPUKSP_RULE void CGTrueResidual(GPUKSPState *s, const double sum[], int first)
 {
   const double old = s->scale, scale = sum[SUM_RR] > 0 ? sqrt(sum[SUM_RR]) : 1;
@@ -253,9 +252,9 @@ GPUKSP_RULE void CGTrueResidual(GPUKSPState *s, const double sum[], int first)
   s->replacements++;
   s->replace = 0;
   s->rnorm   = norm;
-  s->reason  = 0; /* what the iteration takes for convergence is to be confirmed */
+  s->reason  = 0; /* convergence in single precision must be confirmed */
   if (GPUKSPStop(s, norm)) {
-    s->rfirst = 0; /* x is worse than any */
+    s->rfirst = 0; /* x is useless */
     return;
   }
   GPUKSPRecord(s, s->i + 1, norm);
@@ -269,7 +268,7 @@ GPUKSP_RULE void CGTrueResidual(GPUKSPState *s, const double sum[], int first)
   s->replaced = s->i + 1;
 }
 
-/* What single precision has made of the solve is not to be believed: double is to go on, from x if that is better than it was */
+/* Single precision has failed. The solve must continue in double, from x if that has improved */
 GPUKSP_RULE int CGGivenUp(const GPUKSPState *s)
 {
   return s->giveup || s->reason == KSP_DIVERGED_NANORINF || s->reason == KSP_DIVERGED_INDEFINITE_MAT || s->reason == KSP_DIVERGED_INDEFINITE_PC || s->reason == KSP_DIVERGED_DTOL || s->reason == GPUKSP_NEG_CURVE;
@@ -295,7 +294,7 @@ GPUKSP_RULE void BCGSInit(GPUKSPState *s, double rr)
   GPUKSPTestNorm(s, 0, norm);
 }
 
-/* p = r - omegaold beta v + beta p may be taken */
+/* Computes beta for p = r - omegaold beta v + beta p */
 GPUKSP_RULE void BCGSBegin(GPUKSPState *s)
 {
   if (!s->reason) s->beta = (s->rho / s->rhoold) * (s->alpha / s->omegaold);

@@ -67,11 +67,13 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorDescribe_Private(Mat F, PetscViewer)
 /* ---- factors of blocks, made and solved with together (factor/together.c) ---- */
 
 typedef struct {
-  PetscInt     n;
-  Mat          F;   /* of the block diagonal matrix of all; NULL: there is none */
-  PetscInt64  *key; /* what it was made from */
-  PetscInt    *i, *j;
-  PetscScalar *a; /* of that matrix */
+  PetscInt      n;
+  Mat           F;    /* of the block diagonal matrix of all; NULL: there is none */
+  PetscInt64   *key;  /* what it was made from */
+  MatFactorType type; /* and as what */
+  MatFactorInfo info;
+  PetscInt     *i, *j;
+  PetscScalar  *a; /* of that matrix */
 } GPUCSRFactors;
 
 /* Blocks that overlap, of vectors of n entries: which each has, and those of its solution that count; the second NULL: all. NULL: they follow each other */

@@ -29,7 +29,7 @@ static Type           types[] = {
 
 /* What a block was when it was taken: numbers that are others when something about it is */
 typedef struct {
-  PetscInt64 ksp, pc, P, state, pattern;
+  PetscInt64 ksp, pc, P, state, pattern, factor;
   PetscErrorCode (*solve)(KSP);
   PetscErrorCode (*apply)(PC, Vec, Vec);
 } BlockKey;
@@ -89,12 +89,23 @@ static PetscErrorCode Solvers(PC pc, PetscInt *n, KSP **ksp)
 
 /* ---- are the blocks those that were taken? ---- */
 
-static BlockKey KeyOf(KSP ksp)
+static PetscErrorCode KeyOf(KSP ksp, BlockKey *key)
 {
-  const Mat P = ksp->pc->pmat;
+  const PC  pc = ksp->pc;
+  const Mat P  = pc->pmat;
+  Mat       F  = NULL; /* another one where the program has given the block another kind of factor */
 
-  return (BlockKey){
-    (PetscInt64)((PetscObject)ksp)->id, (PetscInt64)((PetscObject)ksp->pc)->id, P ? (PetscInt64)((PetscObject)P)->id : 0, P ? (PetscInt64)((PetscObject)P)->state : 0, P ? (PetscInt64)P->nonzerostate : 0, ksp->ops->solve, ksp->pc->ops->apply};
+  PetscFunctionBegin;
+  if (pc->ops->getfactoredmatrix && pc->setupcalled) PetscCall(PCFactorGetMatrix(pc, &F));
+  *key = (BlockKey){(PetscInt64)((PetscObject)ksp)->id,
+                    (PetscInt64)((PetscObject)pc)->id,
+                    P ? (PetscInt64)((PetscObject)P)->id : 0,
+                    P ? (PetscInt64)((PetscObject)P)->state : 0,
+                    P ? (PetscInt64)P->nonzerostate : 0,
+                    F ? (PetscInt64)((PetscObject)F)->id : 0,
+                    ksp->ops->solve,
+                    pc->ops->apply};
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscInt64 ASMTypeOf(PC pc)
@@ -113,8 +124,9 @@ static PetscErrorCode Same(PC pc, const Blocks *m, PetscBool *same)
   PetscCall(Solvers(pc, &n, &ksp));
   *same = (PetscBool)(m->key && n == m->n && m->asmtype == ASMTypeOf(pc));
   for (PetscInt k = 0; k < n && *same; k++) {
-    const BlockKey key = KeyOf(ksp[k]);
+    BlockKey key;
 
+    PetscCall(KeyOf(ksp[k], &key));
     *same = (PetscBool)!memcmp(&key, &m->key[k], sizeof(key));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -131,7 +143,7 @@ static PetscErrorCode Keep(PC pc, Blocks *m)
   m->n       = n;
   m->asmtype = ASMTypeOf(pc);
   PetscCall(PetscMalloc1(PetscMax(1, n), &m->key));
-  for (PetscInt k = 0; k < n; k++) m->key[k] = KeyOf(ksp[k]);
+  for (PetscInt k = 0; k < n; k++) PetscCall(KeyOf(ksp[k], &m->key[k]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

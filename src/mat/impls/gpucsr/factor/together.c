@@ -195,7 +195,9 @@ static PetscErrorCode Create(PetscInt n, Mat_GPUCSRFactor *const f[], const GPUC
 
   PetscFunctionBegin;
   PetscCall(GPUCSRFactorsDestroy(t));
-  t->n = n;
+  t->n    = n;
+  t->type = f[0]->type;
+  t->info = f[0]->info;
   PetscCall(PetscMalloc1(KEYS * n, &t->key));
   for (PetscInt k = 0; k < n; k++) PetscCall(KeyOf(f[k], overlap, k, t->key + KEYS * k));
   PetscCall(Fill(n, f, rows, nnz, t));
@@ -298,6 +300,7 @@ static PetscErrorCode Make(PetscInt n, const Mat F[], const GPUCSROverlap *overl
   PetscFunctionBegin;
   PetscCall(Parts(n, F, f, &rows, &nnz, why, len));
   if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  same = (PetscBool)(same && t->type == f[0]->type && !memcmp(&t->info, &f[0]->info, sizeof(t->info))); /* all are as the first is */
   for (PetscInt k = 0; k < n && same; k++) {
     PetscCall(KeyOf(f[k], overlap, k, key));
     same = (PetscBool)!memcmp(key, t->key + KEYS * k, sizeof(key));
