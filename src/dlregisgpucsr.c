@@ -64,55 +64,58 @@ PetscErrorCode MatGPUCSRFinalizePackage(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What one rank is asked for and all do together: a report, for one */
+static PetscErrorCode AskedOfAny(MPI_Comm comm, PetscBool cuda[2])
+{
+  int       asked[2];
+  char      word[16] = "";
+  PetscBool mine;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_gpucsr_backend", word, sizeof(word), NULL)); /* a wrong word is for the first matrix to refuse */
+  PetscCall(PetscStrcasecmp(word, MatGPUCSRBackends[MAT_GPUCSR_BACKEND_CUDA], &mine));
+  asked[0] = (int)mine;
+  asked[1] = (int)GPUCSRSettingsGlobal.report;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, asked, 2, MPI_INT, MPI_MAX, comm));
+  cuda[0]                     = mine;
+  cuda[1]                     = (PetscBool)asked[0];
+  GPUCSRSettingsGlobal.report = (PetscBool)asked[1];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   A GPU that all matrices insist on and some rank has not: said now, once for all ranks. Matrices and vectors of one process could
-  later only say so each by itself.
+  later only say so each by itself. A rank that was not asked has none to miss.
 */
-static PetscErrorCode CheckBackend(void)
+static PetscErrorCode CheckBackend(MPI_Comm comm)
 {
   PetscMPIInt    rank, size, mine[2], missing, first;
-  PetscBool      cuda;
-  char           word[16] = "", why[512] = "";
-  GPUCSRDevice   dev = NULL;
+  PetscBool      cuda[2]  = {PETSC_FALSE, PETSC_FALSE}; /* asked of this rank, and of any */
+  char           why[512] = "";
+  GPUCSRDevice   dev      = NULL;
   GPUCSRAttempt  attempt;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_gpucsr_backend", word, sizeof(word), NULL)); /* a wrong word is for the first matrix to refuse */
-  PetscCall(PetscStrcasecmp(word, MatGPUCSRBackends[MAT_GPUCSR_BACKEND_CUDA], &cuda));
-  if (!cuda) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(AskedOfAny(comm, cuda));
+  if (!cuda[1]) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallMPI(MPI_Comm_rank(comm, &rank));
+  PetscCallMPI(MPI_Comm_size(comm, &size));
   PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = GPUCSRDeviceOpen("cuda", &dev, why, sizeof(why));
+  ierr = cuda[0] ? GPUCSRDeviceOpen("cuda", &dev, why, sizeof(why)) : PETSC_SUCCESS;
   PetscCall(GPUCSRAttemptEnd(&attempt));
   if (ierr) PetscCall(PetscStrncpy(why, attempt.message, sizeof(why)));
-  mine[0] = dev ? 0 : 1;
-  mine[1] = dev ? size : rank;
-  PetscCallMPI(MPI_Allreduce(&mine[0], &missing, 1, MPI_INT, MPI_SUM, PETSC_COMM_WORLD));
-  PetscCallMPI(MPI_Allreduce(&mine[1], &first, 1, MPI_INT, MPI_MIN, PETSC_COMM_WORLD));
+  mine[0] = cuda[0] && !dev;
+  mine[1] = mine[0] ? rank : size;
+  PetscCallMPI(MPI_Allreduce(&mine[0], &missing, 1, MPI_INT, MPI_SUM, comm));
+  PetscCallMPI(MPI_Allreduce(&mine[1], &first, 1, MPI_INT, MPI_MIN, comm));
   if (!missing) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCallMPI(MPI_Bcast(why, (PetscMPIInt)sizeof(why), MPI_CHAR, first, PETSC_COMM_WORLD));
-  SETERRQ(PETSC_COMM_WORLD, PETSC_ERR_GPU, "-mat_gpucsr_backend cuda cannot be had: %s (met by rank %d, on %d of %d ranks in all); auto would compute on the host", why, (int)first, (int)missing, (int)size);
+  PetscCallMPI(MPI_Bcast(why, (PetscMPIInt)sizeof(why), MPI_CHAR, first, comm));
+  SETERRQ(comm, PETSC_ERR_GPU, "-mat_gpucsr_backend cuda cannot be had: %s (met by rank %d, on %d of %d ranks in all); auto would compute on the host", why, (int)first, (int)missing, (int)size);
 }
 
-/*@C
-  MatGPUCSRInitializePackage - Register `MATGPUCSR`, `VECGPU`, `KSPGPUCG`, `KSPGPUBCGS` and `TAOGPUBMRM` with PETSc
-
-  Collective on `PETSC_COMM_WORLD`
-
-  Level: intermediate
-
-  Notes:
-  A program that links the library calls this after `PetscInitialize()`; one that loads it with -dll_append need not. Calling
-  it again does nothing.
-
-  It is an error if another copy of the library, with symbols of its own, is registered already, or if the PETSc at hand is not the one that the
-  library was built for (minor version, scalar type, index size), or if -mat_gpucsr_backend cuda asks for a GPU that some rank does not have.
-
-.seealso: `MATGPUCSR`, `MatGPUCSRFinalizePackage()`
-@*/
-PetscErrorCode MatGPUCSRInitializePackage(void)
+/* Collective on comm; PETSC_COMM_SELF where a program that links the library comes to its first matrix, which some ranks may make alone */
+PetscErrorCode MatGPUCSRInitialize_Private(MPI_Comm comm)
 {
   PetscErrorCode ierr;
   char           why[256];
@@ -123,7 +126,7 @@ PetscErrorCode MatGPUCSRInitializePackage(void)
   PetscCheck(!why[0], PETSC_COMM_WORLD, PETSC_ERR_LIB, "%s: build it again against the PETSc that the program uses", why);
   PetscCall(MatGPUCSRRegister_Private());
   PetscCall(GPUCSRSysInitialize());
-  ierr = CheckBackend();
+  ierr = CheckBackend(comm);
   if (ierr) PetscCall(GPUCSRSysFinalize()); /* PETSc may be initialised again */
   PetscCall(ierr);
   PetscCall(GPUCSRPlanInitialize());
@@ -146,6 +149,29 @@ PetscErrorCode MatGPUCSRInitializePackage(void)
 #endif
   PetscCall(PetscRegisterFinalize(MatGPUCSRFinalizePackage));
   initialized = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@C
+  MatGPUCSRInitializePackage - Register `MATGPUCSR`, `VECGPU`, `KSPGPUCG`, `KSPGPUBCGS` and `TAOGPUBMRM` with PETSc
+
+  Collective on `PETSC_COMM_WORLD`
+
+  Level: intermediate
+
+  Notes:
+  A program that links the library calls this after `PetscInitialize()`; one that loads it with -dll_append need not. Calling
+  it again does nothing.
+
+  It is an error if another copy of the library, with symbols of its own, is registered already, or if the PETSc at hand is not the one that the
+  library was built for (minor version, scalar type, index size), or if -mat_gpucsr_backend cuda asks for a GPU that some rank does not have.
+
+.seealso: `MATGPUCSR`, `MatGPUCSRFinalizePackage()`
+@*/
+PetscErrorCode MatGPUCSRInitializePackage(void)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRInitialize_Private(PETSC_COMM_WORLD));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

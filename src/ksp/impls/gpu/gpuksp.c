@@ -9,6 +9,21 @@ const char *const KSPGPUPrecisions[] = {"double", "residual_replacement", "KSPGP
 
 static KSP_GPU *living;
 
+/* What ranks would do differently they would wait for each other in */
+static PetscErrorCode Alike(KSP ksp, const KSP_GPU *k)
+{
+  PetscMPIInt size;
+  int         least[4] = {(int)k->path, -(int)k->path, (int)k->variant, -(int)k->variant};
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
+  if (size == 1) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, least, 4, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)ksp)));
+  PetscCheck(least[0] == -least[1] && least[2] == -least[3], PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_INCOMP, "The path or the variant of KSP type %s is not the same on all ranks: it must be (-ksp_gpucg_path, -ksp_gpucg_variant, ...)",
+             ((PetscObject)ksp)->type_name);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Checks what is known before a solve. The first solve prepares the rest, which is kept */
 PetscErrorCode GPUKSPSetUp(KSP ksp)
 {
@@ -18,6 +33,7 @@ PetscErrorCode GPUKSPSetUp(KSP ksp)
 
   PetscFunctionBegin;
   ksp->setupnewmatrix = PETSC_TRUE;
+  PetscCall(Alike(ksp, k));
   PetscCall(GPUKSPOperator(ksp, k, &ok, why, sizeof(why)));
   if (!ok) PetscCall(GPUKSPFallBack(ksp, why));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -1,16 +1,16 @@
 /*
-  A solve from one end to the other: made ready, run, told to PETSc; or left to PETSc's own method.
+  A solve from beginning to end: preparation, the run, and the report to PETSc; or a fall back to PETSc's own method.
 */
 #include "gpukspimpl.h"
 #include <limits.h>
 
-/* Of the norm of the right-hand side, or of the first residual: what rounding costs any solve */
+/* Error by rounding that any solve has, relative to the norm of the right-hand side or of the first residual */
 #define USUAL_GAP 1e-12
 
-/* Of single precision: the residual is replaced when it has shrunk by this factor */
+/* In single precision the residual is replaced when it has shrunk by this factor */
 #define UPDATE 1e-2
 
-/* PETSc's own method takes over, said once for each solver */
+/* Falls back to PETSc's own method, with one message for each solver */
 PetscErrorCode GPUKSPFallBack(KSP ksp, const char why[])
 {
   KSP_GPU    *k = (KSP_GPU *)ksp->data;
@@ -19,7 +19,7 @@ PetscErrorCode GPUKSPFallBack(KSP ksp, const char why[])
   PetscFunctionBegin;
   PetscCall(PetscFPrintf(PetscObjectComm((PetscObject)ksp), PETSC_STDERR, "KSP type %s: %s solves instead, because %s\n", ((PetscObject)ksp)->type_name, k->petsc, why));
   PetscCall((*k->become)(ksp));
-  PetscCall(KSPGetNormType(ksp, &norm)); /* settles norm and side for the new type */
+  PetscCall(KSPGetNormType(ksp, &norm)); /* sets norm and side for the new type */
   PetscCall((*ksp->ops->setup)(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -54,14 +54,14 @@ static PetscErrorCode StateInit(KSP ksp, KSP_GPU *k)
   s->update   = UPDATE;
   s->scale    = 1;
   s->truenorm = -1;
-  if (!k->live && k->taken != KSP_GPU_PATH_HOST_LOOP && (ksp->res_hist || ksp->numbermonitors)) { /* else the host tells each norm as it comes */
+  if (!k->live && k->taken != KSP_GPU_PATH_HOST_LOOP && (ksp->res_hist || ksp->numbermonitors)) { /* otherwise the host has passed on each norm at once */
     s->hist    = (double *)k->hist.p;
     s->histmax = (int)(k->hist.bytes / sizeof(double));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What happened, to PETSc: history and monitors after the fact, reason, norms */
+/* Reports to PETSc: history and monitors, after the solve; reason; norms */
 static PetscErrorCode Report(KSP ksp, KSP_GPU *k)
 {
   const GPUKSPState *s    = k->state;
@@ -95,7 +95,7 @@ static PetscErrorCode Report(KSP ksp, KSP_GPU *k)
   k->replacements += s->replacements;
   PetscCall(PetscLogFlops((double)s->its * ((k->method == GPUKSP_BCGS ? 4.0 : 2.0) * (double)k->op.plan->A.nnz + (k->method == GPUKSP_BCGS ? 20.0 : 13.0) * (double)k->n)));
   PetscCall(PetscInfo(ksp, "%s after %d iterations, residual norm %g, true residual norm %g; path %s%s%s\n", KSPConvergedReasons[ksp->reason], s->its, s->rnorm, s->truenorm, KSPGPUPaths[k->taken], k->why[0] ? " because " : "", k->why));
-  /* a recurrence that has lost its residual says that it has converged where b - A x has not */
+  /* a recurrence that has drifted from the true residual claims convergence although b - A x has not converged */
   if (k->truenorm >= 0 && ksp->reason > 0 && s->normtype != KSP_NORM_NONE && s->test == GPUKSP_TEST_DEFAULT && k->truenorm > PetscMax(2 * s->ttol, USUAL_GAP * PetscMax(s->rnorm0, s->bnorm)) && !s->convmaxits)
     PetscCall(PetscFPrintf(PetscObjectComm((PetscObject)ksp), PETSC_STDERR, "KSP type %s warning: converged by its recurrence, with residual norm %.3g for a tolerance of %.3g, but the true residual norm is %.3g: rounding has parted the two\n",
                            ((PetscObject)ksp)->type_name, s->rnorm, s->ttol, (double)k->truenorm));
@@ -103,18 +103,18 @@ static PetscErrorCode Report(KSP ksp, KSP_GPU *k)
 }
 
 #if defined(GPUCSR_HAVE_CUDA)
-/* Room for sums that nobody has seen yet, and numbers of reductions beyond all that it has held */
+/* Slots for sums, and an epoch larger than any that they have held */
 static PetscErrorCode Slots(KSP_GPU *k, unsigned *epoch)
 {
   PetscFunctionBegin;
-  if (!*epoch || *epoch > UINT_MAX / 2) { /* what is left of so long ago could be taken for new */
+  if (!*epoch || *epoch > UINT_MAX / 2) { /* before the epoch wraps around: old flags could look new */
     PetscCall(GPUKSPPersistentClear(k->slots.p, GPUKSP_SLOTS_BYTES, k->dev->stream));
     *epoch = 1;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One persistent kernel, x home and complete on return */
+/* Runs one persistent kernel; on return x is complete in the solution vector */
 static PetscErrorCode Persistent(KSP ksp, KSP_GPU *k)
 {
   const GPUCSRDevice dev   = k->dev;
@@ -142,7 +142,7 @@ static PetscErrorCode Persistent(KSP ksp, KSP_GPU *k)
 }
 #endif
 
-/* Between what a rank does by itself and what it does with others: b and x are where the solve works */
+/* The last part that a rank does by itself, before it works with others: copies b and x to where the solve works */
 static PetscErrorCode TogetherBegin(KSP ksp, KSP_GPU *k)
 {
   PetscFunctionBegin;
@@ -176,7 +176,8 @@ static PetscErrorCode TogetherRun(KSP ksp, KSP_GPU *k)
 }
 
 /*
-  Of several ranks without MPI. Until the launch they may go another way, all of them; an error that one meets in the middle, or a wait that has no end, is an error on all, in bounded time: who is to ask whom?
+  Runs a solve by several ranks without MPI. Before the launch all ranks together may still take another path. Afterwards an error or an endless wait on one rank is an error on all, in bounded time, since the
+  ranks can no longer agree on another path
 */
 static PetscErrorCode RunTogether(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
 {
@@ -194,7 +195,7 @@ static PetscErrorCode RunTogether(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[]
   PetscCall(GPUCSRAttemptEnd(&attempt));
   if (ierr) {
     k->persistent.epoch = k->persistent.here = 0;
-    PetscCall(GPUCSRPeersDead(k->peers.group, attempt.message)); /* nobody must wait for this rank */
+    PetscCall(GPUCSRPeersDead(k->peers.group, attempt.message)); /* tell the others not to wait for this rank */
     SETERRQ(PETSC_COMM_SELF, ierr, "%s", attempt.message);
   }
   PetscCall(GPUCSRPeersCheck(k->peers.group));
@@ -202,7 +203,7 @@ static PetscErrorCode RunTogether(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[]
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* From the right-hand side to the solution, x home */
+/* Runs the chosen path; leaves x in the solution vector */
 static PetscErrorCode Run(KSP ksp, KSP_GPU *k)
 {
   PetscFunctionBegin;
@@ -225,7 +226,7 @@ static PetscErrorCode Run(KSP ksp, KSP_GPU *k)
   if (!ksp->guess_zero) PetscCall(GPUKSPLoad(k, ksp->vec_sol, k->persistent.v.x));
   if (k->refined) {
     PetscCall(GPUKSPRefine(ksp, k));
-    if (CGGivenUp(k->state) && !CGImproved(k->state)) PetscFunctionReturn(PETSC_SUCCESS); /* what there was is better */
+    if (CGGivenUp(k->state) && !CGImproved(k->state)) PetscFunctionReturn(PETSC_SUCCESS); /* the initial guess is better */
   } else PetscCall(GPUKSPIterate(ksp, k));
   PetscCall(k->dev->ops->streamsynchronize(k->dev->id, k->dev->stream));
   PetscCall(GPUKSPPCCheck(k));
@@ -233,7 +234,7 @@ static PetscErrorCode Run(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The state of a solve that goes on after `its` iterations of another, with its target; whether any are left */
+/* The state of a solve that continues after `its` iterations of another, with the same target. left: are any iterations left? */
 static PetscErrorCode StateGoOn(KSP ksp, KSP_GPU *k, const GPUKSPState *before, int its, PetscBool *left)
 {
   GPUKSPState *s = k->state;
@@ -249,7 +250,7 @@ static PetscErrorCode StateGoOn(KSP ksp, KSP_GPU *k, const GPUKSPState *before, 
   s->maxit -= its;
   s->minit -= its;
   s->chknorm -= its;
-  if (s->hist) { /* its first norm is the last of those before */
+  if (s->hist) { /* its first norm is the last of the previous solve */
     s->hist += PetscMin(its, s->histmax);
     s->histmax -= PetscMin(its, s->histmax);
   }
@@ -257,8 +258,8 @@ static PetscErrorCode StateGoOn(KSP ksp, KSP_GPU *k, const GPUKSPState *before, 
 }
 
 /*
-  Single precision has got nowhere: double goes on, from where it was or, if that is no better, from where the solve began. One solve to those who look: the same target, and iterations that
-  go on counting. What double takes for convergence is confirmed as well: it starts again from x while that helps.
+  Single precision has stalled, and the solve continues in double, from the current iterate or, if that is no better, from the initial guess. To the user it is one solve, with the same target and one count
+  of iterations. Convergence in double is confirmed as well: the solve restarts from x as long as that helps.
 */
 static PetscErrorCode GoOnInDouble(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
 {
@@ -317,8 +318,8 @@ static PetscErrorCode GoOnInDouble(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[
 }
 
 /*
-  run(), where a device that fails before it gives the solution back is no error: b, and the guess of a solution on the host, are as they were. The host loop may leave another iterate there,
-  which is a guess as good; of several processes it is the one that fails who says so, since the others wait for its sums.
+  Calls run(). A device that fails before it returns the solution is no error, because b and an initial guess on the host are unchanged; PETSc's method then solves. The host loop may have changed the guess to
+  another iterate, which is as good. With several processes a failure in the host loop is an error, since the others wait for the failed one's sums.
 */
 PetscErrorCode GPUKSPAttempt(KSP ksp, KSP_GPU *k, PetscErrorCode (*run)(KSP, KSP_GPU *), PetscBool *ok, char why[], size_t len)
 {
@@ -344,7 +345,7 @@ PetscErrorCode GPUKSPAttempt(KSP ksp, KSP_GPU *k, PetscErrorCode (*run)(KSP, KSP
   if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(k->dev->failed, attempt.message, sizeof(k->dev->failed)));
   *ok = PETSC_FALSE;
   PetscCall(PetscSNPrintf(why, len, "the device failed: %s", attempt.message));
-  if (ksp->guess_zero) PetscCall(VecSet(ksp->vec_sol, 0)); /* which KSPSolve() has done, and the host loop undone */
+  if (ksp->guess_zero) PetscCall(VecSet(ksp->vec_sol, 0)); /* KSPSolve() had zeroed it, but the host loop may have changed it */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -363,7 +364,7 @@ PetscErrorCode KSPSolve_GPU(KSP ksp)
     PetscCall((*ksp->ops->solve)(ksp));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (ksp->reason == KSP_DIVERGED_PC_FAILED) { /* its set-up did */
+  if (ksp->reason == KSP_DIVERGED_PC_FAILED) { /* the PC failed in its set-up */
     ksp->its   = 0;
     ksp->rnorm = PETSC_INFINITY;
     PetscFunctionReturn(PETSC_SUCCESS);

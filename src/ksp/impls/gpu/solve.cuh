@@ -1,10 +1,10 @@
 #pragma once
 
 /*
-  A whole solve in one persistent kernel: what all methods share. The methods are cg.cuh, cg_halo.cuh, cg_single_reduction.cuh and bcgs.cuh.
+  A whole solve in one persistent kernel: the part that all methods share. The methods are cg.cuh, cg_halo.cuh, cg_single_reduction.cuh and bcgs.cuh.
 
-  Each block, one a processor, owns a range of rows of about equal work (GPUKSPPersistentPartition()) and all that is private to them; as much of that as fits stays in its shared
-  memory. What other blocks read, the vector that A is multiplied with, is in global memory. Blocks learn of each other in grid-wide reductions alone (reduction.cuh).
+  Each block, one a multiprocessor, owns a range of rows of about equal work (GPUKSPPersistentPartition()) and all data private to them. As much of that as fits stays in its shared memory. The vector that A
+  multiplies, which other blocks read, is in global memory. Blocks synchronise by grid-wide reductions only (reduction.cuh).
 
   The rules (rules.h) are those of the host. The formats' products are in persistent_FORMAT.cu: CSR, diagonals, stencils, or sliced ELL whose rows move within windows of a few hundred at most.
 */
@@ -20,7 +20,7 @@ __device__ __forceinline__ void add_norms(double r, double z, double (&sum)[3])
   sum[SUM_RZ] += r * z;
 }
 
-/* What a persistent kernel works on */
+/* Arguments of a persistent kernel */
 template <class M>
 struct ArgsAlone {
   M               A;
@@ -28,7 +28,7 @@ struct ArgsAlone {
   const int      *bounds, *reach;
   ulonglong2     *slots;
   GPUKSPState     start, *state;
-  unsigned        epoch; /* of the first reduction: slots hold earlier ones */
+  unsigned        epoch; /* of the first reduction; slots may hold earlier ones */
   int             guard, right, n;
   size_t          shared;
   GPUKSPDiagonals same;
@@ -37,10 +37,10 @@ struct ArgsAlone {
 template <class M>
 struct ArgsPeers : ArgsAlone<M> {
   GPUKSPPeers peers;
-  unsigned    here; /* as epoch, of this rank's reductions */
+  unsigned    here; /* as epoch, of the barriers of this rank's blocks */
 };
 
-/* Of one rank, and of one of several: what differs */
+/* The types that differ between one rank alone and one of several */
 template <class M, bool PEERS>
 struct Kind {
   typedef ArgsAlone<M>  Args;
@@ -58,22 +58,22 @@ struct Kind<M, true> {
 template <class M, bool PEERS>
 using Args = typename Kind<M, PEERS>::Args;
 
-/* The thread that applies rules ahead: of the warp that has rows last */
+/* The thread that applies rules ahead, in the warp with the fewest rows */
 #define RULER (threadIdx.x == THREADS - 32)
 
-/* A block's view of the solve, from its start to its end. PEERS: there are other ranks; RULES_AHEAD: the method applies rules ahead */
+/* A block's view of the solve. PEERS: there are other ranks; RULES_AHEAD: the method applies rules ahead */
 template <class M, bool PEERS, bool RULES_AHEAD = false>
 struct Block {
   const int                          first, last, rows;
-  Pool                               pool; /* what is left of shared memory */
+  Pool                               pool; /* the unused shared memory */
   double                            *scratch;
   typename Kind<M, PEERS>::Reduction grid;
   typename Kind<M, PEERS>::Others    others;
   M                                  A;
-  GPUKSPState                       *st;    /* of each block, in its shared memory, */
-  int                               *stops; /* and so are these: see rule_ahead() */
+  GPUKSPState                       *st;    /* each block's copy, in shared memory, */
+  int                               *stops; /* as are these: see rule_ahead() */
 
-  /* The matrix and the state come to shared memory */
+  /* Loads the matrix' tables and the state to shared memory */
   __device__ __forceinline__ Block(const Args<M, PEERS> &a) : first(a.bounds[blockIdx.x]), last(a.bounds[blockIdx.x + 1]), rows(last - first), A(a.A)
   {
     extern __shared__ __align__(16) char memory[];
@@ -86,7 +86,7 @@ struct Block {
     meet(a, {a.slots, a.epoch, part, all, total});
     st    = &state;
     stops = stop;
-    if (A.shares()) { /* the most that a product asks for */
+    if (A.shares()) { /* the most scratch that a product needs */
       pool.next += THREADS * sizeof(double);
       pool.left -= THREADS * sizeof(double);
     }
@@ -96,7 +96,7 @@ struct Block {
       if (blockIdx.x) st->hist = NULL;
       if constexpr (RULES_AHEAD) stops[0] = stops[1] = 0;
     }
-    if (!PEERS && !a.slots) { /* all are there now */
+    if (!PEERS && !a.slots) { /* all blocks of the cluster have started */
       cluster_arrive();
       cluster_wait();
     }
@@ -132,7 +132,7 @@ struct Block {
   }
 
   /*
-    Rules that need not be waited for: what follows is computed from the sums by every thread, and found to be too much one reduction later. stops[k] is read after the next
+    Applies a rule without a wait for it: every thread continues with what it computes from the sums, and learns one reduction later if that was one step too many. stops[k] is read after the next
     reduction, and written again after another one
   */
   template <class F>
@@ -144,7 +144,7 @@ struct Block {
     }
   }
 
-  /* b - A x in the norm of the test, into st.truenorm; x and w are whole vectors */
+  /* |b - A x| in the norm of the convergence test, into st.truenorm; x and w are whole vectors */
   template <bool POLYNOMIAL>
   __device__ void true_norm(const GPUKSPVectors &v, int right)
   {
@@ -168,7 +168,7 @@ struct Block {
     });
   }
 
-  /* x is home: the true residual where it is asked for, and the state goes to the host */
+  /* After x is complete: the true residual, if requested, and the state to the host */
   template <bool POLYNOMIAL>
   __device__ __forceinline__ void end(const Args<M, PEERS> &a, int right)
   {

@@ -1,14 +1,13 @@
 /*
-  Single steps of the solvers: a kernel for each, one thread for several rows, sums in two stages of fixed order. The block that ends last adds up
-  the parts of all and, where the state is the device's, applies the rule; then the next step finds its scalars there and the host needs not wait.
-  A step of a solve that has ended does nothing, so that iterations may be launched ahead.
+  Single steps of the solvers, a kernel for each: a thread takes several rows, and sums are formed in two stages of fixed order. The last block to finish adds up the parts of all blocks. If the state is on the
+  device, it also applies the rule; the next step then finds its scalars there, and the host need not wait. A step of a solve that has ended does nothing, so that iterations may be launched ahead.
 */
 #include "../../../mat/impls/gpucsr/kernels/device.cuh"
 #include "persistent.h"
 
 #define THREADS 256
 
-/* Blocks of a processor, so that all of a step are there at once: what comes second would take as long again */
+/* Blocks a multiprocessor, such that all blocks of a step are resident at once: a second wave would take as long as the first */
 #if __CUDA_ARCH__ == 750
   #define RESIDENT (1024 / THREADS)
 #elif __CUDA_ARCH__ == 860 || __CUDA_ARCH__ == 870 || __CUDA_ARCH__ == 890 || __CUDA_ARCH__ >= 1200
@@ -19,7 +18,7 @@
 
 #define WARPS (THREADS / 32)
 
-/* Sums over the threads of the block, which the first thread gets */
+/* Sums over the threads of the block, in its first thread */
 template <int N>
 __device__ __forceinline__ void block_sums(double (&v)[GPUKSP_SUMS], double (&part)[GPUKSP_SUMS][WARPS])
 {
@@ -47,7 +46,7 @@ __device__ __forceinline__ void step_row(GPUKSPStep step, const GPUKSPVectorsSin
   GPUKSPStepRowSingle(step, &v, &s, i, sum);
 }
 
-/* By all threads of a block, each a word */
+/* Called by all threads of a block; each copies a word */
 __device__ __forceinline__ void copy_state(GPUKSPState *to, const GPUKSPState *from)
 {
   static_assert(sizeof(*to) % sizeof(int) == 0 && sizeof(*to) <= THREADS * sizeof(int), "each thread takes a word of the state");
@@ -66,7 +65,7 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) step_kernel(const Vectors v
 
   copy_state(&st, a.state);
   __syncthreads();
-  /* without a rule it is what follows the end, or a replacement of the residual, whose norms are the only ones that are taken then */
+  /* while the solve rests, steps with a rule do nothing, except the norms of a replaced residual; steps without a rule belong to the end or to a replacement */
   if (a.rule && S != GPUKSP_REPLACEMENT_NORMS && GPUKSPRests(&st)) return;
   for (unsigned i = blockIdx.x * THREADS + threadIdx.x; i < (unsigned)a.n; i += gridDim.x * THREADS) step_row(S, v, st, (int)i, sum);
   if constexpr (N > 0) {
@@ -94,11 +93,11 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) step_kernel(const Vectors v
     if (!a.rule) return;
     __syncthreads();
     copy_state(a.state, &st);
-    if (GPUKSPRests(&st)) copy_state(a.seen, &st); /* across the bus, which takes its time: not before there is something to be seen */
+    if (GPUKSPRests(&st)) copy_state(a.seen, &st); /* a copy over the bus is slow, so only at the end */
   }
 }
 
-/* Blocks that are on the device at once */
+/* Blocks resident on the device at once */
 PetscErrorCode GPUKSPStepBlocks(GPUCSRDevice dev, int *blocks)
 {
   int threads;
@@ -157,7 +156,7 @@ PetscErrorCode GPUKSPStepDevice(GPUKSPStep step, const GPUKSPVectors *v, const G
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Those of an iteration in single precision */
+/* The steps of an iteration in single precision */
 PetscErrorCode GPUKSPStepDeviceSingle(GPUKSPStep step, const GPUKSPVectorsSingle *v, const GPUKSPStepArgs *a, GPUCSRStream s)
 {
   const unsigned blocks = PetscMax(1u, PetscMin((unsigned)a->blocks, GPUCSRBlocks(a->n, THREADS)));
@@ -189,7 +188,7 @@ __global__ void round_kernel(size_t n, int lane, const double *from, float *to)
   }
 }
 
-/* Values in single precision, lane of them to a lane of bcsr; places that are marked as empty stay so */
+/* Rounds values to single precision. lane: values of a lane of bcsr; places marked as empty stay so */
 PetscErrorCode GPUKSPRound(size_t n, int lane, const double *from, float *to, GPUCSRStream s)
 {
   PetscFunctionBegin;
@@ -198,7 +197,7 @@ PetscErrorCode GPUKSPRound(size_t n, int lane, const double *from, float *to, GP
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The counter of blocks that have ended, at 0: each launch leaves it so */
+/* Sets the counter of finished blocks to 0; each launch leaves it at 0 */
 PetscErrorCode GPUKSPStepReset(double *partial, GPUCSRStream s)
 {
   PetscFunctionBegin;
@@ -215,7 +214,7 @@ PetscErrorCode GPUKSPGraphBegin(GPUCSRStream s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* *g is NULL where what was recorded cannot be a graph */
+/* *g is NULL if the recorded work cannot be made a graph */
 PetscErrorCode GPUKSPGraphEnd(GPUCSRStream s, GPUKSPGraph *g)
 {
   cudaGraph_t     graph = NULL;

@@ -1,6 +1,6 @@
 /*
-  The vector work of an iteration, a row at a time: host loops and the kernels of steps.cu are made of it. No guard: included for vectors of each GPUKSP_NUMBER, whose
-  names GPUKSP_NAMED() makes. In the steps that single precision has, sums and what is computed between loads and stores are double.
+  The vector work of an iteration, a row at a time, from which host loops and the kernels of steps.cu are made. There is no guard, because the file is included once for each GPUKSP_NUMBER; GPUKSP_NAMED() makes
+  the names. With single precision vectors the steps still compute and sum in double.
 */
 
 typedef struct {
@@ -10,20 +10,20 @@ typedef struct {
       GPUKSP_EACH_VECTOR(GPUKSP_MEMBER)
 #undef GPUKSP_MEMBER
     };
-    GPUKSP_NUMBER *at[GPUKSP_VECTORS]; /* the same by GPUKSPVectorName */
+    GPUKSP_NUMBER *at[GPUKSP_VECTORS]; /* the same, indexed by GPUKSPVectorName */
   };
-  const GPUKSP_NUMBER *diagonal;     /* of the preconditioner that it is a polynomial of, where that is diagonal */
-  double               ca, cb;       /* the step to come is ca c0 + cb M c2 */
+  const GPUKSP_NUMBER *diagonal;     /* diagonal preconditioner inside the polynomial, if it is diagonal */
+  double               ca, cb;       /* the next step of the polynomial is ca c0 + cb M c2 */
   int                  degree;       /* 0: none */
-  double               emin, emax;   /* the eigenvalues that it is made for */
-  const GPUKSP_NUMBER *pc;           /* of a diagonal preconditioner that is applied on the way: its diagonal; NULL: none, or one that is applied by itself */
-  const GPUKSP_NUMBER *from;         /* what GPUKSP_PRECONDITION is applied to, */
+  double               emin, emax;   /* eigenvalues of the polynomial */
+  const GPUKSP_NUMBER *pc;           /* the diagonal of a preconditioner fused into steps; NULL: none, or a preconditioner applied by its own step */
+  const GPUKSP_NUMBER *from;         /* input of GPUKSP_PRECONDITION, */
   GPUKSP_NUMBER       *to;           /* and its result */
   const GPUKSP_NUMBER *block;        /* rows of the diagonal blocks of a point-block preconditioner */
   int                  bs;           /* and their size */
-  int                  explicitpc;   /* z = M r is in z */
-  double              *truex;        /* of residual replacement: the solution, */
-  const double        *trueresidual; /* and b - A x of it, both in units of 1 */
+  int                  explicitpc;   /* z = M r is stored in z */
+  double              *truex;        /* for residual replacement: the solution, */
+  const double        *trueresidual; /* and its b - A x, both unscaled */
 } GPUKSP_NAMED(GPUKSPVectors);
 
 GPUKSP_RULE double GPUKSP_NAMED(GPUKSPZ)(const GPUKSP_NAMED(GPUKSPVectors) * v, int i, const GPUKSP_NUMBER *r)
@@ -31,7 +31,7 @@ GPUKSP_RULE double GPUKSP_NAMED(GPUKSPZ)(const GPUKSP_NAMED(GPUKSPVectors) * v, 
   return v->explicitpc ? v->z[i] : v->pc ? (double)v->pc[i] * r[i] : r[i];
 }
 
-/* Row i of M c2, where M is what a polynomial is of */
+/* Row i of M c2, with the preconditioner M inside the polynomial */
 GPUKSP_RULE double GPUKSP_NAMED(GPUKSPInner)(const GPUKSP_NAMED(GPUKSPVectors) * v, int i)
 {
   const int b = v->block ? i - i % v->bs : 0;
@@ -53,10 +53,10 @@ GPUKSP_RULE void GPUKSP_NAMED(GPUKSPStepRow)(GPUKSPStep step, const GPUKSP_NAMED
     v->p[i] = 0;
     if (s->guesszero) v->x[i] = 0;
     break;
-  case GPUKSP_BNORM: /* |b| in the norm of the test; w = M b where that is applied by itself */
+  case GPUKSP_BNORM: /* |b| in the norm of the test; w = M b if M has its own step */
     GPUKSPNorms(v->b[i], v->explicitpc ? v->w[i] : v->pc ? (double)v->pc[i] * v->b[i] : v->b[i], sum);
     break;
-  case GPUKSP_TRUE_NORMS: /* of b - A x, which is in w; M w is in t where M is applied by itself */
+  case GPUKSP_TRUE_NORMS: /* of b - A x, which is in w; M w is in t if M has its own step */
     GPUKSPNorms(v->w[i], v->explicitpc ? v->t[i] : v->pc ? (double)v->pc[i] * v->w[i] : v->w[i], sum);
     break;
   case GPUKSP_NORMS:
@@ -87,7 +87,7 @@ GPUKSP_RULE void GPUKSP_NAMED(GPUKSPStepRow)(GPUKSPStep step, const GPUKSP_NAMED
     Conjugate gradients, equations (3:1) of Hestenes and Stiefel 1952 with z = M r. Bytes a row in double, with a diagonal M: 40 for the direction, 16 for the curvature, 32 for the residual, and
     16 for the product's vectors
   */
-  case GPUKSP_CG_DIRECTION: { /* (3:1c) of the iteration before, x += alpha p; (3:1f) p = z + beta p */
+  case GPUKSP_CG_DIRECTION: { /* (3:1c) of the previous iteration, x += alpha p; (3:1f) p = z + beta p */
     const double p = v->p[i];
 
     v->x[i] += s->xalpha * p;
@@ -101,13 +101,13 @@ GPUKSP_RULE void GPUKSP_NAMED(GPUKSPStepRow)(GPUKSPStep step, const GPUKSP_NAMED
     v->r[i] -= s->alpha * v->w[i];
     GPUKSPNorms(v->r[i], GPUKSP_NAMED(GPUKSPZ)(v, i, v->r), sum);
     break;
-  case GPUKSP_CG_R: /* where M is not applied on the way: it and GPUKSP_NORMS come after this */
+  case GPUKSP_CG_R: /* if M is not fused: M and GPUKSP_NORMS follow this step */
     v->r[i] -= s->alpha * v->w[i];
     break;
-  case GPUKSP_CG_FINISH: /* after a breakdown p may be no number */
+  case GPUKSP_CG_FINISH: /* after a breakdown p may be NaN */
     if (s->xalpha != 0) v->x[i] += s->xalpha * v->p[i];
     break;
-  /* Residual replacement: where it starts, from 0; the norms of the true residual, which is in w; and what goes between the vectors of the iteration and the solution */
+  /* Residual replacement: its start, from 0; the norms of the true residual, which is in w; and the updates between the iteration's vectors and the solution */
   case GPUKSP_REPLACEMENT_START:
     v->x[i] = 0;
     v->w[i] = v->b[i];
@@ -124,7 +124,7 @@ GPUKSP_RULE void GPUKSP_NAMED(GPUKSPStepRow)(GPUKSPStep step, const GPUKSP_NAMED
     v->truex[i] += s->scale * (s->xalpha != 0 ? v->x[i] + s->xalpha * v->p[i] : v->x[i]);
     v->x[i] = 0;
     break;
-  case GPUKSP_CG1_Z: /* z = M r where that is no step of its own */
+  case GPUKSP_CG1_Z: /* z = M r with a fused M */
     v->z[i] = v->pc ? v->pc[i] * v->r[i] : v->r[i];
     break;
   case GPUKSP_CG1_NORMS: /* s = A z */
@@ -142,8 +142,9 @@ GPUKSP_RULE void GPUKSP_NAMED(GPUKSPStepRow)(GPUKSPStep step, const GPUKSP_NAMED
     v->p[i] = v->w[i] = 0;
     break;
   /*
-    BiCGStab, van der Vorst 1992: p = r + beta (p - omega v), v = A p, s = r - alpha v, t = A s, omega = (t, s) / (t, t), x += alpha p + omega s, r = s - omega t. Left: the product's result w is preconditioned into v and t. Right: p and s are, into ph and sh, and the product's result is v or t
-    itself. In place on the way where M is diagonal; w is v (or t), ph is p, sh is s where there is nothing in between.
+    BiCGStab, van der Vorst 1992: p = r + beta (p - omega v), v = A p, s = r - alpha v, t = A s, omega = (t, s) / (t, t), x += alpha p + omega s, r = s - omega t. Left: the product's result w is
+    preconditioned into v and t. Right: p and s are preconditioned into ph and sh, and the product's result is v or t itself. A diagonal M is fused, in place. Without a separate M, w is v (or t), ph is p and
+    sh is s.
   */
   case GPUKSP_BCGS_R_FROM_T:
     v->r[i] = v->t[i];

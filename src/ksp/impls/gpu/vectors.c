@@ -1,5 +1,5 @@
 /*
-  Memory of the solvers, and their vectors: the device's own, which graphs and persistent kernels work on, and PETSc's, which the host loop does.
+  Memory of the solvers, and their vectors: our own on the device for graphs and persistent kernels, and PETSc's for the host loop.
 */
 #include "gpukspimpl.h"
 
@@ -25,7 +25,7 @@ PetscErrorCode GPUKSPGrow(KSP_GPU *k, size_t bytes, const char what[], GPUKSPMem
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What is on the device goes */
+/* Frees the memory on the device */
 static PetscErrorCode Close(KSP_GPU *k)
 {
   PetscFunctionBegin;
@@ -60,7 +60,7 @@ static PetscErrorCode Close(KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All that was made for solves goes; the next one starts over. Collective: the vectors are of all ranks */
+/* Frees all that was prepared; the next solve starts over. Collective, because the vectors are parallel */
 PetscErrorCode GPUKSPRelease(KSP_GPU *k)
 {
   PetscFunctionBegin;
@@ -97,7 +97,7 @@ static PetscErrorCode Allocate(KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What every solve on this device needs, whatever its size: all of it, or nothing. A rank may change its device alone: PETSc's vectors stay as they are, for to make them is of all ranks */
+/* Allocates what every solve on this device needs, whatever its size: all of it, or nothing. Not collective: a rank may change its device alone, so PETSc's vectors, whose creation is collective, stay */
 PetscErrorCode GPUKSPOpen(KSP_GPU *k, GPUCSRDevice dev)
 {
   PetscErrorCode ierr;
@@ -112,19 +112,19 @@ PetscErrorCode GPUKSPOpen(KSP_GPU *k, GPUCSRDevice dev)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Of a vector: its entries, and those of other ranks behind them */
+/* Length of a vector with its halo */
 size_t GPUKSPLength(const KSP_GPU *k)
 {
   return k->peers.on ? (size_t)(k->persistent.peers.tail + k->persistent.peers.halo) : (size_t)k->n;
 }
 
-/* Does BiCGStab apply M to p and s, into vectors of their own? */
+/* Does BiCGStab store M p and M s? */
 static PetscBool Hat(KSP ksp, const KSP_GPU *k)
 {
   return (PetscBool)(k->method == GPUKSP_BCGS && ksp->pc_side == PC_RIGHT && (k->pc.kind != GPUKSP_PC_NONE || k->degree));
 }
 
-/* Which vectors the method has but for x and b. apart: M r is a vector of its own */
+/* The vectors of the method besides x and b. apart: M r is stored */
 static void Needed(KSP ksp, const KSP_GPU *k, PetscBool apart, PetscBool need[GPUKSP_VECTORS])
 {
   const PetscBool cg = (PetscBool)(k->method == GPUKSP_CG), cg1 = (PetscBool)(k->method == GPUKSP_CG_SINGLE_REDUCTION), bcgs = (PetscBool)(k->method == GPUKSP_BCGS);
@@ -148,7 +148,7 @@ static void Needed(KSP ksp, const KSP_GPU *k, PetscBool apart, PetscBool need[GP
   for (int q = 0; q < GPUKSP_VECTORS; q++) need[q] = needed[q];
 }
 
-/* What steps are told of the preconditioner, but for its numbers */
+/* The steps' arguments for the preconditioner, except its numbers */
 static void Describe(KSP_GPU *k, PetscBool apart, GPUKSPVectors *v)
 {
   v->bs         = (int)k->pc.bs;
@@ -158,12 +158,12 @@ static void Describe(KSP_GPU *k, PetscBool apart, GPUKSPVectors *v)
   v->emax       = k->lambda[1];
 }
 
-/* Vectors of the device, each where the steps expect it */
+/* Our own vectors on the device, as the steps expect them */
 PetscErrorCode GPUKSPVectorsOwn(KSP ksp, KSP_GPU *k)
 {
   const PetscBool polynomial = (PetscBool)(k->degree > 0), apart = (PetscBool)(k->pc.kind == GPUKSP_PC_APART || polynomial);
   const PetscBool persistent = (PetscBool)(k->dev->ops->kernels && !k->refined);
-  const size_t    each       = ((PetscMax(1, GPUKSPLength(k)) * sizeof(double) + 255) / 256) * 256; /* vectors of no row are not one and the same */
+  const size_t    each       = ((PetscMax(1, GPUKSPLength(k)) * sizeof(double) + 255) / 256) * 256; /* vectors without rows get different addresses */
   GPUKSPVectors  *v          = &k->persistent.v;
   PetscBool       need[GPUKSP_VECTORS];
   int             count = 0;
@@ -171,7 +171,7 @@ PetscErrorCode GPUKSPVectorsOwn(KSP ksp, KSP_GPU *k)
   PetscFunctionBegin;
   Needed(ksp, k, apart, need);
   need[VEC_X] = need[VEC_B] = PETSC_TRUE;
-  if (k->refined) need[VEC_R] = need[VEC_P] = PETSC_FALSE; /* the iteration has its own */
+  if (k->refined) need[VEC_R] = need[VEC_P] = PETSC_FALSE; /* the iteration has these in single precision */
   if (persistent) {
     if (k->method == GPUKSP_CG) need[VEC_Z] = PETSC_TRUE;
     need[VEC_P2] = (PetscBool)(k->method != GPUKSP_CG_SINGLE_REDUCTION);
@@ -193,7 +193,7 @@ PetscErrorCode GPUKSPVectorsOwn(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Vectors of PETSc's for the host loop, like those of the program */
+/* PETSc vectors for the host loop, like those of the program */
 PetscErrorCode GPUKSPVectorsBorrowed(KSP ksp, KSP_GPU *k)
 {
   const PetscBool apart = (PetscBool)(k->pc.kind == GPUKSP_PC_ANY || k->degree > 0);
@@ -215,13 +215,13 @@ PetscErrorCode GPUKSPVectorsBorrowed(KSP ksp, KSP_GPU *k)
   k->work[VEC_X] = ksp->vec_sol;
   k->work[VEC_B] = ksp->vec_rhs;
   Describe(k, apart, v);
-  if (k->diagonal) *(k->degree ? &v->diagonal : &v->pc) = k->sums; /* something: a step puts the array here */
+  if (k->diagonal) *(k->degree ? &v->diagonal : &v->pc) = k->sums; /* any non-NULL pointer: each step replaces it by the array */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* ---- PETSc's vectors for one step ---- */
 
-/* b and the diagonal are read alone */
+/* b and the diagonal are only read */
 static PetscBool Written(int q)
 {
   return (PetscBool)(q != VEC_B && q != GPUKSP_VECTORS);
@@ -258,7 +258,7 @@ static PetscErrorCode OnHost(Vec v, PetscBool write, GPUCSROperand *o)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Their arrays: of the device if all are there, otherwise all of the host. Where one cannot be had, none is out */
+/* Borrows their arrays: all on the device, if all vectors are there, otherwise all on the host. If one fails, none stays borrowed */
 PetscErrorCode GPUKSPVectorsGet(KSP_GPU *k, GPUKSPVectors *v, PetscBool *device)
 {
   PetscErrorCode ierr = PETSC_SUCCESS;
@@ -287,7 +287,7 @@ PetscErrorCode GPUKSPVectorsGet(KSP_GPU *k, GPUKSPVectors *v, PetscBool *device)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---- between PETSc's vectors and the device's own ---- */
+/* ---- copies between PETSc's vectors and our own ---- */
 
 static PetscErrorCode LoadFrom(KSP_GPU *k, GPUCSROperand *o, double *to)
 {
@@ -343,7 +343,7 @@ PetscErrorCode GPUKSPStore(KSP_GPU *k, const double *from, Vec to)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* b or x of a persistent kernel: where it is on the device, the kernel works on it there, elsewhere on a copy */
+/* b or x of a persistent kernel: its array on the device if it is there, otherwise a copy */
 PetscErrorCode GPUKSPTake(KSP_GPU *k, Vec from, PetscBool read, PetscBool write, GPUCSROperand *o, double **p)
 {
   GPUCSRStream s;

@@ -5,11 +5,11 @@
 #include "rules.h"
 
 /*
-  The vectors of a solve, which no method has all of. After those that have the names of the papers' algorithms:
+  The vectors of a solve; no method uses all of them. Besides those named as in the papers' algorithms:
 
-    rp, ph, sh   BiCGStab: the shadow residual, and M p and M s of a preconditioner from the right
-    p2, v2       of a persistent kernel: p and v of the iteration before
-    c0, c1, c2   of a polynomial preconditioner: its step; A times that, in a persistent kernel the next step; what is left of what it is applied to
+    rp, ph, sh   BiCGStab: the shadow residual, and M p and M s with right preconditioning
+    p2, v2       in a persistent kernel: p and v of the previous iteration
+    c0, c1, c2   of a polynomial preconditioner: its step; A times the step, in a persistent kernel the next step; the residual of its Chebyshev iteration
 */
 #define GPUKSP_EACH_VECTOR(each) each(X, x) each(B, b) each(R, r) each(P, p) each(W, w) each(Z, z) each(S, s) each(T, t) each(V, v) each(RP, rp) each(PH, ph) each(SH, sh) each(P2, p2) each(V2, v2) each(C0, c0) each(C1, c1) each(C2, c2)
 
@@ -56,7 +56,7 @@ typedef enum {
   GPUKSP_STEPS
 } GPUKSPStep;
 
-/* How many sums a step has */
+/* Number of sums of a step */
 #if defined(__CUDACC__)
 constexpr
 #endif
@@ -89,8 +89,8 @@ GPUKSP_RULE void GPUKSPNorms(double r, double z, double sum[])
 #undef GPUKSP_NAMED
 
 /*
-  A Chebyshev polynomial as a preconditioner: so many steps of the Chebyshev iteration from 0, as KSPCHEBYSHEV takes them (Y. Saad, Iterative Methods for
-  Sparse Linear Systems, 2003, algorithm 12.1). rho goes from one step to the next; 0 before the first.
+  A Chebyshev polynomial as a preconditioner: a number of steps of the Chebyshev iteration from 0, as in KSPCHEBYSHEV (Y. Saad, Iterative Methods for
+  Sparse Linear Systems, 2003, algorithm 12.1). rho is passed from one step to the next; it is 0 before the first.
 */
 GPUKSP_RULE double GPUKSPChebyshev(double emin, double emax, double rho, double *ca, double *cb)
 {
@@ -101,13 +101,13 @@ GPUKSP_RULE double GPUKSPChebyshev(double emin, double emax, double rho, double 
   return next;
 }
 
-/* Nothing is left to be iterated on, for good or until the residual has been replaced */
+/* Does the solve rest, for good or until the residual has been replaced? */
 GPUKSP_RULE int GPUKSPRests(const volatile GPUKSPState *s)
 {
   return s->reason || s->replace || s->giveup;
 }
 
-/* What the rules make of a step's sums, for the steps that have any; on the host after them, on the device in the same launch */
+/* Applies the rule of a step's sums, if it has one: on the host after the step, on the device in the same launch */
 GPUKSP_RULE void GPUKSPStepRule(GPUKSPStep step, GPUKSPState *s, const double sum[], int first)
 {
   switch (step) {
@@ -144,7 +144,7 @@ GPUKSP_RULE void GPUKSPStepRule(GPUKSPStep step, GPUKSPState *s, const double su
   }
 }
 
-/* What follows once the test of convergence has been made, be it by a rule or by the host; nothing before the residual has been replaced */
+/* The rule after the convergence test, which a rule or the host has made; nothing until a pending replacement of the residual is done */
 GPUKSP_RULE void GPUKSPNext(GPUKSPMethod m, GPUKSPState *s, int first)
 {
   if (s->replace || s->giveup) return;

@@ -1,18 +1,18 @@
 #pragma once
 
 /*
-  ---- the next direction of a chunk of rows at a time, put together in shared memory ----
+  ---- the next direction, computed in shared memory for a chunk of rows at a time ----
 
-  Where the columns of a row are its number and a few offsets, a chunk of rows needs no more than some windows of the vector: one around each group of offsets. The parts of
-  the direction in them are copied while the chunk before is multiplied, each once, where gathering would read them once an entry. Bulk copies (cp.async.bulk) in place of those of 16 bytes took a fifth longer.
+  If each column is its row plus one of a few offsets, a chunk of rows needs only some windows of the vector, one around each group of offsets. The summands of the direction in these windows are copied while the
+  previous chunk is multiplied. Each element is read once; gathering would read it once for every entry. Bulk copies (cp.async.bulk) instead of 16-byte copies took a fifth longer.
 */
 #include "products.cuh"
 
 struct Windows {
-  double *stage; /* two, of windows of z and of p each */
+  double *stage; /* two buffers, each with the windows of z and of p */
   int     length;
 
-  /* Those of the chunk from row on, into a stage that nobody reads any more; 0 outside the vector */
+  /* Copies the windows of the chunk from row on, into a buffer that is no longer read; 0 outside the vector */
   __device__ __forceinline__ void fetch(const GPUKSPWindows &w, const double *z, const double *p, int n, int row, int which) const
   {
     double *const to = stage + 2 * which * length;
@@ -30,7 +30,7 @@ struct Windows {
     }
   }
 
-  /* 16 bytes, or as many zeros */
+  /* Copies 16 bytes, or writes 16 zero bytes */
   static __device__ __forceinline__ void copy(double *to, const double *from, bool in)
   {
 #if __CUDA_ARCH__ >= 800
@@ -47,7 +47,7 @@ struct Windows {
 #endif
   }
 
-  /* f(row in the block, sum, the direction there, p there, what x was) */
+  /* Calls f(row in the block, sum, direction, p, previous x) */
   template <class M, class F>
   __device__ __forceinline__ void product(const M &A, const double *z, const double *p, double beta, int n, int first, int rows, const Rows &x, F f) const
   {

@@ -579,7 +579,7 @@ PetscErrorCode MatGPUCSRGetInfo(Mat A, MatGPUCSRInfo *info)
 PetscErrorCode MatCreateSeqAIJGPUCSR(MPI_Comm comm, PetscInt m, PetscInt n, PetscInt nz, const PetscInt nnz[], Mat *A)
 {
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRInitializePackage());
+  PetscCall(MatGPUCSRInitialize_Private(PETSC_COMM_SELF));
   PetscCall(MatCreate(comm, A));
   PetscCall(MatSetSizes(*A, m, n, m, n));
   PetscCall(MatSetType(*A, MATSEQAIJGPUCSR));
@@ -613,7 +613,7 @@ PetscErrorCode MatCreateSeqAIJGPUCSR(MPI_Comm comm, PetscInt m, PetscInt n, Pets
 PetscErrorCode MatCreateAIJGPUCSR(MPI_Comm comm, PetscInt m, PetscInt n, PetscInt M, PetscInt N, PetscInt d_nz, const PetscInt d_nnz[], PetscInt o_nz, const PetscInt o_nnz[], Mat *A)
 {
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRInitializePackage());
+  PetscCall(MatGPUCSRInitialize_Private(PETSC_COMM_SELF));
   PetscCall(MatCreate(comm, A));
   PetscCall(MatSetSizes(*A, m, n, M, N));
   PetscCall(MatSetType(*A, MATGPUCSR));

@@ -220,5 +220,6 @@ GPUCSR_INTERN PetscErrorCode GPUCSRHaloWordCheck(Mat, const char[]); /* halo.c *
 GPUCSR_INTERN PetscErrorCode GPUCSRHalosForget(void);
 
 /* For the one who registers all types of the library, dlregisgpucsr.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRInitialize_Private(MPI_Comm);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRRegister_Private(void);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorRegister_Private(void); /* factor/ */

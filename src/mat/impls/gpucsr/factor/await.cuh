@@ -1,13 +1,13 @@
 #pragma once
 
 /*
-  Waiting for what another row computes, without flags: a number that is not there yet is the mark of ../format/absent.h, and 8 bytes are written at once. What is waited
-  for is read from the cache that all processors share. All waits are bounded.
+  Waits for the result of another row, without flags: a missing number is the mark of ../format/absent.h, and 8 bytes are written at once. Polling reads the cache that all multiprocessors share. All waits are
+  bounded.
 */
 #include "triangle.h"
 #include "../kernels/device.cuh"
 
-/* Looks at a number before a wait is given up; and after so many it is asked whether somebody else gave up */
+/* Polls before a wait is given up; and polls between checks whether another thread gave up */
 #define AWAIT_LOOKS (1u << 23)
 #define AWAIT_ASK   4096u
 
@@ -34,13 +34,13 @@ __device__ __forceinline__ void show(int *p, int v)
   asm volatile("st.relaxed.gpu.global.s32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
 }
 
-/* What was read or written before is so for whoever sees what is shown after; __threadfence() is the dearer fence.sc */
+/* Orders earlier reads and writes before later writes, for all readers; __threadfence() is the more expensive fence.sc */
 __device__ __forceinline__ void fence()
 {
   asm volatile("fence.acq_rel.gpu;" ::: "memory");
 }
 
-/* Counts looks; true when it is time to give up: the limit is reached, or somebody else has met it. trouble is in page-locked host memory */
+/* Counts polls; true when it is time to give up: this thread or another has reached the limit. trouble is in page-locked host memory */
 struct Patience {
   unsigned looks = 0;
 
@@ -52,7 +52,7 @@ struct Patience {
   }
 };
 
-/* Blocks of a launch all of which run at the same time */
+/* Number of blocks of a launch that are all resident */
 template <class K>
 static PetscErrorCode Resident(GPUCSRDevice dev, K kernel, int threads, size_t shared, int most, int *blocks)
 {

@@ -1,8 +1,8 @@
 /*
   Triangles on a GPU: diagonal, levels, order, slices, values.
 
-  Levels are found without going from one to the next: each row waits for the levels of the rows it needs (as solves do, see solve.cu), a lane a row, rows in the
-  order of their numbers. Lanes of a warp tell each other by shuffles; all lanes go through the loop together, so that none waits for one that cannot go on.
+  Levels are found without a launch for each level: a lane takes a row, in ascending order, and waits for the levels of the rows that it needs, as solves do (solve.cu). Lanes of a warp exchange levels
+  by shuffles. All lanes run the loop together, so that no lane waits for one that cannot go on.
 */
 #include "await.cuh"
 #include "../format/absent.h"
@@ -54,8 +54,8 @@ __device__ __forceinline__ int row_end(const GPUCSRFactorCSR &F, bool upper, int
 }
 
 /*
-  level[r] is -1 until it is known. sums: entries, and the deepest level + 1. Entries are taken from the far end, whose rows are done first: what is left is then most often an entry of
-  the same warp, and costs no load
+  level[r] is -1 until it is known. sums: number of entries, and the deepest level + 1. Entries are taken from the far end, because those rows finish first. The remaining entry is then mostly one of the same
+  warp, and costs no load
 */
 __global__ void __launch_bounds__(256) find_levels_kernel(GPUCSRFactorCSR F, bool upper, int *level, unsigned long long *sums, volatile int *trouble)
 {
@@ -135,7 +135,7 @@ static PetscErrorCode Levels(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRT
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Of rows one after the other (from the end: upper), so that a stable sort by the lower bits alone would do for one range */
+/* Sort keys, in the order of rows (upper: from the end), so that for one range a stable sort by the lower bits suffices */
 __global__ void key_kernel(GPUCSRFactorCSR F, GPUCSRTriangle T, int bits, uint64_t *key, int *row)
 {
   const int r = (int)(blockIdx.x * blockDim.x + threadIdx.x);
@@ -148,7 +148,7 @@ __global__ void key_kernel(GPUCSRFactorCSR F, GPUCSRTriangle T, int bits, uint64
   row[r] = r;
 }
 
-/* The range into the upper half */
+/* Moves the range into the upper half of the key */
 __global__ void spread_kernel(int n, int bits, int64_t *key)
 {
   const int p = (int)(blockIdx.x * blockDim.x + threadIdx.x);
@@ -260,7 +260,7 @@ static PetscErrorCode Widths(GPUCSRDevice dev, const GPUCSRFactorCSR *F, const G
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A warp a slice; pattern: the columns too */
+/* A warp a slice. PATTERN: also the columns */
 template <bool PATTERN>
 __global__ void fill_kernel(GPUCSRFactorCSR F, GPUCSRTriangle T)
 {
@@ -343,7 +343,7 @@ __device__ __forceinline__ int find(const int *__restrict__ j, int begin, int en
   return -1;
 }
 
-/* A warp a row; the values of the factor are zero before */
+/* A warp a row; the factor's values must be zero before */
 __global__ void scatter_kernel(const int *__restrict__ ai, const int *__restrict__ aj, const double *__restrict__ aa, const int *__restrict__ row, const int *__restrict__ column, GPUCSRFactorCSR F)
 {
   const int r = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / 32), lane = (int)threadIdx.x % 32;

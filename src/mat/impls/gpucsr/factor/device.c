@@ -1,5 +1,5 @@
 /*
-  Factors on the device: their pattern and values from the host, or computed there; triangles; solves with vectors wherever they are.
+  Factors on the device: pattern and values, copied from the host or computed there; triangles; solves with vectors on either side.
 */
 #include "factorimpl.h"
 
@@ -8,7 +8,7 @@ static PetscErrorCode FreeInts(GPUCSRDevice dev, int n, int **p)
   return GPUCSRFree(dev, sizeof(int) * (size_t)n, (void **)p);
 }
 
-/* All but the factor itself */
+/* Frees all but the factor itself */
 static PetscErrorCode TrianglesDestroy(GPUCSRDevice dev, GPUCSRFactorPair *p)
 {
   PetscFunctionBegin;
@@ -47,7 +47,7 @@ PetscErrorCode GPUCSRSpreadDestroy(GPUCSRDevice dev, GPUCSRSpread *s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* from[m], ptr[n + 1] and index[ptr[n]] are the host's */
+/* from[m], ptr[n + 1] and index[ptr[n]] are host arrays */
 PetscErrorCode GPUCSRSpreadCreate(GPUCSRDevice dev, int n, int m, const PetscInt from[], const int ptr[], const int index[], GPUCSRSpread *s)
 {
   PetscFunctionBegin;
@@ -64,7 +64,7 @@ PetscErrorCode GPUCSRSpreadCreate(GPUCSRDevice dev, int n, int m, const PetscInt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The pattern of the factor, to the device, and its diagonal found. good: rows ascend, and the diagonal is whole */
+/* Copies the factor's pattern to the device, and finds the diagonal there. good: columns ascend in each row, and the diagonal is complete */
 PetscErrorCode MatGPUCSRFactorPattern_Private(Mat_GPUCSRFactor *f, int n, int64_t nnz, const void *i, const void *j, GPUCSRType type, PetscBool *good)
 {
   GPUCSRDevice     dev = f->vectors.dev;
@@ -83,7 +83,7 @@ PetscErrorCode MatGPUCSRFactorPattern_Private(Mat_GPUCSRFactor *f, int n, int64_
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* in[] of the device, or index[in[]] where index, a permutation on the host, is there */
+/* in[] of the device, or index[in[]] if there is an index, a permutation on the host */
 static PetscErrorCode Index(GPUCSRDevice dev, int n, int *in, IS is, int **out)
 {
   const PetscInt *index;
@@ -105,7 +105,7 @@ static PetscErrorCode Index(GPUCSRDevice dev, int n, int *in, IS is, int **out)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The kernel of the solves, and its ranges of rows: what is predicted to be fastest, where nothing was asked for */
+/* Chooses the kernel of the solves and its ranges of rows: the user's choice, or what is predicted to be fastest */
 static PetscErrorCode Choose(Mat_GPUCSRFactor *f, const GPUCSRTriangle T[2], int rows[2])
 {
   double t[GPUCSR_SOLVE_METHODS], host;
@@ -125,7 +125,7 @@ static PetscErrorCode Choose(Mat_GPUCSRFactor *f, const GPUCSRTriangle T[2], int
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Triangles of the factor or of its transpose; the lower one's levels may be there */
+/* Builds the triangles of the factor or of its transpose; the lower one's levels may exist already */
 static PetscErrorCode Triangles(Mat_GPUCSRFactor *f, int side)
 {
   GPUCSRDevice      dev = f->vectors.dev;
@@ -148,11 +148,11 @@ static PetscErrorCode Triangles(Mat_GPUCSRFactor *f, int side)
   PetscCall(Index(dev, n, p->T[1].order, last, &p->to));
   PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)n, "an ordering", (void **)&p->from[1]));
   PetscCall((*GPUCSRTriangleOpsGet(dev)->compose)(n, p->T[1].order, p->T[0].place, p->from[1], dev->stream));
-  p->built = p->fresh = PETSC_TRUE; /* the slices came with values */
+  p->built = p->fresh = PETSC_TRUE; /* building the slices filled in the values */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The triangles of A as the factor on the device is now */
+/* Brings the triangles of A up to date with the factor on the device */
 PetscErrorCode MatGPUCSRFactorBuild_Private(Mat_GPUCSRFactor *f)
 {
   GPUCSRDevice             dev = f->vectors.dev;
@@ -171,7 +171,7 @@ PetscErrorCode MatGPUCSRFactorBuild_Private(Mat_GPUCSRFactor *f)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Values of the factor from the host */
+/* Copies the factor's values from the host */
 PetscErrorCode MatGPUCSRFactorValues_Private(Mat_GPUCSRFactor *f, const double *a, const double *dinv)
 {
   GPUCSRDevice     dev = f->vectors.dev;
@@ -185,7 +185,7 @@ PetscErrorCode MatGPUCSRFactorValues_Private(Mat_GPUCSRFactor *f, const double *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What a numeric factorization needs of A where the factor's pattern is another one */
+/* The parts of A that a numeric factorization needs if the factor has another pattern */
 typedef struct {
   int    *i, *j, *row, *column;
   double *a;
@@ -228,7 +228,7 @@ static PetscErrorCode SourceSend(Mat_GPUCSRFactor *f, int n, int64_t nnz, const 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The values of A in the pattern of the factor */
+/* Copies the values of A into the pattern of the factor */
 static PetscErrorCode Load(Mat_GPUCSRFactor *f, Mat A)
 {
   GPUCSRDevice    dev     = f->vectors.dev;
@@ -255,7 +255,7 @@ static PetscErrorCode Load(Mat_GPUCSRFactor *f, Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All rows in the order of levels, which the factorization goes by; the levels stay for the triangle */
+/* All rows in the order of levels, for the factorization; the triangle reuses the levels */
 static PetscErrorCode Schedule(GPUCSRDevice dev, GPUCSRFactorPair *p)
 {
   PetscFunctionBegin;
@@ -266,7 +266,7 @@ static PetscErrorCode Schedule(GPUCSRDevice dev, GPUCSRFactorPair *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ILU or ICC of A on the device. done: all pivots are good; otherwise PETSc has to say, or to shift */
+/* ILU or ICC of A on the device. done: all pivots are good; if not, PETSc must report an error or shift */
 PetscErrorCode MatGPUCSRFactorNumeric_Private(Mat_GPUCSRFactor *f, Mat A, const MatFactorInfo *info, PetscBool *done)
 {
   GPUCSRDevice             dev  = f->vectors.dev;
@@ -328,7 +328,7 @@ static PetscErrorCode Transpose(Mat_GPUCSRFactor *f)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The triangles of a solve, in turn */
+/* The triangles of a solve, in order */
 static int Sweeps(Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, GPUCSRSweep w[2])
 {
   GPUCSRFactorPair *p = &f->pair[kind == GPUCSR_SOLVE_TRANSPOSE && !f->symmetric];
@@ -368,7 +368,7 @@ static PetscErrorCode LaunchSolve(Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, con
     b = e->b;
     x = e->x;
   }
-  for (int k = 0; k < n && f->recorded; k++) PetscCall((*ops->reset)(w[k].T, w[k].T->turn, s)); /* the graph may have run since the last solve */
+  for (int k = 0; k < n && f->recorded; k++) PetscCall((*ops->reset)(w[k].T, w[k].T->turn, s)); /* a graph may have run since the last solve */
   if (f->sweeps) PetscCall((*ops->jacobi)(f->vectors.dev, f->sweeps, w, n, b, x, s));
   else PetscCall((*ops->solve)(f->vectors.dev, (GPUCSRSolveMethod)f->chosen, w, n, b, x, (volatile int *)f->trouble, s));
   if (e) PetscCall((*ops->collect)(e->n, e->ptr, e->index, e->x, out, s));
@@ -384,7 +384,7 @@ static PetscErrorCode Apply(Mat F, Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, co
   void           *bd = b->p, *xd = x->p;
 
   PetscFunctionBegin;
-  if (g->last && s != g->last) PetscCall(GPUCSRDeviceSynchronize(dev)); /* results by place are shared by all solves */
+  if (g->last && s != g->last) PetscCall(GPUCSRDeviceSynchronize(dev)); /* all solves share the results by place */
   g->last = s;
   PetscCall(dev->ops->activate(dev->id));
   if (kind == GPUCSR_SOLVE_TRANSPOSE && !f->symmetric && !f->pair[1].fresh) {
@@ -423,9 +423,9 @@ PetscErrorCode MatGPUCSRFactorSolve_Private(Mat F, Mat_GPUCSRFactor *f, GPUCSRSo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---- for a solver that has arrays of the device, and a graph ---- */
+/* ---- for solvers with device arrays, and for graphs ---- */
 
-/* The device that solves with F run on; NULL: they are PETSc's, or F is no factor of ours */
+/* The device of solves with F; NULL: PETSc solves, or F is no factor of ours */
 PetscErrorCode MatGPUCSRFactorDevice_Private(Mat F, GPUCSRDevice *dev)
 {
   PetscContainer    c = NULL;
@@ -440,7 +440,7 @@ PetscErrorCode MatGPUCSRFactorDevice_Private(Mat F, GPUCSRDevice *dev)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* x = the solution for b, which may be parts of longer vectors of several processes. Not done: the factor has left the device */
+/* x = the solution for b; both may be local parts of parallel vectors. Not done: the factor is no longer on the device */
 PetscErrorCode MatGPUCSRFactorSolveVecs_Private(Mat F, Vec b, Vec x, PetscBool *done)
 {
   Mat_GPUCSRFactor *f;
@@ -459,7 +459,7 @@ PetscErrorCode MatGPUCSRFactorSolveVecs_Private(Mat F, Vec b, Vec x, PetscBool *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* x = the solution for b, in the order of the device's stream; may be recorded, once it has run */
+/* x = the solution for b, in stream order; may be recorded in a graph after the first run */
 PetscErrorCode MatGPUCSRFactorSolveArrays_Private(Mat F, const double *b, double *x)
 {
   Mat_GPUCSRFactor *f;
@@ -475,7 +475,7 @@ PetscErrorCode MatGPUCSRFactorSolveArrays_Private(Mat F, const double *b, double
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Did all solves so far get the results that they waited for? The device has done them */
+/* Have all solves so far received the results that they waited for? Call it when the device has finished them */
 PetscErrorCode MatGPUCSRFactorCheck_Private(Mat F)
 {
   Mat_GPUCSRFactor *f;

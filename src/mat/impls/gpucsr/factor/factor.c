@@ -1,13 +1,13 @@
 /*
-  The solver type "gpucsr" of MatGetFactor(): PETSc's own factors of MATSEQAIJ, whose solves run on the device, and whose values are computed there where they can be.
+  The solver type "gpucsr" of MatGetFactor(): PETSc's own factors of MATSEQAIJ, with solves on the device, and with values computed there if possible.
 
-  The factor matrix is PETSc's. Its operations are put over by ours after each of PETSc's functions that set them, and what we have besides hangs on it as a composed object.
+  The factor matrix is PETSc's. After each of PETSc's functions that set its operations, ours replace some of them. Our own data are a composed object of the matrix.
 */
 #include "factorimpl.h"
 
 static PetscBool putoff = PETSC_FALSE;
 
-/* Factorizations from now on are put off, until PETSC_FALSE is said: what they are asked to be is kept, and they are made together, or each when it is needed */
+/* With PETSC_TRUE later factorizations are deferred, until a call with PETSC_FALSE. A deferred factor keeps its request, and is computed together with others, or by itself when it is needed */
 PetscErrorCode MatGPUCSRFactorPutOff_Private(PetscBool yes)
 {
   PetscFunctionBegin;
@@ -26,7 +26,7 @@ PetscErrorCode MatGPUCSRFactorGet_Private(Mat F, Mat_GPUCSRFactor **f)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What it has on the device goes */
+/* Frees the factor's memory on the device */
 static PetscErrorCode Empty(Mat_GPUCSRFactor *f)
 {
   GPUCSRDevice dev = f->vectors.dev;
@@ -47,7 +47,7 @@ static PetscErrorCode Empty(Mat_GPUCSRFactor *f)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The device, or none and why: by the rules of products, but that the host backend plays it only where one of our kernels was asked for */
+/* Chooses the device, or none and says why. The rules are those of products, except that the host backend serves only if the user asked for one of our kernels */
 static PetscErrorCode Decide(Mat A, Mat_GPUCSRFactor *f)
 {
   const MatGPUCSRBackend backend = MatGPUCSRBackendOf(A);
@@ -83,7 +83,7 @@ static PetscErrorCode Install(Mat, Mat_GPUCSRFactor *);
 static PetscErrorCode Settle(Mat, Mat_GPUCSRFactor *);
 static PetscErrorCode MatDestroy_GPUCSRFactor(Mat);
 
-/* From now on solves are PETSc's; said once where the device failed */
+/* PETSc solves from now on, with one message if the device failed */
 PetscErrorCode MatGPUCSRFactorLeave_Private(Mat F, Mat_GPUCSRFactor *f, PetscErrorCode ierr, const char why[])
 {
   Mat_SeqGPUCSR *g;
@@ -105,7 +105,7 @@ PetscErrorCode MatGPUCSRFactorLeave_Private(Mat F, Mat_GPUCSRFactor *f, PetscErr
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* May the error be met by going on with PETSc's? */
+/* Handles an error by going on with PETSc's factor, if that is allowed */
 PetscErrorCode MatGPUCSRFactorMet_Private(Mat F, Mat_GPUCSRFactor *f, PetscErrorCode ierr, const GPUCSRAttempt *attempt)
 {
   PetscFunctionBegin;
@@ -115,7 +115,7 @@ PetscErrorCode MatGPUCSRFactorMet_Private(Mat F, Mat_GPUCSRFactor *f, PetscError
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc's functions find and leave the operations of the factor as if we were not there, whether they work or not */
+/* Around a call of PETSc's functions: restores PETSc's operations before, and ours afterwards, whether the call worked or not */
 static PetscErrorCode PETScBegin(Mat F, Mat_GPUCSRFactor *f)
 {
   PetscFunctionBegin;
@@ -176,7 +176,7 @@ static PetscErrorCode PETScNumeric(Mat F, Mat_GPUCSRFactor *f)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The host has the factor, which may have been on the device alone */
+/* Makes the factor on the host, if only the device has it */
 PetscErrorCode MatGPUCSRFactorHost_Private(Mat F, Mat_GPUCSRFactor *f)
 {
   PetscObjectState state;
@@ -234,7 +234,7 @@ static PetscErrorCode MatBackwardSolve_GPUCSR(Mat F, Vec b, Vec x)
   return Solve(F, GPUCSR_SOLVE_BACKWARD, b, x);
 }
 
-/* Operations that read the values on the host, which may have to be computed there first */
+/* Operations that read the values on the host, where they may have to be computed first */
 #define ON_HOST(op, ...) \
   Mat_GPUCSRFactor *f; \
 \
@@ -281,7 +281,7 @@ static PetscErrorCode MatView_GPUCSRFactor(Mat F, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Of a factor whose pattern is that of A: MatGetInfo() is asked before there are values */
+/* For a factor with the pattern of A: PETSc calls MatGetInfo() before there are values */
 static PetscErrorCode MatGetInfo_GPUCSRFactor(Mat F, MatInfoType type, MatInfo *info)
 {
   Mat_GPUCSRFactor *f;
@@ -293,7 +293,7 @@ static PetscErrorCode MatGetInfo_GPUCSRFactor(Mat F, MatInfoType type, MatInfo *
     const PetscInt *i;
     double          entries = (double)f->pair[0].M.nnz;
 
-    if (f->later) { /* as if there were no fill */
+    if (f->later) { /* without fill */
       PetscCall(MatSeqAIJGetCSRAndMemType(f->A, &i, NULL, NULL, NULL));
       entries = (double)i[F->rmap->n];
     }
@@ -309,7 +309,7 @@ static PetscErrorCode Numeric(Mat, Mat, const MatFactorInfo *);
 static PetscErrorCode LUSymbolic(Mat, Mat, IS, IS, const MatFactorInfo *);
 static PetscErrorCode CholeskySymbolic(Mat, Mat, IS, const MatFactorInfo *);
 
-/* Ours over PETSc's, which f->petsc keeps */
+/* Replaces PETSc's operations by ours; f->petsc keeps PETSc's */
 static PetscErrorCode Install(Mat F, Mat_GPUCSRFactor *f)
 {
   struct _MatOps *o = F->ops;
@@ -332,7 +332,7 @@ static PetscErrorCode Install(Mat F, Mat_GPUCSRFactor *f)
       o->forwardsolve  = MatForwardSolve_GPUCSR;
       o->backwardsolve = MatBackwardSolve_GPUCSR;
     }
-    /* PETSc makes these of MatSolve() where they are not there */
+    /* without these PETSc uses MatSolve() */
     o->solveadd = o->solvetransposeadd = NULL;
     o->matsolve = o->matsolvetranspose = NULL;
   }
@@ -345,7 +345,7 @@ static PetscErrorCode Install(Mat F, Mat_GPUCSRFactor *f)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The pattern of PETSc's factor, to the device */
+/* Copies the pattern of PETSc's factor to the device */
 static PetscErrorCode PatternOfPETSc(Mat F, Mat_GPUCSRFactor *f, PetscBool *good)
 {
   int           *i, *j;
@@ -383,7 +383,7 @@ static PetscErrorCode ValuesOfPETSc(Mat F, Mat_GPUCSRFactor *f, PetscBool *good)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All that the device does in a symbolic factorization: is the pattern of A that of the factor, and one that we take? */
+/* The device's part of a symbolic factorization without fill: copies the pattern of A. good: the factor can have this pattern */
 static PetscErrorCode PatternOfA(Mat A, Mat_GPUCSRFactor *f, PetscBool *good)
 {
   const PetscInt *i, *j;
@@ -444,7 +444,7 @@ static PetscErrorCode CholeskySymbolic(Mat F, Mat A, IS perm, const MatFactorInf
   return Symbolic(F, A, perm, perm, info);
 }
 
-/* ILU or ICC of A by the device, where the pattern is one that it takes and all pivots are good */
+/* ILU or ICC of A on the device. done: the pattern is supported and all pivots are good */
 static PetscErrorCode Compute(Mat F, Mat A, Mat_GPUCSRFactor *f, const MatFactorInfo *info, PetscBool *done)
 {
   PetscBool good = PETSC_TRUE;
@@ -457,7 +457,7 @@ static PetscErrorCode Compute(Mat F, Mat A, Mat_GPUCSRFactor *f, const MatFactor
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What solves need, of values that the device or PETSc has computed. ready: solves may be the device's */
+/* Prepares solves, with values that the device or PETSc has computed. ready: the device may solve */
 static PetscErrorCode PrepareFactor(Mat F, Mat_GPUCSRFactor *f, PetscBool done, PetscBool *ready)
 {
   PetscFunctionBegin;
@@ -467,7 +467,7 @@ static PetscErrorCode PrepareFactor(Mat F, Mat_GPUCSRFactor *f, PetscBool done, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc has begun with another pattern of A without a symbolic factorization: so do we */
+/* PETSc accepts a new pattern of A without a symbolic factorization, so we do too */
 static PetscErrorCode Follow(Mat F, Mat A, Mat_GPUCSRFactor *f, const MatFactorInfo *info)
 {
   PetscFunctionBegin;
@@ -535,7 +535,7 @@ static PetscErrorCode Numeric(Mat F, Mat A, const MatFactorInfo *info)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A factor of the device that was made by itself is as if it had been put off: what it has there goes. later: it is, now */
+/* Turns a factor on the device into a deferred one, and frees its memory there. later: the factor is deferred now */
 PetscErrorCode MatGPUCSRFactorTakeBack_Private(Mat F, Mat_GPUCSRFactor *f, PetscBool *later)
 {
   PetscObjectState state;
@@ -552,7 +552,7 @@ PetscErrorCode MatGPUCSRFactorTakeBack_Private(Mat F, Mat_GPUCSRFactor *f, Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A factor that was put off is made by itself */
+/* Computes a deferred factor by itself */
 static PetscErrorCode Settle(Mat F, Mat_GPUCSRFactor *f)
 {
   PetscObjectState state;
@@ -612,7 +612,7 @@ static PetscErrorCode MatFactorGetSolverType_GPUCSR(Mat F, MatSolverType *type)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* -mat_gpucsr_solve and its kin, with the prefix of the matrix that is factored */
+/* Reads -mat_gpucsr_solve and its companions, with the prefix of the factored matrix */
 static PetscErrorCode Options(Mat A, Mat_GPUCSRFactor *f)
 {
   static const char *const solves[]  = {"exact", "jacobi"};
@@ -660,21 +660,21 @@ static PetscErrorCode MatGetFactor_SeqAIJGPUCSR(Mat A, MatFactorType type, Mat *
   MATSOLVERGPUCSR - "gpucsr", the solver type of ILU, ICC, LU and Cholesky factors of `MATGPUCSR` matrices, whose solves run on the GPU
 
   Options Database Keys:
-+ -pc_factor_mat_solver_type gpucsr             - what such matrices have where nothing is said; petsc: PETSc's, on the host
++ -pc_factor_mat_solver_type gpucsr             - the default for such matrices; petsc: PETSc's factors, on the host
 . -mat_gpucsr_solve (exact|jacobi)              - exact, or approximate by Jacobi sweeps of each triangle
-. -mat_gpucsr_solve_sweeps n                    - so many of them (5)
+. -mat_gpucsr_solve_sweeps n                    - number of Jacobi sweeps (5)
 - -mat_gpucsr_solve_kernel (auto|host|ranges|syncfree) - kernel of exact solves; host: PETSc's
 
   Level: beginner
 
   Notes:
-  Factors are those of PETSc's `MATSOLVERPETSC` to rounding, with its orderings, levels of fill and shifts. ILU and ICC are computed on the GPU; where a pivot asks for a shift, or
-  for an error, PETSc's own factorization on the host decides, and its values are sent. LU and Cholesky are factored on the host, and solved on the GPU.
+  Factors are those of PETSc's `MATSOLVERPETSC` up to rounding, with its orderings, levels of fill and shifts. ILU and ICC are computed on the GPU. If a pivot needs a shift, or
+  is an error, PETSc's own factorization on the host decides, and its values are copied to the GPU. LU and Cholesky are factored on the host, and solved on the GPU.
 
-  With ILU(0) and ICC(0) in natural ordering the pattern of the factor is that of the matrix, and nothing of the factorization is done on the host. PETSc's factor is computed there when
+  With ILU(0) and ICC(0) in natural ordering the pattern of the factor is that of the matrix, and no part of the factorization runs on the host. PETSc's factor is computed there when
   an operation needs it (viewing the values, the diagonal or the inertia of the factor); the matrix must not have changed since.
 
-  Matrices whose levels are many and narrow (a chain) are solved on the host where that is predicted to be faster; `-ksp_view` says what was chosen, and why.
+  Matrices with many narrow levels (a chain) are solved on the host if that is predicted to be faster; `-ksp_view` says what was chosen, and why.
 
 .seealso: `MATGPUCSR`, `PCFactorSetMatSolverType()`, `MatGetFactor()`, `PCILU`, `PCICC`, `PCLU`, `PCCHOLESKY`
 M*/

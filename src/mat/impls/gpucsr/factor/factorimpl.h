@@ -1,13 +1,13 @@
 #pragma once
 
-/* What the files of the solver type gpucsr of MatGetFactor() share */
+/* Shared by the files of the solver type gpucsr of MatGetFactor() */
 #include "../gpucsrimpl.h"
 #include "triangle.h"
 
-/* What a factor has besides PETSc's hangs on it under this name */
+/* Our data of a factor are composed with it under this name */
 #define MATGPUCSRFACTOR "MatGPUCSRFactor"
 
-/* The solves of a factor, as PETSc has them */
+/* PETSc's solves with a factor */
 typedef enum {
   GPUCSR_SOLVE,
   GPUCSR_SOLVE_TRANSPOSE,
@@ -19,46 +19,46 @@ typedef enum {
 #define GPUCSR_METHOD_AUTO (-1)
 #define GPUCSR_METHOD_HOST (-2)
 
-/* Two triangles that are solved one after the other, and the index arrays between vectors and places */
+/* Two triangles, solved one after the other, and the index arrays between vectors and places */
 typedef struct {
   PetscBool       built;    /* pattern */
   PetscBool       fresh;    /* values */
   GPUCSRFactorCSR M;        /* the factor, or its transpose */
-  int            *map;      /* of a transpose: the entry of the factor that each of its entries is */
+  int            *map;      /* of a transpose: the factor's entry for each of its entries */
   int            *schedule; /* rows in the order of levels of the lower one, for the factorization */
   GPUCSRTriangle  T[2];     /* lower, upper */
   int            *from[2], *to;
 } GPUCSRFactorPair;
 
-/* Where a factor is that of blocks which overlap in a vector: its right-hand side is gathered from entries of one, and its solution's entries are added up in one. Arrays are the device's */
+/* For a factor of blocks that overlap in a vector: gathers its right-hand side from a vector's entries, and adds up its solution in a vector's entries. Arrays are on the device */
 typedef struct {
   int     n, m;        /* entries of those vectors, and rows of the factor; n 0: the vectors are the factor's own */
-  int     entries;     /* of the solution that are used */
+  int     entries;     /* entries of the solution in use */
   int    *from;        /* entry of the right-hand side, for each row */
-  int    *ptr, *index; /* for each entry of the result, the rows that are added up */
+  int    *ptr, *index; /* for each entry of the result, the rows to add up */
   double *b, *x;       /* vectors of the factor */
 } GPUCSRSpread;
 
 /*
-  What a factor matrix made by us has, beside PETSc's factor that it is. PETSc's symbolic and numeric factorizations are run when something needs them: an ordering or levels of
-  fill, a pivot that asks for a shift or an error, an operation on the host, the end of the device. Until then a factor of the device is on the device alone.
+  Our data of a factor matrix, which otherwise is PETSc's. PETSc's symbolic and numeric factorizations run only when something needs them: an ordering or levels of
+  fill, a pivot that needs a shift or is an error, an operation on the host, a device that fails. Until then the factor exists on the device only.
 */
 typedef struct {
-  Mat_SeqGPUCSR    vectors; /* the device, and buffers for vectors of the host; nothing else of it is used */
-  Mat              A;       /* that was factored, as PETSc may have to do it again */
+  Mat_SeqGPUCSR    vectors; /* only its device and its buffers for host vectors are used */
+  Mat              A;       /* the factored matrix, since PETSc may have to factor it again */
   PetscObjectState pattern, values;
   MatFactorType    type;
   IS               row, col;
   MatFactorInfo    info;
   PetscBool        natural, symmetric; /* symmetric: Cholesky or ICC */
-  PetscBool        own;                /* the pattern is that of A: nothing of PETSc's symbolic factorization is needed */
-  PetscBool        symbolic, numeric;  /* PETSc's are done, for what A was then */
-  PetscBool        later;              /* put off: it is made when somebody needs it, or together with others (together.c) */
-  PetscBool        ondevice;           /* solves are the device's */
+  PetscBool        own;                /* the pattern is that of A, so PETSc's symbolic factorization is not needed */
+  PetscBool        symbolic, numeric;  /* PETSc's factorizations are done, for A at that time */
+  PetscBool        later;              /* deferred: computed when it is needed, or together with others (together.c) */
+  PetscBool        ondevice;           /* the device solves */
   PetscBool        positive;           /* no negative number in the diagonal */
-  int              method, sweeps;     /* as asked for; sweeps 0: exact */
+  int              method, sweeps;     /* as requested; sweeps 0: exact */
   int              chosen;
-  PetscBool        recorded; /* a graph has a solve in it, whose results by place are in the first x of each triangle whenever it runs */
+  PetscBool        recorded; /* a graph contains a solve; each of its runs writes the results by place to the first x of each triangle */
   char             why[256], whynot[512];
   void            *trouble; /* page-locked, set by a solve that waited too long */
   GPUCSRFactorPair pair[2]; /* A, transposed */

@@ -1,5 +1,5 @@
 /*
-  What the host backend does with triangles: the loops that the kernels are tested against.
+  Triangles on the host backend: the loops that the kernels are tested against.
 */
 #include "triangle.h"
 #include <math.h>
@@ -51,7 +51,7 @@ static PetscErrorCode Levels(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRT
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Range by range, a stable sort by counting */
+/* A stable counting sort, range by range */
 static PetscErrorCode Order(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTriangle *T, GPUCSRStream s)
 {
   const int keys = 8 * T->nlevels;
@@ -115,7 +115,7 @@ static PetscErrorCode Widths(GPUCSRDevice dev, const GPUCSRFactorCSR *F, const G
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Place p as a column of a slice that begins at place first */
+/* The column that stores place p, in a slice that begins at place first */
 static inline int Column(const GPUCSRTriangle *T, int first, int p)
 {
   const int base = first / T->rows * T->rows;
@@ -167,7 +167,7 @@ static PetscErrorCode Collect(int n, const int *ptr, const int *index, const dou
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The place of column c among those of [begin, end), ascending; -1: it is not there */
+/* Bisection: the place of column c in [begin, end), ascending; -1: it is not there */
 static inline int Find(const int *j, int begin, int end, int c)
 {
   while (begin < end) {
@@ -197,7 +197,7 @@ static PetscErrorCode Scatter(const int *ai, const int *aj, const double *aa, co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Is that a pivot? */
+/* Is the pivot good? */
 static inline PetscBool Good(double pivot, double sum, GPUCSRPivotRule rule, double tolerance)
 {
   const double least = rule == GPUCSR_PIVOT_ABSOLUTE ? tolerance : tolerance * sum;
@@ -219,7 +219,7 @@ static PetscErrorCode Factor(GPUCSRDevice dev, GPUCSRFactorCSR *F, PetscBool sym
       const int k = F->j[e];
       double    m = F->a[e];
 
-      if (symmetric) { /* from the row above alone */
+      if (symmetric) { /* from the row above only */
         const int at = Find(F->j, F->diag[k] + 1, F->i[k + 1], r);
 
         if (at < 0) pivots->unsymmetric = 1;
@@ -270,7 +270,7 @@ static inline double Scaled(GPUCSRScaling scaling, double b, double sum, double 
   }
 }
 
-/* The sums of the rows of slice k, each lane's share and then theirs, in the order of a warp */
+/* The sums of the rows of slice k: each lane's share, then the sum over lanes, in the order of a warp */
 static void Sums(const GPUCSRTriangle *T, const GPUCSRSlice *S, const double *x, double sum[GPUCSR_SLICE])
 {
   for (int lane = 0; lane < GPUCSR_SLICE; lane++) {
@@ -287,7 +287,7 @@ static void Sums(const GPUCSRTriangle *T, const GPUCSRSlice *S, const double *x,
     for (int lane = 0; lane + o < GPUCSR_SLICE; lane++) sum[lane] += sum[lane + o];
 }
 
-/* One pass over all rows: x from what is in y, which may be x */
+/* One pass over all rows: x from y, which may be x */
 static void Pass(const GPUCSRSweep *w, const double *b, const double *y, double *x, double *out)
 {
   const GPUCSRTriangle *T = w->T;

@@ -1,15 +1,15 @@
 /*
-  ILU and ICC on a GPU, row by row as PETSc has it (the row's entries left of the diagonal in ascending order, each times the row above that it names), so that
-  factors agree to rounding: a warp a row, rows in the order of levels, each waiting for the inverse pivots of the rows that it needs.
+  ILU and ICC on a GPU, row by row in PETSc's order, so that factors agree up to rounding: the entries left of the diagonal ascend, and each eliminates with the row of its column. A warp takes a row; rows are in
+  the order of levels, and each waits for the inverse pivots of the rows that it needs.
 
-  A warp keeps its row in shared memory if it fits there, which all rows do but for few, and looks up where an entry of the row above goes by bisection. All blocks run at the same time, and a warp's
-  rows ascend in the order of levels, so the least row that is not done never waits in vain.
+  A warp keeps its row in shared memory if it fits there, which is so for all but a few rows. It finds the place of an entry of the row above by bisection. All blocks are resident, and a warp's rows
+  ascend in the order of levels, so the first unfinished row never waits for ever.
 */
 #include "await.cuh"
 
 #define NUMERIC_WARPS 8
-#define NUMERIC_ROW   256  /* entries of a row in shared memory: as many as leave room for all blocks of a processor, */
-#define NUMERIC_LONG  1024 /* or, where rows are long, so many */
+#define NUMERIC_ROW   256  /* entries of a row in shared memory, with room for all blocks of a multiprocessor, */
+#define NUMERIC_LONG  1024 /* or this many if rows are long */
 #define GROUP         4    /* rows above that are loaded together */
 
 __device__ __forceinline__ int bisect(const int *j, int begin, int end, int c)
@@ -42,7 +42,7 @@ struct Row {
   double    *val;
 };
 
-/* It takes out a row above, whose entries right of the diagonal are [begin, end), the first of them at hand, by its own entry e; SYMMETRIC: the multiplier comes from the row above as well */
+/* Eliminates its entry e with a row above. That row's entries right of the diagonal are [begin, end), the first of them loaded already. SYMMETRIC: the multiplier comes from the row above as well */
 template <bool SYMMETRIC>
 __device__ __forceinline__ void eliminate(const GPUCSRFactorCSR &F, const Row &R, double d, int e, int begin, int end, Above a, int lane, int *unsymmetric)
 {
@@ -75,7 +75,7 @@ __device__ __forceinline__ void eliminate(const GPUCSRFactorCSR &F, const Row &R
   __syncwarp();
 }
 
-/* Entries e0 to e0 + 31 left of the diagonal, in this order; as many at a time as have their rows, for which one fence does */
+/* Eliminates entries e0 to e0 + 31 left of the diagonal, in this order. It takes all entries whose rows are ready at a time, so that one fence serves them */
 template <bool SYMMETRIC>
 __device__ __forceinline__ void eliminate_some(const GPUCSRFactorCSR &F, const Row &R, int e0, int lane, int *pivots, volatile int *trouble)
 {
@@ -100,7 +100,7 @@ __device__ __forceinline__ void eliminate_some(const GPUCSRFactorCSR &F, const R
       Above a[GROUP];
 
 #pragma unroll
-      for (int g = 0; g < GROUP; g++) { /* all on their way before the first is used */
+      for (int g = 0; g < GROUP; g++) { /* issue all loads before the first is used */
         b[g] = __shfl_sync(all, begin, min(e + g, stop - 1) - e0);
         n[g] = __shfl_sync(all, end, min(e + g, stop - 1) - e0);
         a[g] = above(F, b[g] + lane, n[g]);
@@ -149,7 +149,7 @@ __global__ void __launch_bounds__(32 * NUMERIC_WARPS) numeric_kernel(GPUCSRFacto
     if (lane == 0) {
       const double least = rule == GPUCSR_PIVOT_ABSOLUTE ? tolerance : tolerance * sum;
 
-      fence(); /* the row is there before its pivot */
+      fence(); /* make the row visible before its pivot */
       if (!((rule == GPUCSR_PIVOT_POSITIVE ? pivot : fabs(pivot)) > least)) atomicMin(pivots, r);
       show(F.dinv + r, present(1.0 / pivot));
     }

@@ -1,6 +1,6 @@
 /*
-  PETSc's factors, read. Of LU (MATSEQAIJ) the rows of L come first, from above, then those of U from below, each with the inverse of its diagonal last; of Cholesky
-  (MATSEQSBAIJ of block size 1) the rows of U, negative and divided by the diagonal, each with the inverse of its diagonal last.
+  Reads PETSc's factors. LU (MATSEQAIJ) stores the rows of L from the first to the last, then those of U from the last to the first, each with its inverse diagonal at the end. Cholesky
+  (MATSEQSBAIJ of block size 1) stores the rows of U, negated and divided by the diagonal, each with its inverse diagonal at the end.
 */
 #include "factorimpl.h"
 
@@ -10,7 +10,7 @@ typedef struct {
   PetscInt n;
 } Combined;
 
-/* All of it, or nothing that stays allocated */
+/* Allocates all arrays, or none */
 static PetscErrorCode Allocate(Combined *c, PetscInt n, int64_t nnz, PetscBool values)
 {
   PetscErrorCode ierr;
@@ -32,7 +32,6 @@ static PetscErrorCode Allocate(Combined *c, PetscInt n, int64_t nnz, PetscBool v
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where row r of U begins and the one above begins: the diagonal is last */
 static PetscErrorCode FromLU(PetscInt n, PetscInt most, const PetscInt fi[], const PetscInt fj[], const PetscScalar fa[], PetscBool *known, int64_t *nnz, Combined *c)
 {
   PetscInt *end, at = fi[n];
@@ -88,12 +87,12 @@ static PetscErrorCode FromCholesky(PetscInt n, const PetscInt ui[], const PetscI
     for (PetscInt e = ui[r]; e < ui[r + 1] - 1; e++) c->i[uj[e] + 1]++;
   }
   for (PetscInt r = 0; r < n; r++) c->i[r + 1] += c->i[r];
-  PetscCall(PetscMalloc1(n, &next)); /* where the next entry left of the diagonal goes, and then that of the right */
+  PetscCall(PetscMalloc1(n, &next)); /* place of the next entry left of the diagonal, later of the next one right of it */
   PetscCall(PetscArraycpy(next, c->i, n));
   for (PetscInt r = 0; r < n; r++) {
     const PetscInt last = ui[r + 1] - 1;
 
-    c->j[next[r]] = (int)r; /* all left of it are there: they are of rows above */
+    c->j[next[r]] = (int)r; /* entries left of the diagonal come from rows above, so they are all there */
     if (ua) c->a[next[r]] = c->dinv[r] = (double)PetscRealPart(ua[last]);
     for (PetscInt e = ui[r]; e < last; e++) {
       const int right = next[r] + 1 + (int)(e - ui[r]), left = next[uj[e]]++;
@@ -107,7 +106,7 @@ static PetscErrorCode FromCholesky(PetscInt n, const PetscInt ui[], const PetscI
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The factor as one matrix; a NULL: its pattern alone. known: it is laid out as we know it. The caller frees what it gets (PetscFree) */
+/* The factor as one matrix; a NULL: its pattern only. known: the storage is in one of these two forms. The caller frees the arrays (PetscFree) */
 PetscErrorCode MatGPUCSRFactorFromPETSc_Private(Mat F, PetscBool symmetric, PetscBool *known, int64_t *nnz, int **i, int **j, double **a, double **dinv)
 {
   const PetscInt *fi, *fj;

@@ -1,17 +1,16 @@
 /*
   Triangular solves on a GPU.
 
-  syncfree: each row waits for the results that it needs (Liu, Li, Hogg, Duff and Vinter, Euro-Par 2016, who wait for counters), and nobody for anything else. Results are their own flags: marked
-  absent before, so that a step from level to level is one store and one load by way of the second-level cache. Slices go round all warps in the order of levels, and all
-  blocks run at the same time, so the least slice that is not done never waits in vain. Each solve marks absent what the next one writes. L and U go one after the other in one
-  launch, nobody waits in between.
+  syncfree: each row waits only for the results that it needs (Liu, Li, Hogg, Duff and Vinter, Euro-Par 2016, who wait for counters). Results are their own flags: they are marked absent before, so a step
+  from level to level is one store and one load through the second-level cache. Slices are dealt to all warps in the order of levels, and all blocks are resident, so the first unfinished slice never waits for
+  ever. Each solve marks absent what the next one writes. L and U follow each other in one launch, without a barrier in between.
 
-  ranges: the same, but a block has a range of neighbouring rows, whose results are in its shared memory as well: there a step takes a tenth of the time, and only results of other ranges come by way of the cache; these, and the right-hand
-  side, are awaited first. A warp loads the entries of its next slices while it waits.
+  ranges: the same, but a block has a range of neighbouring rows, with their results also in its shared memory. There a step takes a tenth of the time. Only results of other ranges come through the cache; the
+  warp waits for these and for the right-hand side first. A warp loads the entries of its next slices while it waits.
 
-  A warp of ranges looks, without a barrier, for results in shared memory that other warps write meanwhile; racecheck of compute-sanitizer reports such pairs as hazards. They are none: a result is 8 bytes at a
-  multiple of 8, read and written by volatile accesses, so whole and never kept in a register. It is absent before, written once, and all that its reader needs, so that nothing else has to be there before it;
-  who comes too early looks again. Barriers part marking it absent from its first use, and its last use from the next range.
+  In ranges a warp polls, without a barrier, results in shared memory that other warps write meanwhile; racecheck of compute-sanitizer reports such pairs as hazards. They are harmless. A result is 8 bytes
+  at a multiple of 8, and accesses are volatile, so it is read whole and never kept in a register. It is marked absent before, and written once. Its reader needs nothing else, so no other write has to come
+  before it; a reader that comes too early polls again. Barriers separate the marking from the first use, and the last use from the next range.
 */
 #include "await.cuh"
 
@@ -39,10 +38,10 @@ struct SolveArgs {
   volatile int *trouble;
 };
 
-/* All that a lane needs of a slice but results of other rows */
+/* A lane's data of a slice, except results of other rows */
 struct Lane {
   int    log, width, p, first, from, to, c[UNROLL]; /* p: its place; first: its first entry, in units of 32 */
-  bool   head;                                      /* it has the sum of its row in the end */
+  bool   head;                                      /* it ends up with the sum of its row */
   double v[UNROLL], scale, rhs;
 };
 
@@ -73,14 +72,14 @@ __device__ __forceinline__ void load_slice(Lane &L, const Sweep &w, int4 d, int 
   if (L.head) L.from = __ldg(w.from + L.p);
 }
 
-/* What is needed last */
+/* The data that are needed last */
 __device__ __forceinline__ void load_rest(Lane &L, const Sweep &w)
 {
   L.to    = L.head && w.to ? __ldg(w.to + L.p) : 0;
   L.scale = !L.head || (w.scaling == GPUCSR_UNIT && !w.outroot) ? 1 : w.scale[L.p];
 }
 
-/* The sum of the row in its head, lanes added as host.c does */
+/* The sum of a row, in its head; lanes are added in the order of host.c */
 __device__ __forceinline__ double add_lanes(double sum, int log)
 {
   for (int o = (1 << log) >> 1; o; o >>= 1) sum += __shfl_down_sync(0xffffffffu, sum, o);
@@ -110,7 +109,7 @@ __device__ __forceinline__ double finish(const Lane &L, const Sweep &w, double b
   return r;
 }
 
-/* Of entries whose columns are places: their results, as soon as all of the warp are there, times the values */
+/* The sum over entries whose columns are places: values times results, once those of the whole warp are there */
 __device__ __forceinline__ double sum_far(const Lane &L, const Sweep &w, Patience &patience, volatile int *trouble)
 {
   const unsigned all = 0xffffffffu;
@@ -133,7 +132,7 @@ __device__ __forceinline__ double sum_far(const Lane &L, const Sweep &w, Patienc
   return sum;
 }
 
-/* The same of entries whose results are in shared memory; that of no entry is the last there, a zero */
+/* The same for entries with results in shared memory; padding reads the last one there, a zero */
 __device__ __forceinline__ double sum_near(const Lane &L, const double *results, int none, Patience &patience, volatile int *trouble)
 {
   const unsigned all = 0xffffffffu;
@@ -157,7 +156,7 @@ __device__ __forceinline__ double sum_near(const Lane &L, const double *results,
   return (v[0] * x[0] + v[1] * x[1]) + (v[2] * x[2] + v[3] * x[3]);
 }
 
-/* The right-hand side, which may be a result of this launch */
+/* Loads the right-hand side, which may be a result of this launch */
 template <bool ASK>
 __device__ __forceinline__ double right_side(const Lane &L, const double *b)
 {
@@ -196,7 +195,7 @@ __device__ __forceinline__ void solve_slice(const Sweep &w, int k, const double 
   __syncwarp();
 }
 
-/* The slice in L, of a range that begins at place base */
+/* Solves the slice in L, of a range that begins at place base */
 template <bool ASK>
 __device__ __forceinline__ void solve_near(Lane &L, const Sweep &w, int base, const double *b, double *out, volatile int *trouble, double *results, int lane)
 {
@@ -223,7 +222,7 @@ __device__ __forceinline__ void solve_near(Lane &L, const Sweep &w, int base, co
   __syncwarp();
 }
 
-/* All slices of a range, by this block. Its warps are two slices ahead with loads */
+/* Solves all slices of a range, by this block. Its warps load two slices ahead */
 template <bool ASK>
 __device__ __forceinline__ void solve_range(const Sweep &w, int g, const double *b, double *out, volatile int *trouble, double *results, int lane)
 {
@@ -274,7 +273,7 @@ __global__ void __launch_bounds__(SYNCFREE_THREADS) syncfree_kernel(SolveArgs a)
     for (k -= a.sweep[0].nslices; k < a.sweep[1].nslices; k += warps) solve_slice<true>(a.sweep[1], k, a.sweep[0].x, a.out, a.trouble, lane);
 }
 
-/* x from y of the sweep before; a warp a slice */
+/* x from y of the previous sweep; a warp a slice */
 __global__ void jacobi_kernel(Sweep w, const double *__restrict__ b, const double *__restrict__ y, double *out)
 {
   const int k = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / 32), lane = (int)threadIdx.x % 32;
@@ -307,7 +306,7 @@ GPUCSR_INTERN PetscErrorCode GPUCSRSolve_CUDA(GPUCSRDevice, GPUCSRSolveMethod, c
 GPUCSR_INTERN PetscErrorCode GPUCSRJacobi_CUDA(GPUCSRDevice, int, const GPUCSRSweep *, int, const double *, double *, GPUCSRStream);
 }
 
-/* A kernel, and how it is launched: at most so many blocks a processor, and no more than there is work for */
+/* A kernel and its launch: at most this many blocks a multiprocessor, and no more than there is work for */
 typedef struct {
   const void *kernel;
   int         threads, most;

@@ -1,13 +1,13 @@
 /*
-  Factors of many blocks as one: that of the matrix which has the blocks on its diagonal, with their orderings one after the other. All that one factor has, it has for all blocks at once: levels
-  of all blocks are one level, so that a solve of 64 blocks takes a launch, and no longer than that of the deepest one. The factor of a block diagonal matrix has the factors of the blocks on its
-  diagonal, with any levels of fill; what would be another one is left to PETSc: a shift of all pivots, which is asked for by those of one block.
+  Factors of many blocks as one: the factor of the block diagonal matrix, with the blocks' orderings one after the other. Equal levels of all blocks become one level. So a solve with 64 blocks is one launch, which
+  takes no longer than the solve with the deepest block. The factor of a block diagonal matrix has the blocks' factors on its diagonal, with any levels of fill. The exception is a shift: one block's pivots would shift
+  those of all blocks. That case is left to PETSc.
 
-  The factors of the blocks are put off before (MatGPUCSRFactorPutOff_Private()): they tell what they would be made of.
+  The factors of the blocks are deferred before (MatGPUCSRFactorPutOff_Private()), and keep the requests from which this one is made.
 */
 #include "factorimpl.h"
 
-/* What a block is made from: numbers that are others when something about it is */
+/* The key of a block: numbers that change whenever the block does */
 #define KEYS 6
 static PetscErrorCode KeyOf(const Mat_GPUCSRFactor *f, const GPUCSROverlap *o, PetscInt k, PetscInt64 key[])
 {
@@ -33,7 +33,7 @@ PetscErrorCode GPUCSRFactorsDestroy(GPUCSRFactors *t)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What a factor has besides PETSc's; NULL: it is not one of ours, or none */
+/* Our data of a factor; NULL: it is not one of ours */
 static PetscErrorCode OursOf(Mat F, Mat_GPUCSRFactor **f)
 {
   PetscContainer c = NULL;
@@ -65,7 +65,7 @@ PetscErrorCode MatGPUCSRFactorDescribe_Private(Mat F, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The factors, all put off and alike; else why says what is not */
+/* The blocks' factors, which must all be deferred and of the same kind; if not, why says which condition fails */
 static PetscErrorCode Parts(PetscInt n, const Mat F[], Mat_GPUCSRFactor *f[], PetscInt *rows, PetscInt *nnz, char why[], size_t len)
 {
   const PetscInt *i;
@@ -92,7 +92,7 @@ static PetscErrorCode Parts(PetscInt n, const Mat F[], Mat_GPUCSRFactor *f[], Pe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Values, and the pattern where t->i is not there yet */
+/* Fills in the values, and the pattern if t->i does not exist yet */
 static PetscErrorCode Fill(PetscInt n, Mat_GPUCSRFactor *const f[], PetscInt rows, PetscInt nnz, GPUCSRFactors *t)
 {
   const PetscBool pattern = (PetscBool)!t->i;
@@ -146,7 +146,7 @@ static PetscErrorCode Ordering(PetscInt n, Mat_GPUCSRFactor *const f[], PetscInt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A matrix of ours, configured as that of the first block */
+/* A gpucsr matrix with the options of the first block's */
 static PetscErrorCode BlockDiagonal(const Mat_GPUCSRFactor *f, PetscInt rows, const GPUCSRFactors *t, Mat *A)
 {
   PetscErrorCode ierr;
@@ -186,7 +186,7 @@ static PetscErrorCode Symbolic(Mat A, const Mat_GPUCSRFactor *f, IS row, IS col,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where there is none yet, or one of other blocks */
+/* Called if there is no factor yet, or if it is for other blocks */
 static PetscErrorCode Create(PetscInt n, Mat_GPUCSRFactor *const f[], const GPUCSROverlap *overlap, PetscInt rows, PetscInt nnz, GPUCSRFactors *t)
 {
   Mat            A   = NULL;
@@ -212,16 +212,16 @@ static PetscErrorCode Create(PetscInt n, Mat_GPUCSRFactor *const f[], const GPUC
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The rows of blocks that an entry of a vector is the sum of: a list for each, in the order of blocks */
+/* For each entry of a vector the list of the blocks' rows that it sums up, in the order of blocks */
 static PetscErrorCode Lists(PetscInt blocks, const GPUCSROverlap *o, const PetscInt from[], const PetscInt begin[], int ptr[], int index[])
 {
-  PetscInt *place; /* in its block, of an entry; -1: it is not there */
+  PetscInt *place; /* of an entry in its block; -1: not in the block */
 
   PetscFunctionBegin;
   PetscCall(PetscMalloc1(o->n, &place));
   for (PetscInt v = 0; v < o->n; v++) place[v] = -1;
   PetscCall(PetscArrayzero(ptr, o->n + 2));
-  for (int fill = 0; fill < 2; fill++) { /* count, then fill: ptr[v + 1] is where the next of entry v goes */
+  for (int fill = 0; fill < 2; fill++) { /* count, then fill: ptr[v + 1] is the next free place of entry v */
     for (PetscInt k = 0; k < blocks; k++) {
       const PetscInt *mine = from + begin[k], *counted = mine;
       PetscInt        m = begin[k + 1] - begin[k], n = m;
@@ -245,7 +245,7 @@ static PetscErrorCode Lists(PetscInt blocks, const GPUCSROverlap *o, const Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Between the program's vectors and those of the factor */
+/* Maps between the program's vectors and those of the factor */
 static PetscErrorCode Spread(PetscInt blocks, const GPUCSROverlap *o, PetscInt rows, Mat_GPUCSRFactor *f)
 {
   PetscInt      *from, *begin, entries = 0;
@@ -276,7 +276,7 @@ static PetscErrorCode Spread(PetscInt blocks, const GPUCSROverlap *o, PetscInt r
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Is what has been made what the blocks would have been? */
+/* Does the common factor equal the factors that the blocks would have had? */
 static PetscErrorCode Good(const GPUCSRFactors *t, const Mat_GPUCSRFactor *f, char why[], size_t len)
 {
   const PetscBool shifted = (PetscBool)(f->info.shifttype == (PetscReal)MAT_SHIFT_NONZERO || f->info.shifttype == (PetscReal)MAT_SHIFT_POSITIVE_DEFINITE);
@@ -300,7 +300,7 @@ static PetscErrorCode Make(PetscInt n, const Mat F[], const GPUCSROverlap *overl
   PetscFunctionBegin;
   PetscCall(Parts(n, F, f, &rows, &nnz, why, len));
   if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
-  same = (PetscBool)(same && t->type == f[0]->type && !memcmp(&t->info, &f[0]->info, sizeof(t->info))); /* all are as the first is */
+  same = (PetscBool)(same && t->type == f[0]->type && !memcmp(&t->info, &f[0]->info, sizeof(t->info))); /* all blocks have the settings of the first */
   for (PetscInt k = 0; k < n && same; k++) {
     PetscCall(KeyOf(f[k], overlap, k, key));
     same = (PetscBool)!memcmp(key, t->key + KEYS * k, sizeof(key));
@@ -325,8 +325,8 @@ static PetscErrorCode Make(PetscInt n, const Mat F[], const GPUCSROverlap *overl
 }
 
 /*
-  One factor of all blocks, whose own were put off: with their values as they are now, and made anew where their patterns are others. Not ok: they are for PETSc, block by block,
-  and why says why
+  Computes one factor for all blocks, whose own factors were deferred. It takes their current values, and is made anew if their patterns have changed. Not ok: the blocks must be factored one by one, and why says
+  why
 */
 PetscErrorCode MatGPUCSRFactorsTogether_Private(PetscInt n, const Mat F[], const GPUCSROverlap *overlap, GPUCSRFactors *t, PetscBool *ok, char why[], size_t len)
 {

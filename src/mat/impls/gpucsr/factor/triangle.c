@@ -1,13 +1,13 @@
 /*
-  Triangles in the order of their levels: what is computed is the backend's, what is counted is here.
+  Triangles in the order of their levels. The backends compute; this file counts, predicts and allocates.
 */
 #include "triangle.h"
 
 const char *const GPUCSRSolveMethods[] = {"ranges", "syncfree", NULL};
 
 /*
-  Seconds, on one H200: a step from level to level by way of the second-level cache, and by shared memory; from range to range; and of a
-  slice of a range, for each entry that a row has
+  Seconds, on one H200, of: a step from level to level through the second-level cache, and through shared memory; a step from range to range; a
+  slice of a range, for each entry of a row
 */
 #define STEP_CACHE   0.75e-6
 #define STEP_SHARED  0.28e-6
@@ -72,13 +72,13 @@ PetscErrorCode GPUCSRTriangleDestroy(GPUCSRDevice dev, GPUCSRTriangle *T)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Predicted before it is built */
+/* Predicted bytes, before the triangle is built */
 double GPUCSRTriangleBytes(const GPUCSRTriangle *T)
 {
   return 12.0 * (T->stored ? (double)T->stored : 1.3 * (double)T->nnz) + 48.0 * (double)T->n + 16.0 * (double)T->nslices;
 }
 
-/* Seconds that one solve is predicted to take. Where ranges follow each other as in a band, a path crosses each of their borders once */
+/* Predicted seconds of a solve. If ranges depend on each other as in a band matrix, a path crosses each border once */
 double GPUCSRTriangleTime(const GPUCSRTriangle *T, GPUCSRSolveMethod method, int ranges)
 {
   const double stream = GPUCSRTriangleBytes(T) / BYTES_SECOND, length = (double)T->nnz / PetscMax(1, T->n), slices = PetscMax(T->n / 32.0, 1.3 * (double)T->nnz / (32 * GPUCSR_LANE_ENTRIES));
@@ -87,7 +87,7 @@ double GPUCSRTriangleTime(const GPUCSRTriangle *T, GPUCSRSolveMethod method, int
   return STEP_CACHE * T->nlevels + stream;
 }
 
-/* So many ranges that a solve by ranges is predicted to be fastest */
+/* The number of ranges with the fastest predicted solve */
 int GPUCSRTriangleRanges(const GPUCSRTriangle *T, GPUCSRDevice dev)
 {
   const int least = (T->n + GPUCSR_RANGE_ROWS - 1) / GPUCSR_RANGE_ROWS, most = PetscMax(least, dev->ops->kernels ? dev->props.processors : 4);
@@ -111,7 +111,7 @@ PetscErrorCode GPUCSRTriangleLevels(GPUCSRDevice dev, const GPUCSRFactorCSR *F, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rows in the order of levels, by ranges of so many */
+/* Sorts rows by level, within ranges of `rows` rows */
 PetscErrorCode GPUCSRTriangleOrder(GPUCSRDevice dev, const GPUCSRFactorCSR *F, int rows, GPUCSRTriangle *T, GPUCSRStream s)
 {
   const size_t n = (size_t)T->n;
@@ -127,7 +127,7 @@ PetscErrorCode GPUCSRTriangleOrder(GPUCSRDevice dev, const GPUCSRFactorCSR *F, i
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* On the host, while a triangle is built */
+/* Data on the host while a triangle is built */
 typedef struct {
   GPUCSRSlice *slice;
   int         *range, *width;
@@ -135,7 +135,7 @@ typedef struct {
 
 #define RANGE(key) ((int)((key) >> 32))
 
-/* The slices of all runs (of equal range, level and lanes), and the first slice of each range */
+/* Cuts runs of rows (of equal range, level and lanes) into slices, and finds the first slice of each range */
 static PetscErrorCode Cut(GPUCSRTriangle *T, int nruns, const int64_t key[], const int rows[], Laid *a)
 {
   int place = 0, k = 0, g = 0;
@@ -165,7 +165,7 @@ static PetscErrorCode Allocate(GPUCSRDevice dev, GPUCSRTriangle *T)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Ints of the host in memory of the device */
+/* Copies integers from the host to the device */
 static PetscErrorCode Send(GPUCSRDevice dev, const void *from, size_t n, const char what[], void *to, GPUCSRStream s)
 {
   void **p = (void **)to;
@@ -176,7 +176,7 @@ static PetscErrorCode Send(GPUCSRDevice dev, const void *from, size_t n, const c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Slices with widths and offsets, and what is as long as they say, on the device */
+/* Computes widths and offsets of slices, and allocates the arrays whose lengths follow from them, on the device */
 static PetscErrorCode Lay(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTriangle *T, Laid *a, GPUCSRStream s)
 {
   const size_t slices = sizeof(GPUCSRSlice) / sizeof(int) * (size_t)T->nslices;
@@ -199,7 +199,7 @@ static PetscErrorCode Lay(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTria
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All else of a triangle whose rows are in the order of levels */
+/* Builds the rest of a triangle, after its rows are in the order of levels */
 PetscErrorCode GPUCSRTriangleSlices(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTriangle *T, GPUCSRStream s)
 {
   const GPUCSRTriangleOps *ops = GPUCSRTriangleOpsGet(dev);

@@ -3,12 +3,12 @@
 /*
   Triangular solves, and the incomplete factorizations that make triangles. Knows neither Mat nor CUDA.
 
-  A factor is a square CSR matrix with ascending columns and a whole diagonal: L left of it, U right of it, and the inverse of the diagonal in an
-  array of its own. Each triangle of it is kept once more in the form that solves read: rows in the order of their levels (a level's rows need
-  results of levels before alone), in slices of 32 lanes, as in sliced ELLPACK. A long row gets 2 to 32 lanes, so that a slice is seldom wider than
-  four entries a lane. A slice never spans two levels, and columns are places in the order of levels, so that neighbouring lanes read neighbouring results.
+  A factor is a square CSR matrix with ascending columns and a complete diagonal: L is left of it, U right of it, and the inverse of the diagonal is in an
+  array of its own. Each triangle is stored a second time, in the form that solves read: rows in the order of their levels (a row needs only
+  results of earlier levels), in slices of 32 lanes, as in sliced ELLPACK. A long row gets 2 to 32 lanes, so that a slice is seldom wider than
+  four entries a lane. A slice never spans two levels. Columns are places in the order of levels, so that neighbouring lanes read neighbouring results.
 
-  What computes is a table of functions: loops on the host (host.c), kernels on a GPU (*.cu). Each kernel computes what its loop does, but for rounding.
+  The computations are a table of functions: loops on the host (host.c), kernels on a GPU (*.cu). Each kernel computes the same as its loop, up to rounding.
 */
 #include "../format/format.h"
 
@@ -45,25 +45,25 @@ typedef struct {
 #define GPUCSR_NEAR_OF(c) (-2 - (c))
 
 /*
-  One triangle in the order of levels: of all rows, or of each range of rows (from the end where it is the upper one), one range after the other. Arrays are the
-  device's
+  One triangle in the order of levels: the levels of all rows, or those of one range of rows (upper: from the end) after the other. Arrays are on the
+  device
 */
 typedef struct {
   int          n;
   PetscBool    upper;
-  int          rows, nranges; /* of a range, and how many: n and 1 where it is all rows */
-  PetscBool    near;          /* it is solved by ranges: columns say what is in the same one */
+  int          rows, nranges; /* rows of a range, and number of ranges: n and 1 for all rows */
+  PetscBool    near;          /* solved by ranges: columns mark results of the same range */
   int          nlevels, nslices;
   int64_t      nnz, stored;
-  int         *depth;         /* while it is built: level of each row */
+  int         *depth;         /* while the triangle is built: level of each row */
   int64_t     *key;           /* and range, level and lane class at each place */
   int         *order, *place; /* row at each place, and the place of each row */
-  int         *range;         /* first slice of each, and the end */
+  int         *range;         /* first slice of each range, then the end */
   GPUCSRSlice *slice;
   int         *col; /* a place; -1: no entry; near: GPUCSR_NEAR() of a place in the same range */
   double      *val;
   double      *scale; /* inverse diagonal, by place */
-  double      *x[2];  /* results by place, in turn: those of the next solve are marked absent during this one */
+  double      *x[2];  /* results by place, used alternately: a solve marks those of the next one absent */
   int          turn;
 } GPUCSRTriangle;
 
@@ -72,7 +72,7 @@ typedef struct {
   int     n, longest; /* entries of its longest row */
   int64_t nnz;
   int    *i, *j, *diag; /* diag: place of the diagonal in j and a */
-  double *a;            /* that of the diagonal is not read by solves */
+  double *a;            /* solves do not read the diagonal */
   double *dinv;
 } GPUCSRFactorCSR;
 
@@ -89,13 +89,13 @@ typedef struct {
   GPUCSRTriangle *T;
   GPUCSRScaling   scaling;
   const int      *from;    /* entry of b for each place: of the vector, or a place of the triangle before */
-  const int      *to;      /* entry of the result for each place; NULL: nothing goes out */
-  PetscBool       outroot; /* what goes out is multiplied with sqrt(d) */
+  const int      *to;      /* entry of the result for each place; NULL: no output */
+  PetscBool       outroot; /* multiply the output by sqrt(d) */
 } GPUCSRSweep;
 
 typedef enum {
   GPUCSR_SOLVE_RANGES,   /* a block has a range of rows, with their results in its shared memory; a row waits for the results that it needs */
-  GPUCSR_SOLVE_SYNCFREE, /* the same without ranges, by way of the second-level cache */
+  GPUCSR_SOLVE_SYNCFREE, /* the same without ranges, through the second-level cache */
   GPUCSR_SOLVE_METHODS
 } GPUCSRSolveMethod;
 GPUCSR_INTERN const char *const GPUCSRSolveMethods[];
@@ -114,14 +114,14 @@ typedef enum {
   GPUCSR_PIVOT_POSITIVE  /* pivot > tolerance times the sum over the row */
 } GPUCSRPivotRule;
 
-/* What an array of bad[] says of a pattern */
+/* Faults of a pattern, indices of bad[] */
 enum {
   GPUCSR_PATTERN_UNSORTED,
   GPUCSR_PATTERN_NO_DIAGONAL,
   GPUCSR_PATTERN_FLAGS
 };
 
-/* An entry of what collect() makes */
+/* One entry of collect()'s result */
 GPUCSR_HOST_DEVICE double GPUCSRCollected(int r, const int *ptr, const int *index, const double *from)
 {
   double sum = 0;
@@ -132,7 +132,7 @@ GPUCSR_HOST_DEVICE double GPUCSRCollected(int r, const int *ptr, const int *inde
 }
 
 typedef struct {
-  /* diagonal of each row; what is wrong with the pattern in bad */
+  /* finds the diagonal of each row; faults of the pattern go to bad */
   PetscErrorCode (*inspect)(GPUCSRDevice, GPUCSRFactorCSR *, int bad[], GPUCSRStream);
   /* T->depth, nlevels, nnz */
   PetscErrorCode (*levels)(GPUCSRDevice, const GPUCSRFactorCSR *, GPUCSRTriangle *T, GPUCSRStream);
@@ -154,11 +154,11 @@ typedef struct {
   PetscErrorCode (*factor)(GPUCSRDevice, GPUCSRFactorCSR *, PetscBool symmetric, const int *order, GPUCSRPivotRule, double tolerance, GPUCSRPivots *, GPUCSRStream);
   /* upper triangle of a factorization of the latter kind = the lower one's transpose */
   PetscErrorCode (*mirror)(GPUCSRFactorCSR *, GPUCSRStream);
-  /* nsweeps (1 or 2) triangular solves in one launch. *trouble, page-locked, is set where results did not come in time */
+  /* nsweeps (1 or 2) triangular solves in one launch. *trouble, page-locked, is set if results did not come in time */
   PetscErrorCode (*solve)(GPUCSRDevice, GPUCSRSolveMethod, const GPUCSRSweep *, int nsweeps, const double *b, double *x, volatile int *trouble, GPUCSRStream);
-  /* the same, each triangle by so many Jacobi sweeps */
+  /* the same, each triangle by a number of Jacobi sweeps */
   PetscErrorCode (*jacobi)(GPUCSRDevice, int sweeps, const GPUCSRSweep *, int nsweeps, const double *b, double *x, GPUCSRStream);
-  /* this x of T is made ready for a solve */
+  /* prepares this x of T for a solve */
   PetscErrorCode (*reset)(GPUCSRTriangle *T, int turn, GPUCSRStream);
 } GPUCSRTriangleOps;
 GPUCSR_INTERN const GPUCSRTriangleOps  GPUCSRTriangleOps_Host;
@@ -175,7 +175,7 @@ GPUCSR_INTERN PetscErrorCode GPUCSRTriangleDestroy(GPUCSRDevice, GPUCSRTriangle 
 GPUCSR_INTERN double         GPUCSRTriangleBytes(const GPUCSRTriangle *);
 GPUCSR_INTERN double         GPUCSRTriangleTime(const GPUCSRTriangle *, GPUCSRSolveMethod, int ranges);
 GPUCSR_INTERN int            GPUCSRTriangleRanges(const GPUCSRTriangle *, GPUCSRDevice);
-/* Rows of a range, where a triangle of n has so many */
+/* Rows of a range, if a triangle of n rows has this many ranges */
 static inline int GPUCSRRangeRows(int n, int ranges)
 {
   return ranges <= 1 ? n : ((n + ranges - 1) / ranges + 31) / 32 * 32;

@@ -1,0 +1,34 @@
+#!/bin/bash
+#
+# Ranks with other options than the first one: where these may differ all goes on, else there is one error that says what must not; nobody waits for ever. ROOT/tests/run.sh runs it.
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
+if [ "$BACKEND" = cuda ]; then echo "skipped: a stand-in plays the device" && exit 77; fi
+tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
+failed=0
+program="$BUILD/examples/poisson3d -n 6 -dll_append $LIB -mat_type gpucsr -mat_gpucsr_format csr -vec_type gpu -gpucsr_debug_standin 1 -pc_type jacobi"
+
+# says TEXT ARGS OTHERS: the program, on one rank with ARGS and on one with OTHERS behind them, ends and says TEXT
+says() {
+  # shellcheck disable=SC2086 # words
+  timeout 60 $MPIEXEC -n 1 $program $2 : -n 1 $program $2 $3 >"$tmp/out" 2>&1
+  if [ $? -eq 124 ] || ! grep -qF -- "$1" "$tmp/out"; then
+    echo "$2, and of rank 1 $3: waits for ever, or does not say: $1" && cat "$tmp/out"
+    failed=1
+  fi
+}
+
+cuda="-mat_gpucsr_backend cuda"
+# shellcheck disable=SC2086 # words
+if $program $cuda 2>&1 | grep -q "real double"; then exit 77; fi # complex or single precision has no device
+says "report of rank 1" "$cuda -ksp_type cg" "-mat_gpucsr_report"
+says "report of rank 0" "$cuda -ksp_type cg" "-mat_gpucsr_report full"
+says "report of rank 0" "$cuda -ksp_type cg" "-mat_gpucsr_advise"
+says "report of rank 1" "$cuda -ksp_type cg -mat_gpucsr_report" "-mat_gpucsr_backend host"
+says "report of rank 1" "-mat_gpucsr_backend host -ksp_type gpucg -mat_gpucsr_report" "$cuda"
+says "(met by rank 1, on 1 of 2 ranks in all)" "-mat_gpucsr_backend host" "$cuda -gpucsr_debug_standin 0"
+says "-vec_gpu_reduce is not the same on all ranks" "$cuda -ksp_type cg" "-vec_gpu_reduce mpi"
+says "-mat_gpucsr_halo is not the same on all ranks" "$cuda -ksp_type cg" "-mat_gpucsr_halo peer"
+for type in cg bcgs; do says "The path or the variant of KSP type gpu$type is not the same on all ranks" "$cuda -ksp_type gpu$type" "-ksp_gpu${type}_path host_loop"; done
+says "The path or the variant of KSP type gpucg is not the same on all ranks" "$cuda -ksp_type gpucg" "-ksp_gpucg_variant single_reduction"
+exit $failed
