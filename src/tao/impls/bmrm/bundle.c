@@ -1,5 +1,5 @@
 /*
-  A bundle on the device or on the host: memory, vectors in and out, and the host's products.
+  A bundle on the device or on the host: memory, copies of vectors, and the products on the host.
 */
 #include "../../../mat/impls/gpucsr/operator.h"
 #include "../../../sys/gpucsrwide.h"
@@ -7,11 +7,11 @@
 
 #if GPUCSR_SCALAR_IS_DOUBLE
 
-/* Below this many rows a call of the device costs more than a few hundred planes on the host, which they leave in its caches */
+/* With fewer rows a call of the device costs more than a few hundred planes on the host, which stay in its caches */
   #define DEVICE_ROWS 2048
 
   #if !defined(GPUCSR_HAVE_CUDA)
-/* No device, no bundle there: never called */
+/* Never called: without a device no bundle is there */
 static int BundleParts_CUDA(PetscInt n)
 {
   return (int)PetscMin(n, 1);
@@ -43,13 +43,13 @@ static int ColumnsOfBlock(const Bundle *b, PetscInt k)
   return (int)PetscMin(BUNDLE_BLOCK, b->columns - k * BUNDLE_BLOCK);
 }
 
-/* Who computes? On a device without kernels the host, which can read its memory then */
+/* Do kernels compute? On a device without kernels the host does, and can read the device's memory */
 static PetscBool Kernels(const Bundle *b)
 {
   return (PetscBool)(b->dev && b->dev->ops->kernels);
 }
 
-/* Before the host reads what was copied on the device */
+/* Waits for copies on the device, before the host reads them */
 static PetscErrorCode Wait(const Bundle *b)
 {
   PetscFunctionBegin;
@@ -91,7 +91,7 @@ PetscErrorCode BundleDestroy(Bundle *b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Room for one more column; on the device also for its dot products */
+/* Makes room for one more column; on the device also for its dot products */
 static PetscErrorCode Grow(Bundle *b)
 {
   const size_t bytes = BUNDLE_BLOCK * (size_t)b->n * sizeof(double);
@@ -122,7 +122,7 @@ static PetscErrorCode Grow(Bundle *b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Take what is on the device to the host, and go on there */
+/* Moves the bundle from the device to the host, and continues there */
 static PetscErrorCode MoveToHost(Bundle *b, const char why[])
 {
   GPUCSRDevice dev = b->dev;
@@ -143,8 +143,8 @@ static PetscErrorCode MoveToHost(Bundle *b, const char why[])
 }
 
 /*
-  The array of a vector, where it is. That of a VECGPU is worked on in the order of our stream, so nobody has to wait; what PETSc still does with another one on the
-  device is waited for.
+  The array of a vector, on the side where it is. Work on a VECGPU is in the order of our stream, so no wait is needed. For another device vector it waits until PETSc's
+  work is done.
 */
 static PetscErrorCode GetArray(const Bundle *b, Vec v, PetscBool write, GPUCSROperand *o)
 {
@@ -173,7 +173,7 @@ static PetscErrorCode GetArray(const Bundle *b, Vec v, PetscBool write, GPUCSROp
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Others may have the array once what was begun with it is done */
+/* Gives the array back, after our work on it is complete */
 static PetscErrorCode RestoreArray(const Bundle *b, Vec v, PetscBool write, GPUCSROperand *o)
 {
   PetscScalar *a = (PetscScalar *)o->p;
@@ -193,7 +193,7 @@ static PetscErrorCode RestoreArray(const Bundle *b, Vec v, PetscBool write, GPUC
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The entries of v become a column */
+/* Copies the entries of v to a column */
 static PetscErrorCode PutColumn(Bundle *b, PetscInt k, Vec v)
 {
   GPUCSROperand o;
@@ -207,7 +207,7 @@ static PetscErrorCode PutColumn(Bundle *b, PetscInt k, Vec v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The weights to begin with; no plane yet */
+/* Sets the initial weights; there is no plane yet */
 PetscErrorCode BundleSetWeights(Bundle *b, Vec w)
 {
   PetscFunctionBegin;
@@ -225,7 +225,7 @@ static PetscErrorCode Add(Bundle *b, Vec g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Dot products of a vector with four others, so that it is read as seldom */
+/* Dot products of a vector with four others, so that it is read once for four */
 GPUCSR_WIDE static void Dots(PetscInt n, const double a[], const double *const c[4], double s[4])
 {
   const double *c0 = c[0], *c1 = c[1], *c2 = c[2], *c3 = c[3];
@@ -244,7 +244,7 @@ GPUCSR_WIDE static void Dots(PetscInt n, const double a[], const double *const c
   s[3] = s3;
 }
 
-/* A new plane; dots: of its rows on this rank with the weights, all planes before, and itself */
+/* Adds a plane. dots: dot products of its rows on this rank with the weights, all earlier planes, and itself */
 PetscErrorCode BundleAdd(Bundle *b, Vec g, double dots[])
 {
   const double *a;
@@ -283,7 +283,7 @@ PetscErrorCode BundleAdd(Bundle *b, Vec g, double dots[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* These planes alone, ascending, from 0: the weights in front are none */
+/* Keeps only these planes, ascending, from 0; the weights in front are not counted */
 PetscErrorCode BundleKeep(Bundle *b, PetscInt nkept, const PetscInt kept[])
 {
   const size_t bytes = (size_t)b->n * sizeof(double);
@@ -306,7 +306,7 @@ GPUCSR_WIDE static void Sum(PetscInt n, const double x[4], const double *const c
   for (PetscInt r = 0; r < n; r++) w[r] += x0 * c0[r] + x1 * c1[r] + x2 * c2[r] + x3 * c3[r];
 }
 
-/* w = sum of weight[k] times plane k, which are the new weights */
+/* w = sum of weight[k] times plane k, the new weights */
 PetscErrorCode BundleStep(Bundle *b, const double weight[], Vec w)
 {
   GPUCSROperand o;

@@ -1,10 +1,9 @@
 /*
-  The two products with a bundle on the device, each a pass over the planes at the rate of memory:
+  The two products with a bundle on the device, each a pass over the planes at memory bandwidth:
 
-    dots   of one vector with all columns: blocks of threads take a part of the rows and eight columns, so that the vector is read once for eight of
-           them; the sums of the parts are added up in a fixed order. The same run gives the same bits.
-    step   w = sum of weight times column, over the columns whose weight is not zero, which are few of many: a general matrix-vector product, as
-           that of cuBLAS, would read all of them.
+    dots   dot products of one vector with all columns. A block of threads takes a part of the rows and eight columns, so that the vector is read once for eight
+           columns. Partial sums are added up in a fixed order, so a repeated run gives the same bits.
+    step   w = sum of weight times column, over the few columns with a nonzero weight. A general matrix-vector product, as that of cuBLAS, would read all columns.
 */
 #include "../../../mat/impls/gpucsr/kernels/device.cuh"
 #include "bundle.h"
@@ -92,7 +91,7 @@ extern "C" PetscErrorCode BundleSum_CUDA(PetscInt n, PetscInt columns, const dou
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* add: to what is in w */
+/* add: add to w instead of overwriting it */
 extern "C" PetscErrorCode BundleStep_CUDA(PetscInt n, const BundleTerms *terms, const double *block, PetscBool add, double *w, GPUCSRStream s)
 {
   PetscFunctionBegin;

@@ -1,7 +1,7 @@
 #pragma once
 
 /*
-  A bundle: the planes of a function, a column each of a dense matrix whose rows are distributed as the weights are. This rank's rows are in blocks of
+  A bundle: the planes of a function as columns of a dense matrix, whose rows are distributed like the weights. This rank's rows are stored in blocks of
   columns, on the device or on the host, so that a new plane moves no old one. The first column is not a plane but the weights.
 */
 #include <petscvec.h>
@@ -13,10 +13,10 @@ typedef struct {
   GPUCSRDevice dev; /* NULL: in host memory */
   PetscInt     n;   /* rows of this rank */
   PetscInt     columns, nblocks, ablocks;
-  double     **block;    /* device pointers where dev is set */
-  double      *dots;     /* device: of one vector with all columns, after room for the sums of parts */
-  size_t       adots;    /* numbers there is room for */
-  char         why[512]; /* the reason where dev is NULL */
+  double     **block;    /* device pointers if dev is set */
+  double      *dots;     /* device: dot products of one vector with all columns, after room for partial sums */
+  size_t       adots;    /* numbers allocated */
+  char         why[512]; /* the reason if dev is NULL */
 } Bundle;
 
 /* Columns of one block, and their weights in a sum */

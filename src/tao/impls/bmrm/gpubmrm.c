@@ -1,7 +1,7 @@
 /*
-  TAOGPUBMRM: the bundle method for regularised risks, with the bundle where the products are.
+  TAOGPUBMRM: the bundle method for regularised risks, with the bundle on the device of the products.
 
-  What an iteration does, with m planes of n weights: a plane is added to the bundle, its dot products with all others are computed (m n), the dual problem
+  An iteration with m planes of n weights: a plane is added to the bundle, its dot products with all others are computed (m n), the dual problem
   of m variables is solved on rank 0, and the new weights are a sum of planes (n for each with a multiplier that is not zero). TAO's bmrm does all of this
   on rank 0, where it gathers each subgradient.
 
@@ -20,14 +20,14 @@
 static const char *const Backends[] = {"auto", "cuda", "host"};
 static const char *const Duals[]    = {"projected", "exact"};
 
-  /* What a program composes under this name: see the manual page */
+  /* Name of the function that a program composes: see the manual page */
   #define SEARCH "TaoGPUBMRMSearch_C"
-  #define SPARE  100 /* planes without a multiplier that are kept: a search needs few of them */
+  #define SPARE  100 /* planes without a multiplier to keep: a search needs few of them */
 typedef PetscErrorCode Search(Tao, Vec, Vec, Vec, PetscReal *, PetscReal *);
 
 typedef struct {
   PetscReal      lambda;
-  PetscInt       backend, dual, most; /* planes at the most */
+  PetscInt       backend, dual, most; /* most: limit of planes */
   Bundle         bundle;
   SimplexQP      qp; /* rank 0 */
   double        *dots, *sums, *x;
@@ -45,7 +45,7 @@ static PetscErrorCode Reset(TAO_GPUBMRM *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A plane: the subgradient G, and its value at zero weights; or, where `at` is set, the risk f at the weights that the bundle has */
+/* Adds the plane with subgradient G. f: its value at zero weights or, if `at` is set, the risk at the bundle's current weights */
 static PetscErrorCode AddPlane(Tao tao, Vec G, PetscBool at, PetscReal f)
 {
   TAO_GPUBMRM   *g    = (TAO_GPUBMRM *)tao->data;
@@ -55,7 +55,7 @@ static PetscErrorCode AddPlane(Tao tao, Vec G, PetscBool at, PetscReal f)
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_rank(comm, &rank));
-  if (n + 2 > g->adots) { /* a number a plane, and two more */
+  if (n + 2 > g->adots) { /* one number a plane, and two more */
     PetscCall(PetscFree3(g->dots, g->sums, g->x));
     g->adots = 2 * (n + 2);
     PetscCall(PetscMalloc3(g->adots, &g->dots, g->adots, &g->sums, g->adots, &g->x));
@@ -72,7 +72,7 @@ static PetscErrorCode AddPlane(Tao tao, Vec G, PetscBool at, PetscReal f)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The minimum of lambda/2 |w|^2 + max of the planes: its weights to W, the square's part and the value to all ranks */
+/* Minimises lambda/2 |w|^2 + max of the planes: the weights go to W, the quadratic part and the value to all ranks */
 static PetscErrorCode MinimisePlanes(Tao tao, PetscReal tol, Vec W, PetscReal *square, PetscReal *value)
 {
   TAO_GPUBMRM   *g    = (TAO_GPUBMRM *)tao->data;
@@ -87,7 +87,7 @@ static PetscErrorCode MinimisePlanes(Tao tao, PetscReal tol, Vec W, PetscReal *s
   if (!rank) {
     PetscReal linear = 0;
 
-    if (g->dual) PetscCall(SimplexQPExact(&g->qp, 1e-3 * tol)); /* for rounding's sake, not to save time */
+    if (g->dual) PetscCall(SimplexQPExact(&g->qp, 1e-3 * tol)); /* a tolerance because of rounding, not to save time */
     else PetscCall(SimplexQPProjected(&g->qp, tol));
     for (PetscInt k = 0; k < n; k++) {
       g->x[k] = -g->qp.x[k] / g->lambda;
@@ -109,8 +109,8 @@ static PetscErrorCode MinimisePlanes(Tao tao, PetscReal tol, Vec W, PetscReal *s
 }
 
 /*
-  `goal` planes at most: the oldest without a multiplier go, and if that is not enough those of the smallest multipliers become one, their mean by multipliers, which
-  lies below the risk as they do. The bound that the planes gave at their minimum is kept by that mean; the dual solution is then found anew.
+  Reduces the bundle to at most `goal` planes. The oldest planes without a multiplier are dropped. If that is not enough, those with the smallest multipliers are replaced by their mean, weighted by multipliers,
+  which is a lower bound of the risk as they are. The mean preserves the bound that the planes gave at their minimum. The dual problem is then solved anew.
 */
 static PetscErrorCode Compress(Tao tao, PetscInt goal)
 {
@@ -123,7 +123,7 @@ static PetscErrorCode Compress(Tao tao, PetscInt goal)
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_rank(comm, &rank));
-  PetscCall(PetscMalloc1(n + 2, &kept)); /* how many, whether there is a mean, and which */
+  PetscCall(PetscMalloc1(n + 2, &kept)); /* number of kept planes, whether there is a mean, and the kept planes */
   if (!rank) {
     PetscCall(SimplexQPChoose(&g->qp, goal - 1, &kept[0], kept + 2, g->x, &g->x[n], &mean));
     kept[1] = mean;
@@ -149,7 +149,7 @@ static PetscErrorCode Compress(Tao tao, PetscInt goal)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The plain method: each plane at the minimum of those before */
+/* The plain method: each plane is taken at the minimum of the previous ones */
 static PetscErrorCode SolvePlain(Tao tao)
 {
   TAO_GPUBMRM   *g = (TAO_GPUBMRM *)tao->data;
@@ -175,7 +175,7 @@ static PetscErrorCode SolvePlain(Tao tao)
     gap  = best - value;
     if (tol > gap) tol = gap;
     else tol = PetscMax(tol, 1e-7);
-    if (gap > last) tol *= 0.2; /* the dual problem was left too early */
+    if (gap > last) tol *= 0.2; /* the dual problem was not solved accurately enough */
     last = gap;
     tao->niter++;
     PetscCall(TaoLogConvergenceHistory(tao, best, gap, 0.0, tao->ksp_its));
@@ -185,7 +185,7 @@ static PetscErrorCode SolvePlain(Tao tao)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Planes that have a multiplier, as all ranks know them */
+/* Number of planes with a multiplier, the same on all ranks */
 static PetscInt Active(const TAO_GPUBMRM *g)
 {
   PetscInt active = 0;
@@ -194,7 +194,7 @@ static PetscInt Active(const TAO_GPUBMRM *g)
   return active;
 }
 
-/* The program searches the line from the best weights so far to the minimum of the planes, and gives a plane near the best ones */
+/* The method with a search: the program searches the line from the best weights so far to the minimum of the planes, and returns a plane near the best weights */
 static PetscErrorCode SolveSearch(Tao tao, Search *search)
 {
   TAO_GPUBMRM   *g    = (TAO_GPUBMRM *)tao->data;
@@ -305,16 +305,16 @@ static PetscErrorCode TaoView_GPUBMRM(Tao tao, PetscViewer viewer)
 + -tao_bmrm_lambda lambda               - weight of half the square of the weights, 1 by default; the option is that of `TAOBMRM`
 . -tao_gpubmrm_dual (projected|exact)   - how the dual problem is solved: by projected gradients as in TAOBMRM (default), or exactly (default where a program searches)
 . -tao_gpubmrm_planes n                 - planes at the most, 1000 by default; beyond, those of the smallest multipliers become one
-- -tao_gpubmrm_backend (auto|cuda|host) - where the bundle is kept; auto takes the host where there are few weights, no device, or too little memory
+- -tao_gpubmrm_backend (auto|cuda|host) - where the bundle is kept; auto takes the host if there are few weights, no device, or too little memory
 
   Level: beginner
 
   Notes:
-  Minimises lambda/2 |w|^2 + R(w), where the objective and gradient given to `Tao` are those of the convex risk R alone, as for `TAOBMRM`. The residual that
-  is monitored, and compared with the tolerance -tao_gatol, is the gap between the least value met and the largest lower bound; give -tao_grtol 0 for it alone.
+  Minimises lambda/2 |w|^2 + R(w). The objective and gradient given to `Tao` are those of the convex risk R alone, as for `TAOBMRM`. The residual for monitors and for
+  the tolerance -tao_gatol is the gap between the smallest value so far and the largest lower bound. With -tao_grtol 0 it is the only test.
 
-  The first iterates are those of `TAOBMRM`, later ones differ by where the dual problem is left, which hangs on rounding; solved exactly, it makes the number of iterations
-  the same for all types and numbers of ranks, but larger where there are few weights. The solution is the last iterate; the least value may have been met by another.
+  The first iterates are those of `TAOBMRM`. Later ones differ, because rounding decides where the iteration on the dual problem stops. With an exact dual solution the number of iterations
+  is the same for all types and numbers of ranks, but larger if there are few weights. The solution is the last iterate; an earlier one may have had the smallest value.
 
   A program that can compute its risk along a line without new products composes a function with the Tao
 
@@ -348,7 +348,7 @@ static PetscErrorCode TaoCreate_GPUBMRM(Tao tao)
   g->most   = 1000;
   tao->data = (void *)g;
 
-  /* what TAOBMRM has */
+  /* the defaults of TAOBMRM */
   #if PETSC_VERSION_LT(3, 23, 0)
   if (!tao->max_it_changed) tao->max_it = 2000;
   if (!tao->max_funcs_changed) tao->max_funcs = 4000;

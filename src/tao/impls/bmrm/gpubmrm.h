@@ -1,6 +1,6 @@
 #pragma once
 
-/* TAOGPUBMRM, for the one who registers it */
+/* Registration of TAOGPUBMRM */
 #include "../../../sys/gpucsrsys.h"
 
 GPUCSR_INTERN PetscErrorCode TaoGPUBMRMRegister(void);

@@ -2,28 +2,28 @@
   A projected gradient method with steps of Barzilai and Borwein and an adaptive nonmonotone line search: Y.-H. Dai and R. Fletcher, New algorithms for singly
   linearly constrained quadratic programs subject to lower and upper bounds, Mathematical Programming 106, 2006.
 
-  TAO's bmrm solves its inner problem by this method, and not to the end. What is left open is part of its iterates, and often for the better: they stay
-  closer to those before. To have the same ones, constants and tests are the same. Two things are not, for speed:
+  TAO's bmrm solves its inner problem by this method, but inexactly. The inexactness shapes its iterates, often for the better: they stay
+  closer to the previous ones. To get the same iterates, constants and tests are the same. Two things differ, for speed:
 
-  - The projection is not by bisection but exact, as a simplex allows it (C. Michelot, A finite algorithm for finding the projection of a point onto the
+  - The projection is exact instead of by bisection, which a simplex allows (C. Michelot, A finite algorithm for finding the projection of a point onto the
     canonical simplex of R^n, JOTA 50, 1986).
-  - Most variables are zero, and stay so. A larger problem is worked on by rounds of some steps in the variables that are positive or would become so, whose gradient is
-    below the mean of the others; after each round the gradient of all says which those are. A variable enters by some steps later than it might. To let in
-    all whose gradient is no further from the mean than that of the positive took 4 to 5 times as long, with bundles of 550 and 1100 planes.
+  - Most variables are zero, and stay so. A larger problem is solved in rounds of some steps. A round works on the variables that are positive or would become so, whose gradient is
+    below the mean of the positive ones' gradients. After each round the full gradient selects them anew, so a variable may enter some steps late. Admitting
+    all variables whose gradient is no further from the mean than that of the positive ones took 4 to 5 times as long, with bundles of 550 and 1100 planes.
 */
 #include "../../../sys/gpucsrwide.h"
 #include "simplexqp.h"
 
 #define STEP_MIN   1e-10
 #define STEP_MAX   1e10
-#define CURVATURE  1e-20 /* of a direction of length 1, at least */
+#define CURVATURE  1e-20 /* least curvature along a direction of length 1 */
 #define ZERO       1e-15 /* multipliers up to here count as zero */
-#define MAX_STEPS  4000  /* and 20 a variable: what is not solved by then is left to the active-set method */
-#define REFERENCES 2     /* steps without a new least value after which the reference of the line search comes down */
-#define SMALL      64    /* up to so many variables all are worked on */
+#define MAX_STEPS  4000  /* and 20 a variable; then the active-set method takes over */
+#define REFERENCES 2     /* steps without a new smallest value before the line search lowers its reference */
+#define SMALL      64    /* with up to this many variables a round works on all */
 #define ROUND      32    /* steps of a round */
 
-/* A problem of n variables, and how far the method has come with it */
+/* A problem of n variables, and the state of the method */
 typedef struct {
   PetscInt         n, ld;
   const PetscReal *Q;
@@ -36,9 +36,9 @@ typedef struct {
 } Progress;
 
 /*
-  y = the point of the simplex nearest to c: c_i - t where that is positive. Entries are taken less the largest, so that t lies between -1 and 0, whatever the
-  size of c, and those that count have no large common part that rounding would lose. t only rises and the count only falls: a count that does not fall ends
-  the loop, although rounding of t may let entries in again.
+  y = the point of the simplex nearest to c: max(c_i - t, 0). The largest entry is subtracted from all, so that t lies between -1 and 0 whatever the size of c, and rounding
+  does not lose digits to a large common part. t only rises and the count of positive entries only falls. The loop ends when the count does not fall, although
+  rounding of t may let entries in again.
 */
 GPUCSR_WIDE static void Project(PetscInt n, const PetscReal c[], PetscReal y[])
 {
@@ -64,7 +64,7 @@ GPUCSR_WIDE static void Project(PetscInt n, const PetscReal c[], PetscReal y[])
   for (PetscInt i = 0; i < n; i++) y[i] = PetscMax(c[i] - most - t, 0);
 }
 
-/* The same, for tests of it alone */
+/* The same, for unit tests */
 void SimplexProject(PetscInt n, const PetscReal c[], PetscReal y[])
 {
   Project(n, c, y);
@@ -124,7 +124,7 @@ static PetscBool Optimal(PetscInt n, const PetscReal x[], const PetscReal g[], P
   return PETSC_TRUE;
 }
 
-/* Until optimal within tol, or for so many steps */
+/* Iterates until optimal within tol, or for the given number of steps */
 static PetscBool Advance(const Problem *p, Progress *at, PetscReal tol, PetscInt steps)
 {
   for (PetscInt k = 0; k < steps; k++) {
@@ -211,7 +211,7 @@ static PetscBool Round(const Problem *p, Problem *part, const PetscInt chosen[],
   return (PetscBool)(done && Optimal(p->n, p->x, p->g, tol));
 }
 
-/* The gradient at x, which is scaled to sum up to 1: rounding drives both away */
+/* Computes the gradient at x anew, and scales x to sum 1, because both drift by rounding */
 static void Evaluate(Problem *p)
 {
   PetscReal sum = 0;
@@ -225,7 +225,7 @@ static void Evaluate(Problem *p)
   for (PetscInt i = 0; i < p->n; i++) p->g[i] = p->Qx[i] + p->f[i];
 }
 
-/* From the solution before, until optimal within tol */
+/* Starts from the previous solution, and ends when optimal within tol */
 PetscErrorCode SimplexQPProjected(SimplexQP *qp, PetscReal tol)
 {
   const PetscInt n = qp->n, limit = MAX_STEPS + 20 * n;
@@ -266,7 +266,7 @@ PetscErrorCode SimplexQPProjected(SimplexQP *qp, PetscReal tol)
   done                               = Optimal(n, p.x, p.g, tol);
   while (!done && at.steps < limit) {
     done = n <= SMALL ? Advance(&p, &at, tol, limit) : Round(&p, &part, chosen, Choose(&p, chosen), Q, &at, tol);
-    if (done) { /* by a gradient that was changed in many steps: is it still that of x? */
+    if (done) { /* the gradient was updated in many steps: recompute it, and test again */
       Evaluate(&p);
       done = Optimal(n, p.x, p.g, tol);
     }

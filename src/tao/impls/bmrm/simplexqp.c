@@ -1,16 +1,16 @@
 /*
   An active-set method, P. Wolfe's for the nearest point of a polytope (Mathematical Programming 11, 1976) with a linear term.
 
-  The free variables have columns of Q that are affinely independent, and a Cholesky factor that follows them: O(k^2) to let one in or out, of k. A
-  variable is let in where the gradient says that the value falls; then x moves to the minimum over the free variables, and each that would
-  become negative on the way is let out. What a new plane of the bundle changes is a few of them, so the solution before is nearly the
-  solution after, and it is exact but for rounding: its cost does not grow with the accuracy, as that of a projected gradient method does.
+  The columns of Q of the free variables are affinely independent. Their Cholesky factor is updated in O(k^2) when one of k variables enters or leaves. A
+  variable enters if the gradient says that the value would fall. Then x moves to the minimum over the free variables, and each variable that would
+  become negative on the way leaves. A new plane of the bundle changes only a few free variables, so the previous solution is a good start. The solution is
+  exact up to rounding: its cost does not grow with the accuracy, unlike that of a projected gradient method.
 */
 #include "simplexqp.h"
 
 /* A column whose square is less than this share of its own after projection counts as dependent on the free ones */
 #define DEPENDENT 1e-13
-/* Variables let in one after the other without a lower value, at most */
+/* Most variables let in successively without a lower value */
 #define STALLS 20
 
 static PetscErrorCode Grow(SimplexQP *qp)
@@ -39,7 +39,7 @@ static PetscErrorCode Grow(SimplexQP *qp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* b = L^-1 b, and b = L^-T b: by rows of L both, as they lie in memory */
+/* b = L^-1 b, and below b = L^-T b; both go by rows of L, in the order of memory */
 static void Forward(const SimplexQP *qp, PetscReal b[])
 {
   for (PetscInt i = 0; i < qp->nfree; i++) {
@@ -61,7 +61,7 @@ static void Backward(const SimplexQP *qp, PetscReal b[])
   }
 }
 
-/* All weight on variable j, which alone is free */
+/* Puts all weight on variable j, the only free one */
 static void Restart(SimplexQP *qp, PetscInt j)
 {
   for (PetscInt i = 0; i < qp->n; i++) qp->x[i] = 0;
@@ -72,8 +72,8 @@ static void Restart(SimplexQP *qp, PetscInt j)
 }
 
 /*
-  A new shift, as large as the largest square: with a smaller one, steps are small differences of large numbers. The factor is made again; a variable that
-  depends on those before gives its weight up, which Evaluate() hands to the others.
+  Sets a new shift, as large as the largest square; with a smaller one, steps are small differences of large numbers. The factor is computed anew. A variable that
+  depends on the previous ones loses its weight, which Evaluate() distributes to the others.
 */
 static void Reshift(SimplexQP *qp, PetscReal shift)
 {
@@ -98,7 +98,7 @@ static void Reshift(SimplexQP *qp, PetscReal shift)
   }
 }
 
-/* One more variable; column: of Q, its own entry last. The first one is the whole solution. */
+/* Appends a variable. column: its column of Q, with the diagonal entry last. The first variable is the whole solution. */
 PetscErrorCode SimplexQPAppend(SimplexQP *qp, const PetscReal column[], PetscReal f)
 {
   PetscInt n;
@@ -131,7 +131,7 @@ PetscErrorCode SimplexQPDestroy(SimplexQP *qp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Let the free variable in place p out: its row of L goes, and rotations of columns make the rest triangular again */
+/* Removes the free variable in place p: deletes its row of L, and makes the rest triangular again by rotations of columns */
 static void LetOut(SimplexQP *qp, PetscInt p)
 {
   const size_t ld = (size_t)qp->alloc;
@@ -158,7 +158,7 @@ static void LetOut(SimplexQP *qp, PetscInt p)
   }
 }
 
-/* Step from x along d, of the free variables, as far as `most` or until one of them is zero: its place, or -1 */
+/* Steps from x along d in the free variables, up to `most` or until one of them is zero. Returns its place, or -1 */
 static PetscInt Step(SimplexQP *qp, const PetscReal d[], PetscReal most, PetscReal *length)
 {
   PetscInt block = -1;
@@ -176,7 +176,7 @@ static PetscInt Step(SimplexQP *qp, const PetscReal d[], PetscReal most, PetscRe
   return block;
 }
 
-/* Go to the minimum over the free variables, and let out those that become zero on the way. The step comes from the gradient at x, so that a second call refines. */
+/* Moves to the minimum over the free variables, and removes those that become zero on the way. The step comes from the gradient at x, so a second call refines. */
 static void Minimise(SimplexQP *qp)
 {
   for (;;) {
@@ -206,8 +206,8 @@ static void Minimise(SimplexQP *qp)
 }
 
 /*
-  Let variable j in. Where its column depends on the free ones there is a direction along which Q does not see and the value falls: x goes along
-  it until a free variable is zero, which makes room.
+  Lets variable j in. If its column depends on the free ones there is a direction in the null space of Q along which the value falls. x then moves along
+  it until a free variable is zero and leaves.
 */
 static void LetIn(SimplexQP *qp, PetscInt j)
 {
@@ -233,7 +233,7 @@ static void LetIn(SimplexQP *qp, PetscInt j)
     for (PetscInt i = 0; i < qp->nfree; i++) qp->u[i] = -qp->u[i];
     block = Step(qp, qp->u, 1 - qp->x[j], &length);
     qp->x[j] += length;
-    if (block < 0 || qp->nfree == 1) { /* no weight is left on the others */
+    if (block < 0 || qp->nfree == 1) { /* the others have no weight left */
       Restart(qp, j);
       return;
     }
@@ -241,7 +241,7 @@ static void LetIn(SimplexQP *qp, PetscInt j)
   }
 }
 
-/* The gradient at x, and the value; x is scaled to sum up to 1, from which rounding drives it away */
+/* Computes gradient and value at x, after scaling x to sum 1, because the sum drifts by rounding */
 static void Evaluate(SimplexQP *qp)
 {
   PetscReal sum = 0;
@@ -264,7 +264,7 @@ static void Evaluate(SimplexQP *qp)
   }
 }
 
-/* Until no variable let in would lower the value by more than tol */
+/* Iterates until no entering variable would lower the value by more than tol */
 PetscErrorCode SimplexQPExact(SimplexQP *qp, PetscReal tol)
 {
   PetscReal before = PETSC_MAX_REAL;
@@ -285,7 +285,7 @@ PetscErrorCode SimplexQPExact(SimplexQP *qp, PetscReal tol)
         j      = i;
       }
     }
-    /* a value that does not fall is at its rounding, the gradient not yet */
+    /* if the value stops falling it has reached rounding level, but the gradient may not have */
     stalls = qp->value < before ? 0 : stalls + 1;
     if (!(lowest < mean - tol) || stalls > STALLS) break;
     before = PetscMin(before, qp->value);
@@ -296,7 +296,7 @@ PetscErrorCode SimplexQPExact(SimplexQP *qp, PetscReal tol)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same after the other method, which keeps no factor: from the vertex of the largest multiplier */
+/* The same after the projected gradient method, which keeps no factor: starts from the vertex of the largest multiplier */
 PetscErrorCode SimplexQPExactFrom(SimplexQP *qp, PetscReal tol)
 {
   PetscInt most = 0;
@@ -339,14 +339,14 @@ PetscErrorCode SimplexQPChoose(const SimplexQP *qp, PetscInt goal, PetscInt *nke
   *mean = (PetscBool)(sum > 0);
   for (PetscInt i = 0; i < n && *mean; i++) {
     weight[i] /= sum;
-    *f -= weight[i] * qp->f[i]; /* f is less the plane's offset */
+    *f -= weight[i] * qp->f[i]; /* f is the negative of the plane's offset */
   }
   *nkept = m;
   PetscCall(PetscFree2(key, order));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* These variables alone, ascending. Where one goes that was free or has a multiplier, the solution starts anew at the largest multiplier */
+/* Keeps only these variables, ascending. If a removed one was free or has a multiplier, the solution restarts at the largest multiplier */
 PetscErrorCode SimplexQPKeep(SimplexQP *qp, PetscInt nkept, const PetscInt kept[])
 {
   PetscInt  most  = 0, *place;

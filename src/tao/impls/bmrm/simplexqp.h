@@ -1,13 +1,13 @@
 #pragma once
 
 /*
-  Minimise  x'Qx/2 + f'x  over the simplex, x >= 0 and sum x = 1, for a problem that grows by one variable at a time: the dual of the bundle's problem. Each
-  solution starts from the one before.
+  Minimises  x'Qx/2 + f'x  over the simplex, x >= 0 and sum x = 1, for a problem that grows by one variable at a time: the dual of the bundle's problem. Each
+  solution starts from the previous one.
 */
 #include "../../../sys/gpucsrsys.h"
 
 typedef struct {
-  PetscInt   n, alloc;  /* variables, and room for them */
+  PetscInt   n, alloc;  /* variables, and variables allocated */
   PetscReal *Q;         /* symmetric, rows of length alloc */
   PetscReal *f, *x, *g; /* linear term, solution, gradient Qx + f */
   PetscReal  value;     /* at x */
@@ -17,7 +17,7 @@ typedef struct {
   PetscInt   nfree;
   PetscInt  *free;  /* variables that may be positive, in the order of the factor */
   PetscReal *L;     /* Cholesky factor of Q + shift on them, rows of length alloc */
-  PetscReal  shift; /* where sum x is fixed it changes nothing, but the matrix is definite more often */
+  PetscReal  shift; /* since sum x is fixed it does not change the solution, but makes the matrix definite more often */
 } SimplexQP;
 
 GPUCSR_INTERN void           SimplexProject(PetscInt, const PetscReal[], PetscReal[]);
