@@ -277,15 +277,12 @@ static PetscErrorCode Solves(VecType tb, VecType tx, VecType tm)
   PetscFunctionBegin;
   PetscCall(TestConvection(PETSC_COMM_SELF, k, 0.0, PETSC_FALSE, &A));
   PetscCall(MatSetVecType(A, tm));
-  for (int q = 0; q < 2; q++) {
-    Vec v;
-
-    PetscCall(VecCreate(PETSC_COMM_SELF, &v));
-    PetscCall(VecSetSizes(v, k * k, k * k));
-    PetscCall(VecSetType(v, q ? tx : tb));
-    if (q) x = v;
-    else b = v;
-  }
+  PetscCall(VecCreate(PETSC_COMM_SELF, &b));
+  PetscCall(VecSetSizes(b, k * k, k * k));
+  PetscCall(VecSetType(b, tb));
+  PetscCall(VecCreate(PETSC_COMM_SELF, &x));
+  PetscCall(VecSetSizes(x, k * k, k * k));
+  PetscCall(VecSetType(x, tx));
   PetscCall(TestFill(b, 1, PETSC_FALSE));
   PetscCall(KSPCreate(PETSC_COMM_SELF, &ksp));
   PetscCall(KSPSetOperators(ksp, A, A));

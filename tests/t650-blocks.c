@@ -386,7 +386,7 @@ static PetscErrorCode Solve(PetscInt k)
   for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(options); q++)
     for (size_t m = 0; m < PETSC_STATIC_ARRAY_LENGTH(methods); m++) {
       const PetscBool symmetric = (PetscBool)(m == 0);
-      PetscInt        its[3];
+      PetscInt        its[3]    = {0, 0, 0};
 
       PetscCall(PetscOptionsInsertString(NULL, options[q]));
       if (symmetric) PetscCall(PetscOptionsInsertString(NULL, "-t_sub_pc_type icc -t_pc_asm_type basic"));

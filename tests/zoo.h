@@ -271,9 +271,12 @@ static inline PetscErrorCode ZooPattern(PetscInt which, const PetscInt **i, cons
     p[0] = 0;
     for (PetscInt r = 0; r < m; r++) {
       if (room < (size_t)p[r] + (size_t)n + 20) { /* duplicates may be more than the columns */
+        PetscInt *more;
+
         room = 2 * room + (size_t)n + 20;
-        cols = (PetscInt *)realloc(cols, room * sizeof(PetscInt));
-        PetscCheck(cols, PETSC_COMM_SELF, PETSC_ERR_MEM, "No memory for a matrix of the zoo");
+        more = (PetscInt *)realloc(cols, room * sizeof(PetscInt));
+        PetscCheck(more, PETSC_COMM_SELF, PETSC_ERR_MEM, "No memory for a matrix of the zoo");
+        cols = more;
       }
       p[r + 1] = p[r] + ZooRow(which, r, cols + p[r]);
     }

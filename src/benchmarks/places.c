@@ -47,8 +47,8 @@ static int Less(const void *a, const void *b)
 static PetscErrorCode TimeProducts(Mat A, PetscBool device, double *seconds)
 {
   Vec            x, y;
-  double         t[ROUNDS];
-  int            batch = 1;
+  double         t[ROUNDS] = {0};
+  int            batch     = 1;
   PetscLogDouble t0, t1;
   PetscInt       m, n;
 

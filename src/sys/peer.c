@@ -64,7 +64,7 @@ void GPUCSRPeersRaise(GPUCSRPeerControl *c, int says, const char message[])
   size_t k    = 0;
 
   if (!__atomic_compare_exchange_n(&c->dead, &none, says, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return;
-  for (; message[k] && k < sizeof(c->message) - 1; k++) c->message[k] = message[k];
+  for (; k < sizeof(c->message) - 1 && message[k]; k++) c->message[k] = message[k];
   c->message[k] = 0;
   __atomic_store_n(&c->said, 1, __ATOMIC_RELEASE);
 }

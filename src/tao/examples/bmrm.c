@@ -12,19 +12,19 @@ static char help[] = "Learns a linear model from rows with labels: regularised r
     bmrm -f x.petsc -loss quantile -quantile 0.9                     regression
     bmrm -f x.petsc -loss roc -check                                 compare the subgradient with finite differences, learn nothing
 
-  All work on the data is products: scores s = X w, and the subgradient X^T c, where c holds the slopes of the losses. So types are a matter of options:
+  All work on the data is products: scores s = X w, and the subgradient X^T c, where c holds the slopes of the losses. So options choose the types:
 
-    -mat_type aij, gpucsr, dense, ...     where X is multiplied          -tao_type bmrm, gpubmrm     who minimises
-    -lambda 1e-5                          weight of |w|^2/2              -epsilon 1e-4               gap to the optimum at which to stop, a share of it
+    -mat_type aij, gpucsr, dense, ...     where X is multiplied          -tao_type bmrm, gpubmrm     the minimiser
+    -lambda 1e-5                          weight of |w|^2/2              -epsilon 1e-4               relative gap to the optimum at which to stop
 
-  Losses that are smooth are minimised by a truncated Newton method, the others by a bundle method of Tao: C. H. Teo, S. V. N. Vishwanathan, A. Smola and Q. V. Le, Bundle methods
+  Smooth losses are minimised by a truncated Newton method, the others by a bundle method of Tao: C. H. Teo, S. V. N. Vishwanathan, A. Smola and Q. V. Le, Bundle methods
   for regularized risk minimization, JMLR 11, 2010; with gpubmrm, V. Franc and S. Sonnenburg, Optimized cutting plane algorithm for large-scale risk minimization, JMLR 10,
   2009. LIBLINEAR's C is 1/(lambda n).
 */
 #include "bmrm/learn.h"
 #include <time.h>
 
-/* A product of one entry: what a type does once in a process, such as starting a device, is not counted with the data */
+/* A product with one entry, so that one-time work of a type, such as starting a device, is not timed with the data */
 static PetscErrorCode StartType(void)
 {
   Mat         A;
@@ -51,8 +51,8 @@ static PetscErrorCode StartType(void)
 }
 
 /*
-  The first products, at zero: with them a type converts the matrix, sends it, and makes its transpose. Zero times a value that is not finite is not a number, so
-  that the subgradient shows whether there is one, whatever the loss
+  The first products, at zero: in them a type converts the matrix, copies it to the device, and makes its transpose. Zero times a value that is not finite is NaN, so
+  the subgradient shows whether there is one, whatever the loss
 */
 static PetscErrorCode FirstProducts(Learner *l, const char file[])
 {
@@ -90,7 +90,7 @@ static PetscErrorCode GetClasses(Learner *l, const Data *data, const char file[]
   PetscFunctionReturn(0);
 }
 
-/* The rows to learn from, when others were taken away: some must be left, and of both classes for a loss that compares them */
+/* Checks the rows to learn from, after others were set aside: some must be left, and of both classes for a loss that compares them */
 static PetscErrorCode CheckRows(const Learner *l, const char file[])
 {
   const PetscScalar *v;
@@ -111,7 +111,7 @@ static PetscErrorCode CheckRows(const Learner *l, const char file[])
   PetscFunctionReturn(0);
 }
 
-/* Labels of other rows than were learned from: two classes may have other names there, such as 0 and 1 for -1 and 1; then the greater is still the positive one */
+/* Matches the labels of other rows than those learned from. Two classes may have other names there, such as 0 and 1 for -1 and 1; the greater is still the positive one */
 static PetscErrorCode MatchLabels(const Learner *l, Vec y, const char file[])
 {
   PetscReal    label[MAX_CLASSES];
@@ -140,7 +140,7 @@ static PetscErrorCode MatchLabels(const Learner *l, Vec y, const char file[])
   PetscFunctionReturn(0);
 }
 
-/* The weight vector at hand, by one method or, where it leaves a rest, by several */
+/* Learns the current weight vector by one method or, if that stops early, by several in turn */
 static PetscErrorCode LearnClass(Learner *l, Method method, Outcome *out)
 {
   Rest      rest = {PETSC_TRUE, -PETSC_MAX_REAL, 0};
@@ -158,7 +158,7 @@ static PetscErrorCode LearnClass(Learner *l, Method method, Outcome *out)
   PetscFunctionReturn(0);
 }
 
-/* All weight vectors for this lambda, from what they are */
+/* Learns all weight vectors for this lambda, from their current values */
 static PetscErrorCode Learn(Learner *l, PetscReal lambda, Outcome *out)
 {
   Method    method = l->settings->method;
@@ -191,7 +191,7 @@ static PetscBool InFold(PetscInt row, PetscInt seed, PetscReal fold)
   return (PetscBool)((PetscInt)(Uniform(seed, row) * (PetscReal)Folds) == (PetscInt)fold);
 }
 
-/* The quality of each lambda, mean of the parts by turns kept from learning */
+/* The quality of each lambda: the mean over the parts, each of which is kept from learning once */
 static PetscErrorCode CrossValidate(const Learner *l, const Settings *o, PetscReal quality[])
 {
   PetscFunctionBeginUser;
@@ -226,16 +226,16 @@ static PetscErrorCode CrossValidate(const Learner *l, const Settings *o, PetscRe
 
 typedef struct {
   Data           validation; /* rows to judge by, none if its X is NULL */
-  Vec           *w;          /* the weights for them, where they are of another file */
+  Vec           *w;          /* the weights for them, if they are from another file */
   PetscReal      best;
-  PetscInt       which; /* of the lambdas is best */
+  PetscInt       which; /* index of the best lambda */
   Vec           *bestw;
   Outcome        out;
   Quality        training, judged;
   PetscLogDouble start, load, setup, learn, cpu; /* cpu: of learning, by this process and all its threads */
 } Run;
 
-/* Load what to judge by, or take it from the rows to learn from */
+/* Loads the validation rows, or sets them aside from the rows to learn from */
 static PetscErrorCode GetValidation(Learner *l, const Settings *o, Run *r)
 {
   PetscFunctionBeginUser;
@@ -254,7 +254,7 @@ static PetscErrorCode GetValidation(Learner *l, const Settings *o, Run *r)
   PetscFunctionReturn(0);
 }
 
-/* Quality of the weights of l on the rows to judge by; said, where `what` has a name */
+/* Quality of the weights of l on the validation rows; printed if `what` has a name */
 static PetscErrorCode JudgeValidation(const Learner *l, const Settings *o, Run *r, const char what[])
 {
   Vec *w = l->w;
@@ -270,7 +270,7 @@ static PetscErrorCode JudgeValidation(const Learner *l, const Settings *o, Run *
   PetscFunctionReturn(0);
 }
 
-/* Learn for each lambda, from the largest on, each from the weights of the one before; the best by quality on rows kept from learning, or else on those learned from */
+/* Learns for each lambda, from the largest on, each from the previous weights. The best is chosen by quality on rows kept from learning, or else on those learned from */
 static PetscErrorCode LearnPath(Learner *l, const Settings *o, Run *r)
 {
   PetscReal      cv[MAX_LAMBDAS];
@@ -367,7 +367,7 @@ static PetscErrorCode Report(const Learner *l, const Settings *o, Run *r)
   PetscFunctionReturn(0);
 }
 
-/* Apply a model; of the settings, those of learning mean nothing */
+/* Applies a model; ignores the settings for learning */
 static PetscErrorCode Apply(Learner *l, const Settings *o)
 {
   PetscReal *weights;
@@ -391,7 +391,7 @@ static PetscErrorCode Apply(Learner *l, const Settings *o)
   PetscFunctionReturn(0);
 }
 
-/* Learn, and say how well */
+/* Learns, and prints the quality */
 static PetscErrorCode LearnAndReport(Learner *l, const Settings *o)
 {
   Run            r;
@@ -433,7 +433,7 @@ static PetscErrorCode LearnAndReport(Learner *l, const Settings *o)
     r.setup  = t[3] - t[2];
     l->began = t[3];
     PetscCall(LearnPath(l, o, &r));
-    if (o->modelout[0]) PetscCall(ModelSave(l, o->modelout)); /* first of all: what comes may fail */
+    if (o->modelout[0]) PetscCall(ModelSave(l, o->modelout)); /* first, because later steps may fail */
     PetscCall(Report(l, o, &r));
   }
   PetscCall(DataDestroy(&r.validation));

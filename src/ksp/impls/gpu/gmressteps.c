@@ -443,7 +443,7 @@ static PetscErrorCode RecordColumn(KSP ksp, KSP_GPUGMRES *g)
   if (ierr) PetscCall(GPUKSPGraphDestroy(&k->graph));
   if (k->graph) PetscFunctionReturn(PETSC_SUCCESS);
   g->launched = PETSC_MIN_INT; /* never again */
-  PetscCall(PetscInfo(ksp, "An iteration could not be recorded as a graph: each is launched by itself\n"));
+  PetscCall(PetscInfo(ksp, "An iteration could not be recorded as a graph; its kernels are launched one by one\n"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif

@@ -333,7 +333,7 @@ PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration
         PetscCall(GPUCSRAttemptEnd(&attempt));
         PetscCall(GPUKSPGraphEnd(k->dev->stream, &k->graph));
         if (ierr) PetscCall(GPUKSPGraphDestroy(&k->graph));
-        if (!k->graph) PetscCall(PetscInfo(ksp, "An iteration could not be recorded as a graph: each is launched by itself\n"));
+        if (!k->graph) PetscCall(PetscInfo(ksp, "An iteration could not be recorded as a graph; its kernels are launched one by one\n"));
       }
     }
     for (int q = 0; !GPUKSPRests(seen); q++) {

@@ -271,7 +271,7 @@ static PetscErrorCode GoOnInDouble(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[
   PetscErrorCode    ierr;
 
   PetscFunctionBegin;
-  PetscCall(PetscInfo(ksp, "Single precision has got nowhere after %d iterations: double goes on\n", its));
+  PetscCall(PetscInfo(ksp, "Single precision made no progress after %d iterations; the solve continues in double\n", its));
   PetscCall(GPUKSPRefineRelease(k));
   k->precision = KSP_GPU_DOUBLE;
   ierr         = GPUKSPPrepare(ksp, k, ok, why, len);
@@ -279,7 +279,7 @@ static PetscErrorCode GoOnInDouble(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[
   PetscCall(ierr);
   if (CGImproved(&before)) ksp->guess_zero = PETSC_FALSE;
   if (!*ok) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscSNPrintf(k->whydouble, sizeof(k->whydouble), "single precision got nowhere after %d iterations", its));
+  PetscCall(PetscSNPrintf(k->whydouble, sizeof(k->whydouble), "single precision made no progress after %d iterations", its));
   k->guard = PETSC_TRUE;
   s        = k->state;
   for (;;) {

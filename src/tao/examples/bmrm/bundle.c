@@ -6,10 +6,10 @@
 #include "learn.h"
 #include <unistd.h>
 
-#define LONG  1000 /* products that an interior point method is thought to take */
-#define SHORT 30   /* products that as many passes along the coordinates of the dual problem are thought to cost */
+#define LONG  1000 /* estimated products of an interior point method */
+#define SHORT 30   /* estimated cost of the passes along the coordinates of the dual problem, in products */
 #define SMALL 5e6  /* entries: with fewer a product on a device takes as long as with these */
-#define NEAR  0.1  /* how far from the best weights towards the new ones the next plane is taken: Franc and Sonnenburg's value */
+#define NEAR  0.1  /* the next plane is taken at this part of the way from the best weights to the new ones: Franc and Sonnenburg's value */
 
 static PetscErrorCode Objective(Learner *l, Vec w, PetscReal risk, PetscReal *value)
 {
@@ -81,7 +81,7 @@ static PetscErrorCode Risk(Tao tao, Vec w, PetscReal *f, Vec g, void *ctx)
   PetscFunctionReturn(0);
 }
 
-/* A line now and then, where the user looks at it: iteration, objective, gap, time */
+/* Prints a line from time to time, on a terminal: iteration, objective, gap, time */
 PetscErrorCode Progress(const Learner *l, PetscInt iteration, PetscReal objective, PetscReal gap, PetscBool last)
 {
   static PetscLogDouble said = 0;
@@ -102,8 +102,8 @@ PetscErrorCode Progress(const Learner *l, PetscInt iteration, PetscReal objectiv
 #endif
 
 /*
-  An iteration costs two products, and those with all planes, whose number grows. When this has come to what another method may take, the rest is left to that. An interior point method takes products too,
-  and more of them: it has to be the planes that cost much
+  An iteration costs two products with the data, and products with all planes, whose number grows. When the total reaches the estimated cost of another method, that one takes over. An interior point method needs
+  more products with the data, so it takes over only if the planes are the main cost
 */
 static PetscErrorCode Monitor(Tao tao, void *ctx)
 {

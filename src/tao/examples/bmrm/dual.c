@@ -1,14 +1,14 @@
 /*
   The hinge loss by descent along the coordinates of its dual problem, on one process with rows in its memory.
 
-  In the dual problem each row has a multiplier 0 <= a_i <= C u_i, C = 1 / (lambda m), and w = sum of a_i y_i x_i. A row at a time gets the multiplier that is best while all others stay, and w follows:
-  four operations an entry. Rows whose multiplier is at a bound, and whose gradient says that it stays there, are left out for a while.
+  In the dual problem each row has a multiplier 0 <= a_i <= C u_i, C = 1 / (lambda m), and w = sum of a_i y_i x_i. One row at a time gets its best multiplier while all others stay fixed, and w is updated:
+  four operations an entry. Rows with a multiplier at a bound, and a gradient that keeps it there, are skipped for a while.
 
-  C.-J. Hsieh, K.-W. Chang, C.-J. Lin, S. S. Keerthi and S. Sundararajan, A dual coordinate descent method for large-scale linear SVM, ICML 2008. It ends where the two problems' values are as near as asked for.
+  C.-J. Hsieh, K.-W. Chang, C.-J. Lin, S. S. Keerthi and S. Sundararajan, A dual coordinate descent method for large-scale linear SVM, ICML 2008. It ends when the gap between the two problems' values is small enough.
 */
 #include "learn.h"
 
-#define PASSES 1000 /* over the rows, at the most */
+#define PASSES 1000 /* most passes over the rows */
 #define FEW    0.25 /* columns, as a share of the rows: with fewer, and a small lambda, it would take many thousand passes, */
 #define SPARSE 0.1  /* and so it would where more than this share of the matrix is there */
 
@@ -18,7 +18,7 @@ typedef struct {
   const PetscScalar *v, *y, *u;
   PetscReal         *a, *square, c; /* multipliers, |x_i|^2, and C */
   PetscScalar       *w;
-  PetscReal          most, least; /* gradients that are not at a bound lay between these in the pass before */
+  PetscReal          most, least; /* range of the gradients of variables not at a bound, in the previous pass */
   unsigned long long random;
 } Dual;
 
@@ -28,7 +28,7 @@ static PetscInt Upto(Dual *d, PetscInt n)
   return (PetscInt)((d->random >> 33) % (unsigned long long)n);
 }
 
-/* Once over the rows that are active, in random order; how far the gradients of those that can move lie from each other */
+/* One pass over the active rows, in random order. Returns the spread of the gradients of those that can move */
 static PetscReal Pass(Dual *d)
 {
   PetscReal most = -PETSC_MAX_REAL, least = PETSC_MAX_REAL;
@@ -104,7 +104,7 @@ static PetscErrorCode DualDestroy(Learner *l, Dual *d)
   PetscFunctionReturn(0);
 }
 
-/* Is there all that this method reads, and are columns many, and rows short, so that it is fast? */
+/* Can this method read the data, and is it fast, because columns are many and rows are short? */
 PetscErrorCode HasDual(const Learner *l, PetscBool *has)
 {
   PetscInt  M;
@@ -120,7 +120,7 @@ PetscErrorCode HasDual(const Learner *l, PetscBool *has)
   PetscFunctionReturn(0);
 }
 
-/* The values of both problems at what has been found: are they near? */
+/* The values of both problems at the current multipliers */
 static PetscErrorCode Values(Learner *l, const Dual *d, PetscReal *value, PetscReal *risk, PetscReal *lower)
 {
   PetscReal norm, sum = 0;
@@ -135,7 +135,7 @@ static PetscErrorCode Values(Learner *l, const Dual *d, PetscReal *value, PetscR
   PetscFunctionReturn(0);
 }
 
-/* Where it was asked for it goes on for as many passes as iterations are allowed */
+/* If the user asked for it, it may take as many passes as iterations are allowed */
 PetscErrorCode LearnDual(Learner *l, Rest *rest, Outcome *out)
 {
   const Settings *o     = l->settings;

@@ -1,6 +1,6 @@
 #pragma once
 
-/* What the files of bmrm share: the settings, the data, the learner, and its parts */
+/* Shared by the files of bmrm: the settings, the data, the learner, and its parts */
 #include <petsctao.h>
 #include <petsctime.h>
 #include <stdio.h>
@@ -92,7 +92,7 @@ typedef struct {
   PetscInt       products;
 } Learner;
 
-/* What learning came to, of all weight vectors together */
+/* The outcome of learning, for all weight vectors together */
 typedef struct {
   PetscReal   objective, risk, gap;
   PetscInt    iterations;
@@ -120,14 +120,14 @@ extern PetscErrorCode NewtonCreate(Learner *, Newton *);
 extern PetscErrorCode NewtonDestroy(Newton *);
 extern PetscErrorCode NewtonSolve(Learner *, Newton *, PetscReal want, PetscReal residual, PetscReal *decrease);
 
-/* What a method leaves to the next one */
+/* Passed from a method to the next one */
 typedef struct {
   PetscBool left;  /* the optimum was not met, and nothing was added to the outcome */
   PetscReal lower; /* a bound of the optimum */
   PetscInt  iterations;
 } Rest;
 
-/* newton.c, bundle.c, dual.c, interior.c: minimise for the weight vector at hand; what it came to is added to the outcome. The first two begin at its value, the others at zero */
+/* newton.c, bundle.c, dual.c, interior.c: minimise for the current weight vector, and add to the outcome. The first two begin at its value, the others at zero */
 extern PetscErrorCode LearnNewton(Learner *, Outcome *);
 extern PetscErrorCode LearnBundle(Learner *, Rest *, Outcome *);
 extern PetscErrorCode HasDual(const Learner *, PetscBool *);

@@ -6,8 +6,8 @@
 
 typedef enum {
   LABELS_CLASSES, /* names of classes */
-  LABELS_TARGETS, /* numbers to be met */
-  LABELS_RANKS    /* numbers whose order within a query is to be met */
+  LABELS_TARGETS, /* numbers to be predicted */
+  LABELS_RANKS    /* numbers whose order within a query is to be predicted */
 } LabelKind;
 
 typedef struct {
@@ -27,7 +27,7 @@ typedef struct {
   PetscErrorCode (*curvature)(Vec c); /* slopes become second derivatives; NULL for a loss that is not smooth */
   /* loss of all n rows together; c[i] becomes its slope by the score of row i */
   PetscErrorCode (*together)(PetscInt n, const PetscScalar s[], const PetscScalar y[], const PetscScalar query[], PetscScalar c[], PetscReal *value);
-  PetscBool interior; /* do the methods for the hinge alone know it? */
+  PetscBool interior; /* do the methods for the hinge loss support it? */
 } Loss;
 
 extern const Loss     losses[]; /* up to one without a name */

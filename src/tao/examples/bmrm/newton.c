@@ -1,5 +1,5 @@
 /*
-  A truncated Newton method for smooth losses: the Newton equations (lambda I + X^T D X) p = -g are solved by conjugate gradients, as far as that pays, and the step is searched along p.
+  A truncated Newton method for smooth losses: conjugate gradients solve the Newton equations (lambda I + X^T D X) p = -g as long as that pays, and a line search along p finds the step.
 
   C.-J. Lin, R. C. Weng and S. S. Keerthi, Trust region Newton method for large-scale logistic regression, JMLR 9, 2008, for the equations; S. G. Nash and A. Sofer, Assessing a search
   direction within a truncated-Newton method, Operations Research Letters 9, 1990, for when to leave them. An iteration of conjugate gradients is two products.
@@ -7,7 +7,7 @@
 #include "learn.h"
 
 #define PAYS 0.25 /* conjugate gradients go on while a step lowers the model by more than this share of the mean of all steps */
-#define LAST 0.05 /* the same once the decrease says that the optimum is near: then it has to be right */
+#define LAST 0.05 /* the same when the decrease says that the optimum is near: the step must then be accurate */
 
 PetscErrorCode NewtonCreate(Learner *l, Newton *n)
 {
@@ -89,8 +89,8 @@ static PetscErrorCode NewtonStep(Learner *l, Newton *n, PetscReal want, PetscRea
 }
 
 /*
-  Ends where the square of the gradient proves that the objective is within epsilon of the optimum, |g|^2 <= 2 lambda epsilon, or where the model, which is then good, promises
-  less than a quarter of that.
+  Ends when the gradient proves that the objective is within epsilon of the optimum, |g|^2 <= 2 lambda epsilon, or when the model, which is accurate by then, promises a decrease of
+  less than a quarter of epsilon.
 */
 PetscErrorCode LearnNewton(Learner *l, Outcome *out)
 {

@@ -1,13 +1,13 @@
 /*
-  The risk R(w) of a weight vector, its subgradient, and the search of a line.
+  The risk R(w) of a weight vector, its subgradient, and the line search.
 
-  All work on the data is two products: the scores s = X w, and the subgradient X^T c of the slopes c. Scores of weights on a line are on a line themselves, so that the risk
+  All work on the data is two products: the scores s = X w, and the subgradient X^T c of the slopes c. The scores of weights on a line are on a line themselves, so the risk
   along it costs no product.
 */
 #include "learn.h"
 #include <petscgpucsr.h> /* for a struct alone: nothing of it is called but by name */
 
-#define EVALUATIONS 30 /* of the risk along a line, at the most */
+#define EVALUATIONS 30 /* most evaluations of the risk along a line */
 
 /* s = X w */
 PetscErrorCode Scores(Learner *l, Vec w, Vec s)
@@ -68,7 +68,7 @@ static PetscErrorCode RiskTogether(Learner *l, Vec s, Vec c, PetscReal *risk)
   PetscFunctionReturn(0);
 }
 
-/* By arrays of the host: at s, with slopes to c; or at s + k d, with the slope along d */
+/* Computes on arrays of the host: at s, with slopes to c; or at s + k d, with the slope along d */
 static PetscErrorCode RiskRows(Learner *l, Vec s, PetscReal k, Vec d, PetscReal *risk, Vec c, PetscReal *along)
 {
   const PetscScalar *as, *ad = NULL, *az, *au = NULL;
@@ -130,7 +130,7 @@ PetscErrorCode RiskAt(Learner *l, Vec s, Vec c, PetscReal *risk)
   PetscFunctionReturn(0);
 }
 
-/* The line of scores as margins, where they are of use: 2 vectors once, for 7 at each point of the line */
+/* The line of scores as margins, if the loss can use them: 2 vectors once save 7 at each point of the line */
 static PetscErrorCode SetLine(Learner *l)
 {
   PetscFunctionBeginUser;
@@ -143,7 +143,7 @@ static PetscErrorCode SetLine(Learner *l)
   PetscFunctionReturn(0);
 }
 
-/* The risk at the scores base + k d, and its slope by k. Leaves s and c as they may be */
+/* The risk at the scores base + k d, and its slope by k. Overwrites s and c */
 static PetscErrorCode RiskAlong(Learner *l, PetscReal k, PetscReal *risk, PetscReal *slope)
 {
   PetscScalar dot, sums[2];
@@ -246,7 +246,7 @@ PetscErrorCode SearchLine(Learner *l, PetscReal linear, PetscReal square, PetscR
   PetscFunctionReturn(0);
 }
 
-/* Are these vectors in the host's memory, on all ranks? Their name does not say it: a library's may have that of the standard ones */
+/* Are these vectors in the host's memory, on all ranks? The type's name does not tell: a library's vectors may have the standard name */
 static PetscErrorCode OnHost(Vec v, PetscBool *host)
 {
   PetscErrorCode (*info)(Vec, VecGPUInfo *) = NULL;
