@@ -17,6 +17,8 @@ while [ $# -gt 0 ]; do if [ "$1" = --target ]; then mkdir -p "$2/nvidia/cu13/bin
 END
 chmod +x "$tmp"/bin/*
 
+unset NVCC MAKEFLAGS MAKEOVERRIDES # `make check NVCC=` exports them, and what the makefile finds by itself is the question here
+
 # case DRIVER PYPI NVCC TEXT FETCHED: what is said holds TEXT (nothing: silence), and a compiler is there or not
 one() {
   rm -rf "$tmp/build"
