@@ -2,7 +2,7 @@ static char help[] = "Learns a linear model from rows with labels: regularised r
                      "Binary and multi-class classification, regression, ranking; learns, validates, writes, reads and applies models.\n\n";
 
 /*
-  Minimise  lambda/2 |w|^2 + R(w),  R(w) = (1/n) sum of the losses of n rows, or a loss of all rows together (bmrm/losses.c):
+  Minimises  lambda/2 |w|^2 + R(w),  where R(w) is the mean of the losses of n rows, or a loss of all rows together (bmrm/losses.c):
 
     bmrm -f a9a.petsc                                                hinge loss, a linear support vector machine
     bmrm -f a9a.petsc -loss logistic -lambda 1e-4 -validation 0.2    learn from four fifths of the rows, judge by the rest
@@ -12,7 +12,7 @@ static char help[] = "Learns a linear model from rows with labels: regularised r
     bmrm -f x.petsc -loss quantile -quantile 0.9                     regression
     bmrm -f x.petsc -loss roc -check                                 compare the subgradient with finite differences, learn nothing
 
-  All work on the data is products: scores s = X w, and the subgradient X^T c, where c holds the slopes of the losses. So options choose the types:
+  The data enter through two products only: the scores s = X w, and the subgradient X^T c, where c holds the slopes of the losses. Options choose the types:
 
     -mat_type aij, gpucsr, dense, ...     where X is multiplied          -tao_type bmrm, gpubmrm     the minimiser
     -lambda 1e-5                          weight of |w|^2/2              -epsilon 1e-4               relative gap to the optimum at which to stop
@@ -51,8 +51,8 @@ static PetscErrorCode StartType(void)
 }
 
 /*
-  The first products, at zero: in them a type converts the matrix, copies it to the device, and makes its transpose. Zero times a value that is not finite is NaN, so
-  the subgradient shows whether there is one, whatever the loss
+  The first products, at zero. In them a type converts the matrix, copies it to the device and builds its transpose. Zero times a value that is not finite is NaN, so
+  the subgradient shows such values for every loss
 */
 static PetscErrorCode FirstProducts(Learner *l, const char file[])
 {
@@ -73,7 +73,7 @@ static PetscErrorCode FirstProducts(Learner *l, const char file[])
   PetscFunctionReturn(0);
 }
 
-/* What the labels mean for the loss */
+/* Finds the classes if the loss needs them, and checks that the labels fit the loss */
 static PetscErrorCode GetClasses(Learner *l, const Data *data, const char file[])
 {
   PetscFunctionBeginUser;
@@ -90,7 +90,7 @@ static PetscErrorCode GetClasses(Learner *l, const Data *data, const char file[]
   PetscFunctionReturn(0);
 }
 
-/* Checks the rows to learn from, after others were set aside: some must be left, and of both classes for a loss that compares them */
+/* Checks the rows to learn from, after others were set aside: some rows must be left, of both classes if the loss compares classes */
 static PetscErrorCode CheckRows(const Learner *l, const char file[])
 {
   const PetscScalar *v;
@@ -111,7 +111,7 @@ static PetscErrorCode CheckRows(const Learner *l, const char file[])
   PetscFunctionReturn(0);
 }
 
-/* Matches the labels of other rows than those learned from. Two classes may have other names there, such as 0 and 1 for -1 and 1; the greater is still the positive one */
+/* Matches the labels of validation or test rows with the classes learned. Two classes may have other names there, such as 0 and 1 for -1 and 1; the greater label is the positive one */
 static PetscErrorCode MatchLabels(const Learner *l, Vec y, const char file[])
 {
   PetscReal    label[MAX_CLASSES];
@@ -191,7 +191,7 @@ static PetscBool InFold(PetscInt row, PetscInt seed, PetscReal fold)
   return (PetscBool)((PetscInt)(Uniform(seed, row) * (PetscReal)Folds) == (PetscInt)fold);
 }
 
-/* The quality of each lambda: the mean over the parts, each of which is kept from learning once */
+/* The quality of each lambda: the mean over the parts. Each part is left out of learning once */
 static PetscErrorCode CrossValidate(const Learner *l, const Settings *o, PetscReal quality[])
 {
   PetscFunctionBeginUser;
@@ -225,17 +225,17 @@ static PetscErrorCode CrossValidate(const Learner *l, const Settings *o, PetscRe
 }
 
 typedef struct {
-  Data           validation; /* rows to judge by, none if its X is NULL */
-  Vec           *w;          /* the weights for them, if they are from another file */
+  Data           validation; /* validation rows; none if X is NULL */
+  Vec           *w;          /* the weights for these rows, if the rows are from another file */
   PetscReal      best;
   PetscInt       which; /* index of the best lambda */
   Vec           *bestw;
   Outcome        out;
   Quality        training, judged;
-  PetscLogDouble start, load, setup, learn, cpu; /* cpu: of learning, by this process and all its threads */
+  PetscLogDouble start, load, setup, learn, cpu; /* cpu: processor time of learning, of all threads of this process */
 } Run;
 
-/* Loads the validation rows, or sets them aside from the rows to learn from */
+/* Loads the validation rows, or separates them from the rows to learn from */
 static PetscErrorCode GetValidation(Learner *l, const Settings *o, Run *r)
 {
   PetscFunctionBeginUser;
@@ -254,7 +254,7 @@ static PetscErrorCode GetValidation(Learner *l, const Settings *o, Run *r)
   PetscFunctionReturn(0);
 }
 
-/* Quality of the weights of l on the validation rows; printed if `what` has a name */
+/* Computes the quality of the weights of l on the validation rows; prints it if `what` is not empty */
 static PetscErrorCode JudgeValidation(const Learner *l, const Settings *o, Run *r, const char what[])
 {
   Vec *w = l->w;
@@ -270,7 +270,7 @@ static PetscErrorCode JudgeValidation(const Learner *l, const Settings *o, Run *
   PetscFunctionReturn(0);
 }
 
-/* Learns for each lambda, from the largest on, each from the previous weights. The best is chosen by quality on rows kept from learning, or else on those learned from */
+/* Learns for each lambda in descending order, starting from the previous weights. Chooses the best lambda by quality on the rows left out of learning, or else on the rows learned from */
 static PetscErrorCode LearnPath(Learner *l, const Settings *o, Run *r)
 {
   PetscReal      cv[MAX_LAMBDAS];

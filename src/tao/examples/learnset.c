@@ -1,7 +1,7 @@
 static char help[] = "Generates data sets of the shape of well-known ones for linear learning, with labels from a model that is known.\n\n";
 
 /*
-  Rows with labels, by the number of rows and columns and by the distributions of row lengths and of column popularity of a data set that cannot be shipped:
+  Generates rows with labels. The size, the distribution of row lengths and the distribution of column popularity are those of a data set that cannot be shipped:
 
     learnset -set real-sim -o real-sim.petsc                  a matrix and its labels in PETSc binary, as bmrm reads them
     mpiexec -n 16 learnset -set reuters-ccat -o ccat.petsc    the same on any number of ranks
@@ -10,13 +10,13 @@ static char help[] = "Generates data sets of the shape of well-known ones for li
     learnset -set real-sim -classes 10 -o classes.petsc       labels from 1 to 10
     learnset -list                                            what there is
 
-  Text: row lengths are log-normal; the columns of a row are drawn without repetition by a law of Zipf and Mandelbrot, popularity ~ (rank + q)^-s, and lie
-  scattered over the matrix; values are term frequency times inverse document frequency, and rows have length 1, as in the originals.
-  Table: columns of numbers, each present with the same probability, and groups of columns of which a row has at most one, with the value 1.
+  Text: row lengths are log-normal. The columns of a row are drawn without repetition from a Zipf-Mandelbrot distribution, popularity ~ (rank + q)^-s, and are
+  scattered over the matrix. Values are term frequency times inverse document frequency, and rows have norm 1, as in the originals.
+  Table: numeric columns, each present with the same probability, and groups of binary columns. A row has at most one column of each group.
 
-  Labels: the sign of x w - t, for random weights w and the threshold t that gives the share of positive rows asked for; then some are flipped. All numbers come
-  from a counter, so that a row depends on the seed and its index alone. What was made is compared with what was asked for. With -classes 10, ten models
-  compete instead, and the label is the number of the one with the largest score.
+  Labels: the sign of x w - t, for random weights w and the threshold t that gives the requested share of positive rows. Then some labels are flipped. With
+  -classes 10, ten models compete, and the label is the number of the model with the largest score. The random generator is a counter, so a row depends only on
+  the seed and on its index. At the end the program verifies that the data has the requested properties.
 */
 #include <petscmat.h>
 #include <stdio.h>
@@ -26,31 +26,31 @@ static char help[] = "Generates data sets of the shape of well-known ones for li
 typedef struct {
   const char *name;
   PetscInt    rows, columns;
-  PetscReal   mean;      /* entries of a row */
-  PetscReal   sigma;     /* text: of the logarithm of row lengths; 0 for a table */
+  PetscReal   mean;      /* nonzeros per row */
+  PetscReal   sigma;     /* text: standard deviation of the logarithm of row lengths; 0 for a table */
   PetscReal   zipf, q;   /* text: popularity of a column is (rank + q)^-zipf */
-  PetscInt    numbers;   /* table: columns of numbers */
-  PetscInt    group[16]; /* table: columns of each group, up to a 0 */
-  PetscReal   present;   /* table: probability of a number, and of the groups of a row that has none */
-  PetscReal   positive;  /* share of rows */
-  PetscReal   flipped;   /* share of labels */
+  PetscInt    numbers;   /* table: numeric columns */
+  PetscInt    group[16]; /* table: columns of each group, ended by 0 */
+  PetscReal   present;   /* table: probability that a number is present; without numeric columns, that a group has an entry in a row */
+  PetscReal   positive;  /* share of positive rows, before labels are flipped */
+  PetscReal   flipped;   /* share of flipped labels */
 } Shape;
 
 /*
-  Rows, columns and entries a row of the originals, and where these figures are from:
+  Sources of the numbers of rows, columns and nonzeros per row:
 
     adult9        LIBSVM's a9a, counted
     astro-ph      T. Joachims, Training linear SVMs in linear time, KDD 2006, table 1
-    aut-avn       S. S. Keerthi and D. DeCoste, A modified finite Newton method, JMLR 6, 2005; entries approximate
+    aut-avn       S. S. Keerthi and D. DeCoste, A modified finite Newton method, JMLR 6, 2005; nonzeros approximate
     covertype     UCI Covertype: 10 numbers, one of 4 and one of 40 binary columns
-    kdd99         UCI KDD Cup 1999, rows of the full set; entries a row counted in its 10 % sample
-    news20        LIBSVM's news20.binary (there 19996 rows): 455 entries a row
-    real-sim      LIBSVM's real-sim: 3.7 million entries
-    reuters-*     RCV1-v2, D. D. Lewis et al., JMLR 5, 2004: 0.16 % of the entries; the two differ by their label
-    web8          approximate. J. Platt's web data have 300 binary columns and about 12.7 entries a row; 5.8e5, given as columns where it appears with bundle methods, is
-                  near the number of their entries. Here that many columns are kept, as the widest case of few entries.
+    kdd99         UCI KDD Cup 1999, rows of the full set; nonzeros per row counted in its 10 % sample
+    news20        LIBSVM's news20.binary (there 19996 rows): 455 nonzeros per row
+    real-sim      LIBSVM's real-sim: 3.7 million nonzeros
+    reuters-*     RCV1-v2, D. D. Lewis et al., JMLR 5, 2004: 0.16 % nonzeros; the two sets differ in their labels
+    web8          approximate. J. Platt's web data have 300 binary columns and about 12.7 nonzeros per row. Papers on bundle methods give 5.8e5 columns, which is
+                  close to the number of nonzeros. We keep 5.8e5 columns, because the set is then our widest one with short rows.
 
-  Spread of lengths, law of popularity, share of positive rows and of flipped labels are estimates of ours.
+  The spread of row lengths, the distribution of popularity and the shares of positive and flipped labels are our estimates.
 */
 static const Shape shapes[] = {
   {"adult9",       32561,   123,     13.87, 0,   0,   0,  0,  {5, 8, 5, 16, 5, 7, 14, 6, 5, 2, 2, 2, 5, 41}, 0.9907, 0.24, 0.10 },
@@ -65,7 +65,7 @@ static const Shape shapes[] = {
   {"web8",         45546,   579967,  12.7,  0.8, 1.1, 10, 0,  {0},                                           0,      0.03, 0.01 },
 };
 
-/* ---- random numbers: splitmix64, whose state is a counter ---- */
+/* ---- random numbers: splitmix64; its state is a counter ---- */
 
 typedef unsigned long long Random;
 
@@ -102,11 +102,11 @@ enum {
 typedef struct {
   Shape      s;
   Random     seed;
-  PetscReal  low, high;  /* text: integral of the law at both ends */
+  PetscReal  low, high;  /* text: the integral of the popularity at both ends */
   PetscInt   multiplier; /* text: rank r is column r * multiplier modulo columns */
   PetscInt   longest;
-  PetscInt  *met;    /* text: the row that last had this column */
-  PetscReal *weight; /* of the model */
+  PetscInt  *met;    /* text: the last row that contains this column */
+  PetscReal *weight; /* weights of the model */
   PetscReal  threshold;
 } Generator;
 
@@ -133,7 +133,7 @@ static PetscInt CommonDivisor(PetscInt a, PetscInt b)
   return a;
 }
 
-/* The law of popularity, integrated: sampling by its inverse is exact up to the width of a rank */
+/* The integral of the popularity. Sampling by its inverse is exact up to the width of a rank */
 static PetscReal Integral(const Shape *s, PetscReal rank)
 {
   return s->zipf == 1 ? PetscLogReal(rank + s->q) : PetscPowReal(rank + s->q, 1 - s->zipf) / (1 - s->zipf);
@@ -161,7 +161,7 @@ static PetscInt TextRow(Generator *g, PetscInt row, Random *r, Entry e[])
     if (g->met[column] == row) continue;
     g->met[column] = row;
     e[n].column    = column;
-    e[n].value     = (1 - PetscLogReal(Uniform(r))) / rarity + 1 / (rarity * rarity); /* frequent words occur more often and say less */
+    e[n].value     = (1 - PetscLogReal(Uniform(r))) / rarity + 1 / (rarity * rarity); /* frequent words occur more often and carry less information */
     norm += PetscSqr(e[n].value);
     n++;
   }
@@ -181,7 +181,7 @@ static PetscInt TableRow(const Generator *g, Random *r, Entry e[])
     e[n++].value = Uniform(r);
   }
   for (PetscInt k = 0; k < 16 && s->group[k]; k++) {
-    /* the first of a group most often, the others ever more seldom */
+    /* the first column of a group is the most frequent, the last one the least */
     if (s->numbers || Uniform(r) < s->present) {
       e[n].column  = first + (PetscInt)((PetscReal)s->group[k] * PetscPowReal(Uniform(r), 3));
       e[n++].value = 1;
@@ -191,7 +191,7 @@ static PetscInt TableRow(const Generator *g, Random *r, Entry e[])
   return n;
 }
 
-/* Entries by ascending column, their number, and x w of the model; a table row may be empty */
+/* Generates a row: its entries by ascending column, and its score x w. Returns the number of entries; a row of a table may be empty */
 static PetscInt Row(Generator *g, PetscInt row, Entry e[], PetscReal *score)
 {
   Random         r = RandomStart(g->seed, STREAM_ROWS, (Random)row);
@@ -209,7 +209,7 @@ static int CompareReal(const void *a, const void *b)
   return x < y ? -1 : x > y;
 }
 
-/* Weights of the model, and the threshold that a sample of rows gives */
+/* Draws the weights of the model, and finds the threshold from a sample of rows */
 static PetscErrorCode GeneratorSetUp(Generator *g, const Shape *s, Random seed, Entry **e)
 {
   const PetscInt samples = PetscMin(s->rows, 10000);
@@ -250,9 +250,9 @@ static PetscErrorCode GeneratorDestroy(Generator *g, Entry **e)
   PetscFunctionReturn(0);
 }
 
-/* ---- the whole ---- */
+/* ---- the data set ---- */
 
-/* This rank's rows in CSR, and their labels */
+/* The rows of this rank in CSR, and their labels */
 typedef struct {
   PetscInt     m, *i, *j;
   PetscScalar *a, *label;
@@ -289,7 +289,7 @@ static PetscErrorCode Generate(Generator *g, Entry e[], PetscInt begin, PetscInt
   PetscFunctionReturn(0);
 }
 
-/* Labels from 1 to n in place of those of two classes */
+/* Replaces the labels of two classes by labels from 1 to n */
 static PetscErrorCode Classes(const Generator *g, PetscInt n, PetscInt begin, const Rows *rows)
 {
   PetscReal *weight, *score;
@@ -324,7 +324,7 @@ static int CompareCounts(const void *a, const void *b)
   return x > y ? -1 : x < y;
 }
 
-/* What was made beside what was asked for; an error where they differ */
+/* Prints requested and generated properties; they must agree */
 static PetscErrorCode Verify(const Shape *s, const Rows *rows, MPI_Comm comm)
 {
   PetscInt64 *count, sum[2] = {0, 0}, head = 0, used = 0;
@@ -361,7 +361,7 @@ static PetscErrorCode Verify(const Shape *s, const Rows *rows, MPI_Comm comm)
   PetscCall(PetscPrintf(comm, "labels     %.2f %% positive (asked for %.2f), %.1f %% flipped\n", 100 * (double)positive, 100 * (double)wanted, 100 * (double)s->flipped));
   PetscCheck(PetscAbsReal(mean - s->mean) <= 0.03 * s->mean + 3 * (s->sigma + 0.1) * s->mean / PetscSqrtReal((PetscReal)s->rows), comm, PETSC_ERR_PLIB, "%s: rows have %g entries in the mean, not %g", s->name, (double)mean, (double)s->mean);
   PetscCheck(PetscAbsReal(positive - wanted) <= 0.01 + 2 / PetscSqrtReal((PetscReal)s->rows), comm, PETSC_ERR_PLIB, "%s: %g of the labels are positive, not %g", s->name, (double)positive, (double)wanted);
-  if (s->sigma > 0) { /* a row has a popular column once, however often it was drawn: the head is lighter than the law's, and where rows are long it is at most all of the head */
+  if (s->sigma > 0) { /* a row contains a popular column only once, even if it is drawn more often, so the head is lighter than the distribution says; long rows contain at most the whole head */
     const PetscReal law   = (Integral(s, (PetscReal)PetscMax(s->columns / 100, 1)) - Integral(s, 0)) / (Integral(s, (PetscReal)s->columns) - Integral(s, 0));
     const PetscReal least = PetscMin(law, (PetscReal)PetscMax(s->columns / 100, 1) / mean);
 
@@ -392,7 +392,7 @@ static PetscErrorCode WriteBinary(const Shape *s, const Rows *rows, MPI_Comm com
   PetscFunctionReturn(0);
 }
 
-/* LIBSVM text: each rank writes its rows where they belong */
+/* Writes LIBSVM text; each rank writes its rows at their place in the file */
 static PetscErrorCode WriteText(const Rows *rows, MPI_Comm comm, const char file[])
 {
   PetscInt64  bytes = 0, before = 0;

@@ -44,7 +44,7 @@ static PetscErrorCode SendsGet(Mat A, GPUKSPSend **sends, int *n)
   for (PetscMPIInt r = 0; r < size; r++)
     for (PetscMPIInt e = 0; e < give[0][r]; e++) (*sends)[at[r] + e] = (GPUKSPSend){wanted[at[r] + e] - k, give[1][r] + e, r};
   PetscCall(PetscFree(wanted));
-  qsort(*sends, (size_t)*n, sizeof(**sends), ByRow);
+  if (*n) qsort(*sends, (size_t)*n, sizeof(**sends), ByRow);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

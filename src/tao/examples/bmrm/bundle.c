@@ -1,15 +1,15 @@
 /*
-  Bundle methods by Tao: gpubmrm where a library brought it, else TAO's bmrm.
+  Bundle methods of Tao: gpubmrm if a loaded library provides it, else TAO's bmrm.
 
-  To gpubmrm the risk along a line is given, and the scores of the best weights are kept from one iteration to the next; an iteration is two products, as in the plain method.
+  gpubmrm also gets the risk along a line. The scores of the best weights are kept from one iteration to the next, so an iteration takes two products, as in the plain method.
 */
 #include "learn.h"
 #include <unistd.h>
 
 #define LONG  1000 /* estimated products of an interior point method */
 #define SHORT 30   /* estimated cost of the passes along the coordinates of the dual problem, in products */
-#define SMALL 5e6  /* entries: with fewer a product on a device takes as long as with these */
-#define NEAR  0.1  /* the next plane is taken at this part of the way from the best weights to the new ones: Franc and Sonnenburg's value */
+#define SMALL 5e6  /* nonzeros: a product on a device with fewer takes as long as one with this many */
+#define NEAR  0.1  /* the next plane is computed at this fraction of the way from the best weights to the new ones; the value is Franc and Sonnenburg's */
 
 static PetscErrorCode Objective(Learner *l, Vec w, PetscReal risk, PetscReal *value)
 {
@@ -21,7 +21,7 @@ static PetscErrorCode Objective(Learner *l, Vec w, PetscReal risk, PetscReal *va
   PetscFunctionReturn(0);
 }
 
-/* What gpubmrm calls: better weights on the line from the best to `point`, and a plane near them */
+/* Called by gpubmrm: finds better weights on the line from the best ones to `point`, and computes a plane near them */
 static PetscErrorCode Search(Tao tao, Vec point, Vec best, Vec G, PetscReal *value, PetscReal *offset)
 {
   Learner    *l;
@@ -44,7 +44,7 @@ static PetscErrorCode Search(Tao tao, Vec point, Vec best, Vec G, PetscReal *val
       *value = risk + 0.5 * l->lambda * (PetscRealPart(ww) + 2 * step * PetscRealPart(wd) + step * step * PetscRealPart(dd));
       PetscCall(VecAXPY(best, step, point));
     }
-    /* from base + step d a part of the way to base + d */
+    /* a fraction of the way from base + step d to base + d */
     at = step + NEAR * (1 - step);
     PetscCall(VecWAXPY(l->s, at, l->d, l->origin));
     if (step > 0) PetscCall(VecAXPY(l->origin, step, l->d));
@@ -57,7 +57,7 @@ static PetscErrorCode Search(Tao tao, Vec point, Vec best, Vec G, PetscReal *val
   PetscFunctionReturn(0);
 }
 
-/* What other methods call: the risk at w, and a subgradient of it. The best weights are kept, as not all methods descend */
+/* Called by other methods: computes the risk at w and a subgradient. Keeps the best weights, because not every method descends */
 typedef struct {
   Learner  *l;
   Vec       best;
@@ -81,7 +81,7 @@ static PetscErrorCode Risk(Tao tao, Vec w, PetscReal *f, Vec g, void *ctx)
   PetscFunctionReturn(0);
 }
 
-/* Prints a line from time to time, on a terminal: iteration, objective, gap, time */
+/* Shows the progress on a terminal: iteration, objective, gap, time */
 PetscErrorCode Progress(const Learner *l, PetscInt iteration, PetscReal objective, PetscReal gap, PetscBool last)
 {
   static PetscLogDouble said = 0;
@@ -102,8 +102,8 @@ PetscErrorCode Progress(const Learner *l, PetscInt iteration, PetscReal objectiv
 #endif
 
 /*
-  An iteration costs two products with the data, and products with all planes, whose number grows. When the total reaches the estimated cost of another method, that one takes over. An interior point method needs
-  more products with the data, so it takes over only if the planes are the main cost
+  An iteration costs two products with the data, and products with all planes, whose number grows. When the total reaches the estimated cost of another method, the other method takes over. An interior point method
+  needs more products with the data, so it takes over only if the planes are the main cost
 */
 static PetscErrorCode Monitor(Tao tao, void *ctx)
 {

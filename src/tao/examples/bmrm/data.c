@@ -1,12 +1,12 @@
 /*
-  Rows and what is known of them: a matrix with a row per example, labels, weights, queries.
+  The data: a matrix with one row per example, labels, weights, queries.
 
-  PETSc binary is read by PETSc: a matrix and then a vector of labels. If a library was loaded that has a function for files, that one reads it, and LIBSVM text and Matrix Market too.
+  PETSc reads its binary format: a matrix, then a vector of labels. If a loaded library composes a function that reads files, this function is called. It also reads LIBSVM text and Matrix Market files.
 */
 #include "learn.h"
-#include <petscgpucsr.h> /* for a struct alone: nothing of it is called but by name */
+#include <petscgpucsr.h> /* only for a struct: functions of the library are found by name */
 
-/* Does a file begin as MatView() begins one? */
+/* Does a file begin with the class id that MatView() writes? */
 static PetscErrorCode IsBinary(const char file[], PetscBool *binary)
 {
   unsigned char first[8] = {0};
@@ -28,7 +28,7 @@ static PetscErrorCode IsBinary(const char file[], PetscBool *binary)
   PetscFunctionReturn(0);
 }
 
-/* Binary files can hold labels that are no numbers */
+/* A binary file can hold labels that are NaN or infinite */
 static PetscErrorCode CheckLabels(const char file[], const char what[], Vec y)
 {
   const PetscScalar *v;
@@ -46,13 +46,13 @@ static PetscErrorCode CheckLabels(const char file[], const char what[], Vec y)
   PetscFunctionReturn(0);
 }
 
-/* A file of text with a number for each row of X */
+/* Reads a text file with one number for each row of X */
 static PetscErrorCode LoadNumbers(const char file[], const char what[], Mat X, Vec *v)
 {
   PetscInt     m, M, rs, n = 0;
   PetscScalar *a;
   char         word[64];
-  FILE        *fp = fopen(file, "r"); /* by all ranks */
+  FILE        *fp = fopen(file, "r"); /* on every rank */
 
   PetscFunctionBeginUser;
   PetscCheck(fp, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "%s: cannot be read", file);
@@ -76,7 +76,7 @@ static PetscErrorCode LoadNumbers(const char file[], const char what[], Mat X, V
   PetscFunctionReturn(0);
 }
 
-/* One more column, whose entries are all `bias` */
+/* Appends a column whose entries are all `bias` */
 static PetscErrorCode AppendColumn(Mat *X, PetscReal bias)
 {
   Mat         B;
@@ -127,8 +127,8 @@ static PetscErrorCode AppendColumn(Mat *X, PetscReal bias)
 }
 
 /*
-  A matrix, and what the file or those given beside it say of its rows. base: the index of the first column that the model has, -1: that of the file; then the file's indices
-  must agree with it, or the columns would be others
+  Loads a matrix, and the labels, weights and queries of its rows from the same file or from separate ones. base: the index of the first column of the model, or -1 to take the
+  file's. If the model has one, the file's must be the same, or columns would be mistaken for others
 */
 PetscErrorCode DataLoad(const char file[], const char labels[], const char weights[], PetscReal bias, PetscInt base, Data *data)
 {
@@ -197,10 +197,10 @@ PetscErrorCode DataDestroy(Data *data)
   PetscFunctionReturn(0);
 }
 
-/* A number from 0 to 1 that depends on i alone: the same rows are chosen on any number of ranks (the finaliser of splitmix64) */
+/* A number from 0 to 1 that depends only on i and the seed, so any number of ranks chooses the same rows (the finaliser of splitmix64) */
 PetscReal Uniform(PetscInt seed, PetscInt i)
 {
-  unsigned long long x = ((unsigned long long)seed + 1) * 0x9e3779b97f4a7c15ULL + (unsigned long long)i * 0xd1342543de82ef95ULL; /* 1: mixed, 0 remains 0 */
+  unsigned long long x = ((unsigned long long)seed + 1) * 0x9e3779b97f4a7c15ULL + (unsigned long long)i * 0xd1342543de82ef95ULL; /* + 1, because mixing leaves 0 unchanged */
 
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
@@ -221,7 +221,7 @@ static PetscErrorCode SelectVector(Vec all, IS is, Mat X, Vec *part)
   PetscFunctionReturn(0);
 }
 
-/* The rows that `in` says, or all others */
+/* Selects the rows for which `in` is true, or all others */
 PetscErrorCode DataSelect(const Data *data, PetscBool (*in)(PetscInt, PetscInt, PetscReal), PetscInt seed, PetscReal share, PetscBool not, Data *part)
 {
   IS       is;
@@ -250,7 +250,7 @@ static int CompareReal(const void *a, const void *b)
   return x < y ? -1 : x > y;
 }
 
-/* The distinct labels of all ranks, ascending; one more than there is room for when there are too many to be classes */
+/* The distinct labels of all ranks, ascending. If there are too many to be classes, n becomes one more than the array can hold */
 PetscErrorCode DistinctLabels(Vec y, PetscReal label[], PetscInt *n)
 {
   MPI_Comm           comm = PetscObjectComm((PetscObject)y);

@@ -1,16 +1,16 @@
 /*
-  The hinge loss by descent along the coordinates of its dual problem, on one process with rows in its memory.
+  Dual coordinate descent for the hinge loss, on one process with the rows in its memory.
 
-  In the dual problem each row has a multiplier 0 <= a_i <= C u_i, C = 1 / (lambda m), and w = sum of a_i y_i x_i. One row at a time gets its best multiplier while all others stay fixed, and w is updated:
-  four operations an entry. Rows with a multiplier at a bound, and a gradient that keeps it there, are skipped for a while.
+  In the dual problem each row has a multiplier 0 <= a_i <= C u_i, C = 1 / (lambda m), and w = sum of a_i y_i x_i. A step optimises one multiplier while all others stay fixed, and updates w: four operations per
+  nonzero. Rows whose multiplier is at a bound, with a gradient that keeps it there, are skipped for a while. The method stops when the gap between the values of the two problems is small enough.
 
-  C.-J. Hsieh, K.-W. Chang, C.-J. Lin, S. S. Keerthi and S. Sundararajan, A dual coordinate descent method for large-scale linear SVM, ICML 2008. It ends when the gap between the two problems' values is small enough.
+  C.-J. Hsieh, K.-W. Chang, C.-J. Lin, S. S. Keerthi and S. Sundararajan, A dual coordinate descent method for large-scale linear SVM, ICML 2008.
 */
 #include "learn.h"
 
-#define PASSES 1000 /* most passes over the rows */
-#define FEW    0.25 /* columns, as a share of the rows: with fewer, and a small lambda, it would take many thousand passes, */
-#define SPARSE 0.1  /* and so it would where more than this share of the matrix is there */
+#define PASSES 1000 /* maximal number of passes over the rows */
+#define FEW    0.25 /* columns divided by rows: with a smaller ratio and a small lambda the method takes many thousand passes, */
+#define SPARSE 0.1  /* and so it does if the density of the matrix exceeds this */
 
 typedef struct {
   PetscInt           m, active, *order;
@@ -28,7 +28,7 @@ static PetscInt Upto(Dual *d, PetscInt n)
   return (PetscInt)((d->random >> 33) % (unsigned long long)n);
 }
 
-/* One pass over the active rows, in random order. Returns the spread of the gradients of those that can move */
+/* One pass over the active rows, in random order. Returns the range of the gradients of the multipliers that can move */
 static PetscReal Pass(Dual *d)
 {
   PetscReal most = -PETSC_MAX_REAL, least = PETSC_MAX_REAL;
@@ -104,7 +104,7 @@ static PetscErrorCode DualDestroy(Learner *l, Dual *d)
   PetscFunctionReturn(0);
 }
 
-/* Can this method read the data, and is it fast, because columns are many and rows are short? */
+/* Can this method access the data, and is it fast, because there are many columns and short rows? */
 PetscErrorCode HasDual(const Learner *l, PetscBool *has)
 {
   PetscInt  M;
@@ -135,7 +135,7 @@ static PetscErrorCode Values(Learner *l, const Dual *d, PetscReal *value, PetscR
   PetscFunctionReturn(0);
 }
 
-/* If the user asked for it, it may take as many passes as iterations are allowed */
+/* If the user asked for this method, the maximal number of iterations limits the passes */
 PetscErrorCode LearnDual(Learner *l, Rest *rest, Outcome *out)
 {
   const Settings *o     = l->settings;

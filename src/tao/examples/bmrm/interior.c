@@ -1,20 +1,20 @@
 /*
-  The hinge loss by an interior point method.
+  An interior point method for the hinge loss.
 
-  Each row i has a slack x_i above its margin 1 - y_i s_i, and above 0 by itself; r_i is how far above the margin. Of the conditions of the optimum
+  Row i has a slack x_i >= max(0, 1 - y_i s_i); r_i is the distance of the slack from the margin 1 - y_i s_i. The optimality conditions are
 
-    a r = 0,  (1 - a) x = 0,  lambda w = X^T (u y a) / m        for u the weights of rows and 0 <= a <= 1 the multipliers
+    a r = 0,  (1 - a) x = 0,  lambda w = X^T (u y a) / m        where u holds the weights of the rows, and a the multipliers, 0 <= a <= 1
 
-  the first two are replaced by mu, which falls from one iteration to the next. Newton's equations for w, with a and x eliminated, are those of newton.c: (lambda I + X^T D X) dw = ..., with D between 0 and 1 / (4 mu),
-  and conjugate gradients solve them. The multipliers give a lower bound of the optimum in every iteration. All vectors are where the matrix makes them.
+  The method replaces the zeros of the first two by mu, which decreases from one iteration to the next. Eliminating a and x gives the Newton equations of newton.c, (lambda I + X^T D X) dw = ..., with D between 0 and
+  1 / (4 mu). Conjugate gradients solve them. In every iteration the multipliers give a lower bound of the optimum. The matrix creates all vectors, so they are where its products are.
 
   M. C. Ferris and T. S. Munson, Interior-point methods for massive support vector machines, SIAM Journal on Optimization 13, 2002.
 */
 #include "learn.h"
 
-#define BACK   0.98 /* of the way to where a number would become 0 */
-#define ENOUGH 0.4  /* of the gap that is asked for: mu need not be smaller */
-#define EXACT  0.1  /* how far the equations of a step are solved: what they leave of the gap, as a share of mu */
+#define BACK   0.98 /* fraction of the step at which a slack, distance or multiplier would become 0 */
+#define ENOUGH 0.4  /* fraction of the requested gap below which mu need not decrease */
+#define EXACT  0.1  /* accuracy of the Newton equations: the gap that their residual may leave, as a fraction of mu */
 
 typedef struct {
   Vec       x, r, a, da, dx, dr, t; /* slacks, distances, multipliers, and their steps; scratch */
@@ -57,7 +57,7 @@ static PetscErrorCode Margin(Learner *l, Vec t)
   PetscFunctionReturn(0);
 }
 
-/* The point of the central path for mu and the scores at hand: x = (t + 2 mu + sqrt(t^2 + 4 mu^2)) / 2, r = x - t, a = mu / r */
+/* The point of the central path for mu and the current scores: x = (t + 2 mu + sqrt(t^2 + 4 mu^2)) / 2, r = x - t, a = mu / r */
 static PetscErrorCode Centre(Learner *l, Interior *p)
 {
   PetscFunctionBeginUser;
@@ -134,7 +134,7 @@ static PetscErrorCode Expand(Learner *l, Interior *p, Vec theta, Vec xp)
   PetscFunctionReturn(0);
 }
 
-/* How far v can go along d before a number is 0 */
+/* The largest step along d before an entry of v becomes 0 */
 static PetscErrorCode Room(Vec v, Vec d, Vec t, PetscReal *room)
 {
   PetscReal least;
@@ -146,7 +146,7 @@ static PetscErrorCode Room(Vec v, Vec d, Vec t, PetscReal *room)
   PetscFunctionReturn(0);
 }
 
-/* The mean of a r and (1 - a) x by the weights of rows, and the mean of those weights: their product twice is the gap that is left where w is what a says */
+/* The weighted mean of a r and (1 - a) x, and the mean of the weights. Twice their product is the gap, if w is the vector that a defines */
 static PetscErrorCode Complementarity(Learner *l, Interior *p, PetscReal *mu, PetscReal *weight)
 {
   PetscScalar ar, ax, x, sum;
@@ -170,7 +170,7 @@ static PetscErrorCode Complementarity(Learner *l, Interior *p, PetscReal *mu, Pe
   PetscFunctionReturn(0);
 }
 
-/* From zero weights: better ones that are not near the central path are no better start */
+/* Starts from zero weights: better weights are no better start unless they are near the central path */
 PetscErrorCode LearnInterior(Learner *l, Rest *rest, Outcome *out)
 {
   const Settings *o = l->settings;
@@ -210,7 +210,7 @@ PetscErrorCode LearnInterior(Learner *l, Rest *rest, Outcome *out)
     PetscCall(Eliminate(l, &p, n.h));
     PetscCall(VecWAXPY(l->d, 1.0, p.a, p.da));
     PetscCall(Weigh(l, l->d, n.g));
-    PetscCall(VecAYPX(n.g, -1.0, w)); /* g = w - g, of which w wants lambda */
+    PetscCall(VecAYPX(n.g, -1.0, w)); /* with the next line, g = lambda w - g */
     PetscCall(VecAXPY(n.g, l->lambda - 1, w));
     PetscCall(VecCopy(n.h, l->d)); /* theta */
     if (l->u) PetscCall(VecPointwiseMult(n.h, n.h, l->u));

@@ -51,12 +51,12 @@ extern PetscErrorCode CheckFiles(const Settings *);
 extern PetscErrorCode CheckOptions(void);
 extern PetscErrorCode SayError(MPI_Comm, int, const char *, const char *, PetscErrorCode, PetscErrorType, const char *, void *);
 
-/* ---- rows and what is known of them: data.c */
+/* ---- the data: data.c */
 
 typedef struct {
   Mat      X;
-  Vec      y, u, q; /* labels, weights of rows, queries: NULL where there are none */
-  PetscInt base;    /* index of the first column in the file, -1 where files of that format have none */
+  Vec      y, u, q; /* labels, weights of rows, queries; NULL if absent */
+  PetscInt base;    /* index of the first column in the file, -1 if the format has none */
 } Data;
 
 extern PetscErrorCode DataLoad(const char file[], const char labels[], const char weights[], PetscReal bias, PetscInt base, Data *);
@@ -70,24 +70,24 @@ extern PetscErrorCode DistinctLabels(Vec y, PetscReal label[], PetscInt *n);
 typedef struct {
   const Loss     *loss;
   PetscReal       parameter, lambda, bias;
-  PetscInt        base, columns;      /* of the data learned from; the column of the bias counts */
-  PetscInt        nclasses;           /* with a label each; 0 where labels are targets or ranks */
-  PetscReal       label[MAX_CLASSES]; /* ascending; of two, the second is the positive one */
-  PetscInt        k;                  /* weight vectors: 1, or one for each of more than two classes, against all others */
-  Vec            *w;                  /* them */
+  PetscInt        base, columns;      /* of the data learned from; columns include the bias */
+  PetscInt        nclasses;           /* number of classes; 0 if labels are targets or ranks */
+  PetscReal       label[MAX_CLASSES]; /* labels of the classes, ascending; of two classes the second is the positive one */
+  PetscInt        k;                  /* number of weight vectors: 1, or with more than two classes one for each class against all others */
+  Vec            *w;                  /* the weight vectors */
   const Settings *settings;
   Data            data;
-  /* of the weight vector that is learned: */
+  /* of the weight vector being learned: */
   PetscInt       which;
-  Vec            z, u;      /* labels as the loss wants them; weights of rows, NULL where all are 1 */
+  Vec            z, u;      /* labels as the loss needs them; weights of rows, NULL if all are 1 */
   Vec            s, c, f;   /* scores, slopes, losses */
   Vec            origin, d; /* a line of scores: base + k d */
-  Vec            t, dt;     /* the same line as margins 1 - y s, where losses are by vectors: t + k dt */
+  Vec            t, dt;     /* the same line as margins 1 - y s, if vector operations compute the losses: t + k dt */
   Vec            zero;
-  PetscBool      vectors; /* losses by operations of vectors: these are not the host's */
-  VecScatter     tozero;  /* for a loss of all rows together: everything to rank 0 */
+  PetscBool      vectors; /* vector operations compute the losses, because the vectors are not in host memory */
+  VecScatter     tozero;  /* for a loss of all rows together: gathers scores on rank 0 */
   Vec            s0, c0, z0, q0;
-  PetscReal      trial; /* step along a line that is tried first */
+  PetscReal      trial; /* first trial step of the line search */
   PetscLogDouble seconds[NTIMES], began;
   PetscInt       products;
 } Learner;
@@ -113,7 +113,7 @@ extern PetscErrorCode CheckRisk(Learner *, PetscInt seed);
 
 /* A truncated Newton method: newton.c */
 typedef struct {
-  Vec g, p, r, z, q, h, xp, xq; /* gradient; step; of conjugate gradients; second derivatives; X p, X q */
+  Vec g, p, r, z, q, h, xp, xq; /* gradient; step; vectors of conjugate gradients; second derivatives; X p, X q */
 } Newton;
 
 extern PetscErrorCode NewtonCreate(Learner *, Newton *);
@@ -122,12 +122,12 @@ extern PetscErrorCode NewtonSolve(Learner *, Newton *, PetscReal want, PetscReal
 
 /* Passed from a method to the next one */
 typedef struct {
-  PetscBool left;  /* the optimum was not met, and nothing was added to the outcome */
-  PetscReal lower; /* a bound of the optimum */
+  PetscBool left;  /* the method stopped before the optimum and added nothing to the outcome */
+  PetscReal lower; /* lower bound of the optimum */
   PetscInt  iterations;
 } Rest;
 
-/* newton.c, bundle.c, dual.c, interior.c: minimise for the current weight vector, and add to the outcome. The first two begin at its value, the others at zero */
+/* newton.c, bundle.c, dual.c, interior.c: learn the current weight vector, and add to the outcome. The first two start from its value, the others from zero */
 extern PetscErrorCode LearnNewton(Learner *, Outcome *);
 extern PetscErrorCode LearnBundle(Learner *, Rest *, Outcome *);
 extern PetscErrorCode HasDual(const Learner *, PetscBool *);
@@ -143,9 +143,9 @@ extern PetscErrorCode FitWeights(const Learner *, const char file[], Mat X, Vec 
 
 /* ---- quality: quality.c */
 typedef struct {
-  PetscReal accuracy, area; /* classes: share of rows that are right; area under the ROC curve, -1 where there is none */
+  PetscReal accuracy, area; /* classes: share of rows predicted correctly; area under the ROC curve, -1 if undefined */
   PetscReal rms, absolute;  /* targets: errors */
-  PetscReal pairs;          /* ranks: share of pairs in the right order */
+  PetscReal pairs;          /* ranks: share of pairs in the correct order */
 } Quality;
 
 extern PetscErrorCode Judge(const Learner *, const Data *, Vec w[], const char what[], const char predictions[], PredictionKind, Quality *);

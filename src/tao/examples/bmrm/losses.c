@@ -1,12 +1,12 @@
 /*
-  Losses of linear models: value and slope, both by the scores s = X w.
+  Losses of linear models: value and slope, as functions of the scores s = X w.
 
-  A loss of single rows is a sum over rows, whose terms depend on the score and the label of a row; a loss of all rows together depends on the
-  order of the scores. The first are computed by every rank on its own rows, the second by one rank on all.
+  A loss of single rows is a sum over rows; each term depends on the score and the label of one row. A loss of all rows together depends on the
+  order of the scores. Every rank computes the former on its own rows. One rank computes the latter on all rows.
 
-  Losses of single rows are there twice: as a loop, one pass over arrays of the host; and as operations of vectors, for vectors that are somewhere else.
+  Losses of single rows have two implementations: a loop over arrays in host memory, and vector operations for vectors that are elsewhere.
 
-  Two classes have the labels -1 and +1 here, whatever they are in the file.
+  Two classes have the labels -1 and +1 here, whatever their names in the file.
 */
 #include "losses.h"
 
@@ -28,7 +28,7 @@ static inline PetscReal SquaredHingeRow(PetscReal s, PetscReal y, PetscReal p, P
   return t > 0 ? t * t : 0;
 }
 
-/* log(1 + exp(-ys)); the exponential is taken of what is negative */
+/* log(1 + exp(-ys)), with an exponential of a negative number only, so that it cannot overflow */
 static inline PetscReal LogisticRow(PetscReal s, PetscReal y, PetscReal p, PetscReal *slope)
 {
   const PetscReal t = y * s, e = PetscExpReal(-PetscAbsReal(t));
@@ -43,7 +43,7 @@ static inline PetscReal LeastSquaresRow(PetscReal s, PetscReal y, PetscReal p, P
   return 0.5 * (s - y) * (s - y);
 }
 
-/* |s - y|, but nothing closer than p */
+/* max(|s - y| - p, 0) */
 static inline PetscReal InsensitiveRow(PetscReal s, PetscReal y, PetscReal p, PetscReal *slope)
 {
   const PetscReal d = s - y;
@@ -61,10 +61,10 @@ static inline PetscReal QuantileRow(PetscReal s, PetscReal y, PetscReal p, Petsc
   return d > 0 ? p * d : (p - 1) * d;
 }
 
-/* Rows are summed up in so many parts, by as many threads as there are: the sum does not depend on their number */
+/* Rows are summed in a fixed number of parts, so that the sum does not depend on the number of threads */
 #define LOSS_PARTS 64
 
-/* The loop over rows, with the loss of a row inlined. The rows are at s + k d, where d is given; then the slope along d is summed up as well */
+/* The loop over rows, with the loss of a row inlined. If d is given, the scores are s + k d, and the slope along d is summed as well */
 #define LOSS_ROWS(Row) \
   static PetscReal Row##s(PetscInt n, const PetscScalar s[], PetscReal k, const PetscScalar d[], const PetscScalar y[], const PetscScalar u[], PetscReal p, PetscReal scale, PetscScalar c[], PetscReal *along) \
   { \
@@ -111,7 +111,7 @@ LOSS_ROWS(LeastSquaresRow)
 LOSS_ROWS(InsensitiveRow)
 LOSS_ROWS(QuantileRow)
 
-/* ---- the same by vectors: losses to f, slopes to c. PETSc's quotient is zero where the divisor is, so that v/v says where v is not zero ---- */
+/* ---- the same by vector operations: losses to f, slopes to c. PETSc's quotient is zero where the divisor is zero, so v/v is 1 exactly where v is not zero ---- */
 
 /* m = max(1 - ys, 0) */
 static PetscErrorCode Margin(Vec s, Vec y, Vec zero, Vec m)
@@ -134,7 +134,7 @@ static PetscErrorCode HingeVectors(Vec s, Vec y, PetscReal p, Vec zero, Vec f, V
   PetscFunctionReturn(0);
 }
 
-/* f becomes the slopes */
+/* overwrites f by the slopes */
 static PetscErrorCode HingeMargins(Vec t, Vec dt, Vec zero, Vec f, PetscScalar sums[2])
 {
   const Vec with[2] = {t, dt};
@@ -226,7 +226,7 @@ static PetscErrorCode QuantileVectors(Vec s, Vec y, PetscReal p, Vec zero, Vec f
   PetscFunctionBeginUser;
   PetscCall(VecDuplicate(s, &t));
   PetscCall(VecWAXPY(t, -1.0, y, s));
-  PetscCall(VecPointwiseMax(f, t, zero)); /* scores that are too high, by so much, */
+  PetscCall(VecPointwiseMax(f, t, zero)); /* how much scores are too high, */
   PetscCall(VecScale(t, -1.0));
   PetscCall(VecPointwiseMax(t, t, zero)); /* and too low */
   PetscCall(VecPointwiseDivide(c, f, f));
@@ -239,7 +239,7 @@ static PetscErrorCode QuantileVectors(Vec s, Vec y, PetscReal p, Vec zero, Vec f
   PetscFunctionReturn(0);
 }
 
-/* ---- second derivatives, from the slopes c, in place ---- */
+/* ---- second derivatives, computed from the slopes c in place ---- */
 
 static PetscErrorCode SquaredHingeCurvature(Vec c)
 {
@@ -282,10 +282,10 @@ static int CompareRanked(const void *a, const void *b)
   const Ranked *x = (const Ranked *)a, *y = (const Ranked *)b;
 
   if (x->score != y->score) return x->score < y->score ? -1 : 1;
-  return x->row < y->row ? -1 : (x->row > y->row); /* qsort() does not keep the order of equals */
+  return x->row < y->row ? -1 : (x->row > y->row); /* qsort() is not stable */
 }
 
-/* The rows of each class by ascending score; positive and negative are one array, to be freed by PetscFree(*negative) */
+/* Sorts the rows of each class by ascending score; positive and negative share one array, which PetscFree(*negative) frees */
 static PetscErrorCode RankClasses(PetscInt n, const PetscScalar s[], const PetscScalar y[], Ranked **negative, PetscInt *nneg, Ranked **positive, PetscInt *npos)
 {
   PetscInt neg = 0, pos;
@@ -310,10 +310,10 @@ static PetscErrorCode RankClasses(PetscInt n, const PetscScalar s[], const Petsc
 }
 
 /*
-  ROC area: the mean of max(0, 1 - (s_i - s_j)) over all pairs of a positive row i and a negative row j, a bound on the share of pairs in wrong
-  order, 1 - AUC. (T. Joachims, A support vector method for multivariate performance measures, ICML 2005.)
+  ROC area: the mean of max(0, 1 - (s_i - s_j)) over all pairs of a positive row i and a negative row j, an upper bound on the share of pairs in the
+  wrong order, 1 - AUC. (T. Joachims, A support vector method for multivariate performance measures, ICML 2005.)
 
-  The negatives that lose with a positive of score s are those above s - 1: with both classes sorted one pass counts them.
+  A positive row of score s has a loss with the negative rows above s - 1. With both classes sorted, one pass counts them.
 */
 static PetscErrorCode ROCAreaLoss(PetscInt n, const PetscScalar s[], const PetscScalar y[], const PetscScalar query[], PetscScalar c[], PetscReal *value)
 {
@@ -342,17 +342,17 @@ static PetscErrorCode ROCAreaLoss(PetscInt n, const PetscScalar s[], const Petsc
 }
 
 /*
-  F1: the largest, over all labellings z of the rows, of 1 - F1(z) + (1/n) sum (z_i - y_i) s_i, a bound on 1 - F1 of the signs of the scores.
+  F1: the maximum of 1 - F1(z) + (1/n) sum (z_i - y_i) s_i over all labellings z of the rows, an upper bound on 1 - F1 of the signs of the scores.
   (Joachims, as above.)
 
-  F1 depends on z by two numbers, of the a true and the b false positives: 2a / (a + b + positives). With both given, the sum is largest for the a
-  highest positives and the b highest negatives. For a fixed a the whole is concave in b, so that its best b is found by bisection.
+  F1 depends on z only through the numbers of true positives a and false positives b: 2a / (a + b + positives). For given a and b, the sum is largest
+  for the a highest positive rows and the b highest negative rows. For a fixed a the expression is concave in b, so bisection finds the best b.
 */
 static PetscErrorCode F1Loss(PetscInt n, const PetscScalar s[], const PetscScalar y[], const PetscScalar query[], PetscScalar c[], PetscReal *value)
 {
   Ranked    *neg = NULL, *pos = NULL;
   PetscInt   nneg, npos, besta = 0, bestb = 0;
-  PetscReal *sum, missed = 0, best = -PETSC_MAX_REAL; /* sum[b]: of the b highest negative scores */
+  PetscReal *sum, missed = 0, best = -PETSC_MAX_REAL; /* sum[b]: sum of the b highest negative scores */
 
   PetscFunctionBeginUser;
   PetscCall(RankClasses(n, s, y, &neg, &nneg, &pos, &npos));
@@ -401,8 +401,8 @@ static int CompareJudged(const void *a, const void *b)
 }
 
 /*
-  Ranking: the mean of max(0, 1 - (s_i - s_j)) over all pairs of rows of the same query where the label of i is above that of j. (T. Joachims, Optimizing search engines
-  using clickthrough data, KDD 2002.) Pairs are gone through one by one; queries are short.
+  Ranking: the mean of max(0, 1 - (s_i - s_j)) over all pairs of rows of the same query where the label of i is greater than that of j. (T. Joachims, Optimizing search engines
+  using clickthrough data, KDD 2002.) The loop visits every pair, because queries are short.
 */
 static PetscErrorCode RankLoss(PetscInt n, const PetscScalar s[], const PetscScalar y[], const PetscScalar query[], PetscScalar c[], PetscReal *value)
 {
@@ -440,7 +440,7 @@ static PetscErrorCode RankLoss(PetscInt n, const PetscScalar s[], const PetscSca
   PetscFunctionReturn(0);
 }
 
-/* Share of the pairs of a query that are in the right order, ties counted half; -1 without a pair */
+/* Share of the pairs within queries that are in the correct order; ties count half; -1 if there is no pair */
 PetscErrorCode RankedPairs(PetscInt n, const PetscScalar s[], const PetscScalar y[], const PetscScalar query[], PetscReal *share)
 {
   Judged   *r;
@@ -483,7 +483,7 @@ const Loss losses[] = {
 
 /* ---- quality of scores ---- */
 
-/* Share of the pairs of a positive and a negative row that are in the right order, ties counted half */
+/* Share of the pairs of a positive and a negative row that are in the correct order; ties count half */
 PetscErrorCode ROCArea(PetscInt n, const PetscScalar s[], const PetscScalar y[], PetscReal *area)
 {
   Ranked   *neg = NULL, *pos = NULL;

@@ -12,24 +12,24 @@ typedef enum {
 
 typedef struct {
   const char *name;
-  const char *liblinear; /* the solver of LIBLINEAR that has this loss, or one whose models are applied in the same way */
+  const char *liblinear; /* the solver of LIBLINEAR that has this loss, or else one whose models are applied in the same way */
   LabelKind   labels;
-  const char *option; /* that of its parameter, NULL where it has none */
-  PetscReal   usual;  /* the parameter when the option is not given */
+  const char *option; /* the option for the parameter; NULL if there is none */
+  PetscReal   usual;  /* default of the parameter */
   /*
-    Sum of the losses of n rows with the labels y and the weights u (NULL: all 1). At the scores s, c[i] becomes scale times the slope of the loss of row i; at s + k d, where d
-    is not NULL, nothing is stored, and `along` is scale times the slope of the sum by k.
+    Sum of the losses of n rows with labels y and weights u (NULL: all 1). If d is NULL, the scores are s, and c[i] becomes scale times the slope of the loss of row i. Otherwise
+    the scores are s + k d, and `along` becomes scale times the derivative of the sum by k; c is not written.
   */
   PetscReal (*rows)(PetscInt n, const PetscScalar s[], PetscReal k, const PetscScalar d[], const PetscScalar y[], const PetscScalar u[], PetscReal parameter, PetscReal scale, PetscScalar c[], PetscReal *along);
-  PetscErrorCode (*vectors)(Vec s, Vec y, PetscReal parameter, Vec zero, Vec f, Vec c); /* losses and slopes of all rows, by vectors */
-  /* sum of the losses at the margins t, which are 1 - y s, and slope of that sum along dt; by two vectors of scratch; NULL where there is nothing better than `vectors` */
+  PetscErrorCode (*vectors)(Vec s, Vec y, PetscReal parameter, Vec zero, Vec f, Vec c); /* losses and slopes of all rows, by vector operations */
+  /* sum of the losses at the margins t = 1 - y s, and its slope along dt; uses two work vectors; NULL if there is nothing faster than `vectors` */
   PetscErrorCode (*margins)(Vec t, Vec dt, Vec zero, Vec f, PetscScalar sums[2]);
-  PetscErrorCode (*curvature)(Vec c); /* slopes become second derivatives; NULL for a loss that is not smooth */
-  /* loss of all n rows together; c[i] becomes its slope by the score of row i */
+  PetscErrorCode (*curvature)(Vec c); /* overwrites slopes by second derivatives; NULL if the loss is not smooth */
+  /* loss of all n rows together; c[i] becomes its derivative by the score of row i */
   PetscErrorCode (*together)(PetscInt n, const PetscScalar s[], const PetscScalar y[], const PetscScalar query[], PetscScalar c[], PetscReal *value);
   PetscBool interior; /* do the methods for the hinge loss support it? */
 } Loss;
 
-extern const Loss     losses[]; /* up to one without a name */
+extern const Loss     losses[]; /* the last one has no name */
 extern PetscErrorCode ROCArea(PetscInt n, const PetscScalar s[], const PetscScalar y[], PetscReal *area);
 extern PetscErrorCode RankedPairs(PetscInt n, const PetscScalar s[], const PetscScalar y[], const PetscScalar query[], PetscReal *share);

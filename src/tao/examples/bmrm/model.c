@@ -1,20 +1,20 @@
 /*
-  Models as text. The form is LIBLINEAR's, so that its predict reads them: a head of lines "name value", the line "w", and a line of weights for each column, with one
-  weight for two classes or targets, and one for each of more classes; the bias is the last column. Of two classes the first label is the one that positive scores mean.
-  LIBLINEAR reads no further. Behind it is what it does not know: a line "bmrm 1", and again lines "name value".
+  Models as text, in the format of LIBLINEAR, so that its program predict reads them: header lines "name value", the line "w", and for each column a line with its weights.
+  Two classes, or targets, have one weight per column; more classes have one each. The bias is the last column. With two classes, a positive score means the first label.
+  LIBLINEAR reads no further. After the weights follow the properties that it does not know: the line "bmrm 1", and again lines "name value".
 
-    solver_type L2R_LR        the solver of LIBLINEAR with this loss, or one whose models are applied in the same way
+    solver_type L2R_LR        the solver of LIBLINEAR with this loss, or else one whose models are applied in the same way
     nr_class 2
     label 1 -1                not for targets
-    nr_feature 13             columns, without the bias
-    bias -1                   the value of the bias' column, -1 where there is none
+    nr_feature 13             number of columns, without the bias
+    bias -1                   value of the bias column, -1 if there is none
     w
     0.25                      ...
     bmrm 1
     loss logistic
     parameter 0
     lambda 0.01
-    base 1                    index of the first column in the file learned from, -1 where files of that format have none
+    base 1                    index of the first column in the file learned from, -1 if the format has none
 */
 #include "learn.h"
 
@@ -33,7 +33,7 @@ static PetscErrorCode WriteHead(const Learner *l, FILE *fp)
   PetscFunctionReturn(0);
 }
 
-/* All weights of v on rank 0 */
+/* Gathers all weights of v on rank 0 */
 static PetscErrorCode Gather(Vec v, Vec *all)
 {
   VecScatter scatter;
@@ -97,7 +97,7 @@ static PetscErrorCode ReadLabels(Learner *l, const char file[], PetscInt nclasse
   PetscFunctionReturn(0);
 }
 
-/* The head, to the line "w" */
+/* Reads the header, up to the line "w" */
 static PetscErrorCode ReadHead(Learner *l, const char file[], FILE *fp)
 {
   char     word[96], solver[96] = "";
@@ -125,7 +125,7 @@ static PetscErrorCode ReadHead(Learner *l, const char file[], FILE *fp)
   l->bias = bias;
   l->columns += bias >= 0;
   l->k = l->nclasses > 2 ? l->nclasses : 1;
-  /* the loss of LIBLINEAR's solver, its dual and its primal alike; what is not known is applied as the first for such labels is */
+  /* the loss of LIBLINEAR's solver, primal or dual; a model of an unknown solver is applied like the first loss for such labels */
   for (const Loss *loss = losses; loss->name; loss++) {
     const PetscBool same = (PetscBool)!strncmp(loss->liblinear, solver, strlen(loss->liblinear));
 
@@ -136,7 +136,7 @@ static PetscErrorCode ReadHead(Learner *l, const char file[], FILE *fp)
   PetscFunctionReturn(0);
 }
 
-/* What is behind the weights, where this program wrote the file: else it is LIBLINEAR's, whose loss is known by its solver */
+/* Reads the properties after the weights, if this program wrote the file; otherwise the file is LIBLINEAR's, and the solver names the loss */
 static PetscErrorCode ReadRest(Learner *l, const char file[], FILE *fp)
 {
   char   word[96], value[96];
@@ -164,7 +164,7 @@ static PetscErrorCode ReadRest(Learner *l, const char file[], FILE *fp)
   PetscFunctionReturn(0);
 }
 
-/* LIBLINEAR's labels are in the order of its rows: here they ascend, and of two classes the second is the positive one */
+/* LIBLINEAR orders labels by first occurrence. Here they ascend, and of two classes the second is the positive one */
 static PetscErrorCode SortClasses(Learner *l, PetscReal weights[])
 {
   PetscInt   order[MAX_CLASSES];
@@ -185,7 +185,7 @@ static PetscErrorCode SortClasses(Learner *l, PetscReal weights[])
   PetscFunctionReturn(0);
 }
 
-/* Everything of l that learning would have found, and the weights by columns: all ranks read the file */
+/* Loads everything that learning would have set in l, and the weights, column by column; every rank reads the file */
 PetscErrorCode ModelLoad(Learner *l, const char file[], PetscReal **weights)
 {
   FILE  *fp = fopen(file, "r");
@@ -207,7 +207,7 @@ PetscErrorCode ModelLoad(Learner *l, const char file[], PetscReal **weights)
   PetscFunctionReturn(0);
 }
 
-/* Rows may have other columns than those that were learned from: say so. Without the bias */
+/* Reports if the rows have more or fewer columns than the model; the bias does not count */
 static PetscErrorCode MatchColumns(PetscInt weights, PetscInt columns, const char model[], const char file[])
 {
   PetscFunctionBeginUser;
@@ -216,7 +216,7 @@ static PetscErrorCode MatchColumns(PetscInt weights, PetscInt columns, const cha
   PetscFunctionReturn(0);
 }
 
-/* The weights of a model as vectors for X: columns that the model or the data lacks count as zero, the bias is the last column of both */
+/* Makes the weights of a model vectors for X. Columns missing in the model or in the data count as zero; the bias is the last column of both */
 PetscErrorCode ModelWeights(Learner *l, const PetscReal weights[], const char model[], const char file[], Mat X, Vec w[])
 {
   const PetscInt features = l->columns - (l->bias >= 0);
@@ -242,7 +242,7 @@ PetscErrorCode ModelWeights(Learner *l, const PetscReal weights[], const char mo
   PetscFunctionReturn(0);
 }
 
-/* The same for the weights of l, which were learned on other rows */
+/* The same for the weights of l, which were learned from other rows */
 PetscErrorCode FitWeights(const Learner *l, const char file[], Mat X, Vec **w)
 {
   PetscReal *weights;

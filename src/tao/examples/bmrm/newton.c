@@ -1,13 +1,14 @@
 /*
-  A truncated Newton method for smooth losses: conjugate gradients solve the Newton equations (lambda I + X^T D X) p = -g as long as that pays, and a line search along p finds the step.
+  A truncated Newton method for smooth losses. Conjugate gradients solve the Newton equations (lambda I + X^T D X) p = -g as long as that pays, and a line search along p finds the step.
+  An iteration of conjugate gradients takes two products.
 
-  C.-J. Lin, R. C. Weng and S. S. Keerthi, Trust region Newton method for large-scale logistic regression, JMLR 9, 2008, for the equations; S. G. Nash and A. Sofer, Assessing a search
-  direction within a truncated-Newton method, Operations Research Letters 9, 1990, for when to leave them. An iteration of conjugate gradients is two products.
+  The equations: C.-J. Lin, R. C. Weng and S. S. Keerthi, Trust region Newton method for large-scale logistic regression, JMLR 9, 2008. The truncation: S. G. Nash and A. Sofer, Assessing
+  a search direction within a truncated-Newton method, Operations Research Letters 9, 1990.
 */
 #include "learn.h"
 
-#define PAYS 0.25 /* conjugate gradients go on while a step lowers the model by more than this share of the mean of all steps */
-#define LAST 0.05 /* the same when the decrease says that the optimum is near: the step must then be accurate */
+#define PAYS 0.25 /* conjugate gradients continue while an iteration decreases the quadratic model by more than this fraction of the mean decrease */
+#define LAST 0.05 /* the same when the decrease shows that the optimum is near, because the step must then be accurate */
 
 PetscErrorCode NewtonCreate(Learner *l, Newton *n)
 {
@@ -28,7 +29,7 @@ PetscErrorCode NewtonDestroy(Newton *n)
   PetscFunctionReturn(0);
 }
 
-/* p and xp = X p, such that the model falls by `decrease`; until that pays no more, or the residual is small. want: the decrease that means that the optimum is near */
+/* Computes p, xp = X p, and the decrease of the quadratic model, until an iteration no longer pays or the residual is small. want: a decrease below which the optimum is near */
 PetscErrorCode NewtonSolve(Learner *l, Newton *n, PetscReal want, PetscReal residual, PetscReal *decrease)
 {
   PetscScalar rz, rznew, qq, xx;
@@ -68,7 +69,7 @@ PetscErrorCode NewtonSolve(Learner *l, Newton *n, PetscReal want, PetscReal resi
   PetscFunctionReturn(0);
 }
 
-/* A step from w, where the gradient is n->g, to better weights; l->origin follows them. `decrease` is what the model promised, `step` how much of the direction was taken */
+/* A step from w, where the gradient is n->g, to better weights; updates their scores l->origin. `decrease` is the decrease that the model predicts, `step` the length of the step along p */
 static PetscErrorCode NewtonStep(Learner *l, Newton *n, PetscReal want, PetscReal *decrease, PetscReal *step)
 {
   Vec         w = l->w[l->which];
@@ -89,8 +90,8 @@ static PetscErrorCode NewtonStep(Learner *l, Newton *n, PetscReal want, PetscRea
 }
 
 /*
-  Ends when the gradient proves that the objective is within epsilon of the optimum, |g|^2 <= 2 lambda epsilon, or when the model, which is accurate by then, promises a decrease of
-  less than a quarter of epsilon.
+  Stops when the gradient proves that the objective is within epsilon of the optimum, |g|^2 <= 2 lambda epsilon, or when the quadratic model, which is then accurate, predicts a decrease
+  of less than a quarter of epsilon.
 */
 PetscErrorCode LearnNewton(Learner *l, Outcome *out)
 {
@@ -121,7 +122,7 @@ PetscErrorCode LearnNewton(Learner *l, Outcome *out)
     }
     if (it >= o->maxits) break;
     PetscCall(NewtonStep(l, &n, want, &decrease, &step));
-    if (step == 0 || (decrease <= 0.25 * want && step > 0.5)) { /* no step: the gradient is at its rounding */
+    if (step == 0 || (decrease <= 0.25 * want && step > 0.5)) { /* no step: the gradient is at rounding level */
       done = PETSC_TRUE;
       gap  = decrease;
     }

@@ -1,9 +1,9 @@
 /*
-  How good a model is on rows, and its predictions.
+  The quality of a model, and its predictions.
 */
 #include "learn.h"
 
-/* A vector on rank 0, in the order of the rows */
+/* Gathers a vector on rank 0, in the order of the rows */
 static PetscErrorCode GatherColumn(Vec v, PetscScalar all[])
 {
   VecScatter         tozero;
@@ -24,7 +24,7 @@ static PetscErrorCode GatherColumn(Vec v, PetscScalar all[])
   PetscFunctionReturn(0);
 }
 
-/* Of the k scores of a row, M apart: the label of the best class, or the score itself */
+/* The prediction from the k scores of a row, which are M apart: the label of the best class, or the score itself */
 static PetscReal Guess(const Learner *l, const PetscScalar score[], PetscInt M)
 {
   PetscInt best = l->k == 1 && PetscRealPart(score[0]) > 0 ? 1 : 0;
@@ -35,14 +35,14 @@ static PetscReal Guess(const Learner *l, const PetscScalar score[], PetscInt M)
   return l->label[best];
 }
 
-/* A line a row: the label; or the scores, by classes; or the label and the probability of each class, which of more than two are made to sum up to 1 */
+/* Writes one line per row: the label; or the scores, one per class; or the label and the probability of each class. Probabilities of more than two classes are scaled to sum to 1 */
 static PetscErrorCode WritePredictions(const Learner *l, PetscInt M, const PetscScalar score[], const char file[], PredictionKind kind)
 {
   FILE *fp = fopen(file, "w");
 
   PetscFunctionBeginUser;
   PetscCheck(fp, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "%s: cannot be written", file);
-  if (kind == PREDICT_PROBABILITY) { /* LIBLINEAR's head */
+  if (kind == PREDICT_PROBABILITY) { /* LIBLINEAR's header */
     fprintf(fp, "labels");
     for (PetscInt j = 0; j < l->nclasses; j++) fprintf(fp, " %.17g", (double)l->label[l->k == 1 ? 1 - j : j]);
     fprintf(fp, "\n");
@@ -86,7 +86,7 @@ static PetscErrorCode Measure(const Learner *l, PetscInt M, const PetscScalar sc
   PetscFunctionReturn(0);
 }
 
-/* The one number by which models are compared, larger is better, and its name */
+/* The number by which models are compared (larger is better), and its name */
 PetscReal QualityNumber(const Learner *l, const Quality *q)
 {
   return l->loss->labels == LABELS_TARGETS ? -q->rms : (l->loss->labels == LABELS_RANKS ? q->pairs : q->accuracy);
@@ -97,7 +97,7 @@ const char *QualityName(const Learner *l)
   return l->loss->labels == LABELS_TARGETS ? "error" : (l->loss->labels == LABELS_RANKS ? "pairs in order" : "accuracy");
 }
 
-/* Say how well w does on rows; with a name, write the predictions, a line a row. Rows without labels are only predicted */
+/* Computes and prints the quality of w on rows; with a file name, writes the predictions. Rows without labels are only predicted */
 PetscErrorCode Judge(const Learner *l, const Data *data, Vec w[], const char what[], const char predictions[], PredictionKind kind, Quality *q)
 {
   PetscScalar *score, *label, *query;

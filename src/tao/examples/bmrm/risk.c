@@ -1,13 +1,13 @@
 /*
   The risk R(w) of a weight vector, its subgradient, and the line search.
 
-  All work on the data is two products: the scores s = X w, and the subgradient X^T c of the slopes c. The scores of weights on a line are on a line themselves, so the risk
-  along it costs no product.
+  The data enter through two products: the scores s = X w, and the subgradient X^T c, where c holds the slopes. Scores are linear in the weights, so evaluating the risk along a
+  line costs no product.
 */
 #include "learn.h"
-#include <petscgpucsr.h> /* for a struct alone: nothing of it is called but by name */
+#include <petscgpucsr.h> /* only for a struct: functions of the library are found by name */
 
-#define EVALUATIONS 30 /* most evaluations of the risk along a line */
+#define EVALUATIONS 30 /* maximal number of evaluations of a line search */
 
 /* s = X w */
 PetscErrorCode Scores(Learner *l, Vec w, Vec s)
@@ -68,7 +68,7 @@ static PetscErrorCode RiskTogether(Learner *l, Vec s, Vec c, PetscReal *risk)
   PetscFunctionReturn(0);
 }
 
-/* Computes on arrays of the host: at s, with slopes to c; or at s + k d, with the slope along d */
+/* Computes the losses on host arrays: at s, with slopes to c; or at s + k d, with the slope along d */
 static PetscErrorCode RiskRows(Learner *l, Vec s, PetscReal k, Vec d, PetscReal *risk, Vec c, PetscReal *along)
 {
   const PetscScalar *as, *ad = NULL, *az, *au = NULL;
@@ -96,7 +96,7 @@ static PetscErrorCode RiskRows(Learner *l, Vec s, PetscReal k, Vec d, PetscReal 
   PetscFunctionReturn(0);
 }
 
-/* The risk at the scores s, and its slopes by them to c */
+/* The risk at the scores s, and its derivatives by the scores to c */
 static PetscErrorCode RiskScores(Learner *l, Vec s, Vec c, PetscReal *risk)
 {
   PetscScalar sum;
@@ -130,7 +130,7 @@ PetscErrorCode RiskAt(Learner *l, Vec s, Vec c, PetscReal *risk)
   PetscFunctionReturn(0);
 }
 
-/* The line of scores as margins, if the loss can use them: 2 vectors once save 7 at each point of the line */
+/* The line of scores as margins, if the loss can use them: computing 2 vectors once saves passes over 7 at each point of the line */
 static PetscErrorCode SetLine(Learner *l)
 {
   PetscFunctionBeginUser;
@@ -143,7 +143,7 @@ static PetscErrorCode SetLine(Learner *l)
   PetscFunctionReturn(0);
 }
 
-/* The risk at the scores base + k d, and its slope by k. Overwrites s and c */
+/* The risk at the scores base + k d, and its derivative by k. Overwrites s and c */
 static PetscErrorCode RiskAlong(Learner *l, PetscReal k, PetscReal *risk, PetscReal *slope)
 {
   PetscScalar dot, sums[2];
@@ -195,9 +195,9 @@ PetscErrorCode Curvature(Learner *l, Vec s, Vec h)
 }
 
 /*
-  The step k >= 0 that minimises  linear k + square k^2/2 + R(base + k d),  and the risk there. The slope of that convex function rises along the line: its root is bracketed,
-  and then found by the rule of false position, with the end that stays halved (Illinois), until the slope is tol of what it was at the beginning. With kinks the
-  slope jumps: the bracket then ends it.
+  The step k >= 0 that minimises  linear k + square k^2/2 + R(base + k d),  and the risk there. This function is convex, so its slope increases along the line. The search brackets
+  the zero of the slope, and then applies the Illinois variant of regula falsi until the slope is tol times its initial value. At a kink the slope jumps; then the search stops when
+  the bracket is small.
 */
 PetscErrorCode SearchLine(Learner *l, PetscReal linear, PetscReal square, PetscReal tol, PetscReal *step, PetscReal *risk)
 {
@@ -246,7 +246,7 @@ PetscErrorCode SearchLine(Learner *l, PetscReal linear, PetscReal square, PetscR
   PetscFunctionReturn(0);
 }
 
-/* Are these vectors in the host's memory, on all ranks? The type's name does not tell: a library's vectors may have the standard name */
+/* Are these vectors in host memory on all ranks? The type does not tell, because vectors of a library may have the standard type name */
 static PetscErrorCode OnHost(Vec v, PetscBool *host)
 {
   PetscErrorCode (*info)(Vec, VecGPUInfo *) = NULL;
@@ -257,7 +257,7 @@ static PetscErrorCode OnHost(Vec v, PetscBool *host)
   PetscCall(PetscObjectTypeCompareAny((PetscObject)v, host, VECSEQ, VECMPI, ""));
   PetscCall(PetscDLSym(NULL, "VecGPUGetInfo", (void **)&info));
   if (info && *host) {
-    PetscCall(PetscPushErrorHandler(PetscIgnoreErrorHandler, NULL)); /* an error means that they are not the library's */
+    PetscCall(PetscPushErrorHandler(PetscIgnoreErrorHandler, NULL)); /* an error means that the vectors are not the library's */
     elsewhere = !(*info)(v, &i) && strcmp(i.backend, "host");
     PetscCall(PetscPopErrorHandler());
   }
@@ -266,7 +266,7 @@ static PetscErrorCode OnHost(Vec v, PetscBool *host)
   PetscFunctionReturn(0);
 }
 
-/* Vectors for the data, and everything to zero */
+/* Creates the vectors for the data, and sets everything to zero */
 PetscErrorCode LearnerSetUp(Learner *l)
 {
   PetscBool host;
@@ -308,7 +308,7 @@ PetscErrorCode LearnerSetUp(Learner *l)
   PetscFunctionReturn(0);
 }
 
-/* Labels and weights of rows as weight vector j needs them: of classes +1 and -1; a row weighs what the file says times what its class weighs */
+/* Sets labels and row weights for weight vector j. Labels of classes become +1 and -1; the weight of a row is the file's times that of its class */
 PetscErrorCode LearnerClass(Learner *l, PetscInt j)
 {
   const Settings *o = l->settings;
@@ -330,7 +330,7 @@ PetscErrorCode LearnerClass(Learner *l, PetscInt j)
     const PetscReal positive = l->k == 1 ? l->label[1] : l->label[j];
     PetscScalar    *z, *u = NULL;
 
-    /* as LIBLINEAR has it: of several classes, the weight is that of the class that stands against the others */
+    /* as in LIBLINEAR: with several classes, only the class that is learned against the others is weighted */
     for (PetscInt i = 0; i < o->nweights; i++) {
       if (o->weighted[i] == positive) weight[1] = o->weight[i];
       else if (l->k == 1) weight[0] = o->weight[i];
@@ -366,12 +366,12 @@ PetscErrorCode LearnerDestroy(Learner *l)
   PetscFunctionReturn(0);
 }
 
-/* ---- subgradients, checked ---- */
+/* ---- check of subgradients ---- */
 
 /*
-  At random weights: the derivative along a random direction, by central differences, against the subgradient; and f(v) >= f(w) + <g, v - w>, which
-  holds for a subgradient of a convex function, differentiable or not. Differences of a loss with kinks are off by the rows that have one between the
-  two points, so their distance is small and the bound is wider. The slope along a line is another way to the same number.
+  At random weights this compares the subgradient with central differences along a random direction, and with the slope along that line. It also checks
+  f(v) >= f(w) + <g, v - w>, which holds for every subgradient of a convex function. If a loss has kinks, the difference is wrong for the rows with a
+  kink between the two points, so the points are close and the bound is wider.
 */
 PetscErrorCode CheckRisk(Learner *l, PetscInt seed)
 {

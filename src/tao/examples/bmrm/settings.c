@@ -1,5 +1,5 @@
 /*
-  The options of bmrm, and its errors.
+  Options and error messages of bmrm.
 */
 #include "learn.h"
 #include <unistd.h>
@@ -7,7 +7,7 @@
 static const char *const Kinds[]   = {"label", "value", "probability"};
 static const char *const Methods[] = {"auto", "bundle", "newton", "interior", "dual"};
 
-/* a:b:n, n numbers from a to b with the same quotient, from the largest on; or numbers with commas between them */
+/* a:b:n, meaning n numbers from a to b in geometric progression, in descending order; or numbers separated by commas */
 static PetscErrorCode GetLambdas(const char text[], Settings *o)
 {
   double a, b;
@@ -117,7 +117,7 @@ PetscErrorCode GetSettings(Settings *o, const Loss **loss, PetscReal *parameter)
   o->lambda[0] = 1e-5;
   o->nlambdas  = 1;
   o->maxits    = 10000;
-  o->progress  = (PetscBool)(isatty(STDOUT_FILENO) && isatty(STDERR_FILENO)); /* mpiexec makes the first one a terminal for itself */
+  o->progress  = (PetscBool)(isatty(STDOUT_FILENO) && isatty(STDERR_FILENO)); /* mpiexec makes stdout a terminal of its own */
   PetscOptionsBegin(PETSC_COMM_WORLD, NULL, "Options of bmrm", NULL);
   PetscCall(AskFiles(PetscOptionsObject, o));
   PetscCall(AskProblem(PetscOptionsObject, o, loss, parameter));
@@ -137,7 +137,7 @@ PetscErrorCode GetSettings(Settings *o, const Loss **loss, PetscReal *parameter)
   PetscFunctionReturn(0);
 }
 
-/* That files can be opened later is found out now, and not when all has been learned */
+/* Checks before learning that the files can be opened later */
 PetscErrorCode CheckFiles(const Settings *o)
 {
   const char *const out[] = {o->modelout, o->predictions, o->json}, *const in[] = {o->validation, o->model, o->labels, o->rowweights};
@@ -159,7 +159,7 @@ PetscErrorCode CheckFiles(const Settings *o)
   PetscFunctionReturn(0);
 }
 
-/* Once the program has asked for its options, what is left is PETSc's or a library's, or mistyped */
+/* After the program has read its options, the remaining ones belong to PETSc or a library, or are mistyped */
 PetscErrorCode CheckOptions(void)
 {
   static const char *const theirs[] = {"mat",     "vec",     "tao",          "ksp",       "pc",      "sf",        "gpucsr",  "log",  "info",       "options", "malloc",  "memory", "on_error",     "start",   "stop", "debug",
@@ -180,7 +180,7 @@ PetscErrorCode CheckOptions(void)
   PetscFunctionReturn(0);
 }
 
-/* An error is one line; -trace has PETSc say where it came from */
+/* Prints an error as one line; -trace makes PETSc print where it occurred */
 PetscErrorCode SayError(MPI_Comm comm, int line, const char *function, const char *file, PetscErrorCode code, PetscErrorType type, const char *message, void *ctx)
 {
   PetscMPIInt rank = 0;
