@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""PETSc's own examples that ask for its CUDA types, with the types of this library; or SLEPc's tutorials.
+"""PETSc's own examples that ask for its CUDA types, with the types of this library; or SLEPc's tutorials and tests.
 
     tests/petsc-examples.py [-only FILE] [-keep FOLDER] SOURCES [LIBRARY [OPTIONS...]]
 
 SOURCES is a tree of PETSc's sources of the release that pkg-config finds (a tarball, or `pip download petsc==3.18.4`). Of each program below, the first tests whose arguments
 name aijcusparse or cuda run twice: with MATAIJ and VECSTANDARD without the library, and with gpucsr and gpu vectors. What they print must be the same, but for rounding, and
-they must end alike. Of SLEPc's sources each tutorial runs with the arguments of its first test, and with -mat_type gpucsr where it listens to that. OPTIONS are added to the second run, e.g. -mat_gpucsr_backend cuda -gpucsr_debug_standin 1.
+they must end alike. Of SLEPc's sources each tutorial and test runs with the arguments of each of its tests; add -mat_type gpucsr to OPTIONS. OPTIONS are added to the second run, e.g. -mat_gpucsr_backend cuda -gpucsr_debug_standin 1.
 -only: the tests that FILE has a line for, FOLDER/PROGRAM SUFFIX; -keep: what is built stays in FOLDER, and need not be built again.
 """
-import os, re, resource, shlex, subprocess, sys, tempfile
+import difflib, os, re, resource, shlex, subprocess, sys, tempfile
 
 PROGRAMS = """ksp/ksp/tests: ex43 ex60
 ksp/ksp/tutorials: bench_pcsetup ex1 ex4 ex46 ex59 ex7 ex71 ex72
@@ -18,7 +18,8 @@ snes/tests: ex13 ex5
 snes/tutorials: ex12 ex19 ex28 ex56 ex69
 ts/tests: ex30
 tao/constrained/tutorials: ex1"""
-TESTS = 2  # of a program
+SLEPC = 'eps svd pep nep mfn lme sys/classes/st sys/classes/bv'
+TESTS = 2  # of a program of PETSc
 NUMBER = re.compile(r'[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$')
 
 
@@ -26,7 +27,8 @@ def programs(tree):
     """(folder, name) of each program"""
     if not os.path.exists(os.path.join(tree, 'include', 'slepc.h')):
         return [(line.split(':')[0], name) for line in PROGRAMS.splitlines() for name in line.split(':')[1].split()]
-    return [(f'{c}/tutorials', f[:-2]) for c in ('eps', 'svd', 'pep', 'nep', 'mfn') for f in sorted(os.listdir(os.path.join(tree, 'src', c, 'tutorials'))) if f.endswith('.c')]
+    folders = [f'{c}/{kind}' for c in SLEPC.split() for kind in ('tutorials', 'tests') if os.path.isdir(os.path.join(tree, 'src', c, kind))]
+    return [(folder, f[:-2]) for folder in folders for f in sorted(os.listdir(os.path.join(tree, 'src', folder))) if f.endswith('.c')]
 
 
 def tests_of(text):
@@ -41,8 +43,8 @@ def tests_of(text):
         if key in ('test', 'testset') and not value.strip():
             while stack and stack[-1]['indent'] >= indent:
                 stack.pop()
-            outer = stack[-1] if stack else {'args': '', 'nsize': '1', 'suffix': ''}
-            block = {'indent': indent, 'args': outer['args'], 'nsize': outer['nsize'], 'suffix': '', 'test': key == 'test'}
+            outer = stack[-1] if stack else {'args': '', 'nsize': '1', 'requires': '', 'suffix': ''}
+            block = {'indent': indent, 'args': outer['args'], 'nsize': outer['nsize'], 'requires': outer['requires'], 'suffix': '', 'test': key == 'test'}
             stack.append(block)
             found.append(block)
         elif block is not None and key == 'args':
@@ -50,13 +52,17 @@ def tests_of(text):
         elif block is not None and key == 'nsize':  # or a list: the most of them, but few
             numbers = [int(n) for n in re.findall(r'\d+', value)]
             block[key] = str(max([n for n in numbers if n <= 3] or numbers))
+        elif block is not None and key == 'requires':
+            block['requires'] += ' ' + value.strip()
         elif block is not None and key == 'suffix':
             block[key] = value.strip()
     return [b for b in found if b['test']]
 
 
-def any_of(args):
+def any_of(args, requires=''):
     """The first of each list in braces; None: it needs what is not here"""
+    if re.search(r'(?<!!)\b(complex|single|__float128|cuda|c99_complex)\b', requires):
+        return None
     args = re.sub(r'\{\{\s*([^\s{}]+)[^{}]*\}[^{}]*\}', r'\1', args)
     return None if re.search(r'DATAFILES|cuda|SLEPC_DIR|superlu|mumps|pastix|scalapack|elpa|arpack|blopex|primme|trlan|hpddm', args) else args
 
@@ -118,8 +124,8 @@ def main():
     with tempfile.TemporaryDirectory() as tmp:
         for folder, name in programs(tree):
             source = os.path.join(tree, 'src', folder, name + '.c')
-            tests = [(t, any_of(t['args']) if slepc else chosen(t['args'])) for t in tests_of(open(source).read())]
-            tests = [(t, a) for t, a in tests if a is not None and (not only or (f'{folder}/{name}', t['suffix']) in only)][:1 if slepc else len(tests) if only else TESTS]
+            tests = [(t, any_of(t['args'], t['requires']) if slepc else chosen(t['args'])) for t in tests_of(open(source).read())]
+            tests = [(t, a) for t, a in tests if a is not None and (not only or (f'{folder}/{name}', t['suffix']) in only)][:len(tests) if only or slepc else TESTS]
             if not tests:
                 continue
             program = os.path.join(keep or tmp, f'{folder}/{name}'.replace('/', '-'))
@@ -151,7 +157,8 @@ def main():
                 if result.startswith('both'):
                     print('  ' + ' '.join(re.findall(r'PETSC ERROR: (?!-)(.*)', said[0][2])[:2]), flush=True)
                 if result == 'OTHER':
-                    print(f'  status {said[0][0]} and {said[1][0]}; without the library:\n{said[0][1][-600:]}\n  with it:\n{said[1][1][-600:]}\n{said[1][2][:900]}', flush=True)
+                    print(f'  status {said[0][0]} and {said[1][0]}; without the library (-) and with it (+):', flush=True)
+                    print('\n'.join(list(difflib.unified_diff(said[0][1].splitlines(), said[1][1].splitlines(), n=0, lineterm=''))[2:42]), said[1][2][:900], sep='\n', flush=True)
     print(', '.join(f'{n} {k}' for k, n in count.items()))
     sys.exit(1 if count['OTHER'] else 0)
 

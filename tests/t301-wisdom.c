@@ -205,6 +205,16 @@ static PetscErrorCode TestFile(GPUCSRDevice d, const GPUCSRFeatures *f)
   PetscCall(GPUCSRWisdomFinalize());
   Heard(own);
   PetscCall(Said("no folder", "cannot be written", 1));
+  own = Listen(); /* said at once, whether or not there will be something to write */
+  PetscCall(GPUCSRWisdomLoad("/proc/no such folder/wisdom"));
+  PetscCall(GPUCSRWisdomFinalize());
+  Heard(own);
+  PetscCall(Said("no folder, nothing measured", "cannot be written", 1));
+  own = Listen();
+  PetscCall(GPUCSRWisdomLoad("/tmp"));
+  PetscCall(GPUCSRWisdomFinalize());
+  Heard(own);
+  PetscCall(Said("a folder", "it cannot be read", 1));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -29,6 +29,13 @@ says "report of rank 1" "-mat_gpucsr_backend host -ksp_type gpucg -mat_gpucsr_re
 says "(met by rank 1, on 1 of 2 ranks in all)" "-mat_gpucsr_backend host" "$cuda -gpucsr_debug_standin 0"
 says "-vec_gpu_reduce is not the same on all ranks" "$cuda -ksp_type cg" "-vec_gpu_reduce mpi"
 says "-mat_gpucsr_halo is not the same on all ranks" "$cuda -ksp_type cg" "-mat_gpucsr_halo peer"
-for type in cg bcgs; do says "The path or the variant of KSP type gpu$type is not the same on all ranks" "$cuda -ksp_type gpu$type" "-ksp_gpu${type}_path host_loop"; done
-says "The path or the variant of KSP type gpucg is not the same on all ranks" "$cuda -ksp_type gpucg" "-ksp_gpucg_variant single_reduction"
+for type in cg bcgs; do says "The path of KSP type gpu$type is not the same on all ranks" "$cuda -ksp_type gpu$type" "-ksp_gpu${type}_path host_loop"; done
+says "The variant of KSP type gpucg is not the same on all ranks" "$cuda -ksp_type gpucg" "-ksp_gpucg_variant single_reduction"
+says "The precision of KSP type gpucg is not the same" "$cuda -ksp_type gpucg" "-ksp_gpucg_precision residual_replacement"
+says "The test of the true residual of KSP type gpubcgs is not the same" "$cuda -ksp_type gpubcgs" "-ksp_gpubcgs_true_residual 0"
+says "The degree of the polynomial of KSP type gpucg is not the same" "$cuda -ksp_type gpucg" "-ksp_gpucg_polynomial_degree 3"
+for type in bcgs gmres; do says "The side of the preconditioner of KSP type gpu$type is not the same" "$cuda -ksp_type gpu$type" "-ksp_pc_side right"; done
+says "The norm of KSP type gpucg is not the same" "$cuda -ksp_type gpucg" "-ksp_norm_type natural"
+says "The most number of iterations of KSP type gpucg is not the same" "$cuda -ksp_type gpucg" "-ksp_max_it 3"
+for it in "-ksp_gmres_restart 7" -ksp_gmres_modifiedgramschmidt; do says "The restart or orthogonalization of KSP type gpugmres is not the same" "$cuda -ksp_type gpugmres" "$it"; done
 exit $failed

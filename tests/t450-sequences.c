@@ -16,7 +16,7 @@
   A differential fuzzer: random sequences of operations of Mat, Vec and KSP, done by a world of the types under test and by one of MATAIJ and
   VECSTANDARD. All numbers are small integers (and Inf and NaN in a few vectors), so every sum is exact and results are equal to the bit.
 
-    build/tests/t450-sequences [-sequences 500] [-seed 1] [-length 25] [-only k] [-keep 0,1,4,...]     (make fuzz)
+    build/tests/t450-sequences [-sequences 500] [-seed 1] [-length 25] [-only k] [-keep 0,1,4,...] [-seconds 60]     (make fuzz)
 
   A sequence that fails is shortened as long as it still fails, and printed with the command that runs it again (-only, -keep).
 */
@@ -1174,6 +1174,7 @@ int main(int argc, char **argv)
   PetscInt  sequences = 500, seed = 1, length = 25, only = -1, nkeep = LENGTH, failed = 0, keep[LENGTH];
   char      type[64];
   PetscBool some, least;
+  PetscReal seconds = 0;
 
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
   PetscCall(TestRequireReal(0));
@@ -1185,17 +1186,23 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-seed", &seed, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-length", &length, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-only", &only, NULL));
+  PetscCall(PetscOptionsGetReal(NULL, NULL, "-seconds", &seconds, NULL)); /* as many of them as begin within this time, and their number is told */
   PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-keep", keep, &nkeep, &some));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_seqaij_type", g.seqtype, sizeof(g.seqtype), NULL));
   PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_gpucsr_product_least", &least));
   if (!least) PetscCall(PetscOptionsSetValue(NULL, "-mat_gpucsr_product_least", "0")); /* on the device, however small */
   if (!some) nkeep = -1;
-  length = PetscMin(length, LENGTH);
-  for (PetscInt q = only < 0 ? 0 : only; q < (only < 0 ? sequences : only + 1) && failed < 3; q++) {
-    Step step[LENGTH], shorter[LENGTH];
-    int  n = 0, at[LENGTH];
-    char what[256], said[256];
+  length             = PetscMin(length, LENGTH);
+  const double until = MPI_Wtime() + (double)seconds;
+  PetscInt     q;
+  for (q = only < 0 ? 0 : only; q < (only < 0 ? sequences : only + 1) && failed < 3; q++) {
+    PetscMPIInt late = (PetscMPIInt)(seconds > 0 && MPI_Wtime() > until);
+    Step        step[LENGTH], shorter[LENGTH];
+    int         n = 0, at[LENGTH];
+    char        what[256], said[256];
 
+    if (seconds > 0) PetscCallMPI(MPI_Bcast(&late, 1, MPI_INT, 0, g.comm));
+    if (late) break;
     g.seed = Hash((uint32_t)seed, (uint32_t)q, 4711);
     for (int t = 0; t < (int)length; t++) {
       Step      s;
@@ -1230,6 +1237,7 @@ int main(int argc, char **argv)
     for (int t = 0; t < n; t++) PetscCall(PetscPrintf(g.comm, "%s%d", t ? "," : "", at[t]));
     PetscCall(PetscPrintf(g.comm, "\n"));
   }
+  if (seconds > 0) PetscCall(PetscPrintf(g.comm, "%" PetscInt_FMT " sequences\n", q));
   PetscCall(PetscFinalize());
   return failed ? 1 : 0;
 }

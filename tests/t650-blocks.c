@@ -1,12 +1,14 @@
-//TEST name="kernel" args="-mat_gpucsr_format csr -sub_mat_gpucsr_solve_kernel {}" loop="ranges syncfree"
+//TEST name="kernel" args="-mat_gpucsr_format csr -sub_mat_gpucsr_solve_kernel {}" loop="ranges syncfree inverses"
 //TEST name="standin" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -sub_mat_gpucsr_solve_kernel syncfree"
 //TEST name="malloc" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -sub_mat_gpucsr_solve_kernel syncfree -malloc_debug -malloc_dump -case {}" loop="3 9 20"
 //TEST name="late" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -gpucsr_debug_defer 3 -sub_mat_gpucsr_solve_kernel ranges"
+//TEST name="late.inverses" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -gpucsr_debug_defer 3 -sub_mat_gpucsr_solve_kernel inverses"
 //TEST name="hostvectors" args="-mat_gpucsr_format csr -vec_type standard -sub_mat_gpucsr_solve_kernel syncfree"
 //TEST name="ranks" nsize=3 args="-sub_mat_gpucsr_solve_kernel syncfree"
 //TEST name="ranks_standin" nsize=2 gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -sub_mat_gpucsr_solve_kernel syncfree"
 //TEST name="without" args="-theirs" gpu=0
 //TEST name="memory" gpu=0 args="-faulty -mat_gpucsr_backend auto -gpucsr_debug_standin 1 -sub_mat_gpucsr_solve_kernel syncfree -mat_gpucsr_memory_limit {}" loop="20000 60000 110000"
+//TEST name="memory.inverses" gpu=0 args="-faulty -mat_gpucsr_backend auto -gpucsr_debug_standin 1 -sub_mat_gpucsr_solve_kernel inverses -mat_gpucsr_memory_limit {}" loop="20000 60000 110000"
 //TEST name="fault" gpu=0 args="-faulty -mat_gpucsr_backend auto -gpucsr_debug_standin 1 -sub_mat_gpucsr_solve_kernel syncfree -gpucsr_debug_fault {}" loop="memory:3 memory:20 memory:45:on launch:4 copy:30"
 
 /*

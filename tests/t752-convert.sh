@@ -97,6 +97,10 @@ refuse() {
 rm -f ./*.petsc
 printf '1 1:1\n1 x:1\n1 2:2\n' >bad.svm
 refuse 1 "bad.svm, line 2, column 3: expected INDEX:VALUE, the index a whole number, not 'x:1'" bad.svm bad.petsc
+# Of a file that is no text a terminal gets no bytes that it could obey; letters of any language stay
+printf '1 \xff\x1b[31m\x9b\xc2\x9b\xe2\x82\n' >bytes.svm && printf '1 M\xc3\xa4rz:1\n' >letters.svm
+refuse 1 "not '??[31m?????'" bytes.svm bad.petsc
+refuse 1 "not 'März:1'" letters.svm bad.petsc
 refuse 1 "bad.svm, line 2, column 3" bad.svm bad.mtx
 refuse 0 'bad.svm: 1 bad lines left out, the first is line 2' bad.svm -skip
 printf '1 0:1\n' >zero.svm

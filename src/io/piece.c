@@ -9,6 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Bytes of the character at s if a terminal can show it: ASCII, or UTF-8 whose bytes are all there. 0: it cannot */
+static int Shown(const unsigned char *s)
+{
+  const int n = *s < 128 ? 1 : *s < 0xc2 ? 0 : *s < 0xe0 ? 2 : *s < 0xf0 ? 3 : *s < 0xf5 ? 4 : 0;
+
+  if (*s < 32 || *s == 127 || (*s == 0xc2 && s[1] < 0xa0)) return 0; /* C0 and C1 are for controlling the terminal */
+  for (int k = 1; k < n; k++)
+    if ((s[k] & 0xc0) != 0x80) return 0;
+  return n;
+}
+
 int GPUCSRFaultSet(GPUCSRFault *f, int64_t line, int64_t column, const char format[], ...)
 {
   va_list args;
@@ -18,8 +29,12 @@ int GPUCSRFaultSet(GPUCSRFault *f, int64_t line, int64_t column, const char form
   va_start(args, format);
   vsnprintf(f->why, sizeof(f->why), format, args);
   va_end(args);
-  for (char *s = f->why; *s; s++)
-    if ((unsigned char)*s < 32 || *s == 127) *s = '?'; /* words of a file that is no text */
+  for (char *s = f->why; *s;) { /* words of a file that is no text */
+    const int n = Shown((const unsigned char *)s);
+
+    if (!n) *s = '?';
+    s += n ? n : 1;
+  }
   return 1;
 }
 

@@ -5,6 +5,8 @@
 #   tests/fuzz/sequences.sh [BUILD [SEQUENCES [BACKEND]]]        build, 20000 a set-up, host      (make fuzz FUZZ=20000 BACKEND=cuda)
 #
 # A set-up a line: ranks, then options. Each gets a seed of its own, and says when it is done; the last line counts. JOBS of them run at once, 1 unless told; SEED is the first one's seed.
+# SECONDS_EACH ends a set-up after so long with what it has done by then, and DEVICES="0 1" deals the set-ups out to these GPUs: on a GPU processes take turns, and each needs a second to begin, so that
+# few at once, of many sequences, do most.
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 2
 build=${1:-build} sequences=${2:-20000} backend=${3:-host} seed=${SEED:-$RANDOM}
 read -ra launcher <<<"${MPIEXEC:-mpiexec --allow-run-as-root --oversubscribe}"
@@ -14,22 +16,26 @@ tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 
 # one RANKS COUNT SEED OPTIONS
 one() {
-  local launch=() log=$tmp/$3
+  local launch=() log=$tmp/$3 done=$2 limit=
+  if [ -n "${SECONDS_EACH:-}" ]; then limit="-seconds $SECONDS_EACH"; fi
   if [ "$1" != 1 ]; then launch=("${launcher[@]}" -n "$1"); fi
   # shellcheck disable=SC2086 # options are words
-  if PETSC_OPTIONS="-dll_append $lib -mat_gpucsr_backend $backend $4" "${launch[@]}" "$build/tests/t450-sequences" -sequences "$2" -seed "$3" >"$log" 2>/dev/null </dev/null && [ ! -s "$log" ]; then
-    echo "$2" >"$log.passed"
-    echo "$2 sequences, $1 ranks, seed $3: $4"
+  if PETSC_OPTIONS="-dll_append $lib -mat_gpucsr_backend $backend $4" "${launch[@]}" "$build/tests/t450-sequences" -sequences "$2" -seed "$3" $limit >"$log" 2>/dev/null </dev/null && ! grep -qvE '^[0-9]+ sequences$' "$log"; then
+    if [ -n "$limit" ]; then done=$(cut -d' ' -f1 "$log"); fi
+    echo "$done" >"$log.passed"
+    echo "$done sequences, $1 ranks, seed $3: $4"
   else
     touch "$log.failed"
     echo "FAILED with $1 ranks, seed $3: $4" && cat "$log"
   fi
 }
 
+read -ra devices <<<"${DEVICES:-}"
 while read -r ranks options; do
   seed=$((seed + 1)) count=$sequences
   if [ "$ranks" != 1 ]; then count=$((sequences / 10)); fi
   while (($(jobs -rp | wc -l) >= ${JOBS:-1})); do wait -n; done
+  if [ ${#devices[@]} -gt 0 ]; then export CUDA_VISIBLE_DEVICES=${devices[seed % ${#devices[@]}]}; fi
   one "$ranks" "$count" "$seed" "$options" &
 done <<END
 1 -vec_type standard

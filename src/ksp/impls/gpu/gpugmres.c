@@ -63,6 +63,7 @@ static PetscErrorCode KSPSetUp_GPUGMRES(KSP ksp)
   const char *why = PetscsToDo(ksp);
 
   PetscFunctionBegin;
+  PetscCall(GPUKSPAlike(ksp, why ? -1 : ((const KSP_GPUGMRES *)ksp->data)->restart));
   if (why) PetscCall(GPUKSPFallBack(ksp, why));
   else PetscCall(GPUKSPSetUp(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);

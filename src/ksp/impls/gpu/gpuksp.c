@@ -9,18 +9,40 @@ const char *const KSPGPUPrecisions[] = {"double", "residual_replacement", "KSPGP
 
 static KSP_GPU *living;
 
-/* What ranks would do differently they would wait for each other in */
-static PetscErrorCode Alike(KSP ksp, const KSP_GPU *k)
+/* What ranks would do differently they would wait for each other in. more: what only the type itself knows */
+PetscErrorCode GPUKSPAlike(KSP ksp, PetscInt more)
 {
+  const KSP_GPU *k    = (const KSP_GPU *)ksp->data;
+  const MPI_Comm comm = PetscObjectComm((PetscObject)ksp);
+  const struct {
+    const char *what, *option;
+    PetscInt    value;
+  } choice[] = {
+    {"path",                         "-ksp_gpu..._path",              (PetscInt)k->path      },
+    {"variant",                      "-ksp_gpucg_variant",            (PetscInt)k->variant   },
+    {"precision",                    "-ksp_gpucg_precision",          (PetscInt)k->precision },
+    {"test of the true residual",    "-ksp_gpu..._true_residual",     (PetscInt)k->guard     },
+    {"degree of the polynomial",     "-ksp_gpu..._polynomial_degree", k->degree              },
+    {"side of the preconditioner",   "-ksp_pc_side",                  (PetscInt)ksp->pc_side },
+    {"norm",                         "-ksp_norm_type",                (PetscInt)ksp->normtype},
+    {"most number of iterations",    "-ksp_max_it",                   ksp->max_it            },
+    {"restart or orthogonalization", "-ksp_gmres_...",                more                   }
+  };
+  enum {
+    CHOICES = sizeof(choice) / sizeof(choice[0])
+  };
   PetscMPIInt size;
-  int         least[4] = {(int)k->path, -(int)k->path, (int)k->variant, -(int)k->variant};
+  PetscInt    least[2 * CHOICES];
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
+  PetscCallMPI(MPI_Comm_size(comm, &size));
   if (size == 1) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, least, 4, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)ksp)));
-  PetscCheck(least[0] == -least[1] && least[2] == -least[3], PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_INCOMP, "The path or the variant of KSP type %s is not the same on all ranks: it must be (-ksp_gpucg_path, -ksp_gpucg_variant, ...)",
-             ((PetscObject)ksp)->type_name);
+  for (int c = 0; c < CHOICES; c++) {
+    least[2 * c]     = choice[c].value;
+    least[2 * c + 1] = -choice[c].value;
+  }
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, least, 2 * CHOICES, MPIU_INT, MPI_MIN, comm));
+  for (int c = 0; c < CHOICES; c++) PetscCheck(least[2 * c] == -least[2 * c + 1], comm, PETSC_ERR_ARG_INCOMP, "The %s of KSP type %s is not the same on all ranks: it must be (%s)", choice[c].what, ((PetscObject)ksp)->type_name, choice[c].option);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -33,9 +55,16 @@ PetscErrorCode GPUKSPSetUp(KSP ksp)
 
   PetscFunctionBegin;
   ksp->setupnewmatrix = PETSC_TRUE;
-  PetscCall(Alike(ksp, k));
   PetscCall(GPUKSPOperator(ksp, k, &ok, why, sizeof(why)));
   if (!ok) PetscCall(GPUKSPFallBack(ksp, why));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPSetUp_GPU(KSP ksp)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUKSPAlike(ksp, 0));
+  PetscCall(GPUKSPSetUp(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -250,7 +279,7 @@ PetscErrorCode GPUKSPCreate(KSP ksp, KSP_GPU *k)
   k->previous = &living;
   if (living) living->previous = &k->next;
   living          = k;
-  ksp->ops->setup = GPUKSPSetUp;
+  ksp->ops->setup = KSPSetUp_GPU;
   ksp->ops->reset = KSPReset_GPU;
   PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetPath_C", KSPGPUSetPath_GPU));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -182,6 +182,10 @@ struct _n_KSP_GPU {
   PetscInt64           copyvalues; /* the version of its values */
   GPUKSPTablesKey      tableskey;
   GPUKSPShapeKey       shapekey;
+  struct {
+    int    size, threads;
+    size_t shared;
+  } plain; /* the shape without halo recomputation */
 
   /* for several ranks that solve together; persistent.peers is what a kernel sees of it */
   struct {
@@ -220,6 +224,7 @@ struct _n_KSP_GPU {
 GPUCSR_INTERN PetscErrorCode KSPGPUInitialize_Private(void);
 GPUCSR_INTERN PetscErrorCode KSPGPUFinalize_Private(void);
 GPUCSR_INTERN PetscErrorCode GPUKSPCreate(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPAlike(KSP, PetscInt);
 GPUCSR_INTERN PetscErrorCode GPUKSPSetUp(KSP);
 GPUCSR_INTERN PetscErrorCode GPUKSPDestroy(KSP);
 GPUCSR_INTERN PetscErrorCode GPUKSPPathFromOptions(KSP_GPU *, GPUCSROptionItems, const char[]);

@@ -397,5 +397,7 @@ extern "C" {
 GPUCSR_INTERN PetscErrorCode GPUCSRFactor_CUDA(GPUCSRDevice, GPUCSRFactorCSR *, PetscBool, const int *, GPUCSRPivotRule, double, GPUCSRPivots *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUCSRSolve_CUDA(GPUCSRDevice, GPUCSRSolveMethod, const GPUCSRSweep *, int, const double *, double *, volatile int *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUCSRJacobi_CUDA(GPUCSRDevice, int, const GPUCSRSweep *, int, const double *, double *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUCSRInvert_CUDA(const GPUCSRFactorCSR *, PetscBool, GPUCSRInverses *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUCSRMultiply_CUDA(const GPUCSRInverses *, const int *, const int *, const double *, double *, GPUCSRStream);
 }
-GPUCSR_EXPORT(GPUCSRTriangleOps, GPUCSRTriangleOps_CUDA) = {Inspect, Levels, Order, Runs, Widths, Fill, Compose, Collect, Scatter, GPUCSRFactor_CUDA, Mirror, GPUCSRSolve_CUDA, GPUCSRJacobi_CUDA, Reset};
+GPUCSR_EXPORT(GPUCSRTriangleOps, GPUCSRTriangleOps_CUDA) = {Inspect, Levels, Order, Runs, Widths, Fill, Compose, Collect, Scatter, GPUCSRFactor_CUDA, Mirror, GPUCSRSolve_CUDA, GPUCSRJacobi_CUDA, Reset, GPUCSRInvert_CUDA, GPUCSRMultiply_CUDA};

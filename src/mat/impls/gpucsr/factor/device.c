@@ -64,6 +64,18 @@ PetscErrorCode GPUCSRSpreadCreate(GPUCSRDevice dev, int n, int m, const PetscInt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode MatGPUCSRFactorInversesDestroy_Private(Mat_GPUCSRFactor *f)
+{
+  GPUCSRDevice dev = f->vectors.dev;
+  const int    n   = f->inverses.n;
+
+  PetscFunctionBegin;
+  PetscCall(FreeInts(dev, n, &f->from));
+  PetscCall(FreeInts(dev, n, &f->to));
+  PetscCall(GPUCSRInversesDestroy(dev, &f->inverses));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Copies the factor's pattern to the device, and finds the diagonal there. good: columns ascend in each row, and the diagonal is complete */
 PetscErrorCode MatGPUCSRFactorPattern_Private(Mat_GPUCSRFactor *f, int n, int64_t nnz, const void *i, const void *j, GPUCSRType type, PetscBool *good)
 {
@@ -73,6 +85,7 @@ PetscErrorCode MatGPUCSRFactorPattern_Private(Mat_GPUCSRFactor *f, int n, int64_
 
   PetscFunctionBegin;
   for (int k = 0; k < 2; k++) PetscCall(GPUCSRFactorPairDestroy(dev, &f->pair[k]));
+  PetscCall(MatGPUCSRFactorInversesDestroy_Private(f));
   PetscCall(GPUCSRFactorCSRCreate(dev, n, nnz, M));
   M->longest = 0;
   for (int r = 0; r < n; r++) M->longest = PetscMax(M->longest, type == GPUCSR_INT32 ? ((const int32_t *)i)[r + 1] - ((const int32_t *)i)[r] : (int)(((const int64_t *)i)[r + 1] - ((const int64_t *)i)[r]));
@@ -83,33 +96,54 @@ PetscErrorCode MatGPUCSRFactorPattern_Private(Mat_GPUCSRFactor *f, int n, int64_
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* in[] of the device, or index[in[]] if there is an index, a permutation on the host */
-static PetscErrorCode Index(GPUCSRDevice dev, int n, int *in, IS is, int **out)
+/* A permutation of the host on the device */
+static PetscErrorCode SendIS(GPUCSRDevice dev, int n, IS is, int **out)
 {
   const PetscInt *index;
-  int            *d = NULL;
   PetscErrorCode  ierr;
 
   PetscFunctionBegin;
-  *out = in;
-  if (!is) PetscFunctionReturn(PETSC_SUCCESS);
-  *out = NULL;
+  PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)n, "an ordering", (void **)out));
   PetscCall(ISGetIndices(is, &index));
-  PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)n, "an ordering", (void **)&d));
-  ierr = GPUCSRUpload(dev, d, GPUCSR_INT32, index, GPUCSR_PETSCINT, (size_t)n, PETSC_FALSE, dev->stream, NULL);
-  if (!ierr) ierr = GPUCSRMalloc(dev, sizeof(int) * (size_t)n, "an ordering", (void **)out);
-  if (!ierr) ierr = (*GPUCSRTriangleOpsGet(dev)->compose)(n, in, d, *out, dev->stream);
-  PetscCall(FreeInts(dev, n, &d));
+  ierr = GPUCSRUpload(dev, *out, GPUCSR_INT32, index, GPUCSR_PETSCINT, (size_t)n, PETSC_FALSE, dev->stream, NULL);
   PetscCall(ISRestoreIndices(is, &index));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* in[] of the device, or index[in[]] if there is an index, a permutation on the host */
+static PetscErrorCode Index(GPUCSRDevice dev, int n, int *in, IS is, int **out)
+{
+  int           *d = NULL;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  *out = in;
+  if (!is) PetscFunctionReturn(PETSC_SUCCESS);
+  *out = NULL;
+  ierr = SendIS(dev, n, is, &d);
+  if (!ierr) ierr = GPUCSRMalloc(dev, sizeof(int) * (size_t)n, "an ordering", (void **)out);
+  if (!ierr) ierr = (*GPUCSRTriangleOpsGet(dev)->compose)(n, in, d, *out, dev->stream);
+  PetscCall(FreeInts(dev, n, &d));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Seconds that products with the inverses of the blocks are predicted to take; none are made where a block is large */
+static double InversesTime(const Mat_GPUCSRFactor *f)
+{
+  int largest = 0;
+
+  for (int k = 0; k < f->nblocks; k++) largest = PetscMax(largest, f->begin[k + 1] - f->begin[k]);
+  return f->nblocks && largest <= GPUCSR_INVERSE_ROWS && !f->sweeps ? GPUCSRInversesTime(f->nblocks, f->begin) : PETSC_MAX_REAL;
+}
+
 /* Chooses the kernel of the solves and its ranges of rows: the user's choice, or what is predicted to be fastest */
 static PetscErrorCode Choose(Mat_GPUCSRFactor *f, const GPUCSRTriangle T[2], int rows[2])
 {
-  double t[GPUCSR_SOLVE_METHODS], host;
-  int    ranges[2], best = 0;
+  const double inverses = InversesTime(f);
+  double       t[GPUCSR_SOLVE_METHODS], host;
+  int          ranges[2], best = 0;
 
   PetscFunctionBegin;
   for (int k = 0; k < 2; k++) ranges[k] = GPUCSRTriangleRanges(&T[k], f->vectors.dev);
@@ -120,8 +154,30 @@ static PetscErrorCode Choose(Mat_GPUCSRFactor *f, const GPUCSRTriangle T[2], int
   host      = 60e-6 + 1.5e-9 * (double)(T[0].nnz + T[1].nnz) + 5e-9 * T[0].n;
   f->chosen = f->sweeps ? GPUCSR_SOLVE_SYNCFREE : f->method >= 0 ? f->method : best;
   for (int k = 0; k < 2; k++) rows[k] = f->chosen == GPUCSR_SOLVE_RANGES ? GPUCSRRangeRows(T[k].n, ranges[k]) : T[k].n;
+  if (f->method == GPUCSR_METHOD_INVERSES ? inverses < PETSC_MAX_REAL : f->method == GPUCSR_METHOD_AUTO && inverses < t[best]) {
+    f->chosen = GPUCSR_METHOD_INVERSES;
+    PetscCall(PetscSNPrintf(f->why, sizeof(f->why), "%s, of %d blocks", f->method == GPUCSR_METHOD_AUTO ? "predicted to be fastest" : "asked for", f->nblocks));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   if (f->method == GPUCSR_METHOD_AUTO && !f->sweeps && f->vectors.dev->ops->kernels && host < t[f->chosen] / 1.5) f->chosen = GPUCSR_METHOD_HOST;
   PetscCall(PetscSNPrintf(f->why, sizeof(f->why), "%s, of %d and %d levels, %.0f rows each in the mean", f->method >= 0 ? "asked for" : "predicted to be fastest", T[0].nlevels, T[1].nlevels, 2.0 * T[0].n / PetscMax(1, T[0].nlevels + T[1].nlevels)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The inverses of the factor's blocks, and its orderings */
+static PetscErrorCode Inverses(Mat_GPUCSRFactor *f)
+{
+  GPUCSRDevice dev = f->vectors.dev;
+
+  PetscFunctionBegin;
+  if (!f->inverses.n) {
+    PetscCall(GPUCSRInversesCreate(dev, f->nblocks, f->begin, &f->inverses));
+    if (!f->natural) {
+      PetscCall(SendIS(dev, f->inverses.n, f->row, &f->from));
+      PetscCall(SendIS(dev, f->inverses.n, f->col, &f->to));
+    }
+  }
+  PetscCall((*GPUCSRTriangleOpsGet(dev)->invert)(&f->pair[0].M, f->symmetric, &f->inverses, dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -139,6 +195,10 @@ static PetscErrorCode Triangles(Mat_GPUCSRFactor *f, int side)
   PetscCall(GPUCSRTriangleLevels(dev, &p->M, PETSC_TRUE, &p->T[1], dev->stream));
   PetscCall(Choose(f, p->T, rows));
   if (f->chosen == GPUCSR_METHOD_HOST) PetscFunctionReturn(PETSC_SUCCESS);
+  if (f->chosen == GPUCSR_METHOD_INVERSES) {
+    PetscCall(Inverses(f));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   for (int k = 0; k < 2; k++) {
     p->T[k].near = (PetscBool)(f->chosen == GPUCSR_SOLVE_RANGES);
     PetscCall(GPUCSRTriangleOrder(dev, &p->M, rows[k], &p->T[k], dev->stream));
@@ -161,7 +221,8 @@ PetscErrorCode MatGPUCSRFactorBuild_Private(Mat_GPUCSRFactor *f)
 
   PetscFunctionBegin;
   f->pair[1].fresh = PETSC_FALSE;
-  if (p->built)
+  if (f->inverses.n) PetscCall(Inverses(f));
+  else if (p->built)
     for (int k = 0; k < 2; k++) PetscCall((*ops->fill)(dev, &p->M, &p->T[k], PETSC_FALSE, dev->stream));
   else PetscCall(Triangles(f, 0));
   if (!f->trouble) {
@@ -368,8 +429,9 @@ static PetscErrorCode LaunchSolve(Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, con
     b = e->b;
     x = e->x;
   }
-  for (int k = 0; k < n && f->recorded; k++) PetscCall((*ops->reset)(w[k].T, w[k].T->turn, s)); /* a graph may have run since the last solve */
-  if (f->sweeps) PetscCall((*ops->jacobi)(f->vectors.dev, f->sweeps, w, n, b, x, s));
+  for (int k = 0; k < n && f->recorded && !f->inverses.n; k++) PetscCall((*ops->reset)(w[k].T, w[k].T->turn, s)); /* a graph may have run since the last solve */
+  if (f->inverses.n) PetscCall((*ops->multiply)(&f->inverses, f->from, f->to, b, x, s));
+  else if (f->sweeps) PetscCall((*ops->jacobi)(f->vectors.dev, f->sweeps, w, n, b, x, s));
   else PetscCall((*ops->solve)(f->vectors.dev, (GPUCSRSolveMethod)f->chosen, w, n, b, x, (volatile int *)f->trouble, s));
   if (e) PetscCall((*ops->collect)(e->n, e->ptr, e->index, e->x, out, s));
   PetscFunctionReturn(PETSC_SUCCESS);

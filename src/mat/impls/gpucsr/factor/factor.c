@@ -38,6 +38,7 @@ static PetscErrorCode Empty(Mat_GPUCSRFactor *f)
   PetscCall(GPUCSRDeviceReach(dev, PETSC_TRUE, &reached));
   for (int k = 0; k < 2; k++) PetscCall(GPUCSRFactorPairDestroy(dev, &f->pair[k]));
   PetscCall(GPUCSRSpreadDestroy(dev, &f->spread));
+  PetscCall(MatGPUCSRFactorInversesDestroy_Private(f));
   PetscCall(GPUCSRFree(dev, f->vectors.xbytes, &f->vectors.x));
   PetscCall(GPUCSRFree(dev, f->vectors.zbytes, &f->vectors.z));
   f->vectors.xbytes = f->vectors.zbytes = 0;
@@ -68,7 +69,7 @@ static PetscErrorCode Decide(Mat A, Mat_GPUCSRFactor *f)
       PetscCall(GPUCSRDeviceOpen("cuda", &f->vectors.dev, f->whynot, sizeof(f->whynot)));
       PetscCheck(f->vectors.dev || backend != MAT_GPUCSR_BACKEND_CUDA, PETSC_COMM_SELF, PETSC_ERR_GPU, "-mat_gpucsr_backend cuda cannot be had: %s; auto would solve on the host", f->whynot);
     } else PetscCall(PetscStrncpy(f->whynot, "backend host", sizeof(f->whynot)));
-    if (!f->vectors.dev && (f->method >= 0 || f->sweeps)) PetscCall(GPUCSRDeviceOpen("host", &f->vectors.dev, unused, sizeof(unused)));
+    if (!f->vectors.dev && (f->method >= 0 || f->method == GPUCSR_METHOD_INVERSES || f->sweeps)) PetscCall(GPUCSRDeviceOpen("host", &f->vectors.dev, unused, sizeof(unused)));
     PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, NULL, NULL));
     if (f->vectors.dev && (!A->rmap->n || A->rmap->n != A->cmap->n || A->rmap->n >= 1 << 28 || i[A->rmap->n] > INT32_MAX - 1024)) {
       f->vectors.dev = NULL;
@@ -201,7 +202,7 @@ static PetscErrorCode Solve(Mat F, GPUCSRSolveKind kind, Vec b, Vec x)
   PetscFunctionBegin;
   PetscCall(MatGPUCSRFactorGet_Private(F, &f));
   PetscCall(Settle(F, f));
-  if (f->ondevice && (f->positive || kind < GPUCSR_SOLVE_FORWARD)) {
+  if (f->ondevice && (f->positive || kind < GPUCSR_SOLVE_FORWARD) && (!f->inverses.n || kind == GPUCSR_SOLVE)) {
     PetscCall(GPUCSRAttemptBegin(&attempt));
     ierr = MatGPUCSRFactorSolve_Private(F, f, kind, b, x);
     PetscCall(GPUCSRAttemptEnd(&attempt));
@@ -343,6 +344,12 @@ static PetscErrorCode Install(Mat F, Mat_GPUCSRFactor *f)
     if (f->petsc.duplicate) o->duplicate = MatDuplicate_GPUCSRFactor;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The kernel that solves */
+static const char *Kernel(const Mat_GPUCSRFactor *f)
+{
+  return f->chosen == GPUCSR_METHOD_INVERSES ? "inverses" : GPUCSRSolveMethods[f->chosen];
 }
 
 /* Copies the pattern of PETSc's factor to the device */
@@ -531,7 +538,7 @@ static PetscErrorCode Numeric(Mat F, Mat A, const MatFactorInfo *info)
   f->ondevice  = ready;
   F->assembled = F->preallocated = PETSC_TRUE;
   PetscCall(Install(F, f));
-  if (ready) PetscCall(PetscInfo(F, "Solves run on %s device %d, kernel %s: %s\n", f->vectors.dev->ops->name, f->vectors.dev->id, GPUCSRSolveMethods[f->chosen], f->why));
+  if (ready) PetscCall(PetscInfo(F, "Solves run on %s device %d, kernel %s: %s\n", f->vectors.dev->ops->name, f->vectors.dev->id, Kernel(f), f->why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -580,8 +587,9 @@ PetscErrorCode MatGPUCSRFactorView_Private(Mat F, Mat_GPUCSRFactor *f, PetscView
   }
   PetscCall(PetscViewerASCIIPrintf(viewer, "values: %s\n", f->numeric ? "factored by PETSc on the host" : "factored on the device"));
   if (f->sweeps) PetscCall(PetscViewerASCIIPrintf(viewer, "solves: %s, %d Jacobi sweeps of each triangle\n", f->vectors.dev->ops->name, f->sweeps));
-  else PetscCall(PetscViewerASCIIPrintf(viewer, "solves: %s, kernel %s, %s\n", f->vectors.dev->ops->name, GPUCSRSolveMethods[f->chosen], f->why));
-  PetscCall(PetscViewerASCIIPrintf(viewer, "triangles: %d rows, %g and %g nonzeros, %.0f bytes\n", T[0].n, (double)T[0].nnz, (double)T[1].nnz, GPUCSRTriangleBytes(&T[0]) + GPUCSRTriangleBytes(&T[1])));
+  else PetscCall(PetscViewerASCIIPrintf(viewer, "solves: %s, kernel %s, %s\n", f->vectors.dev->ops->name, Kernel(f), f->why));
+  if (f->inverses.n) PetscCall(PetscViewerASCIIPrintf(viewer, "inverses: %d rows, blocks of at most %d, %.0f bytes\n", f->inverses.n, f->inverses.largest, 8.0 * (double)f->inverses.stored));
+  else PetscCall(PetscViewerASCIIPrintf(viewer, "triangles: %d rows, %g and %g nonzeros, %.0f bytes\n", T[0].n, (double)T[0].nnz, (double)T[1].nnz, GPUCSRTriangleBytes(&T[0]) + GPUCSRTriangleBytes(&T[1])));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -597,6 +605,7 @@ static PetscErrorCode MatDestroy_GPUCSRFactor(Mat F)
   PetscCall(MatDestroy(&f->A));
   PetscCall(ISDestroy(&f->row));
   PetscCall(ISDestroy(&f->col));
+  PetscCall(PetscFree(f->begin));
   PetscCall(PetscFree(f));
   PetscCall(PetscObjectCompose((PetscObject)F, MATGPUCSRFACTOR, NULL));
   F->ops->destroy = destroy;
@@ -616,8 +625,8 @@ static PetscErrorCode MatFactorGetSolverType_GPUCSR(Mat F, MatSolverType *type)
 static PetscErrorCode Options(Mat A, Mat_GPUCSRFactor *f)
 {
   static const char *const solves[]  = {"exact", "jacobi"};
-  static const char *const kernels[] = {"auto", "host", "ranges", "syncfree"};
-  static const int         methods[] = {GPUCSR_METHOD_AUTO, GPUCSR_METHOD_HOST, GPUCSR_SOLVE_RANGES, GPUCSR_SOLVE_SYNCFREE};
+  static const char *const kernels[] = {"auto", "host", "inverses", "ranges", "syncfree"};
+  static const int         methods[] = {GPUCSR_METHOD_AUTO, GPUCSR_METHOD_HOST, GPUCSR_METHOD_INVERSES, GPUCSR_SOLVE_RANGES, GPUCSR_SOLVE_SYNCFREE};
   PetscInt                 solve = 0, kernel = 0, sweeps = 5;
 
   PetscFunctionBegin;
@@ -663,7 +672,7 @@ static PetscErrorCode MatGetFactor_SeqAIJGPUCSR(Mat A, MatFactorType type, Mat *
 + -pc_factor_mat_solver_type gpucsr             - the default for such matrices; petsc: PETSc's factors, on the host
 . -mat_gpucsr_solve (exact|jacobi)              - exact, or approximate by Jacobi sweeps of each triangle
 . -mat_gpucsr_solve_sweeps n                    - number of Jacobi sweeps (5)
-- -mat_gpucsr_solve_kernel (auto|host|ranges|syncfree) - kernel of exact solves; host: PETSc's
+- -mat_gpucsr_solve_kernel (auto|host|inverses|ranges|syncfree) - kernel of exact solves; host: PETSc's
 
   Level: beginner
 

@@ -16,8 +16,9 @@ typedef enum {
 } GPUCSRSolveKind;
 
 /* -mat_gpucsr_solve_kernel: one of GPUCSRSolveMethods, or one of these */
-#define GPUCSR_METHOD_AUTO (-1)
-#define GPUCSR_METHOD_HOST (-2)
+#define GPUCSR_METHOD_AUTO     (-1)
+#define GPUCSR_METHOD_HOST     (-2)
+#define GPUCSR_METHOD_INVERSES (-3) /* of the blocks of a block diagonal matrix, where these are small */
 
 /* Two triangles, solved one after the other, and the index arrays between vectors and places */
 typedef struct {
@@ -63,7 +64,10 @@ typedef struct {
   void            *trouble; /* page-locked, set by a solve that waited too long */
   GPUCSRFactorPair pair[2]; /* A, transposed */
   GPUCSRSpread     spread;
-  struct _MatOps   petsc; /* the operations of PETSc's factor; some of them are replaced by ours */
+  int              nblocks, *begin; /* of a block diagonal matrix, on the host: rows of block k are begin[k] to begin[k + 1] - 1 */
+  GPUCSRInverses   inverses;
+  int             *from, *to; /* of these: entry of the right-hand side and of the solution for each row; NULL: the identity */
+  struct _MatOps   petsc;     /* the operations of PETSc's factor; some of them are replaced by ours */
 } Mat_GPUCSRFactor;
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorGet_Private(Mat, Mat_GPUCSRFactor **);
@@ -74,6 +78,7 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorView_Private(Mat, Mat_GPUCSRFactor *
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorMet_Private(Mat, Mat_GPUCSRFactor *, PetscErrorCode, const GPUCSRAttempt *);
 
 /* On the device: device.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorInversesDestroy_Private(Mat_GPUCSRFactor *);
 GPUCSR_INTERN PetscErrorCode GPUCSRFactorPairDestroy(GPUCSRDevice, GPUCSRFactorPair *);
 GPUCSR_INTERN PetscErrorCode GPUCSRSpreadDestroy(GPUCSRDevice, GPUCSRSpread *);
 GPUCSR_INTERN PetscErrorCode GPUCSRSpreadCreate(GPUCSRDevice, int n, int m, const PetscInt from[], const int ptr[], const int index[], GPUCSRSpread *);

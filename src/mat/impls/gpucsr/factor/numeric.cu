@@ -2,15 +2,20 @@
   ILU and ICC on a GPU, row by row in PETSc's order, so that factors agree up to rounding: the entries left of the diagonal ascend, and each eliminates with the row of its column. A warp takes a row; rows are in
   the order of levels, and each waits for the inverse pivots of the rows that it needs.
 
-  A warp keeps its row in shared memory if it fits there, which is so for all but a few rows. It finds the place of an entry of the row above by bisection. All blocks are resident, and a warp's rows
-  ascend in the order of levels, so the first unfinished row never waits for ever.
+  What does not need their values is done before they are there. A warp keeps its row in shared memory if it fits there, which is so for all but a few rows. For up to 32 rows above it lists the entries that have a
+  place in its row, and these places, found by bisection. It loads the values of each row above as soon as that is finished, in whatever order, and eliminates as far as the rows above follow each other. So only
+  what depends on the last finished row is left to do after it, which is what a matrix of many narrow levels waits for.
+
+  All blocks are resident, and a warp's rows ascend in the order of levels, so the first unfinished row never waits for ever.
 */
 #include "await.cuh"
+#include <limits.h>
 
-#define NUMERIC_WARPS 8
-#define NUMERIC_ROW   256  /* entries of a row in shared memory, with room for all blocks of a multiprocessor, */
-#define NUMERIC_LONG  1024 /* or this many if rows are long */
-#define GROUP         4    /* rows above that are loaded together */
+#define NUMERIC_WARPS  4
+#define NUMERIC_ROW    256  /* entries of a row in shared memory, with room for all blocks of a multiprocessor, */
+#define NUMERIC_LONG   1024 /* or this many if rows are long */
+#define NUMERIC_STAGED 1024 /* entries of rows above in shared memory, at most */
+#define NUMERIC_LOADS  4    /* loads of a lane before the first is used */
 
 __device__ __forceinline__ int bisect(const int *j, int begin, int end, int c)
 {
@@ -24,17 +29,6 @@ __device__ __forceinline__ int bisect(const int *j, int begin, int end, int c)
   return -1;
 }
 
-/* Entry q of the row above, if it has that many */
-struct Above {
-  int    col;
-  double val;
-};
-__device__ __forceinline__ Above above(const GPUCSRFactorCSR &F, int q, int end)
-{
-  if (q >= end) return {-1, 0};
-  return {F.j[q], look(F.a + q)};
-}
-
 /* A row that is being factored */
 struct Row {
   int        r, nlower, length;
@@ -42,94 +36,192 @@ struct Row {
   double    *val;
 };
 
-/* Eliminates its entry e with a row above. That row's entries right of the diagonal are [begin, end), the first of them loaded already. SYMMETRIC: the multiplier comes from the row above as well */
+/* Entries of rows above, in shared memory: where they are in the factor, their places in the row, and their values once these are there */
+struct Staged {
+  int     room, *from, *to;
+  double *val;
+};
+
+/* A lane's row above: its number, its list of staged entries, and its inverse pivot */
+struct Above {
+  int    k, first, count;
+  double dinv;
+};
+
+/* Lists the entries of rows above that have a place in the row, for its entries from e0 on, as many as there is room for. Returns how many entries of the row that serves; 0: the first row above is too long */
 template <bool SYMMETRIC>
-__device__ __forceinline__ void eliminate(const GPUCSRFactorCSR &F, const Row &R, double d, int e, int begin, int end, Above a, int lane, int *unsymmetric)
+__device__ __forceinline__ int stage(const GPUCSRFactorCSR &F, const Row &R, int e0, const Staged &S, int lane, Above *a)
+{
+  const unsigned all   = 0xffffffffu;
+  const bool     some  = e0 + lane < R.nlower;
+  const int      begin = some ? F.diag[R.col[e0 + lane]] + 1 : 0, n = some ? F.i[R.col[e0 + lane] + 1] - begin : 0;
+  int            after = n, staged = 0;
+
+#pragma unroll
+  for (int o = 1; o < 32; o *= 2) {
+    const int left = __shfl_up_sync(all, after, o);
+
+    if (lane >= o) after += left;
+  }
+  const int take = __popc(__ballot_sync(all, some && after <= S.room)), before = after - n;
+  if (!take) return 0;
+  const int total = __shfl_sync(all, after, take - 1);
+  if (lane >= take) after = INT_MAX;
+
+  *a = {lane < take ? R.col[e0 + lane] : 0, 0, 0, lane < take ? absent<double>() : 0};
+  for (int t0 = 0; t0 < total; t0 += 32) {
+    const int t = t0 + lane;
+    int       g = 0; /* the row above of entry t: as many as end before it */
+
+#pragma unroll
+    for (int o = 16; o; o /= 2) {
+      const int end = __shfl_sync(all, after, g + o - 1);
+
+      if (end <= t) g += o;
+    }
+    const int      q = __shfl_sync(all, begin - before, g) + t, c = t < total ? F.j[q] : -1;
+    const int      at   = t < total ? bisect(R.col, SYMMETRIC ? R.nlower : e0 + g + 1, R.length, c) : -1;
+    const unsigned mask = __ballot_sync(all, at >= 0);
+
+    if (at >= 0) {
+      const int p = staged + __popc(mask & ((1u << lane) - 1));
+
+      S.from[p] = q;
+      S.to[p]   = at;
+    }
+    if (before >= t0 && before < t0 + 32) a->first = staged + __popc(mask & ((1u << (before - t0)) - 1));
+    staged += __popc(mask);
+  }
+  if (before >= total) a->first = staged;
+  const int next = __shfl_down_sync(all, a->first, 1);
+  a->count       = lane < take ? (lane == take - 1 ? staged : next) - a->first : 0;
+  __syncwarp();
+  return take;
+}
+
+/* Loads values [p, end) of what is staged */
+__device__ __forceinline__ void load(const GPUCSRFactorCSR &F, const Staged &S, int p, int end, int lane)
+{
+  for (p += lane; p < end; p += 32 * NUMERIC_LOADS) {
+    double v[NUMERIC_LOADS];
+
+#pragma unroll
+    for (int u = 0; u < NUMERIC_LOADS; u++) v[u] = p + 32 * u < end ? look(F.a + S.from[p + 32 * u]) : 0;
+#pragma unroll
+    for (int u = 0; u < NUMERIC_LOADS; u++)
+      if (p + 32 * u < end) S.val[p + 32 * u] = v[u];
+  }
+}
+
+/* Loads the rows above in mask, run by run */
+__device__ __forceinline__ void load_rows(const GPUCSRFactorCSR &F, const Staged &S, const Above &a, unsigned mask, int lane)
 {
   const unsigned all = 0xffffffffu;
-  double         m   = R.val[e];
+
+  while (mask) {
+    const int      b    = __ffs((int)mask) - 1;
+    const unsigned rest = ~(mask >> b);
+    const int      e    = rest ? b + __ffs((int)rest) - 1 : 32; /* the run is [b, e) */
+    const int      p = __shfl_sync(all, a.first, b), end = __shfl_sync(all, a.first + a.count, e - 1);
+
+    load(F, S, p, end, lane);
+    mask &= e < 32 ? ~0u << e : 0;
+  }
+  __syncwarp();
+}
+
+/* Eliminates entry e0 + e with its row above, which is staged. SYMMETRIC: the multiplier comes from the row above as well, whose entry in column r is its first here */
+template <bool SYMMETRIC>
+__device__ __forceinline__ double eliminate(const Row &R, const Staged &S, const Above &a, int e0, int e, int lane, int *unsymmetric)
+{
+  const unsigned all = 0xffffffffu;
+  const int      p = __shfl_sync(all, a.first, e), n = __shfl_sync(all, a.count, e);
+  const double   d = __shfl_sync(all, a.dinv, e);
+  double         m = SYMMETRIC ? 0 : R.val[e0 + e];
 
   if (SYMMETRIC) {
-    bool found = false;
-
-    m = 0;
-    for (int q = begin; q < end && !found; q += 32) {
-      const Above    u   = q == begin ? a : above(F, q + lane, end);
-      const unsigned who = __ballot_sync(all, u.col == R.r);
-
-      found = who != 0;
-      if (found) m = __shfl_sync(all, u.val, __ffs((int)who) - 1);
-    }
-    if (!found && lane == 0) *unsymmetric = 1;
+    if (n && S.to[p] == R.nlower) m = S.val[p];
+    else if (lane == 0) *unsymmetric = 1;
   }
   m *= d;
-  __syncwarp();
-  if (lane == 0) R.val[e] = m;
   if (m != 0)
-    for (int q = begin + lane; q < end; q += 32) {
-      if (q >= begin + 32) a = above(F, q, end);
-      const int at = bisect(R.col, SYMMETRIC ? R.nlower : e + 1, R.length, a.col);
-
-      if (at >= 0) R.val[at] -= m * a.val;
-    }
+    for (int q = p + lane; q < p + n; q += 32) R.val[S.to[q]] -= m * S.val[q];
   __syncwarp();
+  return m;
 }
 
-/* Eliminates entries e0 to e0 + 31 left of the diagonal, in this order. It takes all entries whose rows are ready at a time, so that one fence serves them */
+/* Eliminates entries e0 to e0 + take - 1 left of the diagonal, in this order, as their rows above get finished */
 template <bool SYMMETRIC>
-__device__ __forceinline__ void eliminate_some(const GPUCSRFactorCSR &F, const Row &R, int e0, int lane, int *pivots, volatile int *trouble)
+__device__ __forceinline__ void eliminate_some(const GPUCSRFactorCSR &F, const Row &R, const Staged &S, Above a, int e0, int take, int lane, int *pivots, volatile int *trouble)
 {
-  const unsigned all  = 0xffffffffu;
-  const int      last = min(R.nlower, e0 + 32);
-  const bool     some = e0 + lane < last;
-  const int      k = some ? R.col[e0 + lane] : 0, begin = some ? F.diag[k] + 1 : 0, end = some ? F.i[k + 1] : 0;
-  double         d = some ? absent<double>() : 0;
+  const unsigned all    = 0xffffffffu;
+  unsigned       loaded = 0;
+  double         mine   = 0;
   Patience       patience;
 
-  for (int e = e0; e < last;) {
-    if (is_absent(d)) d = look(F.dinv + k);
-    const unsigned waiting = __ballot_sync(all, is_absent(d)) >> (e - e0);
-    const int      ready   = waiting ? __ffs((int)waiting) - 1 : last - e;
+  for (int e = 0; e < take;) {
+    if (is_absent(a.dinv)) a.dinv = look(F.dinv + a.k);
+    const unsigned finished = __ballot_sync(all, lane < take && !is_absent(a.dinv)) & ~loaded;
 
-    if (!ready && __any_sync(all, patience.gone(trouble))) break;
-    if (!ready) continue;
+    if (!finished && __any_sync(all, patience.gone(trouble))) break;
+    if (!finished) continue;
     fence();
-    const int stop = e + ready;
-    for (; e < stop; e += GROUP) {
-      int   b[GROUP], n[GROUP];
-      Above a[GROUP];
+    load_rows(F, S, a, finished, lane);
+    loaded |= finished;
+    for (; e < take && (loaded >> e & 1); e++) {
+      const double m = eliminate<SYMMETRIC>(R, S, a, e0, e, lane, pivots + 1);
 
-#pragma unroll
-      for (int g = 0; g < GROUP; g++) { /* issue all loads before the first is used */
-        b[g] = __shfl_sync(all, begin, min(e + g, stop - 1) - e0);
-        n[g] = __shfl_sync(all, end, min(e + g, stop - 1) - e0);
-        a[g] = above(F, b[g] + lane, n[g]);
-      }
-#pragma unroll
-      for (int g = 0; g < GROUP; g++) {
-        const double p = __shfl_sync(all, d, min(e + g, stop - 1) - e0);
-
-        if (e + g < stop) eliminate<SYMMETRIC>(F, R, p, e + g, b[g], n[g], a[g], lane, pivots + 1);
-      }
+      if (lane == e) mine = m;
     }
-    e = stop;
   }
+  if (lane < take) R.val[e0 + lane] = mine;
+}
+
+/* Eliminates entry e with a row above that there is no room for */
+template <bool SYMMETRIC>
+__device__ __noinline__ void eliminate_long(const GPUCSRFactorCSR &F, const Row &R, int e, int lane, int *pivots, volatile int *trouble)
+{
+  const int k = R.col[e], begin = F.diag[k] + 1, end = F.i[k + 1];
+  double    d = absent<double>(), m;
+  Patience  patience;
+
+  while (is_absent(d)) {
+    d = look(F.dinv + k);
+    if (is_absent(d) && patience.gone(trouble)) break;
+  }
+  __syncwarp();
+  fence();
+  if (SYMMETRIC) {
+    const int at = bisect(F.j, begin, end, R.r);
+
+    m = at < 0 ? 0 : look(F.a + at);
+    if (at < 0 && lane == 0) pivots[1] = 1;
+  } else m = R.val[e];
+  m *= d;
+  if (m != 0)
+    for (int q = begin + lane; q < end; q += 32) {
+      const int at = bisect(R.col, SYMMETRIC ? R.nlower : e + 1, R.length, F.j[q]);
+
+      if (at >= 0) R.val[at] -= m * look(F.a + q);
+    }
+  __syncwarp();
+  if (lane == 0) R.val[e] = m;
 }
 
 template <bool SYMMETRIC>
-__global__ void __launch_bounds__(32 * NUMERIC_WARPS) numeric_kernel(GPUCSRFactorCSR F, const int *__restrict__ order, int rule, double tolerance, int *pivots, volatile int *trouble, int room)
+__global__ void __launch_bounds__(32 * NUMERIC_WARPS) numeric_kernel(GPUCSRFactorCSR F, const int *__restrict__ order, int rule, double tolerance, int *pivots, volatile int *trouble, int room, int staged)
 {
   extern __shared__ double values[];
   const int                lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, warps = (int)gridDim.x * NUMERIC_WARPS;
 
-  double *const val = values + warp * room;
-  int *const    col = (int *)(values + NUMERIC_WARPS * room) + warp * room;
+  double *const val = values + warp * (room + staged);
+  int *const    col = (int *)(values + NUMERIC_WARPS * (room + staged)) + warp * (room + 2 * staged);
+  const Staged  S   = {staged, col + room, col + room + staged, val + room};
 
   for (int p = warp * (int)gridDim.x + (int)blockIdx.x; p < F.n; p += warps) {
     const int  r = order[p], begin = F.i[r], length = F.i[r + 1] - begin, nlower = F.diag[r] - begin;
     const bool fits = length <= room;
     const Row  R    = {r, nlower, length, fits ? col : F.j + begin, fits ? val : F.a + begin};
-    double     sum  = 0;
 
     if (fits)
       for (int e = lane; e < length; e += 32) {
@@ -137,37 +229,55 @@ __global__ void __launch_bounds__(32 * NUMERIC_WARPS) numeric_kernel(GPUCSRFacto
         val[e] = F.a[begin + e];
       }
     __syncwarp();
-    for (int e = 0; e < nlower; e += 32) eliminate_some<SYMMETRIC>(F, R, e, lane, pivots, trouble);
-    for (int e = (SYMMETRIC ? nlower : 0) + lane; e < length; e += 32)
-      if (e != nlower) sum += fabs(R.val[e]);
-#pragma unroll
-    for (int o = 16; o; o >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, o);
-    if (fits)
-      for (int e = lane; e < length; e += 32) F.a[begin + e] = R.val[e];
-    const double pivot = R.val[nlower];
-    __syncwarp();
-    if (lane == 0) {
-      const double least = rule == GPUCSR_PIVOT_ABSOLUTE ? tolerance : tolerance * sum;
+    for (int e = 0, take; e < nlower; e += max(1, take)) {
+      Above a;
 
-      fence(); /* make the row visible before its pivot */
-      if (!((rule == GPUCSR_PIVOT_POSITIVE ? pivot : fabs(pivot)) > least)) atomicMin(pivots, r);
-      show(F.dinv + r, present(1.0 / pivot));
+      take = stage<SYMMETRIC>(F, R, e, S, lane, &a);
+      if (take) eliminate_some<SYMMETRIC>(F, R, S, a, e, take, lane, pivots, trouble);
+      else eliminate_long<SYMMETRIC>(F, R, e, lane, pivots, trouble);
     }
     __syncwarp();
+    const double pivot = R.val[nlower], inverse = present(1.0 / pivot);
+    double       least = tolerance;
+    if (fits)
+      for (int e = lane; e < length; e += 32) F.a[begin + e] = R.val[e];
+    if (rule != GPUCSR_PIVOT_ABSOLUTE) {
+      double sum = 0;
+
+      for (int e = (SYMMETRIC ? nlower : 0) + lane; e < length; e += 32)
+        if (e != nlower) sum += fabs(R.val[e]);
+#pragma unroll
+      for (int o = 16; o; o >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, o);
+      least *= sum;
+    }
+    __syncwarp();
+    if (lane == 0) {
+      fence(); /* make the row visible before its pivot */
+      show(F.dinv + r, inverse);
+      if (!((rule == GPUCSR_PIVOT_POSITIVE ? pivot : fabs(pivot)) > least)) atomicMin(pivots, r);
+    }
   }
+}
+
+/* Entries of rows above that there is room for: what a row of usual length needs */
+static int StagedEntries(const GPUCSRFactorCSR *F)
+{
+  const int length = PetscMin(PetscMin(F->longest, 128), PetscMax(8, (int)(2 * F->nnz / F->n))), half = length / 2 + 1;
+
+  return PetscMin(NUMERIC_STAGED, (half * half + 31) / 32 * 32);
 }
 
 template <bool SYMMETRIC>
 static PetscErrorCode LaunchFactor(GPUCSRDevice dev, GPUCSRFactorCSR *F, const int *order, int rule, double tolerance, int *pivots, int *trouble, cudaStream_t s)
 {
   const int    most = F->nnz / F->n > NUMERIC_LONG / 16 ? NUMERIC_LONG : NUMERIC_ROW;
-  int          blocks, room = F->longest <= most ? (F->longest + 31) / 32 * 32 : NUMERIC_ROW;
-  const size_t shared = (sizeof(int) + sizeof(double)) * NUMERIC_WARPS * (size_t)room;
-  void        *args[] = {F, &order, &rule, &tolerance, &pivots, &trouble, &room};
+  int          blocks, room = F->longest <= most ? (F->longest + 31) / 32 * 32 : NUMERIC_ROW, staged = StagedEntries(F);
+  const size_t shared = NUMERIC_WARPS * ((sizeof(int) + sizeof(double)) * (size_t)room + (2 * sizeof(int) + sizeof(double)) * (size_t)staged);
+  void        *args[] = {F, &order, &rule, &tolerance, &pivots, &trouble, &room, &staged};
 
   PetscFunctionBegin;
   GPUCSR_CUDA(cudaFuncSetAttribute((const void *)numeric_kernel<SYMMETRIC>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
-  PetscCall(Resident(dev, numeric_kernel<SYMMETRIC>, 32 * NUMERIC_WARPS, shared, 8, &blocks));
+  PetscCall(Resident(dev, numeric_kernel<SYMMETRIC>, 32 * NUMERIC_WARPS, shared, 16, &blocks));
   GPUCSR_CUDA(cudaMemsetAsync(F->dinv, 0xFF, sizeof(double) * (size_t)F->n, s));
   GPUCSR_CUDA(cudaLaunchCooperativeKernel((const void *)numeric_kernel<SYMMETRIC>, blocks, 32 * NUMERIC_WARPS, args, shared, s));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -186,6 +186,20 @@ static PetscErrorCode Symbolic(Mat A, const Mat_GPUCSRFactor *f, IS row, IS col,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Tells the common factor where its blocks begin */
+static PetscErrorCode Begin(PetscInt n, Mat_GPUCSRFactor *const f[], Mat F)
+{
+  Mat_GPUCSRFactor *all;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRFactorGet_Private(F, &all));
+  PetscCall(PetscMalloc1(n + 1, &all->begin));
+  all->begin[0] = 0;
+  for (PetscInt k = 0; k < n; k++) all->begin[k + 1] = all->begin[k] + (int)f[k]->A->rmap->n;
+  all->nblocks = (int)n;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Called if there is no factor yet, or if it is for other blocks */
 static PetscErrorCode Create(PetscInt n, Mat_GPUCSRFactor *const f[], const GPUCSROverlap *overlap, PetscInt rows, PetscInt nnz, GPUCSRFactors *t)
 {
@@ -205,6 +219,7 @@ static PetscErrorCode Create(PetscInt n, Mat_GPUCSRFactor *const f[], const GPUC
   if (!ierr) ierr = Ordering(n, f, rows, PETSC_FALSE, &row);
   if (!ierr) ierr = Ordering(n, f, rows, PETSC_TRUE, &col);
   if (!ierr) ierr = Symbolic(A, f[0], row, col, &t->F);
+  if (!ierr) ierr = Begin(n, f, t->F);
   PetscCall(ISDestroy(&row));
   PetscCall(ISDestroy(&col));
   PetscCall(MatDestroy(&A));

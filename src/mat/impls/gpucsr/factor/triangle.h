@@ -102,6 +102,20 @@ GPUCSR_INTERN const char *const GPUCSRSolveMethods[];
 
 #define GPUCSR_RANGE_ROWS 28000 /* at most, 8 bytes of shared memory each */
 
+/*
+  The inverses of the blocks on the diagonal of a matrix, or of a factor of a block diagonal one: consecutive rows and columns begin[k] to begin[k + 1] - 1. Entry (r, c) of block k, of m rows, is at[k] + m c + r of
+  value. Arrays are on the device
+*/
+typedef struct {
+  int      n, nblocks, largest;
+  int64_t  stored;
+  int     *begin, *block; /* block: of each row */
+  int64_t *at;
+  double  *value;
+} GPUCSRInverses;
+
+#define GPUCSR_INVERSE_ROWS 64 /* of a block, at most: more are faster solved with */
+
 /* Outcome of a factorization on the device */
 typedef struct {
   int row; /* the least row whose pivot is not good, or n */
@@ -120,6 +134,37 @@ enum {
   GPUCSR_PATTERN_NO_DIAGONAL,
   GPUCSR_PATTERN_FLAGS
 };
+
+/*
+  Row r of a block's inverse, which is z' with z' (U' L) = e_r': first with the upper triangle, columns ascending, then with the lower one, descending, each column's result at once taken from those after it. In z, whose
+  entries are stride apart
+*/
+GPUCSR_HOST_DEVICE void GPUCSRInverseRow(const GPUCSRFactorCSR *F, PetscBool symmetric, int first, int end, int r, double *z, int stride)
+{
+  for (int c = first; c < end; c++) z[(int64_t)(c - first) * stride] = c == r;
+  for (int c = r; c < end; c++) {
+    const double w = z[(int64_t)(c - first) * stride] * (symmetric ? 1 : F->dinv[c]);
+
+    z[(int64_t)(c - first) * stride] = symmetric ? w * F->dinv[c] : w;
+    for (int e = F->diag[c] + 1; e < F->i[c + 1]; e++) z[(int64_t)(F->j[e] - first) * stride] -= w * F->a[e];
+  }
+  for (int c = end - 1; c > first; c--) {
+    const double w = z[(int64_t)(c - first) * stride];
+
+    for (int e = F->i[c]; e < F->diag[c]; e++) z[(int64_t)(F->j[e] - first) * stride] -= w * F->a[e];
+  }
+}
+
+/* One row of multiply()'s result */
+GPUCSR_HOST_DEVICE double GPUCSRInverseTimes(const GPUCSRInverses *V, int r, const int *from, const double *b)
+{
+  const int     k = V->block[r], first = V->begin[k], m = V->begin[k + 1] - first;
+  const double *v   = V->value + V->at[k] + (r - first);
+  double        sum = 0;
+
+  for (int c = 0; c < m; c++) sum += v[(int64_t)c * m] * b[from ? from[first + c] : first + c];
+  return sum;
+}
 
 /* One entry of collect()'s result */
 GPUCSR_HOST_DEVICE double GPUCSRCollected(int r, const int *ptr, const int *index, const double *from)
@@ -160,6 +205,10 @@ typedef struct {
   PetscErrorCode (*jacobi)(GPUCSRDevice, int sweeps, const GPUCSRSweep *, int nsweeps, const double *b, double *x, GPUCSRStream);
   /* prepares this x of T for a solve */
   PetscErrorCode (*reset)(GPUCSRTriangle *T, int turn, GPUCSRStream);
+  /* values of the inverses of a factor's blocks; symmetric: its upper triangle is the lower one's transpose */
+  PetscErrorCode (*invert)(const GPUCSRFactorCSR *, PetscBool symmetric, GPUCSRInverses *, GPUCSRStream);
+  /* x[to[r]] = the sum of row r of the inverses times b[from[c]]; from, to NULL: the identity */
+  PetscErrorCode (*multiply)(const GPUCSRInverses *, const int *from, const int *to, const double *b, double *x, GPUCSRStream);
 } GPUCSRTriangleOps;
 GPUCSR_INTERN const GPUCSRTriangleOps  GPUCSRTriangleOps_Host;
 GPUCSR_INTERN const GPUCSRTriangleOps  GPUCSRTriangleOps_CUDA;
@@ -175,6 +224,13 @@ GPUCSR_INTERN PetscErrorCode GPUCSRTriangleDestroy(GPUCSRDevice, GPUCSRTriangle 
 GPUCSR_INTERN double         GPUCSRTriangleBytes(const GPUCSRTriangle *);
 GPUCSR_INTERN double         GPUCSRTriangleTime(const GPUCSRTriangle *, GPUCSRSolveMethod, int ranges);
 GPUCSR_INTERN int            GPUCSRTriangleRanges(const GPUCSRTriangle *, GPUCSRDevice);
+
+GPUCSR_INTERN PetscErrorCode GPUCSRInversesCreate(GPUCSRDevice, int nblocks, const int begin[], GPUCSRInverses *);
+GPUCSR_INTERN PetscErrorCode GPUCSRInversesDestroy(GPUCSRDevice, GPUCSRInverses *);
+GPUCSR_INTERN double         GPUCSRInversesTime(int nblocks, const int begin[]);
+GPUCSR_INTERN PetscErrorCode GPUCSRInvert_Host(const GPUCSRFactorCSR *, PetscBool, GPUCSRInverses *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUCSRMultiply_Host(const GPUCSRInverses *, const int *, const int *, const double *, double *, GPUCSRStream);
+
 /* Rows of a range, if a triangle of n rows has this many ranges */
 static inline int GPUCSRRangeRows(int n, int ranges)
 {

@@ -13,8 +13,10 @@
   The idea and the word are FFTW's: M. Frigo, S. G. Johnson, Proc. IEEE 93 (2), 2005, section III.
 */
 #include "plan.h"
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct {
   unsigned long long signature;
@@ -56,6 +58,25 @@ static PetscErrorCode Append(const Line *l)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Nothing will be kept where no file can be made, which is better known before the run than after it */
+static PetscErrorCode Unreadable(void)
+{
+  char folder[PETSC_MAX_PATH_LEN], *slash;
+
+  PetscFunctionBegin;
+  if (errno == ENOENT) {
+    PetscCall(PetscStrncpy(folder, file, sizeof(folder)));
+    slash = strrchr(folder, '/');
+    if (!slash) PetscCall(PetscStrncpy(folder, ".", sizeof(folder)));
+    else slash[slash == folder] = 0;
+    if (!access(folder, W_OK | X_OK)) PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (GPUCSRSettingsGlobal.localrank == 0)
+    PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "MATGPUCSR warning: -mat_gpucsr_wisdom %s cannot be %s: %s; nothing is looked up or kept\n", file, errno == ENOENT ? "written" : "read or written", strerror(errno)));
+  file[0] = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* A file that is not there will be written; a damaged one is not used, with one warning */
 PetscErrorCode GPUCSRWisdomLoad(const char name[])
 {
@@ -68,7 +89,10 @@ PetscErrorCode GPUCSRWisdomLoad(const char name[])
   PetscCall(PetscStrncpy(file, name, sizeof(file)));
   if (!file[0]) PetscFunctionReturn(PETSC_SUCCESS);
   f = fopen(file, "r");
-  if (!f) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!f) {
+    PetscCall(Unreadable());
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   for (int number = 1; fgets(text, sizeof(text), f) && !wrong[0]; number++) {
     Line l;
     char precision[16];
@@ -96,6 +120,7 @@ PetscErrorCode GPUCSRWisdomLoad(const char name[])
     }
     PetscCall(PetscSNPrintf(wrong, sizeof(wrong), "line %d is damaged", number));
   }
+  if (ferror(f)) PetscCall(PetscSNPrintf(wrong, sizeof(wrong), "it cannot be read (%s)", strerror(errno)));
   (void)fclose(f);
   if (wrong[0]) {
     PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "MATGPUCSR warning: -mat_gpucsr_wisdom %s is not used and not written: %s; remove the file to begin anew\n", file, wrong));

@@ -1,0 +1,42 @@
+/*
+  Inverses of the blocks on a diagonal, on a GPU: a thread has a row of them. Neighbouring threads read neighbouring numbers, as a block's inverse is stored by columns.
+*/
+#include "triangle.h"
+#include "../kernels/device.cuh"
+
+__global__ void invert_kernel(GPUCSRFactorCSR F, PetscBool symmetric, GPUCSRInverses V)
+{
+  const int r = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+
+  if (r >= V.n) return;
+  const int k = V.block[r], first = V.begin[k], end = V.begin[k + 1];
+  GPUCSRInverseRow(&F, symmetric, first, end, r, V.value + V.at[k] + (r - first), end - first);
+}
+
+__global__ void multiply_kernel(GPUCSRInverses V, const int *__restrict__ from, const int *__restrict__ to, const double *__restrict__ b, double *x)
+{
+  const int r = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+
+  if (r < V.n) x[to ? to[r] : r] = GPUCSRInverseTimes(&V, r, from, b);
+}
+
+extern "C" {
+GPUCSR_INTERN PetscErrorCode GPUCSRInvert_CUDA(const GPUCSRFactorCSR *, PetscBool, GPUCSRInverses *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUCSRMultiply_CUDA(const GPUCSRInverses *, const int *, const int *, const double *, double *, GPUCSRStream);
+}
+
+PetscErrorCode GPUCSRInvert_CUDA(const GPUCSRFactorCSR *F, PetscBool symmetric, GPUCSRInverses *V, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  if (V->n) invert_kernel<<<GPUCSRBlocks(V->n, 128), 128, 0, (cudaStream_t)s>>>(*F, symmetric, *V);
+  GPUCSRCheckLaunch("invert_kernel");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRMultiply_CUDA(const GPUCSRInverses *V, const int *from, const int *to, const double *b, double *x, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  if (V->n) multiply_kernel<<<GPUCSRBlocks(V->n, 128), 128, 0, (cudaStream_t)s>>>(*V, from, to, b, x);
+  GPUCSRCheckLaunch("multiply_kernel");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
