@@ -9,7 +9,7 @@
 #include <petsctime.h>
 
 /* Of one NVIDIA H200 and the host around it; seconds, bytes a second. Fitted to docs/results/places.jsonl.xz, and to solves of the page on solvers */
-#define CALL        5.0e-6                      /* MatMult() again and again on device vectors: what the host takes for one */
+#define CALL        4.6e-6                      /* MatMult() again and again on device vectors: what the host takes for one */
 #define HOST_CALL   18.5e-6                     /* the same on short host vectors, where the host waits for the result */
 #define STAGED      16e9                        /* short vectors, by way of staging buffers */
 #define LONG        ((double)((size_t)1 << 19)) /* bytes of a vector that is page-locked */
