@@ -10,6 +10,7 @@ import records as R
 import samples as S
 
 SPACES = {"plain": "plain loads", "ldg": "read-only (`__ldg`)", "cs": "streaming (`__ldcs`)", "tex": "texture", "const": "constant memory", "shared": "shared memory"}
+THREADS = 132 * 2048
 PARTS = (("load", "values and columns"), ("ptr", "row pointers"), ("x", "x"), ("width", "entries a load"), ("threads", "threads a row"))
 
 
@@ -84,8 +85,8 @@ def ladder(p):
 
 
 def several(p):
-    """Rows a unit, cyclic and neighbours, over one row a unit: all by read-only loads"""
-    out = []
+    """Rows a unit, cyclic and neighbours, over one row a unit: all by read-only loads, of matrices that still fill the GPU's threads"""
+    out, rows_ = [], np.array([r["rows"] for r in p.rows])
     at = {n: k for k, n in enumerate(p.names)}
     for threads in ("1", "4", "16", "b"):
         for rows in ("2", "5", "10", "20"):
@@ -95,8 +96,9 @@ def several(p):
                 for w in ("1", "2", "4"):
                     one, many = at.get("t%s-w%s-ldg-ldg-ldg" % (threads, w)), at.get("t%s-w%s-ldg-ldg-ldg-%s%s" % (threads, w, how, rows))
                     if one is not None and many is not None:
-                        ratio += [x for x in p.us[:, one] / p.us[:, many] if np.isfinite(x)]
-                cells += ["%.2f" % np.exp(np.log(ratio).mean()), "%.2f" % max(ratio)] if ratio else ["", ""]
+                        full = rows_ * int(threads.replace("b", "128")) >= int(rows) * THREADS
+                        ratio += [x for x in (p.us[:, one] / p.us[:, many])[full] if np.isfinite(x)]
+                cells += ["%.2f" % np.exp(np.log(ratio).mean()), "%.2f" % max(ratio)] if ratio else ["none", ""]
             out.append([threads.replace("b", "128"), rows] + cells)
     return R.table(("threads a row", "rows a unit", "cyclic: gain, geometric mean", "largest", "neighbours: gain", "largest"), out)
 
