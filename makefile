@@ -117,13 +117,19 @@ $(BUILD)/tests/%: tests/%.c $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp -MMD -MP $< -o $@ $(if $(filter t0% t1% t2% t3%,$(notdir $*)),$(OBJ) $(IOLIBS) $(CUDALIBS) -lstdc++,-L$(BUILD)/lib -Wl$(comma)--as-needed -lpetscgpucsr -Wl$(comma)-rpath$(comma)'$$ORIGIN/../lib') $(LIBS) -Wl,-rpath,$(LIBDIRS)
 
-# spmv is several files: the others are in a folder of its name
+# A program of several files has the others in a folder of its name
 $(BUILD)/bench/%: src/benchmarks/%.c $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp $(filter %.c,$^) -DGPUCSR_GIT='"$(GIT)"' -o $@ $(if $(filter ksp vec gamg precond ranks,$(notdir $*)),,$(if $(filter read places,$(notdir $*)),-L$(BUILD)/lib -lpetscgpucsr -Wl$(comma)-rpath$(comma)'$$ORIGIN/../lib',$(OBJ) $(IOLIBS) $(CUDALIBS) -L$(CUDA_DIR)/lib64 -lcusparse -lstdc++)) $(LIBS) -Wl,-rpath,$(LIBDIRS)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp $(filter %.c %.cu.o,$^) -DGPUCSR_GIT='"$(GIT)"' -o $@ $(if $(filter ksp vec gamg precond ranks,$(notdir $*)),,$(if $(filter read places,$(notdir $*)),-L$(BUILD)/lib -lpetscgpucsr -Wl$(comma)-rpath$(comma)'$$ORIGIN/../lib',$(OBJ) $(IOLIBS) $(CUDALIBS) -L$(CUDA_DIR)/lib64 -lcusparse $(if $(filter dense,$(notdir $*)),-lcublas) -lstdc++)) $(LIBS) -Wl,-rpath,$(LIBDIRS)
 
 $(BENCHES): $(wildcard src/benchmarks/*.h)
 $(BUILD)/bench/spmv: $(wildcard src/benchmarks/spmv/*)
+# Kernels for a benchmark alone: many and small, so that they are compressed
+BENCHCU = $(patsubst %.cu,$(BUILD)/obj/%.cu.o,$(wildcard src/benchmarks/$1/*.cu))
+$(BUILD)/bench/variants: $(call BENCHCU,variants)
+$(BUILD)/bench/reads: $(call BENCHCU,reads)
+$(call BENCHCU,variants) $(call BENCHCU,reads): NVCCFLAGS += -Xfatbin=-compress-all
+$(call BENCHCU,variants): src/benchmarks/variants/kernels.cuh src/benchmarks/variants/variants.h
 
 CARRY ?= carry
 # `deps` may install PETSc, and what pkg-config says is asked when make starts: so these call make again

@@ -6,10 +6,12 @@ static char help[] = "Products and iterations of conjugate gradients on the CPU 
   Of each file of a folder and of matrices generated here, from a hundred to ten million entries: MatMult() again and again on one core by MATSEQAIJ, on the GPU with
   vectors of the host, on the GPU with vectors there; of positive definite ones also an iteration of KSPCG with Jacobi on the CPU, of KSPCG on the GPU with vectors
   there, and of gpucg. Beside them what MatGPUCSRGetAdvice() says, and at the end how often it names the fastest of the three, and what that loses.
+  By several processes (mpiexec -n 16 places) no GPU is used: each product is MATMPIAIJ's, rows shared out evenly.
 
   -o FILE gets one JSON object a line, times in microseconds:
     place   matrix, rows, columns, nnz, id; cpu, host_vectors, device_vectors: measured; advised_* of the same; best, advised, loss = time of the advised over that of the best
             cg_cpu, cg_device_vectors, cg_solver and advised_cg_*: of an iteration, where it was measured
+    ranks   matrix, rows, columns, nnz, id, ranks; cpu: a product by so many processes
 */
 #include <petscgpucsr.h>
 #include <petsctime.h>
@@ -34,6 +36,7 @@ typedef struct {
   int         nerror;
   double      cgerror[PLACES];
   int         ncg;
+  PetscMPIInt ranks;
 } Run;
 
 static const char *const words[] = {"cpu", "host_vectors", "device_vectors", "solver"};
@@ -161,6 +164,54 @@ static void Record(const Run *r, const char name[], PetscInt m, PetscInt n, doub
   fflush(r->out);
 }
 
+/* Rows of A, which every process has, shared out; the time that the slowest takes */
+static PetscErrorCode MeasureRanks(Run *r, const char name[], Mat A)
+{
+  Mat             B;
+  Vec             x, y;
+  PetscInt        m, n, local = PETSC_DECIDE, begin, end, all, entries, *rows;
+  const PetscInt *i, *j;
+  PetscScalar    *a;
+  PetscBool       done;
+  double          t[ROUNDS] = {0};
+  int             batch     = 1;
+  PetscLogDouble  t0, t1;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetSize(A, &m, &n));
+  PetscCall(PetscSplitOwnership(PETSC_COMM_WORLD, &local, &m));
+  PetscCallMPI(MPI_Scan(&local, &end, 1, MPIU_INT, MPI_SUM, PETSC_COMM_WORLD));
+  begin = end - local;
+  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &all, &i, &j, &done));
+  PetscCall(MatSeqAIJGetArray(A, &a));
+  PetscCall(PetscMalloc1(local + 1, &rows));
+  for (PetscInt k = 0; k <= local; k++) rows[k] = i[begin + k] - i[begin];
+  PetscCall(MatCreateMPIAIJWithArrays(PETSC_COMM_WORLD, local, PETSC_DECIDE, m, n, rows, j + i[begin], a + i[begin], &B));
+  entries = i[m];
+  PetscCall(MatSeqAIJRestoreArray(A, &a));
+  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &all, &i, &j, &done));
+  PetscCall(PetscFree(rows));
+  PetscCall(MatCreateVecs(B, &x, &y));
+  PetscCall(VecSet(x, 1));
+  for (int k = -3; k < ROUNDS; k++) {
+    PetscCallMPI(MPI_Barrier(PETSC_COMM_WORLD));
+    PetscCall(PetscTime(&t0));
+    for (int q = 0; q < batch; q++) PetscCall(MatMult(B, x, y));
+    PetscCallMPI(MPI_Barrier(PETSC_COMM_WORLD));
+    PetscCall(PetscTime(&t1));
+    if (k == -2) batch = (int)PetscMin(1000, 1 + ROUND / PetscMax(t1 - t0, 1e-7));
+    PetscCallMPI(MPI_Bcast(&batch, 1, MPI_INT, 0, PETSC_COMM_WORLD));
+    if (k >= 0) t[k] = (t1 - t0) / batch;
+  }
+  qsort(t, ROUNDS, sizeof(*t), Less);
+  if (r->out) fprintf(r->out, "{\"record\": \"ranks\", \"matrix\": \"%s\", \"rows\": %d, \"columns\": %d, \"nnz\": %d, \"id\": \"%s\", \"ranks\": %d, \"cpu\": %.4f}\n", name, (int)m, (int)n, (int)entries, r->id, r->ranks, 1e6 * t[ROUNDS / 2]);
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-18s %9d  cpu, %d processes %9.2f\n", name, (int)entries, r->ranks, 1e6 * t[ROUNDS / 2]));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(MatDestroy(&B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* A is MATSEQAIJ, and is one of ours after */
 static PetscErrorCode Measure(Run *r, const char name[], Mat A, PetscBool spd, MatGPUCSRBackend backend)
 {
@@ -171,6 +222,10 @@ static PetscErrorCode Measure(Run *r, const char name[], Mat A, PetscBool spd, M
   char            line[64];
 
   PetscFunctionBeginUser;
+  if (r->ranks > 1) {
+    PetscCall(MeasureRanks(r, name, A));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(MatGetSize(A, &m, &n));
   PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
   PetscCall(MatGPUCSRGetAdvice(A, &a));
@@ -198,9 +253,10 @@ static PetscErrorCode Wanted(const Run *r, const char name[], PetscBool *yes)
   PetscCall(PetscTime(&now));
   *yes = (PetscBool)(!r->only[0] || strstr(name, r->only));
   if (*yes && r->budget > 0 && now - r->begin > r->budget) {
-    PetscCall(PetscPrintf(PETSC_COMM_SELF, "%-18s left out, the budget of %g s was spent\n", name, r->budget));
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-18s left out, the budget of %g s was spent\n", name, r->budget));
     *yes = PETSC_FALSE;
   }
+  PetscCallMPI(MPI_Bcast(yes, 1, MPIU_BOOL, 0, PETSC_COMM_WORLD));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -353,6 +409,7 @@ int main(int argc, char **argv)
   PetscBool        set;
   PetscReal        budget = 0;
   PetscLogDouble   now;
+  PetscMPIInt      rank;
   MatGPUCSRBackend backend;
 
   PetscFunctionBeginUser;
@@ -365,14 +422,16 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetString(NULL, NULL, "-backend", word, sizeof(word), NULL));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-budget", &budget, NULL));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-o", file, sizeof(file), &set));
-  if (set) r.out = fopen(file, "w");
-  PetscCheck(!set || r.out, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "-o %s cannot be written", file);
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &r.ranks));
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  if (set && !rank) r.out = fopen(file, "w");
+  PetscCheck(!set || rank || r.out, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "-o %s cannot be written", file);
   backend  = word[0] == 'h' ? MAT_GPUCSR_BACKEND_HOST : MAT_GPUCSR_BACKEND_CUDA;
   r.begin  = now;
   r.budget = (double)budget;
   r.id     = id;
   (void)snprintf(learning, sizeof(learning), "%s/learning", folder);
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "microseconds, advised in brackets: products on the CPU, on the GPU with host vectors, with vectors there; CG iterations on the CPU, on the GPU with vectors there, by gpucg; fastest, advised, loss\n"));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "microseconds, advised in brackets: products on the CPU, on the GPU with host vectors, with vectors there; CG iterations on the CPU, on the GPU with vectors there, by gpucg; fastest, advised, loss\n"));
   PetscCall(Files(&r, folder, backend));
   PetscCall(Files(&r, learning, backend));
   PetscCall(Definite(&r, backend));

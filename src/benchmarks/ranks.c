@@ -5,8 +5,9 @@ static char help[] = "Products and Jacobi CG over ranks, on the matrix type of y
     mpiexec -n 2 ranks -mat_type aijcusparse -vec_type cuda -use_gpu_aware_mpi 0                in a PETSc built with CUDA
     ranks [-cases lognormal27_64,...] [-file NAME,...] [-file_balance entries|rows] [-ksp gpucg,cg] [-o FILE] [-id TEXT] [-repeats 5]
 
-  A plain PETSc program: it knows nothing of the library. Cases are those of spd.h, lognormal7_N, lognormal27_N and elastic_N, N points an edge, of which ranks have slabs. With an x behind it (lognormal27_128x)
-  each rank has a cube of N points an edge, one behind the other, and the number of ranks is written behind the x: weak scaling. Files are PETSc binary, parted by entries; of them there are products
+  A plain PETSc program: it knows nothing of the library. Cases are those of spd.h, lognormal7_N, lognormal27_N and elastic_N, N points an edge, of which ranks have slabs; convection7_N, which is lognormal7_N
+  and a flow along all three axes (upwind, not symmetric); and mesh_N, a Delaunay mesh (mesh.h) of N thousand random points in a cube, along Hilbert's curve, 15 entries a row. With an x behind it
+  (lognormal27_128x) each rank has a cube of N points an edge, one behind the other, and the number of ranks is written behind the x: weak scaling. Files are PETSc binary, parted by entries; of them there are products
   alone. A product: the time of many one behind the other, of the slowest rank, its result on the device; the first is compared with MATAIJ's. An inner product: the same. An iteration: KSPSolve() to
   1e-8 over its iterations, b all ones, x starts at 0. Medians.
 
@@ -17,6 +18,8 @@ static char help[] = "Products and Jacobi CG over ranks, on the matrix type of y
 #include <petsctime.h>
 #include "spd.h"
 
+#include "mesh.h"
+
 static PetscMPIInt rank, size;
 
 static int Less(const void *a, const void *b)
@@ -24,20 +27,75 @@ static int Less(const void *a, const void *b)
   return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b;
 }
 
+/* Of so many random points, each rank as many rows */
+static PetscErrorCode AssembleMesh(PetscInt n, Mat *A)
+{
+  const double edge[3] = {1, 1, 1};
+  PetscInt     rs, re, m = PETSC_DECIDE, *inside, *outside, at[MESH_PLANES];
+  int64_t     *begin;
+  int32_t     *col;
+  double      *val;
+  Mesh         mesh;
+
+  PetscFunctionBeginUser;
+  PetscCall(MeshCreate(3, (int)n, edge, 1, &mesh));
+  PetscCall(MeshAssemble(&mesh, &begin, &col, &val));
+  PetscCall(PetscSplitOwnership(PETSC_COMM_WORLD, &m, &n));
+  PetscCallMPI(MPI_Scan(&m, &re, 1, MPIU_INT, MPI_SUM, PETSC_COMM_WORLD));
+  rs = re - m;
+  PetscCall(PetscCalloc2(m, &inside, m, &outside));
+  for (PetscInt r = rs; r < re; r++)
+    for (int64_t e = begin[r]; e < begin[r + 1]; e++) ++*(col[e] >= rs && col[e] < re ? &inside[r - rs] : &outside[r - rs]);
+  PetscCall(MatCreate(PETSC_COMM_WORLD, A));
+  PetscCall(MatSetSizes(*A, m, m, n, n));
+  PetscCall(MatSetType(*A, MATAIJ));
+  PetscCall(MatSeqAIJSetPreallocation(*A, 0, inside));
+  PetscCall(MatMPIAIJSetPreallocation(*A, 0, inside, 0, outside));
+  for (PetscInt r = rs; r < re; r++) {
+    const PetscInt count = (PetscInt)(begin[r + 1] - begin[r]);
+
+    for (PetscInt e = 0; e < count; e++) at[e] = col[begin[r] + e];
+    PetscCall(MatSetValues(*A, 1, &r, count, at, val + begin[r], INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatSetOption(*A, MAT_SPD, PETSC_TRUE));
+  PetscCall(PetscFree2(inside, outside));
+  free(begin);
+  free(col);
+  free(val);
+  PetscCall(MeshDestroy(&mesh));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Adds to a row of lognormal7 a flow of unit speed along all axes, towards larger numbers: a point has what comes from the one before it */
+static void Convect(PetscInt r, PetscInt count, const int32_t col[], double val[])
+{
+  for (PetscInt k = 0; k < count; k++) val[k] += col[k] == r ? 3 : col[k] < r ? -1 : 0;
+}
+
 /* name becomes that of the record */
 static PetscErrorCode Assemble(char name[], size_t len, Mat *A)
 {
-  static const char *const words[] = {"lognormal7_%d%c", "lognormal27_%d%c", "elastic_%d%c"};
+  static const char *const words[] = {"lognormal7_%d%c", "lognormal27_%d%c", "elastic_%d%c", "convection7_%d%c"};
   SPD                      s       = {LOGNORMAL7, 0, 0, 0, NULL};
   PetscInt                 n, rs, re;
   int32_t                  col[SPD_LONGEST];
   double                   val[SPD_LONGEST], *table;
   char                     weak = 0;
+  PetscBool                flow = PETSC_FALSE;
 
   PetscFunctionBeginUser;
-  for (int k = 0; k < 3; k++)
-    if (sscanf(name, words[k], &s.m, &weak) >= 1) s.kind = (SPDKind)k;
-  PetscCheck(s.m >= 2 && s.m <= 400 && (!weak || weak == 'x'), PETSC_COMM_WORLD, PETSC_ERR_ARG_UNKNOWN_TYPE, "-cases %s: must be lognormal7_N, lognormal27_N or elastic_N, N points an edge from 2 to 400, or one of these and an x", name);
+  if (sscanf(name, "mesh_%d", &s.m) == 1 && s.m >= 1 && s.m <= 10000) {
+    PetscCall(AssembleMesh(1000 * s.m, A));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  for (int k = 0; k < 4; k++)
+    if (sscanf(name, words[k], &s.m, &weak) >= 1) {
+      flow   = (PetscBool)(k == 3);
+      s.kind = flow ? LOGNORMAL7 : (SPDKind)k;
+    }
+  PetscCheck(s.m >= 2 && s.m <= 400 && (!weak || weak == 'x'), PETSC_COMM_WORLD, PETSC_ERR_ARG_UNKNOWN_TYPE, "-cases %s: must be lognormal7_N, lognormal27_N, elastic_N or convection7_N, N points an edge from 2 to 400, or one of these and an x, or mesh_N, N thousand points", name);
   if (weak) {
     char ranks[16];
 
@@ -57,12 +115,13 @@ static PetscErrorCode Assemble(char name[], size_t len, Mat *A)
   for (PetscInt r = rs; r < re; r++) {
     const PetscInt count = SPDRow(&s, (int)r, col, val);
 
+    if (flow) Convect(r, count, col, val);
     PetscCall(MatSetValues(*A, 1, &r, count, col, val, INSERT_VALUES));
   }
   PetscCall(PetscFree(table));
   PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatSetOption(*A, MAT_SPD, PETSC_TRUE));
+  if (!flow) PetscCall(MatSetOption(*A, MAT_SPD, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

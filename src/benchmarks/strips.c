@@ -15,10 +15,7 @@ static char help[] = "Times four kernels on benchmark matrices, and on real ones
   FILE gets a line a product: kind name strips rows columns entries mean mode longest precision format kernel us; mode is the length that most rows have (the least of several),
   us the median of -rounds (5) batches queued back to back, vectors on the device. src/benchmarks/papers/strips.py fits and judges.
 */
-#include <petscmat.h>
-#include "bench.h"
-#include "synthetic.h"
-#include <dirent.h>
+#include "matrices.h"
 
 static const char *const kindword[] = {"fixed", "normal", "uniform", "bernoulli"};
 enum {
@@ -221,59 +218,14 @@ static PetscErrorCode Benchmarks(Bench *b, double most, double budget)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Real(Bench *b, const char file[], const char name[])
+static PetscErrorCode Real(void *ctx, const char name[], PetscBool real, const GPUCSRSource *s)
 {
-  Mat             A;
-  PetscViewer     v;
-  PetscInt        n, columns;
-  const PetscInt *i, *j;
-  PetscScalar    *a;
-  PetscBool       done;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscViewerBinaryOpen(PETSC_COMM_SELF, file, FILE_MODE_READ, &v));
-  PetscCall(MatCreate(PETSC_COMM_SELF, &A));
-  PetscCall(MatSetType(A, MATSEQAIJ));
-  PetscCall(MatLoad(A, v));
-  PetscCall(PetscViewerDestroy(&v));
-  PetscCall(MatGetSize(A, NULL, &columns));
-  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
-  PetscCall(MatSeqAIJGetArray(A, &a));
-  PetscCall(Measure(b, "real", name, 0, -1, &(GPUCSRSource){(int)n, (int)columns, i[n], i, j, a}));
-  PetscCall(MatSeqAIJRestoreArray(A, &a));
-  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
-  PetscCall(MatDestroy(&A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static int IsMatrix(const struct dirent *e)
-{
-  const char *end = strrchr(e->d_name, '.');
-
-  return end && !strcmp(end, ".petsc");
-}
-
-static PetscErrorCode Folder(Bench *b, const char dir[])
-{
-  struct dirent **e = NULL;
-  const int       n = scandir(dir, &e, IsMatrix, alphasort);
-  char            file[PETSC_MAX_PATH_LEN];
-
-  PetscFunctionBeginUser;
-  PetscCheck(n >= 0, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "-dir %s: cannot be read", dir);
-  for (int k = 0; k < n; k++) {
-    PetscCall(PetscSNPrintf(file, sizeof(file), "%s/%s", dir, e[k]->d_name));
-    PetscCall(Real(b, file, e[k]->d_name));
-    free(e[k]);
-  }
-  free(e);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return Measure((Bench *)ctx, "real", name, 0, -1, s);
 }
 
 int main(int argc, char **argv)
 {
-  char      name[PETSC_MAX_PATH_LEN] = "strips.txt", *dir[16];
-  PetscInt  ndirs                    = 16;
+  char      name[PETSC_MAX_PATH_LEN] = "strips.txt";
   PetscReal most = 2e7, budget = 80;
   Bench     b;
 
@@ -291,11 +243,7 @@ int main(int argc, char **argv)
   b.out = fopen(name, "w");
   PetscCheck(b.out, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "-o %s: cannot be written", name);
   PetscCall(Benchmarks(&b, most, budget));
-  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-dir", dir, &ndirs, NULL));
-  for (int k = 0; k < ndirs && ndirs < 16; k++) {
-    PetscCall(Folder(&b, dir[k]));
-    PetscCall(PetscFree(dir[k]));
-  }
+  PetscCall(BenchVisitFolders(Real, &b));
   (void)fclose(b.out);
   PetscCall(GPUCSRFree(b.dev, b.room * 8, &b.x));
   PetscCall(GPUCSRFree(b.dev, b.room * 8, &b.z));

@@ -97,26 +97,12 @@ struct CG {
     __syncthreads();
     sum[0] = sum[1] = sum[2] = 0;
     precondition(a, B, sum);
-    B.others.send(a.v.z, B.grid);
+    B.others.template send<GROUP>(a.v.z, B.grid);
     grid_reduce<3, true>(B.grid, sum);
     B.rule([&](GPUKSPState *s) {
       CGInit(s, sum);
       CGBegin(s);
     });
-  }
-
-  /* The off-diagonal block's part of w and of p'w */
-  template <class G>
-  __device__ __forceinline__ double off_diagonal(Rank &B, const G &x)
-  {
-    double pw = 0;
-
-    B.others.await(B.grid);
-    B.others.add(x, [&](int i, double s) {
-      w[i] += s;
-      pw += q[i] * s;
-    });
-    return pw;
   }
 
   /*
@@ -128,9 +114,7 @@ struct CG {
     const int first = B.first, last = B.last, rows = B.rows;
     double    pw = 0;
 
-    B.others.receive(a.v.z, B.grid.epoch - 1); /* sent before the last reduction */
-    B.others.entries([&](int h) { q[h - first] = a.v.z[h] + beta * p[h - first]; });
-    if constexpr (HOW != WRITTEN) rank_arrive(B.grid);
+    pw += B.others.template direction<3>(a.v.z, p - first, q - first, beta, B.grid.epoch - 1); /* z was sent before the last reduction */
     if constexpr (HOW == BY_WINDOWS) {
       windows.product(B.A, a.v.z, p - first, beta, a.n, first, rows, x, [&](int i, double s, double now, double before, double xi) {
         w[i] = s;
@@ -138,7 +122,6 @@ struct CG {
         x[i] = xi + alpha * before;
         pw += now * s;
       });
-      pw += off_diagonal(B, Direction{a.v.z, p - first, beta});
     } else if constexpr (HOW == WRITTEN) {
       FOR_GROUPS(g)
       {
@@ -163,10 +146,6 @@ struct CG {
         w[i] = s;
         pw += now * s;
       });
-      B.others.add(Vector{q - first}, [&](int i, double s) {
-        w[i] += s;
-        pw += q[i] * s;
-      });
     } else {
       B.A.product(Direction{a.v.z, p - first, beta}, first, last, B.scratch, [&](int i, double s) {
         const double before = p[i], now = z[i] + beta * before;
@@ -176,7 +155,6 @@ struct CG {
         x[i] += alpha * before;
         pw += now * s;
       });
-      pw += off_diagonal(B, Direction{a.v.z, p - first, beta});
     }
     return pw;
   }
@@ -224,6 +202,7 @@ struct CG {
   {
     const int first = B.first, rows = B.rows;
 
+    B.others.template settle_sums<GROUP>(w);
     if (keeps) {
       FOR_ROWS(i) r[i] -= alpha * w[i];
       __syncthreads();
@@ -266,13 +245,13 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
 
     xalpha = 0;
     S.turn();
-    grid_reduce<1, false>(B.grid, pw);
+    grid_reduce<1, PEERS>(B.grid, pw); /* sums for other blocks' rows become visible */
     if (B.stops[1]) break;
     B.rule_ahead(0, [&](GPUKSPState *s) { CGCurvature(s, pw[0]); });
     xalpha = (rho / pw[0]); /* (3:1b) */
     sum[0] = sum[1] = sum[2] = 0;
     S.residual(a, B, xalpha, sum);
-    B.others.send(a.v.z, B.grid);
+    B.others.template send<CG<M, POLYNOMIAL, HOW, PEERS>::GROUP>(a.v.z, B.grid);
     grid_reduce<3, true>(B.grid, sum);
     if (B.stops[0]) { /* breakdown: x keeps the previous iterate */
       xalpha = 0;

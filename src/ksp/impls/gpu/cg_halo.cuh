@@ -9,6 +9,8 @@
 
   The rules of one reduction run during the next. x takes a step once the rules have accepted it.
 
+  If other ranks have a part of the halo, they send their y, and the block keeps z and p of it too.
+
   Memory traffic of an iteration: the matrix, y written (8 bytes a row) and its halos read. All else is in registers and shared memory.
 */
 #include "solve.cuh"
@@ -17,8 +19,10 @@
 #define HALO_GROUP    6
 #define FOR_OWN(k, i) _Pragma("unroll") for (int k = 0, i = threadIdx.x; k < ROWS; k++, i += SIZE) if (i < rows)
 
-template <class M, int SIZE, int ROWS>
+template <class M, int SIZE, int ROWS, bool PEERS>
 struct HaloCG {
+  typedef Args<M, PEERS>        Arguments;
+  typedef Block<M, PEERS, true> Rank;
   enum {
     MU,    /* p'w */
     DELTA, /* z'w */
@@ -28,18 +32,19 @@ struct HaloCG {
     SUMS
   };
   const int  lo, count, own, halo;
+  const int  rlo, remote; /* the same of other ranks' entries, which follow the block's own reach */
   double    *z, *p, *w;
   double     ri[ROWS], zi[ROWS], xi[ROWS], step[ROWS], di[ROWS]; /* of the thread's own rows */
   const bool unpreconditioned;
 
-  __device__ __forceinline__ HaloCG(const ArgsAlone<M> &a, Block<M, false, true> &B)
-      : lo(a.reach[2 * blockIdx.x]), count(a.reach[2 * blockIdx.x + 1] - lo), own(B.first - lo), halo(count - B.rows), z(B.pool.template take<double>(count)), p(B.pool.template take<double>(count)), w(B.pool.template take<double>(B.rows)),
-        unpreconditioned(a.start.normtype == KSP_NORM_UNPRECONDITIONED)
+  __device__ __forceinline__ HaloCG(const Arguments &a, Rank &B)
+      : lo(a.reach[2 * blockIdx.x]), count(a.reach[2 * blockIdx.x + 1] - lo), own(B.first - lo), halo(count - B.rows), rlo(PEERS ? a.reach[2 * (gridDim.x + blockIdx.x)] : 0), remote(PEERS ? a.reach[2 * (gridDim.x + blockIdx.x) + 1] - rlo : 0),
+        z(B.pool.template take<double>(count + remote)), p(B.pool.template take<double>(count + remote)), w(B.pool.template take<double>(B.rows)), unpreconditioned(a.start.normtype == KSP_NORM_UNPRECONDITIONED)
   {
   }
 
   /* r = b - A x, z = M r, p = z; bnorm with a nonzero initial guess */
-  __device__ __forceinline__ void start(const ArgsAlone<M> &a, Block<M, false, true> &B)
+  __device__ __forceinline__ void start(const Arguments &a, Rank &B)
   {
     const int first = B.first, last = B.last, rows = B.rows;
 
@@ -50,33 +55,43 @@ struct HaloCG {
       xi[k]   = B.st->guesszero ? 0.0 : a.v.x[first + i];
       ri[k]   = a.v.b[first + i];
     }
-    if (B.st->guesszero) {
+    if (B.st->guesszero && !PEERS) {
       for (int i = threadIdx.x; i < count; i += THREADS) z[i] = p[i] = (a.v.pc ? a.v.pc[lo + i] : 1.0) * a.v.b[lo + i];
     } else {
       double bb[3] = {0, 0, 0};
 
-      B.A.product(Vector{a.v.x}, first, last, B.scratch, [&](int i, double sum) { w[i] = sum; });
-      __syncthreads();
-      FOR_OWN(k, i)
-      {
-        add_norms(ri[k], di[k] * ri[k], bb);
-        ri[k] -= w[i];
-        a.v.z[first + i] = di[k] * ri[k];
+      if (!B.st->guesszero) {
+        if constexpr (PEERS) {
+          B.others.exchange(a.v.x, B.grid);
+          grid_sync(B.grid);
+        }
+        B.A.product(Vector{a.v.x}, first, last, B.scratch, [&](int i, double sum) { w[i] = sum; });
+        B.others.add(Vector{a.v.x}, [&](int i, double sum) { w[i] += sum; });
+        __syncthreads();
+        FOR_OWN(k, i)
+        {
+          add_norms(ri[k], di[k] * ri[k], bb);
+          ri[k] -= w[i];
+        }
       }
+      FOR_OWN(k, i) a.v.z[first + i] = di[k] * ri[k];
+      B.others.template send<2>(a.v.z, B.grid);
       grid_reduce<3, true>(B.grid, bb);
-      B.rule([&](GPUKSPState *s) { s->bnorm = GPUKSPNorm(s, bb); });
+      if (!B.st->guesszero) B.rule([&](GPUKSPState *s) { s->bnorm = GPUKSPNorm(s, bb); });
       for (int i = threadIdx.x; i < count; i += THREADS) z[i] = p[i] = a.v.z[lo + i];
+      update_remote(B, [](double zh, double &zt, double &pt) { zt = pt = zh; });
     }
     __syncthreads();
     FOR_OWN(k, i) zi[k] = z[own + i];
   }
 
   /* w = A p, y = M w, and all sums of the iteration; meanwhile the rules of the previous one run */
-  __device__ __forceinline__ void sums(Block<M, false, true> &B, double *y, int n, double (&sum)[SUMS])
+  __device__ __forceinline__ void sums(Rank &B, double *y, int n, double (&sum)[SUMS])
   {
     const int first = B.first, last = B.last, rows = B.rows;
 
     B.A.product(Vector{p - lo}, first, last, B.scratch, [&](int i, double wi) { w[i] = wi; });
+    if constexpr (PEERS) B.others.add(Vector{p + count - rlo - B.others.view->o.tail}, [&](int i, double wi) { w[i] += wi; });
     __syncthreads();
     FOR_OWN(k, i)
     {
@@ -89,9 +104,10 @@ struct HaloCG {
       sum[RHO] += ri[k] * zi[k];
       sum[NORM] += norm * norm;
     }
+    B.others.template send<2>(y, B.grid);
     grid_reduce<SUMS, true>(B.grid, sum, [&] {
       if (RULER && n) {
-        const double *before = B.grid.total + (~B.grid.epoch & 1) * GPUKSP_GRID_SUMS, norms[3] = {before[NORM], before[NORM], before[RHO]};
+        const double *before = B.grid.total + (~B.grid.epoch & 1) * GPUKSP_GRID_SUMS, norm = B.grid.what(before[NORM]), norms[3] = {norm, norm, before[RHO]};
 
         if (n > 1) {
           CGResidual(B.st, norms);
@@ -106,8 +122,29 @@ struct HaloCG {
     });
   }
 
+  /* Calls f(entry that was sent before the last reduction, z, p) for the entries of other ranks */
+  template <class F>
+  __device__ __forceinline__ void update_remote(const Rank &B, F f)
+  {
+    constexpr int AT_ONCE = ROWS == 1 ? 2 : HALO_GROUP; /* blocks of 1024 threads have 64 registers each */
+
+    if constexpr (PEERS) {
+      for (int g = threadIdx.x; g < remote; g += AT_ONCE * THREADS) {
+        int    h[AT_ONCE];
+        double e[AT_ONCE];
+
+#pragma unroll
+        for (int u = 0; u < AT_ONCE; u++) h[u] = g + u * THREADS < remote ? rlo + g + u * THREADS : -1;
+        B.others.look(h, B.grid.epoch - 1, e);
+#pragma unroll
+        for (int u = 0; u < AT_ONCE; u++)
+          if (h[u] >= 0) f(e[u], z[count + h[u] - rlo], p[count + h[u] - rlo]);
+      }
+    }
+  }
+
   /* In the halo: z -= alpha y, p = z + beta p. In the thread's own rows also r -= alpha w and the step of x */
-  __device__ __forceinline__ void update(const Block<M, false, true> &B, const double *y, double alpha, double beta)
+  __device__ __forceinline__ void update(const Rank &B, const double *y, double alpha, double beta)
   {
     const int rows = B.rows;
 
@@ -132,6 +169,10 @@ struct HaloCG {
         }
       }
     }
+    update_remote(B, [=](double yt, double &zt, double &pt) {
+      zt -= alpha * yt;
+      pt = zt + beta * pt;
+    });
     FOR_OWN(k, i)
     {
       const double wi = w[i], before = p[own + i];
@@ -145,13 +186,13 @@ struct HaloCG {
   }
 };
 
-template <class M, int SIZE, int ROWS>
-__global__ void __launch_bounds__(SIZE, 1) cg_halo_kernel(const ArgsAlone<M> a)
+template <class M, int SIZE, int ROWS, bool PEERS>
+__global__ void __launch_bounds__(SIZE, 1) cg_halo_kernel(const Args<M, PEERS> a)
 {
-  typedef HaloCG<M, SIZE, ROWS> Solver;
-  Block<M, false, true>         B(a);
-  Solver                        S(a, B);
-  const int                     rows = B.rows;
+  typedef HaloCG<M, SIZE, ROWS, PEERS> Solver;
+  typename Solver::Rank                B(a);
+  Solver                               S(a, B);
+  const int                            rows = B.rows;
 
   S.start(a, B);
   for (int n = 0;; n++) {

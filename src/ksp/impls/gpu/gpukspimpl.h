@@ -182,6 +182,10 @@ struct _n_KSP_GPU {
   PetscInt64           copyvalues; /* the version of its values */
   GPUKSPTablesKey      tableskey;
   GPUKSPShapeKey       shapekey;
+  struct {
+    int    size, threads;
+    size_t shared;
+  } plain; /* the shape without halo recomputation */
 
   /* for several ranks that solve together; persistent.peers is what a kernel sees of it */
   struct {

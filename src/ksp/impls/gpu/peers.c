@@ -154,6 +154,7 @@ static PetscErrorCode ListsSend(KSP_GPU *k, const Lists *l)
     {l->val,     sizeof(double) * (size_t)l->stored,                                      (const void **)&o->val    },
     {l->sendrow, sizeof(int) * (size_t)o->nsend,                                          (const void **)&o->sendrow},
     {l->sendto,  sizeof(void *) * (size_t)o->nsend,                                       (const void **)&o->sendto },
+    {NULL,       sizeof(double) * (size_t)o->rows,                                        (const void **)&o->sums   },
   };
   size_t at = 0;
 
@@ -164,7 +165,7 @@ static PetscErrorCode ListsSend(KSP_GPU *k, const Lists *l)
   for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(arrays); q++) {
     char *to = (char *)k->peers.lists.p + at;
 
-    if (arrays[q].bytes) PetscCall(GPUCSRUpload(k->dev, to, GPUCSR_INT32, arrays[q].from, GPUCSR_INT32, arrays[q].bytes / sizeof(int32_t), PETSC_FALSE, k->dev->stream, NULL));
+    if (arrays[q].from && arrays[q].bytes) PetscCall(GPUCSRUpload(k->dev, to, GPUCSR_INT32, arrays[q].from, GPUCSR_INT32, arrays[q].bytes / sizeof(int32_t), PETSC_FALSE, k->dev->stream, NULL));
     *arrays[q].to = to;
     at += GPUCSRTogether(arrays[q].bytes);
   }
@@ -236,7 +237,9 @@ static PetscErrorCode Exchange(KSP_GPU *k, Mat A)
   o->inbox = InboxAt(k, g->size);
   o->watch = GPUCSRPeersWatch(g);
   PetscCall(SendsGet(A, &k->peers.sends, &o->nsend));
-  PetscCall(GPUCSRPeersMalloc(g, o->inbox + InboxEach(k) * (size_t)halo, "the exchange of a solve", k->peers.theirs));
+  o->apart = o->halo;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &o->apart, 1, MPI_INT, MPI_MAX, g->comm));
+  PetscCall(GPUCSRPeersMalloc(g, o->inbox + InboxEach(k) * 2 * (size_t)o->apart, "the exchange of a solve", k->peers.theirs));
   for (int r = 0; r < o->size; r++) o->theirs[r] = k->peers.theirs[r];
   k->peers.mine       = k->peers.theirs[o->rank];
   k->peers.sequence   = 0;
@@ -302,18 +305,27 @@ PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], si
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective. Counts the blocks of all launches, once their shapes are known */
+/* Collective. Counts the blocks of all launches, once their shapes are known. Halos are recomputed by all ranks or none, for the reductions of an iteration must be as many */
 PetscErrorCode GPUKSPPeersBlocks(KSP ksp, KSP_GPU *k)
 {
-  GPUKSPPeers *o = &k->persistent.peers;
-  int          blocks[GPUKSP_PEERS];
+  GPUKSPPeers *o       = &k->persistent.peers;
+  const int    mine[2] = {k->persistent.blocks, (int)k->persistent.halo};
+  int          all[GPUKSP_PEERS][2];
+  PetscBool    halo = PETSC_TRUE;
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Allgather(&k->persistent.blocks, 1, MPI_INT, blocks, 1, MPI_INT, PetscObjectComm((PetscObject)ksp)));
+  PetscCallMPI(MPI_Allgather(mine, 2, MPI_INT, all, 2, MPI_INT, PetscObjectComm((PetscObject)ksp)));
   o->before = o->all = 0;
   for (int r = 0; r < o->size; r++) {
-    if (r < o->rank) o->before += blocks[r];
-    o->all += blocks[r];
+    if (r < o->rank) o->before += all[r][0];
+    o->all += all[r][0];
+    if (!all[r][1]) halo = PETSC_FALSE;
+  }
+  if (k->persistent.halo && !halo) {
+    k->persistent.halo    = PETSC_FALSE;
+    k->persistent.size    = k->plain.size;
+    k->persistent.threads = k->plain.threads;
+    k->persistent.shared  = k->plain.shared;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -4,28 +4,23 @@
   Exchanges between the launches of several ranks, besides reductions: the halo entries of a vector, and the off-diagonal block. The halo follows a vector's own entries, so that code that computes
   a direction where it reads it serves the halo too.
 
-  An entry that a neighbour's rows need is written straight into that rank's inbox. Like a sum it carries a flag: the number of the next reduction of all ranks. It is received before the reduction
-  after that at the latest, and nothing else is sent until then, so nobody overwrites an entry that has not been read. Blocks receive equal shares of the inbox, whichever rows need them. A fence
-  makes them visible to the other blocks: the fence of a reduction, or of a barrier of the rank's blocks. Only blocks with rows of the off-diagonal block wait at that barrier, after the product of
-  the diagonal one.
+  An entry that a neighbour's rows need is written straight into that rank's inbox. Like a sum it carries a flag: the number of the next reduction of all ranks. It is read before the reduction after
+  that at the latest. Entries of the next reduction go into another set, so nobody overwrites an entry that has not been read. Blocks receive equal shares of the inbox, whichever rows need them. A fence
+  makes them visible to the other blocks: the fence of a reduction, or of a barrier of the rank's blocks.
+
+  Rows of the off-diagonal block are often neighbours, so they belong to a few blocks, for which the others would wait. CG therefore shares them equally among all blocks, which read the inbox itself:
+  the sums reach their rows' blocks with the next reduction, before anybody needs them.
 */
 #include "reduction.cuh"
 
 /* One rank: no exchanges */
 struct Alone {
+  template <int AT_ONCE>
   __device__ __forceinline__ void send(const double *, const GridReduction &) const
   {
   }
 
-  __device__ __forceinline__ void receive(double *, unsigned) const
-  {
-  }
-
   __device__ __forceinline__ void exchange(double *, const GridReduction &) const
-  {
-  }
-
-  __device__ __forceinline__ void await(GridReduction &) const
   {
   }
 
@@ -38,13 +33,25 @@ struct Alone {
   __device__ __forceinline__ void add(const G &, F) const
   {
   }
+
+  template <int AT_ONCE>
+  __device__ __forceinline__ double direction(const double *, const double *, double *, double, unsigned) const
+  {
+    return 0;
+  }
+
+  template <int AT_ONCE>
+  __device__ __forceinline__ void settle_sums(const Rows &) const
+  {
+  }
 };
 
 /* Ranges of the block's share in view->ends[] */
 enum {
   SENDS   = 0, /* entries to send that are rows of the block, */
   ROWS    = 2, /* its rows of the off-diagonal block, */
-  ENTRIES = 4  /* and its equal share of the halo entries */
+  ENTRIES = 4, /* its equal share of the halo entries, */
+  SHARE   = 6  /* and of all rows of the off-diagonal block, in whole slices */
 };
 
 #define FOR_SHARE(what, k) for (int k = view->ends[what] + threadIdx.x; k < view->ends[what + 1]; k += THREADS)
@@ -77,25 +84,68 @@ struct Neighbours {
       view->ends[SENDS + threadIdx.x]   = from(o.sendrow, o.nsend, row);
       view->ends[ROWS + threadIdx.x]    = from(o.row, o.rows, row);
       view->ends[ENTRIES + threadIdx.x] = (int)((int64_t)o.halo * (blockIdx.x + threadIdx.x) / gridDim.x);
+      view->ends[SHARE + threadIdx.x]   = min(o.rows, GPUCSR_SLICE * (int)((int64_t)((o.rows + GPUCSR_SLICE - 1) / GPUCSR_SLICE) * (blockIdx.x + threadIdx.x) / gridDim.x));
       if (!threadIdx.x) view->first = first;
     }
     __syncthreads();
   }
 
-  /* After the block has written its rows of a vector in global memory: sends what other ranks need of them */
+  /* After the block has written its rows of a vector in global memory: sends what other ranks need of them. AT_ONCE: entries of a thread whose loads are in flight together */
+  template <int AT_ONCE>
   __device__ __forceinline__ void send(const double *v, const PeerReduction &m) const
+  {
+    const GPUKSPPeers &o    = view->o;
+    const int          last = view->ends[SENDS + 1];
+
+    __syncthreads();
+    for (int g = view->ends[SENDS] + threadIdx.x; g < last; g += AT_ONCE * THREADS) {
+      double e[AT_ONCE];
+      void  *to[AT_ONCE];
+
+#pragma unroll
+      for (int u = 0; u < AT_ONCE; u++) {
+        const int k = min(g + u * THREADS, last - 1);
+
+        e[u]  = v[o.sendrow[k]];
+        to[u] = o.sendto[k];
+      }
+#pragma unroll
+      for (int u = 0; u < AT_ONCE; u++)
+        if (g + u * THREADS < last) peer_publish((ulonglong2 *)to[u] + (m.epoch & 1) * o.apart, e[u], m.epoch);
+    }
+  }
+
+  __device__ __forceinline__ const ulonglong2 *inbox_of(unsigned epoch) const
   {
     const GPUKSPPeers &o = view->o;
 
-    __syncthreads();
-    FOR_SHARE(SENDS, k) peer_publish((ulonglong2 *)o.sendto[k], v[o.sendrow[k]], m.epoch);
+    return (const ulonglong2 *)((const char *)o.theirs[o.rank] + o.inbox) + (epoch & 1) * o.apart;
+  }
+
+  /* Entries of the inbox, sent before that reduction: all that are asked for at once. h < 0: none, and 0 */
+  template <int N>
+  __device__ __forceinline__ void look(const int (&h)[N], unsigned epoch, double (&v)[N]) const
+  {
+    const GPUKSPPeers &o     = view->o;
+    const ulonglong2  *inbox = inbox_of(epoch);
+    PeerPatience       patience;
+    bool               there;
+
+    do {
+      there = true;
+#pragma unroll
+      for (int u = 0; u < N; u++) there = (peer_look(inbox + max(h[u], 0), epoch, v[u]) | (h[u] < 0)) & there;
+    } while (!there && !patience.gone(o.watch));
+    if (!there) view->gone = 1;
+#pragma unroll
+    for (int u = 0; u < N; u++) v[u] = h[u] < 0 ? 0 : v[u];
   }
 
   /* Receives the block's share of the halo, sent before that reduction */
   __device__ __forceinline__ void receive(double *v, unsigned epoch) const
   {
     const GPUKSPPeers &o     = view->o;
-    const ulonglong2  *inbox = (const ulonglong2 *)((const char *)o.theirs[o.rank] + o.inbox);
+    const ulonglong2  *inbox = inbox_of(epoch);
 
     FOR_SHARE(ENTRIES, h)
     {
@@ -108,15 +158,8 @@ struct Neighbours {
 
   __device__ __forceinline__ void exchange(double *v, const PeerReduction &m) const
   {
-    send(v, m);
+    send<2>(v, m);
     receive(v, m.epoch);
-  }
-
-  /* Waits until all blocks of the rank have received their shares; only blocks with rows of the off-diagonal block need to */
-  __device__ __forceinline__ void await(PeerReduction &m) const
-  {
-    if (view->ends[ROWS] < view->ends[ROWS + 1]) rank_wait(m);
-    m.here++;
   }
 
   /* Calls f(place in the whole vector) for the block's share of the halo */
@@ -160,5 +203,83 @@ struct Neighbours {
       }
       f(o.row[k] - view->first, sum);
     }
+  }
+
+  /*
+    The direction z + beta p of CG, where z was sent before that reduction: its share of the halo, into q, and the off-diagonal block's product with it, into sums[]. Vectors are whole. Returns the
+    block's part of p'A p
+  */
+  template <int AT_ONCE>
+  __device__ __forceinline__ double direction(const double *z, const double *p, double *q, double beta, unsigned epoch) const
+  {
+    const GPUKSPPeers &o  = view->o;
+    double             pw = 0;
+
+    FOR_SHARE(SHARE, k)
+    {
+      const int     row = o.row[k], begin = o.slice[k / GPUCSR_SLICE], wide = o.slice[k / GPUCSR_SLICE + 1] - begin;
+      const int64_t at  = GPUCSR_SLICE * (int64_t)begin + k % GPUCSR_SLICE;
+      const double  own = z[row] + beta * p[row];
+      double        sum = 0;
+
+      for (int j = 0; j < wide; j += AT_ONCE) {
+        int    h[AT_ONCE];
+        double v[AT_ONCE], zh[AT_ONCE], ph[AT_ONCE];
+
+#pragma unroll
+        for (int u = 0; u < AT_ONCE; u++) { /* past the end it repeats the last, since branches would separate the loads */
+          const int64_t e = at + GPUCSR_SLICE * min(j + u, wide - 1);
+
+          h[u] = j + u < wide ? o.col[e] - o.tail : -1; /* padding is negative too */
+          v[u] = o.val[e];
+        }
+#pragma unroll
+        for (int u = 0; u < AT_ONCE; u++) ph[u] = p[o.tail + max(h[u], 0)];
+        look(h, epoch, zh);
+#pragma unroll
+        for (int u = 0; u < AT_ONCE; u++)
+          if (h[u] >= 0) sum += v[u] * (zh[u] + beta * ph[u]);
+      }
+      o.sums[k] = sum;
+      pw += own * sum;
+    }
+    FOR_SHARE(ENTRIES, h)
+    {
+      const int    one[1] = {h};
+      const double ph     = p[o.tail + h];
+      double       zh[1];
+
+      look(one, epoch, zh);
+      q[o.tail + h] = zh[0] + beta * ph;
+    }
+    return pw;
+  }
+
+  /* After a reduction with a fence: adds sums[] to the block's rows of w */
+  template <int AT_ONCE>
+  __device__ __forceinline__ void settle_sums(const Rows &w) const
+  {
+    const GPUKSPPeers &o    = view->o;
+    const int          last = view->ends[ROWS + 1];
+
+    if (view->ends[ROWS] == last) return;
+    for (int g = view->ends[ROWS] + threadIdx.x; g < last; g += AT_ONCE * THREADS) {
+      int    i[AT_ONCE];
+      double s[AT_ONCE];
+
+#pragma unroll
+      for (int u = 0; u < AT_ONCE; u++) {
+        const int k = min(g + u * THREADS, last - 1);
+
+        i[u] = o.row[k] - view->first;
+        s[u] = o.sums[k];
+      }
+#pragma unroll
+      for (int u = 0; u < AT_ONCE; u++) s[u] += w[i[u]];
+#pragma unroll
+      for (int u = 0; u < AT_ONCE; u++)
+        if (g + u * THREADS < last) w[i[u]] = s[u];
+    }
+    __syncthreads();
   }
 };

@@ -198,23 +198,49 @@ PetscErrorCode GPUKSPPersistentShape(GPUCSRDevice dev, GPUKSPPersistent *L, Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The range of halo entries that a block's rows of the off-diagonal block need: the first, and one past the last */
+__global__ void remote_reach_kernel(const GPUKSPPeers o, const int *bounds, int *reach)
+{
+  __shared__ int ends[2];
+
+  if (threadIdx.x < 2) ends[threadIdx.x] = threadIdx.x ? 0 : o.halo;
+  __syncthreads();
+  for (int k = threadIdx.x; k < o.rows; k += blockDim.x) {
+    if (o.row[k] < bounds[blockIdx.x] || o.row[k] >= bounds[blockIdx.x + 1]) continue;
+    for (int e = o.slice[k / GPUCSR_SLICE]; e < o.slice[k / GPUCSR_SLICE + 1]; e++) {
+      const int h = o.col[GPUCSR_SLICE * (int64_t)e + k % GPUCSR_SLICE] - o.tail;
+
+      if (h < 0) continue; /* padding */
+      atomicMin(&ends[0], h);
+      atomicMax(&ends[1], h + 1);
+    }
+  }
+  __syncthreads();
+  if (threadIdx.x < 2) reach[2 * blockIdx.x + threadIdx.x] = threadIdx.x ? max(ends[0], ends[1]) : ends[0];
+}
+
 /* Halo recomputation (cg_halo.cuh) is used if a block's shared memory holds its halo of z and p besides its own rows. After GPUKSPPersistentPartition() */
 PetscErrorCode GPUKSPPersistentHalo(GPUKSPPersistent *L, GPUCSRStream s)
 {
   const GPUKSPPersistentProduct *f    = product_of(L->A);
   GPUKSPPersistent               with = *L;
-  int                            ends[2 * GPUKSP_BLOCKS], bounds[GPUKSP_BLOCKS + 1], most, rows = 0;
+  int                            ends[2 * GPUKSP_BLOCKS], remote[2 * GPUKSP_BLOCKS] = {0}, bounds[GPUKSP_BLOCKS + 1], most, rows = 0;
   size_t                         need = 0, vectors = 0;
 
   PetscFunctionBegin;
-  if (L->method != GPUKSP_CG || L->v.explicitpc || L->peers.size) PetscFunctionReturn(PETSC_SUCCESS);
+  if (L->method != GPUKSP_CG || L->v.explicitpc || (L->peers.size && L->v.degree)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall((*f->reach)(L, s));
+  if (L->peers.size) {
+    remote_reach_kernel<<<(unsigned)L->blocks, 256, 0, (cudaStream_t)s>>>(L->peers, L->bounds, L->reach + 2 * L->blocks);
+    GPUCSRCheckLaunch("the halo entries of a solve's blocks");
+    GPUCSR_CUDA(cudaMemcpyAsync(remote, L->reach + 2 * L->blocks, sizeof(int) * 2 * (size_t)L->blocks, cudaMemcpyDeviceToHost, (cudaStream_t)s));
+  }
   PetscCall((*f->shared)(L, &need));
   GPUCSR_CUDA(cudaMemcpyAsync(ends, L->reach, sizeof(int) * 2 * (size_t)L->blocks, cudaMemcpyDeviceToHost, (cudaStream_t)s));
   GPUCSR_CUDA(cudaMemcpyAsync(bounds, L->bounds, sizeof(int) * ((size_t)L->blocks + 1), cudaMemcpyDeviceToHost, (cudaStream_t)s));
   GPUCSR_CUDA(cudaStreamSynchronize((cudaStream_t)s));
   for (int b = 0; b < L->blocks; b++) {
-    const size_t of = (sizeof(double) * (size_t)(ends[2 * b + 1] - ends[2 * b]) + 15) / 16 * 16, own = (sizeof(double) * (size_t)(bounds[b + 1] - bounds[b]) + 15) / 16 * 16;
+    const size_t of = (sizeof(double) * (size_t)(ends[2 * b + 1] - ends[2 * b] + remote[2 * b + 1] - remote[2 * b]) + 15) / 16 * 16, own = (sizeof(double) * (size_t)(bounds[b + 1] - bounds[b]) + 15) / 16 * 16;
 
     vectors = PetscMax(vectors, 2 * of + own);
     rows    = PetscMax(rows, bounds[b + 1] - bounds[b]);

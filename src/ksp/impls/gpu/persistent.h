@@ -82,6 +82,7 @@ typedef struct {
   int             before, all;          /* blocks of the ranks before this one, and of all */
   void           *theirs[GPUKSP_PEERS]; /* memory of each rank, as this device addresses it */
   size_t          inbox;                /* its offset in this rank's memory, in bytes */
+  int             apart;                /* it has two sets of entries; from the first to the second, the same on all ranks */
   int             halo, tail;           /* number of halo entries, and their place */
   int             nsend;                /* entries to send, */
   const int      *sendrow;              /* sorted by row, */
@@ -89,6 +90,7 @@ typedef struct {
   int             rows;                 /* nonempty rows of the off-diagonal block: */
   const int      *row, *slice, *col;    /* their numbers; columns of slices before each; places in a vector, -1: padding */
   const double   *val;
+  double         *sums;   /* of each such row, for the block that it belongs to */
   int             weight; /* cost of such a row, in entries */
   GPUCSRPeerWatch watch;
 } GPUKSPPeers;
@@ -105,7 +107,7 @@ typedef struct {
   GPUKSPWindows        windows;
   PetscBool            written; /* the direction is written to a vector before the product */
   int                 *bounds;  /* first row of each block, then the end; blocks + 1 */
-  int                 *reach;   /* first column of each block, and one past the last */
+  int                 *reach;   /* first column of each block, and one past the last; behind all of these the same of halo entries, of several ranks */
   PetscBool            halo;    /* halo recomputation: blocks keep their rows and halo in shared memory */
   int                  blocks;  /* set by GPUKSPPersistentShape() */
   PetscBool            cluster; /* the blocks are one cluster, and need no slots */

@@ -381,6 +381,9 @@ static PetscErrorCode Shape(KSP_GPU *k, PetscBool *possible)
   PetscCall(GPUKSPPersistentShape(k->dev, L, possible, k->why, sizeof(k->why)));
   if (!*possible) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUKSPPersistentPartition(k->S, L->v.block ? L->v.bs : 1, L->blocks, &L->peers, L->bounds, k->dev->stream));
+  k->plain.size    = L->size;
+  k->plain.threads = L->threads;
+  k->plain.shared  = L->shared;
   if (k->halo) PetscCall(GPUKSPPersistentHalo(L, k->dev->stream));
   k->shapekey = key;
   PetscFunctionReturn(PETSC_SUCCESS);

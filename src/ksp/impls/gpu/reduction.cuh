@@ -131,7 +131,7 @@ struct PeerView {
   ulonglong2 *here;    /* slots of this rank's blocks alone */
   int         first;   /* row of the block */
   int         gone;    /* a thread of the block has given up */
-  int         ends[6]; /* see peers.cuh */
+  int         ends[8]; /* see peers.cuh */
 
   /* As await() above, with a limit on the wait */
   __device__ __forceinline__ double await(const ulonglong2 *slots, int blocks, unsigned epoch)
@@ -310,32 +310,7 @@ __device__ __forceinline__ void grid_sync(R &m)
   grid_reduce<1, true>(m, none);
 }
 
-/*
-  A barrier of this rank's blocks alone, in two halves: arrive and wait. There is a reduction over all ranks between two of these barriers, so a block that needs nothing from the others may skip the
-  wait. Every wait has a limit, because blocks may give up at different times, and then end without each other
-*/
-__device__ __forceinline__ void rank_arrive(const GridReduction &)
-{
-}
-
-__device__ __forceinline__ void rank_arrive(const PeerReduction &m)
-{
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    fence();
-    publish(m.view->here + (m.here & 1) * gridDim.x + blockIdx.x, 0, m.here);
-  }
-}
-
-__device__ __forceinline__ void rank_wait(const PeerReduction &m)
-{
-  if (threadIdx.x < 32) {
-    (void)m.view->await(m.view->here + (m.here & 1) * gridDim.x, gridDim.x, m.here);
-    fence();
-  }
-  __syncthreads();
-}
-
+/* A barrier of this rank's blocks alone. There is a reduction over all ranks between two of these. Its wait has a limit, because blocks may give up at different times, and then end without each other */
 __device__ __forceinline__ void rank_sync(GridReduction &m)
 {
   grid_sync(m);
@@ -343,7 +318,18 @@ __device__ __forceinline__ void rank_sync(GridReduction &m)
 
 __device__ __forceinline__ void rank_sync(PeerReduction &m)
 {
-  rank_arrive(m);
-  rank_wait(m);
+  ulonglong2 *const slots = m.view->here + (m.here & 1) * gridDim.x;
+
+  __syncthreads();
+  if (threadIdx.x < 32) {
+    if (threadIdx.x == 0) {
+      fence();
+      publish(slots + blockIdx.x, 0, m.here);
+    }
+    __syncwarp();
+    (void)m.view->await(slots, gridDim.x, m.here);
+    fence();
+  }
+  __syncthreads();
   m.here++;
 }
