@@ -143,10 +143,10 @@ def main():
                     launch = mpiexec + ['-n', test['nsize']] if test['nsize'] != '1' else []
                     env = dict(os.environ, OMP_NUM_THREADS=os.environ.get('OMP_NUM_THREADS', '1'), PETSC_OPTIONS=f'-dll_append {lib} ' + ' '.join(sys.argv[3:]) if yes else '')
                     try:
-                        run = subprocess.run(launch + [program] + shlex.split(ours(args, yes)), env=env, cwd=os.path.dirname(source), capture_output=True, text=True, timeout=300)
+                        run = subprocess.run(launch + [program] + shlex.split(ours(args, yes)), env=env, cwd=os.path.dirname(source), capture_output=True, text=True, timeout=100)
                         said.append((run.returncode, run.stdout, run.stderr))
                     except subprocess.TimeoutExpired:
-                        said.append((124, '', 'took more than 300 seconds'))
+                        said.append((124, '', 'took more than 100 seconds'))
                 if said[0][0] and said[1][0]:
                     result = 'both end in an error'
                 else:
