@@ -66,7 +66,7 @@ all: lib examples convert
 lib: $(LIB)
 convert: $(BUILD)/bin/gpucsr-convert $(BUILD)/bin/gpucsr-advise $(BUILD)/share/petscgpucsr/advise-draw.py
 examples: $(EXAMPLES)
-tests: $(TESTS)
+tests: $(TESTS) $(BUILD)/tests/yield.so
 benches: $(BENCHES)
 
 $(LIB): $(OBJ)
@@ -116,6 +116,10 @@ $(BUILD)/examples/bmrm: $(wildcard src/tao/examples/*.h src/tao/examples/bmrm/*)
 $(BUILD)/tests/%: tests/%.c $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp -MMD -MP $< -o $@ $(if $(filter t0% t1% t2% t3%,$(notdir $*)),$(OBJ) $(IOLIBS) $(CUDALIBS) -lstdc++,-L$(BUILD)/lib -Wl$(comma)--as-needed -lpetscgpucsr -Wl$(comma)-rpath$(comma)'$$ORIGIN/../lib') $(LIBS) -Wl,-rpath,$(LIBDIRS)
+
+$(BUILD)/tests/yield.so: tests/yield.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(WARN) -shared -fPIC $< -o $@
 
 # A program of several files has the others in a folder of its name
 $(BUILD)/bench/%: src/benchmarks/%.c $(LIB)

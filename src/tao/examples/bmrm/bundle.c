@@ -21,38 +21,61 @@ static PetscErrorCode Objective(Learner *l, Vec w, PetscReal risk, PetscReal *va
   PetscFunctionReturn(0);
 }
 
+/* lambda/2 |w + k d|^2 from the scalar products of w and d */
+static PetscReal Regulariser(const Learner *l, PetscScalar ww, PetscScalar wd, PetscScalar dd, PetscReal k)
+{
+  return 0.5 * l->lambda * (PetscRealPart(ww) + 2 * k * PetscRealPart(wd) + k * k * PetscRealPart(dd));
+}
+
 /* Called by gpubmrm: finds better weights on the line from the best ones to `point`, and computes a plane near them */
 static PetscErrorCode Search(Tao tao, Vec point, Vec best, Vec G, PetscReal *value, PetscReal *offset)
 {
   Learner    *l;
-  PetscReal   risk, step = 0, at;
-  PetscScalar wd, dd, ww;
+  Vec         near;
+  PetscReal   risk, level, step = 0, at = 0, shift, change = 0;
+  PetscScalar wd = 0, dd = 0, ww = 0;
 
   PetscFunctionBeginUser;
   PetscCall(TaoGetApplicationContext(tao, (void *)&l));
-  if (point == best) PetscCall(Scores(l, best, l->origin));
-  else {
+  near = l->ones ? l->near : l->s;
+  if (point == best) {
+    PetscCall(Scores(l, best, l->origin));
+    PetscCall(VecShift(l->origin, l->shift));
+    near = l->origin;
+  } else {
     PetscCall(Scores(l, point, l->d));
+    if (l->ones) { /* the line goes to the best bias there */
+      PetscCall(VecShift(l->d, l->shift));
+      PetscCall(RiskBias(l, l->d, NULL, &change, &risk, &level));
+    }
     PetscCall(VecAXPY(l->d, -1.0, l->origin));
     PetscCall(VecAXPY(point, -1.0, best)); /* the direction */
     PetscCall(VecDot(best, point, &wd));
     PetscCall(VecDot(point, point, &dd));
     PetscCall(SearchLine(l, l->lambda * PetscRealPart(wd), l->lambda * PetscRealPart(dd), 0.02, &step, &risk));
     if (step > 0) l->trial = PetscMin(step, 1);
+    PetscCall(VecDot(best, best, &ww));
+    at = step + NEAR * (1 - step); /* a fraction of the way from base + step d to base + d */
+    PetscCall(VecWAXPY(near, at, l->d, l->origin));
     if (step > 0) {
-      PetscCall(VecDot(best, best, &ww));
-      *value = risk + 0.5 * l->lambda * (PetscRealPart(ww) + 2 * step * PetscRealPart(wd) + step * step * PetscRealPart(dd));
+      *value = risk + Regulariser(l, ww, wd, dd, step);
       PetscCall(VecAXPY(best, step, point));
+      PetscCall(VecAXPY(l->origin, step, l->d));
+      l->shift += step * change;
     }
-    /* a fraction of the way from base + step d to base + d */
-    at = step + NEAR * (1 - step);
-    PetscCall(VecWAXPY(l->s, at, l->d, l->origin));
-    if (step > 0) PetscCall(VecAXPY(l->origin, step, l->d));
   }
-  PetscCall(RiskAt(l, point == best ? l->origin : l->s, l->c, &risk));
-  if (point == best) PetscCall(Objective(l, best, risk, value));
-  PetscCall(VecDot(l->c, point == best ? l->origin : l->s, &wd));
-  *offset = risk - PetscRealPart(wd);
+  PetscCall(RiskBias(l, near, l->c, &shift, &risk, &level));
+  if (point == best) {
+    PetscCall(Objective(l, best, risk, value));
+    l->shift += shift;
+  } else if (l->ones && risk + Regulariser(l, ww, wd, dd, at) < *value) { /* the line had other biases than the best ones */
+    *value = risk + Regulariser(l, ww, wd, dd, at);
+    PetscCall(VecAXPY(best, at - step, point));
+    PetscCall(VecCopy(near, l->origin));
+    l->shift += (at - step) * change + shift;
+  }
+  PetscCall(VecDot(l->c, near, &wd));
+  *offset = level - PetscRealPart(wd);
   PetscCall(Subgradient(l, l->c, G));
   PetscFunctionReturn(0);
 }
@@ -61,21 +84,23 @@ static PetscErrorCode Search(Tao tao, Vec point, Vec best, Vec G, PetscReal *val
 typedef struct {
   Learner  *l;
   Vec       best;
-  PetscReal value;
+  PetscReal value, shift;
 } Best;
 
 static PetscErrorCode Risk(Tao tao, Vec w, PetscReal *f, Vec g, void *ctx)
 {
   Best     *b = (Best *)ctx;
-  PetscReal value;
+  Vec       s = b->l->ones ? b->l->near : b->l->s;
+  PetscReal value, level, shift;
 
   PetscFunctionBeginUser;
-  PetscCall(Scores(b->l, w, b->l->s));
-  PetscCall(RiskAt(b->l, b->l->s, b->l->c, f));
+  PetscCall(Scores(b->l, w, s));
+  PetscCall(RiskBias(b->l, s, b->l->c, &shift, f, &level));
   PetscCall(Subgradient(b->l, b->l->c, g));
   PetscCall(Objective(b->l, w, *f, &value));
   if (value < b->value) {
     b->value = value;
+    b->shift = shift;
     PetscCall(VecCopy(w, b->best));
   }
   PetscFunctionReturn(0);
@@ -162,7 +187,8 @@ PetscErrorCode LearnBundle(Learner *l, Rest *rest, Outcome *out)
   PetscCall(PetscObjectTypeCompare((PetscObject)tao, "gpubmrm", &ours));
   PetscCall(TaoGetSolutionStatus(tao, &its, &value, &gap, NULL, NULL, &reason));
   if (b.value < PETSC_MAX_REAL) {
-    value = b.value;
+    value    = b.value;
+    l->shift = b.shift;
     PetscCall(VecCopy(b.best, w));
   }
   rest->left       = (PetscBool)(reason == TAO_DIVERGED_USER);

@@ -116,7 +116,7 @@ PetscErrorCode HasDual(const Learner *l, PetscBool *has)
   PetscCall(MatGetInfo(l->data.X, MAT_GLOBAL_SUM, &info));
   PetscCall(PetscObjectBaseTypeCompare((PetscObject)l->data.X, MATSEQAIJ, has));
   full = (PetscReal)M * (PetscReal)l->columns;
-  *has = (PetscBool)(*has && l->loss->interior && !l->vectors && (l->settings->method == METHOD_DUAL || ((PetscReal)l->columns >= FEW * (PetscReal)M && info.nz_used <= SPARSE * full)));
+  *has = (PetscBool)(*has && l->loss->interior && !l->vectors && !l->ones && (l->settings->method == METHOD_DUAL || ((PetscReal)l->columns >= FEW * (PetscReal)M && info.nz_used <= SPARSE * full)));
   PetscFunctionReturn(0);
 }
 
