@@ -73,7 +73,7 @@ $(LIB): $(OBJ)
 	@mkdir -p $(@D)
 	$(if $(NVCC),$(CXX),$(CC)) -shared -o $@ $^ -Wl,-z,nodelete -Wl,-soname,$(notdir $@) -Wl,--no-undefined -fopenmp $(LIBS) $(IOLIBS) $(CUDALIBS)
 
-# On a terminal `make demo` shows what is being compiled
+# On a terminal `make demo` shows what is being compiled; a log gets one line
 progress = $(if $(PROGRESS),@if [ -t 2 ]; then printf '\r\033[K%s' "compiling $<" >&2; fi)
 
 $(BUILD)/obj/%.o: %.c
@@ -143,6 +143,7 @@ deps:
 	@PETSC=$(PETSC) share/setup.sh $(WITH)
 demo: deps
 	@$(if $(filter no,$(CUDA)),,BUILD=$(BUILD) share/cuda.sh $(NVCC))
+	@[ -t 2 ] || $(MAKE) -sq lib examples >/dev/null 2>&1 || echo "compiling into $(BUILD): a minute, several with CUDA" >&2
 	@$(MAKE) --no-print-directory -s PROGRESS=yes lib examples
 	@if [ -t 2 ]; then printf '\r\033[K' >&2; fi
 	@BUILD=$(BUILD) share/demo.sh
