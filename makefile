@@ -52,7 +52,7 @@ CPPFLAGS += $(if $(ZLIB),-DGPUCSR_HAVE_ZLIB) $(if $(LZMA),-DGPUCSR_HAVE_LZMA) $(
 IOLIBS   := $(if $(ZLIB),-lz) $(if $(LZMA),-llzma) $(if $(BZ2),-lbz2) $(if $(ZSTD),-lzstd)
 EXAMPLES := $(patsubst %.c,$(BUILD)/examples/%,$(notdir $(wildcard src/ksp/examples/*.c src/tao/examples/*.c)))
 TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/t*.c))
-BENCHES  := $(if $(NVCC),$(patsubst src/benchmarks/%.c,$(BUILD)/bench/%,$(wildcard src/benchmarks/*.c)),$(addprefix $(BUILD)/bench/,read places))
+BENCHES  := $(if $(NVCC),$(patsubst src/benchmarks/%.c,$(BUILD)/bench/%,$(wildcard src/benchmarks/*.c)),$(addprefix $(BUILD)/bench/,read places fill))
 
 # What the compilers would say of a PETSc that is not there, said once
 ifeq ($(FOUND),)
@@ -66,14 +66,14 @@ all: lib examples convert
 lib: $(LIB)
 convert: $(BUILD)/bin/gpucsr-convert $(BUILD)/bin/gpucsr-advise $(BUILD)/share/petscgpucsr/advise-draw.py
 examples: $(EXAMPLES)
-tests: $(TESTS)
+tests: $(TESTS) $(BUILD)/tests/yield.so
 benches: $(BENCHES)
 
 $(LIB): $(OBJ)
 	@mkdir -p $(@D)
 	$(if $(NVCC),$(CXX),$(CC)) -shared -o $@ $^ -Wl,-z,nodelete -Wl,-soname,$(notdir $@) -Wl,--no-undefined -fopenmp $(LIBS) $(IOLIBS) $(CUDALIBS)
 
-# On a terminal `make demo` shows what is being compiled
+# On a terminal `make demo` shows what is being compiled; a log gets one line
 progress = $(if $(PROGRESS),@if [ -t 2 ]; then printf '\r\033[K%s' "compiling $<" >&2; fi)
 
 $(BUILD)/obj/%.o: %.c
@@ -117,10 +117,14 @@ $(BUILD)/tests/%: tests/%.c $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp -MMD -MP $< -o $@ $(if $(filter t0% t1% t2% t3%,$(notdir $*)),$(OBJ) $(IOLIBS) $(CUDALIBS) -lstdc++,-L$(BUILD)/lib -Wl$(comma)--as-needed -lpetscgpucsr -Wl$(comma)-rpath$(comma)'$$ORIGIN/../lib') $(LIBS) -Wl,-rpath,$(LIBDIRS)
 
+$(BUILD)/tests/yield.so: tests/yield.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(WARN) -shared -fPIC $< -o $@
+
 # A program of several files has the others in a folder of its name
 $(BUILD)/bench/%: src/benchmarks/%.c $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp $(filter %.c %.cu.o,$^) -DGPUCSR_GIT='"$(GIT)"' -o $@ $(if $(filter ksp vec gamg precond ranks,$(notdir $*)),,$(if $(filter read places,$(notdir $*)),-L$(BUILD)/lib -lpetscgpucsr -Wl$(comma)-rpath$(comma)'$$ORIGIN/../lib',$(OBJ) $(IOLIBS) $(CUDALIBS) -L$(CUDA_DIR)/lib64 -lcusparse $(if $(filter dense,$(notdir $*)),-lcublas) -lstdc++)) $(LIBS) -Wl,-rpath,$(LIBDIRS)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp $(filter %.c %.cu.o,$^) -DGPUCSR_GIT='"$(GIT)"' -o $@ $(if $(filter ksp vec gamg precond ranks,$(notdir $*)),,$(if $(filter read places,$(notdir $*)),-L$(BUILD)/lib -lpetscgpucsr -Wl$(comma)-rpath$(comma)'$$ORIGIN/../lib',$(OBJ) $(IOLIBS) $(if $(NVCC),$(CUDALIBS) -L$(CUDA_DIR)/lib64 -lcusparse $(if $(filter dense,$(notdir $*)),-lcublas) -lstdc++))) $(LIBS) -Wl,-rpath,$(LIBDIRS)
 
 $(BENCHES): $(wildcard src/benchmarks/*.h)
 $(BUILD)/bench/spmv: $(wildcard src/benchmarks/spmv/*)
@@ -139,6 +143,7 @@ deps:
 	@PETSC=$(PETSC) share/setup.sh $(WITH)
 demo: deps
 	@$(if $(filter no,$(CUDA)),,BUILD=$(BUILD) share/cuda.sh $(NVCC))
+	@[ -t 2 ] || $(MAKE) -sq lib examples >/dev/null 2>&1 || echo "compiling into $(BUILD): a minute, several with CUDA" >&2
 	@$(MAKE) --no-print-directory -s PROGRESS=yes lib examples
 	@if [ -t 2 ]; then printf '\r\033[K' >&2; fi
 	@BUILD=$(BUILD) share/demo.sh
@@ -209,7 +214,7 @@ tune: needs-gpu benches
 	$(BUILD)/bench/fit -o $(TUNED) -machine "$$(nvidia-smi --query-gpu=name --format=csv,noheader -i 0)" $(BUILD)/samples.txt
 	@echo "Use it: -mat_gpucsr_profile $(abspath $(TUNED))"
 # The papers' tables that need no GPU, from samples that are kept (docs/results): NumPy, and Matplotlib for the plots
-PAPERS := clock sets cgmodel ladder strips places
+PAPERS := clock sets cgmodel ladder accesses strips places variants reads dense gospmv
 papers:
 	@python3 -c 'import numpy' 2>/dev/null || { echo "make: python3 has no NumPy, which these tables are made with" >&2; false; }
 	@for p in $(PAPERS); do echo "papers: $$p"; python3 src/benchmarks/papers/$$p.py || exit 1; done

@@ -8,6 +8,7 @@
 #include "mat/impls/gpucsr/halo.h"
 #include "ksp/impls/petsc/methods.h"
 #include "ksp/impls/gpu/gpukspimpl.h"
+#include "ksp/pc/impls/blocks/device.h"
 #include "ksp/pc/impls/blocks/pcblocks.h"
 #include "ksp/pc/impls/mg/cycle.h"
 #include "tao/impls/bmrm/gpubmrm.h"
@@ -52,6 +53,7 @@ PetscErrorCode MatGPUCSRFinalizePackage(void)
   PetscCall(KSPGPUFinalize_Private());
   PetscCall(PCMGFinalize_Private());
   PetscCall(PCBlocksFinalize_Private());
+  PetscCall(PCDeviceFinalize_Private());
   PetscCall(MatGPUCSRReportPrint_Private());
   PetscCall(MatGPUCSRProductsForget_Private());
   PetscCall(GPUCSRHalosForget());
@@ -135,6 +137,7 @@ PetscErrorCode MatGPUCSRInitialize_Private(MPI_Comm comm)
   PetscCall(KSPMethodsInitialize_Private());
   PetscCall(PCMGInitialize_Private());
   PetscCall(PCBlocksInitialize_Private());
+  PetscCall(PCDeviceInitialize_Private());
   PetscCall(TaoGPUBMRMRegister());
 #if PetscDefined(HAVE_CUDA)
   { /* PETSc aborts when it makes a device vector on several ranks of an MPI that knows nothing of GPUs; our halo needs no such MPI */

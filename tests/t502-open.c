@@ -576,6 +576,50 @@ static PetscErrorCode Sloppy(Scene *s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Written through an array that was got for reading: SLEPc puts it into a vector that a scatter fills. n: also more entries than are all looked at */
+static PetscErrorCode ThroughRead(Scene *s)
+{
+  Vec                v, w, from;
+  const PetscScalar *c, *d;
+  PetscScalar        sum;
+  PetscInt           first;
+  IS                 is;
+  VecScatter         all;
+
+  PetscFunctionBegin;
+  for (PetscInt n = N; n <= 3000; n += 3000 - N) {
+    PetscCall(Create(s, n, &v));
+    PetscCall(VecCreateMPIWithArray(PETSC_COMM_WORLD, 1, n, PETSC_DETERMINE, NULL, &w));
+    PetscCall(VecDuplicate(v, &from));
+    PetscCall(VecGetOwnershipRange(from, &first, NULL));
+    PetscCall(ISCreateStride(PETSC_COMM_WORLD, n, first, 1, &is));
+    PetscCall(VecScatterCreate(from, is, w, is, &all));
+    PetscCall(ISDestroy(&is));
+    for (int k = 1; k < 4; k++) {
+      PetscCall(VecSet(from, k));
+      PetscCall(VecSet(v, 7));
+      PetscCall(VecScale(v, 2));
+      PetscCall(VecGetArrayRead(v, &c));
+      if (k == 2) PetscCall(VecGetArrayRead(v, &d));
+      PetscCall(VecPlaceArray(w, c));
+      PetscCall(VecScatterBegin(all, from, w, INSERT_VALUES, SCATTER_FORWARD));
+      PetscCall(VecScatterEnd(all, from, w, INSERT_VALUES, SCATTER_FORWARD));
+      PetscCall(VecResetArray(w));
+      if (k == 2) PetscCall(VecRestoreArrayRead(v, &d));
+      PetscCall(VecRestoreArrayRead(v, &c));
+      PetscCall(VecScale(v, 3));
+      PetscCall(VecDot(v, v, &sum));
+      PetscCall(See(s, 1, &sum));
+      if (n == N) PetscCall(SeeVec(s, v));
+    }
+    PetscCall(VecScatterDestroy(&all));
+    PetscCall(VecDestroy(&from));
+    PetscCall(VecDestroy(&w));
+    PetscCall(VecDestroy(&v));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Copies are made for arrays that are open, and for no other */
 static PetscErrorCode TestForced(void)
 {
@@ -622,15 +666,16 @@ static const struct {
   const char *name;
   PetscErrorCode (*play)(Scene *);
 } scenes[] = {
-  {"fill",           Fill  },
-  {"kept arrays",    Kept  },
-  {"ways to arrays", Ways  },
-  {"placed arrays",  Place },
-  {"parts",          Parts },
-  {"local vectors",  Locals},
-  {"nests",          Nests },
-  {"values set",     Sets  },
-  {"sloppy",         Sloppy}
+  {"fill",           Fill       },
+  {"kept arrays",    Kept       },
+  {"ways to arrays", Ways       },
+  {"placed arrays",  Place      },
+  {"parts",          Parts      },
+  {"local vectors",  Locals     },
+  {"nests",          Nests      },
+  {"values set",     Sets       },
+  {"sloppy",         Sloppy     },
+  {"through read",   ThroughRead}
 };
 
 int main(int argc, char **argv)

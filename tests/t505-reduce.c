@@ -3,7 +3,7 @@
   entries, NaN, a rank that comes late, a rank whose device fails, communicators that come and go.
 
   //TEST name="ranks1" nsize=1 args="-malloc_debug -malloc_dump"
-  //TEST name="ranks2" nsize=2 args="-vec_gpu_reduce {} -malloc_debug -malloc_dump" loop="auto shared mpi"
+  //TEST name="ranks2" nsize=2 args="-vec_gpu_reduce {} -malloc_dump" loop="auto shared mpi"
   //TEST name="ranks3" nsize=3
   //TEST name="ranks5" nsize=5
   //TEST name="ranks8" nsize=8 args="-vec_gpu_reduce shared"

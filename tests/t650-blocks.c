@@ -40,7 +40,9 @@ static const Case cases[] = {
   {PETSC_TRUE,  PETSC_TRUE,  BJACOBI "3 -t_sub_pc_type icc -t_sub_pc_factor_levels 1"                                   },
   {PETSC_TRUE,  PETSC_TRUE,  BJACOBI "6 -t_sub_pc_type cholesky -t_sub_pc_factor_mat_ordering_type nd"                  },
   {PETSC_FALSE, PETSC_FALSE, BJACOBI "4 -t_sub_pc_type sor"                                                             },
-  {PETSC_FALSE, PETSC_FALSE, BJACOBI "4 -t_sub_pc_type jacobi"                                                          },
+  {PETSC_FALSE, PETSC_TRUE,  BJACOBI "4 -t_sub_pc_type jacobi"                                                          },
+  {PETSC_FALSE, PETSC_TRUE,  BJACOBI "1 -t_sub_pc_type jacobi -t_sub_pc_jacobi_type rowmax"                             },
+  {PETSC_FALSE, PETSC_TRUE,  BJACOBI "30 -t_sub_pc_type none"                                                           },
   {PETSC_FALSE, PETSC_FALSE, BJACOBI "4 -t_sub_ksp_type richardson -t_sub_ksp_max_it 2 -t_sub_ksp_convergence_test skip"},
   {PETSC_FALSE, PETSC_FALSE, BJACOBI "4 -t_sub_pc_factor_in_place"                                                      },
   {PETSC_FALSE, PETSC_FALSE, BJACOBI "4 -t_pc_blocks_gpucsr 0"                                                          },
@@ -207,7 +209,8 @@ static PetscErrorCode Run(const Case *c, PetscInt k, PetscBool never)
   Mat         A, R;
   PC          pc, ref;
   PetscMPIInt size;
-  PetscBool   ours = (PetscBool)(c->ours && !never), factors, overlap;
+  PetscBool   points = (PetscBool)(strstr(c->options, "sub_pc_type jacobi") || strstr(c->options, "sub_pc_type none")); /* these need no device */
+  PetscBool   ours   = (PetscBool)(c->ours && (points || !never)), factors, overlap;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));

@@ -6,10 +6,12 @@
     model = LogisticRegression(C=1.0).fit(X, y)        # X: a SciPy CSR matrix, or anything that scikit-learn takes
 
 LinearSVC, LogisticRegression and Ridge minimise what scikit-learn's do, |w|^2/2 + C sum of losses (Ridge: |y - Xw|^2 + alpha |w|^2); more than two classes are learned each against
-all others. Smooth losses go by a truncated Newton method, the hinge loss by Tao's bundle method (gpubmrm where the library is loaded).
+all others. Smooth losses go by a truncated Newton method, the hinge loss by the bundle method gpubmrm, and by an interior point method where planes become many or the library is not loaded.
 
 The matrix is copied once, into a PETSc matrix of the type that -mat_type names.
 """
+import ctypes
+import functools
 import numbers
 
 import numpy as np
@@ -35,6 +37,7 @@ class _Rows:
         self.A.setPreallocationCSR((X.indptr.astype(PETSc.IntType, copy=False), X.indices.astype(PETSc.IntType, copy=False), X.data.astype(PETSc.ScalarType, copy=False)))
         self.A.assemble()
         self.x, self.y = self.A.createVecs()
+        self.X, self.entries = X, X.nnz
 
     def scores(self, w):
         n = self.A.getSize()[1]
@@ -48,7 +51,29 @@ class _Rows:
         g = self.x.getArray(readonly=True)
         return g.copy() if self.bias is None else np.append(g, self.bias * c.sum())
 
+    def solve(self, h, lam, g, residual):
+        """(lam + X' diag(h) X) p = g: directly with few columns, else by conjugate gradients down to that residual"""
+        if self.shape[1] <= FEW:
+            H = (self.X.T @ sparse.diags(h) @ self.X).toarray()
+            if self.bias is not None:
+                side = self.bias * (self.X.T @ h)
+                H = np.block([[H, side[:, None]], [side[None, :], self.bias**2 * h.sum()]])
+            return np.linalg.solve(H + lam * np.eye(len(H)), g)
+        p, r, q, rr = np.zeros_like(g), g.copy(), g.copy(), np.dot(g, g)
+        residual = max(residual, 1e-10 * np.sqrt(rr))
+        for _ in range(10000):
+            if np.sqrt(rr) <= residual:
+                break
+            z = self.transposed(h * self.scores(q)) + lam * q
+            k = rr / np.dot(q, z)
+            p += k * q
+            r -= k * z
+            rr, old = np.dot(r, r), rr
+            q = r + rr / old * q
+        return p
+
     def destroy(self):
+        self.X = None
         for o in (self.A, self.x, self.y):
             o.destroy()
 
@@ -112,8 +137,9 @@ def _newton(rows, loss, y, u, lam, tol, max_iter):
     return w, max_iter
 
 
-def _search(loss, y, u, s, d, linear, square):
-    """The step k along d that minimises linear k + square k^2/2 + sum u loss(s + k d): the root of its slope by false position (Illinois)"""
+def _search(loss, y, u, s, d, linear, square, tol=0.1):
+    """The step k along d that minimises linear k + square k^2/2 + sum u loss(s + k d): the root of its slope by false position (Illinois), until that is tol of what it was. With kinks it
+    jumps: then the bracket ends the search, and its lower end, up to which the function falls, is the step"""
 
     def slope(k):
         return linear + k * square + np.dot(u * loss(s + k * d, y)[1], d)
@@ -124,7 +150,7 @@ def _search(loss, y, u, s, d, linear, square):
         return 0.0
     for _ in range(60):
         h = slope(k)
-        if abs(h) <= 0.1 * first:
+        if abs(h) <= tol * first:
             return k
         if h < 0:
             low, at_low = k, h
@@ -134,55 +160,142 @@ def _search(loss, y, u, s, d, linear, square):
             high, at_high = k, h
             at_low *= 0.5 if side > 0 else 1
             side = 1
-        k = 4 * k if high is None else (low * at_high - high * at_low) / (at_high - at_low)
+        if high is None:
+            k = 4 * k
+        elif low > 0 and high - low <= 1e-3 * high:
+            break
+        else:
+            k = min(max((low * at_high - high * at_low) / (at_high - at_low), low + 0.01 * (high - low)), high - 0.01 * (high - low))
     return low
 
 
-def _bundle(rows, loss, y, u, lam, tol, max_iter):
-    """The same by Tao, lam the same for all weights: lam/2 |w|^2 + R(w), where R alone is what Tao asks for"""
-    best = [np.inf, np.zeros(rows.shape[1])]
+LONG = 1000  # products that an interior point method takes, by estimate; with few columns its equations are solved directly,
+FEW = 500  # up to this number of them, and it costs no more than SHORT products
+SHORT = 60
 
-    def risk(tao, W, G):
-        w = W.getArray(readonly=True)
-        f, c, _ = loss(rows.scores(w), y)
-        G.setArray(rows.transposed(u * c))
-        f = np.dot(u, f)
-        value = f + 0.5 * lam[0] * np.dot(w, w)
-        if value < best[0]:
-            best[:] = [value, w.copy()]
-        return f
 
-    options = PETSc.Options()
-    options["tao_bmrm_lambda"] = float(lam[0])
+def _hinge_weights(rows, loss, y, u, lam, tol, max_iter, solver="auto"):
+    """Weights that minimise sum lam w^2/2 + sum u hinge, lam the same for all: by planes, and where these become many by an interior point method"""
+    w, its = None, 0
+    if solver != "interior":
+        w, its = _bundle(rows, loss, y, u, lam[0], tol, max_iter, solver == "bundle")
+    return (w, its) if w is not None else _interior(rows, y, u, lam[0], tol, max_iter)
+
+
+def _bundle(rows, loss, y, u, lam, tol, max_iter, alone):
+    """By gpubmrm with a search (Franc and Sonnenburg, 2009). None for the weights where planes have become many, unless this method is alone, and where there is no such type"""
+    petsc, pointer, real = ctypes.CDLL(PETSc.__file__), ctypes.c_void_p, ctypes.POINTER(ctypes.c_double)
+    (m, n), errors, scores = rows.shape, [], [np.zeros(rows.shape[0])]
     tao = PETSc.TAO().create(PETSc.COMM_SELF)
     try:
         tao.setType("gpubmrm")
     except PETSc.Error:
-        tao.setType("bmrm")
-    W = PETSc.Vec().createSeq(rows.shape[1])
+        if alone:
+            raise ValueError("solver='bundle' needs the library: petsc4py.init(gpucsr.options(mat_type=True).split())") from None
+        return None, 0
+
+    def step(point, w, g):
+        s = near = scores[0]
+        if point is not w:
+            p, d = point - w, rows.scores(point) - s
+            k = _search(loss, y, u, s, d, lam * np.dot(w, p), lam * np.dot(p, p), 0.02)
+            w += k * p
+            scores[0] = s + k * d
+            near = s + (k + 0.1 * (1 - k)) * d  # the next plane is taken a part of the way on
+        f, c, _ = loss(near, y)
+        g[:] = rows.transposed(u * c)
+        return 0.5 * lam * np.dot(w, w) + np.dot(u, loss(scores[0], y)[0]), np.dot(u, f) - np.dot(u * c, near)
+
+    def search(_, point, w, G, value, offset):
+        arrays = {v: real() for v in (point, w, G)}
+        for v, a in arrays.items():
+            petsc.VecGetArray(pointer(v), ctypes.byref(a))
+        of = {v: np.ctypeslib.as_array(a, (n,)) for v, a in arrays.items()}
+        try:
+            value[0], offset[0] = step(of[point], of[w], of[G])
+        except Exception as e:  # which cannot pass through PETSc
+            errors.append(e)
+        for v, a in arrays.items():
+            petsc.VecRestoreArray(pointer(v), ctypes.byref(a))
+        return 77 if errors else 0
+
+    def monitor(tao):
+        it = tao.getIterationNumber()
+        if (n <= FEW and it > SHORT) or it * it * n > LONG * rows.entries:
+            tao.setConvergedReason(PETSc.TAO.Reason.DIVERGED_USER)
+
+    function = ctypes.CFUNCTYPE(ctypes.c_int, pointer, pointer, pointer, pointer, real, real)(search)
+    petsc.PetscObjectComposeFunction_Private(pointer(tao.handle), b"TaoGPUBMRMSearch_C", function)
+    PETSc.Options()["tao_bmrm_lambda"] = float(lam)
+    W = PETSc.Vec().createSeq(n)
     G = W.duplicate()
-    tao.setObjectiveGradient(risk, G)
+    tao.setObjectiveGradient(lambda *_: 0.0, G)  # with a search it is not called
     tao.setTolerances(gatol=0.0, grtol=tol, gttol=0.0)
     tao.setMaximumIterations(max_iter)
+    if not alone:
+        tao.setMonitor(monitor)
     tao.setFromOptions()
     try:
         tao.setSolution(W)
     except AttributeError:  # before 3.17
         tao.setInitial(W)
-    tao.solve()
+    try:
+        tao.solve()
+    except PETSc.Error:
+        if errors:
+            raise errors[0] from None
+        raise
+    left = tao.getConvergedReason() == PETSc.TAO.Reason.DIVERGED_USER
     its = tao.getIterationNumber()
-    tao.destroy()
-    return best[1], its
+    w = None if left else W.getArray().copy()
+    for o in (tao, W, G):
+        o.destroy()
+    return w, its
+
+
+def _interior(rows, y, u, lam, tol, max_iter):
+    """By an interior point method (Ferris and Munson, 2002). A row has a slack x above its margin t = 1 - y s, and above 0, is r = x - t above the margin, and has a multiplier a with a r = mu and (1 - a) x = mu"""
+    w, s, total, lower, room = np.zeros(rows.shape[1]), np.zeros(rows.shape[0]), u.sum(), -np.inf, 1.0
+    if total == 0:
+        return w, 0
+    x = np.full(len(s), (3 + np.sqrt(5)) / 2)  # the point of the central path for mu = 1 and no weights
+    r = x - 1
+    a = 1 / r
+    b = 1 - a  # of its own, as 1 - a has few digits where a is near 1
+    for it in range(max_iter):
+        value = np.dot(u, np.maximum(1 - y * s, 0)) + 0.5 * lam * np.dot(w, w)
+        g = rows.transposed(u * y * a)
+        lower = max(lower, np.dot(u, a) - np.dot(g, g) / (2 * lam))
+        if value - lower <= tol * value:
+            return w, it
+        mu = max(np.dot(u, a * r + b * x) / (2 * total) * (0.1 if room > 0.9 else 0.25 if room > 0.5 else 0.5), 0.4 * tol * value / total)
+        den = a * x + b * r
+        theta = a * b / den
+        da = mu * (b - a) / den + theta * (x - r)
+        p = rows.solve(u * theta, lam, rows.transposed(u * y * (a + da)) - lam * w, np.sqrt(0.2 * lam * mu * total))
+        sp = rows.scores(p)
+        da -= theta * y * sp
+        dx = (mu + x * da) / b - x
+        dr = dx + y * sp
+        least = min(np.min(d / v) for d, v in ((dx, x), (dr, r), (da, a), (-da, b)))
+        room = 0.98 * min(1 / 0.98, -1 / least if least < 0 else np.inf)
+        w += room * p
+        s += room * sp
+        x += room * dx
+        r += room * dr
+        a += room * da
+        b -= room * da
+    return w, max_iter
 
 
 class _Linear(BaseEstimator):
-    def _learn(self, X, y, sample_weight, loss, C, bias, penalty, method=_newton):
+    def _learn(self, X, y, sample_weight, loss, C, bias, penalty, method=_newton, tol=None):
         """One weight vector, and the intercept: |w|^2/2 + C sum of losses. penalty: of the intercept's weight"""
         u = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         lam = np.ones(self._rows.shape[1])
         if bias is not None:
             lam[-1] = penalty
-        w, its = method(self._rows, loss, y, C * u, lam, self.tol, self.max_iter)
+        w, its = method(self._rows, loss, y, C * u, lam, self.tol if tol is None else tol, self.max_iter)
         self.n_iter_ = max(getattr(self, "n_iter_", 0), its)
         return (w, 0.0) if bias is None else (w[:-1], bias * w[-1])
 
@@ -201,7 +314,7 @@ class _Linear(BaseEstimator):
 
 
 class _LinearClassifier(ClassifierMixin, _Linear):
-    def _fit(self, X, y, sample_weight, loss, bias, penalty, method=_newton):
+    def _fit(self, X, y, sample_weight, loss, bias, penalty, method=_newton, tol=None):
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         check_classification_targets(y)
         self.classes_, where = np.unique(y, return_inverse=True)
@@ -215,7 +328,7 @@ class _LinearClassifier(ClassifierMixin, _Linear):
         if not (isinstance(self.C, numbers.Real) and self.C > 0):
             raise ValueError(f"C has to be positive, not {self.C!r}")
         self._fit_rows(X, bias)
-        found = [self._learn(X, np.where(where == k, 1.0, -1.0), weight, loss, self.C, bias, penalty, method) for k in ([1] if len(self.classes_) == 2 else range(len(self.classes_)))]
+        found = [self._learn(X, np.where(where == k, 1.0, -1.0), weight, loss, self.C, bias, penalty, method, tol) for k in ([1] if len(self.classes_) == 2 else range(len(self.classes_)))]
         self._forget()
         self.coef_ = np.array([w for w, _ in found])
         self.intercept_ = np.array([b for _, b in found])
@@ -233,11 +346,13 @@ class _LinearClassifier(ClassifierMixin, _Linear):
 
 
 class LinearSVC(_LinearClassifier):
-    """A linear support vector machine; the intercept is regularised, as scikit-learn's is. loss: squared_hinge or hinge"""
+    """A linear support vector machine; the intercept is regularised, as scikit-learn's is. loss: squared_hinge or hinge; tol: how near to the optimum, as a share of it, None: 1e-12 or 1e-6;
+    solver, for the hinge loss: auto, bundle or interior"""
 
-    def __init__(self, C=1.0, *, loss="squared_hinge", tol=1e-12, fit_intercept=True, intercept_scaling=1.0, class_weight=None, max_iter=10000):
+    def __init__(self, C=1.0, *, loss="squared_hinge", solver="auto", tol=None, fit_intercept=True, intercept_scaling=1.0, class_weight=None, max_iter=10000):
         self.C = C
         self.loss = loss
+        self.solver = solver
         self.tol = tol
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
@@ -245,11 +360,14 @@ class LinearSVC(_LinearClassifier):
         self.max_iter = max_iter
 
     def fit(self, X, y, sample_weight=None):
-        losses = {"squared_hinge": (_squared_hinge, _newton), "hinge": (_hinge, _bundle)}
-        if self.loss not in losses:
+        if self.loss not in ("squared_hinge", "hinge"):
             raise ValueError(f"loss is squared_hinge or hinge, not {self.loss!r}")
-        loss, method = losses[self.loss]
-        return self._fit(X, y, sample_weight, loss, self.intercept_scaling if self.fit_intercept else None, 1.0, method)
+        if self.solver not in ("auto", "bundle", "interior") or (self.solver != "auto" and self.loss != "hinge"):
+            raise ValueError(f"solver is auto or, for loss='hinge', bundle or interior, not {self.solver!r}")
+        bias = self.intercept_scaling if self.fit_intercept else None
+        if self.loss == "hinge":
+            return self._fit(X, y, sample_weight, _hinge, bias, 1.0, functools.partial(_hinge_weights, solver=self.solver), 1e-6 if self.tol is None else self.tol)
+        return self._fit(X, y, sample_weight, _squared_hinge, bias, 1.0, _newton, 1e-12 if self.tol is None else self.tol)
 
 
 class LogisticRegression(_LinearClassifier):

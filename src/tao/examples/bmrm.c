@@ -148,13 +148,15 @@ static PetscErrorCode LearnClass(Learner *l, Method method, Outcome *out)
 
   PetscFunctionBeginUser;
   PetscCall(HasDual(l, &dual));
+  PetscCall(BiasTake(l, l->w[l->which]));
   if (method == METHOD_NEWTON) {
     PetscCall(LearnNewton(l, out));
-    PetscFunctionReturn(0);
+    rest.left = PETSC_FALSE;
   }
-  if (method == METHOD_BUNDLE) PetscCall(LearnBundle(l, &rest, out));
-  if (rest.left && method != METHOD_INTERIOR && dual) PetscCall(LearnDual(l, &rest, out));
+  if (rest.left && (method == METHOD_DUAL || (method == METHOD_AUTO && dual))) PetscCall(LearnDual(l, &rest, out));
+  if (rest.left && method != METHOD_INTERIOR) PetscCall(LearnBundle(l, &rest, out));
   if (rest.left) PetscCall(LearnInterior(l, &rest, out));
+  PetscCall(BiasGive(l, l->w[l->which]));
   PetscFunctionReturn(0);
 }
 
@@ -162,14 +164,13 @@ static PetscErrorCode LearnClass(Learner *l, Method method, Outcome *out)
 static PetscErrorCode Learn(Learner *l, PetscReal lambda, Outcome *out)
 {
   Method    method = l->settings->method;
-  PetscBool type, dual;
+  PetscBool dual;
 
   PetscFunctionBeginUser;
   PetscCall(PetscMemzero(out, sizeof(*out)));
   PetscCall(HasDual(l, &dual));
   PetscCheck(method != METHOD_DUAL || dual, PETSC_COMM_WORLD, PETSC_ERR_SUP, "-method dual is for one process, and rows and vectors in its memory");
-  PetscCall(PetscOptionsHasName(NULL, NULL, "-tao_type", &type));
-  if (method == METHOD_AUTO) method = l->loss->curvature && !type ? METHOD_NEWTON : METHOD_BUNDLE;
+  if (method == METHOD_AUTO && l->loss->curvature) method = METHOD_NEWTON;
   out->converged = PETSC_TRUE;
   out->method    = "newton";
   l->lambda      = lambda;
@@ -207,8 +208,8 @@ static PetscErrorCode CrossValidate(const Learner *l, const Settings *o, PetscRe
     PetscCall(DataSelect(&l->data, InFold, o->seed, (PetscReal)fold, PETSC_TRUE, &part.data));
     PetscCall(DataSelect(&l->data, InFold, o->seed, (PetscReal)fold, PETSC_FALSE, &rest));
     part.w = NULL;
-    part.z = part.u = part.s = part.c = part.f = part.origin = part.d = part.t = part.dt = part.zero = part.s0 = part.c0 = part.z0 = part.q0 = NULL;
-    part.tozero                                                                                                                              = NULL;
+    part.z = part.u = part.s = part.c = part.f = part.origin = part.d = part.t = part.dt = part.zero = part.ones = part.unit = part.near = part.other = part.s0 = part.c0 = part.z0 = part.q0 = NULL;
+    part.tozero                                                                                                                                                                               = NULL;
     PetscCall(MatGetSize(rest.X, &M, NULL));
     PetscCheck(M, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-cv %" PetscInt_FMT ": a part has no rows, choose fewer or another -seed", o->folds);
     PetscCall(CheckRows(&part, o->file));

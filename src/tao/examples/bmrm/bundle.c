@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #define LONG  1000 /* estimated products of an interior point method */
-#define SHORT 30   /* estimated cost of the passes along the coordinates of the dual problem, in products */
 #define SMALL 5e6  /* nonzeros: a product on a device with fewer takes as long as one with this many */
 #define NEAR  0.1  /* the next plane is computed at this fraction of the way from the best weights to the new ones; the value is Franc and Sonnenburg's */
 
@@ -21,38 +20,61 @@ static PetscErrorCode Objective(Learner *l, Vec w, PetscReal risk, PetscReal *va
   PetscFunctionReturn(0);
 }
 
+/* lambda/2 |w + k d|^2 from the scalar products of w and d */
+static PetscReal Regulariser(const Learner *l, PetscScalar ww, PetscScalar wd, PetscScalar dd, PetscReal k)
+{
+  return 0.5 * l->lambda * (PetscRealPart(ww) + 2 * k * PetscRealPart(wd) + k * k * PetscRealPart(dd));
+}
+
 /* Called by gpubmrm: finds better weights on the line from the best ones to `point`, and computes a plane near them */
 static PetscErrorCode Search(Tao tao, Vec point, Vec best, Vec G, PetscReal *value, PetscReal *offset)
 {
   Learner    *l;
-  PetscReal   risk, step = 0, at;
-  PetscScalar wd, dd, ww;
+  Vec         near;
+  PetscReal   risk, level, step = 0, at = 0, shift, change = 0;
+  PetscScalar wd = 0, dd = 0, ww = 0;
 
   PetscFunctionBeginUser;
   PetscCall(TaoGetApplicationContext(tao, (void *)&l));
-  if (point == best) PetscCall(Scores(l, best, l->origin));
-  else {
+  near = l->ones ? l->near : l->s;
+  if (point == best) {
+    PetscCall(Scores(l, best, l->origin));
+    PetscCall(VecShift(l->origin, l->shift));
+    near = l->origin;
+  } else {
     PetscCall(Scores(l, point, l->d));
+    if (l->ones) { /* the line goes to the best bias there */
+      PetscCall(VecShift(l->d, l->shift));
+      PetscCall(RiskBias(l, l->d, NULL, &change, &risk, &level));
+    }
     PetscCall(VecAXPY(l->d, -1.0, l->origin));
     PetscCall(VecAXPY(point, -1.0, best)); /* the direction */
     PetscCall(VecDot(best, point, &wd));
     PetscCall(VecDot(point, point, &dd));
     PetscCall(SearchLine(l, l->lambda * PetscRealPart(wd), l->lambda * PetscRealPart(dd), 0.02, &step, &risk));
     if (step > 0) l->trial = PetscMin(step, 1);
+    PetscCall(VecDot(best, best, &ww));
+    at = step + NEAR * (1 - step); /* a fraction of the way from base + step d to base + d */
+    PetscCall(VecWAXPY(near, at, l->d, l->origin));
     if (step > 0) {
-      PetscCall(VecDot(best, best, &ww));
-      *value = risk + 0.5 * l->lambda * (PetscRealPart(ww) + 2 * step * PetscRealPart(wd) + step * step * PetscRealPart(dd));
+      *value = risk + Regulariser(l, ww, wd, dd, step);
       PetscCall(VecAXPY(best, step, point));
+      PetscCall(VecAXPY(l->origin, step, l->d));
+      l->shift += step * change;
     }
-    /* a fraction of the way from base + step d to base + d */
-    at = step + NEAR * (1 - step);
-    PetscCall(VecWAXPY(l->s, at, l->d, l->origin));
-    if (step > 0) PetscCall(VecAXPY(l->origin, step, l->d));
   }
-  PetscCall(RiskAt(l, point == best ? l->origin : l->s, l->c, &risk));
-  if (point == best) PetscCall(Objective(l, best, risk, value));
-  PetscCall(VecDot(l->c, point == best ? l->origin : l->s, &wd));
-  *offset = risk - PetscRealPart(wd);
+  PetscCall(RiskBias(l, near, l->c, &shift, &risk, &level));
+  if (point == best) {
+    PetscCall(Objective(l, best, risk, value));
+    l->shift += shift;
+  } else if (l->ones && risk + Regulariser(l, ww, wd, dd, at) < *value) { /* the line had other biases than the best ones */
+    *value = risk + Regulariser(l, ww, wd, dd, at);
+    PetscCall(VecAXPY(best, at - step, point));
+    PetscCall(VecCopy(near, l->origin));
+    l->shift += (at - step) * change + shift;
+  }
+  PetscCall(VecDot(l->c, near, &wd));
+  *offset = level - PetscRealPart(wd);
   PetscCall(Subgradient(l, l->c, G));
   PetscFunctionReturn(0);
 }
@@ -61,21 +83,23 @@ static PetscErrorCode Search(Tao tao, Vec point, Vec best, Vec G, PetscReal *val
 typedef struct {
   Learner  *l;
   Vec       best;
-  PetscReal value;
+  PetscReal value, shift;
 } Best;
 
 static PetscErrorCode Risk(Tao tao, Vec w, PetscReal *f, Vec g, void *ctx)
 {
   Best     *b = (Best *)ctx;
-  PetscReal value;
+  Vec       s = b->l->ones ? b->l->near : b->l->s;
+  PetscReal value, level, shift;
 
   PetscFunctionBeginUser;
-  PetscCall(Scores(b->l, w, b->l->s));
-  PetscCall(RiskAt(b->l, b->l->s, b->l->c, f));
+  PetscCall(Scores(b->l, w, s));
+  PetscCall(RiskBias(b->l, s, b->l->c, &shift, f, &level));
   PetscCall(Subgradient(b->l, b->l->c, g));
   PetscCall(Objective(b->l, w, *f, &value));
   if (value < b->value) {
     b->value = value;
+    b->shift = shift;
     PetscCall(VecCopy(w, b->best));
   }
   PetscFunctionReturn(0);
@@ -102,15 +126,14 @@ PetscErrorCode Progress(const Learner *l, PetscInt iteration, PetscReal objectiv
 #endif
 
 /*
-  An iteration costs two products with the data, and products with all planes, whose number grows. When the total reaches the estimated cost of another method, the other method takes over. An interior point method
-  needs more products with the data, so it takes over only if the planes are the main cost
+  An iteration costs two products with the data, and products with all planes, whose number grows. An interior point method needs more products with the data, so it takes over only if the planes are the main
+  cost
 */
 static PetscErrorCode Monitor(Tao tao, void *ctx)
 {
   const Learner     *l = (const Learner *)ctx;
   PetscInt           it;
-  PetscReal          f, gap, planes, products;
-  PetscBool          dual;
+  PetscReal          f, gap, planes;
   TaoConvergedReason reason;
   MatInfo            info;
 
@@ -119,10 +142,8 @@ static PetscErrorCode Monitor(Tao tao, void *ctx)
   PetscCall(Progress(l, it, f, gap, PETSC_FALSE));
   if (l->settings->method != METHOD_AUTO || !l->loss->interior) PetscFunctionReturn(0);
   PetscCall(MatGetInfo(l->data.X, MAT_GLOBAL_SUM, &info));
-  PetscCall(HasDual(l, &dual));
-  planes   = (PetscReal)it * (PetscReal)it * (PetscReal)l->columns;
-  products = 2 * (PetscReal)it * info.nz_used;
-  if (dual ? products + planes > SHORT * info.nz_used : planes > LONG * (l->vectors ? PetscMax(info.nz_used, SMALL) : info.nz_used)) PetscCall(TaoSetConvergedReason(tao, TAO_DIVERGED_USER));
+  planes = (PetscReal)it * (PetscReal)it * (PetscReal)l->columns;
+  if (planes > LONG * (l->vectors ? PetscMax(info.nz_used, SMALL) : info.nz_used)) PetscCall(TaoSetConvergedReason(tao, TAO_DIVERGED_USER));
   PetscFunctionReturn(0);
 }
 
@@ -153,7 +174,7 @@ PetscErrorCode LearnBundle(Learner *l, Rest *rest, Outcome *out)
   PetscCall(TaoSetApplicationContext(tao, l));
   PetscCall(PetscObjectComposeFunction((PetscObject)tao, "TaoGPUBMRMSearch_C", Search));
   PetscCall(TaoSetTolerances(tao, o->absolute, o->epsilon, 0.0));
-  PetscCall(TaoSetMaximumIterations(tao, o->maxits));
+  PetscCall(TaoSetMaximumIterations(tao, o->maxits - rest->iterations));
   PetscCall(TaoSetMaximumFunctionEvaluations(tao, PETSC_MAX_INT));
   PetscCall(TaoMonitorSet(tao, Monitor, l, NULL));
   PetscCall(TaoSetFromOptions(tao));
@@ -162,12 +183,13 @@ PetscErrorCode LearnBundle(Learner *l, Rest *rest, Outcome *out)
   PetscCall(PetscObjectTypeCompare((PetscObject)tao, "gpubmrm", &ours));
   PetscCall(TaoGetSolutionStatus(tao, &its, &value, &gap, NULL, NULL, &reason));
   if (b.value < PETSC_MAX_REAL) {
-    value = b.value;
+    value    = b.value;
+    l->shift = b.shift;
     PetscCall(VecCopy(b.best, w));
   }
   rest->left       = (PetscBool)(reason == TAO_DIVERGED_USER);
-  rest->lower      = value - gap;
-  rest->iterations = its;
+  rest->lower      = PetscMax(rest->lower, value - gap);
+  rest->iterations = its += rest->iterations;
   if (rest->left) {
     PetscCall(VecDestroy(&b.best));
     PetscCall(TaoDestroy(&tao));

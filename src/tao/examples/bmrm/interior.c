@@ -76,17 +76,48 @@ static PetscErrorCode Centre(Learner *l, Interior *p)
   PetscFunctionReturn(0);
 }
 
-/* g = X^T (u y v) / m */
-static PetscErrorCode Weigh(Learner *l, Vec v, Vec g)
+/* c = u y v / m */
+static PetscErrorCode Weigh(Learner *l, Vec v, Vec c)
 {
   PetscInt M;
 
   PetscFunctionBeginUser;
   PetscCall(VecGetSize(v, &M));
-  PetscCall(VecPointwiseMult(l->c, l->z, v));
-  if (l->u) PetscCall(VecPointwiseMult(l->c, l->c, l->u));
-  PetscCall(VecScale(l->c, 1 / (PetscReal)M));
+  PetscCall(VecPointwiseMult(c, l->z, v));
+  if (l->u) PetscCall(VecPointwiseMult(c, c, l->u));
+  PetscCall(VecScale(c, 1 / (PetscReal)M));
+  PetscFunctionReturn(0);
+}
+
+/*
+  The value of the dual problem at the multipliers a. If the bias is not regularised, the sum of u y a must be zero there: a gets smaller on the side that has more. Overwrites t, g and l->c
+*/
+static PetscErrorCode DualValue(Learner *l, Interior *p, Vec g, PetscReal *value)
+{
+  PetscScalar all, more;
+  PetscReal   norm, factor[2];
+  PetscInt    M;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecGetSize(p->a, &M));
+  if (l->u) PetscCall(VecDot(p->a, l->u, &all));
+  else PetscCall(VecSum(p->a, &all));
+  PetscCall(VecCopy(p->a, p->t));
+  if (l->ones) {
+    PetscCall(Weigh(l, p->a, l->c));
+    PetscCall(VecSum(l->c, &more));
+    more *= (PetscReal)M;
+    for (int k = 0; k < 2; k++) factor[k] = (k ? more : -more) > 0 ? PetscRealPart((all - PetscAbsScalar(more)) / (all + PetscAbsScalar(more))) : 1; /* of negative rows, of positive rows */
+    PetscCall(VecCopy(l->z, p->t));
+    PetscCall(VecScale(p->t, 0.5 * (factor[1] - factor[0])));
+    PetscCall(VecShift(p->t, 0.5 * (factor[1] + factor[0])));
+    PetscCall(VecPointwiseMult(p->t, p->t, p->a));
+    all -= PetscAbsScalar(more);
+  }
+  PetscCall(Weigh(l, p->t, l->c));
   PetscCall(Subgradient(l, l->c, g));
+  PetscCall(VecNorm(g, NORM_2, &norm));
+  *value = PetscRealPart(all) / (PetscReal)M - norm * norm / (2 * l->lambda);
   PetscFunctionReturn(0);
 }
 
@@ -177,8 +208,7 @@ PetscErrorCode LearnInterior(Learner *l, Rest *rest, Outcome *out)
   Vec             w = l->w[l->which];
   Newton          n;
   Interior        p;
-  PetscReal       risk, norm, dual, value, gap, want, room = 1, decrease, mu = 1, weight = 1;
-  PetscScalar     sum;
+  PetscReal       risk, norm, dual = 0, value, gap, want, room = 1, decrease, mu = 1, weight = 1, shift;
   PetscInt        it, M;
   PetscBool       done = PETSC_FALSE;
 
@@ -188,17 +218,14 @@ PetscErrorCode LearnInterior(Learner *l, Rest *rest, Outcome *out)
   PetscCall(VecGetSize(l->s, &M));
   PetscCall(VecSet(w, 0.0));
   PetscCall(VecSet(l->origin, 0.0));
-  p.mu = 1;
+  l->shift = 0;
+  p.mu     = 1;
   PetscCall(Centre(l, &p));
   for (it = rest->iterations;; it++) {
     PetscCall(RiskAt(l, l->origin, l->c, &risk));
     PetscCall(VecNorm(w, NORM_2, &norm));
     value = risk + 0.5 * l->lambda * norm * norm;
-    PetscCall(Weigh(l, p.a, n.g));
-    if (l->u) PetscCall(VecDot(p.a, l->u, &sum));
-    else PetscCall(VecSum(p.a, &sum));
-    PetscCall(VecNorm(n.g, NORM_2, &norm));
-    dual        = PetscRealPart(sum) / (PetscReal)M - norm * norm / (2 * l->lambda);
+    PetscCall(DualValue(l, &p, n.g, &dual));
     rest->lower = PetscMax(rest->lower, dual);
     gap         = PetscMax(value - rest->lower, 0);
     want        = PetscMax(o->epsilon * PetscAbsReal(value), o->absolute);
@@ -208,14 +235,17 @@ PetscErrorCode LearnInterior(Learner *l, Rest *rest, Outcome *out)
     PetscCall(Complementarity(l, &p, &mu, &weight));
     p.mu = PetscMax(mu * (room > 0.9 ? 0.1 : (room > 0.5 ? 0.25 : 0.5)), ENOUGH * want / weight);
     PetscCall(Eliminate(l, &p, n.h));
-    PetscCall(VecWAXPY(l->d, 1.0, p.a, p.da));
-    PetscCall(Weigh(l, l->d, n.g));
-    PetscCall(VecAYPX(n.g, -1.0, w)); /* with the next line, g = lambda w - g */
-    PetscCall(VecAXPY(n.g, l->lambda - 1, w));
     PetscCall(VecCopy(n.h, l->d)); /* theta */
     if (l->u) PetscCall(VecPointwiseMult(n.h, n.h, l->u));
     PetscCall(VecScale(n.h, 1 / (PetscReal)M));
+    PetscCall(VecWAXPY(p.t, 1.0, p.a, p.da));
+    PetscCall(Weigh(l, p.t, l->c));
+    PetscCall(BiasBalance(l, n.h, l->c, &shift));
+    PetscCall(Subgradient(l, l->c, n.g));
+    PetscCall(VecAYPX(n.g, -1.0, w)); /* with the next line, g = lambda w - g */
+    PetscCall(VecAXPY(n.g, l->lambda - 1, w));
     PetscCall(NewtonSolve(l, &n, 0, PetscSqrtReal(2 * l->lambda * EXACT * p.mu * weight), &decrease));
+    if (l->ones) PetscCall(VecShift(n.xp, shift));
     PetscCall(Expand(l, &p, l->d, n.xp));
     room = 1 / BACK;
     PetscCall(Room(p.x, p.dx, l->c, &room));
@@ -231,6 +261,7 @@ PetscErrorCode LearnInterior(Learner *l, Rest *rest, Outcome *out)
     PetscCall(VecAXPY(p.r, room, p.dr));
     PetscCall(VecAXPY(w, room, n.p));
     PetscCall(VecAXPY(l->origin, room, n.xp));
+    l->shift += room * (shift + n.shift);
   }
   out->objective += value;
   out->risk += risk;

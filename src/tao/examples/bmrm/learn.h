@@ -43,7 +43,7 @@ typedef struct {
   PetscReal      share, epsilon, absolute, bias, lambda[MAX_LAMBDAS];
   PetscReal      weighted[MAX_CLASSES], weight[MAX_CLASSES]; /* labels that have a weight, and the weights */
   PetscInt       seed, folds, nlambdas, nweights, maxits;
-  PetscBool      check, times, progress, vectors;
+  PetscBool      check, times, progress, vectors, regularised; /* regularised: the bias is */
 } Settings;
 
 extern PetscErrorCode GetSettings(Settings *, const Loss **, PetscReal *parameter);
@@ -84,8 +84,10 @@ typedef struct {
   Vec            origin, d; /* a line of scores: base + k d */
   Vec            t, dt;     /* the same line as margins 1 - y s, if vector operations compute the losses: t + k dt */
   Vec            zero;
-  PetscBool      vectors; /* vector operations compute the losses, because the vectors are not in host memory */
-  VecScatter     tozero;  /* for a loss of all rows together: gathers scores on rank 0 */
+  Vec            ones, unit, near, other; /* if the bias is not regularised: a shift of all scores; its column's unit vector; scores and slopes for the search along it. Else NULL */
+  PetscReal      shift;                   /* the bias of the scores then, else 0 */
+  PetscBool      vectors;                 /* vector operations compute the losses, because the vectors are not in host memory */
+  VecScatter     tozero;                  /* for a loss of all rows together: gathers scores on rank 0 */
   Vec            s0, c0, z0, q0;
   PetscReal      trial; /* first trial step of the line search */
   PetscLogDouble seconds[NTIMES], began;
@@ -109,11 +111,21 @@ extern PetscErrorCode RiskAt(Learner *, Vec s, Vec c, PetscReal *risk);
 extern PetscErrorCode Subgradient(Learner *, Vec c, Vec g);
 extern PetscErrorCode Curvature(Learner *, Vec s, Vec h);
 extern PetscErrorCode SearchLine(Learner *, PetscReal linear, PetscReal square, PetscReal tol, PetscReal *step, PetscReal *risk);
+extern PetscErrorCode SetLine(Learner *);
+extern PetscErrorCode RiskAlong(Learner *, PetscReal k, PetscReal *risk, PetscReal *slope);
 extern PetscErrorCode CheckRisk(Learner *, PetscInt seed);
+
+/* bias.c; all but RiskBias() do nothing if the bias is regularised or there is none */
+extern PetscErrorCode BiasTake(Learner *, Vec w);
+extern PetscErrorCode BiasGive(Learner *, Vec w);
+extern PetscErrorCode BiasBalance(Learner *, Vec h, Vec v, PetscReal *multiple);
+extern PetscErrorCode BiasCentre(Learner *, Vec h, Vec s, PetscReal *shift);
+extern PetscErrorCode RiskBias(Learner *, Vec s, Vec c, PetscReal *shift, PetscReal *risk, PetscReal *level);
 
 /* A truncated Newton method: newton.c */
 typedef struct {
-  Vec g, p, r, z, q, h, xp, xq; /* gradient; step; vectors of conjugate gradients; second derivatives; X p, X q */
+  Vec       g, p, r, z, q, h, xp, xq; /* gradient; step; vectors of conjugate gradients; second derivatives; X p, X q */
+  PetscReal shift;                    /* of the scores in xp, if the bias is not regularised */
 } Newton;
 
 extern PetscErrorCode NewtonCreate(Learner *, Newton *);

@@ -468,17 +468,17 @@ PetscErrorCode RankedPairs(PetscInt n, const PetscScalar s[], const PetscScalar 
 }
 
 const Loss losses[] = {
-  {"hinge",         "L2R_L1LOSS_SVC_DUAL", LABELS_CLASSES, NULL,           0,   HingeRows,        HingeVectors,        HingeMargins,        NULL,                  NULL,        PETSC_TRUE },
-  {"squared_hinge", "L2R_L2LOSS_SVC",      LABELS_CLASSES, NULL,           0,   SquaredHingeRows, SquaredHingeVectors, SquaredHingeMargins, SquaredHingeCurvature, NULL,        PETSC_FALSE},
-  {"logistic",      "L2R_LR",              LABELS_CLASSES, NULL,           0,   LogisticRows,     LogisticVectors,     NULL,                LogisticCurvature,     NULL,        PETSC_FALSE},
-  {"roc",           "L2R_L1LOSS_SVC_DUAL", LABELS_CLASSES, NULL,           0,   NULL,             NULL,                NULL,                NULL,                  ROCAreaLoss, PETSC_FALSE},
-  {"f1",            "L2R_L1LOSS_SVC_DUAL", LABELS_CLASSES, NULL,           0,   NULL,             NULL,                NULL,                NULL,                  F1Loss,      PETSC_FALSE},
-  {"rank",          "L2R_L2LOSS_SVR",      LABELS_RANKS,   NULL,           0,   NULL,             NULL,                NULL,                NULL,                  RankLoss,    PETSC_FALSE},
-  {"least_squares", "L2R_L2LOSS_SVR",      LABELS_TARGETS, NULL,           0,   LeastSquaresRows, LeastSquaresVectors, NULL,                LeastSquaresCurvature, NULL,        PETSC_FALSE},
-  {"absolute",      "L2R_L2LOSS_SVR",      LABELS_TARGETS, NULL,           0,   InsensitiveRows,  InsensitiveVectors,  NULL,                NULL,                  NULL,        PETSC_FALSE},
-  {"insensitive",   "L2R_L1LOSS_SVR_DUAL", LABELS_TARGETS, "-insensitive", 0.1, InsensitiveRows,  InsensitiveVectors,  NULL,                NULL,                  NULL,        PETSC_FALSE},
-  {"quantile",      "L2R_L2LOSS_SVR",      LABELS_TARGETS, "-quantile",    0.5, QuantileRows,     QuantileVectors,     NULL,                NULL,                  NULL,        PETSC_FALSE},
-  {NULL,            NULL,                  LABELS_TARGETS, NULL,           0,   NULL,             NULL,                NULL,                NULL,                  NULL,        PETSC_FALSE}
+  {"hinge",         "L2R_L1LOSS_SVC_DUAL", LABELS_CLASSES, NULL,           0,   HingeRows,        HingeVectors,        HingeMargins,        NULL,                  NULL,        PETSC_FALSE, PETSC_TRUE },
+  {"squared_hinge", "L2R_L2LOSS_SVC",      LABELS_CLASSES, NULL,           0,   SquaredHingeRows, SquaredHingeVectors, SquaredHingeMargins, SquaredHingeCurvature, NULL,        PETSC_FALSE, PETSC_FALSE},
+  {"logistic",      "L2R_LR",              LABELS_CLASSES, NULL,           0,   LogisticRows,     LogisticVectors,     NULL,                LogisticCurvature,     NULL,        PETSC_FALSE, PETSC_FALSE},
+  {"roc",           "L2R_L1LOSS_SVC_DUAL", LABELS_CLASSES, NULL,           0,   NULL,             NULL,                NULL,                NULL,                  ROCAreaLoss, PETSC_TRUE,  PETSC_FALSE},
+  {"f1",            "L2R_L1LOSS_SVC_DUAL", LABELS_CLASSES, NULL,           0,   NULL,             NULL,                NULL,                NULL,                  F1Loss,      PETSC_FALSE, PETSC_FALSE},
+  {"rank",          "L2R_L2LOSS_SVR",      LABELS_RANKS,   NULL,           0,   NULL,             NULL,                NULL,                NULL,                  RankLoss,    PETSC_TRUE,  PETSC_FALSE},
+  {"least_squares", "L2R_L2LOSS_SVR",      LABELS_TARGETS, NULL,           0,   LeastSquaresRows, LeastSquaresVectors, NULL,                LeastSquaresCurvature, NULL,        PETSC_FALSE, PETSC_FALSE},
+  {"absolute",      "L2R_L2LOSS_SVR",      LABELS_TARGETS, NULL,           0,   InsensitiveRows,  InsensitiveVectors,  NULL,                NULL,                  NULL,        PETSC_FALSE, PETSC_FALSE},
+  {"insensitive",   "L2R_L1LOSS_SVR_DUAL", LABELS_TARGETS, "-insensitive", 0.1, InsensitiveRows,  InsensitiveVectors,  NULL,                NULL,                  NULL,        PETSC_FALSE, PETSC_FALSE},
+  {"quantile",      "L2R_L2LOSS_SVR",      LABELS_TARGETS, "-quantile",    0.5, QuantileRows,     QuantileVectors,     NULL,                NULL,                  NULL,        PETSC_FALSE, PETSC_FALSE},
+  {NULL,            NULL,                  LABELS_TARGETS, NULL,           0,   NULL,             NULL,                NULL,                NULL,                  NULL,        PETSC_FALSE, PETSC_FALSE}
 };
 
 /* ---- quality of scores ---- */

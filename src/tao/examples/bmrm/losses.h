@@ -27,7 +27,8 @@ typedef struct {
   PetscErrorCode (*curvature)(Vec c); /* overwrites slopes by second derivatives; NULL if the loss is not smooth */
   /* loss of all n rows together; c[i] becomes its derivative by the score of row i */
   PetscErrorCode (*together)(PetscInt n, const PetscScalar s[], const PetscScalar y[], const PetscScalar query[], PetscScalar c[], PetscReal *value);
-  PetscBool interior; /* do the methods for the hinge loss support it? */
+  PetscBool differences; /* does the loss depend on differences of scores alone? */
+  PetscBool interior;    /* do the methods for the hinge loss support it? */
 } Loss;
 
 extern const Loss     losses[]; /* the last one has no name */

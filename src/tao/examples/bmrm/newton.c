@@ -33,9 +33,10 @@ PetscErrorCode NewtonDestroy(Newton *n)
 PetscErrorCode NewtonSolve(Learner *l, Newton *n, PetscReal want, PetscReal residual, PetscReal *decrease)
 {
   PetscScalar rz, rznew, qq, xx;
-  PetscReal   alpha, norm, norm0;
+  PetscReal   alpha, norm, norm0, shift;
 
   PetscFunctionBeginUser;
+  n->shift = 0;
   PetscCall(VecSet(n->p, 0.0));
   PetscCall(VecSet(n->xp, 0.0));
   PetscCall(VecCopy(n->g, n->r));
@@ -48,12 +49,14 @@ PetscErrorCode NewtonSolve(Learner *l, Newton *n, PetscReal want, PetscReal resi
     PetscReal gain;
 
     PetscCall(Scores(l, n->q, n->xq));
+    PetscCall(BiasCentre(l, n->h, n->xq, &shift));
     PetscCall(VecPointwiseMult(l->s, n->h, n->xq));
     PetscCall(VecDot(l->s, n->xq, &xx));
     PetscCall(VecDot(n->q, n->q, &qq));
     alpha = PetscRealPart(rz) / (PetscRealPart(xx) + l->lambda * PetscRealPart(qq));
     PetscCall(VecAXPY(n->p, alpha, n->q));
     PetscCall(VecAXPY(n->xp, alpha, n->xq));
+    n->shift += alpha * shift;
     gain = 0.5 * alpha * PetscRealPart(rz);
     *decrease += gain;
     if (residual == 0 && (PetscReal)it * gain <= (*decrease > want ? PAYS : LAST) * *decrease) break;
@@ -86,6 +89,7 @@ static PetscErrorCode NewtonStep(Learner *l, Newton *n, PetscReal want, PetscRea
   PetscCall(SearchLine(l, l->lambda * PetscRealPart(wp), l->lambda * PetscRealPart(pp), 0.1, step, &risk));
   PetscCall(VecAXPY(w, *step, n->p));
   PetscCall(VecAXPY(l->origin, *step, l->d));
+  l->shift += *step * n->shift;
   PetscFunctionReturn(0);
 }
 
@@ -98,15 +102,17 @@ PetscErrorCode LearnNewton(Learner *l, Outcome *out)
   const Settings *o = l->settings;
   Vec             w = l->w[l->which];
   Newton          n;
-  PetscReal       risk, norm, value = 0, gap = 0, want, decrease = 0, step;
+  PetscReal       risk, level, norm, value = 0, gap = 0, want, decrease = 0, step, shift;
   PetscInt        it;
   PetscBool       done = PETSC_FALSE;
 
   PetscFunctionBeginUser;
   PetscCall(NewtonCreate(l, &n));
   PetscCall(Scores(l, w, l->origin));
+  PetscCall(VecShift(l->origin, l->shift));
   for (it = 0;; it++) {
-    PetscCall(RiskAt(l, l->origin, l->c, &risk));
+    PetscCall(RiskBias(l, l->origin, l->c, &shift, &risk, &level));
+    l->shift += shift;
     PetscCall(Subgradient(l, l->c, n.g));
     PetscCall(VecAXPY(n.g, l->lambda, w));
     PetscCall(VecNorm(w, NORM_2, &norm));
@@ -114,7 +120,8 @@ PetscErrorCode LearnNewton(Learner *l, Outcome *out)
     want  = PetscMax(o->epsilon * PetscAbsReal(value), o->absolute);
     PetscCall(VecNorm(n.g, NORM_2, &norm));
     PetscCheck(!PetscIsInfOrNanReal(value + norm), PETSC_COMM_WORLD, PETSC_ERR_FP, "The objective or its gradient is not finite: values in the file are too large");
-    gap = done ? PetscMin(gap, norm * norm / (2 * l->lambda)) : norm * norm / (2 * l->lambda);
+    norm = norm * norm / (2 * l->lambda) + risk - level;
+    gap  = done ? PetscMin(gap, norm) : norm;
     PetscCall(Progress(l, it, value, gap, (PetscBool)(done || gap <= want)));
     if (done || gap <= want) {
       done = PETSC_TRUE;

@@ -131,7 +131,7 @@ PetscErrorCode RiskAt(Learner *l, Vec s, Vec c, PetscReal *risk)
 }
 
 /* The line of scores as margins, if the loss can use them: computing 2 vectors once saves passes over 7 at each point of the line */
-static PetscErrorCode SetLine(Learner *l)
+PetscErrorCode SetLine(Learner *l)
 {
   PetscFunctionBeginUser;
   if (!l->t) PetscFunctionReturn(0);
@@ -144,7 +144,7 @@ static PetscErrorCode SetLine(Learner *l)
 }
 
 /* The risk at the scores base + k d, and its derivative by k. Overwrites s and c */
-static PetscErrorCode RiskAlong(Learner *l, PetscReal k, PetscReal *risk, PetscReal *slope)
+PetscErrorCode RiskAlong(Learner *l, PetscReal k, PetscReal *risk, PetscReal *slope)
 {
   PetscScalar dot, sums[2];
   PetscInt    M;
@@ -295,6 +295,17 @@ PetscErrorCode LearnerSetUp(Learner *l)
       PetscCall(VecDuplicate(l->s, &l->dt));
     }
   }
+  if (l->bias >= 0 && !l->settings->regularised) {
+    PetscCall(VecDuplicate(l->s, &l->ones));
+    PetscCall(VecSet(l->ones, 1.0));
+    PetscCall(VecDuplicate(l->s, &l->near));
+    PetscCall(VecDuplicate(l->s, &l->other));
+    PetscCall(VecDuplicate(l->w[0], &l->unit));
+    PetscCall(VecSet(l->unit, 0.0));
+    PetscCall(VecSetValue(l->unit, l->columns - 1, 1.0, INSERT_VALUES));
+    PetscCall(VecAssemblyBegin(l->unit));
+    PetscCall(VecAssemblyEnd(l->unit));
+  }
   if (l->loss->together) {
     PetscCall(VecScatterCreateToZero(l->s, &l->tozero, &l->s0));
     PetscCall(VecDuplicate(l->s0, &l->c0));
@@ -318,6 +329,7 @@ PetscErrorCode LearnerClass(Learner *l, PetscInt j)
   PetscFunctionBeginUser;
   l->which = j;
   l->trial = 1;
+  l->shift = 0;
   PetscCall(VecCopy(l->data.y, l->z));
   PetscCall(VecDestroy(&l->u));
   if (l->data.u || o->nweights) {
@@ -355,7 +367,7 @@ PetscErrorCode LearnerClass(Learner *l, PetscInt j)
 
 PetscErrorCode LearnerDestroy(Learner *l)
 {
-  Vec *const vectors[] = {&l->z, &l->u, &l->s, &l->c, &l->f, &l->origin, &l->d, &l->t, &l->dt, &l->zero, &l->s0, &l->c0, &l->z0, &l->q0};
+  Vec *const vectors[] = {&l->z, &l->u, &l->s, &l->c, &l->f, &l->origin, &l->d, &l->t, &l->dt, &l->zero, &l->ones, &l->unit, &l->near, &l->other, &l->s0, &l->c0, &l->z0, &l->q0};
 
   PetscFunctionBeginUser;
   for (PetscInt j = 0; l->w && j < l->k; j++) PetscCall(VecDestroy(&l->w[j]));

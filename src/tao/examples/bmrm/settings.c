@@ -76,7 +76,7 @@ static PetscErrorCode AskProblem(PetscOptionItems *PetscOptionsObject, Settings 
   const char *names[32];
   char        lambdas[512] = "", weights[4096] = "";
   PetscInt    which = 0, n = 0, method = 0;
-  PetscBool   quiet = PETSC_FALSE, several, one;
+  PetscBool   quiet = PETSC_FALSE, several, one, type;
 
   PetscFunctionBeginUser;
   while (losses[n].name) {
@@ -94,6 +94,7 @@ static PetscErrorCode AskProblem(PetscOptionItems *PetscOptionsObject, Settings 
   PetscCall(PetscOptionsString("-class_weights", "LABEL:WEIGHT,LABEL:WEIGHT", "bmrm.c", weights, weights, sizeof(weights), NULL));
   PetscCall(GetWeights(weights, o));
   PetscCall(PetscOptionsReal("-bias", "value of one more column, whose weight is the bias; negative: none", "bmrm.c", o->bias, &o->bias, NULL));
+  PetscCall(PetscOptionsBool("-bias_regularised", "is the bias regularised, as the weights of other columns are?", "bmrm.c", o->regularised, &o->regularised, NULL));
   PetscCall(PetscOptionsReal("-epsilon", "gap at which to stop, as a share of the objective", "bmrm.c", o->epsilon, &o->epsilon, NULL));
   PetscCall(PetscOptionsReal("-epsilon_absolute", "gap at which to stop", "bmrm.c", o->absolute, &o->absolute, NULL));
   PetscCall(PetscOptionsInt("-tao_max_it", "iterations at the most", "bmrm.c", o->maxits, &o->maxits, NULL));
@@ -105,6 +106,8 @@ static PetscErrorCode AskProblem(PetscOptionItems *PetscOptionsObject, Settings 
   PetscCall(PetscOptionsBool("-quiet", "no such lines", "bmrm.c", quiet, &quiet, NULL));
   if (quiet) o->progress = PETSC_FALSE;
   o->method = (Method)method;
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-tao_type", &type));
+  if (type && o->method == METHOD_AUTO) o->method = METHOD_BUNDLE;
   PetscFunctionReturn(0);
 }
 
@@ -112,12 +115,13 @@ PetscErrorCode GetSettings(Settings *o, const Loss **loss, PetscReal *parameter)
 {
   PetscFunctionBeginUser;
   PetscCall(PetscMemzero(o, sizeof(*o)));
-  o->epsilon   = 1e-4;
-  o->bias      = -1;
-  o->lambda[0] = 1e-5;
-  o->nlambdas  = 1;
-  o->maxits    = 10000;
-  o->progress  = (PetscBool)(isatty(STDOUT_FILENO) && isatty(STDERR_FILENO)); /* mpiexec makes stdout a terminal of its own */
+  o->epsilon     = 1e-4;
+  o->bias        = -1;
+  o->regularised = PETSC_TRUE;
+  o->lambda[0]   = 1e-5;
+  o->nlambdas    = 1;
+  o->maxits      = 10000;
+  o->progress    = (PetscBool)(isatty(STDOUT_FILENO) && isatty(STDERR_FILENO)); /* mpiexec makes stdout a terminal of its own */
   PetscOptionsBegin(PETSC_COMM_WORLD, NULL, "Options of bmrm", NULL);
   PetscCall(AskFiles(PetscOptionsObject, o));
   PetscCall(AskProblem(PetscOptionsObject, o, loss, parameter));
@@ -132,6 +136,9 @@ PetscErrorCode GetSettings(Settings *o, const Loss **loss, PetscReal *parameter)
   PetscCheck(o->share >= 0 && o->share < 1, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-validation is a share of the rows, from 0 to less than 1, not %g", (double)o->share);
   PetscCheck(!o->folds || o->folds >= 2, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-cv wants two parts or more, not %" PetscInt_FMT, o->folds);
   PetscCheck(!PetscIsInfOrNanReal(o->bias), PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-bias has to be finite");
+  PetscCheck(o->regularised || o->bias > 0, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-bias_regularised 0 is about a bias: give -bias 1");
+  PetscCheck(o->regularised || !(*loss)->differences, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-loss %s depends on differences of scores, which have no bias: leave out -bias", (*loss)->name);
+  PetscCheck(o->regularised || o->method != METHOD_DUAL, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-method dual is for a bias that is regularised");
   PetscCheck(o->method != METHOD_NEWTON || (*loss)->curvature, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-method newton is for losses that are smooth, -loss %s is not", (*loss)->name);
   PetscCheck((o->method != METHOD_INTERIOR && o->method != METHOD_DUAL) || (*loss)->interior, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-method %s is for the hinge loss, not for -loss %s", Methods[o->method], (*loss)->name);
   PetscFunctionReturn(0);

@@ -6,6 +6,7 @@
   once, and what was written through them is seen by the device (VecGPUDeviceRead_Private(), VecGPUDeviceWritten_Private()).
 */
 #include "vecgpuimpl.h"
+#include <string.h>
 
 /* Shorter vectors travel by the staging buffers as fast */
 #define PIN_BYTES ((size_t)1 << 19)
@@ -105,6 +106,7 @@ PetscErrorCode VecGPUEntriesReplace_Private(VecGPUEntries *e, PetscScalar *a)
   e->host     = a;
   e->borrowed = PETSC_FALSE;
   e->readers = e->writers = 0;
+  e->marked               = PETSC_FALSE;
   e->fill                 = 0;
   e->valid                = !a ? VEC_GPU_FILLED : e->shared ? VEC_GPU_BOTH : VEC_GPU_HOST;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -284,6 +286,22 @@ PetscErrorCode VecGPUHostRead_Private(Vec v)
 }
 
 /*
+  What the host's array holds, from some of its entries, all of them where they are few. An array that went out for reading alone is written to by some: SLEPc puts it into another vector, which a
+  scatter then fills (PEPSetRefine() by several groups of ranks). The device would never see that.
+*/
+static uint64_t Mark(const VecGPUEntries *e)
+{
+  const PetscInt step = e->n <= 1024 ? 1 : e->n / 64;
+  uint64_t       mark = 0, bits = 0;
+
+  for (PetscInt k = 0; k < e->n; k += step) {
+    memcpy(&bits, e->host + k, PetscMin(sizeof(bits), sizeof(PetscScalar)));
+    mark = (mark ^ bits) * 1099511628211ULL;
+  }
+  return mark;
+}
+
+/*
   A pointer to the host's array goes out. What a program that will overwrite all entries of a whole vector finds there is of no account, but PETSc 3.18 is
   known to set all entries, ask for the array to write, and read (MatGetRowMaxAbs()).
 */
@@ -297,7 +315,12 @@ PetscErrorCode VecGPUHostGet_Private(Vec v, PetscBool read, PetscBool write, Pet
   if (write) {
     e->valid = e->shared ? VEC_GPU_BOTH : VEC_GPU_HOST;
     e->writers++;
-  } else e->readers++;
+    e->marked = PETSC_FALSE;
+  } else {
+    e->marked = (PetscBool)(!e->shared && !e->writers && (e->marked || !e->readers) && e->valid == VEC_GPU_BOTH);
+    if (e->marked && !e->readers) e->mark = Mark(e);
+    e->readers++;
+  }
   *a = VecGPUHostOf(v);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -316,6 +339,11 @@ PetscErrorCode VecGPUHostRestore_Private(Vec v, PetscBool write, const PetscScal
   if (write && (e->valid & VEC_GPU_HOST)) e->valid = e->shared ? VEC_GPU_BOTH : VEC_GPU_HOST;
   if (write && e->writers) e->writers--;
   else if (e->readers) e->readers--;
+  if (e->marked && e->valid == VEC_GPU_BOTH && Mark(e) != e->mark) {
+    PetscCall(PetscInfo(v, "The program wrote through an array that it had got for reading (VecGetArrayRead()): the device reads it again\n"));
+    e->valid = VEC_GPU_HOST;
+  }
+  if (!e->readers || e->valid != VEC_GPU_BOTH) e->marked = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -378,7 +406,8 @@ PetscErrorCode VecGPUDeviceWritten_Private(Vec v)
   }
   PetscCall(Down(e, g->start, v->map->n));
   PetscCall(Forced(v));
-  e->valid = e->writers ? VEC_GPU_HOST : VEC_GPU_BOTH;
+  e->valid  = e->writers ? VEC_GPU_HOST : VEC_GPU_BOTH;
+  e->marked = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -397,7 +426,8 @@ PetscErrorCode VecGPUFill_Private(Vec v, PetscScalar a)
   } else if (out || e->shared || e->valid == VEC_GPU_HOST) {
     PetscCall(HostRead(e));
     for (PetscInt k = 0; k < n; k++) e->host[g->start + k] = a;
-    e->valid = e->shared ? VEC_GPU_BOTH : VEC_GPU_HOST;
+    e->valid  = e->shared ? VEC_GPU_BOTH : VEC_GPU_HOST;
+    e->marked = PETSC_FALSE;
   } else {
     const double abc[3] = {(double)PetscRealPart(a), 0, 0};
 

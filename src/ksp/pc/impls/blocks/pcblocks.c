@@ -1,6 +1,6 @@
 /*
   PCBJACOBI and PCASM whose blocks of a process are factored and solved with together, on the device. Both types are registered again under their own names; ours make PETSc's, and step in where
-  the blocks are set up and where the preconditioner is applied. Blocks that are solved with by one application of ILU, ICC, LU or Cholesky are ours; all others, and all that is not an application, are
+  the blocks are set up and where the preconditioner is applied. Blocks that are solved with by one application of ILU, ICC, LU or Cholesky are ours, and those of PCBJACOBI by Jacobi or none; all others, and all that is not an application, are
   PETSc's.
 
   PETSc sets up the solver of each block as ever, while factorizations are put off; then one of all blocks is made (Mat's factor/together.c). A single block has its own factor, with the vectors of the
@@ -43,6 +43,7 @@ struct _n_Blocks {
   BlockKey     *key;
   PetscInt64    asmtype;
   Mat           F;        /* a solve with it is an application; NULL: that is PETSc's. Not counted */
+  Vec           points;   /* of blocks by PCJACOBI or PCNONE: an application is a product, entry by entry, with this */
   GPUCSRFactors together; /* that of several blocks */
   PetscBool     refused;  /* there is none, while the pattern is */
   PetscInt64    refusedat;
@@ -149,20 +150,44 @@ static PetscErrorCode Keep(PC pc, Blocks *m)
 
 /* ---- can they be solved with together? ---- */
 
-/* A solve is one application of a factor, and nobody looks at it */
-static PetscErrorCode Plain(KSP ksp, PetscBool *plain)
+/* What the solver of a block is */
+typedef enum {
+  SOLVER_OTHER,
+  SOLVER_FACTOR, /* a solve is one application of a factor, and nobody looks at it */
+  SOLVER_POINTS  /* one of PCJACOBI or PCNONE */
+} SolverKind;
+
+static PetscErrorCode KindOf(KSP ksp, SolverKind *kind)
 {
-  PetscBool    preonly, factor, scaled;
+  PetscBool    preonly, factor, points, scaled, plain;
   MatNullSpace null[2] = {NULL, NULL};
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPPREONLY, &preonly));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->pc, &factor, PCILU, PCICC, PCLU, PCCHOLESKY, ""));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->pc, &points, PCJACOBI, PCNONE, ""));
   PetscCall(PCGetDiagonalScale(ksp->pc, &scaled));
   if (ksp->pc->mat) PetscCall(MatGetNullSpace(ksp->pc->mat, &null[0]));
   if (ksp->pc->pmat) PetscCall(MatGetNullSpace(ksp->pc->pmat, &null[1]));
-  *plain = (PetscBool)(preonly && factor && !scaled && !null[0] && !null[1] && !ksp->numbermonitors && !ksp->dscale && !ksp->guess && !ksp->guess_knoll && !ksp->presolve && !ksp->postsolve && ksp->guess_zero && !ksp->view && !ksp->viewPre && !ksp->viewRate &&
-                       !ksp->viewMat && !ksp->viewPMat && !ksp->viewRhs && !ksp->viewSol && !ksp->viewFinalRes && !ksp->numberreasonviews);
+  plain = (PetscBool)(preonly && !scaled && !null[0] && !null[1] && !ksp->numbermonitors && !ksp->dscale && !ksp->guess && !ksp->guess_knoll && !ksp->presolve && !ksp->postsolve && ksp->guess_zero && !ksp->view && !ksp->viewPre && !ksp->viewRate &&
+                      !ksp->viewMat && !ksp->viewPMat && !ksp->viewRhs && !ksp->viewSol && !ksp->viewFinalRes && !ksp->numberreasonviews);
+  *kind = plain && factor ? SOLVER_FACTOR : plain && points ? SOLVER_POINTS : SOLVER_OTHER;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The kind of all blocks */
+static PetscErrorCode KindOfAll(PC pc, PetscInt n, KSP ksp[], SolverKind *kind)
+{
+  SolverKind other = SOLVER_OTHER;
+
+  PetscFunctionBegin;
+  *kind = SOLVER_OTHER;
+  for (PetscInt k = 0; k < n; k++) {
+    PetscCall(KindOf(ksp[k], &other));
+    if (!k) *kind = other;
+    if (other != *kind || (other == SOLVER_POINTS && ASMOf(pc))) *kind = SOLVER_OTHER;
+    if (*kind == SOLVER_OTHER) break;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -170,7 +195,8 @@ static PetscErrorCode Plain(KSP ksp, PetscBool *plain)
 static PetscErrorCode Possible(PC pc, PetscInt n, KSP ksp[], char why[], size_t len)
 {
   const PC_ASM *osm    = ASMOf(pc);
-  PetscBool     wanted = PETSC_TRUE, plain = PETSC_TRUE, ours = PETSC_FALSE;
+  PetscBool     wanted = PETSC_TRUE, ours = PETSC_FALSE;
+  SolverKind    kind;
   PetscMPIInt   size;
 
   PetscFunctionBegin;
@@ -178,14 +204,14 @@ static PetscErrorCode Possible(PC pc, PetscInt n, KSP ksp[], char why[], size_t 
   if (n && ksp[0]->pc->pmat) PetscCall(PetscObjectTypeCompare((PetscObject)ksp[0]->pc->pmat, MATSEQAIJGPUCSR, &ours));
   PetscCall(PetscOptionsGetBool(((PetscObject)pc)->options, ((PetscObject)pc)->prefix, "-pc_blocks_gpucsr", &wanted, NULL));
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size));
-  for (PetscInt k = 0; k < n && plain; k++) PetscCall(Plain(ksp[k], &plain));
+  PetscCall(KindOfAll(pc, n, ksp, &kind));
   if (!wanted) PetscCall(PetscStrncpy(why, "-pc_blocks_gpucsr false was asked for", len));
   else if (!n) PetscCall(PetscStrncpy(why, "blocks are of several processes", len));
   else if (!ours) PetscCall(PetscStrncpy(why, "their matrices are not of type gpucsr", len));
   else if (osm && size > 1) PetscCall(PetscStrncpy(why, "subdomains of several processes overlap", len));
   else if (osm && osm->loctype != PC_COMPOSITE_ADDITIVE && n > 1) PetscCall(PetscStrncpy(why, "subdomains are solved with one after the other", len));
-  else if (!plain)
-    PetscCall(PetscSNPrintf(why, len, "they are solved by %s with %s, or a solve is looked at: -%spc_type ilu, icc, lu or cholesky", ((PetscObject)ksp[0])->type_name, ((PetscObject)ksp[0]->pc)->type_name ? ((PetscObject)ksp[0]->pc)->type_name : "none yet",
+  else if (kind == SOLVER_OTHER)
+    PetscCall(PetscSNPrintf(why, len, "they are solved by %s with %s, or a solve is looked at: -%spc_type ilu, icc, lu, cholesky, jacobi or none", ((PetscObject)ksp[0])->type_name, ((PetscObject)ksp[0]->pc)->type_name ? ((PetscObject)ksp[0]->pc)->type_name : "none yet",
                             ((PetscObject)ksp[0])->prefix ? ((PetscObject)ksp[0])->prefix : ""));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -247,6 +273,37 @@ static PetscErrorCode Together(PC pc, Blocks *m, PetscInt n, KSP ksp[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Blocks by PCJACOBI or PCNONE: what each makes of ones */
+static PetscErrorCode Points(PC pc, Blocks *m, PetscInt n, KSP ksp[])
+{
+  PetscScalar *p;
+  PetscInt     at = 0;
+
+  PetscFunctionBegin;
+  PetscCall(VecDestroy(&m->points));
+  PetscCall(MatCreateVecs(pc->pmat, &m->points, NULL));
+  PetscCall(VecGetArrayWrite(m->points, &p));
+  for (PetscInt k = 0; k < n; k++) {
+    Vec                ones, result;
+    const PetscScalar *r;
+    PetscInt           rows;
+
+    PetscCall(MatGetLocalSize(ksp[k]->pc->pmat, &rows, NULL));
+    PetscCall(VecCreateSeq(PETSC_COMM_SELF, rows, &ones));
+    PetscCall(VecDuplicate(ones, &result));
+    PetscCall(VecSet(ones, 1.0));
+    PetscCall(PCApply(ksp[k]->pc, ones, result));
+    PetscCall(VecGetArrayRead(result, &r));
+    PetscCall(PetscArraycpy(p + at, r, rows));
+    PetscCall(VecRestoreArrayRead(result, &r));
+    PetscCall(VecDestroy(&ones));
+    PetscCall(VecDestroy(&result));
+    at += rows;
+  }
+  PetscCall(VecRestoreArrayWrite(m->points, &p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* ---- operations ---- */
 
 /* One block that is all there is: its own factor will do */
@@ -271,6 +328,7 @@ static PetscErrorCode PCSetUpOnBlocks_Blocks(PC pc)
   PetscInt       n;
   KSP           *ksp;
   PetscBool      same, possible, alone;
+  SolverKind     kind;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
@@ -290,8 +348,11 @@ static PetscErrorCode PCSetUpOnBlocks_Blocks(PC pc)
   PetscCall(Same(pc, m, &same));
   if (same) PetscFunctionReturn(PETSC_SUCCESS);
   m->F = NULL;
-  if (!possible || alone) PetscCall(GPUCSRFactorsDestroy(&m->together)); /* factors that were put off are made when they are first used */
-  if (possible && alone) PetscCall(PCFactorGetMatrix(ksp[0]->pc, &m->F));
+  PetscCall(VecDestroy(&m->points));
+  PetscCall(KindOfAll(pc, n, ksp, &kind));
+  if (!possible || alone || kind == SOLVER_POINTS) PetscCall(GPUCSRFactorsDestroy(&m->together)); /* factors that were put off are made when they are first used */
+  if (possible && kind == SOLVER_POINTS) PetscCall(Points(pc, m, n, ksp));
+  else if (possible && alone) PetscCall(PCFactorGetMatrix(ksp[0]->pc, &m->F));
   else if (possible) PetscCall(Together(pc, m, n, ksp));
   PetscCall(Keep(pc, m));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -318,6 +379,10 @@ static PetscErrorCode PCApply_Blocks(PC pc, Vec b, Vec x)
   PetscFunctionBegin;
   PetscCall(BlocksOf(pc, &m));
   PetscCall(Current(pc, m));
+  if (m->points) {
+    PetscCall(VecPointwiseMult(x, m->points, b));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   if (m->F) PetscCall(MatGPUCSRFactorDevice_Private(m->F, &dev));
   if (m->F && dev) PetscCall(MatGPUCSRFactorSolveVecs_Private(m->F, b, x, &done));
   if (done) PetscFunctionReturn(PETSC_SUCCESS);
@@ -349,6 +414,7 @@ static PetscErrorCode Release(Blocks *m)
 {
   PetscFunctionBegin;
   PetscCall(GPUCSRFactorsDestroy(&m->together));
+  PetscCall(VecDestroy(&m->points));
   PetscCall(PetscFree(m->key));
   m->F       = NULL;
   m->n       = 0;

@@ -37,3 +37,33 @@ PetscErrorCode GPUMGDense(GPUCSRDevice dev, int n, const double *A, const double
   PetscCall(GPUCSRLaunched(dev, "a coarse solve"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+PetscErrorCode GPUMGGather(GPUCSRDevice dev, int n, const int *index, const double *x, const double *w, double *z, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+#if defined(GPUCSR_HAVE_CUDA)
+  if (dev->ops->kernels) {
+    PetscCall(GPUMGGatherDevice(n, index, x, w, z, s));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  PetscCall(GPUCSRHostTurn(s));
+  for (int i = 0; i < n; i++) z[i] = w ? x[index[i]] - w[index[i]] : x[index[i]];
+  PetscCall(GPUCSRLaunched(dev, "the entries of a field"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUMGScatter(GPUCSRDevice dev, int n, const int *index, const double *x, double *z, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+#if defined(GPUCSR_HAVE_CUDA)
+  if (dev->ops->kernels) {
+    PetscCall(GPUMGScatterDevice(n, index, x, z, s));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  PetscCall(GPUCSRHostTurn(s));
+  for (int i = 0; i < n; i++) z[index[i]] += x[i];
+  PetscCall(GPUCSRLaunched(dev, "the sum of fields"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

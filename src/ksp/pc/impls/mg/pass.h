@@ -1,6 +1,6 @@
 #pragma once
 
-/* What a cycle of multigrid computes besides products with its matrices: on the device a kernel each, on the host the loop that is its reference. Both work in the order of a stream */
+/* What a cycle of multigrid, and other preconditioners, compute besides products with their matrices: on the device a kernel each, on the host the loop that is its reference. Both work in the order of a stream */
 #include "../../../../mat/impls/gpucsr/kernels/kernels.h"
 
 #if defined(__cplusplus)
@@ -17,9 +17,14 @@ typedef struct {
 
 GPUCSR_INTERN PetscErrorCode GPUMGPassRun(GPUCSRDevice, const GPUMGPass *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUMGDense(GPUCSRDevice, int n, const double *A, const double *x, double *z, GPUCSRStream); /* z = A x, A by rows */
+/* z[i] = x[index[i]], less w[index[i]] unless w is NULL; z[index[i]] += x[i], each index once */
+GPUCSR_INTERN PetscErrorCode GPUMGGather(GPUCSRDevice, int n, const int *index, const double *x, const double *w, double *z, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUMGScatter(GPUCSRDevice, int n, const int *index, const double *x, double *z, GPUCSRStream);
 
 GPUCSR_INTERN PetscErrorCode GPUMGPassDevice(const GPUMGPass *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUMGDenseDevice(int n, const double *, const double *, double *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUMGGatherDevice(int n, const int *, const double *, const double *, double *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUMGScatterDevice(int n, const int *, const double *, double *, GPUCSRStream);
 
 /* Entry i of M r */
 GPUCSR_HOST_DEVICE double GPUMGTimesM(const GPUMGPass *p, int i)

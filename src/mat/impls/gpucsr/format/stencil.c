@@ -59,7 +59,7 @@ static PetscBool Same(const Rows *a, int r, int q)
 {
   const int32_t length = a->rowptr[r + 1] - a->rowptr[r], br = a->rowptr[r], bq = a->rowptr[q];
 
-  if (a->rowptr[q + 1] - bq != length || memcmp((const char *)a->val + (size_t)br * a->size, (const char *)a->val + (size_t)bq * a->size, (size_t)length * a->size)) return PETSC_FALSE;
+  if (a->rowptr[q + 1] - bq != length || (length && memcmp((const char *)a->val + (size_t)br * a->size, (const char *)a->val + (size_t)bq * a->size, (size_t)length * a->size))) return PETSC_FALSE;
   for (int32_t k = 0; k < length; k++)
     if (Offset(a, r, br + k) != Offset(a, q, bq + k)) return PETSC_FALSE;
   return PETSC_TRUE;

@@ -1,0 +1,96 @@
+/*
+  PCPBJACOBI applied on the device: one kernel, a row a thread. Its blocks are found by applying PETSc's to unit vectors, once for each set-up.
+*/
+#include <petsc/private/pcimpl.h>
+#include <petsc/private/vecimpl.h>
+#include "device.h"
+
+typedef struct {
+  PetscInt bs, n;
+  double  *rows; /* of the inverses of blocks */
+} Blocks;
+
+static PetscErrorCode Release(PCDevice d)
+{
+  Blocks *b = (Blocks *)d->data;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRFree(d->dev, sizeof(double) * (size_t)b->n * (size_t)b->bs, (void **)&b->rows));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A unit vector of every block at once gives a column of the blocks */
+static PetscErrorCode Columns(PC pc, PCDevice d, Vec unit, Vec column, double rows[])
+{
+  Blocks            *b = (Blocks *)d->data;
+  PetscScalar       *u;
+  const PetscScalar *c;
+
+  PetscFunctionBegin;
+  for (PetscInt j = 0; j < b->bs; j++) {
+    PetscCall(VecGetArrayWrite(unit, &u));
+    for (PetscInt i = 0; i < b->n; i++) u[i] = i % b->bs == j;
+    PetscCall(VecRestoreArrayWrite(unit, &u));
+    PetscCall((*d->petsc.apply)(pc, unit, column));
+    PetscCall(VecGetArrayRead(column, &c));
+    for (PetscInt i = 0; i < b->n; i++) rows[(size_t)i * (size_t)b->bs + (size_t)j] = PetscRealPart(c[i]);
+    PetscCall(VecRestoreArrayRead(column, &c));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Take(PC pc, PCDevice d, Vec x, PetscBool *possible)
+{
+  Blocks        *b    = (Blocks *)d->data;
+  const PetscInt n    = x->map->n;
+  Vec            unit = NULL, column = NULL;
+  double        *rows;
+  size_t         count;
+  PetscInt       bs;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetBlockSize(pc->pmat, &bs));
+  *possible = (PetscBool)(n % bs == 0);
+  if (!*possible) PetscFunctionReturn(PETSC_SUCCESS);
+  if (b->rows && (bs != b->bs || n != b->n)) PetscCall(Release(d));
+  b->bs = bs;
+  b->n  = n;
+  count = (size_t)n * (size_t)bs;
+  if (!b->rows) PetscCall(GPUCSRMalloc(d->dev, sizeof(double) * count, "the blocks of a preconditioner", (void **)&b->rows));
+  PetscCall(PetscMalloc1(count, &rows));
+  ierr = VecCreateMPI(PetscObjectComm((PetscObject)x), n, x->map->N, &unit);
+  if (!ierr) ierr = VecDuplicate(unit, &column);
+  if (!ierr) ierr = Columns(pc, d, unit, column, rows);
+  if (!ierr) ierr = GPUCSRUpload(d->dev, b->rows, GPUCSR_DOUBLE, rows, GPUCSR_DOUBLE, count, PETSC_FALSE, d->dev->stream, NULL);
+  PetscCall(PetscFree(rows));
+  PetscCall(VecDestroy(&unit));
+  PetscCall(VecDestroy(&column));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Apply(PC pc, PCDevice d, Vec x, Vec y)
+{
+  Blocks        *b = (Blocks *)d->data;
+  const double  *from;
+  double        *to;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  (void)pc;
+  PetscCall(VecGPUGetArrayRead(x, &from));
+  PetscCall(VecGPUGetArrayWrite(y, &to));
+  {
+    const GPUMGPass p = {.n = (int)b->n, .bs = (int)b->bs, .ca = 0, .cb = 1, .M = b->rows, .r = from, .x = NULL, .d = NULL, .z = to};
+
+    ierr = GPUMGPassRun(d->dev, &p, d->dev->stream);
+  }
+  PetscCall(VecGPURestoreArrayWrite(y, &to));
+  PetscCall(VecGPURestoreArrayRead(x, &from));
+  PetscCall(ierr);
+  PetscCall(PetscLogFlops(2.0 * (double)b->n * (double)b->bs));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const PCDeviceOps PCDeviceOps_PBJacobi = {PCPBJACOBI, sizeof(Blocks), Take, Apply, Release};

@@ -1,0 +1,94 @@
+#!/bin/bash
+# A bias that is not regularised: for each loss the same optimum by each method, on ranks and by vectors of both kinds; the optimum that a regularised bias of a large column comes near to; LIBLINEAR's
+# weights where LIBLINEAR is installed; several classes, weights of rows, a path of lambdas that starts each from the one before, models; and what it is not for.
+
+data=share/datasets/learning
+tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
+export PETSC_OPTIONS="${PETSC_OPTIONS:-} -dll_append $LIB -mat_gpucsr_backend $BACKEND"
+fail() { echo "$*" >&2 && exit 1; }
+gzip -dc $data/heart_scale.svm.gz >"$tmp/heart.svm"
+xz -dc $data/dna_onehot.svm.xz | head -n 400 >"$tmp/dna.svm"
+awk '{print NR % 5}' "$tmp/heart.svm" >"$tmp/weights"
+free="-bias 1 -bias_regularised 0"
+
+# learn RANKS OPTIONS ...: a line in json
+learn() {
+  local ranks=$1 launch=()
+  shift
+  if [ "$ranks" -gt 1 ]; then read -ra launch <<<"$MPIEXEC -n $ranks"; fi
+  "${launch[@]}" "$BUILD/examples/bmrm" -json "$tmp/json" "$@" >"$tmp/out" 2>&1 && return
+  if grep -q "needs a PETSc of real numbers" "$tmp/out"; then exit 77; fi
+  fail "bmrm $*: $(cat "$tmp/out")"
+}
+
+# same WHAT [PENALTY]: all converged, and no objective lies below another one less its gap, but for the rounding of sums of 1e3 rows; the first one is higher by PENALTY at the most
+same() {
+  python3 - "$tmp/json" "${2:-0}" <<'PYTHON' || fail "$1: ${2:-} $(cat "$tmp/json")"
+import json, sys
+runs = [json.loads(line) for line in open(sys.argv[1])]
+runs[0]["gap"] += float(sys.argv[2])
+sys.exit(not (len(runs) > 1 and all(r["reason"] == "CONVERGED" for r in runs) and all(a["objective"] >= b["objective"] - b["gap"] - 1e3 * 2.3e-16 for a in runs for b in runs)))
+PYTHON
+  rm "$tmp/json"
+}
+
+# the bias of a model: its last weight times the value of the column
+bias_of() { awk '/^bias / {value = $2} /^bmrm/ {exit} {last = $1} END {printf "%.17g", value * last}' "$1"; }
+
+# a column of the value B, regularised: the optimum lies above by lambda/2 (b/B)^2 at the most
+for loss in hinge squared_hinge logistic f1 least_squares absolute insensitive quantile; do
+  options=(-f "$tmp/heart.svm" -loss $loss -lambda 1e-2 -epsilon 1e-5 -mat_type gpucsr)
+  [ $loss = f1 ] || options+=(-row_weights "$tmp/weights")
+  learn 1 "${options[@]}" -bias 300
+  # shellcheck disable=SC2086 # options are words
+  {
+    learn 1 "${options[@]}" $free -model_out "$tmp/model"
+    learn 2 "${options[@]}" $free
+    learn 1 "${options[@]}" $free -vec_type gpu
+    learn 2 "${options[@]}" -bias 3 -bias_regularised 0 -vector_losses
+    case $loss in
+    hinge) for ranks in 1 2; do learn $ranks "${options[@]}" $free -method interior; done ;;
+    quantile | f1) learn 1 "${options[@]}" $free -tao_type bmrm ;;
+    *) learn 1 "${options[@]}" $free -tao_type gpubmrm ;;
+    esac
+  }
+  b=$(bias_of "$tmp/model")
+  same "$loss" "$(awk -v b="$b" 'BEGIN {print 0.5e-2 * (b / 300) ^ 2}')"
+done
+
+# several classes, each with its own bias: by a path of lambdas, whose end is the optimum of its lambda
+# shellcheck disable=SC2086
+for loss in hinge squared_hinge; do
+  learn 1 -f "$tmp/dna.svm" -loss $loss -lambdas 1e-1,1e-2 -epsilon 1e-5 $free -mat_type gpucsr -cv 2
+  path=$(awk '$1 == 0.01 {print $3}' "$tmp/out") # in four digits
+  learn 1 -f "$tmp/dna.svm" -loss $loss -lambda 1e-2 -epsilon 1e-5 $free -mat_type aij -model_out "$tmp/model" -predictions "$tmp/learned"
+  python3 -c 'import json, sys; sys.exit(not abs(json.loads(list(open(sys.argv[1]))[-1])["objective"] / float(sys.argv[2]) - 1) <= 6e-4)' "$tmp/json" "$path" || fail "$loss, three classes, by a path $path: $(cat "$tmp/json")"
+  learn 1 -f "$tmp/dna.svm" -model "$tmp/model" -predictions "$tmp/applied"
+  cmp -s "$tmp/learned" "$tmp/applied" || fail "$loss: the model predicts otherwise than when it was learned"
+done
+
+# the weights that LIBLINEAR finds. lambda = 1/(C n), n = 270
+if command -v liblinear-train >/dev/null && liblinear-train -q -s 0 -B 1 -R "$tmp/heart.svm" "$tmp/theirs" >/dev/null 2>&1; then
+  for loss in logistic:0 squared_hinge:2; do
+    # shellcheck disable=SC2086
+    learn 1 -f "$tmp/heart.svm" -loss ${loss%:*} $free -lambda 0.0037037037037037038 -epsilon 1e-10 -model_out "$tmp/model"
+    liblinear-train -q -s ${loss#*:} -B 1 -R -c 1 -e 1e-8 "$tmp/heart.svm" "$tmp/theirs"
+    flip=$(awk '/^label/ {print $2 == 1 ? 1 : -1; exit}' "$tmp/theirs")
+    paste -d' ' <(awk 'on {print $1} /^w/ {on = 1}' "$tmp/model" | head -n 14) <(awk 'on {print $1} /^w/ {on = 1}' "$tmp/theirs" | head -n 14) |
+      awk -v f="$flip" '{d = $1 - f * $2; if (d * d > 1e-8) exit 1} END {exit NR != 14}' || fail "$loss: other weights than LIBLINEAR's"
+  done
+fi
+
+# what it is not for
+refuse() {
+  local text=$1
+  shift
+  if "$BUILD/examples/bmrm" "$@" >"$tmp/out" 2>&1 </dev/null; then fail "bmrm $* ended well: $(cat "$tmp/out")"; fi
+  grep -qF -- "$text" "$tmp/out" || fail "bmrm $*: expected '$text': $(cat "$tmp/out")"
+}
+refuse '-bias_regularised 0 is about a bias: give -bias 1' -f "$tmp/heart.svm" -bias_regularised 0
+# shellcheck disable=SC2086
+{
+  refuse '-loss roc depends on differences of scores' -f "$tmp/heart.svm" -loss roc $free
+  refuse '-method dual is for a bias that is regularised' -f "$tmp/heart.svm" -method dual $free
+}

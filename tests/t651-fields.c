@@ -1,0 +1,177 @@
+//TEST name="host" args="-mat_gpucsr_format csr -vec_type gpu"
+//TEST name="standin" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -vec_type gpu"
+//TEST name="late" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -gpucsr_debug_defer 3 -vec_type gpu"
+//TEST name="standard" args="-mat_gpucsr_format csr -vec_type standard"
+//TEST name="ranks" nsize=3 args="-vec_type gpu"
+//TEST name="ranks_standin" nsize=2 gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -vec_type gpu"
+//TEST name="malloc" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -vec_type gpu -malloc_debug -malloc_dump"
+//TEST name="memory" gpu=0 args="-mat_gpucsr_backend auto -gpucsr_debug_standin 1 -vec_type gpu -mat_gpucsr_memory_limit {}" loop="3000 10000 20000"
+
+/*
+  PCPBJACOBI and PCFIELDSPLIT, whose application to vectors of type gpu is the library's, against PETSc's of the same MATAIJ: lengths of blocks; numbers and kinds of fields, default ones and others, which
+  overlap; then with new values, with new values that the preconditioner is not to follow, after PCReset(), and with another composition.
+*/
+#include "testing.h"
+
+static const char *const cases[] = {
+  "-bs 1 -t_pc_type pbjacobi",
+  "-bs 2 -t_pc_type pbjacobi",
+  "-bs 3 -t_pc_type pbjacobi",
+  "-bs 9 -t_pc_type pbjacobi",
+  "-bs 2 -t_pc_type fieldsplit -t_pc_fieldsplit_type additive -t_fieldsplit_pc_type jacobi",
+  "-bs 3 -t_pc_type fieldsplit -t_pc_fieldsplit_type additive -t_fieldsplit_pc_type ilu",
+  "-bs 2 -t_pc_type fieldsplit -t_fieldsplit_pc_type jacobi",
+  "-bs 3 -t_pc_type fieldsplit -t_fieldsplit_pc_type jacobi",
+  "-bs 3 -t_pc_type fieldsplit -t_pc_fieldsplit_0_fields 0,2 -t_pc_fieldsplit_1_fields 1 -t_fieldsplit_pc_type jacobi",
+  "-bs 3 -t_pc_type fieldsplit -t_pc_fieldsplit_type symmetric_multiplicative -t_fieldsplit_pc_type jacobi",
+  "-bs 2 -t_pc_type fieldsplit -t_pc_fieldsplit_type symmetric_multiplicative -t_fieldsplit_pc_type lu",
+  "-bs 2 -t_pc_type fieldsplit -t_pc_fieldsplit_type schur -t_pc_fieldsplit_schur_precondition a11 -t_fieldsplit_pc_type jacobi -t_fieldsplit_ksp_type preonly",
+  "-overlap -t_pc_type fieldsplit -t_pc_fieldsplit_type additive -t_fieldsplit_pc_type jacobi",
+  "-overlap -t_pc_type fieldsplit -t_pc_fieldsplit_type multiplicative -t_fieldsplit_pc_type jacobi",
+};
+
+/* An M-matrix whose rows and columns are scaled */
+static PetscErrorCode Matrix(PetscBool ref, Mat *A)
+{
+  Vec      l, r;
+  PetscInt rows, bs = 1;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-bs", &bs, NULL));
+  PetscCall(TestConvection(PETSC_COMM_WORLD, 18, 0.7, ref, A));
+  PetscCall(MatSetBlockSize(*A, bs));
+  PetscCall(MatGetLocalSize(*A, &rows, NULL));
+  PetscCall(VecCreateMPI(PETSC_COMM_WORLD, rows, PETSC_DETERMINE, &l));
+  PetscCall(VecDuplicate(l, &r));
+  PetscCall(TestFill(l, 3, PETSC_FALSE));
+  PetscCall(TestFill(r, 4, PETSC_FALSE));
+  PetscCall(VecAbs(l));
+  PetscCall(VecAbs(r));
+  PetscCall(VecShift(l, 1.0));
+  PetscCall(VecShift(r, 1.0));
+  PetscCall(MatDiagonalScale(*A, l, r));
+  PetscCall(VecDestroy(&l));
+  PetscCall(VecDestroy(&r));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Make(Mat A, PetscBool overlap, PC *pc)
+{
+  PetscInt rs, re, n;
+
+  PetscFunctionBegin;
+  PetscCall(PCCreate(PETSC_COMM_WORLD, pc));
+  PetscCall(PCSetOptionsPrefix(*pc, "t_"));
+  PetscCall(PCSetOperators(*pc, A, A));
+  PetscCall(PCSetFromOptions(*pc));
+  if (!overlap) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGetOwnershipRange(A, &rs, &re));
+  n = re - rs;
+  for (PetscInt k = 0; k < 3; k++) { /* the first two overlap */
+    const PetscInt first = k == 0 ? 0 : k == 1 ? n / 3 : 2 * n / 3 + 1, end = k == 0 ? n / 2 : k == 1 ? 2 * n / 3 + 1 : n;
+    IS             is;
+
+    PetscCall(ISCreateStride(PETSC_COMM_WORLD, end - first, rs + first, 1, &is));
+    PetscCall(PCFieldSplitSetIS(*pc, NULL, is));
+    PetscCall(ISDestroy(&is));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One application of both. With |b| PETSc's is a sum of absolute values, but for the diagonal in residuals: these are added */
+static PetscErrorCode Compare(PC pc, PC ref, PetscInt seed, const char options[], const char where[])
+{
+  Mat  A, R, B;
+  Vec  b, z, c, y, bound, t;
+  char what[512];
+
+  PetscFunctionBegin;
+  PetscCall(PCGetOperators(pc, &A, NULL));
+  PetscCall(PCGetOperators(ref, &R, NULL));
+  PetscCall(TestAbs(R, &B));
+  PetscCall(MatCreateVecs(A, &z, &b));
+  PetscCall(MatCreateVecs(R, &y, &c));
+  PetscCall(VecDuplicate(y, &bound));
+  PetscCall(VecDuplicate(y, &t));
+  PetscCall(TestFill(b, seed, PETSC_FALSE));
+  PetscCall(TestFill(c, seed, PETSC_FALSE));
+  PetscCall(PCSetUp(pc));
+  PetscCall(PCSetUp(ref));
+  PetscCall(VecSet(z, -7.0));
+  PetscCall(PCApply(pc, b, z));
+  PetscCall(PCApply(ref, c, y));
+  PetscCall(VecCopy(c, t));
+  PetscCall(VecAbs(t));
+  PetscCall(PCApply(ref, t, bound));
+  PetscCall(VecAbs(bound));
+  PetscCall(MatMult(B, bound, t));
+  PetscCall(PCApply(ref, t, c));
+  PetscCall(VecAbs(c));
+  PetscCall(VecAXPY(bound, 1.0, c));
+  PetscCall(PetscSNPrintf(what, sizeof(what), "with %s, %s", options, where));
+  PetscCall(TestClose(z, y, bound, "an application", what));
+  PetscCall(VecDestroy(&z));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&c));
+  PetscCall(VecDestroy(&t));
+  PetscCall(VecDestroy(&bound));
+  PetscCall(MatDestroy(&B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Run(const char options[])
+{
+  const PetscBool overlap = (PetscBool)(strstr(options, "-overlap") != NULL), fields = (PetscBool)(strstr(options, "fieldsplit") != NULL);
+  Mat             A[2];
+  PC              pc[2];
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsInsertString(NULL, options));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(Matrix((PetscBool)k, &A[k]));
+    PetscCall(Make(A[k], overlap, &pc[k]));
+  }
+  PetscCall(Compare(pc[0], pc[1], 1, options, "at first"));
+  PetscCall(Compare(pc[0], pc[1], 2, options, "again"));
+  for (int k = 0; k < 2; k++) PetscCall(MatScale(A[k], 1.5));
+  PetscCall(Compare(pc[0], pc[1], 3, options, "new values"));
+  for (int k = 0; k < 2 && !fields; k++) {
+    PetscCall(PCSetReusePreconditioner(pc[k], PETSC_TRUE));
+    PetscCall(MatScale(A[k], 1.25));
+  }
+  PetscCall(Compare(pc[0], pc[1], 4, options, "new values that are not for it"));
+  for (int k = 0; k < 2 && fields && !strstr(options, "schur"); k++) PetscCall(PCFieldSplitSetType(pc[k], strstr(options, "additive") ? PC_COMPOSITE_MULTIPLICATIVE : PC_COMPOSITE_ADDITIVE));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(PCSetReusePreconditioner(pc[k], PETSC_FALSE));
+    PetscCall(PCReset(pc[k]));
+    PetscCall(PCDestroy(&pc[k]));
+    PetscCall(Make(A[k], overlap, &pc[k]));
+  }
+  PetscCall(Compare(pc[0], pc[1], 5, options, "made again"));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(PCSetType(pc[k], PCJACOBI));
+    PetscCall(PCDestroy(&pc[k]));
+    PetscCall(MatDestroy(&A[k]));
+  }
+  for (const char *word = strchr(options, '-'); word; word = strchr(word + 1, '-')) {
+    char name[128];
+
+    if (sscanf(word, "%127s", name) == 1 && (!strncmp(name, "-t_", 3) || !strcmp(name, "-bs") || !strcmp(name, "-overlap"))) PetscCall(PetscOptionsClearValue(NULL, name));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscMPIInt size;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
+  PetscCall(TestRequireReal(0));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(cases); k++)
+    if (size == 1 || !(strstr(cases[k], " ilu") || strstr(cases[k], " lu"))) PetscCall(Run(cases[k]));
+  PetscCall(PetscFinalize());
+  return 0;
+}
