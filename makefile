@@ -52,7 +52,7 @@ CPPFLAGS += $(if $(ZLIB),-DGPUCSR_HAVE_ZLIB) $(if $(LZMA),-DGPUCSR_HAVE_LZMA) $(
 IOLIBS   := $(if $(ZLIB),-lz) $(if $(LZMA),-llzma) $(if $(BZ2),-lbz2) $(if $(ZSTD),-lzstd)
 EXAMPLES := $(patsubst %.c,$(BUILD)/examples/%,$(notdir $(wildcard src/ksp/examples/*.c src/tao/examples/*.c)))
 TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/t*.c))
-BENCHES  := $(if $(NVCC),$(patsubst src/benchmarks/%.c,$(BUILD)/bench/%,$(wildcard src/benchmarks/*.c)),$(addprefix $(BUILD)/bench/,read places))
+BENCHES  := $(if $(NVCC),$(patsubst src/benchmarks/%.c,$(BUILD)/bench/%,$(wildcard src/benchmarks/*.c)),$(addprefix $(BUILD)/bench/,read places fill))
 
 # What the compilers would say of a PETSc that is not there, said once
 ifeq ($(FOUND),)
@@ -124,7 +124,7 @@ $(BUILD)/tests/yield.so: tests/yield.c
 # A program of several files has the others in a folder of its name
 $(BUILD)/bench/%: src/benchmarks/%.c $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp $(filter %.c %.cu.o,$^) -DGPUCSR_GIT='"$(GIT)"' -o $@ $(if $(filter ksp vec gamg precond ranks,$(notdir $*)),,$(if $(filter read places,$(notdir $*)),-L$(BUILD)/lib -lpetscgpucsr -Wl$(comma)-rpath$(comma)'$$ORIGIN/../lib',$(OBJ) $(IOLIBS) $(CUDALIBS) -L$(CUDA_DIR)/lib64 -lcusparse $(if $(filter dense,$(notdir $*)),-lcublas) -lstdc++)) $(LIBS) -Wl,-rpath,$(LIBDIRS)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp $(filter %.c %.cu.o,$^) -DGPUCSR_GIT='"$(GIT)"' -o $@ $(if $(filter ksp vec gamg precond ranks,$(notdir $*)),,$(if $(filter read places,$(notdir $*)),-L$(BUILD)/lib -lpetscgpucsr -Wl$(comma)-rpath$(comma)'$$ORIGIN/../lib',$(OBJ) $(IOLIBS) $(if $(NVCC),$(CUDALIBS) -L$(CUDA_DIR)/lib64 -lcusparse $(if $(filter dense,$(notdir $*)),-lcublas) -lstdc++))) $(LIBS) -Wl,-rpath,$(LIBDIRS)
 
 $(BENCHES): $(wildcard src/benchmarks/*.h)
 $(BUILD)/bench/spmv: $(wildcard src/benchmarks/spmv/*)
@@ -214,7 +214,7 @@ tune: needs-gpu benches
 	$(BUILD)/bench/fit -o $(TUNED) -machine "$$(nvidia-smi --query-gpu=name --format=csv,noheader -i 0)" $(BUILD)/samples.txt
 	@echo "Use it: -mat_gpucsr_profile $(abspath $(TUNED))"
 # The papers' tables that need no GPU, from samples that are kept (docs/results): NumPy, and Matplotlib for the plots
-PAPERS := clock sets cgmodel ladder strips places
+PAPERS := clock sets cgmodel ladder accesses strips places variants reads dense gospmv
 papers:
 	@python3 -c 'import numpy' 2>/dev/null || { echo "make: python3 has no NumPy, which these tables are made with" >&2; false; }
 	@for p in $(PAPERS); do echo "papers: $$p"; python3 src/benchmarks/papers/$$p.py || exit 1; done

@@ -11,6 +11,7 @@
 */
 static char help[] = "Tests the storage formats by hand.\n";
 
+#include "../src/mat/impls/gpucsr/format/formats.h"
 #include "../src/mat/impls/gpucsr/format/bcsr.h"
 #include "../src/mat/impls/gpucsr/format/block4x64.h"
 #include "../src/mat/impls/gpucsr/format/sell.h"

@@ -10,6 +10,7 @@
 */
 static char help[] = "Tests kernels against sums in long double.\n";
 
+#include "../src/mat/impls/gpucsr/format/formats.h"
 #include "../src/mat/impls/gpucsr/plan/plan.h"
 #include "testing.h"
 #include <math.h>

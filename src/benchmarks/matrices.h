@@ -2,7 +2,7 @@
 
 /* Matrices one after another, for programs that measure many: generated ones, and the *.petsc of folders */
 #include <petscmat.h>
-#include "bench.h"
+#include "../mat/impls/gpucsr/plan/plan.h"
 #include "synthetic.h"
 #include <dirent.h>
 

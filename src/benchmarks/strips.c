@@ -15,6 +15,7 @@ static char help[] = "Times four kernels on benchmark matrices, and on real ones
   FILE gets a line a product: kind name strips rows columns entries mean mode longest precision format kernel us; mode is the length that most rows have (the least of several),
   us the median of -rounds (5) batches queued back to back, vectors on the device. src/benchmarks/papers/strips.py fits and judges.
 */
+#include "bench.h"
 #include "matrices.h"
 
 static const char *const kindword[] = {"fixed", "normal", "uniform", "bernoulli"};

@@ -111,6 +111,7 @@ static PetscErrorCode SetUp(GPUCSRDevice dev, const Matrix *M, GPUCSRSolveMethod
   PetscCall(GPUCSRDeviceSynchronize(dev));
   PetscCall(PetscTime(&last));
   PetscCall(GPUCSRFactorCSRCreate(dev, M->n, M->i[M->n], &S->F));
+  for (int r = 0; r < M->n; r++) S->F.longest = PetscMax(S->F.longest, M->i[r + 1] - M->i[r]);
   PetscCall(GPUCSRUpload(dev, S->F.i, GPUCSR_INT32, M->i, GPUCSR_INT32, n + 1, PETSC_FALSE, dev->stream, NULL));
   PetscCall(GPUCSRUpload(dev, S->F.j, GPUCSR_INT32, M->j, GPUCSR_PETSCINT, (size_t)S->F.nnz, PETSC_FALSE, dev->stream, NULL));
   PetscCall((*ops->inspect)(dev, &S->F, bad, dev->stream));

@@ -11,10 +11,12 @@ static char help[] = "Times CSR kernels of every mapping, load width and memory 
   in that order in a name: t4-w2-ldg-shared-tex. Constant and shared memory where they hold what they must. Besides, by read-only loads, 2, 5, 10 and 20 rows a
   unit, -c2 (cyclic) or -b2 (neighbours), of every t and w. Each kernel is verified before it is timed: a row may be off by eps times its entries times the sum of |a x|.
 
-  Of a matrix that is left when -budget (50) seconds are gone nothing is timed. A variant that takes four times the best so far is timed once, roughly.
+  Of a matrix that is left when -budget (50) seconds are gone nothing is timed. A variant that takes four times the best so far is timed once, roughly; if it takes
+  fifty times as long, no other of as many threads a row is tried.
   FILE gets a line a matrix and precision: rows, columns, nnz, and us, an object of name and microseconds (median of -rounds (3) batches), with the library's own
   CSR kernels (csr_vector4, ...) and the pair that it chooses (chosen, chosen_us). src/benchmarks/papers/variants.py makes the tables.
 */
+#include "bench.h"
 #include "matrices.h"
 #include "variants/variants.h"
 
@@ -28,6 +30,7 @@ typedef struct {
   FILE          *out;
   int            rounds, late, measured, wrong, kernels; /* kernels: timed in all, */
   int            written;                                /* of this matrix */
+  PetscBool      hopeless[VARIANT_BLOCK + 1];            /* of this matrix: so many threads a row */
   PetscBool      precisions[2];
   PetscReal      budget;
   PetscLogDouble begin;
@@ -194,7 +197,7 @@ static PetscErrorCode Time(Bench *b, Problem *p, const Variant *v, double *best)
 
   PetscFunctionBeginUser;
   /* each block copies x: more bytes than twenty matrices is not worth a try */
-  if (!VariantCan(v, &p->A)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (b->hopeless[v->threads] || !VariantCan(v, &p->A)) PetscFunctionReturn(PETSC_SUCCESS);
   if (v->x == SPACE_SHARED && (double)p->bytes[3] * p->A.m * v->threads / VARIANT_BLOCK / v->rows > 20.0 * (double)(p->bytes[1] + p->bytes[2])) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Name(v, name));
   PetscCall(b->dev->ops->zero(b->dev->id, p->A.z, p->bytes[4], t.stream));
@@ -210,6 +213,7 @@ static PetscErrorCode Time(Bench *b, Problem *p, const Variant *v, double *best)
   }
   PetscCall(Clock(b, Launch, &t, best, &us));
   b->kernels++;
+  b->hopeless[v->threads] = (PetscBool)(us > 50 * *best && us > 2000);
   Write(b, name, us);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -300,6 +304,7 @@ static PetscErrorCode Visit(void *ctx, const char name[], PetscBool real, const 
     JsonNumber(b->out, "chosen_us", us);
     best       = 1e9;
     b->written = 0;
+    PetscCall(PetscMemzero(b->hopeless, sizeof(b->hopeless)));
     for (size_t k = 0; k < sizeof(ours) / sizeof(ours[0]); k++) {
       PetscCall(Ours(b, s, &p, ours[k], &best, chosen, &us));
       Write(b, ours[k], us);

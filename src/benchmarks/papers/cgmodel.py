@@ -8,7 +8,7 @@ The model of M. Verschoor and A. C. Jalba (Parallel Computing 38, 2012) of the t
 Throughput of a kernel that moves m numbers: B(m) = nu / (1 + exp(-(log2 m - mu) / sigma)), its time 4 m / B(m) in single. As that is (4 / nu) (m + m (2^mu / m)^k) with
 k = 1 / (sigma ln 2), the curve is a latency and a bandwidth where sigma is 1.44, which it nearly is in all their fits, and linear in two unknowns for a given k: so it is fitted here.
 """
-import argparse, math, sys
+import argparse, math, os, re, sys
 
 # mu, sigma, nu in GB/s, and numbers moved for each of the vector
 STEPS = {"CG2": (19, 1.45, 117, 2), "CG3": (19, 1.45, 120, 3), "CG4": (19.3, 1.45, 116, 9), "CG5": (19.2, 1.45, 106, 6)}
@@ -98,6 +98,128 @@ def fits(s, q):
     return out
 
 
+# ---- today's GPUs: the same model by the constants of plan/advise.c, which foretell what -mat_gpucsr_advise says ----
+
+
+def constants():
+    """NAME: number, in seconds and bytes a second, of plan/advise.c"""
+    import samples as S
+
+    with open(os.path.join(S.ROOT, "src", "mat", "impls", "gpucsr", "plan", "advise.c")) as f:
+        return {n: float(v) for n, v in re.findall(r"#define (\w+) +([0-9.][0-9.e+-]*)", f.read())}
+
+
+class Today:
+    """Microseconds of an iteration of gpucg; product: (t0, us a MB within the cache, and beyond) of some format, bytes: of a product of x rows and e entries in it"""
+
+    CACHE = 62.9  # MB
+
+    def __init__(self, product, bytes_, multiple):
+        self.c, self.curve, self.bytes, self.multiple = constants(), product, bytes_, multiple
+
+    def product(self, x, e):
+        mb, (t0, inner, outer) = 1e-6 * self.bytes(x, e), self.curve
+        return t0 + inner * min(mb, self.CACHE) + outer * max(0, mb - self.CACHE)
+
+    def vectors(self, x, matrix):
+        c, mb = self.c, 8e-6 * x
+        kept = min(1, max(0, self.CACHE - matrix) / (5 * mb + 1e-9))
+        return c["CG_PASSES"] * mb * 1e12 * (kept / c["CG_CACHED"] + (1 - kept) / c["CG_VECTORS"])
+
+    def one(self, x, e, product=None):
+        c = self.c
+        product = self.product(x, e) if product is None else product
+        return 1e6 * c["MEETING"] + self.multiple * max(0, product - 1e6 * c["LAUNCH"]) + self.vectors(x, 1e-6 * self.bytes(x, e))
+
+    def several(self, n, x, e, halo):
+        """halo: numbers that a GPU gets from the others"""
+        return 1e6 * self.c["MEETINGS"] + self.one(x / n, e / n) + 8e6 * halo / self.c["LINK"]
+
+
+BLOCKS4 = (lambda x, e: e * (8 + 4 / 16) + 20 * x, "GATHER")  # 4 by 4: values, a column for sixteen
+DIAGONALS = (lambda x, e: 8 * e + 16 * x, "DIAGONALS")
+
+
+def plateaux(s, format):
+    """The curve of a format's products in double, and how far it is off"""
+    import numpy as np
+    import clock
+
+    q = np.array([k for k in range(s.n) if s.words[k][3] == format and not s.single[k]])
+    q = q[np.lexsort((s.us[q], s.product[q]))]
+    q = q[np.unique(s.product[q], return_index=True)[1]]
+    moved = s.matrix[q] + s.vectors[q]
+    X = np.column_stack([np.ones(len(q)), np.minimum(moved, Today.CACHE), np.maximum(0, moved - Today.CACHE)])
+    c = clock.nonnegative(X / s.us[q][:, None], np.ones(len(q)))
+    return c, np.abs(X @ c / s.us[q] - 1).mean()
+
+
+def measured(s):
+    """[rows, entries, measured, foretold, GPUs]: of one GPU by the profile's time of the product, of two by the curve of diagonals, which those matrices are held by"""
+    import records as R
+    import samples as S
+
+    c, out = constants(), []
+    for r in R.load("places", "place"):
+        if r.get("cg_solver", 0) > 0:
+            f = r["format"]
+            multiple = c["DIAGONALS"] if f in ("dia", "stencil") else c["RETOLD"] if f.startswith("tile") else c["GATHER"]
+            t = Today(None, lambda x, e, r=r: r["advised_bytes"] - 16 * r["rows"], multiple)
+            out.append((r["rows"], r["nnz"], r["cg_solver"], t.one(r["rows"], r["nnz"], r["advised_kernel_product"]), 1))
+    curve, _ = plateaux(s, "dia")
+    t = Today(curve, DIAGONALS[0], c["DIAGONALS"])
+    for r in R.load(os.path.join(S.RESULTS, "ranks.jsonl"), "ranks"):
+        if r.get("ksp") == "gpucg" and r["ranks"] > 1 and "gpucsr" in r["mat_type"]:
+            x = r["rows"]
+            out.append((x, r["nnz"], r["iteration_us"], t.several(r["ranks"], x, r["nnz"], round(x ** (1 / 3)) ** 2), r["ranks"]))
+    return out
+
+
+def errors(points):
+    import numpy as np
+
+    out = ["| GPUs | iterations | mean error | variance | median | worst |", "| --: | --: | --: | --: | --: | --: |"]
+    for n in sorted({p[4] for p in points}):
+        e = np.abs(np.array([p[3] / p[2] - 1 for p in points if p[4] == n]))
+        out.append("| %d | %d | %.3f | %.3f | %.3f | %.2f |" % (n, len(e), e.mean(), e.var(), np.median(e), e.max()))
+    return out
+
+
+def today(folder, s):
+    """Maps of 1, 2 and 4 GPUs and of what several gain; V's replicated vector: each GPU gets all that others have"""
+    import numpy as np
+    import samples as S
+
+    c = constants()
+    curve, off = plateaux(s, "bcsr4x4")
+    t, points = Today(curve, BLOCKS4[0], c[BLOCKS4[1]]), measured(s)
+    out = ["Products in blocks of 4×4: %.1f us and %.0f GB/s within the cache, %.0f beyond. An iteration of `gpucg`: %.1f us of meetings, a product without its launch times %.2f, %d times through a vector at %.1f TB/s (cached) or %.1f. Several GPUs: %.0f us of meetings, %.0f GB/s between two." % (curve[0], 1e3 / curve[1], 1e3 / curve[2], 1e6 * c["MEETING"], c["GATHER"], c["CG_PASSES"], 1e-12 * c["CG_CACHED"], 1e-12 * c["CG_VECTORS"], 1e6 * c["MEETINGS"], 1e-9 * c["LINK"]), ""]
+    out += ["| x | e | T of one, us | of two | of four | speed-up of two | of four |", "| --: | --: | --: | --: | --: | --: | --: |"]
+    for x, e in ((10**4, 10**6), (72000, 28715634), (10**6, 10**7), (10**6, 10**8), (10**7, 10**9)):
+        v = [t.one(x, e), t.several(2, x, e, x / 2), t.several(4, x, e, 3 * x / 4)]
+        out.append("| %d | %d | %.1f | %.1f | %.1f | %.2f | %.2f |" % (x, e, *v, v[0] / v[1], v[0] / v[2]))
+    S.replace(folder + "/cgmodel.md", "TODAY", out)
+    S.replace(folder + "/cgmodel.md", "ITERATIONS", errors(points))
+    plt = S.pyplot()
+    if not plt:
+        return
+    f, axes = plt.subplots(1, 5, figsize=(24, 4.5))
+    x, e = np.logspace(2, 8, 61), np.logspace(3, 9, 61)
+    inside = [[k >= v and k <= v * v for v in x] for k in e]
+    grid = lambda fn: np.where(inside, [[fn(v, k) for v in x] for k in e], np.nan)
+    one, two, four = grid(t.one), grid(lambda v, k: t.several(2, v, k, v / 2)), grid(lambda v, k: t.several(4, v, k, 3 * v / 4))
+    flops = (2 * e[:, None] + 15 * x[None, :]) * 1e-3
+    for ax, v, title, n in zip(axes, (flops / one, flops / two, flops / four, one / two, one / four), ("one H200, GFLOP/s", "two, GFLOP/s", "four, GFLOP/s", "speed-up of two; black: 1", "speed-up of four; black: 1"), (1, 2, 4, 2, 4)):
+        f.colorbar(ax.contourf(x, e, v, 16), ax=ax)
+        if n > 1:
+            ax.contour(x, e, one / (two if n == 2 else four), [1], colors="k", linewidths=2)
+        dots = [p for p in points if p[4] == n]
+        ax.plot([p[0] for p in dots], [p[1] for p in dots], "r.")
+        ax.set(xscale="log", yscale="log", xlabel="x", ylabel="e", title=title)
+    f.tight_layout()
+    f.savefig(folder + "/cgmodel-today.png", dpi=60)
+
+
 def main():
     import numpy as np
     import samples as S
@@ -127,6 +249,7 @@ def main():
         out.append("| %d | %d | %s | %.1f | %.1f | %.2f, %.2f | %.3f |" % (x, e, name, one, two, rate(x, e, one), rate(x, e, two), one / two))
     S.replace(a.o + "/cgmodel.md", "CHECK", out)
     plot(a.o, s, points)
+    today(a.o, s)
 
 
 def plot(folder, s, points):

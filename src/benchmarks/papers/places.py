@@ -17,7 +17,8 @@ CG = {"cg_cpu": "CG on the CPU", "cg_device_vectors": "CG on the GPU, vectors th
 def load(name):
     with (lzma.open if name.endswith(".xz") else open)(name, "rt") as f:
         rows = [json.loads(line) for line in f]
-    return [r for r in rows if r["record"] == "place"]
+    cores = {(r["matrix"], r["nnz"], r["ranks"]): r["cpu"] for r in rows if r["record"] == "ranks"}
+    return [r for r in rows if r["record"] == "place"], cores
 
 
 def choice(rows):
@@ -38,6 +39,19 @@ def errors(rows):
             continue
         e = 100 * np.abs(np.array([r["advised_" + key] / r[key] - 1 for r in q]))
         out.append("| %s | %d | %.1f %% | %.1f %% | %.0f %% | %.0f %% |" % (name, len(q), e.mean(), np.median(e), np.quantile(e, 0.9), e.max()))
+    return out
+
+
+def rates(rows, cores):
+    """GFLOP/s of products by place, and what each gains over the CPU (A. H. El Zein, tables 4.12 and 4.13); cores: microseconds by processes of a matrix"""
+    places = {"CPU, one core": lambda r: r["cpu"], **{"CPU, %d processes" % n: (lambda r, n=n: cores.get((r["matrix"], r["nnz"], n))) for n in sorted({k[2] for k in cores})}, "GPU, vectors on the host": lambda r: r["host_vectors"], "GPU, vectors there": lambda r: r["device_vectors"]}
+    out = ["| | matrices | GFLOP/s: min | median | mean | max | over one core: geometric mean | largest | fastest of all |", "| :-- " + "| --: " * 8 + "|"]
+    for name, us in places.items():
+        q = [r for r in rows if us(r)]
+        rate = np.array([2e-3 * r["nnz"] / us(r) for r in q])
+        gain = np.array([r["cpu"] / us(r) for r in q])
+        first = sum(us(r) <= min(v(r) or np.inf for v in places.values()) for r in q)
+        out.append("| %s | %d | %.2f | %.2f | %.2f | %.0f | %.2f | %.0f | %d |" % (name, len(q), rate.min(), np.median(rate), rate.mean(), rate.max(), np.exp(np.log(gain).mean()), gain.max(), first))
     return out
 
 
@@ -63,9 +77,10 @@ def main():
     p.add_argument("-o", default=os.path.join(S.ROOT, "docs"))
     p.add_argument("records", nargs="?", default=os.path.join(S.RESULTS, "places.jsonl.xz"))
     a = p.parse_args()
-    rows = load(a.records)
+    rows, cores = load(a.records)
     S.replace(os.path.join(a.o, "advise.md"), "CHOICE", choice(rows))
     S.replace(os.path.join(a.o, "advise.md"), "ERRORS", errors(rows))
+    S.replace(os.path.join(a.o, "advise.md"), "RATES", rates(rows, cores))
     plot(rows, os.path.join(a.o, "results", "places.png"))
 
 

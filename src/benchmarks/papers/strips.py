@@ -5,10 +5,10 @@ The model of S. Wang, S. Gu and K. Li (J. Comput. Commun. 5, 2017): docs/results
     strips.py [-o FOLDER] [-times FILE] [SAMPLES[.xz]]
 
 Time of a product from the number of strips I (what the GPU's threads handle at a time) and one length of a row P: (A I + B) (P - P*) + p I + q, fitted to generated
-matrices alone, and asked for the real ones. Without -times the generated matrices are those of the samples whose rows are fixed or uniform in length; FILE is what
-src/benchmarks/strips.c leaves: there each of its kinds is fitted by itself, as the paper does it (csr_vector16_wide1 by a product of two lines).
+matrices alone, and asked for the real ones. First the generated matrices are those of the samples whose rows are fixed or uniform in length. FILE is what
+src/benchmarks/strips.c leaves (default: that which is kept): there each of its kinds is fitted by itself, as the paper does it (csr_vector16_wide1 by a product of two lines).
 """
-import argparse
+import argparse, lzma, os
 import numpy as np
 import clock
 import samples as S
@@ -127,25 +127,32 @@ def saddle(I, P, t):
     return lambda i, p: np.polyval(slope, i) * (p - mean) + np.polyval(e, i)
 
 
-def from_times(name, folder):
-    w = [v.split() for v in open(name)]
+def from_times(name, folder, s):
+    """Judged by the real matrices of the samples, of which the mean length is known and not the mode, where these are more than those of the file"""
+    with (lzma.open if name.endswith(".xz") else open)(name, "rt") as f:
+        w = [v.split() for v in f]
+    sampled = ~s.transpose & np.array([m not in clock.GENERATED for m in s.matrix_of])
     kind, kernel, single = np.array([v[0] for v in w]), np.array([v[10] + " " + v[11] for v in w]), np.array([v[9] == "single" for v in w])
     I, rows, mean, mode, longest, us = np.array([[float(v[k]) for k in (2, 3, 6, 7, 8, 12)] for v in w]).T
     out = ["| kernel | precision | kind | fitted to | real | I rounded up: mean | median | worst | I not rounded: mean | median | worst |", "| :-- | :-- | :-- | --: | --: " + "| --: " * 6 + "|"]
     for k, short in KERNELS.items():
         for one in (False, True):
             errors = {}
-            r = (kind == "real") & (kernel == k) & (single == one)
+            r, q = (kind == "real") & (kernel == k) & (single == one), sampled & (s.pair == s.pairs.index(k)) & (s.single == one)
+            if q.sum() > r.sum():
+                real = s.rows[q], (s.nnz / s.rows)[q] if short == "CSR-V" else s.max[q], s.us[q]
+            else:
+                real = rows[r], (mode if short == "CSR-V" else longest)[r], us[r]
             for made in ("fixed", "normal", "uniform", "bernoulli"):
                 g = (kind == made) & (kernel == k) & (single == one)
-                if g.sum() < 6 or not r.any():
+                if g.sum() < 6 or not len(real[0]):
                     continue
                 asked = np.round(mean[g])
                 asked = np.array([nearest((4, 8, 16, 32, 64, 256, 1024), v) for v in asked])
                 model = (product_of_lines if short == "CSR-V" else saddle)(I[g], asked, us[g])
-                e = [np.abs(model(strips(rows[r], k, whole), (mode if short == "CSR-V" else longest)[r]) / us[r] - 1) for whole in (True, False)]
+                e = [np.abs(model(strips(real[0], k, whole), real[1]) / real[2] - 1) for whole in (True, False)]
                 errors[made] = e[0]
-                out.append("| %s | %s | %s | %d | %d | %s | %s |" % (short, "single" if one else "double", made, g.sum(), r.sum(), words(e[0]), words(e[1])))
+                out.append("| %s | %s | %s | %d | %d | %s | %s |" % (short, "single" if one else "double", made, g.sum(), len(real[0]), words(e[0]), words(e[1])))
             if {"fixed", "normal", "uniform"} <= set(errors):
                 f, n, u = (errors[v] for v in ("fixed", "normal", "uniform"))
                 out.append("| %s | %s | nearer: fixed before normal %d, fixed before uniform %d, normal before uniform %d of %d | | | | | | | | |" % (short, "single" if one else "double", (f < n).sum(), (f < u).sum(), (n < u).sum(), len(f)))
@@ -155,12 +162,12 @@ def from_times(name, folder):
 def main():
     a = argparse.ArgumentParser()
     a.add_argument("-o", default=S.RESULTS)
-    a.add_argument("-times")
+    a.add_argument("-times", default=os.path.join(S.RESULTS, "strips-times.txt.xz"))
     a.add_argument("samples", nargs="?", default=S.KEPT)
     a = a.parse_args()
-    from_samples(S.load(a.samples), a.o)
-    if a.times:
-        from_times(a.times, a.o)
+    s = S.load(a.samples)
+    from_samples(s, a.o)
+    from_times(a.times, a.o, s)
 
 
 if __name__ == "__main__":

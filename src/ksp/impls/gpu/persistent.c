@@ -1,5 +1,6 @@
 /* The list of formats that a persistent kernel can multiply with, for the choice and for the host side of the kernels */
 #include "persistent.h"
+#include "../../../mat/impls/gpucsr/format/formats.h"
 #include "../../../mat/impls/gpucsr/format/dia.h"
 #include "../../../mat/impls/gpucsr/format/sell.h"
 #include "../../../mat/impls/gpucsr/format/stencil.h"

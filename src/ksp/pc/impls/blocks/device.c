@@ -128,6 +128,19 @@ static PetscErrorCode PCDestroy_Device(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode PCView_Device(PC pc, PetscViewer viewer)
+{
+  PCDevice  d;
+  PetscBool ascii;
+
+  PetscFunctionBegin;
+  PetscCall(DeviceOf(pc, &d));
+  PetscCall((*d->petsc.view)(pc, viewer));
+  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
+  if (ascii && d->fresh) PetscCall(PetscViewerASCIIPrintf(viewer, "  Applications to vectors of type gpu %s%s\n", d->possible ? "run on backend " : "are PETSc's", d->possible ? d->dev->ops->name : ""));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode PCSetUp_Device(PC);
 
 /* Ours over PETSc's, which sets some of its operations when it is set up */
@@ -145,6 +158,7 @@ static PetscErrorCode Wrap(PC pc, PCDevice d)
   WRAP(reset, PCReset_Device)
   WRAP(destroy, PCDestroy_Device)
   WRAP(apply, PCApply_Device)
+  if (o->view) WRAP(view, PCView_Device)
 #undef WRAP
   PetscFunctionReturn(PETSC_SUCCESS);
 }

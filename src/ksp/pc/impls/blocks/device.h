@@ -10,7 +10,7 @@
 typedef struct _n_PCDevice *PCDevice;
 struct _n_PCDevice {
   struct {
-    PetscErrorCode (*setup)(PC), (*reset)(PC), (*destroy)(PC), (*apply)(PC, Vec, Vec);
+    PetscErrorCode (*setup)(PC), (*reset)(PC), (*destroy)(PC), (*apply)(PC, Vec, Vec), (*view)(PC, PetscViewer);
   } petsc; /* its operations, where ours stand */
   PC           pc;
   GPUCSRDevice dev;             /* of what is in data */

@@ -3,6 +3,17 @@
 */
 #include "factorimpl.h"
 
+/* Adds the time since *last to a part of the set-up */
+static PetscErrorCode Lap(Mat_GPUCSRFactor *f, GPUCSRPart part, PetscLogDouble *last)
+{
+  const PetscLogDouble before = *last;
+
+  PetscFunctionBegin;
+  PetscCall(PetscTime(last));
+  f->seconds[part] += *last - before;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode FreeInts(GPUCSRDevice dev, int n, int **p)
 {
   return GPUCSRFree(dev, sizeof(int) * (size_t)n, (void **)p);
@@ -82,8 +93,10 @@ PetscErrorCode MatGPUCSRFactorPattern_Private(Mat_GPUCSRFactor *f, int n, int64_
   GPUCSRDevice     dev = f->vectors.dev;
   GPUCSRFactorCSR *M   = &f->pair[0].M;
   int              bad[GPUCSR_PATTERN_FLAGS];
+  PetscLogDouble   last;
 
   PetscFunctionBegin;
+  PetscCall(PetscTime(&last));
   for (int k = 0; k < 2; k++) PetscCall(GPUCSRFactorPairDestroy(dev, &f->pair[k]));
   PetscCall(MatGPUCSRFactorInversesDestroy_Private(f));
   PetscCall(GPUCSRFactorCSRCreate(dev, n, nnz, M));
@@ -93,6 +106,7 @@ PetscErrorCode MatGPUCSRFactorPattern_Private(Mat_GPUCSRFactor *f, int n, int64_
   PetscCall(GPUCSRUpload(dev, M->j, GPUCSR_INT32, j, type, (size_t)nnz, PETSC_FALSE, dev->stream, NULL));
   PetscCall((*GPUCSRTriangleOpsGet(dev)->inspect)(dev, M, bad, dev->stream));
   *good = (PetscBool)(!bad[GPUCSR_PATTERN_UNSORTED] && !bad[GPUCSR_PATTERN_NO_DIAGONAL]);
+  PetscCall(Lap(f, GPUCSR_PART_PATTERN, &last));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -218,8 +232,10 @@ PetscErrorCode MatGPUCSRFactorBuild_Private(Mat_GPUCSRFactor *f)
   GPUCSRDevice             dev = f->vectors.dev;
   const GPUCSRTriangleOps *ops = GPUCSRTriangleOpsGet(dev);
   GPUCSRFactorPair        *p   = &f->pair[0];
+  PetscLogDouble           last;
 
   PetscFunctionBegin;
+  PetscCall(PetscTime(&last));
   f->pair[1].fresh = PETSC_FALSE;
   if (f->inverses.n) PetscCall(Inverses(f));
   else if (p->built)
@@ -229,6 +245,7 @@ PetscErrorCode MatGPUCSRFactorBuild_Private(Mat_GPUCSRFactor *f)
     PetscCall(dev->ops->hostmalloc(dev->id, sizeof(int), &f->trouble));
     *(volatile int *)f->trouble = 0;
   }
+  PetscCall(Lap(f, GPUCSR_PART_TRIANGLES, &last));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -335,16 +352,21 @@ PetscErrorCode MatGPUCSRFactorNumeric_Private(Mat_GPUCSRFactor *f, Mat A, const 
   GPUCSRFactorPair        *p    = &f->pair[0];
   GPUCSRPivotRule          rule = GPUCSR_PIVOT_ABSOLUTE;
   GPUCSRPivots             pivots;
+  PetscLogDouble           last;
 
   PetscFunctionBegin;
+  PetscCall(PetscTime(&last));
   if (info->shifttype == (PetscReal)MAT_SHIFT_NONZERO) rule = GPUCSR_PIVOT_ROW;
   if (info->shifttype == (PetscReal)MAT_SHIFT_POSITIVE_DEFINITE) rule = GPUCSR_PIVOT_POSITIVE;
   f->positive = (PetscBool)(rule == GPUCSR_PIVOT_POSITIVE);
   PetscCall(Load(f, A));
+  PetscCall(Lap(f, GPUCSR_PART_VALUES, &last));
   if (!p->schedule) PetscCall(Schedule(dev, p));
+  PetscCall(Lap(f, GPUCSR_PART_LEVELS, &last));
   PetscCall((*ops->factor)(dev, &p->M, f->symmetric, p->schedule, rule, (double)info->zeropivot, &pivots, dev->stream));
   *done = (PetscBool)(pivots.row == p->M.n && !pivots.unsymmetric && (!f->symmetric || (p->T[0].nnz == p->M.nnz - p->M.n - p->T[0].nnz)));
   if (*done && f->symmetric) PetscCall((*ops->mirror)(&p->M, dev->stream));
+  PetscCall(Lap(f, GPUCSR_PART_FACTOR, &last));
   if (!*done) PetscCall(PetscInfo(A, "Row %d has a pivot that PETSc must judge, or the pattern is not symmetric: its factorization is taken\n", pivots.row));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -545,5 +567,29 @@ PetscErrorCode MatGPUCSRFactorCheck_Private(Mat F)
   PetscFunctionBegin;
   PetscCall(MatGPUCSRFactorGet_Private(F, &f));
   PetscCheck(!f->trouble || !*(volatile int *)f->trouble, PETSC_COMM_SELF, PETSC_ERR_GPU, "A triangular solve of %" PetscInt_FMT " rows waited too long for results of other rows", F->rmap->n);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGPUCSRFactorView_Private(Mat F, Mat_GPUCSRFactor *f, PetscViewer viewer)
+{
+  const GPUCSRTriangle *T = f->pair[0].T;
+  const double         *s = f->seconds;
+
+  PetscFunctionBegin;
+  if (f->later) {
+    PetscCall(PetscViewerASCIIPrintf(viewer, "factored, and solved with, together with the other blocks\n"));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (!f->ondevice) {
+    PetscCall(PetscViewerASCIIPrintf(viewer, "solves: PETSc's%s%s\n", f->whynot[0] ? ", because " : "", f->whynot));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PetscViewerASCIIPrintf(viewer, "values: %s\n", f->numeric ? "factored by PETSc on the host" : "factored on the device"));
+  if (f->sweeps) PetscCall(PetscViewerASCIIPrintf(viewer, "solves: %s, %d Jacobi sweeps of each triangle\n", f->vectors.dev->ops->name, f->sweeps));
+  else PetscCall(PetscViewerASCIIPrintf(viewer, "solves: %s, kernel %s, %s\n", f->vectors.dev->ops->name, MatGPUCSRFactorKernel(f), f->why));
+  if (f->inverses.n) PetscCall(PetscViewerASCIIPrintf(viewer, "inverses: %d rows, blocks of at most %d, %.0f bytes\n", f->inverses.n, f->inverses.largest, 8.0 * (double)f->inverses.stored));
+  else PetscCall(PetscViewerASCIIPrintf(viewer, "triangles: %d rows, %g and %g nonzeros, %.0f bytes\n", T[0].n, (double)T[0].nnz, (double)T[1].nnz, GPUCSRTriangleBytes(&T[0]) + GPUCSRTriangleBytes(&T[1])));
+  PetscCall(
+    PetscViewerASCIIPrintf(viewer, "set-up, ms: pattern %.2f, levels %.2f, values %.2f, factorization %.2f, %s %.2f\n", 1e3 * s[GPUCSR_PART_PATTERN], 1e3 * s[GPUCSR_PART_LEVELS], 1e3 * s[GPUCSR_PART_VALUES], 1e3 * s[GPUCSR_PART_FACTOR], f->inverses.n ? "inverses" : "triangles", 1e3 * s[GPUCSR_PART_TRIANGLES]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

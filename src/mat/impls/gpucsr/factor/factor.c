@@ -346,12 +346,6 @@ static PetscErrorCode Install(Mat F, Mat_GPUCSRFactor *f)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The kernel that solves */
-static const char *Kernel(const Mat_GPUCSRFactor *f)
-{
-  return f->chosen == GPUCSR_METHOD_INVERSES ? "inverses" : GPUCSRSolveMethods[f->chosen];
-}
-
 /* Copies the pattern of PETSc's factor to the device */
 static PetscErrorCode PatternOfPETSc(Mat F, Mat_GPUCSRFactor *f, PetscBool *good)
 {
@@ -422,7 +416,8 @@ static PetscErrorCode Symbolic(Mat F, Mat A, IS row, IS col, const MatFactorInfo
   f->col      = col;
   f->info     = *info;
   f->symbolic = f->numeric = f->own = PETSC_FALSE;
-  f->pattern                        = A->nonzerostate;
+  PetscCall(PetscArrayzero(f->seconds, GPUCSR_PARTS));
+  f->pattern = A->nonzerostate;
   PetscCall(ISIdentity(row, &identity[0]));
   PetscCall(ISIdentity(col, &identity[1]));
   f->natural = (PetscBool)(identity[0] && identity[1]);
@@ -505,6 +500,7 @@ static PetscErrorCode Numeric(Mat F, Mat A, const MatFactorInfo *info)
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRFactorGet_Private(F, &f));
+  if (f->ondevice) PetscCall(PetscArrayzero(f->seconds, GPUCSR_PARTS)); /* factored again: without a symbolic part */
   PetscCall(Follow(F, A, f, info));
   if (putoff && f->vectors.dev) {
     f->later     = PETSC_TRUE;
@@ -538,7 +534,7 @@ static PetscErrorCode Numeric(Mat F, Mat A, const MatFactorInfo *info)
   f->ondevice  = ready;
   F->assembled = F->preallocated = PETSC_TRUE;
   PetscCall(Install(F, f));
-  if (ready) PetscCall(PetscInfo(F, "Solves run on %s device %d, kernel %s: %s\n", f->vectors.dev->ops->name, f->vectors.dev->id, Kernel(f), f->why));
+  if (ready) PetscCall(PetscInfo(F, "Solves run on %s device %d, kernel %s: %s\n", f->vectors.dev->ops->name, f->vectors.dev->id, MatGPUCSRFactorKernel(f), f->why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -569,27 +565,6 @@ static PetscErrorCode Settle(Mat F, Mat_GPUCSRFactor *f)
   PetscCall(PetscObjectStateGet((PetscObject)f->A, &state));
   PetscCheck(state == f->values, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The factor of a block was made together with those of others, is needed by itself, and the matrix has changed since: factor it again (KSPSetUp(), PCSetUp()) before");
   PetscCall(Numeric(F, f->A, &f->info));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode MatGPUCSRFactorView_Private(Mat F, Mat_GPUCSRFactor *f, PetscViewer viewer)
-{
-  const GPUCSRTriangle *T = f->pair[0].T;
-
-  PetscFunctionBegin;
-  if (f->later) {
-    PetscCall(PetscViewerASCIIPrintf(viewer, "factored, and solved with, together with the other blocks\n"));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (!f->ondevice) {
-    PetscCall(PetscViewerASCIIPrintf(viewer, "solves: PETSc's%s%s\n", f->whynot[0] ? ", because " : "", f->whynot));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(PetscViewerASCIIPrintf(viewer, "values: %s\n", f->numeric ? "factored by PETSc on the host" : "factored on the device"));
-  if (f->sweeps) PetscCall(PetscViewerASCIIPrintf(viewer, "solves: %s, %d Jacobi sweeps of each triangle\n", f->vectors.dev->ops->name, f->sweeps));
-  else PetscCall(PetscViewerASCIIPrintf(viewer, "solves: %s, kernel %s, %s\n", f->vectors.dev->ops->name, Kernel(f), f->why));
-  if (f->inverses.n) PetscCall(PetscViewerASCIIPrintf(viewer, "inverses: %d rows, blocks of at most %d, %.0f bytes\n", f->inverses.n, f->inverses.largest, 8.0 * (double)f->inverses.stored));
-  else PetscCall(PetscViewerASCIIPrintf(viewer, "triangles: %d rows, %g and %g nonzeros, %.0f bytes\n", T[0].n, (double)T[0].nnz, (double)T[1].nnz, GPUCSRTriangleBytes(&T[0]) + GPUCSRTriangleBytes(&T[1])));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

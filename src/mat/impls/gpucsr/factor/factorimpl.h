@@ -20,6 +20,16 @@ typedef enum {
 #define GPUCSR_METHOD_HOST     (-2)
 #define GPUCSR_METHOD_INVERSES (-3) /* of the blocks of a block diagonal matrix, where these are small */
 
+/* Parts of a set-up, and their last times on the host's clock */
+typedef enum {
+  GPUCSR_PART_PATTERN,
+  GPUCSR_PART_LEVELS,
+  GPUCSR_PART_VALUES,
+  GPUCSR_PART_FACTOR,
+  GPUCSR_PART_TRIANGLES,
+  GPUCSR_PARTS
+} GPUCSRPart;
+
 /* Two triangles, solved one after the other, and the index arrays between vectors and places */
 typedef struct {
   PetscBool       built;    /* pattern */
@@ -59,7 +69,8 @@ typedef struct {
   PetscBool        positive;           /* no negative number in the diagonal */
   int              method, sweeps;     /* as requested; sweeps 0: exact */
   int              chosen;
-  PetscBool        recorded; /* a graph contains a solve; each of its runs writes the results by place to the first x of each triangle */
+  PetscBool        recorded;              /* a graph contains a solve; each of its runs writes the results by place to the first x of each triangle */
+  double           seconds[GPUCSR_PARTS]; /* of the last set-up; 0: it had no such part */
   char             why[256], whynot[512];
   void            *trouble; /* page-locked, set by a solve that waited too long */
   GPUCSRFactorPair pair[2]; /* A, transposed */
@@ -69,6 +80,12 @@ typedef struct {
   int             *from, *to; /* of these: entry of the right-hand side and of the solution for each row; NULL: the identity */
   struct _MatOps   petsc;     /* the operations of PETSc's factor; some of them are replaced by ours */
 } Mat_GPUCSRFactor;
+
+/* The kernel that solves */
+static inline const char *MatGPUCSRFactorKernel(const Mat_GPUCSRFactor *f)
+{
+  return f->chosen == GPUCSR_METHOD_INVERSES ? "inverses" : GPUCSRSolveMethods[f->chosen];
+}
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorGet_Private(Mat, Mat_GPUCSRFactor **);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorHost_Private(Mat, Mat_GPUCSRFactor *);

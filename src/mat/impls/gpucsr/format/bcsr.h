@@ -49,6 +49,8 @@ BCSR_FUNCTION int64_t BCSRStored(int64_t blocks, int r, int c)
   return (blocks + at_once - 1) / at_once * at_once * r * c;
 }
 
+GPUCSR_INTERN const GPUCSRFormatFamily GPUCSRFormat_bcsr;
+
 /* Values of a lane; 0 in other formats */
 static inline int BCSRLane(const GPUCSRFormat *f)
 {

@@ -8,6 +8,7 @@
   Paper: N. Bell, M. Garland, Implementing sparse matrix-vector multiplication on throughput-oriented processors, SC 2009; the width is
   by their rule.
 */
+#include "formats.h"
 #include "hyb.h"
 
 /* A third of the rows fill the first part, so it is never much padded. Rows of one class of lengths are taken to have all its lengths alike often */

@@ -1,7 +1,7 @@
 /*
   What all formats share: finding one by its word, and the memory of its arrays.
 */
-#include "format.h"
+#include "formats.h"
 
 #define GPUCSR_FORMAT(name, family, variant, build) {#name, #family, variant, &GPUCSRFormat_##family},
 static const GPUCSRFormat formats[] = {

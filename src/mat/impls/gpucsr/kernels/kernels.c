@@ -1,6 +1,7 @@
 /*
   The list of kernels as a table, and the helpers of a device whose memory is the host's.
 */
+#include "../format/formats.h"
 #include "kernels.h"
 #include <string.h>
 

@@ -30,6 +30,7 @@
   The dense matrix in a sparse format of the first tuners (R. Vuduc, J. Demmel, K. Yelick, OSKI, 2005; GOSpMV) is the case
   of these lines in which a block format stores no padding: the tuner measures it at several sizes and fits it with the rest.
 */
+#include "../format/formats.h"
 #include "plan.h"
 #include <math.h>
 #include <stdio.h>
