@@ -188,6 +188,68 @@ static PetscErrorCode Case(PetscInt k, PetscReal contrast, PetscReal convection,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Without smoothing an interpolation is the tentative one: the same numbers but for rounding. vector: of the near null space is one of both signs */
+static PetscErrorCode Tentative(PetscInt k, PetscBool alone, PetscBool vector, const char where[])
+{
+  Mat      A[2] = {NULL, NULL};
+  PC       pc[2];
+  PetscInt n;
+
+  PetscFunctionBegin;
+  for (int ref = 0; ref < 2; ref++) {
+    PetscCall(Box(PETSC_COMM_WORLD, k, 1.0, 0.0, 0, (PetscBool)ref, &A[ref]));
+    PetscCall(MatGetLocalSize(A[ref], &n, NULL));
+    PetscCall(MatSetOption(A[ref], MAT_SPD, PETSC_TRUE));
+    if (alone) PetscCall(Alone(A[ref]));
+    if (vector) {
+      Vec          v;
+      MatNullSpace near;
+
+      PetscCall(VecCreateMPI(PETSC_COMM_WORLD, n, PETSC_DETERMINE, &v));
+      PetscCall(TestFill(v, 11, PETSC_FALSE));
+      PetscCall(VecNormalize(v, NULL));
+      PetscCall(MatNullSpaceCreate(PETSC_COMM_WORLD, PETSC_FALSE, 1, &v, &near));
+      PetscCall(MatSetNearNullSpace(A[ref], near));
+      PetscCall(MatNullSpaceDestroy(&near));
+      PetscCall(VecDestroy(&v));
+    }
+    PetscCall(PCCreate(PETSC_COMM_WORLD, &pc[ref]));
+    PetscCall(PCSetOperators(pc[ref], A[ref], A[ref]));
+    PetscCall(PCSetType(pc[ref], PCGAMG));
+    PetscCall(PCGAMGSetNSmooths(pc[ref], 0));
+    PetscCall(PCSetUp(pc[ref]));
+  }
+  for (PetscInt l = 1, levels;; l++) {
+    Mat P[2], B;
+    Vec s[2], z[2], bound;
+
+    PetscCall(PCMGGetLevels(pc[1], &levels));
+    if (l == levels) break;
+    for (int ref = 0; ref < 2; ref++) {
+      PetscCall(PCMGGetInterpolation(pc[ref], l, &P[ref]));
+      PetscCall(MatCreateVecs(P[ref], &s[ref], &z[ref]));
+      PetscCall(TestFill(s[ref], l, PETSC_FALSE));
+      PetscCall(MatMult(P[ref], s[ref], z[ref]));
+    }
+    PetscCall(TestAbs(P[1], &B));
+    PetscCall(VecDuplicate(z[1], &bound));
+    PetscCall(VecAbs(s[1]));
+    PetscCall(MatMult(B, s[1], bound));
+    PetscCall(TestClose(z[0], z[1], bound, "the tentative interpolation", where));
+    PetscCall(MatDestroy(&B));
+    PetscCall(VecDestroy(&bound));
+    for (int ref = 0; ref < 2; ref++) {
+      PetscCall(VecDestroy(&s[ref]));
+      PetscCall(VecDestroy(&z[ref]));
+    }
+  }
+  for (int ref = 0; ref < 2; ref++) {
+    PetscCall(PCDestroy(&pc[ref]));
+    PetscCall(MatDestroy(&A[ref]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   char        option[128] = "-", *value;
@@ -209,6 +271,9 @@ int main(int argc, char **argv)
   PetscCall(Case(11, 1.0, 0.0, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, "symmetric, which nobody said"));
   PetscCall(Case(11, 1.0, 0.7, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, "convection"));
   PetscCall(Case(10, 1.0, 0.0, PETSC_TRUE, PETSC_TRUE, PETSC_FALSE, "rows alone"));
+  PetscCall(Tentative(11, PETSC_FALSE, PETSC_FALSE, "ones"));
+  PetscCall(Tentative(10, PETSC_TRUE, PETSC_FALSE, "rows alone"));
+  PetscCall(Tentative(10, PETSC_FALSE, PETSC_TRUE, "a vector of both signs"));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   if (size == 1) {
     PetscCall(Case(8, 1.0, 0.0, PETSC_TRUE, PETSC_FALSE, PETSC_TRUE, "blocks"));

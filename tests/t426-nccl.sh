@@ -31,6 +31,8 @@ right 3 -vec_type gpu -cases 8
 right 4 -standard_vectors -cases 6
 right 2 -vec_type gpu -faults -gpucsr_debug_fault launch:27:rank=1
 right 2 -vec_type gpu -faults -gpucsr_debug_fault launch:36:rank=1
+right 2 -vec_type gpu -gpucsr_peer_patience 0.5 -missing
+right 3 -standard_vectors -gpucsr_peer_patience 0.5 -missing
 refused "-mat_gpucsr_halo nccl: rank 0, cuda device 0: NCCL has no ncclCommInitRank: 2.7 is the first version with all that is needed" part 2 -cases 1
 refused "-mat_gpucsr_halo nccl: rank 0, cuda device 0: NCCL cannot be loaded: " none 3 -cases 1
 exit $failed

@@ -38,4 +38,14 @@ for type in bcgs gmres; do says "The side of the preconditioner of KSP type gpu$
 says "The norm of KSP type gpucg is not the same" "$cuda -ksp_type gpucg" "-ksp_norm_type natural"
 says "The most number of iterations of KSP type gpucg is not the same" "$cuda -ksp_type gpucg" "-ksp_max_it 3"
 for it in "-ksp_gmres_restart 7" -ksp_gmres_modifiedgramschmidt; do says "The restart or orthogonalization of KSP type gpugmres is not the same" "$cuda -ksp_type gpugmres" "$it"; done
+
+# a library of another version: PETSc opens what rank 0's option says, in each rank's folder
+mkdir "$tmp/a" "$tmp/b" && cp "$LIB" "$tmp/a/libpetscgpucsr.so" && sed 's/libpetscgpucsr 0/libpetscgpucsr 9/' "$LIB" >"$tmp/b/libpetscgpucsr.so"
+run="$(realpath "$BUILD")/examples/poisson3d -n 6 -dll_append ./libpetscgpucsr.so -mat_type gpucsr -mat_gpucsr_format csr -gpucsr_debug_standin 1"
+# shellcheck disable=SC2086 # words
+timeout 60 $MPIEXEC -n 1 -wdir "$tmp/a" $run : -n 1 -wdir "$tmp/b" $run >"$tmp/out" 2>&1
+if [ $? -eq 124 ] || ! grep -q "The ranks have loaded libpetscgpucsr.so of different versions" "$tmp/out"; then
+  echo "libraries of two versions: waits for ever, or is no error" && cat "$tmp/out"
+  failed=1
+fi
 exit $failed

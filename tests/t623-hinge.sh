@@ -45,12 +45,15 @@ for options in "wide.svm -lambda 1e-1" "wide.svm -lambda 1 -bias 1" "heart.svm -
   same "$options"
 done
 
-# which of them a small lambda gets: along the dual's coordinates on one process, the interior point method on several; a large one the bundle method
+# which of them is chosen: along the dual's coordinates on one process, and with few columns and a small lambda the bundle method after it; on several, and by vectors elsewhere, the bundle method, and with a
+# small lambda after it the interior point method
 chosen() { grep -q "\"tao_type\": \"$1\"" "$tmp/json" || fail "$2: $(cat "$tmp/json")"; rm "$tmp/json"; }
 learn 1 -f "$tmp/wide.svm" -mat_type aij -lambda 1e-4 && chosen dual "one process"
 learn 2 -f "$tmp/wide.svm" -mat_type aij -lambda 1e-4 && chosen interior "two processes"
 learn 1 -f "$tmp/wide.svm" -mat_type gpucsr -vector_losses -lambda 1e-4 && chosen gpubmrm "vectors elsewhere, where so few entries are no reason"
-learn 1 -f "$tmp/wide.svm" -mat_type aij -lambda 1e3 && chosen gpubmrm "a large lambda"
+learn 2 -f "$tmp/wide.svm" -mat_type aij -lambda 1e3 && chosen gpubmrm "a large lambda"
+learn 1 -f "$tmp/heart.svm" -mat_type aij -lambda 1e-5 && chosen gpubmrm "few columns and a small lambda"
+learn 1 -f "$tmp/heart.svm" -mat_type aij -lambda 1e-1 && chosen dual "few columns and a large lambda"
 learn 1 -f "$tmp/wide.svm" -mat_type aij -lambda 1e-4 -method bundle && chosen gpubmrm "the bundle method asked for"
 
 # rows without entries, without weight, and twice with both labels; nothing but rows without weight

@@ -240,6 +240,22 @@ static PetscErrorCode MatSolves2(Mat A, Mat F, const char where[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* How many pivots are negative, and how many positive, of A and of -A: as PETSc's factor says, or the other way round */
+static PetscErrorCode Inertia(Mat A, Mat F, Mat FR, const Kind *k, const MatFactorInfo *info, const char where[])
+{
+  PetscInt got[3], should[3];
+
+  PetscFunctionBegin;
+  PetscCall(MatGetInertia(FR, &should[0], &should[1], &should[2]));
+  for (PetscInt sign = 0; sign < 2; sign++) {
+    PetscCall(MatGetInertia(F, &got[0], &got[1], &got[2]));
+    PetscCheck(got[0] == should[2 * sign] && got[1] == should[1] && got[2] == should[2 - 2 * sign], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt_FMT " negative and %" PetscInt_FMT " positive pivots, should be %" PetscInt_FMT " and %" PetscInt_FMT, where, got[0], got[2], should[2 * sign], should[2 - 2 * sign]);
+    PetscCall(MatScale(A, -1.0));
+    PetscCall(Numeric(F, A, k, info));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Factor, solve, change the values, factor again, solve */
 static PetscErrorCode Case(Mat R, const Kind *k, const char where[])
 {
@@ -273,6 +289,7 @@ static PetscErrorCode Case(Mat R, const Kind *k, const char where[])
     PetscCall(Solves(A[0], F[0], F[1], F[2], A[4 + round], k, where));
   }
   PetscCall(MatSolves2(A[0], F[0], where));
+  if (k->type == MAT_FACTOR_CHOLESKY) PetscCall(Inertia(A[0], F[0], F[1], k, &info, where));
   for (PetscInt w = 0; w < 6; w++) PetscCall(MatDestroy(&A[w]));
   for (PetscInt w = 0; w < 2; w++) PetscCall(MatDestroy(&Ref[w]));
   for (PetscInt w = 0; w < 3; w++) PetscCall(MatDestroy(&F[w]));

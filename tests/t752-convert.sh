@@ -78,9 +78,11 @@ if [ "$got" != "$expected" ]; then fail "small.mtx: the statistics are $got"; fi
 
 # A column far behind the others takes no memory for those between, unless glibc writes to all that it gives
 printf '1 100000000:1\n' >far.svm
-got=$(ulimit -v 1500000 && timeout 60 "$convert" -threads 1 far.svm 2>&1 | sed -n 's/^columns *//p')
+limit="ulimit -v 1500000"
+if ldd "$convert" | grep -q libasan; then limit=true; fi # whose shadow is larger than any limit
+got=$($limit && timeout 60 "$convert" -threads 1 far.svm 2>&1 | sed -n 's/^columns *//p')
 if [ "$got" != '100000000, 99999999 of them empty' ]; then fail "far.svm: the columns are $got"; fi
-if [ -x /usr/bin/time ]; then
+if [ -x /usr/bin/time ] && [ "$limit" != true ]; then
   MALLOC_PERTURB_=0 /usr/bin/time -o far.kb -f %M timeout 60 "$convert" -quiet far.svm
   if [ "$(cat far.kb)" -gt 200000 ]; then fail "far.svm: $(cat far.kb) kB of memory"; fi
 fi

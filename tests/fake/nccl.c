@@ -1,5 +1,5 @@
 /*
-  Stands in for NCCL where the host stands in for GPUs (t426-nccl.sh): its sends and receives by MPI, between memory that MPI can take, complete when a group ends.
+  Stands in for NCCL where the host stands in for GPUs (t426-nccl.sh): its sends and receives by MPI, between memory that MPI can take, complete when a group ends, or when another thread aborts.
 */
 #include <mpi.h>
 #include <stddef.h>
@@ -38,6 +38,20 @@ int ncclCommDestroy(void *c)
   return c == (void *)&comm ? 0 : 4;
 }
 
+static int aborted;
+
+int ncclCommAbort(void *c)
+{
+  __atomic_store_n(&aborted, 1, __ATOMIC_RELEASE);
+  return c == (void *)&comm ? 0 : 4;
+}
+
+int ncclCommGetAsyncError(void *c, int *error)
+{
+  *error = 0;
+  return c == (void *)&comm ? 0 : 4;
+}
+
 int ncclGroupStart(void)
 {
   return open++ ? 5 : 0;
@@ -46,9 +60,11 @@ int ncclGroupStart(void)
 int ncclGroupEnd(void)
 {
   if (!open--) return 5;
-  MPI_Waitall(n, request, MPI_STATUSES_IGNORE);
+  for (int done = 0; !done && !__atomic_load_n(&aborted, __ATOMIC_ACQUIRE);) MPI_Testall(n, request, &done, MPI_STATUSES_IGNORE);
+  for (int k = 0; k < n; k++)
+    if (request[k] != MPI_REQUEST_NULL) MPI_Request_free(&request[k]);
   n = 0;
-  return 0;
+  return __atomic_load_n(&aborted, __ATOMIC_ACQUIRE) ? 6 : 0;
 }
 
 int ncclSend(const void *p, size_t count, int type, int peer, void *c, void *stream)

@@ -153,8 +153,8 @@ static PetscErrorCode LearnClass(Learner *l, Method method, Outcome *out)
     PetscCall(LearnNewton(l, out));
     rest.left = PETSC_FALSE;
   }
-  if (method == METHOD_BUNDLE) PetscCall(LearnBundle(l, &rest, out));
-  if (rest.left && method != METHOD_INTERIOR && dual) PetscCall(LearnDual(l, &rest, out));
+  if (rest.left && (method == METHOD_DUAL || (method == METHOD_AUTO && dual))) PetscCall(LearnDual(l, &rest, out));
+  if (rest.left && method != METHOD_INTERIOR) PetscCall(LearnBundle(l, &rest, out));
   if (rest.left) PetscCall(LearnInterior(l, &rest, out));
   PetscCall(BiasGive(l, l->w[l->which]));
   PetscFunctionReturn(0);
@@ -164,14 +164,13 @@ static PetscErrorCode LearnClass(Learner *l, Method method, Outcome *out)
 static PetscErrorCode Learn(Learner *l, PetscReal lambda, Outcome *out)
 {
   Method    method = l->settings->method;
-  PetscBool type, dual;
+  PetscBool dual;
 
   PetscFunctionBeginUser;
   PetscCall(PetscMemzero(out, sizeof(*out)));
   PetscCall(HasDual(l, &dual));
   PetscCheck(method != METHOD_DUAL || dual, PETSC_COMM_WORLD, PETSC_ERR_SUP, "-method dual is for one process, and rows and vectors in its memory");
-  PetscCall(PetscOptionsHasName(NULL, NULL, "-tao_type", &type));
-  if (method == METHOD_AUTO) method = l->loss->curvature && !type ? METHOD_NEWTON : METHOD_BUNDLE;
+  if (method == METHOD_AUTO && l->loss->curvature) method = METHOD_NEWTON;
   out->converged = PETSC_TRUE;
   out->method    = "newton";
   l->lambda      = lambda;

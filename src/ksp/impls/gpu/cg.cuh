@@ -23,7 +23,7 @@ template <class M, bool POLYNOMIAL, int HOW, bool PEERS>
 struct CG {
   typedef Args<M, PEERS>        Arguments;
   typedef Block<M, PEERS, true> Rank;
-  static constexpr int          GROUP = HOW == BY_WINDOWS ? 8 : 4;
+  static constexpr int          GROUP = HOW == BY_WINDOWS ? 8 : 4, CROSSING = HOW == BY_WINDOWS ? 10 : 2; /* of entries that cross */
   Preconditioner                pc;
   Windows                       windows;
   Rows                          w, x, r;   /* r is stored after the start only if keeps is set; otherwise it is z / d */
@@ -97,7 +97,7 @@ struct CG {
     __syncthreads();
     sum[0] = sum[1] = sum[2] = 0;
     precondition(a, B, sum);
-    B.others.template send<GROUP>(a.v.z, B.grid);
+    B.others.template send<CROSSING>(a.v.z, B.grid);
     grid_reduce<3, true>(B.grid, sum);
     B.rule([&](GPUKSPState *s) {
       CGInit(s, sum);
@@ -202,7 +202,7 @@ struct CG {
   {
     const int first = B.first, rows = B.rows;
 
-    B.others.template settle_sums<GROUP>(w);
+    B.others.template settle_sums<CROSSING>(w);
     if (keeps) {
       FOR_ROWS(i) r[i] -= alpha * w[i];
       __syncthreads();
@@ -251,7 +251,7 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
     xalpha = (rho / pw[0]); /* (3:1b) */
     sum[0] = sum[1] = sum[2] = 0;
     S.residual(a, B, xalpha, sum);
-    B.others.template send<CG<M, POLYNOMIAL, HOW, PEERS>::GROUP>(a.v.z, B.grid);
+    B.others.template send<CG<M, POLYNOMIAL, HOW, PEERS>::CROSSING>(a.v.z, B.grid);
     grid_reduce<3, true>(B.grid, sum);
     if (B.stops[0]) { /* breakdown: x keeps the previous iterate */
       xalpha = 0;

@@ -8,7 +8,7 @@
   that at the latest. Entries of the next reduction go into another set, so nobody overwrites an entry that has not been read. Blocks receive equal shares of the inbox, whichever rows need them. A fence
   makes them visible to the other blocks: the fence of a reduction, or of a barrier of the rank's blocks.
 
-  Rows of the off-diagonal block are often neighbours, so they belong to a few blocks, for which the others would wait. CG therefore shares them equally among all blocks, which read the inbox itself:
+  Rows of the off-diagonal block are often neighbours, so they belong to a few blocks, for which the others would wait. So all blocks of a rank share them equally where blocks have many. In CG they read the inbox itself, and
   the sums reach their rows' blocks with the next reduction, before anybody needs them.
 */
 #include "reduction.cuh"
@@ -34,6 +34,11 @@ struct Alone {
   {
   }
 
+  template <class G, class F>
+  __device__ __forceinline__ void add_shared(const G &, const GridReduction &, F) const
+  {
+  }
+
   template <int AT_ONCE>
   __device__ __forceinline__ double direction(const double *, const double *, double *, double, unsigned) const
   {
@@ -53,6 +58,9 @@ enum {
   ENTRIES = 4, /* its equal share of the halo entries, */
   SHARE   = 6  /* and of all rows of the off-diagonal block, in whole slices */
 };
+
+/* From so many rows a thread on it pays that blocks share the rows of the off-diagonal block and then wait for each other: a row is three loads one behind the other */
+#define MANY 2
 
 #define FOR_SHARE(what, k) for (int k = view->ends[what] + threadIdx.x; k < view->ends[what + 1]; k += THREADS)
 
@@ -85,7 +93,10 @@ struct Neighbours {
       view->ends[ROWS + threadIdx.x]    = from(o.row, o.rows, row);
       view->ends[ENTRIES + threadIdx.x] = (int)((int64_t)o.halo * (blockIdx.x + threadIdx.x) / gridDim.x);
       view->ends[SHARE + threadIdx.x]   = min(o.rows, GPUCSR_SLICE * (int)((int64_t)((o.rows + GPUCSR_SLICE - 1) / GPUCSR_SLICE) * (blockIdx.x + threadIdx.x) / gridDim.x));
-      if (!threadIdx.x) view->first = first;
+      if (!threadIdx.x) {
+        view->first = first;
+        view->many  = o.tail / (int)gridDim.x > MANY * THREADS;
+      }
     }
     __syncthreads();
   }
@@ -169,40 +180,56 @@ struct Neighbours {
     FOR_SHARE(ENTRIES, h) f(view->o.tail + h);
   }
 
+  /* Row k of the off-diagonal block, times x */
+  template <class G>
+  __device__ __forceinline__ double row_times(int k, const G &x) const
+  {
+    constexpr int      ahead = G::ahead;
+    const GPUKSPPeers &o     = view->o;
+    const int          begin = o.slice[k / GPUCSR_SLICE], wide = o.slice[k / GPUCSR_SLICE + 1] - begin;
+    const int64_t      at  = GPUCSR_SLICE * (int64_t)begin + k % GPUCSR_SLICE;
+    const int         *c0  = o.col + at;
+    const double      *v0  = o.val + at;
+    double             sum = 0;
+
+    for (int j = 0; j < wide; j += ahead) {
+      int    c[ahead];
+      double v[ahead];
+
+#pragma unroll
+      for (int u = 0; u < ahead; u++) {
+        c[u] = -1;
+        if (j + u < wide) {
+          c[u] = c0[GPUCSR_SLICE * (j + u)];
+          v[u] = v0[GPUCSR_SLICE * (j + u)];
+        }
+      }
+#pragma unroll
+      for (int u = 0; u < ahead; u++)
+        if (c[u] >= 0) sum += v[u] * x(c[u]);
+    }
+    return sum;
+  }
+
   /* Calls f(row in the block, sum) for the off-diagonal block. f adds to the diagonal block's sums, which any thread may have written */
   template <class G, class F>
   __device__ __forceinline__ void add(const G &x, F f) const
   {
-    constexpr int      ahead = G::ahead;
-    const GPUKSPPeers &o     = view->o;
-
     __syncthreads();
-    FOR_SHARE(ROWS, k)
-    {
-      const int     begin = o.slice[k / GPUCSR_SLICE], wide = o.slice[k / GPUCSR_SLICE + 1] - begin;
-      const int64_t at  = GPUCSR_SLICE * (int64_t)begin + k % GPUCSR_SLICE;
-      const int    *c0  = o.col + at;
-      const double *v0  = o.val + at;
-      double        sum = 0;
+    FOR_SHARE(ROWS, k) f(view->o.row[k] - view->first, row_times(k, x));
+  }
 
-      for (int j = 0; j < wide; j += ahead) {
-        int    c[ahead];
-        double v[ahead];
-
-#pragma unroll
-        for (int u = 0; u < ahead; u++) {
-          c[u] = -1;
-          if (j + u < wide) {
-            c[u] = c0[GPUCSR_SLICE * (j + u)];
-            v[u] = v0[GPUCSR_SLICE * (j + u)];
-          }
-        }
-#pragma unroll
-        for (int u = 0; u < ahead; u++)
-          if (c[u] >= 0) sum += v[u] * x(c[u]);
-      }
-      f(o.row[k] - view->first, sum);
+  /* The same. Where blocks have many rows, all of the rank share those of the off-diagonal block, and meet */
+  template <class G, class F>
+  __device__ __forceinline__ void add_shared(const G &x, PeerReduction &m, F f) const
+  {
+    if (!view->many) {
+      add(x, f);
+      return;
     }
+    FOR_SHARE(SHARE, k) view->o.sums[k] = row_times(k, x);
+    rank_sync(m);
+    FOR_SHARE(ROWS, k) f(view->o.row[k] - view->first, view->o.sums[k]);
   }
 
   /*
@@ -215,7 +242,7 @@ struct Neighbours {
     const GPUKSPPeers &o  = view->o;
     double             pw = 0;
 
-    FOR_SHARE(SHARE, k)
+    FOR_SHARE(view->many ? SHARE : ROWS, k)
     {
       const int     row = o.row[k], begin = o.slice[k / GPUCSR_SLICE], wide = o.slice[k / GPUCSR_SLICE + 1] - begin;
       const int64_t at  = GPUCSR_SLICE * (int64_t)begin + k % GPUCSR_SLICE;

@@ -15,6 +15,9 @@ static const GPUKSPPersistentProduct *product_of(const GPUCSRStorage *A)
 
 /* ---- ranges of rows of about equal work ---- */
 
+/* From this many rows a block on, the direction is written before it is gathered, if the format allows */
+#define LARGE 2048
+
 /* prefix[r / step] * weight entries are stored before row r; without prefix all rows have the same number. A row itself costs as much as ROW entries, a row with off-diagonal entries more */
 #define ROW 6
 
@@ -54,12 +57,13 @@ __global__ void partition_kernel(const Work work, int align, int blocks, int *bo
   bounds[b] = b == blocks ? m : min(m, low * align);
 }
 
+/* In large blocks what a row with off-diagonal entries costs more comes before the second of two reductions, when there is little else to do */
 PetscErrorCode GPUKSPPersistentPartition(const GPUCSRStorage *A, int align, int blocks, const GPUKSPPeers *o, int *bounds, GPUCSRStream s)
 {
   const GPUKSPFormat *f      = GPUKSPFormatOf(A->format);
   const int           slice  = f->sharing == GPUKSP_BY_WARPS ? GPUCSR_SLICE : 1;
   const int          *prefix = f->before >= 0 && A->array[f->before].count ? (const int *)A->array[f->before].data : NULL;
-  const Work          work   = {A->m, slice, slice, o->rows ? (int)(A->nnz / PetscMax(1, A->m)) : 0, prefix, o->rows, o->weight, o->row};
+  const Work          work   = {A->m, slice, slice, o->rows ? (int)(A->nnz / PetscMax(1, A->m)) : 0, prefix, o->rows, A->m / blocks < LARGE ? o->weight : o->weight * 3 / 2, o->row};
 
   PetscFunctionBegin;
   while (align % GPUCSR_SLICE) align *= 2;
@@ -71,9 +75,6 @@ PetscErrorCode GPUKSPPersistentPartition(const GPUCSRStorage *A, int align, int 
 }
 
 /* ---- the shape ---- */
-
-/* From this many rows a block on, the direction is written before it is gathered, if the format allows */
-#define LARGE 2048
 
 /* Entries below which one cluster, whose reductions are short, is faster than all processors; measured on an H200 */
 #define CLUSTER_ENTRIES 1.2e5

@@ -130,6 +130,7 @@ struct PeerView {
   GPUKSPPeers o;
   ulonglong2 *here;    /* slots of this rank's blocks alone */
   int         first;   /* row of the block */
+  int         many;    /* blocks have many rows: see peers.cuh */
   int         gone;    /* a thread of the block has given up */
   int         ends[8]; /* see peers.cuh */
 

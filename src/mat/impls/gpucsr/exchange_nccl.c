@@ -2,10 +2,16 @@
   The exchange by NCCL, where it is found at run time: libnccl.so.2, of which this file declares what it calls. Entries are packed on the device, and travel on a stream of their own beside
   the product of the diagonal block; the host waits for nothing.
 
-  A rank whose device has failed cannot take part, and the others wait for it as they would in MPI; a rank that has met another error sends NaN.
+  A rank that has met an error sends NaN. One whose device has failed, or which does not come, cannot: NCCL itself would wait for ever. So a thread looks at one exchange after the other, and ends the
+  communicator if one takes more than -gpucsr_peer_patience seconds, or if NCCL has met an error. What should have come is NaN then, and the next product an error.
 */
 #include "halo.h"
 #include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+#define PAUSE 100000000 /* nanoseconds between two looks */
 
 /* Of nccl.h, version 2 */
 typedef struct _n_NCCL *NCCL;
@@ -13,14 +19,17 @@ typedef struct {
   char bytes[128];
 } NCCLId;
 enum {
-  NCCL_SUCCESS = 0,
-  NCCL_FLOAT64 = 8
+  NCCL_SUCCESS    = 0,
+  NCCL_INPROGRESS = 7,
+  NCCL_FLOAT64    = 8
 };
 static struct {
   void *library;
   int (*getuniqueid)(NCCLId *);
   int (*comminitrank)(NCCL *, int size, NCCLId, int rank);
   int (*commdestroy)(NCCL);
+  int (*commabort)(NCCL);
+  int (*commgetasyncerror)(NCCL, int *);
   int (*groupstart)(void);
   int (*groupend)(void);
   int (*send)(const void *, size_t, int type, int peer, NCCL, void *stream);
@@ -36,28 +45,130 @@ struct _n_Group {
   NCCL         nccl;
   int          references;
   Group       *next;
+  double       patience; /* seconds */
+  int          gone;     /* the communicator has ended */
 };
 static Group *groups;
 
-typedef struct {
+typedef struct _n_Nccl Nccl;
+struct _n_Nccl {
   Group       *group;
-  double      *send, *recv;   /* on the device */
+  double      *send, *recv;   /* on the device, */
+  double      *nan;           /* as these while nothing has come */
   PetscScalar *hsend, *hrecv; /* page-locked */
   int32_t     *index;         /* of the entries sent, and of the sums that come back */
   GPUCSRStream stream;        /* of what travels */
   GPUCSREvent  packed, came;
-} Nccl;
+  unsigned     posted; /* exchanges, modulo NUMBERS, and the same of those that are done: in page-locked memory, */
+  uint64_t    *done;   /* where the stream copies it from */
+  uint64_t    *number; /* all the numbers, on the device */
+  uint64_t     seen;   /* by the thread that watches, */
+  double       since;  /* since when, in seconds; 0: nothing is on its way */
+  Nccl        *next;
+};
+#define NUMBERS 256
+
+static Nccl           *watched;
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* of that list */
+static pthread_cond_t  turn  = PTHREAD_COND_INITIALIZER;
+static pthread_t       watcher;
 
 #define CheckNCCL(what, call) \
   do { \
     const int e_ = (call); \
+    if (e_ != NCCL_SUCCESS) PetscCall(Here(h)); \
     PetscCheck(e_ == NCCL_SUCCESS, PETSC_COMM_SELF, PETSC_ERR_LIB, "NCCL: %s failed with %s", what, (*nccl.geterrorstring)(e_)); \
   } while (0)
 
+/* ---- the thread that watches. It calls nothing of PETSc ---- */
+
+static void Look(Nccl *g)
+{
+  Group         *o     = g->group;
+  const uint64_t done  = __atomic_load_n(g->done, __ATOMIC_ACQUIRE);
+  const double   now   = GPUCSRPeerSeconds();
+  int            error = NCCL_SUCCESS;
+
+  if (done == __atomic_load_n(&g->posted, __ATOMIC_ACQUIRE)) g->since = 0;
+  else if (!g->since || done != g->seen) g->since = now;
+  g->seen = done;
+  if (!g->since || o->gone) return;
+  if ((*nccl.commgetasyncerror)(o->nccl, &error)) error = NCCL_SUCCESS;
+  if ((error == NCCL_SUCCESS || error == NCCL_INPROGRESS) && now - g->since <= o->patience) return;
+  __atomic_store_n(&o->gone, 1, __ATOMIC_RELEASE);
+  (void)(*nccl.commabort)(o->nccl);
+}
+
+static void *Watch(void *unused)
+{
+  (void)pthread_mutex_lock(&guard);
+  while (watched) {
+    struct timespec next;
+
+    for (Nccl *g = watched; g; g = g->next) Look(g);
+    (void)clock_gettime(CLOCK_REALTIME, &next);
+    next.tv_nsec += PAUSE;
+    if (next.tv_nsec >= 1000000000) {
+      next.tv_nsec -= 1000000000;
+      next.tv_sec++;
+    }
+    (void)pthread_cond_timedwait(&turn, &guard, &next);
+  }
+  (void)pthread_mutex_unlock(&guard);
+  return unused;
+}
+
+/* Signals of the program are for its own threads */
+static int Begin(Nccl *g)
+{
+  const int first = !watched;
+  sigset_t  all, before;
+  int       e = 0;
+
+  (void)pthread_mutex_lock(&guard);
+  g->next = watched;
+  watched = g;
+  (void)pthread_mutex_unlock(&guard);
+  if (!first) return 0;
+  (void)sigfillset(&all);
+  (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+  e = pthread_create(&watcher, NULL, Watch, NULL);
+  (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (e) watched = g->next;
+  return e;
+}
+
+static void End(const Nccl *g)
+{
+  PetscBool was = PETSC_FALSE;
+
+  (void)pthread_mutex_lock(&guard);
+  for (Nccl **p = &watched; *p; p = &(*p)->next)
+    if (*p == g) {
+      *p  = g->next;
+      was = PETSC_TRUE;
+      break;
+    }
+  (void)pthread_cond_broadcast(&turn);
+  (void)pthread_mutex_unlock(&guard);
+  if (was && !watched) (void)pthread_join(watcher, NULL);
+}
+
+/* Are all ranks still there? */
+static PetscErrorCode Here(GPUCSRHalo h)
+{
+  const Group *o = ((const Nccl *)h->data)->group;
+
+  PetscFunctionBegin;
+  PetscCheck(!o || !__atomic_load_n(&o->gone, __ATOMIC_ACQUIRE), PETSC_COMM_SELF, PETSC_ERR_GPU, "NCCL: a rank did not come to an exchange for %g seconds, or its device or the network has failed: -gpucsr_peer_patience says how long it may take", o->patience);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Open(char why[], size_t len)
 {
-  static const char *const names[] = {"ncclGetUniqueId", "ncclCommInitRank", "ncclCommDestroy", "ncclGroupStart", "ncclGroupEnd", "ncclSend", "ncclRecv", "ncclGetErrorString"};
-  void **const             to[]    = {(void **)&nccl.getuniqueid, (void **)&nccl.comminitrank, (void **)&nccl.commdestroy, (void **)&nccl.groupstart, (void **)&nccl.groupend, (void **)&nccl.send, (void **)&nccl.recv, (void **)&nccl.geterrorstring};
+  static const char *const names[] = {"ncclGetUniqueId", "ncclCommInitRank", "ncclCommDestroy", "ncclCommAbort", "ncclCommGetAsyncError", "ncclGroupStart", "ncclGroupEnd", "ncclSend", "ncclRecv", "ncclGetErrorString"};
+  void **const             to[]    = {(void **)&nccl.getuniqueid, (void **)&nccl.comminitrank, (void **)&nccl.commdestroy, (void **)&nccl.commabort, (void **)&nccl.commgetasyncerror,
+                                      (void **)&nccl.groupstart,  (void **)&nccl.groupend,     (void **)&nccl.send,        (void **)&nccl.recv,      (void **)&nccl.geterrorstring};
 
   PetscFunctionBegin;
   if (nccl.library) PetscFunctionReturn(PETSC_SUCCESS);
@@ -68,7 +179,7 @@ static PetscErrorCode Open(char why[], size_t len)
     PetscCall(PetscSNPrintf(why, len, "NCCL cannot be loaded: %s", said ? said : "libnccl.so.2"));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  for (int k = 0; k < 8 && !why[0]; k++) {
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(names) && !why[0]; k++) {
     *to[k] = dlsym(nccl.library, names[k]);
     if (!*to[k]) PetscCall(PetscSNPrintf(why, len, "NCCL has no %s: 2.7 is the first version with all that is needed", names[k]));
   }
@@ -106,8 +217,10 @@ static PetscErrorCode GroupGet(GPUCSRHalo h, Group **group)
     if (!rank) (void)(*nccl.getuniqueid)(&id);
     PetscCallMPI(MPI_Bcast(&id, (PetscMPIInt)sizeof(id), MPI_BYTE, 0, h->comm));
     PetscCall(PetscNew(&o));
-    o->comm = h->comm;
-    o->dev  = h->dev;
+    o->comm     = h->comm;
+    o->dev      = h->dev;
+    o->patience = 3600;
+    PetscCall(PetscOptionsGetReal(NULL, NULL, "-gpucsr_peer_patience", &o->patience, NULL));
     o->next = groups;
     groups  = o;
     PetscCall(h->dev->ops->activate(h->dev->id));
@@ -133,7 +246,7 @@ static PetscErrorCode GroupRelease(Group **group)
       *p = o->next;
       break;
     }
-  if (o->nccl && !o->dev->failed[0]) (void)(*nccl.commdestroy)(o->nccl);
+  if (o->nccl && !o->gone && !o->dev->failed[0]) (void)(*nccl.commdestroy)(o->nccl);
   PetscCall(PetscFree(o));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -150,11 +263,15 @@ static PetscErrorCode Destroy_Nccl(GPUCSRHalo h)
   const PetscBool works = (PetscBool)!dev->failed[0];
 
   PetscFunctionBegin;
-  if (works && g->stream) PetscCall(dev->ops->streamsynchronize(dev->id, g->stream));
+  if (works && g->stream) PetscCall(dev->ops->streamsynchronize(dev->id, g->stream)); /* watched still */
+  End(g);
   PetscCall(GroupRelease(&g->group));
+  PetscCall(GPUCSRFree(dev, sizeof(uint64_t) * NUMBERS, (void **)&g->number));
+  if (works && g->done) PetscCall(dev->ops->hostfree(dev->id, g->done));
   PetscCall(GPUCSRFree(dev, sizeof(int32_t) * (size_t)h->nsend, (void **)&g->index));
   PetscCall(GPUCSRFree(dev, Bytes(h->nsend), (void **)&g->send));
   PetscCall(GPUCSRFree(dev, Bytes(h->nrecv), (void **)&g->recv));
+  PetscCall(GPUCSRFree(dev, Bytes(PetscMax(h->nsend, h->nrecv)), (void **)&g->nan));
   if (works && g->hsend) PetscCall(dev->ops->hostfree(dev->id, g->hsend));
   if (works && g->hrecv) PetscCall(dev->ops->hostfree(dev->id, g->hrecv));
   if (works && g->packed) PetscCall(dev->ops->eventdestroy(dev->id, g->packed));
@@ -175,8 +292,20 @@ static PetscErrorCode Local(GPUCSRHalo h, Nccl *g)
   PetscCall(dev->ops->hostmalloc(dev->id, Bytes(h->nrecv), (void **)&g->hrecv));
   PetscCall(GPUCSRMalloc(dev, Bytes(h->nsend), "the halo", (void **)&g->send));
   PetscCall(GPUCSRMalloc(dev, Bytes(h->nrecv), "the halo", (void **)&g->recv));
+  PetscCall(GPUCSRMalloc(dev, Bytes(PetscMax(h->nsend, h->nrecv)), "the halo", (void **)&g->nan));
   PetscCall(GPUCSRMalloc(dev, sizeof(int32_t) * (size_t)h->nsend, "the halo", (void **)&g->index));
   PetscCall(GPUCSRUpload(dev, g->index, GPUCSR_INT32, h->index, GPUCSR_PETSCINT, (size_t)h->nsend, PETSC_FALSE, dev->stream, NULL));
+  for (int way = 0; way < 2; way++) { /* the page-locked buffers are long enough for one way each */
+    const PetscInt     n    = way ? h->nrecv : h->nsend;
+    PetscScalar *const from = way ? g->hrecv : g->hsend;
+
+    for (PetscInt k = 0; k <= n; k++) from[k] = (PetscScalar)NAN;
+    PetscCall(dev->ops->copy(dev->id, g->nan, from, Bytes(n), GPUCSR_TO_DEVICE, dev->stream));
+  }
+  PetscCall(GPUCSRMalloc(dev, sizeof(uint64_t) * NUMBERS, "the halo", (void **)&g->number));
+  PetscCall(dev->ops->hostmalloc(dev->id, sizeof(uint64_t) * NUMBERS, (void **)&g->done));
+  for (unsigned k = 0; k < NUMBERS; k++) g->done[k] = k;
+  PetscCall(dev->ops->copy(dev->id, g->number, g->done, sizeof(uint64_t) * NUMBERS, GPUCSR_TO_DEVICE, dev->stream));
   PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream)); /* products may be on another stream */
   PetscCall(dev->ops->streamcreate(dev->id, &g->stream));
   PetscCall(dev->ops->eventcreate(dev->id, PETSC_FALSE, &g->packed));
@@ -202,6 +331,7 @@ static PetscErrorCode SetUp_Nccl(GPUCSRHalo h)
   PetscCall(GPUCSRHaloAgree(h, ierr, attempt.message));
   PetscCall(GPUCSRAttemptBegin(&attempt));
   ierr = GroupGet(h, &g->group);
+  if (!ierr && Begin(g)) ierr = PetscError(PETSC_COMM_SELF, __LINE__, PETSC_FUNCTION_NAME, __FILE__, PETSC_ERR_SYS, PETSC_ERROR_INITIAL, "no thread could be started, which NCCL's exchanges are watched by");
   PetscCall(GPUCSRAttemptEnd(&attempt));
   PetscCall(GPUCSRHaloAgree(h, ierr, attempt.message));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -210,17 +340,22 @@ static PetscErrorCode SetUp_Nccl(GPUCSRHalo h)
 /* Behind what s was given, on the stream of what travels: numbers between the offsets of two buffers */
 static PetscErrorCode Post(GPUCSRHalo h, const GPUCSRNeighbours *to, const double *out, const GPUCSRNeighbours *from, double *in, GPUCSRStream s)
 {
-  Nccl        *g   = (Nccl *)h->data;
-  GPUCSRDevice dev = h->dev;
+  Nccl          *g   = (Nccl *)h->data;
+  GPUCSRDevice   dev = h->dev;
+  const unsigned now = (g->posted + 1) % NUMBERS;
 
   PetscFunctionBegin;
+  PetscCall(Here(h));
   PetscCall(dev->ops->eventrecord(dev->id, g->packed, s));
   PetscCall(dev->ops->streamwait(dev->id, g->stream, g->packed));
+  if (from->n) PetscCall(dev->ops->copy(dev->id, in, g->nan, sizeof(double) * (size_t)from->offset[from->n], GPUCSR_ON_DEVICE, g->stream));
+  __atomic_store_n(&g->posted, now, __ATOMIC_RELEASE);
   CheckNCCL("ncclGroupStart()", (*nccl.groupstart)());
   for (PetscMPIInt k = 0; k < to->n; k++) CheckNCCL("ncclSend()", (*nccl.send)(out + to->offset[k], (size_t)(to->offset[k + 1] - to->offset[k]), NCCL_FLOAT64, (int)to->rank[k], g->group->nccl, (void *)g->stream));
   for (PetscMPIInt k = 0; k < from->n; k++) CheckNCCL("ncclRecv()", (*nccl.recv)(in + from->offset[k], (size_t)(from->offset[k + 1] - from->offset[k]), NCCL_FLOAT64, (int)from->rank[k], g->group->nccl, (void *)g->stream));
   CheckNCCL("ncclGroupEnd()", (*nccl.groupend)());
   PetscCall(dev->ops->eventrecord(dev->id, g->came, g->stream));
+  PetscCall(dev->ops->copy(dev->id, g->done, g->number + now, sizeof(*g->done), GPUCSR_TO_HOST, g->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -328,6 +463,7 @@ const GPUCSRExchange GPUCSRExchange_nccl = {
   .able         = Able_Nccl,
   .setup        = SetUp_Nccl,
   .destroy      = Destroy_Nccl,
+  .check        = Here,
   .forwardbegin = ForwardBegin_Nccl,
   .forwardend   = ForwardEnd_Nccl,
   .reversebegin = ReverseBegin_Nccl,

@@ -2,6 +2,7 @@
   Who needs which entries of a parallel vector: the graph of MATMPIAIJ's columns, as PetscSF finds it, without a table of all ranks.
 */
 #include "halo.h"
+#include <limits.h>
 #include <petscsf.h>
 
 static PetscErrorCode NeighboursCreate(PetscMPIInt n, const PetscMPIInt ranks[], const PetscInt offset[], GPUCSRNeighbours *b, PetscInt **order)
@@ -201,6 +202,16 @@ static PetscErrorCode Take(GPUCSRHalo h, const GPUCSRExchange *exchange)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A number for the version of this library: what ranks tell each other may differ with it. Volatile, so that a test may change it in the file */
+static int Library(void)
+{
+  static const volatile char name[] = "libpetscgpucsr " PETSCGPUCSR_VERSION;
+  unsigned                   n      = 0;
+
+  for (size_t k = 0; k < sizeof(name); k++) n = 31 * n + (unsigned char)name[k];
+  return (int)(n % INT_MAX);
+}
+
 /*
   Collective: the exchange that the word asks for. auto: by peers where all ranks compute on devices of one host, each on its own, and these address each other's memory; else by
   messages. Errors are those of all ranks. dev: where the products of this rank are, a device with memory of its own, or NULL, which the host has. What it leaves to be set
@@ -210,7 +221,7 @@ PetscErrorCode GPUCSRHaloChoose(GPUCSRHalo h, GPUCSRDevice dev, const char word[
 {
   PetscErrorCode ierr;
   PetscMPIInt    size;
-  int            k, least[3], device = dev && dev->ops->kernels;
+  int            k, least[5], device = dev && dev->ops->kernels;
 
   PetscFunctionBegin;
   PetscCall(Drop(h));
@@ -221,7 +232,10 @@ PetscErrorCode GPUCSRHaloChoose(GPUCSRHalo h, GPUCSRDevice dev, const char word[
   least[0] = k;
   least[1] = -k;
   least[2] = device;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, least, 3, MPI_INT, MPI_MIN, h->comm));
+  least[3] = Library();
+  least[4] = -least[3];
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, least, 5, MPI_INT, MPI_MIN, h->comm));
+  PetscCheck(least[3] == -least[4], h->comm, PETSC_ERR_ARG_INCOMP, "The ranks have loaded libpetscgpucsr.so of different versions, this one %s: it must be the same on all", PETSCGPUCSR_VERSION);
   PetscCheck(least[0] == -least[1], h->comm, PETSC_ERR_ARG_INCOMP, "-mat_gpucsr_halo is not the same on all ranks: it must be");
   if (k < EXCHANGES && !exchanges[k]->peers) PetscCall(Take(h, exchanges[k]));
   else if (k == EXCHANGES && (!least[2] || size == 1)) PetscCall(PetscStrncpy(h->why, size == 1 ? "there is one rank" : "a rank computes on the host", sizeof(h->why)));

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #define LONG  1000 /* estimated products of an interior point method */
-#define SHORT 30   /* estimated cost of the passes along the coordinates of the dual problem, in products */
 #define SMALL 5e6  /* nonzeros: a product on a device with fewer takes as long as one with this many */
 #define NEAR  0.1  /* the next plane is computed at this fraction of the way from the best weights to the new ones; the value is Franc and Sonnenburg's */
 
@@ -127,15 +126,14 @@ PetscErrorCode Progress(const Learner *l, PetscInt iteration, PetscReal objectiv
 #endif
 
 /*
-  An iteration costs two products with the data, and products with all planes, whose number grows. When the total reaches the estimated cost of another method, the other method takes over. An interior point method
-  needs more products with the data, so it takes over only if the planes are the main cost
+  An iteration costs two products with the data, and products with all planes, whose number grows. An interior point method needs more products with the data, so it takes over only if the planes are the main
+  cost
 */
 static PetscErrorCode Monitor(Tao tao, void *ctx)
 {
   const Learner     *l = (const Learner *)ctx;
   PetscInt           it;
-  PetscReal          f, gap, planes, products;
-  PetscBool          dual;
+  PetscReal          f, gap, planes;
   TaoConvergedReason reason;
   MatInfo            info;
 
@@ -144,10 +142,8 @@ static PetscErrorCode Monitor(Tao tao, void *ctx)
   PetscCall(Progress(l, it, f, gap, PETSC_FALSE));
   if (l->settings->method != METHOD_AUTO || !l->loss->interior) PetscFunctionReturn(0);
   PetscCall(MatGetInfo(l->data.X, MAT_GLOBAL_SUM, &info));
-  PetscCall(HasDual(l, &dual));
-  planes   = (PetscReal)it * (PetscReal)it * (PetscReal)l->columns;
-  products = 2 * (PetscReal)it * info.nz_used;
-  if (dual ? products + planes > SHORT * info.nz_used : planes > LONG * (l->vectors ? PetscMax(info.nz_used, SMALL) : info.nz_used)) PetscCall(TaoSetConvergedReason(tao, TAO_DIVERGED_USER));
+  planes = (PetscReal)it * (PetscReal)it * (PetscReal)l->columns;
+  if (planes > LONG * (l->vectors ? PetscMax(info.nz_used, SMALL) : info.nz_used)) PetscCall(TaoSetConvergedReason(tao, TAO_DIVERGED_USER));
   PetscFunctionReturn(0);
 }
 
@@ -178,7 +174,7 @@ PetscErrorCode LearnBundle(Learner *l, Rest *rest, Outcome *out)
   PetscCall(TaoSetApplicationContext(tao, l));
   PetscCall(PetscObjectComposeFunction((PetscObject)tao, "TaoGPUBMRMSearch_C", Search));
   PetscCall(TaoSetTolerances(tao, o->absolute, o->epsilon, 0.0));
-  PetscCall(TaoSetMaximumIterations(tao, o->maxits));
+  PetscCall(TaoSetMaximumIterations(tao, o->maxits - rest->iterations));
   PetscCall(TaoSetMaximumFunctionEvaluations(tao, PETSC_MAX_INT));
   PetscCall(TaoMonitorSet(tao, Monitor, l, NULL));
   PetscCall(TaoSetFromOptions(tao));
@@ -192,8 +188,8 @@ PetscErrorCode LearnBundle(Learner *l, Rest *rest, Outcome *out)
     PetscCall(VecCopy(b.best, w));
   }
   rest->left       = (PetscBool)(reason == TAO_DIVERGED_USER);
-  rest->lower      = value - gap;
-  rest->iterations = its;
+  rest->lower      = PetscMax(rest->lower, value - gap);
+  rest->iterations = its += rest->iterations;
   if (rest->left) {
     PetscCall(VecDestroy(&b.best));
     PetscCall(TaoDestroy(&tao));

@@ -9,8 +9,9 @@
 #include "learn.h"
 
 #define PASSES 1000 /* maximal number of passes over the rows */
-#define FEW    0.25 /* columns divided by rows: with a smaller ratio and a small lambda the method takes many thousand passes, */
-#define SPARSE 0.1  /* and so it does if the density of the matrix exceeds this */
+#define FEW    0.25 /* columns divided by rows: with a smaller ratio and a small lambda the method can take many thousand passes, */
+#define SPARSE 0.1  /* and so it can if the density of the matrix exceeds this; */
+#define WORK   80   /* then it leaves the rest to another method when it has read each entry so many times, about twice a pass over all rows */
 
 typedef struct {
   PetscInt           m, active, *order;
@@ -20,6 +21,7 @@ typedef struct {
   PetscScalar       *w;
   PetscReal          most, least; /* range of the gradients of variables not at a bound, in the previous pass */
   unsigned long long random;
+  PetscReal          work; /* entries read */
 } Dual;
 
 static PetscInt Upto(Dual *d, PetscInt n)
@@ -41,6 +43,7 @@ static PetscReal Pass(Dual *d)
     d->order[other] = d->order[k];
     d->order[k]     = row;
     for (PetscInt e = d->i[row]; e < d->i[row + 1]; e++) g += PetscRealPart(d->v[e] * d->w[d->j[e]]);
+    d->work += d->i[row + 1] - d->i[row];
     g = y * g - 1;
     if ((before <= 0 && g > d->most) || (before >= upper && g < d->least)) {
       d->active--;
@@ -53,6 +56,7 @@ static PetscReal Pass(Dual *d)
     most  = PetscMax(most, g);
     least = PetscMin(least, g);
     if (g == 0) continue;
+    d->work += d->i[row + 1] - d->i[row];
     d->a[row] = d->square[row] > 0 ? PetscMin(PetscMax(before - g / d->square[row], 0), upper) : upper;
     for (PetscInt e = d->i[row]; e < d->i[row + 1]; e++) d->w[d->j[e]] += (d->a[row] - before) * y * d->v[e];
   }
@@ -87,6 +91,7 @@ static PetscErrorCode DualCreate(Learner *l, Dual *d)
   }
   d->c      = 1 / (l->lambda * (PetscReal)d->m);
   d->random = 1;
+  d->work   = 0;
   Reactivate(d);
   PetscFunctionReturn(0);
 }
@@ -104,19 +109,12 @@ static PetscErrorCode DualDestroy(Learner *l, Dual *d)
   PetscFunctionReturn(0);
 }
 
-/* Can this method access the data, and is it fast, because there are many columns and short rows? */
+/* Can this method read the data? */
 PetscErrorCode HasDual(const Learner *l, PetscBool *has)
 {
-  PetscInt  M;
-  PetscReal full;
-  MatInfo   info;
-
   PetscFunctionBeginUser;
-  PetscCall(MatGetSize(l->data.X, &M, NULL));
-  PetscCall(MatGetInfo(l->data.X, MAT_GLOBAL_SUM, &info));
   PetscCall(PetscObjectBaseTypeCompare((PetscObject)l->data.X, MATSEQAIJ, has));
-  full = (PetscReal)M * (PetscReal)l->columns;
-  *has = (PetscBool)(*has && l->loss->interior && !l->vectors && !l->ones && (l->settings->method == METHOD_DUAL || ((PetscReal)l->columns >= FEW * (PetscReal)M && info.nz_used <= SPARSE * full)));
+  *has = (PetscBool)(*has && l->loss->interior && !l->vectors && !l->ones);
   PetscFunctionReturn(0);
 }
 
@@ -135,21 +133,36 @@ static PetscErrorCode Values(Learner *l, const Dual *d, PetscReal *value, PetscR
   PetscFunctionReturn(0);
 }
 
+/* Is it fast for any lambda, because columns are many and rows are short? */
+static PetscErrorCode IsFast(const Learner *l, PetscBool *fast, PetscReal *entries)
+{
+  PetscInt M;
+  MatInfo  info;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetSize(l->data.X, &M, NULL));
+  PetscCall(MatGetInfo(l->data.X, MAT_GLOBAL_SUM, &info));
+  *entries = info.nz_used;
+  *fast    = (PetscBool)((PetscReal)l->columns >= FEW * (PetscReal)M && info.nz_used <= SPARSE * (PetscReal)M * (PetscReal)l->columns);
+  PetscFunctionReturn(0);
+}
+
 /* If the user asked for this method, the maximal number of iterations limits the passes */
 PetscErrorCode LearnDual(Learner *l, Rest *rest, Outcome *out)
 {
   const Settings *o     = l->settings;
   const PetscBool alone = (PetscBool)(o->method == METHOD_DUAL);
-  const PetscInt  most  = alone ? o->maxits : PASSES;
+  const PetscInt  most  = alone ? o->maxits : PetscMin(o->maxits, PASSES);
   Dual            d;
-  PetscReal       value = 1, risk = 1, tol = 0.1, gap;
+  PetscReal       value = 1, risk = 1, tol = 0.1, gap, entries = 0;
   PetscInt        next = 1;
-  PetscBool       done = PETSC_FALSE;
+  PetscBool       done = PETSC_FALSE, fast = PETSC_FALSE;
   PetscLogDouble  begin, end;
 
   PetscFunctionBeginUser;
+  PetscCall(IsFast(l, &fast, &entries));
   PetscCall(DualCreate(l, &d));
-  for (PetscInt pass = 1; pass <= most && !done; pass++) {
+  for (PetscInt pass = 1; pass <= most && !done && (alone || fast || d.work <= WORK * entries); pass++) {
     PetscReal spread;
 
     PetscCall(PetscTime(&begin));
@@ -170,7 +183,7 @@ PetscErrorCode LearnDual(Learner *l, Rest *rest, Outcome *out)
     PetscCall(Progress(l, rest->iterations, value, gap, done));
   }
   PetscCall(DualDestroy(l, &d));
-  rest->left = (PetscBool)(!done && !alone);
+  rest->left = (PetscBool)(!done && !alone && rest->iterations < o->maxits);
   if (rest->left) PetscFunctionReturn(0);
   out->objective += value;
   out->risk += risk;

@@ -76,7 +76,7 @@ static PetscErrorCode AskProblem(PetscOptionItems *PetscOptionsObject, Settings 
   const char *names[32];
   char        lambdas[512] = "", weights[4096] = "";
   PetscInt    which = 0, n = 0, method = 0;
-  PetscBool   quiet = PETSC_FALSE, several, one;
+  PetscBool   quiet = PETSC_FALSE, several, one, type;
 
   PetscFunctionBeginUser;
   while (losses[n].name) {
@@ -106,6 +106,8 @@ static PetscErrorCode AskProblem(PetscOptionItems *PetscOptionsObject, Settings 
   PetscCall(PetscOptionsBool("-quiet", "no such lines", "bmrm.c", quiet, &quiet, NULL));
   if (quiet) o->progress = PETSC_FALSE;
   o->method = (Method)method;
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-tao_type", &type));
+  if (type && o->method == METHOD_AUTO) o->method = METHOD_BUNDLE;
   PetscFunctionReturn(0);
 }
 

@@ -13,13 +13,13 @@ static const char KEY[] = "PCMGGPUCSR";
 typedef struct {
   const char *type;
   PetscErrorCode (*ours)(PC);
-  PetscErrorCode (*create)(PC), (*reset)(PC), (*destroy)(PC), (*apply)(PC, Vec, Vec), (*view)(PC, PetscViewer); /* PETSc's */
+  PetscErrorCode (*create)(PC), (*setup)(PC), (*reset)(PC), (*destroy)(PC), (*apply)(PC, Vec, Vec), (*view)(PC, PetscViewer); /* PETSc's */
 } Type;
 
 static PetscErrorCode PCCreate_MG_GPUCSR(PC), PCCreate_GAMG_GPUCSR(PC), PCApply_MG_GPUCSR(PC, Vec, Vec);
 static Type           types[] = {
-            {PCMG,   PCCreate_MG_GPUCSR,   NULL, NULL, NULL, NULL, NULL},
-            {PCGAMG, PCCreate_GAMG_GPUCSR, NULL, NULL, NULL, NULL, NULL},
+            {PCMG,   PCCreate_MG_GPUCSR,   NULL, NULL, NULL, NULL, NULL, NULL},
+            {PCGAMG, PCCreate_GAMG_GPUCSR, NULL, NULL, NULL, NULL, NULL, NULL},
 };
 
 /* What a level was when it was taken: numbers that are others when something about it is */
@@ -374,6 +374,14 @@ static PetscErrorCode PCCreate_MG_GPUCSR(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode PCSetUp_GAMG_GPUCSR(PC pc)
+{
+  PetscFunctionBegin;
+  PetscCall(PCGAMGProlongator_Private(pc));
+  PetscCall((*types[1].setup)(pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* PETSc's makes a PCMG, ours that is, and puts some of its own over that */
 static PetscErrorCode PCCreate_GAMG_GPUCSR(PC pc)
 {
@@ -381,8 +389,10 @@ static PetscErrorCode PCCreate_GAMG_GPUCSR(PC pc)
 
   PetscFunctionBegin;
   PetscCall((*t->create)(pc));
+  t->setup         = pc->ops->setup;
   t->reset         = pc->ops->reset;
   t->destroy       = pc->ops->destroy;
+  pc->ops->setup   = PCSetUp_GAMG_GPUCSR;
   pc->ops->reset   = PCReset_MG_GPUCSR;
   pc->ops->destroy = PCDestroy_MG_GPUCSR;
   PetscFunctionReturn(PETSC_SUCCESS);

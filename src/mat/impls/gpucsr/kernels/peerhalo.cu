@@ -11,7 +11,8 @@
 #include "../../../../sys/peer.cuh"
 
 #define BLOCK 256
-#define MOST  264 /* blocks: as many as are at work at once */
+#define MOST  264  /* blocks: as many as are at work at once, two a multiprocessor, */
+#define ROWS  1056 /* and eight where each waits for the memory */
 
 struct Halo {
   GPUCSRPeerWatch       watch;
@@ -35,9 +36,9 @@ static Halo Arguments(const GPUCSRPeerHalo *h, GPUCSRPeerWay way)
   };
 }
 
-static unsigned int Blocks(int64_t work)
+static unsigned int Blocks(int64_t work, int most)
 {
-  return (unsigned int)PetscMax(1, PetscMin(MOST, (work + BLOCK - 1) / BLOCK));
+  return (unsigned int)PetscMax(1, PetscMin(most, (work + BLOCK - 1) / BLOCK));
 }
 
 /* Is this the last block of the launch? What all blocks wrote is then there for whatever follows in it; SYSTEM: and for all devices that see what it shows */
@@ -140,7 +141,7 @@ __global__ void __launch_bounds__(BLOCK) peer_add_kernel(Halo h, GPUCSRPeerSums 
 PetscErrorCode GPUCSRPeerSend_CUDA(const GPUCSRPeerHalo *h, GPUCSRPeerWay way, int count, const int32_t *index, const double *from, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  peer_send_kernel<<<Blocks(count), BLOCK, 0, (cudaStream_t)s>>>(Arguments(h, way), count, index, from);
+  peer_send_kernel<<<Blocks(count, MOST), BLOCK, 0, (cudaStream_t)s>>>(Arguments(h, way), count, index, from);
   GPUCSRCheckLaunch("peer_send");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -148,7 +149,7 @@ PetscErrorCode GPUCSRPeerSend_CUDA(const GPUCSRPeerHalo *h, GPUCSRPeerWay way, i
 PetscErrorCode GPUCSRPeerReceive_CUDA(const GPUCSRPeerHalo *h, GPUCSRPeerWay way, double *to, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  peer_receive_kernel<<<Blocks(to ? h->coming[way] : 0), BLOCK, 0, (cudaStream_t)s>>>(Arguments(h, way), to);
+  peer_receive_kernel<<<Blocks(to ? h->coming[way] : 0, MOST), BLOCK, 0, (cudaStream_t)s>>>(Arguments(h, way), to);
   GPUCSRCheckLaunch("peer_receive");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -156,7 +157,7 @@ PetscErrorCode GPUCSRPeerReceive_CUDA(const GPUCSRPeerHalo *h, GPUCSRPeerWay way
 PetscErrorCode GPUCSRPeerMultiply_CUDA(const GPUCSRPeerHalo *h, const GPUCSRPeerRows *r, double *z, GPUCSRStream s)
 {
   const Halo         a      = Arguments(h, GPUCSR_ENTRIES);
-  const unsigned int blocks = Blocks((int64_t)r->n * r->group);
+  const unsigned int blocks = Blocks((int64_t)r->n * r->group, ROWS);
 
   PetscFunctionBegin;
   if (r->group == 2) peer_multiply_kernel<2><<<blocks, BLOCK, 0, (cudaStream_t)s>>>(a, *r, z);
@@ -169,7 +170,7 @@ PetscErrorCode GPUCSRPeerMultiply_CUDA(const GPUCSRPeerHalo *h, const GPUCSRPeer
 PetscErrorCode GPUCSRPeerAdd_CUDA(const GPUCSRPeerHalo *h, const GPUCSRPeerSums *a, double *z, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  peer_add_kernel<<<Blocks(a->n), BLOCK, 0, (cudaStream_t)s>>>(Arguments(h, GPUCSR_SUMS), *a, z);
+  peer_add_kernel<<<Blocks(a->n, MOST), BLOCK, 0, (cudaStream_t)s>>>(Arguments(h, GPUCSR_SUMS), *a, z);
   GPUCSRCheckLaunch("peer_add");
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,0 +1,32 @@
+#!/bin/bash
+#
+# What solvers, preconditioners, factors and matrices say of themselves (-ksp_view, -mat_view): which way was taken, or why not. The host stands in for a GPU.
+if [ "$BACKEND" = cuda ]; then exit 77; fi
+tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
+failed=0
+solve="$BUILD/examples/solve -f share/datasets/gr_30_30.mtx -dll_append $LIB -mat_type gpucsr -mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -mat_gpucsr_small_on_host 0"
+if $solve 2>&1 | grep -q "this PETSc computes with"; then exit 77; fi # complex or single precision has no device
+
+# says TEXT OPTIONS: a solve with them converges, and shows TEXT once
+says() {
+  local text=$1
+  shift
+  if ! timeout 60 $solve "$@" >"$tmp/out" 2>&1 || ! grep -q CONVERGED "$tmp/out" || [ "$(grep -cF -- "$text" "$tmp/out")" != 1 ]; then
+    echo "$*: does not converge, or does not say once: $text" && grep -v 'Configure options' "$tmp/out" && failed=1
+  fi
+}
+
+says 'values: factored on the device' -ksp_type cg -pc_type icc -ksp_view
+says 'kernel ranges' -ksp_type cg -pc_type icc -mat_gpucsr_solve_kernel ranges -ksp_view
+says 'inverses: 900 rows, blocks of at most 45' -ksp_type gmres -pc_type bjacobi -pc_bjacobi_blocks 20 -sub_mat_gpucsr_solve_kernel inverses -ksp_view
+says '5 Jacobi sweeps of each triangle' -ksp_type gmres -pc_type ilu -mat_gpucsr_solve jacobi -ksp_view
+says "solves: PETSc's" -ksp_type cg -pc_type icc -mat_gpucsr_solve_kernel host -ksp_view
+says 'All 4 blocks of a process are one factor on the device' -ksp_type gmres -pc_type bjacobi -pc_bjacobi_blocks 4 -ksp_view
+says 'Cycles run on backend cuda, ' -ksp_type cg -pc_type gamg -ksp_view
+says "Cycles are PETSc's, because -pc_mg_gpucsr false was asked for" -ksp_type cg -pc_type gamg -pc_mg_gpucsr false -ksp_view
+says "Cycles are PETSc's, because there is one level" -ksp_type gmres -pc_type mg -pc_mg_levels 1 -ksp_view
+says 'variant single_reduction, precision double' -ksp_type gpucg -ksp_gpucg_variant single_reduction -pc_type jacobi -ksp_view
+says 'preconditioned by a Chebyshev polynomial of degree 4 of the PC below' -ksp_type gpucg -pc_type jacobi -ksp_gpucg_polynomial_degree 4 -ksp_view
+says 'last solve: path host_loop' -ksp_type gpubcgs -ksp_gpubcgs_path host_loop -pc_type jacobi -ksp_view
+says 'last solve: ' -ksp_type gpugmres -pc_type jacobi -ksp_view
+exit $failed
