@@ -3,6 +3,7 @@
 
     tests/coverage.py build-coverage [PAGE.md]      writes build-coverage/uncovered.txt, prints a line a file and the total; PAGE.md gets the tables of docs/results/coverage.md
 """
+import datetime
 import fnmatch
 import glob
 import gzip
@@ -71,6 +72,8 @@ summary = f"{100 * reached / total:.1f} % of {total} lines in all"
 print(f"{summary}; those that no test reaches are in {os.path.relpath(build)}/uncovered.txt")
 if page:
     with open(page, "w") as out:
+        out.write(f"# Coverage, {datetime.date.today()}\n\nLines of `src/` without `.cu` that `make check` reaches on the host, by gcov. The host has no kernels and no stream that can be timed, so what only a GPU runs is not reached.\n\n")
+        out.write("```\nmake coverage PAGE=docs/results/coverage.md        writes this page; the reasons are those of tests/coverage.list\n```\n\n")
         out.write(f"{summary}, {total - reached} are not reached.\n\n| lines not reached | why | where |\n|--:|---|---|\n")
         for reason, places in sorted(why.items(), key=lambda row: -sum(map(len, row[1].values()))):
             where = {}
