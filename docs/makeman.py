@@ -160,7 +160,7 @@ class Page:
 
 # Name, source, what it does
 PROGRAMS = [("gpucsr-convert", "src/io/convert.c", "convert a sparse matrix between file formats"),
-            ("gpucsr-advise", "src/bin/advise.c", "foretell what products of a matrix take on the CPU and on GPUs")]
+            ("gpucsr-advise", "src/bin/advise.c", "predict what products of a matrix take on the CPU and on GPUs")]
 
 
 def program(name, source, what, version):

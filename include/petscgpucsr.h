@@ -157,7 +157,7 @@ typedef enum {
 GPUCSR_EXTERN const char *const MatGPUCSRPlaces[];
 
 /*S
-  MatGPUCSRAdvice - what products and iterations of conjugate gradients with Jacobi are foretold to take on this rank, by `MatGPUCSRPlace`; seconds and bytes, 0 where there is no such thing
+  MatGPUCSRAdvice - what products and iterations of conjugate gradients with Jacobi are predicted to take on this rank, by `MatGPUCSRPlace`; seconds and bytes, 0 where there is no such thing
 
   Level: intermediate
 

@@ -35,7 +35,7 @@ count first 1 "    take: "
 count first 1 "CPU, MATSEQAIJ"
 count first 1 "GPU, gpucg from b to x"
 count first 3 " GPUs, each"
-count first 1 "products were foretold to take"
+count first 1 "products were predicted to take"
 if [ "$BACKEND" = host ] && ! [ -e /dev/nvidia0 ]; then count first 1 "there is no GPU here"; fi
 if ! grep -qE '^[0-9a-f]{16} double aij aij [0-9.]+ .' "$tmp/wisdom" || ! grep -qE ' aij vector ' "$tmp/wisdom"; then
   echo "wisdom: has no line of the host" && cat "$tmp/wisdom"

@@ -388,7 +388,7 @@ static PetscErrorCode Case(const char which[], PetscBool file, const char type[]
 int main(int argc, char **argv)
 {
   char       *cases[16], *files[16], *ksp[4], type[64] = MATAIJ, vtype[64] = "", name[PETSC_MAX_PATH_LEN] = "", id[64] = "unknown";
-  const char *usual[] = {"lognormal27_64", "lognormal27_128", "lognormal27_200", "lognormal7_200", "elastic_64", "lognormal27_128x"};
+  const char *usual[] = {"lognormal27_64", "lognormal27_128", "lognormal27_200", "lognormal27_256", "lognormal7_200", "elastic_64", "mesh_700", "lognormal27_128x"};
   PetscInt    n = 16, nfiles = 16, nksp = 4, repeats = 5;
   PetscBool   set, fileset, kspset;
   FILE       *out = NULL;
@@ -409,7 +409,7 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-ksp", ksp, &nksp, &kspset));
   PetscCheck(repeats >= 1 && repeats <= 64, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-repeats must be from 1 to 64");
   if (!set)
-    for (n = 0; n < (fileset ? 0 : 6); n++) PetscCall(PetscStrallocpy(usual[n], &cases[n]));
+    for (n = 0; n < (fileset ? 0 : (PetscInt)PETSC_STATIC_ARRAY_LENGTH(usual)); n++) PetscCall(PetscStrallocpy(usual[n], &cases[n]));
   if (!kspset) nksp = 0;
   if (name[0] && !rank) {
     out = fopen(name, "a");

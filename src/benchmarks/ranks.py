@@ -50,14 +50,14 @@ except ImportError:
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-shown = [k for k in (("gpucsr", "A x"), ("gpucsr", "gpucg"), ("gpucsr", "cg"), ("aijcusparse", "A x"), ("aijcusparse", "cg")) if k in times]
+shown = [k for k in (("gpucsr", "A x"), ("gpucsr", "gpucg"), ("gpucsr", "cg"), ("gpucsr", "gpubcgs"), ("aijcusparse", "A x"), ("aijcusparse", "cg"), ("aijcusparse", "bcgs")) if k in times]
 weak = [m for m in matrices if m.endswith("x")]
 panels = [("strong", m) for m in matrices if m not in weak] + [("weak", m) for m in weak]
 columns = min(3, len(panels))
 rows = (len(panels) + columns - 1) // columns
 figure, axes = plt.subplots(rows, columns, figsize=(4 * columns, 3.2 * rows), squeeze=False)
 for axis, (kind, m) in zip(axes.flat, panels):
-    for (who, what), mark in zip(shown, "os^Dv"):
+    for (who, what), mark in zip(shown, "os^Pv<>"):
         got = times[who, what].get(m, {})
         n = [k for k in counts if k in got]
         if counts[0] in got and len(n) > 1:

@@ -72,8 +72,12 @@ if has ksp; then
 fi
 if has ranks; then
   for n in $(echo "$ranks" | tr , ' '); do
-    go ranks ${MPIEXEC:-mpiexec} -n "$n" "$build/bench/ranks" -mat_type gpucsr -vec_type gpu -ksp gpucg,cg -dll_append "$build/lib/libpetscgpucsr.so"
-    [ -z "$cudabuild" ] || go ranks ${MPIEXEC:-mpiexec} -n "$n" "$cudabuild/bench/ranks" -mat_type aijcusparse -vec_type cuda -use_gpu_aware_mpi 0 -ksp cg
+    for ksp in cg bcgs; do
+      cases=()
+      [ $ksp = cg ] || cases=(-cases convection7_64,convection7_128,convection7_200)
+      go ranks ${MPIEXEC:-mpiexec} -n "$n" "$build/bench/ranks" -mat_type gpucsr -vec_type gpu -ksp gpu$ksp,$ksp "${cases[@]}" -dll_append "$build/lib/libpetscgpucsr.so"
+      [ -z "$cudabuild" ] || go ranks ${MPIEXEC:-mpiexec} -n "$n" "$cudabuild/bench/ranks" -mat_type aijcusparse -vec_type cuda -use_gpu_aware_mpi 0 -ksp $ksp "${cases[@]}"
+    done
   done
   command -v python3 >/dev/null && python3 "$here/ranks.py" -o "$out" "$out/bench.jsonl" | tee "$out/ranks.md"
 fi

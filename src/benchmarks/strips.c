@@ -3,7 +3,7 @@ static char help[] = "Times four kernels on benchmark matrices, and on real ones
 /*
     strips [-o FILE] [-dir FOLDER,...] [-most n] [-budget s] [-rounds n] [-backend auto|cuda|host]
 
-  S. Wang, S. Gu, K. Li, J. Comput. Commun. 5, 2017: the time of a product foretold from matrices made for that. A benchmark matrix is square, has I strips of rows,
+  S. Wang, S. Gu, K. Li, J. Comput. Commun. 5, 2017: the time of a product predicted from matrices made for that. A benchmark matrix is square, has I strips of rows,
   a strip what the GPU's threads handle at a time (16 threads a row: csr_vector16_wide1; a thread a row: csr_scalar, ell, jad), and rows of about P entries:
 
     fixed      P each                              uniform     1 to 2 P - 1, all as often

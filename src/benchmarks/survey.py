@@ -7,7 +7,7 @@ The survey of the pool: what choosing loses, what it gains over cuSPARSE, which 
 bench.jsonl and SAMPLES are of one or more runs of spmv one after the other (-o, -samples, -threads). Writes NAME.md and, with Matplotlib, plots
 into FOLDER (docs/results); -profile says what profile the choices were made with.
 A pair is a format and a kernel. The loss of a set on a product is the time of its best pair over that of the best of all, minus 1. A pair that was not
-timed on a product, as it cannot hold the matrix or takes far too many bytes, counts as 50 times, a kernel on CSR, which was foretold to be far behind, as twice. Sets of up to 3 are searched exhaustively
+timed on a product, as it cannot hold the matrix or takes far too many bytes, counts as 50 times, a kernel on CSR, which was predicted to be far behind, as twice. Sets of up to 3 are searched exhaustively
 among the 40 pairs that are most often near the best, larger ones greedily.
 """
 import argparse, itertools, json, lzma, math, os, re

@@ -17,7 +17,7 @@
 
 static const char usage[] = "Usage: gpucsr-advise [OPTIONS] FILE [DRAWING.png]\n"
                             "\n"
-                            "Foretell what products of the matrix in FILE, and iterations of conjugate gradients with it, take on this CPU, on a GPU with vectors here and there, and on several\n"
+                            "Predict what products of the matrix in FILE, and iterations of conjugate gradients with it, take on this CPU, on a GPU with vectors here and there, and on several\n"
                             "GPUs, and say what to type. FILE is PETSc binary, LIBSVM or svmlight, Matrix Market, or Harwell-Boeing or Rutherford-Boeing, told by its content, and may be\n"
                             "compressed. DRAWING shows where the entries lie, how long the rows are, and what each format would take; it needs python3 with Matplotlib.\n"
                             "\n"

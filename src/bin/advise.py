@@ -43,7 +43,7 @@ def formats(ax, d):
     best = d["formats"][:14]
     ax.barh([f"{f['format']}, {f['kernel']}" for f in best], [f["us"] for f in best], color=["tab:green" if f["format"] == d["format"] and f["kernel"] == d["kernel"] else "tab:blue" for f in best])
     ax.invert_yaxis()
-    ax.set(title="a product by format, vectors on the GPU", xlabel="microseconds, foretold")
+    ax.set(title="a product by format, vectors on the GPU", xlabel="microseconds, predicted")
 
 
 def places(ax, d):
@@ -53,7 +53,7 @@ def places(ax, d):
     ax.barh([r[0] for r in rows], [r[1] for r in rows], color=["tab:blue" if r[0].startswith("product") else "tab:orange" for r in rows])
     ax.invert_yaxis()
     ax.set_xscale("log")
-    ax.set(title="by place", xlabel="microseconds, foretold")
+    ax.set(title="by place", xlabel="microseconds, predicted")
 
 
 def main():

@@ -69,7 +69,7 @@ def check():
 
 
 def fits(s, q):
-    """Of the samples q: (name, parameters in words, foretold times) of the sigmoid, of two plateaux, and of the profile's two"""
+    """Of the samples q: (name, parameters in words, predicted times) of the sigmoid, of two plateaux, and of the profile's two"""
     import numpy as np
     import clock
     import samples as S
@@ -98,7 +98,7 @@ def fits(s, q):
     return out
 
 
-# ---- today's GPUs: the same model by the constants of plan/advise.c, which foretell what -mat_gpucsr_advise says ----
+# ---- today's GPUs: the same model by the constants of plan/advise.c, which predict what -mat_gpucsr_advise says ----
 
 
 def constants():
@@ -155,7 +155,7 @@ def plateaux(s, format):
 
 
 def measured(s):
-    """[rows, entries, measured, foretold, GPUs]: of one GPU by the profile's time of the product, of two by the curve of diagonals, which those matrices are held by"""
+    """[rows, entries, measured, predicted, GPUs]: of one GPU by the profile's time of the product, of two by the curve of diagonals, which those matrices are held by"""
     import records as R
     import samples as S
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """
-How well the profile's model foretells time: docs/results/clock.md and its plot.
+How well the profile's model predicts time: docs/results/clock.md and its plot.
 
     clock.py [-o FOLDER] [SAMPLES[.xz]]
 
@@ -169,7 +169,7 @@ def main():
     mean = np.bincount(s.product[near], r[near], len(s.products)) / np.maximum(1, np.bincount(s.product[near], minlength=len(s.products)))
     rest = ((r - mean[s.product])[near] ** 2).sum() / (r[near] ** 2).sum()
     worst = pick[np.argsort(-np.abs(left[pick] / s.us[pick] - 1) * real[pick])][:10]
-    out = ["Of the squared error on real matrices, %.0f %% is common to all pairs of a product that come within 1.3 of the best." % (100 * (1 - rest)), "", "| | pair | measured | foretold | rows | columns | entries | longest |", "| :-- | :-- | --: | --: | --: | --: | --: | --: |"]
+    out = ["Of the squared error on real matrices, %.0f %% is common to all pairs of a product that come within 1.3 of the best." % (100 * (1 - rest)), "", "| | pair | measured | predicted | rows | columns | entries | longest |", "| :-- | :-- | --: | --: | --: | --: | --: | --: |"]
     out += ["| %s %s %s | %s | %.2f us | %.2f us | %d | %d | %d | %d |" % (*s.words[k][:3], s.pairs[s.pair[k]], s.us[k], left[k], s.rows[k], s.columns[k], s.nnz[k], s.max[k]) for k in worst]
     write(a.o, "REST", out)
     plot(a.o, s, left, pick, real)
@@ -191,7 +191,7 @@ def plot(folder, s, predicted, pick, real):
             ax.plot(s.us[q], predicted[q] / s.us[q], ".", color=colour, label=name, markersize=4)
         ax.axhspan(0.9, 1.1, color="0.9", zorder=0)
         ax.set(xscale="log", xlabel="measured, us", title="single" if single else "double", ylim=(0.4, 1.8))
-    axes[0].set_ylabel("foretold / measured")
+    axes[0].set_ylabel("predicted / measured")
     axes[0].legend()
     f.tight_layout()
     f.savefig(os.path.join(folder, "clock.png"), dpi=90)

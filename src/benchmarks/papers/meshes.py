@@ -20,7 +20,7 @@ def products(name):
 
 
 def choose(every, s):
-    """p["chosen"] and its time: the pair with the least time foretold by the profile in the tree"""
+    """p["chosen"] and its time: the pair with the least time predicted by the profile in the tree"""
     least = {}
     for name, row in S.profile().items():
         if not row[0] or name not in s.pairs:

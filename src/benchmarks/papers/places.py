@@ -32,7 +32,7 @@ def choice(rows):
 
 
 def errors(rows):
-    out = ["| foretold / measured - 1 | n | mean | median | 90 % | worst |", "| :-- | --: | --: | --: | --: | --: |"]
+    out = ["| predicted / measured - 1 | n | mean | median | 90 % | worst |", "| :-- | --: | --: | --: | --: | --: |"]
     for key, name in {**NAMES, **CG}.items():
         q = [r for r in rows if r.get(key, 0) > 0]
         if not q:
@@ -65,7 +65,7 @@ def plot(rows, name):
         axes[0].plot(nnz, [r[key] for r in rows], "o", color="C%d" % k, markersize=3, label=label)
         axes[1].plot([r[key] for r in rows], [r["advised_" + key] / r[key] for r in rows], "o", color="C%d" % k, markersize=3, label=label)
     axes[0].set(xscale="log", yscale="log", xlabel="entries", ylabel="a product, us, measured")
-    axes[1].set(xscale="log", yscale="log", xlabel="a product, us, measured", ylabel="foretold / measured")
+    axes[1].set(xscale="log", yscale="log", xlabel="a product, us, measured", ylabel="predicted / measured")
     axes[1].axhspan(1 / 1.2, 1.2, color="0.9", zorder=0)
     axes[0].legend()
     f.tight_layout()

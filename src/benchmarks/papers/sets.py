@@ -6,7 +6,7 @@ Sets of pairs and decision trees, as in chapter 4 of A. H. El Zein's thesis: doc
 
 Products in double. Pool: the pairs that are the best of at least two products, the most often first. What a set loses on a product: rate of the best pair of all
 minus that of the best in the set, in GFLOP/s (the thesis), and time over the best time - 1. A pair that was not timed on a product, as it cannot hold the matrix
-or was foretold to be far behind, has a rate of 0 there, and no time: by time, sets are preferred that have one of every product. Trees take csr_merge, which takes
+or was predicted to be far behind, has a rate of 0 there, and no time: by time, sets are preferred that have one of every product. Trees take csr_merge, which takes
 every matrix, where their leaf's pair was not timed.
 """
 import argparse, itertools

@@ -92,7 +92,7 @@ def from_samples(s, folder):
             ax.plot(us, np.clip(v / us, 0.1, 10), ".", markersize=4, label=label)
         ax.axhline(1, color="k", linewidth=0.5)
         ax.set(xscale="log", yscale="log", xlabel="measured, us", title=name)
-    axes[0].set_ylabel("foretold / measured")
+    axes[0].set_ylabel("predicted / measured")
     axes[0].legend(fontsize=7)
     f.tight_layout()
     f.savefig(folder + "/strips.png", dpi=70)

@@ -62,7 +62,7 @@ enum {
 /* From so many rows a thread on it pays that blocks share the rows of the off-diagonal block and then wait for each other: a row is three loads one behind the other */
 #define MANY 2
 
-#define FOR_SHARE(what, k) for (int k = view->ends[what] + threadIdx.x; k < view->ends[what + 1]; k += THREADS)
+#define FOR_SHARE(what, k) for (int k = view->ends[(what)] + threadIdx.x; k < view->ends[(what) + 1]; k += THREADS)
 
 struct Neighbours {
   PeerView *view;

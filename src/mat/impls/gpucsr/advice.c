@@ -183,7 +183,7 @@ static PetscErrorCode Advice(const Subject *s, const GPUCSRSource *src, MatGPUCS
 }
 
 /*@
-  MatGPUCSRGetAdvice - Foretell what products of a matrix, and iterations of conjugate gradients with it, take by where they run
+  MatGPUCSRGetAdvice - Predict what products of a matrix, and iterations of conjugate gradients with it, take by where they run
 
   Not Collective
 
@@ -191,7 +191,7 @@ static PetscErrorCode Advice(const Subject *s, const GPUCSRSource *src, MatGPUCS
 . A - the matrix, assembled, of type `MATAIJ` or `MATGPUCSR`
 
   Output Parameter:
-. advice - what is foretold
+. advice - what is predicted
 
   Options Database Key:
 . -mat_gpucsr_advise - print it before the first product of each matrix
@@ -319,7 +319,7 @@ static PetscErrorCode WritePicture(FILE *f, const GPUCSRSource *s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Of each format the kernel that is foretold to be fastest */
+/* Of each format the kernel that is predicted to be fastest */
 static PetscErrorCode WriteFormats(FILE *f, const Subject *s, const GPUCSRFeatures *features)
 {
   GPUCSRCandidate *list;
@@ -430,7 +430,7 @@ PetscErrorCode MatGPUCSRAdviseFirst_Private(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* For the report: how far what was foretold is from what products took; empty where there is nothing to say */
+/* For the report: how far what was predicted is from what products took; empty where there is nothing to say */
 PetscErrorCode MatGPUCSRAdviceError_Private(const Mat_SeqGPUCSR *g, const MatGPUCSRInfo *info, char text[], size_t len)
 {
   const MatGPUCSRAdvice *a = &g->advice;
@@ -442,13 +442,13 @@ PetscErrorCode MatGPUCSRAdviceError_Private(const Mat_SeqGPUCSR *g, const MatGPU
   if (info->products && info->product_time > 0 && g->dev && g->dev->ops->kernels) {
     const double measured = info->product_time / (double)info->products;
 
-    PetscCall(PetscSNPrintf(line, sizeof(line), "  advice: the GPU's products were foretold to take %.2f us and took %.2f (%+.0f %%)\n", 1e6 * a->kernel_product, 1e6 * measured, 100 * (a->kernel_product / measured - 1)));
+    PetscCall(PetscSNPrintf(line, sizeof(line), "  advice: the GPU's products were predicted to take %.2f us and took %.2f (%+.0f %%)\n", 1e6 * a->kernel_product, 1e6 * measured, 100 * (a->kernel_product / measured - 1)));
     PetscCall(PetscStrlcat(text, line, len));
   }
   if (info->aij_products && info->aij_time > 0) {
     const double measured = info->aij_time / (double)(info->aij_products + info->aij_transpose_products);
 
-    PetscCall(PetscSNPrintf(line, sizeof(line), "  advice: the CPU's products were foretold to take %.2f us and took %.2f (%+.0f %%)\n", 1e6 * a->product[0], 1e6 * measured, 100 * (a->product[0] / measured - 1)));
+    PetscCall(PetscSNPrintf(line, sizeof(line), "  advice: the CPU's products were predicted to take %.2f us and took %.2f (%+.0f %%)\n", 1e6 * a->product[0], 1e6 * measured, 100 * (a->product[0] / measured - 1)));
     PetscCall(PetscStrlcat(text, line, len));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

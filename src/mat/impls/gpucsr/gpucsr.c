@@ -29,7 +29,7 @@ PetscLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_GP
 . -mat_gpucsr_profile file                            - what products cost on this machine, as `make tune` writes it
 . -mat_gpucsr_wisdom file                             - where choices made by measuring are kept, and looked up
 . -mat_gpucsr_sample fraction                         - of the rows that is looked at to estimate block structure, 0.01 by default
-. -mat_gpucsr_small_on_host (true|false)              - under backend auto, products of small matrices with host vectors are those of `MATAIJ`, where these are foretold to be faster
+. -mat_gpucsr_small_on_host (true|false)              - under backend auto, products of small matrices with host vectors are those of `MATAIJ`, where these are predicted to be faster
 . -mat_gpucsr_product_least n                         - products of sparse matrices with fewer nonzeros than this together are those of `MATAIJ`, 20000 by default
 . -mat_gpucsr_solve (exact|jacobi)                    - solves with the triangles of a factor, see `MATSOLVERGPUCSR`
 . -mat_gpucsr_solve_sweeps n                          - Jacobi sweeps of each triangle, 5 by default

@@ -13,7 +13,7 @@ typedef struct {
   GPUCSRRequest      request, trequest;
   PetscBool          transposeatassembly;
   char               halo[GPUCSR_WORD]; /* how ranks exchange, a word of exchangelist.h or auto */
-  PetscInt           smallonhost;       /* under backend auto, products of host vectors that the host is foretold to be faster with are MATAIJ's: 1, 0, or -1, on a GPU alone */
+  PetscInt           smallonhost;       /* under backend auto, products of host vectors that the host is predicted to be faster with are MATAIJ's: 1, 0, or -1, on a GPU alone */
   PetscInt           productleast;      /* nonzeros of two sparse matrices below which their product is MATAIJ's */
 } MatGPUCSRConfig;
 

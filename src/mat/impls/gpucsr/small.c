@@ -3,7 +3,7 @@
   what it depends on may change: the vectors that a program hands over, and the pattern. Nothing is moved for it: the host's MATSEQAIJ is the master copy anyway, and vectors on the device,
   and solvers, go on with the plan that is there.
 
-  What decides is foretold, not measured: the same program computes the same bits in every run. A matrix that grows or shrinks stays where it is until the other place is better by MARGIN.
+  What decides is predicted, not measured: the same program computes the same bits in every run. A matrix that grows or shrinks stays where it is until the other place is better by MARGIN.
 */
 #include "gpucsrimpl.h"
 #include "plan/advise.h"
@@ -43,7 +43,7 @@ static PetscErrorCode Judge(Mat A, Mat_SeqGPUCSR *g)
   g->foretold[0] = host.product;
   g->foretold[1] = GPUCSRHostVectorsTime(m, n, Kernel((double)i[A->rmap->n]), sizeof(double), 1);
   g->small       = (PetscBool)(g->foretold[0] * (before ? 1 / MARGIN : MARGIN) < g->foretold[1]);
-  if (g->small != before || !g->smallat) PetscCall(PetscInfo(A, "Products of host vectors run on the %s: foretold %g us there, %g on the device\n", g->small ? "host" : "device", 1e6 * g->foretold[0], 1e6 * g->foretold[1]));
+  if (g->small != before || !g->smallat) PetscCall(PetscInfo(A, "Products of host vectors run on the %s: predicted %g us there, %g on the device\n", g->small ? "host" : "device", 1e6 * g->foretold[0], 1e6 * g->foretold[1]));
   g->smallat = 1 + (double)A->nonzerostate;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -82,6 +82,6 @@ PetscErrorCode MatGPUCSRHostIsFaster_Private(Mat A, Vec x, Vec y, Vec z, PetscBo
 PetscErrorCode MatGPUCSRHostIsFasterWhy_Private(const Mat_SeqGPUCSR *g, char why[], size_t len)
 {
   PetscFunctionBegin;
-  PetscCall(PetscSNPrintf(why, len, "the matrix is small and its vectors are there: %.1f us foretold, %.1f on the device; -mat_gpucsr_backend cuda, or -vec_type gpu, takes the device", 1e6 * g->foretold[0], 1e6 * g->foretold[1]));
+  PetscCall(PetscSNPrintf(why, len, "the matrix is small and its vectors are there: %.1f us predicted, %.1f on the device; -mat_gpucsr_backend cuda, or -vec_type gpu, takes the device", 1e6 * g->foretold[0], 1e6 * g->foretold[1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -5,7 +5,7 @@
 
 /* Matrices that are alike: as large, and multiplied alike */
 typedef struct {
-  char          what[512], advice[512]; /* what was foretold of the first, and how far that was off */
+  char          what[512], advice[512]; /* what was predicted of the first, and how far that was off */
   double        foretold;               /* seconds of a product of the first by its kernel, 0: not known */
   PetscInt      n;
   MatGPUCSRInfo sum;
@@ -149,7 +149,7 @@ PetscErrorCode MatGPUCSRTotalsText_Private(PetscInt made, char **text)
       PetscCall(PetscSNPrintf(line, sizeof(line), ", %.2f us each", 1e6 * time / (double)products));
       PetscCall(Append(text, line));
       if (Missed(alike[k].foretold, time / (double)products)) {
-        PetscCall(PetscSNPrintf(line, sizeof(line), ", foretold %.2f us, which is off by more than 30 %%", 1e6 * alike[k].foretold));
+        PetscCall(PetscSNPrintf(line, sizeof(line), ", predicted %.2f us, which is off by more than 30 %%", 1e6 * alike[k].foretold));
         PetscCall(Append(text, line));
       }
       PetscCall(Append(text, "\n"));

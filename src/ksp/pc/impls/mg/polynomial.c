@@ -8,7 +8,7 @@
 
 #define ROWS 3
 
-/* The third row is foretold to this part of its size: the equations lose some digits with each step, another method differs in the first */
+/* The third row is predicted to this part of its size: the equations lose some digits with each step, another method differs in the first */
 #define ALIKE 1e-8
 
 /* All that a method's loop sees of a solve */

@@ -174,7 +174,11 @@ static PetscErrorCode Choose(Mat_GPUCSRFactor *f, const GPUCSRTriangle T[2], int
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (f->method == GPUCSR_METHOD_AUTO && !f->sweeps && f->vectors.dev->ops->kernels && host < t[f->chosen] / 1.5) f->chosen = GPUCSR_METHOD_HOST;
-  PetscCall(PetscSNPrintf(f->why, sizeof(f->why), "%s, of %d and %d levels, %.0f rows each in the mean", f->method >= 0 ? "asked for" : "predicted to be fastest", T[0].nlevels, T[1].nlevels, 2.0 * T[0].n / PetscMax(1, T[0].nlevels + T[1].nlevels)));
+  PetscCall(PetscSNPrintf(f->why, sizeof(f->why), "%s, of %d and %d levels, %.0f rows each in the mean",
+                          f->method >= 0                        ? "asked for"
+                          : f->method == GPUCSR_METHOD_INVERSES ? "as inverses, which were asked for, are for several blocks of at most 64 rows: predicted to be fastest"
+                                                                : "predicted to be fastest",
+                          T[0].nlevels, T[1].nlevels, 2.0 * T[0].n / PetscMax(1, T[0].nlevels + T[1].nlevels)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

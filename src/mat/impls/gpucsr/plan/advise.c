@@ -97,12 +97,12 @@ static PetscErrorCode Chosen(GPUCSRDevice dev, const GPUCSRFeatures *f, GPUCSRPr
   int              n        = 0;
 
   PetscFunctionBegin;
-  if (estimate.select == GPUCSR_SELECT_MEASURE) estimate.select = GPUCSR_SELECT_ESTIMATE; /* what measuring takes is foretold as what it begins with */
+  if (estimate.select == GPUCSR_SELECT_MEASURE) estimate.select = GPUCSR_SELECT_ESTIMATE; /* what measuring takes is predicted as what it begins with */
   PetscCall(GPUCSRChoose(f, p, dev, &estimate, &choice, &list, &n));
   if (n) *c = list[0];
   else *c = (GPUCSRCandidate){.format = choice.format};
   PetscCall(PetscFree(list));
-  PetscCheck(c->known, PETSC_COMM_SELF, PETSC_ERR_SUP, "The profile has no line for format %s with kernel %s, so nothing is foretold of their products: leave both to be chosen, or `make tune`", c->format->name, c->kernel ? c->kernel->name : "none");
+  PetscCheck(c->known, PETSC_COMM_SELF, PETSC_ERR_SUP, "The profile has no line for format %s with kernel %s, so nothing is predicted of their products: leave both to be chosen, or `make tune`", c->format->name, c->kernel ? c->kernel->name : "none");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

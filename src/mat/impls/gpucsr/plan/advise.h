@@ -1,7 +1,7 @@
 #pragma once
 
 /*
-  What a product and an iteration of conjugate gradients take by where they run, foretold (advise.c): the profile for what the device computes, a few constants for what
+  What a product and an iteration of conjugate gradients take by where they run, predicted (advise.c): the profile for what the device computes, a few constants for what
   crosses the bus and for what the host does meanwhile.
 */
 #include "plan.h"
@@ -26,7 +26,7 @@ typedef struct {
   double              products[GPUCSR_NGPUS], iterations[GPUCSR_NGPUS], bytesofeach[GPUCSR_NGPUS]; /* on so many GPUs: device vectors; the solver */
 } GPUCSRForetold;
 
-GPUCSR_INTERN GPUCSRDevice   GPUCSRForetoldDevice(GPUCSRDevice); /* the one that times are foretold for: it, if it is a GPU, or that of the profile */
+GPUCSR_INTERN GPUCSRDevice   GPUCSRForetoldDevice(GPUCSRDevice); /* the one that times are predicted for: it, if it is a GPU, or that of the profile */
 GPUCSR_INTERN PetscErrorCode GPUCSRForetell(GPUCSRDevice, const GPUCSRFeatures *, GPUCSRPrecision, const GPUCSRRequest *, const GPUCSRHostTimes *, GPUCSRForetold *);
 GPUCSR_INTERN double         GPUCSRHostVectorsTime(double m, double n, double kernel, size_t number, double reach);
 GPUCSR_INTERN PetscErrorCode GPUCSRHostTimesMeasure(const GPUCSRSource *, GPUCSRHostTimes *);

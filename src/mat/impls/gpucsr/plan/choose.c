@@ -136,7 +136,7 @@ PetscErrorCode GPUCSRCandidateWhy(const GPUCSRCandidate *c, const GPUCSRCandidat
   PetscFunctionBegin;
   if (c->why[0]) PetscCall(PetscStrncpy(why, c->why, len));
   else if (!c->known) PetscCall(PetscStrncpy(why, "the machine's profile does not know it: make tune", len));
-  else PetscCall(PetscSNPrintf(why, len, "%.2f times the chosen one's time%s", chosen->predicted > 0 ? c->predicted / chosen->predicted : 1, c->trusted ? "" : ", if that is foretold well: for measuring alone"));
+  else PetscCall(PetscSNPrintf(why, len, "%.2f times the chosen one's time%s", chosen->predicted > 0 ? c->predicted / chosen->predicted : 1, c->trusted ? "" : ", if that is predicted well: for measuring alone"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -4,7 +4,7 @@
     gpucsr-profile 3                  the first line, with the version of the format
     machine NAME                      the device it was measured on
     cost FORMAT KERNEL WIDTH THREADS MOST  TIME1 ... TIME13  SETUP1 SETUP2
-    measure FORMAT KERNEL ...         the same, of a pair that is worth a try but whose time is not foretold well enough to be chosen by
+    measure FORMAT KERNEL ...         the same, of a pair that is worth a try but whose time is not predicted well enough to be chosen by
     tree MEAN COLUMNS FORMAT KERNEL   of -mat_gpucsr_select tree: the first line with at most MEAN entries a row in the mean, and at
                                       most COLUMNS columns; inf where there is no bound
 
