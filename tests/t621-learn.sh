@@ -81,6 +81,8 @@ done
 
 rm "$tmp/json"
 
+if [ "$BACKEND" = cuda ]; then exit 0; fi # what follows asks nothing of a device: files, options and models
+
 # what cannot be learned from, or be meant: an error that says so, and nothing learned
 # refuse TEXT OPTIONS ...
 refuse() {
