@@ -168,8 +168,9 @@ def measured(s):
             out.append((r["rows"], r["nnz"], r["cg_solver"], t.one(r["rows"], r["nnz"], r["advised_kernel_product"]), 1))
     curve, _ = plateaux(s, "dia")
     t = Today(curve, DIAGONALS[0], c["DIAGONALS"])
-    for r in R.load(os.path.join(S.RESULTS, "ranks.jsonl"), "ranks"):
-        if r.get("ksp") == "gpucg" and r["ranks"] > 1 and "gpucsr" in r["mat_type"]:
+    rows = [r for r in R.load(os.path.join(S.RESULTS, "ranks.jsonl"), "ranks") if r.get("ksp") == "gpucg" and r["ranks"] > 1 and "gpucsr" in r["mat_type"]]
+    for r in rows:
+        if r["id"] == rows[-1]["id"]:  # of the last run
             x = r["rows"]
             out.append((x, r["nnz"], r["iteration_us"], t.several(r["ranks"], x, r["nnz"], round(x ** (1 / 3)) ** 2), r["ranks"]))
     return out
