@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Lines of src/ that a build with --coverage has run, by file, and those that it has not, with the reason where tests/coverage.list has one.
 
-    tests/coverage.py build-coverage [PAGE.md]      writes build-coverage/uncovered.txt, prints a line a file and the total; PAGE.md gets the tables of docs/results/coverage.md
+    tests/coverage.py build-coverage [PAGE.md [NOTE]]      writes build-coverage/uncovered.txt, prints a line a file and the total; PAGE.md gets the tables of docs/results/coverage.md, NOTE below its head
 """
+import datetime
 import fnmatch
 import glob
 import gzip
@@ -14,6 +15,7 @@ import tempfile
 
 build = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "build-coverage")
 page = sys.argv[2] if len(sys.argv) > 2 else None
+note = sys.argv[3] + "\n\n" if len(sys.argv) > 3 else ""
 
 
 def counts():
@@ -64,13 +66,16 @@ with open(build + "/uncovered.txt", "w") as out:
             reason = next((r for p, f, r in known if fnmatch.fnmatch(path, p) and fnmatch.fnmatch(function, f)), None)
             if not reason and any(word in text[n - 1] for word in ("PetscCheck", "SETERRQ", "GPUCSRFaultSet", "PetscError")):
                 reason = "an error that no test meets"
-            reason = reason or "no reason known"
+            reason = reason or "no test of this run"
             why.setdefault(reason, {}).setdefault((path, function), []).append(n)
             out.write(f"{path}:{n}: {function}: {text[n - 1].strip()}\n")
 summary = f"{100 * reached / total:.1f} % of {total} lines in all"
 print(f"{summary}; those that no test reaches are in {os.path.relpath(build)}/uncovered.txt")
 if page:
     with open(page, "w") as out:
+        out.write(f"# Coverage, {datetime.date.today()}\n\nLines of `src/` without `.cu` that `make check` reaches on the host, by gcov. The host has no kernels and no stream that can be timed, so what only a GPU runs is not reached.\n\n")
+        out.write("```\nmake coverage PAGE=docs/results/coverage.md        writes this page; the reasons are those of tests/coverage.list\n```\n\n")
+        out.write(note)
         out.write(f"{summary}, {total - reached} are not reached.\n\n| lines not reached | why | where |\n|--:|---|---|\n")
         for reason, places in sorted(why.items(), key=lambda row: -sum(map(len, row[1].values()))):
             where = {}

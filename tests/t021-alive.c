@@ -1,5 +1,5 @@
 /*
-  Whether another process lives: one that is killed, one that exits, one that is stopped and goes on, one that leaves as it should, in two groups at once.
+  Does another process live? One is killed, one exits, one is stopped and continued, one leaves properly, in two groups at once.
 
   //TEST name="all" load=0
 */

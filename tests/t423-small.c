@@ -1,9 +1,9 @@
 /*
-  Backend auto leaves products of a small matrix with host vectors to the CPU, and nothing else: those of a larger one, of vectors on the device, or of one that is, run on the device, and so do
-  solvers, and all where cuda, a format or a precision is asked for. A pattern that grows and shrinks near the border stays where it is. Products are MATAIJ's to the last bit then. Every product
-  counts in one place: aij_products, or products.
+  Backend auto leaves only products of a small matrix with host vectors to the CPU. Everything else runs on the device: products of larger matrices, products with a vector on the device, solvers,
+  and all products if an option asks for cuda, a format or a precision. A pattern that grows and shrinks near the border stays where it is. On the CPU products are MATAIJ's to the last bit. Every
+  product counts in one place: aij_products, or products.
 
-  On a host that stands in for a GPU only when told to; on a GPU without being told.
+  A stand-in for a GPU leaves products to the CPU only if the test says so; a GPU does by itself.
 
   //TEST name="standin" gpu=0 args="-gpucsr_debug_standin 1 -mat_gpucsr_backend auto -mat_gpucsr_small_on_host -yes"
   //TEST name="late" gpu=0 args="-gpucsr_debug_standin 1 -gpucsr_debug_defer 0 -mat_gpucsr_backend auto -mat_gpucsr_small_on_host -yes"

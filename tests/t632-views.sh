@@ -29,4 +29,14 @@ says 'variant single_reduction, precision double' -ksp_type gpucg -ksp_gpucg_var
 says 'preconditioned by a Chebyshev polynomial of degree 4 of the PC below' -ksp_type gpucg -pc_type jacobi -ksp_gpucg_polynomial_degree 4 -ksp_view
 says 'last solve: path host_loop' -ksp_type gpubcgs -ksp_gpubcgs_path host_loop -pc_type jacobi -ksp_view
 says 'last solve: ' -ksp_type gpugmres -pc_type jacobi -ksp_view
+
+# What a monitor asks for in the middle of a solve: the solution so far, whose residual is PETSc's
+last() { timeout 60 $solve -pc_type jacobi -ksp_gmres_restart 7 -ksp_monitor_true_residual -ksp_type "$1" 2>&1 | sed -n 's/.*true resid norm \([0-9.]*[0-9]\{5\}\)[0-9]*\(e[-+0-9]*\) .*/\1\2/p' | cut -c1-8 | md5sum; }
+for type in gmres fgmres; do
+  if [ "$(last gpu$type)" != "$(last $type)" ]; then echo "gpu$type: other residuals in -ksp_monitor_true_residual than $type" && failed=1; fi
+done
+
+if ! timeout 60 "$BUILD/examples/bmrm" -f share/datasets/learning/heart_scale.petsc -dll_append "$LIB" -mat_type gpucsr -tao_type gpubmrm -tao_view >"$tmp/out" 2>&1 || ! grep -q 'planes, on the ' "$tmp/out" || ! grep -q 'dual problem on rank 0' "$tmp/out"; then
+  echo "-tao_view: does not say where the planes are" && cat "$tmp/out" && failed=1
+fi
 exit $failed

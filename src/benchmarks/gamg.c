@@ -6,11 +6,11 @@ static char help[] = "The set-up of PETSc's algebraic multigrid, GAMG, on the ma
     gamg -mat_type aijcusparse                             in a PETSc built with CUDA
     gamg -cases lognormal7_128,lognormal27_96 [-spd 0] [-repeats 3] [-ksp_rtol 1e-8 -pc_gamg_threshold 0.02 ...]
 
-  A plain PETSc program: it knows nothing of the library. Of each case (see ksp.c), by CG: the first set-up, the first solve and the second, then new values and
-  a set-up with the interpolation made again, then new values and one where it is kept; the last three are repeated, and the best is told. A small case goes before, so
-  that no time is that of a library's first call. With -log_view each of these is a stage. -spd 0: nobody tells PETSc that the matrix is symmetric.
+  A plain PETSc program, which knows nothing of the library. For each case (see ksp.c) it times, with CG: the first set-up, the first and the second solve, a
+  set-up with new values and new interpolation, and one with new values where the interpolation is kept. It repeats the last three, and prints the best. A small case runs first, so
+  that no time includes the first call of a library. With -log_view each of these is a stage. With -spd 0 PETSc is not told that the matrix is symmetric.
 
-  Milliseconds; levels and operator complexity as GAMG has them, iterations and true relative residual of the second solve.
+  It prints milliseconds, GAMG's levels and operator complexity, and iterations and true relative residual of the second solve.
 */
 #include <petscksp.h>
 #include <petsctime.h>

@@ -7,11 +7,12 @@ static char help[] = "PETSc's Krylov methods with Jacobi on the matrix type of y
     ksp -mat_type gpucsr -dll_append libpetscgpucsr.so -ksp_type gpucg
     ksp -cases st27_50,lap7_129,conv_100 [-o FILE] [-repeats 5] [-budget s] [-id TEXT] [-ksp_rtol 1e-8 ...]
 
-  A plain PETSc program: it knows nothing of the library. Vectors are those of MatCreateVecs(), so VECCUDA where the type has
-  them, VECGPU for gpucsr in a PETSc without CUDA; -vec_type says otherwise. A case is the 7-point (lap7_) or 27-point (st27_) matrix of a cube of so many points an edge,
-  or that of 7-point convection and diffusion (conv_), which is unsymmetric and solved by BiCGStab, or a file in PETSc binary, solved by BiCGStab unless
-  spd: goes before its name; rough: before that of a cube multiplies row and column i by a number of its own between 1 and 2, so that no two values are alike; b is all ones, x starts at 0. -ksp_type gpucg, or gpubcgs, asks for the library's solvers.
-  set-up: from the assembled matrix of the host to the first product's result; solve: KSPSolve(), the first and the median of
+  A plain PETSc program, which knows nothing of the library. Vectors come from MatCreateVecs(): VECCUDA where the type has
+  them, VECGPU for gpucsr in a PETSc without CUDA; -vec_type changes this. A case NAME_N is a cube with N points an edge: the 7-point (lap7_) or 27-point (st27_) Laplacian,
+  or 7-point convection and diffusion (conv_), which is unsymmetric and solved by BiCGStab. A case is also a file in PETSc binary, solved by BiCGStab unless its name
+  begins with spd:. The prefix rough: scales row and column i of a cube by a number between 1 and 2, so that all values differ. b is all ones, x starts at 0.
+  -ksp_type gpucg or gpubcgs asks for the library's solvers.
+  set-up: from the assembled matrix on the host to the result of the first product; solve: KSPSolve(), the first and the median of
   the others; total: set-up and first solve, which sets up the preconditioner.
 
   -o FILE gets one JSON object a line, times in microseconds:

@@ -3,10 +3,10 @@ static char help[] = "Products and iterations of conjugate gradients on the CPU 
 /*
     places [-dir share/datasets] [-o FILE] [-budget s] [-only WORD] [-backend host|cuda] [-id TEXT]
 
-  Of each file of a folder and of matrices generated here, from a hundred to ten million entries: MatMult() again and again on one core by MATSEQAIJ, on the GPU with
-  vectors of the host, on the GPU with vectors there; of positive definite ones also an iteration of KSPCG with Jacobi on the CPU, of KSPCG on the GPU with vectors
-  there, and of gpucg. Beside them what MatGPUCSRGetAdvice() says, and at the end how often it names the fastest of the three, and what that loses.
-  By several processes (mpiexec -n 16 places) no GPU is used: each product is MATMPIAIJ's, rows shared out evenly.
+  For each file of a folder, and for generated matrices from a hundred to ten million entries, this times MatMult() on one core by MATSEQAIJ, on the GPU with
+  host vectors, and on the GPU with device vectors. For positive definite matrices it also times an iteration of KSPCG with Jacobi on the CPU, of KSPCG on the GPU with device
+  vectors, and of gpucg. It compares these times with MatGPUCSRGetAdvice(), and counts at the end how often the advice names the fastest of the three, and what it loses otherwise.
+  Several processes (mpiexec -n 16 places) use no GPU: each product is MATMPIAIJ's, with rows distributed evenly.
 
   -o FILE gets one JSON object a line, times in microseconds:
     place   matrix, rows, columns, nnz, id; cpu, host_vectors, device_vectors: measured; advised_* of the same; best, advised, loss = time of the advised over that of the best

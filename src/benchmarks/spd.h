@@ -1,8 +1,8 @@
 #pragma once
 
 /*
-  Symmetric positive definite matrices whose values differ everywhere, as host CSR: those of media that vary from point to point. Beside the constant
-  stencils of synthetic.h, and of the same random numbers.
+  Symmetric positive definite matrices in host CSR whose coefficients vary from point to point. They complement the constant
+  stencils of synthetic.h, and use the same random numbers.
 
     lognormal  7 or 27 points of a cube, fluxes between neighbours by the harmonic mean of their coefficients, whose logarithms are normal
     elastic    three displacements a point of a cube, springs to the 26 neighbours of lognormal stiffness, a tenth of which acts across them

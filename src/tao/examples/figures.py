@@ -23,7 +23,7 @@ def arguments():
     p.add_argument("files", nargs="*")
     a = p.parse_args()
     folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../share/datasets/learning")
-    a.files = a.files or [f"{folder}/{f}" for f in ("breast-cancer.svm.gz", "a9a.svm.gz", "farm_ads.svm.xz", "kddcup99_10pct.svm.xz")]
+    a.files = a.files or [f"{folder}/{f}" for f in ("breast-cancer.svm.gz", "a9a.svm.gz", "dna_onehot.svm.xz", "kddcup99_10pct.svm.xz")]
     return a
 
 

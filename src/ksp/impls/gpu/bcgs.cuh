@@ -112,17 +112,17 @@ struct BCGS {
     B.others.entries([&](int h) { q[h - first] = a.v.r[h] - omegabeta * v[h - first] + beta * p[h - first]; });
     if (!pc.bs) {
       B.A.product(whole, first, last, B.scratch, [&](int i, double vi) { keep(i, hat ? vi : pc.on_the_way(i, vi)); });
-      B.others.add_shared(whole, B.grid, [&](int i, double vi) { off(i, hat ? vi : pc.on_the_way(i, vi)); });
+      B.others.add(whole, [&](int i, double vi) { off(i, hat ? vi : pc.on_the_way(i, vi)); });
     } else if (hat) {
       __syncthreads();
       FOR_ROWS(i) ph[i] = pc.of(i, From{q});
       B.others.exchange(a.v.ph, B.grid);
       grid_sync(B.grid);
       B.A.product(Vector{a.v.ph}, first, last, B.scratch, keep);
-      B.others.add_shared(Vector{a.v.ph}, B.grid, off);
+      B.others.add(Vector{a.v.ph}, off);
     } else {
       B.A.product(whole, first, last, B.scratch, [&](int i, double vi) { w[i] = vi; });
-      B.others.add_shared(whole, B.grid, [&](int i, double vi) { w[i] += vi; });
+      B.others.add(whole, [&](int i, double vi) { w[i] += vi; });
       __syncthreads();
       FOR_ROWS(i) keep(i, pc.of(i, w));
     }
@@ -162,7 +162,7 @@ struct BCGS {
     sum[0] = sum[1] = sum[2] = 0;
     if (!pc.bs) {
       B.A.product(half, first, last, B.scratch, [&](int i, double ti) { keep(i, hat ? ti : pc.on_the_way(i, ti)); });
-      B.others.add_shared(half, B.grid, [&](int i, double ti) { off(i, hat ? ti : pc.on_the_way(i, ti)); });
+      B.others.add(half, [&](int i, double ti) { off(i, hat ? ti : pc.on_the_way(i, ti)); });
     } else if (hat) {
       FOR_ROWS(i) s[i] = r[i] - alpha * v[i];
       __syncthreads();
@@ -170,10 +170,10 @@ struct BCGS {
       B.others.exchange(a.v.sh, B.grid);
       grid_sync(B.grid);
       B.A.product(Vector{a.v.sh}, first, last, B.scratch, keep);
-      B.others.add_shared(Vector{a.v.sh}, B.grid, off);
+      B.others.add(Vector{a.v.sh}, off);
     } else {
       B.A.product(half, first, last, B.scratch, [&](int i, double ti) { w[i] = ti; });
-      B.others.add_shared(half, B.grid, [&](int i, double ti) { w[i] += ti; });
+      B.others.add(half, [&](int i, double ti) { w[i] += ti; });
       __syncthreads();
       FOR_ROWS(i) keep(i, pc.of(i, w));
     }

@@ -75,7 +75,7 @@ struct SingleReductionCG {
       s[i] = si;
       sum[SUM_ZS] += z[i] * si;
     });
-    B.others.add_shared(Vector{a.v.z}, B.grid, [&](int i, double si) {
+    B.others.add(Vector{a.v.z}, [&](int i, double si) {
       s[i] += si;
       sum[SUM_ZS] += z[i] * si;
     });

@@ -59,7 +59,7 @@ static PetscErrorCode Take(PC pc, PCDevice d, Vec x, PetscBool *possible)
   count = (size_t)n * (size_t)bs;
   if (!b->rows) PetscCall(GPUCSRMalloc(d->dev, sizeof(double) * count, "the blocks of a preconditioner", (void **)&b->rows));
   PetscCall(PetscMalloc1(count, &rows));
-  ierr = VecCreateMPI(PetscObjectComm((PetscObject)x), n, x->map->N, &unit);
+  ierr = VecCreateSeq(PETSC_COMM_SELF, n, &unit); /* nothing collective: another rank's vectors may be on the host, and then it does not come here */
   if (!ierr) ierr = VecDuplicate(unit, &column);
   if (!ierr) ierr = Columns(pc, d, unit, column, rows);
   if (!ierr) ierr = GPUCSRUpload(d->dev, b->rows, GPUCSR_DOUBLE, rows, GPUCSR_DOUBLE, count, PETSC_FALSE, d->dev->stream, NULL);

@@ -267,15 +267,23 @@ static int StagedEntries(const GPUCSRFactorCSR *F)
   return PetscMin(NUMERIC_STAGED, (half * half + 31) / 32 * 32);
 }
 
+static size_t SharedBytes(int room, int staged)
+{
+  return NUMERIC_WARPS * ((sizeof(int) + sizeof(double)) * (size_t)room + (2 * sizeof(int) + sizeof(double)) * (size_t)staged);
+}
+
 template <bool SYMMETRIC>
 static PetscErrorCode LaunchFactor(GPUCSRDevice dev, GPUCSRFactorCSR *F, const int *order, int rule, double tolerance, int *pivots, int *trouble, cudaStream_t s)
 {
-  const int    most = F->nnz / F->n > NUMERIC_LONG / 16 ? NUMERIC_LONG : NUMERIC_ROW;
-  int          blocks, room = F->longest <= most ? (F->longest + 31) / 32 * 32 : NUMERIC_ROW, staged = StagedEntries(F);
-  const size_t shared = NUMERIC_WARPS * ((sizeof(int) + sizeof(double)) * (size_t)room + (2 * sizeof(int) + sizeof(double)) * (size_t)staged);
-  void        *args[] = {F, &order, &rule, &tolerance, &pivots, &trouble, &room, &staged};
+  const int most = F->nnz / F->n > NUMERIC_LONG / 16 ? NUMERIC_LONG : NUMERIC_ROW;
+  int       blocks, limit = 0, room = F->longest <= most ? (F->longest + 31) / 32 * 32 : NUMERIC_ROW, staged = StagedEntries(F);
+  size_t    shared;
+  void     *args[] = {F, &order, &rule, &tolerance, &pivots, &trouble, &room, &staged};
 
   PetscFunctionBegin;
+  GPUCSR_CUDA(cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, dev->id));
+  while (SharedBytes(room, staged) > (size_t)limit && staged > 32) staged = staged / 64 * 32; /* many devices have half of an H200's, or less */
+  shared = SharedBytes(room, staged);
   GPUCSR_CUDA(cudaFuncSetAttribute((const void *)numeric_kernel<SYMMETRIC>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
   PetscCall(Resident(dev, numeric_kernel<SYMMETRIC>, 32 * NUMERIC_WARPS, shared, 16, &blocks));
   GPUCSR_CUDA(cudaMemsetAsync(F->dinv, 0xFF, sizeof(double) * (size_t)F->n, s));
