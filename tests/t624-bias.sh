@@ -32,24 +32,38 @@ PYTHON
   rm "$tmp/json"
 }
 
+# risk LOSS: the risk that bmrm followed, shift by shift of its scores, is that of the weights and the bias that it ended with; rounding of an update at each of 1e4 iterations
+risk() {
+  python3 - "$tmp/json" "$tmp/scores" "$tmp/heart.svm" "$tmp/weights" "$1" <<'PYTHON' || fail "$1: the weights have another risk: $(tail -n 1 "$tmp/json")"
+import json, math, sys
+read = lambda name: [float(line.split()[0]) for line in open(name)]
+scores, labels, weights = read(sys.argv[2]), read(sys.argv[3]), read(sys.argv[4])
+loss = {"hinge": lambda s, y: max(0, 1 - y * s), "squared_hinge": lambda s, y: max(0, 1 - y * s) ** 2, "logistic": lambda s, y: math.log1p(math.exp(-y * s)), "least_squares": lambda s, y: 0.5 * (s - y) ** 2,
+        "absolute": lambda s, y: abs(s - y), "insensitive": lambda s, y: max(0, abs(s - y) - 0.1), "quantile": lambda s, y: 0.5 * abs(s - y)}[sys.argv[5]]
+risk = sum(u * loss(s, y) for s, y, u in zip(scores, labels, weights)) / len(scores)
+sys.exit(not abs(risk - json.loads(list(open(sys.argv[1]))[-1])["risk"]) <= 1e4 * 2.3e-16 * (1 + max(map(abs, scores))) ** 2)
+PYTHON
+}
+
 # the bias of a model: its last weight times the value of the column
 bias_of() { awk '/^bias / {value = $2} /^bmrm/ {exit} {last = $1} END {printf "%.17g", value * last}' "$1"; }
 
 # a column of the value B, regularised: the optimum lies above by lambda/2 (b/B)^2 at the most
 for loss in hinge squared_hinge logistic f1 least_squares absolute insensitive quantile; do
   options=(-f "$tmp/heart.svm" -loss $loss -lambda 1e-2 -epsilon 1e-5 -mat_type gpucsr)
-  [ $loss = f1 ] || options+=(-row_weights "$tmp/weights")
+  if [ $loss = f1 ]; then options+=(-quiet); else options+=(-row_weights "$tmp/weights" -predictions "$tmp/scores" -predictions_kind value); fi
+  found() { learn "$@" && if [ $loss != f1 ]; then risk $loss; fi; }
   learn 1 "${options[@]}" -bias 300
   # shellcheck disable=SC2086 # options are words
   {
-    learn 1 "${options[@]}" $free -model_out "$tmp/model"
-    learn 2 "${options[@]}" $free
-    learn 1 "${options[@]}" $free -vec_type gpu
-    learn 2 "${options[@]}" -bias 3 -bias_regularised 0 -vector_losses
+    found 1 "${options[@]}" $free -model_out "$tmp/model"
+    found 2 "${options[@]}" $free
+    found 1 "${options[@]}" $free -vec_type gpu
+    found 2 "${options[@]}" -bias 3 -bias_regularised 0 -vector_losses
     case $loss in
-    hinge) for ranks in 1 2; do learn $ranks "${options[@]}" $free -method interior; done ;;
-    quantile | f1) learn 1 "${options[@]}" $free -tao_type bmrm ;;
-    *) learn 1 "${options[@]}" $free -tao_type gpubmrm ;;
+    hinge) for ranks in 1 2; do found $ranks "${options[@]}" $free -method interior; done ;;
+    quantile | f1) found 1 "${options[@]}" $free -tao_type bmrm ;;
+    *) found 1 "${options[@]}" $free -tao_type gpubmrm ;;
     esac
   }
   b=$(bias_of "$tmp/model")
