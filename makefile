@@ -214,7 +214,7 @@ tune: needs-gpu benches
 	$(BUILD)/bench/fit -o $(TUNED) -machine "$$(nvidia-smi --query-gpu=name --format=csv,noheader -i 0)" $(BUILD)/samples.txt
 	@echo "Use it: -mat_gpucsr_profile $(abspath $(TUNED))"
 # The papers' tables that need no GPU, from samples that are kept (docs/results): NumPy, and Matplotlib for the plots
-PAPERS := clock sets cgmodel ladder accesses strips places variants reads dense gospmv
+PAPERS := clock sets threads cgmodel ladder accesses strips places variants reads dense gospmv
 papers:
 	@python3 -c 'import numpy' 2>/dev/null || { echo "make: python3 has no NumPy, which these tables are made with" >&2; false; }
 	@for p in $(PAPERS); do echo "papers: $$p"; python3 src/benchmarks/papers/$$p.py || exit 1; done

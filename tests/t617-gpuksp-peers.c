@@ -9,6 +9,8 @@
 //TEST name="auto" nsize=2 gpu=1 args="-mat_gpucsr_format csr -path auto"
 //TEST name="grid" nsize=2 gpu=1 args="-mat_gpucsr_format {} -sizes 61,130 -seeds 2" loop="csr sell dia stencil"
 //TEST name="grid4" nsize=4 gpu=1 args="-mat_gpucsr_format {} -sizes 61,130 -seeds 2" loop="csr dia"
+//TEST name="parts" nsize=2 gpu=1 args="-mat_gpucsr_format dia -sizes 700 -seeds 3 -only 0"
+//TEST name="many" nsize=2 gpu=1 args="-mat_gpucsr_format dia -sizes 800 -seeds 1 -only {}" loop="0 6 8 9"
 //TEST name="late_rank" nsize=2 gpu=0 args="-mat_gpucsr_format csr -gpucsr_peer_timeout 2 -late"
 //TEST name="late_rank4" nsize=4 gpu=0 args="-mat_gpucsr_format csr -gpucsr_peer_timeout 2 -late"
 

@@ -57,11 +57,11 @@ columns = min(3, len(panels))
 rows = (len(panels) + columns - 1) // columns
 figure, axes = plt.subplots(rows, columns, figsize=(4 * columns, 3.2 * rows), squeeze=False)
 for axis, (kind, m) in zip(axes.flat, panels):
-    for (who, what), mark in zip(shown, "os^Pv<>"):
+    for k, ((who, what), mark) in enumerate(zip(shown, "os^Pv<>")):
         got = times[who, what].get(m, {})
-        n = [k for k in counts if k in got]
+        n = [c for c in counts if c in got]
         if counts[0] in got and len(n) > 1:
-            axis.plot(n, [got[counts[0]] / got[k] for k in n], mark + "-", ms=5, label=f"{what}, {who}")
+            axis.plot(n, [got[counts[0]] / got[c] for c in n], mark + "-", ms=5, color=f"C{k}", label=f"{what}, {who}")
     axis.plot(counts, counts if kind == "strong" else [1] * len(counts), "k:", lw=0.8)
     axis.set_xticks(counts)
     axis.set_ylim(bottom=0)
@@ -71,6 +71,7 @@ for axis, (kind, m) in zip(axes.flat, panels):
     axis.set_ylabel("time on one / time")
 for axis in axes.flat[len(panels) :]:
     axis.set_visible(False)
-axes.flat[0].legend(fontsize=7)
-plt.tight_layout()
+labels = {label: line for axis in axes.flat for line, label in zip(*axis.get_legend_handles_labels())}
+figure.legend(labels.values(), labels.keys(), loc="lower center", ncol=max(1, len(labels)), fontsize=8)
+plt.tight_layout(rect=(0, 0.05, 1, 1))
 plt.savefig(os.path.join(a.o, f"{a.name}.png"), dpi=110)

@@ -176,6 +176,29 @@ def measured(s):
     return out
 
 
+def vectors(rows):
+    """Of each vector operation by size: the sigmoid's parameters, and a start and two rates, and how far they are off"""
+    import numpy as np
+    import clock
+
+    out = ["| operation | sizes | sigmoid | mean error | two plateaux | mean error |", "| :-- | --: | :-- | --: | :-- | --: |"]
+    for op in dict.fromkeys(r["op"] for r in rows):
+        q = [r for r in rows if r["op"] == op]
+        us, mb = np.array([r["us"] for r in q]), np.array([1e-3 * r["gbs"] * r["us"] for r in q])
+        m, best = 1e6 * mb / 8, None
+        for k in np.arange(0.5, 1.51, 0.02):
+            X = np.column_stack([mb, mb * m**-k])
+            c = clock.nonnegative(X / us[:, None], np.ones(len(us)))
+            e = np.abs(X @ c / us - 1).mean()
+            if c.min() > 0 and (best is None or e < best[0]):
+                best = (e, "µ %.1f, σ %.2f, ν %.0f GB/s" % (math.log2(c[1] / c[0]) / k, 1 / (k * math.log(2)), 1e3 / c[0]))
+        X = np.column_stack([np.ones(len(us)), np.minimum(mb, Today.CACHE), np.maximum(0, mb - Today.CACHE)])
+        c = clock.nonnegative(X / us[:, None], np.ones(len(us)))
+        rates = ["%.0f" % (1e3 / v) if v > 0 else "∞" for v in c[1:]]
+        out.append("| %s | %d | %s | %.3f | t₀ %.1f us, ν₁ %s, ν₂ %s GB/s | %.3f |" % (op, len(q), best[1] if best else "none", best[0] if best else np.nan, c[0], *rates, np.abs(X @ c / us - 1).mean()))
+    return out
+
+
 def errors(points):
     import numpy as np
 
@@ -189,6 +212,7 @@ def errors(points):
 def today(folder, s):
     """Maps of 1, 2 and 4 GPUs and of what several gain; V's replicated vector: each GPU gets all that others have"""
     import numpy as np
+    import records as R
     import samples as S
 
     c = constants()
@@ -201,6 +225,7 @@ def today(folder, s):
         out.append("| %d | %d | %.1f | %.1f | %.1f | %.2f | %.2f |" % (x, e, *v, v[0] / v[1], v[0] / v[2]))
     S.replace(folder + "/cgmodel.md", "TODAY", out)
     S.replace(folder + "/cgmodel.md", "ITERATIONS", errors(points))
+    S.replace(folder + "/cgmodel.md", "VECTORS", vectors(R.load("vec-sizes", "vec")))
     plt = S.pyplot()
     if not plt:
         return

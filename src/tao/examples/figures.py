@@ -4,7 +4,7 @@ Linear models by gpucsr.learn, which has scikit-learn's interface, beside scikit
 
     PYTHONPATH=python figures.py [-types aij,gpucsr] [-losses hinge,squared_hinge,logistic] [-C 1] [-path SET] [-o figures.png] [-petsc "OPTIONS"] FILE.svm[.gz|.xz] ...
 
-Left, for each file: seconds to learn, for scikit-learn (LIBLINEAR) and for each type of matrix. Right: accuracy on the fifth of the rows that was kept back, by C, of the file that -path names (default: the first).
+Left, for each file: seconds to learn, for scikit-learn and for each type of matrix. Right: accuracy on the fifth of the rows that was kept back, by C, of the file that -path names (default: the first).
 Both minimise |w|^2/2 + C sum of losses, so the objectives in the table are comparable; scikit-learn's has a * where it stopped at its limit of iterations.
 
 -petsc "-dll_append build/lib/libpetscgpucsr.so" loads the library where the module gpucsr is not installed. Needs petsc4py, scikit-learn and matplotlib. Without files: the sets of share/datasets/learning.
@@ -57,14 +57,15 @@ def ours(loss, C):
 
 
 def theirs(loss, C):
-    return linear_model.LogisticRegression(C=C, solver="liblinear") if loss == "logistic" else svm.LinearSVC(C=C, loss=loss, dual=loss == "hinge")
+    return linear_model.LogisticRegression(C=C) if loss == "logistic" else svm.LinearSVC(C=C, loss=loss, dual=loss == "hinge")
 
 
 def objective(model, loss, C, X, y):
     """of the first of the problems that the model solved: its positive class against the others"""
+    penalty = loss != "logistic"  # the intercept of logistic regression is not regularised
     m = np.where(y == model.classes_[1 if len(model.classes_) == 2 else 0], 1, -1) * (X @ model.coef_[0] + model.intercept_[0])
     loss = np.logaddexp(0, -m) if loss == "logistic" else np.maximum(1 - m, 0) ** (2 if loss == "squared_hinge" else 1)
-    return 0.5 * (model.coef_[0] ** 2).sum() + C * loss.sum()
+    return 0.5 * ((model.coef_[0] ** 2).sum() + penalty * model.intercept_[0] ** 2) + C * loss.sum()
 
 
 def learn_one(who, loss, C, X, y):
@@ -72,7 +73,7 @@ def learn_one(who, loss, C, X, y):
         PETSc.Options()["mat_type"] = who
     start = time.perf_counter()
     if who == "scikit-learn" and loss == "logistic" and len(np.unique(y)) > 2:
-        return None, None  # it has no one-against-all there
+        return None, None  # it is multinomial there
     model = (theirs if who == "scikit-learn" else ours)(loss, C).fit(X, y)
     return model, time.perf_counter() - start
 
