@@ -37,7 +37,7 @@ class _Rows:
         self.A.setPreallocationCSR((X.indptr.astype(PETSc.IntType, copy=False), X.indices.astype(PETSc.IntType, copy=False), X.data.astype(PETSc.ScalarType, copy=False)))
         self.A.assemble()
         self.x, self.y = self.A.createVecs()
-        self.X, self.entries = X, X.nnz
+        self.X, self.entries, self.pairs = X, X.nnz, float(np.sum(np.diff(X.indptr).astype(float) ** 2))
 
     def scores(self, w):
         n = self.A.getSize()[1]
@@ -169,9 +169,10 @@ def _search(loss, y, u, s, d, linear, square, tol=0.1):
     return low
 
 
-LONG = 1000  # products that an interior point method takes, by estimate; with few columns its equations are solved directly,
-FEW = 500  # up to this number of them, and it costs no more than SHORT products
-SHORT = 60
+LONG = 1000  # products that an interior point method takes, by estimate, where it solves its equations by conjugate gradients
+FEW = 500  # columns up to which it solves them directly, for DIRECT iterations by estimate
+DIRECT = 60
+SHORT = 60  # iterations that the bundle method has in any case
 
 
 def _hinge_weights(rows, loss, y, u, lam, tol, max_iter, solver="auto"):
@@ -219,9 +220,12 @@ def _bundle(rows, loss, y, u, lam, tol, max_iter, alone):
             petsc.VecRestoreArray(pointer(v), ctypes.byref(a))
         return 77 if errors else 0
 
+    # Iterations that cost what the interior point method would. Counted in entries read: forming X' diag(h) X costs 4 for each pair of entries in a row, vectors of rows 30 and 60, Python's calls the rest
+    turn = max(SHORT, DIRECT * (4 * rows.pairs + 60 * m + 1e6) / (2 * rows.entries + 30 * m + 2e5)) if n <= FEW else np.inf
+
     def monitor(tao):
         it = tao.getIterationNumber()
-        if (n <= FEW and it > SHORT) or it * it * n > LONG * rows.entries:
+        if it > turn or it * it * n > LONG * rows.entries:
             tao.setConvergedReason(PETSc.TAO.Reason.DIVERGED_USER)
 
     function = ctypes.CFUNCTYPE(ctypes.c_int, pointer, pointer, pointer, pointer, real, real)(search)

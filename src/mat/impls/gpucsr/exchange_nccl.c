@@ -160,7 +160,8 @@ static PetscErrorCode Here(GPUCSRHalo h)
   const Group *o = ((const Nccl *)h->data)->group;
 
   PetscFunctionBegin;
-  PetscCheck(!o || !__atomic_load_n(&o->gone, __ATOMIC_ACQUIRE), PETSC_COMM_SELF, PETSC_ERR_GPU, "NCCL: a rank did not come to an exchange for %g seconds, or its device or the network has failed: -gpucsr_peer_patience says how long it may take", o->patience);
+  if (!o) PetscFunctionReturn(PETSC_SUCCESS); /* no rank has a part in an exchange */
+  PetscCheck(!__atomic_load_n(&o->gone, __ATOMIC_ACQUIRE), PETSC_COMM_SELF, PETSC_ERR_GPU, "NCCL: a rank did not come to an exchange for %g seconds, or its device or the network has failed: -gpucsr_peer_patience says how long it may take", o->patience);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -104,7 +104,8 @@ PetscErrorCode SimplexQPAppend(SimplexQP *qp, const PetscReal column[], PetscRea
   PetscInt n;
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i <= qp->n; i++) PetscCheck(!PetscIsInfOrNanReal(column[i]) && !PetscIsInfOrNanReal(f), PETSC_COMM_SELF, PETSC_ERR_FP, "The dot products of plane %" PetscInt_FMT ", or its offset, are not finite: values of the matrix are too large", qp->n);
+  for (PetscInt i = 0; i <= qp->n; i++)
+    PetscCheck(!PetscIsInfOrNanReal(column[i]) && !PetscIsInfOrNanReal(f), PETSC_COMM_SELF, PETSC_ERR_FP, "The dot products of plane %" PetscInt_FMT ", or its offset, are not finite: values of the matrix are too large", qp->n);
   if (qp->n == qp->alloc) PetscCall(Grow(qp));
   n = qp->n++;
   for (PetscInt i = 0; i <= n; i++) qp->Q[(size_t)i * (size_t)qp->alloc + (size_t)n] = qp->Q[(size_t)n * (size_t)qp->alloc + (size_t)i] = column[i];
