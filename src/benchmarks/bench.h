@@ -50,6 +50,25 @@ static inline PetscErrorCode BenchClockDestroy(BenchClock *c)
 
 typedef PetscErrorCode (*BenchLaunch)(void *ctx);
 
+/* A call of device code of a benchmark, which returns NULL or what went wrong */
+#define BenchTry(call) \
+  do { \
+    const char *failed_ = (call); \
+    PetscCheck(!failed_, PETSC_COMM_SELF, PETSC_ERR_GPU, "%s: %s", #call, failed_); \
+  } while (0)
+
+typedef struct {
+  GPUCSRPlan    plan;
+  GPUCSRProduct product;
+} BenchPlanned;
+
+static inline PetscErrorCode BenchLaunchPlanned(void *ctx)
+{
+  BenchPlanned *p = (BenchPlanned *)ctx;
+
+  return GPUCSRPlanProduct(&p->plan, &p->product, p->plan.A.dev->stream);
+}
+
 #define BENCH_QUEUED 200 /* launches that a device takes without one of them done: of three kernels each */
 
 /* Seconds a launch, of n back to back */

@@ -184,18 +184,6 @@ static PetscErrorCode Products(Bench *b, const char part[], int m, int n)
 
 /* ---- density ---- */
 
-typedef struct {
-  GPUCSRPlan    plan;
-  GPUCSRProduct product;
-} Planned;
-
-static PetscErrorCode LaunchPlan(void *ctx)
-{
-  Planned *p = (Planned *)ctx;
-
-  return GPUCSRPlanProduct(&p->plan, &p->product, p->plan.A.dev->stream);
-}
-
 /* Is z what the host says? The format's product must be right before its time counts */
 static PetscErrorCode Verify(const Bench *b, const GPUCSRSource *s, PetscBool single, const double *x, const void *z, const char how[])
 {
@@ -229,7 +217,7 @@ static PetscErrorCode TimePair(Bench *b, const GPUCSRSource *s, PetscBool single
   const GPUCSRPrecision precision = single ? GPUCSR_PRECISION_SINGLE : GPUCSR_PRECISION_DOUBLE;
   GPUCSRRequest         q         = {"", "", GPUCSR_SELECT_ESTIMATE, 0, 0};
   PetscBool             takes;
-  Planned               l;
+  BenchPlanned          l;
 
   PetscFunctionBeginUser;
   *us = 0;
@@ -241,9 +229,9 @@ static PetscErrorCode TimePair(Bench *b, const GPUCSRSource *s, PetscBool single
   PetscCall(GPUCSRPlanBuild(b->dev, s, precision, &q, &l.plan));
   PetscCall(GPUCSRPlanPrepare(&l.plan));
   l.product = (GPUCSRProduct){.alpha = 1, .x = dx, .z = dz, .last = s->m};
-  PetscCall(LaunchPlan(&l));
+  PetscCall(BenchLaunchPlanned(&l));
   PetscCall(Verify(b, s, single, x, dz, pair->format));
-  PetscCall(Time(b, LaunchPlan, &l, us));
+  PetscCall(Time(b, BenchLaunchPlanned, &l, us));
   PetscCall(GPUCSRPlanDestroy(&l.plan));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

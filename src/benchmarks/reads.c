@@ -33,18 +33,12 @@ typedef struct {
   GPUCSRStream        stream;
 } Timed;
 
-#define Try(call) \
-  do { \
-    const char *failed_ = (call); \
-    PetscCheck(!failed_, PETSC_COMM_SELF, PETSC_ERR_GPU, "%s: %s", #call, failed_); \
-  } while (0)
-
 static PetscErrorCode Launch(void *ctx)
 {
   const Timed *t = (const Timed *)ctx;
 
   PetscFunctionBeginUser;
-  Try(ReadLaunch(t->r, t->sum, t->stream));
+  BenchTry(ReadLaunch(t->r, t->sum, t->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -185,7 +179,7 @@ int main(int argc, char **argv)
   PetscCall(Ones(&b, b.bytes));
   memset(&r, 0, sizeof(r));
   r.from = b.from;
-  Try(ReadTextures(b.from, b.bytes, r.texture));
+  BenchTry(ReadTextures(b.from, b.bytes, r.texture));
   PetscCall(Figure(&b, 55, &r));
   PetscCall(Figure(&b, 390, &r));
   for (int k = 0; k < ntotals; k++) PetscCall(Tables(&b, total[k], &r));

@@ -42,31 +42,13 @@ typedef struct {
   GPUCSRStream         stream;
 } Timed;
 
-#define Try(call) \
-  do { \
-    const char *failed_ = (call); \
-    PetscCheck(!failed_, PETSC_COMM_SELF, PETSC_ERR_GPU, "%s: %s", #call, failed_); \
-  } while (0)
-
 static PetscErrorCode Launch(void *ctx)
 {
   const Timed *t = (const Timed *)ctx;
 
   PetscFunctionBeginUser;
-  Try(VariantLaunch(t->v, t->A, t->stream));
+  BenchTry(VariantLaunch(t->v, t->A, t->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-typedef struct {
-  GPUCSRPlan    plan;
-  GPUCSRProduct product;
-} Product;
-
-static PetscErrorCode LaunchProduct(void *ctx)
-{
-  Product *p = (Product *)ctx;
-
-  return GPUCSRPlanProduct(&p->plan, &p->product, p->plan.A.dev->stream);
 }
 
 /* Microseconds of a launch; once only where it is far behind *best */
@@ -156,8 +138,8 @@ static PetscErrorCode ProblemCreate(const Bench *b, const GPUCSRSource *s, Petsc
   PetscCall(GPUCSRUpload(b->dev, p->bound, GPUCSR_DOUBLE, bound, GPUCSR_DOUBLE, (size_t)s->m, PETSC_FALSE, stream, NULL));
   PetscCall(GPUCSRDeviceSynchronize(b->dev));
   PetscCall(PetscFree3(x, right, bound));
-  Try(VariantMatrixTextures(&p->A, nnz));
-  Try(VariantMatrixConstants(&p->A));
+  BenchTry(VariantMatrixTextures(&p->A, nnz));
+  BenchTry(VariantMatrixConstants(&p->A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -203,7 +185,7 @@ static PetscErrorCode Time(Bench *b, Problem *p, const Variant *v, double *best)
   PetscCall(b->dev->ops->zero(b->dev->id, p->A.z, p->bytes[4], t.stream));
   PetscCall(b->dev->ops->zero(b->dev->id, p->wrong, sizeof(int), t.stream));
   PetscCall(Launch(&t));
-  Try(VariantWrong(&p->A, p->right, p->bound, p->wrong, t.stream));
+  BenchTry(VariantWrong(&p->A, p->right, p->bound, p->wrong, t.stream));
   PetscCall(b->dev->ops->copy(b->dev->id, &wrong, p->wrong, sizeof(int), GPUCSR_TO_HOST, t.stream));
   PetscCall(b->dev->ops->streamsynchronize(b->dev->id, t.stream));
   if (wrong) {
@@ -250,7 +232,7 @@ static PetscErrorCode Variants(Bench *b, Problem *p, double *best)
 static PetscErrorCode Ours(const Bench *b, const GPUCSRSource *s, const Problem *p, const char kernel[], double *best, char chosen[64], double *us)
 {
   GPUCSRRequest q = {"csr", "", GPUCSR_SELECT_ESTIMATE, 0, 0};
-  Product       l;
+  BenchPlanned  l;
 
   PetscFunctionBeginUser;
   memset(&l, 0, sizeof(l));
@@ -259,8 +241,8 @@ static PetscErrorCode Ours(const Bench *b, const GPUCSRSource *s, const Problem 
   PetscCall(GPUCSRPlanBuild(b->dev, s, p->A.single ? GPUCSR_PRECISION_SINGLE : GPUCSR_PRECISION_DOUBLE, &q, &l.plan));
   PetscCall(GPUCSRPlanPrepare(&l.plan));
   l.product = (GPUCSRProduct){.alpha = 1, .x = p->A.x, .z = p->A.z, .last = s->m};
-  PetscCall(LaunchProduct(&l));
-  PetscCall(Clock(b, LaunchProduct, &l, best, us));
+  PetscCall(BenchLaunchPlanned(&l));
+  PetscCall(Clock(b, BenchLaunchPlanned, &l, best, us));
   PetscCall(PetscSNPrintf(chosen, 64, "%s %s", l.plan.choice.format->name, l.plan.choice.kernel->name));
   PetscCall(GPUCSRPlanDestroy(&l.plan));
   PetscFunctionReturn(PETSC_SUCCESS);
