@@ -155,7 +155,7 @@ int main(int argc, char **argv)
   GPUCSRDevice dev;
   int          count = 0;
   PetscInt     side  = 0;
-  PetscBool    mine = PETSC_TRUE, share;
+  PetscBool    mine  = PETSC_TRUE, share;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
