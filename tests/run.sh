@@ -23,7 +23,7 @@
 #   gpu=1                  for BACKEND=cuda alone; gpu=0: for BACKEND=host alone, which hides any GPU
 #   load=0                 neither load the library nor name a backend
 #
-# JOBS runs go side by side: on the host one more than there are processors, because a run also waits; on a GPU two. On a terminal
+# JOBS runs go side by side: on the host two a processor, because a run also waits; on a GPU two. On a terminal
 # each run prints a dot; elsewhere the script names each source as its runs begin. At the end it prints what failed, the names of
 # what was skipped, and the counts. TIMES names a file for the processor seconds of each run, the slowest first.
 #
@@ -39,7 +39,7 @@ for word; do
   esac
 done
 case $BACKEND in host | cuda) ;; *) echo "BACKEND is host or cuda, not $BACKEND" >&2 && exit 2 ;; esac
-if [ -z "$JOBS" ]; then if [ "$BACKEND" = host ]; then JOBS=$(($(nproc) + 1)); else JOBS=2; fi; fi
+if [ -z "$JOBS" ]; then if [ "$BACKEND" = host ]; then JOBS=$((2 * $(nproc))); else JOBS=2; fi; fi
 
 if [ -z "${MPIEXEC+set}" ]; then
   MPIEXEC=mpiexec
@@ -157,13 +157,14 @@ skip() {
   fi
 }
 
-# What a program needs: nothing below t400, and not to be told where the type is when it is linked with the library
+# What a program needs: nothing below t400, and not to be told where the type is when it is linked with the library. Sets `needs`
 load_options() {
   local number=${1#t}
   number=${number%%-*}
-  if [ "$load" = 0 ] || ((10#$number < 400)); then return; fi
-  if ! ldd "$2" 2>/dev/null | grep -q libpetscgpucsr; then echo -n "-dll_append $LIB "; fi
-  echo "-mat_gpucsr_backend $BACKEND"
+  needs=''
+  if ((10#$number < 400)); then return; fi
+  if ! ldd "$2" 2>/dev/null | grep -q libpetscgpucsr; then needs="-dll_append $LIB "; fi
+  needs+="-mat_gpucsr_backend $BACKEND"
 }
 
 # The files that PETSc wrote are of real numbers and of 32-bit indices; not for PROGRAM?
@@ -195,9 +196,16 @@ finish() {
   echo "$passed passed, $failed failed${summary:-}${stopped:-}"
 }
 
+# Scripts take longest: they begin first, so that no processor is idle at the end
+for source in tests/t[0-9]*.sh; do
+  if [ -x "$source" ]; then job script "$(basename "$source" .sh)" "$source"; fi
+done
+
 for source in tests/t[0-9]*.c; do
   test -f "$source" || continue
-  program=$(basename "$source" .c)
+  program=${source##*/}
+  program=${program%.c}
+  load_options "$program" "$BUILD/tests/$program"
   while read -r line; do
     name='' nsize=1 args='' loop='' output='' fails='' warns='' gpu='' load=1
     rest=${line#*//TEST}
@@ -212,13 +220,15 @@ for source in tests/t[0-9]*.c; do
     args=${args//\{lib\}/$LIB}
     loop=${loop//\{kernels\}/$kernels}
     loop=${loop//\{formats\}/$formats}
+    loads=$needs
+    if [ "$load" = 0 ]; then loads=''; fi
     for word in ${loop:-once}; do
       full=$program${name:+.$name}
       if [ -n "$loop" ]; then full+=.$word; fi
       if [ "$gpu$BACKEND" = 1host ] || [ "$gpu$BACKEND" = 0cuda ]; then
         skip "$full"
       else
-        job judge "$full" "$nsize" "$BUILD/tests/$program" "${args//\{\}/$word}" "$(load_options "$program" "$BUILD/tests/$program")" "${output:+tests/output/$output}" "$fails" "$warns"
+        job judge "$full" "$nsize" "$BUILD/tests/$program" "${args//\{\}/$word}" "$loads" "${output:+tests/output/$output}" "$fails" "$warns"
       fi
     done
   done < <(grep -E '^[[:space:]]*//TEST' "$source")
@@ -243,10 +253,6 @@ if [ -f tests/examples.list ]; then
     job judge "$name.aij" "$nsize" "$BUILD/examples/$program" "$args -mat_type aij" "$with" "$output" "" ""
   done <tests/examples.list
 fi
-
-for source in tests/t[0-9]*.sh; do
-  if [ -x "$source" ]; then job script "$(basename "$source" .sh)" "$source"; fi
-done
 
 wait
 finish

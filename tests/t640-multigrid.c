@@ -323,6 +323,8 @@ int main(int argc, char **argv)
   static const char *const dmda[] = {
     JACOBI,
     JACOBI "-t_pc_mg_cycle_type w",
+    JACOBI "-t_pc_mg_gpucsr_tail 0",
+    JACOBI "-t_pc_mg_gpucsr_tail 100 -t_pc_mg_cycle_type w",
     JACOBI "-t_pc_mg_type full",
     JACOBI "-t_pc_mg_type additive",
     JACOBI "-t_pc_mg_type kaskade",
@@ -333,6 +335,7 @@ int main(int argc, char **argv)
     JACOBI "-t_mg_levels_ksp_max_it 7",
     JACOBI "-t_mg_levels_ksp_type richardson -t_mg_levels_ksp_richardson_scale 0.7",
     JACOBI "-t_mg_coarse_ksp_type chebyshev -t_mg_coarse_pc_type jacobi -t_mg_coarse_ksp_max_it 9 -t_mg_coarse_ksp_norm_type none -t_mg_coarse_ksp_convergence_test skip",
+    JACOBI "-t_mg_coarse_ksp_type chebyshev -t_mg_coarse_pc_type jacobi -t_mg_coarse_ksp_max_it 9 -t_mg_coarse_ksp_norm_type none -t_mg_coarse_ksp_convergence_test skip -t_pc_mg_gpucsr_tail 0",
     JACOBI "-t_mg_coarse_pc_type svd",
     JACOBI "-t_mg_levels_pc_jacobi_type rowmax",
     "-t_mg_levels_pc_type none -t_mg_levels_ksp_type richardson -t_mg_levels_ksp_richardson_scale 0.1",
