@@ -5,7 +5,7 @@
 //TEST name="two_meetings" gpu=1 args="-path launch -mat_gpucsr_format {} -tiles false" loop="csr sell dia stencil"
 //TEST name="grid" gpu=1 args="-path launch -mat_gpucsr_format {} -size 200 -cases 10" loop="csr stencil"
 //TEST name="grid_two_meetings" gpu=1 args="-path launch -mat_gpucsr_format {} -size 200 -cases 10 -tiles false" loop="csr stencil"
-//TEST name="large" gpu=1 args="-path launch -mat_gpucsr_format {} -size 560 -cases 3" loop="csr dia stencil"
+//TEST name="large" gpu=1 args="-path launch -mat_gpucsr_format {} -size 560 -cases 3" loop="csr dia stencil sell"
 //TEST name="driven" args="-path driven -mat_gpucsr_format {}" loop="csr sell"
 //TEST name="standin" args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_format {}" loop="csr sell"
 //TEST name="floats" args="-mat_gpucsr_format {} -mat_gpucsr_precision auto" loop="csr sell"
