@@ -444,7 +444,7 @@ static PetscErrorCode Format(Space *w, Matrix *M, const GPUCSRFormat *format, co
     PetscBool  yes, can;
     char       why[256];
 
-    if (w->special && p && Oblong(format) && !w->dev->ops->separate) continue; /* on the host all block sizes are one function */
+    if (p && !w->dev->ops->separate && (Oblong(format) || (w->special && nnz > 5000))) continue; /* on the host all block sizes are one function, and small matrices show what Inf and NaN do */
     PetscCall((*format->ops->applicable)(&f[0], format->variant, (GPUCSRPrecision)p, &yes, why, sizeof(why)));
     if (yes && w->dev->ops->separate && k->family->available) {
       PetscCall((*k->family->available)(&yes, why, sizeof(why)));

@@ -1,10 +1,10 @@
 static char help[] = "Products with vectors on the device: every kernel of the library against cuSPARSE.\n\n";
 
 /*
-    spmv [-dir FOLDER,...] [-f FILE,...] [-synthetic no] [-collection] [-meshes] [-o FILE]      on a GPU
+    spmv [-dir FOLDER,...] [-f FILE,...] [-synthetic no] [-collection] [-meshes] [-drawn FIRST,LAST] [-o FILE]      on a GPU
     spmv -backend host -shrink 20                                      without one, to try the program itself
 
-  Matrices: the synthetic ones of synthetic.h (-shrink k: small ones), with -collection the survey's too, with -meshes Delaunay meshes, then every *.petsc of the
+  Matrices: the synthetic ones of synthetic.h (-shrink k: small ones), with -collection the survey's too, with -meshes Delaunay meshes, with -drawn so many by chance (SyntheticDrawn()), then every *.petsc of the
   folders and the files, PETSc binary; a name met before is passed over. -match TEXT,... takes those alone whose name contains one of the texts.
   -pairs TEXT,... takes the pairs alone whose "FORMAT KERNEL" contains one of the texts, and those that are chosen.
   Other options: -precisions double,single,mixed (the first two); -sides N,T (both); -setup no (products alone); -products no
@@ -258,9 +258,12 @@ static PetscErrorCode Words(const char option[], const char *const words[], int 
 typedef struct {
   char            *files[MAX_FILES];
   int              nfiles;
-  char             names[MAX_FILES + NSYNTHETICS + NCOLLECTION + NMESHES][64]; /* met so far */
+  char             names[2 * MAX_FILES + NSYNTHETICS + NCOLLECTION + NMESHES][64]; /* met so far */
   int              nnames;
   PetscBool        synthetic, more, meshes; /* those of synthetic.h; the survey's too, the meshes */
+  PetscInt         drawn[2];                /* the first of those drawn, and the one after the last */
+  Synthetic        draw;
+  char             drawname[64];
   char            *match[64];
   PetscInt         nmatches, shrink;
   PetscReal        budget; /* seconds; 0: none */
@@ -272,6 +275,8 @@ typedef struct {
 
 static PetscErrorCode ListCreate(List *l)
 {
+  PetscInt ndrawn = 2;
+
   PetscFunctionBeginUser;
   l->synthetic = PETSC_TRUE;
   l->shrink    = 1;
@@ -281,6 +286,8 @@ static PetscErrorCode ListCreate(List *l)
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-synthetic", &l->synthetic, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-collection", &l->more, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-meshes", &l->meshes, NULL));
+  PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-drawn", l->drawn, &ndrawn, NULL));
+  PetscCheck((ndrawn == 2 && l->drawn[0] >= 0 && l->drawn[1] >= l->drawn[0] && l->drawn[1] - l->drawn[0] <= MAX_FILES) || !l->drawn[1], PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-drawn must be the number of the first and of the one after the last, at most %d", MAX_FILES);
   PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-match", l->match, &l->nmatches, NULL));
   PetscCheck(l->shrink >= 1, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-shrink must be at least 1");
   PetscCall(Files(l->files, &l->nfiles));
@@ -298,15 +305,20 @@ static PetscErrorCode ListDestroy(List *l)
 /* Number k of the list; name: NULL where it was not asked for, or met before */
 static PetscErrorCode ListGet(List *l, int k, const char **name)
 {
-  char       *to = l->names[l->nnames], *dot;
+  const int   drawn = (int)(l->drawn[1] - l->drawn[0]);
+  char       *to    = l->names[l->nnames], *dot;
   const char *slash;
   PetscBool   seen = PETSC_FALSE, wanted = (PetscBool)!l->nmatches;
 
   PetscFunctionBeginUser;
   *name   = NULL;
   l->made = k < NSYNTHETICS ? &synthetics[k] : k < NSYNTHETICS + NCOLLECTION ? &collection[k - NSYNTHETICS] : k < NMADE ? &meshes[k - NSYNTHETICS - NCOLLECTION] : NULL;
-  l->file = l->made ? NULL : l->files[k - NMADE];
-  if (l->made && !(k < NSYNTHETICS ? l->synthetic : k < NSYNTHETICS + NCOLLECTION ? l->more : l->meshes)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (k >= NMADE && k < NMADE + drawn) {
+    SyntheticDrawn((int)l->drawn[0] + k - NMADE, &l->draw, l->drawname);
+    l->made = &l->draw;
+  }
+  l->file = l->made ? NULL : l->files[k - NMADE - drawn];
+  if (l->made && k < NMADE && !(k < NSYNTHETICS ? l->synthetic : k < NSYNTHETICS + NCOLLECTION ? l->more : l->meshes)) PetscFunctionReturn(PETSC_SUCCESS);
   slash = l->file ? strrchr(l->file, '/') : NULL;
   PetscCall(PetscStrncpy(to, l->made ? l->made->name : slash ? slash + 1 : l->file, sizeof(l->names[0])));
   dot = strrchr(to, '.');
@@ -377,7 +389,7 @@ int main(int argc, char **argv)
   PetscCall(PetscTime(&t0));
   PetscCall(ListCreate(&l));
   PetscCall(BenchCreate(&b));
-  for (int k = 0; k < NMADE + l.nfiles; k++) {
+  for (int k = 0; k < NMADE + (int)(l.drawn[1] - l.drawn[0]) + l.nfiles; k++) {
     Problem p = {0};
 
     PetscCall(ListGet(&l, k, &p.name));

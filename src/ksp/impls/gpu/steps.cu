@@ -65,6 +65,21 @@ __host__ __device__ constexpr bool reads_only(GPUKSPStep s)
   return s == GPUKSP_NORMS || s == GPUKSP_TRUE_NORMS || s == GPUKSP_BNORM || s == GPUKSP_CG_CURVATURE || s == GPUKSP_CG1_NORMS || s == GPUKSP_REPLACEMENT_NORMS;
 }
 
+/* One thread applies the rule of a step, */
+__device__ __forceinline__ void decide(GPUKSPStep step, const double (&sum)[GPUKSP_SUMS], const GPUKSPStepArgs &a, GPUKSPState *st)
+{
+  GPUKSPStepRule(step, st, sum, a.first);
+  if (a.next) GPUKSPNext(a.method, st, a.first);
+}
+
+/* and all of its block show the outcome. A copy over the bus is slow, so only at the end */
+__device__ __forceinline__ void publish_state(const GPUKSPStepArgs &a, const GPUKSPState *st)
+{
+  __syncthreads();
+  copy_state(a.state, st);
+  if (GPUKSPRests(st)) copy_state(a.seen, st);
+}
+
 template <GPUKSPStep S, class Vectors>
 __global__ void __launch_bounds__(THREADS, RESIDENT) step_kernel(const Vectors v, const GPUKSPStepArgs a)
 {
@@ -99,17 +114,38 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) step_kernel(const Vectors v
       for (int k = 0; k < N; k++) sum[k] += __ldcg(a.partial + k * GPUKSP_PARTIALS + b);
     block_sums<N>(sum, part);
     if (threadIdx.x == 0) {
-      if (a.rule) {
-        GPUKSPStepRule(S, &st, sum, a.first);
-        if (a.next) GPUKSPNext(a.method, &st, a.first);
-      } else
-        for (int k = 0; k < N; k++) a.sums[k] = sum[k];
+      if (a.rule && !a.mine) decide(S, sum, a, &st);
+      else
+        for (int k = 0; k < N; k++) (a.mine ? a.mine : a.sums)[k] = sum[k];
     }
-    if (!a.rule) return;
-    __syncthreads();
-    copy_state(a.state, &st);
-    if (GPUKSPRests(&st)) copy_state(a.seen, &st); /* a copy over the bus is slow, so only at the end */
+    if (a.rule && !a.mine) publish_state(a, &st);
   }
+}
+
+/* The rule of a step of several ranks, one block: their sums, n of each, in the order of ranks */
+__global__ void __launch_bounds__(THREADS) rule_kernel(GPUKSPStep step, const double *all, int ranks, int n, const GPUKSPStepArgs a)
+{
+  __shared__ GPUKSPState st;
+
+  copy_state(&st, a.state);
+  __syncthreads();
+  if (GPUKSPRests(&st)) return;
+  if (threadIdx.x == 0) {
+    double sum[GPUKSP_SUMS] = {0, 0, 0, 0};
+
+    for (int r = 0; r < ranks; r++)
+      for (int k = 0; k < n; k++) sum[k] += all[r * n + k];
+    decide(step, sum, a, &st);
+  }
+  publish_state(a, &st);
+}
+
+PetscErrorCode GPUKSPStepRuleDevice(GPUKSPStep step, const double *all, int ranks, const GPUKSPStepArgs *a, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  rule_kernel<<<1, THREADS, 0, (cudaStream_t)s>>>(step, all, ranks, GPUKSPStepSums(step), *a);
+  GPUCSRCheckLaunch("a rule of a solver");
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Blocks resident on the device at once */
