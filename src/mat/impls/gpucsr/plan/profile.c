@@ -283,7 +283,7 @@ static void Sectors(const GPUCSRCostRow *c, const GPUCSRModelInput *in, double *
   const double all = PetscMax(1, in->rows), block = THREADS / PetscMax(1, PetscMin(THREADS, c->threads)), rows = PetscMin(all, block), x = in->number * in->columns;
   const double reach   = in->number * PetscMax(1, PetscMin(in->columns, rows * (1 + in->moved) * in->columns / all + in->spread));
   const double meeting = rows * in->sectors / all / (reach / SECTOR); /* times that a sector in reach is touched */
-  const double chance  = in->sectors * (meeting > 1e-6 ? (1 - exp(-meeting)) / meeting : 1), counted = Counted(block, in);
+  const double chance = in->sectors * (meeting > 1e-6 ? (1 - exp(-meeting)) / meeting : 1), counted = Counted(block, in);
   const double touched = in->moved > 0 ? PetscMax(counted, chance) : counted, once = PetscMin(touched, PROCESSORS * x / SECTOR);
   const double far = PetscMin(x, BLOCKS * PROCESSORS * reach), share = SHARE * 1e6 * in->cache;
 
@@ -307,7 +307,7 @@ void GPUCSRModelTerms(const GPUCSRCostRow *c, const GPUCSRModelInput *in, PetscB
 {
   const double    moved  = in->matrix + in->vectors;
   const PetscBool uneven = (PetscBool)(all || c->time[5] > 0), classes = (PetscBool)(all || c->time[9] > 0 || c->time[10] > 0), sectors = (PetscBool)(all || c->time[11] > 0 || c->time[12] > 0);
-  const double    steps = isinf(c->width) ? 0 : ceil(PetscMin(in->max, c->most) / c->width);
+  const double    steps   = isinf(c->width) ? 0 : ceil(PetscMin(in->max, c->most) / c->width);
   double          fetched = 0, missed = 0;
 
   terms[0]  = 1;
