@@ -162,6 +162,7 @@ struct _n_KSP_GPU {
   double               *sums;         /* and so are these; one allocation */
   GPUCSREvent           events[2];
   void                 *graph;            /* of an iteration; kept for later */
+  PetscBool             repeats;          /* it repeats itself until the solve rests */
   GPUKSPGraphKey        graphkey;         /* solves with the same key */
   GPUKSPMemory          vectors, numbers; /* numbers: the preconditioner's diagonal, or rows of its blocks */
   PetscInt64            nnumbers;         /* how many times they were made */
