@@ -127,16 +127,15 @@ static PetscErrorCode Project(const GPUCSRStorage *A, const Round *r, GPUCSRStor
 static PetscErrorCode Rounds(const GPUCSRStorage *G, PetscBool symmetric, const PetscInt *order, PetscInt k, Round *all, PetscBool *complete)
 {
   GPUCSRStorage  A    = *G, C; /* of the first round the graph's own, which is not destroyed here */
+  Round          last = {0};   /* the round before, but for the first, which is all */
   PetscErrorCode ierr = Select(G, symmetric, order, 2, all, complete);
 
   PetscFunctionBegin;
   for (PetscInt q = 1; q < k && !ierr && *complete; q++) {
     Round next = {0};
-    Round last = *all;
 
     PetscCall(PetscMemzero(&C, sizeof(C)));
-    last.root = NULL;
-    ierr      = Project(&A, &last, &C);
+    ierr = Project(&A, q > 1 ? &last : all, &C);
     if (q > 1) PetscCall(GPUCSRStorageDestroy(&A));
     A = C;
     if (!ierr) ierr = Select(&A, symmetric, NULL, ALONE, &next, complete);
@@ -145,8 +144,10 @@ static PetscErrorCode Rounds(const GPUCSRStorage *G, PetscBool symmetric, const 
         if (all->number[v] >= 0) all->number[v] = next.number[all->number[v]];
       all->roots = next.roots;
     }
-    PetscCall(RoundFree(&next));
+    PetscCall(RoundFree(&last));
+    last = next;
   }
+  PetscCall(RoundFree(&last));
   if (A.array[CSR_ROWPTR].data != G->array[CSR_ROWPTR].data && A.dev) PetscCall(GPUCSRStorageDestroy(&A));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -407,4 +408,3 @@ PetscErrorCode MatGPUCSRCoarsenRegister_Private(void)
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-

@@ -214,7 +214,10 @@ static PetscErrorCode Special(PC pc, PetscBool *special)
 
 static PetscErrorCode Find(PC pc, Mat G, PetscBool *done)
 {
-  GPUCSRQuestion q = {NULL, PETSC_FALSE, {0, PETSC_FALSE}, 0};
+  GPUCSRQuestion q = {
+    NULL, PETSC_FALSE, {0, PETSC_FALSE},
+      0
+  };
   const PetscInt n = G->rmap->n;
   PetscInt      *order;
   PetscBool      bydegree = PETSC_FALSE;
