@@ -162,12 +162,12 @@ check-gpu: $(if $(FOUND),lib convert examples tests)
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 check-sanitize:
 	@$(MAKE) --no-print-directory -s $(PARALLEL) NVCC= BUILD=build-sanitize CC="$(CC) $(SANITIZE)" CFLAGS="-O1 -g -fno-omit-frame-pointer" lib convert examples tests
-	@for t in $(or $(SEARCH),t0 t1 t2 t3 t4 t5 t6 t75 t9); do ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 tests/run.sh BACKEND=host BUILD=build-sanitize search=$$t || exit 1; done
+	@ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 tests/run.sh BACKEND=host BUILD=build-sanitize LIMIT=3600 without="t70 t8" search="$(SEARCH)"
 # Lines of src/ without .cu that the tests reach on the host; what they do not reach is in build-coverage/uncovered.txt, and with reasons on PAGE
 coverage:
 	@$(MAKE) --no-print-directory -s $(PARALLEL) NVCC= BUILD=build-coverage CC="$(CC) --coverage" CFLAGS="-O0 -g" lib convert examples tests
 	@find build-coverage -name '*.gcda' -delete
-	-@tests/run.sh BACKEND=host BUILD=build-coverage $(if $(SEARCH),search=$(SEARCH))
+	-@tests/run.sh BACKEND=host BUILD=build-coverage LIMIT=3600 search="$(SEARCH)"
 	@python3 tests/coverage.py build-coverage $(PAGE)
 # compute-sanitizer's four tools on a GPU
 check-memcheck: $(if $(FOUND),lib tests)

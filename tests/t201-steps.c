@@ -154,6 +154,8 @@ int main(int argc, char **argv)
   char         backend[32] = "host", why[512];
   GPUCSRDevice dev;
   int          count = 0;
+  PetscInt     side  = 0;
+  PetscBool    mine  = PETSC_TRUE, share;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -162,10 +164,14 @@ int main(int argc, char **argv)
   PetscCall(GPUCSRSysInitialize());
   PetscCall(GPUCSRDeviceOpen(backend, &dev, why, sizeof(why)));
   PetscCheck(dev, PETSC_COMM_SELF, PETSC_ERR_GPU, "Backend %s: %s", backend, why);
+  side = dev->ops->kernels ? 300 : 40;
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-side", &side, NULL)); /* of the grids */
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-share", &share));
   for (PetscInt which = 0; which < ZOO_COUNT; which++) {
     Zoo z;
 
-    if (which == ZOO_DUPLICATES) continue;
+    PetscCall(TestShare(which, &mine));
+    if (which == ZOO_DUPLICATES || !mine) continue;
     PetscCall(ZooCreate(which, PETSC_FALSE, &z));
     if (z.m == z.n && z.m) {
       GPUCSRSource s = {(int)z.m, (int)z.n, z.i[z.m], NULL, z.j, z.a};
@@ -179,8 +185,11 @@ int main(int argc, char **argv)
     }
     PetscCall(ZooDestroy(&z));
   }
-  for (int alike = 0; alike < 2; alike++) PetscCall(Grid(dev, dev->ops->kernels ? 300 : 40, (PetscBool)alike, &count));
-  PetscCheck(count > 30, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Only %d kernels and matrices were tested", count);
+  for (int alike = 0; alike < 2; alike++) {
+    PetscCall(TestShare(ZOO_COUNT + alike, &mine));
+    if (mine) PetscCall(Grid(dev, side, (PetscBool)alike, &count));
+  }
+  PetscCheck(count > (share ? 0 : 30), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Only %d kernels and matrices were tested", count);
   PetscCheck(!dev->allocated, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%zu bytes of device memory were not given back", dev->allocated);
   PetscCall(GPUCSRKernelsRelease());
   PetscCall(GPUCSRPlanFinalize());

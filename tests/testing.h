@@ -49,6 +49,19 @@ static inline PetscErrorCode TestRequireReal(PetscInt bits)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* -share R,M takes every M-th case, from R on: a slow tool takes a test in parts */
+static inline PetscErrorCode TestShare(PetscInt number, PetscBool *mine)
+{
+  PetscInt  share[2] = {0, 1}, n = 2;
+  PetscBool set;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-share", share, &n, &set));
+  PetscCheck(!set || (n == 2 && share[1] > 0), PETSC_COMM_SELF, PETSC_ERR_USER, "-share wants R,M");
+  *mine = (PetscBool)(number % share[1] == share[0]);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Is format dense asked for? It multiplies absent entries as zeros, so that NaN spreads, and takes no large matrix that is nearly empty. */
 static inline PetscErrorCode TestDense(PetscBool *dense)
 {

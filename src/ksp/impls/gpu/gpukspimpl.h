@@ -202,6 +202,15 @@ struct _n_KSP_GPU {
     uint64_t           sequence; /* of the host twin: count of synchronisations */
   } peers;
 
+  /* for several ranks by a graph, with the exchange of the matrix */
+  struct {
+    PetscBool    on; /* in this solve */
+    PetscMPIInt  size;
+    GPUCSRRanks  A;
+    const char  *way;  /* its exchange, for the view */
+    GPUKSPMemory sums; /* of this rank, and behind them those of all */
+  } ranks;
+
   /* for single precision with residual replacement */
   GPUKSPMemory        singles; /* vectors of the iteration, the preconditioner's numbers, and values */
   GPUKSPVectorsSingle single;

@@ -108,7 +108,8 @@ static PetscErrorCode method(const GPUKSPPersistent *L, M A, int *possible, GPUC
     kernel = (void *)cg_single_reduction_kernel<M, PEERS>;
     break;
   case GPUKSP_BCGS:
-    kernel = (void *)bcgs_kernel<M, PEERS>;
+    if constexpr (PEERS) kernel = (void *)bcgs_kernel<M, true, false>;
+    else kernel = L->written ? (void *)bcgs_kernel<M, false, true> : (void *)bcgs_kernel<M, false, false>;
     break;
   }
   PetscCall(ask_or_launch<PEERS>(L, A, kernel, possible, s));

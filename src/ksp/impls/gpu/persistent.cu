@@ -15,7 +15,7 @@ static const GPUKSPPersistentProduct *product_of(const GPUCSRStorage *A)
 
 /* ---- ranges of rows of about equal work ---- */
 
-/* From this many rows a block on, the direction is written before it is gathered, if the format allows */
+/* From this many rows a block on, directions are written before they are gathered; in conjugate gradients if the format has no windows */
 #define LARGE 2048
 
 /* prefix[r / step] * weight entries are stored before row r; without prefix all rows have the same number. A row itself costs as much as ROW entries, a row with off-diagonal entries more */
@@ -185,6 +185,10 @@ PetscErrorCode GPUKSPPersistentShape(GPUCSRDevice dev, GPUKSPPersistent *L, Pets
     PetscCall(Tables(L, &matrix));
     if (known && (size_t)most > matrix + ROOM) PetscCall(Window(A, WINDOW_ROWS * WINDOW_THREADS, (size_t)most - matrix - ROOM, &L->windows, (cudaStream_t)dev->stream));
     if (L->windows.count) L->size = WINDOW_THREADS;
+    PetscCall((*f->run)(L, &most, NULL));
+  }
+  if (!L->cluster && L->method == GPUKSP_BCGS && !L->peers.size && !L->v.block && A->m / L->blocks >= LARGE) {
+    L->written = PETSC_TRUE;
     PetscCall((*f->run)(L, &most, NULL));
   }
   PetscCall(Tables(L, &matrix));

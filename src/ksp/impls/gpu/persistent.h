@@ -150,9 +150,11 @@ typedef struct {
   GPUKSPState *seen;
   int          blocks;            /* from GPUKSPStepBlocks() */
   PetscBool    rule, first, next; /* apply the rule; it is the rule of the start; it is followed by the next iteration */
+  double      *mine;              /* several ranks: sums go here; GPUKSPStepRuleDevice() applies the rule, NULL: one rank */
 } GPUKSPStepArgs;
 GPUCSR_INTERN PetscErrorCode GPUKSPStepBlocks(GPUCSRDevice, int *);
 GPUCSR_INTERN PetscErrorCode GPUKSPStepDevice(GPUKSPStep, const GPUKSPVectors *, const GPUKSPStepArgs *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUKSPStepRuleDevice(GPUKSPStep, const double *all, int ranks, const GPUKSPStepArgs *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUKSPStepDeviceSingle(GPUKSPStep, const GPUKSPVectorsSingle *, const GPUKSPStepArgs *, GPUCSRStream);
 
 /* Position of value k, of `bytes` each: contiguous, except in bcsr, whose lanes have theirs in pieces of 16 bytes */
