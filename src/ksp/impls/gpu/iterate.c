@@ -395,7 +395,7 @@ PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration
       q++;
       PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
       if (!GPUKSPRests(seen)) {
-        if (!ahead) PetscCall(Record(ksp, k, v, iteration, PETSC_TRUE));
+        if (!ahead && k->loop) PetscCall(Record(ksp, k, v, iteration, PETSC_TRUE));
         if (!k->graph) PetscCall(Record(ksp, k, v, iteration, PETSC_FALSE));
         if (!k->graph) PetscCall(PetscInfo(ksp, "An iteration could not be recorded as a graph; its kernels are launched one by one\n"));
       }
@@ -451,6 +451,7 @@ static PetscErrorCode GraphBegin(KSP ksp, KSP_GPU *k)
   key.pc      = (PetscInt64)((PetscObject)ksp->pc)->id;
   key.variant = k->pc.variant;
   key.method  = k->method;
+  key.loop    = k->loop;
   key.right   = ksp->pc_side == PC_RIGHT;
   key.n       = k->n;
   PetscCall(PetscMemcpy(&key.v, &k->persistent.v, sizeof(key.v)));
