@@ -1,10 +1,10 @@
 #!/bin/bash
 #
-# compute-sanitizer's four tools on a GPU, over programs that run every kernel, every format's build, vectors and solvers. Prints a line a run that is not clean and the counts.
+# compute-sanitizer's four tools on a GPU, over programs that run every kernel, every format's build, vectors and solvers. Prints a line for each run that is not clean, and the counts.
 #
 #   BUILD=build tests/memcheck.sh [memcheck racecheck initcheck synccheck]
 #
-# JOBS of them run at once, 1 unless told; SEARCH takes the runs whose line fits this pattern, LIMIT is the seconds that one may take.
+# JOBS: runs at once (1); SEARCH: only the runs whose line matches this pattern; LIMIT: seconds for one run.
 #
 # Two things that the tools name are meant, and are no failures when they are all that is named; the number of such runs is told:
 #   initcheck, csr_vector_kernel    a thread reads 2 or 4 entries in one load. The last load may reach behind the last entry, into what pads every allocation; its value is not used. All reads of

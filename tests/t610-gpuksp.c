@@ -22,7 +22,7 @@
   gpucg and gpubcgs take the iterations of PETSc's cg and bcgs, with the same residual norms but for rounding, and end for the same reason, whatever the norm, the
   preconditioner, the guess, the test, and what goes wrong.
 
-    build/tests/t610-gpuksp -dll_append build/lib/libpetscgpucsr.so -mat_gpucsr_format csr [-path launch] [-live] [-tiles false] [-size 200] [-cases 10] [-only max_it]
+    build/tests/t610-gpuksp -dll_append build/lib/libpetscgpucsr.so -mat_gpucsr_format csr [-path persistent] [-live] [-tiles false] [-size 200] [-cases 10] [-only max_it]
 */
 #include "testing.h"
 #include "krylov.h"

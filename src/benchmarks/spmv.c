@@ -4,24 +4,23 @@ static char help[] = "Products with vectors on the device: every kernel of the l
     spmv [-dir FOLDER,...] [-f FILE,...] [-synthetic no] [-collection] [-meshes] [-drawn FIRST,LAST] [-o FILE]      on a GPU
     spmv -backend host -shrink 20                                      without one, to try the program itself
 
-  Matrices: the synthetic ones of synthetic.h (-shrink k: small ones), with -collection the survey's too, with -meshes Delaunay meshes, with -drawn so many by chance (SyntheticDrawn()), then every *.petsc of the
-  folders and the files, PETSc binary; a name met before is passed over. -match TEXT,... takes those alone whose name contains one of the texts.
-  -pairs TEXT,... takes the pairs alone whose "FORMAT KERNEL" contains one of the texts, and those that are chosen.
+  Matrices: the synthetic ones of synthetic.h (-shrink k: small ones), with -collection the survey's too, with -meshes Delaunay meshes, with -drawn random ones (SyntheticDrawn()), then every *.petsc of the
+  folders and the files, PETSc binary; repeated names are skipped. -match TEXT,... takes only matrices whose name contains one of the texts.
+  -pairs TEXT,... takes only pairs whose "FORMAT KERNEL" contains one of the texts, and the chosen ones.
   Other options: -precisions double,single,mixed (the first two); -sides N,T (both); -setup no (products alone); -products no
-  (set-up alone); -calls (what set-up and refresh ask of the backend); -budget s (matrices that would start later than so many seconds are left out, and counted); -rounds n (7); -progress; -id TEXT.
+  (set-up alone); -calls (the backend's calls in set-up and refresh); -budget s (matrices that would start later are skipped and counted); -rounds n (7); -progress; -id TEXT.
 
   For each matrix, precision and side all kernels that can hold the matrix, and cuSPARSE's three CSR algorithms (after
   cusparseSpMV_preprocess(); its default one for the transpose, which works on the CSR of A where ours has the transpose
-  resident), run in turn: each round gives every candidate one batch of launches back to back, preceded by one that is not
-  timed, between two events; a batch lasts 100 us or one launch, and the device begins with it when all of it is queued, so that the host is not
-  what is timed. A time is the median over rounds. A candidate well behind
-  the best (SLOW) is timed once, one far behind (HOPELESS) is not verified, and one whose bytes alone take longer is not built. Every other result is compared with the host's in double: it may be off by
-  (8 + sqrt(n)) eps sum|a||x|, n the entries of the row.
+  resident), run in turn. Each round gives every candidate one batch of successive launches between two events, after one launch that is not
+  timed. A batch lasts 100 us or one launch. The device starts when the whole batch is queued, so that the host's time does not count.
+  A time is the median over rounds. A candidate well behind the best (SLOW) is timed once, one far behind (HOPELESS) is not verified, and one whose bytes alone take longer is not built. All other results are compared with
+  the host's in double, with the bound (8 + sqrt(n)) eps sum|a||x| for a row of n entries.
 
-  -threads: kernels that leave the threads of a block open are timed with 64, 128, 256 and 512 of them too, in A x and double.
+  -threads: kernels with a free number of threads a block are also timed with 64, 128, 256 and 512, for A x in double.
 
   Set-up: GPUCSRPlanBuild() with warm memory pools, and GPUCSRPlanRefresh(), against one pageable cudaMemcpy() of the CSR's or the values' bytes: as PETSc
-  holds them, and in the same precision, which is a harder measure in single. Conversion, padding and upload alone are timed with the device waited for
+  holds them, and in the same precision, which is harder in single. Conversion, padding and upload are timed separately, with a wait
   after each part.
 
   -o FILE gets one JSON object a line. Times are microseconds, rates 1e9/s, sizes bytes.

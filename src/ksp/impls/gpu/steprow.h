@@ -21,6 +21,7 @@ GPUKSP_RULE double GPUKSP_NAMED(GPUKSPDiagonal)(const GPUKSP_NAMED(GPUKSPVectors
   return v->pc ? (double)v->pc[i] : 1;
 }
 
+/* A flat table: each case is a step, and none depends on another. As functions they would be named twice, here and in a list, and the kernels would call through pointers */
 GPUKSP_RULE void GPUKSP_NAMED(GPUKSPStepRow)(GPUKSPStep step, const GPUKSP_NAMED(GPUKSPVectors) * v, const GPUKSPState *s, int i, double sum[])
 {
   switch (step) {
