@@ -2,9 +2,9 @@
 #
 # Run the tests and say how many passed.
 #
-#   tests/run.sh [search=PATTERN] [BACKEND=host|cuda] [BUILD=build] [JOBS=n] [LIMIT=600] [TIMES=file]
+#   tests/run.sh [search='TEXT ...'] [without='TEXT ...'] [BACKEND=host|cuda] [BUILD=build] [JOBS=n] [LIMIT=600] [TIMES=file]
 #
-# What is run, from the folder above this one:
+# search takes the runs that have one of these texts in their names, without leaves out those that have. What is run, from the folder above this one:
 #
 #   tests/t*.c           each //TEST line, with the program BUILD/tests/NAME
 #   tests/examples.list  each row, with the program BUILD/examples/NAME: once with the library, once with aij and without it, same output
@@ -25,16 +25,16 @@
 #
 # JOBS runs go side by side: on the host two a processor, because a run also waits; on a GPU two. On a terminal
 # each run prints a dot; elsewhere the script names each source as its runs begin. At the end it prints what failed, the names of
-# what was skipped, and the counts. TIMES names a file for the processor seconds of each run, the slowest first.
+# what was skipped, and the counts. TIMES names a file for the processor seconds of each run, in descending order.
 #
 # A script is skipped by status 77, a program by printing a line that begins with "skipped: " (77 is PETSC_ERR_PLIB). The variable MPIEXEC names the launcher and its options; a machine without PETSc
 # runs all this from a copied folder once LD_LIBRARY_PATH says where the libraries are.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd) && cd "$root" || exit 2
-search='' BACKEND=${BACKEND:-host} BUILD=${BUILD:-build} JOBS=${JOBS:-} LIMIT=${LIMIT:-600} TIMES=${TIMES:-}
+search='' without='' BACKEND=${BACKEND:-host} BUILD=${BUILD:-build} JOBS=${JOBS:-} LIMIT=${LIMIT:-600} TIMES=${TIMES:-}
 for word; do
   case $word in
-  search=* | BACKEND=* | BUILD=* | JOBS=* | LIMIT=* | TIMES=*) declare "$word" ;;
+  search=* | without=* | BACKEND=* | BUILD=* | JOBS=* | LIMIT=* | TIMES=*) declare "$word" ;;
   *) sed -n '3,/^$/{s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}" >&2 && exit 2 ;;
   esac
 done
@@ -126,9 +126,17 @@ script() {
   return $status
 }
 
+# asked NAME: is this run searched for?
+asked() {
+  local text
+  for text in $without; do if [[ $1 == *$text* ]]; then return 1; fi; done
+  for text in $search; do if [[ $1 == *$text* ]]; then return 0; fi; done
+  [ -z "$search" ]
+}
+
 # job FUNCTION NAME ...: run `FUNCTION NAME ...` in the background, JOBS at a time, if the name is searched for
 job() {
-  if [[ $2 != *$search* ]]; then return; fi
+  asked "$2" || return
   while (($(jobs -rp | wc -l) >= JOBS)); do wait -n; done
   count=$((count + 1))
   if [ ! -t 1 ] && [ "${2%%.*}" != "${named:-}" ]; then
@@ -151,7 +159,7 @@ job() {
 }
 
 skip() {
-  if [[ $1 == *$search* ]]; then
+  if asked "$1"; then
     count=$((count + 1))
     echo "$1" >"$tmp/$count.skipped"
   fi
@@ -185,7 +193,7 @@ finish() {
     if [ -f "$tmp/$n.failed" ]; then cat "$tmp/$n.failed" && echo; fi
   done
   passed=$(ended passed) failed=$(ended failed) skipped=$(ended skipped)
-  if ((count == 0)); then echo "no test is named *$search*" >&2; fi
+  if ((count == 0)); then echo "no test is named ${search// / or }" >&2; fi
   for ((n = 1; n <= count; n++)); do
     if [ -f "$tmp/$n.begun" ] && [ ! -f "$tmp/$n.passed" ] && [ ! -f "$tmp/$n.skipped" ] && [ ! -f "$tmp/$n.failed" ]; then echo "not ended: $(cat "$tmp/$n.begun")"; fi
   done

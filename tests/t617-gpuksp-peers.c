@@ -11,7 +11,13 @@
 //TEST name="grid4" nsize=4 gpu=1 args="-mat_gpucsr_format {} -sizes 61,130 -seeds 2" loop="csr dia"
 //TEST name="parts" nsize=2 gpu=1 args="-mat_gpucsr_format dia -sizes 700 -seeds 3 -only 0"
 //TEST name="many" nsize=2 gpu=1 args="-mat_gpucsr_format dia -sizes 800 -seeds 1 -only {}" loop="0 6 8 9"
+//TEST name="graph2" nsize=2 gpu=0 args="-mat_gpucsr_format {} -path graph -mat_gpucsr_halo peer" loop="csr dia"
+//TEST name="graph4" nsize=4 gpu=0 args="-mat_gpucsr_format csr -path graph -mat_gpucsr_halo peer"
+//TEST name="graph_standin" nsize=3 gpu=0 args="-mat_gpucsr_format csr -path graph -mat_gpucsr_halo peer -gpucsr_debug_standin 1 -mat_gpucsr_backend cuda"
+//TEST name="graph_late" nsize=2 gpu=0 args="-mat_gpucsr_format csr -path graph -mat_gpucsr_halo peer -gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -gpucsr_debug_defer 0"
+//TEST name="graph_gpu" nsize=2 gpu=1 args="-mat_gpucsr_format {} -path graph -sizes 61,130 -seeds 2" loop="csr dia bcsr2"
 //TEST name="late_rank" nsize=2 gpu=0 args="-mat_gpucsr_format csr -gpucsr_peer_timeout 2 -late"
+//TEST name="late_graph" nsize=3 gpu=0 args="-mat_gpucsr_format csr -path graph -mat_gpucsr_halo peer -gpucsr_peer_timeout 2 -late"
 //TEST name="late_rank4" nsize=4 gpu=0 args="-mat_gpucsr_format csr -gpucsr_peer_timeout 2 -late"
 
 /*
@@ -28,6 +34,7 @@
 #include <time.h>
 
 #define POLYNOMIAL " -ksp_gpucg_polynomial_degree 3 -ksp_gpucg_polynomial_eigenvalues 0.05,2.2"
+#define SYNCFREE   " -sub_mat_gpucsr_solve_kernel syncfree"
 #define SINGLE     " -ksp_gpucg_variant single_reduction"
 
 typedef struct {
@@ -35,22 +42,26 @@ typedef struct {
   PetscBool   guess;
   PetscInt    bs;
   const char *type, *options;
+  PetscBool   graph; /* of path graph alone; the history to compare with is the host loop's on as many ranks */
 } Program;
 
 static const Program programs[] = {
-  {0,   PETSC_FALSE, 1, "gpucg",   "-pc_type jacobi"                              },
-  {0,   PETSC_FALSE, 1, "gpucg",   "-pc_type none -ksp_norm_type unpreconditioned"},
-  {0,   PETSC_TRUE,  1, "gpucg",   "-pc_type jacobi -ksp_norm_type natural"       },
-  {0,   PETSC_TRUE,  1, "gpucg",   "-pc_type jacobi" POLYNOMIAL                   },
-  {0,   PETSC_FALSE, 2, "gpucg",   "-pc_type pbjacobi"                            },
-  {0,   PETSC_FALSE, 2, "gpucg",   "-pc_type pbjacobi" POLYNOMIAL                 },
-  {0,   PETSC_TRUE,  1, "gpucg",   "-pc_type jacobi" SINGLE                       },
-  {0,   PETSC_FALSE, 2, "gpucg",   "-pc_type pbjacobi" SINGLE                     },
-  {0.5, PETSC_TRUE,  1, "gpubcgs", "-pc_type jacobi"                              },
-  {0.5, PETSC_FALSE, 1, "gpubcgs", "-pc_type jacobi -ksp_pc_side right"           },
-  {0.5, PETSC_TRUE,  2, "gpubcgs", "-pc_type pbjacobi"                            },
-  {0.5, PETSC_FALSE, 2, "gpubcgs", "-pc_type pbjacobi -ksp_pc_side right"         },
-  {0.5, PETSC_TRUE,  1, "gpubcgs", "-pc_type none"                                },
+  {0,   PETSC_FALSE, 1, "gpucg",   "-pc_type jacobi",                                               PETSC_FALSE},
+  {0,   PETSC_FALSE, 1, "gpucg",   "-pc_type none -ksp_norm_type unpreconditioned",                 PETSC_FALSE},
+  {0,   PETSC_TRUE,  1, "gpucg",   "-pc_type jacobi -ksp_norm_type natural",                        PETSC_FALSE},
+  {0,   PETSC_TRUE,  1, "gpucg",   "-pc_type jacobi" POLYNOMIAL,                                    PETSC_FALSE},
+  {0,   PETSC_FALSE, 2, "gpucg",   "-pc_type pbjacobi",                                             PETSC_FALSE},
+  {0,   PETSC_FALSE, 2, "gpucg",   "-pc_type pbjacobi" POLYNOMIAL,                                  PETSC_FALSE},
+  {0,   PETSC_TRUE,  1, "gpucg",   "-pc_type jacobi" SINGLE,                                        PETSC_FALSE},
+  {0,   PETSC_FALSE, 2, "gpucg",   "-pc_type pbjacobi" SINGLE,                                      PETSC_FALSE},
+  {0.5, PETSC_TRUE,  1, "gpubcgs", "-pc_type jacobi",                                               PETSC_FALSE},
+  {0.5, PETSC_FALSE, 1, "gpubcgs", "-pc_type jacobi -ksp_pc_side right",                            PETSC_FALSE},
+  {0.5, PETSC_TRUE,  2, "gpubcgs", "-pc_type pbjacobi",                                             PETSC_FALSE},
+  {0.5, PETSC_FALSE, 2, "gpubcgs", "-pc_type pbjacobi -ksp_pc_side right",                          PETSC_FALSE},
+  {0.5, PETSC_TRUE,  1, "gpubcgs", "-pc_type none",                                                 PETSC_FALSE},
+  {0,   PETSC_FALSE, 1, "gpucg",   "-pc_type bjacobi -sub_pc_type icc" SYNCFREE,                    PETSC_TRUE },
+  {0.5, PETSC_TRUE,  1, "gpubcgs", "-pc_type bjacobi -sub_pc_type ilu" SYNCFREE,                    PETSC_TRUE },
+  {0.5, PETSC_TRUE,  1, "gpubcgs", "-pc_type bjacobi -sub_pc_type ilu -ksp_pc_side right" SYNCFREE, PETSC_TRUE },
 };
 
 static PetscMPIInt rank, size;
@@ -111,7 +122,7 @@ static PetscErrorCode Solver(Mat A, const Program *p, PetscBool together, KSP *k
 
   PetscFunctionBegin;
   PetscCall(PetscSNPrintf(prefix, sizeof(prefix), "s%d%s_", (int)(p - programs), together ? "" : "ref"));
-  PetscCall(PetscSNPrintf(option, sizeof(option), "%s -ksp_rtol 1e-9 -ksp_max_it 900 -ksp_%s_path %s", p->options, p->type, together ? path : "auto"));
+  PetscCall(PetscSNPrintf(option, sizeof(option), "%s -ksp_rtol 1e-9 -ksp_max_it 900 -ksp_%s_path %s", p->options, p->type, together ? path : p->graph ? "host_loop" : "auto"));
   PetscCall(PetscOptionsPrefixPush(NULL, prefix));
   PetscCall(PetscOptionsInsertString(NULL, option));
   PetscCall(PetscOptionsPrefixPop(NULL));
@@ -196,6 +207,7 @@ static PetscErrorCode Close(const TestOutcome *a, const TestOutcome *r, const ch
 /* The solves of one matrix, together and alone, again, with other values, and with another pattern */
 static PetscErrorCode Case(const Program *p, PetscInt k, PetscInt seed)
 {
+  const MPI_Comm     alone = p->graph ? PETSC_COMM_WORLD : PETSC_COMM_SELF;
   static TestOutcome a, again, r;
   Mat                A, R;
   Vec                x, b, y, c;
@@ -203,7 +215,7 @@ static PetscErrorCode Case(const Program *p, PetscInt k, PetscInt seed)
 
   PetscFunctionBegin;
   PetscCall(Make(PETSC_COMM_WORLD, k, p, seed, seed == 1 ? 2 : k + 1, &A));
-  PetscCall(Make(PETSC_COMM_SELF, k, p, seed, seed == 1 ? 2 : k + 1, &R));
+  PetscCall(Make(alone, k, p, seed, seed == 1 ? 2 : k + 1, &R));
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(MatCreateVecs(R, &y, &c));
   PetscCall(Solver(A, p, PETSC_TRUE, &ksp));
@@ -223,7 +235,7 @@ static PetscErrorCode Case(const Program *p, PetscInt k, PetscInt seed)
   PetscCall(MatDestroy(&A));
   PetscCall(MatDestroy(&R));
   PetscCall(Make(PETSC_COMM_WORLD, k, p, seed, 3, &A));
-  PetscCall(Make(PETSC_COMM_SELF, k, p, seed, 3, &R));
+  PetscCall(Make(alone, k, p, seed, 3, &R));
   PetscCall(KSPSetOperators(ksp, A, A));
   PetscCall(KSPSetOperators(ref, R, R));
   PetscCall(Solve(ksp, b, x, &a));
@@ -341,7 +353,7 @@ static PetscErrorCode Crowded(PetscBool *crowded)
 int main(int argc, char **argv)
 {
   PetscInt  sizes[8] = {2, 12, 25}, nsizes = 8, seeds = 3, only = -1;
-  PetscBool late = PETSC_FALSE, set, crowded;
+  PetscBool late = PETSC_FALSE, set, crowded, graph;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
@@ -354,6 +366,7 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-only", &only, NULL));   /* this program */
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-late", &late, NULL));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-path", path, sizeof(path), NULL));
+  PetscCall(PetscStrcmp(path, "graph", &graph));
   PetscCall(Crowded(&crowded));
   if (crowded) {
     sizes[0] = 12;
@@ -365,7 +378,7 @@ int main(int argc, char **argv)
     for (PetscInt s = 0; s < nsizes; s++)
       for (PetscInt seed = 0; seed < (size > 1 ? seeds : 1); seed++)
         for (PetscInt q = 0; q < (PetscInt)PETSC_STATIC_ARRAY_LENGTH(programs); q++)
-          if ((only < 0 || q == only) && sizes[s] * sizes[s] % programs[q].bs == 0) PetscCall(Case(&programs[q], sizes[s], seed));
+          if ((only < 0 || q == only) && (graph || !programs[q].graph) && sizes[s] * sizes[s] % programs[q].bs == 0) PetscCall(Case(&programs[q], sizes[s], seed));
   PetscCall(PetscFinalize());
   return 0;
 }

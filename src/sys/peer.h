@@ -19,7 +19,7 @@
 
   There are two waits. In what all ranks have begun together (a solve) they are at most p->timeout seconds apart (-gpucsr_peer_timeout): GPUCSRPeersWatch(p) for a kernel, GPUCSRPeerAwait().
   To what each rank comes when its program does (a product, a sum over vectors) one may come late, by p->patience seconds (-gpucsr_peer_patience): GPUCSRPeersWatchLate(p),
-  GPUCSRPeerAwaitLate(). A rank whose process has ended never comes: the others hear of that in a tenth of a second, whatever they wait for (alive.h).
+  GPUCSRPeerAwaitLate(). Where both use the same functions, p->together says that it is the first. A rank whose process has ended never comes: the others hear of that in a tenth of a second, whatever they wait for (alive.h).
 */
 #include "alive.h"
 #include <sched.h>
@@ -56,6 +56,7 @@ struct _n_GPUCSRPeers {
   char               why[640];
   GPUCSRDevice       dev;
   double             timeout, patience; /* seconds */
+  PetscBool          together;          /* all have begun something together: nobody comes late */
   unsigned           looks;             /* of the host at a flag, before it lends its processor to others: a millisecond's, or few where there are more ranks than processors */
   GPUCSRPeerControl *control;
   PetscBool          locked; /* the control words are page-locked */
@@ -93,7 +94,7 @@ static inline GPUCSRPeerWatch GPUCSRPeersWatchLate(GPUCSRPeers p)
 {
   const GPUCSRPeerWatch w = {&p->control->dead, (unsigned long long)(1e9 * p->patience), (1 + (int)p->rank) | GPUCSR_PEER_LATE};
 
-  return w;
+  return p->together ? GPUCSRPeersWatch(p) : w;
 }
 
 /* The host's twin: what was written before is there for whoever sees the flag */

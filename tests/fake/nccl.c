@@ -1,5 +1,5 @@
 /*
-  Stands in for NCCL where the host stands in for GPUs (t426-nccl.sh): its sends and receives by MPI, between memory that MPI can take, complete when a group ends, or when another thread aborts.
+  Stands in for NCCL where the host stands in for GPUs (t426-nccl.sh): its sends, receives and gathers by MPI, between memory that MPI can take, complete when a group ends, or when another thread aborts.
 */
 #include <mpi.h>
 #include <stddef.h>
@@ -12,6 +12,7 @@ typedef struct {
 static MPI_Request request[MOST];
 static int         n, open;
 static MPI_Comm    comm = MPI_COMM_NULL;
+static int         aborted;
 
 int ncclGetUniqueId(Id *id)
 {
@@ -28,7 +29,8 @@ int ncclCommInitRank(void **c, int size, Id id, int rank)
   MPI_Comm_size(MPI_COMM_WORLD, &all);
   MPI_Comm_rank(MPI_COMM_WORLD, &mine);
   if (size != all || rank != mine) return 5;
-  if (comm == MPI_COMM_NULL) MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  if (comm == MPI_COMM_NULL || aborted) MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  __atomic_store_n(&aborted, 0, __ATOMIC_RELEASE);
   *c = &comm;
   return 0;
 }
@@ -37,8 +39,6 @@ int ncclCommDestroy(void *c)
 {
   return c == (void *)&comm ? 0 : 4;
 }
-
-static int aborted;
 
 int ncclCommAbort(void *c)
 {
@@ -81,6 +81,18 @@ int ncclRecv(void *p, size_t count, int type, int peer, void *c, void *stream)
   if (!open || n == MOST || type != 8 || c != (void *)&comm) return 4;
   MPI_Irecv(p, (int)count, MPI_DOUBLE, peer, 0, comm, &request[n++]);
   return 0;
+}
+
+int ncclAllGather(const void *from, void *to, size_t count, int type, void *c, void *stream)
+{
+  MPI_Request gather;
+  int         done = 0;
+
+  (void)stream;
+  if (open || type != 8 || c != (void *)&comm) return 4;
+  MPI_Iallgather(from, (int)count, MPI_DOUBLE, to, (int)count, MPI_DOUBLE, comm, &gather);
+  while (!done && !__atomic_load_n(&aborted, __ATOMIC_ACQUIRE)) MPI_Test(&gather, &done, MPI_STATUS_IGNORE);
+  return done ? 0 : 6;
 }
 
 const char *ncclGetErrorString(int e)

@@ -106,7 +106,7 @@ typedef struct {
   GPUCSRVersion   version;
   const void     *data; /* of the matrix */
   const GPUKSPPC *row;
-  PetscInt64      pc, variant, method, right, n;
+  PetscInt64      pc, variant, method, right, n, loop;
   GPUKSPVectors   v;
 } GPUKSPGraphKey;
 
@@ -126,6 +126,7 @@ struct _n_KSP_GPU {
   PetscBool       guard;      /* take the true residual at the end, */
   PetscBool       guardasked; /* even if it is expensive */
   PetscBool       halo;       /* recompute halos in a persistent kernel where they fit */
+  PetscBool       loop;       /* long iterations repeat themselves on the device */
   PetscInt        degree;     /* of a polynomial preconditioner; 0: none */
   PetscReal       given[2];   /* its eigenvalues; 0: estimate them */
 
@@ -162,6 +163,7 @@ struct _n_KSP_GPU {
   double               *sums;         /* and so are these; one allocation */
   GPUCSREvent           events[2];
   void                 *graph;            /* of an iteration; kept for later */
+  PetscBool             repeats;          /* it repeats itself until the solve rests */
   GPUKSPGraphKey        graphkey;         /* solves with the same key */
   GPUKSPMemory          vectors, numbers; /* numbers: the preconditioner's diagonal, or rows of its blocks */
   PetscInt64            nnumbers;         /* how many times they were made */
@@ -201,6 +203,15 @@ struct _n_KSP_GPU {
     PetscInt64         made;     /* how many times the lists were made */
     uint64_t           sequence; /* of the host twin: count of synchronisations */
   } peers;
+
+  /* for several ranks by a graph, with the exchange of the matrix */
+  struct {
+    PetscBool    on; /* in this solve */
+    PetscMPIInt  size;
+    GPUCSRRanks  A;
+    const char  *way;  /* its exchange, for the view */
+    GPUKSPMemory sums; /* of this rank, and behind them those of all */
+  } ranks;
 
   /* for single precision with residual replacement */
   GPUKSPMemory        singles; /* vectors of the iteration, the preconditioner's numbers, and values */

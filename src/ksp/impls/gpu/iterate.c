@@ -8,6 +8,8 @@
   If a monitor or the user's convergence test reads every iteration, the host applies the rules on both paths.
 */
 #include "gpukspimpl.h"
+#include "loop.h"
+#include "steprow.h"
 
 /* From this many rows on, one multigrid cycle too many costs more than a host that synchronises in every iteration */
 #define DEAR 200000
@@ -15,11 +17,36 @@
 /* From this many iterations on, the true residual, which takes one more application of the preconditioner, is a small part of a solve. In fewer, rounding does not separate it from the recurrence */
 #define CHEAP 30
 
+/* Sums over the ranks of a graph, in their order: the same bits on each */
+static PetscErrorCode ReduceRanks(KSP_GPU *k, double sum[], int n)
+{
+  const GPUCSRBackendOps *ops  = k->dev->ops;
+  const size_t            size = (size_t)k->ranks.size;
+  double *const mine = (double *)k->ranks.sums.p, *const all = mine + GPUKSP_SUMS;
+  double        *here;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(n * k->ranks.size, &here));
+  ierr = ops->copy(k->dev->id, mine, sum, sizeof(double) * (size_t)n, GPUCSR_TO_DEVICE, k->dev->stream);
+  if (!ierr) ierr = MatGPUCSRRanksGather_Private(&k->op, &k->ranks.A, mine, n, all);
+  if (!ierr) ierr = ops->copy(k->dev->id, here, all, sizeof(double) * (size_t)n * size, GPUCSR_TO_HOST, k->dev->stream);
+  if (!ierr) ierr = ops->streamsynchronize(k->dev->id, k->dev->stream);
+  for (int q = 0; q < n; q++) sum[q] = 0;
+  for (size_t r = 0; r < size && !ierr; r++)
+    for (int q = 0; q < n; q++) sum[q] += here[r * (size_t)n + (size_t)q];
+  PetscCall(PetscFree(here));
+  PetscCall(ierr);
+  PetscCall(MatGPUCSRRanksCheck_Private(&k->ranks.A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Sums over the processes, and the rule */
 static PetscErrorCode Reduce(KSP ksp, KSP_GPU *k, GPUKSPStep step, double sum[], PetscBool rule, PetscBool first)
 {
   PetscFunctionBegin;
   if (k->peers.on) PetscCall(GPUKSPPeersReduce(k, sum, GPUKSPStepSums(step)));
+  else if (k->ranks.on) PetscCall(ReduceRanks(k, sum, GPUKSPStepSums(step)));
   else if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sum, GPUKSPStepSums(step), MPI_DOUBLE, MPI_SUM, PetscObjectComm((PetscObject)ksp)));
   if (rule) GPUKSPStepRule(step, k->state, sum, first);
   else PetscCall(PetscArraycpy(k->sums, sum, GPUKSPStepSums(step)));
@@ -29,7 +56,7 @@ static PetscErrorCode Reduce(KSP ksp, KSP_GPU *k, GPUKSPStep step, double sum[],
 /* One step on the given arrays: v, or f in single precision */
 static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, const GPUKSPVectorsSingle *f, PetscBool device, GPUCSRStream s, PetscBool rule, PetscBool first, PetscBool next, double sum[])
 {
-  GPUKSPStepArgs args = {k->method, k->n, (double *)k->partial.p, k->sums, (GPUKSPState *)k->devstate.p, k->seen, k->stepblocks, PETSC_TRUE, first, next};
+  GPUKSPStepArgs args = {k->method, k->n, (double *)k->partial.p, k->sums, (GPUKSPState *)k->devstate.p, k->seen, k->stepblocks, PETSC_TRUE, first, next, NULL};
 
   PetscFunctionBegin;
 #if defined(GPUCSR_HAVE_CUDA)
@@ -39,9 +66,13 @@ static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, 
     if (k->rulehere || !rule) {
       args.rule = PETSC_FALSE;
       if (k->rulehere) args.state = k->state;
-    }
+    } else if (k->ranks.on && nsums) args.mine = (double *)k->ranks.sums.p;
     if (f) PetscCall(GPUKSPStepDeviceSingle(step, f, &args, s));
     else PetscCall(GPUKSPStepDevice(step, v, &args, s));
+    if (args.mine) {
+      PetscCall(MatGPUCSRRanksGather_Private(&k->op, &k->ranks.A, args.mine, nsums, args.mine + GPUKSP_SUMS));
+      PetscCall(GPUKSPStepRuleDevice(step, args.mine + GPUKSP_SUMS, k->ranks.size, &args, s));
+    }
     if (!args.rule && nsums) {
       PetscCall(k->dev->ops->streamsynchronize(k->dev->id, s));
       PetscCall(PetscArraycpy(sum, k->sums, nsums));
@@ -105,6 +136,8 @@ PetscErrorCode GPUKSPProduct(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, in
 
     PetscCall(PCGetOperators(ksp->pc, &A, NULL));
     PetscCall(KSP_MatMult(ksp, A, k->work[from], k->work[to]));
+  } else if (k->ranks.on) {
+    PetscCall(MatGPUCSRRanksProduct_Private(&k->op, &k->ranks.A, v->at[from], v->at[to]));
   } else {
     if (k->peers.on) PetscCall(GPUKSPPeersExchange(k, v->at[from]));
     PetscCall(MatGPUCSROperatorProduct_Private(&k->op, v->at[from], v->at[to]));
@@ -305,9 +338,44 @@ PetscErrorCode GPUKSPStepRunSingle(KSP ksp, KSP_GPU *k, GPUKSPStep step, PetscBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+#if defined(GPUCSR_HAVE_CUDA)
 /*
-  Iterates until the solve rests; k->state then says why. *k->seen must not be from an earlier rest. On a device the host launches ahead and reads the outcome one iteration later, unless one
-  iteration too many would be expensive. The first iteration is not recorded, because it may set up things that later ones reuse.
+  Have the ranks launched all iterations, of which they must launch equally many? Before iteration q all but the last `ahead` are known to be done. A solve has come to rest in iteration i or the one
+  before, i being in the state, which is the same on all ranks. So they all go on to i + ahead, whenever they see that it rests.
+*/
+static PetscBool RanksRest(const volatile GPUKSPState *seen, int q, int ahead)
+{
+  return (PetscBool)(GPUKSPRests(seen) && (q == 0 || q > seen->i + ahead));
+}
+
+/* An iteration as a graph, or all that are left as one that repeats itself on the device. k->graph is NULL where there can be none */
+static PetscErrorCode Record(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration iteration, PetscBool repeats)
+{
+  GPUCSRStream    s    = k->dev->stream;
+  GPUKSPLoopGraph loop = {NULL, 0};
+  GPUCSRAttempt   attempt;
+  PetscErrorCode  ierr;
+
+  PetscFunctionBegin;
+  if (repeats) PetscCall(GPUKSPLoopGraphBegin(s, &loop));
+  if (repeats && !loop.whole) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!repeats) PetscCall(GPUKSPGraphBegin(s));
+  if (k->ranks.on) PetscCall(MatGPUCSRRanksRecord_Private(&k->ranks.A, PETSC_TRUE));
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = (*iteration)(ksp, k, v);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  if (k->ranks.on) PetscCall(MatGPUCSRRanksRecord_Private(&k->ranks.A, PETSC_FALSE));
+  if (repeats) PetscCall(GPUKSPLoopGraphEnd(s, &loop, (const GPUKSPState *)k->devstate.p, &k->graph));
+  else PetscCall(GPUKSPGraphEnd(s, &k->graph));
+  if (ierr) PetscCall(GPUKSPGraphDestroy(&k->graph));
+  k->repeats = repeats;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
+/*
+  Iterates until the solve rests; k->state then says why. *k->seen must not be from an earlier rest. On a device the host launches ahead and reads the outcome one iteration later. Where one
+  iteration too many would be expensive, the device repeats them by itself, or the host waits for each. The first iteration is not recorded, because it may set up things that later ones reuse.
 */
 PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration iteration)
 {
@@ -318,30 +386,31 @@ PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration
   else {
     const GPUCSRBackendOps     *ops   = k->dev->ops;
     const volatile GPUKSPState *seen  = k->seen;
-    const int                   ahead = k->pc.row->rows || k->n < DEAR;
-    GPUCSRAttempt               attempt;
-    PetscErrorCode              ierr;
+    const int                   ahead = k->pc.row->rows || k->ranks.on || k->n < DEAR;
+    int                         q     = 0;
 
     PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
     if (!k->graph && !GPUKSPRests(seen)) {
       PetscCall((*iteration)(ksp, k, v));
+      q++;
       PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
       if (!GPUKSPRests(seen)) {
-        PetscCall(GPUKSPGraphBegin(k->dev->stream));
-        PetscCall(GPUCSRAttemptBegin(&attempt));
-        ierr = (*iteration)(ksp, k, v);
-        PetscCall(GPUCSRAttemptEnd(&attempt));
-        PetscCall(GPUKSPGraphEnd(k->dev->stream, &k->graph));
-        if (ierr) PetscCall(GPUKSPGraphDestroy(&k->graph));
+        if (k->loop && !k->pc.row->rows && !k->ranks.on) PetscCall(Record(ksp, k, v, iteration, PETSC_TRUE));
+        if (!k->graph) PetscCall(Record(ksp, k, v, iteration, PETSC_FALSE));
         if (!k->graph) PetscCall(PetscInfo(ksp, "An iteration could not be recorded as a graph; its kernels are launched one by one\n"));
       }
     }
-    for (int q = 0; !GPUKSPRests(seen); q++) {
-      if (k->graph) PetscCall(GPUKSPGraphLaunch(k->graph, k->dev->stream));
-      else PetscCall((*iteration)(ksp, k, v));
-      PetscCall(ops->eventrecord(k->dev->id, k->events[q % 2], k->dev->stream));
-      if (q >= ahead) PetscCall(ops->eventsynchronize(k->dev->id, k->events[(q - ahead) % 2]));
-    }
+    if (k->graph && k->repeats && !GPUKSPRests(seen)) PetscCall(GPUKSPGraphLaunch(k->graph, k->dev->stream));
+    else
+      for (const int first = q; k->ranks.on ? !RanksRest(seen, q, ahead) : !GPUKSPRests(seen); q++) {
+        if (!k->graph) PetscCall((*iteration)(ksp, k, v));
+        else {
+          PetscCall(GPUKSPGraphLaunch(k->graph, k->dev->stream));
+          if (k->ranks.on) PetscCall(MatGPUCSRRanksPlayed_Private(&k->op, &k->ranks.A));
+        }
+        PetscCall(ops->eventrecord(k->dev->id, k->events[q % 2], k->dev->stream));
+        if (q >= first + ahead) PetscCall(ops->eventsynchronize(k->dev->id, k->events[(q - ahead) % 2]));
+      }
     PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
     *k->state = *k->seen;
   }
@@ -363,7 +432,7 @@ PetscErrorCode GPUKSPGraphForget(KSP_GPU *k)
 PetscErrorCode GPUKSPIterateEnd(KSP_GPU *k)
 {
   PetscFunctionBegin;
-  if (k->refined || k->rulehere) PetscCall(GPUKSPGraphForget(k));
+  if (k->refined || k->rulehere || k->ranks.on) PetscCall(GPUKSPGraphForget(k));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -382,6 +451,7 @@ static PetscErrorCode GraphBegin(KSP ksp, KSP_GPU *k)
   key.pc      = (PetscInt64)((PetscObject)ksp->pc)->id;
   key.variant = k->pc.variant;
   key.method  = k->method;
+  key.loop    = k->loop;
   key.right   = ksp->pc_side == PC_RIGHT;
   key.n       = k->n;
   PetscCall(PetscMemcpy(&key.v, &k->persistent.v, sizeof(key.v)));

@@ -112,7 +112,8 @@ typedef struct {
   int                  blocks;  /* set by GPUKSPPersistentShape() */
   PetscBool            cluster; /* the blocks are one cluster, and need no slots */
   size_t               shared;  /* bytes of shared memory of each block, */
-  int                  size;    /* and its threads */
+  int                  size;    /* and its threads, */
+  int                  each;    /* and with halo recomputation the most rows of one of these */
   int                  threads; /* that share a row of CSR, or warps that share a slice of 32 rows */
   void                *slots;   /* GPUKSP_SLOT_BYTES for each block, zero before the first kernel */
   unsigned             epoch;   /* of its first reduction, never 0: larger than in all earlier kernels with these slots; */
@@ -149,9 +150,11 @@ typedef struct {
   GPUKSPState *seen;
   int          blocks;            /* from GPUKSPStepBlocks() */
   PetscBool    rule, first, next; /* apply the rule; it is the rule of the start; it is followed by the next iteration */
+  double      *mine;              /* several ranks: sums go here; GPUKSPStepRuleDevice() applies the rule, NULL: one rank */
 } GPUKSPStepArgs;
 GPUCSR_INTERN PetscErrorCode GPUKSPStepBlocks(GPUCSRDevice, int *);
 GPUCSR_INTERN PetscErrorCode GPUKSPStepDevice(GPUKSPStep, const GPUKSPVectors *, const GPUKSPStepArgs *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUKSPStepRuleDevice(GPUKSPStep, const double *all, int ranks, const GPUKSPStepArgs *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUKSPStepDeviceSingle(GPUKSPStep, const GPUKSPVectorsSingle *, const GPUKSPStepArgs *, GPUCSRStream);
 
 /* Position of value k, of `bytes` each: contiguous, except in bcsr, whose lanes have theirs in pieces of 16 bytes */

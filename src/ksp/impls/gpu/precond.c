@@ -172,6 +172,18 @@ static PetscErrorCode ApplyCycle(KSP_GPU *k, const double *r, double *z, PetscBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode HasRows(PC pc, PetscBool *rows)
+{
+  Mat      P;
+  PetscInt n;
+
+  PetscFunctionBegin;
+  PetscCall(PCGetOperators(pc, NULL, &P));
+  PetscCall(MatGetLocalSize(P, &n, NULL));
+  *rows = (PetscBool)(n > 0);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The factor, if the PC does nothing but solves with it; otherwise NULL */
 static PetscErrorCode FactorOf(PC pc, Mat *F)
 {
@@ -190,13 +202,15 @@ static PetscErrorCode AcceptFactor(PC pc, PetscInt *bs, PetscInt *variant, Petsc
 {
   Mat          F;
   GPUCSRDevice dev;
+  PetscBool    rows = PETSC_FALSE;
 
   PetscFunctionBegin;
   (void)bs;
   PetscCall(FactorOf(pc, &F));
+  PetscCall(HasRows(pc, &rows));
   PetscCall(MatGPUCSRFactorDevice_Private(F, &dev));
-  *yes     = (PetscBool)(dev != NULL);
-  *variant = F ? (PetscInt)((PetscObject)F)->id : 0;
+  *yes     = (PetscBool)(dev != NULL || !rows); /* one of several ranks may have none, and then nothing to solve with */
+  *variant = F && rows ? (PetscInt)((PetscObject)F)->id : 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -205,6 +219,8 @@ static PetscErrorCode MakeFactor(KSP ksp, KSP_GPU *k)
   GPUCSRDevice dev;
 
   PetscFunctionBegin;
+  k->factor = NULL;
+  if (!k->n) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(FactorOf(ksp->pc, &k->factor));
   PetscCall(MatGPUCSRFactorDevice_Private(k->factor, &dev));
   PetscCheck(dev == k->dev, PETSC_COMM_SELF, PETSC_ERR_GPU, "The factor of PC type %s is on another device than the matrix", ((PetscObject)ksp->pc)->type_name);
@@ -216,7 +232,7 @@ static PetscErrorCode ApplyFactor(KSP_GPU *k, const double *r, double *z, PetscB
   PetscFunctionBegin;
   (void)rule;
   (void)s;
-  PetscCall(MatGPUCSRFactorSolveArrays_Private(k->factor, r, z));
+  if (k->factor) PetscCall(MatGPUCSRFactorSolveArrays_Private(k->factor, r, z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -224,7 +240,7 @@ static PetscErrorCode ApplyFactor(KSP_GPU *k, const double *r, double *z, PetscB
 PetscErrorCode GPUKSPPCCheck(KSP_GPU *k)
 {
   PetscFunctionBegin;
-  if (k->pc.kind == GPUKSP_PC_APART && k->pc.row->apply == ApplyFactor) PetscCall(MatGPUCSRFactorCheck_Private(k->factor));
+  if (k->pc.kind == GPUKSP_PC_APART && k->pc.row->apply == ApplyFactor && k->factor) PetscCall(MatGPUCSRFactorCheck_Private(k->factor));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -6,8 +6,9 @@
 /* Longest row for which auto takes a persistent kernel: at most 32 threads share a row, and all others wait for them */
 #define LONGEST_ROW 4096
 
-/* With more entries than this, auto solves BiCGStab by a graph */
+/* With more entries than this, and more than so many a row, auto solves BiCGStab by a graph */
 #define MOST_GATHERED 8e6
+#define LONG_ROWS     16
 
 /* Time that a persistent kernel saves an iteration over a graph of kernels, measured on an H200, expressed in bytes moved meanwhile */
 #define SPARED 35e6
@@ -129,11 +130,11 @@ static PetscErrorCode Live(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Why several processes need the host loop; empty: they solve together. The answer is the same on all */
+/* Why several processes cannot solve in one launch on each; empty: they can. The answer is the same on all */
 static PetscErrorCode WhyNotPeers(KSP ksp, KSP_GPU *k, PetscMPIInt size, char why[], size_t len)
 {
   const char *what = size > GPUKSP_PEERS                   ? "there are too many"
-                     : k->path == KSP_GPU_PATH_GRAPH       ? "path graph is for one"
+                     : k->path == KSP_GPU_PATH_GRAPH       ? "asked for"
                      : k->precision != KSP_GPU_DOUBLE      ? "residual replacement is for one"
                      : k->live                             ? "a monitor or test looks at every iteration"
                      : !k->pc.row->rows                    ? "the preconditioner is not part of a persistent kernel"
@@ -148,8 +149,68 @@ static PetscErrorCode WhyNotPeers(KSP ksp, KSP_GPU *k, PetscMPIInt size, char wh
     what = text;
   }
   why[0] = 0;
-  if (!ok) PetscCall(PetscSNPrintf(why, len, "there are several processes, and %s", what));
+  if (!ok) PetscCall(PetscStrncpy(why, what, len));
   k->peers.on = ok;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* May several processes solve by a graph, with products and sums by the exchange of the matrix? If not, why says why. The answer is the same on all */
+static PetscErrorCode RanksGet(KSP ksp, KSP_GPU *k, char why[], size_t len)
+{
+  char           text[256] = "", message[600];
+  int            host      = !k->dev->ops->kernels;
+  Mat            A;
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  k->ranks.on = PETSC_FALSE;
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &k->ranks.size));
+  if (k->precision != KSP_GPU_DOUBLE || k->path == KSP_GPU_PATH_PERSISTENT) {
+    PetscCall(PetscStrncpy(why, k->precision != KSP_GPU_DOUBLE ? "residual replacement is for one" : "", len));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &host, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
+  if (host && k->path == KSP_GPU_PATH_AUTO) {
+    PetscCall(PetscStrncpy(why, "the host computes", len));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = MatGPUCSRRanksGet_Private(A, &k->ranks.A, text, sizeof(text));
+  if (!ierr && !text[0]) ierr = GPUKSPGrow(k, sizeof(double) * GPUKSP_SUMS * (size_t)(1 + k->ranks.size), "sums of a solver", &k->ranks.sums);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  PetscCall(PetscStrncpy(message, ierr ? attempt.message : text, sizeof(message)));
+  PetscCall(Together(ksp, ierr ? OutcomeOf(k, ierr) : text[0] ? NO_DEVICE : GOES_ON, ierr, message, &k->ranks.on, why, len));
+  if (k->ranks.on) k->ranks.way = MatGPUCSRRanksExchange_Private(&k->ranks.A);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same after one launch on each was refused. A graph keeps the reason for the view, k->why; without one, why says what both need */
+static PetscErrorCode WhyNotRanks(KSP ksp, KSP_GPU *k, const char launch[], char why[], size_t len)
+{
+  char      graph[256];
+  PetscBool same;
+
+  PetscFunctionBegin;
+  PetscCall(RanksGet(ksp, k, graph, sizeof(graph)));
+  PetscCall(PetscStrncpy(k->why, launch, sizeof(k->why)));
+  if (k->ranks.on) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscStrcmp(graph, launch, &same));
+  if (k->path == KSP_GPU_PATH_GRAPH) PetscCall(PetscSNPrintf(why, len, "there are several processes, and %s", graph));
+  else PetscCall(PetscSNPrintf(why, len, "there are several processes, and %s%s%s", launch, graph[0] && !same ? "; for a graph, " : "", same ? "" : graph));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A rank may have no device for what its neighbours have one for, a factor say: then PETSc applies the PC on all */
+static PetscErrorCode KindTogether(KSP ksp, KSP_GPU *k)
+{
+  const int kind    = (int)k->pc.kind;
+  int       most[2] = {kind, -kind};
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, most, 2, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
+  if (most[0] != -most[1]) k->pc.kind = GPUKSP_PC_ANY;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -162,16 +223,20 @@ static PetscErrorCode WhyHostLoop(KSP ksp, KSP_GPU *k, char text[], size_t len, 
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
-  k->peers.on = PETSC_FALSE;
+  k->peers.on = k->ranks.on = PETSC_FALSE;
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(MatGetNullSpace(A, &null));
   PetscCall(MatGetTransposeNullSpace(A, &tnull));
   k->pc.kind = k->pc.row->kind;
+  if (size > 1) PetscCall(KindTogether(ksp, k));
   if (null || tnull || ksp->transpose_solve || (k->degree && !k->pc.row->rows)) k->pc.kind = GPUKSP_PC_ANY;
   *why = k->path == KSP_GPU_PATH_HOST_LOOP ? "asked for" : null || tnull ? "the operator has a null space" : ksp->transpose_solve ? "it is a solve with the transpose" : k->pc.kind == GPUKSP_PC_ANY ? "the preconditioner is PCApply()'s" : NULL;
   if (!*why && size > 1) {
-    PetscCall(WhyNotPeers(ksp, k, size, text, len));
-    if (!k->peers.on) *why = text;
+    char launch[256];
+
+    PetscCall(WhyNotPeers(ksp, k, size, launch, sizeof(launch)));
+    if (!k->peers.on) PetscCall(WhyNotRanks(ksp, k, launch, text, len));
+    if (!k->peers.on && !k->ranks.on) *why = text;
   }
   PetscCheck(!k->degree || k->pc.kind != GPUKSP_PC_ANY, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_polynomial_degree: the polynomial is of PCNONE or PCJACOBI, or in a persistent kernel or graph of PCPBJACOBI with blocks of at most 8, and of no operator with a null space",
              ((PetscObject)ksp)->type_name);
@@ -181,12 +246,14 @@ static PetscErrorCode WhyHostLoop(KSP ksp, KSP_GPU *k, char text[], size_t len, 
 }
 
 /*
-  A persistent BiCGStab computes its directions from three and two vectors at each entry; the graph writes them first. Measured on an H200: equally fast at 7 million entries (27 points 64^3, 7 points
-  100^3). Beyond, the graph is 1.05 (convection 128^3), 1.2 (7 points, lognormal, 128^3) and 1.3 to 1.4 times as fast (27 points 96^3 and 128^3)
+  A persistent BiCGStab computes its directions from three and two vectors at each entry, or writes them first where blocks have many rows. Microseconds an iteration on an H200, gathered, written and
+  by the graph: 75, 54 and 75 on 7 points 100^3, 483, 344 and 326 on 27 points 128^3. The graph moves 40 bytes a row more, but multiplies long rows faster
 */
 static PetscBool GatherIsDear(const KSP_GPU *k)
 {
-  return (PetscBool)(k->method == GPUKSP_BCGS && k->path == KSP_GPU_PATH_AUTO && !k->peers.on && (double)k->op.plan->A.nnz > MOST_GATHERED);
+  const double nnz = (double)k->op.plan->A.nnz;
+
+  return (PetscBool)(k->method == GPUKSP_BCGS && k->path == KSP_GPU_PATH_AUTO && !k->peers.on && nnz > MOST_GATHERED && (nnz > LONG_ROWS * k->n || k->pc.kind == GPUKSP_PC_APART));
 }
 
 /* The path of this solve, and why */
@@ -205,6 +272,11 @@ static PetscErrorCode Choose(KSP ksp, KSP_GPU *k)
     PetscCall(PetscStrncpy(k->whydouble, "the host loop is in double", sizeof(k->whydouble)));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
+  if (k->ranks.on) {
+    k->taken   = KSP_GPU_PATH_GRAPH;
+    k->refined = PETSC_FALSE;
+    PetscFunctionReturn(PETSC_SUCCESS); /* k->why says why */
+  }
   if (k->peers.on) k->refined = PETSC_FALSE;
   else PetscCall(GPUKSPRefineChoose(k));
   PetscCall(PetscSNPrintf(text, sizeof(text), "a row has %d entries, which a persistent kernel would wait for", longest));
@@ -215,7 +287,7 @@ static PetscErrorCode Choose(KSP ksp, KSP_GPU *k)
              : !k->pc.row->rows                                      ? "the preconditioner is not part of a persistent kernel"
              : k->degree && k->method != GPUKSP_CG                   ? "a persistent kernel has a polynomial in standard conjugate gradients alone"
              : longest > LONGEST_ROW && k->path == KSP_GPU_PATH_AUTO ? text
-             : GatherIsDear(k)                                       ? "a persistent kernel would gather its directions from several vectors, for too many entries"
+             : GatherIsDear(k)                                       ? "a graph multiplies so many long rows faster"
                                                                      : "";
   k->taken = why[0] ? KSP_GPU_PATH_GRAPH : KSP_GPU_PATH_PERSISTENT;
   PetscCall(PetscStrncpy(k->why, why, sizeof(k->why)));
@@ -417,39 +489,57 @@ static PetscErrorCode PreparePersistent(KSP ksp, KSP_GPU *k, PetscBool *possible
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* For several ranks that solve together, each prepares its part. If one cannot, all use the host loop */
-static PetscErrorCode PreparePeers(KSP ksp, KSP_GPU *k)
+/* For several ranks that solve together, each prepares its part, of one launch or of a graph. on: all could; if not, why says why */
+static PetscErrorCode PrepareTogether(KSP ksp, KSP_GPU *k, PetscBool *on, char why[], size_t len)
 {
   GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
+  PetscErrorCode ierr     = PETSC_SUCCESS;
   PetscBool      possible = PETSC_TRUE, stale = PETSC_FALSE;
   int            any;
-  char           why[256];
 
   PetscFunctionBegin;
   PetscCall(GPUCSRAttemptBegin(&attempt)); /* what each rank does by itself, */
-  ierr = GPUKSPPeersLists(ksp, k);
+  if (k->peers.on) ierr = GPUKSPPeersLists(ksp, k);
   if (!ierr) ierr = GPUKSPPCReserve(ksp, k, &stale);
   PetscCall(GPUCSRAttemptEnd(&attempt));
-  PetscCall(GPUKSPTogether(ksp, k, ierr, attempt.message, &k->peers.on, why, sizeof(why)));
-  if (k->peers.on) { /* and then what is collective: taking the PC's numbers */
-    any = stale;
-    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
-    if (any) PetscCall(PetscMemzero(&k->numberskey, sizeof(k->numberskey)));
-    PetscCall(GPUCSRAttemptBegin(&attempt));
-    if (k->taken == KSP_GPU_PATH_PERSISTENT) ierr = PreparePersistent(ksp, k, &possible);
-    else {
-      ierr     = PrepareGraph(ksp, k);
-      possible = (PetscBool)!k->dev->ops->kernels; /* k->why says why not */
-    }
-    PetscCall(GPUCSRAttemptEnd(&attempt));
-    PetscCall(Together(ksp, ierr || possible ? OutcomeOf(k, ierr) : NO_DEVICE, ierr, ierr ? attempt.message : k->why, &k->peers.on, why, sizeof(why)));
+  PetscCall(GPUKSPTogether(ksp, k, ierr, attempt.message, on, why, len));
+  if (!*on) PetscFunctionReturn(PETSC_SUCCESS);
+  any = stale; /* and then what is collective: taking the PC's numbers */
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
+  if (any) PetscCall(PetscMemzero(&k->numberskey, sizeof(k->numberskey)));
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  if (k->taken == KSP_GPU_PATH_PERSISTENT) ierr = PreparePersistent(ksp, k, &possible);
+  else {
+    ierr     = PrepareGraph(ksp, k);
+    possible = (PetscBool)(k->ranks.on || !k->dev->ops->kernels); /* k->why says why not */
   }
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  PetscCall(Together(ksp, ierr || possible ? OutcomeOf(k, ierr) : NO_DEVICE, ierr, ierr ? attempt.message : k->why, on, why, len));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One launch on each rank; where that cannot be, a graph; where that cannot be either, the host loop */
+static PetscErrorCode PrepareRanks(KSP ksp, KSP_GPU *k)
+{
+  char why[256], text[256];
+
+  PetscFunctionBegin;
   if (k->peers.on) {
-    PetscCall(GPUKSPPeersBlocks(ksp, k));
-    PetscFunctionReturn(PETSC_SUCCESS);
+    PetscCall(PrepareTogether(ksp, k, &k->peers.on, why, sizeof(why)));
+    if (k->peers.on) {
+      PetscCall(GPUKSPPeersBlocks(ksp, k));
+      PetscFunctionReturn(PETSC_SUCCESS);
+    }
+    PetscCall(WhyNotRanks(ksp, k, why, text, sizeof(text)));
   }
-  PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "there are several processes, and on one of them %s", why));
+  k->persistent.peers.size = 0;
+  if (k->ranks.on) {
+    k->taken = KSP_GPU_PATH_GRAPH;
+    PetscCall(PrepareTogether(ksp, k, &k->ranks.on, why, sizeof(why)));
+    if (k->ranks.on) PetscFunctionReturn(PETSC_SUCCESS);
+    PetscCall(PetscSNPrintf(text, sizeof(text), "there are several processes, and on one of them %s", why));
+  }
+  PetscCall(PetscStrncpy(k->why, text, sizeof(k->why)));
   k->taken = KSP_GPU_PATH_HOST_LOOP;
   if (k->pc.kind == GPUKSP_PC_APART) k->pc.kind = GPUKSP_PC_ANY;
   PetscCall(PrepareHostLoop(ksp, k));
@@ -484,7 +574,7 @@ static PetscErrorCode PrepareSolve(KSP ksp, KSP_GPU *k, PetscBool *possible)
     if (k->noroom) PetscCall(Choose(ksp, k));
   }
   if (!k->peers.on) k->persistent.peers.size = 0;
-  if (k->peers.on) PetscCall(PreparePeers(ksp, k));
+  if (k->peers.on || k->ranks.on) PetscCall(PrepareRanks(ksp, k));
   else if (k->taken == KSP_GPU_PATH_PERSISTENT) {
     PetscBool had;
 

@@ -172,6 +172,8 @@ static PetscErrorCode TogetherRun(KSP ksp, KSP_GPU *k)
   }
 #endif
   PetscCall(GPUKSPIterate(ksp, k));
+  PetscCall(k->dev->ops->streamsynchronize(k->dev->id, k->dev->stream));
+  PetscCall(GPUKSPPCCheck(k));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -190,15 +192,21 @@ static PetscErrorCode RunTogether(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[]
   PetscCall(GPUCSRAttemptEnd(&attempt));
   PetscCall(GPUKSPTogether(ksp, k, ierr, attempt.message, ok, why, len));
   if (!*ok) PetscFunctionReturn(PETSC_SUCCESS);
+  if (k->ranks.on) PetscCall(MatGPUCSRRanksSolving_Private(&k->ranks.A, PETSC_TRUE));
   PetscCall(GPUCSRAttemptBegin(&attempt));
   ierr = TogetherRun(ksp, k);
   PetscCall(GPUCSRAttemptEnd(&attempt));
-  if (ierr) {
+  if (k->ranks.on) PetscCall(MatGPUCSRRanksSolving_Private(&k->ranks.A, PETSC_FALSE));
+  if (ierr) { /* tell the others not to wait for this rank */
     k->persistent.epoch = k->persistent.here = 0;
-    PetscCall(GPUCSRPeersDead(k->peers.group, attempt.message)); /* tell the others not to wait for this rank */
+    if (k->ranks.on) {
+      PetscCall(GPUKSPGraphForget(k));
+      PetscCall(MatGPUCSRRanksFail_Private(&k->ranks.A, attempt.message));
+    } else PetscCall(GPUCSRPeersDead(k->peers.group, attempt.message));
     SETERRQ(PETSC_COMM_SELF, ierr, "%s", attempt.message);
   }
-  PetscCall(GPUCSRPeersCheck(k->peers.group));
+  if (k->ranks.on) PetscCall(MatGPUCSRRanksCheck_Private(&k->ranks.A));
+  else PetscCall(GPUCSRPeersCheck(k->peers.group));
   PetscCall(GPUKSPStore(k, k->persistent.v.x, ksp->vec_sol));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -328,7 +336,7 @@ PetscErrorCode GPUKSPAttempt(KSP ksp, KSP_GPU *k, PetscErrorCode (*run)(KSP, KSP
   PetscMPIInt    size;
 
   PetscFunctionBegin;
-  if (k->peers.on) {
+  if (k->peers.on || k->ranks.on) {
     PetscCall(RunTogether(ksp, k, ok, why, len));
     PetscFunctionReturn(PETSC_SUCCESS);
   }

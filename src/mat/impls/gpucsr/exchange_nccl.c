@@ -34,6 +34,7 @@ static struct {
   int (*groupend)(void);
   int (*send)(const void *, size_t, int type, int peer, NCCL, void *stream);
   int (*recv)(void *, size_t, int type, int peer, NCCL, void *stream);
+  int (*allgather)(const void *, void *, size_t, int type, NCCL, void *stream);
   const char *(*geterrorstring)(int);
 } nccl;
 
@@ -45,8 +46,8 @@ struct _n_Group {
   NCCL         nccl;
   int          references;
   Group       *next;
-  double       patience; /* seconds */
-  int          gone;     /* the communicator has ended */
+  double       patience, timeout; /* seconds: between products, and in a solve */
+  int          gone;              /* the communicator has ended */
 };
 static Group *groups;
 
@@ -59,11 +60,13 @@ struct _n_Nccl {
   int32_t     *index;         /* of the entries sent, and of the sums that come back */
   GPUCSRStream stream;        /* of what travels */
   GPUCSREvent  packed, came;
-  unsigned     posted; /* exchanges, modulo NUMBERS, and the same of those that are done: in page-locked memory, */
-  uint64_t    *done;   /* where the stream copies it from */
-  uint64_t    *number; /* all the numbers, on the device */
-  uint64_t     seen;   /* by the thread that watches, */
-  double       since;  /* since when, in seconds; 0: nothing is on its way */
+  PetscBool    recorded; /* what is given is recorded */
+  int          solving;  /* in a solve */
+  unsigned     posted;   /* exchanges, modulo NUMBERS, and the same of those that are done: in page-locked memory, */
+  uint64_t    *done;     /* where the stream copies it from */
+  uint64_t    *number;   /* all the numbers, on the device */
+  uint64_t     seen;     /* by the thread that watches, */
+  double       since;    /* since when, in seconds; 0: nothing is on its way */
   Nccl        *next;
 };
 #define NUMBERS 256
@@ -82,6 +85,18 @@ static pthread_t       watcher;
 
 /* ---- the thread that watches. It calls nothing of PETSc ---- */
 
+/* Once: this thread and the program's may both find a reason */
+static void GiveUp(Group *o)
+{
+  if (!__atomic_exchange_n(&o->gone, 1, __ATOMIC_ACQ_REL)) (void)(*nccl.commabort)(o->nccl);
+}
+
+/* Seconds that a rank may take to come */
+static double Limit(const Nccl *g)
+{
+  return __atomic_load_n(&g->solving, __ATOMIC_ACQUIRE) ? g->group->timeout : g->group->patience;
+}
+
 static void Look(Nccl *g)
 {
   Group         *o     = g->group;
@@ -94,9 +109,8 @@ static void Look(Nccl *g)
   g->seen = done;
   if (!g->since || o->gone) return;
   if ((*nccl.commgetasyncerror)(o->nccl, &error)) error = NCCL_SUCCESS;
-  if ((error == NCCL_SUCCESS || error == NCCL_INPROGRESS) && now - g->since <= o->patience) return;
-  __atomic_store_n(&o->gone, 1, __ATOMIC_RELEASE);
-  (void)(*nccl.commabort)(o->nccl);
+  if ((error == NCCL_SUCCESS || error == NCCL_INPROGRESS) && now - g->since <= Limit(g)) return;
+  GiveUp(o);
 }
 
 static void *Watch(void *unused)
@@ -157,19 +171,20 @@ static void End(const Nccl *g)
 /* Are all ranks still there? */
 static PetscErrorCode Here(GPUCSRHalo h)
 {
-  const Group *o = ((const Nccl *)h->data)->group;
+  const Nccl  *g = (const Nccl *)h->data;
+  const Group *o = g->group;
 
   PetscFunctionBegin;
   if (!o) PetscFunctionReturn(PETSC_SUCCESS); /* no rank has a part in an exchange */
-  PetscCheck(!__atomic_load_n(&o->gone, __ATOMIC_ACQUIRE), PETSC_COMM_SELF, PETSC_ERR_GPU, "NCCL: a rank did not come to an exchange for %g seconds, or its device or the network has failed: -gpucsr_peer_patience says how long it may take", o->patience);
+  PetscCheck(!__atomic_load_n(&o->gone, __ATOMIC_ACQUIRE), PETSC_COMM_SELF, PETSC_ERR_GPU, "NCCL: a rank did not come to an exchange for %g seconds, or its device or the network has failed: -gpucsr_peer_%s says how long it may take", Limit(g), g->solving ? "timeout" : "patience");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Open(char why[], size_t len)
 {
-  static const char *const names[] = {"ncclGetUniqueId", "ncclCommInitRank", "ncclCommDestroy", "ncclCommAbort", "ncclCommGetAsyncError", "ncclGroupStart", "ncclGroupEnd", "ncclSend", "ncclRecv", "ncclGetErrorString"};
-  void **const             to[]    = {(void **)&nccl.getuniqueid, (void **)&nccl.comminitrank, (void **)&nccl.commdestroy, (void **)&nccl.commabort, (void **)&nccl.commgetasyncerror,
-                                      (void **)&nccl.groupstart,  (void **)&nccl.groupend,     (void **)&nccl.send,        (void **)&nccl.recv,      (void **)&nccl.geterrorstring};
+  static const char *const names[] = {"ncclGetUniqueId", "ncclCommInitRank", "ncclCommDestroy", "ncclCommAbort", "ncclCommGetAsyncError", "ncclGroupStart", "ncclGroupEnd", "ncclSend", "ncclRecv", "ncclAllGather", "ncclGetErrorString"};
+  void **const             to[]    = {(void **)&nccl.getuniqueid, (void **)&nccl.comminitrank, (void **)&nccl.commdestroy, (void **)&nccl.commabort, (void **)&nccl.commgetasyncerror, (void **)&nccl.groupstart,
+                                      (void **)&nccl.groupend,    (void **)&nccl.send,         (void **)&nccl.recv,        (void **)&nccl.allgather, (void **)&nccl.geterrorstring};
 
   PetscFunctionBegin;
   if (nccl.library) PetscFunctionReturn(PETSC_SUCCESS);
@@ -210,7 +225,7 @@ static PetscErrorCode GroupGet(GPUCSRHalo h, Group **group)
 
   PetscFunctionBegin;
   for (o = groups; o; o = o->next)
-    if (o->comm == h->comm && o->dev == h->dev) break;
+    if (o->comm == h->comm && o->dev == h->dev && !o->gone) break;
   if (!o) {
     PetscCallMPI(MPI_Comm_rank(h->comm, &rank));
     PetscCallMPI(MPI_Comm_size(h->comm, &size));
@@ -221,7 +236,9 @@ static PetscErrorCode GroupGet(GPUCSRHalo h, Group **group)
     o->comm     = h->comm;
     o->dev      = h->dev;
     o->patience = 3600;
+    o->timeout  = 30;
     PetscCall(PetscOptionsGetReal(NULL, NULL, "-gpucsr_peer_patience", &o->patience, NULL));
+    PetscCall(PetscOptionsGetReal(NULL, NULL, "-gpucsr_peer_timeout", &o->timeout, NULL));
     o->next = groups;
     groups  = o;
     PetscCall(h->dev->ops->activate(h->dev->id));
@@ -338,25 +355,53 @@ static PetscErrorCode SetUp_Nccl(GPUCSRHalo h)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The thread that watches counts what is under way, and what is done. What is recorded it counts when that is played */
+static void Posted(Nccl *g)
+{
+  if (!g->recorded) __atomic_store_n(&g->posted, (g->posted + 1) % NUMBERS, __ATOMIC_RELEASE);
+}
+
+/* On the one stream, so that the last number is the one that stays */
+static PetscErrorCode Done(GPUCSRHalo h)
+{
+  const Nccl *g = (const Nccl *)h->data;
+
+  PetscFunctionBegin;
+  if (!g->recorded) PetscCall(h->dev->ops->copy(h->dev->id, g->done, g->number + g->posted, sizeof(*g->done), GPUCSR_TO_HOST, g->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same behind what s was given, which does not wait for it */
+static PetscErrorCode DoneBehind(GPUCSRHalo h, GPUCSRStream s)
+{
+  const Nccl *g = (const Nccl *)h->data;
+
+  PetscFunctionBegin;
+  if (g->recorded) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(h->dev->ops->eventrecord(h->dev->id, g->packed, s));
+  PetscCall(h->dev->ops->streamwait(h->dev->id, g->stream, g->packed));
+  PetscCall(Done(h));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Behind what s was given, on the stream of what travels: numbers between the offsets of two buffers */
 static PetscErrorCode Post(GPUCSRHalo h, const GPUCSRNeighbours *to, const double *out, const GPUCSRNeighbours *from, double *in, GPUCSRStream s)
 {
-  Nccl          *g   = (Nccl *)h->data;
-  GPUCSRDevice   dev = h->dev;
-  const unsigned now = (g->posted + 1) % NUMBERS;
+  Nccl        *g   = (Nccl *)h->data;
+  GPUCSRDevice dev = h->dev;
 
   PetscFunctionBegin;
   PetscCall(Here(h));
   PetscCall(dev->ops->eventrecord(dev->id, g->packed, s));
   PetscCall(dev->ops->streamwait(dev->id, g->stream, g->packed));
   if (from->n) PetscCall(dev->ops->copy(dev->id, in, g->nan, sizeof(double) * (size_t)from->offset[from->n], GPUCSR_ON_DEVICE, g->stream));
-  __atomic_store_n(&g->posted, now, __ATOMIC_RELEASE);
+  Posted(g);
   CheckNCCL("ncclGroupStart()", (*nccl.groupstart)());
   for (PetscMPIInt k = 0; k < to->n; k++) CheckNCCL("ncclSend()", (*nccl.send)(out + to->offset[k], (size_t)(to->offset[k + 1] - to->offset[k]), NCCL_FLOAT64, (int)to->rank[k], g->group->nccl, (void *)g->stream));
   for (PetscMPIInt k = 0; k < from->n; k++) CheckNCCL("ncclRecv()", (*nccl.recv)(in + from->offset[k], (size_t)(from->offset[k + 1] - from->offset[k]), NCCL_FLOAT64, (int)from->rank[k], g->group->nccl, (void *)g->stream));
   CheckNCCL("ncclGroupEnd()", (*nccl.groupend)());
   PetscCall(dev->ops->eventrecord(dev->id, g->came, g->stream));
-  PetscCall(dev->ops->copy(dev->id, g->done, g->number + now, sizeof(*g->done), GPUCSR_TO_HOST, g->stream));
+  PetscCall(Done(h));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -458,6 +503,51 @@ static PetscErrorCode ReverseAdd_Nccl(GPUCSRHalo h, const GPUCSROperand *z, GPUC
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* ---- solves ---- */
+
+static PetscErrorCode Gather_Nccl(GPUCSRHalo h, const double *mine, int n, double *all, GPUCSRStream s)
+{
+  Nccl *g = (Nccl *)h->data;
+
+  PetscFunctionBegin;
+  PetscCall(Here(h));
+  s = Stream(h, s);
+  Posted(g);
+  CheckNCCL("ncclAllGather()", (*nccl.allgather)(mine, all, (size_t)n, NCCL_FLOAT64, g->group->nccl, (void *)s));
+  PetscCall(DoneBehind(h, s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Record_Nccl(GPUCSRHalo h, PetscBool begins)
+{
+  ((Nccl *)h->data)->recorded = begins;
+  return PETSC_SUCCESS;
+}
+
+static PetscErrorCode Played_Nccl(GPUCSRHalo h, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  PetscCall(Here(h));
+  Posted((Nccl *)h->data);
+  PetscCall(DoneBehind(h, Stream(h, s)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Solving_Nccl(GPUCSRHalo h, PetscBool begins)
+{
+  __atomic_store_n(&((Nccl *)h->data)->solving, (int)begins, __ATOMIC_RELEASE);
+  return PETSC_SUCCESS;
+}
+
+/* The others cannot be told: they notice that this rank does not come */
+static PetscErrorCode Fail_Nccl(GPUCSRHalo h, const char message[])
+{
+  PetscFunctionBegin;
+  (void)message;
+  GiveUp(((Nccl *)h->data)->group);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 const GPUCSRExchange GPUCSRExchange_nccl = {
   .name         = "nccl",
   .together     = PETSC_TRUE,
@@ -470,4 +560,9 @@ const GPUCSRExchange GPUCSRExchange_nccl = {
   .reversebegin = ReverseBegin_Nccl,
   .reverseend   = ReverseEnd_Nccl,
   .reverseadd   = ReverseAdd_Nccl,
+  .gather       = Gather_Nccl,
+  .record       = Record_Nccl,
+  .played       = Played_Nccl,
+  .solving      = Solving_Nccl,
+  .fail         = Fail_Nccl,
 };

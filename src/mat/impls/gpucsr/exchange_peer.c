@@ -78,10 +78,21 @@ static PetscErrorCode HostBufferFree(GPUCSRHalo h, PetscScalar **p)
 
 /* --- Set-up */
 
+/* Behind the flags: exchanges done, and blocks, and gathers done */
+static size_t CountAt(GPUCSRPeers peers)
+{
+  return GPUCSRTogether(sizeof(uint64_t) * (size_t)peers->size);
+}
+
+static size_t SlotsAt(GPUCSRPeers peers)
+{
+  return CountAt(peers) + GPUCSRTogether(3 * sizeof(uint64_t));
+}
+
 /* Where things are in the memory of a rank that gets so many numbers of each way */
 static size_t Layout(GPUCSRPeers peers, const PetscInt64 coming[2], size_t at[2][2])
 {
-  size_t end = GPUCSRTogether(sizeof(uint64_t) * (size_t)peers->size) + GPUCSRTogether(2 * sizeof(uint64_t));
+  size_t end = SlotsAt(peers) + GPUCSRTogether(GPUCSR_PEER_GATHER_BYTES(peers->size));
 
   for (int way = 0; way < 2; way++)
     for (int s = 0; s < 2; s++) {
@@ -89,12 +100,6 @@ static size_t Layout(GPUCSRPeers peers, const PetscInt64 coming[2], size_t at[2]
       end += GPUCSRTogether(sizeof(double) * (size_t)coming[way]);
     }
   return end;
-}
-
-/* Behind the flags: exchanges done, and blocks */
-static size_t CountAt(GPUCSRPeers peers)
-{
-  return GPUCSRTogether(sizeof(uint64_t) * (size_t)peers->size);
 }
 
 static PetscErrorCode RowsFree(GPUCSRHalo h)
@@ -119,6 +124,7 @@ static PetscErrorCode Destroy_Peer(GPUCSRHalo h)
   PetscCall(PetscFree(g->theirs));
   PetscCall(RowsFree(h));
   PetscCall(Unmake(h, sizeof(GPUCSRPeerLink) * (size_t)g->p.n, &g->p.link));
+  PetscCall(Unmake(h, sizeof(void *) * (size_t)h->peers->size, &g->p.slots));
   PetscCall(Unmake(h, INT32(h->nunique), &g->sums.place));
   PetscCall(Unmake(h, INT32(h->nunique + 1), &g->sums.ptr));
   PetscCall(Unmake(h, INT32(h->nsend), &g->sums.from));
@@ -209,6 +215,22 @@ static PetscErrorCode Links(GPUCSRHalo h, const PetscInt64 (*where)[2], const Pe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Where gathered numbers go */
+static PetscErrorCode Slots(GPUCSRHalo h)
+{
+  Peer  *g = (Peer *)h->data;
+  char **slots;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(h->peers->size, &slots));
+  for (PetscMPIInt r = 0; r < h->peers->size; r++) slots[r] = (char *)g->theirs[r] + SlotsAt(h->peers);
+  PetscCall(Make(h, sizeof(void *) * (size_t)h->peers->size, (void **)&g->p.slots));
+  PetscCall(Fill(h, g->p.slots, GPUCSR_INT32, slots, GPUCSR_INT32, (PetscInt)(sizeof(void *) / sizeof(int32_t)) * h->peers->size));
+  if (h->dev) PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream));
+  PetscCall(PetscFree(slots));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Each tells its neighbours where in its buffers they write */
 static PetscErrorCode Connect(GPUCSRHalo h)
 {
@@ -233,6 +255,7 @@ static PetscErrorCode Connect(GPUCSRHalo h)
   g->p.count = (uint64_t *)(void *)((char *)g->theirs[p->rank] + CountAt(p));
   PetscCall(GPUCSRAttemptBegin(&attempt));
   ierr = Links(h, (const PetscInt64(*)[2])where, (const PetscInt64(*)[2])coming);
+  if (!ierr) ierr = Slots(h);
   PetscCall(GPUCSRAttemptEnd(&attempt));
   ierr = GPUCSRPeersAgree(p, ierr, attempt.message, sizeof(attempt.message));
   PetscCall(PetscFree(tell));
@@ -486,6 +509,31 @@ static PetscErrorCode AddReady_Peer(GPUCSRHalo h, Mat Ao, PetscBool *pays)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* --- Solves */
+
+static PetscErrorCode Gather_Peer(GPUCSRHalo h, const double *mine, int n, double *all, GPUCSRStream s)
+{
+  Peer *g = (Peer *)h->data;
+
+  PetscFunctionBegin;
+  PetscCall(Follow(h, &s));
+  PetscCall(GPUCSRPeerGather(&g->p, mine, n, all, s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Solving_Peer(GPUCSRHalo h, PetscBool begins)
+{
+  h->peers->together = begins;
+  return PETSC_SUCCESS;
+}
+
+static PetscErrorCode Fail_Peer(GPUCSRHalo h, const char message[])
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRPeersDead(h->peers, message));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 const GPUCSRExchange GPUCSRExchange_peer = {
   .name         = "peer",
   .peers        = PETSC_TRUE,
@@ -500,4 +548,7 @@ const GPUCSRExchange GPUCSRExchange_peer = {
   .reversebegin = ReverseBegin_Peer,
   .reverseend   = ReverseEnd_Peer,
   .reverseadd   = ReverseAdd_Peer,
+  .gather       = Gather_Peer,
+  .solving      = Solving_Peer,
+  .fail         = Fail_Peer,
 };

@@ -39,6 +39,15 @@ typedef struct {
   PetscErrorCode (*reversebegin)(GPUCSRHalo h, PetscBool valid, PetscBool host, GPUCSRStream s);
   PetscErrorCode (*reverseend)(GPUCSRHalo h);
   PetscErrorCode (*reverseadd)(GPUCSRHalo h, const GPUCSROperand *z, GPUCSRStream s);
+  /* for solves without MPI in an iteration (mpioperator.c): all = n <= GPUCSR_PEER_GATHER numbers of each rank, where products are; NULL: there are none such by this exchange */
+  PetscErrorCode (*gather)(GPUCSRHalo h, const double *mine, int n, double *all, GPUCSRStream s);
+  /* what is given from here on is recorded, or no more; and what was recorded has been given to s again. NULL: it need not know */
+  PetscErrorCode (*record)(GPUCSRHalo h, PetscBool begins);
+  PetscErrorCode (*played)(GPUCSRHalo h, GPUCSRStream s);
+  /* a solve begins, or has ended: meanwhile ranks are at most -gpucsr_peer_timeout apart */
+  PetscErrorCode (*solving)(GPUCSRHalo h, PetscBool begins);
+  /* this rank has failed in the middle of it: the others give up */
+  PetscErrorCode (*fail)(GPUCSRHalo h, const char message[]);
 } GPUCSRExchange;
 
 #define GPUCSR_EXCHANGE(name) GPUCSR_INTERN const GPUCSRExchange GPUCSRExchange_##name;

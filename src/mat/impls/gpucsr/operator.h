@@ -57,6 +57,23 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorEnd_Private(const GPUCSROperator *
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorVecGet_Private(const GPUCSROperator *, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorVecRestore_Private(const GPUCSROperator *, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
 
+/* ---- the operator of several ranks, whose diagonal block is a GPUCSROperator (mpioperator.c) ---- */
+
+typedef struct {
+  GPUCSROperator        off; /* the off-diagonal block */
+  struct _n_GPUCSRHalo *halo;
+} GPUCSRRanks;
+
+GPUCSR_INTERN PetscErrorCode MatGPUCSRRanksGet_Private(Mat, GPUCSRRanks *, char why[], size_t);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRRanksProduct_Private(const GPUCSROperator *, const GPUCSRRanks *, const double *x, double *z);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRRanksGather_Private(const GPUCSROperator *, const GPUCSRRanks *, const double *mine, int n, double *all);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRRanksSolving_Private(const GPUCSRRanks *, PetscBool);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRRanksRecord_Private(const GPUCSRRanks *, PetscBool);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRRanksPlayed_Private(const GPUCSROperator *, const GPUCSRRanks *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRRanksCheck_Private(const GPUCSRRanks *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRRanksFail_Private(const GPUCSRRanks *, const char message[]);
+GPUCSR_INTERN const char    *MatGPUCSRRanksExchange_Private(const GPUCSRRanks *);
+
 /* ---- factors (factor/), of arrays on the device that the first function names ---- */
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorDevice_Private(Mat F, GPUCSRDevice *);

@@ -9,6 +9,7 @@
   #define GPUCSRPeerReceive_CUDA(...)  PETSC_ERR_PLIB
   #define GPUCSRPeerMultiply_CUDA(...) PETSC_ERR_PLIB
   #define GPUCSRPeerAdd_CUDA(...)      PETSC_ERR_PLIB
+  #define GPUCSRPeerGather_CUDA(...)   PETSC_ERR_PLIB
 #endif
 
 static PetscBool OnDevice(const GPUCSRPeerHalo *h)
@@ -112,5 +113,42 @@ PetscErrorCode GPUCSRPeerAdd(const GPUCSRPeerHalo *h, const GPUCSRPeerSums *a, d
     z[a->place[k]] += sum;
   }
   ++*h->count;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A number and, behind it, its flag */
+typedef struct {
+  uint64_t flag;
+  double   number;
+} Slot;
+
+PetscErrorCode GPUCSRPeerGather(const GPUCSRPeerHalo *h, const double *mine, int n, double *all, GPUCSRStream stream)
+{
+  const int size = (int)h->peers->size, rank = (int)h->peers->rank;
+
+  PetscFunctionBegin;
+  if (OnDevice(h)) {
+    PetscCall(GPUCSRPeerGather_CUDA(h, mine, n, all, stream));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(Turn(h, "peer_gather", stream));
+  const uint64_t s   = h->count[2] + 1;
+  const size_t   set = (size_t)(s % 2) * (size_t)size;
+
+  for (int r = 0; r < size; r++)
+    for (int k = 0; k < n; k++) {
+      Slot *to = (Slot *)h->slots[r] + (set + (size_t)rank) * GPUCSR_PEER_GATHER + k;
+
+      to->number = mine[k];
+      GPUCSRPeerPublish(&to->flag, s);
+    }
+  for (int r = 0; r < size; r++)
+    for (int k = 0; k < n; k++) {
+      const Slot *from = (const Slot *)h->slots[rank] + (set + (size_t)r) * GPUCSR_PEER_GATHER + k;
+
+      PetscCall(GPUCSRPeerAwaitLate(h->peers, &from->flag, s));
+      all[r * n + k] = from->number;
+    }
+  h->count[2] = s;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -36,8 +36,13 @@ typedef struct {
   int             n;
   double         *in[2][2];  /* by way and by s mod 2: what comes */
   int             coming[2]; /* numbers of it */
-  uint64_t       *count;     /* exchanges done; behind it, blocks of a launch that are */
+  uint64_t       *count;     /* exchanges done; behind it, blocks of a launch that are, and gathers done */
+  void          **slots;     /* by rank: where in its memory gathered numbers go, the same place on all */
 } GPUCSRPeerHalo;
+
+/* Most numbers of a rank that are gathered at once, and bytes of their slots for so many ranks: a number and its flag in each, for gathers of either parity */
+#define GPUCSR_PEER_GATHER             8
+#define GPUCSR_PEER_GATHER_BYTES(size) (2 * (size_t)(size)*GPUCSR_PEER_GATHER * 16)
 
 /* Rows of a matrix that are not empty: CSR, and which rows they are */
 typedef struct {
@@ -61,11 +66,15 @@ GPUCSR_INTERN PetscErrorCode GPUCSRPeerMultiply(const GPUCSRPeerHalo *, const GP
 /* z += the sums that came */
 GPUCSR_INTERN PetscErrorCode GPUCSRPeerAdd(const GPUCSRPeerHalo *, const GPUCSRPeerSums *, double *z, GPUCSRStream);
 
+/* all = n numbers of each rank, in the order of ranks; gathers are counted for themselves */
+GPUCSR_INTERN PetscErrorCode GPUCSRPeerGather(const GPUCSRPeerHalo *, const double *mine, int n, double *all, GPUCSRStream);
+
 /* The same on the device */
 GPUCSR_INTERN PetscErrorCode GPUCSRPeerSend_CUDA(const GPUCSRPeerHalo *, GPUCSRPeerWay, int, const int32_t *, const double *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUCSRPeerReceive_CUDA(const GPUCSRPeerHalo *, GPUCSRPeerWay, double *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUCSRPeerMultiply_CUDA(const GPUCSRPeerHalo *, const GPUCSRPeerRows *, double *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUCSRPeerAdd_CUDA(const GPUCSRPeerHalo *, const GPUCSRPeerSums *, double *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUCSRPeerGather_CUDA(const GPUCSRPeerHalo *, const double *, int, double *, GPUCSRStream);
 
 #if defined(__cplusplus)
 }
