@@ -7,7 +7,9 @@
 #define LONGEST_ROW 4096
 
 /* With more entries than this, auto solves BiCGStab by a graph */
-#define MOST_GATHERED 8e6
+#define MOST_GATHERED       8e6
+#define MOST_GATHERED_RANKS 3e6 /* of a rank, of several */
+static const char gathers[] = "a persistent kernel would gather its directions from several vectors, for too many entries";
 
 /* Time that a persistent kernel saves an iteration over a graph of kernels, measured on an H200, expressed in bytes moved meanwhile */
 #define SPARED 35e6
@@ -213,6 +215,23 @@ static PetscErrorCode KindTogether(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  A persistent BiCGStab computes its directions from three and two vectors at each entry; the graph writes them first. Measured on an H200: equally fast at 7 million entries (27 points 64^3, 7 points
+  100^3). Beyond, the graph is 1.05 (convection 128^3), 1.2 (7 points, lognormal, 128^3) and 1.3 to 1.4 times as fast (27 points 96^3 and 128^3). Of several ranks the one with the most entries counts
+*/
+static PetscErrorCode GatherIsDear(KSP ksp, const KSP_GPU *k, PetscMPIInt size, PetscBool *dear)
+{
+  double entries;
+
+  PetscFunctionBegin;
+  *dear = PETSC_FALSE;
+  if (k->method != GPUKSP_BCGS || k->path != KSP_GPU_PATH_AUTO) PetscFunctionReturn(PETSC_SUCCESS);
+  entries = (double)k->op.plan->A.nnz;
+  if (size > 1) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &entries, 1, MPI_DOUBLE, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
+  *dear = (PetscBool)(entries > (size > 1 ? MOST_GATHERED_RANKS : MOST_GATHERED));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Why only the host loop can solve this; NULL: other paths can too. In the host loop PETSc may have to apply the PC, whatever its type */
 static PetscErrorCode WhyHostLoop(KSP ksp, KSP_GPU *k, char text[], size_t len, const char **why)
 {
@@ -231,10 +250,13 @@ static PetscErrorCode WhyHostLoop(KSP ksp, KSP_GPU *k, char text[], size_t len, 
   if (null || tnull || ksp->transpose_solve || (k->degree && !k->pc.row->rows)) k->pc.kind = GPUKSP_PC_ANY;
   *why = k->path == KSP_GPU_PATH_HOST_LOOP ? "asked for" : null || tnull ? "the operator has a null space" : ksp->transpose_solve ? "it is a solve with the transpose" : k->pc.kind == GPUKSP_PC_ANY ? "the preconditioner is PCApply()'s" : NULL;
   if (!*why && size > 1) {
-    char launch[256];
+    char      launch[256];
+    PetscBool dear;
 
-    PetscCall(WhyNotPeers(ksp, k, size, launch, sizeof(launch)));
-    if (!k->peers.on) PetscCall(WhyNotRanks(ksp, k, launch, text, len));
+    PetscCall(GatherIsDear(ksp, k, size, &dear));
+    if (dear) PetscCall(WhyNotRanks(ksp, k, gathers, text, len));
+    if (!k->ranks.on) PetscCall(WhyNotPeers(ksp, k, size, launch, sizeof(launch)));
+    if (!k->ranks.on && !k->peers.on) PetscCall(WhyNotRanks(ksp, k, launch, text, len));
     if (!k->peers.on && !k->ranks.on) *why = text;
   }
   PetscCheck(!k->degree || k->pc.kind != GPUKSP_PC_ANY, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_polynomial_degree: the polynomial is of PCNONE or PCJACOBI, or in a persistent kernel or graph of PCPBJACOBI with blocks of at most 8, and of no operator with a null space",
@@ -244,20 +266,12 @@ static PetscErrorCode WhyHostLoop(KSP ksp, KSP_GPU *k, char text[], size_t len, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  A persistent BiCGStab computes its directions from three and two vectors at each entry; the graph writes them first. Measured on an H200: equally fast at 7 million entries (27 points 64^3, 7 points
-  100^3). Beyond, the graph is 1.05 (convection 128^3), 1.2 (7 points, lognormal, 128^3) and 1.3 to 1.4 times as fast (27 points 96^3 and 128^3)
-*/
-static PetscBool GatherIsDear(const KSP_GPU *k)
-{
-  return (PetscBool)(k->method == GPUKSP_BCGS && k->path == KSP_GPU_PATH_AUTO && !k->peers.on && (double)k->op.plan->A.nnz > MOST_GATHERED);
-}
-
 /* The path of this solve, and why */
 static PetscErrorCode Choose(KSP ksp, KSP_GPU *k)
 {
   const int   longest = k->op.plan->features.max;
   const char *why     = NULL;
+  PetscBool   dear    = PETSC_FALSE;
   char        text[sizeof(k->why)];
 
   PetscFunctionBegin;
@@ -276,6 +290,7 @@ static PetscErrorCode Choose(KSP ksp, KSP_GPU *k)
   }
   if (k->peers.on) k->refined = PETSC_FALSE;
   else PetscCall(GPUKSPRefineChoose(k));
+  if (!k->peers.on) PetscCall(GatherIsDear(ksp, k, 1, &dear));
   PetscCall(PetscSNPrintf(text, sizeof(text), "a row has %d entries, which a persistent kernel would wait for", longest));
   why      = !k->dev->ops->kernels                                   ? "the host computes"
              : k->path == KSP_GPU_PATH_GRAPH                         ? "asked for"
@@ -284,7 +299,7 @@ static PetscErrorCode Choose(KSP ksp, KSP_GPU *k)
              : !k->pc.row->rows                                      ? "the preconditioner is not part of a persistent kernel"
              : k->degree && k->method != GPUKSP_CG                   ? "a persistent kernel has a polynomial in standard conjugate gradients alone"
              : longest > LONGEST_ROW && k->path == KSP_GPU_PATH_AUTO ? text
-             : GatherIsDear(k)                                       ? "a persistent kernel would gather its directions from several vectors, for too many entries"
+             : dear                                                  ? gathers
                                                                      : "";
   k->taken = why[0] ? KSP_GPU_PATH_GRAPH : KSP_GPU_PATH_PERSISTENT;
   PetscCall(PetscStrncpy(k->why, why, sizeof(k->why)));

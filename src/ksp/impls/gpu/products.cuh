@@ -57,6 +57,17 @@ struct Vector {
   }
 };
 
+/* The same times a diagonal, or d NULL */
+struct Scaled {
+  static const int ahead = AHEAD;
+  const double    *x, *d;
+
+  __device__ __forceinline__ double operator()(int c) const
+  {
+    return d ? d[c] * x[c] : x[c];
+  }
+};
+
 /* No vector: records the columns of a thread's rows */
 struct Reach {
   static const int ahead = AHEAD;
