@@ -84,7 +84,7 @@ struct BCGS {
       r[i] = rp[i] = ri;
       rr[0] += (double)ri * (double)ri;
     }
-    B.others.template send<2>(a.v.r, B.grid);
+    B.others.exchange(a.v.r, B.grid);
     grid_reduce<1, true>(B.grid, rr);
     B.rule([&](GPUKSPState *st) {
       BCGSInit(st, rr[0]);
@@ -107,12 +107,12 @@ struct BCGS {
       sum[0] += (double)vi * (double)rp[i];
     };
 
-    sum[0] = 0;
-    B.others.take(a.v.r, B.grid, [&](int h) { q[h - first] = a.v.r[h] - omegabeta * v[h - first] + beta * p[h - first]; });
+    sum[0]           = 0;
     FOR_ROWS(i) q[i] = r[i] - omegabeta * v[i] + beta * p[i];
+    B.others.entries([&](int h) { q[h - first] = a.v.r[h] - omegabeta * v[h - first] + beta * p[h - first]; });
     if (!pc.bs) {
       B.A.product(whole, first, last, B.scratch, [&](int i, double vi) { keep(i, hat ? vi : pc.on_the_way(i, vi)); });
-      B.others.add_taken(B.grid, Scaled{q - first, d}, [&](int i, double vi) { off(i, hat ? vi : pc.on_the_way(i, vi)); });
+      B.others.add(whole, [&](int i, double vi) { off(i, hat ? vi : pc.on_the_way(i, vi)); });
     } else if (hat) {
       __syncthreads();
       FOR_ROWS(i) ph[i] = pc.of(i, From{q});
@@ -122,11 +122,11 @@ struct BCGS {
       B.others.add(Vector{a.v.ph}, off);
     } else {
       B.A.product(whole, first, last, B.scratch, [&](int i, double vi) { w[i] = vi; });
-      B.others.add_taken(B.grid, Scaled{q - first, d}, [&](int i, double vi) { w[i] += vi; });
+      B.others.add(whole, [&](int i, double vi) { w[i] += vi; });
       __syncthreads();
       FOR_ROWS(i) keep(i, pc.of(i, w));
     }
-    B.others.template send<2>(u - first, B.grid);
+    B.others.exchange(u - first, B.grid);
   }
 
   /* Double buffering: other blocks still read p and v */
@@ -145,7 +145,6 @@ struct BCGS {
   {
     const int      first = B.first, last = B.last, rows = B.rows;
     const BCGSHalf half  = {a.v.r, v - first, d, alpha};
-    const bool     edge  = B.others.edge();
     const auto     tally = [&](double si, double ti) {
       sum[0] += (double)si * (double)ti;
       sum[1] += (double)ti * (double)ti;
@@ -156,15 +155,14 @@ struct BCGS {
 
       t[i] = ti;
       s[i] = si;
-      if (!edge) tally(si, ti);
+      if (!PEERS) tally(si, ti);
     };
     const auto off = [&](int i, double ti) { t[i] += ti; };
 
     sum[0] = sum[1] = sum[2] = 0;
-    B.others.take(v - first, B.grid, [&](int h) { a.v.s[h] = a.v.r[h] - alpha * v[h - first]; });
     if (!pc.bs) {
       B.A.product(half, first, last, B.scratch, [&](int i, double ti) { keep(i, hat ? ti : pc.on_the_way(i, ti)); });
-      B.others.add_taken(B.grid, Scaled{a.v.s, d}, [&](int i, double ti) { off(i, hat ? ti : pc.on_the_way(i, ti)); });
+      B.others.add(half, [&](int i, double ti) { off(i, hat ? ti : pc.on_the_way(i, ti)); });
     } else if (hat) {
       FOR_ROWS(i) s[i] = r[i] - alpha * v[i];
       __syncthreads();
@@ -175,11 +173,11 @@ struct BCGS {
       B.others.add(Vector{a.v.sh}, off);
     } else {
       B.A.product(half, first, last, B.scratch, [&](int i, double ti) { w[i] = ti; });
-      B.others.add_taken(B.grid, Scaled{a.v.s, d}, [&](int i, double ti) { w[i] += ti; });
+      B.others.add(half, [&](int i, double ti) { w[i] += ti; });
       __syncthreads();
       FOR_ROWS(i) keep(i, pc.of(i, w));
     }
-    if (edge) { /* t is complete */
+    if constexpr (PEERS) { /* t is complete */
       __syncthreads();
       FOR_ROWS(i) tally(s[i], t[i]);
     }
@@ -229,7 +227,7 @@ struct BCGS {
         sum[1] += (double)ri[k] * (double)oi[k];
       }
     }
-    B.others.template send<2>(a.v.r, B.grid);
+    B.others.exchange(a.v.r, B.grid);
   }
 };
 

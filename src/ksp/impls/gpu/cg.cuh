@@ -114,11 +114,10 @@ struct CG {
     const int first = B.first, last = B.last, rows = B.rows;
     double    pw = 0;
 
-    const bool shared = B.others.shares_rows();
-    const auto halo   = [&](int h) { q[h - first] = a.v.z[h] + beta * p[h - first]; };
+    const bool first_off = B.others.shares_rows();
+    const auto off       = [&] { return B.others.template direction<3>(a.v.z, p - first, q - first, beta, B.grid.epoch - 1); }; /* z was sent before the last reduction */
 
-    if (shared) pw += B.others.template direction<3>(a.v.z, p - first, q - first, beta, B.grid.epoch - 1); /* z was sent before the last reduction */
-    else B.others.take(a.v.z, B.grid, halo);
+    if (first_off) pw += off();
     if constexpr (HOW == BY_WINDOWS) {
       windows.product(B.A, a.v.z, p - first, beta, a.n, first, rows, x, [&](int i, double s, double now, double before, double xi) {
         w[i] = s;
@@ -160,15 +159,7 @@ struct CG {
         pw += now * s;
       });
     }
-    if (!shared) { /* written first, it has been waited for */
-      const auto off = [&](int i, double s) {
-        w[i] += s;
-        pw += q[i] * s;
-      };
-
-      if constexpr (HOW == WRITTEN) B.others.add(Vector{q - first}, off);
-      else B.others.add_taken(B.grid, Vector{q - first}, off);
-    }
+    if (!first_off) pw += off();
     return pw;
   }
 

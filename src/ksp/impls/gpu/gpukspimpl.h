@@ -108,7 +108,7 @@ typedef struct {
   const void     *data; /* of the matrix */
   const GPUKSPPC *row;
   PetscInt64      pc, variant, method, right, n;
-  GPUCSRVersion   off; /* of several ranks: the off-diagonal block, */
+  GPUCSRVersion   off;  /* of several ranks: the off-diagonal block, */
   PetscInt64      made; /* and the exchange */
   GPUKSPVectors   v;
 } GPUKSPGraphKey;

@@ -57,17 +57,6 @@ struct Vector {
   }
 };
 
-/* The same times a diagonal, or d NULL */
-struct Scaled {
-  static const int ahead = AHEAD;
-  const double    *x, *d;
-
-  __device__ __forceinline__ double operator()(int c) const
-  {
-    return d ? d[c] * x[c] : x[c];
-  }
-};
-
 /* No vector: records the columns of a thread's rows */
 struct Reach {
   static const int ahead = AHEAD;
@@ -169,12 +158,36 @@ struct Pool {
   }
 };
 
+/* Warps that share a slice, or threads that share a row of CSR: a power of two, so that an iteration divides no integers */
+struct Sharing {
+  int count, log;
+
+  static Sharing of(int count)
+  {
+    Sharing s = {count, 0};
+
+    while (1 << s.log < count) s.log++;
+    return s;
+  }
+
+  __device__ __forceinline__ int part(int i) const
+  {
+    return i & (count - 1);
+  }
+
+  /* Of i things, and the number of the i-th one's */
+  __device__ __forceinline__ int groups(int i) const
+  {
+    return i >> log;
+  }
+};
+
 /* The sum of the parts of neighbouring warps, in the first of them */
-__device__ __forceinline__ double add_parts(double sum, int warps, int part, double *scratch)
+__device__ __forceinline__ double add_parts(double sum, Sharing split, int part, double *scratch)
 {
   scratch[threadIdx.x] = sum;
   __syncthreads();
-  for (int u = 1; u < warps && part == 0; u++) sum += scratch[threadIdx.x + 32 * u];
+  for (int u = 1; u < split.count && part == 0; u++) sum += scratch[threadIdx.x + 32 * u];
   __syncthreads();
   return sum;
 }

@@ -317,31 +317,20 @@ __device__ __forceinline__ void rank_sync(GridReduction &m)
   grid_sync(m);
 }
 
-/* Its two parts: a block that has arrived need not wait */
-__device__ __forceinline__ void rank_arrive(PeerReduction &m)
-{
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    fence();
-    publish(m.view->here + (m.here & 1) * gridDim.x + blockIdx.x, 0, m.here);
-  }
-  m.here++;
-}
-
-__device__ __forceinline__ void rank_wait(const PeerReduction &m)
-{
-  const unsigned last = m.here - 1;
-
-  if (threadIdx.x < 32) {
-    __syncwarp();
-    (void)m.view->await(m.view->here + (last & 1) * gridDim.x, gridDim.x, last);
-    fence();
-  }
-  __syncthreads();
-}
-
 __device__ __forceinline__ void rank_sync(PeerReduction &m)
 {
-  rank_arrive(m);
-  rank_wait(m);
+  ulonglong2 *const slots = m.view->here + (m.here & 1) * gridDim.x;
+
+  __syncthreads();
+  if (threadIdx.x < 32) {
+    if (threadIdx.x == 0) {
+      fence();
+      publish(slots + blockIdx.x, 0, m.here);
+    }
+    __syncwarp();
+    (void)m.view->await(slots, gridDim.x, m.here);
+    fence();
+  }
+  __syncthreads();
+  m.here++;
 }

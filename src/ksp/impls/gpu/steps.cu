@@ -112,11 +112,14 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) step_kernel(const Vectors v
 __global__ void __launch_bounds__(THREADS) rule_kernel(GPUKSPStep step, const GPUCSRPeerSlots slots, double *all, int ranks, int n, const GPUKSPStepArgs a)
 {
   __shared__ GPUKSPState st;
+  bool                   rests;
 
   if (slots.size) peer_gather(slots, a.mine, n, all);
   copy_state(&st, a.state);
   __syncthreads();
-  if (GPUKSPRests(&st)) return;
+  rests = GPUKSPRests(&st);
+  __syncthreads(); /* all have read it before one writes it */
+  if (rests) return;
   if (threadIdx.x == 0) {
     double sum[GPUKSP_SUMS] = {0, 0, 0, 0};
 

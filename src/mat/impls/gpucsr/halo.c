@@ -220,9 +220,9 @@ static int Library(void)
 PetscErrorCode GPUCSRHaloChoose(GPUCSRHalo h, GPUCSRDevice dev, const char word[])
 {
   static PetscInt64 made;
-  PetscErrorCode ierr;
-  PetscMPIInt    size;
-  int            k, least[5], device = dev && dev->ops->kernels;
+  PetscErrorCode    ierr;
+  PetscMPIInt       size;
+  int               k, least[5], device = dev && dev->ops->kernels;
 
   PetscFunctionBegin;
   PetscCall(Drop(h));
