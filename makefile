@@ -139,17 +139,20 @@ CARRY ?= carry
 # `deps` may install PETSc, and what pkg-config says is asked when make starts: so these call make again
 VERSION := $(shell sed -n 's/^.define PETSCGPUCSR_VERSION  *"\(.*\)"/\1/p' include/petscgpucsr.h)
 
+# All processors, up to eight, unless the caller says how many: nvcc needs a gigabyte or two a process
+PARALLEL = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell n=$$(nproc); echo $$((n < 8 ? n : 8))))
+
 deps:
 	@PETSC=$(PETSC) share/setup.sh $(WITH)
 demo: deps
 	@$(if $(filter no,$(CUDA)),,BUILD=$(BUILD) share/cuda.sh $(NVCC))
 	@[ -t 2 ] || $(MAKE) -sq lib examples >/dev/null 2>&1 || echo "compiling into $(BUILD): a minute, several with CUDA" >&2
-	@$(MAKE) --no-print-directory -s PROGRESS=yes lib examples
+	@$(MAKE) --no-print-directory -s $(PARALLEL) PROGRESS=yes lib examples
 	@if [ -t 2 ]; then printf '\r\033[K' >&2; fi
 	@BUILD=$(BUILD) share/demo.sh
 check:
 	@$(MAKE) --no-print-directory -s deps WITH=check
-	@$(MAKE) --no-print-directory -s lib convert examples tests
+	@$(MAKE) --no-print-directory -s $(PARALLEL) lib convert examples tests
 	@tests/run.sh BACKEND=host BUILD=$(BUILD)
 # On a machine without PETSc, what `make carry` put together elsewhere
 check-gpu: $(if $(FOUND),lib convert examples tests)
@@ -158,13 +161,13 @@ check-gpu: $(if $(FOUND),lib convert examples tests)
 # counted by -malloc_dump and t010: MPI unloads its modules before it ends, and what they leave has no name then
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 check-sanitize:
-	@$(MAKE) --no-print-directory -s NVCC= BUILD=build-sanitize CC="$(CC) $(SANITIZE)" CFLAGS="-O1 -g -fno-omit-frame-pointer" lib convert examples tests
-	@for t in $(or $(SEARCH),t0 t1 t2 t3 t4 t5 t6 t75 t9); do ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 tests/run.sh BACKEND=host BUILD=build-sanitize search=$$t || exit 1; done
+	@$(MAKE) --no-print-directory -s $(PARALLEL) NVCC= BUILD=build-sanitize CC="$(CC) $(SANITIZE)" CFLAGS="-O1 -g -fno-omit-frame-pointer" lib convert examples tests
+	@ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 tests/run.sh BACKEND=host BUILD=build-sanitize LIMIT=3600 without="t70 t8" search="$(SEARCH)"
 # Lines of src/ without .cu that the tests reach on the host; what they do not reach is in build-coverage/uncovered.txt, and with reasons on PAGE
 coverage:
-	@$(MAKE) --no-print-directory -s NVCC= BUILD=build-coverage CC="$(CC) --coverage" CFLAGS="-O0 -g" lib convert examples tests
+	@$(MAKE) --no-print-directory -s $(PARALLEL) NVCC= BUILD=build-coverage CC="$(CC) --coverage" CFLAGS="-O0 -g" lib convert examples tests
 	@find build-coverage -name '*.gcda' -delete
-	-@tests/run.sh BACKEND=host BUILD=build-coverage $(if $(SEARCH),search=$(SEARCH))
+	-@tests/run.sh BACKEND=host BUILD=build-coverage LIMIT=3600 search="$(SEARCH)"
 	@python3 tests/coverage.py build-coverage $(PAGE)
 # compute-sanitizer's four tools on a GPU
 check-memcheck: $(if $(FOUND),lib tests)

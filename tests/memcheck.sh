@@ -1,17 +1,24 @@
 #!/bin/bash
 #
-# compute-sanitizer's four tools on a GPU, over programs that run every kernel, every format's build, vectors and solvers. Prints a line a run that is not clean and the counts.
+# compute-sanitizer's four tools on a GPU, over programs that run every kernel, every format's build, vectors and solvers. Prints a line for each run that is not clean, and the counts.
 #
 #   BUILD=build tests/memcheck.sh [memcheck racecheck initcheck synccheck]
 #
-# JOBS of them run at once, 1 unless told; SEARCH takes the runs whose line holds this text, LIMIT is the seconds that one may take.
+# JOBS: runs at once (1); SEARCH: only the runs whose line matches this pattern; LIMIT: seconds for one run.
+#
+# Two things that the tools name are meant, and are no failures when they are all that is named; the number of such runs is told:
+#   initcheck, csr_vector_kernel    a thread reads 2 or 4 entries in one load. The last load may reach behind the last entry, into what pads every allocation; its value is not used. All reads of
+#                                   other kernels count, and so do this one's of 4 bytes
+#   racecheck, ranges_kernel        a warp polls results in shared memory that other warps write: the head of src/mat/impls/gpucsr/factor/solve.cu
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd) && cd "$root" || exit 2
 BUILD=${BUILD:-build} LIB=$PWD/$BUILD/lib/libpetscgpucsr.so JOBS=${JOBS:-1} LIMIT=${LIMIT:-1800}
 command -v compute-sanitizer >/dev/null || { echo "compute-sanitizer is not there: it comes with the CUDA Toolkit" >&2 && exit 2; }
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 load="-dll_append $LIB -mat_gpucsr_backend cuda"
 runs=(
-  "t000-sys -backend cuda"
+  "t000-sys -backend cuda -share 0,3"
+  "t000-sys -backend cuda -share 1,3"
+  "t000-sys -backend cuda -share 2,3"
   "t303-stencil"
   "t400-matmult $load -mat_gpucsr_format csr"
   "t400-matmult $load -mat_gpucsr_format sell_sorted -mat_gpucsr_precision single"
@@ -25,20 +32,41 @@ runs=(
   "t400-matmult $load -mat_gpucsr_format block4x64"
   "t411-dense $load -mat_gpucsr_format csr -mat_gpucsr_transpose_format csr"
   "t500-vec $load"
-  "t201-steps -backend cuda"
+  "t201-steps -backend cuda -side 40 -share 0,4"
+  "t201-steps -backend cuda -side 40 -share 1,4"
+  "t201-steps -backend cuda -side 40 -share 2,4"
+  "t201-steps -backend cuda -side 40 -share 3,4"
+  "t450-sequences -sequences 2 $load -mat_gpucsr_format csr"
+  "t450-sequences -sequences 2 $load -vec_type gpu"
   "t640-multigrid $load"
   "t610-gpuksp $load -mat_gpucsr_format csr"
   "t610-gpuksp $load -mat_gpucsr_format csr -path graph"
   "t616-gpugmres $load -mat_gpucsr_format csr"
 )
 
+# meant TOOL LOG: it names something, and all of it is in the list above
+meant() {
+  grep -E -A1 '^========= (Uninitialized|Invalid|Error|Warning|Program hit|Barrier|Divergent|Leaked|Misaligned|Out-of-range)' "$2" | awk -v tool="$1" '
+    /^========= [A-Z]/ { head = $0; next }
+    head != "" {
+      what = head " " $0
+      if (tool == "initcheck" && what ~ /Uninitialized __global__ memory read of size (8|16) bytes.* at void csr_vector_kernel</) known++
+      else if (tool == "racecheck" && what ~ /Race reported between (Read|Write) access at ranges_kernel.*and (Read|Write) access at ranges_kernel/) known++
+      else other++
+      head = ""
+    }
+    END { exit !(known && !other && head == "") }'
+}
+
 # one TOOL NUMBER RUN
 one() {
-  local log=$tmp/$1.$2 words
+  local log=$tmp/$1.$2 words status
   read -ra words <<<"$3"
-  if timeout -k 5 "$LIMIT" compute-sanitizer --tool "$1" --error-exitcode 9 "$BUILD/tests/${words[0]}" "${words[@]:1}" >"$log" 2>&1; then touch "$log.passed"; else
+  timeout -k 5 "$LIMIT" compute-sanitizer --tool "$1" --error-exitcode 9 "$BUILD/tests/${words[0]}" "${words[@]:1}" >"$log" 2>&1
+  status=$?
+  if [ $status = 0 ]; then touch "$log.passed"; elif [ $status = 9 ] && meant "$1" "$log"; then touch "$log.passed" "$log.meant"; else
     touch "$log.failed"
-    echo "FAILED compute-sanitizer --tool $1 $BUILD/tests/$3"
+    echo "FAILED (status $status) compute-sanitizer --tool $1 $BUILD/tests/$3"
     grep -E '^=========' "$log" | head -n 12
   fi
 }
@@ -46,12 +74,12 @@ one() {
 if [ $# = 0 ]; then set -- memcheck racecheck initcheck synccheck; fi
 for tool; do
   for k in "${!runs[@]}"; do
-    if [[ ${runs[k]} != *${SEARCH:-}* ]]; then continue; fi
+    if [[ ! ${runs[k]} =~ ${SEARCH:-.} ]]; then continue; fi
     while (($(jobs -rp | wc -l) >= JOBS)); do wait -n; done
     one "$tool" "$k" "${runs[k]}" &
   done
 done
 wait
 failed=$(find "$tmp" -name '*.failed' | wc -l)
-echo "$(find "$tmp" -name '*.passed' | wc -l) passed, $failed failed"
+echo "$(find "$tmp" -name '*.passed' | wc -l) passed ($(find "$tmp" -name '*.meant' | wc -l) of them with what is meant), $failed failed"
 ((failed == 0))

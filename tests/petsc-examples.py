@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """PETSc's own examples that ask for its CUDA types, with the types of this library; or SLEPc's tutorials and tests.
 
-    tests/petsc-examples.py [-only FILE] [-keep FOLDER] [-parts 'svd pep'] SOURCES [LIBRARY [OPTIONS...]]
+    tests/petsc-examples.py [-only FILE] [-keep FOLDER] [-parts 'svd pep'] [-jobs N] [-gpus N] [-seconds N] SOURCES [LIBRARY [OPTIONS...]]
 
 SOURCES is a tree of PETSc's sources of the release that pkg-config finds (a tarball, or `pip download petsc==3.18.4`). Of each program below, the first tests whose arguments
 name aijcusparse or cuda run twice: with MATAIJ and VECSTANDARD without the library, and with gpucsr and gpu vectors. What they print must be the same, but for rounding, and
-they must end alike. Of SLEPc's sources each tutorial and test runs with the arguments of each of its tests; add -mat_type gpucsr to OPTIONS. OPTIONS are added to the second run, e.g. -mat_gpucsr_backend cuda -gpucsr_debug_standin 1.
--only: the tests that FILE has a line for, FOLDER/PROGRAM SUFFIX; -keep: what is built stays in FOLDER, and need not be built again; -parts: of SLEPc's sources these folders alone.
+they must end alike. Of SLEPc's sources each tutorial and test runs with the arguments of each of its tests; add -mat_type gpucsr to OPTIONS. OPTIONS are added to the second run,
+e.g. -mat_gpucsr_backend cuda -gpucsr_debug_standin 1; {} in them is the number of the run.
+-only: the tests that FILE has a line for, FOLDER/PROGRAM SUFFIX; -keep: what is built stays in FOLDER, and need not be built again: a machine without compilers and PETSc's headers runs what lies there;
+-parts: of SLEPc's sources these folders alone; -jobs: so many tests at once; -gpus: they share so many GPUs, each test on one; -seconds: no test begins later.
 """
-import difflib, os, re, resource, shlex, subprocess, sys, tempfile
+import concurrent.futures, difflib, os, re, shlex, shutil, subprocess, sys, tempfile, time
 
 PROGRAMS = """ksp/ksp/tests: ex43 ex60
 ksp/ksp/tutorials: bench_pcsetup ex1 ex4 ex46 ex59 ex7 ex71 ex72
@@ -103,62 +105,98 @@ def option(name):
     return None
 
 
-def seconds():
-    """of the processor, that programs have taken so far"""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+def chosen_tests(tree, parts, only):
+    """(program, test, arguments) of each test that is to run"""
+    slepc = os.path.exists(os.path.join(tree, 'include', 'slepc.h'))
+    rows = []
+    for folder, name in programs(tree, parts or SLEPC):
+        with open(os.path.join(tree, 'src', folder, name + '.c')) as f:
+            tests = [(t, any_of(t['args'], t['requires']) if slepc else chosen(t['args'])) for t in tests_of(f.read())]
+        tests = [(f'{folder}/{name}', t, a) for t, a in tests if a is not None and (not only or (f'{folder}/{name}', t['suffix']) in only)]
+        rows += tests if only or slepc else tests[:TESTS]
+    return rows
+
+
+def build(tree, names, folder):
+    """{program: what the compiler said} of those that are not in FOLDER yet and cannot be built"""
+    failed, flags = {}, None
+    for name in names:
+        program = os.path.join(folder, name.replace('/', '-'))
+        if os.path.exists(program):
+            continue
+        if flags is None:
+            slepc = ['slepc'] if os.path.exists(os.path.join(tree, 'include', 'slepc.h')) else []
+            known = subprocess.run(['pkg-config', '--cflags', '--libs', os.environ.get('PETSC', 'PETSc')] + slepc, capture_output=True, text=True) if shutil.which('pkg-config') else None
+            flags = known.stdout.split() if known and not known.returncode else []
+            flags += ['-Wl,-rpath,' + f[2:] for f in flags if f.startswith('-L')]
+        if not flags or not shutil.which('mpicc'):
+            failed[name] = 'no mpicc, or pkg-config does not know PETSc'
+            continue
+        os.makedirs(folder, exist_ok=True)
+        built = subprocess.run(['mpicc', '-O0', '-w', '-I' + os.path.join(tree, 'include'), os.path.join(tree, 'src', name + '.c'), '-o', program] + flags + ['-llapack', '-lblas', '-lm'], capture_output=True, text=True)
+        if built.returncode:
+            failed[name] = built.stderr.strip().splitlines()[:1]
+    return failed
+
+
+def launch(program, test, words, options, cwd, gpu):
+    """(status, stdout, stderr) of a run"""
+    mpiexec = shlex.split(os.environ.get('MPIEXEC', 'mpiexec --allow-run-as-root --oversubscribe')) + ['-n', test['nsize']] if test['nsize'] != '1' else []
+    env = dict(os.environ, OMP_NUM_THREADS=os.environ.get('OMP_NUM_THREADS', '1'), PETSC_OPTIONS=options)
+    if gpu is not None:
+        env['CUDA_VISIBLE_DEVICES'] = str(gpu)
+    try:
+        run = subprocess.run(mpiexec + [program] + shlex.split(words), env=env, cwd=cwd, capture_output=True, text=True, errors='replace', timeout=100)
+        return run.returncode, run.stdout, run.stderr
+    except subprocess.TimeoutExpired:
+        return 124, '', 'took more than 100 seconds'
+
+
+def judge(name, words, plain, with_it, slepc, used):
+    """(result, what to print)"""
+    if plain[0] and with_it[0]:
+        result = 'both end in an error'
+    else:
+        result = 'same' if plain[0] == with_it[0] and alike(plain[1], with_it[1], not slepc) else 'OTHER'
+    said = [f'{result}: {name}: {used:.2f} s: {words.strip()}']
+    if result.startswith('both'):
+        said.append('  ' + ' '.join(re.findall(r'PETSC ERROR: (?!-)(.*)', plain[2])[:2]))
+    if result == 'OTHER':
+        said.append(f'  status {plain[0]} and {with_it[0]}; without the library (-) and with it (+):')
+        said += list(difflib.unified_diff(plain[1].splitlines(), with_it[1].splitlines(), n=0, lineterm=''))[2:42] + [with_it[2][:900]]
+    return result, '\n'.join(said)
 
 
 def main():
     only, keep, parts = option('-only'), option('-keep'), option('-parts')
-    keep = keep and os.path.abspath(keep)
+    jobs, gpus, limit = int(option('-jobs') or 1), int(option('-gpus') or 0), float(option('-seconds') or 'inf')
     if len(sys.argv) < 2:
         sys.exit(__doc__)
-    only = only and {tuple(line.split()) for line in open(only) if line.strip() and not line.startswith('#')}
+    if only:
+        with open(only) as f:
+            only = {tuple(line.split()) for line in f if line.strip() and not line.startswith('#')}
     slepc = os.path.exists(os.path.join(sys.argv[1], 'include', 'slepc.h'))
     tree, lib = sys.argv[1], os.path.abspath(sys.argv[2] if len(sys.argv) > 2 else 'build/lib/libpetscgpucsr.so')
-    flags = subprocess.check_output(['pkg-config', '--cflags', '--libs', os.environ.get('PETSC', 'PETSc')] + (['slepc'] if slepc else []), text=True).split()
-    libdirs = ['-Wl,-rpath,' + f[2:] for f in flags if f.startswith('-L')]
-    mpiexec = shlex.split(os.environ.get('MPIEXEC', 'mpiexec --allow-run-as-root --oversubscribe'))
-    count = {'same': 0, 'both end in an error': 0, 'not built': 0, 'OTHER': 0}
-    with tempfile.TemporaryDirectory() as tmp:
-        for folder, name in programs(tree, parts or SLEPC):
-            source = os.path.join(tree, 'src', folder, name + '.c')
-            tests = [(t, any_of(t['args'], t['requires']) if slepc else chosen(t['args'])) for t in tests_of(open(source).read())]
-            tests = [(t, a) for t, a in tests if a is not None and (not only or (f'{folder}/{name}', t['suffix']) in only)][:len(tests) if only or slepc else TESTS]
-            if not tests:
-                continue
-            program = os.path.join(keep or tmp, f'{folder}/{name}'.replace('/', '-'))
-            os.makedirs(os.path.dirname(program), exist_ok=True)
-            start, built = seconds(), None
-            if not os.path.exists(program):
-                built = subprocess.run(['mpicc', '-O0', '-w', '-I' + os.path.join(tree, 'include'), source, '-o', program] + flags + libdirs + ['-llapack', '-lblas', '-lm'], capture_output=True, text=True)
-            for test, args in tests:
-                what, said = f'{folder}/{name} {test["suffix"]}', []
-                if built and built.returncode:
-                    count['not built'] += 1
-                    print('not built:', what, built.stderr.strip().splitlines()[:1])
-                    continue
-                for yes in (False, True):
-                    launch = mpiexec + ['-n', test['nsize']] if test['nsize'] != '1' else []
-                    env = dict(os.environ, OMP_NUM_THREADS=os.environ.get('OMP_NUM_THREADS', '1'), PETSC_OPTIONS=f'-dll_append {lib} ' + ' '.join(sys.argv[3:]) if yes else '')
-                    try:
-                        run = subprocess.run(launch + [program] + shlex.split(ours(args, yes)), env=env, cwd=os.path.dirname(source), capture_output=True, text=True, timeout=100)
-                        said.append((run.returncode, run.stdout, run.stderr))
-                    except subprocess.TimeoutExpired:
-                        said.append((124, '', 'took more than 100 seconds'))
-                if said[0][0] and said[1][0]:
-                    result = 'both end in an error'
-                else:
-                    result = 'same' if said[0][0] == said[1][0] and alike(said[0][1], said[1][1], not slepc) else 'OTHER'
-                count[result] += 1
-                print(f'{result}: {what}: {seconds() - start:.2f} s: {ours(args, True).strip()}', flush=True)
-                start = seconds()
-                if result.startswith('both'):
-                    print('  ' + ' '.join(re.findall(r'PETSC ERROR: (?!-)(.*)', said[0][2])[:2]), flush=True)
-                if result == 'OTHER':
-                    print(f'  status {said[0][0]} and {said[1][0]}; without the library (-) and with it (+):', flush=True)
-                    print('\n'.join(list(difflib.unified_diff(said[0][1].splitlines(), said[1][1].splitlines(), n=0, lineterm=''))[2:42]), said[1][2][:900], sep='\n', flush=True)
+    count, begin = {'same': 0, 'both end in an error': 0, 'not built': 0, 'OTHER': 0}, time.time()
+
+    def run(row):
+        number, (name, test, args) = row
+        what, start = f'{name} {test["suffix"]}', time.time()
+        if name in failed:
+            return 'not built', f'not built: {what} {failed[name]}'
+        if time.time() - begin > limit:
+            return 'not begun', f'not begun: {what}'
+        program, cwd, gpu = os.path.join(folder, name.replace('/', '-')), os.path.dirname(os.path.join(tree, 'src', name)), number % gpus if gpus else None
+        said = [launch(program, test, ours(args, yes), f'-dll_append {lib} ' + ' '.join(sys.argv[3:]).replace('{}', str(number)) if yes else '', cwd, gpu) for yes in (False, True)]
+        return judge(what, ours(args, True), said[0], said[1], slepc, time.time() - start)
+
+    with tempfile.TemporaryDirectory() as tmp, concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        folder = os.path.abspath(keep or tmp)
+        rows = chosen_tests(tree, parts, only)
+        failed = build(tree, dict.fromkeys(name for name, _, _ in rows), folder)
+        for result, text in pool.map(run, enumerate(rows)):
+            count[result] = count.get(result, 0) + 1
+            print(text, flush=True)
     print(', '.join(f'{n} {k}' for k, n in count.items()))
     sys.exit(1 if count['OTHER'] else 0)
 

@@ -2,9 +2,9 @@
 #
 # Run the tests and say how many passed.
 #
-#   tests/run.sh [search=PATTERN] [BACKEND=host|cuda] [BUILD=build] [JOBS=n] [LIMIT=600] [TIMES=file]
+#   tests/run.sh [search='TEXT ...'] [without='TEXT ...'] [BACKEND=host|cuda] [BUILD=build] [JOBS=n] [LIMIT=600] [TIMES=file]
 #
-# What is run, from the folder above this one:
+# search takes the runs that have one of these texts in their names, without leaves out those that have. What is run, from the folder above this one:
 #
 #   tests/t*.c           each //TEST line, with the program BUILD/tests/NAME
 #   tests/examples.list  each row, with the program BUILD/examples/NAME: once with the library, once with aij and without it, same output
@@ -23,23 +23,23 @@
 #   gpu=1                  for BACKEND=cuda alone; gpu=0: for BACKEND=host alone, which hides any GPU
 #   load=0                 neither load the library nor name a backend
 #
-# JOBS runs go side by side: on the host one more than there are processors, because a run also waits; on a GPU two. On a terminal
+# JOBS runs go side by side: on the host two a processor, because a run also waits; on a GPU two. On a terminal
 # each run prints a dot; elsewhere the script names each source as its runs begin. At the end it prints what failed, the names of
-# what was skipped, and the counts. TIMES names a file for the processor seconds of each run, the slowest first.
+# what was skipped, and the counts. TIMES names a file for the processor seconds of each run, in descending order.
 #
 # A script is skipped by status 77, a program by printing a line that begins with "skipped: " (77 is PETSC_ERR_PLIB). The variable MPIEXEC names the launcher and its options; a machine without PETSc
 # runs all this from a copied folder once LD_LIBRARY_PATH says where the libraries are.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd) && cd "$root" || exit 2
-search='' BACKEND=${BACKEND:-host} BUILD=${BUILD:-build} JOBS=${JOBS:-} LIMIT=${LIMIT:-600} TIMES=${TIMES:-}
+search='' without='' BACKEND=${BACKEND:-host} BUILD=${BUILD:-build} JOBS=${JOBS:-} LIMIT=${LIMIT:-600} TIMES=${TIMES:-}
 for word; do
   case $word in
-  search=* | BACKEND=* | BUILD=* | JOBS=* | LIMIT=* | TIMES=*) declare "$word" ;;
+  search=* | without=* | BACKEND=* | BUILD=* | JOBS=* | LIMIT=* | TIMES=*) declare "$word" ;;
   *) sed -n '3,/^$/{s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}" >&2 && exit 2 ;;
   esac
 done
 case $BACKEND in host | cuda) ;; *) echo "BACKEND is host or cuda, not $BACKEND" >&2 && exit 2 ;; esac
-if [ -z "$JOBS" ]; then if [ "$BACKEND" = host ]; then JOBS=$(($(nproc) + 1)); else JOBS=2; fi; fi
+if [ -z "$JOBS" ]; then if [ "$BACKEND" = host ]; then JOBS=$((2 * $(nproc))); else JOBS=2; fi; fi
 
 if [ -z "${MPIEXEC+set}" ]; then
   MPIEXEC=mpiexec
@@ -126,9 +126,17 @@ script() {
   return $status
 }
 
+# asked NAME: is this run searched for?
+asked() {
+  local text
+  for text in $without; do if [[ $1 == *$text* ]]; then return 1; fi; done
+  for text in $search; do if [[ $1 == *$text* ]]; then return 0; fi; done
+  [ -z "$search" ]
+}
+
 # job FUNCTION NAME ...: run `FUNCTION NAME ...` in the background, JOBS at a time, if the name is searched for
 job() {
-  if [[ $2 != *$search* ]]; then return; fi
+  asked "$2" || return
   while (($(jobs -rp | wc -l) >= JOBS)); do wait -n; done
   count=$((count + 1))
   if [ ! -t 1 ] && [ "${2%%.*}" != "${named:-}" ]; then
@@ -151,19 +159,20 @@ job() {
 }
 
 skip() {
-  if [[ $1 == *$search* ]]; then
+  if asked "$1"; then
     count=$((count + 1))
     echo "$1" >"$tmp/$count.skipped"
   fi
 }
 
-# What a program needs: nothing below t400, and not to be told where the type is when it is linked with the library
+# What a program needs: nothing below t400, and not to be told where the type is when it is linked with the library. Sets `needs`
 load_options() {
   local number=${1#t}
   number=${number%%-*}
-  if [ "$load" = 0 ] || ((10#$number < 400)); then return; fi
-  if ! ldd "$2" 2>/dev/null | grep -q libpetscgpucsr; then echo -n "-dll_append $LIB "; fi
-  echo "-mat_gpucsr_backend $BACKEND"
+  needs=''
+  if ((10#$number < 400)); then return; fi
+  if ! ldd "$2" 2>/dev/null | grep -q libpetscgpucsr; then needs="-dll_append $LIB "; fi
+  needs+="-mat_gpucsr_backend $BACKEND"
 }
 
 # The files that PETSc wrote are of real numbers and of 32-bit indices; not for PROGRAM?
@@ -184,7 +193,7 @@ finish() {
     if [ -f "$tmp/$n.failed" ]; then cat "$tmp/$n.failed" && echo; fi
   done
   passed=$(ended passed) failed=$(ended failed) skipped=$(ended skipped)
-  if ((count == 0)); then echo "no test is named *$search*" >&2; fi
+  if ((count == 0)); then echo "no test is named ${search// / or }" >&2; fi
   for ((n = 1; n <= count; n++)); do
     if [ -f "$tmp/$n.begun" ] && [ ! -f "$tmp/$n.passed" ] && [ ! -f "$tmp/$n.skipped" ] && [ ! -f "$tmp/$n.failed" ]; then echo "not ended: $(cat "$tmp/$n.begun")"; fi
   done
@@ -195,9 +204,16 @@ finish() {
   echo "$passed passed, $failed failed${summary:-}${stopped:-}"
 }
 
+# Scripts take longest: they begin first, so that no processor is idle at the end
+for source in tests/t[0-9]*.sh; do
+  if [ -x "$source" ]; then job script "$(basename "$source" .sh)" "$source"; fi
+done
+
 for source in tests/t[0-9]*.c; do
   test -f "$source" || continue
-  program=$(basename "$source" .c)
+  program=${source##*/}
+  program=${program%.c}
+  load_options "$program" "$BUILD/tests/$program"
   while read -r line; do
     name='' nsize=1 args='' loop='' output='' fails='' warns='' gpu='' load=1
     rest=${line#*//TEST}
@@ -212,13 +228,15 @@ for source in tests/t[0-9]*.c; do
     args=${args//\{lib\}/$LIB}
     loop=${loop//\{kernels\}/$kernels}
     loop=${loop//\{formats\}/$formats}
+    loads=$needs
+    if [ "$load" = 0 ]; then loads=''; fi
     for word in ${loop:-once}; do
       full=$program${name:+.$name}
       if [ -n "$loop" ]; then full+=.$word; fi
       if [ "$gpu$BACKEND" = 1host ] || [ "$gpu$BACKEND" = 0cuda ]; then
         skip "$full"
       else
-        job judge "$full" "$nsize" "$BUILD/tests/$program" "${args//\{\}/$word}" "$(load_options "$program" "$BUILD/tests/$program")" "${output:+tests/output/$output}" "$fails" "$warns"
+        job judge "$full" "$nsize" "$BUILD/tests/$program" "${args//\{\}/$word}" "$loads" "${output:+tests/output/$output}" "$fails" "$warns"
       fi
     done
   done < <(grep -E '^[[:space:]]*//TEST' "$source")
@@ -243,10 +261,6 @@ if [ -f tests/examples.list ]; then
     job judge "$name.aij" "$nsize" "$BUILD/examples/$program" "$args -mat_type aij" "$with" "$output" "" ""
   done <tests/examples.list
 fi
-
-for source in tests/t[0-9]*.sh; do
-  if [ -x "$source" ]; then job script "$(basename "$source" .sh)" "$source"; fi
-done
 
 wait
 finish

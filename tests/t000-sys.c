@@ -1,7 +1,7 @@
 /*
-  The seam to the hardware: every function of a backend, conversions with their rounding, staged copies of every length
-  around a stage, arrays that are sent together, the memory limit, small pieces of memory that are kept in hand and go back when memory runs out, and
-  attempts that fail quietly.
+  The interface to the hardware: every function of a backend, conversions and their rounding, staged copies with lengths
+  around the size of a stage, arrays that are sent together, the memory limit, the cache of small pieces of memory, which is freed when memory runs out, and
+  attempts whose errors are caught.
 
   //TEST name="host" args="-backend host"
   //TEST name="threads" args="-backend host -mat_gpucsr_threads 3"
@@ -12,6 +12,7 @@
 static char help[] = "Tests the backends.\n";
 
 #include "../src/sys/gpucsrsys.h"
+#include "testing.h"
 #include <math.h>
 #include <float.h>
 
@@ -182,7 +183,7 @@ int main(int argc, char **argv)
   int32_t                 narrow[3];
   size_t                  avail, total;
   PetscErrorCode          ierr;
-  PetscBool               same, staged = PETSC_FALSE;
+  PetscBool               same, mine = PETSC_TRUE, staged = PETSC_FALSE;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -196,13 +197,13 @@ int main(int argc, char **argv)
   PetscCall(d->ops->memory(d->id, &avail, &total));
   PetscCheck(avail > 0 && avail <= total, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%zu bytes free of %zu", avail, total);
   for (size_t k = 0; k < sizeof(lengths) / sizeof(lengths[0]); k++) {
-    for (int pinned = 0; pinned < 2; pinned++) {
+    PetscCall(TestShare((PetscInt)k, &mine));
+    for (int pinned = 0; pinned < 2 && mine; pinned++) {
       PetscCall(RoundTrip(d, lengths[k], GPUCSR_DOUBLE, (PetscBool)pinned));
       PetscCall(RoundTrip(d, lengths[k], GPUCSR_FLOAT, (PetscBool)pinned));
     }
+    if (mine) PetscCall(Together(d, lengths[k]));
   }
-
-  for (size_t k = 0; k < sizeof(lengths) / sizeof(lengths[0]); k++) PetscCall(Together(d, lengths[k]));
   if (staged) PetscCall(InHand(d));
 
   /* what is not a number stays so; what is too large for float is a loss of everything */

@@ -1,6 +1,6 @@
 /*
-  Products that end with a step of an iteration, by every kernel that has them, against the product by the same kernel and the step after it: the sums are the same, so the two differ
-  by how the few numbers of a row are rounded. On the host backend these are the formats' references.
+  Products fused with a step of an iteration, for every kernel that has them, against the product by the same kernel followed by the step. The sums are the same, so the results differ
+  only by the rounding of a few numbers in a row. On the host backend this tests the formats' references.
 
   //TEST name="host" args="-backend host"
   //TEST name="cuda" args="-backend cuda" gpu=1
@@ -154,6 +154,8 @@ int main(int argc, char **argv)
   char         backend[32] = "host", why[512];
   GPUCSRDevice dev;
   int          count = 0;
+  PetscInt     side  = 0;
+  PetscBool    mine  = PETSC_TRUE, share;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -162,10 +164,14 @@ int main(int argc, char **argv)
   PetscCall(GPUCSRSysInitialize());
   PetscCall(GPUCSRDeviceOpen(backend, &dev, why, sizeof(why)));
   PetscCheck(dev, PETSC_COMM_SELF, PETSC_ERR_GPU, "Backend %s: %s", backend, why);
+  side = dev->ops->kernels ? 300 : 40;
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-side", &side, NULL)); /* of the grids */
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-share", &share));
   for (PetscInt which = 0; which < ZOO_COUNT; which++) {
     Zoo z;
 
-    if (which == ZOO_DUPLICATES) continue;
+    PetscCall(TestShare(which, &mine));
+    if (which == ZOO_DUPLICATES || !mine) continue;
     PetscCall(ZooCreate(which, PETSC_FALSE, &z));
     if (z.m == z.n && z.m) {
       GPUCSRSource s = {(int)z.m, (int)z.n, z.i[z.m], NULL, z.j, z.a};
@@ -179,8 +185,11 @@ int main(int argc, char **argv)
     }
     PetscCall(ZooDestroy(&z));
   }
-  for (int alike = 0; alike < 2; alike++) PetscCall(Grid(dev, dev->ops->kernels ? 300 : 40, (PetscBool)alike, &count));
-  PetscCheck(count > 30, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Only %d kernels and matrices were tested", count);
+  for (int alike = 0; alike < 2; alike++) {
+    PetscCall(TestShare(ZOO_COUNT + alike, &mine));
+    if (mine) PetscCall(Grid(dev, side, (PetscBool)alike, &count));
+  }
+  PetscCheck(count > (share ? 0 : 30), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Only %d kernels and matrices were tested", count);
   PetscCheck(!dev->allocated, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%zu bytes of device memory were not given back", dev->allocated);
   PetscCall(GPUCSRKernelsRelease());
   PetscCall(GPUCSRPlanFinalize());

@@ -1,7 +1,7 @@
 /*
   Profile files and the ways of choosing: with a profile of a few lines whose times can be added up by hand, what estimate, tree and
-  fixed take and why, that the expected number of products counts, and the sample. A file that is missing or damaged is an error
-  that says where, and leaves the profile that was in use.
+  fixed choose and why, the effect of the expected number of products, and of the sample. A missing or damaged file is an error
+  that names the place, and the previous profile stays in use.
 
   //TEST
   //TEST name="missing" args="-options -mat_gpucsr_profile /no/such/profile" fails="the file cannot be read"

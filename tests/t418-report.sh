@@ -1,6 +1,6 @@
 #!/bin/bash
 #
-# -mat_gpucsr_report: totals and a line a matrix, or all of each, to where it is told, and why there is nothing to say. ROOT/tests/run.sh runs it.
+# -mat_gpucsr_report: totals and one line a matrix, or everything; to the terminal or a file; and the reason if there is nothing to report. ROOT/tests/run.sh runs it.
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
@@ -46,6 +46,9 @@ ours="-mat_type gpucsr -mat_gpucsr_format csr"
   says file "outcome" $ours -mat_gpucsr_report ":$tmp/told"
   not file "MATGPUCSR report"
   grep -qF "products 11" "$tmp/told" || { echo "file: is not written" && failed=1; }
+  says filevec "outcome" $ours -mat_gpucsr_report ":$tmp/told" -vec_type gpu
+  not filevec "VECGPU"
+  grep -qF "VECGPU: " "$tmp/told" || { echo "filevec: vectors are not in the file" && failed=1; }
   says fullfile "outcome" $ours -mat_gpucsr_report "full:$tmp/told"
   grep -qF "candidates for A" "$tmp/told" || { echo "fullfile: is not written" && failed=1; }
   says off "outcome" $ours -mat_gpucsr_report no

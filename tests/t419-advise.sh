@@ -1,7 +1,7 @@
 #!/bin/bash
 #
-# -mat_gpucsr_advise: what it prints before the first product, once for all ranks of a host, and in the report; that wisdom keeps the host's times; what it says without a GPU, of a
-# profile of another machine, and of a matrix that no model covers. ROOT/tests/run.sh runs it.
+# -mat_gpucsr_advise: its output before the first product, once for all ranks of a host, and in the report; the host's times in wisdom; its output without a GPU, with a
+# profile of another machine, and for a matrix without a model. ROOT/tests/run.sh runs it.
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT

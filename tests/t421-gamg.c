@@ -1,6 +1,6 @@
 /*
-  GAMG of a matrix of the type under test against MATAIJ's: the same levels, the same number of iterations, a solution as good; for several problems and options, and
-  with new values, where the interpolation is kept or made again. The aggregates of both coarseners are PETSc's own.
+  GAMG of a matrix of the type under test against MATAIJ's: the same levels, the same number of iterations, an equally good solution; for several problems and options, and
+  with new values, with the interpolation reused and recomputed. The aggregates of both coarseners are PETSc's.
 
   //TEST name="csr" args="-mat_gpucsr_format csr -mat_gpucsr_product_least 0"
   //TEST name="vectors" args="-mat_gpucsr_format csr -mat_gpucsr_product_least 0 -mat_vec_type gpu -vec_gpu_separate"

@@ -1,6 +1,6 @@
 #!/bin/bash
 #
-# Ranks with other options than the first one: where these may differ all goes on, else there is one error that says what must not; nobody waits for ever. ROOT/tests/run.sh runs it.
+# Ranks with options that differ from the first rank's: the run continues if these may differ; otherwise one error names the option. No rank waits for ever. ROOT/tests/run.sh runs it.
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
 if [ "$BACKEND" = cuda ]; then echo "skipped: a stand-in plays the device" && exit 77; fi

@@ -6,6 +6,7 @@
 //TEST name="grid" gpu=1 args="-path launch -mat_gpucsr_format {} -size 200 -cases 10" loop="csr stencil"
 //TEST name="grid_two_meetings" gpu=1 args="-path launch -mat_gpucsr_format {} -size 200 -cases 10 -tiles false" loop="csr stencil"
 //TEST name="large" gpu=1 args="-path launch -mat_gpucsr_format {} -size 560 -cases 3" loop="csr dia stencil"
+//TEST name="large_few" gpu=1 args="-path launch -mat_gpucsr_format {} -size 560 -only max_it" loop="csr dia stencil sell"
 //TEST name="driven" args="-path driven -mat_gpucsr_format {}" loop="csr sell"
 //TEST name="standin" args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_format {}" loop="csr sell"
 //TEST name="floats" args="-mat_gpucsr_format {} -mat_gpucsr_precision auto" loop="csr sell"
@@ -21,7 +22,7 @@
   gpucg and gpubcgs take the iterations of PETSc's cg and bcgs, with the same residual norms but for rounding, and end for the same reason, whatever the norm, the
   preconditioner, the guess, the test, and what goes wrong.
 
-    build/tests/t610-gpuksp -dll_append build/lib/libpetscgpucsr.so -mat_gpucsr_format csr [-path launch] [-live] [-tiles false] [-size 200] [-cases 10]
+    build/tests/t610-gpuksp -dll_append build/lib/libpetscgpucsr.so -mat_gpucsr_format csr [-path persistent] [-live] [-tiles false] [-size 200] [-cases 10] [-only max_it]
 */
 #include "testing.h"
 #include "krylov.h"
@@ -53,74 +54,75 @@ static const struct {
   int         what;
   const char *method, *options;
 } cases[] = {
-  {POISSON,    RANDOM,  0,              "cg",    "-pc_type none"                                                      },
-  {POISSON,    RANDOM,  0,              "cg",    "-pc_type jacobi"                                                    },
-  {POISSON,    RANDOM,  0,              "cg",    "-pc_type jacobi -pc_jacobi_type rowmax"                             },
-  {POISSON,    RANDOM,  0,              "cg",    "-pc_type jacobi -pc_jacobi_type rowsum -pc_jacobi_abs"              },
-  {POISSON,    RANDOM,  0,              "cg",    "-pc_type jacobi -ksp_norm_type unpreconditioned"                    },
-  {POISSON,    RANDOM,  0,              "cg",    "-pc_type jacobi -ksp_norm_type natural"                             },
-  {POISSON,    RANDOM,  MAYFAIL,        "cg",    "-pc_type jacobi -ksp_norm_type none -ksp_max_it 17"                 },
-  {POISSON,    RANDOM,  0,              "cg",    "-pc_type jacobi -ksp_convergence_test skip -ksp_max_it 9"           },
-  {POISSON,    RANDOM,  GUESS,          "cg",    "-pc_type jacobi"                                                    },
-  {POISSON,    RANDOM,  GUESS,          "cg",    "-pc_type jacobi -ksp_norm_type unpreconditioned"                    },
-  {POISSON,    RANDOM,  GUESS,          "cg",    "-pc_type jacobi -ksp_norm_type natural"                             },
-  {POISSON,    RANDOM,  GUESS,          "cg",    "-pc_type none -ksp_converged_use_initial_residual_norm"             },
-  {POISSON,    RANDOM,  GUESS,          "cg",    "-pc_type none -ksp_converged_use_min_initial_residual_norm"         },
-  {POISSON,    ZERO,    GUESS,          "cg",    "-pc_type jacobi"                                                    },
-  {POISSON,    ZERO,    0,              "cg",    "-pc_type jacobi"                                                    },
-  {POISSON,    ZERO,    0,              "cg",    "-pc_type jacobi -ksp_norm_type none"                                },
-  {POISSON,    RANDOM,  EXACT,          "cg",    "-pc_type jacobi -ksp_rtol 1e-2"                                     },
-  {POISSON,    RANDOM,  0,              "cg",    "-pc_type jacobi -ksp_atol 1e-1 -ksp_rtol 1e-30"                     },
-  {POISSON,    RANDOM,  MAYFAIL,        "cg",    "-pc_type jacobi -ksp_max_it 5"                                      },
-  {POISSON,    RANDOM,  MAYFAIL,        "cg",    "-pc_type jacobi -ksp_max_it 1"                                      },
-  {POISSON,    RANDOM,  0,              "cg",    "-pc_type jacobi -ksp_max_it 5 -ksp_converged_maxits"                },
-  {POISSON,    RANDOM,  0,              "cg",    "-pc_type jacobi -ksp_check_norm_iteration 6"                        },
-  {POISSON,    RANDOM,  MAYFAIL,        "cg",    "-pc_type none -ksp_divtol 1.0000001 -ksp_norm_type unpreconditioned"},
-  {POISSON,    WITHNAN, MAYFAIL,        "cg",    "-pc_type jacobi"                                                    },
-  {INDEFINITE, RANDOM,  MAYFAIL,        "cg",    "-pc_type none -ksp_rtol 1e-12"                                      },
-  {INDEFINITE, RANDOM,  MAYFAIL,        "cg",    "-pc_type jacobi -ksp_rtol 1e-12"                                    },
-  {NEGATIVE,   RANDOM,  MAYFAIL,        "cg",    "-pc_type none"                                                      },
-  {SINGULAR,   ONES,    MAYFAIL,        "cg",    "-pc_type none -ksp_max_it 60"                                       },
-  {POISSON,    RANDOM,  0,              "cg1",   "-pc_type none"                                                      },
-  {POISSON,    RANDOM,  0,              "cg1",   "-pc_type jacobi"                                                    },
-  {POISSON,    RANDOM,  0,              "cg1",   "-pc_type jacobi -ksp_norm_type unpreconditioned"                    },
-  {POISSON,    RANDOM,  0,              "cg1",   "-pc_type jacobi -ksp_norm_type natural"                             },
-  {POISSON,    RANDOM,  GUESS,          "cg1",   "-pc_type jacobi"                                                    },
-  {POISSON,    ZERO,    0,              "cg1",   "-pc_type jacobi"                                                    },
-  {INDEFINITE, RANDOM,  MAYFAIL,        "cg1",   "-pc_type none -ksp_rtol 1e-12"                                      },
-  {POISSON,    RANDOM,  MAYFAIL,        "cg1",   "-pc_type jacobi -ksp_max_it 5"                                      },
-  {POISSON,    RANDOM,  BLOCKS,         "cg",    "-pc_type pbjacobi"                                                  },
-  {POISSON,    RANDOM,  BLOCKS,         "cg",    "-pc_type pbjacobi -ksp_norm_type natural"                           },
-  {POISSON,    RANDOM,  BLOCKS | GUESS, "cg",    "-pc_type pbjacobi -ksp_norm_type unpreconditioned"                  },
-  {POISSON,    RANDOM,  BLOCKS | GUESS, "cg1",   "-pc_type pbjacobi"                                                  },
-  {POISSON,    RANDOM,  0,              "cg",    "-pc_type bjacobi -sub_pc_type icc"                                  },
-  {POISSON,    RANDOM,  GUESS,          "cg",    "-pc_type bjacobi -sub_pc_type icc"                                  },
-  {POISSON,    RANDOM,  0,              "cg1",   "-pc_type bjacobi -sub_pc_type icc"                                  },
-  {POISSON,    RANDOM,  0,              "cgp",   "-pc_type jacobi"                                                    },
-  {POISSON,    RANDOM,  0,              "cgp",   "-pc_type jacobi -ksp_norm_type unpreconditioned"                    },
-  {POISSON,    RANDOM,  GUESS,          "cgp",   "-pc_type jacobi"                                                    },
-  {POISSON,    RANDOM,  GUESS,          "cgp",   "-pc_type jacobi -ksp_norm_type natural"                             },
-  {POISSON,    RANDOM,  0,              "cg1p",  "-pc_type jacobi"                                                    },
-  {CONVECTION, RANDOM,  0,              "bcgsp", "-pc_type jacobi"                                                    },
-  {CONVECTION, RANDOM,  GUESS,          "bcgsp", "-pc_type jacobi -ksp_pc_side right"                                 },
-  {POISSON,    RANDOM,  BLOCKS,         "cgp",   "-pc_type pbjacobi"                                                  },
-  {POISSON,    RANDOM,  BLOCKS | GUESS, "cgp",   "-pc_type pbjacobi -ksp_norm_type unpreconditioned"                  },
-  {CONVECTION, RANDOM,  BLOCKS,         "bcgsp", "-pc_type pbjacobi"                                                  },
-  {CONVECTION, RANDOM,  0,              "bcgs",  "-pc_type none"                                                      },
-  {CONVECTION, RANDOM,  0,              "bcgs",  "-pc_type jacobi"                                                    },
-  {CONVECTION, RANDOM,  0,              "bcgs",  "-pc_type jacobi -ksp_pc_side right"                                 },
-  {CONVECTION, RANDOM,  0,              "bcgs",  "-pc_type none -ksp_pc_side right"                                   },
-  {CONVECTION, RANDOM,  GUESS,          "bcgs",  "-pc_type jacobi"                                                    },
-  {CONVECTION, RANDOM,  GUESS,          "bcgs",  "-pc_type jacobi -ksp_pc_side right"                                 },
-  {CONVECTION, RANDOM,  MAYFAIL,        "bcgs",  "-pc_type jacobi -ksp_norm_type none -ksp_max_it 11"                 },
-  {CONVECTION, RANDOM,  MAYFAIL,        "bcgs",  "-pc_type jacobi -ksp_max_it 3"                                      },
-  {CONVECTION, ZERO,    0,              "bcgs",  "-pc_type jacobi"                                                    },
-  {CONVECTION, RANDOM,  EXACT,          "bcgs",  "-pc_type jacobi -ksp_rtol 1e-2"                                     },
-  {CONVECTION, WITHNAN, MAYFAIL,        "bcgs",  "-pc_type jacobi"                                                    },
-  {CONVECTION, RANDOM,  BLOCKS,         "bcgs",  "-pc_type pbjacobi"                                                  },
-  {CONVECTION, RANDOM,  BLOCKS | GUESS, "bcgs",  "-pc_type pbjacobi -ksp_pc_side right"                               },
-  {CONVECTION, RANDOM,  0,              "bcgs",  "-pc_type bjacobi"                                                   },
-  {CONVECTION, RANDOM,  GUESS,          "bcgs",  "-pc_type bjacobi -ksp_pc_side right"                                },
+  {POISSON,    RANDOM,  0,               "cg",    "-pc_type none"                                                      },
+  {POISSON,    RANDOM,  0,               "cg",    "-pc_type jacobi"                                                    },
+  {POISSON,    RANDOM,  0,               "cg",    "-pc_type jacobi -pc_jacobi_type rowmax"                             },
+  {POISSON,    RANDOM,  0,               "cg",    "-pc_type jacobi -pc_jacobi_type rowsum -pc_jacobi_abs"              },
+  {POISSON,    RANDOM,  0,               "cg",    "-pc_type jacobi -ksp_norm_type unpreconditioned"                    },
+  {POISSON,    RANDOM,  0,               "cg",    "-pc_type jacobi -ksp_norm_type natural"                             },
+  {POISSON,    RANDOM,  MAYFAIL,         "cg",    "-pc_type jacobi -ksp_norm_type none -ksp_max_it 17"                 },
+  {POISSON,    RANDOM,  0,               "cg",    "-pc_type jacobi -ksp_convergence_test skip -ksp_max_it 9"           },
+  {POISSON,    RANDOM,  GUESS,           "cg",    "-pc_type jacobi"                                                    },
+  {POISSON,    RANDOM,  GUESS,           "cg",    "-pc_type jacobi -ksp_norm_type unpreconditioned"                    },
+  {POISSON,    RANDOM,  GUESS,           "cg",    "-pc_type jacobi -ksp_norm_type natural"                             },
+  {POISSON,    RANDOM,  GUESS,           "cg",    "-pc_type none -ksp_converged_use_initial_residual_norm"             },
+  {POISSON,    RANDOM,  GUESS,           "cg",    "-pc_type none -ksp_converged_use_min_initial_residual_norm"         },
+  {POISSON,    ZERO,    GUESS,           "cg",    "-pc_type jacobi"                                                    },
+  {POISSON,    ZERO,    0,               "cg",    "-pc_type jacobi"                                                    },
+  {POISSON,    ZERO,    0,               "cg",    "-pc_type jacobi -ksp_norm_type none"                                },
+  {POISSON,    RANDOM,  EXACT,           "cg",    "-pc_type jacobi -ksp_rtol 1e-2"                                     },
+  {POISSON,    RANDOM,  0,               "cg",    "-pc_type jacobi -ksp_atol 1e-1 -ksp_rtol 1e-30"                     },
+  {POISSON,    RANDOM,  MAYFAIL,         "cg",    "-pc_type jacobi -ksp_max_it 5"                                      },
+  {POISSON,    RANDOM,  MAYFAIL,         "cg",    "-pc_type jacobi -ksp_max_it 1"                                      },
+  {POISSON,    RANDOM,  0,               "cg",    "-pc_type jacobi -ksp_max_it 5 -ksp_converged_maxits"                },
+  {POISSON,    RANDOM,  0,               "cg",    "-pc_type jacobi -ksp_check_norm_iteration 6"                        },
+  {POISSON,    RANDOM,  MAYFAIL,         "cg",    "-pc_type none -ksp_divtol 1.0000001 -ksp_norm_type unpreconditioned"},
+  {POISSON,    WITHNAN, MAYFAIL,         "cg",    "-pc_type jacobi"                                                    },
+  {INDEFINITE, RANDOM,  MAYFAIL,         "cg",    "-pc_type none -ksp_rtol 1e-12"                                      },
+  {INDEFINITE, RANDOM,  MAYFAIL,         "cg",    "-pc_type jacobi -ksp_rtol 1e-12"                                    },
+  {NEGATIVE,   RANDOM,  MAYFAIL,         "cg",    "-pc_type none"                                                      },
+  {SINGULAR,   ONES,    MAYFAIL,         "cg",    "-pc_type none -ksp_max_it 60"                                       },
+  {POISSON,    RANDOM,  0,               "cg1",   "-pc_type none"                                                      },
+  {POISSON,    RANDOM,  0,               "cg1",   "-pc_type jacobi"                                                    },
+  {POISSON,    RANDOM,  0,               "cg1",   "-pc_type jacobi -ksp_norm_type unpreconditioned"                    },
+  {POISSON,    RANDOM,  0,               "cg1",   "-pc_type jacobi -ksp_norm_type natural"                             },
+  {POISSON,    RANDOM,  GUESS,           "cg1",   "-pc_type jacobi"                                                    },
+  {POISSON,    ZERO,    0,               "cg1",   "-pc_type jacobi"                                                    },
+  {INDEFINITE, RANDOM,  MAYFAIL,         "cg1",   "-pc_type none -ksp_rtol 1e-12"                                      },
+  {POISSON,    RANDOM,  MAYFAIL,         "cg1",   "-pc_type jacobi -ksp_max_it 5"                                      },
+  {POISSON,    RANDOM,  BLOCKS,          "cg",    "-pc_type pbjacobi"                                                  },
+  {POISSON,    RANDOM,  BLOCKS,          "cg",    "-pc_type pbjacobi -ksp_norm_type natural"                           },
+  {POISSON,    RANDOM,  BLOCKS | GUESS,  "cg",    "-pc_type pbjacobi -ksp_norm_type unpreconditioned"                  },
+  {POISSON,    RANDOM,  BLOCKS | GUESS,  "cg1",   "-pc_type pbjacobi"                                                  },
+  {POISSON,    RANDOM,  0,               "cg",    "-pc_type bjacobi -sub_pc_type icc"                                  },
+  {POISSON,    RANDOM,  GUESS,           "cg",    "-pc_type bjacobi -sub_pc_type icc"                                  },
+  {POISSON,    RANDOM,  0,               "cg1",   "-pc_type bjacobi -sub_pc_type icc"                                  },
+  {POISSON,    RANDOM,  0,               "cgp",   "-pc_type jacobi"                                                    },
+  {POISSON,    RANDOM,  0,               "cgp",   "-pc_type jacobi -ksp_norm_type unpreconditioned"                    },
+  {POISSON,    RANDOM,  GUESS,           "cgp",   "-pc_type jacobi"                                                    },
+  {POISSON,    RANDOM,  GUESS,           "cgp",   "-pc_type jacobi -ksp_norm_type natural"                             },
+  {POISSON,    RANDOM,  0,               "cg1p",  "-pc_type jacobi"                                                    },
+  {CONVECTION, RANDOM,  0,               "bcgsp", "-pc_type jacobi"                                                    },
+  {CONVECTION, RANDOM,  GUESS,           "bcgsp", "-pc_type jacobi -ksp_pc_side right"                                 },
+  {POISSON,    RANDOM,  BLOCKS,          "cgp",   "-pc_type pbjacobi"                                                  },
+  {POISSON,    RANDOM,  BLOCKS | GUESS,  "cgp",   "-pc_type pbjacobi -ksp_norm_type unpreconditioned"                  },
+  {CONVECTION, RANDOM,  BLOCKS,          "bcgsp", "-pc_type pbjacobi"                                                  },
+  {CONVECTION, RANDOM,  0,               "bcgs",  "-pc_type none"                                                      },
+  {CONVECTION, RANDOM,  0,               "bcgs",  "-pc_type jacobi"                                                    },
+  {CONVECTION, RANDOM,  0,               "bcgs",  "-pc_type jacobi -ksp_pc_side right"                                 },
+  {CONVECTION, RANDOM,  0,               "bcgs",  "-pc_type none -ksp_pc_side right"                                   },
+  {CONVECTION, RANDOM,  GUESS,           "bcgs",  "-pc_type jacobi"                                                    },
+  {CONVECTION, RANDOM,  GUESS,           "bcgs",  "-pc_type jacobi -ksp_pc_side right"                                 },
+  {CONVECTION, RANDOM,  MAYFAIL,         "bcgs",  "-pc_type jacobi -ksp_norm_type none -ksp_max_it 11"                 },
+  {CONVECTION, RANDOM,  MAYFAIL,         "bcgs",  "-pc_type jacobi -ksp_max_it 3"                                      },
+  {CONVECTION, RANDOM,  MAYFAIL | GUESS, "bcgs",  "-pc_type jacobi -ksp_max_it 3 -ksp_pc_side right"                   },
+  {CONVECTION, ZERO,    0,               "bcgs",  "-pc_type jacobi"                                                    },
+  {CONVECTION, RANDOM,  EXACT,           "bcgs",  "-pc_type jacobi -ksp_rtol 1e-2"                                     },
+  {CONVECTION, WITHNAN, MAYFAIL,         "bcgs",  "-pc_type jacobi"                                                    },
+  {CONVECTION, RANDOM,  BLOCKS,          "bcgs",  "-pc_type pbjacobi"                                                  },
+  {CONVECTION, RANDOM,  BLOCKS | GUESS,  "bcgs",  "-pc_type pbjacobi -ksp_pc_side right"                               },
+  {CONVECTION, RANDOM,  0,               "bcgs",  "-pc_type bjacobi"                                                   },
+  {CONVECTION, RANDOM,  GUESS,           "bcgs",  "-pc_type bjacobi -ksp_pc_side right"                                },
 };
 
 /* What ours are told for a case of a polynomial ("cgp"), and what PETSc's are told instead of its preconditioner, of type ksp then */
@@ -310,8 +312,9 @@ static PetscErrorCode Case(PetscInt k, PetscInt size)
 int main(int argc, char **argv)
 {
   PetscInt    sizes[] = {2, 24, 61}, nsizes = 3, ncases = PETSC_STATIC_ARRAY_LENGTH(cases);
-  PetscBool   blocks = PETSC_FALSE, set;
-  PetscInt    bs     = 1;
+  char        only[64] = "";
+  PetscBool   blocks   = PETSC_FALSE, set;
+  PetscInt    bs       = 1;
   PetscMPIInt nranks;
 
   PetscFunctionBeginUser;
@@ -322,11 +325,12 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-mat_block_size", &bs, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-size", &sizes[0], &set));
   if (set) nsizes = 1;
-  PetscCall(PetscOptionsGetInt(NULL, NULL, "-cases", &ncases, NULL)); /* the first so many */
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-cases", &ncases, NULL));              /* the first so many */
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-only", only, sizeof(only), NULL)); /* those with such options */
   for (PetscInt s = 0; s < nsizes; s++) {
     if (sizes[s] * sizes[s] % (bs * nranks)) continue;
     for (PetscInt k = 0; k < ncases; k++)
-      if (!(cases[k].what & BLOCKS) == !blocks) PetscCall(Case(k, sizes[s]));
+      if (!(cases[k].what & BLOCKS) == !blocks && strstr(cases[k].options, only)) PetscCall(Case(k, sizes[s]));
   }
   PetscCheck(!TestFailures, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%d of what was expected did not happen", TestFailures);
   PetscCall(PetscFinalize());

@@ -1,34 +1,13 @@
 #!/bin/bash
-# The hinge loss by each method: the same optimum, within the gap that each claims, with weights of rows and classes, with a bias, on ranks, and by vectors of both kinds; the
-# automatic choice; rows without entries or weight; and what a method is not for.
+# The hinge loss with each method: the same optimum, within the reported gap, with weights of rows and classes, with a bias, on ranks, and with vectors of both kinds; the
+# automatic choice; rows without entries or weight; unsupported cases.
 
-data=share/datasets/learning
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
-export PETSC_OPTIONS="${PETSC_OPTIONS:-} -dll_append $LIB -mat_gpucsr_backend $BACKEND"
-fail() { echo "$*" >&2 && exit 1; }
+# shellcheck source=tests/learn.sh
+. "$(dirname "$0")/learn.sh"
 xz -dc $data/farm_ads.svm.xz | head -n 200 >"$tmp/wide.svm"
 gzip -dc $data/heart_scale.svm.gz >"$tmp/heart.svm"
 awk '{print NR % 5}' "$tmp/heart.svm" >"$tmp/weights"
-
-# learn RANKS OPTIONS ...: a line in json
-learn() {
-  local ranks=$1 launch=()
-  shift
-  if [ "$ranks" -gt 1 ]; then read -ra launch <<<"$MPIEXEC -n $ranks"; fi
-  "${launch[@]}" "$BUILD/examples/bmrm" -json "$tmp/json" "$@" >"$tmp/out" 2>&1 && return
-  if grep -q "needs a PETSc of real numbers" "$tmp/out"; then exit 77; fi
-  fail "bmrm $*: $(cat "$tmp/out")"
-}
-
-# same WHAT: all converged, and no objective lies below another one less its gap, but for the rounding of sums of 1e3 rows
-same() {
-  python3 - "$tmp/json" <<'PYTHON' || fail "$1: $(cat "$tmp/json")"
-import json, sys
-runs = [json.loads(line) for line in open(sys.argv[1])]
-sys.exit(not (len(runs) > 1 and all(r["reason"] == "CONVERGED" for r in runs) and all(a["objective"] >= b["objective"] - b["gap"] - 1e3 * 2.3e-16 for a in runs for b in runs)))
-PYTHON
-  rm "$tmp/json"
-}
 
 for options in "wide.svm -lambda 1e-1" "wide.svm -lambda 1 -bias 1" "heart.svm -lambda 0.3 -row_weights $tmp/weights -class_weights 1:3" "heart.svm -lambda 10"; do
   read -ra words <<<"$options"

@@ -1,6 +1,6 @@
 #!/bin/bash
 #
-# What solvers, preconditioners, factors and matrices say of themselves (-ksp_view, -mat_view): which way was taken, or why not. The host stands in for a GPU.
+# The output of -ksp_view and -mat_view for solvers, preconditioners, factors and matrices: the path taken, or the reason against it. The host stands in for a GPU.
 if [ "$BACKEND" = cuda ]; then exit 77; fi
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 failed=0
@@ -23,6 +23,7 @@ says '5 Jacobi sweeps of each triangle' -ksp_type gmres -pc_type ilu -mat_gpucsr
 says "solves: PETSc's" -ksp_type cg -pc_type icc -mat_gpucsr_solve_kernel host -ksp_view
 says 'All 4 blocks of a process are one factor on the device' -ksp_type gmres -pc_type bjacobi -pc_bjacobi_blocks 4 -ksp_view
 says 'Cycles run on backend cuda, ' -ksp_type cg -pc_type gamg -ksp_view
+says 'stands for the coarsest 2 levels' -ksp_type cg -pc_type gamg -ksp_view
 says "Cycles are PETSc's, because -pc_mg_gpucsr false was asked for" -ksp_type cg -pc_type gamg -pc_mg_gpucsr false -ksp_view
 says "Cycles are PETSc's, because there is one level" -ksp_type gmres -pc_type mg -pc_mg_levels 1 -ksp_view
 says 'variant single_reduction, precision double' -ksp_type gpucg -ksp_gpucg_variant single_reduction -pc_type jacobi -ksp_view

@@ -1,8 +1,8 @@
 /*
   A cycle of multigrid on the device against PETSc's cycle of the same hierarchy: V and W cycles, full, additive and cascadic multigrid, smoothers of all kinds that it takes, GAMG's
-  hierarchy and that of a DMDA; with new values, other smoothers, another number of steps; and what it does not take, which must be PETSc's.
+  hierarchy and that of a DMDA; with new values, other smoothers, another number of steps; and unsupported cases, for which PETSc's cycle must run.
 
-  A monitor on a smoother makes PETSc's cycle of it, and the smoothers of PETSc's cycle count their iterations: so the test knows whose cycle there was.
+  A monitor on a smoother selects PETSc's cycle, and only the smoothers of PETSc's cycle count their iterations. So the test knows which cycle ran.
 
   //TEST name="csr" args="-mat_gpucsr_format csr -mat_gpucsr_product_least 0"
   //TEST name="separate" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -mat_gpucsr_product_least 0"
@@ -323,6 +323,8 @@ int main(int argc, char **argv)
   static const char *const dmda[] = {
     JACOBI,
     JACOBI "-t_pc_mg_cycle_type w",
+    JACOBI "-t_pc_mg_gpucsr_tail 0",
+    JACOBI "-t_pc_mg_gpucsr_tail 100 -t_pc_mg_cycle_type w",
     JACOBI "-t_pc_mg_type full",
     JACOBI "-t_pc_mg_type additive",
     JACOBI "-t_pc_mg_type kaskade",
@@ -333,6 +335,7 @@ int main(int argc, char **argv)
     JACOBI "-t_mg_levels_ksp_max_it 7",
     JACOBI "-t_mg_levels_ksp_type richardson -t_mg_levels_ksp_richardson_scale 0.7",
     JACOBI "-t_mg_coarse_ksp_type chebyshev -t_mg_coarse_pc_type jacobi -t_mg_coarse_ksp_max_it 9 -t_mg_coarse_ksp_norm_type none -t_mg_coarse_ksp_convergence_test skip",
+    JACOBI "-t_mg_coarse_ksp_type chebyshev -t_mg_coarse_pc_type jacobi -t_mg_coarse_ksp_max_it 9 -t_mg_coarse_ksp_norm_type none -t_mg_coarse_ksp_convergence_test skip -t_pc_mg_gpucsr_tail 0",
     JACOBI "-t_mg_coarse_pc_type svd",
     JACOBI "-t_mg_levels_pc_jacobi_type rowmax",
     "-t_mg_levels_pc_type none -t_mg_levels_ksp_type richardson -t_mg_levels_ksp_richardson_scale 0.1",

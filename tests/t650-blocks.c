@@ -13,11 +13,11 @@
 
 /*
   PCBJACOBI and PCASM, whose blocks the library solves with together, against PETSc's of the same MATAIJ: one application with each kind of factor, ordering, number and length of blocks, overlap and
-  restriction; then with new values, a new pattern, its transpose, after PCReset(), and with other solvers of the blocks; pivots that are none.
+  restriction; then with new values, a new pattern, its transpose, after PCReset(), and with other solvers of the blocks; zero pivots.
 
-  PETSc's solvers of blocks count their iterations: so the test knows whose application there was.
+  Only PETSc's solvers of blocks count their iterations. So the test knows which application ran.
 */
-#include "testing.h"
+#include "precond.h"
 
 typedef struct {
   PetscBool   symmetric, ours;
@@ -99,57 +99,20 @@ static PetscErrorCode Solved(PC pc, PetscInt *its)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One application, or one of the transpose, of both; where the matrix is an M-matrix, of |b| PETSc's gives a bound of all that is added up */
+/* Applications of both, by those whom they are meant to be by */
 static PetscErrorCode Compare(PC pc, PC ref, PetscInt seed, PetscBool transposed, PetscBool ours, const char where[])
 {
-  Mat      A, R, B;
-  Vec      b, z, c, y, bound, t;
   PetscInt before, after;
 
   PetscFunctionBegin;
-  PetscCall(PCGetOperators(pc, &A, NULL));
-  PetscCall(PCGetOperators(ref, &R, NULL));
-  PetscCall(TestAbs(R, &B));
-  PetscCall(MatCreateVecs(A, &z, &b));
-  PetscCall(MatCreateVecs(R, &y, &c));
-  PetscCall(VecDuplicate(y, &bound));
-  PetscCall(VecDuplicate(y, &t));
-  PetscCall(TestFill(b, seed, PETSC_FALSE));
-  PetscCall(TestFill(c, seed, PETSC_FALSE));
   PetscCall(PCSetUp(pc));
   PetscCall(PCSetUp(ref));
   PetscCall(PCSetUpOnBlocks(pc));
   PetscCall(PCSetUpOnBlocks(ref));
   PetscCall(Solved(pc, &before));
-  PetscCall(VecSet(z, -7.0));
-  if (transposed) {
-    PetscCall(PCApplyTranspose(pc, b, z));
-    PetscCall(PCApplyTranspose(ref, c, y));
-  } else {
-    PetscCall(PCApply(pc, b, z));
-    PetscCall(PCApply(ref, c, y));
-  }
+  PetscCall(TestApplications(pc, ref, seed, transposed, where));
   PetscCall(Solved(pc, &after));
   PetscCheck((after == before) == ours, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: blocks are solved with by %s", where, ours ? "PETSc, one by one" : "the library, together");
-  PetscCall(VecCopy(c, t));
-  PetscCall(VecAbs(t));
-  if (transposed) PetscCall(PCApplyTranspose(ref, t, bound));
-  else PetscCall(PCApply(ref, t, bound)); /* at least |y| in each entry */
-  if (transposed) PetscCall(MatMultTranspose(B, bound, t));
-  else PetscCall(MatMult(B, bound, t));
-  if (transposed) PetscCall(PCApplyTranspose(ref, t, c));
-  else PetscCall(PCApply(ref, t, c)); /* what rounding in the factors does */
-  PetscCall(VecAbs(c));
-  PetscCall(VecAbs(bound));
-  PetscCall(VecAXPY(bound, 1.0, c));
-  PetscCall(TestClose(z, y, bound, "an application", where));
-  PetscCall(VecDestroy(&z));
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&c));
-  PetscCall(VecDestroy(&t));
-  PetscCall(VecDestroy(&bound));
-  PetscCall(MatDestroy(&B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

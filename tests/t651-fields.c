@@ -8,10 +8,10 @@
 //TEST name="memory" gpu=0 args="-mat_gpucsr_backend auto -gpucsr_debug_standin 1 -vec_type gpu -mat_gpucsr_memory_limit {}" loop="3000 10000 20000"
 
 /*
-  PCPBJACOBI and PCFIELDSPLIT, whose application to vectors of type gpu is the library's, against PETSc's of the same MATAIJ: lengths of blocks; numbers and kinds of fields, default ones and others, which
-  overlap; then with new values, with new values that the preconditioner is not to follow, after PCReset(), and with another composition.
+  PCPBJACOBI and PCFIELDSPLIT, whose application to vectors of type gpu is the library's, against PETSc's of the same MATAIJ: lengths of blocks; numbers and kinds of fields, the default and overlapping ones;
+  then with new values, with new values and a reused preconditioner, after PCReset(), and with another composition.
 */
-#include "testing.h"
+#include "precond.h"
 
 static const char *const cases[] = {
   "-bs 1 -t_pc_type pbjacobi",
@@ -78,45 +78,13 @@ static PetscErrorCode Make(Mat A, PetscBool overlap, PC *pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One application of both. With |b| PETSc's is a sum of absolute values, but for the diagonal in residuals: these are added */
 static PetscErrorCode Compare(PC pc, PC ref, PetscInt seed, const char options[], const char where[])
 {
-  Mat  A, R, B;
-  Vec  b, z, c, y, bound, t;
   char what[512];
 
   PetscFunctionBegin;
-  PetscCall(PCGetOperators(pc, &A, NULL));
-  PetscCall(PCGetOperators(ref, &R, NULL));
-  PetscCall(TestAbs(R, &B));
-  PetscCall(MatCreateVecs(A, &z, &b));
-  PetscCall(MatCreateVecs(R, &y, &c));
-  PetscCall(VecDuplicate(y, &bound));
-  PetscCall(VecDuplicate(y, &t));
-  PetscCall(TestFill(b, seed, PETSC_FALSE));
-  PetscCall(TestFill(c, seed, PETSC_FALSE));
-  PetscCall(PCSetUp(pc));
-  PetscCall(PCSetUp(ref));
-  PetscCall(VecSet(z, -7.0));
-  PetscCall(PCApply(pc, b, z));
-  PetscCall(PCApply(ref, c, y));
-  PetscCall(VecCopy(c, t));
-  PetscCall(VecAbs(t));
-  PetscCall(PCApply(ref, t, bound));
-  PetscCall(VecAbs(bound));
-  PetscCall(MatMult(B, bound, t));
-  PetscCall(PCApply(ref, t, c));
-  PetscCall(VecAbs(c));
-  PetscCall(VecAXPY(bound, 1.0, c));
   PetscCall(PetscSNPrintf(what, sizeof(what), "with %s, %s", options, where));
-  PetscCall(TestClose(z, y, bound, "an application", what));
-  PetscCall(VecDestroy(&z));
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&c));
-  PetscCall(VecDestroy(&t));
-  PetscCall(VecDestroy(&bound));
-  PetscCall(MatDestroy(&B));
+  PetscCall(TestApplications(pc, ref, seed, PETSC_FALSE, what));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

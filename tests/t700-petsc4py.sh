@@ -4,7 +4,7 @@
 # that the library did the products. Skipped where there is no petsc4py of the PETSc that the library was built for.
 #
 #   BUILD=build LIB=$PWD/build/lib/libpetscgpucsr.so BACKEND=host MPIEXEC=mpiexec tests/t700-petsc4py.sh
-python=/usr/bin/python3
+python=${PYTHON:-/usr/bin/python3}
 script=$(dirname "$0")/t700-petsc4py.py
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 

@@ -4,7 +4,7 @@
 # stands for a GPU: MatCreateVecs() gives vectors on the device. Skipped where there is no slepc4py of the PETSc that the library was built for.
 #
 #   BUILD=build LIB=$PWD/build/lib/libpetscgpucsr.so BACKEND=host MPIEXEC=mpiexec tests/t701-slepc4py.sh
-python=/usr/bin/python3
+python=${PYTHON:-/usr/bin/python3}
 script=$(dirname "$0")/t701-slepc4py.py
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 

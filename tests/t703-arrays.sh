@@ -3,7 +3,7 @@
 # Arrays of petsc4py: kept views, and src/vec/examples/devicearray.py. Skipped where there is no petsc4py of the PETSc that the library was built for.
 #
 #   BUILD=build LIB=$PWD/build/lib/libpetscgpucsr.so BACKEND=host tests/t703-arrays.sh
-python=/usr/bin/python3
+python=${PYTHON:-/usr/bin/python3}
 script=$(dirname "$0")/t703-arrays.py
 tmp=$(mktemp) && trap 'rm -f "$tmp"' EXIT
 

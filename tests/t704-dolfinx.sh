@@ -4,7 +4,7 @@
 # name, and -vec_gpu_separate, or the host that stands in for a GPU, keeps two copies of each vector. Skipped where there is no dolfinx of the PETSc that the library was built for.
 #
 #   BUILD=build LIB=$PWD/build/lib/libpetscgpucsr.so BACKEND=host MPIEXEC=mpiexec tests/t704-dolfinx.sh
-python=/usr/bin/python3
+python=${PYTHON:-/usr/bin/python3}
 script=$(dirname "$0")/t704-dolfinx.py
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 

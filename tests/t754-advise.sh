@@ -1,6 +1,6 @@
 #!/bin/bash
 #
-# gpucsr-advise: what it says of files of each kind, and of those that are wrong; what it writes to be drawn adds up; the drawing, where Matplotlib is there, and one clear line where it is not.
+# gpucsr-advise: its output for files of each kind, and for wrong ones; the sums of the data for the drawing; the drawing if there is Matplotlib, otherwise one clear line.
 #
 #   BUILD=build tests/t754-advise.sh
 advise=$(realpath "$BUILD/bin/gpucsr-advise") data=$(realpath share/datasets)

@@ -1,7 +1,7 @@
 #pragma once
 
 /*
-  What the tests of the Mat share: the type under test, the zoo as Mats, and the one rule for when two results are the same.
+  What the tests of the Mat share: the type under test, the zoo as Mats, and the one rule by which two results are equal.
 
   A test compares a matrix of the type under test, A (-mat_type, gpucsr unless told otherwise), with the same matrix as MATAIJ, R.
   R has the options prefix ref_, so that no option meant for A reaches it.
@@ -46,6 +46,19 @@ static inline PetscErrorCode TestRequireReal(PetscInt bits)
     PetscCall(PetscFinalize());
     exit(0);
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* -share R,M takes every M-th case, from R on: a slow tool takes a test in parts */
+static inline PetscErrorCode TestShare(PetscInt number, PetscBool *mine)
+{
+  PetscInt  share[2] = {0, 1}, n = 2;
+  PetscBool set;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-share", share, &n, &set));
+  PetscCheck(!set || (n == 2 && share[1] > 0), PETSC_COMM_SELF, PETSC_ERR_USER, "-share wants R,M");
+  *mine = (PetscBool)(number % share[1] == share[0]);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

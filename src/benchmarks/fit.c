@@ -3,23 +3,22 @@ static char help[] = "Fits the profile of a machine to measured products.\n\n";
 /*
     fit [-o PROFILE] [-header FILE] [-machine NAME] [-pairs n] [-without TEXT,...] [-show r] SAMPLES ...
 
-  SAMPLES are what spmv -samples leaves, of one run or of several (of a pair timed twice the last counts), a line a product: matrix side precision format kernel us best_us convert_us and the input of the
-  model (GPUCSRModelInput): columns, density, deviation, spread and rows:entries of each class of row lengths at its end. PROFILE is the text that -mat_gpucsr_profile reads, and -header the same as a C string, for
+  SAMPLES are files that spmv -samples writes, of one run or several; if a pair was timed twice, the last time counts. Each line is a product: matrix side precision format kernel us best_us convert_us, then the input of the
+  model (GPUCSRModelInput): columns, density, deviation, spread, and rows:entries of each class of row lengths. PROFILE is the text that -mat_gpucsr_profile reads; -header writes it as a C string, for
   src/mat/impls/gpucsr/plan/h200.h.
 
-  For each pair of a format and a kernel: how it goes along a row (width, threads, most) is searched over a list; the terms' times are
-  non-negative least squares on relative errors, a product the heavier the nearer the pair is to the best there.
+  For each pair of a format and a kernel, the parameters of its walk along a row (width, threads, most) are searched over a list. The times of the terms are a non-negative least squares fit of relative errors. A product
+  has more weight the nearer the pair is to the best.
 
-  Of the pairs, at most so many (44) are kept, one after the other that with which choosing by the model loses least, each
-  matrix judged by the model and by one that was fitted without it; then those go without which it loses less. What a pair would gain counts only as far
-  as its model knows when: one that is now and then the best at a surprise is left out by itself. -without: pairs whose "FORMAT KERNEL" has one
-  of these texts are not looked at. Twenty more for measuring to try: those with which the best of the first six predictions loses least.
+  Pairs are selected greedily, at most -pairs (44): each step adds the pair with which the model's choice loses least, by the model and by one fitted without the matrix. Then pairs whose removal reduces the
+  loss are removed. So a pair that is sometimes the best, but unpredictably, is not selected. -without excludes pairs whose "FORMAT KERNEL" contains one of these texts. Twenty more pairs are selected for measuring:
+  those with which the best of the first six predictions loses least.
 
-  The decision tree takes, for each class of mean length and columns, the pair with the least time in the geometric mean.
+  The decision tree has, for each class of mean length and columns, the pair with the least geometric mean time.
 
-  -show r lists the products whose chosen pair takes more than r times the best one's time, with the pairs that come near that.
+  -show r lists products whose chosen pair takes more than r times the best time, with the pairs near the best.
 
-  Says what choosing by model would have lost on these products (chosen time / best time - 1), and by cross-validation.
+  Prints the loss of the model's choice on these products (chosen time / best time - 1), and the same by cross-validation.
 */
 #include "../mat/impls/gpucsr/plan/plan.h"
 #include "bench.h"

@@ -139,6 +139,58 @@ static const Synthetic meshes[] = {
 #undef MESHES
 #define NMESHES ((int)(sizeof(meshes) / sizeof(meshes[0])))
 
+/*
+  Number k of the matrices that are drawn (spmv -drawn): sizes, shapes, lengths of rows, blocks and how far entries lie from the diagonal all by chance, even in their logarithms. They fill
+  the space between the matrices of the lists, each of which is alone of its kind. 10^6 to 5 10^7 entries.
+*/
+static inline void SyntheticDrawn(int k, Synthetic *s, char name[64])
+{
+  static const struct {
+    const char   *word;
+    SyntheticKind kind;
+  } kinds[] = {
+    {"random",   RANDOM  },
+    {"band",     RANDOM  },
+    {"fem",      RANDOM  },
+    {"constant", UNIFORM },
+    {"graph",    POWERLAW},
+    {"text",     TEXT    },
+    {"stencil",  STENCIL7},
+    {"uneven",   RANDOM  }
+  };
+  static const int blocks[] = {2, 3, 4, 6, 8, 2, 3, 4};
+  const int        which    = k % 8;
+  double           u[6];
+
+  for (int q = 0; q < 6; q++) u[q] = SyntheticUniform(271, (uint64_t)k, (uint64_t)q);
+  const double entries = 1e6 * pow(50, u[0]), mean = 3 * pow(which == 4 || which == 7 ? 8 : 50, u[1]);
+  const int    m = (int)(entries / mean) / 24 * 24, any = which == 0 || which == 3 || which == 5;
+  const int    n = PetscMax(24, any ? (int)(m * pow(10, 2 * u[2] - 1.5)) : m);
+
+  *s = (Synthetic){name, kinds[which].kind, m, n, mean, 1000 + (uint64_t)k, 0, 0, 0, 0};
+  if (which == 1 || which == 2 || (which >= 6 && u[3] < 0.5)) s->reach = (int)PetscMax(4 * mean, m * pow(10, -4 + 3.5 * u[4]));
+  if (which == 2) {
+    s->block = blocks[(int)(8 * u[5])];
+    s->mean  = mean * (mean < 3 * s->block ? s->block : 1);
+    s->m = s->n = PetscMax(240, (int)(entries / s->mean) / 24 * 24);
+    s->reach    = PetscMax(8, PetscMin(s->reach, s->m) / s->block);
+  }
+  if (which == 6) { /* stencils of 5, 7 and 27 points, of one to four unknowns */
+    const int points = u[1] < 0.25 ? 5 : u[1] < 0.6 ? 7 : 27;
+
+    s->kind  = points == 5 ? STENCIL5 : points == 7 ? STENCIL7 : STENCIL27;
+    s->n     = u[2] < 0.6 ? 1 : 2 + (int)(3 * u[3]);
+    s->m     = (int)pow(entries / points / s->n / s->n, points == 5 ? 0.5 : 1.0 / 3);
+    s->mean  = points * s->n;
+    s->reach = 0;
+  }
+  if (which == 7) {
+    s->dense   = 1 + (int)(30 * u[3] * u[3]);
+    s->longest = (int)(m * pow(10, -2 + 1.7 * u[4]));
+  }
+  (void)snprintf(name, 64, "%s_drawn%d", kinds[which].word, k);
+}
+
 static inline int SyntheticIsMesh(const Synthetic *s)
 {
   return s->kind == MESH2 || s->kind == MESH3 || s->kind == PLATE;

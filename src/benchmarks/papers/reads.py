@@ -32,7 +32,7 @@ def copies(rows):
     lines = R.table(("<way", "<direction", "us of 1 byte", "GB/s of 1 KiB", "64 KiB", "1 MiB", size(max(r["bytes"] for r in rows if r["way"] != "both"))), out)
     locked = {r["bytes"]: r["us"] for r in rows if r["way"] == "register"}
     if locked:
-        lines += ["", "To page-lock memory in place takes " + ", ".join("%s us for %s" % (R.figures(locked[b]), size(b)) for b in sorted(locked) if b == 1 or b >= 1 << 16) + "."]
+        lines += ["", "Page-locking memory in place takes " + ", ".join("%s us for %s" % (R.figures(locked[b]), size(b)) for b in sorted(locked) if b == 1 or b >= 1 << 16) + "."]
     return lines
 
 
@@ -113,7 +113,7 @@ def main():
     page, copy = a.o + "/bandwidth.md", R.load(a.records, "run")[0]["copy_gbs"]
     rows = R.load(a.records, "table")
     S.replace(page, "COPIES", copies(R.load(a.records, "copy")))
-    S.replace(page, "COPY", ["A copy on the device, read and written bytes added, runs at %.0f GB/s in this run." % copy])
+    S.replace(page, "COPY", ["In this run a copy on the device reached %.0f GB/s, read and written bytes added." % copy])
     S.replace(page, "TABLES", tables(rows))
     S.replace(page, "THREADS", threads(rows, 55) + [""] + ["390 MiB:", ""] + threads(rows, 390))
     lines = R.load(a.records, "figure")

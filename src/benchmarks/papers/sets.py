@@ -198,7 +198,7 @@ def main():
     short = lambda k: s.pairs[pool[k]].replace("csr csr_", "csr_")
     ratio, lost = p.ratio[pool] - 1, p.lost[pool]  # an infinite time is a rate of 0
     complete = np.isfinite(ratio).all(1)
-    page("POOL", ["%d products of %d matrices; %d pairs are the best of some product, %d of at least two, the pool is the first %d of those. Of them %d were timed on every product; %.0f %% of all the pool's pairs and products were timed." % (p.n, p.matrix.max() + 1, len(wins), len(twice), len(pool), complete.sum(), 100 * np.isfinite(ratio).mean())])
+    page("POOL", ["%d products of %d matrices. %d pairs are the best for some product, %d for at least two; the pool is the first %d of those. %d of them were timed on every product; %.0f %% of the pool's pairs and products were timed." % (p.n, p.matrix.max() + 1, len(wins), len(twice), len(pool), complete.sum(), 100 * np.isfinite(ratio).mean())])
 
     big = np.where(np.isfinite(ratio), ratio, NONE)
     out = ["| k | criterion | set | time: mean | sd | median | max | GFLOP/s: mean | sd | median | max |", "| --: | :-- | :-- " + "| --: " * 8 + "|"]

@@ -81,7 +81,7 @@ def from_samples(s, folder):
             out.append("| %s `%s` | %s | %d, %d | %s | %d of %d |" % (name, kernel.split()[1], "single" if single else "double", g.sum(), r.sum(), " | ".join(words(e) for e in errors), wins, r.sum()))
             if not single:
                 shown[name] = (s.us[q][r], X[r] @ solve(X[g], s.us[q][g]), t[r], told[q][r])
-    out += ["", "Of the real ones %.0f %% have less rows than a strip of `csr_scalar`, %.0f %% less than one of `csr_vector16_wide1`." % tuple(100 * np.mean(s.rows[real] < k) for k in (THREADS, THREADS / 16))]
+    out += ["", "%.0f %% of the real matrices have fewer rows than a strip of `csr_scalar`, %.0f %% fewer than one of `csr_vector16_wide1`." % tuple(100 * np.mean(s.rows[real] < k) for k in (THREADS, THREADS / 16))]
     S.replace(folder + "/strips.md", "SAMPLES", out)
     plt = S.pyplot()
     if not plt:

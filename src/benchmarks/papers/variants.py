@@ -158,7 +158,7 @@ def main():
     pools = {w: Pool([r for r in rows if r["precision"] == w]) for w in ("double", "single") if any(r["precision"] == w for r in rows)}
     page, all_ = a.o + "/variants.md", Pool(rows)
     timed = np.isfinite(all_.us)
-    text = ["%d matrices, %d kernels, %d of them the best of some product; %d were timed in all (%d where constant and shared memory hold what they must)." % (len({r["matrix"] for r in rows}), len(all_.names), len(set(np.nanargmin(all_.us, 1))), timed.sum(), timed.sum(1).max())]
+    text = ["%d matrices, %d kernels; %d kernels are the best for some product. %d products were timed (all %d kernels if constant and shared memory suffice)." % (len({r["matrix"] for r in rows}), len(all_.names), len(set(np.nanargmin(all_.us, 1))), timed.sum(), timed.sum(1).max())]
     S.replace(page, "POOL", text)
     S.replace(page, "LADDER", sum((["**%s**" % w, ""] + ladder(p) + [""] for w, p in pools.items()), []))
     S.replace(page, "SPACES", sum((["**%s**" % w, ""] + spaces(p) + [""] for w, p in pools.items()), []))

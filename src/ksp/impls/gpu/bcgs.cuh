@@ -4,13 +4,14 @@
   BiCGStab: H. A. van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992). rp is the shadow residual. With right preconditioning, ph = M p and sh = M s replace p and s in products and in x.
 
   The products compute p and s where they read them, from vectors that were complete at the last reduction. So an iteration takes three grid-wide reductions, or five with diagonal blocks on the right.
+  For large matrices gathers of several vectors cost more than two reductions: there p and s are written first (WRITE).
 
   Memory traffic of an iteration on n rows: the matrix twice, and of vectors 72 n bytes with the first product (r, v, p and rp read, q and u written, and what its gathers miss), 40 n with the
   second (r and v read, t and s written), 56 n with the update (x, s, p, t and rp read, x and r written), less what stays in shared memory (t, s and rp first).
 */
 #include "solve.cuh"
 
-template <class M, bool PEERS>
+template <class M, bool PEERS, bool WRITE>
 struct BCGS {
   typedef Args<M, PEERS>  Arguments;
   typedef Block<M, PEERS> Rank;
@@ -27,7 +28,7 @@ struct BCGS {
 
     pc.tabulate(a.same, B.pool);
     t  = B.pool.rows(a.v.t, first, B.rows);
-    s  = B.pool.rows(a.v.s, first, B.rows);
+    s  = WRITE ? Rows{NULL, a.v.s + first, 0} : B.pool.rows(a.v.s, first, B.rows);
     rp = B.pool.rows(a.v.rp, first, B.rows);
     pc.settle(a.v.pc, B.pool, B.rows);
     x   = B.pool.rows(a.v.x, first, B.rows);
@@ -129,6 +130,37 @@ struct BCGS {
     B.others.exchange(u - first, B.grid);
   }
 
+  /* The same with p written first */
+  __device__ __forceinline__ void write_direction(const Arguments &a, Rank &B, double omegabeta, double beta, double (&sum)[1])
+  {
+    const int first = B.first, last = B.last, rows = B.rows;
+
+    FOR_GROUPS(g)
+    {
+      double ri[GROUP], vi[GROUP], pi[GROUP];
+
+      FOR_GROUP_READ(g, k, i)
+      {
+        ri[k] = r[i];
+        vi[k] = v[i];
+        pi[k] = p[i];
+      }
+      FOR_GROUP(g, k, i)
+      {
+        pi[k] = ri[k] - omegabeta * vi[k] + beta * pi[k];
+        q[i]  = pi[k];
+        if (hat) ph[i] = pc.entry(i) * pi[k];
+      }
+    }
+    rank_sync(B.grid);
+    sum[0] = 0;
+    B.A.product(Vector{(hat ? ph : q) - first}, first, last, B.scratch, [&](int i, double vi) {
+      if (!hat) vi = pc.on_the_way(i, vi);
+      u[i] = vi;
+      sum[0] += vi * rp[i];
+    });
+  }
+
   /* Double buffering: other blocks still read p and v */
   __device__ __forceinline__ void turn()
   {
@@ -183,6 +215,40 @@ struct BCGS {
     }
   }
 
+  /* The same with s written first */
+  __device__ __forceinline__ void write_half(const Arguments &a, Rank &B, double alpha, double (&sum)[3])
+  {
+    const int first = B.first, last = B.last, rows = B.rows;
+
+    FOR_GROUPS_BACK(g)
+    {
+      double ri[GROUP], vi[GROUP];
+
+      FOR_GROUP_READ(g, k, i)
+      {
+        ri[k] = r[i];
+        vi[k] = v[i];
+      }
+      FOR_GROUP(g, k, i)
+      {
+        ri[k] -= alpha * vi[k];
+        s[i] = ri[k];
+        if (hat) sh[i] = pc.entry(i) * ri[k];
+      }
+    }
+    rank_sync(B.grid);
+    sum[0] = sum[1] = sum[2] = 0;
+    B.A.product(Vector{hat ? a.v.sh : a.v.s}, first, last, B.scratch, [&](int i, double ti) {
+      const double si = s[i];
+
+      if (!hat) ti = pc.on_the_way(i, ti);
+      t[i] = ti;
+      sum[0] += si * ti;
+      sum[1] += ti * ti;
+      sum[2] += si * si;
+    });
+  }
+
   /* s = 0, so x + alpha p is the solution */
   __device__ __forceinline__ void lucky(const Rank &B)
   {
@@ -197,7 +263,7 @@ struct BCGS {
     const int rows = B.rows;
 
     sum[0] = sum[1] = 0;
-    FOR_GROUPS(g)
+    FOR_GROUPS_BACK(g)
     {
       double xi[GROUP], pi[GROUP], hi[GROUP], ri[GROUP], ti[GROUP], oi[GROUP];
 
@@ -231,25 +297,27 @@ struct BCGS {
   }
 };
 
-template <class M, bool PEERS>
+template <class M, bool PEERS, bool WRITE>
 __global__ void __launch_bounds__(MOST_THREADS, 1) bcgs_kernel(const Args<M, PEERS> a)
 {
-  Block<M, PEERS> B(a);
-  BCGS<M, PEERS>  S(a, B);
-  const int       rows = B.rows;
+  Block<M, PEERS>       B(a);
+  BCGS<M, PEERS, WRITE> S(a, B);
+  const int             rows = B.rows;
 
   S.start(a, B);
   while (!B.st->reason) {
     double s1[1], s2[2], s3[3];
 
-    S.direction(a, B, B.st->omegaold * B.st->beta, B.st->beta, s1);
+    if constexpr (WRITE) S.write_direction(a, B, B.st->omegaold * B.st->beta, B.st->beta, s1);
+    else S.direction(a, B, B.st->omegaold * B.st->beta, B.st->beta, s1);
     S.turn();
     grid_reduce<1, true>(B.grid, s1);
     B.rule([&](GPUKSPState *st) { BCGSDirection(st, s1[0]); });
     if (B.st->reason) break;
     const double alpha = B.st->alpha;
 
-    S.stabilize(a, B, alpha, s3);
+    if constexpr (WRITE) S.write_half(a, B, alpha, s3);
+    else S.stabilize(a, B, alpha, s3);
     grid_reduce<3, false>(B.grid, s3);
     B.rule([&](GPUKSPState *st) { BCGSStabilize(st, s3[0], s3[1], s3[2]); });
     if (B.st->lucky) S.lucky(B);

@@ -126,7 +126,7 @@ struct HaloCG {
   template <class F>
   __device__ __forceinline__ void update_remote(const Rank &B, F f)
   {
-    constexpr int AT_ONCE = ROWS == 1 ? 2 : HALO_GROUP; /* blocks of 1024 threads have 64 registers each */
+    constexpr int AT_ONCE = SIZE == 1024 ? 2 : HALO_GROUP; /* blocks of 1024 threads have 64 registers each */
 
     if constexpr (PEERS) {
       for (int g = threadIdx.x; g < remote; g += AT_ONCE * THREADS) {

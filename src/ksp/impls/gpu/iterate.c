@@ -8,6 +8,7 @@
   If a monitor or the user's convergence test reads every iteration, the host applies the rules on both paths.
 */
 #include "gpukspimpl.h"
+#include "steprow.h"
 
 /* From this many rows on, one multigrid cycle too many costs more than a host that synchronises in every iteration */
 #define DEAR 200000

@@ -85,7 +85,10 @@ static PetscErrorCode ask_or_launch(const GPUKSPPersistent *L, M A, void *kernel
 template <bool PEERS, class M>
 static void *cg_of(const GPUKSPPersistent *L)
 {
-  if (L->halo) return L->size == 1024 ? (void *)cg_halo_kernel<M, 1024, 1, PEERS> : (void *)cg_halo_kernel<M, 512, HALO_ROWS, PEERS>;
+  if (L->halo) {
+    if (L->size == 1024) return (void *)cg_halo_kernel<M, 1024, 1, PEERS>;
+    return L->each == 1 ? (void *)cg_halo_kernel<M, 512, 1, PEERS> : (void *)cg_halo_kernel<M, 512, HALO_ROWS, PEERS>;
+  }
   if (L->v.degree) return (void *)cg_kernel<M, true, GATHERED, PEERS>;
   if constexpr (M::offsets) return L->windows.count ? (void *)cg_kernel<M, false, BY_WINDOWS, PEERS> : (void *)cg_kernel<M, false, GATHERED, PEERS>;
   else return L->written ? (void *)cg_kernel<M, false, WRITTEN, PEERS> : (void *)cg_kernel<M, false, GATHERED, PEERS>;
@@ -105,7 +108,8 @@ static PetscErrorCode method(const GPUKSPPersistent *L, M A, int *possible, GPUC
     kernel = (void *)cg_single_reduction_kernel<M, PEERS>;
     break;
   case GPUKSP_BCGS:
-    kernel = (void *)bcgs_kernel<M, PEERS>;
+    if constexpr (PEERS) kernel = (void *)bcgs_kernel<M, true, false>;
+    else kernel = L->written ? (void *)bcgs_kernel<M, false, true> : (void *)bcgs_kernel<M, false, false>;
     break;
   }
   PetscCall(ask_or_launch<PEERS>(L, A, kernel, possible, s));

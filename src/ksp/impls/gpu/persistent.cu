@@ -15,7 +15,7 @@ static const GPUKSPPersistentProduct *product_of(const GPUCSRStorage *A)
 
 /* ---- ranges of rows of about equal work ---- */
 
-/* From this many rows a block on, the direction is written before it is gathered, if the format allows */
+/* From this many rows a block on, directions are written before they are gathered; in conjugate gradients if the format has no windows */
 #define LARGE 2048
 
 /* prefix[r / step] * weight entries are stored before row r; without prefix all rows have the same number. A row itself costs as much as ROW entries, a row with off-diagonal entries more */
@@ -187,6 +187,10 @@ PetscErrorCode GPUKSPPersistentShape(GPUCSRDevice dev, GPUKSPPersistent *L, Pets
     if (L->windows.count) L->size = WINDOW_THREADS;
     PetscCall((*f->run)(L, &most, NULL));
   }
+  if (!L->cluster && L->method == GPUKSP_BCGS && !L->peers.size && !L->v.block && A->m / L->blocks >= LARGE) {
+    L->written = PETSC_TRUE;
+    PetscCall((*f->run)(L, &most, NULL));
+  }
   PetscCall(Tables(L, &matrix));
   if ((size_t)most < matrix + MOST_THREADS * sizeof(double)) {
     *possible = PETSC_FALSE;
@@ -249,6 +253,7 @@ PetscErrorCode GPUKSPPersistentHalo(GPUKSPPersistent *L, GPUCSRStream s)
   with.halo = PETSC_TRUE;
   if (rows > 512 * HALO_ROWS) PetscFunctionReturn(PETSC_SUCCESS);
   with.size    = rows > 512 && rows <= 1024 ? 1024 : 512;
+  with.each    = rows <= with.size ? 1 : HALO_ROWS;
   with.threads = Share(L->A, L->blocks, with.size);
   need += vectors + (GPUKSPFormatOf(L->A->format)->sharing == GPUKSP_BY_LANES || with.threads == 1 ? 0 : MOST_THREADS * sizeof(double));
   PetscCall((*f->run)(&with, &most, s));

@@ -14,7 +14,7 @@
 #define WINDOW_THREADS 512
 #define WINDOW_ROWS    2
 
-/* Rows of a thread of CG with halo recomputation in blocks of 512 threads; in those of 1024, one */
+/* Most rows of a thread of CG with halo recomputation: in blocks of 512 threads; in those of 1024, one. A thread that can have but one spends no instructions on others */
 #define HALO_ROWS 4
 
 /* With more bytes of shared memory than this, the product's gathers lose more to first-level cache misses than the vectors gain; measured on an H200 */

@@ -112,7 +112,8 @@ typedef struct {
   int                  blocks;  /* set by GPUKSPPersistentShape() */
   PetscBool            cluster; /* the blocks are one cluster, and need no slots */
   size_t               shared;  /* bytes of shared memory of each block, */
-  int                  size;    /* and its threads */
+  int                  size;    /* and its threads, */
+  int                  each;    /* and with halo recomputation the most rows of one of these */
   int                  threads; /* that share a row of CSR, or warps that share a slice of 32 rows */
   void                *slots;   /* GPUKSP_SLOT_BYTES for each block, zero before the first kernel */
   unsigned             epoch;   /* of its first reduction, never 0: larger than in all earlier kernels with these slots; */

@@ -6,14 +6,14 @@ struct Csr {
   static const bool offsets = false;
   const int        *rowptr, *col;
   const V          *val;
-  int               lanes; /* threads that share a row */
+  Sharing           share; /* threads that share a row */
   int               keep;
 
   static Csr of(const GPUKSPPersistent *L)
   {
     const GPUCSRStorage *A = L->A;
 
-    return {(const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, L->threads, fits(A, sizeof(V) + sizeof(int))};
+    return {(const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, Sharing::of(L->threads), fits(A, sizeof(V) + sizeof(int))};
   }
 
   __device__ __forceinline__ void settle(Pool &)
@@ -33,8 +33,8 @@ struct Csr {
   template <class G, class F>
   __device__ __forceinline__ void product(const G &x, int first, int last, double *, F f) const
   {
-    const int lane = threadIdx.x % lanes, groups = THREADS / lanes, rows = last - first;
-    int       r = threadIdx.x / lanes, begin = r < rows ? rowptr[first + r] : 0, end = r < rows ? rowptr[first + r + 1] : 0;
+    const int lanes = share.count, lane = share.part(threadIdx.x), groups = share.groups(THREADS), rows = last - first;
+    int       r = share.groups(threadIdx.x), begin = r < rows ? rowptr[first + r] : 0, end = r < rows ? rowptr[first + r + 1] : 0;
 
     for (int r0 = 0; r0 < rows; r0 += groups, r += groups) {
       const int next = r + groups, nextbegin = next < rows ? rowptr[first + next] : 0, nextend = next < rows ? rowptr[first + next + 1] : 0;

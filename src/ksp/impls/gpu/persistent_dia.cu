@@ -11,7 +11,8 @@ struct Dia {
   const int        *offset;
   const V          *val;
   int               diagonals, n;
-  int               split, keep;
+  Sharing           split; /* warps that share a slice */
+  int               keep;
   int              *at; /* in shared memory: the place of each diagonal in the windows of a chunk */
   GPUKSPWindows     windows;
 
@@ -19,7 +20,7 @@ struct Dia {
   {
     const GPUCSRStorage *A = L->A;
 
-    return {(const int *)A->array[DIA_OFFSET].data, (const V *)A->array[DIA_VAL].data, (int)A->extent.units, A->n, L->threads, fits(A, sizeof(V)), NULL, L->windows};
+    return {(const int *)A->array[DIA_OFFSET].data, (const V *)A->array[DIA_VAL].data, (int)A->extent.units, A->n, Sharing::of(L->threads), fits(A, sizeof(V)), NULL, L->windows};
   }
 
   __device__ __forceinline__ void settle(Pool &pool)
@@ -75,7 +76,7 @@ struct Dia {
 
   __device__ __forceinline__ bool shares() const
   {
-    return split > 1;
+    return split.count > 1;
   }
 
   template <class G, class F>
@@ -83,24 +84,24 @@ struct Dia {
   {
     constexpr int            ahead  = G::ahead;
     const unsigned long long policy = entry_policy(keep);
-    const int                lane = threadIdx.x % 32, warp = threadIdx.x / 32, groups = WARPS / split, part = warp % split;
+    const int                lane = threadIdx.x % 32, warp = threadIdx.x / 32, groups = split.groups(WARPS), part = split.part(warp);
     const int                slices = (last - first + 31) / 32;
 
     for (int q0 = 0; q0 < slices; q0 += groups) {
-      const int q   = q0 + warp / split;
+      const int q   = q0 + split.groups(warp);
       double    sum = 0;
 
       if (q < slices) {
         const int row = first + 32 * q + lane;
         const V  *v0  = val + DIAEntry(diagonals, row, 0);
 
-        for (int k = part; k < diagonals; k += ahead * split) {
+        for (int k = part; k < diagonals; k += ahead * split.count) {
           V      v[ahead];
           double xc[ahead];
 
 #pragma unroll
           for (int u = 0; u < ahead; u++) {
-            const int d = k + u * split, c = d < diagonals ? row + __ldg(offset + d) : -1;
+            const int d = k + u * split.count, c = d < diagonals ? row + __ldg(offset + d) : -1;
 
             v[u]  = absent<V>();
             xc[u] = 0;
@@ -114,7 +115,7 @@ struct Dia {
             if (!is_absent(v[u])) sum += (double)v[u] * xc[u];
         }
       }
-      if (split > 1) sum = add_parts(sum, split, part, scratch);
+      if (split.count > 1) sum = add_parts(sum, split, part, scratch);
       if (part == 0 && q < slices && first + 32 * q + lane < last) f(32 * q + lane, sum);
     }
   }

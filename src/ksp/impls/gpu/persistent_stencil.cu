@@ -26,7 +26,8 @@ struct Stencil {
   const int        *begin, *offset; /* as they are stored, */
   const V          *val;
   int               units, stored;
-  int               split;
+  Sharing           split; /* warps that share a slice */
+  unsigned          every; /* entries of the common stencil that the first of them takes */
   Entry<V>         *entry; /* and in shared memory */
   int              *start;
   unsigned         *has; /* for each stencil the entries of the common one that it has, or OTHER */
@@ -41,7 +42,7 @@ struct Stencil {
   static Stencil of(const GPUKSPPersistent *L)
   {
     const GPUCSRStorage *A = L->A;
-    Stencil              S = {(const uint16_t *)A->array[STENCIL_ID].data, (const int *)A->array[STENCIL_BEGIN].data, (const int *)A->array[STENCIL_OFFSET].data, (const V *)A->array[STENCIL_VAL].data, (int)A->extent.units, (int)A->extent.stored, L->threads, NULL, NULL, NULL, L->common, L->windows};
+    Stencil              S = {(const uint16_t *)A->array[STENCIL_ID].data, (const int *)A->array[STENCIL_BEGIN].data, (const int *)A->array[STENCIL_OFFSET].data, (const V *)A->array[STENCIL_VAL].data, (int)A->extent.units, (int)A->extent.stored, Sharing::of(L->threads), L->threads < 32 ? 0xffffffffu / ((1u << L->threads) - 1) : 1u, NULL, NULL, NULL, L->common, L->windows};
 
     for (int k = 0; k < S.common.count; k++) {
       S.common.value[k] = (double)(V)S.common.value[k];
@@ -75,7 +76,7 @@ struct Stencil {
 
   __device__ __forceinline__ bool shares() const
   {
-    return split > 1;
+    return split.count > 1;
   }
 
   /* The row's part of the common stencil */
@@ -108,7 +109,7 @@ struct Stencil {
     const int     end   = start[which + 1];
     double        sum   = 0;
 
-    for (int k = start[which] + part; k < end; k += ahead * split) {
+    for (int k = start[which] + part; k < end; k += ahead * split.count) {
       V      v[ahead];
       double xc[ahead];
 
@@ -116,8 +117,8 @@ struct Stencil {
       for (int u = 0; u < ahead; u++) {
         v[u]  = 0;
         xc[u] = 0;
-        if (k + u * split < end) {
-          const Entry<V> e = entry[k + u * split];
+        if (k + u * split.count < end) {
+          const Entry<V> e = entry[k + u * split.count];
 
           v[u]  = e.value;
           xc[u] = x(row + (WINDOWS ? e.at : e.offset));
@@ -132,12 +133,12 @@ struct Stencil {
   template <class G, class F>
   __device__ __forceinline__ void product(const G &x, int first, int last, double *scratch, F f) const
   {
-    const int      lane = threadIdx.x % 32, warp = threadIdx.x / 32, groups = WARPS / split, part = warp % split;
+    const int      lane = threadIdx.x % 32, warp = threadIdx.x / 32, groups = split.groups(WARPS), part = split.part(warp);
     const int      slices = (last - first + 31) / 32;
-    const unsigned mine   = (split < 32 ? 0xffffffffu / ((1u << split) - 1) : 1u) << part; /* entries of this warp's share */
+    const unsigned mine   = every << part; /* entries of the common stencil that are this warp's */
 
     for (int q0 = 0; q0 < slices; q0 += groups) {
-      const int      q = q0 + warp / split, row = first + 32 * q + lane;
+      const int      q = q0 + split.groups(warp), row = first + 32 * q + lane;
       const bool     in    = q < slices && row < last;
       const int      which = in ? id[row] : 0;
       const unsigned bits  = in ? has[which] : 0;
@@ -145,7 +146,7 @@ struct Stencil {
 
       if (!__any_sync(0xffffffffu, bits & OTHER)) sum = common_part<false>(x, row, bits & mine);
       else if (in) sum = whole<false>(x, row, which, part);
-      if (split > 1) sum = add_parts(sum, split, part, scratch);
+      if (split.count > 1) sum = add_parts(sum, split, part, scratch);
       if (part == 0 && in) f(32 * q + lane, sum);
     }
   }

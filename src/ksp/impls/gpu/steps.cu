@@ -5,6 +5,7 @@
 #include "../../../mat/impls/gpucsr/kernels/device.cuh"
 #include "../../../sys/peer.cuh"
 #include "persistent.h"
+#include "steprow.h"
 
 #define THREADS 256
 
@@ -54,6 +55,17 @@ __device__ __forceinline__ void copy_state(GPUKSPState *to, const GPUKSPState *f
   if (threadIdx.x < sizeof(*to) / sizeof(int)) ((int *)to)[threadIdx.x] = ((const int *)from)[threadIdx.x];
 }
 
+/* From the last row to the first: a step begins with the rows that the one before it, or the product, has ended with, which are still in the last-level cache */
+__host__ __device__ constexpr bool backwards(GPUKSPStep s)
+{
+  return s == GPUKSP_CG_DIRECTION || s == GPUKSP_CG_CURVATURE || s == GPUKSP_NORMS || s == GPUKSP_BCGS_DIRECTION || s == GPUKSP_BCGS_V || s == GPUKSP_BCGS_T;
+}
+
+__host__ __device__ constexpr bool reads_only(GPUKSPStep s)
+{
+  return s == GPUKSP_NORMS || s == GPUKSP_TRUE_NORMS || s == GPUKSP_BNORM || s == GPUKSP_CG_CURVATURE || s == GPUKSP_CG1_NORMS || s == GPUKSP_REPLACEMENT_NORMS;
+}
+
 /* One thread applies the rule of a step, */
 __device__ __forceinline__ void decide(GPUKSPStep step, const double (&sum)[GPUKSP_SUMS], const GPUKSPStepArgs &a, GPUKSPState *st)
 {
@@ -72,7 +84,9 @@ __device__ __forceinline__ void publish_state(const GPUKSPStepArgs &a, const GPU
 template <GPUKSPStep S, class Vectors>
 __global__ void __launch_bounds__(THREADS, RESIDENT) step_kernel(const Vectors v, const GPUKSPStepArgs a)
 {
-  constexpr int          N = GPUKSPStepSums(S);
+  constexpr int          N    = GPUKSPStepSums(S);
+  constexpr bool         BACK = backwards(S);
+  constexpr int          ROWS = reads_only(S) ? 4 : 1; /* in flight together: a write would separate them */
   __shared__ double      part[GPUKSP_SUMS][WARPS];
   __shared__ unsigned    last;
   __shared__ GPUKSPState st;
@@ -83,7 +97,8 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) step_kernel(const Vectors v
   __syncthreads();
   /* while the solve rests, steps with a rule do nothing, except the norms of a replaced residual; steps without a rule belong to the end or to a replacement */
   if (a.rule && S != GPUKSP_REPLACEMENT_NORMS && GPUKSPRests(&st)) return;
-  for (unsigned i = blockIdx.x * THREADS + threadIdx.x; i < (unsigned)a.n; i += gridDim.x * THREADS) step_row(S, v, st, (int)i, sum);
+#pragma unroll ROWS
+  for (unsigned i = blockIdx.x * THREADS + threadIdx.x; i < (unsigned)a.n; i += gridDim.x * THREADS) step_row(S, v, st, (int)(BACK ? (unsigned)a.n - 1 - i : i), sum);
   if constexpr (N > 0) {
     block_sums<N>(sum, part);
     if (threadIdx.x == 0) {
@@ -94,10 +109,10 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) step_kernel(const Vectors v
     __syncthreads();
     if (!last) return;
     __threadfence();
-    for (int k = 0; k < N; k++) {
-      sum[k] = 0;
-      for (int b = (int)threadIdx.x; b < (int)gridDim.x; b += THREADS) sum[k] += __ldcg(a.partial + k * GPUKSP_PARTIALS + b);
-    }
+    for (int k = 0; k < N; k++) sum[k] = 0;
+#pragma unroll 2
+    for (int b = (int)threadIdx.x; b < (int)gridDim.x; b += THREADS)
+      for (int k = 0; k < N; k++) sum[k] += __ldcg(a.partial + k * GPUKSP_PARTIALS + b);
     block_sums<N>(sum, part);
     if (threadIdx.x == 0) {
       if (a.rule && !a.mine) decide(S, sum, a, &st);

@@ -2,6 +2,7 @@
   A matrix as a solver sees it (operator.h): made ready once, then used by way of its plan, until the solve ends.
 */
 #include "gpucsrimpl.h"
+#include "spgemm/spgemm.h"
 
 static PetscErrorCode Get(Mat A, GPUCSRSide side, GPUCSROperator *o, char why[], size_t len)
 {
@@ -49,6 +50,22 @@ PetscErrorCode MatGPUCSROperatorSource_Private(const GPUCSROperator *o, GPUCSRSo
 {
   PetscFunctionBegin;
   PetscCall(MatGPUCSRSource_Private(o->A, s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The operator in CSR on its device, double. A transpose is made in own, which the caller destroys; what is not belongs to the matrix */
+PetscErrorCode MatGPUCSROperatorCSR_Private(const GPUCSROperator *o, GPUCSRStorage *own, const GPUCSRStorage **csr)
+{
+  GPUCSRStorage *A;
+  int32_t       *map;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRMirror_Private(o->A, o->dev, PETSC_TRUE, &A));
+  *csr = A;
+  if (o->plan == &((Mat_SeqGPUCSR *)o->A->spptr)->plan[GPUCSR_FORWARD]) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRTransposeStorage(A, own, &map));
+  PetscCall(GPUCSRFree(A->dev, sizeof(int32_t) * (size_t)A->nnz, (void **)&map));
+  *csr = own;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

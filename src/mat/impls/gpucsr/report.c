@@ -248,6 +248,7 @@ static PetscErrorCode Print(void)
   if (kept) PetscCall(PetscSynchronizedFPrintf(PETSC_COMM_WORLD, fp, "%s", kept));
   PetscCall(PetscSynchronizedFlush(PETSC_COMM_WORLD, fp));
   PetscCall(PetscFree(text));
+  PetscCall(VecGPUReport(PETSC_COMM_WORLD, fp));
   if (file[0]) PetscCall(PetscFClose(PETSC_COMM_WORLD, fp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -259,7 +260,6 @@ PetscErrorCode MatGPUCSRReportPrint_Private(void)
     for (Mat_SeqGPUCSR *g = living; g; g = g->next) PetscCall(Keep(g));
     GPUCSRSettingsGlobal.report = PETSC_FALSE;
     PetscCall(Print());
-    PetscCall(VecGPUReport(PETSC_COMM_WORLD));
   }
   PetscCall(PetscFree(kept));
   PetscCall(MatGPUCSRTotalsForget_Private());

@@ -149,8 +149,11 @@ static PetscErrorCode Factors(Mat C, PetscBool values, const GPUCSRStorage *f[4]
   }
   if (r->transposed != FACTOR_T) {
     if (!p->T.format) {
+      GPUCSRStorage from = *f[r->transposed];
+
+      if (!values) from.array[CSR_VAL].data = NULL; /* nobody has written them yet */
       PetscCall(GPUCSRFree(p->dev, p->mapbytes, (void **)&p->map));
-      PetscCall(GPUCSRTransposeStorage(f[r->transposed], &p->T, &p->map));
+      PetscCall(GPUCSRTransposeStorage(&from, &p->T, &p->map));
       p->mapbytes = sizeof(int32_t) * (size_t)p->T.nnz;
     } else if (values) PetscCall(GPUCSRTransposeValues(f[r->transposed], p->map, &p->T));
   }

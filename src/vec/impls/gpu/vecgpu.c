@@ -664,7 +664,7 @@ PetscErrorCode VecGPUInitialize(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode VecGPUReport(MPI_Comm comm)
+PetscErrorCode VecGPUReport(MPI_Comm comm, FILE *fp)
 {
   VecGPUInfo sum;
   double     n[6];
@@ -678,8 +678,9 @@ PetscErrorCode VecGPUReport(MPI_Comm comm)
   n[4] = sum.downloaded;
   n[5] = (double)sum.forced;
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, n, 6, MPI_DOUBLE, MPI_SUM, comm));
-  if (n[0] > 0) PetscCall(PetscPrintf(comm, "VECGPU: %.0f vectors made; copied to the device %.0f times, %.3g MB; to the host %.0f times, %.3g MB\n", n[0], n[1], 1e-6 * n[3], n[2], 1e-6 * n[4]));
-  if (n[5] > 0) PetscCall(PetscPrintf(comm, "VECGPU: %.0f of these copies were made because the program held an array of a vector while the device worked on it: restore it (VecRestoreArray(); in petsc4py delete x.array's) to save them\n", n[5]));
+  if (n[0] > 0) PetscCall(PetscFPrintf(comm, fp, "VECGPU: %.0f vectors made; copied to the device %.0f times, %.3g MB; to the host %.0f times, %.3g MB\n", n[0], n[1], 1e-6 * n[3], n[2], 1e-6 * n[4]));
+  if (n[5] > 0)
+    PetscCall(PetscFPrintf(comm, fp, "VECGPU: %.0f of these copies were made because the program held an array of a vector while the device worked on it: restore it (VecRestoreArray(); in petsc4py delete x.array's) to save them\n", n[5]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

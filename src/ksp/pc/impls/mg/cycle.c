@@ -76,7 +76,7 @@ static PetscErrorCode Step(Run *u, int l, const GPUMGSmoother *m, int k, PetscBo
   GPUMGLevel *L  = &u->c->level[l];
   Place      *at = &u->at[l];
   double     *d  = k == m->steps - 1 && m->step[k].ca == 0 ? NULL : L->d; /* nobody needs it */
-  GPUMGPass   p  = {L->n, m->bs, m->step[k].ca, m->step[k].cb, (const double *)m->M.p, at->b, NULL, d, at->x};
+  GPUMGPass   p  = {.n = L->n, .bs = m->bs, .ca = m->step[k].ca, .cb = m->step[k].cb, .M = (const double *)m->M.p, .r = at->b, .x = NULL, .d = d, .z = at->x};
 
   PetscFunctionBegin;
   if (!zero && Fused(L, m)) {
@@ -135,12 +135,14 @@ static PetscErrorCode Interpolate(Run *u, int l, PetscBool add)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The solution where cycles end: one dense product, or the smoother of the coarsest level */
 static PetscErrorCode Coarse(Run *u, PetscBool zero)
 {
-  GPUMGCycle *c = u->c;
+  GPUMGCycle  *c  = u->c;
+  const Place *at = &u->at[c->bottom];
 
   PetscFunctionBegin;
-  if (c->exact) PetscCall(GPUMGDense(c->dev, c->level[0].n, (const double *)c->inverse.p, u->at[0].b, u->at[0].x, u->s));
+  if (c->bottom || c->exact) PetscCall(GPUMGDense(c->dev, c->level[c->bottom].n, 1, (const double *)(c->bottom ? c->tail.p : c->inverse.p), at->b, at->x, u->s));
   else PetscCall(Smooth(u, 0, &c->level[0].down, zero));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -149,10 +151,10 @@ static PetscErrorCode Coarse(Run *u, PetscBool zero)
 static PetscErrorCode Multiplicative(Run *u, int l, PetscBool zero)
 {
   GPUMGLevel *L      = &u->c->level[l];
-  const int   cycles = l == 1 ? 1 : L->cycles;
+  const int   cycles = l == u->c->bottom + 1 ? 1 : L->cycles;
 
   PetscFunctionBegin;
-  if (!l) {
+  if (l == u->c->bottom) {
     PetscCall(Coarse(u, zero));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -290,6 +292,8 @@ PetscErrorCode GPUMGCycleDestroy(GPUMGCycle *c)
     for (int k = 0; k < 3; k++) PetscCall(MatDestroy(&c->level[l].copy[k].A));
   }
   PetscCall(GPUMGFree(c->dev, &c->inverse));
+  PetscCall(GPUMGFree(c->dev, &c->tail));
+  PetscCall(GPUMGFree(c->dev, &c->panels));
   PetscCall(PetscMemzero(c, sizeof(*c)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -297,7 +301,7 @@ PetscErrorCode GPUMGCycleDestroy(GPUMGCycle *c)
 /* Of device memory that the matrices have not */
 double GPUMGCycleBytes(const GPUMGCycle *c)
 {
-  double bytes = (double)c->inverse.bytes;
+  double bytes = (double)c->inverse.bytes + (double)c->tail.bytes + (double)c->panels.bytes;
 
   for (int l = 0; l < c->levels; l++) bytes += (double)c->level[l].memory.bytes + (double)c->level[l].down.M.bytes + (double)c->level[l].up.M.bytes;
   return bytes;

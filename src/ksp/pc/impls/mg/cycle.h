@@ -68,6 +68,8 @@ typedef struct _n_GPUMGCycle {
   GPUMGLevel   level[GPUMG_LEVELS];
   PetscBool    exact; /* the coarsest level is solved with by a dense inverse, else smoothed */
   GPUMGMemory  inverse;
+  int          bottom;       /* where cycles end: the finest of the small levels that one matrix stands for (tail.c), else 0 */
+  GPUMGMemory  tail, panels; /* that matrix, and what it was made in */
   GPUMGRecord  own, last;    /* applications to b and x of the finest level, and to those of the last caller */
   PetscBool    ran;          /* before anything is recorded: what kernels set up for good is there */
   PetscBool    unrecordable; /* and cannot be recorded */
@@ -82,6 +84,9 @@ GPUCSR_INTERN PetscErrorCode GPUMGCycleDestroy(GPUMGCycle *);
 GPUCSR_INTERN PetscErrorCode GPUMGGrow(GPUCSRDevice, size_t, const char[], GPUMGMemory *);
 GPUCSR_INTERN PetscErrorCode GPUMGFree(GPUCSRDevice, GPUMGMemory *);
 GPUCSR_INTERN double         GPUMGCycleBytes(const GPUMGCycle *);
+
+/* tail.c */
+GPUCSR_INTERN PetscErrorCode GPUMGTailMake(GPUMGCycle *, int most);
 
 /* polynomial.c */
 GPUCSR_INTERN PetscErrorCode GPUMGPolynomial(KSP, GPUMGSmoother *, PetscBool *);

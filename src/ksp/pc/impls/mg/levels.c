@@ -10,6 +10,10 @@
 /* Rows of a coarse operator whose inverse is made, and applied as a dense matrix */
 #define LARGEST_INVERSE 1024
 
+/* Rows of a level that a dense matrix stands for, with all below it */
+#define LARGEST_TAIL 1024
+#define MOST_TAIL    8192 /* that an option may ask for */
+
 /* Blocks of the largest size that a step multiplies with */
 #define LARGEST_BLOCK 16
 
@@ -404,6 +408,7 @@ PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], 
   PC_MG_Levels **p      = mg->levels;
   Why            w      = {why, len};
   PetscBool      wanted = PETSC_TRUE;
+  PetscInt       tail   = LARGEST_TAIL;
   PetscMPIInt    size;
 
   PetscFunctionBegin;
@@ -419,6 +424,8 @@ PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], 
     PetscCall(PetscStrncpy(why, "-pc_mg_gpucsr false was asked for", len));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
+  PetscCall(PetscOptionsGetInt(((PetscObject)pc)->options, ((PetscObject)pc)->prefix, "-pc_mg_gpucsr_tail", &tail, NULL));
+  PetscCheck(tail >= 0 && tail <= MOST_TAIL, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-pc_mg_gpucsr_tail %" PetscInt_FMT ": must be from 0 to %d rows", tail, MOST_TAIL);
   if (!p || mg->nlevels < 2 || mg->nlevels > GPUMG_LEVELS) {
     PetscCall(PetscStrncpy(why, "there is one level, or there are very many", len));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -435,6 +442,7 @@ PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], 
   if (c->level[0].A.o.dev) PetscCall(CoarseSolver(c, p[0]->smoothd, &w));
   if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
   for (int l = 0; l < c->levels; l++) PetscCall(Vectors(c, &c->level[l]));
+  PetscCall(GPUMGTailMake(c, (int)tail));
   *ok = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -13,27 +13,28 @@ PetscErrorCode GPUMGPassRun(GPUCSRDevice dev, const GPUMGPass *p, GPUCSRStream s
   }
 #endif
   PetscCall(GPUCSRHostTurn(s));
-  for (int i = 0; i < p->n; i++) GPUMGPassRow(p, i);
+  for (int i = 0; i < p->n * (1 + p->more); i++) GPUMGPassRow(p, i);
   PetscCall(GPUCSRLaunched(dev, "a step of a smoother"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUMGDense(GPUCSRDevice dev, int n, const double *A, const double *x, double *z, GPUCSRStream s)
+PetscErrorCode GPUMGDense(GPUCSRDevice dev, int n, int k, const double *A, const double *x, double *z, GPUCSRStream s)
 {
   PetscFunctionBegin;
 #if defined(GPUCSR_HAVE_CUDA)
   if (dev->ops->kernels) {
-    PetscCall(GPUMGDenseDevice(n, A, x, z, s));
+    PetscCall(GPUMGDenseDevice(n, k, A, x, z, s));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 #endif
   PetscCall(GPUCSRHostTurn(s));
-  for (int i = 0; i < n; i++) {
-    double sum = 0;
+  for (int i = 0; i < n; i++)
+    for (int c = 0; c < k; c++) {
+      double sum = 0;
 
-    for (int j = 0; j < n; j++) sum += A[(int64_t)i * n + j] * x[j];
-    z[i] = sum;
-  }
+      for (int j = 0; j < n; j++) sum += A[(int64_t)i * n + j] * x[(int64_t)j * k + c];
+      z[(int64_t)i * k + c] = sum;
+    }
   PetscCall(GPUCSRLaunched(dev, "a coarse solve"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

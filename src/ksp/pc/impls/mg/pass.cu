@@ -11,14 +11,14 @@ __global__ void __launch_bounds__(THREADS) pass_kernel(const GPUMGPass p)
 {
   const int i = (int)(blockIdx.x * THREADS + threadIdx.x);
 
-  if (i < p.n) GPUMGPassRow(&p, i);
+  if (i < p.n * (1 + p.more)) GPUMGPassRow(&p, i);
 }
 
 PetscErrorCode GPUMGPassDevice(const GPUMGPass *p, GPUCSRStream s)
 {
   PetscFunctionBegin;
   if (!p->n) PetscFunctionReturn(PETSC_SUCCESS);
-  pass_kernel<<<GPUCSRBlocks(p->n, THREADS), THREADS, 0, (cudaStream_t)s>>>(*p);
+  pass_kernel<<<GPUCSRBlocks((int64_t)p->n * (1 + p->more), THREADS), THREADS, 0, (cudaStream_t)s>>>(*p);
   GPUCSRCheckLaunch("a step of a smoother");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -35,10 +35,23 @@ __global__ void __launch_bounds__(THREADS) dense_kernel(int n, const double *__r
   if (lane == 0) z[row] = sum;
 }
 
-PetscErrorCode GPUMGDenseDevice(int n, const double *A, const double *x, double *z, GPUCSRStream s)
+/* A thread an entry of Z: neighbours have the same row of A, and neighbouring columns */
+__global__ void __launch_bounds__(THREADS) dense_columns_kernel(int n, int k, const double *__restrict__ A, const double *__restrict__ x, double *__restrict__ z)
+{
+  const int64_t i   = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+  double        sum = 0;
+
+  if (i >= (int64_t)n * k) return;
+#pragma unroll 4
+  for (int j = 0; j < n; j++) sum += A[i / k * n + j] * x[(int64_t)j * k + i % k];
+  z[i] = sum;
+}
+
+PetscErrorCode GPUMGDenseDevice(int n, int k, const double *A, const double *x, double *z, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  dense_kernel<<<GPUCSRBlocks(32 * (int64_t)n, THREADS), THREADS, 0, (cudaStream_t)s>>>(n, A, x, z);
+  if (k == 1) dense_kernel<<<GPUCSRBlocks(32 * (int64_t)n, THREADS), THREADS, 0, (cudaStream_t)s>>>(n, A, x, z);
+  else dense_columns_kernel<<<GPUCSRBlocks((int64_t)n * k, THREADS), THREADS, 0, (cudaStream_t)s>>>(n, k, A, x, z);
   GPUCSRCheckLaunch("a coarse solve");
   PetscFunctionReturn(PETSC_SUCCESS);
 }

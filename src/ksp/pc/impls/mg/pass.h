@@ -13,29 +13,32 @@ typedef struct {
   double        ca, cb;
   const double *M, *r, *x;
   double       *d, *z;
+  int           more; /* so many vectors besides the first: the n rows of each of r, x, d and z have 1 + more numbers, side by side */
 } GPUMGPass;
 
 GPUCSR_INTERN PetscErrorCode GPUMGPassRun(GPUCSRDevice, const GPUMGPass *, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUMGDense(GPUCSRDevice, int n, const double *A, const double *x, double *z, GPUCSRStream); /* z = A x, A by rows */
+GPUCSR_INTERN PetscErrorCode GPUMGDense(GPUCSRDevice, int n, int k, const double *A, const double *x, double *z, GPUCSRStream); /* Z = A X, A by rows, and so the k columns of X and Z */
 /* z[i] = x[index[i]], less w[index[i]] unless w is NULL; z[index[i]] += x[i], each index once */
 GPUCSR_INTERN PetscErrorCode GPUMGGather(GPUCSRDevice, int n, const int *index, const double *x, const double *w, double *z, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUMGScatter(GPUCSRDevice, int n, const int *index, const double *x, double *z, GPUCSRStream);
 
 GPUCSR_INTERN PetscErrorCode GPUMGPassDevice(const GPUMGPass *, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUMGDenseDevice(int n, const double *, const double *, double *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUMGDenseDevice(int n, int k, const double *, const double *, double *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUMGGatherDevice(int n, const int *, const double *, const double *, double *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUMGScatterDevice(int n, const int *, const double *, double *, GPUCSRStream);
 
-/* Entry i of M r */
+/* Number i of M r */
 GPUCSR_HOST_DEVICE double GPUMGTimesM(const GPUMGPass *p, int i)
 {
-  double z = 0;
+  const int side = 1 + p->more, row = p->more ? i / side : i;
+  double    z = 0;
 
-  if (p->bs < 2) return p->bs ? p->M[i] * p->r[i] : p->r[i];
-  for (int j = 0; j < p->bs; j++) z += p->M[(int64_t)i * p->bs + j] * p->r[i - i % p->bs + j];
+  if (p->bs < 2) return p->bs ? p->M[row] * p->r[i] : p->r[i];
+  for (int j = 0; j < p->bs; j++) z += p->M[(int64_t)row * p->bs + j] * p->r[i - (row % p->bs - j) * side];
   return z;
 }
 
+/* Number i of the pass */
 GPUCSR_HOST_DEVICE void GPUMGPassRow(const GPUMGPass *p, int i)
 {
   double d = p->cb * GPUMGTimesM(p, i);

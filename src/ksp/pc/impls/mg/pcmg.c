@@ -349,9 +349,10 @@ static PetscErrorCode PCView_MG_GPUCSR(PC pc, PetscViewer viewer)
   PetscCall(MultigridOf(pc, &m));
   if (!ascii || !m || !m->taken) PetscFunctionReturn(PETSC_SUCCESS);
   c = &m->cycle;
-  if (m->ok)
+  if (m->ok) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "  Cycles run on backend %s%s, %d levels, coarse solver %s, %.3g MB besides the matrices\n", c->dev->ops->name, c->dev->ops->kernels ? ", recorded as a graph" : "", c->levels, c->exact ? "a dense inverse" : "a smoother", 1e-6 * GPUMGCycleBytes(c)));
-  else PetscCall(PetscViewerASCIIPrintf(viewer, "  Cycles are PETSc's, because %s\n", m->why[0] ? m->why : "the matrix is on no device"));
+    if (c->bottom) PetscCall(PetscViewerASCIIPrintf(viewer, "  One dense matrix of %d rows stands for the coarsest %d levels\n", c->level[c->bottom].n, c->bottom + 1));
+  } else PetscCall(PetscViewerASCIIPrintf(viewer, "  Cycles are PETSc's, because %s\n", m->why[0] ? m->why : "the matrix is on no device"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -59,7 +59,7 @@ static PetscErrorCode Diagonal_CSR(const GPUCSRStorage *A, void *diagonal)
 
 /*
   T = A transposed, both CSR in host memory, by counting: rows of T come out sorted by column. map[k] is the entry of A
-  that entry k of T came from, so that changed values follow without sorting again.
+  that entry k of T came from, so that changed values follow without sorting again. Without memory for A's values T's are not written.
 */
 PetscErrorCode GPUCSRTransposeCSR(const GPUCSRStorage *A, GPUCSRStorage *T, int32_t *map)
 {
@@ -81,6 +81,7 @@ PetscErrorCode GPUCSRTransposeCSR(const GPUCSRStorage *A, GPUCSRStorage *T, int3
   }
   for (int c = A->n; c > 0; c--) start[c] = start[c - 1];
   start[0] = 0;
+  if (!A->array[CSR_VAL].data) PetscFunctionReturn(PETSC_SUCCESS);
   if (size == 8)
     for (int64_t k = 0; k < A->nnz; k++) ((double *)T->array[CSR_VAL].data)[k] = ((const double *)A->array[CSR_VAL].data)[map[k]];
   else

@@ -160,7 +160,7 @@ static PetscErrorCode Transpose_CUDA(const GPUCSRStorage *A, GPUCSRStorage *T, i
     column_starts_kernel<<<GPUCSRBlocks((int64_t)A->n + 1, 256), 256, 0, s>>>(A->n, A->nnz, (const int *)sorted, (int *)T->array[CSR_ROWPTR].data);
     row_numbers_kernel<<<GPUCSRBlocks((int64_t)A->m * 8, 256), 256, 0, s>>>(A->m, (const int *)A->array[CSR_ROWPTR].data, (int *)order);
     gather_kernel<<<Grid((size_t)A->nnz), 256, 0, s>>>(A->nnz, map, (const int *)order, (int *)T->array[CSR_COL].data);
-    ierr = Gather_CUDA(T->array[CSR_VAL].type, (size_t)A->nnz, map, A->array[CSR_VAL].data, T->array[CSR_VAL].data, st);
+    if (A->array[CSR_VAL].data) ierr = Gather_CUDA(T->array[CSR_VAL].type, (size_t)A->nnz, map, A->array[CSR_VAL].data, T->array[CSR_VAL].data, st);
   }
   (void)cudaStreamSynchronize(s);
   PetscCall(GPUCSRFree(A->dev, list, &sorted));

@@ -123,7 +123,7 @@ PetscErrorCode GPUCSRRowClassesOf(const GPUCSRStorage *C, GPUCSRRowClasses *clas
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* T = A transposed, and the map of its values, nnz numbers of device memory. When it fails there is nothing to destroy. */
+/* T = A transposed, with its values where A has memory for them, and their map, nnz numbers of device memory. When it fails there is nothing to destroy. */
 PetscErrorCode GPUCSRTransposeStorage(const GPUCSRStorage *A, GPUCSRStorage *T, int32_t **map)
 {
   GPUCSRDevice   dev = A->dev;
