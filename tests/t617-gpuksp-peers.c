@@ -15,7 +15,7 @@
 //TEST name="graph4" nsize=4 gpu=0 args="-mat_gpucsr_format csr -path graph -mat_gpucsr_halo peer"
 //TEST name="graph_standin" nsize=3 gpu=0 args="-mat_gpucsr_format csr -path graph -mat_gpucsr_halo peer -gpucsr_debug_standin 1 -mat_gpucsr_backend cuda"
 //TEST name="graph_late" nsize=2 gpu=0 args="-mat_gpucsr_format csr -path graph -mat_gpucsr_halo peer -gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -gpucsr_debug_defer 0"
-//TEST name="graph_gpu" nsize=2 gpu=1 args="-mat_gpucsr_format {} -path graph -sizes 61,130 -seeds 2" loop="csr dia bcsr2"
+//TEST name="graph_gpu" nsize=2 gpu=1 args="-mat_gpucsr_format {} -path graph -sizes 60,130 -seeds 2" loop="csr dia bcsr2x2"
 //TEST name="late_rank" nsize=2 gpu=0 args="-mat_gpucsr_format csr -gpucsr_peer_timeout 2 -late"
 //TEST name="late_graph" nsize=3 gpu=0 args="-mat_gpucsr_format csr -path graph -mat_gpucsr_halo peer -gpucsr_peer_timeout 2 -late"
 //TEST name="late_rank4" nsize=4 gpu=0 args="-mat_gpucsr_format csr -gpucsr_peer_timeout 2 -late"

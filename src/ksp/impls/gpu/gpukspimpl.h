@@ -62,7 +62,7 @@ typedef struct {
 /* The format that a persistent kernel should multiply with */
 typedef struct {
   GPUCSRVersion version;
-  PetscInt64    path;
+  PetscInt64    path, peers;
 } GPUKSPFormatKey;
 
 /* A copy of the matrix in that format, but for its values */

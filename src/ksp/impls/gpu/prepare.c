@@ -8,11 +8,12 @@
 
 /* With more entries than this, auto solves BiCGStab by a graph */
 #define MOST_GATHERED       8e6
-#define MOST_GATHERED_RANKS 3e6 /* of a rank, of several */
+#define MOST_GATHERED_RANKS 1.6e6 /* of a rank, of several; two H200, convection: 0.9 million 48 us an iteration in one launch and 54 by a graph, 7.3 million 179 and 126 */
 static const char gathers[] = "a persistent kernel would gather its directions from several vectors, for too many entries";
 
 /* Time that a persistent kernel saves an iteration over a graph of kernels, measured on an H200, expressed in bytes moved meanwhile */
-#define SPARED 35e6
+#define SPARED       35e6
+#define SPARED_RANKS 70e6 /* of several, where a graph has exchanges too: 17 us an iteration of CG on 27 points 64^3 and 128^3, two H200 */
 
 /* Most entries of the residual history on the device */
 #define HISTORY 1000000
@@ -240,9 +241,9 @@ static PetscErrorCode BytesIn(KSP_GPU *k, const GPUKSPFormat *f, const GPUCSRFor
 */
 static PetscErrorCode Better(KSP_GPU *k, PetscBool takes)
 {
-  const GPUKSPFormatKey key   = {k->op.version, k->path};
+  const GPUKSPFormatKey key   = {k->op.version, k->path, k->peers.on};
   const double          plan  = GPUKSPBytes(&k->op.plan->A, PETSC_FALSE);
-  double                least = takes ? 0.9 * plan : plan + SPARED, bytes;
+  double                least = takes ? 0.9 * plan : plan + (k->peers.on ? SPARED_RANKS : SPARED), bytes;
   const GPUCSRFormat   *format;
   PetscBool             open;
 
