@@ -13,6 +13,7 @@
 //TEST name="many" nsize=2 gpu=1 args="-mat_gpucsr_format dia -sizes 800 -seeds 1 -only {}" loop="0 6 8 9"
 //TEST name="graph2" nsize=2 gpu=0 args="-mat_gpucsr_format {} -path graph -mat_gpucsr_halo peer" loop="csr dia"
 //TEST name="graph4" nsize=4 gpu=0 args="-mat_gpucsr_format csr -path graph -mat_gpucsr_halo peer"
+//TEST name="ranks8" nsize=8 args="-mat_gpucsr_format csr -mat_gpucsr_halo peer -sizes 12 -seeds 2 -path {}" loop="persistent graph"
 //TEST name="graph_standin" nsize=3 gpu=0 args="-mat_gpucsr_format csr -path graph -mat_gpucsr_halo peer -gpucsr_debug_standin 1 -mat_gpucsr_backend cuda"
 //TEST name="graph_late" nsize=2 gpu=0 args="-mat_gpucsr_format csr -path graph -mat_gpucsr_halo peer -gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -gpucsr_debug_defer 0"
 //TEST name="graph_gpu" nsize=2 gpu=1 args="-mat_gpucsr_format {} -path graph -sizes 60,130 -seeds 2" loop="csr dia bcsr2x2"
