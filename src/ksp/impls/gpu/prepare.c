@@ -6,10 +6,12 @@
 /* Longest row for which auto takes a persistent kernel: at most 32 threads share a row, and all others wait for them */
 #define LONGEST_ROW 4096
 
-/* With more entries than this, auto solves BiCGStab by a graph */
-#define MOST_GATHERED       8e6
-#define MOST_GATHERED_RANKS 1.6e6 /* of a rank, of several; two H200, convection: 0.9 million 48 us an iteration in one launch and 54 by a graph, 7.3 million 179 and 126 */
-static const char gathers[] = "a persistent kernel would gather its directions from several vectors, for too many entries";
+/* With more entries than this, and more than so many a row, auto solves BiCGStab by a graph */
+#define MOST_GATHERED 8e6
+#define LONG_ROWS     16
+
+/* The same of several ranks, whose persistent kernels gather. Microseconds an iteration on two H200 in one launch and by a graph: 48 and 54 with 0.9 million entries a rank, 179 and 126 with 7.3 million (convection) */
+#define MOST_GATHERED_RANKS 1.6e6
 
 /* Time that a persistent kernel saves an iteration over a graph of kernels, measured on an H200, expressed in bytes moved meanwhile */
 #define SPARED       35e6
@@ -81,21 +83,24 @@ static PetscErrorCode Live(KSP ksp, KSP_GPU *k)
 }
 
 /*
-  A persistent BiCGStab computes its directions from three and two vectors at each entry; the graph writes them first. Measured on an H200: equally fast at 7 million entries (27 points 64^3, 7 points
-  100^3). Beyond, the graph is 1.05 (convection 128^3), 1.2 (7 points, lognormal, 128^3) and 1.3 to 1.4 times as fast (27 points 96^3 and 128^3). Of several ranks the one with the most entries counts
+  A persistent BiCGStab computes its directions from three and two vectors at each entry, or writes them first where blocks have many rows. Microseconds an iteration on an H200, gathered, written and
+  by the graph: 75, 54 and 75 on 7 points 100^3, 483, 344 and 326 on 27 points 128^3. The graph moves 40 bytes a row more, but multiplies long rows faster. Of several ranks the one with the most entries counts
 */
 static PetscErrorCode GatherIsDear(KSP ksp, const KSP_GPU *k, PetscMPIInt size, PetscBool *dear)
 {
-  double entries;
+  double nnz = (double)k->op.plan->A.nnz;
 
   PetscFunctionBegin;
   *dear = PETSC_FALSE;
   if (k->method != GPUKSP_BCGS || k->path != KSP_GPU_PATH_AUTO) PetscFunctionReturn(PETSC_SUCCESS);
-  entries = (double)k->op.plan->A.nnz;
-  if (size > 1) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &entries, 1, MPI_DOUBLE, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
-  *dear = (PetscBool)(entries > (size > 1 ? MOST_GATHERED_RANKS : MOST_GATHERED));
+  if (size > 1) {
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &nnz, 1, MPI_DOUBLE, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
+    *dear = (PetscBool)(nnz > MOST_GATHERED_RANKS);
+  } else *dear = (PetscBool)(nnz > MOST_GATHERED && (nnz > LONG_ROWS * k->n || k->pc.kind == GPUKSP_PC_APART));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+static const char gathers[] = "a graph multiplies so many entries faster";
 
 /* Why only the host loop can solve this; NULL: other paths can too. In the host loop PETSc may have to apply the PC, whatever its type */
 static PetscErrorCode WhyHostLoop(KSP ksp, KSP_GPU *k, char text[], size_t len, const char **why)
