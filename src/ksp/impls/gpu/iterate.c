@@ -398,7 +398,7 @@ PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration
       q++;
       PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
       if (!GPUKSPRests(seen)) {
-        if (!ahead && k->loop) PetscCall(Record(ksp, k, v, iteration, PETSC_TRUE));
+        if (k->loop && !k->pc.row->rows && !k->ranks.on) PetscCall(Record(ksp, k, v, iteration, PETSC_TRUE));
         if (!k->graph) PetscCall(Record(ksp, k, v, iteration, PETSC_FALSE));
         if (!k->graph) PetscCall(PetscInfo(ksp, "An iteration could not be recorded as a graph; its kernels are launched one by one\n"));
       }
