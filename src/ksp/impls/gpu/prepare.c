@@ -6,8 +6,9 @@
 /* Longest row for which auto takes a persistent kernel: at most 32 threads share a row, and all others wait for them */
 #define LONGEST_ROW 4096
 
-/* With more entries than this, auto solves BiCGStab by a graph */
+/* With more entries than this, and more than so many a row, auto solves BiCGStab by a graph */
 #define MOST_GATHERED 8e6
+#define LONG_ROWS     16
 
 /* Time that a persistent kernel saves an iteration over a graph of kernels, measured on an H200, expressed in bytes moved meanwhile */
 #define SPARED 35e6
@@ -245,12 +246,14 @@ static PetscErrorCode WhyHostLoop(KSP ksp, KSP_GPU *k, char text[], size_t len, 
 }
 
 /*
-  A persistent BiCGStab computes its directions from three and two vectors at each entry; the graph writes them first. Measured on an H200: equally fast at 7 million entries (27 points 64^3, 7 points
-  100^3). Beyond, the graph is 1.05 (convection 128^3), 1.2 (7 points, lognormal, 128^3) and 1.3 to 1.4 times as fast (27 points 96^3 and 128^3)
+  A persistent BiCGStab computes its directions from three and two vectors at each entry, or writes them first where blocks have many rows. Microseconds an iteration on an H200, gathered, written and
+  by the graph: 75, 54 and 75 on 7 points 100^3, 483, 344 and 326 on 27 points 128^3. The graph moves 40 bytes a row more, but multiplies long rows faster
 */
 static PetscBool GatherIsDear(const KSP_GPU *k)
 {
-  return (PetscBool)(k->method == GPUKSP_BCGS && k->path == KSP_GPU_PATH_AUTO && !k->peers.on && (double)k->op.plan->A.nnz > MOST_GATHERED);
+  const double nnz = (double)k->op.plan->A.nnz;
+
+  return (PetscBool)(k->method == GPUKSP_BCGS && k->path == KSP_GPU_PATH_AUTO && !k->peers.on && nnz > MOST_GATHERED && (nnz > LONG_ROWS * k->n || k->pc.kind == GPUKSP_PC_APART));
 }
 
 /* The path of this solve, and why */
@@ -284,7 +287,7 @@ static PetscErrorCode Choose(KSP ksp, KSP_GPU *k)
              : !k->pc.row->rows                                      ? "the preconditioner is not part of a persistent kernel"
              : k->degree && k->method != GPUKSP_CG                   ? "a persistent kernel has a polynomial in standard conjugate gradients alone"
              : longest > LONGEST_ROW && k->path == KSP_GPU_PATH_AUTO ? text
-             : GatherIsDear(k)                                       ? "a persistent kernel would gather its directions from several vectors, for too many entries"
+             : GatherIsDear(k)                                       ? "a graph multiplies so many long rows faster"
                                                                      : "";
   k->taken = why[0] ? KSP_GPU_PATH_GRAPH : KSP_GPU_PATH_PERSISTENT;
   PetscCall(PetscStrncpy(k->why, why, sizeof(k->why)));
