@@ -6,6 +6,7 @@
     gpuksp.c    the types, their options and pages
     solve.c     a solve from beginning to end
     prepare.c   the choice of a path, and what the path needs
+    ranks.c     what several ranks must agree on
     refine.c    single precision with residual replacement
     precond.c   preconditioners, from the PC
     peers.c     solves by several ranks of one host, without MPI
@@ -61,7 +62,7 @@ typedef struct {
 /* The format that a persistent kernel should multiply with */
 typedef struct {
   GPUCSRVersion version;
-  PetscInt64    path;
+  PetscInt64    path, peers;
 } GPUKSPFormatKey;
 
 /* A copy of the matrix in that format, but for its values */
@@ -107,6 +108,8 @@ typedef struct {
   const void     *data; /* of the matrix */
   const GPUKSPPC *row;
   PetscInt64      pc, variant, method, right, n, loop;
+  GPUCSRVersion   off;  /* of several ranks: the off-diagonal block, */
+  PetscInt64      made; /* and the exchange */
   GPUKSPVectors   v;
 } GPUKSPGraphKey;
 
@@ -249,8 +252,20 @@ GPUCSR_INTERN PetscErrorCode GPUKSPAttempt(KSP, KSP_GPU *, PetscErrorCode (*)(KS
 
 /* prepare.c */
 GPUCSR_INTERN PetscErrorCode GPUKSPOperator(KSP, KSP_GPU *, PetscBool *, char[], size_t);
-GPUCSR_INTERN PetscErrorCode GPUKSPTogether(KSP, const KSP_GPU *, PetscErrorCode, const char[], PetscBool *, char[], size_t);
 GPUCSR_INTERN PetscErrorCode GPUKSPPrepare(KSP, KSP_GPU *, PetscBool *, char[], size_t);
+
+/* ranks.c */
+typedef enum {
+  GPUKSP_GOES_ON,
+  GPUKSP_NO_DEVICE, /* fall back to PETSc's method */
+  GPUKSP_IN_ERROR
+} GPUKSPOutcome;
+GPUCSR_INTERN PetscErrorCode GPUKSPAgree(KSP, GPUKSPOutcome, PetscErrorCode, const char[], PetscBool *, char[], size_t);
+GPUCSR_INTERN GPUKSPOutcome  GPUKSPOutcomeOf(const KSP_GPU *, PetscErrorCode);
+GPUCSR_INTERN PetscErrorCode GPUKSPTogether(KSP, const KSP_GPU *, PetscErrorCode, const char[], PetscBool *, char[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUKSPWhyNotPeers(KSP, KSP_GPU *, PetscMPIInt, char[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUKSPWhyNotRanks(KSP, KSP_GPU *, const char launch[], char[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUKSPKindTogether(KSP, KSP_GPU *);
 
 /* refine.c */
 GPUCSR_INTERN PetscErrorCode GPUKSPRefineChoose(KSP_GPU *);

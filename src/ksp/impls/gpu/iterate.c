@@ -70,8 +70,11 @@ static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, 
     if (f) PetscCall(GPUKSPStepDeviceSingle(step, f, &args, s));
     else PetscCall(GPUKSPStepDevice(step, v, &args, s));
     if (args.mine) {
-      PetscCall(MatGPUCSRRanksGather_Private(&k->op, &k->ranks.A, args.mine, nsums, args.mine + GPUKSP_SUMS));
-      PetscCall(GPUKSPStepRuleDevice(step, args.mine + GPUKSP_SUMS, k->ranks.size, &args, s));
+      const GPUCSRPeerSlots slots = MatGPUCSRRanksSlots_Private(&k->ranks.A);
+      double *const         all   = args.mine + GPUKSP_SUMS;
+
+      if (!slots.size) PetscCall(MatGPUCSRRanksGather_Private(&k->op, &k->ranks.A, args.mine, nsums, all));
+      PetscCall(GPUKSPStepRuleDevice(step, &slots, all, k->ranks.size, &args, s));
     }
     if (!args.rule && nsums) {
       PetscCall(k->dev->ops->streamsynchronize(k->dev->id, s));
@@ -432,7 +435,7 @@ PetscErrorCode GPUKSPGraphForget(KSP_GPU *k)
 PetscErrorCode GPUKSPIterateEnd(KSP_GPU *k)
 {
   PetscFunctionBegin;
-  if (k->refined || k->rulehere || k->ranks.on) PetscCall(GPUKSPGraphForget(k));
+  if (k->refined || k->rulehere || (k->ranks.on && !MatGPUCSRRanksSlots_Private(&k->ranks.A).size)) PetscCall(GPUKSPGraphForget(k)); /* NCCL's communicator must not go before a graph that has it */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -443,7 +446,7 @@ static PetscErrorCode GraphBegin(KSP ksp, KSP_GPU *k)
   PetscMPIInt    size;
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size)); /* the key does not cover exchanges between processes */
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
   PetscCall(PetscMemzero(&key, sizeof(key)));
   key.version = k->op.version;
   key.data    = k->op.plan->A.array[0].data;
@@ -454,8 +457,12 @@ static PetscErrorCode GraphBegin(KSP ksp, KSP_GPU *k)
   key.loop    = k->loop;
   key.right   = ksp->pc_side == PC_RIGHT;
   key.n       = k->n;
+  if (k->ranks.on) {
+    key.off  = k->ranks.A.off.version;
+    key.made = k->ranks.A.made;
+  }
   PetscCall(PetscMemcpy(&key.v, &k->persistent.v, sizeof(key.v)));
-  if (k->refined || k->rulehere || size > 1 || !k->pc.row->lasting || !GPUKSPSame(key, k->graphkey)) PetscCall(GPUKSPGraphForget(k));
+  if (k->refined || k->rulehere || (size > 1 && !k->ranks.on) || !k->pc.row->lasting || !GPUKSPSame(key, k->graphkey)) PetscCall(GPUKSPGraphForget(k));
   k->graphkey = key;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
