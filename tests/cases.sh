@@ -1,9 +1,9 @@
-# Sourced by scripts that are many small runs of one program, in a folder of their own: these go side by side, each with its words in a file.
+# Sourced by scripts with many small runs of one program, in a folder of their own. The runs go side by side, each with its output in a file.
 #
-#   side FUNCTION WORD ...    a case, which fails by saying something; it may not change files that another one reads
-#   together                  wait for all, show what they said; fails where one did
+#   side FUNCTION WORD ...    starts a case. A case fails if it prints something; it must not change files that another one reads
+#   together                  waits for all cases and shows their output; fails if there is any
 #
-# In a case, $out is the name of a file of its own.
+# In a case, $out names a file of its own.
 cases=0 most=$(($(nproc) < 8 ? $(nproc) : 8))
 
 side() {

@@ -1,11 +1,11 @@
 #!/bin/bash
 #
-# Every call of a device fails (tests/t010-faults.c), for all programs, on one rank and on one of several.
+# Each call of a device fails (tests/t010-faults.c), in all programs, on one rank and on one of several.
 #
 #   tests/faults.sh [BUILD [EVERY [SELECT]]]        build, every call, all programs      (SELECT: lines that hold this text)
 #
-# A line a row of the table in docs/results/faults.md: faults, runs, wrong, hung, leaked, ended in an error that is allowed. An error ends all of several ranks: what follows it
-# has a start of its own. A second number in front of a row is the sample taken of it where EVERY is 1, since the whole takes long.
+# Each line is a row of the table in docs/results/faults.md: faults, runs, wrong, hung, leaked, ended in an allowed error. An error ends all of several ranks, so the next fault
+# needs a new start. A second number in front of a row is its sample if EVERY is 1, because all faults take long.
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
 build=${1:-build} all=${2:-1} select=${3:-}
 read -ra launcher <<<"${MPIEXEC:-mpiexec --allow-run-as-root --oversubscribe}"

@@ -1,11 +1,10 @@
 #!/bin/bash
 #
-# What a reader would have to check by eye: direction of includes, white space, cppcheck, man pages, words that do not belong.
+# What a reader would have to check by eye: direction of includes, white space, lengths of files and functions, shadowing, cppcheck, man pages, words that do not belong.
 #
 #   tests/lint.sh [FOLDER]     of the tree above this folder, or of another
 #
-# Silent but for the last line when all is well; else each fault with its place. A tool that is not there is named, and counts as a
-# check left out. `make format` puts white space right.
+# Prints one line if all is well, otherwise each fault with its place. A missing tool is named, and its check counts as left out. `make format` mends white space.
 
 cd "${1:-$(dirname "${BASH_SOURCE[0]}")/..}" || exit 2
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
@@ -124,6 +123,29 @@ sizes() { # h200.h is made, and not among the sources
   wc -l $(printf '%s\n' $sources | grep ^src/) | awk '$2 != "total" && $1 > 700 {print $2 ": has " $1 " lines, of at most 700"}'
 }
 check "sizes" sizes
+
+# A function of the library has at most 100 lines, unless the comment above it says that it is a flat table, and why
+functions() {
+  # shellcheck disable=SC2046 # names without blanks
+  awk '
+    function ends(start) { if (start && FNR - start - 1 > 100 && !flat) print FILENAME ":" start ": a function of " FNR - start - 1 " lines, of at most 100" }
+    FNR == 1 { outer = inner = flat = 0 }
+    /flat table/ { flat = FNR }
+    /^\{$/ { outer = FNR; if (FNR - flat > 3) flat = 0 }
+    /^  \{$/ && !outer { inner = FNR; if (FNR - flat > 3) flat = 0 }
+    /^\}/ { ends(outer); outer = flat = 0 }
+    /^  \}/ && inner { ends(inner); inner = flat = 0 }' $(printf '%s\n' $sources | grep ^src/)
+}
+check "sizes of functions" functions
+
+# --- Shadowing: a name that hides another of the same function or file
+
+shadowing() {
+  # shellcheck disable=SC2046 # options are words
+  find src -name '*.c' ! -path 'src/benchmarks/*' ! -path 'src/sys/cuda/*' -print0 | xargs -0 -P "$(nproc)" -n 8 mpicc -fsyntax-only -Wshadow -std=gnu99 -fopenmp -Iinclude $(pkg-config --cflags "${PETSC:-PETSc}") 2>&1 | grep Wshadow
+  return 0
+}
+if need mpicc && pkg-config --exists "${PETSC:-PETSc}"; then check "shadowing" shadowing; fi
 
 # --- cppcheck
 

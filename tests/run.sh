@@ -25,7 +25,7 @@
 #
 # JOBS runs go side by side: on the host two a processor, because a run also waits; on a GPU two. On a terminal
 # each run prints a dot; elsewhere the script names each source as its runs begin. At the end it prints what failed, the names of
-# what was skipped, and the counts. TIMES names a file for the processor seconds of each run, the slowest first.
+# what was skipped, and the counts. TIMES names a file for the processor seconds of each run, in descending order.
 #
 # A script is skipped by status 77, a program by printing a line that begins with "skipped: " (77 is PETSC_ERR_PLIB). The variable MPIEXEC names the launcher and its options; a machine without PETSc
 # runs all this from a copied folder once LD_LIBRARY_PATH says where the libraries are.

@@ -1,7 +1,7 @@
 /*
-  The seam to the hardware: every function of a backend, conversions with their rounding, staged copies of every length
-  around a stage, arrays that are sent together, the memory limit, small pieces of memory that are kept in hand and go back when memory runs out, and
-  attempts that fail quietly.
+  The interface to the hardware: every function of a backend, conversions and their rounding, staged copies with lengths
+  around the size of a stage, arrays that are sent together, the memory limit, the cache of small pieces of memory, which is freed when memory runs out, and
+  attempts whose errors are caught.
 
   //TEST name="host" args="-backend host"
   //TEST name="threads" args="-backend host -mat_gpucsr_threads 3"

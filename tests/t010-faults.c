@@ -9,16 +9,16 @@
 //TEST name="ranks_host" nsize=3 args="-program vectors -rank 2 -kind host -on false -from 28 -to 28"
 
 /*
-  Every call that the library makes to a device fails once: a program is run again and again, with the n-th call of a kind failing, or all from the n-th on, until there is no n-th.
-  With -mat_gpucsr_backend auto its results must be right each time; with cuda they are, or it ends in one error of memory or of the GPU. Afterwards the same program must run in the same
-  process, nothing may be left allocated, and nothing may take longer than -limit seconds. Host memory that the library asks for fails in the same way, which may be an error in both.
+  Each call of the library to a device fails once. A program runs repeatedly; in run n the n-th call of a kind fails, or all calls from the n-th on, until there is no n-th call.
+  With -mat_gpucsr_backend auto the results must be right; with cuda they are right, or the run ends in one error of memory or of the GPU. Afterwards the same program must run in the same
+  process, nothing may stay allocated, and no run may take longer than -limit seconds. The library's allocations of host memory fail likewise; there both backends may end in an error.
 
-  The host stands in for a GPU unless -gpu says that there is one.
+  The host stands in for a GPU, unless -gpu is given.
 
     build/tests/t010-faults -program products -kind copy            every copy
-    build/tests/t010-faults -program all -every 7 -count            each seventh of all, and how many faults that was
+    build/tests/t010-faults -program all -every 7 -count            each seventh of all calls, and the number of faults
 
-  -from N -to N: these n alone. -on true or false: all from the n-th on, or it alone; both unless told. -rank R: on this rank alone. -format F, -show: print what each run does.
+  -from N -to N: only these n. -on true: all calls from the n-th on fail, false: only the n-th; default both. -rank R: only on this rank. -format F; -show: print each run.
 */
 #include "../src/sys/fault/fault.h"
 #include "../include/petscgpucsr.h"

@@ -1,9 +1,9 @@
 //TEST args="-trials 50000"
 //TEST name="projection" args="-projections 300000"
 /*
-  The dual problem of the bundle method by itself: the projection onto the simplex against one by sorting in long double, and both methods on random problems, among
-  them those that rounding makes hard: planes twice, planes that depend on others, numbers of very different size. Every problem ends, and its solution is
-  optimal: it lies in the simplex, and no vertex lies below the plane of the gradient by more than the tolerance. A million of each: -trials 1000000.
+  The dual problem of the bundle method: the projection onto the simplex against one by sorting in long double, and both solvers on random problems. Some
+  are hard because of rounding: duplicate planes, dependent planes, numbers of very different size. Every solve must end with an optimal solution:
+  it lies in the simplex, and no vertex lies below the plane of the gradient by more than the tolerance. A million of each: -trials 1000000.
 */
 #include <petscsys.h>
 #include <petsctime.h>

@@ -1,8 +1,8 @@
 //TEST
 
 /*
-  A file that is cut short after it was opened is an error, whatever it holds and wherever it is read: no signal, and no matrix with the rows that were left. The same file
-  left alone is read, so that it is the cut that the error is about.
+  A file that is truncated after it was opened is an error, for every format and at every place: no signal, and no matrix of the remaining rows. The complete file is read
+  without an error.
 */
 #include <petscsys.h>
 #include <stdlib.h>

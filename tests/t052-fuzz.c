@@ -1,8 +1,8 @@
 //TEST args="-mutations 100"
 
 /*
-  A short fuzz of the readers without libFuzzer: each seed of tests/fuzz/seeds/read, then so many mutations of each, the same every time, through tests/fuzz/read.c, which aborts
-  where a file read in small blocks is not what it is as a whole. tests/fuzz/run.sh is the long one, with sanitizers.
+  A short fuzz test of the readers without libFuzzer: each seed of tests/fuzz/seeds/read, then a fixed set of mutations of each, through tests/fuzz/read.c. That aborts if a file
+  read in small blocks differs from the same file read at once. tests/fuzz/run.sh is the long test, with sanitizers.
 */
 #include "fuzz/read.c"
 #include <dirent.h>

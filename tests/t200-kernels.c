@@ -1,8 +1,8 @@
 /*
-  Every kernel on every matrix of the zoo and some larger ones, against sums in long double: double, single and mixed; A and
-  its transpose; every meaning of alpha and beta, in place and not; ranges of rows; values changed after the build; Inf and
-  NaN. -only TEXT,... takes pairs with one of these texts in "FORMAT KERNEL", -every n each n-th matrix of the zoo (for the sanitizer). On the host backend this tests the formats' reference products, on a GPU the kernels: a new row of kernellist.h needs
-  no line here.
+  Every kernel on every matrix of the zoo and some larger ones, against sums in long double: double, single and mixed precision; A and
+  its transpose; all cases of alpha and beta, in place and not; ranges of rows; values changed after the build; Inf and
+  NaN. -only TEXT,... takes pairs with one of these texts in "FORMAT KERNEL"; -every n takes each n-th matrix of the zoo (for the sanitizer). On the host backend this tests the formats' reference products, on a GPU the kernels. A new row
+  of kernellist.h needs no line here.
 
   //TEST name="host" args="-backend host -large 0"
   //TEST name="host.large" args="-backend host -every 1000 -only {}" loop="bcsr2x2 dia hyb jad tile"
@@ -388,11 +388,11 @@ static PetscErrorCode CheckFeatures(Space *w, const GPUCSRSource *s, const GPUCS
   h            = w->features;
   PetscCall(PetscMemcmp(h.rows, f->rows, sizeof(h.rows), &same));
   if (same) PetscCall(PetscMemcmp(h.entries, f->entries, sizeof(h.entries), &same));
-  same = (PetscBool)(same && h.min == f->min && h.max == f->max && h.empty == f->empty && h.mean == f->mean && h.deviation == f->deviation && h.median == f->median && h.density == f->density && h.sell_stored == f->sell_stored);
+  same = (PetscBool)(same && h.min == f->min && h.max == f->max && h.empty == f->empty && h.mean == f->mean && h.deviation == f->deviation && h.median == f->median && h.density == f->density && h.sell_stored == f->sell_stored && h.heaviest == f->heaviest);
   PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d rows, %d columns: the features of all rows differ from the host's", s->m, s->n);
   if (!sorted || wide) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMemcmp(h.blocks, f->blocks, sizeof(h.blocks), &same));
-  same = (PetscBool)(same && h.sampled == f->sampled && h.spread == f->spread && h.bandwidth == f->bandwidth && h.diagonals == f->diagonals && h.twins == f->twins && h.listed == f->listed && h.blockerror == f->blockerror);
+  same = (PetscBool)(same && h.sampled == f->sampled && h.spread == f->spread && h.bandwidth == f->bandwidth && h.diagonals == f->diagonals && h.twins == f->twins && h.listed == f->listed && !memcmp(h.sectors, f->sectors, sizeof(h.sectors)) && h.blockerror == f->blockerror);
   PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d rows, %d columns: the features of the sample differ from the host's", s->m, s->n);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,6 +1,6 @@
 /*
-  Products that end with a step of an iteration, by every kernel that has them, against the product by the same kernel and the step after it: the sums are the same, so the two differ
-  by how the few numbers of a row are rounded. On the host backend these are the formats' references.
+  Products fused with a step of an iteration, for every kernel that has them, against the product by the same kernel followed by the step. The sums are the same, so the results differ
+  only by the rounding of a few numbers in a row. On the host backend this tests the formats' references.
 
   //TEST name="host" args="-backend host"
   //TEST name="cuda" args="-backend cuda" gpu=1

@@ -1,7 +1,7 @@
 /*
   Sparse products of two matrices in CSR on one device, pattern and values, against sums in long double: rows of every class of lengths, empty
-  and full ones, columns in any order, stored zeros, no rows, no columns, values changed afterwards, twice the same bits, and an entry that
-  the pattern has no place for. The transpose of what comes out, and the independent set, against the sequential algorithm.
+  and full ones, columns in any order, stored zeros, no rows, no columns, values changed afterwards, the same bits in two runs, and an entry
+  outside the pattern. The transpose of the result, and the independent set against the sequential algorithm.
 
   //TEST name="host" args="-backend host"
   //TEST name="cuda" args="-backend cuda" gpu=1

@@ -1,6 +1,6 @@
 /*
-  The choice: what the rule says of matrices known by their features alone, that a request is kept or refused by name, and
-  that every choice gives its reason. No matrix and no GPU is needed: the device is described, not used.
+  The choice: what the rule chooses for matrices given by their features alone, that requests are honoured or refused by name, and
+  that every choice has a reason. No matrix and no GPU is needed: the device is described, not used.
 
   //TEST
 */

@@ -1,7 +1,7 @@
 /*
-  Wisdom: what measuring found is written, read back and taken; by the newest line, for this precision and this machine alone. A line of
-  another machine, or of a kernel that is gone, is passed over, a damaged file is neither used nor written to, and each is said once.
-  On a GPU also the whole way: measured, remembered, taken by the next plan without measuring.
+  Wisdom: the results of measuring are written, read back and used. The newest line counts, for this precision and this machine only. Lines of
+  other machines or of removed kernels are skipped; a damaged file is neither used nor written to; each has one message.
+  On a GPU the whole sequence is tested: measure, store, and use in the next plan without measuring.
 
   //TEST name="file" args="-backend host"
   //TEST name="cuda" args="-backend cuda" gpu=1

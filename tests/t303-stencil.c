@@ -1,7 +1,7 @@
 /*
-  The stencil format: rows that are alike are found, all of them and no others, whatever their order; values are compared by their bits as they are
-  stored; too many are refused with the reason, to the one; new values are followed as long as rows stay alike, and refused, not mixed up,
-  when they do not; the same for the transpose.
+  The stencil format finds all equal rows and no others, in any order of the rows. Values are compared by their stored bits. Too many stencils are
+  refused with a reason, and the limit is exact. New values are accepted as long as equal rows stay equal, and refused
+  otherwise. The same for the transpose.
 
   //TEST name="host" args="-backend host"
   //TEST name="cuda" args="-backend cuda" gpu=1

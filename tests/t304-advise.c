@@ -1,7 +1,7 @@
 /*
-  What is predicted of products and iterations by where they run, with a profile of one line whose times can be added up by hand: that of each place, of several GPUs,
-  and what they need; that more of what one place needs makes it slower and no other. The host's times are remembered by wisdom, by the processor, and are no kernel's.
-  What no model covers is an error that says so.
+  Predicted times of products and iterations for each place (CPU, GPU with vectors on host and device, several GPUs), with a profile of one line whose times can be added up by hand. More work for one place makes
+  that place slower and no other. Wisdom stores the host's times by processor, and never takes them for a kernel's.
+  A case without a model is an error that says so.
 
   //TEST
 */
@@ -58,7 +58,7 @@ static PetscErrorCode Fails(const GPUCSRFeatures *f, const GPUCSRRequest *q, con
 }
 
 /* A launch of 50 us, and 1 us a megabyte that the cache does not keep */
-static const char profile[] = "gpucsr-profile 3\nmachine Test\ncost csr csr_scalar 1 0 inf  50 0 1 0 0 0 0 0 0 0 0 0 0  1 0\n";
+static const char profile[] = "gpucsr-profile 4\nmachine Test\ncost csr csr_scalar 1 0 inf 1  50 0 1 0 0 0 0 0 0 0 0 0 0 0 0 0  1 0\n";
 
 static PetscErrorCode Places(void)
 {

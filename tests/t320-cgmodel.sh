@@ -1,6 +1,6 @@
 #!/bin/bash
 #
-# The formulas of Verschoor's and Jalba's model of CG, on their parameters, beside numbers worked out by hand. ROOT/tests/run.sh runs it.
+# The formulas of Verschoor's and Jalba's model of CG, with their parameters, against numbers computed by hand. ROOT/tests/run.sh runs it.
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
 command -v python3 >/dev/null || { echo "skipped: no python3"; exit 77; }

@@ -1,6 +1,6 @@
 #!/bin/bash
 #
-# A sample file that was cut short, packed or not, is one clear line to those who read it. Skipped without NumPy. ROOT/tests/run.sh runs it.
+# A truncated sample file, compressed or not, gives one clear line in the programs that read it. Skipped without NumPy. ROOT/tests/run.sh runs it.
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
 python3 -c 'import numpy' 2>/dev/null || exit 77

@@ -13,8 +13,8 @@
 //TEST name="vecgpu" nsize=3 args="-vec_type gpu -vec_gpu_separate -mat_gpucsr_format csr"
 
 /*
-  A matrix that is changed between products: every product after a change is that of the changed matrix, and the resident copy is
-  made anew where the pattern changed, refreshed where the values alone did, and left alone where nothing did.
+  A matrix that changes between products: each product is that of the changed matrix. The resident copy is
+  rebuilt if the pattern changed, refreshed if only values changed, and kept if nothing changed.
 
     build/tests/t401-changes [-mat_type gpucsr] [-mat_gpucsr_...]      (linked with the library, for MatGPUCSRGetInfo())
 */

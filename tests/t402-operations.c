@@ -8,8 +8,8 @@
 //TEST name="vecgpu1" args="-vec_type gpu -vec_gpu_separate"
 
 /*
-  Everything else that PETSc does with a MATAIJ it does with the type under test: each operation on A gives the matrix, vector or number that it
-  gives on R. Products before and after it make sure that a resident copy is there and does not get in the way.
+  All other operations of MATAIJ: each operation on A, of the type under test, gives the same matrix, vector or number as on R. Products before and after
+  it make sure that a resident copy exists and does no harm.
 
     build/tests/t402-operations -dll_append build/lib/libpetscgpucsr.so [-mat_type gpucsr] [-mat_gpucsr_...]
 */

@@ -5,8 +5,8 @@
 //TEST name="plain" nsize=2 args="-hard -plain -options_left no"
 
 /*
-  A loaded library has registered its types under each of their names, and a program that hard-codes MATAIJ gets them by
-  -mat_seqaij_type seqaijgpucsr, which reaches both blocks of every MATMPIAIJ; a program that asks for nothing gets MATAIJ as ever.
+  A loaded library has registered its types under all of their names. A program that hard-codes MATAIJ gets them by
+  -mat_seqaij_type seqaijgpucsr, which reaches both blocks of every MATMPIAIJ. Without an option a program gets MATAIJ as before.
 
     build/tests/t403-registration -dll_append build/lib/libpetscgpucsr.so -mat_type gpucsr
     build/tests/t403-registration -dll_append build/lib/libpetscgpucsr.so -hard -mat_seqaij_type seqaijgpucsr

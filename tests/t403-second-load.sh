@@ -1,6 +1,6 @@
 #!/bin/bash
 #
-# The library loaded twice into one process: by the same path, by a link to the same file, and from a copy. Each ends well, or in one
+# The library loaded twice into one process: by the same path, by a link to the same file, and from a copy. Each run ends well, or with one
 # clear error; none crashes.
 #
 #   BUILD=build LIB=$PWD/build/lib/libpetscgpucsr.so tests/t403-second-load.sh

@@ -13,8 +13,8 @@
 //TEST name="plain_one" nsize=4 args="-plain -diagonal 90 -heavy 2" warns="(said by rank 2, once for all of this node)"
 
 /*
-  One block of a rank is too large for the device, the other is not: both leave it, other ranks stay, products go on, and it is said once.
-  Of a plain MATMPIAIJ whose blocks are ours, each block goes its own way, and what all ranks would say is said once too.
+  One of a rank's two blocks is too large for the device: both leave the device, other ranks stay, products continue, and there is one message.
+  In a plain MATMPIAIJ with blocks of our type each block decides alone, and a message of all ranks is printed once.
 
     build/tests/t406-blocks [-diagonal ENTRIES] [-off ENTRIES] [-heavy RANK] [-transpose] [-view] [-plain]      (linked with the library, for MatGPUCSRGetInfo())
 */

@@ -8,8 +8,8 @@
 //TEST name="gpu_ranks" nsize=3 args="-asked cuda" gpu=1
 
 /*
-  MatBindToCPU() takes the products to the host, and back to where they were asked to be. Without a GPU, a matrix asked to be on one has
-  products while it is bound, and its error once it is not.
+  MatBindToCPU() moves the products to the host, and back to the backend that was asked for. Without a GPU, a matrix of backend cuda can be multiplied
+  while it is bound, and is an error once it is not.
 
     build/tests/t408-bind -asked auto|cuda|host      (linked with the library, for MatGPUCSRGetInfo()); a PETSc without devices binds nothing
 */

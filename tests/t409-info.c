@@ -12,7 +12,7 @@
 //TEST name="unmeasured" args="-mat_gpucsr_format csr -mat_gpucsr_transpose_format csr -measured 0"
 
 /*
-  What a matrix says of itself: products are counted by whoever computes them, padding is timed where there is some, and copies of vectors where
+  MatGPUCSRGetInfo(): products count for the side that computes them, padding is timed if there is some, and copies of vectors if
   vectors are copied, in pieces or not.
 
     build/tests/t409-info [-n ROWS] [-measured 0] [-vectors gpu] [-mat_gpucsr_...]      (linked with the library, for MatGPUCSRGetInfo())

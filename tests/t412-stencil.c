@@ -8,9 +8,9 @@
 //TEST name="malloc" args="-mat_gpucsr_format stencil -malloc_debug -malloc_dump"
 
 /*
-  A matrix on a regular grid, whose rows are alike, changed between products: as long as rows stay alike the resident copy follows by new
-  values alone; otherwise, where the format was not asked for, it is made anew in another. -refused: where it was, and one rank's rows are alike no more, the
-  product is an error on all ranks, and none waits for that one.
+  A matrix with constant coefficients on a regular grid changes between products. As long as equal rows stay equal, the resident copy is refreshed
+  with new values; otherwise it is rebuilt in another format, unless the option asked for this one. -refused: it did, and on one rank equal rows are no longer equal; then the
+  product is an error on all ranks, and none waits.
 
     build/tests/t412-stencil [-edge k] [-refused RANK [-backward]] [-mat_type gpucsr] [-mat_gpucsr_...]      (linked with the library, for MatGPUCSRGetInfo())
 */

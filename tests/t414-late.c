@@ -6,8 +6,8 @@
 //TEST name="gpu_ranks" nsize=2 args="-mat_gpucsr_format csr" gpu=1
 
 /*
-  A product returns when the program may use its vectors again, whatever the device still has to do. Here the device does everything as late as it may, or
-  in an order that is drawn (-gpucsr_debug_defer), and the program overwrites a vector as soon as it may: what nobody waited for is a wrong number.
+  When a product returns, the program may use its vectors again, whatever the device still has to do. Here the device does everything as late as possible, or
+  in a random order (-gpucsr_debug_defer), and the program overwrites a vector at once: a missing wait gives a wrong number.
 
   All numbers are small integers, so that results are exact.
 

@@ -6,8 +6,8 @@
 //TEST name="ranks_standin" nsize=2 args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_format csr" gpu=0
 
 /*
-  Every product of matrices that PETSc has for MATAIJ it has for the type under test: of all kinds of products and of factors, what works with MATAIJ works, and
-  gives the same, the second time with new values too. Values are small integers, so that results are equal to the bit.
+  Every product of matrices that PETSc has for MATAIJ works for the type under test: for all kinds of products and types of factors, what works with MATAIJ works, with
+  the same result, also with new values. Values are small integers, so that results are equal to the bit.
 
     build/tests/t415-products -dll_append build/lib/libpetscgpucsr.so [-mat_gpucsr_...]
 */

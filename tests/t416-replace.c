@@ -4,8 +4,8 @@
 //TEST name="type" args="-mat_gpucsr_format csr -seqaij -mat_seqaij_type seqaijgpucsr"
 
 /*
-  A matrix that takes over what another holds, and a matrix converted to the type that it has: products are those of the values that it has then, and what was
-  set for it stays.
+  A matrix that takes over the contents of another (MatHeaderReplace()), and a matrix converted to its own type: products use the new values, and its settings
+  stay.
 
     build/tests/t416-replace -dll_append build/lib/libpetscgpucsr.so -mat_gpucsr_format csr
 */

@@ -2,8 +2,8 @@
 //TEST name="auto" nsize=2 args="-gpucsr_debug_standin 1 -mat_gpucsr_backend auto -mat_gpucsr_format csr -kind {}" loop="memory pagelock copy launch event synchronize" gpu=0
 
 /*
-  One rank of several meets an error, at any call that the library makes to its device: no rank waits for it for ever, and what a rank is given is right, or NaN, or
-  some rank says that it is not. The library reads what is to fail when it is registered, so PETSc begins and ends for each n-th call.
+  One of several ranks meets an error, in any call of the library to its device: no rank waits for ever, and each result is right, or NaN, or
+  some rank returns an error. The library reads the fault to inject when it is registered, so PETSc starts and ends for each n.
 
     mpiexec -n 2 build/tests/t417-onerank -dll_append build/lib/libpetscgpucsr.so -gpucsr_debug_standin 1 -kind copy
 */

@@ -1,6 +1,6 @@
 #!/bin/bash
 #
-# -mat_gpucsr_report: totals and a line a matrix, or all of each, to where it is told, and why there is nothing to say. ROOT/tests/run.sh runs it.
+# -mat_gpucsr_report: totals and one line a matrix, or everything; to the terminal or a file; and the reason if there is nothing to report. ROOT/tests/run.sh runs it.
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT

@@ -1,7 +1,7 @@
 /*
   Products of sparse matrices of the type under test, A B, A^T B, A B^T, P^T A P, R A R^T, against MATAIJ's: the same entries, values within rounding; with values changed,
-  with the same pattern set anew, after the result was used, changed and duplicated; factors of which one is a MATAIJ; a factor that got an entry
-  for which the result has no place. -device: they must have been computed on the device, or (0) must not
+  with the same pattern assembled again, after the result was used, changed and duplicated; with one factor a MATAIJ; with a new entry in a factor
+  outside the pattern of the result. -device: they must have been computed on the device, or (0) must not
 
   //TEST name="csr" args="-mat_gpucsr_format csr -mat_gpucsr_product_least 0 -device 1"
   //TEST name="sell" args="-mat_gpucsr_format sell -mat_gpucsr_product_least 0 -device 1"

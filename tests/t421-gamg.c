@@ -1,10 +1,10 @@
 /*
-  GAMG of a matrix of the type under test against MATAIJ's: the same levels, the same number of iterations, a solution as good; for several problems and options, and
-  with new values, where the interpolation is kept or made again. The aggregates of both coarseners are PETSc's own.
+  GAMG of a matrix of the type under test against MATAIJ's: the same levels, the same number of iterations, an equally good solution; for several problems and options, and
+  with new values, with the interpolation reused and recomputed. The aggregates of both coarseners are PETSc's.
 
   //TEST name="csr" args="-mat_gpucsr_format csr -mat_gpucsr_product_least 0"
   //TEST name="vectors" args="-mat_gpucsr_format csr -mat_gpucsr_product_least 0 -mat_vec_type gpu -vec_gpu_separate"
-  //TEST name="levels" args="-mat_gpucsr_format csr -mat_gpucsr_product_least 0 -gamg {}" loop="pc_gamg_aggressive_coarsening=1 pc_gamg_aggressive_coarsening=2 pc_gamg_threshold=0.05 pc_gamg_threshold=0 pc_gamg_agg_nsmooths=0 pc_gamg_agg_nsmooths=2 mat_coarsen_type=mis mat_coarsen_type=hem mat_coarsen_misk_distance=3 pc_gamg_reuse_interpolation=1 pc_gamg_square_graph=1"
+  //TEST name="levels" args="-mat_gpucsr_format csr -mat_gpucsr_product_least 0 -gamg {}" loop="pc_gamg_aggressive_coarsening=1 pc_gamg_aggressive_coarsening=2 pc_gamg_threshold=0.05 pc_gamg_threshold=0 pc_gamg_agg_nsmooths=0 pc_gamg_agg_nsmooths=2 mat_coarsen_type=mis mat_coarsen_type=hem mat_coarsen_misk_distance=3 pc_gamg_aggressive_mis_k=3 pc_gamg_aggressive_square_graph=0 pc_gamg_mis_k_minimum_degree_ordering=1 pc_gamg_reuse_interpolation=1 pc_gamg_square_graph=1"
   //TEST name="limit" args="-mat_gpucsr_backend auto -mat_gpucsr_format csr -mat_gpucsr_product_least 0 -mat_gpucsr_memory_limit {}" loop="100000 400000 1000000"
   //TEST name="least" args="-mat_gpucsr_format csr -mat_gpucsr_product_least 5000"
   //TEST name="ranks" nsize=2 args="-mat_gpucsr_format csr -mat_gpucsr_product_least 0"
@@ -12,6 +12,7 @@
 static char help[] = "Tests GAMG.\n";
 
 #include "testing.h"
+#include <petsc/private/matimpl.h> /* lists of a coarsener */
 
 /* k x k x k points: coefficients of contrast e^c; nonsymmetric: convection besides, and no option that says what is symmetric. pass: other values */
 static PetscErrorCode Box(MPI_Comm comm, PetscInt k, PetscReal contrast, PetscReal convection, PetscInt pass, PetscBool ref, Mat *A)
@@ -250,6 +251,56 @@ static PetscErrorCode Tentative(PetscInt k, PetscBool alone, PetscBool vector, c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A coarsener's lists are PETSc's, entry by entry: of one that a program makes itself, for each distance. ordered: backwards, else by number */
+static PetscErrorCode Coarsener(PetscInt k, PetscInt distance, PetscBool ordered)
+{
+  Mat               A[2] = {NULL, NULL};
+  PetscCoarsenData *lists[2];
+  PetscInt          n = k * k * k, members = 0;
+  IS                order;
+
+  PetscFunctionBegin;
+  PetscCall(ISCreateStride(PETSC_COMM_SELF, n, ordered ? n - 1 : 0, ordered ? -1 : 1, &order));
+  for (int ref = 0; ref < 2; ref++) {
+    MatCoarsen coarse;
+
+    PetscCall(Box(PETSC_COMM_SELF, k, 1.0, 0.0, 0, (PetscBool)ref, &A[ref]));
+    PetscCall(MatSetOption(A[ref], MAT_SYMMETRIC, PETSC_TRUE));
+    PetscCall(MatCoarsenCreate(PETSC_COMM_SELF, &coarse));
+    PetscCall(MatCoarsenSetType(coarse, distance ? MATCOARSENMISK : MATCOARSENMIS));
+    PetscCall(MatCoarsenSetAdjacency(coarse, A[ref]));
+    PetscCall(MatCoarsenSetStrictAggs(coarse, PETSC_TRUE));
+    PetscCall(MatCoarsenSetGreedyOrdering(coarse, order));
+    if (distance) PetscCall(MatCoarsenMISKSetDistance(coarse, distance));
+    PetscCall(MatCoarsenApply(coarse));
+    PetscCall(MatCoarsenGetData(coarse, &lists[ref]));
+    PetscCall(MatCoarsenDestroy(&coarse));
+  }
+  for (PetscInt p = 0; p < n; p++) {
+    PetscCDIntNd *node[2];
+
+    for (int ref = 0; ref < 2; ref++) PetscCall(PetscCDGetHeadPos(lists[ref], p, &node[ref]));
+    while (node[0] && node[1]) {
+      PetscInt id[2];
+
+      for (int ref = 0; ref < 2; ref++) {
+        PetscCall(PetscCDIntNdGetID(node[ref], &id[ref]));
+        PetscCall(PetscCDGetNextPos(lists[ref], p, &node[ref]));
+      }
+      PetscCheck(id[0] == id[1], PETSC_COMM_SELF, PETSC_ERR_PLIB, "Distance %" PetscInt_FMT ": list %" PetscInt_FMT " has %" PetscInt_FMT ", PETSc's %" PetscInt_FMT, distance, p, id[0], id[1]);
+      members++;
+    }
+    PetscCheck(!node[0] && !node[1], PETSC_COMM_SELF, PETSC_ERR_PLIB, "Distance %" PetscInt_FMT ": list %" PetscInt_FMT " is %s than PETSc's", distance, p, node[0] ? "longer" : "shorter");
+  }
+  PetscCheck(members == n, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Distance %" PetscInt_FMT ": %" PetscInt_FMT " vertices of %" PetscInt_FMT " are in lists", distance, members, n);
+  for (int ref = 0; ref < 2; ref++) {
+    PetscCall(PetscCDDestroy(lists[ref]));
+    PetscCall(MatDestroy(&A[ref]));
+  }
+  PetscCall(ISDestroy(&order));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   char        option[128] = "-", *value;
@@ -276,6 +327,10 @@ int main(int argc, char **argv)
   PetscCall(Tentative(10, PETSC_FALSE, PETSC_TRUE, "a vector of both signs"));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   if (size == 1) {
+    for (PetscInt distance = 0; distance < 5; distance++) {
+      PetscCall(Coarsener(9, distance, PETSC_FALSE));
+      PetscCall(Coarsener(10, distance, PETSC_TRUE));
+    }
     PetscCall(Case(8, 1.0, 0.0, PETSC_TRUE, PETSC_FALSE, PETSC_TRUE, "blocks"));
     PetscCall(Case(7, 1.0, 0.0, PETSC_FALSE, PETSC_FALSE, PETSC_TRUE, "blocks, symmetric, which nobody said"));
   }

@@ -32,9 +32,9 @@
 //TEST name="view" nsize=2 args="-mat_gpucsr_halo peer -mat_gpucsr_format csr -view"
 
 /*
-  Ways of exchanging: products of random matrices over random partitions, square and rectangular, ranks without rows, without columns, without entries of others, against MATAIJ; new values
-  and new patterns; the same bits every time; ranks that come late. -missing: one does not come to a product, and the others get an error in time. -sleeps: it comes late, and that is none. -lost: a rank's device
-  fails in the middle, and all get an error. Afterwards, memory is given back.
+  Halo exchanges: products of random matrices over random partitions against MATAIJ; square and rectangular, ranks without rows, without columns, without a halo; new values
+  and new patterns; the same bits in every run; late ranks. -missing: a rank skips a product, and the others get an error in time. -sleeps: a rank is late, which is no error. -lost: a rank's device
+  fails during the exchange, and all ranks get an error. Afterwards no memory stays allocated.
 
     build/tests/t422-halo -dll_append build/lib/libpetscgpucsr.so [-mat_gpucsr_halo peer] [-cases n] [-missing] [-sleeps] [-lost] [-faults] [-differ halo|timeout|patience] [-view]
 */

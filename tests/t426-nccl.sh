@@ -1,6 +1,6 @@
 #!/bin/bash
 #
-# -mat_gpucsr_halo nccl, with the host in place of GPUs and tests/fake/nccl.c in place of NCCL: products and solves on several ranks, faults of one, a library that is not there or not whole. ROOT/tests/run.sh runs it.
+# -mat_gpucsr_halo nccl, with the host in place of GPUs and tests/fake/nccl.c in place of NCCL: products and solves on several ranks, faults of one rank, a missing or incomplete library. ROOT/tests/run.sh runs it.
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
 [ "$BACKEND" = host ] && command -v mpicc >/dev/null || exit 77

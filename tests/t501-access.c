@@ -1,6 +1,6 @@
 /*
-  The two copies of a VECGPU: every way to the host's array and back, vectors made from vectors, other types, and a long
-  random walk through all of it, each against VECSTANDARD that goes the same way.
+  The two copies of a VECGPU: every access to the host's array, vectors made from vectors, other types, and a long
+  random walk through all of these, each compared with VECSTANDARD.
 */
 //TEST
 //TEST name=malloc args="-vec_gpu_separate -malloc_debug -malloc_dump"

@@ -1,6 +1,6 @@
 /*
-  Arrays of a VECGPU that stay open: what a program writes through a pointer it holds, operations must see, and what operations write, the program
-  must see through the pointer. Each scene is played with VECSTANDARD and with VECGPU, in whole numbers, and must give the same bits.
+  Arrays of a VECGPU that stay open: operations must see what the program writes through its pointer, and the program
+  must see through the pointer what operations write. Each scene runs with VECSTANDARD and with VECGPU, on integers, and must give the same bits.
 */
 //TEST
 //TEST name=malloc args="-vec_gpu_separate -malloc_debug -malloc_dump"

@@ -1,10 +1,10 @@
 /*
-  A long random walk over the operations of vectors and products, the same with VECSTANDARD and with VECGPU, while arrays are open, others are in place, and
-  parts and local vectors are out. All numbers are small and whole, so both must give the same bits, in every vector, number, and open array, at every step.
+  A long random walk over the operations of vectors and products, with VECSTANDARD and with VECGPU, while arrays are open or placed, and
+  subvectors and local vectors are in use. All numbers are small integers, so both must have the same bits, in every vector, number and open array, after every step.
 
     -walks n    how many walks (default 12), -steps n of how many steps, -seed n the first
 
-  A walk that fails is shortened: the steps without which it still fails are left out, and the rest is printed.
+  A failing walk is shortened: steps that are not needed for the failure are removed, and the rest is printed.
 */
 //TEST
 //TEST name=separate args="-vec_gpu_separate"

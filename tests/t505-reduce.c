@@ -1,6 +1,6 @@
 /*
-  Numbers of vectors over ranks: norms, products and many products at once against sums in long double; the same bits on all ranks, in every run, and with standard vectors in the same order; ranks without
-  entries, NaN, a rank that comes late, a rank whose device fails, communicators that come and go.
+  Reductions over ranks: norms, inner products and many inner products at once against sums in long double; the same bits on all ranks and in every run, also as with standard vectors in the same order; ranks without
+  entries, NaN, a late rank, a rank whose device fails, communicators that are created and freed.
 
   //TEST name="ranks1" nsize=1 args="-malloc_debug -malloc_dump"
   //TEST name="ranks2" nsize=2 args="-vec_gpu_reduce {} -malloc_dump" loop="auto shared mpi"

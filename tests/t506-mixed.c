@@ -5,8 +5,8 @@
 /*
   VECGPU with operands of other types that live on the device.
 
-  Operations: a type of the test's own plays PETSc's device vectors (its array is said to be the device's, which the stand-in for a GPU can read). Results are those of standard vectors, and no vector
-  crosses the bus. What works on the host's array of a vector that another type has on the device would be counted, and be found in the result: the host's array of the test's type is wrong.
+  Operations: a type of the test plays PETSc's device vectors (its array claims to be on the device; the stand-in for a GPU can read it). Results are those of standard vectors, and no vector
+  crosses the bus. An operation on the host's array would be counted, and would give a wrong result, because the host's array of the test's type is wrong.
 
   -cg: in a PETSc with CUDA and on a GPU, CG with Jacobi where b, x and the vectors of the matrix are VECGPU or VECCUDA, in every combination: no more copies in 40 iterations than in 10.
 */

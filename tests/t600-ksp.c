@@ -11,8 +11,8 @@
 //TEST name="vecgpu.malloc" args="-vec_type gpu -malloc_dump"
 
 /*
-  PETSc's solvers and preconditioners with the type under test take the iterations they take with MATAIJ, for the same reason end, and leave a
-  residual that is as small.
+  PETSc's solvers and preconditioners with the type under test take the same iterations as with MATAIJ, end for the same reason, and reach an
+  equally small residual.
 
     build/tests/t600-ksp -dll_append build/lib/libpetscgpucsr.so [-mat_type gpucsr] [-mat_gpucsr_...]
 */

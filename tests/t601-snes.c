@@ -5,7 +5,7 @@
 
 /*
   A nonlinear problem on a DMDA whose Jacobian comes from DMCreateMatrix() with -dm_mat_type gpucsr, first by coloring and differences, then by
-  geometric multigrid: Newton and Krylov take the steps they take with MATAIJ.
+  geometric multigrid: Newton's and Krylov methods take the same steps as with MATAIJ.
 
     build/tests/t601-snes -dll_append build/lib/libpetscgpucsr.so [-dm_mat_type gpucsr] [-mat_gpucsr_...]
 */

@@ -7,6 +7,7 @@
 //TEST name="grid_two_meetings" gpu=1 args="-path launch -mat_gpucsr_format {} -size 200 -cases 10 -tiles false" loop="csr stencil"
 //TEST name="large" gpu=1 args="-path launch -mat_gpucsr_format {} -size 560 -cases 3" loop="csr dia stencil"
 //TEST name="large_few" gpu=1 args="-path launch -mat_gpucsr_format {} -size 560 -only max_it" loop="csr dia stencil sell"
+//TEST name="loop" gpu=1 args="-mat_gpucsr_format sell -only bjacobi -ksp_gpucg_device_loop -ksp_gpubcgs_device_loop"
 //TEST name="driven" args="-path driven -mat_gpucsr_format {}" loop="csr sell"
 //TEST name="standin" args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_format {}" loop="csr sell"
 //TEST name="floats" args="-mat_gpucsr_format {} -mat_gpucsr_precision auto" loop="csr sell"
@@ -22,7 +23,7 @@
   gpucg and gpubcgs take the iterations of PETSc's cg and bcgs, with the same residual norms but for rounding, and end for the same reason, whatever the norm, the
   preconditioner, the guess, the test, and what goes wrong.
 
-    build/tests/t610-gpuksp -dll_append build/lib/libpetscgpucsr.so -mat_gpucsr_format csr [-path launch] [-live] [-tiles false] [-size 200] [-cases 10] [-only max_it]
+    build/tests/t610-gpuksp -dll_append build/lib/libpetscgpucsr.so -mat_gpucsr_format csr [-path persistent] [-live] [-tiles false] [-size 200] [-cases 10] [-only max_it]
 */
 #include "testing.h"
 #include "krylov.h"

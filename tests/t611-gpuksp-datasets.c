@@ -4,8 +4,8 @@
 //TEST name="path" args="-ksp_gpucg_path {} -ksp_gpubcgs_path {}" loop="graph driven" gpu=1
 
 /*
-  gpucg and gpubcgs on the real matrices: to 1e-12 they converge where PETSc's cg and bcgs do, in about as many iterations, and x leaves the residual that they say. In
-  mixed precision too: what is reported as converged has a true residual within the tolerance, which is computed here, by MATAIJ.
+  gpucg and gpubcgs on the real matrices: to 1e-12 they converge if PETSc's cg and bcgs do, in about as many iterations, and x has the residual that they report. In
+  mixed precision too: a solve that reports convergence has a true residual within the tolerance, computed here with MATAIJ.
 
     build/tests/t611-gpuksp-datasets -dll_append build/lib/libpetscgpucsr.so [-dir share/datasets] -mat_gpucsr_format csr [-ksp_gpucg_precision mixed]
 */

@@ -34,7 +34,7 @@
 //TEST name="gmres_empty" args="-ksp_type {} -mat_gpucsr_format csr -pc_type jacobi -size 0" loop="gpugmres gpufgmres"
 //TEST name="gmres_view" args="-ksp_type gpugmres -mat_gpucsr_format csr -pc_type jacobi -ksp_gmres_cgs_refinement_type refine_ifneeded -words restart=30,refined,graph"
 /*
-  What is not the solvers' to do is PETSc's, with one line that says why; what was asked for and cannot be had is an error that names it.
+  Unsupported cases fall back to PETSc's solvers, with one line that says why. If an option asks for something that cannot be had, that is an error that names it.
 
     build/tests/t612-gpuksp-fallback -dll_append build/lib/libpetscgpucsr.so -ksp_type gpucg [-mat_type aij] ...
 */

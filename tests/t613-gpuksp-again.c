@@ -16,8 +16,8 @@
 //TEST name="mixed" args="-mat_gpucsr_format {} -path graph -ksp_gpucg_precision mixed" loop="csr bcsr3x3"
 
 /*
-  A solver that is used again after something has changed (values, the preconditioner, whether it is reused) takes the iterations that one made anew takes. -walk: after each of many changes of the PC
-  of a solved KSP: its type, its options, the object itself, its side. -uncounted: after values were changed behind PETSc's back, which is found by comparing them. -finalize: after the devices were given back.
+  A solver that is used again after a change (values, the preconditioner, its reuse) takes the same iterations as a new one. -walk: after each of many changes of the PC
+  of a solved KSP: its type, its options, the object itself, its side. -uncounted: after values were changed without increasing the matrix' state, which is found by comparing them. -finalize: after the devices were released.
 
     build/tests/t613-gpuksp-again -dll_append build/lib/libpetscgpucsr.so -mat_gpucsr_format csr [-path persistent] [-walk] [-uncounted] [-finalize]    (linked with the library)
 */

@@ -1,8 +1,8 @@
 //TEST name="format" args="-mat_gpucsr_format {} -ksp_gpucg_path graph" loop="csr bcsr2x2"
 
 /*
-  gpucg in mixed precision where single precision is short of range or digits: matrices and right-hand sides of all magnitudes, condition numbers up to 1e10, tolerances that rounding just
-  allows. What it reports as converged has a true residual within the tolerance, computed here by MATAIJ; it converges where KSPCG does in earnest; and x is finite where KSPCG's is.
+  gpucg in mixed precision where single precision lacks range or digits: matrices and right-hand sides of all magnitudes, condition numbers up to 1e10, tolerances near the limit of
+  rounding. A solve that reports convergence has a true residual within the tolerance, computed here with MATAIJ; gpucg converges if KSPCG's true residual does; and x is finite if KSPCG's is.
 
     build/tests/t614-gpuksp-mixed -dll_append build/lib/libpetscgpucsr.so -mat_gpucsr_format csr -ksp_gpucg_path graph
 */

@@ -6,8 +6,8 @@
 //TEST name="program_ranks" nsize=2 args="-mat_gpucsr_format csr -vec_type {} -program" loop="standard gpu"
 
 /*
-  What fails in the middle of a solve. Each allocation of device memory of the last rank, one after another, until none is left to fail: the solve ends, with the right answer, and so does the next one of the
-  same solver. Then the program's own functions (-program): a monitor, a test of convergence or a preconditioner that returns an error, at each of its calls. KSPSolve() hands that error on, and the next solve is right.
+  Failures during a solve. Each allocation of device memory on the last rank fails, one after the other: the solve must end with the right answer, and so must the next solve with the
+  same solver. Then the program's functions (-program): a monitor, a convergence test or a preconditioner returns an error, in each of its calls. KSPSolve() returns that error, and the next solve is right.
 
     build/tests/t615-gpuksp-faults -dll_append build/lib/libpetscgpucsr.so -mat_gpucsr_format csr -vec_type gpu [-program]
 */

@@ -15,8 +15,8 @@
 //TEST name="malloc" args="-mat_gpucsr_format csr -malloc_dump"
 
 /*
-  gpugmres and gpufgmres take the iterations of PETSc's gmres and fgmres, with the same residual norms but for rounding, and end for the same reason, whatever the preconditioner, its side, the restart, the
-  refinement of the orthogonalization, the guess, and what goes wrong.
+  gpugmres and gpufgmres take the iterations of PETSc's gmres and fgmres, with the same residual norms up to rounding, and end for the same reason, for all preconditioners, sides, restarts,
+  refinements of the orthogonalization, initial guesses and failures.
 
     build/tests/t616-gpugmres -dll_append build/lib/libpetscgpucsr.so -mat_gpucsr_format csr [-path host_loop] [-live] [-zoo]
 */

@@ -14,9 +14,9 @@
 //TEST name="lambda" args="-m 30 -n 10 -bad_lambda" fails="-tao_bmrm_lambda has to be positive and finite"
 //TEST name="nodevice" gpu=0 args="-m 30 -n 10 -tao_gpubmrm_backend cuda" fails="The bundle cannot be kept on the device"
 /*
-  TAOGPUBMRM against TAOBMRM, on the hinge loss of random rows: the same first iterates, about as many of them, the same optimum; and the exact dual
-  method against both. Iterates can be compared at the beginning alone: neither solves its inner problem to the end, and where it stops decides
-  where the next one starts.
+  TAOGPUBMRM against TAOBMRM, on the hinge loss of random rows: the same first iterates, a similar number of them, the same optimum; and the exact dual
+  method against both. Only the first iterates can be compared: neither method solves its inner problem exactly, and the end of one inner solve decides
+  the start of the next.
 */
 #include "testing.h"
 #include <petsctao.h>

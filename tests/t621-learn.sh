@@ -1,6 +1,6 @@
 #!/bin/bash
-# bmrm on the learning sets: several classes, labels of any numbers, matrix types and ranks that agree, models that are written and applied, rows to judge by from
-# another file, and LIBLINEAR's optimum where LIBLINEAR is installed.
+# bmrm on the learning sets: several classes, labels of any numbers, agreement of matrix types and ranks, models written and applied, validation rows from
+# another file, and LIBLINEAR's optimum if LIBLINEAR is installed.
 
 data=share/datasets/learning
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT

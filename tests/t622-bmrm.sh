@@ -1,6 +1,6 @@
 #!/bin/bash
-# bmrm as a program: models that LIBLINEAR reads, where columns begin, weights of rows and of classes, bias, probabilities, paths and cross-validation, labels of their
-# own, ranking, few planes; and where LIBLINEAR is installed, the same objective with weights and a bias.
+# bmrm as a program: models that LIBLINEAR reads, the index of the first column, weights of rows and of classes, bias, probabilities, paths and cross-validation, labels in a
+# file, ranking, few planes; and if LIBLINEAR is installed, the same objective with weights and a bias.
 
 data=share/datasets/learning
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT

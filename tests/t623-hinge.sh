@@ -1,6 +1,6 @@
 #!/bin/bash
-# The hinge loss by each method: the same optimum, within the gap that each claims, with weights of rows and classes, with a bias, on ranks, and by vectors of both kinds; the
-# automatic choice; rows without entries or weight; and what a method is not for.
+# The hinge loss with each method: the same optimum, within the reported gap, with weights of rows and classes, with a bias, on ranks, and with vectors of both kinds; the
+# automatic choice; rows without entries or weight; unsupported cases.
 
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 # shellcheck source=tests/learn.sh

@@ -1,6 +1,6 @@
 #!/bin/bash
-# A bias that is not regularised: for each loss the same optimum by each method, on ranks and by vectors of both kinds; the optimum that a regularised bias of a large column comes near to; LIBLINEAR's
-# weights where LIBLINEAR is installed; several classes, weights of rows, a path of lambdas that starts each from the one before, models; and what it is not for.
+# A bias that is not regularised: for each loss the same optimum with each method, on ranks and with vectors of both kinds; the limit of a regularised bias with a large column; LIBLINEAR's
+# weights if LIBLINEAR is installed; several classes, weights of rows, a path of lambdas, models; unsupported cases.
 
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 # shellcheck source=tests/learn.sh

@@ -9,7 +9,7 @@
   Factors of solver type gpucsr against PETSc's of MATAIJ: every solve of ILU, ICC, LU and Cholesky, in several orderings and levels of fill, on the zoo and on real patterns, each made
   diagonally dominant; new values and new patterns; zero pivots, with every kind of shift and with none; a diagonal that is not whole.
 
-  -most N leaves out factors of more entries, those that fill and take most of the time: what solves them is the same code for all, and one run has them.
+  -most N skips factors with more entries, which fill in and take most of the time. The same code solves them all, so one run has them.
 
   How far two results may differ is known by the factor of the comparison matrix (|a| on the diagonal, -|a| beside it): its inverse is at least that of the factors in absolute value.
 */

@@ -17,9 +17,9 @@
 //TEST name="word" args="-what solve -mat_gpucsr_solve_kernel sideways" fails="Unknown option sideways for -mat_gpucsr_solve_kernel"
 
 /*
-  What goes wrong with factors of solver type gpucsr goes wrong as with PETSc's: zero pivots give the same errors, in the same words, or the same shifts; a diagonal that is not whole
-  the same error. A matrix that changes after it was factored leaves the factor as it was; new values, and a new pattern, are followed. Applications of ILU and ICC move no vector over the bus.
-  No memory, anywhere in a set-up: PETSc's solves, said once.
+  Factors of solver type gpucsr fail as PETSc's do: zero pivots give the same error messages, or the same shifts; a missing diagonal entry gives
+  the same error. A change of the matrix does not change its factor; a new factorization has the new values and pattern. Applications of ILU and ICC move no vector over the bus.
+  If memory runs out anywhere in a set-up, PETSc's factor solves, with one message.
 */
 #include "testing.h"
 

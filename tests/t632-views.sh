@@ -1,6 +1,6 @@
 #!/bin/bash
 #
-# What solvers, preconditioners, factors and matrices say of themselves (-ksp_view, -mat_view): which way was taken, or why not. The host stands in for a GPU.
+# The output of -ksp_view and -mat_view for solvers, preconditioners, factors and matrices: the path taken, or the reason against it. The host stands in for a GPU.
 if [ "$BACKEND" = cuda ]; then exit 77; fi
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 failed=0

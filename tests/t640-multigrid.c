@@ -1,8 +1,8 @@
 /*
   A cycle of multigrid on the device against PETSc's cycle of the same hierarchy: V and W cycles, full, additive and cascadic multigrid, smoothers of all kinds that it takes, GAMG's
-  hierarchy and that of a DMDA; with new values, other smoothers, another number of steps; and what it does not take, which must be PETSc's.
+  hierarchy and that of a DMDA; with new values, other smoothers, another number of steps; and unsupported cases, for which PETSc's cycle must run.
 
-  A monitor on a smoother makes PETSc's cycle of it, and the smoothers of PETSc's cycle count their iterations: so the test knows whose cycle there was.
+  A monitor on a smoother selects PETSc's cycle, and only the smoothers of PETSc's cycle count their iterations. So the test knows which cycle ran.
 
   //TEST name="csr" args="-mat_gpucsr_format csr -mat_gpucsr_product_least 0"
   //TEST name="separate" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -mat_gpucsr_product_least 0"

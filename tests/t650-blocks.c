@@ -13,9 +13,9 @@
 
 /*
   PCBJACOBI and PCASM, whose blocks the library solves with together, against PETSc's of the same MATAIJ: one application with each kind of factor, ordering, number and length of blocks, overlap and
-  restriction; then with new values, a new pattern, its transpose, after PCReset(), and with other solvers of the blocks; pivots that are none.
+  restriction; then with new values, a new pattern, its transpose, after PCReset(), and with other solvers of the blocks; zero pivots.
 
-  PETSc's solvers of blocks count their iterations: so the test knows whose application there was.
+  Only PETSc's solvers of blocks count their iterations. So the test knows which application ran.
 */
 #include "precond.h"
 

@@ -8,8 +8,8 @@
 //TEST name="memory" gpu=0 args="-mat_gpucsr_backend auto -gpucsr_debug_standin 1 -vec_type gpu -mat_gpucsr_memory_limit {}" loop="3000 10000 20000"
 
 /*
-  PCPBJACOBI and PCFIELDSPLIT, whose application to vectors of type gpu is the library's, against PETSc's of the same MATAIJ: lengths of blocks; numbers and kinds of fields, default ones and others, which
-  overlap; then with new values, with new values that the preconditioner is not to follow, after PCReset(), and with another composition.
+  PCPBJACOBI and PCFIELDSPLIT, whose application to vectors of type gpu is the library's, against PETSc's of the same MATAIJ: lengths of blocks; numbers and kinds of fields, the default and overlapping ones;
+  then with new values, with new values and a reused preconditioner, after PCReset(), and with another composition.
 */
 #include "precond.h"
 

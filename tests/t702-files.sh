@@ -1,11 +1,11 @@
 #!/bin/bash
 #
-# The files that the examples read. With the library they read what MatGPUCSRLoadFile() does, on one rank and on two, and its errors are theirs; t751 has all of those. Without it
-# they read PETSc binary, and say what helps with anything else. Right-hand sides come in either form.
+# The files that the examples read. With the library they read all formats of MatGPUCSRLoadFile(), on one rank and on two, and report its errors (t751 tests all of those). Without it
+# they read PETSc binary, and for other files say what helps. Right-hand sides come in both forms.
 #
 #   BUILD=build LIB=$PWD/build/lib/libpetscgpucsr.so MPIEXEC=mpiexec tests/t702-files.sh
 #
-# A device has no part in it.
+# No device is used.
 export CUDA_VISIBLE_DEVICES=
 solve=$(realpath "$BUILD/examples/solve")
 source "$(dirname "${BASH_SOURCE[0]}")/cases.sh"

@@ -1,7 +1,7 @@
 #!/bin/bash
 #
-# Forty of PETSc's own examples that ask for its CUDA types, with ours (tests/petsc-examples.py, tests/petsc-examples.list): they print what they print with MATAIJ and without the library. The host
-# stands in for a GPU where there is none. Skipped where the sources of the examples are not installed (Debian's libpetsc3.18-dev-examples).
+# Forty of PETSc's examples that ask for its CUDA types, run with ours (tests/petsc-examples.py, tests/petsc-examples.list): they print the same as with MATAIJ and without the library. The host
+# stands in for a GPU if there is none. Skipped if the sources of the examples are not installed (Debian's libpetsc3.18-dev-examples).
 #
 #   BUILD=build LIB=$PWD/build/lib/libpetscgpucsr.so BACKEND=host MPIEXEC=mpiexec tests/t705-petsc-examples.sh
 here=$(dirname "$0")

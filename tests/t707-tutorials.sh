@@ -1,7 +1,7 @@
 #!/bin/bash
 #
-# PETSc's tutorials as they are, with the preconditioners that run on the device: the driven cavity (snes ex19), Bratu's problem (snes ex5), elasticity with its rigid motions (ksp ex56) and reaction with
-# diffusion in time (ts ex5). Each takes the iterations of MATAIJ, for the same reasons. The host stands in for a GPU where there is none. Skipped where the sources of the examples are not installed
+# PETSc's unmodified tutorials, with the preconditioners that run on the device: the driven cavity (snes ex19), Bratu's problem (snes ex5), elasticity with its rigid motions (ksp ex56) and reaction with
+# diffusion in time (ts ex5). Each takes as many iterations as with MATAIJ and ends for the same reason. The host stands in for a GPU if there is none. Skipped if the sources of the examples are not installed
 # (Debian's libpetsc3.18-dev-examples).
 #
 #   BUILD=build LIB=$PWD/build/lib/libpetscgpucsr.so BACKEND=host tests/t707-tutorials.sh

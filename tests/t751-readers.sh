@@ -1,12 +1,12 @@
 #!/bin/bash
 #
-# Small files in every format that MatGPUCSRLoadFile() reads: what is right gives the matrix that was worked out by hand, plain and compressed; what is wrong gives
-# one error with file, line, column, and what was expected, after which the next file is read. All of them go through one process, by one thread and by three, and
-# through two and three ranks: hundreds of starts would take minutes. That an error ends a program is seen of two files.
+# Small files in every format that MatGPUCSRLoadFile() reads: correct files give the matrix computed by hand, plain and compressed; wrong files give
+# one error with file, line, column, and what was expected, and the next file is read. One process reads all files, with one thread and with three, and so do
+# two and three ranks: hundreds of starts would take minutes. Two files show that an error ends a program.
 #
 #   BUILD=build MPIEXEC=mpiexec tests/t751-readers.sh
 #
-export CUDA_VISIBLE_DEVICES= # a device has no part in it
+export CUDA_VISIBLE_DEVICES= # no device is used
 files=$(realpath "$BUILD/tests/t750-files") convert=$(realpath "$BUILD/bin/gpucsr-convert")
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 2

@@ -1,7 +1,7 @@
 #!/bin/bash
 #
-# gpucsr-convert: around through every format the matrix stays the same, by its checksum and by what PETSc loads; sorting by files gives what sorting in
-# memory does; what cannot be converted leaves no file behind.
+# gpucsr-convert: converted through all formats the matrix stays the same, by its checksum and as PETSc loads it; sorting in files equals sorting in
+# memory; a failed conversion leaves no file.
 #
 #   BUILD=build tests/t752-convert.sh
 convert=$(realpath "$BUILD/bin/gpucsr-convert") files=$(realpath "$BUILD/tests/t750-files") data=$(realpath share/datasets)

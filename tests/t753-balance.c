@@ -5,8 +5,8 @@
 //TEST name="ranks8" nsize=8
 
 /*
-  MatGPUCSRLoadFile() with -gpucsr_file_balance entries: matrices of uneven rows, with fewer rows than ranks, of one row, of none, written in each format; that no rank has more work than its share and
-  a row's, that what is loaded is the matrix, that vectors of MatCreateVecs() fit, and that sizes the program has set win.
+  MatGPUCSRLoadFile() with -gpucsr_file_balance entries: matrices of uneven rows, with fewer rows than ranks, of one row, of none, written in each format; no rank has more work than its share plus
+  one row, the loaded matrix is right, vectors of MatCreateVecs() fit, and sizes that the program sets take precedence.
 
     mpiexec -n 3 build/tests/t753-balance -dll_append build/lib/libpetscgpucsr.so [-mat_type TYPE]
 */

@@ -1,13 +1,13 @@
 #!/bin/bash
 #
 # A newcomer's format and kernel: docs/adding-a-kernel.md is followed to the letter in a copy of the sources, which is then built and
-# tested. Nothing is edited there but for what the page says.
+# tested. Nothing else is edited there.
 #
 #   BUILD=build tests/t800-newcomer.sh
 #
-# The page's blocks ```c file=PATH are written to PATH, its blocks ```c row=PATH are added to the end of PATH. Where BUILD holds
-# device code, nvcc compiles the kernel too and the benchmark must list it. Skipped where there is nothing to compile with, and
-# where PETSc's numbers are not real doubles, which the formats do not hold.
+# The page's blocks ```c file=PATH are written to PATH, its blocks ```c row=PATH are added to the end of PATH. If BUILD holds
+# device code, nvcc compiles the kernel too and the benchmark must list it. Skipped without a compiler, and
+# if PETSc's numbers are not real doubles.
 root=$(cd "$(dirname "$0")/.." && pwd)
 page=$root/docs/adding-a-kernel.md
 if [ ! -f "$root/makefile" ] || [ ! -f "$page" ]; then exit 77; fi

@@ -1,8 +1,8 @@
 #!/bin/bash
 #
-# The library loaded into a PETSc that it was not built for, of another minor version, scalar type or index size, as options for all programs bring it there: the program
-# runs, and is told once that it does so without the library; with -gpucsr_strict that is one clear error.
-# Skipped where no other PETSc is installed; OTHER_PETSC may name folders of pkg-config files, separated by colons.
+# The library is loaded, by options for all programs, into a PETSc with another minor version, scalar type or index size than it was built for. The program
+# runs without the library, with one message; with -gpucsr_strict there is one clear error.
+# Skipped if no other PETSc is installed; OTHER_PETSC may name folders of pkg-config files, separated by colons.
 #
 #   BUILD=build LIB=$PWD/build/lib/libpetscgpucsr.so OTHER_PETSC=/opt/petsc/lib/pkgconfig tests/t901-load.sh
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT

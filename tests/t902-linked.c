@@ -11,7 +11,7 @@
 //TEST name="info" args="-case info" fails="MatGPUCSRGetInfo_C"
 
 /*
-  What bad calls of the public C functions get.
+  Wrong calls of the public C functions, and their errors.
 
     build/tests/t902-linked -case format
 */

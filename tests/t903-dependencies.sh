@@ -1,6 +1,6 @@
 #!/bin/bash
 #
-# The library needs nothing that a machine without a GPU lacks: neither the driver nor a CUDA installation is among the libraries it asks for.
+# The library loads on a machine without a GPU: it depends neither on the driver nor on a CUDA installation.
 #
 #   LIB=$PWD/build/lib/libpetscgpucsr.so tests/t903-dependencies.sh
 # PETSc itself may be anywhere: whoever loads the library has it loaded

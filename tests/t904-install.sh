@@ -1,6 +1,6 @@
 #!/bin/bash
 #
-# `make install`, a program of its user compiled and run with what pkg-config then says, and `make uninstall`. Skipped where nothing can be compiled.
+# `make install`, a user's program compiled and run with the flags of pkg-config, and `make uninstall`. Skipped without a compiler.
 #
 #   BUILD=build tests/t904-install.sh
 if ldd "$LIB" | grep -q libasan; then exit 77; fi # a library for the sanitizers wants programs that are

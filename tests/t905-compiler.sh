@@ -1,6 +1,6 @@
 #!/bin/bash
 #
-# A driver but no nvcc: share/cuda.sh fetches a compiler that fits the driver, or says what to do. The driver and PyPI are played by two scripts.
+# A driver but no nvcc: share/cuda.sh fetches a compiler that fits the driver, or says what to do. Two scripts play the driver and PyPI.
 #
 #   tests/t905-compiler.sh
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2

@@ -1,6 +1,6 @@
 #!/bin/bash
 #
-# The Debian package and the Python wheel: built, looked at, unpacked elsewhere, and used by a program. What lacks its tools is left out; skipped where all is.
+# The Debian package and the Python wheel: built, checked, unpacked elsewhere, and used by a program. A package without its tools is left out; skipped if both are.
 #
 #   BUILD=build LIB=build/lib/libpetscgpucsr.so tests/t906-packages.sh
 if [ ! -f makefile ] || ! pkg-config --exists PETSc; then exit 77; fi

@@ -1,6 +1,6 @@
 #!/bin/bash
 #
-# What make says where something is missing: one line, that says what and what to do.
+# The messages of make if something is missing: one line that says what, and what to do.
 #
 #   tests/t907-make.sh
 if [ ! -f makefile ] || ! command -v pkg-config >/dev/null; then exit 77; fi

@@ -1,7 +1,7 @@
 #pragma once
 
 /*
-  What the tests of the Mat share: the type under test, the zoo as Mats, and the one rule for when two results are the same.
+  What the tests of the Mat share: the type under test, the zoo as Mats, and the one rule by which two results are equal.
 
   A test compares a matrix of the type under test, A (-mat_type, gpucsr unless told otherwise), with the same matrix as MATAIJ, R.
   R has the options prefix ref_, so that no option meant for A reaches it.

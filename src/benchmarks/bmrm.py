@@ -276,11 +276,11 @@ def page(files, out, name):
     ranks = max(r["ranks"] for c in good.values() for r in c.values())
     order = sorted(good, key=lambda s: next(iter(good[s].values()))["nonzeros"])
     lines = [f"# Learning by the bundle method, {any_['device']}", "",
-             f"`src/benchmarks/bmrm.sh`: hinge loss, lambda = {any_['lambda']:g}, epsilon = {any_['epsilon']:g}, {{}} sets. Sets are made by `learnset`, in the shape of those they are named after, unless they are files of share/datasets.",
-             f"PETSc is a stock one, without CUDA; vectors of gpucsr are VECGPU where there is a device. aij is on one core and one thread, *ranks* is aij on {ranks} cores by MPI; `bmrm` is TAO's own, `gpubmrm` that of this library, in `gpucsr` columns too. Times are seconds, in one run, one after the other.",
-             "A time with * is of a run that was cut after a few iterations and scaled to the iterations of gpucsr in double. That is in favour of aij with TAO's bmrm, whose iterations grow longer.", ""]
+             f"`src/benchmarks/bmrm.sh`: hinge loss, lambda = {any_['lambda']:g}, epsilon = {any_['epsilon']:g}, {{}} sets. `learnset` generates sets with the shape of those they are named after; the others are files of share/datasets.",
+             f"PETSc is without CUDA. gpucsr uses VECGPU vectors on a device. *aij* runs on one core with one thread, *ranks* is aij on {ranks} cores with MPI. `bmrm` is TAO's, `gpubmrm` this library's, which `gpucsr` columns use too. Times are seconds, from one run, one after the other.",
+             "A time with * comes from a run that was stopped after a few iterations, scaled to the iterations of gpucsr in double. This favours aij with TAO's bmrm, because its later iterations take longer.", ""]
     lines[2] = lines[2].format(len(order))
-    lines += ["## Learning phase", "", "TaoSolve(), after loading and set-up, which have tables below. Of the dense types, gpucsr's format and PETSc's MATDENSE on one core, it is in brackets how large the matrix would be where that was not tried; *refused*: the format takes no matrix of so few entries.", ""]
+    lines += ["## Learning phase", "", "The time of `TaoSolve()`. Loading and set-up have tables below. The dense types are gpucsr's format and PETSc's MATDENSE on one core; brackets show the size of a matrix that was not tried. *refused*: the format does not take a matrix with so few entries.", ""]
     rows = []
     for s in order:
         c = good[s]
@@ -295,7 +295,7 @@ def page(files, out, name):
         rows.append([s, f"{any_r['nonzeros']:.3g}", mark(base, cut), mark(baser, cutr), mark(basem, cutm), mark(basemr, cutmr)] + [mark(*scaled(c[k], full)) if k in c else "" for k in ("gpucsr bmrm", "gpucsr double", "gpucsr mixed", "gpucsr single")] + [dense(c, k, any_r, records[s].get(k, {}).get("why", "")) for k in ("gpucsr dense", "dense")] + [ratio(base), ratio(baser), ratio(basem), ratio(basemr)])
     lines += table(["set", "nonzeros", "aij bmrm", "ranks bmrm", "aij gpubmrm", "ranks gpubmrm", "gpucsr bmrm", "gpucsr double", "mixed", "single", "gpucsr dense", "MATDENSE", "aij bmrm / double", "ranks bmrm / double", "aij gpubmrm / double", "ranks gpubmrm / double"], rows)
 
-    lines += ["## Iterations and objective", "", "Iterations to the gap: with the dual problem left early, as TAO does (`projected`), which is sensitive to rounding, and solved to rounding (`exact`). J, the objective: the best value met, of runs that went as far as gpucsr in double.", ""]
+    lines += ["## Iterations and objective", "", "Iterations to the gap, with the dual problem solved approximately as in TAO (`projected`), which is sensitive to rounding, and solved to rounding (`exact`). J is the best objective, of runs that went as far as gpucsr in double.", ""]
     keys = ("aij", "aij ranks", "aij gpubmrm ranks", "gpucsr bmrm", "gpucsr double", "gpucsr mixed", "gpucsr single", "gpucsr dense", "gpucsr double exact", "gpucsr single exact")
     rows = []
     for s in order:
@@ -305,7 +305,7 @@ def page(files, out, name):
         rows.append([s] + [str(c[k]["iterations"]) + ("" if done(c[k]) else " cut") if k in c else "" for k in keys] + [f"{c[k]['objective']:.6g}" if whole(c.get(k)) else "" for k in ("aij", "gpucsr double", "gpucsr single")] + [f"{100 * c['gpucsr double']['accuracy']:.2f}" if "gpucsr double" in c else ""])
     lines += table(["set"] + list(keys) + ["J aij bmrm", "J double", "J single", "accuracy %"], rows)
 
-    lines += ["## Parts", "", "Start: of the device, once a process. Load: PETSc binary into a matrix, by PETSc for aij and dense, else by this library. Set-up: the first product with the matrix and with its transpose, with all that is done once a matrix, of which inspect to upload are parts (milliseconds). Then microseconds of a product, as timed on the device: its vectors converted to single and back, copied in, multiplied by X and by its transpose, copied out. Vectors live on the device, so that there is nothing to copy, but for *copies*, which has them on the host (`-vec_type standard`); their conversion is part of the copies there. On the host products are timed by the clock, with their launch. Losses and optimiser: what else learning takes (milliseconds).", ""]
+    lines += ["## Parts", "", "*Start*: of the device, once a process. *Load*: from PETSc binary, by PETSc for aij and dense, otherwise by this library. *Set-up*: the first product with the matrix and with its transpose, with everything that is done once a matrix; *inspect* to *upload* are parts of it (milliseconds). Then microseconds of a product, as timed on the device: conversion of its vectors to single and back, copies in, products with X and its transpose, copies out. Vectors are on the device, so nothing is copied, except in *copies*, which has them on the host (`-vec_type standard`); there the conversion is part of the copies. On the host products are timed by the clock, with their launch. *Losses* and *optimiser*: the rest of learning (milliseconds).", ""]
     rows = []
     for s in order:
         for k in ("aij", "dense", "gpucsr double", "gpucsr mixed", "gpucsr single", "gpucsr dense", "gpucsr double copies", "gpucsr mixed copies", "gpucsr single copies"):
@@ -319,7 +319,7 @@ def page(files, out, name):
             rows.append([s, k, r["iterations"], mark(r["start"] + r["load"] + r["setup"] + learn, cut), seconds(r["start"]), seconds(r["load"]), f"{1e3 * r['setup']:.3g}"] + once + product + [f"{1e3 * p[name]:.3g}" for name in ("losses", "optimiser")])
     lines += table(["set", "type", "iterations", "total s", "start s", "load s", "set-up", "inspect", "convert", "pad", "transpose", "upload", "product: convert", "copy in", "X", "X transposed", "copy out", "losses", "optimiser"], rows)
 
-    lines += ["### Of gpucsr in double", "", "Kernels, padding of their formats, and what the optimiser does (milliseconds).", ""]
+    lines += ["### Of gpucsr in double", "", "Kernels, padding of their formats, and the parts of the optimiser (milliseconds).", ""]
     rows = []
     for s in order:
         r = good[s].get("gpucsr double")
@@ -329,7 +329,7 @@ def page(files, out, name):
         rows.append([s, f.get("format", ""), f.get("kernel", ""), f"{f.get('padding', 0):.1f}", b.get("format", ""), b.get("kernel", ""), f"{b.get('padding', 0):.1f}"] + [f"{1e3 * o.get(k, 0):.3g}" for k in ("planes", "dual", "weights")])
     lines += table(["set", "format", "kernel", "padding %", "of the transpose", "kernel", "padding %", "planes", "dual problem", "weights"], rows)
 
-    lines += ["## Total", "", "Start, load, set-up and learn. aij loads PETSc binary by PETSc, gpucsr by this library; text is read by this library, for aij by one thread. Ratios are to gpucsr from PETSc binary, and from text.", ""]
+    lines += ["## Total", "", "Start, load, set-up and learning. aij loads PETSc binary with PETSc, gpucsr with this library. This library reads text, for aij with one thread. Ratios are relative to gpucsr, from PETSc binary and from text.", ""]
     rows = []
     for s in order:
         c = good[s]

@@ -4,17 +4,17 @@ static char help[] = "Copies between host and device by size, in every way that 
     copies [-o FILE] [-repeats n] [-threads 1,4,16] [-most MiB] [-backend auto|cuda|host] [-id TEXT]
 
   A. H. El Zein, M. Phil. thesis, ANU 2009, table 3.2. From 1 byte to -most (100) MiB, up and down:
-    pageable    the runtime's copy of memory as it comes from malloc()
-    pinned      the library's copy of page-locked memory of its own
-    registered  the same of memory of somebody else's that was page-locked in place; registering itself: register
-    staged      GPUCSRUpload(), GPUCSRDownload() of memory from malloc(): through page-locked pieces that -threads threads fill
-    mapped      the device's processors fetch, or put, page-locked memory themselves
-    pieces      a piece of 1 MiB after another by one command each, of page-locked memory
-    both        pinned, both ways at once, their bytes added
-    device      on the device; peer: to the next GPU, where there is one
-  Time is from the call to the moment when the data are there, as the host sees it: the median of -repeats (9).
+    pageable    the CUDA runtime's copy of memory from malloc()
+    pinned      the library's copy of its own page-locked memory
+    registered  the same of other memory, page-locked in place; register: page-locking itself
+    staged      GPUCSRUpload(), GPUCSRDownload() of memory from malloc(), through page-locked buffers that -threads threads fill
+    mapped      a kernel reads or writes page-locked host memory
+    pieces      one command for each MiB of page-locked memory
+    both        pinned, both directions at once, their bytes added
+    device      on the device; peer: to the next GPU, if there is one
+  A time is from the call until the host knows that the data have arrived: the median of -repeats (9).
 
-  FILE gets a line each: way, direction (up|down|both|device), threads, bytes, us. src/benchmarks/papers/reads.py makes the tables. -backend host tries the program.
+  FILE gets one line for each: way, direction (up|down|both|device), threads, bytes, us. src/benchmarks/papers/reads.py makes the tables. -backend host tries the program.
 */
 #include "bench.h"
 #include <omp.h>

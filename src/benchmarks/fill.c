@@ -1,12 +1,12 @@
-static char help[] = "Blocks that hold an entry: counted, estimated from a sample of the rows, and in other orders of rows and columns. On the host.\n\n";
+static char help[] = "The fill of blocks: exact, estimated from a sample of the rows, and with other orderings of rows and columns. On the host.\n\n";
 
 /*
     fill [-dir FOLDER,...] [-generated no] [-most entries] [-o FILE]
 
-  J. Zhang et al., GOSpMV: the fill ratio of a block size, entries stored over entries, is estimated from a sample of the rows; M. Verschoor and A. C. Jalba (2012): orders
-  that gather entries do not fill blocks. Of the *.petsc of folders, of generated matrices and of Delaunay meshes with at most -most (2e6) entries, FILE gets
-    fill     matrix, nnz; size RxC, fraction of the rows in the sample, fill by it, exact
-    order    matrix, nnz; order (natural|rcm|nd|1wd|qmd|rowlength|random), size, fill: square matrices, of as many entries at most
+  J. Zhang et al., GOSpMV: the fill ratio of a block size, entries stored over entries, is estimated from a sample of the rows. M. Verschoor and A. C. Jalba (2012): orderings do not
+  increase the fill. For the *.petsc of folders, generated matrices, and Delaunay meshes with at most -most (2e6) entries, FILE gets
+    fill     matrix, nnz; size RxC, fraction of the rows in the sample, estimated fill, exact fill
+    order    matrix, nnz; order (natural|rcm|nd|1wd|qmd|rowlength|random), size, fill; for square matrices with at most as many entries
   src/benchmarks/papers/gospmv.py makes the tables.
 */
 #include "matrices.h"

@@ -22,6 +22,7 @@ static char help[] = "PETSc's Krylov methods with Jacobi on the matrix type of y
 #include <petscksp.h>
 #include <petsctime.h>
 #include <string.h>
+#include "files.h"
 #include "spd.h"
 
 static int Less(const void *a, const void *b)
@@ -68,19 +69,6 @@ static PetscErrorCode Assemble(const char name[], PetscBool convection, PetscBoo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Load(const char file[], Mat *A)
-{
-  PetscViewer viewer;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscViewerBinaryOpen(PETSC_COMM_SELF, file, FILE_MODE_READ, &viewer));
-  PetscCall(MatCreate(PETSC_COMM_SELF, A));
-  PetscCall(MatSetType(*A, MATSEQAIJ));
-  PetscCall(MatLoad(*A, viewer));
-  PetscCall(PetscViewerDestroy(&viewer));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Solve(const char name[], const char type[], const char vtype[], int repeats, FILE *out, const char id[])
 {
   Mat                A;
@@ -111,7 +99,7 @@ static PetscErrorCode Solve(const char name[], const char type[], const char vty
   if (file) {
     const char *slash = strrchr(name, '/');
 
-    PetscCall(Load(name + (spd ? 4 : 0), &A));
+    PetscCall(BenchLoad(name + (spd ? 4 : 0), &A));
     if (slash) name = slash + 1;
     PetscCall(MatGetSize(A, &m, NULL));
     convection = (PetscBool)!spd;

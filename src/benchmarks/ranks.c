@@ -5,10 +5,10 @@ static char help[] = "Products and Jacobi CG over ranks, on the matrix type of y
     mpiexec -n 2 ranks -mat_type aijcusparse -vec_type cuda -use_gpu_aware_mpi 0                in a PETSc built with CUDA
     ranks [-cases lognormal27_64,...] [-file NAME,...] [-file_balance entries|rows] [-ksp gpucg,cg] [-o FILE] [-id TEXT] [-repeats 5]
 
-  A plain PETSc program: it knows nothing of the library. Cases are those of spd.h, lognormal7_N, lognormal27_N and elastic_N, N points an edge, of which ranks have slabs; convection7_N, which is lognormal7_N
-  and a flow along all three axes (upwind, not symmetric); and mesh_N, a Delaunay mesh (mesh.h) of N thousand random points in a cube, along Hilbert's curve, 15 entries a row. With an x behind it
-  (lognormal27_128x) each rank has a cube of N points an edge, one behind the other, and the number of ranks is written behind the x: weak scaling. Files are PETSc binary, parted by entries; of them there are products
-  alone. A product: the time of many one behind the other, of the slowest rank, its result on the device; the first is compared with MATAIJ's. An inner product: the same. An iteration: KSPSolve() to
+  A plain PETSc program: it knows nothing of the library. Cases are those of spd.h, lognormal7_N, lognormal27_N and elastic_N, with N points an edge, divided into slabs; convection7_N, which is lognormal7_N
+  plus a flow along all three axes (upwind, unsymmetric); and mesh_N, a Delaunay mesh (mesh.h) of N thousand random points in a cube, ordered by Hilbert's curve, 15 entries a row. A case ending in x
+  (lognormal27_128x) is for weak scaling: each rank has a cube of N points an edge, and the name gets the number of ranks. Files are PETSc binary, divided by entries; only products are timed with them.
+  A product: the mean time of many in succession, on the slowest rank, result on the device; the first is compared with MATAIJ's. An inner product: the same. An iteration: the time of KSPSolve() to
   1e-8 over its iterations, b all ones, x starts at 0. Medians.
 
   -o FILE gets one JSON object a line, times in microseconds:

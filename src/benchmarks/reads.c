@@ -1,14 +1,14 @@
-static char help[] = "How fast a GPU reads rows of equal lengths, by a block or by a thread each, in every way to load.\n\n";
+static char help[] = "Read bandwidth of a GPU: rows of equal length, one block or one thread a row, with every kind of load.\n\n";
 
 /*
     reads [-o FILE] [-budget s] [-rounds n] [-totals MiB,...] [-id TEXT]
 
-  A. H. El Zein, M. Phil. thesis, ANU 2009, tables 4.1, 4.2 and A.1, figure 4.2: rows of equal length are read by a block of threads (coalesced) or by a thread (sequential).
-  Loads of 4, 8 and 16 bytes (float, float2 or double, float4 or double2) by ordinary, read-only and streaming loads, texture; by a block also cp.async and bulk copies into
+  A. H. El Zein, M. Phil. thesis, ANU 2009, tables 4.1, 4.2 and A.1, figure 4.2: rows of equal length are read by a thread block (coalesced) or by one thread (sequential).
+  Loads of 4, 8 and 16 bytes (float, float2 or double, float4 or double2) with ordinary, read-only and streaming loads and texture; for a block also cp.async and bulk copies to
   shared memory. First the tables: -totals (1.5,25,55,390,4000) MiB by threads of a block and by floats a thread; then the figure: rows of 4 to 4096 floats, 55 and 390 MiB.
 
-  Each kernel is verified once a total up to 55 MiB: it adds what it reads. FILE gets a line each: total (MiB), pattern (block|thread), way, bytes (a load), threads, row
-  (floats), gbs. What fits the last-level cache stays there between reads. papers/reads.py makes the tables.
+  Each kernel is verified once for each total up to 55 MiB by the sum of what it reads. FILE gets one line for each: total (MiB), pattern (block|thread), way, bytes (a load), threads, row
+  (floats), gbs. Data that fit the last-level cache stay there between reads. papers/reads.py makes the tables.
 */
 #include "bench.h"
 #include "reads/reads.h"

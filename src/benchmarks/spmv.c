@@ -4,24 +4,23 @@ static char help[] = "Products with vectors on the device: every kernel of the l
     spmv [-dir FOLDER,...] [-f FILE,...] [-synthetic no] [-collection] [-meshes] [-drawn FIRST,LAST] [-o FILE]      on a GPU
     spmv -backend host -shrink 20                                      without one, to try the program itself
 
-  Matrices: the synthetic ones of synthetic.h (-shrink k: small ones), with -collection the survey's too, with -meshes Delaunay meshes, with -drawn so many by chance (SyntheticDrawn()), then every *.petsc of the
-  folders and the files, PETSc binary; a name met before is passed over. -match TEXT,... takes those alone whose name contains one of the texts.
-  -pairs TEXT,... takes the pairs alone whose "FORMAT KERNEL" contains one of the texts, and those that are chosen.
+  Matrices: the synthetic ones of synthetic.h (-shrink k: small ones), with -collection the survey's too, with -meshes Delaunay meshes, with -drawn random ones (SyntheticDrawn()), then every *.petsc of the
+  folders and the files, PETSc binary; repeated names are skipped. -match TEXT,... takes only matrices whose name contains one of the texts.
+  -pairs TEXT,... takes only pairs whose "FORMAT KERNEL" contains one of the texts, and the chosen ones.
   Other options: -precisions double,single,mixed (the first two); -sides N,T (both); -setup no (products alone); -products no
-  (set-up alone); -calls (what set-up and refresh ask of the backend); -budget s (matrices that would start later than so many seconds are left out, and counted); -rounds n (7); -progress; -id TEXT.
+  (set-up alone); -calls (the backend's calls in set-up and refresh); -budget s (matrices that would start later are skipped and counted); -rounds n (7); -progress; -id TEXT.
 
   For each matrix, precision and side all kernels that can hold the matrix, and cuSPARSE's three CSR algorithms (after
   cusparseSpMV_preprocess(); its default one for the transpose, which works on the CSR of A where ours has the transpose
-  resident), run in turn: each round gives every candidate one batch of launches back to back, preceded by one that is not
-  timed, between two events; a batch lasts 100 us or one launch, and the device begins with it when all of it is queued, so that the host is not
-  what is timed. A time is the median over rounds. A candidate well behind
-  the best (SLOW) is timed once, one far behind (HOPELESS) is not verified, and one whose bytes alone take longer is not built. Every other result is compared with the host's in double: it may be off by
-  (8 + sqrt(n)) eps sum|a||x|, n the entries of the row.
+  resident), run in turn. Each round gives every candidate one batch of successive launches between two events, after one launch that is not
+  timed. A batch lasts 100 us or one launch. The device starts when the whole batch is queued, so that the host's time does not count.
+  A time is the median over rounds. A candidate well behind the best (SLOW) is timed once, one far behind (HOPELESS) is not verified, and one whose bytes alone take longer is not built. All other results are compared with
+  the host's in double, with the bound (8 + sqrt(n)) eps sum|a||x| for a row of n entries.
 
-  -threads: kernels that leave the threads of a block open are timed with 64, 128, 256 and 512 of them too, in A x and double.
+  -threads: kernels with a free number of threads a block are also timed with 64, 128, 256 and 512, for A x in double.
 
   Set-up: GPUCSRPlanBuild() with warm memory pools, and GPUCSRPlanRefresh(), against one pageable cudaMemcpy() of the CSR's or the values' bytes: as PETSc
-  holds them, and in the same precision, which is a harder measure in single. Conversion, padding and upload alone are timed with the device waited for
+  holds them, and in the same precision, which is harder in single. Conversion, padding and upload are timed separately, with a wait
   after each part.
 
   -o FILE gets one JSON object a line. Times are microseconds, rates 1e9/s, sizes bytes.
@@ -41,8 +40,8 @@ static char help[] = "Products with vectors on the device: every kernel of the l
     failure  matrix, precision, side, message: an error where there should be none
 */
 #include "spmv/spmv.h"
+#include "files.h"
 #include "synthetic.h"
-#include <dirent.h>
 
 const char *const precisionwords[] = {"double", "single", "mixed"};
 const char *const sidewords[]      = {"N", "T"};
@@ -149,20 +148,12 @@ static PetscErrorCode Measure(const Bench *b, Problem *p)
 static PetscErrorCode MeasureFile(const Bench *b, const char file[], Problem *p)
 {
   Mat             A;
-  PetscViewer     viewer;
   const PetscInt *i, *j;
   PetscScalar    *a;
   PetscInt        m, n;
-  PetscBool       isaij;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscViewerBinaryOpen(PETSC_COMM_SELF, file, FILE_MODE_READ, &viewer));
-  PetscCall(MatCreate(PETSC_COMM_SELF, &A));
-  PetscCall(MatSetType(A, MATSEQAIJ));
-  PetscCall(MatLoad(A, viewer));
-  PetscCall(PetscViewerDestroy(&viewer));
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJ, &isaij));
-  PetscCheck(isaij, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: does not hold a sparse matrix", file);
+  PetscCall(BenchLoad(file, &A));
   PetscCall(MatGetSize(A, &m, &n));
   PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, &j, &a, NULL));
   p->src = (GPUCSRSource){(int)m, (int)n, i[m], (const int32_t *)i, j, a};
@@ -186,46 +177,38 @@ static PetscErrorCode MeasureSynthetic(const Bench *b, const Synthetic *s, int s
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode AddFile(const char file[], char *files[], int *n)
+/* The files of -dir FOLDER,... and -f FILE,... */
+typedef struct {
+  char *files[MAX_FILES];
+  int   n;
+} FileList;
+
+static PetscErrorCode AddFile(void *list, const char file[], const char name[])
 {
+  FileList *l = (FileList *)list;
+
   PetscFunctionBeginUser;
-  PetscCheck(*n < MAX_FILES, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "More than %d files", MAX_FILES);
-  PetscCall(PetscStrallocpy(file, &files[(*n)++]));
+  (void)name;
+  PetscCheck(l->n < MAX_FILES, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "More than %d files", MAX_FILES);
+  PetscCall(PetscStrallocpy(file, &l->files[l->n++]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static int IsPetscFile(const struct dirent *e)
+static PetscErrorCode Files(FileList *l)
 {
-  const size_t len = strlen(e->d_name);
-
-  return len > 6 && !strcmp(e->d_name + len - 6, ".petsc");
-}
-
-static PetscErrorCode Files(char *files[], int *n)
-{
-  char    *word[64], path[PETSC_MAX_PATH_LEN];
+  char    *word[64];
   PetscInt nw = 64;
 
   PetscFunctionBeginUser;
-  *n = 0;
   PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-dir", word, &nw, NULL));
   for (PetscInt k = 0; k < nw; k++) {
-    struct dirent **list;
-    const int       found = scandir(word[k], &list, IsPetscFile, alphasort);
-
-    PetscCheck(found >= 0, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "-dir %s: cannot be read", word[k]);
-    for (int q = 0; q < found; q++) {
-      PetscCall(PetscSNPrintf(path, sizeof(path), "%s/%s", word[k], list[q]->d_name));
-      PetscCall(AddFile(path, files, n));
-      free(list[q]);
-    }
-    free(list);
+    PetscCall(BenchFolder(word[k], AddFile, l));
     PetscCall(PetscFree(word[k]));
   }
   nw = 64;
   PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-f", word, &nw, NULL));
   for (PetscInt k = 0; k < nw; k++) {
-    PetscCall(AddFile(word[k], files, n));
+    PetscCall(AddFile(l, word[k], word[k]));
     PetscCall(PetscFree(word[k]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -256,8 +239,7 @@ static PetscErrorCode Words(const char option[], const char *const words[], int 
 
 /* The matrices, in the order in which they are measured */
 typedef struct {
-  char            *files[MAX_FILES];
-  int              nfiles;
+  FileList         from;
   char             names[2 * MAX_FILES + NSYNTHETICS + NCOLLECTION + NMESHES][64]; /* met so far */
   int              nnames;
   PetscBool        synthetic, more, meshes; /* those of synthetic.h; the survey's too, the meshes */
@@ -290,14 +272,14 @@ static PetscErrorCode ListCreate(List *l)
   PetscCheck((ndrawn == 2 && l->drawn[0] >= 0 && l->drawn[1] >= l->drawn[0] && l->drawn[1] - l->drawn[0] <= MAX_FILES) || !l->drawn[1], PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-drawn must be the number of the first and of the one after the last, at most %d", MAX_FILES);
   PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-match", l->match, &l->nmatches, NULL));
   PetscCheck(l->shrink >= 1, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-shrink must be at least 1");
-  PetscCall(Files(l->files, &l->nfiles));
+  PetscCall(Files(&l->from));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode ListDestroy(List *l)
 {
   PetscFunctionBeginUser;
-  for (int k = 0; k < l->nfiles; k++) PetscCall(PetscFree(l->files[k]));
+  for (int k = 0; k < l->from.n; k++) PetscCall(PetscFree(l->from.files[k]));
   for (PetscInt k = 0; k < l->nmatches; k++) PetscCall(PetscFree(l->match[k]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -317,7 +299,7 @@ static PetscErrorCode ListGet(List *l, int k, const char **name)
     SyntheticDrawn((int)l->drawn[0] + k - NMADE, &l->draw, l->drawname);
     l->made = &l->draw;
   }
-  l->file = l->made ? NULL : l->files[k - NMADE - drawn];
+  l->file = l->made ? NULL : l->from.files[k - NMADE - drawn];
   if (l->made && k < NMADE && !(k < NSYNTHETICS ? l->synthetic : k < NSYNTHETICS + NCOLLECTION ? l->more : l->meshes)) PetscFunctionReturn(PETSC_SUCCESS);
   slash = l->file ? strrchr(l->file, '/') : NULL;
   PetscCall(PetscStrncpy(to, l->made ? l->made->name : slash ? slash + 1 : l->file, sizeof(l->names[0])));
@@ -389,7 +371,7 @@ int main(int argc, char **argv)
   PetscCall(PetscTime(&t0));
   PetscCall(ListCreate(&l));
   PetscCall(BenchCreate(&b));
-  for (int k = 0; k < NMADE + (int)(l.drawn[1] - l.drawn[0]) + l.nfiles; k++) {
+  for (int k = 0; k < NMADE + (int)(l.drawn[1] - l.drawn[0]) + l.from.n; k++) {
     Problem p = {0};
 
     PetscCall(ListGet(&l, k, &p.name));

@@ -3,17 +3,17 @@ static char help[] = "Times four kernels on benchmark matrices, and on real ones
 /*
     strips [-o FILE] [-dir FOLDER,...] [-most n] [-budget s] [-rounds n] [-backend auto|cuda|host]
 
-  S. Wang, S. Gu, K. Li, J. Comput. Commun. 5, 2017: the time of a product predicted from matrices made for that. A benchmark matrix is square, has I strips of rows,
-  a strip what the GPU's threads handle at a time (16 threads a row: csr_vector16_wide1; a thread a row: csr_scalar, ell, jad), and rows of about P entries:
+  S. Wang, S. Gu, K. Li, J. Comput. Commun. 5, 2017: the time of a product is predicted from generated benchmark matrices. A benchmark matrix is square and has I strips of rows
+  with about P entries each. A strip is the number of rows that the GPU's threads handle at a time (16 threads a row: csr_vector16_wide1; one thread a row: csr_scalar, ell, jad). Row lengths:
 
     fixed      P each                              uniform     1 to 2 P - 1, all as often
     normal     deviation P/4, rounded, at least 1  bernoulli   each place holds an entry with probability P / n
 
-  The entries of a row lie one in each of as many equal parts of it, anywhere there; of bernoulli anywhere. Matrices of more than -most (2e7) entries are left out,
-  and of those that would start later than -budget (80) seconds all. Then the *.petsc of the folders.
+  A row is divided into equal parts, and each entry lies at a random place of its part (bernoulli: anywhere). Matrices of more than -most (2e7) entries are skipped,
+  and all that would start after -budget (80) seconds. The *.petsc of the folders follow.
 
-  FILE gets a line a product: kind name strips rows columns entries mean mode longest precision format kernel us; mode is the length that most rows have (the least of several),
-  us the median of -rounds (5) batches queued back to back, vectors on the device. src/benchmarks/papers/strips.py fits and judges.
+  FILE gets a line a product: kind name strips rows columns entries mean mode longest precision format kernel us. mode: the most frequent row length (the shortest of several);
+  us: the median of -rounds (5) batches of queued products, vectors on the device. src/benchmarks/papers/strips.py fits and tests the model.
 */
 #include "bench.h"
 #include "matrices.h"

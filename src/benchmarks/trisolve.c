@@ -10,6 +10,7 @@ static char help[] = "Triangular solves and ILU(0) against the host and cuSPARSE
 
 #include "../mat/impls/gpucsr/factor/triangle.h"
 #include "bench.h"
+#include "files.h"
 #include "spd.h"
 #include "synthetic.h"
 #define DISABLE_CUSPARSE_DEPRECATED /* csrilu02 is what the peer has */
@@ -49,13 +50,7 @@ static PetscErrorCode Get(const char name[], Matrix *M)
   M->A = NULL;
   PetscCall(PetscStrendswith(name, ".petsc", &file));
   if (file) {
-    PetscViewer viewer;
-
-    PetscCall(PetscViewerBinaryOpen(PETSC_COMM_SELF, name, FILE_MODE_READ, &viewer));
-    PetscCall(MatCreate(PETSC_COMM_SELF, &M->A));
-    PetscCall(MatSetType(M->A, MATSEQAIJ));
-    PetscCall(MatLoad(M->A, viewer));
-    PetscCall(PetscViewerDestroy(&viewer));
+    PetscCall(BenchLoad(name, &M->A));
     PetscCall(MatGetRowIJ(M->A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
     PetscCall(MatSeqAIJGetArray(M->A, &a));
     M->n = (int)n;

@@ -3,17 +3,17 @@ static char help[] = "Times CSR kernels of every mapping, load width and memory 
 /*
     variants [-dir FOLDER,...] [-generated no] [-shrink k] [-o FILE] [-budget s] [-rounds n] [-precisions double,single]
 
-  A. H. El Zein, M. Phil. thesis, ANU 2009, section 4.4: kernels for CSR by all combinations of who computes a row, how many entries a load takes, and where loads go.
+  A. H. El Zein, M. Phil. thesis, ANU 2009, section 4.4: kernels for CSR with all combinations of threads a row, load width and memory space.
   Here:   t1 t4 t16 tb           threads a row; b: a block of 128
           w1 w2 w4               entries a load
           plain ldg cs tex       values and columns: ordinary loads, read-only, streaming, texture
           plain ldg tex const shared   row pointers, and x
-  in that order in a name: t4-w2-ldg-shared-tex. Constant and shared memory where they hold what they must. Besides, by read-only loads, 2, 5, 10 and 20 rows a
-  unit, -c2 (cyclic) or -b2 (neighbours), of every t and w. Each kernel is verified before it is timed: a row may be off by eps times its entries times the sum of |a x|.
+  in this order in a name: t4-w2-ldg-shared-tex. Constant and shared memory only if the data fit. In addition, with read-only loads and every t and w, 2, 5, 10 and 20 rows a
+  unit, -c2 (cyclic) or -b2 (neighbouring rows). Each kernel is verified before it is timed; the bound of a row's error is eps times its entries times the sum of |a x|.
 
-  Of a matrix that is left when -budget (50) seconds are gone nothing is timed. A variant that takes four times the best so far is timed once, roughly; if it takes
-  fifty times as long, no other of as many threads a row is tried.
-  FILE gets a line a matrix and precision: rows, columns, nnz, and us, an object of name and microseconds (median of -rounds (3) batches), with the library's own
+  Matrices left after -budget (50) seconds are skipped. A variant that takes four times the best time so far is timed once, roughly; if it takes
+  fifty times as long, no other variant with as many threads a row is tried.
+  FILE gets one line for each matrix and precision: rows, columns, nnz, and us, an object of names and microseconds (median of -rounds (3) batches), with the library's
   CSR kernels (csr_vector4, ...) and the pair that it chooses (chosen, chosen_us). src/benchmarks/papers/variants.py makes the tables.
 */
 #include "bench.h"

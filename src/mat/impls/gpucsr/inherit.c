@@ -197,6 +197,8 @@ static PetscErrorCode Install(Mat A, PetscBool install)
   if (k->graph) REPLACE(creategraph, MatCreateGraph_SeqAIJGPUCSR);
   if (p->lufactor) REPLACE(lufactor, MatLUFactor_GPUCSR);
   if (p->ilufactor) REPLACE(ilufactor, MatILUFactor_GPUCSR);
+  if (k->scale) REPLACE(scale, k->scale);
+  if (k->diagonalscale) REPLACE(diagonalscale, k->diagonalscale);
   if (k->createsubmatrices) REPLACE(createsubmatrices, k->createsubmatrices);
   REPLACE(assemblyend, k->assemblyend);
   REPLACE(view, MatView_GPUCSR);

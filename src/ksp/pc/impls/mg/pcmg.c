@@ -6,6 +6,7 @@
 #include <petsc/private/kspimpl.h>
 #include "../../../../sys/gpucsrsys.h"
 #include "cycle.h"
+#include "aggregates.h"
 
 static const char KEY[] = "PCMGGPUCSR";
 
@@ -421,5 +422,6 @@ PetscErrorCode PCMGFinalize_Private(void)
 {
   PetscFunctionBegin;
   for (Multigrid *m = living; m; m = m->next) PetscCall(Release(m));
+  PetscCall(PCGAMGAggregatesForget_Private());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
