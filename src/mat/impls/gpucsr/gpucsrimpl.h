@@ -199,6 +199,7 @@ GPUCSR_INTERN PetscErrorCode MatAXPY_SeqAIJGPUCSR(Mat, PetscScalar, Mat, MatStru
 GPUCSR_INTERN PetscErrorCode MatScale_SeqAIJGPUCSR(Mat, PetscScalar); /* scale.c */
 GPUCSR_INTERN PetscErrorCode MatDiagonalScale_SeqAIJGPUCSR(Mat, Vec, Vec);
 
+GPUCSR_INTERN PetscBool      MatGPUCSRGraphIsPattern_Private(void);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRCoarsenRegister_Private(void); /* graph.c */
 #if PETSC_VERSION_GE(3, 21, 0)
 GPUCSR_INTERN PetscErrorCode MatCreateGraph_SeqAIJGPUCSR(Mat, PetscBool, PetscBool, PetscReal, PetscInt, PetscInt[], Mat *);
