@@ -168,7 +168,7 @@ check-sanitize: ## the tests with gcc's sanitizers
 coverage: ## the lines that the tests reach
 	@$(MAKE) --no-print-directory -s $(PARALLEL) NVCC= BUILD=build-coverage CC="$(CC) --coverage" CFLAGS="-O0 -g" lib convert examples tests
 	@find build-coverage -name '*.gcda' -delete
-	-@tests/run.sh BACKEND=host BUILD=build-coverage LIMIT=3600 search="$(SEARCH)"
+	-@tests/run.sh BACKEND=host BUILD=build-coverage LIMIT=3600 without=t8 search="$(SEARCH)"
 	@python3 tests/coverage.py build-coverage $(PAGE)
 # compute-sanitizer's four tools on a GPU
 check-memcheck: $(if $(FOUND),lib tests) ## compute-sanitizer's tools on a GPU
