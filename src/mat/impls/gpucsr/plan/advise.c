@@ -82,6 +82,8 @@ static GPUCSRFeatures Part(const GPUCSRFeatures *f, int n)
     p.entries[b] /= n;
   }
   for (int b = 0; b < GPUCSR_NBLOCKSIZES; b++) p.blocks[b] /= n;
+  for (int q = 0; q < 4; q++) p.sectors[q / 2][q % 2] /= n;
+  p.listed /= n;
   p.spread    = PetscMin(f->spread, p.n);
   p.bandwidth = PetscMin(f->bandwidth, PetscMax(p.m, p.n));
   p.density   = p.m && p.n ? (double)p.nnz / ((double)p.m * (double)p.n) : 0;
