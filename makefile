@@ -1,14 +1,14 @@
-# gpucsr: MATGPUCSR, a GPU matrix type that loads into the PETSc you have. Targets below; `make info` says what was found.
-#   PETSC=name      the pkg-config module to build against (PETSc, PETSc-complex, ..., or a path's module by PKG_CONFIG_PATH)
-#   BUILD=folder    where everything built goes
-#   CUDA_ARCH=list  compute capabilities; machine code for each that nvcc knows, PTX of the last for later GPUs, and of 7.5 for others between
-#   NVCC=           empty: without CUDA
-#   CUDA=no         `make demo` does not fetch a compiler for a GPU that it finds
+# gpucsr: MATGPUCSR, a GPU matrix type that loads into the PETSc you have. `make help` lists the targets, `make info` what was found.
+#   PETSC=name      pkg-config's name of the PETSc to build against (PETSc, PETSc-complex, ...); PKG_CONFIG_PATH finds one of your own
+#   BUILD=folder    folder for everything that is built
+#   CUDA_ARCH=list  compute capabilities to compile for; other GPUs from 7.5 on use PTX
+#   NVCC=           build without CUDA
+#   CUDA=no         make demo: fetch no compiler for a GPU
 PETSC     ?= PETSc
 BUILD     ?= build
 PREFIX    ?= /usr/local
 CUDA_ARCH ?= 80 90
-# The last of these is what share/cuda.sh fetches
+# share/cuda.sh fetches the last of these
 NVCC      ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc $(BUILD)/cuda/nvidia/cu*/bin/nvcc))
 
 # so that `make PKG_CONFIG_PATH=...` reaches the pkg-config of $(shell) as well
@@ -42,7 +42,7 @@ ifneq ($(NVCC),)
   CUDALIBS := -L$(CUDA_DIR)/lib64 -L$(CUDA_DIR)/lib -L$(CUDA_DIR)/targets/x86_64-linux/lib -lcudart_static -ldl -lrt -lpthread
 endif
 OBJ      := $(SRC:%.c=$(BUILD)/obj/%.o) $(CU:%.cu=$(BUILD)/obj/%.cu.o)
-# What decompresses, each library where it can be linked: NAME,HEADER,LIBRARY. Without it such files are refused, by name
+# Libraries for compressed files, if they can be linked: HEADER,LIBRARY. Without one its files are refused with a message
 linkable  = $(shell echo 'int main(void) { return 0; }' | $(CC) -include $1 -x c - -o /dev/null -l$2 2>/dev/null && echo yes)
 ZLIB     := $(call linkable,zlib.h,z)
 LZMA     := $(call linkable,lzma.h,lzma)
@@ -54,15 +54,15 @@ EXAMPLES := $(patsubst %.c,$(BUILD)/examples/%,$(notdir $(wildcard src/ksp/examp
 TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/t*.c))
 BENCHES  := $(if $(NVCC),$(patsubst src/benchmarks/%.c,$(BUILD)/bench/%,$(wildcard src/benchmarks/*.c)),$(addprefix $(BUILD)/bench/,read places fill))
 
-# What the compilers would say of a PETSc that is not there, said once
+# One message if PETSc is missing, instead of the compilers'
 ifeq ($(FOUND),)
 $(OBJ) $(EXAMPLES) $(TESTS) $(BENCHES): | nopetsc
 nopetsc:
-	@echo "make: pkg-config does not know a PETSc named $(PETSC): name one by PETSC=, put the folder of its .pc file into PKG_CONFIG_PATH, or run make demo, which installs the distribution's" >&2; false
+	@echo "make: pkg-config does not know a PETSc named $(PETSC): name one with PETSC=, add the folder of its .pc file to PKG_CONFIG_PATH, or run make demo, which installs the distribution's" >&2; false
 endif
 
-.PHONY: all nopetsc needs-gpu lib convert examples tests benches demo check check-gpu bench papers install uninstall deb wheel docs format lint fuzz clean info deps
-all: lib examples convert
+.PHONY: all nopetsc needs-gpu lib convert examples tests benches demo check check-gpu bench papers install uninstall deb wheel docs format lint fuzz clean info help deps
+all: lib examples convert ## the library, the examples, gpucsr-convert and gpucsr-advise (the default)
 lib: $(LIB)
 convert: $(BUILD)/bin/gpucsr-convert $(BUILD)/bin/gpucsr-advise $(BUILD)/share/petscgpucsr/advise-draw.py
 examples: $(EXAMPLES)
@@ -136,7 +136,7 @@ $(call BENCHCU,variants) $(call BENCHCU,reads): NVCCFLAGS += -Xfatbin=-compress-
 $(call BENCHCU,variants): src/benchmarks/variants/kernels.cuh src/benchmarks/variants/variants.h
 
 CARRY ?= carry
-# `deps` may install PETSc, and what pkg-config says is asked when make starts: so these call make again
+# `deps` may install PETSc, but make has asked pkg-config already: so these targets call make again
 VERSION := $(shell sed -n 's/^.define PETSCGPUCSR_VERSION  *"\(.*\)"/\1/p' include/petscgpucsr.h)
 
 # All processors, up to eight, unless the caller says how many: nvcc needs a gigabyte or two a process
@@ -144,33 +144,33 @@ PARALLEL = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell n=$$(nproc); echo $$((n < 
 
 deps:
 	@PETSC=$(PETSC) share/setup.sh $(WITH)
-demo: deps
+demo: deps ## install what is missing, build, and solve a real system
 	@$(if $(filter no,$(CUDA)),,BUILD=$(BUILD) share/cuda.sh $(NVCC))
 	@[ -t 2 ] || $(MAKE) -sq lib examples >/dev/null 2>&1 || echo "compiling into $(BUILD): a minute, several with CUDA" >&2
 	@$(MAKE) --no-print-directory -s $(PARALLEL) PROGRESS=yes lib examples
 	@if [ -t 2 ]; then printf '\r\033[K' >&2; fi
 	@BUILD=$(BUILD) share/demo.sh
-check:
+check: ## install what is missing, build, and run all tests on the host
 	@$(MAKE) --no-print-directory -s deps WITH=check
 	@$(MAKE) --no-print-directory -s $(PARALLEL) lib convert examples tests
 	@tests/run.sh BACKEND=host BUILD=$(BUILD)
-# On a machine without PETSc, what `make carry` put together elsewhere
-check-gpu: $(if $(FOUND),lib convert examples tests)
+# On a machine without PETSc it runs what `make carry` collected
+check-gpu: $(if $(FOUND),lib convert examples tests) ## run all tests on a GPU
 	@$(if $(FOUND),,LD_LIBRARY_PATH=$(abspath $(CARRY)/lib-$(BUILD)):$$LD_LIBRARY_PATH) tests/run.sh BACKEND=cuda BUILD=$(if $(FOUND),,$(CARRY)/)$(BUILD)
-# Built with gcc's sanitizers, without CUDA, and run on the host, also as a stand-in for a GPU; petsc4py and what builds in a folder of its own are left out. Leaks are
-# counted by -malloc_dump and t010: MPI unloads its modules before it ends, and what they leave has no name then
+# Built with gcc's sanitizers and without CUDA, run on the host, also as a stand-in for a GPU. Tests of petsc4py and tests that build in their own folder are left out. -malloc_dump and t010 find
+# leaks: the leak sanitizer cannot name MPI's, because MPI unloads its modules before the end
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined
-check-sanitize:
+check-sanitize: ## the tests with gcc's sanitizers
 	@$(MAKE) --no-print-directory -s $(PARALLEL) NVCC= BUILD=build-sanitize CC="$(CC) $(SANITIZE)" CFLAGS="-O1 -g -fno-omit-frame-pointer" lib convert examples tests
 	@ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 tests/run.sh BACKEND=host BUILD=build-sanitize LIMIT=3600 without="t70 t8" search="$(SEARCH)"
-# Lines of src/ without .cu that the tests reach on the host; what they do not reach is in build-coverage/uncovered.txt, and with reasons on PAGE
-coverage:
+# Lines of src/, without .cu, that the tests reach on the host. The others are in build-coverage/uncovered.txt, and with reasons on PAGE
+coverage: ## the lines that the tests reach
 	@$(MAKE) --no-print-directory -s $(PARALLEL) NVCC= BUILD=build-coverage CC="$(CC) --coverage" CFLAGS="-O0 -g" lib convert examples tests
 	@find build-coverage -name '*.gcda' -delete
 	-@tests/run.sh BACKEND=host BUILD=build-coverage LIMIT=3600 search="$(SEARCH)"
 	@python3 tests/coverage.py build-coverage $(PAGE)
 # compute-sanitizer's four tools on a GPU
-check-memcheck: $(if $(FOUND),lib tests)
+check-memcheck: $(if $(FOUND),lib tests) ## compute-sanitizer's tools on a GPU
 	@BUILD=$(if $(FOUND),,$(CARRY)/)$(BUILD) tests/memcheck.sh
 FOUNDMINOR = $(basename $(shell $(pkgconfig) --modversion $(PETSC)))
 # Where things go; DOCDIR gets the pages of docs/, the licence and the man pages in HTML
@@ -178,7 +178,7 @@ LIBDIR ?= $(PREFIX)/lib
 DOCDIR ?= $(PREFIX)/share/doc/petscgpucsr
 MANDIR ?= $(PREFIX)/share/man
 DOCS   ?= $(BUILD)/docs
-install: lib convert $(if $(shell command -v python3),docs)
+install: lib convert $(if $(shell command -v python3),docs) ## install below PREFIX
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(DOCDIR)/docs $(DESTDIR)$(DOCDIR)/html
 	install -m 755 $(LIB) $(DESTDIR)$(LIBDIR)/
 	install -m 755 $(BUILD)/bin/gpucsr-convert $(BUILD)/bin/gpucsr-advise $(DESTDIR)$(PREFIX)/bin/
@@ -188,55 +188,58 @@ install: lib convert $(if $(shell command -v python3),docs)
 	install -m 644 README.md LICENSE CHANGELOG $(DESTDIR)$(DOCDIR)/
 	install -m 644 docs/*.md $(DESTDIR)$(DOCDIR)/docs/
 	$(if $(shell command -v python3),install -m 644 $(DOCS)/html/* $(DESTDIR)$(DOCDIR)/html/)
-	$(if $(shell command -v python3),$(foreach k,1 3,install -m 644 -Dt $(DESTDIR)$(MANDIR)/man$k $(DOCS)/man$k/*.$k &&) true,@echo "install: python3 is not there: no man pages")
-uninstall: $(if $(shell command -v python3),docs)
+	$(if $(shell command -v python3),$(foreach k,1 3,install -m 644 -Dt $(DESTDIR)$(MANDIR)/man$k $(DOCS)/man$k/*.$k &&) true,@echo "install: no man pages, because python3 is missing")
+uninstall: $(if $(shell command -v python3),docs) ## remove what make install installed
 	rm -f $(DESTDIR)$(LIBDIR)/libpetscgpucsr.so $(DESTDIR)$(LIBDIR)/pkgconfig/petscgpucsr.pc $(addprefix $(DESTDIR)$(PREFIX)/,bin/gpucsr-convert bin/gpucsr-advise share/petscgpucsr/advise-draw.py) $(DESTDIR)$(PREFIX)/include/petscgpucsr.h
 	rm -f $(foreach k,1 3,$(patsubst $(DOCS)/%,$(DESTDIR)$(MANDIR)/%,$(wildcard $(DOCS)/man$k/*)))
 	rm -rf $(DESTDIR)$(DOCDIR)
-deb: lib convert
+deb: lib convert ## a Debian package, in BUILD/deb
 	@BUILD=$(BUILD) PETSC=$(PETSC) share/deb.sh $(VERSION)
-wheel: lib
+wheel: lib ## a Python wheel, in BUILD/wheel
 	@BUILD=$(BUILD) PETSC=$(PETSC) share/wheel.sh $(VERSION)
-docs:
+docs: ## man pages, in BUILD/docs
 	python3 docs/makeman.py $(DOCS)
-format:
+format: ## white space
 	clang-format -i $$(find src include tests -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' | grep -v plan/h200.h)
-lint:
+lint: ## what a reader would have to check by eye
 	@tests/lint.sh
 # Random sequences of operations beside MATAIJ's and VECSTANDARD's (tests/t450-sequences.c), as many as FUZZ says, in several set-ups
 FUZZ ?= 20000
-fuzz: lib $(BUILD)/tests/t450-sequences
+fuzz: lib $(BUILD)/tests/t450-sequences ## random sequences of operations beside PETSc's types
 	@tests/fuzz/sequences.sh $(BUILD) $(FUZZ) $(if $(BACKEND),$(BACKEND),host)
 # A profile of this machine for -mat_gpucsr_profile: minutes, once
 TUNED ?= $(BUILD)/profile.txt
 needs-gpu:
-	@$(if $(NVCC),,echo "make: this measures a GPU$(comma) and nvcc was not found or not wanted (NVCC=): make info shows what is found" >&2; false)
-tune: needs-gpu benches
+	@$(if $(NVCC),,echo "make: this measures a GPU$(comma) but nvcc was not found or not wanted (NVCC=): see make info" >&2; false)
+tune: needs-gpu benches ## a profile of this machine for -mat_gpucsr_profile
 	rm -f $(BUILD)/samples.txt
 	$(BUILD)/bench/spmv -dir share/datasets -collection -setup no -samples $(BUILD)/samples.txt
 	$(BUILD)/bench/fit -o $(TUNED) -machine "$$(nvidia-smi --query-gpu=name --format=csv,noheader -i 0)" $(BUILD)/samples.txt
 	@echo "Use it: -mat_gpucsr_profile $(abspath $(TUNED))"
-# The papers' tables that need no GPU, from samples that are kept (docs/results): NumPy, and Matplotlib for the plots
+# The papers' tables that need no GPU, from the samples in docs/results. Needs NumPy, and Matplotlib for the plots
 PAPERS := clock sets threads cgmodel ladder accesses strips places variants reads dense gospmv
-papers:
-	@python3 -c 'import numpy' 2>/dev/null || { echo "make: python3 has no NumPy, which these tables are made with" >&2; false; }
+papers: ## the papers' tables that need no GPU
+	@python3 -c 'import numpy' 2>/dev/null || { echo "make: these tables need NumPy, which python3 does not have" >&2; false; }
 	@for p in $(PAPERS); do echo "papers: $$p"; python3 src/benchmarks/papers/$$p.py || exit 1; done
-bench: needs-gpu benches
+bench: needs-gpu benches ## all benchmarks, on a GPU
 	src/benchmarks/run.sh -build $(BUILD) -out $(BUILD)/bench-results
 
 -include $(OBJ:.o=.d) $(patsubst src/ksp/examples/%.c,$(BUILD)/examples/%.d,$(wildcard src/ksp/examples/*.c)) $(TESTS:%=%.d)
 
-clean:
+clean: ## remove BUILD
 	rm -rf $(BUILD)
-info:
+help: ## this list
+	@sed -n "s/^\([a-z-]*\):[^=#]*## \(.*\)/make \1\t\2/p" makefile | expand -t 22
+	@sed -n "s/^#   \([A-Z_]*=.*\)/\1/p" makefile
+info: ## what was found: PETSc, compilers, CUDA
 	@echo "PETSc       $(shell $(pkgconfig) --modversion $(PETSC) 2>/dev/null || echo not found) ($(PETSC)), $(CC)"
 	@echo "decompress  $(if $(ZLIB),gzip) $(if $(LZMA),xz) $(if $(BZ2),bzip2) $(if $(ZSTD),zstd)"
 	@echo "CUDA        $(if $(NVCC),$(shell $(NVCC) --version | sed -n 's/.*release \([0-9.]*\).*/\1/p') for $(ARCHS) and PTX,$(if $(filter command environment,$(firstword $(origin NVCC))),not wanted (NVCC=),nvcc not found): host backend alone)"
 
-# What a machine with a GPU and MPI but without PETSc needs to run tests and benchmarks: build products, PETSc's library and
-# those it needs that such a machine may lack. MPI, the C and C++ runtimes and the driver are that machine's own.
+# What a machine with a GPU and MPI but without PETSc needs for tests and benchmarks: what was built, PETSc, and the
+# libraries of PETSc that may be missing there. MPI, the C and C++ runtimes and the driver must be on that machine.
 OWN   := ld-linux|linux-vdso|libc\.|libm\.|libdl|libpthread|librt|libmpi\.|libopen-|libhwloc|libevent|libudev|libstdc|libgcc_s|libgomp|libcap|libcuda|libz\.
-carry: lib convert examples tests benches
+carry: lib convert examples tests benches ## copy what a GPU machine without PETSc needs
 	rm -rf $(CARRY)/$(BUILD) $(CARRY)/lib-$(BUILD) && mkdir -p $(CARRY)/$(BUILD) $(CARRY)/lib-$(BUILD)
 	cp -r $(foreach d,lib bin examples tests bench,$(wildcard $(BUILD)/$d)) $(CARRY)/$(BUILD)/
 	find $(CARRY)/$(BUILD) -name '*.d' -delete

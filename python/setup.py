@@ -1,4 +1,4 @@
-"""The wheel petsc-gpucsr: share/wheel.sh puts the library beside the module first"""
+"""The wheel petsc-gpucsr; share/wheel.sh first copies the library into the module"""
 import os
 
 from setuptools import Distribution, setup
@@ -10,7 +10,7 @@ except ImportError:  # before setuptools 70
 
 
 class Wheel(bdist_wheel):
-    """Of this platform, for any Python 3"""
+    """For this platform and any Python 3"""
 
     def get_tag(self):
         return ("py3", "none", super().get_tag()[2])

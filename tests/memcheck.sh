@@ -42,6 +42,10 @@ runs=(
   "t610-gpuksp $load -mat_gpucsr_format csr"
   "t610-gpuksp $load -mat_gpucsr_format csr -path graph"
   "t616-gpugmres $load -mat_gpucsr_format csr"
+  # solves of two ranks, so small that the tools end
+  "2 t422-halo $load -mat_gpucsr_halo peer -vec_type gpu -cases 1"
+  "2 t617-gpuksp-peers $load -mat_gpucsr_format dia -sizes 6 -seeds 1 -only 0"
+  "2 t617-gpuksp-peers $load -mat_gpucsr_format dia -sizes 6 -seeds 1 -only 8 -path graph"
 )
 
 # meant TOOL LOG: it names something, and all of it is in the list above
@@ -60,9 +64,14 @@ meant() {
 
 # one TOOL NUMBER RUN
 one() {
-  local log=$tmp/$1.$2 words status
+  local log=$tmp/$1.$2 words status launcher=
   read -ra words <<<"$3"
-  timeout -k 5 "$LIMIT" compute-sanitizer --tool "$1" --error-exitcode 9 "$BUILD/tests/${words[0]}" "${words[@]:1}" >"$log" 2>&1
+  if [[ ${words[0]} =~ ^[0-9]+$ ]]; then # so many ranks
+    launcher="${MPIEXEC:-mpiexec --oversubscribe} -n ${words[0]}"
+    words=("${words[@]:1}")
+  fi
+  # shellcheck disable=SC2086 # the launcher is words
+  timeout -k 5 "$LIMIT" $launcher compute-sanitizer --tool "$1" --error-exitcode 9 "$BUILD/tests/${words[0]}" "${words[@]:1}" >"$log" 2>&1
   status=$?
   if [ $status = 0 ]; then touch "$log.passed"; elif [ $status = 9 ] && meant "$1" "$log"; then touch "$log.passed" "$log.meant"; else
     touch "$log.failed"

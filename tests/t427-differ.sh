@@ -29,6 +29,7 @@ says "report of rank 1" "-mat_gpucsr_backend host -ksp_type gpucg -mat_gpucsr_re
 says "(met by rank 1, on 1 of 2 ranks in all)" "-mat_gpucsr_backend host" "$cuda -gpucsr_debug_standin 0"
 says "-vec_gpu_reduce is not the same on all ranks" "$cuda -ksp_type cg" "-vec_gpu_reduce mpi"
 says "-mat_gpucsr_halo is not the same on all ranks" "$cuda -ksp_type cg" "-mat_gpucsr_halo peer"
+says "-mat_gpucsr_halo peer: rank 1 computes on the host and rank 0 on cuda" "$cuda -mat_gpucsr_halo peer -ksp_type cg" "-mat_gpucsr_backend host"
 for type in cg bcgs; do says "The path of KSP type gpu$type is not the same on all ranks" "$cuda -ksp_type gpu$type" "-ksp_gpu${type}_path host_loop"; done
 says "The variant of KSP type gpucg is not the same on all ranks" "$cuda -ksp_type gpucg" "-ksp_gpucg_variant single_reduction"
 says "The precision of KSP type gpucg is not the same" "$cuda -ksp_type gpucg" "-ksp_gpucg_precision residual_replacement"

@@ -1,6 +1,6 @@
 """gpucsr: sparse matrices, vectors and solvers on NVIDIA GPUs for PETSc.
 
-Importing this module sets nothing. options() is what a program gives to PETSc:
+Importing this module changes no settings. A program passes options() to PETSc:
 
     import petsc4py, gpucsr
     petsc4py.init(gpucsr.options().split())

@@ -1,4 +1,4 @@
-"""python -m gpucsr [--options]: what was found here, and the line for PETSC_OPTIONS; --options prints the options alone"""
+"""python -m gpucsr [--options]: prints which PETSc and GPU were found, and a line that sets PETSC_OPTIONS; --options prints only the options"""
 import subprocess
 import sys
 
@@ -6,7 +6,7 @@ from . import __version__, library, options, petsc
 
 
 def found_petsc():
-    """PETSc of petsc4py, else of pkg-config: (version, where), or None"""
+    """(version, place) of petsc4py's PETSc, otherwise of pkg-config's, or None"""
     try:
         import petsc4py
 

@@ -1,14 +1,14 @@
-"""Linear models with scikit-learn's interface, whose products are PETSc's: on a GPU where the options say so.
+"""Linear models with scikit-learn's interface. PETSc computes the products, on a GPU if the options say so.
 
     import petsc4py, gpucsr
     petsc4py.init(gpucsr.options(mat_type=True).split())
     from gpucsr.learn import LogisticRegression
     model = LogisticRegression(C=1.0).fit(X, y)        # X: a SciPy CSR matrix, or anything that scikit-learn takes
 
-LinearSVC, LogisticRegression and Ridge minimise what scikit-learn's do, |w|^2/2 + C sum of losses (Ridge: |y - Xw|^2 + alpha |w|^2); more than two classes are learned each against
-all others. Smooth losses go by a truncated Newton method, the hinge loss by the bundle method gpubmrm, and by an interior point method where planes become many or the library is not loaded.
+LinearSVC, LogisticRegression and Ridge minimise the objectives of scikit-learn, |w|^2/2 + C sum of losses (Ridge: |y - Xw|^2 + alpha |w|^2). With more than two classes each is learned
+against all others. Smooth losses use a truncated Newton method. The hinge loss uses the bundle method gpubmrm; with many planes, or without the library, an interior point method.
 
-The matrix is copied once, into a PETSc matrix of the type that -mat_type names.
+fit() copies the matrix once, to a PETSc matrix of the type of -mat_type.
 """
 import ctypes
 import functools
@@ -25,7 +25,7 @@ __all__ = ["LinearSVC", "LogisticRegression", "Ridge"]
 
 
 class _Rows:
-    """X as a PETSc matrix, and one more column of `bias` that is not stored; None: no such column"""
+    """X as a PETSc matrix, and unless `bias` is None an additional column of that value, which is not stored"""
 
     def __init__(self, X, bias):
         X = sparse.csr_matrix(X)
@@ -52,7 +52,7 @@ class _Rows:
         return g.copy() if self.bias is None else np.append(g, self.bias * c.sum())
 
     def solve(self, h, lam, g, residual):
-        """(lam + X' diag(h) X) p = g: directly with few columns, else by conjugate gradients down to that residual"""
+        """Solves (lam + X' diag(h) X) p = g: directly with few columns, otherwise by conjugate gradients to the given residual"""
         if self.shape[1] <= FEW:
             H = (self.X.T @ sparse.diags(h) @ self.X).toarray()
             if self.bias is not None:
@@ -100,7 +100,7 @@ def _squares(s, y):
 
 
 def _newton(rows, loss, y, u, lam, tol, max_iter):
-    """Weights that minimise sum lam w^2/2 + sum u loss; lam: one for each weight, 0 for none. The search along a step costs no product"""
+    """Weights that minimise sum lam w^2/2 + sum u loss; lam has one number a weight, 0: not regularised. The line search needs no product"""
     w = np.zeros(rows.shape[1])
     s = np.zeros(rows.shape[0])
     value = 0.0
@@ -109,7 +109,7 @@ def _newton(rows, loss, y, u, lam, tol, max_iter):
         value = 0.5 * np.dot(lam * w, w) + np.dot(u, f)
         g = rows.transposed(u * c) + lam * w
         h = u * h
-        # conjugate gradients, while a step lowers the model by more than a quarter of the mean of those before (Nash and Sofer, 1990)
+        # conjugate gradients, while a step lowers the model by more than a quarter of the mean of the previous ones (Nash and Sofer, 1990)
         p, sp, r, total = np.zeros_like(w), np.zeros_like(s), -g, 0.0
         q, rr = r.copy(), np.dot(r, r)
         for k in range(1, 10001):
@@ -138,8 +138,8 @@ def _newton(rows, loss, y, u, lam, tol, max_iter):
 
 
 def _search(loss, y, u, s, d, linear, square, tol=0.1):
-    """The step k along d that minimises linear k + square k^2/2 + sum u loss(s + k d): the root of its slope by false position (Illinois), until that is tol of what it was. With kinks it
-    jumps: then the bracket ends the search, and its lower end, up to which the function falls, is the step"""
+    """The step k along d that minimises linear k + square k^2/2 + sum u loss(s + k d): the root of its slope by false position (Illinois), until the slope is tol times the first one. At a kink the slope
+    jumps; then the search ends with a small bracket, and the step is its lower end, up to which the function decreases"""
 
     def slope(k):
         return linear + k * square + np.dot(u * loss(s + k * d, y)[1], d)
@@ -176,7 +176,7 @@ SHORT = 60  # iterations that the bundle method has in any case
 
 
 def _hinge_weights(rows, loss, y, u, lam, tol, max_iter, solver="auto"):
-    """Weights that minimise sum lam w^2/2 + sum u hinge, lam the same for all: by planes, and where these become many by an interior point method"""
+    """Weights that minimise sum lam w^2/2 + sum u hinge, lam the same for all: by the bundle method, and with many planes by an interior point method"""
     w, its = None, 0
     if solver != "interior":
         w, its = _bundle(rows, loss, y, u, lam[0], tol, max_iter, solver == "bundle")
@@ -184,7 +184,7 @@ def _hinge_weights(rows, loss, y, u, lam, tol, max_iter, solver="auto"):
 
 
 def _bundle(rows, loss, y, u, lam, tol, max_iter, alone):
-    """By gpubmrm with a search (Franc and Sonnenburg, 2009). None for the weights where planes have become many, unless this method is alone, and where there is no such type"""
+    """gpubmrm with a line search (Franc and Sonnenburg, 2009). The weights are None if gpubmrm is not registered, or if there are too many planes and another method may follow"""
     petsc, pointer, real = ctypes.CDLL(PETSc.__file__), ctypes.c_void_p, ctypes.POINTER(ctypes.c_double)
     (m, n), errors, scores = rows.shape, [], [np.zeros(rows.shape[0])]
     tao = PETSc.TAO().create(PETSc.COMM_SELF)
@@ -258,7 +258,7 @@ def _bundle(rows, loss, y, u, lam, tol, max_iter, alone):
 
 
 def _interior(rows, y, u, lam, tol, max_iter):
-    """By an interior point method (Ferris and Munson, 2002). A row has a slack x above its margin t = 1 - y s, and above 0, is r = x - t above the margin, and has a multiplier a with a r = mu and (1 - a) x = mu"""
+    """An interior point method (Ferris and Munson, 2002). Each row has a margin t = 1 - y s, a slack x > max(0, t), the distance r = x - t, and a multiplier a, with a r = mu and (1 - a) x = mu"""
     w, s, total, lower, room = np.zeros(rows.shape[1]), np.zeros(rows.shape[0]), u.sum(), -np.inf, 1.0
     if total == 0:
         return w, 0

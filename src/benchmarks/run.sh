@@ -1,18 +1,20 @@
 #!/bin/sh
 # Run all benchmarks from what `make benches` built, on a machine with a GPU; nothing is compiled here.
 #
-#   run.sh [-build build] [-cuda-build FOLDER] [-out FOLDER] [-dir FOLDER,...] [-budget SECONDS] [-id TEXT] [-parts spmv,hostvec,ksp,ranks]
+#   run.sh [-build build] [-cuda-build FOLDER] [-out FOLDER] [-dir FOLDER,...] [-budget SECONDS] [-id TEXT] [-parts spmv,hostvec,ksp,ranks] [-ranks 1,2] [-cases NAME,...] [-file NAME,...]
 #
 #   -build       products built for a stock PETSc: bench/{spmv,hostvec,ksp}, lib/libpetscgpucsr.so
 #   -cuda-build  the same built for a PETSc with CUDA, if there is one: KSP with aijcusparse and with device vectors
 #   -out         gets bench.jsonl (begun anew) and one .log a program; default bench-results, or $OUT
 #   -dir         folders of real matrices in PETSc binary, beside share/datasets; an archive .tar.xz is unpacked first
 #   -ranks       numbers of ranks, a GPU each, of the part ranks (1,2), which is measured where it is asked for; MPIEXEC names the launcher and its options
+#   -cases       of the part ranks, as bench/ranks has them, instead of all; convection7_N is for BiCGStab, the others for CG
+#   -file        matrices in PETSc binary for the part ranks: products
 #   -budget      seconds for everything (480): 5/8 for spmv, 1/8 for hostvec, the rest for ksp; a program that runs out says so
 #
 # Then, where there is Python: src/benchmarks/summary.py OUT/bench.jsonl
 set -u
-build=build cudabuild= out=${OUT:-bench-results} dirs= budget=480 id= parts=spmv,hostvec,ksp ranks=1,2
+build=build cudabuild= out=${OUT:-bench-results} dirs= budget=480 id= parts=spmv,hostvec,ksp ranks=1,2 files= cases=
 here=$(dirname "$0")
 while [ $# -gt 0 ]; do
   [ $# -ge 2 ] || { echo "run.sh: $1 needs a value" >&2; exit 2; }
@@ -25,6 +27,8 @@ while [ $# -gt 0 ]; do
     -id) id=$2 ;;
     -parts) parts=$2 ;;
     -ranks) ranks=$2 ;;
+    -file) files=$2 ;;
+    -cases) cases=$2 ;;
     *) echo "run.sh: unknown option $1 (see its head)" >&2; exit 2 ;;
   esac
   shift 2
@@ -73,11 +77,21 @@ fi
 if has ranks; then
   for n in $(echo "$ranks" | tr , ' '); do
     for ksp in cg bcgs; do
-      cases=()
-      [ $ksp = cg ] || cases=(-cases convection7_64,convection7_128,convection7_200)
-      go ranks ${MPIEXEC:-mpiexec} -n "$n" "$build/bench/ranks" -mat_type gpucsr -vec_type gpu -ksp gpu$ksp,$ksp "${cases[@]}" -dll_append "$build/lib/libpetscgpucsr.so"
-      [ -z "$cudabuild" ] || go ranks ${MPIEXEC:-mpiexec} -n "$n" "$cudabuild/bench/ranks" -mat_type aijcusparse -vec_type cuda -use_gpu_aware_mpi 0 -ksp $ksp "${cases[@]}"
+      these=
+      [ $ksp = cg ] || these=convection7_64,convection7_128,convection7_200
+      if [ -n "$cases" ]; then # of those asked for the ones that are for this solver
+        flow=$(echo "$cases" | tr , '\n' | grep '^convection' | paste -sd, -) rest=$(echo "$cases" | tr , '\n' | grep -v '^convection' | paste -sd, -)
+        if [ $ksp = cg ]; then these=$rest; else these=$flow; fi
+        [ -n "$these" ] || continue
+      fi
+      [ -z "$these" ] || these="-cases $these"
+      # shellcheck disable=SC2086 # words
+      go ranks ${MPIEXEC:-mpiexec} -n "$n" "$build/bench/ranks" -mat_type gpucsr -vec_type gpu -ksp gpu$ksp,$ksp $these -dll_append "$build/lib/libpetscgpucsr.so"
+      # shellcheck disable=SC2086
+      [ -z "$cudabuild" ] || go ranks ${MPIEXEC:-mpiexec} -n "$n" "$cudabuild/bench/ranks" -mat_type aijcusparse -vec_type cuda -use_gpu_aware_mpi 0 -ksp $ksp $these
     done
+    [ -z "$files" ] || go ranks ${MPIEXEC:-mpiexec} -n "$n" "$build/bench/ranks" -mat_type gpucsr -vec_type gpu -file "$files" -dll_append "$build/lib/libpetscgpucsr.so"
+    [ -z "$files" ] || [ -z "$cudabuild" ] || go ranks ${MPIEXEC:-mpiexec} -n "$n" "$cudabuild/bench/ranks" -mat_type aijcusparse -vec_type cuda -use_gpu_aware_mpi 0 -file "$files"
   done
   command -v python3 >/dev/null && python3 "$here/ranks.py" -o "$out" "$out/bench.jsonl" | tee "$out/ranks.md"
 fi

@@ -14,6 +14,32 @@ static pthread_cond_t  turn  = PTHREAD_COND_INITIALIZER;  /* something is wanted
 static GPUCSRAlive    *watched;
 static pthread_t       thread;
 
+void GPUCSRPause(pthread_cond_t *condition, pthread_mutex_t *mutex)
+{
+  struct timespec next;
+
+  (void)clock_gettime(CLOCK_REALTIME, &next);
+  next.tv_nsec += PAUSE;
+  if (next.tv_nsec >= 1000000000) {
+    next.tv_nsec -= 1000000000;
+    next.tv_sec++;
+  }
+  (void)pthread_cond_timedwait(condition, mutex, &next);
+}
+
+/* Signals of the program are for its own threads */
+int GPUCSRThreadCreate(pthread_t *id, void *(*work)(void *))
+{
+  sigset_t all, before;
+  int      e;
+
+  (void)sigfillset(&all);
+  (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+  e = pthread_create(id, NULL, work, NULL);
+  (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return e;
+}
+
 static void Look(GPUCSRAlive *w)
 {
   for (int r = 0; r < w->size && !w->done; r++) {
@@ -48,8 +74,6 @@ static void *Watch(void *unused)
 {
   (void)pthread_mutex_lock(&guard);
   while (watched) {
-    struct timespec next;
-
     for (GPUCSRAlive **w = &watched; *w;) {
       GPUCSRAlive *one = *w;
 
@@ -62,13 +86,7 @@ static void *Watch(void *unused)
     }
     (void)pthread_cond_broadcast(&turn);
     if (!watched) break;
-    (void)clock_gettime(CLOCK_REALTIME, &next);
-    next.tv_nsec += PAUSE;
-    if (next.tv_nsec >= 1000000000) {
-      next.tv_nsec -= 1000000000;
-      next.tv_sec++;
-    }
-    (void)pthread_cond_timedwait(&turn, &guard, &next);
+    GPUCSRPause(&turn, &guard);
   }
   (void)pthread_mutex_unlock(&guard);
   return unused;
@@ -87,19 +105,6 @@ static int WordCreate(GPUCSRAliveWord *word)
   return e;
 }
 
-/* Signals of the program are for its own threads */
-static int Start(void)
-{
-  sigset_t all, before;
-  int      e;
-
-  (void)sigfillset(&all);
-  (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-  e = pthread_create(&thread, NULL, Watch, NULL);
-  (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-  return e;
-}
-
 int GPUCSRAliveBegin(GPUCSRAlive *w)
 {
   int e = WordCreate(&w->word[w->rank]), first;
@@ -112,7 +117,7 @@ int GPUCSRAliveBegin(GPUCSRAlive *w)
   w->next            = watched;
   watched            = w;
   if (first) {
-    e = Start();
+    e = GPUCSRThreadCreate(&thread, Watch);
     if (e) {
       watched   = NULL;
       w->wanted = 0;

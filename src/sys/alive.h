@@ -35,6 +35,10 @@ struct _n_GPUCSRAlive {
 GPUCSR_INTERN int  GPUCSRAliveBegin(GPUCSRAlive *);
 GPUCSR_INTERN void GPUCSRAliveEnd(GPUCSRAlive *);
 
+/* For all threads that look at something ten times a second: one is started, with signals left to the program's own threads; and the mutex is let go until the next look, or until the condition is signalled */
+GPUCSR_INTERN int  GPUCSRThreadCreate(pthread_t *, void *(*)(void *));
+GPUCSR_INTERN void GPUCSRPause(pthread_cond_t *, pthread_mutex_t *);
+
 #if defined(__cplusplus)
 }
 #endif

@@ -96,3 +96,17 @@ __device__ __forceinline__ bool peer_await(const ulonglong2 *slot, unsigned epoc
     }
   return true;
 }
+
+/* all = n numbers of each rank, in the order of ranks, by all threads of one block, the only one. A number travels with its flag, in one trip */
+__device__ __forceinline__ void peer_gather(const GPUCSRPeerSlots &p, const double *mine, int n, double *all)
+{
+  const unsigned long long s     = *p.count + 1;
+  const unsigned           flag  = (unsigned)(s % 0xffffffffu) + 1;
+  const size_t             set   = (size_t)(s % 2) * p.size;
+  ulonglong2 *const *const slots = (ulonglong2 *const *)p.slots;
+
+  for (int t = threadIdx.x; t < p.size * n; t += blockDim.x) peer_publish(slots[t / n] + (set + p.rank) * GPUCSR_PEER_GATHER + t % n, mine[t % n], flag);
+  for (int t = threadIdx.x; t < p.size * n; t += blockDim.x) (void)peer_await(slots[p.rank] + (set + t / n) * GPUCSR_PEER_GATHER + t % n, flag, p.watch, all[t]);
+  __syncthreads();
+  if (threadIdx.x == 0) *p.count = s;
+}

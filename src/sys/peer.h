@@ -47,6 +47,19 @@ typedef struct {
   int                says;     /* into dead, when that is over */
 } GPUCSRPeerWatch;
 
+/*
+  Where the ranks gather numbers (peer.cuh, kernels/peerhalo.c): of each rank's memory the same place, with a slot of 16 bytes for a number and its flag, for gathers of either parity. Memory begins with 0, a
+  flag is never 0. What is in memory that the kernel sees, slots and count, changes there: launches may be recorded
+*/
+#define GPUCSR_PEER_GATHER             8 /* numbers of a rank at most */
+#define GPUCSR_PEER_GATHER_BYTES(size) (2 * (size_t)(size)*GPUCSR_PEER_GATHER * 16)
+typedef struct {
+  GPUCSRPeerWatch watch;
+  void          **slots; /* by rank */
+  int             rank, size;
+  uint64_t       *count; /* gathers done */
+} GPUCSRPeerSlots;
+
 typedef struct _n_GPUCSRPeers *GPUCSRPeers;
 struct _n_GPUCSRPeers {
   MPI_Comm           comm; /* ranks of this host, in the order of the communicator given */

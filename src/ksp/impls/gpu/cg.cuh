@@ -114,7 +114,10 @@ struct CG {
     const int first = B.first, last = B.last, rows = B.rows;
     double    pw = 0;
 
-    pw += B.others.template direction<3>(a.v.z, p - first, q - first, beta, B.grid.epoch - 1); /* z was sent before the last reduction */
+    const bool first_off = B.others.shares_rows();
+    const auto off       = [&] { return B.others.template direction<3>(a.v.z, p - first, q - first, beta, B.grid.epoch - 1); }; /* z was sent before the last reduction */
+
+    if (first_off) pw += off();
     if constexpr (HOW == BY_WINDOWS) {
       windows.product(B.A, a.v.z, p - first, beta, a.n, first, rows, x, [&](int i, double s, double now, double before, double xi) {
         w[i] = s;
@@ -156,6 +159,7 @@ struct CG {
         pw += now * s;
       });
     }
+    if (!first_off) pw += off();
     return pw;
   }
 

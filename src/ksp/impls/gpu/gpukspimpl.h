@@ -6,6 +6,7 @@
     gpuksp.c    the types, their options and pages
     solve.c     a solve from beginning to end
     prepare.c   the choice of a path, and what the path needs
+    ranks.c     what several ranks must agree on
     refine.c    single precision with residual replacement
     precond.c   preconditioners, from the PC
     peers.c     solves by several ranks of one host, without MPI
@@ -61,7 +62,7 @@ typedef struct {
 /* The format that a persistent kernel should multiply with */
 typedef struct {
   GPUCSRVersion version;
-  PetscInt64    path;
+  PetscInt64    path, peers;
 } GPUKSPFormatKey;
 
 /* A copy of the matrix in that format, but for its values */
@@ -106,7 +107,9 @@ typedef struct {
   GPUCSRVersion   version;
   const void     *data; /* of the matrix */
   const GPUKSPPC *row;
-  PetscInt64      pc, variant, method, right, n;
+  PetscInt64      pc, variant, method, right, n, loop;
+  GPUCSRVersion   off;  /* of several ranks: the off-diagonal block, */
+  PetscInt64      made; /* and the exchange */
   GPUKSPVectors   v;
 } GPUKSPGraphKey;
 
@@ -126,6 +129,7 @@ struct _n_KSP_GPU {
   PetscBool       guard;      /* take the true residual at the end, */
   PetscBool       guardasked; /* even if it is expensive */
   PetscBool       halo;       /* recompute halos in a persistent kernel where they fit */
+  PetscBool       loop;       /* long iterations repeat themselves on the device */
   PetscInt        degree;     /* of a polynomial preconditioner; 0: none */
   PetscReal       given[2];   /* its eigenvalues; 0: estimate them */
 
@@ -162,6 +166,7 @@ struct _n_KSP_GPU {
   double               *sums;         /* and so are these; one allocation */
   GPUCSREvent           events[2];
   void                 *graph;            /* of an iteration; kept for later */
+  PetscBool             repeats;          /* it repeats itself until the solve rests */
   GPUKSPGraphKey        graphkey;         /* solves with the same key */
   GPUKSPMemory          vectors, numbers; /* numbers: the preconditioner's diagonal, or rows of its blocks */
   PetscInt64            nnumbers;         /* how many times they were made */
@@ -247,8 +252,20 @@ GPUCSR_INTERN PetscErrorCode GPUKSPAttempt(KSP, KSP_GPU *, PetscErrorCode (*)(KS
 
 /* prepare.c */
 GPUCSR_INTERN PetscErrorCode GPUKSPOperator(KSP, KSP_GPU *, PetscBool *, char[], size_t);
-GPUCSR_INTERN PetscErrorCode GPUKSPTogether(KSP, const KSP_GPU *, PetscErrorCode, const char[], PetscBool *, char[], size_t);
 GPUCSR_INTERN PetscErrorCode GPUKSPPrepare(KSP, KSP_GPU *, PetscBool *, char[], size_t);
+
+/* ranks.c */
+typedef enum {
+  GPUKSP_GOES_ON,
+  GPUKSP_NO_DEVICE, /* fall back to PETSc's method */
+  GPUKSP_IN_ERROR
+} GPUKSPOutcome;
+GPUCSR_INTERN PetscErrorCode GPUKSPAgree(KSP, GPUKSPOutcome, PetscErrorCode, const char[], PetscBool *, char[], size_t);
+GPUCSR_INTERN GPUKSPOutcome  GPUKSPOutcomeOf(const KSP_GPU *, PetscErrorCode);
+GPUCSR_INTERN PetscErrorCode GPUKSPTogether(KSP, const KSP_GPU *, PetscErrorCode, const char[], PetscBool *, char[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUKSPWhyNotPeers(KSP, KSP_GPU *, PetscMPIInt, char[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUKSPWhyNotRanks(KSP, KSP_GPU *, const char launch[], char[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUKSPKindTogether(KSP, KSP_GPU *);
 
 /* refine.c */
 GPUCSR_INTERN PetscErrorCode GPUKSPRefineChoose(KSP_GPU *);

@@ -8,6 +8,7 @@
   If a monitor or the user's convergence test reads every iteration, the host applies the rules on both paths.
 */
 #include "gpukspimpl.h"
+#include "loop.h"
 #include "steprow.h"
 
 /* From this many rows on, one multigrid cycle too many costs more than a host that synchronises in every iteration */
@@ -69,8 +70,11 @@ static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, 
     if (f) PetscCall(GPUKSPStepDeviceSingle(step, f, &args, s));
     else PetscCall(GPUKSPStepDevice(step, v, &args, s));
     if (args.mine) {
-      PetscCall(MatGPUCSRRanksGather_Private(&k->op, &k->ranks.A, args.mine, nsums, args.mine + GPUKSP_SUMS));
-      PetscCall(GPUKSPStepRuleDevice(step, args.mine + GPUKSP_SUMS, k->ranks.size, &args, s));
+      const GPUCSRPeerSlots slots = MatGPUCSRRanksSlots_Private(&k->ranks.A);
+      double *const         all   = args.mine + GPUKSP_SUMS;
+
+      if (!slots.size) PetscCall(MatGPUCSRRanksGather_Private(&k->op, &k->ranks.A, args.mine, nsums, all));
+      PetscCall(GPUKSPStepRuleDevice(step, &slots, all, k->ranks.size, &args, s));
     }
     if (!args.rule && nsums) {
       PetscCall(k->dev->ops->streamsynchronize(k->dev->id, s));
@@ -346,11 +350,35 @@ static PetscBool RanksRest(const volatile GPUKSPState *seen, int q, int ahead)
 {
   return (PetscBool)(GPUKSPRests(seen) && (q == 0 || q > seen->i + ahead));
 }
+
+/* An iteration as a graph, or all that are left as one that repeats itself on the device. k->graph is NULL where there can be none */
+static PetscErrorCode Record(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration iteration, PetscBool repeats)
+{
+  GPUCSRStream    s    = k->dev->stream;
+  GPUKSPLoopGraph loop = {NULL, 0};
+  GPUCSRAttempt   attempt;
+  PetscErrorCode  ierr;
+
+  PetscFunctionBegin;
+  if (repeats) PetscCall(GPUKSPLoopGraphBegin(s, &loop));
+  if (repeats && !loop.whole) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!repeats) PetscCall(GPUKSPGraphBegin(s));
+  if (k->ranks.on) PetscCall(MatGPUCSRRanksRecord_Private(&k->ranks.A, PETSC_TRUE));
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = (*iteration)(ksp, k, v);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  if (k->ranks.on) PetscCall(MatGPUCSRRanksRecord_Private(&k->ranks.A, PETSC_FALSE));
+  if (repeats) PetscCall(GPUKSPLoopGraphEnd(s, &loop, (const GPUKSPState *)k->devstate.p, &k->graph));
+  else PetscCall(GPUKSPGraphEnd(s, &k->graph));
+  if (ierr) PetscCall(GPUKSPGraphDestroy(&k->graph));
+  k->repeats = repeats;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 #endif
 
 /*
-  Iterates until the solve rests; k->state then says why. *k->seen must not be from an earlier rest. On a device the host launches ahead and reads the outcome one iteration later, unless one
-  iteration too many would be expensive. The first iteration is not recorded, because it may set up things that later ones reuse.
+  Iterates until the solve rests; k->state then says why. *k->seen must not be from an earlier rest. On a device the host launches ahead and reads the outcome one iteration later. Where one
+  iteration too many would be expensive, the device repeats them by itself, or the host waits for each. The first iteration is not recorded, because it may set up things that later ones reuse.
 */
 PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration iteration)
 {
@@ -363,8 +391,6 @@ PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration
     const volatile GPUKSPState *seen  = k->seen;
     const int                   ahead = k->pc.row->rows || k->ranks.on || k->n < DEAR;
     int                         q     = 0;
-    GPUCSRAttempt               attempt;
-    PetscErrorCode              ierr;
 
     PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
     if (!k->graph && !GPUKSPRests(seen)) {
@@ -372,26 +398,22 @@ PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration
       q++;
       PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
       if (!GPUKSPRests(seen)) {
-        PetscCall(GPUKSPGraphBegin(k->dev->stream));
-        if (k->ranks.on) PetscCall(MatGPUCSRRanksRecord_Private(&k->ranks.A, PETSC_TRUE));
-        PetscCall(GPUCSRAttemptBegin(&attempt));
-        ierr = (*iteration)(ksp, k, v);
-        PetscCall(GPUCSRAttemptEnd(&attempt));
-        if (k->ranks.on) PetscCall(MatGPUCSRRanksRecord_Private(&k->ranks.A, PETSC_FALSE));
-        PetscCall(GPUKSPGraphEnd(k->dev->stream, &k->graph));
-        if (ierr) PetscCall(GPUKSPGraphDestroy(&k->graph));
+        if (k->loop && !k->pc.row->rows && !k->ranks.on) PetscCall(Record(ksp, k, v, iteration, PETSC_TRUE));
+        if (!k->graph) PetscCall(Record(ksp, k, v, iteration, PETSC_FALSE));
         if (!k->graph) PetscCall(PetscInfo(ksp, "An iteration could not be recorded as a graph; its kernels are launched one by one\n"));
       }
     }
-    for (const int first = q; k->ranks.on ? !RanksRest(seen, q, ahead) : !GPUKSPRests(seen); q++) {
-      if (!k->graph) PetscCall((*iteration)(ksp, k, v));
-      else {
-        PetscCall(GPUKSPGraphLaunch(k->graph, k->dev->stream));
-        if (k->ranks.on) PetscCall(MatGPUCSRRanksPlayed_Private(&k->op, &k->ranks.A));
+    if (k->graph && k->repeats && !GPUKSPRests(seen)) PetscCall(GPUKSPGraphLaunch(k->graph, k->dev->stream));
+    else
+      for (const int first = q; k->ranks.on ? !RanksRest(seen, q, ahead) : !GPUKSPRests(seen); q++) {
+        if (!k->graph) PetscCall((*iteration)(ksp, k, v));
+        else {
+          PetscCall(GPUKSPGraphLaunch(k->graph, k->dev->stream));
+          if (k->ranks.on) PetscCall(MatGPUCSRRanksPlayed_Private(&k->op, &k->ranks.A));
+        }
+        PetscCall(ops->eventrecord(k->dev->id, k->events[q % 2], k->dev->stream));
+        if (q >= first + ahead) PetscCall(ops->eventsynchronize(k->dev->id, k->events[(q - ahead) % 2]));
       }
-      PetscCall(ops->eventrecord(k->dev->id, k->events[q % 2], k->dev->stream));
-      if (q >= first + ahead) PetscCall(ops->eventsynchronize(k->dev->id, k->events[(q - ahead) % 2]));
-    }
     PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
     *k->state = *k->seen;
   }
@@ -413,7 +435,7 @@ PetscErrorCode GPUKSPGraphForget(KSP_GPU *k)
 PetscErrorCode GPUKSPIterateEnd(KSP_GPU *k)
 {
   PetscFunctionBegin;
-  if (k->refined || k->rulehere || k->ranks.on) PetscCall(GPUKSPGraphForget(k));
+  if (k->refined || k->rulehere || (k->ranks.on && !MatGPUCSRRanksSlots_Private(&k->ranks.A).size)) PetscCall(GPUKSPGraphForget(k)); /* NCCL's communicator must not go before a graph that has it */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -424,7 +446,7 @@ static PetscErrorCode GraphBegin(KSP ksp, KSP_GPU *k)
   PetscMPIInt    size;
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size)); /* the key does not cover exchanges between processes */
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
   PetscCall(PetscMemzero(&key, sizeof(key)));
   key.version = k->op.version;
   key.data    = k->op.plan->A.array[0].data;
@@ -432,10 +454,15 @@ static PetscErrorCode GraphBegin(KSP ksp, KSP_GPU *k)
   key.pc      = (PetscInt64)((PetscObject)ksp->pc)->id;
   key.variant = k->pc.variant;
   key.method  = k->method;
+  key.loop    = k->loop;
   key.right   = ksp->pc_side == PC_RIGHT;
   key.n       = k->n;
+  if (k->ranks.on) {
+    key.off  = k->ranks.A.off.version;
+    key.made = k->ranks.A.made;
+  }
   PetscCall(PetscMemcpy(&key.v, &k->persistent.v, sizeof(key.v)));
-  if (k->refined || k->rulehere || size > 1 || !k->pc.row->lasting || !GPUKSPSame(key, k->graphkey)) PetscCall(GPUKSPGraphForget(k));
+  if (k->refined || k->rulehere || (size > 1 && !k->ranks.on) || !k->pc.row->lasting || !GPUKSPSame(key, k->graphkey)) PetscCall(GPUKSPGraphForget(k));
   k->graphkey = key;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

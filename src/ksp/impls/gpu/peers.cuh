@@ -34,6 +34,11 @@ struct Alone {
   {
   }
 
+  __device__ __forceinline__ bool shares_rows() const
+  {
+    return true;
+  }
+
   template <int AT_ONCE>
   __device__ __forceinline__ double direction(const double *, const double *, double *, double, unsigned) const
   {
@@ -212,6 +217,13 @@ struct Neighbours {
   {
     __syncthreads();
     FOR_SHARE(ROWS, k) f(view->o.row[k] - view->first, row_times(k, x));
+  }
+
+  /* Do all blocks share the rows of the off-diagonal block in CG? Then they begin with it. Otherwise the few that have the rows do so behind the diagonal block's product, when the entries have come: 37.7 us an
+     iteration for 45.2 (27 points 64^3 on two, without halo recomputation) */
+  __device__ __forceinline__ bool shares_rows() const
+  {
+    return view->many;
   }
 
   /*

@@ -252,7 +252,7 @@ PetscErrorCode GPUKSPPersistentHalo(GPUKSPPersistent *L, GPUCSRStream s)
   }
   with.halo = PETSC_TRUE;
   if (rows > 512 * HALO_ROWS) PetscFunctionReturn(PETSC_SUCCESS);
-  with.size    = rows > 512 && rows <= 1024 ? 1024 : 512;
+  with.size    = rows <= 256 && !L->peers.size ? 256 : rows > 512 && rows <= 1024 ? 1024 : 512; /* few threads meet sooner */
   with.each    = rows <= with.size ? 1 : HALO_ROWS;
   with.threads = Share(L->A, L->blocks, with.size);
   need += vectors + (GPUKSPFormatOf(L->A->format)->sharing == GPUKSP_BY_LANES || with.threads == 1 ? 0 : MOST_THREADS * sizeof(double));

@@ -154,7 +154,7 @@ typedef struct {
 } GPUKSPStepArgs;
 GPUCSR_INTERN PetscErrorCode GPUKSPStepBlocks(GPUCSRDevice, int *);
 GPUCSR_INTERN PetscErrorCode GPUKSPStepDevice(GPUKSPStep, const GPUKSPVectors *, const GPUKSPStepArgs *, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUKSPStepRuleDevice(GPUKSPStep, const double *all, int ranks, const GPUKSPStepArgs *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUKSPStepRuleDevice(GPUKSPStep, const GPUCSRPeerSlots *, double *all, int ranks, const GPUKSPStepArgs *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUKSPStepDeviceSingle(GPUKSPStep, const GPUKSPVectorsSingle *, const GPUKSPStepArgs *, GPUCSRStream);
 
 /* Position of value k, of `bytes` each: contiguous, except in bcsr, whose lanes have theirs in pieces of 16 bytes */

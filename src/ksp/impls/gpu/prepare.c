@@ -6,66 +6,19 @@
 /* Longest row for which auto takes a persistent kernel: at most 32 threads share a row, and all others wait for them */
 #define LONGEST_ROW 4096
 
-/* With more entries than this, auto solves BiCGStab by a graph */
+/* With more entries than this, and more than so many a row, auto solves BiCGStab by a graph */
 #define MOST_GATHERED 8e6
+#define LONG_ROWS     16
+
+/* The same of several ranks, whose persistent kernels gather. Microseconds an iteration on two H200 in one launch and by a graph: 48 and 54 with 0.9 million entries a rank, 179 and 126 with 7.3 million (convection) */
+#define MOST_GATHERED_RANKS 1.6e6
 
 /* Time that a persistent kernel saves an iteration over a graph of kernels, measured on an H200, expressed in bytes moved meanwhile */
-#define SPARED 35e6
+#define SPARED       35e6
+#define SPARED_RANKS 70e6 /* of several, where a graph has exchanges too: 17 us an iteration of CG on 27 points 64^3 and 128^3, two H200 */
 
 /* Most entries of the residual history on the device */
 #define HISTORY 1000000
-
-/* ---- processes ---- */
-
-typedef enum {
-  GOES_ON,
-  NO_DEVICE, /* fall back to PETSc's method */
-  IN_ERROR
-} Outcome;
-
-/*
-  Agrees on the outcome of something that each process has tried by itself, since processes that go on must not wait for one that failed. ok: all go on. If not, all get the message of the first
-  process with the worst outcome, and its error if it is one.
-*/
-static PetscErrorCode Together(KSP ksp, Outcome mine, PetscErrorCode ierr, const char message[], PetscBool *ok, char why[], size_t len)
-{
-  const MPI_Comm comm = PetscObjectComm((PetscObject)ksp);
-  char           text[512];
-  int            code = (int)ierr;
-  PetscMPIInt    rank;
-  struct {
-    int outcome, rank;
-  } one, worst;
-
-  PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_rank(comm, &rank));
-  one.outcome = (int)mine;
-  one.rank    = rank;
-  PetscCallMPI(MPI_Allreduce(&one, &worst, 1, MPI_2INT, MPI_MAXLOC, comm));
-  *ok = (PetscBool)(worst.outcome == GOES_ON);
-  if (*ok) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscStrncpy(text, message, sizeof(text)));
-  PetscCallMPI(MPI_Bcast(text, (PetscMPIInt)sizeof(text), MPI_CHAR, worst.rank, comm));
-  PetscCallMPI(MPI_Bcast(&code, 1, MPI_INT, worst.rank, comm));
-  PetscCheck(worst.outcome != IN_ERROR, comm, (PetscErrorCode)code, "%s", text);
-  PetscCall(PetscStrncpy(why, text, len));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* If the device has too little memory or fails, PETSc's method solves; with -mat_gpucsr_backend cuda it is an error */
-static Outcome OutcomeOf(const KSP_GPU *k, PetscErrorCode ierr)
-{
-  if (!ierr) return GOES_ON;
-  return (ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU) && !k->op.required ? NO_DEVICE : IN_ERROR;
-}
-
-/* The same for an error code. ok: it worked on all processes */
-PetscErrorCode GPUKSPTogether(KSP ksp, const KSP_GPU *k, PetscErrorCode ierr, const char message[], PetscBool *ok, char why[], size_t len)
-{
-  PetscFunctionBegin;
-  PetscCall(Together(ksp, OutcomeOf(k, ierr), ierr, message, ok, why, len));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /* The matrix of one process, or the diagonal block, on a device; if that fails, why says what is missing */
 PetscErrorCode GPUKSPOperator(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
@@ -75,7 +28,7 @@ PetscErrorCode GPUKSPOperator(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], si
   char           whynot[512] = "its blocks are not of type seqaijgpucsr", message[600];
   GPUCSRAttempt  attempt;
   PetscErrorCode ierr = PETSC_SUCCESS;
-  Outcome        mine = NO_DEVICE;
+  GPUKSPOutcome  mine = GPUKSP_NO_DEVICE;
   PetscInt       M, N;
 
   PetscFunctionBegin;
@@ -105,10 +58,10 @@ PetscErrorCode GPUKSPOperator(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], si
     ierr = MatGPUCSROperatorGet_Private(block, &k->op, whynot, sizeof(whynot));
     PetscCall(GPUCSRAttemptEnd(&attempt));
     if (ierr) PetscCall(PetscStrncpy(whynot, attempt.message, sizeof(whynot)));
-    mine = ierr ? OutcomeOf(k, ierr) : k->op.dev ? GOES_ON : NO_DEVICE;
+    mine = ierr ? GPUKSPOutcomeOf(k, ierr) : k->op.dev ? GPUKSP_GOES_ON : GPUKSP_NO_DEVICE;
   }
-  PetscCall(PetscSNPrintf(message, sizeof(message), "%s%s", mine == IN_ERROR ? "" : "the operator is on no device: ", whynot));
-  PetscCall(Together(ksp, mine, ierr, message, ok, why, len));
+  PetscCall(PetscSNPrintf(message, sizeof(message), "%s%s", mine == GPUKSP_IN_ERROR ? "" : "the operator is on no device: ", whynot));
+  PetscCall(GPUKSPAgree(ksp, mine, ierr, message, ok, why, len));
   PetscCall(MatGetLocalSize(block, &M, NULL));
   k->n = (int)M;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -129,89 +82,25 @@ static PetscErrorCode Live(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Why several processes cannot solve in one launch on each; empty: they can. The answer is the same on all */
-static PetscErrorCode WhyNotPeers(KSP ksp, KSP_GPU *k, PetscMPIInt size, char why[], size_t len)
+/*
+  A persistent BiCGStab computes its directions from three and two vectors at each entry, or writes them first where blocks have many rows. Microseconds an iteration on an H200, gathered, written and
+  by the graph: 75, 54 and 75 on 7 points 100^3, 483, 344 and 326 on 27 points 128^3. The graph moves 40 bytes a row more, but multiplies long rows faster. Of several ranks the one with the most entries counts
+*/
+static PetscErrorCode GatherIsDear(KSP ksp, const KSP_GPU *k, PetscMPIInt size, PetscBool *dear)
 {
-  const char *what = size > GPUKSP_PEERS                   ? "there are too many"
-                     : k->path == KSP_GPU_PATH_GRAPH       ? "asked for"
-                     : k->precision != KSP_GPU_DOUBLE      ? "residual replacement is for one"
-                     : k->live                             ? "a monitor or test looks at every iteration"
-                     : !k->pc.row->rows                    ? "the preconditioner is not part of a persistent kernel"
-                     : k->degree && k->method != GPUKSP_CG ? "a persistent kernel has a polynomial in standard conjugate gradients alone"
-                                                           : NULL;
-  PetscBool   ok   = PETSC_FALSE;
-  char        text[256];
+  double nnz = (double)k->op.plan->A.nnz;
 
   PetscFunctionBegin;
-  if (!what) {
-    PetscCall(GPUKSPPeersGet(ksp, k, &ok, text, sizeof(text)));
-    what = text;
-  }
-  why[0] = 0;
-  if (!ok) PetscCall(PetscStrncpy(why, what, len));
-  k->peers.on = ok;
+  *dear = PETSC_FALSE;
+  if (k->method != GPUKSP_BCGS || k->path != KSP_GPU_PATH_AUTO) PetscFunctionReturn(PETSC_SUCCESS);
+  if (size > 1) {
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &nnz, 1, MPI_DOUBLE, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
+    *dear = (PetscBool)(nnz > MOST_GATHERED_RANKS);
+  } else *dear = (PetscBool)(nnz > MOST_GATHERED && (nnz > LONG_ROWS * k->n || k->pc.kind == GPUKSP_PC_APART));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* May several processes solve by a graph, with products and sums by the exchange of the matrix? If not, why says why. The answer is the same on all */
-static PetscErrorCode RanksGet(KSP ksp, KSP_GPU *k, char why[], size_t len)
-{
-  char           text[256] = "", message[600];
-  int            host      = !k->dev->ops->kernels;
-  Mat            A;
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  k->ranks.on = PETSC_FALSE;
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &k->ranks.size));
-  if (k->precision != KSP_GPU_DOUBLE || k->path == KSP_GPU_PATH_PERSISTENT) {
-    PetscCall(PetscStrncpy(why, k->precision != KSP_GPU_DOUBLE ? "residual replacement is for one" : "", len));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &host, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
-  if (host && k->path == KSP_GPU_PATH_AUTO) {
-    PetscCall(PetscStrncpy(why, "the host computes", len));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = MatGPUCSRRanksGet_Private(A, &k->ranks.A, text, sizeof(text));
-  if (!ierr && !text[0]) ierr = GPUKSPGrow(k, sizeof(double) * GPUKSP_SUMS * (size_t)(1 + k->ranks.size), "sums of a solver", &k->ranks.sums);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  PetscCall(PetscStrncpy(message, ierr ? attempt.message : text, sizeof(message)));
-  PetscCall(Together(ksp, ierr ? OutcomeOf(k, ierr) : text[0] ? NO_DEVICE : GOES_ON, ierr, message, &k->ranks.on, why, len));
-  if (k->ranks.on) k->ranks.way = MatGPUCSRRanksExchange_Private(&k->ranks.A);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The same after one launch on each was refused. A graph keeps the reason for the view, k->why; without one, why says what both need */
-static PetscErrorCode WhyNotRanks(KSP ksp, KSP_GPU *k, const char launch[], char why[], size_t len)
-{
-  char      graph[256];
-  PetscBool same;
-
-  PetscFunctionBegin;
-  PetscCall(RanksGet(ksp, k, graph, sizeof(graph)));
-  PetscCall(PetscStrncpy(k->why, launch, sizeof(k->why)));
-  if (k->ranks.on) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscStrcmp(graph, launch, &same));
-  if (k->path == KSP_GPU_PATH_GRAPH) PetscCall(PetscSNPrintf(why, len, "there are several processes, and %s", graph));
-  else PetscCall(PetscSNPrintf(why, len, "there are several processes, and %s%s%s", launch, graph[0] && !same ? "; for a graph, " : "", same ? "" : graph));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* A rank may have no device for what its neighbours have one for, a factor say: then PETSc applies the PC on all */
-static PetscErrorCode KindTogether(KSP ksp, KSP_GPU *k)
-{
-  const int kind    = (int)k->pc.kind;
-  int       most[2] = {kind, -kind};
-
-  PetscFunctionBegin;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, most, 2, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
-  if (most[0] != -most[1]) k->pc.kind = GPUKSP_PC_ANY;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+static const char gathers[] = "a graph multiplies so many entries faster";
 
 /* Why only the host loop can solve this; NULL: other paths can too. In the host loop PETSc may have to apply the PC, whatever its type */
 static PetscErrorCode WhyHostLoop(KSP ksp, KSP_GPU *k, char text[], size_t len, const char **why)
@@ -227,14 +116,17 @@ static PetscErrorCode WhyHostLoop(KSP ksp, KSP_GPU *k, char text[], size_t len, 
   PetscCall(MatGetNullSpace(A, &null));
   PetscCall(MatGetTransposeNullSpace(A, &tnull));
   k->pc.kind = k->pc.row->kind;
-  if (size > 1) PetscCall(KindTogether(ksp, k));
+  if (size > 1) PetscCall(GPUKSPKindTogether(ksp, k));
   if (null || tnull || ksp->transpose_solve || (k->degree && !k->pc.row->rows)) k->pc.kind = GPUKSP_PC_ANY;
   *why = k->path == KSP_GPU_PATH_HOST_LOOP ? "asked for" : null || tnull ? "the operator has a null space" : ksp->transpose_solve ? "it is a solve with the transpose" : k->pc.kind == GPUKSP_PC_ANY ? "the preconditioner is PCApply()'s" : NULL;
   if (!*why && size > 1) {
-    char launch[256];
+    char      launch[256];
+    PetscBool dear;
 
-    PetscCall(WhyNotPeers(ksp, k, size, launch, sizeof(launch)));
-    if (!k->peers.on) PetscCall(WhyNotRanks(ksp, k, launch, text, len));
+    PetscCall(GatherIsDear(ksp, k, size, &dear));
+    if (dear) PetscCall(GPUKSPWhyNotRanks(ksp, k, gathers, text, len));
+    if (!k->ranks.on) PetscCall(GPUKSPWhyNotPeers(ksp, k, size, launch, sizeof(launch)));
+    if (!k->ranks.on && !k->peers.on) PetscCall(GPUKSPWhyNotRanks(ksp, k, launch, text, len));
     if (!k->peers.on && !k->ranks.on) *why = text;
   }
   PetscCheck(!k->degree || k->pc.kind != GPUKSP_PC_ANY, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_polynomial_degree: the polynomial is of PCNONE or PCJACOBI, or in a persistent kernel or graph of PCPBJACOBI with blocks of at most 8, and of no operator with a null space",
@@ -244,20 +136,12 @@ static PetscErrorCode WhyHostLoop(KSP ksp, KSP_GPU *k, char text[], size_t len, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  A persistent BiCGStab computes its directions from three and two vectors at each entry; the graph writes them first. Measured on an H200: equally fast at 7 million entries (27 points 64^3, 7 points
-  100^3). Beyond, the graph is 1.05 (convection 128^3), 1.2 (7 points, lognormal, 128^3) and 1.3 to 1.4 times as fast (27 points 96^3 and 128^3)
-*/
-static PetscBool GatherIsDear(const KSP_GPU *k)
-{
-  return (PetscBool)(k->method == GPUKSP_BCGS && k->path == KSP_GPU_PATH_AUTO && !k->peers.on && (double)k->op.plan->A.nnz > MOST_GATHERED);
-}
-
 /* The path of this solve, and why */
 static PetscErrorCode Choose(KSP ksp, KSP_GPU *k)
 {
   const int   longest = k->op.plan->features.max;
   const char *why     = NULL;
+  PetscBool   dear    = PETSC_FALSE;
   char        text[sizeof(k->why)];
 
   PetscFunctionBegin;
@@ -276,6 +160,7 @@ static PetscErrorCode Choose(KSP ksp, KSP_GPU *k)
   }
   if (k->peers.on) k->refined = PETSC_FALSE;
   else PetscCall(GPUKSPRefineChoose(k));
+  if (!k->peers.on) PetscCall(GatherIsDear(ksp, k, 1, &dear));
   PetscCall(PetscSNPrintf(text, sizeof(text), "a row has %d entries, which a persistent kernel would wait for", longest));
   why      = !k->dev->ops->kernels                                   ? "the host computes"
              : k->path == KSP_GPU_PATH_GRAPH                         ? "asked for"
@@ -284,7 +169,7 @@ static PetscErrorCode Choose(KSP ksp, KSP_GPU *k)
              : !k->pc.row->rows                                      ? "the preconditioner is not part of a persistent kernel"
              : k->degree && k->method != GPUKSP_CG                   ? "a persistent kernel has a polynomial in standard conjugate gradients alone"
              : longest > LONGEST_ROW && k->path == KSP_GPU_PATH_AUTO ? text
-             : GatherIsDear(k)                                       ? "a persistent kernel would gather its directions from several vectors, for too many entries"
+             : dear                                                  ? gathers
                                                                      : "";
   k->taken = why[0] ? KSP_GPU_PATH_GRAPH : KSP_GPU_PATH_PERSISTENT;
   PetscCall(PetscStrncpy(k->why, why, sizeof(k->why)));
@@ -361,9 +246,9 @@ static PetscErrorCode BytesIn(KSP_GPU *k, const GPUKSPFormat *f, const GPUCSRFor
 */
 static PetscErrorCode Better(KSP_GPU *k, PetscBool takes)
 {
-  const GPUKSPFormatKey key   = {k->op.version, k->path};
+  const GPUKSPFormatKey key   = {k->op.version, k->path, k->peers.on};
   const double          plan  = GPUKSPBytes(&k->op.plan->A, PETSC_FALSE);
-  double                least = takes ? 0.9 * plan : plan + SPARED, bytes;
+  double                least = takes ? 0.9 * plan : plan + (k->peers.on ? SPARED_RANKS : SPARED), bytes;
   const GPUCSRFormat   *format;
   PetscBool             open;
 
@@ -511,7 +396,7 @@ static PetscErrorCode PrepareTogether(KSP ksp, KSP_GPU *k, PetscBool *on, char w
     possible = (PetscBool)(k->ranks.on || !k->dev->ops->kernels); /* k->why says why not */
   }
   PetscCall(GPUCSRAttemptEnd(&attempt));
-  PetscCall(Together(ksp, ierr || possible ? OutcomeOf(k, ierr) : NO_DEVICE, ierr, ierr ? attempt.message : k->why, on, why, len));
+  PetscCall(GPUKSPAgree(ksp, ierr || possible ? GPUKSPOutcomeOf(k, ierr) : GPUKSP_NO_DEVICE, ierr, ierr ? attempt.message : k->why, on, why, len));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -527,7 +412,7 @@ static PetscErrorCode PrepareRanks(KSP ksp, KSP_GPU *k)
       PetscCall(GPUKSPPeersBlocks(ksp, k));
       PetscFunctionReturn(PETSC_SUCCESS);
     }
-    PetscCall(WhyNotRanks(ksp, k, why, text, sizeof(text)));
+    PetscCall(GPUKSPWhyNotRanks(ksp, k, why, text, sizeof(text)));
   }
   k->persistent.peers.size = 0;
   if (k->ranks.on) {

@@ -146,7 +146,7 @@ GPUKSP_RULE void GPUKSP_NAMED(GPUKSPStepRow)(GPUKSPStep step, const GPUKSP_NAMED
     sum[0] += (double)v->r[i] * v->r[i];
     break;
   case GPUKSP_BCGS_DIRECTION: {
-    const double        d = GPUKSP_NAMED(GPUKSPDiagonal)(v, i);
+    const double        d = v->ph != v->p ? GPUKSP_NAMED(GPUKSPDiagonal)(v, i) : 1;
     const GPUKSP_NUMBER p = v->r[i] - (s->omegaold * s->beta) * v->v[i] + s->beta * v->p[i];
 
     v->p[i] = p;
@@ -154,15 +154,15 @@ GPUKSP_RULE void GPUKSP_NAMED(GPUKSPStepRow)(GPUKSPStep step, const GPUKSP_NAMED
     break;
   }
   case GPUKSP_BCGS_V: {
-    const double        rp = v->rp[i], d = GPUKSP_NAMED(GPUKSPDiagonal)(v, i);
-    const GPUKSP_NUMBER y = v->ph == v->p ? d * v->v[i] : v->v[i];
+    const double        rp = v->rp[i], d = v->ph == v->p ? GPUKSP_NAMED(GPUKSPDiagonal)(v, i) : 1;
+    const GPUKSP_NUMBER y = d * v->v[i];
 
     if (v->ph == v->p && v->pc) v->v[i] = y;
     sum[0] += (double)y * rp;
     break;
   }
   case GPUKSP_BCGS_S: {
-    const double        d = GPUKSP_NAMED(GPUKSPDiagonal)(v, i);
+    const double        d = v->sh != v->s ? GPUKSP_NAMED(GPUKSPDiagonal)(v, i) : 1;
     const GPUKSP_NUMBER y = v->r[i] - s->alpha * v->v[i];
 
     v->s[i] = y;
@@ -170,8 +170,8 @@ GPUKSP_RULE void GPUKSP_NAMED(GPUKSPStepRow)(GPUKSPStep step, const GPUKSP_NAMED
     break;
   }
   case GPUKSP_BCGS_T: {
-    const double        y = v->s[i], d = GPUKSP_NAMED(GPUKSPDiagonal)(v, i);
-    const GPUKSP_NUMBER t = v->sh == v->s ? d * v->t[i] : v->t[i];
+    const double        y = v->s[i], d = v->sh == v->s ? GPUKSP_NAMED(GPUKSPDiagonal)(v, i) : 1;
+    const GPUKSP_NUMBER t = d * v->t[i];
 
     if (v->sh == v->s && v->pc) v->t[i] = t;
     sum[0] += y * t;

@@ -3,6 +3,7 @@
   device, it also applies the rule; the next step then finds its scalars there, and the host need not wait. A step of a solve that has ended does nothing, so that iterations may be launched ahead.
 */
 #include "../../../mat/impls/gpucsr/kernels/device.cuh"
+#include "../../../sys/peer.cuh"
 #include "persistent.h"
 #include "steprow.h"
 
@@ -122,14 +123,18 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) step_kernel(const Vectors v
   }
 }
 
-/* The rule of a step of several ranks, one block: their sums, n of each, in the order of ranks */
-__global__ void __launch_bounds__(THREADS) rule_kernel(GPUKSPStep step, const double *all, int ranks, int n, const GPUKSPStepArgs a)
+/* The rule of a step of several ranks, one block: it gathers their sums, n of each, unless that has been done, and adds them in the order of ranks */
+__global__ void __launch_bounds__(THREADS) rule_kernel(GPUKSPStep step, const GPUCSRPeerSlots slots, double *all, int ranks, int n, const GPUKSPStepArgs a)
 {
   __shared__ GPUKSPState st;
+  bool                   rests;
 
+  if (slots.size) peer_gather(slots, a.mine, n, all);
   copy_state(&st, a.state);
   __syncthreads();
-  if (GPUKSPRests(&st)) return;
+  rests = GPUKSPRests(&st);
+  __syncthreads(); /* all have read it before one writes it */
+  if (rests) return;
   if (threadIdx.x == 0) {
     double sum[GPUKSP_SUMS] = {0, 0, 0, 0};
 
@@ -140,10 +145,10 @@ __global__ void __launch_bounds__(THREADS) rule_kernel(GPUKSPStep step, const do
   publish_state(a, &st);
 }
 
-PetscErrorCode GPUKSPStepRuleDevice(GPUKSPStep step, const double *all, int ranks, const GPUKSPStepArgs *a, GPUCSRStream s)
+PetscErrorCode GPUKSPStepRuleDevice(GPUKSPStep step, const GPUCSRPeerSlots *slots, double *all, int ranks, const GPUKSPStepArgs *a, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  rule_kernel<<<1, THREADS, 0, (cudaStream_t)s>>>(step, all, ranks, GPUKSPStepSums(step), *a);
+  rule_kernel<<<1, THREADS, 0, (cudaStream_t)s>>>(step, *slots, all, ranks, GPUKSPStepSums(step), *a);
   GPUCSRCheckLaunch("a rule of a solver");
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -317,6 +317,22 @@ PetscErrorCode MatGPUCSRAggregates_Private(Mat G, const GPUCSRCoarsening *how, c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscBool values = PETSC_TRUE, independent = PETSC_FALSE; /* somebody reads values of the next graph; a coarsener of ours, which does not, was made for it */
+
+/* read: the values of graphs are read, as long as nothing else is said. Otherwise coarseners that are made from now on tell */
+PetscErrorCode MatGPUCSRGraphValues_Private(PetscBool read)
+{
+  PetscFunctionBegin;
+  values      = read;
+  independent = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscBool MatGPUCSRGraphIsPattern_Private(void)
+{
+  return (PetscBool)(!values && independent);
+}
+
 static GPUCSRQuestion *question = NULL;
 
 /* The next coarsener of ours that is applied answers; NULL: nobody asks any more */
@@ -375,6 +391,7 @@ static PetscErrorCode MatCoarsenCreate_MIS_GPUCSR(MatCoarsen coarse)
 {
   PetscFunctionBegin;
   PetscCall((*createmis)(coarse));
+  independent        = PETSC_TRUE;
   applymis           = coarse->ops->apply;
   coarse->ops->apply = MatCoarsenApply_MIS_GPUCSR;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -384,6 +401,7 @@ static PetscErrorCode MatCoarsenCreate_MISK_GPUCSR(MatCoarsen coarse)
 {
   PetscFunctionBegin;
   PetscCall((*createmisk)(coarse));
+  independent        = PETSC_TRUE;
   applymisk          = coarse->ops->apply;
   coarse->ops->apply = MatCoarsenApply_MISK_GPUCSR;
   PetscFunctionReturn(PETSC_SUCCESS);

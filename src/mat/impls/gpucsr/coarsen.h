@@ -29,6 +29,7 @@ typedef struct {
   PetscInt         first; /* vertex of the order */
 } GPUCSRQuestion;
 
+GPUCSR_INTERN PetscErrorCode MatGPUCSRGraphValues_Private(PetscBool read);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRCoarsenAsk_Private(GPUCSRQuestion *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRCoarsens_Private(Mat, PetscBool *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRAggregates_Private(Mat, const GPUCSRCoarsening *, const PetscInt order[], GPUCSRAggregates *, PetscBool *done);

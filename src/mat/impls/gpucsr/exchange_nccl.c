@@ -8,10 +8,6 @@
 #include "halo.h"
 #include <dlfcn.h>
 #include <pthread.h>
-#include <signal.h>
-#include <time.h>
-
-#define PAUSE 100000000 /* nanoseconds between two looks */
 
 /* Of nccl.h, version 2 */
 typedef struct _n_NCCL *NCCL;
@@ -117,37 +113,24 @@ static void *Watch(void *unused)
 {
   (void)pthread_mutex_lock(&guard);
   while (watched) {
-    struct timespec next;
-
     for (Nccl *g = watched; g; g = g->next) Look(g);
-    (void)clock_gettime(CLOCK_REALTIME, &next);
-    next.tv_nsec += PAUSE;
-    if (next.tv_nsec >= 1000000000) {
-      next.tv_nsec -= 1000000000;
-      next.tv_sec++;
-    }
-    (void)pthread_cond_timedwait(&turn, &guard, &next);
+    GPUCSRPause(&turn, &guard);
   }
   (void)pthread_mutex_unlock(&guard);
   return unused;
 }
 
-/* Signals of the program are for its own threads */
 static int Begin(Nccl *g)
 {
   const int first = !watched;
-  sigset_t  all, before;
-  int       e = 0;
+  int       e     = 0;
 
   (void)pthread_mutex_lock(&guard);
   g->next = watched;
   watched = g;
   (void)pthread_mutex_unlock(&guard);
   if (!first) return 0;
-  (void)sigfillset(&all);
-  (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-  e = pthread_create(&watcher, NULL, Watch, NULL);
-  (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+  e = GPUCSRThreadCreate(&watcher, Watch);
   if (e) watched = g->next;
   return e;
 }

@@ -521,6 +521,11 @@ static PetscErrorCode Gather_Peer(GPUCSRHalo h, const double *mine, int n, doubl
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static GPUCSRPeerSlots Slots_Peer(GPUCSRHalo h)
+{
+  return GPUCSRPeerSlotsOf(&((const Peer *)h->data)->p);
+}
+
 static PetscErrorCode Solving_Peer(GPUCSRHalo h, PetscBool begins)
 {
   h->peers->together = begins;
@@ -549,6 +554,7 @@ const GPUCSRExchange GPUCSRExchange_peer = {
   .reverseend   = ReverseEnd_Peer,
   .reverseadd   = ReverseAdd_Peer,
   .gather       = Gather_Peer,
+  .slots        = Slots_Peer,
   .solving      = Solving_Peer,
   .fail         = Fail_Peer,
 };

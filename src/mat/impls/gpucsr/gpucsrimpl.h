@@ -33,7 +33,9 @@ typedef struct {
   PetscErrorCode (*product)(Mat, GPUCSRSide, Vec x, Vec y, Vec z); /* z = A x + y or with the transpose; y may be NULL, may be z */
   PetscErrorCode (*getdiagonal)(Mat, Vec);                         /* this and the next two: NULL where the parent's does */
   PetscErrorCode (*productsetfromoptions)(Mat);
-  PetscBool graph;                                                              /* its graph is ours to make */
+  PetscBool graph;                           /* its graph is ours to make */
+  PetscErrorCode (*scale)(Mat, PetscScalar); /* this and the next: NULL where the parent's does */
+  PetscErrorCode (*diagonalscale)(Mat, Vec l, Vec r);
   PetscErrorCode (*axpy)(Mat, PetscScalar, Mat, MatStructure, PetscBool *done); /* NULL, or not done: the parent's */
   PetscErrorCode (*createsubmatrices)(Mat, PetscInt, const IS[], const IS[], MatReuse, Mat *[]);
   PetscErrorCode (*assemblyend)(Mat, MatAssemblyType);
@@ -195,6 +197,10 @@ GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_SeqAIJGPUCSR(Mat);
 GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_MPIAIJGPUCSR(Mat);
 GPUCSR_INTERN PetscErrorCode MatAXPY_SeqAIJGPUCSR(Mat, PetscScalar, Mat, MatStructure, PetscBool *);
 
+GPUCSR_INTERN PetscErrorCode MatScale_SeqAIJGPUCSR(Mat, PetscScalar); /* scale.c */
+GPUCSR_INTERN PetscErrorCode MatDiagonalScale_SeqAIJGPUCSR(Mat, Vec, Vec);
+
+GPUCSR_INTERN PetscBool      MatGPUCSRGraphIsPattern_Private(void);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRCoarsenRegister_Private(void); /* graph.c */
 #if PETSC_VERSION_GE(3, 21, 0)
 GPUCSR_INTERN PetscErrorCode MatCreateGraph_SeqAIJGPUCSR(Mat, PetscBool, PetscBool, PetscReal, PetscInt, PetscInt[], Mat *);

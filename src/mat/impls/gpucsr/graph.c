@@ -41,6 +41,7 @@ static PetscErrorCode Graph(Mat A, PetscBool symmetrize, PetscBool scale, PetscR
   if (filter >= 0 || A->rmap->n != A->cmap->n || A->rmap->n % bs) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatIsSymmetricKnown(A, &set, &symmetric));
   symmetric = (PetscBool)(set && symmetric);
+  if (MatGPUCSRGraphIsPattern_Private()) scale = PETSC_FALSE;
   if (bs == 1 && !scale && (symmetric || !symmetrize)) { /* it is its own graph */
     PetscCall(PetscObjectReference((PetscObject)A));
     *graph = A;

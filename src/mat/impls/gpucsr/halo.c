@@ -219,12 +219,14 @@ static int Library(void)
 */
 PetscErrorCode GPUCSRHaloChoose(GPUCSRHalo h, GPUCSRDevice dev, const char word[])
 {
-  PetscErrorCode ierr;
-  PetscMPIInt    size;
-  int            k, least[5], device = dev && dev->ops->kernels;
+  static PetscInt64 made;
+  PetscErrorCode    ierr;
+  PetscMPIInt       size;
+  int               k, least[5], device = dev && dev->ops->kernels;
 
   PetscFunctionBegin;
   PetscCall(Drop(h));
+  h->made   = ++made;
   h->dev    = dev;
   h->why[0] = 0;
   PetscCall(Find(word, &k));

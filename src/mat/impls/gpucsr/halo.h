@@ -41,6 +41,8 @@ typedef struct {
   PetscErrorCode (*reverseadd)(GPUCSRHalo h, const GPUCSROperand *z, GPUCSRStream s);
   /* for solves without MPI in an iteration (mpioperator.c): all = n <= GPUCSR_PEER_GATHER numbers of each rank, where products are; NULL: there are none such by this exchange */
   PetscErrorCode (*gather)(GPUCSRHalo h, const double *mine, int n, double *all, GPUCSRStream s);
+  /* where the ranks gather them, for a kernel that does it itself; NULL: it cannot */
+  GPUCSRPeerSlots (*slots)(GPUCSRHalo h);
   /* what is given from here on is recorded, or no more; and what was recorded has been given to s again. NULL: it need not know */
   PetscErrorCode (*record)(GPUCSRHalo h, PetscBool begins);
   PetscErrorCode (*played)(GPUCSRHalo h, GPUCSRStream s);
@@ -75,6 +77,7 @@ struct _n_GPUCSRHalo {
   GPUCSRHalo            next;   /* living halos: their device may go before them */
   GPUCSRHalo           *previous;
   GPUCSRPeers           peers;    /* NULL: the exchange has no use for them */
+  PetscInt64            made;     /* a number that no other choice of an exchange in this process has: launches that were recorded belong to one */
   char                  why[704]; /* this exchange and not another, for who looks */
   PetscScalar          *host;     /* the halo for products of the host */
   GPUCSROperand         halo;     /* what the off-diagonal block multiplies, or what its transpose results in; where it is the exchange says */

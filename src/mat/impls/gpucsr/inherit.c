@@ -178,6 +178,8 @@ static PetscErrorCode Install(Mat A, PetscBool install)
   if (k->getdiagonal) REPLACE(getdiagonal, k->getdiagonal);
   REPLACE(productsetfromoptions, k->productsetfromoptions ? k->productsetfromoptions : MatProductSetFromOptions_GPUCSR);
   if (k->graph) REPLACE(creategraph, MatCreateGraph_SeqAIJGPUCSR);
+  if (k->scale) REPLACE(scale, k->scale);
+  if (k->diagonalscale) REPLACE(diagonalscale, k->diagonalscale);
   if (k->createsubmatrices) REPLACE(createsubmatrices, k->createsubmatrices);
   REPLACE(assemblyend, k->assemblyend);
   REPLACE(view, MatView_GPUCSR);

@@ -37,6 +37,7 @@ PetscErrorCode MatGPUCSRRanksGet_Private(Mat A, GPUCSRRanks *r, char why[], size
   PetscCall(MatMPIAIJGetSeqAIJ(A, NULL, &Ao, NULL));
   if (ready) PetscCall(MatGPUCSROperatorGet_Private(Ao, &r->off, why, len));
   r->halo = ((Mat_MPIGPUCSR *)A->spptr)->halo;
+  r->made = r->halo->made;
   if (!ready && !why[0]) PetscCall(PetscStrncpy(why, "the matrix is on no device", len));
   else if (!why[0] && !r->halo->exchange->gather) PetscCall(PetscSNPrintf(why, len, "exchange %s needs the host", r->halo->exchange->name));
   else if (!why[0] && r->off.plan->A.precision == GPUCSR_PRECISION_SINGLE) PetscCall(PetscStrncpy(why, "products are in single precision", len));
@@ -70,6 +71,14 @@ PetscErrorCode MatGPUCSRRanksGather_Private(const GPUCSROperator *o, const GPUCS
   PetscFunctionBegin;
   PetscCall((*r->halo->exchange->gather)(r->halo, mine, n, all, o->dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Where they are gathered, if the kernel that needs them may do that itself; size 0: it may not */
+GPUCSRPeerSlots MatGPUCSRRanksSlots_Private(const GPUCSRRanks *r)
+{
+  const GPUCSRPeerSlots none = {.size = 0};
+
+  return r->halo->exchange->slots ? (*r->halo->exchange->slots)(r->halo) : none;
 }
 
 /* A solve begins, or has ended: in between all ranks take part */

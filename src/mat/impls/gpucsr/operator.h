@@ -5,6 +5,7 @@
   Mat's alone.
 */
 #include <petscgpucsr.h>
+#include "../../../sys/peer.h"
 #include "../../../vec/impls/gpu/vecgpu.h"
 #include "plan/plan.h"
 
@@ -62,17 +63,19 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorVecRestore_Private(const GPUCSROpe
 typedef struct {
   GPUCSROperator        off; /* the off-diagonal block */
   struct _n_GPUCSRHalo *halo;
+  PetscInt64            made; /* differs where another exchange has been made */
 } GPUCSRRanks;
 
-GPUCSR_INTERN PetscErrorCode MatGPUCSRRanksGet_Private(Mat, GPUCSRRanks *, char why[], size_t);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRRanksProduct_Private(const GPUCSROperator *, const GPUCSRRanks *, const double *x, double *z);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRRanksGather_Private(const GPUCSROperator *, const GPUCSRRanks *, const double *mine, int n, double *all);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRRanksSolving_Private(const GPUCSRRanks *, PetscBool);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRRanksRecord_Private(const GPUCSRRanks *, PetscBool);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRRanksPlayed_Private(const GPUCSROperator *, const GPUCSRRanks *);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRRanksCheck_Private(const GPUCSRRanks *);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRRanksFail_Private(const GPUCSRRanks *, const char message[]);
-GPUCSR_INTERN const char    *MatGPUCSRRanksExchange_Private(const GPUCSRRanks *);
+GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksGet_Private(Mat, GPUCSRRanks *, char why[], size_t);
+GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksProduct_Private(const GPUCSROperator *, const GPUCSRRanks *, const double *x, double *z);
+GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksGather_Private(const GPUCSROperator *, const GPUCSRRanks *, const double *mine, int n, double *all);
+GPUCSR_INTERN GPUCSRPeerSlots MatGPUCSRRanksSlots_Private(const GPUCSRRanks *);
+GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksSolving_Private(const GPUCSRRanks *, PetscBool);
+GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksRecord_Private(const GPUCSRRanks *, PetscBool);
+GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksPlayed_Private(const GPUCSROperator *, const GPUCSRRanks *);
+GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksCheck_Private(const GPUCSRRanks *);
+GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksFail_Private(const GPUCSRRanks *, const char message[]);
+GPUCSR_INTERN const char     *MatGPUCSRRanksExchange_Private(const GPUCSRRanks *);
 
 /* ---- factors (factor/), of arrays on the device that the first function names ---- */
 

@@ -203,6 +203,7 @@ PetscErrorCode MatGPUCSRFromDevice_Private(Mat C, GPUCSRStorage *csr, PetscBool 
     PetscCall(GPUCSRDownload(dev, a, GPUCSR_DOUBLE, csr->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)csr->nnz, PETSC_FALSE, dev->stream));
     PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
   } else Zero(a, csr->nnz, dev->threads);
+  if (csr->m != csr->n) PetscCall(MatSetOption(C, MAT_USE_INODES, PETSC_FALSE)); /* PETSc would compare all rows with their neighbours; solvers, which gain by that, have square matrices */
   PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));
   PetscCall(MatSetOption(C, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE)); /* as MATAIJ's products */

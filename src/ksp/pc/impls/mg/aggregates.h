@@ -3,6 +3,7 @@
 /* The aggregates of PCGAMG's type agg, found by ours and not yet in PETSc's lists */
 #include "../../../../mat/impls/gpucsr/coarsen.h"
 
+GPUCSR_INTERN PetscErrorCode PCGAMGCreateGraph_Private(PC);
 GPUCSR_INTERN PetscErrorCode PCGAMGCoarsen_Private(PC);
 GPUCSR_INTERN PetscErrorCode PCGAMGAggregatesTake_Private(PetscCoarsenData *, GPUCSRAggregates *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode PCGAMGAggregatesForget_Private(void);

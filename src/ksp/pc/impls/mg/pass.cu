@@ -1,11 +1,12 @@
 /*
   Passes of a cycle on the device. A step of a smoother is a thread a row: 8 to 48 bytes each, of which the product before it has left none in the caches where the level is large. The
-  coarse solve is a warp a row of the inverse.
+  coarse solve is a block a row of the inverse.
 */
 #include "../../../../mat/impls/gpucsr/kernels/device.cuh"
 #include "pass.h"
 
-#define THREADS 256
+#define THREADS     256
+#define ROW_THREADS 128
 
 __global__ void __launch_bounds__(THREADS) pass_kernel(const GPUMGPass p)
 {
@@ -23,16 +24,21 @@ PetscErrorCode GPUMGPassDevice(const GPUMGPass *p, GPUCSRStream s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-__global__ void __launch_bounds__(THREADS) dense_kernel(int n, const double *__restrict__ A, const double *__restrict__ x, double *__restrict__ z)
+/* A block a row: so few rows need all loads of each in flight */
+__global__ void __launch_bounds__(ROW_THREADS) dense_kernel(int n, const double *__restrict__ A, const double *__restrict__ x, double *__restrict__ z)
 {
-  const int lane = (int)threadIdx.x % 32, row = (int)(blockIdx.x * THREADS + threadIdx.x) / 32;
-  double    sum = 0;
+  __shared__ double part[ROW_THREADS / 32];
+  const int64_t     begin = (int64_t)blockIdx.x * n;
+  double            sum   = 0;
 
-  if (row >= n) return;
-#pragma unroll 4
-  for (int j = lane; j < n; j += 32) sum += A[(int64_t)row * n + j] * x[j];
+#pragma unroll 8
+  for (int j = (int)threadIdx.x; j < n; j += ROW_THREADS) sum += A[begin + j] * x[j];
   sum = reduce<32>(sum);
-  if (lane == 0) z[row] = sum;
+  if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = sum;
+  __syncthreads();
+  if (threadIdx.x) return;
+  for (int w = 1; w < ROW_THREADS / 32; w++) sum += part[w];
+  z[blockIdx.x] = sum;
 }
 
 /* A thread an entry of Z: neighbours have the same row of A, and neighbouring columns */
@@ -50,7 +56,7 @@ __global__ void __launch_bounds__(THREADS) dense_columns_kernel(int n, int k, co
 PetscErrorCode GPUMGDenseDevice(int n, int k, const double *A, const double *x, double *z, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  if (k == 1) dense_kernel<<<GPUCSRBlocks(32 * (int64_t)n, THREADS), THREADS, 0, (cudaStream_t)s>>>(n, A, x, z);
+  if (k == 1) dense_kernel<<<(unsigned int)n, ROW_THREADS, 0, (cudaStream_t)s>>>(n, A, x, z);
   else dense_columns_kernel<<<GPUCSRBlocks((int64_t)n * k, THREADS), THREADS, 0, (cudaStream_t)s>>>(n, k, A, x, z);
   GPUCSRCheckLaunch("a coarse solve");
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -194,6 +194,7 @@ PetscErrorCode PCGAMGProlongator_Private(PC pc)
     g->ops->prolongator = OURS;
   }
 #undef OURS
+  PetscCall(PCGAMGCreateGraph_Private(pc));
   PetscCall(PCGAMGCoarsen_Private(pc)); /* lists that it leaves empty ours fills */
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -141,6 +141,7 @@ PetscErrorCode GPUMGTailMake(GPUMGCycle *c, int most)
 {
   Tail           t      = {.c = c};
   int            bottom = 0;
+  GPUCSRAttempt  attempt;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
@@ -149,11 +150,17 @@ PetscErrorCode GPUMGTailMake(GPUMGCycle *c, int most)
   while (bottom < c->levels - 2 && c->level[bottom + 1].n <= most) bottom++;
   if (!bottom) PetscFunctionReturn(PETSC_SUCCESS);
   t.columns = c->level[bottom].n;
-  ierr      = Columns(&t, bottom);
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = Columns(&t, bottom);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
   for (int l = 0; l <= bottom; l++)
     for (int k = 0; k < 2; k++)
       if (t.at[l].own[k].dev) PetscCall(GPUCSRStorageDestroy(&t.at[l].own[k]));
-  PetscCall(ierr);
-  c->bottom = bottom;
+  if (!ierr) c->bottom = bottom;
+  else { /* without memory for it cycles go over all levels */ PetscCheck(ierr == PETSC_ERR_MEM, PETSC_COMM_SELF, ierr, "%s", attempt.message);
+    PetscCall(GPUMGFree(c->dev, &c->tail));
+    PetscCall(GPUMGFree(c->dev, &c->panels));
+    PetscCall(PetscInfo(NULL, "No matrix for the small levels of a cycle: %s\n", attempt.message));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

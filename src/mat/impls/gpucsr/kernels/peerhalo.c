@@ -116,6 +116,13 @@ PetscErrorCode GPUCSRPeerAdd(const GPUCSRPeerHalo *h, const GPUCSRPeerSums *a, d
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+GPUCSRPeerSlots GPUCSRPeerSlotsOf(const GPUCSRPeerHalo *h)
+{
+  const GPUCSRPeerSlots s = {GPUCSRPeersWatchLate(h->peers), h->slots, (int)h->peers->rank, (int)h->peers->size, h->count + 2};
+
+  return s;
+}
+
 /* A number and, behind it, its flag */
 typedef struct {
   uint64_t flag;

@@ -175,23 +175,15 @@ PetscErrorCode GPUCSRPeerAdd_CUDA(const GPUCSRPeerHalo *h, const GPUCSRPeerSums 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One block. A number travels with its flag, in one trip. Flags are never 0, which is what memory begins with */
-__global__ void __launch_bounds__(BLOCK) peer_gather_kernel(GPUCSRPeerWatch watch, ulonglong2 *const *__restrict__ slots, int rank, int size, unsigned long long *count, const double *__restrict__ mine, int n, double *__restrict__ all)
+__global__ void __launch_bounds__(BLOCK) peer_gather_kernel(const GPUCSRPeerSlots slots, const double *mine, int n, double *all)
 {
-  const unsigned long long s    = *count + 1;
-  const unsigned           flag = (unsigned)(s % 0xffffffffu) + 1;
-  const size_t             set  = (size_t)(s % 2) * size;
-
-  for (int t = threadIdx.x; t < size * n; t += BLOCK) peer_publish(slots[t / n] + (set + rank) * GPUCSR_PEER_GATHER + t % n, mine[t % n], flag);
-  for (int t = threadIdx.x; t < size * n; t += BLOCK) (void)peer_await(slots[rank] + (set + t / n) * GPUCSR_PEER_GATHER + t % n, flag, watch, all[t]);
-  __syncthreads();
-  if (threadIdx.x == 0) *count = s;
+  peer_gather(slots, mine, n, all);
 }
 
 PetscErrorCode GPUCSRPeerGather_CUDA(const GPUCSRPeerHalo *h, const double *mine, int n, double *all, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  peer_gather_kernel<<<1, BLOCK, 0, (cudaStream_t)s>>>(GPUCSRPeersWatchLate(h->peers), (ulonglong2 *const *)h->slots, (int)h->peers->rank, (int)h->peers->size, (unsigned long long *)h->count + 2, mine, n, all);
+  peer_gather_kernel<<<1, BLOCK, 0, (cudaStream_t)s>>>(GPUCSRPeerSlotsOf(h), mine, n, all);
   GPUCSRCheckLaunch("peer_gather");
   PetscFunctionReturn(PETSC_SUCCESS);
 }

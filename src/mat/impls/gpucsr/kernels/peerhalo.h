@@ -40,10 +40,6 @@ typedef struct {
   void          **slots;     /* by rank: where in its memory gathered numbers go, the same place on all */
 } GPUCSRPeerHalo;
 
-/* Most numbers of a rank that are gathered at once, and bytes of their slots for so many ranks: a number and its flag in each, for gathers of either parity */
-#define GPUCSR_PEER_GATHER             8
-#define GPUCSR_PEER_GATHER_BYTES(size) (2 * (size_t)(size)*GPUCSR_PEER_GATHER * 16)
-
 /* Rows of a matrix that are not empty: CSR, and which rows they are */
 typedef struct {
   int      n, group; /* threads a row */
@@ -67,7 +63,8 @@ GPUCSR_INTERN PetscErrorCode GPUCSRPeerMultiply(const GPUCSRPeerHalo *, const GP
 GPUCSR_INTERN PetscErrorCode GPUCSRPeerAdd(const GPUCSRPeerHalo *, const GPUCSRPeerSums *, double *z, GPUCSRStream);
 
 /* all = n numbers of each rank, in the order of ranks; gathers are counted for themselves */
-GPUCSR_INTERN PetscErrorCode GPUCSRPeerGather(const GPUCSRPeerHalo *, const double *mine, int n, double *all, GPUCSRStream);
+GPUCSR_INTERN GPUCSRPeerSlots GPUCSRPeerSlotsOf(const GPUCSRPeerHalo *);
+GPUCSR_INTERN PetscErrorCode  GPUCSRPeerGather(const GPUCSRPeerHalo *, const double *mine, int n, double *all, GPUCSRStream);
 
 /* The same on the device */
 GPUCSR_INTERN PetscErrorCode GPUCSRPeerSend_CUDA(const GPUCSRPeerHalo *, GPUCSRPeerWay, int, const int32_t *, const double *, GPUCSRStream);

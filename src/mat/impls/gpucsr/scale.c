@@ -1,0 +1,65 @@
+/*
+  MatScale() and MatDiagonalScale() of matrices whose products are on a device: of the host's values, by several threads. PCGAMG scales the largest matrices of its set-up.
+*/
+#include "gpucsrimpl.h"
+
+#define LEAST 100000 /* entries: fewer are scaled before threads would have begun */
+
+/* Values of A, and threads to scale them by: 1 where it is the parent's to do */
+static PetscErrorCode Threads(Mat A, const PetscInt **i, int *threads)
+{
+  const Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
+
+  PetscFunctionBegin;
+  PetscCall(MatSeqAIJGetCSRAndMemType(A, i, NULL, NULL, NULL));
+  *threads = g->dev && *i && (*i)[A->rmap->n] >= LEAST ? g->dev->threads : 1;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatScale_SeqAIJGPUCSR(Mat A, PetscScalar alpha)
+{
+  const PetscInt *i;
+  PetscScalar    *a;
+  int             threads;
+
+  PetscFunctionBegin;
+  PetscCall(Threads(A, &i, &threads));
+  if (threads == 1) {
+    PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.scale)(A, alpha));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatSeqAIJGetArray(A, &a));
+#pragma omp parallel for num_threads(threads)
+  for (PetscInt k = 0; k < i[A->rmap->n]; k++) a[k] *= alpha;
+  PetscCall(PetscLogFlops((PetscLogDouble)i[A->rmap->n]));
+  PetscCall(MatSeqAIJRestoreArray(A, &a)); /* inverses of the diagonal that PETSc keeps are void */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Rows by l; columns are the parent's */
+PetscErrorCode MatDiagonalScale_SeqAIJGPUCSR(Mat A, Vec l, Vec r)
+{
+  const PetscInt    *i;
+  const PetscScalar *s;
+  PetscScalar       *a;
+  PetscInt           m = 0;
+  int                threads;
+
+  PetscFunctionBegin;
+  PetscCall(Threads(A, &i, &threads));
+  if (l) PetscCall(VecGetLocalSize(l, &m));
+  if (threads == 1 || m != A->rmap->n) { /* it has the error for a vector of another length */
+    PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.diagonalscale)(A, l, r));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(VecGetArrayRead(l, &s));
+  PetscCall(MatSeqAIJGetArray(A, &a));
+#pragma omp parallel for num_threads(threads)
+  for (PetscInt row = 0; row < m; row++)
+    for (PetscInt k = i[row]; k < i[row + 1]; k++) a[k] *= s[row];
+  PetscCall(PetscLogFlops((PetscLogDouble)i[m]));
+  PetscCall(MatSeqAIJRestoreArray(A, &a));
+  PetscCall(VecRestoreArrayRead(l, &s));
+  if (r) PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.diagonalscale)(A, NULL, r));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
