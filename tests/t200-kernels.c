@@ -388,11 +388,11 @@ static PetscErrorCode CheckFeatures(Space *w, const GPUCSRSource *s, const GPUCS
   h            = w->features;
   PetscCall(PetscMemcmp(h.rows, f->rows, sizeof(h.rows), &same));
   if (same) PetscCall(PetscMemcmp(h.entries, f->entries, sizeof(h.entries), &same));
-  same = (PetscBool)(same && h.min == f->min && h.max == f->max && h.empty == f->empty && h.mean == f->mean && h.deviation == f->deviation && h.median == f->median && h.density == f->density && h.sell_stored == f->sell_stored);
+  same = (PetscBool)(same && h.min == f->min && h.max == f->max && h.empty == f->empty && h.mean == f->mean && h.deviation == f->deviation && h.median == f->median && h.density == f->density && h.sell_stored == f->sell_stored && h.heaviest == f->heaviest);
   PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d rows, %d columns: the features of all rows differ from the host's", s->m, s->n);
   if (!sorted || wide) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMemcmp(h.blocks, f->blocks, sizeof(h.blocks), &same));
-  same = (PetscBool)(same && h.sampled == f->sampled && h.spread == f->spread && h.bandwidth == f->bandwidth && h.diagonals == f->diagonals && h.twins == f->twins && h.listed == f->listed && h.blockerror == f->blockerror);
+  same = (PetscBool)(same && h.sampled == f->sampled && h.spread == f->spread && h.bandwidth == f->bandwidth && h.diagonals == f->diagonals && h.twins == f->twins && h.listed == f->listed && !memcmp(h.sectors, f->sectors, sizeof(h.sectors)) && h.blockerror == f->blockerror);
   PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d rows, %d columns: the features of the sample differ from the host's", s->m, s->n);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -10,6 +10,7 @@
 */
 static char help[] = "Tests profile files and the ways of choosing.\n";
 
+#include "../src/mat/impls/gpucsr/format/inspect.h"
 #include "../src/mat/impls/gpucsr/plan/plan.h"
 #include <stdio.h>
 #include <string.h>
@@ -60,16 +61,16 @@ static PetscErrorCode Chosen(GPUCSRDevice d, GPUCSRFeatures f, GPUCSRSelect sele
 
 /* Launches alone, but for the last, which takes a microsecond a megabyte and half a one for the longest row's 20 / 8 steps */
 #define GOOD \
-  "gpucsr-profile 3\n" \
+  "gpucsr-profile 4\n" \
   "machine one by hand\n" \
   "# a remark, and a line that is empty\n" \
   "\n" \
-  "cost csr csr_scalar 1 1 inf  7 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n" \
-  "cost csr csr_adaptive 1 1 inf  5 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n" \
-  "cost sell sell_row 1 1 inf  3 0 0 0 0 0 0 0 0 0 0 0 0  100 0\n" \
-  "cost csr csr_vector2 8 0 inf  0 1 1 0 0.5 0 0 0 0 0 0 0 0  0 0\n" \
-  "measure csr csr_block 1 1 inf  1 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n" \
-  "cost csr kernel_of_old 1 1 inf  1 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n" \
+  "cost csr csr_scalar 1 1 inf 1  7 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n" \
+  "cost csr csr_adaptive 1 1 inf 1  5 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n" \
+  "cost sell sell_row 1 1 inf 1  3 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  100 0\n" \
+  "cost csr csr_vector2 8 0 inf 1  0 1 1 0 0.5 0 0 0 0 0 0 0 0 0 0 0  0 0\n" \
+  "measure csr csr_block 1 1 inf 1  1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n" \
+  "cost csr kernel_of_old 1 1 inf 1  1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n" \
   "tree 5 inf csr csr_scalar\n" \
   "tree inf 500 sell sell_row\n" \
   "tree inf 2000 csr csr_adaptive\n"
@@ -109,21 +110,22 @@ static PetscErrorCode TestChoice(GPUCSRDevice d)
 
 static PetscErrorCode TestDamaged(GPUCSRDevice d)
 {
-  static const char cost[] = "cost csr csr_scalar 1 1 inf  7 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n";
+  static const char cost[] = "cost csr csr_scalar 1 1 inf 1  7 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n";
   static const struct {
     const char *line, *says;
   } damaged[] = {
-    {NULL,                                                             "its first line is not \"gpucsr-profile 3\""            },
-    {"cost csr csr_block 1 1 inf  7 0 0 0 0 0 0 0 0 0 0 0 0  0\n",     "line 4 should be \"cost FORMAT KERNEL\" and 18 numbers"},
-    {"cost csr csr_block 1 1 inf  7 0 0 0 0 0 0 0 0 0 0 0 0  0 0 0\n", "line 4 should be"                                      },
-    {"cost csr csr_block 1 1 inf  -7 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n",  "none below 0"                                          },
-    {"cost csr csr_block 1 1 inf  nan 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n", "line 4 should be"                                      },
-    {"cost csr csr_block 0 1 inf  7 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n",   "the first above"                                       },
-    {"cost csr csr_block one 1 inf  7 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n", "line 4 should be"                                      },
-    {"cost csr\n",                                                     "line 4 should be"                                      },
-    {"tree 5 csr csr_scalar\n",                                        "line 4 should be \"tree MEAN COLUMNS FORMAT KERNEL\""  },
-    {"price csr csr_block 1\n",                                        "line 4 begins with \"price\""                          },
-    {"cost csr csr_block 1 1 inf  7 0 0 0 0 0 0 0 0 0 0 0 0",          "line 4 should be"                                      }
+    {NULL,                                                                     "its first line is not \"gpucsr-profile 4\""            },
+    {"cost csr csr_block 1 1 inf 1  7 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0\n",     "line 4 should be \"cost FORMAT KERNEL\" and 22 numbers"},
+    {"cost csr csr_block 1 1 inf 1  7 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0 0 0\n", "line 4 should be"                                      },
+    {"cost csr csr_block 1 1 inf 1  -7 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n",  "none below 0"                                          },
+    {"cost csr csr_block 1 1 inf 1  nan 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n", "line 4 should be"                                      },
+    {"cost csr csr_block 0 1 inf 1  7 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n",   "the first above"                                       },
+    {"cost csr csr_block 1 1 inf 0  7 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n",   "the fourth from 1 on"                                  },
+    {"cost csr csr_block one 1 inf 1  7 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n", "line 4 should be"                                      },
+    {"cost csr\n",                                                             "line 4 should be"                                      },
+    {"tree 5 csr csr_scalar\n",                                                "line 4 should be \"tree MEAN COLUMNS FORMAT KERNEL\""  },
+    {"price csr csr_block 1\n",                                                "line 4 begins with \"price\""                          },
+    {"cost csr csr_block 1 1 inf 1  7 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0",          "line 4 should be"                                      }
   };
   char text[1024];
 
@@ -134,7 +136,7 @@ static PetscErrorCode TestDamaged(GPUCSRDevice d)
     GPUCSRAttempt   attempt;
     PetscErrorCode  ierr;
 
-    PetscCall(PetscSNPrintf(text, sizeof(text), "gpucsr-profile %d\nmachine damaged\n%s%s", k ? 3 : 2, none ? "" : cost, none || !damaged[k].line ? "" : damaged[k].line));
+    PetscCall(PetscSNPrintf(text, sizeof(text), "gpucsr-profile %d\nmachine damaged\n%s%s", k ? 4 : 3, none ? "" : cost, none || !damaged[k].line ? "" : damaged[k].line));
     PetscCall(GPUCSRAttemptBegin(&attempt));
     ierr = Load(text);
     PetscCall(GPUCSRAttemptEnd(&attempt));
@@ -142,6 +144,23 @@ static PetscErrorCode TestDamaged(GPUCSRDevice d)
     PetscCheck(strstr(attempt.message, says) && strstr(attempt.message, file) && strstr(attempt.message, "make tune"), PETSC_COMM_SELF, PETSC_ERR_PLIB, "The message should name the file, say \"%s\" and what to do: %s", says, attempt.message);
     PetscCall(Chosen(d, Features(1000, 1000, 5, 1), GPUCSR_SELECT_TREE, 0, "csr_scalar", 7, "the decision tree")); /* the one before still */
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Different numbers among the columns over `width` of so many rows, all such groups of rows together */
+static PetscErrorCode Different(int m, const int32_t *i, const int32_t *j, int rows, int width, double *n)
+{
+  int *last;
+
+  PetscFunctionBegin;
+  *n = 0;
+  PetscCall(PetscCalloc1(m / width + 1, &last));
+  for (int r = 0; r < m; r++)
+    for (int k = i[r]; k < i[r + 1]; k++) {
+      *n += last[j[k] / width] != r / rows + 1;
+      last[j[k] / width] = r / rows + 1;
+    }
+  PetscCall(PetscFree(last));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -176,6 +195,13 @@ static PetscErrorCode TestSample(GPUCSRDevice d)
   PetscCheck(f[0].sampled == m && f[0].blocks[index] == blocks, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Of all %d rows %d were looked at, %g blocks of 2 by 2 found, should be %d", m, f[0].sampled, f[0].blocks[index], blocks);
   PetscCheck(f[1].sampled < m / 4 && PetscAbsReal(f[1].blocks[index] - blocks) <= (f[1].blockerror + 0.02) * blocks, PETSC_COMM_SELF, PETSC_ERR_PLIB, "From %d rows, %g blocks of 2 by 2 estimated, should be %d within %g", f[1].sampled, f[1].blocks[index], blocks,
              f[1].blockerror);
+  for (int q = 0; q < 4; q++) { /* sectors of x, from bits that hashing sets: within a twentieth */
+    double n;
+
+    PetscCall(Different(m, i, j, q % 2 ? GPUCSR_TILE : GPUCSR_GROUP, q / 2 ? 8 : 4, &n));
+    PetscCheck(PetscAbsReal(f[1].sectors[q / 2][q % 2] - n) <= 0.05 * n, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%g sectors of %d columns in %s of rows estimated, there are %g", f[1].sectors[q / 2][q % 2], q / 2 ? 8 : 4, q % 2 ? "tiles" : "groups", n);
+  }
+  PetscCheck(f[0].heaviest == 96, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The heaviest slice has %d entries, should have 96", (int)f[0].heaviest);
   PetscCall(PetscFree2(i, j));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -4,10 +4,10 @@ static char help[] = "Fits the profile of a machine to measured products.\n\n";
     fit [-o PROFILE] [-header FILE] [-machine NAME] [-pairs n] [-without TEXT,...] [-show r] SAMPLES ...
 
   SAMPLES are files that spmv -samples writes, of one run or several; if a pair was timed twice, the last time counts. Each line is a product: matrix side precision format kernel us best_us convert_us, then the input of the
-  model (GPUCSRModelInput): columns, density, deviation, spread, and rows:entries of each class of row lengths. PROFILE is the text that -mat_gpucsr_profile reads; -header writes it as a C string, for
+  model (GPUCSRModelInput): columns, density, deviation, spread, twins, what sliced ELL stores, the heaviest slice, sectors fetched, and rows:entries of each class of row lengths. PROFILE is the text that -mat_gpucsr_profile reads; -header writes it as a C string, for
   src/mat/impls/gpucsr/plan/h200.h.
 
-  For each pair of a format and a kernel, the parameters of its walk along a row (width, threads, most) are searched over a list. The times of the terms are a non-negative least squares fit of relative errors. A product
+  For each pair of a format and a kernel, the parameters of its walk along a row (width, threads, most, ahead) are searched over a list. The times of the terms are a non-negative least squares fit of relative errors. A product
   has more weight the nearer the pair is to the best.
 
   Pairs are selected greedily, at most -pairs (44): each step adds the pair with which the model's choice loses least, by the model and by one fitted without the matrix. Then pairs whose removal reduces the
@@ -162,7 +162,7 @@ static PetscErrorCode Read(const char file[])
     s  = &sample[nsamples];
     in = &s->in;
     memset(s, 0, sizeof(*s));
-    PetscCheck(sscanf(line, "%63s %3s %15s %31s %31s %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %*f %*f %n", s->matrix, s->side, s->precision, s->format, s->kernel, &s->us, &s->best, &s->convert, &in->matrix, &in->vectors, &in->cache, &in->rows, &in->stored, &in->mean, &in->max, &in->sectors, &in->quads, &s->columns, &s->density, &deviation, &in->spread, &used) == 21 && used, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s, line %d: not a sample", file, number);
+    PetscCheck(sscanf(line, "%63s %3s %15s %31s %31s %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %*f %*f %lf %lf %lf %n", s->matrix, s->side, s->precision, s->format, s->kernel, &s->us, &s->best, &s->convert, &in->matrix, &in->vectors, &in->cache, &in->rows, &in->stored, &in->mean, &in->max, &in->sectors, &in->quads, &s->columns, &s->density, &deviation, &in->spread, &in->heaviest, &in->fetched[0], &in->fetched[1], &used) == 24 && used, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s, line %d: not a sample", file, number);
     PetscCheck(strchr(line, '\n'), PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s, line %d: cut short; spmv -samples writes the file anew", file, number);
     if (Without(s->format, s->kernel)) continue;
     PetscCall(ReadLengths(line + used, lengths, &lengths));
@@ -259,25 +259,27 @@ static double Fit(int pair, int out, GPUCSRCostRow *c)
 /* The best shape, and its times */
 static void FitShape(int pair, GPUCSRCostRow *c)
 {
-  static const double widths[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, INFINITY}, threads[] = {0, 1, 2, 4, 8, 16, 32, 256}, most[] = {INFINITY, 1024, 2048};
+  static const double widths[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, INFINITY}, threads[] = {0, 1, 2, 4, 8, 16, 32, 256}, most[] = {INFINITY, 1024, 2048}, ahead[] = {1, 2, 4, 8};
   double              best = INFINITY;
   GPUCSRCostRow       b    = *c;
 
   for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++)
     for (size_t j = 0; j < sizeof(threads) / sizeof(threads[0]); j++)
-      for (size_t k = 0; k < sizeof(most) / sizeof(most[0]); k++) {
-        GPUCSRCostRow trial = *c;
-        double        rest;
+      for (size_t k = 0; k < sizeof(most) / sizeof(most[0]); k++)
+        for (size_t l = 0; l < sizeof(ahead) / sizeof(ahead[0]) && (!l || !isinf(widths[i])); l++) {
+          GPUCSRCostRow trial = *c;
+          double        rest;
 
-        trial.width   = widths[i];
-        trial.threads = threads[j];
-        trial.most    = most[k];
-        rest          = Fit(pair, -1, &trial);
-        if (rest < best) {
-          best = rest;
-          b    = trial;
+          trial.width   = widths[i];
+          trial.threads = threads[j];
+          trial.most    = most[k];
+          trial.ahead   = ahead[l];
+          rest          = Fit(pair, -1, &trial);
+          if (rest < best) {
+            best = rest;
+            b    = trial;
+          }
         }
-      }
   *c = b;
 }
 
@@ -571,12 +573,12 @@ static PetscErrorCode Write(FILE *f, PetscBool header, const char machine[])
 
   PetscFunctionBeginUser;
   if (header) fprintf(f, "/* The profile of one %s, made by src/benchmarks/fit.c; its lines are explained in profile.c */\n", machine);
-  Put(f, header, "gpucsr-profile 3");
+  Put(f, header, "gpucsr-profile 4");
   PetscCall(PetscSNPrintf(line, sizeof(line), "machine %s", machine));
   Put(f, header, line);
   for (int q = 0; q < npairs; q++) {
     const GPUCSRCostRow *c = &row[q];
-    int                  n = snprintf(line, sizeof(line), "%s %s %s %g %g %g ", c->trusted ? "cost" : "measure", c->format, c->kernel, c->width, c->threads, c->most);
+    int                  n = snprintf(line, sizeof(line), "%s %s %s %g %g %g %g ", c->trusted ? "cost" : "measure", c->format, c->kernel, c->width, c->threads, c->most, c->ahead);
 
     for (int i = 0; i < GPUCSR_NTERMS; i++) n += snprintf(line + n, sizeof(line) - (size_t)n, " %.4g", c->time[i]);
     snprintf(line + n, sizeof(line) - (size_t)n, "  %.3g %.3g", c->setup[0], c->setup[1]);

@@ -332,6 +332,28 @@ static PetscErrorCode Families(Run *r, MatGPUCSRBackend backend)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* One positive definite matrix */
+static PetscErrorCode OneDefinite(Run *r, const char name[], SPDKind kind, int edge, MatGPUCSRBackend backend)
+{
+  const SPD    s = {kind, edge, 0, 0, NULL};
+  int          m;
+  int32_t     *i;
+  PetscInt    *j;
+  PetscScalar *a;
+  PetscBool    yes;
+
+  PetscFunctionBeginUser;
+  PetscCall(Wanted(r, name, &yes));
+  if (!yes) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(SPDCreate(&s, &m, &i, &j, &a));
+  PetscCall(OfArrays(r, name, m, m, i, j, a, PETSC_TRUE, backend));
+  PetscCall(SyntheticDestroy(&i, &j, &a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* As many as M. Verschoor and A. C. Jalba had, and of their sizes: 20 to 1.6 million rows, even in the logarithm, blocks of 3 by 3 and none by turns */
+#define SIXTYSEVEN 67
+
 static PetscErrorCode Definite(Run *r, MatGPUCSRBackend backend)
 {
   static const struct {
@@ -343,25 +365,21 @@ static PetscErrorCode Definite(Run *r, MatGPUCSRBackend backend)
     {"elastic",     {6, 12, 24}         },
     {"graph",       {8, 16, 32, 60}     },
   };
+  char name[64];
 
   PetscFunctionBeginUser;
   for (int k = 0; k < 4; k++)
     for (int q = 0; q < 6 && kinds[k].edge[q]; q++) {
-      const SPD    s = {(SPDKind)k, kinds[k].edge[q], 0, 0, NULL};
-      char         name[64];
-      int          m;
-      int32_t     *i;
-      PetscInt    *j;
-      PetscScalar *a;
-      PetscBool    yes;
-
-      (void)snprintf(name, sizeof(name), "%s_%d", kinds[k].name, s.m);
-      PetscCall(Wanted(r, name, &yes));
-      if (!yes) continue;
-      PetscCall(SPDCreate(&s, &m, &i, &j, &a));
-      PetscCall(OfArrays(r, name, m, m, i, j, a, PETSC_TRUE, backend));
-      PetscCall(SyntheticDestroy(&i, &j, &a));
+      (void)snprintf(name, sizeof(name), "%s_%d", kinds[k].name, kinds[k].edge[q]);
+      PetscCall(OneDefinite(r, name, (SPDKind)k, kinds[k].edge[q], backend));
     }
+  for (int k = 0; k < SIXTYSEVEN; k++) {
+    const double  rows = 20 * pow(1.6e6 / 20, k / (SIXTYSEVEN - 1.0));
+    const SPDKind kind = (SPDKind)(k % 4);
+
+    (void)snprintf(name, sizeof(name), "definite%d_%s", k + 1, kinds[kind].name);
+    PetscCall(OneDefinite(r, name, kind, PetscMax(2, (int)lround(cbrt(kind == ELASTIC ? rows / 3 : rows))), backend));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

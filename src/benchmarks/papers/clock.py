@@ -2,7 +2,7 @@
 """
 How well the profile's model predicts time: docs/results/clock.md and its plot.
 
-    clock.py [-o FOLDER] [SAMPLES[.xz]]
+    clock.py [-o FOLDER] [SAMPLES[.xz] ...]
 
 For every product the pair that the model says is fastest, and its time beside the one measured: by the profile as it is in the tree, by one that was fitted
 without the matrix (each one in turn), and by one without all matrices of its family. Pairs and shapes are the profile's; the times of its terms are fitted
@@ -19,16 +19,25 @@ GENERATED = set(
 )  # of synthetic.h
 
 
+def generated(name):
+    return name in GENERATED or "_drawn" in name
+
+
 def nonnegative(A, b):
-    """min |A x - b| over x >= 0, by Lawson's and Hanson's active sets on the normal equations of scaled columns"""
-    scale = np.sqrt((A**2).sum(0)) + 1e-300
-    A = A / scale
-    G, h = A.T @ A, A.T @ b
+    """min |A x - b| over x >= 0"""
+    return of_normal(A.T @ A, A.T @ b)
+
+
+def of_normal(G, h):
+    """The same, of the normal equations: by Lawson's and Hanson's active sets, columns scaled"""
+    scale = np.sqrt(np.maximum(0, np.diag(G)))
+    there = scale > 1e-10 * scale.max()
+    scale = np.where(there, scale, 1)
+    G, h = G / np.outer(scale, scale), h / scale
     n = len(h)
     x, free = np.zeros(n), np.zeros(n, bool)
     for _ in range(3 * n):
-        w = np.where(free, -np.inf, h - G @ x)
-        w[scale <= 1e-200] = -np.inf
+        w = np.where(free | ~there, -np.inf, h - G @ x)
         k = int(np.argmax(w))
         if w[k] <= 1e-9 * np.abs(h).max():
             break
@@ -36,7 +45,7 @@ def nonnegative(A, b):
         while True:
             f = np.where(free)[0]
             y = np.zeros(n)
-            y[f] = np.linalg.lstsq(G[np.ix_(f, f)], h[f], rcond=None)[0]
+            y[f] = np.linalg.lstsq(G[np.ix_(f, f)], h[f], rcond=1e-12)[0]
             bad = f[y[f] <= 0]
             if not len(bad):
                 x = y
@@ -57,18 +66,21 @@ def fit(s, X, which, power):
     return nonnegative(X / s.us[which][:, None] * w[:, None], w)
 
 
-def without(s, pairs, group, power, split):
-    """Predictions of every sample by models that do not know its group"""
+def without(s, pairs, group, power, split, terms=None):
+    """The time of every sample of some pairs by a model fitted without its group; split: a fit for each precision. terms(which, shape) in place of the profile's"""
     out = np.full(s.n, np.nan)
-    for name, row in pairs.items():
-        which = np.where(s.pair == s.pairs.index(name))[0]
-        X = s.terms(which, row[1])
+    for k, row in pairs.items():
+        which = np.where(s.pair == s.pairs.index(k))[0]
+        X = (terms or s.terms)(which, row[1])
+        w = weights(s, which, power)
+        A = X * (w / s.us[which])[:, None]
         for one in (False, True) if split else (None,):
             mine = np.ones(len(which), bool) if one is None else s.single[which] == one
+            G, h = A[mine].T @ A[mine], A[mine].T @ w[mine]
             for g in np.unique(group[which[mine]]):
-                test, train = mine & (group[which] == g), mine & (group[which] != g)
-                if train.sum() >= 15:
-                    out[which[test]] = X[test] @ fit(s, X[train], which[train], power)
+                test = mine & (group[which] == g)
+                if mine.sum() - test.sum() >= 15:
+                    out[which[test]] = X[test] @ of_normal(G - A[test].T @ A[test], h - A[test].T @ w[test])
     return out
 
 
@@ -93,12 +105,12 @@ def groups(names):
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("-o", default=S.RESULTS)
-    p.add_argument("samples", nargs="?", default=S.KEPT)
+    p.add_argument("samples", nargs="*", default=[S.KEPT, S.DRAWN])
     a = p.parse_args()
-    s, row = S.load(a.samples), S.profile()
+    s, row = S.load(*a.samples), S.profile()
     trusted = {k: v for k, v in row.items() if v[0] and k in s.pairs}
     known = {k: v for k, v in row.items() if k in s.pairs}
-    real = np.array([m not in GENERATED for m in s.matrix_of])
+    real = np.array([not generated(m) for m in s.matrix_of])
     matrix, family = groups(s.matrix_of), groups([S.family(m) for m in s.matrix_of])
     allowed = np.array([w[3] != "dense" for w in s.words]) | (s.density >= 1)
     beyond = s.matrix + s.vectors > s.cache
@@ -149,19 +161,21 @@ def main():
         rows.append((-near.sum(), "| %s%s | %d | %.1f %% | %.1f %% | %d | %s |" % (k, "" if k in trusted else " (measured only)", len(q), 100 * e.mean(), 100 * np.quantile(e, 0.9), near.sum(), "%.1f %% | %.1f %%" % (100 * e[near].mean(), 100 * np.quantile(e[near], 0.9)) if near.any() else "|")))
     write(a.o, "KERNELS", out + [r for _, r in sorted(rows)])
 
-    out = ["| real, matrix left out | double: mean | 90 % | single: mean | 90 % | regret, double: mean (worst) | single |", "| :-- | --: | --: | --: | --: | --: | --: |"]
-    for name, power, sharp, split in (("a cache that keeps its size of any matrix, weights √(best/time)", 0.5, True, False), ("weights (best/time)^1.5", POWER, True, False), ("what the cache keeps falls to nothing", POWER, False, False), ("a fit for each precision, weights (best/time)³", TIME, False, True)):
-        S.Samples.terms.__defaults__ = (sharp,)
-        v = without(s, trusted, matrix, power, split)
-        q, cells, regrets = chosen(s, v, allowed), [], []
+    out = ["| matrix left out | real, double: mean | 90 % | single | 90 % | generated, beyond the cache, double | single | regret, double: mean (worst) | single |", "| :-- " + "| --: " * 8 + "|"]
+    drop, ahead = {11, 13, 14, 15}, 1
+    for name, term in STEPS:
+        drop, ahead = drop - {term}, ahead if term != 13 else None
+        of = lambda which, shape: np.delete(s.terms(which, shape[:3] + (ahead or shape[3],)), sorted(drop), 1)
+        v = predicted["matrix left out"] if not drop else without(s, trusted, matrix, POWER, False, of)
+        q, cells, far, regrets = chosen(s, np.where(trust, v, np.nan), allowed), [], [], []
         for single in (False, True):
             d = q[s.single[q] == single]
-            lost, d = s.us[d] / s.best[d] - 1, d[real[d]]
-            e = np.abs(v[d] / s.us[d] - 1)
+            lost = s.us[d] / s.best[d] - 1
+            e, x = (np.abs(v[k] / s.us[k] - 1) for k in (d[real[d]], d[~real[d] & beyond[d]]))
             cells += ["%.1f %%" % (100 * e.mean()), "%.1f %%" % (100 * np.quantile(e, 0.9))]
+            far.append("%.1f %%" % (100 * x.mean()))
             regrets.append("%.3f (%.2f)" % (lost.mean(), lost.max()))
-        out.append("| %s | %s | %s |" % (name, " | ".join(cells), " | ".join(regrets)))
-    S.Samples.terms.__defaults__ = (False,)
+        out.append("| %s | %s |" % (name, " | ".join(cells + far + regrets)))
     write(a.o, "STEPS", out)
 
     near = ~np.isnan(left) & real & (s.us < 1.3 * s.best)
@@ -197,6 +211,14 @@ def plot(folder, s, predicted, pick, real):
     f.savefig(os.path.join(folder, "clock.png"), dpi=90)
 
 
+# what has been added to the model, and its term
+STEPS = (
+    ("bytes, threads, longest row, sectors gathered by rows, and those that the last-level cache misses", None),
+    ("rounds of the longest row, whose loads are in flight together, and steps outside of them", 13),
+    ("sectors of x that blocks of threads fetch", 11),
+    ("entries of the heaviest slice", 14),
+    ("bytes of numbers of 8 bytes", 15),
+)
 POWER = 1.5  # as in fit.c
 TIME = 3  # of the fit for time alone: by 1 to 6 the mean differs by 0.8 points, and 3 has the least
 

@@ -35,7 +35,7 @@ def main():
             q = s.pair == s.pairs.index(k)
             us[k][s.product[q]] = s.us[q]
     first = np.unique(s.product, return_index=True)[1]
-    real = np.array([m not in clock.GENERATED for m in s.matrix_of])[first]
+    real = np.array([not clock.generated(m) for m in s.matrix_of])[first]
     N, single, flops = ~s.transpose[first], s.single[first], 2e-3 * s.nnz[first]
     out = ["| | pair | double: products | GFLOP/s, median | largest | naive's time over its | smallest | largest | single: products | median | largest | naive's over its | smallest | largest |", "| :-- | :-- " + "| --: " * 12 + "|"]
     for name, k in STEPS:

@@ -1,8 +1,8 @@
 """
 The timed products that spmv -samples leaves, as arrays; the terms of the profile's model (plan/profile.c) on them; plots.
 
-  load(FILE)     a Samples; FILE may end in .xz
-  Samples.terms(which, shape)   the thirteen terms, as GPUCSRModelTerms() has them
+  load(FILE, ...)  a Samples; a FILE may end in .xz
+  Samples.terms(which, shape)   the terms, as GPUCSRModelTerms() has them
 """
 import lzma, os, re
 import numpy as np
@@ -11,11 +11,12 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.normpath(os.path.join(HERE, "..", "..", ".."))
 KEPT = os.path.join(ROOT, "docs", "results", "survey-2026-11-21-samples.txt.xz")
 RESULTS = os.path.join(ROOT, "docs", "results")
+DRAWN = os.path.join(RESULTS, "drawn-samples.txt.xz")
 NCLASSES = 32
-NTERMS = 13
-COLUMNS = "us best convert matrix vectors cache rows stored mean max sectors quads columns density deviation spread twins sell".split()
+NTERMS, NSHAPE = 16, 4
+COLUMNS = "us best convert matrix vectors cache rows stored mean max sectors quads columns density deviation spread twins sell heaviest groups tiles".split()
 WINDOW = {"sell_256": 256, "sell_4096": 4096, "sell_sorted": np.inf, "jad": np.inf}  # rows that the format sorts together
-NEAR, BLOCKS, THREADS, PROCESSORS, SECTOR = 192 << 10, 8, 256, 132, 32.0  # as profile.c has them
+NEAR, BLOCKS, THREADS, PROCESSORS, SHARE, SECTOR = 128 << 10, 8, 256, 132, 0.4, 32.0  # as profile.c has them
 
 
 class Samples:
@@ -25,14 +26,14 @@ class Samples:
         words, numbers, rows, entries, cache = [], [], [], [], {}
         for at, line in enumerate(lines, 1):
             w = line.split()
-            if not line.endswith("\n") or len(w) != 24 or w[23].count(":") != NCLASSES or w[23].count(",") != NCLASSES - 1:
+            if not line.endswith("\n") or len(w) != 27 or w[26].count(":") != NCLASSES or w[26].count(",") != NCLASSES - 1:
                 raise ValueError("line %d is no sample, or was cut short" % at)
             words.append(w[:5])
-            numbers.append(w[5:23])
-            if w[23] not in cache:
-                cache[w[23]] = np.array([c.split(":") for c in w[23].split(",")], float).T
-            rows.append(cache[w[23]][0])
-            entries.append(cache[w[23]][1])
+            numbers.append(w[5:26])
+            if w[26] not in cache:
+                cache[w[26]] = np.array([c.split(":") for c in w[26].split(",")], float).T
+            rows.append(cache[w[26]][0])
+            entries.append(cache[w[26]][1])
         self.words = words
         for name, column in zip(COLUMNS, np.array(numbers, float).T):
             setattr(self, name, column)
@@ -48,29 +49,31 @@ class Samples:
         window = np.array([WINDOW.get(w[3], 0) for w in words], float)
         self.moved = np.where(window > 0, np.minimum(np.minimum(window, self.rows), np.sqrt(12) * self.deviation), 0)
 
-    def missed(self, which, threads):
-        """Sectors of x that the first-level cache misses, and the last-level one: Missed() of profile.c"""
+    def touched(self, which, threads):
+        """Sectors of x that blocks of threads fetch, and those of them that the last-level cache misses: Sectors() of profile.c"""
         g = lambda a: a[which]
-        every = np.maximum(1, g(self.rows))
-        rows = np.minimum(every, THREADS / max(1, threads))
-        columns, size = g(self.columns), g(self.number)
-        reach = size * np.maximum(1, np.minimum(columns, rows * (1 + g(self.moved)) * columns / every + g(self.spread)))
+        every, block = np.maximum(1, g(self.rows)), THREADS / max(1, min(THREADS, threads))
+        rows, columns, size, groups = np.minimum(every, block), g(self.columns), g(self.number), g(self.groups)
         x = size * columns
-        near, far = np.minimum(x, BLOCKS * reach), np.minimum(x, BLOCKS * PROCESSORS * reach)
+        reach = size * np.maximum(1, np.minimum(columns, rows * (1 + g(self.moved)) * columns / every + g(self.spread)))
         meeting = np.maximum(1e-6, rows * g(self.sectors) / every / (reach / SECTOR))
-        once = g(self.sectors) * -np.expm1(-meeting) / meeting
-        l2 = 1e6 * g(self.cache)
-        return np.where(near > NEAR, once * (1 - NEAR / near), 0), np.where(far > l2, once * (1 - l2 / far), 0)
+        chance = g(self.sectors) * -np.expm1(-meeting) / meeting
+        each = np.maximum(1e-9, g(self.tiles) / np.maximum(1e-9, groups)) ** (np.log2(block / 8) / 4)
+        counted = np.minimum(g(self.nnz), groups * each)
+        all_ = np.where(g(self.moved) > 0, np.maximum(counted, chance), counted)
+        once = np.minimum(all_, PROCESSORS * x / SECTOR)
+        far, share = np.minimum(x, BLOCKS * PROCESSORS * reach), SHARE * 1e6 * g(self.cache)
+        return np.where(x > NEAR, once + (all_ - once) * (1 - NEAR / x), once), np.where(far > share, all_ * (1 - share / far), 0)
 
-    def terms(self, which, shape, sharp=False):
-        """The terms of a pair's shape (width, threads, most) on the samples `which`, one column a term; sharp: a cache that keeps its size of any matrix"""
-        width, threads, most = shape
+    def terms(self, which, shape):
+        """The terms of a pair's shape (width, threads, most, ahead) on the samples `which`, one column a term"""
+        width, threads, most, ahead = shape
         g = lambda a: a[which]
         moved, one = g(self.matrix) + g(self.vectors), max(1, threads)
         t = np.zeros((len(moved), NTERMS))
         t[:, 0] = 1
         few, many = 0.4 * g(self.cache), 1.2 * g(self.cache)  # Kept() of profile.c
-        t[:, 1] = np.minimum(moved, g(self.cache)) if sharp else moved * np.clip(np.log(many / moved) / np.log(3), 0, 1)
+        t[:, 1] = moved * np.clip(np.log(many / moved) / np.log(3), 0, 1)
         t[:, 2] = moved - t[:, 1]
         t[:, 3] = 1e-6 * g(self.rows) * one
         stored = 1e-6 * g(self.stored)
@@ -82,10 +85,13 @@ class Samples:
         long = 2.0 ** np.arange(NCLASSES - 1) >= most
         t[:, 9] = 1e-3 * lengths[:, long].sum(1)
         if np.isfinite(width):
-            t[:, 4] = np.ceil(np.minimum(g(self.max), most) / width)
+            steps = np.ceil(np.minimum(g(self.max), most) / width)
+            t[:, 4], t[:, 13] = np.floor(steps / ahead), np.minimum(steps, ahead - 1)
             t[:, 10] = 1e-6 * one * (lengths * np.ceil(entries / np.maximum(1, lengths) / width)).sum(1)
-        first, last = self.missed(which, threads)
-        t[:, 11], t[:, 12] = 1e-6 * first, 1e-6 * last
+        fetched, missed = self.touched(which, threads)
+        t[:, 11], t[:, 12] = 1e-6 * fetched, 1e-6 * missed
+        t[:, 14] = 1e-3 * g(self.heaviest)
+        t[:, 15] = np.where(g(self.number) > 4, t[:, 1], 0)
         return t
 
 
@@ -96,12 +102,18 @@ def number(names):
     return list(known), of
 
 
-def load(name=KEPT):
+def load(*names):
+    """The samples of one file or of several (KEPT where none is named), each packed by xz or not"""
+
+    def lines():
+        for name in names or (KEPT,):
+            with (lzma.open if name.endswith(".xz") else open)(name, "rt") as f:
+                yield from f
+
     try:
-        with (lzma.open if name.endswith(".xz") else open)(name, "rt") as f:
-            return Samples(f)
+        return Samples(lines())
     except (OSError, EOFError, ValueError, lzma.LZMAError) as e:
-        raise SystemExit("%s: %s: spmv -samples writes one anew" % (name, e))
+        raise SystemExit("%s: %s: spmv -samples writes one anew" % (", ".join(names or (KEPT,)), e))
 
 
 def profile(name=os.path.join(ROOT, "src", "mat", "impls", "gpucsr", "plan", "h200.h")):
@@ -111,7 +123,7 @@ def profile(name=os.path.join(ROOT, "src", "mat", "impls", "gpucsr", "plan", "h2
         w = line.strip().strip('"').replace("\\n", "").split()
         if w and w[0] in ("cost", "measure"):
             v = [float(x) for x in w[3:]]
-            rows[w[1] + " " + w[2]] = (w[0] == "cost", tuple(v[:3]), np.array(v[3 : 3 + NTERMS]), v[3 + NTERMS :])
+            rows[w[1] + " " + w[2]] = (w[0] == "cost", tuple(v[:NSHAPE]), np.array(v[NSHAPE : NSHAPE + NTERMS]), v[NSHAPE + NTERMS :])
     return rows
 
 

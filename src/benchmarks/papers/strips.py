@@ -40,10 +40,10 @@ def shaped(s, which):
     best = None
     for width in (1, 2, 4, 8, 16, 32, 64, np.inf):
         for threads in (0, 1, 16, 256):
-            X = s.terms(which, (width, threads, np.inf))
+            X = s.terms(which, (width, threads, np.inf, 1))
             e = np.mean((X @ clock.fit(s, X, which, 0) / s.us[which] - 1) ** 2)
             if best is None or e < best[0]:
-                best = (e, (width, threads, np.inf))
+                best = (e, (width, threads, np.inf, 1))
     return best[1]
 
 
@@ -55,7 +55,7 @@ def ours(s, kernel, row, group):
 
 
 def from_samples(s, folder):
-    real = np.array([m not in clock.GENERATED for m in s.matrix_of])
+    real = np.array([not clock.generated(m) for m in s.matrix_of])
     made = np.array([m in MADE for m in s.matrix_of])
     group, row = clock.groups(s.matrix_of), S.profile()
     head = "| kernel | precision | generated, real | bilinear from generated: mean | median | worst | the same, I not rounded: mean | median | worst | bilinear from real, matrix left out: mean | median | worst | the profile's terms, matrix left out: mean | median | worst | nearer than any bilinear |"
@@ -131,7 +131,7 @@ def from_times(name, folder, s):
     """Judged by the real matrices of the samples, of which the mean length is known and not the mode, where these are more than those of the file"""
     with (lzma.open if name.endswith(".xz") else open)(name, "rt") as f:
         w = [v.split() for v in f]
-    sampled = ~s.transpose & np.array([m not in clock.GENERATED for m in s.matrix_of])
+    sampled = ~s.transpose & np.array([not clock.generated(m) for m in s.matrix_of])
     kind, kernel, single = np.array([v[0] for v in w]), np.array([v[10] + " " + v[11] for v in w]), np.array([v[9] == "single" for v in w])
     I, rows, mean, mode, longest, us = np.array([[float(v[k]) for k in (2, 3, 6, 7, 8, 12)] for v in w]).T
     out = ["| kernel | precision | kind | fitted to | real | I rounded up: mean | median | worst | I not rounded: mean | median | worst |", "| :-- | :-- | :-- | --: | --: " + "| --: " * 6 + "|"]

@@ -145,8 +145,9 @@ static PetscErrorCode Samples(Case *c, const Candidate *best)
 
     if (d->peer || d->failed) continue;
     PetscCall(GPUCSRModelInputGet(d->plan.choice.format, &c->csr.features, c->precision, c->b->dev->props.l2, &in));
-    fprintf(o, "%s %s %s %s %s %.6g %.6g %.6g  %.6g %.6g %.6g %.10g %.10g %.10g %.10g %.6g %.6g %d %.6g  %.6g %.6g %.6g %.10g", c->p->name, sidewords[c->side], precisionwords[c->precision], d->plan.choice.format->name, d->plan.choice.kernel->name, 1e6 * d->seconds,
-            1e6 * best->seconds, 1e6 * d->convert, in.matrix, in.vectors, in.cache, in.rows, in.stored, in.mean, in.max, in.sectors, in.quads, f->n, f->density, f->deviation, f->spread, f->twins, (double)f->sell_stored);
+    fprintf(o, "%s %s %s %s %s %.6g %.6g %.6g  %.6g %.6g %.6g %.10g %.10g %.10g %.10g %.6g %.6g %d %.6g  %.6g %.6g %.6g %.10g  %.10g %.6g %.6g", c->p->name, sidewords[c->side], precisionwords[c->precision], d->plan.choice.format->name,
+            d->plan.choice.kernel->name, 1e6 * d->seconds, 1e6 * best->seconds, 1e6 * d->convert, in.matrix, in.vectors, in.cache, in.rows, in.stored, in.mean, in.max, in.sectors, in.quads, f->n, f->density, f->deviation, f->spread, f->twins,
+            (double)f->sell_stored, (double)f->heaviest, in.fetched[0], in.fetched[1]);
     for (int b = 0; b < GPUCSR_NCLASSES; b++) fprintf(o, b ? ",%d:%.10g" : " %d:%.10g", f->rows[b], (double)f->entries[b]);
     fprintf(o, "\n");
   }

@@ -79,6 +79,7 @@ typedef struct {
   int64_t entries[GPUCSR_NCLASSES]; /* and their entries */
   double  density;                  /* nnz / (m n) */
   int64_t sell_stored;              /* entries that sliced ELL would store */
+  int64_t heaviest;                 /* entries of the slice of rows, as sliced ELL has them, that has most */
 
   int    sampled;                    /* rows looked at; 0: nothing below is known */
   double spread;                     /* mean of last - first column + 1 over the sampled rows that have entries */
@@ -87,6 +88,7 @@ typedef struct {
   double twins;                      /* fraction of pairs of rows (2k, 2k + 1) with the same columns */
   double blocks[GPUCSR_NBLOCKSIZES]; /* estimated number of blocks that hold an entry */
   double listed;                     /* estimated number of different columns of tiles of 128 rows, all tiles together */
+  double sectors[2][2];              /* the same of sectors of x, if its numbers have 8 bytes and if they have 4: of groups of 8 rows, of tiles */
   double blockerror;                 /* 2 standard errors of the 2 by 2 estimate, as a fraction of it: the estimates' error bound */
 
   int stencils;       /* different rows, as lists of (column - row, stored value), exactly: 0 where nobody counted, -1: too many */

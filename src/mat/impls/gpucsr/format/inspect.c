@@ -18,11 +18,11 @@ PetscErrorCode GPUCSRFeaturesOfRows(int m, int n, const int32_t *rowptr, int thr
 {
   const int nslices = (int)(((int64_t)m + GPUCSR_SLICE - 1) / GPUCSR_SLICE);
   int       lo = INT32_MAX, hi = 0, rows[GPUCSR_NCLASSES] = {0};
-  int64_t   stored = 0, squares = 0, entries[GPUCSR_NCLASSES] = {0};
+  int64_t   stored = 0, squares = 0, heaviest = 0, entries[GPUCSR_NCLASSES] = {0};
 
   PetscFunctionBegin;
   if (m < 20000) threads = 1;
-#pragma omp parallel for num_threads(threads) if (threads > 1) reduction(+ : stored, squares, rows[:GPUCSR_NCLASSES], entries[:GPUCSR_NCLASSES]) reduction(min : lo) reduction(max : hi)
+#pragma omp parallel for num_threads(threads) if (threads > 1) reduction(+ : stored, squares, rows[:GPUCSR_NCLASSES], entries[:GPUCSR_NCLASSES]) reduction(min : lo) reduction(max : hi, heaviest)
   for (int q = 0; q < nslices; q++) {
     const int last  = m - q * GPUCSR_SLICE < GPUCSR_SLICE ? m : (q + 1) * GPUCSR_SLICE;
     int       width = 0;
@@ -36,7 +36,8 @@ PetscErrorCode GPUCSRFeaturesOfRows(int m, int n, const int32_t *rowptr, int thr
       entries[b] += len;
       squares += (int64_t)len * len;
     }
-    hi = width > hi ? width : hi;
+    hi       = width > hi ? width : hi;
+    heaviest = PetscMax(heaviest, rowptr[last] - rowptr[q * GPUCSR_SLICE]);
     stored += (int64_t)width * GPUCSR_SLICE;
   }
   PetscCall(PetscMemzero(f, sizeof(*f))); /* features are hashed as memory */
@@ -46,6 +47,7 @@ PetscErrorCode GPUCSRFeaturesOfRows(int m, int n, const int32_t *rowptr, int thr
   f->min         = m ? lo : 0;
   f->max         = hi;
   f->sell_stored = stored;
+  f->heaviest    = heaviest;
   PetscCall(PetscArraycpy(f->rows, rows, GPUCSR_NCLASSES));
   PetscCall(PetscArraycpy(f->entries, entries, GPUCSR_NCLASSES));
   PetscCall(GPUCSRFeaturesDerive((double)squares, f));
@@ -81,7 +83,12 @@ PetscErrorCode GPUCSRFeaturesOfSample(const GPUCSRSample *s, GPUCSRFeatures *f)
   f->diagonals = (int)s->diagonals;
   f->twins     = s->pairs ? (double)s->twins / (double)s->pairs : 0;
   for (int q = 0; q < GPUCSR_NBLOCKSIZES; q++) f->blocks[q] = entries > 0 ? (double)s->blocks[q] / entries * (double)f->nnz : 0;
-  f->listed = s->tiled ? (double)s->listed / (double)s->tiled * (double)f->nnz : 0;
+  if (s->tiled) {
+    const double all = (double)f->nnz / (double)s->tiled;
+
+    f->listed = PetscMin((double)f->nnz, all * (double)s->listed);
+    for (int q = 0; q < 4; q++) f->sectors[q / 2][q % 2] = PetscMin((double)f->nnz, all * (double)s->sectors[q / 2][q % 2]);
+  }
   /* a ratio estimate: W. G. Cochran, Sampling Techniques, section 2.11; nothing is left to chance where all windows are in */
   if (w > 1 && ratio > 0 && w < GPUCSRWindows(f->m)) {
     const double variance = ((double)s->bb - 2 * ratio * (double)s->be + ratio * ratio * (double)s->ee) / (w - 1);
@@ -98,22 +105,23 @@ static void Tiles(int m, const int32_t *rowptr, const int32_t *col, GPUCSRSample
 
   for (int t = 0; t < tiles; t++) {
     const int first = GPUCSRTileStart(m, tiles, t), last = PetscMin(m - first, GPUCSR_TILE) + first;
-    uint32_t  bits[(1 << GPUCSR_TILE_BITS) / 32] = {0};
-    int       unset = 1 << GPUCSR_TILE_BITS, entries = 0;
+    uint32_t  bits[GPUCSR_ALL_WORDS]    = {0};
+    int       set[GPUCSR_TILE_SECTIONS] = {0};
 
     for (int r = first; r < last; r++) {
       const int len = PetscMin(rowptr[r + 1] - rowptr[r], GPUCSR_SAMPLE_LENGTH);
 
       for (int32_t k = rowptr[r]; k < rowptr[r] + len; k++) {
-        const uint32_t b = GPUCSRTileBit(col[k]);
+        for (int q = 0; q < GPUCSR_TILE_SETS; q++) {
+          const uint32_t b = GPUCSRTileBit(q, r - first, col[k]);
 
-        unset -= !(bits[b / 32] >> b % 32 & 1);
-        bits[b / 32] |= 1u << b % 32;
+          set[GPUCSRSectionOfWord((int)(b / 32))] += !(bits[b / 32] >> b % 32 & 1);
+          bits[b / 32] |= 1u << b % 32;
+        }
       }
-      entries += len;
+      s->tiled += (unsigned long long)len;
     }
-    s->listed += (unsigned long long)PetscMin(entries, GPUCSRTileListed(unset));
-    s->tiled += (unsigned long long)entries;
+    for (int q = 0; q < GPUCSR_TILE_SECTIONS; q++) *GPUCSRSectionCount(s, q) += (unsigned long long)GPUCSRDifferent(GPUCSRSectionBits(q), GPUCSRSectionBits(q) - set[q]);
   }
 }
 

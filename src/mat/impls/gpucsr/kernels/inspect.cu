@@ -15,6 +15,7 @@ typedef struct {
   unsigned long long entries[GPUCSR_NCLASSES];
   int                rows[GPUCSR_NCLASSES];
   int                notmin, max; /* INT_MAX - the shortest length */
+  int                heaviest;    /* entries of the slice that has most */
   GPUCSRSample       sample;
   StencilCount       stencils;
 } Counts;
@@ -39,27 +40,32 @@ static __device__ __forceinline__ unsigned long long warp_sum(unsigned long long
 static __device__ void inspect_rows(int block, int blocks, int m, const int *__restrict__ rowptr, Counts *to)
 {
   __shared__ unsigned int       entries[GPUCSR_NCLASSES];
-  __shared__ int                rows[GPUCSR_NCLASSES], los[32], his[32]; /* of each warp */
+  __shared__ int                rows[GPUCSR_NCLASSES], los[32], his[32], heaviests[32]; /* of each warp */
   __shared__ unsigned long long squaress[32], storeds[32];
   const int                     stride = blocks * (int)blockDim.x, lane = threadIdx.x % 32;
   unsigned long long            squares = 0, stored = 0;
   unsigned int                  sum = 0;
-  int                           lo = INT_MAX, hi = 0, b = -1, count = 0, top;
+  int                           lo = INT_MAX, hi = 0, heaviest = 0, b = -1, count = 0, top;
 
   if (threadIdx.x < GPUCSR_NCLASSES) entries[threadIdx.x] = rows[threadIdx.x] = 0;
   if (threadIdx.x < 32) {
-    los[threadIdx.x]      = INT_MAX;
-    his[threadIdx.x]      = 0;
+    los[threadIdx.x]       = INT_MAX;
+    his[threadIdx.x]       = 0;
+    heaviests[threadIdx.x] = 0;
     squaress[threadIdx.x] = storeds[threadIdx.x] = 0;
   }
   __syncthreads();
   for (int64_t base = (int64_t)block * blockDim.x; base < m; base += stride) {
     const int64_t r   = base + threadIdx.x;
     const int     len = r < m ? rowptr[r + 1] - rowptr[r] : 0, c = 32 - __clz(len);
-    int           width = len;
+    int           width = len, slice = len;
 
 #pragma unroll
-    for (int o = 16; o; o >>= 1) width = max(width, __shfl_xor_sync(0xffffffffu, width, o));
+    for (int o = 16; o; o >>= 1) {
+      width = max(width, __shfl_xor_sync(0xffffffffu, width, o));
+      slice += __shfl_xor_sync(0xffffffffu, slice, o);
+    }
+    heaviest = max(heaviest, slice);
     if (threadIdx.x % GPUCSR_SLICE == 0) stored += (unsigned long long)width * GPUCSR_SLICE;
     if (r >= m) continue;
     lo = min(lo, len);
@@ -96,27 +102,31 @@ static __device__ void inspect_rows(int block, int blocks, int m, const int *__r
     atomicAdd(&entries[b], sum);
   }
   if (lane == 0) {
-    los[threadIdx.x / 32]      = lo;
-    his[threadIdx.x / 32]      = hi;
-    squaress[threadIdx.x / 32] = squares;
-    storeds[threadIdx.x / 32]  = stored;
+    los[threadIdx.x / 32]       = lo;
+    his[threadIdx.x / 32]       = hi;
+    heaviests[threadIdx.x / 32] = heaviest;
+    squaress[threadIdx.x / 32]  = squares;
+    storeds[threadIdx.x / 32]   = stored;
   }
   __syncthreads();
   if (threadIdx.x < 32) {
-    lo      = los[lane];
-    hi      = his[lane];
-    squares = warp_sum(squaress[lane]);
-    stored  = warp_sum(storeds[lane]);
+    lo       = los[lane];
+    hi       = his[lane];
+    heaviest = heaviests[lane];
+    squares  = warp_sum(squaress[lane]);
+    stored   = warp_sum(storeds[lane]);
 #pragma unroll
     for (int o = 16; o; o >>= 1) {
-      lo = min(lo, __shfl_xor_sync(0xffffffffu, lo, o));
-      hi = max(hi, __shfl_xor_sync(0xffffffffu, hi, o));
+      lo       = min(lo, __shfl_xor_sync(0xffffffffu, lo, o));
+      hi       = max(hi, __shfl_xor_sync(0xffffffffu, hi, o));
+      heaviest = max(heaviest, __shfl_xor_sync(0xffffffffu, heaviest, o));
     }
     if (lane == 0) {
       atomicAdd(&to->squares, squares);
       atomicAdd(&to->stored, stored);
       atomicMax(&to->notmin, INT_MAX - lo);
       atomicMax(&to->max, hi);
+      atomicMax(&to->heaviest, heaviest);
     }
     if (rows[lane]) {
       atomicAdd(&to->rows[lane], rows[lane]);
@@ -228,36 +238,43 @@ static __device__ void inspect_window(int window, int m, int n, int windows, con
 /* A block a tile */
 static __device__ void inspect_tile(int tile, int tiles, int m, const int *__restrict__ rowptr, const int *__restrict__ col, Counts *to)
 {
-  constexpr int           WORDS = (1 << GPUCSR_TILE_BITS) / 32;
-  __shared__ unsigned int bits[WORDS];
-  __shared__ int          set, entries;
+  __shared__ unsigned int bits[GPUCSR_ALL_WORDS];
+  __shared__ int          set[GPUCSR_TILE_SECTIONS], entries;
   const int               first = GPUCSRTileStart(m, tiles, tile), last = min(m - first, GPUCSR_TILE) + first, lane = threadIdx.x % 32;
   int                     mine = 0;
 
-  for (int k = (int)threadIdx.x; k < WORDS; k += THREADS) bits[k] = 0;
-  if (threadIdx.x == 0) set = entries = 0;
+  for (int k = (int)threadIdx.x; k < GPUCSR_ALL_WORDS; k += THREADS) bits[k] = 0;
+  if (threadIdx.x < GPUCSR_TILE_SECTIONS) set[threadIdx.x] = 0;
+  if (threadIdx.x == 0) entries = 0;
   __syncthreads();
   for (int r = first + (int)threadIdx.x / 32; r < last; r += THREADS / 32) {
     const int begin = rowptr[r], len = min(rowptr[r + 1] - begin, GPUCSR_SAMPLE_LENGTH);
 
     for (int k = lane; k < len; k += 32) {
-      const unsigned int b = GPUCSRTileBit(col[begin + k]);
+      const int c = col[begin + k];
 
-      atomicOr(&bits[b / 32], 1u << b % 32);
+#pragma unroll
+      for (int q = 0; q < GPUCSR_TILE_SETS; q++) {
+        const unsigned int b = GPUCSRTileBit(q, r - first, c);
+
+        atomicOr(&bits[b / 32], 1u << b % 32);
+      }
     }
     if (lane == 0) mine += len;
   }
   if (mine) atomicAdd(&entries, mine);
   __syncthreads();
-  mine = 0;
-  for (int k = (int)threadIdx.x; k < WORDS; k += THREADS) mine += __popc(bits[k]);
-  mine = reduce<32>(mine);
-  if (lane == 0 && mine) atomicAdd(&set, mine);
+  for (int k = (int)threadIdx.x; k < GPUCSR_ALL_WORDS; k += THREADS) { /* a warp's words are of one section */
+    const int sum = reduce<32>(__popc(bits[k]));
+
+    if (lane == 0 && sum) atomicAdd(&set[GPUCSRSectionOfWord(k)], sum);
+  }
   __syncthreads();
-  if (threadIdx.x) return;
-  atomicAdd(&to->sample.listed, (unsigned long long)min(entries, GPUCSRTileListed(32 * WORDS - set)));
-  atomicAdd(&to->sample.tiled, (unsigned long long)entries);
+  if (threadIdx.x < GPUCSR_TILE_SECTIONS) atomicAdd(GPUCSRSectionCount(&to->sample, threadIdx.x), (unsigned long long)GPUCSRDifferent(GPUCSRSectionBits(threadIdx.x), GPUCSRSectionBits(threadIdx.x) - set[threadIdx.x]));
+  if (threadIdx.x == 0) atomicAdd(&to->sample.tiled, (unsigned long long)entries);
 }
+
+static_assert(GPUCSR_ALL_WORDS % 32 == 0 && THREADS % 32 == 0, "whole warps count bits");
 
 /* Blocks of each kind, in the order of their numbers */
 typedef struct {
@@ -314,6 +331,7 @@ static PetscErrorCode Features(const GPUCSRStorage *csr, const Blocks *blocks, c
   f->min         = INT_MAX - c->notmin;
   f->max         = c->max;
   f->sell_stored = (int64_t)c->stored;
+  f->heaviest    = c->heaviest;
   for (int b = 0; b < GPUCSR_NCLASSES; b++) {
     f->rows[b]    = c->rows[b];
     f->entries[b] = (int64_t)c->entries[b];

@@ -94,13 +94,14 @@ GPUCSR_INTERN PetscErrorCode GPUCSRWisdomHostFind(const GPUCSRFeatures *, GPUCSR
 GPUCSR_INTERN PetscErrorCode GPUCSRWisdomHostAdd(const GPUCSRFeatures *, const GPUCSRHostTimes *);
 
 /* The profile of a machine: what products and conversions cost there (profile.c) */
-#define GPUCSR_NTERMS 13
+#define GPUCSR_NTERMS 16
+#define GPUCSR_NSHAPE 4
 typedef struct {
   char      format[GPUCSR_WORD], kernel[GPUCSR_WORD];
-  double    width, threads, most; /* how the kernel goes along a row, see profile.c */
-  double    time[GPUCSR_NTERMS];  /* microseconds a term */
-  double    setup[2];             /* microseconds, and microseconds a megabyte, of making the format from CSR on the device */
-  PetscBool trusted;              /* a line `cost`, not `measure` */
+  double    width, threads, most, ahead; /* how the kernel goes along a row, see profile.c */
+  double    time[GPUCSR_NTERMS];         /* microseconds a term */
+  double    setup[2];                    /* microseconds, and microseconds a megabyte, of making the format from CSR on the device */
+  PetscBool trusted;                     /* a line `cost`, not `measure` */
 } GPUCSRCostRow;
 GPUCSR_INTERN PetscErrorCode GPUCSRProfileLoad(const char[]);
 GPUCSR_INTERN PetscErrorCode GPUCSRProfileFinalize(void);
@@ -116,6 +117,8 @@ GPUCSR_INTERN PetscErrorCode GPUCSRProfileTree(const GPUCSRFeatures *, const cha
 typedef struct {
   double         matrix, vectors, cache; /* megabytes */
   double         rows, columns, stored, mean, max, sectors, quads;
+  double         fetched[2];    /* sectors of x that groups of 8 rows touch, and tiles of 128, all together */
+  double         heaviest;      /* entries of the slice that has most */
   double         spread, moved; /* columns that a row reaches over; rows between two that the format made neighbours, 0: they were */
   double         number;        /* bytes of a vector's */
   int            nclasses;      /* of row lengths that there are, */

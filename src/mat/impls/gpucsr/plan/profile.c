@@ -1,9 +1,9 @@
 /*
   The profile of a machine: a small text file, made by `make tune` (src/benchmarks/fit.c), or the built-in one of an H200.
 
-    gpucsr-profile 3                  the first line, with the version of the format
+    gpucsr-profile 4                  the first line, with the version of the format
     machine NAME                      the device it was measured on
-    cost FORMAT KERNEL WIDTH THREADS MOST  TIME1 ... TIME13  SETUP1 SETUP2
+    cost FORMAT KERNEL WIDTH THREADS MOST AHEAD  TIME1 ... TIME16  SETUP1 SETUP2
     measure FORMAT KERNEL ...         the same, of a pair that is worth a try but whose time is not predicted well enough to be chosen by
     tree MEAN COLUMNS FORMAT KERNEL   of -mat_gpucsr_select tree: the first line with at most MEAN entries a row in the mean, and at
                                       most COLUMNS columns; inf where there is no bound
@@ -14,7 +14,7 @@
     2  megabytes that the cache keeps  A in this format, x and z: all of them when they are few, none when they are many, see Kept()
     3  megabytes that it does not
     4  million threads                THREADS a row (1 where that is 0)
-    5  steps of the longest row       ceil(min(longest, MOST) / WIDTH): WIDTH entries of a row a step
+    5  rounds of the longest row      floor(steps / AHEAD), steps = ceil(min(longest, MOST) / WIDTH): WIDTH entries of a row a step, AHEAD steps a round, whose loads are all in flight together
     6  million entries, uneven        each counts as often as the mean length doubles the WIDTH: threads of short reach read a long row
                                       in pieces that share no sector. Each once where THREADS is 0.
     7  1 if the longest row is longer than MOST, where the kernel goes another way
@@ -22,8 +22,11 @@
     9  million blocks of 4 by 4       the same, where four rows gather together
    10  thousand rows longer than MOST
    11  million threads' steps         of all rows: what is left idle at the end of a row counts
-   12  million sectors of x, missed   by a first-level cache: see Missed()
-   13  the same                       by the cache
+   12  million sectors of x, fetched  by blocks of threads: see Sectors()
+   13  the same, missed               by the cache
+   14  steps outside of rounds        at most AHEAD - 1, one after the other
+   15  thousand entries               of the 32 neighbouring rows that have most
+   16  as 2, in double alone          the caches' bytes are not all that numbers of 8 bytes cost
 
   and that of making the format from CSR on the device SETUP1 + SETUP2 times its megabytes.
 
@@ -43,11 +46,12 @@ static const char builtin[] =
 #define MAX_COSTS 512
 #define MAX_TREE  64
 
-/* Of a processor: bytes of its first-level cache that x may have, blocks at a time, threads of each; and about how many there are */
-#define NEAR       (192 << 10)
+/* Of a processor: bytes of its first-level cache that x may have, blocks at a time, threads of each; about how many there are; and of the last-level cache what A leaves to x */
+#define NEAR       (128 << 10)
 #define BLOCKS     8
 #define THREADS    256
 #define PROCESSORS 132
+#define SHARE      0.4
 
 #define SECTOR 32.0 /* bytes */
 
@@ -85,7 +89,7 @@ static PetscErrorCode Parse(const char text[], Profile *p, char wrong[], size_t 
     copy[size] = 0;
     line       = end ? end + 1 : line + strlen(line);
     if (number == 1) {
-      if (strcmp(copy, "gpucsr-profile 3")) PetscCall(PetscSNPrintf(wrong, len, "its first line is not \"gpucsr-profile 3\""));
+      if (strcmp(copy, "gpucsr-profile 4")) PetscCall(PetscSNPrintf(wrong, len, "its first line is not \"gpucsr-profile 4\""));
       continue;
     }
     (void)sscanf(copy, "%31s", word);
@@ -93,8 +97,8 @@ static PetscErrorCode Parse(const char text[], Profile *p, char wrong[], size_t 
     if (!strcmp(word, "machine")) {
       PetscCall(PetscStrncpy(p->machine, copy + strcspn(copy, " "), sizeof(p->machine)));
     } else if ((!strcmp(word, "cost") || !strcmp(word, "measure")) && p->ncosts < MAX_COSTS) {
-      GPUCSRCostRow *c                        = &p->cost[p->ncosts];
-      double         v[3 + GPUCSR_NTERMS + 2] = {0};
+      GPUCSRCostRow *c                                    = &p->cost[p->ncosts];
+      double         v[GPUCSR_NSHAPE + GPUCSR_NTERMS + 2] = {0};
       int            used = 0, got = 0;
       char          *rest = copy;
 
@@ -102,16 +106,17 @@ static PetscErrorCode Parse(const char text[], Profile *p, char wrong[], size_t 
         rest += used;
         for (got = 0; got < (int)(sizeof(v) / sizeof(v[0])) && sscanf(rest, "%lf%n", &v[got], &used) == 1 && !isnan(v[got]) && v[got] >= 0; got++) rest += used;
       }
-      if (got != (int)(sizeof(v) / sizeof(v[0])) || v[0] == 0 || strspn(rest, " ") != strlen(rest)) {
-        PetscCall(PetscSNPrintf(wrong, len, "line %d should be \"%s FORMAT KERNEL\" and %d numbers, none below 0, the first above", number, word, (int)(sizeof(v) / sizeof(v[0]))));
+      if (got != (int)(sizeof(v) / sizeof(v[0])) || v[0] == 0 || v[3] < 1 || strspn(rest, " ") != strlen(rest)) {
+        PetscCall(PetscSNPrintf(wrong, len, "line %d should be \"%s FORMAT KERNEL\" and %d numbers, none below 0, the first above, the fourth from 1 on", number, word, (int)(sizeof(v) / sizeof(v[0]))));
         continue;
       }
       c->trusted = (PetscBool)!strcmp(word, "cost");
       c->width   = v[0];
       c->threads = v[1];
       c->most    = v[2];
-      PetscCall(PetscArraycpy(c->time, v + 3, GPUCSR_NTERMS));
-      PetscCall(PetscArraycpy(c->setup, v + 3 + GPUCSR_NTERMS, 2));
+      c->ahead   = v[3];
+      PetscCall(PetscArraycpy(c->time, v + GPUCSR_NSHAPE, GPUCSR_NTERMS));
+      PetscCall(PetscArraycpy(c->setup, v + GPUCSR_NSHAPE + GPUCSR_NTERMS, 2));
       p->ncosts++;
     } else if (!strcmp(word, "tree") && p->nleaves < MAX_TREE) {
       Leaf *l = &p->leaf[p->nleaves++];
@@ -119,7 +124,7 @@ static PetscErrorCode Parse(const char text[], Profile *p, char wrong[], size_t 
       if (sscanf(copy, "tree %lf %lf %31s %31s", &l->mean, &l->columns, l->format, l->kernel) != 4) PetscCall(PetscSNPrintf(wrong, len, "line %d should be \"tree MEAN COLUMNS FORMAT KERNEL\"", number));
     } else PetscCall(PetscSNPrintf(wrong, len, "line %d begins with \"%s\", not with machine, cost, measure or tree", number, word));
   }
-  if (!number) PetscCall(PetscSNPrintf(wrong, len, "its first line is not \"gpucsr-profile 3\""));
+  if (!number) PetscCall(PetscSNPrintf(wrong, len, "its first line is not \"gpucsr-profile 4\""));
   else if (!wrong[0] && !p->ncosts) PetscCall(PetscSNPrintf(wrong, len, "it has no line that begins with cost"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -243,11 +248,13 @@ PetscErrorCode GPUCSRModelInputGet(const GPUCSRFormat *format, const GPUCSRFeatu
   in->max     = f->max;
   in->sectors = f->sampled ? f->blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(1, 4))] : (double)f->nnz;
   if (format->ops == &GPUCSRFormat_tile) in->sectors = (double)A.extent.units; /* gathered once a tile, not once a row */
-  in->quads   = f->sampled ? f->blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(4, 4))] : (double)f->nnz;
-  in->spread  = f->sampled ? f->spread : f->n;
-  in->number  = vector;
-  in->lengths = f->rows;
-  in->entries = f->entries;
+  in->quads = f->sampled ? f->blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(4, 4))] : (double)f->nnz;
+  for (int q = 0; q < 2; q++) in->fetched[q] = f->sampled ? f->sectors[vector < 8][q] : (double)f->nnz; /* of a matrix whose columns nobody has looked at, as many as entries */
+  in->heaviest = (double)f->heaviest;
+  in->spread   = f->sampled ? f->spread : f->n;
+  in->number   = vector;
+  in->lengths  = f->rows;
+  in->entries  = f->entries;
   for (in->nclasses = 1; in->nclasses < GPUCSR_NCLASSES && f->max >> (in->nclasses - 1);) in->nclasses++; /* the empty rows are one */
   GPUCSRModelMoved(A.extent.window, f->m, f->deviation, in);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -259,20 +266,29 @@ void GPUCSRModelMoved(int window, double rows, double deviation, GPUCSRModelInpu
   in->moved = window ? PetscMin(PetscMin(window, rows), sqrt(12) * deviation) : 0;
 }
 
-/*
-  Sectors of x that a first-level cache misses, and the cache: what the rows of a block touch in reach of them is fetched once, if it is as if they met it by
-  chance, and less as more of what is in reach of all the blocks fits
-*/
-static void Missed(const GPUCSRCostRow *c, const GPUCSRModelInput *in, double *first, double *last)
+/* Sectors of x that blocks of threads touch, each its own counted once: a power of the rows of a block, through what was counted of groups of 8 and of tiles of 128 */
+static double Counted(double rows, const GPUCSRModelInput *in)
 {
-  const double all = PetscMax(1, in->rows), rows = PetscMin(all, THREADS / PetscMax(1, c->threads));
-  const double reach = in->number * PetscMax(1, PetscMin(in->columns, rows * (1 + in->moved) * in->columns / all + in->spread));
-  const double x = in->number * in->columns, near = PetscMin(x, BLOCKS * reach), far = PetscMin(x, BLOCKS * PROCESSORS * reach);
-  const double meeting = rows * in->sectors / all / (reach / SECTOR); /* times that a sector in reach is touched */
-  const double once    = in->sectors * (meeting > 1e-6 ? (1 - exp(-meeting)) / meeting : 1);
+  if (in->fetched[0] <= 0) return 0;
+  return PetscMin(in->mean * in->rows, in->fetched[0] * pow(in->fetched[1] / in->fetched[0], log2(rows / 8) / log2(128 / 8.0)));
+}
 
-  *first = near > NEAR ? once * (1 - NEAR / near) : 0;
-  *last  = far > 1e6 * in->cache ? once * (1 - 1e6 * in->cache / far) : 0;
+/*
+  Of these, those that a block fetches from the cache, and those that the cache misses. Rows that a format has moved apart touch what is in reach of them as if by chance. What all blocks
+  of a processor touch is fetched once as far as x fits into its first-level cache; and the less is missed, the more of what is in reach of all the blocks fits into the share of the cache
+  that A leaves to x.
+*/
+static void Sectors(const GPUCSRCostRow *c, const GPUCSRModelInput *in, double *fetched, double *missed)
+{
+  const double all = PetscMax(1, in->rows), block = THREADS / PetscMax(1, PetscMin(THREADS, c->threads)), rows = PetscMin(all, block), x = in->number * in->columns;
+  const double reach   = in->number * PetscMax(1, PetscMin(in->columns, rows * (1 + in->moved) * in->columns / all + in->spread));
+  const double meeting = rows * in->sectors / all / (reach / SECTOR); /* times that a sector in reach is touched */
+  const double chance = in->sectors * (meeting > 1e-6 ? (1 - exp(-meeting)) / meeting : 1), counted = Counted(block, in);
+  const double touched = in->moved > 0 ? PetscMax(counted, chance) : counted, once = PetscMin(touched, PROCESSORS * x / SECTOR);
+  const double far = PetscMin(x, BLOCKS * PROCESSORS * reach), share = SHARE * 1e6 * in->cache;
+
+  *fetched = x > NEAR ? once + (touched - once) * (1 - NEAR / x) : once;
+  *missed  = far > share ? touched * (1 - share / far) : 0;
 }
 
 /*
@@ -290,14 +306,15 @@ static double Kept(double moved, double cache)
 void GPUCSRModelTerms(const GPUCSRCostRow *c, const GPUCSRModelInput *in, PetscBool all, double terms[])
 {
   const double    moved  = in->matrix + in->vectors;
-  const PetscBool uneven = (PetscBool)(all || c->time[5] > 0), classes = (PetscBool)(all || c->time[9] > 0 || c->time[10] > 0), missed = (PetscBool)(all || c->time[11] > 0 || c->time[12] > 0);
-  double          first = 0, last = 0;
+  const PetscBool uneven = (PetscBool)(all || c->time[5] > 0), classes = (PetscBool)(all || c->time[9] > 0 || c->time[10] > 0), sectors = (PetscBool)(all || c->time[11] > 0 || c->time[12] > 0);
+  const double    steps   = isinf(c->width) ? 0 : ceil(PetscMin(in->max, c->most) / c->width);
+  double          fetched = 0, missed = 0;
 
   terms[0]  = 1;
   terms[1]  = Kept(moved, in->cache);
   terms[2]  = moved - terms[1];
   terms[3]  = 1e-6 * in->rows * PetscMax(1, c->threads);
-  terms[4]  = isinf(c->width) ? 0 : ceil(PetscMin(in->max, c->most) / c->width);
+  terms[4]  = floor(steps / c->ahead);
   terms[5]  = !uneven ? 0 : c->threads > 0 ? 1e-6 * in->stored * PetscMax(0, log2(PetscMax(1e-9, in->mean / c->width))) : 1e-6 * in->stored;
   terms[6]  = in->max > c->most ? 1 : 0;
   terms[7]  = 1e-6 * in->sectors;
@@ -312,7 +329,10 @@ void GPUCSRModelTerms(const GPUCSRCostRow *c, const GPUCSRModelInput *in, PetscB
     terms[10] += 1e-6 * rows * PetscMax(1, c->threads) * ceil((double)in->entries[b] / rows / c->width);
   }
   if (isinf(c->width)) terms[10] = 0;
-  if (missed) Missed(c, in, &first, &last);
-  terms[11] = 1e-6 * first;
-  terms[12] = 1e-6 * last;
+  if (sectors) Sectors(c, in, &fetched, &missed);
+  terms[11] = 1e-6 * fetched;
+  terms[12] = 1e-6 * missed;
+  terms[13] = PetscMin(steps, c->ahead - 1);
+  terms[14] = 1e-3 * in->heaviest;
+  terms[15] = in->number > 4 ? terms[1] : 0;
 }
