@@ -7,6 +7,7 @@
 # The package depends on the PETSc that the library was built against. The library lies in the multiarch folder; a link of the same name lies in PETSc's own
 # folder, so that programs name it without a path of this system: -dll_append '${PETSC_LIB_DIR}/libpetscgpucsr.so'.
 set -e
+MAKEFLAGS=$(sed -E 's/ -j[0-9]*| --jobserver-auth=[^ ]*//g' <<<"$MAKEFLAGS") # that of the make that runs this
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 BUILD=${BUILD:-build} PETSC=${PETSC:-PETSc} version=$1
 for tool in dpkg-deb dpkg-shlibdeps dpkg-architecture; do

@@ -47,9 +47,10 @@ if [ -z "${MPIEXEC+set}" ]; then
 fi
 LIB=$root/$BUILD/lib/libpetscgpucsr.so
 case $BUILD in /*) LIB=$BUILD/lib/libpetscgpucsr.so ;; esac
-# Open MPI: a single process starts no daemon and makes no folder (which mpiexec needs), and on the host nobody looks for a network. A run then starts in a tenth of a second, not half a second
+# Open MPI: a single process starts no daemon and makes no folder (which mpiexec needs); on the host nobody looks for a network, and hwloc not for other devices, which takes half of a start. A run
+# then starts in a tenth of a second, not half a second
 export OMPI_MCA_ess_singleton_isolated=1 OMPI_MCA_orte_create_session_dirs=0
-if [ "$BACKEND" = host ]; then export CUDA_VISIBLE_DEVICES= OMPI_MCA_pml=${OMPI_MCA_pml:-^ucx,cm} OMPI_MCA_btl=${OMPI_MCA_btl:-^openib,ofi,tcp}; fi
+if [ "$BACKEND" = host ]; then export CUDA_VISIBLE_DEVICES= OMPI_MCA_pml=${OMPI_MCA_pml:-^ucx,cm} OMPI_MCA_btl=${OMPI_MCA_btl:-^openib,ofi,tcp} HWLOC_COMPONENTS=${HWLOC_COMPONENTS:--linuxio,-pci}; fi
 # Ranks that wait sleep (tests/yield.c); a sanitizer's library must be the first one
 yield=${LIB%/lib/*}/tests/yield.so
 if [ ! -f "$yield" ] || ldd "$LIB" 2>/dev/null | grep -q libasan; then yield=$LD_PRELOAD; fi

@@ -8,8 +8,8 @@
 //TEST name=separate args="-vec_gpu_separate"
 //TEST name=standin args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda"
 //TEST name=ranks2 nsize=2
-//TEST name=ranks2.separate nsize=2 args="-vec_gpu_separate"
-//TEST name=ranks4.separate nsize=4 args="-vec_gpu_separate"
+//TEST name=ranks2.separate nsize=2 args="-vec_gpu_separate -n 0,1,2,256,1023,5000"
+//TEST name=ranks4.separate nsize=4 args="-vec_gpu_separate -n 0,1,3,31,257,5000"
 //TEST name=ranks4.memory nsize=4 gpu=1 args="-mat_gpucsr_backend auto -mat_gpucsr_memory_limit 30000"
 //TEST name=large gpu=1 args="-n 10000001 -deep 0"
 #include "testing.h"

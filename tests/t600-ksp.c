@@ -55,6 +55,7 @@ static const struct {
   {CONVECTION, 0,          "-ksp_type bcgs -pc_type asm -pc_asm_overlap 2"                                                         },
   {CONVECTION, 0,          "-ksp_type bcgs -pc_type gamg"                                                                          },
   {CONVECTION, 0,          "-ksp_type bcgs -pc_type sor"                                                                           },
+  {CONVECTION, 0,          "-ksp_type gmres -pc_type vpbjacobi"                                                                    },
   {CONVECTION, SEQUENTIAL, "-ksp_type gmres -pc_type ilu"                                                                          },
   {CONVECTION, SEQUENTIAL, "-ksp_type gmres -pc_type ilu -pc_factor_levels 2 -pc_factor_mat_ordering_type rcm"                     },
   {CONVECTION, SEQUENTIAL, "-ksp_type preonly -pc_type lu"                                                                         },
@@ -103,13 +104,30 @@ static const struct {
 #endif
 };
 
+/* Blocks of one, two and three rows, for PCVPBJACOBI, which is PETSc's */
+static PetscErrorCode VariableBlocks(Mat A)
+{
+  PetscInt n, *sizes, count = 0;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetLocalSize(A, &n, NULL));
+  PetscCall(PetscMalloc1(n, &sizes));
+  for (PetscInt r = 0; r < n; r += sizes[count - 1]) {
+    sizes[count] = PetscMin(1 + count % 3, n - r);
+    count++;
+  }
+  PetscCall(MatSetVariableBlockSizes(A, count, sizes));
+  PetscCall(PetscFree(sizes));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Solve with A, or the reference, by the options of a case; the solution goes into x */
 static PetscErrorCode Solve(Mat A, const char prefix[], const char options[], Vec x, PetscInt *its, KSPConvergedReason *reason)
 {
   KSP       ksp;
   PC        pc;
   Vec       b, left;
-  PetscBool split;
+  PetscBool split, variable;
 
   PetscFunctionBegin;
   PetscCall(PetscOptionsPrefixPush(NULL, prefix));
@@ -123,6 +141,8 @@ static PetscErrorCode Solve(Mat A, const char prefix[], const char options[], Ve
   PetscCall(KSPSetOperators(ksp, A, A));
   PetscCall(KSPSetFromOptions(ksp));
   PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCVPBJACOBI, &variable));
+  if (variable) PetscCall(VariableBlocks(A));
   PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCFIELDSPLIT, &split));
   for (PetscInt f = 0; split && f < 2; f++) { /* the unknowns of even and of odd number */
     PetscInt rs, re, first;

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """
-The survey of the pool: what choosing loses, what it gains over cuSPARSE, which sets of kernels do, how many threads a block.
+The survey of the pool: the loss of the choice, its gain over cuSPARSE, sets of kernels that suffice, threads a block.
 
     survey.py [-o FOLDER] [-name NAME] [-profile TEXT] bench.jsonl[.xz] SAMPLES[.xz]
 
-bench.jsonl and SAMPLES are of one or more runs of spmv one after the other (-o, -samples, -threads). Writes NAME.md and, with Matplotlib, plots
-into FOLDER (docs/results); -profile says what profile the choices were made with.
+bench.jsonl and SAMPLES come from one or more runs of spmv (-o, -samples, -threads). Writes NAME.md and, with Matplotlib, plots
+into FOLDER (docs/results). -profile describes the profile that made the choices.
 A pair is a format and a kernel. The loss of a set on a product is the time of its best pair over that of the best of all, minus 1. A pair that was not
-timed on a product, as it cannot hold the matrix or takes far too many bytes, counts as 50 times, a kernel on CSR, which was predicted to be far behind, as twice. Sets of up to 3 are searched exhaustively
+timed on a product because its format cannot hold the matrix, or needs far too many bytes, counts as 50 times the best; a kernel on CSR that was predicted to be slow counts as twice. Sets of up to 3 are searched exhaustively
 among the 40 pairs that are most often near the best, larger ones greedily.
 """
 import argparse, itertools, json, lzma, math, os, re
@@ -93,7 +93,7 @@ matrices = {r["matrix"]: r for r in products}
 count = Counter(map(kind, matrices.values()))
 out += [f"Version {run['id']}, {run['petsc']}; device copy {run['copy_gbs']:.0f} GB/s. {len(matrices)} matrices ({', '.join(f'{n} {k}' for k, n in sorted(count.items()))}) of {min(r['nnz'] for r in products):.0f} to {max(r['nnz'] for r in products):.3g} entries, "
         f"{len(cases)} products ({' and '.join(sorted({k[2] for k in time}))}, A and its transpose), {len(pairs)} pairs of a format and a kernel.", a.profile, f"Made by `src/benchmarks/survey.py` from `spmv -collection {'-threads ' if any(r['record'] == 'threads' for r in records) else ''}-o bench.jsonl -samples SAMPLES` and from `src/benchmarks/tutorials.sh`.", ""]
-out += ["## What choosing lost in that run", "", "Chosen time / best time - 1: mean (worst).", "", "| | double N | double T | single N | single T | double |", "| :-- | --: | --: | --: | --: | --: |"]
+out += ["## Loss of the choice", "", "Chosen time / best time − 1: mean (worst).", "", "| | double N | double T | single N | single T | double |", "| :-- | --: | --: | --: | --: | --: |"]
 columns = [("double", "N"), ("double", "T"), ("single", "N"), ("single", "T"), ("double", None)]
 for word, key in (("estimate", "regret"), ("measure", "measure_regret"), ("tree", "tree_regret")):
     row = []
@@ -103,7 +103,7 @@ for word, key in (("estimate", "regret"), ("measure", "measure_regret"), ("tree"
     out.append(f"| {word} | " + " | ".join(row) + " |")
 halves = [(word, [r[key] for r in where("double") if r.get(key)]) for word, key in (("estimate", "regret_halves"), ("measure", "measure_regret_halves"), ("tree", "tree_regret_halves"))]
 if halves[0][1]:
-    out += ["", "The best of so many is a lucky one where many are alike. With the best found by half of the rounds and timed by the other half, in double: " + ", ".join(f"{word} {sum(v) / len(v) - 1:.3f}" for word, v in halves) + "."]
+    out += ["", "With many similar candidates the best one is partly luck. With the best found by half of the rounds and timed by the other half, in double: " + ", ".join(f"{word} {sum(v) / len(v) - 1:.3f}" for word, v in halves) + "."]
 out += ["", "Above 0.3:", "", "| | matrix | | lost | took | best |", "| :-- | :-- | :-- | --: | :-- | :-- |"]
 for word, key, took in (("estimate", "regret", "chosen"), ("measure", "measure_regret", "measure")):
     for r in sorted(products, key=lambda r: -r[key]):
@@ -122,19 +122,19 @@ if slow:
     out += [f"| {r['matrix']} | {r['precision']} {r['side']} | {r['ratio']:.2f} | {r['chosen']} {r['chosen_us']:.2f} | {r['best']} {r['best_us']:.2f} | {r['peer_us']:.2f} |" for r in slow]
 large = [r for r in where("double", "N") if r["nnz"] * 12 > 200e6 and r["length_deviation"] < 0.3 * r["length_mean"]]
 if large:
-    out += ["", "## Large matrices with regular rows", "", "A's CSR and both vectors, each once, over the time, as a fraction of the device copy's rate; matrices of more than 200 MB whose row lengths deviate by less than 0.3 of the mean.", "", "| matrix | rows | entries | took | fraction |", "| :-- | --: | --: | :-- | --: |"]
+    out += ["", "## Large matrices with regular rows", "", "Bytes of A's CSR and of both vectors over the time, as a fraction of the device copy's rate. Matrices of more than 200 MB whose row lengths deviate by less than 0.3 of the mean.", "", "| matrix | rows | entries | took | fraction |", "| :-- | --: | --: | :-- | --: |"]
     out += [f"| {r['matrix']} | {r['rows']:.0f} | {r['nnz']:.3g} | {r['chosen']} | {r['fraction']:.2f} |" for r in sorted(large, key=lambda r: r["fraction"])]
 gflops = {r["matrix"]: r for r in where("double", "N")}
 long = [r for r in gflops.values() if r["length_max"] >= 50000 and r["length_mean"] < 30]
 if long:
     regular = gflops.get("regular_like", {}).get("gflops")
-    out += ["", "## A few rows of 10^5 entries among short ones", "", f"GFLOP/s in double; `regular_like`, as many rows of 6 entries each: {regular or math.nan:.0f}.", "", "| matrix | rows | entries | longest | N | T |", "| :-- | --: | --: | --: | --: | --: |"]
+    out += ["", "## A few rows of 10^5 entries among short ones", "", f"GFLOP/s in double. `regular_like`, with as many rows of 6 entries each: {regular or math.nan:.0f}.", "", "| matrix | rows | entries | longest | N | T |", "| :-- | --: | --: | --: | --: | --: |"]
     t = {r["matrix"]: r["gflops"] for r in where("double", "T")}
     out += [f"| {r['matrix']} | {r['rows']:.0f} | {r['nnz']:.3g} | {r['length_max']:.0f} | {r['gflops']:.0f} | {t.get(r['matrix'], math.nan):.0f} |" for r in long]
 setups = [r for r in records if r["record"] == "setup" and r["precision"] == "double"]
 csr = [(r["inspect_us"] + r["convert_us"]) / r["product_us"] for r in setups if r["format"] == "csr"]
 other = [(r["inspect_us"] + r["convert_us"]) / r["product_us"] for r in setups if r["format"] != "csr"]
-out += ["", "## Inspection and conversion", "", f"In products, double, by the median: {median(csr):.0f} of the {len(csr)} matrices that stayed in CSR, {median(other):.0f} of the {len(other)} that did not.", ""]
+out += ["", "## Inspection and conversion", "", f"In products, double, median: {median(csr):.0f} for the {len(csr)} matrices that stayed in CSR, {median(other):.0f} for the {len(other)} others.", ""]
 out += ["## Sets of pairs", "", "| pairs | criterion, search | mean loss | worst | set |", "| --: | :-- | --: | --: | :-- |"]
 for n in range(1, 8):
     for by, word in ((0, "mean"), (1, "worst")):
@@ -174,7 +174,7 @@ try:
     plt.figure(figsize=(7, 4))
     plt.semilogy(range(1, len(s) + 1), [v[0] for v in y], "o-", label="mean loss")
     plt.semilogy(range(1, len(s) + 1), [v[1] for v in y], "s-", label="worst loss")
-    plt.xlabel("pairs of a format and a kernel, taken greedily by the mean")
+    plt.xlabel("pairs of a format and a kernel, selected greedily by the mean")
     plt.ylabel("time over the best of all, minus 1")
     plt.legend()
     save("sets", "Loss over the number of pairs")

@@ -157,6 +157,23 @@ static PetscErrorCode MatSetValues_First(Mat A, PetscInt m, const PetscInt rows[
 
 static PetscErrorCode MatDestroy_GPUCSR(Mat);
 
+/* The factor in place of the matrix: MatHeaderMerge() would leave our operations with a factor of PETSc's that has nothing of ours. So it is the parent's first */
+static PetscErrorCode MatLUFactor_GPUCSR(Mat A, IS row, IS col, const MatFactorInfo *info)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRToAIJ_Private(A, MAT_INPLACE_MATRIX, &A));
+  PetscCall((*A->ops->lufactor)(A, row, col, info));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatILUFactor_GPUCSR(Mat A, IS row, IS col, const MatFactorInfo *info)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRToAIJ_Private(A, MAT_INPLACE_MATRIX, &A));
+  PetscCall((*A->ops->ilufactor)(A, row, col, info));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Our operations over the parent's, or the parent's back: the one list of what we replace */
 static PetscErrorCode Install(Mat A, PetscBool install)
 {
@@ -178,6 +195,8 @@ static PetscErrorCode Install(Mat A, PetscBool install)
   if (k->getdiagonal) REPLACE(getdiagonal, k->getdiagonal);
   REPLACE(productsetfromoptions, k->productsetfromoptions ? k->productsetfromoptions : MatProductSetFromOptions_GPUCSR);
   if (k->graph) REPLACE(creategraph, MatCreateGraph_SeqAIJGPUCSR);
+  if (p->lufactor) REPLACE(lufactor, MatLUFactor_GPUCSR);
+  if (p->ilufactor) REPLACE(ilufactor, MatILUFactor_GPUCSR);
   if (k->scale) REPLACE(scale, k->scale);
   if (k->diagonalscale) REPLACE(diagonalscale, k->diagonalscale);
   if (k->createsubmatrices) REPLACE(createsubmatrices, k->createsubmatrices);
@@ -189,11 +208,13 @@ static PetscErrorCode Install(Mat A, PetscBool install)
   REPLACE(setfromoptions, MatSetFromOptions_GPUCSR);
   REPLACE(destroy, MatDestroy_GPUCSR);
   REPLACE(getvecs, MatCreateVecs_GPUCSR);
+  REPLACE(convertfrom, MatConvertFrom_GPUCSR);
   if (install ? !A->preallocated : o->setvalues == MatSetValues_First) REPLACE(setvalues, MatSetValues_First);
 #if PetscDefined(HAVE_DEVICE)
   REPLACE(bindtocpu, MatBindToCPU_GPUCSR);
 #endif
 #undef REPLACE
+  if (!((PetscObject)A)->refct) PetscFunctionReturn(PETSC_SUCCESS); /* MatDestroy(): what is composed goes with the object */
   if (install) PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatRetrieveValues_C", &g->retrieve));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatRetrieveValues_C", install ? MatRetrieveValues_GPUCSR : g->retrieve));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRConfigure_C", install ? MatGPUCSRConfigure_GPUCSR : NULL));

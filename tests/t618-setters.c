@@ -1,0 +1,119 @@
+//TEST name="default" args="-mat_gpucsr_format csr"
+//TEST name="standin" args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1" gpu=0
+
+/*
+  What options set is set by functions too: every setter of the solvers and of a matrix, on an object of the type, on one of another type, where it does nothing, and with numbers that are refused; a solve
+  after each must be right.
+*/
+static char help[] = "Tests the functions that set what options do.\n";
+
+#include "testing.h"
+#include <petscgpucsr.h>
+#include <petscksp.h>
+
+/* The call ends in an error */
+#define REFUSED(...) \
+  do { \
+    PetscErrorCode refused_; \
+\
+    PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL)); \
+    refused_ = (__VA_ARGS__); \
+    PetscCall(PetscPopErrorHandler()); \
+    PetscCheck(refused_, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Line %d: no error", __LINE__); \
+  } while (0)
+
+/* The residual of a solve to 1e-8, at most ten times that in the norm that is not preconditioned: the diagonal is constant */
+static PetscErrorCode Solve(KSP ksp, Mat A, const char what[])
+{
+  Vec       x, b, r;
+  PetscReal norm, all;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecDuplicate(b, &r));
+  PetscCall(TestFill(b, 3, PETSC_FALSE));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(MatMult(A, x, r));
+  PetscCall(VecAXPY(r, -1, b));
+  PetscCall(VecNorm(r, NORM_2, &norm));
+  PetscCall(VecNorm(b, NORM_2, &all));
+  PetscCheck(norm <= 1e-7 * all, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: residual %g of %g", what, (double)norm, (double)all);
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&r));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Setters(Mat A, const char type[])
+{
+  KSP       ksp;
+  PC        pc;
+  PetscReal norm;
+  PetscInt  restart;
+
+  PetscFunctionBegin;
+  PetscCall(KSPCreate(PETSC_COMM_SELF, &ksp));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPSetType(ksp, type));
+  PetscCall(KSPSetTolerances(ksp, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, 500));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, PCJACOBI));
+  for (int k = 0; k < 3; k++) {
+    static const KSPGPUPath paths[] = {KSP_GPU_PATH_HOST_LOOP, KSP_GPU_PATH_DRIVEN, KSP_GPU_PATH_AUTO};
+
+    PetscCall(KSPGPUSetPath(ksp, paths[k]));
+    PetscCall(Solve(ksp, A, KSPGPUPaths[paths[k]]));
+  }
+  PetscCall(KSPGPUSetPrecision(ksp, KSP_GPU_DOUBLE));
+  PetscCall(KSPGPUCGSetVariant(ksp, KSP_GPU_STANDARD));
+  PetscCall(KSPGPUSetTrueResidual(ksp, PETSC_TRUE));
+  PetscCall(Solve(ksp, A, type));
+  PetscCall(KSPGPUGetTrueResidualNorm(ksp, &norm));
+  PetscCheck((norm >= 0) == (!strcmp(type, KSPGPUCG) || !strcmp(type, KSPGPUBCGS)), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: a true residual of norm %g", type, (double)norm);
+  if (!strcmp(type, KSPGPUGMRES)) {
+    KSPGMRESCGSRefinementType refinement;
+
+    PetscCall(KSPGMRESSetRestart(ksp, 7));
+    PetscCall(KSPGMRESGetRestart(ksp, &restart));
+    PetscCheck(restart == 7, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A restart of %" PetscInt_FMT, restart);
+    REFUSED(KSPGMRESSetRestart(ksp, 2000000));
+    PetscCall(KSPGMRESSetCGSRefinementType(ksp, KSP_GMRES_CGS_REFINE_ALWAYS));
+    PetscCall(KSPGMRESGetCGSRefinementType(ksp, &refinement));
+    PetscCheck(refinement == KSP_GMRES_CGS_REFINE_ALWAYS, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Refinement %d", (int)refinement);
+    PetscCall(KSPGMRESSetPreAllocateVectors(ksp));
+    PetscCall(Solve(ksp, A, "refined"));
+    PetscCall(KSPGMRESSetOrthogonalization(ksp, KSPGMRESModifiedGramSchmidtOrthogonalization));
+    PetscCall(Solve(ksp, A, "modified Gram-Schmidt"));
+  }
+  PetscCall(KSPDestroy(&ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  Mat   A;
+  Vec   x;
+  void *stream;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(TestRequireReal(32));
+  PetscCall(MatGPUCSRInitializePackage());
+  PetscCall(TestConvection(PETSC_COMM_SELF, 12, 0, PETSC_FALSE, &A));
+  PetscCall(Setters(A, KSPGPUCG));
+  PetscCall(Setters(A, KSPGPUBCGS));
+  PetscCall(Setters(A, KSPGPUGMRES));
+  PetscCall(Setters(A, KSPCG)); /* which it does not concern */
+  PetscCall(MatGPUCSRSetSelect(A, MAT_GPUCSR_SELECT_ESTIMATE));
+  PetscCall(MatGPUCSRSetExpectedMults(A, 50));
+  REFUSED(MatGPUCSRSetExpectedMults(A, -1));
+  REFUSED(MatGPUCSRSetSelect(A, (MatGPUCSRSelect)99));
+  PetscCall(Setters(A, KSPGPUCG));
+  PetscCall(VecCreateSeq(PETSC_COMM_SELF, 5, &x));
+  REFUSED(VecGPUGetStream(x, &stream));
+  REFUSED(VecGPUSynchronize(x));
+  PetscCall(VecDestroy(&x));
+  PetscCall(MatDestroy(&A));
+  PetscCall(PetscFinalize());
+  return 0;
+}
