@@ -7,7 +7,6 @@
 //TEST name="grid_two_meetings" gpu=1 args="-path launch -mat_gpucsr_format {} -size 200 -cases 10 -tiles false" loop="csr stencil"
 //TEST name="large" gpu=1 args="-path launch -mat_gpucsr_format {} -size 560 -cases 3" loop="csr dia stencil"
 //TEST name="large_few" gpu=1 args="-path launch -mat_gpucsr_format {} -size 560 -only max_it" loop="csr dia stencil sell"
-//TEST name="loop" gpu=1 args="-mat_gpucsr_format sell -only bjacobi -ksp_gpucg_device_loop -ksp_gpubcgs_device_loop"
 //TEST name="driven" args="-path driven -mat_gpucsr_format {}" loop="csr sell"
 //TEST name="standin" args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_format {}" loop="csr sell"
 //TEST name="floats" args="-mat_gpucsr_format {} -mat_gpucsr_precision auto" loop="csr sell"

@@ -295,6 +295,47 @@ static PetscErrorCode Kinds(PetscInt k, PetscBool ours)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* One process gives its blocks solvers of another kind than the others: applications stay right, and nothing that is collective has happened on some processes alone */
+static PetscErrorCode Differing(PetscInt k, PetscBool first)
+{
+  Mat         A, R;
+  PC          pc[2];
+  PetscMPIInt rank, tag, bounds[2];
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCall(PetscOptionsInsertString(NULL, BJACOBI "3 -t_sub_pc_type jacobi"));
+  PetscCall(Matrix(k, PETSC_FALSE, 3, PETSC_FALSE, &A));
+  PetscCall(Matrix(k, PETSC_FALSE, 3, PETSC_TRUE, &R));
+  PetscCall(Make(A, &pc[0]));
+  PetscCall(Make(R, &pc[1]));
+  for (int q = 0; q < 2; q++) {
+    PetscInt n;
+    KSP     *ksp;
+
+    PetscCall(PCSetUp(pc[q]));
+    PetscCall(PCBJacobiGetSubKSP(pc[q], &n, NULL, &ksp));
+    for (PetscInt block = 0; block < n && (rank == 0) == first; block++) {
+      PC sub;
+
+      PetscCall(KSPGetPC(ksp[block], &sub));
+      PetscCall(PCSetType(sub, PCSOR));
+    }
+    PetscCall(PCSetUpOnBlocks(pc[q]));
+  }
+  PetscCall(TestApplications(pc[0], pc[1], 1, PETSC_FALSE, "blocks of two kinds"));
+  PetscCall(PetscCommGetNewTag(PetscObjectComm((PetscObject)A), &tag));
+  bounds[0] = tag;
+  bounds[1] = -tag;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, bounds, 2, MPI_INT, MPI_MAX, PETSC_COMM_WORLD));
+  PetscCheck(bounds[0] == -bounds[1], PETSC_COMM_WORLD, PETSC_ERR_PLIB, "Blocks of two kinds: tags are %d to %d, messages would miss each other", -bounds[1], bounds[0]);
+  for (int q = 0; q < 2; q++) PetscCall(PCDestroy(&pc[q]));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&R));
+  PetscCall(Forget(BJACOBI "3 -t_sub_pc_type jacobi"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* A pivot that is none in one block: PETSc's words, and its shift of this block alone */
 static PetscErrorCode Pivots(PetscInt k)
 {
@@ -463,6 +504,7 @@ int main(int argc, char **argv)
     if (one < 0) {
       PetscCall(Others(14, (PetscBool)!theirs));
       PetscCall(Kinds(14, (PetscBool)!theirs));
+      for (int first = 0; first < 2; first++) PetscCall(Differing(14, (PetscBool)first));
       PetscCall(Pivots(14));
       if (size == 1) PetscCall(Solve(15));
     }

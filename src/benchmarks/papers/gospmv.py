@@ -86,7 +86,7 @@ def rule_tables(counts):
         out.append((single, len(c), sum(x[2] == x[4] for x in c), "%.3f" % g.mean(), "%.2f" % g.max(), sum(x[3] == x[4] for x in c), "%.3f" % np.nanmean(o), "%.2f" % np.nanmax(o), "%.2f" % np.exp(np.log(gain).mean()), "%.0f" % np.median([x[7] for x in c]), "%.0f" % np.median(pays[np.isfinite(pays)]), np.isinf(pays).sum()))
     lines = R.table(("<precision", "products", "their rule takes the best", "its loss: mean", "worst", "ours takes the best", "its loss: mean", "worst", "CSR's time over their block's", "set-up, products: median", "pays after: median", "never"), out)
     worst = sorted(counts, key=lambda x: -x[5])[:8]
-    lines += ["", "Where their rule loses most:", ""]
+    lines += ["", "The largest losses of their rule:", ""]
     return lines + R.table(("<product", "<it takes", "us", "<the best", "us", "<ours", "us"), [("%s %s" % (x[0][0], x[0][2]), "`%s`" % x[2], R.figures(x[1][x[2]]), "`%s`" % x[4], R.figures(x[1][x[4]]), "`%s`" % x[3], R.figures(x[1].get(x[3], np.nan))) for x in worst])
 
 

@@ -127,7 +127,7 @@ static PetscErrorCode KSPView_GPU(KSP ksp, PetscViewer viewer)
   ranks[0] = 0;
   if (k->peers.on || k->ranks.on) PetscCall(PetscSNPrintf(ranks, sizeof(ranks), ", on each of %d processes, which exchange by themselves (%s)", k->peers.on ? k->persistent.peers.size : (int)k->ranks.size, k->peers.on ? "peer" : k->ranks.way));
   if (k->taken == KSP_GPU_PATH_PERSISTENT) PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: one persistent kernel of %d blocks, format %s%s%s\n", k->persistent.blocks, k->with->name, k->persistent.halo ? ", halos recomputed" : "", ranks));
-  else PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: path %s%s, because %s%s\n", KSPGPUPaths[k->taken], k->graph && k->repeats ? ", repeated by the device" : "", k->why, ranks));
+  else PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: path %s, because %s%s\n", KSPGPUPaths[k->taken], k->why, ranks));
   if (k->refined || k->replacements) PetscCall(PetscViewerASCIIPrintf(viewer, "  residual replaced by the true one %" PetscInt_FMT " times\n", k->replacements));
   if (k->truenorm >= 0) PetscCall(PetscViewerASCIIPrintf(viewer, "  true residual norm %g, by the recurrence %g\n", (double)k->truenorm, (double)ksp->rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -196,7 +196,6 @@ static PetscErrorCode KSPSetFromOptions_GPUCG(KSP ksp, GPUCSROptionItems PetscOp
   PetscCall(PrecisionFromOptions(k, PetscOptionsObject, "-ksp_gpucg_precision"));
   PetscCall(PetscOptionsBool("-ksp_gpucg_tiles", "Older name of -ksp_gpucg_halo_recomputation", "None", k->halo, &k->halo, NULL));
   PetscCall(PetscOptionsBool("-ksp_gpucg_halo_recomputation", "Recompute halos in a persistent kernel, where they fit, to save one grid-wide reduction an iteration", "None", k->halo, &k->halo, NULL));
-  PetscCall(PetscOptionsBool("-ksp_gpucg_device_loop", "Iterations with multigrid or a factor repeat themselves on the device", "None", k->loop, &k->loop, NULL));
   PetscCall(PetscOptionsBool("-ksp_gpucg_true_residual", "Compute the true residual on exit", "KSPGPUSetTrueResidual", k->guard, &k->guard, &set));
   if (set) k->guardasked = PETSC_TRUE;
   PetscCall(PetscOptionsInt("-ksp_gpucg_polynomial_degree", "Steps of the Chebyshev iteration that is the preconditioner", "KSPGPUSetPolynomial", degree, &degree, NULL));
@@ -214,7 +213,6 @@ static PetscErrorCode KSPSetFromOptions_GPUBCGS(KSP ksp, GPUCSROptionItems Petsc
   PetscFunctionBegin;
   PetscOptionsHeadBegin(PetscOptionsObject, "KSPGPUBCGS options");
   PetscCall(GPUKSPPathFromOptions(k, PetscOptionsObject, "-ksp_gpubcgs_path"));
-  PetscCall(PetscOptionsBool("-ksp_gpubcgs_device_loop", "Iterations with multigrid or a factor repeat themselves on the device", "None", k->loop, &k->loop, NULL));
   PetscCall(PetscOptionsBool("-ksp_gpubcgs_true_residual", "Compute the true residual on exit", "KSPGPUSetTrueResidual", k->guard, &k->guard, &set));
   if (set) k->guardasked = PETSC_TRUE;
   PetscCall(PetscOptionsInt("-ksp_gpubcgs_polynomial_degree", "Steps of the Chebyshev iteration that is the preconditioner", "KSPGPUSetPolynomial", degree, &degree, NULL));
@@ -334,7 +332,6 @@ static PetscErrorCode Create(KSP ksp, GPUKSPMethod method)
 . -ksp_gpucg_polynomial_degree degree                     - precondition with a Chebyshev polynomial, see `KSPGPUSetPolynomial()`
 . -ksp_gpucg_polynomial_eigenvalues emin,emax             - eigenvalues that the polynomial is for
 . -ksp_gpucg_halo_recomputation (true|false)              - recompute halos redundantly, where they fit, to save one grid-wide reduction an iteration; true by default
-. -ksp_gpucg_device_loop (true|false)                     - iterations of path graph with multigrid or a factor repeat themselves on the device; false by default
 . -ksp_gpucg_tiles (true|false)                           - older name of -ksp_gpucg_halo_recomputation
 - -ksp_gpucg_true_residual (true|false)                   - compute b - A x on exit, show its norm, and warn where the recurrence has lost it; true by default
 
@@ -381,7 +378,6 @@ PetscErrorCode KSPCreate_GPUCG(KSP ksp)
 . -ksp_gpubcgs_path (auto|persistent|graph|host_loop) - how the solver iterates, see `KSPGPUSetPath()`
 . -ksp_gpubcgs_polynomial_degree degree               - precondition with a Chebyshev polynomial, see `KSPGPUSetPolynomial()`
 . -ksp_gpubcgs_polynomial_eigenvalues emin,emax       - eigenvalues that the polynomial is for
-. -ksp_gpubcgs_device_loop (true|false)               - the same, iterations of BiCGStab; false by default
 - -ksp_gpubcgs_true_residual (true|false)             - compute b - A x on exit, show its norm, and warn where the recurrence has lost it; true by default
 
   Level: beginner

@@ -107,7 +107,7 @@ typedef struct {
   GPUCSRVersion   version;
   const void     *data; /* of the matrix */
   const GPUKSPPC *row;
-  PetscInt64      pc, variant, method, right, n, loop;
+  PetscInt64      pc, variant, method, right, n;
   GPUCSRVersion   off;  /* of several ranks: the off-diagonal block, */
   PetscInt64      made; /* and the exchange */
   GPUKSPVectors   v;
@@ -129,7 +129,6 @@ struct _n_KSP_GPU {
   PetscBool       guard;      /* take the true residual at the end, */
   PetscBool       guardasked; /* even if it is expensive */
   PetscBool       halo;       /* recompute halos in a persistent kernel where they fit */
-  PetscBool       loop;       /* long iterations repeat themselves on the device */
   PetscInt        degree;     /* of a polynomial preconditioner; 0: none */
   PetscReal       given[2];   /* its eigenvalues; 0: estimate them */
 
@@ -166,7 +165,6 @@ struct _n_KSP_GPU {
   double               *sums;         /* and so are these; one allocation */
   GPUCSREvent           events[2];
   void                 *graph;            /* of an iteration; kept for later */
-  PetscBool             repeats;          /* it repeats itself until the solve rests */
   GPUKSPGraphKey        graphkey;         /* solves with the same key */
   GPUKSPMemory          vectors, numbers; /* numbers: the preconditioner's diagonal, or rows of its blocks */
   PetscInt64            nnumbers;         /* how many times they were made */

@@ -8,7 +8,6 @@
   If a monitor or the user's convergence test reads every iteration, the host applies the rules on both paths.
 */
 #include "gpukspimpl.h"
-#include "loop.h"
 #include "steprow.h"
 
 /* From this many rows on, one multigrid cycle too many costs more than a host that synchronises in every iteration */
@@ -351,34 +350,28 @@ static PetscBool RanksRest(const volatile GPUKSPState *seen, int q, int ahead)
   return (PetscBool)(GPUKSPRests(seen) && (q == 0 || q > seen->i + ahead));
 }
 
-/* An iteration as a graph, or all that are left as one that repeats itself on the device. k->graph is NULL where there can be none */
-static PetscErrorCode Record(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration iteration, PetscBool repeats)
+/* An iteration as a graph; k->graph is NULL where there can be none */
+static PetscErrorCode Record(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration iteration)
 {
-  GPUCSRStream    s    = k->dev->stream;
-  GPUKSPLoopGraph loop = {NULL, 0};
-  GPUCSRAttempt   attempt;
-  PetscErrorCode  ierr;
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  if (repeats) PetscCall(GPUKSPLoopGraphBegin(s, &loop));
-  if (repeats && !loop.whole) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!repeats) PetscCall(GPUKSPGraphBegin(s));
+  PetscCall(GPUKSPGraphBegin(k->dev->stream));
   if (k->ranks.on) PetscCall(MatGPUCSRRanksRecord_Private(&k->ranks.A, PETSC_TRUE));
   PetscCall(GPUCSRAttemptBegin(&attempt));
   ierr = (*iteration)(ksp, k, v);
   PetscCall(GPUCSRAttemptEnd(&attempt));
   if (k->ranks.on) PetscCall(MatGPUCSRRanksRecord_Private(&k->ranks.A, PETSC_FALSE));
-  if (repeats) PetscCall(GPUKSPLoopGraphEnd(s, &loop, (const GPUKSPState *)k->devstate.p, &k->graph));
-  else PetscCall(GPUKSPGraphEnd(s, &k->graph));
+  PetscCall(GPUKSPGraphEnd(k->dev->stream, &k->graph));
   if (ierr) PetscCall(GPUKSPGraphDestroy(&k->graph));
-  k->repeats = repeats;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif
 
 /*
-  Iterates until the solve rests; k->state then says why. *k->seen must not be from an earlier rest. On a device the host launches ahead and reads the outcome one iteration later. Where one
-  iteration too many would be expensive, the device repeats them by itself, or the host waits for each. The first iteration is not recorded, because it may set up things that later ones reuse.
+  Iterates until the solve rests; k->state then says why. *k->seen must not be from an earlier rest. On a device the host launches ahead and reads the outcome one iteration later, unless one
+  iteration too many would be expensive. The first iteration is not recorded, because it may set up things that later ones reuse.
 */
 PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration iteration)
 {
@@ -398,22 +391,19 @@ PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration
       q++;
       PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
       if (!GPUKSPRests(seen)) {
-        if (k->loop && !k->pc.row->rows && !k->ranks.on) PetscCall(Record(ksp, k, v, iteration, PETSC_TRUE));
-        if (!k->graph) PetscCall(Record(ksp, k, v, iteration, PETSC_FALSE));
+        PetscCall(Record(ksp, k, v, iteration));
         if (!k->graph) PetscCall(PetscInfo(ksp, "An iteration could not be recorded as a graph; its kernels are launched one by one\n"));
       }
     }
-    if (k->graph && k->repeats && !GPUKSPRests(seen)) PetscCall(GPUKSPGraphLaunch(k->graph, k->dev->stream));
-    else
-      for (const int first = q; k->ranks.on ? !RanksRest(seen, q, ahead) : !GPUKSPRests(seen); q++) {
-        if (!k->graph) PetscCall((*iteration)(ksp, k, v));
-        else {
-          PetscCall(GPUKSPGraphLaunch(k->graph, k->dev->stream));
-          if (k->ranks.on) PetscCall(MatGPUCSRRanksPlayed_Private(&k->op, &k->ranks.A));
-        }
-        PetscCall(ops->eventrecord(k->dev->id, k->events[q % 2], k->dev->stream));
-        if (q >= first + ahead) PetscCall(ops->eventsynchronize(k->dev->id, k->events[(q - ahead) % 2]));
+    for (const int first = q; k->ranks.on ? !RanksRest(seen, q, ahead) : !GPUKSPRests(seen); q++) {
+      if (!k->graph) PetscCall((*iteration)(ksp, k, v));
+      else {
+        PetscCall(GPUKSPGraphLaunch(k->graph, k->dev->stream));
+        if (k->ranks.on) PetscCall(MatGPUCSRRanksPlayed_Private(&k->op, &k->ranks.A));
       }
+      PetscCall(ops->eventrecord(k->dev->id, k->events[q % 2], k->dev->stream));
+      if (q >= first + ahead) PetscCall(ops->eventsynchronize(k->dev->id, k->events[(q - ahead) % 2]));
+    }
     PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
     *k->state = *k->seen;
   }
@@ -454,7 +444,6 @@ static PetscErrorCode GraphBegin(KSP ksp, KSP_GPU *k)
   key.pc      = (PetscInt64)((PetscObject)ksp->pc)->id;
   key.variant = k->pc.variant;
   key.method  = k->method;
-  key.loop    = k->loop;
   key.right   = ksp->pc_side == PC_RIGHT;
   key.n       = k->n;
   if (k->ranks.on) {

@@ -4,8 +4,8 @@
 #include "gpucsrimpl.h"
 #include <string.h>
 
-/* From a type that is no relative: by way of MATAIJ */
-static PetscErrorCode MatConvert_ByWayOfAIJ(Mat A, MatType type, MatReuse reuse, Mat *newmat)
+/* From a type that knows no better way: by way of MATAIJ */
+PetscErrorCode MatConvertFrom_GPUCSR(Mat A, MatType type, MatReuse reuse, Mat *newmat)
 {
   Mat B;
 
@@ -32,56 +32,47 @@ static PetscErrorCode MatConvert_Same(Mat A, MatType type, MatReuse reuse, Mat *
 
 /*
   Tell PETSc how to get from and to our type, by composing (or, with install false, taking away) functions by name. seq is
-  "seq" or "mpi". What MATAIJ knows of converting to strangers holds for us too, as we are one.
+  "seq" or "mpi". What MATAIJ knows of converting to strangers holds for us too, as we are one. Names are few: many blocks have them each.
 */
 PetscErrorCode MatGPUCSRComposeConverters_Private(Mat A, const char seq[], PetscErrorCode (*toaij)(Mat, MatType, MatReuse, Mat *), PetscErrorCode (*fromaij)(Mat, MatType, MatReuse, Mat *), PetscBool install)
 {
-  static const char *const words[]     = {"gpucsr", "aijgpucsr"};
-  static const char *const strangers[] = {"dense", "baij", "sbaij", "sell"};
-  char                     name[256], from[64];
-  const char             **list;
-  char                   **known_as;
-  int                      n;
+  char         name[256], from[64], own[32];
+  const char  *words[] = {"gpucsr", "aijgpucsr", own};
+  const char **list;
+  char       **known_as;
+  int          n, known = 0;
 
   PetscFunctionBegin;
+  PetscCall(PetscSNPrintf(own, sizeof(own), "%saijgpucsr", seq));
   PetscCall(PetscSNPrintf(from, sizeof(from), "MatConvert_%saij_", seq));
   PetscCall(PetscFunctionListGet(((PetscObject)A)->qlist, &list, &n));
   PetscCall(PetscMalloc1(n, &known_as));
-  for (int k = 0; k < n; k++) PetscCall(PetscStrallocpy(list[k], &known_as[k])); /* composing below changes the list */
-  PetscCall(PetscFree(list));
   for (int k = 0; k < n; k++) {
-    PetscBool known, relative;
+    const char *to;
+
+    if (!list[k] || strncmp(list[k], from, strlen(from))) continue; /* NULL: what has been taken away */
+    to = list[k] + strlen(from);
+    if (!strncmp(to, "gpucsr", strlen("gpucsr"))) continue;
+    if (!strncmp(to, seq, strlen(seq)) && !strncmp(to + strlen(seq), "aij", strlen("aij"))) continue; /* MATAIJ's other subclasses would overwrite what is ours */
+    PetscCall(PetscStrallocpy(list[k], &known_as[known++]));                                          /* composing below changes the list */
+  }
+  PetscCall(PetscFree(list));
+  for (int k = 0; k < known; k++) {
     PetscErrorCode (*f)(void) = NULL;
 
-    PetscCall(PetscStrbeginswith(known_as[k], from, &known));
-    if (!known) continue;
-    PetscCall(PetscSNPrintf(name, sizeof(name), "%s%saij", from, seq));
-    PetscCall(PetscStrbeginswith(known_as[k], name, &relative)); /* MATAIJ's other subclasses would overwrite what is ours */
-    if (relative) continue;
-    PetscCall(PetscStrbeginswith(known_as[k] + strlen(from), "gpucsr", &relative));
-    if (relative) continue;
     PetscCall(PetscObjectQueryFunction((PetscObject)A, known_as[k], &f));
-    PetscCall(PetscSNPrintf(name, sizeof(name), "MatConvert_%saijgpucsr_%s", seq, known_as[k] + strlen(from)));
+    PetscCall(PetscSNPrintf(name, sizeof(name), "MatConvert_%s_%s", own, known_as[k] + strlen(from)));
     PetscCall(PetscObjectComposeFunction((PetscObject)A, name, install ? f : NULL));
+    PetscCall(PetscFree(known_as[k]));
   }
-  for (int k = 0; k < n; k++) PetscCall(PetscFree(known_as[k]));
   PetscCall(PetscFree(known_as));
-  PetscCall(PetscSNPrintf(name, sizeof(name), "MatConvert_%saijgpucsr_%saij_C", seq, seq));
+  PetscCall(PetscSNPrintf(name, sizeof(name), "MatConvert_%s_%saij_C", own, seq));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, name, install ? toaij : NULL));
-  for (size_t w = 0; w < sizeof(words) / sizeof(words[0]); w++) {
-    /* the type's own word is the last, with its prefix; MatConvert() also asks for the root's */
-    for (int prefixed = 0; prefixed < 2; prefixed++) {
-      const char *p = prefixed ? seq : "";
-
-      PetscCall(PetscSNPrintf(name, sizeof(name), "MatConvert_%saij_%s%s_C", seq, p, words[w]));
-      PetscCall(PetscObjectComposeFunction((PetscObject)A, name, install ? fromaij : NULL));
-      PetscCall(PetscSNPrintf(name, sizeof(name), "MatConvert_%saijgpucsr_%s%s_C", seq, p, words[w]));
-      PetscCall(PetscObjectComposeFunction((PetscObject)A, name, install ? MatConvert_Same : NULL));
-      for (size_t s = 0; s < sizeof(strangers) / sizeof(strangers[0]); s++) {
-        PetscCall(PetscSNPrintf(name, sizeof(name), "MatConvert_%s%s_%s%s_C", seq, strangers[s], p, words[w]));
-        PetscCall(PetscObjectComposeFunction((PetscObject)A, name, install ? MatConvert_ByWayOfAIJ : NULL));
-      }
-    }
+  for (size_t w = 0; w < PETSC_STATIC_ARRAY_LENGTH(words); w++) {
+    PetscCall(PetscSNPrintf(name, sizeof(name), "MatConvert_%saij_%s_C", seq, words[w]));
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, name, install ? fromaij : NULL));
+    PetscCall(PetscSNPrintf(name, sizeof(name), "MatConvert_%s_%s_C", own, words[w]));
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, name, install ? MatConvert_Same : NULL));
   }
   PetscCall(MatGPUCSRComposeProducts_Private(A, seq, install));
   PetscFunctionReturn(PETSC_SUCCESS);

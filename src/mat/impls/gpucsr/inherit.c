@@ -208,11 +208,13 @@ static PetscErrorCode Install(Mat A, PetscBool install)
   REPLACE(setfromoptions, MatSetFromOptions_GPUCSR);
   REPLACE(destroy, MatDestroy_GPUCSR);
   REPLACE(getvecs, MatCreateVecs_GPUCSR);
+  REPLACE(convertfrom, MatConvertFrom_GPUCSR);
   if (install ? !A->preallocated : o->setvalues == MatSetValues_First) REPLACE(setvalues, MatSetValues_First);
 #if PetscDefined(HAVE_DEVICE)
   REPLACE(bindtocpu, MatBindToCPU_GPUCSR);
 #endif
 #undef REPLACE
+  if (!((PetscObject)A)->refct) PetscFunctionReturn(PETSC_SUCCESS); /* MatDestroy(): what is composed goes with the object */
   if (install) PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatRetrieveValues_C", &g->retrieve));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatRetrieveValues_C", install ? MatRetrieveValues_GPUCSR : g->retrieve));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRConfigure_C", install ? MatGPUCSRConfigure_GPUCSR : NULL));

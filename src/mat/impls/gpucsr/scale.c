@@ -8,11 +8,12 @@
 /* Values of A, and threads to scale them by: 1 where it is the parent's to do */
 static PetscErrorCode Threads(Mat A, const PetscInt **i, int *threads)
 {
-  const Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
+  const Mat_SeqGPUCSR *g   = (Mat_SeqGPUCSR *)A->spptr;
+  const GPUCSRDevice   dev = g->dev ? g->dev : g->mirror.csr.format ? g->mirror.csr.dev : NULL; /* a product of matrices may not have been multiplied by a vector yet */
 
   PetscFunctionBegin;
   PetscCall(MatSeqAIJGetCSRAndMemType(A, i, NULL, NULL, NULL));
-  *threads = g->dev && *i && (*i)[A->rmap->n] >= LEAST ? g->dev->threads : 1;
+  *threads = dev && *i && (*i)[A->rmap->n] >= LEAST ? dev->threads : 1;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -43,7 +43,9 @@ struct _n_Blocks {
   BlockKey     *key;
   PetscInt64    asmtype;
   Mat           F;        /* a solve with it is an application; NULL: that is PETSc's. Not counted */
-  Vec           points;   /* of blocks by PCJACOBI or PCNONE: an application is a product, entry by entry, with this */
+  Vec           points;   /* of blocks by PCJACOBI or PCNONE: an application is a product, entry by entry, with this vector of the process */
+  char          like[64]; /* the type of vectors that points is for */
+  Vec           local[2]; /* this process' parts of the vectors of an application, where there are several processes */
   GPUCSRFactors together; /* that of several blocks */
   PetscBool     refused;  /* there is none, while the pattern is */
   PetscInt64    refusedat;
@@ -273,15 +275,25 @@ static PetscErrorCode Together(PC pc, Blocks *m, PetscInt n, KSP ksp[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Blocks by PCJACOBI or PCNONE: what each makes of ones */
+static PetscErrorCode PointsForget(Blocks *m)
+{
+  PetscFunctionBegin;
+  PetscCall(VecDestroy(&m->points));
+  for (int k = 0; k < 2; k++) PetscCall(VecDestroy(&m->local[k]));
+  m->like[0] = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Blocks by PCJACOBI or PCNONE: what each makes of ones. Nothing collective: another process may have blocks of another kind */
 static PetscErrorCode Points(PC pc, Blocks *m, PetscInt n, KSP ksp[])
 {
   PetscScalar *p;
-  PetscInt     at = 0;
+  PetscInt     at = 0, local;
 
   PetscFunctionBegin;
-  PetscCall(VecDestroy(&m->points));
-  PetscCall(MatCreateVecs(pc->pmat, &m->points, NULL));
+  PetscCall(PointsForget(m));
+  PetscCall(MatGetLocalSize(pc->pmat, &local, NULL));
+  PetscCall(VecCreateSeq(PETSC_COMM_SELF, local, &m->points));
   PetscCall(VecGetArrayWrite(m->points, &p));
   for (PetscInt k = 0; k < n; k++) {
     Vec                ones, result;
@@ -348,7 +360,7 @@ static PetscErrorCode PCSetUpOnBlocks_Blocks(PC pc)
   PetscCall(Same(pc, m, &same));
   if (same) PetscFunctionReturn(PETSC_SUCCESS);
   m->F = NULL;
-  PetscCall(VecDestroy(&m->points));
+  PetscCall(PointsForget(m));
   PetscCall(KindOfAll(pc, n, ksp, &kind));
   if (!possible || alone || kind == SOLVER_POINTS) PetscCall(GPUCSRFactorsDestroy(&m->together)); /* factors that were put off are made when they are first used */
   if (possible && kind == SOLVER_POINTS) PetscCall(Points(pc, m, n, ksp));
@@ -368,6 +380,35 @@ static PetscErrorCode Current(PC pc, Blocks *m)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* x = the product of points and b, where these are; vectors of several processes by their local ones, which PETSc's makes too */
+static PetscErrorCode ApplyPoints(Blocks *m, Vec b, Vec x)
+{
+  const char *type = ((PetscObject)b)->type_name;
+  PetscMPIInt size;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)b), &size));
+  if (strcmp(m->like, type)) {
+    Vec points;
+
+    PetscCall(VecCreateLocalVector(b, &points));
+    PetscCall(VecCopy(m->points, points));
+    PetscCall(PointsForget(m));
+    m->points = points;
+    PetscCall(PetscStrncpy(m->like, type, sizeof(m->like)));
+    for (int k = 0; k < 2 && size > 1; k++) PetscCall(VecCreateLocalVector(b, &m->local[k]));
+  }
+  if (size == 1) PetscCall(VecPointwiseMult(x, m->points, b));
+  else {
+    PetscCall(VecGetLocalVectorRead(b, m->local[0]));
+    PetscCall(VecGetLocalVector(x, m->local[1]));
+    PetscCall(VecPointwiseMult(m->local[1], m->points, m->local[0]));
+    PetscCall(VecRestoreLocalVector(x, m->local[1]));
+    PetscCall(VecRestoreLocalVectorRead(b, m->local[0]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode PCApply_Blocks(PC pc, Vec b, Vec x)
 {
   Blocks      *m;
@@ -380,7 +421,7 @@ static PetscErrorCode PCApply_Blocks(PC pc, Vec b, Vec x)
   PetscCall(BlocksOf(pc, &m));
   PetscCall(Current(pc, m));
   if (m->points) {
-    PetscCall(VecPointwiseMult(x, m->points, b));
+    PetscCall(ApplyPoints(m, b, x));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (m->F) PetscCall(MatGPUCSRFactorDevice_Private(m->F, &dev));
@@ -414,7 +455,7 @@ static PetscErrorCode Release(Blocks *m)
 {
   PetscFunctionBegin;
   PetscCall(GPUCSRFactorsDestroy(&m->together));
-  PetscCall(VecDestroy(&m->points));
+  PetscCall(PointsForget(m));
   PetscCall(PetscFree(m->key));
   m->F       = NULL;
   m->n       = 0;

@@ -20,14 +20,17 @@
 #define LOOP_PASSES 16                          /* times that such an iteration goes through a vector */
 #define VECTORS     3.6e12                      /* through device memory, */
 #define CACHED      12e12                       /* and through its cache */
-#define MEETING     3.5e-6                      /* grid-wide reductions of the persistent kernel in an iteration */
+#define MEETING     3.0e-6                      /* grid-wide reductions of the persistent kernel in an iteration, of few blocks, */
+#define OFALL       1.0e-6                      /* and what they take more where all blocks have rows, */
+#define FULL        5000.0                      /* from so many rows on */
 #define LAUNCH      2.0e-6                      /* of the profile's time of a product, of which a persistent kernel has none; */
-#define GATHER      1.45                        /* the rest takes so many times that, as it gathers the parts of a direction, */
-#define DIAGONALS   0.9                         /* or, where columns are not stored, reads them in order, */
-#define RETOLD      1.95                        /* or reads CSR in place of tiles, which it does not know */
+#define GATHER      1.2                         /* the rest takes so many times that, as it gathers the parts of a direction, */
+#define DIAGONALS   1.1                         /* or, where columns are not stored, reads them in order, */
+#define RETOLD      1.46                        /* or reads CSR in place of tiles, which it does not know */
 #define CG_PASSES   11                          /* times that the persistent kernel goes through a vector, */
-#define CG_VECTORS  4.1e12                      /* part of which it keeps in shared memory and registers */
-#define CG_CACHED   7.4e12
+#define CG_VECTORS  5.9e12                      /* part of which it keeps in shared memory and registers */
+#define CG_CACHED   11.6e12
+#define CG_ROW      26e-9  /* an entry of a row, one after the other */
 #define EXCHANGE    8.0e-6 /* of a product with other GPUs: a launch and a trip there */
 #define LINK        150e9
 #define MEETINGS    8.0e-6 /* of an iteration with other GPUs */
@@ -43,12 +46,12 @@ static double Passes(double passes, double n, double matrix, double cache, doubl
 }
 
 /* An iteration of the persistent kernel, from the profile's time of a product */
-static double Persistent(const GPUCSRCandidate *c, double n, double cache)
+static double Persistent(const GPUCSRCandidate *c, double n, double mean, double cache)
 {
   const char  *format  = c->format->name;
   const double product = !strncmp(format, "dia", 3) || !strncmp(format, "stencil", 7) ? DIAGONALS : !strncmp(format, "tile", 4) ? RETOLD : GATHER;
 
-  return MEETING + product * PetscMax(0, c->predicted - LAUNCH) + Passes(CG_PASSES, n, c->bytes, cache, CG_CACHED, CG_VECTORS);
+  return MEETING + OFALL * PetscMin(1, n / FULL) + CG_ROW * mean + product * PetscMax(0, c->predicted - LAUNCH) + Passes(CG_PASSES, n, c->bytes, cache, CG_CACHED, CG_VECTORS);
 }
 
 /*
@@ -82,6 +85,8 @@ static GPUCSRFeatures Part(const GPUCSRFeatures *f, int n)
     p.entries[b] /= n;
   }
   for (int b = 0; b < GPUCSR_NBLOCKSIZES; b++) p.blocks[b] /= n;
+  for (int q = 0; q < 4; q++) p.sectors[q / 2][q % 2] /= n;
+  p.listed /= n;
   p.spread    = PetscMin(f->spread, p.n);
   p.bandwidth = PetscMin(f->bandwidth, PetscMax(p.m, p.n));
   p.density   = p.m && p.n ? (double)p.nnz / ((double)p.m * (double)p.n) : 0;
@@ -144,7 +149,7 @@ PetscErrorCode GPUCSRForetell(GPUCSRDevice dev, const GPUCSRFeatures *f, GPUCSRP
     t->iteration[GPUCSR_AT_CPU]            = host->product + HOST_START + HOST_PASSES * n * host->number;
     t->iteration[GPUCSR_AT_HOST_VECTORS]   = t->product[GPUCSR_AT_HOST_VECTORS] + HOST_PASSES * n * host->number;
     t->iteration[GPUCSR_AT_DEVICE_VECTORS] = HOST_LOOP + c.predicted + Passes(LOOP_PASSES, n, c.bytes, cache, CACHED, VECTORS);
-    t->iteration[GPUCSR_AT_SOLVER]         = Persistent(&c, n, cache);
+    t->iteration[GPUCSR_AT_SOLVER]         = Persistent(&c, n, f->mean, cache);
     t->bytes[GPUCSR_AT_SOLVER]             = c.bytes + 8 * 8 * n;
   }
   for (int k = 0; k < GPUCSR_NGPUS; k++) {
@@ -156,7 +161,7 @@ PetscErrorCode GPUCSRForetell(GPUCSRDevice dev, const GPUCSRFeatures *f, GPUCSRP
     if (k) PetscCall(Chosen(d, &part, p, q, &c));
     t->products[k]    = PetscMax(CALL, c.predicted) + others;
     t->bytesofeach[k] = c.bytes + 8.0 * (square ? 8 : 2) * longest / gpus;
-    if (square) t->iterations[k] = k ? MEETINGS + Persistent(&c, part.m, cache) + others - EXCHANGE : t->iteration[GPUCSR_AT_SOLVER];
+    if (square) t->iterations[k] = k ? MEETINGS + Persistent(&c, part.m, f->mean, cache) + others - EXCHANGE : t->iteration[GPUCSR_AT_SOLVER];
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
