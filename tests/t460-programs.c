@@ -1383,6 +1383,136 @@ static PetscErrorCode Case_free(World *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Each iterate while rounding has grown to 1e-13 at most: NGMRES goes back from its solution here, eight times as far with each step, whatever the types, until it diverges */
+static PetscErrorCode TellIterate(SNES snes, PetscInt step, PetscReal norm, void *ctx)
+{
+  Vec x;
+
+  PetscFunctionBegin;
+  PetscCall(SNESGetSolution(snes, &x));
+  PetscCall(Tell((World *)ctx, (double)norm, 1e-11));
+  PetscCall(TellVec((World *)ctx, x, step < 6 ? 1e-13 : 1e-12));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Case_ngmres(World *w)
+{
+  static const char *const types[] = {"ngmres", "anderson"};
+
+  PetscFunctionBegin;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(types); k++) {
+    Mat                 A;
+    Vec                 x;
+    SNES                snes;
+    SNESConvergedReason reason;
+
+    PetscCall(Grid(w, 6, 0, &A));
+    PetscCall(MatCreateVecs(A, &x, NULL));
+    PetscCall(SNESCreate(w->comm, &snes));
+    PetscCall(SNESSetType(snes, types[k]));
+    PetscCall(SNESSetFunction(snes, NULL, Cubic, A));
+    PetscCall(SNESSetTolerances(snes, 0, 0, 0, k ? 6 : 8, 100000));
+    PetscCall(SNESMonitorSet(snes, TellIterate, w, NULL));
+    PetscCall(SNESSolve(snes, NULL, x));
+    PetscCall(SNESGetConvergedReason(snes, &reason));
+    PetscCall(Tell(w, reason, 0));
+    PetscCall(SNESDestroy(&snes));
+    PetscCall(VecDestroy(&x));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The Jacobian's products by differences, of the function's vectors; its preconditioner of the matrix under test */
+static PetscErrorCode Case_mffd(World *w)
+{
+  static const char *const pcs[] = {"jacobi", "bjacobi", "gamg", "none"};
+
+  PetscFunctionBegin;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(pcs); k++) {
+    Mat                 A, P, J;
+    Vec                 x, y, z, f;
+    SNES                snes;
+    KSP                 ksp;
+    PC                  pc;
+    SNESConvergedReason reason;
+
+    PetscCall(Grid(w, 6, 1, &A));
+    PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &P));
+    PetscCall(MatCreateVecs(A, &x, &f));
+    PetscCall(SNESCreate(w->comm, &snes));
+    PetscCall(SNESSetFunction(snes, f, Cubic, A)); /* with its vector, which MatCreateSNESMF() asks for the sizes */
+    PetscCall(MatCreateSNESMF(snes, &J));
+    PetscCall(MatSetOptionsPrefix(J, "free_")); /* its first product asks the options: -mat_type, if it had none, would make it another matrix in the midst of it */
+    PetscCall(SNESSetJacobian(snes, J, P, CubicJacobian, A));
+    PetscCall(SNESSetTolerances(snes, 1e-12, 1e-10, PETSC_DEFAULT, 50, 100000));
+    PetscCall(SNESGetKSP(snes, &ksp));
+    PetscCall(KSPSetTolerances(ksp, 1e-5, PETSC_DEFAULT, PETSC_DEFAULT, 200));
+    PetscCall(KSPGetPC(ksp, &pc));
+    PetscCall(PCSetType(pc, pcs[k]));
+    PetscCall(SNESSolve(snes, NULL, x));
+    PetscCall(SNESGetConvergedReason(snes, &reason));
+    PetscCall(Tell(w, reason > 0, 0));
+    PetscCall(TellVec(w, x, 1e-8));
+    PetscCall(VecDuplicate(x, &y));
+    PetscCall(VecDuplicate(x, &z));
+    PetscCall(Fill(z, 4));
+    PetscCall(Assemble(J)); /* at the solution, not where the last step began with the function of where it ended */
+    PetscCall(MatMult(J, z, y));
+    PetscCall(TellVec(w, y, 1e-4)); /* what rounds in the function, over steps of 1e-9 */
+    PetscCall(VecDestroy(&y));
+    PetscCall(VecDestroy(&z));
+    PetscCall(SNESDestroy(&snes));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&f));
+    PetscCall(MatDestroy(&J));
+    PetscCall(MatDestroy(&A));
+    PetscCall(MatDestroy(&P));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PCDEFLATION keeps its spaces' products from the first solve (PETSc 3.18 to 3.24), so that new values want another one; else it stays where it is, and then goes where rounding leads */
+static PetscErrorCode TellResidual(KSP ksp, PetscInt step, PetscReal norm, void *ctx)
+{
+  PetscFunctionBegin;
+  (void)ksp;
+  (void)step;
+  PetscCall(Tell((World *)ctx, (double)norm, 1e-10));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Case_deflation(World *w)
+{
+  Mat A;
+  KSP ksp;
+
+  PetscFunctionBegin;
+  PetscCall(Grid(w, 6, 0, &A));
+  for (int round = 0; round < 2; round++) {
+    Vec      x, b;
+    PetscInt steps;
+
+    PetscCall(NewKSP(w, w->comm, A, "fgmres", "deflation", &ksp));
+    PetscCall(Solve(w, ksp, A));
+    PetscCall(KSPGetIterationNumber(ksp, &steps));
+    PetscCall(Tell(w, (double)steps, 1));
+    PetscCall(MatScale(A, 2));
+    PetscCall(MatShift(A, 1));
+    PetscCall(MatCreateVecs(A, &x, &b));
+    PetscCall(Fill(b, 5));
+    PetscCall(KSPSetTolerances(ksp, 1e-10, PETSC_DEFAULT, PETSC_DEFAULT, 5)); /* with the products of before */
+    PetscCall(KSPMonitorSet(ksp, TellResidual, w, NULL));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(TellVec(w, x, 1e-10));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&b));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* A DMDA's vectors, local and global, and its matrices, by the DM's types */
 static PetscErrorCode Case_dm(World *w)
 {
@@ -1545,6 +1675,9 @@ static const struct {
   {"fork",      Case_fork     },
   {"imex",      Case_imex     },
   {"free",      Case_free     },
+  {"ngmres",    Case_ngmres   },
+  {"mffd",      Case_mffd     },
+  {"deflation", Case_deflation},
   {"dm",        Case_dm       },
   {"ghosts",    Case_ghosts   },
 };
