@@ -48,3 +48,16 @@ for choice in "options", "aij":
     A.multTranspose(x, r)
     r.aypx(-1.0, b)
     PETSc.Sys.Print(choice, ksp.getIterationNumber(), ksp.getConvergedReason(), r.norm() < 1e-6 * b.norm())
+
+
+class Diagonal:
+    """A matrix that only multiplies: PETSc's general way makes a MATAIJ of it"""
+
+    def mult(self, A, x, y):
+        x.copy(y)
+        y.scale(3.0)
+
+
+P = PETSc.Mat().createPython((12, 12), Diagonal(), comm=PETSc.COMM_SELF)
+P.setUp()
+PETSc.Sys.Print("aij of python", P.convert(PETSc.Mat.Type.AIJ, PETSc.Mat()).norm() ** 2)

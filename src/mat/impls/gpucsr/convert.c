@@ -4,8 +4,8 @@
 #include "gpucsrimpl.h"
 #include <string.h>
 
-/* From a type that knows no better way: by way of MATAIJ */
-PetscErrorCode MatConvertFrom_GPUCSR(Mat A, MatType type, MatReuse reuse, Mat *newmat)
+/* From a type that is no relative, but knows the way to MATAIJ. As the general conversion of ours (ops->convertfrom) it would call itself for ever: -mat_seqaij_type makes each MATAIJ one of ours */
+static PetscErrorCode MatConvert_ByWayOfAIJ(Mat A, MatType type, MatReuse reuse, Mat *newmat)
 {
   Mat B;
 
@@ -37,7 +37,7 @@ static PetscErrorCode MatConvert_Same(Mat A, MatType type, MatReuse reuse, Mat *
 PetscErrorCode MatGPUCSRComposeConverters_Private(Mat A, const char seq[], PetscErrorCode (*toaij)(Mat, MatType, MatReuse, Mat *), PetscErrorCode (*fromaij)(Mat, MatType, MatReuse, Mat *), PetscBool install)
 {
   char         name[256], from[64], own[32];
-  const char  *words[] = {"gpucsr", "aijgpucsr", own};
+  const char  *words[] = {"gpucsr", "aijgpucsr", own}, *strangers[] = {"dense", "baij", "sbaij", "sell"};
   const char **list;
   char       **known_as;
   int          n, known = 0;
@@ -73,6 +73,10 @@ PetscErrorCode MatGPUCSRComposeConverters_Private(Mat A, const char seq[], Petsc
     PetscCall(PetscObjectComposeFunction((PetscObject)A, name, install ? fromaij : NULL));
     PetscCall(PetscSNPrintf(name, sizeof(name), "MatConvert_%s_%s_C", own, words[w]));
     PetscCall(PetscObjectComposeFunction((PetscObject)A, name, install ? MatConvert_Same : NULL));
+    for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(strangers); q++) {
+      PetscCall(PetscSNPrintf(name, sizeof(name), "MatConvert_%s%s_%s_C", seq, strangers[q], words[w]));
+      PetscCall(PetscObjectComposeFunction((PetscObject)A, name, install ? MatConvert_ByWayOfAIJ : NULL));
+    }
   }
   PetscCall(MatGPUCSRComposeProducts_Private(A, seq, install));
   PetscFunctionReturn(PETSC_SUCCESS);

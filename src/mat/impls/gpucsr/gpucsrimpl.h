@@ -141,7 +141,6 @@ GPUCSR_INTERN PetscErrorCode MatCreate_SeqAIJGPUCSR(Mat);
 GPUCSR_INTERN PetscErrorCode MatCreate_MPIAIJGPUCSR(Mat);
 GPUCSR_INTERN PetscErrorCode MatConvert_SeqAIJ_SeqAIJGPUCSR(Mat, MatType, MatReuse, Mat *);
 GPUCSR_INTERN PetscErrorCode MatConvert_MPIAIJ_MPIAIJGPUCSR(Mat, MatType, MatReuse, Mat *);
-GPUCSR_INTERN PetscErrorCode MatConvertFrom_GPUCSR(Mat, MatType, MatReuse, Mat *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRComposeConverters_Private(Mat, const char[], PetscErrorCode (*)(Mat, MatType, MatReuse, Mat *), PetscErrorCode (*)(Mat, MatType, MatReuse, Mat *), PetscBool);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRConfigDefault_Private(MatGPUCSRConfig *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRConfigOptions_Private(Mat, MatGPUCSRConfig *, PetscBool *, GPUCSROptionItems);

@@ -208,7 +208,6 @@ static PetscErrorCode Install(Mat A, PetscBool install)
   REPLACE(setfromoptions, MatSetFromOptions_GPUCSR);
   REPLACE(destroy, MatDestroy_GPUCSR);
   REPLACE(getvecs, MatCreateVecs_GPUCSR);
-  REPLACE(convertfrom, MatConvertFrom_GPUCSR);
   if (install ? !A->preallocated : o->setvalues == MatSetValues_First) REPLACE(setvalues, MatSetValues_First);
 #if PetscDefined(HAVE_DEVICE)
   REPLACE(bindtocpu, MatBindToCPU_GPUCSR);
