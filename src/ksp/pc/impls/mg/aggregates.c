@@ -197,10 +197,29 @@ static PetscErrorCode Recover(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Do options name a coarsener that is not MIS or MISk? */
+PetscErrorCode PCGAMGCoarsenerOfOthers_Private(PC pc, PetscBool *others)
+{
+  static const char *const types[] = {"-mat_coarsen_type", "-pc_gamg_mat_coarsen_type"};
+
+  PetscFunctionBegin;
+  *others = PETSC_FALSE;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(types) && !*others; k++) {
+    char      type[64];
+    PetscBool set, mis, misk;
+
+    PetscCall(PetscOptionsGetString(((PetscObject)pc)->options, ((PetscObject)pc)->prefix, types[k], type, sizeof(type), &set));
+    if (!set) continue;
+    PetscCall(PetscStrcmp(type, MATCOARSENMIS, &mis));
+    PetscCall(PetscStrcmp(type, "misk", &misk)); /* a name that not all versions define */
+    *others = (PetscBool)(!mis && !misk);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Are there things asked for that need more than lists, or a coarsener of others, which need not take a graph of three vertices? */
 static PetscErrorCode Special(PC pc, PetscBool *special)
 {
-  static const char *const types[] = {"-mat_coarsen_type", "-pc_gamg_mat_coarsen_type"};
   static const char *const words[] = {"-pc_gamg_asm_hem_aggs", "-pc_gamg_asm_use_agg", "-mat_coarsen_view", "-pc_gamg_mat_coarsen_view", "-mat_coarsen_strength_index", "-pc_gamg_mat_coarsen_strength_index"};
   PC_GAMG                 *g       = (PC_GAMG *)((PC_MG *)pc->data)->innerctx;
 
@@ -210,16 +229,7 @@ static PetscErrorCode Special(PC pc, PetscBool *special)
   if (g->asm_hem_aggs) *special = PETSC_TRUE;
 #endif
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(words) && !*special; k++) PetscCall(PetscOptionsHasName(((PetscObject)pc)->options, ((PetscObject)pc)->prefix, words[k], special));
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(types) && !*special; k++) {
-    char      type[64];
-    PetscBool set, mis, misk;
-
-    PetscCall(PetscOptionsGetString(((PetscObject)pc)->options, ((PetscObject)pc)->prefix, types[k], type, sizeof(type), &set));
-    if (!set) continue;
-    PetscCall(PetscStrcmp(type, MATCOARSENMIS, &mis));
-    PetscCall(PetscStrcmp(type, "misk", &misk)); /* a name that not all versions define */
-    *special = (PetscBool)(!mis && !misk);
-  }
+  if (!*special) PetscCall(PCGAMGCoarsenerOfOthers_Private(pc, special));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

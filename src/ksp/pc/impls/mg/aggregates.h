@@ -5,5 +5,6 @@
 
 GPUCSR_INTERN PetscErrorCode PCGAMGCreateGraph_Private(PC);
 GPUCSR_INTERN PetscErrorCode PCGAMGCoarsen_Private(PC);
+GPUCSR_INTERN PetscErrorCode PCGAMGCoarsenerOfOthers_Private(PC, PetscBool *);
 GPUCSR_INTERN PetscErrorCode PCGAMGAggregatesTake_Private(PetscCoarsenData *, GPUCSRAggregates *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode PCGAMGAggregatesForget_Private(void);

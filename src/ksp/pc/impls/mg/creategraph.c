@@ -12,10 +12,12 @@ static PetscErrorCode (*petscs)(PC, Mat, Mat *) = NULL;
 static PetscErrorCode CreateGraph(PC pc, Mat A, Mat *G)
 {
   const PC_GAMG *g = (PC_GAMG *)((PC_MG *)pc->data)->innerctx;
+  PetscBool      others;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRGraphValues_Private((PetscBool)(g->threshold[g->current_level] >= 0 || g->asm_hem_aggs)));
+  PetscCall(PCGAMGCoarsenerOfOthers_Private(pc, &others));
+  PetscCall(MatGPUCSRGraphValues_Private((PetscBool)(others || g->threshold[g->current_level] >= 0 || g->asm_hem_aggs)));
   ierr = (*petscs)(pc, A, G);
   PetscCall(MatGPUCSRGraphValues_Private(PETSC_TRUE));
   PetscCall(ierr);
