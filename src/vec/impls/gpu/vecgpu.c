@@ -463,23 +463,16 @@ static PetscErrorCode VecDestroy_GPU(Vec v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  VECSEQ and VECMPI allocate as they are made, and would fill what they allocate: made with an empty layout they have nothing. Ranges that are known need no message: where one rank meets an error,
-  others that make a vector must not wait for it
-*/
+/* VECSEQ and VECMPI allocate as they are made, and would fill what they allocate: made with an empty layout they have nothing. Known ranges need no message, which would wait for a rank in error */
 static PetscErrorCode MakeParent(Vec v, PetscBool mpi)
 {
-  const MPI_Comm comm = PetscObjectComm((PetscObject)v);
-  PetscLayout    map  = v->map;
-  PetscInt       bs, *none;
-  PetscMPIInt    size;
+  PetscLayout map = v->map;
+  PetscInt   *none;
 
   PetscFunctionBegin;
   PetscCall(PetscLayoutSetUp(map));
-  PetscCall(PetscLayoutGetBlockSize(map, &bs));
-  PetscCallMPI(MPI_Comm_size(comm, &size));
-  PetscCall(PetscCalloc1(size + 1, &none));
-  PetscCall(PetscLayoutCreateFromRanges(comm, none, PETSC_OWN_POINTER, bs, &v->map));
+  PetscCall(PetscCalloc1(map->size + 1, &none));
+  PetscCall(PetscLayoutCreateFromRanges(PetscObjectComm((PetscObject)v), none, PETSC_OWN_POINTER, map->bs, &v->map));
   PetscCall(PetscFree(((PetscObject)v)->type_name)); /* PETSc 3.18 leaves that of another type, which may be this one */
   PetscCall(VecSetType(v, mpi ? VECMPI : VECSEQ));
   PetscCall(PetscLayoutDestroy(&v->map));
