@@ -386,6 +386,7 @@ static PetscErrorCode VecView_GPU(Vec v, PetscViewer viewer)
 */
 static const char entrieskept[] = "VecGPU_entries";
 
+#if PETSC_VERSION_LT(3, 20, 0)
 static PetscErrorCode DropEntries(void *kept)
 {
   VecGPUEntries *e = (VecGPUEntries *)kept;
@@ -394,6 +395,7 @@ static PetscErrorCode DropEntries(void *kept)
   PetscCall(VecGPUEntriesRelease_Private(&e, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+#endif
 
 static PetscErrorCode KeepEntries(Vec v)
 {
