@@ -14,7 +14,7 @@
   //TEST name="three" nsize=3 gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 3 -mat_gpucsr_product_least 0 -mat_gpucsr_halo peer -t_ksp_gpucg_path graph"
   //TEST name="five" nsize=5 args="-mat_gpucsr_format csr -mat_gpucsr_halo peer -few"
   //TEST name="ranks_late" nsize=2 gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 2 -mat_gpucsr_halo peer -gpucsr_debug_defer {} -few" loop="0 7"
-  //TEST name="ranks_memory" nsize=2 gpu=0 args="-faulty -mat_gpucsr_backend auto -gpucsr_debug_standin 2 -mat_gpucsr_halo peer -gpucsr_debug_fault memory:{}:on:rank=1" loop="20 95 140" fails="-mat_gpucsr_halo peer: rank 1"
+  //TEST name="ranks_memory" nsize=2 gpu=0 args="-faulty -mat_gpucsr_backend auto -gpucsr_debug_standin 2 -mat_gpucsr_halo peer -gpucsr_debug_fault memory:20:on:rank=1" fails="-mat_gpucsr_halo peer: rank 1"
   //TEST name="ranks_fault" nsize=2 gpu=0 args="-faulty -mat_gpucsr_backend auto -gpucsr_debug_standin 2 -mat_gpucsr_halo peer -gpucsr_debug_fault {}:rank=1" loop="memory:100 memory:220 memory:300 memory:420"
   //TEST name="staged" nsize=2 args="-mat_gpucsr_format csr -mat_gpucsr_halo staged -few -petscs"
   //TEST name="precision" args="-mat_gpucsr_format csr -mat_gpucsr_precision mixed"
