@@ -151,6 +151,9 @@ typedef struct {
   int          blocks;            /* from GPUKSPStepBlocks() */
   PetscBool    rule, first, next; /* apply the rule; it is the rule of the start; it is followed by the next iteration */
   double      *mine;              /* several ranks: sums go here; GPUKSPStepRuleDevice() applies the rule, NULL: one rank */
+  int          parts, most;       /* the product before it has taken the sums: so many parts of each, at every most-th place; 0: it has not */
+  const double *part;
+  PetscBool    back;              /* from the last row to the first */
 } GPUKSPStepArgs;
 GPUCSR_INTERN PetscErrorCode GPUKSPStepBlocks(GPUCSRDevice, int *);
 GPUCSR_INTERN PetscErrorCode GPUKSPStepDevice(GPUKSPStep, const GPUKSPVectors *, const GPUKSPStepArgs *, GPUCSRStream);

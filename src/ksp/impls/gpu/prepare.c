@@ -437,6 +437,17 @@ static PetscErrorCode PrepareHistory(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Do the products of this solve take the sums of the steps that follow them? */
+static PetscErrorCode PrepareSums(KSP_GPU *k)
+{
+  PetscFunctionBegin;
+  k->nparts = 0;
+  k->norms  = PETSC_FALSE;
+  k->fused  = (PetscBool)(k->taken == KSP_GPU_PATH_GRAPH && !k->refined && !k->peers.on && !k->ranks.on && GPUCSRPlanSums(k->op.plan));
+  if (k->fused) PetscCall(GPUKSPGrow(k, sizeof(double) * GPUCSR_INNER * (size_t)GPUCSR_PARTS(k->n), "sums that a solver's products take", &k->parts));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Prepares all of it. possible: this type can solve; if not, k->why says why */
 static PetscErrorCode PrepareSolve(KSP ksp, KSP_GPU *k, PetscBool *possible)
 {
@@ -465,6 +476,7 @@ static PetscErrorCode PrepareSolve(KSP ksp, KSP_GPU *k, PetscBool *possible)
   } else if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCall(PrepareHostLoop(ksp, k));
   else if (!k->refined) PetscCall(PrepareGraph(ksp, k));
   PetscCheck(k->path == KSP_GPU_PATH_AUTO || k->path == k->taken || !k->dev->ops->kernels || k->live, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_path %s cannot be had here: %s; auto would take %s", ((PetscObject)ksp)->type_name, KSPGPUPaths[k->path], k->why, KSPGPUPaths[k->taken]);
+  PetscCall(PrepareSums(k));
   PetscCall(PrepareHistory(ksp, k));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -55,12 +55,6 @@ __device__ __forceinline__ void copy_state(GPUKSPState *to, const GPUKSPState *f
   if (threadIdx.x < sizeof(*to) / sizeof(int)) ((int *)to)[threadIdx.x] = ((const int *)from)[threadIdx.x];
 }
 
-/* From the last row to the first: a step begins with the rows that the one before it, or the product, has ended with, which are still in the last-level cache */
-__host__ __device__ constexpr bool backwards(GPUKSPStep s)
-{
-  return s == GPUKSP_CG_DIRECTION || s == GPUKSP_CG_CURVATURE || s == GPUKSP_NORMS || s == GPUKSP_BCGS_DIRECTION || s == GPUKSP_BCGS_V || s == GPUKSP_BCGS_T;
-}
-
 __host__ __device__ constexpr bool reads_only(GPUKSPStep s)
 {
   return s == GPUKSP_NORMS || s == GPUKSP_TRUE_NORMS || s == GPUKSP_BNORM || s == GPUKSP_CG_CURVATURE || s == GPUKSP_CG1_NORMS || s == GPUKSP_REPLACEMENT_NORMS;
@@ -85,7 +79,6 @@ template <GPUKSPStep S, class Vectors>
 __global__ void __launch_bounds__(THREADS, RESIDENT) step_kernel(const Vectors v, const GPUKSPStepArgs a)
 {
   constexpr int          N    = GPUKSPStepSums(S);
-  constexpr bool         BACK = backwards(S);
   constexpr int          ROWS = reads_only(S) ? 4 : 1; /* in flight together: a write would separate them */
   __shared__ double      part[GPUKSP_SUMS][WARPS];
   __shared__ unsigned    last;
@@ -97,8 +90,15 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) step_kernel(const Vectors v
   __syncthreads();
   /* while the solve rests, steps with a rule do nothing, except the norms of a replaced residual; steps without a rule belong to the end or to a replacement */
   if (a.rule && S != GPUKSP_REPLACEMENT_NORMS && GPUKSPRests(&st)) return;
+  if (GPUKSPStepGathers(S) && a.parts) {
+#pragma unroll 4
+    for (unsigned i = blockIdx.x * THREADS + threadIdx.x; i < (unsigned)a.parts; i += gridDim.x * THREADS)
+#pragma unroll
+      for (int k = 0; k < N; k++) sum[k] += a.part[GPUKSPStepPart(S, k) * (size_t)a.most + i];
+  } else {
 #pragma unroll ROWS
-  for (unsigned i = blockIdx.x * THREADS + threadIdx.x; i < (unsigned)a.n; i += gridDim.x * THREADS) step_row(S, v, st, (int)(BACK ? (unsigned)a.n - 1 - i : i), sum);
+    for (unsigned i = blockIdx.x * THREADS + threadIdx.x; i < (unsigned)a.n; i += gridDim.x * THREADS) step_row(S, v, st, (int)(a.back ? (unsigned)a.n - 1 - i : i), sum);
+  }
   if constexpr (N > 0) {
     block_sums<N>(sum, part);
     if (threadIdx.x == 0) {
@@ -171,7 +171,7 @@ PetscErrorCode GPUKSPStepBlocks(GPUCSRDevice dev, int *blocks)
 
 PetscErrorCode GPUKSPStepDevice(GPUKSPStep step, const GPUKSPVectors *v, const GPUKSPStepArgs *a, GPUCSRStream s)
 {
-  const unsigned blocks = PetscMax(1u, PetscMin((unsigned)a->blocks, GPUCSRBlocks(a->n, THREADS)));
+  const unsigned blocks = PetscMax(1u, PetscMin((unsigned)a->blocks, GPUCSRBlocks(a->parts ? a->parts : a->n, THREADS)));
 
   PetscFunctionBegin;
   switch (step) {
@@ -215,7 +215,7 @@ PetscErrorCode GPUKSPStepDevice(GPUKSPStep step, const GPUKSPVectors *v, const G
 /* The steps of an iteration in single precision */
 PetscErrorCode GPUKSPStepDeviceSingle(GPUKSPStep step, const GPUKSPVectorsSingle *v, const GPUKSPStepArgs *a, GPUCSRStream s)
 {
-  const unsigned blocks = PetscMax(1u, PetscMin((unsigned)a->blocks, GPUCSRBlocks(a->n, THREADS)));
+  const unsigned blocks = PetscMax(1u, PetscMin((unsigned)a->blocks, GPUCSRBlocks(a->parts ? a->parts : a->n, THREADS)));
 
   PetscFunctionBegin;
   switch (step) {

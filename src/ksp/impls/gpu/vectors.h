@@ -70,6 +70,25 @@ constexpr
                                                                                                                                                             : 0;
 }
 
+/* Steps whose sums the product before them may take: they are (q, z), (z, z) and (q, q) of its result z with a vector q. Which of these is sum k */
+#if defined(__CUDACC__)
+constexpr
+#endif
+  GPUKSP_RULE int
+  GPUKSPStepGathers(GPUKSPStep s)
+{
+  return s == GPUKSP_NORMS || s == GPUKSP_CG_CURVATURE || s == GPUKSP_BCGS_V || s == GPUKSP_BCGS_T;
+}
+
+#if defined(__CUDACC__)
+constexpr
+#endif
+  GPUKSP_RULE int
+  GPUKSPStepPart(GPUKSPStep s, int k)
+{
+  return s == GPUKSP_NORMS ? 2 - k : k;
+}
+
 GPUKSP_RULE void GPUKSPNorms(double r, double z, double sum[])
 {
   sum[SUM_RR] += r * r;

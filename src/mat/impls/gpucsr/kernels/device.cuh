@@ -102,31 +102,76 @@ __device__ __forceinline__ void store(X *z, const X *y, int64_t r, X alpha, X su
   z[r] = beta == X(0) ? alpha * sum : alpha * sum + beta * y[r];
 }
 
-/* The same for kernels whose products may end with a step */
+/* The same for kernels whose products may end with a step. A thread has a tally of its rows, which finish() takes from all threads of a block */
 template <class X>
 struct Ending {
   X        alpha, beta, ca, cb;
-  const X *x, *y, *M;
-  X       *z, *d;
+  const X *x, *y, *M, *before;
+  X       *z;
   bool     step;
 
-  Ending(const GPUCSRProduct *p) : alpha((X)p->alpha), beta((X)p->beta), ca((X)p->step.ca), cb((X)p->step.cb), x((const X *)p->x), y((const X *)p->y), M((const X *)p->step.M), z((X *)p->z), d((X *)p->step.d), step(p->step.taken)
+  struct Tally {
+    __device__ __forceinline__ void row(const Ending &, int64_t, X) {}
+  };
+
+  Ending(const GPUCSRProduct *p) : alpha((X)p->alpha), beta((X)p->beta), ca((X)p->step.ca), cb((X)p->step.cb), x((const X *)p->x), y((const X *)p->y), M((const X *)p->step.M), before((const X *)p->step.before), z((X *)p->z), step(p->step.taken)
   {
+  }
+
+  __device__ __forceinline__ X scaled(int64_t, X v) const
+  {
+    return v;
   }
 };
 
-template <class X>
-__device__ __forceinline__ void store(const Ending<X> &e, int64_t r, X sum)
+/* And with sums of what they write */
+struct Summing : Ending<double> {
+  const double *q, *scale;
+  double       *part;
+  int           most;
+
+  struct Tally {
+    double sum[GPUCSR_INNER] = {0, 0, 0};
+
+    __device__ __forceinline__ void row(const Summing &e, int64_t r, double z)
+    {
+      const double q = e.q[r];
+
+      sum[0] += q * z;
+      sum[1] += z * z;
+      sum[2] += q * q;
+    }
+  };
+
+  Summing(const GPUCSRProduct *p) : Ending<double>(p), q(p->sums.q), scale(p->sums.M), part(p->sums.part), most(GPUCSR_PARTS(p->last))
+  {
+  }
+
+  __device__ __forceinline__ double scaled(int64_t r, double v) const
+  {
+    return scale ? scale[r] * v : v;
+  }
+};
+
+template <class E, class X>
+__device__ __forceinline__ void store(const E &e, int64_t r, X sum, typename E::Tally &tally)
 {
-  const X v = e.beta == X(0) ? e.alpha * sum : e.alpha * sum + e.beta * e.y[r];
+  X v = e.beta == X(0) ? e.alpha * sum : e.alpha * sum + e.beta * e.y[r];
 
   if (e.step) {
-    X d = e.cb * (e.M ? e.M[r] * v : v);
+    const X x = e.x[r];
+    X       d = e.cb * (e.M ? e.M[r] * v : v);
 
-    if (e.ca != X(0)) d += e.ca * e.d[r];
-    if (e.d) e.d[r] = d;
-    e.z[r] = e.x[r] + d;
-  } else e.z[r] = v;
+    if (e.ca != X(0)) d += e.ca * (e.before ? x - e.before[r] : x);
+    v = x + d;
+  } else v = e.scaled(r, v);
+  e.z[r] = v;
+  tally.row(e, r, v);
+}
+
+template <class X>
+__device__ __forceinline__ void finish(const Ending<X> &, const typename Ending<X>::Tally &)
+{
 }
 
 /* Two neighbours in one load */
@@ -148,4 +193,38 @@ __device__ __forceinline__ X reduce(X s)
 #pragma unroll
   for (int o = T / 2; o; o >>= 1) s += __shfl_down_sync(0xffffffffu, s, o, T);
   return s;
+}
+
+/* Called by all threads of a block, at the end */
+__device__ __forceinline__ void finish(const Summing &e, const Summing::Tally &tally)
+{
+  __shared__ double part[GPUCSR_INNER][32];
+  const int         lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, warps = (int)blockDim.x / 32;
+
+#pragma unroll
+  for (int k = 0; k < GPUCSR_INNER; k++) {
+    const double sum = reduce<32>(tally.sum[k]);
+
+    if (lane == 0) part[k][warp] = sum;
+  }
+  __syncthreads();
+  if (threadIdx.x >= GPUCSR_INNER) return;
+  double sum = 0;
+
+  for (int w = 0; w < warps; w++) sum += part[threadIdx.x][w];
+  e.part[(size_t)threadIdx.x * e.most + blockIdx.x] = sum;
+}
+
+/* Calls launch() with how a product ends */
+template <class X, class F>
+static void GPUCSREnding(const GPUCSRProduct *p, unsigned int blocks, F launch)
+{
+  if constexpr (sizeof(X) == sizeof(double)) {
+    if (p->sums.q) {
+      *p->sums.parts = (int)blocks;
+      launch(Summing(p));
+      return;
+    }
+  }
+  launch(Ending<X>(p));
 }
