@@ -69,7 +69,7 @@ static PetscErrorCode Check(Space *w, GPUCSRPlan *P, PetscInt n, const char wher
     const int       before = which / 4; /* none, in z, in b; 3: no step */
     const double    ca = before == 3 ? 0 : before ? 0.375 : which < 2 ? 0 : 0.25, cb = 0.7;
     int             parts = 0;
-    GPUCSRProduct   p = {.alpha = -1, .beta = 1, .x = w->x, .y = w->b, .z = w->v, .last = (int)n};
+    GPUCSRProduct   p     = {.alpha = -1, .beta = 1, .x = w->x, .y = w->b, .z = w->v, .last = (int)n};
 
     PetscCall(Send(w, w->b, before == 2 ? w->hd : w->hz, n, 1));
     PetscCall(Send(w, w->x, w->hx, n, 2));

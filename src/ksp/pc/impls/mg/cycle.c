@@ -33,11 +33,11 @@ typedef struct {
 } Place;
 
 typedef struct {
-  GPUMGCycle  *c;
-  GPUCSRStream s;
-  double      *home; /* where x of the finest level is to be in the end */
+  GPUMGCycle       *c;
+  GPUCSRStream      s;
+  double           *home; /* where x of the finest level is to be in the end */
   const GPUCSRSums *sums; /* of this x, for the last product; NULL: none */
-  Place        at[GPUMG_LEVELS];
+  Place             at[GPUMG_LEVELS];
 } Run;
 
 /* What is written next is x in its other array */
@@ -80,8 +80,8 @@ static PetscErrorCode Step(Run *u, int l, const GPUMGSmoother *m, int k, PetscBo
   const PetscBool zero = (PetscBool)(fromzero && k == 0);
   GPUMGLevel     *L    = &u->c->level[l];
   Place          *at   = &u->at[l];
-  double     *d  = Fused(L, m) || (k == m->steps - 1 && m->step[k].ca == 0) ? NULL : L->d; /* nobody needs it, or it is the difference of two iterates */
-  GPUMGPass   p  = {.n = L->n, .bs = m->bs, .ca = m->step[k].ca, .cb = m->step[k].cb, .M = (const double *)m->M.p, .r = at->b, .x = NULL, .d = d, .z = at->x};
+  double         *d    = Fused(L, m) || (k == m->steps - 1 && m->step[k].ca == 0) ? NULL : L->d; /* nobody needs it, or it is the difference of two iterates */
+  GPUMGPass       p    = {.n = L->n, .bs = m->bs, .ca = m->step[k].ca, .cb = m->step[k].cb, .M = (const double *)m->M.p, .r = at->b, .x = NULL, .d = d, .z = at->x};
 
   PetscFunctionBegin;
   if (!zero && Fused(L, m)) {

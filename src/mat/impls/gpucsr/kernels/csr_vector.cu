@@ -39,10 +39,10 @@ __device__ __forceinline__ X row_sum(int begin, int end, int lane, const int *__
 template <int T, int W, int R, bool CYCLIC, class V, class X, class E>
 __global__ void __launch_bounds__(512) csr_vector_kernel(int first, int last, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, const X *__restrict__ x, const E ending)
 {
-  const int64_t group = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / T, groups = (int64_t)gridDim.x * blockDim.x / T;
-  const int     lane = threadIdx.x % T;
-  int           begin[R], end[R];
-  X             sum[R];
+  const int64_t     group = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / T, groups = (int64_t)gridDim.x * blockDim.x / T;
+  const int         lane = threadIdx.x % T;
+  int               begin[R], end[R];
+  X                 sum[R];
   typename E::Tally tally;
 
 #pragma unroll

@@ -111,7 +111,9 @@ struct Ending {
   bool     step;
 
   struct Tally {
-    __device__ __forceinline__ void row(const Ending &, int64_t, X) {}
+    __device__ __forceinline__ void row(const Ending &, int64_t, X)
+    {
+    }
   };
 
   Ending(const GPUCSRProduct *p) : alpha((X)p->alpha), beta((X)p->beta), ca((X)p->step.ca), cb((X)p->step.cb), x((const X *)p->x), y((const X *)p->y), M((const X *)p->step.M), before((const X *)p->step.before), z((X *)p->z), step(p->step.taken)

@@ -97,8 +97,8 @@ static PetscErrorCode Launch_sell_row(const GPUCSRStorage *A, const GPUCSRProduc
 #define LAUNCHT(T, W, V, X) \
   case SELL_ROW(T, W): \
     GPUCSREnding<X>(p, GPUCSRBlocks(end - begin, Threads(T, MOST(T)) / GPUCSR_SLICE / T), [&](auto ending) { \
-      sell_row_kernel<T, W, V, X><<<GPUCSRBlocks(end - begin, Threads(T, MOST(T)) / GPUCSR_SLICE / T), Threads(T, MOST(T)), 0, (cudaStream_t)s>>>(end - begin, begin, A->m, p->first, p->last, slice, A->extent.width, perm, (const int *)A->array[SELL_COL].data, \
-                                                                                                                                                  (const V *)A->array[SELL_VAL].data, (const X *)p->x, ending); \
+      sell_row_kernel<T, W, V, X><<<GPUCSRBlocks(end - begin, Threads(T, MOST(T)) / GPUCSR_SLICE / T), Threads(T, MOST(T)), 0, (cudaStream_t)s>>>(end - begin, begin, A->m, p->first, p->last, slice, A->extent.width, perm, \
+                                                                                                                                                  (const int *)A->array[SELL_COL].data, (const V *)A->array[SELL_VAL].data, (const X *)p->x, ending); \
     }); \
     break
 #define LAUNCH(V, X) \

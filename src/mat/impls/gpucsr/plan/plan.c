@@ -585,8 +585,8 @@ static PetscErrorCode ReferenceProduct(void *arg)
   const Reference     *r = (const Reference *)arg;
   const GPUCSRProduct *p = &r->product;
 
-  const size_t         bytes = (size_t)p->last * GPUCSRTypeSize(GPUCSRVectorType(r->A.precision));
-  void                *old   = NULL;
+  const size_t bytes = (size_t)p->last * GPUCSRTypeSize(GPUCSRVectorType(r->A.precision));
+  void        *old   = NULL;
 
   PetscFunctionBegin;
   if (p->step.taken && p->step.before == p->z) {
