@@ -155,10 +155,17 @@ struct Summing : Ending<double> {
   }
 };
 
-template <class E, class X>
-__device__ __forceinline__ void store(const E &e, int64_t r, X sum, typename E::Tally &tally)
+/* y of a row; a kernel may ask for it before it has the row's sum */
+template <class X>
+__device__ __forceinline__ X added(const Ending<X> &e, int64_t r)
 {
-  X v = e.beta == X(0) ? e.alpha * sum : e.alpha * sum + e.beta * e.y[r];
+  return e.beta == X(0) ? X(0) : e.y[r];
+}
+
+template <class E, class X>
+__device__ __forceinline__ void store(const E &e, int64_t r, X sum, X y, typename E::Tally &tally)
+{
+  X v = e.beta == X(0) ? e.alpha * sum : e.alpha * sum + e.beta * y;
 
   if (e.step) {
     const X x = e.x[r];
@@ -169,6 +176,12 @@ __device__ __forceinline__ void store(const E &e, int64_t r, X sum, typename E::
   } else v = e.scaled(r, v);
   e.z[r] = v;
   tally.row(e, r, v);
+}
+
+template <class E, class X>
+__device__ __forceinline__ void store(const E &e, int64_t r, X sum, typename E::Tally &tally)
+{
+  store(e, r, sum, added(e, r), tally);
 }
 
 template <class X>

@@ -56,6 +56,8 @@ __global__ void __launch_bounds__(R, RUNNING / R) tile_row_kernel(int offset, in
   const int                here = q < m ? place[q] : 0, length = TilePlaceLength(here), row = q < m ? tile * R + TilePlaceRow(here) : -1;
   int                      at = q - lane < m ? slice[q / GPUCSR_SLICE] : 0, l[LISTED], c[AHEAD];
   V                        v[AHEAD];
+  const bool               wanted = row >= first && row < last;
+  const X                  y      = wanted ? added(ending, row) : X(0);
   X                        sum;
 
   list += from;
@@ -78,7 +80,7 @@ __global__ void __launch_bounds__(R, RUNNING / R) tile_row_kernel(int offset, in
   } else sum = tile_sum<false>(length, lane, at, col, val, list, x, xs, c, v);
   typename E::Tally tally;
 
-  if (row >= first && row < last) store(ending, row, sum, tally);
+  if (wanted) store(ending, row, sum, y, tally);
   finish(ending, tally);
 }
 
