@@ -232,6 +232,8 @@ struct _n_KSP_GPU {
   /* results */
   PetscReal truenorm;
   PetscInt  replacements;
+  double   *norms; /* the history of ranks that have solved together, until it is reported */
+  int       nnorms;
 
   KSP_GPU *next, **previous; /* living solvers */
 };
@@ -265,6 +267,7 @@ typedef enum {
 GPUCSR_INTERN PetscErrorCode GPUKSPAgree(KSP, GPUKSPOutcome, PetscErrorCode, const char[], PetscBool *, char[], size_t);
 GPUCSR_INTERN GPUKSPOutcome  GPUKSPOutcomeOf(const KSP_GPU *, PetscErrorCode);
 GPUCSR_INTERN PetscErrorCode GPUKSPTogether(KSP, const KSP_GPU *, PetscErrorCode, const char[], PetscBool *, char[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUKSPEndTogether(KSP, PetscErrorCode, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUKSPWhyNotPeers(KSP, KSP_GPU *, PetscMPIInt, char[], size_t);
 GPUCSR_INTERN PetscErrorCode GPUKSPWhyNotRanks(KSP, KSP_GPU *, const char launch[], char[], size_t);
 GPUCSR_INTERN PetscErrorCode GPUKSPKindTogether(KSP, KSP_GPU *);

@@ -371,6 +371,15 @@ static PetscErrorCode PreparePersistent(KSP ksp, KSP_GPU *k, PetscBool *possible
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Device memory for residual norms, which PETSc gets after the solve. If a monitor or test reads each iteration, the host passes each norm on at once */
+static PetscErrorCode PrepareHistory(KSP ksp, KSP_GPU *k)
+{
+  PetscFunctionBegin;
+  if (k->live || k->taken == KSP_GPU_PATH_HOST_LOOP || !(ksp->res_hist || ksp->numbermonitors)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUKSPGrow(k, sizeof(double) * (size_t)PetscMin(HISTORY, (PetscInt64)ksp->max_it + 2), "the residual history of a solver", &k->hist));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* For several ranks that solve together, each prepares its part, of one launch or of a graph. on: all could; if not, why says why */
 static PetscErrorCode PrepareTogether(KSP ksp, KSP_GPU *k, PetscBool *on, char why[], size_t len)
 {
@@ -395,6 +404,7 @@ static PetscErrorCode PrepareTogether(KSP ksp, KSP_GPU *k, PetscBool *on, char w
     ierr     = PrepareGraph(ksp, k);
     possible = (PetscBool)(k->ranks.on || !k->dev->ops->kernels); /* k->why says why not */
   }
+  if (!ierr) ierr = PrepareHistory(ksp, k);
   PetscCall(GPUCSRAttemptEnd(&attempt));
   PetscCall(GPUKSPAgree(ksp, ierr || possible ? GPUKSPOutcomeOf(k, ierr) : GPUKSP_NO_DEVICE, ierr, ierr ? attempt.message : k->why, on, why, len));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -425,15 +435,6 @@ static PetscErrorCode PrepareRanks(KSP ksp, KSP_GPU *k)
   k->taken = KSP_GPU_PATH_HOST_LOOP;
   if (k->pc.kind == GPUKSP_PC_APART) k->pc.kind = GPUKSP_PC_ANY;
   PetscCall(PrepareHostLoop(ksp, k));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Device memory for residual norms, which PETSc gets after the solve. If a monitor or test reads each iteration, the host passes each norm on at once */
-static PetscErrorCode PrepareHistory(KSP ksp, KSP_GPU *k)
-{
-  PetscFunctionBegin;
-  if (k->live || k->taken == KSP_GPU_PATH_HOST_LOOP || !(ksp->res_hist || ksp->numbermonitors)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUKSPGrow(k, sizeof(double) * (size_t)PetscMin(HISTORY, (PetscInt64)ksp->max_it + 2), "the residual history of a solver", &k->hist));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
