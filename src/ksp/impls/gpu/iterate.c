@@ -305,9 +305,9 @@ static PetscErrorCode IterateCG(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
   if (ENDED) PetscFunctionReturn(PETSC_SUCCESS);
   if (v->explicitpc) {
     PetscCall(STEP(GPUKSP_CG_R));
-    k->norms = k->fused;
+    k->normed = k->fused;
     PetscCall(Precondition(ksp, k, v, VEC_R, VEC_Z, PETSC_TRUE));
-    k->norms = PETSC_FALSE;
+    k->normed = PETSC_FALSE;
   }
   PetscCall(LAST(v->explicitpc ? GPUKSP_NORMS : GPUKSP_CG_RESIDUAL, PETSC_FALSE));
   PetscCall(After(ksp, k, v, PETSC_FALSE));

@@ -170,7 +170,7 @@ static PetscErrorCode ApplyCycle(KSP_GPU *k, const double *r, double *z, PetscBo
   PetscFunctionBegin;
   (void)rule;
   (void)s;
-  PetscCall(GPUMGCycleRun(k->cycle, r, z, k->norms ? &sums : NULL));
+  PetscCall(GPUMGCycleRun(k->cycle, r, z, k->normed ? &sums : NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
