@@ -61,7 +61,6 @@ static PetscBool Backwards(const KSP_GPU *k, GPUKSPStep s)
   switch (s) {
   case GPUKSP_CG_CURVATURE:
   case GPUKSP_NORMS:
-  case GPUKSP_BCGS_DIRECTION:
   case GPUKSP_BCGS_V:
   case GPUKSP_BCGS_T:
     return PETSC_TRUE;
@@ -69,7 +68,7 @@ static PetscBool Backwards(const KSP_GPU *k, GPUKSPStep s)
     return (PetscBool)(!k->fused || k->pc.kind == GPUKSP_PC_APART);
   case GPUKSP_CG_RESIDUAL:
   case GPUKSP_BCGS_S:
-  case GPUKSP_BCGS_UPDATE:
+  case GPUKSP_BCGS_ADVANCE:
     return k->fused;
   default:
     return PETSC_FALSE;
@@ -175,12 +174,12 @@ PetscErrorCode GPUKSPProduct(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, in
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* to = A from, and the step that follows: its sums are taken on the product's way, with a vector q, and M to is stored in place of to, where the solve's products can do that */
-static PetscErrorCode ProductStep(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, int to, int q, const double *M, GPUKSPStep step)
+/* to = A from, and the step that follows: its sums are taken on the product's way, with vectors q and u, and M to is stored in place of to, where the solve's products can do that */
+static PetscErrorCode ProductStep(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, int to, int q, int u, const double *M, GPUKSPStep step)
 {
   PetscFunctionBegin;
   if (k->fused) {
-    const GPUCSRSums sums = {v->at[q], M, (double *)k->parts.p, &k->nparts};
+    const GPUCSRSums sums = {v->at[q], v->at[u], M, (double *)k->parts.p, &k->nparts};
 
     PetscCall(MatGPUCSROperatorSums_Private(&k->op, v->at[from], &sums, v->at[to]));
   } else PetscCall(GPUKSPProduct(ksp, k, v, from, to));
@@ -301,7 +300,7 @@ static PetscErrorCode IterateCG(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
 {
   PetscFunctionBegin;
   PetscCall(STEP(GPUKSP_CG_DIRECTION));
-  PetscCall(ProductStep(ksp, k, v, VEC_P, VEC_W, VEC_P, NULL, GPUKSP_CG_CURVATURE));
+  PetscCall(ProductStep(ksp, k, v, VEC_P, VEC_W, VEC_P, VEC_P, NULL, GPUKSP_CG_CURVATURE));
   if (ENDED) PetscFunctionReturn(PETSC_SUCCESS);
   if (v->explicitpc) {
     PetscCall(STEP(GPUKSP_CG_R));
@@ -347,13 +346,12 @@ static PetscErrorCode IterateBCGS(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
   const PetscBool left = (PetscBool)(ksp->pc_side == PC_LEFT), before = (PetscBool)(!left && v->explicitpc), behind = (PetscBool)(left && v->explicitpc), hat = (PetscBool)(!left && (v->explicitpc || v->pc));
 
   PetscFunctionBegin;
-  PetscCall(STEP(GPUKSP_BCGS_DIRECTION));
   if (before) PetscCall(Precondition(ksp, k, v, VEC_P, VEC_PH, PETSC_TRUE));
   if (behind) {
     PetscCall(GPUKSPProduct(ksp, k, v, VEC_P, VEC_W));
     PetscCall(Precondition(ksp, k, v, VEC_W, VEC_V, PETSC_TRUE));
     PetscCall(STEP(GPUKSP_BCGS_V));
-  } else PetscCall(ProductStep(ksp, k, v, hat ? VEC_PH : VEC_P, VEC_V, VEC_RP, hat ? NULL : v->pc, GPUKSP_BCGS_V));
+  } else PetscCall(ProductStep(ksp, k, v, hat ? VEC_PH : VEC_P, VEC_V, VEC_RP, VEC_RP, hat ? NULL : v->pc, GPUKSP_BCGS_V));
   if (ENDED) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(STEP(GPUKSP_BCGS_S));
   if (before) PetscCall(Precondition(ksp, k, v, VEC_S, VEC_SH, PETSC_TRUE));
@@ -361,7 +359,7 @@ static PetscErrorCode IterateBCGS(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
     PetscCall(GPUKSPProduct(ksp, k, v, VEC_S, VEC_W));
     PetscCall(Precondition(ksp, k, v, VEC_W, VEC_T, PETSC_TRUE));
     PetscCall(STEP(GPUKSP_BCGS_T));
-  } else PetscCall(ProductStep(ksp, k, v, hat ? VEC_SH : VEC_S, VEC_T, VEC_S, hat ? NULL : v->pc, GPUKSP_BCGS_T));
+  } else PetscCall(ProductStep(ksp, k, v, hat ? VEC_SH : VEC_S, VEC_T, VEC_S, VEC_RP, hat ? NULL : v->pc, GPUKSP_BCGS_T));
   if (ENDED) {
     if (k->state->lucky && (k->live || k->taken == KSP_GPU_PATH_HOST_LOOP)) {
       PetscCall(KSPLogResidualHistory(ksp, k->state->rnorm));
@@ -369,7 +367,7 @@ static PetscErrorCode IterateBCGS(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
     }
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(LAST(GPUKSP_BCGS_UPDATE, PETSC_FALSE));
+  PetscCall(LAST(GPUKSP_BCGS_ADVANCE, PETSC_FALSE));
   PetscCall(After(ksp, k, v, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -128,12 +128,12 @@ struct Ending {
 
 /* And with sums of what they write */
 struct Summing : Ending<double> {
-  const double *q, *scale;
+  const double *q, *u, *scale;
   double       *part;
   int           most;
 
   struct Tally {
-    double sum[GPUCSR_INNER] = {0, 0, 0};
+    double sum[GPUCSR_INNER] = {0, 0, 0, 0};
 
     __device__ __forceinline__ void row(const Summing &e, int64_t r, double z)
     {
@@ -142,10 +142,11 @@ struct Summing : Ending<double> {
       sum[0] += q * z;
       sum[1] += z * z;
       sum[2] += q * q;
+      sum[3] += e.u == e.q ? q * z : e.u[r] * z;
     }
   };
 
-  Summing(const GPUCSRProduct *p) : Ending<double>(p), q(p->sums.q), scale(p->sums.M), part(p->sums.part), most(GPUCSR_PARTS(p->last))
+  Summing(const GPUCSRProduct *p) : Ending<double>(p), q(p->sums.q), u(p->sums.u), scale(p->sums.M), part(p->sums.part), most(GPUCSR_PARTS(p->last))
   {
   }
 

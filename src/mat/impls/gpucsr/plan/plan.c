@@ -568,14 +568,15 @@ typedef struct {
 /* One part of each sum, of a product in z; with a diagonal z is scaled first, unless a step has made it */
 static void ReferenceSums(const GPUCSRProduct *p)
 {
-  const double *q = p->sums.q, *M = p->step.taken ? NULL : p->sums.M;
-  double       *z = (double *)p->z, sum[GPUCSR_INNER] = {0, 0, 0};
+  const double *q = p->sums.q, *u = p->sums.u, *M = p->step.taken ? NULL : p->sums.M;
+  double       *z = (double *)p->z, sum[GPUCSR_INNER] = {0, 0, 0, 0};
 
   for (int i = p->first; i < p->last; i++) {
     if (M) z[i] *= M[i];
     sum[0] += q[i] * z[i];
     sum[1] += z[i] * z[i];
     sum[2] += q[i] * q[i];
+    sum[3] += u[i] * z[i];
   }
   for (int k = 0; k < GPUCSR_INNER; k++) p->sums.part[(size_t)k * GPUCSR_PARTS(p->last)] = sum[k];
 }
