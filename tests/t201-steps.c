@@ -35,7 +35,7 @@ static PetscErrorCode Fetch(Space *w, double *h, const double *from, PetscInt n)
 }
 
 /* The sums that a product has left in parts, against those of what it wrote */
-static PetscErrorCode CheckSums(Space *w, const double *q, const double *u, PetscInt n, int parts, const char where[], int which)
+static PetscErrorCode CheckSums(Space *w, const double *q, const double *u, int sums, PetscInt n, int parts, const char where[], int which)
 {
   const size_t most = GPUCSR_PARTS((size_t)n);
   double      *part;
@@ -44,11 +44,11 @@ static PetscErrorCode CheckSums(Space *w, const double *q, const double *u, Pets
   PetscCheck(parts > 0 && (size_t)parts <= most, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, step %d: %d parts of sums", where, which, parts);
   PetscCall(PetscMalloc1(GPUCSR_INNER * most, &part));
   PetscCall(Fetch(w, part, w->part, (PetscInt)(GPUCSR_INNER * most)));
-  for (int k = 0; k < GPUCSR_INNER; k++) {
+  for (int k = 0; k < sums; k++) {
     double sum = 0, size = 0, got = 0;
 
     for (PetscInt r = 0; r < n; r++) {
-      const double a = k == 1 ? w->hz[r] : k == 3 ? u[r] : q[r], b = k == 2 ? q[r] : w->hz[r];
+      const double a = k == 1 ? w->hz[r] : k < 3 ? q[r] : u ? u[r] : 0, b = k == 2 ? q[r] : w->hz[r];
 
       sum += a * b;
       size += PetscAbsReal(a * b);
@@ -79,7 +79,7 @@ static PetscErrorCode Check(Space *w, GPUCSRPlan *P, PetscInt n, const char wher
     PetscCall(Fetch(w, w->hv, w->v, n));
     p.z = w->z;
     if (before < 3) p.step = (GPUCSRStep){PETSC_TRUE, ca, cb, diagonal ? w->M : NULL, before == 1 ? w->z : before == 2 ? w->b : NULL};
-    if (summed) p.sums = (GPUCSRSums){w->x, before % 2 ? w->x : w->M, diagonal && before == 3 ? w->M : NULL, w->part, &parts};
+    if (summed) p.sums = (GPUCSRSums){(PetscBool)(before < 3 || diagonal), w->x, before % 2 ? NULL : w->M, diagonal && before == 3 ? w->M : NULL, w->part, &parts};
     PetscCall(GPUCSRPlanProduct(P, &p, w->dev->stream));
     PetscCall(Fetch(w, w->hz, w->z, n));
     for (PetscInt r = 0; r < n; r++) {
@@ -88,7 +88,7 @@ static PetscErrorCode Check(Space *w, GPUCSRPlan *P, PetscInt n, const char wher
 
       PetscCheck(PetscAbsReal(w->hz[r] - z) <= bound, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, step %d, row %" PetscInt_FMT ": %.17g, not %.17g", where, which, r, w->hz[r], z);
     }
-    if (summed) PetscCall(CheckSums(w, w->hx, before % 2 ? w->hx : w->hM, n, parts, where, which));
+    if (summed) PetscCall(CheckSums(w, w->hx, before % 2 ? NULL : w->hM, before < 3 || diagonal ? GPUCSR_INNER : 1, n, parts, where, which));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -174,12 +174,12 @@ PetscErrorCode GPUKSPProduct(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, in
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* to = A from, and the step that follows: its sums are taken on the product's way, with vectors q and u, and M to is stored in place of to, where the solve's products can do that */
+/* to = A from, and the step that follows: its sums are taken on the product's way, with vectors q and u (-1: none), and M to is stored in place of to, where the solve's products can do that */
 static PetscErrorCode ProductStep(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, int to, int q, int u, const double *M, GPUKSPStep step)
 {
   PetscFunctionBegin;
   if (k->fused) {
-    const GPUCSRSums sums = {v->at[q], v->at[u], M, (double *)k->parts.p, &k->nparts};
+    const GPUCSRSums sums = {(PetscBool)(GPUKSPStepSums(step) > 1), v->at[q], u < 0 ? NULL : v->at[u], M, (double *)k->parts.p, &k->nparts};
 
     PetscCall(MatGPUCSROperatorSums_Private(&k->op, v->at[from], &sums, v->at[to]));
   } else PetscCall(GPUKSPProduct(ksp, k, v, from, to));
@@ -300,7 +300,7 @@ static PetscErrorCode IterateCG(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
 {
   PetscFunctionBegin;
   PetscCall(STEP(GPUKSP_CG_DIRECTION));
-  PetscCall(ProductStep(ksp, k, v, VEC_P, VEC_W, VEC_P, VEC_P, NULL, GPUKSP_CG_CURVATURE));
+  PetscCall(ProductStep(ksp, k, v, VEC_P, VEC_W, VEC_P, -1, NULL, GPUKSP_CG_CURVATURE));
   if (ENDED) PetscFunctionReturn(PETSC_SUCCESS);
   if (v->explicitpc) {
     PetscCall(STEP(GPUKSP_CG_R));
@@ -351,7 +351,7 @@ static PetscErrorCode IterateBCGS(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
     PetscCall(GPUKSPProduct(ksp, k, v, VEC_P, VEC_W));
     PetscCall(Precondition(ksp, k, v, VEC_W, VEC_V, PETSC_TRUE));
     PetscCall(STEP(GPUKSP_BCGS_V));
-  } else PetscCall(ProductStep(ksp, k, v, hat ? VEC_PH : VEC_P, VEC_V, VEC_RP, VEC_RP, hat ? NULL : v->pc, GPUKSP_BCGS_V));
+  } else PetscCall(ProductStep(ksp, k, v, hat ? VEC_PH : VEC_P, VEC_V, VEC_RP, -1, hat ? NULL : v->pc, GPUKSP_BCGS_V));
   if (ENDED) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(STEP(GPUKSP_BCGS_S));
   if (before) PetscCall(Precondition(ksp, k, v, VEC_S, VEC_SH, PETSC_TRUE));

@@ -165,7 +165,7 @@ static PetscErrorCode MakeCycle(KSP ksp, KSP_GPU *k)
 
 static PetscErrorCode ApplyCycle(KSP_GPU *k, const double *r, double *z, PetscBool rule, GPUCSRStream s)
 {
-  const GPUCSRSums sums = {r, r, NULL, (double *)k->parts.p, &k->nparts};
+  const GPUCSRSums sums = {PETSC_TRUE, r, NULL, NULL, (double *)k->parts.p, &k->nparts};
 
   PetscFunctionBegin;
   (void)rule;

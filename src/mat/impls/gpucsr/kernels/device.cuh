@@ -124,6 +124,10 @@ struct Ending {
   {
     return v;
   }
+
+  __device__ __forceinline__ void expect(int64_t) const
+  {
+  }
 };
 
 /* And with sums of what they write */
@@ -131,6 +135,7 @@ struct Summing : Ending<double> {
   const double *q, *u, *scale;
   double       *part;
   int           most;
+  bool          all;
 
   struct Tally {
     double sum[GPUCSR_INNER] = {0, 0, 0, 0};
@@ -140,19 +145,33 @@ struct Summing : Ending<double> {
       const double q = e.q[r];
 
       sum[0] += q * z;
+      if (!e.all) return;
       sum[1] += z * z;
       sum[2] += q * q;
-      sum[3] += e.u == e.q ? q * z : e.u[r] * z;
+      if (e.u) sum[3] += e.u[r] * z;
     }
   };
 
-  Summing(const GPUCSRProduct *p) : Ending<double>(p), q(p->sums.q), u(p->sums.u), scale(p->sums.M), part(p->sums.part), most(GPUCSR_PARTS(p->last))
+  Summing(const GPUCSRProduct *p) : Ending<double>(p), q(p->sums.q), u(p->sums.u), scale(p->sums.M), part(p->sums.part), most(GPUCSR_PARTS(p->last)), all(p->sums.all)
   {
   }
 
   __device__ __forceinline__ double scaled(int64_t r, double v) const
   {
     return scale ? scale[r] * v : v;
+  }
+
+  /* What row r will be multiplied with comes to the last-level cache meanwhile */
+  __device__ __forceinline__ void expect(int64_t r) const
+  {
+    if (q != x) prefetch(q + r);
+    if (scale) prefetch(scale + r);
+    if (all && u) prefetch(u + r);
+  }
+
+  __device__ static __forceinline__ void prefetch(const double *p)
+  {
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
   }
 };
 
@@ -211,20 +230,49 @@ __device__ __forceinline__ X reduce(X s)
   return s;
 }
 
+/* N sums over a warp at once: lanes share the work, and which() says which sum a lane ends up with */
+template <int N>
+struct WarpSums {
+  static constexpr int wide = N <= 1 ? 1 : N <= 2 ? 2 : N <= 4 ? 4 : 8;
+
+  static __device__ __forceinline__ int which(int lane)
+  {
+    return wide == 1 ? 0 : wide == 2 ? lane / 16 : wide == 4 ? lane / 8 : lane / 4;
+  }
+
+  static __device__ __forceinline__ double sum(const double (&v)[N], int lane)
+  {
+    double w[wide];
+
+#pragma unroll
+    for (int k = 0; k < wide; k++) w[k] = k < N ? v[k] : 0;
+#pragma unroll
+    for (int have = wide, o = 16; o; o >>= 1) {
+      if (have > 1) {
+        have /= 2;
+#pragma unroll
+        for (int k = 0; k < have; k++) {
+          const double keep = lane & o ? w[k + have] : w[k], give = lane & o ? w[k] : w[k + have];
+
+          w[k] = keep + __shfl_xor_sync(0xffffffffu, give, o);
+        }
+      } else w[0] += __shfl_xor_sync(0xffffffffu, w[0], o);
+    }
+    return w[0];
+  }
+};
+
 /* Called by all threads of a block, at the end */
 __device__ __forceinline__ void finish(const Summing &e, const Summing::Tally &tally)
 {
+  typedef WarpSums<GPUCSR_INNER> Sums;
+
   __shared__ double part[GPUCSR_INNER][32];
-  const int         lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, warps = (int)blockDim.x / 32;
+  const int         lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, warps = (int)blockDim.x / 32, k = e.all ? Sums::which(lane) : 0;
 
-#pragma unroll
-  for (int k = 0; k < GPUCSR_INNER; k++) {
-    const double sum = reduce<32>(tally.sum[k]);
-
-    if (lane == 0) part[k][warp] = sum;
-  }
+  part[k][warp] = e.all ? Sums::sum(tally.sum, lane) : WarpSums<1>::sum({tally.sum[0]}, lane); /* all lanes with sum k have the same number */
   __syncthreads();
-  if (threadIdx.x >= GPUCSR_INNER) return;
+  if (threadIdx.x >= (e.all ? GPUCSR_INNER : 1)) return;
   double sum = 0;
 
   for (int w = 0; w < warps; w++) sum += part[threadIdx.x][w];

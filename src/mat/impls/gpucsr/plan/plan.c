@@ -576,9 +576,9 @@ static void ReferenceSums(const GPUCSRProduct *p)
     sum[0] += q[i] * z[i];
     sum[1] += z[i] * z[i];
     sum[2] += q[i] * q[i];
-    sum[3] += u[i] * z[i];
+    if (u) sum[3] += u[i] * z[i];
   }
-  for (int k = 0; k < GPUCSR_INNER; k++) p->sums.part[(size_t)k * GPUCSR_PARTS(p->last)] = sum[k];
+  for (int k = 0; k < (p->sums.all ? GPUCSR_INNER : 1); k++) p->sums.part[(size_t)k * GPUCSR_PARTS(p->last)] = sum[k];
 }
 
 static PetscErrorCode ReferenceProduct(void *arg)
