@@ -299,6 +299,8 @@ GPUCSR_INTERN PetscErrorCode GPUKSPPCFind(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCReserve(KSP, KSP_GPU *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCMake(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCCheck(KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPPCSolving(KSP_GPU *, PetscBool);
+GPUCSR_INTERN PetscErrorCode GPUKSPPCFail(KSP_GPU *, const char message[]);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCDiagonal(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCEigenvalues(KSP, KSP_GPU *, PetscBool *);
 

@@ -60,15 +60,30 @@ static PetscErrorCode Copy(Run *u, int l, double *to, const double *from)
 static PetscErrorCode Multiply(Run *u, const GPUMGMatrix *A, double alpha, const double *x, double beta, const double *y, double *z)
 {
   PetscFunctionBegin;
-  PetscCall(MatGPUCSROperatorMultiply_Private(&A->o, alpha, x, beta, y, z));
+  if (A->r.halo) PetscCall(MatGPUCSRRanksMultiply_Private(&A->o, &A->r, A->transposed, alpha, x, beta, y, z));
+  else PetscCall(MatGPUCSROperatorMultiply_Private(&A->o, alpha, x, beta, y, z));
   u->c->flops += 2 * (double)A->o.plan->A.nnz;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Are steps ends of the products that they begin with? */
+/*
+  r = b - A x, or of several ranks A x - b: what others' entries of x add is then added to few rows, by the launch that waits for them. The sign is SIGN(L)
+*/
+#define SIGN(L) ((L)->A.r.halo ? -1.0 : 1.0)
+static PetscErrorCode Residual(Run *u, int l)
+{
+  GPUMGLevel  *L  = &u->c->level[l];
+  const Place *at = &u->at[l];
+
+  PetscFunctionBegin;
+  PetscCall(Multiply(u, &L->A, -SIGN(L), at->x, SIGN(L), at->b, L->r));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Are steps ends of the products that they begin with? Of several ranks they would miss what others' entries add */
 static PetscBool Fused(const GPUMGLevel *L, const GPUMGSmoother *m)
 {
-  return (PetscBool)(m->bs < 2 && GPUCSRPlanSteps(L->A.o.plan));
+  return (PetscBool)(m->bs < 2 && !L->A.r.halo && GPUCSRPlanSteps(L->A.o.plan));
 }
 
 /*
@@ -94,9 +109,10 @@ static PetscErrorCode Step(Run *u, int l, const GPUMGSmoother *m, int k, PetscBo
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (!zero) {
-    PetscCall(Multiply(u, &L->A, -1, at->x, 1, at->b, L->r));
+    PetscCall(Residual(u, l));
     p.r = L->r;
     p.x = at->x;
+    p.cb *= SIGN(L);
   }
   PetscCall(GPUMGPassRun(u->c->dev, &p, u->s));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -113,13 +129,13 @@ static PetscErrorCode Smooth(Run *u, int l, const GPUMGSmoother *m, PetscBool ze
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The right-hand side of the next coarser level */
-static PetscErrorCode Restrict(Run *u, int l, const double *r)
+/* The right-hand side of the next coarser level: alpha R r */
+static PetscErrorCode Restrict(Run *u, int l, double alpha, const double *r)
 {
   GPUMGLevel *L = &u->c->level[l];
 
   PetscFunctionBegin;
-  PetscCall(Multiply(u, &L->R, 1, r, 0, NULL, u->c->level[l - 1].b));
+  PetscCall(Multiply(u, &L->R, alpha, r, 0, NULL, u->c->level[l - 1].b));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -145,7 +161,12 @@ static PetscErrorCode Coarse(Run *u, PetscBool zero)
   const Place *at = &u->at[c->bottom];
 
   PetscFunctionBegin;
-  if (c->bottom || c->exact) PetscCall(GPUMGDense(c->dev, c->level[c->bottom].n, 1, (const double *)(c->bottom ? c->tail.p : c->inverse.p), at->b, at->x, u->s));
+  if (c->all.r.halo) { /* of which x, level[0].x, is a part */
+    double *const b = (double *)c->both.p, *const x = b + c->whole;
+
+    PetscCall(Multiply(u, &c->all, 1, at->b, 0, NULL, b));
+    PetscCall(GPUMGDense(c->dev, c->whole, 1, (const double *)c->inverse.p, b, x, u->s));
+  } else if (c->bottom || c->exact) PetscCall(GPUMGDense(c->dev, c->level[c->bottom].n, 1, (const double *)(c->bottom ? c->tail.p : c->inverse.p), at->b, at->x, u->s));
   else PetscCall(Smooth(u, 0, &c->level[0].down, zero, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -162,8 +183,8 @@ static PetscErrorCode Multiplicative(Run *u, int l, PetscBool zero)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(Smooth(u, l, &L->down, zero, NULL));
-  PetscCall(Multiply(u, &L->A, -1, u->at[l].x, 1, u->at[l].b, L->r));
-  PetscCall(Restrict(u, l, L->r));
+  PetscCall(Residual(u, l));
+  PetscCall(Restrict(u, l, SIGN(L), L->r));
   for (int k = 0; k < cycles; k++) PetscCall(Multiplicative(u, l - 1, (PetscBool)(k == 0)));
   PetscCall(Interpolate(u, l, PETSC_TRUE));
   PetscCall(Smooth(u, l, L->two ? &L->up : &L->down, PETSC_FALSE, l == u->c->levels - 1 ? u->sums : NULL));
@@ -176,7 +197,7 @@ static PetscErrorCode Others(Run *u)
   GPUMGCycle *c = u->c;
 
   PetscFunctionBegin;
-  for (int l = c->levels - 1; l > 0; l--) PetscCall(Restrict(u, l, u->at[l].b));
+  for (int l = c->levels - 1; l > 0; l--) PetscCall(Restrict(u, l, 1, u->at[l].b));
   for (int l = 0; l < c->levels; l++) {
     const PetscBool zero = (PetscBool)(l == 0 || c->type == PC_MG_ADDITIVE);
 
@@ -297,6 +318,8 @@ PetscErrorCode GPUMGCycleDestroy(GPUMGCycle *c)
     PetscCall(GPUMGFree(c->dev, &c->level[l].up.M));
     for (int k = 0; k < 3; k++) PetscCall(MatDestroy(&c->level[l].copy[k].A));
   }
+  PetscCall(MatDestroy(&c->everything));
+  PetscCall(GPUMGFree(c->dev, &c->both));
   PetscCall(GPUMGFree(c->dev, &c->inverse));
   PetscCall(GPUMGFree(c->dev, &c->tail));
   PetscCall(GPUMGFree(c->dev, &c->panels));
@@ -307,7 +330,7 @@ PetscErrorCode GPUMGCycleDestroy(GPUMGCycle *c)
 /* Of device memory that the matrices have not */
 double GPUMGCycleBytes(const GPUMGCycle *c)
 {
-  double bytes = (double)c->inverse.bytes + (double)c->tail.bytes + (double)c->panels.bytes;
+  double bytes = (double)c->inverse.bytes + (double)c->both.bytes + (double)c->tail.bytes + (double)c->panels.bytes;
 
   for (int l = 0; l < c->levels; l++) bytes += (double)c->level[l].memory.bytes + (double)c->level[l].down.M.bytes + (double)c->level[l].up.M.bytes;
   return bytes;
