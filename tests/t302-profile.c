@@ -61,7 +61,7 @@ static PetscErrorCode Chosen(GPUCSRDevice d, GPUCSRFeatures f, GPUCSRSelect sele
 
 /* Launches alone, but for the last, which takes a microsecond a megabyte and half a one for the longest row's 20 / 8 steps */
 #define GOOD \
-  "gpucsr-profile 4\n" \
+  "gpucsr-profile 5\n" \
   "machine one by hand\n" \
   "# a remark, and a line that is empty\n" \
   "\n" \
@@ -114,7 +114,7 @@ static PetscErrorCode TestDamaged(GPUCSRDevice d)
   static const struct {
     const char *line, *says;
   } damaged[] = {
-    {NULL,                                                                     "its first line is not \"gpucsr-profile 4\""            },
+    {NULL,                                                                     "its first line is not \"gpucsr-profile 5\""            },
     {"cost csr csr_block 1 1 inf 1  7 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0\n",     "line 4 should be \"cost FORMAT KERNEL\" and 22 numbers"},
     {"cost csr csr_block 1 1 inf 1  7 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0 0 0\n", "line 4 should be"                                      },
     {"cost csr csr_block 1 1 inf 1  -7 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n",  "none below 0"                                          },

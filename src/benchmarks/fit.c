@@ -7,7 +7,7 @@ static char help[] = "Fits the profile of a machine to measured products.\n\n";
   model (GPUCSRModelInput): columns, density, deviation, spread, twins, what sliced ELL stores, the heaviest slice, sectors fetched, and rows:entries of each class of row lengths. PROFILE is the text that -mat_gpucsr_profile reads; -header writes it as a C string, for
   src/mat/impls/gpucsr/plan/h200.h.
 
-  For each pair of a format and a kernel, the parameters of its walk along a row (width, threads, most, ahead) are searched over a list. The times of the terms are a non-negative least squares fit of relative errors. A product
+  For each pair of a format and a kernel, the parameters of its walk along a row (width, threads, most, ahead) are searched over a list. The times of the terms are a non-negative least squares fit of relative errors, repeated, as parts of a product go on at the same time. A product
   has more weight the nearer the pair is to the best.
 
   Pairs are selected greedily, at most -pairs (44): each step adds the pair with which the model's choice loses least, by the model and by one fitted without the matrix. Then pairs whose removal reduces the
@@ -29,6 +29,7 @@ static char help[] = "Fits the profile of a machine to measured products.\n\n";
 #define MAX_PRODUCTS (6 * MAX_MATRICES)
 #define TRIED        6   /* what measuring tries, as plan.c has it */
 #define WITHIN       1.6 /* the same */
+#define HELD         0.03 /* of the fit: 0.01 to 0.1 end alike */
 
 typedef struct {
   char             matrix[64], side[4], precision[16], format[GPUCSR_WORD], kernel[GPUCSR_WORD];
@@ -177,7 +178,7 @@ static PetscErrorCode Read(const char file[])
     in->lengths = lengths->rows;
     in->entries = lengths->entries;
     for (in->nclasses = 1; in->nclasses < GPUCSR_NCLASSES && features.max >> (in->nclasses - 1);) in->nclasses++;
-    GPUCSRModelMoved(extent.window, in->rows, deviation, in);
+    GPUCSRModelRows(format, extent.window, in->rows, deviation, in);
     for (s->pair = 0; s->pair < npairs; s->pair++)
       if (!strcmp(row[s->pair].format, s->format) && !strcmp(row[s->pair].kernel, s->kernel)) break;
     if (s->pair == npairs) {
@@ -194,14 +195,11 @@ static PetscErrorCode Read(const char file[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* min |A x - b| over x >= 0, given A^T A, A^T b and b^T b: by coordinate descent; returns the square of what remains */
-static double NonNegative(int n, const double AA[][GPUCSR_NTERMS], const double Ab[], double bb, double x[])
+/* min |A x - b| over x >= 0, given A^T A and A^T b: by coordinate descent, from x */
+static void NonNegative(int n, const double AA[][GPUCSR_NTERMS], const double Ab[], double x[])
 {
-  double rest = bb;
-
-  for (int i = 0; i < n; i++) x[i] = 0;
   for (int sweep = 0; sweep < 400; sweep++) {
-    double moved = 0;
+    double moved = 0, size = 0;
 
     for (int i = 0; i < n; i++) {
       double g = Ab[i], old = x[i];
@@ -210,14 +208,10 @@ static double NonNegative(int n, const double AA[][GPUCSR_NTERMS], const double 
       for (int j = 0; j < n; j++) g -= AA[i][j] * x[j];
       x[i]  = PetscMax(0, x[i] + g / AA[i][i]);
       moved = PetscMax(moved, fabs(x[i] - old) * sqrt(AA[i][i]));
+      size  = PetscMax(size, x[i] * sqrt(AA[i][i]));
     }
-    if (moved < 1e-10 * sqrt(bb)) break;
+    if (moved < 1e-8 * size) break;
   }
-  for (int i = 0; i < n; i++) {
-    rest -= 2 * x[i] * Ab[i];
-    for (int j = 0; j < n; j++) rest += x[i] * AA[i][j] * x[j];
-  }
-  return rest;
 }
 
 /* The samples of a pair: of[first[pair]] to of[first[pair + 1] - 1] */
@@ -235,29 +229,73 @@ static PetscErrorCode SortByPair(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The times of a row whose width, threads and most are set, without matrix out (-1: with all) */
-static double Fit(int pair, int out, GPUCSRCostRow *c)
+/* A pair's samples as the fit sees them: terms by a shape, times, how much each counts, and of which matrix it is */
+typedef struct {
+  int     n, *number;
+  double (*terms)[GPUCSR_NTERMS], *us, *weight;
+} Points;
+
+static PetscErrorCode PointsCreate(int pair, Points *p)
 {
-  double AA[GPUCSR_NTERMS][GPUCSR_NTERMS] = {{0}}, Ab[GPUCSR_NTERMS] = {0}, bb = 0, t[GPUCSR_NTERMS];
+  PetscFunctionBegin;
+  p->n = first[pair + 1] - first[pair];
+  PetscCall(PetscMalloc4(p->n, &p->number, p->n, &p->terms, p->n, &p->us, p->n, &p->weight));
+  for (int k = 0; k < p->n; k++) {
+    const Sample *s = &sample[of[first[pair] + k]];
 
-  for (int k = first[pair]; k < first[pair + 1]; k++) {
-    const Sample *s = &sample[of[k]];
-    double        w;
-
-    if (s->number == out) continue;
-    w = pow(s->best / s->us, 1.5) / s->us; /* what is far from the best need not be known well */
-    GPUCSRModelTerms(c, &s->in, PETSC_TRUE, t);
-    for (int i = 0; i < GPUCSR_NTERMS; i++) {
-      for (int j = 0; j < GPUCSR_NTERMS; j++) AA[i][j] += w * w * t[i] * t[j];
-      Ab[i] += w * w * t[i] * s->us;
-    }
-    bb += w * w * s->us * s->us;
+    p->number[k] = s->number;
+    p->us[k]     = s->us;
+    p->weight[k] = pow(pow(s->best / s->us, 1.5) / s->us, 2); /* what is far from the best need not be known well */
   }
-  return NonNegative(GPUCSR_NTERMS, (const double(*)[GPUCSR_NTERMS])AA, Ab, bb, c->time);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static void PointsShape(int pair, const GPUCSRCostRow *c, Points *p)
+{
+  for (int k = 0; k < p->n; k++) GPUCSRModelTerms(c, &sample[of[first[pair] + k]].in, PETSC_TRUE, p->terms[k]);
+}
+
+/*
+  The times of a row, without the matrix out (-1: with all), from those that it has: by so many steps of Gauss and Newton, each a non-negative least squares fit, held back by a
+  part of what the terms weigh alone (K. Levenberg, 1944): where another part is the longest, a time cannot be told. Returns the square of what remains.
+*/
+static double Fit(const Points *p, int out, int steps, GPUCSRCostRow *c)
+{
+  double rest = 0, part[GPUCSR_NPARTS];
+
+  for (int step = 0; step < steps; step++) {
+    double AA[GPUCSR_NTERMS][GPUCSR_NTERMS] = {{0}}, Ab[GPUCSR_NTERMS] = {0}, alone[GPUCSR_NTERMS] = {0};
+
+    for (int k = 0; k < p->n; k++) {
+      double t[GPUCSR_NTERMS], slope[GPUCSR_NPARTS], together;
+
+      if (p->number[k] == out) continue;
+      together = GPUCSRModelTime(c, p->terms[k], part) - part[GPUCSR_WAITING];
+      for (int q = 0; q < GPUCSR_NPARTS; q++) slope[q] = q == GPUCSR_WAITING || together <= 0 ? 1 : part[q] * part[q] / (together * together);
+      for (int i = 0; i < GPUCSR_NTERMS; i++) t[i] = p->terms[k][i] * slope[GPUCSRModelPart[i]];
+      for (int i = 0; i < GPUCSR_NTERMS; i++) {
+        const double wt = p->weight[k] * t[i];
+
+        for (int j = 0; j <= i; j++) AA[i][j] += wt * t[j];
+        Ab[i] += wt * p->us[k];
+        alone[i] += p->weight[k] * p->terms[k][i] * p->terms[k][i];
+      }
+    }
+    for (int i = 0; i < GPUCSR_NTERMS; i++) {
+      for (int j = 0; j < i; j++) AA[j][i] = AA[i][j];
+      if (!step) continue;
+      AA[i][i] += HELD * alone[i];
+      Ab[i] += HELD * alone[i] * c->time[i];
+    }
+    NonNegative(GPUCSR_NTERMS, (const double(*)[GPUCSR_NTERMS])AA, Ab, c->time);
+  }
+  for (int k = 0; k < p->n; k++)
+    if (p->number[k] != out) rest += p->weight[k] * pow(GPUCSRModelTime(c, p->terms[k], part) - p->us[k], 2);
+  return rest;
 }
 
 /* The best shape, and its times */
-static void FitShape(int pair, GPUCSRCostRow *c)
+static void FitShape(int pair, Points *p, GPUCSRCostRow *c)
 {
   static const double widths[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, INFINITY}, threads[] = {0, 1, 2, 4, 8, 16, 32, 256}, most[] = {INFINITY, 1024, 2048}, ahead[] = {1, 2, 4, 8};
   double              best = INFINITY;
@@ -274,19 +312,22 @@ static void FitShape(int pair, GPUCSRCostRow *c)
           trial.threads = threads[j];
           trial.most    = most[k];
           trial.ahead   = ahead[l];
-          rest          = Fit(pair, -1, &trial);
+          PointsShape(pair, &trial, p);
+          rest = Fit(p, -1, 4, &trial);
           if (rest < best) {
             best = rest;
             b    = trial;
           }
         }
   *c = b;
+  PointsShape(pair, c, p);
+  (void)Fit(p, -1, 20, c);
 }
 
 /* What making the format costs: a constant and a rate, on relative errors */
 static void FitSetUp(int pair, GPUCSRCostRow *c)
 {
-  double AA[GPUCSR_NTERMS][GPUCSR_NTERMS] = {{0}}, Ab[GPUCSR_NTERMS] = {0}, bb = 0, x[GPUCSR_NTERMS];
+  double AA[GPUCSR_NTERMS][GPUCSR_NTERMS] = {{0}}, Ab[GPUCSR_NTERMS] = {0};
 
   for (int k = first[pair]; k < first[pair + 1]; k++) {
     const Sample *s    = &sample[of[k]];
@@ -296,20 +337,16 @@ static void FitSetUp(int pair, GPUCSRCostRow *c)
       for (int j = 0; j < 2; j++) AA[i][j] += w * w * t[i] * t[j];
       Ab[i] += w * w * t[i] * s->convert;
     }
-    bb += w * w * s->convert * s->convert;
   }
-  (void)NonNegative(2, (const double(*)[GPUCSR_NTERMS])AA, Ab, bb, x);
-  c->setup[0] = x[0];
-  c->setup[1] = x[1];
+  NonNegative(2, (const double(*)[GPUCSR_NTERMS])AA, Ab, c->setup);
 }
 
 static double Predict(const GPUCSRCostRow *c, const Sample *s)
 {
-  double t[GPUCSR_NTERMS], sum = 0;
+  double t[GPUCSR_NTERMS], part[GPUCSR_NPARTS];
 
   GPUCSRModelTerms(c, &s->in, PETSC_TRUE, t);
-  for (int i = 0; i < GPUCSR_NTERMS; i++) sum += c->time[i] * t[i];
-  return sum;
+  return GPUCSRModelTime(c, t, part);
 }
 
 static PetscBool Allowed(const Sample *s)
@@ -573,7 +610,7 @@ static PetscErrorCode Write(FILE *f, PetscBool header, const char machine[])
 
   PetscFunctionBeginUser;
   if (header) fprintf(f, "/* The profile of one %s, made by src/benchmarks/fit.c; its lines are explained in profile.c */\n", machine);
-  Put(f, header, "gpucsr-profile 4");
+  Put(f, header, "gpucsr-profile 5");
   PetscCall(PetscSNPrintf(line, sizeof(line), "machine %s", machine));
   Put(f, header, line);
   for (int q = 0; q < npairs; q++) {
@@ -613,6 +650,7 @@ int main(int argc, char **argv)
   char      out[PETSC_MAX_PATH_LEN] = "", header[PETSC_MAX_PATH_LEN] = "", machine[128] = "NVIDIA H200";
   PetscInt  most = 44, more = 20;
   PetscReal show = 0;
+  Points   *points;
   PetscBool set;
 
   PetscFunctionBeginUser;
@@ -633,22 +671,26 @@ int main(int argc, char **argv)
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "%d samples of %d products, %d pairs\n", nsamples, nproducts, npairs));
   PetscCall(SortByProduct());
   PetscCall(SortByPair());
+  PetscCall(PetscMalloc1(npairs, &points));
+  for (int q = 0; q < npairs; q++) PetscCall(PointsCreate(q, &points[q]));
 #pragma omp parallel for schedule(dynamic)
   for (int q = 0; q < npairs; q++) {
     GPUCSRCostRow c;
 
-    FitShape(q, &row[q]);
+    FitShape(q, &points[q], &row[q]);
     FitSetUp(q, &row[q]);
-    c = row[q];
     for (int k = first[q]; k < first[q + 1]; k++) sample[of[k]].model[0] = Predict(&row[q], &sample[of[k]]);
     for (int k = first[q], held = -1; k < first[q + 1]; k++) {
       if (sample[of[k]].number != held) {
         held = sample[of[k]].number;
-        (void)Fit(q, held, &c);
+        c    = row[q];
+        (void)Fit(&points[q], held, 4, &c);
       }
       sample[of[k]].model[1] = Predict(&c, &sample[of[k]]);
     }
   }
+  for (int q = 0; q < npairs; q++) PetscCall(PetscFree4(points[q].number, points[q].terms, points[q].us, points[q].weight));
+  PetscCall(PetscFree(points));
   PetscCall(Keep((int)most, (int)more));
   PetscCall(Regret("model", PETSC_FALSE, show));
   PetscCall(Regret("cross-validated", PETSC_TRUE, 0));
