@@ -27,13 +27,13 @@ static char help[] = "Fits the profile of a machine to measured products.\n\n";
 #define MAX_PAIRS    512
 #define MAX_MATRICES 4096
 #define MAX_PRODUCTS (6 * MAX_MATRICES)
-#define TRIED        6   /* what measuring tries, as plan.c has it */
-#define WITHIN       1.6 /* the same */
+#define TRIED        6    /* what measuring tries, as plan.c has it */
+#define WITHIN       1.6  /* the same */
 #define HELD         0.03 /* of the fit: 0.01 to 0.1 end alike */
 
 typedef struct {
   char             matrix[64], side[4], precision[16], format[GPUCSR_WORD], kernel[GPUCSR_WORD];
-  double           us, best, convert, columns, density;
+  double           us, best, convert, columns, density, weight;
   GPUCSRModelInput in;
   double           model[2];              /* the time predicted: by the model of all samples, by the one that does not know this matrix */
   int              pair, product, number; /* the last: of the matrix */
@@ -132,7 +132,10 @@ static PetscErrorCode SortByProduct(void)
       sorted[to] = sample[k];
       n          = PetscMax(n, to + 1);
     }
-    for (int k = from; k < n; k++) sorted[k].best = best;
+    for (int k = from; k < n; k++) {
+      sorted[k].best   = best;
+      sorted[k].weight = pow(pow(best / sorted[k].us, 1.5) / sorted[k].us, 2); /* what is far from the best need not be known well */
+    }
   }
   PetscCall(PetscFree(sample));
   sample   = sorted;
@@ -229,73 +232,53 @@ static PetscErrorCode SortByPair(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A pair's samples as the fit sees them: terms by a shape, times, how much each counts, and of which matrix it is */
-typedef struct {
-  int     n, *number;
-  double (*terms)[GPUCSR_NTERMS], *us, *weight;
-} Points;
-
-static PetscErrorCode PointsCreate(int pair, Points *p)
-{
-  PetscFunctionBegin;
-  p->n = first[pair + 1] - first[pair];
-  PetscCall(PetscMalloc4(p->n, &p->number, p->n, &p->terms, p->n, &p->us, p->n, &p->weight));
-  for (int k = 0; k < p->n; k++) {
-    const Sample *s = &sample[of[first[pair] + k]];
-
-    p->number[k] = s->number;
-    p->us[k]     = s->us;
-    p->weight[k] = pow(pow(s->best / s->us, 1.5) / s->us, 2); /* what is far from the best need not be known well */
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static void PointsShape(int pair, const GPUCSRCostRow *c, Points *p)
-{
-  for (int k = 0; k < p->n; k++) GPUCSRModelTerms(c, &sample[of[first[pair] + k]].in, PETSC_TRUE, p->terms[k]);
-}
-
 /*
   The times of a row, without the matrix out (-1: with all), from those that it has: by so many steps of Gauss and Newton, each a non-negative least squares fit, held back by a
   part of what the terms weigh alone (K. Levenberg, 1944): where another part is the longest, a time cannot be told. Returns the square of what remains.
 */
-static double Fit(const Points *p, int out, int steps, GPUCSRCostRow *c)
+static double Fit(int pair, double (*terms)[GPUCSR_NTERMS], int out, int steps, GPUCSRCostRow *c)
 {
-  double rest = 0, part[GPUCSR_NPARTS];
+  const int n = first[pair + 1] - first[pair], *mine = of + first[pair];
+  double    rest = 0, part[GPUCSR_NPARTS];
 
   for (int step = 0; step < steps; step++) {
     double AA[GPUCSR_NTERMS][GPUCSR_NTERMS] = {{0}}, Ab[GPUCSR_NTERMS] = {0}, alone[GPUCSR_NTERMS] = {0};
 
-    for (int k = 0; k < p->n; k++) {
-      double t[GPUCSR_NTERMS], slope[GPUCSR_NPARTS], together;
+    for (int k = 0; k < n; k++) {
+      const Sample *s = &sample[mine[k]];
+      double        t[GPUCSR_NTERMS], slope[GPUCSR_NPARTS], together;
 
-      if (p->number[k] == out) continue;
-      together = GPUCSRModelTime(c, p->terms[k], part) - part[GPUCSR_WAITING];
+      if (s->number == out) continue;
+      together = GPUCSRModelTime(c, terms[k], part) - part[GPUCSR_WAITING];
       for (int q = 0; q < GPUCSR_NPARTS; q++) slope[q] = q == GPUCSR_WAITING || together <= 0 ? 1 : part[q] * part[q] / (together * together);
-      for (int i = 0; i < GPUCSR_NTERMS; i++) t[i] = p->terms[k][i] * slope[GPUCSRModelPart[i]];
       for (int i = 0; i < GPUCSR_NTERMS; i++) {
-        const double wt = p->weight[k] * t[i];
-
-        for (int j = 0; j <= i; j++) AA[i][j] += wt * t[j];
-        Ab[i] += wt * p->us[k];
-        alone[i] += p->weight[k] * p->terms[k][i] * p->terms[k][i];
+        t[i] = terms[k][i] * slope[GPUCSRModelPart[i]];
+        for (int j = 0; j <= i; j++) AA[i][j] += s->weight * t[i] * t[j];
+        Ab[i] += s->weight * t[i] * s->us;
+        alone[i] += s->weight * terms[k][i] * terms[k][i];
       }
     }
     for (int i = 0; i < GPUCSR_NTERMS; i++) {
       for (int j = 0; j < i; j++) AA[j][i] = AA[i][j];
-      if (!step) continue;
-      AA[i][i] += HELD * alone[i];
-      Ab[i] += HELD * alone[i] * c->time[i];
+      AA[i][i] += step ? HELD * alone[i] : 0;
+      Ab[i] += step ? HELD * alone[i] * c->time[i] : 0;
     }
     NonNegative(GPUCSR_NTERMS, (const double(*)[GPUCSR_NTERMS])AA, Ab, c->time);
   }
-  for (int k = 0; k < p->n; k++)
-    if (p->number[k] != out) rest += p->weight[k] * pow(GPUCSRModelTime(c, p->terms[k], part) - p->us[k], 2);
+  for (int k = 0; k < n; k++)
+    if (sample[mine[k]].number != out) rest += sample[mine[k]].weight * pow(GPUCSRModelTime(c, terms[k], part) - sample[mine[k]].us, 2);
   return rest;
 }
 
+/* By a row's shape */
+static double FitAs(int pair, double (*terms)[GPUCSR_NTERMS], int steps, GPUCSRCostRow *c)
+{
+  for (int k = first[pair]; k < first[pair + 1]; k++) GPUCSRModelTerms(c, &sample[of[k]].in, PETSC_TRUE, terms[k - first[pair]]);
+  return Fit(pair, terms, -1, steps, c);
+}
+
 /* The best shape, and its times */
-static void FitShape(int pair, Points *p, GPUCSRCostRow *c)
+static void FitShape(int pair, double (*terms)[GPUCSR_NTERMS], GPUCSRCostRow *c)
 {
   static const double widths[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, INFINITY}, threads[] = {0, 1, 2, 4, 8, 16, 32, 256}, most[] = {INFINITY, 1024, 2048}, ahead[] = {1, 2, 4, 8};
   double              best = INFINITY;
@@ -312,16 +295,14 @@ static void FitShape(int pair, Points *p, GPUCSRCostRow *c)
           trial.threads = threads[j];
           trial.most    = most[k];
           trial.ahead   = ahead[l];
-          PointsShape(pair, &trial, p);
-          rest = Fit(p, -1, 4, &trial);
+          rest          = FitAs(pair, terms, 4, &trial);
           if (rest < best) {
             best = rest;
             b    = trial;
           }
         }
   *c = b;
-  PointsShape(pair, c, p);
-  (void)Fit(p, -1, 20, c);
+  (void)FitAs(pair, terms, 20, c);
 }
 
 /* What making the format costs: a constant and a rate, on relative errors */
@@ -650,8 +631,8 @@ int main(int argc, char **argv)
   char      out[PETSC_MAX_PATH_LEN] = "", header[PETSC_MAX_PATH_LEN] = "", machine[128] = "NVIDIA H200";
   PetscInt  most = 44, more = 20;
   PetscReal show = 0;
-  Points   *points;
   PetscBool set;
+  double(*terms)[GPUCSR_NTERMS];
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -671,26 +652,24 @@ int main(int argc, char **argv)
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "%d samples of %d products, %d pairs\n", nsamples, nproducts, npairs));
   PetscCall(SortByProduct());
   PetscCall(SortByPair());
-  PetscCall(PetscMalloc1(npairs, &points));
-  for (int q = 0; q < npairs; q++) PetscCall(PointsCreate(q, &points[q]));
+  PetscCall(PetscMalloc1(nsamples, &terms));
 #pragma omp parallel for schedule(dynamic)
   for (int q = 0; q < npairs; q++) {
     GPUCSRCostRow c;
 
-    FitShape(q, &points[q], &row[q]);
+    FitShape(q, terms + first[q], &row[q]);
     FitSetUp(q, &row[q]);
     for (int k = first[q]; k < first[q + 1]; k++) sample[of[k]].model[0] = Predict(&row[q], &sample[of[k]]);
     for (int k = first[q], held = -1; k < first[q + 1]; k++) {
       if (sample[of[k]].number != held) {
         held = sample[of[k]].number;
         c    = row[q];
-        (void)Fit(&points[q], held, 4, &c);
+        (void)Fit(q, terms + first[q], held, 4, &c);
       }
       sample[of[k]].model[1] = Predict(&c, &sample[of[k]]);
     }
   }
-  for (int q = 0; q < npairs; q++) PetscCall(PetscFree4(points[q].number, points[q].terms, points[q].us, points[q].weight));
-  PetscCall(PetscFree(points));
+  PetscCall(PetscFree(terms));
   PetscCall(Keep((int)most, (int)more));
   PetscCall(Regret("model", PETSC_FALSE, show));
   PetscCall(Regret("cross-validated", PETSC_TRUE, 0));

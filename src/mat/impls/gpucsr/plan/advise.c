@@ -53,7 +53,7 @@ static double Persistent(const GPUCSRCandidate *c, double n, double mean, double
 {
   const char  *format   = c->format->name;
   const double multiple = !strncmp(format, "dia", 3) || !strncmp(format, "stencil", 7) ? DIAGONALS : !strncmp(format, "tile", 4) ? RETOLD : GATHER, entries = mean * n;
-  const double product  = entries < CLUSTERED ? CG_ENTRY * entries / PetscMin(CG_CLUSTER, ceil(n / CG_ROWS)) : OFALL + multiple * PetscMax(0, c->predicted - LAUNCH);
+  const double product = entries < CLUSTERED ? CG_ENTRY * entries / PetscMin(CG_CLUSTER, ceil(n / CG_ROWS)) : OFALL + multiple * PetscMax(0, c->predicted - LAUNCH);
 
   return MEETING + CG_ROW * mean + product + Passes(CG_PASSES, n, c->bytes, cache, CG_CACHED, CG_VECTORS);
 }

@@ -126,7 +126,7 @@ static PetscErrorCode CandidateGet(const FormatInput *in, GPUCSRDevice dev, cons
   if (!row) PetscFunctionReturn(PETSC_SUCCESS);
   GPUCSRModelTerms(row, &in->in, PETSC_FALSE, terms);
   c->predicted = 1e-6 * GPUCSRModelTime(row, terms, part);
-  c->setup = 1e-6 * (row->setup[0] + row->setup[1] * in->in.matrix);
+  c->setup     = 1e-6 * (row->setup[0] + row->setup[1] * in->in.matrix);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -130,7 +130,13 @@ GPUCSR_INTERN PetscErrorCode GPUCSRModelInputGet(const GPUCSRFormat *, const GPU
 GPUCSR_INTERN void           GPUCSRModelRows(const GPUCSRFormat *, int, double, double, GPUCSRModelInput *);
 GPUCSR_INTERN void           GPUCSRModelTerms(const GPUCSRCostRow *, const GPUCSRModelInput *, PetscBool, double[]);
 /* The parts of a product's time, each a sum of terms: all but the first go on at the same time */
-enum { GPUCSR_WAITING, GPUCSR_MEMORY, GPUCSR_CACHE, GPUCSR_WORK, GPUCSR_NPARTS };
+enum {
+  GPUCSR_WAITING,
+  GPUCSR_MEMORY,
+  GPUCSR_CACHE,
+  GPUCSR_WORK,
+  GPUCSR_NPARTS
+};
 GPUCSR_INTERN const int GPUCSRModelPart[GPUCSR_NTERMS];
 GPUCSR_INTERN double    GPUCSRModelTime(const GPUCSRCostRow *, const double[], double[]);
 

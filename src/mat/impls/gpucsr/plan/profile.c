@@ -54,7 +54,7 @@ static const char builtin[] =
   ;
 
 #define MAX_COSTS 512
-#define MAX_TREE  64
+#define MAX_TREE  80
 
 /* Of a processor: bytes of its first-level cache that x may have, blocks at a time, threads of each; about how many there are; and of the last-level cache what A leaves to x */
 #define NEAR       (250 << 10)
@@ -359,7 +359,8 @@ void GPUCSRModelTerms(const GPUCSRCostRow *c, const GPUCSRModelInput *in, PetscB
 }
 
 /* Which part of the time each term belongs to, of the head comment */
-const int GPUCSRModelPart[GPUCSR_NTERMS] = {GPUCSR_WAITING, GPUCSR_CACHE, GPUCSR_MEMORY, GPUCSR_WORK, GPUCSR_WAITING, GPUCSR_WORK, GPUCSR_WAITING, GPUCSR_WORK, GPUCSR_WORK, GPUCSR_WORK, GPUCSR_WORK, GPUCSR_CACHE, GPUCSR_MEMORY, GPUCSR_WAITING, GPUCSR_WORK, GPUCSR_WORK};
+const int GPUCSRModelPart[GPUCSR_NTERMS] = {GPUCSR_WAITING, GPUCSR_CACHE, GPUCSR_MEMORY, GPUCSR_WORK,  GPUCSR_WAITING, GPUCSR_WORK,    GPUCSR_WAITING, GPUCSR_WORK,
+                                            GPUCSR_WORK,    GPUCSR_WORK,  GPUCSR_WORK,   GPUCSR_CACHE, GPUCSR_MEMORY,  GPUCSR_WAITING, GPUCSR_WORK,    GPUCSR_WORK};
 
 /* Microseconds of a product, of its terms; part: those of each part */
 double GPUCSRModelTime(const GPUCSRCostRow *c, const double terms[], double part[])
