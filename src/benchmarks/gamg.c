@@ -1,14 +1,15 @@
-static char help[] = "The set-up of PETSc's algebraic multigrid, GAMG, on the matrix type of your choice.\n\n";
+static char help[] = "The set-up of PETSc's algebraic multigrid, GAMG, on the matrix type of your choice and on any number of processes.\n\n";
 
 /*
     gamg -mat_type aij -log_view
     gamg -mat_type gpucsr -dll_append libpetscgpucsr.so
     gamg -mat_type aijcusparse                             in a PETSc built with CUDA
     gamg -cases lognormal7_128,lognormal27_96 [-spd 0] [-repeats 3] [-ksp_rtol 1e-8 -pc_gamg_threshold 0.02 ...]
+    mpiexec -n 2 gamg ...                                  rows in as many equal parts
 
   A plain PETSc program, which knows nothing of the library. For each case (see ksp.c) it times, with CG: the first set-up, the first and the second solve, a
   set-up with new values and new interpolation, and one with new values where the interpolation is kept. It repeats the last three, and prints the best. A small case runs first, so
-  that no time includes the first call of a library. With -log_view each of these is a stage. With -spd 0 PETSc is not told that the matrix is symmetric.
+  that no time includes the first call of a library. Of several processes it prints the time of the slowest. With -log_view each of these is a stage. With -spd 0 PETSc is not told that the matrix is symmetric.
 
   It prints milliseconds, GAMG's levels and operator complexity, and iterations and true relative residual of the second solve.
 */
@@ -29,11 +30,14 @@ static PetscErrorCode Clock(PetscErrorCode (*what)(void *), void *ctx, PetscLogS
 
   PetscFunctionBeginUser;
   PetscCall(PetscLogStagePush(s));
+  PetscCallMPI(MPI_Barrier(PETSC_COMM_WORLD));
   PetscCall(PetscTime(&begin));
   PetscCall((*what)(ctx));
   PetscCall(PetscTime(&end));
   PetscCall(PetscLogStagePop());
-  *seconds = PetscMin(*seconds, end - begin);
+  end -= begin;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &end, 1, MPI_DOUBLE, MPI_MAX, PETSC_COMM_WORLD));
+  *seconds = PetscMin(*seconds, end);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -80,6 +84,30 @@ static PetscErrorCode Hierarchy(PC pc, Times *t)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* This process' rows of a matrix that each has the whole of */
+static PetscErrorCode Matrix(const char type[], PetscInt bs, int m, int32_t i[], PetscInt j[], PetscScalar a[], Mat *A)
+{
+  PetscInt    first, end, *row;
+  PetscMPIInt rank, size;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  first = (PetscInt)((int64_t)(m / bs) * rank / size) * bs;
+  end   = (PetscInt)((int64_t)(m / bs) * (rank + 1) / size) * bs;
+  PetscCall(PetscMalloc1(end - first + 1, &row));
+  for (PetscInt r = first; r <= end; r++) row[r - first] = i[r] - i[first];
+  PetscCall(MatCreate(PETSC_COMM_WORLD, A));
+  PetscCall(MatSetSizes(*A, end - first, end - first, m, m));
+  PetscCall(MatSetType(*A, MATAIJ));
+  PetscCall(MatSetBlockSize(*A, bs));
+  PetscCall(MatSeqAIJSetPreallocationCSR(*A, row, j + i[first], a + i[first]));
+  PetscCall(MatMPIAIJSetPreallocationCSR(*A, row, j + i[first], a + i[first]));
+  PetscCall(PetscFree(row));
+  PetscCall(MatConvert(*A, type, MAT_INPLACE_MATRIX, A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Run(const char name[], PetscBool spd, PetscInt repeats, Times *t)
 {
   SPD          s = {LOGNORMAL7, 0, 0, 0, NULL};
@@ -104,15 +132,13 @@ static PetscErrorCode Run(const char name[], PetscBool spd, PetscInt repeats, Ti
   s.kind = (SPDKind)known;
   *t     = (Times){1e9, 1e9, 1e9, 1e9, 1e9, 0, 0, 0, 0};
   PetscCall(SPDCreate(&s, &m, &i, &j, &a));
-  PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, m, m, (PetscInt *)i, j, a, &A));
-  if (s.kind == ELASTIC) PetscCall(MatSetBlockSize(A, 3));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_type", type, sizeof(type), NULL));
-  PetscCall(MatConvert(A, type, MAT_INPLACE_MATRIX, &A));
+  PetscCall(Matrix(type, s.kind == ELASTIC ? 3 : 1, m, i, j, a, &A));
   if (spd) PetscCall(MatSetOption(A, MAT_SPD, PETSC_TRUE));
   PetscCall(MatCreateVecs(A, &p.x, &p.b));
   PetscCall(VecDuplicate(p.b, &r));
   PetscCall(VecSet(p.b, 1.0));
-  PetscCall(KSPCreate(PETSC_COMM_SELF, &p.ksp));
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, &p.ksp));
   PetscCall(KSPSetOperators(p.ksp, A, A));
   PetscCall(KSPSetType(p.ksp, KSPCG));
   PetscCall(KSPSetTolerances(p.ksp, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT));
@@ -170,7 +196,7 @@ int main(int argc, char **argv)
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "| case | first set-up | again | interpolation kept | first solve | solve | iterations | levels | complexity | residual |\n| :-- | --: | --: | --: | --: | --: | --: | --: | --: | --: |\n"));
   for (PetscInt k = 0; k < n; k++) {
     PetscCall(Run(cases[k], spd, repeats, &t));
-    PetscCall(PetscPrintf(PETSC_COMM_SELF, "| %s | %.1f | %.1f | %.1f | %.1f | %.1f | %" PetscInt_FMT " | %" PetscInt_FMT " | %.3f | %.1e |\n", cases[k], 1e3 * t.setup, 1e3 * t.again, 1e3 * t.kept, 1e3 * t.first, 1e3 * t.solve, t.its, t.levels, t.complexity, t.residual));
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "| %s | %.1f | %.1f | %.1f | %.1f | %.1f | %" PetscInt_FMT " | %" PetscInt_FMT " | %.3f | %.1e |\n", cases[k], 1e3 * t.setup, 1e3 * t.again, 1e3 * t.kept, 1e3 * t.first, 1e3 * t.solve, t.its, t.levels, t.complexity, t.residual));
     PetscCall(PetscFree(cases[k]));
   }
   PetscCall(PetscFinalize());

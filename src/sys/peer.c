@@ -457,13 +457,22 @@ static PetscErrorCode Compare(GPUCSRPeers p, const Card cards[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* How many seconds ranks may be apart in what all have begun */
+PetscErrorCode GPUCSRPeerTimeout(PetscReal *timeout)
+{
+  PetscFunctionBegin;
+  *timeout = 30;
+  PetscCall(PetscOptionsGetReal(NULL, NULL, "-gpucsr_peer_timeout", timeout, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode CardFill(GPUCSRDevice dev, Card *c)
 {
-  PetscReal timeout = 30, patience = 3600;
+  PetscReal timeout, patience = 3600;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(c, sizeof(*c)));
-  PetscCall(PetscOptionsGetReal(NULL, NULL, "-gpucsr_peer_timeout", &timeout, NULL));
+  PetscCall(GPUCSRPeerTimeout(&timeout));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-gpucsr_peer_patience", &patience, NULL));
   c->timeout  = (double)timeout;
   c->patience = (double)patience;

@@ -85,6 +85,7 @@ GPUCSR_INTERN PetscErrorCode GPUCSRPeersDestroy(GPUCSRPeers *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPeersMalloc(GPUCSRPeers, size_t bytes, const char what[], void *theirs[]);
 GPUCSR_INTERN PetscErrorCode GPUCSRPeersFree(GPUCSRPeers, void *theirs[]);
 GPUCSR_INTERN PetscErrorCode GPUCSRPeersSweep(double);
+GPUCSR_INTERN PetscErrorCode GPUCSRPeerTimeout(PetscReal *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPeersDead(GPUCSRPeers, const char message[]);
 GPUCSR_INTERN void           GPUCSRPeersRaise(GPUCSRPeerControl *, int, const char message[]);
 GPUCSR_INTERN PetscErrorCode GPUCSRPeersSay(GPUCSRPeers);

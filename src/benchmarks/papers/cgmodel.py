@@ -167,7 +167,7 @@ def measured(s):
     for r in R.load("definite", "place"):
         if r.get("cg_solver", 0) > 0:
             f = r["format"]
-            multiple = c["DIAGONALS"] if f in ("dia", "stencil") else c["RETOLD"] if f.startswith("tile") else c["GATHER"]
+            multiple = c["DIAGONALS"] if f in ("dia", "stencil") else c["RETOLD"] if f.startswith(("tile", "narrow")) else c["GATHER"]
             t = Today(None, lambda x, e, r=r: r["advised_bytes"] - 16 * r["rows"], multiple)
             out.append((r["rows"], r["nnz"], r["cg_solver"], t.one(r["rows"], r["nnz"], r["advised_kernel_product"]), 1))
     curve, _ = plateaux(s, "dia")

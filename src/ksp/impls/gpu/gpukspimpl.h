@@ -157,6 +157,11 @@ struct _n_KSP_GPU {
   PetscBool           warnedlive, solved;
 
   /* for every solve on a device */
+  GPUKSPMemory          parts;        /* of the sums that a product takes; */
+  int                   nparts;       /* so many, for the step that follows it; 0: that goes over the rows */
+  PetscBool             fused;        /* products take sums in this solve, */
+  PetscBool             gathered;     /* the last step has gathered the parts, on the device */
+  PetscBool             normed;       /* and the preconditioner may take those of GPUKSP_NORMS, which is the next step */
   GPUKSPMemory          partial;      /* partial sums of steps, */
   int                   stepblocks;   /* by this number of blocks */
   GPUKSPMemory          devstate;     /* the state, if steps apply the rules on the device */
@@ -228,6 +233,8 @@ struct _n_KSP_GPU {
   /* results */
   PetscReal truenorm;
   PetscInt  replacements;
+  double   *norms; /* the history of ranks that have solved together, until it is reported */
+  int       nnorms;
 
   KSP_GPU *next, **previous; /* living solvers */
 };
@@ -261,6 +268,7 @@ typedef enum {
 GPUCSR_INTERN PetscErrorCode GPUKSPAgree(KSP, GPUKSPOutcome, PetscErrorCode, const char[], PetscBool *, char[], size_t);
 GPUCSR_INTERN GPUKSPOutcome  GPUKSPOutcomeOf(const KSP_GPU *, PetscErrorCode);
 GPUCSR_INTERN PetscErrorCode GPUKSPTogether(KSP, const KSP_GPU *, PetscErrorCode, const char[], PetscBool *, char[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUKSPEndTogether(KSP, PetscErrorCode, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUKSPWhyNotPeers(KSP, KSP_GPU *, PetscMPIInt, char[], size_t);
 GPUCSR_INTERN PetscErrorCode GPUKSPWhyNotRanks(KSP, KSP_GPU *, const char launch[], char[], size_t);
 GPUCSR_INTERN PetscErrorCode GPUKSPKindTogether(KSP, KSP_GPU *);
@@ -291,6 +299,8 @@ GPUCSR_INTERN PetscErrorCode GPUKSPPCFind(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCReserve(KSP, KSP_GPU *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCMake(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCCheck(KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPPCSolving(KSP_GPU *, PetscBool);
+GPUCSR_INTERN PetscErrorCode GPUKSPPCFail(KSP_GPU *, const char message[]);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCDiagonal(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCEigenvalues(KSP, KSP_GPU *, PetscBool *);
 

@@ -3,6 +3,7 @@
   answer is the same on all ranks.
 */
 #include "gpukspimpl.h"
+#include <sched.h>
 
 /*
   Agrees on the outcome of something that each process has tried by itself, since processes that go on must not wait for one that failed. ok: all go on. If not, all get the message of the first
@@ -45,6 +46,35 @@ PetscErrorCode GPUKSPTogether(KSP ksp, const KSP_GPU *k, PetscErrorCode ierr, co
 {
   PetscFunctionBegin;
   PetscCall(GPUKSPAgree(ksp, GPUKSPOutcomeOf(k, ierr), ierr, message, ok, why, len));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  After what all have begun: has any rank met an error? All come here, whether they have met one or not, but a rank may be later than others may wait. So the wait has a limit, and what the ranks
+  agree by stays for those that are late
+*/
+PetscErrorCode GPUKSPEndTogether(KSP ksp, PetscErrorCode ierr, PetscBool *any)
+{
+  struct {
+    int         mine, all;
+    MPI_Request request;
+  } * end;
+  PetscReal    timeout;
+  PetscMPIInt  done  = 0;
+  const double since = MPI_Wtime();
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRPeerTimeout(&timeout));
+  PetscCall(PetscMalloc(sizeof(*end), &end));
+  end->mine = ierr ? 1 : 0;
+  PetscCallMPI(MPI_Iallreduce(&end->mine, &end->all, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp), &end->request));
+  do {
+    PetscCallMPI(MPI_Test(&end->request, &done, MPI_STATUS_IGNORE));
+    if (!done) (void)sched_yield();
+  } while (!done && !ierr && MPI_Wtime() - since < timeout);
+  PetscCheck(done || ierr, PETSC_COMM_SELF, PETSC_ERR_GPU, "A rank has not come to the end of a solve for %g seconds: -gpucsr_peer_timeout says how long it may", (double)timeout);
+  *any = (PetscBool)(!done || end->all);
+  if (done) PetscCall(PetscFree(end));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -125,14 +155,18 @@ PetscErrorCode GPUKSPWhyNotRanks(KSP ksp, KSP_GPU *k, const char launch[], char 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A rank may have no device for what its neighbours have one for, a factor say: then PETSc applies the PC on all */
+/*
+  What may differ between ranks and must not: a rank may have no device for what its neighbours have one for, a factor say, and then PETSc applies the PC on all; and if one rank has a monitor that
+  looks at every iteration, all stop for it
+*/
 PetscErrorCode GPUKSPKindTogether(KSP ksp, KSP_GPU *k)
 {
   const int kind    = (int)k->pc.kind;
-  int       most[2] = {kind, -kind};
+  int       most[3] = {kind, -kind, (int)k->live};
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, most, 2, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, most, 3, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
   if (most[0] != -most[1]) k->pc.kind = GPUKSP_PC_ANY;
+  k->live = (PetscBool)most[2];
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -322,6 +322,17 @@ GPUKSP_RULE void BCGSStabilize(GPUKSPState *s, double st, double tt, double ss)
   if (s->reason && s->i >= s->maxit) s->reason = KSP_DIVERGED_ITS;
 }
 
+/*
+  The next rho, and with it beta, before the new residual r = s - omega t is there: rho = (s, rp) - omega (t, rp), and (s, rp) is 0, since alpha has made it so. Rounding leaves as much of it as r has of
+  rounding itself, a small part of |rp| |s|. tr = t'rp
+*/
+GPUKSP_RULE void BCGSPredict(GPUKSPState *s, double tr)
+{
+  if (s->reason) return;
+  s->delta = -s->omega * tr;
+  s->beta  = (s->delta / s->rho) * (s->alpha / s->omega);
+}
+
 /* rr = r'r, rho = r'rp of the new residual */
 GPUKSP_RULE void BCGSResidual(GPUKSPState *s, double rr, double rho)
 {

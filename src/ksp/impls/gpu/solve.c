@@ -61,25 +61,38 @@ static PetscErrorCode StateInit(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Reports to PETSc: history and monitors, after the solve; reason; norms */
+/* The residual norms that a solve has left on the device; NULL if it has left none */
+static PetscErrorCode Norms(KSP_GPU *k, double **norms, int *n)
+{
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  *norms = NULL;
+  *n     = k->state->hist ? (int)PetscMin((size_t)k->state->recorded, k->hist.bytes / sizeof(double)) : 0;
+  if (!*n) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMalloc1(*n, norms));
+  ierr = GPUCSRDownload(k->dev, *norms, GPUCSR_DOUBLE, k->hist.p, GPUCSR_DOUBLE, (size_t)*n, PETSC_FALSE, k->dev->stream);
+  if (ierr) PetscCall(PetscFree(*norms));
+  PetscFunctionReturn(ierr);
+}
+
+/* Reports to PETSc: history and monitors, after the solve; reason; norms. Ranks that solve together have their history already */
 static PetscErrorCode Report(KSP ksp, KSP_GPU *k)
 {
   const GPUKSPState *s    = k->state;
-  const int          n    = s->hist ? (int)PetscMin((size_t)s->recorded, k->hist.bytes / sizeof(double)) : 0;
-  double            *hist = NULL;
+  double            *hist = k->norms;
+  int                n    = k->nnorms;
 
   PetscFunctionBegin;
-  if (n) {
-    PetscCall(PetscMalloc1(n, &hist));
-    PetscCall(GPUCSRDownload(k->dev, hist, GPUCSR_DOUBLE, k->hist.p, GPUCSR_DOUBLE, (size_t)n, PETSC_FALSE, k->dev->stream));
-    for (int q = 0; q < n; q++) {
-      ksp->its   = q;
-      ksp->rnorm = hist[q];
-      PetscCall(KSPLogResidualHistory(ksp, hist[q]));
-      PetscCall(KSPMonitor(ksp, q, s->lucky && q == n - 1 ? 0 : hist[q]));
-    }
-    PetscCall(PetscFree(hist));
+  k->norms = NULL;
+  if (!hist) PetscCall(Norms(k, &hist, &n));
+  for (int q = 0; q < n; q++) {
+    ksp->its   = q;
+    ksp->rnorm = hist[q];
+    PetscCall(KSPLogResidualHistory(ksp, hist[q]));
+    PetscCall(KSPMonitor(ksp, q, s->lucky && q == n - 1 ? 0 : hist[q]));
   }
+  PetscCall(PetscFree(hist));
   ksp->its    = s->its;
   ksp->rnorm  = s->rnorm;
   ksp->rnorm0 = s->rnorm0;
@@ -177,6 +190,15 @@ static PetscErrorCode TogetherRun(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Has another rank given up? Its message is the error */
+static PetscErrorCode TogetherCheck(const KSP_GPU *k)
+{
+  PetscFunctionBegin;
+  if (k->ranks.on) PetscCall(MatGPUCSRRanksCheck_Private(&k->ranks.A));
+  else PetscCall(GPUCSRPeersCheck(k->peers.group));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   Runs a solve by several ranks without MPI. Before the launch all ranks together may still take another path. Afterwards an error or an endless wait on one rank is an error on all, in bounded time, since the
   ranks can no longer agree on another path
@@ -185,6 +207,7 @@ static PetscErrorCode RunTogether(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[]
 {
   GPUCSRAttempt  attempt;
   PetscErrorCode ierr;
+  PetscBool      any;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRAttemptBegin(&attempt));
@@ -192,23 +215,34 @@ static PetscErrorCode RunTogether(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[]
   PetscCall(GPUCSRAttemptEnd(&attempt));
   PetscCall(GPUKSPTogether(ksp, k, ierr, attempt.message, ok, why, len));
   if (!*ok) PetscFunctionReturn(PETSC_SUCCESS);
-  if (k->ranks.on) PetscCall(MatGPUCSRRanksSolving_Private(&k->ranks.A, PETSC_TRUE));
+  if (k->ranks.on) {
+    PetscCall(MatGPUCSRRanksSolving_Private(&k->ranks.A, PETSC_TRUE));
+    PetscCall(GPUKSPPCSolving(k, PETSC_TRUE));
+  }
   PetscCall(GPUCSRAttemptBegin(&attempt));
   ierr = TogetherRun(ksp, k);
+  if (!ierr) ierr = TogetherCheck(k);
+  if (!ierr) ierr = GPUKSPStore(k, k->persistent.v.x, ksp->vec_sol);
+  if (!ierr) ierr = Norms(k, &k->norms, &k->nnorms);
   PetscCall(GPUCSRAttemptEnd(&attempt));
-  if (k->ranks.on) PetscCall(MatGPUCSRRanksSolving_Private(&k->ranks.A, PETSC_FALSE));
+  if (k->ranks.on) {
+    PetscCall(MatGPUCSRRanksSolving_Private(&k->ranks.A, PETSC_FALSE));
+    PetscCall(GPUKSPPCSolving(k, PETSC_FALSE));
+  }
   if (ierr) { /* tell the others not to wait for this rank */
     k->persistent.epoch = k->persistent.here = 0;
     if (k->ranks.on) {
       PetscCall(GPUKSPGraphForget(k));
       PetscCall(MatGPUCSRRanksFail_Private(&k->ranks.A, attempt.message));
+      PetscCall(GPUKSPPCFail(k, attempt.message));
     } else PetscCall(GPUCSRPeersDead(k->peers.group, attempt.message));
-    SETERRQ(PETSC_COMM_SELF, ierr, "%s", attempt.message);
   }
-  if (k->ranks.on) PetscCall(MatGPUCSRRanksCheck_Private(&k->ranks.A));
-  else PetscCall(GPUCSRPeersCheck(k->peers.group));
-  PetscCall(GPUKSPStore(k, k->persistent.v.x, ksp->vec_sol));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUKSPEndTogether(ksp, ierr, &any));
+  if (any) PetscCall(PetscFree(k->norms));
+  PetscCheck(!ierr, PETSC_COMM_SELF, ierr, "%s", attempt.message);
+  if (!any) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(TogetherCheck(k));
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_GPU, "Another rank has met an error at the end of this solve");
 }
 
 /* Runs the chosen path; leaves x in the solution vector */

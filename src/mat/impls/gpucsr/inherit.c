@@ -213,7 +213,8 @@ static PetscErrorCode Install(Mat A, PetscBool install)
   REPLACE(bindtocpu, MatBindToCPU_GPUCSR);
 #endif
 #undef REPLACE
-  if (!((PetscObject)A)->refct) PetscFunctionReturn(PETSC_SUCCESS); /* MatDestroy(): what is composed goes with the object */
+  /* MatDestroy(): what is composed goes with the object. MatHeaderMerge() has put the list aside: to take names from it now, PETSc 3.24 would make another, which nobody frees */
+  if (!install && (!((PetscObject)A)->refct || !((PetscObject)A)->qlist)) PetscFunctionReturn(PETSC_SUCCESS);
   if (install) PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatRetrieveValues_C", &g->retrieve));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatRetrieveValues_C", install ? MatRetrieveValues_GPUCSR : g->retrieve));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRConfigure_C", install ? MatGPUCSRConfigure_GPUCSR : NULL));

@@ -6,7 +6,7 @@
   the other way are patterns that the device has not seen and values that changed. Where a product cannot be had on the device (no device,
   no memory, another algorithm asked for, small matrices) it is MATAIJ's.
 */
-#include "gpucsrimpl.h"
+#include "sparseproduct.h"
 
 /* The operands of a product of three are products of two, of these */
 typedef enum {
@@ -73,6 +73,7 @@ PetscErrorCode MatGPUCSRProductsForget_Private(void)
 {
   PetscFunctionBegin;
   for (SparseProduct *p = living; p; p = p->next) PetscCall(Forget(p));
+  PetscCall(MatGPUCSRRanksProductsForget_Private());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -167,7 +168,7 @@ static PetscErrorCode Factors(Mat C, PetscBool values, const GPUCSRStorage *f[4]
 }
 
 /* By all threads: it is the first time that somebody touches this memory */
-static void Zero(PetscScalar *a, int64_t n, int threads)
+void MatGPUCSRProductZero_Private(PetscScalar *a, int64_t n, int threads)
 {
 #pragma omp parallel for num_threads(threads) if (n > 100000)
   for (int64_t k = 0; k < n; k++) a[k] = 0;
@@ -202,7 +203,7 @@ PetscErrorCode MatGPUCSRFromDevice_Private(Mat C, GPUCSRStorage *csr, PetscBool 
   if (values) {
     PetscCall(GPUCSRDownload(dev, a, GPUCSR_DOUBLE, csr->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)csr->nnz, PETSC_FALSE, dev->stream));
     PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
-  } else Zero(a, csr->nnz, dev->threads);
+  } else MatGPUCSRProductZero_Private(a, csr->nnz, dev->threads);
   if (csr->m != csr->n) PetscCall(MatSetOption(C, MAT_USE_INODES, PETSC_FALSE)); /* PETSc would compare all rows with their neighbours; solvers, which gain by that, have square matrices */
   PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));
@@ -218,7 +219,7 @@ PetscErrorCode MatGPUCSRFromDevice_Private(Mat C, GPUCSRStorage *csr, PetscBool 
 }
 
 /* Sizes of rows and columns, and of blocks of them, of what the product is */
-static PetscErrorCode Shape(Mat C)
+PetscErrorCode MatGPUCSRProductShape_Private(Mat C)
 {
   const MatProductType t = C->product->type;
   Mat                  A = C->product->A, B = C->product->B;
@@ -243,7 +244,7 @@ static PetscErrorCode SymbolicSteps(Mat C, SparseProduct *p, GPUCSRStorage *csr)
   PetscFunctionBegin;
   PetscCall(Factors(C, PETSC_FALSE, f));
   PetscCall(GPUCSRSpGEMMSymbolic(f[p->recipe->l2], f[p->recipe->r2], csr, &p->crows));
-  PetscCall(Shape(C));
+  PetscCall(MatGPUCSRProductShape_Private(C));
   PetscCall(MatSetType(C, ((PetscObject)C->product->A)->type_name));
   PetscCall(MatGPUCSRFromDevice_Private(C, csr, PETSC_FALSE));
   p->cpattern = C->nonzerostate;
@@ -355,8 +356,8 @@ static PetscErrorCode NumericOnDevice(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MATAIJ's product beside C, whose values are put in their places */
-static PetscErrorCode NumericOnHost(Mat C)
+/* MATAIJ's product beside C, whose values are put in their places; asked: by whom the parent is found */
+PetscErrorCode MatGPUCSRProductOnHost_Private(Mat C, PetscErrorCode (*ask)(Mat))
 {
   Mat_Product *q = C->product;
   Mat          D;
@@ -366,7 +367,7 @@ static PetscErrorCode NumericOnHost(Mat C)
   PetscCall(MatProductSetType(D, q->type));
   PetscCall(MatProductSetAlgorithm(D, MATPRODUCTALGORITHMDEFAULT));
   PetscCall(MatProductSetFill(D, q->fill));
-  PetscCall(FromParent(D));
+  PetscCall((*ask)(D));
   PetscCall(MatProductSymbolic(D));
   PetscCall(MatProductNumeric(D));
   PetscCall(MatZeroEntries(C));
@@ -398,7 +399,7 @@ static PetscErrorCode MatProductNumeric_SeqAIJGPUCSR(Mat C)
       ready = PETSC_FALSE;
     }
   }
-  if (!ready) PetscCall(NumericOnHost(C));
+  if (!ready) PetscCall(MatGPUCSRProductOnHost_Private(C, FromParent));
   PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));
   if (ready) {
@@ -445,19 +446,27 @@ static PetscErrorCode MatProductSymbolic_SeqAIJGPUCSR(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Is the product to be MATAIJ's: by one of its algorithms, or because the matrices are small? */
-static PetscErrorCode LeftToParent(Mat C, PetscBool *left)
+/* Is the product to be MATAIJ's by one of its algorithms? */
+PetscErrorCode MatGPUCSRProductAsked_Private(Mat C, PetscBool *asked)
 {
   static const char *const words[] = {"-mat_product_algorithm", "-matmatmult_via", "-mattransposematmult_via", "-matmattransmult_via", "-matptap_via", "-matrart_via"};
-  const char              *prefix  = ((PetscObject)C)->prefix;
-  const PetscInt           least   = ((Mat_GPUCSR *)C->product->A->spptr)->config.productleast;
-  const PetscInt          *i, *j;
   PetscBool                same;
 
   PetscFunctionBegin;
   PetscCall(PetscStrcmp(C->product->alg, MATPRODUCTALGORITHMDEFAULT, &same));
-  *left = (PetscBool)!same;
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(words) && !*left; k++) PetscCall(PetscOptionsHasName(((PetscObject)C)->options, prefix, words[k], left));
+  *asked = (PetscBool)!same;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(words) && !*asked; k++) PetscCall(PetscOptionsHasName(((PetscObject)C)->options, ((PetscObject)C)->prefix, words[k], asked));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Or because the matrices are small? */
+static PetscErrorCode LeftToParent(Mat C, PetscBool *left)
+{
+  const PetscInt  least = ((Mat_GPUCSR *)C->product->A->spptr)->config.productleast;
+  const PetscInt *i, *j;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRProductAsked_Private(C, left));
   if (*left) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatSeqAIJGetCSRAndMemType(C->product->A, &i, NULL, NULL, NULL));
   PetscCall(MatSeqAIJGetCSRAndMemType(C->product->B, &j, NULL, NULL, NULL));
@@ -478,15 +487,6 @@ PetscErrorCode MatProductSetFromOptions_SeqAIJGPUCSR(Mat C)
   PetscCall(FromParent(C)); /* it reads the options of its own */
   if (!left) PetscCall(OnOneDevice(C, &ready));
   if (!left && ready) C->ops->productsymbolic = MatProductSymbolic_SeqAIJGPUCSR;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Nothing is distributed yet */
-PetscErrorCode MatProductSetFromOptions_MPIAIJGPUCSR(Mat C)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscInfo(C, "Products of sparse matrices on several processes are MATAIJ's, on the host\n"));
-  PetscCall(MatProductSetFromOptions_GPUCSR(C));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

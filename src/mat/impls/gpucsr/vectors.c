@@ -19,7 +19,7 @@ static PetscErrorCode SetUpVec(Mat A, PetscLayout map, PetscInt bs, Vec *v)
   PetscFunctionBegin;
   PetscCheck(map->n >= 0, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONGSTATE, "The layout of the matrix is not set up yet");
   PetscCall(VecCreate(PetscObjectComm((PetscObject)A), v));
-  PetscCall(VecSetSizes(*v, map->n, PETSC_DETERMINE));
+  PetscCall(PetscLayoutReference(map, &(*v)->map)); /* first, so that its type needs no messages */
   PetscCall(VecSetBlockSize(*v, bs));
   for (int k = 0; k < 2; k++) PetscCall(PetscStrcmp(A->defaultvectype, k ? VECGPU : VECSTANDARD, &same[k]));
   device = (PetscBool)(device && (same[0] || same[1])); /* MatSetVecType() may ask for another */
@@ -31,7 +31,6 @@ static PetscErrorCode SetUpVec(Mat A, PetscLayout map, PetscInt bs, Vec *v)
     PetscCall(VecBindToCPU(*v, PETSC_TRUE));
   }
 #endif
-  PetscCall(PetscLayoutReference(map, &(*v)->map));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -386,6 +386,7 @@ static PetscErrorCode VecView_GPU(Vec v, PetscViewer viewer)
 */
 static const char entrieskept[] = "VecGPU_entries";
 
+#if PETSC_VERSION_LT(3, 20, 0)
 static PetscErrorCode DropEntries(void *kept)
 {
   VecGPUEntries *e = (VecGPUEntries *)kept;
@@ -394,6 +395,7 @@ static PetscErrorCode DropEntries(void *kept)
   PetscCall(VecGPUEntriesRelease_Private(&e, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+#endif
 
 static PetscErrorCode KeepEntries(Vec v)
 {
@@ -461,16 +463,16 @@ static PetscErrorCode VecDestroy_GPU(Vec v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* VECSEQ and VECMPI allocate as they are made, and would fill what they allocate: made with an empty layout they have nothing */
+/* VECSEQ and VECMPI allocate as they are made, and would fill what they allocate: made with an empty layout they have nothing. Known ranges need no message, which would wait for a rank in error */
 static PetscErrorCode MakeParent(Vec v, PetscBool mpi)
 {
   PetscLayout map = v->map;
-  PetscInt    bs;
+  PetscInt   *none;
 
   PetscFunctionBegin;
   PetscCall(PetscLayoutSetUp(map));
-  PetscCall(PetscLayoutGetBlockSize(map, &bs));
-  PetscCall(PetscLayoutCreateFromSizes(PetscObjectComm((PetscObject)v), 0, 0, bs, &v->map));
+  PetscCall(PetscCalloc1(map->size + 1, &none));
+  PetscCall(PetscLayoutCreateFromRanges(PetscObjectComm((PetscObject)v), none, PETSC_OWN_POINTER, map->bs, &v->map));
   PetscCall(PetscFree(((PetscObject)v)->type_name)); /* PETSc 3.18 leaves that of another type, which may be this one */
   PetscCall(VecSetType(v, mpi ? VECMPI : VECSEQ));
   PetscCall(PetscLayoutDestroy(&v->map));

@@ -32,7 +32,9 @@ typedef struct {
 
 /* A matrix that takes part, or its transpose */
 typedef struct {
-  GPUCSROperator o;
+  Mat            A; /* not counted */
+  GPUCSROperator o; /* of several ranks, of its diagonal block, */
+  GPUCSRRanks    r; /* and the rest; no halo: of one */
   PetscBool      transposed;
   const void    *data; /* of the plan's first array, when the cycle was made */
 } GPUMGMatrix;
@@ -70,6 +72,11 @@ typedef struct _n_GPUMGCycle {
   GPUMGMemory  inverse;
   int          bottom;       /* where cycles end: the finest of the small levels that one matrix stands for (tail.c), else 0 */
   GPUMGMemory  tail, panels; /* that matrix, and what it was made in */
+  PetscMPIInt  size;         /* ranks. Of several, each solves the coarsest level for all of them: */
+  Mat          everything;   /* its product is the right-hand side of all ranks, */
+  GPUMGMatrix  all;          /* as it takes part, */
+  int          whole;        /* so many rows, */
+  GPUMGMemory  both;         /* which, and their solution, are here */
   GPUMGRecord  own, last;    /* applications to b and x of the finest level, and to those of the last caller */
   PetscBool    ran;          /* before anything is recorded: what kernels set up for good is there */
   PetscBool    unrecordable; /* and cannot be recorded */
@@ -77,7 +84,7 @@ typedef struct _n_GPUMGCycle {
 } GPUMGCycle;
 
 /* cycle.c */
-GPUCSR_INTERN PetscErrorCode GPUMGCycleRun(GPUMGCycle *, const double *b, double *x);
+GPUCSR_INTERN PetscErrorCode GPUMGCycleRun(GPUMGCycle *, const double *b, double *x, const GPUCSRSums *);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleApply(GPUMGCycle *, const double *b, double *x);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleForget(GPUMGCycle *);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleDestroy(GPUMGCycle *);
@@ -90,6 +97,12 @@ GPUCSR_INTERN PetscErrorCode GPUMGTailMake(GPUMGCycle *, int most);
 
 /* polynomial.c */
 GPUCSR_INTERN PetscErrorCode GPUMGPolynomial(KSP, GPUMGSmoother *, PetscBool *);
+
+/* ranks.c */
+GPUCSR_INTERN PetscErrorCode GPUMGRanksSolving(const GPUMGCycle *, PetscBool);
+GPUCSR_INTERN PetscErrorCode GPUMGRanksCheck(const GPUMGCycle *);
+GPUCSR_INTERN PetscErrorCode GPUMGRanksFail(const GPUMGCycle *, const char message[]);
+GPUCSR_INTERN PetscErrorCode GPUMGRanksColumns(KSP, Mat, double *all);
 
 /* levels.c */
 GPUCSR_INTERN PetscErrorCode GPUMGPCApply(KSP, Vec, Vec);

@@ -151,6 +151,7 @@ GPUCSR_INTERN PetscErrorCode GPUCSRPlanPrepare(GPUCSRPlan *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanMeasure(GPUCSRDevice, const GPUCSRRequest *, GPUCSRStorage *, GPUCSRPlan *); /* measure.c */
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanProduct(GPUCSRPlan *, const GPUCSRProduct *, GPUCSRStream);
 GPUCSR_INTERN PetscBool      GPUCSRPlanSteps(const GPUCSRPlan *);
+GPUCSR_INTERN PetscBool      GPUCSRPlanSums(const GPUCSRPlan *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanColumns(GPUCSRPlan *, int k, const void *x, size_t ldx, const void *y, void *z, size_t ldz, void *xrows, void *zrows);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanHasDiagonal(const GPUCSRPlan *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanDiagonal(GPUCSRPlan *, void *, GPUCSRStream);

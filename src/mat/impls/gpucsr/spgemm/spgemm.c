@@ -521,4 +521,4 @@ static PetscErrorCode AXPY_Host(double f, const GPUCSRStorage *X, GPUCSRStorage 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GPUCSRSpGEMMOps GPUCSRSpGEMM_host = {Bound_Host, Classify_Host, Count_Host, Scan_Host, Fill_Host, Numeric_Host, Independent_Host, Beside_Host, Stacked_Host, Normalize_Host, AXPY_Host};
+const GPUCSRSpGEMMOps GPUCSRSpGEMM_host = {Bound_Host, Classify_Host, Count_Host, Scan_Host, Fill_Host, Numeric_Host, Independent_Host, Beside_Host, Stacked_Host, Normalize_Host, AXPY_Host, GPUCSRRenumber_Host, GPUCSRLengths_Host, GPUCSRPart_Host};

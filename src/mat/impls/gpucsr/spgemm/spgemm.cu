@@ -400,4 +400,5 @@ static PetscErrorCode Numeric_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GPUCSRSpGEMMOps GPUCSRSpGEMM_cuda = {GPUCSRBound_CUDA, GPUCSRClassify_CUDA, Count_CUDA, GPUCSRScan_CUDA, Fill_CUDA, Numeric_CUDA, GPUCSRIndependent_CUDA, GPUCSRBeside_CUDA, GPUCSRStacked_CUDA, GPUCSRNormalize_CUDA, GPUCSRAXPY_CUDA};
+const GPUCSRSpGEMMOps GPUCSRSpGEMM_cuda = {GPUCSRBound_CUDA,  GPUCSRClassify_CUDA, Count_CUDA,           GPUCSRScan_CUDA, Fill_CUDA,           Numeric_CUDA,       GPUCSRIndependent_CUDA,
+                                           GPUCSRBeside_CUDA, GPUCSRStacked_CUDA,  GPUCSRNormalize_CUDA, GPUCSRAXPY_CUDA, GPUCSRRenumber_CUDA, GPUCSRLengths_CUDA, GPUCSRPart_CUDA};

@@ -45,4 +45,9 @@ GPUCSR_INTERN PetscErrorCode GPUCSRNormalize_CUDA(GPUCSRStorage *A);
 GPUCSR_INTERN PetscErrorCode GPUCSRBeside_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *T, PetscBool absolute, GPUCSRStorage *K);
 GPUCSR_INTERN PetscErrorCode GPUCSRStacked_CUDA(int m, GPUCSRStorage *B);
 GPUCSR_INTERN PetscErrorCode GPUCSRAXPY_CUDA(double f, const GPUCSRStorage *X, GPUCSRStorage *Y, PetscBool *lost);
+
+/* parts.cu */
+GPUCSR_INTERN PetscErrorCode GPUCSRRenumber_CUDA(int64_t n, const int32_t *table, int32_t *j, GPUCSRDevice dev);
+GPUCSR_INTERN PetscErrorCode GPUCSRLengths_CUDA(const GPUCSRStorage *A, int n, PetscBool rest, int32_t *length);
+GPUCSR_INTERN PetscErrorCode GPUCSRPart_CUDA(const GPUCSRStorage *A, int n, GPUCSRStorage *D, GPUCSRStorage *E);
 }

@@ -60,11 +60,23 @@ typedef struct {
   PetscErrorCode (*normalize)(GPUCSRStorage *A);
   /* Y += a X, whose entries are some of those of Y; lost: they are not, and values of Y may be wrong */
   PetscErrorCode (*axpy)(double a, const GPUCSRStorage *X, GPUCSRStorage *Y, PetscBool *lost);
+  /* j[k] = table[j[k]] */
+  PetscErrorCode (*renumber)(int64_t n, const int32_t *table, int32_t *j, GPUCSRDevice);
+  /* length[r] = entries of row r of A, whose columns ascend, before column n, or (rest) from there on */
+  PetscErrorCode (*lengths)(const GPUCSRStorage *A, int n, PetscBool rest, int32_t *length);
+  /* those entries to D, and the rest to E, whose column 0 is A's n; their row pointers are there */
+  PetscErrorCode (*part)(const GPUCSRStorage *A, int n, GPUCSRStorage *D, GPUCSRStorage *E);
 } GPUCSRSpGEMMOps;
 
 GPUCSR_INTERN const GPUCSRSpGEMMOps  GPUCSRSpGEMM_host;
 GPUCSR_INTERN const GPUCSRSpGEMMOps  GPUCSRSpGEMM_cuda;
 GPUCSR_INTERN const GPUCSRSpGEMMOps *GPUCSRSpGEMMOf(GPUCSRDevice);
+
+/* parts.c */
+GPUCSR_INTERN PetscErrorCode GPUCSRRenumber_Host(int64_t n, const int32_t *table, int32_t *j, GPUCSRDevice);
+GPUCSR_INTERN PetscErrorCode GPUCSRLengths_Host(const GPUCSRStorage *A, int n, PetscBool rest, int32_t *length);
+GPUCSR_INTERN PetscErrorCode GPUCSRPart_Host(const GPUCSRStorage *A, int n, GPUCSRStorage *D, GPUCSRStorage *E);
+GPUCSR_INTERN PetscErrorCode GPUCSRPartColumns(const GPUCSRStorage *A, int n, GPUCSRStorage *D, GPUCSRStorage *E);
 
 GPUCSR_INTERN PetscErrorCode GPUCSRCSRCreate(GPUCSRDevice, int m, int n, int64_t nnz, GPUCSRStorage *);
 GPUCSR_INTERN PetscErrorCode GPUCSRSpGEMMSymbolic(const GPUCSRStorage *A, const GPUCSRStorage *B, GPUCSRStorage *C, GPUCSRRowClasses *);

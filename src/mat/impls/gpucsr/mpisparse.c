@@ -1,0 +1,445 @@
+/*
+  Products of two or three matrices of type mpiaijgpucsr on the devices of their ranks: A B, A^T B and P^T A P, by products of what a rank has and what it is sent (spgemm/).
+
+    M = A B        A's two blocks side by side, times the rows of B that this rank owns, and behind them those that its off-diagonal columns belong to, fetched from their owners
+    C = T^T M      T is A, or P. The rows of T_o^T M, T_o the off-diagonal block, belong to others, who are given them. With S, which has a one for each row that came here, C = [T_d^T S] [M; those rows]: what
+                   comes from others is added behind the rank's own, in the order of ranks, so that the same product has the same bits every time
+
+  Columns are numbered anew: a rank's own first, then those of others, both ascending. What is fetched and given are rows at the border between ranks; it goes by PetscSF, between arrays of the host,
+  where the master copies are. All ranks compute on their devices, or all leave the product to MATAIJ: they agree after each step that one of them may fail in.
+*/
+#include "mpisparse.h"
+#include "sparseproduct.h"
+
+static const Recipe recipes[] = {
+  {MATPRODUCT_AB,   PETSC_TRUE,  PETSC_FALSE},
+  {MATPRODUCT_AtB,  PETSC_FALSE, PETSC_TRUE },
+  {MATPRODUCT_PtAP, PETSC_TRUE,  PETSC_TRUE }
+};
+
+static const Recipe *Find(MatProductType type)
+{
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(recipes); k++)
+    if (recipes[k].type == type) return &recipes[k];
+  return NULL;
+}
+
+static RanksProduct *living = NULL;
+
+/* The devices go next: products that are asked for again are the host's */
+PetscErrorCode MatGPUCSRRanksProductsForget_Private(void)
+{
+  PetscFunctionBegin;
+  for (RanksProduct *p = living; p; p = p->next) PetscCall(GPUCSRRanksProductForget(p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Destroy(RanksProduct *p)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRRanksProductForget(p));
+  PetscCall(GPUCSRRowsDestroy(&p->theirs));
+  PetscCall(GPUCSRRowsDestroy(&p->given));
+  PetscCall(PetscFree(p->ghost));
+  PetscCall(PetscFree(p->oi));
+  PetscCall(PetscFree(p->oj));
+  PetscCall(PetscFree(p->oa));
+  *p->previous = p->next;
+  if (p->next) p->next->previous = p->previous;
+  PetscCall(PetscFree(p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode RanksProductDestroy(void *data)
+{
+  PetscFunctionBegin;
+  PetscCall(Destroy(PETSC_VERSION_LT(3, 25, 0) ? (RanksProduct *)data : *(RanksProduct **)data)); /* since 3.25 PETSc hands over where product->data is */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- what ranks agree on ---- */
+
+/* What befell the device of a rank goes to its blocks, as for other products; a lack of memory or of room in 32 bits is this product's alone */
+static PetscErrorCode Failed(Mat C, PetscErrorCode ierr, const char message[])
+{
+  Mat            b[2];
+  Mat_SeqGPUCSR *g;
+
+  PetscFunctionBegin;
+  PetscCall(MatMPIAIJGetSeqAIJ(C->product->A, &b[0], &b[1], NULL));
+  g = (Mat_SeqGPUCSR *)b[0]->spptr;
+  if (ierr == PETSC_ERR_GPU && g->dev) {
+    PetscCall(PetscStrncpy(g->dev->failed, message, sizeof(g->dev->failed)));
+    PetscCall(MatGPUCSRFailed_Private(b[0], message));
+    PetscCall(MatGPUCSRLeave_Private(b[1], g->whynot));
+  } else
+    PetscCall(PetscSNPrintf(g->warning, sizeof(g->warning), "a product of sparse matrices, %s of %" PetscInt_FMT " rows and %" PetscInt_FMT " columns, is computed on the host, because %s", MatProductTypes[C->product->type], C->product->A->rmap->N,
+                            C->product->B->cmap->N, message));
+  PetscCall(MatGPUCSRWarn_Private(b[0], 0, 0, 0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: ok where no rank has met an error. With backend auto one that the host can do without is told by the rank that met it; any other is one of all ranks */
+static PetscErrorCode Agree(Mat C, PetscErrorCode ierr, const char message[], PetscBool *ok)
+{
+  const MPI_Comm comm = PetscObjectComm((PetscObject)C->product->A);
+  const int      host = MatGPUCSRBackendOf(C->product->A) != MAT_GPUCSR_BACKEND_CUDA && (ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU || ierr == PETSC_ERR_SUP);
+  int            code = (int)ierr;
+  char           text[512];
+  PetscMPIInt    rank;
+  struct {
+    int bad, rank;
+  } mine, worst;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(comm, &rank));
+  mine.bad  = !ierr ? 0 : host ? 1 : 2;
+  mine.rank = rank;
+  PetscCallMPI(MPI_Allreduce(&mine, &worst, 1, MPI_2INT, MPI_MAXLOC, comm));
+  *ok = (PetscBool)!worst.bad;
+  if (worst.bad == 2) {
+    PetscCall(PetscStrncpy(text, message, sizeof(text)));
+    PetscCallMPI(MPI_Bcast(text, (PetscMPIInt)sizeof(text), MPI_CHAR, worst.rank, comm));
+    PetscCallMPI(MPI_Bcast(&code, 1, MPI_INT, worst.rank, comm));
+    SETERRQ(comm, (PetscErrorCode)code, "%s (met by rank %d)", text, worst.rank);
+  }
+  if (mine.bad) PetscCall(Failed(C, ierr, message));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Something that a rank does by itself, and whether all of them could do it */
+#define TOGETHER(C, call, ok) \
+  do { \
+    GPUCSRAttempt  attempt_; \
+    PetscErrorCode ierr_; \
+\
+    PetscCall(GPUCSRAttemptBegin(&attempt_)); \
+    ierr_ = (call); \
+    PetscCall(GPUCSRAttemptEnd(&attempt_)); \
+    PetscCall(Agree(C, ierr_, attempt_.message, ok)); \
+  } while (0)
+
+/* The blocks of A, B and, where there is one, C */
+static PetscErrorCode AllBlocks(Mat C, PetscBool result, Mat b[6], int *n)
+{
+  PetscFunctionBegin;
+  PetscCall(MatMPIAIJGetSeqAIJ(C->product->A, &b[0], &b[1], NULL));
+  PetscCall(MatMPIAIJGetSeqAIJ(C->product->B, &b[2], &b[3], NULL));
+  if (result) PetscCall(MatMPIAIJGetSeqAIJ(C, &b[4], &b[5], NULL));
+  *n = result ? 6 : 4;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KeysGet(Mat C, RanksProduct *p)
+{
+  Mat b[6];
+  int n;
+
+  PetscFunctionBegin;
+  PetscCall(AllBlocks(C, PETSC_TRUE, b, &n));
+  for (int k = 0; k < n; k++) p->key[k] = (BlockKey){((PetscObject)b[k])->id, b[k]->nonzerostate};
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* This rank's device, NULL where not all blocks have their products on the same; p: and are of the patterns that it was made for */
+static PetscErrorCode DeviceOf(Mat C, const RanksProduct *p, GPUCSRDevice *dev)
+{
+  Mat       all[3] = {C->product->A, C->product->B, p ? C : NULL}, b[6];
+  PetscBool ours;
+  int       n;
+
+  PetscFunctionBegin;
+  *dev = NULL;
+  for (int k = 0; k < 3 && all[k]; k++) {
+    PetscCall(PetscObjectTypeCompare((PetscObject)all[k], MATMPIAIJGPUCSR, &ours)); /* a program may have converted what it multiplied */
+    if (!ours || !all[k]->assembled) PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(AllBlocks(C, p ? PETSC_TRUE : PETSC_FALSE, b, &n));
+  for (int k = 0; k < n; k++) {
+    GPUCSRDevice own;
+
+    PetscCall(MatGPUCSRDecide_Private(b[k]));
+    own = ((Mat_SeqGPUCSR *)b[k]->spptr)->dev;
+    if (!own || (k && own != *dev)) {
+      *dev = NULL;
+      break;
+    }
+    *dev = own;
+    if (p && (p->dev != own || p->key[k].id != ((PetscObject)b[k])->id || p->key[k].pattern != b[k]->nonzerostate)) {
+      *dev = NULL;
+      break;
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: have all ranks one? */
+static PetscErrorCode OnDevices(Mat C, const RanksProduct *p, GPUCSRDevice *dev, PetscBool *ready)
+{
+  PetscBool ok;
+  int       yes;
+
+  PetscFunctionBegin;
+  TOGETHER(C, DeviceOf(C, p, dev), &ok);
+  yes = ok && *dev;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &yes, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)C->product->A)));
+  *ready = (PetscBool)yes;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- the result ---- */
+
+static PetscErrorCode LengthsOf(const GPUCSRStorage *A, PetscInt **length)
+{
+  GPUCSRDevice dev = A->dev;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1((size_t)A->m + 1, length));
+  PetscCall(GPUCSRDownload(dev, *length, GPUCSR_PETSCINT, A->array[CSR_ROWPTR].data, GPUCSR_INT32, (size_t)A->m + 1, PETSC_FALSE, dev->stream));
+  PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
+  for (int r = 0; r < A->m; r++) (*length)[r] = (*length)[r + 1] - (*length)[r];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Columns of a block that has memory for them; ghost: where they are those of others, which the block has by their global numbers until it is assembled */
+static PetscErrorCode Columns(Mat block, const GPUCSRStorage *A, const PetscInt ghost[])
+{
+  GPUCSRDevice    dev = A->dev;
+  const PetscInt *columns;
+  PetscInt       *j;
+  PetscScalar    *a;
+
+  PetscFunctionBegin;
+  PetscCall(MatSeqAIJGetCSRAndMemType(block, NULL, &columns, &a, NULL));
+  j = (PetscInt *)columns; /* the memory just preallocated */
+  if (A->nnz) PetscCall(GPUCSRDownload(dev, j, GPUCSR_PETSCINT, A->array[CSR_COL].data, GPUCSR_INT32, (size_t)A->nnz, PETSC_FALSE, dev->stream));
+  PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
+  for (int64_t k = 0; ghost && k < A->nnz; k++) j[k] = ghost[j[k]];
+  PetscCall(MatSeqAIJSetColumnIndices(block, j));
+  MatGPUCSRProductZero_Private(a, A->nnz, dev->threads);
+  if (block->rmap->n != block->cmap->n) PetscCall(MatSetOption(block, MAT_USE_INODES, PETSC_FALSE)); /* see MatGPUCSRFromDevice_Private() */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode BothColumns(Mat C, RanksProduct *p, const GPUCSRStorage *D)
+{
+  Mat b[2];
+
+  PetscFunctionBegin;
+  PetscCall(MatMPIAIJGetSeqAIJ(C, &b[0], &b[1], NULL));
+  PetscCall(Columns(b[0], D, NULL));
+  PetscCall(Columns(b[1], &p->E, p->ghost));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: C with the pattern of D and E, and zeros; D becomes the mirror of its diagonal block */
+static PetscErrorCode Fill(Mat C, RanksProduct *p, GPUCSRStorage *D, PetscBool *ok)
+{
+  PetscInt       *length[2] = {NULL, NULL};
+  const PetscInt *columns;
+  PetscErrorCode  ierr;
+  Mat             b[2];
+  GPUCSRMirror   *m;
+
+  PetscFunctionBegin;
+  TOGETHER(C, LengthsOf(D, &length[0]), ok);
+  if (*ok) TOGETHER(C, LengthsOf(&p->E, &length[1]), ok);
+  if (*ok) {
+    PetscCall(MatGPUCSRProductShape_Private(C));
+    PetscCall(MatSetType(C, ((PetscObject)C->product->A)->type_name));
+    ierr = MatMPIAIJSetPreallocation(C, 0, length[0], 0, length[1]);
+  } else ierr = PETSC_SUCCESS;
+  for (int k = 0; k < 2; k++) PetscCall(PetscFree(length[k]));
+  PetscCall(ierr);
+  if (*ok) TOGETHER(C, BothColumns(C, p, D), ok);
+  if (!*ok) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatSetOption(C, MAT_NO_OFF_PROC_ENTRIES, PETSC_TRUE));
+  PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatSetOption(C, MAT_NO_OFF_PROC_ENTRIES, PETSC_FALSE));
+  PetscCall(MatSetOption(C, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE)); /* as MATAIJ's products */
+  PetscCall(MatMPIAIJGetSeqAIJ(C, &b[0], &b[1], NULL));
+  for (int k = 0; k < 2; k++) PetscCall(PetscFree(((Mat_SeqGPUCSR *)b[k]->spptr)->bare)); /* values come with the numeric phase, and are counted */
+  PetscCall(MatSeqAIJGetCSRAndMemType(b[0], NULL, &columns, NULL, NULL));
+  m          = &((Mat_SeqGPUCSR *)b[0]->spptr)->mirror;
+  m->csr     = *D;
+  m->pattern = b[0]->nonzerostate;
+  m->columns = columns;
+  m->values  = -1;
+  PetscCall(PetscMemzero(D, sizeof(*D)));
+  PetscCall(KeysGet(C, p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ForgetPattern(RanksProduct *p, GPUCSRStorage *D)
+{
+  PetscFunctionBegin;
+  if (D->dev) PetscCall(GPUCSRStorageDestroy(D));
+  PetscCall(GPUCSRRanksProductForget(p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static Mat TransposedOf(Mat C)
+{
+  return C->product->type == MATPRODUCT_AtB ? C->product->A : C->product->B;
+}
+
+/* Where the columns that were known before are among all of them */
+static PetscErrorCode Moved(const RanksProduct *p, PetscInt before, const PetscInt known[], int32_t **table)
+{
+  PetscInt at;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(before, table));
+  for (PetscInt k = 0; k < before; k++) {
+    PetscCall(PetscFindInt(known[k], p->nghost, p->ghost, &at));
+    (*table)[k] = (int32_t)at;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: the pattern of C, and what the numeric phase keeps */
+static PetscErrorCode Symbolic(Mat C, RanksProduct *p, PetscBool *ok)
+{
+  Mat             B = C->product->B;
+  const PetscInt *garray;
+  PetscInt        before, *known;
+  int32_t        *table = NULL;
+  GPUCSRStorage   D     = {0};
+  Mat             Bo;
+
+  PetscFunctionBegin;
+  p->own = B->cmap->n;
+  PetscCall(MatMPIAIJGetSeqAIJ(B, NULL, &Bo, &garray));
+  if (p->recipe->multiplied) PetscCall(GPUCSRRowsFetch(C->product->A, B, &p->theirs));
+  PetscCall(GPUCSRRanksProductGhosts(p, Bo->cmap->n, garray, p->theirs.n ? p->theirs.i[p->theirs.n] : 0, p->theirs.j, B->cmap));
+  TOGETHER(C, GPUCSRRanksProductFirst(C, p), ok);
+  before = p->nghost;
+  if (*ok && p->recipe->transposed) {
+    PetscCall(GPUCSRRowsGive(TransposedOf(C), p->oi, p->oj, &p->given));
+    PetscCall(PetscMalloc1(before, &known));
+    PetscCall(PetscArraycpy(known, p->ghost, before));
+    PetscCall(GPUCSRRanksProductGhosts(p, before, known, p->given.i[p->given.n], p->given.j, B->cmap));
+    PetscCall(Moved(p, before, known, &table));
+    PetscCall(PetscFree(known));
+  }
+  if (*ok) TOGETHER(C, GPUCSRRanksProductLast(C, p, before, table, &D), ok);
+  PetscCall(PetscFree(table));
+  if (*ok) PetscCall(Fill(C, p, &D, ok));
+  if (!*ok) PetscCall(ForgetPattern(p, &D));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective */
+static PetscErrorCode Numeric(Mat C, RanksProduct *p, PetscBool *ok)
+{
+  PetscFunctionBegin;
+  if (p->recipe->multiplied) PetscCall(GPUCSRRowsFetchValues(C->product->B, &p->theirs));
+  TOGETHER(C, GPUCSRRanksProductFirstValues(C, p), ok);
+  if (*ok && p->recipe->transposed) PetscCall(GPUCSRRowsGiveValues(&p->given, p->oa));
+  if (*ok) TOGETHER(C, GPUCSRRanksProductLastValues(C, p), ok);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatProductNumeric_MPIAIJGPUCSR(Mat C)
+{
+  RanksProduct *p = (RanksProduct *)C->product->data;
+  GPUCSRDevice  dev;
+  PetscBool     ok;
+  Mat           b[2];
+
+  PetscFunctionBegin;
+  PetscCall(OnDevices(C, p, &dev, &ok));
+  if (ok) {
+    PetscCall(Numeric(C, p, &ok));
+    if (!ok) PetscCall(GPUCSRRanksProductForget(p));
+  }
+  if (!ok) PetscCall(MatGPUCSRProductOnHost_Private(C, MatProductSetFromOptions_GPUCSR));
+  PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));
+  if (ok) {
+    Mat_SeqGPUCSR *g;
+
+    PetscCall(MatMPIAIJGetSeqAIJ(C, &b[0], &b[1], NULL));
+    g = (Mat_SeqGPUCSR *)b[0]->spptr;
+    PetscCall(MatGPUCSRCounted_Private(b[0]));
+    PetscCall(PetscObjectStateGet((PetscObject)b[0], &g->mirror.values));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatProductSymbolic_MPIAIJGPUCSR(Mat C)
+{
+  RanksProduct *p;
+  GPUCSRDevice  dev;
+  PetscBool     ok;
+
+  PetscFunctionBegin;
+  PetscCall(OnDevices(C, NULL, &dev, &ok));
+  if (ok) {
+    PetscCall(PetscNew(&p));
+    p->dev      = dev;
+    p->recipe   = Find(C->product->type);
+    p->next     = living;
+    p->previous = &living;
+    if (living) living->previous = &p->next;
+    living = p;
+    PetscCall(Symbolic(C, p, &ok));
+    if (ok) {
+      C->product->data        = p;
+      C->product->destroy     = RanksProductDestroy;
+      C->ops->productsymbolic = MatProductSymbolic_MPIAIJGPUCSR;
+      C->ops->productnumeric  = MatProductNumeric_MPIAIJGPUCSR;
+      PetscFunctionReturn(PETSC_SUCCESS);
+    }
+    PetscCall(Destroy(p));
+  }
+  C->ops->productsymbolic = NULL;
+  C->ops->productnumeric  = NULL;
+  PetscCall(MatProductSetFromOptions_GPUCSR(C));
+  PetscCall((*C->ops->productsymbolic)(C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: is the product to be MATAIJ's: by one of its algorithms, or because the matrices are small? */
+static PetscErrorCode LeftToParent(Mat C, PetscBool *left)
+{
+  Mat         A    = C->product->A, b[6];
+  PetscInt64  n[2] = {0, 0}; /* entries; ranks that leave it */
+  PetscMPIInt size;
+  int         nb;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
+  PetscCall(MatGPUCSRProductAsked_Private(C, left));
+  PetscCall(AllBlocks(C, PETSC_FALSE, b, &nb));
+  n[1] = *left || size == 1;
+  for (int k = 0; k < nb; k++) {
+    const PetscInt *i;
+
+    PetscCall(MatSeqAIJGetCSRAndMemType(b[k], &i, NULL, NULL, NULL));
+    if (i) n[0] += i[b[k]->rmap->n];
+    else n[1]++;
+  }
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, n, 2, MPI_INT64_T, MPI_SUM, PetscObjectComm((PetscObject)A)));
+  *left = (PetscBool)(n[1] || n[0] < (PetscInt64)((Mat_GPUCSR *)A->spptr)->config.productleast * size);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatProductSetFromOptions_MPIAIJGPUCSR(Mat C)
+{
+  PetscBool    left = PETSC_TRUE, ours = PETSC_FALSE, ready;
+  GPUCSRDevice dev;
+
+  PetscFunctionBegin;
+  if (Find(C->product->type)) {
+    PetscCall(PetscObjectTypeCompare((PetscObject)C->product->A, MATMPIAIJGPUCSR, &ours));
+    if (ours) PetscCall(PetscObjectTypeCompare((PetscObject)C->product->B, MATMPIAIJGPUCSR, &ours));
+  }
+  if (ours && C->product->A->assembled && C->product->B->assembled) PetscCall(LeftToParent(C, &left));
+  PetscCall(MatProductSetFromOptions_GPUCSR(C)); /* it reads the options of its own */
+  if (!left) PetscCall(OnDevices(C, NULL, &dev, &ready));
+  if (!left && ready) C->ops->productsymbolic = MatProductSymbolic_MPIAIJGPUCSR;
+  else PetscCall(PetscInfo(C, "This product of sparse matrices on several processes is MATAIJ's, on the host\n"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

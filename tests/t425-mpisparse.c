@@ -1,0 +1,281 @@
+/*
+  Products of sparse matrices on several ranks, A B, A^T B and P^T A P, against MATAIJ's: the same entries, values within rounding; with new values, with the same pattern assembled again, with another pattern,
+  after the result was changed by others and used. Rows and columns are parted at random, some ranks have none. -device: how many products of each must have been computed on the devices; -1: some may not
+
+  //TEST name="csr" nsize=2 args="-mat_gpucsr_format csr -mat_gpucsr_product_least 0 -device 1"
+  //TEST name="three" nsize=3 args="-mat_gpucsr_format sell -mat_gpucsr_product_least 0 -device 1"
+  //TEST name="five" nsize=5 args="-mat_gpucsr_format csr -mat_gpucsr_product_least 0 -device 1"
+  //TEST name="separate" nsize=3 gpu=0 args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_product_least 0 -device 1"
+  //TEST name="late" nsize=2 gpu=0 args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_product_least 0 -gpucsr_debug_defer {} -device 1" loop="0 7"
+  //TEST name="small" nsize=2 args="-mat_gpucsr_format csr -mat_gpucsr_product_least 100000 -device 0"
+  //TEST name="algorithm" nsize=2 args="-mat_gpucsr_format csr -mat_gpucsr_product_least 0 -matptap_via scalable -matmatmult_via scalable -mattransposematmult_via nonscalable -device 0"
+  //TEST name="limit" nsize=3 args="-mat_gpucsr_backend auto -mat_gpucsr_format csr -mat_gpucsr_product_least 0 -mat_gpucsr_memory_limit {} -cases 4" loop="20000 40000 80000 120000 200000 400000"
+  //TEST name="faults" nsize=3 gpu=0 args="-mat_gpucsr_backend auto -gpucsr_debug_standin 1 -mat_gpucsr_product_least 0 -cases 2 -products -gpucsr_debug_fault {}:rank=1" loop="memory:12 memory:25 memory:38 memory:51 memory:64 memory:90:on launch:5 launch:20 launch:33 copy:9 copy:25 copy:60 synchronize:15 device:50:on"
+  //TEST name="refused" nsize=2 gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -mat_gpucsr_product_least 0 -cases 1 -products -gpucsr_debug_fault memory:{}:rank=1" loop="5 9 13" fails="met by rank 1"
+*/
+static char help[] = "Tests products of sparse matrices on several ranks.\n";
+
+#include <petscgpucsr.h>
+#include "testing.h"
+
+static PetscInt  device = -1;
+static PetscBool alone  = PETSC_FALSE; /* products, and nothing else */
+
+/* Rows of this rank, of n among all: at random; kind 1: the first rank has none, 2: all but the last have none */
+static PetscErrorCode Part(PetscInt n, PetscInt kind, PetscInt seed, PetscInt *mine)
+{
+  PetscMPIInt rank, size;
+  PetscInt    first = 0, last = 0;
+  PetscReal   sum = 0, before = 0;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  for (PetscMPIInt r = 0; r < size; r++) sum += kind == 1 && r == 0 ? 0 : kind == 2 && r < size - 1 ? 0 : 0.1 + PetscAbsReal(ZooReal(seed, r, 5));
+  for (PetscMPIInt r = 0; r <= rank; r++) {
+    const PetscReal w = kind == 1 && r == 0 ? 0 : kind == 2 && r < size - 1 ? 0 : 0.1 + PetscAbsReal(ZooReal(seed, r, 5));
+
+    first = (PetscInt)((PetscReal)n * before / sum);
+    before += w;
+    last = r == size - 1 ? n : (PetscInt)((PetscReal)n * before / sum);
+  }
+  *mine = last - first;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* k entries a row at most, near the diagonal and a few anywhere; pattern: other places; pass: other values */
+static PetscErrorCode Fill(Mat M, PetscInt k, PetscInt seed, PetscInt pattern, PetscInt pass)
+{
+  PetscInt m, n, rs, re;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(M, &m, &n));
+  PetscCall(MatGetOwnershipRange(M, &rs, &re));
+  for (PetscInt r = rs; r < re; r++) {
+    const PetscInt count = n ? (PetscInt)(ZooHash(seed, r, 3) % (uint64_t)(k + 1)) : 0;
+
+    for (PetscInt q = 0; q < count; q++) {
+      const PetscInt    at = (PetscInt)((double)r / (double)PetscMax(1, m) * (double)n), any = (PetscInt)(ZooHash(seed + pattern, r, 10 + q) % (uint64_t)PetscMax(1, n));
+      const PetscInt    c = q % 4 == 3 ? any : (at + (PetscInt)(ZooHash(seed + pattern, r, 30 + q) % 9)) % n;
+      const PetscScalar v = ZooScalar(seed + 100 * pass, r, q);
+
+      PetscCall(MatSetValues(M, 1, &r, 1, &c, &v, ADD_VALUES));
+    }
+  }
+  PetscCall(MatAssemblyBegin(M, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(M, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+typedef struct {
+  PetscInt m, n, mkind, nkind, mseed, nseed, k, seed;
+} Shape;
+
+static PetscErrorCode Make(const Shape *s, PetscBool ref, Mat *M)
+{
+  PetscInt m, n;
+
+  PetscFunctionBegin;
+  PetscCall(Part(s->m, s->mkind, s->mseed, &m));
+  PetscCall(Part(s->n, s->nkind, s->nseed, &n));
+  PetscCall(MatCreate(PETSC_COMM_WORLD, M));
+  PetscCall(MatSetSizes(*M, m, n, s->m, s->n));
+  if (ref) PetscCall(MatSetOptionsPrefix(*M, "ref_"));
+  if (ref) PetscCall(MatSetType(*M, MATAIJ));
+  else {
+    char type[64];
+
+    PetscCall(TestType(type, sizeof(type)));
+    PetscCall(MatSetType(*M, type));
+  }
+  PetscCall(MatSetFromOptions(*M));
+  PetscCall(MatXAIJSetPreallocation(*M, 1, NULL, NULL, NULL, NULL));
+  PetscCall(MatMPIAIJSetPreallocation(*M, s->k, NULL, s->k, NULL));
+  PetscCall(Fill(*M, s->k, s->seed, 0, 0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Entry by entry; bound: the same product of absolute values */
+static PetscErrorCode Compare(Mat C, Mat R, Mat bound, const char what[], const char where[])
+{
+  PetscInt     n, rs, re, rsr, rer;
+  PetscReal    eps = 0, *b;
+  PetscScalar *v;
+  PetscBool   *has;
+
+  PetscFunctionBegin;
+  PetscCall(TestEps(&eps));
+  PetscCall(MatGetSize(R, NULL, &n));
+  PetscCall(MatGetOwnershipRange(C, &rs, &re));
+  PetscCall(MatGetOwnershipRange(R, &rsr, &rer));
+  PetscCheck(rs == rsr && re == rer, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, %s: rows %" PetscInt_FMT " to %" PetscInt_FMT ", should be %" PetscInt_FMT " to %" PetscInt_FMT, where, what, rs, re, rsr, rer);
+  PetscCall(PetscCalloc3(n, &b, n, &v, n, &has));
+  for (PetscInt r = rs; r < re; r++) {
+    PetscInt           nc, nref, nb;
+    const PetscInt    *cols;
+    const PetscScalar *a;
+
+    PetscCall(MatGetRow(R, r, &nref, &cols, &a));
+    for (PetscInt k = 0; k < nref; k++) {
+      has[cols[k]] = PETSC_TRUE;
+      v[cols[k]]   = a[k];
+    }
+    PetscCall(MatRestoreRow(R, r, NULL, &cols, &a));
+    PetscCall(MatGetRow(bound, r, &nb, &cols, &a));
+    for (PetscInt k = 0; k < nb; k++) b[cols[k]] = PetscRealPart(a[k]);
+    PetscCall(MatRestoreRow(bound, r, NULL, &cols, &a));
+    PetscCall(MatGetRow(C, r, &nc, &cols, &a));
+    PetscCheck(nc == nref, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, %s: row %" PetscInt_FMT " has %" PetscInt_FMT " entries, should have %" PetscInt_FMT, where, what, r, nc, nref);
+    for (PetscInt k = 0; k < nc; k++) {
+      const PetscInt c = cols[k];
+
+      PetscCheck(has[c], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, %s: row %" PetscInt_FMT " has column %" PetscInt_FMT, where, what, r, c);
+      PetscCheck(TestSame(a[k], v[c], TEST_C * eps * b[c]), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, %s: (%" PetscInt_FMT ", %" PetscInt_FMT ") is %.17g, should be %.17g, may differ by %g", where, what, r, c, (double)PetscRealPart(a[k]), (double)PetscRealPart(v[c]), (double)(TEST_C * eps * b[c]));
+      has[c] = PETSC_FALSE;
+    }
+    PetscCall(MatRestoreRow(C, r, &nc, &cols, &a));
+  }
+  PetscCall(PetscFree3(b, v, has));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Product(MatProductType t, Mat A, Mat B, MatReuse reuse, Mat *C)
+{
+  PetscFunctionBegin;
+  if (t == MATPRODUCT_AB) PetscCall(MatMatMult(A, B, reuse, PETSC_DEFAULT, C));
+  else if (t == MATPRODUCT_AtB) PetscCall(MatTransposeMatMult(A, B, reuse, PETSC_DEFAULT, C));
+  else PetscCall(MatPtAP(A, B, reuse, PETSC_DEFAULT, C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Bound(MatProductType t, Mat RA, Mat RB, Mat *b)
+{
+  Mat absa, absb;
+
+  PetscFunctionBegin;
+  PetscCall(TestAbs(RA, &absa));
+  PetscCall(TestAbs(RB, &absb));
+  PetscCall(Product(t, absa, absb, MAT_INITIAL_MATRIX, b));
+  PetscCall(MatDestroy(&absa));
+  PetscCall(MatDestroy(&absb));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Products of this kind on the device so far: the result counts them */
+static PetscErrorCode Times(Mat C, PetscInt times, const char what[], const char where[])
+{
+  MatGPUCSRInfo info;
+  PetscBool     ours;
+
+  PetscFunctionBegin;
+  if (device < 0) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectTypeCompare((PetscObject)C, MATMPIAIJGPUCSR, &ours));
+  if (!ours) info.sparse_products = 0;
+  else PetscCall(MatGPUCSRGetInfo(C, &info));
+  PetscCheck(info.sparse_products == device * times, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, %s: %" PetscInt_FMT " products on the device, should be %" PetscInt_FMT, where, what, info.sparse_products, device * times);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All that is asked of one product; A and B are changed */
+static PetscErrorCode Case(MatProductType t, const Shape *sa, const Shape *sb, const char where[])
+{
+  const char *name = MatProductTypes[t];
+  Mat         A, RA, B, RB, C, R, b;
+
+  PetscFunctionBegin;
+  PetscCall(Make(sa, PETSC_FALSE, &A));
+  PetscCall(Make(sa, PETSC_TRUE, &RA));
+  PetscCall(Make(sb, PETSC_FALSE, &B));
+  PetscCall(Make(sb, PETSC_TRUE, &RB));
+  PetscCall(Product(t, A, B, MAT_INITIAL_MATRIX, &C));
+  PetscCall(Times(C, 1, name, where));
+  PetscCall(Product(t, RA, RB, MAT_INITIAL_MATRIX, &R));
+  PetscCall(Bound(t, RA, RB, &b));
+  PetscCall(Compare(C, R, b, name, where));
+  if (!alone) PetscCall(TestProductsBound(C, R, b, PETSC_FALSE, where));
+  PetscCall(MatDestroy(&b));
+  for (PetscInt pass = 1; pass <= (device == 1 ? 3 : 2); pass++) { /* other values */
+    if (pass == 3) {                                               /* the pattern set again, the same as before, which MATAIJ does not take */
+      PetscCall(MatMPIAIJSetPreallocation(B, sb->k, NULL, sb->k, NULL));
+      PetscCall(MatMPIAIJSetPreallocation(RB, sb->k, NULL, sb->k, NULL));
+    } else {
+      PetscCall(MatZeroEntries(B));
+      PetscCall(MatZeroEntries(RB));
+    }
+    PetscCall(Fill(B, sb->k, sb->seed, 0, pass));
+    PetscCall(Fill(RB, sb->k, sb->seed, 0, pass));
+    PetscCall(MatScale(A, -1.25));
+    PetscCall(MatScale(RA, -1.25));
+    if (pass == 2) { /* the result is another's in between */
+      PetscCall(MatScale(C, 3.0));
+      PetscCall(MatZeroEntries(C));
+    }
+    PetscCall(Product(t, A, B, MAT_REUSE_MATRIX, &C));
+    if (pass < 3) PetscCall(Times(C, pass + 1, name, where));
+    PetscCall(MatDestroy(&R)); /* MATAIJ need not take a pattern set again */
+    PetscCall(Product(t, RA, RB, MAT_INITIAL_MATRIX, &R));
+    PetscCall(Bound(t, RA, RB, &b));
+    PetscCall(Compare(C, R, b, "with new values", where));
+    if (pass == 2 && !alone) PetscCall(TestProductsBound(C, R, b, PETSC_FALSE, where));
+    PetscCall(MatDestroy(&b));
+  }
+  PetscCall(MatDestroy(&C));
+  PetscCall(MatDestroy(&R));
+  PetscCall(MatMPIAIJSetPreallocation(A, sa->k, NULL, sa->k, NULL)); /* another pattern */
+  PetscCall(MatMPIAIJSetPreallocation(RA, sa->k, NULL, sa->k, NULL));
+  PetscCall(Fill(A, sa->k, sa->seed, 1, 0));
+  PetscCall(Fill(RA, sa->k, sa->seed, 1, 0));
+  PetscCall(Product(t, A, B, MAT_INITIAL_MATRIX, &C));
+  PetscCall(Times(C, 1, name, where));
+  PetscCall(Product(t, RA, RB, MAT_INITIAL_MATRIX, &R));
+  PetscCall(Bound(t, RA, RB, &b));
+  PetscCall(Compare(C, R, b, "with another pattern", where));
+  PetscCall(MatDestroy(&b));
+  PetscCall(MatDestroy(&C));
+  PetscCall(MatDestroy(&R));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&RA));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&RB));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  static const MatProductType types[]    = {MATPRODUCT_AB, MATPRODUCT_AtB, MATPRODUCT_PtAP};
+  static const PetscInt       sizes[][2] = {
+          {120, 30 },
+          {77,  77 },
+          {300, 41 },
+          {9,   4  },
+          {5,   200},
+          {1,   1  },
+          {60,  1  },
+          {400, 130}
+  };
+  PetscInt cases = 16;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(MatGPUCSRInitializePackage());
+  PetscCall(TestRequireReal(0));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-device", &device, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-cases", &cases, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-products", &alone, NULL));
+  for (PetscInt c = 0; c < cases; c++) {
+    const PetscInt m = sizes[c % 8][0], n = sizes[c % 8][1], other = 1 + (m + n) / 3;
+
+    for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(types); q++) {
+      const PetscInt inner = types[q] == MATPRODUCT_PtAP ? m : types[q] == MATPRODUCT_AB ? other : n;
+      const PetscInt ms = 7 * c, ns = types[q] == MATPRODUCT_PtAP ? ms : 7 * c + 1, mk = c % 3, nk = types[q] == MATPRODUCT_PtAP ? mk : (c + 1) % 3;
+      const Shape    A = {m, inner, mk, nk, ms, ns, 6, 3 + c};
+      const Shape    B = types[q] == MATPRODUCT_AtB ? (Shape){m, other, mk, c / 3 % 3, ms, 7 * c + 2, 4, 50 + c} : (Shape){inner, n, nk, c / 3 % 3, ns, 7 * c + 2, 4, 50 + c};
+      char           where[64];
+
+      PetscCall(PetscSNPrintf(where, sizeof(where), "case %" PetscInt_FMT ", %" PetscInt_FMT " x %" PetscInt_FMT, c, m, n));
+      PetscCall(Case(types[q], &A, &B, where));
+    }
+  }
+  PetscCall(PetscFinalize());
+  return 0;
+}
