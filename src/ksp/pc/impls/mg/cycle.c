@@ -161,11 +161,11 @@ static PetscErrorCode Coarse(Run *u, PetscBool zero)
   const Place *at = &u->at[c->bottom];
 
   PetscFunctionBegin;
-  if (c->all.r.halo) { /* of which x, level[0].x, is a part */
+  if (c->all.r.halo) { /* x of the level is a part of this one */
     double *const b = (double *)c->both.p, *const x = b + c->whole;
 
     PetscCall(Multiply(u, &c->all, 1, at->b, 0, NULL, b));
-    PetscCall(GPUMGDense(c->dev, c->whole, 1, (const double *)c->inverse.p, b, x, u->s));
+    PetscCall(GPUMGDense(c->dev, c->whole, 1, (const double *)(c->bottom ? c->tail.p : c->inverse.p), b, x, u->s));
   } else if (c->bottom || c->exact) PetscCall(GPUMGDense(c->dev, c->level[c->bottom].n, 1, (const double *)(c->bottom ? c->tail.p : c->inverse.p), at->b, at->x, u->s));
   else PetscCall(Smooth(u, 0, &c->level[0].down, zero, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);

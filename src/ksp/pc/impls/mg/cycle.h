@@ -72,7 +72,7 @@ typedef struct _n_GPUMGCycle {
   GPUMGMemory  inverse;
   int          bottom;       /* where cycles end: the finest of the small levels that one matrix stands for (tail.c), else 0 */
   GPUMGMemory  tail, panels; /* that matrix, and what it was made in */
-  PetscMPIInt  size;         /* ranks. Of several, each solves the coarsest level for all of them: */
+  PetscMPIInt  size;         /* ranks. Of several, each solves the level where cycles end for all of them: */
   Mat          everything;   /* its product is the right-hand side of all ranks, */
   GPUMGMatrix  all;          /* as it takes part, */
   int          whole;        /* so many rows, */
@@ -103,6 +103,7 @@ GPUCSR_INTERN PetscErrorCode GPUMGRanksSolving(const GPUMGCycle *, PetscBool);
 GPUCSR_INTERN PetscErrorCode GPUMGRanksCheck(const GPUMGCycle *);
 GPUCSR_INTERN PetscErrorCode GPUMGRanksFail(const GPUMGCycle *, const char message[]);
 GPUCSR_INTERN PetscErrorCode GPUMGRanksColumns(KSP, Mat, double *all);
+GPUCSR_INTERN PetscErrorCode GPUMGRanksTail(GPUMGCycle *, MPI_Comm, int most);
 
 /* levels.c */
 GPUCSR_INTERN PetscErrorCode GPUMGPCApply(KSP, Vec, Vec);

@@ -374,7 +374,7 @@ static PetscErrorCode Linear(PC pc, PetscBool *linear)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: the inverse of a coarse operator of several ranks, all of it on each, which multiplies the right-hand side of all; A is that operator, n its rows */
+/* Collective: the inverse of a coarse operator of several ranks, all of it on each; A is that operator, n its rows */
 static PetscErrorCode CoarseTogether(GPUMGCycle *c, KSP ksp, Mat A, int n, Why *w)
 {
   const size_t   count = (size_t)n * (size_t)n;
@@ -383,19 +383,32 @@ static PetscErrorCode CoarseTogether(GPUMGCycle *c, KSP ksp, Mat A, int n, Why *
 
   PetscFunctionBegin;
   PetscCall(Reserve(w, c->dev, sizeof(double) * count, "the inverse of a coarse operator", &c->inverse));
-  PetscCall(Reserve(w, c->dev, 2 * sizeof(double) * (size_t)n, "vectors of a coarse operator", &c->both));
-  if (w->text[0]) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatDestroy(&c->everything));
-  PetscCall(MatGPUCSRRanksEverything_Private(A, &c->everything));
-  PetscCall(Operator(c->everything, PETSC_FALSE, "all of a right-hand side", 0, &c->all, w));
-  PetscCall(Settle(w));
   if (w->text[0]) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMalloc1(count, &all));
   ierr = GPUMGRanksColumns(ksp, A, all);
   if (!ierr) ierr = GPUCSRUpload(c->dev, c->inverse.p, GPUCSR_DOUBLE, all, GPUCSR_DOUBLE, count, PETSC_FALSE, c->dev->stream, NULL);
   PetscCall(PetscFree(all));
   PetscCall(ierr);
-  c->whole = n;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: where cycles of several ranks end in a dense matrix, which multiplies the right-hand side of all ranks. That level's x is then a part of the solution of all */
+static PetscErrorCode Whole(GPUMGCycle *c, Why *w)
+{
+  Mat      A = c->level[c->bottom].A.A;
+  PetscInt n, first;
+
+  PetscFunctionBegin;
+  if (!c->bottom && !c->exact) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGetSize(A, &n, NULL));
+  PetscCall(MatGetOwnershipRange(A, &first, NULL));
+  PetscCall(Reserve(w, c->dev, 2 * sizeof(double) * (size_t)n, "vectors of a coarse operator", &c->both));
+  if (w->text[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGPUCSRRanksEverything_Private(A, &c->everything));
+  PetscCall(Operator(c->everything, PETSC_FALSE, "all of a right-hand side", c->bottom, &c->all, w));
+  PetscCall(Settle(w));
+  c->whole              = (int)n;
+  c->level[c->bottom].x = (double *)c->both.p + n + first;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -500,17 +513,6 @@ static PetscErrorCode Level(PC_MG_Levels **p, PetscInt l, GPUMGCycle *c, Why *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The coarsest level's x is its part of the solution of all ranks */
-static PetscErrorCode Whole(GPUMGCycle *c)
-{
-  PetscInt first;
-
-  PetscFunctionBegin;
-  PetscCall(MatGetOwnershipRange(c->level[0].A.A, &first, NULL));
-  c->level[0].x = (double *)c->both.p + c->whole + first;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The hierarchy of a PC that is set up. ok: all of it is on one device, else why says what is not. c->dev is set wherever the finest matrix is on a device */
 PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], size_t len)
 {
@@ -556,8 +558,12 @@ PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], 
   if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
   for (int l = 0; l < c->levels; l++) PetscCall(Vectors(c, &c->level[l], &w));
   if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
-  if (c->all.r.halo) PetscCall(Whole(c));
   if (w.size == 1) PetscCall(GPUMGTailMake(c, (int)tail));
+  else {
+    PetscCall(GPUMGRanksTail(c, w.comm, (int)tail));
+    PetscCall(Whole(c, &w));
+    if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  }
   *ok = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,7 +1,8 @@
 /*
   Cycles of several ranks: their products exchange what they need with those of others, device to device (mpioperator.c), and each rank solves the coarsest level for all. Here are the exchanges of
-  all levels together, and the solution of the coarsest level.
+  all levels together, the solution of the coarsest level, and the tail of small levels, which each rank has all of (tail.c).
 */
+#include <limits.h>
 #include "cycle.h"
 
 /* For the matrices that exchange anything, of all levels */
@@ -98,5 +99,179 @@ PetscErrorCode GPUMGRanksColumns(KSP ksp, Mat A, double *all)
   }
   PetscCall(PetscFree3(own, counts, at));
   PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- the tail ---- */
+
+/* What is gathered of the levels: matrices, and the numbers of smoothers */
+typedef struct {
+  Mat     A, P, R; /* R: NULL where it is made from P's matrix */
+  double *M[2];
+} Gathered;
+
+/* Collective: all of A on this rank's host */
+static PetscErrorCode AllRows(Mat A, Mat *all)
+{
+  IS       rows, cols;
+  Mat     *sub;
+  PetscInt m, n;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(A, &m, &n));
+  PetscCall(ISCreateStride(PETSC_COMM_SELF, m, 0, 1, &rows));
+  PetscCall(ISCreateStride(PETSC_COMM_SELF, n, 0, 1, &cols));
+  PetscCall(MatCreateSubMatrices(A, 1, &rows, &cols, MAT_INITIAL_MATRIX, &sub));
+  PetscCall(MatConvert(sub[0], MATSEQAIJ, MAT_INITIAL_MATRIX, all));
+  PetscCall(MatDestroySubMatrices(1, &sub));
+  PetscCall(ISDestroy(&rows));
+  PetscCall(ISDestroy(&cols));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: a smoother's numbers of all ranks, bs for each row of A */
+static PetscErrorCode AllNumbers(GPUCSRDevice dev, MPI_Comm comm, Mat A, const GPUMGSmoother *m, double **all)
+{
+  const PetscInt *ranges;
+  PetscMPIInt     size, rank, *counts, *at;
+  double         *own;
+  PetscInt        n, rows;
+
+  PetscFunctionBegin;
+  *all = NULL;
+  if (!m->bs) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  PetscCallMPI(MPI_Comm_rank(comm, &rank));
+  PetscCall(MatGetSize(A, &n, NULL));
+  PetscCall(MatGetLocalSize(A, &rows, NULL));
+  PetscCall(MatGetOwnershipRanges(A, &ranges));
+  PetscCall(PetscMalloc1((size_t)n * (size_t)m->bs, all));
+  PetscCall(PetscMalloc3((size_t)rows * (size_t)m->bs, &own, size, &counts, size, &at));
+  if (rows) PetscCall(GPUCSRDownload(dev, own, GPUCSR_DOUBLE, m->M.p, GPUCSR_DOUBLE, (size_t)rows * (size_t)m->bs, PETSC_FALSE, dev->stream));
+  PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
+  for (PetscMPIInt r = 0; r < size; r++) {
+    counts[r] = (PetscMPIInt)((ranges[r + 1] - ranges[r]) * m->bs);
+    at[r]     = (PetscMPIInt)(ranges[r] * m->bs);
+  }
+  PetscCallMPI(MPI_Allgatherv(own, counts[rank], MPI_DOUBLE, *all, counts, at, MPI_DOUBLE, comm));
+  PetscCall(PetscFree3(own, counts, at));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Gather(const GPUMGCycle *c, MPI_Comm comm, int bottom, Gathered g[])
+{
+  PetscFunctionBegin;
+  for (int l = 0; l <= bottom; l++) {
+    const GPUMGLevel *L = &c->level[l];
+
+    PetscCall(AllRows(L->A.A, &g[l].A));
+    if (l) PetscCall(AllRows(L->P.A, &g[l].P));
+    if (l && L->R.A != L->P.A) PetscCall(AllRows(L->R.A, &g[l].R));
+    if (l || !c->exact) PetscCall(AllNumbers(c->dev, comm, L->A.A, &L->down, &g[l].M[0]));
+    if (L->two) PetscCall(AllNumbers(c->dev, comm, L->A.A, &L->up, &g[l].M[1]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A gathered matrix on the device; copy NULL: it is there */
+static PetscErrorCode ToDevice(const GPUMGMatrix *like, Mat A, Mat *copy, GPUMGMatrix *m)
+{
+  char why[256] = "";
+
+  PetscFunctionBegin;
+  if (!*copy) PetscCall(MatGPUCSROperatorLike_Private(&like->o, A, copy));
+  m->A          = *copy;
+  m->transposed = like->transposed;
+  if (m->transposed) PetscCall(MatGPUCSROperatorTransposeGet_Private(*copy, &m->o, why, sizeof(why)));
+  else PetscCall(MatGPUCSROperatorGet_Private(*copy, &m->o, why, sizeof(why)));
+  PetscCheck(m->o.dev == like->o.dev, PETSC_COMM_SELF, PETSC_ERR_MEM, "a level's matrix is not on the device: %s", why);
+  PetscCall(MatGPUCSROperatorBegin_Private(&m->o));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode NumbersToDevice(GPUCSRDevice dev, int n, const GPUMGSmoother *of, const double *all, GPUMGSmoother *m)
+{
+  const size_t count = (size_t)n * (size_t)of->bs;
+
+  PetscFunctionBegin;
+  *m   = *of;
+  m->M = (GPUMGMemory){NULL, 0};
+  if (!all) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUMGGrow(dev, sizeof(double) * count, "the preconditioner of a smoother", &m->M));
+  PetscCall(GPUCSRUpload(dev, m->M.p, GPUCSR_DOUBLE, all, GPUCSR_DOUBLE, count, PETSC_FALSE, dev->stream, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The cycle t of one process that the small levels are, and its matrix */
+static PetscErrorCode Small(const GPUMGCycle *c, int bottom, const Gathered g[], GPUMGCycle *t)
+{
+  PetscFunctionBegin;
+  t->dev     = c->dev;
+  t->type    = c->type;
+  t->levels  = bottom + 2;
+  t->exact   = c->exact;
+  t->inverse = c->inverse;
+  for (int l = 0; l <= bottom + 1; l++) {
+    const GPUMGLevel *F = &c->level[l];
+    GPUMGLevel       *L = &t->level[l];
+
+    L->cycles = F->cycles;
+    if (l > bottom) break;
+    PetscCall(ToDevice(&F->A, g[l].A, &L->copy[0].A, &L->A));
+    L->n   = L->A.o.plan->A.m;
+    L->two = F->two;
+    PetscCall(NumbersToDevice(c->dev, L->n, &F->down, g[l].M[0], &L->down));
+    if (F->two) PetscCall(NumbersToDevice(c->dev, L->n, &F->up, g[l].M[1], &L->up));
+    if (!l) continue;
+    PetscCall(ToDevice(&F->P, g[l].P, &L->copy[1].A, &L->P));
+    PetscCall(ToDevice(&F->R, g[l].R, g[l].R ? &L->copy[2].A : &L->copy[1].A, &L->R));
+  }
+  PetscCall(GPUMGTailMake(t, INT_MAX));
+  PetscCheck(t->bottom == bottom, PETSC_COMM_SELF, PETSC_ERR_MEM, "there is no memory for the matrix of the small levels");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: the levels of at most so many rows, of all ranks, as one dense matrix on each. Without memory for it on a rank cycles go over all levels */
+PetscErrorCode GPUMGRanksTail(GPUMGCycle *c, MPI_Comm comm, int most)
+{
+  Gathered       g[GPUMG_LEVELS];
+  GPUMGCycle    *t;
+  PetscInt       n      = 0;
+  int            bottom = 0, failed;
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  c->bottom = 0;
+  if (c->type != PC_MG_MULTIPLICATIVE) PetscFunctionReturn(PETSC_SUCCESS);
+  while (bottom < c->levels - 2 && n <= most) {
+    PetscCall(MatGetSize(c->level[bottom + 1].A.A, &n, NULL));
+    if (n <= most) bottom++;
+  }
+  if (!bottom) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMemzero(g, sizeof(g)));
+  PetscCall(Gather(c, comm, bottom, g));
+  PetscCall(PetscNew(&t));
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = Small(c, bottom, g, t);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  for (int l = 0; l <= bottom; l++) {
+    PetscCall(MatDestroy(&g[l].A));
+    PetscCall(MatDestroy(&g[l].P));
+    PetscCall(MatDestroy(&g[l].R));
+    for (int k = 0; k < 2; k++) PetscCall(PetscFree(g[l].M[k]));
+  }
+  PetscCheck(!ierr || ierr == PETSC_ERR_MEM, PETSC_COMM_SELF, ierr, "%s", attempt.message);
+  failed = ierr != PETSC_SUCCESS;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, comm));
+  if (!failed) {
+    PetscCall(GPUMGFree(c->dev, &c->tail));
+    c->tail   = t->tail;
+    c->bottom = bottom;
+    t->tail   = (GPUMGMemory){NULL, 0};
+  } else PetscCall(PetscInfo(NULL, "No matrix for the small levels of a cycle of several ranks%s%s\n", ierr ? ": " : "", ierr ? attempt.message : ""));
+  t->inverse = (GPUMGMemory){NULL, 0};
+  PetscCall(GPUMGCycleDestroy(t));
+  PetscCall(PetscFree(t));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
