@@ -5,8 +5,8 @@
   of kernellist.h needs no line here.
 
   //TEST name="host" args="-backend host -large 0"
-  //TEST name="host.large" args="-backend host -every 1000 -only {}" loop="bcsr2x2 dia hyb jad tile"
-  //TEST name="cuda" args="-backend cuda -only {}" loop="csr_s csr_v csr_b csr_a csr_m sell tile bcsr1 bcsr2 bcsr3 bcsr4 bcsr8 block4x64 dense dia jad coo hyb" gpu=1
+  //TEST name="host.large" args="-backend host -every 1000 -only {}" loop="bcsr2x2 dia hyb jad tile narrow"
+  //TEST name="cuda" args="-backend cuda -only {}" loop="csr_s csr_v csr_b csr_a csr_m sell tile narrow bcsr1 bcsr2 bcsr3 bcsr4 bcsr8 block4x64 dense dia jad coo hyb" gpu=1
 */
 static char help[] = "Tests kernels against sums in long double.\n";
 
@@ -28,11 +28,11 @@ typedef struct {
 } Matrix;
 
 /* Matrices that need many blocks: rows cut by many tiles, more rows than a grid's first wave, lengths of all sizes */
-#define NLARGE 5
+#define NLARGE 6
 static PetscErrorCode Large(int which, Matrix *M)
 {
-  static const char *const names[NLARGE] = {"large uneven", "large even", "large one long row", "large few long rows", "large different columns"};
-  static const PetscInt    rows[NLARGE] = {20011, 70001, 5000, 7, 3001}, cols[NLARGE] = {15000, 70001, 300000, 120000, 200000};
+  static const char *const names[NLARGE] = {"large uneven", "large even", "large one long row", "large few long rows", "large different columns", "large steps of 8192 columns"};
+  static const PetscInt    rows[NLARGE] = {20011, 70001, 5000, 7, 3001, 301}, cols[NLARGE] = {15000, 70001, 300000, 120000, 200000, 81920};
   int64_t                  nnz = 0;
 
   PetscFunctionBegin;
@@ -49,6 +49,7 @@ static PetscErrorCode Large(int which, Matrix *M)
     if (which == 2) len = r == 2500 ? 250000 : r % 4;
     if (which == 3) len = 100000 + r;
     if (which == 4) len = r < 1500 ? 40 + r % 20 : r % 9;
+    if (which == 5) len = 2 * (1 + r / 32);
     M->i[r + 1] = M->i[r] + (int32_t)len;
   }
   nnz = M->i[M->m];
@@ -59,6 +60,7 @@ static PetscErrorCode Large(int which, Matrix *M)
     for (PetscInt k = 0; k < len; k++) {
       M->j[M->i[r] + k] = (PetscInt)(((int64_t)k * M->n) / PetscMax(1, len)); /* ascending, distinct as len <= n */
       if (which == 4) M->j[M->i[r] + k] += r * 37 % (M->n / PetscMax(1, len));
+      if (which == 5) M->j[M->i[r] + k] = k / 2 * 8192 + (k % 2 ? 8191 : 0); /* the first and the last of each window of narrow columns: from one window to more than a slice may have */
       M->a[M->i[r] + k] = ZooScalar(which, r, k);
     }
   }

@@ -26,7 +26,7 @@
 #define LAUNCH      2.0e-6                      /* of the profile's time of a product, of which a persistent kernel has none; */
 #define GATHER      1.2                         /* the rest takes so many times that, as it gathers the parts of a direction, */
 #define DIAGONALS   1.1                         /* or, where columns are not stored, reads them in order, */
-#define RETOLD      1.46                        /* or reads CSR in place of tiles, which it does not know */
+#define RETOLD      1.46                        /* or reads CSR in place of tiles and narrow columns, which it does not know */
 #define CG_PASSES   11                          /* times that the persistent kernel goes through a vector, */
 #define CG_VECTORS  5.9e12                      /* part of which it keeps in shared memory and registers */
 #define CG_CACHED   11.6e12
@@ -49,7 +49,7 @@ static double Passes(double passes, double n, double matrix, double cache, doubl
 static double Persistent(const GPUCSRCandidate *c, double n, double mean, double cache)
 {
   const char  *format  = c->format->name;
-  const double product = !strncmp(format, "dia", 3) || !strncmp(format, "stencil", 7) ? DIAGONALS : !strncmp(format, "tile", 4) ? RETOLD : GATHER;
+  const double product = !strncmp(format, "dia", 3) || !strncmp(format, "stencil", 7) ? DIAGONALS : !strncmp(format, "tile", 4) || !strncmp(format, "narrow", 6) ? RETOLD : GATHER;
 
   return MEETING + OFALL * PetscMin(1, n / FULL) + CG_ROW * mean + product * PetscMax(0, c->predicted - LAUNCH) + Passes(CG_PASSES, n, c->bytes, cache, CG_CACHED, CG_VECTORS);
 }

@@ -1,0 +1,37 @@
+#pragma once
+
+/* Layout of slices with narrow columns, shared by their host file and their kernels */
+#include "format.h"
+
+enum {
+  NARROW_HEAD,   /* of each slice, NARROW_WORDS numbers: its first entry, then the first column of each of its windows; of a wide slice NARROW_WIDE_SLICE, then its first entry in wide */
+  NARROW_LENGTH, /* of each row, a byte each */
+  NARROW_ROWPTR, /* that of CSR: where a row's values come from when they change */
+  NARROW_COL,    /* of each entry, its window and where it is in that; not set in wide slices */
+  NARROW_WIDE,   /* the columns of wide slices */
+  NARROW_VAL
+};
+
+#define NARROW_WORDS      8    /* a sector of memory */
+#define NARROW_WINDOWS    7    /* of a slice at most */
+#define NARROW_BITS       13   /* of a column within its window */
+#define NARROW_REACH      8192 /* columns of a window */
+#define NARROW_LONGEST    255  /* entries of a row at most: what a byte counts */
+#define NARROW_WIDE_SLICE -1
+
+GPUCSR_HOST_DEVICE int NarrowSlices(int m)
+{
+  return m / GPUCSR_SLICE + (m % GPUCSR_SLICE ? 1 : 0);
+}
+GPUCSR_HOST_DEVICE uint16_t NarrowColumn(int window, int within)
+{
+  return (uint16_t)(window << NARROW_BITS | within);
+}
+GPUCSR_HOST_DEVICE int NarrowWindow(int column)
+{
+  return column >> NARROW_BITS;
+}
+GPUCSR_HOST_DEVICE int NarrowWithin(int column)
+{
+  return column & (NARROW_REACH - 1);
+}
