@@ -9,7 +9,8 @@
 #   -dir         folders of real matrices in PETSc binary, beside share/datasets; an archive .tar.xz is unpacked first
 #   -ranks       numbers of ranks, a GPU each, of the part ranks (1,2), which is measured where it is asked for; MPIEXEC names the launcher and its options
 #   -cases       of the part ranks, as bench/ranks has them, instead of all; convection7_N is for BiCGStab, the others for CG
-#   -file        matrices in PETSc binary for the part ranks: products
+#   -file        matrices in PETSc binary for the part ranks: products. "real", which is the default without -cases: kddcup99_10pct of share/datasets/learning, the co-occurrences of the words of
+#                farm_ads there (85 million entries), and, where `make examples` was run, reuters-ccat and kdd99 of learnset (61 million each)
 #   -budget      seconds for everything (480): 5/8 for spmv, 1/8 for hostvec, the rest for ksp; a program that runs out says so
 #
 # Then, where there is Python: src/benchmarks/summary.py OUT/bench.jsonl
@@ -60,9 +61,30 @@ go() {
   fi
   "$@" -o "$out/bench.jsonl" -id "$id" >> "$log" 2>&1 || { echo "run.sh: $1 failed, see $log" >&2; status=1; }
 }
+# peer NAME PROGRAM OPTION ...: the same with what the products of the CUDA PETSc need
+peer() {
+  log=$1
+  shift
+  go "$log" env LD_LIBRARY_PATH="$cudabuild/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$@"
+}
+
+# real: real matrices as $files
+real() {
+  for set in kddcup99_10pct farm_ads; do
+    xz -dc "$here/../../share/datasets/learning/$set.svm.xz" > "$out/$set.svm" && "$build/bin/gpucsr-convert" "$out/$set.svm" "$out/$set.petsc" >> "$out/ranks.log" 2>&1 || { echo "run.sh: $set could not be converted: make convert" >&2; status=1; }
+    rm -f "$out/$set.svm"
+  done
+  files=$out/kddcup99_10pct.petsc,gram:$out/farm_ads.petsc
+  [ -x "$build/examples/learnset" ] || return
+  for set in reuters-ccat kdd99; do
+    ${MPIEXEC:-mpiexec} -n 4 "$build/examples/learnset" -set $set -o "$out/$set.petsc" >> "$out/ranks.log" 2>&1 && files=$files,$out/$set.petsc
+  done
+}
 rm -f "$out"/spmv.log "$out"/hostvec.log "$out"/ksp.log "$out"/ranks.log
 
-has spmv && go spmv "${cudabuild:-$build}/bench/spmv" ${cudabuild:+-use_gpu_aware_mpi 0} -dir "$folders" -budget $((budget * 5 / 8))
+how=go
+[ -z "$cudabuild" ] || how=peer
+has spmv && $how spmv "${cudabuild:-$build}/bench/spmv" ${cudabuild:+-use_gpu_aware_mpi 0} -dir "$folders" -budget $((budget * 5 / 8))
 has hostvec && go hostvec "$build/bench/hostvec" -budget $((budget / 8))
 if has ksp; then
   runs=1
@@ -70,11 +92,13 @@ if has ksp; then
   each=$((budget / 4 / runs))
   go ksp "$build/bench/ksp" -mat_type gpucsr -dll_append "$build/lib/libpetscgpucsr.so" -budget $each
   if [ -n "$cudabuild" ]; then
-    go ksp "$cudabuild/bench/ksp" -mat_type aijcusparse -use_gpu_aware_mpi 0 -budget $each
-    go ksp "$cudabuild/bench/ksp" -mat_type gpucsr -dll_append "$cudabuild/lib/libpetscgpucsr.so" -budget $each
+    peer ksp "$cudabuild/bench/ksp" -mat_type aijcusparse -use_gpu_aware_mpi 0 -budget $each
+    peer ksp "$cudabuild/bench/ksp" -mat_type gpucsr -dll_append "$cudabuild/lib/libpetscgpucsr.so" -budget $each
   fi
 fi
 if has ranks; then
+  [ -n "$files$cases" ] || files=real
+  [ "$files" != real ] || real
   for n in $(echo "$ranks" | tr , ' '); do
     for ksp in cg bcgs; do
       these=
@@ -88,14 +112,15 @@ if has ranks; then
       # shellcheck disable=SC2086 # words
       go ranks ${MPIEXEC:-mpiexec} -n "$n" "$build/bench/ranks" -mat_type gpucsr -vec_type gpu -ksp gpu$ksp,$ksp $these -dll_append "$build/lib/libpetscgpucsr.so"
       # shellcheck disable=SC2086
-      [ -z "$cudabuild" ] || go ranks ${MPIEXEC:-mpiexec} -n "$n" "$cudabuild/bench/ranks" -mat_type aijcusparse -vec_type cuda -use_gpu_aware_mpi 0 -ksp $ksp $these
+      [ -z "$cudabuild" ] || peer ranks ${MPIEXEC:-mpiexec} -n "$n" "$cudabuild/bench/ranks" -mat_type aijcusparse -vec_type cuda -use_gpu_aware_mpi 0 -ksp $ksp $these
     done
     [ -z "$files" ] || go ranks ${MPIEXEC:-mpiexec} -n "$n" "$build/bench/ranks" -mat_type gpucsr -vec_type gpu -file "$files" -dll_append "$build/lib/libpetscgpucsr.so"
-    [ -z "$files" ] || [ -z "$cudabuild" ] || go ranks ${MPIEXEC:-mpiexec} -n "$n" "$cudabuild/bench/ranks" -mat_type aijcusparse -vec_type cuda -use_gpu_aware_mpi 0 -file "$files"
+    [ -z "$files" ] || [ -z "$cudabuild" ] || peer ranks ${MPIEXEC:-mpiexec} -n "$n" "$cudabuild/bench/ranks" -mat_type aijcusparse -vec_type cuda -use_gpu_aware_mpi 0 -file "$files"
   done
   command -v python3 >/dev/null && python3 "$here/ranks.py" -o "$out" "$out/bench.jsonl" | tee "$out/ranks.md"
 fi
 rm -rf "$out/unpacked"
+rm -f "$out"/kddcup99_10pct.petsc* "$out"/farm_ads.petsc* "$out"/reuters-ccat.petsc* "$out"/kdd99.petsc*
 
 for part in ranks ksp hostvec spmv; do
   if [ -f "$out/$part.log" ]; then

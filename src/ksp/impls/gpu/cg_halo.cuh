@@ -13,11 +13,7 @@
 
   Memory traffic of an iteration: the matrix, y written (8 bytes a row) and its halos read. All else is in registers and shared memory.
 */
-#include "solve.cuh"
-
-/* Halo elements that a thread has in flight, and the loop over its own rows, which are in registers */
-#define HALO_GROUP    6
-#define FOR_OWN(k, i) _Pragma("unroll") for (int k = 0, i = threadIdx.x; k < ROWS; k++, i += SIZE) if (i < rows)
+#include "halo.cuh"
 
 template <class M, int SIZE, int ROWS, bool PEERS>
 struct HaloCG {
@@ -31,15 +27,13 @@ struct HaloCG {
     NORM,
     SUMS
   };
-  const int  lo, count, own, halo;
-  const int  rlo, remote; /* the same of other ranks' entries, which follow the block's own reach */
-  double    *z, *p, *w;
-  double     ri[ROWS], zi[ROWS], xi[ROWS], step[ROWS], di[ROWS]; /* of the thread's own rows */
-  const bool unpreconditioned;
+  const Halo<M, PEERS> halo;
+  double              *z, *p, *w;
+  double               ri[ROWS], zi[ROWS], xi[ROWS], step[ROWS], di[ROWS]; /* of the thread's own rows */
+  const bool           unpreconditioned;
 
   __device__ __forceinline__ HaloCG(const Arguments &a, Rank &B)
-      : lo(a.reach[2 * blockIdx.x]), count(a.reach[2 * blockIdx.x + 1] - lo), own(B.first - lo), halo(count - B.rows), rlo(PEERS ? a.reach[2 * (gridDim.x + blockIdx.x)] : 0), remote(PEERS ? a.reach[2 * (gridDim.x + blockIdx.x) + 1] - rlo : 0),
-        z(B.pool.template take<double>(count + remote)), p(B.pool.template take<double>(count + remote)), w(B.pool.template take<double>(B.rows)), unpreconditioned(a.start.normtype == KSP_NORM_UNPRECONDITIONED)
+      : halo(a, B), z(B.pool.template take<double>(halo.count + halo.remote)), p(B.pool.template take<double>(halo.count + halo.remote)), w(B.pool.template take<double>(halo.rows)), unpreconditioned(a.start.normtype == KSP_NORM_UNPRECONDITIONED)
   {
   }
 
@@ -56,7 +50,7 @@ struct HaloCG {
       ri[k]   = a.v.b[first + i];
     }
     if (B.st->guesszero && !PEERS) {
-      for (int i = threadIdx.x; i < count; i += THREADS) z[i] = p[i] = (a.v.pc ? a.v.pc[lo + i] : 1.0) * a.v.b[lo + i];
+      for (int i = threadIdx.x; i < halo.count; i += THREADS) z[i] = p[i] = (a.v.pc ? a.v.pc[halo.lo + i] : 1.0) * a.v.b[halo.lo + i];
     } else {
       double bb[3] = {0, 0, 0};
 
@@ -78,24 +72,22 @@ struct HaloCG {
       B.others.template send<2>(a.v.z, B.grid);
       grid_reduce<3, true>(B.grid, bb);
       if (!B.st->guesszero) B.rule([&](GPUKSPState *s) { s->bnorm = GPUKSPNorm(s, bb); });
-      for (int i = threadIdx.x; i < count; i += THREADS) z[i] = p[i] = a.v.z[lo + i];
-      update_remote(B, [](double zh, double &zt, double &pt) { zt = pt = zh; });
+      for (int i = threadIdx.x; i < halo.count; i += THREADS) z[i] = p[i] = a.v.z[halo.lo + i];
+      halo.template received<2>(B, [&](int, int at, double zh) { z[at] = p[at] = zh; });
     }
     __syncthreads();
-    FOR_OWN(k, i) zi[k] = z[own + i];
+    FOR_OWN(k, i) zi[k] = z[halo.own + i];
   }
 
   /* w = A p, y = M w, and all sums of the iteration; meanwhile the rules of the previous one run */
   __device__ __forceinline__ void sums(Rank &B, double *y, int n, double (&sum)[SUMS])
   {
-    const int first = B.first, last = B.last, rows = B.rows;
+    const int first = B.first, rows = B.rows;
 
-    B.A.product(Vector{p - lo}, first, last, B.scratch, [&](int i, double wi) { w[i] = wi; });
-    if constexpr (PEERS) B.others.add(Vector{p + count - rlo - B.others.view->o.tail}, [&](int i, double wi) { w[i] += wi; });
-    __syncthreads();
+    halo.product(B, p, w);
     FOR_OWN(k, i)
     {
-      const double wi = w[i], pi = p[own + i], yi = di[k] * wi, norm = unpreconditioned ? ri[k] : zi[k];
+      const double wi = w[i], pi = p[halo.own + i], yi = di[k] * wi, norm = unpreconditioned ? ri[k] : zi[k];
 
       y[first + i] = yi;
       sum[MU] += pi * wi;
@@ -122,66 +114,30 @@ struct HaloCG {
     });
   }
 
-  /* Calls f(entry that was sent before the last reduction, z, p) for the entries of other ranks */
-  template <class F>
-  __device__ __forceinline__ void update_remote(const Rank &B, F f)
-  {
-    constexpr int AT_ONCE = SIZE == 1024 ? 2 : HALO_GROUP; /* blocks of 1024 threads have 64 registers each */
-
-    if constexpr (PEERS) {
-      for (int g = threadIdx.x; g < remote; g += AT_ONCE * THREADS) {
-        int    h[AT_ONCE];
-        double e[AT_ONCE];
-
-#pragma unroll
-        for (int u = 0; u < AT_ONCE; u++) h[u] = g + u * THREADS < remote ? rlo + g + u * THREADS : -1;
-        B.others.look(h, B.grid.epoch - 1, e);
-#pragma unroll
-        for (int u = 0; u < AT_ONCE; u++)
-          if (h[u] >= 0) f(e[u], z[count + h[u] - rlo], p[count + h[u] - rlo]);
-      }
-    }
-  }
-
   /* In the halo: z -= alpha y, p = z + beta p. In the thread's own rows also r -= alpha w and the step of x */
   __device__ __forceinline__ void update(const Rank &B, const double *y, double alpha, double beta)
   {
-    const int rows = B.rows;
+    const int     rows = B.rows;
+    double *const zs = z, *const ps = p;
 
-    for (int g = threadIdx.x; g < halo; g += HALO_GROUP * THREADS) {
-      double yi[HALO_GROUP];
+    const auto both = [=](int at, double ye) {
+      const double zt = zs[at] - alpha * ye;
 
-#pragma unroll
-      for (int u = 0; u < HALO_GROUP; u++) {
-        const int h = g + u * THREADS;
+      zs[at] = zt;
+      ps[at] = zt + beta * ps[at];
+    };
 
-        if (h < halo) yi[u] = y[lo + (h < own ? h : h + rows)];
-      }
-#pragma unroll
-      for (int u = 0; u < HALO_GROUP; u++) {
-        const int h = g + u * THREADS, t = h < own ? h : h + rows;
-
-        if (h < halo) {
-          const double zt = z[t] - alpha * yi[u];
-
-          z[t] = zt;
-          p[t] = zt + beta * p[t];
-        }
-      }
-    }
-    update_remote(B, [=](double yt, double &zt, double &pt) {
-      zt -= alpha * yt;
-      pt = zt + beta * pt;
-    });
+    halo.template entries<HALO_GROUP(SIZE), 1>([=](int c, double(&e)[1]) { e[0] = y[c]; }, [=](int at, double(&e)[1]) { both(at, e[0]); });
+    halo.template received<SIZE == 1024 ? 2 : 6>(B, [=](int, int at, double e) { both(at, e); });
     FOR_OWN(k, i)
     {
-      const double wi = w[i], before = p[own + i];
+      const double wi = w[i], before = p[halo.own + i];
 
       zi[k] -= alpha * (di[k] * wi);
       ri[k] -= alpha * wi;
       xi[k] += step[k];
-      step[k]    = alpha * before;
-      p[own + i] = zi[k] + beta * before;
+      step[k]         = alpha * before;
+      p[halo.own + i] = zi[k] + beta * before;
     }
   }
 };
@@ -211,25 +167,4 @@ __global__ void __launch_bounds__(SIZE, 1) cg_halo_kernel(const Args<M, PEERS> a
   __syncthreads();
   FOR_OWN(k, i) a.v.x[B.first + i] = S.xi[k];
   B.template end<false>(a, 0);
-}
-
-/* The range of columns of a block's rows, its own rows included: the first, and one past the last */
-template <class M>
-__global__ void __launch_bounds__(MOST_THREADS, 1) reach_kernel(M A, const int *bounds, int *reach)
-{
-  extern __shared__ __align__(16) char pool_[];
-  __shared__ double                    scratch[MOST_THREADS];
-  __shared__ int                       ends[2];
-  Pool                                 pool  = {pool_, 0};
-  const int                            first = bounds[blockIdx.x], last = bounds[blockIdx.x + 1];
-  int                                  lo = first, hi = last;
-
-  A.settle(pool);
-  if (threadIdx.x < 2) ends[threadIdx.x] = threadIdx.x ? last : first;
-  __syncthreads();
-  A.product(Reach{&lo, &hi}, first, last, scratch, [](int, double) {});
-  atomicMin(&ends[0], lo);
-  atomicMax(&ends[1], hi);
-  __syncthreads();
-  if (threadIdx.x < 2) reach[2 * blockIdx.x + threadIdx.x] = ends[threadIdx.x];
 }

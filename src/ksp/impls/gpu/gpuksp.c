@@ -213,6 +213,7 @@ static PetscErrorCode KSPSetFromOptions_GPUBCGS(KSP ksp, GPUCSROptionItems Petsc
   PetscFunctionBegin;
   PetscOptionsHeadBegin(PetscOptionsObject, "KSPGPUBCGS options");
   PetscCall(GPUKSPPathFromOptions(k, PetscOptionsObject, "-ksp_gpubcgs_path"));
+  PetscCall(PetscOptionsBool("-ksp_gpubcgs_halo_recomputation", "Recompute halos in a persistent kernel, where they fit, to save grid-wide reductions", "None", k->halo, &k->halo, NULL));
   PetscCall(PetscOptionsBool("-ksp_gpubcgs_true_residual", "Compute the true residual on exit", "KSPGPUSetTrueResidual", k->guard, &k->guard, &set));
   if (set) k->guardasked = PETSC_TRUE;
   PetscCall(PetscOptionsInt("-ksp_gpubcgs_polynomial_degree", "Steps of the Chebyshev iteration that is the preconditioner", "KSPGPUSetPolynomial", degree, &degree, NULL));
@@ -378,6 +379,7 @@ PetscErrorCode KSPCreate_GPUCG(KSP ksp)
 . -ksp_gpubcgs_path (auto|persistent|graph|host_loop) - how the solver iterates, see `KSPGPUSetPath()`
 . -ksp_gpubcgs_polynomial_degree degree               - precondition with a Chebyshev polynomial, see `KSPGPUSetPolynomial()`
 . -ksp_gpubcgs_polynomial_eigenvalues emin,emax       - eigenvalues that the polynomial is for
+. -ksp_gpubcgs_halo_recomputation (true|false)        - recompute halos to save grid-wide reductions, where they fit; true by default
 - -ksp_gpubcgs_true_residual (true|false)             - compute b - A x on exit, show its norm, and warn where the recurrence has lost it; true by default
 
   Level: beginner

@@ -2,6 +2,7 @@
 
 /* The host side of persistent kernels: selection, feasibility and launch. Included by the file of each format's product, persistent_FORMAT.cu */
 #include "bcgs.cuh"
+#include "bcgs_halo.cuh"
 #include "cg.cuh"
 #include "cg_halo.cuh"
 #include "cg_single_reduction.cuh"
@@ -95,6 +96,17 @@ static void *cg_of(const GPUKSPPersistent *L)
 }
 
 template <bool PEERS, class M>
+static void *bcgs_of(const GPUKSPPersistent *L)
+{
+  if (L->halo) {
+    if (L->size == 1024) return (void *)bcgs_halo_kernel<M, 1024, 1, PEERS>;
+    return L->each == 1 ? (void *)bcgs_halo_kernel<M, 512, 1, PEERS> : (void *)bcgs_halo_kernel<M, 512, HALO_ROWS, PEERS>;
+  }
+  if constexpr (PEERS) return (void *)bcgs_kernel<M, true, false>;
+  else return L->written ? (void *)bcgs_kernel<M, false, true> : (void *)bcgs_kernel<M, false, false>;
+}
+
+template <bool PEERS, class M>
 static PetscErrorCode method(const GPUKSPPersistent *L, M A, int *possible, GPUCSRStream s)
 {
   void *kernel = NULL;
@@ -108,8 +120,7 @@ static PetscErrorCode method(const GPUKSPPersistent *L, M A, int *possible, GPUC
     kernel = (void *)cg_single_reduction_kernel<M, PEERS>;
     break;
   case GPUKSP_BCGS:
-    if constexpr (PEERS) kernel = (void *)bcgs_kernel<M, true, false>;
-    else kernel = L->written ? (void *)bcgs_kernel<M, false, true> : (void *)bcgs_kernel<M, false, false>;
+    kernel = bcgs_of<PEERS, M>(L);
     break;
   }
   PetscCall(ask_or_launch<PEERS>(L, A, kernel, possible, s));

@@ -224,16 +224,17 @@ __global__ void remote_reach_kernel(const GPUKSPPeers o, const int *bounds, int 
   if (threadIdx.x < 2) reach[2 * blockIdx.x + threadIdx.x] = threadIdx.x ? max(ends[0], ends[1]) : ends[0];
 }
 
-/* Halo recomputation (cg_halo.cuh) is used if a block's shared memory holds its halo of z and p besides its own rows. After GPUKSPPersistentPartition() */
+/* Halo recomputation (halo.cuh) is used if a block's shared memory holds its halo of two vectors besides its own rows. After GPUKSPPersistentPartition() */
 PetscErrorCode GPUKSPPersistentHalo(GPUKSPPersistent *L, GPUCSRStream s)
 {
   const GPUKSPPersistentProduct *f    = product_of(L->A);
+  const PetscBool                bcgs = (PetscBool)(L->method == GPUKSP_BCGS);
   GPUKSPPersistent               with = *L;
   int                            ends[2 * GPUKSP_BLOCKS], remote[2 * GPUKSP_BLOCKS] = {0}, bounds[GPUKSP_BLOCKS + 1], most, rows = 0;
   size_t                         need = 0, vectors = 0;
 
   PetscFunctionBegin;
-  if (L->method != GPUKSP_CG || L->v.explicitpc || (L->peers.size && L->v.degree)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (L->method == GPUKSP_CG_SINGLE_REDUCTION || L->v.explicitpc || L->v.block || (L->v.degree && (bcgs || L->peers.size))) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall((*f->reach)(L, s));
   if (L->peers.size) {
     remote_reach_kernel<<<(unsigned)L->blocks, 256, 0, (cudaStream_t)s>>>(L->peers, L->bounds, L->reach + 2 * L->blocks);
@@ -247,7 +248,7 @@ PetscErrorCode GPUKSPPersistentHalo(GPUKSPPersistent *L, GPUCSRStream s)
   for (int b = 0; b < L->blocks; b++) {
     const size_t of = (sizeof(double) * (size_t)(ends[2 * b + 1] - ends[2 * b] + remote[2 * b + 1] - remote[2 * b]) + 15) / 16 * 16, own = (sizeof(double) * (size_t)(bounds[b + 1] - bounds[b]) + 15) / 16 * 16;
 
-    vectors = PetscMax(vectors, 2 * of + own);
+    vectors = PetscMax(vectors, 2 * of + own + (bcgs ? (sizeof(double) * (size_t)(remote[2 * b + 1] - remote[2 * b]) + 15) / 16 * 16 : 0));
     rows    = PetscMax(rows, bounds[b + 1] - bounds[b]);
   }
   with.halo = PETSC_TRUE;
@@ -255,7 +256,7 @@ PetscErrorCode GPUKSPPersistentHalo(GPUKSPPersistent *L, GPUCSRStream s)
   with.size    = rows <= 256 && !L->peers.size ? 256 : rows > 512 && rows <= 1024 ? 1024 : 512; /* few threads meet sooner */
   with.each    = rows <= with.size ? 1 : HALO_ROWS;
   with.threads = Share(L->A, L->blocks, with.size);
-  need += vectors + (GPUKSPFormatOf(L->A->format)->sharing == GPUKSP_BY_LANES || with.threads == 1 ? 0 : MOST_THREADS * sizeof(double));
+  need += vectors + sizeof(unsigned short) * HALO_PIECES + (GPUKSPFormatOf(L->A->format)->sharing == GPUKSP_BY_LANES || with.threads == 1 ? 0 : MOST_THREADS * sizeof(double));
   PetscCall((*f->run)(&with, &most, s));
   if (most < 0 || (size_t)most < need) PetscFunctionReturn(PETSC_SUCCESS);
   *L        = with;

@@ -14,8 +14,12 @@
 #define WINDOW_THREADS 512
 #define WINDOW_ROWS    2
 
-/* Most rows of a thread of CG with halo recomputation: in blocks of 512 threads; in those of 1024, one. A thread that can have but one spends no instructions on others */
+/* Most rows of a thread with halo recomputation: in blocks of 512 threads; in those of 1024, one. A thread that can have but one spends no instructions on others */
 #define HALO_ROWS 4
+
+/* and most pieces of 32 entries that a block can keep */
+#define HALO_WORDS  GPUKSP_HALO_WORDS
+#define HALO_PIECES (32 * HALO_WORDS)
 
 /* With more bytes of shared memory than this, the product's gathers lose more to first-level cache misses than the vectors gain; measured on an H200 */
 #define SHARED_MOST (150 * 1024)

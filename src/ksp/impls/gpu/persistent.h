@@ -107,7 +107,7 @@ typedef struct {
   GPUKSPWindows        windows;
   PetscBool            written; /* the direction is written to a vector before the product */
   int                 *bounds;  /* first row of each block, then the end; blocks + 1 */
-  int                 *reach;   /* first column of each block, and one past the last; behind all of these the same of halo entries, of several ranks */
+  int                 *reach;   /* first column of each block, and one past the last; behind all of these the same of halo entries, of several ranks; then GPUKSP_HALO_WORDS words of each block */
   PetscBool            halo;    /* halo recomputation: blocks keep their rows and halo in shared memory */
   int                  blocks;  /* set by GPUKSPPersistentShape() */
   PetscBool            cluster; /* the blocks are one cluster, and need no slots */
@@ -122,7 +122,8 @@ typedef struct {
   GPUKSPState         *state; /* page-locked: the initial and then the final state */
 } GPUKSPPersistent;
 
-#define GPUKSP_GRID_SUMS   5 /* most sums of a grid-wide reduction */
+#define GPUKSP_HALO_WORDS  16 /* of 32 bits each, which say what pieces of its range a block's rows need (halo.cuh) */
+#define GPUKSP_GRID_SUMS   5  /* most sums of a grid-wide reduction */
 #define GPUKSP_SLOT_BYTES  (2 * GPUKSP_GRID_SUMS * 16)
 #define GPUKSP_STENCILS    1024 /* most stencils with tabulated diagonals */
 #define GPUKSP_BLOCKS      1024 /* most blocks of a persistent kernel */

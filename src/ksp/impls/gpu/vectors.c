@@ -4,7 +4,7 @@
 #include "gpukspimpl.h"
 
 #define PARTIAL_BYTES ((GPUKSP_SUMS * GPUKSP_PARTIALS + 1) * sizeof(double))
-#define BOUNDS_BYTES  (sizeof(int) * (5 * GPUKSP_BLOCKS + 1))
+#define BOUNDS_BYTES  (sizeof(int) * ((5 + GPUKSP_HALO_WORDS) * GPUKSP_BLOCKS + 1))
 #define TABLE_BYTES   (sizeof(double) * (GPUKSP_STENCILS + 1))
 
 PetscErrorCode GPUKSPFree(KSP_GPU *k, GPUKSPMemory *m)

@@ -1,0 +1,139 @@
+#pragma once
+
+/*
+  Halo recomputation: what the methods of cg_halo.cuh and bcgs_halo.cuh share.
+
+  A block keeps in its shared memory all entries of a vector from the first to the last that its rows reach, and behind them those of other ranks. It updates all of them by itself, from vectors that
+  other blocks have written for the last reduction. On a grid the rows of a block reach a few windows of that range, so only pieces that some row needs are updated: a block has a list of them.
+*/
+#include "solve.cuh"
+
+/* Loop over a thread's own rows, which are in registers */
+#define FOR_OWN(k, i) _Pragma("unroll") for (int k = 0, i = threadIdx.x; k < ROWS; k++, i += SIZE) if (i < rows)
+
+/* Entries in flight of a thread; blocks of 1024 threads have 64 registers each */
+#define HALO_GROUP(size) ((size) == 1024 ? 3 : 6)
+
+template <class M, bool PEERS>
+struct Halo {
+  const int       lo, count, own, rows; /* the first column, how many, the place of the block's own rows among them, their number */
+  const int       rlo, remote;          /* the first entry of other ranks, how many: they follow the others */
+  int             pieces;
+  unsigned short *piece; /* in shared memory: pieces of 32 entries that rows need, those within the own rows left out */
+
+  __device__ __forceinline__ Halo(const Args<M, PEERS> &a, Block<M, PEERS, true> &B)
+      : lo(a.reach[2 * blockIdx.x]), count(a.reach[2 * blockIdx.x + 1] - lo), own(B.first - lo), rows(B.rows), rlo(PEERS ? a.reach[2 * (gridDim.x + blockIdx.x)] : 0), remote(PEERS ? a.reach[2 * (gridDim.x + blockIdx.x) + 1] - rlo : 0), pieces(0)
+  {
+    const unsigned *const bits = (const unsigned *)(a.reach + 4 * gridDim.x) + HALO_WORDS * blockIdx.x;
+
+    piece = B.pool.template take<unsigned short>(HALO_PIECES);
+    for (int w = 0; w < HALO_WORDS; w++) {
+      const unsigned word = bits[w];
+
+      for (int q = threadIdx.x; q < 32; q += THREADS)
+        if (word >> q & 1) piece[pieces + __popc(word & ((1u << q) - 1))] = (unsigned short)(32 * w + q);
+      pieces += __popc(word);
+    }
+    __syncthreads();
+  }
+
+  /* Calls load(column, values), and then use(place, values), for the entries of this rank's other blocks */
+  template <int AT_ONCE, int N, class L, class U>
+  __device__ __forceinline__ void entries(L load, U use) const
+  {
+    for (int g = threadIdx.x / 32; g < pieces; g += AT_ONCE * WARPS) {
+      int    at[AT_ONCE];
+      double v[AT_ONCE][N];
+
+#pragma unroll
+      for (int u = 0; u < AT_ONCE; u++) { /* past the end it repeats the last, since branches would separate the loads */
+        const int q = g + u * WARPS, h = 32 * piece[min(q, pieces - 1)] + threadIdx.x % 32;
+
+        at[u] = q < pieces && h < count && (h < own || h >= own + rows) ? h : -1;
+        load(lo + min(h, count - 1), v[u]);
+      }
+#pragma unroll
+      for (int u = 0; u < AT_ONCE; u++)
+        if (at[u] >= 0) use(at[u], v[u]);
+    }
+  }
+
+  /* Calls use(number from 0 on, place, value) for the entries of other ranks, sent before the last reduction */
+  template <int AT_ONCE, class U>
+  __device__ __forceinline__ void received(const Block<M, PEERS, true> &B, U use) const
+  {
+    if constexpr (PEERS) {
+      for (int g = threadIdx.x; g < remote; g += AT_ONCE * THREADS) {
+        int    h[AT_ONCE];
+        double e[AT_ONCE];
+
+#pragma unroll
+        for (int u = 0; u < AT_ONCE; u++) h[u] = g + u * THREADS < remote ? rlo + g + u * THREADS : -1;
+        B.others.look(h, B.grid.epoch - 1, e);
+#pragma unroll
+        for (int u = 0; u < AT_ONCE; u++)
+          if (h[u] >= 0) use(h[u] - rlo, count + h[u] - rlo, e[u]);
+      }
+    }
+  }
+
+  /* w = A v, of a vector that the block keeps; the result of a row is complete for all threads */
+  __device__ __forceinline__ void product(Block<M, PEERS, true> &B, const double *v, double *w) const
+  {
+    B.A.product(Vector{v - lo}, B.first, B.last, B.scratch, [&](int i, double sum) { w[i] = sum; });
+    if constexpr (PEERS) B.others.add(Vector{v + count - rlo - B.others.view->o.tail}, [&](int i, double sum) { w[i] += sum; });
+    __syncthreads();
+  }
+};
+
+/* Notes the columns that are asked for, in bits of 32 each */
+struct Pieces {
+  static const int ahead = AHEAD;
+  int              lo;
+  unsigned        *bits;
+
+  __device__ __forceinline__ double operator()(int c) const
+  {
+    const int q = (c - lo) / 32;
+
+    atomicOr(bits + q / 32, 1u << q % 32);
+    return 0;
+  }
+};
+
+/* The range of columns of a block's rows, its own rows included: the first, and one past the last; and the pieces of it that rows other than its own are in */
+template <class M>
+__global__ void __launch_bounds__(MOST_THREADS, 1) reach_kernel(M A, const int *bounds, int *reach)
+{
+  extern __shared__ __align__(16) char pool_[];
+  __shared__ double                    scratch[MOST_THREADS];
+  __shared__ int                       ends[2];
+  __shared__ unsigned                  bits[HALO_WORDS];
+  Pool                                 pool  = {pool_, 0};
+  const int                            first = bounds[blockIdx.x], last = bounds[blockIdx.x + 1];
+  int                                  lo = first, hi = last;
+
+  A.settle(pool);
+  if (threadIdx.x < 2) ends[threadIdx.x] = threadIdx.x ? last : first;
+  if (threadIdx.x < HALO_WORDS) bits[threadIdx.x] = 0;
+  __syncthreads();
+  A.product(Reach{&lo, &hi}, first, last, scratch, [](int, double) {});
+  atomicMin(&ends[0], lo);
+  atomicMax(&ends[1], hi);
+  __syncthreads();
+  lo = ends[0] & ~31; /* whole sectors */
+  if (threadIdx.x < 2) reach[2 * blockIdx.x + threadIdx.x] = threadIdx.x ? ends[1] : lo;
+  if (ends[1] - lo > 32 * HALO_PIECES) return; /* too many for the shared memory anyway */
+  A.product(Pieces{lo, bits}, first, last, scratch, [](int, double) {});
+  __syncthreads();
+  if (threadIdx.x < HALO_WORDS) {
+    unsigned word = bits[threadIdx.x];
+
+    for (int q = 0; q < 32; q++) {
+      const int c = lo + 32 * (32 * (int)threadIdx.x + q);
+
+      if (c >= first && c + 32 <= last) word &= ~(1u << q);
+    }
+    ((unsigned *)(reach + 4 * gridDim.x))[HALO_WORDS * blockIdx.x + threadIdx.x] = word;
+  }
+}
