@@ -15,7 +15,7 @@
 #   name="ranks2"          added to the name of the program to name the run
 #   nsize=2                number of ranks
 #   args="-option value"   {lib} stands for the path of the library
-#   loop="csr sell"        one run for each of these words, which takes the place of {} in args; {kernels} stands for the names of all
+#   loop="csr sell"        one run for each of these words, which takes the place of {} in args and nsize; {kernels} stands for the names of all
 #                          kernels that the library has, {formats} for those of its formats
 #   output=FILE            what stdout must hold is in tests/output/FILE; without it stdout must stay empty
 #   fails="text"           the run must end in an error (no signal) and say this text exactly once
@@ -237,7 +237,7 @@ for source in tests/t[0-9]*.c; do
       if [ "$gpu$BACKEND" = 1host ] || [ "$gpu$BACKEND" = 0cuda ]; then
         skip "$full"
       else
-        job judge "$full" "$nsize" "$BUILD/tests/$program" "${args//\{\}/$word}" "$loads" "${output:+tests/output/$output}" "$fails" "$warns"
+        job judge "$full" "${nsize/\{\}/$word}" "$BUILD/tests/$program" "${args//\{\}/$word}" "$loads" "${output:+tests/output/$output}" "$fails" "$warns"
       fi
     done
   done < <(grep -E '^[[:space:]]*//TEST' "$source")

@@ -393,6 +393,22 @@ static PetscErrorCode PrepareHistory(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  Where one rank's device failed while PCJACOBI made its diagonal, which it does as it is first applied, that rank would make another vector of all ranks as it is applied again, and the others would not: what
+  is made next would have different tags on them. So all make it anew.
+*/
+static PetscErrorCode ResetJacobi(KSP ksp, KSP_GPU *k)
+{
+  PetscBool jacobi;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCJACOBI, &jacobi));
+  if (!jacobi) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PCReset(ksp->pc));
+  PetscCall(PetscMemzero(&k->numberskey, sizeof(k->numberskey)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* For several ranks that solve together, each prepares its part, of one launch or of a graph. on: all could; if not, why says why */
 static PetscErrorCode PrepareTogether(KSP ksp, KSP_GPU *k, PetscBool *on, char why[], size_t len)
 {
@@ -420,6 +436,7 @@ static PetscErrorCode PrepareTogether(KSP ksp, KSP_GPU *k, PetscBool *on, char w
   if (!ierr) ierr = PrepareHistory(ksp, k);
   PetscCall(GPUCSRAttemptEnd(&attempt));
   PetscCall(GPUKSPAgree(ksp, ierr || possible ? GPUKSPOutcomeOf(k, ierr) : GPUKSP_NO_DEVICE, ierr, ierr ? attempt.message : k->why, on, why, len));
+  if (!*on) PetscCall(ResetJacobi(ksp, k));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
