@@ -184,6 +184,26 @@ static PetscErrorCode Fill(DM da, PetscInt bs, PetscInt pass, Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The norms of CG with our cycle between its steps, where the cycle's last product takes the sums, are those of PETSc's CG but for the rounding of sums */
+static PetscErrorCode SameNorms(KSP ksp, PetscInt rows, PetscReal norms[], PetscInt *n, PetscBool first, const char where[])
+{
+  const PetscReal *a;
+  PetscInt         na;
+
+  PetscFunctionBegin;
+  PetscCall(KSPGetResidualHistory(ksp, &a, &na));
+  if (first) {
+    *n = PetscMin(na, 101);
+    PetscCall(PetscArraycpy(norms, a, *n));
+  }
+  for (PetscInt k = 0; k < PetscMin(na, *n); k++) {
+    const PetscReal bound = (PetscReal)rows * PETSC_MACHINE_EPSILON * norms[0];
+
+    PetscCheck(PetscAbsReal(a[k] - norms[k]) <= bound, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: norm %" PetscInt_FMT " is %.17g, not %.17g", where, k, (double)a[k], (double)norms[k]);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* CG, with PETSc's cycle and with ours, and the methods of the library, which have ours between their own steps: as many iterations */
 static PetscErrorCode Solve(KSP ksp, const char where[])
 {
@@ -192,7 +212,8 @@ static PetscErrorCode Solve(KSP ksp, const char where[])
   PC                   pc;
   Vec                  x, b;
   KSP                  smoother;
-  PetscInt             its = 0, n, before, after;
+  PetscInt             its = 0, n, before, after, rows, recorded = 0;
+  PetscReal            norms[101];
   KSPConvergedReason   reason;
 
   PetscFunctionBegin;
@@ -200,6 +221,8 @@ static PetscErrorCode Solve(KSP ksp, const char where[])
   PetscCall(PCGetOperators(pc, &A, NULL));
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(TestFill(b, 11, PETSC_FALSE));
+  PetscCall(VecGetSize(b, &rows));
+  PetscCall(KSPSetResidualHistory(ksp, NULL, 101, PETSC_TRUE));
   PetscCall(PCMGGetSmoother(pc, 1, &smoother));
   for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(methods); q++) {
     PetscCall(KSPSetType(ksp, methods[q]));
@@ -214,6 +237,7 @@ static PetscErrorCode Solve(KSP ksp, const char where[])
     PetscCall(KSPGetIterationNumber(ksp, &n));
     PetscCheck(reason > 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %s says %s", where, methods[q], KSPConvergedReasons[reason]);
     if (q % 3 == 0) its = n;
+    if (q == 1 || q == 2) PetscCall(SameNorms(ksp, rows, norms, &recorded, (PetscBool)(q == 1), where));
     PetscCheck(PetscAbsInt(n - its) <= (q < 3 ? 0 : 1), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %s takes %" PetscInt_FMT " iterations, with PETSc's cycle %" PetscInt_FMT, where, methods[q], n, its);
   }
   PetscCall(VecDestroy(&x));
@@ -333,6 +357,8 @@ int main(int argc, char **argv)
     JACOBI "-t_pc_mg_cycle_type w",
     JACOBI "-t_pc_mg_gpucsr_tail 0",
     JACOBI "-t_pc_mg_gpucsr_tail 100 -t_pc_mg_cycle_type w",
+    JACOBI "-t_pc_mg_gpucsr_tail 0 -t_pc_mg_gpucsr_small 0",
+    JACOBI "-t_pc_mg_gpucsr_tail 0 -t_pc_mg_gpucsr_small 100 -t_pc_mg_cycle_type w",
     JACOBI "-t_pc_mg_type full",
     JACOBI "-t_pc_mg_type additive",
     JACOBI "-t_pc_mg_type kaskade",
@@ -375,6 +401,8 @@ int main(int argc, char **argv)
   if (few) {
     PetscCall(Case(25, 1, PETSC_FALSE, JACOBI, ours));
     PetscCall(Case(40, 1, PETSC_TRUE, "-t_pc_type gamg", ours));
+    PetscCall(Case(40, 1, PETSC_TRUE, "-t_pc_type gamg -t_pc_mg_gpucsr_tail 0 -t_pc_mg_gpucsr_small 0", ours));
+    PetscCall(Case(40, 1, PETSC_TRUE, "-t_pc_type gamg -t_pc_mg_gpucsr_tail 10", ours));
     PetscCall(PetscFinalize());
     return 0;
   }

@@ -22,15 +22,11 @@ def products(name):
 def choose(every, s):
     """p["chosen"] and its time: the pair with the least time predicted by the profile in the tree"""
     least = {}
-    for name, row in S.profile().items():
-        if not row[0] or name not in s.pairs:
-            continue
-        which = np.where(s.pair == s.pairs.index(name))[0]
-        for k, t in zip(which, s.terms(which, row[1]) @ row[2]):
-            format, kernel = name.split()
-            key = tuple(s.words[k][:3])
-            if t < least.get(key, (np.inf,))[0]:
-                least[key] = (t, format + "+" + kernel, kernel)
+    told = S.predicted(s, {k: v for k, v in S.profile().items() if v[0] and k in s.pairs})
+    for k in np.where(~np.isnan(told))[0]:
+        key, (format, kernel) = tuple(s.words[k][:3]), s.words[k][3:]
+        if told[k] < least.get(key, (np.inf,))[0]:
+            least[key] = (told[k], format + "+" + kernel, kernel)
     for p in every:
         t, pair, kernel = least[p["matrix"], p["side"], p["precision"]]
         p["chosen"] = pair if pair in p["us"] else kernel

@@ -165,10 +165,12 @@ static PetscErrorCode MakeCycle(KSP ksp, KSP_GPU *k)
 
 static PetscErrorCode ApplyCycle(KSP_GPU *k, const double *r, double *z, PetscBool rule, GPUCSRStream s)
 {
+  const GPUCSRSums sums = {PETSC_TRUE, r, NULL, NULL, (double *)k->parts.p, &k->nparts};
+
   PetscFunctionBegin;
   (void)rule;
   (void)s;
-  PetscCall(GPUMGCycleRun(k->cycle, r, z));
+  PetscCall(GPUMGCycleRun(k->cycle, r, z, k->normed ? &sums : NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

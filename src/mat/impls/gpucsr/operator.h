@@ -53,7 +53,8 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorCSR_Private(const GPUCSROperator *
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorBegin_Private(const GPUCSROperator *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorProduct_Private(const GPUCSROperator *, const double *x, double *z);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorMultiply_Private(const GPUCSROperator *, double alpha, const double *x, double beta, const double *y, double *z);
-GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorStep_Private(const GPUCSROperator *, const double *b, const double *x, const GPUCSRStep *, double *z);
+GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorStep_Private(const GPUCSROperator *, const double *b, const double *x, const GPUCSRStep *, const GPUCSRSums *, double *z);
+GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorSums_Private(const GPUCSROperator *, const double *x, const GPUCSRSums *, double *z);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorEnd_Private(const GPUCSROperator *, PetscInt products);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorVecGet_Private(const GPUCSROperator *, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorVecRestore_Private(const GPUCSROperator *, Vec, PetscBool read, PetscBool write, GPUCSROperand *);

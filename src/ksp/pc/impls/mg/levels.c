@@ -14,6 +14,9 @@
 #define LARGEST_TAIL 1024
 #define MOST_TAIL    8192 /* that an option may ask for */
 
+/* Rows of a level that each of several ranks has all of: its products would wait for exchanges longer than they take, about 8 us on H200s */
+#define LARGEST_SMALL 16384
+
 /* Blocks of the largest size that a step multiplies with */
 #define LARGEST_BLOCK 16
 
@@ -374,7 +377,7 @@ static PetscErrorCode Linear(PC pc, PetscBool *linear)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: the inverse of a coarse operator of several ranks, all of it on each, which multiplies the right-hand side of all; A is that operator, n its rows */
+/* Collective: the inverse of a coarse operator of several ranks, all of it on each; A is that operator, n its rows */
 static PetscErrorCode CoarseTogether(GPUMGCycle *c, KSP ksp, Mat A, int n, Why *w)
 {
   const size_t   count = (size_t)n * (size_t)n;
@@ -383,19 +386,32 @@ static PetscErrorCode CoarseTogether(GPUMGCycle *c, KSP ksp, Mat A, int n, Why *
 
   PetscFunctionBegin;
   PetscCall(Reserve(w, c->dev, sizeof(double) * count, "the inverse of a coarse operator", &c->inverse));
-  PetscCall(Reserve(w, c->dev, 2 * sizeof(double) * (size_t)n, "vectors of a coarse operator", &c->both));
-  if (w->text[0]) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatDestroy(&c->everything));
-  PetscCall(MatGPUCSRRanksEverything_Private(A, &c->everything));
-  PetscCall(Operator(c->everything, PETSC_FALSE, "all of a right-hand side", 0, &c->all, w));
-  PetscCall(Settle(w));
   if (w->text[0]) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMalloc1(count, &all));
   ierr = GPUMGRanksColumns(ksp, A, all);
   if (!ierr) ierr = GPUCSRUpload(c->dev, c->inverse.p, GPUCSR_DOUBLE, all, GPUCSR_DOUBLE, count, PETSC_FALSE, c->dev->stream, NULL);
   PetscCall(PetscFree(all));
   PetscCall(ierr);
-  c->whole = n;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: where cycles of several ranks end in a dense matrix, which multiplies the right-hand side of all ranks. That level's x is then a part of the solution of all */
+static PetscErrorCode Whole(GPUMGCycle *c, Why *w)
+{
+  Mat      A = c->level[c->bottom].A.A;
+  PetscInt n, first;
+
+  PetscFunctionBegin;
+  if (!c->bottom && !c->exact) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGetSize(A, &n, NULL));
+  PetscCall(MatGetOwnershipRange(A, &first, NULL));
+  PetscCall(Reserve(w, c->dev, 2 * sizeof(double) * (size_t)n, "vectors of a coarse operator", &c->both));
+  if (w->text[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGPUCSRRanksEverything_Private(A, &c->everything));
+  PetscCall(Operator(c->everything, PETSC_FALSE, "all of a right-hand side", c->bottom, &c->all, w));
+  PetscCall(Settle(w));
+  c->whole              = (int)n;
+  c->level[c->bottom].x = (double *)c->both.p + n + first;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -460,13 +476,9 @@ static PetscErrorCode Transfers(PC_MG_Levels *p, PetscInt l, GPUMGLevel *L, Why 
 
 static PetscErrorCode Vectors(GPUMGCycle *c, GPUMGLevel *L, Why *w)
 {
-  const size_t each = GPUCSRTogether(sizeof(double) * (size_t)PetscMax(1, L->n));
-  double     **v[]  = {&L->b, &L->x, &L->spare, &L->r, &L->d};
-  const size_t n    = PETSC_STATIC_ARRAY_LENGTH(v);
-
   PetscFunctionBegin;
-  PetscCall(Reserve(w, c->dev, n * each, "vectors of a multigrid level", &L->memory));
-  for (size_t k = 0; k < n; k++) *v[k] = (double *)((char *)L->memory.p + k * each);
+  PetscCall(Reserve(w, c->dev, GPUMGCycleVectorBytes(L->n), "vectors of a multigrid level", &L->memory));
+  GPUMGCycleVectors(L);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -500,17 +512,6 @@ static PetscErrorCode Level(PC_MG_Levels **p, PetscInt l, GPUMGCycle *c, Why *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The coarsest level's x is its part of the solution of all ranks */
-static PetscErrorCode Whole(GPUMGCycle *c)
-{
-  PetscInt first;
-
-  PetscFunctionBegin;
-  PetscCall(MatGetOwnershipRange(c->level[0].A.A, &first, NULL));
-  c->level[0].x = (double *)c->both.p + c->whole + first;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The hierarchy of a PC that is set up. ok: all of it is on one device, else why says what is not. c->dev is set wherever the finest matrix is on a device */
 PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], size_t len)
 {
@@ -518,7 +519,7 @@ PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], 
   PC_MG_Levels **p      = mg->levels;
   Why            w      = {why, len, PetscObjectComm((PetscObject)pc), 1};
   PetscBool      wanted = PETSC_TRUE;
-  PetscInt       tail   = LARGEST_TAIL;
+  PetscInt       tail = LARGEST_TAIL, small = LARGEST_SMALL;
 
   PetscFunctionBegin;
   why[0] = 0;
@@ -534,6 +535,8 @@ PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], 
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PetscOptionsGetInt(((PetscObject)pc)->options, ((PetscObject)pc)->prefix, "-pc_mg_gpucsr_tail", &tail, NULL));
+  PetscCall(PetscOptionsGetInt(((PetscObject)pc)->options, ((PetscObject)pc)->prefix, "-pc_mg_gpucsr_small", &small, NULL));
+  PetscCheck(small >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-pc_mg_gpucsr_small %" PetscInt_FMT ": must be a number of rows", small);
   PetscCheck(tail >= 0 && tail <= MOST_TAIL, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-pc_mg_gpucsr_tail %" PetscInt_FMT ": must be from 0 to %d rows", tail, MOST_TAIL);
   if (!p || mg->nlevels < 2 || mg->nlevels > GPUMG_LEVELS) {
     PetscCall(PetscStrncpy(why, "there is one level, or there are very many", len));
@@ -543,6 +546,8 @@ PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], 
   c->type   = mg->am;
   c->cycles = (int)mg->cyclesperpcapply;
   c->size   = w.size;
+  if (c->small) PetscCall(GPUMGCycleDestroy(c->small));
+  PetscCall(PetscFree(c->small));
   PetscCall(MatDestroy(&c->everything));
   PetscCall(PetscMemzero(&c->all, sizeof(c->all)));
   PetscCall(PetscMemzero(&c->level[c->levels - 1].A, sizeof(c->level[0].A))); /* what others are made like */
@@ -556,8 +561,12 @@ PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], 
   if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
   for (int l = 0; l < c->levels; l++) PetscCall(Vectors(c, &c->level[l], &w));
   if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
-  if (c->all.r.halo) PetscCall(Whole(c));
   if (w.size == 1) PetscCall(GPUMGTailMake(c, (int)tail));
+  else {
+    PetscCall(GPUMGRanksSmall(c, w.comm, small, tail));
+    PetscCall(Whole(c, &w));
+    if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  }
   *ok = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

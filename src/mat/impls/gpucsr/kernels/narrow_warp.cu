@@ -111,20 +111,24 @@ __device__ __forceinline__ X narrow_sum(int n, int skip, int length, int head, c
   return sum;
 }
 
-template <int W, class V, class X>
-__global__ void __launch_bounds__(BLOCK, MOST) narrow_warp_kernel(int slices, int offset, int first, int last, const int *__restrict__ heads, const unsigned char *__restrict__ lengths, const unsigned short *__restrict__ col, const int *__restrict__ wide, const V *__restrict__ val, const X *__restrict__ x, const Ending<X> ending)
+template <int W, class V, class X, class E>
+__global__ void __launch_bounds__(BLOCK, MOST) narrow_warp_kernel(int slices, int offset, int first, int last, const int *__restrict__ heads, const unsigned char *__restrict__ lengths, const unsigned short *__restrict__ col, const int *__restrict__ wide, const V *__restrict__ val, const X *__restrict__ x, const E ending)
 {
   __shared__ __align__(16) X products[WARPS][ROUND];
   const int                  warp = (int)threadIdx.x / GPUCSR_SLICE, lane = (int)threadIdx.x % GPUCSR_SLICE, mine = (int)blockIdx.x * WARPS + warp, s = offset + mine, r = s * GPUCSR_SLICE + lane;
 
-  if (mine >= slices) return; /* the whole warp */
-  const int length = lengths[r], head = heads[NARROW_WORDS * (int64_t)s + lane % NARROW_WORDS], n = __reduce_add_sync(0xffffffffu, length);
-  const int begin = __shfl_sync(0xffffffffu, head, 0), one = __shfl_sync(0xffffffffu, head, 1), two = __shfl_sync(0xffffffffu, head, 2);
-  X         sum;
+  typename E::Tally tally;
 
-  if (one == NARROW_WIDE_SLICE) sum = narrow_sum<1>(n, 0, length, head, wide + two, val + begin, x, products[warp]);
-  else sum = narrow_sum<W>(n, begin % W, length, head, col + begin / W * W, val + begin / W * W, x, products[warp]);
-  if (r >= first && r < last) store(ending, r, sum);
+  if (mine < slices) { /* the whole warp */
+    const int length = lengths[r], head = heads[NARROW_WORDS * (int64_t)s + lane % NARROW_WORDS], n = __reduce_add_sync(0xffffffffu, length);
+    const int begin = __shfl_sync(0xffffffffu, head, 0), one = __shfl_sync(0xffffffffu, head, 1), two = __shfl_sync(0xffffffffu, head, 2);
+    X         sum;
+
+    if (one == NARROW_WIDE_SLICE) sum = narrow_sum<1>(n, 0, length, head, wide + two, val + begin, x, products[warp]);
+    else sum = narrow_sum<W>(n, begin % W, length, head, col + begin / W * W, val + begin / W * W, x, products[warp]);
+    if (r >= first && r < last) store(ending, r, sum, tally);
+  }
+  finish(ending, tally);
 }
 
 static PetscErrorCode Launch_narrow_warp(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
@@ -134,8 +138,10 @@ static PetscErrorCode Launch_narrow_warp(const GPUCSRStorage *A, const GPUCSRPro
   PetscFunctionBegin;
 #define LAUNCHW(W, V, X) \
   case W: \
-    narrow_warp_kernel<W, V, X><<<GPUCSRBlocks(slices, WARPS), BLOCK, 0, (cudaStream_t)s>>>(slices, offset, p->first, p->last, (const int *)A->array[NARROW_HEAD].data, (const unsigned char *)A->array[NARROW_LENGTH].data, \
-                                                                                            (const unsigned short *)A->array[NARROW_COL].data, (const int *)A->array[NARROW_WIDE].data, (const V *)A->array[NARROW_VAL].data, (const X *)p->x, Ending<X>(p)); \
+    GPUCSREnding<X>(p, GPUCSRBlocks(slices, WARPS), [&](auto ending) { \
+      narrow_warp_kernel<W, V, X><<<GPUCSRBlocks(slices, WARPS), BLOCK, 0, (cudaStream_t)s>>>(slices, offset, p->first, p->last, (const int *)A->array[NARROW_HEAD].data, (const unsigned char *)A->array[NARROW_LENGTH].data, \
+                                                                                              (const unsigned short *)A->array[NARROW_COL].data, (const int *)A->array[NARROW_WIDE].data, (const V *)A->array[NARROW_VAL].data, (const X *)p->x, ending); \
+    }); \
     break
 #define LAUNCH(V, X) \
   switch (variant) { \
