@@ -165,7 +165,9 @@ static PetscErrorCode Coarse(Run *u, PetscBool zero)
     double *const b = (double *)c->both.p, *const x = b + c->whole;
 
     PetscCall(Multiply(u, &c->all, 1, at->b, 0, NULL, b));
-    PetscCall(GPUMGDense(c->dev, c->whole, 1, (const double *)(c->bottom ? c->tail.p : c->inverse.p), b, x, u->s));
+    if (c->small) PetscCall(GPUMGCycleRun(c->small, b, x, NULL));
+    else PetscCall(GPUMGDense(c->dev, c->whole, 1, (const double *)(c->bottom ? c->tail.p : c->inverse.p), b, x, u->s));
+    if (c->small) c->flops += c->small->flops;
   } else if (c->bottom || c->exact) PetscCall(GPUMGDense(c->dev, c->level[c->bottom].n, 1, (const double *)(c->bottom ? c->tail.p : c->inverse.p), at->b, at->x, u->s));
   else PetscCall(Smooth(u, 0, &c->level[0].down, zero, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -294,6 +296,20 @@ PetscErrorCode GPUMGCycleApply(GPUMGCycle *c, const double *b, double *x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Memory for a level's vectors, */
+size_t GPUMGCycleVectorBytes(int n)
+{
+  return GPUMG_VECTORS * GPUCSRTogether(sizeof(double) * (size_t)PetscMax(1, n));
+}
+
+/* and where they are in it */
+void GPUMGCycleVectors(GPUMGLevel *L)
+{
+  double **v[GPUMG_VECTORS] = {&L->b, &L->x, &L->spare, &L->r, &L->d};
+
+  for (size_t k = 0; k < GPUMG_VECTORS; k++) *v[k] = (double *)((char *)L->memory.p + k * GPUCSRTogether(sizeof(double) * (size_t)PetscMax(1, L->n)));
+}
+
 /* What was recorded is of other matrices now */
 PetscErrorCode GPUMGCycleForget(GPUMGCycle *c)
 {
@@ -318,6 +334,8 @@ PetscErrorCode GPUMGCycleDestroy(GPUMGCycle *c)
     PetscCall(GPUMGFree(c->dev, &c->level[l].up.M));
     for (int k = 0; k < 3; k++) PetscCall(MatDestroy(&c->level[l].copy[k].A));
   }
+  if (c->small) PetscCall(GPUMGCycleDestroy(c->small));
+  PetscCall(PetscFree(c->small));
   PetscCall(MatDestroy(&c->everything));
   PetscCall(GPUMGFree(c->dev, &c->both));
   PetscCall(GPUMGFree(c->dev, &c->inverse));
@@ -330,7 +348,7 @@ PetscErrorCode GPUMGCycleDestroy(GPUMGCycle *c)
 /* Of device memory that the matrices have not */
 double GPUMGCycleBytes(const GPUMGCycle *c)
 {
-  double bytes = (double)c->inverse.bytes + (double)c->both.bytes + (double)c->tail.bytes + (double)c->panels.bytes;
+  double bytes = (double)c->inverse.bytes + (double)c->both.bytes + (double)c->tail.bytes + (double)c->panels.bytes + (c->small ? GPUMGCycleBytes(c->small) : 0);
 
   for (int l = 0; l < c->levels; l++) bytes += (double)c->level[l].memory.bytes + (double)c->level[l].down.M.bytes + (double)c->level[l].up.M.bytes;
   return bytes;

@@ -14,6 +14,9 @@
 #define LARGEST_TAIL 1024
 #define MOST_TAIL    8192 /* that an option may ask for */
 
+/* Rows of a level that each of several ranks has all of: its products would wait for exchanges longer than they take, about 8 us on H200s */
+#define LARGEST_SMALL 16384
+
 /* Blocks of the largest size that a step multiplies with */
 #define LARGEST_BLOCK 16
 
@@ -473,13 +476,9 @@ static PetscErrorCode Transfers(PC_MG_Levels *p, PetscInt l, GPUMGLevel *L, Why 
 
 static PetscErrorCode Vectors(GPUMGCycle *c, GPUMGLevel *L, Why *w)
 {
-  const size_t each = GPUCSRTogether(sizeof(double) * (size_t)PetscMax(1, L->n));
-  double     **v[]  = {&L->b, &L->x, &L->spare, &L->r, &L->d};
-  const size_t n    = PETSC_STATIC_ARRAY_LENGTH(v);
-
   PetscFunctionBegin;
-  PetscCall(Reserve(w, c->dev, n * each, "vectors of a multigrid level", &L->memory));
-  for (size_t k = 0; k < n; k++) *v[k] = (double *)((char *)L->memory.p + k * each);
+  PetscCall(Reserve(w, c->dev, GPUMGCycleVectorBytes(L->n), "vectors of a multigrid level", &L->memory));
+  GPUMGCycleVectors(L);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -520,7 +519,7 @@ PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], 
   PC_MG_Levels **p      = mg->levels;
   Why            w      = {why, len, PetscObjectComm((PetscObject)pc), 1};
   PetscBool      wanted = PETSC_TRUE;
-  PetscInt       tail   = LARGEST_TAIL;
+  PetscInt       tail = LARGEST_TAIL, small = LARGEST_SMALL;
 
   PetscFunctionBegin;
   why[0] = 0;
@@ -536,6 +535,8 @@ PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], 
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PetscOptionsGetInt(((PetscObject)pc)->options, ((PetscObject)pc)->prefix, "-pc_mg_gpucsr_tail", &tail, NULL));
+  PetscCall(PetscOptionsGetInt(((PetscObject)pc)->options, ((PetscObject)pc)->prefix, "-pc_mg_gpucsr_small", &small, NULL));
+  PetscCheck(small >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-pc_mg_gpucsr_small %" PetscInt_FMT ": must be a number of rows", small);
   PetscCheck(tail >= 0 && tail <= MOST_TAIL, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-pc_mg_gpucsr_tail %" PetscInt_FMT ": must be from 0 to %d rows", tail, MOST_TAIL);
   if (!p || mg->nlevels < 2 || mg->nlevels > GPUMG_LEVELS) {
     PetscCall(PetscStrncpy(why, "there is one level, or there are very many", len));
@@ -545,6 +546,8 @@ PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], 
   c->type   = mg->am;
   c->cycles = (int)mg->cyclesperpcapply;
   c->size   = w.size;
+  if (c->small) PetscCall(GPUMGCycleDestroy(c->small));
+  PetscCall(PetscFree(c->small));
   PetscCall(MatDestroy(&c->everything));
   PetscCall(PetscMemzero(&c->all, sizeof(c->all)));
   PetscCall(PetscMemzero(&c->level[c->levels - 1].A, sizeof(c->level[0].A))); /* what others are made like */
@@ -560,7 +563,7 @@ PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], 
   if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
   if (w.size == 1) PetscCall(GPUMGTailMake(c, (int)tail));
   else {
-    PetscCall(GPUMGRanksTail(c, w.comm, (int)tail));
+    PetscCall(GPUMGRanksSmall(c, w.comm, small, tail));
     PetscCall(Whole(c, &w));
     if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
   }

@@ -366,7 +366,8 @@ static PetscErrorCode PCView_MG_GPUCSR(PC pc, PetscViewer viewer)
   c = &m->cycle;
   if (m->ok) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "  Cycles run on backend %s%s, %d levels, coarse solver %s, %.3g MB besides the matrices\n", c->dev->ops->name, c->dev->ops->kernels ? ", recorded as a graph" : "", c->levels, c->exact ? "a dense inverse" : "a smoother", 1e-6 * GPUMGCycleBytes(c)));
-    if (c->bottom) PetscCall(PetscViewerASCIIPrintf(viewer, "  One dense matrix of %d rows stands for the coarsest %d levels\n", c->all.r.halo ? c->whole : c->level[c->bottom].n, c->bottom + 1));
+    if (c->small) PetscCall(PetscViewerASCIIPrintf(viewer, "  Each rank has all of the coarsest %d levels, of %d rows at most\n", c->bottom + 1, c->whole));
+    if (c->bottom && !c->small) PetscCall(PetscViewerASCIIPrintf(viewer, "  One dense matrix of %d rows stands for the coarsest %d levels\n", c->all.r.halo ? c->whole : c->level[c->bottom].n, c->bottom + 1));
   } else PetscCall(PetscViewerASCIIPrintf(viewer, "  Cycles are PETSc's, because %s\n", m->why[0] ? m->why : "the matrix is on no device"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

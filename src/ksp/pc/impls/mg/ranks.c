@@ -1,6 +1,7 @@
 /*
   Cycles of several ranks: their products exchange what they need with those of others, device to device (mpioperator.c), and each rank solves the coarsest level for all. Here are the exchanges of
-  all levels together, the solution of the coarsest level, and the tail of small levels, which each rank has all of (tail.c).
+  all levels together, the solution of the coarsest level, and the small levels, which each
+  rank has all of: as one dense matrix (tail.c), or as a cycle of one process.
 */
 #include <limits.h>
 #include "cycle.h"
@@ -102,7 +103,7 @@ PetscErrorCode GPUMGRanksColumns(KSP ksp, Mat A, double *all)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---- the tail ---- */
+/* ---- small levels ---- */
 
 /* What is gathered of the levels: matrices, and the numbers of smoothers */
 typedef struct {
@@ -202,74 +203,107 @@ static PetscErrorCode NumbersToDevice(GPUCSRDevice dev, int n, const GPUMGSmooth
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The cycle t of one process that the small levels are, and its matrix */
-static PetscErrorCode Small(const GPUMGCycle *c, int bottom, const Gathered g[], GPUMGCycle *t)
+/* The cycle t of one process that the levels up to this one are; dense: its matrix, else all that it needs to run */
+static PetscErrorCode Small(const GPUMGCycle *c, int bottom, int most, PetscBool dense, const Gathered g[], GPUMGCycle *t)
 {
   PetscFunctionBegin;
   t->dev     = c->dev;
   t->type    = c->type;
-  t->levels  = bottom + 2;
+  t->size    = 1;
+  t->levels  = bottom + (dense ? 2 : 1);
+  t->cycles  = c->level[bottom + 1].cycles;
   t->exact   = c->exact;
   t->inverse = c->inverse;
-  for (int l = 0; l <= bottom + 1; l++) {
+  if (dense) t->level[bottom + 1].cycles = t->cycles;
+  for (int l = 0; l <= bottom; l++) {
     const GPUMGLevel *F = &c->level[l];
     GPUMGLevel       *L = &t->level[l];
 
-    L->cycles = F->cycles;
-    if (l > bottom) break;
     PetscCall(ToDevice(&F->A, g[l].A, &L->copy[0].A, &L->A));
-    L->n   = L->A.o.plan->A.m;
-    L->two = F->two;
+    L->n      = L->A.o.plan->A.m;
+    L->cycles = F->cycles;
+    L->two    = F->two;
     PetscCall(NumbersToDevice(c->dev, L->n, &F->down, g[l].M[0], &L->down));
     if (F->two) PetscCall(NumbersToDevice(c->dev, L->n, &F->up, g[l].M[1], &L->up));
+    if (!dense) PetscCall(GPUMGGrow(c->dev, GPUMGCycleVectorBytes(L->n), "vectors of a multigrid level", &L->memory));
+    if (!dense) GPUMGCycleVectors(L);
     if (!l) continue;
     PetscCall(ToDevice(&F->P, g[l].P, &L->copy[1].A, &L->P));
     PetscCall(ToDevice(&F->R, g[l].R, g[l].R ? &L->copy[2].A : &L->copy[1].A, &L->R));
   }
-  PetscCall(GPUMGTailMake(t, INT_MAX));
-  PetscCheck(t->bottom == bottom, PETSC_COMM_SELF, PETSC_ERR_MEM, "there is no memory for the matrix of the small levels");
+  PetscCall(GPUMGTailMake(t, dense ? INT_MAX : most));
+  PetscCheck(!dense || t->bottom == bottom, PETSC_COMM_SELF, PETSC_ERR_MEM, "there is no memory for the matrix of the small levels");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: the levels of at most so many rows, of all ranks, as one dense matrix on each. Without memory for it on a rank cycles go over all levels */
-PetscErrorCode GPUMGRanksTail(GPUMGCycle *c, MPI_Comm comm, int most)
+static PetscErrorCode GatheredDestroy(int bottom, Gathered g[])
 {
-  Gathered       g[GPUMG_LEVELS];
-  GPUMGCycle    *t;
-  PetscInt       n      = 0;
-  int            bottom = 0, failed;
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
-
   PetscFunctionBegin;
-  c->bottom = 0;
-  if (c->type != PC_MG_MULTIPLICATIVE) PetscFunctionReturn(PETSC_SUCCESS);
-  while (bottom < c->levels - 2 && n <= most) {
-    PetscCall(MatGetSize(c->level[bottom + 1].A.A, &n, NULL));
-    if (n <= most) bottom++;
-  }
-  if (!bottom) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscMemzero(g, sizeof(g)));
-  PetscCall(Gather(c, comm, bottom, g));
-  PetscCall(PetscNew(&t));
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = Small(c, bottom, g, t);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
   for (int l = 0; l <= bottom; l++) {
     PetscCall(MatDestroy(&g[l].A));
     PetscCall(MatDestroy(&g[l].P));
     PetscCall(MatDestroy(&g[l].R));
     for (int k = 0; k < 2; k++) PetscCall(PetscFree(g[l].M[k]));
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The finest level of at most so many rows, but for the finest of all; n: its rows */
+static PetscErrorCode Bottom(const GPUMGCycle *c, PetscInt small, int *bottom, PetscInt *n)
+{
+  PetscInt rows;
+
+  PetscFunctionBegin;
+  *bottom = 0;
+  *n      = 0;
+  for (int l = 1; l < c->levels - 1; l++) {
+    PetscCall(MatGetSize(c->level[l].A.A, &rows, NULL));
+    if (rows > small) break;
+    *bottom = l;
+    *n      = rows;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: levels of at most so many rows as a cycle on each rank, or, where it is at most the other number, as a dense matrix. Without memory for it on a rank cycles go over all levels */
+PetscErrorCode GPUMGRanksSmall(GPUMGCycle *c, MPI_Comm comm, PetscInt small, PetscInt most)
+{
+  Gathered       g[GPUMG_LEVELS];
+  GPUMGCycle    *t;
+  PetscInt       n;
+  PetscBool      dense;
+  int            bottom, failed;
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  c->bottom = 0;
+  if (c->type != PC_MG_MULTIPLICATIVE) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Bottom(c, PetscMax(small, most), &bottom, &n));
+  if (!bottom) PetscFunctionReturn(PETSC_SUCCESS);
+  dense = (PetscBool)(n <= most);
+  PetscCall(PetscMemzero(g, sizeof(g)));
+  PetscCall(Gather(c, comm, bottom, g));
+  PetscCall(PetscNew(&t));
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = Small(c, bottom, (int)most, dense, g, t);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  PetscCall(GatheredDestroy(bottom, g));
   PetscCheck(!ierr || ierr == PETSC_ERR_MEM, PETSC_COMM_SELF, ierr, "%s", attempt.message);
   failed = ierr != PETSC_SUCCESS;
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, comm));
+  if (!failed) c->bottom = bottom;
+  else PetscCall(PetscInfo(NULL, "Small levels of a cycle of several ranks stay where they are%s%s\n", ierr ? ": " : "", ierr ? attempt.message : ""));
+  if (!failed && !dense) { /* it keeps the inverse */
+    c->inverse = (GPUMGMemory){NULL, 0};
+    c->small   = t;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   if (!failed) {
     PetscCall(GPUMGFree(c->dev, &c->tail));
-    c->tail   = t->tail;
-    c->bottom = bottom;
-    t->tail   = (GPUMGMemory){NULL, 0};
-  } else PetscCall(PetscInfo(NULL, "No matrix for the small levels of a cycle of several ranks%s%s\n", ierr ? ": " : "", ierr ? attempt.message : ""));
+    c->tail = t->tail;
+    t->tail = (GPUMGMemory){NULL, 0};
+  }
   t->inverse = (GPUMGMemory){NULL, 0};
   PetscCall(GPUMGCycleDestroy(t));
   PetscCall(PetscFree(t));
