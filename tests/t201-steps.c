@@ -48,7 +48,7 @@ static PetscErrorCode CheckSums(Space *w, const double *q, const double *u, int 
     double sum = 0, size = 0, got = 0;
 
     for (PetscInt r = 0; r < n; r++) {
-      const double a = k == 1 ? w->hz[r] : k < 3 ? q[r] : u ? u[r] : 0, b = k == 2 ? q[r] : w->hz[r];
+      const double a = k == 1 ? w->hz[r] : k < 3 ? q[r] : u ? u[r] : 0, b = k == 2 || k == 4 ? q[r] : w->hz[r];
 
       sum += a * b;
       size += PetscAbsReal(a * b);

@@ -148,7 +148,7 @@ static PetscErrorCode RowsBorrowed(KSP_GPU *k, GPUKSPStep step, GPUKSPVectors *v
 /* One step. Without a rule its sums, if any, are in k->sums. next: it is the last step with a rule in its iteration */
 PetscErrorCode GPUKSPStepRun(KSP ksp, KSP_GPU *k, GPUKSPStep step, GPUKSPVectors *v, PetscBool rule, PetscBool first, PetscBool next)
 {
-  double sum[GPUKSP_SUMS] = {0, 0, 0, 0};
+  double sum[GPUKSP_SUMS] = {0, 0, 0, 0, 0};
 
   PetscFunctionBegin;
   if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCall(RowsBorrowed(k, step, v, rule, first, next, sum));
@@ -379,7 +379,7 @@ static PetscErrorCode IterateBCGS(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
 /* One step of an iteration in single precision */
 PetscErrorCode GPUKSPStepRunSingle(KSP ksp, KSP_GPU *k, GPUKSPStep step, PetscBool rule, PetscBool next)
 {
-  double sum[GPUKSP_SUMS] = {0, 0, 0, 0};
+  double sum[GPUKSP_SUMS] = {0, 0, 0, 0, 0};
 
   PetscFunctionBegin;
   PetscCall(Rows(k, step, NULL, &k->single, k->dev->ops->kernels, k->dev->stream, rule, PETSC_FALSE, next, sum));

@@ -36,7 +36,7 @@ enum {
   SUM_ZZ,
   SUM_RZ,
   SUM_ZS, /* with A z, of the single reduction */
-  GPUKSP_SUMS
+  GPUKSP_SUMS = 5
 };
 
 typedef struct {
@@ -323,13 +323,13 @@ GPUKSP_RULE void BCGSStabilize(GPUKSPState *s, double st, double tt, double ss)
 }
 
 /*
-  The next rho, and with it beta, before the new residual r = s - omega t is there: rho = (s, rp) - omega (t, rp), and (s, rp) is 0, since alpha has made it so. Rounding leaves as much of it as r has of
-  rounding itself, a small part of |rp| |s|. tr = t'rp
+  The next rho, and with it beta, before the new residual r = s - omega t is there: rho = (s, rp) - omega (t, rp). tr = t'rp, sr = s'rp: alpha has made the latter 0 but for rounding, which adds up over the
+  iterations if it is left out
 */
-GPUKSP_RULE void BCGSPredict(GPUKSPState *s, double tr)
+GPUKSP_RULE void BCGSPredict(GPUKSPState *s, double tr, double sr)
 {
   if (s->reason) return;
-  s->delta = -s->omega * tr;
+  s->delta = sr - s->omega * tr;
   s->beta  = (s->delta / s->rho) * (s->alpha / s->omega);
 }
 

@@ -175,6 +175,7 @@ GPUKSP_RULE void GPUKSP_NAMED(GPUKSPStepRow)(GPUKSPStep step, const GPUKSP_NAMED
     sum[1] += (double)t * t;
     sum[2] += y * y;
     sum[3] += rp * t;
+    sum[4] += rp * y;
     break;
   }
   case GPUKSP_BCGS_ADVANCE: { /* x, r and the next direction in one pass, since its beta is known */

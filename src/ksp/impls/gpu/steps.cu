@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) step_kernel(const Vectors v
   __shared__ double      part[GPUKSP_SUMS][WARPS];
   __shared__ unsigned    last;
   __shared__ GPUKSPState st;
-  double                 sum[GPUKSP_SUMS] = {0, 0, 0, 0};
+  double                 sum[GPUKSP_SUMS] = {0, 0, 0, 0, 0};
   unsigned              *count            = (unsigned *)(a.partial + GPUKSP_SUMS * GPUKSP_PARTIALS);
 
   if (GPUKSPStepGathers(S) && a.parts) {
@@ -195,7 +195,7 @@ __global__ void __launch_bounds__(THREADS) rule_kernel(GPUKSPStep step, const GP
   __syncthreads(); /* all have read it before one writes it */
   if (rests) return;
   if (threadIdx.x == 0) {
-    double sum[GPUKSP_SUMS] = {0, 0, 0, 0};
+    double sum[GPUKSP_SUMS] = {0, 0, 0, 0, 0};
 
     for (int r = 0; r < ranks; r++)
       for (int k = 0; k < n; k++) sum[k] += all[r * n + k];

@@ -63,12 +63,13 @@ constexpr
   GPUKSPStepSums(GPUKSPStep s)
 {
   return s == GPUKSP_NORMS || s == GPUKSP_BNORM || s == GPUKSP_TRUE_NORMS || s == GPUKSP_CG_RESIDUAL || s == GPUKSP_REPLACEMENT_NORMS ? 3
-         : s == GPUKSP_CG1_NORMS || s == GPUKSP_BCGS_T                                                                                ? 4
+         : s == GPUKSP_CG1_NORMS                                                                                                      ? 4
+         : s == GPUKSP_BCGS_T                                                                                                         ? 5
          : s == GPUKSP_CG_CURVATURE || s == GPUKSP_BCGS_START || s == GPUKSP_BCGS_V || s == GPUKSP_BCGS_ADVANCE                       ? 1
                                                                                                                                       : 0;
 }
 
-/* Steps whose sums the product before them may take: they are (q, z), (z, z), (q, q) and (u, z) of its result z with vectors q and u. Which of these is sum k */
+/* Steps whose sums the product before them may take: they are (q, z), (z, z), (q, q), (u, z) and (u, q) of its result z with vectors q and u. Which of these is sum k */
 #if defined(__CUDACC__)
 constexpr
 #endif
@@ -152,7 +153,7 @@ GPUKSP_RULE void GPUKSPStepRule(GPUKSPStep step, GPUKSPState *s, const double su
     break;
   case GPUKSP_BCGS_T:
     BCGSStabilize(s, sum[0], sum[1], sum[2]);
-    BCGSPredict(s, sum[3]);
+    BCGSPredict(s, sum[3], sum[4]);
     break;
   case GPUKSP_BCGS_ADVANCE:
     BCGSResidual(s, sum[0], s->delta);

@@ -161,10 +161,10 @@ typedef struct {
 } GPUCSRStep;
 
 /*
-  Sums that a product may take of what it writes, with vectors q and u: (q, z), and with `all` (z, z), (q, q) and (u, z), which is 0 without u. Each block of a kernel adds up its rows; part k of block b
+  Sums that a product may take of what it writes, with vectors q and u: (q, z), and with `all` (z, z), (q, q), (u, z) and (u, q), which are 0 without u. Each block of a kernel adds up its rows; part k of block b
   is part[k * GPUCSR_PARTS(m) + b]. With M, a diagonal, z = M v where a product without a step would write v. For all rows at once, vectors in double, and kernels whose family has steps.
 */
-#define GPUCSR_INNER    4
+#define GPUCSR_INNER    5
 #define GPUCSR_PARTS(m) ((m) / 8 + 64) /* at most: no block of such a kernel has fewer rows than 8 */
 typedef struct {
   PetscBool     all;

@@ -138,7 +138,7 @@ struct Summing : Ending<double> {
   bool          all;
 
   struct Tally {
-    double sum[GPUCSR_INNER] = {0, 0, 0, 0};
+    double sum[GPUCSR_INNER] = {};
 
     __device__ __forceinline__ void row(const Summing &e, int64_t r, double z)
     {
@@ -148,7 +148,11 @@ struct Summing : Ending<double> {
       if (!e.all) return;
       sum[1] += z * z;
       sum[2] += q * q;
-      if (e.u) sum[3] += e.u[r] * z;
+      if (!e.u) return;
+      const double u = e.u[r];
+
+      sum[3] += u * z;
+      sum[4] += u * q;
     }
   };
 
@@ -270,7 +274,9 @@ __device__ __forceinline__ void finish(const Summing &e, const Summing::Tally &t
   __shared__ double part[GPUCSR_INNER][32];
   const int         lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, warps = (int)blockDim.x / 32, k = e.all ? Sums::which(lane) : 0;
 
-  part[k][warp] = e.all ? Sums::sum(tally.sum, lane) : WarpSums<1>::sum({tally.sum[0]}, lane); /* all lanes with sum k have the same number */
+  const double sums = e.all ? Sums::sum(tally.sum, lane) : WarpSums<1>::sum({tally.sum[0]}, lane);
+
+  if (k < GPUCSR_INNER) part[k][warp] = sums; /* all lanes with sum k have the same number */
   __syncthreads();
   if (threadIdx.x >= (e.all ? GPUCSR_INNER : 1)) return;
   double sum = 0;

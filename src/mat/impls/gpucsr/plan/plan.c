@@ -569,14 +569,17 @@ typedef struct {
 static void ReferenceSums(const GPUCSRProduct *p)
 {
   const double *q = p->sums.q, *u = p->sums.u, *M = p->step.taken ? NULL : p->sums.M;
-  double       *z = (double *)p->z, sum[GPUCSR_INNER] = {0, 0, 0, 0};
+  double       *z = (double *)p->z, sum[GPUCSR_INNER] = {0, 0, 0, 0, 0};
 
   for (int i = p->first; i < p->last; i++) {
     if (M) z[i] *= M[i];
     sum[0] += q[i] * z[i];
     sum[1] += z[i] * z[i];
     sum[2] += q[i] * q[i];
-    if (u) sum[3] += u[i] * z[i];
+    if (u) {
+      sum[3] += u[i] * z[i];
+      sum[4] += u[i] * q[i];
+    }
   }
   for (int k = 0; k < (p->sums.all ? GPUCSR_INNER : 1); k++) p->sums.part[(size_t)k * GPUCSR_PARTS(p->last)] = sum[k];
 }
