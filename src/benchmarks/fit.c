@@ -10,8 +10,7 @@ static char help[] = "Fits the profile of a machine to measured products.\n\n";
   For each pair of a format and a kernel, the parameters of its walk along a row (width, threads, most, ahead) are searched over a list. The times of the terms are a non-negative least squares fit of relative errors, repeated, as parts of a product go on at the same time. A product
   has more weight the nearer the pair is to the best.
 
-  Pairs are selected greedily, at most -pairs (44): each step adds the pair with which the model's choice loses least, by the model and by one fitted without the matrix. Then pairs whose removal reduces the
-  loss are removed. So a pair that is sometimes the best, but unpredictably, is not selected. -without excludes pairs whose "FORMAT KERNEL" contains one of these texts. Twenty more pairs are selected for measuring:
+  Pairs are selected greedily, at most -pairs (44): each step adds or removes the pair whose change makes the model's choice lose least, by the model and by one fitted without the matrix, until no change does. So a pair that is sometimes the best, but unpredictably, is not selected. -without excludes pairs whose "FORMAT KERNEL" contains one of these texts. Twenty more pairs are selected for measuring:
   those with which the best of the first six predictions loses least.
 
   The decision tree has, for each class of mean length and columns, the pair with the least geometric mean time.
@@ -474,8 +473,7 @@ static PetscErrorCode Keep(int most, int more)
 {
   Taken               *now, *trial;
   int                 *kept, n = 0, m = 0;
-  double               loss     = INFINITY;
-  PetscBool            backward = PETSC_FALSE;
+  double               loss = INFINITY;
   static GPUCSRCostRow old[MAX_PAIRS];
 
   PetscFunctionBegin;
@@ -486,11 +484,11 @@ static PetscErrorCode Keep(int most, int more)
     int    pick = -1;
     double best = loss - 1e-5, mean = 0, worst = 0;
 
-    for (int q = 0; q < npairs && (backward || n < most); q++) {
+    for (int q = 0; q < npairs; q++) {
       double sum;
 
-      if (kept[q] != (int)backward) continue;
-      if (backward) TakeAll(kept, q, trial);
+      if (!kept[q] && n >= most) continue;
+      if (kept[q]) TakeAll(kept, q, trial);
       else {
         memcpy(trial, now, sizeof(*now) * 2 * (size_t)nproducts);
         TakeIn(q, trial);
@@ -501,11 +499,7 @@ static PetscErrorCode Keep(int most, int more)
         pick = q;
       }
     }
-    if (pick < 0 && backward) break;
-    if (pick < 0) {
-      backward = PETSC_TRUE;
-      continue;
-    }
+    if (pick < 0) break;
     loss       = best;
     kept[pick] = !kept[pick];
     n += kept[pick] ? 1 : -1;
@@ -514,7 +508,7 @@ static PetscErrorCode Keep(int most, int more)
       mean += (now[p].taken - 1) / nproducts / 2;
       worst = PetscMax(worst, now[p].taken - 1);
     }
-    PetscCall(PetscPrintf(PETSC_COMM_SELF, "%3d %s %-12s %-24s loses %.4f in the mean, %.2f at worst\n", n, backward ? "without" : "with   ", row[pick].format, row[pick].kernel, mean, worst));
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, "%3d %s %-12s %-24s loses %.4f in the mean, %.2f at worst\n", n, kept[pick] ? "with   " : "without", row[pick].format, row[pick].kernel, mean, worst));
   }
   for (int q = 0; q < npairs; q++) row[q].trusted = (PetscBool)kept[q];
   PetscCall(Extend(kept, n + more));

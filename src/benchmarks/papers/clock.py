@@ -166,6 +166,8 @@ def main():
     rows = []
     for k in known:
         q = np.where((s.pair == s.pairs.index(k)) & ~np.isnan(left))[0]
+        if not len(q):
+            continue
         e = np.abs(left[q] / s.us[q] - 1)
         near = s.us[q] < 1.3 * s.best[q]
         rows.append((-near.sum(), "| %s%s | %d | %.1f %% | %.1f %% | %d | %s |" % (k, "" if k in trusted else " (measured only)", len(q), 100 * e.mean(), 100 * np.quantile(e, 0.9), near.sum(), "%.1f %% | %.1f %%" % (100 * e[near].mean(), 100 * np.quantile(e[near], 0.9)) if near.any() else "|")))

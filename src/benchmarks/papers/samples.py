@@ -50,7 +50,8 @@ class Samples:
         self.transpose = np.array([w[1] == "T" for w in words])
         self.number = np.where(self.single, 4.0, 8.0)
         self.nnz = self.entries.sum(1)
-        window = np.array([WINDOW.get(w[3], 0) for w in words], float)
+        self.window = window = np.array([WINDOW.get(w[3], 0) for w in words], float)
+        self.uneven = np.where(window < self.rows, self.deviation / np.maximum(1e-9, self.mean), 0)
         self.together = np.array([w[3].split("_")[0] in TOGETHER for w in words])
         self.moved = np.where(window > 0, np.minimum(np.minimum(window, self.rows), np.sqrt(12) * self.deviation), 0)
 
@@ -60,7 +61,7 @@ class Samples:
         every, block = np.maximum(1, g(self.rows)), THREADS / max(1, min(THREADS, threads))
         rows, size, groups, mean = np.minimum(every, block), g(self.number), g(self.groups), np.maximum(1, g(self.mean))
         x, spread = size * g(self.columns), size * g(self.spread)
-        places = np.minimum(rows * (1 + g(self.moved)) * x / every, np.maximum(0, x - spread))
+        places = np.minimum(np.minimum(rows * (1 + g(self.moved)), rows + g(self.window)) * x / every, np.maximum(0, x - spread))
         reach = np.maximum(size, np.minimum(x, places + spread))
         meeting = np.maximum(1e-6, rows * g(self.sectors) / every / (reach / SECTOR))
         chance = g(self.sectors) * -np.expm1(-meeting) / meeting
@@ -68,7 +69,7 @@ class Samples:
         counted = np.minimum(g(self.nnz), groups * each)
         touched = np.where(g(self.moved) > 0, np.maximum(counted, chance), counted)
         once = np.minimum(touched, PROCESSORS * x / SECTOR)
-        strip = np.where(g(self.together), np.minimum(1, np.maximum(STRIP / np.sqrt(mean), width / mean)), 1)
+        strip = np.where(g(self.together), np.minimum(1, np.maximum(STRIP / np.sqrt(mean), width / mean) + g(self.uneven)), 1)
         used = np.minimum(np.minimum(x, BLOCKS * places + x * strip), BLOCKS * np.minimum(reach, places + spread * strip)) / NEAR
         fetched = once + (touched - once) * used**2 / (1 + used**2)
         far, share = np.minimum(x, BLOCKS * PROCESSORS * places + spread), SHARE * 1e6 * g(self.cache)

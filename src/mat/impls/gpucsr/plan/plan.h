@@ -121,7 +121,9 @@ typedef struct {
   double         heaviest;      /* entries of the slice that has most */
   double         spread, moved; /* columns that a row reaches over; rows between two that the format made neighbours, 0: they were */
   double         number;        /* bytes of a vector's */
-  PetscBool      together;      /* threads go along neighbouring rows side by side */
+  double         window;        /* rows that the format sorts together, 0: none */
+  PetscBool      together;      /* threads go along neighbouring rows side by side, */
+  double         uneven;        /* whose lengths differ by so much of the mean */
   int            nclasses;      /* of row lengths that there are, */
   const int     *lengths;       /* and the rows, */
   const int64_t *entries;       /* and their entries */

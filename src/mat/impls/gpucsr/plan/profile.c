@@ -273,12 +273,14 @@ PetscErrorCode GPUCSRModelInputGet(const GPUCSRFormat *format, const GPUCSRFeatu
 
 /*
   What the format does to neighbouring rows. Sorted by their lengths they have as many rows between them as there are lengths: of lengths all as often, that many times their deviation.
-  In formats stored by columns, their threads go along them together.
+  In formats stored by columns, their threads go along them together; and where all are sorted, those that run are of one length.
 */
 void GPUCSRModelRows(const GPUCSRFormat *format, int window, double rows, double deviation, GPUCSRModelInput *in)
 {
+  in->window   = window;
   in->moved    = window ? PetscMin(PetscMin(window, rows), sqrt(12) * deviation) : 0;
   in->together = (PetscBool)(format->ops == &GPUCSRFormat_sell || format->ops == &GPUCSRFormat_jad);
+  in->uneven   = window < rows && in->mean > 0 ? deviation / in->mean : 0;
 }
 
 /* Sectors of x that blocks of threads touch, each its own counted once: a power of the rows of a block, through what was counted of groups of 8 and of tiles of 128 */
@@ -292,19 +294,20 @@ static double Counted(double rows, const GPUCSRModelInput *in)
   Of these, those that a block fetches from the last-level cache, and those that the cache misses. Rows that a format has moved apart touch what is in reach of them as if by chance.
 
   A sector is fetched once a processor if its blocks still have it when they touch it again: the less so, the more of x they use at a time. Threads that each have a row, whose columns ascend,
-  walk through x side by side: after k of l columns they are at k/l of its width, give or take a few times 1/sqrt(l). So long rows use a narrow strip of x at a time.
+  walk through x side by side: after k of l columns they are at k/l of its width, give or take a few times 1/sqrt(l). So long rows use a narrow strip of x at a time,
+  the wider the more their lengths differ.
 
   The blocks that run are neighbours. What is in reach of all of them is missed as far as it does not fit into the share of the last-level cache that A leaves to x.
 */
 static void Sectors(const GPUCSRCostRow *c, const GPUCSRModelInput *in, double *fetched, double *missed)
 {
   const double all = PetscMax(1, in->rows), block = THREADS / PetscMax(1, PetscMin(THREADS, c->threads)), rows = PetscMin(all, block), x = in->number * in->columns, spread = in->number * in->spread;
-  const double places  = PetscMin(in->number * rows * (1 + in->moved) * in->columns / all, PetscMax(0, x - spread)); /* that the rows of a block lie apart in x */
+  const double places  = PetscMin(PetscMin(rows * (1 + in->moved), rows + in->window) * x / all, PetscMax(0, x - spread)); /* that the rows of a block lie apart in x */
   const double reach   = PetscMax(in->number, PetscMin(x, places + spread));
   const double meeting = rows * in->sectors / all / (reach / SECTOR); /* times that a sector in reach is touched */
   const double chance = in->sectors * (meeting > 1e-6 ? (1 - exp(-meeting)) / meeting : 1), counted = Counted(block, in);
   const double touched = in->moved > 0 ? PetscMax(counted, chance) : counted, once = PetscMin(touched, PROCESSORS * x / SECTOR);
-  const double strip = in->together ? PetscMin(1, PetscMax(STRIP / sqrt(PetscMax(1, in->mean)), c->width / PetscMax(1, in->mean))) : 1; /* of the width of a row */
+  const double strip = in->together ? PetscMin(1, PetscMax(STRIP / sqrt(PetscMax(1, in->mean)), c->width / PetscMax(1, in->mean)) + in->uneven) : 1; /* of the width of a row */
   const double used  = PetscMin(PetscMin(x, BLOCKS * places + x * strip), BLOCKS * PetscMin(reach, places + spread * strip)) / NEAR;
   const double far = PetscMin(x, BLOCKS * PROCESSORS * places + spread), share = SHARE * 1e6 * in->cache;
 
