@@ -455,10 +455,9 @@ static PetscErrorCode PrepareRanks(KSP ksp, KSP_GPU *k)
 static PetscErrorCode PrepareSums(KSP_GPU *k)
 {
   PetscFunctionBegin;
-  k->gathered = PETSC_FALSE;
-  k->nparts   = 0;
-  k->normed   = PETSC_FALSE;
-  k->fused    = (PetscBool)(k->taken == KSP_GPU_PATH_GRAPH && !k->refined && !k->peers.on && !k->ranks.on && GPUCSRPlanSums(k->op.plan));
+  k->nparts = 0;
+  k->normed = PETSC_FALSE;
+  k->fused  = (PetscBool)(k->taken == KSP_GPU_PATH_GRAPH && !k->refined && !k->peers.on && !k->ranks.on && GPUCSRPlanSums(k->op.plan));
   if (k->fused) PetscCall(GPUKSPGrow(k, sizeof(double) * GPUCSR_INNER * (size_t)GPUCSR_PARTS(k->n), "sums that a solver's products take", &k->parts));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
