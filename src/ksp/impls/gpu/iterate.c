@@ -418,14 +418,18 @@ static PetscErrorCode Record(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIterat
 */
 PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration iteration)
 {
+  PetscInt mean; /* rows of a rank: all must launch equally many iterations */
+
   PetscFunctionBegin;
+  PetscCall(VecGetSize(ksp->vec_sol, &mean));
+  if (k->ranks.on) mean /= k->ranks.size;
   if (k->rulehere)
     while (!GPUKSPRests(k->state)) PetscCall((*iteration)(ksp, k, v));
 #if defined(GPUCSR_HAVE_CUDA)
   else {
     const GPUCSRBackendOps     *ops   = k->dev->ops;
     const volatile GPUKSPState *seen  = k->seen;
-    const int                   ahead = k->pc.row->rows || k->ranks.on || k->n < DEAR;
+    const int                   ahead = k->pc.row->rows || (k->ranks.on ? mean : k->n) < DEAR;
     int                         q     = 0;
 
     PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
