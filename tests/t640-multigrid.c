@@ -12,7 +12,7 @@
   //TEST name="fault" gpu=0 args="-faulty -mat_gpucsr_backend auto -mat_gpucsr_format csr -gpucsr_debug_standin 1 -gpucsr_debug_fault {}" loop="memory:1 memory:3 memory:5 memory:7 memory:6:on"
   //TEST name="ranks" nsize=2 args="-mat_gpucsr_format csr -mat_gpucsr_product_least 0 -mat_gpucsr_halo peer"
   //TEST name="three" nsize=3 gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 3 -mat_gpucsr_product_least 0 -mat_gpucsr_halo peer -t_ksp_gpucg_path graph"
-  //TEST name="five" nsize=5 args="-mat_gpucsr_format csr -mat_gpucsr_halo peer -few"
+  //TEST name="five" nsize=5 gpu=0 args="-mat_gpucsr_format csr -mat_gpucsr_halo peer -few"
   //TEST name="ranks_late" nsize=2 gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 2 -mat_gpucsr_halo peer -gpucsr_debug_defer {} -few" loop="0 7"
   //TEST name="ranks_memory" nsize=2 gpu=0 args="-faulty -mat_gpucsr_backend auto -gpucsr_debug_standin 2 -mat_gpucsr_halo peer -gpucsr_debug_fault memory:20:on:rank=1" fails="-mat_gpucsr_halo peer: rank 1"
   //TEST name="ranks_fault" nsize=2 gpu=0 args="-faulty -mat_gpucsr_backend auto -gpucsr_debug_standin 2 -mat_gpucsr_halo peer -gpucsr_debug_fault {}:rank=1" loop="memory:100 memory:220 memory:300 memory:420"

@@ -160,7 +160,6 @@ struct _n_KSP_GPU {
   GPUKSPMemory          parts;        /* of the sums that a product takes; */
   int                   nparts;       /* so many, for the step that follows it; 0: that goes over the rows */
   PetscBool             fused;        /* products take sums in this solve, */
-  PetscBool             gathered;     /* the last step has gathered the parts, on the device */
   PetscBool             normed;       /* and the preconditioner may take those of GPUKSP_NORMS, which is the next step */
   GPUKSPMemory          partial;      /* partial sums of steps, */
   int                   stepblocks;   /* by this number of blocks */

@@ -78,8 +78,7 @@ static PetscBool Backwards(const KSP_GPU *k, GPUKSPStep s)
 /* One step on the given arrays: v, or f in single precision */
 static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, const GPUKSPVectorsSingle *f, PetscBool device, GPUCSRStream s, PetscBool rule, PetscBool first, PetscBool next, double sum[])
 {
-  GPUKSPStepArgs args = {k->method,          k->n,       (double *)k->partial.p, k->sums, (GPUKSPState *)k->devstate.p, k->seen, k->stepblocks, PETSC_TRUE, first, next, NULL, k->nparts, GPUCSR_PARTS(k->n), (const double *)k->parts.p,
-                         Backwards(k, step), k->gathered};
+  GPUKSPStepArgs args = {k->method, k->n, (double *)k->partial.p, k->sums, (GPUKSPState *)k->devstate.p, k->seen, k->stepblocks, PETSC_TRUE, first, next, NULL, k->nparts, GPUCSR_PARTS(k->n), (const double *)k->parts.p, Backwards(k, step)};
 
   PetscFunctionBegin;
 #if defined(GPUCSR_HAVE_CUDA)
@@ -114,8 +113,7 @@ static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, 
   else if (!device)
     for (int i = 0; i < k->n; i++) GPUKSPStepRow(step, v, k->state, i, sum);
   if (!device) PetscCall(GPUCSRLaunched(k->dev, "a step of a solver"));
-  k->gathered = (PetscBool)(device && args.rule && args.parts && k->dev->props.major >= 9);
-  k->nparts   = 0;
+  k->nparts = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -180,7 +178,6 @@ PetscErrorCode GPUKSPProduct(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, in
 static PetscErrorCode ProductStep(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, int to, int q, int u, const double *M, GPUKSPStep step)
 {
   PetscFunctionBegin;
-  k->gathered = PETSC_FALSE;
   if (k->fused) {
     const GPUCSRSums sums = {(PetscBool)(GPUKSPStepSums(step) > 1), v->at[q], u < 0 ? NULL : v->at[u], M, (double *)k->parts.p, &k->nparts};
 
@@ -216,11 +213,10 @@ static PetscErrorCode Polynomial(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBoo
 static PetscErrorCode Precondition(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, int to, PetscBool rule)
 {
   PetscFunctionBegin;
-  k->gathered = PETSC_FALSE;
-  k->from     = from;
-  k->to       = to;
-  v->from     = v->at[from];
-  v->to       = v->at[to];
+  k->from = from;
+  k->to   = to;
+  v->from = v->at[from];
+  v->to   = v->at[to];
   if (v->degree) PetscCall(Polynomial(ksp, k, v, rule));
   else if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCall(KSP_PCApply(ksp, k->work[from], k->work[to]));
   else PetscCall((*k->pc.row->apply)(k, v->from, v->to, rule, k->dev->stream));
@@ -404,7 +400,6 @@ static PetscErrorCode Record(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIterat
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  k->gathered = PETSC_FALSE;
   PetscCall(GPUKSPGraphBegin(k->dev->stream));
   if (k->ranks.on) PetscCall(MatGPUCSRRanksRecord_Private(&k->ranks.A, PETSC_TRUE));
   PetscCall(GPUCSRAttemptBegin(&attempt));
@@ -423,14 +418,18 @@ static PetscErrorCode Record(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIterat
 */
 PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration iteration)
 {
+  PetscInt mean; /* rows of a rank: all must launch equally many iterations */
+
   PetscFunctionBegin;
+  PetscCall(VecGetSize(ksp->vec_sol, &mean));
+  if (k->ranks.on) mean /= k->ranks.size;
   if (k->rulehere)
     while (!GPUKSPRests(k->state)) PetscCall((*iteration)(ksp, k, v));
 #if defined(GPUCSR_HAVE_CUDA)
   else {
     const GPUCSRBackendOps     *ops   = k->dev->ops;
     const volatile GPUKSPState *seen  = k->seen;
-    const int                   ahead = k->pc.row->rows || k->ranks.on || k->n < DEAR;
+    const int                   ahead = k->pc.row->rows || (k->ranks.on ? mean : k->n) < DEAR;
     int                         q     = 0;
 
     PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));

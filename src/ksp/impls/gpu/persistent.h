@@ -154,7 +154,6 @@ typedef struct {
   int           parts, most;       /* the product before it has taken the sums: so many parts of each, at every most-th place; 0: it has not */
   const double *part;
   PetscBool     back; /* from the last row to the first */
-  PetscBool     soon; /* the step before has gathered parts: this one begins meanwhile, and waits for it */
 } GPUKSPStepArgs;
 GPUCSR_INTERN PetscErrorCode GPUKSPStepBlocks(GPUCSRDevice, int *);
 GPUCSR_INTERN PetscErrorCode GPUKSPStepDevice(GPUKSPStep, const GPUKSPVectors *, const GPUKSPStepArgs *, GPUCSRStream);

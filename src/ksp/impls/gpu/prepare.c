@@ -11,7 +11,7 @@
 #define LONG_ROWS     16
 
 /* With more bytes an iteration than this, auto solves CG with stored entries by a graph */
-#define MOST_BYTES 5e8
+#define MOST_BYTES 7e8
 
 /* The same of several ranks, whose persistent kernels gather. Microseconds an iteration on two H200 in one launch and by a graph: 48 and 54 with 0.9 million entries a rank, 179 and 126 with 7.3 million (convection) */
 #define MOST_GATHERED_RANKS 1.6e6
@@ -90,10 +90,10 @@ static PetscErrorCode Live(KSP ksp, KSP_GPU *k)
   Stencils in a table are for the persistent kernel, which has windows of their vectors in shared memory.
 
   BiCGStab: a persistent kernel computes its directions from three and two vectors at each entry, or writes them first where blocks have many rows. Microseconds an iteration on an H200 by it and by the
-  graph: 79 and 86 on 7 points 100^3, 170 and 149 on 128^3, 344 and 302 on 27 points 128^3. Of several ranks the one with the most entries counts.
+  graph: 79 and 86 on 7 points 100^3, 170 and 156 on 128^3, 344 and 316 on 27 points 128^3. Of several ranks the one with the most entries counts.
 
   CG: its blocks have ranges of rows far from each other, whose neighbours a large matrix pushes out of the last-level cache before they are read again: 77 and 88 on 7 points 128^3, 162 and 160 on 160^3,
-  323 and 299 on 200^3.
+  323 and 300 on 200^3.
 */
 static PetscErrorCode GraphIsFaster(KSP ksp, const KSP_GPU *k, PetscMPIInt size, PetscBool *faster)
 {
@@ -455,10 +455,9 @@ static PetscErrorCode PrepareRanks(KSP ksp, KSP_GPU *k)
 static PetscErrorCode PrepareSums(KSP_GPU *k)
 {
   PetscFunctionBegin;
-  k->gathered = PETSC_FALSE;
-  k->nparts   = 0;
-  k->normed   = PETSC_FALSE;
-  k->fused    = (PetscBool)(k->taken == KSP_GPU_PATH_GRAPH && !k->refined && !k->peers.on && !k->ranks.on && GPUCSRPlanSums(k->op.plan));
+  k->nparts = 0;
+  k->normed = PETSC_FALSE;
+  k->fused  = (PetscBool)(k->taken == KSP_GPU_PATH_GRAPH && !k->refined && !k->peers.on && !k->ranks.on && GPUCSRPlanSums(k->op.plan));
   if (k->fused) PetscCall(GPUKSPGrow(k, sizeof(double) * GPUCSR_INNER * (size_t)GPUCSR_PARTS(k->n), "sums that a solver's products take", &k->parts));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -75,60 +75,6 @@ __device__ __forceinline__ void publish_state(const GPUKSPStepArgs &a, const GPU
   if (GPUKSPRests(st)) copy_state(a.seen, st);
 }
 
-/*
-  A step that gathers parts takes 4 us, of which next to nothing is memory traffic. The step that follows may begin at the same time: until it has the outcome it asks for the vectors of its first rows, which
-  come to the last-level cache. Where the device cannot do that (before compute capability 9.0), the second waits for the end of the first as ever.
-*/
-__device__ __forceinline__ void let_next_begin()
-{
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;");
-#endif
-}
-
-__device__ __forceinline__ void wait_for_last()
-{
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-
-#define AHEAD 2 /* rows of a thread that are asked for */
-
-__device__ __forceinline__ void ask(const GPUKSPStepArgs &a, const double *v)
-{
-#pragma unroll
-  for (unsigned u = 0; u < AHEAD; u++) {
-    const unsigned i = (u * gridDim.x + blockIdx.x) * THREADS + threadIdx.x;
-
-    if (i < (unsigned)a.n) asm volatile("prefetch.global.L2 [%0];" ::"l"(v + (a.back ? (unsigned)a.n - 1 - i : i)));
-  }
-}
-
-/* What such a step reads */
-template <GPUKSPStep S>
-__device__ __forceinline__ void ask(const GPUKSPStepArgs &a, const GPUKSPVectors &v)
-{
-  if (S == GPUKSP_CG_RESIDUAL || S == GPUKSP_CG_R) {
-    ask(a, v.r);
-    ask(a, v.w);
-  } else if (S == GPUKSP_BCGS_S) {
-    ask(a, v.r);
-    ask(a, v.v);
-  } else if (S == GPUKSP_BCGS_ADVANCE) {
-    ask(a, v.x);
-    ask(a, v.s);
-    ask(a, v.t);
-    ask(a, v.v);
-    ask(a, v.p);
-  }
-}
-
-template <GPUKSPStep S>
-__device__ __forceinline__ void ask(const GPUKSPStepArgs &, const GPUKSPVectorsSingle &)
-{
-}
-
 template <GPUKSPStep S, class Vectors>
 __global__ void __launch_bounds__(THREADS, RESIDENT) step_kernel(const Vectors v, const GPUKSPStepArgs a)
 {
@@ -140,21 +86,16 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) step_kernel(const Vectors v
   double                 sum[GPUKSP_SUMS] = {0, 0, 0, 0, 0};
   unsigned              *count            = (unsigned *)(a.partial + GPUKSP_SUMS * GPUKSP_PARTIALS);
 
-  if (GPUKSPStepGathers(S) && a.parts) {
-    let_next_begin();
-#pragma unroll 4
-    for (unsigned i = blockIdx.x * THREADS + threadIdx.x; i < (unsigned)a.parts; i += gridDim.x * THREADS)
-#pragma unroll
-      for (int k = 0; k < N; k++) sum[k] += a.part[GPUKSPStepPart(S, k) * (size_t)a.most + i];
-  } else if (a.soon) {
-    ask<S>(a, v);
-    wait_for_last();
-  }
   copy_state(&st, a.state);
   __syncthreads();
   /* while the solve rests, steps with a rule do nothing, except the norms of a replaced residual; steps without a rule belong to the end or to a replacement */
   if (a.rule && S != GPUKSP_REPLACEMENT_NORMS && GPUKSPRests(&st)) return;
-  if (!GPUKSPStepGathers(S) || !a.parts) {
+  if (GPUKSPStepGathers(S) && a.parts) {
+#pragma unroll 4
+    for (unsigned i = blockIdx.x * THREADS + threadIdx.x; i < (unsigned)a.parts; i += gridDim.x * THREADS)
+#pragma unroll
+      for (int k = 0; k < N; k++) sum[k] += a.part[GPUKSPStepPart(S, k) * (size_t)a.most + i];
+  } else {
 #pragma unroll ROWS
     for (unsigned i = blockIdx.x * THREADS + threadIdx.x; i < (unsigned)a.n; i += gridDim.x * THREADS) step_row(S, v, st, (int)(a.back ? (unsigned)a.n - 1 - i : i), sum);
   }
@@ -223,27 +164,9 @@ PetscErrorCode GPUKSPStepBlocks(GPUCSRDevice dev, int *blocks)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-template <class Vectors>
-static PetscErrorCode Launch(void (*kernel)(Vectors, GPUKSPStepArgs), unsigned blocks, const Vectors *v, const GPUKSPStepArgs *a, GPUCSRStream s)
-{
-  cudaLaunchConfig_t  config    = {};
-  cudaLaunchAttribute attribute = {};
-
-  PetscFunctionBegin;
-  config.gridDim                                       = dim3(blocks);
-  config.blockDim                                      = dim3(THREADS);
-  config.stream                                        = (cudaStream_t)s;
-  config.attrs                                         = &attribute;
-  config.numAttrs                                      = a->soon ? 1 : 0;
-  attribute.id                                         = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attribute.val.programmaticStreamSerializationAllowed = 1;
-  GPUCSR_CUDA(cudaLaunchKernelEx(&config, kernel, *v, *a));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 #define STEP(name) \
   case name: \
-    PetscCall(Launch(step_kernel<name>, blocks, v, a, s)); \
+    step_kernel<name><<<blocks, THREADS, 0, (cudaStream_t)s>>>(*v, *a); \
     break
 
 PetscErrorCode GPUKSPStepDevice(GPUKSPStep step, const GPUKSPVectors *v, const GPUKSPStepArgs *a, GPUCSRStream s)

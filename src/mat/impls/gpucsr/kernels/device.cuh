@@ -124,10 +124,6 @@ struct Ending {
   {
     return v;
   }
-
-  __device__ __forceinline__ void expect(int64_t) const
-  {
-  }
 };
 
 /* And with sums of what they write */
@@ -163,19 +159,6 @@ struct Summing : Ending<double> {
   __device__ __forceinline__ double scaled(int64_t r, double v) const
   {
     return scale ? scale[r] * v : v;
-  }
-
-  /* What row r will be multiplied with comes to the last-level cache meanwhile */
-  __device__ __forceinline__ void expect(int64_t r) const
-  {
-    if (q != x) prefetch(q + r);
-    if (scale) prefetch(scale + r);
-    if (all && u) prefetch(u + r);
-  }
-
-  __device__ static __forceinline__ void prefetch(const double *p)
-  {
-    asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
   }
 };
 

@@ -23,7 +23,6 @@ __global__ void __launch_bounds__(128) dia_row_kernel(int slices, int offset, in
   const bool    wanted = mine < slices && row >= first && row < last;
   X             sum[W] = {};
 
-  if (wanted && warp == 0) ending.expect(row);
   if (mine < slices) {
     const int     column = W * lane / GPUCSR_SLICE;
     const int64_t start  = DIAEntry(diagonals, s * GPUCSR_SLICE, 0) + W * lane;

@@ -28,7 +28,6 @@ __global__ void __launch_bounds__(MOST(T)) sell_row_kernel(int slices, int offse
 
   if (mine < slices && q < m) row = perm ? perm[q] : q;
   const bool wanted = row >= first && row < last;
-  if (wanted && warp == 0) ending.expect(row);
   if (__any_sync(0xffffffffu, wanted)) { /* the same for all warps of a slice */
     const int     begin = SELLBegin(slice, ellwidth, s), width = SELLBegin(slice, ellwidth, s + 1) - begin, column = W * lane / GPUCSR_SLICE;
     const int64_t start = (int64_t)GPUCSR_SLICE * begin + W * lane;
