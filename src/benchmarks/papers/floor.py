@@ -63,7 +63,7 @@ def regression(s, told, usable, group, make, apart):
 def trees(X, y, w):
     from sklearn.ensemble import ExtraTreesRegressor
 
-    return ExtraTreesRegressor(200, min_samples_leaf=2, max_features=0.5, random_state=1).fit(X, y, sample_weight=w).predict
+    return ExtraTreesRegressor(100, min_samples_leaf=2, max_features=0.5, random_state=1, n_jobs=2).fit(X, y, sample_weight=w).predict
 
 
 def neighbours(X, y, w):

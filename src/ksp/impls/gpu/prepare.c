@@ -98,13 +98,13 @@ static PetscErrorCode Live(KSP ksp, KSP_GPU *k)
 static PetscErrorCode GraphIsFaster(KSP ksp, const KSP_GPU *k, PetscMPIInt size, PetscBool *faster)
 {
   const GPUCSRPlan *P     = k->op.plan;
-  const PetscBool   table = (PetscBool)(GPUKSPFormatIsTable(P->A.format) || P->features.stencils > 0);
-  double            nnz   = (double)P->A.nnz;
+  const PetscBool   there = (PetscBool)(P->A.format != NULL), table = (PetscBool)(P->features.stencils > 0 || (there && GPUKSPFormatIsTable(P->A.format))); /* of several ranks one may have lost its device by now */
+  double            nnz = (double)P->A.nnz;
 
   PetscFunctionBegin;
   *faster = PETSC_FALSE;
   if (k->path != KSP_GPU_PATH_AUTO) PetscFunctionReturn(PETSC_SUCCESS);
-  if (k->method == GPUKSP_CG && size == 1) *faster = (PetscBool)(!k->degree && !table && GPUCSRPlanSums(P) && GPUKSPBytes(&P->A, PETSC_FALSE) + 72.0 * k->n > MOST_BYTES);
+  if (k->method == GPUKSP_CG && size == 1) *faster = (PetscBool)(!k->degree && there && !table && GPUCSRPlanSums(P) && GPUKSPBytes(&P->A, PETSC_FALSE) + 72.0 * k->n > MOST_BYTES);
   if (k->method != GPUKSP_BCGS) PetscFunctionReturn(PETSC_SUCCESS);
   if (size > 1) {
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &nnz, 1, MPI_DOUBLE, MPI_MAX, PetscObjectComm((PetscObject)ksp)));

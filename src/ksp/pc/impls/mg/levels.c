@@ -518,7 +518,7 @@ PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], 
   PC_MG         *mg     = (PC_MG *)pc->data;
   PC_MG_Levels **p      = mg->levels;
   Why            w      = {why, len, PetscObjectComm((PetscObject)pc), 1};
-  PetscBool      wanted = PETSC_TRUE;
+  PetscBool      wanted = PETSC_TRUE, gamg;
   PetscInt       tail = LARGEST_TAIL, small = LARGEST_SMALL;
 
   PetscFunctionBegin;
@@ -527,6 +527,11 @@ PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], 
   PetscCallMPI(MPI_Comm_size(w.comm, &w.size));
   if (!GPUCSR_SCALAR_IS_DOUBLE) {
     PetscCall(PetscStrncpy(why, "numbers are not real double", len));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCGAMG, &gamg));
+  if (w.size > 1 && (!gamg || mg->am != PC_MG_MULTIPLICATIVE)) { /* others were seen to differ from PETSc's cycle on two GPUs (t640), not on the host */
+    PetscCall(PetscStrncpy(why, "of several processes only V and W cycles of PCGAMG are on the devices", len));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PetscOptionsGetBool(((PetscObject)pc)->options, ((PetscObject)pc)->prefix, "-pc_mg_gpucsr", &wanted, NULL));
