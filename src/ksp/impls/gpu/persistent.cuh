@@ -16,6 +16,7 @@
 
 /* Most rows of a thread with halo recomputation: in blocks of 512 threads; in those of 1024, one. A thread that can have but one spends no instructions on others */
 #define HALO_ROWS 4
+#define HALO_LONG 8 /* entries a row, of one rank: see GPUKSPPersistentHalo() */
 
 /* and most pieces of 32 entries that a block can keep */
 #define HALO_WORDS  GPUKSP_HALO_WORDS
