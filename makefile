@@ -218,7 +218,7 @@ tune: needs-gpu benches ## a profile of this machine for -mat_gpucsr_profile
 	$(BUILD)/bench/fit -o $(TUNED) -machine "$$(nvidia-smi --query-gpu=name --format=csv,noheader -i 0)" $(BUILD)/samples.txt
 	@echo "Use it: -mat_gpucsr_profile $(abspath $(TUNED))"
 # The papers' tables that need no GPU, from the samples in docs/results. Needs NumPy, and Matplotlib for the plots
-PAPERS := clock sets threads cgmodel ladder accesses strips places variants reads dense gospmv lookalikes
+PAPERS := clock floor sets threads cgmodel ladder accesses strips places variants reads dense gospmv lookalikes
 papers: ## the papers' tables that need no GPU
 	@python3 -c 'import numpy' 2>/dev/null || { echo "make: these tables need NumPy, which python3 does not have" >&2; false; }
 	@for p in $(PAPERS); do echo "papers: $$p"; python3 src/benchmarks/papers/$$p.py || exit 1; done

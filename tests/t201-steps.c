@@ -14,8 +14,8 @@ static char help[] = "Tests products that end with a step.\n";
 typedef struct {
   GPUCSRDevice dev;
   size_t       bytes;
-  double      *b, *x, *d, *M, *z, *v;  /* on the device, */
-  double      *hx, *hd, *hM, *hz, *hv; /* and on the host */
+  double      *b, *x, *M, *z, *v, *part; /* on the device, */
+  double      *hx, *hd, *hM, *hz, *hv;   /* and on the host */
 } Space;
 
 static PetscErrorCode Send(Space *w, double *to, double *h, PetscInt n, PetscInt seed)
@@ -34,31 +34,61 @@ static PetscErrorCode Fetch(Space *w, double *h, const double *from, PetscInt n)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One kernel on one matrix: with and without M, with and without what was before, kept and not */
+/* The sums that a product has left in parts, against those of what it wrote */
+static PetscErrorCode CheckSums(Space *w, const double *q, const double *u, int sums, PetscInt n, int parts, const char where[], int which)
+{
+  const size_t most = GPUCSR_PARTS((size_t)n);
+  double      *part;
+
+  PetscFunctionBegin;
+  PetscCheck(parts > 0 && (size_t)parts <= most, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, step %d: %d parts of sums", where, which, parts);
+  PetscCall(PetscMalloc1(GPUCSR_INNER * most, &part));
+  PetscCall(Fetch(w, part, w->part, (PetscInt)(GPUCSR_INNER * most)));
+  for (int k = 0; k < sums; k++) {
+    double sum = 0, size = 0, got = 0;
+
+    for (PetscInt r = 0; r < n; r++) {
+      const double a = k == 1 ? w->hz[r] : k < 3 ? q[r] : u ? u[r] : 0, b = k == 2 || k == 4 ? q[r] : w->hz[r];
+
+      sum += a * b;
+      size += PetscAbsReal(a * b);
+    }
+    for (int b = 0; b < parts; b++) got += part[(size_t)k * most + (size_t)b];
+    PetscCheck(PetscAbsReal(got - sum) <= (double)n * DBL_EPSILON * size, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, step %d: sum %d is %.17g, not %.17g", where, which, k, got, sum);
+  }
+  PetscCall(PetscFree(part));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One kernel on one matrix: a plain product that is scaled, and steps with and without M, and with an iterate before in z, elsewhere (b), or none; with sums or without */
 static PetscErrorCode Check(Space *w, GPUCSRPlan *P, PetscInt n, const char where[])
 {
   PetscFunctionBegin;
-  for (int which = 0; which < 6; which++) {
-    const PetscBool diagonal = (PetscBool)(which % 2), kept = (PetscBool)(which < 4);
-    const double    ca = which < 2 || !kept ? 0 : 0.375, cb = 0.7;
-    GPUCSRProduct   p = {.alpha = -1, .beta = 1, .x = w->x, .y = w->b, .z = w->v, .last = (int)n};
+  for (int which = 0; which < 16; which++) {
+    const PetscBool diagonal = (PetscBool)(which % 2), summed = (PetscBool)(which / 2 % 2);
+    const int       before = which / 4; /* none, in z, in b; 3: no step */
+    const double    ca = before == 3 ? 0 : before ? 0.375 : which < 2 ? 0 : 0.25, cb = 0.7;
+    int             parts = 0;
+    GPUCSRProduct   p     = {.alpha = -1, .beta = 1, .x = w->x, .y = w->b, .z = w->v, .last = (int)n};
 
-    PetscCall(Send(w, w->b, w->hz, n, 1));
+    PetscCall(Send(w, w->b, before == 2 ? w->hd : w->hz, n, 1));
     PetscCall(Send(w, w->x, w->hx, n, 2));
     PetscCall(Send(w, w->M, w->hM, n, 3));
-    PetscCall(Send(w, w->d, w->hd, n, 4));
+    PetscCall(Send(w, w->z, before == 2 ? w->hz : w->hd, n, 4));
     PetscCall(GPUCSRPlanProduct(P, &p, w->dev->stream));
     PetscCall(Fetch(w, w->hv, w->v, n));
-    p.z    = w->z;
-    p.step = (GPUCSRStep){PETSC_TRUE, ca, cb, diagonal ? w->M : NULL, kept ? w->d : NULL};
+    p.z = w->z;
+    if (before < 3) p.step = (GPUCSRStep){PETSC_TRUE, ca, cb, diagonal ? w->M : NULL, before == 1 ? w->z : before == 2 ? w->b : NULL};
+    if (summed) p.sums = (GPUCSRSums){(PetscBool)(before < 3 || diagonal), w->x, before % 2 ? NULL : w->M, diagonal && before == 3 ? w->M : NULL, w->part, &parts};
     PetscCall(GPUCSRPlanProduct(P, &p, w->dev->stream));
     PetscCall(Fetch(w, w->hz, w->z, n));
-    PetscCall(Fetch(w, w->hv + n, w->d, n));
     for (PetscInt r = 0; r < n; r++) {
-      const double m = (diagonal ? w->hM[r] : 1) * w->hv[r], d = ca * w->hd[r] + cb * m, z = w->hx[r] + d, kd = kept ? d : w->hd[r], bound = 4 * DBL_EPSILON * (PetscAbsReal(w->hx[r]) + PetscAbsReal(ca * w->hd[r]) + PetscAbsReal(cb * m));
+      const double m = (diagonal && (before < 3 || summed) ? w->hM[r] : 1) * w->hv[r], d = ca * (w->hx[r] - (before ? w->hd[r] : 0)), z = before == 3 ? m : w->hx[r] + d + cb * m;
+      const double bound = 6 * DBL_EPSILON * (PetscAbsReal(w->hx[r]) + PetscAbsReal(ca * w->hx[r]) + PetscAbsReal(ca * w->hd[r]) + PetscAbsReal(m));
 
-      PetscCheck(PetscAbsReal(w->hz[r] - z) <= bound && PetscAbsReal(w->hv[n + r] - kd) <= bound, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, step %d, row %" PetscInt_FMT ": %.17g and %.17g, not %.17g and %.17g", where, which, r, w->hz[r], w->hv[n + r], z, kd);
+      PetscCheck(PetscAbsReal(w->hz[r] - z) <= bound, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, step %d, row %" PetscInt_FMT ": %.17g, not %.17g", where, which, r, w->hz[r], z);
     }
+    if (summed) PetscCall(CheckSums(w, w->hx, before % 2 ? NULL : w->hM, before < 3 || diagonal ? GPUCSR_INNER : 1, n, parts, where, which));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -93,7 +123,7 @@ static PetscErrorCode Kernels(Space *w, const GPUCSRSource *s, const char name[]
       PetscCall(GPUCSRAttemptEnd(&attempt));
       if (!ierr) {
         PetscCall(PetscSNPrintf(where, sizeof(where), "%s, %s, %s", name, format->name, w->dev->ops->kernels ? k->name : "reference"));
-        PetscCheck(GPUCSRPlanSteps(&P), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s has no steps", where);
+        PetscCheck(GPUCSRPlanSteps(&P) && GPUCSRPlanSums(&P), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s has no steps", where);
         PetscCall(Check(w, &P, s->m, where));
         (*count)++;
       }
@@ -106,15 +136,17 @@ static PetscErrorCode Kernels(Space *w, const GPUCSRSource *s, const char name[]
 
 static PetscErrorCode One(GPUCSRDevice dev, const GPUCSRSource *s, const char name[], int *count)
 {
-  const size_t n = (size_t)s->m, bytes = sizeof(double) * n;
+  const size_t n = (size_t)s->m, bytes = sizeof(double) * n, sums = sizeof(double) * GPUCSR_INNER * GPUCSR_PARTS(n);
   Space        w   = {dev, bytes, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL};
-  double     **d[] = {&w.b, &w.x, &w.d, &w.M, &w.z, &w.v};
+  double     **d[] = {&w.b, &w.x, &w.M, &w.z, &w.v};
 
   PetscFunctionBegin;
-  for (int k = 0; k < 6; k++) PetscCall(GPUCSRMalloc(dev, bytes, "a vector", (void **)d[k]));
-  PetscCall(PetscMalloc5(n, &w.hx, n, &w.hd, n, &w.hM, n, &w.hz, 2 * n, &w.hv));
+  for (int k = 0; k < 5; k++) PetscCall(GPUCSRMalloc(dev, bytes, "a vector", (void **)d[k]));
+  PetscCall(GPUCSRMalloc(dev, sums, "sums", (void **)&w.part));
+  PetscCall(PetscMalloc5(n, &w.hx, n, &w.hd, n, &w.hM, n, &w.hz, n, &w.hv));
   PetscCall(Kernels(&w, s, name, count));
-  for (int k = 0; k < 6; k++) PetscCall(GPUCSRFree(dev, bytes, (void **)d[k]));
+  PetscCall(GPUCSRFree(dev, sums, (void **)&w.part));
+  for (int k = 0; k < 5; k++) PetscCall(GPUCSRFree(dev, bytes, (void **)d[k]));
   PetscCall(PetscFree5(w.hx, w.hd, w.hM, w.hz, w.hv));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

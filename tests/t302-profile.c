@@ -61,7 +61,7 @@ static PetscErrorCode Chosen(GPUCSRDevice d, GPUCSRFeatures f, GPUCSRSelect sele
 
 /* Launches alone, but for the last, which takes a microsecond a megabyte and half a one for the longest row's 20 / 8 steps */
 #define GOOD \
-  "gpucsr-profile 4\n" \
+  "gpucsr-profile 5\n" \
   "machine one by hand\n" \
   "# a remark, and a line that is empty\n" \
   "\n" \
@@ -108,13 +108,24 @@ static PetscErrorCode TestChoice(GPUCSRDevice d)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What comes from the cache and what processors do go on at the same time, and wait for a launch */
+static PetscErrorCode TestTogether(GPUCSRDevice d)
+{
+  const double cache = 3e-6 * (4 * 101 + 12 * 1000 + 16 * 100), work = 40e-6 * 1000; /* 3 us a megabyte, 40 us a million numbers of 8 bytes */
+
+  PetscFunctionBegin;
+  PetscCall(Load("gpucsr-profile 5\nmachine one by hand\ncost csr csr_scalar 1 1 inf 1  7 3 0 0 0 0 0 0 0 0 0 0 0 0 0 40  0 0\n"));
+  PetscCall(Chosen(d, Features(100, 100, 10, 1), GPUCSR_SELECT_ESTIMATE, 0, "csr_scalar", 7 + cbrt(cache * cache * cache + work * work * work), "the only one"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode TestDamaged(GPUCSRDevice d)
 {
   static const char cost[] = "cost csr csr_scalar 1 1 inf 1  7 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n";
   static const struct {
     const char *line, *says;
   } damaged[] = {
-    {NULL,                                                                     "its first line is not \"gpucsr-profile 4\""            },
+    {NULL,                                                                     "its first line is not \"gpucsr-profile 5\""            },
     {"cost csr csr_block 1 1 inf 1  7 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0\n",     "line 4 should be \"cost FORMAT KERNEL\" and 22 numbers"},
     {"cost csr csr_block 1 1 inf 1  7 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0 0 0\n", "line 4 should be"                                      },
     {"cost csr csr_block 1 1 inf 1  -7 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n",  "none below 0"                                          },
@@ -136,7 +147,7 @@ static PetscErrorCode TestDamaged(GPUCSRDevice d)
     GPUCSRAttempt   attempt;
     PetscErrorCode  ierr;
 
-    PetscCall(PetscSNPrintf(text, sizeof(text), "gpucsr-profile %d\nmachine damaged\n%s%s", k ? 4 : 3, none ? "" : cost, none || !damaged[k].line ? "" : damaged[k].line));
+    PetscCall(PetscSNPrintf(text, sizeof(text), "gpucsr-profile %d\nmachine damaged\n%s%s", k ? 5 : 4, none ? "" : cost, none || !damaged[k].line ? "" : damaged[k].line));
     PetscCall(GPUCSRAttemptBegin(&attempt));
     ierr = Load(text);
     PetscCall(GPUCSRAttemptEnd(&attempt));
@@ -223,6 +234,7 @@ int main(int argc, char **argv)
   if (options) PetscCall(GPUCSRPlanInitialize()); /* ends in an error */
   PetscCall(TestChoice(d));
   PetscCall(TestDamaged(d));
+  PetscCall(TestTogether(d));
   PetscCall(TestSample(d));
   PetscCall(GPUCSRProfileLoad("")); /* the built-in one again */
   PetscCall(Load(GOOD));

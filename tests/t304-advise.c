@@ -58,7 +58,7 @@ static PetscErrorCode Fails(const GPUCSRFeatures *f, const GPUCSRRequest *q, con
 }
 
 /* A launch of 50 us, and 1 us a megabyte that the cache does not keep */
-static const char profile[] = "gpucsr-profile 4\nmachine Test\ncost csr csr_scalar 1 0 inf 1  50 0 1 0 0 0 0 0 0 0 0 0 0 0 0 0  1 0\n";
+static const char profile[] = "gpucsr-profile 5\nmachine Test\ncost csr csr_scalar 1 0 inf 1  50 0 1 0 0 0 0 0 0 0 0 0 0 0 0 0  1 0\n";
 
 static PetscErrorCode Places(void)
 {
@@ -73,7 +73,8 @@ static PetscErrorCode Places(void)
   PetscCall(Near("bytes on the CPU", s.bytes[GPUCSR_AT_CPU], 12.0 * 10000 + 4 * 1001 + 8 * 2000));
   PetscCall(Near("bytes on the device", s.bytes[GPUCSR_AT_DEVICE_VECTORS], 12.0 * 10000 + 4 * 1001 + 8 * 2000));
   PetscCheck(s.product[GPUCSR_AT_HOST_VECTORS] > 50e-6 + 16000 / 60e9, PETSC_COMM_SELF, PETSC_ERR_PLIB, "With host vectors %g s, which is faster than the bus", s.product[GPUCSR_AT_HOST_VECTORS]);
-  PetscCheck(s.iteration[GPUCSR_AT_SOLVER] < s.iteration[GPUCSR_AT_DEVICE_VECTORS] && s.iteration[GPUCSR_AT_SOLVER] > 40e-6, PETSC_COMM_SELF, PETSC_ERR_PLIB, "An iteration of the solver is predicted to take %g s, of the host's loop %g", s.iteration[GPUCSR_AT_SOLVER], s.iteration[GPUCSR_AT_DEVICE_VECTORS]);
+  /* of a small matrix by one cluster, which launches nothing */
+  PetscCheck(s.iteration[GPUCSR_AT_SOLVER] < s.iteration[GPUCSR_AT_DEVICE_VECTORS] && s.iteration[GPUCSR_AT_SOLVER] > 3e-6 && s.iteration[GPUCSR_AT_SOLVER] < 10e-6, PETSC_COMM_SELF, PETSC_ERR_PLIB, "An iteration of the solver is predicted to take %g s, of the host's loop %g", s.iteration[GPUCSR_AT_SOLVER], s.iteration[GPUCSR_AT_DEVICE_VECTORS]);
   PetscCall(Near("the solver on one GPU", s.iterations[0], s.iteration[GPUCSR_AT_SOLVER]));
   PetscCheck(s.products[1] > s.products[0] && s.iterations[1] > s.iterations[0], PETSC_COMM_SELF, PETSC_ERR_PLIB, "A launch is not faster on two GPUs: %g and %g s", s.products[0], s.products[1]);
 

@@ -176,6 +176,57 @@ static PetscErrorCode Times(Mat C, PetscInt times, const char what[], const char
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* C + a D, D being some of C's entries; then one that has an entry which C may not have, of which MATAIJ makes a new one */
+static PetscErrorCode Add(Mat C, Mat R, Mat bound, const char where[])
+{
+  PetscInt rs, re, n;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetOwnershipRange(R, &rs, &re));
+  PetscCall(MatGetSize(R, NULL, &n));
+  for (int more = 0; more < 2; more++) {
+    Mat D[2], M[2] = {C, R}, E[2], B;
+
+    for (int ref = 0; ref < 2; ref++) {
+      PetscInt rows, cols;
+      MatType  type;
+
+      PetscCall(MatGetType(M[ref], &type));
+      PetscCall(MatGetLocalSize(R, &rows, &cols));
+      PetscCall(MatCreate(PETSC_COMM_WORLD, &D[ref]));
+      PetscCall(MatSetSizes(D[ref], rows, cols, PETSC_DETERMINE, PETSC_DETERMINE));
+      if (ref) PetscCall(MatSetOptionsPrefix(D[ref], "ref_"));
+      PetscCall(MatSetType(D[ref], type));
+      PetscCall(MatSetFromOptions(D[ref]));
+      PetscCall(MatXAIJSetPreallocation(D[ref], 1, NULL, NULL, NULL, NULL));
+      PetscCall(MatMPIAIJSetPreallocation(D[ref], n, NULL, n, NULL));
+      for (PetscInt r = rs; r < re; r++) {
+        PetscInt        nc;
+        const PetscInt *list;
+
+        PetscCall(MatGetRow(R, r, &nc, &list, NULL));
+        for (PetscInt k = 0; k < nc; k += 1 + (r + k) % 3) PetscCall(MatSetValue(D[ref], r, list[k], ZooScalar(5, r, k), INSERT_VALUES));
+        PetscCall(MatRestoreRow(R, r, &nc, &list, NULL));
+        if (more && r == rs) PetscCall(MatSetValue(D[ref], r, n / 2, 1.0, INSERT_VALUES));
+      }
+      PetscCall(MatAssemblyBegin(D[ref], MAT_FINAL_ASSEMBLY));
+      PetscCall(MatAssemblyEnd(D[ref], MAT_FINAL_ASSEMBLY));
+      PetscCall(MatDuplicate(M[ref], MAT_COPY_VALUES, &E[ref]));
+      PetscCall(MatAXPY(E[ref], -0.75, D[ref], more ? DIFFERENT_NONZERO_PATTERN : SUBSET_NONZERO_PATTERN));
+    }
+    PetscCall(TestAbs(D[1], &B));
+    PetscCall(MatAXPY(B, 1.0, bound, DIFFERENT_NONZERO_PATTERN));
+    PetscCall(Compare(E[0], E[1], B, more ? "C + D, which has more entries" : "C + D", where));
+    PetscCall(TestProductsBound(E[0], E[1], B, PETSC_FALSE, where));
+    PetscCall(MatDestroy(&B));
+    for (int ref = 0; ref < 2; ref++) {
+      PetscCall(MatDestroy(&D[ref]));
+      PetscCall(MatDestroy(&E[ref]));
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* All that is asked of one product; A and B are changed */
 static PetscErrorCode Case(MatProductType t, const Shape *sa, const Shape *sb, const char where[])
 {
@@ -193,6 +244,7 @@ static PetscErrorCode Case(MatProductType t, const Shape *sa, const Shape *sb, c
   PetscCall(Bound(t, RA, RB, &b));
   PetscCall(Compare(C, R, b, name, where));
   if (!alone) PetscCall(TestProductsBound(C, R, b, PETSC_FALSE, where));
+  if (!alone && device == 1) PetscCall(Add(C, R, b, where));
   PetscCall(MatDestroy(&b));
   for (PetscInt pass = 1; pass <= (device == 1 ? 3 : 2); pass++) { /* other values */
     if (pass == 3) {                                               /* the pattern set again, the same as before, which MATAIJ does not take */

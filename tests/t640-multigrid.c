@@ -10,6 +10,13 @@
   //TEST name="vectors" args="-mat_gpucsr_format csr -vec_type standard"
   //TEST name="memory" gpu=0 args="-faulty -mat_gpucsr_backend auto -mat_gpucsr_format csr -gpucsr_debug_standin 1 -mat_gpucsr_memory_limit {}" loop="30000 100000 200000 300000 340000 350000 360000 400000 500000 600000"
   //TEST name="fault" gpu=0 args="-faulty -mat_gpucsr_backend auto -mat_gpucsr_format csr -gpucsr_debug_standin 1 -gpucsr_debug_fault {}" loop="memory:1 memory:3 memory:5 memory:7 memory:6:on"
+  //TEST name="ranks" nsize=2 args="-mat_gpucsr_format csr -mat_gpucsr_product_least 0 -mat_gpucsr_halo peer"
+  //TEST name="three" nsize=3 gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 3 -mat_gpucsr_product_least 0 -mat_gpucsr_halo peer -t_ksp_gpucg_path graph"
+  //TEST name="five" nsize=5 gpu=0 args="-mat_gpucsr_format csr -mat_gpucsr_halo peer -few"
+  //TEST name="ranks_late" nsize=2 gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 2 -mat_gpucsr_halo peer -gpucsr_debug_defer {} -few" loop="0 7"
+  //TEST name="ranks_memory" nsize=2 gpu=0 args="-faulty -mat_gpucsr_backend auto -gpucsr_debug_standin 2 -mat_gpucsr_halo peer -gpucsr_debug_fault memory:20:on:rank=1" fails="-mat_gpucsr_halo peer: rank 1"
+  //TEST name="ranks_fault" nsize=2 gpu=0 args="-faulty -mat_gpucsr_backend auto -gpucsr_debug_standin 2 -mat_gpucsr_halo peer -gpucsr_debug_fault {}:rank=1" loop="memory:100 memory:220 memory:300 memory:420"
+  //TEST name="staged" nsize=2 args="-mat_gpucsr_format csr -mat_gpucsr_halo staged -few -petscs"
   //TEST name="precision" args="-mat_gpucsr_format csr -mat_gpucsr_precision mixed"
 */
 static char help[] = "Tests cycles of multigrid.\n";
@@ -55,7 +62,7 @@ static PetscErrorCode Bound(PC pc, Vec b, Vec z, PetscInt passes, PetscReal *bou
   Mat       A, B;
   Vec       t, d;
   PetscReal eps = 0, all;
-  PetscInt  n, most = 0;
+  PetscInt  rs, re, most = 0;
 
   PetscFunctionBegin;
   PetscCall(TestEps(&eps));
@@ -71,14 +78,15 @@ static PetscErrorCode Bound(PC pc, Vec b, Vec z, PetscInt passes, PetscReal *bou
   PetscCall(MatGetDiagonal(B, t));
   PetscCall(VecPointwiseDivide(d, d, t));
   PetscCall(VecNorm(d, NORM_INFINITY, &all));
-  PetscCall(MatGetSize(B, &n, NULL));
-  for (PetscInt i = 0; i < n; i++) {
+  PetscCall(MatGetOwnershipRange(B, &rs, &re));
+  for (PetscInt i = rs; i < re; i++) {
     PetscInt length;
 
     PetscCall(MatGetRow(B, i, &length, NULL, NULL));
     most = PetscMax(most, length);
     PetscCall(MatRestoreRow(B, i, &length, NULL, NULL));
   }
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPIU_INT, MPI_MAX, PETSC_COMM_WORLD));
   *bound = eps * (PetscReal)passes * (PetscReal)(most + 8) * all;
   PetscCall(VecDestroy(&t));
   PetscCall(VecDestroy(&d));
@@ -125,7 +133,7 @@ static PetscErrorCode Compare(PC pc, PetscInt seed, PetscBool ours, const char w
     PetscReal size;
 
     PetscCall(VecNorm(z[1], NORM_INFINITY, &size));
-    SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: the cycles differ by %g of %g, rounding may make %g", where, (double)norm, (double)size, (double)bound);
+    SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "cycles of %s differ by %g of %g, rounding may make %g", where, (double)norm, (double)size, (double)bound);
   }
   for (int k = 0; k < 2; k++) PetscCall(VecDestroy(&z[k]));
   PetscCall(VecDestroy(&b));
@@ -176,6 +184,26 @@ static PetscErrorCode Fill(DM da, PetscInt bs, PetscInt pass, Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The norms of CG with our cycle between its steps, where the cycle's last product takes the sums, are those of PETSc's CG but for the rounding of sums */
+static PetscErrorCode SameNorms(KSP ksp, PetscInt rows, PetscReal norms[], PetscInt *n, PetscBool first, const char where[])
+{
+  const PetscReal *a;
+  PetscInt         na;
+
+  PetscFunctionBegin;
+  PetscCall(KSPGetResidualHistory(ksp, &a, &na));
+  if (first) {
+    *n = PetscMin(na, 101);
+    PetscCall(PetscArraycpy(norms, a, *n));
+  }
+  for (PetscInt k = 0; k < PetscMin(na, *n); k++) {
+    const PetscReal bound = (PetscReal)rows * PETSC_MACHINE_EPSILON * norms[0];
+
+    PetscCheck(PetscAbsReal(a[k] - norms[k]) <= bound, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: norm %" PetscInt_FMT " is %.17g, not %.17g", where, k, (double)a[k], (double)norms[k]);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* CG, with PETSc's cycle and with ours, and the methods of the library, which have ours between their own steps: as many iterations */
 static PetscErrorCode Solve(KSP ksp, const char where[])
 {
@@ -184,7 +212,8 @@ static PetscErrorCode Solve(KSP ksp, const char where[])
   PC                   pc;
   Vec                  x, b;
   KSP                  smoother;
-  PetscInt             its = 0, n, before, after;
+  PetscInt             its = 0, n, before, after, rows, recorded = 0;
+  PetscReal            norms[101];
   KSPConvergedReason   reason;
 
   PetscFunctionBegin;
@@ -192,6 +221,8 @@ static PetscErrorCode Solve(KSP ksp, const char where[])
   PetscCall(PCGetOperators(pc, &A, NULL));
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(TestFill(b, 11, PETSC_FALSE));
+  PetscCall(VecGetSize(b, &rows));
+  PetscCall(KSPSetResidualHistory(ksp, NULL, 101, PETSC_TRUE));
   PetscCall(PCMGGetSmoother(pc, 1, &smoother));
   for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(methods); q++) {
     PetscCall(KSPSetType(ksp, methods[q]));
@@ -206,6 +237,7 @@ static PetscErrorCode Solve(KSP ksp, const char where[])
     PetscCall(KSPGetIterationNumber(ksp, &n));
     PetscCheck(reason > 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %s says %s", where, methods[q], KSPConvergedReasons[reason]);
     if (q % 3 == 0) its = n;
+    if (q == 1 || q == 2) PetscCall(SameNorms(ksp, rows, norms, &recorded, (PetscBool)(q == 1), where));
     PetscCheck(PetscAbsInt(n - its) <= (q < 3 ? 0 : 1), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %s takes %" PetscInt_FMT " iterations, with PETSc's cycle %" PetscInt_FMT, where, methods[q], n, its);
   }
   PetscCall(VecDestroy(&x));
@@ -226,12 +258,12 @@ static PetscErrorCode Case(PetscInt k, PetscInt bs, PetscBool gamg, const char o
 
   PetscCall(PetscOptionsInsertString(NULL, options));
   PetscCall(TestType(mtype, sizeof(mtype)));
-  PetscCall(DMDACreate2d(PETSC_COMM_SELF, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, k, k, 1, 1, bs, 1, NULL, NULL, &da));
+  PetscCall(DMDACreate2d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, k, k, PETSC_DECIDE, PETSC_DECIDE, bs, 1, NULL, NULL, &da));
   PetscCall(DMSetMatType(da, mtype));
   PetscCall(DMSetUp(da));
   PetscCall(DMCreateMatrix(da, &A));
   PetscCall(Fill(da, bs, 0, A));
-  PetscCall(KSPCreate(PETSC_COMM_SELF, &ksp));
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
   PetscCall(KSPSetOptionsPrefix(ksp, "t_"));
   PetscCall(KSPSetOperators(ksp, A, A));
   PetscCall(KSPGetPC(ksp, &pc));
@@ -284,12 +316,12 @@ static PetscErrorCode Faulty(PetscInt k, const KSPType method)
   KSPConvergedReason reason;
 
   PetscFunctionBegin;
-  PetscCall(TestConvection(PETSC_COMM_SELF, k, 0.0, PETSC_FALSE, &A));
-  PetscCall(TestConvection(PETSC_COMM_SELF, k, 0.0, PETSC_TRUE, &R));
+  PetscCall(TestConvection(PETSC_COMM_WORLD, k, 0.0, PETSC_FALSE, &A));
+  PetscCall(TestConvection(PETSC_COMM_WORLD, k, 0.0, PETSC_TRUE, &R));
   PetscCall(MatCreateVecs(R, &x, &b));
   PetscCall(VecDuplicate(x, &r));
   PetscCall(TestFill(b, 5, PETSC_FALSE));
-  PetscCall(KSPCreate(PETSC_COMM_SELF, &ksp));
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
   PetscCall(KSPSetOperators(ksp, A, A));
   PetscCall(KSPSetType(ksp, method));
   PetscCall(KSPSetTolerances(ksp, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, 100));
@@ -325,6 +357,8 @@ int main(int argc, char **argv)
     JACOBI "-t_pc_mg_cycle_type w",
     JACOBI "-t_pc_mg_gpucsr_tail 0",
     JACOBI "-t_pc_mg_gpucsr_tail 100 -t_pc_mg_cycle_type w",
+    JACOBI "-t_pc_mg_gpucsr_tail 0 -t_pc_mg_gpucsr_small 0",
+    JACOBI "-t_pc_mg_gpucsr_tail 0 -t_pc_mg_gpucsr_small 100 -t_pc_mg_cycle_type w",
     JACOBI "-t_pc_mg_type full",
     JACOBI "-t_pc_mg_type additive",
     JACOBI "-t_pc_mg_type kaskade",
@@ -349,7 +383,8 @@ int main(int argc, char **argv)
     JACOBI "-t_mg_coarse_ksp_type cg -t_mg_coarse_pc_type jacobi",
   };
 
-  PetscBool faulty;
+  PetscBool   faulty, few, ours, one;
+  PetscMPIInt size;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -361,10 +396,23 @@ int main(int argc, char **argv)
     PetscCall(PetscFinalize());
     return 0;
   }
-  for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(dmda); q++) PetscCall(Case(25, 1, PETSC_FALSE, dmda[q], PETSC_TRUE));
-  PetscCall(Case(17, 3, PETSC_FALSE, "-t_mg_levels_pc_type pbjacobi ", PETSC_TRUE));
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-few", &few));
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-petscs", &ours)); /* cycles that must be PETSc's */
+  ours = (PetscBool)!ours;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  one = (PetscBool)(size == 1); /* of several processes only GAMG's cycles are ours */
+  if (few) {
+    PetscCall(Case(25, 1, PETSC_FALSE, JACOBI, (PetscBool)(ours && one)));
+    PetscCall(Case(40, 1, PETSC_TRUE, "-t_pc_type gamg", ours));
+    PetscCall(Case(40, 1, PETSC_TRUE, "-t_pc_type gamg -t_pc_mg_gpucsr_tail 0 -t_pc_mg_gpucsr_small 0", ours));
+    PetscCall(Case(40, 1, PETSC_TRUE, "-t_pc_type gamg -t_pc_mg_gpucsr_tail 10", ours));
+    PetscCall(PetscFinalize());
+    return 0;
+  }
+  for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(dmda); q++) PetscCall(Case(25, 1, PETSC_FALSE, dmda[q], one));
+  PetscCall(Case(17, 3, PETSC_FALSE, "-t_mg_levels_pc_type pbjacobi ", one));
   for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(petsc); q++) PetscCall(Case(13, 1, PETSC_FALSE, petsc[q], PETSC_FALSE));
-  PetscCall(Case(33, 1, PETSC_FALSE, JACOBI, PETSC_TRUE));
+  PetscCall(Case(33, 1, PETSC_FALSE, JACOBI, one));
   PetscCall(Case(40, 1, PETSC_TRUE, "-t_pc_type gamg", PETSC_TRUE));
   PetscCall(Case(40, 1, PETSC_TRUE, "-t_pc_type gamg -t_pc_mg_cycle_type w", PETSC_TRUE));
   PetscCall(Case(30, 2, PETSC_TRUE, "-t_pc_type gamg -t_mg_levels_pc_type pbjacobi", PETSC_TRUE));

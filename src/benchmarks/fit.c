@@ -7,11 +7,10 @@ static char help[] = "Fits the profile of a machine to measured products.\n\n";
   model (GPUCSRModelInput): columns, density, deviation, spread, twins, what sliced ELL stores, the heaviest slice, sectors fetched, and rows:entries of each class of row lengths. PROFILE is the text that -mat_gpucsr_profile reads; -header writes it as a C string, for
   src/mat/impls/gpucsr/plan/h200.h.
 
-  For each pair of a format and a kernel, the parameters of its walk along a row (width, threads, most, ahead) are searched over a list. The times of the terms are a non-negative least squares fit of relative errors. A product
+  For each pair of a format and a kernel, the parameters of its walk along a row (width, threads, most, ahead) are searched over a list. The times of the terms are a non-negative least squares fit of relative errors, repeated, as parts of a product go on at the same time. A product
   has more weight the nearer the pair is to the best.
 
-  Pairs are selected greedily, at most -pairs (44): each step adds the pair with which the model's choice loses least, by the model and by one fitted without the matrix. Then pairs whose removal reduces the
-  loss are removed. So a pair that is sometimes the best, but unpredictably, is not selected. -without excludes pairs whose "FORMAT KERNEL" contains one of these texts. Twenty more pairs are selected for measuring:
+  Pairs are selected greedily, at most -pairs (44): each step adds or removes the pair whose change makes the model's choice lose least, by the model and by one fitted without the matrix, until no change does. So a pair that is sometimes the best, but unpredictably, is not selected. -without excludes pairs whose "FORMAT KERNEL" contains one of these texts. Twenty more pairs are selected for measuring:
   those with which the best of the first six predictions loses least.
 
   The decision tree has, for each class of mean length and columns, the pair with the least geometric mean time.
@@ -27,12 +26,13 @@ static char help[] = "Fits the profile of a machine to measured products.\n\n";
 #define MAX_PAIRS    512
 #define MAX_MATRICES 4096
 #define MAX_PRODUCTS (6 * MAX_MATRICES)
-#define TRIED        6   /* what measuring tries, as plan.c has it */
-#define WITHIN       1.6 /* the same */
+#define TRIED        6    /* what measuring tries, as plan.c has it */
+#define WITHIN       1.6  /* the same */
+#define HELD         0.03 /* of the fit: 0.01 to 0.1 end alike */
 
 typedef struct {
   char             matrix[64], side[4], precision[16], format[GPUCSR_WORD], kernel[GPUCSR_WORD];
-  double           us, best, convert, columns, density;
+  double           us, best, convert, columns, density, weight;
   GPUCSRModelInput in;
   double           model[2];              /* the time predicted: by the model of all samples, by the one that does not know this matrix */
   int              pair, product, number; /* the last: of the matrix */
@@ -131,7 +131,10 @@ static PetscErrorCode SortByProduct(void)
       sorted[to] = sample[k];
       n          = PetscMax(n, to + 1);
     }
-    for (int k = from; k < n; k++) sorted[k].best = best;
+    for (int k = from; k < n; k++) {
+      sorted[k].best   = best;
+      sorted[k].weight = pow(pow(best / sorted[k].us, 1.5) / sorted[k].us, 2); /* what is far from the best need not be known well */
+    }
   }
   PetscCall(PetscFree(sample));
   sample   = sorted;
@@ -177,7 +180,7 @@ static PetscErrorCode Read(const char file[])
     in->lengths = lengths->rows;
     in->entries = lengths->entries;
     for (in->nclasses = 1; in->nclasses < GPUCSR_NCLASSES && features.max >> (in->nclasses - 1);) in->nclasses++;
-    GPUCSRModelMoved(extent.window, in->rows, deviation, in);
+    GPUCSRModelRows(format, extent.window, in->rows, deviation, in);
     for (s->pair = 0; s->pair < npairs; s->pair++)
       if (!strcmp(row[s->pair].format, s->format) && !strcmp(row[s->pair].kernel, s->kernel)) break;
     if (s->pair == npairs) {
@@ -194,14 +197,11 @@ static PetscErrorCode Read(const char file[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* min |A x - b| over x >= 0, given A^T A, A^T b and b^T b: by coordinate descent; returns the square of what remains */
-static double NonNegative(int n, const double AA[][GPUCSR_NTERMS], const double Ab[], double bb, double x[])
+/* min |A x - b| over x >= 0, given A^T A and A^T b: by coordinate descent, from x */
+static void NonNegative(int n, const double AA[][GPUCSR_NTERMS], const double Ab[], double x[])
 {
-  double rest = bb;
-
-  for (int i = 0; i < n; i++) x[i] = 0;
   for (int sweep = 0; sweep < 400; sweep++) {
-    double moved = 0;
+    double moved = 0, size = 0;
 
     for (int i = 0; i < n; i++) {
       double g = Ab[i], old = x[i];
@@ -210,14 +210,10 @@ static double NonNegative(int n, const double AA[][GPUCSR_NTERMS], const double 
       for (int j = 0; j < n; j++) g -= AA[i][j] * x[j];
       x[i]  = PetscMax(0, x[i] + g / AA[i][i]);
       moved = PetscMax(moved, fabs(x[i] - old) * sqrt(AA[i][i]));
+      size  = PetscMax(size, x[i] * sqrt(AA[i][i]));
     }
-    if (moved < 1e-10 * sqrt(bb)) break;
+    if (moved < 1e-8 * size) break;
   }
-  for (int i = 0; i < n; i++) {
-    rest -= 2 * x[i] * Ab[i];
-    for (int j = 0; j < n; j++) rest += x[i] * AA[i][j] * x[j];
-  }
-  return rest;
 }
 
 /* The samples of a pair: of[first[pair]] to of[first[pair + 1] - 1] */
@@ -235,29 +231,53 @@ static PetscErrorCode SortByPair(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The times of a row whose width, threads and most are set, without matrix out (-1: with all) */
-static double Fit(int pair, int out, GPUCSRCostRow *c)
+/*
+  The times of a row, without the matrix out (-1: with all), from those that it has: by so many steps of Gauss and Newton, each a non-negative least squares fit, held back by a
+  part of what the terms weigh alone (K. Levenberg, 1944): where another part is the longest, a time cannot be told. Returns the square of what remains.
+*/
+static double Fit(int pair, double (*terms)[GPUCSR_NTERMS], int out, int steps, GPUCSRCostRow *c)
 {
-  double AA[GPUCSR_NTERMS][GPUCSR_NTERMS] = {{0}}, Ab[GPUCSR_NTERMS] = {0}, bb = 0, t[GPUCSR_NTERMS];
+  const int n = first[pair + 1] - first[pair], *mine = of + first[pair];
+  double    rest = 0, part[GPUCSR_NPARTS];
 
-  for (int k = first[pair]; k < first[pair + 1]; k++) {
-    const Sample *s = &sample[of[k]];
-    double        w;
+  for (int step = 0; step < steps; step++) {
+    double AA[GPUCSR_NTERMS][GPUCSR_NTERMS] = {{0}}, Ab[GPUCSR_NTERMS] = {0}, alone[GPUCSR_NTERMS] = {0};
 
-    if (s->number == out) continue;
-    w = pow(s->best / s->us, 1.5) / s->us; /* what is far from the best need not be known well */
-    GPUCSRModelTerms(c, &s->in, PETSC_TRUE, t);
-    for (int i = 0; i < GPUCSR_NTERMS; i++) {
-      for (int j = 0; j < GPUCSR_NTERMS; j++) AA[i][j] += w * w * t[i] * t[j];
-      Ab[i] += w * w * t[i] * s->us;
+    for (int k = 0; k < n; k++) {
+      const Sample *s = &sample[mine[k]];
+      double        t[GPUCSR_NTERMS], slope[GPUCSR_NPARTS], together;
+
+      if (s->number == out) continue;
+      together = GPUCSRModelTime(c, terms[k], part) - part[GPUCSR_WAITING];
+      for (int q = 0; q < GPUCSR_NPARTS; q++) slope[q] = q == GPUCSR_WAITING || together <= 0 ? 1 : part[q] * part[q] / (together * together);
+      for (int i = 0; i < GPUCSR_NTERMS; i++) {
+        t[i] = terms[k][i] * slope[GPUCSRModelPart[i]];
+        for (int j = 0; j <= i; j++) AA[i][j] += s->weight * t[i] * t[j];
+        Ab[i] += s->weight * t[i] * s->us;
+        alone[i] += s->weight * terms[k][i] * terms[k][i];
+      }
     }
-    bb += w * w * s->us * s->us;
+    for (int i = 0; i < GPUCSR_NTERMS; i++) {
+      for (int j = 0; j < i; j++) AA[j][i] = AA[i][j];
+      AA[i][i] += step ? HELD * alone[i] : 0;
+      Ab[i] += step ? HELD * alone[i] * c->time[i] : 0;
+    }
+    NonNegative(GPUCSR_NTERMS, (const double(*)[GPUCSR_NTERMS])AA, Ab, c->time);
   }
-  return NonNegative(GPUCSR_NTERMS, (const double(*)[GPUCSR_NTERMS])AA, Ab, bb, c->time);
+  for (int k = 0; k < n; k++)
+    if (sample[mine[k]].number != out) rest += sample[mine[k]].weight * pow(GPUCSRModelTime(c, terms[k], part) - sample[mine[k]].us, 2);
+  return rest;
+}
+
+/* By a row's shape */
+static double FitAs(int pair, double (*terms)[GPUCSR_NTERMS], int steps, GPUCSRCostRow *c)
+{
+  for (int k = first[pair]; k < first[pair + 1]; k++) GPUCSRModelTerms(c, &sample[of[k]].in, PETSC_TRUE, terms[k - first[pair]]);
+  return Fit(pair, terms, -1, steps, c);
 }
 
 /* The best shape, and its times */
-static void FitShape(int pair, GPUCSRCostRow *c)
+static void FitShape(int pair, double (*terms)[GPUCSR_NTERMS], GPUCSRCostRow *c)
 {
   static const double widths[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, INFINITY}, threads[] = {0, 1, 2, 4, 8, 16, 32, 256}, most[] = {INFINITY, 1024, 2048}, ahead[] = {1, 2, 4, 8};
   double              best = INFINITY;
@@ -274,19 +294,20 @@ static void FitShape(int pair, GPUCSRCostRow *c)
           trial.threads = threads[j];
           trial.most    = most[k];
           trial.ahead   = ahead[l];
-          rest          = Fit(pair, -1, &trial);
+          rest          = FitAs(pair, terms, 4, &trial);
           if (rest < best) {
             best = rest;
             b    = trial;
           }
         }
   *c = b;
+  (void)FitAs(pair, terms, 20, c);
 }
 
 /* What making the format costs: a constant and a rate, on relative errors */
 static void FitSetUp(int pair, GPUCSRCostRow *c)
 {
-  double AA[GPUCSR_NTERMS][GPUCSR_NTERMS] = {{0}}, Ab[GPUCSR_NTERMS] = {0}, bb = 0, x[GPUCSR_NTERMS];
+  double AA[GPUCSR_NTERMS][GPUCSR_NTERMS] = {{0}}, Ab[GPUCSR_NTERMS] = {0};
 
   for (int k = first[pair]; k < first[pair + 1]; k++) {
     const Sample *s    = &sample[of[k]];
@@ -296,20 +317,16 @@ static void FitSetUp(int pair, GPUCSRCostRow *c)
       for (int j = 0; j < 2; j++) AA[i][j] += w * w * t[i] * t[j];
       Ab[i] += w * w * t[i] * s->convert;
     }
-    bb += w * w * s->convert * s->convert;
   }
-  (void)NonNegative(2, (const double(*)[GPUCSR_NTERMS])AA, Ab, bb, x);
-  c->setup[0] = x[0];
-  c->setup[1] = x[1];
+  NonNegative(2, (const double(*)[GPUCSR_NTERMS])AA, Ab, c->setup);
 }
 
 static double Predict(const GPUCSRCostRow *c, const Sample *s)
 {
-  double t[GPUCSR_NTERMS], sum = 0;
+  double t[GPUCSR_NTERMS], part[GPUCSR_NPARTS];
 
   GPUCSRModelTerms(c, &s->in, PETSC_TRUE, t);
-  for (int i = 0; i < GPUCSR_NTERMS; i++) sum += c->time[i] * t[i];
-  return sum;
+  return GPUCSRModelTime(c, t, part);
 }
 
 static PetscBool Allowed(const Sample *s)
@@ -456,8 +473,7 @@ static PetscErrorCode Keep(int most, int more)
 {
   Taken               *now, *trial;
   int                 *kept, n = 0, m = 0;
-  double               loss     = INFINITY;
-  PetscBool            backward = PETSC_FALSE;
+  double               loss = INFINITY;
   static GPUCSRCostRow old[MAX_PAIRS];
 
   PetscFunctionBegin;
@@ -468,11 +484,11 @@ static PetscErrorCode Keep(int most, int more)
     int    pick = -1;
     double best = loss - 1e-5, mean = 0, worst = 0;
 
-    for (int q = 0; q < npairs && (backward || n < most); q++) {
+    for (int q = 0; q < npairs; q++) {
       double sum;
 
-      if (kept[q] != (int)backward) continue;
-      if (backward) TakeAll(kept, q, trial);
+      if (!kept[q] && n >= most) continue;
+      if (kept[q]) TakeAll(kept, q, trial);
       else {
         memcpy(trial, now, sizeof(*now) * 2 * (size_t)nproducts);
         TakeIn(q, trial);
@@ -483,11 +499,7 @@ static PetscErrorCode Keep(int most, int more)
         pick = q;
       }
     }
-    if (pick < 0 && backward) break;
-    if (pick < 0) {
-      backward = PETSC_TRUE;
-      continue;
-    }
+    if (pick < 0) break;
     loss       = best;
     kept[pick] = !kept[pick];
     n += kept[pick] ? 1 : -1;
@@ -496,7 +508,7 @@ static PetscErrorCode Keep(int most, int more)
       mean += (now[p].taken - 1) / nproducts / 2;
       worst = PetscMax(worst, now[p].taken - 1);
     }
-    PetscCall(PetscPrintf(PETSC_COMM_SELF, "%3d %s %-12s %-24s loses %.4f in the mean, %.2f at worst\n", n, backward ? "without" : "with   ", row[pick].format, row[pick].kernel, mean, worst));
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, "%3d %s %-12s %-24s loses %.4f in the mean, %.2f at worst\n", n, kept[pick] ? "with   " : "without", row[pick].format, row[pick].kernel, mean, worst));
   }
   for (int q = 0; q < npairs; q++) row[q].trusted = (PetscBool)kept[q];
   PetscCall(Extend(kept, n + more));
@@ -573,7 +585,7 @@ static PetscErrorCode Write(FILE *f, PetscBool header, const char machine[])
 
   PetscFunctionBeginUser;
   if (header) fprintf(f, "/* The profile of one %s, made by src/benchmarks/fit.c; its lines are explained in profile.c */\n", machine);
-  Put(f, header, "gpucsr-profile 4");
+  Put(f, header, "gpucsr-profile 5");
   PetscCall(PetscSNPrintf(line, sizeof(line), "machine %s", machine));
   Put(f, header, line);
   for (int q = 0; q < npairs; q++) {
@@ -614,6 +626,7 @@ int main(int argc, char **argv)
   PetscInt  most = 44, more = 20;
   PetscReal show = 0;
   PetscBool set;
+  double(*terms)[GPUCSR_NTERMS];
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -633,22 +646,24 @@ int main(int argc, char **argv)
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "%d samples of %d products, %d pairs\n", nsamples, nproducts, npairs));
   PetscCall(SortByProduct());
   PetscCall(SortByPair());
+  PetscCall(PetscMalloc1(nsamples, &terms));
 #pragma omp parallel for schedule(dynamic)
   for (int q = 0; q < npairs; q++) {
     GPUCSRCostRow c;
 
-    FitShape(q, &row[q]);
+    FitShape(q, terms + first[q], &row[q]);
     FitSetUp(q, &row[q]);
-    c = row[q];
     for (int k = first[q]; k < first[q + 1]; k++) sample[of[k]].model[0] = Predict(&row[q], &sample[of[k]]);
     for (int k = first[q], held = -1; k < first[q + 1]; k++) {
       if (sample[of[k]].number != held) {
         held = sample[of[k]].number;
-        (void)Fit(q, held, &c);
+        c    = row[q];
+        (void)Fit(q, terms + first[q], held, 4, &c);
       }
       sample[of[k]].model[1] = Predict(&c, &sample[of[k]]);
     }
   }
+  PetscCall(PetscFree(terms));
   PetscCall(Keep((int)most, (int)more));
   PetscCall(Regret("model", PETSC_FALSE, show));
   PetscCall(Regret("cross-validated", PETSC_TRUE, 0));

@@ -45,11 +45,8 @@ def rule(s, rates, sizes):
     names = np.array([w[3] for w in s.words])
     at = {f: products(s, names == f) for f in sizes}
     best_all = products(s, (names != "dense") | (s.density >= 1))
-    told = np.full(s.n, np.nan)
     known = {k: v for k, v in S.profile().items() if k in s.pairs}
-    for k, v in known.items():
-        which = np.where(s.pair == s.pairs.index(k))[0]
-        told[which] = s.terms(which, v[1]) @ v[2]
+    told = S.predicted(s, known)
     out, counts = {}, []
     for p in range(len(s.products)):
         k = best_all[p]

@@ -3,6 +3,7 @@ The timed products that spmv -samples leaves, as arrays; the terms of the profil
 
   load(FILE, ...)  a Samples; a FILE may end in .xz
   Samples.terms(which, shape)   the terms, as GPUCSRModelTerms() has them
+  time(terms, x)                the time, as GPUCSRModelTime() has it
 """
 import lzma, os, re
 import numpy as np
@@ -16,7 +17,10 @@ NCLASSES = 32
 NTERMS, NSHAPE = 16, 4
 COLUMNS = "us best convert matrix vectors cache rows stored mean max sectors quads columns density deviation spread twins sell heaviest groups tiles".split()
 WINDOW = {"sell_256": 256, "sell_4096": 4096, "sell_sorted": np.inf, "jad": np.inf}  # rows that the format sorts together
-NEAR, BLOCKS, THREADS, PROCESSORS, SHARE, SECTOR = 128 << 10, 8, 256, 132, 0.4, 32.0  # as profile.c has them
+NEAR, BLOCKS, THREADS, PROCESSORS, SHARE, STRIP, SECTOR = 250 << 10, 8, 256, 132, 0.4, 2.2, 32.0  # as profile.c has them
+TOGETHER = ("sell", "ell", "jad")  # formats, and variants of them, whose threads go along neighbouring rows side by side
+WAITING, MEMORY, CACHE, WORK = range(4)  # the parts of a product's time, and to which each term belongs
+PART = np.array([WAITING, CACHE, MEMORY, WORK, WAITING, WORK, WAITING, WORK, WORK, WORK, WORK, CACHE, MEMORY, WAITING, WORK, WORK])
 
 
 class Samples:
@@ -46,24 +50,30 @@ class Samples:
         self.transpose = np.array([w[1] == "T" for w in words])
         self.number = np.where(self.single, 4.0, 8.0)
         self.nnz = self.entries.sum(1)
-        window = np.array([WINDOW.get(w[3], 0) for w in words], float)
+        self.window = window = np.array([WINDOW.get(w[3], 0) for w in words], float)
+        self.uneven = np.where(window < self.rows, self.deviation / np.maximum(1e-9, self.mean), 0)
+        self.together = np.array([w[3].split("_")[0] in TOGETHER for w in words])
         self.moved = np.where(window > 0, np.minimum(np.minimum(window, self.rows), np.sqrt(12) * self.deviation), 0)
 
-    def touched(self, which, threads):
+    def touched(self, which, width, threads):
         """Sectors of x that blocks of threads fetch, and those of them that the last-level cache misses: Sectors() of profile.c"""
         g = lambda a: a[which]
         every, block = np.maximum(1, g(self.rows)), THREADS / max(1, min(THREADS, threads))
-        rows, columns, size, groups = np.minimum(every, block), g(self.columns), g(self.number), g(self.groups)
-        x = size * columns
-        reach = size * np.maximum(1, np.minimum(columns, rows * (1 + g(self.moved)) * columns / every + g(self.spread)))
+        rows, size, groups, mean = np.minimum(every, block), g(self.number), g(self.groups), np.maximum(1, g(self.mean))
+        x, spread = size * g(self.columns), size * g(self.spread)
+        places = np.minimum(np.minimum(rows * (1 + g(self.moved)), rows + g(self.window)) * x / every, np.maximum(0, x - spread))
+        reach = np.maximum(size, np.minimum(x, places + spread))
         meeting = np.maximum(1e-6, rows * g(self.sectors) / every / (reach / SECTOR))
         chance = g(self.sectors) * -np.expm1(-meeting) / meeting
         each = np.maximum(1e-9, g(self.tiles) / np.maximum(1e-9, groups)) ** (np.log2(block / 8) / 4)
         counted = np.minimum(g(self.nnz), groups * each)
-        all_ = np.where(g(self.moved) > 0, np.maximum(counted, chance), counted)
-        once = np.minimum(all_, PROCESSORS * x / SECTOR)
-        far, share = np.minimum(x, BLOCKS * PROCESSORS * reach), SHARE * 1e6 * g(self.cache)
-        return np.where(x > NEAR, once + (all_ - once) * (1 - NEAR / x), once), np.where(far > share, all_ * (1 - share / far), 0)
+        touched = np.where(g(self.moved) > 0, np.maximum(counted, chance), counted)
+        once = np.minimum(touched, PROCESSORS * x / SECTOR)
+        strip = np.where(g(self.together), np.minimum(1, np.maximum(STRIP / np.sqrt(mean), width / mean) + g(self.uneven)), 1)
+        used = np.minimum(np.minimum(x, BLOCKS * places + x * strip), BLOCKS * np.minimum(reach, places + spread * strip)) / NEAR
+        fetched = once + (touched - once) * used**2 / (1 + used**2)
+        far, share = np.minimum(x, BLOCKS * PROCESSORS * places + spread), SHARE * 1e6 * g(self.cache)
+        return fetched, np.where(far > share, fetched * (1 - share / np.maximum(far, 1)), 0)
 
     def terms(self, which, shape):
         """The terms of a pair's shape (width, threads, most, ahead) on the samples `which`, one column a term"""
@@ -73,8 +83,8 @@ class Samples:
         t = np.zeros((len(moved), NTERMS))
         t[:, 0] = 1
         few, many = 0.4 * g(self.cache), 1.2 * g(self.cache)  # Kept() of profile.c
-        t[:, 1] = moved * np.clip(np.log(many / moved) / np.log(3), 0, 1)
-        t[:, 2] = moved - t[:, 1]
+        t[:, 1] = moved
+        t[:, 2] = moved * (1 - np.clip(np.log(many / moved) / np.log(3), 0, 1))
         t[:, 3] = 1e-6 * g(self.rows) * one
         stored = 1e-6 * g(self.stored)
         t[:, 5] = stored * np.maximum(0, np.log2(np.maximum(1e-9, g(self.mean) / width))) if threads > 0 else stored
@@ -88,11 +98,21 @@ class Samples:
             steps = np.ceil(np.minimum(g(self.max), most) / width)
             t[:, 4], t[:, 13] = np.floor(steps / ahead), np.minimum(steps, ahead - 1)
             t[:, 10] = 1e-6 * one * (lengths * np.ceil(entries / np.maximum(1, lengths) / width)).sum(1)
-        fetched, missed = self.touched(which, threads)
+        fetched, missed = self.touched(which, width, threads)
         t[:, 11], t[:, 12] = 1e-6 * fetched, 1e-6 * missed
         t[:, 14] = 1e-3 * g(self.heaviest)
-        t[:, 15] = np.where(g(self.number) > 4, t[:, 1], 0)
+        t[:, 15] = np.where(g(self.number) > 4, stored, 0)
         return t
+
+
+def time(X, x, part=PART):
+    """The time of each line of X, the terms, if they take x each: GPUCSRModelTime() of profile.c. And how it grows with each term"""
+    parts = np.array([X[:, part == q] @ x[part == q] for q in range(4)])
+    together = np.cbrt((parts[1:] ** 3).sum(0))
+    slope = np.ones_like(parts)
+    at = together > 0
+    slope[1:, at] = (parts[1:, at] / together[at]) ** 2
+    return parts[WAITING] + together, X * slope[part].T
 
 
 def number(names):
@@ -114,6 +134,15 @@ def load(*names):
         return Samples(lines())
     except (OSError, EOFError, ValueError, lzma.LZMAError) as e:
         raise SystemExit("%s: %s: spmv -samples writes one anew" % (", ".join(names or (KEPT,)), e))
+
+
+def predicted(s, rows):
+    """The time of every sample whose pair the profile knows"""
+    out = np.full(s.n, np.nan)
+    for k, v in rows.items():
+        which = np.where(s.pair == s.pairs.index(k))[0]
+        out[which] = time(s.terms(which, v[1]), v[2])[0]
+    return out
 
 
 def profile(name=os.path.join(ROOT, "src", "mat", "impls", "gpucsr", "plan", "h200.h")):

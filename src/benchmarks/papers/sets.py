@@ -252,10 +252,7 @@ def estimate(s, p):
     """-mat_gpucsr_select estimate, and measure: the best of the first six within 1.6 of the first; by the profile, and by models that do not know the matrix"""
     known = {k: v for k, v in S.profile().items() if k in s.pairs}
     trusted = np.array([known.get(k, (False,))[0] for k in s.pairs])
-    inside = np.full(s.n, np.nan)
-    for k, v in known.items():
-        which = np.where(s.pair == s.pairs.index(k))[0]
-        inside[which] = s.terms(which, v[1]) @ v[2]
+    inside = S.predicted(s, known)
     outside = clock.without(s, known, clock.groups(s.matrix_of), clock.POWER, False)
     cells = {}
     for q, predicted in enumerate((inside, outside)):

@@ -266,9 +266,11 @@ static PetscErrorCode Project(KSP ksp, KSP_GPUGMRES *g, const GPUGMRESPass *a)
   PetscFunctionBegin;
 #if defined(GPUCSR_HAVE_CUDA)
   if (g->k.dev->ops->kernels) PetscCall(GPUGMRESDeviceProject(a, g->k.dev->stream));
-  else
 #endif
+  if (!g->k.dev->ops->kernels) {
+    PetscCall(GPUCSRHostTurn(g->k.dev->stream)); /* the state may be on its way */
     PetscCall(ProjectOnHost(g, a));
+  }
   if (!g->several) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Reduce(ksp, g, g->mirror->k + 1));
   for (int j = 0; j <= g->mirror->k; j++) GPUGMRESProjected(g->mirror, j, g->sums[j], a->again);
@@ -281,9 +283,11 @@ static PetscErrorCode Update(KSP ksp, KSP_GPUGMRES *g, const GPUGMRESPass *a)
   PetscFunctionBegin;
 #if defined(GPUCSR_HAVE_CUDA)
   if (g->k.dev->ops->kernels) PetscCall(GPUGMRESDeviceUpdate(a, g->k.dev->stream));
-  else
 #endif
+  if (!g->k.dev->ops->kernels) {
+    PetscCall(GPUCSRHostTurn(g->k.dev->stream)); /* the state may be on its way */
     PetscCall(UpdateOnHost(g, a));
+  }
   if (!g->several) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Reduce(ksp, g, 1));
   if (a->first) g->mirror->k = -1;

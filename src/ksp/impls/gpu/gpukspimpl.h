@@ -157,6 +157,10 @@ struct _n_KSP_GPU {
   PetscBool           warnedlive, solved;
 
   /* for every solve on a device */
+  GPUKSPMemory          parts;        /* of the sums that a product takes; */
+  int                   nparts;       /* so many, for the step that follows it; 0: that goes over the rows */
+  PetscBool             fused;        /* products take sums in this solve, */
+  PetscBool             normed;       /* and the preconditioner may take those of GPUKSP_NORMS, which is the next step */
   GPUKSPMemory          partial;      /* partial sums of steps, */
   int                   stepblocks;   /* by this number of blocks */
   GPUKSPMemory          devstate;     /* the state, if steps apply the rules on the device */
@@ -294,6 +298,8 @@ GPUCSR_INTERN PetscErrorCode GPUKSPPCFind(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCReserve(KSP, KSP_GPU *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCMake(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCCheck(KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPPCSolving(KSP_GPU *, PetscBool);
+GPUCSR_INTERN PetscErrorCode GPUKSPPCFail(KSP_GPU *, const char message[]);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCDiagonal(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCEigenvalues(KSP, KSP_GPU *, PetscBool *);
 

@@ -52,10 +52,33 @@ static PetscErrorCode Reduce(KSP ksp, KSP_GPU *k, GPUKSPStep step, double sum[],
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  From the last row to the first? A step begins with the rows that the one before it, or the product, has ended with, which are still in the last-level cache. So passes alternate, but for products, which go
+  from the first row to the last
+*/
+static PetscBool Backwards(const KSP_GPU *k, GPUKSPStep s)
+{
+  switch (s) {
+  case GPUKSP_CG_CURVATURE:
+  case GPUKSP_NORMS:
+  case GPUKSP_BCGS_V:
+  case GPUKSP_BCGS_T:
+    return PETSC_TRUE;
+  case GPUKSP_CG_DIRECTION:
+    return (PetscBool)(!k->fused || k->pc.kind == GPUKSP_PC_APART);
+  case GPUKSP_CG_RESIDUAL:
+  case GPUKSP_BCGS_S:
+  case GPUKSP_BCGS_ADVANCE:
+    return k->fused;
+  default:
+    return PETSC_FALSE;
+  }
+}
+
 /* One step on the given arrays: v, or f in single precision */
 static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, const GPUKSPVectorsSingle *f, PetscBool device, GPUCSRStream s, PetscBool rule, PetscBool first, PetscBool next, double sum[])
 {
-  GPUKSPStepArgs args = {k->method, k->n, (double *)k->partial.p, k->sums, (GPUKSPState *)k->devstate.p, k->seen, k->stepblocks, PETSC_TRUE, first, next, NULL};
+  GPUKSPStepArgs args = {k->method, k->n, (double *)k->partial.p, k->sums, (GPUKSPState *)k->devstate.p, k->seen, k->stepblocks, PETSC_TRUE, first, next, NULL, k->nparts, GPUCSR_PARTS(k->n), (const double *)k->parts.p, Backwards(k, step)};
 
   PetscFunctionBegin;
 #if defined(GPUCSR_HAVE_CUDA)
@@ -82,12 +105,15 @@ static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, 
   }
 #endif
   if (!device) PetscCall(GPUCSRHostTurn(s));
-  if (!device && f)
+  if (!device && args.parts)
+    for (int i = 0; i < args.parts; i++)
+      for (int q = 0; q < GPUKSPStepSums(step); q++) sum[q] += args.part[GPUKSPStepPart(step, q) * (size_t)args.most + (size_t)i];
+  else if (!device && f)
     for (int i = 0; i < k->n; i++) GPUKSPStepRowSingle(step, f, k->state, i, sum);
   else if (!device)
     for (int i = 0; i < k->n; i++) GPUKSPStepRow(step, v, k->state, i, sum);
   if (!device) PetscCall(GPUCSRLaunched(k->dev, "a step of a solver"));
-  (void)args;
+  k->nparts = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -120,7 +146,7 @@ static PetscErrorCode RowsBorrowed(KSP_GPU *k, GPUKSPStep step, GPUKSPVectors *v
 /* One step. Without a rule its sums, if any, are in k->sums. next: it is the last step with a rule in its iteration */
 PetscErrorCode GPUKSPStepRun(KSP ksp, KSP_GPU *k, GPUKSPStep step, GPUKSPVectors *v, PetscBool rule, PetscBool first, PetscBool next)
 {
-  double sum[GPUKSP_SUMS] = {0, 0, 0, 0};
+  double sum[GPUKSP_SUMS] = {0, 0, 0, 0, 0};
 
   PetscFunctionBegin;
   if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCall(RowsBorrowed(k, step, v, rule, first, next, sum));
@@ -145,6 +171,19 @@ PetscErrorCode GPUKSPProduct(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, in
     PetscCall(MatGPUCSROperatorProduct_Private(&k->op, v->at[from], v->at[to]));
     if (k->peers.on) PetscCall(GPUKSPPeersAdd(k, v->at[from], v->at[to]));
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* to = A from, and the step that follows: its sums are taken on the product's way, with vectors q and u (-1: none), and M to is stored in place of to, where the solve's products can do that */
+static PetscErrorCode ProductStep(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, int to, int q, int u, const double *M, GPUKSPStep step)
+{
+  PetscFunctionBegin;
+  if (k->fused) {
+    const GPUCSRSums sums = {(PetscBool)(GPUKSPStepSums(step) > 1), v->at[q], u < 0 ? NULL : v->at[u], M, (double *)k->parts.p, &k->nparts};
+
+    PetscCall(MatGPUCSROperatorSums_Private(&k->op, v->at[from], &sums, v->at[to]));
+  } else PetscCall(GPUKSPProduct(ksp, k, v, from, to));
+  PetscCall(GPUKSPStepRun(ksp, k, step, v, PETSC_TRUE, PETSC_FALSE, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -261,12 +300,13 @@ static PetscErrorCode IterateCG(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
 {
   PetscFunctionBegin;
   PetscCall(STEP(GPUKSP_CG_DIRECTION));
-  PetscCall(GPUKSPProduct(ksp, k, v, VEC_P, VEC_W));
-  PetscCall(STEP(GPUKSP_CG_CURVATURE));
+  PetscCall(ProductStep(ksp, k, v, VEC_P, VEC_W, VEC_P, -1, NULL, GPUKSP_CG_CURVATURE));
   if (ENDED) PetscFunctionReturn(PETSC_SUCCESS);
   if (v->explicitpc) {
     PetscCall(STEP(GPUKSP_CG_R));
+    k->normed = k->fused;
     PetscCall(Precondition(ksp, k, v, VEC_R, VEC_Z, PETSC_TRUE));
+    k->normed = PETSC_FALSE;
   }
   PetscCall(LAST(v->explicitpc ? GPUKSP_NORMS : GPUKSP_CG_RESIDUAL, PETSC_FALSE));
   PetscCall(After(ksp, k, v, PETSC_FALSE));
@@ -306,17 +346,20 @@ static PetscErrorCode IterateBCGS(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
   const PetscBool left = (PetscBool)(ksp->pc_side == PC_LEFT), before = (PetscBool)(!left && v->explicitpc), behind = (PetscBool)(left && v->explicitpc), hat = (PetscBool)(!left && (v->explicitpc || v->pc));
 
   PetscFunctionBegin;
-  PetscCall(STEP(GPUKSP_BCGS_DIRECTION));
   if (before) PetscCall(Precondition(ksp, k, v, VEC_P, VEC_PH, PETSC_TRUE));
-  PetscCall(GPUKSPProduct(ksp, k, v, hat ? VEC_PH : VEC_P, behind ? VEC_W : VEC_V));
-  if (behind) PetscCall(Precondition(ksp, k, v, VEC_W, VEC_V, PETSC_TRUE));
-  PetscCall(STEP(GPUKSP_BCGS_V));
+  if (behind) {
+    PetscCall(GPUKSPProduct(ksp, k, v, VEC_P, VEC_W));
+    PetscCall(Precondition(ksp, k, v, VEC_W, VEC_V, PETSC_TRUE));
+    PetscCall(STEP(GPUKSP_BCGS_V));
+  } else PetscCall(ProductStep(ksp, k, v, hat ? VEC_PH : VEC_P, VEC_V, VEC_RP, -1, hat ? NULL : v->pc, GPUKSP_BCGS_V));
   if (ENDED) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(STEP(GPUKSP_BCGS_S));
   if (before) PetscCall(Precondition(ksp, k, v, VEC_S, VEC_SH, PETSC_TRUE));
-  PetscCall(GPUKSPProduct(ksp, k, v, hat ? VEC_SH : VEC_S, behind ? VEC_W : VEC_T));
-  if (behind) PetscCall(Precondition(ksp, k, v, VEC_W, VEC_T, PETSC_TRUE));
-  PetscCall(STEP(GPUKSP_BCGS_T));
+  if (behind) {
+    PetscCall(GPUKSPProduct(ksp, k, v, VEC_S, VEC_W));
+    PetscCall(Precondition(ksp, k, v, VEC_W, VEC_T, PETSC_TRUE));
+    PetscCall(STEP(GPUKSP_BCGS_T));
+  } else PetscCall(ProductStep(ksp, k, v, hat ? VEC_SH : VEC_S, VEC_T, VEC_S, VEC_RP, hat ? NULL : v->pc, GPUKSP_BCGS_T));
   if (ENDED) {
     if (k->state->lucky && (k->live || k->taken == KSP_GPU_PATH_HOST_LOOP)) {
       PetscCall(KSPLogResidualHistory(ksp, k->state->rnorm));
@@ -324,7 +367,7 @@ static PetscErrorCode IterateBCGS(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
     }
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(LAST(GPUKSP_BCGS_UPDATE, PETSC_FALSE));
+  PetscCall(LAST(GPUKSP_BCGS_ADVANCE, PETSC_FALSE));
   PetscCall(After(ksp, k, v, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -332,7 +375,7 @@ static PetscErrorCode IterateBCGS(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
 /* One step of an iteration in single precision */
 PetscErrorCode GPUKSPStepRunSingle(KSP ksp, KSP_GPU *k, GPUKSPStep step, PetscBool rule, PetscBool next)
 {
-  double sum[GPUKSP_SUMS] = {0, 0, 0, 0};
+  double sum[GPUKSP_SUMS] = {0, 0, 0, 0, 0};
 
   PetscFunctionBegin;
   PetscCall(Rows(k, step, NULL, &k->single, k->dev->ops->kernels, k->dev->stream, rule, PETSC_FALSE, next, sum));
@@ -375,14 +418,18 @@ static PetscErrorCode Record(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIterat
 */
 PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration iteration)
 {
+  PetscInt mean; /* rows of a rank: all must launch equally many iterations */
+
   PetscFunctionBegin;
+  PetscCall(VecGetSize(ksp->vec_sol, &mean));
+  if (k->ranks.on) mean /= k->ranks.size;
   if (k->rulehere)
     while (!GPUKSPRests(k->state)) PetscCall((*iteration)(ksp, k, v));
 #if defined(GPUCSR_HAVE_CUDA)
   else {
     const GPUCSRBackendOps     *ops   = k->dev->ops;
     const volatile GPUKSPState *seen  = k->seen;
-    const int                   ahead = k->pc.row->rows || k->ranks.on || k->n < DEAR;
+    const int                   ahead = k->pc.row->rows || (k->ranks.on ? mean : k->n) < DEAR;
     int                         q     = 0;
 
     PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));

@@ -143,15 +143,18 @@ GPUCSR_INTERN PetscErrorCode GPUKSPPersistentSolve(const GPUKSPPersistent *, GPU
   and copies it to *seen once the solve rests. Without a rule the sums go to sums. seen and sums are page-locked.
 */
 typedef struct {
-  GPUKSPMethod method;
-  int          n;
-  double      *partial;
-  double      *sums;
-  GPUKSPState *state;
-  GPUKSPState *seen;
-  int          blocks;            /* from GPUKSPStepBlocks() */
-  PetscBool    rule, first, next; /* apply the rule; it is the rule of the start; it is followed by the next iteration */
-  double      *mine;              /* several ranks: sums go here; GPUKSPStepRuleDevice() applies the rule, NULL: one rank */
+  GPUKSPMethod  method;
+  int           n;
+  double       *partial;
+  double       *sums;
+  GPUKSPState  *state;
+  GPUKSPState  *seen;
+  int           blocks;            /* from GPUKSPStepBlocks() */
+  PetscBool     rule, first, next; /* apply the rule; it is the rule of the start; it is followed by the next iteration */
+  double       *mine;              /* several ranks: sums go here; GPUKSPStepRuleDevice() applies the rule, NULL: one rank */
+  int           parts, most;       /* the product before it has taken the sums: so many parts of each, at every most-th place; 0: it has not */
+  const double *part;
+  PetscBool     back; /* from the last row to the first */
 } GPUKSPStepArgs;
 GPUCSR_INTERN PetscErrorCode GPUKSPStepBlocks(GPUCSRDevice, int *);
 GPUCSR_INTERN PetscErrorCode GPUKSPStepDevice(GPUKSPStep, const GPUKSPVectors *, const GPUKSPStepArgs *, GPUCSRStream);

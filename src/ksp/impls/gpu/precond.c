@@ -165,10 +165,12 @@ static PetscErrorCode MakeCycle(KSP ksp, KSP_GPU *k)
 
 static PetscErrorCode ApplyCycle(KSP_GPU *k, const double *r, double *z, PetscBool rule, GPUCSRStream s)
 {
+  const GPUCSRSums sums = {PETSC_TRUE, r, NULL, NULL, (double *)k->parts.p, &k->nparts};
+
   PetscFunctionBegin;
   (void)rule;
   (void)s;
-  PetscCall(GPUMGCycleRun(k->cycle, r, z));
+  PetscCall(GPUMGCycleRun(k->cycle, r, z, k->normed ? &sums : NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -236,11 +238,33 @@ static PetscErrorCode ApplyFactor(KSP_GPU *k, const double *r, double *z, PetscB
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscBool IsCycle(const KSP_GPU *k)
+{
+  return (PetscBool)(k->pc.kind == GPUKSP_PC_APART && k->pc.row->apply == ApplyCycle && k->cycle);
+}
+
 /* Has the preconditioner between steps been applied without errors? */
 PetscErrorCode GPUKSPPCCheck(KSP_GPU *k)
 {
   PetscFunctionBegin;
   if (k->pc.kind == GPUKSP_PC_APART && k->pc.row->apply == ApplyFactor && k->factor) PetscCall(MatGPUCSRFactorCheck_Private(k->factor));
+  if (IsCycle(k)) PetscCall(GPUMGRanksCheck(k->cycle));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A solve of several ranks begins, or has ended: a preconditioner that exchanges something takes part */
+PetscErrorCode GPUKSPPCSolving(KSP_GPU *k, PetscBool begins)
+{
+  PetscFunctionBegin;
+  if (IsCycle(k)) PetscCall(GPUMGRanksSolving(k->cycle, begins));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* This rank goes no further */
+PetscErrorCode GPUKSPPCFail(KSP_GPU *k, const char message[])
+{
+  PetscFunctionBegin;
+  if (IsCycle(k)) PetscCall(GPUMGRanksFail(k->cycle, message));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -6,9 +6,12 @@
 /* Longest row for which auto takes a persistent kernel: at most 32 threads share a row, and all others wait for them */
 #define LONGEST_ROW 4096
 
-/* With more entries than this, and more than so many a row, auto solves BiCGStab by a graph */
+/* With more entries than this, which are stored one by one or are more than so many a row, auto solves BiCGStab by a graph */
 #define MOST_GATHERED 8e6
 #define LONG_ROWS     16
+
+/* With more bytes an iteration than this, auto solves CG with stored entries by a graph */
+#define MOST_BYTES 7e8
 
 /* The same of several ranks, whose persistent kernels gather. Microseconds an iteration on two H200 in one launch and by a graph: 48 and 54 with 0.9 million entries a rank, 179 and 126 with 7.3 million (convection) */
 #define MOST_GATHERED_RANKS 1.6e6
@@ -83,20 +86,30 @@ static PetscErrorCode Live(KSP ksp, KSP_GPU *k)
 }
 
 /*
-  A persistent BiCGStab computes its directions from three and two vectors at each entry, or writes them first where blocks have many rows. Microseconds an iteration on an H200, gathered, written and
-  by the graph: 75, 54 and 75 on 7 points 100^3, 483, 344 and 326 on 27 points 128^3. The graph moves 40 bytes a row more, but multiplies long rows faster. Of several ranks the one with the most entries counts
+  Is a graph faster than a persistent kernel, although it takes launches? Its products do, where they read the matrix from memory, entry by entry, at the full rate of that; and they take most sums on their way.
+  Stencils in a table are for the persistent kernel, which has windows of their vectors in shared memory.
+
+  BiCGStab: a persistent kernel computes its directions from three and two vectors at each entry, or writes them first where blocks have many rows. Microseconds an iteration on an H200 by it and by the
+  graph: 79 and 86 on 7 points 100^3, 170 and 156 on 128^3, 344 and 316 on 27 points 128^3. Of several ranks the one with the most entries counts.
+
+  CG: its blocks have ranges of rows far from each other, whose neighbours a large matrix pushes out of the last-level cache before they are read again: 77 and 88 on 7 points 128^3, 162 and 160 on 160^3,
+  323 and 300 on 200^3.
 */
-static PetscErrorCode GatherIsDear(KSP ksp, const KSP_GPU *k, PetscMPIInt size, PetscBool *dear)
+static PetscErrorCode GraphIsFaster(KSP ksp, const KSP_GPU *k, PetscMPIInt size, PetscBool *faster)
 {
-  double nnz = (double)k->op.plan->A.nnz;
+  const GPUCSRPlan *P     = k->op.plan;
+  const PetscBool   there = (PetscBool)(P->A.format != NULL), table = (PetscBool)(P->features.stencils > 0 || (there && GPUKSPFormatIsTable(P->A.format))); /* of several ranks one may have lost its device by now */
+  double            nnz = (double)P->A.nnz;
 
   PetscFunctionBegin;
-  *dear = PETSC_FALSE;
-  if (k->method != GPUKSP_BCGS || k->path != KSP_GPU_PATH_AUTO) PetscFunctionReturn(PETSC_SUCCESS);
+  *faster = PETSC_FALSE;
+  if (k->path != KSP_GPU_PATH_AUTO) PetscFunctionReturn(PETSC_SUCCESS);
+  if (k->method == GPUKSP_CG && size == 1) *faster = (PetscBool)(!k->degree && there && !table && GPUCSRPlanSums(P) && GPUKSPBytes(&P->A, PETSC_FALSE) + 72.0 * k->n > MOST_BYTES);
+  if (k->method != GPUKSP_BCGS) PetscFunctionReturn(PETSC_SUCCESS);
   if (size > 1) {
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &nnz, 1, MPI_DOUBLE, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
-    *dear = (PetscBool)(nnz > MOST_GATHERED_RANKS);
-  } else *dear = (PetscBool)(nnz > MOST_GATHERED && (nnz > LONG_ROWS * k->n || k->pc.kind == GPUKSP_PC_APART));
+    *faster = (PetscBool)(nnz > MOST_GATHERED_RANKS);
+  } else *faster = (PetscBool)(nnz > MOST_GATHERED && (!table || nnz > LONG_ROWS * k->n || k->pc.kind == GPUKSP_PC_APART));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -121,10 +134,10 @@ static PetscErrorCode WhyHostLoop(KSP ksp, KSP_GPU *k, char text[], size_t len, 
   *why = k->path == KSP_GPU_PATH_HOST_LOOP ? "asked for" : null || tnull ? "the operator has a null space" : ksp->transpose_solve ? "it is a solve with the transpose" : k->pc.kind == GPUKSP_PC_ANY ? "the preconditioner is PCApply()'s" : NULL;
   if (!*why && size > 1) {
     char      launch[256];
-    PetscBool dear;
+    PetscBool faster;
 
-    PetscCall(GatherIsDear(ksp, k, size, &dear));
-    if (dear) PetscCall(GPUKSPWhyNotRanks(ksp, k, gathers, text, len));
+    PetscCall(GraphIsFaster(ksp, k, size, &faster));
+    if (faster) PetscCall(GPUKSPWhyNotRanks(ksp, k, gathers, text, len));
     if (!k->ranks.on) PetscCall(GPUKSPWhyNotPeers(ksp, k, size, launch, sizeof(launch)));
     if (!k->ranks.on && !k->peers.on) PetscCall(GPUKSPWhyNotRanks(ksp, k, launch, text, len));
     if (!k->peers.on && !k->ranks.on) *why = text;
@@ -141,7 +154,7 @@ static PetscErrorCode Choose(KSP ksp, KSP_GPU *k)
 {
   const int   longest = k->op.plan->features.max;
   const char *why     = NULL;
-  PetscBool   dear    = PETSC_FALSE;
+  PetscBool   faster  = PETSC_FALSE;
   char        text[sizeof(k->why)];
 
   PetscFunctionBegin;
@@ -160,7 +173,7 @@ static PetscErrorCode Choose(KSP ksp, KSP_GPU *k)
   }
   if (k->peers.on) k->refined = PETSC_FALSE;
   else PetscCall(GPUKSPRefineChoose(k));
-  if (!k->peers.on) PetscCall(GatherIsDear(ksp, k, 1, &dear));
+  if (!k->peers.on) PetscCall(GraphIsFaster(ksp, k, 1, &faster));
   PetscCall(PetscSNPrintf(text, sizeof(text), "a row has %d entries, which a persistent kernel would wait for", longest));
   why      = !k->dev->ops->kernels                                   ? "the host computes"
              : k->path == KSP_GPU_PATH_GRAPH                         ? "asked for"
@@ -169,7 +182,7 @@ static PetscErrorCode Choose(KSP ksp, KSP_GPU *k)
              : !k->pc.row->rows                                      ? "the preconditioner is not part of a persistent kernel"
              : k->degree && k->method != GPUKSP_CG                   ? "a persistent kernel has a polynomial in standard conjugate gradients alone"
              : longest > LONGEST_ROW && k->path == KSP_GPU_PATH_AUTO ? text
-             : dear                                                  ? gathers
+             : faster                                                ? gathers
                                                                      : "";
   k->taken = why[0] ? KSP_GPU_PATH_GRAPH : KSP_GPU_PATH_PERSISTENT;
   PetscCall(PetscStrncpy(k->why, why, sizeof(k->why)));
@@ -438,6 +451,17 @@ static PetscErrorCode PrepareRanks(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Do the products of this solve take the sums of the steps that follow them? */
+static PetscErrorCode PrepareSums(KSP_GPU *k)
+{
+  PetscFunctionBegin;
+  k->nparts = 0;
+  k->normed = PETSC_FALSE;
+  k->fused  = (PetscBool)(k->taken == KSP_GPU_PATH_GRAPH && !k->refined && !k->peers.on && !k->ranks.on && GPUCSRPlanSums(k->op.plan));
+  if (k->fused) PetscCall(GPUKSPGrow(k, sizeof(double) * GPUCSR_INNER * (size_t)GPUCSR_PARTS(k->n), "sums that a solver's products take", &k->parts));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Prepares all of it. possible: this type can solve; if not, k->why says why */
 static PetscErrorCode PrepareSolve(KSP ksp, KSP_GPU *k, PetscBool *possible)
 {
@@ -466,6 +490,7 @@ static PetscErrorCode PrepareSolve(KSP ksp, KSP_GPU *k, PetscBool *possible)
   } else if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCall(PrepareHostLoop(ksp, k));
   else if (!k->refined) PetscCall(PrepareGraph(ksp, k));
   PetscCheck(k->path == KSP_GPU_PATH_AUTO || k->path == k->taken || !k->dev->ops->kernels || k->live, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_path %s cannot be had here: %s; auto would take %s", ((PetscObject)ksp)->type_name, KSPGPUPaths[k->path], k->why, KSPGPUPaths[k->taken]);
+  PetscCall(PrepareSums(k));
   PetscCall(PrepareHistory(ksp, k));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

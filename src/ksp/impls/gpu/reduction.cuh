@@ -20,38 +20,6 @@ __device__ __forceinline__ double warp_sum(double v)
   return v;
 }
 
-/* N sums over a warp at once: lanes share the work, and which() says which sum a lane ends up with */
-template <int N>
-struct WarpSums {
-  static constexpr int wide = N <= 1 ? 1 : N <= 2 ? 2 : N <= 4 ? 4 : 8;
-
-  static __device__ __forceinline__ int which(int lane)
-  {
-    return wide == 1 ? 0 : wide == 2 ? lane / 16 : wide == 4 ? lane / 8 : lane / 4;
-  }
-
-  static __device__ __forceinline__ double sum(const double (&v)[N], int lane)
-  {
-    double w[wide];
-
-#pragma unroll
-    for (int k = 0; k < wide; k++) w[k] = k < N ? v[k] : 0;
-#pragma unroll
-    for (int have = wide, o = 16; o; o >>= 1) {
-      if (have > 1) {
-        have /= 2;
-#pragma unroll
-        for (int k = 0; k < have; k++) {
-          const double keep = lane & o ? w[k + have] : w[k], give = lane & o ? w[k] : w[k + have];
-
-          w[k] = keep + __shfl_xor_sync(0xffffffffu, give, o);
-        }
-      } else w[0] += __shfl_xor_sync(0xffffffffu, w[0], o);
-    }
-    return w[0];
-  }
-};
-
 /* Earlier writes of all threads of the block are visible to whoever sees what is published afterwards */
 __device__ __forceinline__ void fence()
 {

@@ -36,7 +36,7 @@ enum {
   SUM_ZZ,
   SUM_RZ,
   SUM_ZS, /* with A z, of the single reduction */
-  GPUKSP_SUMS
+  GPUKSP_SUMS = 5
 };
 
 typedef struct {
@@ -320,6 +320,17 @@ GPUKSP_RULE void BCGSStabilize(GPUKSPState *s, double st, double tt, double ss)
     s->reason = KSP_CONVERGED_RTOL;
   }
   if (s->reason && s->i >= s->maxit) s->reason = KSP_DIVERGED_ITS;
+}
+
+/*
+  The next rho, and with it beta, before the new residual r = s - omega t is there: rho = (s, rp) - omega (t, rp). tr = t'rp, sr = s'rp: alpha has made the latter 0 but for rounding, which adds up over the
+  iterations if it is left out
+*/
+GPUKSP_RULE void BCGSPredict(GPUKSPState *s, double tr, double sr)
+{
+  if (s->reason) return;
+  s->delta = sr - s->omega * tr;
+  s->beta  = (s->delta / s->rho) * (s->alpha / s->omega);
 }
 
 /* rr = r'r, rho = r'rp of the new residual */

@@ -215,19 +215,26 @@ static PetscErrorCode RunTogether(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[]
   PetscCall(GPUCSRAttemptEnd(&attempt));
   PetscCall(GPUKSPTogether(ksp, k, ierr, attempt.message, ok, why, len));
   if (!*ok) PetscFunctionReturn(PETSC_SUCCESS);
-  if (k->ranks.on) PetscCall(MatGPUCSRRanksSolving_Private(&k->ranks.A, PETSC_TRUE));
+  if (k->ranks.on) {
+    PetscCall(MatGPUCSRRanksSolving_Private(&k->ranks.A, PETSC_TRUE));
+    PetscCall(GPUKSPPCSolving(k, PETSC_TRUE));
+  }
   PetscCall(GPUCSRAttemptBegin(&attempt));
   ierr = TogetherRun(ksp, k);
   if (!ierr) ierr = TogetherCheck(k);
   if (!ierr) ierr = GPUKSPStore(k, k->persistent.v.x, ksp->vec_sol);
   if (!ierr) ierr = Norms(k, &k->norms, &k->nnorms);
   PetscCall(GPUCSRAttemptEnd(&attempt));
-  if (k->ranks.on) PetscCall(MatGPUCSRRanksSolving_Private(&k->ranks.A, PETSC_FALSE));
+  if (k->ranks.on) {
+    PetscCall(MatGPUCSRRanksSolving_Private(&k->ranks.A, PETSC_FALSE));
+    PetscCall(GPUKSPPCSolving(k, PETSC_FALSE));
+  }
   if (ierr) { /* tell the others not to wait for this rank */
     k->persistent.epoch = k->persistent.here = 0;
     if (k->ranks.on) {
       PetscCall(GPUKSPGraphForget(k));
       PetscCall(MatGPUCSRRanksFail_Private(&k->ranks.A, attempt.message));
+      PetscCall(GPUKSPPCFail(k, attempt.message));
     } else PetscCall(GPUCSRPeersDead(k->peers.group, attempt.message));
   }
   PetscCall(GPUKSPEndTogether(ksp, ierr, &any));

@@ -55,12 +55,6 @@ __device__ __forceinline__ void copy_state(GPUKSPState *to, const GPUKSPState *f
   if (threadIdx.x < sizeof(*to) / sizeof(int)) ((int *)to)[threadIdx.x] = ((const int *)from)[threadIdx.x];
 }
 
-/* From the last row to the first: a step begins with the rows that the one before it, or the product, has ended with, which are still in the last-level cache */
-__host__ __device__ constexpr bool backwards(GPUKSPStep s)
-{
-  return s == GPUKSP_CG_DIRECTION || s == GPUKSP_CG_CURVATURE || s == GPUKSP_NORMS || s == GPUKSP_BCGS_DIRECTION || s == GPUKSP_BCGS_V || s == GPUKSP_BCGS_T;
-}
-
 __host__ __device__ constexpr bool reads_only(GPUKSPStep s)
 {
   return s == GPUKSP_NORMS || s == GPUKSP_TRUE_NORMS || s == GPUKSP_BNORM || s == GPUKSP_CG_CURVATURE || s == GPUKSP_CG1_NORMS || s == GPUKSP_REPLACEMENT_NORMS;
@@ -85,20 +79,26 @@ template <GPUKSPStep S, class Vectors>
 __global__ void __launch_bounds__(THREADS, RESIDENT) step_kernel(const Vectors v, const GPUKSPStepArgs a)
 {
   constexpr int          N    = GPUKSPStepSums(S);
-  constexpr bool         BACK = backwards(S);
   constexpr int          ROWS = reads_only(S) ? 4 : 1; /* in flight together: a write would separate them */
   __shared__ double      part[GPUKSP_SUMS][WARPS];
   __shared__ unsigned    last;
   __shared__ GPUKSPState st;
-  double                 sum[GPUKSP_SUMS] = {0, 0, 0, 0};
+  double                 sum[GPUKSP_SUMS] = {0, 0, 0, 0, 0};
   unsigned              *count            = (unsigned *)(a.partial + GPUKSP_SUMS * GPUKSP_PARTIALS);
 
   copy_state(&st, a.state);
   __syncthreads();
   /* while the solve rests, steps with a rule do nothing, except the norms of a replaced residual; steps without a rule belong to the end or to a replacement */
   if (a.rule && S != GPUKSP_REPLACEMENT_NORMS && GPUKSPRests(&st)) return;
+  if (GPUKSPStepGathers(S) && a.parts) {
+#pragma unroll 4
+    for (unsigned i = blockIdx.x * THREADS + threadIdx.x; i < (unsigned)a.parts; i += gridDim.x * THREADS)
+#pragma unroll
+      for (int k = 0; k < N; k++) sum[k] += a.part[GPUKSPStepPart(S, k) * (size_t)a.most + i];
+  } else {
 #pragma unroll ROWS
-  for (unsigned i = blockIdx.x * THREADS + threadIdx.x; i < (unsigned)a.n; i += gridDim.x * THREADS) step_row(S, v, st, (int)(BACK ? (unsigned)a.n - 1 - i : i), sum);
+    for (unsigned i = blockIdx.x * THREADS + threadIdx.x; i < (unsigned)a.n; i += gridDim.x * THREADS) step_row(S, v, st, (int)(a.back ? (unsigned)a.n - 1 - i : i), sum);
+  }
   if constexpr (N > 0) {
     block_sums<N>(sum, part);
     if (threadIdx.x == 0) {
@@ -136,7 +136,7 @@ __global__ void __launch_bounds__(THREADS) rule_kernel(GPUKSPStep step, const GP
   __syncthreads(); /* all have read it before one writes it */
   if (rests) return;
   if (threadIdx.x == 0) {
-    double sum[GPUKSP_SUMS] = {0, 0, 0, 0};
+    double sum[GPUKSP_SUMS] = {0, 0, 0, 0, 0};
 
     for (int r = 0; r < ranks; r++)
       for (int k = 0; k < n; k++) sum[k] += all[r * n + k];
@@ -171,7 +171,7 @@ PetscErrorCode GPUKSPStepBlocks(GPUCSRDevice dev, int *blocks)
 
 PetscErrorCode GPUKSPStepDevice(GPUKSPStep step, const GPUKSPVectors *v, const GPUKSPStepArgs *a, GPUCSRStream s)
 {
-  const unsigned blocks = PetscMax(1u, PetscMin((unsigned)a->blocks, GPUCSRBlocks(a->n, THREADS)));
+  const unsigned blocks = PetscMax(1u, PetscMin((unsigned)a->blocks, GPUCSRBlocks(a->parts ? a->parts : a->n, THREADS)));
 
   PetscFunctionBegin;
   switch (step) {
@@ -199,11 +199,10 @@ PetscErrorCode GPUKSPStepDevice(GPUKSPStep step, const GPUKSPVectors *v, const G
     STEP(GPUKSP_BCGS_R_FROM_T);
     STEP(GPUKSP_BCGS_R_SCALE);
     STEP(GPUKSP_BCGS_START);
-    STEP(GPUKSP_BCGS_DIRECTION);
     STEP(GPUKSP_BCGS_V);
     STEP(GPUKSP_BCGS_S);
     STEP(GPUKSP_BCGS_T);
-    STEP(GPUKSP_BCGS_UPDATE);
+    STEP(GPUKSP_BCGS_ADVANCE);
     STEP(GPUKSP_BCGS_LUCKY);
   default:
     SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No step %d", (int)step);
@@ -215,7 +214,7 @@ PetscErrorCode GPUKSPStepDevice(GPUKSPStep step, const GPUKSPVectors *v, const G
 /* The steps of an iteration in single precision */
 PetscErrorCode GPUKSPStepDeviceSingle(GPUKSPStep step, const GPUKSPVectorsSingle *v, const GPUKSPStepArgs *a, GPUCSRStream s)
 {
-  const unsigned blocks = PetscMax(1u, PetscMin((unsigned)a->blocks, GPUCSRBlocks(a->n, THREADS)));
+  const unsigned blocks = PetscMax(1u, PetscMin((unsigned)a->blocks, GPUCSRBlocks(a->parts ? a->parts : a->n, THREADS)));
 
   PetscFunctionBegin;
   switch (step) {

@@ -32,7 +32,7 @@ static PetscErrorCode Close(KSP_GPU *k)
   if (k->dev) {
     const GPUCSRBackendOps *ops = k->dev->ops;
     PetscBool               works;
-    GPUKSPMemory *const     memory[] = {&k->partial, &k->devstate, &k->hist, &k->vectors, &k->numbers, &k->bounds, &k->slots, &k->table, &k->singles, &k->peers.lists, &k->ranks.sums};
+    GPUKSPMemory *const     memory[] = {&k->partial, &k->devstate, &k->hist, &k->vectors, &k->numbers, &k->bounds, &k->slots, &k->table, &k->singles, &k->peers.lists, &k->ranks.sums, &k->parts};
 
     PetscCall(GPUCSRDeviceReach(k->dev, PETSC_FALSE, &works));
 #if defined(GPUCSR_HAVE_CUDA)

@@ -46,11 +46,10 @@ typedef enum {
   GPUKSP_BCGS_R_FROM_T,
   GPUKSP_BCGS_R_SCALE,
   GPUKSP_BCGS_START,
-  GPUKSP_BCGS_DIRECTION,
   GPUKSP_BCGS_V,
   GPUKSP_BCGS_S,
   GPUKSP_BCGS_T,
-  GPUKSP_BCGS_UPDATE,
+  GPUKSP_BCGS_ADVANCE,
   GPUKSP_BCGS_LUCKY,
   GPUKSP_TRUE_NORMS,
   GPUKSP_STEPS
@@ -63,11 +62,30 @@ constexpr
   GPUKSP_RULE int
   GPUKSPStepSums(GPUKSPStep s)
 {
-  return s == GPUKSP_NORMS || s == GPUKSP_BNORM || s == GPUKSP_TRUE_NORMS || s == GPUKSP_CG_RESIDUAL || s == GPUKSP_REPLACEMENT_NORMS || s == GPUKSP_BCGS_T ? 3
-         : s == GPUKSP_CG1_NORMS                                                                                                                            ? 4
-         : s == GPUKSP_BCGS_UPDATE                                                                                                                          ? 2
-         : s == GPUKSP_CG_CURVATURE || s == GPUKSP_BCGS_START || s == GPUKSP_BCGS_V                                                                         ? 1
-                                                                                                                                                            : 0;
+  return s == GPUKSP_NORMS || s == GPUKSP_BNORM || s == GPUKSP_TRUE_NORMS || s == GPUKSP_CG_RESIDUAL || s == GPUKSP_REPLACEMENT_NORMS ? 3
+         : s == GPUKSP_CG1_NORMS                                                                                                      ? 4
+         : s == GPUKSP_BCGS_T                                                                                                         ? 5
+         : s == GPUKSP_CG_CURVATURE || s == GPUKSP_BCGS_START || s == GPUKSP_BCGS_V || s == GPUKSP_BCGS_ADVANCE                       ? 1
+                                                                                                                                      : 0;
+}
+
+/* Steps whose sums the product before them may take: they are (q, z), (z, z), (q, q), (u, z) and (u, q) of its result z with vectors q and u. Which of these is sum k */
+#if defined(__CUDACC__)
+constexpr
+#endif
+  GPUKSP_RULE int
+  GPUKSPStepGathers(GPUKSPStep s)
+{
+  return s == GPUKSP_NORMS || s == GPUKSP_CG_CURVATURE || s == GPUKSP_BCGS_V || s == GPUKSP_BCGS_T;
+}
+
+#if defined(__CUDACC__)
+constexpr
+#endif
+  GPUKSP_RULE int
+  GPUKSPStepPart(GPUKSPStep s, int k)
+{
+  return s == GPUKSP_NORMS ? 2 - k : k;
 }
 
 GPUKSP_RULE void GPUKSPNorms(double r, double z, double sum[])
@@ -135,9 +153,10 @@ GPUKSP_RULE void GPUKSPStepRule(GPUKSPStep step, GPUKSPState *s, const double su
     break;
   case GPUKSP_BCGS_T:
     BCGSStabilize(s, sum[0], sum[1], sum[2]);
+    BCGSPredict(s, sum[3], sum[4]);
     break;
-  case GPUKSP_BCGS_UPDATE:
-    BCGSResidual(s, sum[0], sum[1]);
+  case GPUKSP_BCGS_ADVANCE:
+    BCGSResidual(s, sum[0], s->delta);
     break;
   default:
     break;

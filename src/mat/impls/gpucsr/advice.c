@@ -413,7 +413,7 @@ PetscErrorCode MatGPUCSRAdviceWrite(Mat A, const char file[])
 PetscErrorCode MatGPUCSRAdviseFirst_Private(Mat A)
 {
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
-  char           text[2048];
+  char           text[2048], first[256];
   GPUCSRAttempt  attempt;
   PetscErrorCode ierr;
 
@@ -426,7 +426,9 @@ PetscErrorCode MatGPUCSRAdviseFirst_Private(Mat A)
   if (ierr) PetscCall(PetscSNPrintf(text, sizeof(text), "MATGPUCSR advice: none for %" PetscInt_FMT " x %" PetscInt_FMT ": %s\n", A->rmap->n, A->cmap->n, attempt.message));
   else PetscCall(Text(A, &g->advice, text, sizeof(text)));
   if (ierr) g->advice.product[0] = 0;
-  if (GPUCSROnceMine(text)) PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDOUT, "%s", text));
+  /* by the first line: below it are times, which on a busy host lead one rank to recommend the CPU and another the GPU */
+  PetscCall(PetscStrncpy(first, text, PetscMin(strcspn(text, "\n") + 1, sizeof(first))));
+  if (GPUCSROnceMine(first)) PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDOUT, "%s", text));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -197,6 +197,7 @@ static const MatGPUCSRKind kind = {
   .configured            = Configured,
   .productsetfromoptions = MatProductSetFromOptions_MPIAIJGPUCSR,
   .product               = MatProduct_MPIAIJGPUCSR,
+  .axpy                  = MatAXPY_MPIAIJGPUCSR,
   .createsubmatrices     = MatCreateSubMatrices_MPIAIJGPUCSR,
   .assemblyend           = MatAssemblyEnd_MPIAIJGPUCSR,
   .view                  = ViewBlocks,

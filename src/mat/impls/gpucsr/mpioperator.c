@@ -23,8 +23,7 @@ static PetscErrorCode Renew(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: all ranks call it. A is made ready for products; why: where this rank cannot take part, otherwise empty */
-PetscErrorCode MatGPUCSRRanksGet_Private(Mat A, GPUCSRRanks *r, char why[], size_t len)
+static PetscErrorCode Get(Mat A, GPUCSRSide side, GPUCSRRanks *r, char why[], size_t len)
 {
   PetscBool ready, alone;
   Mat       Ao;
@@ -33,14 +32,54 @@ PetscErrorCode MatGPUCSRRanksGet_Private(Mat A, GPUCSRRanks *r, char why[], size
   why[0] = 0;
   PetscCall(PetscMemzero(r, sizeof(*r)));
   PetscCall(Renew(A));
-  PetscCall(MatGPUCSRReadyTogether_Private(A, GPUCSR_FORWARD, &ready, &alone));
+  PetscCall(MatGPUCSRReadyTogether_Private(A, side, &ready, &alone));
   PetscCall(MatMPIAIJGetSeqAIJ(A, NULL, &Ao, NULL));
-  if (ready) PetscCall(MatGPUCSROperatorGet_Private(Ao, &r->off, why, len));
+  if (ready && side == GPUCSR_FORWARD) PetscCall(MatGPUCSROperatorGet_Private(Ao, &r->off, why, len));
+  else if (ready) PetscCall(MatGPUCSROperatorTransposeGet_Private(Ao, &r->off, why, len));
   r->halo = ((Mat_MPIGPUCSR *)A->spptr)->halo;
   r->made = r->halo->made;
   if (!ready && !why[0]) PetscCall(PetscStrncpy(why, "the matrix is on no device", len));
   else if (!why[0] && !r->halo->exchange->gather) PetscCall(PetscSNPrintf(why, len, "exchange %s needs the host", r->halo->exchange->name));
   else if (!why[0] && r->off.plan->A.precision == GPUCSR_PRECISION_SINGLE) PetscCall(PetscStrncpy(why, "products are in single precision", len));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: all ranks call it. A is made ready for products; why: where this rank cannot take part, otherwise empty */
+PetscErrorCode MatGPUCSRRanksGet_Private(Mat A, GPUCSRRanks *r, char why[], size_t len)
+{
+  PetscFunctionBegin;
+  PetscCall(Get(A, GPUCSR_FORWARD, r, why, len));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same for products with the transpose */
+PetscErrorCode MatGPUCSRRanksTransposeGet_Private(Mat A, GPUCSRRanks *r, char why[], size_t len)
+{
+  PetscFunctionBegin;
+  PetscCall(Get(A, GPUCSR_TRANSPOSE, r, why, len));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Has what was got of A on this rank become something else since? */
+PetscErrorCode MatGPUCSRRanksMoved_Private(Mat A, const GPUCSRRanks *r, PetscBool transposed, PetscBool *moved)
+{
+  const GPUCSRHalo h = ((Mat_MPIGPUCSR *)A->spptr)->halo;
+  GPUCSROperator   o;
+  GPUCSRAttempt    attempt;
+  char             why[256];
+  Mat              Ao;
+
+  PetscFunctionBegin;
+  *moved = PETSC_TRUE;
+  if (h != r->halo || !h->data || h->made != r->made) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatMPIAIJGetSeqAIJ(A, NULL, &Ao, NULL));
+  if (transposed) PetscCall(MatGPUCSROperatorTransposeGet_Private(Ao, &o, why, sizeof(why)));
+  else PetscCall(MatGPUCSROperatorGet_Private(Ao, &o, why, sizeof(why)));
+  *moved = (PetscBool)(!o.dev || o.dev != r->off.dev || memcmp(&o.version, &r->off.version, sizeof(o.version)));
+  if (*moved || !h->exchange->check) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  *moved = (PetscBool)((*h->exchange->check)(h) != PETSC_SUCCESS);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -62,6 +101,69 @@ PetscErrorCode MatGPUCSRRanksProduct_Private(const GPUCSROperator *o, const GPUC
     PetscCall((*way->forwardend)(h, PETSC_FALSE, s));
     if (h->nrecv) PetscCall(MatGPUCSROperatorMultiply_Private(&r->off, 1, (const double *)h->halo.p, 1, z, z));
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* z = alpha A x + beta y, or with the transpose, where both blocks are that: as above, with any numbers */
+PetscErrorCode MatGPUCSRRanksMultiply_Private(const GPUCSROperator *o, const GPUCSRRanks *r, PetscBool transposed, double alpha, const double *x, double beta, const double *y, double *z)
+{
+  GPUCSRHalo            h   = r->halo;
+  const GPUCSRExchange *way = h->exchange;
+  const GPUCSRStream    s   = o->dev->stream;
+  GPUCSROperand         ox = {.p = (void *)x, .place = h->halo.place, .ours = PETSC_TRUE}, oz = {.p = z, .place = h->halo.place, .ours = PETSC_TRUE};
+  PetscBool             adds = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  if (transposed) {
+    if (h->nrecv) PetscCall(MatGPUCSROperatorMultiply_Private(&r->off, alpha, x, 0, NULL, (double *)h->halo.p));
+    PetscCall((*way->reversebegin)(h, PETSC_TRUE, PETSC_FALSE, s));
+    PetscCall(MatGPUCSROperatorMultiply_Private(o, alpha, x, beta, y, z));
+    PetscCall((*way->reverseend)(h));
+    PetscCall((*way->reverseadd)(h, &oz, s));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall((*way->forwardbegin)(h, &ox, s));
+  if (way->addready && alpha == 1) PetscCall((*way->addready)(h, r->off.A, &adds));
+  PetscCall(MatGPUCSROperatorMultiply_Private(o, alpha, x, beta, y, z));
+  if (adds) PetscCall((*way->forwardadd)(h, &oz, s));
+  else {
+    PetscCall((*way->forwardend)(h, PETSC_FALSE, s));
+    if (h->nrecv) PetscCall(MatGPUCSROperatorMultiply_Private(&r->off, alpha, (const double *)h->halo.p, 1, z, z));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: a matrix like A in all but its entries, whose product on each rank is all of x, x as long as a row of A */
+PetscErrorCode MatGPUCSRRanksEverything_Private(Mat A, Mat *E)
+{
+  const PetscInt  n = A->cmap->N;
+  MatGPUCSRConfig c = ((Mat_GPUCSR *)A->spptr)->config;
+  PetscInt        first;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreate(PetscObjectComm((PetscObject)A), E));
+  PetscCall(MatSetSizes(*E, n, A->cmap->n, PETSC_DETERMINE, n));
+  PetscCall(MatSetType(*E, MATMPIAIJ));
+  PetscCall(MatMPIAIJSetPreallocation(*E, 1, NULL, 1, NULL));
+  PetscCall(MatGetOwnershipRange(*E, &first, NULL));
+  for (PetscInt k = 0; k < n; k++) PetscCall(MatSetValue(*E, first + k, k, 1.0, INSERT_VALUES));
+  PetscCall(MatAssemblyBegin(*E, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*E, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatConvert(*E, MATMPIAIJGPUCSR, MAT_INPLACE_MATRIX, E));
+  PetscCall(PetscStrncpy(c.request.format, "csr", GPUCSR_WORD));
+  PetscCall(PetscStrncpy(c.request.kernel, "auto", GPUCSR_WORD));
+  c.precision = MAT_GPUCSR_DOUBLE;
+  PetscCall(MatGPUCSRConfigure_Private(*E, &c));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: a copy of A that becomes a MATMPIAIJ, and is then a matrix as the other one: of its type, and as it was asked for */
+PetscErrorCode MatGPUCSRRanksLike_Private(Mat like, Mat A, Mat *B)
+{
+  PetscFunctionBegin;
+  PetscCall(MatConvert(A, MATMPIAIJ, MAT_INITIAL_MATRIX, B));
+  PetscCall(MatConvert(*B, MATMPIAIJGPUCSR, MAT_INPLACE_MATRIX, B));
+  PetscCall(MatGPUCSRConfigure_Private(*B, &((Mat_GPUCSR *)like->spptr)->config));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

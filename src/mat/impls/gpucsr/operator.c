@@ -103,10 +103,21 @@ PetscErrorCode MatGPUCSROperatorMultiply_Private(const GPUCSROperator *o, double
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A step from x with v = b - A x, the new x in z, where GPUCSRPlanSteps() says so */
-PetscErrorCode MatGPUCSROperatorStep_Private(const GPUCSROperator *o, const double *b, const double *x, const GPUCSRStep *step, double *z)
+/* A step from x with v = b - A x, the new x in z, where GPUCSRPlanSteps() says so. sums: of z, or NULL */
+PetscErrorCode MatGPUCSROperatorStep_Private(const GPUCSROperator *o, const double *b, const double *x, const GPUCSRStep *step, const GPUCSRSums *sums, double *z)
 {
   GPUCSRProduct p = {.alpha = -1, .beta = 1, .x = x, .y = b, .z = z, .step = *step};
+
+  PetscFunctionBegin;
+  if (sums) p.sums = *sums;
+  PetscCall(Product(o, &p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* z = A x and its sums, where GPUCSRPlanSums() says so */
+PetscErrorCode MatGPUCSROperatorSums_Private(const GPUCSROperator *o, const double *x, const GPUCSRSums *sums, double *z)
+{
+  GPUCSRProduct p = {.alpha = 1, .x = x, .z = z, .sums = *sums};
 
   PetscFunctionBegin;
   PetscCall(Product(o, &p));

@@ -53,7 +53,8 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorCSR_Private(const GPUCSROperator *
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorBegin_Private(const GPUCSROperator *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorProduct_Private(const GPUCSROperator *, const double *x, double *z);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorMultiply_Private(const GPUCSROperator *, double alpha, const double *x, double beta, const double *y, double *z);
-GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorStep_Private(const GPUCSROperator *, const double *b, const double *x, const GPUCSRStep *, double *z);
+GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorStep_Private(const GPUCSROperator *, const double *b, const double *x, const GPUCSRStep *, const GPUCSRSums *, double *z);
+GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorSums_Private(const GPUCSROperator *, const double *x, const GPUCSRSums *, double *z);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorEnd_Private(const GPUCSROperator *, PetscInt products);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorVecGet_Private(const GPUCSROperator *, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorVecRestore_Private(const GPUCSROperator *, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
@@ -67,6 +68,11 @@ typedef struct {
 } GPUCSRRanks;
 
 GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksGet_Private(Mat, GPUCSRRanks *, char why[], size_t);
+GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksTransposeGet_Private(Mat, GPUCSRRanks *, char why[], size_t);
+GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksMoved_Private(Mat, const GPUCSRRanks *, PetscBool transposed, PetscBool *);
+GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksMultiply_Private(const GPUCSROperator *, const GPUCSRRanks *, PetscBool transposed, double alpha, const double *x, double beta, const double *y, double *z);
+GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksEverything_Private(Mat, Mat *);
+GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksLike_Private(Mat like, Mat A, Mat *);
 GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksProduct_Private(const GPUCSROperator *, const GPUCSRRanks *, const double *x, double *z);
 GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksGather_Private(const GPUCSROperator *, const GPUCSRRanks *, const double *mine, int n, double *all);
 GPUCSR_INTERN GPUCSRPeerSlots MatGPUCSRRanksSlots_Private(const GPUCSRRanks *);

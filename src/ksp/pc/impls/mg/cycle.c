@@ -33,10 +33,11 @@ typedef struct {
 } Place;
 
 typedef struct {
-  GPUMGCycle  *c;
-  GPUCSRStream s;
-  double      *home; /* where x of the finest level is to be in the end */
-  Place        at[GPUMG_LEVELS];
+  GPUMGCycle       *c;
+  GPUCSRStream      s;
+  double           *home; /* where x of the finest level is to be in the end */
+  const GPUCSRSums *sums; /* of this x, for the last product; NULL: none */
+  Place             at[GPUMG_LEVELS];
 } Run;
 
 /* What is written next is x in its other array */
@@ -59,64 +60,82 @@ static PetscErrorCode Copy(Run *u, int l, double *to, const double *from)
 static PetscErrorCode Multiply(Run *u, const GPUMGMatrix *A, double alpha, const double *x, double beta, const double *y, double *z)
 {
   PetscFunctionBegin;
-  PetscCall(MatGPUCSROperatorMultiply_Private(&A->o, alpha, x, beta, y, z));
+  if (A->r.halo) PetscCall(MatGPUCSRRanksMultiply_Private(&A->o, &A->r, A->transposed, alpha, x, beta, y, z));
+  else PetscCall(MatGPUCSROperatorMultiply_Private(&A->o, alpha, x, beta, y, z));
   u->c->flops += 2 * (double)A->o.plan->A.nnz;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Are steps ends of the products that they begin with? */
-static PetscBool Fused(const GPUMGLevel *L, const GPUMGSmoother *m)
+/*
+  r = b - A x, or of several ranks A x - b: what others' entries of x add is then added to few rows, by the launch that waits for them. The sign is SIGN(L)
+*/
+#define SIGN(L) ((L)->A.r.halo ? -1.0 : 1.0)
+static PetscErrorCode Residual(Run *u, int l)
 {
-  return (PetscBool)(m->bs < 2 && GPUCSRPlanSteps(L->A.o.plan));
+  GPUMGLevel  *L  = &u->c->level[l];
+  const Place *at = &u->at[l];
+
+  PetscFunctionBegin;
+  PetscCall(Multiply(u, &L->A, -SIGN(L), at->x, SIGN(L), at->b, L->r));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A step by itself, or as the end of the product that it begins with; x is then in the other array */
-static PetscErrorCode Step(Run *u, int l, const GPUMGSmoother *m, int k, PetscBool zero)
+/* Are steps ends of the products that they begin with? Of several ranks they would miss what others' entries add */
+static PetscBool Fused(const GPUMGLevel *L, const GPUMGSmoother *m)
 {
-  GPUMGLevel *L  = &u->c->level[l];
-  Place      *at = &u->at[l];
-  double     *d  = k == m->steps - 1 && m->step[k].ca == 0 ? NULL : L->d; /* nobody needs it */
-  GPUMGPass   p  = {.n = L->n, .bs = m->bs, .ca = m->step[k].ca, .cb = m->step[k].cb, .M = (const double *)m->M.p, .r = at->b, .x = NULL, .d = d, .z = at->x};
+  return (PetscBool)(m->bs < 2 && !L->A.r.halo && GPUCSRPlanSteps(L->A.o.plan));
+}
+
+/*
+  A step by itself, or as the end of the product that it begins with; x is then in the other array, where the iterate before it was. fromzero: the smoother has begun with 0, which no array holds.
+  sums: of the new x, which only a product takes; or NULL
+*/
+static PetscErrorCode Step(Run *u, int l, const GPUMGSmoother *m, int k, PetscBool fromzero, const GPUCSRSums *sums)
+{
+  const PetscBool zero = (PetscBool)(fromzero && k == 0);
+  GPUMGLevel     *L    = &u->c->level[l];
+  Place          *at   = &u->at[l];
+  double         *d    = Fused(L, m) || (k == m->steps - 1 && m->step[k].ca == 0) ? NULL : L->d; /* nobody needs it, or it is the difference of two iterates */
+  GPUMGPass       p    = {.n = L->n, .bs = m->bs, .ca = m->step[k].ca, .cb = m->step[k].cb, .M = (const double *)m->M.p, .r = at->b, .x = NULL, .d = d, .z = at->x};
 
   PetscFunctionBegin;
   if (!zero && Fused(L, m)) {
-    const GPUCSRStep step = {PETSC_TRUE, p.ca, p.cb, m->bs ? p.M : NULL, d};
+    GPUCSRStep step = {PETSC_TRUE, p.ca, p.cb, m->bs ? p.M : NULL, NULL};
 
     Turn(at);
-    PetscCall(MatGPUCSROperatorStep_Private(&L->A.o, at->b, at->spare, &step, at->x));
+    if (k > (fromzero ? 1 : 0)) step.before = at->x;
+    PetscCall(MatGPUCSROperatorStep_Private(&L->A.o, at->b, at->spare, &step, sums, at->x));
     u->c->flops += 2 * (double)L->A.o.plan->A.nnz;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (!zero) {
-    PetscCall(Multiply(u, &L->A, -1, at->x, 1, at->b, L->r));
+    PetscCall(Residual(u, l));
     p.r = L->r;
     p.x = at->x;
+    p.cb *= SIGN(L);
   }
   PetscCall(GPUMGPassRun(u->c->dev, &p, u->s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* zero: x is 0, and its array has not been written */
-static PetscErrorCode Smooth(Run *u, int l, const GPUMGSmoother *m, PetscBool zero)
+/* zero: x is 0, and its array has not been written. sums: of x in the end, or NULL */
+static PetscErrorCode Smooth(Run *u, int l, const GPUMGSmoother *m, PetscBool zero, const GPUCSRSums *sums)
 {
-  PetscBool none = (PetscBool)(zero || m->fromzero);
+  const PetscBool none = (PetscBool)(zero || m->fromzero);
 
   PetscFunctionBegin;
-  for (int k = 0; k < m->steps; k++) {
-    PetscCall(Step(u, l, m, k, none));
-    none = PETSC_FALSE;
-  }
-  if (none) PetscCall(u->c->dev->ops->zero(u->c->dev->id, u->at[l].x, sizeof(double) * (size_t)u->c->level[l].n, u->s));
+  for (int k = 0; k < m->steps; k++) PetscCall(Step(u, l, m, k, none, k == m->steps - 1 ? sums : NULL));
+  if (none && !m->steps) PetscCall(u->c->dev->ops->zero(u->c->dev->id, u->at[l].x, sizeof(double) * (size_t)u->c->level[l].n, u->s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The right-hand side of the next coarser level */
-static PetscErrorCode Restrict(Run *u, int l, const double *r)
+/* The right-hand side of the next coarser level: alpha R r */
+static PetscErrorCode Restrict(Run *u, int l, double alpha, const double *r)
 {
   GPUMGLevel *L = &u->c->level[l];
 
   PetscFunctionBegin;
-  PetscCall(Multiply(u, &L->R, 1, r, 0, NULL, u->c->level[l - 1].b));
+  PetscCall(Multiply(u, &L->R, alpha, r, 0, NULL, u->c->level[l - 1].b));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -142,8 +161,15 @@ static PetscErrorCode Coarse(Run *u, PetscBool zero)
   const Place *at = &u->at[c->bottom];
 
   PetscFunctionBegin;
-  if (c->bottom || c->exact) PetscCall(GPUMGDense(c->dev, c->level[c->bottom].n, 1, (const double *)(c->bottom ? c->tail.p : c->inverse.p), at->b, at->x, u->s));
-  else PetscCall(Smooth(u, 0, &c->level[0].down, zero));
+  if (c->all.r.halo) { /* x of the level is a part of this one */
+    double *const b = (double *)c->both.p, *const x = b + c->whole;
+
+    PetscCall(Multiply(u, &c->all, 1, at->b, 0, NULL, b));
+    if (c->small) PetscCall(GPUMGCycleRun(c->small, b, x, NULL));
+    else PetscCall(GPUMGDense(c->dev, c->whole, 1, (const double *)(c->bottom ? c->tail.p : c->inverse.p), b, x, u->s));
+    if (c->small) c->flops += c->small->flops;
+  } else if (c->bottom || c->exact) PetscCall(GPUMGDense(c->dev, c->level[c->bottom].n, 1, (const double *)(c->bottom ? c->tail.p : c->inverse.p), at->b, at->x, u->s));
+  else PetscCall(Smooth(u, 0, &c->level[0].down, zero, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -158,12 +184,12 @@ static PetscErrorCode Multiplicative(Run *u, int l, PetscBool zero)
     PetscCall(Coarse(u, zero));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(Smooth(u, l, &L->down, zero));
-  PetscCall(Multiply(u, &L->A, -1, u->at[l].x, 1, u->at[l].b, L->r));
-  PetscCall(Restrict(u, l, L->r));
+  PetscCall(Smooth(u, l, &L->down, zero, NULL));
+  PetscCall(Residual(u, l));
+  PetscCall(Restrict(u, l, SIGN(L), L->r));
   for (int k = 0; k < cycles; k++) PetscCall(Multiplicative(u, l - 1, (PetscBool)(k == 0)));
   PetscCall(Interpolate(u, l, PETSC_TRUE));
-  PetscCall(Smooth(u, l, L->two ? &L->up : &L->down, PETSC_FALSE));
+  PetscCall(Smooth(u, l, L->two ? &L->up : &L->down, PETSC_FALSE, l == u->c->levels - 1 ? u->sums : NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -173,13 +199,13 @@ static PetscErrorCode Others(Run *u)
   GPUMGCycle *c = u->c;
 
   PetscFunctionBegin;
-  for (int l = c->levels - 1; l > 0; l--) PetscCall(Restrict(u, l, u->at[l].b));
+  for (int l = c->levels - 1; l > 0; l--) PetscCall(Restrict(u, l, 1, u->at[l].b));
   for (int l = 0; l < c->levels; l++) {
     const PetscBool zero = (PetscBool)(l == 0 || c->type == PC_MG_ADDITIVE);
 
     if (l && c->type != PC_MG_ADDITIVE) PetscCall(Interpolate(u, l, PETSC_FALSE));
     if (c->type == PC_MG_FULL) PetscCall(Multiplicative(u, l, zero));
-    else if (l) PetscCall(Smooth(u, l, &c->level[l].down, zero));
+    else if (l) PetscCall(Smooth(u, l, &c->level[l].down, zero, NULL));
     else PetscCall(Coarse(u, zero));
   }
   if (c->type == PC_MG_ADDITIVE)
@@ -187,18 +213,21 @@ static PetscErrorCode Others(Run *u)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* x = the cycle's M b, arrays of the device that are not the cycle's own, in the order of the device's stream */
-PetscErrorCode GPUMGCycleRun(GPUMGCycle *c, const double *b, double *x)
+/* x = the cycle's M b, arrays of the device that are not the cycle's own, in the order of the device's stream. sums: of x, taken where the last pass can: *sums->parts then says so; or NULL */
+PetscErrorCode GPUMGCycleRun(GPUMGCycle *c, const double *b, double *x, const GPUCSRSums *sums)
 {
   const int top = c->levels - 1;
-  Run       u   = {c, c->dev->stream, x, {{NULL, NULL, NULL}}};
+  Run       u   = {c, c->dev->stream, x, NULL, {{NULL, NULL, NULL}}};
 
   PetscFunctionBegin;
   c->flops = 0;
   for (int l = 0; l < top; l++) u.at[l] = (Place){c->level[l].b, c->level[l].x, c->level[l].spare};
   u.at[top] = (Place){b, x, c->level[top].spare};
   if (c->type == PC_MG_MULTIPLICATIVE)
-    for (int k = 0; k < c->cycles; k++) PetscCall(Multiplicative(&u, top, (PetscBool)(k == 0)));
+    for (int k = 0; k < c->cycles; k++) {
+      if (k == c->cycles - 1 && GPUCSRPlanSums(c->level[top].A.o.plan)) u.sums = sums;
+      PetscCall(Multiplicative(&u, top, (PetscBool)(k == 0)));
+    }
   else PetscCall(Others(&u));
   if (u.at[top].x != x) PetscCall(Copy(&u, top, x, u.at[top].x));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -213,7 +242,7 @@ static PetscErrorCode Replay(GPUMGCycle *c, GPUMGRecord *r)
     PetscErrorCode ierr;
 
     PetscCall(GPUKSPGraphBegin(c->dev->stream));
-    ierr = GPUMGCycleRun(c, r->b, r->x);
+    ierr = GPUMGCycleRun(c, r->b, r->x, NULL);
     PetscCall(GPUKSPGraphEnd(c->dev->stream, &r->graph));
     PetscCall(ierr);
     c->unrecordable = (PetscBool)!r->graph;
@@ -223,7 +252,7 @@ static PetscErrorCode Replay(GPUMGCycle *c, GPUMGRecord *r)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 #endif
-  PetscCall(GPUMGCycleRun(c, r->b, r->x));
+  PetscCall(GPUMGCycleRun(c, r->b, r->x, NULL));
   c->ran = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -255,7 +284,7 @@ PetscErrorCode GPUMGCycleApply(GPUMGCycle *c, const double *b, double *x)
   c->last.b = b;
   c->last.x = x;
   if (top->n >= LONG || !c->ran || !c->dev->ops->kernels) {
-    PetscCall(GPUMGCycleRun(c, b, x));
+    PetscCall(GPUMGCycleRun(c, b, x, NULL));
     c->ran = PETSC_TRUE;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -265,6 +294,20 @@ PetscErrorCode GPUMGCycleApply(GPUMGCycle *c, const double *b, double *x)
   PetscCall(Replay(c, &c->own));
   if (x != top->x) PetscCall(c->dev->ops->copy(c->dev->id, x, top->x, sizeof(double) * (size_t)top->n, GPUCSR_ON_DEVICE, c->dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Memory for a level's vectors, */
+size_t GPUMGCycleVectorBytes(int n)
+{
+  return GPUMG_VECTORS * GPUCSRTogether(sizeof(double) * (size_t)PetscMax(1, n));
+}
+
+/* and where they are in it */
+void GPUMGCycleVectors(GPUMGLevel *L)
+{
+  double **v[GPUMG_VECTORS] = {&L->b, &L->x, &L->spare, &L->r, &L->d};
+
+  for (size_t k = 0; k < GPUMG_VECTORS; k++) *v[k] = (double *)((char *)L->memory.p + k * GPUCSRTogether(sizeof(double) * (size_t)PetscMax(1, L->n)));
 }
 
 /* What was recorded is of other matrices now */
@@ -291,6 +334,10 @@ PetscErrorCode GPUMGCycleDestroy(GPUMGCycle *c)
     PetscCall(GPUMGFree(c->dev, &c->level[l].up.M));
     for (int k = 0; k < 3; k++) PetscCall(MatDestroy(&c->level[l].copy[k].A));
   }
+  if (c->small) PetscCall(GPUMGCycleDestroy(c->small));
+  PetscCall(PetscFree(c->small));
+  PetscCall(MatDestroy(&c->everything));
+  PetscCall(GPUMGFree(c->dev, &c->both));
   PetscCall(GPUMGFree(c->dev, &c->inverse));
   PetscCall(GPUMGFree(c->dev, &c->tail));
   PetscCall(GPUMGFree(c->dev, &c->panels));
@@ -301,7 +348,7 @@ PetscErrorCode GPUMGCycleDestroy(GPUMGCycle *c)
 /* Of device memory that the matrices have not */
 double GPUMGCycleBytes(const GPUMGCycle *c)
 {
-  double bytes = (double)c->inverse.bytes + (double)c->tail.bytes + (double)c->panels.bytes;
+  double bytes = (double)c->inverse.bytes + (double)c->both.bytes + (double)c->tail.bytes + (double)c->panels.bytes + (c->small ? GPUMGCycleBytes(c->small) : 0);
 
   for (int l = 0; l < c->levels; l++) bytes += (double)c->level[l].memory.bytes + (double)c->level[l].down.M.bytes + (double)c->level[l].up.M.bytes;
   return bytes;

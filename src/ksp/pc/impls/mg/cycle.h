@@ -8,8 +8,9 @@
 #include "../../../../mat/impls/gpucsr/operator.h"
 #include "pass.h"
 
-#define GPUMG_LEVELS 16 /* at most */
-#define GPUMG_STEPS  32 /* of a smoother at most */
+#define GPUMG_LEVELS  16 /* at most */
+#define GPUMG_STEPS   32 /* of a smoother at most */
+#define GPUMG_VECTORS 5  /* of a level */
 
 /* Device memory that is kept for the next hierarchy */
 typedef struct {
@@ -32,7 +33,9 @@ typedef struct {
 
 /* A matrix that takes part, or its transpose */
 typedef struct {
-  GPUCSROperator o;
+  Mat            A; /* not counted */
+  GPUCSROperator o; /* of several ranks, of its diagonal block, */
+  GPUCSRRanks    r; /* and the rest; no halo: of one */
   PetscBool      transposed;
   const void    *data; /* of the plan's first array, when the cycle was made */
 } GPUMGMatrix;
@@ -61,7 +64,8 @@ typedef struct {
   void         *graph; /* NULL: it is not, or not yet */
 } GPUMGRecord;
 
-typedef struct _n_GPUMGCycle {
+typedef struct _n_GPUMGCycle GPUMGCycle;
+struct _n_GPUMGCycle {
   GPUCSRDevice dev;
   PCMGType     type;
   int          levels, cycles; /* cycles of an application */
@@ -70,15 +74,23 @@ typedef struct _n_GPUMGCycle {
   GPUMGMemory  inverse;
   int          bottom;       /* where cycles end: the finest of the small levels that one matrix stands for (tail.c), else 0 */
   GPUMGMemory  tail, panels; /* that matrix, and what it was made in */
+  PetscMPIInt  size;         /* ranks. Of several, each solves the level where cycles end for all of them: */
+  Mat          everything;   /* its product is the right-hand side of all ranks, */
+  GPUMGMatrix  all;          /* as it takes part, */
+  int          whole;        /* so many rows, */
+  GPUMGMemory  both;         /* which, and their solution, are here, */
+  GPUMGCycle  *small;        /* by this cycle of one process, or, NULL, by a dense matrix */
   GPUMGRecord  own, last;    /* applications to b and x of the finest level, and to those of the last caller */
   PetscBool    ran;          /* before anything is recorded: what kernels set up for good is there */
   PetscBool    unrecordable; /* and cannot be recorded */
   double       flops;        /* of an application */
-} GPUMGCycle;
+};
 
 /* cycle.c */
-GPUCSR_INTERN PetscErrorCode GPUMGCycleRun(GPUMGCycle *, const double *b, double *x);
+GPUCSR_INTERN PetscErrorCode GPUMGCycleRun(GPUMGCycle *, const double *b, double *x, const GPUCSRSums *);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleApply(GPUMGCycle *, const double *b, double *x);
+GPUCSR_INTERN size_t         GPUMGCycleVectorBytes(int n);
+GPUCSR_INTERN void           GPUMGCycleVectors(GPUMGLevel *);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleForget(GPUMGCycle *);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleDestroy(GPUMGCycle *);
 GPUCSR_INTERN PetscErrorCode GPUMGGrow(GPUCSRDevice, size_t, const char[], GPUMGMemory *);
@@ -90,6 +102,13 @@ GPUCSR_INTERN PetscErrorCode GPUMGTailMake(GPUMGCycle *, int most);
 
 /* polynomial.c */
 GPUCSR_INTERN PetscErrorCode GPUMGPolynomial(KSP, GPUMGSmoother *, PetscBool *);
+
+/* ranks.c */
+GPUCSR_INTERN PetscErrorCode GPUMGRanksSolving(const GPUMGCycle *, PetscBool);
+GPUCSR_INTERN PetscErrorCode GPUMGRanksCheck(const GPUMGCycle *);
+GPUCSR_INTERN PetscErrorCode GPUMGRanksFail(const GPUMGCycle *, const char message[]);
+GPUCSR_INTERN PetscErrorCode GPUMGRanksColumns(KSP, Mat, double *all);
+GPUCSR_INTERN PetscErrorCode GPUMGRanksSmall(GPUMGCycle *, MPI_Comm, PetscInt small, PetscInt most);
 
 /* levels.c */
 GPUCSR_INTERN PetscErrorCode GPUMGPCApply(KSP, Vec, Vec);

@@ -14,13 +14,18 @@
 #define LARGEST_TAIL 1024
 #define MOST_TAIL    8192 /* that an option may ask for */
 
+/* Rows of a level that each of several ranks has all of: its products would wait for exchanges longer than they take, about 8 us on H200s */
+#define LARGEST_SMALL 16384
+
 /* Blocks of the largest size that a step multiplies with */
 #define LARGEST_BLOCK 16
 
 /* Why a hierarchy is not ours, level by level */
 typedef struct {
-  char  *text;
-  size_t len;
+  char       *text;
+  size_t      len;
+  MPI_Comm    comm;
+  PetscMPIInt size;
 } Why;
 
 static PetscErrorCode Not(Why *w, const char what[], PetscInt level, const char have[], const char option[], const char prefix[])
@@ -32,6 +37,39 @@ static PetscErrorCode Not(Why *w, const char what[], PetscInt level, const char 
   PetscCall(PetscSNPrintf(w->text + used, w->len - used, "%slevel %" PetscInt_FMT " has %s %s", used ? ", " : "", level, what, have));
   PetscCall(PetscStrlen(w->text, &used));
   if (option) PetscCall(PetscSNPrintf(w->text + used, w->len - used, " (-%s%s would be)", prefix ? prefix : "", option));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: what keeps one of several ranks from it keeps all */
+static PetscErrorCode Settle(Why *w)
+{
+  PetscMPIInt rank, mine, first;
+
+  PetscFunctionBegin;
+  if (w->size == 1) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallMPI(MPI_Comm_rank(w->comm, &rank));
+  mine = w->text[0] ? rank : w->size;
+  PetscCallMPI(MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, w->comm));
+  if (first < w->size) PetscCallMPI(MPI_Bcast(w->text, (PetscMPIInt)w->len, MPI_CHAR, first, w->comm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: device memory. Where one of several ranks has none, w says so on all; on one process that is an error */
+static PetscErrorCode Reserve(Why *w, GPUCSRDevice dev, size_t bytes, const char what[], GPUMGMemory *m)
+{
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  if (w->size == 1) {
+    PetscCall(GPUMGGrow(dev, bytes, what, m));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = GPUMGGrow(dev, bytes, what, m);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  if (ierr && !w->text[0]) PetscCall(PetscStrncpy(w->text, attempt.message, w->len));
+  PetscCall(Settle(w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -95,9 +133,13 @@ static PetscErrorCode Diagonal(const GPUCSROperator *o, KSP ksp, double *to)
 {
   Vec            unit, diagonal;
   PetscErrorCode ierr;
+  PetscMPIInt    size;
+  Mat            P;
 
   PetscFunctionBegin;
-  PetscCall(MatCreateVecs(o->A, &unit, &diagonal));
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
+  PetscCall(PCGetOperators(ksp->pc, NULL, &P));
+  PetscCall(MatCreateVecs(size > 1 ? P : o->A, &unit, &diagonal));
   ierr = VecSet(unit, 1.0);
   if (!ierr) ierr = GPUMGPCApply(ksp, unit, diagonal);
   if (!ierr) ierr = Fetch(o, diagonal, to);
@@ -134,7 +176,7 @@ static PetscErrorCode Columns(GPUCSRDevice dev, KSP ksp, PetscInt n, PetscInt co
 
   PetscFunctionBegin;
   PetscCall(PetscMalloc1((size_t)n * (size_t)count, &rows));
-  PetscCall(VecCreateSeq(PETSC_COMM_SELF, n, &unit));
+  PetscCall(VecCreateMPI(PetscObjectComm((PetscObject)ksp), n, PETSC_DETERMINE, &unit));
   PetscCall(VecDuplicate(unit, &column));
   ierr = ReadColumns(ksp, n, count, unit, column, rows);
   if (!ierr) ierr = GPUCSRUpload(dev, to, GPUCSR_DOUBLE, rows, GPUCSR_DOUBLE, (size_t)n * (size_t)count, PETSC_FALSE, dev->stream, NULL);
@@ -148,22 +190,23 @@ static PetscErrorCode Columns(GPUCSRDevice dev, KSP ksp, PetscInt n, PetscInt co
 /* ---- what levels have ---- */
 
 /*
-  A MATSEQAIJ or MATSEQMAIJ becomes a matrix of ours: DMDA's interpolations are of PETSc's own types, whatever that of the operator is, and then
-  products with them may be
+  A MATAIJ or MATMAIJ becomes a matrix of ours: DMDA's interpolations are of PETSc's own types, whatever that of the operator is, and then products with them may be. like: the finest operator
 */
-static PetscErrorCode Ours(const GPUCSROperator *like, Mat *A, GPUMGCopy *copy)
+static PetscErrorCode Ours(const GPUMGMatrix *like, Mat *A, GPUMGCopy *copy)
 {
   const PetscInt64         id = (PetscInt64)((PetscObject)*A)->id;
   PetscObjectState         state;
-  static const char *const types[] = {MATSEQAIJ, MATSEQMAIJ};
-  PetscBool                aij;
+  static const char *const one[] = {MATSEQAIJ, MATSEQMAIJ}, *const several[] = {MATMPIAIJ, MATMPIMAIJ};
+  PetscBool aij, ranks;
 
   PetscFunctionBegin;
-  PetscCall(IS(*A, types, &aij));
+  PetscCall(IS(*A, one, &aij));
+  PetscCall(IS(*A, several, &ranks));
   PetscCall(PetscObjectStateGet((PetscObject)*A, &state));
-  if (!aij || !copy->A || copy->id != id || copy->state != (PetscInt64)state) PetscCall(MatDestroy(&copy->A));
-  if (!aij || !like->dev) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!copy->A) PetscCall(MatGPUCSROperatorLike_Private(like, *A, &copy->A));
+  if (!(aij || ranks) || !copy->A || copy->id != id || copy->state != (PetscInt64)state) PetscCall(MatDestroy(&copy->A));
+  if (!(aij || ranks) || !like->o.dev) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!copy->A && ranks) PetscCall(MatGPUCSRRanksLike_Private(like->A, *A, &copy->A));
+  else if (!copy->A) PetscCall(MatGPUCSROperatorLike_Private(&like->o, *A, &copy->A));
   copy->id    = id;
   copy->state = (PetscInt64)state;
   *A          = copy->A;
@@ -178,23 +221,42 @@ static PetscErrorCode Get(Mat A, PetscBool transposed, GPUCSROperator *o, char w
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Of several ranks, collective: the whole of it, and its diagonal block, which the rest of this file sees */
+static PetscErrorCode GetRanks(Mat *A, PetscBool transposed, GPUCSRRanks *r, char why[], size_t len)
+{
+  PetscBool peer;
+
+  PetscFunctionBegin;
+  if (transposed) PetscCall(MatGPUCSRRanksTransposeGet_Private(*A, r, why, len));
+  else PetscCall(MatGPUCSRRanksGet_Private(*A, r, why, len));
+  if (!why[0]) {
+    PetscCall(PetscStrcmp(MatGPUCSRRanksExchange_Private(r), "peer", &peer));
+    if (!peer) PetscCall(PetscSNPrintf(why, len, "exchange %s, which is not for cycles", MatGPUCSRRanksExchange_Private(r)));
+  }
+  PetscCall(MatMPIAIJGetSeqAIJ(*A, A, NULL, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Where a matrix that takes part is on the device */
 static PetscErrorCode Operator(Mat A, PetscBool transposed, const char what[], PetscInt level, GPUMGMatrix *m, Why *w)
 {
-  char            whynot[256] = "";
-  GPUCSROperator *o           = &m->o;
+  char            whynot[256] = "", alone[256] = "";
+  GPUCSROperator *o = &m->o;
   PetscBool       ours;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(m, sizeof(*m)));
+  m->A          = A;
   m->transposed = transposed;
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJGPUCSR, &ours));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, w->size > 1 ? MATMPIAIJGPUCSR : MATSEQAIJGPUCSR, &ours));
   if (!ours) {
     PetscCall(Not(w, what, level, ((PetscObject)A)->type_name, NULL, NULL));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
+  if (w->size > 1) PetscCall(GetRanks(&A, transposed, &m->r, alone, sizeof(alone)));
   PetscCall(Get(A, transposed, o, whynot, sizeof(whynot)));
   if (!o->dev) PetscCall(Not(w, what, level, whynot, NULL, NULL));
+  else if (alone[0]) PetscCall(Not(w, what, level, alone, NULL, NULL));
   else if (GPUCSRVectorType(o->plan->A.precision) != GPUCSR_DOUBLE) PetscCall(Not(w, what, level, "in single precision", NULL, NULL));
   else {
     m->data = o->plan->A.array[0].data;
@@ -204,6 +266,18 @@ static PetscErrorCode Operator(Mat A, PetscBool transposed, const char what[], P
 }
 
 /* Has a matrix of a hierarchy that is as it was left its place on the device? */
+static PetscErrorCode Moved(const GPUMGMatrix *m, PetscBool *moved)
+{
+  GPUCSROperator o;
+  char           why[256];
+
+  PetscFunctionBegin;
+  PetscCall(Get(m->o.A, m->transposed, &o, why, sizeof(why)));
+  *moved = (PetscBool)(o.dev != m->o.dev || !o.dev || memcmp(&o.version, &m->o.version, sizeof(o.version)) || o.plan->A.array[0].data != m->data);
+  if (!*moved && m->r.halo) PetscCall(MatGPUCSRRanksMoved_Private(m->A, &m->r, m->transposed, moved));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode GPUMGLevelsMoved(const GPUMGCycle *c, PetscBool *moved)
 {
   PetscFunctionBegin;
@@ -211,15 +285,9 @@ PetscErrorCode GPUMGLevelsMoved(const GPUMGCycle *c, PetscBool *moved)
   for (int l = 0; l < c->levels; l++) {
     const GPUMGMatrix *all[] = {&c->level[l].A, &c->level[l].P, &c->level[l].R};
 
-    for (int k = 0; k < (l ? 3 : 1) && !*moved; k++) {
-      const GPUMGMatrix *m = all[k];
-      GPUCSROperator     o;
-      char               why[256];
-
-      PetscCall(Get(m->o.A, m->transposed, &o, why, sizeof(why)));
-      *moved = (PetscBool)(o.dev != m->o.dev || !o.dev || memcmp(&o.version, &m->o.version, sizeof(o.version)) || o.plan->A.array[0].data != m->data);
-    }
+    for (int k = 0; k < (l ? 3 : 1) && !*moved; k++) PetscCall(Moved(all[k], moved));
   }
+  if (!*moved && c->all.r.halo) PetscCall(Moved(&c->all, moved));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -273,7 +341,8 @@ static PetscErrorCode Smoother(KSP ksp, Mat residual, const GPUCSROperator *o, P
   }
   m->bs = none ? 0 : (int)bs;
   if (none) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUMGGrow(o->dev, sizeof(double) * (size_t)n * (size_t)bs, "the preconditioner of a smoother", &m->M));
+  PetscCall(Reserve(w, o->dev, sizeof(double) * (size_t)n * (size_t)bs, "the preconditioner of a smoother", &m->M));
+  if (w->size > 1 && w->text[0]) PetscFunctionReturn(PETSC_SUCCESS);
   if (bs > 1) PetscCall(Columns(o->dev, ksp, n, bs, (double *)m->M.p));
   else PetscCall(Diagonal(o, ksp, (double *)m->M.p));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -308,6 +377,44 @@ static PetscErrorCode Linear(PC pc, PetscBool *linear)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Collective: the inverse of a coarse operator of several ranks, all of it on each; A is that operator, n its rows */
+static PetscErrorCode CoarseTogether(GPUMGCycle *c, KSP ksp, Mat A, int n, Why *w)
+{
+  const size_t   count = (size_t)n * (size_t)n;
+  double        *all;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(Reserve(w, c->dev, sizeof(double) * count, "the inverse of a coarse operator", &c->inverse));
+  if (w->text[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMalloc1(count, &all));
+  ierr = GPUMGRanksColumns(ksp, A, all);
+  if (!ierr) ierr = GPUCSRUpload(c->dev, c->inverse.p, GPUCSR_DOUBLE, all, GPUCSR_DOUBLE, count, PETSC_FALSE, c->dev->stream, NULL);
+  PetscCall(PetscFree(all));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: where cycles of several ranks end in a dense matrix, which multiplies the right-hand side of all ranks. That level's x is then a part of the solution of all */
+static PetscErrorCode Whole(GPUMGCycle *c, Why *w)
+{
+  Mat      A = c->level[c->bottom].A.A;
+  PetscInt n, first;
+
+  PetscFunctionBegin;
+  if (!c->bottom && !c->exact) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGetSize(A, &n, NULL));
+  PetscCall(MatGetOwnershipRange(A, &first, NULL));
+  PetscCall(Reserve(w, c->dev, 2 * sizeof(double) * (size_t)n, "vectors of a coarse operator", &c->both));
+  if (w->text[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGPUCSRRanksEverything_Private(A, &c->everything));
+  PetscCall(Operator(c->everything, PETSC_FALSE, "all of a right-hand side", c->bottom, &c->all, w));
+  PetscCall(Settle(w));
+  c->whole              = (int)n;
+  c->level[c->bottom].x = (double *)c->both.p + n + first;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode CoarseSolver(GPUMGCycle *c, KSP ksp, Why *w)
 {
   static const char *const methods[] = {KSPCHEBYSHEV, KSPRICHARDSON};
@@ -315,6 +422,7 @@ static PetscErrorCode CoarseSolver(GPUMGCycle *c, KSP ksp, Why *w)
   Mat                      A;
   PetscBool                only, linear, method;
   char                     have[96];
+  PetscInt                 n;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPPREONLY, &only));
@@ -331,43 +439,46 @@ static PetscErrorCode CoarseSolver(GPUMGCycle *c, KSP ksp, Why *w)
     PetscCall(Not(w, "coarse solver", 0, have, "ksp_type preonly", ((PetscObject)ksp)->prefix));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (L->n > LARGEST_INVERSE) {
-    PetscCall(PetscSNPrintf(have, sizeof(have), "of %d rows, more than %d", L->n, LARGEST_INVERSE));
+  PetscCall(MatGetSize(A, &n, NULL));
+  if (n > LARGEST_INVERSE) {
+    PetscCall(PetscSNPrintf(have, sizeof(have), "of %" PetscInt_FMT " rows, more than %d", n, LARGEST_INVERSE));
     PetscCall(Not(w, "an operator", 0, have, NULL, NULL));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (w->text[0]) PetscFunctionReturn(PETSC_SUCCESS); /* for nothing */
+  if (w->size > 1) {
+    PetscCall(CoarseTogether(c, ksp, A, (int)n, w));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(GPUMGGrow(c->dev, sizeof(double) * (size_t)L->n * (size_t)L->n, "the inverse of a coarse operator", &c->inverse));
   PetscCall(Columns(c->dev, ksp, L->n, L->n, (double *)c->inverse.p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Between level l and the one below: both as MatInterpolate() and MatRestrict() choose between a matrix and its transpose, by rows */
-static PetscErrorCode Transfers(PC_MG_Levels *p, PetscInt l, GPUMGLevel *L, PetscInt coarse, Why *w)
+static PetscErrorCode Transfers(PC_MG_Levels *p, PetscInt l, GPUMGLevel *L, Why *w)
 {
   Mat      P = p->interpolate, R = p->restrct;
-  PetscInt rows[2];
+  PetscInt rows[2], fine, coarse;
 
   PetscFunctionBegin;
-  PetscCall(MatGetLocalSize(P, &rows[0], NULL));
-  PetscCall(MatGetLocalSize(R, &rows[1], NULL));
-  PetscCall(Ours(&L->A.o, &P, &L->copy[1]));
+  PetscCall(MatGetSize(P, &rows[0], NULL)); /* of all ranks: on one of them there may be none of either level */
+  PetscCall(MatGetSize(R, &rows[1], NULL));
+  PetscCall(MatGetSize(L[0].A.A, &fine, NULL));
+  PetscCall(MatGetSize(L[-1].A.A, &coarse, NULL));
+  PetscCall(Ours(&L->A, &P, &L->copy[1]));
   if (p->restrct == p->interpolate) R = P;
-  else PetscCall(Ours(&L->A.o, &R, &L->copy[2]));
-  PetscCall(Operator(P, (PetscBool)(rows[0] != L->n), "an interpolation", l, &L->P, w));
+  else PetscCall(Ours(&L->A, &R, &L->copy[2]));
+  PetscCall(Operator(P, (PetscBool)(rows[0] != fine), "an interpolation", l, &L->P, w));
   PetscCall(Operator(R, (PetscBool)(rows[1] != coarse), "a restriction", l, &L->R, w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Vectors(GPUMGCycle *c, GPUMGLevel *L)
+static PetscErrorCode Vectors(GPUMGCycle *c, GPUMGLevel *L, Why *w)
 {
-  const size_t each = GPUCSRTogether(sizeof(double) * (size_t)PetscMax(1, L->n));
-  double     **v[]  = {&L->b, &L->x, &L->spare, &L->r, &L->d};
-  const size_t n    = PETSC_STATIC_ARRAY_LENGTH(v);
-
   PetscFunctionBegin;
-  PetscCall(GPUMGGrow(c->dev, n * each, "vectors of a multigrid level", &L->memory));
-  for (size_t k = 0; k < n; k++) *v[k] = (double *)((char *)L->memory.p + k * each);
+  PetscCall(Reserve(w, c->dev, GPUMGCycleVectorBytes(L->n), "vectors of a multigrid level", &L->memory));
+  GPUMGCycleVectors(L);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -376,6 +487,7 @@ static PetscErrorCode Level(PC_MG_Levels **p, PetscInt l, GPUMGCycle *c, Why *w)
 {
   GPUMGLevel *L  = &c->level[l];
   KSP         up = p[l]->smoothu, down = p[l]->smoothd;
+  PetscBool   other;
   Mat         A, B;
 
   PetscFunctionBegin;
@@ -384,16 +496,15 @@ static PetscErrorCode Level(PC_MG_Levels **p, PetscInt l, GPUMGCycle *c, Why *w)
   PetscCall(PCGetOperators(down->pc, &A, NULL));
   PetscCall(MatGetLocalSize(A, &L->n, NULL));
   B = A;
-  PetscCall(Ours(&c->level[c->levels - 1].A.o, &B, &L->copy[0]));
+  PetscCall(Ours(&c->level[c->levels - 1].A, &B, &L->copy[0]));
   PetscCall(Operator(B, PETSC_FALSE, "a matrix", l, &L->A, w));
   L->cycles = (int)p[l]->cycles;
   L->two    = (PetscBool)(l && up != down);
-  if (!L->A.o.dev) PetscFunctionReturn(PETSC_SUCCESS);
-  if (c->dev && c->dev != L->A.o.dev) {
-    PetscCall(Not(w, "a matrix", l, "on another device", NULL, NULL));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  c->dev = L->A.o.dev;
+  other     = (PetscBool)(L->A.o.dev && c->dev && c->dev != L->A.o.dev);
+  if (other) PetscCall(Not(w, "a matrix", l, "on another device", NULL, NULL));
+  else if (L->A.o.dev) c->dev = L->A.o.dev;
+  PetscCall(Settle(w));
+  if (!L->A.o.dev || other || (w->size > 1 && w->text[0])) PetscFunctionReturn(PETSC_SUCCESS);
   if (!l) PetscFunctionReturn(PETSC_SUCCESS);
   if (p[l]->residual != PCMGResidualDefault || (p[l]->A && p[l]->A != A) || p[l]->cr) PetscCall(Not(w, "a residual", l, "or relaxation of the program's", NULL, NULL));
   PetscCall(Smoother(down, A, &L->A.o, l, &L->down, w));
@@ -406,17 +517,21 @@ PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], 
 {
   PC_MG         *mg     = (PC_MG *)pc->data;
   PC_MG_Levels **p      = mg->levels;
-  Why            w      = {why, len};
-  PetscBool      wanted = PETSC_TRUE;
-  PetscInt       tail   = LARGEST_TAIL;
-  PetscMPIInt    size;
+  Why            w      = {why, len, PetscObjectComm((PetscObject)pc), 1};
+  PetscBool      wanted = PETSC_TRUE, gamg;
+  PetscInt       tail = LARGEST_TAIL, small = LARGEST_SMALL;
 
   PetscFunctionBegin;
   why[0] = 0;
   *ok    = PETSC_FALSE;
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size));
-  if (size > 1 || !GPUCSR_SCALAR_IS_DOUBLE) {
-    PetscCall(PetscStrncpy(why, "there are several processes, or numbers that are not real double", len));
+  PetscCallMPI(MPI_Comm_size(w.comm, &w.size));
+  if (!GPUCSR_SCALAR_IS_DOUBLE) {
+    PetscCall(PetscStrncpy(why, "numbers are not real double", len));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCGAMG, &gamg));
+  if (w.size > 1 && (!gamg || mg->am != PC_MG_MULTIPLICATIVE)) { /* others were seen to differ from PETSc's cycle on two GPUs (t640), not on the host */
+    PetscCall(PetscStrncpy(why, "of several processes only V and W cycles of PCGAMG are on the devices", len));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PetscOptionsGetBool(((PetscObject)pc)->options, ((PetscObject)pc)->prefix, "-pc_mg_gpucsr", &wanted, NULL));
@@ -425,6 +540,8 @@ PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], 
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PetscOptionsGetInt(((PetscObject)pc)->options, ((PetscObject)pc)->prefix, "-pc_mg_gpucsr_tail", &tail, NULL));
+  PetscCall(PetscOptionsGetInt(((PetscObject)pc)->options, ((PetscObject)pc)->prefix, "-pc_mg_gpucsr_small", &small, NULL));
+  PetscCheck(small >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-pc_mg_gpucsr_small %" PetscInt_FMT ": must be a number of rows", small);
   PetscCheck(tail >= 0 && tail <= MOST_TAIL, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-pc_mg_gpucsr_tail %" PetscInt_FMT ": must be from 0 to %d rows", tail, MOST_TAIL);
   if (!p || mg->nlevels < 2 || mg->nlevels > GPUMG_LEVELS) {
     PetscCall(PetscStrncpy(why, "there is one level, or there are very many", len));
@@ -433,16 +550,28 @@ PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], 
   c->levels = (int)mg->nlevels;
   c->type   = mg->am;
   c->cycles = (int)mg->cyclesperpcapply;
+  c->size   = w.size;
+  if (c->small) PetscCall(GPUMGCycleDestroy(c->small));
+  PetscCall(PetscFree(c->small));
+  PetscCall(MatDestroy(&c->everything));
+  PetscCall(PetscMemzero(&c->all, sizeof(c->all)));
   PetscCall(PetscMemzero(&c->level[c->levels - 1].A, sizeof(c->level[0].A))); /* what others are made like */
   for (PetscInt l = c->levels - 1; l >= 0; l--) {
     PetscCall(Level(p, l, c, &w));
-    if (!c->dev) PetscFunctionReturn(PETSC_SUCCESS);
+    if (!c->dev || (w.size > 1 && why[0])) PetscFunctionReturn(PETSC_SUCCESS);
   }
-  for (PetscInt l = 1; l < c->levels; l++) PetscCall(Transfers(p[l], l, &c->level[l], c->level[l - 1].n, &w));
+  for (PetscInt l = 1; l < c->levels; l++) PetscCall(Transfers(p[l], l, &c->level[l], &w));
+  PetscCall(Settle(&w));
   if (c->level[0].A.o.dev) PetscCall(CoarseSolver(c, p[0]->smoothd, &w));
   if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
-  for (int l = 0; l < c->levels; l++) PetscCall(Vectors(c, &c->level[l]));
-  PetscCall(GPUMGTailMake(c, (int)tail));
+  for (int l = 0; l < c->levels; l++) PetscCall(Vectors(c, &c->level[l], &w));
+  if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  if (w.size == 1) PetscCall(GPUMGTailMake(c, (int)tail));
+  else {
+    PetscCall(GPUMGRanksSmall(c, w.comm, small, tail));
+    PetscCall(Whole(c, &w));
+    if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  }
   *ok = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

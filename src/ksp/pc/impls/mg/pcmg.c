@@ -120,16 +120,25 @@ static PetscErrorCode KeyOf(PC pc, Key *key)
 
 static PetscErrorCode Same(PC pc, Multigrid *m, PetscBool *same)
 {
-  Key       key;
-  PetscBool moved = PETSC_FALSE;
+  Key         key;
+  PetscBool   moved = PETSC_FALSE;
+  PetscMPIInt size;
 
   PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size));
   *same = m->taken;
-  if (!*same) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KeyOf(pc, &key));
-  *same = (PetscBool)!memcmp(&key, &m->key, sizeof(key));
-  if (*same && m->ok) PetscCall(GPUMGLevelsMoved(&m->cycle, &moved)); /* its matrices are those of the hierarchy */
-  if (moved) *same = PETSC_FALSE;
+  if (*same) {
+    PetscCall(KeyOf(pc, &key));
+    *same = (PetscBool)!memcmp(&key, &m->key, sizeof(key));
+    if (*same && m->ok) PetscCall(GPUMGLevelsMoved(&m->cycle, &moved)); /* its matrices are those of the hierarchy */
+    if (moved) *same = PETSC_FALSE;
+  }
+  if (size > 1) { /* what is another one for one rank is for all */
+    int all = *same;
+
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)pc)));
+    *same = (PetscBool)all;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -166,6 +175,7 @@ static PetscErrorCode Take(PC pc, Multigrid *m)
   PetscCall(GPUCSRAttemptBegin(&attempt));
   ierr = GPUMGLevelsTake(pc, c, &m->ok, m->why, sizeof(m->why));
   PetscCall(GPUCSRAttemptEnd(&attempt));
+  PetscCheck(!ierr || c->size <= 1, PETSC_COMM_SELF, ierr, "%s", attempt.message); /* in the middle of what all ranks do together */
   PetscCheck(!ierr || (!c->level[c->levels - 1].A.o.required && (ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU || ierr == PETSC_ERR_SUP)), PETSC_COMM_SELF, ierr, "%s", attempt.message);
   dev = c->dev;
   if (ierr) {
@@ -287,6 +297,10 @@ static PetscErrorCode PCApply_MG_GPUCSR(PC pc, Vec b, Vec x)
     ierr = ApplyVecs(m, b, x);
     PetscCall(GPUCSRAttemptEnd(&attempt));
     if (!ierr) PetscFunctionReturn(PETSC_SUCCESS);
+    if (m->cycle.size > 1) { /* the others are in the middle of it */
+      PetscCall(GPUMGRanksFail(&m->cycle, attempt.message));
+      SETERRQ(PETSC_COMM_SELF, ierr, "%s", attempt.message);
+    }
     PetscCheck(!m->cycle.level[m->cycle.levels - 1].A.o.required && (ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU), PETSC_COMM_SELF, ierr, "%s", attempt.message);
     if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(m->cycle.dev->failed, attempt.message, sizeof(m->cycle.dev->failed)));
     PetscCall(PetscStrncpy(m->why, attempt.message, sizeof(m->why)));
@@ -352,7 +366,8 @@ static PetscErrorCode PCView_MG_GPUCSR(PC pc, PetscViewer viewer)
   c = &m->cycle;
   if (m->ok) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "  Cycles run on backend %s%s, %d levels, coarse solver %s, %.3g MB besides the matrices\n", c->dev->ops->name, c->dev->ops->kernels ? ", recorded as a graph" : "", c->levels, c->exact ? "a dense inverse" : "a smoother", 1e-6 * GPUMGCycleBytes(c)));
-    if (c->bottom) PetscCall(PetscViewerASCIIPrintf(viewer, "  One dense matrix of %d rows stands for the coarsest %d levels\n", c->level[c->bottom].n, c->bottom + 1));
+    if (c->small) PetscCall(PetscViewerASCIIPrintf(viewer, "  Each rank has all of the coarsest %d levels, of %d rows at most\n", c->bottom + 1, c->whole));
+    if (c->bottom && !c->small) PetscCall(PetscViewerASCIIPrintf(viewer, "  One dense matrix of %d rows stands for the coarsest %d levels\n", c->all.r.halo ? c->whole : c->level[c->bottom].n, c->bottom + 1));
   } else PetscCall(PetscViewerASCIIPrintf(viewer, "  Cycles are PETSc's, because %s\n", m->why[0] ? m->why : "the matrix is on no device"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -151,15 +151,27 @@ typedef struct {
 } GPUCSRStorage;
 
 /*
-  A step of an iteration with A that a product may end with, where it would end with z = v: d = ca d + cb M v, z = x + d. M: a diagonal, NULL is 1; d NULL: it is not kept, and ca is 0. Only for
-  A square, z other than x and y, and kernels whose family has steps.
+  A step of an iteration with A that a product may end with, where it would end with z = v: z = x + ca (x - before) + cb M v. M: a diagonal, NULL is 1. before: the iterate before x, which may be
+  in z; NULL is 0. Only for A square, z other than x and y, and kernels whose family has steps.
 */
 typedef struct {
   PetscBool   taken;
   double      ca, cb;
-  const void *M;
-  void       *d;
+  const void *M, *before;
 } GPUCSRStep;
+
+/*
+  Sums that a product may take of what it writes, with vectors q and u: (q, z), and with `all` (z, z), (q, q), (u, z) and (u, q), which are 0 without u. Each block of a kernel adds up its rows; part k of block b
+  is part[k * GPUCSR_PARTS(m) + b]. With M, a diagonal, z = M v where a product without a step would write v. For all rows at once, vectors in double, and kernels whose family has steps.
+*/
+#define GPUCSR_INNER    5
+#define GPUCSR_PARTS(m) ((m) / 8 + 64) /* at most: no block of such a kernel has fewer rows than 8 */
+typedef struct {
+  PetscBool     all;
+  const double *q, *u, *M; /* q NULL: none */
+  double       *part;
+  int          *parts; /* on the host: how many there are, known with the launch */
+} GPUCSRSums;
 
 /* z = alpha A x + beta y for rows first <= r < last; z may be y; y is not read when beta is 0. Vectors are whole. */
 typedef struct {
@@ -168,6 +180,7 @@ typedef struct {
   void       *z;
   int         first, last;
   GPUCSRStep  step;
+  GPUCSRSums  sums;
 } GPUCSRProduct;
 
 /* Formats that differ in a number alone (a block size, say) are variants of one family and share its file */

@@ -1,18 +1,15 @@
 /*
-  Narrow: slices of 32 rows, stored column by column as in sliced ELL, but without padding and with columns of 16 bits.
+  Narrow: CSR whose columns take 16 bits. 32 rows form a slice, and the columns of a slice lie in up to seven windows of 8192 columns each. An entry's column is the number of its window, in 3 bits, and
+  its place there, in 13: nothing is lost. The first window begins at the least column of the slice, each other one at the least column that those before it do not reach. A slice that needs an
+  eighth is wide: its columns take 32 bits, in an array of their own.
 
-  The columns of a slice lie in up to seven windows of 8192 columns each. An entry's column is the number of its window, in 3 bits, and its place there, in 13: nothing is lost. The first
-  window begins at the least column of the slice, each other one at the least column that those before it do not reach. A slice that needs an eighth is wide: its columns
-  take 32 bits, in an array of their own.
+  Rows and values are where CSR has them. In place of a pointer a row has its length, in a byte, and a slice its first entry.
 
-  Column k of a slice has an entry of each row that is longer than k, in the order of the rows. So where an entry is follows from the lengths of the slice's rows, and no row is sorted. A slice has the
-  same entries, from the same place on, as in CSR.
+  Bytes: (2 + v) nnz + 4 units + 2 m. Extent: units are the entries of wide slices. Wins where CSR's bytes take the time: large matrices of short rows, in an order that keeps neighbours together. Loses where
+  slices are wide.
 
-  Bytes: (2 + v) nnz + 4 units + 2 m + 4 (m + 1), of which the last are read only when values change. Extent: units are the entries of wide slices. Wins where CSR's bytes take the time: large
-  matrices of short rows, in an order that keeps neighbours together. Loses where slices are wide, and where rows of a slice differ much in length.
-
-  Papers: the slices are those of A. Monakov et al., HiPEAC 2010, section 3; short columns, one base a row, of K. Kourtis, G. Goumas, N. Koziris, Optimizing sparse matrix-vector multiplication using index and
-  value compression, Computing Frontiers 2008. Different from there: windows, so that a slice may reach to several places far from each other.
+  Paper: K. Kourtis, G. Goumas, N. Koziris, Optimizing sparse matrix-vector multiplication using index and value compression, Computing Frontiers 2008 (columns relative to others, in fewer bytes). Different
+  from there: windows of a slice, so that any entry can be read without those before it, and rows may reach to places far from each other.
 */
 #include "narrow.h"
 #include "reference.h"
@@ -83,10 +80,9 @@ static PetscErrorCode Layout_Narrow(const GPUCSRFeatures *f, const GPUCSRExtent 
 {
   PetscFunctionBegin;
   A->stored               = e->stored;
-  A->narrays              = 6;
+  A->narrays              = 5;
   A->array[NARROW_HEAD]   = (GPUCSRArray){"head", GPUCSR_INT32, PETSC_FALSE, (size_t)NARROW_WORDS * NarrowSlices(f->m), NULL};
   A->array[NARROW_LENGTH] = (GPUCSRArray){"length", GPUCSR_INT32, PETSC_FALSE, (size_t)NarrowSlices(f->m) * GPUCSR_SLICE / sizeof(int32_t), NULL};
-  A->array[NARROW_ROWPTR] = (GPUCSRArray){"rowptr", GPUCSR_INT32, PETSC_FALSE, (size_t)f->m + 1, NULL};
   A->array[NARROW_COL]    = (GPUCSRArray){"col", GPUCSR_UINT16, PETSC_FALSE, (size_t)f->nnz, NULL};
   A->array[NARROW_WIDE]   = (GPUCSRArray){"wide", GPUCSR_INT32, PETSC_FALSE, (size_t)e->units, NULL};
   A->array[NARROW_VAL]    = (GPUCSRArray){"val", GPUCSRValueType(A->precision), PETSC_TRUE, (size_t)f->nnz, NULL};
@@ -95,7 +91,7 @@ static PetscErrorCode Layout_Narrow(const GPUCSRFeatures *f, const GPUCSRExtent 
 
 /* The arrays as the host functions use them */
 typedef struct {
-  int32_t  *head, *rowptr, *wide;
+  int32_t  *head, *wide;
   uint8_t  *length; /* whole slices: rows that do not exist have none */
   uint16_t *col;
 } Arrays;
@@ -106,92 +102,71 @@ static Arrays ArraysOf(const GPUCSRStorage *A)
 
   a.head   = (int32_t *)A->array[NARROW_HEAD].data;
   a.length = (uint8_t *)A->array[NARROW_LENGTH].data;
-  a.rowptr = (int32_t *)A->array[NARROW_ROWPTR].data;
   a.col    = (uint16_t *)A->array[NARROW_COL].data;
   a.wide   = (int32_t *)A->array[NARROW_WIDE].data;
   return a;
 }
 
-/* Where entry k of row r is, counted from the slice's first: behind the first k entries of the slice's rows, and entry k of the rows before it */
-static int32_t Within(const Arrays *a, int r, int k)
+/* The first entry of row r */
+static int32_t First(const Arrays *a, int r)
 {
   const int first = r / GPUCSR_SLICE * GPUCSR_SLICE;
-  int32_t   at    = 0;
+  int32_t   at    = a->head[NARROW_WORDS * (r / GPUCSR_SLICE)];
 
-  for (int w = first; w < first + GPUCSR_SLICE; w++) at += PetscMin(a->length[w], k) + (w < r && a->length[w] > k);
+  for (int w = first; w < r; w++) at += a->length[w];
   return at;
 }
 
-static int32_t Column(const Arrays *a, int r, int32_t within)
+/* The column of an entry of row r */
+static int32_t Column(const Arrays *a, int r, int32_t entry)
 {
   const int32_t *head = a->head + NARROW_WORDS * (r / GPUCSR_SLICE);
-  int            c;
 
-  if (head[1] == NARROW_WIDE_SLICE) return a->wide[head[2] + within];
-  c = a->col[head[0] + within];
-  return head[1 + NarrowWindow(c)] + NarrowWithin(c);
+  if (head[1] == NARROW_WIDE_SLICE) return a->wide[head[2] + entry - head[0]];
+  return head[1 + NarrowWindow(a->col[entry])] + NarrowWithin(a->col[entry]);
 }
 
 static void FillPattern(const GPUCSRSource *s, const Arrays *a)
 {
   int32_t wide = 0;
 
-  for (int r = 0; r <= s->m; r++) a->rowptr[r] = s->i[r];
   for (int r = 0; r < NarrowSlices(s->m) * GPUCSR_SLICE; r++) a->length[r] = (uint8_t)(r < s->m ? s->i[r + 1] - s->i[r] : 0);
   for (int t = 0; t < NarrowSlices(s->m); t++) {
-    int32_t  *head = a->head + (size_t)NARROW_WORDS * t, *first = head + 1;
-    int32_t   found[NARROW_WINDOWS] = {0};
-    const int n                     = Windows(s, t, found);
+    int32_t      *head                  = a->head + (size_t)NARROW_WORDS * t;
+    int32_t       first[NARROW_WINDOWS] = {0};
+    const int     n                     = Windows(s, t, first);
+    const int32_t begin = s->i[t * GPUCSR_SLICE], end = begin + Entries(s, t);
 
-    head[0] = s->i[t * GPUCSR_SLICE];
-    for (int w = 0; w < NARROW_WINDOWS; w++) first[w] = n < 0 ? 0 : found[w];
+    head[0] = begin;
+    for (int w = 0; w < NARROW_WINDOWS; w++) head[1 + w] = n < 0 ? 0 : first[w];
     if (n < 0) {
       head[1] = NARROW_WIDE_SLICE;
       head[2] = wide;
-      wide += Entries(s, t);
     }
-    for (int r = t * GPUCSR_SLICE; r < PetscMin(s->m, (t + 1) * GPUCSR_SLICE); r++) {
-      for (int k = 0; k < a->length[r]; k++) {
-        const int32_t c = (int32_t)s->j[s->i[r] + k], at = Within(a, r, k);
-        int           w = n - 1;
+    for (int32_t k = begin; k < end; k++) {
+      const int32_t c = (int32_t)s->j[k];
+      int           w = PetscMax(0, n - 1);
 
-        if (n < 0) {
-          a->col[head[0] + at]  = 0;
-          a->wide[head[2] + at] = c;
-          continue;
-        }
-        while (first[w] > c) w--;
-        a->col[head[0] + at] = NarrowColumn(w, c - first[w]);
-      }
+      while (n > 0 && first[w] > c) w--;
+      a->col[k] = n < 0 ? 0 : NarrowColumn(w, c - first[w]);
+      if (n < 0) a->wide[wide++] = c;
     }
   }
 }
 
 static PetscErrorCode Fill_Narrow(const GPUCSRSource *s, GPUCSRStorage *A, PetscBool valuesonly, double *rounding)
 {
-  const Arrays     a    = ArraysOf(A);
-  const GPUCSRType type = A->array[NARROW_VAL].type;
+  const Arrays a = ArraysOf(A);
 
   PetscFunctionBegin;
   if (!valuesonly) FillPattern(s, &a);
-  for (int r = 0; r < s->m; r++) {
-    for (int k = 0; k < a.length[r]; k++) {
-      const int32_t e = s->i[r / GPUCSR_SLICE * GPUCSR_SLICE] + Within(&a, r, k);
-
-      /* one at a time, through the one conversion there is, so that rounding is judged in one place */
-      PetscCall(GPUCSRConvert((char *)A->array[NARROW_VAL].data + (size_t)e * GPUCSRTypeSize(type), type, s->a + s->i[r] + k, GPUCSR_DOUBLE, 1, 1, rounding));
-    }
-  }
+  PetscCall(GPUCSRConvert(A->array[NARROW_VAL].data, A->array[NARROW_VAL].type, s->a, GPUCSR_DOUBLE, (size_t)s->nnz, A->dev->threads, rounding));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The entries of row r */
 #define ROW(V, ENTRY) \
-  for (int k = 0; k < a.length[r]; k++) { \
-    const int32_t within = Within(&a, r, k); \
-\
-    ENTRY(Column(&a, r, within), ((const V *)A->array[NARROW_VAL].data)[a.head[NARROW_WORDS * (r / GPUCSR_SLICE)] + within]); \
-  }
+  for (int32_t k = 0, first = First(&a, r); k < a.length[r]; k++) ENTRY(Column(&a, r, first + k), ((const V *)A->array[NARROW_VAL].data)[first + k])
 
 static PetscErrorCode Mult_Narrow(const GPUCSRStorage *A, const GPUCSRProduct *p)
 {

@@ -1,15 +1,14 @@
 #pragma once
 
-/* Layout of slices with narrow columns, shared by their host file and their kernels */
+/* Layout of CSR with narrow columns, shared by its host file and its kernels */
 #include "format.h"
 
 enum {
   NARROW_HEAD,   /* of each slice, NARROW_WORDS numbers: its first entry, then the first column of each of its windows; of a wide slice NARROW_WIDE_SLICE, then its first entry in wide */
   NARROW_LENGTH, /* of each row, a byte each */
-  NARROW_ROWPTR, /* that of CSR: where a row's values come from when they change */
-  NARROW_COL,    /* of each entry, its window and where it is in that; not set in wide slices */
+  NARROW_COL,    /* of each entry, its window and where it is in that; nothing in wide slices */
   NARROW_WIDE,   /* the columns of wide slices */
-  NARROW_VAL
+  NARROW_VAL     /* as CSR has them */
 };
 
 #define NARROW_WORDS      8    /* a sector of memory */

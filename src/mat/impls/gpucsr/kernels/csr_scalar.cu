@@ -11,17 +11,22 @@
 */
 #include "device.cuh"
 
-template <class V, class X>
-__global__ void csr_scalar_kernel(int first, int last, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, const X *__restrict__ x, const Ending<X> ending)
+template <class V, class X, class E>
+__global__ void csr_scalar_kernel(int first, int last, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, const X *__restrict__ x, const E ending)
 {
   const int r   = first + (int)(blockIdx.x * blockDim.x + threadIdx.x);
   X         sum = 0;
 
-  if (r >= last) return;
-  const int end = rowptr[r + 1];
+  typename E::Tally tally;
+
+  if (r < last) {
+    const int end = rowptr[r + 1];
+
 #pragma unroll 4
-  for (int k = rowptr[r]; k < end; k++) sum += X(val[k]) * __ldg(x + col[k]);
-  store(ending, r, sum);
+    for (int k = rowptr[r]; k < end; k++) sum += X(val[k]) * __ldg(x + col[k]);
+    store(ending, r, sum, tally);
+  }
+  finish(ending, tally);
 }
 
 GPUCSR_DECLARE(GPUCSRKernelFamily, GPUCSRKernel_csr_scalar);
@@ -33,7 +38,9 @@ static PetscErrorCode Launch_csr_scalar(const GPUCSRStorage *A, const GPUCSRProd
   PetscFunctionBegin;
   (void)variant;
 #define LAUNCH(V, X) \
-  csr_scalar_kernel<V, X><<<GPUCSRBlocks(p->last - p->first, block), block, 0, (cudaStream_t)s>>>(p->first, p->last, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, (const X *)p->x, Ending<X>(p))
+  GPUCSREnding<X>(p, GPUCSRBlocks(p->last - p->first, block), [&](auto ending) { \
+    csr_scalar_kernel<V, X><<<GPUCSRBlocks(p->last - p->first, block), block, 0, (cudaStream_t)s>>>(p->first, p->last, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, (const X *)p->x, ending); \
+  })
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("csr_scalar");
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -36,13 +36,14 @@ __device__ __forceinline__ X row_sum(int begin, int end, int lane, const int *__
 }
 
 /* R rows a group of T threads, apart by stride groups: all loads of the row pointers are in flight before the first row is summed */
-template <int T, int W, int R, bool CYCLIC, class V, class X>
-__global__ void __launch_bounds__(512) csr_vector_kernel(int first, int last, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, const X *__restrict__ x, const Ending<X> ending)
+template <int T, int W, int R, bool CYCLIC, class V, class X, class E>
+__global__ void __launch_bounds__(512) csr_vector_kernel(int first, int last, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, const X *__restrict__ x, const E ending)
 {
-  const int64_t group = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / T, groups = (int64_t)gridDim.x * blockDim.x / T;
-  const int     lane = threadIdx.x % T;
-  int           begin[R], end[R];
-  X             sum[R];
+  const int64_t     group = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / T, groups = (int64_t)gridDim.x * blockDim.x / T;
+  const int         lane = threadIdx.x % T;
+  int               begin[R], end[R];
+  X                 sum[R];
+  typename E::Tally tally;
 
 #pragma unroll
   for (int q = 0; q < R; q++) {
@@ -58,8 +59,9 @@ __global__ void __launch_bounds__(512) csr_vector_kernel(int first, int last, co
     const int64_t r = first + (CYCLIC ? group + q * groups : group * R + q);
 
     sum[q] = reduce<T>(sum[q]);
-    if (r < last && lane == 0) store(ending, r, sum[q]);
+    if (r < last && lane == 0) store(ending, r, sum[q], tally);
   }
+  finish(ending, tally);
 }
 
 GPUCSR_DECLARE(GPUCSRKernelFamily, GPUCSRKernel_csr_vector);
@@ -71,8 +73,10 @@ static PetscErrorCode Launch_csr_vector(const GPUCSRStorage *A, const GPUCSRProd
   PetscFunctionBegin;
 #define LAUNCHT(T, W, R, CYCLIC, V, X) \
   case (CYCLIC ? CSR_VECTOR_CYCLIC(T, W, R) : CSR_VECTOR(T, W, R)): \
-    csr_vector_kernel<T, W, R, CYCLIC, V, X><<<GPUCSRBlocks(((int64_t)(p->last - p->first) + R - 1) / R * T, block), block, 0, (cudaStream_t)s>>>(p->first, p->last, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, \
-                                                                                                                       (const X *)p->x, Ending<X>(p)); \
+    GPUCSREnding<X>(p, GPUCSRBlocks(((int64_t)(p->last - p->first) + R - 1) / R * T, block), [&](auto ending) { \
+      csr_vector_kernel<T, W, R, CYCLIC, V, X><<<GPUCSRBlocks(((int64_t)(p->last - p->first) + R - 1) / R * T, block), block, 0, (cudaStream_t)s>>>(p->first, p->last, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, \
+                                                                                                                         (const X *)p->x, ending); \
+    }); \
     break
 #define LAUNCH(V, X) \
   switch (variant) { \

@@ -14,8 +14,8 @@
 #define AHEAD 8 /* entries of a thread in flight */
 
 /* W: rows of a thread, neighbours, in one load */
-template <int T, int W, class V, class X>
-__global__ void __launch_bounds__(128) dia_row_kernel(int slices, int offset, int m, int n, int first, int last, int diagonals, const int *__restrict__ diagonal, const V *__restrict__ val, const X *__restrict__ x, const Ending<X> ending)
+template <int T, int W, class V, class X, class E>
+__global__ void __launch_bounds__(128) dia_row_kernel(int slices, int offset, int m, int n, int first, int last, int diagonals, const int *__restrict__ diagonal, const V *__restrict__ val, const X *__restrict__ x, const E ending)
 {
   constexpr int TEAMS = 4 / T, STEPS = AHEAD / W;
   const int     lane = (int)threadIdx.x % GPUCSR_SLICE, warp = (int)threadIdx.x / GPUCSR_SLICE % T, team = (int)threadIdx.x / (GPUCSR_SLICE * T);
@@ -68,11 +68,14 @@ __global__ void __launch_bounds__(128) dia_row_kernel(int slices, int offset, in
 
     part[team][warp][lane] = sum[0];
     __syncthreads();
-    if (warp) return;
+    if (warp == 0)
 #pragma unroll
-    for (int t = 1; t < T; t++) sum[0] += part[team][t][lane];
+      for (int t = 1; t < T; t++) sum[0] += part[team][t][lane];
   }
-  if (wanted) store(ending, row, sum[0]);
+  typename E::Tally tally;
+
+  if (wanted && warp == 0) store(ending, row, sum[0], tally);
+  finish(ending, tally);
 }
 
 static PetscErrorCode Launch_dia_row(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
@@ -82,7 +85,9 @@ static PetscErrorCode Launch_dia_row(const GPUCSRStorage *A, const GPUCSRProduct
   PetscFunctionBegin;
 #define LAUNCHT(T, W, V, X) \
   case T: \
-    dia_row_kernel<T, W, V, X><<<GPUCSRBlocks(slices, 4 / T), 128, 0, (cudaStream_t)s>>>(slices, begin, A->m, A->n, p->first, p->last, (int)A->extent.units, (const int *)A->array[DIA_OFFSET].data, (const V *)A->array[DIA_VAL].data, (const X *)p->x, Ending<X>(p)); \
+    GPUCSREnding<X>(p, GPUCSRBlocks(slices, 4 / T), [&](auto ending) { \
+      dia_row_kernel<T, W, V, X><<<GPUCSRBlocks(slices, 4 / T), 128, 0, (cudaStream_t)s>>>(slices, begin, A->m, A->n, p->first, p->last, (int)A->extent.units, (const int *)A->array[DIA_OFFSET].data, (const V *)A->array[DIA_VAL].data, (const X *)p->x, ending); \
+    }); \
     break
 #define LAUNCH(V, X) \
   switch (variant) { \

@@ -1,8 +1,8 @@
 /*
-  Slices with narrow columns filled on the device from CSR already there, and their diagonal.
+  CSR with narrow columns filled on the device from CSR already there, and its diagonal.
 
-  A warp a slice: it goes over the slice's columns once a window, for the least that no window reaches yet. Then each thread places the entries of its row. Where wide slices begin
-  in their own array a scan tells (CUB); without wide slices there is none.
+  A warp a slice: it goes over the slice's columns once a window, for the least that no window reaches yet, and once more to number them. Where wide slices begin in their own array a scan tells (CUB); without wide
+  slices there is none. Values are copied.
 */
 #include "device.cuh"
 #include "../format/narrow.h"
@@ -48,93 +48,56 @@ __global__ void __launch_bounds__(BLOCK) narrow_count_kernel(int m, const int *_
   if (total && windows < 0) atomicAdd(total, (unsigned long long)(end - begin));
 }
 
-/* The entries of a row, `from` on in CSR, in the slice that begins at `at`; ccol NULL: the values alone. first: of window w, in thread w; wide: of a wide slice, its columns */
-template <class V>
-static __device__ __forceinline__ void narrow_entries(int length, int from, int at, int first, int windows, const int *__restrict__ ccol, const V *__restrict__ cval, unsigned short *col, int *wide, V *val)
-{
-  const unsigned int before = (1u << threadIdx.x % 32) - 1;
-
-  for (int k = 0, within = 0;; k++) {
-    const unsigned int have = __ballot_sync(0xffffffffu, k < length);
-    const int          to   = within + __popc(have & before);
-
-    if (!have) return;
-    if (k < length) val[at + to] = cval[from + k];
-    if (ccol) {
-      const int c      = k < length ? ccol[from + k] : 0;
-      int       window = 0, start = 0;
-
-      for (int w = 0; w < windows; w++) {
-        const int f = __shfl_sync(0xffffffffu, first, w);
-
-        if (f > c) continue;
-        window = w;
-        start  = f;
-      }
-      if (k < length && windows < 0) wide[to] = c;
-      if (k < length && windows >= 0) col[at + to] = NarrowColumn(window, c - start);
-    }
-    within += __popc(have);
-  }
-}
-
-/* A slice whole; starts: of wide slices in wide, NULL where there are none */
-template <class V>
-__global__ void __launch_bounds__(BLOCK) narrow_fill_kernel(int m, const int *__restrict__ rowptr, const int *__restrict__ ccol, const V *__restrict__ cval, const int *__restrict__ starts, int *head, unsigned char *length, unsigned short *col, int *wide, V *val)
+/* A slice's head, lengths and columns; starts: of wide slices in wide, NULL where there are none */
+__global__ void __launch_bounds__(BLOCK) narrow_fill_kernel(int m, const int *__restrict__ rowptr, const int *__restrict__ ccol, const int *__restrict__ starts, int *head, unsigned char *length, unsigned short *col, int *wide)
 {
   const int s = (int)(blockIdx.x * WARPS + threadIdx.x / 32), lane = (int)threadIdx.x % 32, r = s * GPUCSR_SLICE + lane;
   int       windows;
 
   if (s * GPUCSR_SLICE >= m) return; /* the whole warp */
-  const int begin = rowptr[s * GPUCSR_SLICE], end = rowptr[min(m, (s + 1) * GPUCSR_SLICE)], from = r < m ? rowptr[r] : 0, n = r < m ? rowptr[r + 1] - from : 0;
+  const int begin = rowptr[s * GPUCSR_SLICE], end = rowptr[min(m, (s + 1) * GPUCSR_SLICE)];
   const int first = narrow_windows(begin, end, ccol, &windows), start = windows < 0 ? starts[s] : 0, before = __shfl_up_sync(0xffffffffu, first, 1);
 
-  length[r] = (unsigned char)n;
+  length[r] = (unsigned char)(r < m ? rowptr[r + 1] - rowptr[r] : 0);
   if (lane < NARROW_WORDS) head[NARROW_WORDS * (int64_t)s + lane] = lane == 0 ? begin : windows >= 0 ? before : lane == 1 ? NARROW_WIDE_SLICE : lane == 2 ? start : 0;
-  narrow_entries(n, from, begin, first, windows, ccol, cval, col, wide + start, val);
-}
+  for (int k = begin + lane; k - lane < end; k += 32) {
+    const int c      = k < end ? ccol[k] : 0;
+    int       window = 0, from = 0;
 
-template <class V>
-__global__ void __launch_bounds__(BLOCK) narrow_refresh_kernel(int m, const int *__restrict__ rowptr, const V *__restrict__ cval, V *val)
-{
-  const int r = (int)(blockIdx.x * BLOCK + threadIdx.x), first = r / GPUCSR_SLICE * GPUCSR_SLICE;
+    for (int w = 0; w < windows; w++) {
+      const int f = __shfl_sync(0xffffffffu, first, w);
 
-  if (first >= m) return; /* the whole warp */
-  const int from = r < m ? rowptr[r] : 0, n = r < m ? rowptr[r + 1] - from : 0;
-  narrow_entries<V>(n, from, rowptr[first], 0, 0, NULL, cval, NULL, NULL, val);
+      if (f > c) continue;
+      window = w;
+      from   = f;
+    }
+    if (k < end) col[k] = windows < 0 ? 0 : NarrowColumn(window, c - from);
+    if (k < end && windows < 0) wide[start + k - begin] = c;
+  }
 }
 
 template <class V, class X>
 __global__ void __launch_bounds__(BLOCK) narrow_diagonal_kernel(int m, int n, const int *__restrict__ head, const unsigned char *__restrict__ lengths, const unsigned short *__restrict__ col, const int *__restrict__ wide, const V *__restrict__ val, X *d)
 {
-  const int          r      = (int)(blockIdx.x * BLOCK + threadIdx.x);
-  const unsigned int before = (1u << threadIdx.x % 32) - 1;
-  X                  v      = 0;
+  const int r = (int)(blockIdx.x * BLOCK + threadIdx.x), lane = (int)threadIdx.x % 32;
+  X         v = 0;
 
-  if (r / GPUCSR_SLICE * GPUCSR_SLICE >= m) return;
+  if (r / GPUCSR_SLICE * GPUCSR_SLICE >= m) return; /* the whole warp */
   head += NARROW_WORDS * (int64_t)(r / GPUCSR_SLICE);
   const int length = lengths[r];
-  for (int k = 0, within = 0;; k++) {
-    const unsigned int have = __ballot_sync(0xffffffffu, k < length);
-    const int          at   = within + __popc(have & before);
+  int       stop   = length;
+#pragma unroll
+  for (int o = 1; o < 32; o *= 2) {
+    const int before = __shfl_up_sync(0xffffffffu, stop, o);
 
-    if (!have) break;
-    if (k < length) {
-      const int code = head[1] == NARROW_WIDE_SLICE ? 0 : col[head[0] + at], c = head[1] == NARROW_WIDE_SLICE ? wide[head[2] + at] : head[1 + NarrowWindow(code)] + NarrowWithin(code);
+    if (lane >= o) stop += before;
+  }
+  for (int k = stop - length; k < stop; k++) { /* counted from the slice's first entry */
+    const int code = col[head[0] + k], c = head[1] == NARROW_WIDE_SLICE ? wide[head[2] + k] : head[1 + NarrowWindow(code)] + NarrowWithin(code);
 
-      if (c == r) v = X(val[head[0] + at]);
-    }
-    within += __popc(have);
+    if (c == r) v = X(val[head[0] + k]);
   }
   if (r < m && r < n) d[r] = v;
-}
-
-static PetscErrorCode Count(const GPUCSRStorage *csr, int *counts, unsigned long long *total, cudaStream_t s)
-{
-  PetscFunctionBegin;
-  narrow_count_kernel<<<GPUCSRBlocks(NarrowSlices(csr->m), WARPS), BLOCK, 0, s>>>(csr->m, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, counts, total);
-  GPUCSRCheckLaunch("narrow_build (count)");
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Measure_Narrow_CUDA(GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream st)
@@ -148,7 +111,8 @@ static PetscErrorCode Measure_Narrow_CUDA(GPUCSRStorage *csr, int variant, GPUCS
   if (!csr->m) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRStorageWork(csr, GPUCSR_INT64, 1));
   GPUCSR_CUDA(cudaMemsetAsync(csr->work.data, 0, sizeof(wide), s));
-  PetscCall(Count(csr, NULL, (unsigned long long *)csr->work.data, s));
+  narrow_count_kernel<<<GPUCSRBlocks(NarrowSlices(csr->m), WARPS), BLOCK, 0, s>>>(csr->m, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, NULL, (unsigned long long *)csr->work.data);
+  GPUCSRCheckLaunch("narrow_build (count)");
   PetscCall(GPUCSRDownload(csr->dev, &wide, GPUCSR_INT64, csr->work.data, GPUCSR_INT64, 1, PETSC_FALSE, st));
   e->units = wide;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -165,27 +129,25 @@ static PetscErrorCode Starts(const GPUCSRStorage *csr, GPUCSRStorage *A, cudaStr
   GPUCSR_CUDA(cub::DeviceScan::ExclusiveSum(NULL, scan, (int *)NULL, (int *)NULL, slices, s));
   *bytes = own + scan;
   PetscCall(GPUCSRMalloc(A->dev, *bytes, "the starts of wide slices", starts));
-  PetscCall(Count(csr, (int *)*starts, NULL, s));
-  GPUCSR_CUDA(cub::DeviceScan::ExclusiveSum((char *)*starts + own, scan, (int *)*starts, (int *)*starts, slices, s));
+  narrow_count_kernel<<<GPUCSRBlocks(slices, WARPS), BLOCK, 0, s>>>(csr->m, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (int *)*starts, NULL);
+  const cudaError_t err = cub::DeviceScan::ExclusiveSum((char *)*starts + own, scan, (int *)*starts, (int *)*starts, slices, s);
+  if (err) PetscCall(GPUCSRFree(A->dev, *bytes, starts));
+  GPUCSR_CUDA(err);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode FillWhole(const GPUCSRStorage *csr, GPUCSRStorage *A, cudaStream_t s)
+static PetscErrorCode FillPattern(const GPUCSRStorage *csr, GPUCSRStorage *A, cudaStream_t s)
 {
-  size_t         bytes  = 0;
-  void          *starts = NULL;
-  PetscErrorCode ierr   = PETSC_SUCCESS;
+  size_t bytes  = 0;
+  void  *starts = NULL;
 
   PetscFunctionBegin;
-  GPUCSR_CUDA(cudaMemcpyAsync(A->array[NARROW_ROWPTR].data, csr->array[CSR_ROWPTR].data, sizeof(int) * ((size_t)A->m + 1), cudaMemcpyDeviceToDevice, s));
-  if (A->extent.units) ierr = Starts(csr, A, s, &bytes, &starts);
-#define FILL(V, X) \
-  narrow_fill_kernel<V><<<GPUCSRBlocks(NarrowSlices(A->m), WARPS), BLOCK, 0, s>>>(A->m, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const V *)csr->array[CSR_VAL].data, (const int *)starts, \
-                                                                                  (int *)A->array[NARROW_HEAD].data, (unsigned char *)A->array[NARROW_LENGTH].data, (unsigned short *)A->array[NARROW_COL].data, (int *)A->array[NARROW_WIDE].data, \
-                                                                                  (V *)A->array[NARROW_VAL].data)
-  if (!ierr) GPUCSRDispatchPrecision(A->precision, FILL);
+  if (A->extent.units) PetscCall(Starts(csr, A, s, &bytes, &starts));
+  narrow_fill_kernel<<<GPUCSRBlocks(NarrowSlices(A->m), WARPS), BLOCK, 0, s>>>(A->m, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const int *)starts, (int *)A->array[NARROW_HEAD].data,
+                                                                               (unsigned char *)A->array[NARROW_LENGTH].data, (unsigned short *)A->array[NARROW_COL].data, (int *)A->array[NARROW_WIDE].data);
+  const cudaError_t err = cudaGetLastError();
   if (starts) PetscCall(GPUCSRFree(A->dev, bytes, &starts));
-  PetscCall(ierr);
+  GPUCSR_CUDA(err);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -194,16 +156,9 @@ static PetscErrorCode Fill_Narrow_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *
   cudaStream_t s = (cudaStream_t)st;
 
   PetscFunctionBegin;
-  if (!A->m) {
-    if (!valuesonly) GPUCSR_CUDA(cudaMemsetAsync(A->array[NARROW_ROWPTR].data, 0, sizeof(int), s));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (!valuesonly) PetscCall(FillWhole(csr, A, s));
-  else {
-#define REFRESH(V, X) narrow_refresh_kernel<V><<<GPUCSRBlocks(A->m, BLOCK), BLOCK, 0, s>>>(A->m, (const int *)A->array[NARROW_ROWPTR].data, (const V *)csr->array[CSR_VAL].data, (V *)A->array[NARROW_VAL].data)
-    GPUCSRDispatchPrecision(A->precision, REFRESH);
-  }
-  GPUCSRCheckLaunch("narrow_build (fill)");
+  if (!A->m) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!valuesonly) PetscCall(FillPattern(csr, A, s));
+  GPUCSR_CUDA(cudaMemcpyAsync(A->array[NARROW_VAL].data, csr->array[CSR_VAL].data, A->array[NARROW_VAL].count * GPUCSRTypeSize(A->array[NARROW_VAL].type), cudaMemcpyDeviceToDevice, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

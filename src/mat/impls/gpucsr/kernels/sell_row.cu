@@ -17,8 +17,8 @@
 #define MOST(T) ((T) >= 8 ? (T)*32 : 256) /* threads of a block at most */
 
 /* The column of padding is negative, so no row length is read. W: neighbours in a load, each of a row of its own */
-template <int T, int W, class V, class X>
-__global__ void __launch_bounds__(MOST(T)) sell_row_kernel(int slices, int offset, int m, int first, int last, const int *__restrict__ slice, int ellwidth, const int *__restrict__ perm, const int *__restrict__ col, const V *__restrict__ val, const X *__restrict__ x, const Ending<X> ending)
+template <int T, int W, class V, class X, class E>
+__global__ void __launch_bounds__(MOST(T)) sell_row_kernel(int slices, int offset, int m, int first, int last, const int *__restrict__ slice, int ellwidth, const int *__restrict__ perm, const int *__restrict__ col, const V *__restrict__ val, const X *__restrict__ x, const E ending)
 {
   constexpr int STEPS = AHEAD / W;
   const int     lane = (int)threadIdx.x % GPUCSR_SLICE, warp = (int)threadIdx.x / GPUCSR_SLICE % T, team = (int)threadIdx.x / (GPUCSR_SLICE * T);
@@ -69,11 +69,14 @@ __global__ void __launch_bounds__(MOST(T)) sell_row_kernel(int slices, int offse
 
     part[team][warp][lane] = sum[0];
     __syncthreads();
-    if (warp) return;
+    if (warp == 0)
 #pragma unroll
-    for (int t = 1; t < T; t++) sum[0] += part[team][t][lane];
+      for (int t = 1; t < T; t++) sum[0] += part[team][t][lane];
   }
-  if (wanted) store(ending, row, sum[0]);
+  typename E::Tally tally;
+
+  if (wanted && warp == 0) store(ending, row, sum[0], tally);
+  finish(ending, tally);
 }
 
 GPUCSR_DECLARE(GPUCSRKernelFamily, GPUCSRKernel_sell_row);
@@ -93,8 +96,10 @@ static PetscErrorCode Launch_sell_row(const GPUCSRStorage *A, const GPUCSRProduc
   PetscFunctionBegin;
 #define LAUNCHT(T, W, V, X) \
   case SELL_ROW(T, W): \
-    sell_row_kernel<T, W, V, X><<<GPUCSRBlocks(end - begin, Threads(T, MOST(T)) / GPUCSR_SLICE / T), Threads(T, MOST(T)), 0, (cudaStream_t)s>>>(end - begin, begin, A->m, p->first, p->last, slice, A->extent.width, perm, (const int *)A->array[SELL_COL].data, \
-                                                                                                                                                (const V *)A->array[SELL_VAL].data, (const X *)p->x, Ending<X>(p)); \
+    GPUCSREnding<X>(p, GPUCSRBlocks(end - begin, Threads(T, MOST(T)) / GPUCSR_SLICE / T), [&](auto ending) { \
+      sell_row_kernel<T, W, V, X><<<GPUCSRBlocks(end - begin, Threads(T, MOST(T)) / GPUCSR_SLICE / T), Threads(T, MOST(T)), 0, (cudaStream_t)s>>>(end - begin, begin, A->m, p->first, p->last, slice, A->extent.width, perm, \
+                                                                                                                                                  (const int *)A->array[SELL_COL].data, (const V *)A->array[SELL_VAL].data, (const X *)p->x, ending); \
+    }); \
     break
 #define LAUNCH(V, X) \
   switch (variant) { \

@@ -118,8 +118,8 @@ static __device__ __forceinline__ void apart(const Entry<V> *entry, const int (&
 }
 
 /* each: blocks that are on a multiprocessor at once, whose rows lie next to each other; 0 where there are no more blocks than that */
-template <int R, class V, class X>
-__global__ void __launch_bounds__(512) stencil_row_kernel(int units, int entries, int first, int last, int each, const unsigned short *__restrict__ id, const int *__restrict__ begin, const int *__restrict__ offset, const V *__restrict__ val, const X *__restrict__ x, const Ending<X> ending)
+template <int R, class V, class X, class E>
+__global__ void __launch_bounds__(512) stencil_row_kernel(int units, int entries, int first, int last, int each, const unsigned short *__restrict__ id, const int *__restrict__ begin, const int *__restrict__ offset, const V *__restrict__ val, const X *__restrict__ x, const E ending)
 {
   extern __shared__ __align__(16) char memory[];
   Entry<V> *const                      entry = (Entry<V> *)memory;
@@ -128,6 +128,7 @@ __global__ void __launch_bounds__(512) stencil_row_kernel(int units, int entries
   const int64_t                        stride = (int64_t)gridDim.x * blockDim.x * R;
   int64_t                              own    = first + ((int64_t)place * blockDim.x + threadIdx.x - lane) * R + lane;
   int                                  next[R];
+  typename E::Tally                    tally;
 
 #pragma unroll
   for (int u = 0; u < R; u++) next[u] = own + u * GPUCSR_SLICE < last ? (int)__ldcs(id + own + u * GPUCSR_SLICE) : -1;
@@ -156,8 +157,9 @@ __global__ void __launch_bounds__(512) stencil_row_kernel(int units, int entries
     else apart(entry, from, to, x + own, sum);
 #pragma unroll
     for (int u = 0; u < R; u++)
-      if (mine[u] >= 0) store(ending, own + u * GPUCSR_SLICE, sum[u]);
+      if (mine[u] >= 0) store(ending, own + u * GPUCSR_SLICE, sum[u], tally);
   }
+  finish(ending, tally);
 }
 
 GPUCSR_DECLARE(GPUCSRKernelFamily, GPUCSRKernel_stencil_row);
@@ -179,8 +181,9 @@ template <int R, class V, class X>
 static PetscErrorCode PrepareR(GPUCSRStorage *A)
 {
   PetscFunctionBegin;
-  GPUCSR_CUDA(cudaFuncSetAttribute(stencil_row_kernel<R, V, X>, cudaFuncAttributeMaxDynamicSharedMemorySize, 64 << 10));
-  GPUCSR_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&A->parts, stencil_row_kernel<R, V, X>, Threads(R, GPUCSRKernel_stencil_row.block), Bytes<V>(A)));
+  GPUCSR_CUDA(cudaFuncSetAttribute(stencil_row_kernel<R, V, X, Ending<X>>, cudaFuncAttributeMaxDynamicSharedMemorySize, 64 << 10));
+  if constexpr (sizeof(X) == sizeof(double)) GPUCSR_CUDA(cudaFuncSetAttribute(stencil_row_kernel<R, V, X, Summing>, cudaFuncAttributeMaxDynamicSharedMemorySize, 64 << 10));
+  GPUCSR_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&A->parts, stencil_row_kernel<R, V, X, Ending<X>>, Threads(R, GPUCSRKernel_stencil_row.block), Bytes<V>(A)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -198,8 +201,10 @@ static void LaunchR(const GPUCSRStorage *A, const GPUCSRProduct *p, cudaStream_t
   const int          block = Threads(R, GPUCSRBlockOf(&GPUCSRKernel_stencil_row)), each = PetscMax(1, A->parts * Threads(R, GPUCSRKernel_stencil_row.block) / block);
   const unsigned int all = GPUCSRBlocks((int64_t)p->last - p->first, R * block), most = (unsigned int)(each * A->dev->props.processors);
 
-  stencil_row_kernel<R, V, X><<<PetscMin(all, most), block, Bytes<V>(A), s>>>((int)A->extent.units, (int)A->stored, p->first, p->last, all < most ? 0 : each, (const unsigned short *)A->array[STENCIL_ID].data, (const int *)A->array[STENCIL_BEGIN].data,
-                                                                              (const int *)A->array[STENCIL_OFFSET].data, (const V *)A->array[STENCIL_VAL].data, (const X *)p->x, Ending<X>(p));
+  GPUCSREnding<X>(p, PetscMin(all, most), [&](auto ending) {
+    stencil_row_kernel<R, V, X><<<PetscMin(all, most), block, Bytes<V>(A), s>>>((int)A->extent.units, (int)A->stored, p->first, p->last, all < most ? 0 : each, (const unsigned short *)A->array[STENCIL_ID].data, (const int *)A->array[STENCIL_BEGIN].data,
+                                                                                (const int *)A->array[STENCIL_OFFSET].data, (const V *)A->array[STENCIL_VAL].data, (const X *)p->x, ending);
+  });
 }
 
 static PetscErrorCode Launch_stencil_row(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)

@@ -47,8 +47,8 @@ __device__ __forceinline__ X tile_sum(int length, int lane, int at, const unsign
 }
 
 /* R rows a tile */
-template <int R, class V, class X>
-__global__ void __launch_bounds__(R, RUNNING / R) tile_row_kernel(int offset, int m, int first, int last, const int *__restrict__ begin, const int *__restrict__ list, const int *__restrict__ place, const int *__restrict__ slice, const unsigned short *__restrict__ col, const V *__restrict__ val, const X *__restrict__ x, const Ending<X> ending)
+template <int R, class V, class X, class E>
+__global__ void __launch_bounds__(R, RUNNING / R) tile_row_kernel(int offset, int m, int first, int last, const int *__restrict__ begin, const int *__restrict__ list, const int *__restrict__ place, const int *__restrict__ slice, const unsigned short *__restrict__ col, const V *__restrict__ val, const X *__restrict__ x, const E ending)
 {
   extern __shared__ double shared[];
   X                       *xs   = (X *)shared;
@@ -56,6 +56,8 @@ __global__ void __launch_bounds__(R, RUNNING / R) tile_row_kernel(int offset, in
   const int                here = q < m ? place[q] : 0, length = TilePlaceLength(here), row = q < m ? tile * R + TilePlaceRow(here) : -1;
   int                      at = q - lane < m ? slice[q / GPUCSR_SLICE] : 0, l[LISTED], c[AHEAD];
   V                        v[AHEAD];
+  const bool               wanted = row >= first && row < last;
+  const X                  y      = wanted ? added(ending, row) : X(0);
   X                        sum;
 
   list += from;
@@ -76,7 +78,10 @@ __global__ void __launch_bounds__(R, RUNNING / R) tile_row_kernel(int offset, in
     __syncthreads();
     sum = tile_sum<true>(length, lane, at, col, val, list, x, xs, c, v);
   } else sum = tile_sum<false>(length, lane, at, col, val, list, x, xs, c, v);
-  if (row >= first && row < last) store(ending, row, sum);
+  typename E::Tally tally;
+
+  if (wanted) store(ending, row, sum, y, tally);
+  finish(ending, tally);
 }
 
 static PetscErrorCode Launch_tile_row(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
@@ -88,8 +93,10 @@ static PetscErrorCode Launch_tile_row(const GPUCSRStorage *A, const GPUCSRProduc
   (void)variant;
 #define LAUNCHR(R, V, X) \
   case R: \
-    tile_row_kernel<R, V, X><<<tiles, R, sizeof(X) * (size_t)A->extent.width, (cudaStream_t)s>>>(offset, A->m, p->first, p->last, (const int *)A->array[TILE_BEGIN].data, (const int *)A->array[TILE_LIST].data, (const int *)A->array[TILE_PLACE].data, \
-                                                                                                 (const int *)A->array[TILE_SLICE].data, (const unsigned short *)A->array[TILE_COL].data, (const V *)A->array[TILE_VAL].data, (const X *)p->x, Ending<X>(p)); \
+    GPUCSREnding<X>(p, tiles, [&](auto ending) { \
+      tile_row_kernel<R, V, X><<<tiles, R, sizeof(X) * (size_t)A->extent.width, (cudaStream_t)s>>>(offset, A->m, p->first, p->last, (const int *)A->array[TILE_BEGIN].data, (const int *)A->array[TILE_LIST].data, (const int *)A->array[TILE_PLACE].data, \
+                                                                                                   (const int *)A->array[TILE_SLICE].data, (const unsigned short *)A->array[TILE_COL].data, (const V *)A->array[TILE_VAL].data, (const X *)p->x, ending); \
+    }); \
     break
 #define LAUNCH(V, X) \
   switch (rows) { \

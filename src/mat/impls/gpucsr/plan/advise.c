@@ -20,9 +20,12 @@
 #define LOOP_PASSES 16                          /* times that such an iteration goes through a vector */
 #define VECTORS     3.6e12                      /* through device memory, */
 #define CACHED      12e12                       /* and through its cache */
-#define MEETING     3.0e-6                      /* grid-wide reductions of the persistent kernel in an iteration, of few blocks, */
-#define OFALL       1.0e-6                      /* and what they take more where all blocks have rows, */
-#define FULL        5000.0                      /* from so many rows on */
+#define MEETING     3.3e-6                      /* grid-wide reductions of the persistent kernel in an iteration, of one cluster of blocks, */
+#define OFALL       0.6e-6                      /* and what they take more where blocks of all processors meet, */
+#define CLUSTERED   1.2e5                       /* from so many entries on; below, the entries */
+#define CG_CLUSTER  16.0                        /* of so many blocks, */
+#define CG_ROWS     32.0                        /* of so many rows at least, */
+#define CG_ENTRY    0.44e-9                     /* take so long, in place of a product */
 #define LAUNCH      2.0e-6                      /* of the profile's time of a product, of which a persistent kernel has none; */
 #define GATHER      1.2                         /* the rest takes so many times that, as it gathers the parts of a direction, */
 #define DIAGONALS   1.1                         /* or, where columns are not stored, reads them in order, */
@@ -30,7 +33,7 @@
 #define CG_PASSES   11                          /* times that the persistent kernel goes through a vector, */
 #define CG_VECTORS  5.9e12                      /* part of which it keeps in shared memory and registers */
 #define CG_CACHED   11.6e12
-#define CG_ROW      26e-9  /* an entry of a row, one after the other */
+#define CG_ROW      15e-9  /* an entry of a row, one after the other */
 #define EXCHANGE    8.0e-6 /* of a product with other GPUs: a launch and a trip there */
 #define LINK        150e9
 #define MEETINGS    8.0e-6 /* of an iteration with other GPUs */
@@ -45,13 +48,14 @@ static double Passes(double passes, double n, double matrix, double cache, doubl
   return passes * bytes * (kept / cached + (1 - kept) / memory);
 }
 
-/* An iteration of the persistent kernel, from the profile's time of a product */
+/* An iteration of the persistent kernel, from the profile's time of a product; a small matrix is one cluster's, as persistent.cu has it */
 static double Persistent(const GPUCSRCandidate *c, double n, double mean, double cache)
 {
-  const char  *format  = c->format->name;
-  const double product = !strncmp(format, "dia", 3) || !strncmp(format, "stencil", 7) ? DIAGONALS : !strncmp(format, "tile", 4) || !strncmp(format, "narrow", 6) ? RETOLD : GATHER;
+  const char  *format   = c->format->name;
+  const double multiple = !strncmp(format, "dia", 3) || !strncmp(format, "stencil", 7) ? DIAGONALS : !strncmp(format, "tile", 4) || !strncmp(format, "narrow", 6) ? RETOLD : GATHER, entries = mean * n;
+  const double product = entries < CLUSTERED ? CG_ENTRY * entries / PetscMin(CG_CLUSTER, ceil(n / CG_ROWS)) : OFALL + multiple * PetscMax(0, c->predicted - LAUNCH);
 
-  return MEETING + OFALL * PetscMin(1, n / FULL) + CG_ROW * mean + product * PetscMax(0, c->predicted - LAUNCH) + Passes(CG_PASSES, n, c->bytes, cache, CG_CACHED, CG_VECTORS);
+  return MEETING + CG_ROW * mean + product + Passes(CG_PASSES, n, c->bytes, cache, CG_CACHED, CG_VECTORS);
 }
 
 /*

@@ -113,7 +113,7 @@ static PetscErrorCode FormatInputGet(const GPUCSRFeatures *f, GPUCSRPrecision p,
 
 static PetscErrorCode CandidateGet(const FormatInput *in, GPUCSRDevice dev, const GPUCSRCostRow *row, GPUCSRCandidate *c)
 {
-  double terms[GPUCSR_NTERMS];
+  double terms[GPUCSR_NTERMS], part[GPUCSR_NPARTS];
 
   PetscFunctionBegin;
   c->usable = in->applicable;
@@ -125,8 +125,8 @@ static PetscErrorCode CandidateGet(const FormatInput *in, GPUCSRDevice dev, cons
   c->bytes   = 1e6 * in->in.matrix;
   if (!row) PetscFunctionReturn(PETSC_SUCCESS);
   GPUCSRModelTerms(row, &in->in, PETSC_FALSE, terms);
-  for (int q = 0; q < GPUCSR_NTERMS; q++) c->predicted += 1e-6 * row->time[q] * terms[q];
-  c->setup = 1e-6 * (row->setup[0] + row->setup[1] * in->in.matrix);
+  c->predicted = 1e-6 * GPUCSRModelTime(row, terms, part);
+  c->setup     = 1e-6 * (row->setup[0] + row->setup[1] * in->in.matrix);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

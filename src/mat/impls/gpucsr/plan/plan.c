@@ -551,30 +551,58 @@ typedef struct {
   GPUCSRProduct product;
 } Reference;
 
-/* The step that a product in z ends with */
+/* The step that a product in z ends with. What was in z before is in `old`, if the step needs it */
 #define STEP(X) \
   do { \
-    const X *x = (const X *)p->x, *M = (const X *)p->step.M; \
-    X       *z = (X *)p->z, *d = (X *)p->step.d; \
+    const X *x = (const X *)p->x, *M = (const X *)p->step.M, *before = (const X *)(old ? old : p->step.before); \
+    X       *z = (X *)p->z; \
 \
     for (int i = p->first; i < p->last; i++) { \
       X next = (X)p->step.cb * (M ? M[i] * z[i] : z[i]); \
 \
-      if (p->step.ca != 0) next += (X)p->step.ca * d[i]; \
-      if (d) d[i] = next; \
+      if (p->step.ca != 0) next += (X)p->step.ca * (before ? x[i] - before[i] : x[i]); \
       z[i] = x[i] + next; \
     } \
   } while (0)
+
+/* One part of each sum, of a product in z; with a diagonal z is scaled first, unless a step has made it */
+static void ReferenceSums(const GPUCSRProduct *p)
+{
+  const double *q = p->sums.q, *u = p->sums.u, *M = p->step.taken ? NULL : p->sums.M;
+  double       *z = (double *)p->z, sum[GPUCSR_INNER] = {0, 0, 0, 0, 0};
+
+  for (int i = p->first; i < p->last; i++) {
+    if (M) z[i] *= M[i];
+    sum[0] += q[i] * z[i];
+    sum[1] += z[i] * z[i];
+    sum[2] += q[i] * q[i];
+    if (u) {
+      sum[3] += u[i] * z[i];
+      sum[4] += u[i] * q[i];
+    }
+  }
+  for (int k = 0; k < (p->sums.all ? GPUCSR_INNER : 1); k++) p->sums.part[(size_t)k * GPUCSR_PARTS(p->last)] = sum[k];
+}
 
 static PetscErrorCode ReferenceProduct(void *arg)
 {
   const Reference     *r = (const Reference *)arg;
   const GPUCSRProduct *p = &r->product;
 
+  const size_t bytes = (size_t)p->last * GPUCSRTypeSize(GPUCSRVectorType(r->A.precision));
+  void        *old   = NULL;
+
   PetscFunctionBegin;
+  if (p->step.taken && p->step.before == p->z) {
+    old = malloc(bytes); /* not PETSc's: a device that the host plays has a thread of its own */
+    PetscCheck(old, PETSC_COMM_SELF, PETSC_ERR_MEM, "No memory for a vector of %d numbers", p->last);
+    memcpy(old, p->z, bytes);
+  }
   PetscCall((*r->A.format->ops->mult)(&r->A, p));
   if (p->step.taken && GPUCSRVectorType(r->A.precision) == GPUCSR_DOUBLE) STEP(double);
   else if (p->step.taken) STEP(float);
+  if (p->sums.q) ReferenceSums(p);
+  free(old);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #undef STEP
@@ -583,6 +611,12 @@ static PetscErrorCode ReferenceProduct(void *arg)
 PetscBool GPUCSRPlanSteps(const GPUCSRPlan *P)
 {
   return (PetscBool)(!P->A.dev->ops->kernels || P->choice.kernel->family->steps);
+}
+
+/* May it take sums? */
+PetscBool GPUCSRPlanSums(const GPUCSRPlan *P)
+{
+  return (PetscBool)(GPUCSRPlanSteps(P) && GPUCSRVectorType(P->A.precision) == GPUCSR_DOUBLE && !GPUCSRThreads);
 }
 
 PetscErrorCode GPUCSRPlanProduct(GPUCSRPlan *P, const GPUCSRProduct *p, GPUCSRStream s)
@@ -596,6 +630,7 @@ PetscErrorCode GPUCSRPlanProduct(GPUCSRPlan *P, const GPUCSRProduct *p, GPUCSRSt
   else {
     Reference r = {P->A, *p};
 
+    if (p->sums.q) *p->sums.parts = 1;
     if (P->A.dev->ops->call) PetscCall((*P->A.dev->ops->call)(P->A.dev->id, ReferenceProduct, &r, sizeof(r), s));
     else PetscCall(ReferenceProduct(&r));
     PetscCall(GPUCSRLaunched(P->A.dev, P->A.format->name));

@@ -121,13 +121,26 @@ typedef struct {
   double         heaviest;      /* entries of the slice that has most */
   double         spread, moved; /* columns that a row reaches over; rows between two that the format made neighbours, 0: they were */
   double         number;        /* bytes of a vector's */
+  double         window;        /* rows that the format sorts together, 0: none */
+  PetscBool      together;      /* threads go along neighbouring rows side by side, */
+  double         uneven;        /* whose lengths differ by so much of the mean */
   int            nclasses;      /* of row lengths that there are, */
   const int     *lengths;       /* and the rows, */
   const int64_t *entries;       /* and their entries */
 } GPUCSRModelInput;
 GPUCSR_INTERN PetscErrorCode GPUCSRModelInputGet(const GPUCSRFormat *, const GPUCSRFeatures *, GPUCSRPrecision, size_t, GPUCSRModelInput *);
-GPUCSR_INTERN void           GPUCSRModelMoved(int, double, double, GPUCSRModelInput *);
+GPUCSR_INTERN void           GPUCSRModelRows(const GPUCSRFormat *, int, double, double, GPUCSRModelInput *);
 GPUCSR_INTERN void           GPUCSRModelTerms(const GPUCSRCostRow *, const GPUCSRModelInput *, PetscBool, double[]);
+/* The parts of a product's time, each a sum of terms: all but the first go on at the same time */
+enum {
+  GPUCSR_WAITING,
+  GPUCSR_MEMORY,
+  GPUCSR_CACHE,
+  GPUCSR_WORK,
+  GPUCSR_NPARTS
+};
+GPUCSR_INTERN const int GPUCSRModelPart[GPUCSR_NTERMS];
+GPUCSR_INTERN double    GPUCSRModelTime(const GPUCSRCostRow *, const double[], double[]);
 
 GPUCSR_INTERN PetscErrorCode GPUCSRSourceInspect(const GPUCSRSource *, GPUCSRPrecision, int, GPUCSRFeatures *);
 GPUCSR_INTERN PetscErrorCode GPUCSRStorageFromCSR(const GPUCSRStorage *, const GPUCSRFeatures *, const GPUCSRFormat *, GPUCSRStorage *);
@@ -140,6 +153,7 @@ GPUCSR_INTERN PetscErrorCode GPUCSRPlanPrepare(GPUCSRPlan *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanMeasure(GPUCSRDevice, const GPUCSRRequest *, GPUCSRStorage *, GPUCSRPlan *); /* measure.c */
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanProduct(GPUCSRPlan *, const GPUCSRProduct *, GPUCSRStream);
 GPUCSR_INTERN PetscBool      GPUCSRPlanSteps(const GPUCSRPlan *);
+GPUCSR_INTERN PetscBool      GPUCSRPlanSums(const GPUCSRPlan *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanColumns(GPUCSRPlan *, int k, const void *x, size_t ldx, const void *y, void *z, size_t ldz, void *xrows, void *zrows);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanHasDiagonal(const GPUCSRPlan *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanDiagonal(GPUCSRPlan *, void *, GPUCSRStream);

@@ -1,32 +1,42 @@
 /*
   The profile of a machine: a small text file, made by `make tune` (src/benchmarks/fit.c), or the built-in one of an H200.
 
-    gpucsr-profile 4                  the first line, with the version of the format
+    gpucsr-profile 5                  the first line, with the version of the format
     machine NAME                      the device it was measured on
     cost FORMAT KERNEL WIDTH THREADS MOST AHEAD  TIME1 ... TIME16  SETUP1 SETUP2
     measure FORMAT KERNEL ...         the same, of a pair that is worth a try but whose time is not predicted well enough to be chosen by
     tree MEAN COLUMNS FORMAT KERNEL   of -mat_gpucsr_select tree: the first line with at most MEAN entries a row in the mean, and at
                                       most COLUMNS columns; inf where there is no bound
 
-  cost: the time of a product in microseconds is the sum of TIMEk times
+  cost: microseconds of a product. Each term is TIMEk times
 
+    waiting:
     1  1                              a launch
-    2  megabytes that the cache keeps  A in this format, x and z: all of them when they are few, none when they are many, see Kept()
-    3  megabytes that it does not
-    4  million threads                THREADS a row (1 where that is 0)
     5  rounds of the longest row      floor(steps / AHEAD), steps = ceil(min(longest, MOST) / WIDTH): WIDTH entries of a row a step, AHEAD steps a round, whose loads are all in flight together
+   14  steps outside of rounds        at most AHEAD - 1, one after the other
+    7  1 if the longest row is longer than MOST, where the kernel goes another way
+
+    what comes from memory:
+    3  megabytes of A in this format, x and z that the last-level cache does not keep, see Kept()
+   13  million sectors of x that it misses, see Sectors()
+
+    what comes from the last-level cache:
+    2  megabytes of A in this format, x and z, all of them
+   12  million sectors of x           32 bytes each that blocks of threads fetch, see Sectors()
+
+    what the processors do:
+    4  million threads                THREADS a row (1 where that is 0)
     6  million entries, uneven        each counts as often as the mean length doubles the WIDTH: threads of short reach read a long row
                                       in pieces that share no sector. Each once where THREADS is 0.
-    7  1 if the longest row is longer than MOST, where the kernel goes another way
-    8  million sectors of x           32 bytes each that the rows touch: what gathering costs
+    8  million sectors of x           that the rows touch: what gathering costs
     9  million blocks of 4 by 4       the same, where four rows gather together
    10  thousand rows longer than MOST
    11  million threads' steps         of all rows: what is left idle at the end of a row counts
-   12  million sectors of x, fetched  by blocks of threads: see Sectors()
-   13  the same, missed               by the cache
-   14  steps outside of rounds        at most AHEAD - 1, one after the other
    15  thousand entries               of the 32 neighbouring rows that have most
-   16  as 2, in double alone          the caches' bytes are not all that numbers of 8 bytes cost
+   16  million entries                where numbers have 8 bytes
+
+  Memory, cache and processors work at the same time, so the time is the sum of what waits and of the cube root of the sum of the cubes of the others: nearly the
+  longest of the three, more where two of them are about as long.
 
   and that of making the format from CSR on the device SETUP1 + SETUP2 times its megabytes.
 
@@ -44,14 +54,15 @@ static const char builtin[] =
   ;
 
 #define MAX_COSTS 512
-#define MAX_TREE  64
+#define MAX_TREE  80
 
 /* Of a processor: bytes of its first-level cache that x may have, blocks at a time, threads of each; about how many there are; and of the last-level cache what A leaves to x */
-#define NEAR       (128 << 10)
+#define NEAR       (250 << 10)
 #define BLOCKS     8
 #define THREADS    256
 #define PROCESSORS 132
 #define SHARE      0.4
+#define STRIP      2.2 /* widths of a strip, over the root of a row's entries */
 
 #define SECTOR 32.0 /* bytes */
 
@@ -89,7 +100,7 @@ static PetscErrorCode Parse(const char text[], Profile *p, char wrong[], size_t 
     copy[size] = 0;
     line       = end ? end + 1 : line + strlen(line);
     if (number == 1) {
-      if (strcmp(copy, "gpucsr-profile 4")) PetscCall(PetscSNPrintf(wrong, len, "its first line is not \"gpucsr-profile 4\""));
+      if (strcmp(copy, "gpucsr-profile 5")) PetscCall(PetscSNPrintf(wrong, len, "its first line is not \"gpucsr-profile 5\""));
       continue;
     }
     (void)sscanf(copy, "%31s", word);
@@ -124,7 +135,7 @@ static PetscErrorCode Parse(const char text[], Profile *p, char wrong[], size_t 
       if (sscanf(copy, "tree %lf %lf %31s %31s", &l->mean, &l->columns, l->format, l->kernel) != 4) PetscCall(PetscSNPrintf(wrong, len, "line %d should be \"tree MEAN COLUMNS FORMAT KERNEL\"", number));
     } else PetscCall(PetscSNPrintf(wrong, len, "line %d begins with \"%s\", not with machine, cost, measure or tree", number, word));
   }
-  if (!number) PetscCall(PetscSNPrintf(wrong, len, "its first line is not \"gpucsr-profile 4\""));
+  if (!number) PetscCall(PetscSNPrintf(wrong, len, "its first line is not \"gpucsr-profile 5\""));
   else if (!wrong[0] && !p->ncosts) PetscCall(PetscSNPrintf(wrong, len, "it has no line that begins with cost"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -256,14 +267,20 @@ PetscErrorCode GPUCSRModelInputGet(const GPUCSRFormat *format, const GPUCSRFeatu
   in->lengths  = f->rows;
   in->entries  = f->entries;
   for (in->nclasses = 1; in->nclasses < GPUCSR_NCLASSES && f->max >> (in->nclasses - 1);) in->nclasses++; /* the empty rows are one */
-  GPUCSRModelMoved(A.extent.window, f->m, f->deviation, in);
+  GPUCSRModelRows(format, A.extent.window, f->m, f->deviation, in);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sorted by their lengths neighbours have as many rows between them as there are lengths: of lengths all as often, that many times their deviation */
-void GPUCSRModelMoved(int window, double rows, double deviation, GPUCSRModelInput *in)
+/*
+  What the format does to neighbouring rows. Sorted by their lengths they have as many rows between them as there are lengths: of lengths all as often, that many times their deviation.
+  In formats stored by columns, their threads go along them together; and where all are sorted, those that run are of one length.
+*/
+void GPUCSRModelRows(const GPUCSRFormat *format, int window, double rows, double deviation, GPUCSRModelInput *in)
 {
-  in->moved = window ? PetscMin(PetscMin(window, rows), sqrt(12) * deviation) : 0;
+  in->window   = window;
+  in->moved    = window ? PetscMin(PetscMin(window, rows), sqrt(12) * deviation) : 0;
+  in->together = (PetscBool)(format->ops == &GPUCSRFormat_sell || format->ops == &GPUCSRFormat_jad);
+  in->uneven   = window < rows && in->mean > 0 ? deviation / in->mean : 0;
 }
 
 /* Sectors of x that blocks of threads touch, each its own counted once: a power of the rows of a block, through what was counted of groups of 8 and of tiles of 128 */
@@ -274,21 +291,28 @@ static double Counted(double rows, const GPUCSRModelInput *in)
 }
 
 /*
-  Of these, those that a block fetches from the cache, and those that the cache misses. Rows that a format has moved apart touch what is in reach of them as if by chance. What all blocks
-  of a processor touch is fetched once as far as x fits into its first-level cache; and the less is missed, the more of what is in reach of all the blocks fits into the share of the cache
-  that A leaves to x.
+  Of these, those that a block fetches from the last-level cache, and those that the cache misses. Rows that a format has moved apart touch what is in reach of them as if by chance.
+
+  A sector is fetched once a processor if its blocks still have it when they touch it again: the less so, the more of x they use at a time. Threads that each have a row, whose columns ascend,
+  walk through x side by side: after k of l columns they are at k/l of its width, give or take a few times 1/sqrt(l). So long rows use a narrow strip of x at a time,
+  the wider the more their lengths differ.
+
+  The blocks that run are neighbours. What is in reach of all of them is missed as far as it does not fit into the share of the last-level cache that A leaves to x.
 */
 static void Sectors(const GPUCSRCostRow *c, const GPUCSRModelInput *in, double *fetched, double *missed)
 {
-  const double all = PetscMax(1, in->rows), block = THREADS / PetscMax(1, PetscMin(THREADS, c->threads)), rows = PetscMin(all, block), x = in->number * in->columns;
-  const double reach   = in->number * PetscMax(1, PetscMin(in->columns, rows * (1 + in->moved) * in->columns / all + in->spread));
+  const double all = PetscMax(1, in->rows), block = THREADS / PetscMax(1, PetscMin(THREADS, c->threads)), rows = PetscMin(all, block), x = in->number * in->columns, spread = in->number * in->spread;
+  const double places  = PetscMin(PetscMin(rows * (1 + in->moved), rows + in->window) * x / all, PetscMax(0, x - spread)); /* that the rows of a block lie apart in x */
+  const double reach   = PetscMax(in->number, PetscMin(x, places + spread));
   const double meeting = rows * in->sectors / all / (reach / SECTOR); /* times that a sector in reach is touched */
   const double chance = in->sectors * (meeting > 1e-6 ? (1 - exp(-meeting)) / meeting : 1), counted = Counted(block, in);
   const double touched = in->moved > 0 ? PetscMax(counted, chance) : counted, once = PetscMin(touched, PROCESSORS * x / SECTOR);
-  const double far = PetscMin(x, BLOCKS * PROCESSORS * reach), share = SHARE * 1e6 * in->cache;
+  const double strip = in->together ? PetscMin(1, PetscMax(STRIP / sqrt(PetscMax(1, in->mean)), c->width / PetscMax(1, in->mean)) + in->uneven) : 1; /* of the width of a row */
+  const double used  = PetscMin(PetscMin(x, BLOCKS * places + x * strip), BLOCKS * PetscMin(reach, places + spread * strip)) / NEAR;
+  const double far = PetscMin(x, BLOCKS * PROCESSORS * places + spread), share = SHARE * 1e6 * in->cache;
 
-  *fetched = x > NEAR ? once + (touched - once) * (1 - NEAR / x) : once;
-  *missed  = far > share ? touched * (1 - share / far) : 0;
+  *fetched = once + (touched - once) * used * used / (1 + used * used);
+  *missed  = far > share ? *fetched * (1 - share / far) : 0;
 }
 
 /*
@@ -311,8 +335,8 @@ void GPUCSRModelTerms(const GPUCSRCostRow *c, const GPUCSRModelInput *in, PetscB
   double          fetched = 0, missed = 0;
 
   terms[0]  = 1;
-  terms[1]  = Kept(moved, in->cache);
-  terms[2]  = moved - terms[1];
+  terms[1]  = moved;
+  terms[2]  = moved - Kept(moved, in->cache);
   terms[3]  = 1e-6 * in->rows * PetscMax(1, c->threads);
   terms[4]  = floor(steps / c->ahead);
   terms[5]  = !uneven ? 0 : c->threads > 0 ? 1e-6 * in->stored * PetscMax(0, log2(PetscMax(1e-9, in->mean / c->width))) : 1e-6 * in->stored;
@@ -334,5 +358,20 @@ void GPUCSRModelTerms(const GPUCSRCostRow *c, const GPUCSRModelInput *in, PetscB
   terms[12] = 1e-6 * missed;
   terms[13] = PetscMin(steps, c->ahead - 1);
   terms[14] = 1e-3 * in->heaviest;
-  terms[15] = in->number > 4 ? terms[1] : 0;
+  terms[15] = in->number > 4 ? 1e-6 * in->stored : 0;
+}
+
+/* Which part of the time each term belongs to, of the head comment */
+const int GPUCSRModelPart[GPUCSR_NTERMS] = {GPUCSR_WAITING, GPUCSR_CACHE, GPUCSR_MEMORY, GPUCSR_WORK,  GPUCSR_WAITING, GPUCSR_WORK,    GPUCSR_WAITING, GPUCSR_WORK,
+                                            GPUCSR_WORK,    GPUCSR_WORK,  GPUCSR_WORK,   GPUCSR_CACHE, GPUCSR_MEMORY,  GPUCSR_WAITING, GPUCSR_WORK,    GPUCSR_WORK};
+
+/* Microseconds of a product, of its terms; part: those of each part */
+double GPUCSRModelTime(const GPUCSRCostRow *c, const double terms[], double part[])
+{
+  double cubes = 0;
+
+  for (int k = 0; k < GPUCSR_NPARTS; k++) part[k] = 0;
+  for (int k = 0; k < GPUCSR_NTERMS; k++) part[GPUCSRModelPart[k]] += c->time[k] * terms[k];
+  for (int k = GPUCSR_WAITING + 1; k < GPUCSR_NPARTS; k++) cubes += part[k] * part[k] * part[k];
+  return part[GPUCSR_WAITING] + cbrt(cubes);
 }

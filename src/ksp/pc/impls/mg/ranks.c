@@ -1,0 +1,311 @@
+/*
+  Cycles of several ranks: their products exchange what they need with those of others, device to device (mpioperator.c), and each rank solves the coarsest level for all. Here are the exchanges of
+  all levels together, the solution of the coarsest level, and the small levels, which each
+  rank has all of: as one dense matrix (tail.c), or as a cycle of one process.
+*/
+#include <limits.h>
+#include "cycle.h"
+
+/* For the matrices that exchange anything, of all levels */
+#define FOR_ALL(c, call) \
+  do { \
+    for (int l_ = 0; l_ < (c)->levels; l_++) { \
+      const GPUMGMatrix *all_[] = {&(c)->level[l_].A, &(c)->level[l_].P, &(c)->level[l_].R}; \
+\
+      for (int k_ = 0; k_ < (l_ ? 3 : 1); k_++) { \
+        const GPUCSRRanks *r = &all_[k_]->r; \
+\
+        if (r->halo) PetscCall(call); \
+      } \
+    } \
+    if ((c)->all.r.halo) { \
+      const GPUCSRRanks *r = &(c)->all.r; \
+\
+      PetscCall(call); \
+    } \
+  } while (0)
+
+/* A solve begins, or has ended: in between all ranks take part */
+PetscErrorCode GPUMGRanksSolving(const GPUMGCycle *c, PetscBool begins)
+{
+  PetscFunctionBegin;
+  FOR_ALL(c, MatGPUCSRRanksSolving_Private(r, begins));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* An error once a rank has given up */
+PetscErrorCode GPUMGRanksCheck(const GPUMGCycle *c)
+{
+  PetscFunctionBegin;
+  FOR_ALL(c, MatGPUCSRRanksCheck_Private(r));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* This rank goes no further: the others are told */
+PetscErrorCode GPUMGRanksFail(const GPUMGCycle *c, const char message[])
+{
+  PetscFunctionBegin;
+  FOR_ALL(c, MatGPUCSRRanksFail_Private(r, message));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* This rank's rows of what a PC does to the unit vectors of all ranks */
+static PetscErrorCode OwnRows(KSP ksp, PetscInt n, PetscInt first, PetscInt rows, Vec unit, Vec column, double *own)
+{
+  const PetscScalar *c;
+
+  PetscFunctionBegin;
+  for (PetscInt j = 0; j < n; j++) {
+    PetscCall(VecSet(unit, 0.0));
+    if (j >= first && j < first + rows) PetscCall(VecSetValue(unit, j, 1.0, INSERT_VALUES));
+    PetscCall(VecAssemblyBegin(unit));
+    PetscCall(VecAssemblyEnd(unit));
+    PetscCall(GPUMGPCApply(ksp, unit, column));
+    PetscCall(VecGetArrayRead(column, &c));
+    for (PetscInt i = 0; i < rows; i++) own[(size_t)i * (size_t)n + (size_t)j] = (double)PetscRealPart(c[i]);
+    PetscCall(VecRestoreArrayRead(column, &c));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: all columns of what a PC does, by rows, on each rank; A is its operator */
+PetscErrorCode GPUMGRanksColumns(KSP ksp, Mat A, double *all)
+{
+  const MPI_Comm comm = PetscObjectComm((PetscObject)ksp);
+  Vec            unit, column;
+  PetscInt       n, first, end;
+  PetscMPIInt    size, *counts, *at;
+  double        *own;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  PetscCall(MatGetSize(A, &n, NULL));
+  PetscCall(MatGetOwnershipRange(A, &first, &end));
+  PetscCall(PetscMalloc3((size_t)(end - first) * (size_t)n, &own, size, &counts, size, &at));
+  PetscCall(VecCreateMPI(comm, end - first, n, &unit));
+  PetscCall(VecDuplicate(unit, &column));
+  ierr = OwnRows(ksp, n, first, end - first, unit, column, own);
+  PetscCall(VecDestroy(&unit));
+  PetscCall(VecDestroy(&column));
+  if (!ierr) {
+    const PetscInt *ranges;
+
+    PetscCall(MatGetOwnershipRanges(A, &ranges));
+    for (PetscMPIInt r = 0; r < size; r++) {
+      counts[r] = (PetscMPIInt)((ranges[r + 1] - ranges[r]) * n);
+      at[r]     = (PetscMPIInt)(ranges[r] * n);
+    }
+    PetscCallMPI(MPI_Allgatherv(own, (PetscMPIInt)((end - first) * n), MPI_DOUBLE, all, counts, at, MPI_DOUBLE, comm));
+  }
+  PetscCall(PetscFree3(own, counts, at));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- small levels ---- */
+
+/* What is gathered of the levels: matrices, and the numbers of smoothers */
+typedef struct {
+  Mat     A, P, R; /* R: NULL where it is made from P's matrix */
+  double *M[2];
+} Gathered;
+
+/* Collective: all of A on this rank's host */
+static PetscErrorCode AllRows(Mat A, Mat *all)
+{
+  IS       rows, cols;
+  Mat     *sub;
+  PetscInt m, n;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(A, &m, &n));
+  PetscCall(ISCreateStride(PETSC_COMM_SELF, m, 0, 1, &rows));
+  PetscCall(ISCreateStride(PETSC_COMM_SELF, n, 0, 1, &cols));
+  PetscCall(MatCreateSubMatrices(A, 1, &rows, &cols, MAT_INITIAL_MATRIX, &sub));
+  PetscCall(MatConvert(sub[0], MATSEQAIJ, MAT_INITIAL_MATRIX, all));
+  PetscCall(MatDestroySubMatrices(1, &sub));
+  PetscCall(ISDestroy(&rows));
+  PetscCall(ISDestroy(&cols));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: a smoother's numbers of all ranks, bs for each row of A */
+static PetscErrorCode AllNumbers(GPUCSRDevice dev, MPI_Comm comm, Mat A, const GPUMGSmoother *m, double **all)
+{
+  const PetscInt *ranges;
+  PetscMPIInt     size, rank, *counts, *at;
+  double         *own;
+  PetscInt        n, rows;
+
+  PetscFunctionBegin;
+  *all = NULL;
+  if (!m->bs) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  PetscCallMPI(MPI_Comm_rank(comm, &rank));
+  PetscCall(MatGetSize(A, &n, NULL));
+  PetscCall(MatGetLocalSize(A, &rows, NULL));
+  PetscCall(MatGetOwnershipRanges(A, &ranges));
+  PetscCall(PetscMalloc1((size_t)n * (size_t)m->bs, all));
+  PetscCall(PetscMalloc3((size_t)rows * (size_t)m->bs, &own, size, &counts, size, &at));
+  if (rows) PetscCall(GPUCSRDownload(dev, own, GPUCSR_DOUBLE, m->M.p, GPUCSR_DOUBLE, (size_t)rows * (size_t)m->bs, PETSC_FALSE, dev->stream));
+  PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
+  for (PetscMPIInt r = 0; r < size; r++) {
+    counts[r] = (PetscMPIInt)((ranges[r + 1] - ranges[r]) * m->bs);
+    at[r]     = (PetscMPIInt)(ranges[r] * m->bs);
+  }
+  PetscCallMPI(MPI_Allgatherv(own, counts[rank], MPI_DOUBLE, *all, counts, at, MPI_DOUBLE, comm));
+  PetscCall(PetscFree3(own, counts, at));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Gather(const GPUMGCycle *c, MPI_Comm comm, int bottom, Gathered g[])
+{
+  PetscFunctionBegin;
+  for (int l = 0; l <= bottom; l++) {
+    const GPUMGLevel *L = &c->level[l];
+
+    PetscCall(AllRows(L->A.A, &g[l].A));
+    if (l) PetscCall(AllRows(L->P.A, &g[l].P));
+    if (l && L->R.A != L->P.A) PetscCall(AllRows(L->R.A, &g[l].R));
+    if (l || !c->exact) PetscCall(AllNumbers(c->dev, comm, L->A.A, &L->down, &g[l].M[0]));
+    if (L->two) PetscCall(AllNumbers(c->dev, comm, L->A.A, &L->up, &g[l].M[1]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A gathered matrix on the device; copy NULL: it is there */
+static PetscErrorCode ToDevice(const GPUMGMatrix *like, Mat A, Mat *copy, GPUMGMatrix *m)
+{
+  char why[256] = "";
+
+  PetscFunctionBegin;
+  if (!*copy) PetscCall(MatGPUCSROperatorLike_Private(&like->o, A, copy));
+  m->A          = *copy;
+  m->transposed = like->transposed;
+  if (m->transposed) PetscCall(MatGPUCSROperatorTransposeGet_Private(*copy, &m->o, why, sizeof(why)));
+  else PetscCall(MatGPUCSROperatorGet_Private(*copy, &m->o, why, sizeof(why)));
+  PetscCheck(m->o.dev == like->o.dev, PETSC_COMM_SELF, PETSC_ERR_MEM, "a level's matrix is not on the device: %s", why);
+  PetscCall(MatGPUCSROperatorBegin_Private(&m->o));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode NumbersToDevice(GPUCSRDevice dev, int n, const GPUMGSmoother *of, const double *all, GPUMGSmoother *m)
+{
+  const size_t count = (size_t)n * (size_t)of->bs;
+
+  PetscFunctionBegin;
+  *m   = *of;
+  m->M = (GPUMGMemory){NULL, 0};
+  if (!all) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUMGGrow(dev, sizeof(double) * count, "the preconditioner of a smoother", &m->M));
+  PetscCall(GPUCSRUpload(dev, m->M.p, GPUCSR_DOUBLE, all, GPUCSR_DOUBLE, count, PETSC_FALSE, dev->stream, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The cycle t of one process that the levels up to this one are; dense: its matrix, else all that it needs to run */
+static PetscErrorCode Small(const GPUMGCycle *c, int bottom, int most, PetscBool dense, const Gathered g[], GPUMGCycle *t)
+{
+  PetscFunctionBegin;
+  t->dev     = c->dev;
+  t->type    = c->type;
+  t->size    = 1;
+  t->levels  = bottom + (dense ? 2 : 1);
+  t->cycles  = c->level[bottom + 1].cycles;
+  t->exact   = c->exact;
+  t->inverse = c->inverse;
+  if (dense) t->level[bottom + 1].cycles = t->cycles;
+  for (int l = 0; l <= bottom; l++) {
+    const GPUMGLevel *F = &c->level[l];
+    GPUMGLevel       *L = &t->level[l];
+
+    PetscCall(ToDevice(&F->A, g[l].A, &L->copy[0].A, &L->A));
+    L->n      = L->A.o.plan->A.m;
+    L->cycles = F->cycles;
+    L->two    = F->two;
+    PetscCall(NumbersToDevice(c->dev, L->n, &F->down, g[l].M[0], &L->down));
+    if (F->two) PetscCall(NumbersToDevice(c->dev, L->n, &F->up, g[l].M[1], &L->up));
+    if (!dense) PetscCall(GPUMGGrow(c->dev, GPUMGCycleVectorBytes(L->n), "vectors of a multigrid level", &L->memory));
+    if (!dense) GPUMGCycleVectors(L);
+    if (!l) continue;
+    PetscCall(ToDevice(&F->P, g[l].P, &L->copy[1].A, &L->P));
+    PetscCall(ToDevice(&F->R, g[l].R, g[l].R ? &L->copy[2].A : &L->copy[1].A, &L->R));
+  }
+  PetscCall(GPUMGTailMake(t, dense ? INT_MAX : most));
+  PetscCheck(!dense || t->bottom == bottom, PETSC_COMM_SELF, PETSC_ERR_MEM, "there is no memory for the matrix of the small levels");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode GatheredDestroy(int bottom, Gathered g[])
+{
+  PetscFunctionBegin;
+  for (int l = 0; l <= bottom; l++) {
+    PetscCall(MatDestroy(&g[l].A));
+    PetscCall(MatDestroy(&g[l].P));
+    PetscCall(MatDestroy(&g[l].R));
+    for (int k = 0; k < 2; k++) PetscCall(PetscFree(g[l].M[k]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The finest level of at most so many rows, but for the finest of all; n: its rows */
+static PetscErrorCode Bottom(const GPUMGCycle *c, PetscInt small, int *bottom, PetscInt *n)
+{
+  PetscInt rows;
+
+  PetscFunctionBegin;
+  *bottom = 0;
+  *n      = 0;
+  for (int l = 1; l < c->levels - 1; l++) {
+    PetscCall(MatGetSize(c->level[l].A.A, &rows, NULL));
+    if (rows > small) break;
+    *bottom = l;
+    *n      = rows;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: levels of at most so many rows as a cycle on each rank, or, where it is at most the other number, as a dense matrix. Without memory for it on a rank cycles go over all levels */
+PetscErrorCode GPUMGRanksSmall(GPUMGCycle *c, MPI_Comm comm, PetscInt small, PetscInt most)
+{
+  Gathered       g[GPUMG_LEVELS];
+  GPUMGCycle    *t;
+  PetscInt       n;
+  PetscBool      dense;
+  int            bottom, failed;
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  c->bottom = 0;
+  if (c->type != PC_MG_MULTIPLICATIVE) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Bottom(c, PetscMax(small, most), &bottom, &n));
+  if (!bottom) PetscFunctionReturn(PETSC_SUCCESS);
+  dense = (PetscBool)(n <= most);
+  PetscCall(PetscMemzero(g, sizeof(g)));
+  PetscCall(Gather(c, comm, bottom, g));
+  PetscCall(PetscNew(&t));
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = Small(c, bottom, (int)most, dense, g, t);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  PetscCall(GatheredDestroy(bottom, g));
+  PetscCheck(!ierr || ierr == PETSC_ERR_MEM, PETSC_COMM_SELF, ierr, "%s", attempt.message);
+  failed = ierr != PETSC_SUCCESS;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, comm));
+  if (!failed) c->bottom = bottom;
+  else PetscCall(PetscInfo(NULL, "Small levels of a cycle of several ranks stay where they are%s%s\n", ierr ? ": " : "", ierr ? attempt.message : ""));
+  if (!failed && !dense) { /* it keeps the inverse */
+    c->inverse = (GPUMGMemory){NULL, 0};
+    c->small   = t;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (!failed) {
+    PetscCall(GPUMGFree(c->dev, &c->tail));
+    c->tail = t->tail;
+    t->tail = (GPUMGMemory){NULL, 0};
+  }
+  t->inverse = (GPUMGMemory){NULL, 0};
+  PetscCall(GPUMGCycleDestroy(t));
+  PetscCall(PetscFree(t));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
