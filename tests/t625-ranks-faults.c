@@ -1,12 +1,12 @@
 //TEST name="launch" nsize={} args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_format csr -mat_gpucsr_halo peer -path persistent -kinds memory,copy,launch,synchronize" loop="2 3" gpu=0
 //TEST name="graph" nsize={} args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_format csr -mat_gpucsr_halo peer -path graph -kinds memory,copy,launch,synchronize" loop="2 3" gpu=0
-//TEST name="auto" nsize=2 args="-gpucsr_debug_standin 1 -mat_gpucsr_backend auto -mat_gpucsr_format csr -mat_gpucsr_halo peer -path {} -kinds memory,copy,launch" loop="persistent graph" gpu=0
+//TEST name="auto" nsize=2 args="-gpucsr_debug_standin 1 -mat_gpucsr_backend auto -mat_gpucsr_format csr -mat_gpucsr_halo peer -path {} -kinds memory,copy -most 20" loop="persistent graph" gpu=0
 
 /*
   One of several ranks that solve together meets an error in any call of the library to its device, from the set-up to the last sum: no rank waits for ever, and all get an error, or all get the
   solution. A monitor that one rank alone has is no reason to wait either. The library reads the fault to inject when it is registered, so PETSc starts and ends for each call.
 
-    mpiexec -n 2 build/tests/t625-ranks-faults -dll_append build/lib/libpetscgpucsr.so -gpucsr_debug_standin 1 -mat_gpucsr_halo peer -path graph -kinds copy [-first 30 -step 1]
+    mpiexec -n 2 build/tests/t625-ranks-faults -dll_append build/lib/libpetscgpucsr.so -gpucsr_debug_standin 1 -mat_gpucsr_halo peer -path graph -kinds copy [-first 30 -step 1 -most 300]
 */
 #include "testing.h"
 #include <stdlib.h>
@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #define N     40
-#define MOST  300 /* calls of a kind */
 #define RTOL  1e-8
 #define STEPS 8 /* each call is so much later than the one before, in parts of what has been */
 
@@ -128,16 +127,16 @@ int main(int argc, char **argv)
 {
   PetscErrorCode ierr  = MPI_Init(&argc, &argv) ? PETSC_ERR_MPI : PETSC_SUCCESS;
   const char    *kinds = Word(argc, argv, "-kinds", "copy"), *path = Word(argc, argv, "-path", "graph");
-  const int      first = atoi(Word(argc, argv, "-first", "1")), step = atoi(Word(argc, argv, "-step", "0"));
-  char           options[4096], own[2048]                            = "", list[256], what[128];
+  const int      first = atoi(Word(argc, argv, "-first", "1")), step = atoi(Word(argc, argv, "-step", "0")), most = atoi(Word(argc, argv, "-most", "300"));
+  char           options[4096], own[2048] = "", list[256], what[128];
 
   if (ierr) return 1;
   if (getenv("PETSC_OPTIONS")) (void)snprintf(own, sizeof(own), "%s", getenv("PETSC_OPTIONS"));
   (void)snprintf(list, sizeof(list), "%s", kinds);
   for (char *kind = strtok(list, ","); kind; kind = strtok(NULL, ","))
-    for (int n = first, turn = 0; n < MOST; n += step ? step : 1 + n / STEPS, turn++) {
+    for (int n = first, turn = 0; n < most; n += step ? step : 1 + n / STEPS, turn++) {
       PetscFunctionBeginUser;
-      (void)alarm(20); /* a rank that waits for ever */
+      (void)alarm(60); /* a rank that waits for ever */
       (void)snprintf(options, sizeof(options), "%s -gpucsr_debug_fault %s:%d:rank=%d", own, kind, n, turn % 2);
       (void)setenv("PETSC_OPTIONS", options, 1);
       (void)snprintf(what, sizeof(what), "%s call %d fails on rank %d", kind, n, turn % 2);
