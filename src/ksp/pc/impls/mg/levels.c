@@ -518,7 +518,7 @@ PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], 
   PC_MG         *mg     = (PC_MG *)pc->data;
   PC_MG_Levels **p      = mg->levels;
   Why            w      = {why, len, PetscObjectComm((PetscObject)pc), 1};
-  PetscBool      wanted = PETSC_TRUE, gamg;
+  PetscBool      wanted, asked, gamg;
   PetscInt       tail = LARGEST_TAIL, small = LARGEST_SMALL;
 
   PetscFunctionBegin;
@@ -530,13 +530,15 @@ PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], 
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCGAMG, &gamg));
-  if (w.size > 1 && (!gamg || mg->am != PC_MG_MULTIPLICATIVE)) { /* others were seen to differ from PETSc's cycle on two GPUs (t640), not on the host */
+  /* Of several processes other cycles were seen to differ from PETSc's on two GPUs (t640), not on the host; the cause is not known, so GAMG's are taken by name alone */
+  if (w.size > 1 && (!gamg || mg->am != PC_MG_MULTIPLICATIVE)) {
     PetscCall(PetscStrncpy(why, "of several processes only V and W cycles of PCGAMG are on the devices", len));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(PetscOptionsGetBool(((PetscObject)pc)->options, ((PetscObject)pc)->prefix, "-pc_mg_gpucsr", &wanted, NULL));
+  wanted = (PetscBool)(w.size == 1);
+  PetscCall(PetscOptionsGetBool(((PetscObject)pc)->options, ((PetscObject)pc)->prefix, "-pc_mg_gpucsr", &wanted, &asked));
   if (!wanted) {
-    PetscCall(PetscStrncpy(why, "-pc_mg_gpucsr false was asked for", len));
+    PetscCall(PetscStrncpy(why, asked ? "-pc_mg_gpucsr false was asked for" : "there are several processes, and -pc_mg_gpucsr was not asked for", len));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PetscOptionsGetInt(((PetscObject)pc)->options, ((PetscObject)pc)->prefix, "-pc_mg_gpucsr_tail", &tail, NULL));
