@@ -515,9 +515,9 @@ static PetscErrorCode Level(PC_MG_Levels **p, PetscInt l, GPUMGCycle *c, Why *w)
 /* The hierarchy of a PC that is set up. ok: all of it is on one device, else why says what is not. c->dev is set wherever the finest matrix is on a device */
 PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], size_t len)
 {
-  PC_MG         *mg     = (PC_MG *)pc->data;
-  PC_MG_Levels **p      = mg->levels;
-  Why            w      = {why, len, PetscObjectComm((PetscObject)pc), 1};
+  PC_MG         *mg = (PC_MG *)pc->data;
+  PC_MG_Levels **p  = mg->levels;
+  Why            w  = {why, len, PetscObjectComm((PetscObject)pc), 1};
   PetscBool      wanted, asked, gamg;
   PetscInt       tail = LARGEST_TAIL, small = LARGEST_SMALL;
 
