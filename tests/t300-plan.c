@@ -71,7 +71,7 @@ int main(int argc, char **argv)
   PetscCall(GPUCSRDeviceOpen("host", &d, why, sizeof(why)));
   d->props.processors = 132;
 
-  PetscCall(Chosen(d, Features(8000000, 8000000, 6.98, 7, 1.003), "sell_"));
+  PetscCall(Chosen(d, Features(8000000, 8000000, 6.98, 7, 1.003), "narrow_"));
   PetscCall(Chosen(d, Features(1000005, 1000005, 3.7, 200000, 30), "csr_adaptive"));
   PetscCall(Chosen(d, Features(54, 100000, 20000, 25000, 1.2), "csr_"));
   f         = Features(4000, 3000, 3000, 3000, 1.0);
