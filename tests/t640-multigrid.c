@@ -414,8 +414,7 @@ int main(int argc, char **argv)
     JACOBI "-t_mg_coarse_ksp_type cg -t_mg_coarse_pc_type jacobi",
   };
 
-  PetscBool   faulty, few, ours, one;
-  PetscMPIInt size;
+  PetscBool faulty, few, ours;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -430,20 +429,18 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsHasName(NULL, NULL, "-few", &few));
   PetscCall(PetscOptionsHasName(NULL, NULL, "-petscs", &ours)); /* cycles that must be PETSc's */
   ours = (PetscBool)!ours;
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  one = (PetscBool)(size == 1); /* of several processes only GAMG's cycles are ours */
   if (few) {
-    PetscCall(Case(25, 1, PETSC_FALSE, JACOBI, (PetscBool)(ours && one)));
+    PetscCall(Case(25, 1, PETSC_FALSE, JACOBI, ours));
     PetscCall(Case(40, 1, PETSC_TRUE, "-t_pc_type gamg", ours));
     PetscCall(Case(40, 1, PETSC_TRUE, "-t_pc_type gamg -t_pc_mg_gpucsr_tail 0 -t_pc_mg_gpucsr_small 0", ours));
     PetscCall(Case(40, 1, PETSC_TRUE, "-t_pc_type gamg -t_pc_mg_gpucsr_tail 10", ours));
     PetscCall(PetscFinalize());
     return 0;
   }
-  for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(dmda); q++) PetscCall(Case(25, 1, PETSC_FALSE, dmda[q], one));
-  PetscCall(Case(17, 3, PETSC_FALSE, "-t_mg_levels_pc_type pbjacobi ", one));
+  for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(dmda); q++) PetscCall(Case(25, 1, PETSC_FALSE, dmda[q], PETSC_TRUE));
+  PetscCall(Case(17, 3, PETSC_FALSE, "-t_mg_levels_pc_type pbjacobi ", PETSC_TRUE));
   for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(petsc); q++) PetscCall(Case(13, 1, PETSC_FALSE, petsc[q], PETSC_FALSE));
-  PetscCall(Case(33, 1, PETSC_FALSE, JACOBI, one));
+  PetscCall(Case(33, 1, PETSC_FALSE, JACOBI, PETSC_TRUE));
   PetscCall(Case(40, 1, PETSC_TRUE, "-t_pc_type gamg", PETSC_TRUE));
   PetscCall(Case(40, 1, PETSC_TRUE, "-t_pc_type gamg -t_pc_mg_cycle_type w", PETSC_TRUE));
   PetscCall(Case(30, 2, PETSC_TRUE, "-t_pc_type gamg -t_mg_levels_pc_type pbjacobi", PETSC_TRUE));

@@ -511,7 +511,6 @@ PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], 
   PC_MG         *mg = (PC_MG *)pc->data;
   PC_MG_Levels **p  = mg->levels;
   Why            w  = {why, len, PetscObjectComm((PetscObject)pc), 1};
-  PetscBool      gamg;
   GPUMGOptions   o;
 
   PetscFunctionBegin;
@@ -524,12 +523,6 @@ PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], 
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(GPUMGAsked(pc, &o));
-  PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCGAMG, &gamg));
-  /* Of several processes other cycles agreed with PETSc's on two GPUs in 84 comparisons of t640; the next one's matrix was indefinite, and rounding grew beyond the bound. Until the test as it is now has run there, GAMG's alone are taken */
-  if (w.size > 1 && (!gamg || mg->am != PC_MG_MULTIPLICATIVE)) {
-    PetscCall(PetscStrncpy(why, "of several processes only V and W cycles of PCGAMG are on the devices", len));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
   if (!o.wanted) {
     PetscCall(PetscStrncpy(why, o.asked ? "-pc_mg_gpucsr false was asked for" : "there are several processes, and -pc_mg_gpucsr was not asked for", len));
     PetscFunctionReturn(PETSC_SUCCESS);
