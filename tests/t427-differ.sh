@@ -60,6 +60,8 @@ for type in cg gpucg; do
   says "The smoother of level 1 is not the same on all ranks" "$gamg $type" "-mg_levels_ksp_max_it 3"
 done
 for it in "-ksp_gmres_restart 7" -ksp_gmres_modifiedgramschmidt; do says "The restart, orthogonalization or tolerance of KSP type gpugmres is not the same" "$cuda -ksp_type gpugmres" "$it"; done
+says "outcome   CONVERGED_RTOL" "$cuda -n 12 -pc_type gamg -ksp_type cg -mat_gpucsr_product_least 0" "-mat_gpucsr_product_least 100000000"
+says "outcome   CONVERGED_RTOL" "$cuda -n 12 -pc_type gamg -ksp_type cg -mat_gpucsr_product_least 0" "-mat_gpucsr_backend host"
 
 # a library of another version: PETSc opens what rank 0's option says, in each rank's folder
 mkdir "$tmp/a" "$tmp/b" && cp "$LIB" "$tmp/a/libpetscgpucsr.so" && sed 's/libpetscgpucsr 0/libpetscgpucsr 9/' "$LIB" >"$tmp/b/libpetscgpucsr.so"
