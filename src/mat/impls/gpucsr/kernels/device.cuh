@@ -217,6 +217,36 @@ __device__ __forceinline__ X reduce(X s)
   return s;
 }
 
+/* Every lane of a warp returns the sum of the lanes' numbers, or the least of them; 32 bits are one instruction from compute capability 8.0 on */
+static __device__ __forceinline__ int warp_sum(int v)
+{
+#if __CUDA_ARCH__ >= 800
+  return __reduce_add_sync(0xffffffffu, v);
+#else
+  #pragma unroll
+  for (int o = 16; o; o >>= 1) v += __shfl_xor_sync(0xffffffffu, v, o);
+  return v;
+#endif
+}
+
+static __device__ __forceinline__ unsigned long long warp_sum(unsigned long long v)
+{
+#pragma unroll
+  for (int o = 16; o; o >>= 1) v += __shfl_xor_sync(0xffffffffu, v, o);
+  return v;
+}
+
+static __device__ __forceinline__ unsigned int warp_least(unsigned int v)
+{
+#if __CUDA_ARCH__ >= 800
+  return __reduce_min_sync(0xffffffffu, v);
+#else
+  #pragma unroll
+  for (int o = 16; o; o >>= 1) v = min(v, __shfl_xor_sync(0xffffffffu, v, o));
+  return v;
+#endif
+}
+
 /* N sums over a warp at once: lanes share the work, and which() says which sum a lane ends up with */
 template <int N>
 struct WarpSums {

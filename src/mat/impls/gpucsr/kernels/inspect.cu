@@ -26,13 +26,6 @@ typedef struct {
   int    slot[STENCIL_SLOTS];
 } Scratch;
 
-static __device__ __forceinline__ unsigned long long warp_sum(unsigned long long s)
-{
-#pragma unroll
-  for (int o = 16; o; o >>= 1) s += __shfl_down_sync(0xffffffffu, s, o);
-  return s;
-}
-
 /*
   A thread takes every so-manieth row and adds to a class when the class changes: most matrices have few. All of a block's threads would meet at one
   address then, so at the end a warp whose rows are of one class adds them up first. No class has more entries than the matrix, which are counted in 32 bits.

@@ -23,7 +23,7 @@ static __device__ __forceinline__ int narrow_windows(int begin, int end, const i
 
     for (int k = begin + lane; k < end; k += 32)
       if (col[k] > reached) least = min(least, (unsigned int)col[k]);
-    least    = __reduce_min_sync(0xffffffffu, least);
+    least    = warp_least(least);
     *windows = w;
     if (least == UINT_MAX) return first;
     if (w == NARROW_WINDOWS) break;

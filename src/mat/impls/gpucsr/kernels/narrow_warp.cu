@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(BLOCK, MOST) narrow_warp_kernel(int slices, in
   typename E::Tally tally;
 
   if (mine < slices) { /* the whole warp */
-    const int length = lengths[r], head = heads[NARROW_WORDS * (int64_t)s + lane % NARROW_WORDS], n = __reduce_add_sync(0xffffffffu, length);
+    const int length = lengths[r], head = heads[NARROW_WORDS * (int64_t)s + lane % NARROW_WORDS], n = warp_sum(length);
     const int begin = __shfl_sync(0xffffffffu, head, 0), one = __shfl_sync(0xffffffffu, head, 1), two = __shfl_sync(0xffffffffu, head, 2);
     X         sum;
 
