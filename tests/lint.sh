@@ -1,6 +1,6 @@
 #!/bin/bash
 #
-# What a reader would have to check by eye: direction of includes, white space, lengths of files and functions, shadowing, cppcheck, man pages, words that do not belong.
+# What a reader would have to check by eye: direction of includes, white space, lengths of files and functions, shadowing, compute capability, cppcheck, man pages, words that do not belong.
 #
 #   tests/lint.sh [FOLDER]     of the tree above this folder, or of another
 #
@@ -159,6 +159,52 @@ cpp() {
   cppcheck "${options[@]}" --language=c++ --std=c++17 -D__CUDACC__ "$mat"/kernels/*.cu "$mat"/spgemm/*.cu "$mat"/factor/*.cu "$vec"/*.cu "$tao"/*.cu
 }
 if need cppcheck; then check "cppcheck" cpp; fi
+
+# --- Compute capability: PTX is made for 7.5 too (makefile); what needs more stands below an #if of __CUDA_ARCH__. A build for one newer GPU does not find out
+#
+# The intrinsics are those of CUDA's headers; instructions that are written as text are looked for without CUDA too.
+
+capability() {
+  python3 - "${CUDA_DIR:-$(realpath -m "$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)" | sed 's|/bin/.*||')}" <<'END'
+import re
+import sys
+from pathlib import Path
+
+needs = [(80, r"(?:cp\.async|redux\.sync|createpolicy)\b"), (90, r"(?:mbarrier\.[\w.]*(?:try_wait|expect_tx)|cp\.async\.bulk|mapa|barrier\.cluster|multimem|elect\.sync|griddepcontrol|setmaxnreg|wgmma|fence\.proxy|shared::cluster)\b")]
+needs = [(level, re.compile("asm\\b.*\\b" + words)) for level, words in needs]
+below = set()
+for level in (70, 80, 90, 100):
+    for folder in (Path(sys.argv[1]) / "include/crt", Path("/usr/local/cuda/include/crt"), Path("/usr/include/crt")):
+        header = folder / f"sm_{level}_rt.h"
+        if header.exists():
+            names = set(re.findall(r"\b(__[a-z]\w*)\s*\(", header.read_text())) - below
+            if level > 75 and names:
+                needs.append((level, re.compile(r"\b(?:" + "|".join(sorted(names)) + r")\s*\(")))
+            below |= names
+            break
+
+for file in sorted(f for f in Path("src").rglob("*.cu*") if not str(f).startswith("src/benchmarks/")):  # benchmarks are built for the GPU at hand
+    levels = []  # of each #if around the line: the capability that it asks for
+    for number, line in enumerate(file.read_text().splitlines(), 1):
+        directive = re.match(r"\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)", line)
+        if directive:
+            word, condition = directive.groups()
+            if word in ("elif", "else", "endif") and levels:
+                levels.pop()
+            if word != "endif":
+                asked = re.search(r"__CUDA_ARCH__\s*>=\s*(\d+)", condition)
+                levels.append(int(asked[1]) // 10 if asked and "!" not in condition else 0)
+            continue
+        code = line.split("//")[0]
+        for level, pattern in needs:
+            found = pattern.search(code)
+            if found and level > max(levels, default=0):
+                what = found[0].rstrip("( ") if not found[0].startswith("asm") else re.search(r"[\w.:]+$", found[0])[0]
+                print(f"{file}:{number}: {what} needs compute capability {level / 10}: put it below #if __CUDA_ARCH__ >= {level}0, with another way for less")
+                break
+END
+}
+if need python3; then check "compute capability" capability; fi
 
 # --- Man pages
 

@@ -3,7 +3,7 @@
   with new values, with the interpolation reused and recomputed. The aggregates of both coarseners are PETSc's.
 
   //TEST name="csr" args="-mat_gpucsr_format csr -mat_gpucsr_product_least 0"
-  //TEST name="vectors" args="-mat_gpucsr_format csr -mat_gpucsr_product_least 0 -mat_vec_type gpu -vec_gpu_separate"
+  //TEST name="vectors" args="-mat_gpucsr_format csr -mat_gpucsr_product_least 0 -vec_type gpu -vec_gpu_separate"
   //TEST name="levels" args="-mat_gpucsr_format csr -mat_gpucsr_product_least 0 -gamg {}" loop="pc_gamg_aggressive_coarsening=1 pc_gamg_aggressive_coarsening=2 pc_gamg_threshold=0.05 pc_gamg_threshold=0 pc_gamg_agg_nsmooths=0 pc_gamg_agg_nsmooths=2 mat_coarsen_type=mis mat_coarsen_type=hem mat_coarsen_misk_distance=3 pc_gamg_aggressive_mis_k=3 pc_gamg_aggressive_square_graph=0 pc_gamg_mis_k_minimum_degree_ordering=1 pc_gamg_reuse_interpolation=1 pc_gamg_square_graph=1"
   //TEST name="limit" args="-mat_gpucsr_backend auto -mat_gpucsr_format csr -mat_gpucsr_product_least 0 -mat_gpucsr_memory_limit {}" loop="100000 400000 1000000"
   //TEST name="least" args="-mat_gpucsr_format csr -mat_gpucsr_product_least 5000"

@@ -3,7 +3,7 @@
 //TEST name="host_5" nsize=5 args="-mat_gpucsr_halo peer -mat_gpucsr_format csr -cases 6"
 //TEST name="host_8" nsize=8 args="-mat_gpucsr_halo peer -mat_gpucsr_format csr -cases 3"
 //TEST name="staged" nsize=4 args="-mat_gpucsr_halo staged -mat_gpucsr_format csr -cases 6"
-//TEST name="mpi" nsize=3 args="-mat_gpucsr_halo mpi -mat_gpucsr_format csr -cases 6"
+//TEST name="mpi" nsize=3 args="-mat_gpucsr_halo mpi -mat_gpucsr_format csr -cases 6 -may_refuse"
 //TEST name="mpi_standin" nsize=4 args="-mat_gpucsr_halo mpi -gpucsr_debug_standin 2 -mat_gpucsr_backend cuda -vec_type gpu -cases 8"
 //TEST name="mpi_standin_host_vectors" nsize=2 args="-mat_gpucsr_halo mpi -gpucsr_debug_standin 2 -mat_gpucsr_backend cuda -standard_vectors -cases 6"
 //TEST name="mpi_late_work" nsize=3 args="-mat_gpucsr_halo mpi -gpucsr_debug_standin 1 -gpucsr_debug_defer {} -mat_gpucsr_backend cuda -vec_type gpu -cases 4" loop="0 3"
@@ -315,11 +315,32 @@ static PetscErrorCode View(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Is the exchange one that this machine has not? */
+static PetscErrorCode Refused(PetscBool *refused)
+{
+  Mat            A;
+  Vec            x, z;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(TestConvection(PETSC_COMM_WORLD, 4, 0.0, PETSC_FALSE, &A));
+  PetscCall(MatCreateVecs(A, &x, &z));
+  PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+  ierr = MatMult(A, x, z);
+  PetscCall(PetscPopErrorHandler());
+  *refused = (PetscBool)(ierr == PETSC_ERR_SUP);
+  if (!*refused) PetscCall(ierr);
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&z));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscInt  cases      = 12;
   char      differ[16] = "";
-  PetscBool missing = PETSC_FALSE, lost = PETSC_FALSE, faults = PETSC_FALSE, view = PETSC_FALSE, sleeps = PETSC_FALSE, set;
+  PetscBool missing = PETSC_FALSE, lost = PETSC_FALSE, faults = PETSC_FALSE, view = PETSC_FALSE, sleeps = PETSC_FALSE, may = PETSC_FALSE, refused = PETSC_FALSE, set;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
@@ -332,6 +353,13 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-view", &view, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-faults", &faults, NULL));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-differ", differ, sizeof(differ), &set));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-may_refuse", &may, NULL));
+  if (may) PetscCall(Refused(&refused));
+  if (refused) { /* by all ranks */
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "skipped: this machine has no such exchange\n"));
+    PetscCall(PetscFinalize());
+    return 0;
+  }
   if (set && rank == 1) PetscCall(PetscOptionsSetValue(NULL, differ[0] == 'h' ? "-mat_gpucsr_halo" : differ[0] == 'p' ? "-gpucsr_peer_patience" : "-gpucsr_peer_timeout", differ[0] == 'h' ? "staged" : "7"));
   if (view) PetscCall(View());
   else if (sleeps) PetscCall(Sleeps());

@@ -3,7 +3,7 @@
   a sweep of SOR, for which PETSc keeps inverses of the diagonal; a vector of another length is PETSc's error.
 
   //TEST name="csr" args="-mat_gpucsr_format csr -mat_gpucsr_threads 3"
-  //TEST name="vectors" args="-mat_gpucsr_format csr -mat_gpucsr_threads 3 -mat_vec_type gpu -vec_gpu_separate"
+  //TEST name="vectors" args="-mat_gpucsr_format csr -mat_gpucsr_threads 3 -vec_type gpu -vec_gpu_separate"
   //TEST name="aij" args="-mat_gpucsr_format aij"
   //TEST name="length" args="-mat_gpucsr_format csr -mat_gpucsr_threads 3 -length" fails="scaling vector wrong length"
 */

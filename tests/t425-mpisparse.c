@@ -7,6 +7,7 @@
   //TEST name="five" nsize=5 args="-mat_gpucsr_format csr -mat_gpucsr_product_least 0 -device 1"
   //TEST name="separate" nsize=3 gpu=0 args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_product_least 0 -device 1"
   //TEST name="late" nsize=2 gpu=0 args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_product_least 0 -gpucsr_debug_defer {} -device 1" loop="0 7"
+  //TEST name="apart" nsize={} gpu=0 args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_product_least 0 -apart -cases 0" loop="2 3"
   //TEST name="small" nsize=2 args="-mat_gpucsr_format csr -mat_gpucsr_product_least 100000 -device 0"
   //TEST name="algorithm" nsize=2 args="-mat_gpucsr_format csr -mat_gpucsr_product_least 0 -matptap_via scalable -matmatmult_via scalable -mattransposematmult_via nonscalable -device 0"
   //TEST name="limit" nsize=3 args="-mat_gpucsr_backend auto -mat_gpucsr_format csr -mat_gpucsr_product_least 0 -mat_gpucsr_memory_limit {} -cases 4" loop="20000 40000 80000 120000 200000 400000"
@@ -292,6 +293,30 @@ static PetscErrorCode Case(MatProductType t, const Shape *sa, const Shape *sb, c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Rows that are multiplied together are on different ranks: MATAIJ's error, on all ranks, and nobody waits */
+static PetscErrorCode Apart(MatProductType t)
+{
+  static const PetscInt lots[] = {0, 2};
+  PetscErrorCode        got[2];
+
+  PetscFunctionBegin;
+  for (int ours = 0; ours < 2; ours++) {
+    const Shape A = {60, 60, 0, lots[t == MATPRODUCT_AB], 3, 4, 6, 9}, B = {60, 40, lots[t != MATPRODUCT_AB], 0, 5, 6, 4, 11};
+    Mat         M[2], C                                                  = NULL;
+
+    PetscCall(Make(&A, (PetscBool)!ours, &M[0]));
+    PetscCall(Make(&B, (PetscBool)!ours, &M[1]));
+    PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+    got[ours] = t == MATPRODUCT_AB    ? MatMatMult(M[0], M[1], MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C)
+                : t == MATPRODUCT_AtB ? MatTransposeMatMult(M[0], M[1], MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C)
+                                      : MatPtAP(M[0], M[1], MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C);
+    PetscCall(PetscPopErrorHandler());
+    for (int k = 0; k < 2; k++) PetscCall(MatDestroy(&M[k]));
+  }
+  PetscCheck(got[1] && got[1] == got[0], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s of matrices whose rows are apart: error %d, MATAIJ's is %d", MatProductTypes[t], (int)got[1], (int)got[0]);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   static const MatProductType types[]    = {MATPRODUCT_AB, MATPRODUCT_AtB, MATPRODUCT_PtAP};
@@ -305,7 +330,8 @@ int main(int argc, char **argv)
           {60,  1  },
           {400, 130}
   };
-  PetscInt cases = 16;
+  PetscInt  cases = 16;
+  PetscBool apart;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -314,6 +340,8 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-device", &device, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-cases", &cases, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-products", &alone, NULL));
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-apart", &apart));
+  for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(types) && apart; q++) PetscCall(Apart(types[q]));
   for (PetscInt c = 0; c < cases; c++) {
     const PetscInt m = sizes[c % 8][0], n = sizes[c % 8][1], other = 1 + (m + n) / 3;
 

@@ -38,7 +38,30 @@ says "The degree of the polynomial of KSP type gpucg is not the same" "$cuda -ks
 for type in bcgs gmres; do says "The side of the preconditioner of KSP type gpu$type is not the same" "$cuda -ksp_type gpu$type" "-ksp_pc_side right"; done
 says "The norm of KSP type gpucg is not the same" "$cuda -ksp_type gpucg" "-ksp_norm_type natural"
 says "The most number of iterations of KSP type gpucg is not the same" "$cuda -ksp_type gpucg" "-ksp_max_it 3"
-for it in "-ksp_gmres_restart 7" -ksp_gmres_modifiedgramschmidt; do says "The restart or orthogonalization of KSP type gpugmres is not the same" "$cuda -ksp_type gpugmres" "$it"; done
+for path in persistent graph host_loop; do
+  cg="$cuda -mat_gpucsr_halo peer -ksp_type gpucg -ksp_gpucg_path $path"
+  says "The relative tolerance of KSP type gpucg is not the same" "$cg" "-ksp_rtol 1e-2"
+  says "The zero initial guess of KSP type gpucg is not the same" "$cg" "-ksp_initial_guess_nonzero"
+  says "The polynomial's least eigenvalue of KSP type gpucg is not the same" "$cg -ksp_gpucg_polynomial_degree 3" "-ksp_gpucg_polynomial_eigenvalues 0.1,2"
+done
+says "The convergence test of KSP type gpucg is not the same" "$cg" "-ksp_convergence_test skip"
+says "The convergence test of KSP type gpucg is not the same" "$cg" "-ksp_converged_use_initial_residual_norm"
+says "The iteration that norms begin with of KSP type gpucg is not the same" "$cg" "-ksp_check_norm_iteration 20"
+says "The preconditioner of KSP type gpucg is not the same" "$cg" "-pc_type none"
+says "The recomputation of halos of KSP type gpucg is not the same" "$cg" "-ksp_gpucg_halo_recomputation 0"
+says "The absolute tolerance of KSP type gpugmres is not the same" "$cuda -ksp_type gpugmres" "-ksp_atol 1e-2"
+says "The restart, orthogonalization or tolerance of KSP type gpugmres is not the same" "$cuda -ksp_type gpugmres" "-ksp_gmres_haptol 1e-3"
+gamg="$cuda -mat_gpucsr_halo peer -n 12 -pc_type gamg -pc_mg_gpucsr -ksp_type"
+for type in cg gpucg; do
+  says "-pc_mg_gpucsr is not the same on all ranks" "$gamg $type" "-pc_mg_gpucsr 0"
+  says "-pc_mg_gpucsr_small is not the same on all ranks" "$gamg $type" "-pc_mg_gpucsr_small 0"
+  says "-pc_mg_gpucsr_tail is not the same on all ranks" "$gamg $type" "-pc_mg_gpucsr_tail 0"
+  says "-pc_mg_type is not the same on all ranks" "$gamg $type" "-pc_mg_type full"
+  says "The smoother of level 1 is not the same on all ranks" "$gamg $type" "-mg_levels_ksp_max_it 3"
+done
+for it in "-ksp_gmres_restart 7" -ksp_gmres_modifiedgramschmidt; do says "The restart, orthogonalization or tolerance of KSP type gpugmres is not the same" "$cuda -ksp_type gpugmres" "$it"; done
+says "outcome   CONVERGED_RTOL" "$cuda -n 12 -pc_type gamg -ksp_type cg -mat_gpucsr_product_least 0" "-mat_gpucsr_product_least 100000000"
+says "outcome   CONVERGED_RTOL" "$cuda -n 12 -pc_type gamg -ksp_type cg -mat_gpucsr_product_least 0" "-mat_gpucsr_backend host"
 
 # a library of another version: PETSc opens what rank 0's option says, in each rank's folder
 mkdir "$tmp/a" "$tmp/b" && cp "$LIB" "$tmp/a/libpetscgpucsr.so" && sed 's/libpetscgpucsr 0/libpetscgpucsr 9/' "$LIB" >"$tmp/b/libpetscgpucsr.so"

@@ -1,5 +1,6 @@
 //TEST name="default" args="-mat_gpucsr_format csr"
 //TEST name="standin" args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1" gpu=0
+//TEST name="ranks" nsize=3 args="-ranks -mat_gpucsr_format csr -mat_gpucsr_halo peer" gpu=0
 
 /*
   What options set is set by functions too: every setter of the solvers and of a matrix, on an object of the type, on one of another type, where it does nothing, and with numbers that are refused; a solve
@@ -89,16 +90,67 @@ static PetscErrorCode Setters(Mat A, const char type[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* One rank of several sets something between two solves: an error on all of them, at the next solve. When it is as it was, the solve after that is right */
+static PetscErrorCode Alone(Mat A, const char type[], KSPGPUPath path)
+{
+  PetscMPIInt rank;
+  Vec         x, b;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(TestFill(b, 4, PETSC_FALSE));
+  for (int what = 0; what < 5; what++) { /* PETSc lets a solver meet one error */
+    KSP ksp;
+    PC  pc;
+
+    PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+    PetscCall(KSPSetOperators(ksp, A, A));
+    PetscCall(KSPSetType(ksp, type));
+    PetscCall(KSPGPUSetPath(ksp, path));
+    PetscCall(KSPGetPC(ksp, &pc));
+    PetscCall(PCSetType(pc, PCJACOBI));
+    PetscCall(KSPSetTolerances(ksp, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, 500));
+    PetscCall(Solve(ksp, A, type));
+    if (what == 0 && rank == 1) PetscCall(KSPSetTolerances(ksp, 1e-2, PETSC_DEFAULT, PETSC_DEFAULT, 500));
+    if (what == 1 && rank == 2) PetscCall(KSPSetTolerances(ksp, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, 3));
+    if (what == 2 && rank == 0) PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_TRUE));
+    if (what == 3 && rank == 1) PetscCall(KSPGPUSetPath(ksp, KSP_GPU_PATH_HOST_LOOP));
+    if (what == 4 && rank == 1) PetscCall(KSPSetTolerances(ksp, 1e-8, 1e-2, PETSC_DEFAULT, 500));
+    PetscCall(VecSet(x, 1)); /* PETSc takes a guess that it knows to be 0 for none */
+    REFUSED(KSPSolve(ksp, b, x));
+    PetscCall(KSPGPUSetPath(ksp, path));
+    PetscCall(KSPSetTolerances(ksp, 1e-8, 1e-50, PETSC_DEFAULT, 500));
+    PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_FALSE));
+    PetscCall(Solve(ksp, A, type));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
-  Mat   A;
-  Vec   x;
-  void *stream;
+  Mat       A;
+  Vec       x;
+  void     *stream;
+  PetscBool ranks;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(TestRequireReal(32));
   PetscCall(MatGPUCSRInitializePackage());
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-ranks", &ranks));
+  if (ranks) {
+    PetscCall(TestConvection(PETSC_COMM_WORLD, 12, 0, PETSC_FALSE, &A));
+    PetscCall(Alone(A, KSPGPUCG, KSP_GPU_PATH_GRAPH));
+    PetscCall(Alone(A, KSPGPUBCGS, KSP_GPU_PATH_PERSISTENT));
+    PetscCall(Alone(A, KSPGPUGMRES, KSP_GPU_PATH_AUTO));
+    PetscCall(MatDestroy(&A));
+    PetscCall(PetscFinalize());
+    return 0;
+  }
   PetscCall(TestConvection(PETSC_COMM_SELF, 12, 0, PETSC_FALSE, &A));
   PetscCall(Setters(A, KSPGPUCG));
   PetscCall(Setters(A, KSPGPUBCGS));

@@ -94,6 +94,35 @@ static PetscErrorCode Bound(PC pc, Vec b, Vec z, PetscInt passes, PetscReal *bou
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  Bounds hold where smoothers dampen errors. In an indefinite matrix they enlarge them, and two cycles that differ in nothing but the order of their sums may then differ by more than the bound: PETSc's
+  cycle of b, last bits changed, must differ from its cycle of b, which is z, by a small part of it
+*/
+static PetscErrorCode Steady(PC pc, Vec b, Vec z, PetscReal bound, const char where[])
+{
+  Vec          near, y;
+  PetscScalar *a;
+  PetscInt     n, first;
+  PetscReal    norm;
+
+  PetscFunctionBegin;
+  PetscCall(VecDuplicate(b, &near));
+  PetscCall(VecDuplicate(z, &y));
+  PetscCall(VecCopy(b, near));
+  PetscCall(VecGetLocalSize(near, &n));
+  PetscCall(VecGetOwnershipRange(near, &first, NULL));
+  PetscCall(VecGetArray(near, &a));
+  for (PetscInt i = 0; i < n; i++) a[i] *= 1 + PETSC_MACHINE_EPSILON * ZooReal(first + i, 0, 77);
+  PetscCall(VecRestoreArray(near, &a));
+  PetscCall(PCApply(pc, near, y));
+  PetscCall(VecAXPY(y, -1.0, z));
+  PetscCall(VecNorm(y, NORM_INFINITY, &norm));
+  PetscCheck(norm <= 0.05 * bound, PETSC_COMM_SELF, PETSC_ERR_PLIB, "no case to compare cycles by: %s, where PETSc's of b, last bits changed, differ by %g, and rounding may make %g in all", where, (double)norm, (double)bound);
+  PetscCall(VecDestroy(&near));
+  PetscCall(VecDestroy(&y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* One application of ours and one of PETSc's; ours: must it be ours? */
 static PetscErrorCode Compare(PC pc, PetscInt seed, PetscBool ours, const char where[])
 {
@@ -115,7 +144,7 @@ static PetscErrorCode Compare(PC pc, PetscInt seed, PetscBool ours, const char w
     PetscCall(Smoothed(pc, &before));
     PetscCall(PCApply(pc, b, z[0]));
     PetscCall(Smoothed(pc, &after));
-    PetscCheck((after == before) == ours, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: the cycle is %s", where, ours ? "PETSc's" : "ours");
+    PetscCheck((after == before) == ours, PETSC_COMM_SELF, PETSC_ERR_PLIB, "the cycle of %s is %s", where, ours ? "PETSc's" : "ours");
     PetscCall(VecScale(b, -2.0));
   }
   PetscCall(VecScale(b, -0.5));
@@ -124,9 +153,10 @@ static PetscErrorCode Compare(PC pc, PetscInt seed, PetscBool ours, const char w
   PetscCall(Smoothed(pc, &before));
   PetscCall(PCApply(pc, b, z[1]));
   PetscCall(Smoothed(pc, &after));
-  PetscCheck(after > before, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: a cycle of ours in spite of a monitor", where);
-  PetscCall(KSPMonitorCancel(smoother));
+  PetscCheck(after > before, PETSC_COMM_SELF, PETSC_ERR_PLIB, "a cycle of ours in spite of a monitor: %s", where);
   PetscCall(Bound(pc, b, z[1], 4 * levels * 8, &bound));
+  PetscCall(Steady(pc, b, z[1], bound, where));
+  PetscCall(KSPMonitorCancel(smoother));
   PetscCall(VecWAXPY(r, -1.0, z[1], z[0]));
   PetscCall(VecNorm(r, NORM_INFINITY, &norm));
   if (!(norm <= bound)) {
@@ -141,7 +171,7 @@ static PetscErrorCode Compare(PC pc, PetscInt seed, PetscBool ours, const char w
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* 5 points on a DMDA, with bs unknowns a point; pass: other values. Symmetric where bs is 1 */
+/* 5 points on a DMDA, with bs unknowns a point; pass: other values. Symmetric where bs is 1; each diagonal entry is larger than all others of its row, or rounding would grow (Steady()) */
 static PetscErrorCode Fill(DM da, PetscInt bs, PetscInt pass, Mat A)
 {
   DMDALocalInfo info;
@@ -172,6 +202,7 @@ static PetscErrorCode Fill(DM da, PetscInt bs, PetscInt pass, Mat A)
           col[n].i = x, col[n].j = y, col[n].k = 0, col[n].c = c;
           v[n++] = -w;
         }
+        for (PetscInt k = 0; k < bs; k++) diagonal += k == c ? 0 : 0.1 * (double)(k + 1);
         for (PetscInt k = 0; k < bs; k++) {
           col[n]   = row;
           col[n].c = k;
@@ -199,7 +230,7 @@ static PetscErrorCode SameNorms(KSP ksp, PetscInt rows, PetscReal norms[], Petsc
   for (PetscInt k = 0; k < PetscMin(na, *n); k++) {
     const PetscReal bound = (PetscReal)rows * PETSC_MACHINE_EPSILON * norms[0];
 
-    PetscCheck(PetscAbsReal(a[k] - norms[k]) <= bound, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: norm %" PetscInt_FMT " is %.17g, not %.17g", where, k, (double)a[k], (double)norms[k]);
+    PetscCheck(PetscAbsReal(a[k] - norms[k]) <= bound, PETSC_COMM_SELF, PETSC_ERR_PLIB, "with %s norm %" PetscInt_FMT " is %.17g, not %.17g", where, k, (double)a[k], (double)norms[k]);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -232,13 +263,13 @@ static PetscErrorCode Solve(KSP ksp, const char where[])
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(Smoothed(pc, &after));
     PetscCall(KSPMonitorCancel(smoother));
-    PetscCheck((after > before) == (q % 3 == 0), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %s with the other's cycle", where, methods[q]);
+    PetscCheck((after > before) == (q % 3 == 0), PETSC_COMM_SELF, PETSC_ERR_PLIB, "with %s, %s with the other's cycle", where, methods[q]);
     PetscCall(KSPGetConvergedReason(ksp, &reason));
     PetscCall(KSPGetIterationNumber(ksp, &n));
-    PetscCheck(reason > 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %s says %s", where, methods[q], KSPConvergedReasons[reason]);
+    PetscCheck(reason > 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "with %s, %s says %s", where, methods[q], KSPConvergedReasons[reason]);
     if (q % 3 == 0) its = n;
     if (q == 1 || q == 2) PetscCall(SameNorms(ksp, rows, norms, &recorded, (PetscBool)(q == 1), where));
-    PetscCheck(PetscAbsInt(n - its) <= (q < 3 ? 0 : 1), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %s takes %" PetscInt_FMT " iterations, with PETSc's cycle %" PetscInt_FMT, where, methods[q], n, its);
+    PetscCheck(PetscAbsInt(n - its) <= (q < 3 ? 0 : 1), PETSC_COMM_SELF, PETSC_ERR_PLIB, "with %s, %s takes %" PetscInt_FMT " iterations, with PETSc's cycle %" PetscInt_FMT, where, methods[q], n, its);
   }
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&b));
@@ -383,8 +414,7 @@ int main(int argc, char **argv)
     JACOBI "-t_mg_coarse_ksp_type cg -t_mg_coarse_pc_type jacobi",
   };
 
-  PetscBool   faulty, few, ours, one;
-  PetscMPIInt size;
+  PetscBool faulty, few, ours;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -399,20 +429,18 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsHasName(NULL, NULL, "-few", &few));
   PetscCall(PetscOptionsHasName(NULL, NULL, "-petscs", &ours)); /* cycles that must be PETSc's */
   ours = (PetscBool)!ours;
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  one = (PetscBool)(size == 1); /* of several processes only GAMG's cycles are ours */
   if (few) {
-    PetscCall(Case(25, 1, PETSC_FALSE, JACOBI, (PetscBool)(ours && one)));
+    PetscCall(Case(25, 1, PETSC_FALSE, JACOBI, ours));
     PetscCall(Case(40, 1, PETSC_TRUE, "-t_pc_type gamg", ours));
     PetscCall(Case(40, 1, PETSC_TRUE, "-t_pc_type gamg -t_pc_mg_gpucsr_tail 0 -t_pc_mg_gpucsr_small 0", ours));
     PetscCall(Case(40, 1, PETSC_TRUE, "-t_pc_type gamg -t_pc_mg_gpucsr_tail 10", ours));
     PetscCall(PetscFinalize());
     return 0;
   }
-  for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(dmda); q++) PetscCall(Case(25, 1, PETSC_FALSE, dmda[q], one));
-  PetscCall(Case(17, 3, PETSC_FALSE, "-t_mg_levels_pc_type pbjacobi ", one));
+  for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(dmda); q++) PetscCall(Case(25, 1, PETSC_FALSE, dmda[q], PETSC_TRUE));
+  PetscCall(Case(17, 3, PETSC_FALSE, "-t_mg_levels_pc_type pbjacobi ", PETSC_TRUE));
   for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(petsc); q++) PetscCall(Case(13, 1, PETSC_FALSE, petsc[q], PETSC_FALSE));
-  PetscCall(Case(33, 1, PETSC_FALSE, JACOBI, one));
+  PetscCall(Case(33, 1, PETSC_FALSE, JACOBI, PETSC_TRUE));
   PetscCall(Case(40, 1, PETSC_TRUE, "-t_pc_type gamg", PETSC_TRUE));
   PetscCall(Case(40, 1, PETSC_TRUE, "-t_pc_type gamg -t_pc_mg_cycle_type w", PETSC_TRUE));
   PetscCall(Case(30, 2, PETSC_TRUE, "-t_pc_type gamg -t_mg_levels_pc_type pbjacobi", PETSC_TRUE));

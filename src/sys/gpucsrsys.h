@@ -200,6 +200,10 @@ typedef struct {
 GPUCSR_INTERN PetscErrorCode GPUCSRAttemptBegin(GPUCSRAttempt *);
 GPUCSR_INTERN PetscErrorCode GPUCSRAttemptEnd(GPUCSRAttempt *);
 
+GPUCSR_INTERN PetscErrorCode GPUCSRAlike(MPI_Comm, int n, const int64_t mine[], int *differs);
+GPUCSR_INTERN int64_t        GPUCSRBits(double);
+GPUCSR_INTERN int64_t        GPUCSRNumberOf(const char[]);
+
 #if defined(__cplusplus)
 }
 #endif

@@ -324,3 +324,43 @@ PetscErrorCode GPUCSRAttemptEnd(GPUCSRAttempt *a)
   (void)a;
   return PetscPopErrorHandler();
 }
+
+/* A number as GPUCSRAlike() compares it */
+int64_t GPUCSRBits(double number)
+{
+  int64_t bits;
+
+  memcpy(&bits, &number, sizeof(bits));
+  return bits;
+}
+
+/* And a name; NULL: there is none */
+int64_t GPUCSRNumberOf(const char name[])
+{
+  uint64_t n = 14695981039346656037u;
+
+  for (; name && *name; name++) n = (n ^ (unsigned char)*name) * 1099511628211u;
+  return (int64_t)n;
+}
+
+/* Collective: which of these numbers, the first of them, is not the same on all ranks; n: all are */
+PetscErrorCode GPUCSRAlike(MPI_Comm comm, int n, const int64_t mine[], int *differs)
+{
+  PetscMPIInt size;
+  int64_t    *least;
+
+  PetscFunctionBegin;
+  *differs = n;
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  if (size == 1) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMalloc1(2 * n, &least));
+  for (int k = 0; k < n; k++) {
+    least[k]     = mine[k];
+    least[n + k] = ~mine[k]; /* the least of these is of the largest */
+  }
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, least, 2 * n, MPI_INT64_T, MPI_MIN, comm));
+  for (int k = n - 1; k >= 0; k--)
+    if (least[k] != ~least[n + k]) *differs = k;
+  PetscCall(PetscFree(least));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

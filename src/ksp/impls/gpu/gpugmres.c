@@ -58,12 +58,20 @@ static const char *PetscsToDo(KSP ksp)
   return NULL;
 }
 
+/* What ranks must have alike besides what all types have */
+static int64_t Choices(KSP ksp)
+{
+  const KSP_GPUGMRES *g = (const KSP_GPUGMRES *)ksp->data;
+
+  return PetscsToDo(ksp) ? -1 : g->restart + 31 * (int64_t)g->refinement + 37 * (GPUCSRBits((double)g->haptol) % INT32_MAX) + 41 * (GPUCSRBits((double)g->breakdowntol) % INT32_MAX);
+}
+
 static PetscErrorCode KSPSetUp_GPUGMRES(KSP ksp)
 {
   const char *why = PetscsToDo(ksp);
 
   PetscFunctionBegin;
-  PetscCall(GPUKSPAlike(ksp, why ? -1 : ((const KSP_GPUGMRES *)ksp->data)->restart));
+  PetscCall(GPUKSPAlike(ksp, Choices(ksp)));
   if (why) PetscCall(GPUKSPFallBack(ksp, why));
   else PetscCall(GPUKSPSetUp(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -74,6 +82,7 @@ static PetscErrorCode Solve(KSP ksp)
   const char *why = PetscsToDo(ksp);
 
   PetscFunctionBegin;
+  PetscCall(GPUKSPAlike(ksp, Choices(ksp)));
   if (why) {
     PetscCall(GPUKSPFallBack(ksp, why));
     PetscCall((*ksp->ops->solve)(ksp));

@@ -9,40 +9,57 @@ const char *const KSPGPUPrecisions[] = {"double", "residual_replacement", "KSPGP
 
 static KSP_GPU *living;
 
-/* What ranks would do differently they would wait for each other in. more: what only the type itself knows */
-PetscErrorCode GPUKSPAlike(KSP ksp, PetscInt more)
+/* How the default test takes its tolerances; another test: which of those that we know */
+static int64_t TestOf(KSP ksp)
 {
-  const KSP_GPU *k    = (const KSP_GPU *)ksp->data;
-  const MPI_Comm comm = PetscObjectComm((PetscObject)ksp);
+  const KSPConvergedDefaultCtx *c = (const KSPConvergedDefaultCtx *)ksp->cnvP;
+
+  if (ksp->converged == KSPConvergedSkip) return -1;
+  if (ksp->converged != KSPConvergedDefault) return -2;
+  return (c->initialrtol ? 1 : 0) + (c->mininitialrtol ? 2 : 0) + (c->convmaxits ? 4 : 0);
+}
+
+/* What ranks would do differently they would wait for each other in, or come to a wrong solution. Before each solve, since a program may change it. more: what only the type itself knows */
+PetscErrorCode GPUKSPAlike(KSP ksp, int64_t more)
+{
+  const KSP_GPU *k = (const KSP_GPU *)ksp->data;
   const struct {
     const char *what, *option;
-    PetscInt    value;
+    int64_t     value;
   } choice[] = {
-    {"path",                         "-ksp_gpu..._path",              (PetscInt)k->path      },
-    {"variant",                      "-ksp_gpucg_variant",            (PetscInt)k->variant   },
-    {"precision",                    "-ksp_gpucg_precision",          (PetscInt)k->precision },
-    {"test of the true residual",    "-ksp_gpu..._true_residual",     (PetscInt)k->guard     },
-    {"degree of the polynomial",     "-ksp_gpu..._polynomial_degree", k->degree              },
-    {"side of the preconditioner",   "-ksp_pc_side",                  (PetscInt)ksp->pc_side },
-    {"norm",                         "-ksp_norm_type",                (PetscInt)ksp->normtype},
-    {"most number of iterations",    "-ksp_max_it",                   ksp->max_it            },
-    {"restart or orthogonalization", "-ksp_gmres_...",                more                   }
+    {"path",                                    "-ksp_gpu..._path",                   (int64_t)k->path                                 },
+    {"variant",                                 "-ksp_gpucg_variant",                 (int64_t)k->variant                              },
+    {"precision",                               "-ksp_gpucg_precision",               (int64_t)k->precision                            },
+    {"test of the true residual",               "-ksp_gpu..._true_residual",          (int64_t)k->guard                                },
+    {"recomputation of halos",                  "-ksp_gpu..._halo_recomputation",     (int64_t)k->halo                                 },
+    {"degree of the polynomial",                "-ksp_gpu..._polynomial_degree",      k->degree                                        },
+    {"polynomial's least eigenvalue",           "-ksp_gpu..._polynomial_eigenvalues", GPUCSRBits((double)k->given[0])                  },
+    {"polynomial's other eigenvalue",           "-ksp_gpu..._polynomial_eigenvalues", GPUCSRBits((double)k->given[1])                  },
+    {"preconditioner",                          "-pc_type",                           GPUCSRNumberOf(((PetscObject)ksp->pc)->type_name)},
+    {"side of the preconditioner",              "-ksp_pc_side",                       (int64_t)ksp->pc_side                            },
+    {"norm",                                    "-ksp_norm_type",                     (int64_t)ksp->normtype                           },
+    {"iteration that norms begin with",         "-ksp_check_norm_iteration",          ksp->chknorm                                     },
+    {"most number of iterations",               "-ksp_max_it",                        ksp->max_it                                      },
+#if PETSC_VERSION_GE(3, 20, 0)
+    {"least number of iterations",              "-ksp_min_it",                        ksp->min_it                                      },
+#endif
+    {"relative tolerance",                      "-ksp_rtol",                          GPUCSRBits((double)ksp->rtol)                    },
+    {"absolute tolerance",                      "-ksp_atol",                          GPUCSRBits((double)ksp->abstol)                  },
+    {"tolerance of divergence",                 "-ksp_divtol",                        GPUCSRBits((double)ksp->divtol)                  },
+    {"convergence test",                        "-ksp_convergence_test",              TestOf(ksp)                                      },
+    {"zero initial guess",                      "-ksp_initial_guess_nonzero",         (int64_t)ksp->guess_zero                         },
+    {"restart, orthogonalization or tolerance", "-ksp_gmres_...",                     more                                             }
   };
   enum {
     CHOICES = sizeof(choice) / sizeof(choice[0])
   };
-  PetscMPIInt size;
-  PetscInt    least[2 * CHOICES];
+  int64_t mine[CHOICES];
+  int     c;
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(comm, &size));
-  if (size == 1) PetscFunctionReturn(PETSC_SUCCESS);
-  for (int c = 0; c < CHOICES; c++) {
-    least[2 * c]     = choice[c].value;
-    least[2 * c + 1] = -choice[c].value;
-  }
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, least, 2 * CHOICES, MPIU_INT, MPI_MIN, comm));
-  for (int c = 0; c < CHOICES; c++) PetscCheck(least[2 * c] == -least[2 * c + 1], comm, PETSC_ERR_ARG_INCOMP, "The %s of KSP type %s is not the same on all ranks: it must be (%s)", choice[c].what, ((PetscObject)ksp)->type_name, choice[c].option);
+  for (c = 0; c < CHOICES; c++) mine[c] = choice[c].value;
+  PetscCall(GPUCSRAlike(PetscObjectComm((PetscObject)ksp), CHOICES, mine, &c));
+  PetscCheck(c == CHOICES, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_INCOMP, "The %s of KSP type %s is not the same on all ranks: it must be (%s)", choice[c].what, ((PetscObject)ksp)->type_name, choice[c].option);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -242,7 +242,7 @@ struct _n_KSP_GPU {
 GPUCSR_INTERN PetscErrorCode KSPGPUInitialize_Private(void);
 GPUCSR_INTERN PetscErrorCode KSPGPUFinalize_Private(void);
 GPUCSR_INTERN PetscErrorCode GPUKSPCreate(KSP, KSP_GPU *);
-GPUCSR_INTERN PetscErrorCode GPUKSPAlike(KSP, PetscInt);
+GPUCSR_INTERN PetscErrorCode GPUKSPAlike(KSP, int64_t);
 GPUCSR_INTERN PetscErrorCode GPUKSPSetUp(KSP);
 GPUCSR_INTERN PetscErrorCode GPUKSPDestroy(KSP);
 GPUCSR_INTERN PetscErrorCode GPUKSPPathFromOptions(KSP_GPU *, GPUCSROptionItems, const char[]);

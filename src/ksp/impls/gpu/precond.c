@@ -148,6 +148,7 @@ static PetscErrorCode AcceptCycle(PC pc, PetscInt *bs, PetscInt *variant, PetscB
 
   PetscFunctionBegin;
   (void)bs;
+  PetscCall(PCSetUp(pc)); /* KSPSetUp() does not where the values changed in place: PETSc's methods leave it to PCApply() */
   PetscCall(PCMGCycleGet_Private(pc, &c, variant));
   *yes = (PetscBool)(c != NULL);
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -400,6 +400,7 @@ PetscErrorCode KSPSolve_GPU(KSP ksp)
   PetscFunctionBegin;
   PetscCall(PCGetDiagonalScale(ksp->pc, &diagonalscale));
   PetscCheck(!diagonalscale, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "Krylov method %s does not support diagonal scaling", ((PetscObject)ksp)->type_name);
+  PetscCall(GPUKSPAlike(ksp, 0));
   PetscCall(GPUKSPOperator(ksp, k, &ok, why, sizeof(why)));
   if (!ok) {
     PetscCall(GPUKSPFallBack(ksp, why));

@@ -370,9 +370,10 @@ static PetscErrorCode MatProductNumeric_MPIAIJGPUCSR(Mat C)
 
 static PetscErrorCode MatProductSymbolic_MPIAIJGPUCSR(Mat C)
 {
-  RanksProduct *p;
-  GPUCSRDevice  dev;
-  PetscBool     ok;
+  RanksProduct  *p;
+  GPUCSRDevice   dev;
+  PetscBool      ok;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(OnDevices(C, NULL, &dev, &ok));
@@ -384,7 +385,9 @@ static PetscErrorCode MatProductSymbolic_MPIAIJGPUCSR(Mat C)
     p->previous = &living;
     if (living) living->previous = &p->next;
     living = p;
-    PetscCall(Symbolic(C, p, &ok));
+    ierr   = Symbolic(C, p, &ok);
+    if (ierr) PetscCall(Destroy(p));
+    PetscCall(ierr);
     if (ok) {
       C->product->data        = p;
       C->product->destroy     = RanksProductDestroy;
@@ -401,11 +404,25 @@ static PetscErrorCode MatProductSymbolic_MPIAIJGPUCSR(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: is the product to be MATAIJ's: by one of its algorithms, or because the matrices are small? */
+static PetscBool SameRange(PetscLayout a, PetscLayout b)
+{
+  return (PetscBool)(a->rstart == b->rstart && a->rend == b->rend);
+}
+
+/* Are rows that are multiplied together on this rank together? Where they are not it is an error, which is MATAIJ's to say */
+static PetscBool Conforming(Mat C)
+{
+  const Mat A = C->product->A, B = C->product->B;
+
+  if (Find(C->product->type)->multiplied && !SameRange(A->cmap, B->rmap)) return PETSC_FALSE;
+  return (PetscBool)(C->product->type == MATPRODUCT_AB || SameRange(A->rmap, B->rmap));
+}
+
+/* Collective: is the product to be MATAIJ's: by one of its algorithms, because the matrices are small, or because they do not conform? */
 static PetscErrorCode LeftToParent(Mat C, PetscBool *left)
 {
   Mat         A    = C->product->A, b[6];
-  PetscInt64  n[2] = {0, 0}; /* entries; ranks that leave it */
+  PetscInt64  n[3] = {0, 0, ((Mat_GPUCSR *)A->spptr)->config.productleast}; /* entries; ranks that leave it; entries to be worth it: ranks may have been asked for different numbers */
   PetscMPIInt size;
   int         nb;
 
@@ -413,7 +430,7 @@ static PetscErrorCode LeftToParent(Mat C, PetscBool *left)
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
   PetscCall(MatGPUCSRProductAsked_Private(C, left));
   PetscCall(AllBlocks(C, PETSC_FALSE, b, &nb));
-  n[1] = *left || size == 1;
+  n[1] = *left || size == 1 || !Conforming(C);
   for (int k = 0; k < nb; k++) {
     const PetscInt *i;
 
@@ -421,8 +438,8 @@ static PetscErrorCode LeftToParent(Mat C, PetscBool *left)
     if (i) n[0] += i[b[k]->rmap->n];
     else n[1]++;
   }
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, n, 2, MPI_INT64_T, MPI_SUM, PetscObjectComm((PetscObject)A)));
-  *left = (PetscBool)(n[1] || n[0] < (PetscInt64)((Mat_GPUCSR *)A->spptr)->config.productleast * size);
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, n, 3, MPI_INT64_T, MPI_SUM, PetscObjectComm((PetscObject)A)));
+  *left = (PetscBool)(n[1] || n[0] < n[2]);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -83,6 +83,7 @@ static PetscErrorCode VecSet_GPU(Vec z, PetscScalar a)
 {
   ON_DEVICE(z, NULL, NULL, set, z, a)
   PetscCall(VecGPUFill_Private(z, a));
+  PetscCall(PetscObjectStateIncrease((PetscObject)z)); /* VecSetInf() calls this and does not count; it says that a preconditioner failed, which the norm of before would hide */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

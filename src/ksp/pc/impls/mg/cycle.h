@@ -86,6 +86,15 @@ struct _n_GPUMGCycle {
   double       flops;        /* of an application */
 };
 
+/* What was asked for; rows of levels, as docs/options.md has them */
+typedef struct {
+  PetscBool wanted, asked;
+  PetscInt  tail, small;
+} GPUMGOptions;
+
+/* asked.c */
+GPUCSR_INTERN PetscErrorCode GPUMGAsked(PC, GPUMGOptions *);
+
 /* cycle.c */
 GPUCSR_INTERN PetscErrorCode GPUMGCycleRun(GPUMGCycle *, const double *b, double *x, const GPUCSRSums *);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleApply(GPUMGCycle *, const double *b, double *x);

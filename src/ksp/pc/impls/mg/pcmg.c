@@ -175,7 +175,8 @@ static PetscErrorCode Take(PC pc, Multigrid *m)
   PetscCall(GPUCSRAttemptBegin(&attempt));
   ierr = GPUMGLevelsTake(pc, c, &m->ok, m->why, sizeof(m->why));
   PetscCall(GPUCSRAttemptEnd(&attempt));
-  PetscCheck(!ierr || c->size <= 1, PETSC_COMM_SELF, ierr, "%s", attempt.message); /* in the middle of what all ranks do together */
+  PetscCheck(ierr != PETSC_ERR_ARG_INCOMP && ierr != PETSC_ERR_ARG_OUTOFRANGE, PetscObjectComm((PetscObject)pc), ierr, "%s", attempt.message); /* of all ranks */
+  PetscCheck(!ierr || c->size <= 1, PETSC_COMM_SELF, ierr, "%s", attempt.message);                                                             /* in the middle of what all ranks do together */
   PetscCheck(!ierr || (!c->level[c->levels - 1].A.o.required && (ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU || ierr == PETSC_ERR_SUP)), PETSC_COMM_SELF, ierr, "%s", attempt.message);
   dev = c->dev;
   if (ierr) {

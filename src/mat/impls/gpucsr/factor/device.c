@@ -337,14 +337,19 @@ static PetscErrorCode Load(Mat_GPUCSRFactor *f, Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All rows in the order of levels, for the factorization; the triangle reuses the levels */
+/* All rows in the order of levels, for the factorization. A triangle that is not built yet reuses the levels; one that is, of values that PETSc computed, stays as it is */
 static PetscErrorCode Schedule(GPUCSRDevice dev, GPUCSRFactorPair *p)
 {
+  GPUCSRTriangle apart = {0}, *T = p->built ? &apart : &p->T[0];
+  PetscErrorCode ierr = PETSC_SUCCESS;
+
   PetscFunctionBegin;
-  if (!p->T[0].depth) PetscCall(GPUCSRTriangleLevels(dev, &p->M, PETSC_FALSE, &p->T[0], dev->stream));
-  PetscCall(GPUCSRTriangleOrder(dev, &p->M, p->M.n, &p->T[0], dev->stream));
-  PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)p->M.n, "the order of levels", (void **)&p->schedule));
-  PetscCall(dev->ops->copy(dev->id, p->schedule, p->T[0].order, sizeof(int) * (size_t)p->M.n, GPUCSR_ON_DEVICE, dev->stream));
+  if (!T->depth) ierr = GPUCSRTriangleLevels(dev, &p->M, PETSC_FALSE, T, dev->stream);
+  if (!ierr) ierr = GPUCSRTriangleOrder(dev, &p->M, p->M.n, T, dev->stream);
+  if (!ierr) ierr = GPUCSRMalloc(dev, sizeof(int) * (size_t)p->M.n, "the order of levels", (void **)&p->schedule);
+  if (!ierr) ierr = dev->ops->copy(dev->id, p->schedule, T->order, sizeof(int) * (size_t)p->M.n, GPUCSR_ON_DEVICE, dev->stream);
+  PetscCall(GPUCSRTriangleDestroy(dev, &apart));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -395,6 +395,21 @@ static PetscErrorCode PatternOfA(Mat A, Mat_GPUCSRFactor *f, PetscBool *good)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Is this the natural ordering? MatReorderForNonzeroDiagonal() exchanges indices in place, and ISIdentity() would tell what was true before */
+static PetscErrorCode Natural(IS is, PetscBool *natural)
+{
+  const PetscInt *index;
+  PetscInt        n, k = 0;
+
+  PetscFunctionBegin;
+  PetscCall(ISGetLocalSize(is, &n));
+  PetscCall(ISGetIndices(is, &index));
+  while (k < n && index[k] == k) k++;
+  PetscCall(ISRestoreIndices(is, &index));
+  *natural = (PetscBool)(k == n);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Symbolic(Mat F, Mat A, IS row, IS col, const MatFactorInfo *info)
 {
   Mat_GPUCSRFactor *f;
@@ -418,8 +433,8 @@ static PetscErrorCode Symbolic(Mat F, Mat A, IS row, IS col, const MatFactorInfo
   f->symbolic = f->numeric = f->own = PETSC_FALSE;
   PetscCall(PetscArrayzero(f->seconds, GPUCSR_PARTS));
   f->pattern = A->nonzerostate;
-  PetscCall(ISIdentity(row, &identity[0]));
-  PetscCall(ISIdentity(col, &identity[1]));
+  PetscCall(Natural(row, &identity[0]));
+  PetscCall(Natural(col, &identity[1]));
   f->natural = (PetscBool)(identity[0] && identity[1]);
   PetscCall(Decide(A, f));
   f->later = (PetscBool)(f->vectors.dev && putoff);

@@ -1,0 +1,69 @@
+/*
+  What was asked of a PCMG by options, and whether all ranks were asked for the same: what they would do differently they would wait for each other in.
+*/
+#include <petsc/private/pcmgimpl.h>
+#include <petsc/private/kspimpl.h>
+#include "../../../../sys/gpucsrsys.h"
+#include "cycle.h"
+
+/* Rows of a level that a dense matrix stands for, with all below it */
+#define LARGEST_TAIL 1024
+#define MOST_TAIL    8192 /* that an option may ask for */
+
+/* Rows of a level that each of several ranks has all of: its products would wait for exchanges longer than they take, about 8 us on H200s */
+#define LARGEST_SMALL 16384
+
+/* Numbers of a level: its smoothers, and how often a cycle comes to it */
+#define NUMBERS 9
+static PetscErrorCode Level(const PC_MG_Levels *p, int64_t mine[NUMBERS])
+{
+  const KSP smoother[] = {p->smoothd, p->smoothu};
+  int       n          = 0;
+
+  PetscFunctionBegin;
+  mine[n++] = p->cycles;
+  for (int up = 0; up < 2; up++) {
+    mine[n++] = GPUCSRNumberOf(((PetscObject)smoother[up])->type_name);
+    mine[n++] = GPUCSRNumberOf(((PetscObject)smoother[up]->pc)->type_name);
+    mine[n++] = smoother[up]->max_it;
+    mine[n++] = (int64_t)smoother[up]->guess_zero;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: the options of a PC that is set up */
+PetscErrorCode GPUMGAsked(PC pc, GPUMGOptions *o)
+{
+  static const char *const options[] = {"gpucsr", "gpucsr_tail", "gpucsr_small", "type", "levels", "multiplicative_cycles"};
+  enum {
+    OURS    = 3,
+    OPTIONS = sizeof(options) / sizeof(options[0])
+  };
+  const PC_MG   *mg                                     = (const PC_MG *)pc->data;
+  const char    *prefix                                 = ((PetscObject)pc)->prefix ? ((PetscObject)pc)->prefix : "";
+  const MPI_Comm comm                                   = PetscObjectComm((PetscObject)pc);
+  const PetscInt levels                                 = PetscMin(mg->levels ? mg->nlevels : 0, GPUMG_LEVELS);
+  int64_t        mine[OPTIONS + NUMBERS * GPUMG_LEVELS] = {0};
+  int            differs;
+  PetscMPIInt    size;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  *o = (GPUMGOptions){(PetscBool)(size == 1), PETSC_FALSE, LARGEST_TAIL, LARGEST_SMALL}; /* t640 has not run whole on two GPUs yet: 84 comparisons of PCMG's cycles agreed, GAMG's have been timed alone */
+  PetscCall(PetscOptionsGetBool(((PetscObject)pc)->options, prefix, "-pc_mg_gpucsr", &o->wanted, &o->asked));
+  PetscCall(PetscOptionsGetInt(((PetscObject)pc)->options, prefix, "-pc_mg_gpucsr_tail", &o->tail, NULL));
+  PetscCall(PetscOptionsGetInt(((PetscObject)pc)->options, prefix, "-pc_mg_gpucsr_small", &o->small, NULL));
+  {
+    const int64_t first[OPTIONS] = {(int64_t)o->wanted, o->tail, o->small, (int64_t)mg->am, mg->nlevels, mg->cyclesperpcapply};
+
+    PetscCall(PetscArraycpy(mine, first, OPTIONS));
+  }
+  for (PetscInt l = 0; l < levels; l++) PetscCall(Level(mg->levels[l], mine + OPTIONS + NUMBERS * l));
+  PetscCall(GPUCSRAlike(comm, PETSC_STATIC_ARRAY_LENGTH(mine), mine, &differs));
+  if (!o->wanted && differs >= OURS) PetscFunctionReturn(PETSC_SUCCESS); /* PETSc's cycles */
+  PetscCheck(differs >= OPTIONS, comm, PETSC_ERR_ARG_INCOMP, "-%spc_mg_%s is not the same on all ranks: it must be", prefix, options[differs]);
+  PetscCheck(differs == PETSC_STATIC_ARRAY_LENGTH(mine), comm, PETSC_ERR_ARG_INCOMP, "The smoother of level %d is not the same on all ranks: it must be (-%smg_levels_..., -%spc_mg_cycle_type)", (differs - OPTIONS) / NUMBERS, prefix, prefix);
+  PetscCheck(o->small >= 0, comm, PETSC_ERR_ARG_OUTOFRANGE, "-pc_mg_gpucsr_small %" PetscInt_FMT ": must be a number of rows", o->small);
+  PetscCheck(o->tail >= 0 && o->tail <= MOST_TAIL, comm, PETSC_ERR_ARG_OUTOFRANGE, "-pc_mg_gpucsr_tail %" PetscInt_FMT ": must be from 0 to %d rows", o->tail, MOST_TAIL);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,361 @@
+//TEST name="default" args="-vec_gpu_separate -mat_gpucsr_format csr"
+//TEST name="ranks2" nsize=2 args="-vec_gpu_separate -mat_gpucsr_format csr"
+//TEST name="standin" args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -mat_gpucsr_product_least 0" gpu=0
+//TEST name="standin2" nsize=2 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -mat_gpucsr_product_least 0" gpu=0
+//TEST name="aij" args="-mat_type aij"
+
+/* What a program may do with solvers: operators swapped, rows zeroed after a solve, types changed in flight, factors in place, every KSP and PC, several right-hand sides, sub-communicators (programs.h) */
+static char help[] = "Tests what a program may do and few do: solvers.\n";
+
+#include "programs.h"
+#include <petscksp.h>
+
+static PetscErrorCode Case_swap(World *w)
+{
+  Mat         A, B;
+  KSP         ksp;
+  const char *types[] = {"cg", "gmres", "gpucg", "gpugmres", "gpubcgs"};
+
+  PetscFunctionBegin;
+  for (int t = 0; t < 5; t++) {
+    const char *type = w->plain && t > 1 ? (t == 2 ? "cg" : t == 3 ? "gmres" : "bcgs") : types[t];
+
+    PetscCall(Grid(w, 9, 0, &A));
+    PetscCall(Grid(w, 9, 0, &B));
+    PetscCall(MatShift(B, 3));
+    PetscCall(NewKSP(w, w->comm, A, type, "jacobi", &ksp));
+    PetscCall(Solve(w, ksp, A));
+    PetscCall(KSPSetOperators(ksp, B, B));
+    PetscCall(Solve(w, ksp, B));
+    PetscCall(KSPSetOperators(ksp, A, A));
+    PetscCall(Solve(w, ksp, A));
+    PetscCall(KSPSetOperators(ksp, A, B)); /* another one for the preconditioner */
+    PetscCall(Solve(w, ksp, A));
+    PetscCall(MatDestroy(&B));
+    PetscCall(Grid(w, 9, 0, &B)); /* perhaps at the same address */
+    PetscCall(MatShift(B, 7));
+    PetscCall(KSPSetOperators(ksp, B, B));
+    PetscCall(Solve(w, ksp, B));
+    PetscCall(KSPReset(ksp));
+    PetscCall(MatDestroy(&A));
+    PetscCall(Grid(w, 5, 0, &A)); /* of another size */
+    PetscCall(KSPSetOperators(ksp, A, A));
+    PetscCall(Solve(w, ksp, A));
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(MatDestroy(&A));
+    PetscCall(MatDestroy(&B));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Case_zerorows(World *w)
+{
+  for (int keep = 0; keep < 2; keep++) {
+    Mat      A;
+    Vec      x, b;
+    KSP      ksp;
+    PetscInt rows[] = {3, 17, 40}, n = 3;
+
+    PetscFunctionBegin;
+    PetscCall(Grid(w, 8, 0, &A));
+    PetscCall(MatSetOption(A, MAT_KEEP_NONZERO_PATTERN, (PetscBool)keep));
+    PetscCall(NewKSP(w, w->comm, A, "cg", "jacobi", &ksp));
+    PetscCall(Solve(w, ksp, A));
+    PetscCall(MatCreateVecs(A, &x, &b));
+    PetscCall(Fill(x, 4));
+    PetscCall(Fill(b, 5));
+    PetscCall(MatZeroRowsColumns(A, n, rows, 2.0, x, b));
+    PetscCall(TellVec(w, b));
+    PetscCall(TellProducts(w, A));
+    PetscCall(Solve(w, ksp, A));
+    rows[0] = 5;
+    PetscCall(MatZeroRows(A, 1, rows, 0.0, x, b));
+    PetscCall(TellVec(w, b));
+    PetscCall(TellProducts(w, A));
+    PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+    PetscCall(MatShift(A, 1));
+    PetscCall(TellProducts(w, A));
+    PetscCall(MatDestroy(&A));
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&b));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Case_flight(World *w)
+{
+  Mat A;
+  KSP ksp;
+
+  PetscFunctionBegin;
+  PetscCall(Grid(w, 8, 0, &A));
+  PetscCall(TellProducts(w, A));
+  if (!w->ref) PetscCall(PetscOptionsSetValue(NULL, "-fl_mat_gpucsr_format", "sell"));
+  PetscCall(MatSetOptionsPrefix(A, w->ref ? "ref_" : "fl_"));
+  PetscCall(MatSetFromOptions(A));
+  PetscCall(TellProducts(w, A));
+  if (!w->ref) PetscCall(PetscOptionsSetValue(NULL, "-fl_mat_gpucsr_format", "coo"));
+  PetscCall(MatSetFromOptions(A));
+  PetscCall(MatScale(A, 2));
+  PetscCall(TellProducts(w, A));
+  PetscCall(NewKSP(w, w->comm, A, "cg", "jacobi", &ksp));
+  PetscCall(Solve(w, ksp, A));
+  PetscCall(KSPSetType(ksp, w->plain ? "cg" : "gpucg"));
+  PetscCall(Solve(w, ksp, A));
+  PetscCall(KSPSetType(ksp, "minres"));
+  PetscCall(Solve(w, ksp, A));
+  PetscCall(MatBindToCPU(A, PETSC_TRUE));
+  PetscCall(TellProducts(w, A));
+  PetscCall(Solve(w, ksp, A));
+  PetscCall(MatBindToCPU(A, PETSC_FALSE));
+  PetscCall(MatShift(A, 1));
+  PetscCall(TellProducts(w, A));
+  PetscCall(MatConvert(A, MATAIJ, MAT_INPLACE_MATRIX, &A));
+  PetscCall(TellProducts(w, A));
+  PetscCall(Solve(w, ksp, A));
+  PetscCall(MatConvert(A, w->plain ? MATAIJ : "gpucsr", MAT_INPLACE_MATRIX, &A));
+  PetscCall(MatShift(A, 1));
+  PetscCall(TellProducts(w, A));
+  PetscCall(Solve(w, ksp, A));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(MatDestroy(&A));
+  PetscCall(PetscOptionsClearValue(NULL, "-fl_mat_gpucsr_format"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Case_factors(World *w)
+{
+  Mat           A, F;
+  IS            row, col;
+  MatFactorInfo info;
+  Vec           x, b;
+  PetscMPIInt   ranks;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(w->comm, &ranks));
+  if (ranks > 1) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatFactorInfoInitialize(&info));
+  info.fill = 5;
+  for (int kind = 0; kind < 3; kind++) {
+    PetscCall(Grid(w, 7, 0, &A));
+    PetscCall(MatCreateVecs(A, &x, &b));
+    PetscCall(Fill(x, 2));
+    PetscCall(MatMult(A, x, b));
+    PetscCall(Perturb(w, b));
+    PetscCall(MatGetOrdering(A, MATORDERINGNATURAL, &row, &col));
+    if (kind == 0) PetscCall(MatLUFactor(A, row, col, &info));
+    else if (kind == 1) PetscCall(MatILUFactor(A, row, col, &info));
+    else {
+      PetscCall(MatGetFactor(A, MATSOLVERPETSC, MAT_FACTOR_CHOLESKY, &F));
+      PetscCall(MatCholeskyFactorSymbolic(F, A, row, &info));
+      PetscCall(MatCholeskyFactorNumeric(F, A, &info));
+      PetscCall(MatScale(A, 2));
+      PetscCall(MatCholeskyFactorNumeric(F, A, &info));
+    }
+    PetscCall(MatSolve(kind == 2 ? F : A, b, x));
+    PetscCall(TellFoundVec(w, x, 0));
+    PetscCall(MatSolveTranspose(kind == 2 ? F : A, b, x));
+    PetscCall(TellFoundVec(w, x, 0));
+    if (kind == 1) {
+      PetscCall(MatSetUnfactored(A));
+      PetscCall(MatZeroEntries(A));
+      for (PetscInt r = 0; r < 49; r++) PetscCall(MatSetValue(A, r, r, 3, INSERT_VALUES));
+      PetscCall(Assemble(A));
+      PetscCall(TellProducts(w, A));
+    }
+    if (kind == 2) PetscCall(MatDestroy(&F));
+    PetscCall(ISDestroy(&row));
+    PetscCall(ISDestroy(&col));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&b));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Case_solvers(World *w)
+{
+  static const char *const types[] = {"cg",     "groppcg", "pipecg", "pipecgrr", "pipelcg",  "cgne", "nash",  "stcg", "gltr",   "fcg",  "pipefcg", "gmres",  "pipefgmres", "fgmres", "lgmres", "dgmres",  "pgmres", "tcqmr",      "bcgs",     "ibcgs",
+                                      "qmrcgs", "fbcgs",   "fbcgsr", "bcgsl",    "pipebcgs", "cgs",  "tfqmr", "cr",   "pipecr", "lsqr", "bicg",    "minres", "symmlq",     "lcd",    "gcr",    "pipegcr", "cgls",   "richardson", "chebyshev"};
+  Mat                      A;
+  KSP                      ksp;
+
+  PetscFunctionBegin;
+  PetscCall(Grid(w, 6, 0, &A));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(types); k++) {
+    PetscCall(NewKSP(w, w->comm, A, types[k], !strcmp(types[k], "lsqr") || !strcmp(types[k], "cgls") ? "none" : "jacobi", &ksp));
+    PetscCall(Solve(w, ksp, A));
+    PetscCall(Solve(w, ksp, A));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Case_pcs(World *w)
+{
+  static const char *const types[] = {"none", "jacobi", "pbjacobi", "bjacobi", "asm", "gasm", "sor", "eisenstat", "gamg", "redundant", "telescope", "ksp", "svd", "kaczmarz", "mg", "redistribute", "lmvm", "hmg", "ilu", "icc", "lu", "cholesky"};
+  PetscMPIInt              ranks;
+  Mat                      A;
+  KSP                      ksp;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(w->comm, &ranks));
+  PetscCall(Grid(w, 6, 0, &A));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(types); k++) {
+    if (ranks > 1 && (!strcmp(types[k], "ilu") || !strcmp(types[k], "icc") || !strcmp(types[k], "lu") || !strcmp(types[k], "cholesky") || !strcmp(types[k], "eisenstat"))) continue;
+    if (!strcmp(types[k], "lmvm") || !strcmp(types[k], "mg") || !strcmp(types[k], "hmg")) continue;
+    PetscCall(NewKSP(w, w->comm, A, "fgmres", types[k], &ksp));
+    if (!strcmp(types[k], "eisenstat")) PetscCall(KSPSetType(ksp, "cg"));
+    PetscCall(Solve(w, ksp, A));
+    PetscCall(MatScale(A, 2));
+    PetscCall(Solve(w, ksp, A));
+    PetscCall(MatScale(A, 0.5));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Case_matsolve(World *w)
+{
+  Mat       A, X, B;
+  KSP       ksp;
+  PetscInt  n;
+  const int columns = 3;
+
+  PetscFunctionBegin;
+  PetscCall(Grid(w, 6, 0, &A));
+  PetscCall(MatGetLocalSize(A, &n, NULL));
+  PetscCall(MatCreateDense(w->comm, n, PETSC_DECIDE, 36, columns, NULL, &B));
+  PetscCall(MatCreateDense(w->comm, n, PETSC_DECIDE, 36, columns, NULL, &X));
+  for (int c = 0; c < columns; c++) {
+    Vec v;
+
+    PetscCall(MatDenseGetColumnVecWrite(B, c, &v));
+    PetscCall(Fill(v, c));
+    PetscCall(Perturb(w, v));
+    PetscCall(MatDenseRestoreColumnVecWrite(B, c, &v));
+  }
+  PetscCall(Assemble(X));
+  for (int t = 0; t < 3; t++) {
+    PetscCall(NewKSP(w, w->comm, A, t == 0 ? "cg" : t == 1 ? "preonly" : w->plain ? "cg" : "gpucg", t == 1 ? "redundant" : "jacobi", &ksp));
+    PetscCall(KSPMatSolve(ksp, B, X));
+    for (int c = 0; c < columns; c++) {
+      Vec v;
+
+      PetscCall(MatDenseGetColumnVecRead(X, c, &v));
+      PetscCall(TellFoundVec(w, v, 0));
+      PetscCall(MatDenseRestoreColumnVecRead(X, c, &v));
+    }
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&X));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Case_comms(World *w)
+{
+  PetscSubcomm sub;
+  PetscMPIInt  ranks;
+  MPI_Comm     comm, dup;
+  Mat          A, B, C;
+  KSP          ksp;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(w->comm, &ranks));
+  PetscCall(PetscSubcommCreate(w->comm, &sub));
+  PetscCall(PetscSubcommSetNumber(sub, ranks > 1 ? 2 : 1));
+  PetscCall(PetscSubcommSetType(sub, PETSC_SUBCOMM_INTERLACED));
+  PetscCall(PetscSubcommGetChild(sub, &comm));
+  PetscCallMPI(MPI_Comm_dup(w->comm, &dup));
+  PetscCall(GridOn(w, comm, 6, 0, &A));
+  PetscCall(GridOn(w, dup, 5, 0, &B));
+  PetscCall(GridOn(w, PETSC_COMM_SELF, 4, 1, &C));
+  PetscCall(TellProducts(w, A));
+  PetscCall(TellProducts(w, B));
+  PetscCall(TellProducts(w, C));
+  PetscCall(NewKSP(w, comm, A, w->plain ? "cg" : "gpucg", "jacobi", &ksp));
+  PetscCall(Solve(w, ksp, A));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(NewKSP(w, dup, B, "cg", "gamg", &ksp));
+  PetscCall(Solve(w, ksp, B));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&C));
+  PetscCall(PetscSubcommDestroy(&sub));
+  PetscCallMPI(MPI_Comm_free(&dup));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PCDEFLATION keeps its spaces' products from the first solve (PETSc 3.18 to 3.24), so that new values want another one; else it stays where it is, and then goes where rounding leads */
+static PetscErrorCode TellResidual(KSP ksp, PetscInt step, PetscReal norm, void *ctx)
+{
+  Vec       b;
+  PetscReal first;
+
+  PetscFunctionBegin;
+  (void)step;
+  PetscCall(KSPGetRhs(ksp, &b));
+  PetscCall(VecNorm(b, NORM_2, &first));
+  PetscCall(TellFound((World *)ctx, (double)norm, (double)(TEST_C * PETSC_MACHINE_EPSILON * first)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Case_deflation(World *w)
+{
+  Mat A;
+  KSP ksp;
+
+  PetscFunctionBegin;
+  PetscCall(Grid(w, 6, 0, &A));
+  for (int round = 0; round < 2; round++) {
+    Vec      x, b;
+    PetscInt steps;
+
+    PetscCall(NewKSP(w, w->comm, A, "fgmres", "deflation", &ksp));
+    PetscCall(Solve(w, ksp, A));
+    PetscCall(KSPGetIterationNumber(ksp, &steps));
+    PetscCall(TellNear(w, (double)steps, 1)); /* a norm may pass the tolerance a step later */
+    PetscCall(MatScale(A, 2));
+    PetscCall(MatShift(A, 1));
+    PetscCall(MatCreateVecs(A, &x, &b));
+    PetscCall(Fill(b, 5));
+    PetscCall(Perturb(w, b));
+    PetscCall(KSPSetTolerances(ksp, 1e-10, PETSC_DEFAULT, PETSC_DEFAULT, 5)); /* with the products of before */
+    PetscCall(KSPMonitorSet(ksp, TellResidual, w, NULL));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(TellFoundVec(w, x, 0));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&b));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static const Program programs[] = {
+  {"swap",      Case_swap     },
+  {"zerorows",  Case_zerorows },
+  {"flight",    Case_flight   },
+  {"factors",   Case_factors  },
+  {"solvers",   Case_solvers  },
+  {"pcs",       Case_pcs      },
+  {"matsolve",  Case_matsolve },
+  {"comms",     Case_comms    },
+  {"deflation", Case_deflation},
+};
+
+int main(int argc, char **argv)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(TestRequireReal(32));
+  PetscCall(RunPrograms(PETSC_STATIC_ARRAY_LENGTH(programs), programs));
+  PetscCall(PetscFinalize());
+  return 0;
+}
