@@ -61,7 +61,7 @@ nopetsc:
 	@echo "make: pkg-config does not know a PETSc named $(PETSC): name one with PETSC=, add the folder of its .pc file to PKG_CONFIG_PATH, or run make demo, which installs the distribution's" >&2; false
 endif
 
-.PHONY: all nopetsc needs-gpu lib convert examples tests benches demo check check-gpu bench papers install uninstall deb wheel docs format lint fuzz clean info help deps
+.PHONY: all nopetsc needs-gpu lib convert examples tests benches demo check check-gpu bench h200 papers install uninstall deb wheel docs format lint fuzz clean info help deps
 all: lib examples convert ## the library, the examples, gpucsr-convert and gpucsr-advise (the default)
 lib: $(LIB)
 convert: $(BUILD)/bin/gpucsr-convert $(BUILD)/bin/gpucsr-advise $(BUILD)/share/petscgpucsr/advise-draw.py
@@ -129,6 +129,7 @@ $(BUILD)/bench/%: src/benchmarks/%.c $(LIB)
 
 $(BENCHES): $(wildcard src/benchmarks/*.h)
 $(BUILD)/bench/spmv: $(wildcard src/benchmarks/spmv/*)
+$(BUILD)/bench/fit: $(wildcard src/benchmarks/fit/*)
 # Kernels for a benchmark alone: many and small, so that they are compressed
 BENCHCU = $(patsubst %.cu,$(BUILD)/obj/%.cu.o,$(wildcard src/benchmarks/$1/*.cu))
 $(BUILD)/bench/variants: $(call BENCHCU,variants)
@@ -217,8 +218,12 @@ tune: needs-gpu benches ## a profile of this machine for -mat_gpucsr_profile
 	$(BUILD)/bench/spmv -dir share/datasets -collection -setup no -samples $(BUILD)/samples.txt
 	$(BUILD)/bench/fit -o $(TUNED) -machine "$$(nvidia-smi --query-gpu=name --format=csv,noheader -i 0)" $(BUILD)/samples.txt
 	@echo "Use it: -mat_gpucsr_profile $(abspath $(TUNED))"
+# The built-in profile, from the samples in docs/results: minutes. The order counts: of a pair that was timed twice the later file has its time
+SAMPLES := $(patsubst %,docs/results/%-samples.txt.xz,survey-2026-11-21 drawn later meshes survey-2026-11-23)
+h200: $(BUILD)/bench/fit ## the built-in profile, from the samples in docs/results
+	$< -header src/mat/impls/gpucsr/plan/h200.h $(SAMPLES)
 # The papers' tables that need no GPU, from the samples in docs/results. Needs NumPy, and Matplotlib for the plots
-PAPERS := clock floor sets threads cgmodel ladder accesses strips places variants reads dense gospmv lookalikes
+PAPERS := clock floor meshes sets threads cgmodel ladder accesses strips places variants reads dense gospmv lookalikes
 papers: ## the papers' tables that need no GPU
 	@python3 -c 'import numpy' 2>/dev/null || { echo "make: these tables need NumPy, which python3 does not have" >&2; false; }
 	@for p in $(PAPERS); do echo "papers: $$p"; python3 src/benchmarks/papers/$$p.py || exit 1; done

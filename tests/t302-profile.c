@@ -61,16 +61,16 @@ static PetscErrorCode Chosen(GPUCSRDevice d, GPUCSRFeatures f, GPUCSRSelect sele
 
 /* Launches alone, but for the last, which takes a microsecond a megabyte and half a one for the longest row's 20 / 8 steps */
 #define GOOD \
-  "gpucsr-profile 5\n" \
+  "gpucsr-profile 6\n" \
   "machine one by hand\n" \
   "# a remark, and a line that is empty\n" \
   "\n" \
-  "cost csr csr_scalar 1 1 inf 1  7 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n" \
-  "cost csr csr_adaptive 1 1 inf 1  5 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n" \
-  "cost sell sell_row 1 1 inf 1  3 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  100 0\n" \
-  "cost csr csr_vector2 8 0 inf 1  0 1 1 0 0.5 0 0 0 0 0 0 0 0 0 0 0  0 0\n" \
-  "measure csr csr_block 1 1 inf 1  1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n" \
-  "cost csr kernel_of_old 1 1 inf 1  1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n" \
+  "cost csr csr_scalar 1 1 inf 1  7 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n" \
+  "cost csr csr_adaptive 1 1 inf 1  5 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n" \
+  "cost sell sell_row 1 1 inf 1  3 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  100 0\n" \
+  "cost csr csr_vector2 8 0 inf 1  0 1 1 0 0.5 0 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n" \
+  "measure csr csr_block 1 1 inf 1  1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n" \
+  "cost csr kernel_of_old 1 1 inf 1  1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n" \
   "tree 5 inf csr csr_scalar\n" \
   "tree inf 500 sell sell_row\n" \
   "tree inf 2000 csr csr_adaptive\n"
@@ -114,29 +114,29 @@ static PetscErrorCode TestTogether(GPUCSRDevice d)
   const double cache = 3e-6 * (4 * 101 + 12 * 1000 + 16 * 100), work = 40e-6 * 1000; /* 3 us a megabyte, 40 us a million numbers of 8 bytes */
 
   PetscFunctionBegin;
-  PetscCall(Load("gpucsr-profile 5\nmachine one by hand\ncost csr csr_scalar 1 1 inf 1  7 3 0 0 0 0 0 0 0 0 0 0 0 0 0 40  0 0\n"));
+  PetscCall(Load("gpucsr-profile 6\nmachine one by hand\ncost csr csr_scalar 1 1 inf 1  7 3 0 0 0 0 0 0 0 0 0 0 0 0 0 40 0 0  0 0\n"));
   PetscCall(Chosen(d, Features(100, 100, 10, 1), GPUCSR_SELECT_ESTIMATE, 0, "csr_scalar", 7 + cbrt(cache * cache * cache + work * work * work), "the only one"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode TestDamaged(GPUCSRDevice d)
 {
-  static const char cost[] = "cost csr csr_scalar 1 1 inf 1  7 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n";
+  static const char cost[] = "cost csr csr_scalar 1 1 inf 1  7 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n";
   static const struct {
     const char *line, *says;
   } damaged[] = {
-    {NULL,                                                                     "its first line is not \"gpucsr-profile 5\""            },
-    {"cost csr csr_block 1 1 inf 1  7 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0\n",     "line 4 should be \"cost FORMAT KERNEL\" and 22 numbers"},
-    {"cost csr csr_block 1 1 inf 1  7 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0 0 0\n", "line 4 should be"                                      },
-    {"cost csr csr_block 1 1 inf 1  -7 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n",  "none below 0"                                          },
-    {"cost csr csr_block 1 1 inf 1  nan 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n", "line 4 should be"                                      },
-    {"cost csr csr_block 0 1 inf 1  7 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n",   "the first above"                                       },
-    {"cost csr csr_block 1 1 inf 0  7 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n",   "the fourth from 1 on"                                  },
-    {"cost csr csr_block one 1 inf 1  7 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n", "line 4 should be"                                      },
-    {"cost csr\n",                                                             "line 4 should be"                                      },
-    {"tree 5 csr csr_scalar\n",                                                "line 4 should be \"tree MEAN COLUMNS FORMAT KERNEL\""  },
-    {"price csr csr_block 1\n",                                                "line 4 begins with \"price\""                          },
-    {"cost csr csr_block 1 1 inf 1  7 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0",          "line 4 should be"                                      }
+    {NULL,                                                                         "its first line is not \"gpucsr-profile 6\""            },
+    {"cost csr csr_block 1 1 inf 1  7 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0\n",     "line 4 should be \"cost FORMAT KERNEL\" and 24 numbers"},
+    {"cost csr csr_block 1 1 inf 1  7 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0 0 0\n", "line 4 should be"                                      },
+    {"cost csr csr_block 1 1 inf 1  -7 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n",  "none below 0"                                          },
+    {"cost csr csr_block 1 1 inf 1  nan 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n", "line 4 should be"                                      },
+    {"cost csr csr_block 0 1 inf 1  7 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n",   "the first above"                                       },
+    {"cost csr csr_block 1 1 inf 0  7 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n",   "the fourth from 1 on"                                  },
+    {"cost csr csr_block one 1 inf 1  7 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  0 0\n", "line 4 should be"                                      },
+    {"cost csr\n",                                                                 "line 4 should be"                                      },
+    {"tree 5 csr csr_scalar\n",                                                    "line 4 should be \"tree MEAN COLUMNS FORMAT KERNEL\""  },
+    {"price csr csr_block 1\n",                                                    "line 4 begins with \"price\""                          },
+    {"cost csr csr_block 1 1 inf 1  7 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0",          "line 4 should be"                                      }
   };
   char text[1024];
 
@@ -147,7 +147,7 @@ static PetscErrorCode TestDamaged(GPUCSRDevice d)
     GPUCSRAttempt   attempt;
     PetscErrorCode  ierr;
 
-    PetscCall(PetscSNPrintf(text, sizeof(text), "gpucsr-profile %d\nmachine damaged\n%s%s", k ? 5 : 4, none ? "" : cost, none || !damaged[k].line ? "" : damaged[k].line));
+    PetscCall(PetscSNPrintf(text, sizeof(text), "gpucsr-profile %d\nmachine damaged\n%s%s", k ? 6 : 5, none ? "" : cost, none || !damaged[k].line ? "" : damaged[k].line));
     PetscCall(GPUCSRAttemptBegin(&attempt));
     ierr = Load(text);
     PetscCall(GPUCSRAttemptEnd(&attempt));

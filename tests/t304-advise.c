@@ -58,7 +58,7 @@ static PetscErrorCode Fails(const GPUCSRFeatures *f, const GPUCSRRequest *q, con
 }
 
 /* A launch of 50 us, and 1 us a megabyte that the cache does not keep */
-static const char profile[] = "gpucsr-profile 5\nmachine Test\ncost csr csr_scalar 1 0 inf 1  50 0 1 0 0 0 0 0 0 0 0 0 0 0 0 0  1 0\n";
+static const char profile[] = "gpucsr-profile 6\nmachine Test\ncost csr csr_scalar 1 0 inf 1  50 0 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0  1 0\n";
 
 static PetscErrorCode Places(void)
 {

@@ -51,13 +51,13 @@ count none 0 "advice"
 says ranks "MATGPUCSR advice for" "${launcher[@]}" -n 2 "${run[@]}" -mat_gpucsr_advise
 count ranks 1 "MATGPUCSR advice for"
 sed 's/^machine.*/machine Nobody 3000/' <<'END' >"$tmp/profile"
-gpucsr-profile 5
+gpucsr-profile 6
 machine
-cost csr csr_vector8 8 8 inf 1  3 0.1 0.2 0 0.1 0 0 0 0 0 0 0 0 0 0 0  20 0
+cost csr csr_vector8 8 8 inf 1  3 0.1 0.2 0 0.1 0 0 0 0 0 0 0 0 0 0 0 0 0  20 0
 END
 says other "Nobody 3000" "${run[@]}" -mat_gpucsr_advise -mat_gpucsr_profile "$tmp/profile"
-sed -i 's/ 5$/ 4/' "$tmp/profile"
-says version 'its first line is not "gpucsr-profile 5"; `make tune` writes a new one' "${run[@]}" -mat_gpucsr_advise -mat_gpucsr_profile "$tmp/profile"
-says unknown "none for 1728 x 1728: The profile has no line for format jad" "${run[@]}" -mat_gpucsr_advise -mat_gpucsr_format jad -mat_gpucsr_profile <(printf 'gpucsr-profile 5\nmachine A\ncost csr csr_vector8 8 8 inf 1  3 0.1 0.2 0 0.1 0 0 0 0 0 0 0 0 0 0 0  20 0\n')
+sed -i 's/ 6$/ 5/' "$tmp/profile"
+says version 'its first line is not "gpucsr-profile 6"; `make tune` writes a new one' "${run[@]}" -mat_gpucsr_advise -mat_gpucsr_profile "$tmp/profile"
+says unknown "none for 1728 x 1728: The profile has no line for format jad" "${run[@]}" -mat_gpucsr_advise -mat_gpucsr_format jad -mat_gpucsr_profile <(printf 'gpucsr-profile 6\nmachine A\ncost csr csr_vector8 8 8 inf 1  3 0.1 0.2 0 0.1 0 0 0 0 0 0 0 0 0 0 0 0 0  20 0\n')
 count unknown 1 "outcome"
 exit $failed

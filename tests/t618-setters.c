@@ -1,5 +1,6 @@
 //TEST name="default" args="-mat_gpucsr_format csr"
 //TEST name="standin" args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1" gpu=0
+//TEST name="loop" nsize=2 args="-loop {} -mat_gpucsr_format csr -mat_gpucsr_halo peer -mat_gpucsr_backend cuda -gpucsr_debug_standin 2" loop="asm null" gpu=0 warns="KSP type gpucg takes the host loop on several processes, because"
 //TEST name="ranks" nsize=3 args="-ranks -mat_gpucsr_format csr -mat_gpucsr_halo peer" gpu=0
 
 /*
@@ -130,17 +131,55 @@ static PetscErrorCode Alone(Mat A, const char type[], KSPGPUPath path)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Two solves, of another solver each, that several processes cannot take the devices' way: the first says so */
+static PetscErrorCode Loop(Mat A, const char what[])
+{
+  KSP          ksp;
+  PC           pc;
+  Vec          x, b;
+  MatNullSpace null;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(TestFill(b, 4, PETSC_FALSE));
+  PetscCall(MatNullSpaceCreate(PETSC_COMM_WORLD, PETSC_TRUE, 0, NULL, &null));
+  if (!strcmp(what, "null")) PetscCall(MatSetNullSpace(A, null));
+  PetscCall(MatNullSpaceDestroy(&null));
+  for (int again = 0; again < 2; again++) {
+    PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+    PetscCall(KSPSetOperators(ksp, A, A));
+    PetscCall(KSPSetType(ksp, KSPGPUCG));
+    PetscCall(KSPSetTolerances(ksp, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, 5));
+    PetscCall(KSPGetPC(ksp, &pc));
+    PetscCall(PCSetType(pc, strcmp(what, "asm") ? PCJACOBI : PCASM));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   Mat       A;
   Vec       x;
   void     *stream;
   PetscBool ranks;
+  char      loop[8];
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(TestRequireReal(32));
   PetscCall(MatGPUCSRInitializePackage());
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-loop", loop, sizeof(loop), &ranks));
+  if (ranks) {
+    PetscCall(TestConvection(PETSC_COMM_WORLD, 12, 0, PETSC_FALSE, &A));
+    PetscCall(Loop(A, loop));
+    PetscCall(MatDestroy(&A));
+    PetscCall(PetscFinalize());
+    return 0;
+  }
   PetscCall(PetscOptionsHasName(NULL, NULL, "-ranks", &ranks));
   if (ranks) {
     PetscCall(TestConvection(PETSC_COMM_WORLD, 12, 0, PETSC_FALSE, &A));

@@ -41,11 +41,11 @@ ends 1 "has 3000 bytes where its header asks for 193984" short.petsc
 printf '%%%%MatrixMarket matrix coordinate real general\n3 3 0\n' >empty.mtx
 ends 1 "No model covers a matrix of 3 rows, 3 columns and 0 nonzeros" empty.mtx
 printf 'gpucsr-profile 2\n' >profile
-ends 1 'its first line is not "gpucsr-profile 5"' "$data/gr_30_30.mtx" -mat_gpucsr_profile profile
+ends 1 'its first line is not "gpucsr-profile 6"' "$data/gr_30_30.mtx" -mat_gpucsr_profile profile
 sed 's/^/x/' err | (($(wc -l) == 1)) || { echo "an error is more than a line" && cat err && failed=1; }
-printf 'gpucsr-profile 5\nmachine M\ncost csr csr_vector8 8 8 inf 3 0.1' >profile
-ends 1 'line 3 should be "cost FORMAT KERNEL" and 22 numbers' "$data/gr_30_30.mtx" -mat_gpucsr_profile profile
-printf 'gpucsr-profile 5\nmachine M\ncost csr csr_vector8 8 8 inf 1  3 0.1 0.2 0 0.1 0 0 0 0 0 0 0 0 0 0 0  20 0\n' >profile
+printf 'gpucsr-profile 6\nmachine M\ncost csr csr_vector8 8 8 inf 3 0.1' >profile
+ends 1 'line 3 should be "cost FORMAT KERNEL" and 24 numbers' "$data/gr_30_30.mtx" -mat_gpucsr_profile profile
+printf 'gpucsr-profile 6\nmachine M\ncost csr csr_vector8 8 8 inf 1  3 0.1 0.2 0 0.1 0 0 0 0 0 0 0 0 0 0 0 0 0  20 0\n' >profile
 ends 1 "The profile has no line for format jad" "$data/gr_30_30.mtx" -mat_gpucsr_profile profile -mat_gpucsr_format jad
 
 if ! command -v python3 >/dev/null; then exit $failed; fi

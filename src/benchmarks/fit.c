@@ -3,7 +3,7 @@ static char help[] = "Fits the profile of a machine to measured products.\n\n";
 /*
     fit [-o PROFILE] [-header FILE] [-machine NAME] [-pairs n] [-without TEXT,...] [-show r] SAMPLES ...
 
-  SAMPLES are files that spmv -samples writes, of one run or several; if a pair was timed twice, the last time counts. Each line is a product: matrix side precision format kernel us best_us convert_us, then the input of the
+  SAMPLES are files that spmv -samples writes, of one run or several, packed by xz if they end in .xz; if a pair was timed twice, the last time counts. Each line is a product: matrix side precision format kernel us best_us convert_us, then the input of the
   model (GPUCSRModelInput): columns, density, deviation, spread, twins, what sliced ELL stores, the heaviest slice, sectors fetched, and rows:entries of each class of row lengths. PROFILE is the text that -mat_gpucsr_profile reads; -header writes it as a C string, for
   src/mat/impls/gpucsr/plan/h200.h.
 
@@ -19,183 +19,11 @@ static char help[] = "Fits the profile of a machine to measured products.\n\n";
 
   Prints the loss of the model's choice on these products (chosen time / best time - 1), and the same by cross-validation.
 */
-#include "../mat/impls/gpucsr/plan/plan.h"
-#include "bench.h"
-#include <string.h>
+#include "fit/fit.h"
 
-#define MAX_PAIRS    512
-#define MAX_MATRICES 4096
-#define MAX_PRODUCTS (6 * MAX_MATRICES)
-#define TRIED        6    /* what measuring tries, as plan.c has it */
-#define WITHIN       1.6  /* the same */
-#define HELD         0.03 /* of the fit: 0.01 to 0.1 end alike */
-
-typedef struct {
-  char             matrix[64], side[4], precision[16], format[GPUCSR_WORD], kernel[GPUCSR_WORD];
-  double           us, best, convert, columns, density, weight;
-  GPUCSRModelInput in;
-  double           model[2];              /* the time predicted: by the model of all samples, by the one that does not know this matrix */
-  int              pair, product, number; /* the last: of the matrix */
-} Sample;
-
-static Sample       *sample;
-static int           nsamples, nproducts, nmatrices;
-static GPUCSRCostRow row[MAX_PAIRS];
-static int           npairs;
-
-static char    *without[16];
-static PetscInt nwithout;
-
-/* Classes of row lengths, the same for all samples of a product */
-typedef struct {
-  int     rows[GPUCSR_NCLASSES];
-  int64_t entries[GPUCSR_NCLASSES];
-} Lengths;
-
-static PetscErrorCode ReadLengths(const char *text, const Lengths *last, const Lengths **lengths)
-{
-  Lengths l, *kept;
-
-  PetscFunctionBeginUser;
-  for (int b = 0; b < GPUCSR_NCLASSES; b++) {
-    double entries = 0;
-    int    used    = 0;
-
-    l.rows[b] = 0;
-    (void)sscanf(text, "%d:%lf%n", &l.rows[b], &entries, &used);
-    l.entries[b] = (int64_t)entries;
-    text += used + (text[used] == ',');
-  }
-  *lengths = last;
-  if (last && !memcmp(last, &l, sizeof(l))) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscNew(&kept)); /* for the life of the program */
-  *kept    = l;
-  *lengths = kept;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Is the pair one that is not to be looked at? */
-static PetscBool Without(const char format[], const char kernel[])
-{
-  char names[3 * GPUCSR_WORD];
-
-  (void)snprintf(names, sizeof(names), "%s %s", format, kernel);
-  for (int k = 0; k < nwithout; k++)
-    if (strstr(names, without[k])) return PETSC_TRUE;
-  return PETSC_FALSE;
-}
-
-/* The number of a matrix by its name */
-static int Matrix(const char name[])
-{
-  static char known[MAX_MATRICES][64];
-  int         k = 0;
-
-  while (k < nmatrices && strcmp(known[k], name)) k++;
-  if (k == nmatrices && nmatrices < MAX_MATRICES) (void)snprintf(known[nmatrices++], sizeof(known[0]), "%s", name);
-  return k;
-}
-
-/* The number of a sample's product: mostly that of the one before */
-static int Product(const Sample *s)
-{
-  static int one[MAX_PRODUCTS]; /* a sample of each */
-
-  for (int q = nproducts; q-- > 0;) {
-    const Sample *t = &sample[one[q]];
-
-    if (!strcmp(s->matrix, t->matrix) && !strcmp(s->side, t->side) && !strcmp(s->precision, t->precision)) return q;
-  }
-  if (nproducts < MAX_PRODUCTS) one[nproducts++] = (int)(s - sample);
-  return nproducts - 1;
-}
-
-/* The samples of a product, which several runs may have timed, one after the other, the last of each pair, and the best of all of them */
-static PetscErrorCode SortByProduct(void)
-{
-  Sample *sorted;
-  int     n = 0;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscMalloc1(nsamples, &sorted));
-  for (int q = 0; q < nproducts; q++) {
-    const int from = n;
-    double    best = PETSC_MAX_REAL;
-
-    for (int k = 0; k < nsamples; k++) {
-      int to = from;
-
-      if (sample[k].product != q) continue;
-      best = PetscMin(best, sample[k].best);
-      while (to < n && sorted[to].pair != sample[k].pair) to++;
-      sorted[to] = sample[k];
-      n          = PetscMax(n, to + 1);
-    }
-    for (int k = from; k < n; k++) {
-      sorted[k].best   = best;
-      sorted[k].weight = pow(pow(best / sorted[k].us, 1.5) / sorted[k].us, 2); /* what is far from the best need not be known well */
-    }
-  }
-  PetscCall(PetscFree(sample));
-  sample   = sorted;
-  nsamples = n;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Read(const char file[])
-{
-  FILE          *f       = fopen(file, "r");
-  const Lengths *lengths = NULL;
-  char           line[2048];
-  int            number = 0;
-
-  PetscFunctionBeginUser;
-  PetscCheck(f, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "%s: cannot be read", file);
-  while (fgets(line, sizeof(line), f)) {
-    Sample             *s;
-    GPUCSRModelInput   *in;
-    GPUCSRFeatures      features = {0};
-    GPUCSRExtent        extent   = {0};
-    const GPUCSRFormat *format;
-    double              deviation;
-    int                 used = 0;
-
-    number++;
-    if (nsamples % 65536 == 0) PetscCall(PetscRealloc(sizeof(*sample) * (size_t)(nsamples + 65536), &sample));
-    s  = &sample[nsamples];
-    in = &s->in;
-    memset(s, 0, sizeof(*s));
-    PetscCheck(sscanf(line, "%63s %3s %15s %31s %31s %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %*f %*f %lf %lf %lf %n", s->matrix, s->side, s->precision, s->format, s->kernel, &s->us, &s->best, &s->convert, &in->matrix, &in->vectors, &in->cache, &in->rows, &in->stored, &in->mean, &in->max, &in->sectors, &in->quads, &s->columns, &s->density, &deviation, &in->spread, &in->heaviest, &in->fetched[0], &in->fetched[1], &used) == 24 && used, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s, line %d: not a sample", file, number);
-    PetscCheck(strchr(line, '\n'), PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s, line %d: cut short; spmv -samples writes the file anew", file, number);
-    if (Without(s->format, s->kernel)) continue;
-    PetscCall(ReadLengths(line + used, lengths, &lengths));
-    PetscCall(GPUCSRFormatFind(s->format, &format));
-    if (!format) continue; /* of another version */
-    features.m   = (int)in->rows;
-    features.n   = (int)s->columns;
-    features.max = (int)in->max;
-    PetscCall((*format->ops->estimate)(&features, format->variant, &extent));
-    in->columns = s->columns;
-    in->number  = strcmp(s->precision, "single") ? 8 : 4;
-    in->lengths = lengths->rows;
-    in->entries = lengths->entries;
-    for (in->nclasses = 1; in->nclasses < GPUCSR_NCLASSES && features.max >> (in->nclasses - 1);) in->nclasses++;
-    GPUCSRModelRows(format, extent.window, in->rows, deviation, in);
-    for (s->pair = 0; s->pair < npairs; s->pair++)
-      if (!strcmp(row[s->pair].format, s->format) && !strcmp(row[s->pair].kernel, s->kernel)) break;
-    if (s->pair == npairs) {
-      PetscCheck(npairs < MAX_PAIRS, PETSC_COMM_SELF, PETSC_ERR_PLIB, "More than %d pairs", MAX_PAIRS);
-      PetscCall(PetscStrncpy(row[npairs].format, s->format, GPUCSR_WORD));
-      PetscCall(PetscStrncpy(row[npairs].kernel, s->kernel, GPUCSR_WORD));
-      npairs++;
-    }
-    s->product = Product(s);
-    s->number  = Matrix(s->matrix);
-    nsamples++;
-  }
-  (void)fclose(f);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+#define TRIED  6    /* what measuring tries, as plan.c has it */
+#define WITHIN 1.6  /* the same */
+#define HELD   0.03 /* of the fit: 0.01 to 0.1 end alike */
 
 /* min |A x - b| over x >= 0, given A^T A and A^T b: by coordinate descent, from x */
 static void NonNegative(int n, const double AA[][GPUCSR_NTERMS], const double Ab[], double x[])
@@ -331,7 +159,7 @@ static double Predict(const GPUCSRCostRow *c, const Sample *s)
 
 static PetscBool Allowed(const Sample *s)
 {
-  return !strcmp(s->format, "dense") && s->density < 1 ? PETSC_FALSE : PETSC_TRUE;
+  return judged[s->product] && (strcmp(s->format, "dense") || s->density >= 1) ? PETSC_TRUE : PETSC_FALSE;
 }
 
 /* What a choice that takes r times the best time counts: what it loses, and thirty times what it loses beyond a quarter: few lose so much */
@@ -377,7 +205,7 @@ static PetscErrorCode Extend(int kept[], int most)
   PetscCall(PetscCalloc3(nproducts, &tried, nproducts, &leader, nproducts, &taken));
   for (int p = 0; p < nproducts; p++) {
     leader[p] = INFINITY;
-    taken[p]  = 50;
+    taken[p]  = judged[p] ? 50 : 1;
   }
   for (int q = 0; q < npairs; q++) {
     n += kept[q];
@@ -398,7 +226,7 @@ static PetscErrorCode Extend(int kept[], int most)
     for (int p = 0; p < nproducts; p++) {
       const double r = BestTried(&tried[p], leader[p], taken[p]);
 
-      mean += (r - 1) / nproducts;
+      mean += (r - 1) / njudged;
       worst = PetscMax(worst, r - 1);
     }
     if (isinf(loss)) loss = mean;
@@ -415,9 +243,9 @@ static PetscErrorCode Extend(int kept[], int most)
 
         if (!Allowed(s)) continue;
         with = tried[s->product];
-        sum -= (BestTried(&with, leader[s->product], taken[s->product]) - 1) / nproducts;
+        sum -= (BestTried(&with, leader[s->product], taken[s->product]) - 1) / njudged;
         Try(&with, s->model[1], s->us / s->best);
-        sum += (BestTried(&with, leader[s->product], taken[s->product]) - 1) / nproducts;
+        sum += (BestTried(&with, leader[s->product], taken[s->product]) - 1) / njudged;
       }
       if (sum < best) {
         best = sum;
@@ -455,7 +283,7 @@ static void TakeIn(int pair, Taken now[])
 /* Those kept but for one (npairs: none) */
 static void TakeAll(const int kept[], int but, Taken now[])
 {
-  for (int p = 0; p < 2 * nproducts; p++) now[p] = (Taken){INFINITY, 50}; /* none that can hold it */
+  for (int p = 0; p < 2 * nproducts; p++) now[p] = (Taken){INFINITY, judged[p % nproducts] ? 50 : 1}; /* none that can hold it */
   for (int q = 0; q < npairs; q++)
     if (kept[q] && q != but) TakeIn(q, now);
 }
@@ -465,7 +293,7 @@ static double Sum(const Taken now[])
   double sum = 0;
 
   for (int p = 0; p < 2 * nproducts; p++) sum += Loss(now[p].taken);
-  return sum / nproducts / 2;
+  return sum / njudged / 2;
 }
 
 /* Which pairs are kept, as both models see it; samples of the others are dropped */
@@ -505,7 +333,7 @@ static PetscErrorCode Keep(int most, int more)
     n += kept[pick] ? 1 : -1;
     TakeAll(kept, npairs, now);
     for (int p = 0; p < 2 * nproducts; p++) {
-      mean += (now[p].taken - 1) / nproducts / 2;
+      mean += (now[p].taken - 1) / njudged / 2;
       worst = PetscMax(worst, now[p].taken - 1);
     }
     PetscCall(PetscPrintf(PETSC_COMM_SELF, "%3d %s %-12s %-24s loses %.4f in the mean, %.2f at worst\n", n, kept[pick] ? "with   " : "without", row[pick].format, row[pick].kernel, mean, worst));
@@ -585,7 +413,7 @@ static PetscErrorCode Write(FILE *f, PetscBool header, const char machine[])
 
   PetscFunctionBeginUser;
   if (header) fprintf(f, "/* The profile of one %s, made by src/benchmarks/fit.c; its lines are explained in profile.c */\n", machine);
-  Put(f, header, "gpucsr-profile 5");
+  Put(f, header, "gpucsr-profile 6");
   PetscCall(PetscSNPrintf(line, sizeof(line), "machine %s", machine));
   Put(f, header, line);
   for (int q = 0; q < npairs; q++) {
@@ -638,13 +466,13 @@ int main(int argc, char **argv)
   if (!set) nwithout = 0;
   for (int k = 1; k < argc; k++) {
     if (argv[k][0] == '-') k++;
-    else PetscCall(Read(argv[k]));
+    else PetscCall(ReadSamples(argv[k]));
   }
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-show", &show, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-pairs", &most, NULL));
   PetscCheck(nsamples, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "No samples: name the files that spmv -samples has written");
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%d samples of %d products, %d pairs\n", nsamples, nproducts, npairs));
   PetscCall(SortByProduct());
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%d samples of %d products, %d of them judged, %d pairs\n", nsamples, nproducts, njudged, npairs));
   PetscCall(SortByPair());
   PetscCall(PetscMalloc1(nsamples, &terms));
 #pragma omp parallel for schedule(dynamic)

@@ -18,6 +18,7 @@ typedef enum {
   STENCIL7,
   STENCIL27,
   UNIFORM, /* every row the same number of random columns */
+  SAME,    /* every row the same columns */
   RANDOM,  /* from 1 to twice the mean, all as often */
   POWERLAW,
   TEXT, /* few columns hold most entries */
@@ -67,6 +68,8 @@ static const Synthetic collection[] = {
   {"constant4",       UNIFORM,   2000000,  2000000,  4,     12, 0, 0,     0,  0     },
   {"constant16",      UNIFORM,   500000,   500000,   16,    13, 0, 0,     0,  0     },
   {"constant200",     UNIFORM,   50000,    50000,    200,   14, 0, 0,     0,  0     },
+  {"structured16",    SAME,      500000,   500000,   16,    47, 0, 0,     0,  0     },
+  {"structured500",   SAME,      3000,     10000,    500,   48, 0, 0,     0,  0     },
   {"band24",          RANDOM,    500000,   500000,   24,    15, 0, 60,    0,  0     },
   {"band300",         RANDOM,    40000,    40000,    300,   16, 0, 500,   0,  0     },
   {"square5_1500",    STENCIL5,  1500,     1,        5,     0,  0, 0,     0,  0     },
@@ -230,7 +233,7 @@ static inline int SyntheticRandomLength(const Synthetic *s, int r)
 
   if (s->kind == FULL) return s->n;
   if (SyntheticIsDense(s, r)) return s->longest;
-  if (s->kind == UNIFORM) return (int)mean;
+  if (s->kind == UNIFORM || s->kind == SAME) return (int)mean;
   if (s->kind == RANDOM) return 1 + (int)((2 * mean - 1) * u);
   if (s->kind == TEXT) return (int)PetscMax(1, mean * (0.3 + 1.4 * u));
   return (int)PetscMax(1, PetscMin(s->n / 4.0, 0.5 * mean / pow(1 - u, 1 / 1.6)));
@@ -263,7 +266,7 @@ static inline int SyntheticRow(const Synthetic *s, int r, int32_t *col)
     int       length = SyntheticRandomLength(s, r), last = -1;
 
     for (int q = 0; q < length; q++) {
-      const double u = SyntheticUniform(s->seed, (uint64_t)R, (uint64_t)q + 1);
+      const double u = SyntheticUniform(s->seed, s->kind == SAME ? 0 : (uint64_t)R, (uint64_t)q + 1);
 
       if (s->reach && !dense) col[q] = (int32_t)PetscMax(0, PetscMin(columns - 1, (int64_t)R * s->n / s->m + (int64_t)((2 * u - 1) * s->reach)));
       else col[q] = PetscMin(columns - 1, (int32_t)(columns * (s->kind == TEXT ? u * u * u : u)));

@@ -14,7 +14,7 @@ import samples as S
 
 GENERATED = set(
     """lap7_50 lap7_200 lap7_240 lap7_80_b8 st27_90 st27_50_b3 st27_30_b4 st27_75_b3 powerlaw3 uniform40 uniform50 text_like text_short tall_thin full asic_like
-    lp1_like rajat_like regular_like random8 random100 constant4 constant16 constant200 band24 band300 square5_1500 square5_800_b4 fem2 fem3 fem4 fem4_large fem6 fem8 graph8
+    lp1_like rajat_like regular_like random8 random100 structured16 structured500 constant4 constant16 constant200 band24 band300 square5_1500 square5_800_b4 fem2 fem3 fem4 fem4_large fem6 fem8 graph8
     graph20 graph5_large lp_long lp_tall""".split()
 )  # of synthetic.h
 
@@ -174,11 +174,11 @@ def main():
     write(a.o, "KERNELS", out + [r for _, r in sorted(rows)])
 
     out = ["| matrix left out | real, double: mean | 90 % | single | 90 % | generated, beyond the cache, double | single | regret, double: mean (worst) | single |", "| :-- " + "| --: " * 8 + "|"]
-    drop, ahead, part = {11, 13, 14, 15}, 1, np.zeros_like(S.PART)
+    drop, ahead, part = {11, 13, 14, 15, 16, 17}, 1, np.zeros_like(S.PART)
     for name, term in STEPS:
         drop, ahead, part = drop - {term}, ahead if term != 13 else None, S.PART if term == ALL else part
         of = lambda which, shape: np.delete(s.terms(which, shape[:3] + (ahead or shape[3],)), sorted(drop), 1)
-        v = predicted["matrix left out"] if term == ALL else without(s, trusted, matrix, POWER, False, of, np.delete(part, sorted(drop)))
+        v = predicted["matrix left out"] if not drop else without(s, trusted, matrix, POWER, False, of, np.delete(part, sorted(drop)))
         q, cells, far, regrets = chosen(s, np.where(trust, v, np.nan), allowed), [], [], []
         for single in (False, True):
             d = q[s.single[q] == single]
@@ -232,6 +232,8 @@ STEPS = (
     ("entries of the heaviest slice", 14),
     ("entries of numbers of 8 bytes", 15),
     ("memory, last-level cache and processors at the same time", ALL),
+    ("what a row costs memory beyond its bytes", 16),
+    ("doublings of the longest row", 17),
 )
 PARTS = 60
 POWER = 1.5  # as in fit.c

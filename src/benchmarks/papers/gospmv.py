@@ -45,7 +45,7 @@ def rule(s, rates, sizes):
     names = np.array([w[3] for w in s.words])
     at = {f: products(s, names == f) for f in sizes}
     best_all = products(s, (names != "dense") | (s.density >= 1))
-    known = {k: v for k, v in S.profile().items() if k in s.pairs}
+    known = {k: v for k, v in S.profile().items() if v[0] and k in s.pairs}
     told = S.predicted(s, known)
     out, counts = {}, []
     for p in range(len(s.products)):

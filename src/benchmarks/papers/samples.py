@@ -14,13 +14,13 @@ KEPT = os.path.join(ROOT, "docs", "results", "survey-2026-11-21-samples.txt.xz")
 RESULTS = os.path.join(ROOT, "docs", "results")
 DRAWN = os.path.join(RESULTS, "drawn-samples.txt.xz")
 NCLASSES = 32
-NTERMS, NSHAPE = 16, 4
+NTERMS, NSHAPE = 18, 4
 COLUMNS = "us best convert matrix vectors cache rows stored mean max sectors quads columns density deviation spread twins sell heaviest groups tiles".split()
 WINDOW = {"sell_256": 256, "sell_4096": 4096, "sell_sorted": np.inf, "jad": np.inf}  # rows that the format sorts together
-NEAR, BLOCKS, THREADS, PROCESSORS, SHARE, STRIP, SECTOR = 250 << 10, 8, 256, 132, 0.4, 2.2, 32.0  # as profile.c has them
+NEAR, BLOCKS, THREADS, PROCESSORS, SHARE, STRIP, SECTOR, LONG = 250 << 10, 8, 256, 132, 0.4, 2.2, 32.0, 32  # as profile.c has them
 TOGETHER = ("sell", "ell", "jad")  # formats, and variants of them, whose threads go along neighbouring rows side by side
 WAITING, MEMORY, CACHE, WORK = range(4)  # the parts of a product's time, and to which each term belongs
-PART = np.array([WAITING, CACHE, MEMORY, WORK, WAITING, WORK, WAITING, WORK, WORK, WORK, WORK, CACHE, MEMORY, WAITING, WORK, WORK])
+PART = np.array([WAITING, CACHE, MEMORY, WORK, WAITING, WORK, WAITING, WORK, WORK, WORK, WORK, CACHE, MEMORY, WAITING, WORK, WORK, MEMORY, WAITING])
 
 
 class Samples:
@@ -102,6 +102,8 @@ class Samples:
         t[:, 11], t[:, 12] = 1e-6 * fetched, 1e-6 * missed
         t[:, 14] = 1e-3 * g(self.heaviest)
         t[:, 15] = np.where(g(self.number) > 4, stored, 0)
+        t[:, 16] = 1e-6 * g(self.rows)
+        t[:, 17] = np.log2(1 + g(self.max) / LONG)
         return t
 
 

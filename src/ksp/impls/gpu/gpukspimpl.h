@@ -139,8 +139,9 @@ struct _n_KSP_GPU {
 
   /* the solve: its operands and its path */
   GPUCSROperator op;
-  GPUCSRDevice   dev; /* has all memory below */
-  int            n;   /* rows */
+  GPUCSRDevice   dev;  /* has all memory below */
+  int            n;    /* rows */
+  PetscInt       rows; /* of all processes */
   struct {
     const GPUKSPPC *row;
     PetscInt        bs, variant;

@@ -512,6 +512,20 @@ static PetscErrorCode PrepareSolve(KSP ksp, KSP_GPU *k, PetscBool *possible)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Several processes whose solve goes by MPI in every iteration though nobody asked for that: said once */
+static PetscErrorCode WarnLoop(KSP ksp, KSP_GPU *k)
+{
+  static char told[512]; /* the same of another solver is no news */
+  char        text[512];
+
+  PetscFunctionBegin;
+  if (k->taken != KSP_GPU_PATH_HOST_LOOP || k->path != KSP_GPU_PATH_AUTO || !k->dev->ops->separate) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscSNPrintf(text, sizeof(text), "KSP type %s takes the host loop on several processes, because %s", ((PetscObject)ksp)->type_name, k->why));
+  if (strcmp(text, told)) PetscCall(GPUCSRWarn(text));
+  PetscCall(PetscStrncpy(told, text, sizeof(told)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   Prepares the solve, on all processes or on none. With several processes allocations come first, because they may fail on one process alone and what follows is collective. On one process any of it
   may fail; PETSc's method then solves.
@@ -535,6 +549,8 @@ PetscErrorCode GPUKSPPrepare(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], siz
     PetscCall(PetscStrncpy(why, k->why, len));
   }
   if (!*ok) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecGetSize(ksp->vec_rhs, &k->rows));
+  if (size > 1 && !k->solved) PetscCall(WarnLoop(ksp, k));
   k->solved = PETSC_TRUE;
   if (k->live && k->dev->ops->kernels && k->taken == KSP_GPU_PATH_GRAPH && !k->warnedlive) {
     k->warnedlive = PETSC_TRUE;

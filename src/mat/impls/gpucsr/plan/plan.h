@@ -94,7 +94,7 @@ GPUCSR_INTERN PetscErrorCode GPUCSRWisdomHostFind(const GPUCSRFeatures *, GPUCSR
 GPUCSR_INTERN PetscErrorCode GPUCSRWisdomHostAdd(const GPUCSRFeatures *, const GPUCSRHostTimes *);
 
 /* The profile of a machine: what products and conversions cost there (profile.c) */
-#define GPUCSR_NTERMS 16
+#define GPUCSR_NTERMS 18
 #define GPUCSR_NSHAPE 4
 typedef struct {
   char      format[GPUCSR_WORD], kernel[GPUCSR_WORD];

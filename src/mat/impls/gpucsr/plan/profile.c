@@ -1,9 +1,9 @@
 /*
   The profile of a machine: a small text file, made by `make tune` (src/benchmarks/fit.c), or the built-in one of an H200.
 
-    gpucsr-profile 5                  the first line, with the version of the format
+    gpucsr-profile 6                  the first line, with the version of the format
     machine NAME                      the device it was measured on
-    cost FORMAT KERNEL WIDTH THREADS MOST AHEAD  TIME1 ... TIME16  SETUP1 SETUP2
+    cost FORMAT KERNEL WIDTH THREADS MOST AHEAD  TIME1 ... TIME18  SETUP1 SETUP2
     measure FORMAT KERNEL ...         the same, of a pair that is worth a try but whose time is not predicted well enough to be chosen by
     tree MEAN COLUMNS FORMAT KERNEL   of -mat_gpucsr_select tree: the first line with at most MEAN entries a row in the mean, and at
                                       most COLUMNS columns; inf where there is no bound
@@ -15,10 +15,12 @@
     5  rounds of the longest row      floor(steps / AHEAD), steps = ceil(min(longest, MOST) / WIDTH): WIDTH entries of a row a step, AHEAD steps a round, whose loads are all in flight together
    14  steps outside of rounds        at most AHEAD - 1, one after the other
     7  1 if the longest row is longer than MOST, where the kernel goes another way
+   18  doublings of the longest row   log2(1 + longest / 32)
 
     what comes from memory:
     3  megabytes of A in this format, x and z that the last-level cache does not keep, see Kept()
    13  million sectors of x that it misses, see Sectors()
+   17  million rows                   what a row costs beyond its bytes: where it begins, and z written
 
     what comes from the last-level cache:
     2  megabytes of A in this format, x and z, all of them
@@ -62,6 +64,7 @@ static const char builtin[] =
 #define THREADS    256
 #define PROCESSORS 132
 #define SHARE      0.4
+#define LONG       32  /* entries: of longer rows the doublings count */
 #define STRIP      2.2 /* widths of a strip, over the root of a row's entries */
 
 #define SECTOR 32.0 /* bytes */
@@ -100,7 +103,7 @@ static PetscErrorCode Parse(const char text[], Profile *p, char wrong[], size_t 
     copy[size] = 0;
     line       = end ? end + 1 : line + strlen(line);
     if (number == 1) {
-      if (strcmp(copy, "gpucsr-profile 5")) PetscCall(PetscSNPrintf(wrong, len, "its first line is not \"gpucsr-profile 5\""));
+      if (strcmp(copy, "gpucsr-profile 6")) PetscCall(PetscSNPrintf(wrong, len, "its first line is not \"gpucsr-profile 6\""));
       continue;
     }
     (void)sscanf(copy, "%31s", word);
@@ -135,7 +138,7 @@ static PetscErrorCode Parse(const char text[], Profile *p, char wrong[], size_t 
       if (sscanf(copy, "tree %lf %lf %31s %31s", &l->mean, &l->columns, l->format, l->kernel) != 4) PetscCall(PetscSNPrintf(wrong, len, "line %d should be \"tree MEAN COLUMNS FORMAT KERNEL\"", number));
     } else PetscCall(PetscSNPrintf(wrong, len, "line %d begins with \"%s\", not with machine, cost, measure or tree", number, word));
   }
-  if (!number) PetscCall(PetscSNPrintf(wrong, len, "its first line is not \"gpucsr-profile 5\""));
+  if (!number) PetscCall(PetscSNPrintf(wrong, len, "its first line is not \"gpucsr-profile 6\""));
   else if (!wrong[0] && !p->ncosts) PetscCall(PetscSNPrintf(wrong, len, "it has no line that begins with cost"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -359,11 +362,13 @@ void GPUCSRModelTerms(const GPUCSRCostRow *c, const GPUCSRModelInput *in, PetscB
   terms[13] = PetscMin(steps, c->ahead - 1);
   terms[14] = 1e-3 * in->heaviest;
   terms[15] = in->number > 4 ? 1e-6 * in->stored : 0;
+  terms[16] = 1e-6 * in->rows;
+  terms[17] = log2(1 + in->max / LONG);
 }
 
 /* Which part of the time each term belongs to, of the head comment */
-const int GPUCSRModelPart[GPUCSR_NTERMS] = {GPUCSR_WAITING, GPUCSR_CACHE, GPUCSR_MEMORY, GPUCSR_WORK,  GPUCSR_WAITING, GPUCSR_WORK,    GPUCSR_WAITING, GPUCSR_WORK,
-                                            GPUCSR_WORK,    GPUCSR_WORK,  GPUCSR_WORK,   GPUCSR_CACHE, GPUCSR_MEMORY,  GPUCSR_WAITING, GPUCSR_WORK,    GPUCSR_WORK};
+const int GPUCSRModelPart[GPUCSR_NTERMS] = {GPUCSR_WAITING, GPUCSR_CACHE, GPUCSR_MEMORY, GPUCSR_WORK,   GPUCSR_WAITING, GPUCSR_WORK, GPUCSR_WAITING, GPUCSR_WORK,   GPUCSR_WORK,
+                                            GPUCSR_WORK,    GPUCSR_WORK,  GPUCSR_CACHE,  GPUCSR_MEMORY, GPUCSR_WAITING, GPUCSR_WORK, GPUCSR_WORK,    GPUCSR_MEMORY, GPUCSR_WAITING};
 
 /* Microseconds of a product, of its terms; part: those of each part */
 double GPUCSRModelTime(const GPUCSRCostRow *c, const double terms[], double part[])

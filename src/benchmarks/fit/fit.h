@@ -1,0 +1,28 @@
+#pragma once
+
+/* What the files of fit share: the samples, by product */
+#include "../../mat/impls/gpucsr/plan/plan.h"
+#include "../bench.h"
+#include <string.h>
+
+#define MAX_PAIRS    512
+#define MAX_MATRICES 4096
+#define MAX_PRODUCTS (6 * MAX_MATRICES)
+
+typedef struct {
+  char             matrix[64], side[4], precision[16], format[GPUCSR_WORD], kernel[GPUCSR_WORD];
+  double           us, best, convert, columns, density, weight;
+  GPUCSRModelInput in;
+  double           model[2];              /* the time predicted: by the model of all samples, by the one that does not know this matrix */
+  int              pair, product, number; /* the last: of the matrix */
+} Sample;
+
+extern Sample       *sample;
+extern int           nsamples, nproducts, nmatrices, njudged;
+extern PetscBool     judged[MAX_PRODUCTS]; /* were all pairs of the product timed, so that it tells what a choice loses? */
+extern GPUCSRCostRow row[MAX_PAIRS];
+extern int           npairs;
+extern char         *without[16];
+extern PetscInt      nwithout;
+
+extern PetscErrorCode ReadSamples(const char file[]), SortByProduct(void);
