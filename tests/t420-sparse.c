@@ -11,6 +11,7 @@
   //TEST name="memory" args="-mat_gpucsr_backend auto -mat_gpucsr_format csr -mat_gpucsr_product_least 0 -mat_gpucsr_memory_limit 30000 -only random" warns="MATGPUCSR warning: a product of sparse matrices, PtAP of 777 rows"
   //TEST name="limit" args="-mat_gpucsr_backend auto -mat_gpucsr_format csr -mat_gpucsr_product_least 0 -mat_gpucsr_memory_limit {} -only random" loop="100000 200000 400000 800000 1600000"
   //TEST name="lost" args="-mat_gpucsr_format csr -mat_gpucsr_product_least 0 -lost" fails="make it again with MAT_INITIAL_MATRIX"
+  //TEST name="report" gpu=0 args="-mat_gpucsr_format csr -mat_gpucsr_product_least 0 -alone -mat_gpucsr_report" output=t420-report.out
 */
 static char help[] = "Tests products of sparse matrices.\n";
 
@@ -267,10 +268,24 @@ static PetscErrorCode Lost(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A matrix that nobody multiplies with a vector */
+static PetscErrorCode Alone(void)
+{
+  Mat A, C;
+
+  PetscFunctionBegin;
+  PetscCall(Make(100, 100, 2, 3, PETSC_FALSE, &A));
+  PetscCall(MatMatMult(A, A, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
+  PetscCall(MatMatMult(A, A, MAT_REUSE_MATRIX, PETSC_DEFAULT, &C));
+  PetscCall(MatDestroy(&C));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   char      only[64] = "";
-  PetscBool lost     = PETSC_FALSE, chosen;
+  PetscBool lost = PETSC_FALSE, alone = PETSC_FALSE, chosen;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -279,8 +294,10 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-device", &device, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-lost", &lost, NULL));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-only", only, sizeof(only), &chosen));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-alone", &alone, NULL));
   if (lost) PetscCall(Lost());
-  for (PetscInt which = 0; which < ZOO_COUNT; which++) {
+  if (alone) PetscCall(Alone());
+  for (PetscInt which = 0; which < ZOO_COUNT && !alone; which++) {
     Mat       A, R;
     PetscBool same = PETSC_TRUE;
 

@@ -1,6 +1,6 @@
 /*
   MatScale() and MatDiagonalScale() of a matrix of the type under test that is on its device, large enough for several threads, against MATAIJ's: the same numbers, also in a product and in
-  a sweep of SOR, for which PETSc keeps inverses of the diagonal; a vector of another length is PETSc's error.
+  a sweep of SOR, for which PETSc keeps inverses of the diagonal; NaN and Inf times 0; a vector of another length is PETSc's error.
 
   //TEST name="csr" args="-mat_gpucsr_format csr -mat_gpucsr_threads 3"
   //TEST name="vectors" args="-mat_gpucsr_format csr -mat_gpucsr_threads 3 -vec_type gpu -vec_gpu_separate"
@@ -50,6 +50,28 @@ static PetscErrorCode Same(Vec x, Vec y, const char what[])
   for (PetscInt k = 0; k < n; k++) PetscCheck(a[k] == b[k], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: entry %" PetscInt_FMT " is %g, not %g", what, k, (double)PetscRealPart(a[k]), (double)PetscRealPart(b[k]));
   PetscCall(VecRestoreArrayRead(x, &a));
   PetscCall(VecRestoreArrayRead(y, &b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* NaN and Inf times 0 are what the BLAS of MATAIJ makes of them, which differs from one BLAS to the next */
+static PetscErrorCode Zero(Mat A[2], Vec b, Vec y[2])
+{
+  const PetscInt     row[2] = {5, 29000};
+  const PetscScalar  v[2]   = {NAN, INFINITY};
+  const PetscScalar *a[2];
+
+  PetscFunctionBegin;
+  for (int ref = 0; ref < 2; ref++) {
+    for (int k = 0; k < 2; k++) PetscCall(MatSetValues(A[ref], 1, &row[k], 1, &row[k], &v[k], INSERT_VALUES));
+    PetscCall(MatAssemblyBegin(A[ref], MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(A[ref], MAT_FINAL_ASSEMBLY));
+    PetscCall(MatScale(A[ref], 0.0));
+    PetscCall(MatMult(A[ref], b, y[ref]));
+    PetscCall(VecGetArrayRead(y[ref], &a[ref]));
+  }
+  for (int k = 0; k < 2; k++)
+    PetscCheck(TestSame(a[0][row[k]], a[1][row[k]], 0), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%g times 0 in a product: %g, should be %g", (double)PetscRealPart(v[k]), (double)PetscRealPart(a[0][row[k]]), (double)PetscRealPart(a[1][row[k]]));
+  for (int ref = 0; ref < 2; ref++) PetscCall(VecRestoreArrayRead(y[ref], &a[ref]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -112,6 +134,7 @@ int main(int argc, char **argv)
     PetscCall(TestClose(y[0], y[1], bound, "A product", "after scaling"));
     PetscCall(MatDestroy(&B));
   }
+  PetscCall(Zero(A, b, y));
   for (int ref = 0; ref < 2; ref++) {
     PetscCall(VecDestroy(&x[ref]));
     PetscCall(VecDestroy(&y[ref]));

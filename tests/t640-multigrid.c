@@ -15,7 +15,7 @@
   //TEST name="five" nsize=5 gpu=0 args="-t_pc_mg_gpucsr -mat_gpucsr_format csr -mat_gpucsr_halo peer -few"
   //TEST name="ranks_late" nsize=2 gpu=0 args="-t_pc_mg_gpucsr -mat_gpucsr_backend cuda -gpucsr_debug_standin 2 -mat_gpucsr_halo peer -gpucsr_debug_defer {} -few" loop="0 7"
   //TEST name="ranks_memory" nsize=2 gpu=0 args="-t_pc_mg_gpucsr -faulty -mat_gpucsr_backend auto -gpucsr_debug_standin 2 -mat_gpucsr_halo peer -gpucsr_debug_fault memory:20:on:rank=1" fails="-mat_gpucsr_halo peer: rank 1"
-  //TEST name="ranks_fault" nsize=2 gpu=0 args="-t_pc_mg_gpucsr -faulty -mat_gpucsr_backend auto -gpucsr_debug_standin 2 -mat_gpucsr_halo peer -gpucsr_debug_fault {}:rank=1" loop="memory:100 memory:220 memory:300 memory:420"
+  //TEST name="ranks_fault" nsize=2 gpu=0 args="-t_pc_mg_gpucsr -faulty -mat_gpucsr_backend auto -gpucsr_debug_standin 2 -mat_gpucsr_halo peer -gpucsr_debug_fault {}:rank=1" loop="memory:100 memory:220 memory:300 memory:420 copy:185 copy:210 copy:245 copy:265"
   //TEST name="staged" nsize=2 args="-mat_gpucsr_format csr -mat_gpucsr_halo staged -few -petscs"
   //TEST name="precision" args="-mat_gpucsr_format csr -mat_gpucsr_precision mixed"
 */
@@ -353,6 +353,7 @@ static PetscErrorCode Faulty(PetscInt k, const KSPType method)
   PetscCall(VecDuplicate(x, &r));
   PetscCall(TestFill(b, 5, PETSC_FALSE));
   PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+  PetscCall(KSPSetOptionsPrefix(ksp, "t_")); /* -t_pc_mg_gpucsr */
   PetscCall(KSPSetOperators(ksp, A, A));
   PetscCall(KSPSetType(ksp, method));
   PetscCall(KSPSetTolerances(ksp, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, 100));

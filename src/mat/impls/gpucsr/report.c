@@ -191,6 +191,12 @@ PetscErrorCode MatGPUCSRReportAdd_Private(Mat_SeqGPUCSR *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Has it been multiplied, or left to the host? */
+static PetscBool Multiplied(const Mat_SeqGPUCSR *g)
+{
+  return (PetscBool)(g->plan[0].built || g->plan[1].built || g->info.sparse_products || (g->decided && (!g->dev || g->info.aij_products + g->info.aij_transpose_products)));
+}
+
 /* Matrices that never had a product stay out of the report */
 static PetscErrorCode Keep(Mat_SeqGPUCSR *g)
 {
@@ -200,7 +206,7 @@ static PetscErrorCode Keep(Mat_SeqGPUCSR *g)
   MatGPUCSRInfo info;
 
   PetscFunctionBegin;
-  if (!GPUCSRSettingsGlobal.report || (!g->plan[0].built && !g->plan[1].built && !(g->decided && (!g->dev || g->info.aij_products + g->info.aij_transpose_products)))) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!GPUCSRSettingsGlobal.report || !Multiplied(g)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(InfoGet(g, &info));
   PetscCall(MatGPUCSRTotalsAdd_Private(g, &info));
   if (!GPUCSRSettingsGlobal.reportfull) PetscFunctionReturn(PETSC_SUCCESS);

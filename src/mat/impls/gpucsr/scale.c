@@ -25,7 +25,7 @@ PetscErrorCode MatScale_SeqAIJGPUCSR(Mat A, PetscScalar alpha)
 
   PetscFunctionBegin;
   PetscCall(Threads(A, &i, &threads));
-  if (threads == 1) {
+  if (threads == 1 || alpha == (PetscScalar)0.0) { /* what 0 makes of NaN and Inf depends on the BLAS */
     PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.scale)(A, alpha));
     PetscFunctionReturn(PETSC_SUCCESS);
   }

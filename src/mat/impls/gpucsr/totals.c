@@ -53,6 +53,7 @@ PetscErrorCode MatGPUCSRTotalsAdd_Private(const Mat_SeqGPUCSR *g, const MatGPUCS
   if (small) PetscCall(MatGPUCSRHostIsFasterWhy_Private(g, why, sizeof(why)));
   else PetscCall(PetscStrncpy(why, g->whynot, sizeof(why)));
   if (small || !g->dev) PetscCall(PetscSNPrintf(what, sizeof(what), "%s: MATSEQAIJ on the host, because %s", g->name, why));
+  else if (!g->plan[GPUCSR_FORWARD].built && !g->plan[GPUCSR_TRANSPOSE].built) PetscCall(PetscSNPrintf(what, sizeof(what), "%s: with sparse matrices alone on %s", g->name, info->backend));
   else
     PetscCall(PetscSNPrintf(what, sizeof(what), "%s: %s %s%s%s%s%s on %s", g->name, info->format, info->kernel, g->plan[GPUCSR_TRANSPOSE].built ? ", transpose " : "", g->plan[GPUCSR_TRANSPOSE].built ? info->transpose_format : "",
                             g->plan[GPUCSR_TRANSPOSE].built ? " " : "", g->plan[GPUCSR_TRANSPOSE].built ? info->transpose_kernel : "", info->backend));
@@ -143,7 +144,7 @@ PetscErrorCode MatGPUCSRTotalsText_Private(PetscInt made, char **text)
     const PetscInt       products = s->products + s->transpose_products;
     const double         time     = s->product_time + s->transpose_product_time;
 
-    PetscCall(PetscSNPrintf(line, sizeof(line), "  %" PetscInt_FMT " x %s; products %" PetscInt_FMT "%s", alike[k].n, alike[k].what, products ? products : s->aij_products + s->aij_transpose_products, products && time > 0 ? "" : "\n"));
+    PetscCall(PetscSNPrintf(line, sizeof(line), "  %" PetscInt_FMT " x %s; products %" PetscInt_FMT "%s", alike[k].n, alike[k].what, products ? products : s->aij_products + s->aij_transpose_products + s->sparse_products, products && time > 0 ? "" : "\n"));
     PetscCall(Append(text, line));
     if (products && time > 0) {
       PetscCall(PetscSNPrintf(line, sizeof(line), ", %.2f us each", 1e6 * time / (double)products));

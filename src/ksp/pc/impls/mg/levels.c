@@ -47,22 +47,27 @@ static PetscErrorCode Settle(Why *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: device memory. Where one of several ranks has none, w says so on all; on one process that is an error */
+/* What a rank does by itself. Where one of several ranks meets an error, w says so on all; on one process it is an error */
+#define TOGETHER(w, call) \
+  do { \
+    if ((w)->size == 1) PetscCall(call); \
+    else { \
+      GPUCSRAttempt  attempt_; \
+      PetscErrorCode ierr_; \
+\
+      PetscCall(GPUCSRAttemptBegin(&attempt_)); \
+      ierr_ = (call); \
+      PetscCall(GPUCSRAttemptEnd(&attempt_)); \
+      if (ierr_ && !(w)->text[0]) PetscCall(PetscStrncpy((w)->text, attempt_.message, (w)->len)); \
+      PetscCall(Settle(w)); \
+    } \
+  } while (0)
+
+/* Collective: device memory */
 static PetscErrorCode Reserve(Why *w, GPUCSRDevice dev, size_t bytes, const char what[], GPUMGMemory *m)
 {
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
-
   PetscFunctionBegin;
-  if (w->size == 1) {
-    PetscCall(GPUMGGrow(dev, bytes, what, m));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = GPUMGGrow(dev, bytes, what, m);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  if (ierr && !w->text[0]) PetscCall(PetscStrncpy(w->text, attempt.message, w->len));
-  PetscCall(Settle(w));
+  TOGETHER(w, GPUMGGrow(dev, bytes, what, m));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -100,18 +105,12 @@ static PetscErrorCode Fetch(const GPUCSROperator *o, Vec v, double *to)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  PCApply() of a solver's preconditioner whose numbers are read. What fails while PETSc makes it ready leaves it half made (Jacobi's diagonal, say, is there but holds nothing), and PETSc would
-  apply it like that afterwards: it is made ready from the start, when it is next applied.
-*/
-PetscErrorCode GPUMGPCApply(KSP ksp, Vec x, Vec y)
+/* A solver's preconditioner is made ready from the start, when it is next applied */
+static PetscErrorCode Renew(KSP ksp)
 {
-  PetscErrorCode ierr;
-  Mat            A, P;
+  Mat A, P;
 
   PetscFunctionBegin;
-  ierr = PCApply(ksp->pc, x, y);
-  if (!ierr) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPGetOperators(ksp, &A, &P));
   PetscCall(PetscObjectReference((PetscObject)A));
   PetscCall(PetscObjectReference((PetscObject)P));
@@ -119,6 +118,20 @@ PetscErrorCode GPUMGPCApply(KSP ksp, Vec x, Vec y)
   PetscCall(KSPSetOperators(ksp, A, P));
   PetscCall(MatDestroy(&A));
   PetscCall(MatDestroy(&P));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  PCApply() of a solver's preconditioner whose numbers are read. What fails while PETSc makes it ready leaves it half made (Jacobi's diagonal, say, is there but holds nothing), and PETSc would
+  apply it like that afterwards
+*/
+PetscErrorCode GPUMGPCApply(KSP ksp, Vec x, Vec y)
+{
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  ierr = PCApply(ksp->pc, x, y);
+  if (ierr) PetscCall(Renew(ksp));
   PetscFunctionReturn(ierr);
 }
 
@@ -336,8 +349,9 @@ static PetscErrorCode Smoother(KSP ksp, Mat residual, const GPUCSROperator *o, P
   if (none) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Reserve(w, o->dev, sizeof(double) * (size_t)n * (size_t)bs, "the preconditioner of a smoother", &m->M));
   if (w->size > 1 && w->text[0]) PetscFunctionReturn(PETSC_SUCCESS);
-  if (bs > 1) PetscCall(Columns(o->dev, ksp, n, bs, (double *)m->M.p));
-  else PetscCall(Diagonal(o, ksp, (double *)m->M.p));
+  if (bs > 1) TOGETHER(w, Columns(o->dev, ksp, n, bs, (double *)m->M.p));
+  else TOGETHER(w, Diagonal(o, ksp, (double *)m->M.p));
+  if (w->size > 1 && w->text[0]) PetscCall(Renew(ksp)); /* on all, or later messages of PETSc have different tags on them */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -373,18 +387,17 @@ static PetscErrorCode Linear(PC pc, PetscBool *linear)
 /* Collective: the inverse of a coarse operator of several ranks, all of it on each; A is that operator, n its rows */
 static PetscErrorCode CoarseTogether(GPUMGCycle *c, KSP ksp, Mat A, int n, Why *w)
 {
-  const size_t   count = (size_t)n * (size_t)n;
-  double        *all;
-  PetscErrorCode ierr;
+  const size_t count = (size_t)n * (size_t)n;
+  double      *all;
 
   PetscFunctionBegin;
   PetscCall(Reserve(w, c->dev, sizeof(double) * count, "the inverse of a coarse operator", &c->inverse));
   if (w->text[0]) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMalloc1(count, &all));
-  ierr = GPUMGRanksColumns(ksp, A, all);
-  if (!ierr) ierr = GPUCSRUpload(c->dev, c->inverse.p, GPUCSR_DOUBLE, all, GPUCSR_DOUBLE, count, PETSC_FALSE, c->dev->stream, NULL);
+  TOGETHER(w, GPUMGRanksColumns(ksp, A, all));
+  if (w->text[0]) PetscCall(Renew(ksp));
+  else TOGETHER(w, GPUCSRUpload(c->dev, c->inverse.p, GPUCSR_DOUBLE, all, GPUCSR_DOUBLE, count, PETSC_FALSE, c->dev->stream, NULL));
   PetscCall(PetscFree(all));
-  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -71,12 +71,13 @@ static PetscErrorCode OwnRows(KSP ksp, PetscInt n, PetscInt first, PetscInt rows
 /* Collective: all columns of what a PC does, by rows, on each rank; A is its operator */
 PetscErrorCode GPUMGRanksColumns(KSP ksp, Mat A, double *all)
 {
-  const MPI_Comm comm = PetscObjectComm((PetscObject)ksp);
-  Vec            unit, column;
-  PetscInt       n, first, end;
-  PetscMPIInt    size, *counts, *at;
-  double        *own;
-  PetscErrorCode ierr;
+  const MPI_Comm  comm = PetscObjectComm((PetscObject)ksp);
+  const PetscInt *ranges;
+  Vec             unit, column;
+  PetscInt        n, first, end;
+  PetscMPIInt     size, *counts, *at;
+  double         *own;
+  PetscErrorCode  ierr;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(comm, &size));
@@ -88,16 +89,12 @@ PetscErrorCode GPUMGRanksColumns(KSP ksp, Mat A, double *all)
   ierr = OwnRows(ksp, n, first, end - first, unit, column, own);
   PetscCall(VecDestroy(&unit));
   PetscCall(VecDestroy(&column));
-  if (!ierr) {
-    const PetscInt *ranges;
-
-    PetscCall(MatGetOwnershipRanges(A, &ranges));
-    for (PetscMPIInt r = 0; r < size; r++) {
-      counts[r] = (PetscMPIInt)((ranges[r + 1] - ranges[r]) * n);
-      at[r]     = (PetscMPIInt)(ranges[r] * n);
-    }
-    PetscCallMPI(MPI_Allgatherv(own, (PetscMPIInt)((end - first) * n), MPI_DOUBLE, all, counts, at, MPI_DOUBLE, comm));
+  PetscCall(MatGetOwnershipRanges(A, &ranges));
+  for (PetscMPIInt r = 0; r < size; r++) {
+    counts[r] = (PetscMPIInt)((ranges[r + 1] - ranges[r]) * n);
+    at[r]     = (PetscMPIInt)(ranges[r] * n);
   }
+  PetscCallMPI(MPI_Allgatherv(own, (PetscMPIInt)((end - first) * n), MPI_DOUBLE, all, counts, at, MPI_DOUBLE, comm)); /* whatever this rank has met: the others are in it */
   PetscCall(PetscFree3(own, counts, at));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -130,13 +127,14 @@ static PetscErrorCode AllRows(Mat A, Mat *all)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: a smoother's numbers of all ranks, bs for each row of A */
+/* Collective, and so to its end whatever this rank meets: a smoother's numbers of all ranks, bs for each row of A */
 static PetscErrorCode AllNumbers(GPUCSRDevice dev, MPI_Comm comm, Mat A, const GPUMGSmoother *m, double **all)
 {
   const PetscInt *ranges;
   PetscMPIInt     size, rank, *counts, *at;
   double         *own;
   PetscInt        n, rows;
+  PetscErrorCode  ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   *all = NULL;
@@ -148,28 +146,33 @@ static PetscErrorCode AllNumbers(GPUCSRDevice dev, MPI_Comm comm, Mat A, const G
   PetscCall(MatGetOwnershipRanges(A, &ranges));
   PetscCall(PetscMalloc1((size_t)n * (size_t)m->bs, all));
   PetscCall(PetscMalloc3((size_t)rows * (size_t)m->bs, &own, size, &counts, size, &at));
-  if (rows) PetscCall(GPUCSRDownload(dev, own, GPUCSR_DOUBLE, m->M.p, GPUCSR_DOUBLE, (size_t)rows * (size_t)m->bs, PETSC_FALSE, dev->stream));
-  PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
+  if (rows) ierr = GPUCSRDownload(dev, own, GPUCSR_DOUBLE, m->M.p, GPUCSR_DOUBLE, (size_t)rows * (size_t)m->bs, PETSC_FALSE, dev->stream);
+  if (!ierr) ierr = dev->ops->streamsynchronize(dev->id, dev->stream);
   for (PetscMPIInt r = 0; r < size; r++) {
     counts[r] = (PetscMPIInt)((ranges[r + 1] - ranges[r]) * m->bs);
     at[r]     = (PetscMPIInt)(ranges[r] * m->bs);
   }
   PetscCallMPI(MPI_Allgatherv(own, counts[rank], MPI_DOUBLE, *all, counts, at, MPI_DOUBLE, comm));
   PetscCall(PetscFree3(own, counts, at));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Gather(const GPUMGCycle *c, MPI_Comm comm, int bottom, Gathered g[])
+/* *error: the first that this rank has met on its device */
+static PetscErrorCode Gather(const GPUMGCycle *c, MPI_Comm comm, int bottom, Gathered g[], PetscErrorCode *error)
 {
   PetscFunctionBegin;
+  *error = PETSC_SUCCESS;
   for (int l = 0; l <= bottom; l++) {
-    const GPUMGLevel *L = &c->level[l];
+    const GPUMGLevel *L    = &c->level[l];
+    PetscErrorCode    down = PETSC_SUCCESS, up = PETSC_SUCCESS;
 
     PetscCall(AllRows(L->A.A, &g[l].A));
     if (l) PetscCall(AllRows(L->P.A, &g[l].P));
     if (l && L->R.A != L->P.A) PetscCall(AllRows(L->R.A, &g[l].R));
-    if (l || !c->exact) PetscCall(AllNumbers(c->dev, comm, L->A.A, &L->down, &g[l].M[0]));
-    if (L->two) PetscCall(AllNumbers(c->dev, comm, L->A.A, &L->up, &g[l].M[1]));
+    if (l || !c->exact) down = AllNumbers(c->dev, comm, L->A.A, &L->down, &g[l].M[0]);
+    if (L->two) up = AllNumbers(c->dev, comm, L->A.A, &L->up, &g[l].M[1]);
+    if (!*error) *error = down ? down : up;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -265,7 +268,7 @@ static PetscErrorCode Bottom(const GPUMGCycle *c, PetscInt small, int *bottom, P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: levels of at most so many rows as a cycle on each rank, or, where it is at most the other number, as a dense matrix. Without memory for it on a rank cycles go over all levels */
+/* Collective: levels of at most so many rows as a cycle on each rank, or, where it is at most the other number, as a dense matrix. Where a rank's device cannot have it cycles go over all levels */
 PetscErrorCode GPUMGRanksSmall(GPUMGCycle *c, MPI_Comm comm, PetscInt small, PetscInt most)
 {
   Gathered       g[GPUMG_LEVELS];
@@ -283,13 +286,12 @@ PetscErrorCode GPUMGRanksSmall(GPUMGCycle *c, MPI_Comm comm, PetscInt small, Pet
   if (!bottom) PetscFunctionReturn(PETSC_SUCCESS);
   dense = (PetscBool)(n <= most);
   PetscCall(PetscMemzero(g, sizeof(g)));
-  PetscCall(Gather(c, comm, bottom, g));
   PetscCall(PetscNew(&t));
   PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = Small(c, bottom, (int)most, dense, g, t);
+  PetscCall(Gather(c, comm, bottom, g, &ierr));
+  if (!ierr) ierr = Small(c, bottom, (int)most, dense, g, t);
   PetscCall(GPUCSRAttemptEnd(&attempt));
   PetscCall(GatheredDestroy(bottom, g));
-  PetscCheck(!ierr || ierr == PETSC_ERR_MEM, PETSC_COMM_SELF, ierr, "%s", attempt.message);
   failed = ierr != PETSC_SUCCESS;
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, comm));
   if (!failed) c->bottom = bottom;
