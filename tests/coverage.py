@@ -64,7 +64,7 @@ with open(build + "/uncovered.txt", "w") as out:
         for n in missed:
             function = lines[n][1]
             reason = next((r for p, f, r in known if fnmatch.fnmatch(path, p) and fnmatch.fnmatch(function, f)), None)
-            if not reason and any(word in text[n - 1] for word in ("PetscCheck", "SETERRQ", "GPUCSRFaultSet", "PetscError")):
+            if not reason and any(word in text[n - 1] for word in ("PetscCheck(", "SETERRQ(", "GPUCSRFaultSet(", "PetscError(")):
                 reason = "an error that no test meets"
             reason = reason or "no test of this run"
             why.setdefault(reason, {}).setdefault((path, function), []).append(n)

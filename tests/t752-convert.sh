@@ -1,7 +1,7 @@
 #!/bin/bash
 #
 # gpucsr-convert: converted through all formats the matrix stays the same, by its checksum and as PETSc loads it; sorting in files equals sorting in
-# memory; a failed conversion leaves no file.
+# memory; a failed conversion leaves no file, nor does one that has no room.
 #
 #   BUILD=build tests/t752-convert.sh
 convert=$(realpath "$BUILD/bin/gpucsr-convert") files=$(realpath "$BUILD/tests/t750-files") data=$(realpath share/datasets)
@@ -42,6 +42,14 @@ whole=$(sum random.mtx a.petsc)
 parts=$(sum random.mtx b.petsc -memory 1)
 if [ -z "$whole" ] || [ "$whole" != "$parts" ] || ! cmp -s a.petsc b.petsc; then fail "random.mtx: checksum $whole in memory, $parts by files"; fi
 if ! timeout 60 "$convert" random.mtx | grep -q '^square *symmetric,'; then fail "random.mtx: is symmetric, and not told to be"; fi
+
+# Files for sorting that cannot be written: an error, and nothing is left
+got=$(trap '' XFSZ && ulimit -f 8 && GCOV_ERROR_FILE=/dev/null timeout 60 "$convert" -quiet random.mtx full -to petsc -memory 1 2>&1)
+if [ $? != 1 ] || [[ $got != *'random.mtx: a temporary file for sorting cannot be written' ]] || compgen -G 'full*' >/dev/null; then fail "files for sorting on a full disk: $got, $(echo full*)"; fi
+
+# A pipe into which nobody writes, for five seconds; the end of this script looks at what was said
+mkfifo silent && { timeout 60 "$convert" silent; echo "status $?"; } >silent.said 2>&1 &
+silent=$!
 
 # Compressed files of every format
 for file in a.rb b.petsc c.mtx d.svm; do
@@ -112,6 +120,7 @@ refuse 1 'zero.svm, line 1: the first of 1 bad lines, which are all that the fil
 refuse 1 'zero.svm, line 1, column 3: index 0 is beyond the columns, whose last index is -1' zero.svm -columns 0
 refuse 1 'last.svm, line 2, column 3: index 2 is beyond the columns, whose last index is 1' -columns 1 last.svm
 refuse 0 'last.svm: 1 bad lines left out, the first is line 2' -columns 1 last.svm -skip
+printf '%%%%MatrixMarket matrix array real general\n1 1\n1\n2\n' >array.mtx && refuse 1 'array.mtx: more than the 1 entries that the sizes ask for' array.mtx
 head -n 4 small.mtx >few.mtx && refuse 1 'few.mtx: the file ends after 2 of 5 entries' few.mtx few.petsc
 refuse 1 'nowhere: cannot be opened' nowhere out.petsc
 refuse 1 '/nowhere/out.petsc cannot be written' small.mtx /nowhere/out.petsc
@@ -192,5 +201,7 @@ refuse 2 'no such option: -fast' -fast small.mtx
 refuse 2 'expected a whole number after -threads' -threads two small.mtx
 refuse 2 'expected petsc, libsvm, market or boeing after -to' -to hdf5 small.mtx
 refuse 2 'one file too many: c' a b c
+wait $silent
+if [ "$(grep -c 'silent: is a named pipe into which nobody has written for 5 seconds\|^status 1' silent.said)" != 2 ]; then fail "a silent pipe: $(cat silent.said)"; fi
 if compgen -G '*.petsc*' >/dev/null || compgen -G '*.part*' >/dev/null; then fail "left behind: $(echo ./*.petsc* ./*.part*)"; fi
 exit $failed

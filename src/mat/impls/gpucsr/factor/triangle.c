@@ -229,12 +229,3 @@ PetscErrorCode GPUCSRTriangleSlices(GPUCSRDevice dev, const GPUCSRFactorCSR *F, 
   for (int k = 0; k < 2; k++) PetscCall((*ops->reset)(T, k, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-
-PetscErrorCode GPUCSRTriangleBuild(GPUCSRDevice dev, const GPUCSRFactorCSR *F, PetscBool upper, int rows, GPUCSRTriangle *T, GPUCSRStream s)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSRTriangleLevels(dev, F, upper, T, s));
-  PetscCall(GPUCSRTriangleOrder(dev, F, rows, T, s));
-  PetscCall(GPUCSRTriangleSlices(dev, F, T, s));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}

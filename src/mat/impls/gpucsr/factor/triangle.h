@@ -219,7 +219,6 @@ GPUCSR_INTERN PetscErrorCode GPUCSRFactorCSRDestroy(GPUCSRDevice, GPUCSRFactorCS
 GPUCSR_INTERN PetscErrorCode GPUCSRTriangleLevels(GPUCSRDevice, const GPUCSRFactorCSR *, PetscBool upper, GPUCSRTriangle *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUCSRTriangleOrder(GPUCSRDevice, const GPUCSRFactorCSR *, int rows, GPUCSRTriangle *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUCSRTriangleSlices(GPUCSRDevice, const GPUCSRFactorCSR *, GPUCSRTriangle *, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUCSRTriangleBuild(GPUCSRDevice, const GPUCSRFactorCSR *, PetscBool upper, int rows, GPUCSRTriangle *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUCSRTriangleDestroy(GPUCSRDevice, GPUCSRTriangle *);
 GPUCSR_INTERN double         GPUCSRTriangleBytes(const GPUCSRTriangle *);
 GPUCSR_INTERN double         GPUCSRTriangleTime(const GPUCSRTriangle *, GPUCSRSolveMethod, int ranges);
