@@ -127,6 +127,14 @@ static PetscErrorCode Slots(KSP_GPU *k, unsigned *epoch)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Blocks, and ranks, that meet more often than the method asks for take longer, and no number shows it. since: the epoch before */
+static PetscErrorCode Meetings(KSP ksp, const KSP_GPU *k, unsigned since)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscInfo(ksp, "One launch: %u reductions over the grid, %d iterations%s\n", k->state->epoch - since, k->state->its, k->persistent.halo ? ", halos recomputed" : ""));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Runs one persistent kernel; on return x is complete in the solution vector */
 static PetscErrorCode Persistent(KSP ksp, KSP_GPU *k)
 {
@@ -136,12 +144,14 @@ static PetscErrorCode Persistent(KSP ksp, KSP_GPU *k)
   double *const ownx = v->x, *const ownb = v->b;
   GPUCSROperand  b, x;
   PetscErrorCode ierr;
+  unsigned       since;
 
   PetscFunctionBegin;
   PetscCall(GPUKSPTake(k, ksp->vec_rhs, PETSC_TRUE, PETSC_FALSE, &b, &v->b));
   PetscCall(GPUKSPTake(k, ksp->vec_sol, guess, PETSC_TRUE, &x, &v->x));
   PetscCall(Slots(k, &k->persistent.epoch));
-  ierr = GPUKSPPersistentSolve(&k->persistent, dev->stream);
+  since = k->persistent.epoch;
+  ierr  = GPUKSPPersistentSolve(&k->persistent, dev->stream);
   if (!ierr && x.place != GPUCSR_DEVICE) ierr = GPUCSRDownload(dev, x.p, GPUCSR_DOUBLE, v->x, GPUCSR_DOUBLE, (size_t)k->n, x.pinned, dev->stream);
   if (!ierr) ierr = dev->ops->streamsynchronize(dev->id, dev->stream);
   v->x                = ownx;
@@ -150,6 +160,7 @@ static PetscErrorCode Persistent(KSP ksp, KSP_GPU *k)
   PetscCall(MatGPUCSROperatorVecRestore_Private(&k->op, ksp->vec_sol, guess, PETSC_TRUE, &x));
   PetscCall(MatGPUCSROperatorVecRestore_Private(&k->op, ksp->vec_rhs, PETSC_TRUE, PETSC_FALSE, &b));
   PetscCall(ierr);
+  PetscCall(Meetings(ksp, k, since));
   PetscCall(MatGPUCSROperatorEnd_Private(&k->op, k->state->its * (k->method == GPUKSP_BCGS ? 2 : 1)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -176,8 +187,11 @@ static PetscErrorCode TogetherRun(KSP ksp, KSP_GPU *k)
   k->persistent.guard = k->guard;
 #if defined(GPUCSR_HAVE_CUDA)
   if (k->taken == KSP_GPU_PATH_PERSISTENT) {
+    const unsigned since = k->persistent.epoch;
+
     PetscCall(GPUKSPPersistentSolve(&k->persistent, k->dev->stream));
     PetscCall(k->dev->ops->streamsynchronize(k->dev->id, k->dev->stream));
+    PetscCall(Meetings(ksp, k, since));
     k->persistent.epoch = k->state->epoch;
     k->persistent.here  = k->state->here;
     PetscCall(MatGPUCSROperatorEnd_Private(&k->op, k->state->its * (k->method == GPUKSP_BCGS ? 2 : 1)));
