@@ -15,7 +15,8 @@
   //TEST name="five" nsize=5 gpu=0 args="-t_pc_mg_gpucsr -mat_gpucsr_format csr -mat_gpucsr_halo peer -few"
   //TEST name="ranks_late" nsize=2 gpu=0 args="-t_pc_mg_gpucsr -mat_gpucsr_backend cuda -gpucsr_debug_standin 2 -mat_gpucsr_halo peer -gpucsr_debug_defer {} -few" loop="0 7"
   //TEST name="ranks_memory" nsize=2 gpu=0 args="-t_pc_mg_gpucsr -faulty -mat_gpucsr_backend auto -gpucsr_debug_standin 2 -mat_gpucsr_halo peer -gpucsr_debug_fault memory:20:on:rank=1" fails="-mat_gpucsr_halo peer: rank 1"
-  //TEST name="ranks_fault" nsize=2 gpu=0 args="-t_pc_mg_gpucsr -faulty -mat_gpucsr_backend auto -gpucsr_debug_standin 2 -mat_gpucsr_halo peer -gpucsr_debug_fault {}:rank=1" loop="memory:100 memory:220 memory:300 memory:420 copy:185 copy:210 copy:245 copy:265"
+  //TEST name="ranks_fault" nsize=2 gpu=0 args="-t_pc_mg_gpucsr -faulty -mat_gpucsr_backend auto -gpucsr_debug_standin 2 -mat_gpucsr_halo peer -gpucsr_debug_fault {}:rank=1" loop="memory:100 memory:220 memory:300 memory:420"
+  //TEST name="ranks_refused" nsize=2 args="-t_pc_mg_gpucsr -mat_gpucsr_format csr -mat_gpucsr_product_least 0 -mat_gpucsr_halo peer -refuse"
   //TEST name="staged" nsize=2 args="-mat_gpucsr_format csr -mat_gpucsr_halo staged -few -petscs"
   //TEST name="precision" args="-mat_gpucsr_format csr -mat_gpucsr_precision mixed"
 */
@@ -336,6 +337,57 @@ static PetscErrorCode Case(PetscInt k, PetscInt bs, PetscBool gamg, const char o
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode (*diagonal)(Mat, Vec) = NULL;
+static PetscBool refuses                    = PETSC_FALSE;
+
+/* The diagonal, but for once on the last rank */
+static PetscErrorCode Refuse(Mat A, Vec d)
+{
+  PetscMPIInt rank, size;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  if (rank < size - 1) refuses = PETSC_FALSE;
+  if (refuses) {
+    refuses = PETSC_FALSE;
+    SETERRQ(PETSC_COMM_SELF, PETSC_ERR_GPU, "This diagonal is refused once");
+  }
+  PetscCall((*diagonal)(A, d));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Where one rank cannot have the numbers of a smoother, all ranks go on with PETSc's cycles */
+static PetscErrorCode Refused(void)
+{
+  Mat                A;
+  Vec                x, b;
+  KSP                ksp;
+  KSPConvergedReason reason;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsInsertString(NULL, "-t_ksp_type cg -t_pc_type gamg -t_mg_levels_ksp_type richardson -t_mg_levels_ksp_richardson_scale 0.7 -t_mg_levels_pc_type jacobi"));
+  PetscCall(TestConvection(PETSC_COMM_WORLD, 30, 0.0, PETSC_FALSE, &A));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(TestFill(b, 5, PETSC_FALSE));
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+  PetscCall(KSPSetOptionsPrefix(ksp, "t_"));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(KSPSetUp(ksp));
+  PetscCall(MatGetOperation(A, MATOP_GET_DIAGONAL, (void (**)(void)) & diagonal));
+  PetscCall(MatSetOperation(A, MATOP_GET_DIAGONAL, (void (*)(void))Refuse));
+  refuses = PETSC_TRUE;
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCheck(reason > 0 && !refuses, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, %s", KSPConvergedReasons[reason], refuses ? "nobody asked for the diagonal" : "the diagonal was refused");
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Whatever the device does, or fails to do, the solution is one */
 static PetscErrorCode Faulty(PetscInt k, const KSPType method)
 {
@@ -415,7 +467,7 @@ int main(int argc, char **argv)
     JACOBI "-t_mg_coarse_ksp_type cg -t_mg_coarse_pc_type jacobi",
   };
 
-  PetscBool faulty, few, ours;
+  PetscBool faulty, few, ours, refuse;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -424,6 +476,12 @@ int main(int argc, char **argv)
   if (faulty) {
     PetscCall(Faulty(30, KSPCG));
     PetscCall(Faulty(30, "gpucg"));
+    PetscCall(PetscFinalize());
+    return 0;
+  }
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-refuse", &refuse));
+  if (refuse) {
+    PetscCall(Refused());
     PetscCall(PetscFinalize());
     return 0;
   }
