@@ -62,6 +62,7 @@ done <<END
 1 1 -program solvers -vectors gpu
 1 1 -program solvers -backend cuda
 2 1 -program products -rank 1
+2 1 -program products -rank 1 -backend cuda
 2 1 -program products -rank 0 -vectors gpu
 2 1 -program columns -rank 1
 2 1 -program vectors -rank 0

@@ -1,5 +1,6 @@
 //TEST name="host" args="-vec_gpu_separate -solvers 2"
 //TEST name="standin" args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -mat_gpucsr_product_least 0" gpu=0
+//TEST name="ranks" nsize=2 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -mat_gpucsr_product_least 0" gpu=0
 
 /*
   What bad input of a preconditioner gets: zero pivots, indefinite matrices, no diagonal, NaN, empty rows, a matrix that is not square, options and types that do not apply, levels that do not fit. The type
@@ -216,6 +217,8 @@ static PetscErrorCode Compare(size_t s, size_t k, Kind kind, PetscInt *wrong)
     const PetscBool good = (PetscBool)(o[1].reason[t] > 0 && (t || kind == GOOD));
     PetscBool       same = (PetscBool)(o[0].ierr[t] == o[1].ierr[t] && (o[0].reason[t] > 0) == (o[1].reason[t] > 0));
 
+    /* after a failure PETSc's may stay failed, and ours goes on */
+    if (t && o[0].ierr[t] == o[1].ierr[t] && o[1].reason[t] < 0 && o[0].reason[t] > 0) same = (PetscBool)(o[0].norm[t] <= cond * rtol);
     if (good) same = (PetscBool)(same && PetscAbsInt(o[0].its[t] - o[1].its[t]) <= (s > 1) && o[0].norm[t] <= cond * PetscMax(rtol, o[1].norm[t]));
     if (same) continue;
     (*wrong)++;
@@ -271,19 +274,22 @@ static PetscErrorCode Levels(PetscInt *wrong)
 
 int main(int argc, char **argv)
 {
-  PetscInt most = (PetscInt)PETSC_STATIC_ARRAY_LENGTH(solvers), wrong = 0;
+  PetscInt    most = (PetscInt)PETSC_STATIC_ARRAY_LENGTH(solvers), wrong = 0;
+  PetscMPIInt size;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(TestRequireReal(32));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-solvers", &most, NULL));
   for (PetscInt s = 0; s < most; s++)
     for (size_t k = 0; k < (s ? SERVED : PETSC_STATIC_ARRAY_LENGTH(options)); k++)
       for (Kind kind = GOOD; kind <= TALL; kind++) {
-        if (kind == TALL && k && strncmp(options[k], "-pc_type jacobi", 15) && strcmp(options[k], "-pc_type gamg")) continue; /* others of PETSc 3.18 crash after the error */
+        if (size > 1 && (kind == ZERODIAG || kind == NODIAGONAL || kind >= EMPTYROW || k >= SERVED || strstr(options[k], "sor"))) continue; /* an error of PETSc on one rank alone */
+        if (kind == TALL && k && strncmp(options[k], "-pc_type jacobi", 15) && strcmp(options[k], "-pc_type gamg")) continue;               /* others of PETSc 3.18 crash after the error */
         PetscCall(Compare((size_t)s, k, kind, &wrong));
       }
-  PetscCall(Levels(&wrong));
+  if (size == 1) PetscCall(Levels(&wrong));
   PetscCheck(!wrong, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%" PetscInt_FMT " outcomes differ", wrong);
   PetscCall(PetscFinalize());
   return 0;

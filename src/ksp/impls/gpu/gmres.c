@@ -322,18 +322,15 @@ PetscErrorCode KSPSolve_GPUGMRES(KSP ksp)
   KSP_GPUGMRES   *g        = (KSP_GPUGMRES *)ksp->data;
   const PetscBool zero     = ksp->guess_zero;
   const PetscInt  recorded = (PetscInt)ksp->res_hist_len;
-  PetscBool       diagonalscale, ok;
+  PetscBool       diagonalscale, ok, failed = PETSC_FALSE;
   char            why[512];
 
   PetscFunctionBegin;
   PetscCall(PCGetDiagonalScale(ksp->pc, &diagonalscale));
   PetscCheck(!diagonalscale, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "Krylov method %s does not support diagonal scaling", ((PetscObject)ksp)->type_name);
   PetscCall(GPUKSPOperator(ksp, &g->k, &ok, why, sizeof(why)));
-  if (ok && ksp->reason == KSP_DIVERGED_PC_FAILED) { /* the PC failed in its set-up */
-    ksp->its   = 0;
-    ksp->rnorm = PETSC_INFINITY;
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  if (ok) PetscCall(GPUKSPPCSetUp(ksp, &failed));
+  if (ok && failed) PetscFunctionReturn(PETSC_SUCCESS);
   if (ok) PetscCall(PrepareGMRES(ksp, g, &ok, why, sizeof(why)));
   if (ok) {
     g->k.solved = PETSC_TRUE;

@@ -148,7 +148,6 @@ static PetscErrorCode AcceptCycle(PC pc, PetscInt *bs, PetscInt *variant, PetscB
 
   PetscFunctionBegin;
   (void)bs;
-  PetscCall(PCSetUp(pc)); /* KSPSetUp() does not where the values changed in place: PETSc's methods leave it to PCApply() */
   PetscCall(PCMGCycleGet_Private(pc, &c, variant));
   *yes = (PetscBool)(c != NULL);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -285,6 +284,29 @@ static const GPUKSPPC list[] = {
   {PCASM,      GPUKSP_PC_APART,    PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
 };
 static const GPUKSPPC any = {NULL, GPUKSP_PC_ANY, PETSC_FALSE, PETSC_FALSE, Always, NULL, NULL};
+
+/*
+  Collective: sets up the PC, which KSPSetUp() does not where values changed in place, since PETSc's methods leave it to PCApply(). failed: on some rank; PETSc tells that rank alone, and in its own methods the
+  others learn it by a norm that is no number. The solve ends then, on all ranks.
+*/
+PetscErrorCode GPUKSPPCSetUp(KSP ksp, PetscBool *failed)
+{
+  int worst;
+
+  PetscFunctionBegin;
+  if (ksp->reason == KSP_DIVERGED_PC_FAILED) ksp->reason = KSP_CONVERGED_ITERATING; /* perhaps with the values of before */
+  PetscCall(PCSetUp(ksp->pc));
+  PetscCall(KSPSetUpOnBlocks(ksp));
+  worst = ksp->reason == KSP_DIVERGED_PC_FAILED;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
+  *failed = (PetscBool)worst;
+  if (*failed) {
+    ksp->reason = KSP_DIVERGED_PC_FAILED;
+    ksp->its    = 0;
+    ksp->rnorm  = PETSC_INFINITY;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 /* Finds the row of this solve's PC */
 PetscErrorCode GPUKSPPCFind(KSP ksp, KSP_GPU *k)

@@ -408,7 +408,7 @@ PetscErrorCode GPUKSPAttempt(KSP ksp, KSP_GPU *k, PetscErrorCode (*run)(KSP, KSP
 PetscErrorCode KSPSolve_GPU(KSP ksp)
 {
   KSP_GPU  *k = (KSP_GPU *)ksp->data;
-  PetscBool diagonalscale, ok, zero = ksp->guess_zero;
+  PetscBool diagonalscale, ok, failed, zero = ksp->guess_zero;
   char      why[512];
 
   PetscFunctionBegin;
@@ -421,11 +421,8 @@ PetscErrorCode KSPSolve_GPU(KSP ksp)
     PetscCall((*ksp->ops->solve)(ksp));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (ksp->reason == KSP_DIVERGED_PC_FAILED) { /* the PC failed in its set-up */
-    ksp->its   = 0;
-    ksp->rnorm = PETSC_INFINITY;
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  PetscCall(GPUKSPPCSetUp(ksp, &failed));
+  if (failed) PetscFunctionReturn(PETSC_SUCCESS);
   if (k->method != GPUKSP_BCGS) k->method = k->variant == KSP_GPU_SINGLE_REDUCTION ? GPUKSP_CG_SINGLE_REDUCTION : GPUKSP_CG;
   k->replacements = 0;
   PetscCall(GPUKSPPrepare(ksp, k, &ok, why, sizeof(why)));
