@@ -100,7 +100,10 @@ static PetscErrorCode TestChoice(GPUCSRDevice d)
   PetscCall(Chosen(d, Features(1000, 500, 6, 1), GPUCSR_SELECT_TREE, 0, "sell_row", 3, "the decision tree"));
   PetscCall(Chosen(d, Features(1000, 501, 6, 1), GPUCSR_SELECT_TREE, 0, "csr_adaptive", 5, "the decision tree"));
   PetscCall(Chosen(d, f, GPUCSR_SELECT_TREE, 0, "sell_row", 3, "predicted"));
-  PetscCall(Chosen(d, Features(100000, 500, 6, 5), GPUCSR_SELECT_TREE, 0, "sell_row", 3, "predicted"));
+  PetscCall(Chosen(d, Features(100000, 500, 6, 3), GPUCSR_SELECT_TREE, 0, "sell_row", 3, "predicted"));
+  /* five times the bytes of CSR: its time is a guess */
+  PetscCall(Chosen(d, Features(100000, 500, 6, 5), GPUCSR_SELECT_TREE, 0, "csr_adaptive", 5, "predicted"));
+  PetscCall(Chosen(d, Features(100000, 500, 6, 5), GPUCSR_SELECT_ESTIMATE, 0, "csr_adaptive", 5, "predicted"));
   uneven     = Features(1000, 500, 6, 1);
   uneven.max = 5000;
   PetscCall(Chosen(d, uneven, GPUCSR_SELECT_TREE, 0, "csr_adaptive", 5, "so much longer"));
