@@ -4,7 +4,7 @@ static char help[] = "Which preconditioner: time to solution of hard problems, s
     precond -mat_type gpucsr -dll_append libpetscgpucsr.so
     precond -mat_type aijcusparse -use_gpu_aware_mpi 0             in a PETSc built with CUDA
     mpiexec -n 16 precond -mat_type aij
-    precond [-cases easy_100,layers_100,aniso_100,conv_100,plate_300] [-pcs jacobi,ilu,gamg] [-methods petsc,gpu] [-repeats 3] [-o FILE] [-id TEXT] [-ksp_max_it 3000 ...]
+    precond [-cases easy_100,layers_100,aniso_100,conv_100,plate_300] [-pcs jacobi,ilu,gamg] [-methods petsc,gpu,gmres] [-vec_type cuda] [-repeats 3] [-o FILE] [-id TEXT] [-ksp_max_it 3000 ...]
 
   A plain PETSc program: it knows nothing of the library. Cases, by the number of points an edge:
 
@@ -14,7 +14,8 @@ static char help[] = "Which preconditioner: time to solution of hard problems, s
     conv    7 points, convection upwind, as strong as diffusion on the scale of 10 points, in a direction that turns
     plate   springs of a thin plate, N by N by 3 points, three displacements a point, held at two opposite edges; its near null space (rigid motions) goes with the matrix
 
-  CG, or BiCGStab (conv), to a true relative residual of 1e-8 of the unpreconditioned norm; -methods gpu: the library's gpucg and gpubcgs. ilu on several processes is PETSc's block Jacobi with it. Each preconditioner of a case begins anew: set-up is KSPSetUp() and
+  CG, or BiCGStab (conv), to a true relative residual of 1e-8 of the unpreconditioned norm; -methods petsc names these two, gpu the library's gpucg and gpubcgs; any other word is a
+  type of KSP. -vec_type changes the vectors, which are the matrix' own without it. ilu on several processes is PETSc's block Jacobi with it. Each preconditioner of a case begins anew: set-up is KSPSetUp() and
   KSPSetUpOnBlocks(), the first and the best of those after new values; solve the best. A small case goes before, so that no time is that of a library's first call.
 
   -o FILE gets one JSON object a line, times in milliseconds:
@@ -226,6 +227,8 @@ static PetscErrorCode Run(Mat A, KSPType method, const char name[], PetscInt rep
   *t = (Result){0, 1e9, 1e9, 0, 0, KSP_CONVERGED_ITERATING};
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecSetFromOptions(x));
+  PetscCall(VecSetFromOptions(b));
   PetscCall(VecDuplicate(b, &r));
   PetscCall(VecSet(b, 1.0));
   PetscCall(VecSet(x, 0.0));
@@ -265,7 +268,15 @@ static PetscErrorCode Run(Mat A, KSPType method, const char name[], PetscInt rep
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Case(const char name[], MatType type, char *pcs[], PetscInt npcs, PetscBool library, PetscInt repeats, const char id[], FILE *out)
+/* The type of KSP that a word of -methods means for a case */
+static const char *Method(const char word[], Kind kind)
+{
+  if (!strcmp(word, "petsc")) return kind == CONV ? KSPBCGS : KSPCG;
+  if (!strcmp(word, "gpu")) return kind == CONV ? "gpubcgs" : "gpucg";
+  return word;
+}
+
+static PetscErrorCode Case(const char name[], MatType type, char *pcs[], PetscInt npcs, const char word[], PetscInt repeats, const char id[], FILE *out)
 {
   Kind        kind = EASY;
   PetscInt    m    = 0, rows;
@@ -286,7 +297,7 @@ static PetscErrorCode Case(const char name[], MatType type, char *pcs[], PetscIn
   PetscCall(Assemble(kind, m, type, &A));
   PetscCall(MatGetSize(A, &rows, NULL));
   for (PetscInt k = 0; k < npcs; k++) {
-    const char *method = kind == CONV ? library ? "gpubcgs" : KSPBCGS : library ? "gpucg" : KSPCG;
+    const char *method = Method(word, kind);
     Result      t;
 
     PetscCall(Run(A, method, pcs[k], repeats, &t));
@@ -315,8 +326,8 @@ static PetscErrorCode Words(const char option[], const char *const meant[], Pets
 int main(int argc, char **argv)
 {
   static const char *const allcases[] = {"easy_100", "layers_100", "aniso_100", "conv_100", "plate_300"}, *const allpcs[] = {PCJACOBI, PCILU, PCGAMG}, *const allmethods[] = {"petsc"};
-  char     *cases[32], *pcs[8], *methods[2], file[PETSC_MAX_PATH_LEN] = "", id[64] = "", type[64] = MATAIJ;
-  PetscInt  ncases = 32, npcs = 8, nmethods = 2, repeats = 3;
+  char     *cases[32], *pcs[16], *methods[16], file[PETSC_MAX_PATH_LEN] = "", id[64] = "", type[64] = MATAIJ;
+  PetscInt  ncases = 32, npcs = 16, nmethods = 16, repeats = 3;
   PetscBool set;
   FILE     *out = NULL;
 
@@ -331,12 +342,9 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetString(NULL, NULL, "-o", file, sizeof(file), &set));
   if (set) PetscCall(PetscFOpen(PETSC_COMM_WORLD, file, "a", &out));
   for (PetscInt q = 0; q < nmethods; q++) {
-    PetscBool library;
-
-    PetscCall(PetscStrcmp(methods[q], "gpu", &library));
-    PetscCall(Case("easy_24", type, pcs, npcs, library, 1, NULL, NULL));
+    PetscCall(Case("easy_24", type, pcs, npcs, methods[q], 1, NULL, NULL));
     if (!q) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "| case | preconditioner | method | set-up | again | solve | set-up and solve | iterations | residual |\n| :-- | :-- | :-- | --: | --: | --: | --: | --: | --: |\n"));
-    for (PetscInt k = 0; k < ncases; k++) PetscCall(Case(cases[k], type, pcs, npcs, library, repeats, id, out));
+    for (PetscInt k = 0; k < ncases; k++) PetscCall(Case(cases[k], type, pcs, npcs, methods[q], repeats, id, out));
   }
   if (out) PetscCall(PetscFClose(PETSC_COMM_WORLD, out));
   for (PetscInt k = 0; k < ncases; k++) PetscCall(PetscFree(cases[k]));
