@@ -1,11 +1,13 @@
 # gpucsr: MATGPUCSR, a GPU matrix type that loads into the PETSc you have. `make help` lists the targets, `make info` what was found.
 #   PETSC=name      pkg-config's name of the PETSc to build against (PETSc, PETSc-complex, ...); PKG_CONFIG_PATH finds one of your own
 #   BUILD=folder    folder for everything that is built
+#   DEVICE=folder   folder for the kernels, which serve the libraries of every PETSc
 #   CUDA_ARCH=list  compute capabilities to compile for; other GPUs from 7.5 on use PTX
 #   NVCC=           build without CUDA
 #   CUDA=no         make demo: fetch no compiler for a GPU
 PETSC     ?= PETSc
 BUILD     ?= build
+DEVICE    ?= build/device
 PREFIX    ?= /usr/local
 CUDA_ARCH ?= 80 90
 # share/cuda.sh fetches the last of these
@@ -41,7 +43,7 @@ ifneq ($(NVCC),)
   CPPFLAGS += -DGPUCSR_HAVE_CUDA -I$(CUDA_DIR)/include
   CUDALIBS := -L$(CUDA_DIR)/lib64 -L$(CUDA_DIR)/lib -L$(CUDA_DIR)/targets/x86_64-linux/lib -lcudart_static -ldl -lrt -lpthread
 endif
-OBJ      := $(SRC:%.c=$(BUILD)/obj/%.o) $(CU:%.cu=$(BUILD)/obj/%.cu.o)
+OBJ      := $(SRC:%.c=$(BUILD)/obj/%.o) $(CU:%.cu=$(DEVICE)/%.cu.o)
 # Libraries for compressed files, if they can be linked: HEADER,LIBRARY. Without one its files are refused with a message
 linkable  = $(shell echo 'int main(void) { return 0; }' | $(CC) -include $1 -x c - -o /dev/null -l$2 2>/dev/null && echo yes)
 ZLIB     := $(call linkable,zlib.h,z)
@@ -81,10 +83,20 @@ $(BUILD)/obj/%.o: %.c
 	$(progress)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fPIC -fvisibility=hidden -fopenmp -MMD -MP -c $< -o $@
 
-$(BUILD)/obj/%.cu.o: %.cu
+# Device sources include nothing of PETSc: their compiler and its flags do not depend on it
+CUFLAGS = $(NVCCFLAGS) -std=c++17 $(GENCODE)
+$(DEVICE)/%.cu.o: %.cu $(DEVICE)/flags
 	@mkdir -p $(@D)
 	$(progress)
-	$(NVCC) -ccbin $(CXX) $(CPPFLAGS) $(NVCCFLAGS) -std=c++17 $(GENCODE) --threads 2 -Xcompiler -fPIC,-fvisibility=hidden -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+	$(NVCC) -ccbin g++ $(CUFLAGS) --threads 2 -Xcompiler -fPIC,-fvisibility=hidden -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+
+# A folder that was built otherwise, for another PETSc say, is built anew
+remember = $(shell mkdir -p $(dir $1) && echo '$2' | cmp -s - $1 || echo '$2' >$1)
+ifneq ($(filter-out help info clean docs format lint deps,$(or $(MAKECMDGOALS),all)),)
+  $(call remember,$(BUILD)/flags,$(CC) $(CPPFLAGS) $(CFLAGS) $(LIBS))
+  $(if $(NVCC),$(call remember,$(DEVICE)/flags,$(NVCC) $(CUFLAGS)))
+endif
+$(SRC:%.c=$(BUILD)/obj/%.o): $(BUILD)/flags
 
 # The converter is a program of its own: no PETSc is needed to run it
 $(BUILD)/obj/src/io/convert.o: CPPFLAGS += -DGPUCSR_VERSION='"$(VERSION)"'
@@ -131,7 +143,7 @@ $(BENCHES): $(wildcard src/benchmarks/*.h)
 $(BUILD)/bench/spmv: $(wildcard src/benchmarks/spmv/*)
 $(BUILD)/bench/fit: $(wildcard src/benchmarks/fit/*)
 # Kernels for a benchmark alone: many and small, so that they are compressed
-BENCHCU = $(patsubst %.cu,$(BUILD)/obj/%.cu.o,$(wildcard src/benchmarks/$1/*.cu))
+BENCHCU = $(patsubst %.cu,$(DEVICE)/%.cu.o,$(wildcard src/benchmarks/$1/*.cu))
 $(BUILD)/bench/variants: $(call BENCHCU,variants)
 $(BUILD)/bench/reads: $(call BENCHCU,reads)
 $(call BENCHCU,variants) $(call BENCHCU,reads): NVCCFLAGS += -Xfatbin=-compress-all

@@ -93,6 +93,19 @@ directions() {
 }
 check "direction of includes" directions
 
+# One build of the kernels serves every PETSc: the device sources, and all that they include as nvcc sees it, are plain C
+plain() {
+  local file include petsc
+  include=$(echo '#include <petscsys.h>' | mpicc -E -x c $(pkg-config --cflags "${PETSC:-PETSc}") - 2>/dev/null | sed -n 's|^# 1 "\(.*\)/petscsys.h".*|\1|p' | head -n 1)
+  petsc=$(find src -name '*.cu' ! -path 'src/benchmarks/*' | sort)
+  # shellcheck disable=SC2086 # names without blanks
+  grep -nE 'Petsc|PETSC_|KSP_[CDN]|MPI_' $petsc $(find src -name '*.cuh') | grep -vE '/\*.*Petsc|GPUKSP_[CDN]'
+  for file in $petsc; do
+    g++ -M -MG -x c++ -D__CUDACC__ -Iinclude ${include:+-idirafter "$include"} "$file" 2>/dev/null | tr ' ' '\n' | grep -E 'petsc[a-z]*\.h' | sed "s|^|$file: includes |"
+  done
+}
+check "device sources without PETSc" plain
+
 # Solvers see a matrix through operator.h alone
 seam() { grep -rnE '"[^"]*gpucsrimpl\.h"' src/ksp src/tao; return 0; }
 check "the seam between matrices and solvers" seam

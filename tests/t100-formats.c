@@ -65,7 +65,7 @@ int main(int argc, char **argv)
   GPUCSRFeatures      f;
   GPUCSRSource        s = {5, 4, 7, rowptr, col, val};
   char                why[256];
-  PetscBool           yes;
+  GPUCSRBool          yes;
   double              rounding = 0;
 
   PetscFunctionBeginUser;

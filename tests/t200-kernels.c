@@ -443,7 +443,8 @@ static PetscErrorCode Format(Space *w, Matrix *M, const GPUCSRFormat *format, co
   PetscCall(PetscStrncpy(request.kernel, k->name, sizeof(request.kernel)));
   for (int p = 0; p < 3; p++) {
     GPUCSRPlan A, T;
-    PetscBool  yes, can;
+    GPUCSRBool yes;
+    PetscBool  can;
     char       why[256];
 
     if (p && !w->dev->ops->separate && (Oblong(format) || (w->special && nnz > 5000))) continue; /* on the host all block sizes are one function, and small matrices show what Inf and NaN do */

@@ -216,7 +216,7 @@ static PetscErrorCode Sets(GPUCSRDevice dev, int k, PetscBool ordered, PetscBool
   GPUCSRStorage S, T;
   int32_t      *order, *host, *root, *map;
   void         *dorder = NULL, *droot = NULL;
-  PetscBool     complete;
+  GPUCSRBool    complete;
   GPUCSRStorage H;
 
   PetscFunctionBegin;

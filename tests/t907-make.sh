@@ -22,3 +22,14 @@ says 1 'this measures a GPU' NVCC= tune
 says 1 'this measures a GPU' NVCC= bench
 says 0 'not wanted (NVCC=): host backend alone' NVCC= info
 says 0 'not found (PETSc99)' PETSC=PETSc99 info
+
+# The kernels serve the libraries of all PETSc: when they are there, none is compiled for another one
+if command -v nvcc >/dev/null && pkg-config --exists PETSc && other=$(pkg-config --list-all | sed -n 's/^\(PETSc64\|PETSc_complex\|petsc-complex\) .*/\1/p' | head -n 1) && [ -n "$other" ]; then
+  make -s NVCC="$(command -v nvcc)" BUILD="$tmp/build" DEVICE="$tmp/device" -n lib >"$tmp/first" 2>/dev/null
+  sed -n "s|.* -c \(src/[^ ]*\.cu\) -o \([^ ]*\).*|\2|p" "$tmp/first" | while read -r object; do
+    mkdir -p "$(dirname "$object")" && touch "$object"
+  done
+  if [ "$(make -s NVCC="$(command -v nvcc)" BUILD="$tmp/build" DEVICE="$tmp/device" PETSC="$other" -n lib 2>/dev/null | grep -c ' -c src/.*\.cu ')" != 0 ]; then
+    echo "make PETSC=$other compiles kernels that are there" && exit 1
+  fi
+fi

@@ -25,7 +25,7 @@ typedef struct {
   int          repeats;
   void        *pageable, *pinned, *locked, *device[2], *pinned2; /* of the most bytes */
   size_t       most;
-  PetscBool    islocked;
+  GPUCSRBool   islocked;
 } Bench;
 
 typedef enum {
@@ -141,7 +141,7 @@ static PetscErrorCode Verify(const Bench *b, Way way)
 static PetscErrorCode Register(const Bench *b, size_t bytes)
 {
   double         t[64];
-  PetscBool      done = PETSC_FALSE;
+  GPUCSRBool     done = PETSC_FALSE;
   PetscLogDouble t0, t1;
 
   PetscFunctionBeginUser;

@@ -60,7 +60,7 @@ PetscErrorCode GPUCSRMalloc(GPUCSRDevice d, size_t size, const char what[], void
 }
 
 /* A device that cannot be reached any more keeps what it has: whoever uses it next hears of that */
-PetscErrorCode GPUCSRDeviceReach(GPUCSRDevice d, PetscBool settle, PetscBool *yes)
+PetscErrorCode GPUCSRDeviceReach(GPUCSRDevice d, GPUCSRBool settle, GPUCSRBool *yes)
 {
   GPUCSRAttempt  attempt;
   PetscErrorCode ierr = PETSC_SUCCESS;
@@ -73,13 +73,13 @@ PetscErrorCode GPUCSRDeviceReach(GPUCSRDevice d, PetscBool settle, PetscBool *ye
     PetscCall(GPUCSRAttemptEnd(&attempt));
   }
   if (ierr) PetscCall(PetscStrncpy(d->failed, attempt.message, sizeof(d->failed)));
-  *yes = (PetscBool)!d->failed[0];
+  *yes = (GPUCSRBool)!d->failed[0];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode FreeToDevice(GPUCSRDevice d, void *p)
 {
-  PetscBool yes;
+  GPUCSRBool yes;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRDeviceReach(d, PETSC_FALSE, &yes));

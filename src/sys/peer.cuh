@@ -4,7 +4,7 @@
   Flags between devices, and numbers that carry theirs, for kernels whose grids wait for ranks of the same host (peer.h). Stores and loads have the scope of the system. All waits are
   bounded, by time: whoever gives up raises the word that all look at, and goes on, so that its launch ends and the host says why.
 */
-#include "peer.h"
+#include "peerslots.h"
 
 /* Looks before the clock and the word of the host are asked, which takes a microsecond */
 #define PEER_ASK 1024u

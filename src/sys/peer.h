@@ -22,45 +22,13 @@
   GPUCSRPeerAwaitLate(). Where both use the same functions, p->together says that it is the first. A rank whose process has ended never comes: the others hear of that in a tenth of a second, whatever they wait for (alive.h).
 */
 #include "alive.h"
+#include "peerslots.h"
 #include <sched.h>
 
 #if defined(__cplusplus)
 extern "C" {
 #endif
 
-#define GPUCSR_PEER_PIECES 64
-#define GPUCSR_PEER_LATE   (1 << 20)
-
-/* In memory of the host that all ranks have mapped, and their devices */
-typedef struct {
-  uint64_t token;        /* of rank 0's process: what was mapped is what was meant */
-  int      dead;         /* 1 + the rank that gave up, and GPUCSR_PEER_LATE where it waited for one that may come late; 0: all is well */
-  int      said;         /* message is complete */
-  char     message[400]; /* empty: it waited too long */
-  int64_t  left[];       /* by piece, modulo GPUCSR_PEER_PIECES, and rank: 1 + the piece that this rank addresses no more; behind it, words of alive.h */
-} GPUCSRPeerControl;
-
-/* What a wait in a kernel needs; an argument of the launch */
-typedef struct {
-  volatile int      *dead;
-  unsigned long long patience; /* nanoseconds */
-  int                says;     /* into dead, when that is over */
-} GPUCSRPeerWatch;
-
-/*
-  Where the ranks gather numbers (peer.cuh, kernels/peerhalo.c): of each rank's memory the same place, with a slot of 16 bytes for a number and its flag, for gathers of either parity. Memory begins with 0, a
-  flag is never 0. What is in memory that the kernel sees, slots and count, changes there: launches may be recorded
-*/
-#define GPUCSR_PEER_GATHER             8 /* numbers of a rank at most */
-#define GPUCSR_PEER_GATHER_BYTES(size) (2 * (size_t)(size)*GPUCSR_PEER_GATHER * 16)
-typedef struct {
-  GPUCSRPeerWatch watch;
-  void          **slots; /* by rank */
-  int             rank, size;
-  uint64_t       *count; /* gathers done */
-} GPUCSRPeerSlots;
-
-typedef struct _n_GPUCSRPeers *GPUCSRPeers;
 struct _n_GPUCSRPeers {
   MPI_Comm           comm; /* ranks of this host, in the order of the communicator given */
   PetscMPIInt        rank, size;
@@ -72,7 +40,7 @@ struct _n_GPUCSRPeers {
   PetscBool          together;          /* all have begun something together: nobody comes late */
   unsigned           looks;             /* of the host at a flag, before it lends its processor to others: a millisecond's, or few where there are more ranks than processors */
   GPUCSRPeerControl *control;
-  PetscBool          locked; /* the control words are page-locked */
+  GPUCSRBool         locked; /* the control words are page-locked */
   GPUCSRAlive        alive;
   uint64_t          *token;   /* of each rank's process */
   int64_t            pieces;  /* made so far */

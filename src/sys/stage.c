@@ -104,7 +104,7 @@ static size_t Apart(const GPUCSRTransfer *t)
 */
 static PetscErrorCode CopyStaged(GPUCSRDevice d, void *dst, const void *src, size_t bytes, GPUCSRCopyKind kind, GPUCSRStream s)
 {
-  const PetscBool aligned = (PetscBool)((size_t)dst % 16 == 0 && (size_t)src % 16 == 0);
+  const GPUCSRBool aligned = (GPUCSRBool)((size_t)dst % 16 == 0 && (size_t)src % 16 == 0);
 
   PetscFunctionBegin;
   if (d->ops->fetch && aligned && (bytes > ALONE_BYTES || kind == GPUCSR_TO_HOST)) PetscCall(d->ops->fetch(d->id, dst, src, bytes, s));
@@ -230,7 +230,7 @@ PetscErrorCode GPUCSRUploadTogether(GPUCSRDevice d, const GPUCSRTransfer t[], in
   Send n numbers of host memory to the device in the order of stream s, converted on the way. pinned: src is page-locked
   and stays untouched until s has passed; otherwise src may be changed as soon as this returns.
 */
-PetscErrorCode GPUCSRUpload(GPUCSRDevice d, void *dst, GPUCSRType to, const void *src, GPUCSRType from, size_t n, PetscBool pinned, GPUCSRStream s, double *rounding)
+PetscErrorCode GPUCSRUpload(GPUCSRDevice d, void *dst, GPUCSRType to, const void *src, GPUCSRType from, size_t n, GPUCSRBool pinned, GPUCSRStream s, double *rounding)
 {
   const GPUCSRTransfer t = {dst, to, src, from, n};
 
@@ -244,7 +244,7 @@ PetscErrorCode GPUCSRUpload(GPUCSRDevice d, void *dst, GPUCSRType to, const void
   Bring n numbers of the device to the host in the order of stream s, converted on the way. pinned: dst is page-locked and
   is complete once s has passed; otherwise it is complete when this returns.
 */
-PetscErrorCode GPUCSRDownload(GPUCSRDevice d, void *dst, GPUCSRType to, const void *src, GPUCSRType from, size_t n, PetscBool pinned, GPUCSRStream s)
+PetscErrorCode GPUCSRDownload(GPUCSRDevice d, void *dst, GPUCSRType to, const void *src, GPUCSRType from, size_t n, GPUCSRBool pinned, GPUCSRStream s)
 {
   const size_t piece = GPUCSR_STAGE_BYTES / GPUCSRTypeSize(from);
   const size_t all   = (n + piece - 1) / piece;

@@ -141,7 +141,7 @@ static PetscErrorCode HostFree_CUDA(int id, void *p)
 }
 
 /* Page-locking somebody else's memory may be refused (limits, odd mappings): then the staged way is taken */
-static PetscErrorCode Register_CUDA(int id, void *p, size_t bytes, PetscBool *done)
+static PetscErrorCode Register_CUDA(int id, void *p, size_t bytes, GPUCSRBool *done)
 {
   PetscFunctionBegin;
   PetscCall(Activate_CUDA(id));
@@ -255,7 +255,7 @@ static PetscErrorCode StreamWait_CUDA(int id, GPUCSRStream s, GPUCSREvent e)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode EventCreate_CUDA(int id, PetscBool timing, GPUCSREvent *e)
+static PetscErrorCode EventCreate_CUDA(int id, GPUCSRBool timing, GPUCSREvent *e)
 {
   PetscFunctionBegin;
   CUDACall(id, 0, cudaEventCreateWithFlags((cudaEvent_t *)e, timing ? cudaEventDefault : cudaEventDisableTiming));

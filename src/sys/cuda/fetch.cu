@@ -2,7 +2,7 @@
   Small copies by the device's processors. A copy engine has to be told, and to tell the processors that wait for it when it is done: of some hundred
   kilobytes both take longer than the bytes.
 */
-#include "../gpucsrsys.h"
+#include "../device.h"
 #include <cuda_runtime.h>
 
 #define BLOCK 256
@@ -17,29 +17,27 @@ __global__ void __launch_bounds__(BLOCK) fetch_kernel(size_t bytes, const char *
 }
 
 extern "C" {
-GPUCSR_INTERN PetscErrorCode GPUCSRFetch_CUDA(int, void *, const void *, size_t, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUCSRProbe_CUDA(int);
+GPUCSR_INTERN GPUCSRError GPUCSRFetch_CUDA(int, void *, const void *, size_t, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUCSRProbe_CUDA(int);
 }
 
 /* dst = src, of which one is page-locked memory; both aligned to 16 bytes */
-PetscErrorCode GPUCSRFetch_CUDA(int id, void *dst, const void *src, size_t bytes, GPUCSRStream s)
+GPUCSRError GPUCSRFetch_CUDA(int id, void *dst, const void *src, size_t bytes, GPUCSRStream s)
 {
-  PetscFunctionBegin;
-  if (!bytes) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!bytes) return 0;
   fetch_kernel<<<(unsigned int)((bytes + BLOCK * sizeof(uint4) - 1) / (BLOCK * sizeof(uint4))), BLOCK, 0, (cudaStream_t)s>>>(bytes, (const char *)src, (char *)dst);
   const cudaError_t err = cudaGetLastError();
-  PetscCheck(err == cudaSuccess, PETSC_COMM_SELF, PETSC_ERR_GPU, "CUDA device %d: a launch that copies %zu bytes failed with %s: %s", id, bytes, cudaGetErrorName(err), cudaGetErrorString(err));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRCheck(err == cudaSuccess, GPUCSR_ERR_GPU, "CUDA device %d: a launch that copies %zu bytes failed with %s: %s", id, bytes, cudaGetErrorName(err), cudaGetErrorString(err));
+  return 0;
 }
 
 /* Does this library have code for the GPU, that the driver understands? Asked when a device is opened, not at the first product */
-PetscErrorCode GPUCSRProbe_CUDA(int id)
+GPUCSRError GPUCSRProbe_CUDA(int id)
 {
   cudaFuncAttributes attributes;
 
-  PetscFunctionBegin;
   const cudaError_t err = cudaFuncGetAttributes(&attributes, fetch_kernel);
   if (err != cudaSuccess) (void)cudaGetLastError();
-  PetscCheck(err == cudaSuccess, PETSC_COMM_SELF, PETSC_ERR_GPU, "CUDA device %d: this library has no code that it can run: %s: %s", id, cudaGetErrorName(err), cudaGetErrorString(err));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRCheck(err == cudaSuccess, GPUCSR_ERR_GPU, "CUDA device %d: this library has no code that it can run: %s: %s", id, cudaGetErrorName(err), cudaGetErrorString(err));
+  return 0;
 }

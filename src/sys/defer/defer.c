@@ -161,7 +161,7 @@ static PetscErrorCode streamdestroy_Defer(int id, GPUCSRStream s)
 }
 
 /* An event is the point of a queue that it was last recorded at */
-static PetscErrorCode eventcreate_Defer(int id, PetscBool timing, GPUCSREvent *e)
+static PetscErrorCode eventcreate_Defer(int id, GPUCSRBool timing, GPUCSREvent *e)
 {
   Point *p;
 
@@ -246,7 +246,7 @@ static PetscErrorCode hostunregister_Defer(int id, void *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscBool Locked(const void *p)
+static GPUCSRBool Locked(const void *p)
 {
   for (const Range *r = locked; r; r = r->next)
     if ((const char *)p >= r->begin && (const char *)p < r->begin + r->bytes) return PETSC_TRUE;
@@ -270,7 +270,7 @@ static PetscErrorCode hostfree_Defer(int id, void *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode hostregister_Defer(int id, void *p, size_t bytes, PetscBool *done)
+static PetscErrorCode hostregister_Defer(int id, void *p, size_t bytes, GPUCSRBool *done)
 {
   PetscFunctionBegin;
   (void)id;
@@ -295,7 +295,7 @@ typedef struct {
   void       *dst;
   const void *src; /* NULL: behind this struct; with zero: none */
   size_t      bytes;
-  PetscBool   zero;
+  GPUCSRBool  zero;
 } Move;
 
 static PetscErrorCode DoMove(void *arg)

@@ -12,7 +12,7 @@ GPUCSRFaultCounts GPUCSRFault;
 static GPUCSRBackendOps under; /* the table below this layer */
 
 /* Counts a call; does it fail? */
-static PetscBool Fails(GPUCSRFaultKind kind)
+static GPUCSRBool Fails(GPUCSRFaultKind kind)
 {
   GPUCSRFaultCounts *f = &GPUCSRFault;
   PetscInt           n;
@@ -61,7 +61,7 @@ FUNCTION(fetch, (int id, void *dst, const void *src, size_t bytes, GPUCSRStream 
 FUNCTION(streamcreate, (int id, GPUCSRStream *s), (id, s), GPUCSR_FAULT_EVENT, PETSC_ERR_GPU, GPUCSRFault.streams++)
 FUNCTION(streamsynchronize, (int id, GPUCSRStream s), (id, s), GPUCSR_FAULT_SYNCHRONIZE, PETSC_ERR_GPU, )
 FUNCTION(streamwait, (int id, GPUCSRStream s, GPUCSREvent e), (id, s, e), GPUCSR_FAULT_EVENT, PETSC_ERR_GPU, )
-FUNCTION(eventcreate, (int id, PetscBool timing, GPUCSREvent *e), (id, timing, e), GPUCSR_FAULT_EVENT, PETSC_ERR_GPU, GPUCSRFault.events++)
+FUNCTION(eventcreate, (int id, GPUCSRBool timing, GPUCSREvent *e), (id, timing, e), GPUCSR_FAULT_EVENT, PETSC_ERR_GPU, GPUCSRFault.events++)
 FUNCTION(eventrecord, (int id, GPUCSREvent e, GPUCSRStream s), (id, e, s), GPUCSR_FAULT_EVENT, PETSC_ERR_GPU, )
 FUNCTION(eventsynchronize, (int id, GPUCSREvent e), (id, e), GPUCSR_FAULT_SYNCHRONIZE, PETSC_ERR_GPU, )
 FUNCTION(eventelapsed, (int id, GPUCSREvent a, GPUCSREvent b, double *seconds), (id, a, b, seconds), GPUCSR_FAULT_EVENT, PETSC_ERR_GPU, )
@@ -86,7 +86,7 @@ GIVEBACK(streamdestroy, (int id, GPUCSRStream s), (id, s), streams)
 GIVEBACK(eventdestroy, (int id, GPUCSREvent e), (id, e), events)
 
 /* Page-locking is refused, which is no error */
-static PetscErrorCode hostregister_Fault(int id, void *p, size_t bytes, PetscBool *done)
+static PetscErrorCode hostregister_Fault(int id, void *p, size_t bytes, GPUCSRBool *done)
 {
   PetscFunctionBegin;
   *done = PETSC_FALSE;
@@ -120,7 +120,7 @@ static PetscErrorCode Parse(const char text[])
   PetscCheck(end && k < GPUCSR_FAULT_KINDS, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "-gpucsr_debug_fault %s: must begin with memory:, pagelock:, copy:, launch:, event:, synchronize:, properties:, peer: or device:, and a number", text);
   f->kind = (GPUCSRFaultKind)k;
   f->at   = (PetscInt)strtol(end + 1, &rest, 10);
-  f->on   = (PetscBool)!strncmp(rest, ":on", 3);
+  f->on   = (GPUCSRBool)!strncmp(rest, ":on", 3);
   if (f->on) rest += 3;
   if (!strncmp(rest, ":rank=", 6)) {
     PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));

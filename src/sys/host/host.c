@@ -74,7 +74,7 @@ static PetscErrorCode Free_Host(int id, GPUCSRStream s, void *p)
   return HostFree_Host(id, p);
 }
 
-static PetscErrorCode Register_Host(int id, void *p, size_t bytes, PetscBool *done)
+static PetscErrorCode Register_Host(int id, void *p, size_t bytes, GPUCSRBool *done)
 {
   (void)id;
   (void)p;
@@ -187,7 +187,7 @@ static PetscErrorCode Pair_Host(int id, void *a, void *b)
 }
 
 /* An event is the time at which it was recorded */
-static PetscErrorCode EventCreate_Host(int id, PetscBool timing, GPUCSREvent *e)
+static PetscErrorCode EventCreate_Host(int id, GPUCSRBool timing, GPUCSREvent *e)
 {
   (void)id;
   (void)timing;

@@ -55,7 +55,7 @@ static PetscErrorCode Free_StandIn(int id, GPUCSRStream s, void *p)
   return HostFree_StandIn(id, p);
 }
 
-static PetscErrorCode Register_StandIn(int id, void *p, size_t bytes, PetscBool *done)
+static PetscErrorCode Register_StandIn(int id, void *p, size_t bytes, GPUCSRBool *done)
 {
   (void)id;
   (void)p;
@@ -65,7 +65,7 @@ static PetscErrorCode Register_StandIn(int id, void *p, size_t bytes, PetscBool 
 }
 
 /* An event is the time at which it was recorded */
-static PetscErrorCode EventCreate_StandIn(int id, PetscBool timing, GPUCSREvent *e)
+static PetscErrorCode EventCreate_StandIn(int id, GPUCSRBool timing, GPUCSREvent *e)
 {
   PetscFunctionBegin;
   (void)timing;

@@ -44,7 +44,7 @@ struct CG {
     z     = a.v.z + B.first;
     p     = a.v.p + B.first;
     q     = a.v.p2 + B.first;
-    keeps = pc.bs || POLYNOMIAL || a.start.normtype == KSP_NORM_UNPRECONDITIONED;
+    keeps = pc.bs || POLYNOMIAL || a.start.normtype == GPUKSP_NORM_UNPRECONDITIONED;
   }
 
   /* z = M r, and the norms of both */

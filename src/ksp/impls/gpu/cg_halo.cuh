@@ -39,7 +39,7 @@ struct HaloCG {
 
   __device__ __forceinline__ HaloCG(const Arguments &a, Rank &B)
       : lo(a.reach[2 * blockIdx.x]), count(a.reach[2 * blockIdx.x + 1] - lo), own(B.first - lo), halo(count - B.rows), rlo(PEERS ? a.reach[2 * (gridDim.x + blockIdx.x)] : 0), remote(PEERS ? a.reach[2 * (gridDim.x + blockIdx.x) + 1] - rlo : 0),
-        z(B.pool.template take<double>(count + remote)), p(B.pool.template take<double>(count + remote)), w(B.pool.template take<double>(B.rows)), unpreconditioned(a.start.normtype == KSP_NORM_UNPRECONDITIONED)
+        z(B.pool.template take<double>(count + remote)), p(B.pool.template take<double>(count + remote)), w(B.pool.template take<double>(B.rows)), unpreconditioned(a.start.normtype == GPUKSP_NORM_UNPRECONDITIONED)
   {
   }
 

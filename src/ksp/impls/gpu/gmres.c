@@ -5,6 +5,9 @@
 #include "gmresimpl.h"
 #include <math.h>
 
+_Static_assert((int)GPUGMRES_REFINE_NEVER == (int)KSP_GMRES_CGS_REFINE_NEVER && (int)GPUGMRES_REFINE_IFNEEDED == (int)KSP_GMRES_CGS_REFINE_IFNEEDED && (int)GPUGMRES_REFINE_ALWAYS == (int)KSP_GMRES_CGS_REFINE_ALWAYS,
+               "gmres.h names them without PETSc's headers");
+
 /* PETSc releases differ in what FGMRES records at the end of a cycle */
 #define FLEXIBLE_RECORDS_EACH_CYCLE PETSC_VERSION_LT(3, 21, 0)
 #define BREAKDOWN_IS_RECORDED       PETSC_VERSION_GE(3, 22, 0)

@@ -244,38 +244,34 @@ __global__ void __launch_bounds__(THREADS, 4) sum_kernel(const GPUGMRESSum a)
 }
 
 /* Upper bound of the blocks of a pass: the largest number of resident blocks over all kernels */
-PetscErrorCode GPUGMRESDeviceBlocks(GPUCSRDevice dev, int *blocks)
+GPUCSRError GPUGMRESDeviceBlocks(GPUCSRDevice dev, int *blocks)
 {
-  PetscFunctionBegin;
   *blocks = 4 * dev->props.processors;
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 static unsigned Blocks(int n, int most)
 {
-  return PetscMax(1u, PetscMin((unsigned)most, GPUCSRBlocks((int64_t)n / 2, THREADS)));
+  return GPUCSRMax(1u, GPUCSRMin((unsigned)most, GPUCSRBlocks((int64_t)n / 2, THREADS)));
 }
 
-PetscErrorCode GPUGMRESDeviceProject(const GPUGMRESPass *a, GPUCSRStream s)
+GPUCSRError GPUGMRESDeviceProject(const GPUGMRESPass *a, GPUCSRStream s)
 {
-  PetscFunctionBegin;
   project_kernel<<<Blocks(a->n, a->most / 2), THREADS, 0, (cudaStream_t)s>>>(*a);
   GPUCSRCheckLaunch("a projection of GMRES");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-PetscErrorCode GPUGMRESDeviceUpdate(const GPUGMRESPass *a, GPUCSRStream s)
+GPUCSRError GPUGMRESDeviceUpdate(const GPUGMRESPass *a, GPUCSRStream s)
 {
-  PetscFunctionBegin;
   update_kernel<<<Blocks(a->n, a->most), THREADS, 0, (cudaStream_t)s>>>(*a);
   GPUCSRCheckLaunch("an orthogonalization of GMRES");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-PetscErrorCode GPUGMRESDeviceSum(const GPUGMRESSum *a, GPUCSRStream s)
+GPUCSRError GPUGMRESDeviceSum(const GPUGMRESSum *a, GPUCSRStream s)
 {
-  PetscFunctionBegin;
   sum_kernel<<<Blocks(a->n, 1 << 16), THREADS, 0, (cudaStream_t)s>>>(*a);
   GPUCSRCheckLaunch("a combination of GMRES' basis");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }

@@ -12,7 +12,14 @@
   w is the product (preconditioned, with a preconditioner on the left) of the previous direction. The norm is computed from v itself, as it is written, so it costs no traffic.
 */
 #include "rules.h"
-#include "../../../sys/gpucsrsys.h"
+#include "../../../sys/device.h"
+
+/* KSPGMRESCGSRefinementType; gmres.c asserts the numbers */
+enum {
+  GPUGMRES_REFINE_NEVER,
+  GPUGMRES_REFINE_IFNEEDED,
+  GPUGMRES_REFINE_ALWAYS
+};
 
 /* On the device, followed by: 1/norm of each basis vector; the coefficients that update subtracts; the current column of the Hessenberg matrix; coefficients of a solution */
 typedef struct {
@@ -67,10 +74,10 @@ GPUKSP_RULE int GPUGMRESUpdated(GPUGMRESState *s, double squares, int again)
   const double norm   = sqrt(squares);
   double      *column = GPUGMRESColumn(s), h = 0;
 
-  if (!again && s->k >= 0 && s->refinement != KSP_GMRES_CGS_REFINE_NEVER) {
-    if (s->refinement == KSP_GMRES_CGS_REFINE_IFNEEDED)
+  if (!again && s->k >= 0 && s->refinement != GPUGMRES_REFINE_NEVER) {
+    if (s->refinement == GPUGMRES_REFINE_IFNEEDED)
       for (int j = 0; j <= s->k; j++) h += column[j] * column[j];
-    s->again = s->refinement == KSP_GMRES_CGS_REFINE_ALWAYS || norm < sqrt(h);
+    s->again = s->refinement == GPUGMRES_REFINE_ALWAYS || norm < sqrt(h);
     if (s->again) return 0;
   }
   s->again                     = 0;
@@ -114,10 +121,10 @@ GPUKSP_RULE double GPUGMRESEntry(const GPUGMRESPass *a, double factor, const dou
 #if defined(__cplusplus)
 extern "C" {
 #endif
-GPUCSR_INTERN PetscErrorCode GPUGMRESDeviceBlocks(GPUCSRDevice, int *);
-GPUCSR_INTERN PetscErrorCode GPUGMRESDeviceProject(const GPUGMRESPass *, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUGMRESDeviceUpdate(const GPUGMRESPass *, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUGMRESDeviceSum(const GPUGMRESSum *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUGMRESDeviceBlocks(GPUCSRDevice, int *);
+GPUCSR_INTERN GPUCSRError GPUGMRESDeviceProject(const GPUGMRESPass *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUGMRESDeviceUpdate(const GPUGMRESPass *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUGMRESDeviceSum(const GPUGMRESSum *, GPUCSRStream);
 #if defined(__cplusplus)
 }
 #endif

@@ -23,9 +23,8 @@ static void fill(const GPUKSPPersistent *L, M A, ArgsPeers<M> *a)
 
 /* Fills in the kernel and its arguments, then either queries the kernel or launches it */
 template <bool PEERS, class M>
-static PetscErrorCode ask_or_launch(const GPUKSPPersistent *L, M A, void *kernel, int *possible, GPUCSRStream s)
+static GPUCSRError ask_or_launch(const GPUKSPPersistent *L, M A, void *kernel, int *possible, GPUCSRStream s)
 {
-  PetscFunctionBegin;
   if (possible) {
     struct cudaFuncAttributes attr;
     int                       limit;
@@ -43,7 +42,7 @@ static PetscErrorCode ask_or_launch(const GPUKSPPersistent *L, M A, void *kernel
       attribute.val.clusterDim = {(unsigned)L->blocks, 1, 1};
       config.gridDim           = dim3((unsigned)L->blocks);
       config.blockDim          = dim3((unsigned)L->size);
-      config.dynamicSmemBytes  = (size_t)PetscMin(*possible, SHARED_MOST);
+      config.dynamicSmemBytes  = (size_t)GPUCSRMin(*possible, SHARED_MOST);
       config.attrs             = &attribute;
       config.numAttrs          = 1;
       if (cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) || cudaOccupancyMaxActiveClusters(&most, kernel, &config) || most < 1) {
@@ -63,7 +62,7 @@ static PetscErrorCode ask_or_launch(const GPUKSPPersistent *L, M A, void *kernel
     GPUCSR_CUDA(cudaFuncGetAttributes(&attr, kernel));
     GPUCSR_CUDA(cudaDeviceGetAttribute(&all, cudaDevAttrMaxSharedMemoryPerMultiprocessor, L->A->dev->id));
     /* leave the rest to the first-level cache */
-    GPUCSR_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, (int)PetscMin(100, (100 * (L->shared + attr.sharedSizeBytes + 1024) + (size_t)all - 1) / (size_t)all)));
+    GPUCSR_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, (int)GPUCSRMin(100, (100 * (L->shared + attr.sharedSizeBytes + 1024) + (size_t)all - 1) / (size_t)all)));
     config.gridDim          = dim3((unsigned)L->blocks);
     config.blockDim         = dim3((unsigned)L->size);
     config.dynamicSmemBytes = L->shared;
@@ -80,7 +79,7 @@ static PetscErrorCode ask_or_launch(const GPUKSPPersistent *L, M A, void *kernel
     }
     GPUCSR_CUDA(cudaLaunchKernelExC(&config, kernel, args));
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 template <bool PEERS, class M>
@@ -107,11 +106,10 @@ static void *bcgs_of(const GPUKSPPersistent *L)
 }
 
 template <bool PEERS, class M>
-static PetscErrorCode method(const GPUKSPPersistent *L, M A, int *possible, GPUCSRStream s)
+static GPUCSRError method(const GPUKSPPersistent *L, M A, int *possible, GPUCSRStream s)
 {
   void *kernel = NULL;
 
-  PetscFunctionBegin;
   switch (L->method) {
   case GPUKSP_CG:
     kernel = cg_of<PEERS, M>(L);
@@ -123,49 +121,45 @@ static PetscErrorCode method(const GPUKSPPersistent *L, M A, int *possible, GPUC
     kernel = bcgs_of<PEERS, M>(L);
     break;
   }
-  PetscCall(ask_or_launch<PEERS>(L, A, kernel, possible, s));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRCall(ask_or_launch<PEERS>(L, A, kernel, possible, s));
+  return 0;
 }
 
 /* The functions that persistent.cu needs of a format F<V> with values V */
 template <template <class> class F>
 struct ProductOf {
   template <class Do>
-  static PetscErrorCode with_values(const GPUKSPPersistent *L, Do f)
+  static GPUCSRError with_values(const GPUKSPPersistent *L, Do f)
   {
-    PetscFunctionBegin;
-    if (L->A->precision == GPUCSR_PRECISION_DOUBLE) PetscCall(f(F<double>::of(L)));
-    else PetscCall(f(F<float>::of(L)));
-    PetscFunctionReturn(PETSC_SUCCESS);
+    if (L->A->precision == GPUCSR_PRECISION_DOUBLE) GPUCSRCall(f(F<double>::of(L)));
+    else GPUCSRCall(f(F<float>::of(L)));
+    return 0;
   }
 
-  static PetscErrorCode run(const GPUKSPPersistent *L, int *possible, GPUCSRStream s)
+  static GPUCSRError run(const GPUKSPPersistent *L, int *possible, GPUCSRStream s)
   {
-    PetscFunctionBegin;
-    PetscCall(with_values(L, [&](auto A) -> PetscErrorCode { return L->peers.size ? method<true>(L, A, possible, s) : method<false>(L, A, possible, s); }));
-    PetscFunctionReturn(PETSC_SUCCESS);
+    GPUCSRCall(with_values(L, [&](auto A) -> GPUCSRError { return L->peers.size ? method<true>(L, A, possible, s) : method<false>(L, A, possible, s); }));
+    return 0;
   }
 
-  static PetscErrorCode reach(const GPUKSPPersistent *L, GPUCSRStream s)
+  static GPUCSRError reach(const GPUKSPPersistent *L, GPUCSRStream s)
   {
-    PetscFunctionBegin;
-    PetscCall(with_values(L, [&](auto A) -> PetscErrorCode {
+    GPUCSRCall(with_values(L, [&](auto A) -> GPUCSRError {
       GPUCSR_CUDA(cudaFuncSetAttribute(reach_kernel<decltype(A)>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)A.shared()));
       reach_kernel<<<(unsigned)L->blocks, MOST_THREADS, A.shared(), (cudaStream_t)s>>>(A, L->bounds, L->reach);
-      return PETSC_SUCCESS;
+      return 0;
     }));
     GPUCSRCheckLaunch("the columns of a solve's blocks");
-    PetscFunctionReturn(PETSC_SUCCESS);
+    return 0;
   }
 
-  static PetscErrorCode shared(const GPUKSPPersistent *L, size_t *bytes)
+  static GPUCSRError shared(const GPUKSPPersistent *L, size_t *bytes)
   {
-    PetscFunctionBegin;
-    PetscCall(with_values(L, [&](auto A) -> PetscErrorCode {
+    GPUCSRCall(with_values(L, [&](auto A) -> GPUCSRError {
       *bytes = A.shared();
-      return PETSC_SUCCESS;
+      return 0;
     }));
-    PetscFunctionReturn(PETSC_SUCCESS);
+    return 0;
   }
 };
 

@@ -21,19 +21,19 @@ const GPUKSPFormat *GPUKSPFormatOf(const GPUCSRFormat *format)
 }
 
 /* Does it store a table of a few stencils, and no values besides? */
-PetscBool GPUKSPFormatIsTable(const GPUCSRFormat *format)
+GPUCSRBool GPUKSPFormatIsTable(const GPUCSRFormat *format)
 {
   const GPUKSPFormat *f = GPUKSPFormatOf(format);
 
-  return (PetscBool)(f && f->needs == GPUKSP_NEEDS_STENCILS);
+  return (GPUCSRBool)(f && f->needs == GPUKSP_NEEDS_STENCILS);
 }
 
 /* Blocks begin where windows of sorted rows begin, so that sorting moves no row out of its block. Larger windows would make blocks uneven */
 #define WINDOW 256
 
-PetscBool GPUKSPPersistentTakes(const GPUCSRStorage *A)
+GPUCSRBool GPUKSPPersistentTakes(const GPUCSRStorage *A)
 {
   const GPUKSPFormat *f = GPUKSPFormatOf(A->format);
 
-  return (PetscBool)(f && (f->moved < 0 || !A->array[f->moved].count || A->format->variant <= WINDOW));
+  return (GPUCSRBool)(f && (f->moved < 0 || !A->array[f->moved].count || A->format->variant <= WINDOW));
 }

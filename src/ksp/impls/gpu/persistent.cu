@@ -58,20 +58,19 @@ __global__ void partition_kernel(const Work work, int align, int blocks, int *bo
 }
 
 /* In large blocks what a row with off-diagonal entries costs more comes before the second of two reductions, when there is little else to do */
-PetscErrorCode GPUKSPPersistentPartition(const GPUCSRStorage *A, int align, int blocks, const GPUKSPPeers *o, int *bounds, GPUCSRStream s)
+GPUCSRError GPUKSPPersistentPartition(const GPUCSRStorage *A, int align, int blocks, const GPUKSPPeers *o, int *bounds, GPUCSRStream s)
 {
   const GPUKSPFormat *f      = GPUKSPFormatOf(A->format);
   const int           slice  = f->sharing == GPUKSP_BY_WARPS ? GPUCSR_SLICE : 1;
   const int          *prefix = f->before >= 0 && A->array[f->before].count ? (const int *)A->array[f->before].data : NULL;
-  const Work          work   = {A->m, slice, slice, o->rows ? (int)(A->nnz / PetscMax(1, A->m)) : 0, prefix, o->rows, A->m / blocks < LARGE ? o->weight : o->weight * 3 / 2, o->row};
+  const Work          work   = {A->m, slice, slice, o->rows ? (int)(A->nnz / GPUCSRMax(1, A->m)) : 0, prefix, o->rows, A->m / blocks < LARGE ? o->weight : o->weight * 3 / 2, o->row};
 
-  PetscFunctionBegin;
   while (align % GPUCSR_SLICE) align *= 2;
   if (f->moved >= 0 && A->array[f->moved].count)
     while (align % A->format->variant) align *= 2;
   partition_kernel<<<GPUCSRBlocks(blocks + 1, 128), 128, 0, (cudaStream_t)s>>>(work, align, blocks, bounds);
   GPUCSRCheckLaunch("the partition of a solve");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 /* ---- the shape ---- */
@@ -82,7 +81,7 @@ PetscErrorCode GPUKSPPersistentPartition(const GPUCSRStorage *A, int align, int 
 /* Warps that share a slice, or threads that share a row of CSR, in blocks of `size` threads */
 static int Share(const GPUCSRStorage *A, int blocks, int size)
 {
-  const double mean   = (double)A->nnz / PetscMax(1, A->m);
+  const double mean   = (double)A->nnz / GPUCSRMax(1, A->m);
   const int    slices = (A->m / GPUCSR_SLICE + blocks) / blocks, rows = (A->m + blocks - 1) / blocks;
   int          share;
 
@@ -102,19 +101,18 @@ static int Ascending(const void *a, const void *b)
 }
 
 /* The windows of a chunk of rows; none if there would be too many, or if they would take more than three quarters of the shared memory */
-static PetscErrorCode Window(const GPUCSRStorage *A, int chunk, size_t shared, GPUKSPWindows *w, cudaStream_t s)
+static GPUCSRError Window(const GPUCSRStorage *A, int chunk, size_t shared, GPUKSPWindows *w, cudaStream_t s)
 {
   const GPUCSRArray *offsets = &A->array[GPUKSPFormatOf(A->format)->offsets];
   int               *offset, n = (int)offsets->count;
   cudaError_t        err;
 
-  PetscFunctionBegin;
-  PetscCall(PetscMemzero(w, sizeof(*w)));
-  PetscCall(PetscMalloc1(n + 1, &offset));
+  memset(w, 0, sizeof(*w));
+  GPUCSRCall(GPUCSRHostMalloc(sizeof(*offset) * (n + 1), (void **)&offset));
   offset[n] = 0;
   err       = cudaMemcpyAsync(offset, offsets->data, sizeof(int) * (size_t)n, cudaMemcpyDeviceToHost, s);
   if (!err) err = cudaStreamSynchronize(s);
-  if (err) PetscCall(PetscFree(offset));
+  if (err) GPUCSRHostFree((void **)&offset);
   GPUCSR_CUDA(err);
   qsort(offset, (size_t)n + 1, sizeof(int), Ascending);
   for (int k = 0; k <= n;) {
@@ -134,25 +132,24 @@ static PetscErrorCode Window(const GPUCSRStorage *A, int chunk, size_t shared, G
   if (4 * sizeof(double) * (size_t)w->length > shared / 4 * 3) w->count = 0;
   if (!w->count) w->length = 0;
   w->own = w->at(0);
-  PetscCall(PetscFree(offset));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRHostFree((void **)&offset);
+  return 0;
 }
 
 /* Bytes of shared memory that a kernel needs before any vector: for the matrix, the diagonals of stencils, and windows */
-static PetscErrorCode Tables(const GPUKSPPersistent *L, size_t *bytes)
+static GPUCSRError Tables(const GPUKSPPersistent *L, size_t *bytes)
 {
-  PetscFunctionBegin;
-  PetscCall((*product_of(L->A)->shared)(L, bytes));
+  GPUCSRCall((*product_of(L->A)->shared)(L, bytes));
   *bytes += sizeof(double) * (4 * (size_t)L->windows.length + (L->windows.count ? GPUKSP_ALIGN : 0));
-  if (GPUKSPFormatIsTable(L->A->format)) *bytes += sizeof(double) * 2 * (size_t)(PetscMin(L->A->extent.units, GPUKSP_STENCILS) + 1);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  if (GPUKSPFormatIsTable(L->A->format)) *bytes += sizeof(double) * 2 * (size_t)(GPUCSRMin(L->A->extent.units, GPUKSP_STENCILS) + 1);
+  return 0;
 }
 
 /* Shared memory besides tables and windows: scratch for a product's sums, and some for vectors */
 #define ROOM (2 * MOST_THREADS * sizeof(double))
 
 /* Can this device run the solve as one persistent kernel? Fills in blocks, threads, shared */
-PetscErrorCode GPUKSPPersistentShape(GPUCSRDevice dev, GPUKSPPersistent *L, PetscBool *possible, char why[], size_t len)
+GPUCSRError GPUKSPPersistentShape(GPUCSRDevice dev, GPUKSPPersistent *L, GPUCSRBool *possible, char why[], size_t len)
 {
   const GPUCSRStorage           *A       = L->A;
   const GPUKSPPersistentProduct *f       = product_of(A);
@@ -160,47 +157,46 @@ PetscErrorCode GPUKSPPersistentShape(GPUCSRDevice dev, GPUKSPPersistent *L, Pets
   int                            cooperative = 0, clusters = 0, most = -1;
   size_t                         need, matrix = 0;
 
-  PetscFunctionBegin;
   GPUCSR_CUDA(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, dev->id));
   GPUCSR_CUDA(cudaDeviceGetAttribute(&clusters, cudaDevAttrClusterLaunch, dev->id));
-  *possible = (PetscBool)cooperative;
+  *possible = (GPUCSRBool)cooperative;
   if (!cooperative) {
-    PetscCall(PetscSNPrintf(why, len, "the device has no cooperative launches"));
-    PetscFunctionReturn(PETSC_SUCCESS);
+    (void)snprintf(why, len, "the device has no cooperative launches");
+    return 0;
   }
-  L->halo = PETSC_FALSE;
-  PetscCall(PetscMemzero(&L->windows, sizeof(L->windows)));
-  L->written = PETSC_FALSE;
+  L->halo = false;
+  memset(&L->windows, 0, sizeof(L->windows));
+  L->written = false;
   L->size    = MOST_THREADS;
-  for (L->cluster = (PetscBool)(clusters && !L->peers.size && (double)A->nnz < (GPUKSPFormatIsTable(A->format) ? 2 : 1) * CLUSTER_ENTRIES); most < 0; L->cluster = PETSC_FALSE) {
-    L->blocks  = (int)PetscMax(1, PetscMin(L->cluster ? CLUSTER : dev->props.processors, (A->m + GPUCSR_SLICE - 1) / GPUCSR_SLICE));
+  for (L->cluster = (GPUCSRBool)(clusters && !L->peers.size && (double)A->nnz < (GPUKSPFormatIsTable(A->format) ? 2 : 1) * CLUSTER_ENTRIES); most < 0; L->cluster = false) {
+    L->blocks  = (int)GPUCSRMax(1, GPUCSRMin(L->cluster ? CLUSTER : dev->props.processors, (A->m + GPUCSR_SLICE - 1) / GPUCSR_SLICE));
     L->threads = Share(A, L->blocks, L->size);
-    PetscCall((*f->run)(L, &most, NULL));
+    GPUCSRCall((*f->run)(L, &most, NULL));
     if (most >= 0) break;
   }
   if (!L->cluster && L->method == GPUKSP_CG && !L->v.explicitpc && !L->v.degree && A->m / L->blocks >= LARGE) {
-    const PetscBool known = (PetscBool)(GPUKSPFormatOf(A->format)->offsets >= 0);
+    const GPUCSRBool known = (GPUCSRBool)(GPUKSPFormatOf(A->format)->offsets >= 0);
 
-    L->written = (PetscBool)!known;
-    PetscCall(Tables(L, &matrix));
-    if (known && (size_t)most > matrix + ROOM) PetscCall(Window(A, WINDOW_ROWS * WINDOW_THREADS, (size_t)most - matrix - ROOM, &L->windows, (cudaStream_t)dev->stream));
+    L->written = (GPUCSRBool)!known;
+    GPUCSRCall(Tables(L, &matrix));
+    if (known && (size_t)most > matrix + ROOM) GPUCSRCall(Window(A, WINDOW_ROWS * WINDOW_THREADS, (size_t)most - matrix - ROOM, &L->windows, (cudaStream_t)dev->stream));
     if (L->windows.count) L->size = WINDOW_THREADS;
-    PetscCall((*f->run)(L, &most, NULL));
+    GPUCSRCall((*f->run)(L, &most, NULL));
   }
   if (!L->cluster && L->method == GPUKSP_BCGS && !L->peers.size && !L->v.block && A->m / L->blocks >= LARGE) {
-    L->written = PETSC_TRUE;
-    PetscCall((*f->run)(L, &most, NULL));
+    L->written = true;
+    GPUCSRCall((*f->run)(L, &most, NULL));
   }
-  PetscCall(Tables(L, &matrix));
+  GPUCSRCall(Tables(L, &matrix));
   if ((size_t)most < matrix + MOST_THREADS * sizeof(double)) {
-    *possible = PETSC_FALSE;
-    PetscCall(PetscSNPrintf(why, len, "its stencils do not fit the shared memory of a block"));
-    PetscFunctionReturn(PETSC_SUCCESS);
+    *possible = false;
+    (void)snprintf(why, len, "its stencils do not fit the shared memory of a block");
+    return 0;
   }
   /* the vectors private to a block, as far as they leave the product's gathers a cache */
   need      = matrix + (size_t)vectors * (size_t)size * (size_t)((double)A->m / L->blocks * 1.1 + 128) + MOST_THREADS * sizeof(double);
-  L->shared = PetscMin(need, PetscMax(matrix + MOST_THREADS * sizeof(double), (size_t)(L->windows.count ? most : PetscMin(most, SHARED_MOST)))) / 16 * 16;
-  PetscFunctionReturn(PETSC_SUCCESS);
+  L->shared = GPUCSRMin(need, GPUCSRMax(matrix + MOST_THREADS * sizeof(double), (size_t)(L->windows.count ? most : GPUCSRMin(most, SHARED_MOST)))) / 16 * 16;
+  return 0;
 }
 
 /* The range of halo entries that a block's rows of the off-diagonal block need: the first, and one past the last */
@@ -225,57 +221,54 @@ __global__ void remote_reach_kernel(const GPUKSPPeers o, const int *bounds, int 
 }
 
 /* Halo recomputation (halo.cuh) is used if a block's shared memory holds its halo of two vectors besides its own rows. After GPUKSPPersistentPartition() */
-PetscErrorCode GPUKSPPersistentHalo(GPUKSPPersistent *L, GPUCSRStream s)
+GPUCSRError GPUKSPPersistentHalo(GPUKSPPersistent *L, GPUCSRStream s)
 {
   const GPUKSPPersistentProduct *f    = product_of(L->A);
-  const PetscBool                bcgs = (PetscBool)(L->method == GPUKSP_BCGS);
+  const GPUCSRBool               bcgs = (GPUCSRBool)(L->method == GPUKSP_BCGS);
   GPUKSPPersistent               with = *L;
   int                            ends[2 * GPUKSP_BLOCKS], remote[2 * GPUKSP_BLOCKS] = {0}, bounds[GPUKSP_BLOCKS + 1], most, rows = 0;
   size_t                         need = 0, vectors = 0;
 
-  PetscFunctionBegin;
   /* BiCGStab of one rank with long rows of stored entries: 93 us an iteration for 57 on 27 points 64^3; with 7 points 24 for 27, from a table of stencils 15 for 22 */
-  if (bcgs && !L->peers.size && !GPUKSPFormatIsTable(L->A->format) && L->A->nnz > HALO_LONG * (int64_t)L->A->m) PetscFunctionReturn(PETSC_SUCCESS);
-  if (L->method == GPUKSP_CG_SINGLE_REDUCTION || L->v.explicitpc || L->v.block || (L->v.degree && (bcgs || L->peers.size))) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall((*f->reach)(L, s));
+  if (bcgs && !L->peers.size && !GPUKSPFormatIsTable(L->A->format) && L->A->nnz > HALO_LONG * (int64_t)L->A->m) return 0;
+  if (L->method == GPUKSP_CG_SINGLE_REDUCTION || L->v.explicitpc || L->v.block || (L->v.degree && (bcgs || L->peers.size))) return 0;
+  GPUCSRCall((*f->reach)(L, s));
   if (L->peers.size) {
     remote_reach_kernel<<<(unsigned)L->blocks, 256, 0, (cudaStream_t)s>>>(L->peers, L->bounds, L->reach + 2 * L->blocks);
     GPUCSRCheckLaunch("the halo entries of a solve's blocks");
     GPUCSR_CUDA(cudaMemcpyAsync(remote, L->reach + 2 * L->blocks, sizeof(int) * 2 * (size_t)L->blocks, cudaMemcpyDeviceToHost, (cudaStream_t)s));
   }
-  PetscCall((*f->shared)(L, &need));
+  GPUCSRCall((*f->shared)(L, &need));
   GPUCSR_CUDA(cudaMemcpyAsync(ends, L->reach, sizeof(int) * 2 * (size_t)L->blocks, cudaMemcpyDeviceToHost, (cudaStream_t)s));
   GPUCSR_CUDA(cudaMemcpyAsync(bounds, L->bounds, sizeof(int) * ((size_t)L->blocks + 1), cudaMemcpyDeviceToHost, (cudaStream_t)s));
   GPUCSR_CUDA(cudaStreamSynchronize((cudaStream_t)s));
   for (int b = 0; b < L->blocks; b++) {
     const size_t of = (sizeof(double) * (size_t)(ends[2 * b + 1] - ends[2 * b] + remote[2 * b + 1] - remote[2 * b]) + 15) / 16 * 16, own = (sizeof(double) * (size_t)(bounds[b + 1] - bounds[b]) + 15) / 16 * 16;
 
-    vectors = PetscMax(vectors, 2 * of + own + (bcgs ? (sizeof(double) * (size_t)(remote[2 * b + 1] - remote[2 * b]) + 15) / 16 * 16 : 0));
-    rows    = PetscMax(rows, bounds[b + 1] - bounds[b]);
+    vectors = GPUCSRMax(vectors, 2 * of + own + (bcgs ? (sizeof(double) * (size_t)(remote[2 * b + 1] - remote[2 * b]) + 15) / 16 * 16 : 0));
+    rows    = GPUCSRMax(rows, bounds[b + 1] - bounds[b]);
   }
-  with.halo = PETSC_TRUE;
-  if (rows > 512 * HALO_ROWS) PetscFunctionReturn(PETSC_SUCCESS);
+  with.halo = true;
+  if (rows > 512 * HALO_ROWS) return 0;
   with.size    = rows <= 256 && !L->peers.size ? 256 : rows > 512 && rows <= 1024 ? 1024 : 512; /* few threads meet sooner */
   with.each    = rows <= with.size ? 1 : HALO_ROWS;
   with.threads = Share(L->A, L->blocks, with.size);
   need += vectors + sizeof(unsigned short) * HALO_PIECES + (GPUKSPFormatOf(L->A->format)->sharing == GPUKSP_BY_LANES || with.threads == 1 ? 0 : MOST_THREADS * sizeof(double));
-  PetscCall((*f->run)(&with, &most, s));
-  if (most < 0 || (size_t)most < need) PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRCall((*f->run)(&with, &most, s));
+  if (most < 0 || (size_t)most < need) return 0;
   *L        = with;
   L->shared = need;
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-PetscErrorCode GPUKSPPersistentClear(void *p, size_t bytes, GPUCSRStream s)
+GPUCSRError GPUKSPPersistentClear(void *p, size_t bytes, GPUCSRStream s)
 {
-  PetscFunctionBegin;
   GPUCSR_CUDA(cudaMemsetAsync(p, 0, bytes, (cudaStream_t)s));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-PetscErrorCode GPUKSPPersistentSolve(const GPUKSPPersistent *L, GPUCSRStream s)
+GPUCSRError GPUKSPPersistentSolve(const GPUKSPPersistent *L, GPUCSRStream s)
 {
-  PetscFunctionBegin;
-  PetscCall((*product_of(L->A)->run)(L, NULL, s));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRCall((*product_of(L->A)->run)(L, NULL, s));
+  return 0;
 }

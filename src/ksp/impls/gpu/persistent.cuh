@@ -27,11 +27,11 @@
 
 typedef struct {
   /* runs the solve; or, if possible is given, returns there the most bytes of shared memory that its blocks may have, -1: the kernel cannot run */
-  PetscErrorCode (*run)(const GPUKSPPersistent *, int *possible, GPUCSRStream);
+  GPUCSRError (*run)(const GPUKSPPersistent *, int *possible, GPUCSRStream);
   /* fills in L->reach from L->bounds */
-  PetscErrorCode (*reach)(const GPUKSPPersistent *, GPUCSRStream);
+  GPUCSRError (*reach)(const GPUKSPPersistent *, GPUCSRStream);
   /* bytes of shared memory that the matrix takes */
-  PetscErrorCode (*shared)(const GPUKSPPersistent *, size_t *);
+  GPUCSRError (*shared)(const GPUKSPPersistent *, size_t *);
 } GPUKSPPersistentProduct;
 
 #define GPUKSP_FORMAT(name, sharing, before, moved, offsets, needs) GPUCSR_INTERN const GPUKSPPersistentProduct GPUKSPPersistent_##name;

@@ -2,7 +2,7 @@
 
 /* The device side of the solvers, for the host side: persistent kernels, which are whole solves, and kernels of single steps */
 #include "../../../mat/impls/gpucsr/format/bcsr.h"
-#include "../../../sys/peer.h"
+#include "../../../sys/peerslots.h"
 #include "vectors.h"
 
 #if defined(__cplusplus)
@@ -31,8 +31,8 @@ typedef struct {
 
 GPUCSR_INTERN const GPUKSPFormat  GPUKSPFormats[]; /* the last has no name */
 GPUCSR_INTERN const GPUKSPFormat *GPUKSPFormatOf(const GPUCSRFormat *);
-GPUCSR_INTERN PetscBool           GPUKSPFormatIsTable(const GPUCSRFormat *);
-GPUCSR_INTERN PetscBool           GPUKSPPersistentTakes(const GPUCSRStorage *);
+GPUCSR_INTERN GPUCSRBool          GPUKSPFormatIsTable(const GPUCSRFormat *);
+GPUCSR_INTERN GPUCSRBool          GPUKSPPersistentTakes(const GPUCSRStorage *);
 
 /* A diagonal that is the same in all rows of a stencil; table is NULL if it is not */
 typedef struct {
@@ -98,19 +98,19 @@ typedef struct {
 /* A solve in one persistent kernel, launched cooperatively. Vectors are whole, in device memory; those that the method does not use are NULL */
 typedef struct {
   GPUKSPMethod         method;
-  PetscBool            right; /* side of the preconditioner, BiCGStab */
-  PetscBool            guard; /* compute the true residual at the end */
+  GPUCSRBool           right; /* side of the preconditioner, BiCGStab */
+  GPUCSRBool           guard; /* compute the true residual at the end */
   const GPUCSRStorage *A;
   GPUKSPVectors        v;
   GPUKSPDiagonals      same;
   GPUKSPCommon         common;
   GPUKSPWindows        windows;
-  PetscBool            written; /* the direction is written to a vector before the product */
+  GPUCSRBool           written; /* the direction is written to a vector before the product */
   int                 *bounds;  /* first row of each block, then the end; blocks + 1 */
   int                 *reach;   /* first column of each block, and one past the last; behind all of these the same of halo entries, of several ranks; then GPUKSP_HALO_WORDS words of each block */
-  PetscBool            halo;    /* halo recomputation: blocks keep their rows and halo in shared memory */
+  GPUCSRBool           halo;    /* halo recomputation: blocks keep their rows and halo in shared memory */
   int                  blocks;  /* set by GPUKSPPersistentShape() */
-  PetscBool            cluster; /* the blocks are one cluster, and need no slots */
+  GPUCSRBool           cluster; /* the blocks are one cluster, and need no slots */
   size_t               shared;  /* bytes of shared memory of each block, */
   int                  size;    /* and its threads, */
   int                  each;    /* and with halo recomputation the most rows of one of these */
@@ -130,13 +130,13 @@ typedef struct {
 #define GPUKSP_PARTIALS    2048 /* most blocks of a step */
 #define GPUKSP_SLOTS_BYTES ((size_t)GPUKSP_SLOT_BYTES * GPUKSP_BLOCKS)
 
-GPUCSR_INTERN PetscErrorCode GPUKSPPersistentShape(GPUCSRDevice, GPUKSPPersistent *, PetscBool *possible, char why[], size_t len);
-GPUCSR_INTERN PetscErrorCode GPUKSPPersistentPartition(const GPUCSRStorage *, int align, int blocks, const GPUKSPPeers *, int *bounds, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUKSPPersistentCommon(const GPUCSRStorage *, GPUKSPCommon *, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUKSPPersistentDiagonals(const GPUCSRStorage *, const double *d, double *table, GPUKSPDiagonals *, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUKSPPersistentHalo(GPUKSPPersistent *, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUKSPPersistentClear(void *, size_t, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUKSPPersistentSolve(const GPUKSPPersistent *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUKSPPersistentShape(GPUCSRDevice, GPUKSPPersistent *, GPUCSRBool *possible, char why[], size_t len);
+GPUCSR_INTERN GPUCSRError GPUKSPPersistentPartition(const GPUCSRStorage *, int align, int blocks, const GPUKSPPeers *, int *bounds, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUKSPPersistentCommon(const GPUCSRStorage *, GPUKSPCommon *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUKSPPersistentDiagonals(const GPUCSRStorage *, const double *d, double *table, GPUKSPDiagonals *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUKSPPersistentHalo(GPUKSPPersistent *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUKSPPersistentClear(void *, size_t, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUKSPPersistentSolve(const GPUKSPPersistent *, GPUCSRStream);
 
 /*
   One step for all rows. partial: GPUKSP_SUMS * GPUKSP_PARTIALS doubles and a counter that starts at 0, in device memory. With a rule the state is in device memory; the step applies the rule to it,
@@ -150,30 +150,30 @@ typedef struct {
   GPUKSPState  *state;
   GPUKSPState  *seen;
   int           blocks;            /* from GPUKSPStepBlocks() */
-  PetscBool     rule, first, next; /* apply the rule; it is the rule of the start; it is followed by the next iteration */
+  GPUCSRBool    rule, first, next; /* apply the rule; it is the rule of the start; it is followed by the next iteration */
   double       *mine;              /* several ranks: sums go here; GPUKSPStepRuleDevice() applies the rule, NULL: one rank */
   int           parts, most;       /* the product before it has taken the sums: so many parts of each, at every most-th place; 0: it has not */
   const double *part;
-  PetscBool     back; /* from the last row to the first */
+  GPUCSRBool    back; /* from the last row to the first */
 } GPUKSPStepArgs;
-GPUCSR_INTERN PetscErrorCode GPUKSPStepBlocks(GPUCSRDevice, int *);
-GPUCSR_INTERN PetscErrorCode GPUKSPStepDevice(GPUKSPStep, const GPUKSPVectors *, const GPUKSPStepArgs *, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUKSPStepRuleDevice(GPUKSPStep, const GPUCSRPeerSlots *, double *all, int ranks, const GPUKSPStepArgs *, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUKSPStepDeviceSingle(GPUKSPStep, const GPUKSPVectorsSingle *, const GPUKSPStepArgs *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUKSPStepBlocks(GPUCSRDevice, int *);
+GPUCSR_INTERN GPUCSRError GPUKSPStepDevice(GPUKSPStep, const GPUKSPVectors *, const GPUKSPStepArgs *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUKSPStepRuleDevice(GPUKSPStep, const GPUCSRPeerSlots *, double *all, int ranks, const GPUKSPStepArgs *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUKSPStepDeviceSingle(GPUKSPStep, const GPUKSPVectorsSingle *, const GPUKSPStepArgs *, GPUCSRStream);
 
 /* Position of value k, of `bytes` each: contiguous, except in bcsr, whose lanes have theirs in pieces of 16 bytes */
 GPUCSR_HOST_DEVICE size_t GPUKSPPlace(size_t k, int lane, size_t bytes)
 {
   return lane ? (size_t)BCSRPlace((int64_t)(k / lane), (int)(k % lane), lane, BCSR_WIDE(bytes)) : k;
 }
-GPUCSR_INTERN PetscErrorCode GPUKSPRound(size_t, int lane, const double *, float *, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUKSPStepReset(double *partial, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUKSPRound(size_t, int lane, const double *, float *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUKSPStepReset(double *partial, GPUCSRStream);
 
-typedef void                *GPUKSPGraph;
-GPUCSR_INTERN PetscErrorCode GPUKSPGraphBegin(GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUKSPGraphEnd(GPUCSRStream, GPUKSPGraph *);
-GPUCSR_INTERN PetscErrorCode GPUKSPGraphLaunch(GPUKSPGraph, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUKSPGraphDestroy(GPUKSPGraph *);
+typedef void             *GPUKSPGraph;
+GPUCSR_INTERN GPUCSRError GPUKSPGraphBegin(GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUKSPGraphEnd(GPUCSRStream, GPUKSPGraph *);
+GPUCSR_INTERN GPUCSRError GPUKSPGraphLaunch(GPUKSPGraph, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUKSPGraphDestroy(GPUKSPGraph *);
 
 #if defined(__cplusplus)
 }

@@ -174,7 +174,7 @@ struct Stencil {
 };
 
 /* The stencil with the most entries, which others are parts of; with 0 entries if there is none */
-PetscErrorCode GPUKSPPersistentCommon(const GPUCSRStorage *A, GPUKSPCommon *common, GPUCSRStream stream)
+GPUCSRError GPUKSPPersistentCommon(const GPUCSRStorage *A, GPUKSPCommon *common, GPUCSRStream stream)
 {
   const size_t bytes = GPUCSRTypeSize(A->array[STENCIL_VAL].type);
   cudaStream_t s     = (cudaStream_t)stream;
@@ -182,10 +182,9 @@ PetscErrorCode GPUKSPPersistentCommon(const GPUCSRStorage *A, GPUKSPCommon *comm
   double       value[GPUKSP_COMMON];
   cudaError_t  err;
 
-  PetscFunctionBegin;
-  PetscCall(PetscMemzero(common, sizeof(*common)));
-  if (!GPUKSPFormatIsTable(A->format)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscCalloc1(A->extent.units + 2, &begin));
+  memset(common, 0, sizeof(*common));
+  if (!GPUKSPFormatIsTable(A->format)) return 0;
+  GPUCSRCall(GPUCSRHostMalloc(sizeof(*begin) * (A->extent.units + 2), (void **)&begin));
   err = cudaMemcpyAsync(begin, A->array[STENCIL_BEGIN].data, sizeof(int) * (size_t)(A->extent.units + 1), cudaMemcpyDeviceToHost, s);
   if (!err) err = cudaStreamSynchronize(s);
   for (int u = 1; u < (int)A->extent.units; u++)
@@ -197,9 +196,9 @@ PetscErrorCode GPUKSPPersistentCommon(const GPUCSRStorage *A, GPUKSPCommon *comm
     if (!err) err = cudaStreamSynchronize(s);
     for (int k = 0; k < common->count && !err; k++) common->value[k] = bytes == sizeof(float) ? (double)((const float *)value)[k] : value[k];
   }
-  PetscCall(PetscFree(begin));
+  GPUCSRHostFree((void **)&begin);
   GPUCSR_CUDA(err);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 /* Is d[row] the same in all rows of a stencil? A first pass writes each d[row] to its stencil's entry of table; a second, with check, sets *differ if a row disagrees */
@@ -213,20 +212,19 @@ __global__ void diagonals_kernel(int m, const uint16_t *id, const double *d, dou
 }
 
 /* Is the preconditioner's diagonal constant on each stencil, so that it need not be read as a vector? table: room for GPUKSP_STENCILS numbers and a flag */
-PetscErrorCode GPUKSPPersistentDiagonals(const GPUCSRStorage *A, const double *d, double *table, GPUKSPDiagonals *same, GPUCSRStream s)
+GPUCSRError GPUKSPPersistentDiagonals(const GPUCSRStorage *A, const double *d, double *table, GPUKSPDiagonals *same, GPUCSRStream s)
 {
   int differ = 0, *flag = (int *)(table + GPUKSP_STENCILS);
 
-  PetscFunctionBegin;
   *same = {NULL, NULL, 0};
-  if (!d || !A->m || !GPUKSPFormatIsTable(A->format) || A->extent.units > GPUKSP_STENCILS) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!d || !A->m || !GPUKSPFormatIsTable(A->format) || A->extent.units > GPUKSP_STENCILS) return 0;
   GPUCSR_CUDA(cudaMemsetAsync(flag, 0, sizeof(*flag), (cudaStream_t)s));
   for (int check = 0; check < 2; check++) diagonals_kernel<<<GPUCSRBlocks(A->m, 256), 256, 0, (cudaStream_t)s>>>(A->m, (const uint16_t *)A->array[STENCIL_ID].data, d, table, flag, check);
   GPUCSRCheckLaunch("the diagonal of stencils");
   GPUCSR_CUDA(cudaMemcpyAsync(&differ, flag, sizeof(differ), cudaMemcpyDeviceToHost, (cudaStream_t)s));
   GPUCSR_CUDA(cudaStreamSynchronize((cudaStream_t)s));
   if (!differ) *same = {(const uint16_t *)A->array[STENCIL_ID].data, table, (int)A->extent.units};
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 GPUKSP_PERSISTENT_PRODUCT(stencil, Stencil);

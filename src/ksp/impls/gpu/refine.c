@@ -30,7 +30,7 @@ PetscErrorCode GPUKSPRefineChoose(KSP_GPU *k)
   const double        more = GPUKSPBytes(&P->A, PETSC_FALSE) + PERSISTENT_ROW * k->n, less = SINGLE_ITS * (GPUKSPBytes(&P->A, PETSC_TRUE) + SINGLE_ROW * k->n);
   const PetscBool     kernels = k->op.dev->ops->kernels;
   const char         *why     = NULL;
-  PetscBool           can;
+  GPUCSRBool          can;
   char                whynot[128] = "";
 
   PetscFunctionBegin;

@@ -7,8 +7,8 @@
   Methods: M. R. Hestenes, E. Stiefel, J. Res. Nat. Bur. Stand. 49 (1952); single reduction: A. T. Chronopoulos, C. W. Gear, J. Comput.
   Appl. Math. 25 (1989), in the form of PETSc's KSPCGUseSingleReduction(); H. A. van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992).
 */
-#include <petscksp.h>
-#include "../../../sys/gpucsrcompat.h"
+#include "../../../sys/plain.h"
+#include <math.h>
 
 #if defined(__CUDACC__)
   #define GPUKSP_RULE static inline __host__ __device__
@@ -28,7 +28,26 @@ typedef enum {
   GPUKSP_TEST_HOST     /* the user's function, called between two rules */
 } GPUKSPTest;
 
-#define GPUKSP_NEG_CURVE 5 /* KSP_CONVERGED_NEG_CURVE, whose name differs between releases */
+/* The reasons and norms of PETSc that rules decide by; solve.c asserts the numbers */
+enum {
+  GPUKSP_CONVERGED_ITERATING     = 0,
+  GPUKSP_CONVERGED_RTOL          = 2,
+  GPUKSP_CONVERGED_ATOL          = 3,
+  GPUKSP_CONVERGED_ITS           = 4,
+  GPUKSP_NEG_CURVE               = 5,
+  GPUKSP_DIVERGED_ITS            = -3,
+  GPUKSP_DIVERGED_DTOL           = -4,
+  GPUKSP_DIVERGED_BREAKDOWN      = -5,
+  GPUKSP_DIVERGED_INDEFINITE_PC  = -8,
+  GPUKSP_DIVERGED_NANORINF       = -9,
+  GPUKSP_DIVERGED_INDEFINITE_MAT = -10
+};
+enum {
+  GPUKSP_NORM_NONE,
+  GPUKSP_NORM_PRECONDITIONED,
+  GPUKSP_NORM_UNPRECONDITIONED,
+  GPUKSP_NORM_NATURAL
+};
 
 /* The sums of a reduction */
 enum {
@@ -67,11 +86,11 @@ GPUKSP_RULE int GPUKSPBad(double a)
 GPUKSP_RULE double GPUKSPNorm(const GPUKSPState *s, const double sum[])
 {
   switch (s->normtype) {
-  case KSP_NORM_PRECONDITIONED:
+  case GPUKSP_NORM_PRECONDITIONED:
     return s->scale * sqrt(sum[SUM_ZZ]);
-  case KSP_NORM_UNPRECONDITIONED:
+  case GPUKSP_NORM_UNPRECONDITIONED:
     return s->scale * sqrt(sum[SUM_RR]);
-  case KSP_NORM_NATURAL:
+  case GPUKSP_NORM_NATURAL:
     return s->scale * sqrt(fabs(sum[SUM_RZ]));
   default:
     return 0;
@@ -87,13 +106,13 @@ GPUKSP_RULE void GPUKSPRecord(GPUKSPState *s, int n, double norm)
 /* KSPConvergedDefault() and KSPConvergedSkip() */
 GPUKSP_RULE void GPUKSPTestNorm(GPUKSPState *s, int n, double norm)
 {
-  s->reason = KSP_CONVERGED_ITERATING;
+  s->reason = GPUKSP_CONVERGED_ITERATING;
   if (s->test == GPUKSP_TEST_HOST) return;
   if (s->test == GPUKSP_TEST_SKIP || s->convmaxits) {
-    if (n >= s->maxit) s->reason = KSP_CONVERGED_ITS;
+    if (n >= s->maxit) s->reason = GPUKSP_CONVERGED_ITS;
     if (s->reason || s->test == GPUKSP_TEST_SKIP) return;
   }
-  if (s->normtype == KSP_NORM_NONE) return;
+  if (s->normtype == GPUKSP_NORM_NONE) return;
   if (!n) {
     s->rnorm0 = norm;
     if (!s->guesszero && !s->initialrtol) {
@@ -104,16 +123,16 @@ GPUKSP_RULE void GPUKSPTestNorm(GPUKSPState *s, int n, double norm)
     s->ttol = s->rtol * s->rnorm0 > s->abstol ? s->rtol * s->rnorm0 : s->abstol;
   }
   if (n <= s->chknorm) return;
-  if (GPUKSPBad(norm)) s->reason = KSP_DIVERGED_NANORINF;
+  if (GPUKSPBad(norm)) s->reason = GPUKSP_DIVERGED_NANORINF;
   else if (n < s->minit) return;
-  else if (norm <= s->ttol) s->reason = norm < s->abstol ? KSP_CONVERGED_ATOL : KSP_CONVERGED_RTOL;
-  else if (norm >= s->divtol * s->rnorm0) s->reason = KSP_DIVERGED_DTOL;
+  else if (norm <= s->ttol) s->reason = norm < s->abstol ? GPUKSP_CONVERGED_ATOL : GPUKSP_CONVERGED_RTOL;
+  else if (norm >= s->divtol * s->rnorm0) s->reason = GPUKSP_DIVERGED_DTOL;
 }
 
 /* A NaN or Inf ends the solve */
 GPUKSP_RULE int GPUKSPStop(GPUKSPState *s, double a)
 {
-  if (GPUKSPBad(a)) s->reason = KSP_DIVERGED_NANORINF;
+  if (GPUKSPBad(a)) s->reason = GPUKSP_DIVERGED_NANORINF;
   return s->reason;
 }
 
@@ -139,10 +158,10 @@ GPUKSP_RULE void CGBegin(GPUKSPState *s)
 {
   if (s->reason || GPUKSPStop(s, s->rho)) return;
   s->its = s->i + 1;
-  if (s->rho == 0) s->reason = KSP_CONVERGED_ATOL;
-  else if (s->i > 0 && s->rho * s->rhoold < 0) s->reason = KSP_DIVERGED_INDEFINITE_PC;
+  if (s->rho == 0) s->reason = GPUKSP_CONVERGED_ATOL;
+  else if (s->i > 0 && s->rho * s->rhoold < 0) s->reason = GPUKSP_DIVERGED_INDEFINITE_PC;
   s->beta = s->i > 0 ? s->rho / s->rhoold : 0;
-  if (s->reason && s->i >= s->maxit) s->reason = KSP_DIVERGED_ITS;
+  if (s->reason && s->i >= s->maxit) s->reason = GPUKSP_DIVERGED_ITS;
 }
 
 /* dpi = p'Ap */
@@ -154,8 +173,8 @@ GPUKSP_RULE void CGCurvature(GPUKSPState *s, double dpi)
   s->dpi    = dpi;
   if (GPUKSPStop(s, dpi)) return;
   if (dpi == 0 || (s->i > 0 && ((dpi > 0 && dpiold < 0) || (dpi < 0 && dpiold > 0)))) {
-    s->reason = s->negcurve ? GPUKSP_NEG_CURVE : KSP_DIVERGED_INDEFINITE_MAT;
-    if (s->i >= s->maxit) s->reason = KSP_DIVERGED_ITS;
+    s->reason = s->negcurve ? GPUKSP_NEG_CURVE : GPUKSP_DIVERGED_INDEFINITE_MAT;
+    if (s->i >= s->maxit) s->reason = GPUKSP_DIVERGED_ITS;
     return;
   }
   s->alpha = s->xalpha = s->rho / dpi;
@@ -171,7 +190,7 @@ GPUKSP_RULE void CGBeginSingle(GPUKSPState *s)
   s->dpi = s->i > 0 ? s->delta - s->rho * s->rho * dpiold / (s->rhoold * s->rhoold) : s->delta;
   if (GPUKSPStop(s, s->dpi)) return;
   if (s->dpi == 0 || (s->i > 0 && s->dpi * dpiold <= 0)) {
-    s->reason = KSP_DIVERGED_INDEFINITE_MAT;
+    s->reason = GPUKSP_DIVERGED_INDEFINITE_MAT;
     return;
   }
   s->alpha = s->rho / s->dpi;
@@ -182,7 +201,7 @@ GPUKSP_RULE void CGResidual(GPUKSPState *s, const double sum[])
 {
   double norm = GPUKSPNorm(s, sum);
 
-  if (s->normtype != KSP_NORM_NATURAL && s->chknorm >= s->i + 2) norm = 0;
+  if (s->normtype != GPUKSP_NORM_NATURAL && s->chknorm >= s->i + 2) norm = 0;
   s->rhoold = s->rho;
   s->rho    = sum[SUM_RZ];
   s->delta  = sum[SUM_ZS];
@@ -196,7 +215,7 @@ GPUKSP_RULE void CGNext(GPUKSPState *s)
 {
   if (s->reason) return;
   s->i++;
-  if (s->i >= s->maxit) s->reason = GPUKSPBad(s->rho) ? KSP_DIVERGED_NANORINF : KSP_DIVERGED_ITS;
+  if (s->i >= s->maxit) s->reason = GPUKSPBad(s->rho) ? GPUKSP_DIVERGED_NANORINF : GPUKSP_DIVERGED_ITS;
   else CGBegin(s);
 }
 
@@ -204,7 +223,7 @@ GPUKSP_RULE void CGNextSingle(GPUKSPState *s)
 {
   if (s->reason) return;
   s->i++;
-  if (s->i >= s->maxit) s->reason = GPUKSPBad(s->rho) ? KSP_DIVERGED_NANORINF : KSP_DIVERGED_ITS;
+  if (s->i >= s->maxit) s->reason = GPUKSPBad(s->rho) ? GPUKSP_DIVERGED_NANORINF : GPUKSP_DIVERGED_ITS;
   else CGBeginSingle(s);
 }
 
@@ -225,11 +244,11 @@ GPUKSP_RULE void CGReplace(GPUKSPState *s, const double sum[])
 
   s->replace = 0;
   if (r > s->rmax) s->rmax = r;
-  if (s->reason == KSP_DIVERGED_NANORINF || GPUKSPBad(s->rho)) {
+  if (s->reason == GPUKSP_DIVERGED_NANORINF || GPUKSPBad(s->rho)) {
     s->giveup = 1;
     return;
   }
-  if (s->reason > 0 || s->reason == KSP_DIVERGED_DTOL || r <= s->update * s->rmax || s->i + 1 - s->replaced >= GPUKSP_STRETCH || s->rho == 0 || (s->rho > 0) != (s->rhoold > 0)) s->replace = 1;
+  if (s->reason > 0 || s->reason == GPUKSP_DIVERGED_DTOL || r <= s->update * s->rmax || s->i + 1 - s->replaced >= GPUKSP_STRETCH || s->rho == 0 || (s->rho > 0) != (s->rhoold > 0)) s->replace = 1;
 }
 
 /* sums: of the true residual, in double and unscaled; it is the first, or replaces the iteration's */
@@ -271,7 +290,7 @@ GPUKSP_RULE void CGTrueResidual(GPUKSPState *s, const double sum[], int first)
 /* Single precision has failed. The solve must continue in double, from x if that has improved */
 GPUKSP_RULE int CGGivenUp(const GPUKSPState *s)
 {
-  return s->giveup || s->reason == KSP_DIVERGED_NANORINF || s->reason == KSP_DIVERGED_INDEFINITE_MAT || s->reason == KSP_DIVERGED_INDEFINITE_PC || s->reason == KSP_DIVERGED_DTOL || s->reason == GPUKSP_NEG_CURVE;
+  return s->giveup || s->reason == GPUKSP_DIVERGED_NANORINF || s->reason == GPUKSP_DIVERGED_INDEFINITE_MAT || s->reason == GPUKSP_DIVERGED_INDEFINITE_PC || s->reason == GPUKSP_DIVERGED_DTOL || s->reason == GPUKSP_NEG_CURVE;
 }
 
 GPUKSP_RULE int CGImproved(const GPUKSPState *s)
@@ -283,7 +302,7 @@ GPUKSP_RULE int CGImproved(const GPUKSPState *s)
 
 GPUKSP_RULE void BCGSInit(GPUKSPState *s, double rr)
 {
-  const double norm = s->normtype == KSP_NORM_NONE ? 0 : sqrt(rr);
+  const double norm = s->normtype == GPUKSP_NORM_NONE ? 0 : sqrt(rr);
 
   s->i = s->its = 0;
   s->rnorm      = norm;
@@ -304,7 +323,7 @@ GPUKSP_RULE void BCGSBegin(GPUKSPState *s)
 GPUKSP_RULE void BCGSDirection(GPUKSPState *s, double d1)
 {
   if (GPUKSPStop(s, d1)) return;
-  if (d1 == 0) s->reason = s->i >= s->maxit ? KSP_DIVERGED_ITS : KSP_DIVERGED_BREAKDOWN;
+  if (d1 == 0) s->reason = s->i >= s->maxit ? GPUKSP_DIVERGED_ITS : GPUKSP_DIVERGED_BREAKDOWN;
   else s->alpha = s->rho / d1;
 }
 
@@ -312,14 +331,14 @@ GPUKSP_RULE void BCGSStabilize(GPUKSPState *s, double st, double tt, double ss)
 {
   s->omega = 0;
   if (tt != 0) s->omega = st / tt;
-  else if (ss != 0) s->reason = KSP_DIVERGED_BREAKDOWN;
+  else if (ss != 0) s->reason = GPUKSP_DIVERGED_BREAKDOWN;
   else { /* s = 0: x + alpha p is the solution */ s->lucky = 1;
     s->its++;
     GPUKSPRecord(s, s->i + 1, s->rnorm);
     s->rnorm  = 0;
-    s->reason = KSP_CONVERGED_RTOL;
+    s->reason = GPUKSP_CONVERGED_RTOL;
   }
-  if (s->reason && s->i >= s->maxit) s->reason = KSP_DIVERGED_ITS;
+  if (s->reason && s->i >= s->maxit) s->reason = GPUKSP_DIVERGED_ITS;
 }
 
 /*
@@ -336,7 +355,7 @@ GPUKSP_RULE void BCGSPredict(GPUKSPState *s, double tr, double sr)
 /* rr = r'r, rho = r'rp of the new residual */
 GPUKSP_RULE void BCGSResidual(GPUKSPState *s, double rr, double rho)
 {
-  if (s->normtype != KSP_NORM_NONE && s->chknorm < s->i + 2) {
+  if (s->normtype != GPUKSP_NORM_NONE && s->chknorm < s->i + 2) {
     s->rnorm = sqrt(rr);
     if (GPUKSPStop(s, s->rnorm)) return;
   }
@@ -351,7 +370,7 @@ GPUKSP_RULE void BCGSResidual(GPUKSPState *s, double rr, double rho)
 GPUKSP_RULE void BCGSNext(GPUKSPState *s)
 {
   if (s->reason) return;
-  if (s->rhoold == 0) s->reason = KSP_DIVERGED_BREAKDOWN;
-  else if (++s->i >= s->maxit) s->reason = KSP_DIVERGED_ITS;
+  if (s->rhoold == 0) s->reason = GPUKSP_DIVERGED_BREAKDOWN;
+  else if (++s->i >= s->maxit) s->reason = GPUKSP_DIVERGED_ITS;
   BCGSBegin(s);
 }

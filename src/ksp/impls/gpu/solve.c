@@ -4,6 +4,12 @@
 #include "gpukspimpl.h"
 #include <limits.h>
 
+/* rules.h names them without PETSc's headers */
+_Static_assert((int)GPUKSP_CONVERGED_ITERATING == (int)KSP_CONVERGED_ITERATING && (int)GPUKSP_CONVERGED_RTOL == (int)KSP_CONVERGED_RTOL && (int)GPUKSP_CONVERGED_ATOL == (int)KSP_CONVERGED_ATOL && (int)GPUKSP_CONVERGED_ITS == (int)KSP_CONVERGED_ITS, "reasons");
+_Static_assert((int)GPUKSP_DIVERGED_ITS == (int)KSP_DIVERGED_ITS && (int)GPUKSP_DIVERGED_DTOL == (int)KSP_DIVERGED_DTOL && (int)GPUKSP_DIVERGED_BREAKDOWN == (int)KSP_DIVERGED_BREAKDOWN && (int)GPUKSP_DIVERGED_INDEFINITE_PC == (int)KSP_DIVERGED_INDEFINITE_PC, "reasons");
+_Static_assert((int)GPUKSP_DIVERGED_NANORINF == (int)KSP_DIVERGED_NANORINF && (int)GPUKSP_DIVERGED_INDEFINITE_MAT == (int)KSP_DIVERGED_INDEFINITE_MAT, "reasons");
+_Static_assert((int)GPUKSP_NORM_NONE == (int)KSP_NORM_NONE && (int)GPUKSP_NORM_PRECONDITIONED == (int)KSP_NORM_PRECONDITIONED && (int)GPUKSP_NORM_UNPRECONDITIONED == (int)KSP_NORM_UNPRECONDITIONED && (int)GPUKSP_NORM_NATURAL == (int)KSP_NORM_NATURAL, "norms");
+
 /* Error by rounding that any solve has, relative to the norm of the right-hand side or of the first residual */
 #define USUAL_GAP 1e-12
 

@@ -145,23 +145,21 @@ __global__ void __launch_bounds__(THREADS) rule_kernel(GPUKSPStep step, const GP
   publish_state(a, &st);
 }
 
-PetscErrorCode GPUKSPStepRuleDevice(GPUKSPStep step, const GPUCSRPeerSlots *slots, double *all, int ranks, const GPUKSPStepArgs *a, GPUCSRStream s)
+GPUCSRError GPUKSPStepRuleDevice(GPUKSPStep step, const GPUCSRPeerSlots *slots, double *all, int ranks, const GPUKSPStepArgs *a, GPUCSRStream s)
 {
-  PetscFunctionBegin;
   rule_kernel<<<1, THREADS, 0, (cudaStream_t)s>>>(step, *slots, all, ranks, GPUKSPStepSums(step), *a);
   GPUCSRCheckLaunch("a rule of a solver");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 /* Blocks resident on the device at once */
-PetscErrorCode GPUKSPStepBlocks(GPUCSRDevice dev, int *blocks)
+GPUCSRError GPUKSPStepBlocks(GPUCSRDevice dev, int *blocks)
 {
   int threads;
 
-  PetscFunctionBegin;
   GPUCSR_CUDA(cudaDeviceGetAttribute(&threads, cudaDevAttrMaxThreadsPerMultiProcessor, dev->id));
-  *blocks = PetscMin(GPUKSP_PARTIALS, dev->props.processors * (threads / THREADS));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  *blocks = GPUCSRMin(GPUKSP_PARTIALS, dev->props.processors * (threads / THREADS));
+  return 0;
 }
 
 #define STEP(name) \
@@ -169,11 +167,10 @@ PetscErrorCode GPUKSPStepBlocks(GPUCSRDevice dev, int *blocks)
     step_kernel<name><<<blocks, THREADS, 0, (cudaStream_t)s>>>(*v, *a); \
     break
 
-PetscErrorCode GPUKSPStepDevice(GPUKSPStep step, const GPUKSPVectors *v, const GPUKSPStepArgs *a, GPUCSRStream s)
+GPUCSRError GPUKSPStepDevice(GPUKSPStep step, const GPUKSPVectors *v, const GPUKSPStepArgs *a, GPUCSRStream s)
 {
-  const unsigned blocks = PetscMax(1u, PetscMin((unsigned)a->blocks, GPUCSRBlocks(a->parts ? a->parts : a->n, THREADS)));
+  const unsigned blocks = GPUCSRMax(1u, GPUCSRMin((unsigned)a->blocks, GPUCSRBlocks(a->parts ? a->parts : a->n, THREADS)));
 
-  PetscFunctionBegin;
   switch (step) {
     STEP(GPUKSP_SUBTRACT);
     STEP(GPUKSP_CG_START);
@@ -205,18 +202,17 @@ PetscErrorCode GPUKSPStepDevice(GPUKSPStep step, const GPUKSPVectors *v, const G
     STEP(GPUKSP_BCGS_ADVANCE);
     STEP(GPUKSP_BCGS_LUCKY);
   default:
-    SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No step %d", (int)step);
+    GPUCSRCheck(false, GPUCSR_ERR_PLIB, "No step %d", (int)step);
   }
   GPUCSRCheckLaunch("a step of a solver");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 /* The steps of an iteration in single precision */
-PetscErrorCode GPUKSPStepDeviceSingle(GPUKSPStep step, const GPUKSPVectorsSingle *v, const GPUKSPStepArgs *a, GPUCSRStream s)
+GPUCSRError GPUKSPStepDeviceSingle(GPUKSPStep step, const GPUKSPVectorsSingle *v, const GPUKSPStepArgs *a, GPUCSRStream s)
 {
-  const unsigned blocks = PetscMax(1u, PetscMin((unsigned)a->blocks, GPUCSRBlocks(a->parts ? a->parts : a->n, THREADS)));
+  const unsigned blocks = GPUCSRMax(1u, GPUCSRMin((unsigned)a->blocks, GPUCSRBlocks(a->parts ? a->parts : a->n, THREADS)));
 
-  PetscFunctionBegin;
   switch (step) {
     STEP(GPUKSP_NORMS);
     STEP(GPUKSP_PRECONDITION);
@@ -227,10 +223,10 @@ PetscErrorCode GPUKSPStepDeviceSingle(GPUKSPStep step, const GPUKSPVectorsSingle
     STEP(GPUKSP_REPLACEMENT_RESIDUAL);
     STEP(GPUKSP_REPLACEMENT_UPDATE);
   default:
-    SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No step %d in single precision", (int)step);
+    GPUCSRCheck(false, GPUCSR_ERR_PLIB, "No step %d in single precision", (int)step);
   }
   GPUCSRCheckLaunch("a step of a solver");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 #undef STEP
 
@@ -244,58 +240,52 @@ __global__ void round_kernel(size_t n, int lane, const double *from, float *to)
 }
 
 /* Rounds values to single precision. lane: values of a lane of bcsr; places marked as empty stay so */
-PetscErrorCode GPUKSPRound(size_t n, int lane, const double *from, float *to, GPUCSRStream s)
+GPUCSRError GPUKSPRound(size_t n, int lane, const double *from, float *to, GPUCSRStream s)
 {
-  PetscFunctionBegin;
-  if (n) round_kernel<<<(unsigned)PetscMin((size_t)2048, (n + 255) / 256), 256, 0, (cudaStream_t)s>>>(n, lane, from, to);
+  if (n) round_kernel<<<(unsigned)GPUCSRMin((size_t)2048, (n + 255) / 256), 256, 0, (cudaStream_t)s>>>(n, lane, from, to);
   GPUCSRCheckLaunch("rounding");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 /* Sets the counter of finished blocks to 0; each launch leaves it at 0 */
-PetscErrorCode GPUKSPStepReset(double *partial, GPUCSRStream s)
+GPUCSRError GPUKSPStepReset(double *partial, GPUCSRStream s)
 {
-  PetscFunctionBegin;
   GPUCSR_CUDA(cudaMemsetAsync(partial + GPUKSP_SUMS * GPUKSP_PARTIALS, 0, sizeof(double), (cudaStream_t)s));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 /* ---- graphs ---- */
 
-PetscErrorCode GPUKSPGraphBegin(GPUCSRStream s)
+GPUCSRError GPUKSPGraphBegin(GPUCSRStream s)
 {
-  PetscFunctionBegin;
   GPUCSR_CUDA(cudaStreamBeginCapture((cudaStream_t)s, cudaStreamCaptureModeThreadLocal));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 /* *g is NULL if the recorded work cannot be made a graph */
-PetscErrorCode GPUKSPGraphEnd(GPUCSRStream s, GPUKSPGraph *g)
+GPUCSRError GPUKSPGraphEnd(GPUCSRStream s, GPUKSPGraph *g)
 {
   cudaGraph_t     graph = NULL;
   cudaGraphExec_t exec  = NULL;
 
-  PetscFunctionBegin;
   *g = NULL;
   if (cudaStreamEndCapture((cudaStream_t)s, &graph) == cudaSuccess && graph) {
     if (cudaGraphInstantiateWithFlags(&exec, graph, 0) == cudaSuccess) *g = (GPUKSPGraph)exec;
     GPUCSR_CUDA(cudaGraphDestroy(graph));
   }
   (void)cudaGetLastError();
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-PetscErrorCode GPUKSPGraphLaunch(GPUKSPGraph g, GPUCSRStream s)
+GPUCSRError GPUKSPGraphLaunch(GPUKSPGraph g, GPUCSRStream s)
 {
-  PetscFunctionBegin;
   GPUCSR_CUDA(cudaGraphLaunch((cudaGraphExec_t)g, (cudaStream_t)s));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-PetscErrorCode GPUKSPGraphDestroy(GPUKSPGraph *g)
+GPUCSRError GPUKSPGraphDestroy(GPUKSPGraph *g)
 {
-  PetscFunctionBegin;
   if (*g) GPUCSR_CUDA(cudaGraphExecDestroy((cudaGraphExec_t)*g));
   *g = NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }

@@ -31,7 +31,7 @@ static PetscErrorCode Close(KSP_GPU *k)
   PetscFunctionBegin;
   if (k->dev) {
     const GPUCSRBackendOps *ops = k->dev->ops;
-    PetscBool               works;
+    GPUCSRBool              works;
     GPUKSPMemory *const     memory[] = {&k->partial, &k->devstate, &k->hist, &k->vectors, &k->numbers, &k->bounds, &k->slots, &k->table, &k->singles, &k->peers.lists, &k->ranks.sums, &k->parts};
 
     PetscCall(GPUCSRDeviceReach(k->dev, PETSC_FALSE, &works));

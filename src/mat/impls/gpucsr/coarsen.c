@@ -36,7 +36,7 @@ static PetscErrorCode RoundFree(Round *r)
 }
 
 /* One independent set of the graph A on the device; order: on the host, NULL is the natural one; least: see spgemm.h */
-static PetscErrorCode Select(const GPUCSRStorage *A, PetscBool symmetric, const PetscInt *order, int least, Round *r, PetscBool *complete)
+static PetscErrorCode Select(const GPUCSRStorage *A, PetscBool symmetric, const PetscInt *order, int least, Round *r, GPUCSRBool *complete)
 {
   GPUCSRDevice   dev   = A->dev;
   const size_t   bytes = sizeof(int32_t) * (size_t)A->m, mapbytes = sizeof(int32_t) * (size_t)A->nnz;
@@ -124,7 +124,7 @@ static PetscErrorCode Project(const GPUCSRStorage *A, const Round *r, GPUCSRStor
 }
 
 /* k rounds, of the graph and of what its aggregates make of it: all.number[v] is the aggregate of v in the end */
-static PetscErrorCode Rounds(const GPUCSRStorage *G, PetscBool symmetric, const PetscInt *order, PetscInt k, Round *all, PetscBool *complete)
+static PetscErrorCode Rounds(const GPUCSRStorage *G, PetscBool symmetric, const PetscInt *order, PetscInt k, Round *all, GPUCSRBool *complete)
 {
   GPUCSRStorage  A    = *G, C; /* of the first round the graph's own, which is not destroyed here */
   Round          last = {0};   /* the round before, but for the first, which is all */
@@ -197,7 +197,7 @@ static PetscErrorCode TakeNeighbours(Mat G, Round *r)
 }
 
 /* done: the aggregates were found on the device; otherwise PETSc's function is to find them */
-static PetscErrorCode OnDevice(Mat G, const GPUCSRCoarsening *how, const PetscInt *order, Round *all, PetscBool *done)
+static PetscErrorCode OnDevice(Mat G, const GPUCSRCoarsening *how, const PetscInt *order, Round *all, GPUCSRBool *done)
 {
   Mat_SeqGPUCSR *g      = (Mat_SeqGPUCSR *)G->spptr;
   GPUCSRStorage  square = {0}, *csr;
@@ -297,6 +297,7 @@ PetscErrorCode MatGPUCSRAggregates_Private(Mat G, const GPUCSRCoarsening *how, c
 {
   Round          all = {0};
   PetscBool      may;
+  GPUCSRBool     found = 0;
   GPUCSRAttempt  attempt;
   PetscErrorCode ierr;
 
@@ -305,14 +306,15 @@ PetscErrorCode MatGPUCSRAggregates_Private(Mat G, const GPUCSRCoarsening *how, c
   PetscCall(MatGPUCSRCoarsens_Private(G, &may));
   if (!may) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = OnDevice(G, how, order, &all, done);
+  ierr = OnDevice(G, how, order, &all, &found);
   PetscCall(GPUCSRAttemptEnd(&attempt));
   if (ierr) {
     PetscCheck(MatGPUCSRBackendOf(G) != MAT_GPUCSR_BACKEND_CUDA && (ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU || ierr == PETSC_ERR_SUP), PETSC_COMM_SELF, ierr, "%s", attempt.message);
     PetscCall(PetscInfo(G, "Coarsening on the host, because %s\n", attempt.message));
-    *done = PETSC_FALSE;
+    found = 0;
   }
-  if (*done) PetscCall(Collect(&all, (PetscBool)!how->k, a));
+  *done = (PetscBool) !!found;
+  if (found) PetscCall(Collect(&all, (PetscBool)!how->k, a));
   PetscCall(RoundFree(&all));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

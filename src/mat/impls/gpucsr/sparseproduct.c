@@ -491,7 +491,7 @@ PetscErrorCode MatProductSetFromOptions_SeqAIJGPUCSR(Mat C)
 }
 
 /* Y += a X on the device, and Y's values to the host; lost: X has entries that Y has not, and the host's values are as they were */
-static PetscErrorCode AXPYOnDevice(Mat Y, PetscScalar a, Mat X, PetscBool *lost)
+static PetscErrorCode AXPYOnDevice(Mat Y, PetscScalar a, Mat X, GPUCSRBool *lost)
 {
   Mat_SeqGPUCSR *g   = (Mat_SeqGPUCSR *)Y->spptr;
   GPUCSRDevice   dev = g->dev;
@@ -518,7 +518,8 @@ PetscErrorCode MatAXPY_SeqAIJGPUCSR(Mat Y, PetscScalar a, Mat X, MatStructure st
 {
   Mat_SeqGPUCSR  *g = (Mat_SeqGPUCSR *)Y->spptr;
   const PetscInt *i;
-  PetscBool       ours, lost = PETSC_FALSE;
+  PetscBool       ours;
+  GPUCSRBool      lost = 0;
   GPUCSRAttempt   attempt;
   PetscErrorCode  ierr;
 

@@ -162,7 +162,7 @@ PetscErrorCode MatGPUCSRVecRestore_Private(Mat_SeqGPUCSR *g, Vec v, PetscBool re
 typedef struct {
   PetscObjectId id;
   const void   *array;
-  PetscBool     pinned, refused;
+  GPUCSRBool    pinned, refused;
   GPUCSRDevice  dev;
 } Pinned;
 

@@ -6,16 +6,16 @@
     step   w = sum of weight times column, over the few columns with a nonzero weight. A general matrix-vector product, as that of cuBLAS, would read all columns.
 */
 #include "../../../mat/impls/gpucsr/kernels/device.cuh"
-#include "bundle.h"
+#include "bundlekernels.h"
 
 #define THREADS 256
 #define GROUP   8    /* columns of a block of threads */
 #define PARTS   1024 /* at most */
 #define ROWS    2048 /* of a part, at least */
 
-extern "C" int BundleParts_CUDA(PetscInt n)
+extern "C" int BundleParts_CUDA(int64_t n)
 {
-  return PetscMax(1, (int)PetscMin((n + ROWS - 1) / ROWS, PARTS));
+  return GPUCSRMax(1, (int)GPUCSRMin((n + ROWS - 1) / ROWS, PARTS));
 }
 
 __global__ void bundle_dots_kernel(int64_t n, int columns, const double *__restrict__ block, const double *__restrict__ g, double *parts)
@@ -73,30 +73,27 @@ __global__ void bundle_step_kernel(int64_t n, const BundleTerms terms, const dou
 }
 
 /* parts: BundleParts_CUDA() numbers a column */
-extern "C" PetscErrorCode BundleDots_CUDA(PetscInt n, int columns, const double *block, const double *g, double *parts, GPUCSRStream s)
+extern "C" GPUCSRError BundleDots_CUDA(int64_t n, int columns, const double *block, const double *g, double *parts, GPUCSRStream s)
 {
   const dim3 grid((unsigned int)BundleParts_CUDA(n), (unsigned int)((columns + GROUP - 1) / GROUP));
 
-  PetscFunctionBegin;
   bundle_dots_kernel<<<grid, THREADS, 0, (cudaStream_t)s>>>(n, columns, block, g, parts);
   GPUCSRCheckLaunch("bundle_dots");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-extern "C" PetscErrorCode BundleSum_CUDA(PetscInt n, PetscInt columns, const double *parts, double *dots, GPUCSRStream s)
+extern "C" GPUCSRError BundleSum_CUDA(int64_t n, int64_t columns, const double *parts, double *dots, GPUCSRStream s)
 {
-  PetscFunctionBegin;
   bundle_sum_kernel<<<GPUCSRBlocks((int64_t)columns * 32, THREADS), THREADS, 0, (cudaStream_t)s>>>((int)columns, BundleParts_CUDA(n), parts, dots);
   GPUCSRCheckLaunch("bundle_sum");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 /* add: add to w instead of overwriting it */
-extern "C" PetscErrorCode BundleStep_CUDA(PetscInt n, const BundleTerms *terms, const double *block, PetscBool add, double *w, GPUCSRStream s)
+extern "C" GPUCSRError BundleStep_CUDA(int64_t n, const BundleTerms *terms, const double *block, GPUCSRBool add, double *w, GPUCSRStream s)
 {
-  PetscFunctionBegin;
-  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!n) return 0;
   bundle_step_kernel<<<GPUCSRBlocks(n, THREADS), THREADS, 0, (cudaStream_t)s>>>(n, *terms, block, add, w);
   GPUCSRCheckLaunch("bundle_step");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }

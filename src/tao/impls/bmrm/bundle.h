@@ -6,8 +6,7 @@
 */
 #include <petscvec.h>
 #include "../../../sys/gpucsrsys.h"
-
-#define BUNDLE_BLOCK 64 /* columns of a block */
+#include "bundlekernels.h"
 
 typedef struct {
   GPUCSRDevice dev; /* NULL: in host memory */
@@ -19,28 +18,9 @@ typedef struct {
   char         why[512]; /* the reason if dev is NULL */
 } Bundle;
 
-/* Columns of one block, and their weights in a sum */
-typedef struct {
-  int    count, column[BUNDLE_BLOCK];
-  double weight[BUNDLE_BLOCK];
-} BundleTerms;
-
 GPUCSR_INTERN PetscErrorCode BundleCreate(PetscInt n, const char backend[], Bundle *);
 GPUCSR_INTERN PetscErrorCode BundleDestroy(Bundle *);
 GPUCSR_INTERN PetscErrorCode BundleSetWeights(Bundle *, Vec);
 GPUCSR_INTERN PetscErrorCode BundleAdd(Bundle *, Vec, double dots[]);
 GPUCSR_INTERN PetscErrorCode BundleKeep(Bundle *, PetscInt, const PetscInt[]);
 GPUCSR_INTERN PetscErrorCode BundleStep(Bundle *, const double weight[], Vec);
-
-#if defined(GPUCSR_HAVE_CUDA)
-  #if defined(__cplusplus)
-extern "C" {
-  #endif
-GPUCSR_INTERN int            BundleParts_CUDA(PetscInt n);
-GPUCSR_INTERN PetscErrorCode BundleDots_CUDA(PetscInt n, int columns, const double *block, const double *g, double *parts, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode BundleSum_CUDA(PetscInt n, PetscInt columns, const double *parts, double *dots, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode BundleStep_CUDA(PetscInt n, const BundleTerms *, const double *block, PetscBool add, double *w, GPUCSRStream);
-  #if defined(__cplusplus)
-}
-  #endif
-#endif

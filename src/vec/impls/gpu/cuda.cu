@@ -23,8 +23,8 @@
 #define CheckLaunch(what) \
   do { \
     cudaError_t err_ = cudaGetLastError(); \
-    PetscCheck(err_ == cudaSuccess, PETSC_COMM_SELF, PETSC_ERR_GPU, "Launch of %s failed with %s: %s", what, cudaGetErrorName(err_), cudaGetErrorString(err_)); \
-    PetscCall(GPUCSRLaunched(NULL, what)); \
+    GPUCSRCheck(err_ == cudaSuccess, GPUCSR_ERR_GPU, "Launch of %s failed with %s: %s", what, cudaGetErrorName(err_), cudaGetErrorString(err_)); \
+    GPUCSRCall(GPUCSRLaunched(NULL, what)); \
   } while (0)
 
 /* What reductions write through, in the order of the device's stream: one a process */
@@ -38,63 +38,59 @@ static struct {
   int                          blocks;
 } work;
 
-static PetscErrorCode Release_CUDA(void)
+static GPUCSRError Release_CUDA(void)
 {
   GPUCSRDevice dev = work.dev;
 
-  PetscFunctionBegin;
   work.dev = NULL;
-  if (!dev || dev->failed[0]) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(dev->ops->activate(dev->id));
-  if (work.partial) PetscCall(dev->ops->free(dev->id, dev->stream, work.partial));
-  if (work.finished) PetscCall(dev->ops->free(dev->id, dev->stream, work.finished));
-  if (work.ticket) PetscCall(dev->ops->hostfree(dev->id, (void *)work.ticket));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  if (!dev || dev->failed[0]) return 0;
+  GPUCSRCall(dev->ops->activate(dev->id));
+  if (work.partial) GPUCSRCall(dev->ops->free(dev->id, dev->stream, work.partial));
+  if (work.finished) GPUCSRCall(dev->ops->free(dev->id, dev->stream, work.finished));
+  if (work.ticket) GPUCSRCall(dev->ops->hostfree(dev->id, (void *)work.ticket));
+  return 0;
 }
 
 /* A fixed size, as the staging buffers: no part of what -mat_gpucsr_memory_limit counts */
-static PetscErrorCode Allocate(GPUCSRDevice dev)
+static GPUCSRError Allocate(GPUCSRDevice dev)
 {
   void *page;
 
-  PetscFunctionBegin;
-  PetscCall(dev->ops->activate(dev->id));
-  PetscCall(dev->ops->malloc(dev->id, sizeof(double) * MANY * (size_t)work.blocks, dev->stream, (void **)&work.partial));
-  PetscCall(dev->ops->malloc(dev->id, sizeof(unsigned) * (GROUPS + 1), dev->stream, (void **)&work.finished));
-  PetscCall(dev->ops->zero(dev->id, work.finished, sizeof(unsigned) * (GROUPS + 1), dev->stream));
-  PetscCall(dev->ops->hostmalloc(dev->id, sizeof(double) * (RESULTS + 1), &page));
+  GPUCSRCall(dev->ops->activate(dev->id));
+  GPUCSRCall(dev->ops->malloc(dev->id, sizeof(double) * MANY * (size_t)work.blocks, dev->stream, (void **)&work.partial));
+  GPUCSRCall(dev->ops->malloc(dev->id, sizeof(unsigned) * (GROUPS + 1), dev->stream, (void **)&work.finished));
+  GPUCSRCall(dev->ops->zero(dev->id, work.finished, sizeof(unsigned) * (GROUPS + 1), dev->stream));
+  GPUCSRCall(dev->ops->hostmalloc(dev->id, sizeof(double) * (RESULTS + 1), &page));
   work.ticket  = (volatile unsigned long long *)page;
   work.result  = (volatile double *)page + 1;
   *work.ticket = 0;
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 /* All of it or nothing, so that who has no memory for it can go on without the device */
-static PetscErrorCode Prepare_CUDA(GPUCSRDevice dev)
+static GPUCSRError Prepare_CUDA(GPUCSRDevice dev)
 {
-  PetscErrorCode ierr;
+  GPUCSRError ierr;
 
-  PetscFunctionBegin;
-  if (work.dev == dev) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscMemzero(&work, sizeof(work)));
+  if (work.dev == dev) return 0;
+  memset(&work, 0, sizeof(work));
   work.dev    = dev;
   work.blocks = BLOCKS_SM * dev->props.processors;
   ierr        = Allocate(dev);
-  if (ierr) PetscCall(Release_CUDA());
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  if (ierr) GPUCSRCall(Release_CUDA());
+  GPUCSRCall(ierr);
+  return 0;
 }
 
 /* Wait for the last ticket given, and take n results */
-static PetscErrorCode Wait(size_t n, double result[])
+static GPUCSRError Wait(size_t n, double result[])
 {
-  PetscFunctionBegin;
   for (int spin = 0; *work.ticket != work.given; spin++) {
     if (spin == SPINS) {
       cudaError_t err = cudaStreamSynchronize((cudaStream_t)work.dev->stream);
 
-      PetscCheck(err == cudaSuccess, PETSC_COMM_SELF, PETSC_ERR_GPU, "CUDA device %d: a reduction failed with %s: %s", work.dev->id, cudaGetErrorName(err), cudaGetErrorString(err));
-      PetscCheck(*work.ticket == work.given, PETSC_COMM_SELF, PETSC_ERR_GPU, "CUDA device %d: a reduction ended without a result", work.dev->id);
+      GPUCSRCheck(err == cudaSuccess, GPUCSR_ERR_GPU, "CUDA device %d: a reduction failed with %s: %s", work.dev->id, cudaGetErrorName(err), cudaGetErrorString(err));
+      GPUCSRCheck(*work.ticket == work.given, GPUCSR_ERR_GPU, "CUDA device %d: a reduction ended without a result", work.dev->id);
       break;
     }
 #if defined(__x86_64__)
@@ -103,7 +99,7 @@ static PetscErrorCode Wait(size_t n, double result[])
   }
   __atomic_thread_fence(__ATOMIC_ACQUIRE);
   for (size_t k = 0; k < n; k++) result[k] = work.result[k];
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 /* Can all these arrays be read by pairs? NULL can. Parts of vectors may begin at an odd entry */
@@ -176,14 +172,13 @@ static void (*const maps[])(cudaStream_t, size_t, const double[3], const double 
 };
 #undef VECGPU_MAP
 
-static PetscErrorCode Map_CUDA(GPUCSRDevice dev, VecGPUMap op, size_t n, const double abc[3], const double *x, const double *y, double *z)
+static GPUCSRError Map_CUDA(GPUCSRDevice dev, VecGPUMap op, size_t n, const double abc[3], const double *x, const double *y, double *z)
 {
-  PetscFunctionBegin;
-  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(dev->ops->activate(dev->id));
+  if (!n) return 0;
+  GPUCSRCall(dev->ops->activate(dev->id));
   (*maps[op])((cudaStream_t)dev->stream, n, abc, x, y, z);
   CheckLaunch("a vector operation");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 __global__ void swap_kernel(size_t n, double *x, double *y)
@@ -198,14 +193,13 @@ __global__ void swap_kernel(size_t n, double *x, double *y)
   }
 }
 
-static PetscErrorCode Swap_CUDA(GPUCSRDevice dev, size_t n, double *x, double *y)
+static GPUCSRError Swap_CUDA(GPUCSRDevice dev, size_t n, double *x, double *y)
 {
-  PetscFunctionBegin;
-  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(dev->ops->activate(dev->id));
+  if (!n) return 0;
+  GPUCSRCall(dev->ops->activate(dev->id));
   swap_kernel<<<Blocks(n, UINT32_MAX), THREADS, 0, (cudaStream_t)dev->stream>>>(n, x, y);
   CheckLaunch("VecSwap");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 struct Terms {
@@ -249,13 +243,12 @@ __global__ void maxpy_kernel(size_t n, int nv, const __grid_constant__ Terms t, 
   else if (2 * i < n) maxpy_entry<double>(2 * i, nv, t, b, y);
 }
 
-static PetscErrorCode MAXPY_CUDA(GPUCSRDevice dev, size_t n, int nv, const double a[], const double *const x[], double b, double *y)
+static GPUCSRError MAXPY_CUDA(GPUCSRDevice dev, size_t n, int nv, const double a[], const double *const x[], double b, double *y)
 {
-  PetscFunctionBegin;
-  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(dev->ops->activate(dev->id));
+  if (!n) return 0;
+  GPUCSRCall(dev->ops->activate(dev->id));
   for (int first = 0; first < nv; first += MANY, b = 1) {
-    const int m     = PetscMin(nv - first, MANY);
+    const int m     = GPUCSRMin(nv - first, MANY);
     bool      pairs = Paired(y, NULL, NULL);
     Terms     t;
 
@@ -268,7 +261,7 @@ static PetscErrorCode MAXPY_CUDA(GPUCSRDevice dev, size_t n, int nv, const doubl
     else maxpy_kernel<false><<<Blocks(n, UINT32_MAX), THREADS, 0, (cudaStream_t)dev->stream>>>(n, m, t, b, y);
     CheckLaunch("VecMAXPY");
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 /* --- Reductions */
@@ -404,16 +397,15 @@ static void (*const reductions[])(cudaStream_t, size_t, const double *, const do
 };
 #undef VECGPU_REDUCE
 
-static PetscErrorCode Reduce_CUDA(GPUCSRDevice dev, VecGPUReduction op, size_t n, const double *x, const double *y, double result[2])
+static GPUCSRError Reduce_CUDA(GPUCSRDevice dev, VecGPUReduction op, size_t n, const double *x, const double *y, double result[2])
 {
-  PetscFunctionBegin;
   result[0] = result[1] = 0;
-  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(dev->ops->activate(dev->id));
+  if (!n) return 0;
+  GPUCSRCall(dev->ops->activate(dev->id));
   (*reductions[op])((cudaStream_t)dev->stream, n, x, y);
   CheckLaunch("a reduction");
-  PetscCall(Wait(2, result));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRCall(Wait(2, result));
+  return 0;
 }
 
 struct Many {
@@ -483,19 +475,18 @@ __global__ void __launch_bounds__(THREADS) mdot_kernel(size_t n, int nv, const d
   if (last_block(finished + GROUPS, gridDim.y) && threadIdx.x == 0) publish(ticket, number);
 }
 
-static PetscErrorCode MDot_CUDA(GPUCSRDevice dev, size_t n, int nv, const double *x, const double *const y[], double result[])
+static GPUCSRError MDot_CUDA(GPUCSRDevice dev, size_t n, int nv, const double *x, const double *const y[], double result[])
 {
   const unsigned blocks = Blocks((n + 3) / 4, (size_t)BLOCKS_SM * dev->props.processors);
 
-  PetscFunctionBegin;
-  PetscCall(PetscArrayzero(result, nv));
-  if (!n || !nv) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(dev->ops->activate(dev->id));
+  memset(result, 0, sizeof(*result) * (size_t)nv);
+  if (!n || !nv) return 0;
+  GPUCSRCall(dev->ops->activate(dev->id));
   for (int batch = 0; batch < nv; batch += RESULTS) {
-    const int end = PetscMin(nv, batch + RESULTS);
+    const int end = GPUCSRMin(nv, batch + RESULTS);
 
     for (int first = batch; first < end; first += MANY) {
-      const int m     = PetscMin(end - first, MANY);
+      const int m     = GPUCSRMin(end - first, MANY);
       bool      pairs = Paired(x, NULL, NULL);
       Many      many;
       dim3      grid(blocks, (m + TOGETHER - 1) / TOGETHER);
@@ -508,9 +499,9 @@ static PetscErrorCode MDot_CUDA(GPUCSRDevice dev, size_t n, int nv, const double
       else mdot_kernel<false><<<grid, THREADS, 0, (cudaStream_t)dev->stream>>>(n, m, x, many, work.partial, work.finished, work.ticket, work.result + (first - batch), ++work.given);
       CheckLaunch("VecMDot");
     }
-    PetscCall(Wait((size_t)(end - batch), result + batch));
+    GPUCSRCall(Wait((size_t)(end - batch), result + batch));
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 /* --- The largest or smallest entry, and where it is */
@@ -561,18 +552,17 @@ __global__ void __launch_bounds__(THREADS) extreme_kernel(double sign, size_t n,
   }
 }
 
-static PetscErrorCode Extreme_CUDA(GPUCSRDevice dev, int sign, size_t n, const double *x, double *value, size_t *at)
+static GPUCSRError Extreme_CUDA(GPUCSRDevice dev, int sign, size_t n, const double *x, double *value, size_t *at)
 {
   double result[2];
 
-  PetscFunctionBegin;
-  PetscCall(dev->ops->activate(dev->id));
+  GPUCSRCall(dev->ops->activate(dev->id));
   extreme_kernel<<<Blocks((n + 3) / 4, (size_t)work.blocks), THREADS, 0, (cudaStream_t)dev->stream>>>(sign, n, x, work.partial, work.finished, work.ticket, work.result, ++work.given);
   CheckLaunch("VecMax or VecMin");
-  PetscCall(Wait(2, result));
+  GPUCSRCall(Wait(2, result));
   *value = result[0];
-  PetscCall(PetscMemcpy(at, &result[1], sizeof(*at)));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  memcpy(at, &result[1], sizeof(*at));
+  return 0;
 }
 
 /* A const object of namespace scope has internal linkage in C++ unless it was declared so first, which kernels.h does */

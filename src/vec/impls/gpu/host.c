@@ -2,6 +2,7 @@
   VECGPU's arithmetic on the host backend: one loop for each row of veclist.h.
 */
 #include "kernels.h"
+#include "../../../sys/gpucsrsys.h"
 #include <math.h>
 #include <string.h>
 

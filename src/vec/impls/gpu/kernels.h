@@ -4,7 +4,7 @@
   The arithmetic of VECGPU: arrays of one device in, arrays or numbers of the host out; knows no Vec. All of it works in
   the order of dev->stream. Functions that give numbers wait for them, and give the same bits every time for the same n.
 */
-#include "../../../sys/gpucsrsys.h"
+#include "../../../sys/device.h"
 
 /* Vectors that an expression of veclist.h reads */
 #define VECGPU_X 1
@@ -30,15 +30,15 @@ extern "C" {
 #endif
 
 typedef struct {
-  PetscErrorCode (*prepare)(GPUCSRDevice); /* once, before any reduction: the memory that those need; PETSC_ERR_MEM where there is none left */
-  PetscErrorCode (*map)(GPUCSRDevice, VecGPUMap, size_t n, const double abc[3], const double *x, const double *y, double *z);
-  PetscErrorCode (*swap)(GPUCSRDevice, size_t n, double *x, double *y);
-  PetscErrorCode (*maxpy)(GPUCSRDevice, size_t n, int nv, const double a[], const double *const x[], double b, double *y); /* y = b y + sum of a[k] x[k], y not read when b is 0 */
-  PetscErrorCode (*reduce)(GPUCSRDevice, VecGPUReduction, size_t n, const double *x, const double *y, double result[2]);
-  PetscErrorCode (*mdot)(GPUCSRDevice, size_t n, int nv, const double *x, const double *const y[], double result[]);
+  GPUCSRError (*prepare)(GPUCSRDevice); /* once, before any reduction: the memory that those need; GPUCSR_ERR_MEM where there is none left */
+  GPUCSRError (*map)(GPUCSRDevice, VecGPUMap, size_t n, const double abc[3], const double *x, const double *y, double *z);
+  GPUCSRError (*swap)(GPUCSRDevice, size_t n, double *x, double *y);
+  GPUCSRError (*maxpy)(GPUCSRDevice, size_t n, int nv, const double a[], const double *const x[], double b, double *y); /* y = b y + sum of a[k] x[k], y not read when b is 0 */
+  GPUCSRError (*reduce)(GPUCSRDevice, VecGPUReduction, size_t n, const double *x, const double *y, double result[2]);
+  GPUCSRError (*mdot)(GPUCSRDevice, size_t n, int nv, const double *x, const double *const y[], double result[]);
   /* the largest (sign 1) or smallest (-1) entry and the first place where it is, n > 0; a NaN counts only as first entry, as in VECSEQ */
-  PetscErrorCode (*extreme)(GPUCSRDevice, int sign, size_t n, const double *x, double *value, size_t *at);
-  PetscErrorCode (*release)(void); /* before the device goes */
+  GPUCSRError (*extreme)(GPUCSRDevice, int sign, size_t n, const double *x, double *value, size_t *at);
+  GPUCSRError (*release)(void); /* before the device goes */
 } VecGPUKernels;
 
 GPUCSR_INTERN const VecGPUKernels VecGPUKernels_host;

@@ -35,7 +35,7 @@ struct _n_VecGPUEntries {
   PetscScalar    *host;
   double         *device;
   PetscBool       borrowed;        /* the host's array is the program's (VecPlaceArray()) */
-  PetscBool       locked, refused; /* the host's array is page-locked in place, or that was refused */
+  GPUCSRBool      locked, refused; /* the host's array is page-locked in place, or that was refused */
   VecGPUValid     valid;
   PetscScalar     fill;   /* of VEC_GPU_FILLED */
   PetscBool       marked; /* mark is what the host's array held when it went out for reading */

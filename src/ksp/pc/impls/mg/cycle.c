@@ -322,7 +322,7 @@ PetscErrorCode GPUMGCycleForget(GPUMGCycle *c)
 
 PetscErrorCode GPUMGCycleDestroy(GPUMGCycle *c)
 {
-  PetscBool reached;
+  GPUCSRBool reached;
 
   PetscFunctionBegin;
   if (!c->dev) PetscFunctionReturn(PETSC_SUCCESS);

@@ -15,13 +15,12 @@ __global__ void __launch_bounds__(THREADS) pass_kernel(const GPUMGPass p)
   if (i < p.n * (1 + p.more)) GPUMGPassRow(&p, i);
 }
 
-PetscErrorCode GPUMGPassDevice(const GPUMGPass *p, GPUCSRStream s)
+GPUCSRError GPUMGPassDevice(const GPUMGPass *p, GPUCSRStream s)
 {
-  PetscFunctionBegin;
-  if (!p->n) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!p->n) return 0;
   pass_kernel<<<GPUCSRBlocks((int64_t)p->n * (1 + p->more), THREADS), THREADS, 0, (cudaStream_t)s>>>(*p);
   GPUCSRCheckLaunch("a step of a smoother");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 /* A block a row: so few rows need all loads of each in flight */
@@ -53,13 +52,12 @@ __global__ void __launch_bounds__(THREADS) dense_columns_kernel(int n, int k, co
   z[i] = sum;
 }
 
-PetscErrorCode GPUMGDenseDevice(int n, int k, const double *A, const double *x, double *z, GPUCSRStream s)
+GPUCSRError GPUMGDenseDevice(int n, int k, const double *A, const double *x, double *z, GPUCSRStream s)
 {
-  PetscFunctionBegin;
   if (k == 1) dense_kernel<<<(unsigned int)n, ROW_THREADS, 0, (cudaStream_t)s>>>(n, A, x, z);
   else dense_columns_kernel<<<GPUCSRBlocks((int64_t)n * k, THREADS), THREADS, 0, (cudaStream_t)s>>>(n, k, A, x, z);
   GPUCSRCheckLaunch("a coarse solve");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 __global__ void __launch_bounds__(THREADS) gather_kernel(int n, const int *__restrict__ index, const double *__restrict__ x, const double *__restrict__ w, double *z)
@@ -76,18 +74,16 @@ __global__ void __launch_bounds__(THREADS) scatter_kernel(int n, const int *__re
   if (i < n) z[index[i]] += x[i];
 }
 
-PetscErrorCode GPUMGGatherDevice(int n, const int *index, const double *x, const double *w, double *z, GPUCSRStream s)
+GPUCSRError GPUMGGatherDevice(int n, const int *index, const double *x, const double *w, double *z, GPUCSRStream s)
 {
-  PetscFunctionBegin;
   if (n) gather_kernel<<<GPUCSRBlocks(n, THREADS), THREADS, 0, (cudaStream_t)s>>>(n, index, x, w, z);
   GPUCSRCheckLaunch("the entries of a field");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-PetscErrorCode GPUMGScatterDevice(int n, const int *index, const double *x, double *z, GPUCSRStream s)
+GPUCSRError GPUMGScatterDevice(int n, const int *index, const double *x, double *z, GPUCSRStream s)
 {
-  PetscFunctionBegin;
   if (n) scatter_kernel<<<GPUCSRBlocks(n, THREADS), THREADS, 0, (cudaStream_t)s>>>(n, index, x, z);
   GPUCSRCheckLaunch("the sum of fields");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }

@@ -16,16 +16,16 @@ typedef struct {
   int           more; /* so many vectors besides the first: the n rows of each of r, x, d and z have 1 + more numbers, side by side */
 } GPUMGPass;
 
-GPUCSR_INTERN PetscErrorCode GPUMGPassRun(GPUCSRDevice, const GPUMGPass *, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUMGDense(GPUCSRDevice, int n, int k, const double *A, const double *x, double *z, GPUCSRStream); /* Z = A X, A by rows, and so the k columns of X and Z */
+GPUCSR_INTERN GPUCSRError GPUMGPassRun(GPUCSRDevice, const GPUMGPass *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUMGDense(GPUCSRDevice, int n, int k, const double *A, const double *x, double *z, GPUCSRStream); /* Z = A X, A by rows, and so the k columns of X and Z */
 /* z[i] = x[index[i]], less w[index[i]] unless w is NULL; z[index[i]] += x[i], each index once */
-GPUCSR_INTERN PetscErrorCode GPUMGGather(GPUCSRDevice, int n, const int *index, const double *x, const double *w, double *z, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUMGScatter(GPUCSRDevice, int n, const int *index, const double *x, double *z, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUMGGather(GPUCSRDevice, int n, const int *index, const double *x, const double *w, double *z, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUMGScatter(GPUCSRDevice, int n, const int *index, const double *x, double *z, GPUCSRStream);
 
-GPUCSR_INTERN PetscErrorCode GPUMGPassDevice(const GPUMGPass *, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUMGDenseDevice(int n, int k, const double *, const double *, double *, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUMGGatherDevice(int n, const int *, const double *, const double *, double *, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUMGScatterDevice(int n, const int *, const double *, double *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUMGPassDevice(const GPUMGPass *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUMGDenseDevice(int n, int k, const double *, const double *, double *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUMGGatherDevice(int n, const int *, const double *, const double *, double *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUMGScatterDevice(int n, const int *, const double *, double *, GPUCSRStream);
 
 /* Number i of M r */
 GPUCSR_HOST_DEVICE double GPUMGTimesM(const GPUMGPass *p, int i)

@@ -54,11 +54,10 @@ struct Patience {
 
 /* Number of blocks of a launch that are all resident */
 template <class K>
-static PetscErrorCode Resident(GPUCSRDevice dev, K kernel, int threads, size_t shared, int most, int *blocks)
+static GPUCSRError Resident(GPUCSRDevice dev, K kernel, int threads, size_t shared, int most, int *blocks)
 {
-  PetscFunctionBegin;
   GPUCSR_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, kernel, threads, shared));
-  PetscCheck(*blocks > 0, PETSC_COMM_SELF, PETSC_ERR_GPU, "A block of %d threads does not fit a processor", threads);
-  *blocks = PetscMin(*blocks, most) * dev->props.processors;
-  PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRCheck(*blocks > 0, GPUCSR_ERR_GPU, "A block of %d threads does not fit a processor", threads);
+  *blocks = GPUCSRMin(*blocks, most) * dev->props.processors;
+  return 0;
 }

@@ -28,19 +28,18 @@ __global__ void inspect_kernel(GPUCSRFactorCSR F, int *bad)
   if (d < 0) bad[GPUCSR_PATTERN_NO_DIAGONAL] = 1;
 }
 
-static PetscErrorCode Inspect(GPUCSRDevice dev, GPUCSRFactorCSR *F, int bad[], GPUCSRStream st)
+static GPUCSRError Inspect(GPUCSRDevice dev, GPUCSRFactorCSR *F, int bad[], GPUCSRStream st)
 {
   cudaStream_t s = (cudaStream_t)st;
   int         *d = NULL;
 
-  PetscFunctionBegin;
-  PetscCall(GPUCSRMalloc(dev, sizeof(int) * GPUCSR_PATTERN_FLAGS, "flags of a pattern", (void **)&d));
-  PetscCall(dev->ops->zero(dev->id, d, sizeof(int) * GPUCSR_PATTERN_FLAGS, st));
+  GPUCSRCall(GPUCSRMalloc(dev, sizeof(int) * GPUCSR_PATTERN_FLAGS, "flags of a pattern", (void **)&d));
+  GPUCSRCall(dev->ops->zero(dev->id, d, sizeof(int) * GPUCSR_PATTERN_FLAGS, st));
   if (F->n) inspect_kernel<<<GPUCSRBlocks(F->n, 128), 128, 0, s>>>(*F, d);
   GPUCSRCheckLaunch("inspect_kernel");
-  PetscCall(GPUCSRDownload(dev, bad, GPUCSR_INT32, d, GPUCSR_INT32, GPUCSR_PATTERN_FLAGS, PETSC_FALSE, st));
-  PetscCall(GPUCSRFree(dev, sizeof(int) * GPUCSR_PATTERN_FLAGS, (void **)&d));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRCall(GPUCSRDownload(dev, bad, GPUCSR_INT32, d, GPUCSR_INT32, GPUCSR_PATTERN_FLAGS, false, st));
+  GPUCSRCall(GPUCSRFree(dev, sizeof(int) * GPUCSR_PATTERN_FLAGS, (void **)&d));
+  return 0;
 }
 
 /* Entries of row r in one triangle */
@@ -97,7 +96,7 @@ __global__ void __launch_bounds__(256) find_levels_kernel(GPUCSRFactorCSR F, boo
   if (most) atomicMax((int *)(sums + 1), most);
 }
 
-static PetscErrorCode LevelsWith(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTriangle *T, unsigned long long *sums, int *trouble, cudaStream_t s)
+static GPUCSRError LevelsWith(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTriangle *T, unsigned long long *sums, int *trouble, cudaStream_t s)
 {
   bool               upper    = T->upper;
   GPUCSRFactorCSR    f        = *F;
@@ -105,34 +104,32 @@ static PetscErrorCode LevelsWith(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPU
   int                blocks;
   void              *args[] = {&f, &upper, &T->depth, &sums, &trouble};
 
-  PetscFunctionBegin;
   GPUCSR_CUDA(cudaMemsetAsync(T->depth, 0xFF, sizeof(int) * (size_t)F->n, s));
   GPUCSR_CUDA(cudaMemsetAsync(sums, 0, sizeof(found), s));
-  PetscCall(Resident(dev, find_levels_kernel, 256, 0, 8, &blocks));
+  GPUCSRCall(Resident(dev, find_levels_kernel, 256, 0, 8, &blocks));
   GPUCSR_CUDA(cudaLaunchCooperativeKernel((const void *)find_levels_kernel, blocks, 256, args, 0, s));
-  PetscCall(GPUCSRDownload(dev, found, GPUCSR_INT64, sums, GPUCSR_INT64, 2, PETSC_FALSE, s));
-  PetscCheck(!*(volatile int *)trouble, PETSC_COMM_SELF, PETSC_ERR_GPU, "find_levels_kernel waited too long for the levels of other rows");
+  GPUCSRCall(GPUCSRDownload(dev, found, GPUCSR_INT64, sums, GPUCSR_INT64, 2, false, s));
+  GPUCSRCheck(!*(volatile int *)trouble, GPUCSR_ERR_GPU, "find_levels_kernel waited too long for the levels of other rows");
   T->nnz     = (int64_t)found[0];
   T->nlevels = (int)found[1];
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-static PetscErrorCode Levels(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTriangle *T, GPUCSRStream s)
+static GPUCSRError Levels(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTriangle *T, GPUCSRStream s)
 {
   unsigned long long *sums = NULL;
   void               *trouble;
 
-  PetscFunctionBegin;
-  PetscCheck(F->n < 1 << 28, PETSC_COMM_SELF, PETSC_ERR_MEM, "A triangle of %d rows is too large for its keys", F->n);
-  if (!F->n) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRMalloc(dev, 2 * sizeof(*sums), "levels of a triangle", (void **)&sums));
-  PetscCall(dev->ops->hostmalloc(dev->id, sizeof(int), &trouble));
-  *(int *)trouble           = 0;
-  const PetscErrorCode ierr = LevelsWith(dev, F, T, sums, (int *)trouble, (cudaStream_t)s);
-  PetscCall(GPUCSRFree(dev, 2 * sizeof(*sums), (void **)&sums));
-  PetscCall(dev->ops->hostfree(dev->id, trouble));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRCheck(F->n < 1 << 28, GPUCSR_ERR_MEM, "A triangle of %d rows is too large for its keys", F->n);
+  if (!F->n) return 0;
+  GPUCSRCall(GPUCSRMalloc(dev, 2 * sizeof(*sums), "levels of a triangle", (void **)&sums));
+  GPUCSRCall(dev->ops->hostmalloc(dev->id, sizeof(int), &trouble));
+  *(int *)trouble        = 0;
+  const GPUCSRError ierr = LevelsWith(dev, F, T, sums, (int *)trouble, (cudaStream_t)s);
+  GPUCSRCall(GPUCSRFree(dev, 2 * sizeof(*sums), (void **)&sums));
+  GPUCSRCall(dev->ops->hostfree(dev->id, trouble));
+  GPUCSRCall(ierr);
+  return 0;
 }
 
 /* Sort keys, in the order of rows (upper: from the end), so that for one range a stable sort by the lower bits suffices */
@@ -163,7 +160,7 @@ __global__ void place_kernel(int n, const int *__restrict__ order, int *place)
   if (p < n) place[order[p]] = p;
 }
 
-static PetscErrorCode Order(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTriangle *T, GPUCSRStream st)
+static GPUCSRError Order(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTriangle *T, GPUCSRStream st)
 {
   const int    n     = F->n;
   const size_t list  = ((size_t)n + 63) / 64 * 64;
@@ -172,58 +169,56 @@ static PetscErrorCode Order(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTr
   uint64_t    *key   = NULL;
   int          bits  = 3, all;
 
-  PetscFunctionBegin;
-  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!n) return 0;
   while ((int64_t)1 << bits < 8 * (int64_t)T->nlevels) bits++;
   for (all = bits; (int64_t)1 << (all - bits) < T->nranges;) all++;
   GPUCSR_CUDA(cub::DeviceRadixSort::SortPairs(NULL, bytes, key, key, T->order, T->order, n, 0, all, s));
-  PetscCall(GPUCSRMalloc(dev, bytes + 12 * list, "the order of levels", (void **)&key));
+  GPUCSRCall(GPUCSRMalloc(dev, bytes + 12 * list, "the order of levels", (void **)&key));
   int *row = (int *)(key + list);
   key_kernel<<<GPUCSRBlocks(n, 256), 256, 0, s>>>(*F, *T, bits, key, row);
   const cudaError_t err = cub::DeviceRadixSort::SortPairs(row + list, bytes, key, (uint64_t *)T->key, row, T->order, n, 0, all, s);
   spread_kernel<<<GPUCSRBlocks(n, 256), 256, 0, s>>>(n, bits, T->key);
   place_kernel<<<GPUCSRBlocks(n, 256), 256, 0, s>>>(n, T->order, T->place);
-  PetscCall(GPUCSRFree(dev, bytes + 12 * list, (void **)&key));
+  GPUCSRCall(GPUCSRFree(dev, bytes + 12 * list, (void **)&key));
   GPUCSR_CUDA(err);
   GPUCSRCheckLaunch("key_kernel");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-static PetscErrorCode RunsWith(GPUCSRDevice dev, const GPUCSRTriangle *T, int64_t *unique, size_t list, size_t bytes, int *n, int64_t **key, int **rows, GPUCSRStream st)
+static GPUCSRError RunsWith(GPUCSRDevice dev, const GPUCSRTriangle *T, int64_t *unique, size_t list, size_t bytes, int *n, int64_t **key, int **rows, GPUCSRStream st)
 {
   int *count = (int *)(unique + list), *number = count + list;
 
-  PetscFunctionBegin;
   GPUCSR_CUDA(cub::DeviceRunLengthEncode::Encode(number + 64, bytes, T->key, unique, count, number, T->n, (cudaStream_t)st));
-  PetscCall(GPUCSRDownload(dev, n, GPUCSR_INT32, number, GPUCSR_INT32, 1, PETSC_FALSE, st));
-  PetscCall(PetscMalloc2(*n, key, *n, rows));
-  PetscCall(GPUCSRDownload(dev, *key, GPUCSR_INT64, unique, GPUCSR_INT64, (size_t)*n, PETSC_FALSE, st));
-  PetscCall(GPUCSRDownload(dev, *rows, GPUCSR_INT32, count, GPUCSR_INT32, (size_t)*n, PETSC_FALSE, st));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRCall(GPUCSRDownload(dev, n, GPUCSR_INT32, number, GPUCSR_INT32, 1, false, st));
+  GPUCSRCall(GPUCSRHostMalloc(sizeof(**key) * (size_t)*n, (void **)key));
+  GPUCSRCall(GPUCSRHostMalloc(sizeof(**rows) * (size_t)*n, (void **)rows));
+  GPUCSRCall(GPUCSRDownload(dev, *key, GPUCSR_INT64, unique, GPUCSR_INT64, (size_t)*n, false, st));
+  GPUCSRCall(GPUCSRDownload(dev, *rows, GPUCSR_INT32, count, GPUCSR_INT32, (size_t)*n, false, st));
+  return 0;
 }
 
-static PetscErrorCode Runs(GPUCSRDevice dev, const GPUCSRTriangle *T, int *n, int64_t **key, int **rows, GPUCSRStream st)
+static GPUCSRError Runs(GPUCSRDevice dev, const GPUCSRTriangle *T, int *n, int64_t **key, int **rows, GPUCSRStream st)
 {
   const size_t list  = ((size_t)T->n + 63) / 64 * 64;
   size_t       bytes = 0, all;
   int64_t     *work  = NULL;
 
-  PetscFunctionBegin;
   *n    = 0;
   *key  = NULL;
   *rows = NULL;
-  if (!T->n) {
-    PetscCall(PetscMalloc2(0, key, 0, rows));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  if (!T->n) return 0;
   GPUCSR_CUDA(cub::DeviceRunLengthEncode::Encode(NULL, bytes, T->key, work, T->order, T->order, T->n, (cudaStream_t)st));
   all = bytes + 12 * list + sizeof(int) * 64;
-  PetscCall(GPUCSRMalloc(dev, all, "levels of a triangle", (void **)&work));
-  const PetscErrorCode ierr = RunsWith(dev, T, work, list, bytes, n, key, rows, st);
-  if (ierr) PetscCall(PetscFree2(*key, *rows));
-  PetscCall(GPUCSRFree(dev, all, (void **)&work));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRCall(GPUCSRMalloc(dev, all, "levels of a triangle", (void **)&work));
+  const GPUCSRError ierr = RunsWith(dev, T, work, list, bytes, n, key, rows, st);
+  if (ierr) {
+    GPUCSRHostFree((void **)key);
+    GPUCSRHostFree((void **)rows);
+  }
+  GPUCSRCall(GPUCSRFree(dev, all, (void **)&work));
+  GPUCSRCall(ierr);
+  return 0;
 }
 
 /* A warp a slice */
@@ -244,20 +239,19 @@ __global__ void widths_kernel(GPUCSRFactorCSR F, GPUCSRTriangle T, int *width)
   if (!lane) width[k] = w;
 }
 
-static PetscErrorCode Widths(GPUCSRDevice dev, const GPUCSRFactorCSR *F, const GPUCSRTriangle *T, int *width, GPUCSRStream st)
+static GPUCSRError Widths(GPUCSRDevice dev, const GPUCSRFactorCSR *F, const GPUCSRTriangle *T, int *width, GPUCSRStream st)
 {
   const size_t bytes = sizeof(int) * (size_t)T->nslices;
   int         *d     = NULL;
 
-  PetscFunctionBegin;
-  if (!T->nslices) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRMalloc(dev, bytes, "widths of a triangle", (void **)&d));
+  if (!T->nslices) return 0;
+  GPUCSRCall(GPUCSRMalloc(dev, bytes, "widths of a triangle", (void **)&d));
   widths_kernel<<<GPUCSRBlocks(32 * (int64_t)T->nslices, 128), 128, 0, (cudaStream_t)st>>>(*F, *T, d);
   GPUCSRCheckLaunch("widths_kernel");
-  const PetscErrorCode ierr = GPUCSRDownload(dev, width, GPUCSR_INT32, d, GPUCSR_INT32, (size_t)T->nslices, PETSC_FALSE, st);
-  PetscCall(GPUCSRFree(dev, bytes, (void **)&d));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  const GPUCSRError ierr = GPUCSRDownload(dev, width, GPUCSR_INT32, d, GPUCSR_INT32, (size_t)T->nslices, false, st);
+  GPUCSRCall(GPUCSRFree(dev, bytes, (void **)&d));
+  GPUCSRCall(ierr);
+  return 0;
 }
 
 /* A warp a slice. PATTERN: also the columns */
@@ -286,17 +280,16 @@ __global__ void fill_kernel(GPUCSRFactorCSR F, GPUCSRTriangle T)
   }
 }
 
-static PetscErrorCode Fill(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTriangle *T, PetscBool pattern, GPUCSRStream st)
+static GPUCSRError Fill(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTriangle *T, GPUCSRBool pattern, GPUCSRStream st)
 {
   const unsigned blocks = GPUCSRBlocks(32 * (int64_t)T->nslices, 128);
 
-  PetscFunctionBegin;
   (void)dev;
-  if (!T->nslices) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!T->nslices) return 0;
   if (pattern) fill_kernel<true><<<blocks, 128, 0, (cudaStream_t)st>>>(*F, *T);
   else fill_kernel<false><<<blocks, 128, 0, (cudaStream_t)st>>>(*F, *T);
   GPUCSRCheckLaunch("fill_kernel");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 __global__ void compose_kernel(int n, const int *__restrict__ in, const int *__restrict__ index, int *out)
@@ -306,13 +299,12 @@ __global__ void compose_kernel(int n, const int *__restrict__ in, const int *__r
   if (p < n) out[p] = index ? index[in[p]] : in[p];
 }
 
-static PetscErrorCode Compose(int n, const int *in, const int *index, int *out, GPUCSRStream st)
+static GPUCSRError Compose(int n, const int *in, const int *index, int *out, GPUCSRStream st)
 {
-  PetscFunctionBegin;
-  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!n) return 0;
   compose_kernel<<<GPUCSRBlocks(n, 256), 256, 0, (cudaStream_t)st>>>(n, in, index, out);
   GPUCSRCheckLaunch("compose_kernel");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 __global__ void collect_kernel(int n, const int *__restrict__ ptr, const int *__restrict__ index, const double *__restrict__ from, double *to)
@@ -322,13 +314,12 @@ __global__ void collect_kernel(int n, const int *__restrict__ ptr, const int *__
   if (r < n) to[r] = GPUCSRCollected(r, ptr, index, from);
 }
 
-static PetscErrorCode Collect(int n, const int *ptr, const int *index, const double *from, double *to, GPUCSRStream st)
+static GPUCSRError Collect(int n, const int *ptr, const int *index, const double *from, double *to, GPUCSRStream st)
 {
-  PetscFunctionBegin;
-  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!n) return 0;
   collect_kernel<<<GPUCSRBlocks(n, 256), 256, 0, (cudaStream_t)st>>>(n, ptr, index, from, to);
   GPUCSRCheckLaunch("collect_kernel");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 __device__ __forceinline__ int find(const int *__restrict__ j, int begin, int end, int c)
@@ -357,13 +348,12 @@ __global__ void scatter_kernel(const int *__restrict__ ai, const int *__restrict
   }
 }
 
-static PetscErrorCode Scatter(const int *ai, const int *aj, const double *aa, const int *row, const int *column, GPUCSRFactorCSR *F, GPUCSRStream st)
+static GPUCSRError Scatter(const int *ai, const int *aj, const double *aa, const int *row, const int *column, GPUCSRFactorCSR *F, GPUCSRStream st)
 {
-  PetscFunctionBegin;
   GPUCSR_CUDA(cudaMemsetAsync(F->a, 0, sizeof(double) * (size_t)F->nnz, (cudaStream_t)st));
   if (F->n) scatter_kernel<<<GPUCSRBlocks(32 * (int64_t)F->n, 128), 128, 0, (cudaStream_t)st>>>(ai, aj, aa, row, column, *F);
   GPUCSRCheckLaunch("scatter_kernel");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 __global__ void mirror_kernel(GPUCSRFactorCSR F)
@@ -378,26 +368,24 @@ __global__ void mirror_kernel(GPUCSRFactorCSR F)
   }
 }
 
-static PetscErrorCode Mirror(GPUCSRFactorCSR *F, GPUCSRStream st)
+static GPUCSRError Mirror(GPUCSRFactorCSR *F, GPUCSRStream st)
 {
-  PetscFunctionBegin;
   if (F->n) mirror_kernel<<<GPUCSRBlocks(F->n, 128), 128, 0, (cudaStream_t)st>>>(*F);
   GPUCSRCheckLaunch("mirror_kernel");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-static PetscErrorCode Reset(GPUCSRTriangle *T, int turn, GPUCSRStream st)
+static GPUCSRError Reset(GPUCSRTriangle *T, int turn, GPUCSRStream st)
 {
-  PetscFunctionBegin;
   GPUCSR_CUDA(cudaMemsetAsync(T->x[turn], GPUCSR_ABSENT, sizeof(double) * (size_t)T->n, (cudaStream_t)st));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 extern "C" {
-GPUCSR_INTERN PetscErrorCode GPUCSRFactor_CUDA(GPUCSRDevice, GPUCSRFactorCSR *, PetscBool, const int *, GPUCSRPivotRule, double, GPUCSRPivots *, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUCSRSolve_CUDA(GPUCSRDevice, GPUCSRSolveMethod, const GPUCSRSweep *, int, const double *, double *, volatile int *, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUCSRJacobi_CUDA(GPUCSRDevice, int, const GPUCSRSweep *, int, const double *, double *, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUCSRInvert_CUDA(const GPUCSRFactorCSR *, PetscBool, GPUCSRInverses *, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUCSRMultiply_CUDA(const GPUCSRInverses *, const int *, const int *, const double *, double *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUCSRFactor_CUDA(GPUCSRDevice, GPUCSRFactorCSR *, GPUCSRBool, const int *, GPUCSRPivotRule, double, GPUCSRPivots *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUCSRSolve_CUDA(GPUCSRDevice, GPUCSRSolveMethod, const GPUCSRSweep *, int, const double *, double *, volatile int *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUCSRJacobi_CUDA(GPUCSRDevice, int, const GPUCSRSweep *, int, const double *, double *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUCSRInvert_CUDA(const GPUCSRFactorCSR *, GPUCSRBool, GPUCSRInverses *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUCSRMultiply_CUDA(const GPUCSRInverses *, const int *, const int *, const double *, double *, GPUCSRStream);
 }
 GPUCSR_EXPORT(GPUCSRTriangleOps, GPUCSRTriangleOps_CUDA) = {Inspect, Levels, Order, Runs, Widths, Fill, Compose, Collect, Scatter, GPUCSRFactor_CUDA, Mirror, GPUCSRSolve_CUDA, GPUCSRJacobi_CUDA, Reset, GPUCSRInvert_CUDA, GPUCSRMultiply_CUDA};

@@ -30,7 +30,7 @@ PetscErrorCode MatGPUCSRFactorGet_Private(Mat F, Mat_GPUCSRFactor **f)
 static PetscErrorCode Empty(Mat_GPUCSRFactor *f)
 {
   GPUCSRDevice dev = f->vectors.dev;
-  PetscBool    reached;
+  GPUCSRBool   reached;
 
   PetscFunctionBegin;
   f->ondevice = PETSC_FALSE;

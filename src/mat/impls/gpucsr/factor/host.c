@@ -86,7 +86,8 @@ static PetscErrorCode Runs(GPUCSRDevice dev, const GPUCSRTriangle *T, int *n, in
   PetscCall(GPUCSRHostTurn(s));
   *n = 0;
   for (int p = 0; p < T->n; p++) *n += !p || T->key[p] != T->key[p - 1];
-  PetscCall(PetscMalloc2(*n, key, *n, rows));
+  PetscCall(GPUCSRHostMalloc(sizeof(**key) * (size_t)*n, (void **)key));
+  PetscCall(GPUCSRHostMalloc(sizeof(**rows) * (size_t)*n, (void **)rows));
   for (int p = 0, k = -1; p < T->n; p++) {
     if (!p || T->key[p] != T->key[p - 1]) {
       (*key)[++k] = T->key[p];
@@ -123,7 +124,7 @@ static inline int Column(const GPUCSRTriangle *T, int first, int p)
   return T->near && p >= base && p - base < T->rows ? GPUCSR_NEAR(p, base) : p;
 }
 
-static PetscErrorCode Fill(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTriangle *T, PetscBool pattern, GPUCSRStream s)
+static PetscErrorCode Fill(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTriangle *T, GPUCSRBool pattern, GPUCSRStream s)
 {
   PetscFunctionBegin;
   PetscCall(GPUCSRHostTurn(s));
@@ -133,8 +134,8 @@ static PetscErrorCode Fill(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTri
     const int64_t     base = (int64_t)GPUCSR_SLICE * S.offset;
 
     for (int lane = 0; lane < GPUCSR_SLICE; lane++) {
-      const PetscBool there = (PetscBool)(lane >> log < GPUCSRSliceRows(S.shape));
-      const int       r     = there ? T->order[S.first + (lane >> log)] : -1;
+      const GPUCSRBool there = (GPUCSRBool)(lane >> log < GPUCSRSliceRows(S.shape));
+      const int        r     = there ? T->order[S.first + (lane >> log)] : -1;
 
       if (there && !(lane & (lanes - 1))) T->scale[S.first + (lane >> log)] = F->dinv[r];
       for (int w = 0; w < GPUCSRSliceWidth(S.shape); w++) {
@@ -198,14 +199,14 @@ static PetscErrorCode Scatter(const int *ai, const int *aj, const double *aa, co
 }
 
 /* Is the pivot good? */
-static inline PetscBool Good(double pivot, double sum, GPUCSRPivotRule rule, double tolerance)
+static inline GPUCSRBool Good(double pivot, double sum, GPUCSRPivotRule rule, double tolerance)
 {
   const double least = rule == GPUCSR_PIVOT_ABSOLUTE ? tolerance : tolerance * sum;
 
-  return (PetscBool)((rule == GPUCSR_PIVOT_POSITIVE ? pivot : fabs(pivot)) > least);
+  return (GPUCSRBool)((rule == GPUCSR_PIVOT_POSITIVE ? pivot : fabs(pivot)) > least);
 }
 
-static PetscErrorCode Factor(GPUCSRDevice dev, GPUCSRFactorCSR *F, PetscBool symmetric, const int *order, GPUCSRPivotRule rule, double tolerance, GPUCSRPivots *pivots, GPUCSRStream s)
+static PetscErrorCode Factor(GPUCSRDevice dev, GPUCSRFactorCSR *F, GPUCSRBool symmetric, const int *order, GPUCSRPivotRule rule, double tolerance, GPUCSRPivots *pivots, GPUCSRStream s)
 {
   PetscFunctionBegin;
   PetscCall(GPUCSRHostTurn(s));

@@ -67,7 +67,7 @@ double GPUCSRInversesTime(int nblocks, const int begin[])
   return 3e-6 + (8 * entries + 28.0 * begin[nblocks]) / 3e12;
 }
 
-PetscErrorCode GPUCSRInvert_Host(const GPUCSRFactorCSR *F, PetscBool symmetric, GPUCSRInverses *V, GPUCSRStream s)
+PetscErrorCode GPUCSRInvert_Host(const GPUCSRFactorCSR *F, GPUCSRBool symmetric, GPUCSRInverses *V, GPUCSRStream s)
 {
   PetscFunctionBegin;
   PetscCall(GPUCSRHostTurn(s));

@@ -4,7 +4,7 @@
 #include "triangle.h"
 #include "../kernels/device.cuh"
 
-__global__ void invert_kernel(GPUCSRFactorCSR F, PetscBool symmetric, GPUCSRInverses V)
+__global__ void invert_kernel(GPUCSRFactorCSR F, GPUCSRBool symmetric, GPUCSRInverses V)
 {
   const int r = (int)(blockIdx.x * blockDim.x + threadIdx.x);
 
@@ -21,22 +21,20 @@ __global__ void multiply_kernel(GPUCSRInverses V, const int *__restrict__ from, 
 }
 
 extern "C" {
-GPUCSR_INTERN PetscErrorCode GPUCSRInvert_CUDA(const GPUCSRFactorCSR *, PetscBool, GPUCSRInverses *, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUCSRMultiply_CUDA(const GPUCSRInverses *, const int *, const int *, const double *, double *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUCSRInvert_CUDA(const GPUCSRFactorCSR *, GPUCSRBool, GPUCSRInverses *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUCSRMultiply_CUDA(const GPUCSRInverses *, const int *, const int *, const double *, double *, GPUCSRStream);
 }
 
-PetscErrorCode GPUCSRInvert_CUDA(const GPUCSRFactorCSR *F, PetscBool symmetric, GPUCSRInverses *V, GPUCSRStream s)
+GPUCSRError GPUCSRInvert_CUDA(const GPUCSRFactorCSR *F, GPUCSRBool symmetric, GPUCSRInverses *V, GPUCSRStream s)
 {
-  PetscFunctionBegin;
   if (V->n) invert_kernel<<<GPUCSRBlocks(V->n, 128), 128, 0, (cudaStream_t)s>>>(*F, symmetric, *V);
   GPUCSRCheckLaunch("invert_kernel");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-PetscErrorCode GPUCSRMultiply_CUDA(const GPUCSRInverses *V, const int *from, const int *to, const double *b, double *x, GPUCSRStream s)
+GPUCSRError GPUCSRMultiply_CUDA(const GPUCSRInverses *V, const int *from, const int *to, const double *b, double *x, GPUCSRStream s)
 {
-  PetscFunctionBegin;
   if (V->n) multiply_kernel<<<GPUCSRBlocks(V->n, 128), 128, 0, (cudaStream_t)s>>>(*V, from, to, b, x);
   GPUCSRCheckLaunch("multiply_kernel");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }

@@ -262,9 +262,9 @@ __global__ void __launch_bounds__(32 * NUMERIC_WARPS) numeric_kernel(GPUCSRFacto
 /* Entries of rows above that there is room for: what a row of usual length needs */
 static int StagedEntries(const GPUCSRFactorCSR *F)
 {
-  const int length = PetscMin(PetscMin(F->longest, 128), PetscMax(8, (int)(2 * F->nnz / F->n))), half = length / 2 + 1;
+  const int length = GPUCSRMin(GPUCSRMin(F->longest, 128), GPUCSRMax(8, (int)(2 * F->nnz / F->n))), half = length / 2 + 1;
 
-  return PetscMin(NUMERIC_STAGED, (half * half + 31) / 32 * 32);
+  return GPUCSRMin(NUMERIC_STAGED, (half * half + 31) / 32 * 32);
 }
 
 static size_t SharedBytes(int room, int staged)
@@ -273,56 +273,53 @@ static size_t SharedBytes(int room, int staged)
 }
 
 template <bool SYMMETRIC>
-static PetscErrorCode LaunchFactor(GPUCSRDevice dev, GPUCSRFactorCSR *F, const int *order, int rule, double tolerance, int *pivots, int *trouble, cudaStream_t s)
+static GPUCSRError LaunchFactor(GPUCSRDevice dev, GPUCSRFactorCSR *F, const int *order, int rule, double tolerance, int *pivots, int *trouble, cudaStream_t s)
 {
   const int most = F->nnz / F->n > NUMERIC_LONG / 16 ? NUMERIC_LONG : NUMERIC_ROW;
   int       blocks, limit = 0, room = F->longest <= most ? (F->longest + 31) / 32 * 32 : NUMERIC_ROW, staged = StagedEntries(F);
   size_t    shared;
   void     *args[] = {F, &order, &rule, &tolerance, &pivots, &trouble, &room, &staged};
 
-  PetscFunctionBegin;
   GPUCSR_CUDA(cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, dev->id));
   while (SharedBytes(room, staged) > (size_t)limit && staged > 32) staged = staged / 64 * 32; /* many devices have half of an H200's, or less */
   shared = SharedBytes(room, staged);
   GPUCSR_CUDA(cudaFuncSetAttribute((const void *)numeric_kernel<SYMMETRIC>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
-  PetscCall(Resident(dev, numeric_kernel<SYMMETRIC>, 32 * NUMERIC_WARPS, shared, 16, &blocks));
+  GPUCSRCall(Resident(dev, numeric_kernel<SYMMETRIC>, 32 * NUMERIC_WARPS, shared, 16, &blocks));
   GPUCSR_CUDA(cudaMemsetAsync(F->dinv, 0xFF, sizeof(double) * (size_t)F->n, s));
   GPUCSR_CUDA(cudaLaunchCooperativeKernel((const void *)numeric_kernel<SYMMETRIC>, blocks, 32 * NUMERIC_WARPS, args, shared, s));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 extern "C" {
-GPUCSR_INTERN PetscErrorCode GPUCSRFactor_CUDA(GPUCSRDevice, GPUCSRFactorCSR *, PetscBool, const int *, GPUCSRPivotRule, double, GPUCSRPivots *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUCSRFactor_CUDA(GPUCSRDevice, GPUCSRFactorCSR *, GPUCSRBool, const int *, GPUCSRPivotRule, double, GPUCSRPivots *, GPUCSRStream);
 }
 
-static PetscErrorCode FactorWith(GPUCSRDevice dev, GPUCSRFactorCSR *F, PetscBool symmetric, const int *order, GPUCSRPivotRule rule, double tolerance, int *d, int *trouble, int found[2], GPUCSRStream s)
+static GPUCSRError FactorWith(GPUCSRDevice dev, GPUCSRFactorCSR *F, GPUCSRBool symmetric, const int *order, GPUCSRPivotRule rule, double tolerance, int *d, int *trouble, int found[2], GPUCSRStream s)
 {
-  PetscFunctionBegin;
-  PetscCall(GPUCSRUpload(dev, d, GPUCSR_INT32, found, GPUCSR_INT32, 2, PETSC_FALSE, s, NULL));
-  if (symmetric) PetscCall(LaunchFactor<true>(dev, F, order, rule, tolerance, d, trouble, (cudaStream_t)s));
-  else PetscCall(LaunchFactor<false>(dev, F, order, rule, tolerance, d, trouble, (cudaStream_t)s));
-  PetscCall(GPUCSRDownload(dev, found, GPUCSR_INT32, d, GPUCSR_INT32, 2, PETSC_FALSE, s));
-  PetscCheck(!*trouble, PETSC_COMM_SELF, PETSC_ERR_GPU, "numeric_kernel waited too long for the pivots of other rows");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRCall(GPUCSRUpload(dev, d, GPUCSR_INT32, found, GPUCSR_INT32, 2, false, s, NULL));
+  if (symmetric) GPUCSRCall(LaunchFactor<true>(dev, F, order, rule, tolerance, d, trouble, (cudaStream_t)s));
+  else GPUCSRCall(LaunchFactor<false>(dev, F, order, rule, tolerance, d, trouble, (cudaStream_t)s));
+  GPUCSRCall(GPUCSRDownload(dev, found, GPUCSR_INT32, d, GPUCSR_INT32, 2, false, s));
+  GPUCSRCheck(!*trouble, GPUCSR_ERR_GPU, "numeric_kernel waited too long for the pivots of other rows");
+  return 0;
 }
 
-PetscErrorCode GPUCSRFactor_CUDA(GPUCSRDevice dev, GPUCSRFactorCSR *F, PetscBool symmetric, const int *order, GPUCSRPivotRule rule, double tolerance, GPUCSRPivots *pivots, GPUCSRStream s)
+GPUCSRError GPUCSRFactor_CUDA(GPUCSRDevice dev, GPUCSRFactorCSR *F, GPUCSRBool symmetric, const int *order, GPUCSRPivotRule rule, double tolerance, GPUCSRPivots *pivots, GPUCSRStream s)
 {
   int   found[2] = {F->n, 0}, *d = NULL;
   void *trouble;
 
-  PetscFunctionBegin;
   pivots->row         = F->n;
   pivots->unsymmetric = 0;
-  if (!F->n) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRMalloc(dev, sizeof(found), "pivots of a factor", (void **)&d));
-  PetscCall(dev->ops->hostmalloc(dev->id, sizeof(int), &trouble));
-  *(int *)trouble           = 0;
-  const PetscErrorCode ierr = FactorWith(dev, F, symmetric, order, rule, tolerance, d, (int *)trouble, found, s);
-  PetscCall(GPUCSRFree(dev, sizeof(found), (void **)&d));
-  PetscCall(dev->ops->hostfree(dev->id, trouble));
-  PetscCall(ierr);
+  if (!F->n) return 0;
+  GPUCSRCall(GPUCSRMalloc(dev, sizeof(found), "pivots of a factor", (void **)&d));
+  GPUCSRCall(dev->ops->hostmalloc(dev->id, sizeof(int), &trouble));
+  *(int *)trouble        = 0;
+  const GPUCSRError ierr = FactorWith(dev, F, symmetric, order, rule, tolerance, d, (int *)trouble, found, s);
+  GPUCSRCall(GPUCSRFree(dev, sizeof(found), (void **)&d));
+  GPUCSRCall(dev->ops->hostfree(dev->id, trouble));
+  GPUCSRCall(ierr);
   pivots->row         = found[0];
   pivots->unsymmetric = found[1];
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }

@@ -302,8 +302,8 @@ static Sweep SweepOf(const GPUCSRSweep *s)
 }
 
 extern "C" {
-GPUCSR_INTERN PetscErrorCode GPUCSRSolve_CUDA(GPUCSRDevice, GPUCSRSolveMethod, const GPUCSRSweep *, int, const double *, double *, volatile int *, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUCSRJacobi_CUDA(GPUCSRDevice, int, const GPUCSRSweep *, int, const double *, double *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUCSRSolve_CUDA(GPUCSRDevice, GPUCSRSolveMethod, const GPUCSRSweep *, int, const double *, double *, volatile int *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUCSRJacobi_CUDA(GPUCSRDevice, int, const GPUCSRSweep *, int, const double *, double *, GPUCSRStream);
 }
 
 /* A kernel and its launch: at most this many blocks a multiprocessor, and no more than there is work for */
@@ -324,39 +324,37 @@ static LaunchShape ShapeOf(GPUCSRSolveMethod method, const GPUCSRSweep *sweep, i
     const int             warps = h.threads / 32;
 
     if (method == GPUCSR_SOLVE_RANGES) {
-      h.shared = PetscMax(h.shared, sizeof(double) * (size_t)(T->rows + 1));
-      h.work   = PetscMax(h.work, T->nranges);
-    } else h.work = PetscMax(h.work, (T->nslices + warps - 1) / warps);
+      h.shared = GPUCSRMax(h.shared, sizeof(double) * (size_t)(T->rows + 1));
+      h.work   = GPUCSRMax(h.work, T->nranges);
+    } else h.work = GPUCSRMax(h.work, (T->nslices + warps - 1) / warps);
   }
   return h;
 }
 
-PetscErrorCode GPUCSRSolve_CUDA(GPUCSRDevice dev, GPUCSRSolveMethod method, const GPUCSRSweep *sweep, int nsweeps, const double *b, double *x, volatile int *trouble, GPUCSRStream s)
+GPUCSRError GPUCSRSolve_CUDA(GPUCSRDevice dev, GPUCSRSolveMethod method, const GPUCSRSweep *sweep, int nsweeps, const double *b, double *x, volatile int *trouble, GPUCSRStream s)
 {
   const LaunchShape h      = ShapeOf(method, sweep, nsweeps);
   SolveArgs         a      = {{}, nsweeps, b, x, trouble};
   void             *args[] = {&a};
   int               blocks = 1;
 
-  PetscFunctionBegin;
-  if (!sweep[0].T->n) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!sweep[0].T->n) return 0;
   for (int k = 0; k < nsweeps; k++) a.sweep[k] = SweepOf(&sweep[k]);
   if (h.shared) GPUCSR_CUDA(cudaFuncSetAttribute(h.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)h.shared));
-  PetscCall(Resident(dev, h.kernel, h.threads, h.shared, h.most, &blocks));
-  blocks = PetscMin(blocks, h.work);
+  GPUCSRCall(Resident(dev, h.kernel, h.threads, h.shared, h.most, &blocks));
+  blocks = GPUCSRMin(blocks, h.work);
   GPUCSR_CUDA(cudaLaunchCooperativeKernel(h.kernel, blocks, h.threads, args, h.shared, (cudaStream_t)s));
   for (int k = 0; k < nsweeps; k++) sweep[k].T->turn = 1 - sweep[k].T->turn;
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-PetscErrorCode GPUCSRJacobi_CUDA(GPUCSRDevice dev, int sweeps, const GPUCSRSweep *sweep, int nsweeps, const double *b, double *x, GPUCSRStream s)
+GPUCSRError GPUCSRJacobi_CUDA(GPUCSRDevice dev, int sweeps, const GPUCSRSweep *sweep, int nsweeps, const double *b, double *x, GPUCSRStream s)
 {
-  PetscFunctionBegin;
-  if (!sweep[0].T->n) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!sweep[0].T->n) return 0;
   for (int k = 0; k < nsweeps; k++) {
     GPUCSRTriangle *T = sweep[k].T;
 
-    PetscCall(dev->ops->zero(dev->id, T->x[T->turn], sizeof(double) * (size_t)T->n, s));
+    GPUCSRCall(dev->ops->zero(dev->id, T->x[T->turn], sizeof(double) * (size_t)T->n, s));
     for (int m = 0; m < sweeps; m++) {
       const double *y = T->x[T->turn];
 
@@ -365,5 +363,5 @@ PetscErrorCode GPUCSRJacobi_CUDA(GPUCSRDevice dev, int sweeps, const GPUCSRSweep
     }
   }
   GPUCSRCheckLaunch("jacobi_kernel");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }

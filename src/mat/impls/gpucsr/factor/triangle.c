@@ -100,7 +100,7 @@ int GPUCSRTriangleRanges(const GPUCSRTriangle *T, GPUCSRDevice dev)
 }
 
 /* The level of each row */
-PetscErrorCode GPUCSRTriangleLevels(GPUCSRDevice dev, const GPUCSRFactorCSR *F, PetscBool upper, GPUCSRTriangle *T, GPUCSRStream s)
+PetscErrorCode GPUCSRTriangleLevels(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRBool upper, GPUCSRTriangle *T, GPUCSRStream s)
 {
   PetscFunctionBegin;
   PetscCall(PetscMemzero(T, sizeof(*T)));
@@ -218,12 +218,16 @@ PetscErrorCode GPUCSRTriangleSlices(GPUCSRDevice dev, const GPUCSRFactorCSR *F, 
     T->nslices += (rows[r] + height - 1) / height;
   }
   ierr = PetscMalloc3(T->nslices, &a.slice, T->nslices, &a.width, T->nranges + 1, &a.range);
-  if (ierr) PetscCall(PetscFree2(key, rows));
+  if (ierr) {
+    GPUCSRHostFree((void **)&key);
+    GPUCSRHostFree((void **)&rows);
+  }
   PetscCall(ierr);
   ierr = Cut(T, nruns, key, rows, &a);
   if (!ierr) ierr = Lay(dev, F, T, &a, s);
   PetscCall(PetscFree3(a.slice, a.width, a.range));
-  PetscCall(PetscFree2(key, rows));
+  GPUCSRHostFree((void **)&key);
+  GPUCSRHostFree((void **)&rows);
   PetscCall(ierr);
   PetscCall((*ops->fill)(dev, F, T, PETSC_TRUE, s));
   for (int k = 0; k < 2; k++) PetscCall((*ops->reset)(T, k, s));

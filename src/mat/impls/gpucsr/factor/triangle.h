@@ -50,9 +50,9 @@ typedef struct {
 */
 typedef struct {
   int          n;
-  PetscBool    upper;
+  GPUCSRBool   upper;
   int          rows, nranges; /* rows of a range, and number of ranges: n and 1 for all rows */
-  PetscBool    near;          /* solved by ranges: columns mark results of the same range */
+  GPUCSRBool   near;          /* solved by ranges: columns mark results of the same range */
   int          nlevels, nslices;
   int64_t      nnz, stored;
   int         *depth;         /* while the triangle is built: level of each row */
@@ -90,7 +90,7 @@ typedef struct {
   GPUCSRScaling   scaling;
   const int      *from;    /* entry of b for each place: of the vector, or a place of the triangle before */
   const int      *to;      /* entry of the result for each place; NULL: no output */
-  PetscBool       outroot; /* multiply the output by sqrt(d) */
+  GPUCSRBool      outroot; /* multiply the output by sqrt(d) */
 } GPUCSRSweep;
 
 typedef enum {
@@ -139,7 +139,7 @@ enum {
   Row r of a block's inverse, which is z' with z' (U' L) = e_r': first with the upper triangle, columns ascending, then with the lower one, descending, each column's result at once taken from those after it. In z, whose
   entries are stride apart
 */
-GPUCSR_HOST_DEVICE void GPUCSRInverseRow(const GPUCSRFactorCSR *F, PetscBool symmetric, int first, int end, int r, double *z, int stride)
+GPUCSR_HOST_DEVICE void GPUCSRInverseRow(const GPUCSRFactorCSR *F, GPUCSRBool symmetric, int first, int end, int r, double *z, int stride)
 {
   for (int c = first; c < end; c++) z[(int64_t)(c - first) * stride] = c == r;
   for (int c = r; c < end; c++) {
@@ -178,57 +178,57 @@ GPUCSR_HOST_DEVICE double GPUCSRCollected(int r, const int *ptr, const int *inde
 
 typedef struct {
   /* finds the diagonal of each row; faults of the pattern go to bad */
-  PetscErrorCode (*inspect)(GPUCSRDevice, GPUCSRFactorCSR *, int bad[], GPUCSRStream);
+  GPUCSRError (*inspect)(GPUCSRDevice, GPUCSRFactorCSR *, int bad[], GPUCSRStream);
   /* T->depth, nlevels, nnz */
-  PetscErrorCode (*levels)(GPUCSRDevice, const GPUCSRFactorCSR *, GPUCSRTriangle *T, GPUCSRStream);
+  GPUCSRError (*levels)(GPUCSRDevice, const GPUCSRFactorCSR *, GPUCSRTriangle *T, GPUCSRStream);
   /* T->order, place, key from T->depth and T->rows */
-  PetscErrorCode (*order)(GPUCSRDevice, const GPUCSRFactorCSR *, GPUCSRTriangle *T, GPUCSRStream);
-  /* runs of equal keys: key and rows of each, in memory that the caller frees (PetscFree2) */
-  PetscErrorCode (*runs)(GPUCSRDevice, const GPUCSRTriangle *T, int *n, int64_t **key, int **rows, GPUCSRStream);
+  GPUCSRError (*order)(GPUCSRDevice, const GPUCSRFactorCSR *, GPUCSRTriangle *T, GPUCSRStream);
+  /* runs of equal keys: key and rows of each, in memory that the caller frees by GPUCSRHostFree() */
+  GPUCSRError (*runs)(GPUCSRDevice, const GPUCSRTriangle *T, int *n, int64_t **key, int **rows, GPUCSRStream);
   /* width of each slice, on the host */
-  PetscErrorCode (*widths)(GPUCSRDevice, const GPUCSRFactorCSR *, const GPUCSRTriangle *T, int *width, GPUCSRStream);
+  GPUCSRError (*widths)(GPUCSRDevice, const GPUCSRFactorCSR *, const GPUCSRTriangle *T, int *width, GPUCSRStream);
   /* columns (pattern) and values of T */
-  PetscErrorCode (*fill)(GPUCSRDevice, const GPUCSRFactorCSR *, GPUCSRTriangle *T, PetscBool pattern, GPUCSRStream);
+  GPUCSRError (*fill)(GPUCSRDevice, const GPUCSRFactorCSR *, GPUCSRTriangle *T, GPUCSRBool pattern, GPUCSRStream);
   /* out[p] = index[in[p]], index NULL: the identity */
-  PetscErrorCode (*compose)(int n, const int *in, const int *index, int *out, GPUCSRStream);
+  GPUCSRError (*compose)(int n, const int *in, const int *index, int *out, GPUCSRStream);
   /* to[r] = the sum of from[index[k]], k from ptr[r] to ptr[r + 1], in this order; ptr NULL: of k = r alone */
-  PetscErrorCode (*collect)(int n, const int *ptr, const int *index, const double *from, double *to, GPUCSRStream);
+  GPUCSRError (*collect)(int n, const int *ptr, const int *index, const double *from, double *to, GPUCSRStream);
   /* a = the entries of A in the rows and columns of the factor, zero where A has none; row, column: permutations or NULL */
-  PetscErrorCode (*scatter)(const int *ai, const int *aj, const double *aa, const int *row, const int *column, GPUCSRFactorCSR *, GPUCSRStream);
+  GPUCSRError (*scatter)(const int *ai, const int *aj, const double *aa, const int *row, const int *column, GPUCSRFactorCSR *, GPUCSRStream);
   /* ILU (or, with the upper triangle of a symmetric pattern alone, ICC) of what is in a, in place, rows in the order given; done when it returns */
-  PetscErrorCode (*factor)(GPUCSRDevice, GPUCSRFactorCSR *, PetscBool symmetric, const int *order, GPUCSRPivotRule, double tolerance, GPUCSRPivots *, GPUCSRStream);
+  GPUCSRError (*factor)(GPUCSRDevice, GPUCSRFactorCSR *, GPUCSRBool symmetric, const int *order, GPUCSRPivotRule, double tolerance, GPUCSRPivots *, GPUCSRStream);
   /* upper triangle of a factorization of the latter kind = the lower one's transpose */
-  PetscErrorCode (*mirror)(GPUCSRFactorCSR *, GPUCSRStream);
+  GPUCSRError (*mirror)(GPUCSRFactorCSR *, GPUCSRStream);
   /* nsweeps (1 or 2) triangular solves in one launch. *trouble, page-locked, is set if results did not come in time */
-  PetscErrorCode (*solve)(GPUCSRDevice, GPUCSRSolveMethod, const GPUCSRSweep *, int nsweeps, const double *b, double *x, volatile int *trouble, GPUCSRStream);
+  GPUCSRError (*solve)(GPUCSRDevice, GPUCSRSolveMethod, const GPUCSRSweep *, int nsweeps, const double *b, double *x, volatile int *trouble, GPUCSRStream);
   /* the same, each triangle by a number of Jacobi sweeps */
-  PetscErrorCode (*jacobi)(GPUCSRDevice, int sweeps, const GPUCSRSweep *, int nsweeps, const double *b, double *x, GPUCSRStream);
+  GPUCSRError (*jacobi)(GPUCSRDevice, int sweeps, const GPUCSRSweep *, int nsweeps, const double *b, double *x, GPUCSRStream);
   /* prepares this x of T for a solve */
-  PetscErrorCode (*reset)(GPUCSRTriangle *T, int turn, GPUCSRStream);
+  GPUCSRError (*reset)(GPUCSRTriangle *T, int turn, GPUCSRStream);
   /* values of the inverses of a factor's blocks; symmetric: its upper triangle is the lower one's transpose */
-  PetscErrorCode (*invert)(const GPUCSRFactorCSR *, PetscBool symmetric, GPUCSRInverses *, GPUCSRStream);
+  GPUCSRError (*invert)(const GPUCSRFactorCSR *, GPUCSRBool symmetric, GPUCSRInverses *, GPUCSRStream);
   /* x[to[r]] = the sum of row r of the inverses times b[from[c]]; from, to NULL: the identity */
-  PetscErrorCode (*multiply)(const GPUCSRInverses *, const int *from, const int *to, const double *b, double *x, GPUCSRStream);
+  GPUCSRError (*multiply)(const GPUCSRInverses *, const int *from, const int *to, const double *b, double *x, GPUCSRStream);
 } GPUCSRTriangleOps;
 GPUCSR_INTERN const GPUCSRTriangleOps  GPUCSRTriangleOps_Host;
 GPUCSR_INTERN const GPUCSRTriangleOps  GPUCSRTriangleOps_CUDA;
 GPUCSR_INTERN const GPUCSRTriangleOps *GPUCSRTriangleOpsGet(GPUCSRDevice);
 
-GPUCSR_INTERN PetscErrorCode GPUCSRFactorCSRCreate(GPUCSRDevice, int n, int64_t nnz, GPUCSRFactorCSR *);
-GPUCSR_INTERN PetscErrorCode GPUCSRFactorCSRDestroy(GPUCSRDevice, GPUCSRFactorCSR *);
-GPUCSR_INTERN PetscErrorCode GPUCSRTriangleLevels(GPUCSRDevice, const GPUCSRFactorCSR *, PetscBool upper, GPUCSRTriangle *, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUCSRTriangleOrder(GPUCSRDevice, const GPUCSRFactorCSR *, int rows, GPUCSRTriangle *, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUCSRTriangleSlices(GPUCSRDevice, const GPUCSRFactorCSR *, GPUCSRTriangle *, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUCSRTriangleDestroy(GPUCSRDevice, GPUCSRTriangle *);
-GPUCSR_INTERN double         GPUCSRTriangleBytes(const GPUCSRTriangle *);
-GPUCSR_INTERN double         GPUCSRTriangleTime(const GPUCSRTriangle *, GPUCSRSolveMethod, int ranges);
-GPUCSR_INTERN int            GPUCSRTriangleRanges(const GPUCSRTriangle *, GPUCSRDevice);
+GPUCSR_INTERN GPUCSRError GPUCSRFactorCSRCreate(GPUCSRDevice, int n, int64_t nnz, GPUCSRFactorCSR *);
+GPUCSR_INTERN GPUCSRError GPUCSRFactorCSRDestroy(GPUCSRDevice, GPUCSRFactorCSR *);
+GPUCSR_INTERN GPUCSRError GPUCSRTriangleLevels(GPUCSRDevice, const GPUCSRFactorCSR *, GPUCSRBool upper, GPUCSRTriangle *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUCSRTriangleOrder(GPUCSRDevice, const GPUCSRFactorCSR *, int rows, GPUCSRTriangle *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUCSRTriangleSlices(GPUCSRDevice, const GPUCSRFactorCSR *, GPUCSRTriangle *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUCSRTriangleDestroy(GPUCSRDevice, GPUCSRTriangle *);
+GPUCSR_INTERN double      GPUCSRTriangleBytes(const GPUCSRTriangle *);
+GPUCSR_INTERN double      GPUCSRTriangleTime(const GPUCSRTriangle *, GPUCSRSolveMethod, int ranges);
+GPUCSR_INTERN int         GPUCSRTriangleRanges(const GPUCSRTriangle *, GPUCSRDevice);
 
-GPUCSR_INTERN PetscErrorCode GPUCSRInversesCreate(GPUCSRDevice, int nblocks, const int begin[], GPUCSRInverses *);
-GPUCSR_INTERN PetscErrorCode GPUCSRInversesDestroy(GPUCSRDevice, GPUCSRInverses *);
-GPUCSR_INTERN double         GPUCSRInversesTime(int nblocks, const int begin[]);
-GPUCSR_INTERN PetscErrorCode GPUCSRInvert_Host(const GPUCSRFactorCSR *, PetscBool, GPUCSRInverses *, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUCSRMultiply_Host(const GPUCSRInverses *, const int *, const int *, const double *, double *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUCSRInversesCreate(GPUCSRDevice, int nblocks, const int begin[], GPUCSRInverses *);
+GPUCSR_INTERN GPUCSRError GPUCSRInversesDestroy(GPUCSRDevice, GPUCSRInverses *);
+GPUCSR_INTERN double      GPUCSRInversesTime(int nblocks, const int begin[]);
+GPUCSR_INTERN GPUCSRError GPUCSRInvert_Host(const GPUCSRFactorCSR *, GPUCSRBool, GPUCSRInverses *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUCSRMultiply_Host(const GPUCSRInverses *, const int *, const int *, const double *, double *, GPUCSRStream);
 
 /* Rows of a range, if a triangle of n rows has this many ranges */
 static inline int GPUCSRRangeRows(int n, int ranges)

@@ -12,7 +12,7 @@
 
 #define GPUCSR_ABSENT 0xFF /* each byte of the mark */
 
-static inline PetscBool GPUCSRIsAbsent(const void *value, size_t size)
+static inline GPUCSRBool GPUCSRIsAbsent(const void *value, size_t size)
 {
   uint64_t d;
   uint32_t f;
@@ -21,9 +21,10 @@ static inline PetscBool GPUCSRIsAbsent(const void *value, size_t size)
     memcpy(&d, value, sizeof(d));
     f = (uint32_t)(d >> 32);
   } else memcpy(&f, value, sizeof(f));
-  return f == UINT32_MAX ? PETSC_TRUE : PETSC_FALSE;
+  return f == UINT32_MAX;
 }
 
+#if !defined(__CUDACC__)
 /* Converts one value to its place */
 static inline PetscErrorCode GPUCSRPut(void *to, GPUCSRType type, const PetscScalar *from, double *rounding)
 {
@@ -35,3 +36,4 @@ static inline PetscErrorCode GPUCSRPut(void *to, GPUCSRType type, const PetscSca
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+#endif

@@ -21,7 +21,7 @@
 #include "reference.h"
 #include "absent.h"
 
-static PetscErrorCode Applicable_BCSR(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, PetscBool *yes, char why[], size_t len)
+static PetscErrorCode Applicable_BCSR(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, GPUCSRBool *yes, char why[], size_t len)
 {
   PetscFunctionBegin;
   (void)p;
@@ -100,7 +100,7 @@ static PetscErrorCode Layout_BCSR(const GPUCSRFeatures *f, const GPUCSRExtent *e
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Fill_BCSR(const GPUCSRSource *s, GPUCSRStorage *A, PetscBool valuesonly, double *rounding)
+static PetscErrorCode Fill_BCSR(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRBool valuesonly, double *rounding)
 {
   int32_t         *rowptr = (int32_t *)A->array[BCSR_ROWPTR].data, *col = (int32_t *)A->array[BCSR_COL].data;
   char            *val  = (char *)A->array[BCSR_VAL].data;

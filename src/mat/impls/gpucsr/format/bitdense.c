@@ -8,7 +8,7 @@
 #include "absent.h"
 #include "reference.h"
 
-static PetscErrorCode Applicable_BitDense(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, PetscBool *yes, char why[], size_t len)
+static PetscErrorCode Applicable_BitDense(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, GPUCSRBool *yes, char why[], size_t len)
 {
   PetscFunctionBegin;
   (void)variant;
@@ -28,7 +28,7 @@ static PetscErrorCode Layout_BitDense(const GPUCSRFeatures *f, const GPUCSRExten
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Fill_BitDense(const GPUCSRSource *s, GPUCSRStorage *A, PetscBool valuesonly, double *rounding)
+static PetscErrorCode Fill_BitDense(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRBool valuesonly, double *rounding)
 {
   const GPUCSRType type = A->array[0].type;
   const size_t     size = GPUCSRTypeSize(type);

@@ -115,7 +115,7 @@ static PetscErrorCode Measure_Block4x64(const GPUCSRSource *s, int variant, GPUC
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Fill_Block4x64(const GPUCSRSource *s, GPUCSRStorage *A, PetscBool valuesonly, double *rounding)
+static PetscErrorCode Fill_Block4x64(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRBool valuesonly, double *rounding)
 {
   int32_t         *rowptr = (int32_t *)A->array[BLOCK4X64_ROWPTR].data, *start = (int32_t *)A->array[BLOCK4X64_START].data, *unit = (int32_t *)A->array[BLOCK4X64_UNIT4].data;
   uint8_t         *col    = (uint8_t *)A->array[BLOCK4X64_COL].data;

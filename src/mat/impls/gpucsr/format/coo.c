@@ -17,7 +17,7 @@ void GPUCSRCOOLayout(int64_t entries, GPUCSRPrecision p, GPUCSRArray *at)
 }
 
 /* The entries of each row from the skip-th on */
-PetscErrorCode GPUCSRCOOFill(const GPUCSRSource *s, int skip, GPUCSRArray *at, PetscBool valuesonly, double *rounding)
+PetscErrorCode GPUCSRCOOFill(const GPUCSRSource *s, int skip, GPUCSRArray *at, GPUCSRBool valuesonly, double *rounding)
 {
   int32_t *row = (int32_t *)at[COO_ROW].data, *col = (int32_t *)at[COO_COL].data;
   int64_t  q = 0;
@@ -76,7 +76,7 @@ static PetscErrorCode Layout_COO(const GPUCSRFeatures *f, const GPUCSRExtent *e,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Fill_COO(const GPUCSRSource *s, GPUCSRStorage *A, PetscBool valuesonly, double *rounding)
+static PetscErrorCode Fill_COO(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRBool valuesonly, double *rounding)
 {
   PetscFunctionBegin;
   PetscCall(GPUCSRCOOFill(s, 0, A->array, valuesonly, rounding));

@@ -20,7 +20,7 @@ static PetscErrorCode Layout_CSR(const GPUCSRFeatures *f, const GPUCSRExtent *e,
 }
 
 /* CSR is what comes from the host, so this also serves the device: what sends also converts and stages */
-static PetscErrorCode Fill_CSR(const GPUCSRSource *s, GPUCSRStorage *A, PetscBool valuesonly, double *rounding)
+static PetscErrorCode Fill_CSR(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRBool valuesonly, double *rounding)
 {
   const GPUCSRTransfer all[] = {
     {A->array[CSR_ROWPTR].data, GPUCSR_INT32,           s->i, GPUCSR_INT32,    (size_t)s->m + 1},

@@ -11,7 +11,7 @@ enum {
   DENSE_VAL
 };
 
-static PetscErrorCode Applicable_Dense(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, PetscBool *yes, char why[], size_t len)
+static PetscErrorCode Applicable_Dense(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, GPUCSRBool *yes, char why[], size_t len)
 {
   PetscFunctionBegin;
   (void)variant;
@@ -36,7 +36,7 @@ static PetscErrorCode Layout_Dense(const GPUCSRFeatures *f, const GPUCSRExtent *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Fill_Dense(const GPUCSRSource *s, GPUCSRStorage *A, PetscBool valuesonly, double *rounding)
+static PetscErrorCode Fill_Dense(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRBool valuesonly, double *rounding)
 {
   const size_t size = GPUCSRTypeSize(A->array[DENSE_VAL].type);
 

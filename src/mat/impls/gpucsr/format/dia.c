@@ -27,7 +27,7 @@ static PetscErrorCode Estimate_DIA(const GPUCSRFeatures *f, int variant, GPUCSRE
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Applicable_DIA(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, PetscBool *yes, char why[], size_t len)
+static PetscErrorCode Applicable_DIA(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, GPUCSRBool *yes, char why[], size_t len)
 {
   GPUCSRExtent e = {0};
 
@@ -73,7 +73,7 @@ static PetscErrorCode Layout_DIA(const GPUCSRFeatures *f, const GPUCSRExtent *e,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Fill_DIA(const GPUCSRSource *s, GPUCSRStorage *A, PetscBool valuesonly, double *rounding)
+static PetscErrorCode Fill_DIA(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRBool valuesonly, double *rounding)
 {
   const GPUCSRType type      = A->array[DIA_VAL].type;
   const size_t     size      = GPUCSRTypeSize(type);
@@ -117,9 +117,9 @@ static PetscErrorCode Mult_DIA(const GPUCSRStorage *A, const GPUCSRProduct *p)
 
 static PetscErrorCode Diagonal_DIA(const GPUCSRStorage *A, void *diag)
 {
-  const int32_t  *offset    = (const int32_t *)A->array[DIA_OFFSET].data;
-  const int       diagonals = (int)A->extent.units, main = DIAFind(offset, diagonals, 0);
-  const PetscBool has = (PetscBool)(diagonals && offset[main] == 0);
+  const int32_t   *offset    = (const int32_t *)A->array[DIA_OFFSET].data;
+  const int        diagonals = (int)A->extent.units, main = DIAFind(offset, diagonals, 0);
+  const GPUCSRBool has = (GPUCSRBool)(diagonals && offset[main] == 0);
 
   PetscFunctionBegin;
 #define DIAGONAL(V, X) \

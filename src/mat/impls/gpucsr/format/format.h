@@ -8,8 +8,11 @@
   be filled on the device from CSR already there says so in its row (GPUCSRDeviceFormat in ../kernels/kernels.h); the others
   are filled on the host and sent.
 */
-#include "../../../../sys/gpucsrsys.h"
-#include <stdint.h>
+#if defined(__CUDACC__)
+  #include "../../../../sys/device.h"
+#else
+  #include "../../../../sys/gpucsrsys.h"
+#endif
 
 #if defined(__CUDACC__)
   #define GPUCSR_HOST_DEVICE static inline __host__ __device__
@@ -109,14 +112,17 @@ typedef struct {
 /* Entries that a format may store at most, padding included */
 #define GPUCSR_MOST_STORED(f) (64.0 * ((double)(f)->nnz + (double)(f)->m + 1024))
 
+typedef struct _n_GPUCSRSource GPUCSRSource;
+#if !defined(__CUDACC__)
 /* The matrix as MATAIJ holds it: host CSR, rows sorted or not, no duplicates */
-typedef struct {
+struct _n_GPUCSRSource {
   int                m, n;
   int64_t            nnz;
   const int32_t     *i; /* m + 1 */
   const PetscInt    *j; /* nnz */
   const PetscScalar *a; /* nnz */
-} GPUCSRSource;
+};
+#endif
 
 #define GPUCSR_MAX_ARRAYS 8
 #define GPUCSR_PIECE      GPUCSR_STAGE_BYTES /* arrays that take no more than this share one piece of memory: they are had, and sent, at once */
@@ -124,7 +130,7 @@ typedef struct {
 typedef struct {
   const char *name;
   GPUCSRType  type;
-  PetscBool   values; /* changes when values change; the others change with the pattern alone */
+  GPUCSRBool  values; /* changes when values change; the others change with the pattern alone */
   size_t      count;
   void       *data; /* memory of the device */
 } GPUCSRArray;
@@ -144,7 +150,7 @@ typedef struct {
   void               *piece; /* memory that small arrays share, GPUCSRTogether() from begin to begin; NULL: each has its own */
   size_t              piecebytes;
   GPUCSRExtent        extent;
-  PetscBool           outdated; /* new values could not be taken: with them the matrix is no longer what the format holds, and it must be built anew */
+  GPUCSRBool          outdated; /* new values could not be taken: with them the matrix is no longer what the format holds, and it must be built anew */
   GPUCSRArray         work;     /* what a kernel precomputed from the pattern */
   int                 parts;    /* a count that goes with it, */
   int                 way;      /* and which of its ways the kernel has prepared */
@@ -155,7 +161,7 @@ typedef struct {
   in z; NULL is 0. Only for A square, z other than x and y, and kernels whose family has steps.
 */
 typedef struct {
-  PetscBool   taken;
+  GPUCSRBool  taken;
   double      ca, cb;
   const void *M, *before;
 } GPUCSRStep;
@@ -167,7 +173,7 @@ typedef struct {
 #define GPUCSR_INNER    5
 #define GPUCSR_PARTS(m) ((m) / 8 + 64) /* at most: no block of such a kernel has fewer rows than 8 */
 typedef struct {
-  PetscBool     all;
+  GPUCSRBool    all;
   const double *q, *u, *M; /* q NULL: none */
   double       *part;
   int          *parts; /* on the host: how many there are, known with the launch */
@@ -186,19 +192,19 @@ typedef struct {
 /* Formats that differ in a number alone (a block size, say) are variants of one family and share its file */
 typedef struct {
   /* could the format hold such a matrix; where not, why says so. About correctness alone, never about speed */
-  PetscErrorCode (*applicable)(const GPUCSRFeatures *, int variant, GPUCSRPrecision, PetscBool *, char why[], size_t len);
+  GPUCSRError (*applicable)(const GPUCSRFeatures *, int variant, GPUCSRPrecision, GPUCSRBool *, char why[], size_t len);
   /* its extent as the features tell it: for the choice, and for layout() too where measure is NULL */
-  PetscErrorCode (*estimate)(const GPUCSRFeatures *, int variant, GPUCSRExtent *);
+  GPUCSRError (*estimate)(const GPUCSRFeatures *, int variant, GPUCSRExtent *);
   /* its extent exactly, from host CSR; NULL: the estimate is exact */
-  PetscErrorCode (*measure)(const GPUCSRSource *, int variant, GPUCSRExtent *);
+  GPUCSRError (*measure)(const GPUCSRSource *, int variant, GPUCSRExtent *);
   /* names, types and lengths of the arrays, and A->stored */
-  PetscErrorCode (*layout)(const GPUCSRFeatures *, const GPUCSRExtent *, GPUCSRStorage *A);
+  GPUCSRError (*layout)(const GPUCSRFeatures *, const GPUCSRExtent *, GPUCSRStorage *A);
   /* write the arrays from host CSR; with valuesonly the value arrays alone, or A->outdated where that cannot be */
-  PetscErrorCode (*fill)(const GPUCSRSource *, GPUCSRStorage *A, PetscBool valuesonly, double *rounding);
+  GPUCSRError (*fill)(const GPUCSRSource *, GPUCSRStorage *A, GPUCSRBool valuesonly, double *rounding);
   /* the reference product on the host */
-  PetscErrorCode (*mult)(const GPUCSRStorage *A, const GPUCSRProduct *);
+  GPUCSRError (*mult)(const GPUCSRStorage *A, const GPUCSRProduct *);
   /* d[r] = A[r][r], 0 where it is not stored, r < min(m, n), in the vector type */
-  PetscErrorCode (*diagonal)(const GPUCSRStorage *A, void *d);
+  GPUCSRError (*diagonal)(const GPUCSRStorage *A, void *d);
 } GPUCSRFormatFamily;
 
 struct _n_GPUCSRFormat {
@@ -217,34 +223,34 @@ enum {
   CSR_VAL
 };
 
-GPUCSR_INTERN PetscErrorCode GPUCSRFormatFind(const char[], const GPUCSRFormat **);
+GPUCSR_INTERN GPUCSRError GPUCSRFormatFind(const char[], const GPUCSRFormat **);
 #define GPUCSR_NAMES 2048 /* characters for the names of all kernels, or of all formats */
-GPUCSR_INTERN PetscErrorCode GPUCSRFormatNames(char[], size_t);
-GPUCSR_INTERN PetscErrorCode GPUCSRFormatGet(int, const GPUCSRFormat **);
+GPUCSR_INTERN GPUCSRError GPUCSRFormatNames(char[], size_t);
+GPUCSR_INTERN GPUCSRError GPUCSRFormatGet(int, const GPUCSRFormat **);
 
-static inline PetscBool GPUCSRIsCSR(const GPUCSRFormat *f)
+static inline GPUCSRBool GPUCSRIsCSR(const GPUCSRFormat *f)
 {
-  return f->ops == &GPUCSRFormat_csr ? PETSC_TRUE : PETSC_FALSE;
+  return f->ops == &GPUCSRFormat_csr;
 }
 GPUCSR_INTERN const GPUCSRFormat *GPUCSRFormatCSR(void);
 
 /* Answers that several families give: applicable() of those that can hold any matrix, estimate() of those that store its entries alone, and of those that store all m n */
-GPUCSR_INTERN PetscErrorCode GPUCSRHoldsAny(const GPUCSRFeatures *, int, GPUCSRPrecision, PetscBool *, char[], size_t);
-GPUCSR_INTERN PetscErrorCode GPUCSRStoresEntries(const GPUCSRFeatures *, int, GPUCSRExtent *);
-GPUCSR_INTERN PetscErrorCode GPUCSRStoresAll(const GPUCSRFeatures *, int, GPUCSRExtent *);
+GPUCSR_INTERN GPUCSRError GPUCSRHoldsAny(const GPUCSRFeatures *, int, GPUCSRPrecision, GPUCSRBool *, char[], size_t);
+GPUCSR_INTERN GPUCSRError GPUCSRStoresEntries(const GPUCSRFeatures *, int, GPUCSRExtent *);
+GPUCSR_INTERN GPUCSRError GPUCSRStoresAll(const GPUCSRFeatures *, int, GPUCSRExtent *);
 
-GPUCSR_INTERN PetscErrorCode GPUCSRFeaturesOfRows(int, int, const int32_t *, int, GPUCSRFeatures *);
-GPUCSR_INTERN PetscErrorCode GPUCSRStencils(int, const int32_t *, const void *, GPUCSRType, const void *, GPUCSRType, GPUCSRFeatures *);
-GPUCSR_INTERN PetscErrorCode GPUCSRInspect(int, int, const int32_t *, const int32_t *, double, int, GPUCSRFeatures *);
+GPUCSR_INTERN GPUCSRError GPUCSRFeaturesOfRows(int, int, const int32_t *, int, GPUCSRFeatures *);
+GPUCSR_INTERN GPUCSRError GPUCSRStencils(int, const int32_t *, const void *, GPUCSRType, const void *, GPUCSRType, GPUCSRFeatures *);
+GPUCSR_INTERN GPUCSRError GPUCSRInspect(int, int, const int32_t *, const int32_t *, double, int, GPUCSRFeatures *);
 
-GPUCSR_INTERN PetscErrorCode GPUCSRStorageCreate(GPUCSRDevice, const GPUCSRFormat *, const GPUCSRFeatures *, const GPUCSRExtent *, GPUCSRPrecision, GPUCSRStorage *);
-GPUCSR_INTERN PetscErrorCode GPUCSRStorageAllocate(GPUCSRStorage *, PetscBool valuesonly);
-GPUCSR_INTERN PetscErrorCode GPUCSRStorageDestroy(GPUCSRStorage *);
-GPUCSR_INTERN PetscErrorCode GPUCSRStorageWork(GPUCSRStorage *, GPUCSRType, size_t);
-GPUCSR_INTERN double         GPUCSRStorageBytes(const GPUCSRStorage *);
-GPUCSR_INTERN double         GPUCSRCSRBytes(const GPUCSRFeatures *, GPUCSRPrecision);
+GPUCSR_INTERN GPUCSRError GPUCSRStorageCreate(GPUCSRDevice, const GPUCSRFormat *, const GPUCSRFeatures *, const GPUCSRExtent *, GPUCSRPrecision, GPUCSRStorage *);
+GPUCSR_INTERN GPUCSRError GPUCSRStorageAllocate(GPUCSRStorage *, GPUCSRBool valuesonly);
+GPUCSR_INTERN GPUCSRError GPUCSRStorageDestroy(GPUCSRStorage *);
+GPUCSR_INTERN GPUCSRError GPUCSRStorageWork(GPUCSRStorage *, GPUCSRType, size_t);
+GPUCSR_INTERN double      GPUCSRStorageBytes(const GPUCSRStorage *);
+GPUCSR_INTERN double      GPUCSRCSRBytes(const GPUCSRFeatures *, GPUCSRPrecision);
 
-GPUCSR_INTERN PetscErrorCode GPUCSRTransposeCSR(const GPUCSRStorage *A, GPUCSRStorage *T, int32_t *map);
+GPUCSR_INTERN GPUCSRError GPUCSRTransposeCSR(const GPUCSRStorage *A, GPUCSRStorage *T, int32_t *map);
 
 #if defined(__cplusplus)
 }

@@ -66,7 +66,7 @@ static PetscErrorCode Layout_HYB(const GPUCSRFeatures *f, const GPUCSRExtent *e,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Fill_HYB(const GPUCSRSource *s, GPUCSRStorage *A, PetscBool valuesonly, double *rounding)
+static PetscErrorCode Fill_HYB(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRBool valuesonly, double *rounding)
 {
   PetscFunctionBegin;
   PetscCall((*GPUCSRFormat_sell.fill)(s, A, valuesonly, rounding));

@@ -12,7 +12,7 @@
 /* The widest first part that pays: rows[k] are the rows with k entries, or with so many and more for k = HYB_WIDEST */
 static inline int HYBWidth(int m, const int32_t *rows)
 {
-  const int64_t enough = PetscMin((int64_t)m, PetscMax(4096, ((int64_t)m + 2) / 3));
+  const int64_t enough = GPUCSRMin((int64_t)m, GPUCSRMax(4096, ((int64_t)m + 2) / 3));
   int64_t       reach  = 0;
   int           k      = HYB_WIDEST;
 

@@ -144,7 +144,7 @@ PetscErrorCode GPUCSRInspect(int m, int n, const int32_t *rowptr, const int32_t 
 
     for (int r = first; r < last; r++) {
       const int32_t begin = rowptr[r], len = PetscMin(rowptr[r + 1] - begin, GPUCSR_SAMPLE_LENGTH);
-      PetscBool     same = (PetscBool)(r % 2 && rowptr[r] - rowptr[r - 1] == rowptr[r + 1] - begin && len > 0);
+      GPUCSRBool    same = (GPUCSRBool)(r % 2 && rowptr[r] - rowptr[r - 1] == rowptr[r + 1] - begin && len > 0);
 
       s.rows++;
       s.entries += (unsigned long long)len;

@@ -144,8 +144,8 @@ GPUCSR_HOST_DEVICE void SampleBlocks(const int32_t *begin, const int32_t *end, c
 #if defined(__cplusplus)
 extern "C" {
 #endif
-GPUCSR_INTERN PetscErrorCode GPUCSRFeaturesDerive(double, GPUCSRFeatures *);
-GPUCSR_INTERN PetscErrorCode GPUCSRFeaturesOfSample(const GPUCSRSample *, GPUCSRFeatures *);
+GPUCSR_INTERN GPUCSRError GPUCSRFeaturesDerive(double, GPUCSRFeatures *);
+GPUCSR_INTERN GPUCSRError GPUCSRFeaturesOfSample(const GPUCSRSample *, GPUCSRFeatures *);
 #if defined(__cplusplus)
 }
 #endif

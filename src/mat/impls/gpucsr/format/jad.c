@@ -35,7 +35,7 @@ static PetscErrorCode Layout_JAD(const GPUCSRFeatures *f, const GPUCSRExtent *e,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Fill_JAD(const GPUCSRSource *s, GPUCSRStorage *A, PetscBool valuesonly, double *rounding)
+static PetscErrorCode Fill_JAD(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRBool valuesonly, double *rounding)
 {
   int32_t         *start = (int32_t *)A->array[JAD_START].data, *rowptr = (int32_t *)A->array[JAD_ROWPTR].data, *perm = (int32_t *)A->array[JAD_PERM].data, *col = (int32_t *)A->array[JAD_COL].data;
   const GPUCSRType type = A->array[JAD_VAL].type;

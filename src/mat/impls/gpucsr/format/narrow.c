@@ -31,12 +31,12 @@ static PetscErrorCode Estimate_Narrow(const GPUCSRFeatures *f, int variant, GPUC
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Applicable_Narrow(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, PetscBool *yes, char why[], size_t len)
+static PetscErrorCode Applicable_Narrow(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, GPUCSRBool *yes, char why[], size_t len)
 {
   PetscFunctionBegin;
   (void)variant;
   (void)p;
-  *yes = (PetscBool)(f->max <= NARROW_LONGEST);
+  *yes = (GPUCSRBool)(f->max <= NARROW_LONGEST);
   if (!*yes) PetscCall(PetscSNPrintf(why, len, "a row of %d entries is too long: rows have %d at most", f->max, NARROW_LONGEST));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -154,7 +154,7 @@ static void FillPattern(const GPUCSRSource *s, const Arrays *a)
   }
 }
 
-static PetscErrorCode Fill_Narrow(const GPUCSRSource *s, GPUCSRStorage *A, PetscBool valuesonly, double *rounding)
+static PetscErrorCode Fill_Narrow(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRBool valuesonly, double *rounding)
 {
   const Arrays a = ArraysOf(A);
 

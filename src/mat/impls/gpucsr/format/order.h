@@ -36,7 +36,7 @@ GPUCSR_HOST_DEVICE uint32_t GPUCSRRowKey(GPUCSRRowOrder o, int r, int length)
 #if defined(__cplusplus)
 extern "C" {
 #endif
-GPUCSR_INTERN PetscErrorCode GPUCSRSortRows(int, int, const int32_t *, int, int32_t *);
+GPUCSR_INTERN GPUCSRError GPUCSRSortRows(int, int, const int32_t *, int, int32_t *);
 #if defined(__cplusplus)
 }
 #endif

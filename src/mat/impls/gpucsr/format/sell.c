@@ -54,7 +54,7 @@ static PetscErrorCode Estimate_SELL(const GPUCSRFeatures *f, int variant, GPUCSR
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Applicable_SELL(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, PetscBool *yes, char why[], size_t len)
+static PetscErrorCode Applicable_SELL(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, GPUCSRBool *yes, char why[], size_t len)
 {
   GPUCSRExtent e = {0};
 
@@ -145,7 +145,7 @@ static Arrays ArraysOf(const GPUCSRStorage *A)
   return a;
 }
 
-static PetscErrorCode Fill_SELL(const GPUCSRSource *s, GPUCSRStorage *A, PetscBool valuesonly, double *rounding)
+static PetscErrorCode Fill_SELL(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRBool valuesonly, double *rounding)
 {
   const Arrays a = ArraysOf(A);
 

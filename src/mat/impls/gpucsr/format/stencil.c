@@ -55,7 +55,7 @@ static uint64_t Hash(const Rows *a, int r)
   return h;
 }
 
-static PetscBool Same(const Rows *a, int r, int q)
+static GPUCSRBool Same(const Rows *a, int r, int q)
 {
   const int32_t length = a->rowptr[r + 1] - a->rowptr[r], br = a->rowptr[r], bq = a->rowptr[q];
 
@@ -118,12 +118,12 @@ static PetscErrorCode Estimate_Stencil(const GPUCSRFeatures *f, int variant, GPU
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Applicable_Stencil(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, PetscBool *yes, char why[], size_t len)
+static PetscErrorCode Applicable_Stencil(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, GPUCSRBool *yes, char why[], size_t len)
 {
   PetscFunctionBegin;
   (void)variant;
   (void)p;
-  *yes = (PetscBool)(f->stencils > 0 || (!f->stencils && f->m + f->nnz <= STENCIL_MOST)); /* where nobody counted, they may be so few that they fit anyhow */
+  *yes = (GPUCSRBool)(f->stencils > 0 || (!f->stencils && f->m + f->nnz <= STENCIL_MOST)); /* where nobody counted, they may be so few that they fit anyhow */
   if (!*yes) PetscCall(PetscSNPrintf(why, len, "its rows are not alike: more than %d different ones, their entries counted", STENCIL_MOST));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -145,12 +145,12 @@ static PetscErrorCode FillPattern(const Rows *a, GPUCSRStorage *A)
 {
   int32_t    *begin = (int32_t *)A->array[STENCIL_BEGIN].data, *offset = (int32_t *)A->array[STENCIL_OFFSET].data, *row = (int32_t *)A->array[STENCIL_ROW].data;
   Dictionary *d;
-  PetscBool   fits;
+  GPUCSRBool  fits;
 
   PetscFunctionBegin;
   PetscCall(PetscCalloc1(1, &d));
   Find(a, d, (uint16_t *)A->array[STENCIL_ID].data);
-  fits = (PetscBool)(d->stencils >= 0 && d->stencils <= A->extent.units && d->entries <= A->stored);
+  fits = (GPUCSRBool)(d->stencils >= 0 && d->stencils <= A->extent.units && d->entries <= A->stored);
   if (!fits) PetscCall(PetscFree(d));
   PetscCheck(fits, PETSC_COMM_SELF, PETSC_ERR_SUP, "MATGPUCSR format stencil cannot take this matrix of %d rows: they are not alike", a->m);
   for (int u = 0; u < A->extent.units; u++) {
@@ -163,7 +163,7 @@ static PetscErrorCode FillPattern(const Rows *a, GPUCSRStorage *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Fill_Stencil(const GPUCSRSource *s, GPUCSRStorage *A, PetscBool valuesonly, double *rounding)
+static PetscErrorCode Fill_Stencil(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRBool valuesonly, double *rounding)
 {
   const GPUCSRType type = A->array[STENCIL_VAL].type;
   const size_t     size = GPUCSRTypeSize(type);

@@ -48,7 +48,7 @@ PetscErrorCode GPUCSRFormatNames(char list[], size_t len)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUCSRHoldsAny(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, PetscBool *yes, char why[], size_t len)
+PetscErrorCode GPUCSRHoldsAny(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, GPUCSRBool *yes, char why[], size_t len)
 {
   PetscFunctionBegin;
   (void)f;
@@ -98,7 +98,7 @@ static size_t ArrayBytes(const GPUCSRArray *a)
   return a->count * GPUCSRTypeSize(a->type);
 }
 
-PetscErrorCode GPUCSRStorageAllocate(GPUCSRStorage *A, PetscBool valuesonly)
+PetscErrorCode GPUCSRStorageAllocate(GPUCSRStorage *A, GPUCSRBool valuesonly)
 {
   size_t all = 0;
 

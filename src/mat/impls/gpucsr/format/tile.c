@@ -32,11 +32,11 @@ static PetscErrorCode Estimate_Tile(const GPUCSRFeatures *f, int variant, GPUCSR
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Applicable_Tile(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, PetscBool *yes, char why[], size_t len)
+static PetscErrorCode Applicable_Tile(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, GPUCSRBool *yes, char why[], size_t len)
 {
   PetscFunctionBegin;
   (void)p;
-  *yes = (PetscBool)(f->max <= TILE_ENTRIES / variant - 1);
+  *yes = (GPUCSRBool)(f->max <= TILE_ENTRIES / variant - 1);
   if (!*yes) PetscCall(PetscSNPrintf(why, len, "a row of %d entries is too long for tiles of %d rows, whose rows have %d at most", f->max, variant, TILE_ENTRIES / variant - 1));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -186,7 +186,7 @@ static PetscErrorCode FillPattern(const GPUCSRSource *s, const Arrays *a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Fill_Tile(const GPUCSRSource *s, GPUCSRStorage *A, PetscBool valuesonly, double *rounding)
+static PetscErrorCode Fill_Tile(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRBool valuesonly, double *rounding)
 {
   const Arrays     a    = ArraysOf(A);
   const GPUCSRType type = A->array[TILE_VAL].type;

@@ -172,7 +172,7 @@ __global__ void __launch_bounds__(BLOCK) bcsr_adaptive_kernel(int chunks, int m,
 }
 
 /* The chunks of the long block rows are laid out on the host, which must know their number anyway */
-static PetscErrorCode Prepare_bcsr_adaptive(GPUCSRStorage *A, int variant)
+static GPUCSRError Prepare_bcsr_adaptive(GPUCSRStorage *A, int variant)
 {
   const int    *rowptr = (const int *)A->array[BCSR_ROWPTR].data;
   const int     rows = Rows(A), lanes = BCSR_LANES(GPUCSR_BLOCK_ROWS(A->format->variant));
@@ -183,45 +183,43 @@ static PetscErrorCode Prepare_bcsr_adaptive(GPUCSRStorage *A, int variant)
   BlockChunk   *chunk;
   BlockWork     w;
 
-  PetscFunctionBegin;
   (void)variant;
-  PetscCall(PetscMalloc1(3 * most + 1, &list));
+  GPUCSRCall(GPUCSRHostMalloc(sizeof(*list) * (3 * most + 1), (void **)&list));
   if (most) {
-    PetscErrorCode ierr;
+    GPUCSRError ierr;
 
-    PetscCall(GPUCSRMalloc(A->dev, sizeof(int) * (3 * (size_t)most + 1), "the list of long block rows", &device));
+    GPUCSRCall(GPUCSRMalloc(A->dev, sizeof(int) * (3 * (size_t)most + 1), "the list of long block rows", &device));
     GPUCSR_CUDA(cudaMemsetAsync(device, 0, sizeof(int), s));
     bcsr_long_kernel<<<GPUCSRBlocks(rows, 256), 256, 0, s>>>(rows, lanes, rowptr, (int *)device);
-    ierr = GPUCSRDownload(A->dev, list, GPUCSR_INT32, device, GPUCSR_INT32, 3 * (size_t)most + 1, PETSC_FALSE, s);
-    PetscCall(GPUCSRFree(A->dev, sizeof(int) * (3 * (size_t)most + 1), &device));
-    PetscCall(ierr);
+    ierr = GPUCSRDownload(A->dev, list, GPUCSR_INT32, device, GPUCSR_INT32, 3 * (size_t)most + 1, false, s);
+    GPUCSRCall(GPUCSRFree(A->dev, sizeof(int) * (3 * (size_t)most + 1), &device));
+    GPUCSRCall(ierr);
     n = list[0];
   }
   A->parts = 0;
   for (int q = 0; q < n; q++) A->parts += (list[3 + 3 * q] - list[2 + 3 * q] + CHUNK - 1) / CHUNK;
-  PetscCall(PetscMalloc1(A->parts, &chunk));
+  GPUCSRCall(GPUCSRHostMalloc(sizeof(*chunk) * (A->parts), (void **)&chunk));
   for (int q = 0, c = 0; q < n; q++) {
     const int begin = list[2 + 3 * q], end = list[3 + 3 * q], first = c, count = (end - begin + CHUNK - 1) / CHUNK;
 
     for (int k = 0; k < count; k++) chunk[c++] = BlockChunk{list[1 + 3 * q], begin + k * CHUNK, k == count - 1 ? end : begin + (k + 1) * CHUNK, first, count};
   }
-  PetscCall(PetscFree(list));
-  PetscCall(GPUCSRStorageWork(A, GPUCSR_INT32, 16 * (size_t)A->parts + 6 * (size_t)A->parts + (size_t)tiles + 1));
+  GPUCSRHostFree((void **)&list);
+  GPUCSRCall(GPUCSRStorageWork(A, GPUCSR_INT32, 16 * (size_t)A->parts + 6 * (size_t)A->parts + (size_t)tiles + 1));
   w = WorkOf(A);
-  PetscCall(GPUCSRUpload(A->dev, w.chunk, GPUCSR_INT32, chunk, GPUCSR_INT32, 5 * (size_t)A->parts, PETSC_FALSE, s, NULL));
-  PetscCall(PetscFree(chunk));
+  GPUCSRCall(GPUCSRUpload(A->dev, w.chunk, GPUCSR_INT32, chunk, GPUCSR_INT32, 5 * (size_t)A->parts, false, s, NULL));
+  GPUCSRHostFree((void **)&chunk);
   GPUCSR_CUDA(cudaMemsetAsync(w.counter, 0, sizeof(int) * (size_t)A->parts, s));
   bcsr_starts_kernel<<<GPUCSRBlocks(tiles + 1, 256), 256, 0, s>>>(tiles, rows, lanes, rowptr, w.start);
   GPUCSRCheckLaunch("bcsr_adaptive (starts)");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-static PetscErrorCode Launch_bcsr_adaptive(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+static GPUCSRError Launch_bcsr_adaptive(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   const int       tiles = (int)Tiles(A), bc = GPUCSR_BLOCK_COLS(A->format->variant);
   const BlockWork w = WorkOf(A);
 
-  PetscFunctionBegin;
   (void)variant;
 #define CASE(R, C, V, X) \
   case GPUCSR_BLOCK(R, C): \
@@ -234,7 +232,7 @@ static PetscErrorCode Launch_bcsr_adaptive(const GPUCSRStorage *A, const GPUCSRP
   }
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("bcsr_adaptive");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_bcsr_adaptive) = {PETSC_FALSE, NULL, Prepare_bcsr_adaptive, Launch_bcsr_adaptive, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_bcsr_adaptive) = {false, NULL, Prepare_bcsr_adaptive, Launch_bcsr_adaptive, NULL};

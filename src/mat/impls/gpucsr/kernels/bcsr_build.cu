@@ -141,14 +141,13 @@ typedef struct {
 } Marks;
 
 /* How they lie in their memory, which ends with what the scan takes */
-static PetscErrorCode MarksLayout(const GPUCSRStorage *csr, Marks *k, size_t *scan)
+static GPUCSRError MarksLayout(const GPUCSRStorage *csr, Marks *k, size_t *scan)
 {
-  PetscFunctionBegin;
   *scan    = 0;
   k->words = ((size_t)csr->nnz + 31) / 32;
   GPUCSR_CUDA(cub::DeviceScan::ExclusiveSum(NULL, *scan, (int *)NULL, (int *)NULL, (int)k->words + 1, (cudaStream_t)csr->dev->stream));
   k->bytes = sizeof(int) * ((2 * k->words + 2) + (*scan + 3) / 4);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 static void MarksPlace(Marks *k, void *memory)
@@ -159,42 +158,39 @@ static void MarksPlace(Marks *k, void *memory)
   k->unsorted = k->before + k->words + 1;
 }
 
-static PetscErrorCode MarkSteps(const GPUCSRStorage *csr, int variant, Marks *k, size_t scan, PetscBool *sorted, int *blocks, cudaStream_t s)
+static GPUCSRError MarkSteps(const GPUCSRStorage *csr, int variant, Marks *k, size_t scan, GPUCSRBool *sorted, int *blocks, cudaStream_t s)
 {
   int32_t host[2];
 
-  PetscFunctionBegin;
   GPUCSR_CUDA(cudaMemsetAsync(k->before + k->words, 0, 2 * sizeof(int), s));
   bcsr_mark_kernel<<<GPUCSRBlocks(csr->nnz, TILE), BLOCK, 0, s>>>(csr->m, csr->nnz, GPUCSR_BLOCK_ROWS(variant), GPUCSR_BLOCK_COLS(variant), (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, k->mark, k->before, k->unsorted);
   GPUCSRCheckLaunch("bcsr_build (mark)");
   GPUCSR_CUDA(cub::DeviceScan::ExclusiveSum((void *)(k->unsorted + 1), scan, k->before, k->before, (int)k->words + 1, s));
-  PetscCall(GPUCSRDownload(csr->dev, host, GPUCSR_INT32, k->before + k->words, GPUCSR_INT32, 2, PETSC_FALSE, (GPUCSRStream)s));
+  GPUCSRCall(GPUCSRDownload(csr->dev, host, GPUCSR_INT32, k->before + k->words, GPUCSR_INT32, 2, false, (GPUCSRStream)s));
   *blocks = host[0];
-  *sorted = host[1] ? PETSC_FALSE : PETSC_TRUE;
-  PetscFunctionReturn(PETSC_SUCCESS);
+  *sorted = host[1] ? false : true;
+  return 0;
 }
 
 /* To be freed whether it failed or not; csr has an entry */
-static PetscErrorCode MarkFirst(const GPUCSRStorage *csr, int variant, Marks *k, PetscBool *sorted, int *blocks, cudaStream_t s)
+static GPUCSRError MarkFirst(const GPUCSRStorage *csr, int variant, Marks *k, GPUCSRBool *sorted, int *blocks, cudaStream_t s)
 {
   size_t scan;
 
-  PetscFunctionBegin;
-  PetscCall(MarksLayout(csr, k, &scan));
-  PetscCall(GPUCSRMalloc(csr->dev, k->bytes, "the marks of blocks", &k->memory));
+  GPUCSRCall(MarksLayout(csr, k, &scan));
+  GPUCSRCall(GPUCSRMalloc(csr->dev, k->bytes, "the marks of blocks", &k->memory));
   MarksPlace(k, k->memory);
-  PetscCall(MarkSteps(csr, variant, k, scan, sorted, blocks, s));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRCall(MarkSteps(csr, variant, k, scan, sorted, blocks, s));
+  return 0;
 }
 
-static PetscErrorCode FillSteps(const GPUCSRStorage *csr, const Marks *k, int blocks, GPUCSRStorage *A, PetscBool valuesonly, cudaStream_t s)
+static GPUCSRError FillSteps(const GPUCSRStorage *csr, const Marks *k, int blocks, GPUCSRStorage *A, GPUCSRBool valuesonly, cudaStream_t s)
 {
   const int     br = GPUCSR_BLOCK_ROWS(A->format->variant), bc = GPUCSR_BLOCK_COLS(A->format->variant), rows = (int)A->array[BCSR_ROWPTR].count - 1;
-  const int64_t clear = (int64_t)blocks * br * bc == A->nnz ? PetscMax(0, A->stored - BCSR_WARP / BCSR_LANES(br) * br * bc) : 0; /* where something may be absent */
+  const int64_t clear = (int64_t)blocks * br * bc == A->nnz ? GPUCSRMax(0, A->stored - BCSR_WARP / BCSR_LANES(br) * br * bc) : 0; /* where something may be absent */
   int          *col   = valuesonly ? NULL : (int *)A->array[BCSR_COL].data;
 
-  PetscFunctionBegin;
-  PetscCheck((size_t)blocks == A->array[BCSR_COL].count, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d blocks, %zu when they were counted", blocks, A->array[BCSR_COL].count);
+  GPUCSRCheck((size_t)blocks == A->array[BCSR_COL].count, GPUCSR_ERR_PLIB, "%d blocks, %zu when they were counted", blocks, A->array[BCSR_COL].count);
   if (!valuesonly) {
     bcsr_rows_kernel<<<GPUCSRBlocks((int64_t)rows + 1, 256), 256, 0, s>>>(rows, A->m, br, (const int *)csr->array[CSR_ROWPTR].data, k->mark, k->before, (int *)A->array[BCSR_ROWPTR].data);
     GPUCSRCheckLaunch("bcsr_build (rows)");
@@ -205,19 +201,18 @@ static PetscErrorCode FillSteps(const GPUCSRStorage *csr, const Marks *k, int bl
     <<<GPUCSRBlocks(csr->nnz, TILE), BLOCK, 0, s>>>(csr->m, csr->nnz, br, bc, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const V *)csr->array[CSR_VAL].data, k->mark, k->before, col, (V *)A->array[BCSR_VAL].data)
   GPUCSRDispatchPrecision(A->precision, FILL);
   GPUCSRCheckLaunch("bcsr_build (fill)");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 /* Counts blocks and, where A is given, fills it: from csr, or from a copy with sorted rows where csr has others. kept: where the marks of csr itself go, to be freed */
-static PetscErrorCode Build(const GPUCSRStorage *csr, int variant, GPUCSRStorage *A, PetscBool valuesonly, int *blocks, GPUCSRArray *kept, GPUCSRStream st)
+static GPUCSRError Build(const GPUCSRStorage *csr, int variant, GPUCSRStorage *A, GPUCSRBool valuesonly, int *blocks, GPUCSRArray *kept, GPUCSRStream st)
 {
-  GPUCSRDevice   dev  = csr->dev;
-  GPUCSRStorage  copy = {0};
-  Marks          k    = {0};
-  PetscBool      sorted;
-  PetscErrorCode ierr;
+  GPUCSRDevice  dev  = csr->dev;
+  GPUCSRStorage copy = {0};
+  Marks         k    = {0};
+  GPUCSRBool    sorted;
+  GPUCSRError   ierr;
 
-  PetscFunctionBegin;
   ierr = MarkFirst(csr, variant, &k, &sorted, blocks, (cudaStream_t)st);
   if (!ierr && !sorted) {
     ierr = GPUCSRFree(dev, k.bytes, &k.memory);
@@ -227,54 +222,51 @@ static PetscErrorCode Build(const GPUCSRStorage *csr, int variant, GPUCSRStorage
   }
   if (!ierr && A) ierr = FillSteps(csr, &k, *blocks, A, valuesonly, (cudaStream_t)st);
   if (kept && !ierr && csr != &copy) {
-    *kept    = (GPUCSRArray){"marks", GPUCSR_INT32, PETSC_FALSE, k.bytes / sizeof(int), k.memory};
+    *kept    = (GPUCSRArray){"marks", GPUCSR_INT32, false, k.bytes / sizeof(int), k.memory};
     k.memory = NULL;
   }
-  PetscCall(GPUCSRFree(dev, k.bytes, &k.memory)); /* in the order of the stream */
-  PetscCall(GPUCSRStorageDestroy(&copy));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRCall(GPUCSRFree(dev, k.bytes, &k.memory)); /* in the order of the stream */
+  GPUCSRCall(GPUCSRStorageDestroy(&copy));
+  GPUCSRCall(ierr);
+  return 0;
 }
 
-static PetscErrorCode Measure_BCSR_CUDA(GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream s)
+static GPUCSRError Measure_BCSR_CUDA(GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream s)
 {
   int blocks = 0;
 
-  PetscFunctionBegin;
-  if (csr->nnz) PetscCall(Build(csr, variant, NULL, PETSC_FALSE, &blocks, &csr->work, s));
+  if (csr->nnz) GPUCSRCall(Build(csr, variant, NULL, false, &blocks, &csr->work, s));
   e->units  = blocks;
   e->stored = BCSRStored(blocks, GPUCSR_BLOCK_ROWS(variant), GPUCSR_BLOCK_COLS(variant));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-static PetscErrorCode Fill_BCSR_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream s)
+static GPUCSRError Fill_BCSR_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *A, GPUCSRBool valuesonly, GPUCSRStream s)
 {
   size_t scan;
   Marks  k;
   int    blocks;
 
-  PetscFunctionBegin;
   if (A->nnz && csr->work.data && !valuesonly) {
-    PetscCall(MarksLayout(csr, &k, &scan));
+    GPUCSRCall(MarksLayout(csr, &k, &scan));
     MarksPlace(&k, csr->work.data);
-    PetscCall(FillSteps(csr, &k, (int)A->extent.units, A, PETSC_FALSE, (cudaStream_t)s));
-  } else if (A->nnz) PetscCall(Build(csr, A->format->variant, A, valuesonly, &blocks, NULL, s));
+    GPUCSRCall(FillSteps(csr, &k, (int)A->extent.units, A, false, (cudaStream_t)s));
+  } else if (A->nnz) GPUCSRCall(Build(csr, A->format->variant, A, valuesonly, &blocks, NULL, s));
   else if (!valuesonly) GPUCSR_CUDA(cudaMemsetAsync(A->array[BCSR_ROWPTR].data, 0, sizeof(int) * A->array[BCSR_ROWPTR].count, (cudaStream_t)s));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-static PetscErrorCode Diagonal_BCSR_CUDA(const GPUCSRStorage *A, void *d, GPUCSRStream s)
+static GPUCSRError Diagonal_BCSR_CUDA(const GPUCSRStorage *A, void *d, GPUCSRStream s)
 {
-  const int n = PetscMin(A->m, A->n);
+  const int n = GPUCSRMin(A->m, A->n);
 
-  PetscFunctionBegin;
-  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!n) return 0;
 #define DIAGONAL(V, X) \
   bcsr_diagonal_kernel<V, X><<<GPUCSRBlocks((int64_t)n * 8, 256), 256, 0, (cudaStream_t)s>>>(n, GPUCSR_BLOCK_ROWS(A->format->variant), GPUCSR_BLOCK_COLS(A->format->variant), (const int *)A->array[BCSR_ROWPTR].data, (const int *)A->array[BCSR_COL].data, \
                                                                                              (const V *)A->array[BCSR_VAL].data, (X *)d)
   GPUCSRDispatchPrecision(A->precision, DIAGONAL);
   GPUCSRCheckLaunch("bcsr_build (diagonal)");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_bcsr) = {Measure_BCSR_CUDA, Fill_BCSR_CUDA, Diagonal_BCSR_CUDA, PETSC_TRUE};
+GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_bcsr) = {Measure_BCSR_CUDA, Fill_BCSR_CUDA, Diagonal_BCSR_CUDA, true};

@@ -46,20 +46,18 @@ __global__ void __launch_bounds__(256) bcsr_sums_kernel(int rows, int m, int br,
 }
 
 /* A->work: the sums of each block's rows */
-static PetscErrorCode Prepare_bcsr_twostep(GPUCSRStorage *A, int variant)
+static GPUCSRError Prepare_bcsr_twostep(GPUCSRStorage *A, int variant)
 {
-  PetscFunctionBegin;
   (void)variant;
-  PetscCall(GPUCSRStorageWork(A, GPUCSRVectorType(A->precision), (size_t)A->extent.units * GPUCSR_BLOCK_ROWS(A->format->variant) + 1));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRCall(GPUCSRStorageWork(A, GPUCSRVectorType(A->precision), (size_t)A->extent.units * GPUCSR_BLOCK_ROWS(A->format->variant) + 1));
+  return 0;
 }
 
-static PetscErrorCode Launch_bcsr_twostep(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+static GPUCSRError Launch_bcsr_twostep(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   const int     br = GPUCSR_BLOCK_ROWS(A->format->variant), bc = GPUCSR_BLOCK_COLS(A->format->variant), S = BCSR_LANES(br), rows = (int)A->array[BCSR_ROWPTR].count - 1;
   const int64_t lanes = A->extent.units * S;
 
-  PetscFunctionBegin;
   (void)variant;
 #define CASE(R, C, V, X) \
   case GPUCSR_BLOCK(R, C): \
@@ -73,7 +71,7 @@ static PetscErrorCode Launch_bcsr_twostep(const GPUCSRStorage *A, const GPUCSRPr
   bcsr_sums_kernel<X><<<GPUCSRBlocks((int64_t)rows * 8, 256), 256, 0, (cudaStream_t)s>>>(rows, A->m, br, S, lanes, (const int *)A->array[BCSR_ROWPTR].data, (const X *)A->work.data, (X)p->alpha, (X)p->beta, (const X *)p->y, (X *)p->z)
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("bcsr_twostep");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_bcsr_twostep) = {PETSC_FALSE, NULL, Prepare_bcsr_twostep, Launch_bcsr_twostep, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_bcsr_twostep) = {false, NULL, Prepare_bcsr_twostep, Launch_bcsr_twostep, NULL};

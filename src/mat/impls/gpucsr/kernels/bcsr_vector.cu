@@ -91,38 +91,36 @@ __global__ void bcsr_keys_kernel(int rows, const int *__restrict__ rowptr, unsig
 }
 
 /* A->work: the block rows in their order */
-static PetscErrorCode Prepare_bcsr_sorted(GPUCSRStorage *A, int variant)
+static GPUCSRError Prepare_bcsr_sorted(GPUCSRStorage *A, int variant)
 {
-  const int      rows  = (int)A->array[BCSR_ROWPTR].count - 1;
-  const size_t   list  = sizeof(int) * (size_t)rows;
-  size_t         bytes = 0;
-  void          *temp  = NULL;
-  unsigned int  *key;
-  cudaStream_t   s    = (cudaStream_t)A->dev->stream;
-  PetscErrorCode ierr = PETSC_SUCCESS;
+  const int     rows  = (int)A->array[BCSR_ROWPTR].count - 1;
+  const size_t  list  = sizeof(int) * (size_t)rows;
+  size_t        bytes = 0;
+  void         *temp  = NULL;
+  unsigned int *key;
+  cudaStream_t  s    = (cudaStream_t)A->dev->stream;
+  GPUCSRError   ierr = 0;
 
-  PetscFunctionBegin;
   (void)variant;
-  if (!rows) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRStorageWork(A, GPUCSR_INT32, (size_t)rows));
+  if (!rows) return 0;
+  GPUCSRCall(GPUCSRStorageWork(A, GPUCSR_INT32, (size_t)rows));
   GPUCSR_CUDA(cub::DeviceRadixSort::SortPairs(NULL, bytes, (unsigned int *)NULL, (unsigned int *)NULL, (int *)NULL, (int *)NULL, rows, 0, 31, s));
-  PetscCall(GPUCSRMalloc(A->dev, 3 * list + bytes, "the sort of block rows", &temp));
+  GPUCSRCall(GPUCSRMalloc(A->dev, 3 * list + bytes, "the sort of block rows", &temp));
   key = (unsigned int *)temp;
   bcsr_keys_kernel<<<GPUCSRBlocks(rows, 256), 256, 0, s>>>(rows, (const int *)A->array[BCSR_ROWPTR].data, key, (int *)(key + 2 * (size_t)rows));
-  if (cub::DeviceRadixSort::SortPairs(key + 3 * (size_t)rows, bytes, key, key + rows, (int *)(key + 2 * (size_t)rows), (int *)A->work.data, rows, 0, 31, s) != cudaSuccess) ierr = PETSC_ERR_GPU;
-  PetscCall(GPUCSRFree(A->dev, 3 * list + bytes, &temp)); /* in the order of the stream */
-  PetscCall(ierr);
+  if (cub::DeviceRadixSort::SortPairs(key + 3 * (size_t)rows, bytes, key, key + rows, (int *)(key + 2 * (size_t)rows), (int *)A->work.data, rows, 0, 31, s) != cudaSuccess) ierr = GPUCSR_ERR_GPU;
+  GPUCSRCall(GPUCSRFree(A->dev, 3 * list + bytes, &temp)); /* in the order of the stream */
+  GPUCSRCall(ierr);
   GPUCSRCheckLaunch("bcsr_sorted (order)");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-static PetscErrorCode LaunchRows(const GPUCSRStorage *A, const GPUCSRProduct *p, const int *order, int variant, GPUCSRStream s)
+static GPUCSRError LaunchRows(const GPUCSRStorage *A, const GPUCSRProduct *p, const int *order, int variant, GPUCSRStream s)
 {
-  const int br = GPUCSR_BLOCK_ROWS(A->format->variant), bc = GPUCSR_BLOCK_COLS(A->format->variant), threads = PetscMax(variant, BCSR_LANES(br));
+  const int br = GPUCSR_BLOCK_ROWS(A->format->variant), bc = GPUCSR_BLOCK_COLS(A->format->variant), threads = GPUCSRMax(variant, BCSR_LANES(br));
   const int rows  = (p->last + br - 1) / br - p->first / br; /* block rows that have a row of the range */
   int       shift = 0;
 
-  PetscFunctionBegin;
   while (1 << shift < threads) shift++;
 #define CASE(R, C, V, X) \
   case GPUCSR_BLOCK(R, C): \
@@ -135,18 +133,18 @@ static PetscErrorCode LaunchRows(const GPUCSRStorage *A, const GPUCSRProduct *p,
   }
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("bcsr_vector");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-static PetscErrorCode Launch_bcsr_vector(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+static GPUCSRError Launch_bcsr_vector(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   return LaunchRows(A, p, NULL, variant, s);
 }
 
-static PetscErrorCode Launch_bcsr_sorted(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+static GPUCSRError Launch_bcsr_sorted(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   return LaunchRows(A, p, (const int *)A->work.data, variant, s);
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_bcsr_vector) = {PETSC_TRUE, NULL, NULL, Launch_bcsr_vector, NULL};
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_bcsr_sorted) = {PETSC_FALSE, NULL, Prepare_bcsr_sorted, Launch_bcsr_sorted, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_bcsr_vector) = {true, NULL, NULL, Launch_bcsr_vector, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_bcsr_sorted) = {false, NULL, Prepare_bcsr_sorted, Launch_bcsr_sorted, NULL};

@@ -31,24 +31,23 @@ static Shape ShapeOf(const GPUCSRStorage *A)
   Shape     s = {A->n < 24 ? 8 : (A->n < 1024 ? 32 : BLOCK), A->n, 1};
 
   if (s.team == BLOCK && groups < wanted / 2) {
-    s.parts   = PetscMax(1, PetscMin(A->n / PARTCOL, wanted / PetscMax(1, groups)));
+    s.parts   = GPUCSRMax(1, GPUCSRMin(A->n / PARTCOL, wanted / GPUCSRMax(1, groups)));
     s.columns = (A->n + s.parts - 1) / s.parts;
   }
   return s;
 }
 
 /* A->work, where rows are cut: a sum for each row and part (room for a double), and a counter a group */
-static PetscErrorCode Prepare_bitdense_gemv(GPUCSRStorage *A, int variant)
+static GPUCSRError Prepare_bitdense_gemv(GPUCSRStorage *A, int variant)
 {
   const Shape  s    = ShapeOf(A);
   const size_t sums = 2 * (size_t)ROWS * (size_t)Groups(A->m) * (size_t)s.parts;
 
-  PetscFunctionBegin;
   (void)variant;
-  if (s.parts == 1) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRStorageWork(A, GPUCSR_INT32, sums + (size_t)Groups(A->m)));
+  if (s.parts == 1) return 0;
+  GPUCSRCall(GPUCSRStorageWork(A, GPUCSR_INT32, sums + (size_t)Groups(A->m)));
   GPUCSR_CUDA(cudaMemsetAsync((int *)A->work.data + sums, 0, sizeof(int) * (size_t)Groups(A->m), (cudaStream_t)A->dev->stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 template <int T, class V, class X>
@@ -127,13 +126,12 @@ __global__ void __launch_bounds__(BLOCK) bitdense_gemv_kernel(int first, int las
   if (mine < ROWS && r0 + mine < last) store(z, y, r0 + mine, alpha, total, beta);
 }
 
-static PetscErrorCode Launch_bitdense_gemv(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+static GPUCSRError Launch_bitdense_gemv(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   const Shape shape = ShapeOf(A);
   const dim3  grid(GPUCSRBlocks((int64_t)Groups(p->last - p->first) * shape.team, BLOCK), (unsigned int)shape.parts);
   int        *counter = shape.parts > 1 ? (int *)A->work.data + 2 * (size_t)ROWS * (size_t)Groups(A->m) * (size_t)shape.parts : NULL;
 
-  PetscFunctionBegin;
   (void)variant;
 #define LAUNCHT(T, V, X) \
   case T: \
@@ -147,10 +145,10 @@ static PetscErrorCode Launch_bitdense_gemv(const GPUCSRStorage *A, const GPUCSRP
   }
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("bitdense_gemv");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_bitdense_gemv) = {PETSC_TRUE, NULL, Prepare_bitdense_gemv, Launch_bitdense_gemv, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_bitdense_gemv) = {true, NULL, Prepare_bitdense_gemv, Launch_bitdense_gemv, NULL};
 
 /* 32 threads a row for each block of the grid's second direction */
 template <class V>
@@ -170,30 +168,28 @@ __global__ void bitdense_diagonal_kernel(int n, size_t stride, const V *__restri
   if (r < n) d[r] = is_absent(val[(size_t)r * stride]) ? X(0) : X(val[(size_t)r * stride]);
 }
 
-static PetscErrorCode Fill_BitDense_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream s)
+static GPUCSRError Fill_BitDense_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *A, GPUCSRBool valuesonly, GPUCSRStream s)
 {
-  PetscFunctionBegin;
   if (!valuesonly) GPUCSR_CUDA(cudaMemsetAsync(A->array[0].data, GPUCSR_ABSENT, A->array[0].count * GPUCSRTypeSize(A->array[0].type), (cudaStream_t)s));
-  if (!A->m) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!A->m) return 0;
 #define FILL(V, X) \
-  bitdense_fill_kernel<V><<<dim3(GPUCSRBlocks((int64_t)A->m * 32, 256), (unsigned int)PetscMin(A->n / 1024 + 1, 65535)), 256, 0, (cudaStream_t)s>>>(A->m, A->n, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, \
-                                                                                                                                                    (const V *)csr->array[CSR_VAL].data, (V *)A->array[0].data)
+  bitdense_fill_kernel<V><<<dim3(GPUCSRBlocks((int64_t)A->m * 32, 256), (unsigned int)GPUCSRMin(A->n / 1024 + 1, 65535)), 256, 0, (cudaStream_t)s>>>(A->m, A->n, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, \
+                                                                                                                                                     (const V *)csr->array[CSR_VAL].data, (V *)A->array[0].data)
   GPUCSRDispatchPrecision(A->precision, FILL);
   GPUCSRCheckLaunch("bitdense_gemv (fill)");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-static PetscErrorCode Diagonal_BitDense_CUDA(const GPUCSRStorage *A, void *d, GPUCSRStream s)
+static GPUCSRError Diagonal_BitDense_CUDA(const GPUCSRStorage *A, void *d, GPUCSRStream s)
 {
-  const int n = PetscMin(A->m, A->n);
+  const int n = GPUCSRMin(A->m, A->n);
 
-  PetscFunctionBegin;
-  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!n) return 0;
 #define DIAGONAL(V, X) bitdense_diagonal_kernel<V, X><<<GPUCSRBlocks(n, 256), 256, 0, (cudaStream_t)s>>>(n, (size_t)A->n + 1, (const V *)A->array[0].data, (X *)d)
   GPUCSRDispatchPrecision(A->precision, DIAGONAL);
   GPUCSRCheckLaunch("bitdense_gemv (diagonal)");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 /* without its pattern CSR does not say where a value goes */
-GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_bitdense) = {NULL, Fill_BitDense_CUDA, Diagonal_BitDense_CUDA, PETSC_TRUE};
+GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_bitdense) = {NULL, Fill_BitDense_CUDA, Diagonal_BitDense_CUDA, true};

@@ -122,12 +122,11 @@ typedef struct {
   size_t bytes;
 } Places;
 
-static PetscErrorCode CountSteps(const GPUCSRStorage *csr, Places *p, size_t scan, PetscBool *sorted, GPUCSRExtent *e, cudaStream_t s)
+static GPUCSRError CountSteps(const GPUCSRStorage *csr, Places *p, size_t scan, GPUCSRBool *sorted, GPUCSRExtent *e, cudaStream_t s)
 {
   void *temp = p->unsorted + 1;
   int   host[3];
 
-  PetscFunctionBegin;
   GPUCSR_CUDA(cudaMemsetAsync(p->memory, 0, (size_t)((char *)temp - (char *)p->memory), s));
   hybrid_count_kernel<<<GPUCSRBlocks((int64_t)p->rows * 32, 256), 256, 0, s>>>(p->rows, csr->m, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, p->blocks, p->units, p->unsorted);
   GPUCSRCheckLaunch("block4x64_build (count)");
@@ -138,33 +137,31 @@ static PetscErrorCode CountSteps(const GPUCSRStorage *csr, Places *p, size_t sca
   GPUCSR_CUDA(cudaStreamSynchronize(s));
   e->units  = host[0];
   e->stored = (int64_t)host[1] * BLOCK4X64_UNIT;
-  *sorted   = host[2] ? PETSC_FALSE : PETSC_TRUE;
-  PetscFunctionReturn(PETSC_SUCCESS);
+  *sorted   = host[2] ? false : true;
+  return 0;
 }
 
 /* To be freed whether it failed or not */
-static PetscErrorCode Count_block4x64(const GPUCSRStorage *csr, Places *p, PetscBool *sorted, GPUCSRExtent *e, cudaStream_t s)
+static GPUCSRError Count_block4x64(const GPUCSRStorage *csr, Places *p, GPUCSRBool *sorted, GPUCSRExtent *e, cudaStream_t s)
 {
   size_t scan = 0;
 
-  PetscFunctionBegin;
   p->rows = (int)(((int64_t)csr->m + BLOCK4X64_ROWS - 1) / BLOCK4X64_ROWS);
   GPUCSR_CUDA(cub::DeviceScan::ExclusiveSum(NULL, scan, (int *)NULL, (int *)NULL, p->rows + 1, s));
   p->bytes = sizeof(int) * (2 * (size_t)p->rows + 3) + scan;
-  PetscCall(GPUCSRMalloc(csr->dev, p->bytes, "the places of blocks", &p->memory));
+  GPUCSRCall(GPUCSRMalloc(csr->dev, p->bytes, "the places of blocks", &p->memory));
   p->blocks   = (int *)p->memory;
   p->units    = p->blocks + p->rows + 1;
   p->unsorted = p->units + p->rows + 1;
-  PetscCall(CountSteps(csr, p, scan, sorted, e, s));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRCall(CountSteps(csr, p, scan, sorted, e, s));
+  return 0;
 }
 
-static PetscErrorCode FillSteps(const GPUCSRStorage *csr, const Places *p, const GPUCSRExtent *e, GPUCSRStorage *A, PetscBool valuesonly, cudaStream_t s)
+static GPUCSRError FillSteps(const GPUCSRStorage *csr, const Places *p, const GPUCSRExtent *e, GPUCSRStorage *A, GPUCSRBool valuesonly, cudaStream_t s)
 {
   int *unit = (int *)A->array[BLOCK4X64_UNIT4].data;
 
-  PetscFunctionBegin;
-  PetscCheck(e->units == A->extent.units && e->stored == A->extent.stored, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%.0f blocks, %.0f when they were counted", (double)e->units, (double)A->extent.units);
+  GPUCSRCheck(e->units == A->extent.units && e->stored == A->extent.stored, GPUCSR_ERR_PLIB, "%.0f blocks, %.0f when they were counted", (double)e->units, (double)A->extent.units);
   if (!valuesonly) {
     GPUCSR_CUDA(cudaMemcpyAsync(A->array[BLOCK4X64_ROWPTR].data, p->blocks, sizeof(int) * ((size_t)p->rows + 1), cudaMemcpyDeviceToDevice, s));
     GPUCSR_CUDA(cudaMemcpyAsync(unit + BLOCK4X64_ROWS * e->units, p->units + p->rows, sizeof(int), cudaMemcpyDeviceToDevice, s));
@@ -174,19 +171,18 @@ static PetscErrorCode FillSteps(const GPUCSRStorage *csr, const Places *p, const
                                                                                  valuesonly ? NULL : (int *)A->array[BLOCK4X64_START].data, unit, (unsigned char *)A->array[BLOCK4X64_COL].data, (V *)A->array[BLOCK4X64_VAL].data)
   GPUCSRDispatchPrecision(A->precision, FILL);
   GPUCSRCheckLaunch("block4x64_build (fill)");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 /* Counts and, where A is given, fills it: from csr, or from a copy with sorted rows where csr has others */
-static PetscErrorCode Build(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRExtent *e, GPUCSRStream st)
+static GPUCSRError Build(const GPUCSRStorage *csr, GPUCSRStorage *A, GPUCSRBool valuesonly, GPUCSRExtent *e, GPUCSRStream st)
 {
-  GPUCSRDevice   dev  = csr->dev;
-  GPUCSRStorage  copy = {0};
-  Places         p    = {0};
-  PetscBool      sorted;
-  PetscErrorCode ierr;
+  GPUCSRDevice  dev  = csr->dev;
+  GPUCSRStorage copy = {0};
+  Places        p    = {0};
+  GPUCSRBool    sorted;
+  GPUCSRError   ierr;
 
-  PetscFunctionBegin;
   ierr = Count_block4x64(csr, &p, &sorted, e, (cudaStream_t)st);
   if (!ierr && !sorted) {
     ierr = GPUCSRFree(dev, p.bytes, &p.memory);
@@ -195,44 +191,41 @@ static PetscErrorCode Build(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBoo
     if (!ierr) ierr = Count_block4x64(csr, &p, &sorted, e, (cudaStream_t)st);
   }
   if (!ierr && A) ierr = FillSteps(csr, &p, e, A, valuesonly, (cudaStream_t)st);
-  PetscCall(GPUCSRFree(dev, p.bytes, &p.memory)); /* in the order of the stream */
-  PetscCall(GPUCSRStorageDestroy(&copy));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRCall(GPUCSRFree(dev, p.bytes, &p.memory)); /* in the order of the stream */
+  GPUCSRCall(GPUCSRStorageDestroy(&copy));
+  GPUCSRCall(ierr);
+  return 0;
 }
 
-static PetscErrorCode Measure_Block4x64_CUDA(GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream s)
+static GPUCSRError Measure_Block4x64_CUDA(GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream s)
 {
-  PetscFunctionBegin;
   (void)variant;
   e->units = e->stored = 0;
-  if (csr->nnz) PetscCall(Build(csr, NULL, PETSC_FALSE, e, s));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  if (csr->nnz) GPUCSRCall(Build(csr, NULL, false, e, s));
+  return 0;
 }
 
-static PetscErrorCode Fill_Block4x64_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream s)
+static GPUCSRError Fill_Block4x64_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *A, GPUCSRBool valuesonly, GPUCSRStream s)
 {
   GPUCSRExtent e = {0};
 
-  PetscFunctionBegin;
-  if (A->nnz) PetscCall(Build(csr, A, valuesonly, &e, s));
+  if (A->nnz) GPUCSRCall(Build(csr, A, valuesonly, &e, s));
   else if (!valuesonly)
     for (int k = BLOCK4X64_ROWPTR; k <= BLOCK4X64_UNIT4; k++) GPUCSR_CUDA(cudaMemsetAsync(A->array[k].data, 0, sizeof(int) * A->array[k].count, (cudaStream_t)s));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-static PetscErrorCode Diagonal_Block4x64_CUDA(const GPUCSRStorage *A, void *d, GPUCSRStream s)
+static GPUCSRError Diagonal_Block4x64_CUDA(const GPUCSRStorage *A, void *d, GPUCSRStream s)
 {
-  const int n = PetscMin(A->m, A->n);
+  const int n = GPUCSRMin(A->m, A->n);
 
-  PetscFunctionBegin;
-  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!n) return 0;
 #define DIAGONAL(V, X) \
   hybrid_diagonal_kernel<V, X><<<GPUCSRBlocks((int64_t)n *LANES, 256), 256, 0, (cudaStream_t)s>>>(n, (const int *)A->array[BLOCK4X64_ROWPTR].data, (const int *)A->array[BLOCK4X64_START].data, (const int *)A->array[BLOCK4X64_UNIT4].data, \
                                                                                                   (const unsigned char *)A->array[BLOCK4X64_COL].data, (const V *)A->array[BLOCK4X64_VAL].data, (X *)d)
   GPUCSRDispatchPrecision(A->precision, DIAGONAL);
   GPUCSRCheckLaunch("block4x64_build (diagonal)");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_block4x64) = {Measure_Block4x64_CUDA, Fill_Block4x64_CUDA, Diagonal_Block4x64_CUDA, PETSC_TRUE};
+GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_block4x64) = {Measure_Block4x64_CUDA, Fill_Block4x64_CUDA, Diagonal_Block4x64_CUDA, true};

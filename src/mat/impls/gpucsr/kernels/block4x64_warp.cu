@@ -83,18 +83,17 @@ __global__ void __launch_bounds__(BLOCK) block4x64_warp_kernel(int warps, int fi
   }
 }
 
-static PetscErrorCode Launch_block4x64_warp(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+static GPUCSRError Launch_block4x64_warp(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   const int rows = (p->last + BLOCK4X64_ROWS - 1) / BLOCK4X64_ROWS - p->first / BLOCK4X64_ROWS; /* block rows that have a row of the range */
 
-  PetscFunctionBegin;
 #define LAUNCH(V, X) \
   block4x64_warp_kernel<V, X><<<GPUCSRBlocks((int64_t)rows *variant * 32, BLOCK), BLOCK, 0, (cudaStream_t)s>>>(variant, p->first, p->last, A->n, (const int *)A->array[BLOCK4X64_ROWPTR].data, (const int *)A->array[BLOCK4X64_START].data, \
                                                                                                                (const int *)A->array[BLOCK4X64_UNIT4].data, (const uchar2 *)A->array[BLOCK4X64_COL].data, (const V *)A->array[BLOCK4X64_VAL].data, (X)p->alpha, \
                                                                                                                (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z)
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("block4x64_warp");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_block4x64_warp) = {PETSC_TRUE, NULL, NULL, Launch_block4x64_warp, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_block4x64_warp) = {true, NULL, NULL, Launch_block4x64_warp, NULL};

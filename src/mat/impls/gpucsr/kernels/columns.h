@@ -11,16 +11,16 @@ extern "C" {
 #endif
 
 /* n by k numbers, columns that are ld apart, to rows of k */
-GPUCSR_INTERN PetscErrorCode GPUCSRColumnsToRows(GPUCSRDevice, GPUCSRType, size_t n, int k, const void *columns, size_t ld, void *rows);
+GPUCSR_INTERN GPUCSRError GPUCSRColumnsToRows(GPUCSRDevice, GPUCSRType, size_t n, int k, const void *columns, size_t ld, void *rows);
 /* and back; plus, columns of n, is added to them if it is not NULL */
-GPUCSR_INTERN PetscErrorCode GPUCSRRowsToColumns(GPUCSRDevice, GPUCSRType, size_t n, int k, const void *rows, const void *plus, void *columns, size_t ld);
+GPUCSR_INTERN GPUCSRError GPUCSRRowsToColumns(GPUCSRDevice, GPUCSRType, size_t n, int k, const void *rows, const void *plus, void *columns, size_t ld);
 /* Z = A X of CSR; X and Z in rows of k numbers of the vector type */
-GPUCSR_INTERN PetscErrorCode GPUCSRMultRows(const GPUCSRStorage *csr, int k, const void *x, void *z);
+GPUCSR_INTERN GPUCSRError GPUCSRMultRows(const GPUCSRStorage *csr, int k, const void *x, void *z);
 
 /* The same on the device, in the order of its stream */
-GPUCSR_INTERN PetscErrorCode GPUCSRColumnsToRows_CUDA(GPUCSRDevice, GPUCSRType, size_t n, int k, const void *columns, size_t ld, void *rows);
-GPUCSR_INTERN PetscErrorCode GPUCSRRowsToColumns_CUDA(GPUCSRDevice, GPUCSRType, size_t n, int k, const void *rows, const void *plus, void *columns, size_t ld);
-GPUCSR_INTERN PetscErrorCode GPUCSRMultRows_CUDA(const GPUCSRStorage *csr, int k, const void *x, void *z);
+GPUCSR_INTERN GPUCSRError GPUCSRColumnsToRows_CUDA(GPUCSRDevice, GPUCSRType, size_t n, int k, const void *columns, size_t ld, void *rows);
+GPUCSR_INTERN GPUCSRError GPUCSRRowsToColumns_CUDA(GPUCSRDevice, GPUCSRType, size_t n, int k, const void *rows, const void *plus, void *columns, size_t ld);
+GPUCSR_INTERN GPUCSRError GPUCSRMultRows_CUDA(const GPUCSRStorage *csr, int k, const void *x, void *z);
 
 #if defined(__cplusplus)
 }

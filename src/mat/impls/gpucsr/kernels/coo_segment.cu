@@ -122,21 +122,19 @@ static int64_t Tiles(int64_t n)
 }
 
 /* A->work: head and tail of each tile, with room for a double */
-static PetscErrorCode Work(GPUCSRStorage *A, int64_t n)
+static GPUCSRError Work(GPUCSRStorage *A, int64_t n)
 {
-  PetscFunctionBegin;
-  PetscCall(GPUCSRStorageWork(A, GPUCSR_DOUBLE, 2 * (size_t)Tiles(n)));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRCall(GPUCSRStorageWork(A, GPUCSR_DOUBLE, 2 * (size_t)Tiles(n)));
+  return 0;
 }
 
 /* z += alpha A x */
-static PetscErrorCode Add(const GPUCSRStorage *A, const GPUCSRArray *at, const GPUCSRProduct *p, cudaStream_t s)
+static GPUCSRError Add(const GPUCSRStorage *A, const GPUCSRArray *at, const GPUCSRProduct *p, cudaStream_t s)
 {
   const int64_t n = (int64_t)at[COO_VAL].count, tiles = Tiles(n);
   const int    *row = (const int *)at[COO_ROW].data;
 
-  PetscFunctionBegin;
-  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!n) return 0;
 #define ADD(V, X) \
   do { \
     X *head = (X *)A->work.data, *tail = head + tiles; \
@@ -146,46 +144,42 @@ static PetscErrorCode Add(const GPUCSRStorage *A, const GPUCSRArray *at, const G
   } while (0)
   GPUCSRDispatchPrecision(A->precision, ADD);
   GPUCSRCheckLaunch("coo_segment");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-static PetscErrorCode Prepare_coo_segment(GPUCSRStorage *A, int variant)
+static GPUCSRError Prepare_coo_segment(GPUCSRStorage *A, int variant)
 {
-  PetscFunctionBegin;
   (void)variant;
-  PetscCall(Work(A, A->nnz));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRCall(Work(A, A->nnz));
+  return 0;
 }
 
-static PetscErrorCode Launch_coo_segment(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+static GPUCSRError Launch_coo_segment(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
-  PetscFunctionBegin;
   (void)variant;
   if (p->beta != 1 || p->y != p->z) {
 #define SCALE(V, X) coo_scale_kernel<X><<<GPUCSRBlocks(A->m, 256), 256, 0, (cudaStream_t)s>>>(A->m, (X)p->beta, (const X *)p->y, (X *)p->z)
     GPUCSRDispatchPrecision(A->precision, SCALE);
     GPUCSRCheckLaunch("coo_segment (scale)");
   }
-  PetscCall(Add(A, A->array, p, (cudaStream_t)s));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRCall(Add(A, A->array, p, (cudaStream_t)s));
+  return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_coo_segment) = {PETSC_FALSE, NULL, Prepare_coo_segment, Launch_coo_segment, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_coo_segment) = {false, NULL, Prepare_coo_segment, Launch_coo_segment, NULL};
 
-static PetscErrorCode Prepare_hyb_segment(GPUCSRStorage *A, int variant)
+static GPUCSRError Prepare_hyb_segment(GPUCSRStorage *A, int variant)
 {
-  PetscFunctionBegin;
   (void)variant;
-  PetscCall(Work(A, A->extent.units));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRCall(Work(A, A->extent.units));
+  return 0;
 }
 
-static PetscErrorCode Launch_hyb_segment(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+static GPUCSRError Launch_hyb_segment(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
-  PetscFunctionBegin;
-  PetscCall((*GPUCSRKernel_sell_row.launch)(A, p, variant, s));
-  PetscCall(Add(A, A->array + HYB_COO, p, (cudaStream_t)s));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRCall((*GPUCSRKernel_sell_row.launch)(A, p, variant, s));
+  GPUCSRCall(Add(A, A->array + HYB_COO, p, (cudaStream_t)s));
+  return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_hyb_segment) = {PETSC_FALSE, NULL, Prepare_hyb_segment, Launch_hyb_segment, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_hyb_segment) = {false, NULL, Prepare_hyb_segment, Launch_hyb_segment, NULL};

@@ -47,7 +47,7 @@ static int64_t Tiles(const GPUCSRStorage *A)
 }
 
 /* Of a long row; with clusters always as many as a cluster has blocks */
-static int Chunks(int length, PetscBool clusters)
+static int Chunks(int length, GPUCSRBool clusters)
 {
   if (clusters) return CLUSTER;
   return length <= 2 * CHUNK ? 1 : (length + CHUNK - 1) / CHUNK;
@@ -266,7 +266,7 @@ __global__ void __launch_bounds__(BLOCK) csr_adaptive_kernel(int chunks, int til
 #define FIRST 64 /* long rows come down along with their number */
 
 /* The chunks of the long rows are laid out on the host, which must know their number anyway */
-static PetscErrorCode Prepare_csr_adaptive(GPUCSRStorage *A, int variant)
+static GPUCSRError Prepare_csr_adaptive(GPUCSRStorage *A, int variant)
 {
   const int64_t tiles  = Tiles(A);
   const size_t  most   = 1 + 3 * (size_t)(A->nnz / LONG + 1);
@@ -275,62 +275,63 @@ static PetscErrorCode Prepare_csr_adaptive(GPUCSRStorage *A, int variant)
   int32_t       head[1 + 3 * FIRST], *list = NULL;
   int64_t       entries = 0;
   int           n = 0, major = 0;
-  PetscBool     clusters;
+  GPUCSRBool    clusters;
   Chunk        *chunk;
   int32_t      *count;
   Work          w;
 
-  PetscFunctionBegin;
   (void)variant;
-  if (!A->extent.width || A->extent.width > LONG) {      /* there may be some, or nobody has looked */
-    PetscCall(GPUCSRStorageWork(A, GPUCSR_INT32, most)); /* the list first, then freed for what stays */
+  if (!A->extent.width || A->extent.width > LONG) {       /* there may be some, or nobody has looked */
+    GPUCSRCall(GPUCSRStorageWork(A, GPUCSR_INT32, most)); /* the list first, then freed for what stays */
     GPUCSR_CUDA(cudaMemsetAsync(A->work.data, 0, sizeof(int), s));
     if (A->m) adaptive_long_kernel<<<GPUCSRBlocks(A->m, 256), 256, 0, s>>>(A->m, rowptr, (int *)A->work.data);
     GPUCSRCheckLaunch("csr_adaptive (long rows)");
-    PetscCall(GPUCSRDownload(A->dev, head, GPUCSR_INT32, A->work.data, GPUCSR_INT32, PetscMin(most, sizeof(head) / sizeof(head[0])), PETSC_FALSE, s));
+    GPUCSRCall(GPUCSRDownload(A->dev, head, GPUCSR_INT32, A->work.data, GPUCSR_INT32, GPUCSRMin(most, sizeof(head) / sizeof(head[0])), false, s));
     n = head[0];
-    PetscCall(PetscMalloc1(3 * (size_t)n + 1, &list));
-    PetscCall(PetscArraycpy(list, head + 1, 3 * PetscMin(n, FIRST)));
-    if (n > FIRST) PetscCall(GPUCSRDownload(A->dev, list + 3 * FIRST, GPUCSR_INT32, (int *)A->work.data + 1 + 3 * FIRST, GPUCSR_INT32, 3 * (size_t)(n - FIRST), PETSC_FALSE, s));
-    PetscCall(GPUCSRFree(A->dev, A->work.count * GPUCSRTypeSize(A->work.type), &A->work.data));
+    GPUCSRCall(GPUCSRHostMalloc(sizeof(*list) * (3 * (size_t)n + 1), (void **)&list));
+    memcpy(list, head + 1, sizeof(*list) * (size_t)(3 * GPUCSRMin(n, FIRST)));
+    if (n > FIRST) GPUCSRCall(GPUCSRDownload(A->dev, list + 3 * FIRST, GPUCSR_INT32, (int *)A->work.data + 1 + 3 * FIRST, GPUCSR_INT32, 3 * (size_t)(n - FIRST), false, s));
+    GPUCSRCall(GPUCSRFree(A->dev, A->work.count * GPUCSRTypeSize(A->work.type), &A->work.data));
   }
 
   GPUCSR_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, A->dev->id));
-  clusters = (PetscBool)(major >= 9 && n > 0 && n <= FEW);
+  clusters = (GPUCSRBool)(major >= 9 && n > 0 && n <= FEW);
   for (int q = 0; q < n; q++) {
     const int length = list[3 * q + 2] - list[3 * q + 1];
 
     entries += length;
-    clusters = (PetscBool)(clusters && length <= LONGEST);
+    clusters = (GPUCSRBool)(clusters && length <= LONGEST);
   }
-  if (entries <= 2 * CHUNK * (int64_t)n) clusters = PETSC_FALSE;
+  if (entries <= 2 * CHUNK * (int64_t)n) clusters = false;
   A->way   = clusters;
   A->parts = 0;
   for (int q = 0; q < n; q++) A->parts += Chunks(list[3 * q + 2] - list[3 * q + 1], clusters);
-  PetscCall(PetscMalloc2(A->parts, &chunk, A->parts, &count));
+  GPUCSRCall(GPUCSRHostMalloc(sizeof(*chunk) * (A->parts), (void **)&chunk));
+  GPUCSRCall(GPUCSRHostMalloc(sizeof(*count) * (A->parts), (void **)&count));
   for (int q = 0, c = 0; q < n; q++) {
     const int begin = list[3 * q + 1], end = list[3 * q + 2], first = c, parts = Chunks(end - begin, clusters), size = clusters ? (end - begin + CLUSTER - 1) / CLUSTER : CHUNK;
 
     for (int k = 0; k < parts; k++) {
       count[c]   = clusters ? 0 : parts;
-      chunk[c++] = Chunk{list[3 * q], PetscMin(end, begin + k * size), k == parts - 1 ? end : PetscMin(end, begin + (k + 1) * size), first};
+      chunk[c++] = Chunk{list[3 * q], GPUCSRMin(end, begin + k * size), k == parts - 1 ? end : GPUCSRMin(end, begin + (k + 1) * size), first};
     }
   }
-  PetscCall(GPUCSRStorageWork(A, GPUCSR_INT32, 2 * (size_t)(A->parts + A->parts % 2) + 6 * (size_t)A->parts + (size_t)tiles + 1));
+  GPUCSRCall(GPUCSRStorageWork(A, GPUCSR_INT32, 2 * (size_t)(A->parts + A->parts % 2) + 6 * (size_t)A->parts + (size_t)tiles + 1));
   w = WorkOf(A);
   if (A->parts) {
-    PetscCall(GPUCSRUpload(A->dev, w.chunk, GPUCSR_INT32, chunk, GPUCSR_INT32, 4 * (size_t)A->parts, PETSC_FALSE, s, NULL));
-    PetscCall(GPUCSRUpload(A->dev, w.count, GPUCSR_INT32, count, GPUCSR_INT32, (size_t)A->parts, PETSC_FALSE, s, NULL));
+    GPUCSRCall(GPUCSRUpload(A->dev, w.chunk, GPUCSR_INT32, chunk, GPUCSR_INT32, 4 * (size_t)A->parts, false, s, NULL));
+    GPUCSRCall(GPUCSRUpload(A->dev, w.count, GPUCSR_INT32, count, GPUCSR_INT32, (size_t)A->parts, false, s, NULL));
     GPUCSR_CUDA(cudaMemsetAsync(w.counter, 0, sizeof(int) * (size_t)A->parts, s));
   }
   adaptive_starts_kernel<<<GPUCSRBlocks(tiles + 1, 256), 256, 0, s>>>(tiles, A->m, rowptr, w.start);
   GPUCSRCheckLaunch("csr_adaptive (starts)");
-  PetscCall(PetscFree2(chunk, count));
-  PetscCall(PetscFree(list));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRHostFree((void **)&chunk);
+  GPUCSRHostFree((void **)&count);
+  GPUCSRHostFree((void **)&list);
+  return 0;
 }
 
-static PetscErrorCode Launch_csr_adaptive(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+static GPUCSRError Launch_csr_adaptive(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   const int  tiles = (int)Tiles(A);
   const Work w     = WorkOf(A);
@@ -338,7 +339,6 @@ static PetscErrorCode Launch_csr_adaptive(const GPUCSRStorage *A, const GPUCSRPr
   cudaLaunchAttribute cluster;
   cudaLaunchConfig_t  config = {};
 
-  PetscFunctionBegin;
   (void)variant;
   cluster.id               = cudaLaunchAttributeClusterDimension;
   cluster.val.clusterDim.x = CLUSTER;
@@ -356,7 +356,7 @@ static PetscErrorCode Launch_csr_adaptive(const GPUCSRStorage *A, const GPUCSRPr
   else GPUCSR_CUDA(cudaLaunchKernelEx(&config, csr_adaptive_kernel<V, X, false>, ARGUMENTS(V, X)))
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("csr_adaptive");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_adaptive) = {PETSC_FALSE, NULL, Prepare_csr_adaptive, Launch_csr_adaptive, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_adaptive) = {false, NULL, Prepare_csr_adaptive, Launch_csr_adaptive, NULL};

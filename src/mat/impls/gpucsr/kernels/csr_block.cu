@@ -38,16 +38,15 @@ __global__ void __launch_bounds__(B) csr_block_kernel(int first, const int *__re
   }
 }
 
-static PetscErrorCode Launch_csr_block(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+static GPUCSRError Launch_csr_block(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
-  PetscFunctionBegin;
   (void)variant;
 #define LAUNCH(V, X) \
   csr_block_kernel<256, V, X><<<(unsigned int)(p->last - p->first), 256, 0, (cudaStream_t)s>>>(p->first, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, (X)p->alpha, (const X *)p->x, \
                                                                                                (X)p->beta, (const X *)p->y, (X *)p->z)
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("csr_block");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_block) = {PETSC_TRUE, NULL, NULL, Launch_csr_block, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_block) = {true, NULL, NULL, Launch_csr_block, NULL};

@@ -19,26 +19,24 @@ __global__ void csr_diagonal_kernel(int n, const int *__restrict__ rowptr, const
   if (r < n && lane == 0) d[r] = v;
 }
 
-static PetscErrorCode Fill_CSR_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream s)
+static GPUCSRError Fill_CSR_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *A, GPUCSRBool valuesonly, GPUCSRStream s)
 {
-  PetscFunctionBegin;
   for (int k = valuesonly ? CSR_VAL : CSR_ROWPTR; k <= CSR_VAL; k++) GPUCSR_CUDA(cudaMemcpyAsync(A->array[k].data, csr->array[k].data, A->array[k].count * GPUCSRTypeSize(A->array[k].type), cudaMemcpyDeviceToDevice, (cudaStream_t)s));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-static PetscErrorCode Diagonal_CSR_CUDA(const GPUCSRStorage *A, void *d, GPUCSRStream s)
+static GPUCSRError Diagonal_CSR_CUDA(const GPUCSRStorage *A, void *d, GPUCSRStream s)
 {
-  const int n = PetscMin(A->m, A->n);
+  const int n = GPUCSRMin(A->m, A->n);
 
-  PetscFunctionBegin;
-  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!n) return 0;
 #define DIAGONAL(V, X) csr_diagonal_kernel<V, X><<<GPUCSRBlocks((int64_t)n * 8, 256), 256, 0, (cudaStream_t)s>>>(n, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, (X *)d)
   GPUCSRDispatchPrecision(A->precision, DIAGONAL);
   GPUCSRCheckLaunch("csr_build (diagonal)");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_csr) = {NULL, Fill_CSR_CUDA, Diagonal_CSR_CUDA, PETSC_FALSE};
+GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_csr) = {NULL, Fill_CSR_CUDA, Diagonal_CSR_CUDA, false};
 
 __global__ void iota_kernel(int64_t n, int *to)
 {
@@ -91,69 +89,64 @@ __global__ void convert_kernel(int64_t n, const S *__restrict__ from, T *to)
 /* Blocks for a loop that strides over the grid */
 static unsigned int Grid(size_t n)
 {
-  return GPUCSRBlocks((int64_t)PetscMin(n, (size_t)1 << 21), 256);
+  return GPUCSRBlocks((int64_t)GPUCSRMin(n, (size_t)1 << 21), 256);
 }
 
-static PetscErrorCode Gather_CUDA(GPUCSRType type, size_t n, const int32_t *index, const void *from, void *to, GPUCSRStream s)
+static GPUCSRError Gather_CUDA(GPUCSRType type, size_t n, const int32_t *index, const void *from, void *to, GPUCSRStream s)
 {
-  PetscFunctionBegin;
-  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!n) return 0;
   if (type == GPUCSR_DOUBLE) gather_kernel<<<Grid(n), 256, 0, (cudaStream_t)s>>>((int64_t)n, index, (const double *)from, (double *)to);
   else gather_kernel<<<Grid(n), 256, 0, (cudaStream_t)s>>>((int64_t)n, index, (const float *)from, (float *)to);
   GPUCSRCheckLaunch("gather");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-static PetscErrorCode ScatterAdd_CUDA(GPUCSRType type, size_t n, const int32_t *index, const void *from, void *to, GPUCSRStream s)
+static GPUCSRError ScatterAdd_CUDA(GPUCSRType type, size_t n, const int32_t *index, const void *from, void *to, GPUCSRStream s)
 {
-  PetscFunctionBegin;
-  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!n) return 0;
   if (type == GPUCSR_DOUBLE) scatteradd_kernel<<<Grid(n), 256, 0, (cudaStream_t)s>>>((int64_t)n, index, (const double *)from, (double *)to);
   else scatteradd_kernel<<<Grid(n), 256, 0, (cudaStream_t)s>>>((int64_t)n, index, (const float *)from, (float *)to);
   GPUCSRCheckLaunch("scatteradd");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-static PetscErrorCode Convert_CUDA(size_t n, GPUCSRType ft, const void *from, GPUCSRType tt, void *to, GPUCSRStream s)
+static GPUCSRError Convert_CUDA(size_t n, GPUCSRType ft, const void *from, GPUCSRType tt, void *to, GPUCSRStream s)
 {
-  PetscFunctionBegin;
-  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!n) return 0;
   if (ft == GPUCSR_DOUBLE && tt == GPUCSR_FLOAT) convert_kernel<<<Grid(n), 256, 0, (cudaStream_t)s>>>((int64_t)n, (const double *)from, (float *)to);
   else if (ft == GPUCSR_FLOAT && tt == GPUCSR_DOUBLE) convert_kernel<<<Grid(n), 256, 0, (cudaStream_t)s>>>((int64_t)n, (const float *)from, (double *)to);
-  else SETERRQ(PETSC_COMM_SELF, PETSC_ERR_SUP, "No conversion from type %d to type %d on the device", (int)ft, (int)tt);
+  else GPUCSRCheck(false, GPUCSR_ERR_SUP, "No conversion from type %d to type %d on the device", (int)ft, (int)tt);
   GPUCSRCheckLaunch("convert");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-static PetscErrorCode Sort(const GPUCSRStorage *A, int *sorted, int *order, int32_t *map, void **temp, size_t *bytes, cudaStream_t s)
+static GPUCSRError Sort(const GPUCSRStorage *A, int *sorted, int *order, int32_t *map, void **temp, size_t *bytes, cudaStream_t s)
 {
   const int *col  = (const int *)A->array[CSR_COL].data;
   int        bits = 1;
 
-  PetscFunctionBegin;
   while (bits < 31 && ((int64_t)1 << bits) < A->n) bits++;
   GPUCSR_CUDA(cub::DeviceRadixSort::SortPairs(NULL, *bytes, col, sorted, order, map, A->nnz, 0, bits, s));
-  PetscCall(GPUCSRMalloc(A->dev, *bytes, "the transpose's sort", temp));
+  GPUCSRCall(GPUCSRMalloc(A->dev, *bytes, "the transpose's sort", temp));
   iota_kernel<<<Grid((size_t)A->nnz), 256, 0, s>>>(A->nnz, order);
   GPUCSR_CUDA(cub::DeviceRadixSort::SortPairs(*temp, *bytes, col, sorted, order, map, A->nnz, 0, bits, s));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 /* The sort is stable, so the rows of T come out sorted by column */
-static PetscErrorCode Transpose_CUDA(const GPUCSRStorage *A, GPUCSRStorage *T, int32_t *map, GPUCSRStream st)
+static GPUCSRError Transpose_CUDA(const GPUCSRStorage *A, GPUCSRStorage *T, int32_t *map, GPUCSRStream st)
 {
-  const size_t   list   = sizeof(int) * (size_t)A->nnz;
-  cudaStream_t   s      = (cudaStream_t)st;
-  void          *sorted = NULL, *order = NULL, *temp = NULL;
-  size_t         bytes = 0;
-  PetscErrorCode ierr;
+  const size_t list   = sizeof(int) * (size_t)A->nnz;
+  cudaStream_t s      = (cudaStream_t)st;
+  void        *sorted = NULL, *order = NULL, *temp = NULL;
+  size_t       bytes = 0;
+  GPUCSRError  ierr;
 
-  PetscFunctionBegin;
   if (!A->nnz) {
     GPUCSR_CUDA(cudaMemsetAsync(T->array[CSR_ROWPTR].data, 0, sizeof(int) * ((size_t)A->n + 1), s));
-    PetscFunctionReturn(PETSC_SUCCESS);
+    return 0;
   }
-  PetscCall(GPUCSRMalloc(A->dev, list, "the transpose's sort", &sorted));
+  GPUCSRCall(GPUCSRMalloc(A->dev, list, "the transpose's sort", &sorted));
   ierr = GPUCSRMalloc(A->dev, list, "the transpose's sort", &order);
   if (!ierr) ierr = Sort(A, (int *)sorted, (int *)order, map, &temp, &bytes, s);
   if (!ierr) {
@@ -163,11 +156,11 @@ static PetscErrorCode Transpose_CUDA(const GPUCSRStorage *A, GPUCSRStorage *T, i
     if (A->array[CSR_VAL].data) ierr = Gather_CUDA(T->array[CSR_VAL].type, (size_t)A->nnz, map, A->array[CSR_VAL].data, T->array[CSR_VAL].data, st);
   }
   (void)cudaStreamSynchronize(s);
-  PetscCall(GPUCSRFree(A->dev, list, &sorted));
-  PetscCall(GPUCSRFree(A->dev, list, &order));
-  PetscCall(GPUCSRFree(A->dev, bytes, &temp));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRCall(GPUCSRFree(A->dev, list, &sorted));
+  GPUCSRCall(GPUCSRFree(A->dev, list, &order));
+  GPUCSRCall(GPUCSRFree(A->dev, bytes, &temp));
+  GPUCSRCall(ierr);
+  return 0;
 }
 
 GPUCSR_EXPORT(GPUCSRDeviceHelpers, GPUCSRDeviceHelpers_cuda) = {Transpose_CUDA, Gather_CUDA, ScatterAdd_CUDA, GPUCSRInspect_CUDA, Convert_CUDA};

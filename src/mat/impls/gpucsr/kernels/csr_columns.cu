@@ -137,21 +137,20 @@ static void Widest(const GPUCSRStorage *A, int k, const void *x, void *z, int *c
   }
 }
 
-extern "C" PetscErrorCode GPUCSRMultRows_CUDA(const GPUCSRStorage *A, int k, const void *x, void *z)
+extern "C" GPUCSRError GPUCSRMultRows_CUDA(const GPUCSRStorage *A, int k, const void *x, void *z)
 {
   const int64_t stretches = Stretches(A);
   const size_t  carries = (size_t)stretches * (size_t)k * GPUCSRTypeSize(GPUCSRVectorType(A->precision)), bytes = carries + (size_t)stretches * sizeof(int);
   cudaStream_t  s    = (cudaStream_t)A->dev->stream;
   void         *work = NULL;
 
-  PetscFunctionBegin;
-  if (!A->m || !k) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRMalloc(A->dev, bytes, "sums of rows that are cut", &work));
+  if (!A->m || !k) return 0;
+  GPUCSRCall(GPUCSRMalloc(A->dev, bytes, "sums of rows that are cut", &work));
 #define LAUNCH(V, X) Widest<V, X>(A, k, x, z, (int *)((char *)work + carries), work, s)
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
-  PetscCall(GPUCSRFree(A->dev, bytes, &work));
+  GPUCSRCall(GPUCSRFree(A->dev, bytes, &work));
   GPUCSRCheckLaunch("csr_columns");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 /* A thread a row: what it reads or writes across is in the first cache */
@@ -173,26 +172,24 @@ __global__ void rows_to_columns_kernel(int64_t n, int k, const X *__restrict__ r
   for (int c = 0; c < k; c++) columns[c * ld + r] = plus ? rows[r * k + c] + plus[c * n + r] : rows[r * k + c];
 }
 
-extern "C" PetscErrorCode GPUCSRColumnsToRows_CUDA(GPUCSRDevice dev, GPUCSRType type, size_t n, int k, const void *columns, size_t ld, void *rows)
+extern "C" GPUCSRError GPUCSRColumnsToRows_CUDA(GPUCSRDevice dev, GPUCSRType type, size_t n, int k, const void *columns, size_t ld, void *rows)
 {
   const unsigned int blocks = GPUCSRBlocks((int64_t)n, BLOCK);
 
-  PetscFunctionBegin;
-  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!n) return 0;
   if (type == GPUCSR_DOUBLE) columns_to_rows_kernel<<<blocks, BLOCK, 0, (cudaStream_t)dev->stream>>>((int64_t)n, k, (const double *)columns, (int64_t)ld, (double *)rows);
   else columns_to_rows_kernel<<<blocks, BLOCK, 0, (cudaStream_t)dev->stream>>>((int64_t)n, k, (const float *)columns, (int64_t)ld, (float *)rows);
   GPUCSRCheckLaunch("columns_to_rows");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-extern "C" PetscErrorCode GPUCSRRowsToColumns_CUDA(GPUCSRDevice dev, GPUCSRType type, size_t n, int k, const void *rows, const void *plus, void *columns, size_t ld)
+extern "C" GPUCSRError GPUCSRRowsToColumns_CUDA(GPUCSRDevice dev, GPUCSRType type, size_t n, int k, const void *rows, const void *plus, void *columns, size_t ld)
 {
   const unsigned int blocks = GPUCSRBlocks((int64_t)n, BLOCK);
 
-  PetscFunctionBegin;
-  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!n) return 0;
   if (type == GPUCSR_DOUBLE) rows_to_columns_kernel<<<blocks, BLOCK, 0, (cudaStream_t)dev->stream>>>((int64_t)n, k, (const double *)rows, (const double *)plus, (double *)columns, (int64_t)ld);
   else rows_to_columns_kernel<<<blocks, BLOCK, 0, (cudaStream_t)dev->stream>>>((int64_t)n, k, (const float *)rows, (const float *)plus, (float *)columns, (int64_t)ld);
   GPUCSRCheckLaunch("rows_to_columns");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }

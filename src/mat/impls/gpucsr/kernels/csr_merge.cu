@@ -151,24 +151,22 @@ __global__ void merge_carry_kernel(int64_t tiles, int m, const int *__restrict__
 }
 
 /* work: a carry a tile (room for a double each), then the tiles' first rows */
-static PetscErrorCode Prepare_csr_merge(GPUCSRStorage *A, int variant)
+static GPUCSRError Prepare_csr_merge(GPUCSRStorage *A, int variant)
 {
   const int64_t tiles = Tiles(A);
 
-  PetscFunctionBegin;
   (void)variant;
-  PetscCall(GPUCSRStorageWork(A, GPUCSR_DOUBLE, (size_t)(tiles + tiles / 2 + 2)));
+  GPUCSRCall(GPUCSRStorageWork(A, GPUCSR_DOUBLE, (size_t)(tiles + tiles / 2 + 2)));
   merge_starts_kernel<<<GPUCSRBlocks(tiles + 1, 256), 256, 0, (cudaStream_t)A->dev->stream>>>(tiles, A->m, A->nnz, (const int *)A->array[CSR_ROWPTR].data, (int *)((double *)A->work.data + tiles));
   GPUCSRCheckLaunch("csr_merge (starts)");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-static PetscErrorCode Launch_csr_merge(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+static GPUCSRError Launch_csr_merge(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   const int64_t tiles  = Tiles(A);
   const int    *starts = (const int *)((double *)A->work.data + tiles);
 
-  PetscFunctionBegin;
   (void)variant;
 #define LAUNCH(V, X) \
   csr_merge_kernel<V, X><<<(unsigned int)tiles, BLOCK, 0, (cudaStream_t)s>>>(A->m, A->nnz, starts, (X *)A->work.data, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, (X)p->alpha, \
@@ -176,7 +174,7 @@ static PetscErrorCode Launch_csr_merge(const GPUCSRStorage *A, const GPUCSRProdu
   merge_carry_kernel<X><<<GPUCSRBlocks(tiles * 32, 256), 256, 0, (cudaStream_t)s>>>(tiles, A->m, starts, (const X *)A->work.data, (X)p->alpha, (X *)p->z)
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("csr_merge");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_merge) = {PETSC_FALSE, NULL, Prepare_csr_merge, Launch_csr_merge, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_merge) = {false, NULL, Prepare_csr_merge, Launch_csr_merge, NULL};

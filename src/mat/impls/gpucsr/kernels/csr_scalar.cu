@@ -31,11 +31,10 @@ __global__ void csr_scalar_kernel(int first, int last, const int *__restrict__ r
 
 GPUCSR_DECLARE(GPUCSRKernelFamily, GPUCSRKernel_csr_scalar);
 
-static PetscErrorCode Launch_csr_scalar(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+static GPUCSRError Launch_csr_scalar(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   const int block = GPUCSRBlockOf(&GPUCSRKernel_csr_scalar);
 
-  PetscFunctionBegin;
   (void)variant;
 #define LAUNCH(V, X) \
   GPUCSREnding<X>(p, GPUCSRBlocks(p->last - p->first, block), [&](auto ending) { \
@@ -43,7 +42,7 @@ static PetscErrorCode Launch_csr_scalar(const GPUCSRStorage *A, const GPUCSRProd
   })
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("csr_scalar");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_scalar) = {PETSC_TRUE, NULL, NULL, Launch_csr_scalar, NULL, 128, PETSC_TRUE};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_scalar) = {true, NULL, NULL, Launch_csr_scalar, NULL, 128, true};

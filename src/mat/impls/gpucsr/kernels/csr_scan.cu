@@ -32,14 +32,13 @@ static ScanWork WorkOf(const GPUCSRStorage *A)
   return w;
 }
 
-static PetscErrorCode Prepare_csr_scan(GPUCSRStorage *A, int variant)
+static GPUCSRError Prepare_csr_scan(GPUCSRStorage *A, int variant)
 {
   const int64_t tiles = (A->nnz + TILE - 1) / TILE;
 
-  PetscFunctionBegin;
   (void)variant;
-  PetscCall(GPUCSRStorageWork(A, GPUCSR_DOUBLE, (size_t)(A->nnz + tiles) + (size_t)(A->nnz + tiles + 7) / 8));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRCall(GPUCSRStorageWork(A, GPUCSR_DOUBLE, (size_t)(A->nnz + tiles) + (size_t)(A->nnz + tiles + 7) / 8));
+  return 0;
 }
 
 __global__ void scan_flags_kernel(int m, const int *__restrict__ rowptr, unsigned char *flag)
@@ -114,13 +113,12 @@ __global__ void scan_gather_kernel(int first, int last, const int *__restrict__ 
   store(z, y, r, alpha, sum, beta);
 }
 
-static PetscErrorCode Launch_csr_scan(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream st)
+static GPUCSRError Launch_csr_scan(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream st)
 {
   const ScanWork w      = WorkOf(A);
   const int     *rowptr = (const int *)A->array[CSR_ROWPTR].data;
   cudaStream_t   s      = (cudaStream_t)st;
 
-  PetscFunctionBegin;
   (void)variant;
 #define LAUNCH(V, X) \
   do { \
@@ -135,7 +133,7 @@ static PetscErrorCode Launch_csr_scan(const GPUCSRStorage *A, const GPUCSRProduc
   } while (0)
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("csr_scan");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_scan) = {PETSC_FALSE, NULL, Prepare_csr_scan, Launch_csr_scan, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_scan) = {false, NULL, Prepare_csr_scan, Launch_csr_scan, NULL};

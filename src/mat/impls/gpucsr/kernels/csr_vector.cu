@@ -66,11 +66,10 @@ __global__ void __launch_bounds__(512) csr_vector_kernel(int first, int last, co
 
 GPUCSR_DECLARE(GPUCSRKernelFamily, GPUCSRKernel_csr_vector);
 
-static PetscErrorCode Launch_csr_vector(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+static GPUCSRError Launch_csr_vector(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   const int block = GPUCSRBlockOf(&GPUCSRKernel_csr_vector);
 
-  PetscFunctionBegin;
 #define LAUNCHT(T, W, R, CYCLIC, V, X) \
   case (CYCLIC ? CSR_VECTOR_CYCLIC(T, W, R) : CSR_VECTOR(T, W, R)): \
     GPUCSREnding<X>(p, GPUCSRBlocks(((int64_t)(p->last - p->first) + R - 1) / R * T, block), [&](auto ending) { \
@@ -95,7 +94,7 @@ static PetscErrorCode Launch_csr_vector(const GPUCSRStorage *A, const GPUCSRProd
   }
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("csr_vector");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_vector) = {PETSC_TRUE, NULL, NULL, Launch_csr_vector, NULL, 256, PETSC_TRUE};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_vector) = {true, NULL, NULL, Launch_csr_vector, NULL, 256, true};

@@ -27,16 +27,15 @@ static struct {
   cublasHandle_t handle; /* one device a process */
 } blas;
 
-static PetscErrorCode Available_dense_gemv(PetscBool *yes, char why[], size_t len)
+static GPUCSRError Available_dense_gemv(GPUCSRBool *yes, char why[], size_t len)
 {
-  PetscFunctionBegin;
   if (!blas.tried) {
     char name[32];
 
     blas.tried = true;
     /* that of the toolkit we were built with, then older ones: what we call has not changed since CUDA 8 */
     for (int version = CUDART_VERSION / 1000; version >= 11 && !blas.lib; version--) {
-      PetscCall(PetscSNPrintf(name, sizeof(name), "libcublas.so.%d", version));
+      (void)snprintf(name, sizeof(name), "libcublas.so.%d", version);
       blas.lib = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     }
     if (!blas.lib) blas.lib = dlopen("libcublas.so", RTLD_NOW | RTLD_LOCAL);
@@ -48,37 +47,35 @@ static PetscErrorCode Available_dense_gemv(PetscBool *yes, char why[], size_t le
       *(void **)&blas.sgemv     = dlsym(blas.lib, "cublasSgemv_v2");
     }
   }
-  *yes = blas.lib && blas.create && blas.destroy && blas.setstream && blas.dgemv && blas.sgemv ? PETSC_TRUE : PETSC_FALSE;
-  if (!*yes) PetscCall(PetscSNPrintf(why, len, "libcublas was not found; put its folder into LD_LIBRARY_PATH"));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  *yes = blas.lib && blas.create && blas.destroy && blas.setstream && blas.dgemv && blas.sgemv ? true : false;
+  if (!*yes) (void)snprintf(why, len, "libcublas was not found; put its folder into LD_LIBRARY_PATH");
+  return 0;
 }
 
 #define CUBLASCall(call) \
   do { \
     cublasStatus_t st_ = (call); \
-    PetscCheck(st_ == CUBLAS_STATUS_SUCCESS, PETSC_COMM_SELF, PETSC_ERR_GPU, "%s failed with cuBLAS status %d", #call, (int)st_); \
+    GPUCSRCheck(st_ == CUBLAS_STATUS_SUCCESS, GPUCSR_ERR_GPU, "%s failed with cuBLAS status %d", #call, (int)st_); \
   } while (0)
 
-static PetscErrorCode Prepare_dense_gemv(GPUCSRStorage *A, int variant)
+static GPUCSRError Prepare_dense_gemv(GPUCSRStorage *A, int variant)
 {
-  PetscBool yes;
-  char      why[128];
+  GPUCSRBool yes;
+  char       why[128];
 
-  PetscFunctionBegin;
   (void)A;
   (void)variant;
-  PetscCall(Available_dense_gemv(&yes, why, sizeof(why)));
-  PetscCheck(yes, PETSC_COMM_SELF, PETSC_ERR_SUP, "Kernel dense_gemv cannot run: %s", why);
+  GPUCSRCall(Available_dense_gemv(&yes, why, sizeof(why)));
+  GPUCSRCheck(yes, GPUCSR_ERR_SUP, "Kernel dense_gemv cannot run: %s", why);
   if (!blas.handle) CUBLASCall(blas.create(&blas.handle));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-static PetscErrorCode Release_dense_gemv(void)
+static GPUCSRError Release_dense_gemv(void)
 {
-  PetscFunctionBegin;
   if (blas.handle) (void)blas.destroy(blas.handle); /* after a failure of the device this fails too, and nothing is lost */
   blas.handle = NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 /* cuBLAS does not read x when the inner dimension is 0, and refuses it: then z = beta y is ours */
@@ -90,19 +87,18 @@ __global__ void scale_kernel(int n, X beta, const X *y, X *z)
   if (r < n) z[r] = beta == X(0) ? X(0) : beta * y[r];
 }
 
-static PetscErrorCode Launch_dense_gemv(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+static GPUCSRError Launch_dense_gemv(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   const int    rows = p->last - p->first;
   const size_t size = GPUCSRTypeSize(GPUCSRVectorType(A->precision));
   char        *z    = (char *)p->z + size * (size_t)p->first;
 
-  PetscFunctionBegin;
   (void)variant;
   if (A->n == 0) {
     if (size == 8) scale_kernel<<<GPUCSRBlocks(rows, 256), 256, 0, (cudaStream_t)s>>>(rows, p->beta, (const double *)p->y + p->first, (double *)z);
     else scale_kernel<<<GPUCSRBlocks(rows, 256), 256, 0, (cudaStream_t)s>>>(rows, (float)p->beta, (const float *)p->y + p->first, (float *)z);
     GPUCSRCheckLaunch("dense_gemv");
-    PetscFunctionReturn(PETSC_SUCCESS);
+    return 0;
   }
   CUBLASCall(blas.setstream(blas.handle, (cudaStream_t)s));
   if (p->beta != 0 && p->y != p->z) GPUCSR_CUDA(cudaMemcpyAsync(z, (const char *)p->y + size * (size_t)p->first, size * (size_t)rows, cudaMemcpyDeviceToDevice, (cudaStream_t)s));
@@ -113,10 +109,10 @@ static PetscErrorCode Launch_dense_gemv(const GPUCSRStorage *A, const GPUCSRProd
 
     CUBLASCall(blas.sgemv(blas.handle, CUBLAS_OP_T, A->n, rows, &alpha, (const float *)A->array[0].data + (size_t)p->first * (size_t)A->n, A->n, (const float *)p->x, 1, &beta, (float *)z, 1));
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_dense_gemv) = {PETSC_TRUE, Available_dense_gemv, Prepare_dense_gemv, Launch_dense_gemv, Release_dense_gemv};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_dense_gemv) = {true, Available_dense_gemv, Prepare_dense_gemv, Launch_dense_gemv, Release_dense_gemv};
 
 /* 32 threads a row for each block of the grid's second direction */
 template <class V>
@@ -136,31 +132,29 @@ __global__ void dense_diagonal_kernel(int n, size_t stride, const V *__restrict_
   if (r < n) d[r] = X(val[(size_t)r * stride]);
 }
 
-static PetscErrorCode Fill_Dense_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream s)
+static GPUCSRError Fill_Dense_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *A, GPUCSRBool valuesonly, GPUCSRStream s)
 {
-  PetscFunctionBegin;
   /* without its pattern CSR does not say where a value goes, so a refresh sends the pattern too */
   (void)valuesonly;
   GPUCSR_CUDA(cudaMemsetAsync(A->array[0].data, 0, A->array[0].count * GPUCSRTypeSize(A->array[0].type), (cudaStream_t)s));
-  if (!A->m) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!A->m) return 0;
 #define FILL(V, X) \
-  dense_fill_kernel<V><<<dim3(GPUCSRBlocks((int64_t)A->m * 32, 256), (unsigned int)PetscMin(A->n / 1024 + 1, 65535)), 256, 0, (cudaStream_t)s>>>(A->m, A->n, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, \
-                                                                                                                                                 (const V *)csr->array[CSR_VAL].data, (V *)A->array[0].data)
+  dense_fill_kernel<V><<<dim3(GPUCSRBlocks((int64_t)A->m * 32, 256), (unsigned int)GPUCSRMin(A->n / 1024 + 1, 65535)), 256, 0, (cudaStream_t)s>>>(A->m, A->n, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, \
+                                                                                                                                                  (const V *)csr->array[CSR_VAL].data, (V *)A->array[0].data)
   GPUCSRDispatchPrecision(A->precision, FILL);
   GPUCSRCheckLaunch("dense_gemv (fill)");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-static PetscErrorCode Diagonal_Dense_CUDA(const GPUCSRStorage *A, void *d, GPUCSRStream s)
+static GPUCSRError Diagonal_Dense_CUDA(const GPUCSRStorage *A, void *d, GPUCSRStream s)
 {
-  const int n = PetscMin(A->m, A->n);
+  const int n = GPUCSRMin(A->m, A->n);
 
-  PetscFunctionBegin;
-  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!n) return 0;
 #define DIAGONAL(V, X) dense_diagonal_kernel<V, X><<<GPUCSRBlocks(n, 256), 256, 0, (cudaStream_t)s>>>(n, (size_t)A->n + 1, (const V *)A->array[0].data, (X *)d)
   GPUCSRDispatchPrecision(A->precision, DIAGONAL);
   GPUCSRCheckLaunch("dense_gemv (diagonal)");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_dense) = {NULL, Fill_Dense_CUDA, Diagonal_Dense_CUDA, PETSC_TRUE};
+GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_dense) = {NULL, Fill_Dense_CUDA, Diagonal_Dense_CUDA, true};

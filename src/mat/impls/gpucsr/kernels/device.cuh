@@ -17,21 +17,21 @@
 #define GPUCSRCheckLaunch(what) \
   do { \
     cudaError_t err_ = cudaGetLastError(); \
-    PetscCheck(err_ == cudaSuccess, PETSC_COMM_SELF, PETSC_ERR_GPU, "Launch of %s failed with %s: %s", what, cudaGetErrorName(err_), cudaGetErrorString(err_)); \
-    PetscCall(GPUCSRLaunched(NULL, what)); \
+    GPUCSRCheck(err_ == cudaSuccess, GPUCSR_ERR_GPU, "Launch of %s failed with %s: %s", what, cudaGetErrorName(err_), cudaGetErrorString(err_)); \
+    GPUCSRCall(GPUCSRLaunched(NULL, what)); \
   } while (0)
 
 #define GPUCSR_CUDA(call) \
   do { \
     cudaError_t err_ = (call); \
-    PetscCheck(err_ == cudaSuccess, PETSC_COMM_SELF, err_ == cudaErrorMemoryAllocation ? PETSC_ERR_MEM : PETSC_ERR_GPU, "%s failed with %s: %s", #call, cudaGetErrorName(err_), cudaGetErrorString(err_)); \
-    PetscCall(GPUCSRLaunched(NULL, #call)); \
+    GPUCSRCheck(err_ == cudaSuccess, err_ == cudaErrorMemoryAllocation ? GPUCSR_ERR_MEM : GPUCSR_ERR_GPU, "%s failed with %s: %s", #call, cudaGetErrorName(err_), cudaGetErrorString(err_)); \
+    GPUCSRCall(GPUCSRLaunched(NULL, #call)); \
   } while (0)
 
 /* What files of kernels/ have for each other (order.cu, stencil_build.cu) */
 extern "C" {
-GPUCSR_INTERN PetscErrorCode GPUCSRSortRowsOnDevice(GPUCSRDevice, int, int, const int *, int, int *, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUCSRFindStencils(const GPUCSRStorage *, int, int, void *, int *, int *, unsigned short *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUCSRSortRowsOnDevice(GPUCSRDevice, int, int, const int *, int, int *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUCSRFindStencils(const GPUCSRStorage *, int, int, void *, int *, int *, unsigned short *, GPUCSRStream);
 }
 
 static inline unsigned int GPUCSRBlocks(int64_t work, int block)

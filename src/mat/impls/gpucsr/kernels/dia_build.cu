@@ -93,81 +93,76 @@ __global__ void dia_diagonal_kernel(int n, int diagonals, const int *__restrict_
 }
 
 /* The number of diagonals and up to most of their offsets into list, which has room for them; one byte a diagonal that there could be marks them */
-static PetscErrorCode List(const GPUCSRStorage *csr, int most, int *list, cudaStream_t s)
+static GPUCSRError List(const GPUCSRStorage *csr, int most, int *list, cudaStream_t s)
 {
   const int64_t  n     = (int64_t)csr->m + csr->n;
   const size_t   bytes = (size_t)n + 16;
   unsigned char *seen  = NULL;
 
-  PetscFunctionBegin;
-  PetscCall(GPUCSRMalloc(csr->dev, bytes, "marks of diagonals", (void **)&seen));
+  GPUCSRCall(GPUCSRMalloc(csr->dev, bytes, "marks of diagonals", (void **)&seen));
   (void)cudaMemsetAsync(seen, 0, bytes, s);
   dia_seen_kernel<<<GPUCSRBlocks((int64_t)csr->m * 8, 256), 256, 0, s>>>(csr->m, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, seen);
   dia_list_kernel<<<1, LISTER, 0, s>>>(n, csr->m, seen, most, list);
-  PetscCall(GPUCSRFree(csr->dev, bytes, (void **)&seen));
+  GPUCSRCall(GPUCSRFree(csr->dev, bytes, (void **)&seen));
   GPUCSRCheckLaunch("dia_build (diagonals)");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-static PetscErrorCode Measure_DIA_CUDA(GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream st)
+static GPUCSRError Measure_DIA_CUDA(GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream st)
 {
   int32_t count = 0;
 
-  PetscFunctionBegin;
   (void)variant;
-  if (!csr->m) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRStorageWork(csr, GPUCSR_INT32, 1 + MOST));
-  PetscCall(List(csr, MOST, (int *)csr->work.data, (cudaStream_t)st));
-  PetscCall(GPUCSRDownload(csr->dev, &count, GPUCSR_INT32, csr->work.data, GPUCSR_INT32, 1, PETSC_FALSE, st));
+  if (!csr->m) return 0;
+  GPUCSRCall(GPUCSRStorageWork(csr, GPUCSR_INT32, 1 + MOST));
+  GPUCSRCall(List(csr, MOST, (int *)csr->work.data, (cudaStream_t)st));
+  GPUCSRCall(GPUCSRDownload(csr->dev, &count, GPUCSR_INT32, csr->work.data, GPUCSR_INT32, 1, false, st));
   e->units  = count;
   e->stored = ((int64_t)csr->m + GPUCSR_SLICE - 1) / GPUCSR_SLICE * GPUCSR_SLICE * e->units;
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-static PetscErrorCode Entries(const GPUCSRStorage *csr, GPUCSRStorage *A, const int *list, cudaStream_t s)
+static GPUCSRError Entries(const GPUCSRStorage *csr, GPUCSRStorage *A, const int *list, cudaStream_t s)
 {
-  PetscFunctionBegin;
 #define FILL(V, X) \
   dia_fill_kernel<V><<<GPUCSRBlocks(A->m, GPUCSR_SLICE), dim3(GPUCSR_SLICE, FILL_WARPS), 0, s>>>(A->m, (int)A->extent.units, list, (int *)A->array[DIA_OFFSET].data, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, \
                                                                                                  (const V *)csr->array[CSR_VAL].data, (V *)A->array[DIA_VAL].data)
   GPUCSRDispatchPrecision(A->precision, FILL);
   GPUCSRCheckLaunch("dia_build (fill)");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-static PetscErrorCode Fill_DIA_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream st)
+static GPUCSRError Fill_DIA_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *A, GPUCSRBool valuesonly, GPUCSRStream st)
 {
-  const int      units = (int)A->extent.units;
-  const size_t   bytes = sizeof(int) * ((size_t)units + 1);
-  cudaStream_t   s     = (cudaStream_t)st;
-  int           *list  = NULL;
-  PetscErrorCode ierr;
+  const int    units = (int)A->extent.units;
+  const size_t bytes = sizeof(int) * ((size_t)units + 1);
+  cudaStream_t s     = (cudaStream_t)st;
+  int         *list  = NULL;
+  GPUCSRError  ierr;
 
-  PetscFunctionBegin;
-  if (!A->stored) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!A->stored) return 0;
   if (valuesonly || (csr->work.data && units <= MOST)) {
-    PetscCall(Entries(csr, A, valuesonly ? NULL : (const int *)csr->work.data + 1, s));
-    PetscFunctionReturn(PETSC_SUCCESS);
+    GPUCSRCall(Entries(csr, A, valuesonly ? NULL : (const int *)csr->work.data + 1, s));
+    return 0;
   }
-  PetscCall(GPUCSRMalloc(csr->dev, bytes, "the list of diagonals", (void **)&list));
+  GPUCSRCall(GPUCSRMalloc(csr->dev, bytes, "the list of diagonals", (void **)&list));
   ierr = List(csr, units, list, s);
   if (!ierr) ierr = Entries(csr, A, list + 1, s);
-  PetscCall(GPUCSRFree(csr->dev, bytes, (void **)&list));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRCall(GPUCSRFree(csr->dev, bytes, (void **)&list));
+  GPUCSRCall(ierr);
+  return 0;
 }
 
-static PetscErrorCode Diagonal_DIA_CUDA(const GPUCSRStorage *A, void *d, GPUCSRStream s)
+static GPUCSRError Diagonal_DIA_CUDA(const GPUCSRStorage *A, void *d, GPUCSRStream s)
 {
-  const int n = PetscMin(A->m, A->n);
+  const int n = GPUCSRMin(A->m, A->n);
 
-  PetscFunctionBegin;
-  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!n) return 0;
 #define DIAGONAL(V, X) dia_diagonal_kernel<V, X><<<GPUCSRBlocks(n, 256), 256, 0, (cudaStream_t)s>>>(n, (int)A->extent.units, (const int *)A->array[DIA_OFFSET].data, (const V *)A->array[DIA_VAL].data, (X *)d)
   GPUCSRDispatchPrecision(A->precision, DIAGONAL);
   GPUCSRCheckLaunch("dia_build (diagonal)");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 /* without its pattern CSR does not say where a value goes */
-GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_dia) = {Measure_DIA_CUDA, Fill_DIA_CUDA, Diagonal_DIA_CUDA, PETSC_TRUE};
+GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_dia) = {Measure_DIA_CUDA, Fill_DIA_CUDA, Diagonal_DIA_CUDA, true};

@@ -78,11 +78,10 @@ __global__ void __launch_bounds__(128) dia_row_kernel(int slices, int offset, in
   finish(ending, tally);
 }
 
-static PetscErrorCode Launch_dia_row(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+static GPUCSRError Launch_dia_row(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   const int begin = p->first / GPUCSR_SLICE, slices = (p->last - 1) / GPUCSR_SLICE + 1 - begin;
 
-  PetscFunctionBegin;
 #define LAUNCHT(T, W, V, X) \
   case T: \
     GPUCSREnding<X>(p, GPUCSRBlocks(slices, 4 / T), [&](auto ending) { \
@@ -97,7 +96,7 @@ static PetscErrorCode Launch_dia_row(const GPUCSRStorage *A, const GPUCSRProduct
   }
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("dia_row");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_dia_row) = {PETSC_TRUE, NULL, NULL, Launch_dia_row, NULL, 0, PETSC_TRUE};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_dia_row) = {true, NULL, NULL, Launch_dia_row, NULL, 0, true};

@@ -302,25 +302,23 @@ __global__ void __launch_bounds__(THREADS) inspect_kernel(int m, int n, int64_t 
   else inspect_columns(b - blocks.rows, blocks.columns, nnz, n, col, &to->counts);
 }
 
-static PetscErrorCode Count_inspect(const GPUCSRStorage *csr, Blocks blocks, size_t bytes, Scratch *to, Counts *host, cudaStream_t s)
+static GPUCSRError Count_inspect(const GPUCSRStorage *csr, Blocks blocks, size_t bytes, Scratch *to, Counts *host, cudaStream_t s)
 {
-  PetscFunctionBegin;
   GPUCSR_CUDA(cudaMemsetAsync(to, 0, bytes, s));
 #define INSPECT(V, X) \
   inspect_kernel<V> \
     <<<blocks.windows + blocks.tiles + blocks.alike + blocks.rows + blocks.columns, THREADS, 0, s>>>(csr->m, csr->n, csr->nnz, blocks, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const V *)csr->array[CSR_VAL].data, to)
   GPUCSRDispatchPrecision(csr->precision, INSPECT);
   GPUCSRCheckLaunch("inspect");
-  if (blocks.alike && blocks.alike < GPUCSRWindows(csr->m)) PetscCall(GPUCSRFindStencils(csr, csr->m, 1, &to->counts.stencils, to->slot, NULL, NULL, (GPUCSRStream)s));
-  PetscCall(GPUCSRDownload(csr->dev, host, GPUCSR_INT32, &to->counts, GPUCSR_INT32, sizeof(*host) / sizeof(int32_t), PETSC_FALSE, (GPUCSRStream)s));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  if (blocks.alike && blocks.alike < GPUCSRWindows(csr->m)) GPUCSRCall(GPUCSRFindStencils(csr, csr->m, 1, &to->counts.stencils, to->slot, NULL, NULL, (GPUCSRStream)s));
+  GPUCSRCall(GPUCSRDownload(csr->dev, host, GPUCSR_INT32, &to->counts, GPUCSR_INT32, sizeof(*host) / sizeof(int32_t), false, (GPUCSRStream)s));
+  return 0;
 }
 
-static PetscErrorCode Features(const GPUCSRStorage *csr, const Blocks *blocks, const Counts *c, GPUCSRFeatures *f)
+static GPUCSRError Features(const GPUCSRStorage *csr, const Blocks *blocks, const Counts *c, GPUCSRFeatures *f)
 {
   GPUCSRSample sample = c->sample;
 
-  PetscFunctionBegin;
   f->min         = INT_MAX - c->notmin;
   f->max         = c->max;
   f->sell_stored = (int64_t)c->stored;
@@ -329,41 +327,40 @@ static PetscErrorCode Features(const GPUCSRStorage *csr, const Blocks *blocks, c
     f->rows[b]    = c->rows[b];
     f->entries[b] = (int64_t)c->entries[b];
   }
-  PetscCall(GPUCSRFeaturesDerive((double)c->squares, f));
+  GPUCSRCall(GPUCSRFeaturesDerive((double)c->squares, f));
   sample.windows = (unsigned long long)blocks->windows;
-  if (f->nnz) PetscCall(GPUCSRFeaturesOfSample(&sample, f));
+  if (f->nnz) GPUCSRCall(GPUCSRFeaturesOfSample(&sample, f));
   f->stencils       = c->max > STENCIL_MOST || c->stencils.entries > STENCIL_MOST ? -1 : c->stencils.stencils;
   f->stencilentries = f->stencils < 0 ? 0 : c->stencils.entries - c->stencils.stencils;
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 /* bad: the first entry whose column does not exist, -1 where there is none; without f nothing else is looked at */
-PetscErrorCode GPUCSRInspect_CUDA(const GPUCSRStorage *csr, double fraction, GPUCSRFeatures *f, int64_t *bad, GPUCSRStream s)
+GPUCSRError GPUCSRInspect_CUDA(const GPUCSRStorage *csr, double fraction, GPUCSRFeatures *f, int64_t *bad, GPUCSRStream s)
 {
-  const size_t   size   = sizeof(Scratch) + ((size_t)csr->m + (size_t)csr->n) / 8 + 4;
-  Blocks         blocks = {0, 0, 0, 0, (int)PetscMin(1024u, GPUCSRBlocks(csr->nnz, 4 * THREADS))};
-  void          *to     = NULL;
-  Counts         c;
-  PetscErrorCode ierr;
+  const size_t size   = sizeof(Scratch) + ((size_t)csr->m + (size_t)csr->n) / 8 + 4;
+  Blocks       blocks = {0, 0, 0, 0, (int)GPUCSRMin(1024u, GPUCSRBlocks(csr->nnz, 4 * THREADS))};
+  void        *to     = NULL;
+  Counts       c;
+  GPUCSRError  ierr;
 
-  PetscFunctionBegin;
   *bad = -1;
   if (f) {
-    PetscCall(PetscMemzero(f, sizeof(*f))); /* features are hashed as memory */
+    memset(f, 0, sizeof(*f)); /* features are hashed as memory */
     f->m           = csr->m;
     f->n           = csr->n;
     f->nnz         = csr->nnz;
-    blocks.rows    = (int)PetscMin(512u, GPUCSRBlocks(csr->m, THREADS));
+    blocks.rows    = (int)GPUCSRMin(512u, GPUCSRBlocks(csr->m, THREADS));
     blocks.windows = csr->nnz ? GPUCSRSampledWindows(csr->m, fraction) : 0;
     blocks.tiles   = csr->nnz ? GPUCSRSampledTiles(csr->m) : 0;
-    blocks.alike   = PetscMin(ALIKE, GPUCSRWindows(csr->m));
+    blocks.alike   = GPUCSRMin(ALIKE, GPUCSRWindows(csr->m));
   }
-  if (!csr->m || !(blocks.rows + blocks.columns)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRMalloc(csr->dev, size, "the inspector's counts", &to));
+  if (!csr->m || !(blocks.rows + blocks.columns)) return 0;
+  GPUCSRCall(GPUCSRMalloc(csr->dev, size, "the inspector's counts", &to));
   ierr = Count_inspect(csr, blocks, size, (Scratch *)to, &c, (cudaStream_t)s);
-  PetscCall(GPUCSRFree(csr->dev, size, &to));
-  PetscCall(ierr);
-  if (f) PetscCall(Features(csr, &blocks, &c, f));
+  GPUCSRCall(GPUCSRFree(csr->dev, size, &to));
+  GPUCSRCall(ierr);
+  if (f) GPUCSRCall(Features(csr, &blocks, &c, f));
   if (c.bad) *bad = (int64_t)~c.bad;
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }

@@ -55,49 +55,46 @@ __global__ void jad_diagonal_kernel(int m, int n, const int *__restrict__ start,
   d[r] = v;
 }
 
-static PetscErrorCode Pattern(const GPUCSRStorage *csr, GPUCSRStorage *A, cudaStream_t s)
+static GPUCSRError Pattern(const GPUCSRStorage *csr, GPUCSRStorage *A, cudaStream_t s)
 {
   const int64_t diagonals = A->extent.units;
   int          *start = (int *)A->array[JAD_START].data, *rowptr = (int *)A->array[JAD_ROWPTR].data, *perm = (int *)A->array[JAD_PERM].data;
   size_t        bytes = 0;
   void         *temp  = NULL;
 
-  PetscFunctionBegin;
   GPUCSR_CUDA(cudaMemcpyAsync(rowptr, csr->array[CSR_ROWPTR].data, sizeof(int) * ((size_t)A->m + 1), cudaMemcpyDeviceToDevice, s));
-  if (A->m) PetscCall(GPUCSRSortRowsOnDevice(A->dev, A->m, A->n, rowptr, GPUCSR_ALL_ROWS, perm, s));
+  if (A->m) GPUCSRCall(GPUCSRSortRowsOnDevice(A->dev, A->m, A->n, rowptr, GPUCSR_ALL_ROWS, perm, s));
   jad_count_kernel<<<GPUCSRBlocks(diagonals + 1, 128), 128, 0, s>>>(A->m, diagonals, rowptr, perm, start);
   GPUCSRCheckLaunch("jad_build (count)");
   GPUCSR_CUDA(cub::DeviceScan::ExclusiveSum(NULL, bytes, start, start, (int)diagonals + 1, s));
-  PetscCall(GPUCSRMalloc(A->dev, bytes, "the starts of jagged diagonals", &temp));
+  GPUCSRCall(GPUCSRMalloc(A->dev, bytes, "the starts of jagged diagonals", &temp));
   const cudaError_t err = cub::DeviceScan::ExclusiveSum(temp, bytes, start, start, (int)diagonals + 1, s);
-  PetscCall(GPUCSRFree(A->dev, bytes, &temp));
+  GPUCSRCall(GPUCSRFree(A->dev, bytes, &temp));
   GPUCSR_CUDA(err);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-static PetscErrorCode Fill_JAD_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream st)
+static GPUCSRError Fill_JAD_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *A, GPUCSRBool valuesonly, GPUCSRStream st)
 {
-  PetscFunctionBegin;
-  if (!valuesonly) PetscCall(Pattern(csr, A, (cudaStream_t)st));
-  if (!A->m) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!valuesonly) GPUCSRCall(Pattern(csr, A, (cudaStream_t)st));
+  if (!A->m) return 0;
 #define FILL(V, X) \
   jad_fill_kernel<V><<<GPUCSRBlocks(A->m, 32), dim3(32, FILL_WARPS), 0, (cudaStream_t)st>>>(A->m, (const int *)A->array[JAD_START].data, (const int *)A->array[JAD_PERM].data, (const int *)A->array[JAD_ROWPTR].data, (const int *)csr->array[CSR_COL].data, \
                                                                                             (const V *)csr->array[CSR_VAL].data, (int *)A->array[JAD_COL].data, (V *)A->array[JAD_VAL].data, valuesonly ? true : false)
   GPUCSRDispatchPrecision(A->precision, FILL);
   GPUCSRCheckLaunch("jad_build (fill)");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-static PetscErrorCode Diagonal_JAD_CUDA(const GPUCSRStorage *A, void *d, GPUCSRStream s)
+static GPUCSRError Diagonal_JAD_CUDA(const GPUCSRStorage *A, void *d, GPUCSRStream s)
 {
-  PetscFunctionBegin;
-  if (!A->m) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!A->m) return 0;
 #define DIAGONAL(V, X) \
   jad_diagonal_kernel<V, X><<<GPUCSRBlocks(A->m, 256), 256, 0, (cudaStream_t)s>>>(A->m, A->n, (const int *)A->array[JAD_START].data, (const int *)A->array[JAD_PERM].data, (const int *)A->array[JAD_ROWPTR].data, (const int *)A->array[JAD_COL].data, \
                                                                                   (const V *)A->array[JAD_VAL].data, (X *)d)
   GPUCSRDispatchPrecision(A->precision, DIAGONAL);
   GPUCSRCheckLaunch("jad_build (diagonal)");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_jad) = {NULL, Fill_JAD_CUDA, Diagonal_JAD_CUDA, PETSC_FALSE};
+GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_jad) = {NULL, Fill_JAD_CUDA, Diagonal_JAD_CUDA, false};

@@ -61,9 +61,8 @@ __global__ void __launch_bounds__(128) jad_row_kernel(int m, int first, int last
   if (wanted) store(z, y, row, alpha, sum, beta);
 }
 
-static PetscErrorCode Launch_jad_row(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+static GPUCSRError Launch_jad_row(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
-  PetscFunctionBegin;
 #define LAUNCHT(T, V, X) \
   jad_row_kernel<T, V, X><<<GPUCSRBlocks(A->m, 128 / T), 128, 0, (cudaStream_t)s>>>(A->m, p->first, p->last, (int)A->extent.units, (const int *)A->array[JAD_START].data, (const int *)A->array[JAD_PERM].data, (const int *)A->array[JAD_COL].data, \
                                                                                     (const V *)A->array[JAD_VAL].data, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z)
@@ -72,8 +71,8 @@ static PetscErrorCode Launch_jad_row(const GPUCSRStorage *A, const GPUCSRProduct
   else LAUNCHT(4, V, X)
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("jad_row");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 /* A range of rows is scattered over all places: the whole matrix at once */
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_jad_row) = {PETSC_FALSE, NULL, NULL, Launch_jad_row, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_jad_row) = {false, NULL, NULL, Launch_jad_row, NULL};

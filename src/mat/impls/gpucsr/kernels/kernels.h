@@ -13,16 +13,16 @@ extern "C" {
 #endif
 
 typedef struct {
-  PetscBool piecewise; /* computes any range of rows, not only all of them */
+  GPUCSRBool piecewise; /* computes any range of rows, not only all of them */
   /* can it run here at all; NULL: always */
-  PetscErrorCode (*available)(PetscBool *, char why[], size_t len);
+  GPUCSRError (*available)(GPUCSRBool *, char why[], size_t len);
   /* once a pattern; NULL: nothing to do. May fill A->work */
-  PetscErrorCode (*prepare)(GPUCSRStorage *A, int variant);
-  PetscErrorCode (*launch)(const GPUCSRStorage *A, const GPUCSRProduct *, int variant, GPUCSRStream);
+  GPUCSRError (*prepare)(GPUCSRStorage *A, int variant);
+  GPUCSRError (*launch)(const GPUCSRStorage *A, const GPUCSRProduct *, int variant, GPUCSRStream);
   /* before the device goes: give back what belongs to no matrix; NULL: nothing */
-  PetscErrorCode (*release)(void);
-  int       block; /* threads of a block, where GPUCSRThreads may ask for others; 0: they are part of how the kernel works */
-  PetscBool steps; /* a product may end with a step */
+  GPUCSRError (*release)(void);
+  int        block; /* threads of a block, where GPUCSRThreads may ask for others; 0: they are part of how the kernel works */
+  GPUCSRBool steps; /* a product may end with a step */
 } GPUCSRKernelFamily;
 
 /* Threads of a block, a power of two from 32 to 512, that the survey asks for; 0: each family's own */
@@ -46,33 +46,33 @@ typedef struct {
 #define CSR_VECTOR_CYCLIC(threads, entries, rows) (-CSR_VECTOR(threads, entries, rows))
 #define SELL_ROW(threads, together)               (100 * (together) + (threads))
 
-GPUCSR_INTERN PetscErrorCode GPUCSRKernelFind(const char[], const GPUCSRKernel **);
-GPUCSR_INTERN PetscErrorCode GPUCSRKernelGet(int, const GPUCSRKernel **);
-GPUCSR_INTERN PetscErrorCode GPUCSRKernelsRelease(void);
-GPUCSR_INTERN PetscErrorCode GPUCSRKernelNames(const char[], char[], size_t);
+GPUCSR_INTERN GPUCSRError GPUCSRKernelFind(const char[], const GPUCSRKernel **);
+GPUCSR_INTERN GPUCSRError GPUCSRKernelGet(int, const GPUCSRKernel **);
+GPUCSR_INTERN GPUCSRError GPUCSRKernelsRelease(void);
+GPUCSR_INTERN GPUCSRError GPUCSRKernelNames(const char[], char[], size_t);
 
 /* What the device does with a format besides its products */
 typedef struct {
   /* its extent exactly, from CSR on the device, with the stream's work done, in place of the estimate from the features; NULL: that is exact. May leave in
      csr->work what a fill() that follows need not find again */
-  PetscErrorCode (*measure)(GPUCSRStorage *csr, int variant, GPUCSRExtent *, GPUCSRStream);
-  PetscErrorCode (*fill)(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream);
-  PetscErrorCode (*diagonal)(const GPUCSRStorage *A, void *d, GPUCSRStream);
-  PetscBool pattern; /* new values alone do not do: fill() needs the pattern of csr with them */
+  GPUCSRError (*measure)(GPUCSRStorage *csr, int variant, GPUCSRExtent *, GPUCSRStream);
+  GPUCSRError (*fill)(const GPUCSRStorage *csr, GPUCSRStorage *A, GPUCSRBool valuesonly, GPUCSRStream);
+  GPUCSRError (*diagonal)(const GPUCSRStorage *A, void *d, GPUCSRStream);
+  GPUCSRBool pattern; /* new values alone do not do: fill() needs the pattern of csr with them */
 } GPUCSRDeviceFormat;
-GPUCSR_INTERN PetscErrorCode GPUCSRDeviceFormatGet(const GPUCSRFormat *, const GPUCSRDeviceFormat **);
+GPUCSR_INTERN GPUCSRError GPUCSRDeviceFormatGet(const GPUCSRFormat *, const GPUCSRDeviceFormat **);
 
 /* Helpers that belong to no format; on a device whose memory is the host's they are plain loops */
 typedef struct {
-  PetscErrorCode (*transpose)(const GPUCSRStorage *A, GPUCSRStorage *T, int32_t *map, GPUCSRStream);                  /* see GPUCSRTransposeCSR() */
-  PetscErrorCode (*gather)(GPUCSRType, size_t n, const int32_t *index, const void *from, void *to, GPUCSRStream);     /* to[k] = from[index[k]] */
-  PetscErrorCode (*scatteradd)(GPUCSRType, size_t n, const int32_t *index, const void *from, void *to, GPUCSRStream); /* to[index[k]] += from[k], no index twice */
+  GPUCSRError (*transpose)(const GPUCSRStorage *A, GPUCSRStorage *T, int32_t *map, GPUCSRStream);                  /* see GPUCSRTransposeCSR() */
+  GPUCSRError (*gather)(GPUCSRType, size_t n, const int32_t *index, const void *from, void *to, GPUCSRStream);     /* to[k] = from[index[k]] */
+  GPUCSRError (*scatteradd)(GPUCSRType, size_t n, const int32_t *index, const void *from, void *to, GPUCSRStream); /* to[index[k]] += from[k], no index twice */
   /* features of CSR, from a sample of this fraction of the rows, NULL where nobody wants them; bad: the first entry whose column does not exist, -1 where there is none */
-  PetscErrorCode (*inspect)(const GPUCSRStorage *csr, double fraction, GPUCSRFeatures *, int64_t *bad, GPUCSRStream);
-  PetscErrorCode (*convert)(size_t n, GPUCSRType, const void *from, GPUCSRType, void *to, GPUCSRStream);
+  GPUCSRError (*inspect)(const GPUCSRStorage *csr, double fraction, GPUCSRFeatures *, int64_t *bad, GPUCSRStream);
+  GPUCSRError (*convert)(size_t n, GPUCSRType, const void *from, GPUCSRType, void *to, GPUCSRStream);
 } GPUCSRDeviceHelpers;
 GPUCSR_INTERN const GPUCSRDeviceHelpers *GPUCSRHelpers(GPUCSRDevice);
-GPUCSR_INTERN PetscErrorCode             GPUCSRInspect_CUDA(const GPUCSRStorage *, double, GPUCSRFeatures *, int64_t *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError                GPUCSRInspect_CUDA(const GPUCSRStorage *, double, GPUCSRFeatures *, int64_t *, GPUCSRStream);
 
 #if defined(__cplusplus)
 }

@@ -100,78 +100,73 @@ __global__ void __launch_bounds__(BLOCK) narrow_diagonal_kernel(int m, int n, co
   if (r < m && r < n) d[r] = v;
 }
 
-static PetscErrorCode Measure_Narrow_CUDA(GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream st)
+static GPUCSRError Measure_Narrow_CUDA(GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream st)
 {
   cudaStream_t s    = (cudaStream_t)st;
   int64_t      wide = 0;
 
-  PetscFunctionBegin;
   (void)variant;
   e->units = 0;
-  if (!csr->m) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRStorageWork(csr, GPUCSR_INT64, 1));
+  if (!csr->m) return 0;
+  GPUCSRCall(GPUCSRStorageWork(csr, GPUCSR_INT64, 1));
   GPUCSR_CUDA(cudaMemsetAsync(csr->work.data, 0, sizeof(wide), s));
   narrow_count_kernel<<<GPUCSRBlocks(NarrowSlices(csr->m), WARPS), BLOCK, 0, s>>>(csr->m, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, NULL, (unsigned long long *)csr->work.data);
   GPUCSRCheckLaunch("narrow_build (count)");
-  PetscCall(GPUCSRDownload(csr->dev, &wide, GPUCSR_INT64, csr->work.data, GPUCSR_INT64, 1, PETSC_FALSE, st));
+  GPUCSRCall(GPUCSRDownload(csr->dev, &wide, GPUCSR_INT64, csr->work.data, GPUCSR_INT64, 1, false, st));
   e->units = wide;
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 /* Where the columns of wide slices begin, behind them room for the scan; to be freed */
-static PetscErrorCode Starts(const GPUCSRStorage *csr, GPUCSRStorage *A, cudaStream_t s, size_t *bytes, void **starts)
+static GPUCSRError Starts(const GPUCSRStorage *csr, GPUCSRStorage *A, cudaStream_t s, size_t *bytes, void **starts)
 {
   const int    slices = NarrowSlices(A->m);
   const size_t own    = (sizeof(int) * (size_t)slices + 255) / 256 * 256;
   size_t       scan   = 0;
 
-  PetscFunctionBegin;
   GPUCSR_CUDA(cub::DeviceScan::ExclusiveSum(NULL, scan, (int *)NULL, (int *)NULL, slices, s));
   *bytes = own + scan;
-  PetscCall(GPUCSRMalloc(A->dev, *bytes, "the starts of wide slices", starts));
+  GPUCSRCall(GPUCSRMalloc(A->dev, *bytes, "the starts of wide slices", starts));
   narrow_count_kernel<<<GPUCSRBlocks(slices, WARPS), BLOCK, 0, s>>>(csr->m, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (int *)*starts, NULL);
   const cudaError_t err = cub::DeviceScan::ExclusiveSum((char *)*starts + own, scan, (int *)*starts, (int *)*starts, slices, s);
-  if (err) PetscCall(GPUCSRFree(A->dev, *bytes, starts));
+  if (err) GPUCSRCall(GPUCSRFree(A->dev, *bytes, starts));
   GPUCSR_CUDA(err);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-static PetscErrorCode FillPattern(const GPUCSRStorage *csr, GPUCSRStorage *A, cudaStream_t s)
+static GPUCSRError FillPattern(const GPUCSRStorage *csr, GPUCSRStorage *A, cudaStream_t s)
 {
   size_t bytes  = 0;
   void  *starts = NULL;
 
-  PetscFunctionBegin;
-  if (A->extent.units) PetscCall(Starts(csr, A, s, &bytes, &starts));
+  if (A->extent.units) GPUCSRCall(Starts(csr, A, s, &bytes, &starts));
   narrow_fill_kernel<<<GPUCSRBlocks(NarrowSlices(A->m), WARPS), BLOCK, 0, s>>>(A->m, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const int *)starts, (int *)A->array[NARROW_HEAD].data,
                                                                                (unsigned char *)A->array[NARROW_LENGTH].data, (unsigned short *)A->array[NARROW_COL].data, (int *)A->array[NARROW_WIDE].data);
   const cudaError_t err = cudaGetLastError();
-  if (starts) PetscCall(GPUCSRFree(A->dev, bytes, &starts));
+  if (starts) GPUCSRCall(GPUCSRFree(A->dev, bytes, &starts));
   GPUCSR_CUDA(err);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-static PetscErrorCode Fill_Narrow_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream st)
+static GPUCSRError Fill_Narrow_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *A, GPUCSRBool valuesonly, GPUCSRStream st)
 {
   cudaStream_t s = (cudaStream_t)st;
 
-  PetscFunctionBegin;
-  if (!A->m) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!valuesonly) PetscCall(FillPattern(csr, A, s));
+  if (!A->m) return 0;
+  if (!valuesonly) GPUCSRCall(FillPattern(csr, A, s));
   GPUCSR_CUDA(cudaMemcpyAsync(A->array[NARROW_VAL].data, csr->array[CSR_VAL].data, A->array[NARROW_VAL].count * GPUCSRTypeSize(A->array[NARROW_VAL].type), cudaMemcpyDeviceToDevice, s));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-static PetscErrorCode Diagonal_Narrow_CUDA(const GPUCSRStorage *A, void *d, GPUCSRStream s)
+static GPUCSRError Diagonal_Narrow_CUDA(const GPUCSRStorage *A, void *d, GPUCSRStream s)
 {
-  PetscFunctionBegin;
-  if (!A->m) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!A->m) return 0;
 #define DIAGONAL(V, X) \
   narrow_diagonal_kernel<V, X><<<GPUCSRBlocks(A->m, BLOCK), BLOCK, 0, (cudaStream_t)s>>>(A->m, A->n, (const int *)A->array[NARROW_HEAD].data, (const unsigned char *)A->array[NARROW_LENGTH].data, (const unsigned short *)A->array[NARROW_COL].data, \
                                                                                          (const int *)A->array[NARROW_WIDE].data, (const V *)A->array[NARROW_VAL].data, (X *)d)
   GPUCSRDispatchPrecision(A->precision, DIAGONAL);
   GPUCSRCheckLaunch("narrow_build (diagonal)");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_narrow) = {Measure_Narrow_CUDA, Fill_Narrow_CUDA, Diagonal_Narrow_CUDA, PETSC_FALSE};
+GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_narrow) = {Measure_Narrow_CUDA, Fill_Narrow_CUDA, Diagonal_Narrow_CUDA, false};

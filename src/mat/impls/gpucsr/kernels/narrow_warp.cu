@@ -131,11 +131,10 @@ __global__ void __launch_bounds__(BLOCK, MOST) narrow_warp_kernel(int slices, in
   finish(ending, tally);
 }
 
-static PetscErrorCode Launch_narrow_warp(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+static GPUCSRError Launch_narrow_warp(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   const int offset = p->first / GPUCSR_SLICE, slices = NarrowSlices(p->last) - offset;
 
-  PetscFunctionBegin;
 #define LAUNCHW(W, V, X) \
   case W: \
     GPUCSREnding<X>(p, GPUCSRBlocks(slices, WARPS), [&](auto ending) { \
@@ -150,7 +149,7 @@ static PetscErrorCode Launch_narrow_warp(const GPUCSRStorage *A, const GPUCSRPro
   }
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("narrow_warp");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_narrow_warp) = {PETSC_TRUE, NULL, NULL, Launch_narrow_warp, NULL, 0, PETSC_TRUE};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_narrow_warp) = {true, NULL, NULL, Launch_narrow_warp, NULL, 0, true};

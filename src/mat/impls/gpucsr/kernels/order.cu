@@ -15,7 +15,7 @@ __global__ void order_key_kernel(int m, GPUCSRRowOrder o, const int *__restrict_
 }
 
 /* As GPUCSRSortRows(), with rowptr and perm on the device */
-PetscErrorCode GPUCSRSortRowsOnDevice(GPUCSRDevice dev, int m, int n, const int *rowptr, int window, int *perm, GPUCSRStream st)
+GPUCSRError GPUCSRSortRowsOnDevice(GPUCSRDevice dev, int m, int n, const int *rowptr, int window, int *perm, GPUCSRStream st)
 {
   const GPUCSRRowOrder o     = GPUCSRRowOrderOf(m, n, window);
   const size_t         list  = ((size_t)m + 63) / 64 * 64; /* so that what follows a list is aligned */
@@ -23,12 +23,11 @@ PetscErrorCode GPUCSRSortRowsOnDevice(GPUCSRDevice dev, int m, int n, const int 
   size_t               bytes = 0;
   unsigned int        *key   = NULL;
 
-  PetscFunctionBegin;
   GPUCSR_CUDA(cub::DeviceRadixSort::SortPairs(NULL, bytes, key, key, perm, perm, m, 0, o.keybits, s));
-  PetscCall(GPUCSRMalloc(dev, 12 * list + bytes, "the order of rows", (void **)&key));
+  GPUCSRCall(GPUCSRMalloc(dev, 12 * list + bytes, "the order of rows", (void **)&key));
   order_key_kernel<<<GPUCSRBlocks(m, 256), 256, 0, s>>>(m, o, rowptr, key, (int *)(key + 2 * list));
   const cudaError_t err = cub::DeviceRadixSort::SortPairs(key + 3 * list, bytes, key, key + list, (int *)(key + 2 * list), perm, m, 0, o.keybits, s);
-  PetscCall(GPUCSRFree(dev, 12 * list + bytes, (void **)&key));
+  GPUCSRCall(GPUCSRFree(dev, 12 * list + bytes, (void **)&key));
   GPUCSR_CUDA(err);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }

@@ -2,6 +2,7 @@
   The halo among peers where the host computes, in the memory that they share: plain loops, the twin of peerhalo.cu, with its flags and its order.
 */
 #include "peerhalo.h"
+#include "../../../../sys/peer.h"
 #include <math.h>
 
 #if !defined(GPUCSR_HAVE_CUDA)
@@ -12,9 +13,9 @@
   #define GPUCSRPeerGather_CUDA(...)   PETSC_ERR_PLIB
 #endif
 
-static PetscBool OnDevice(const GPUCSRPeerHalo *h)
+static GPUCSRBool OnDevice(const GPUCSRPeerHalo *h)
 {
-  return (PetscBool)(h->dev && h->dev->ops->kernels);
+  return (GPUCSRBool)(h->dev && h->dev->ops->kernels);
 }
 
 /* A launch that is refused has done nothing */

@@ -31,14 +31,14 @@ struct Halo {
 static Halo Arguments(const GPUCSRPeerHalo *h, GPUCSRPeerWay way)
 {
   return {
-    GPUCSRPeersWatchLate(h->peers), h->link, h->n, (int)way, {h->in[way][0], h->in[way][1]},
+    GPUCSRPeerSlotsOf(h).watch, h->link, h->n, (int)way, {h->in[way][0], h->in[way][1]},
         h->coming[way], (unsigned long long *)h->count
   };
 }
 
 static unsigned int Blocks(int64_t work, int most)
 {
-  return (unsigned int)PetscMax(1, PetscMin(most, (work + BLOCK - 1) / BLOCK));
+  return (unsigned int)GPUCSRMax(1, GPUCSRMin(most, (work + BLOCK - 1) / BLOCK));
 }
 
 /* Is this the last block of the launch? What all blocks wrote is then there for whatever follows in it; SYSTEM: and for all devices that see what it shows */
@@ -138,41 +138,37 @@ __global__ void __launch_bounds__(BLOCK) peer_add_kernel(Halo h, GPUCSRPeerSums 
   counted(h, s);
 }
 
-PetscErrorCode GPUCSRPeerSend_CUDA(const GPUCSRPeerHalo *h, GPUCSRPeerWay way, int count, const int32_t *index, const double *from, GPUCSRStream s)
+GPUCSRError GPUCSRPeerSend_CUDA(const GPUCSRPeerHalo *h, GPUCSRPeerWay way, int count, const int32_t *index, const double *from, GPUCSRStream s)
 {
-  PetscFunctionBegin;
   peer_send_kernel<<<Blocks(count, MOST), BLOCK, 0, (cudaStream_t)s>>>(Arguments(h, way), count, index, from);
   GPUCSRCheckLaunch("peer_send");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-PetscErrorCode GPUCSRPeerReceive_CUDA(const GPUCSRPeerHalo *h, GPUCSRPeerWay way, double *to, GPUCSRStream s)
+GPUCSRError GPUCSRPeerReceive_CUDA(const GPUCSRPeerHalo *h, GPUCSRPeerWay way, double *to, GPUCSRStream s)
 {
-  PetscFunctionBegin;
   peer_receive_kernel<<<Blocks(to ? h->coming[way] : 0, MOST), BLOCK, 0, (cudaStream_t)s>>>(Arguments(h, way), to);
   GPUCSRCheckLaunch("peer_receive");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-PetscErrorCode GPUCSRPeerMultiply_CUDA(const GPUCSRPeerHalo *h, const GPUCSRPeerRows *r, double *z, GPUCSRStream s)
+GPUCSRError GPUCSRPeerMultiply_CUDA(const GPUCSRPeerHalo *h, const GPUCSRPeerRows *r, double *z, GPUCSRStream s)
 {
   const Halo         a      = Arguments(h, GPUCSR_ENTRIES);
   const unsigned int blocks = Blocks((int64_t)r->n * r->group, ROWS);
 
-  PetscFunctionBegin;
   if (r->group == 2) peer_multiply_kernel<2><<<blocks, BLOCK, 0, (cudaStream_t)s>>>(a, *r, z);
   else if (r->group == 8) peer_multiply_kernel<8><<<blocks, BLOCK, 0, (cudaStream_t)s>>>(a, *r, z);
   else peer_multiply_kernel<32><<<blocks, BLOCK, 0, (cudaStream_t)s>>>(a, *r, z);
   GPUCSRCheckLaunch("peer_multiply");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-PetscErrorCode GPUCSRPeerAdd_CUDA(const GPUCSRPeerHalo *h, const GPUCSRPeerSums *a, double *z, GPUCSRStream s)
+GPUCSRError GPUCSRPeerAdd_CUDA(const GPUCSRPeerHalo *h, const GPUCSRPeerSums *a, double *z, GPUCSRStream s)
 {
-  PetscFunctionBegin;
   peer_add_kernel<<<Blocks(a->n, MOST), BLOCK, 0, (cudaStream_t)s>>>(Arguments(h, GPUCSR_SUMS), *a, z);
   GPUCSRCheckLaunch("peer_add");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 __global__ void __launch_bounds__(BLOCK) peer_gather_kernel(const GPUCSRPeerSlots slots, const double *mine, int n, double *all)
@@ -180,10 +176,9 @@ __global__ void __launch_bounds__(BLOCK) peer_gather_kernel(const GPUCSRPeerSlot
   peer_gather(slots, mine, n, all);
 }
 
-PetscErrorCode GPUCSRPeerGather_CUDA(const GPUCSRPeerHalo *h, const double *mine, int n, double *all, GPUCSRStream s)
+GPUCSRError GPUCSRPeerGather_CUDA(const GPUCSRPeerHalo *h, const double *mine, int n, double *all, GPUCSRStream s)
 {
-  PetscFunctionBegin;
   peer_gather_kernel<<<1, BLOCK, 0, (cudaStream_t)s>>>(GPUCSRPeerSlotsOf(h), mine, n, all);
   GPUCSRCheckLaunch("peer_gather");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }

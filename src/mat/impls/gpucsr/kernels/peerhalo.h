@@ -9,7 +9,7 @@
   that one showed after it had used s. So every Send() is followed by one of the others, all in one order on all ranks.
 */
 #include "kernels.h"
-#include "../../../../sys/peer.h"
+#include "../../../../sys/peerslots.h"
 
 #if defined(__cplusplus)
 extern "C" {
@@ -54,24 +54,24 @@ typedef struct {
 } GPUCSRPeerSums;
 
 /* count numbers, from[index[k]] or, index NULL, from[k]; from NULL: NaN, for a rank that has met an error. from may be page-locked memory of the host */
-GPUCSR_INTERN PetscErrorCode GPUCSRPeerSend(const GPUCSRPeerHalo *, GPUCSRPeerWay, int count, const int32_t *index, const double *from, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUCSRPeerSend(const GPUCSRPeerHalo *, GPUCSRPeerWay, int count, const int32_t *index, const double *from, GPUCSRStream);
 /* what came; to may be page-locked memory of the host, or NULL: it is dropped */
-GPUCSR_INTERN PetscErrorCode GPUCSRPeerReceive(const GPUCSRPeerHalo *, GPUCSRPeerWay, double *to, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUCSRPeerReceive(const GPUCSRPeerHalo *, GPUCSRPeerWay, double *to, GPUCSRStream);
 /* z += A x, x being the entries that came */
-GPUCSR_INTERN PetscErrorCode GPUCSRPeerMultiply(const GPUCSRPeerHalo *, const GPUCSRPeerRows *, double *z, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUCSRPeerMultiply(const GPUCSRPeerHalo *, const GPUCSRPeerRows *, double *z, GPUCSRStream);
 /* z += the sums that came */
-GPUCSR_INTERN PetscErrorCode GPUCSRPeerAdd(const GPUCSRPeerHalo *, const GPUCSRPeerSums *, double *z, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUCSRPeerAdd(const GPUCSRPeerHalo *, const GPUCSRPeerSums *, double *z, GPUCSRStream);
 
 /* all = n numbers of each rank, in the order of ranks; gathers are counted for themselves */
 GPUCSR_INTERN GPUCSRPeerSlots GPUCSRPeerSlotsOf(const GPUCSRPeerHalo *);
-GPUCSR_INTERN PetscErrorCode  GPUCSRPeerGather(const GPUCSRPeerHalo *, const double *mine, int n, double *all, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError     GPUCSRPeerGather(const GPUCSRPeerHalo *, const double *mine, int n, double *all, GPUCSRStream);
 
 /* The same on the device */
-GPUCSR_INTERN PetscErrorCode GPUCSRPeerSend_CUDA(const GPUCSRPeerHalo *, GPUCSRPeerWay, int, const int32_t *, const double *, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUCSRPeerReceive_CUDA(const GPUCSRPeerHalo *, GPUCSRPeerWay, double *, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUCSRPeerMultiply_CUDA(const GPUCSRPeerHalo *, const GPUCSRPeerRows *, double *, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUCSRPeerAdd_CUDA(const GPUCSRPeerHalo *, const GPUCSRPeerSums *, double *, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode GPUCSRPeerGather_CUDA(const GPUCSRPeerHalo *, const double *, int, double *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUCSRPeerSend_CUDA(const GPUCSRPeerHalo *, GPUCSRPeerWay, int, const int32_t *, const double *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUCSRPeerReceive_CUDA(const GPUCSRPeerHalo *, GPUCSRPeerWay, double *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUCSRPeerMultiply_CUDA(const GPUCSRPeerHalo *, const GPUCSRPeerRows *, double *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUCSRPeerAdd_CUDA(const GPUCSRPeerHalo *, const GPUCSRPeerSums *, double *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUCSRPeerGather_CUDA(const GPUCSRPeerHalo *, const double *, int, double *, GPUCSRStream);
 
 #if defined(__cplusplus)
 }

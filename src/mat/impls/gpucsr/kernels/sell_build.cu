@@ -78,41 +78,39 @@ __global__ void sell_diagonal_kernel(int m, int n, const int *__restrict__ slice
 }
 
 /* Where rows are sorted: of the others the features know the extent exactly, and nobody has to wait for the device */
-static PetscErrorCode Measure_SELL_CUDA(GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream st)
+static GPUCSRError Measure_SELL_CUDA(GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream st)
 {
   const int           nslices = SELLSlices(csr->m), *rowptr = (const int *)csr->array[CSR_ROWPTR].data;
   cudaStream_t        s      = (cudaStream_t)st;
   int64_t             sum[2] = {0, 0};
   unsigned long long *total;
 
-  PetscFunctionBegin;
-  if (!nslices || variant == SELL_ELL || variant == SELL_UNSORTED) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRStorageWork(csr, GPUCSR_INT32, ORDER + (size_t)csr->m));
+  if (!nslices || variant == SELL_ELL || variant == SELL_UNSORTED) return 0;
+  GPUCSRCall(GPUCSRStorageWork(csr, GPUCSR_INT32, ORDER + (size_t)csr->m));
   total = (unsigned long long *)csr->work.data;
   GPUCSR_CUDA(cudaMemsetAsync(total, 0, sizeof(sum), s));
-  PetscCall(GPUCSRSortRowsOnDevice(csr->dev, csr->m, csr->n, rowptr, variant, (int *)csr->work.data + ORDER, st));
+  GPUCSRCall(GPUCSRSortRowsOnDevice(csr->dev, csr->m, csr->n, rowptr, variant, (int *)csr->work.data + ORDER, st));
   sell_width_kernel<<<GPUCSRBlocks((int64_t)nslices * GPUCSR_SLICE, 256), 256, 0, s>>>(csr->m, nslices, rowptr, (const int *)csr->work.data + ORDER, NULL, total);
   GPUCSRCheckLaunch("sell_build (width)");
-  PetscCall(GPUCSRDownload(csr->dev, sum, GPUCSR_INT64, total, GPUCSR_INT64, 2, PETSC_FALSE, st));
+  GPUCSRCall(GPUCSRDownload(csr->dev, sum, GPUCSR_INT64, total, GPUCSR_INT64, 2, false, st));
   e->width  = (int)sum[1];
   e->stored = (int64_t)GPUCSR_SLICE * sum[0];
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-static PetscErrorCode Pattern(const GPUCSRStorage *csr, GPUCSRStorage *A, cudaStream_t s)
+static GPUCSRError Pattern(const GPUCSRStorage *csr, GPUCSRStorage *A, cudaStream_t s)
 {
   const int  nslices = SELLSlices(A->m);
   const int *rowptr  = (const int *)csr->array[CSR_ROWPTR].data;
   int       *slice = (int *)A->array[SELL_SLICE].data, *perm = A->array[SELL_PERM].count ? (int *)A->array[SELL_PERM].data : NULL;
 
-  PetscFunctionBegin;
   if (!nslices) {
     GPUCSR_CUDA(cudaMemsetAsync(A->array[SELL_ROWPTR].data, 0, sizeof(int), s));
     if (A->array[SELL_SLICE].count) GPUCSR_CUDA(cudaMemsetAsync(slice, 0, sizeof(int), s));
-    PetscFunctionReturn(PETSC_SUCCESS);
+    return 0;
   }
   if (perm && csr->work.data) GPUCSR_CUDA(cudaMemcpyAsync(perm, (const int *)csr->work.data + ORDER, sizeof(int) * (size_t)A->m, cudaMemcpyDeviceToDevice, s));
-  else if (perm) PetscCall(GPUCSRSortRowsOnDevice(A->dev, A->m, A->n, rowptr, A->format->variant, perm, s));
+  else if (perm) GPUCSRCall(GPUCSRSortRowsOnDevice(A->dev, A->m, A->n, rowptr, A->format->variant, perm, s));
   if (A->array[SELL_SLICE].count) {
     size_t bytes = 0;
     void  *temp  = NULL;
@@ -120,43 +118,41 @@ static PetscErrorCode Pattern(const GPUCSRStorage *csr, GPUCSRStorage *A, cudaSt
     sell_width_kernel<<<GPUCSRBlocks((int64_t)nslices * GPUCSR_SLICE, 256), 256, 0, s>>>(A->m, nslices, rowptr, perm, slice, NULL);
     GPUCSRCheckLaunch("sell_build (width)");
     GPUCSR_CUDA(cub::DeviceScan::ExclusiveSum(NULL, bytes, slice, slice, nslices + 1, s));
-    PetscCall(GPUCSRMalloc(A->dev, bytes, "the starts of slices", &temp));
+    GPUCSRCall(GPUCSRMalloc(A->dev, bytes, "the starts of slices", &temp));
     const cudaError_t err = cub::DeviceScan::ExclusiveSum(temp, bytes, slice, slice, nslices + 1, s);
-    PetscCall(GPUCSRFree(A->dev, bytes, &temp));
+    GPUCSRCall(GPUCSRFree(A->dev, bytes, &temp));
     GPUCSR_CUDA(err);
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-static PetscErrorCode Fill_SELL_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream st)
+static GPUCSRError Fill_SELL_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *A, GPUCSRBool valuesonly, GPUCSRStream st)
 {
   const unsigned int nslices = (unsigned int)SELLSlices(A->m);
   const int         *slice = A->array[SELL_SLICE].count ? (const int *)A->array[SELL_SLICE].data : NULL, *perm = A->array[SELL_PERM].count ? (const int *)A->array[SELL_PERM].data : NULL;
   int               *kept = valuesonly ? NULL : (int *)A->array[SELL_ROWPTR].data;
 
-  PetscFunctionBegin;
-  if (!valuesonly) PetscCall(Pattern(csr, A, (cudaStream_t)st));
-  if (!nslices) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!valuesonly) GPUCSRCall(Pattern(csr, A, (cudaStream_t)st));
+  if (!nslices) return 0;
 #define FILL(V, X) \
   sell_fill_kernel<V><<<nslices, dim3(GPUCSR_SLICE, FILL_WARPS), 0, (cudaStream_t)st>>>(A->m, slice, A->extent.width, perm, (const int *)(valuesonly ? A->array[SELL_ROWPTR].data : csr->array[CSR_ROWPTR].data), kept, (const int *)csr->array[CSR_COL].data, \
                                                                                         (const V *)csr->array[CSR_VAL].data, (int *)A->array[SELL_COL].data, (V *)A->array[SELL_VAL].data)
   GPUCSRDispatchPrecision(A->precision, FILL);
   GPUCSRCheckLaunch("sell_build (fill)");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-static PetscErrorCode Diagonal_SELL_CUDA(const GPUCSRStorage *A, void *d, GPUCSRStream s)
+static GPUCSRError Diagonal_SELL_CUDA(const GPUCSRStorage *A, void *d, GPUCSRStream s)
 {
   const int *slice = A->array[SELL_SLICE].count ? (const int *)A->array[SELL_SLICE].data : NULL, *perm = A->array[SELL_PERM].count ? (const int *)A->array[SELL_PERM].data : NULL;
-  const int  m = perm ? A->m : PetscMin(A->m, A->n);
+  const int  m = perm ? A->m : GPUCSRMin(A->m, A->n);
 
-  PetscFunctionBegin;
-  if (!m) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!m) return 0;
 #define DIAGONAL(V, X) \
   sell_diagonal_kernel<V, X><<<GPUCSRBlocks(m, 256), 256, 0, (cudaStream_t)s>>>(m, A->n, slice, A->extent.width, perm, (const int *)A->array[SELL_ROWPTR].data, (const int *)A->array[SELL_COL].data, (const V *)A->array[SELL_VAL].data, (X *)d)
   GPUCSRDispatchPrecision(A->precision, DIAGONAL);
   GPUCSRCheckLaunch("sell_build (diagonal)");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_sell) = {Measure_SELL_CUDA, Fill_SELL_CUDA, Diagonal_SELL_CUDA, PETSC_FALSE};
+GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_sell) = {Measure_SELL_CUDA, Fill_SELL_CUDA, Diagonal_SELL_CUDA, false};

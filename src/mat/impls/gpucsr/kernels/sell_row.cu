@@ -84,16 +84,15 @@ GPUCSR_DECLARE(GPUCSRKernelFamily, GPUCSRKernel_sell_row);
 /* Of a block: whole slices, T warps each */
 static int Threads(int T, int most)
 {
-  return PetscMax(GPUCSR_SLICE * T, PetscMin(most, GPUCSRBlockOf(&GPUCSRKernel_sell_row)));
+  return GPUCSRMax(GPUCSR_SLICE * T, GPUCSRMin(most, GPUCSRBlockOf(&GPUCSRKernel_sell_row)));
 }
 
-static PetscErrorCode Launch_sell_row(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+static GPUCSRError Launch_sell_row(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   const int *perm = A->array[SELL_PERM].count ? (const int *)A->array[SELL_PERM].data : NULL, *slice = A->array[SELL_SLICE].count ? (const int *)A->array[SELL_SLICE].data : NULL;
   const int  window = perm ? A->format->variant : 1; /* rows are sorted within windows, so a range of them is in a range of windows */
-  const int  begin = p->first / window * window / GPUCSR_SLICE, end = SELLSlices((int)PetscMin(A->m, ((int64_t)p->last + window - 1) / window * window));
+  const int  begin = p->first / window * window / GPUCSR_SLICE, end = SELLSlices((int)GPUCSRMin(A->m, ((int64_t)p->last + window - 1) / window * window));
 
-  PetscFunctionBegin;
 #define LAUNCHT(T, W, V, X) \
   case SELL_ROW(T, W): \
     GPUCSREnding<X>(p, GPUCSRBlocks(end - begin, Threads(T, MOST(T)) / GPUCSR_SLICE / T), [&](auto ending) { \
@@ -112,7 +111,7 @@ static PetscErrorCode Launch_sell_row(const GPUCSRStorage *A, const GPUCSRProduc
   }
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("sell_row");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_sell_row) = {PETSC_TRUE, NULL, NULL, Launch_sell_row, NULL, 128, PETSC_TRUE};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_sell_row) = {true, NULL, NULL, Launch_sell_row, NULL, 128, true};

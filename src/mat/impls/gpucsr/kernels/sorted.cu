@@ -4,36 +4,34 @@
 */
 #include "sorted.cuh"
 
-static PetscErrorCode CSRCreate(GPUCSRDevice dev, int m, int n, int64_t nnz, GPUCSRPrecision p, GPUCSRStorage *A)
+static GPUCSRError CSRCreate(GPUCSRDevice dev, int m, int n, int64_t nnz, GPUCSRPrecision p, GPUCSRStorage *A)
 {
   GPUCSRFeatures f = {0};
 
-  PetscFunctionBegin;
   f.m   = m;
   f.n   = n;
   f.nnz = nnz;
-  PetscCall(GPUCSRStorageCreate(dev, GPUCSRFormatCSR(), &f, NULL, p, A));
-  PetscCall(GPUCSRStorageAllocate(A, PETSC_FALSE));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRCall(GPUCSRStorageCreate(dev, GPUCSRFormatCSR(), &f, NULL, p, A));
+  GPUCSRCall(GPUCSRStorageAllocate(A, false));
+  return 0;
 }
 
 /* To be destroyed whether it failed or not */
-PetscErrorCode GPUCSRSortRows(const GPUCSRStorage *csr, GPUCSRStorage *sorted, GPUCSRStream s)
+GPUCSRError GPUCSRSortRows(const GPUCSRStorage *csr, GPUCSRStorage *sorted, GPUCSRStream s)
 {
   const GPUCSRDeviceHelpers *h     = GPUCSRHelpers(csr->dev);
   const size_t               bytes = sizeof(int32_t) * (size_t)csr->nnz;
   GPUCSRStorage              T     = {0};
   void                      *map   = NULL;
-  PetscErrorCode             ierr;
+  GPUCSRError                ierr;
 
-  PetscFunctionBegin;
-  PetscCall(CSRCreate(csr->dev, csr->m, csr->n, csr->nnz, csr->precision, sorted));
+  GPUCSRCall(CSRCreate(csr->dev, csr->m, csr->n, csr->nnz, csr->precision, sorted));
   ierr = GPUCSRMalloc(csr->dev, bytes, "the sort of rows", &map);
   if (!ierr) ierr = CSRCreate(csr->dev, csr->n, csr->m, csr->nnz, csr->precision, &T);
   if (!ierr) ierr = (*h->transpose)(csr, &T, (int32_t *)map, s);
   if (!ierr) ierr = (*h->transpose)(&T, sorted, (int32_t *)map, s);
-  PetscCall(GPUCSRFree(csr->dev, bytes, &map)); /* in the order of the stream */
-  PetscCall(GPUCSRStorageDestroy(&T));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRCall(GPUCSRFree(csr->dev, bytes, &map)); /* in the order of the stream */
+  GPUCSRCall(GPUCSRStorageDestroy(&T));
+  GPUCSRCall(ierr);
+  return 0;
 }

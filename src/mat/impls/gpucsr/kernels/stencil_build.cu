@@ -40,22 +40,21 @@ template <int G, class V>
 static void find(int rows, int step, const GPUCSRStorage *csr, StencilCount *count, int *slot, int *notfirst, unsigned short *id, cudaStream_t s)
 {
   const StencilRows<V> a      = {(const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const V *)csr->array[CSR_VAL].data};
-  const unsigned int   blocks = PetscMin(GPUCSRBlocks((int64_t)rows * G, BLOCK), (unsigned int)(csr->dev->props.processors * (2048 / BLOCK)));
+  const unsigned int   blocks = GPUCSRMin(GPUCSRBlocks((int64_t)rows * G, BLOCK), (unsigned int)(csr->dev->props.processors * (2048 / BLOCK)));
 
   stencil_find_kernel<G, V><<<blocks, BLOCK, 0, s>>>(rows, step, a, count, slot, notfirst, id);
 }
 
 /* All rows of csr into a table, which may hold some already; see the kernel */
-PetscErrorCode GPUCSRFindStencils(const GPUCSRStorage *csr, int rows, int step, void *count, int *slot, int *notfirst, unsigned short *id, GPUCSRStream st)
+GPUCSRError GPUCSRFindStencils(const GPUCSRStorage *csr, int rows, int step, void *count, int *slot, int *notfirst, unsigned short *id, GPUCSRStream st)
 {
-  PetscFunctionBegin;
-  if (!rows) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!rows) return 0;
 #define FIND(V, X) \
   if (csr->nnz >= (int64_t)LONG * csr->m) find<32, V>(rows, step, csr, (StencilCount *)count, slot, notfirst, id, (cudaStream_t)st); \
   else find<8, V>(rows, step, csr, (StencilCount *)count, slot, notfirst, id, (cudaStream_t)st)
   GPUCSRDispatchPrecision(csr->precision, FIND);
   GPUCSRCheckLaunch("stencil_build (find)");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 /* What a fill needs of the device for a while */
@@ -168,103 +167,97 @@ struct Length {
 };
 
 /* CSR's row pointers, which new values lie by */
-static PetscErrorCode RowPointers(const GPUCSRStorage *A, int *rowptr, cudaStream_t s)
+static GPUCSRError RowPointers(const GPUCSRStorage *A, int *rowptr, cudaStream_t s)
 {
   const Length length = {A->m, (const unsigned short *)A->array[STENCIL_ID].data, (const int *)A->array[STENCIL_BEGIN].data};
   const auto   from   = thrust::make_transform_iterator(thrust::counting_iterator<int>(0), length);
   size_t       bytes  = 0;
   void        *temp   = NULL;
 
-  PetscFunctionBegin;
   GPUCSR_CUDA(cub::DeviceScan::ExclusiveSum(NULL, bytes, from, rowptr, A->m + 1, s));
-  PetscCall(GPUCSRMalloc(A->dev, bytes, "the starts of rows", &temp));
+  GPUCSRCall(GPUCSRMalloc(A->dev, bytes, "the starts of rows", &temp));
   const cudaError_t err = cub::DeviceScan::ExclusiveSum(temp, bytes, from, rowptr, A->m + 1, s);
-  PetscCall(GPUCSRFree(A->dev, bytes, &temp));
+  GPUCSRCall(GPUCSRFree(A->dev, bytes, &temp));
   GPUCSR_CUDA(err);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-static PetscErrorCode Dictionary(const GPUCSRStorage *csr, const GPUCSRStorage *A, const int *rowptr, PetscBool valuesonly, cudaStream_t s)
+static GPUCSRError Dictionary(const GPUCSRStorage *csr, const GPUCSRStorage *A, const int *rowptr, GPUCSRBool valuesonly, cudaStream_t s)
 {
   const unsigned int blocks = GPUCSRBlocks(32 * A->extent.units, BLOCK);
 
-  PetscFunctionBegin;
 #define DICTIONARY(V, X) \
   stencil_dictionary_kernel<V><<<blocks, BLOCK, 0, s>>>((int)A->extent.units, (const int *)A->array[STENCIL_ROW].data, (const int *)A->array[STENCIL_BEGIN].data, rowptr, (const int *)csr->array[CSR_COL].data, (const V *)csr->array[CSR_VAL].data, \
                                                         valuesonly ? NULL : (int *)A->array[STENCIL_OFFSET].data, (V *)A->array[STENCIL_VAL].data)
   GPUCSRDispatchPrecision(A->precision, DICTIONARY);
   GPUCSRCheckLaunch("stencil_build (dictionary)");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-static PetscErrorCode Pattern(const GPUCSRStorage *csr, GPUCSRStorage *A, Table *t, cudaStream_t s)
+static GPUCSRError Pattern(const GPUCSRStorage *csr, GPUCSRStorage *A, Table *t, cudaStream_t s)
 {
   const int      *rowptr = (const int *)csr->array[CSR_ROWPTR].data;
   unsigned short *id     = (unsigned short *)A->array[STENCIL_ID].data;
 
-  PetscFunctionBegin;
   GPUCSR_CUDA(cudaMemsetAsync(t, 0, sizeof(*t), s));
   /* the usual ones first, so that those who come after them all at once find them there */
-  PetscCall(GPUCSRFindStencils(csr, PetscMin(A->m, SEEDS), PetscMax(1, A->m / SEEDS), &t->count, t->slot, NULL, NULL, s));
-  PetscCall(GPUCSRFindStencils(csr, A->m, 1, &t->count, t->slot, t->notfirst, id, s));
+  GPUCSRCall(GPUCSRFindStencils(csr, GPUCSRMin(A->m, SEEDS), GPUCSRMax(1, A->m / SEEDS), &t->count, t->slot, NULL, NULL, s));
+  GPUCSRCall(GPUCSRFindStencils(csr, A->m, 1, &t->count, t->slot, t->notfirst, id, s));
   stencil_number_kernel<<<1, NUMBERER, 0, s>>>(t, rowptr, (int)A->extent.units, (int *)A->array[STENCIL_ROW].data, (int *)A->array[STENCIL_BEGIN].data);
   stencil_id_kernel<<<GPUCSRBlocks(A->m, BLOCK), BLOCK, 0, s>>>(A->m, t->number, id);
   GPUCSRCheckLaunch("stencil_build (numbers)");
-  PetscCall(Dictionary(csr, A, rowptr, PETSC_FALSE, s));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRCall(Dictionary(csr, A, rowptr, false, s));
+  return 0;
 }
 
 /* differ, and behind it the row pointers */
-static PetscErrorCode Values(const GPUCSRStorage *csr, GPUCSRStorage *A, int *differ, cudaStream_t s)
+static GPUCSRError Values(const GPUCSRStorage *csr, GPUCSRStorage *A, int *differ, cudaStream_t s)
 {
   int    *rowptr = differ + 1;
   int32_t found  = 0;
 
-  PetscFunctionBegin;
   GPUCSR_CUDA(cudaMemsetAsync(differ, 0, sizeof(int), s));
-  PetscCall(RowPointers(A, rowptr, s));
-  PetscCall(Dictionary(csr, A, rowptr, PETSC_TRUE, s));
+  GPUCSRCall(RowPointers(A, rowptr, s));
+  GPUCSRCall(Dictionary(csr, A, rowptr, true, s));
 #define CHECK(V, X) \
   stencil_check_kernel<V> \
     <<<GPUCSRBlocks(8 * (int64_t)A->m, BLOCK), BLOCK, 0, s>>>(A->m, (const unsigned short *)A->array[STENCIL_ID].data, (const int *)A->array[STENCIL_BEGIN].data, (const V *)A->array[STENCIL_VAL].data, rowptr, (const V *)csr->array[CSR_VAL].data, differ)
   GPUCSRDispatchPrecision(A->precision, CHECK);
   GPUCSRCheckLaunch("stencil_build (check)");
-  PetscCall(GPUCSRDownload(A->dev, &found, GPUCSR_INT32, differ, GPUCSR_INT32, 1, PETSC_FALSE, (GPUCSRStream)s));
-  A->outdated = found ? PETSC_TRUE : PETSC_FALSE;
-  PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRCall(GPUCSRDownload(A->dev, &found, GPUCSR_INT32, differ, GPUCSR_INT32, 1, false, (GPUCSRStream)s));
+  A->outdated = found ? true : false;
+  return 0;
 }
 
-static PetscErrorCode Fill_Stencil_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream st)
+static GPUCSRError Fill_Stencil_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *A, GPUCSRBool valuesonly, GPUCSRStream st)
 {
-  const size_t   bytes = valuesonly ? sizeof(int) * ((size_t)A->m + 2) : sizeof(Table);
-  void          *temp  = NULL;
-  PetscErrorCode ierr;
+  const size_t bytes = valuesonly ? sizeof(int) * ((size_t)A->m + 2) : sizeof(Table);
+  void        *temp  = NULL;
+  GPUCSRError  ierr;
 
-  PetscFunctionBegin;
   if (!A->m) {
     GPUCSR_CUDA(cudaMemsetAsync(A->array[STENCIL_BEGIN].data, 0, sizeof(int), (cudaStream_t)st));
-    PetscFunctionReturn(PETSC_SUCCESS);
+    return 0;
   }
-  PetscCall(GPUCSRMalloc(A->dev, bytes, "a search for rows that are alike", &temp));
+  GPUCSRCall(GPUCSRMalloc(A->dev, bytes, "a search for rows that are alike", &temp));
   if (valuesonly) ierr = Values(csr, A, (int *)temp, (cudaStream_t)st);
   else ierr = Pattern(csr, A, (Table *)temp, (cudaStream_t)st);
-  PetscCall(GPUCSRFree(A->dev, bytes, &temp));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRCall(GPUCSRFree(A->dev, bytes, &temp));
+  GPUCSRCall(ierr);
+  return 0;
 }
 
-static PetscErrorCode Diagonal_Stencil_CUDA(const GPUCSRStorage *A, void *d, GPUCSRStream s)
+static GPUCSRError Diagonal_Stencil_CUDA(const GPUCSRStorage *A, void *d, GPUCSRStream s)
 {
-  const int n = PetscMin(A->m, A->n);
+  const int n = GPUCSRMin(A->m, A->n);
 
-  PetscFunctionBegin;
-  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!n) return 0;
 #define DIAGONAL(V, X) \
   stencil_diagonal_kernel<V, X> \
     <<<GPUCSRBlocks(n, BLOCK), BLOCK, 0, (cudaStream_t)s>>>(n, (const unsigned short *)A->array[STENCIL_ID].data, (const int *)A->array[STENCIL_BEGIN].data, (const int *)A->array[STENCIL_OFFSET].data, (const V *)A->array[STENCIL_VAL].data, (X *)d)
   GPUCSRDispatchPrecision(A->precision, DIAGONAL);
   GPUCSRCheckLaunch("stencil_build (diagonal)");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_stencil) = {NULL, Fill_Stencil_CUDA, Diagonal_Stencil_CUDA, PETSC_FALSE};
+GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_stencil) = {NULL, Fill_Stencil_CUDA, Diagonal_Stencil_CUDA, false};

@@ -167,7 +167,7 @@ GPUCSR_DECLARE(GPUCSRKernelFamily, GPUCSRKernel_stencil_row);
 /* Of a block: half as many where a thread has several rows, and the registers for them */
 static int Threads(int R, int block)
 {
-  return R == 1 ? block : PetscMax(GPUCSR_SLICE, block / 2);
+  return R == 1 ? block : GPUCSRMax(GPUCSR_SLICE, block / 2);
 }
 
 template <class V>
@@ -178,45 +178,42 @@ static size_t Bytes(const GPUCSRStorage *A)
 
 /* A->parts: blocks that are on a multiprocessor at once. Beyond 48 kilobytes a kernel has to ask for its shared memory */
 template <int R, class V, class X>
-static PetscErrorCode PrepareR(GPUCSRStorage *A)
+static GPUCSRError PrepareR(GPUCSRStorage *A)
 {
-  PetscFunctionBegin;
   GPUCSR_CUDA(cudaFuncSetAttribute(stencil_row_kernel<R, V, X, Ending<X>>, cudaFuncAttributeMaxDynamicSharedMemorySize, 64 << 10));
   if constexpr (sizeof(X) == sizeof(double)) GPUCSR_CUDA(cudaFuncSetAttribute(stencil_row_kernel<R, V, X, Summing>, cudaFuncAttributeMaxDynamicSharedMemorySize, 64 << 10));
   GPUCSR_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&A->parts, stencil_row_kernel<R, V, X, Ending<X>>, Threads(R, GPUCSRKernel_stencil_row.block), Bytes<V>(A)));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-static PetscErrorCode Prepare_stencil_row(GPUCSRStorage *A, int variant)
+static GPUCSRError Prepare_stencil_row(GPUCSRStorage *A, int variant)
 {
-  PetscFunctionBegin;
-#define PREPARE(V, X) PetscCall(variant == 1 ? PrepareR<1, V, X>(A) : variant == 2 ? PrepareR<2, V, X>(A) : PrepareR<4, V, X>(A))
+#define PREPARE(V, X) GPUCSRCall(variant == 1 ? PrepareR<1, V, X>(A) : variant == 2 ? PrepareR<2, V, X>(A) : PrepareR<4, V, X>(A))
   GPUCSRDispatchPrecision(A->precision, PREPARE);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 template <int R, class V, class X>
 static void LaunchR(const GPUCSRStorage *A, const GPUCSRProduct *p, cudaStream_t s)
 {
-  const int          block = Threads(R, GPUCSRBlockOf(&GPUCSRKernel_stencil_row)), each = PetscMax(1, A->parts * Threads(R, GPUCSRKernel_stencil_row.block) / block);
+  const int          block = Threads(R, GPUCSRBlockOf(&GPUCSRKernel_stencil_row)), each = GPUCSRMax(1, A->parts * Threads(R, GPUCSRKernel_stencil_row.block) / block);
   const unsigned int all = GPUCSRBlocks((int64_t)p->last - p->first, R * block), most = (unsigned int)(each * A->dev->props.processors);
 
-  GPUCSREnding<X>(p, PetscMin(all, most), [&](auto ending) {
-    stencil_row_kernel<R, V, X><<<PetscMin(all, most), block, Bytes<V>(A), s>>>((int)A->extent.units, (int)A->stored, p->first, p->last, all < most ? 0 : each, (const unsigned short *)A->array[STENCIL_ID].data, (const int *)A->array[STENCIL_BEGIN].data,
-                                                                                (const int *)A->array[STENCIL_OFFSET].data, (const V *)A->array[STENCIL_VAL].data, (const X *)p->x, ending);
+  GPUCSREnding<X>(p, GPUCSRMin(all, most), [&](auto ending) {
+    stencil_row_kernel<R, V, X><<<GPUCSRMin(all, most), block, Bytes<V>(A), s>>>((int)A->extent.units, (int)A->stored, p->first, p->last, all < most ? 0 : each, (const unsigned short *)A->array[STENCIL_ID].data, (const int *)A->array[STENCIL_BEGIN].data,
+                                                                                 (const int *)A->array[STENCIL_OFFSET].data, (const V *)A->array[STENCIL_VAL].data, (const X *)p->x, ending);
   });
 }
 
-static PetscErrorCode Launch_stencil_row(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+static GPUCSRError Launch_stencil_row(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
-  PetscFunctionBegin;
 #define LAUNCH(V, X) \
   if (variant == 1) LaunchR<1, V, X>(A, p, (cudaStream_t)s); \
   else if (variant == 2) LaunchR<2, V, X>(A, p, (cudaStream_t)s); \
   else LaunchR<4, V, X>(A, p, (cudaStream_t)s)
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("stencil_row");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_stencil_row) = {PETSC_TRUE, NULL, Prepare_stencil_row, Launch_stencil_row, NULL, 512, PETSC_TRUE};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_stencil_row) = {true, NULL, Prepare_stencil_row, Launch_stencil_row, NULL, 512, true};

@@ -199,64 +199,60 @@ __global__ void __launch_bounds__(REFRESH) tile_diagonal_kernel(int m, int n, in
   if (q < m && r < n) d[r] = v;
 }
 
-static PetscErrorCode Count(const GPUCSRStorage *csr, int rows, int *counts, unsigned long long *total, cudaStream_t s)
+static GPUCSRError Count(const GPUCSRStorage *csr, int rows, int *counts, unsigned long long *total, cudaStream_t s)
 {
-  PetscFunctionBegin;
   tile_count_kernel<<<(unsigned int)TileCount(csr->m, rows), BLOCK, 0, s>>>(csr->m, rows, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, counts, total);
   GPUCSRCheckLaunch("tile_build (count)");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-static PetscErrorCode Measure_Tile_CUDA(GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream st)
+static GPUCSRError Measure_Tile_CUDA(GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream st)
 {
   cudaStream_t s       = (cudaStream_t)st;
   int64_t      head[2] = {0, 0};
 
-  PetscFunctionBegin;
   e->units = e->width = 0;
-  if (!csr->m) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRStorageWork(csr, GPUCSR_INT32, COUNTS + (size_t)TileCount(csr->m, variant) + 1));
+  if (!csr->m) return 0;
+  GPUCSRCall(GPUCSRStorageWork(csr, GPUCSR_INT32, COUNTS + (size_t)TileCount(csr->m, variant) + 1));
   GPUCSR_CUDA(cudaMemsetAsync(csr->work.data, 0, sizeof(head), s));
-  PetscCall(Count(csr, variant, (int *)csr->work.data + COUNTS, (unsigned long long *)csr->work.data, s));
-  PetscCall(GPUCSRDownload(csr->dev, head, GPUCSR_INT64, csr->work.data, GPUCSR_INT64, 2, PETSC_FALSE, st));
+  GPUCSRCall(Count(csr, variant, (int *)csr->work.data + COUNTS, (unsigned long long *)csr->work.data, s));
+  GPUCSRCall(GPUCSRDownload(csr->dev, head, GPUCSR_INT64, csr->work.data, GPUCSR_INT64, 2, false, st));
   e->units = head[0];
   e->width = (int)head[1];
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 /* The starts of the lists, from their lengths */
-static PetscErrorCode Starts(const GPUCSRStorage *csr, GPUCSRStorage *A, cudaStream_t s)
+static GPUCSRError Starts(const GPUCSRStorage *csr, GPUCSRStorage *A, cudaStream_t s)
 {
   const int tiles = TileCount(A->m, A->format->variant);
   int      *begin = (int *)A->array[TILE_BEGIN].data;
   size_t    bytes = 0;
   void     *temp  = NULL;
 
-  PetscFunctionBegin;
   GPUCSR_CUDA(cudaMemcpyAsync(A->array[TILE_ROWPTR].data, csr->array[CSR_ROWPTR].data, sizeof(int) * ((size_t)A->m + 1), cudaMemcpyDeviceToDevice, s));
   if (csr->work.data) GPUCSR_CUDA(cudaMemcpyAsync(begin, (const int *)csr->work.data + COUNTS, sizeof(int) * ((size_t)tiles + 1), cudaMemcpyDeviceToDevice, s));
-  else PetscCall(Count(csr, A->format->variant, begin, NULL, s));
+  else GPUCSRCall(Count(csr, A->format->variant, begin, NULL, s));
   GPUCSR_CUDA(cub::DeviceScan::ExclusiveSum(NULL, bytes, begin, begin, tiles + 1, s));
-  PetscCall(GPUCSRMalloc(A->dev, bytes, "the starts of tiles", &temp));
+  GPUCSRCall(GPUCSRMalloc(A->dev, bytes, "the starts of tiles", &temp));
   const cudaError_t err = cub::DeviceScan::ExclusiveSum(temp, bytes, begin, begin, tiles + 1, s);
-  PetscCall(GPUCSRFree(A->dev, bytes, &temp));
+  GPUCSRCall(GPUCSRFree(A->dev, bytes, &temp));
   GPUCSR_CUDA(err);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-static PetscErrorCode Fill_Tile_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *A, PetscBool valuesonly, GPUCSRStream st)
+static GPUCSRError Fill_Tile_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *A, GPUCSRBool valuesonly, GPUCSRStream st)
 {
   const int    rows = A->format->variant;
   cudaStream_t s    = (cudaStream_t)st;
 
-  PetscFunctionBegin;
   if (!A->m) {
-    if (valuesonly) PetscFunctionReturn(PETSC_SUCCESS);
+    if (valuesonly) return 0;
     GPUCSR_CUDA(cudaMemsetAsync(A->array[TILE_BEGIN].data, 0, sizeof(int), s));
     GPUCSR_CUDA(cudaMemsetAsync(A->array[TILE_ROWPTR].data, 0, sizeof(int), s));
-    PetscFunctionReturn(PETSC_SUCCESS);
+    return 0;
   }
-  if (!valuesonly) PetscCall(Starts(csr, A, s));
+  if (!valuesonly) GPUCSRCall(Starts(csr, A, s));
 #define FILL(V, X) \
   if (valuesonly) \
     tile_refresh_kernel<V> \
@@ -266,19 +262,18 @@ static PetscErrorCode Fill_Tile_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *A,
                                                                               (int *)A->array[TILE_LIST].data, (int *)A->array[TILE_PLACE].data, (int *)A->array[TILE_SLICE].data, (unsigned short *)A->array[TILE_COL].data, (V *)A->array[TILE_VAL].data)
   GPUCSRDispatchPrecision(A->precision, FILL);
   GPUCSRCheckLaunch("tile_build (fill)");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-static PetscErrorCode Diagonal_Tile_CUDA(const GPUCSRStorage *A, void *d, GPUCSRStream s)
+static GPUCSRError Diagonal_Tile_CUDA(const GPUCSRStorage *A, void *d, GPUCSRStream s)
 {
-  PetscFunctionBegin;
-  if (!A->m) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!A->m) return 0;
 #define DIAGONAL(V, X) \
   tile_diagonal_kernel<V, X><<<GPUCSRBlocks(A->m, REFRESH), REFRESH, 0, (cudaStream_t)s>>>(A->m, A->n, A->format->variant, (const int *)A->array[TILE_BEGIN].data, (const int *)A->array[TILE_LIST].data, (const int *)A->array[TILE_PLACE].data, \
                                                                                            (const int *)A->array[TILE_SLICE].data, (const unsigned short *)A->array[TILE_COL].data, (const V *)A->array[TILE_VAL].data, (X *)d)
   GPUCSRDispatchPrecision(A->precision, DIAGONAL);
   GPUCSRCheckLaunch("tile_build (diagonal)");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_tile) = {Measure_Tile_CUDA, Fill_Tile_CUDA, Diagonal_Tile_CUDA, PETSC_FALSE};
+GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_tile) = {Measure_Tile_CUDA, Fill_Tile_CUDA, Diagonal_Tile_CUDA, false};

@@ -84,12 +84,11 @@ __global__ void __launch_bounds__(R, RUNNING / R) tile_row_kernel(int offset, in
   finish(ending, tally);
 }
 
-static PetscErrorCode Launch_tile_row(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+static GPUCSRError Launch_tile_row(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   const int          rows = A->format->variant, offset = p->first / rows;
   const unsigned int tiles = (unsigned int)(TileCount(p->last, rows) - offset);
 
-  PetscFunctionBegin;
   (void)variant;
 #define LAUNCHR(R, V, X) \
   case R: \
@@ -105,7 +104,7 @@ static PetscErrorCode Launch_tile_row(const GPUCSRStorage *A, const GPUCSRProduc
   }
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("tile_row");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_tile_row) = {PETSC_TRUE, NULL, NULL, Launch_tile_row, NULL, 0, PETSC_TRUE};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_tile_row) = {true, NULL, NULL, Launch_tile_row, NULL, 0, true};

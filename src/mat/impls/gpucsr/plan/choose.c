@@ -66,6 +66,7 @@ PetscErrorCode GPUCSRRequestTakes(const GPUCSRRequest *q, GPUCSRPrecision p, Pet
   const GPUCSRFormat  *f;
   const GPUCSRKernel  *k;
   PetscBool            asked, one;
+  GPUCSRBool           holds;
   char                 why[256];
 
   PetscFunctionBegin;
@@ -78,7 +79,9 @@ PetscErrorCode GPUCSRRequestTakes(const GPUCSRRequest *q, GPUCSRPrecision p, Pet
       if (!f) break;
       PetscCall(PetscStrcmp(k->format, f->family, &one));
       PetscCall(Asked(q, f, k, &asked));
-      if (one && asked) PetscCall((*f->ops->applicable)(&nothing, f->variant, p, yes, why, sizeof(why)));
+      if (!one || !asked) continue;
+      PetscCall((*f->ops->applicable)(&nothing, f->variant, p, &holds, why, sizeof(why)));
+      *yes = (PetscBool) !!holds;
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -99,7 +102,7 @@ static int Compare(const void *a, const void *b)
 /* What is the same for all kernels of a format */
 typedef struct {
   const GPUCSRFormat *format;
-  PetscBool           applicable;
+  GPUCSRBool          applicable;
   char                why[112];
   GPUCSRModelInput    in;
 } FormatInput;
@@ -325,6 +328,7 @@ PetscErrorCode GPUCSRChoose(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDe
   GPUCSRCandidate *list = NULL;
   int              n    = 0, pick;
   PetscBool        any, none;
+  GPUCSRBool       holds;
   char             refused[256] = "";
   PetscErrorCode   ierr;
 
@@ -360,8 +364,8 @@ PetscErrorCode GPUCSRChoose(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDe
     PetscCheck(!dev->ops->kernels, PETSC_COMM_SELF, PETSC_ERR_SUP, "MATGPUCSR format %s has no kernel for the device yet: take -mat_gpucsr_backend host", q->format);
     PetscCall(GPUCSRFormatFind(q->format, &c->format));
     c->kernel = NULL;
-    PetscCall((*c->format->ops->applicable)(f, c->format->variant, p, &any, refused, sizeof(refused)));
-    none = (PetscBool)!any;
+    PetscCall((*c->format->ops->applicable)(f, c->format->variant, p, &holds, refused, sizeof(refused)));
+    none = (PetscBool)!holds;
     PetscCall(PetscStrncpy(c->why, "asked for", sizeof(c->why)));
   }
   PetscCall(PetscStrcmp(q->format, "auto", &any));

@@ -28,7 +28,7 @@ typedef struct {
 typedef struct {
   const GPUCSRFormat *format;
   const GPUCSRKernel *kernel;
-  PetscBool           usable, known; /* can it take the matrix here; has the profile a row for it, */
+  GPUCSRBool          usable, known; /* can it take the matrix here; has the profile a row for it, */
   PetscBool           trusted;       /* and is it one to choose by, not only to measure */
   double              bytes;         /* of the matrix on the device, estimated */
   double              predicted, setup, measured;

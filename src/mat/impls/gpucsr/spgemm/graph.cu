@@ -68,46 +68,44 @@ __global__ void roots_kernel(int m, csr T, const int *__restrict__ rank, const u
 #define ROUNDS    8
 #define QUESTIONS 512
 
-static PetscErrorCode IndependentSteps(const GPUCSRStorage *A, const GPUCSRStorage *T, const int32_t *order, int least, int32_t *root, unsigned char *state, int *rank, int *left, PetscBool *complete)
+static GPUCSRError IndependentSteps(const GPUCSRStorage *A, const GPUCSRStorage *T, const int32_t *order, int least, int32_t *root, unsigned char *state, int *rank, int *left, GPUCSRBool *complete)
 {
   const cudaStream_t s      = StreamOf(A);
   const unsigned int blocks = GPUCSRBlocks(A->m, 256);
   const int         *place  = order ? rank : NULL;
 
-  PetscFunctionBegin;
   begin_kernel<<<blocks, 256, 0, s>>>(A->m, Arrays(A).i, least, state, order, rank);
-  *complete = PETSC_FALSE;
+  *complete = false;
   for (int q = 0; q < QUESTIONS && !*complete; q++) {
     int undecided;
 
     for (int k = 0; k < ROUNDS; k++) {
-      if (k == ROUNDS - 1) PetscCall(A->dev->ops->zero(A->dev->id, left, sizeof(int), s));
+      if (k == ROUNDS - 1) GPUCSRCall(A->dev->ops->zero(A->dev->id, left, sizeof(int), s));
       decide_kernel<<<blocks, 256, 0, s>>>(A->m, Arrays(T), place, state, left);
     }
     GPUCSRCheckLaunch("independent set");
-    PetscCall(ReadInt(A, left, &undecided));
-    *complete = (PetscBool)!undecided;
+    GPUCSRCall(ReadInt(A, left, &undecided));
+    *complete = (GPUCSRBool)!undecided;
   }
   roots_kernel<<<blocks, 256, 0, s>>>(A->m, Arrays(T), place, state, root);
   GPUCSRCheckLaunch("independent set (roots)");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 /* A flag, ranks and states, in one piece */
-PetscErrorCode GPUCSRIndependent_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *T, const int32_t *order, int least, int32_t *root, PetscBool *complete)
+GPUCSRError GPUCSRIndependent_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *T, const int32_t *order, int least, int32_t *root, GPUCSRBool *complete)
 {
-  const size_t   flag = GPUCSRTogether(sizeof(int)), ranks = order ? GPUCSRTogether(sizeof(int) * (size_t)A->m) : 0, bytes = flag + ranks + (size_t)A->m;
-  void          *work = NULL;
-  PetscErrorCode ierr;
+  const size_t flag = GPUCSRTogether(sizeof(int)), ranks = order ? GPUCSRTogether(sizeof(int) * (size_t)A->m) : 0, bytes = flag + ranks + (size_t)A->m;
+  void        *work = NULL;
+  GPUCSRError  ierr;
 
-  PetscFunctionBegin;
-  *complete = PETSC_TRUE;
-  if (!A->m) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRMalloc(A->dev, bytes, "states of vertices", &work));
+  *complete = true;
+  if (!A->m) return 0;
+  GPUCSRCall(GPUCSRMalloc(A->dev, bytes, "states of vertices", &work));
   ierr = IndependentSteps(A, T, order, least, root, (unsigned char *)work + flag + ranks, (int *)((char *)work + flag), (int *)work, complete);
-  PetscCall(GPUCSRFree(A->dev, bytes, &work));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRCall(GPUCSRFree(A->dev, bytes, &work));
+  GPUCSRCall(ierr);
+  return 0;
 }
 
 __global__ void roots_of_diagonal_kernel(int m, csr A, double *d)
@@ -129,17 +127,16 @@ __global__ void normalize_kernel(int m, csr A, const double *__restrict__ d, dou
   for (int k = A.i[r] + (int)(threadIdx.x % 8); k < A.i[r + 1]; k += 8) val[k] = val[k] * d[r] * d[A.j[k]];
 }
 
-PetscErrorCode GPUCSRNormalize_CUDA(GPUCSRStorage *A)
+GPUCSRError GPUCSRNormalize_CUDA(GPUCSRStorage *A)
 {
   void        *d     = NULL;
   const size_t bytes = sizeof(double) * (size_t)A->m;
 
-  PetscFunctionBegin;
-  if (!A->m) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRMalloc(A->dev, bytes, "a graph's diagonal", &d));
+  if (!A->m) return 0;
+  GPUCSRCall(GPUCSRMalloc(A->dev, bytes, "a graph's diagonal", &d));
   roots_of_diagonal_kernel<<<GPUCSRBlocks(A->m, 256), 256, 0, StreamOf(A)>>>(A->m, Arrays(A), (double *)d);
   normalize_kernel<<<GPUCSRBlocks((int64_t)A->m * 8, 256), 256, 0, StreamOf(A)>>>(A->m, Arrays(A), (const double *)d, (double *)A->array[CSR_VAL].data);
-  PetscCall(GPUCSRFree(A->dev, bytes, &d));
+  GPUCSRCall(GPUCSRFree(A->dev, bytes, &d));
   GPUCSRCheckLaunch("normalize");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }

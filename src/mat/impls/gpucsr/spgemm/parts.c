@@ -3,7 +3,7 @@
 */
 #include "spgemm.h"
 
-static PetscErrorCode PartRows(const GPUCSRStorage *A, int n, PetscBool rest, int columns, int32_t *length, GPUCSRStorage *P)
+static PetscErrorCode PartRows(const GPUCSRStorage *A, int n, GPUCSRBool rest, int columns, int32_t *length, GPUCSRStorage *P)
 {
   const GPUCSRSpGEMMOps *ops = GPUCSRSpGEMMOf(A->dev);
   int32_t               *rowptr;
@@ -60,7 +60,7 @@ PetscErrorCode GPUCSRRenumber_Host(int64_t n, const int32_t *table, int32_t *j, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUCSRLengths_Host(const GPUCSRStorage *A, int n, PetscBool rest, int32_t *length)
+PetscErrorCode GPUCSRLengths_Host(const GPUCSRStorage *A, int n, GPUCSRBool rest, int32_t *length)
 {
   const int32_t *i = INDICES(A, CSR_ROWPTR), *j = INDICES(A, CSR_COL);
 

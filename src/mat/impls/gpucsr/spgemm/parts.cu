@@ -8,13 +8,12 @@ __global__ void renumber_kernel(int64_t n, const int *__restrict__ table, int *j
   if (k < n) j[k] = table[j[k]];
 }
 
-PetscErrorCode GPUCSRRenumber_CUDA(int64_t n, const int32_t *table, int32_t *j, GPUCSRDevice dev)
+GPUCSRError GPUCSRRenumber_CUDA(int64_t n, const int32_t *table, int32_t *j, GPUCSRDevice dev)
 {
-  PetscFunctionBegin;
-  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!n) return 0;
   renumber_kernel<<<GPUCSRBlocks(n, 256), 256, 0, (cudaStream_t)dev->stream>>>(n, table, j);
   GPUCSRCheckLaunch("renumber");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 /* Where the columns from n on begin in an ascending row */
@@ -40,13 +39,12 @@ __global__ void lengths_kernel(int m, csr A, int n, bool rest, int *__restrict__
   length[r]    = rest ? A.i[r + 1] - at : at - A.i[r];
 }
 
-PetscErrorCode GPUCSRLengths_CUDA(const GPUCSRStorage *A, int n, PetscBool rest, int32_t *length)
+GPUCSRError GPUCSRLengths_CUDA(const GPUCSRStorage *A, int n, GPUCSRBool rest, int32_t *length)
 {
-  PetscFunctionBegin;
-  if (!A->m) PetscFunctionReturn(PETSC_SUCCESS);
-  lengths_kernel<<<GPUCSRBlocks(A->m, 256), 256, 0, StreamOf(A)>>>(A->m, Arrays(A), n, rest == PETSC_TRUE, length);
+  if (!A->m) return 0;
+  lengths_kernel<<<GPUCSRBlocks(A->m, 256), 256, 0, StreamOf(A)>>>(A->m, Arrays(A), n, rest == true, length);
   GPUCSRCheckLaunch("lengths of parts");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 /* 8 threads a row */
@@ -70,11 +68,10 @@ __global__ void part_kernel(int m, csr A, int n, const int *__restrict__ drow, i
   }
 }
 
-PetscErrorCode GPUCSRPart_CUDA(const GPUCSRStorage *A, int n, GPUCSRStorage *D, GPUCSRStorage *E)
+GPUCSRError GPUCSRPart_CUDA(const GPUCSRStorage *A, int n, GPUCSRStorage *D, GPUCSRStorage *E)
 {
-  PetscFunctionBegin;
-  if (!A->m) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!A->m) return 0;
   part_kernel<<<GPUCSRBlocks((int64_t)A->m * 8, 256), 256, 0, StreamOf(A)>>>(A->m, Arrays(A), n, Arrays(D).i, (int *)D->array[CSR_COL].data, (double *)D->array[CSR_VAL].data, Arrays(E).i, (int *)E->array[CSR_COL].data, (double *)E->array[CSR_VAL].data);
   GPUCSRCheckLaunch("parts");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }

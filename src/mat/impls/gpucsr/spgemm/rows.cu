@@ -13,13 +13,12 @@ __global__ void bound_kernel(int m, int n, csr A, const int *__restrict__ brow, 
   if (r < m && threadIdx.x % 8 == 0) length[r] = (int)(w < n ? w : n);
 }
 
-PetscErrorCode GPUCSRBound_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *B, int32_t *length)
+GPUCSRError GPUCSRBound_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *B, int32_t *length)
 {
-  PetscFunctionBegin;
-  if (!A->m) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!A->m) return 0;
   bound_kernel<<<GPUCSRBlocks((int64_t)A->m * 8, 256), 256, 0, StreamOf(A)>>>(A->m, B->n, Arrays(A), Arrays(B).i, length);
   GPUCSRCheckLaunch("spgemm (bound)");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 /* counts[0 ..]: rows of each class; after them the longest */
@@ -55,39 +54,37 @@ __global__ void deal_kernel(int m, const int *__restrict__ length, int *next, in
   if (r < m) rows[from[k] + at] = r;
 }
 
-static PetscErrorCode ClassifySteps(int m, const int32_t *length, GPUCSRRowClasses *c, GPUCSRDevice dev, int *counts)
+static GPUCSRError ClassifySteps(int m, const int32_t *length, GPUCSRRowClasses *c, GPUCSRDevice dev, int *counts)
 {
   const cudaStream_t s = (cudaStream_t)dev->stream;
   int                host[GPUCSR_ROW_CLASSES + 1];
 
-  PetscFunctionBegin;
-  PetscCall(dev->ops->zero(dev->id, counts, sizeof(host), s));
+  GPUCSRCall(dev->ops->zero(dev->id, counts, sizeof(host), s));
   classes_kernel<<<GPUCSRBlocks(m, 256), 256, 0, s>>>(m, length, counts);
   GPUCSRCheckLaunch("spgemm (classes)");
-  PetscCall(dev->ops->copy(dev->id, host, counts, sizeof(host), GPUCSR_TO_HOST, s));
-  PetscCall(dev->ops->streamsynchronize(dev->id, s));
+  GPUCSRCall(dev->ops->copy(dev->id, host, counts, sizeof(host), GPUCSR_TO_HOST, s));
+  GPUCSRCall(dev->ops->streamsynchronize(dev->id, s));
   c->longest  = host[GPUCSR_ROW_CLASSES];
   c->first[0] = 0;
   for (int k = 0; k < GPUCSR_ROW_CLASSES; k++) c->first[k + 1] = c->first[k] + host[k];
-  PetscCall(dev->ops->copy(dev->id, counts, c->first, sizeof(int) * GPUCSR_ROW_CLASSES, GPUCSR_TO_DEVICE, s));
+  GPUCSRCall(dev->ops->copy(dev->id, counts, c->first, sizeof(int) * GPUCSR_ROW_CLASSES, GPUCSR_TO_DEVICE, s));
   deal_kernel<<<GPUCSRBlocks(m, 256), 256, 0, s>>>(m, length, counts, c->rows);
   GPUCSRCheckLaunch("spgemm (deal)");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-PetscErrorCode GPUCSRClassify_CUDA(int m, const int32_t *length, GPUCSRRowClasses *c, GPUCSRDevice dev)
+GPUCSRError GPUCSRClassify_CUDA(int m, const int32_t *length, GPUCSRRowClasses *c, GPUCSRDevice dev)
 {
-  void          *counts = NULL;
-  const size_t   bytes  = sizeof(int) * (GPUCSR_ROW_CLASSES + 1);
-  PetscErrorCode ierr;
+  void        *counts = NULL;
+  const size_t bytes  = sizeof(int) * (GPUCSR_ROW_CLASSES + 1);
+  GPUCSRError  ierr;
 
-  PetscFunctionBegin;
-  if (!m) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRMalloc(dev, bytes, "rows by class", &counts));
+  if (!m) return 0;
+  GPUCSRCall(GPUCSRMalloc(dev, bytes, "rows by class", &counts));
   ierr = ClassifySteps(m, length, c, dev, (int *)counts);
-  PetscCall(GPUCSRFree(dev, bytes, &counts));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRCall(GPUCSRFree(dev, bytes, &counts));
+  GPUCSRCall(ierr);
+  return 0;
 }
 
 __global__ void sum_kernel(int m, const int *__restrict__ length, unsigned long long *sum)
@@ -99,26 +96,25 @@ __global__ void sum_kernel(int m, const int *__restrict__ length, unsigned long 
   if (threadIdx.x % 32 == 0 && s) atomicAdd(sum, s);
 }
 
-PetscErrorCode GPUCSRScan_CUDA(int m, const int32_t *length, int32_t *rowptr, int64_t *nnz, GPUCSRDevice dev)
+GPUCSRError GPUCSRScan_CUDA(int m, const int32_t *length, int32_t *rowptr, int64_t *nnz, GPUCSRDevice dev)
 {
   const cudaStream_t s     = (cudaStream_t)dev->stream;
   size_t             bytes = 0;
   void              *temp  = NULL;
-  PetscErrorCode     ierr;
+  GPUCSRError        ierr;
 
-  PetscFunctionBegin;
   GPUCSR_CUDA(cub::DeviceScan::ExclusiveSum(NULL, bytes, length, rowptr, m + 1, s));
-  bytes = PetscMax(bytes, sizeof(*nnz));
-  PetscCall(GPUCSRMalloc(dev, bytes, "a product's scan", &temp));
+  bytes = GPUCSRMax(bytes, sizeof(*nnz));
+  GPUCSRCall(GPUCSRMalloc(dev, bytes, "a product's scan", &temp));
   ierr = dev->ops->zero(dev->id, temp, sizeof(*nnz), s);
   if (!ierr) {
-    if (m) sum_kernel<<<PetscMin(GPUCSRBlocks(m, 256), 4096u), 256, 0, s>>>(m, length, (unsigned long long *)temp);
+    if (m) sum_kernel<<<GPUCSRMin(GPUCSRBlocks(m, 256), 4096u), 256, 0, s>>>(m, length, (unsigned long long *)temp);
     ierr = dev->ops->copy(dev->id, nnz, temp, sizeof(*nnz), GPUCSR_TO_HOST, s);
   }
   if (!ierr) ierr = dev->ops->streamsynchronize(dev->id, s);
-  if (!ierr && cub::DeviceScan::ExclusiveSum(temp, bytes, length, rowptr, m + 1, s) != cudaSuccess) ierr = PETSC_ERR_GPU;
-  PetscCall(GPUCSRFree(dev, bytes, &temp));
-  PetscCheck(ierr != PETSC_ERR_GPU, PETSC_COMM_SELF, PETSC_ERR_GPU, "The scan of a product's row lengths failed");
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  if (!ierr && cub::DeviceScan::ExclusiveSum(temp, bytes, length, rowptr, m + 1, s) != cudaSuccess) ierr = GPUCSR_ERR_GPU;
+  GPUCSRCall(GPUCSRFree(dev, bytes, &temp));
+  GPUCSRCheck(ierr != GPUCSR_ERR_GPU, GPUCSR_ERR_GPU, "The scan of a product's row lengths failed");
+  GPUCSRCall(ierr);
+  return 0;
 }

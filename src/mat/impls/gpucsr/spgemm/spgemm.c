@@ -92,7 +92,7 @@ PetscErrorCode GPUCSRSpGEMMSymbolic(const GPUCSRStorage *A, const GPUCSRStorage 
 /* The values of C = A B, whose pattern is that of GPUCSRSpGEMMSymbolic() */
 PetscErrorCode GPUCSRSpGEMMNumeric(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *classes, GPUCSRStorage *C)
 {
-  PetscBool lost;
+  GPUCSRBool lost;
 
   PetscFunctionBegin;
   PetscCall((*GPUCSRSpGEMMOf(A->dev)->numeric)(A, B, classes, C, &lost));
@@ -153,7 +153,7 @@ PetscErrorCode GPUCSRTransposeValues(const GPUCSRStorage *A, const int32_t *map,
 }
 
 /* K = [A T] and B = [I; I], then G = K B */
-static PetscErrorCode Sum(const GPUCSRStorage *A, const GPUCSRStorage *T, PetscBool absolute, GPUCSRStorage *K, GPUCSRStorage *B, GPUCSRStorage *G, GPUCSRRowClasses *classes)
+static PetscErrorCode Sum(const GPUCSRStorage *A, const GPUCSRStorage *T, GPUCSRBool absolute, GPUCSRStorage *K, GPUCSRStorage *B, GPUCSRStorage *G, GPUCSRRowClasses *classes)
 {
   const GPUCSRSpGEMMOps *ops = GPUCSRSpGEMMOf(A->dev);
 
@@ -169,7 +169,7 @@ static PetscErrorCode Sum(const GPUCSRStorage *A, const GPUCSRStorage *T, PetscB
 }
 
 /* G = A + A^T, or A; with scale of absolute values, and with ones on the diagonal. When it fails there is nothing to destroy. */
-PetscErrorCode GPUCSRGraph(const GPUCSRStorage *A, PetscBool symmetrize, PetscBool scale, GPUCSRStorage *G)
+PetscErrorCode GPUCSRGraph(const GPUCSRStorage *A, GPUCSRBool symmetrize, GPUCSRBool scale, GPUCSRStorage *G)
 {
   GPUCSRDevice     dev = A->dev;
   GPUCSRStorage    T = {0}, K = {0}, B = {0};
@@ -391,7 +391,7 @@ static PetscErrorCode Fill_Host(const GPUCSRStorage *A, const GPUCSRStorage *B, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Numeric_Host(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *classes, GPUCSRStorage *C, PetscBool *lost)
+static PetscErrorCode Numeric_Host(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *classes, GPUCSRStorage *C, GPUCSRBool *lost)
 {
   const Rows a = RowsOf(A), b = RowsOf(B), c = RowsOf(C);
   double    *to = (double *)C->array[CSR_VAL].data;
@@ -423,7 +423,7 @@ static PetscErrorCode Numeric_Host(const GPUCSRStorage *A, const GPUCSRStorage *
 }
 
 /* The sequential algorithm itself, which needs no transpose */
-static PetscErrorCode Independent_Host(const GPUCSRStorage *A, const GPUCSRStorage *T, const int32_t *order, int least, int32_t *root, PetscBool *complete)
+static PetscErrorCode Independent_Host(const GPUCSRStorage *A, const GPUCSRStorage *T, const int32_t *order, int least, int32_t *root, GPUCSRBool *complete)
 {
   const Rows a = RowsOf(A);
 
@@ -444,7 +444,7 @@ static PetscErrorCode Independent_Host(const GPUCSRStorage *A, const GPUCSRStora
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Beside_Host(const GPUCSRStorage *A, const GPUCSRStorage *T, PetscBool absolute, GPUCSRStorage *K)
+static PetscErrorCode Beside_Host(const GPUCSRStorage *A, const GPUCSRStorage *T, GPUCSRBool absolute, GPUCSRStorage *K)
 {
   const Rows part[2] = {RowsOf(A), T ? RowsOf(T) : (Rows){0}};
   int32_t   *i = (int32_t *)K->array[CSR_ROWPTR].data, *j = (int32_t *)K->array[CSR_COL].data, to = 0;
@@ -497,7 +497,7 @@ static PetscErrorCode Normalize_Host(GPUCSRStorage *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode AXPY_Host(double f, const GPUCSRStorage *X, GPUCSRStorage *Y, PetscBool *lost)
+static PetscErrorCode AXPY_Host(double f, const GPUCSRStorage *X, GPUCSRStorage *Y, GPUCSRBool *lost)
 {
   const Rows x = RowsOf(X), y = RowsOf(Y);
   double    *to = (double *)Y->array[CSR_VAL].data;

@@ -257,30 +257,28 @@ static int Sharing(const GPUCSRStorage *B, int most)
 /* Tables in device memory for the rows of the last class, at most so many bytes */
 #define LONG_BYTES ((size_t)1 << 28)
 
-static PetscErrorCode LongWork(const GPUCSRStorage *A, const GPUCSRRowClasses *c, int perplace, int *most, int *blocks, size_t *bytes, void **work)
+static GPUCSRError LongWork(const GPUCSRStorage *A, const GPUCSRRowClasses *c, int perplace, int *most, int *blocks, size_t *bytes, void **work)
 {
   const int n = c->first[GPUCSR_ROW_CLASSES] - c->first[GPUCSR_ROW_CLASSES - 1];
   size_t    one;
 
-  PetscFunctionBegin;
   *most = 12;
   while (*most < 31 && ((int64_t)1 << *most) < 2 * (int64_t)c->longest) ++*most;
   one     = sizeof(int) * (size_t)perplace << *most;
-  *blocks = (int)PetscMax((size_t)1, PetscMin(PetscMin((size_t)n, 2 * (size_t)A->dev->props.processors), LONG_BYTES / one));
+  *blocks = (int)GPUCSRMax((size_t)1, GPUCSRMin(GPUCSRMin((size_t)n, 2 * (size_t)A->dev->props.processors), LONG_BYTES / one));
   *bytes  = one * (size_t)*blocks;
-  PetscCall(GPUCSRMalloc(A->dev, *bytes, "tables of a product's long rows", work));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRCall(GPUCSRMalloc(A->dev, *bytes, "tables of a product's long rows", work));
+  return 0;
 }
 
 #define CLASS_ROWS(k) const int n = c->first[k + 1] - c->first[k], *rows = c->rows + c->first[k]
 
 template <bool WRITE>
-static PetscErrorCode Pattern(const GPUCSRStorage *SA, const GPUCSRStorage *SB, const GPUCSRRowClasses *c, int *length, const int *rowptr, int *col)
+static GPUCSRError Pattern(const GPUCSRStorage *SA, const GPUCSRStorage *SB, const GPUCSRRowClasses *c, int *length, const int *rowptr, int *col)
 {
   const csr          A = Arrays(SA), B = Arrays(SB);
   const cudaStream_t s = StreamOf(SA);
 
-  PetscFunctionBegin;
 #define LAUNCH(k, G, BITS) \
   do { \
     CLASS_ROWS(k); \
@@ -300,46 +298,44 @@ static PetscErrorCode Pattern(const GPUCSRStorage *SA, const GPUCSRStorage *SB, 
     int         most, blocks;
     cudaError_t err;
 
-    PetscCall(LongWork(SA, c, 1, &most, &blocks, &bytes, &work));
+    GPUCSRCall(LongWork(SA, c, 1, &most, &blocks, &bytes, &work));
     pattern_long_kernel<WRITE><<<blocks, LONG, 0, s>>>(n, rows, A, B, Sharing(SB, 32), most, (int *)work, length, rowptr, col);
     err = cudaGetLastError();
-    PetscCall(GPUCSRFree(SA->dev, bytes, &work));
-    PetscCheck(err == cudaSuccess, PETSC_COMM_SELF, PETSC_ERR_GPU, "Launch of spgemm (long rows) failed with %s", cudaGetErrorString(err));
+    GPUCSRCall(GPUCSRFree(SA->dev, bytes, &work));
+    GPUCSRCheck(err == cudaSuccess, GPUCSR_ERR_GPU, "Launch of spgemm (long rows) failed with %s", cudaGetErrorString(err));
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-static PetscErrorCode Count_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *c, int32_t *length)
+static GPUCSRError Count_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *c, int32_t *length)
 {
-  PetscFunctionBegin;
-  PetscCall(Pattern<false>(A, B, c, length, NULL, NULL));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRCall(Pattern<false>(A, B, c, length, NULL, NULL));
+  return 0;
 }
 
-static PetscErrorCode Fill_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *c, GPUCSRStorage *C)
+static GPUCSRError Fill_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *c, GPUCSRStorage *C)
 {
-  const int     *rowptr = (const int *)C->array[CSR_ROWPTR].data;
-  int           *col    = (int *)C->array[CSR_COL].data;
-  const size_t   bytes  = sizeof(int) * (size_t)C->nnz;
-  size_t         some   = 0;
-  void          *loose = NULL, *temp = NULL;
-  PetscErrorCode ierr;
+  const int   *rowptr = (const int *)C->array[CSR_ROWPTR].data;
+  int         *col    = (int *)C->array[CSR_COL].data;
+  const size_t bytes  = sizeof(int) * (size_t)C->nnz;
+  size_t       some   = 0;
+  void        *loose = NULL, *temp = NULL;
+  GPUCSRError  ierr;
 
-  PetscFunctionBegin;
-  if (!C->nnz) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!C->nnz) return 0;
   GPUCSR_CUDA(cub::DeviceSegmentedSort::SortKeys(NULL, some, (const int *)col, col, (int)C->nnz, C->m, rowptr, rowptr + 1, StreamOf(C)));
-  PetscCall(GPUCSRMalloc(C->dev, bytes, "columns of a product", &loose));
+  GPUCSRCall(GPUCSRMalloc(C->dev, bytes, "columns of a product", &loose));
   ierr = GPUCSRMalloc(C->dev, some, "sort of a product's columns", &temp);
   if (!ierr) ierr = Pattern<true>(A, B, c, NULL, rowptr, (int *)loose);
-  if (!ierr && cub::DeviceSegmentedSort::SortKeys(temp, some, (const int *)loose, col, (int)C->nnz, C->m, rowptr, rowptr + 1, StreamOf(C)) != cudaSuccess) ierr = PETSC_ERR_GPU;
-  PetscCall(GPUCSRFree(C->dev, some, &temp));
-  PetscCall(GPUCSRFree(C->dev, bytes, &loose));
-  PetscCheck(ierr != PETSC_ERR_GPU, PETSC_COMM_SELF, PETSC_ERR_GPU, "The pattern of a product could not be computed on the device");
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  if (!ierr && cub::DeviceSegmentedSort::SortKeys(temp, some, (const int *)loose, col, (int)C->nnz, C->m, rowptr, rowptr + 1, StreamOf(C)) != cudaSuccess) ierr = GPUCSR_ERR_GPU;
+  GPUCSRCall(GPUCSRFree(C->dev, some, &temp));
+  GPUCSRCall(GPUCSRFree(C->dev, bytes, &loose));
+  GPUCSRCheck(ierr != GPUCSR_ERR_GPU, GPUCSR_ERR_GPU, "The pattern of a product could not be computed on the device");
+  GPUCSRCall(ierr);
+  return 0;
 }
 
-static PetscErrorCode NumericLaunch(const GPUCSRStorage *SA, const GPUCSRStorage *SB, const GPUCSRRowClasses *c, GPUCSRStorage *C, int *lost)
+static GPUCSRError NumericLaunch(const GPUCSRStorage *SA, const GPUCSRStorage *SB, const GPUCSRRowClasses *c, GPUCSRStorage *C, int *lost)
 {
   const csr          A = Arrays(SA), B = Arrays(SB);
   const cudaStream_t s      = StreamOf(SA);
@@ -347,7 +343,6 @@ static PetscErrorCode NumericLaunch(const GPUCSRStorage *SA, const GPUCSRStorage
   double            *val   = (double *)C->array[CSR_VAL].data;
   const bool         small = SB->nnz <= 6 * (int64_t)SB->m; /* few threads a row of B */
 
-  PetscFunctionBegin;
 #define LAUNCH(k, G, BITS) \
   do { \
     CLASS_ROWS(k); \
@@ -373,31 +368,30 @@ static PetscErrorCode NumericLaunch(const GPUCSRStorage *SA, const GPUCSRStorage
     int         most, blocks;
     cudaError_t err;
 
-    PetscCall(LongWork(SA, c, 2, &most, &blocks, &bytes, &work));
+    GPUCSRCall(LongWork(SA, c, 2, &most, &blocks, &bytes, &work));
     numeric_long_kernel<<<blocks, LONG, 0, s>>>(n, rows, A, B, rowptr, col, val, most, (int *)work, lost);
     err = cudaGetLastError();
-    PetscCall(GPUCSRFree(SA->dev, bytes, &work));
-    PetscCheck(err == cudaSuccess, PETSC_COMM_SELF, PETSC_ERR_GPU, "Launch of spgemm (long rows) failed with %s", cudaGetErrorString(err));
+    GPUCSRCall(GPUCSRFree(SA->dev, bytes, &work));
+    GPUCSRCheck(err == cudaSuccess, GPUCSR_ERR_GPU, "Launch of spgemm (long rows) failed with %s", cudaGetErrorString(err));
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
-static PetscErrorCode Numeric_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *c, GPUCSRStorage *C, PetscBool *lost)
+static GPUCSRError Numeric_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *c, GPUCSRStorage *C, GPUCSRBool *lost)
 {
-  GPUCSRDevice   dev  = A->dev;
-  void          *flag = NULL;
-  int            yes  = 0;
-  PetscErrorCode ierr;
+  GPUCSRDevice dev  = A->dev;
+  void        *flag = NULL;
+  int          yes  = 0;
+  GPUCSRError  ierr;
 
-  PetscFunctionBegin;
-  PetscCall(GPUCSRMalloc(dev, sizeof(int), "a product's flag", &flag));
+  GPUCSRCall(GPUCSRMalloc(dev, sizeof(int), "a product's flag", &flag));
   ierr = dev->ops->zero(dev->id, flag, sizeof(int), dev->stream);
   if (!ierr) ierr = NumericLaunch(A, B, c, C, (int *)flag);
   if (!ierr) ierr = ReadInt(A, flag, &yes);
-  PetscCall(GPUCSRFree(dev, sizeof(int), &flag));
-  PetscCall(ierr);
-  *lost = yes ? PETSC_TRUE : PETSC_FALSE;
-  PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRCall(GPUCSRFree(dev, sizeof(int), &flag));
+  GPUCSRCall(ierr);
+  *lost = yes ? true : false;
+  return 0;
 }
 
 const GPUCSRSpGEMMOps GPUCSRSpGEMM_cuda = {GPUCSRBound_CUDA,  GPUCSRClassify_CUDA, Count_CUDA,           GPUCSRScan_CUDA, Fill_CUDA,           Numeric_CUDA,       GPUCSRIndependent_CUDA,

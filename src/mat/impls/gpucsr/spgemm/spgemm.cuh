@@ -23,31 +23,30 @@ static inline cudaStream_t StreamOf(const GPUCSRStorage *A)
 }
 
 /* An int that a kernel left on the device, read when the stream's work is done */
-static inline PetscErrorCode ReadInt(const GPUCSRStorage *A, const void *from, int *to)
+static inline GPUCSRError ReadInt(const GPUCSRStorage *A, const void *from, int *to)
 {
-  PetscFunctionBegin;
-  PetscCall(A->dev->ops->copy(A->dev->id, to, from, sizeof(int), GPUCSR_TO_HOST, A->dev->stream));
-  PetscCall(A->dev->ops->streamsynchronize(A->dev->id, A->dev->stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRCall(A->dev->ops->copy(A->dev->id, to, from, sizeof(int), GPUCSR_TO_HOST, A->dev->stream));
+  GPUCSRCall(A->dev->ops->streamsynchronize(A->dev->id, A->dev->stream));
+  return 0;
 }
 
 extern "C" {
 /* rows.cu */
-GPUCSR_INTERN PetscErrorCode GPUCSRBound_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *B, int32_t *length);
-GPUCSR_INTERN PetscErrorCode GPUCSRClassify_CUDA(int m, const int32_t *length, GPUCSRRowClasses *c, GPUCSRDevice dev);
-GPUCSR_INTERN PetscErrorCode GPUCSRScan_CUDA(int m, const int32_t *length, int32_t *rowptr, int64_t *nnz, GPUCSRDevice dev);
+GPUCSR_INTERN GPUCSRError GPUCSRBound_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *B, int32_t *length);
+GPUCSR_INTERN GPUCSRError GPUCSRClassify_CUDA(int m, const int32_t *length, GPUCSRRowClasses *c, GPUCSRDevice dev);
+GPUCSR_INTERN GPUCSRError GPUCSRScan_CUDA(int m, const int32_t *length, int32_t *rowptr, int64_t *nnz, GPUCSRDevice dev);
 
 /* graph.cu */
-GPUCSR_INTERN PetscErrorCode GPUCSRIndependent_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *T, const int32_t *order, int least, int32_t *root, PetscBool *complete);
-GPUCSR_INTERN PetscErrorCode GPUCSRNormalize_CUDA(GPUCSRStorage *A);
+GPUCSR_INTERN GPUCSRError GPUCSRIndependent_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *T, const int32_t *order, int least, int32_t *root, GPUCSRBool *complete);
+GPUCSR_INTERN GPUCSRError GPUCSRNormalize_CUDA(GPUCSRStorage *A);
 
 /* sums.cu */
-GPUCSR_INTERN PetscErrorCode GPUCSRBeside_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *T, PetscBool absolute, GPUCSRStorage *K);
-GPUCSR_INTERN PetscErrorCode GPUCSRStacked_CUDA(int m, GPUCSRStorage *B);
-GPUCSR_INTERN PetscErrorCode GPUCSRAXPY_CUDA(double f, const GPUCSRStorage *X, GPUCSRStorage *Y, PetscBool *lost);
+GPUCSR_INTERN GPUCSRError GPUCSRBeside_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *T, GPUCSRBool absolute, GPUCSRStorage *K);
+GPUCSR_INTERN GPUCSRError GPUCSRStacked_CUDA(int m, GPUCSRStorage *B);
+GPUCSR_INTERN GPUCSRError GPUCSRAXPY_CUDA(double f, const GPUCSRStorage *X, GPUCSRStorage *Y, GPUCSRBool *lost);
 
 /* parts.cu */
-GPUCSR_INTERN PetscErrorCode GPUCSRRenumber_CUDA(int64_t n, const int32_t *table, int32_t *j, GPUCSRDevice dev);
-GPUCSR_INTERN PetscErrorCode GPUCSRLengths_CUDA(const GPUCSRStorage *A, int n, PetscBool rest, int32_t *length);
-GPUCSR_INTERN PetscErrorCode GPUCSRPart_CUDA(const GPUCSRStorage *A, int n, GPUCSRStorage *D, GPUCSRStorage *E);
+GPUCSR_INTERN GPUCSRError GPUCSRRenumber_CUDA(int64_t n, const int32_t *table, int32_t *j, GPUCSRDevice dev);
+GPUCSR_INTERN GPUCSRError GPUCSRLengths_CUDA(const GPUCSRStorage *A, int n, GPUCSRBool rest, int32_t *length);
+GPUCSR_INTERN GPUCSRError GPUCSRPart_CUDA(const GPUCSRStorage *A, int n, GPUCSRStorage *D, GPUCSRStorage *E);
 }

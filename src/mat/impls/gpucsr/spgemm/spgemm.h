@@ -36,36 +36,36 @@ typedef struct {
 /* What a backend does for them; all run on the stream of A's device. Those that give numbers back have waited for it. */
 typedef struct {
   /* length[r] = what row r of C cannot exceed */
-  PetscErrorCode (*bound)(const GPUCSRStorage *A, const GPUCSRStorage *B, int32_t *length);
+  GPUCSRError (*bound)(const GPUCSRStorage *A, const GPUCSRStorage *B, int32_t *length);
   /* the first of them, where memory for rows is there */
-  PetscErrorCode (*classify)(int m, const int32_t *length, GPUCSRRowClasses *, GPUCSRDevice);
+  GPUCSRError (*classify)(int m, const int32_t *length, GPUCSRRowClasses *, GPUCSRDevice);
   /* length[r], of which a bound was known, becomes how long row r of C is */
-  PetscErrorCode (*count)(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *, int32_t *length);
+  GPUCSRError (*count)(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *, int32_t *length);
   /* rowptr from lengths, m + 1 of them, the last of which does not matter; nnz: their sum */
-  PetscErrorCode (*scan)(int m, const int32_t *length, int32_t *rowptr, int64_t *nnz, GPUCSRDevice);
+  GPUCSRError (*scan)(int m, const int32_t *length, int32_t *rowptr, int64_t *nnz, GPUCSRDevice);
   /* columns of C, ascending; its row pointers are there */
-  PetscErrorCode (*fill)(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *, GPUCSRStorage *C);
+  GPUCSRError (*fill)(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *, GPUCSRStorage *C);
   /* values of C; lost: an entry of the product has no place in C */
-  PetscErrorCode (*numeric)(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *, GPUCSRStorage *C, PetscBool *lost);
+  GPUCSRError (*numeric)(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *, GPUCSRStorage *C, GPUCSRBool *lost);
   /*
     A maximal independent set of the graph A, the one that greedy selection in this order finds, order NULL: by row number. A vertex that is reached
     undecided is taken, unless its row has fewer than least entries, and all undecided ones in its row are out then. T: A transposed.
     root[v] = v for those taken, else the one that put v out, or -1. complete: no vertex is left undecided
   */
-  PetscErrorCode (*independent)(const GPUCSRStorage *A, const GPUCSRStorage *T, const int32_t *order, int least, int32_t *root, PetscBool *complete);
+  GPUCSRError (*independent)(const GPUCSRStorage *A, const GPUCSRStorage *T, const int32_t *order, int least, int32_t *root, GPUCSRBool *complete);
   /* K = [A T], row by row, values or (absolute) their absolute values; T NULL: A alone. B = [I; I], 2 m by m: K B is the sum of A and T */
-  PetscErrorCode (*beside)(const GPUCSRStorage *A, const GPUCSRStorage *T, PetscBool absolute, GPUCSRStorage *K);
-  PetscErrorCode (*stacked)(int m, GPUCSRStorage *B);
+  GPUCSRError (*beside)(const GPUCSRStorage *A, const GPUCSRStorage *T, GPUCSRBool absolute, GPUCSRStorage *K);
+  GPUCSRError (*stacked)(int m, GPUCSRStorage *B);
   /* each entry divided by the roots of the sizes of its row's and its column's entry on the diagonal; where there is none it is 0 */
-  PetscErrorCode (*normalize)(GPUCSRStorage *A);
+  GPUCSRError (*normalize)(GPUCSRStorage *A);
   /* Y += a X, whose entries are some of those of Y; lost: they are not, and values of Y may be wrong */
-  PetscErrorCode (*axpy)(double a, const GPUCSRStorage *X, GPUCSRStorage *Y, PetscBool *lost);
+  GPUCSRError (*axpy)(double a, const GPUCSRStorage *X, GPUCSRStorage *Y, GPUCSRBool *lost);
   /* j[k] = table[j[k]] */
-  PetscErrorCode (*renumber)(int64_t n, const int32_t *table, int32_t *j, GPUCSRDevice);
+  GPUCSRError (*renumber)(int64_t n, const int32_t *table, int32_t *j, GPUCSRDevice);
   /* length[r] = entries of row r of A, whose columns ascend, before column n, or (rest) from there on */
-  PetscErrorCode (*lengths)(const GPUCSRStorage *A, int n, PetscBool rest, int32_t *length);
+  GPUCSRError (*lengths)(const GPUCSRStorage *A, int n, GPUCSRBool rest, int32_t *length);
   /* those entries to D, and the rest to E, whose column 0 is A's n; their row pointers are there */
-  PetscErrorCode (*part)(const GPUCSRStorage *A, int n, GPUCSRStorage *D, GPUCSRStorage *E);
+  GPUCSRError (*part)(const GPUCSRStorage *A, int n, GPUCSRStorage *D, GPUCSRStorage *E);
 } GPUCSRSpGEMMOps;
 
 GPUCSR_INTERN const GPUCSRSpGEMMOps  GPUCSRSpGEMM_host;
@@ -73,20 +73,20 @@ GPUCSR_INTERN const GPUCSRSpGEMMOps  GPUCSRSpGEMM_cuda;
 GPUCSR_INTERN const GPUCSRSpGEMMOps *GPUCSRSpGEMMOf(GPUCSRDevice);
 
 /* parts.c */
-GPUCSR_INTERN PetscErrorCode GPUCSRRenumber_Host(int64_t n, const int32_t *table, int32_t *j, GPUCSRDevice);
-GPUCSR_INTERN PetscErrorCode GPUCSRLengths_Host(const GPUCSRStorage *A, int n, PetscBool rest, int32_t *length);
-GPUCSR_INTERN PetscErrorCode GPUCSRPart_Host(const GPUCSRStorage *A, int n, GPUCSRStorage *D, GPUCSRStorage *E);
-GPUCSR_INTERN PetscErrorCode GPUCSRPartColumns(const GPUCSRStorage *A, int n, GPUCSRStorage *D, GPUCSRStorage *E);
+GPUCSR_INTERN GPUCSRError GPUCSRRenumber_Host(int64_t n, const int32_t *table, int32_t *j, GPUCSRDevice);
+GPUCSR_INTERN GPUCSRError GPUCSRLengths_Host(const GPUCSRStorage *A, int n, GPUCSRBool rest, int32_t *length);
+GPUCSR_INTERN GPUCSRError GPUCSRPart_Host(const GPUCSRStorage *A, int n, GPUCSRStorage *D, GPUCSRStorage *E);
+GPUCSR_INTERN GPUCSRError GPUCSRPartColumns(const GPUCSRStorage *A, int n, GPUCSRStorage *D, GPUCSRStorage *E);
 
-GPUCSR_INTERN PetscErrorCode GPUCSRCSRCreate(GPUCSRDevice, int m, int n, int64_t nnz, GPUCSRStorage *);
-GPUCSR_INTERN PetscErrorCode GPUCSRSpGEMMSymbolic(const GPUCSRStorage *A, const GPUCSRStorage *B, GPUCSRStorage *C, GPUCSRRowClasses *);
-GPUCSR_INTERN PetscErrorCode GPUCSRSpGEMMNumeric(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *, GPUCSRStorage *C);
-GPUCSR_INTERN PetscErrorCode GPUCSRRowClassesOf(const GPUCSRStorage *C, GPUCSRRowClasses *);
-GPUCSR_INTERN PetscErrorCode GPUCSRRowClassesDestroy(GPUCSRDevice, GPUCSRRowClasses *);
-GPUCSR_INTERN PetscErrorCode GPUCSRTransposeStorage(const GPUCSRStorage *A, GPUCSRStorage *T, int32_t **map);
-GPUCSR_INTERN PetscErrorCode GPUCSRGraph(const GPUCSRStorage *A, PetscBool symmetrize, PetscBool scale, GPUCSRStorage *G);
-GPUCSR_INTERN PetscErrorCode GPUCSRCollapse(const GPUCSRStorage *A, int bs, GPUCSRStorage *C);
-GPUCSR_INTERN PetscErrorCode GPUCSRTransposeValues(const GPUCSRStorage *A, const int32_t *map, GPUCSRStorage *T);
+GPUCSR_INTERN GPUCSRError GPUCSRCSRCreate(GPUCSRDevice, int m, int n, int64_t nnz, GPUCSRStorage *);
+GPUCSR_INTERN GPUCSRError GPUCSRSpGEMMSymbolic(const GPUCSRStorage *A, const GPUCSRStorage *B, GPUCSRStorage *C, GPUCSRRowClasses *);
+GPUCSR_INTERN GPUCSRError GPUCSRSpGEMMNumeric(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *, GPUCSRStorage *C);
+GPUCSR_INTERN GPUCSRError GPUCSRRowClassesOf(const GPUCSRStorage *C, GPUCSRRowClasses *);
+GPUCSR_INTERN GPUCSRError GPUCSRRowClassesDestroy(GPUCSRDevice, GPUCSRRowClasses *);
+GPUCSR_INTERN GPUCSRError GPUCSRTransposeStorage(const GPUCSRStorage *A, GPUCSRStorage *T, int32_t **map);
+GPUCSR_INTERN GPUCSRError GPUCSRGraph(const GPUCSRStorage *A, GPUCSRBool symmetrize, GPUCSRBool scale, GPUCSRStorage *G);
+GPUCSR_INTERN GPUCSRError GPUCSRCollapse(const GPUCSRStorage *A, int bs, GPUCSRStorage *C);
+GPUCSR_INTERN GPUCSRError GPUCSRTransposeValues(const GPUCSRStorage *A, const int32_t *map, GPUCSRStorage *T);
 
 #if defined(__cplusplus)
 }

@@ -20,18 +20,17 @@ __global__ void beside_kernel(int m, int n, csr A, csr T, bool absolute, int *__
   }
 }
 
-PetscErrorCode GPUCSRBeside_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *T, PetscBool absolute, GPUCSRStorage *K)
+GPUCSRError GPUCSRBeside_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *T, GPUCSRBool absolute, GPUCSRStorage *K)
 {
   const csr none = {NULL, NULL, NULL};
 
-  PetscFunctionBegin;
   if (!A->m) {
-    PetscCall((*A->dev->ops->zero)(A->dev->id, K->array[CSR_ROWPTR].data, sizeof(int), A->dev->stream));
-    PetscFunctionReturn(PETSC_SUCCESS);
+    GPUCSRCall((*A->dev->ops->zero)(A->dev->id, K->array[CSR_ROWPTR].data, sizeof(int), A->dev->stream));
+    return 0;
   }
-  beside_kernel<<<GPUCSRBlocks((int64_t)A->m * 8, 256), 256, 0, StreamOf(A)>>>(A->m, A->n, Arrays(A), T ? Arrays(T) : none, absolute == PETSC_TRUE, (int *)K->array[CSR_ROWPTR].data, (int *)K->array[CSR_COL].data, (double *)K->array[CSR_VAL].data);
+  beside_kernel<<<GPUCSRBlocks((int64_t)A->m * 8, 256), 256, 0, StreamOf(A)>>>(A->m, A->n, Arrays(A), T ? Arrays(T) : none, absolute == true, (int *)K->array[CSR_ROWPTR].data, (int *)K->array[CSR_COL].data, (double *)K->array[CSR_VAL].data);
   GPUCSRCheckLaunch("beside");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 __global__ void stacked_kernel(int m, int *rowptr, int *col, double *val)
@@ -45,12 +44,11 @@ __global__ void stacked_kernel(int m, int *rowptr, int *col, double *val)
   val[r] = 1;
 }
 
-PetscErrorCode GPUCSRStacked_CUDA(int m, GPUCSRStorage *B)
+GPUCSRError GPUCSRStacked_CUDA(int m, GPUCSRStorage *B)
 {
-  PetscFunctionBegin;
   stacked_kernel<<<GPUCSRBlocks(2 * (int64_t)m + 1, 256), 256, 0, StreamOf(B)>>>(m, (int *)B->array[CSR_ROWPTR].data, (int *)B->array[CSR_COL].data, (double *)B->array[CSR_VAL].data);
   GPUCSRCheckLaunch("stacked");
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 0;
 }
 
 /* 8 threads a row; rows of Y may be in any order, and are searched from the place where an ascending one has the column */
@@ -78,25 +76,24 @@ __global__ void axpy_kernel(int m, double f, csr X, const int *__restrict__ yrow
   }
 }
 
-PetscErrorCode GPUCSRAXPY_CUDA(double f, const GPUCSRStorage *X, GPUCSRStorage *Y, PetscBool *lost)
+GPUCSRError GPUCSRAXPY_CUDA(double f, const GPUCSRStorage *X, GPUCSRStorage *Y, GPUCSRBool *lost)
 {
-  GPUCSRDevice   dev  = Y->dev;
-  void          *flag = NULL;
-  int            yes  = 0;
-  PetscErrorCode ierr;
+  GPUCSRDevice dev  = Y->dev;
+  void        *flag = NULL;
+  int          yes  = 0;
+  GPUCSRError  ierr;
 
-  PetscFunctionBegin;
-  *lost = PETSC_FALSE;
-  if (!Y->m) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRMalloc(dev, sizeof(int), "a sum's flag", &flag));
+  *lost = false;
+  if (!Y->m) return 0;
+  GPUCSRCall(GPUCSRMalloc(dev, sizeof(int), "a sum's flag", &flag));
   ierr = dev->ops->zero(dev->id, flag, sizeof(int), dev->stream);
   if (!ierr) {
     axpy_kernel<<<GPUCSRBlocks((int64_t)Y->m * 8, 256), 256, 0, StreamOf(Y)>>>(Y->m, f, Arrays(X), Arrays(Y).i, Arrays(Y).j, (double *)Y->array[CSR_VAL].data, (int *)flag);
     ierr = ReadInt(Y, flag, &yes);
   }
-  PetscCall(GPUCSRFree(dev, sizeof(int), &flag));
-  PetscCall(ierr);
+  GPUCSRCall(GPUCSRFree(dev, sizeof(int), &flag));
+  GPUCSRCall(ierr);
   GPUCSRCheckLaunch("spgemm (axpy)");
-  *lost = yes ? PETSC_TRUE : PETSC_FALSE;
-  PetscFunctionReturn(PETSC_SUCCESS);
+  *lost = yes ? true : false;
+  return 0;
 }
