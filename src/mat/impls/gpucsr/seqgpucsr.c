@@ -444,15 +444,6 @@ static PetscErrorCode MatGetDiagonal_SeqAIJGPUCSR(Mat A, Vec d)
   PetscFunctionBegin;
   PetscCall(VecGPUGetDevice(d, &dev));
   ondevice = dev && dev->ops->separate ? PETSC_TRUE : PETSC_FALSE;
-#if PetscDefined(HAVE_CUDA)
-  {
-    PetscBool cuda, kokkos;
-
-    PetscCall(PetscObjectTypeCompareAny((PetscObject)d, &cuda, VECSEQCUDA, VECMPICUDA, VECCUDA, ""));
-    PetscCall(PetscObjectTypeCompareAny((PetscObject)d, &kokkos, VECSEQKOKKOS, VECMPIKOKKOS, VECKOKKOS, ""));
-    ondevice = (PetscBool)(ondevice || ((cuda || kokkos) && !d->boundtocpu));
-  }
-#endif
   if (ondevice) PetscCall(MatGPUCSRReady_Private(A, GPUCSR_FORWARD, &ready));
   if (ready && g->dev->ops->separate && g->precision == GPUCSR_PRECISION_DOUBLE) {
     const GPUCSRDeviceFormat *df;

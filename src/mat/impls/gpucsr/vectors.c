@@ -107,12 +107,14 @@ PetscErrorCode MatGPUCSRVecGet_Private(Mat_SeqGPUCSR *g, Vec v, PetscBool read, 
 {
   PetscMemType mtype = PETSC_MEMTYPE_HOST;
   PetscScalar *a     = NULL;
-  GPUCSRDevice dev;
+  GPUCSRDevice dev   = NULL;
+  PetscBool    ours;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(o, sizeof(*o)));
-  PetscCall(VecGPUGetDevice(v, &dev));
-  if (dev == g->dev) {
+  PetscCall(VecGPUCheck(v, &ours));
+  if (ours) PetscCall(VecGPUGetDevice(v, &dev));
+  if (dev && dev == g->dev) {
     if (!write) PetscCall(VecGPUGetArrayRead(v, (const double **)&o->p));
     else if (read) PetscCall(VecGPUGetArray(v, (double **)&o->p));
     else PetscCall(VecGPUGetArrayWrite(v, (double **)&o->p));

@@ -50,28 +50,45 @@ PetscErrorCode VecGPUForeign_Private(Vec v, GPUCSRDevice dev, PetscBool *yes)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The array of such a vector, for work in the order of our stream until it is given back; to be written to, or only read */
-PetscErrorCode VecGPUForeignGet_Private(GPUCSRDevice dev, Vec v, PetscBool write, double **array)
+/* The device that v, which is no VECGPU, lives on: the process' one; NULL where it lives on the host */
+PetscErrorCode VecGPUForeignDevice_Private(Vec v, GPUCSRDevice *dev)
+{
+  PetscBool yes = PETSC_FALSE;
+  char      why[512];
+
+  PetscFunctionBegin;
+  *dev = NULL;
+  if (!GPUCSR_SCALAR_IS_DOUBLE || !(v->ops->getarrayreadandmemtype || v->ops->getarrayandmemtype)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRDeviceOpen("cuda", dev, why, sizeof(why)));
+  if (*dev) PetscCall(VecGPUForeign_Private(v, *dev, &yes));
+  if (!yes) *dev = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The array of such a vector, for work in the order of the library's stream until it is given back */
+PetscErrorCode VecGPUForeignGet_Private(GPUCSRDevice dev, Vec v, VecGPUAccess access, double **array)
 {
   PetscScalar *a = NULL;
 
   PetscFunctionBegin;
-  if (write) PetscCall(VecGetArrayWriteAndMemType(v, &a, NULL));
-  else PetscCall(VecGetArrayReadAndMemType(v, (const PetscScalar **)&a, NULL));
+  if (access == VEC_GPU_WRITE) PetscCall(VecGetArrayWriteAndMemType(v, &a, NULL));
+  else if (access == VEC_GPU_READ) PetscCall(VecGetArrayReadAndMemType(v, (const PetscScalar **)&a, NULL));
+  else PetscCall(VecGetArrayAndMemType(v, &a, NULL));
   *array = (double *)a;
   PetscCall(dev->ops->activate(dev->id));
   PetscCall(Wait(dev, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode VecGPUForeignRestore_Private(GPUCSRDevice dev, Vec v, PetscBool write, double **array)
+PetscErrorCode VecGPUForeignRestore_Private(GPUCSRDevice dev, Vec v, VecGPUAccess access, double **array)
 {
   PetscScalar *a = (PetscScalar *)*array;
 
   PetscFunctionBegin;
   PetscCall(Wait(dev, PETSC_FALSE));
-  if (write) PetscCall(VecRestoreArrayWriteAndMemType(v, &a));
-  else PetscCall(VecRestoreArrayReadAndMemType(v, (const PetscScalar **)&a));
+  if (access == VEC_GPU_WRITE) PetscCall(VecRestoreArrayWriteAndMemType(v, &a));
+  else if (access == VEC_GPU_READ) PetscCall(VecRestoreArrayReadAndMemType(v, (const PetscScalar **)&a));
+  else PetscCall(VecRestoreArrayAndMemType(v, &a));
   *array = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -82,14 +99,14 @@ PetscErrorCode VecGPUOperandGet_Private(GPUCSRDevice dev, Vec v, double **a)
   PetscFunctionBegin;
   *a = NULL;
   if (v && VecGPUIs(v)) PetscCall(VecGPUDeviceRead_Private(v));
-  else if (v) PetscCall(VecGPUForeignGet_Private(dev, v, PETSC_FALSE, a));
+  else if (v) PetscCall(VecGPUForeignGet_Private(dev, v, VEC_GPU_READ, a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode VecGPUOperandRestore_Private(GPUCSRDevice dev, Vec v, double **a)
 {
   PetscFunctionBegin;
-  if (*a) PetscCall(VecGPUForeignRestore_Private(dev, v, PETSC_FALSE, a));
+  if (*a) PetscCall(VecGPUForeignRestore_Private(dev, v, VEC_GPU_READ, a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -116,9 +116,9 @@ static PetscErrorCode VecCopy_GPU(Vec x, Vec z)
     double *az;
 
     PetscCall(VecGPUDeviceRead_Private(x));
-    PetscCall(VecGPUForeignGet_Private(dev, z, PETSC_TRUE, &az));
+    PetscCall(VecGPUForeignGet_Private(dev, z, VEC_GPU_WRITE, &az));
     PetscCall(dev->ops->copy(dev->id, az, ARRAY(x), sizeof(double) * (size_t)x->map->n, GPUCSR_ON_DEVICE, dev->stream));
-    PetscCall(VecGPUForeignRestore_Private(dev, z, PETSC_TRUE, &az));
+    PetscCall(VecGPUForeignRestore_Private(dev, z, VEC_GPU_WRITE, &az));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(VecGPUReady_Private(x, &dev));

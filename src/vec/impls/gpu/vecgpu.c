@@ -84,6 +84,7 @@ PetscErrorCode VecGPUGetDevice(Vec v, GPUCSRDevice *dev)
   PetscFunctionBegin;
   *dev = NULL;
   if (VecGPUIs(v)) PetscCall(VecGPUReady_Private(v, dev));
+  else PetscCall(VecGPUForeignDevice_Private(v, dev));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -115,233 +116,6 @@ PetscErrorCode VecGPURelease(Vec v, const VecGPUHeld *held)
   VecGPUOf(v)->entries->readers = held->readers;
   VecGPUOf(v)->entries->writers = held->writers;
   v->petscnative                = PETSC_FALSE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Can the array of the device be lent? */
-static PetscErrorCode Lend(Vec v, PetscBool write)
-{
-  GPUCSRDevice dev;
-
-  PetscFunctionBegin;
-  PetscCheck(VecGPUIs(v), PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "Only for vectors of type gpu, not %s: VecGetArrayAndMemType() has the array of any type", ((PetscObject)v)->type_name);
-  if (write) PetscCall(VecSetErrorIfLocked(v, 1));
-  PetscCall(VecGPUReady_Private(v, &dev));
-  PetscCheck(dev, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "This vector has no array on a device: it is bound to the CPU, or the device has no memory for it; VecGetArray() has that of the host");
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*@C
-  VecGPUGetArray - Get the array of a `VECGPU` on its device, to read and to write, with the entries in it
-
-  Logically Collective; No Fortran Support
-
-  Input Parameter:
-. v - the vector
-
-  Output Parameter:
-. a - the array on the device
-
-  Level: advanced
-
-  Notes:
-  Vector operations and products work in the order of one stream (`VecGPUGetStream()`), and do not wait. Work on the array that is in the order of that stream
-  needs no synchronisation either; other work must wait for the stream before, and be complete before `VecGPURestoreArray()`.
-
-  Between the two calls leave the host's array alone. Pointers to it that are held all the time are followed: the array begins with what was written
-  through them, and the results are copied home when it is restored.
-
-  On the host backend the array is one of the host; `VecGPUGetInfo()` tells the backend.
-
-.seealso: `VECGPU`, `VecGPURestoreArray()`, `VecGPUGetArrayRead()`, `VecGPUGetArrayWrite()`, `VecGPUGetStream()`, `VecGetArray()`
-@*/
-PetscErrorCode VecGPUGetArray(Vec v, double **a)
-{
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(v, VEC_CLASSID, 1);
-  PetscAssertPointerCompat(a, 2);
-  PetscCall(Lend(v, PETSC_TRUE));
-  PetscCall(VecGPUDeviceRead_Private(v));
-  PetscCall(VecGPUDeviceWrite_Private(v));
-  *a = VecGPUDeviceOf(v);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*@C
-  VecGPURestoreArray - Give back an array got by `VecGPUGetArray()`, whose entries are the vector's from now on
-
-  Logically Collective; No Fortran Support
-
-  Input Parameters:
-+ v - the vector
-- a - the array; `NULL` afterwards
-
-  Level: advanced
-
-.seealso: `VECGPU`, `VecGPUGetArray()`
-@*/
-PetscErrorCode VecGPURestoreArray(Vec v, double **a)
-{
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(v, VEC_CLASSID, 1);
-  PetscCall(VecGPUDeviceWritten_Private(v));
-  if (a) *a = NULL;
-  PetscCall(PetscObjectStateIncrease((PetscObject)v));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*@C
-  VecGPUGetArrayRead - Get the array of a `VECGPU` on its device, to read
-
-  Not Collective; No Fortran Support
-
-  Input Parameter:
-. v - the vector
-
-  Output Parameter:
-. a - the array on the device
-
-  Level: advanced
-
-  Note:
-  The host's copy stays valid. See `VecGPUGetArray()` for the order of work.
-
-.seealso: `VECGPU`, `VecGPURestoreArrayRead()`, `VecGPUGetArray()`, `VecGPUGetStream()`
-@*/
-PetscErrorCode VecGPUGetArrayRead(Vec v, const double **a)
-{
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(v, VEC_CLASSID, 1);
-  PetscAssertPointerCompat(a, 2);
-  PetscCall(Lend(v, PETSC_FALSE));
-  PetscCall(VecGPUDeviceRead_Private(v));
-  *a = VecGPUDeviceOf(v);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*@C
-  VecGPURestoreArrayRead - Give back an array got by `VecGPUGetArrayRead()`
-
-  Not Collective; No Fortran Support
-
-  Input Parameters:
-+ v - the vector
-- a - the array; `NULL` afterwards
-
-  Level: advanced
-
-.seealso: `VECGPU`, `VecGPUGetArrayRead()`
-@*/
-PetscErrorCode VecGPURestoreArrayRead(Vec v, const double **a)
-{
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(v, VEC_CLASSID, 1);
-  if (a) *a = NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*@C
-  VecGPUGetArrayWrite - Get the array of a `VECGPU` on its device, to write every entry; what is in it before is undefined
-
-  Logically Collective; No Fortran Support
-
-  Input Parameter:
-. v - the vector
-
-  Output Parameter:
-. a - the array on the device
-
-  Level: advanced
-
-  Note:
-  Nothing is copied. See `VecGPUGetArray()` for the order of work.
-
-.seealso: `VECGPU`, `VecGPURestoreArrayWrite()`, `VecGPUGetArray()`, `VecGPUGetStream()`
-@*/
-PetscErrorCode VecGPUGetArrayWrite(Vec v, double **a)
-{
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(v, VEC_CLASSID, 1);
-  PetscAssertPointerCompat(a, 2);
-  PetscCall(Lend(v, PETSC_TRUE));
-  PetscCall(VecGPUDeviceWrite_Private(v));
-  *a = VecGPUDeviceOf(v);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*@C
-  VecGPURestoreArrayWrite - Give back an array got by `VecGPUGetArrayWrite()`, whose entries are the vector's from now on
-
-  Logically Collective; No Fortran Support
-
-  Input Parameters:
-+ v - the vector
-- a - the array; `NULL` afterwards
-
-  Level: advanced
-
-.seealso: `VECGPU`, `VecGPUGetArrayWrite()`
-@*/
-PetscErrorCode VecGPURestoreArrayWrite(Vec v, double **a)
-{
-  PetscFunctionBegin;
-  PetscCall(VecGPURestoreArray(v, a));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*@C
-  VecGPUGetStream - Get the stream in whose order a `VECGPU` is worked on
-
-  Not Collective; No Fortran Support
-
-  Input Parameter:
-. v - the vector
-
-  Output Parameter:
-. stream - the `cudaStream_t`; `NULL` on the host backend, where work is complete when a function returns
-
-  Level: advanced
-
-.seealso: `VECGPU`, `VecGPUGetArray()`
-@*/
-PetscErrorCode VecGPUGetStream(Vec v, void **stream)
-{
-  GPUCSRDevice dev;
-
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(v, VEC_CLASSID, 1);
-  PetscAssertPointerCompat(stream, 2);
-  PetscCall(Lend(v, PETSC_FALSE));
-  PetscCall(VecGPUReady_Private(v, &dev));
-  *stream = (void *)dev->stream;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*@
-  VecGPUSynchronize - Wait for all work on the device of a `VECGPU`, that of other libraries included
-
-  Not Collective
-
-  Input Parameter:
-. v - the vector
-
-  Level: advanced
-
-  Note:
-  For work on the vector's array in another order than that of its stream, before `VecGPURestoreArray()`.
-
-.seealso: `VECGPU`, `VecGPUGetArray()`, `VecGPUGetStream()`
-@*/
-PetscErrorCode VecGPUSynchronize(Vec v)
-{
-  GPUCSRDevice dev;
-
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(v, VEC_CLASSID, 1);
-  PetscCall(Lend(v, PETSC_FALSE));
-  PetscCall(VecGPUReady_Private(v, &dev));
-  PetscCall(dev->ops->activate(dev->id));
-  PetscCall(dev->ops->synchronize(dev->id));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -522,6 +296,28 @@ static PetscErrorCode Create(Vec v, PetscBool mpi)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* In a PETSc with CUDA a vector on the device is a VECCUDA: operations of PETSc between that and another type go by way of the host */
+static PetscErrorCode TakeCUDA(Vec v, PetscBool *taken)
+{
+#if PetscDefined(HAVE_CUDA) && PETSC_VERSION_GE(3, 20, 0)
+  GPUCSRDevice dev;
+  char         why[512];
+#endif
+
+  PetscFunctionBegin;
+  *taken = PETSC_FALSE;
+#if PetscDefined(HAVE_CUDA) && PETSC_VERSION_GE(3, 20, 0)
+  if (!GPUCSR_SCALAR_IS_DOUBLE) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRDeviceOpen("cuda", &dev, why, sizeof(why)));
+  *taken = (PetscBool)(dev && dev->ops->kernels);
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, taken, 1, MPIU_BOOL, MPI_LAND, PetscObjectComm((PetscObject)v)));
+  if (*taken) PetscCall(VecSetType(v, VECCUDA));
+#else
+  (void)v;
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*MC
   VECSEQGPU - "seqgpu", the one-process form of `VECGPU`
 
@@ -532,8 +328,11 @@ M*/
 static PetscErrorCode VecCreate_SeqGPU(Vec v)
 {
   PetscMPIInt size;
+  PetscBool   cuda;
 
   PetscFunctionBegin;
+  PetscCall(TakeCUDA(v, &cuda));
+  if (cuda) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)v), &size));
   PetscCheck(size == 1, PetscObjectComm((PetscObject)v), PETSC_ERR_ARG_WRONG, "Cannot create VECSEQGPU on more than one process: use VECGPU or VECMPIGPU");
   PetscCall(Create(v, PETSC_FALSE));
@@ -549,7 +348,11 @@ static PetscErrorCode VecCreate_SeqGPU(Vec v)
 M*/
 static PetscErrorCode VecCreate_MPIGPU(Vec v)
 {
+  PetscBool cuda;
+
   PetscFunctionBegin;
+  PetscCall(TakeCUDA(v, &cuda));
+  if (cuda) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Create(v, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -571,6 +374,8 @@ static PetscErrorCode VecCreate_MPIGPU(Vec v)
   brought up to date when they ask for it: `VecGetArrayRead()` costs a copy after a change on the device, `VecGetArray()` one more
   when the device next needs the entries, `VecGetArrayWrite()` only the latter. `VecGPUGetInfo()` counts both.
 
+  In a PETSc with CUDA (3.20 or later) whose device works this is a name of `VECCUDA`; `VecGPUGetArray()` and its siblings serve both.
+
   `VecSetRandom()` draws its numbers on the host, so that they are those of other vector types.
 
 .seealso: `MATGPUCSR`, `VecGPUGetInfo()`, `VECSTANDARD`
@@ -579,8 +384,11 @@ static PetscErrorCode VecCreate_GPU(Vec v)
 {
   PetscMPIInt    size;
   VecGPUEntries *kept;
+  PetscBool      cuda;
 
   PetscFunctionBegin;
+  PetscCall(TakeCUDA(v, &cuda));
+  if (cuda) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)v), &size));
   PetscCall(FindEntries(v, &kept));
   PetscCall(Create(v, (PetscBool)(size > 1))); /* not VecSetType(), which would take a vector that is made anew for the one it was */
@@ -630,7 +438,14 @@ PetscErrorCode VecGPUGetInfo(Vec v, VecGPUInfo *info)
   PetscFunctionBegin;
   PetscValidHeaderSpecific(v, VEC_CLASSID, 1);
   PetscAssertPointerCompat(info, 2);
-  PetscCheck(VecGPUIs(v), PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "Only for vectors of type gpu, not %s", ((PetscObject)v)->type_name);
+  if (!VecGPUIs(v)) {
+    GPUCSRDevice dev;
+
+    PetscCall(VecGPUForeignDevice_Private(v, &dev));
+    PetscCheck(dev, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "Only for vectors on a device, type gpu or cuda say, not %s", ((PetscObject)v)->type_name);
+    *info = (VecGPUInfo){.backend = dev->ops->name, .ondevice = PETSC_TRUE};
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   g              = VecGPUOf(v);
   e              = g->entries;
   *info          = e->info;

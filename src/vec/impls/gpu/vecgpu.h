@@ -9,7 +9,7 @@
 #include <petscgpucsr.h>
 #include "../../../sys/gpucsrsys.h"
 
-/* The device that v lives on; NULL where v is of another type, or is kept on the host (bound to the CPU, or out of device memory) */
+/* The device that v lives on, a VECGPU or one of PETSc's device types; NULL where it is kept on the host */
 GPUCSR_INTERN PetscErrorCode VecGPUGetDevice(Vec v, GPUCSRDevice *dev);
 
 /* Is v one of ours? Its type's name need not say so */

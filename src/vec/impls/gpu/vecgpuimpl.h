@@ -126,9 +126,15 @@ GPUCSR_INTERN PetscErrorCode VecGPUDeviceWritten_Private(Vec);
 GPUCSR_INTERN PetscErrorCode VecGPUFill_Private(Vec, PetscScalar);
 
 /* foreign.c */
+typedef enum {
+  VEC_GPU_READ,
+  VEC_GPU_WRITE, /* every entry */
+  VEC_GPU_CHANGE
+} VecGPUAccess;
 GPUCSR_INTERN PetscErrorCode VecGPUForeign_Private(Vec, GPUCSRDevice, PetscBool *);
-GPUCSR_INTERN PetscErrorCode VecGPUForeignGet_Private(GPUCSRDevice, Vec, PetscBool write, double **);
-GPUCSR_INTERN PetscErrorCode VecGPUForeignRestore_Private(GPUCSRDevice, Vec, PetscBool write, double **);
+GPUCSR_INTERN PetscErrorCode VecGPUForeignDevice_Private(Vec, GPUCSRDevice *);
+GPUCSR_INTERN PetscErrorCode VecGPUForeignGet_Private(GPUCSRDevice, Vec, VecGPUAccess, double **);
+GPUCSR_INTERN PetscErrorCode VecGPUForeignRestore_Private(GPUCSRDevice, Vec, VecGPUAccess, double **);
 GPUCSR_INTERN PetscErrorCode VecGPUOperandGet_Private(GPUCSRDevice, Vec, double **a);
 GPUCSR_INTERN PetscErrorCode VecGPUOperandRestore_Private(GPUCSRDevice, Vec, double **a);
 GPUCSR_INTERN PetscErrorCode VecGPUOperandsRestore_Private(GPUCSRDevice, PetscInt, const Vec[], double *a[]);

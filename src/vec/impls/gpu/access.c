@@ -1,0 +1,262 @@
+/*
+  The array of a vector on its device, for programs and for this library: of a VECGPU, and of PETSc's own device types.
+*/
+#include "vecgpuimpl.h"
+
+/* The device whose array can be lent */
+static PetscErrorCode Lend(Vec v, PetscBool write, GPUCSRDevice *device)
+{
+  GPUCSRDevice dev;
+
+  PetscFunctionBegin;
+  PetscCall(VecGPUGetDevice(v, &dev));
+  PetscCheck(dev || VecGPUIs(v), PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "Only for vectors on a device, type gpu or cuda say, not %s: VecGetArrayAndMemType() has the array of any type", ((PetscObject)v)->type_name);
+  if (write) PetscCall(VecSetErrorIfLocked(v, 1));
+  if (device) *device = dev;
+  PetscCheck(dev, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "This vector has no array on a device: it is bound to the CPU, or the device has no memory for it; VecGetArray() has that of the host");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Takes an array back */
+static PetscErrorCode Return(Vec v, VecGPUAccess access, double **a)
+{
+  GPUCSRDevice dev;
+  double      *array = a ? *a : NULL;
+
+  PetscFunctionBegin;
+  if (VecGPUIs(v)) {
+    if (access != VEC_GPU_READ) {
+      PetscCall(VecGPUDeviceWritten_Private(v));
+      PetscCall(PetscObjectStateIncrease((PetscObject)v));
+    }
+  } else {
+    PetscCall(VecGPUForeignDevice_Private(v, &dev));
+    PetscCheck(dev, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "This vector of type %s has left the device while its array was lent", ((PetscObject)v)->type_name);
+    PetscCall(VecGPUForeignRestore_Private(dev, v, access, &array));
+  }
+  if (a) *a = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@C
+  VecGPUGetArray - Get the array of a `VECGPU` on its device, to read and to write, with the entries in it
+
+  Logically Collective; No Fortran Support
+
+  Input Parameter:
+. v - the vector
+
+  Output Parameter:
+. a - the array on the device
+
+  Level: advanced
+
+  Notes:
+  Vector operations and products work in the order of one stream (`VecGPUGetStream()`), and do not wait. Work on the array that is in the order of that stream
+  needs no synchronisation either; other work must wait for the stream before, and be complete before `VecGPURestoreArray()`.
+
+  Between the two calls leave the host's array alone. Pointers to it that are held all the time are followed: the array begins with what was written
+  through them, and the results are copied home when it is restored.
+
+  On the host backend the array is one of the host; `VecGPUGetInfo()` tells the backend.
+
+.seealso: `VECGPU`, `VecGPURestoreArray()`, `VecGPUGetArrayRead()`, `VecGPUGetArrayWrite()`, `VecGPUGetStream()`, `VecGetArray()`
+@*/
+PetscErrorCode VecGPUGetArray(Vec v, double **a)
+{
+  GPUCSRDevice dev;
+
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(v, VEC_CLASSID, 1);
+  PetscAssertPointerCompat(a, 2);
+  PetscCall(Lend(v, PETSC_TRUE, &dev));
+  if (VecGPUIs(v)) {
+    PetscCall(VecGPUDeviceRead_Private(v));
+    PetscCall(VecGPUDeviceWrite_Private(v));
+    *a = VecGPUDeviceOf(v);
+  } else PetscCall(VecGPUForeignGet_Private(dev, v, VEC_GPU_CHANGE, a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@C
+  VecGPURestoreArray - Give back an array got by `VecGPUGetArray()`, whose entries are the vector's from now on
+
+  Logically Collective; No Fortran Support
+
+  Input Parameters:
++ v - the vector
+- a - the array; `NULL` afterwards
+
+  Level: advanced
+
+.seealso: `VECGPU`, `VecGPUGetArray()`
+@*/
+PetscErrorCode VecGPURestoreArray(Vec v, double **a)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(v, VEC_CLASSID, 1);
+  PetscCall(Return(v, VEC_GPU_CHANGE, a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@C
+  VecGPUGetArrayRead - Get the array of a `VECGPU` on its device, to read
+
+  Not Collective; No Fortran Support
+
+  Input Parameter:
+. v - the vector
+
+  Output Parameter:
+. a - the array on the device
+
+  Level: advanced
+
+  Note:
+  The host's copy stays valid. See `VecGPUGetArray()` for the order of work.
+
+.seealso: `VECGPU`, `VecGPURestoreArrayRead()`, `VecGPUGetArray()`, `VecGPUGetStream()`
+@*/
+PetscErrorCode VecGPUGetArrayRead(Vec v, const double **a)
+{
+  GPUCSRDevice dev;
+
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(v, VEC_CLASSID, 1);
+  PetscAssertPointerCompat(a, 2);
+  PetscCall(Lend(v, PETSC_FALSE, &dev));
+  if (VecGPUIs(v)) {
+    PetscCall(VecGPUDeviceRead_Private(v));
+    *a = VecGPUDeviceOf(v);
+  } else PetscCall(VecGPUForeignGet_Private(dev, v, VEC_GPU_READ, (double **)a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@C
+  VecGPURestoreArrayRead - Give back an array got by `VecGPUGetArrayRead()`
+
+  Not Collective; No Fortran Support
+
+  Input Parameters:
++ v - the vector
+- a - the array; `NULL` afterwards
+
+  Level: advanced
+
+.seealso: `VECGPU`, `VecGPUGetArrayRead()`
+@*/
+PetscErrorCode VecGPURestoreArrayRead(Vec v, const double **a)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(v, VEC_CLASSID, 1);
+  PetscCall(Return(v, VEC_GPU_READ, (double **)a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@C
+  VecGPUGetArrayWrite - Get the array of a `VECGPU` on its device, to write every entry; what is in it before is undefined
+
+  Logically Collective; No Fortran Support
+
+  Input Parameter:
+. v - the vector
+
+  Output Parameter:
+. a - the array on the device
+
+  Level: advanced
+
+  Note:
+  Nothing is copied. See `VecGPUGetArray()` for the order of work.
+
+.seealso: `VECGPU`, `VecGPURestoreArrayWrite()`, `VecGPUGetArray()`, `VecGPUGetStream()`
+@*/
+PetscErrorCode VecGPUGetArrayWrite(Vec v, double **a)
+{
+  GPUCSRDevice dev;
+
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(v, VEC_CLASSID, 1);
+  PetscAssertPointerCompat(a, 2);
+  PetscCall(Lend(v, PETSC_TRUE, &dev));
+  if (VecGPUIs(v)) {
+    PetscCall(VecGPUDeviceWrite_Private(v));
+    *a = VecGPUDeviceOf(v);
+  } else PetscCall(VecGPUForeignGet_Private(dev, v, VEC_GPU_WRITE, a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@C
+  VecGPURestoreArrayWrite - Give back an array got by `VecGPUGetArrayWrite()`, whose entries are the vector's from now on
+
+  Logically Collective; No Fortran Support
+
+  Input Parameters:
++ v - the vector
+- a - the array; `NULL` afterwards
+
+  Level: advanced
+
+.seealso: `VECGPU`, `VecGPUGetArrayWrite()`
+@*/
+PetscErrorCode VecGPURestoreArrayWrite(Vec v, double **a)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(v, VEC_CLASSID, 1);
+  PetscCall(Return(v, VEC_GPU_WRITE, a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@C
+  VecGPUGetStream - Get the stream in whose order a `VECGPU` is worked on
+
+  Not Collective; No Fortran Support
+
+  Input Parameter:
+. v - the vector
+
+  Output Parameter:
+. stream - the `cudaStream_t`; `NULL` on the host backend, where work is complete when a function returns
+
+  Level: advanced
+
+.seealso: `VECGPU`, `VecGPUGetArray()`
+@*/
+PetscErrorCode VecGPUGetStream(Vec v, void **stream)
+{
+  GPUCSRDevice dev;
+
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(v, VEC_CLASSID, 1);
+  PetscAssertPointerCompat(stream, 2);
+  PetscCall(Lend(v, PETSC_FALSE, &dev));
+  *stream = (void *)dev->stream;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  VecGPUSynchronize - Wait for all work on the device of a `VECGPU`, that of other libraries included
+
+  Not Collective
+
+  Input Parameter:
+. v - the vector
+
+  Level: advanced
+
+  Note:
+  For work on the vector's array in another order than that of its stream, before `VecGPURestoreArray()`.
+
+.seealso: `VECGPU`, `VecGPUGetArray()`, `VecGPUGetStream()`
+@*/
+PetscErrorCode VecGPUSynchronize(Vec v)
+{
+  GPUCSRDevice dev;
+
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(v, VEC_CLASSID, 1);
+  PetscCall(Lend(v, PETSC_FALSE, &dev));
+  PetscCall(dev->ops->activate(dev->id));
+  PetscCall(dev->ops->synchronize(dev->id));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
