@@ -80,8 +80,7 @@ GPUCSR_EXTERN const char *const MatGPUCSRBackends[];
   Values:
 + `MAT_GPUCSR_SELECT_ESTIMATE` - the pair that the machine's profile predicts to be fastest (the default)
 . `MAT_GPUCSR_SELECT_MEASURE`  - those that the profile likes best are timed on the matrix itself, and the fastest is kept
-. `MAT_GPUCSR_SELECT_TREE`     - by a decision tree of the mean row length and the number of columns, as in the thesis of A. H. El Zein
-- `MAT_GPUCSR_SELECT_FIXED`    - kernel csr_adaptive for every matrix
+- `MAT_GPUCSR_SELECT_TREE`     - by a decision tree of the mean row length and the number of columns, as in the thesis of A. H. El Zein
 
   Level: intermediate
 
@@ -90,8 +89,7 @@ E*/
 typedef enum {
   MAT_GPUCSR_SELECT_ESTIMATE,
   MAT_GPUCSR_SELECT_MEASURE,
-  MAT_GPUCSR_SELECT_TREE,
-  MAT_GPUCSR_SELECT_FIXED
+  MAT_GPUCSR_SELECT_TREE
 } MatGPUCSRSelect;
 GPUCSR_EXTERN const char *const MatGPUCSRSelects[];
 

@@ -1,6 +1,6 @@
 /*
   Profile files and the ways of choosing: with a profile of a few lines whose times can be added up by hand, what estimate, tree and
-  fixed choose and why, the effect of the expected number of products, and of the sample. A missing or damaged file is an error
+  tree choose and why, the effect of the expected number of products, and of the sample. A missing or damaged file is an error
   that names the place, and the previous profile stays in use.
 
   //TEST
@@ -107,7 +107,6 @@ static PetscErrorCode TestChoice(GPUCSRDevice d)
   uneven     = Features(1000, 500, 6, 1);
   uneven.max = 5000;
   PetscCall(Chosen(d, uneven, GPUCSR_SELECT_TREE, 0, "csr_adaptive", 5, "so much longer"));
-  PetscCall(Chosen(d, f, GPUCSR_SELECT_FIXED, 0, "csr_adaptive", 5, "fixed"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -1,6 +1,6 @@
 //TEST name="default"
 //TEST name="format" args="-mat_gpucsr_format {}" loop="aij csr sell dense sell_256 sell_sorted coo hyb jad"
-//TEST name="transpose" args="-mat_gpucsr_format csr -mat_gpucsr_transpose_format {}" loop="csr sell dense sell_4096 coo hyb jad"
+//TEST name="transpose" args="-mat_gpucsr_format csr -mat_gpucsr_transpose_format {}" loop="csr sell dense coo hyb jad"
 //TEST name="assembly" args="-mat_gpucsr_format csr -mat_gpucsr_transpose_at_assembly"
 //TEST name="kernel" args="-mat_gpucsr_kernel {} -mat_gpucsr_transpose_kernel {}" loop="{kernels}" gpu=1
 //TEST name="single" args="-mat_gpucsr_precision single -mat_gpucsr_format {}" loop="csr sell dense"

@@ -221,7 +221,7 @@ int main(int argc, char **argv)
     {"-d_mat_gpucsr_format",                "csr"         },
     {"-d_mat_gpucsr_kernel",                "csr_adaptive"},
     {"-d_mat_gpucsr_transpose_format",      "csr"         },
-    {"-d_mat_gpucsr_select",                "fixed"       },
+    {"-d_mat_gpucsr_select",                "tree"        },
     {"-d_mat_gpucsr_transpose_at_assembly", "1"           },
     {"-d_mat_gpucsr_small_on_host",         "0"           },
   };

@@ -7,7 +7,7 @@
 
 const char *const MatGPUCSRPrecisions[] = {"double", "single", "mixed", "auto", "MatGPUCSRPrecision", "MAT_GPUCSR_", NULL};
 const char *const MatGPUCSRBackends[]   = {"auto", "cuda", "host", "MatGPUCSRBackend", "MAT_GPUCSR_BACKEND_", NULL};
-const char *const MatGPUCSRSelects[]    = {"estimate", "measure", "tree", "fixed", "MatGPUCSRSelect", "MAT_GPUCSR_SELECT_", NULL};
+const char *const MatGPUCSRSelects[]    = {"estimate", "measure", "tree", "MatGPUCSRSelect", "MAT_GPUCSR_SELECT_", NULL};
 
 PetscLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_GPUCSR_Product, MAT_GPUCSR_Halo;
 
@@ -23,7 +23,7 @@ PetscLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_GP
 . -mat_gpucsr_kernel (auto|csr_scalar|...)            - kernel of the product with A, see `MatGPUCSRSetKernel()`
 . -mat_gpucsr_transpose_format (auto|csr|sell|...)    - storage format of the resident transpose
 . -mat_gpucsr_transpose_kernel (auto|csr_scalar|...)  - kernel of the product with the transpose
-. -mat_gpucsr_select (estimate|measure|tree|fixed)    - how both are chosen where they are auto, see `MatGPUCSRSetSelect()`
+. -mat_gpucsr_select (estimate|measure|tree)          - how both are chosen where they are auto, see `MatGPUCSRSetSelect()`
 . -mat_gpucsr_measure_budget n                        - products that measuring may take for each matrix, 50 by default
 . -mat_gpucsr_expected_mults n                        - products that each matrix will live for, see `MatGPUCSRSetExpectedMults()`
 . -mat_gpucsr_profile file                            - what products cost on this machine, as `make tune` writes it
@@ -306,8 +306,8 @@ PetscErrorCode MatGPUCSRSetPrecision(Mat A, MatGPUCSRPrecision p)
 
   Input Parameters:
 + A      - the matrix
-- format - "auto" (the default: chosen from the matrix), "aij" (products are those of `MATAIJ`), or a format by name: csr, sell, sell_256, sell_4096,
-           sell_sorted, ell, dense, bitdense, dia, coo, hyb, jad, stencil, bcsr1x2 to bcsr4x4, bcsr8x8, block4x64
+- format - "auto" (the default: chosen from the matrix), "aij" (products are those of `MATAIJ`), or a format by name: csr, sell, sell_256, sell_sorted,
+           ell, dense, bitdense, dia, coo, hyb, jad, stencil, bcsr1x2 to bcsr4x4, bcsr8x8, block4x64
 
   Options Database Key:
 . -mat_gpucsr_format format - the same
@@ -427,7 +427,7 @@ PetscErrorCode MatGPUCSRSetTransposeKernel(Mat A, const char kernel[])
 - s - one of `MatGPUCSRSelect`; `MAT_GPUCSR_SELECT_ESTIMATE` is the default
 
   Options Database Keys:
-+ -mat_gpucsr_select (estimate|measure|tree|fixed) - the same
++ -mat_gpucsr_select (estimate|measure|tree) - the same
 . -mat_gpucsr_measure_budget n                     - products that measuring may take for each matrix, 50 by default; conversions come on top
 - -mat_gpucsr_wisdom file                          - what measuring found is kept there, and later runs on such a matrix and machine need not measure
 
@@ -445,7 +445,7 @@ PetscErrorCode MatGPUCSRSetSelect(Mat A, MatGPUCSRSelect s)
   PetscFunctionBegin;
   PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
   PetscValidLogicalCollectiveEnum(A, s, 2);
-  PetscCheck((int)s >= 0 && s <= MAT_GPUCSR_SELECT_FIXED, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "SetSelect %d: must be one of MAT_GPUCSR_SELECT_ESTIMATE, MAT_GPUCSR_SELECT_MEASURE, MAT_GPUCSR_SELECT_TREE, MAT_GPUCSR_SELECT_FIXED", (int)s);
+  PetscCheck((int)s >= 0 && s <= MAT_GPUCSR_SELECT_TREE, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "SetSelect %d: must be one of MAT_GPUCSR_SELECT_ESTIMATE, MAT_GPUCSR_SELECT_MEASURE, MAT_GPUCSR_SELECT_TREE, MAT_GPUCSR_SELECT_TREE", (int)s);
   CONFIGURE(A, c.request.select = c.trequest.select = (GPUCSRSelect)s);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,9 +1,7 @@
 /*
   y = A x, blocked CSR, T threads a block row: 2 to 32 of a warp (bcsr_vector2 ... bcsr_vector32, the last being a warp a block
   row), or a thread block (bcsr_block). The 256 threads of a thread block have 256 / T block rows at a time, which is the
-  number B_x that the literature tunes, so its variants are these. bcsr_sorted takes the block rows in the order of
-  their lengths within windows of 4096, so that those which share a warp are about equally long; where that pays,
-  bcsr_adaptive gains more.
+  number B_x that the literature tunes, so its variants are these.
 
   A thread takes every T-th block of its block row: all its values in loads of 16 bytes, coalesced over the threads as the
   format lays out 32 blocks for a warp, one column number, and the x of the block once for all its rows. Of 8 by 8 blocks
@@ -13,24 +11,22 @@
   two blocks a thread: 16 threads for 27 blocks, 8 for 7.
 
   Paper: M. Verschoor, A. C. Jalba, Analysis and performance estimation of the conjugate gradient method on multiple GPUs,
-  Parallel Computing 2012: a block row a thread block, a block row a warp, several block rows a thread block, row sorting.
+  Parallel Computing 2012: a block row a thread block, a block row a warp, several block rows a thread block.
 */
 #include "bcsr.cuh"
-#include <cub/device/device_radix_sort.cuh>
 
-#define BLOCK  256
-#define WINDOW 4096 /* block rows that are sorted among themselves: x stays as near as it was */
+#define BLOCK 256
 
 /* 1 << shift threads a block row */
 template <int BR, int BC, class V, class X>
-__global__ void __launch_bounds__(BLOCK) bcsr_vector_kernel(int shift, int first, int last, int n, bool wide, const int *__restrict__ order, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
+__global__ void __launch_bounds__(BLOCK) bcsr_vector_kernel(int shift, int first, int last, int n, bool wide, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
 {
   constexpr int S = BCSR_LANES(BR), R = BR / S, K = R * BC;
   constexpr int U = K <= 2 ? 4 : K <= 6 ? 2 : 1; /* blocks in flight */
   const int     T = 1 << shift, t = (int)threadIdx.x & (T - 1);
   const int64_t q     = (int64_t)first / BR + (((int64_t)blockIdx.x * BLOCK + threadIdx.x) >> shift);
   const bool    mine  = q * BR < last;
-  const int     row   = mine ? (order ? order[q] : (int)q) : 0;
+  const int     row   = mine ? (int)q : 0;
   const int     begin = mine ? rowptr[row] : 0, end = mine ? rowptr[row + 1] : 0;
   const int     step = T / S, s = t % S;
   X             sum[R] = {0};
@@ -80,42 +76,7 @@ __global__ void __launch_bounds__(BLOCK) bcsr_vector_kernel(int shift, int first
   }
 }
 
-/* Windows stay in their order, the longest block rows of each come first */
-__global__ void bcsr_keys_kernel(int rows, const int *__restrict__ rowptr, unsigned int *key, int *row)
-{
-  const int q = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-
-  if (q >= rows) return;
-  key[q] = (unsigned int)(q / WINDOW * WINDOW + WINDOW - 1 - min(WINDOW - 1, rowptr[q + 1] - rowptr[q]));
-  row[q] = q;
-}
-
-/* A->work: the block rows in their order */
-static GPUCSRError Prepare_bcsr_sorted(GPUCSRStorage *A, int variant)
-{
-  const int     rows  = (int)A->array[BCSR_ROWPTR].count - 1;
-  const size_t  list  = sizeof(int) * (size_t)rows;
-  size_t        bytes = 0;
-  void         *temp  = NULL;
-  unsigned int *key;
-  cudaStream_t  s    = (cudaStream_t)A->dev->stream;
-  GPUCSRError   ierr = 0;
-
-  (void)variant;
-  if (!rows) return 0;
-  GPUCSRCall(GPUCSRStorageWork(A, GPUCSR_INT32, (size_t)rows));
-  GPUCSR_CUDA(cub::DeviceRadixSort::SortPairs(NULL, bytes, (unsigned int *)NULL, (unsigned int *)NULL, (int *)NULL, (int *)NULL, rows, 0, 31, s));
-  GPUCSRCall(GPUCSRMalloc(A->dev, 3 * list + bytes, "the sort of block rows", &temp));
-  key = (unsigned int *)temp;
-  bcsr_keys_kernel<<<GPUCSRBlocks(rows, 256), 256, 0, s>>>(rows, (const int *)A->array[BCSR_ROWPTR].data, key, (int *)(key + 2 * (size_t)rows));
-  if (cub::DeviceRadixSort::SortPairs(key + 3 * (size_t)rows, bytes, key, key + rows, (int *)(key + 2 * (size_t)rows), (int *)A->work.data, rows, 0, 31, s) != cudaSuccess) ierr = GPUCSR_ERR_GPU;
-  GPUCSRCall(GPUCSRFree(A->dev, 3 * list + bytes, &temp)); /* in the order of the stream */
-  GPUCSRCall(ierr);
-  GPUCSRCheckLaunch("bcsr_sorted (order)");
-  return 0;
-}
-
-static GPUCSRError LaunchRows(const GPUCSRStorage *A, const GPUCSRProduct *p, const int *order, int variant, GPUCSRStream s)
+static GPUCSRError Launch_bcsr_vector(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   const int br = GPUCSR_BLOCK_ROWS(A->format->variant), bc = GPUCSR_BLOCK_COLS(A->format->variant), threads = GPUCSRMax(variant, BCSR_LANES(br));
   const int rows  = (p->last + br - 1) / br - p->first / br; /* block rows that have a row of the range */
@@ -124,7 +85,7 @@ static GPUCSRError LaunchRows(const GPUCSRStorage *A, const GPUCSRProduct *p, co
   while (1 << shift < threads) shift++;
 #define CASE(R, C, V, X) \
   case GPUCSR_BLOCK(R, C): \
-    bcsr_vector_kernel<R, C, V, X><<<GPUCSRBlocks((int64_t)rows << shift, BLOCK), BLOCK, 0, (cudaStream_t)s>>>(shift, p->first, p->last, A->n, WideX(p->x, A->n, bc), order, (const int *)A->array[BCSR_ROWPTR].data, (const int *)A->array[BCSR_COL].data, \
+    bcsr_vector_kernel<R, C, V, X><<<GPUCSRBlocks((int64_t)rows << shift, BLOCK), BLOCK, 0, (cudaStream_t)s>>>(shift, p->first, p->last, A->n, WideX(p->x, A->n, bc), (const int *)A->array[BCSR_ROWPTR].data, (const int *)A->array[BCSR_COL].data, \
                                                                                                                (const V *)A->array[BCSR_VAL].data, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z); \
     break;
 #define LAUNCH(V, X) \
@@ -136,15 +97,4 @@ static GPUCSRError LaunchRows(const GPUCSRStorage *A, const GPUCSRProduct *p, co
   return 0;
 }
 
-static GPUCSRError Launch_bcsr_vector(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
-{
-  return LaunchRows(A, p, NULL, variant, s);
-}
-
-static GPUCSRError Launch_bcsr_sorted(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
-{
-  return LaunchRows(A, p, (const int *)A->work.data, variant, s);
-}
-
 GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_bcsr_vector) = {true, NULL, NULL, Launch_bcsr_vector, NULL};
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_bcsr_sorted) = {false, NULL, Prepare_bcsr_sorted, Launch_bcsr_sorted, NULL};

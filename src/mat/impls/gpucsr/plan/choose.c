@@ -247,15 +247,14 @@ static PetscErrorCode Pick(const GPUCSRFeatures *f, GPUCSRPrecision p, const GPU
   if (anyformat && anykernel)
     for (int c = 0; c < n; c++) PetscCall(OnlyByName(f, p, &list[c]));
   if (q->select == GPUCSR_SELECT_TREE) PetscCall(GPUCSRProfileTree(f, &format, &kernel));
-  if (q->select == GPUCSR_SELECT_FIXED || (format && uneven)) {
+  if (format && uneven) {
     format = "csr";
     kernel = "csr_adaptive";
   }
   for (int c = 0; c < n && format && *pick < 0; c++)
     if (list[c].usable && list[c].bytes <= TREE_MOST * GPUCSRCSRBytes(f, p) && !strcmp(list[c].format->name, format) && !strcmp(list[c].kernel->name, kernel)) *pick = c;
   if (*pick >= 0) {
-    if (q->select == GPUCSR_SELECT_FIXED) PetscCall(PetscSNPrintf(why, len, "-mat_gpucsr_select fixed takes it for every matrix"));
-    else if (uneven) PetscCall(PetscSNPrintf(why, len, "the decision tree takes it where a row, here one of %d entries, is so much longer than the mean of %.3g", f->max, f->mean));
+    if (uneven) PetscCall(PetscSNPrintf(why, len, "the decision tree takes it where a row, here one of %d entries, is so much longer than the mean of %.3g", f->max, f->mean));
     else PetscCall(PetscSNPrintf(why, len, "the decision tree takes it for rows of %.3g entries in the mean and %d columns", f->mean, f->n));
     PetscFunctionReturn(PETSC_SUCCESS);
   }

@@ -8,12 +8,11 @@
 
 #define GPUCSR_WORD 32
 
-/* How a choice is made where nothing was asked for: by the model, by timing the model's favourites, by a decision tree, not at all */
+/* How a choice is made where nothing was asked for: by the model, by timing the candidates that it likes best, by a decision tree */
 typedef enum {
   GPUCSR_SELECT_ESTIMATE,
   GPUCSR_SELECT_MEASURE,
-  GPUCSR_SELECT_TREE,
-  GPUCSR_SELECT_FIXED
+  GPUCSR_SELECT_TREE
 } GPUCSRSelect;
 
 /* What a user asked for, "auto" where nothing */
