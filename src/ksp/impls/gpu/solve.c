@@ -3,6 +3,7 @@
 */
 #include "gpukspimpl.h"
 #include <limits.h>
+#include <math.h>
 
 /* Error by rounding that any solve has, relative to the norm of the right-hand side or of the first residual */
 #define USUAL_GAP 1e-12
@@ -99,10 +100,8 @@ static PetscErrorCode Report(KSP ksp, KSP_GPU *k)
   ksp->ttol   = s->ttol;
   ksp->reason = (KSPConvergedReason)s->reason;
   if (ksp->reason == KSP_DIVERGED_NANORINF) {
-    PCFailedReason failed;
-
-    PetscCall(PCGetFailedReason(ksp->pc, &failed));
-    if (failed) ksp->reason = KSP_DIVERGED_PC_FAILED;
+    PetscCall(GPUKSPCheckNorm(ksp, GPUKSPBad(s->rnorm) ? (PetscReal)s->rnorm : (PetscReal)NAN));
+    if (ksp->reason != KSP_DIVERGED_PC_FAILED) ksp->rnorm = s->rnorm;
   }
   k->truenorm = s->truenorm;
   k->replacements += s->replacements;
