@@ -80,7 +80,7 @@ directions() {
   layer "$(find src/tao/impls -name '*.cu')" "$mat/kernels $tao" ""
   layer "$(find src/io -name '*.[ch]' ! -name 'load*' ! -name setrows.c)" "src/io" "$upper|$cuda"
   layer "$(find src/io -name 'load*' -o -path src/io/setrows.c)" "src/io src/sys" "$cuda"
-  layer "$(find src/ksp/impls -name '*.[ch]' ! -path '*/petsc/*')" "src/sys $mat $mat/format src/ksp/impls/gpu src/ksp/pc/impls/mg src/ksp/pc/impls/blocks" "$cuda"
+  layer "$(find src/ksp/impls -name '*.[ch]' ! -path '*/petsc/*')" "src/sys $mat $mat/format src/ksp/impls/gpu src/ksp/impls/petsc src/ksp/pc/impls/mg src/ksp/pc/impls/blocks" "$cuda"
   layer "$(find src/ksp/impls/petsc -name '*.[ch]')" "src/sys $vec src/ksp/impls/petsc" "$cuda"
   layer "$(find src/ksp/impls -name '*.cu*')" "src/sys $mat/format $mat/kernels src/ksp/impls/gpu" "petsc/private"
   layer "$(find src/ksp/pc -name '*.[ch]')" "src/sys $mat $mat/kernels src/ksp/impls/gpu src/ksp/pc/impls/mg src/ksp/pc/impls/blocks" "$cuda"

@@ -6,6 +6,7 @@
 //TEST name="hostvectors" args="-mat_gpucsr_format csr -vec_type standard -sub_mat_gpucsr_solve_kernel syncfree"
 //TEST name="ranks" nsize=3 args="-sub_mat_gpucsr_solve_kernel syncfree"
 //TEST name="ranks_standin" nsize=2 gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -sub_mat_gpucsr_solve_kernel syncfree"
+//TEST name="many" gpu=0 args="-many -mat_gpucsr_backend cuda -gpucsr_debug_standin 1"
 //TEST name="without" args="-theirs" gpu=0
 //TEST name="memory" gpu=0 args="-faulty -mat_gpucsr_backend auto -gpucsr_debug_standin 1 -sub_mat_gpucsr_solve_kernel syncfree -mat_gpucsr_memory_limit {}" loop="20000 60000 110000"
 //TEST name="memory.inverses" gpu=0 args="-faulty -mat_gpucsr_backend auto -gpucsr_debug_standin 1 -sub_mat_gpucsr_solve_kernel inverses -mat_gpucsr_memory_limit {}" loop="20000 60000 110000"
@@ -13,11 +14,12 @@
 
 /*
   PCBJACOBI and PCASM, whose blocks the library solves with together, against PETSc's of the same MATAIJ: one application with each kind of factor, ordering, number and length of blocks, overlap and
-  restriction; then with new values, a new pattern, its transpose, after PCReset(), and with other solvers of the blocks; zero pivots.
+  restriction; then with new values, a new pattern, its transpose, after PCReset(), and with other solvers of the blocks; zero pivots. -many: an application of many blocks does not look at each.
 
   Only PETSc's solvers of blocks count their iterations. So the test knows which application ran.
 */
 #include "precond.h"
+#include <petsctime.h>
 
 typedef struct {
   PetscBool   symmetric, ours;
@@ -481,8 +483,100 @@ static PetscErrorCode Faulty(PetscInt k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode Shown(PC pc, PetscInt n, const IS row[], const IS col[], Mat sub[], void *ctx)
+{
+  PetscFunctionBegin;
+  (void)pc;
+  (void)row;
+  (void)col;
+  *(Mat *)ctx = sub[n - 1];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A program that never asks for the blocks' solvers: the matrix changes between two applications, in values and in its pattern, and the PC is reset; or the program has been shown a block's matrix, which it changes */
+static PetscErrorCode Unasked(PetscInt k, PetscBool shown)
+{
+  Mat A[2], block[2] = {NULL, NULL};
+  PC  pc[2];
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsInsertString(NULL, BJACOBI "4"));
+  for (int q = 0; q < 2; q++) {
+    PetscCall(Matrix(k, PETSC_FALSE, 3, (PetscBool)q, &A[q]));
+    PetscCall(Make(A[q], &pc[q]));
+    if (shown) PetscCall(PCSetModifySubMatrices(pc[q], Shown, &block[q]));
+  }
+  for (int step = 0; step < 5; step++) {
+    PetscCall(TestApplications(pc[0], pc[1], step, PETSC_FALSE, shown ? "a block's matrix is shown" : "the blocks' solvers are not asked for"));
+    for (int q = 0; q < 2; q++) {
+      PetscInt first;
+
+      PetscCall(MatGetOwnershipRange(A[q], &first, NULL));
+      if (shown) PetscCall(MatScale(block[q], 2.0));
+      else if (step == 0) PetscCall(MatScale(A[q], 2.0));
+      else if (step == 2) PetscCall(PCReset(pc[q]));
+      else if (step == 1) {
+        PetscCall(MatSetOption(A[q], MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+        PetscCall(MatSetValue(A[q], first, first + 2, 0.25, INSERT_VALUES));
+        PetscCall(MatAssemblyBegin(A[q], MAT_FINAL_ASSEMBLY));
+        PetscCall(MatAssemblyEnd(A[q], MAT_FINAL_ASSEMBLY));
+      }
+      if (step == 2) PetscCall(PCSetOperators(pc[q], A[q], A[q]));
+    }
+  }
+  for (int q = 0; q < 2; q++) {
+    PetscCall(PCDestroy(&pc[q]));
+    PetscCall(MatDestroy(&A[q]));
+  }
+  PetscCall(Forget(BJACOBI));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Seconds of an application, the least of several */
+static PetscErrorCode Seconds(PC pc, Vec x, Vec y, PetscLogDouble *least)
+{
+  PetscFunctionBegin;
+  *least = PETSC_MAX_REAL;
+  for (int q = 0; q < 50; q++) {
+    PetscLogDouble t[2];
+
+    PetscCall(PetscTime(&t[0]));
+    PetscCall(PCApply(pc, x, y));
+    PetscCall(PetscTime(&t[1]));
+    *least = PetscMin(*least, t[1] - t[0]);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Few rows in many blocks, which are not looked at before the program has asked for their solvers: that takes several times as long as the application, and here a half of it at the most */
+static PetscErrorCode Many(void)
+{
+  Mat            A;
+  PC             pc;
+  KSP           *ksp;
+  Vec            x, y;
+  PetscLogDouble before, after;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsInsertString(NULL, BJACOBI "4096 -t_sub_pc_type none"));
+  PetscCall(TestConvection(PETSC_COMM_SELF, 64, 0.0, PETSC_FALSE, &A));
+  PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(VecSet(x, 1.0));
+  PetscCall(Make(A, &pc));
+  PetscCall(Seconds(pc, x, y, &before));
+  PetscCall(PCBJacobiGetSubKSP(pc, NULL, NULL, &ksp));
+  PetscCall(Seconds(pc, x, y, &after));
+  PetscCheck(before < 0.5 * after, PETSC_COMM_SELF, PETSC_ERR_PLIB, "An application takes %g us, and %g once the program has asked for the solvers", 1e6 * before, 1e6 * after);
+  PetscCall(PCDestroy(&pc));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
+  PetscBool   many   = PETSC_FALSE;
   PetscBool   faulty = PETSC_FALSE, theirs = PETSC_FALSE;
   PetscInt    one        = -1;
   char        kernel[32] = "";
@@ -497,13 +591,16 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-case", &one, NULL));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-sub_mat_gpucsr_solve_kernel", kernel, sizeof(kernel), NULL));
   if (kernel[0]) PetscCall(PetscOptionsSetValue(NULL, "-t_sub_mat_gpucsr_solve_kernel", kernel)); /* for the tests' own prefix */
-  if (faulty) PetscCall(Faulty(16));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-many", &many, NULL));
+  if (many) PetscCall(Many());
+  else if (faulty) PetscCall(Faulty(16));
   else {
     for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(cases); k++)
       if (one < 0 || one == (PetscInt)k) PetscCall(Run(&cases[k], 13, theirs));
     if (one < 0) {
       PetscCall(Others(14, (PetscBool)!theirs));
       PetscCall(Kinds(14, (PetscBool)!theirs));
+      for (int shown = 0; shown < 2; shown++) PetscCall(Unasked(14, (PetscBool)shown));
       for (int first = 0; first < 2; first++) PetscCall(Differing(14, (PetscBool)first));
       PetscCall(Pivots(14));
       if (size == 1) PetscCall(Solve(15));

@@ -89,14 +89,6 @@ static PetscErrorCode PrepareGMRES(KSP ksp, KSP_GPUGMRES *g, PetscBool *ok, char
 
 /* ---- scalars ---- */
 
-/* A NaN or Inf ends the solve; ksp->reason says why, and the PC may know the reason */
-static PetscErrorCode CheckNumber(KSP ksp, PetscReal a)
-{
-  PetscFunctionBegin;
-  KSPCheckNorm(ksp, a);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Rotates column j of the Hessenberg matrix, which gives the residual norm. happy: the new direction is 0 */
 static PetscErrorCode Rotate(KSP ksp, KSP_GPUGMRES *g, PetscInt j, PetscBool happy, PetscReal *res)
 {
@@ -175,13 +167,13 @@ static PetscErrorCode TakeColumn(KSP ksp, KSP_GPUGMRES *g, PetscInt it, PetscRea
   norm = column[it + 1];
   for (PetscInt i = 0; i <= it && !ksp->reason; i++) {
     H(i, it) = column[i];
-    PetscCall(CheckNumber(ksp, column[i]));
+    PetscCall(GPUKSPCheckNorm(ksp, column[i]));
   }
   if (ksp->reason) {
     *done = g->flexible;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(CheckNumber(ksp, norm));
+  PetscCall(GPUKSPCheckNorm(ksp, norm));
   if (ksp->reason) {
     *done = PETSC_TRUE;
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -214,7 +206,7 @@ static PetscErrorCode TakeResidual(KSP ksp, KSP_GPUGMRES *g, PetscReal *res)
   PetscFunctionBegin;
   PetscCall(GPUGMRESWait(g, -1, &column));
   *res = column[0];
-  PetscCall(CheckNumber(ksp, *res));
+  PetscCall(GPUKSPCheckNorm(ksp, *res));
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
   if (!g->flexible && ksp->rnorm > 0 && PetscAbsReal(*res - ksp->rnorm) > g->breakdowntol * g->rnorm0) {
     PetscCheck(!ksp->errorifnotconverged, PetscObjectComm((PetscObject)ksp), PETSC_ERR_CONV_FAILED, "At a restart of GMRES the residual norm is %g, where its recurrence had %g; it was %g when the cycle began", (double)*res, (double)ksp->rnorm,
@@ -227,7 +219,7 @@ static PetscErrorCode TakeResidual(KSP ksp, KSP_GPUGMRES *g, PetscReal *res)
   PetscCall(Record(ksp, *res, PETSC_TRUE, PETSC_TRUE));
   if (!*res && !g->flexible) ksp->reason = KSP_CONVERGED_ATOL;
   else PetscCall((*ksp->converged)(ksp, ksp->its, *res, &ksp->reason, ksp->cnvP));
-  if (!*res && !ksp->reason) PetscCall(CheckNumber(ksp, (PetscReal)NAN)); /* a zero residual cannot be normalised */
+  if (!*res && !ksp->reason) PetscCall(GPUKSPCheckNorm(ksp, (PetscReal)NAN)); /* a zero residual cannot be normalised */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -315,7 +307,8 @@ static PetscErrorCode Run(KSP ksp, KSP_GPU *k)
   PetscCall(GPUKSPGraphForget(k));
   PetscCall(k->dev->ops->streamsynchronize(k->dev->id, k->dev->stream));
   PetscCall(GPUKSPPCCheck(k));
-  if (ksp->reason != KSP_DIVERGED_PC_FAILED) PetscCall(GPUKSPStore(k, g->x, ksp->vec_sol)); /* after a failure the solution vector is already marked as invalid */
+  if (ksp->reason != KSP_DIVERGED_PC_FAILED) PetscCall(GPUKSPStore(k, g->x, ksp->vec_sol));
+  else PetscCall(VecSet(ksp->vec_sol, (PetscReal)INFINITY)); /* a monitor may have got the iterate since the failure */
   PetscCall(MatGPUCSROperatorEnd_Private(&k->op, g->replayed));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

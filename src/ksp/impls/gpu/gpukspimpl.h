@@ -295,6 +295,7 @@ GPUCSR_INTERN PetscErrorCode GPUKSPStepArrays(KSP_GPU *, GPUKSPStep, const GPUKS
 GPUCSR_INTERN PetscErrorCode GPUKSPProduct(KSP, KSP_GPU *, GPUKSPVectors *, int, int);
 
 /* precond.c */
+GPUCSR_INTERN PetscErrorCode GPUKSPCheckNorm(KSP, PetscReal);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCSetUp(KSP, PetscBool *failed);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCFind(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCReserve(KSP, KSP_GPU *, PetscBool *);

@@ -268,7 +268,7 @@ PetscErrorCode GPUKSPStart(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBool left
   if (k->state->normtype != KSP_NORM_NONE) {
     GPUKSPVectors u = *v;
 
-    u.explicitpc = left ? v->explicitpc : 0;
+    u.explicitpc = left && k->state->normtype != KSP_NORM_UNPRECONDITIONED ? v->explicitpc : 0;
     if (!left) u.pc = NULL;
     if (u.explicitpc) PetscCall(Precondition(ksp, k, v, VEC_B, VEC_W, PETSC_TRUE));
     PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_BNORM, &u, PETSC_TRUE, PETSC_FALSE, PETSC_FALSE));

@@ -286,8 +286,19 @@ static const GPUKSPPC list[] = {
 static const GPUKSPPC any = {NULL, GPUKSP_PC_ANY, PETSC_FALSE, PETSC_FALSE, Always, NULL, NULL};
 
 /*
+  Collective, where a norm is no number: ends the solve as PETSc's methods do, with the reason, and an error if that was asked for. Where the PC has failed, on any rank, no entry of the solution is a number
+  either, so that nobody takes it for one
+*/
+PetscErrorCode GPUKSPCheckNorm(KSP ksp, PetscReal norm)
+{
+  PetscFunctionBegin;
+  KSPCheckNorm(ksp, norm);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
   Collective: sets up the PC, which KSPSetUp() does not where values changed in place, since PETSc's methods leave it to PCApply(). failed: on some rank; PETSc tells that rank alone, and in its own methods the
-  others learn it by a norm that is no number. The solve ends then, on all ranks.
+  others learn it by a norm that is no number. The solve ends then, on all ranks, as with such a norm.
 */
 PetscErrorCode GPUKSPPCSetUp(KSP ksp, PetscBool *failed)
 {
@@ -301,9 +312,8 @@ PetscErrorCode GPUKSPPCSetUp(KSP ksp, PetscBool *failed)
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
   *failed = (PetscBool)worst;
   if (*failed) {
-    ksp->reason = KSP_DIVERGED_PC_FAILED;
-    ksp->its    = 0;
-    ksp->rnorm  = PETSC_INFINITY;
+    ksp->its = 0;
+    PetscCall(GPUKSPCheckNorm(ksp, (PetscReal)INFINITY));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -2,6 +2,7 @@
   Preparation of a solve: the operator on a device, the choice of a path, and the data of that path. Data of an earlier solve are reused while their key (gpukspimpl.h) is the same.
 */
 #include "gpukspimpl.h"
+#include "../petsc/methods.h"
 
 /* Longest row for which auto takes a persistent kernel: at most 32 threads share a row, and all others wait for them */
 #define LONGEST_ROW 4096
@@ -74,14 +75,11 @@ PetscErrorCode GPUKSPOperator(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], si
 
 static PetscErrorCode Live(KSP ksp, KSP_GPU *k)
 {
-  PetscFunctionBegin;
-  k->live = (PetscBool)(ksp->converged != KSPConvergedDefault && ksp->converged != KSPConvergedSkip);
-  for (PetscInt q = 0; q < ksp->numbermonitors; q++) {
-    void (*f)(void) = (void (*)(void))ksp->monitor[q];
+  PetscBool monitors, test;
 
-    /* these monitors read nothing but the norm they are given */
-    if (f != (void (*)(void))KSPMonitorResidual && f != (void (*)(void))KSPMonitorResidualShort && f != (void (*)(void))KSPMonitorResidualDrawLG) k->live = PETSC_TRUE;
-  }
+  PetscFunctionBegin;
+  PetscCall(KSPMethodsLooked_Private(ksp, &monitors, &test));
+  k->live = (PetscBool)(monitors || test);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -136,12 +136,18 @@ GPUKSP_RULE int GPUKSPStop(GPUKSPState *s, double a)
   return s->reason;
 }
 
+/* The norm of the first residual; or that of b, where the test needs it and it is no number: the preconditioner has failed on b */
+GPUKSP_RULE double GPUKSPFirst(const GPUKSPState *s, double norm)
+{
+  return s->test == GPUKSP_TEST_DEFAULT && !s->initialrtol && GPUKSPBad(s->bnorm) ? s->bnorm : norm;
+}
+
 /* ---- conjugate gradients ---- */
 
 /* sums: of the first residual. With a nonzero initial guess bnorm is set already */
 GPUKSP_RULE void CGInit(GPUKSPState *s, const double sum[])
 {
-  const double norm = GPUKSPNorm(s, sum);
+  const double norm = GPUKSPFirst(s, GPUKSPNorm(s, sum));
 
   s->i = s->its = 0;
   s->rho        = sum[SUM_RZ];
@@ -302,7 +308,7 @@ GPUKSP_RULE int CGImproved(const GPUKSPState *s)
 
 GPUKSP_RULE void BCGSInit(GPUKSPState *s, double rr)
 {
-  const double norm = s->normtype == GPUKSP_NORM_NONE ? 0 : sqrt(rr);
+  const double norm = s->normtype == GPUKSP_NORM_NONE ? 0 : GPUKSPFirst(s, sqrt(rr));
 
   s->i = s->its = 0;
   s->rnorm      = norm;

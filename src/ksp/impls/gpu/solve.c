@@ -3,6 +3,7 @@
 */
 #include "gpukspimpl.h"
 #include <limits.h>
+#include <math.h>
 
 /* rules.h names them without PETSc's headers */
 _Static_assert((int)GPUKSP_CONVERGED_ITERATING == (int)KSP_CONVERGED_ITERATING && (int)GPUKSP_CONVERGED_RTOL == (int)KSP_CONVERGED_RTOL && (int)GPUKSP_CONVERGED_ATOL == (int)KSP_CONVERGED_ATOL && (int)GPUKSP_CONVERGED_ITS == (int)KSP_CONVERGED_ITS, "reasons");
@@ -105,10 +106,8 @@ static PetscErrorCode Report(KSP ksp, KSP_GPU *k)
   ksp->ttol   = s->ttol;
   ksp->reason = (KSPConvergedReason)s->reason;
   if (ksp->reason == KSP_DIVERGED_NANORINF) {
-    PCFailedReason failed;
-
-    PetscCall(PCGetFailedReason(ksp->pc, &failed));
-    if (failed) ksp->reason = KSP_DIVERGED_PC_FAILED;
+    PetscCall(GPUKSPCheckNorm(ksp, GPUKSPBad(s->rnorm) ? (PetscReal)s->rnorm : (PetscReal)NAN));
+    if (ksp->reason != KSP_DIVERGED_PC_FAILED) ksp->rnorm = s->rnorm;
   }
   k->truenorm = s->truenorm;
   k->replacements += s->replacements;

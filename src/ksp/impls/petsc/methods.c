@@ -5,7 +5,8 @@
   - KSPIBCGS and KSPFBCGSR read and write arrays that they have given back (and refuse vectors of which they think that this cannot be done). Theirs count as held
     while they solve.
   - A method makes its work vectors like the solution. Where that is on the host, a ghosted vector say, all vector work would be done there. Methods that have
-    nothing else to do with it get work vectors of the matrix, and solve with copies of right-hand side and solution on the device.
+    nothing else to do with it get work vectors of the matrix, and solve with copies of right-hand side and solution on the device. The program's monitors and convergence test, and KSPBuildSolution(), meet the
+    program's vectors, with the current iterate.
 */
 #include <petscgpucsr.h>
 #include <petsc/private/kspimpl.h>
@@ -33,7 +34,7 @@ typedef struct {
   const char *type;
   Habit       habit;
   PetscErrorCode (*ours)(KSP);
-  PetscErrorCode (*create)(KSP), (*setup)(KSP), (*solve)(KSP); /* PETSc's */
+  PetscErrorCode (*create)(KSP), (*setup)(KSP), (*solve)(KSP), (*build)(KSP, Vec, Vec *); /* PETSc's */
 } Method;
 
 enum {
@@ -55,7 +56,7 @@ METHODS
 #undef METHOD
 
 static Method methods[] = {
-#define METHOD(name, habit) {#name, habit, KSPCreate_##name, NULL, NULL, NULL},
+#define METHOD(name, habit) {#name, habit, KSPCreate_##name, NULL, NULL, NULL, NULL},
   METHODS
 #undef METHOD
 };
@@ -149,34 +150,166 @@ static PetscErrorCode KSPSetUp_Follows(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Do monitors, or the convergence test, look at more than the norm that they are given? PETSc's most common ones do not */
+PetscErrorCode KSPMethodsLooked_Private(KSP ksp, PetscBool *monitors, PetscBool *test)
+{
+  PetscFunctionBegin;
+  *test     = (PetscBool)(ksp->converged != KSPConvergedDefault && ksp->converged != KSPConvergedSkip);
+  *monitors = PETSC_FALSE;
+  for (PetscInt q = 0; q < ksp->numbermonitors; q++) {
+    void (*f)(void) = (void (*)(void))ksp->monitor[q];
+
+    if (f != (void (*)(void))KSPMonitorResidual && f != (void (*)(void))KSPMonitorResidualShort && f != (void (*)(void))KSPMonitorResidualDrawLG) *monitors = PETSC_TRUE;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A solve with copies: the program's solution and right-hand side, and the copies. While PETSc's method runs, the KSP has the copies, and these functions in place of the program's */
+typedef struct _n_Lent Lent;
+struct _n_Lent {
+  KSP              ksp;
+  Vec              mine[2], copy[2];
+  PetscObjectState copied, mineat; /* the copy of the solution that the program's vector has, and that vector's state then */
+  PetscBool        given;          /* the KSP has the copies */
+  PetscInt         nmonitors;
+  PetscErrorCode (*monitor)(KSP, PetscInt, PetscReal, void *);
+  PetscErrorCode (*converged)(KSP, PetscInt, PetscReal, KSPConvergedReason *, void *);
+  void *monitorcontext, *cnvP;
+  Lent *outer;
+};
+static Lent *lents = NULL; /* solves that are under way, the innermost first */
+
+static PetscErrorCode Give(Lent *);
+
+/* The KSP as the program knows it, with the current iterate */
+static PetscErrorCode TakeBack(Lent *l)
+{
+  KSP              ksp = l->ksp;
+  PetscObjectState state;
+
+  PetscFunctionBegin;
+  if (!l->given) PetscFunctionReturn(PETSC_SUCCESS);
+  l->given     = PETSC_FALSE;
+  ksp->vec_sol = l->mine[0];
+  ksp->vec_rhs = l->mine[1];
+  if (l->nmonitors) {
+    ksp->numbermonitors    = l->nmonitors;
+    ksp->monitor[0]        = l->monitor;
+    ksp->monitorcontext[0] = l->monitorcontext;
+  }
+  ksp->converged = l->converged;
+  ksp->cnvP      = l->cnvP;
+  PetscCall(PetscObjectStateGet((PetscObject)l->copy[0], &state));
+  if (state == l->copied) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecCopy(l->copy[0], l->mine[0]));
+  l->copied = state;
+  PetscCall(PetscObjectStateGet((PetscObject)l->mine[0], &l->mineat));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* In place of all monitors */
+static PetscErrorCode Monitor(KSP ksp, PetscInt it, PetscReal norm, void *ctx)
+{
+  PetscFunctionBegin;
+  PetscCall(TakeBack((Lent *)ctx));
+  PetscCall(KSPMonitor(ksp, it, norm));
+  PetscCall(Give((Lent *)ctx));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* In place of the program's convergence test */
+static PetscErrorCode Test(KSP ksp, PetscInt it, PetscReal norm, KSPConvergedReason *reason, void *ctx)
+{
+  PetscFunctionBegin;
+  PetscCall(TakeBack((Lent *)ctx));
+  PetscCall((*ksp->converged)(ksp, it, norm, reason, ksp->cnvP));
+  PetscCall(Give((Lent *)ctx));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The KSP as PETSc's method is to see it */
+static PetscErrorCode Give(Lent *l)
+{
+  KSP              ksp = l->ksp;
+  PetscObjectState state;
+  PetscBool        monitors, test;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectStateGet((PetscObject)l->mine[0], &state));
+  if (state != l->mineat) { /* a monitor or test has changed it */
+    PetscCall(VecCopy(l->mine[0], l->copy[0]));
+    l->mineat = state;
+    PetscCall(PetscObjectStateGet((PetscObject)l->copy[0], &l->copied));
+  }
+  l->given     = PETSC_TRUE;
+  ksp->vec_sol = l->copy[0];
+  ksp->vec_rhs = l->copy[1];
+  PetscCall(KSPMethodsLooked_Private(ksp, &monitors, &test));
+  l->nmonitors = monitors ? ksp->numbermonitors : 0;
+  if (monitors) {
+    l->monitor             = ksp->monitor[0];
+    l->monitorcontext      = ksp->monitorcontext[0];
+    ksp->numbermonitors    = 1;
+    ksp->monitor[0]        = Monitor;
+    ksp->monitorcontext[0] = l;
+  }
+  l->converged = ksp->converged;
+  l->cnvP      = ksp->cnvP;
+  if (test) {
+    ksp->converged = Test;
+    ksp->cnvP      = l;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPBuildSolution_Follows(KSP ksp, Vec v, Vec *V)
+{
+  const Method *m;
+  Lent         *l = lents;
+  PetscBool     given;
+
+  PetscFunctionBegin;
+  while (l && l->ksp != ksp) l = l->outer;
+  given = (PetscBool)(l && l->given);
+  PetscCall(Find(ksp, &m));
+  if (given) PetscCall(TakeBack(l));
+  PetscCall((*m->build)(ksp, v, V));
+  if (given) PetscCall(Give(l));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode KSPSolve_Follows(KSP ksp)
 {
-  const Method  *m;
-  Vec            x, b, mine[2] = {ksp->vec_sol, ksp->vec_rhs};
-  PetscErrorCode ierr;
+  const Method *m;
+  Lent          l = {
+             .ksp = ksp, .mine = {ksp->vec_sol, ksp->vec_rhs}
+  };
+  PetscErrorCode ierr, back;
 
   PetscFunctionBegin;
   PetscCall(Find(ksp, &m));
-  PetscCall(DeviceVecs(ksp, &x, &b));
-  if (!x) {
+  PetscCall(DeviceVecs(ksp, &l.copy[0], &l.copy[1]));
+  if (!l.copy[0]) {
     PetscCall((*m->solve)(ksp));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PetscInfo(ksp, "Right-hand side and solution are on the host: solving with copies on the device\n"));
-  PetscCall(VecCopy(mine[1], b));
-  PetscCall(VecLockReadPush(b));
-  if (ksp->guess_zero) PetscCall(VecSet(x, 0.0));
-  else PetscCall(VecCopy(mine[0], x));
-  ksp->vec_sol = x;
-  ksp->vec_rhs = b;
-  ierr         = (*m->solve)(ksp);
-  ksp->vec_sol = mine[0];
-  ksp->vec_rhs = mine[1];
-  PetscCall(VecLockReadPop(b));
-  PetscCall(VecCopy(x, mine[0]));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
+  PetscCall(VecCopy(l.mine[1], l.copy[1]));
+  PetscCall(VecLockReadPush(l.copy[1]));
+  if (ksp->guess_zero) PetscCall(VecSet(l.copy[0], 0.0));
+  else PetscCall(VecCopy(l.mine[0], l.copy[0]));
+  PetscCall(PetscObjectStateGet((PetscObject)l.mine[0], &l.mineat));
+  PetscCall(PetscObjectStateGet((PetscObject)l.copy[0], &l.copied));
+  PetscCall(Give(&l));
+  l.outer = lents;
+  lents   = &l;
+  ierr    = (*m->solve)(ksp);
+  lents   = l.outer;
+  back    = TakeBack(&l);
+  PetscCall(VecLockReadPop(l.copy[1]));
+  for (int k = 0; k < 2; k++) PetscCall(VecDestroy(&l.copy[k]));
   PetscCall(ierr);
+  PetscCall(back);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -191,7 +324,11 @@ static PetscErrorCode Create(KSP ksp, int k)
   m->solve        = ksp->ops->solve;
   m->setup        = ksp->ops->setup;
   ksp->ops->solve = m->habit == KEEPS ? KSPSolve_Keeps : KSPSolve_Follows;
-  if (m->habit == FOLLOWS) ksp->ops->setup = KSPSetUp_Follows;
+  if (m->habit == FOLLOWS) {
+    m->build                = ksp->ops->buildsolution;
+    ksp->ops->setup         = KSPSetUp_Follows;
+    ksp->ops->buildsolution = KSPBuildSolution_Follows;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -38,7 +38,10 @@ typedef struct _n_Blocks Blocks;
 struct _n_Blocks {
   struct {
     PetscErrorCode (*setup)(PC), (*setuponblocks)(PC), (*reset)(PC), (*destroy)(PC), (*apply)(PC, Vec, Vec), (*view)(PC, PetscViewer);
-  } petsc; /* its operations, as they are where ours stand */
+  } petsc;                                                          /* its operations, as they are where ours stand */
+  PetscErrorCode (*getsolvers)(PC, PetscInt *, PetscInt *, KSP **); /* PETSc's, of a PCBJACOBI */
+  PetscBool     handed;                                             /* the program has had solvers or matrices of blocks in its hands, and may change them at any time */
+  PetscBool     stale;                                              /* the PC was set up since the blocks were compared */
   PetscInt      n;
   BlockKey     *key;
   PetscInt64    asmtype;
@@ -83,10 +86,27 @@ static PetscErrorCode Solvers(PC pc, PetscInt *n, KSP **ksp)
   if (osm) {
     *n   = osm->ksp ? osm->n_local_true : 0;
     *ksp = osm->ksp;
-  } else PetscCall(PCBJacobiGetSubKSP(pc, n, NULL, ksp));
+  } else {
+    Blocks *m;
+
+    PetscCall(BlocksOf(pc, &m));
+    PetscCall((*m->getsolvers)(pc, n, NULL, ksp));
+  }
   if (!*n) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)(*ksp)[0]), &size));
   if (size > 1) *n = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The program asks for them */
+static PetscErrorCode GetSolvers_Blocks(PC pc, PetscInt *n, PetscInt *first, KSP **ksp)
+{
+  Blocks *m;
+
+  PetscFunctionBegin;
+  PetscCall(BlocksOf(pc, &m));
+  if (ksp) m->handed = PETSC_TRUE;
+  PetscCall((*m->getsolvers)(pc, n, first, ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -370,13 +390,19 @@ static PetscErrorCode PCSetUpOnBlocks_Blocks(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  Compares the blocks where they can have changed. Several blocks of a PCBJACOBI are known to no one but the PC, until the program asks for their solvers or is shown their matrices; so they change when the PC is
+  set up. A single block has the program's matrix, and PCASMGetLocalSubmatrices() cannot be seen.
+*/
 static PetscErrorCode Current(PC pc, Blocks *m)
 {
   PetscBool same;
 
   PetscFunctionBegin;
+  if (m->key && m->n > 1 && !m->handed && !m->stale && !ASMOf(pc)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Same(pc, m, &same));
   if (!same) PetscCall(PCSetUpOnBlocks(pc));
+  m->stale = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -539,6 +565,8 @@ static PetscErrorCode PCSetUp_Blocks(PC pc)
 
   PetscFunctionBegin;
   PetscCall(BlocksOf(pc, &m));
+  m->stale = PETSC_TRUE;
+  if (pc->modifysubmatrices) m->handed = PETSC_TRUE;
   PetscCall((*m->petsc.setup)(pc));
   PetscCall(Wrap(pc, m));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -560,6 +588,8 @@ static PetscErrorCode Create(PC pc, const Type *t)
   m->previous = &living;
   if (living) living->previous = &m->next;
   living = m;
+  PetscCall(PetscObjectQueryFunction((PetscObject)pc, "PCBJacobiGetSubKSP_C", &m->getsolvers));
+  if (m->getsolvers) PetscCall(PetscObjectComposeFunction((PetscObject)pc, "PCBJacobiGetSubKSP_C", GetSolvers_Blocks));
   PetscCall(Wrap(pc, m));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
