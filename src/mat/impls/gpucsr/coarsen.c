@@ -345,6 +345,16 @@ PetscErrorCode MatGPUCSRCoarsenAsk_Private(GPUCSRQuestion *q)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscBool left = PETSC_FALSE;
+
+/* leave: coarseners are PETSc's alone, until something else is said. Its lists have more than members */
+PetscErrorCode MatGPUCSRCoarsenLeave_Private(PetscBool leave)
+{
+  PetscFunctionBegin;
+  left = leave;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Apply(MatCoarsen coarse, PetscInt k, PetscErrorCode (*petscs)(MatCoarsen))
 {
   GPUCSRCoarsening how   = {k, PETSC_FALSE};
@@ -361,7 +371,7 @@ static PetscErrorCode Apply(MatCoarsen coarse, PetscInt k, PetscErrorCode (*pets
     question->how.squared = (PetscBool)(coarse->graph != question->graph);
     question->first       = order ? order[0] : 0;
     question              = NULL;
-  } else if (k < 5) ierr = MatGPUCSRAggregates_Private(coarse->graph, &how, order, &a, &done); /* for others PETSc has an error */
+  } else if (k < 5 && !left) ierr = MatGPUCSRAggregates_Private(coarse->graph, &how, order, &a, &done); /* for others PETSc has an error */
   if (coarse->perm) PetscCall(ISRestoreIndices(coarse->perm, &order));
   PetscCall(ierr);
   if (done) {

@@ -31,6 +31,7 @@ typedef struct {
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRGraphValues_Private(PetscBool read);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRCoarsenAsk_Private(GPUCSRQuestion *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRCoarsenLeave_Private(PetscBool leave);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRCoarsens_Private(Mat, PetscBool *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRAggregates_Private(Mat, const GPUCSRCoarsening *, const PetscInt order[], GPUCSRAggregates *, PetscBool *done);
 GPUCSR_INTERN PetscErrorCode GPUCSRAggregatesList(const GPUCSRAggregates *, PetscCoarsenData *);

@@ -263,15 +263,20 @@ static PetscErrorCode Find(PC pc, Mat G, PetscBool *done)
 
 static PetscErrorCode Coarsen(PC pc, Mat *G, PetscCoarsenData **lists)
 {
-  PetscBool may, special, done = PETSC_FALSE;
+  PetscBool      may, special, done = PETSC_FALSE;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(PCGAMGAggregatesForget_Private());
   PetscCall(MatGPUCSRCoarsens_Private(*G, &may));
-  if (may) PetscCall(Special(pc, &special));
+  PetscCall(Special(pc, &special));
   if (may && !special) PetscCall(Find(pc, *G, &done));
-  if (!done) PetscCall((*petscs)(pc, G, lists));
-  else {
+  if (!done) {
+    PetscCall(MatGPUCSRCoarsenLeave_Private(special));
+    ierr = (*petscs)(pc, G, lists);
+    PetscCall(MatGPUCSRCoarsenLeave_Private(PETSC_FALSE));
+    PetscCall(ierr);
+  } else {
     PetscCall(PetscCDCreate((*G)->rmap->n, lists));
     found.lists = *lists;
   }

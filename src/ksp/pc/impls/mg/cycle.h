@@ -92,6 +92,20 @@ typedef struct {
   PetscInt  tail, small;
 } GPUMGOptions;
 
+/* All that PETSc's cycle of a hierarchy looks at */
+typedef struct {
+  char     *bytes;
+  size_t    used, room, at;
+  PetscBool comparing, differs, inside;
+} GPUMGKey;
+
+/* key.c */
+GPUCSR_INTERN PetscErrorCode GPUMGKeyTake(PC, GPUMGKey *);
+GPUCSR_INTERN PetscErrorCode GPUMGKeySame(PC, GPUMGKey *, PetscBool *);
+GPUCSR_INTERN PetscErrorCode GPUMGKeyDestroy(GPUMGKey *);
+GPUCSR_INTERN PetscErrorCode GPUMGPlain(KSP, PetscBool *);
+GPUCSR_INTERN PetscErrorCode GPUMGInside(PC, PetscInt *, KSP **, KSP *);
+
 /* asked.c */
 GPUCSR_INTERN PetscErrorCode GPUMGAsked(PC, GPUMGOptions *);
 

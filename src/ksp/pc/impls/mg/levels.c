@@ -297,23 +297,6 @@ PetscErrorCode GPUMGLevelsMoved(const GPUMGCycle *c, PetscBool *moved)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Nobody looks at what the method does, and it does nothing besides: as PCMG and PCGAMG make their smoothers */
-static PetscErrorCode Plain(KSP ksp, PetscBool *plain)
-{
-  Mat          A, P;
-  MatNullSpace null[2];
-  PetscBool    scaled;
-
-  PetscFunctionBegin;
-  PetscCall(PCGetOperators(ksp->pc, &A, &P));
-  PetscCall(MatGetNullSpace(A, &null[0]));
-  PetscCall(MatGetNullSpace(P, &null[1]));
-  PetscCall(PCGetDiagonalScale(ksp->pc, &scaled));
-  *plain = (PetscBool)(ksp->normtype == KSP_NORM_NONE && (ksp->converged == KSPConvergedSkip || ksp->converged == KSPConvergedDefault) && !ksp->numbermonitors && !null[0] && !null[1] && !scaled && !ksp->dscale && !ksp->guess && !ksp->guess_knoll &&
-                       !ksp->presolve && !ksp->postsolve && !(ksp->dm && ksp->dmActive) && ksp->reason >= 0);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* ksp: set up. What it does to x, if that can be on the device */
 static PetscErrorCode Smoother(KSP ksp, Mat residual, const GPUCSROperator *o, PetscInt level, GPUMGSmoother *m, Why *w)
 {
@@ -329,7 +312,7 @@ static PetscErrorCode Smoother(KSP ksp, Mat residual, const GPUCSROperator *o, P
   if (!method) PetscCall(Not(w, "smoother", level, ((PetscObject)ksp)->type_name, "ksp_type chebyshev", prefix));
   if (!known) PetscCall(Not(w, "preconditioner", level, ((PetscObject)ksp->pc)->type_name, "pc_type jacobi", prefix));
   if (!method || !known) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Plain(ksp, &plain));
+  PetscCall(GPUMGPlain(ksp, &plain));
   PetscCall(PCGetOperators(ksp->pc, &A, &P));
   if (plain && A == residual) PetscCall(GPUMGPolynomial(ksp, m, &good));
   else good = PETSC_FALSE;
@@ -355,12 +338,25 @@ static PetscErrorCode Smoother(KSP ksp, Mat residual, const GPUCSROperator *o, P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Does a solver apply its preconditioner, and no more? */
+static PetscErrorCode Only(KSP ksp, PetscBool *only)
+{
+  PetscBool plain;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPPREONLY, only));
+  if (!*only) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUMGPlain(ksp, &plain));
+  *only = (PetscBool)(plain && ksp->guess_zero);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Is what the PC does linear? Of those that have a solver inside, that may not be */
 static PetscErrorCode Linear(PC pc, PetscBool *linear)
 {
   static const char *const pcs[] = {PCLU, PCCHOLESKY, PCILU, PCICC, PCSVD, PCNONE, PCJACOBI, PCPBJACOBI, PCSOR};
   KSP                     *sub, one;
-  PetscInt                 count = 1;
+  PetscInt                 count;
   PetscBool                blocks, redundant;
 
   PetscFunctionBegin;
@@ -368,18 +364,11 @@ static PetscErrorCode Linear(PC pc, PetscBool *linear)
   PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCBJACOBI, &blocks));
   PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCREDUNDANT, &redundant));
   if (!blocks && !redundant) PetscFunctionReturn(PETSC_SUCCESS);
-  if (blocks) PetscCall(PCBJacobiGetSubKSP(pc, &count, NULL, &sub));
-  else {
-    PetscCall(PCRedundantGetKSP(pc, &one));
-    sub = &one;
-  }
+  PetscCall(GPUMGInside(pc, &count, &sub, &one));
   *linear = PETSC_TRUE;
   for (PetscInt k = 0; k < count && *linear; k++) {
-    PetscBool only;
-
-    PetscCall(PetscObjectTypeCompare((PetscObject)sub[k], KSPPREONLY, &only));
-    *linear = PETSC_FALSE;
-    if (only) PetscCall(Linear(sub[k]->pc, linear));
+    PetscCall(Only(sub[k], linear));
+    if (*linear) PetscCall(Linear(sub[k]->pc, linear));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -427,11 +416,11 @@ static PetscErrorCode CoarseSolver(GPUMGCycle *c, KSP ksp, Why *w)
   GPUMGLevel              *L         = &c->level[0];
   Mat                      A;
   PetscBool                only, linear, method;
-  char                     have[96];
+  char                     have[160];
   PetscInt                 n;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPPREONLY, &only));
+  PetscCall(Only(ksp, &only));
   PetscCall(IS(ksp, methods, &method));
   c->exact = only;
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
@@ -441,8 +430,9 @@ static PetscErrorCode CoarseSolver(GPUMGCycle *c, KSP ksp, Why *w)
   }
   PetscCall(Linear(ksp->pc, &linear));
   if (!only || !linear) {
-    PetscCall(PetscSNPrintf(have, sizeof(have), "%s with %s", ((PetscObject)ksp)->type_name, ((PetscObject)ksp->pc)->type_name));
-    PetscCall(Not(w, "coarse solver", 0, have, "ksp_type preonly", ((PetscObject)ksp)->prefix));
+    PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPPREONLY, &only));
+    PetscCall(PetscSNPrintf(have, sizeof(have), "%s with %s%s", ((PetscObject)ksp)->type_name, ((PetscObject)ksp->pc)->type_name, only ? " that is looked at, fails, has a null space or other solvers" : ""));
+    PetscCall(Not(w, "coarse solver", 0, have, only ? NULL : "ksp_type preonly", ((PetscObject)ksp)->prefix));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(MatGetSize(A, &n, NULL));

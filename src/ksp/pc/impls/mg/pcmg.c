@@ -23,27 +23,11 @@ static Type           types[] = {
             {PCGAMG, PCCreate_GAMG_GPUCSR, NULL, NULL, NULL, NULL, NULL, NULL},
 };
 
-/* What a level was when it was taken: numbers that are others when something about it is */
-typedef struct {
-  PetscInt64 A, Astate, P, Pstate, interpolate, istate, restrct, rstate;
-  struct {
-    PetscInt64 id, maxit, guesszero, norm, monitors;
-    double     data[2]; /* the first numbers of what the method keeps to itself, bounds of eigenvalues and the like: compared, not understood */
-    PetscErrorCode (*solve)(KSP);
-    PetscErrorCode (*apply)(PC, Vec, Vec);
-  } smoother[2];
-} LevelKey;
-
-typedef struct {
-  PetscInt64 levels, type, cycles;
-  LevelKey   level[GPUMG_LEVELS];
-} Key;
-
 typedef struct _n_Multigrid Multigrid;
 struct _n_Multigrid {
   GPUMGCycle  cycle;
   PetscBool   taken, ok; /* the hierarchy has been looked at as it is, and is the cycle's */
-  Key         key;
+  GPUMGKey    key;
   PetscInt    version; /* another one whenever the cycle is another one */
   PetscInt    applied;
   char        why[512];
@@ -70,57 +54,8 @@ static const Type *TypeOf(PC pc)
 
 /* ---- is the cycle that of the hierarchy as it is? ---- */
 
-static PetscErrorCode ObjectKey(void *object, PetscInt64 *id, PetscInt64 *state)
-{
-  PetscObjectState s = 0;
-
-  PetscFunctionBegin;
-  *id = object ? (PetscInt64)((PetscObject)object)->id : 0;
-  if (object) PetscCall(PetscObjectStateGet((PetscObject)object, &s));
-  *state = (PetscInt64)s;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KeyOf(PC pc, Key *key)
-{
-  PC_MG *mg = (PC_MG *)pc->data;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMemzero(key, sizeof(*key)));
-  key->levels = mg->nlevels;
-  key->type   = (PetscInt64)mg->am;
-  key->cycles = mg->cyclesperpcapply;
-  for (PetscInt l = 0; l < PetscMin(mg->nlevels, GPUMG_LEVELS); l++) {
-    PC_MG_Levels *p = mg->levels[l];
-    LevelKey     *k = &key->level[l];
-    Mat           A, P;
-
-    PetscCall(PCGetOperators(p->smoothd->pc, &A, &P));
-    PetscCall(ObjectKey(A, &k->A, &k->Astate));
-    PetscCall(ObjectKey(P, &k->P, &k->Pstate));
-    PetscCall(ObjectKey(p->interpolate, &k->interpolate, &k->istate));
-    PetscCall(ObjectKey(p->restrct, &k->restrct, &k->rstate));
-    for (int up = 0; up < 2; up++) {
-      KSP       ksp = up ? p->smoothu : p->smoothd;
-      PetscBool polynomial;
-
-      k->smoother[up].id        = (PetscInt64)((PetscObject)ksp)->id;
-      k->smoother[up].maxit     = ksp->max_it;
-      k->smoother[up].guesszero = ksp->guess_zero;
-      k->smoother[up].norm      = (PetscInt64)ksp->normtype;
-      k->smoother[up].monitors  = ksp->numbermonitors;
-      k->smoother[up].solve     = ksp->ops->solve;
-      k->smoother[up].apply     = ksp->pc->ops->apply;
-      PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp, &polynomial, KSPCHEBYSHEV, KSPRICHARDSON, ""));
-      if (polynomial) PetscCall(PetscMemcpy(k->smoother[up].data, ksp->data, sizeof(k->smoother[up].data)));
-    }
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Same(PC pc, Multigrid *m, PetscBool *same)
 {
-  Key         key;
   PetscBool   moved = PETSC_FALSE;
   PetscMPIInt size;
 
@@ -128,8 +63,7 @@ static PetscErrorCode Same(PC pc, Multigrid *m, PetscBool *same)
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size));
   *same = m->taken;
   if (*same) {
-    PetscCall(KeyOf(pc, &key));
-    *same = (PetscBool)!memcmp(&key, &m->key, sizeof(key));
+    PetscCall(GPUMGKeySame(pc, &m->key, same));
     if (*same && m->ok) PetscCall(GPUMGLevelsMoved(&m->cycle, &moved)); /* its matrices are those of the hierarchy */
     if (moved) *same = PETSC_FALSE;
   }
@@ -188,7 +122,7 @@ static PetscErrorCode Take(PC pc, Multigrid *m)
     PetscCall(Tell(pc, m));
     PetscCall(GPUMGCycleDestroy(c));
   }
-  PetscCall(KeyOf(pc, &m->key)); /* smoothers may have been set up */
+  PetscCall(GPUMGKeyTake(pc, &m->key)); /* smoothers may have been set up */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -321,6 +255,7 @@ static PetscErrorCode Release(Multigrid *m)
   if (m->event && dev && !dev->failed[0]) PetscCall(dev->ops->eventdestroy(dev->id, m->event));
   m->event = NULL;
   PetscCall(GPUMGCycleDestroy(&m->cycle));
+  PetscCall(GPUMGKeyDestroy(&m->key));
   m->taken = m->ok = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,0 +1,308 @@
+/*
+  Everything that PETSc's cycle looks at, as bytes that are compared and not understood: is a hierarchy still the one that the device's cycle comes from? Solvers and preconditioners are
+  taken as they are in memory, with all that a program can set, but for the members that a solve writes. A member that is missing among those makes a cycle anew too often, and none is wrong.
+*/
+#include <petsc/private/pcmgimpl.h>
+#include <petsc/private/kspimpl.h>
+#include "../../../../sys/gpucsrsys.h"
+#include "cycle.h"
+
+/* Compared with the bytes of a key, or appended to them */
+static PetscErrorCode Note(GPUMGKey *k, const void *p, size_t bytes)
+{
+  PetscFunctionBegin;
+  if (k->differs) PetscFunctionReturn(PETSC_SUCCESS);
+  if (k->comparing) k->differs = (PetscBool)(k->at + bytes > k->used || memcmp(k->bytes + k->at, p, bytes));
+  else {
+    if (k->at + bytes > k->room) {
+      k->room = 2 * (k->at + bytes);
+      PetscCall(PetscRealloc(k->room, &k->bytes));
+    }
+    PetscCall(PetscMemcpy(k->bytes + k->at, p, bytes));
+    k->used = k->at + bytes;
+  }
+  k->at += bytes;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#define NOTE(k, value) Note(k, &(value), sizeof(value))
+
+static PetscErrorCode NoteObject(GPUMGKey *k, void *object)
+{
+  PetscObjectState state = 0;
+  PetscObjectId    id    = 0;
+
+  PetscFunctionBegin;
+  if (object) {
+    PetscCall(PetscObjectGetId((PetscObject)object, &id));
+    PetscCall(PetscObjectStateGet((PetscObject)object, &state));
+  }
+  PetscCall(NOTE(k, id));
+  PetscCall(NOTE(k, state));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode NoteMat(GPUMGKey *k, Mat A)
+{
+  MatNullSpace null[2] = {NULL, NULL};
+
+  PetscFunctionBegin;
+  PetscCall(NoteObject(k, A));
+  if (A) {
+    PetscCall(MatGetNullSpace(A, &null[0]));
+    PetscCall(MatGetTransposeNullSpace(A, &null[1]));
+  }
+  for (int t = 0; t < 2; t++) PetscCall(NoteObject(k, null[t]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- solvers ---- */
+
+/* In these bytes PETSc's releases keep the eigenvalues of KSPCHEBYSHEV and their transformation into bounds, and the scale of KSPRICHARDSON: their structures are private, and no smaller */
+#define CHEBYSHEV_BYTES  104
+#define RICHARDSON_BYTES 12
+
+/* Not in all versions */
+extern PetscErrorCode KSPGetNestLevel(KSP, PetscInt *) __attribute__((weak));
+extern PetscErrorCode KSPSetNestLevel(KSP, PetscInt) __attribute__((weak));
+
+/* A copy, cleared of the members that a solve writes */
+static void AsSet(KSP ksp, struct _p_KSP *s)
+{
+  memcpy(s, ksp, sizeof(*s));
+  memset(&s->hdr, 0, sizeof(s->hdr));
+  s->vec_sol = s->vec_rhs = NULL;
+  s->work                 = NULL;
+  s->nwork                = 0;
+  s->rnorm = s->rnorm0 = s->ttol = 0;
+  s->its = s->totalits = 0;
+  s->reason            = KSP_CONVERGED_ITERATING;
+  s->res_hist_len = s->err_hist_len = 0;
+  s->transpose_solve                = PETSC_FALSE;
+  for (PetscInt m = s->numbermonitors; m < MAXKSPMONITORS; m++) { /* that have been cancelled */
+    s->monitor[m]        = NULL;
+    s->monitordestroy[m] = NULL;
+    s->monitorcontext[m] = NULL;
+  }
+}
+
+static PetscErrorCode NotePC(GPUMGKey *, PC);
+
+static PetscErrorCode NoteKSP(GPUMGKey *k, KSP ksp)
+{
+  struct _p_KSP s;
+  PetscBool     chebyshev, richardson;
+  int           kind = 0;
+
+  PetscFunctionBegin;
+  AsSet(ksp, &s);
+  PetscCall(NOTE(k, ((PetscObject)ksp)->id));
+  PetscCall(NOTE(k, s));
+  PetscCall(NOTE(k, *ksp->ops));
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPCHEBYSHEV, &chebyshev));
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPRICHARDSON, &richardson));
+  if (richardson) PetscCall(Note(k, ksp->data, RICHARDSON_BYTES));
+  if (chebyshev) {
+    PetscTryMethod(ksp, "KSPChebyshevGetKind_C", (KSP, int *), (ksp, &kind));
+    PetscCall(NOTE(k, kind));
+    PetscCall(Note(k, ksp->data, CHEBYSHEV_BYTES));
+  }
+  PetscCall(NotePC(k, ksp->pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Does the device's cycle leave out nothing that a solver does? The solver takes no norm, has no test and no function of the program's: all members are as KSPCreate() makes them, but for those named here. So
+  PCMG and PCGAMG make their solvers
+*/
+PetscErrorCode GPUMGPlain(KSP ksp, PetscBool *plain)
+{
+  const KSPConvergedReason reason = ksp->reason;
+  struct _p_KSP            s, d;
+  KSP                      created;
+  MatNullSpace             null[4];
+  PetscInt                 nested = 0;
+
+  PetscFunctionBegin;
+  PetscCall(KSPCreate(PETSC_COMM_SELF, &created));
+  PetscCall(KSPSetType(created, ((PetscObject)ksp)->type_name));
+  if (KSPGetNestLevel && KSPSetNestLevel) {
+    PetscCall(KSPGetNestLevel(ksp, &nested));
+    PetscCall(KSPSetNestLevel(created, nested));
+  }
+  AsSet(created, &d);
+  AsSet(ksp, &s);
+  PetscCall(KSPDestroy(&created));
+  PetscCall(MatGetNullSpace(ksp->pc->mat, &null[0]));
+  PetscCall(MatGetTransposeNullSpace(ksp->pc->mat, &null[1]));
+  PetscCall(MatGetNullSpace(ksp->pc->pmat, &null[2]));
+  PetscCall(MatGetTransposeNullSpace(ksp->pc->pmat, &null[3]));
+  *plain =
+    (PetscBool)((s.converged == KSPConvergedSkip || s.converged == KSPConvergedDefault) && s.normtype <= KSP_NORM_NONE && !(s.dm && s.dmActive) && reason >= 0 && !null[0] && !null[1] && !null[2] && !null[3] && !ksp->pc->diagonalscale && !ksp->pc->failedreason);
+  /* the device's cycle has these from PETSc */
+  s.max_it         = d.max_it;
+  s.guess_zero     = d.guess_zero;
+  s.pc             = d.pc;
+  s.data           = d.data;
+  s.setupstage     = d.setupstage;
+  s.setupnewmatrix = d.setupnewmatrix;
+  /* without a norm these have no effect */
+  s.rtol                = d.rtol;
+  s.abstol              = d.abstol;
+  s.divtol              = d.divtol;
+  s.chknorm             = d.chknorm;
+  s.lagnorm             = d.lagnorm;
+  s.converged           = d.converged;
+  s.convergeddestroy    = d.convergeddestroy;
+  s.cnvP                = d.cnvP;
+  s.normtype            = d.normtype;
+  s.normtype_set        = d.normtype_set;
+  s.pc_side             = d.pc_side;
+  s.pc_side_set         = d.pc_side_set;
+  s.errorifnotconverged = d.errorifnotconverged;
+  /* these are of use before a solve alone */
+  s.dm                   = d.dm;
+  s.dmAuto               = d.dmAuto;
+  s.dmActive             = d.dmActive;
+  s.setfromoptionscalled = d.setfromoptionscalled;
+  s.skippcsetfromoptions = d.skippcsetfromoptions;
+  if (memcmp(&s, &d, sizeof(s))) *plain = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- preconditioners ---- */
+
+/* The settings that a type keeps in a private structure and that a program can change without a new set-up */
+static PetscErrorCode NoteSettings(GPUMGKey *k, PC pc)
+{
+  static const char *const flags[] = {"PCJacobiGetUseAbs_C", "PCJacobiGetFixDiagonal_C"};
+  int                      type    = 0;
+  PetscInt                 its[2]  = {0, 0};
+  PetscReal                number  = 0;
+  PetscBool                has;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)pc, &has, PCJACOBI, PCSOR, ""));
+  if (!has) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscTryMethod(pc, "PCJacobiGetType_C", (PC, int *), (pc, &type));
+  PetscCall(NOTE(k, type));
+  for (int f = 0; f < 2; f++) {
+    PetscBool flag = PETSC_FALSE;
+
+    PetscTryMethod(pc, flags[f], (PC, PetscBool *), (pc, &flag));
+    PetscCall(NOTE(k, flag));
+  }
+  PetscTryMethod(pc, "PCJacobiGetRowl1Scale_C", (PC, PetscReal *), (pc, &number));
+  PetscTryMethod(pc, "PCSORGetOmega_C", (PC, PetscReal *), (pc, &number));
+  PetscTryMethod(pc, "PCSORGetIterations_C", (PC, PetscInt *, PetscInt *), (pc, &its[0], &its[1]));
+  PetscTryMethod(pc, "PCSORGetSymmetric_C", (PC, int *), (pc, &type));
+  PetscCall(NOTE(k, number));
+  PetscCall(NOTE(k, its));
+  PetscCall(NOTE(k, type));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The solvers inside a preconditioner that is set up, none of most types */
+PetscErrorCode GPUMGInside(PC pc, PetscInt *count, KSP **sub, KSP *one)
+{
+  PetscBool blocks, redundant;
+
+  PetscFunctionBegin;
+  *count = 0;
+  if (!pc->setupcalled) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCBJACOBI, &blocks));
+  PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCREDUNDANT, &redundant));
+  if (blocks) PetscCall(PCBJacobiGetSubKSP(pc, count, NULL, sub));
+  if (redundant) {
+    PetscCall(PCRedundantGetKSP(pc, one));
+    *count = 1;
+    *sub   = one;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode NotePC(GPUMGKey *k, PC pc)
+{
+  struct _p_PC s;
+  Mat          factor = NULL;
+  PetscInt     count  = 0;
+  KSP         *sub = NULL, one = NULL;
+
+  PetscFunctionBegin;
+  memcpy(&s, pc, sizeof(s));
+  memset(&s.hdr, 0, sizeof(s.hdr)); /* and the members that applications write */
+  s.failedreason = s.failedreasonrank = PC_NOERROR;
+  s.presolvedone                      = 0;
+  PetscCall(NOTE(k, ((PetscObject)pc)->id));
+  PetscCall(NOTE(k, s));
+  PetscCall(NOTE(k, *pc->ops));
+  PetscCall(NoteMat(k, pc->mat));
+  PetscCall(NoteMat(k, pc->pmat));
+  PetscCall(NoteSettings(k, pc));
+  if (pc->setupcalled && pc->ops->getfactoredmatrix) PetscCall(PCFactorGetMatrix(pc, &factor));
+  PetscCall(NoteObject(k, factor));
+  if (k->inside) PetscCall(GPUMGInside(pc, &count, &sub, &one));
+  PetscCall(NOTE(k, count));
+  for (PetscInt q = 0; q < count; q++) PetscCall(NoteKSP(k, sub[q]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- hierarchies ---- */
+
+static PetscErrorCode NoteLevel(GPUMGKey *k, const PC_MG_Levels *level)
+{
+  PC_MG_Levels s;
+
+  PetscFunctionBegin;
+  memcpy(&s, level, sizeof(s)); /* but for the members that applications write */
+  s.b = s.x = s.r = s.crx = s.crb = NULL;
+  s.B = s.X = s.R = NULL;
+  k->inside       = (PetscBool)!s.level; /* the coarse solver's; to ask for those of PCBJACOBI changes how it is viewed */
+  PetscCall(NOTE(k, s));
+  PetscCall(NoteMat(k, s.A));
+  PetscCall(NoteObject(k, s.interpolate));
+  PetscCall(NoteObject(k, s.restrct));
+  PetscCall(NoteKSP(k, s.smoothd));
+  if (s.smoothu != s.smoothd) PetscCall(NoteKSP(k, s.smoothu));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode NoteAll(GPUMGKey *k, PC pc)
+{
+  const PC_MG *mg = (const PC_MG *)pc->data;
+  PC_MG        s;
+
+  PetscFunctionBegin;
+  k->at      = 0;
+  k->differs = PETSC_FALSE;
+  memcpy(&s, mg, sizeof(s)); /* but for the members that PCApplyRichardson() writes */
+  s.rtol = s.abstol = s.dtol = s.ttol = 0;
+  PetscCall(NOTE(k, s));
+  for (PetscInt l = 0; mg->levels && l < mg->nlevels && !k->differs; l++) PetscCall(NoteLevel(k, mg->levels[l]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The hierarchy of a PCMG as it is */
+PetscErrorCode GPUMGKeyTake(PC pc, GPUMGKey *k)
+{
+  PetscFunctionBegin;
+  k->comparing = PETSC_FALSE;
+  PetscCall(NoteAll(k, pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUMGKeySame(PC pc, GPUMGKey *k, PetscBool *same)
+{
+  PetscFunctionBegin;
+  k->comparing = PETSC_TRUE;
+  PetscCall(NoteAll(k, pc));
+  *same = (PetscBool)(!k->differs && k->at == k->used);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUMGKeyDestroy(GPUMGKey *k)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscFree(k->bytes));
+  PetscCall(PetscMemzero(k, sizeof(*k)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

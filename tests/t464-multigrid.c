@@ -1,0 +1,756 @@
+/*
+  Changes that a program may make to a hierarchy between two applications of PCMG or PCGAMG: each thing of a list, and a few of them by chance; then coarseners that a program calls itself,
+  the subdomains that PCGAMG makes of aggregates, and a matrix that loses its values.
+
+  //TEST name="host" args="-mat_gpucsr_format csr -mat_gpucsr_product_least 0"
+  //TEST name="standin" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -mat_gpucsr_product_least 0 -seed 100"
+  //TEST name="late" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -gpucsr_debug_defer 3 -every 7 -walks 3 -seed 200"
+  //TEST name="ranks" nsize=2 args="-our_pc_mg_gpucsr -mat_gpucsr_format csr -mat_gpucsr_product_least 0 -mat_gpucsr_halo peer -every 9 -walks 2 -seed 300"
+  //TEST name="three" nsize=3 gpu=0 args="-our_pc_mg_gpucsr -mat_gpucsr_backend cuda -gpucsr_debug_standin 3 -mat_gpucsr_product_least 0 -mat_gpucsr_halo peer -our_pc_mg_gpucsr_tail 0 -our_pc_mg_gpucsr_small 0 -every 11 -walks 2 -seed 400"
+*/
+static char help[] = "Tests changes of a hierarchy.\n";
+
+#include "programs.h"
+#include <petsc/private/matimpl.h> /* lists of a coarsener */
+
+#define LEVELS 3
+#define LINE   72 /* points of the finest level */
+
+static PetscInt calls = 0; /* of the program's functions by PETSc */
+
+static PetscErrorCode Count(KSP ksp, PetscInt it, PetscReal norm, void *ctx)
+{
+  PetscFunctionBegin;
+  (void)ksp, (void)it, (void)norm, (void)ctx;
+  calls++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode AfterOne(KSP ksp, PetscInt it, PetscReal norm, KSPConvergedReason *reason, void *ctx)
+{
+  PetscFunctionBegin;
+  (void)ksp, (void)norm, (void)ctx;
+  calls++;
+  *reason = it > 0 ? KSP_CONVERGED_ITS : KSP_CONVERGED_ITERATING;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Shrink(KSP ksp, Vec b, Vec x, void *ctx)
+{
+  PetscFunctionBegin;
+  (void)ksp, (void)b, (void)ctx;
+  calls++;
+  PetscCall(VecScale(x, 0.875));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode HalfResidual(Mat A, Vec b, Vec x, Vec r)
+{
+  PetscFunctionBegin;
+  calls++;
+  PetscCall(MatResidual(A, b, x, r));
+  PetscCall(VecScale(r, 0.5));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- changes: of the whole, of the level in the middle, of the coarsest ---- */
+
+static PetscErrorCode Smoother(PC pc, PetscInt l, KSP *ksp, PC *smoother)
+{
+  PetscFunctionBegin;
+  PetscCall(PCMGGetSmoother(pc, l, ksp));
+  if (smoother) PetscCall(KSPGetPC(*ksp, smoother));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ConstantNullSpace(Mat A, PetscBool transposed)
+{
+  MatNullSpace null;
+
+  PetscFunctionBegin;
+  PetscCall(MatNullSpaceCreate(PetscObjectComm((PetscObject)A), PETSC_TRUE, 0, NULL, &null));
+  if (transposed) PetscCall(MatSetTransposeNullSpace(A, null));
+  else PetscCall(MatSetNullSpace(A, null));
+  PetscCall(MatNullSpaceDestroy(&null));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same matrix times a number, of the same type */
+static PetscErrorCode Scaled(Mat A, PetscScalar by, Mat *B)
+{
+  PetscFunctionBegin;
+  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, B));
+  PetscCall(MatScale(*B, by));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+typedef struct {
+  PC  pc, mpc, cpc; /* of the whole, of the level in the middle, of the coarsest */
+  KSP mid, coarse;
+  Mat A, middle, coarsest, P;
+} Parts;
+
+#define CHANGE(name) static PetscErrorCode Change_##name(Parts *p)
+#define DO(name, call) \
+  CHANGE(name) \
+  { \
+    PetscFunctionBegin; \
+    PetscCall(call); \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }
+
+DO(nothing, KSPSetErrorIfNotConverged(p->mid, PETSC_FALSE))
+DO(w, PCMGSetCycleType(p->pc, PC_MG_CYCLE_W))
+DO(v, PCMGSetCycleType(p->pc, PC_MG_CYCLE_V))
+DO(additive, PCMGSetType(p->pc, PC_MG_ADDITIVE))
+DO(full, PCMGSetType(p->pc, PC_MG_FULL))
+DO(cycles, PCMGMultiplicativeSetCycles(p->pc, 2))
+DO(smooths, PCMGSetNumberSmooth(p->pc, 3))
+DO(residual, PCMGSetResidual(p->pc, 1, HalfResidual, p->middle))
+DO(nulltop, ConstantNullSpace(p->A, PETSC_FALSE))
+DO(nullmiddle, ConstantNullSpace(p->middle, PETSC_FALSE))
+DO(nullcoarsest, ConstantNullSpace(p->coarsest, PETSC_FALSE))
+DO(nulltransposed, ConstantNullSpace(p->middle, PETSC_TRUE))
+DO(nulltransposed0, ConstantNullSpace(p->coarsest, PETSC_TRUE))
+DO(test, KSPSetConvergenceTest(p->mid, AfterOne, NULL, NULL))
+DO(norm, KSPSetNormType(p->mid, KSP_NORM_UNPRECONDITIONED))
+DO(scale, KSPRichardsonSetScale(p->mid, 0.5))
+DO(eigenvalues, KSPChebyshevSetEigenvalues(p->mid, 1.75, 0.25))
+DO(transform, KSPChebyshevEstEigSet(p->mid, 0, 0.3, 0, 1.4))
+DO(fromzero, KSPSetInitialGuessNonzero(p->mid, PETSC_FALSE))
+DO(fromguess, KSPSetInitialGuessNonzero(p->mid, PETSC_TRUE))
+DO(steps, KSPSetTolerances(p->mid, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 5))
+DO(monitor, KSPMonitorSet(p->mid, Count, NULL, NULL))
+DO(cancel, KSPMonitorCancel(p->mid))
+DO(monitor0, KSPMonitorSet(p->coarse, Count, NULL, NULL))
+DO(before, KSPSetPreSolve(p->mid, Shrink, NULL))
+DO(after, KSPSetPostSolve(p->mid, Shrink, NULL))
+DO(after0, KSPSetPostSolve(p->coarse, Shrink, NULL))
+DO(side, KSPSetPCSide(p->mid, PC_RIGHT))
+DO(history, KSPSetResidualHistory(p->mid, NULL, 9, PETSC_TRUE))
+DO(method, KSPSetType(p->mid, KSPRICHARDSON))
+DO(gmres, KSPSetType(p->mid, KSPGMRES))
+DO(rowmax, PCJacobiSetType(p->mpc, PC_JACOBI_ROWMAX))
+DO(absolute, PCJacobiSetUseAbs(p->mpc, PETSC_TRUE))
+DO(fixed, PCJacobiSetFixDiagonal(p->mpc, PETSC_FALSE))
+DO(none, PCSetType(p->mpc, PCNONE))
+DO(sor, PCSetType(p->mpc, PCSOR))
+DO(coarsejacobi, PCSetType(p->cpc, PCJACOBI))
+DO(coarsesteps, KSPSetTolerances(p->coarse, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 2))
+DO(omega, PCSORSetOmega(p->cpc, 1.25))
+DO(sweeps, PCSORSetIterations(p->cpc, 2, 1))
+DO(direction, PCSORSetSymmetric(p->cpc, SOR_LOCAL_BACKWARD_SWEEP))
+DO(values, MatScale(p->middle, 1.25))
+DO(coarsevalues, MatScale(p->coarsest, 1.25))
+DO(topvalues, MatScale(p->A, 1.25))
+DO(interpolated, MatScale(p->P, 0.75))
+
+CHANGE(reused)
+{
+  PetscFunctionBegin;
+  PetscCall(PCSetReusePreconditioner(p->mpc, PETSC_TRUE));
+  PetscCall(MatScale(p->middle, 1.5));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+CHANGE(operators)
+{
+  Mat B;
+
+  PetscFunctionBegin;
+  PetscCall(Scaled(p->middle, 1.5, &B));
+  PetscCall(KSPSetOperators(p->mid, B, B));
+  PetscCall(MatDestroy(&B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+CHANGE(preconditioned)
+{
+  Mat B;
+
+  PetscFunctionBegin;
+  PetscCall(Scaled(p->middle, 1.5, &B));
+  PetscCall(KSPSetOperators(p->mid, p->middle, B));
+  PetscCall(MatDestroy(&B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+CHANGE(interpolation)
+{
+  Mat B;
+
+  PetscFunctionBegin;
+  PetscCall(Scaled(p->P, 0.75, &B));
+  PetscCall(PCMGSetInterpolation(p->pc, 1, B));
+  PetscCall(MatDestroy(&B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+CHANGE(restriction)
+{
+  Mat B;
+
+  PetscFunctionBegin;
+  PetscCall(Scaled(p->P, 0.75, &B));
+  PetscCall(PCMGSetRestriction(p->pc, 1, B));
+  PetscCall(MatDestroy(&B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+CHANGE(rscale)
+{
+  Vec v;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreateVecs(p->coarsest, &v, NULL));
+  PetscCall(VecSet(v, 0.5));
+  PetscCall(PCMGSetRScale(p->pc, 1, v));
+  PetscCall(VecDestroy(&v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+CHANGE(block)
+{
+  KSP *sub;
+  PC   pc;
+
+  PetscFunctionBegin;
+  PetscCall(PCBJacobiGetSubKSP(p->cpc, NULL, NULL, &sub));
+  PetscCall(KSPGetPC(sub[0], &pc));
+  PetscCall(PCSetType(pc, PCJACOBI));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+CHANGE(again)
+{
+  Mat A, P;
+
+  PetscFunctionBegin;
+  PetscCall(PCGetOperators(p->cpc, &A, &P));
+  PetscCall(PetscObjectReference((PetscObject)A));
+  PetscCall(PetscObjectReference((PetscObject)P));
+  PetscCall(PCReset(p->cpc));
+  PetscCall(PCSetType(p->cpc, PCJACOBI));
+  PetscCall(PCSetType(p->cpc, PCSOR));
+  PetscCall(KSPSetOperators(p->coarse, A, P));
+  PetscCall(KSPSetUp(p->coarse));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&P));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* needs: a hierarchy that begins with these options; walks: more than one of these in a row is a program too */
+typedef struct {
+  const char *name;
+  PetscErrorCode (*change)(Parts *);
+  const char *needs;
+  PetscBool   walks;
+} Change;
+
+#define RICHARDSON "-mg_levels_ksp_type richardson -mg_levels_ksp_richardson_scale 0.75"
+#define BLOCKS     "-mg_coarse_pc_type bjacobi -mg_coarse_sub_pc_type lu"
+#define SWEEPS     "-mg_coarse_pc_type sor"
+#define NEEDS(name, needs, walks) \
+  { \
+    #name, Change_##name, needs, walks \
+  }
+#define EASY(name) NEEDS(name, "", PETSC_TRUE)
+
+static const Change changes[] = {
+  EASY(nothing),
+  EASY(w),
+  EASY(v),
+  EASY(additive),
+  EASY(full),
+  EASY(cycles),
+  EASY(smooths),
+  EASY(residual),
+  EASY(nullmiddle),
+  EASY(nullcoarsest),
+  EASY(nulltransposed),
+  EASY(nulltransposed0),
+  EASY(test),
+  EASY(norm),
+  EASY(fromzero),
+  EASY(fromguess),
+  EASY(steps),
+  EASY(monitor),
+  EASY(cancel),
+  EASY(monitor0),
+  EASY(before),
+  EASY(after),
+  EASY(after0),
+  EASY(history),
+  EASY(values),
+  EASY(coarsevalues),
+  EASY(topvalues),
+  EASY(interpolated),
+  NEEDS(operators, "", PETSC_FALSE),
+  NEEDS(preconditioned, "", PETSC_FALSE),
+  NEEDS(interpolation, "", PETSC_FALSE),
+  NEEDS(restriction, "", PETSC_FALSE),
+  EASY(rscale),
+  EASY(reused),
+  EASY(coarsesteps),
+  NEEDS(side, "", PETSC_FALSE),
+  NEEDS(nulltop, "", PETSC_TRUE),
+  NEEDS(eigenvalues, "", PETSC_FALSE),
+  NEEDS(transform, "", PETSC_FALSE),
+  NEEDS(method, "", PETSC_FALSE),
+  NEEDS(gmres, "", PETSC_FALSE),
+  NEEDS(rowmax, "", PETSC_FALSE),
+  NEEDS(absolute, "", PETSC_FALSE),
+  NEEDS(fixed, "", PETSC_FALSE),
+  NEEDS(none, RICHARDSON, PETSC_FALSE),
+  NEEDS(sor, "", PETSC_FALSE),
+  NEEDS(coarsejacobi, "", PETSC_FALSE),
+  NEEDS(test, RICHARDSON, PETSC_FALSE),
+  NEEDS(scale, RICHARDSON, PETSC_FALSE),
+  NEEDS(history, RICHARDSON, PETSC_FALSE),
+  NEEDS(before, RICHARDSON, PETSC_FALSE),
+  NEEDS(rowmax, RICHARDSON, PETSC_FALSE),
+  NEEDS(block, BLOCKS, PETSC_FALSE),
+  NEEDS(omega, SWEEPS, PETSC_FALSE),
+  NEEDS(sweeps, SWEEPS, PETSC_FALSE),
+  NEEDS(direction, SWEEPS, PETSC_FALSE),
+  NEEDS(again, "", PETSC_FALSE),
+};
+
+/* ---- a hierarchy ---- */
+
+/* A line of n points; the finest operator of all programs, symmetric positive definite */
+static PetscErrorCode Line(World *w, PetscInt n, Mat *A)
+{
+  PetscInt rs, re;
+
+  PetscFunctionBegin;
+  PetscCall(Make(w, w->comm, n, n, A));
+  PetscCall(MatGetOwnershipRange(*A, &rs, &re));
+  for (PetscInt r = rs; r < re; r++) {
+    PetscCall(MatSetValue(*A, r, r, 2.0625 + (PetscReal)(r % 3), INSERT_VALUES));
+    if (r) PetscCall(MatSetValue(*A, r, r - 1, -1, INSERT_VALUES));
+    if (r < n - 1) PetscCall(MatSetValue(*A, r, r + 1, -1, INSERT_VALUES));
+  }
+  PetscCall(Assemble(*A));
+  PetscCall(MatSetOption(*A, MAT_SYMMETRIC, PETSC_TRUE));
+  PetscCall(PerturbMat(w, *A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* From half as many points */
+static PetscErrorCode Interpolation(World *w, PetscInt n, Mat *P)
+{
+  PetscInt rs, re;
+
+  PetscFunctionBegin;
+  PetscCall(Make(w, w->comm, n, n / 2, P));
+  PetscCall(MatGetOwnershipRange(*P, &rs, &re));
+  for (PetscInt r = rs; r < re; r++) {
+    PetscCall(MatSetValue(*P, r, r / 2, r % 2 ? 0.5 : 1, INSERT_VALUES));
+    if (r % 2 && r / 2 + 1 < n / 2) PetscCall(MatSetValue(*P, r, r / 2 + 1, 0.5, INSERT_VALUES));
+  }
+  PetscCall(Assemble(*P));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Options of this world's prefix, or their end */
+static PetscErrorCode Needs(World *w, const char needs[], PetscBool begin)
+{
+  char **words;
+  int    n;
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrToArray(needs, ' ', &n, &words));
+  for (int k = 0; k + 1 < n; k += 2) {
+    char name[128];
+
+    PetscCall(PetscSNPrintf(name, sizeof(name), "-%s_%s", w->ref ? "ref" : "our", words[k] + 1));
+    if (begin) PetscCall(PetscOptionsSetValue(NULL, name, words[k + 1]));
+    else PetscCall(PetscOptionsClearValue(NULL, name));
+  }
+  PetscCall(PetscStrToArrayDestroy(n, words));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Hierarchy(World *w, PetscBool gamg, KSP *ksp, Mat *A)
+{
+  PC pc;
+
+  PetscFunctionBegin;
+  if (gamg) {
+    PetscCall(Grid(w, 14, 0, A));
+    PetscCall(MatSetOption(*A, MAT_SYMMETRIC, PETSC_TRUE));
+    PetscCall(PerturbMat(w, *A));
+  } else PetscCall(Line(w, LINE, A));
+  PetscCall(NewKSP(w, w->comm, *A, KSPRICHARDSON, gamg ? PCGAMG : PCMG, ksp));
+  PetscCall(KSPGetPC(*ksp, &pc));
+  if (!gamg) {
+    PetscCall(PCMGSetLevels(pc, LEVELS, NULL));
+    PetscCall(PCMGSetGalerkin(pc, PC_MG_GALERKIN_BOTH));
+    for (PetscInt l = LEVELS - 1, n = LINE; l > 0; l--, n /= 2) {
+      Mat P;
+      KSP smoother;
+      PC  jacobi;
+
+      PetscCall(Interpolation(w, n, &P));
+      PetscCall(PCMGSetInterpolation(pc, l, P));
+      PetscCall(MatDestroy(&P));
+      PetscCall(Smoother(pc, l, &smoother, &jacobi));
+      PetscCall(PCSetType(jacobi, PCJACOBI));
+    }
+  }
+  PetscCall(KSPSetFromOptions(*ksp));
+  PetscCall(KSPSetUp(*ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PartsOf(PC pc, Parts *p)
+{
+  PetscFunctionBegin;
+  p->pc = pc;
+  PetscCall(PCGetOperators(pc, &p->A, NULL));
+  PetscCall(Smoother(pc, 1, &p->mid, &p->mpc));
+  PetscCall(PCMGGetCoarseSolve(pc, &p->coarse));
+  PetscCall(KSPGetPC(p->coarse, &p->cpc));
+  PetscCall(KSPGetOperators(p->mid, &p->middle, NULL));
+  PetscCall(KSPGetOperators(p->coarse, &p->coarsest, NULL));
+  PetscCall(PCMGGetInterpolation(pc, 1, &p->P));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One application as the program sees it */
+static PetscErrorCode TellApplied(World *w, PC pc, PetscBool device)
+{
+  Parts    p;
+  Vec      b, x;
+  PetscInt before, after;
+
+  PetscFunctionBegin;
+  PetscCall(PartsOf(pc, &p));
+  PetscCall(MatCreateVecs(p.A, &x, &b));
+  PetscCall(Fill(b, 5));
+  PetscCall(Perturb(w, b));
+  calls = 0;
+  PetscCall(KSPGetTotalIterations(p.mid, &before));
+  PetscCall(PCApply(pc, b, x));
+  PetscCall(KSPGetTotalIterations(p.mid, &after));
+  PetscCheck(!device || before == after, PETSC_COMM_SELF, PETSC_ERR_PLIB, "no cycle to change: it is PETSc's");
+  PetscCall(Tell(w, (double)calls));
+  PetscCall(TellFoundVec(w, x, 0));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode OneChange(World *w, PetscBool gamg, const Change *change)
+{
+  Mat   A;
+  KSP   ksp;
+  PC    pc;
+  Parts p;
+
+  PetscFunctionBegin;
+  PetscCall(Needs(w, change->needs, PETSC_TRUE));
+  PetscCall(Hierarchy(w, gamg, &ksp, &A));
+  PetscCall(KSPGetPC(ksp, &pc));
+  for (int k = 0; k < 2; k++) PetscCall(TellApplied(w, pc, (PetscBool)!w->plain)); /* the second may be recorded */
+  PetscCall(PartsOf(pc, &p));
+  PetscCall((*change->change)(&p));
+  for (int k = 0; k < 2; k++) PetscCall(TellApplied(w, pc, PETSC_FALSE));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Needs(w, change->needs, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- by chance ---- */
+
+static uint32_t chance;
+
+static PetscInt Draw(PetscInt below)
+{
+  chance = chance * 1664525u + 1013904223u;
+  return (PetscInt)((chance >> 8) % (uint32_t)below);
+}
+
+/* A few steps of a method over the cycle as it is */
+static PetscErrorCode TellSteps(World *w, KSP ksp, const char type[])
+{
+  Mat A;
+  Vec b, x;
+
+  PetscFunctionBegin;
+  PetscCall(KSPGetOperators(ksp, &A, NULL));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(Fill(b, 7));
+  PetscCall(Perturb(w, b));
+  PetscCall(KSPSetType(ksp, w->plain && !strncmp(type, "gpu", 3) ? type + 3 : type));
+  PetscCall(KSPSetTolerances(ksp, 1e-30, PETSC_DEFAULT, 1e30, 2));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(TellFoundVec(w, x, 0));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Walk(World *w, uint32_t seed)
+{
+  static const char *const methods[] = {"gpucg", "cg", "gpugmres", "gmres"};
+  const size_t             count     = PETSC_STATIC_ARRAY_LENGTH(changes);
+  Mat                      A;
+  KSP                      ksp;
+  PC                       pc;
+
+  PetscFunctionBegin;
+  chance = seed;
+  PetscCall(Hierarchy(w, (PetscBool)(Draw(2) == 0), &ksp, &A));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(TellApplied(w, pc, PETSC_FALSE));
+  for (int k = 0; k < 6; k++) {
+    const Change *change = &changes[Draw((PetscInt)count)];
+    Parts         p;
+
+    if (!change->walks) continue;
+    PetscCall(PetscInfo(ksp, "Change %s\n", change->name));
+    PetscCall(PartsOf(pc, &p));
+    PetscCall((*change->change)(&p));
+    if (Draw(3)) PetscCall(TellApplied(w, pc, PETSC_FALSE));
+    else PetscCall(TellSteps(w, ksp, methods[Draw(4)]));
+  }
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- coarseners that a program calls ---- */
+
+/* A graph of so many neighbours a vertex by chance, symmetric in its pattern */
+static PetscErrorCode Graph(World *w, PetscInt n, PetscInt degree, Mat *A)
+{
+  PetscInt rs, re;
+
+  PetscFunctionBegin;
+  PetscCall(TestMatCreate(w->comm, n, n, w->ref, A));
+  PetscCall(MatSeqAIJSetPreallocation(*A, 20, NULL));
+  PetscCall(MatMPIAIJSetPreallocation(*A, 20, NULL, 20, NULL));
+  PetscCall(MatSetOption(*A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(MatGetOwnershipRange(*A, &rs, &re));
+  for (PetscInt r = rs; r < re; r++) PetscCall(MatSetValue(*A, r, r, 1, INSERT_VALUES));
+  for (PetscInt q = 0; q < n * degree; q++) { /* the same on all ranks, whoever stores it */
+    const PetscInt r = Draw(n), c = (r + 1 + Draw(9)) % n;
+
+    if (r >= rs && r < re) PetscCall(MatSetValue(*A, r, c, -1, INSERT_VALUES));
+    if (c >= rs && c < re) PetscCall(MatSetValue(*A, c, r, -1, INSERT_VALUES));
+  }
+  PetscCall(Assemble(*A));
+  if (Draw(2)) PetscCall(MatSetOption(*A, MAT_SYMMETRIC, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Lists are told as sets in their order: a root and its members as PETSc lists them */
+static PetscErrorCode TellLists(World *w, PetscCoarsenData *lists, PetscInt n)
+{
+  PetscFunctionBegin;
+  for (PetscInt v = 0; v < n; v++) {
+    PetscCDIntNd *node;
+
+    PetscCall(PetscCDGetHeadPos(lists, v, &node));
+    while (node) {
+      PetscInt id;
+
+      PetscCall(PetscCDIntNdGetID(node, &id));
+      PetscCall(Tell(w, (double)id));
+      PetscCall(PetscCDGetNextPos(lists, v, &node));
+    }
+    PetscCall(Tell(w, -1));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Coarsening(World *w, uint32_t seed)
+{
+  Mat               A;
+  MatCoarsen        coarsen;
+  PetscCoarsenData *lists;
+  IS                order = NULL;
+  PetscInt          n, local, first;
+
+  PetscFunctionBegin;
+  chance = seed;
+  n      = 1 + Draw(150);
+  PetscCall(Graph(w, n, Draw(4), &A));
+  PetscCall(MatGetLocalSize(A, &local, NULL));
+  PetscCall(MatGetOwnershipRange(A, &first, NULL));
+  PetscCall(MatCoarsenCreate(w->comm, &coarsen));
+  PetscCall(MatCoarsenSetType(coarsen, Draw(2) ? MATCOARSENMIS : MATCOARSENMISK));
+  PetscCall(MatCoarsenMISKSetDistance(coarsen, 1 + Draw(3)));
+  PetscCall(MatCoarsenSetStrictAggs(coarsen, PETSC_TRUE));
+  if (Draw(2)) {
+    PetscInt *p;
+
+    PetscCall(PetscMalloc1(local, &p));
+    for (PetscInt k = 0; k < local; k++) p[k] = k;
+    for (PetscInt k = 0; k < local; k++) {
+      const PetscInt other = (k * 7 + 3) % local, was = p[k];
+
+      p[k]     = p[other];
+      p[other] = was;
+    }
+    PetscCall(ISCreateGeneral(PETSC_COMM_SELF, local, p, PETSC_OWN_POINTER, &order));
+    PetscCall(MatCoarsenSetGreedyOrdering(coarsen, order));
+  }
+  PetscCall(MatCoarsenSetAdjacency(coarsen, A));
+  PetscCall(MatCoarsenApply(coarsen));
+  PetscCall(MatCoarsenGetData(coarsen, &lists));
+  PetscCall(TellLists(w, lists, local));
+  PetscCall(PetscCDDestroy(lists));
+  PetscCall(MatCoarsenDestroy(&coarsen));
+  PetscCall(ISDestroy(&order));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Aggregates as subdomains of a smoother are those of MATAIJ */
+static PetscErrorCode Subdomains(World *w)
+{
+  static const char *const needs[] = {"-pc_gamg_asm_use_agg 1", "-pc_gamg_asm_use_agg 1 -pc_gamg_aggressive_coarsening 0", "-pc_gamg_asm_use_agg 1 -pc_gamg_threshold 0.01"};
+
+  PetscFunctionBegin;
+  for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(needs); q++) {
+    Mat      A;
+    KSP      ksp, smoother;
+    PC       pc, asmpc;
+    IS      *is;
+    PetscInt n, levels;
+
+    PetscCall(Needs(w, needs[q], PETSC_TRUE));
+    PetscCall(Hierarchy(w, PETSC_TRUE, &ksp, &A));
+    PetscCall(KSPGetPC(ksp, &pc));
+    PetscCall(PCMGGetLevels(pc, &levels));
+    for (PetscInt l = 1; l < levels; l++) {
+      PetscCall(Smoother(pc, l, &smoother, &asmpc));
+      PetscCall(PCASMGetLocalSubdomains(asmpc, &n, &is, NULL));
+      PetscCall(Tell(w, (double)n));
+      for (PetscInt k = 0; k < n; k++) {
+        const PetscInt *index;
+        PetscInt        members;
+
+        PetscCall(ISGetLocalSize(is[k], &members));
+        PetscCall(ISGetIndices(is[k], &index));
+        for (PetscInt m = 0; m < members; m++) PetscCall(Tell(w, (double)index[m]));
+        PetscCall(ISRestoreIndices(is[k], &index));
+        PetscCall(Tell(w, -1));
+      }
+    }
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(MatDestroy(&A));
+    PetscCall(Needs(w, needs[q], PETSC_FALSE));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A matrix without a value ends as MATAIJ's does, whatever solves */
+static PetscErrorCode Emptied(World *w)
+{
+  static const char *const methods[] = {"cg", "gpucg", "gmres"};
+
+  PetscFunctionBegin;
+  for (int m = 0; m < 3; m++) {
+    const char        *method = methods[m];
+    Mat                A;
+    Vec                x, b;
+    KSP                ksp;
+    KSPConvergedReason reason;
+    PetscInt           its;
+
+    PetscCall(Grid(w, 14, 0, &A));
+    PetscCall(NewKSP(w, w->comm, A, w->plain && !strcmp(method, "gpucg") ? "cg" : method, PCGAMG, &ksp));
+    PetscCall(MatCreateVecs(A, &x, &b));
+    PetscCall(Fill(b, 5));
+    PetscCall(KSPSetTolerances(ksp, 1e-6, PETSC_DEFAULT, PETSC_DEFAULT, 50));
+    for (int k = 0; k < 3; k++) {
+      if (k) PetscCall(MatZeroEntries(A));
+      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(KSPGetConvergedReason(ksp, &reason));
+      PetscCall(KSPGetIterationNumber(ksp, &its));
+      PetscCall(Tell(w, (double)reason));
+      PetscCall(Tell(w, k ? (double)its : 0));
+    }
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&b));
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- programs ---- */
+
+static struct {
+  const Change *change;
+  PetscBool     gamg;
+  uint32_t      seed;
+} now;
+
+static PetscErrorCode RunChange(World *w)
+{
+  return OneChange(w, now.gamg, now.change);
+}
+
+static PetscErrorCode RunCoarsening(World *w)
+{
+  return Coarsening(w, now.seed);
+}
+
+static PetscErrorCode RunWalk(World *w)
+{
+  return Walk(w, now.seed);
+}
+
+int main(int argc, char **argv)
+{
+  static const Program single[] = {
+    {"subdomains", Subdomains},
+    {"emptied",    Emptied   }
+  };
+  char     only[32] = "";
+  PetscInt walks = 10, seed = 1, every = 1;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(TestRequireReal(0));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-change", only, sizeof(only), NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-walks", &walks, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-seed", &seed, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-every", &every, NULL));
+  for (size_t k = (size_t)(seed % every); k < PETSC_STATIC_ARRAY_LENGTH(changes); k += (size_t)every) {
+    for (int gamg = 0; gamg < 2; gamg++) {
+      const Program program = {changes[k].name, RunChange};
+
+      now.change = &changes[k];
+      now.gamg   = (PetscBool)gamg;
+      if (!only[0] || !strcmp(only, program.name)) PetscCall(RunPrograms(1, &program));
+    }
+  }
+  for (PetscInt k = 0; k < walks && !only[0]; k++) {
+    char          name[32];
+    const Program program = {name, RunWalk};
+
+    now.seed = (uint32_t)(seed + k);
+    PetscCall(PetscSNPrintf(name, sizeof(name), "walk %" PetscInt_FMT, seed + k));
+    PetscCall(RunPrograms(1, &program));
+  }
+  for (PetscInt k = 0; k < 3 * walks && !only[0]; k++) {
+    char          name[32];
+    const Program program = {name, RunCoarsening};
+
+    now.seed = (uint32_t)(seed + k);
+    PetscCall(PetscSNPrintf(name, sizeof(name), "coarsening %" PetscInt_FMT, seed + k));
+    PetscCall(RunPrograms(1, &program));
+  }
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(single); k++) {
+    if (!only[0] || !strcmp(only, single[k].name)) PetscCall(RunPrograms(1, &single[k]));
+  }
+  PetscCall(PetscFinalize());
+  return 0;
+}
