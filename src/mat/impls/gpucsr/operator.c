@@ -86,7 +86,8 @@ static PetscErrorCode Product(const GPUCSROperator *o, GPUCSRProduct *p)
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)o->A->spptr;
 
   PetscFunctionBegin;
-  p->last = o->plan->A.m;
+  p->last    = o->plan->A.m;
+  p->doubles = PETSC_TRUE;
   PetscCall(GPUCSRPlanProduct(o->plan, p, o->dev->stream));
   if (o->plan == &g->plan[GPUCSR_FORWARD]) g->info.products++;
   else g->info.transpose_products++;

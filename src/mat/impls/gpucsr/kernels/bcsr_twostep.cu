@@ -45,12 +45,12 @@ __global__ void __launch_bounds__(256) bcsr_sums_kernel(int rows, int m, int br,
   }
 }
 
-/* A->work: the sums of each block's rows */
+/* A->work: the sums of each block's rows, with room for doubles */
 static PetscErrorCode Prepare_bcsr_twostep(GPUCSRStorage *A, int variant)
 {
   PetscFunctionBegin;
   (void)variant;
-  PetscCall(GPUCSRStorageWork(A, GPUCSRVectorType(A->precision), (size_t)A->extent.units * GPUCSR_BLOCK_ROWS(A->format->variant) + 1));
+  PetscCall(GPUCSRStorageWork(A, GPUCSR_DOUBLE, (size_t)A->extent.units * GPUCSR_BLOCK_ROWS(A->format->variant) + 1));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

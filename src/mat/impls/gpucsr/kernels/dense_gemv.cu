@@ -59,17 +59,19 @@ static PetscErrorCode Available_dense_gemv(PetscBool *yes, char why[], size_t le
     PetscCheck(st_ == CUBLAS_STATUS_SUCCESS, PETSC_COMM_SELF, PETSC_ERR_GPU, "%s failed with cuBLAS status %d", #call, (int)st_); \
   } while (0)
 
+/* Floats with vectors of doubles, which cuBLAS lacks: the same layout, and no entry is absent */
+GPUCSR_DECLARE(GPUCSRKernelFamily, GPUCSRKernel_bitdense_gemv);
+
 static PetscErrorCode Prepare_dense_gemv(GPUCSRStorage *A, int variant)
 {
   PetscBool yes;
   char      why[128];
 
   PetscFunctionBegin;
-  (void)A;
-  (void)variant;
   PetscCall(Available_dense_gemv(&yes, why, sizeof(why)));
   PetscCheck(yes, PETSC_COMM_SELF, PETSC_ERR_SUP, "Kernel dense_gemv cannot run: %s", why);
   if (!blas.handle) CUBLASCall(blas.create(&blas.handle));
+  if (A->precision != GPUCSR_PRECISION_DOUBLE) PetscCall((*GPUCSRKernel_bitdense_gemv.prepare)(A, variant));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -97,7 +99,10 @@ static PetscErrorCode Launch_dense_gemv(const GPUCSRStorage *A, const GPUCSRProd
   char        *z    = (char *)p->z + size * (size_t)p->first;
 
   PetscFunctionBegin;
-  (void)variant;
+  if (A->precision == GPUCSR_PRECISION_MIXED) {
+    PetscCall((*GPUCSRKernel_bitdense_gemv.launch)(A, p, variant, s));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   if (A->n == 0) {
     if (size == 8) scale_kernel<<<GPUCSRBlocks(rows, 256), 256, 0, (cudaStream_t)s>>>(rows, p->beta, (const double *)p->y + p->first, (double *)z);
     else scale_kernel<<<GPUCSRBlocks(rows, 256), 256, 0, (cudaStream_t)s>>>(rows, (float)p->beta, (const float *)p->y + p->first, (float *)z);
