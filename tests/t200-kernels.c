@@ -150,7 +150,7 @@ typedef struct {
   size_t         bytes, resultbytes;
   double        *hx[2][2][2], *hy[2], *hz;
   int            ncases;
-  PetscBool      special;
+  PetscBool      special, doubles; /* doubles: vectors of a plan in single */
   long double   *ref[2][2][3][NCASES], *bound[2][2][3][NCASES];
   PetscBool      inspected;
   GPUCSRFeatures features; /* as the host's inspector has them */
@@ -232,7 +232,7 @@ static PetscErrorCode Product(Space *w, GPUCSRPlan *P, int rows, int f, const vo
 {
   GPUCSRDevice  d     = w->dev;
   const size_t  bytes = (f ? sizeof(float) : sizeof(double)) * (size_t)rows;
-  GPUCSRProduct p     = {.alpha = ab[0], .beta = ab[1], .x = x, .y = inplace ? w->z : w->ywork, .z = w->z, .last = rows};
+  GPUCSRProduct p     = {.alpha = ab[0], .beta = ab[1], .x = x, .y = inplace ? w->z : w->ywork, .z = w->z, .last = rows, .doubles = w->doubles};
 
   PetscFunctionBegin;
   /* poison what must be written, and y where it must not be read */
@@ -250,7 +250,7 @@ static PetscErrorCode Product(Space *w, GPUCSRPlan *P, int rows, int f, const vo
 /* The kernel that the plan has now. Every meaning of alpha and beta in double as built; else two of them do, and for new values one. */
 static PetscErrorCode Check(Space *w, const Matrix *M, PetscBool trans, GPUCSRPlan *P, int refreshed)
 {
-  const GPUCSRPrecision precision = P->A.precision;
+  const GPUCSRPrecision precision = w->doubles ? GPUCSR_PRECISION_MIXED : P->A.precision;
   const GPUCSRType      vt        = GPUCSRVectorType(precision);
   const int             f         = vt == GPUCSR_FLOAT;
   const PetscInt        rows      = trans ? M->n : M->m;
@@ -330,7 +330,11 @@ static PetscErrorCode CheckKernels(Space *w, const Matrix *M, PetscBool trans, G
       P->choice.kernel = k;
       if (k->family->prepare) PetscCall((*k->family->prepare)(&P->A, k->variant));
     }
-    PetscCall(Check(w, M, trans, P, refreshed));
+    for (int doubles = 0; doubles < (P->A.precision == GPUCSR_PRECISION_SINGLE && !refreshed ? 2 : 1); doubles++) {
+      w->doubles = (PetscBool)doubles;
+      PetscCall(Check(w, M, trans, P, refreshed));
+    }
+    w->doubles = PETSC_FALSE;
     if (!w->dev->ops->separate) break;
   }
   PetscFunctionReturn(PETSC_SUCCESS);

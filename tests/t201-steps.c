@@ -1,6 +1,6 @@
 /*
   Products fused with a step of an iteration, for every kernel that has them, against the product by the same kernel followed by the step. The sums are the same, so the results differ
-  only by the rounding of a few numbers in a row. On the host backend this tests the formats' references.
+  only by the rounding of a few numbers in a row. With a plan in single, too, whose vectors are doubles then. On the host backend this tests the formats' references.
 
   //TEST name="host" args="-backend host"
   //TEST name="cuda" args="-backend cuda" gpu=1
@@ -69,7 +69,7 @@ static PetscErrorCode Check(Space *w, GPUCSRPlan *P, PetscInt n, const char wher
     const int       before = which / 4; /* none, in z, in b; 3: no step */
     const double    ca = before == 3 ? 0 : before ? 0.375 : which < 2 ? 0 : 0.25, cb = 0.7;
     int             parts = 0;
-    GPUCSRProduct   p     = {.alpha = -1, .beta = 1, .x = w->x, .y = w->b, .z = w->v, .last = (int)n};
+    GPUCSRProduct   p     = {.alpha = -1, .beta = 1, .x = w->x, .y = w->b, .z = w->v, .last = (int)n, .doubles = PETSC_TRUE};
 
     PetscCall(Send(w, w->b, before == 2 ? w->hd : w->hz, n, 1));
     PetscCall(Send(w, w->x, w->hx, n, 2));
@@ -94,7 +94,7 @@ static PetscErrorCode Check(Space *w, GPUCSRPlan *P, PetscInt n, const char wher
 }
 
 /* All kernels that have steps, on those formats that can hold the matrix; *count: how many there were */
-static PetscErrorCode Kernels(Space *w, const GPUCSRSource *s, const char name[], int *count)
+static PetscErrorCode Kernels(Space *w, const GPUCSRSource *s, GPUCSRPrecision precision, const char name[], int *count)
 {
   const GPUCSRFormat *format;
   const GPUCSRKernel *k;
@@ -119,10 +119,10 @@ static PetscErrorCode Kernels(Space *w, const GPUCSRSource *s, const char name[]
       PetscCall(PetscStrncpy(request.format, format->name, sizeof(request.format)));
       if (w->dev->ops->kernels) PetscCall(PetscStrncpy(request.kernel, k->name, sizeof(request.kernel)));
       PetscCall(GPUCSRAttemptBegin(&attempt));
-      ierr = GPUCSRPlanBuild(w->dev, s, GPUCSR_PRECISION_DOUBLE, &request, &P);
+      ierr = GPUCSRPlanBuild(w->dev, s, precision, &request, &P);
       PetscCall(GPUCSRAttemptEnd(&attempt));
       if (!ierr) {
-        PetscCall(PetscSNPrintf(where, sizeof(where), "%s, %s, %s", name, format->name, w->dev->ops->kernels ? k->name : "reference"));
+        PetscCall(PetscSNPrintf(where, sizeof(where), "%s, %s, %s%s", name, precision == GPUCSR_PRECISION_DOUBLE ? "" : "single, ", format->name, w->dev->ops->kernels ? k->name : "reference"));
         PetscCheck(GPUCSRPlanSteps(&P) && GPUCSRPlanSums(&P), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s has no steps", where);
         PetscCall(Check(w, &P, s->m, where));
         (*count)++;
@@ -144,7 +144,8 @@ static PetscErrorCode One(GPUCSRDevice dev, const GPUCSRSource *s, const char na
   for (int k = 0; k < 5; k++) PetscCall(GPUCSRMalloc(dev, bytes, "a vector", (void **)d[k]));
   PetscCall(GPUCSRMalloc(dev, sums, "sums", (void **)&w.part));
   PetscCall(PetscMalloc5(n, &w.hx, n, &w.hd, n, &w.hM, n, &w.hz, n, &w.hv));
-  PetscCall(Kernels(&w, s, name, count));
+  PetscCall(Kernels(&w, s, GPUCSR_PRECISION_DOUBLE, name, count));
+  PetscCall(Kernels(&w, s, GPUCSR_PRECISION_SINGLE, name, count));
   PetscCall(GPUCSRFree(dev, sums, (void **)&w.part));
   for (int k = 0; k < 5; k++) PetscCall(GPUCSRFree(dev, bytes, (void **)d[k]));
   PetscCall(PetscFree5(w.hx, w.hd, w.hM, w.hz, w.hv));

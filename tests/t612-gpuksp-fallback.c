@@ -19,6 +19,11 @@
 //TEST name="polynomial_eigenvalues" args="-ksp_type gpucg -ksp_gpucg_polynomial_degree 3 -ksp_gpucg_polynomial_eigenvalues 2,1" fails="eigenvalues from 2. to 1. was asked for"
 //TEST name="parted" args="-ksp_type gpucg -mat_gpucsr_format csr -far 1e10 -ksp_rtol 1e-9 -ksp_divtol 1e20" warns="rounding has parted the two"
 //TEST name="factor" gpu=0 args="-ksp_type {} -mat_gpucsr_format csr -pc_type ilu -mat_gpucsr_solve_kernel ranges -words graph" loop="gpucg gpubcgs gpugmres"
+//TEST name="in_place" args="-ksp_type {} -mat_gpucsr_format csr -pc_type ilu -in_place pc_factor_in_place" loop="gpucg gpubcgs gpugmres gpufgmres" fails="Not for factored matrix"
+//TEST name="in_place_lu" args="-ksp_type {} -pc_type lu -in_place pc_factor_in_place -gpucsr_debug_standin 1 -mat_gpucsr_backend cuda" loop="gpucg gpugmres" fails="Not for factored matrix"
+//TEST name="in_place_parts" args="-ksp_type {} -mat_gpucsr_format csr -in_place sub_pc_factor_in_place -pc_type bjacobi -sub_pc_type ilu" loop="gpucg gpugmres" fails="Not for factored matrix"
+//TEST name="in_place_shell" args="-ksp_type {} -mat_gpucsr_format csr -in_place shell -pc_type none" loop="gpucg gpubcgs gpugmres" fails="Not for factored matrix"
+//TEST name="in_place_zero" args="-ksp_type {} -mat_gpucsr_format csr -pc_type ilu -in_place pc_factor_in_place -zero" loop="gpucg gpubcgs gpugmres" warns="solves instead, because the operator is of type seqaij"
 //TEST name="gmres" args="-ksp_type {} -mat_gpucsr_format csr" loop="gpugmres gpufgmres"
 //TEST name="gmres_aij" args="-mat_type aij -ksp_type gpugmres -options_left no" warns="KSP type gpugmres: gmres solves instead, because the operator is of type seqaij"
 //TEST name="gmres_nodevice" nsize=2 args="-ksp_type gpufgmres" gpu=0 warns="fgmres solves instead, because the operator is on no device"
@@ -40,14 +45,40 @@
 */
 #include "testing.h"
 
+/* A preconditioner that makes a factor of its matrix as it is applied */
+static PetscErrorCode ApplyInPlace(PC pc, Vec x, Vec y)
+{
+  Mat           A;
+  IS            rows;
+  MatFactorInfo info;
+  MatFactorType type;
+  PetscInt      n;
+
+  PetscFunctionBegin;
+  PetscCall(PCGetOperators(pc, &A, NULL));
+  PetscCall(MatGetFactorType(A, &type));
+  if (type == MAT_FACTOR_NONE) {
+    PetscCall(MatFactorInfoInitialize(&info));
+    info.fill = 1;
+    PetscCall(MatGetSize(A, &n, NULL));
+    PetscCall(ISCreateStride(PETSC_COMM_SELF, n, 0, 1, &rows));
+    PetscCall(ISSetIdentity(rows));
+    PetscCall(MatILUFactor(A, rows, rows, &info));
+    PetscCall(ISDestroy(&rows));
+  }
+  PetscCall(VecCopy(x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   Mat                A;
   Vec                x, b;
   KSP                ksp;
   PetscReal          far = 0, scale = 1;
-  PetscInt           size = 20;
-  PetscBool          words;
+  PetscInt           size        = 20;
+  char               inplace[64] = "", option[80];
+  PetscBool          words, zero;
   KSPConvergedReason reason;
   KSPNormType        norm;
 
@@ -58,6 +89,8 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-scale", &scale, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-size", &size, NULL));
   PetscCall(PetscOptionsHasName(NULL, NULL, "-words", &words));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-in_place", inplace, sizeof(inplace), NULL));
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-zero", &zero));
   PetscCall(TestConvection(PETSC_COMM_WORLD, size, 0.0, PETSC_FALSE, &A));
   if (scale != 1) PetscCall(MatScale(A, scale));
   PetscCall(MatCreateVecs(A, &x, &b));
@@ -70,6 +103,18 @@ int main(int argc, char **argv)
     PetscCall(TestFill(x, 2, PETSC_FALSE));
     PetscCall(VecScale(x, far));
   } else PetscCall(KSPSolve(ksp, b, x)); /* what is said once is not said again */
+  if (inplace[0]) {                      /* as it is set up again, the PC makes a factor of A itself */
+    PC pc;
+
+    PetscCall(KSPGetPC(ksp, &pc));
+    PetscCall(PetscSNPrintf(option, sizeof(option), "-%s", inplace));
+    if (strcmp(inplace, "shell")) PetscCall(PetscOptionsSetValue(NULL, option, NULL));
+    else PetscCall(PetscOptionsSetValue(NULL, "-pc_type", "shell"));
+    PetscCall(KSPSetFromOptions(ksp));
+    if (!strcmp(inplace, "shell")) PetscCall(PCShellSetApply(pc, ApplyInPlace));
+    PetscCall(MatScale(A, 2.0));
+  }
+  if (zero) PetscCall(VecSet(b, 0));
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(KSPGetConvergedReason(ksp, &reason));
   PetscCall(KSPGetNormType(ksp, &norm));

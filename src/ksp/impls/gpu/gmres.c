@@ -318,14 +318,14 @@ PetscErrorCode KSPSolve_GPUGMRES(KSP ksp)
   KSP_GPUGMRES   *g        = (KSP_GPUGMRES *)ksp->data;
   const PetscBool zero     = ksp->guess_zero;
   const PetscInt  recorded = (PetscInt)ksp->res_hist_len;
-  PetscBool       diagonalscale, ok, failed = PETSC_FALSE;
+  PetscBool       diagonalscale, ok, failed;
   char            why[512];
 
   PetscFunctionBegin;
   PetscCall(PCGetDiagonalScale(ksp->pc, &diagonalscale));
   PetscCheck(!diagonalscale, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "Krylov method %s does not support diagonal scaling", ((PetscObject)ksp)->type_name);
+  PetscCall(GPUKSPPCSetUp(ksp, &failed)); /* before the operator is taken, of which it may make a factor */
   PetscCall(GPUKSPOperator(ksp, &g->k, &ok, why, sizeof(why)));
-  if (ok) PetscCall(GPUKSPPCSetUp(ksp, &failed));
   if (ok && failed) PetscFunctionReturn(PETSC_SUCCESS);
   if (ok) PetscCall(PrepareGMRES(ksp, g, &ok, why, sizeof(why)));
   if (ok) {

@@ -420,13 +420,13 @@ PetscErrorCode KSPSolve_GPU(KSP ksp)
   PetscCall(PCGetDiagonalScale(ksp->pc, &diagonalscale));
   PetscCheck(!diagonalscale, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "Krylov method %s does not support diagonal scaling", ((PetscObject)ksp)->type_name);
   PetscCall(GPUKSPAlike(ksp, 0));
+  PetscCall(GPUKSPPCSetUp(ksp, &failed)); /* before the operator is taken, of which it may make a factor */
   PetscCall(GPUKSPOperator(ksp, k, &ok, why, sizeof(why)));
   if (!ok) {
     PetscCall(GPUKSPFallBack(ksp, why));
     PetscCall((*ksp->ops->solve)(ksp));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(GPUKSPPCSetUp(ksp, &failed));
   if (failed) PetscFunctionReturn(PETSC_SUCCESS);
   if (k->method != GPUKSP_BCGS) k->method = k->variant == KSP_GPU_SINGLE_REDUCTION ? GPUKSP_CG_SINGLE_REDUCTION : GPUKSP_CG;
   k->replacements = 0;

@@ -86,7 +86,8 @@ static PetscErrorCode Product(const GPUCSROperator *o, GPUCSRProduct *p)
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)o->A->spptr;
 
   PetscFunctionBegin;
-  p->last = o->plan->A.m;
+  p->last    = o->plan->A.m;
+  p->doubles = PETSC_TRUE;
   PetscCall(GPUCSRPlanProduct(o->plan, p, o->dev->stream));
   if (o->plan == &g->plan[GPUCSR_FORWARD]) g->info.products++;
   else g->info.transpose_products++;
@@ -140,13 +141,13 @@ PetscErrorCode MatGPUCSROperatorEnd_Private(const GPUCSROperator *o, PetscInt pr
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where the matrix has left the device since the solve began, which a product may do that the device failed, the host's array */
+/* Where the matrix has left the device since the solve began, since a product failed or a preconditioner made a factor of it, the host's array */
 PetscErrorCode MatGPUCSROperatorVecGet_Private(const GPUCSROperator *o, Vec v, PetscBool read, PetscBool write, GPUCSROperand *a)
 {
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)o->A->spptr;
 
   PetscFunctionBegin;
-  if (g->dev == o->dev) PetscCall(MatGPUCSRVecGet_Private(g, v, read, write, a));
+  if (g && g->dev == o->dev) PetscCall(MatGPUCSRVecGet_Private(g, v, read, write, a));
   else {
     *a = (GPUCSROperand){.place = GPUCSR_HOST};
     if (!write) PetscCall(VecGetArrayRead(v, (const PetscScalar **)&a->p));

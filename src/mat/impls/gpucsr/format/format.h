@@ -158,7 +158,7 @@ typedef struct {
 
 /*
   A step of an iteration with A that a product may end with, where it would end with z = v: z = x + ca (x - before) + cb M v. M: a diagonal, NULL is 1. before: the iterate before x, which may be
-  in z; NULL is 0. Only for A square, z other than x and y, and kernels whose family has steps.
+  in z; NULL is 0. Only for A square, vectors of doubles, z other than x and y, and kernels whose family has steps.
 */
 typedef struct {
   GPUCSRBool  taken;
@@ -185,6 +185,7 @@ typedef struct {
   const void *x, *y;
   void       *z;
   int         first, last;
+  PetscBool   doubles; /* the vectors are doubles, whatever the precision of the plan */
   GPUCSRStep  step;
   GPUCSRSums  sums;
 } GPUCSRProduct;

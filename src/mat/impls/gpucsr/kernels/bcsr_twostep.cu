@@ -45,11 +45,11 @@ __global__ void __launch_bounds__(256) bcsr_sums_kernel(int rows, int m, int br,
   }
 }
 
-/* A->work: the sums of each block's rows */
+/* A->work: the sums of each block's rows, with room for doubles */
 static GPUCSRError Prepare_bcsr_twostep(GPUCSRStorage *A, int variant)
 {
   (void)variant;
-  GPUCSRCall(GPUCSRStorageWork(A, GPUCSRVectorType(A->precision), (size_t)A->extent.units * GPUCSR_BLOCK_ROWS(A->format->variant) + 1));
+  GPUCSRCall(GPUCSRStorageWork(A, GPUCSR_DOUBLE, (size_t)A->extent.units * GPUCSR_BLOCK_ROWS(A->format->variant) + 1));
   return 0;
 }
 

@@ -58,16 +58,18 @@ static GPUCSRError Available_dense_gemv(GPUCSRBool *yes, char why[], size_t len)
     GPUCSRCheck(st_ == CUBLAS_STATUS_SUCCESS, GPUCSR_ERR_GPU, "%s failed with cuBLAS status %d", #call, (int)st_); \
   } while (0)
 
+/* Floats with vectors of doubles, which cuBLAS lacks: the same layout, and no entry is absent */
+GPUCSR_DECLARE(GPUCSRKernelFamily, GPUCSRKernel_bitdense_gemv);
+
 static GPUCSRError Prepare_dense_gemv(GPUCSRStorage *A, int variant)
 {
   GPUCSRBool yes;
   char       why[128];
 
-  (void)A;
-  (void)variant;
   GPUCSRCall(Available_dense_gemv(&yes, why, sizeof(why)));
   GPUCSRCheck(yes, GPUCSR_ERR_SUP, "Kernel dense_gemv cannot run: %s", why);
   if (!blas.handle) CUBLASCall(blas.create(&blas.handle));
+  if (A->precision != GPUCSR_PRECISION_DOUBLE) GPUCSRCall((*GPUCSRKernel_bitdense_gemv.prepare)(A, variant));
   return 0;
 }
 
@@ -93,7 +95,10 @@ static GPUCSRError Launch_dense_gemv(const GPUCSRStorage *A, const GPUCSRProduct
   const size_t size = GPUCSRTypeSize(GPUCSRVectorType(A->precision));
   char        *z    = (char *)p->z + size * (size_t)p->first;
 
-  (void)variant;
+  if (A->precision == GPUCSR_PRECISION_MIXED) {
+    GPUCSRCall((*GPUCSRKernel_bitdense_gemv.launch)(A, p, variant, s));
+    return 0;
+  }
   if (A->n == 0) {
     if (size == 8) scale_kernel<<<GPUCSRBlocks(rows, 256), 256, 0, (cudaStream_t)s>>>(rows, p->beta, (const double *)p->y + p->first, (double *)z);
     else scale_kernel<<<GPUCSRBlocks(rows, 256), 256, 0, (cudaStream_t)s>>>(rows, (float)p->beta, (const float *)p->y + p->first, (float *)z);

@@ -552,18 +552,18 @@ typedef struct {
 } Reference;
 
 /* The step that a product in z ends with. What was in z before is in `old`, if the step needs it */
-#define STEP(X) \
-  do { \
-    const X *x = (const X *)p->x, *M = (const X *)p->step.M, *before = (const X *)(old ? old : p->step.before); \
-    X       *z = (X *)p->z; \
-\
-    for (int i = p->first; i < p->last; i++) { \
-      X next = (X)p->step.cb * (M ? M[i] * z[i] : z[i]); \
-\
-      if (p->step.ca != 0) next += (X)p->step.ca * (before ? x[i] - before[i] : x[i]); \
-      z[i] = x[i] + next; \
-    } \
-  } while (0)
+static void ReferenceStep(const GPUCSRProduct *p, const double *old)
+{
+  const double *x = (const double *)p->x, *M = (const double *)p->step.M, *before = old ? old : (const double *)p->step.before;
+  double       *z = (double *)p->z;
+
+  for (int i = p->first; i < p->last; i++) {
+    double next = p->step.cb * (M ? M[i] * z[i] : z[i]);
+
+    if (p->step.ca != 0) next += p->step.ca * (before ? x[i] - before[i] : x[i]);
+    z[i] = x[i] + next;
+  }
+}
 
 /* One part of each sum, of a product in z; with a diagonal z is scaled first, unless a step has made it */
 static void ReferenceSums(const GPUCSRProduct *p)
@@ -589,23 +589,21 @@ static PetscErrorCode ReferenceProduct(void *arg)
   const Reference     *r = (const Reference *)arg;
   const GPUCSRProduct *p = &r->product;
 
-  const size_t bytes = (size_t)p->last * GPUCSRTypeSize(GPUCSRVectorType(r->A.precision));
-  void        *old   = NULL;
+  const size_t bytes = (size_t)p->last * sizeof(double);
+  double      *old   = NULL;
 
   PetscFunctionBegin;
   if (p->step.taken && p->step.before == p->z) {
-    old = malloc(bytes); /* not PETSc's: a device that the host plays has a thread of its own */
+    old = (double *)malloc(bytes); /* not PETSc's: a device that the host plays has a thread of its own */
     PetscCheck(old, PETSC_COMM_SELF, PETSC_ERR_MEM, "No memory for a vector of %d numbers", p->last);
     memcpy(old, p->z, bytes);
   }
   PetscCall((*r->A.format->ops->mult)(&r->A, p));
-  if (p->step.taken && GPUCSRVectorType(r->A.precision) == GPUCSR_DOUBLE) STEP(double);
-  else if (p->step.taken) STEP(float);
+  if (p->step.taken) ReferenceStep(p, old);
   if (p->sums.q) ReferenceSums(p);
   free(old);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-#undef STEP
 
 /* May a product with the plan end with a step? */
 PetscBool GPUCSRPlanSteps(const GPUCSRPlan *P)
@@ -613,22 +611,23 @@ PetscBool GPUCSRPlanSteps(const GPUCSRPlan *P)
   return (PetscBool)(!P->A.dev->ops->kernels || P->choice.kernel->family->steps);
 }
 
-/* May it take sums? */
+/* May it take sums, where its vectors are doubles? */
 PetscBool GPUCSRPlanSums(const GPUCSRPlan *P)
 {
-  return (PetscBool)(GPUCSRPlanSteps(P) && GPUCSRVectorType(P->A.precision) == GPUCSR_DOUBLE && !GPUCSRThreads);
+  return (PetscBool)(GPUCSRPlanSteps(P) && !GPUCSRThreads);
 }
 
 PetscErrorCode GPUCSRPlanProduct(GPUCSRPlan *P, const GPUCSRProduct *p, GPUCSRStream s)
 {
   const GPUCSRKernel *k = P->choice.kernel;
+  Reference           r = {P->A, *p};
 
   PetscFunctionBegin;
   if (p->first >= p->last) PetscFunctionReturn(PETSC_SUCCESS);
   if (P->built) PetscCall(WaitFor(P, s));
-  if (P->A.dev->ops->kernels) PetscCall((*k->family->launch)(&P->A, p, k->variant, s));
+  if (p->doubles && r.A.precision == GPUCSR_PRECISION_SINGLE) r.A.precision = GPUCSR_PRECISION_MIXED; /* the same arrays */
+  if (P->A.dev->ops->kernels) PetscCall((*k->family->launch)(&r.A, p, k->variant, s));
   else {
-    Reference r = {P->A, *p};
 
     if (p->sums.q) *p->sums.parts = 1;
     if (P->A.dev->ops->call) PetscCall((*P->A.dev->ops->call)(P->A.dev->id, ReferenceProduct, &r, sizeof(r), s));
