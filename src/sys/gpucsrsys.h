@@ -72,6 +72,7 @@ typedef struct {
   PetscErrorCode (*hold)(int id, GPUCSRStream, volatile int *go);                                              /* what comes next on the stream waits until *go is set, some milliseconds at most */
   PetscErrorCode (*fetch)(int id, void *dst, const void *src, size_t bytes, GPUCSRStream);                     /* a small copy from or to page-locked memory, both aligned to 16 bytes; NULL: copy() is as good */
   PetscErrorCode (*call)(int id, PetscErrorCode (*work)(void *), const void *arg, size_t bytes, GPUCSRStream); /* run a function of the host in the order of a stream, with a copy of its argument; NULL: at once is in order */
+  void (*range)(const char *name);                                                                             /* of a profiler's time line, up to a call with NULL; NULL: there are none */
 } GPUCSRBackendOps;
 
 #define GPUCSR_BACKEND(name) GPUCSR_INTERN const GPUCSRBackendOps GPUCSRBackend_##name;
@@ -204,6 +205,33 @@ GPUCSR_INTERN PetscErrorCode GPUCSRAttemptEnd(GPUCSRAttempt *);
 GPUCSR_INTERN PetscErrorCode GPUCSRAlike(MPI_Comm, int n, const int64_t mine[], int *differs);
 GPUCSR_INTERN int64_t        GPUCSRBits(double);
 GPUCSR_INTERN int64_t        GPUCSRNumberOf(const char[]);
+
+/* Records of the report, see records.c */
+#define GPUCSR_RECORD_NUMBERS 8
+typedef struct {
+  char   text[640];
+  double n[GPUCSR_RECORD_NUMBERS];
+} GPUCSRRecord;
+typedef struct {
+  GPUCSRRecord *record;
+  int           n, room;
+} GPUCSRRecords;
+GPUCSR_INTERN PetscErrorCode GPUCSRRecordsAdd(GPUCSRRecords *, const char[], PetscBool, const double[]);
+GPUCSR_INTERN PetscErrorCode GPUCSRRecordsGather(MPI_Comm, GPUCSRRecords *, PetscBool);
+GPUCSR_INTERN PetscErrorCode GPUCSRRecordsFree(GPUCSRRecords *);
+GPUCSR_INTERN PetscErrorCode GPUCSRSolvesAdd(PetscObject, const char[], const char[], PetscInt, double);
+GPUCSR_INTERN PetscErrorCode GPUCSRSolvesInstead(PetscObject, const char[]);
+GPUCSR_INTERN PetscErrorCode GPUCSRSolvesGather(MPI_Comm, GPUCSRRecords **);
+GPUCSR_INTERN PetscErrorCode GPUCSRSolvesForget(void);
+
+/* An event of -log_view, and a range of a GPU's profiler */
+typedef struct {
+  const char   *name;
+  PetscLogEvent event;
+} GPUCSRLogEvent;
+GPUCSR_INTERN PetscErrorCode GPUCSRLogRegister(const char[], PetscClassId, GPUCSRLogEvent *);
+GPUCSR_INTERN PetscErrorCode GPUCSRLogBegin(const GPUCSRLogEvent *, GPUCSRDevice, void *);
+GPUCSR_INTERN PetscErrorCode GPUCSRLogEnd(const GPUCSRLogEvent *, GPUCSRDevice, void *);
 
 #if defined(__cplusplus)
 }
