@@ -98,6 +98,15 @@ ifneq ($(filter-out help info clean docs format lint deps,$(or $(MAKECMDGOALS),a
 endif
 $(SRC:%.c=$(BUILD)/obj/%.o): $(BUILD)/flags
 
+# The names of all options, as the sources read them, for those that are misspelt
+NAMES := $(BUILD)/obj/include/optionnames.h
+$(NAMES): $(SRC)
+	@mkdir -p $(@D)
+	@cat $(SRC) | grep -oE '"-[a-z_]*(gpucsr|_gpu)[a-z_]*[a-z]"' | grep -v use_gpu_aware_mpi | sort -u | sed 's|"-\(.*\)"|GPUCSR_OPTION(\1)|' >$@.new && [ -s $@.new ]
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+$(BUILD)/obj/src/sys/misspelt.o: CPPFLAGS += -I$(BUILD)/obj/include
+$(BUILD)/obj/src/sys/misspelt.o: $(NAMES)
+
 # The converter is a program of its own: no PETSc is needed to run it
 $(BUILD)/obj/src/io/convert.o: CPPFLAGS += -DGPUCSR_VERSION='"$(VERSION)"'
 $(BUILD)/bin/gpucsr-convert: $(patsubst %.c,$(BUILD)/obj/%.o,$(IO) src/io/convert.c src/io/write.c src/io/statistics.c)

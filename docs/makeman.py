@@ -213,6 +213,10 @@ def check(found):
         if option.startswith("-mat_gpucsr_"):
             if option not in found["MATGPUCSR"].items("Options"):
                 faults.append(f"MATGPUCSR's man page: lacks the option {option}")
+    testing = (ROOT / "docs" / "testing.md").read_text()
+    for option in sorted(set(re.findall(r'"(-pc_\w*gpucsr\w*|-gpucsr_\w*[a-z])"', sources))):
+        if f"`{option}`" not in options and option not in testing:
+            faults.append(f"docs: no page has a row for the option {option}")
     return faults
 
 

@@ -50,6 +50,7 @@ PetscErrorCode MatGPUCSRFinalizePackage(void)
   PetscFunctionBegin;
   if (!initialized) PetscFunctionReturn(PETSC_SUCCESS);
   initialized = PETSC_FALSE;
+  PetscCall(GPUCSROptionsCheck());
   PetscCall(KSPGPUFinalize_Private());
   PetscCall(PCMGFinalize_Private());
   PetscCall(PCBlocksFinalize_Private());

@@ -120,14 +120,14 @@ static PetscErrorCode TestFile(GPUCSRDevice d, const GPUCSRFeatures *f)
   FILE                    *own;
 
   PetscFunctionBegin;
-  /* a file that is not there: nothing is known, nothing said, and nothing written where nothing was measured */
+  /* a file that is not there: nothing is known, and nothing written where nothing was measured, which is said */
   (void)remove(file);
   own = Listen();
   PetscCall(GPUCSRWisdomLoad(file));
   PetscCall(Expect(d, "no file", f, GPUCSR_PRECISION_DOUBLE, ""));
   PetscCall(GPUCSRWisdomFinalize());
   Heard(own);
-  PetscCall(Said("no file", "MATGPUCSR", 0));
+  PetscCall(Said("no file", "is not written: nothing was measured", 1));
   PetscCheck(access(file, F_OK), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s was written with nothing to say", file);
 
   /* written and read back: this matrix, this precision, the newest line */

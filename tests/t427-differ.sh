@@ -21,11 +21,11 @@ says() {
 cuda="-mat_gpucsr_backend cuda"
 # shellcheck disable=SC2086 # words
 if $program $cuda 2>&1 | grep -q "this PETSc computes with"; then exit 77; fi # complex or single precision has no device
-says "report of rank 1" "$cuda -ksp_type cg" "-mat_gpucsr_report"
-says "report of rank 0" "$cuda -ksp_type cg" "-mat_gpucsr_report full"
-says "report of rank 0" "$cuda -ksp_type cg" "-mat_gpucsr_advise"
-says "report of rank 1" "$cuda -ksp_type cg -mat_gpucsr_report" "-mat_gpucsr_backend host"
-says "report of rank 1" "-mat_gpucsr_backend host -ksp_type gpucg -mat_gpucsr_report" "$cuda"
+says "report of 2 ranks" "$cuda -ksp_type cg" "-mat_gpucsr_report"
+says "report of 2 ranks" "$cuda -ksp_type cg" "-mat_gpucsr_report full"
+says "report of 2 ranks" "$cuda -ksp_type cg" "-mat_gpucsr_advise"
+says "report of 2 ranks" "$cuda -ksp_type cg -mat_gpucsr_report" "-mat_gpucsr_backend host"
+says "report of 2 ranks" "-mat_gpucsr_backend host -ksp_type gpucg -mat_gpucsr_report" "$cuda"
 says "(met by rank 1, on 1 of 2 ranks in all)" "-mat_gpucsr_backend host" "$cuda -gpucsr_debug_standin 0"
 says "-vec_gpu_reduce is not the same on all ranks" "$cuda -ksp_type cg" "-vec_gpu_reduce mpi"
 says "-mat_gpucsr_halo is not the same on all ranks" "$cuda -ksp_type cg" "-mat_gpucsr_halo peer"

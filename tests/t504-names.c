@@ -258,8 +258,8 @@ static PetscErrorCode TestHostedCopies(Mat A)
   MatGPUCSRInfo      minfo[2];
 
   PetscFunctionBegin;
-  PetscCall(PetscLogEventGetId("GPUVecUp", &up));
-  PetscCall(PetscLogEventGetId("GPUVecDown", &down));
+  PetscCall(PetscLogEventGetId("VecGPUCopyTo", &up));
+  PetscCall(PetscLogEventGetId("VecGPUCopyFrom", &down));
   PetscCall(MatGetLocalSize(A, &m, NULL));
   PetscCall(MatGetSize(A, &M, NULL));
   PetscCall(VecCreateGhost(PETSC_COMM_WORLD, m, M, 0, NULL, &b));

@@ -114,7 +114,7 @@ static PetscErrorCode Fill(Vec v, PetscInt seed, PetscBool device)
 /* Copies of vectors over the bus so far */
 static PetscErrorCode Crossings(PetscInt *n)
 {
-  static const char *const events[] = {"GPUVecUp", "GPUVecDown", "VecCUDACopyTo", "VecCUDACopyFrom"};
+  static const char *const events[] = {"VecGPUCopyTo", "VecGPUCopyFrom", "VecCUDACopyTo", "VecCUDACopyFrom"};
   PetscEventPerfInfo       info;
   PetscLogEvent            e;
 

@@ -223,7 +223,7 @@ static PetscErrorCode Changes(void)
 
 static PetscErrorCode Crossings(PetscInt *n)
 {
-  static const char *const events[] = {"GPUVecUp", "GPUVecDown"};
+  static const char *const events[] = {"VecGPUCopyTo", "VecGPUCopyFrom"};
 
   PetscFunctionBegin;
   *n = 0;

@@ -69,6 +69,7 @@ typedef struct {
   GPUCSRError (*hold)(int id, GPUCSRStream, volatile int *go);                                           /* what comes next on the stream waits until *go is set, some milliseconds at most */
   GPUCSRError (*fetch)(int id, void *dst, const void *src, size_t bytes, GPUCSRStream);                  /* a small copy from or to page-locked memory, both aligned to 16 bytes; NULL: copy() is as good */
   GPUCSRError (*call)(int id, GPUCSRError (*work)(void *), const void *arg, size_t bytes, GPUCSRStream); /* run a function of the host in the order of a stream, with a copy of its argument; NULL: at once is in order */
+  void (*range)(const char *name);                                                                       /* of a profiler's time line, up to a call with NULL; NULL: there are none */
 } GPUCSRBackendOps;
 
 /* What an array holds; conversions happen while it is copied */

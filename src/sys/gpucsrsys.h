@@ -48,6 +48,7 @@ GPUCSR_INTERN PetscErrorCode GPUCSROnceInitialize(void);
 GPUCSR_INTERN PetscErrorCode GPUCSROnceFinalize(void);
 GPUCSR_INTERN PetscBool      GPUCSROnceMine(const char[]);
 GPUCSR_INTERN PetscErrorCode GPUCSRWarn(const char[]);
+GPUCSR_INTERN PetscErrorCode GPUCSROptionsCheck(void);
 GPUCSR_INTERN PetscErrorCode GPUCSRDeviceCount(const char[], int *, char[], size_t);
 GPUCSR_INTERN PetscErrorCode GPUCSRDeviceOpen(const char[], GPUCSRDevice *, char[], size_t);
 GPUCSR_INTERN PetscErrorCode GPUCSRDeviceBandwidth(GPUCSRDevice, double *);
@@ -65,6 +66,33 @@ GPUCSR_INTERN PetscErrorCode GPUCSRAttemptEnd(GPUCSRAttempt *);
 GPUCSR_INTERN PetscErrorCode GPUCSRAlike(MPI_Comm, int n, const int64_t mine[], int *differs);
 GPUCSR_INTERN int64_t        GPUCSRBits(double);
 GPUCSR_INTERN int64_t        GPUCSRNumberOf(const char[]);
+
+/* Records of the report, see records.c */
+#define GPUCSR_RECORD_NUMBERS 8
+typedef struct {
+  char   text[640];
+  double n[GPUCSR_RECORD_NUMBERS];
+} GPUCSRRecord;
+typedef struct {
+  GPUCSRRecord *record;
+  int           n, room;
+} GPUCSRRecords;
+GPUCSR_INTERN PetscErrorCode GPUCSRRecordsAdd(GPUCSRRecords *, const char[], PetscBool, const double[]);
+GPUCSR_INTERN PetscErrorCode GPUCSRRecordsGather(MPI_Comm, GPUCSRRecords *, PetscBool);
+GPUCSR_INTERN PetscErrorCode GPUCSRRecordsFree(GPUCSRRecords *);
+GPUCSR_INTERN PetscErrorCode GPUCSRSolvesAdd(PetscObject, const char[], const char[], PetscInt, double);
+GPUCSR_INTERN PetscErrorCode GPUCSRSolvesInstead(PetscObject, const char[]);
+GPUCSR_INTERN PetscErrorCode GPUCSRSolvesGather(MPI_Comm, GPUCSRRecords **);
+GPUCSR_INTERN PetscErrorCode GPUCSRSolvesForget(void);
+
+/* An event of -log_view, and a range of a GPU's profiler */
+typedef struct {
+  const char   *name;
+  PetscLogEvent event;
+} GPUCSRLogEvent;
+GPUCSR_INTERN PetscErrorCode GPUCSRLogRegister(const char[], PetscClassId, GPUCSRLogEvent *);
+GPUCSR_INTERN PetscErrorCode GPUCSRLogBegin(const GPUCSRLogEvent *, GPUCSRDevice, void *);
+GPUCSR_INTERN PetscErrorCode GPUCSRLogEnd(const GPUCSRLogEvent *, GPUCSRDevice, void *);
 
 #if defined(__cplusplus)
 }

@@ -5,6 +5,10 @@
 #include "../gpucsrsys.h"
 #include <cuda_runtime_api.h>
 #include <time.h>
+#if __has_include(<nvtx3/nvToolsExt.h>) /* a compiler alone comes without it */
+  #include <nvtx3/nvToolsExt.h>
+  #define HAVE_NVTX 1
+#endif
 
 /* bytes is what the call was about, 0 when it was about none */
 #define CUDACall(id, bytes, call) \
@@ -312,6 +316,14 @@ static PetscErrorCode Hold_CUDA(int id, GPUCSRStream s, volatile int *go)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+#if defined(HAVE_NVTX)
+static void Range_CUDA(const char *name)
+{
+  if (name) (void)nvtxRangePushA(name);
+  else (void)nvtxRangePop();
+}
+#endif
+
 const GPUCSRBackendOps GPUCSRBackend_cuda = {
   .name              = "cuda",
   .separate          = PETSC_TRUE,
@@ -345,4 +357,7 @@ const GPUCSRBackendOps GPUCSRBackend_cuda = {
   .eventelapsed      = EventElapsed_CUDA,
   .hold              = Hold_CUDA,
   .fetch             = GPUCSRFetch_CUDA,
+#if defined(HAVE_NVTX)
+  .range = Range_CUDA,
+#endif
 };

@@ -267,7 +267,7 @@ static PetscErrorCode Create(KSP ksp, PetscBool flexible)
   g->refinement            = KSP_GMRES_CGS_REFINE_NEVER;
   g->orthogonalize         = KSPGMRESClassicalGramSchmidtOrthogonalization;
   ksp->ops->setup          = KSPSetUp_GPUGMRES;
-  ksp->ops->solve          = Solve;
+  g->k.solve               = Solve;
   ksp->ops->destroy        = KSPDestroy_GPUGMRES;
   ksp->ops->view           = KSPView_GPUGMRES;
   ksp->ops->setfromoptions = KSPSetFromOptions_GPUGMRES;

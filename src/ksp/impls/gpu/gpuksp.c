@@ -309,6 +309,7 @@ PetscErrorCode GPUKSPCreate(KSP ksp, KSP_GPU *k)
   k->previous = &living;
   if (living) living->previous = &k->next;
   living          = k;
+  ksp->ops->solve = GPUKSPSolve;
   ksp->ops->setup = KSPSetUp_GPU;
   ksp->ops->reset = KSPReset_GPU;
   PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetPath_C", KSPGPUSetPath_GPU));
@@ -338,7 +339,7 @@ static PetscErrorCode Create(KSP ksp, GPUKSPMethod method)
   k->guard                 = PETSC_TRUE;
   k->halo                  = PETSC_TRUE;
   k->truenorm              = -1;
-  ksp->ops->solve          = KSPSolve_GPU;
+  k->solve                 = KSPSolve_GPU;
   ksp->ops->destroy        = KSPDestroy_GPU;
   ksp->ops->view           = KSPView_GPU;
   ksp->ops->setfromoptions = method == GPUKSP_BCGS ? KSPSetFromOptions_GPUBCGS : KSPSetFromOptions_GPUCG;
@@ -588,6 +589,7 @@ PetscErrorCode KSPGPUGetTrueResidualNorm(KSP ksp, PetscReal *norm)
 PetscErrorCode KSPGPUInitialize_Private(void)
 {
   PetscFunctionBegin;
+  PetscCall(GPUKSPRecordInitialize());
   PetscCall(KSPRegister(KSPGPUCG, KSPCreate_GPUCG));
   PetscCall(KSPRegister(KSPGPUBCGS, KSPCreate_GPUBCGS));
   PetscCall(KSPRegister(KSPGPUGMRES, KSPCreate_GPUGMRES));

@@ -134,6 +134,7 @@ struct _n_KSP_GPU {
 
   /* set by the type */
   const char *petsc;                              /* PETSc's type, */
+  PetscErrorCode (*solve)(KSP);                   /* a solve, */
   PetscErrorCode (*become)(KSP);                  /* which it becomes for unsupported solves */
   PetscErrorCode (*release)(struct _n_KSP_GPU *); /* frees the type's memory on the device; NULL: none */
 
@@ -249,6 +250,12 @@ GPUCSR_INTERN PetscErrorCode GPUKSPDestroy(KSP);
 GPUCSR_INTERN PetscErrorCode GPUKSPPathFromOptions(KSP_GPU *, GPUCSROptionItems, const char[]);
 GPUCSR_INTERN PetscErrorCode KSPCreate_GPUCG(KSP);
 GPUCSR_INTERN PetscErrorCode KSPCreate_GPUBCGS(KSP);
+
+/* record.c */
+GPUCSR_INTERN PetscErrorCode GPUKSPRecordInitialize(void);
+GPUCSR_INTERN PetscErrorCode GPUKSPSolve(KSP);
+GPUCSR_INTERN PetscErrorCode GPUKSPLogBegin(KSP, const KSP_GPU *, GPUCSRDevice);
+GPUCSR_INTERN PetscErrorCode GPUKSPLogEnd(KSP, const KSP_GPU *, GPUCSRDevice);
 
 /* solve.c */
 GPUCSR_INTERN PetscErrorCode KSPSolve_GPU(KSP);

@@ -25,6 +25,7 @@ PetscErrorCode GPUKSPFallBack(KSP ksp, const char why[])
 
   PetscFunctionBegin;
   PetscCall(PetscFPrintf(PetscObjectComm((PetscObject)ksp), PETSC_STDERR, "KSP type %s: %s solves instead, because %s\n", ((PetscObject)ksp)->type_name, k->petsc, why));
+  PetscCall(GPUCSRSolvesInstead((PetscObject)ksp, why));
   PetscCall((*k->become)(ksp));
   PetscCall(KSPGetNormType(ksp, &norm)); /* sets norm and side for the new type */
   PetscCall((*ksp->ops->setup)(ksp));
@@ -382,7 +383,7 @@ static PetscErrorCode GoOnInDouble(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[
   Calls run(). A device that fails before it returns the solution is no error, because b and an initial guess on the host are unchanged; PETSc's method then solves. The host loop may have changed the guess to
   another iterate, which is as good. With several processes a failure in the host loop is an error, since the others wait for the failed one's sums.
 */
-PetscErrorCode GPUKSPAttempt(KSP ksp, KSP_GPU *k, PetscErrorCode (*run)(KSP, KSP_GPU *), PetscBool *ok, char why[], size_t len)
+static PetscErrorCode Attempt(KSP ksp, KSP_GPU *k, PetscErrorCode (*run)(KSP, KSP_GPU *), PetscBool *ok, char why[], size_t len)
 {
   GPUCSRAttempt  attempt;
   PetscErrorCode ierr;
@@ -407,6 +408,17 @@ PetscErrorCode GPUKSPAttempt(KSP ksp, KSP_GPU *k, PetscErrorCode (*run)(KSP, KSP
   *ok = PETSC_FALSE;
   PetscCall(PetscSNPrintf(why, len, "the device failed: %s", attempt.message));
   if (ksp->guess_zero) PetscCall(VecSet(ksp->vec_sol, 0)); /* KSPSolve() had zeroed it, but the host loop may have changed it */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUKSPAttempt(KSP ksp, KSP_GPU *k, PetscErrorCode (*run)(KSP, KSP_GPU *), PetscBool *ok, char why[], size_t len)
+{
+  const GPUCSRDevice dev = k->dev;
+
+  PetscFunctionBegin;
+  PetscCall(GPUKSPLogBegin(ksp, k, dev));
+  PetscCall(Attempt(ksp, k, run, ok, why, len));
+  PetscCall(GPUKSPLogEnd(ksp, k, dev));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

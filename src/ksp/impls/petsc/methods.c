@@ -11,7 +11,8 @@
 #include <petscgpucsr.h>
 #include <petsc/private/kspimpl.h>
 #include <petsc/private/vecimpl.h>
-#include "../../../sys/gpucsrcompat.h"
+#include "../../../sys/gpucsrsys.h"
+#include <petsctime.h>
 #include "../../../vec/impls/gpu/vecgpu.h"
 #include "methods.h"
 
@@ -313,6 +314,31 @@ static PetscErrorCode KSPSolve_Follows(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* --- The report */
+
+/* Solves with a matrix of the library are recorded */
+static PetscErrorCode KSPSolve_Recorded(KSP ksp)
+{
+  const Method *m;
+  Mat           A;
+  PetscBool     set;
+  PetscErrorCode (*ours)(Mat, MatGPUCSRInfo *) = NULL;
+  PetscLogDouble begin, end;
+
+  PetscFunctionBegin;
+  PetscCall(Find(ksp, &m));
+  PetscCall(PetscTime(&begin));
+  PetscCall(m->habit == KEEPS ? KSPSolve_Keeps(ksp) : KSPSolve_Follows(ksp));
+  PetscCall(PetscTime(&end));
+  PetscCall(PCGetOperatorsSet(ksp->pc, &set, NULL));
+  if (set) {
+    PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+    PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatGPUCSRGetInfo_C", &ours));
+  }
+  if (ours) PetscCall(GPUCSRSolvesAdd((PetscObject)ksp, ((PetscObject)ksp->pc)->type_name, NULL, ksp->its, end - begin));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* --- Registration */
 
 static PetscErrorCode Create(KSP ksp, int k)
@@ -323,7 +349,7 @@ static PetscErrorCode Create(KSP ksp, int k)
   PetscCall((*m->create)(ksp));
   m->solve        = ksp->ops->solve;
   m->setup        = ksp->ops->setup;
-  ksp->ops->solve = m->habit == KEEPS ? KSPSolve_Keeps : KSPSolve_Follows;
+  ksp->ops->solve = KSPSolve_Recorded;
   if (m->habit == FOLLOWS) {
     m->build                = ksp->ops->buildsolution;
     ksp->ops->setup         = KSPSetUp_Follows;

@@ -9,7 +9,7 @@ const char *const MatGPUCSRPrecisions[] = {"double", "single", "mixed", "auto", 
 const char *const MatGPUCSRBackends[]   = {"auto", "cuda", "host", "MatGPUCSRBackend", "MAT_GPUCSR_BACKEND_", NULL};
 const char *const MatGPUCSRSelects[]    = {"estimate", "measure", "tree", "MatGPUCSRSelect", "MAT_GPUCSR_SELECT_", NULL};
 
-PetscLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_GPUCSR_Product, MAT_GPUCSR_Halo;
+GPUCSRLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_GPUCSR_Product, MAT_GPUCSR_Halo;
 
 /*MC
   MATGPUCSR - "gpucsr" (or "aijgpucsr"), a sparse matrix whose products run on an NVIDIA GPU, in a PETSc with or without CUDA
@@ -638,10 +638,10 @@ PetscErrorCode MatGPUCSRRegister_Private(void)
   PetscCall(MatGPUCSRCoarsenRegister_Private());
   PetscCall(MatSeqAIJRegister(MATSEQAIJGPUCSR, MatConvert_SeqAIJ_SeqAIJGPUCSR));
   PetscCall(MatGPUCSRFactorRegister_Private());
-  PetscCall(PetscLogEventRegister("GPUCSRBuild", MAT_CLASSID, &MAT_GPUCSR_Build));
-  PetscCall(PetscLogEventRegister("GPUCSRRefresh", MAT_CLASSID, &MAT_GPUCSR_Refresh));
-  PetscCall(PetscLogEventRegister("GPUCSRTranspose", MAT_CLASSID, &MAT_GPUCSR_Transpose));
-  PetscCall(PetscLogEventRegister("GPUCSRProduct", MAT_CLASSID, &MAT_GPUCSR_Product));
-  PetscCall(PetscLogEventRegister("GPUCSRHalo", MAT_CLASSID, &MAT_GPUCSR_Halo));
+  PetscCall(GPUCSRLogRegister("MatGPUBuild", MAT_CLASSID, &MAT_GPUCSR_Build));
+  PetscCall(GPUCSRLogRegister("MatGPURefresh", MAT_CLASSID, &MAT_GPUCSR_Refresh));
+  PetscCall(GPUCSRLogRegister("MatGPUTranspose", MAT_CLASSID, &MAT_GPUCSR_Transpose));
+  PetscCall(GPUCSRLogRegister("MatGPUMult", MAT_CLASSID, &MAT_GPUCSR_Product));
+  PetscCall(GPUCSRLogRegister("MatGPUHalo", MAT_CLASSID, &MAT_GPUCSR_Halo));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -122,9 +122,10 @@ struct _n_Mat_SeqGPUCSR {
   GPUCSREvent      read; /* host vectors that the device reads for itself */
   PetscBool        events;
   GPUCSRTimers     timers;
-  double           filled;      /* of what the plans call upload, seconds that formats were filled in: where device memory is the host's, nothing is sent */
-  MatGPUCSRInfo    info;        /* counts and times; the rest is filled in when asked for */
-  char             name[128];   /* what the report calls it */
+  double           filled;    /* of what the plans call upload, seconds that formats were filled in: where device memory is the host's, nothing is sent */
+  MatGPUCSRInfo    info;      /* counts and times; the rest is filled in when asked for */
+  char             name[128]; /* what the report calls it: of a block, the matrix that it is of */
+  double           nonzeros;
   PetscBool        small;       /* the host is faster with host vectors, */
   double           smallat;     /* with the pattern of this nonzerostate + 1, 0: never asked, */
   double           foretold[2]; /* seconds there, and on the device */
@@ -135,7 +136,7 @@ struct _n_Mat_SeqGPUCSR {
   Mat_SeqGPUCSR  **previous;
 };
 
-GPUCSR_INTERN PetscLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_GPUCSR_Product, MAT_GPUCSR_Halo;
+GPUCSR_INTERN GPUCSRLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_GPUCSR_Product, MAT_GPUCSR_Halo;
 
 GPUCSR_INTERN PetscErrorCode MatCreate_SeqAIJGPUCSR(Mat);
 GPUCSR_INTERN PetscErrorCode MatCreate_MPIAIJGPUCSR(Mat);

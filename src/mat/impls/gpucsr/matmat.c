@@ -82,7 +82,7 @@ static PetscErrorCode Multiply(Columns *m)
   PetscCall(dev->ops->activate(dev->id));
   if (g->last && g->last != dev->stream) PetscCall(GPUCSRDeviceSynchronize(dev)); /* buffers are shared by all products of this matrix */
   g->last = dev->stream;
-  PetscCall(PetscLogEventBegin(MAT_GPUCSR_Product, m->A, 0, 0, 0));
+  PetscCall(GPUCSRLogBegin(&MAT_GPUCSR_Product, dev, m->A));
   PetscCall(MatGPUCSRBuffer_Private(g, PETSC_TRUE, 2 * nb * k * size, (void **)&broom));
   PetscCall(MatGPUCSRBuffer_Private(g, PETSC_FALSE, 2 * nc * k * size, (void **)&croom));
   if (bhost) PetscCall(Send(g, broom, &m->b, m->ldb, nb, m->k));
@@ -110,7 +110,7 @@ static PetscErrorCode Multiply(Columns *m)
   g->info.dense_products++;
   g->info.dense_columns += m->k;
   PetscCall(PetscLogFlops(2.0 * (double)M->nnz * m->k));
-  PetscCall(PetscLogEventEnd(MAT_GPUCSR_Product, m->A, 0, 0, 0));
+  PetscCall(GPUCSRLogEnd(&MAT_GPUCSR_Product, dev, m->A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -31,6 +31,8 @@ static PetscErrorCode Blocks(Mat A)
   Mat_MPIGPUCSR *g = (Mat_MPIGPUCSR *)A->spptr;
   Mat            b[2];
   PetscBool      ours;
+  const char    *prefix = ((PetscObject)A)->prefix;
+  char           name[128];
 
   PetscFunctionBegin;
   if (!A->preallocated) PetscFunctionReturn(PETSC_SUCCESS);
@@ -43,7 +45,8 @@ static PetscErrorCode Blocks(Mat A)
     if (!ours) PetscCall(MatConvert_SeqAIJ_SeqAIJGPUCSR(b[k], MATSEQAIJGPUCSR, MAT_INPLACE_MATRIX, &b[k]));
     ((Mat_SeqGPUCSR *)b[k]->spptr)->block = PETSC_TRUE;
     if (k) ((Mat_SeqGPUCSR *)b[k]->spptr)->advised = PETSC_TRUE; /* the diagonal block speaks for both */
-    PetscCall(PetscObjectSetName((PetscObject)b[k], k ? "off-diagonal block" : "diagonal block"));
+    PetscCall(PetscSNPrintf(name, sizeof(name), "%s%s%sdiagonal block of %" PetscInt_FMT " x %" PetscInt_FMT, prefix ? prefix : "", prefix ? ": " : "", k ? "off-" : "", A->rmap->N, A->cmap->N));
+    PetscCall(PetscObjectSetName((PetscObject)b[k], name));
 #if PetscDefined(HAVE_DEVICE)
     PetscCall(MatBindToCPU(b[k], A->boundtocpu));
 #endif

@@ -382,11 +382,13 @@ static PetscErrorCode ForwardOnHost(Step *t)
 static PetscErrorCode Forward(Mat A, Vec x, Vec y, Vec z)
 {
   Step           t;
+  GPUCSRDevice   dev;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(Begin(A, GPUCSR_FORWARD, x, y, z, &t));
-  PetscCall(PetscLogEventBegin(MAT_GPUCSR_Halo, A, 0, 0, 0));
+  dev = t.dev;
+  PetscCall(GPUCSRLogBegin(&MAT_GPUCSR_Halo, dev, A));
   STEP(&t, Try(&t, Take));
   STEP(&t, Try(&t, Pack));
   if (!t.dev) STEP(&t, Give(&t));
@@ -397,7 +399,7 @@ static PetscErrorCode Forward(Mat A, Vec x, Vec y, Vec z)
   ierr = (*t.h->exchange->forwardend)(t.h, (PetscBool)!t.dev, t.s); /* whatever has been met: others go on */
   STEP(&t, ierr);
   if (!t.adds) STEP(&t, Try(&t, OffDiagonalProduct));
-  PetscCall(PetscLogEventEnd(MAT_GPUCSR_Halo, A, 0, 0, 0));
+  PetscCall(GPUCSRLogEnd(&MAT_GPUCSR_Halo, dev, A));
   PetscCall(Give(&t));
   if (!t.dev) STEP(&t, ForwardOnHost(&t));
   PetscCall(t.error);
@@ -445,11 +447,13 @@ static PetscErrorCode AddOnHost(Step *t)
 static PetscErrorCode Backward(Mat A, Vec x, Vec y, Vec z)
 {
   Step           t;
+  GPUCSRDevice   dev;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(Begin(A, GPUCSR_TRANSPOSE, x, y, z, &t));
-  PetscCall(PetscLogEventBegin(MAT_GPUCSR_Halo, A, 0, 0, 0));
+  dev = t.dev;
+  PetscCall(GPUCSRLogBegin(&MAT_GPUCSR_Halo, dev, A));
   STEP(&t, Try(&t, Take));
   STEP(&t, Try(&t, OffDiagonalTranspose));
   if (!t.dev) STEP(&t, Give(&t));
@@ -467,7 +471,7 @@ static PetscErrorCode Backward(Mat A, Vec x, Vec y, Vec z)
   if (t.dev) STEP(&t, Try(&t, Add));
   else STEP(&t, AddOnHost(&t));
   if (t.error) (void)(*t.h->exchange->reverseadd)(t.h, NULL, t.s);
-  PetscCall(PetscLogEventEnd(MAT_GPUCSR_Halo, A, 0, 0, 0));
+  PetscCall(GPUCSRLogEnd(&MAT_GPUCSR_Halo, dev, A));
   PetscCall(Give(&t));
   PetscCall(t.error);
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -244,7 +244,7 @@ PetscErrorCode MatGPUCSRApply_Private(Mat A, GPUCSRSide side, const GPUCSROperan
   g->last = s;
   if (s != dev->stream) g->foreign = PETSC_TRUE;
   PetscCall(dev->ops->activate(dev->id));
-  PetscCall(PetscLogEventBegin(MAT_GPUCSR_Product, A, 0, 0, 0));
+  PetscCall(GPUCSRLogBegin(&MAT_GPUCSR_Product, dev, A));
   if (xhost || (x->place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE)) PetscCall(MatGPUCSRBuffer_Private(g, PETSC_TRUE, nx * size, &xd));
   if (zhost || (z->place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE)) PetscCall(MatGPUCSRBuffer_Private(g, PETSC_FALSE, nz * size, &zd));
   prod.x = xd;
@@ -277,6 +277,6 @@ PetscErrorCode MatGPUCSRApply_Private(Mat A, GPUCSRSide side, const GPUCSROperan
   if (side == GPUCSR_FORWARD) g->info.products++;
   else g->info.transpose_products++;
   PetscCall(PetscLogFlops(2.0 * (double)M->nnz));
-  PetscCall(PetscLogEventEnd(MAT_GPUCSR_Product, A, 0, 0, 0));
+  PetscCall(GPUCSRLogEnd(&MAT_GPUCSR_Product, dev, A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -211,7 +211,7 @@ static PetscErrorCode Keep(Mat_SeqGPUCSR *g)
   PetscCall(MatGPUCSRTotalsAdd_Private(g, &info));
   if (!GPUCSRSettingsGlobal.reportfull) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Describe(g, text, sizeof(text)));
-  PetscCall(PetscSNPrintf(head, sizeof(head), "Matrix %" PetscInt_FMT ": %s\n", ++nkept, g->name));
+  PetscCall(PetscSNPrintf(head, sizeof(head), "Matrix %" PetscInt_FMT ": %s, %.0f nonzeros\n", ++nkept, g->name, g->nonzeros));
   for (int side = 0; side < 2; side++) PetscCall(ViewCandidates(&g->plan[side], side ? "  candidates for A transposed\n" : "  candidates for A\n", &candidates[side]));
   part[0] = head;
   part[1] = text;
@@ -244,17 +244,13 @@ static PetscErrorCode Print(void)
 {
   const char *file = GPUCSRSettingsGlobal.reportfile;
   FILE       *fp   = PETSC_STDOUT;
-  char       *text;
 
   PetscFunctionBegin;
   if (file[0]) PetscCall(PetscFOpen(PETSC_COMM_WORLD, file, "w", &fp));
-  PetscCall(MatGPUCSRTotalsText_Private(made, &text));
-  PetscCall(PetscSynchronizedFPrintf(PETSC_COMM_WORLD, fp, "MATGPUCSR report of rank %d\n", PetscGlobalRank));
-  PetscCall(PetscSynchronizedFPrintf(PETSC_COMM_WORLD, fp, "%s", text));
-  if (kept) PetscCall(PetscSynchronizedFPrintf(PETSC_COMM_WORLD, fp, "%s", kept));
-  PetscCall(PetscSynchronizedFlush(PETSC_COMM_WORLD, fp));
-  PetscCall(PetscFree(text));
+  PetscCall(MatGPUCSRTotalsPrint_Private(PETSC_COMM_WORLD, fp, made));
   PetscCall(VecGPUReport(PETSC_COMM_WORLD, fp));
+  if (kept) PetscCall(PetscSynchronizedFPrintf(PETSC_COMM_WORLD, fp, "Matrices of rank %d\n%s", PetscGlobalRank, kept));
+  PetscCall(PetscSynchronizedFlush(PETSC_COMM_WORLD, fp));
   if (file[0]) PetscCall(PetscFClose(PETSC_COMM_WORLD, fp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -268,6 +264,7 @@ PetscErrorCode MatGPUCSRReportPrint_Private(void)
     PetscCall(Print());
   }
   PetscCall(PetscFree(kept));
+  PetscCall(GPUCSRSolvesForget());
   PetscCall(MatGPUCSRTotalsForget_Private());
   nkept = made = 0;
   PetscFunctionReturn(PETSC_SUCCESS);

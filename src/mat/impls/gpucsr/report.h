@@ -4,5 +4,5 @@
 #include "gpucsrimpl.h"
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRTotalsAdd_Private(const Mat_SeqGPUCSR *, const MatGPUCSRInfo *);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRTotalsText_Private(PetscInt, char **);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRTotalsPrint_Private(MPI_Comm, FILE *, PetscInt);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRTotalsForget_Private(void);

@@ -86,7 +86,7 @@ PetscErrorCode MatGPUCSRDevicesForget_Private(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What the report calls it */
+/* For the report */
 static PetscErrorCode Name(Mat A, Mat_SeqGPUCSR *g)
 {
   const PetscInt *i;
@@ -94,7 +94,9 @@ static PetscErrorCode Name(Mat A, Mat_SeqGPUCSR *g)
 
   PetscFunctionBegin;
   PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, NULL, NULL));
-  PetscCall(PetscSNPrintf(g->name, sizeof(g->name), "%s%s%s%s%" PetscInt_FMT " x %" PetscInt_FMT ", %" PetscInt_FMT " nonzeros", prefix ? prefix : "", prefix ? ": " : "", name ? name : "", name ? ", " : "", A->rmap->n, A->cmap->n, i[A->rmap->n]));
+  g->nonzeros = (double)i[A->rmap->n];
+  if (g->block && name) PetscCall(PetscStrncpy(g->name, name, sizeof(g->name)));
+  else PetscCall(PetscSNPrintf(g->name, sizeof(g->name), "%s%s%s%s%" PetscInt_FMT " x %" PetscInt_FMT, prefix ? prefix : "", prefix ? ": " : "", name ? name : "", name ? ", " : "", A->rmap->n, A->cmap->n));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -293,21 +295,21 @@ static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
   if (D->built && (g->pattern[GPUCSR_FORWARD] != A->nonzerostate || g->values[GPUCSR_FORWARD] != state)) D = NULL;
   if (P->built && !stale) PetscCall(GPUCSRPlanCanRefresh(P, &fresh));
   if (fresh) {
-    PetscCall(PetscLogEventBegin(MAT_GPUCSR_Refresh, A, 0, 0, 0));
+    PetscCall(GPUCSRLogBegin(&MAT_GPUCSR_Refresh, g->dev, A));
     PetscCall(GPUCSRPlanRefresh(P, &s, D, &fresh));
-    PetscCall(PetscLogEventEnd(MAT_GPUCSR_Refresh, A, 0, 0, 0));
+    PetscCall(GPUCSRLogEnd(&MAT_GPUCSR_Refresh, g->dev, A));
   }
   if (fresh) g->info.refreshes++;
   else if (side == GPUCSR_FORWARD) {
-    PetscCall(PetscLogEventBegin(MAT_GPUCSR_Build, A, 0, 0, 0));
+    PetscCall(GPUCSRLogBegin(&MAT_GPUCSR_Build, g->dev, A));
     PetscCall(GPUCSRPlanBuild(g->dev, &s, precision, &g->base.config.request, P));
-    PetscCall(PetscLogEventEnd(MAT_GPUCSR_Build, A, 0, 0, 0));
+    PetscCall(GPUCSRLogEnd(&MAT_GPUCSR_Build, g->dev, A));
     g->lastcolset = PETSC_FALSE;
     g->info.builds++;
   } else {
-    PetscCall(PetscLogEventBegin(MAT_GPUCSR_Transpose, A, 0, 0, 0));
+    PetscCall(GPUCSRLogBegin(&MAT_GPUCSR_Transpose, g->dev, A));
     PetscCall(GPUCSRPlanBuildTranspose(g->dev, &s, D, precision, &g->base.config.trequest, P));
-    PetscCall(PetscLogEventEnd(MAT_GPUCSR_Transpose, A, 0, 0, 0));
+    PetscCall(GPUCSRLogEnd(&MAT_GPUCSR_Transpose, g->dev, A));
     g->info.transpose_builds++;
   }
   if (side == GPUCSR_FORWARD) {

@@ -1,107 +1,104 @@
 /*
-  The report in short: totals, what to try, and a line for each kind of matrix. What report.c says of each matrix is -mat_gpucsr_report full.
+  The report in short, of all ranks together: totals, reasons, a line for each solver, what to try, and a line for each kind of matrix. What report.c says of each matrix is
+  -mat_gpucsr_report full.
 */
 #include "report.h"
+#include <string.h>
 
-/* Matrices that are alike: as large, and multiplied alike */
-typedef struct {
-  char          what[512], advice[512]; /* what was predicted of the first, and how far that was off */
-  double        foretold;               /* seconds of a product of the first by its kernel, 0: not known */
-  PetscInt      n;
-  MatGPUCSRInfo sum;
-} Alike;
+/* Of blocks and matrices that are alike, in the order of a record's numbers */
+enum {
+  BLOCKS,
+  NONZEROS,
+  PRODUCTS,  /* on the device */
+  SECONDS,   /* of those */
+  ELSEWHERE, /* products by MATSEQAIJ, and with sparse matrices */
+  FORETOLD   /* seconds predicted for PRODUCTS, 0: not known */
+};
 
-static Alike        *alike;
-static PetscInt      nalike, aalike;
-static MatGPUCSRInfo total;
-static PetscInt      multiplied, onhost;
-static char          whyhost[256]; /* of the first on the host */
+static GPUCSRRecords matrices, reasons, places, errors; /* errors: of what was advised */
 
-static void Add(MatGPUCSRInfo *sum, const MatGPUCSRInfo *info)
+/* Counts are summed over matrices and ranks; of times each rank has a sum, and the largest counts */
+enum {
+  MADE,
+  MULTIPLIED,
+  EMPTY, /* blocks without entries */
+  FORWARD,
+  TRANSPOSED,
+  HOST,
+  SPARSE,
+  BUILDS,
+  REFRESHES,
+  FALLBACKS,
+  UP,
+  DOWN,
+  COUNTS
+};
+enum {
+  FORWARD_TIME,
+  TRANSPOSED_TIME,
+  HOST_TIME,
+  BUILD_TIME,
+  UP_TIME,
+  DOWN_TIME,
+  TIMES
+};
+static double count[COUNTS], seconds[TIMES];
+
+static void Add(const MatGPUCSRInfo *i)
 {
-#define SUM(field) sum->field += info->field
-  SUM(builds);
-  SUM(refreshes);
-  SUM(transpose_builds);
-  SUM(products);
-  SUM(transpose_products);
-  SUM(aij_products);
-  SUM(aij_transpose_products);
-  SUM(sparse_products);
-  SUM(fallbacks);
-  SUM(uploaded);
-  SUM(downloaded);
-  SUM(build_time);
-  SUM(product_time);
-  SUM(transpose_product_time);
-  SUM(vector_upload_time);
-  SUM(vector_convert_time);
-  SUM(download_time);
-  SUM(aij_time);
-#undef SUM
+  count[FORWARD] += (double)i->products;
+  count[TRANSPOSED] += (double)i->transpose_products;
+  count[HOST] += (double)(i->aij_products + i->aij_transpose_products);
+  count[SPARSE] += (double)i->sparse_products;
+  count[BUILDS] += (double)(i->builds + i->transpose_builds);
+  count[REFRESHES] += (double)i->refreshes;
+  count[FALLBACKS] += (double)i->fallbacks;
+  count[UP] += i->uploaded;
+  count[DOWN] += i->downloaded;
+  seconds[FORWARD_TIME] += i->product_time;
+  seconds[TRANSPOSED_TIME] += i->transpose_product_time;
+  seconds[HOST_TIME] += i->aij_time;
+  seconds[BUILD_TIME] += i->build_time;
+  seconds[UP_TIME] += i->vector_upload_time;
+  seconds[DOWN_TIME] += i->download_time;
 }
 
 /* A matrix that was multiplied, or has been left to the host */
 PetscErrorCode MatGPUCSRTotalsAdd_Private(const Mat_SeqGPUCSR *g, const MatGPUCSRInfo *info)
 {
-  const PetscBool small = (PetscBool)(g->small && !g->plan[GPUCSR_FORWARD].built && !g->plan[GPUCSR_TRANSPOSE].built);
-  char            what[512], why[512];
-  PetscBool       same = PETSC_FALSE;
-  PetscInt        k;
+  const GPUCSRPlan *P = &g->plan[GPUCSR_FORWARD], *T = &g->plan[GPUCSR_TRANSPOSE];
+  const PetscBool   small = (PetscBool)(g->small && !P->built && !T->built), onhost = (PetscBool)(small || !g->dev);
+  const double      products = (double)(info->products + info->transpose_products), one[GPUCSR_RECORD_NUMBERS] = {1};
+  double            n[GPUCSR_RECORD_NUMBERS] = {1};
+  char              text[512];
 
   PetscFunctionBegin;
-  if (small) PetscCall(MatGPUCSRHostIsFasterWhy_Private(g, why, sizeof(why)));
-  else PetscCall(PetscStrncpy(why, g->whynot, sizeof(why)));
-  if (small || !g->dev) PetscCall(PetscSNPrintf(what, sizeof(what), "%s: MATSEQAIJ on the host, because %s", g->name, why));
-  else if (!g->plan[GPUCSR_FORWARD].built && !g->plan[GPUCSR_TRANSPOSE].built) PetscCall(PetscSNPrintf(what, sizeof(what), "%s: with sparse matrices alone on %s", g->name, info->backend));
+  count[MULTIPLIED]++;
+  Add(info);
+  if (!onhost && !places.n) { /* a rank has one device */
+    PetscCall(PetscSNPrintf(text, sizeof(text), "%s, %s", info->backend, g->dev->props.name));
+    PetscCall(GPUCSRRecordsAdd(&places, text, PETSC_TRUE, one));
+  }
+  if (g->nonzeros == 0) { /* of a parallel matrix, mostly: nothing is there to be told */
+    count[EMPTY]++;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (onhost) {
+    if (small) PetscCall(MatGPUCSRHostIsFasterWhy_Private(g, text, sizeof(text)));
+    else PetscCall(PetscStrncpy(text, g->whynot, sizeof(text)));
+    PetscCall(GPUCSRRecordsAdd(&reasons, text, PETSC_FALSE, one));
+    PetscCall(PetscSNPrintf(text, sizeof(text), "%s|MATSEQAIJ on the host", g->name));
+  } else if (!P->built && !T->built) PetscCall(PetscSNPrintf(text, sizeof(text), "%s|with sparse matrices alone on %s", g->name, info->backend));
   else
-    PetscCall(PetscSNPrintf(what, sizeof(what), "%s: %s %s%s%s%s%s on %s", g->name, info->format, info->kernel, g->plan[GPUCSR_TRANSPOSE].built ? ", transpose " : "", g->plan[GPUCSR_TRANSPOSE].built ? info->transpose_format : "",
-                            g->plan[GPUCSR_TRANSPOSE].built ? " " : "", g->plan[GPUCSR_TRANSPOSE].built ? info->transpose_kernel : "", info->backend));
-  multiplied++;
-  if (small || !g->dev) {
-    if (!onhost) PetscCall(PetscStrncpy(whyhost, why, sizeof(whyhost)));
-    onhost++;
-  }
-  Add(&total, info);
-  for (k = 0; k < nalike && !same; k++) PetscCall(PetscStrcmp(alike[k].what, what, &same));
-  if (same) k--;
-  else {
-    if (nalike == aalike) {
-      aalike = 2 * aalike + 16;
-      PetscCall(PetscRealloc(sizeof(*alike) * (size_t)aalike, &alike));
-    }
-    k = nalike++;
-    PetscCall(PetscMemzero(&alike[k], sizeof(alike[k])));
-    PetscCall(PetscStrncpy(alike[k].what, what, sizeof(alike[k].what)));
-    PetscCall(MatGPUCSRAdviceError_Private(g, info, alike[k].advice, sizeof(alike[k].advice)));
-    if (g->dev && g->dev->ops->kernels && g->plan[GPUCSR_FORWARD].ncandidates && !g->plan[GPUCSR_TRANSPOSE].built) alike[k].foretold = g->plan[GPUCSR_FORWARD].candidate[0].predicted;
-  }
-  alike[k].n++;
-  Add(&alike[k].sum, info);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Append(char **text, const char line[])
-{
-  size_t have = 0, add;
-
-  PetscFunctionBegin;
-  if (*text) PetscCall(PetscStrlen(*text, &have));
-  PetscCall(PetscStrlen(line, &add));
-  PetscCall(PetscRealloc(have + add + 1, text));
-  PetscCall(PetscMemcpy(*text + have, line, add + 1));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* What the totals say about the program's options */
-static PetscErrorCode Advice(char **text)
-{
-  const double copies = total.vector_upload_time + total.download_time, products = total.product_time + total.transpose_product_time;
-
-  PetscFunctionBegin;
-  if (total.fallbacks) PetscCall(Append(text, "  try: see why matrices left the device (the warnings, or -info); more ranks or -mat_gpucsr_precision single need less memory a device\n"));
-  if (copies > products && copies > 0) PetscCall(Append(text, "  try: -vec_type gpu (or -dm_vec_type gpu), or -ksp_type gpucg: vectors cross the bus for longer than products take\n"));
-  if (total.builds + total.transpose_builds > 0 && total.build_time > products && total.build_time > 1e-3) PetscCall(Append(text, "  try: -mat_gpucsr_expected_mults N: preparing matrices took longer than their products\n"));
+    PetscCall(PetscSNPrintf(text, sizeof(text), "%s|%s %s%s%s%s%s on %s", g->name, info->format, info->kernel, T->built ? ", transpose " : "", T->built ? info->transpose_format : "", T->built ? " " : "", T->built ? info->transpose_kernel : "", info->backend));
+  n[NONZEROS]  = (double)g->nonzeros;
+  n[PRODUCTS]  = products;
+  n[SECONDS]   = info->product_time + info->transpose_product_time;
+  n[ELSEWHERE] = (double)(info->aij_products + info->aij_transpose_products + info->sparse_products);
+  if (g->dev && g->dev->ops->kernels && P->ncandidates && !T->built) n[FORETOLD] = P->candidate[0].predicted * products;
+  PetscCall(GPUCSRRecordsAdd(&matrices, text, PETSC_TRUE, n));
+  PetscCall(MatGPUCSRAdviceError_Private(g, info, text, sizeof(text)));
+  if (text[0]) PetscCall(GPUCSRRecordsAdd(&errors, text, PETSC_FALSE, one));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -111,60 +108,175 @@ static PetscBool Missed(double foretold, double measured)
   return (PetscBool)(foretold > 0 && PetscMax(foretold, measured) > 10e-6 && PetscAbsReal(foretold - measured) > 0.3 * measured);
 }
 
-/* The report of this rank, to be freed; made: matrices of the type that there ever were */
-PetscErrorCode MatGPUCSRTotalsText_Private(PetscInt made, char **text)
+static const char *Plural(double n)
 {
-  char line[1024];
+  return n == 1 ? "" : "s";
+}
+
+/* Only what there was */
+static PetscErrorCode Totals(MPI_Comm comm, FILE *fp)
+{
+  static const struct {
+    const char *what;
+    int         count, time; /* -1: not timed */
+  } products[] = {
+    {"products",             FORWARD,    FORWARD_TIME   },
+    {"transposed",           TRANSPOSED, TRANSPOSED_TIME},
+    {"on the host",          HOST,       HOST_TIME      },
+    {"with sparse matrices", SPARSE,     -1             }
+  };
+  const char *separator = ": ";
 
   PetscFunctionBegin;
-  *text = NULL;
-  if (!multiplied) {
-    if (!made) PetscCall(Append(text, "  no products: there was no matrix of type gpucsr; -mat_type gpucsr makes one where the program calls MatSetFromOptions(), -dm_mat_type gpucsr those of a DM, -mat_seqaij_type seqaijgpucsr every MATAIJ\n"));
-    else {
-      PetscCall(PetscSNPrintf(line, sizeof(line), "  no products: of %" PetscInt_FMT " matrices of type gpucsr none was multiplied\n", made));
-      PetscCall(Append(text, line));
-    }
+  PetscCall(PetscFPrintf(comm, fp, "  matrices %.0f of %.0f", count[MULTIPLIED], count[MADE]));
+  for (int k = 0; k < 4; k++) {
+    if (!(count[products[k].count] > 0)) continue;
+    PetscCall(PetscFPrintf(comm, fp, "%s%s %.0f", separator, products[k].what, count[products[k].count]));
+    if (products[k].time >= 0) PetscCall(PetscFPrintf(comm, fp, " in %.3f ms", 1e3 * seconds[products[k].time]));
+    separator = ", ";
+  }
+  PetscCall(PetscFPrintf(comm, fp, "\n"));
+  if (count[BUILDS] > 0) PetscCall(PetscFPrintf(comm, fp, "  prepared in %.3f ms: %.0f build%s, %.0f refresh%s\n", 1e3 * seconds[BUILD_TIME], count[BUILDS], Plural(count[BUILDS]), count[REFRESHES], count[REFRESHES] == 1 ? "" : "es"));
+  if (count[UP] + count[DOWN] > 0) PetscCall(PetscFPrintf(comm, fp, "  copies: sent %.3g MB, brought back %.3g MB; of vectors up %.3f ms, down %.3f ms\n", 1e-6 * count[UP], 1e-6 * count[DOWN], 1e3 * seconds[UP_TIME], 1e3 * seconds[DOWN_TIME]));
+  if (count[FALLBACKS] > 0) PetscCall(PetscFPrintf(comm, fp, "  left the device: %.0f\n", count[FALLBACKS]));
+  for (int k = 0; k < reasons.n; k++) PetscCall(PetscFPrintf(comm, fp, "  on the host: %.0f matri%s, because %s\n", reasons.record[k].n[0], reasons.record[k].n[0] == 1 ? "x" : "ces", reasons.record[k].text));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The reason for which matrices are on the host is said once: what is left of a text that ends with it */
+static int Length(const char text[])
+{
+  const char *again;
+
+  for (int k = 0; k < reasons.n; k++)
+    if ((again = strstr(text, reasons.record[k].text)) && again > text + 2) return (int)(again - text) - 2;
+  return (int)strlen(text);
+}
+
+/* A line each. petsc: the type of the solver that took longest, if it is a method of PETSc's that has a twin on the device, and nothing was in the way of that */
+static PetscErrorCode Solvers(MPI_Comm comm, FILE *fp, const char **petsc)
+{
+  static const char *const twins[] = {"cg", "bcgs", "gmres", "fgmres"};
+  GPUCSRRecords           *solves;
+  double                   longest = 0;
+
+  PetscFunctionBegin;
+  *petsc = NULL;
+  PetscCall(GPUCSRSolvesGather(comm, &solves));
+  for (int k = 0; k < solves->n && !PetscGlobalRank; k++) {
+    const GPUCSRRecord *s   = &solves->record[k];
+    const char         *how = strchr(s->text, '|'), *type = strstr(s->text, ": ");
+    const PetscBool     last = (PetscBool)(s->n[2] < longest);
+
+    PetscCall(PetscFPrintf(comm, fp, "  solver %.*s: %.0f solve%s, %.0f iteration%s, %.3f ms; %.*s\n", (int)(how - s->text), s->text, s->n[0], Plural(s->n[0]), s->n[1], Plural(s->n[1]), 1e3 * s->n[2], Length(how + 1), how + 1));
+    if (last) continue;
+    longest = s->n[2];
+    *petsc  = NULL;
+    type    = type && type < how ? type + 2 : s->text;
+    for (int t = 0; t < 4 && s->n[3] > 0; t++)
+      if (!strncmp(type, twins[t], strlen(twins[t])) && type[strlen(twins[t])] == ',') *petsc = twins[t];
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What the totals say about the program's options */
+static PetscErrorCode Advice(MPI_Comm comm, FILE *fp, const char petsc[])
+{
+  const double copies = seconds[UP_TIME] + seconds[DOWN_TIME], products = seconds[FORWARD_TIME] + seconds[TRANSPOSED_TIME];
+
+  PetscFunctionBegin;
+  if (count[FALLBACKS] > 0) PetscCall(PetscFPrintf(comm, fp, "  try: see why matrices left the device (the warnings, or -info); more ranks or -mat_gpucsr_precision single need less memory a device\n"));
+  if (petsc && places.n) PetscCall(PetscFPrintf(comm, fp, "  try: -ksp_type gpu%s, which iterates on the device%s\n", petsc, copies > products ? "; vectors cross the bus for longer than products take" : ""));
+  else if (copies > products && copies > 0) PetscCall(PetscFPrintf(comm, fp, "  try: -vec_type gpu (or -dm_vec_type gpu): vectors cross the bus for longer than products take\n"));
+  if (count[BUILDS] > 0 && seconds[BUILD_TIME] > products && seconds[BUILD_TIME] > 1e-3)
+    PetscCall(PetscFPrintf(comm, fp, "  try: -mat_gpucsr_expected_mults %.0f, as many as there were a matrix: preparing matrices took longer than their products\n", PetscMax(1, (count[FORWARD] + count[TRANSPOSED]) / count[BUILDS])));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Line(MPI_Comm comm, FILE *fp, const GPUCSRRecord *m)
+{
+  const char  *how  = strchr(m->text, '|');
+  const double each = m->n[PRODUCTS] > 0 ? m->n[SECONDS] / m->n[PRODUCTS] : 0, foretold = m->n[PRODUCTS] > 0 ? m->n[FORETOLD] / m->n[PRODUCTS] : 0;
+
+  PetscFunctionBegin;
+  PetscCall(PetscFPrintf(comm, fp, "  "));
+  if (m->n[BLOCKS] > 1) PetscCall(PetscFPrintf(comm, fp, "%.0f times ", m->n[BLOCKS]));
+  PetscCall(PetscFPrintf(comm, fp, "%.*s, %.0f nonzeros%s: %s; products %.0f", (int)(how - m->text), m->text, m->n[NONZEROS], m->n[BLOCKS] > 1 ? " in all" : "", how + 1, m->n[PRODUCTS] > 0 ? m->n[PRODUCTS] : m->n[ELSEWHERE]));
+  if (each > 0) PetscCall(PetscFPrintf(comm, fp, ", %.2f us each", 1e6 * each));
+  if (each > 0 && Missed(foretold, each)) PetscCall(PetscFPrintf(comm, fp, ", predicted %.2f us, which is off by more than 30 %%", 1e6 * foretold));
+  PetscCall(PetscFPrintf(comm, fp, "\n"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscBool SameMatrix(const char a[], const char b[])
+{
+  while (*a == *b && *a != '|') {
+    a++;
+    b++;
+  }
+  return (PetscBool)(*a == '|' && *b == '|');
+}
+
+/* Those that ranks have stored otherwise stand together */
+static PetscErrorCode Matrices(MPI_Comm comm, FILE *fp)
+{
+  PetscFunctionBegin;
+  for (int k = 0; k < matrices.n; k++) {
+    int before = 0;
+
+    while (before < k && !SameMatrix(matrices.record[before].text, matrices.record[k].text)) before++;
+    for (int q = k; before == k && q < matrices.n; q++)
+      if (SameMatrix(matrices.record[q].text, matrices.record[k].text)) PetscCall(Line(comm, fp, &matrices.record[q]));
+  }
+  if (count[EMPTY] > 0) PetscCall(PetscFPrintf(comm, fp, "  %.0f without entries\n", count[EMPTY]));
+  for (int k = 0; k < errors.n; k++) PetscCall(PetscFPrintf(comm, fp, "%s", errors.record[k].text));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: the report of all ranks, by the first; made: matrices of the type that there ever were on this one */
+PetscErrorCode MatGPUCSRTotalsPrint_Private(MPI_Comm comm, FILE *fp, PetscInt made)
+{
+  PetscMPIInt size;
+  const char *petsc;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  count[MADE] = (double)made;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, count, COUNTS, MPI_DOUBLE, MPI_SUM, comm));
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, seconds, TIMES, MPI_DOUBLE, MPI_MAX, comm));
+  PetscCall(GPUCSRRecordsGather(comm, &matrices, PETSC_TRUE));
+  PetscCall(GPUCSRRecordsGather(comm, &reasons, PETSC_FALSE));
+  PetscCall(GPUCSRRecordsGather(comm, &places, PETSC_TRUE));
+  PetscCall(GPUCSRRecordsGather(comm, &errors, PETSC_FALSE));
+  PetscCall(PetscFPrintf(comm, fp, "MATGPUCSR report"));
+  if (size > 1) PetscCall(PetscFPrintf(comm, fp, " of %d ranks: counts of all, times of the slowest", (int)size));
+  PetscCall(PetscFPrintf(comm, fp, "\n"));
+  if (!count[MULTIPLIED]) {
+    if (!count[MADE])
+      PetscCall(PetscFPrintf(comm, fp, "  no products: there was no matrix of type gpucsr; -mat_type gpucsr makes one where the program calls MatSetFromOptions(), -dm_mat_type gpucsr those of a DM, -mat_seqaij_type seqaijgpucsr every MATAIJ\n"));
+    else PetscCall(PetscFPrintf(comm, fp, "  no products: of %.0f matrices of type gpucsr none was multiplied\n", count[MADE]));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(PetscSNPrintf(line, sizeof(line), "  matrices %" PetscInt_FMT " of %" PetscInt_FMT ": products %" PetscInt_FMT " in %.3f ms, transposed %" PetscInt_FMT " in %.3f ms; on the host %" PetscInt_FMT " in %.3f ms\n", multiplied, made, total.products,
-                          1e3 * total.product_time, total.transpose_products, 1e3 * total.transpose_product_time, total.aij_products + total.aij_transpose_products, 1e3 * total.aij_time));
-  PetscCall(Append(text, line));
-  PetscCall(PetscSNPrintf(line, sizeof(line), "  prepared in %.3f ms: %" PetscInt_FMT " builds, %" PetscInt_FMT " refreshes; sparse products %" PetscInt_FMT "; left the device %" PetscInt_FMT "\n", 1e3 * total.build_time, total.builds + total.transpose_builds,
-                          total.refreshes, total.sparse_products, total.fallbacks));
-  PetscCall(Append(text, line));
-  PetscCall(PetscSNPrintf(line, sizeof(line), "  copies: sent %.3g MB, brought back %.3g MB; of vectors up %.3f ms, down %.3f ms\n", 1e-6 * total.uploaded, 1e-6 * total.downloaded, 1e3 * total.vector_upload_time, 1e3 * total.download_time));
-  PetscCall(Append(text, line));
-  if (onhost) {
-    PetscCall(PetscSNPrintf(line, sizeof(line), "  on the host: %" PetscInt_FMT " matrices, the first because %s\n", onhost, whyhost));
-    PetscCall(Append(text, line));
+  for (int k = 0; k < places.n; k++) {
+    PetscCall(PetscFPrintf(comm, fp, "  device: %s", places.record[k].text));
+    if (size > 1) PetscCall(PetscFPrintf(comm, fp, " (%.0f rank%s)", places.record[k].n[0], Plural(places.record[k].n[0])));
+    PetscCall(PetscFPrintf(comm, fp, "\n"));
   }
-  PetscCall(Advice(text));
-  for (PetscInt k = 0; k < nalike; k++) {
-    const MatGPUCSRInfo *s        = &alike[k].sum;
-    const PetscInt       products = s->products + s->transpose_products;
-    const double         time     = s->product_time + s->transpose_product_time;
-
-    PetscCall(PetscSNPrintf(line, sizeof(line), "  %" PetscInt_FMT " x %s; products %" PetscInt_FMT "%s", alike[k].n, alike[k].what, products ? products : s->aij_products + s->aij_transpose_products + s->sparse_products, products && time > 0 ? "" : "\n"));
-    PetscCall(Append(text, line));
-    if (products && time > 0) {
-      PetscCall(PetscSNPrintf(line, sizeof(line), ", %.2f us each", 1e6 * time / (double)products));
-      PetscCall(Append(text, line));
-      if (Missed(alike[k].foretold, time / (double)products)) {
-        PetscCall(PetscSNPrintf(line, sizeof(line), ", predicted %.2f us, which is off by more than 30 %%", 1e6 * alike[k].foretold));
-        PetscCall(Append(text, line));
-      }
-      PetscCall(Append(text, "\n"));
-    }
-    PetscCall(Append(text, alike[k].advice));
-  }
+  PetscCall(Totals(comm, fp));
+  PetscCall(Solvers(comm, fp, &petsc));
+  PetscCall(Advice(comm, fp, petsc));
+  PetscCall(Matrices(comm, fp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode MatGPUCSRTotalsForget_Private(void)
 {
   PetscFunctionBegin;
-  PetscCall(PetscFree(alike));
-  nalike = aalike = multiplied = onhost = 0;
-  PetscCall(PetscMemzero(&total, sizeof(total)));
+  PetscCall(GPUCSRRecordsFree(&matrices));
+  PetscCall(GPUCSRRecordsFree(&reasons));
+  PetscCall(GPUCSRRecordsFree(&places));
+  PetscCall(GPUCSRRecordsFree(&errors));
+  PetscCall(PetscArrayzero(count, COUNTS));
+  PetscCall(PetscArrayzero(seconds, TIMES));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

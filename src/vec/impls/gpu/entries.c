@@ -11,7 +11,7 @@
 /* Shorter vectors travel by the staging buffers as fast */
 #define PIN_BYTES ((size_t)1 << 19)
 
-static PetscLogEvent  VEC_GPU_Up, VEC_GPU_Down;
+static GPUCSRLogEvent VEC_GPU_Up, VEC_GPU_Down;
 static VecGPUEntries *living;
 static VecGPUInfo     gone;                          /* sums over entries that are no more */
 static PetscBool      warned, told, ready, separate; /* separate: -vec_gpu_separate */
@@ -221,14 +221,14 @@ static PetscErrorCode Down(VecGPUEntries *e, PetscInt first, PetscInt n)
 
   PetscFunctionBegin;
   if (!n) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscLogEventBegin(VEC_GPU_Down, 0, 0, 0, 0));
+  PetscCall(GPUCSRLogBegin(&VEC_GPU_Down, dev, NULL));
   PetscCall(dev->ops->activate(dev->id));
   PetscCall(Pin(e, &pinned));
   PetscCall(GPUCSRDownload(dev, e->host + first, GPUCSR_DOUBLE, e->device + first, GPUCSR_DOUBLE, (size_t)n, pinned, dev->stream));
   if (pinned) PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
   e->info.downloads++;
   e->info.downloaded += (double)Bytes(n);
-  PetscCall(PetscLogEventEnd(VEC_GPU_Down, 0, 0, 0, 0));
+  PetscCall(GPUCSRLogEnd(&VEC_GPU_Down, dev, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -240,14 +240,14 @@ static PetscErrorCode Up(VecGPUEntries *e, PetscInt first, PetscInt n)
 
   PetscFunctionBegin;
   if (!n) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscLogEventBegin(VEC_GPU_Up, 0, 0, 0, 0));
+  PetscCall(GPUCSRLogBegin(&VEC_GPU_Up, dev, NULL));
   PetscCall(dev->ops->activate(dev->id));
   PetscCall(Pin(e, &pinned));
   PetscCall(GPUCSRUpload(dev, e->device + first, GPUCSR_DOUBLE, e->host + first, GPUCSR_DOUBLE, (size_t)n, pinned, dev->stream, NULL));
   if (pinned) PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
   e->info.uploads++;
   e->info.uploaded += (double)Bytes(n);
-  PetscCall(PetscLogEventEnd(VEC_GPU_Up, 0, 0, 0, 0));
+  PetscCall(GPUCSRLogEnd(&VEC_GPU_Up, dev, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -447,8 +447,8 @@ PetscErrorCode VecGPUEntriesInitialize_Private(void)
   PetscOptionsBegin(PETSC_COMM_WORLD, NULL, "GPU vectors: process options", "VECGPU");
   PetscCall(PetscOptionsBool("-vec_gpu_separate", "On the host backend, keep two copies as on a GPU", "VECGPU", separate, &separate, NULL));
   PetscOptionsEnd();
-  PetscCall(PetscLogEventRegister("GPUVecUp", VEC_CLASSID, &VEC_GPU_Up));
-  PetscCall(PetscLogEventRegister("GPUVecDown", VEC_CLASSID, &VEC_GPU_Down));
+  PetscCall(GPUCSRLogRegister("VecGPUCopyTo", VEC_CLASSID, &VEC_GPU_Up));
+  PetscCall(GPUCSRLogRegister("VecGPUCopyFrom", VEC_CLASSID, &VEC_GPU_Down));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

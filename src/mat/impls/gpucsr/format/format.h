@@ -185,7 +185,7 @@ typedef struct {
   const void *x, *y;
   void       *z;
   int         first, last;
-  PetscBool   doubles; /* the vectors are doubles, whatever the precision of the plan */
+  GPUCSRBool   doubles; /* the vectors are doubles, whatever the precision of the plan */
   GPUCSRStep  step;
   GPUCSRSums  sums;
 } GPUCSRProduct;

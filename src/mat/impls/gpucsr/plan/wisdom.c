@@ -267,6 +267,8 @@ PetscErrorCode GPUCSRWisdomFinalize(void)
     }
     if (!f) PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "MATGPUCSR warning: -mat_gpucsr_wisdom %s cannot be written\n", file));
   }
+  if (file[0] && !nlines && !PetscGlobalRank)
+    PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "MATGPUCSR warning: -mat_gpucsr_wisdom %s is not written: nothing was measured, which takes a GPU and -mat_gpucsr_select measure, or -mat_gpucsr_advise\n", file));
   PetscCall(PetscFree(lines));
   nlines = room = 0;
   file[0]       = 0;

@@ -1,0 +1,53 @@
+/*
+  What the report and -log_view say of a solve: its path and the reason, iterations and time.
+*/
+#include "gpukspimpl.h"
+#include <petsctime.h>
+
+static GPUCSRLogEvent paths[4]; /* by KSPGPUPath */
+
+PetscErrorCode GPUKSPRecordInitialize(void)
+{
+  PetscFunctionBegin;
+  PetscCall(KSPInitializePackage());
+  PetscCall(GPUCSRLogRegister("KSPGPUPersistent", KSP_CLASSID, &paths[KSP_GPU_PATH_PERSISTENT]));
+  PetscCall(GPUCSRLogRegister("KSPGPUGraph", KSP_CLASSID, &paths[KSP_GPU_PATH_GRAPH]));
+  PetscCall(GPUCSRLogRegister("KSPGPUHostLoop", KSP_CLASSID, &paths[KSP_GPU_PATH_HOST_LOOP]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Around the iterations of a path; dev: that of the solve, which may fail meanwhile */
+PetscErrorCode GPUKSPLogBegin(KSP ksp, const KSP_GPU *k, GPUCSRDevice dev)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRLogBegin(&paths[k->taken], dev, ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUKSPLogEnd(KSP ksp, const KSP_GPU *k, GPUCSRDevice dev)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRLogEnd(&paths[k->taken], dev, ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The solve of every type. One that became PETSc's method is recorded as such (petsc/methods.c) */
+PetscErrorCode GPUKSPSolve(KSP ksp)
+{
+  PetscErrorCode (*const solve)(KSP) = ((KSP_GPU *)ksp->data)->solve;
+  char           how[384];
+  PetscLogDouble begin, end;
+  const KSP_GPU *k;
+
+  PetscFunctionBegin;
+  PetscCall(PetscTime(&begin));
+  PetscCall((*solve)(ksp));
+  if (ksp->ops->solve != GPUKSPSolve) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscTime(&end));
+  k = (const KSP_GPU *)ksp->data;
+  if (k->taken == KSP_GPU_PATH_PERSISTENT) PetscCall(PetscSNPrintf(how, sizeof(how), "path persistent, format %s", k->with->name));
+  else if (k->taken == KSP_GPU_PATH_AUTO) PetscCall(PetscSNPrintf(how, sizeof(how), "the preconditioner failed"));
+  else PetscCall(PetscSNPrintf(how, sizeof(how), "path %s, because %s", KSPGPUPaths[k->taken], k->why));
+  PetscCall(GPUCSRSolvesAdd((PetscObject)ksp, ((PetscObject)ksp->pc)->type_name, how, ksp->its, end - begin));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,126 @@
+/*
+  Options that look like the library's and are none: PETSc ignores what nobody reads. The list of names is made from the sources (makefile), so that none is missing.
+*/
+#include "gpucsrsys.h"
+#include <string.h>
+
+#define LONGEST 128 /* of a word; a longer one is cut */
+#define CLOSE   2   /* wrong letters of a word that has no beginning of the library's */
+
+static const char *const names[] = {
+#define GPUCSR_OPTION(name) #name,
+#include <optionnames.h>
+#undef GPUCSR_OPTION
+};
+/* Beginnings that only the library's options have, after any prefix */
+static const char *const beginnings[] = {"mat_gpucsr", "vec_gpu_", "ksp_gpu", "pc_mg_gpucsr", "pc_gamg_gpucsr", "pc_blocks_gpucsr", "tao_gpubmrm"};
+
+enum {
+  NAMES      = sizeof(names) / sizeof(names[0]),
+  BEGINNINGS = sizeof(beginnings) / sizeof(beginnings[0])
+};
+
+/*
+  Letters that are wrong, missing, too many or swapped with the next between a name and the end of a word, of whatever length (what is in front is a prefix); prefix: where that end begins.
+  The rows of the usual table of two words, which begins with 0 everywhere
+*/
+static int Distance(const char name[], const char word[], int *prefix)
+{
+  const int n = (int)strlen(name), w = (int)strlen(word);
+  int       cost[3][LONGEST + 1], from[3][LONGEST + 1];
+
+  for (int j = 0; j <= w; j++) {
+    cost[0][j] = 0;
+    from[0][j] = j;
+  }
+  for (int i = 1; i <= n; i++) {
+    int       *now = cost[i % 3], *start = from[i % 3];
+    const int *above = cost[(i + 2) % 3], *fromabove = from[(i + 2) % 3], *before = cost[(i + 1) % 3], *frombefore = from[(i + 1) % 3];
+
+    now[0]   = i;
+    start[0] = 0;
+    for (int j = 1; j <= w; j++) {
+      now[j]   = above[j - 1] + (name[i - 1] != word[j - 1]);
+      start[j] = fromabove[j - 1];
+      if (above[j] + 1 < now[j]) {
+        now[j]   = above[j] + 1;
+        start[j] = fromabove[j];
+      }
+      if (now[j - 1] + 1 < now[j]) {
+        now[j]   = now[j - 1] + 1;
+        start[j] = start[j - 1];
+      }
+      if (i > 1 && j > 1 && name[i - 1] == word[j - 2] && name[i - 2] == word[j - 1] && before[j - 2] + 1 < now[j]) {
+        now[j]   = before[j - 2] + 1;
+        start[j] = frombefore[j - 2];
+      }
+    }
+  }
+  *prefix = from[n % 3][w];
+  return cost[n % 3][w];
+}
+
+/* What is wrong with an option that nobody has read, "" for nothing */
+static PetscErrorCode Judge(const char option[], char text[], size_t len)
+{
+  char      word[LONGEST + 1];
+  int       distance[NAMES], prefix[NAMES], least = LONGEST;
+  PetscBool looks = PETSC_FALSE;
+  size_t    used;
+
+  PetscFunctionBegin;
+  text[0] = 0;
+  PetscCall(PetscStrncpy(word, option, sizeof(word)));
+  PetscCall(PetscStrtolower(word)); /* as PETSc compares them */
+  for (int k = 0; k < NAMES; k++) {
+    distance[k] = Distance(names[k], word, &prefix[k]);
+    least       = PetscMin(least, distance[k]);
+  }
+  if (!least) PetscFunctionReturn(PETSC_SUCCESS); /* an option that this run had no use for */
+  for (int k = 0; k < BEGINNINGS && !looks; k++) looks = (PetscBool)(strstr(word, beginnings[k]) != NULL);
+  if (!strncmp(word, "gpucsr_", 7)) looks = PETSC_TRUE; /* without a prefix: an option of the process */
+  if (!looks && least > CLOSE) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscSNPrintf(text, len, "-%s is no option of the library", option));
+  if (least > 4) PetscCall(PetscStrlcat(text, " (docs/options.md lists them)", len));
+  for (int k = 0, n = 0; k < NAMES && least <= 4 && n < 4; k++) {
+    if (distance[k] > least) continue;
+    PetscCall(PetscStrlen(text, &used));
+    PetscCall(PetscSNPrintf(text + used, len - used, "%s-%.*s%s", n++ ? ", " : "; near it: ", prefix[k], word, names[k]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective on PETSC_COMM_WORLD, at the end of the program. All ranks have what rank 0 has, mostly: it speaks, and another rank only of what rank 0 has not */
+PetscErrorCode GPUCSROptionsCheck(void)
+{
+  PetscInt n;
+  char   **left, **values, text[512], *all = NULL, *first;
+  size_t   have   = 0, add;
+  int      length = 0;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsLeftGet(NULL, &n, &left, &values));
+  for (PetscInt k = 0; k < n; k++) {
+    PetscCall(Judge(left[k], text, sizeof(text)));
+    if (!text[0]) continue;
+    PetscCall(PetscStrlcat(text, "\n", sizeof(text)));
+    PetscCall(PetscStrlen(text, &add));
+    PetscCall(PetscRealloc(have + add + 1, &all));
+    PetscCall(PetscArraycpy(all + have, text, add + 1));
+    have += add;
+  }
+  PetscCall(PetscOptionsLeftRestore(NULL, &n, &left, &values));
+  if (!PetscGlobalRank) length = (int)have;
+  PetscCallMPI(MPI_Bcast(&length, 1, MPI_INT, 0, PETSC_COMM_WORLD));
+  PetscCall(PetscCalloc1((size_t)length + 1, &first));
+  if (!PetscGlobalRank) PetscCall(PetscArraycpy(first, all, have));
+  PetscCallMPI(MPI_Bcast(first, length, MPI_CHAR, 0, PETSC_COMM_WORLD));
+  for (char *line = all, *end; line && (end = strchr(line, '\n')); line = end + 1) {
+    *end = 0;
+    if (!PetscGlobalRank) PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "MATGPUCSR warning: %s\n", line));
+    else if (!strstr(first, line)) PetscCall(GPUCSRWarn(line));
+  }
+  PetscCall(PetscFree(first));
+  PetscCall(PetscFree(all));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
