@@ -145,7 +145,7 @@ def plot(rates, rows, name):
 
 def main():
     a = argparse.ArgumentParser()
-    a.add_argument("-o", default=S.RESULTS)
+    a.add_argument("-o", default=S.TABLES)
     a.add_argument("-dense", default="dense")
     a.add_argument("-fill", default="fill")
     a.add_argument("samples", nargs="?", default=S.KEPT)
