@@ -189,6 +189,7 @@ install: lib convert $(if $(shell command -v python3),docs) ## install below PRE
 	sed -e 's|@PREFIX@|$(abspath $(PREFIX))|; s|@LIBDIR@|$(abspath $(LIBDIR))|; s|@VERSION@|$(VERSION)|; s|@PETSC@|$(PETSC)|g; s|@PETSCMINOR@|$(FOUNDMINOR)|; s|@PETSCNEXT@|$(shell echo $(FOUNDMINOR) | awk -F. '{print $$1 "." $$2 + 1}')|' share/petscgpucsr.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/petscgpucsr.pc
 	install -m 644 README.md LICENSE CHANGELOG $(DESTDIR)$(DOCDIR)/
 	install -m 644 docs/*.md $(DESTDIR)$(DOCDIR)/docs/
+	install -m 644 -Dt $(DESTDIR)$(DOCDIR)/docs/results docs/results/*.md docs/results/*.png
 	$(if $(shell command -v python3),install -m 644 $(DOCS)/html/* $(DESTDIR)$(DOCDIR)/html/)
 	$(if $(shell command -v python3),$(foreach k,1 3,install -m 644 -Dt $(DESTDIR)$(MANDIR)/man$k $(DOCS)/man$k/*.$k &&) true,@echo "install: no man pages, because python3 is missing")
 uninstall: $(if $(shell command -v python3),docs) ## remove what make install installed
