@@ -210,6 +210,7 @@ install: lib convert $(if $(shell command -v python3),docs) ## install below PRE
 	sed -e 's|@PREFIX@|$(abspath $(PREFIX))|; s|@LIBDIR@|$(abspath $(LIBDIR))|; s|@VERSION@|$(VERSION)|; s|@PETSC@|$(PETSC)|g; s|@PETSCMINOR@|$(FOUNDMINOR)|; s|@PETSCNEXT@|$(shell echo $(FOUNDMINOR) | awk -F. '{print $$1 "." $$2 + 1}')|' share/petscgpucsr.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/petscgpucsr.pc
 	install -m 644 README.md LICENSE CHANGELOG $(DESTDIR)$(DOCDIR)/
 	install -m 644 docs/*.md $(DESTDIR)$(DOCDIR)/docs/
+	install -m 644 -Dt $(DESTDIR)$(DOCDIR)/docs/results docs/results/*.md docs/results/*.png
 	$(if $(shell command -v python3),install -m 644 $(DOCS)/html/* $(DESTDIR)$(DOCDIR)/html/)
 	$(if $(shell command -v python3),$(foreach k,1 3,install -m 644 -Dt $(DESTDIR)$(MANDIR)/man$k $(DOCS)/man$k/*.$k &&) true,@echo "install: no man pages, because python3 is missing")
 uninstall: $(if $(shell command -v python3),docs) ## remove what make install installed
@@ -243,9 +244,9 @@ tune: needs-gpu benches ## a profile of this machine for -mat_gpucsr_profile
 SAMPLES := $(patsubst %,docs/results/%-samples.txt.xz,survey-2026-11-21 drawn later meshes survey-2026-11-23)
 h200: $(BUILD)/bench/fit ## the built-in profile, from the samples in docs/results
 	$< -header src/mat/impls/gpucsr/plan/h200.h $(SAMPLES)
-# The papers' tables that need no GPU, from the samples in docs/results. Needs NumPy, and Matplotlib for the plots
+# The papers' tables that need no GPU, from the samples in docs/results into build/papers. Needs NumPy, and Matplotlib for the plots
 PAPERS := clock floor meshes sets threads cgmodel ladder accesses strips places variants reads dense gospmv lookalikes
-papers: ## the papers' tables that need no GPU
+papers: ## the papers' tables that need no GPU, in build/papers
 	@python3 -c 'import numpy' 2>/dev/null || { echo "make: these tables need NumPy, which python3 does not have" >&2; false; }
 	@for p in $(PAPERS); do echo "papers: $$p"; python3 src/benchmarks/papers/$$p.py || exit 1; done
 bench: needs-gpu benches ## all benchmarks, on a GPU

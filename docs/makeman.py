@@ -6,7 +6,7 @@ Man pages from the comment blocks in front of public names, in PETSc's form: /*@
     docs/makeman.py [FOLDER]    pages and an index in FOLDER (build/docs): manualpages/ in Markdown, html/, man1/ and man3/ for man
     docs/makeman.py --check     say what is missing: a page, a part of a page, a parameter, an option; silent when nothing is
 
-What is public is what include/petscgpucsr.h declares.
+Public names are those that include/petscgpucsr.h declares. {formats} and {kernels} in a block stand for the names in formatlist.h and kernellist.h.
 """
 import re
 import sys
@@ -174,15 +174,22 @@ def program(name, source, what, version):
     return "\n".join(head + [".SH SYNOPSIS", synopsis.replace("Usage: ", "").replace("-", "\\-"), ".SH DESCRIPTION", ".nf", re.sub(r"^([.'])", r"\\&\1", text, flags=re.M), ".fi", ""])
 
 
+def rows(name, word):
+    """The names in the rows of the one list of this name below src/"""
+    text = next((ROOT / "src").rglob(name)).read_text()
+    return ", ".join(re.findall(rf"^{word}\((\w+),", text, re.M))
+
+
 def pages():
-    found = {}
+    found, lists = {}, {"{formats}": rows("formatlist.h", "GPUCSR_FORMAT"), "{kernels}": rows("kernellist.h", "GPUCSR_KERNEL")}
     for path in [HEADER] + sorted((ROOT / "src").rglob("*.c")):
         text = path.read_text()
         for m in BLOCK.finditer(text):
             code = m.group(3)
             if m.group(1) in "ES":  # up to and with the name behind the closing brace
                 code = text[m.start(3):text.index(";", text.index("\n}", m.start(3)))]
-            p = Page(path.relative_to(ROOT), text.count("\n", 0, m.start()) + 1, m.group(1), m.group(2), code)
+            block = re.sub(r"\{\w+\}", lambda word: lists.get(word[0], word[0]), m.group(2))
+            p = Page(path.relative_to(ROOT), text.count("\n", 0, m.start()) + 1, m.group(1), block, code)
             found[p.name] = p
     return found
 

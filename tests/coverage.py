@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Lines of src/ that a build with --coverage has run, by file, and those that it has not, with the reason where tests/coverage.list has one.
 
-    tests/coverage.py build-coverage [PAGE.md [NOTE]]      writes build-coverage/uncovered.txt, prints a line a file and the total; PAGE.md gets the tables of docs/results/coverage.md, NOTE below its head
+    tests/coverage.py build-coverage [PAGE.md [NOTE]]      writes build-coverage/uncovered.txt, prints a line a file and the total; PAGE.md gets the tables, NOTE below its head
 """
 import datetime
 import fnmatch
@@ -74,7 +74,7 @@ print(f"{summary}; those that no test reaches are in {os.path.relpath(build)}/un
 if page:
     with open(page, "w") as out:
         out.write(f"# Coverage, {datetime.date.today()}\n\nLines of `src/` without `.cu` that `make check` reaches on the host, by gcov. The host has no kernels and no stream that can be timed, so what only a GPU runs is not reached.\n\n")
-        out.write("```\nmake coverage PAGE=docs/results/coverage.md        writes this page; the reasons are those of tests/coverage.list\n```\n\n")
+        out.write("```\nmake coverage PAGE=FILE.md        writes this page; the reasons are those of tests/coverage.list\n```\n\n")
         out.write(note)
         out.write(f"{summary}, {total - reached} are not reached.\n\n| lines not reached | why | where |\n|--:|---|---|\n")
         for reason, places in sorted(why.items(), key=lambda row: -sum(map(len, row[1].values()))):

@@ -4,7 +4,7 @@
 #
 #   tests/faults.sh [BUILD [EVERY [SELECT]]]        build, every call, all programs      (SELECT: lines that hold this text)
 #
-# Each line is a row of the table in docs/results/faults.md: faults, runs, wrong, hung, leaked, ended in an allowed error. An error ends all of several ranks, so the next fault
+# Each line counts faults, runs, wrong, hung, leaked, ended in an allowed error. An error ends all of several ranks, so the next fault
 # needs a new start. A second number in front of a row is its sample if EVERY is 1, because all faults take long.
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
 build=${1:-build} all=${2:-1} select=${3:-}

@@ -256,6 +256,54 @@ END
 }
 if need python3; then check "links" links; fi
 
+# --- Sizes of pages: a manual that is read and a record of a screen a page; the rest of the record are rows of data
+
+pages() {
+  python3 - <<'END'
+import re
+from pathlib import Path
+
+def parts(page):
+    """(prose with its line numbers, rows of tables, all words): without fenced blocks, links as their text"""
+    prose, rows, fence = [], 0, False
+    for k, line in enumerate(page.read_text().split("\n"), 1):
+        if line.startswith("```"):
+            fence = not fence
+        elif line.startswith("|"):
+            rows += 1 - 2 * bool(re.match(r"\|[ :|-]+\|$", line))  # neither the head nor the rule below it
+        elif not fence:
+            prose.append((k, line))
+    return prose, rows, len(page.read_text().split())
+
+def said(page, prose):
+    for k, line in prose:
+        if len(line) > 200:
+            print(f"{page}:{k}: has {len(line)} characters, of at most 200")
+
+manual = everything = 0
+for page in sorted(Path("docs").glob("*.md")):
+    prose, rows, words = parts(page)
+    manual += words
+    said(page, prose)
+    if words > 2500:
+        print(f"{page}: has {words} words, of at most 2500")
+    for k, line in prose:
+        if found := re.search(r"\b(?=[0-9a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7}\b|[Ii]n (an earlier|another|that) run\b", line):
+            print(f"{page}:{k}: {found[0]}: history belongs in docs/results")
+for page in sorted(Path("docs/results").glob("*.md")):
+    prose, rows, words = parts(page)
+    everything += words
+    said(page, prose)
+    text = sum(len(line.split()) for _, line in prose)
+    if text > 600 or rows > 30:
+        print(f"{page}: has {text} words and {rows} rows of a table, of at most 600 and 30: rows go to the records")
+everything += manual
+if manual > 25000 or everything > 40000:
+    print(f"docs: {manual} words of a manual and {everything} in all, of at most 25000 and 40000")
+END
+}
+if need python3; then check "sizes of pages" pages; fi
+
 # --- Scripts
 
 scripts() {

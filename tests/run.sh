@@ -47,6 +47,19 @@ if [ -z "${MPIEXEC+set}" ]; then
 fi
 LIB=$root/$BUILD/lib/libpetscgpucsr.so
 case $BUILD in /*) LIB=$BUILD/lib/libpetscgpucsr.so ;; esac
+# In a fresh build the programs that search names are made first: without CUDA if the build has none
+fresh=()
+for source in tests/t[0-9]*.c; do
+  program=$(basename "$source" .c)
+  for text in $search; do
+    if [[ $program == *$text* || $text == $program* ]] && [ ! -x "$BUILD/tests/$program" ]; then fresh+=("$BUILD/tests/$program") && break; fi
+  done
+done
+if ((${#fresh[@]})) && pkg-config --exists "${PETSC:-PETSc}"; then
+  host=()
+  if [ -d "$BUILD/obj" ] && [ -z "$(find "$BUILD/obj" -name '*.cu.o' -print -quit)" ]; then host=(NVCC=); fi
+  make -s -j"$(nproc)" BUILD="$BUILD" "${host[@]}" lib "${fresh[@]}" >&2 || exit 2
+fi
 # Open MPI: a single process starts no daemon and makes no folder (which mpiexec needs); on the host nobody looks for a network, and hwloc not for other devices, which takes half of a start. A run
 # then starts in a tenth of a second, not half a second
 export OMPI_MCA_ess_singleton_isolated=1 OMPI_MCA_orte_create_session_dirs=0

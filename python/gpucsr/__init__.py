@@ -9,14 +9,18 @@ or, in a shell: export PETSC_OPTIONS="$(python -m gpucsr --options)"
 """
 from pathlib import Path
 
-from ._built import petsc, version as __version__
+try:
+    from ._built import petsc, version as __version__
+except ImportError:  # in a clone, with PYTHONPATH=python
+    petsc = __version__ = None
 
 __all__ = ["library", "options", "petsc"]
 
 
 def library():
-    """Path of libpetscgpucsr.so, for -dll_append"""
-    return str(Path(__file__).resolve().parent / "lib" / "libpetscgpucsr.so")
+    """Path of libpetscgpucsr.so, for -dll_append: the wheel's, in a clone that of build/"""
+    package = Path(__file__).resolve().parent
+    return str((package if petsc else package.parents[1] / "build") / "lib" / "libpetscgpucsr.so")
 
 
 def options(mat_type=False, solver=None):

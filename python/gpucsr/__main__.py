@@ -42,12 +42,12 @@ def main():
     if sys.argv[1:]:
         print(__doc__, file=sys.stderr)
         return 2
-    print(f"gpucsr {__version__}, built for PETSc {petsc}: {library()}")
+    print(f"gpucsr {__version__}, built for PETSc {petsc}: {library()}" if petsc else f"gpucsr, in a clone: {library()}")
     here = found_petsc()
     if not here:
         print("PETSc: not found by petsc4py or pkg-config")
     else:
-        fits = here[0].split(".")[:2] == petsc.split(".")[:2]
+        fits = not petsc or here[0].split(".")[:2] == petsc.split(".")[:2]
         print(f"PETSc: {here[0]} in {here[1]}" + ("" if fits else f". The library does not fit it: build gpucsr against it"))
     for gpu in found_gpu():
         print(f"GPU:   {gpu.replace(', ', ', driver ')}")

@@ -49,7 +49,7 @@ def count(ptr, col, threads, width, size=8):
 
 def main():
     a = argparse.ArgumentParser()
-    a.add_argument("-o", default=S.RESULTS)
+    a.add_argument("-o", default=S.TABLES)
     a.add_argument("matrices", nargs="*")
     a = a.parse_args()
     out = []

@@ -117,7 +117,7 @@ def parts(names):
 
 def main():
     p = argparse.ArgumentParser()
-    p.add_argument("-o", default=S.RESULTS)
+    p.add_argument("-o", default=S.TABLES)
     p.add_argument("samples", nargs="*", default=[S.KEPT, S.DRAWN])
     a = p.parse_args()
     s, row = S.load(*a.samples), S.profile()

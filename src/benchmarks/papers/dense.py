@@ -115,7 +115,7 @@ def plot(rows, name):
 
 def main():
     a = argparse.ArgumentParser()
-    a.add_argument("-o", default=S.RESULTS)
+    a.add_argument("-o", default=S.TABLES)
     a.add_argument("records", nargs="?", default="dense")
     a = a.parse_args()
     rows, page = threads(R.load(a.records, None)), a.o + "/dense.md"

@@ -86,7 +86,7 @@ def richest(s, pairs):
 
 def main():
     p = argparse.ArgumentParser()
-    p.add_argument("-o", default=S.RESULTS)
+    p.add_argument("-o", default=S.TABLES)
     p.add_argument("samples", nargs="*", default=[S.KEPT, S.DRAWN])
     a = p.parse_args()
     clock.write(a.o, "REPEATS", repeats())

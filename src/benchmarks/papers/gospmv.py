@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """
-The rule of J. Zhang et al. (GOSpMV) for the size of blocks, beside ours: docs/results/gospmv.md and its plot.
+The rule of J. Zhang et al. (GOSpMV) for the size of blocks, beside the profile's: docs/results/gospmv.md and its plot.
 
     gospmv.py [-o FOLDER] [-dense RECORDS.jsonl[.xz]] [-fill RECORDS.jsonl[.xz]] [SAMPLES[.xz]]
 
@@ -145,7 +145,7 @@ def plot(rates, rows, name):
 
 def main():
     a = argparse.ArgumentParser()
-    a.add_argument("-o", default=S.RESULTS)
+    a.add_argument("-o", default=S.TABLES)
     a.add_argument("-dense", default="dense")
     a.add_argument("-fill", default="fill")
     a.add_argument("samples", nargs="?", default=S.KEPT)

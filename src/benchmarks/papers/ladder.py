@@ -22,7 +22,7 @@ STEPS = (
 
 def main():
     a = argparse.ArgumentParser()
-    a.add_argument("-o", default=S.RESULTS)
+    a.add_argument("-o", default=S.TABLES)
     a.add_argument("samples", nargs="?", default=S.KEPT)
     a = a.parse_args()
     s = S.load(a.samples)

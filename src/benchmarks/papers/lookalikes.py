@@ -29,7 +29,7 @@ PUBLISHED = {
 
 def main():
     p = argparse.ArgumentParser()
-    p.add_argument("-o", default=S.RESULTS)
+    p.add_argument("-o", default=S.TABLES)
     p.add_argument("records", nargs="?", default="lookalikes")
     a = p.parse_args()
     rows = {(r["matrix"], r["precision"]): r for r in R.load(a.records, "product") if r["side"] == "N" and r["matrix"].startswith("w14_")}

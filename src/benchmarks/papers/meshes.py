@@ -56,7 +56,7 @@ def csr_bytes(p):
 
 def main():
     a = argparse.ArgumentParser()
-    a.add_argument("-o", default=S.RESULTS)
+    a.add_argument("-o", default=S.TABLES)
     a.add_argument("file", nargs="?", default=S.RESULTS + "/meshes.jsonl.xz")
     a.add_argument("samples", nargs="?", default=S.RESULTS + "/meshes-samples.txt.xz")
     a = a.parse_args()

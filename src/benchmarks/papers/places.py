@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """
-What the advice is worth: the table of docs/advise.md and its plot, from what src/benchmarks/places.c leaves.
+What the advice is worth: the tables of docs/results/advise.md and its plot, from what src/benchmarks/places.c leaves.
 
     places.py [-o FOLDER] [RECORDS.jsonl[.xz]]
 
-FOLDER (docs/) has advise.md, and gets results/places.png.
+FOLDER (build/papers) gets advise.md and places.png.
 """
 import argparse, json, lzma, os
 import numpy as np
@@ -74,14 +74,14 @@ def plot(rows, name):
 
 def main():
     p = argparse.ArgumentParser()
-    p.add_argument("-o", default=os.path.join(S.ROOT, "docs"))
+    p.add_argument("-o", default=S.TABLES)
     p.add_argument("records", nargs="?", default=os.path.join(S.RESULTS, "places.jsonl.xz"))
     a = p.parse_args()
     rows, cores = load(a.records)
     S.replace(os.path.join(a.o, "advise.md"), "CHOICE", choice(rows))
     S.replace(os.path.join(a.o, "advise.md"), "ERRORS", errors(rows))
     S.replace(os.path.join(a.o, "advise.md"), "RATES", rates(rows, cores))
-    plot(rows, os.path.join(a.o, "results", "places.png"))
+    plot(rows, os.path.join(a.o, "places.png"))
 
 
 if __name__ == "__main__":

@@ -107,7 +107,7 @@ def plot(rows, name):
 
 def main():
     a = argparse.ArgumentParser()
-    a.add_argument("-o", default=S.RESULTS)
+    a.add_argument("-o", default=S.TABLES)
     a.add_argument("records", nargs="?", default="bandwidth")
     a = a.parse_args()
     page, copy = a.o + "/bandwidth.md", R.load(a.records, "run")[0]["copy_gbs"]

@@ -4,6 +4,7 @@ The timed products that spmv -samples leaves, as arrays; the terms of the profil
   load(FILE, ...)  a Samples; a FILE may end in .xz
   Samples.terms(which, shape)   the terms, as GPUCSRModelTerms() has them
   time(terms, x)                the time, as GPUCSRModelTime() has it
+  replace(PAGE, MARK, LINES)    a table into a page of build/papers, where every script of this folder writes unless -o names a folder
 """
 import lzma, os, re
 import numpy as np
@@ -12,6 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.normpath(os.path.join(HERE, "..", "..", ".."))
 KEPT = os.path.join(ROOT, "docs", "results", "survey-2026-11-21-samples.txt.xz")
 RESULTS = os.path.join(ROOT, "docs", "results")
+TABLES = os.path.join(ROOT, "build", "papers")  # gets every row of the tables, and the plots; docs/results quotes the first
 DRAWN = os.path.join(RESULTS, "drawn-samples.txt.xz")
 NCLASSES = 32
 NTERMS, NSHAPE = 18, 4
@@ -164,14 +166,14 @@ def family(name):
 
 
 def replace(page, mark, lines):
-    """Puts lines between <!-- mark --> and <!-- /mark --> of a page"""
-    with open(page) as f:
-        text = f.read()
-    begin, end = "<!-- %s -->" % mark, "<!-- /%s -->" % mark
+    """Puts lines between <!-- mark --> and <!-- /mark --> of a page; a page that lacks them gets them at its end"""
+    os.makedirs(os.path.dirname(page), exist_ok=True)
+    text = open(page).read() if os.path.exists(page) else ""
+    begin, end = "<!-- %s -->\n" % mark, "<!-- /%s -->\n" % mark
     if begin not in text or end not in text:
-        raise SystemExit("%s: has no place for %s" % (page, mark))
+        text += ("\n" if text else "") + begin + end
     with open(page, "w") as f:
-        f.write(text[: text.index(begin) + len(begin)] + "\n" + "\n".join(lines) + "\n" + text[text.index(end) :])
+        f.write(text[: text.index(begin) + len(begin)] + "\n".join(lines) + "\n" + text[text.index(end) :])
 
 
 def pyplot():

@@ -184,7 +184,7 @@ def judge(p, loss, make, takes, every):
 
 def main():
     a = argparse.ArgumentParser()
-    a.add_argument("-o", default=S.RESULTS)
+    a.add_argument("-o", default=S.TABLES)
     a.add_argument("-pool", type=int, default=34)
     a.add_argument("-most", type=int, default=7)
     a.add_argument("samples", nargs="?", default=S.KEPT)

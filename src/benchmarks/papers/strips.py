@@ -161,7 +161,7 @@ def from_times(name, folder, s):
 
 def main():
     a = argparse.ArgumentParser()
-    a.add_argument("-o", default=S.RESULTS)
+    a.add_argument("-o", default=S.TABLES)
     a.add_argument("-times", default=os.path.join(S.RESULTS, "strips-times.txt.xz"))
     a.add_argument("samples", nargs="?", default=S.KEPT)
     a = a.parse_args()

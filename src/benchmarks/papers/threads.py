@@ -14,7 +14,7 @@ SIZES = (64, 128, 256, 512)
 
 def main():
     a = argparse.ArgumentParser()
-    a.add_argument("-o", default=S.RESULTS)
+    a.add_argument("-o", default=S.TABLES)
     a.add_argument("records", nargs="?", default="threads")
     a = a.parse_args()
     rows = R.load(a.records, "threads")

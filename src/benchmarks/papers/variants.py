@@ -151,7 +151,7 @@ def plot(pools, name):
 
 def main():
     a = argparse.ArgumentParser()
-    a.add_argument("-o", default=S.RESULTS)
+    a.add_argument("-o", default=S.TABLES)
     a.add_argument("records", nargs="?", default="variants")
     a = a.parse_args()
     rows = R.load(a.records, "variants")

@@ -306,8 +306,7 @@ PetscErrorCode MatGPUCSRSetPrecision(Mat A, MatGPUCSRPrecision p)
 
   Input Parameters:
 + A      - the matrix
-- format - "auto" (the default: chosen from the matrix), "aij" (products are those of `MATAIJ`), or a format by name: csr, sell, sell_256, sell_sorted,
-           ell, dense, bitdense, dia, coo, hyb, jad, stencil, bcsr1x2 to bcsr4x4, bcsr8x8, block4x64
+- format - "auto" (the default: chosen from the matrix), "aij" (products are those of `MATAIJ`), or a format by name: {formats}
 
   Options Database Key:
 . -mat_gpucsr_format format - the same
@@ -339,8 +338,7 @@ PetscErrorCode MatGPUCSRSetFormat(Mat A, const char format[])
 
   Input Parameters:
 + A      - the matrix
-- kernel - "auto" (the default), or a kernel by name: of csr, csr_scalar, csr_vector2 to csr_vector32, csr_block, csr_adaptive, csr_merge; of sell and its like, sell_row, sell_row2 to
-           sell_row16, sell_pair; and those of the other formats
+- kernel - "auto" (the default), or a kernel by name: {kernels}
 
   Options Database Key:
 . -mat_gpucsr_kernel kernel - the same
