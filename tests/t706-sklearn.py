@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import check_estimator
 warnings.simplefilter("ignore")
 failed = 0
 library = "-dll_append" in sys.argv
-for model in (learn.LinearSVC(), learn.LinearSVC(loss="hinge", tol=1e-12), learn.LogisticRegression(), learn.Ridge()):
+for model in (learn.LinearSVC(tol=1e-12), learn.LinearSVC(loss="hinge", tol=1e-12), learn.LogisticRegression(tol=1e-12), learn.Ridge()):
     for result in check_estimator(model, on_fail=None):
         if result["status"] not in ("passed", "skipped", "xfail"):
             failed += 1
