@@ -10,13 +10,14 @@ import learn
 import numpy as np
 from scipy import sparse
 from sklearn import linear_model, svm
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.datasets import make_classification, make_regression
 from sklearn.utils.estimator_checks import check_estimator
 
 warnings.simplefilter("ignore")
 failed = 0
 library = "-dll_append" in sys.argv
-for model in (learn.LinearSVC(), learn.LinearSVC(loss="hinge", tol=1e-12), learn.LogisticRegression(), learn.Ridge()):
+for model in (learn.LinearSVC(tol=1e-12), learn.LinearSVC(loss="hinge", tol=1e-12), learn.LogisticRegression(tol=1e-12), learn.Ridge()):
     for result in check_estimator(model, on_fail=None):
         if result["status"] not in ("passed", "skipped", "xfail"):
             failed += 1
@@ -67,6 +68,33 @@ for wrong in ({"loss": "plinge"}, {"solver": "bundle"}, {"loss": "hinge", "solve
         print(f"LinearSVC, {wrong}: no error")
     except ValueError:
         pass
+# rows that can be separated, whose objective is near 0: few iterations, and scikit-learn's objective; a fit that max_iter ends says so
+many = sparse.csr_matrix(np.random.RandomState(1).randn(200, 10000))
+signs = np.random.RandomState(2).rand(200) > 0.5
+with warnings.catch_warnings():
+    warnings.simplefilter("error", ConvergenceWarning)
+    ours, peer = (m.fit(many, signs) for m in (learn.LinearSVC(), svm.LinearSVC()))
+    close(ours.coef_, peer.coef_, 1e-4 * np.max(np.abs(peer.coef_)), "LinearSVC, separable")
+    if np.max(ours.n_iter_) > 15:
+        failed += 1
+        print(f"LinearSVC, separable: {ours.n_iter_} iterations")
+for model in [learn.LogisticRegression(max_iter=1), learn.LinearSVC(max_iter=1), learn.Ridge(max_iter=0)] + [learn.LinearSVC(loss="hinge", solver=o, max_iter=2) for o in ("bundle", "interior")[not library :]]:
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model.fit(S, y)
+    if not any(issubclass(w.category, ConvergenceWarning) for w in said):
+        failed += 1
+        print(f"{model}: no warning")
+# the search along a step of the hinge loss ends at the minimum
+random = np.random.RandomState(5)
+for _ in range(200):
+    n = random.randint(1, 9)
+    z, u, s, d, linear, square = random.choice([-1.0, 1.0], n), random.rand(n), random.randint(-2, 3, n) * 0.5, random.randint(-2, 3, n) * 1.0, -random.rand(), random.rand() + 0.1
+    at = lambda k: linear * k + 0.5 * square * k * k + np.dot(u, np.maximum(1 - z * (s + k * d), 0))
+    k = learn._hinge_search(z, u, s, d, linear, square)
+    if at(k) > min(map(at, np.append(np.linspace(0, 20, 2001), [0.999 * k, 1.001 * k]))) + 64 * np.finfo(float).eps * (u.sum() * 40 + 200 * square):
+        failed += 1
+        print(f"search of the hinge loss: {at(k)} at {k}")
 X, y = make_regression(200, 15, n_targets=2, noise=3, bias=7, random_state=1)
 for alpha in (1e-3, 1.0, 100.0):
     ours = learn.Ridge(alpha=alpha).fit(sparse.csr_matrix(X), y)

@@ -254,8 +254,11 @@ if [ -n "$zstd" ]; then
   printf '1 1:1\n%.0s' $(seq 1000) | zstd -qc >cut.zst && head -c 15 cut.zst >short.zst && refuse short.zst ': the compressed data end early: the file is cut off'
   { head -c 12 cut.zst; printf 'xxxxxxxxxxx'; } >damaged.zst && refuse damaged.zst ': the compressed data'
 fi
-printf '7z\xbc\xaf\x27\x1c....' >some.7z && refuse some.7z ': is compressed by 7-Zip, which is not read: decompress it first'
-printf 'PK\x03\x04....' >some.zip && refuse some.zip ': is compressed by zip, which is not read: decompress it first'
+printf '7z\xbc\xaf\x27\x1c....' >some.7z && refuse some.7z ': is a 7-Zip archive, which is not read: decompress it first'
+printf 'PK\x03\x04....' >some.npz && refuse some.npz ": is a zip archive, as NumPy's .npz, which is not read: decompress it; or, SciPy's, convert it: python3 -c \"import"
+printf '\x93NUMPY....' >some.npy && refuse some.npy ": is NumPy's .npy, which is not read: convert it: python3 -c \"import"
+printf 'MATLAB 5.0 MAT-file' >some.mat && refuse some.mat ": is MATLAB's .mat, which is not read: convert it: python3 -c \"import"
+printf '\x89HDF\r\n\x1a\n' >some.h5 && refuse some.h5 ": is HDF5, as MATLAB's .mat of version 7.3, which is not read: write it in another format first"
 
 # --- PETSc binary
 

@@ -36,6 +36,9 @@ ends 2 "no file"
 ends 2 "unknown option -what" -what "$data/gr_30_30.mtx"
 ends 2 "one file and one drawing" a b c
 ends 1 "nowhere.mtx" nowhere.mtx
+# the solver: of a symmetric matrix, and of an unsymmetric one
+ends 0 "to solve with CG -ksp_type gpucg" "$data/bcsstk16.petsc"
+ends 0 "to solve with BiCGStab or GMRES -ksp_type gpubcgs or gpugmres" "$data/bfw782a.petsc"
 head -c 3000 "$data/nos3.petsc" >short.petsc
 ends 1 "has 3000 bytes where its header asks for 193984" short.petsc
 printf '%%%%MatrixMarket matrix coordinate real general\n3 3 0\n' >empty.mtx
@@ -49,6 +52,15 @@ printf 'gpucsr-profile 6\nmachine M\ncost csr csr_vector8 8 8 inf 1  3 0.1 0.2 0
 ends 1 "The profile has no line for format jad" "$data/gr_30_30.mtx" -mat_gpucsr_profile profile -mat_gpucsr_format jad
 
 if ! command -v python3 >/dev/null; then exit $failed; fi
+# the lines that convert files of other programs
+if python3 -c 'import numpy, scipy' 2>/dev/null; then
+  python3 -c "import numpy, scipy.io, scipy.sparse as s; A = s.random(9, 8, 0.4, 'csr'); s.save_npz('a.npz', A); numpy.save('a.npy', A.toarray()); scipy.io.savemat('a.mat', {'A': A})"
+  for file in a.npz a.npy a.mat; do
+    ends 1 "convert it: python3 -c" $file
+    bash -c "$(sed 's/.*convert it: //; s/ FILE.*/ '$file'/' err)" && ends 0 "MATGPUCSR advice for 9 x 8" new.mtx
+    rm -f new.mtx
+  done
+fi
 ends 0 "take: " "$data/bcsstk27.petsc" -data told.json
 python3 - <<'END' || failed=1
 import json

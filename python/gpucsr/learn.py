@@ -13,11 +13,13 @@ fit() copies the matrix once, to a PETSc matrix of the type of -mat_type.
 import ctypes
 import functools
 import numbers
+import warnings
 
 import numpy as np
 import scipy.sparse as sparse
 from petsc4py import PETSc
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -99,6 +101,9 @@ def _squares(s, y):
     return 0.5 * (s - y) ** 2, s - y, np.ones_like(s)
 
 
+FLOOR = 1e-6  # share of the rows' weights that a tolerance is relative to where the objective is smaller: rows that can be separated have one near 0
+
+
 def _newton(rows, loss, y, u, lam, tol, max_iter):
     """Weights that minimise sum lam w^2/2 + sum u loss; lam has one number a weight, 0: not regularised. The line search needs no product"""
     w = np.zeros(rows.shape[1])
@@ -107,9 +112,10 @@ def _newton(rows, loss, y, u, lam, tol, max_iter):
     for it in range(max_iter):
         f, c, h = loss(s, y)
         value = 0.5 * np.dot(lam * w, w) + np.dot(u, f)
+        near = tol * max(value, FLOOR * u.sum())
         g = rows.transposed(u * c) + lam * w
         h = u * h
-        # conjugate gradients, while a step lowers the model by more than a quarter of the mean of the previous ones (Nash and Sofer, 1990)
+        # conjugate gradients, while a step lowers the model by more than a quarter of the mean of the previous ones (Nash and Sofer, 1990), or of what is left of the objective
         p, sp, r, total = np.zeros_like(w), np.zeros_like(s), -g, 0.0
         q, rr = r.copy(), np.dot(r, r)
         for k in range(1, 10001):
@@ -124,7 +130,7 @@ def _newton(rows, loss, y, u, lam, tol, max_iter):
             sp += a * sq
             gain = 0.5 * a * rr
             total += gain
-            if (k > 1 and k * gain <= 0.25 * total * (1 if total > tol * abs(value) else 1e-3)) or gain <= 1e-3 * tol * abs(value):
+            if (k > 1 and k * gain <= 0.25 * min(total, abs(value - total)) * (1 if total > near else 1e-3)) or gain <= 1e-3 * near:
                 break
             r -= a * (rows.transposed(h * sq) + lam * q)
             rr, old = np.dot(r, r), rr
@@ -132,9 +138,9 @@ def _newton(rows, loss, y, u, lam, tol, max_iter):
         step = _search(loss, y, u, s, sp, np.dot(lam * w, p), np.dot(lam * p, p))
         w += step * p
         s += step * sp
-        if step == 0 or (total <= 0.25 * tol * abs(value) and step > 0.5):
-            return w, it + 1
-    return w, max_iter
+        if step == 0 or (total <= 0.25 * near and step > 0.5):
+            return w, it + 1, True
+    return w, max_iter, False
 
 
 def _search(loss, y, u, s, d, linear, square, tol=0.1):
@@ -169,6 +175,21 @@ def _search(loss, y, u, s, d, linear, square, tol=0.1):
     return low
 
 
+def _hinge_search(y, u, s, d, linear, square):
+    """The same for the hinge loss, to its end: the slope rises by u |y d| where a row's loss begins or ends"""
+    m, b = 1 - y * s, y * d
+    first = linear - np.dot(u * b, m > 0)
+    if first >= 0:
+        return 0.0
+    turns = np.flatnonzero(np.where(m > 0, b > 0, b < 0))
+    k = m[turns] / b[turns]
+    turns, k = turns[k * square < -first], k[k * square < -first]
+    order = np.argsort(k)
+    k, slopes = k[order], first + np.append(0.0, np.cumsum((u[turns] * np.abs(b[turns]))[order]))  # before each turn, and at the end
+    j = np.searchsorted(slopes[1:] + square * k, 0.0)
+    return min(-slopes[j] / square, k[j] if j < len(k) else np.inf)
+
+
 LONG = 1000  # products that an interior point method takes, by estimate, where it solves its equations by conjugate gradients
 FEW = 500  # columns up to which it solves them directly, for DIRECT iterations by estimate
 DIRECT = 60
@@ -177,10 +198,10 @@ SHORT = 60  # iterations that the bundle method has in any case
 
 def _hinge_weights(rows, loss, y, u, lam, tol, max_iter, solver="auto"):
     """Weights that minimise sum lam w^2/2 + sum u hinge, lam the same for all: by the bundle method, and with many planes by an interior point method"""
-    w, its = None, 0
+    found = (None, 0, False)
     if solver != "interior":
-        w, its = _bundle(rows, loss, y, u, lam[0], tol, max_iter, solver == "bundle")
-    return (w, its) if w is not None else _interior(rows, y, u, lam[0], tol, max_iter)
+        found = _bundle(rows, loss, y, u, lam[0], tol, max_iter, solver == "bundle")
+    return found if found[0] is not None else _interior(rows, y, u, lam[0], tol, max_iter)
 
 
 def _bundle(rows, loss, y, u, lam, tol, max_iter, alone):
@@ -193,13 +214,13 @@ def _bundle(rows, loss, y, u, lam, tol, max_iter, alone):
     except PETSc.Error:
         if alone:
             raise ValueError("solver='bundle' needs the library: petsc4py.init(gpucsr.options(mat_type=True).split())") from None
-        return None, 0
+        return None, 0, False
 
     def step(point, w, g):
         s = near = scores[0]
         if point is not w:
             p, d = point - w, rows.scores(point) - s
-            k = _search(loss, y, u, s, d, lam * np.dot(w, p), lam * np.dot(p, p), 0.02)
+            k = _hinge_search(y, u, s, d, lam * np.dot(w, p), lam * np.dot(p, p))
             w += k * p
             scores[0] = s + k * d
             near = s + (k + 0.1 * (1 - k)) * d  # the next plane is taken a part of the way on
@@ -234,7 +255,7 @@ def _bundle(rows, loss, y, u, lam, tol, max_iter, alone):
     W = PETSc.Vec().createSeq(n)
     G = W.duplicate()
     tao.setObjectiveGradient(lambda *_: 0.0, G)  # with a search it is not called
-    tao.setTolerances(gatol=0.0, grtol=tol, gttol=0.0)
+    tao.setTolerances(gatol=tol * FLOOR * u.sum(), grtol=tol, gttol=0.0)
     tao.setMaximumIterations(max_iter)
     if not alone:
         tao.setMonitor(monitor)
@@ -249,19 +270,19 @@ def _bundle(rows, loss, y, u, lam, tol, max_iter, alone):
         if errors:
             raise errors[0] from None
         raise
-    left = tao.getConvergedReason() == PETSc.TAO.Reason.DIVERGED_USER
+    reason = tao.getConvergedReason()
     its = tao.getIterationNumber()
-    w = None if left else W.getArray().copy()
+    w = None if reason == PETSc.TAO.Reason.DIVERGED_USER else W.getArray().copy()
     for o in (tao, W, G):
         o.destroy()
-    return w, its
+    return w, its, reason > 0
 
 
 def _interior(rows, y, u, lam, tol, max_iter):
     """An interior point method (Ferris and Munson, 2002). Each row has a margin t = 1 - y s, a slack x > max(0, t), the distance r = x - t, and a multiplier a, with a r = mu and (1 - a) x = mu"""
     w, s, total, lower, room = np.zeros(rows.shape[1]), np.zeros(rows.shape[0]), u.sum(), -np.inf, 1.0
     if total == 0:
-        return w, 0
+        return w, 0, True
     x = np.full(len(s), (3 + np.sqrt(5)) / 2)  # the point of the central path for mu = 1 and no weights
     r = x - 1
     a = 1 / r
@@ -270,9 +291,10 @@ def _interior(rows, y, u, lam, tol, max_iter):
         value = np.dot(u, np.maximum(1 - y * s, 0)) + 0.5 * lam * np.dot(w, w)
         g = rows.transposed(u * y * a)
         lower = max(lower, np.dot(u, a) - np.dot(g, g) / (2 * lam))
-        if value - lower <= tol * value:
-            return w, it
-        mu = max(np.dot(u, a * r + b * x) / (2 * total) * (0.1 if room > 0.9 else 0.25 if room > 0.5 else 0.5), 0.4 * tol * value / total)
+        near = tol * max(value, FLOOR * total)
+        if value - lower <= near:
+            return w, it, True
+        mu = max(np.dot(u, a * r + b * x) / (2 * total) * (0.1 if room > 0.9 else 0.25 if room > 0.5 else 0.5), 0.4 * near / total)
         den = a * x + b * r
         theta = a * b / den
         da = mu * (b - a) / den + theta * (x - r)
@@ -289,17 +311,19 @@ def _interior(rows, y, u, lam, tol, max_iter):
         r += room * dr
         a += room * da
         b -= room * da
-    return w, max_iter
+    return w, max_iter, False
 
 
 class _Linear(BaseEstimator):
-    def _learn(self, X, y, sample_weight, loss, C, bias, penalty, method=_newton, tol=None):
+    def _learn(self, X, y, sample_weight, loss, C, bias, penalty, method=_newton):
         """One weight vector, and the intercept: |w|^2/2 + C sum of losses. penalty: of the intercept's weight"""
         u = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         lam = np.ones(self._rows.shape[1])
         if bias is not None:
             lam[-1] = penalty
-        w, its = method(self._rows, loss, y, C * u, lam, self.tol if tol is None else tol, self.max_iter)
+        w, its, converged = method(self._rows, loss, y, C * u, lam, self.tol, self.max_iter)
+        if not converged:
+            warnings.warn(f"{type(self).__name__} did not converge in {its} iterations: a larger max_iter or tol, or rows of a common scale, may help", ConvergenceWarning)
         self.n_iter_ = max(getattr(self, "n_iter_", 0), its)
         return (w, 0.0) if bias is None else (w[:-1], bias * w[-1])
 
@@ -318,7 +342,7 @@ class _Linear(BaseEstimator):
 
 
 class _LinearClassifier(ClassifierMixin, _Linear):
-    def _fit(self, X, y, sample_weight, loss, bias, penalty, method=_newton, tol=None):
+    def _fit(self, X, y, sample_weight, loss, bias, penalty, method=_newton):
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         check_classification_targets(y)
         self.classes_, where = np.unique(y, return_inverse=True)
@@ -332,7 +356,7 @@ class _LinearClassifier(ClassifierMixin, _Linear):
         if not (isinstance(self.C, numbers.Real) and self.C > 0):
             raise ValueError(f"C has to be positive, not {self.C!r}")
         self._fit_rows(X, bias)
-        found = [self._learn(X, np.where(where == k, 1.0, -1.0), weight, loss, self.C, bias, penalty, method, tol) for k in ([1] if len(self.classes_) == 2 else range(len(self.classes_)))]
+        found = [self._learn(X, np.where(where == k, 1.0, -1.0), weight, loss, self.C, bias, penalty, method) for k in ([1] if len(self.classes_) == 2 else range(len(self.classes_)))]
         self._forget()
         self.coef_ = np.array([w for w, _ in found])
         self.intercept_ = np.array([b for _, b in found])
@@ -350,10 +374,10 @@ class _LinearClassifier(ClassifierMixin, _Linear):
 
 
 class LinearSVC(_LinearClassifier):
-    """A linear support vector machine; the intercept is regularised, as scikit-learn's is. loss: squared_hinge or hinge; tol: how near to the optimum, as a share of it, None: 1e-12 or 1e-6;
-    solver, for the hinge loss: auto, bundle or interior"""
+    """A linear support vector machine; the intercept is regularised, as scikit-learn's is. loss: squared_hinge or hinge; tol: how near to the optimum, as a share of it (of a
+    millionth of the rows' weights, where the optimum is smaller); solver, for the hinge loss: auto, bundle or interior"""
 
-    def __init__(self, C=1.0, *, loss="squared_hinge", solver="auto", tol=None, fit_intercept=True, intercept_scaling=1.0, class_weight=None, max_iter=10000):
+    def __init__(self, C=1.0, *, loss="squared_hinge", solver="auto", tol=1e-4, fit_intercept=True, intercept_scaling=1.0, class_weight=None, max_iter=10000):
         self.C = C
         self.loss = loss
         self.solver = solver
@@ -370,14 +394,14 @@ class LinearSVC(_LinearClassifier):
             raise ValueError(f"solver is auto or, for loss='hinge', bundle or interior, not {self.solver!r}")
         bias = self.intercept_scaling if self.fit_intercept else None
         if self.loss == "hinge":
-            return self._fit(X, y, sample_weight, _hinge, bias, 1.0, functools.partial(_hinge_weights, solver=self.solver), 1e-6 if self.tol is None else self.tol)
-        return self._fit(X, y, sample_weight, _squared_hinge, bias, 1.0, _newton, 1e-12 if self.tol is None else self.tol)
+            return self._fit(X, y, sample_weight, _hinge, bias, 1.0, functools.partial(_hinge_weights, solver=self.solver))
+        return self._fit(X, y, sample_weight, _squared_hinge, bias, 1.0)
 
 
 class LogisticRegression(_LinearClassifier):
     """Logistic regression; the intercept is not regularised. Of more than two classes each is learned against all others, where scikit-learn's is multinomial"""
 
-    def __init__(self, C=1.0, *, tol=1e-8, fit_intercept=True, class_weight=None, max_iter=1000):
+    def __init__(self, C=1.0, *, tol=1e-4, fit_intercept=True, class_weight=None, max_iter=1000):
         self.C = C
         self.tol = tol
         self.fit_intercept = fit_intercept

@@ -37,6 +37,7 @@ def lengths(ax, d):
     ax.set(title=f"lengths of rows, the longest {d['longest']}", xlabel="entries of a row", ylabel="rows")
     if max(d["lengths"]) > 100 * min(n for n in d["lengths"] if n):
         ax.set_yscale("log")
+        ax.set_ylabel("rows, logarithmic axis")
 
 
 def formats(ax, d):
@@ -47,13 +48,13 @@ def formats(ax, d):
 
 
 def places(ax, d):
-    names = ["CPU", "GPU, vectors on the host", "GPU, vectors there", "GPU, gpucg"]
+    names = ["CPU, one core", "GPU, vectors on the host", "GPU, vectors there", "GPU, gpucg"]
     rows = [(f"{what}: {name}", t) for what, times in (("product", d["product_us"]), ("CG iteration", d["iteration_us"])) for name, t in zip(names, times) if t > 0]
     rows += [(f"{what}: {2**k} GPUs", t) for what, times in (("product", d["products_us"]), ("CG iteration", d["iterations_us"])) for k, t in enumerate(times) if k and t > 0]
     ax.barh([r[0] for r in rows], [r[1] for r in rows], color=["tab:blue" if r[0].startswith("product") else "tab:orange" for r in rows])
     ax.invert_yaxis()
     ax.set_xscale("log")
-    ax.set(title="by place", xlabel="microseconds, predicted")
+    ax.set(title="by place", xlabel="microseconds, predicted, logarithmic axis")
 
 
 def main():

@@ -268,12 +268,23 @@ static void CloseZstd(void *state)
 static const Decoder copy = {"nothing", NULL, {0}, 0, OpenCopy, DecodeCopy, CloseCopy};
 
 static const Decoder decoders[] = {
-  {"gzip",  "zlib",    {0x1f, 0x8b},                       2, OpenGzip,  DecodeGzip,  CloseGzip },
-  {"xz",    "liblzma", {0xfd, '7', 'z', 'X', 'Z', 0},      6, OpenXz,    DecodeXz,    CloseXz   },
-  {"bzip2", "libbz2",  {'B', 'Z', 'h'},                    3, OpenBzip2, DecodeBzip2, CloseBzip2},
-  {"zstd",  "libzstd", {0x28, 0xb5, 0x2f, 0xfd},           4, OpenZstd,  DecodeZstd,  CloseZstd },
-  {"zip",   NULL,      {'P', 'K', 3, 4},                   4, NULL,      NULL,        NULL      },
-  {"7-Zip", NULL,      {'7', 'z', 0xbc, 0xaf, 0x27, 0x1c}, 6, NULL,      NULL,        NULL      }
+  {"gzip",  "zlib",    {0x1f, 0x8b},                  2, OpenGzip,  DecodeGzip,  CloseGzip },
+  {"xz",    "liblzma", {0xfd, '7', 'z', 'X', 'Z', 0}, 6, OpenXz,    DecodeXz,    CloseXz   },
+  {"bzip2", "libbz2",  {'B', 'Z', 'h'},               3, OpenBzip2, DecodeBzip2, CloseBzip2},
+  {"zstd",  "libzstd", {0x28, 0xb5, 0x2f, 0xfd},      4, OpenZstd,  DecodeZstd,  CloseZstd },
+};
+
+#define BY_PYTHON(load) "convert it: python3 -c \"import sys, numpy, scipy.io as m, scipy.sparse as s; m.mmwrite('new.mtx', s.coo_matrix(" load "))\" FILE"
+
+/* Files of other programs, with the line that converts them */
+static const struct {
+  const char *magic, *name, *how;
+} foreign[] = {
+  {"7z\xbc\xaf\x27\x1c", "a 7-Zip archive",                       "decompress it first"                                              },
+  {"PK\3\4",             "a zip archive, as NumPy's .npz",        "decompress it; or, SciPy's, " BY_PYTHON("s.load_npz(sys.argv[1])")},
+  {"\x93NUMPY",          "NumPy's .npy",                          BY_PYTHON("numpy.load(sys.argv[1])")                               },
+  {"MATLAB",             "MATLAB's .mat",                         BY_PYTHON("m.loadmat(sys.argv[1])['A']") ", A its name"            },
+  {"\x89HDF",            "HDF5, as MATLAB's .mat of version 7.3", "write it in another format first"                                 }
 };
 
 int GPUCSRDecoderFind(const void *head, size_t bytes, const Decoder **decoder, GPUCSRFault *f)
@@ -283,10 +294,12 @@ int GPUCSRDecoderFind(const void *head, size_t bytes, const Decoder **decoder, G
     const Decoder *d = &decoders[k];
 
     if (bytes < d->nmagic || memcmp(head, d->magic, d->nmagic)) continue;
-    if (!d->open) return GPUCSRFaultSet(f, 0, 0, "is compressed by %s, which %s%s: decompress it first", d->name, d->library ? "needs a gpucsr that was built with " : "is not read", d->library ? d->library : "");
+    if (!d->open) return GPUCSRFaultSet(f, 0, 0, "is compressed by %s, which needs a gpucsr that was built with %s: decompress it first", d->name, d->library);
     *decoder = d;
     return 0;
   }
+  for (size_t k = 0; k < sizeof(foreign) / sizeof(foreign[0]); k++)
+    if (bytes >= strlen(foreign[k].magic) && !memcmp(head, foreign[k].magic, strlen(foreign[k].magic))) return GPUCSRFaultSet(f, 0, 0, "is %s, which is not read: %s", foreign[k].name, foreign[k].how);
   return 0;
 }
 

@@ -14,7 +14,7 @@ typedef struct {
 } Flow;
 
 typedef struct {
-  const char   *name, *library; /* library: what has to be there when gpucsr is built, NULL where nothing helps */
+  const char   *name, *library; /* library: what has to be there when gpucsr is built */
   unsigned char magic[6];
   size_t        nmagic;
   int (*open)(void **); /* NULL: recognized, and refused */

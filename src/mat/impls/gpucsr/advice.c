@@ -6,6 +6,7 @@
 #include "plan/advise.h"
 #include <petsctime.h>
 #include <string.h>
+#include <unistd.h>
 
 const char *const MatGPUCSRPlaces[] = {"cpu", "host_vectors", "device_vectors", "solver", "MatGPUCSRPlace", "MAT_GPUCSR_PLACE_", NULL};
 
@@ -67,11 +68,10 @@ static PetscErrorCode SourceGet(const Subject *s, GPUCSRSource *src, int32_t **c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MatMult() of MATSEQAIJ, the median of a few */
+/* MatMult() of MATSEQAIJ, the least of a few: other programs may use the core */
 static PetscErrorCode TimeProduct(const Subject *s, double *seconds)
 {
   Vec            x, z;
-  PetscReal      t[TIMED];
   int            batch = 1;
   PetscLogDouble t0, t1;
 
@@ -84,10 +84,8 @@ static PetscErrorCode TimeProduct(const Subject *s, double *seconds)
     for (int q = 0; q < batch; q++) PetscCall((*(s->g ? s->g->base.parent.mult : s->A->ops->mult))(s->A, x, z));
     PetscCall(PetscTime(&t1));
     if (k == -1) batch = (int)PetscMin(100, 1 + 1e-4 / PetscMax(1e-7, t1 - t0));
-    if (k >= 0) t[k] = (PetscReal)((t1 - t0) / batch);
+    if (k >= 0) *seconds = k ? PetscMin(*seconds, (t1 - t0) / batch) : (t1 - t0) / batch;
   }
-  PetscCall(PetscSortReal(TIMED, t));
-  *seconds = (double)t[TIMED / 2];
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&z));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -115,9 +113,43 @@ static PetscErrorCode Features(const Subject *s, const GPUCSRSource *src, GPUCSR
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One line: what to do, and what to type for it */
-static PetscErrorCode Recommend(MatGPUCSRAdvice *a)
+/* Whether CG may solve with A, as far as a sum over its entries tells: x'A = (A x)' for an x without structure, and a positive diagonal */
+static PetscErrorCode ForCG(const GPUCSRSource *s, PetscBool *cg)
 {
+  PetscReal *sum, size = 0, differ = 0;
+
+  PetscFunctionBegin;
+  *cg = (PetscBool)(s->m == s->n);
+  if (!*cg) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscCalloc1(s->m, &sum));
+  for (int r = 0; r < s->m; r++) {
+    PetscReal diagonal = 0;
+
+    for (int32_t e = s->i[r]; e < s->i[r + 1]; e++) {
+      const PetscReal a = PetscRealPart(s->a[e]), xr = fmod(0.6180339887498949 * r, 1), xc = fmod(0.6180339887498949 * (PetscReal)s->j[e], 1);
+
+      sum[r] += a * xc;
+      sum[s->j[e]] -= a * xr;
+      size += PetscAbsReal(a);
+      if (s->j[e] == r) diagonal += a;
+    }
+    if (!(diagonal > 0)) *cg = PETSC_FALSE;
+  }
+  for (int r = 0; r < s->m; r++) differ += PetscAbsReal(sum[r]);
+  if (!(differ <= 1e-10 * size)) *cg = PETSC_FALSE;
+  PetscCall(PetscFree(sum));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static int Cores(void)
+{
+  return (int)PetscMax(1, sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+/* One line: what to do, and what to type for it */
+static PetscErrorCode Recommend(MatGPUCSRAdvice *a, PetscBool forcg)
+{
+  const char  *ksp = forcg ? "CG -ksp_type gpucg" : "BiCGStab or GMRES -ksp_type gpubcgs or gpugmres";
   const double cpu = a->product[MAT_GPUCSR_PLACE_CPU], solver = a->iteration[MAT_GPUCSR_PLACE_SOLVER], cg = a->iteration[MAT_GPUCSR_PLACE_CPU];
   int          gpus      = 0;
   char         more[128] = "";
@@ -130,9 +162,14 @@ static PetscErrorCode Recommend(MatGPUCSRAdvice *a)
     if (a->products[k] > 0 && a->products[k] * 1.3 < a->products[gpus]) gpus = k;
   if (gpus) PetscCall(PetscSNPrintf(more, sizeof(more), "; on %d GPUs (mpiexec -n %d) %.1f times that", 1 << gpus, 1 << gpus, a->products[0] / a->products[gpus]));
   if (a->best == MAT_GPUCSR_PLACE_CPU && solver > 0 && solver < cg)
-    PetscCall(PetscSNPrintf(a->take, sizeof(a->take), "the CPU for single products (-mat_type aij); CG is %.1f times as fast on the GPU from b to x: -mat_type gpucsr -ksp_type gpucg", cg / solver));
+    PetscCall(PetscSNPrintf(a->take, sizeof(a->take), "the CPU for single products (-mat_type aij); iterations are %.1f times as fast on the GPU from b to x: -mat_type gpucsr, and to solve with %s", cg / solver, ksp));
   else if (a->best == MAT_GPUCSR_PLACE_CPU) PetscCall(PetscSNPrintf(a->take, sizeof(a->take), "the CPU: -mat_type aij"));
-  else PetscCall(PetscSNPrintf(a->take, sizeof(a->take), "the GPU with vectors there, %.1f times the CPU: -mat_type gpucsr -vec_type gpu%s%s", cpu / a->product[a->best], solver > 0 ? ", and to solve with CG -ksp_type gpucg" : "", more));
+  else
+    PetscCall(PetscSNPrintf(a->take, sizeof(a->take), "the GPU with vectors there, %.1f times one core, at least %.1f times all %d: -mat_type gpucsr -vec_type gpu%s%s%s", cpu / a->product[a->best], cpu / a->product[a->best] / Cores(), Cores(), solver > 0 ? ", and to solve with " : "", solver > 0 ? ksp : "", more));
+  if (!forcg) { /* an iteration of CG with it means nothing */
+    PetscCall(PetscArrayzero(a->iteration, 4));
+    PetscCall(PetscArrayzero(a->iterations, 4));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -162,6 +199,7 @@ static PetscErrorCode Advice(const Subject *s, const GPUCSRSource *src, MatGPUCS
   GPUCSRFeatures        f         = {0};
   GPUCSRHostTimes       host;
   GPUCSRForetold        t;
+  PetscBool             forcg;
 
   PetscFunctionBegin;
   PetscCheck(src->m > 0 && src->n > 0 && src->nnz > 0, PETSC_COMM_SELF, PETSC_ERR_SUP, "No model covers a matrix of %d rows, %d columns and %.0f nonzeros: it has no entries", src->m, src->n, (double)src->nnz);
@@ -177,7 +215,8 @@ static PetscErrorCode Advice(const Subject *s, const GPUCSRSource *src, MatGPUCS
   PetscCall(PetscArraycpy(a->products, t.products, 4));
   PetscCall(PetscArraycpy(a->iterations, t.iterations, 4));
   PetscCall(PetscArraycpy(a->each, t.bytesofeach, 4));
-  PetscCall(Recommend(a));
+  PetscCall(ForCG(src, &forcg));
+  PetscCall(Recommend(a, forcg));
   PetscCall(Note(s, a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -246,15 +285,19 @@ static PetscErrorCode Row(const char name[], double product, double iteration, d
 
 static PetscErrorCode Text(Mat A, const MatGPUCSRAdvice *a, char text[], size_t len)
 {
-  static const char *const names[] = {"CPU, MATSEQAIJ", "GPU, vectors on the host", "GPU, vectors there", "GPU, gpucg from b to x"};
+  static const char *const names[] = {"CPU, one core, MATSEQAIJ", "GPU, vectors on the host", "GPU, vectors there", "GPU, gpucg from b to x"};
   char                     line[512];
   PetscInt                 m, n;
 
   PetscFunctionBegin;
   PetscCall(MatGetLocalSize(A, &m, &n));
   PetscCall(PetscSNPrintf(text, len, "MATGPUCSR advice for %" PetscInt_FMT " x %" PetscInt_FMT ", by format %s and kernel %s:\n    %-28s %12s %15s %12s\n", m, n, a->format, a->kernel, "", "product, us", "CG iteration, us", "MB there"));
-  for (int k = 0; k < 4; k++)
+  for (int k = 0; k < 4; k++) {
     if (a->product[k] > 0 || a->iteration[k] > 0) PetscCall(Row(names[k], a->product[k], a->iteration[k], a->bytes[k], text, len));
+    if (k || Cores() == 1) continue;
+    PetscCall(PetscSNPrintf(line, sizeof(line), "CPU, %d cores, at best", Cores()));
+    PetscCall(Row(line, a->product[0] / Cores(), a->iteration[0] / Cores(), a->bytes[0], text, len));
+  }
   for (int k = 1; k < 4; k++) {
     if (a->products[k] <= 0) continue;
     PetscCall(PetscSNPrintf(line, sizeof(line), "%d GPUs, each", 1 << k));

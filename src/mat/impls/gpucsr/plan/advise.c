@@ -197,7 +197,7 @@ static void Rows(const GPUCSRSource *s, int first, int last, const PetscScalar *
 /* All rows a few times; or windows of them, others in each round, so that they are as cold as the whole of a large matrix would find them. Milliseconds */
 static PetscErrorCode MeasureProduct(const GPUCSRSource *s, PetscScalar *x, double *seconds)
 {
-  const int      windows = s->nnz <= MEASURED_ENTRIES ? 1 : MEASURED_WINDOWS, rounds = windows == 1 ? 5 : 2;
+  const int      windows = s->nnz <= MEASURED_ENTRIES ? 1 : MEASURED_WINDOWS, rounds = 6;
   PetscLogDouble t0, t1;
   PetscScalar   *z;
 
