@@ -1,5 +1,5 @@
 # gpucsr: MATGPUCSR, a GPU matrix type that loads into the PETSc you have. `make help` lists the targets, `make info` what was found.
-#   PETSC=name      pkg-config's name of the PETSc to build against (PETSc, PETSc-complex, ...); PKG_CONFIG_PATH finds one of your own
+#   PETSC=name      pkg-config's name of the PETSc to build against (PETSc, PETSc64, ...); PKG_CONFIG_PATH finds one of your own
 #   BUILD=folder    folder for everything that is built
 #   DEVICE=folder   folder for the kernels, which serve the libraries of every PETSc
 #   CUDA_ARCH=list  compute capabilities to compile for; other GPUs from 7.5 on use PTX
@@ -22,7 +22,8 @@ CPPFLAGS += -Iinclude $(filter-out -L% -l% -D_FORTIFY_SOURCE% -Wdate-time,$(shel
 CFLAGS  ?= -O2 -g -ftree-vectorize -fvect-cost-model=dynamic
 # With -lineinfo compute-sanitizer and ncu name lines of the source; the code is then three times as large, and loads accordingly when it is first needed
 NVCCFLAGS ?= -O3
-WARN    := -Wall -Wextra -Wshadow -Wno-unused-parameter
+# A pointer to an integer of another width writes beside it, in one of PETSc's flavours alone
+WARN    := -Wall -Wextra -Wshadow -Wno-unused-parameter -Werror=incompatible-pointer-types -Werror=int-conversion
 LIBS    := $(filter-out -I%,$(shell $(pkgconfig) --libs $(PETSC) 2>/dev/null)) -lm
 LIBDIRS := $(shell $(pkgconfig) --variable=libdir $(PETSC) 2>/dev/null)
 
@@ -185,12 +186,12 @@ check-gpu: $(if $(FOUND),lib convert examples tests) ## run all tests on a GPU
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 check-sanitize: ## the tests with gcc's sanitizers
 	@$(MAKE) --no-print-directory -s $(PARALLEL) NVCC= BUILD=build-sanitize CC="$(CC) $(SANITIZE)" CFLAGS="-O1 -g -fno-omit-frame-pointer" lib convert examples tests
-	@ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 tests/run.sh BACKEND=host BUILD=build-sanitize LIMIT=3600 without="t70 t8" search="$(SEARCH)"
+	@ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 tests/run.sh BACKEND=host BUILD=build-sanitize LIMIT=3600 without="t70 t8 t909" search="$(SEARCH)"
 # Lines of src/, without .cu, that the tests reach on the host. The others are in build-coverage/uncovered.txt, and with reasons on PAGE
 coverage: ## the lines that the tests reach
 	@$(MAKE) --no-print-directory -s $(PARALLEL) NVCC= BUILD=build-coverage CC="$(CC) --coverage" CFLAGS="-O0 -g" lib convert examples tests
 	@find build-coverage -name '*.gcda' -delete
-	-@tests/run.sh BACKEND=host BUILD=build-coverage LIMIT=3600 without=t8 search="$(SEARCH)"
+	-@tests/run.sh BACKEND=host BUILD=build-coverage LIMIT=3600 without="t8 t909" search="$(SEARCH)"
 	@python3 tests/coverage.py build-coverage $(PAGE)
 # compute-sanitizer's four tools on a GPU
 check-memcheck: $(if $(FOUND),lib tests) ## compute-sanitizer's tools on a GPU

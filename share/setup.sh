@@ -3,7 +3,7 @@
 # Install what building needs and is missing, from the distribution's packages. Does nothing, and needs no network, where all is there.
 #
 #   share/setup.sh            what `make` and `make demo` need
-#   share/setup.sh check      and what tests use where they find it (petsc4py, slepc4py); it is no error if that cannot be had
+#   share/setup.sh check      and what tests use where they find it (petsc4py, slepc4py, PETSc with complex numbers and with 64-bit indices); it is no error if that cannot be had
 #
 # PETSC names the pkg-config module of the PETSc to build against, as in the makefile. Needs root or sudo only to install.
 petsc=${PETSC:-PETSc}
@@ -36,6 +36,10 @@ if [ "$1" = check ] && [ "$petsc" = PETSc ] && [ -z "$PKG_CONFIG_PATH" ] && comm
   for name in petsc slepc; do
     if ! compgen -G "/usr/lib/${name}dir/*/*-real/lib/python3/dist-packages/${name}4py" >/dev/null; then optional+=("python3-${name}4py-real"); fi
   done
+  # t909 builds in each of the distribution's flavours, which lie side by side; PETSc.pc stays that of the real one with 32-bit indices
+  for name in petsc-complex petsc64-real petsc64-complex; do
+    if [ ! -e "/usr/lib/petscdir/$name/lib/pkgconfig/PETSc.pc" ]; then optional+=("lib$name-dev"); fi
+  done
 fi
 if [ ${#missing[@]} = 0 ] && [ ${#optional[@]} = 0 ]; then exit 0; fi
 
@@ -65,7 +69,10 @@ if [ ${#missing[@]} != 0 ] && ! apt install -y --no-install-recommends "${missin
   echo "setup: apt-get could not install ${missing[*]}" >&2
   exit 1
 fi
+# One that the distribution lacks keeps none of the rest away
 if [ ${#optional[@]} != 0 ] && ! apt install -y --no-install-recommends "${optional[@]}"; then
-  echo "setup: ${optional[*]} could not be installed; the tests that use it are skipped"
+  for name in "${optional[@]}"; do
+    apt install -y --no-install-recommends "$name" || echo "setup: $name could not be installed; the tests that use it are skipped"
+  done
 fi
 pkg-config --exists "$petsc" || { echo "setup: the packages are installed, yet pkg-config does not know $petsc" >&2 && exit 1; }

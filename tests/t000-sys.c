@@ -76,11 +76,12 @@ static PetscErrorCode Together(GPUCSRDevice d, size_t n)
 {
   const size_t bytes[] = {n * 4, n * 8, 12}, at[] = {0, GPUCSRTogether(bytes[0]), GPUCSRTogether(bytes[0]) + GPUCSRTogether(bytes[1])}, all = at[2] + bytes[2];
   int32_t     *i, last[3] = {-1, 0, 1}, *j;
+  int64_t     *wide;
   double      *a, *b, rounding = 0;
   void        *piece, *other;
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc4(n + 1, &i, n + 1, &a, n + 1, &j, n + 1, &b));
+  PetscCall(PetscMalloc5(n + 1, &i, n + 1, &a, n + 1, &j, n + 1, &b, n + 1, &wide));
   PetscCall(GPUCSRMalloc(d, all, "a test", &piece));
   PetscCall(GPUCSRMalloc(d, bytes[1], "a test", &other));
   for (int apart = 0; apart < 2; apart++)
@@ -98,15 +99,16 @@ static PetscErrorCode Together(GPUCSRDevice d, size_t n)
       }
       PetscCall(GPUCSRUploadTogether(d, t, 3, d->stream, &rounding));
       PetscCall(GPUCSRDownload(d, j, GPUCSR_INT32, t[0].dst, GPUCSR_INT32, n, PETSC_FALSE, d->stream));
+      PetscCall(GPUCSRDownload(d, wide, GPUCSR_INT64, t[0].dst, GPUCSR_INT32, n, PETSC_FALSE, d->stream)); /* as a PetscInt of 64 bits */
       PetscCall(GPUCSRDownload(d, b, GPUCSR_DOUBLE, t[1].dst, GPUCSR_DOUBLE, n, PETSC_FALSE, d->stream));
       PetscCall(GPUCSRDownload(d, back, GPUCSR_INT32, t[2].dst, GPUCSR_INT32, 3, PETSC_FALSE, d->stream));
-      for (size_t k = 0; k < n; k++) PetscCheck(i[k] == j[k] && a[k] == b[k], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%zu sent together: number %zu differs", n, k);
+      for (size_t k = 0; k < n; k++) PetscCheck(i[k] == j[k] && i[k] == wide[k] && a[k] == b[k], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%zu sent together: number %zu differs", n, k);
       for (int k = 0; k < 3; k++) PetscCheck(back[k] == last[k], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%zu sent together: the last array differs", n);
     }
   PetscCheck(rounding == 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "What is not rounded counts as rounded by %g", rounding);
   PetscCall(GPUCSRFree(d, all, &piece));
   PetscCall(GPUCSRFree(d, bytes[1], &other));
-  PetscCall(PetscFree4(i, a, j, b));
+  PetscCall(PetscFree5(i, a, j, b, wide));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -180,7 +182,7 @@ int main(int argc, char **argv)
   double                  seconds, bandwidth, odd[4] = {NAN, INFINITY, -0.0, 1e300}, rounding = 0;
   float                   f[4];
   int64_t                 wide[3] = {0, 5, 2147483647};
-  int32_t                 narrow[3];
+  int32_t                 narrow[3], index[3] = {-1, 5, 2147483647};
   size_t                  avail, total;
   PetscErrorCode          ierr;
   PetscBool               same, mine = PETSC_TRUE, staged = PETSC_FALSE;
@@ -213,6 +215,8 @@ int main(int argc, char **argv)
   PetscCheck(rounding == 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "1e300 as a float should count as lost, rounding %g", rounding);
   PetscCall(GPUCSRConvert(narrow, GPUCSR_INT32, wide, GPUCSR_INT64, 3, 1, NULL));
   PetscCheck(narrow[1] == 5 && narrow[2] == 2147483647, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Indices change on their way");
+  PetscCall(GPUCSRConvert(wide, GPUCSR_INT64, index, GPUCSR_INT32, 3, 1, NULL));
+  PetscCheck(wide[0] == -1 && wide[1] == 5 && wide[2] == 2147483647, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Indices change on their way back");
 
   PetscCall(d->ops->streamcreate(d->id, &s));
   PetscCall(d->ops->eventcreate(d->id, PETSC_TRUE, &e0));

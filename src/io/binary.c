@@ -104,7 +104,7 @@ int GPUCSRBinaryRows(const GPUCSRBinary *b, int64_t rstart, int64_t m, int64_t r
 
       if (length < 0) return GPUCSRFaultSet(f, 0, 0, "row %lld has %lld entries", (long long)(rstart + at + r), (long long)length);
       if (length > b->N) return GPUCSRFaultSet(f, 0, 0, "row %lld has %lld entries in a matrix of %lld columns", (long long)(rstart + at + r), (long long)length, (long long)b->N);
-      row[at + r + 1] = row[at + r] + length;
+      if (__builtin_add_overflow(row[at + r], length, &row[at + r + 1])) return GPUCSRFaultSet(f, 0, 0, "the rows up to %lld have more entries together than can be counted", (long long)(rstart + at + r));
     }
   }
   if (row[m] > b->nz || (m == b->M && row[m] != b->nz)) return GPUCSRFaultSet(f, 0, 0, "the rows have %lld entries together, the header says %lld", (long long)row[m], (long long)b->nz);

@@ -166,7 +166,7 @@ void GPUCSRLibsvmBound(GPUCSRTextHeader *h, int64_t base, int64_t columns)
 {
   h->bounded = 1;
   h->low     = base > 0 ? base : 0;
-  h->beyond  = columns >= 0 ? PetscMin(columns + (base ? 1 : 0), PETSC_MAX_INT) : PETSC_MAX_INT;
+  h->beyond  = columns >= 0 && columns < PETSC_MAX_INT ? columns + (base ? 1 : 0) : PETSC_MAX_INT;
 }
 
 void GPUCSRLibsvmParse(const GPUCSRTextHeader *h, const char text[], size_t bytes, int skip, GPUCSRPiece *piece)

@@ -20,6 +20,7 @@ static PetscErrorCode LoadViewer(GPUCSRReader *R, Mat A, const GPUCSRBinary *b, 
   PetscCall(PetscViewerBinaryOpen(R->comm, R->file, FILE_MODE_READ, &viewer));
   PetscCall(MatLoad(A, viewer));
   PetscCall(MatGetSize(A, &M, &N));
+  R->entries = b->nz < 0 ? (int64_t)M * N : b->nz; /* of a dense matrix only now that it is in memory: sizes of a header may be any */
   PetscCallMPI(MPI_Bcast(&follows, 1, MPI_INT, 0, R->comm));
   if (follows && labels) {
     PetscCall(MatCreateVecs(A, NULL, labels));
@@ -160,12 +161,12 @@ PetscErrorCode GPUCSRLoadBinary(GPUCSRReader *R, Mat A, Vec *labels)
   R->failed = GPUCSRBinaryHeader(R->source, &b, &R->fault);
   if (!R->failed && R->stream && (b.nz < 0 || !GPUCSR_SCALAR_IS_DOUBLE)) GPUCSRReaderFail(R, "is a matrix stored dense, or of other scalars than doubles, inside a compressed file or a pipe: make it a plain file first");
   PetscCall(GPUCSRReaderAgree(R));
-  R->text    = (int64_t)b.length;
-  R->entries = b.nz < 0 ? b.M * b.N : b.nz;
+  R->text = (int64_t)b.length;
   if (b.nz < 0 || !GPUCSR_SCALAR_IS_DOUBLE) {
     PetscCall(LoadViewer(R, A, &b, labels));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
+  R->entries = b.nz;
   PetscCall(GPUCSRReaderLayout(R, A, (PetscInt)b.M, (PetscInt)b.N, Count, &b));
   PetscCall(MatGetLocalSize(A, &m, NULL));
   PetscCall(MatGetOwnershipRange(A, &rstart, NULL));

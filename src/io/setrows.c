@@ -95,6 +95,7 @@ PetscErrorCode GPUCSRSetRows(Mat A, const int64_t row[], const PetscInt j[], con
 {
   static const char *const counted[] = {"MatSeqAIJSetPreallocation_C", "MatMPIAIJSetPreallocation_C", "MatSeqBAIJSetPreallocation_C", "MatMPIBAIJSetPreallocation_C", "MatSeqSBAIJSetPreallocation_C", "MatMPISBAIJSetPreallocation_C"};
   PetscInt                 m, rstart, cstart, cend, *nnz;
+  size_t                   rows;
   PetscBool                mpi, preallocated = PETSC_FALSE;
   Mat                      block[2];
   PetscInt                *bj[2];
@@ -105,14 +106,15 @@ PetscErrorCode GPUCSRSetRows(Mat A, const int64_t row[], const PetscInt j[], con
   PetscCall(MatGetOwnershipRange(A, &rstart, NULL));
   PetscCall(MatGetOwnershipRangeColumn(A, &cstart, &cend));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &mpi, MATMPIAIJ, MATMPIAIJGPUCSR, ""));
-  PetscCall(PetscCalloc1(4 * (size_t)m + 1, &nnz)); /* in the diagonal block, off it; the same in the upper triangle */
+  rows = (size_t)m;
+  PetscCall(PetscCalloc1(4 * rows + 1, &nnz)); /* in the diagonal block, off it; the same in the upper triangle */
 #pragma omp parallel for num_threads(threads)
   for (PetscInt r = 0; r < m; r++)
     for (int64_t k = row[r]; k < row[r + 1]; k++) {
-      const PetscInt off = j[k] < cstart || j[k] >= cend;
+      const size_t off = j[k] < cstart || j[k] >= cend;
 
-      nnz[off * m + r]++;
-      if (j[k] >= rstart + r) nnz[(2 + off) * m + r]++;
+      nnz[off * rows + (size_t)r]++;
+      if (j[k] >= rstart + r) nnz[(2 + off) * rows + (size_t)r]++;
     }
   if (mpi) {
     PetscCall(MatMPIAIJSetPreallocation(A, 0, nnz, 0, nnz + m));
@@ -127,7 +129,7 @@ PetscErrorCode GPUCSRSetRows(Mat A, const int64_t row[], const PetscInt j[], con
     PetscCall(PetscMalloc2((size_t)m + 1, &at[0], (size_t)m + 1, &at[1]));
     for (int b = 0; b < 2; b++) {
       at[b][0] = 0;
-      for (PetscInt r = 0; r < m; r++) at[b][r + 1] = at[b][r] + nnz[b * m + r];
+      for (PetscInt r = 0; r < m; r++) at[b][r + 1] = at[b][r] + nnz[(size_t)b * rows + (size_t)r];
     }
 #pragma omp parallel for num_threads(threads)
     for (PetscInt r = 0; r < m; r++) {
@@ -148,7 +150,7 @@ PetscErrorCode GPUCSRSetRows(Mat A, const int64_t row[], const PetscInt j[], con
 
       PetscCall(PetscObjectQueryFunction((PetscObject)A, counted[k], &found));
       if (!found) continue;
-      PetscCall(MatXAIJSetPreallocation(A, 1, nnz, nnz + m, nnz + 2 * m, nnz + 3 * m));
+      PetscCall(MatXAIJSetPreallocation(A, 1, nnz, nnz + rows, nnz + 2 * rows, nnz + 3 * rows));
       preallocated = PETSC_TRUE;
     }
     if (!preallocated) { /* these two do nothing to other types */

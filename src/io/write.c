@@ -232,6 +232,7 @@ static int BoeingRows(Writer *w, const Rows *r, GPUCSRFault *f)
 {
   const size_t nz = (size_t)(r->row[r->m] - r->row[0]), room = w->kept.nz + nz;
 
+  if (r->first + r->m > PETSC_MAX_INT) return GPUCSRFaultSet(f, 0, 0, "has more rows than the integers of this PETSc can count, which this format needs by columns: a PETSc with 64-bit indices writes such files");
   if (room > w->kroom) {
     const size_t more = PetscMax(room, 2 * w->kroom);
     void        *i    = realloc(w->kept.i, more * sizeof(PetscInt)), *j, *v;
@@ -261,7 +262,7 @@ static int BoeingFinish(Writer *w, GPUCSRFault *f)
   int64_t       *row = (int64_t *)malloc((size_t)(w->n + 1) * sizeof(*row)), equal;
   PetscInt      *j   = (PetscInt *)malloc(w->kept.nz * sizeof(*j) + 1);
   PetscScalar   *v   = (PetscScalar *)malloc(w->kept.nz * sizeof(*v) + 1);
-  char           format[16];
+  char           format[32];
   int            failed = 0;
 
   w->kept.low  = 0;

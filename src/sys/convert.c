@@ -44,7 +44,7 @@ static double RoundToFloat(float *restrict t, const double *restrict f, size_t n
 
 PetscBool GPUCSRConvertible(GPUCSRType to, GPUCSRType from)
 {
-  return (PetscBool)(to == from || (to == GPUCSR_FLOAT && from == GPUCSR_DOUBLE) || (to == GPUCSR_DOUBLE && from == GPUCSR_FLOAT) || (to == GPUCSR_INT32 && from == GPUCSR_INT64));
+  return (PetscBool)(to == from || (to == GPUCSR_FLOAT && from == GPUCSR_DOUBLE) || (to == GPUCSR_DOUBLE && from == GPUCSR_FLOAT) || (to == GPUCSR_INT32 && from == GPUCSR_INT64) || (to == GPUCSR_INT64 && from == GPUCSR_INT32));
 }
 
 #define CONVERT(TO, FROM) \
@@ -61,7 +61,8 @@ double GPUCSRConvertPiece(void *restrict dst, GPUCSRType to, const void *restric
   else if (to == GPUCSR_FLOAT && worst >= 0) return RoundToFloat((float *)dst, (const double *)src, n, worst);
   else if (to == GPUCSR_FLOAT) CONVERT(float, double);
   else if (to == GPUCSR_DOUBLE) CONVERT(double, float);
-  else CONVERT(int32_t, int64_t);
+  else if (to == GPUCSR_INT32) CONVERT(int32_t, int64_t);
+  else CONVERT(int64_t, int32_t);
   return worst;
 }
 

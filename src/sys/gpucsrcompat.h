@@ -35,3 +35,10 @@ typedef enum {
 #else
   #define GPUCSROptionItems PetscOptionItems
 #endif
+
+/* Numbers of ranks that PetscSF gives */
+#if PETSC_VERSION_LT(3, 22, 0)
+  #define GPUCSRSFCount PetscInt
+#else
+  #define GPUCSRSFCount PetscMPIInt
+#endif

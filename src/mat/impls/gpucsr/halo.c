@@ -5,17 +5,17 @@
 #include <limits.h>
 #include <petscsf.h>
 
-static PetscErrorCode NeighboursCreate(PetscMPIInt n, const PetscMPIInt ranks[], const PetscInt offset[], GPUCSRNeighbours *b, PetscInt **order)
+static PetscErrorCode NeighboursCreate(GPUCSRSFCount n, const PetscMPIInt ranks[], const PetscInt offset[], GPUCSRNeighbours *b, PetscInt **order)
 {
   PetscFunctionBegin;
-  b->n = n;
+  b->n = (PetscMPIInt)n;
   PetscCall(PetscMalloc2(n, &b->rank, n + 1, &b->offset));
   PetscCall(PetscMalloc1(n, order));
   for (PetscInt k = 0; k < n; k++) {
     b->rank[k]  = ranks[k];
     (*order)[k] = k;
   }
-  PetscCall(PetscSortMPIIntWithIntArray(n, b->rank, *order)); /* sums are made in the order of ranks */
+  PetscCall(PetscSortMPIIntWithIntArray(b->n, b->rank, *order)); /* sums are made in the order of ranks */
   b->offset[0] = 0;
   for (PetscInt k = 0; k < n; k++) b->offset[k + 1] = b->offset[k] + offset[(*order)[k] + 1] - offset[(*order)[k]];
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -23,7 +23,7 @@ static PetscErrorCode NeighboursCreate(PetscMPIInt n, const PetscMPIInt ranks[],
 
 static PetscErrorCode Graph(GPUCSRHalo h, PetscSF sf)
 {
-  PetscMPIInt        n;
+  GPUCSRSFCount      n;
   const PetscMPIInt *ranks;
   const PetscInt    *offset, *mine, *root;
   PetscInt          *order, *sorted;

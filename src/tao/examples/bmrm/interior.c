@@ -107,7 +107,7 @@ static PetscErrorCode DualValue(Learner *l, Interior *p, Vec g, PetscReal *value
     PetscCall(Weigh(l, p->a, l->c));
     PetscCall(VecSum(l->c, &more));
     more *= (PetscReal)M;
-    for (int k = 0; k < 2; k++) factor[k] = (k ? more : -more) > 0 ? PetscRealPart((all - PetscAbsScalar(more)) / (all + PetscAbsScalar(more))) : 1; /* of negative rows, of positive rows */
+    for (int k = 0; k < 2; k++) factor[k] = PetscRealPart(k ? more : -more) > 0 ? PetscRealPart((all - PetscAbsScalar(more)) / (all + PetscAbsScalar(more))) : 1; /* of negative rows, of positive rows */
     PetscCall(VecCopy(l->z, p->t));
     PetscCall(VecScale(p->t, 0.5 * (factor[1] - factor[0])));
     PetscCall(VecShift(p->t, 0.5 * (factor[1] + factor[0])));
@@ -194,7 +194,7 @@ static PetscErrorCode Complementarity(Learner *l, Interior *p, PetscReal *mu, Pe
     PetscCall(VecSum(l->u, &sum));
   } else {
     PetscCall(VecSum(p->x, &x));
-    sum = M;
+    sum = (PetscReal)M;
   }
   *mu     = PetscRealPart(ar + x - ax) / (2 * PetscRealPart(sum));
   *weight = PetscRealPart(sum) / (PetscReal)M;

@@ -484,14 +484,16 @@ static PetscErrorCode Level(PC_MG_Levels **p, PetscInt l, GPUMGCycle *c, Why *w)
   GPUMGLevel *L  = &c->level[l];
   KSP         up = p[l]->smoothu, down = p[l]->smoothd;
   PetscBool   other;
+  PetscInt    n;
   Mat         A, B;
 
   PetscFunctionBegin;
   PetscCall(KSPSetUp(down));
   if (l && up != down) PetscCall(KSPSetUp(up));
   PetscCall(PCGetOperators(down->pc, &A, NULL));
-  PetscCall(MatGetLocalSize(A, &L->n, NULL));
-  B = A;
+  PetscCall(MatGetLocalSize(A, &n, NULL));
+  L->n = (int)n; /* of what has more rows nothing is on a device */
+  B    = A;
   PetscCall(Ours(&c->level[c->levels - 1].A, &B, &L->copy[0]));
   PetscCall(Operator(B, PETSC_FALSE, "a matrix", l, &L->A, w));
   L->cycles = (int)p[l]->cycles;
