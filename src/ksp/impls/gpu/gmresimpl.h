@@ -43,11 +43,13 @@ typedef struct {
   int            lockedm; /* columns of page-locked memory allocated */
   int            most;    /* blocks of a pass */
   struct {
-    Vec       vec; /* NULL: memory of our own */
+    Vec       vec; /* like the program's, for PETSc to work on; NULL: nothing does */
     double   *p;
-    PetscBool out; /* its array is borrowed */
+    PetscBool borrowed; /* p is the array of vec, */
+    PetscBool out;      /* which is out now; else p is in */
   } slot[GMRES_SLOTS];
-  PetscInt launched, replayed; /* iterations launched kernel by kernel, and as a graph */
+  GPUKSPMemory slotmemory;
+  PetscInt     launched, replayed; /* iterations launched kernel by kernel, and as a graph */
 
   /* the Hessenberg matrix, rotated: columns of m + 2; rotations; right-hand side; norms of basis vectors */
   PetscReal *hessenberg, *cosine, *sine, *rhs, *norm;

@@ -38,25 +38,19 @@ static PetscErrorCode Lock(KSP_GPUGMRES *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Vectors of the slots: our own memory or, for the host loop, VECGPUs, which PETSc can work on. Creating these is collective */
+/* Vectors of the slots for the host loop, which PETSc works on; the graph has none. Collective */
 PetscErrorCode GPUGMRESSlots(KSP ksp, KSP_GPUGMRES *g)
 {
   const PetscBool vectors = (PetscBool)(g->k.taken == KSP_GPU_PATH_HOST_LOOP);
-  PetscInt        n, N;
+  PetscBool       alike   = PETSC_FALSE;
 
   PetscFunctionBegin;
-  PetscCall(VecGetLocalSize(ksp->vec_sol, &n));
-  PetscCall(VecGetSize(ksp->vec_sol, &N));
+  PetscCall(GPUKSPVecAlike(ksp, g->built, &alike));
+  if (!alike) PetscCall(VecDestroy(&g->built));
+  if (vectors) PetscCall(GPUKSPVecAlike(ksp, g->slot[0].vec, &alike));
   for (int q = 0; q < GMRES_SLOTS; q++) {
-    PetscInt has = -1;
-
-    if (g->slot[q].vec) PetscCall(VecGetLocalSize(g->slot[q].vec, &has));
-    if (!vectors || has != n) PetscCall(VecDestroy(&g->slot[q].vec));
-    g->slot[q].p = vectors ? NULL : g->b + (size_t)(q + 1) * g->stride;
-    if (!vectors || g->slot[q].vec) continue;
-    PetscCall(VecCreate(PetscObjectComm((PetscObject)ksp), &g->slot[q].vec));
-    PetscCall(VecSetSizes(g->slot[q].vec, n, N));
-    PetscCall(VecSetType(g->slot[q].vec, VECGPU));
+    if (!alike) PetscCall(VecDestroy(&g->slot[q].vec));
+    if (vectors && !alike) PetscCall(VecGPUDuplicate(ksp->vec_sol, &g->slot[q].vec));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -78,9 +72,10 @@ static PetscErrorCode Get(KSP_GPUGMRES *g)
   PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  for (int q = 0; q < GMRES_SLOTS && g->slot[q].vec && !ierr; q++) {
+  for (int q = 0; q < GMRES_SLOTS && !ierr; q++) {
     GPUCSRDevice dev;
 
+    if (!g->slot[q].borrowed) continue;
     ierr = VecGPUGetDevice(g->slot[q].vec, &dev);
     if (!ierr && dev != g->k.dev) ierr = PETSC_ERR_MEM;
     if (!ierr) ierr = VecGPUGetArray(g->slot[q].vec, &g->slot[q].p);
@@ -103,11 +98,38 @@ static PetscErrorCode Get(KSP_GPUGMRES *g)
     PetscCall(ierr_); \
   } while (0)
 
-/* Have the slots' vectors their memory on the device? */
+/* The slots' memory on the device: that of their vectors or, of those that are not there, the solver's own, with copies around what PETSc does. Not collective */
 PetscErrorCode GPUGMRESSlotsThere(KSP_GPUGMRES *g)
 {
+  GPUCSRDevice dev;
+  size_t       own = 0;
+
   PetscFunctionBegin;
+  for (int q = 0; q < GMRES_SLOTS; q++) {
+    dev = NULL;
+    if (g->slot[q].vec) PetscCall(VecGPUGetDevice(g->slot[q].vec, &dev));
+    g->slot[q].borrowed = (PetscBool)(dev == g->k.dev);
+    own += !g->slot[q].borrowed;
+  }
+  if (own) PetscCall(GPUKSPGrow(&g->k, PetscMax(1, g->stride) * sizeof(double) * own, "vectors of a solver", &g->slotmemory));
+  for (int q = 0, k = 0; q < GMRES_SLOTS; q++)
+    if (!g->slot[q].borrowed) g->slot[q].p = (double *)g->slotmemory.p + (size_t)k++ * g->stride;
   WITH(PETSC_SUCCESS);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Before and after PETSc works on a slot's vector */
+static PetscErrorCode Give(KSP_GPUGMRES *g, int q)
+{
+  PetscFunctionBegin;
+  if (!g->slot[q].borrowed) PetscCall(GPUKSPStore(&g->k, g->slot[q].p, g->slot[q].vec));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Take(KSP_GPUGMRES *g, int q)
+{
+  PetscFunctionBegin;
+  if (!g->slot[q].borrowed) PetscCall(GPUKSPLoad(&g->k, g->slot[q].vec, g->slot[q].p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -122,7 +144,6 @@ PetscErrorCode GPUGMRESMemory(KSP ksp, KSP_GPUGMRES *g)
 {
   KSP_GPU       *k = &g->k;
   const PetscInt m = PetscMax(1, PetscMin(g->restart, ksp->max_it)), z = g->flexible && k->pc.kind == GPUKSP_PC_ANY ? m : 0;
-  const PetscInt slots   = k->taken == KSP_GPU_PATH_HOST_LOOP ? 0 : GMRES_SLOTS;
   GPUKSPVectors *v       = &k->persistent.v;
   GPUGMRESState  initial = {(int)m, -1, (int)g->refinement, 0};
   double        *p;
@@ -138,7 +159,7 @@ PetscErrorCode GPUGMRESMemory(KSP ksp, KSP_GPUGMRES *g)
   PetscCall(GPUKSPGrow(k, sizeof(double) * (1 + (size_t)(m + 1) * (size_t)g->most), "sums of a solver", &g->partial));
   PetscCall(k->dev->ops->zero(k->dev->id, g->partial.p, sizeof(double), k->dev->stream)); /* no block has finished */
   PetscCall(GPUKSPGrow(k, GPUGMRESStateBytes(g->m), "the state of a solver", &g->statememory));
-  PetscCall(GPUKSPGrow(k, PetscMax(1, g->stride) * sizeof(double) * (size_t)(m + 1 + z + slots + 2), "the Krylov basis of a solver", &k->vectors));
+  PetscCall(GPUKSPGrow(k, PetscMax(1, g->stride) * sizeof(double) * (size_t)(m + 1 + z + 2), "the Krylov basis of a solver", &k->vectors));
   p                = (double *)k->vectors.p;
   g->state         = (GPUGMRESState *)g->statememory.p;
   g->basis         = p;
@@ -166,6 +187,7 @@ PetscErrorCode GPUGMRESRelease(KSP_GPU *k)
   PetscCall(Unlock(g));
   PetscCall(GPUKSPFree(k, &g->partial));
   PetscCall(GPUKSPFree(k, &g->statememory));
+  PetscCall(GPUKSPFree(k, &g->slotmemory));
   for (int q = 0; q < GMRES_SLOTS; q++) PetscCall(VecDestroy(&g->slot[q].vec));
   PetscCall(PetscFree5(g->hessenberg, g->cosine, g->sine, g->rhs, g->norm));
   g->room = 0;
@@ -350,7 +372,9 @@ static PetscErrorCode Product(KSP ksp, KSP_GPUGMRES *g, int from, int to)
     Mat A;
 
     PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+    PetscCall(Give(g, from));
     PetscCall(KSP_MatMult(ksp, A, g->slot[from].vec, g->slot[to].vec));
+    PetscCall(Take(g, to));
   } else PetscCall(MatGPUCSROperatorProduct_Private(&g->k.op, g->slot[from].p, g->slot[to].p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -358,8 +382,11 @@ static PetscErrorCode Product(KSP ksp, KSP_GPUGMRES *g, int from, int to)
 static PetscErrorCode Apply(KSP ksp, KSP_GPUGMRES *g, int from, int to)
 {
   PetscFunctionBegin;
-  if (g->k.pc.kind == GPUKSP_PC_ANY) PetscCall(KSP_PCApply(ksp, g->slot[from].vec, g->slot[to].vec));
-  else {
+  if (g->k.pc.kind == GPUKSP_PC_ANY) {
+    PetscCall(Give(g, from));
+    PetscCall(KSP_PCApply(ksp, g->slot[from].vec, g->slot[to].vec));
+    PetscCall(Take(g, to));
+  } else {
     if (!g->k.dev->ops->kernels) PetscCall(GPUCSRHostTurn(g->k.dev->stream));
     PetscCall((*g->k.pc.row->apply)(&g->k, g->slot[from].p, g->slot[to].p, PETSC_FALSE, g->k.dev->stream));
   }
@@ -412,7 +439,9 @@ static PetscErrorCode ColumnAny(KSP ksp, KSP_GPUGMRES *g, PetscInt it)
     PetscCall(Product(ksp, g, GMRES_RESULT, GMRES_PRODUCT));
     PetscCall(Orthogonalize(ksp, g, GMRES_PRODUCT, PETSC_FALSE));
   } else {
+    PetscCall(Give(g, GMRES_DIRECTION));
     PetscCall(KSP_PCApplyBAorAB(ksp, g->slot[GMRES_DIRECTION].vec, g->slot[GMRES_RESULT].vec, g->slot[GMRES_PRODUCT].vec));
+    PetscCall(Take(g, GMRES_RESULT));
     PetscCall(Orthogonalize(ksp, g, GMRES_RESULT, PETSC_FALSE));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
