@@ -20,8 +20,8 @@
 #define MOST 200 /* iterations that are watched */
 
 typedef struct {
-  PetscBool ref;    /* by PETSc's own types, which keep their vectors for later solves */
-  PetscBool strict; /* this solve's vectors are to be like the program's */
+  PetscBool ref;    /* by PETSc's own types */
+  PetscBool strict; /* the vectors of this solve are to be like the program's. PETSc's methods keep those of an earlier one */
   char      vec[16];
   DM        da;
   Mat       A;
@@ -257,6 +257,24 @@ static PetscErrorCode Test(KSP ksp, PetscInt n, PetscReal rnorm, KSPConvergedRea
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Keeps iterates, and looks at none before the end. None of the last iteration, as Monitor() */
+static PetscErrorCode Keep(KSP ksp, PetscInt n, PetscReal rnorm, void *ctx)
+{
+  Watched           *w = (Watched *)ctx;
+  KSPConvergedReason reason;
+  PetscInt           most;
+
+  PetscFunctionBegin;
+  (void)rnorm;
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCall(KSPGetTolerances(ksp, NULL, NULL, NULL, &most));
+  if (reason || n == most) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCheck(w->n < MOST, PETSC_COMM_SELF, PETSC_ERR_PLIB, "More than %d iterations", MOST);
+  PetscCall(PetscArrayzero(w->norm[w->n], WAYS));
+  PetscCall(KSPBuildSolution(ksp, w->kept[w->n++], NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* At the last iteration, after which PETSc's own method adds its correction twice, nobody looks */
 static PetscErrorCode Monitor(KSP ksp, PetscInt n, PetscReal rnorm, void *ctx)
 {
@@ -278,6 +296,7 @@ static PetscErrorCode Monitor(KSP ksp, PetscInt n, PetscReal rnorm, void *ctx)
 #define TEST      8  /* of the program */
 #define MONITOR   16 /* its monitor */
 #define SHORT     32 /* a short recurrence */
+#define KEEP      64 /* a monitor that keeps iterates */
 
 static const struct {
   const char *method, *options;
@@ -288,7 +307,7 @@ static const struct {
   {"fgmres", "-ksp_gmres_restart 7",                                                                        SHELL            },
   {"cg",     "-ksp_max_it 4 -ksp_norm_type natural",                                                        SHELL | SHORT    },
   {"bcgs",   "-ksp_max_it 6",                                                                               SHELL | SHORT    },
-  {"gmres",  "-pc_type fieldsplit -fieldsplit_pc_type jacobi",                                              0                },
+  {"gmres",  "-pc_type fieldsplit -pc_fieldsplit_type additive -fieldsplit_pc_type jacobi",                 0                },
   {"gmres",  "-pc_type fieldsplit -pc_fieldsplit_type additive -fieldsplit_pc_type jacobi",                 TRANSPOSE        },
   {"fgmres", "-pc_type fieldsplit -pc_fieldsplit_type symmetric_multiplicative -fieldsplit_pc_type jacobi", GUESS            },
   {"bcgs",   "-pc_type fieldsplit -pc_fieldsplit_type additive -fieldsplit_pc_type jacobi -ksp_max_it 6",   TRANSPOSE | SHORT},
@@ -300,6 +319,8 @@ static const struct {
   {"gmres",  "-ksp_gmres_restart 3 -pc_type jacobi",                                                        MONITOR          },
   {"fgmres", "-ksp_gmres_restart 3 -pc_type bjacobi -sub_pc_type sor",                                      MONITOR          },
   {"gmres",  "-ksp_gmres_restart 3",                                                                        TEST | SHELL     },
+  {"gmres",  "-ksp_gmres_restart 60 -pc_type none -ksp_max_it 30 -ksp_rtol 1e-14",                          KEEP             },
+  {"fgmres", "-ksp_gmres_restart 60 -pc_type jacobi -ksp_max_it 30 -ksp_rtol 1e-14",                        KEEP             },
 };
 
 static PetscErrorCode Solve(System *s, PetscInt k, TestOutcome *o, Watched *w)
@@ -331,12 +352,14 @@ static PetscErrorCode Solve(System *s, PetscInt k, TestOutcome *o, Watched *w)
     PetscCall(PCShellSetContext(pc, s));
     PetscCall(PCShellSetApply(pc, Apply));
   }
-  if (!(what & (TEST | MONITOR))) { /* an earlier solve, with the matrix' vectors */
+  for (int q = 0; q < MOST && (what & KEEP); q++) PetscCall(VecDuplicate(s->x, &w->kept[q])); /* before the solve, in which nothing is to wait */
+  if (what & KEEP) PetscCall(KSPMonitorSet(ksp, Keep, w, NULL));
+  if (!(what & (TEST | MONITOR | KEEP))) { /* an earlier solve, with the matrix' vectors */
     s->strict = PETSC_FALSE;
     PetscCall(VecSet(s->first, 1));
     PetscCall(KSPSolve(ksp, s->first, s->first));
   }
-  s->strict = (PetscBool)!s->ref;
+  s->strict = mine;
   PetscCall(KSPSetResidualHistory(ksp, NULL, TEST_HISTORY, PETSC_TRUE));
   if (what & TEST) PetscCall(KSPSetConvergenceTest(ksp, Test, w, NULL));
   if (what & MONITOR) PetscCall(KSPMonitorSet(ksp, Monitor, w, NULL));
@@ -378,8 +401,8 @@ static PetscErrorCode Case(System *s, System *ref, PetscInt k)
     for (int way = 0; way < WAYS; way++)
       TestExpect(PetscAbsReal(wa.norm[q][way] - wr.norm[q][way]) <= bound(q) * wr.norm[0][way], "%s: in iteration %" PetscInt_FMT " way %d of looking at the solution finds a residual of %g, PETSc's is %g", where, q, way, (double)wa.norm[q][way],
                  (double)wr.norm[q][way]);
-  for (PetscInt q = 0; q < wa.n; q++) PetscCall(VecDestroy(&wa.kept[q]));
-  for (PetscInt q = 0; q < wr.n; q++) PetscCall(VecDestroy(&wr.kept[q]));
+  for (int q = 0; q < MOST; q++) PetscCall(VecDestroy(&wa.kept[q]));
+  for (int q = 0; q < MOST; q++) PetscCall(VecDestroy(&wr.kept[q]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -43,9 +43,9 @@ static PetscErrorCode Hessenberg(KSP_GPUGMRES *g)
 {
   PetscFunctionBegin;
   if (g->room == g->m) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscFree5(g->hessenberg, g->cosine, g->sine, g->rhs, g->norm));
+  PetscCall(PetscFree6(g->hessenberg, g->cosine, g->sine, g->rhs, g->norm, g->y));
   g->room = 0;
-  PetscCall(PetscMalloc5((size_t)(g->m + 2) * (size_t)g->m, &g->hessenberg, g->m, &g->cosine, g->m, &g->sine, g->m + 1, &g->rhs, g->m + 1, &g->norm));
+  PetscCall(PetscMalloc6((size_t)(g->m + 2) * (size_t)g->m, &g->hessenberg, g->m, &g->cosine, g->m, &g->sine, g->m + 1, &g->rhs, g->m + 1, &g->norm, g->m, &g->y));
   g->room = g->m;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -38,7 +38,7 @@ typedef struct {
   double        *basis, *flexiblebasis, *x, *b;
   GPUKSPMemory   statememory, partial;
   GPUGMRESState *state, *mirror; /* mirror: page-locked, as are */
-  double        *seen, *sums, *y;
+  double        *seen, *sums;
   void          *locked;
   int            lockedm; /* columns of page-locked memory allocated */
   int            most;    /* blocks of a pass */
@@ -51,8 +51,8 @@ typedef struct {
   GPUKSPMemory slotmemory;
   PetscInt     launched, replayed; /* iterations launched kernel by kernel, and as a graph */
 
-  /* the Hessenberg matrix, rotated: columns of m + 2; rotations; right-hand side; norms of basis vectors */
-  PetscReal *hessenberg, *cosine, *sine, *rhs, *norm;
+  /* the Hessenberg matrix, rotated: columns of m + 2; rotations; right-hand side; norms of basis vectors. y: coefficients of a solution, not page-locked: a copy takes them along, and they may be overwritten before it is done */
+  PetscReal *hessenberg, *cosine, *sine, *rhs, *norm, *y;
   int        room;   /* columns allocated */
   PetscInt   it;     /* columns not yet added to x; 0: x is complete */
   PetscReal  rnorm0; /* at the start of the cycle */

@@ -27,14 +27,13 @@ static PetscErrorCode Lock(KSP_GPUGMRES *g)
   PetscFunctionBegin;
   if (!g->locked || g->lockedm != g->m) {
     PetscCall(Unlock(g));
-    PetscCall(g->k.dev->ops->hostmalloc(g->k.dev->id, state + (GPUGMRES_SEEN + 2) * column, &g->locked));
+    PetscCall(g->k.dev->ops->hostmalloc(g->k.dev->id, state + (GPUGMRES_SEEN + 1) * column, &g->locked));
     g->lockedm = g->m;
   }
   p         = (char *)g->locked;
   g->mirror = (GPUGMRESState *)p;
   g->seen   = (double *)(p + state);
   g->sums   = (double *)(p + state + GPUGMRES_SEEN * column);
-  g->y      = (double *)(p + state + (GPUGMRES_SEEN + 1) * column);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -82,7 +81,6 @@ static PetscErrorCode Get(KSP_GPUGMRES *g)
     g->slot[q].out = (PetscBool)!ierr;
   }
   if (ierr) (void)Restore(g);
-  if (!g->k.dev->ops->kernels) PetscCall(GPUCSRHostTurn(g->k.dev->stream)); /* the next step may be a loop on the host */
   PetscCheck(!ierr, PETSC_COMM_SELF, ierr, "A vector of a solver cannot be had on %s device %d", g->k.dev->ops->name, g->k.dev->id);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -169,7 +167,6 @@ PetscErrorCode GPUGMRESMemory(KSP ksp, KSP_GPUGMRES *g)
   PetscCall(PetscMemzero(g->mirror, GPUGMRESStateBytes(g->m)));
   *g->mirror                     = initial;
   GPUGMRESSolution(g->mirror)[m] = 1;
-  g->y[m]                        = 1;
   PetscCall(k->dev->ops->copy(k->dev->id, g->state, g->mirror, GPUGMRESStateBytes(g->m), GPUCSR_TO_DEVICE, k->dev->stream));
   /* arguments of the other solvers' steps, which subtract, and apply preconditioners on the device */
   PetscCall(PetscMemzero(v, sizeof(*v)));
@@ -189,7 +186,7 @@ PetscErrorCode GPUGMRESRelease(KSP_GPU *k)
   PetscCall(GPUKSPFree(k, &g->statememory));
   PetscCall(GPUKSPFree(k, &g->slotmemory));
   for (int q = 0; q < GMRES_SLOTS; q++) PetscCall(VecDestroy(&g->slot[q].vec));
-  PetscCall(PetscFree5(g->hessenberg, g->cosine, g->sine, g->rhs, g->norm));
+  PetscCall(PetscFree6(g->hessenberg, g->cosine, g->sine, g->rhs, g->norm, g->y));
   g->room = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -223,13 +220,27 @@ static GPUGMRESPass PassOf(KSP_GPUGMRES *g, int source, PetscBool first, PetscBo
   return a;
 }
 
-static PetscErrorCode ProjectOnHost(const KSP_GPUGMRES *g, const GPUGMRESPass *a)
+/* A loop on the host in place of a kernel: as that, in the order of the stream, with a copy of its argument */
+static PetscErrorCode OnHost(const KSP_GPUGMRES *g, PetscErrorCode (*loop)(void *), void *arg, size_t bytes, const char name[])
 {
-  GPUGMRESState *s      = a->state;
-  const double  *w      = a->again ? a->basis + (size_t)(s->k + 1) * a->stride : a->w;
-  const double   factor = a->again || a->scaled ? 1 : GPUGMRESInverse(s)[s->k];
+  const GPUCSRDevice dev = g->k.dev;
 
   PetscFunctionBegin;
+  if (dev->ops->call) PetscCall((*dev->ops->call)(dev->id, loop, arg, bytes, dev->stream));
+  else PetscCall((*loop)(arg));
+  PetscCall(GPUCSRLaunched(dev, name));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ProjectLoop(void *arg)
+{
+  const GPUGMRESPass *a      = (const GPUGMRESPass *)arg;
+  GPUGMRESState      *s      = a->state;
+  const double       *w      = a->again ? a->basis + (size_t)(s->k + 1) * a->stride : a->w;
+  const double        factor = a->again || a->scaled ? 1 : GPUGMRESInverse(s)[s->k];
+
+  PetscFunctionBegin;
+  if (a->again && !s->again) PetscFunctionReturn(PETSC_SUCCESS);
   for (int j = 0; j <= s->k; j++) {
     const double *v   = a->basis + (size_t)j * a->stride;
     double        sum = 0;
@@ -238,20 +249,21 @@ static PetscErrorCode ProjectOnHost(const KSP_GPUGMRES *g, const GPUGMRESPass *a
     if (a->seen) GPUGMRESProjected(s, j, sum, a->again);
     else a->sums[j] = sum;
   }
-  PetscCall(GPUCSRLaunched(g->k.dev, "a projection of GMRES"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode UpdateOnHost(const KSP_GPUGMRES *g, const GPUGMRESPass *a)
+static PetscErrorCode UpdateLoop(void *arg)
 {
-  GPUGMRESState *s      = a->state;
-  const int      k      = a->first ? -1 : s->k;
-  double        *next   = a->basis + (size_t)(k + 1) * a->stride;
-  const double  *w      = a->again ? next : a->w;
-  const double   factor = a->first || a->again || a->scaled ? 1 : GPUGMRESInverse(s)[k];
-  double         sum    = 0;
+  const GPUGMRESPass *a      = (const GPUGMRESPass *)arg;
+  GPUGMRESState      *s      = a->state;
+  const int           k      = a->first ? -1 : s->k;
+  double             *next   = a->basis + (size_t)(k + 1) * a->stride;
+  const double       *w      = a->again ? next : a->w;
+  const double        factor = a->first || a->again || a->scaled ? 1 : GPUGMRESInverse(s)[k];
+  double              sum    = 0;
 
   PetscFunctionBegin;
+  if (a->again && !s->again) PetscFunctionReturn(PETSC_SUCCESS);
   for (int i = 0; i < a->n; i++) {
     double u = GPUGMRESEntry(a, factor, w, i);
 
@@ -263,7 +275,20 @@ static PetscErrorCode UpdateOnHost(const KSP_GPUGMRES *g, const GPUGMRESPass *a)
   s->k = k;
   if (!a->seen) a->sums[0] = sum;
   else if (GPUGMRESUpdated(s, sum, a->again)) PetscCall(PetscArraycpy(a->seen + (size_t)GPUGMRESSeen(k) * (size_t)(s->m + 2), GPUGMRESColumn(s), k + 2));
-  PetscCall(GPUCSRLaunched(g->k.dev, "an orthogonalization of GMRES"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SumLoop(void *arg)
+{
+  const GPUGMRESSum *a = (const GPUGMRESSum *)arg;
+
+  PetscFunctionBegin;
+  for (int i = 0; i < a->n; i++) {
+    double u = 0;
+
+    for (int j = 0; j < a->count; j++) u += a->coefficients[j] * a->vectors[(size_t)j * a->stride + (size_t)i];
+    a->out[i] = (a->x ? a->x[i] : 0) + (a->diagonal ? a->diagonal[i] * u : u);
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -283,16 +308,13 @@ static PetscErrorCode SendState(KSP_GPUGMRES *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Project(KSP ksp, KSP_GPUGMRES *g, const GPUGMRESPass *a)
+static PetscErrorCode Project(KSP ksp, KSP_GPUGMRES *g, GPUGMRESPass *a)
 {
   PetscFunctionBegin;
 #if defined(GPUCSR_HAVE_CUDA)
   if (g->k.dev->ops->kernels) PetscCall(GPUGMRESDeviceProject(a, g->k.dev->stream));
 #endif
-  if (!g->k.dev->ops->kernels) {
-    PetscCall(GPUCSRHostTurn(g->k.dev->stream)); /* the state may be on its way */
-    PetscCall(ProjectOnHost(g, a));
-  }
+  if (!g->k.dev->ops->kernels) PetscCall(OnHost(g, ProjectLoop, a, sizeof(*a), "a projection of GMRES"));
   if (!g->several) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Reduce(ksp, g, g->mirror->k + 1));
   for (int j = 0; j <= g->mirror->k; j++) GPUGMRESProjected(g->mirror, j, g->sums[j], a->again);
@@ -300,16 +322,13 @@ static PetscErrorCode Project(KSP ksp, KSP_GPUGMRES *g, const GPUGMRESPass *a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Update(KSP ksp, KSP_GPUGMRES *g, const GPUGMRESPass *a)
+static PetscErrorCode Update(KSP ksp, KSP_GPUGMRES *g, GPUGMRESPass *a)
 {
   PetscFunctionBegin;
 #if defined(GPUCSR_HAVE_CUDA)
   if (g->k.dev->ops->kernels) PetscCall(GPUGMRESDeviceUpdate(a, g->k.dev->stream));
 #endif
-  if (!g->k.dev->ops->kernels) {
-    PetscCall(GPUCSRHostTurn(g->k.dev->stream)); /* the state may be on its way */
-    PetscCall(UpdateOnHost(g, a));
-  }
+  if (!g->k.dev->ops->kernels) PetscCall(OnHost(g, UpdateLoop, a, sizeof(*a), "an orthogonalization of GMRES"));
   if (!g->several) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Reduce(ksp, g, 1));
   if (a->first) g->mirror->k = -1;
@@ -321,23 +340,13 @@ static PetscErrorCode Update(KSP ksp, KSP_GPUGMRES *g, const GPUGMRESPass *a)
 /* out = x + diagonal . (vectors times coefficients) */
 static PetscErrorCode Sum(KSP_GPUGMRES *g, int count, const double *vectors, const double *coefficients, const double *diagonal, const double *x, double *out)
 {
-  const GPUGMRESSum a = {g->k.n, count, g->stride, vectors, coefficients, diagonal, x, out};
+  GPUGMRESSum a = {g->k.n, count, g->stride, vectors, coefficients, diagonal, x, out};
 
   PetscFunctionBegin;
 #if defined(GPUCSR_HAVE_CUDA)
-  if (g->k.dev->ops->kernels) {
-    PetscCall(GPUGMRESDeviceSum(&a, g->k.dev->stream));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  if (g->k.dev->ops->kernels) PetscCall(GPUGMRESDeviceSum(&a, g->k.dev->stream));
 #endif
-  PetscCall(GPUCSRHostTurn(g->k.dev->stream));
-  for (int i = 0; i < a.n; i++) {
-    double u = 0;
-
-    for (int j = 0; j < count; j++) u += coefficients[j] * vectors[(size_t)j * a.stride + (size_t)i];
-    out[i] = (x ? x[i] : 0) + (diagonal ? diagonal[i] * u : u);
-  }
-  PetscCall(GPUCSRLaunched(g->k.dev, "a combination of GMRES' basis"));
+  if (!g->k.dev->ops->kernels) PetscCall(OnHost(g, SumLoop, &a, sizeof(a), "a combination of GMRES' basis"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -349,11 +358,10 @@ static PetscErrorCode Orthogonalize(KSP ksp, KSP_GPUGMRES *g, int source, PetscB
   PetscFunctionBegin;
   PetscCall(Get(g));
   for (int again = 0; again < 2; again++) {
-    const GPUGMRESPass a = PassOf(g, source, first, (PetscBool)again);
+    GPUGMRESPass a = PassOf(g, source, first, (PetscBool)again);
 
     if (again && (first || g->refinement == KSP_GMRES_CGS_REFINE_NEVER)) break;
-    if (again && g->several && !g->mirror->again) break;
-    if (again && !g->several && !g->k.dev->ops->kernels && !g->state->again) break; /* on a GPU the kernel tests this itself */
+    if (again && g->several && !g->mirror->again) break; /* on one process the passes test this themselves */
     ierr = first ? PETSC_SUCCESS : Project(ksp, g, &a);
     if (!ierr) ierr = Update(ksp, g, &a);
     if (ierr) (void)Restore(g);
