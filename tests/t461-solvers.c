@@ -338,6 +338,45 @@ static PetscErrorCode Case_deflation(World *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A matrix that is scaled by its diagonal, once. PCEISENSTAT, which PETSc has for one process, puts another operator in its place for a solve */
+static PetscErrorCode Case_scaled(World *w)
+{
+  static const char *const types[][2] = {
+    {"gpucg",     "cg"    },
+    {"gpubcgs",   "bcgs"  },
+    {"gpugmres",  "gmres" },
+    {"gpufgmres", "fgmres"}
+  };
+  PetscMPIInt ranks;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(w->comm, &ranks));
+  for (int t = 0; t < 8; t++) {
+    Mat       A;
+    KSP       ksp;
+    Vec       x, b;
+    PetscReal norm;
+
+    PetscCall(Grid(w, 8, 0, &A));
+    PetscCall(MatCreateVecs(A, &x, &b));
+    PetscCall(NewKSP(w, w->comm, A, types[t / 2][w->plain], t % 2 || t == 6 || ranks > 1 ? "jacobi" : "eisenstat", &ksp));
+    PetscCall(KSPSetDiagonalScale(ksp, PETSC_TRUE));
+    for (int solve = 0; solve < 3; solve++) {
+      PetscCall(Fill(b, 3 + solve));
+      PetscCall(Perturb(w, b));
+      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(TellFoundVec(w, x, 0));
+      PetscCall(MatNorm(A, NORM_FROBENIUS, &norm));
+      PetscCall(TellFound(w, (double)norm, 0));
+    }
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&b));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static const Program programs[] = {
   {"swap",      Case_swap     },
   {"zerorows",  Case_zerorows },
@@ -348,6 +387,7 @@ static const Program programs[] = {
   {"matsolve",  Case_matsolve },
   {"comms",     Case_comms    },
   {"deflation", Case_deflation},
+  {"scaled",    Case_scaled   },
 };
 
 int main(int argc, char **argv)

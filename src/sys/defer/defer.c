@@ -3,8 +3,8 @@
 
   A stream is a queue. A command is queued, and done when somebody waits for it: as late as that (order 0), or earlier, in an order drawn from a seed
   (order 1 and more). What should have been waited for and was not then shows as a wrong number. As on a GPU, a copy from pageable memory takes the memory along
-  before it returns, a copy to pageable memory is complete when it returns, and only page-locked memory is read and written later. Products are queued; all else
-  that the host computes in place of a device waits for the queue first.
+  before it returns, a copy to pageable memory is complete when it returns, and only page-locked memory is read and written later. Products and the loops of
+  GMRES are queued; all else that the host computes in place of a device waits for the queue first.
 */
 #include "../gpucsrsys.h"
 #include <string.h>

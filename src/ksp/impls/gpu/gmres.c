@@ -46,9 +46,9 @@ static PetscErrorCode Hessenberg(KSP_GPUGMRES *g)
 {
   PetscFunctionBegin;
   if (g->room == g->m) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscFree5(g->hessenberg, g->cosine, g->sine, g->rhs, g->norm));
+  PetscCall(PetscFree6(g->hessenberg, g->cosine, g->sine, g->rhs, g->norm, g->y));
   g->room = 0;
-  PetscCall(PetscMalloc5((size_t)(g->m + 2) * (size_t)g->m, &g->hessenberg, g->m, &g->cosine, g->m, &g->sine, g->m + 1, &g->rhs, g->m + 1, &g->norm));
+  PetscCall(PetscMalloc6((size_t)(g->m + 2) * (size_t)g->m, &g->hessenberg, g->m, &g->cosine, g->m, &g->sine, g->m + 1, &g->rhs, g->m + 1, &g->norm, g->m, &g->y));
   g->room = g->m;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -65,6 +65,7 @@ static PetscErrorCode PrepareGMRES(KSP ksp, KSP_GPUGMRES *g, PetscBool *ok, char
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
   g->several = (PetscBool)(size > 1);
+  PetscCall(GPUKSPLive(ksp, k));
   PetscCall(GPUKSPPCFind(ksp, k));
   PetscCall(ChoosePath(ksp, g));
   made = (PetscBool)(k->pc.kind == GPUKSP_PC_DIAGONAL || k->pc.kind == GPUKSP_PC_APART);
@@ -237,7 +238,7 @@ static PetscErrorCode EndCycle(KSP ksp, KSP_GPUGMRES *g, PetscInt it, PetscReal 
   g->it = 0;
   if (ksp->reason == KSP_CONVERGED_ITERATING && ksp->its >= ksp->max_it) ksp->reason = KSP_DIVERGED_ITS;
   if (BREAKDOWN_IS_RECORDED && ksp->reason) ended = PETSC_TRUE;
-  if (ksp->numbermonitors) PetscCall(GPUKSPStore(&g->k, g->x, ksp->vec_sol));
+  if (g->k.live || g->k.pc.kind == GPUKSP_PC_ANY) PetscCall(GPUKSPStore(&g->k, g->x, ksp->vec_sol)); /* a monitor, a test or a PC of the program may look at it */
   PetscCall(Record(ksp, res, (PetscBool)((it && ended) || (FLEXIBLE_RECORDS_EACH_CYCLE && g->flexible)), (PetscBool)(it && ended)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -304,6 +305,7 @@ static PetscErrorCode Run(KSP ksp, KSP_GPU *k)
     zero = PETSC_FALSE;
     if (!ksp->reason && ksp->its >= ksp->max_it) ksp->reason = KSP_DIVERGED_ITS;
   }
+  g->it = 0; /* KSPBuildSolution() gives what is stored */
   PetscCall(GPUKSPGraphForget(k));
   PetscCall(k->dev->ops->streamsynchronize(k->dev->id, k->dev->stream));
   PetscCall(GPUKSPPCCheck(k));
@@ -345,24 +347,20 @@ PetscErrorCode KSPSolve_GPUGMRES(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The current iterate, for a monitor or a convergence test that asks for it within a cycle */
+/* The current iterate, for a monitor or a convergence test that asks for it within a cycle. Where it is not determined, that of the cycle's beginning */
 PetscErrorCode KSPBuildSolution_GPUGMRES(KSP ksp, Vec v, Vec *V)
 {
-  KSP_GPUGMRES *g = (KSP_GPUGMRES *)ksp->data;
-  PetscBool     solvable;
+  KSP_GPUGMRES *g        = (KSP_GPUGMRES *)ksp->data;
+  PetscBool     solvable = PETSC_FALSE;
 
   PetscFunctionBegin;
-  if (!g->it) {
-    if (v) PetscCall(VecCopy(ksp->vec_sol, v));
-    *V = v ? v : ksp->vec_sol;
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
   if (!v) {
     if (!g->built) PetscCall(VecDuplicate(ksp->vec_sol, &g->built));
     v = g->built;
   }
-  PetscCall(Solve(ksp, g, g->it, &solvable));
+  if (g->it) PetscCall(Solve(ksp, g, g->it, &solvable));
   if (solvable) PetscCall(GPUGMRESBuild(ksp, g, g->it, v));
+  else PetscCall(VecCopy(ksp->vec_sol, v));
   *V = v;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -38,19 +38,21 @@ typedef struct {
   double        *basis, *flexiblebasis, *x, *b;
   GPUKSPMemory   statememory, partial;
   GPUGMRESState *state, *mirror; /* mirror: page-locked, as are */
-  double        *seen, *sums, *y;
+  double        *seen, *sums;
   void          *locked;
   int            lockedm; /* columns of page-locked memory allocated */
   int            most;    /* blocks of a pass */
   struct {
-    Vec       vec; /* NULL: memory of our own */
+    Vec       vec; /* like the program's, for PETSc to work on; NULL: nothing does */
     double   *p;
-    PetscBool out; /* its array is borrowed */
+    PetscBool borrowed; /* p is the array of vec, */
+    PetscBool out;      /* which is out now; else p is in */
   } slot[GMRES_SLOTS];
-  PetscInt launched, replayed; /* iterations launched kernel by kernel, and as a graph */
+  GPUKSPMemory slotmemory;
+  PetscInt     launched, replayed; /* iterations launched kernel by kernel, and as a graph */
 
-  /* the Hessenberg matrix, rotated: columns of m + 2; rotations; right-hand side; norms of basis vectors */
-  PetscReal *hessenberg, *cosine, *sine, *rhs, *norm;
+  /* the Hessenberg matrix, rotated: columns of m + 2; rotations; right-hand side; norms of basis vectors. y: coefficients of a solution, not page-locked: a copy takes them along, and they may be overwritten before it is done */
+  PetscReal *hessenberg, *cosine, *sine, *rhs, *norm, *y;
   int        room;   /* columns allocated */
   PetscInt   it;     /* columns not yet added to x; 0: x is complete */
   PetscReal  rnorm0; /* at the start of the cycle */

@@ -27,36 +27,29 @@ static PetscErrorCode Lock(KSP_GPUGMRES *g)
   PetscFunctionBegin;
   if (!g->locked || g->lockedm != g->m) {
     PetscCall(Unlock(g));
-    PetscCall(g->k.dev->ops->hostmalloc(g->k.dev->id, state + (GPUGMRES_SEEN + 2) * column, &g->locked));
+    PetscCall(g->k.dev->ops->hostmalloc(g->k.dev->id, state + (GPUGMRES_SEEN + 1) * column, &g->locked));
     g->lockedm = g->m;
   }
   p         = (char *)g->locked;
   g->mirror = (GPUGMRESState *)p;
   g->seen   = (double *)(p + state);
   g->sums   = (double *)(p + state + GPUGMRES_SEEN * column);
-  g->y      = (double *)(p + state + (GPUGMRES_SEEN + 1) * column);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Vectors of the slots: our own memory or, for the host loop, VECGPUs, which PETSc can work on. Creating these is collective */
+/* Vectors of the slots for the host loop, which PETSc works on; the graph has none. Collective */
 PetscErrorCode GPUGMRESSlots(KSP ksp, KSP_GPUGMRES *g)
 {
   const PetscBool vectors = (PetscBool)(g->k.taken == KSP_GPU_PATH_HOST_LOOP);
-  PetscInt        n, N;
+  PetscBool       alike   = PETSC_FALSE;
 
   PetscFunctionBegin;
-  PetscCall(VecGetLocalSize(ksp->vec_sol, &n));
-  PetscCall(VecGetSize(ksp->vec_sol, &N));
+  PetscCall(GPUKSPVecAlike(ksp, g->built, &alike));
+  if (!alike) PetscCall(VecDestroy(&g->built));
+  if (vectors) PetscCall(GPUKSPVecAlike(ksp, g->slot[0].vec, &alike));
   for (int q = 0; q < GMRES_SLOTS; q++) {
-    PetscInt has = -1;
-
-    if (g->slot[q].vec) PetscCall(VecGetLocalSize(g->slot[q].vec, &has));
-    if (!vectors || has != n) PetscCall(VecDestroy(&g->slot[q].vec));
-    g->slot[q].p = vectors ? NULL : g->b + (size_t)(q + 1) * g->stride;
-    if (!vectors || g->slot[q].vec) continue;
-    PetscCall(VecCreate(PetscObjectComm((PetscObject)ksp), &g->slot[q].vec));
-    PetscCall(VecSetSizes(g->slot[q].vec, n, N));
-    PetscCall(VecSetType(g->slot[q].vec, VECGPU));
+    if (!alike) PetscCall(VecDestroy(&g->slot[q].vec));
+    if (vectors && !alike) PetscCall(VecGPUDuplicate(ksp->vec_sol, &g->slot[q].vec));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -78,16 +71,16 @@ static PetscErrorCode Get(KSP_GPUGMRES *g)
   PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  for (int q = 0; q < GMRES_SLOTS && g->slot[q].vec && !ierr; q++) {
+  for (int q = 0; q < GMRES_SLOTS && !ierr; q++) {
     GPUCSRDevice dev;
 
+    if (!g->slot[q].borrowed) continue;
     ierr = VecGPUGetDevice(g->slot[q].vec, &dev);
     if (!ierr && dev != g->k.dev) ierr = PETSC_ERR_MEM;
     if (!ierr) ierr = VecGPUGetArray(g->slot[q].vec, &g->slot[q].p);
     g->slot[q].out = (PetscBool)!ierr;
   }
   if (ierr) (void)Restore(g);
-  if (!g->k.dev->ops->kernels) PetscCall(GPUCSRHostTurn(g->k.dev->stream)); /* the next step may be a loop on the host */
   PetscCheck(!ierr, PETSC_COMM_SELF, ierr, "A vector of a solver cannot be had on %s device %d", g->k.dev->ops->name, g->k.dev->id);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -103,11 +96,38 @@ static PetscErrorCode Get(KSP_GPUGMRES *g)
     PetscCall(ierr_); \
   } while (0)
 
-/* Have the slots' vectors their memory on the device? */
+/* The slots' memory on the device: that of their vectors or, of those that are not there, the solver's own, with copies around what PETSc does. Not collective */
 PetscErrorCode GPUGMRESSlotsThere(KSP_GPUGMRES *g)
 {
+  GPUCSRDevice dev;
+  size_t       own = 0;
+
   PetscFunctionBegin;
+  for (int q = 0; q < GMRES_SLOTS; q++) {
+    dev = NULL;
+    if (g->slot[q].vec) PetscCall(VecGPUGetDevice(g->slot[q].vec, &dev));
+    g->slot[q].borrowed = (PetscBool)(dev == g->k.dev);
+    own += !g->slot[q].borrowed;
+  }
+  if (own) PetscCall(GPUKSPGrow(&g->k, PetscMax(1, g->stride) * sizeof(double) * own, "vectors of a solver", &g->slotmemory));
+  for (int q = 0, k = 0; q < GMRES_SLOTS; q++)
+    if (!g->slot[q].borrowed) g->slot[q].p = (double *)g->slotmemory.p + (size_t)k++ * g->stride;
   WITH(PETSC_SUCCESS);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Before and after PETSc works on a slot's vector */
+static PetscErrorCode Give(KSP_GPUGMRES *g, int q)
+{
+  PetscFunctionBegin;
+  if (!g->slot[q].borrowed) PetscCall(GPUKSPStore(&g->k, g->slot[q].p, g->slot[q].vec));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Take(KSP_GPUGMRES *g, int q)
+{
+  PetscFunctionBegin;
+  if (!g->slot[q].borrowed) PetscCall(GPUKSPLoad(&g->k, g->slot[q].vec, g->slot[q].p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -122,7 +142,6 @@ PetscErrorCode GPUGMRESMemory(KSP ksp, KSP_GPUGMRES *g)
 {
   KSP_GPU       *k = &g->k;
   const PetscInt m = PetscMax(1, PetscMin(g->restart, ksp->max_it)), z = g->flexible && k->pc.kind == GPUKSP_PC_ANY ? m : 0;
-  const PetscInt slots   = k->taken == KSP_GPU_PATH_HOST_LOOP ? 0 : GMRES_SLOTS;
   GPUKSPVectors *v       = &k->persistent.v;
   GPUGMRESState  initial = {(int)m, -1, (int)g->refinement, 0};
   double        *p;
@@ -138,7 +157,7 @@ PetscErrorCode GPUGMRESMemory(KSP ksp, KSP_GPUGMRES *g)
   PetscCall(GPUKSPGrow(k, sizeof(double) * (1 + (size_t)(m + 1) * (size_t)g->most), "sums of a solver", &g->partial));
   PetscCall(k->dev->ops->zero(k->dev->id, g->partial.p, sizeof(double), k->dev->stream)); /* no block has finished */
   PetscCall(GPUKSPGrow(k, GPUGMRESStateBytes(g->m), "the state of a solver", &g->statememory));
-  PetscCall(GPUKSPGrow(k, PetscMax(1, g->stride) * sizeof(double) * (size_t)(m + 1 + z + slots + 2), "the Krylov basis of a solver", &k->vectors));
+  PetscCall(GPUKSPGrow(k, PetscMax(1, g->stride) * sizeof(double) * (size_t)(m + 1 + z + 2), "the Krylov basis of a solver", &k->vectors));
   p                = (double *)k->vectors.p;
   g->state         = (GPUGMRESState *)g->statememory.p;
   g->basis         = p;
@@ -148,7 +167,6 @@ PetscErrorCode GPUGMRESMemory(KSP ksp, KSP_GPUGMRES *g)
   PetscCall(PetscMemzero(g->mirror, GPUGMRESStateBytes(g->m)));
   *g->mirror                     = initial;
   GPUGMRESSolution(g->mirror)[m] = 1;
-  g->y[m]                        = 1;
   PetscCall(k->dev->ops->copy(k->dev->id, g->state, g->mirror, GPUGMRESStateBytes(g->m), GPUCSR_TO_DEVICE, k->dev->stream));
   /* arguments of the other solvers' steps, which subtract, and apply preconditioners on the device */
   PetscCall(PetscMemzero(v, sizeof(*v)));
@@ -166,8 +184,9 @@ PetscErrorCode GPUGMRESRelease(KSP_GPU *k)
   PetscCall(Unlock(g));
   PetscCall(GPUKSPFree(k, &g->partial));
   PetscCall(GPUKSPFree(k, &g->statememory));
+  PetscCall(GPUKSPFree(k, &g->slotmemory));
   for (int q = 0; q < GMRES_SLOTS; q++) PetscCall(VecDestroy(&g->slot[q].vec));
-  PetscCall(PetscFree5(g->hessenberg, g->cosine, g->sine, g->rhs, g->norm));
+  PetscCall(PetscFree6(g->hessenberg, g->cosine, g->sine, g->rhs, g->norm, g->y));
   g->room = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -201,13 +220,27 @@ static GPUGMRESPass PassOf(KSP_GPUGMRES *g, int source, PetscBool first, PetscBo
   return a;
 }
 
-static PetscErrorCode ProjectOnHost(const KSP_GPUGMRES *g, const GPUGMRESPass *a)
+/* A loop on the host in place of a kernel: as that, in the order of the stream, with a copy of its argument */
+static PetscErrorCode OnHost(const KSP_GPUGMRES *g, PetscErrorCode (*loop)(void *), void *arg, size_t bytes, const char name[])
 {
-  GPUGMRESState *s      = a->state;
-  const double  *w      = a->again ? a->basis + (size_t)(s->k + 1) * a->stride : a->w;
-  const double   factor = a->again || a->scaled ? 1 : GPUGMRESInverse(s)[s->k];
+  const GPUCSRDevice dev = g->k.dev;
 
   PetscFunctionBegin;
+  if (dev->ops->call) PetscCall((*dev->ops->call)(dev->id, loop, arg, bytes, dev->stream));
+  else PetscCall((*loop)(arg));
+  PetscCall(GPUCSRLaunched(dev, name));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ProjectLoop(void *arg)
+{
+  const GPUGMRESPass *a      = (const GPUGMRESPass *)arg;
+  GPUGMRESState      *s      = a->state;
+  const double       *w      = a->again ? a->basis + (size_t)(s->k + 1) * a->stride : a->w;
+  const double        factor = a->again || a->scaled ? 1 : GPUGMRESInverse(s)[s->k];
+
+  PetscFunctionBegin;
+  if (a->again && !s->again) PetscFunctionReturn(PETSC_SUCCESS);
   for (int j = 0; j <= s->k; j++) {
     const double *v   = a->basis + (size_t)j * a->stride;
     double        sum = 0;
@@ -216,20 +249,21 @@ static PetscErrorCode ProjectOnHost(const KSP_GPUGMRES *g, const GPUGMRESPass *a
     if (a->seen) GPUGMRESProjected(s, j, sum, a->again);
     else a->sums[j] = sum;
   }
-  PetscCall(GPUCSRLaunched(g->k.dev, "a projection of GMRES"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode UpdateOnHost(const KSP_GPUGMRES *g, const GPUGMRESPass *a)
+static PetscErrorCode UpdateLoop(void *arg)
 {
-  GPUGMRESState *s      = a->state;
-  const int      k      = a->first ? -1 : s->k;
-  double        *next   = a->basis + (size_t)(k + 1) * a->stride;
-  const double  *w      = a->again ? next : a->w;
-  const double   factor = a->first || a->again || a->scaled ? 1 : GPUGMRESInverse(s)[k];
-  double         sum    = 0;
+  const GPUGMRESPass *a      = (const GPUGMRESPass *)arg;
+  GPUGMRESState      *s      = a->state;
+  const int           k      = a->first ? -1 : s->k;
+  double             *next   = a->basis + (size_t)(k + 1) * a->stride;
+  const double       *w      = a->again ? next : a->w;
+  const double        factor = a->first || a->again || a->scaled ? 1 : GPUGMRESInverse(s)[k];
+  double              sum    = 0;
 
   PetscFunctionBegin;
+  if (a->again && !s->again) PetscFunctionReturn(PETSC_SUCCESS);
   for (int i = 0; i < a->n; i++) {
     double u = GPUGMRESEntry(a, factor, w, i);
 
@@ -241,7 +275,20 @@ static PetscErrorCode UpdateOnHost(const KSP_GPUGMRES *g, const GPUGMRESPass *a)
   s->k = k;
   if (!a->seen) a->sums[0] = sum;
   else if (GPUGMRESUpdated(s, sum, a->again)) PetscCall(PetscArraycpy(a->seen + (size_t)GPUGMRESSeen(k) * (size_t)(s->m + 2), GPUGMRESColumn(s), k + 2));
-  PetscCall(GPUCSRLaunched(g->k.dev, "an orthogonalization of GMRES"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SumLoop(void *arg)
+{
+  const GPUGMRESSum *a = (const GPUGMRESSum *)arg;
+
+  PetscFunctionBegin;
+  for (int i = 0; i < a->n; i++) {
+    double u = 0;
+
+    for (int j = 0; j < a->count; j++) u += a->coefficients[j] * a->vectors[(size_t)j * a->stride + (size_t)i];
+    a->out[i] = (a->x ? a->x[i] : 0) + (a->diagonal ? a->diagonal[i] * u : u);
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -261,16 +308,13 @@ static PetscErrorCode SendState(KSP_GPUGMRES *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Project(KSP ksp, KSP_GPUGMRES *g, const GPUGMRESPass *a)
+static PetscErrorCode Project(KSP ksp, KSP_GPUGMRES *g, GPUGMRESPass *a)
 {
   PetscFunctionBegin;
 #if defined(GPUCSR_HAVE_CUDA)
   if (g->k.dev->ops->kernels) PetscCall(GPUGMRESDeviceProject(a, g->k.dev->stream));
 #endif
-  if (!g->k.dev->ops->kernels) {
-    PetscCall(GPUCSRHostTurn(g->k.dev->stream)); /* the state may be on its way */
-    PetscCall(ProjectOnHost(g, a));
-  }
+  if (!g->k.dev->ops->kernels) PetscCall(OnHost(g, ProjectLoop, a, sizeof(*a), "a projection of GMRES"));
   if (!g->several) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Reduce(ksp, g, g->mirror->k + 1));
   for (int j = 0; j <= g->mirror->k; j++) GPUGMRESProjected(g->mirror, j, g->sums[j], a->again);
@@ -278,16 +322,13 @@ static PetscErrorCode Project(KSP ksp, KSP_GPUGMRES *g, const GPUGMRESPass *a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Update(KSP ksp, KSP_GPUGMRES *g, const GPUGMRESPass *a)
+static PetscErrorCode Update(KSP ksp, KSP_GPUGMRES *g, GPUGMRESPass *a)
 {
   PetscFunctionBegin;
 #if defined(GPUCSR_HAVE_CUDA)
   if (g->k.dev->ops->kernels) PetscCall(GPUGMRESDeviceUpdate(a, g->k.dev->stream));
 #endif
-  if (!g->k.dev->ops->kernels) {
-    PetscCall(GPUCSRHostTurn(g->k.dev->stream)); /* the state may be on its way */
-    PetscCall(UpdateOnHost(g, a));
-  }
+  if (!g->k.dev->ops->kernels) PetscCall(OnHost(g, UpdateLoop, a, sizeof(*a), "an orthogonalization of GMRES"));
   if (!g->several) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Reduce(ksp, g, 1));
   if (a->first) g->mirror->k = -1;
@@ -299,23 +340,13 @@ static PetscErrorCode Update(KSP ksp, KSP_GPUGMRES *g, const GPUGMRESPass *a)
 /* out = x + diagonal . (vectors times coefficients) */
 static PetscErrorCode Sum(KSP_GPUGMRES *g, int count, const double *vectors, const double *coefficients, const double *diagonal, const double *x, double *out)
 {
-  const GPUGMRESSum a = {g->k.n, count, g->stride, vectors, coefficients, diagonal, x, out};
+  GPUGMRESSum a = {g->k.n, count, g->stride, vectors, coefficients, diagonal, x, out};
 
   PetscFunctionBegin;
 #if defined(GPUCSR_HAVE_CUDA)
-  if (g->k.dev->ops->kernels) {
-    PetscCall(GPUGMRESDeviceSum(&a, g->k.dev->stream));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  if (g->k.dev->ops->kernels) PetscCall(GPUGMRESDeviceSum(&a, g->k.dev->stream));
 #endif
-  PetscCall(GPUCSRHostTurn(g->k.dev->stream));
-  for (int i = 0; i < a.n; i++) {
-    double u = 0;
-
-    for (int j = 0; j < count; j++) u += coefficients[j] * vectors[(size_t)j * a.stride + (size_t)i];
-    out[i] = (x ? x[i] : 0) + (diagonal ? diagonal[i] * u : u);
-  }
-  PetscCall(GPUCSRLaunched(g->k.dev, "a combination of GMRES' basis"));
+  if (!g->k.dev->ops->kernels) PetscCall(OnHost(g, SumLoop, &a, sizeof(a), "a combination of GMRES' basis"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -327,11 +358,10 @@ static PetscErrorCode Orthogonalize(KSP ksp, KSP_GPUGMRES *g, int source, PetscB
   PetscFunctionBegin;
   PetscCall(Get(g));
   for (int again = 0; again < 2; again++) {
-    const GPUGMRESPass a = PassOf(g, source, first, (PetscBool)again);
+    GPUGMRESPass a = PassOf(g, source, first, (PetscBool)again);
 
     if (again && (first || g->refinement == KSP_GMRES_CGS_REFINE_NEVER)) break;
-    if (again && g->several && !g->mirror->again) break;
-    if (again && !g->several && !g->k.dev->ops->kernels && !g->state->again) break; /* on a GPU the kernel tests this itself */
+    if (again && g->several && !g->mirror->again) break; /* on one process the passes test this themselves */
     ierr = first ? PETSC_SUCCESS : Project(ksp, g, &a);
     if (!ierr) ierr = Update(ksp, g, &a);
     if (ierr) (void)Restore(g);
@@ -350,7 +380,9 @@ static PetscErrorCode Product(KSP ksp, KSP_GPUGMRES *g, int from, int to)
     Mat A;
 
     PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+    PetscCall(Give(g, from));
     PetscCall(KSP_MatMult(ksp, A, g->slot[from].vec, g->slot[to].vec));
+    PetscCall(Take(g, to));
   } else PetscCall(MatGPUCSROperatorProduct_Private(&g->k.op, g->slot[from].p, g->slot[to].p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -358,8 +390,11 @@ static PetscErrorCode Product(KSP ksp, KSP_GPUGMRES *g, int from, int to)
 static PetscErrorCode Apply(KSP ksp, KSP_GPUGMRES *g, int from, int to)
 {
   PetscFunctionBegin;
-  if (g->k.pc.kind == GPUKSP_PC_ANY) PetscCall(KSP_PCApply(ksp, g->slot[from].vec, g->slot[to].vec));
-  else {
+  if (g->k.pc.kind == GPUKSP_PC_ANY) {
+    PetscCall(Give(g, from));
+    PetscCall(KSP_PCApply(ksp, g->slot[from].vec, g->slot[to].vec));
+    PetscCall(Take(g, to));
+  } else {
     if (!g->k.dev->ops->kernels) PetscCall(GPUCSRHostTurn(g->k.dev->stream));
     PetscCall((*g->k.pc.row->apply)(&g->k, g->slot[from].p, g->slot[to].p, PETSC_FALSE, g->k.dev->stream));
   }
@@ -412,7 +447,9 @@ static PetscErrorCode ColumnAny(KSP ksp, KSP_GPUGMRES *g, PetscInt it)
     PetscCall(Product(ksp, g, GMRES_RESULT, GMRES_PRODUCT));
     PetscCall(Orthogonalize(ksp, g, GMRES_PRODUCT, PETSC_FALSE));
   } else {
+    PetscCall(Give(g, GMRES_DIRECTION));
     PetscCall(KSP_PCApplyBAorAB(ksp, g->slot[GMRES_DIRECTION].vec, g->slot[GMRES_RESULT].vec, g->slot[GMRES_PRODUCT].vec));
+    PetscCall(Take(g, GMRES_RESULT));
     PetscCall(Orthogonalize(ksp, g, GMRES_RESULT, PETSC_FALSE));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

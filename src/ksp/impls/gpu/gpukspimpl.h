@@ -264,6 +264,7 @@ GPUCSR_INTERN PetscErrorCode GPUKSPAttempt(KSP, KSP_GPU *, PetscErrorCode (*)(KS
 
 /* prepare.c */
 GPUCSR_INTERN PetscErrorCode GPUKSPOperator(KSP, KSP_GPU *, PetscBool *, char[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUKSPLive(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPPrepare(KSP, KSP_GPU *, PetscBool *, char[], size_t);
 
 /* ranks.c */
@@ -329,6 +330,7 @@ GPUCSR_INTERN PetscErrorCode GPUKSPRelease(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPGrow(KSP_GPU *, size_t, const char[], GPUKSPMemory *);
 GPUCSR_INTERN PetscErrorCode GPUKSPFree(KSP_GPU *, GPUKSPMemory *);
 GPUCSR_INTERN PetscErrorCode GPUKSPVectorsOwn(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPVecAlike(KSP, Vec, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUKSPVectorsBorrowed(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPVectorsGet(KSP_GPU *, GPUKSPVectors *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUKSPVectorsGiveBack(KSP_GPU *);

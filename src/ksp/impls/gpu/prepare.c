@@ -73,7 +73,8 @@ PetscErrorCode GPUKSPOperator(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], si
 
 /* ---- the choice of a path, which computes nothing ---- */
 
-static PetscErrorCode Live(KSP ksp, KSP_GPU *k)
+/* Does a monitor or test of this solve look at iterates? */
+PetscErrorCode GPUKSPLive(KSP ksp, KSP_GPU *k)
 {
   PetscBool monitors, test;
 
@@ -483,7 +484,7 @@ static PetscErrorCode PrepareSolve(KSP ksp, KSP_GPU *k, PetscBool *possible)
   PetscFunctionBegin;
   PetscCall(GPUKSPOpen(k, k->op.dev));
   PetscCall(GPUKSPPCFind(ksp, k));
-  PetscCall(Live(ksp, k));
+  PetscCall(GPUKSPLive(ksp, k));
   k->noroom = PETSC_FALSE;
   PetscCall(GPUKSPPCEigenvalues(ksp, k, possible));
   if (!*possible) {

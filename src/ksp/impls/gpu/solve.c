@@ -20,8 +20,9 @@ _Static_assert((int)GPUKSP_NORM_NONE == (int)KSP_NORM_NONE && (int)GPUKSP_NORM_P
 /* Falls back to PETSc's own method, with one message for each solver */
 PetscErrorCode GPUKSPFallBack(KSP ksp, const char why[])
 {
-  KSP_GPU    *k = (KSP_GPU *)ksp->data;
-  KSPNormType norm;
+  KSP_GPU            *k     = (KSP_GPU *)ksp->data;
+  const KSPSetUpStage stage = ksp->setupstage;
+  KSPNormType         norm;
 
   PetscFunctionBegin;
   PetscCall(PetscFPrintf(PetscObjectComm((PetscObject)ksp), PETSC_STDERR, "KSP type %s: %s solves instead, because %s\n", ((PetscObject)ksp)->type_name, k->petsc, why));
@@ -29,6 +30,7 @@ PetscErrorCode GPUKSPFallBack(KSP ksp, const char why[])
   PetscCall((*k->become)(ksp));
   PetscCall(KSPGetNormType(ksp, &norm)); /* sets norm and side for the new type */
   PetscCall((*ksp->ops->setup)(ksp));
+  ksp->setupstage = stage; /* a new type makes KSPSetUp() start over, which would scale a matrix by its diagonal once more */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -193,18 +193,61 @@ PetscErrorCode GPUKSPVectorsOwn(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode HasGhosts(Vec v, PetscBool *yes)
+{
+  Vec       local;
+  PetscBool mpi;
+
+  PetscFunctionBegin;
+  *yes = PETSC_FALSE;
+  PetscCall(PetscObjectTypeCompare((PetscObject)v, VECMPI, &mpi));
+  if (!mpi) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecGhostGetLocalForm(v, &local));
+  *yes = (PetscBool)(local != NULL);
+  PetscCall(VecGhostRestoreLocalForm(v, &local));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: is a vector that an earlier solve made from the solution's what this solve would make? No vector is not */
+PetscErrorCode GPUKSPVecAlike(KSP ksp, Vec made, PetscBool *alike)
+{
+  const Vec              v[2] = {ksp->vec_sol, made};
+  ISLocalToGlobalMapping map[2];
+  DM                     dm[2];
+  PetscInt               bs[2], n[2], N[2];
+  PetscBool              ghosts[2], type = PETSC_FALSE;
+  int                    same = 0;
+
+  PetscFunctionBegin;
+  for (int q = 0; q < 2 && made; q++) {
+    PetscCall(VecGetLocalSize(v[q], &n[q]));
+    PetscCall(VecGetSize(v[q], &N[q]));
+    PetscCall(VecGetBlockSize(v[q], &bs[q]));
+    PetscCall(VecGetLocalToGlobalMapping(v[q], &map[q]));
+    PetscCall(VecGetDM(v[q], &dm[q]));
+    PetscCall(HasGhosts(v[q], &ghosts[q]));
+  }
+  if (made) PetscCall(PetscStrcmp(((PetscObject)v[0])->type_name, ((PetscObject)v[1])->type_name, &type));
+  if (made) same = type && n[0] == n[1] && N[0] == N[1] && bs[0] == bs[1] && map[0] == map[1] && dm[0] == dm[1] && ghosts[0] == ghosts[1];
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &same, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)ksp)));
+  *alike = (PetscBool)same;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* PETSc vectors for the host loop, like those of the program */
 PetscErrorCode GPUKSPVectorsBorrowed(KSP ksp, KSP_GPU *k)
 {
   const PetscBool apart = (PetscBool)(k->pc.kind == GPUKSP_PC_ANY || k->degree > 0);
   GPUKSPVectors  *v     = &k->persistent.v;
-  PetscBool       need[GPUKSP_VECTORS];
+  PetscBool       need[GPUKSP_VECTORS], alike;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(v, sizeof(*v)));
   Needed(ksp, k, apart, need);
+  PetscCall(GPUKSPVecAlike(ksp, k->work[VEC_R], &alike));
   for (int q = 0; q < GPUKSP_VECTORS; q++) {
     if (q == VEC_X || q == VEC_B) continue;
+    if (!alike) PetscCall(VecDestroy(&k->work[q]));
     if (need[q] && !k->work[q]) PetscCall(VecDuplicate(ksp->vec_sol, &k->work[q]));
     if (!need[q]) PetscCall(VecDestroy(&k->work[q]));
   }

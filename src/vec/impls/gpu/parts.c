@@ -16,25 +16,33 @@ static PetscErrorCode SetTypeAs(Vec v, PetscBool mpi, Vec w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* w: of no type; becomes a vector as v is, but for its operations */
+static PetscErrorCode Inherit(Vec v, PetscBool mpi, Vec w)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscLayoutReference(v->map, &w->map));
+  PetscCall(SetTypeAs(v, mpi, w));
+  w->stash.donotstash   = v->stash.donotstash;
+  w->stash.ignorenegidx = v->stash.ignorenegidx;
+  w->stash.bs           = v->stash.bs;
+  w->bstash.bs          = v->bstash.bs;
+  PetscCall(PetscObjectListDuplicate(((PetscObject)v)->olist, &((PetscObject)w)->olist));
+  PetscCall(PetscFunctionListDuplicate(((PetscObject)v)->qlist, &((PetscObject)w)->qlist));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Duplicate(Vec v, Vec *w)
 {
   PetscFunctionBegin;
   PetscCall(VecCreate(PetscObjectComm((PetscObject)v), w));
-  PetscCall(PetscLayoutReference(v->map, &(*w)->map));
-  PetscCall(SetTypeAs(v, VecGPUOf(v)->mpi, *w));
+  PetscCall(Inherit(v, VecGPUOf(v)->mpi, *w));
   /* a DM sets operations of its vectors, and composes what they need */
-  *(*w)->ops               = *v->ops;
-  (*w)->stash.donotstash   = v->stash.donotstash;
-  (*w)->stash.ignorenegidx = v->stash.ignorenegidx;
-  (*w)->stash.bs           = v->stash.bs;
-  (*w)->bstash.bs          = v->bstash.bs;
-  VecGPUOf(*w)->bound      = VecGPUOf(v)->bound;
+  *(*w)->ops          = *v->ops;
+  VecGPUOf(*w)->bound = VecGPUOf(v)->bound;
 #if PetscDefined(HAVE_DEVICE)
   (*w)->boundtocpu        = v->boundtocpu;
   (*w)->bindingpropagates = v->bindingpropagates;
 #endif
-  PetscCall(PetscObjectListDuplicate(((PetscObject)v)->olist, &((PetscObject)*w)->olist));
-  PetscCall(PetscFunctionListDuplicate(((PetscObject)v)->qlist, &((PetscObject)*w)->qlist));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -61,6 +69,53 @@ static PetscErrorCode VecDuplicateVecs_GPU(Vec v, PetscInt m, Vec *w[])
   if (!ierr) PetscFunctionReturn(PETSC_SUCCESS);
   for (PetscInt k = 0; k < m; k++) PetscCall(VecDestroy(*w + k));
   PetscCall(PetscFree(*w));
+  PetscFunctionReturn(ierr);
+}
+
+/* A vector whose array is that of PETSc's standard type and nothing else: no ghosts behind it */
+static PetscErrorCode IsPlain(Vec v, PetscBool *mpi, PetscBool *plain)
+{
+  Vec local;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)v, VECMPI, mpi));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)v, plain, VECSEQ, VECMPI, ""));
+  *plain = (PetscBool)(*plain && !VecGPUIs(v) && !PetscDefined(HAVE_DEVICE)); /* a PETSc with devices takes a type by its name */
+  if (!*plain || !*mpi) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecGhostGetLocalForm(v, &local));
+  *plain = (PetscBool)!local;
+  PetscCall(VecGhostRestoreLocalForm(v, &local));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* w: as v, of its name, on the device. What a DM or the program has set of its operations stays */
+static PetscErrorCode OnDevice(Vec v, PetscBool mpi, Vec w)
+{
+  typedef void (*Operation)(void);
+  const Operation *set = (const Operation *)v->ops, *usual = (const Operation *)&VecGPUParents[mpi];
+
+  PetscFunctionBegin;
+  PetscCall(Inherit(v, mpi, w));
+  for (size_t k = 0; k < sizeof(*v->ops) / sizeof(Operation); k++)
+    if (set[k] != usual[k]) ((Operation *)w->ops)[k] = set[k];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode VecGPUDuplicate(Vec v, Vec *w)
+{
+  Vec            like;
+  PetscBool      mpi, plain;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(VecDuplicate(v, w));
+  PetscCall(IsPlain(*w, &mpi, &plain));
+  if (!plain) PetscFunctionReturn(PETSC_SUCCESS);
+  like = *w;
+  PetscCall(VecCreate(PetscObjectComm((PetscObject)v), w));
+  ierr = OnDevice(like, mpi, *w);
+  PetscCall(VecDestroy(&like));
+  if (ierr) PetscCall(VecDestroy(w));
   PetscFunctionReturn(ierr);
 }
 

@@ -18,6 +18,9 @@ GPUCSR_INTERN PetscErrorCode VecGPUCheck(Vec v, PetscBool *ours);
 /* A vector that a matrix makes where nobody asked for a type: it goes by the name of the standard type. v has sizes and no type */
 GPUCSR_INTERN PetscErrorCode VecGPUSetTypeUnasked(Vec v);
 
+/* As VecDuplicate(), but the entries of a vector of the standard type are on the device; it goes by the name of that type */
+GPUCSR_INTERN PetscErrorCode VecGPUDuplicate(Vec v, Vec *w);
+
 /* -vec_gpu_separate */
 GPUCSR_INTERN PetscErrorCode VecGPUSeparate(PetscBool *separate);
 
