@@ -31,16 +31,18 @@ FOUND   := $(shell $(pkgconfig) --exists $(PETSC) 2>/dev/null && echo yes)
 
 comma := ,
 LIB  := $(BUILD)/lib/libpetscgpucsr.so
-IO   := $(addprefix src/io/,piece.c number.c libsvm.c market.c boeing.c binary.c decode.c source.c parse.c assemble.c)
-SRC  := $(sort $(IO) $(addprefix src/io/,balance.c loadfile.c loadtext.c loadbinary.c setrows.c) $(wildcard src/*.c src/sys/*.c src/sys/host/*.c src/sys/standin/*.c src/sys/defer/*.c src/sys/delay/*.c src/sys/fault/*.c src/mat/impls/gpucsr/*.c src/mat/impls/gpucsr/*/*.c src/vec/impls/*/*.c src/ksp/impls/*/*.c src/ksp/pc/impls/*/*.c src/tao/impls/*/*.c))
+IO   := $(addprefix src/io/,$(addprefix formats/,number.c libsvm.c market.c boeing.c binary.c) piece.c decode.c source.c parse.c assemble.c)
+# Programs, and files that the converter alone needs, are not in the library
+FOUNDC := $(shell find src -name '*.c')
+SRC  := $(sort $(IO) $(addprefix src/io/,balance.c loadfile.c loadtext.c loadbinary.c setrows.c) $(filter-out src/io/% src/bin/% src/benchmarks/% src/sys/backends/cuda/% $(foreach d,ksp tao vec,src/$d/examples/%),$(FOUNDC)))
 ifneq ($(NVCC),)
   CUDA_DIR ?= $(patsubst %/bin/,%,$(dir $(realpath $(NVCC))))
   KNOWN    := $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch))
   ARCHS    := $(filter $(KNOWN),$(CUDA_ARCH))
   PTX      := $(if $(word 2,$(ARCHS)),75) $(lastword $(ARCHS))
   GENCODE  := $(foreach a,$(ARCHS),-gencode=arch=compute_$a,code=sm_$a) $(foreach a,$(PTX),-gencode=arch=compute_$a,code=compute_$a)
-  SRC      += $(sort $(wildcard src/sys/cuda/*.c))
-  CU       := $(sort $(wildcard src/sys/cuda/*.cu src/mat/impls/gpucsr/*/*.cu src/vec/impls/*/*.cu src/ksp/impls/*/*.cu src/ksp/pc/impls/*/*.cu src/tao/impls/*/*.cu))
+  SRC      += $(filter src/sys/backends/cuda/%,$(FOUNDC))
+  CU       := $(sort $(filter-out src/benchmarks/%,$(shell find src -name '*.cu')))
   CPPFLAGS += -DGPUCSR_HAVE_CUDA -I$(CUDA_DIR)/include
   CUDALIBS := -L$(CUDA_DIR)/lib64 -L$(CUDA_DIR)/lib -L$(CUDA_DIR)/targets/x86_64-linux/lib -lcudart_static -ldl -lrt -lpthread
 endif
@@ -244,7 +246,7 @@ tune: needs-gpu benches ## a profile of this machine for -mat_gpucsr_profile
 # The built-in profile, from the samples in docs/results: minutes. The order counts: of a pair that was timed twice the later file has its time
 SAMPLES := $(patsubst %,docs/results/%-samples.txt.xz,survey-2026-11-21 drawn later meshes survey-2026-11-23)
 h200: $(BUILD)/bench/fit ## the built-in profile, from the samples in docs/results
-	$< -header src/mat/impls/gpucsr/plan/h200.h $(SAMPLES)
+	$< -header src/mat/impls/gpucsr/blackbox/plan/h200.h $(SAMPLES)
 # The papers' tables that need no GPU, from the samples in docs/results into build/papers. Needs NumPy, and Matplotlib for the plots
 PAPERS := clock floor meshes sets threads cgmodel ladder accesses strips places variants reads dense gospmv lookalikes
 papers: ## the papers' tables that need no GPU, in build/papers

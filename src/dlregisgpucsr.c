@@ -4,10 +4,10 @@
 #if !defined(_GNU_SOURCE)
   #define _GNU_SOURCE /* dladdr() */
 #endif
-#include "mat/impls/gpucsr/gpucsrimpl.h"
-#include "mat/impls/gpucsr/halo.h"
+#include "mat/impls/gpucsr/type/gpucsrimpl.h"
+#include "mat/impls/gpucsr/mpi/halo.h"
 #include "ksp/impls/petsc/methods.h"
-#include "ksp/impls/gpu/gpukspimpl.h"
+#include "ksp/impls/gpu/common/gpukspimpl.h"
 #include "ksp/pc/impls/blocks/device.h"
 #include "ksp/pc/impls/blocks/pcblocks.h"
 #include "ksp/pc/impls/mg/cycle.h"

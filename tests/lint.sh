@@ -33,7 +33,7 @@ need() {
 # Files of our own in C and CUDA
 sources=$(find src include tests -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' | grep -v plan/h200.h | sort) # h200.h is made by src/benchmarks/fit.c
 
-# --- Direction of includes: Tao -> Mat -> Vec -> sys, and Mat -> plan -> kernels -> format -> sys, and nobody the other way.
+# --- Rooms: what a file may include (rooms.py), and headers of systems that it may not
 
 mat=src/mat/impls/gpucsr
 vec=src/vec/impls/gpu
@@ -41,57 +41,20 @@ tao=src/tao/impls/bmrm
 cuda='cuda|cub/|cublas|cusparse|thrust'
 upper='petsc(vec|mat|dm|pc|ksp|snes|ts|tao|gpucsr)|petsc/private'
 
-# layer "FILES" "FOLDERS" "REGEX": of these files, those included by "" lie in one of these folders, those by <> do not match
-layer() {
-  local file line name folder ok
-  for file in $1; do
-    while IFS=: read -r line name; do
-      case $name in
-      '<'*) if [[ -n $3 && $name =~ ^\<($3) ]]; then echo "$file:$line: must not include $name"; fi ;;
-      *)
-        name=${name//\"/}
-        folder=$(realpath -m --relative-to=. "$(dirname "$file")/$(dirname "$name")")
-        ok=''
-        for allowed in $2; do if [ "$folder" = "$allowed" ]; then ok=yes; fi; done
-        if [ -z "$ok" ]; then echo "$file:$line: must not include \"$name\": from there, only $2"; fi
-        ;;
-      esac
-    done < <(grep -nE '^ *# *include' "$file" | sed -E 's/^([0-9]+): *# *include *([<"][^>"]*[>"]).*/\1:\2/')
-  done
+# without "FILES" "REGEX": none of these files includes a header of the system that matches
+without() { # shellcheck disable=SC2086 # names without blanks
+  grep -nE "^ *# *include *<($2)" $1 /dev/null | sed 's/$/: must not be included here/'
 }
 
-directions() {
-  layer "$(find src/sys -maxdepth 1 -name '*.[ch]*')" "src/sys" "$upper|$cuda"
-  for folder in host standin defer fault; do layer "$(find src/sys/$folder -name '*.[ch]')" "src/sys src/sys/$folder" "$upper|$cuda"; done
-  layer "$(find src/sys/cuda -name '*.[ch]*')" "src/sys src/sys/cuda" "$upper"
-  layer "$(find $mat/format -name '*.[ch]')" "src/sys $mat/format" "$upper|$cuda"
-  layer "$(find $mat/kernels -name '*.[ch]')" "src/sys $mat/format $mat/kernels" "$upper|$cuda"
-  layer "$(find $mat/kernels -name '*.cu*')" "src/sys $mat/format $mat/kernels" "$upper"
-  layer "$(find $mat/spgemm -name '*.[ch]')" "src/sys $mat/format $mat/kernels $mat/spgemm" "$upper|$cuda"
-  layer "$(find $mat/spgemm -name '*.cu*')" "src/sys $mat/format $mat/kernels $mat/spgemm" "$upper"
-  layer "$(find $mat/plan -name '*.[ch]')" "src/sys $mat/format $mat/kernels $mat/plan" "$upper|$cuda"
-  layer "$mat/factor/triangle.h $mat/factor/triangle.c $mat/factor/host.c" "$mat/format $mat/factor" "$upper|$cuda"
-  layer "$(find $mat/factor -name '*.cu*')" "$mat/format $mat/kernels $mat/factor" "$upper"
-  layer "$(find $mat/factor -name '*.[ch]' ! -name 'triangle.*' ! -name host.c)" "$mat $mat/factor" "$cuda"
-  layer "$(find $mat -maxdepth 1 -name '*.[ch]')" "src/sys $mat $mat/kernels $mat/plan $mat/spgemm $vec" "$cuda"
-  layer "$(find $vec -name '*.[ch]')" "src/sys $vec" "$cuda"
-  layer "$(find $vec -name '*.cu')" "src/sys $vec" "$upper"
-  layer "$(find src/tao/impls -name '*.[ch]')" "src/sys $mat $tao" "$cuda"
-  layer "$(find src/tao/impls -name '*.cu')" "$mat/kernels $tao" ""
-  layer "$(find src/io -name '*.[ch]' ! -name 'load*' ! -name setrows.c)" "src/io" "$upper|$cuda"
-  layer "$(find src/io -name 'load*' -o -path src/io/setrows.c)" "src/io src/sys" "$cuda"
-  layer "$(find src/ksp/impls -name '*.[ch]' ! -path '*/petsc/*')" "src/sys $mat $mat/format src/ksp/impls/gpu src/ksp/impls/petsc src/ksp/pc/impls/mg src/ksp/pc/impls/blocks" "$cuda"
-  layer "$(find src/ksp/impls/petsc -name '*.[ch]')" "src/sys $vec src/ksp/impls/petsc" "$cuda"
-  layer "$(find src/ksp/impls -name '*.cu*')" "src/sys $mat/format $mat/kernels src/ksp/impls/gpu" "petsc/private"
-  layer "$(find src/ksp/pc -name '*.[ch]')" "src/sys $mat $mat/kernels src/ksp/impls/gpu src/ksp/pc/impls/mg src/ksp/pc/impls/blocks" "$cuda"
-  layer "$(find src/ksp/pc -name '*.cu')" "$mat/kernels src/ksp/pc/impls/mg" "$upper"
-  layer src/dlregisgpucsr.c "src $mat src/ksp/impls/gpu src/ksp/impls/petsc src/ksp/pc/impls/mg src/ksp/pc/impls/blocks $tao" "$cuda"
-  layer "$(find src/bin -name '*.[ch]')" "" "petsc/private|$cuda"
-  layer "$(find include -name '*.h')" "" "petsc/private|$cuda"
-  layer "$(find src/ksp/examples -name '*.[ch]')" "src/ksp/examples" "petsc/private|petscgpucsr|$cuda"
-  layer "$(find src/tao/examples -name '*.[ch]')" "src/tao/examples src/tao/examples/bmrm" "petsc/private|$cuda" # any PETSc program could be one
+rooms() {
+  if need python3; then python3 tests/rooms.py; fi
+  without "$(find src/sys $mat/blackbox \( -name '*.[ch]' \) ! -path 'src/sys/backends/cuda/*')" "$upper|$cuda"
+  without "$(find $mat/type $mat/product $mat/sparse $mat/factor $mat/mpi $mat/report $vec src/ksp/impls src/ksp/pc src/tao/impls src/dlregisgpucsr.c -name '*.[ch]')" "$cuda"
+  without "$(find src/io -name '*.[ch]' ! -name 'load*' ! -name setrows.c)" "$upper|$cuda"
+  without "$(find src/bin include src/tao/examples -name '*.[ch]')" "petsc/private|$cuda"
+  without "$(find src/ksp/examples -name '*.[ch]')" "petsc/private|petscgpucsr|$cuda"
 }
-check "direction of includes" directions
+check "rooms" rooms
 
 # One build of the kernels serves every PETSc: the device sources, and all that they include as nvcc sees it, are plain C
 plain() {
@@ -155,7 +118,7 @@ check "sizes of functions" functions
 
 shadowing() {
   # shellcheck disable=SC2046 # options are words
-  find src -name '*.c' ! -path 'src/benchmarks/*' ! -path 'src/sys/cuda/*' -print0 | xargs -0 -P "$(nproc)" -n 8 mpicc -fsyntax-only -Wshadow -std=gnu99 -fopenmp -Iinclude $(pkg-config --cflags "${PETSC:-PETSc}") 2>&1 | grep Wshadow
+  find src -name '*.c' ! -path 'src/benchmarks/*' ! -path 'src/sys/backends/cuda/*' -print0 | xargs -0 -P "$(nproc)" -n 8 mpicc -fsyntax-only -Wshadow -std=gnu99 -fopenmp -Iinclude $(pkg-config --cflags "${PETSC:-PETSc}") 2>&1 | grep Wshadow
   return 0
 }
 if need mpicc && pkg-config --exists "${PETSC:-PETSc}"; then check "shadowing" shadowing; fi
@@ -169,7 +132,7 @@ cpp() {
   local options=(--quiet --enable=warning,performance,portability --inline-suppr --error-exitcode=1 -Iinclude --template='{file}:{line}: {message} ({id})'
     --suppress=ctunullpointer --suppress=invalidPointerCast)
   cppcheck "${options[@]}" --std=c99 src tests
-  cppcheck "${options[@]}" --language=c++ --std=c++17 -D__CUDACC__ "$mat"/kernels/*.cu "$mat"/spgemm/*.cu "$mat"/factor/*.cu "$vec"/*.cu "$tao"/*.cu
+  cppcheck "${options[@]}" --language=c++ --std=c++17 -D__CUDACC__ "$mat"/blackbox/*/*.cu "$mat"/blackbox/*/*/*.cu "$vec"/*.cu "$tao"/*.cu
 }
 if need cppcheck; then check "cppcheck" cpp; fi
 

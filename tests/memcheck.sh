@@ -9,7 +9,7 @@
 # Two things that the tools name are meant, and are no failures when they are all that is named; the number of such runs is told:
 #   initcheck, csr_vector_kernel    a thread reads 2 or 4 entries in one load. The last load may reach behind the last entry, into what pads every allocation; its value is not used. All reads of
 #                                   other kernels count, and so do this one's of 4 bytes
-#   racecheck, ranges_kernel        a warp polls results in shared memory that other warps write: the head of src/mat/impls/gpucsr/factor/solve.cu
+#   racecheck, ranges_kernel        a warp polls results in shared memory that other warps write: the head of src/mat/impls/gpucsr/blackbox/triangles/solve.cu
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd) && cd "$root" || exit 2
 BUILD=${BUILD:-build} LIB=$PWD/$BUILD/lib/libpetscgpucsr.so JOBS=${JOBS:-1} LIMIT=${LIMIT:-1800}
 command -v compute-sanitizer >/dev/null || { echo "compute-sanitizer is not there: it comes with the CUDA Toolkit" >&2 && exit 2; }

@@ -78,7 +78,7 @@ trap 'stopped=", stopped before the end"; finish; exit 1' TERM INT # what is kno
 count=0
 
 # names LIST: the first words of the rows of a list in the library's sources
-names() { sed -n 's/^GPUCSR_[A-Z]*(\([a-z0-9_]*\),.*/\1/p' "src/mat/impls/gpucsr/$1" | tr '\n' ' '; }
+names() { sed -n 's/^GPUCSR_[A-Z]*(\([a-z0-9_]*\),.*/\1/p' "src/mat/impls/gpucsr/blackbox/$1" | tr '\n' ' '; }
 kernels=$(names kernels/kernellist.h) formats=$(names format/formatlist.h)
 
 # One run: judge NAME NSIZE PROGRAM ARGS OPTIONS EXPECTED FAILS WARNS, the last three may be empty. Status: 0 passed, 77 skipped, 1 failed.

@@ -20,7 +20,7 @@
 
   -from N -to N: only these n. -on true: all calls from the n-th on fail, false: only the n-th; default both. -rank R: only on this rank. -format F; -show: print each run.
 */
-#include "../src/sys/fault/fault.h"
+#include "../src/sys/debug/fault/fault.h"
 #include "../include/petscgpucsr.h"
 #include "testing.h"
 #include <petsctao.h>

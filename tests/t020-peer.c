@@ -23,8 +23,8 @@
 */
 static char help[] = "Tests peers.\n";
 
-#include "../src/sys/peer.h"
-#include "../src/sys/fault/fault.h"
+#include "../src/sys/peer/peer.h"
+#include "../src/sys/debug/fault/fault.h"
 #include <string.h>
 
 static PetscMPIInt rank, size;

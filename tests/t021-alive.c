@@ -3,7 +3,7 @@
 
   //TEST name="all" load=0
 */
-#include "../src/sys/alive.h"
+#include "../src/sys/peer/alive.h"
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>

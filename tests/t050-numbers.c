@@ -7,7 +7,7 @@
 #include <petscsys.h>
 #include <locale.h>
 #include <math.h>
-#include "../src/io/number.h"
+#include "../src/io/formats/number.h"
 
 static PetscErrorCode Check(const char *number)
 {

@@ -11,13 +11,13 @@
 */
 static char help[] = "Tests the storage formats by hand.\n";
 
-#include "../src/mat/impls/gpucsr/format/formats.h"
-#include "../src/mat/impls/gpucsr/format/bcsr.h"
-#include "../src/mat/impls/gpucsr/format/block4x64.h"
-#include "../src/mat/impls/gpucsr/format/sell.h"
-#include "../src/mat/impls/gpucsr/format/dia.h"
-#include "../src/mat/impls/gpucsr/format/hyb.h"
-#include "../src/mat/impls/gpucsr/format/jad.h"
+#include "../src/mat/impls/gpucsr/blackbox/format/formats.h"
+#include "../src/mat/impls/gpucsr/blackbox/format/bcsr.h"
+#include "../src/mat/impls/gpucsr/blackbox/format/papers/block4x64.h"
+#include "../src/mat/impls/gpucsr/blackbox/format/sell.h"
+#include "../src/mat/impls/gpucsr/blackbox/format/dia.h"
+#include "../src/mat/impls/gpucsr/blackbox/format/papers/hyb.h"
+#include "../src/mat/impls/gpucsr/blackbox/format/papers/jad.h"
 #include "testing.h"
 
 static const int32_t     rowptr[] = {0, 2, 2, 3, 4, 7};

@@ -10,8 +10,8 @@
 */
 static char help[] = "Tests kernels against sums in long double.\n";
 
-#include "../src/mat/impls/gpucsr/format/formats.h"
-#include "../src/mat/impls/gpucsr/plan/plan.h"
+#include "../src/mat/impls/gpucsr/blackbox/format/formats.h"
+#include "../src/mat/impls/gpucsr/blackbox/plan/plan.h"
 #include "testing.h"
 #include <math.h>
 #include <float.h>

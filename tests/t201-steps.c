@@ -7,7 +7,7 @@
 */
 static char help[] = "Tests products that end with a step.\n";
 
-#include "../src/mat/impls/gpucsr/plan/plan.h"
+#include "../src/mat/impls/gpucsr/blackbox/plan/plan.h"
 #include "testing.h"
 #include <float.h>
 

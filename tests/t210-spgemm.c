@@ -8,7 +8,7 @@
 */
 static char help[] = "Tests sparse products.\n";
 
-#include "../src/mat/impls/gpucsr/spgemm/spgemm.h"
+#include "../src/mat/impls/gpucsr/blackbox/spgemm/spgemm.h"
 #include "testing.h"
 #include <math.h>
 

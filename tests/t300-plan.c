@@ -6,7 +6,7 @@
 */
 static char help[] = "Tests the choice of format and kernel.\n";
 
-#include "../src/mat/impls/gpucsr/plan/plan.h"
+#include "../src/mat/impls/gpucsr/blackbox/plan/plan.h"
 #include <string.h>
 
 static GPUCSRFeatures Features(int m, int n, double mean, int max, double padding)

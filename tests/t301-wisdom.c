@@ -8,7 +8,7 @@
 */
 static char help[] = "Tests wisdom.\n";
 
-#include "../src/mat/impls/gpucsr/plan/plan.h"
+#include "../src/mat/impls/gpucsr/blackbox/plan/plan.h"
 #include "zoo.h"
 #include <stdio.h>
 #include <string.h>

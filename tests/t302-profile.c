@@ -10,8 +10,8 @@
 */
 static char help[] = "Tests profile files and the ways of choosing.\n";
 
-#include "../src/mat/impls/gpucsr/format/inspect.h"
-#include "../src/mat/impls/gpucsr/plan/plan.h"
+#include "../src/mat/impls/gpucsr/blackbox/inspect/inspect.h"
+#include "../src/mat/impls/gpucsr/blackbox/plan/plan.h"
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

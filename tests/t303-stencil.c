@@ -8,9 +8,9 @@
 */
 static char help[] = "Tests the stencil format and what is found before it is chosen.\n";
 
-#include "../src/mat/impls/gpucsr/plan/plan.h"
+#include "../src/mat/impls/gpucsr/blackbox/plan/plan.h"
 #include "testing.h"
-#include "../src/mat/impls/gpucsr/format/stencil.h"
+#include "../src/mat/impls/gpucsr/blackbox/format/stencil.h"
 #include <math.h>
 #include <string.h>
 

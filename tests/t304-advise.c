@@ -7,7 +7,7 @@
 */
 static char help[] = "Tests what is predicted of products by where they run.\n";
 
-#include "../src/mat/impls/gpucsr/plan/advise.h"
+#include "../src/mat/impls/gpucsr/blackbox/plan/advise.h"
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

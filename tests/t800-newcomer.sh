@@ -38,8 +38,8 @@ awk -v to="$tmp/copy" '
   /^```[a-z]+ (file|row)=/ {split($2, a, "="); path = to "/" a[2]; row = a[1] == "row"; next}
   /^```/ {path = ""}
   path {if (row) print >> path; else print > path}' "$page"
-format=$(sed -n 's/^GPUCSR_FORMAT(\([a-z]*\),.*/\1/p' "$tmp/copy/src/mat/impls/gpucsr/format/formatlist.h" | tail -n 1)
-kernel=$(sed -n 's/^GPUCSR_KERNEL(\([a-z0-9_]*\),.*/\1/p' "$tmp/copy/src/mat/impls/gpucsr/kernels/kernellist.h" | tail -n 1)
+format=$(sed -n 's/^GPUCSR_FORMAT(\([a-z]*\),.*/\1/p' "$tmp/copy/src/mat/impls/gpucsr/blackbox/format/formatlist.h" | tail -n 1)
+kernel=$(sed -n 's/^GPUCSR_KERNEL(\([a-z0-9_]*\),.*/\1/p' "$tmp/copy/src/mat/impls/gpucsr/blackbox/kernels/kernellist.h" | tail -n 1)
 
 # On the host. Objects made without CUDA are taken over: make then compiles what the new rows change
 if [ -f "$objects/src/sys/sys.o" ] && [ -z "$(find "$objects" \( -name '*.cu.o' -o -name '*.gcno' \) -print -quit)" ]; then
@@ -70,8 +70,8 @@ if { ls "$objects/$kernels"/*.cu.o && { command -v nvcc || [ -x /usr/local/cuda/
 fi
 
 # A fault in the newcomer must be seen: the same with the last entry of every row left out
-sed -i 's/row\[k\] == r; k++) sum +=/row[k] == r; k++) if (k + 1 < A->nnz \&\& row[k + 1] == r) sum +=/' "src/mat/impls/gpucsr/format/$format.c"
-grep -q 'row\[k + 1\]' "src/mat/impls/gpucsr/format/$format.c" || fail "the fault could not be put in"
+sed -i 's/row\[k\] == r; k++) sum +=/row[k] == r; k++) if (k + 1 < A->nnz \&\& row[k + 1] == r) sum +=/' "src/mat/impls/gpucsr/blackbox/format/$format.c"
+grep -q 'row\[k + 1\]' "src/mat/impls/gpucsr/blackbox/format/$format.c" || fail "the fault could not be put in"
 build host NVCC= host/tests/t100-formats host/tests/t200-kernels
 if host/tests/t100-formats >"$tmp/out" 2>&1; then fail "t100-formats did not see a wrong product"; fi
 if host/tests/t200-kernels -backend host -only triplets -large 0 >"$tmp/out" 2>&1; then fail "t200-kernels did not see a wrong product"; fi

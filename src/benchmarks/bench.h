@@ -4,7 +4,7 @@
   What the benchmarks linked with the library share: timing between two events of the device, the pageable copy as
   yardstick, medians, and lines of JSON.
 */
-#include "../mat/impls/gpucsr/plan/plan.h"
+#include "../mat/impls/gpucsr/blackbox/plan/plan.h"
 #include <cuda_runtime_api.h>
 #include <math.h>
 #include <petsctime.h>

@@ -5,7 +5,7 @@ static char help[] = "Fits the profile of a machine to measured products.\n\n";
 
   SAMPLES are files that spmv -samples writes, of one run or several, packed by xz if they end in .xz; if a pair was timed twice, the last time counts. Each line is a product: matrix side precision format kernel us best_us convert_us, then the input of the
   model (GPUCSRModelInput): columns, density, deviation, spread, twins, what sliced ELL stores, the heaviest slice, sectors fetched, and rows:entries of each class of row lengths. PROFILE is the text that -mat_gpucsr_profile reads; -header writes it as a C string, for
-  src/mat/impls/gpucsr/plan/h200.h.
+  src/mat/impls/gpucsr/blackbox/plan/h200.h.
 
   For each pair of a format and a kernel, the parameters of its walk along a row (width, threads, most, ahead) are searched over a list. The times of the terms are a non-negative least squares fit of relative errors, repeated, as parts of a product go on at the same time. A product
   has more weight the nearer the pair is to the best.

@@ -8,7 +8,7 @@
 */
 static char help[] = "Triangular solves and ILU(0) against the host and cuSPARSE.\n";
 
-#include "../mat/impls/gpucsr/factor/triangle.h"
+#include "../mat/impls/gpucsr/blackbox/triangles/triangle.h"
 #include "bench.h"
 #include "files.h"
 #include "spd.h"

@@ -6,7 +6,7 @@
 */
 #include "convert.h"
 #include "decode.h"
-#include "number.h"
+#include "formats/number.h"
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
   Blocks of text into pieces, by threads; and which format a text has.
 */
 #include "gpucsrio.h"
-#include "number.h"
+#include "formats/number.h"
 #include <stdlib.h>
 
 /* ---- By threads */

@@ -4,7 +4,7 @@
   A piece is allocated for the most that its text can hold, and given back to what it held: pages that are never written cost nothing.
 */
 #include "gpucsrio.h"
-#include "number.h"
+#include "formats/number.h"
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>

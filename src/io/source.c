@@ -5,7 +5,7 @@
   stream: its bytes are read in their order, decoded, and handed out. Files are read, not mapped: one that is cut short meanwhile is then an error, and not a signal.
 */
 #include "decode.h"
-#include "number.h"
+#include "formats/number.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -1,7 +1,7 @@
 /*
   Fuzz target: GPUCSRReal() against strtod(), to the last bit, on what both call a number; and on numbers made of the bytes, so that most inputs are one.
 */
-#include "../../src/io/number.h"
+#include "../../src/io/formats/number.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

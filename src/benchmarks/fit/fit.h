@@ -1,7 +1,7 @@
 #pragma once
 
 /* What the files of fit share: the samples, by product */
-#include "../../mat/impls/gpucsr/plan/plan.h"
+#include "../../mat/impls/gpucsr/blackbox/plan/plan.h"
 #include "../bench.h"
 #include <string.h>
 

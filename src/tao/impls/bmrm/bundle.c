@@ -1,7 +1,7 @@
 /*
   A bundle on the device or on the host: memory, copies of vectors, and the products on the host.
 */
-#include "../../../mat/impls/gpucsr/operator.h"
+#include "../../../mat/impls/gpucsr/product/operator.h"
 #include "../../../sys/gpucsrwide.h"
 #include "bundle.h"
 

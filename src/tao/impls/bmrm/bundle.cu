@@ -5,7 +5,7 @@
            columns. Partial sums are added up in a fixed order, so a repeated run gives the same bits.
     step   w = sum of weight times column, over the few columns with a nonzero weight. A general matrix-vector product, as that of cuBLAS, would read all columns.
 */
-#include "../../../mat/impls/gpucsr/kernels/device.cuh"
+#include "../../../mat/impls/gpucsr/blackbox/kernels/device.cuh"
 #include "bundlekernels.h"
 
 #define THREADS 256

@@ -8,7 +8,7 @@
   A program that can compute its risk along a line without a product composes a function with the Tao, and the method becomes that of Franc and Sonnenburg (OCAS): see the
   manual page below.
 */
-#include "../../../mat/impls/gpucsr/operator.h"
+#include "../../../mat/impls/gpucsr/product/operator.h"
 #include <petsc/private/taoimpl.h>
 #include <petsctime.h>
 #include "bundle.h"

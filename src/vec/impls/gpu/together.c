@@ -9,7 +9,7 @@
   after they had read s. A rank that has met an error in its own part says so in place of its numbers: all get an error, and the next reduction is as good as any.
 */
 #include "vecgpuimpl.h"
-#include "../../../sys/peer.h"
+#include "../../../sys/peer/peer.h"
 
 #define MOST 512 /* numbers at once */
 #define FEW  16  /* ranks: of more, each would read so many others' numbers that MPI's tree has fewer steps */

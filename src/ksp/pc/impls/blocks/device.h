@@ -4,7 +4,7 @@
   Preconditioners that are PETSc's but for the application to vectors of type gpu: a type a file, and a row of the list in device.c.
 */
 #include <petscpc.h>
-#include "../../../../mat/impls/gpucsr/operator.h"
+#include "../../../../mat/impls/gpucsr/product/operator.h"
 #include "../mg/pass.h"
 
 typedef struct _n_PCDevice *PCDevice;

@@ -4,7 +4,7 @@
   PCBJACOBI and PCASM whose blocks of a process are solved together on the device.
 */
 #include <petscpc.h>
-#include "../../../../mat/impls/gpucsr/operator.h"
+#include "../../../../mat/impls/gpucsr/product/operator.h"
 
 GPUCSR_INTERN PetscErrorCode PCBlocksInitialize_Private(void);
 GPUCSR_INTERN PetscErrorCode PCBlocksFinalize_Private(void);

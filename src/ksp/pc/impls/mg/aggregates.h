@@ -1,7 +1,7 @@
 #pragma once
 
 /* The aggregates of PCGAMG's type agg, found by ours and not yet in PETSc's lists */
-#include "../../../../mat/impls/gpucsr/coarsen.h"
+#include "../../../../mat/impls/gpucsr/sparse/coarsen.h"
 
 GPUCSR_INTERN PetscErrorCode PCGAMGCreateGraph_Private(PC);
 GPUCSR_INTERN PetscErrorCode PCGAMGCoarsen_Private(PC);

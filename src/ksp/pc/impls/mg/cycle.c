@@ -3,7 +3,7 @@
   application, or an iteration of a solver that has it inside, can be recorded as a graph.
 */
 #include "cycle.h"
-#include "../../../impls/gpu/persistent.h"
+#include "../../../../sys/graph.h"
 
 /* Rows from which the launches of a cycle are ahead of the device's work */
 #define LONG 400000
@@ -241,14 +241,14 @@ static PetscErrorCode Replay(GPUMGCycle *c, GPUMGRecord *r)
   if (c->dev->ops->kernels && c->ran && !r->graph && !c->unrecordable) {
     PetscErrorCode ierr;
 
-    PetscCall(GPUKSPGraphBegin(c->dev->stream));
+    PetscCall(GPUCSRLaunchGraphBegin(c->dev->stream));
     ierr = GPUMGCycleRun(c, r->b, r->x, NULL);
-    PetscCall(GPUKSPGraphEnd(c->dev->stream, &r->graph));
+    PetscCall(GPUCSRLaunchGraphEnd(c->dev->stream, &r->graph));
     PetscCall(ierr);
     c->unrecordable = (PetscBool)!r->graph;
   }
   if (r->graph) {
-    PetscCall(GPUKSPGraphLaunch(r->graph, c->dev->stream));
+    PetscCall(GPUCSRLaunchGraphLaunch(r->graph, c->dev->stream));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 #endif
@@ -261,7 +261,7 @@ static PetscErrorCode Drop(GPUMGCycle *c, GPUMGRecord *r)
 {
   PetscFunctionBegin;
 #if defined(GPUCSR_HAVE_CUDA)
-  if (r->graph && !c->dev->failed[0]) PetscCall(GPUKSPGraphDestroy(&r->graph));
+  if (r->graph && !c->dev->failed[0]) PetscCall(GPUCSRLaunchGraphDestroy(&r->graph));
 #endif
   *r = (GPUMGRecord){NULL, NULL, NULL};
   PetscFunctionReturn(PETSC_SUCCESS);

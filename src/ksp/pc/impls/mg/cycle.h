@@ -5,7 +5,7 @@
   inverse or such a polynomial. Made from a PCMG by levels.c, run by cycle.c, hooked into PCMG and PCGAMG by pcmg.c.
 */
 #include <petscksp.h>
-#include "../../../../mat/impls/gpucsr/operator.h"
+#include "../../../../mat/impls/gpucsr/product/operator.h"
 #include "pass.h"
 
 #define GPUMG_LEVELS  16 /* at most */

@@ -2,7 +2,7 @@
   Passes of a cycle on the device. A step of a smoother is a thread a row: 8 to 48 bytes each, of which the product before it has left none in the caches where the level is large. The
   coarse solve is a block a row of the inverse.
 */
-#include "../../../../mat/impls/gpucsr/kernels/device.cuh"
+#include "../../../../mat/impls/gpucsr/blackbox/kernels/device.cuh"
 #include "pass.h"
 
 #define THREADS     256

@@ -1,7 +1,7 @@
 #pragma once
 
 /* What a cycle of multigrid, and other preconditioners, compute besides products with their matrices: on the device a kernel each, on the host the loop that is its reference. Both work in the order of a stream */
-#include "../../../../mat/impls/gpucsr/kernels/kernels.h"
+#include "../../../../mat/impls/gpucsr/blackbox/kernels/kernels.h"
 
 #if defined(__cplusplus)
 extern "C" {

@@ -1,8 +1,8 @@
 #pragma once
 
 /* Shared by the files of the solver type gpucsr of MatGetFactor() */
-#include "../gpucsrimpl.h"
-#include "triangle.h"
+#include "../type/gpucsrimpl.h"
+#include "../blackbox/triangles/triangle.h"
 
 /* Our data of a factor are composed with it under this name */
 #define MATGPUCSRFACTOR "MatGPUCSRFactor"

@@ -1,0 +1,228 @@
+/*
+  LIBSVM and svmlight text, as the README of LIBSVM (C.-C. Chang and C.-J. Lin) and svmlight (T. Joachims) describe it: a line per row,
+
+    LABEL [qid:NUMBER] INDEX:VALUE INDEX:VALUE ... [# comment]
+
+  with a label in any form of a number. Rows to predict may have none: then no row of the file has one. Blank lines and lines that are a comment alone are no rows. Indices are meant to increase; a row whose
+  indices do not is sorted, one that has an index twice is a fault.
+*/
+#include "../gpucsrio.h"
+#include "number.h"
+#include <stdlib.h>
+
+typedef struct {
+  const char *begin, *line, *end; /* of the text, of the line, of the text */
+  int64_t     number;             /* of the line */
+  int64_t     low, beyond;        /* indices that there can be */
+  int         unlabelled;
+} Place;
+
+/* A line that cannot be used: says so with the word at p. Always false */
+static int Expected(const Place *at, const char *p, GPUCSRFault *f, const char what[])
+{
+  char word[32];
+
+  GPUCSRFaultWord(p, word);
+  GPUCSRFaultSet(f, at->number, p - at->line + 1, "expected %s, not %s%s%s", what, word[0] ? "'" : "", word[0] ? word : "the end of the line", word[0] ? "'" : "");
+  return 0;
+}
+
+typedef struct {
+  PetscInt    j;
+  PetscScalar v;
+} Pair;
+
+static int ComparePairs(const void *a, const void *b)
+{
+  const PetscInt i = ((const Pair *)a)->j, j = ((const Pair *)b)->j;
+
+  return (i > j) - (i < j);
+}
+
+/* Where the second pair of this index stands in the line */
+static const char *Second(const Place *at, PetscInt index)
+{
+  int     times = 0;
+  int64_t v;
+
+  for (const char *p = at->line; *p != '\n' && *p != '#'; p++) {
+    if (!GPUCSRIsBlank(*p) || !GPUCSRWhole(p + 1, &v) || v != (int64_t)index) continue;
+    if (*GPUCSRWhole(p + 1, &v) == ':' && ++times == 2) return p + 1;
+  }
+  return at->line;
+}
+
+/* Sort a row whose indices do not increase */
+static int SortRow(const Place *at, size_t n, PetscInt j[], PetscScalar v[], GPUCSRFault *f)
+{
+  Pair *pair = (Pair *)malloc(n * sizeof(*pair));
+
+  if (!pair) return !GPUCSRFaultSet(f, at->number, 0, "no memory to sort a row of %zu entries", n);
+  for (size_t k = 0; k < n; k++) {
+    pair[k].j = j[k];
+    pair[k].v = v[k];
+  }
+  qsort(pair, n, sizeof(*pair), ComparePairs);
+  for (size_t k = 0; k < n; k++) {
+    j[k] = pair[k].j;
+    v[k] = pair[k].v;
+  }
+  free(pair);
+  for (size_t k = 1; k < n; k++) {
+    if (j[k] == j[k - 1]) return !GPUCSRFaultSet(f, at->number, Second(at, j[k]) - at->line + 1, "index %" PetscInt_FMT " stands in this line a second time", j[k]);
+  }
+  return 1;
+}
+
+/* An index that the integers of this PETSc do not hold, or that the base and the columns rule out. Always false */
+static int Outside(const Place *at, const char *p, int64_t index, GPUCSRFault *f)
+{
+  if (index >= PETSC_MAX_INT) return Expected(at, p, f, "an index that fits the integers of this PETSc");
+  if (index < at->low) GPUCSRFaultSet(f, at->number, p - at->line + 1, "index 0, where the first index is 1");
+  else GPUCSRFaultSet(f, at->number, p - at->line + 1, "index %lld is beyond the columns, whose last index is %lld", (long long)index, (long long)at->beyond - 1);
+  return 0;
+}
+
+/* Is this word what stands behind a label? */
+static int StartsRow(const char *p, const char *end)
+{
+  int64_t     index;
+  const char *q = GPUCSRWhole(p, &index);
+
+  return (q && *q == ':') || (end - p > 4 && !memcmp(p, "qid:", 4));
+}
+
+/*
+  One line, of which p is the first word: its label, number of entries, and query, -1 if it has none. False with a fault; *next is where parsing stopped
+*/
+static int ParseLine(const Place *at, const char *p, PetscInt j[], PetscScalar v[], size_t *n, double *label, int64_t *query, GPUCSRFault *f, const char **next)
+{
+  const char *q;
+  size_t      nz     = 0;
+  PetscInt    last   = -1;
+  int         sorted = 1;
+
+  *next = p;
+  q     = p;
+  if (at->unlabelled) {
+    if (!StartsRow(p, at->end)) return Expected(at, p, f, "INDEX:VALUE, as the first row has no label");
+  } else {
+    q = GPUCSRReal(p, at->end, label);
+    if (q && *q == ':') return Expected(at, p, f, "a label before the first INDEX:VALUE");
+    if (q && *q == ',') return Expected(at, p, f, "one label, a number");
+    if (!q || !(GPUCSRIsBlank(*q) || *q == '\n' || *q == '#')) return Expected(at, p, f, "a label, a finite number");
+  }
+  *query = -1;
+  for (;;) {
+    int64_t index;
+    double  value;
+
+    p = q;
+    while (GPUCSRIsBlank(*p)) p++;
+    if (*p == '\n' || *p == '#') break;
+    *next = p;
+    q     = GPUCSRWhole(p, &index);
+    if (!q || *q != ':') {
+      if (at->end - p > 4 && !memcmp(p, "qid:", 4)) {
+        if (nz || *query >= 0) return Expected(at, p, f, "one qid, in front of the entries");
+        q = GPUCSRWhole(p + 4, query);
+        if (!q || !(GPUCSRIsBlank(*q) || *q == '\n' || *q == '#')) return Expected(at, p, f, "a whole number after qid:");
+        continue;
+      }
+      return Expected(at, p, f, "INDEX:VALUE, the index a whole number");
+    }
+    if (index < at->low || index >= at->beyond) return Outside(at, p, index, f);
+    p = q + 1;
+    q = GPUCSRReal(p, at->end, &value);
+    if (!q || !(GPUCSRIsBlank(*q) || *q == '\n' || *q == '#')) return Expected(at, p, f, "a finite number as the value");
+    sorted &= (PetscInt)index > last;
+    last  = (PetscInt)index;
+    j[nz] = last;
+    v[nz] = value;
+    nz++;
+  }
+  *n = nz;
+  return sorted || SortRow(at, nz, j, v, f);
+}
+
+/* Has the first row a label? */
+void GPUCSRLibsvmHeader(const char text[], size_t bytes, GPUCSRTextHeader *h)
+{
+  const char *p = text, *end = text + bytes;
+
+  if (bytes >= 3 && !memcmp(p, "\xef\xbb\xbf", 3)) p += 3;
+  for (; p < end; p++) {
+    while (GPUCSRIsBlank(*p)) p++;
+    if (*p != '\n' && *p != '#') break;
+    p = (const char *)memchr(p, '\n', (size_t)(end - p));
+    if (!p) return;
+  }
+  if (p >= end) return;
+  h->unlabelled = StartsRow(p, end);
+}
+
+/* Where the base is not known, an index may be one more than it may be from 0 */
+void GPUCSRLibsvmBound(GPUCSRTextHeader *h, int64_t base, int64_t columns)
+{
+  h->bounded = 1;
+  h->low     = base > 0 ? base : 0;
+  h->beyond  = columns >= 0 && columns < PETSC_MAX_INT ? columns + (base ? 1 : 0) : PETSC_MAX_INT;
+}
+
+void GPUCSRLibsvmParse(const GPUCSRTextHeader *h, const char text[], size_t bytes, int skip, GPUCSRPiece *piece)
+{
+  Place       at = {text, text, text + bytes, 1, h->bounded ? h->low : 0, h->bounded ? h->beyond : PETSC_MAX_INT, h->unlabelled};
+  size_t      nz = 0, rows = 0, entries = 0, skipped = 0;
+  PetscInt    low = PETSC_MAX_INT, high = PETSC_MIN_INT;
+  GPUCSRFault fault;
+
+  /* a row takes 2 characters at the least, "1" and a line feed, an entry 4, " 1:1" */
+  if (GPUCSRPieceAllocate(piece, bytes / 2 + 1, bytes / 4 + 1, 0, 1, &fault)) {
+    piece->fault = fault;
+    return;
+  }
+  for (const char *p = text; p < at.end; at.number++) {
+    size_t  n     = 0;
+    double  label = 0;
+    int64_t query = -1;
+
+    at.line = p;
+    while (GPUCSRIsBlank(*p)) p++;
+    if (*p != '\n' && *p != '#') {
+      entries++;
+      if (ParseLine(&at, p, piece->j + nz, piece->v + nz, &n, &label, &query, &fault, &p)) {
+        if (query >= 0 && !piece->query) {
+          piece->query = (int64_t *)malloc((bytes / 2 + 1) * sizeof(*piece->query));
+          if (!piece->query) {
+            GPUCSRFaultSet(&piece->fault, at.number, 0, "no memory for the numbers after qid:");
+            break;
+          }
+          for (size_t r = 0; r < rows; r++) piece->query[r] = -1;
+        }
+        if (piece->query) piece->query[rows] = query;
+        piece->length[rows] = (PetscInt)n;
+        piece->label[rows]  = label;
+        if (n) {
+          if (piece->j[nz] < low) low = piece->j[nz];
+          if (piece->j[nz + n - 1] > high) high = piece->j[nz + n - 1];
+        }
+        nz += n;
+        rows++;
+      } else if (skip) {
+        if (!skipped++) piece->skip = at.number;
+      } else {
+        piece->fault = fault;
+        break;
+      }
+    }
+    if (*p != '\n') p = (const char *)memchr(p, '\n', (size_t)(at.end - p));
+    p++;
+  }
+  piece->rows    = rows;
+  piece->nz      = nz;
+  piece->low     = low;
+  piece->high    = high;
+  piece->entries = entries;
+  piece->skipped = skipped;
+  GPUCSRPieceTrim(piece);
+}

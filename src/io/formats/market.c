@@ -1,0 +1,269 @@
+/*
+  Matrix Market, the text format of R. F. Boisvert, R. Pozo and K. A. Remington, "The Matrix Market exchange formats: initial design",
+  NISTIR 5935, 1996: coordinate or array; real, integer, pattern, and complex where PETSc is; general, symmetric, skew-symmetric, Hermitian.
+
+  Of symmetric matrices a file holds the lower triangle alone. Entries of equal places are added up.
+*/
+#include "../gpucsrio.h"
+#include "number.h"
+#include <strings.h>
+
+static const char *Blanks(const char *p)
+{
+  while (GPUCSRIsBlank(*p)) p++;
+  return p;
+}
+
+/* The index of a word in a list that ends in NULL, or -1 */
+static int Find(const char *const list[], const char word[])
+{
+  for (int k = 0; list[k]; k++)
+    if (!strcasecmp(list[k], word)) return k;
+  return -1;
+}
+
+static int Banner(const char text[], GPUCSRTextHeader *h, GPUCSRFault *f)
+{
+  static const char *const formats[]    = {"coordinate", "array", NULL};
+  static const char *const fields[]     = {"pattern", "real", "complex", "integer", "double", NULL};
+  static const char *const symmetries[] = {"general", "symmetric", "skew-symmetric", "hermitian", NULL};
+  char                     word[5][32];
+  int64_t                  column[5];
+  const char              *p = text;
+  int                      k;
+
+  for (k = 0; k < 5; k++) {
+    p         = Blanks(p);
+    column[k] = p - text + 1;
+    p         = GPUCSRFaultWord(p, word[k]);
+  }
+  if (strcasecmp(word[0], "%%MatrixMarket") || strcasecmp(word[1], "matrix")) return GPUCSRFaultSet(f, 1, 1, "expected '%%%%MatrixMarket matrix', not '%s %s'", word[0], word[1]);
+  if ((k = Find(formats, word[2])) < 0) return GPUCSRFaultSet(f, 1, column[2], "format '%s' is none of coordinate, array", word[2]);
+  h->array = k;
+  if ((k = Find(fields, word[3])) < 0) return GPUCSRFaultSet(f, 1, column[3], "field '%s' is none of real, integer, pattern, complex", word[3]);
+  h->numbers = k > 2 ? 1 : k;
+  if ((k = Find(symmetries, word[4])) < 0) return GPUCSRFaultSet(f, 1, column[4], "symmetry '%s' is none of general, symmetric, skew-symmetric, hermitian", word[4]);
+  h->symmetry = (GPUCSRSymmetry)k;
+  p           = Blanks(p);
+  if (*p != '\n') return GPUCSRFaultSet(f, 1, p - text + 1, "expected five words, '%%%%MatrixMarket matrix FORMAT FIELD SYMMETRY'");
+  if (h->numbers == 2 && !PetscDefined(USE_COMPLEX)) return GPUCSRFaultSet(f, 1, column[3], "a complex matrix needs a PETSc configured with complex scalars; this one has real scalars");
+  if (h->array && !h->numbers) return GPUCSRFaultSet(f, 1, column[3], "an array has values: field 'pattern' is for coordinates alone");
+  if (h->symmetry == GPUCSR_SKEW && !h->numbers) return GPUCSRFaultSet(f, 1, column[4], "a skew-symmetric matrix has values: its field cannot be 'pattern'");
+  return 0;
+}
+
+/* The banner and the sizes; text ends in a line feed */
+int GPUCSRMarketHeader(const char text[], size_t bytes, GPUCSRTextHeader *h, GPUCSRFault *f)
+{
+  const char *end = text + bytes, *p, *line;
+  int64_t     size[3];
+
+  memset(h, 0, sizeof(*h));
+  h->format = GPUCSR_TEXT_MARKET;
+  if (!bytes) return GPUCSRFaultSet(f, 0, 0, "is empty");
+  if (Banner(text, h, f)) return 1;
+  p = (const char *)memchr(text, '\n', bytes) + 1;
+  for (h->lines = 2;; h->lines++) {
+    if (p >= end) return GPUCSRFaultSet(f, h->lines, 0, "expected the sizes, and the file ends"), GPUCSR_HEADER_ENDS;
+    line = p;
+    p    = Blanks(p);
+    if (*p != '\n' && *p != '%') break;
+    p = (const char *)memchr(p, '\n', (size_t)(end - p)) + 1;
+  }
+  for (int k = 0; k < 3 - h->array; k++) {
+    const char *q = GPUCSRWhole(p, &size[k]);
+
+    if (!q || !(GPUCSRIsBlank(*q) || *q == '\n')) {
+      char word[32];
+
+      GPUCSRFaultWord(p, word);
+      return GPUCSRFaultSet(f, h->lines, p - line + 1, "expected the sizes: %s, as whole numbers, not '%s'", h->array ? "rows and columns" : "rows, columns and entries", word);
+    }
+    if (k < 2 && size[k] > PETSC_MAX_INT) return GPUCSRFaultSet(f, h->lines, p - line + 1, "%lld %s: more than this PETSc can count", (long long)size[k], k ? "columns" : "rows");
+    p = Blanks(q);
+  }
+  if (*p != '\n') return GPUCSRFaultSet(f, h->lines, p - line + 1, "expected no more than the sizes, %d numbers", 3 - h->array);
+  h->m = size[0];
+  h->n = size[1];
+  if (h->symmetry != GPUCSR_GENERAL && h->m != h->n) return GPUCSRFaultSet(f, h->lines, 0, "a symmetric matrix has to be square, not %lld by %lld", (long long)h->m, (long long)h->n);
+  if (!h->array) h->entries = size[2];
+  else if (h->symmetry == GPUCSR_GENERAL) {
+    if (__builtin_mul_overflow(h->m, h->n, &h->entries)) return GPUCSRFaultSet(f, h->lines, 0, "%lld by %lld values: more than a file holds", (long long)h->m, (long long)h->n);
+  } else if (h->m == PETSC_MAX_INT && sizeof(PetscInt) == 8) return GPUCSRFaultSet(f, h->lines, 0, "%lld rows: more than a file holds", (long long)h->m);
+  else {
+    const int64_t n = h->symmetry == GPUCSR_SKEW && h->n ? h->n - 1 : h->n;
+
+    if (__builtin_mul_overflow(n % 2 ? (n + 1) / 2 : n / 2, n % 2 ? n : n + 1, &h->entries)) return GPUCSRFaultSet(f, h->lines, 0, "%lld rows: more than a file holds", (long long)h->m);
+  }
+  p        = (const char *)p + 1;
+  h->bytes = (size_t)(p - text);
+  return 0;
+}
+
+/* What is wrong with an entry, found out only when something is */
+static void Explain(const GPUCSRTextHeader *h, const char *line, const char *end, int64_t number, GPUCSRFault *f)
+{
+  const char *p    = Blanks(line), *q;
+  int64_t     i[2] = {1, 1};
+  double      v;
+  char        word[32];
+
+  for (int k = 0; k < 2 && !h->array; k++, p = Blanks(q)) {
+    q = GPUCSRWhole(p, &i[k]);
+    GPUCSRFaultWord(p, word);
+    if (!q || !(GPUCSRIsBlank(*q) || *q == '\n')) {
+      GPUCSRFaultSet(f, number, p - line + 1, "expected a %s, a whole number, not %s%s%s", k ? "column" : "row", word[0] ? "'" : "", word[0] ? word : "the end of the line", word[0] ? "'" : "");
+      return;
+    }
+    if (i[k] < 1 || i[k] > (k ? h->n : h->m)) {
+      GPUCSRFaultSet(f, number, p - line + 1, "%s %lld is outside the matrix, of %lld rows and %lld columns", k ? "column" : "row", (long long)i[k], (long long)h->m, (long long)h->n);
+      return;
+    }
+  }
+  if (h->symmetry == GPUCSR_SKEW && i[1] >= i[0] && !h->array) {
+    GPUCSRFaultSet(f, number, 0, "entry (%lld, %lld) is not below the diagonal, where a skew-symmetric file has all its entries", (long long)i[0], (long long)i[1]);
+    return;
+  }
+  if (h->symmetry != GPUCSR_GENERAL && i[1] > i[0]) {
+    GPUCSRFaultSet(f, number, 0, "entry (%lld, %lld) is above the diagonal; a symmetric file has the lower triangle alone", (long long)i[0], (long long)i[1]);
+    return;
+  }
+  for (int k = 0; k < h->numbers; k++, p = Blanks(q)) {
+    q = GPUCSRReal(p, end, &v);
+    GPUCSRFaultWord(p, word);
+    if (!q || !(GPUCSRIsBlank(*q) || *q == '\n')) {
+      GPUCSRFaultSet(f, number, p - line + 1, "expected a finite number as the %s, not %s%s%s", k ? "imaginary part" : "value", word[0] ? "'" : "", word[0] ? word : "the end of the line", word[0] ? "'" : "");
+      return;
+    }
+  }
+  GPUCSRFaultWord(p, word);
+  GPUCSRFaultSet(f, number, p - line + 1, "expected the end of the line after one entry, not '%s'", word);
+}
+
+static inline PetscScalar Scalar(double re, double im)
+{
+#if defined(PETSC_USE_COMPLEX)
+  return PetscCMPLX(re, im);
+#else
+  (void)im;
+  return re;
+#endif
+}
+
+void GPUCSRMarketParse(const GPUCSRTextHeader *h, const char text[], size_t bytes, int skip, GPUCSRPiece *piece)
+{
+  const char *const end   = text + bytes;
+  const int         array = h->array, numbers = h->numbers;
+  const int64_t     m = h->m, n = h->n, above = h->symmetry == GPUCSR_GENERAL ? n : h->symmetry == GPUCSR_SKEW ? -1 : 0; /* j - i is at most this */
+  size_t            nz = 0, entries = 0;
+  int64_t           number = 1, low = PETSC_MAX_INT, high = PETSC_MIN_INT;
+  PetscInt         *row, *column;
+  PetscScalar      *value;
+
+  /* an entry takes 2 characters at the least in an array, 4 with a row and a column */
+  if (GPUCSRPieceAllocate(piece, 0, bytes / (array ? 2 : 4) + 1, 1, numbers > 0, &piece->fault)) return;
+  row    = piece->i;
+  column = piece->j;
+  value  = piece->v;
+  for (const char *p = text, *line; p < end; number++) {
+    const char *q = p;
+    int64_t     i = 1, j = 1;
+    double      re = 1, im = 0;
+
+    line = p;
+    p    = Blanks(p);
+    if (*p == '\n') {
+      p++;
+      continue;
+    }
+    if (*p != '%') {
+      entries++;
+      if (!array) {
+        q = GPUCSRWhole(p, &i);
+        if (q && GPUCSRIsBlank(*q)) q = GPUCSRWhole(Blanks(q), &j);
+        else q = NULL;
+      } else q = p;
+      if (q && numbers && (array || GPUCSRIsBlank(*q))) q = GPUCSRReal(Blanks(q), end, &re);
+      else if (numbers) q = NULL;
+      if (q && numbers == 2) q = GPUCSRIsBlank(*q) ? GPUCSRReal(Blanks(q), end, &im) : NULL;
+      if (q) q = Blanks(q);
+      if (q && *q == '\n' && (uint64_t)i - 1 < (uint64_t)m && (uint64_t)j - 1 < (uint64_t)n && j - i <= above) {
+        row[nz]    = (PetscInt)(i - 1);
+        column[nz] = (PetscInt)(j - 1);
+        if (i < low) low = i;
+        if (i > high) high = i;
+        if (numbers) value[nz] = Scalar(re, im);
+        nz++;
+        p = q + 1;
+        continue;
+      }
+      if (array && q && *q == '\n') { /* its place is not known here */
+        value[nz++] = Scalar(re, im);
+        p           = q + 1;
+        continue;
+      }
+      if (!skip) {
+        Explain(h, line, end, number, &piece->fault);
+        break;
+      }
+      if (!piece->skipped++) piece->skip = number;
+      if (array) value[nz++] = 0; /* keeps the places of those that follow */
+    }
+    p = (const char *)memchr(p, '\n', (size_t)(end - p)) + 1;
+  }
+  piece->nz      = nz;
+  piece->entries = entries;
+  if (nz) {
+    piece->low  = (PetscInt)(low - 1);
+    piece->high = (PetscInt)(high - 1);
+  }
+  GPUCSRPieceTrim(piece);
+}
+
+int64_t GPUCSRMarketLine(const char text[], size_t bytes, int64_t *entry)
+{
+  const char *const end    = text + bytes;
+  int64_t           number = 1;
+
+  for (const char *p = text; p < end; number++) {
+    p = Blanks(p);
+    if (*p != '\n' && *p != '%' && --*entry < 0) break;
+    p = (const char *)memchr(p, '\n', (size_t)(end - p)) + 1;
+  }
+  return number;
+}
+
+void GPUCSRMarketPlace(const GPUCSRTextHeader *h, int64_t first, GPUCSRPiece *piece)
+{
+  const int triangle = h->symmetry != GPUCSR_GENERAL, below = h->symmetry == GPUCSR_SKEW;
+  int64_t   i, j;
+
+  if (!piece->nz) return;
+  if (!triangle) {
+    j = first / h->m;
+    i = first % h->m;
+  } else { /* column j begins with entry j n - j (j - 1) / 2 of a triangle with its diagonal; a bisection */
+    const int64_t n    = h->n - below;
+    int64_t       last = n;
+
+    for (j = 0; last - j > 1;) {
+      const int64_t c = j + (last - j) / 2;
+
+      if (c * n - c * (c - 1) / 2 <= first) j = c;
+      else last = c;
+    }
+    i = first - (j * n - j * (j - 1) / 2) + j + below;
+  }
+  piece->low  = PETSC_MAX_INT;
+  piece->high = PETSC_MIN_INT;
+  for (size_t k = 0; k < piece->nz; k++) {
+    piece->i[k] = (PetscInt)i;
+    piece->j[k] = (PetscInt)j;
+    if (i < piece->low) piece->low = (PetscInt)i;
+    if (i > piece->high) piece->high = (PetscInt)i;
+    if (++i == h->m) {
+      j++;
+      i = triangle ? j + below : 0;
+    }
+  }
+}

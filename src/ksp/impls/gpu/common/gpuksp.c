@@ -1,0 +1,609 @@
+/*
+  KSPGPUCG and KSPGPUBCGS: PETSc's conjugate gradients and BiCGStab, iterating on the matrix' device. The types, their options and public functions.
+*/
+#include "../gmres/gmresimpl.h"
+
+const char *const KSPGPUPaths[]      = {"auto", "persistent", "graph", "host_loop", "KSPGPUPath", "KSP_GPU_PATH_", NULL};
+const char *const KSPGPUVariants[]   = {"standard", "single_reduction", "KSPGPUVariant", "KSP_GPU_", NULL};
+const char *const KSPGPUPrecisions[] = {"double", "residual_replacement", "KSPGPUPrecision", "KSP_GPU_", NULL};
+
+static KSP_GPU *living;
+
+/* How the default test takes its tolerances; another test: which of those that we know */
+static int64_t TestOf(KSP ksp)
+{
+  const KSPConvergedDefaultCtx *c = (const KSPConvergedDefaultCtx *)ksp->cnvP;
+
+  if (ksp->converged == KSPConvergedSkip) return -1;
+  if (ksp->converged != KSPConvergedDefault) return -2;
+  return (c->initialrtol ? 1 : 0) + (c->mininitialrtol ? 2 : 0) + (c->convmaxits ? 4 : 0);
+}
+
+/* What ranks would do differently they would wait for each other in, or come to a wrong solution. Before each solve, since a program may change it. more: what only the type itself knows */
+PetscErrorCode GPUKSPAlike(KSP ksp, int64_t more)
+{
+  const KSP_GPU *k = (const KSP_GPU *)ksp->data;
+  const struct {
+    const char *what, *option;
+    int64_t     value;
+  } choice[] = {
+    {"path",                                    "-ksp_gpu..._path",                   (int64_t)k->path                                 },
+    {"variant",                                 "-ksp_gpucg_variant",                 (int64_t)k->variant                              },
+    {"precision",                               "-ksp_gpucg_precision",               (int64_t)k->precision                            },
+    {"test of the true residual",               "-ksp_gpu..._true_residual",          (int64_t)k->guard                                },
+    {"recomputation of halos",                  "-ksp_gpu..._halo_recomputation",     (int64_t)k->halo                                 },
+    {"degree of the polynomial",                "-ksp_gpu..._polynomial_degree",      k->degree                                        },
+    {"polynomial's least eigenvalue",           "-ksp_gpu..._polynomial_eigenvalues", GPUCSRBits((double)k->given[0])                  },
+    {"polynomial's other eigenvalue",           "-ksp_gpu..._polynomial_eigenvalues", GPUCSRBits((double)k->given[1])                  },
+    {"preconditioner",                          "-pc_type",                           GPUCSRNumberOf(((PetscObject)ksp->pc)->type_name)},
+    {"side of the preconditioner",              "-ksp_pc_side",                       (int64_t)ksp->pc_side                            },
+    {"norm",                                    "-ksp_norm_type",                     (int64_t)ksp->normtype                           },
+    {"iteration that norms begin with",         "-ksp_check_norm_iteration",          ksp->chknorm                                     },
+    {"most number of iterations",               "-ksp_max_it",                        ksp->max_it                                      },
+#if PETSC_VERSION_GE(3, 20, 0)
+    {"least number of iterations",              "-ksp_min_it",                        ksp->min_it                                      },
+#endif
+    {"relative tolerance",                      "-ksp_rtol",                          GPUCSRBits((double)ksp->rtol)                    },
+    {"absolute tolerance",                      "-ksp_atol",                          GPUCSRBits((double)ksp->abstol)                  },
+    {"tolerance of divergence",                 "-ksp_divtol",                        GPUCSRBits((double)ksp->divtol)                  },
+    {"convergence test",                        "-ksp_convergence_test",              TestOf(ksp)                                      },
+    {"zero initial guess",                      "-ksp_initial_guess_nonzero",         (int64_t)ksp->guess_zero                         },
+    {"restart, orthogonalization or tolerance", "-ksp_gmres_...",                     more                                             }
+  };
+  enum {
+    CHOICES = sizeof(choice) / sizeof(choice[0])
+  };
+  int64_t mine[CHOICES];
+  int     c;
+
+  PetscFunctionBegin;
+  for (c = 0; c < CHOICES; c++) mine[c] = choice[c].value;
+  PetscCall(GPUCSRAlike(PetscObjectComm((PetscObject)ksp), CHOICES, mine, &c));
+  PetscCheck(c == CHOICES, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_INCOMP, "The %s of KSP type %s is not the same on all ranks: it must be (%s)", choice[c].what, ((PetscObject)ksp)->type_name, choice[c].option);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Checks what is known before a solve. The first solve prepares the rest, which is kept */
+PetscErrorCode GPUKSPSetUp(KSP ksp)
+{
+  KSP_GPU  *k = (KSP_GPU *)ksp->data;
+  PetscBool ok;
+  char      why[512];
+
+  PetscFunctionBegin;
+  ksp->setupnewmatrix = PETSC_TRUE;
+  PetscCall(GPUKSPOperator(ksp, k, &ok, why, sizeof(why)));
+  if (!ok) PetscCall(GPUKSPFallBack(ksp, why));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPSetUp_GPU(KSP ksp)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUKSPAlike(ksp, 0));
+  PetscCall(GPUKSPSetUp(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPReset_GPU(KSP ksp)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUKSPPeersRelease((KSP_GPU *)ksp->data));
+  PetscCall(GPUKSPRelease((KSP_GPU *)ksp->data));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Called last by the destructor of every type */
+PetscErrorCode GPUKSPDestroy(KSP ksp)
+{
+  KSP_GPU *k = (KSP_GPU *)ksp->data;
+
+  PetscFunctionBegin;
+  PetscCall(KSPReset_GPU(ksp));
+  *k->previous = k->next;
+  if (k->next) k->next->previous = k->previous;
+  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetPath_C", NULL));
+  PetscCall(KSPDestroyDefault(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPDestroy_GPU(KSP ksp)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetPrecision_C", NULL));
+  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUCGSetVariant_C", NULL));
+  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetTrueResidual_C", NULL));
+  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetPolynomial_C", NULL));
+  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUGetTrueResidualNorm_C", NULL));
+  PetscCall(GPUKSPDestroy(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* With left and right preconditioning alike, the solution vector has the current iterate */
+static PetscErrorCode KSPBuildSolution_GPU(KSP ksp, Vec v, Vec *V)
+{
+  PetscFunctionBegin;
+  if (v) PetscCall(VecCopy(ksp->vec_sol, v));
+  *V = v ? v : ksp->vec_sol;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Most rows for which one H200 took less time than two (docs/results/several-gpus.md), 0 where none was seen. Microseconds an iteration on one and two: gpubcgs in one launch 10.5 and 14.5 on 32^3, 13.5 and 16.6
+  on 48^3, 24.0 and 19.3 on 64^3; by a graph 45 and 65 on 80^3; gpucg by a graph 27 and 40 on 64^3
+*/
+static PetscInt RowsForOne(const KSP_GPU *k)
+{
+  if (k->method == GPUKSP_BCGS) return k->taken == KSP_GPU_PATH_PERSISTENT ? 48 * 48 * 48 : 80 * 80 * 80;
+  return k->taken == KSP_GPU_PATH_PERSISTENT ? 0 : 64 * 64 * 64;
+}
+
+static PetscErrorCode KSPView_GPU(KSP ksp, PetscViewer viewer)
+{
+  KSP_GPU  *k = (KSP_GPU *)ksp->data;
+  PetscBool ascii;
+  char      ranks[96];
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
+  if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
+  if (k->method != GPUKSP_BCGS)
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  variant %s, precision %s%s%s\n", KSPGPUVariants[k->variant], KSPGPUPrecisions[k->precision], k->precision == KSP_GPU_RESIDUAL_REPLACEMENT && k->solved && !k->refined ? ", double in the last solve because " : "", k->precision == KSP_GPU_RESIDUAL_REPLACEMENT && k->solved && !k->refined ? k->whydouble : ""));
+  if (k->degree) PetscCall(PetscViewerASCIIPrintf(viewer, "  preconditioned by a Chebyshev polynomial of degree %" PetscInt_FMT " of the PC below, for eigenvalues from %g to %g\n", k->degree, (double)k->lambda[0], (double)k->lambda[1]));
+  if (!k->solved) PetscFunctionReturn(PETSC_SUCCESS);
+  ranks[0] = 0;
+  if (k->peers.on || k->ranks.on) PetscCall(PetscSNPrintf(ranks, sizeof(ranks), ", on each of %d processes, which exchange by themselves (%s)", k->peers.on ? k->persistent.peers.size : (int)k->ranks.size, k->peers.on ? "peer" : k->ranks.way));
+  if (k->taken == KSP_GPU_PATH_PERSISTENT) PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: one persistent kernel of %d blocks, format %s%s%s\n", k->persistent.blocks, k->with->name, k->persistent.halo ? ", halos recomputed" : "", ranks));
+  else PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: path %s, because %s%s\n", KSPGPUPaths[k->taken], k->why, ranks));
+  if (ranks[0] && k->dev->ops->separate && k->rows <= RowsForOne(k)) PetscCall(PetscViewerASCIIPrintf(viewer, "  one GPU may be faster: of %" PetscInt_FMT " rows two took longer, where it was measured (docs/several-gpus.md)\n", k->rows));
+  if (k->refined || k->replacements) PetscCall(PetscViewerASCIIPrintf(viewer, "  residual replaced by the true one %" PetscInt_FMT " times\n", k->replacements));
+  if (k->truenorm >= 0) PetscCall(PetscViewerASCIIPrintf(viewer, "  true residual norm %g, by the recurrence %g\n", (double)k->truenorm, (double)ksp->rnorm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Reads an option's word. The last words of the list are older names, for meaning[] */
+static PetscErrorCode Word(GPUCSROptionItems PetscOptionsObject, const char option[], const char text[], const char man[], const char *const words[], const int meaning[], PetscInt n, int *value)
+{
+  PetscInt  which = *value;
+  PetscBool set;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsEList(option, text, man, words, n, words[*value], &which, &set));
+  if (set) *value = meaning[which];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUKSPPathFromOptions(KSP_GPU *k, GPUCSROptionItems PetscOptionsObject, const char option[])
+{
+  static const char *const words[]   = {"auto", "persistent", "graph", "host_loop", "launch", "driven"};
+  static const int         meaning[] = {KSP_GPU_PATH_AUTO, KSP_GPU_PATH_PERSISTENT, KSP_GPU_PATH_GRAPH, KSP_GPU_PATH_HOST_LOOP, KSP_GPU_PATH_PERSISTENT, KSP_GPU_PATH_HOST_LOOP};
+  int                      value     = (int)k->path;
+
+  PetscFunctionBegin;
+  PetscCall(Word(PetscOptionsObject, option, "How the solver iterates", "KSPGPUSetPath", words, meaning, PETSC_STATIC_ARRAY_LENGTH(words), &value));
+  k->path = (KSPGPUPath)value;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PrecisionFromOptions(KSP_GPU *k, GPUCSROptionItems PetscOptionsObject, const char option[])
+{
+  static const char *const words[]   = {"double", "residual_replacement", "mixed"};
+  static const int         meaning[] = {KSP_GPU_DOUBLE, KSP_GPU_RESIDUAL_REPLACEMENT, KSP_GPU_RESIDUAL_REPLACEMENT};
+  int                      value     = (int)k->precision;
+
+  PetscFunctionBegin;
+  PetscCall(Word(PetscOptionsObject, option, "What the solver iterates in", "KSPGPUSetPrecision", words, meaning, PETSC_STATIC_ARRAY_LENGTH(words), &value));
+  k->precision = (KSPGPUPrecision)value;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PolynomialFromOptions(KSP ksp, GPUCSROptionItems PetscOptionsObject, const char option[], PetscInt degree)
+{
+  KSP_GPU  *k              = (KSP_GPU *)ksp->data;
+  PetscReal eigenvalues[2] = {k->given[0], k->given[1]};
+  PetscInt  two            = 2;
+  PetscBool set;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsRealArray(option, "Least and largest eigenvalue that the polynomial is for", "KSPGPUSetPolynomial", eigenvalues, &two, &set));
+  PetscCheck(!set || two == 2, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONG, "%s must be two numbers, the least and the largest", option);
+  PetscCall(KSPGPUSetPolynomial(ksp, degree, eigenvalues[0], eigenvalues[1]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPSetFromOptions_GPUCG(KSP ksp, GPUCSROptionItems PetscOptionsObject)
+{
+  KSP_GPU  *k      = (KSP_GPU *)ksp->data;
+  PetscInt  degree = k->degree;
+  PetscBool set;
+
+  PetscFunctionBegin;
+  PetscOptionsHeadBegin(PetscOptionsObject, "KSPGPUCG options");
+  PetscCall(GPUKSPPathFromOptions(k, PetscOptionsObject, "-ksp_gpucg_path"));
+  PetscCall(PetscOptionsEnum("-ksp_gpucg_variant", "Reductions of an iteration", "KSPGPUCGSetVariant", KSPGPUVariants, (PetscEnum)k->variant, (PetscEnum *)&k->variant, NULL));
+  PetscCall(PrecisionFromOptions(k, PetscOptionsObject, "-ksp_gpucg_precision"));
+  PetscCall(PetscOptionsBool("-ksp_gpucg_tiles", "Older name of -ksp_gpucg_halo_recomputation", "None", k->halo, &k->halo, NULL));
+  PetscCall(PetscOptionsBool("-ksp_gpucg_halo_recomputation", "Recompute halos in a persistent kernel, where they fit, to save one grid-wide reduction an iteration", "None", k->halo, &k->halo, NULL));
+  PetscCall(PetscOptionsBool("-ksp_gpucg_true_residual", "Compute the true residual on exit", "KSPGPUSetTrueResidual", k->guard, &k->guard, &set));
+  if (set) k->guardasked = PETSC_TRUE;
+  PetscCall(PetscOptionsInt("-ksp_gpucg_polynomial_degree", "Steps of the Chebyshev iteration that is the preconditioner", "KSPGPUSetPolynomial", degree, &degree, NULL));
+  PetscCall(PolynomialFromOptions(ksp, PetscOptionsObject, "-ksp_gpucg_polynomial_eigenvalues", degree));
+  PetscOptionsHeadEnd();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPSetFromOptions_GPUBCGS(KSP ksp, GPUCSROptionItems PetscOptionsObject)
+{
+  KSP_GPU  *k      = (KSP_GPU *)ksp->data;
+  PetscInt  degree = k->degree;
+  PetscBool set;
+
+  PetscFunctionBegin;
+  PetscOptionsHeadBegin(PetscOptionsObject, "KSPGPUBCGS options");
+  PetscCall(GPUKSPPathFromOptions(k, PetscOptionsObject, "-ksp_gpubcgs_path"));
+  PetscCall(PetscOptionsBool("-ksp_gpubcgs_halo_recomputation", "Recompute halos in a persistent kernel, where they fit, to save grid-wide reductions", "None", k->halo, &k->halo, NULL));
+  PetscCall(PetscOptionsBool("-ksp_gpubcgs_true_residual", "Compute the true residual on exit", "KSPGPUSetTrueResidual", k->guard, &k->guard, &set));
+  if (set) k->guardasked = PETSC_TRUE;
+  PetscCall(PetscOptionsInt("-ksp_gpubcgs_polynomial_degree", "Steps of the Chebyshev iteration that is the preconditioner", "KSPGPUSetPolynomial", degree, &degree, NULL));
+  PetscCall(PolynomialFromOptions(ksp, PetscOptionsObject, "-ksp_gpubcgs_polynomial_eigenvalues", degree));
+  PetscOptionsHeadEnd();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPGPUSetPolynomial_GPU(KSP ksp, PetscInt degree, PetscReal emin, PetscReal emax)
+{
+  KSP_GPU *k = (KSP_GPU *)ksp->data;
+
+  PetscFunctionBegin;
+  PetscCheck(degree >= 0 && degree <= 100, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "A polynomial of degree %" PetscInt_FMT " was asked for: must be from 1 to 100, or 0 for none", degree);
+  PetscCheck((emin == 0 && emax == 0) || (emin > 0 && emax > emin), PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "A polynomial for eigenvalues from %g to %g was asked for: the least must be positive and below the largest, or both 0, to be estimated", (double)emin, (double)emax);
+  if (k->given[1] != emax) k->lambda[1] = 0;
+  k->degree   = degree;
+  k->given[0] = emin;
+  k->given[1] = emax;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPGPUSetPath_GPU(KSP ksp, KSPGPUPath path)
+{
+  PetscFunctionBegin;
+  ((KSP_GPU *)ksp->data)->path = path;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPGPUSetPrecision_GPU(KSP ksp, KSPGPUPrecision precision)
+{
+  PetscFunctionBegin;
+  ((KSP_GPU *)ksp->data)->precision = precision;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPGPUCGSetVariant_GPU(KSP ksp, KSPGPUVariant variant)
+{
+  PetscFunctionBegin;
+  ((KSP_GPU *)ksp->data)->variant = variant;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPGPUSetTrueResidual_GPU(KSP ksp, PetscBool compute)
+{
+  PetscFunctionBegin;
+  ((KSP_GPU *)ksp->data)->guard      = compute;
+  ((KSP_GPU *)ksp->data)->guardasked = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPGPUGetTrueResidualNorm_GPU(KSP ksp, PetscReal *norm)
+{
+  PetscFunctionBegin;
+  *norm = ((KSP_GPU *)ksp->data)->truenorm;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Called first by the constructor of every type. k: newly allocated, owned by the KSP from here on */
+PetscErrorCode GPUKSPCreate(KSP ksp, KSP_GPU *k)
+{
+  PetscFunctionBegin;
+  ksp->data   = k;
+  k->next     = living;
+  k->previous = &living;
+  if (living) living->previous = &k->next;
+  living          = k;
+  ksp->ops->solve = GPUKSPSolve;
+  ksp->ops->setup = KSPSetUp_GPU;
+  ksp->ops->reset = KSPReset_GPU;
+  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetPath_C", KSPGPUSetPath_GPU));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Become_GPU(KSP ksp)
+{
+  const GPUKSPMethod method = ((KSP_GPU *)ksp->data)->method;
+
+  PetscFunctionBegin;
+  PetscCall(KSPSetType(ksp, method == GPUKSP_BCGS ? KSPBCGS : KSPCG));
+  if (method == GPUKSP_CG_SINGLE_REDUCTION) PetscCall(KSPCGUseSingleReduction(ksp, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Create(KSP ksp, GPUKSPMethod method)
+{
+  KSP_GPU *k;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&k));
+  PetscCall(GPUKSPCreate(ksp, k));
+  k->method                = method;
+  k->petsc                 = method == GPUKSP_BCGS ? KSPBCGS : KSPCG;
+  k->become                = Become_GPU;
+  k->guard                 = PETSC_TRUE;
+  k->halo                  = PETSC_TRUE;
+  k->truenorm              = -1;
+  k->solve                 = KSPSolve_GPU;
+  ksp->ops->destroy        = KSPDestroy_GPU;
+  ksp->ops->view           = KSPView_GPU;
+  ksp->ops->setfromoptions = method == GPUKSP_BCGS ? KSPSetFromOptions_GPUBCGS : KSPSetFromOptions_GPUCG;
+  ksp->ops->buildsolution  = KSPBuildSolution_GPU;
+  ksp->ops->buildresidual  = KSPBuildResidualDefault;
+  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetTrueResidual_C", KSPGPUSetTrueResidual_GPU));
+  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetPolynomial_C", KSPGPUSetPolynomial_GPU));
+  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUGetTrueResidualNorm_C", KSPGPUGetTrueResidualNorm_GPU));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*MC
+  KSPGPUCG - "gpucg", the conjugate gradients of `KSPCG` for a `MATGPUCSR` matrix, iterating on its device from the right-hand side to the solution
+
+  Options Database Keys:
++ -ksp_type gpucg                                         - use this type
+. -ksp_gpucg_path (auto|persistent|graph|host_loop)       - how the solver iterates, see `KSPGPUSetPath()`
+. -ksp_gpucg_variant (standard|single_reduction)          - the conjugate gradients of `KSPCG`, or those of `KSPCGUseSingleReduction()`
+. -ksp_gpucg_precision (double|residual_replacement)      - iterate in double, or in single precision with residual replacement; the test of convergence is in double in both
+. -ksp_gpucg_polynomial_degree degree                     - precondition with a Chebyshev polynomial, see `KSPGPUSetPolynomial()`
+. -ksp_gpucg_polynomial_eigenvalues emin,emax             - eigenvalues that the polynomial is for
+. -ksp_gpucg_halo_recomputation (true|false)              - recompute halos redundantly, where they fit, to save one grid-wide reduction an iteration; true by default
+. -ksp_gpucg_tiles (true|false)                           - older name of -ksp_gpucg_halo_recomputation
+- -ksp_gpucg_true_residual (true|false)                   - compute b - A x on exit, show its norm, and warn where the recurrence has lost it; true by default
+
+  Level: beginner
+
+  Notes:
+  Iterates, norms, tests and reasons are those of `KSPCG`, but for rounding. The preconditioner is on the left; norms are preconditioned, unpreconditioned, natural and none.
+
+  One persistent kernel is the whole solve for matrices stored as csr, sell, sell_256, ell, dia or stencil, with `PCNONE`, `PCJACOBI`, or `PCPBJACOBI` with blocks of at most 8. It runs on one
+  process, or on each of up to 8 processes of one host whose devices address each other's memory. Other formats are solved by a graph of a few kernels, launched again and again. Other
+  preconditioners, null spaces and other sets of processes are solved by a host loop.
+
+  -ksp_monitor and the residual history get their norms when the solve has ended. A monitor that reads more than the norm, or your own convergence test, makes the host synchronise in every
+  iteration.
+
+  Unsupported cases (an operator that is not a `MATGPUCSR` matrix, or is on no device; a polynomial for an operator without positive eigenvalues) fall back to `KSPCG`, with a message.
+
+  With residual_replacement the matrix, the preconditioner and the vectors of the iteration are in single precision, and the path is graph. The residual is replaced by b - A x, in double,
+  whenever it has become a hundred times smaller, at least every 300 iterations, and before convergence is accepted. If that makes no progress, the solve continues in double. If a
+  persistent kernel in double takes less time, it is used instead; -ksp_view says so. This has nothing to do with -mat_gpucsr_precision mixed, which rounds the matrix for good.
+
+  Older names are accepted too: paths launch and driven, precision mixed.
+
+.seealso: `MATGPUCSR`, `KSPGPUBCGS`, `KSPGPUSetPath()`, `KSPGPUCGSetVariant()`, `KSPGPUSetPrecision()`, `KSPGPUSetTrueResidual()`
+M*/
+PetscErrorCode KSPCreate_GPUCG(KSP ksp)
+{
+  PetscFunctionBegin;
+  PetscCall(Create(ksp, GPUKSP_CG));
+  PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_PRECONDITIONED, PC_LEFT, 3));
+  PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_UNPRECONDITIONED, PC_LEFT, 2));
+  PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_NATURAL, PC_LEFT, 2));
+  PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_NONE, PC_LEFT, 1));
+  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetPrecision_C", KSPGPUSetPrecision_GPU));
+  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUCGSetVariant_C", KSPGPUCGSetVariant_GPU));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*MC
+  KSPGPUBCGS - "gpubcgs", the BiCGStab of `KSPBCGS` for a `MATGPUCSR` matrix, iterating on its device from the right-hand side to the solution
+
+  Options Database Keys:
++ -ksp_type gpubcgs                                   - use this type
+. -ksp_gpubcgs_path (auto|persistent|graph|host_loop) - how the solver iterates, see `KSPGPUSetPath()`
+. -ksp_gpubcgs_polynomial_degree degree               - precondition with a Chebyshev polynomial, see `KSPGPUSetPolynomial()`
+. -ksp_gpubcgs_polynomial_eigenvalues emin,emax       - eigenvalues that the polynomial is for
+. -ksp_gpubcgs_halo_recomputation (true|false)        - recompute halos to save grid-wide reductions, where they fit; true by default
+- -ksp_gpubcgs_true_residual (true|false)             - compute b - A x on exit, show its norm, and warn where the recurrence has lost it; true by default
+
+  Level: beginner
+
+  Note:
+  Iterates, norms, tests and reasons are those of `KSPBCGS`, but for rounding; the norm is preconditioned from the left, unpreconditioned from the right. Paths and unsupported cases are as
+  for `KSPGPUCG`; a polynomial is part of a graph, not of a persistent kernel.
+
+.seealso: `MATGPUCSR`, `KSPGPUCG`, `KSPGPUSetPath()`, `KSPGPUSetTrueResidual()`
+M*/
+PetscErrorCode KSPCreate_GPUBCGS(KSP ksp)
+{
+  PetscFunctionBegin;
+  PetscCall(Create(ksp, GPUKSP_BCGS));
+  PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_PRECONDITIONED, PC_LEFT, 3));
+  PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_UNPRECONDITIONED, PC_RIGHT, 2));
+  PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_NONE, PC_LEFT, 1));
+  PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_NONE, PC_RIGHT, 1));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPGPUSetPath - Set how a `KSPGPUCG`, `KSPGPUBCGS` or `KSPGPUGMRES` iterates
+
+  Logically Collective
+
+  Input Parameters:
++ ksp  - the solver
+- path - `KSP_GPU_PATH_AUTO`, which takes the first of the others that is possible (graph with residual replacement, and where a row is very long); or one of them, an error where it is not possible
+
+  Options Database Key:
+. -ksp_gpucg_path (auto|persistent|graph|host_loop) - sets the path
+
+  Level: advanced
+
+.seealso: `KSPGPUCG`, `KSPGPUBCGS`, `KSPGPUPath`
+@*/
+PetscErrorCode KSPGPUSetPath(KSP ksp, KSPGPUPath path)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscTryMethod(ksp, "KSPGPUSetPath_C", (KSP, KSPGPUPath), (ksp, path));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPGPUSetPrecision - Set whether a `KSPGPUCG` iterates in double, or in single precision with residual replacement
+
+  Logically Collective
+
+  Input Parameters:
++ ksp       - the solver
+- precision - `KSP_GPU_DOUBLE` or `KSP_GPU_RESIDUAL_REPLACEMENT`
+
+  Options Database Key:
+. -ksp_gpucg_precision (double|residual_replacement) - sets the precision
+
+  Level: intermediate
+
+.seealso: `KSPGPUCG`, `KSPGPUPrecision`
+@*/
+PetscErrorCode KSPGPUSetPrecision(KSP ksp, KSPGPUPrecision precision)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscTryMethod(ksp, "KSPGPUSetPrecision_C", (KSP, KSPGPUPrecision), (ksp, precision));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPGPUCGSetVariant - Set the variant of the conjugate gradients of a `KSPGPUCG`
+
+  Logically Collective
+
+  Input Parameters:
++ ksp     - the solver
+- variant - `KSP_GPU_STANDARD` or `KSP_GPU_SINGLE_REDUCTION`
+
+  Options Database Key:
+. -ksp_gpucg_variant (standard|single_reduction) - sets the variant
+
+  Level: intermediate
+
+  Note:
+  The single reduction is that of `KSPCGUseSingleReduction()`: one reduction less an iteration on several processes, and a little less accurate at the end. In a persistent kernel both variants take two.
+
+.seealso: `KSPGPUCG`, `KSPGPUVariant`
+@*/
+PetscErrorCode KSPGPUCGSetVariant(KSP ksp, KSPGPUVariant variant)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscTryMethod(ksp, "KSPGPUCGSetVariant_C", (KSP, KSPGPUVariant), (ksp, variant));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPGPUSetPolynomial - Have a `KSPGPUCG` or `KSPGPUBCGS` precondition with a Chebyshev polynomial of its preconditioned operator
+
+  Logically Collective
+
+  Input Parameters:
++ ksp    - the solver
+. degree - number of steps of the Chebyshev iteration, from 0; each applies the `PC` and, except the first, multiplies by the matrix; 0 for the `PC` alone
+. emin   - smallest eigenvalue that the polynomial is for
+- emax   - largest one; with both 0 they are estimated as 0.1 and 1.1 times the largest eigenvalue that ten iterations of GMRES find
+
+  Options Database Keys:
++ -ksp_gpucg_polynomial_degree degree         - sets the degree
+- -ksp_gpucg_polynomial_eigenvalues emin,emax - sets the eigenvalues
+
+  Level: intermediate
+
+  Note:
+  The same as `PCKSP` around `KSPCHEBYSHEV` with as many iterations, norm none and these eigenvalues, but computed within the persistent kernel or the graph. The `PC` is `PCNONE`, `PCJACOBI` or, on
+  one process, `PCPBJACOBI`. If no estimated eigenvalue is positive, PETSc's method solves without a polynomial, with a message.
+
+.seealso: `KSPGPUCG`, `KSPGPUBCGS`, `KSPCHEBYSHEV`, `PCKSP`
+@*/
+PetscErrorCode KSPGPUSetPolynomial(KSP ksp, PetscInt degree, PetscReal emin, PetscReal emax)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscTryMethod(ksp, "KSPGPUSetPolynomial_C", (KSP, PetscInt, PetscReal, PetscReal), (ksp, degree, emin, emax));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPGPUSetTrueResidual - Have a `KSPGPUCG` or `KSPGPUBCGS` compute b - A x when it ends, or not
+
+  Logically Collective
+
+  Input Parameters:
++ ksp     - the solver
+- compute - true by default; costs one product a solve
+
+  Options Database Key:
+. -ksp_gpucg_true_residual (true|false) - sets it
+
+  Level: intermediate
+
+.seealso: `KSPGPUCG`, `KSPGPUBCGS`, `KSPGPUGetTrueResidualNorm()`
+@*/
+PetscErrorCode KSPGPUSetTrueResidual(KSP ksp, PetscBool compute)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscTryMethod(ksp, "KSPGPUSetTrueResidual_C", (KSP, PetscBool), (ksp, compute));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPGPUGetTrueResidualNorm - Get the norm of b - A x at the end of the last solve, in the norm of the test of convergence
+
+  Not Collective
+
+  Input Parameter:
+. ksp - the solver
+
+  Output Parameter:
+. norm - the norm, negative where it was not computed
+
+  Level: intermediate
+
+.seealso: `KSPGPUCG`, `KSPGPUBCGS`, `KSPGPUSetTrueResidual()`
+@*/
+PetscErrorCode KSPGPUGetTrueResidualNorm(KSP ksp, PetscReal *norm)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscAssertPointerCompat(norm, 2);
+  *norm = -1;
+  PetscTryMethod(ksp, "KSPGPUGetTrueResidualNorm_C", (KSP, PetscReal *), (ksp, norm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The types exist in every PETSc. Without real double scalars every solve falls back, with a message */
+PetscErrorCode KSPGPUInitialize_Private(void)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUKSPRecordInitialize());
+  PetscCall(KSPRegister(KSPGPUCG, KSPCreate_GPUCG));
+  PetscCall(KSPRegister(KSPGPUBCGS, KSPCreate_GPUBCGS));
+  PetscCall(KSPRegister(KSPGPUGMRES, KSPCreate_GPUGMRES));
+  PetscCall(KSPRegister(KSPGPUFGMRES, KSPCreate_GPUFGMRES));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Before the devices are closed, living solvers free their memory there; their next solve would start over */
+PetscErrorCode KSPGPUFinalize_Private(void)
+{
+  PetscFunctionBegin;
+  for (KSP_GPU *k = living; k; k = k->next) {
+    PetscCall(GPUKSPPeersRelease(k));
+    PetscCall(GPUKSPRelease(k));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

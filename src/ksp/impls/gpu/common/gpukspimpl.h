@@ -1,0 +1,340 @@
+#pragma once
+
+/*
+  Shared by the files of KSPGPUCG and KSPGPUBCGS, and used by KSPGPUGMRES (gmresimpl.h):
+
+    gpuksp.c    the types, their options and pages
+    solve.c     a solve from beginning to end
+    prepare.c   the choice of a path, and what the path needs
+    ranks.c     what several ranks must agree on
+    refine.c    single precision with residual replacement
+    precond.c   preconditioners, from the PC
+    peers.c     solves by several ranks of one host, without MPI
+    iterate.c   iterations as steps: by a graph, or by the host loop
+    vectors.c   vectors and memory
+*/
+#include <petsc/private/kspimpl.h>
+#include <string.h>
+#include "../../../../mat/impls/gpucsr/product/operator.h"
+#include "../persistent/persistent.h"
+#include "../../../../sys/graph.h"
+
+/* Where a preconditioner is applied */
+typedef enum {
+  GPUKSP_PC_NONE,
+  GPUKSP_PC_DIAGONAL, /* fused into any step */
+  GPUKSP_PC_APART,    /* by the device itself, between two steps */
+  GPUKSP_PC_ANY       /* by PCApply() */
+} GPUKSPPCKind;
+
+typedef struct _n_KSP_GPU KSP_GPU;
+struct _n_GPUMGCycle;
+
+/* A preconditioner that the solvers know: a row of the list in precond.c */
+typedef struct {
+  PCType       type;
+  GPUKSPPCKind kind;
+  PetscBool    rows;    /* it is stored as a fixed count of numbers a row: persistent kernels and polynomials can use it */
+  PetscBool    lasting; /* its arrays stay in place unless its variant changes: a graph may be kept for the next solve */
+  /* does this row serve the PC? bs: its block size; variant: what else it depends on */
+  PetscErrorCode (*accept)(PC, PetscInt *bs, PetscInt *variant, PetscBool *yes);
+  /* take from the PC what its application on the device needs; NULL: nothing */
+  PetscErrorCode (*make)(KSP, KSP_GPU *);
+  /* z = M r, both on the device, in stream order, between two steps of a solve; may be recorded in a graph */
+  PetscErrorCode (*apply)(KSP_GPU *, const double *r, double *z, PetscBool rule, GPUCSRStream);
+} GPUKSPPC;
+
+/* ---- keys: what a cached object was made from. They are compared as a whole, so all members take 64 bits: there is no padding ---- */
+
+#define GPUKSPSame(a, b) (!memcmp(&(a), &(b), sizeof(a)))
+
+/* A preconditioner. If PETSc reuses it, it may belong to older values than the state of the matrix says */
+typedef struct {
+  PetscInt64      pc, P, state, variant, reused;
+  const GPUKSPPC *row;
+} GPUKSPPCKey;
+
+/* The largest eigenvalue of the preconditioned operator */
+typedef struct {
+  GPUKSPPCKey pc;
+  PetscInt64  A, state;
+} GPUKSPEigenvaluesKey;
+
+/* The format that a persistent kernel should multiply with */
+typedef struct {
+  GPUCSRVersion version;
+  PetscInt64    path, peers;
+} GPUKSPFormatKey;
+
+/* A copy of the matrix in that format, but for its values */
+typedef struct {
+  PetscInt64          pattern, precision;
+  const GPUCSRFormat *format;
+} GPUKSPCopyKey;
+
+/* Tables of stencils: the most common one, and the diagonals of the preconditioner */
+typedef struct {
+  GPUCSRVersion version;
+  const void   *data; /* of the matrix */
+  PetscInt64    numbers;
+} GPUKSPTablesKey;
+
+/* The shape of a persistent kernel */
+typedef struct {
+  GPUCSRVersion   version;
+  const void     *data;
+  const GPUKSPPC *row;
+  PetscInt64      method, bs, degree, halo, peers;
+} GPUKSPShapeKey;
+
+/* Of a matrix of several ranks: the entries exchanged, */
+typedef struct {
+  PetscInt64 diagonal, off, state;
+} GPUKSPPeersPattern;
+
+/* and the off-diagonal block */
+typedef struct {
+  PetscInt64 id, state, precision;
+} GPUKSPPeersValues;
+
+/* An entry that another rank needs: its index here, the rank whose inbox it goes to, and its place there */
+typedef struct {
+  PetscInt    row, slot;
+  PetscMPIInt rank;
+} GPUKSPSend;
+
+/* A recorded iteration in double: its operands and their addresses */
+typedef struct {
+  GPUCSRVersion   version;
+  const void     *data; /* of the matrix */
+  const GPUKSPPC *row;
+  PetscInt64      pc, variant, method, right, n;
+  GPUCSRVersion   off;  /* of several ranks: the off-diagonal block, */
+  PetscInt64      made; /* and the exchange */
+  GPUKSPVectors   v;
+} GPUKSPGraphKey;
+
+/* Device memory that only grows */
+typedef struct {
+  void  *p;
+  size_t bytes;
+} GPUKSPMemory;
+
+/* A KSPGPUCG or KSPGPUBCGS */
+struct _n_KSP_GPU {
+  /* what was asked for */
+  GPUKSPMethod    method;
+  KSPGPUVariant   variant;
+  KSPGPUPrecision precision;
+  KSPGPUPath      path;
+  PetscBool       guard;      /* take the true residual at the end, */
+  PetscBool       guardasked; /* even if it is expensive */
+  PetscBool       halo;       /* recompute halos in a persistent kernel where they fit */
+  PetscInt        degree;     /* of a polynomial preconditioner; 0: none */
+  PetscReal       given[2];   /* its eigenvalues; 0: estimate them */
+
+  /* set by the type */
+  const char *petsc;                              /* PETSc's type, */
+  PetscErrorCode (*solve)(KSP);                   /* a solve, */
+  PetscErrorCode (*become)(KSP);                  /* which it becomes for unsupported solves */
+  PetscErrorCode (*release)(struct _n_KSP_GPU *); /* frees the type's memory on the device; NULL: none */
+
+  /* the solve: its operands and its path */
+  GPUCSROperator op;
+  GPUCSRDevice   dev;  /* has all memory below */
+  int            n;    /* rows */
+  PetscInt       rows; /* of all processes */
+  struct {
+    const GPUKSPPC *row;
+    PetscInt        bs, variant;
+    GPUKSPPCKind    kind; /* that of the row; or ANY, if the solve calls PCApply() all the same */
+  } pc;
+  KSPGPUPath          taken;
+  char                why[256]; /* why that path */
+  const GPUCSRFormat *with;     /* format of the persistent kernel's product */
+  PetscBool           refined;  /* in single precision with residual replacement */
+  char                whydouble[128];
+  PetscBool           noroom;   /* no memory for rounded values, so double */
+  PetscBool           rulehere; /* the host applies the rules */
+  PetscBool           live;     /* a monitor or test reads each iteration */
+  PetscBool           warnedlive, solved;
+
+  /* for every solve on a device */
+  GPUKSPMemory          parts;        /* of the sums that a product takes; */
+  int                   nparts;       /* so many, for the step that follows it; 0: that goes over the rows */
+  PetscBool             fused;        /* products take sums in this solve, */
+  PetscBool             normed;       /* and the preconditioner may take those of GPUKSP_NORMS, which is the next step */
+  GPUKSPMemory          partial;      /* partial sums of steps, */
+  int                   stepblocks;   /* by this number of blocks */
+  GPUKSPMemory          devstate;     /* the state, if steps apply the rules on the device */
+  GPUKSPMemory          hist;         /* residual norms */
+  GPUKSPState          *state, *seen; /* page-locked, */
+  double               *sums;         /* and so are these; one allocation */
+  GPUCSREvent           events[2];
+  void                 *graph;            /* of an iteration; kept for later */
+  GPUKSPGraphKey        graphkey;         /* solves with the same key */
+  GPUKSPMemory          vectors, numbers; /* numbers: the preconditioner's diagonal, or rows of its blocks */
+  PetscInt64            nnumbers;         /* how many times they were made */
+  GPUKSPPCKey           numberskey;
+  struct _n_GPUMGCycle *cycle;     /* the preconditioner is a multigrid cycle */
+  Mat                   factor;    /* or triangular solves with this factor; no reference is held */
+  PetscReal             lambda[2]; /* the polynomial's eigenvalues */
+  GPUKSPEigenvaluesKey  lambdakey;
+
+  /* for a persistent kernel; graphs use its vectors too */
+  GPUKSPPersistent     persistent;
+  GPUKSPMemory         bounds, slots, table;
+  const GPUCSRStorage *S;      /* storage of the product: the plan's, or */
+  GPUCSRPlan           copy;   /* our copy in another format, */
+  const GPUCSRFormat  *better; /* this one */
+  GPUKSPFormatKey      betterkey;
+  GPUKSPCopyKey        copykey;
+  PetscInt64           copyvalues; /* the version of its values */
+  GPUKSPTablesKey      tableskey;
+  GPUKSPShapeKey       shapekey;
+  struct {
+    int    size, threads;
+    size_t shared;
+  } plain; /* the shape without halo recomputation */
+
+  /* for several ranks that solve together; persistent.peers is what a kernel sees of it */
+  struct {
+    PetscBool          on;                       /* in this solve */
+    GPUCSRPeers        group;                    /* of the ranks, */
+    GPUCSRDevice       dev;                      /* with this device */
+    void              *theirs[GPUKSP_PEERS + 1]; /* the other ranks' memory, which all can address, */
+    void              *mine;                     /* and our own */
+    GPUKSPSend        *sends;
+    GPUKSPMemory       lists;
+    GPUKSPPeersPattern pattern;
+    GPUKSPPeersValues  values;
+    PetscInt64         made;     /* how many times the lists were made */
+    uint64_t           sequence; /* of the host twin: count of synchronisations */
+  } peers;
+
+  /* for several ranks by a graph, with the exchange of the matrix */
+  struct {
+    PetscBool    on; /* in this solve */
+    PetscMPIInt  size;
+    GPUCSRRanks  A;
+    const char  *way;  /* its exchange, for the view */
+    GPUKSPMemory sums; /* of this rank, and behind them those of all */
+  } ranks;
+
+  /* for single precision with residual replacement */
+  GPUKSPMemory        singles; /* vectors of the iteration, the preconditioner's numbers, and values */
+  GPUKSPVectorsSingle single;
+  GPUCSRStorage       rounded; /* A with rounded values; its other arrays are the plan's */
+
+  /* for the host loop: PETSc vectors */
+  Vec           work[GPUKSP_VECTORS], diagonal;
+  GPUKSPPCKey   diagonalkey;
+  GPUCSROperand operand[GPUKSP_VECTORS + 1]; /* the last is the diagonal */
+  int           from, to;                    /* input and result of the preconditioner */
+
+  /* results */
+  PetscReal truenorm;
+  PetscInt  replacements;
+  double   *norms; /* the history of ranks that have solved together, until it is reported */
+  int       nnorms;
+
+  KSP_GPU *next, **previous; /* living solvers */
+};
+
+/* gpuksp.c */
+GPUCSR_INTERN PetscErrorCode KSPGPUInitialize_Private(void);
+GPUCSR_INTERN PetscErrorCode KSPGPUFinalize_Private(void);
+GPUCSR_INTERN PetscErrorCode GPUKSPCreate(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPAlike(KSP, int64_t);
+GPUCSR_INTERN PetscErrorCode GPUKSPSetUp(KSP);
+GPUCSR_INTERN PetscErrorCode GPUKSPDestroy(KSP);
+GPUCSR_INTERN PetscErrorCode GPUKSPPathFromOptions(KSP_GPU *, GPUCSROptionItems, const char[]);
+GPUCSR_INTERN PetscErrorCode KSPCreate_GPUCG(KSP);
+GPUCSR_INTERN PetscErrorCode KSPCreate_GPUBCGS(KSP);
+
+/* record.c */
+GPUCSR_INTERN PetscErrorCode GPUKSPRecordInitialize(void);
+GPUCSR_INTERN PetscErrorCode GPUKSPSolve(KSP);
+GPUCSR_INTERN PetscErrorCode GPUKSPLogBegin(KSP, const KSP_GPU *, GPUCSRDevice);
+GPUCSR_INTERN PetscErrorCode GPUKSPLogEnd(KSP, const KSP_GPU *, GPUCSRDevice);
+
+/* solve.c */
+GPUCSR_INTERN PetscErrorCode KSPSolve_GPU(KSP);
+GPUCSR_INTERN PetscErrorCode GPUKSPFallBack(KSP, const char[]);
+GPUCSR_INTERN PetscErrorCode GPUKSPAttempt(KSP, KSP_GPU *, PetscErrorCode (*)(KSP, KSP_GPU *), PetscBool *, char[], size_t);
+
+/* prepare.c */
+GPUCSR_INTERN PetscErrorCode GPUKSPOperator(KSP, KSP_GPU *, PetscBool *, char[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUKSPLive(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPPrepare(KSP, KSP_GPU *, PetscBool *, char[], size_t);
+
+/* ranks.c */
+typedef enum {
+  GPUKSP_GOES_ON,
+  GPUKSP_NO_DEVICE, /* fall back to PETSc's method */
+  GPUKSP_IN_ERROR
+} GPUKSPOutcome;
+GPUCSR_INTERN PetscErrorCode GPUKSPAgree(KSP, GPUKSPOutcome, PetscErrorCode, const char[], PetscBool *, char[], size_t);
+GPUCSR_INTERN GPUKSPOutcome  GPUKSPOutcomeOf(const KSP_GPU *, PetscErrorCode);
+GPUCSR_INTERN PetscErrorCode GPUKSPTogether(KSP, const KSP_GPU *, PetscErrorCode, const char[], PetscBool *, char[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUKSPEndTogether(KSP, PetscErrorCode, PetscBool *);
+GPUCSR_INTERN PetscErrorCode GPUKSPWhyNotPeers(KSP, KSP_GPU *, PetscMPIInt, char[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUKSPWhyNotRanks(KSP, KSP_GPU *, const char launch[], char[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUKSPKindTogether(KSP, KSP_GPU *);
+
+/* refine.c */
+GPUCSR_INTERN PetscErrorCode GPUKSPRefineChoose(KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPRefineMake(KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPRefineRelease(KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPRefine(KSP, KSP_GPU *);
+GPUCSR_INTERN double         GPUKSPBytes(const GPUCSRStorage *, PetscBool);
+
+/* iterate.c. The last argument of an iteration is what it works on */
+typedef PetscErrorCode (*GPUKSPIteration)(KSP, KSP_GPU *, GPUKSPVectors *);
+GPUCSR_INTERN PetscErrorCode GPUKSPIterate(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPIterateBegin(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPIterateEnd(KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPGraphForget(KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPLoop(KSP, KSP_GPU *, GPUKSPVectors *, GPUKSPIteration);
+GPUCSR_INTERN PetscErrorCode GPUKSPStart(KSP, KSP_GPU *, GPUKSPVectors *, PetscBool);
+GPUCSR_INTERN PetscErrorCode GPUKSPTrueNorm(KSP, KSP_GPU *, GPUKSPVectors *);
+GPUCSR_INTERN PetscErrorCode GPUKSPStepRun(KSP, KSP_GPU *, GPUKSPStep, GPUKSPVectors *, PetscBool, PetscBool, PetscBool);
+GPUCSR_INTERN PetscErrorCode GPUKSPStepRunSingle(KSP, KSP_GPU *, GPUKSPStep, PetscBool, PetscBool);
+GPUCSR_INTERN PetscErrorCode GPUKSPStepArrays(KSP_GPU *, GPUKSPStep, const GPUKSPVectors *, PetscBool, GPUCSRStream, PetscBool);
+GPUCSR_INTERN PetscErrorCode GPUKSPProduct(KSP, KSP_GPU *, GPUKSPVectors *, int, int);
+
+/* precond.c */
+GPUCSR_INTERN PetscErrorCode GPUKSPCheckNorm(KSP, PetscReal);
+GPUCSR_INTERN PetscErrorCode GPUKSPPCSetUp(KSP, PetscBool *failed);
+GPUCSR_INTERN PetscErrorCode GPUKSPPCFind(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPPCReserve(KSP, KSP_GPU *, PetscBool *);
+GPUCSR_INTERN PetscErrorCode GPUKSPPCMake(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPPCCheck(KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPPCSolving(KSP_GPU *, PetscBool);
+GPUCSR_INTERN PetscErrorCode GPUKSPPCFail(KSP_GPU *, const char message[]);
+GPUCSR_INTERN PetscErrorCode GPUKSPPCDiagonal(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPPCEigenvalues(KSP, KSP_GPU *, PetscBool *);
+
+/* peers.c */
+GPUCSR_INTERN PetscErrorCode GPUKSPPeersGet(KSP, KSP_GPU *, PetscBool *, char[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUKSPPeersLists(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPPeersBlocks(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPPeersRelease(KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPPeersReduce(KSP_GPU *, double[], int);
+GPUCSR_INTERN PetscErrorCode GPUKSPPeersExchange(KSP_GPU *, double *);
+GPUCSR_INTERN PetscErrorCode GPUKSPPeersAdd(KSP_GPU *, const double *, double *);
+
+/* vectors.c */
+GPUCSR_INTERN size_t         GPUKSPLength(const KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPOpen(KSP_GPU *, GPUCSRDevice);
+GPUCSR_INTERN PetscErrorCode GPUKSPRelease(KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPGrow(KSP_GPU *, size_t, const char[], GPUKSPMemory *);
+GPUCSR_INTERN PetscErrorCode GPUKSPFree(KSP_GPU *, GPUKSPMemory *);
+GPUCSR_INTERN PetscErrorCode GPUKSPVectorsOwn(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPVecAlike(KSP, Vec, PetscBool *);
+GPUCSR_INTERN PetscErrorCode GPUKSPVectorsBorrowed(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPVectorsGet(KSP_GPU *, GPUKSPVectors *, PetscBool *);
+GPUCSR_INTERN PetscErrorCode GPUKSPVectorsGiveBack(KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPLoad(KSP_GPU *, Vec, double *);
+GPUCSR_INTERN PetscErrorCode GPUKSPStore(KSP_GPU *, const double *, Vec);
+GPUCSR_INTERN PetscErrorCode GPUKSPTake(KSP_GPU *, Vec, PetscBool, PetscBool, GPUCSROperand *, double **);

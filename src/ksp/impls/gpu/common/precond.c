@@ -1,0 +1,482 @@
+/*
+  Preconditioners that the solvers apply without PETSc. Each is a row of the list below. Its diagonal or its blocks are found by applying the PC to unit vectors once, and kept until the PC or its
+  matrix changes.
+
+  A preconditioner that the device applies by itself (a multigrid cycle, triangular solves) is a row of kind GPUKSP_PC_APART with its own apply(), which graphs record.
+*/
+#include "gpukspimpl.h"
+#include "../../../pc/impls/blocks/pcblocks.h"
+#include "../../../pc/impls/mg/cycle.h"
+
+/* Largest block size that a step can multiply with */
+#define LARGEST_BLOCK 8
+
+static PetscErrorCode Always(PC pc, PetscInt *bs, PetscInt *variant, PetscBool *yes)
+{
+  PetscFunctionBegin;
+  (void)pc;
+  (void)bs;
+  (void)variant;
+  *yes = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode AcceptJacobi(PC pc, PetscInt *bs, PetscInt *variant, PetscBool *yes)
+{
+  PCJacobiType type;
+  PetscBool    positive, fix = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  (void)bs;
+  PetscCall(PCJacobiGetType(pc, &type));
+  PetscCall(PCJacobiGetUseAbs(pc, &positive));
+  PetscCall(PCJacobiGetFixDiagonal(pc, &fix));
+  *variant = 4 * (PetscInt)type + 2 * (PetscInt)fix + (PetscInt)positive;
+  *yes     = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode BlockSize(PC pc, PetscInt *bs, PetscInt *variant, PetscBool *whole)
+{
+  Mat      P;
+  PetscInt n;
+
+  PetscFunctionBegin;
+  PetscCall(PCGetOperators(pc, NULL, &P));
+  PetscCall(MatGetBlockSize(P, bs));
+  PetscCall(MatGetLocalSize(P, &n, NULL));
+  *variant = *bs;
+  *whole   = (PetscBool)(n % *bs == 0);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode AcceptBlocksOfOne(PC pc, PetscInt *bs, PetscInt *variant, PetscBool *yes)
+{
+  PetscFunctionBegin;
+  PetscCall(BlockSize(pc, bs, variant, yes));
+  *yes = (PetscBool)(*bs == 1);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode AcceptBlocks(PC pc, PetscInt *bs, PetscInt *variant, PetscBool *yes)
+{
+  PetscFunctionBegin;
+  PetscCall(BlockSize(pc, bs, variant, yes));
+  *yes = (PetscBool)(*yes && *bs <= LARGEST_BLOCK);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The PC applied to a vector of ones gives its diagonal, */
+static PetscErrorCode ReadDiagonal(KSP ksp, KSP_GPU *k, Vec unit, Vec diagonal)
+{
+  const PetscScalar *d;
+
+  PetscFunctionBegin;
+  PetscCall(VecSet(unit, 1.0));
+  PetscCall(GPUMGPCApply(ksp, unit, diagonal));
+  PetscCall(VecGetArrayRead(diagonal, &d));
+  PetscCall(GPUCSRUpload(k->dev, k->numbers.p, GPUCSR_DOUBLE, d, GPUCSR_DOUBLE, (size_t)k->n, PETSC_FALSE, k->dev->stream, NULL));
+  PetscCall(VecRestoreArrayRead(diagonal, &d));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* and applied to a unit vector of every block at once, a column of its blocks */
+static PetscErrorCode ReadBlocks(KSP ksp, KSP_GPU *k, Vec unit, Vec column, double rows[])
+{
+  const PetscInt     bs = k->pc.bs;
+  PetscScalar       *u;
+  const PetscScalar *c;
+
+  PetscFunctionBegin;
+  for (PetscInt j = 0; j < bs; j++) {
+    PetscCall(VecGetArrayWrite(unit, &u));
+    for (int i = 0; i < k->n; i++) u[i] = i % bs == j;
+    PetscCall(VecRestoreArrayWrite(unit, &u));
+    PetscCall(GPUMGPCApply(ksp, unit, column));
+    PetscCall(VecGetArrayRead(column, &c));
+    for (int i = 0; i < k->n; i++) rows[(size_t)i * (size_t)bs + (size_t)j] = PetscRealPart(c[i]);
+    PetscCall(VecRestoreArrayRead(column, &c));
+  }
+  PetscCall(GPUCSRUpload(k->dev, k->numbers.p, GPUCSR_DOUBLE, rows, GPUCSR_DOUBLE, (size_t)bs * (size_t)k->n, PETSC_FALSE, k->dev->stream, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Bytes of the preconditioner's numbers, with room for those of halo rows. Never 0, since a kernel synchronises the ranks more often if there are any numbers, and all ranks must agree */
+static size_t NumbersBytes(const KSP_GPU *k)
+{
+  return sizeof(double) * PetscMax(PetscMax(1, (size_t)k->n * (size_t)(k->pc.row->kind == GPUKSP_PC_APART ? k->pc.bs : 1)), GPUKSPLength(k));
+}
+
+/* Frees the temporaries, whether it worked or not */
+static PetscErrorCode MakeNumbers(KSP ksp, KSP_GPU *k)
+{
+  const PetscBool blocks = (PetscBool)(k->pc.row->kind == GPUKSP_PC_APART);
+  const size_t    count  = (size_t)k->n * (size_t)(blocks ? k->pc.bs : 1);
+  Mat             P;
+  Vec             unit, result;
+  double         *rows = NULL;
+  PetscErrorCode  ierr;
+
+  PetscFunctionBegin;
+  PetscCall(GPUKSPGrow(k, NumbersBytes(k), "the preconditioner of a solver", &k->numbers));
+  PetscCall(PCGetOperators(ksp->pc, NULL, &P));
+  if (blocks) PetscCall(PetscMalloc1(count, &rows));
+  PetscCall(MatCreateVecs(P, &unit, &result));
+  ierr = blocks ? ReadBlocks(ksp, k, unit, result, rows) : ReadDiagonal(ksp, k, unit, result);
+  PetscCall(PetscFree(rows));
+  PetscCall(VecDestroy(&unit));
+  PetscCall(VecDestroy(&result));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ApplyBlocks(KSP_GPU *k, const double *r, double *z, PetscBool rule, GPUCSRStream s)
+{
+  GPUKSPVectors v = k->persistent.v;
+
+  PetscFunctionBegin;
+  v.from = r;
+  v.to   = z;
+  PetscCall(GPUKSPStepArrays(k, GPUKSP_PRECONDITION, &v, k->dev->ops->kernels, s, rule));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A multigrid cycle with all levels on the device of the solve */
+static PetscErrorCode AcceptCycle(PC pc, PetscInt *bs, PetscInt *variant, PetscBool *yes)
+{
+  GPUMGCycle *c;
+
+  PetscFunctionBegin;
+  (void)bs;
+  PetscCall(PCMGCycleGet_Private(pc, &c, variant));
+  *yes = (PetscBool)(c != NULL);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MakeCycle(KSP ksp, KSP_GPU *k)
+{
+  PetscInt version;
+
+  PetscFunctionBegin;
+  PetscCall(PCMGCycleGet_Private(ksp->pc, &k->cycle, &version));
+  PetscCheck(k->cycle && k->cycle->dev == k->dev, PETSC_COMM_SELF, PETSC_ERR_GPU, "The levels of PC type %s have left the device", ((PetscObject)ksp->pc)->type_name);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ApplyCycle(KSP_GPU *k, const double *r, double *z, PetscBool rule, GPUCSRStream s)
+{
+  const GPUCSRSums sums = {PETSC_TRUE, r, NULL, NULL, (double *)k->parts.p, &k->nparts};
+
+  PetscFunctionBegin;
+  (void)rule;
+  (void)s;
+  PetscCall(GPUMGCycleRun(k->cycle, r, z, k->normed ? &sums : NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode HasRows(PC pc, PetscBool *rows)
+{
+  Mat      P;
+  PetscInt n;
+
+  PetscFunctionBegin;
+  PetscCall(PCGetOperators(pc, NULL, &P));
+  PetscCall(MatGetLocalSize(P, &n, NULL));
+  *rows = (PetscBool)(n > 0);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The factor, if the PC does nothing but solves with it; otherwise NULL */
+static PetscErrorCode FactorOf(PC pc, Mat *F)
+{
+  PetscBool blocks;
+
+  PetscFunctionBegin;
+  PetscCall(PCSetUp(pc)); /* needed if the PC changed its type after KSPSetUp() */
+  PetscCall(PCSetUpOnBlocks(pc));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)pc, &blocks, PCBJACOBI, PCASM, ""));
+  if (blocks) PetscCall(PCBlocksFactor_Private(pc, F));
+  else PetscCall(PCFactorGetMatrix(pc, F));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode AcceptFactor(PC pc, PetscInt *bs, PetscInt *variant, PetscBool *yes)
+{
+  Mat          F;
+  GPUCSRDevice dev;
+  PetscBool    rows = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  (void)bs;
+  PetscCall(FactorOf(pc, &F));
+  PetscCall(HasRows(pc, &rows));
+  PetscCall(MatGPUCSRFactorDevice_Private(F, &dev));
+  *yes     = (PetscBool)(dev != NULL || !rows); /* one of several ranks may have none, and then nothing to solve with */
+  *variant = F && rows ? (PetscInt)((PetscObject)F)->id : 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MakeFactor(KSP ksp, KSP_GPU *k)
+{
+  GPUCSRDevice dev;
+
+  PetscFunctionBegin;
+  k->factor = NULL;
+  if (!k->n) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(FactorOf(ksp->pc, &k->factor));
+  PetscCall(MatGPUCSRFactorDevice_Private(k->factor, &dev));
+  PetscCheck(dev == k->dev, PETSC_COMM_SELF, PETSC_ERR_GPU, "The factor of PC type %s is on another device than the matrix", ((PetscObject)ksp->pc)->type_name);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ApplyFactor(KSP_GPU *k, const double *r, double *z, PetscBool rule, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  (void)rule;
+  (void)s;
+  if (k->factor) PetscCall(MatGPUCSRFactorSolveArrays_Private(k->factor, r, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscBool IsCycle(const KSP_GPU *k)
+{
+  return (PetscBool)(k->pc.kind == GPUKSP_PC_APART && k->pc.row->apply == ApplyCycle && k->cycle);
+}
+
+/* Has the preconditioner between steps been applied without errors? */
+PetscErrorCode GPUKSPPCCheck(KSP_GPU *k)
+{
+  PetscFunctionBegin;
+  if (k->pc.kind == GPUKSP_PC_APART && k->pc.row->apply == ApplyFactor && k->factor) PetscCall(MatGPUCSRFactorCheck_Private(k->factor));
+  if (IsCycle(k)) PetscCall(GPUMGRanksCheck(k->cycle));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A solve of several ranks begins, or has ended: a preconditioner that exchanges something takes part */
+PetscErrorCode GPUKSPPCSolving(KSP_GPU *k, PetscBool begins)
+{
+  PetscFunctionBegin;
+  if (IsCycle(k)) PetscCall(GPUMGRanksSolving(k->cycle, begins));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* This rank goes no further */
+PetscErrorCode GPUKSPPCFail(KSP_GPU *k, const char message[])
+{
+  PetscFunctionBegin;
+  if (IsCycle(k)) PetscCall(GPUMGRanksFail(k->cycle, message));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* type, where it is applied, rows, lasting, accept(), make(), apply() (see GPUKSPPC). The first that accepts the PC is taken */
+static const GPUKSPPC list[] = {
+  {PCNONE,     GPUKSP_PC_NONE,     PETSC_TRUE,  PETSC_TRUE,  Always,            NULL,        NULL       },
+  {PCJACOBI,   GPUKSP_PC_DIAGONAL, PETSC_TRUE,  PETSC_TRUE,  AcceptJacobi,      MakeNumbers, NULL       },
+  {PCPBJACOBI, GPUKSP_PC_DIAGONAL, PETSC_TRUE,  PETSC_TRUE,  AcceptBlocksOfOne, MakeNumbers, NULL       },
+  {PCPBJACOBI, GPUKSP_PC_APART,    PETSC_TRUE,  PETSC_TRUE,  AcceptBlocks,      MakeNumbers, ApplyBlocks},
+  {PCMG,       GPUKSP_PC_APART,    PETSC_FALSE, PETSC_TRUE,  AcceptCycle,       MakeCycle,   ApplyCycle },
+  {PCGAMG,     GPUKSP_PC_APART,    PETSC_FALSE, PETSC_TRUE,  AcceptCycle,       MakeCycle,   ApplyCycle },
+  {PCILU,      GPUKSP_PC_APART,    PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
+  {PCICC,      GPUKSP_PC_APART,    PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
+  {PCLU,       GPUKSP_PC_APART,    PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
+  {PCCHOLESKY, GPUKSP_PC_APART,    PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
+  {PCBJACOBI,  GPUKSP_PC_APART,    PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
+  {PCASM,      GPUKSP_PC_APART,    PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
+};
+static const GPUKSPPC any = {NULL, GPUKSP_PC_ANY, PETSC_FALSE, PETSC_FALSE, Always, NULL, NULL};
+
+/*
+  Collective, where a norm is no number: ends the solve as PETSc's methods do, with the reason, and an error if that was asked for. Where the PC has failed, on any rank, no entry of the solution is a number
+  either, so that nobody takes it for one
+*/
+PetscErrorCode GPUKSPCheckNorm(KSP ksp, PetscReal norm)
+{
+  PetscFunctionBegin;
+  KSPCheckNorm(ksp, norm);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Collective: sets up the PC, which KSPSetUp() does not where values changed in place, since PETSc's methods leave it to PCApply(). failed: on some rank; PETSc tells that rank alone, and in its own methods the
+  others learn it by a norm that is no number. The solve ends then, on all ranks, as with such a norm.
+*/
+PetscErrorCode GPUKSPPCSetUp(KSP ksp, PetscBool *failed)
+{
+  int worst;
+
+  PetscFunctionBegin;
+  if (ksp->reason == KSP_DIVERGED_PC_FAILED) ksp->reason = KSP_CONVERGED_ITERATING; /* perhaps with the values of before */
+  PetscCall(PCSetUp(ksp->pc));
+  PetscCall(KSPSetUpOnBlocks(ksp));
+  worst = ksp->reason == KSP_DIVERGED_PC_FAILED;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
+  *failed = (PetscBool)worst;
+  if (*failed) {
+    ksp->its = 0;
+    PetscCall(GPUKSPCheckNorm(ksp, (PetscReal)INFINITY));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Finds the row of this solve's PC */
+PetscErrorCode GPUKSPPCFind(KSP ksp, KSP_GPU *k)
+{
+  PetscBool yes;
+
+  PetscFunctionBegin;
+  for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(list); q++) {
+    k->pc.bs = k->pc.variant = 0;
+    PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, list[q].type, &yes));
+    if (yes) PetscCall((*list[q].accept)(ksp->pc, &k->pc.bs, &k->pc.variant, &yes));
+    if (!yes) continue;
+    k->pc.row  = &list[q];
+    k->pc.kind = list[q].kind;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  k->pc.row  = &any;
+  k->pc.kind = GPUKSP_PC_ANY;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Key(KSP ksp, KSP_GPU *k, GPUKSPPCKey *key)
+{
+  Mat              P;
+  PetscObjectState state;
+  PetscBool        reused;
+
+  PetscFunctionBegin;
+  PetscCall(PCGetOperators(ksp->pc, NULL, &P));
+  PetscCall(PetscObjectStateGet((PetscObject)P, &state));
+  PetscCall(PCGetReusePreconditioner(ksp->pc, &reused));
+  *key = (GPUKSPPCKey){((PetscObject)ksp->pc)->id, ((PetscObject)P)->id, state, k->pc.variant, reused, k->pc.row};
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* GPUKSPPCMake() is collective if its numbers are stale, so all processes must call it or none. This allocates their memory beforehand, on each process by itself */
+PetscErrorCode GPUKSPPCReserve(KSP ksp, KSP_GPU *k, PetscBool *stale)
+{
+  GPUKSPPCKey key;
+
+  PetscFunctionBegin;
+  *stale = PETSC_FALSE;
+  if (!k->pc.row->make) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Key(ksp, k, &key));
+  *stale = (PetscBool)(!k->numbers.p || !GPUKSPSame(key, k->numberskey) || k->numbers.bytes < NumbersBytes(k));
+  if (*stale) PetscCall(PetscMemzero(&k->numberskey, sizeof(k->numberskey)));
+  PetscCall(GPUKSPGrow(k, NumbersBytes(k), "the preconditioner of a solver", &k->numbers));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Its numbers on the device */
+PetscErrorCode GPUKSPPCMake(KSP ksp, KSP_GPU *k)
+{
+  GPUKSPPCKey key;
+
+  PetscFunctionBegin;
+  if (!k->pc.row->make) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Key(ksp, k, &key));
+  if (k->numbers.p && GPUKSPSame(key, k->numberskey) && (k->pc.kind != GPUKSP_PC_DIAGONAL || k->numbers.bytes >= sizeof(double) * GPUKSPLength(k))) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMemzero(&k->numberskey, sizeof(k->numberskey))); /* until the new ones are there */
+  PetscCall((*k->pc.row->make)(ksp, k));
+  k->numberskey = key;
+  k->nnumbers++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The diagonal as a PETSc vector, for the host loop; NULL if the preconditioner is no diagonal */
+PetscErrorCode GPUKSPPCDiagonal(KSP ksp, KSP_GPU *k)
+{
+  GPUKSPPCKey    key;
+  Vec            unit;
+  PetscMPIInt    anew;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  if (k->pc.kind != GPUKSP_PC_DIAGONAL) {
+    PetscCall(VecDestroy(&k->diagonal));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(Key(ksp, k, &key));
+  anew = !k->diagonal || !GPUKSPSame(key, k->diagonalkey);
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &anew, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
+  if (!anew) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecDestroy(&k->diagonal));
+  PetscCall(VecDuplicate(ksp->vec_sol, &k->diagonal));
+  PetscCall(VecDuplicate(ksp->vec_sol, &unit));
+  PetscCall(PetscMemzero(&k->diagonalkey, sizeof(k->diagonalkey)));
+  ierr = VecSet(unit, 1.0);
+  if (!ierr) ierr = GPUMGPCApply(ksp, unit, k->diagonal);
+  PetscCall(VecDestroy(&unit));
+  PetscCall(ierr);
+  k->diagonalkey = key;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The largest eigenvalue of the preconditioned operator, estimated as KSPCHEBYSHEV does from a few iterations of GMRES; 0 if none is positive */
+static PetscErrorCode Largest(KSP ksp, PetscReal *most)
+{
+  KSP                gmres;
+  Mat                A, P;
+  Vec                x, b;
+  PetscRandom        random;
+  PetscReal          re[10], im[10];
+  PetscInt           N, n = 0;
+  KSPConvergedReason reason;
+
+  PetscFunctionBegin;
+  *most = 0;
+  PetscCall(PCGetOperators(ksp->pc, &A, &P));
+  PetscCall(MatGetSize(A, &N, NULL));
+  if (!N) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(PetscRandomCreate(PetscObjectComm((PetscObject)ksp), &random));
+  PetscCall(VecSetRandom(b, random));
+  PetscCall(PetscRandomDestroy(&random));
+  PetscCall(KSPCreate(PetscObjectComm((PetscObject)ksp), &gmres));
+  PetscCall(KSPSetPC(gmres, ksp->pc));
+  PetscCall(KSPSetOperators(gmres, A, P));
+  PetscCall(KSPSetType(gmres, KSPGMRES));
+  PetscCall(KSPSetTolerances(gmres, 1e-12, PETSC_DEFAULT, PETSC_DEFAULT, 10));
+  PetscCall(KSPSetComputeEigenvalues(gmres, PETSC_TRUE));
+  PetscCall(KSPSolve(gmres, b, x));
+  PetscCall(KSPGetConvergedReason(gmres, &reason));
+  if (reason != KSP_DIVERGED_NANORINF && reason != KSP_DIVERGED_PC_FAILED) PetscCall(KSPComputeEigenvalues(gmres, 10, re, im, &n));
+  for (PetscInt q = 0; q < n; q++)
+    if (re[q] > *most) *most = re[q];
+  PetscCall(KSPDestroy(&gmres));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The polynomial's eigenvalues: those given, or 0.1 and 1.1 times the largest. Not found: no eigenvalue is positive, so there is no polynomial */
+PetscErrorCode GPUKSPPCEigenvalues(KSP ksp, KSP_GPU *k, PetscBool *found)
+{
+  GPUKSPEigenvaluesKey key;
+  Mat                  A;
+  PetscObjectState     state;
+  PetscReal            most;
+
+  PetscFunctionBegin;
+  *found = PETSC_TRUE;
+  if (!k->degree) PetscFunctionReturn(PETSC_SUCCESS);
+  if (k->given[1] > 0) {
+    PetscCall(PetscArraycpy(k->lambda, k->given, 2));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(PetscObjectStateGet((PetscObject)A, &state));
+  PetscCall(Key(ksp, k, &key.pc));
+  key.A     = ((PetscObject)A)->id;
+  key.state = state;
+  if (k->lambda[1] > 0 && GPUKSPSame(key, k->lambdakey)) PetscFunctionReturn(PETSC_SUCCESS);
+  k->lambda[1] = 0; /* until they are found */
+  PetscCall(Largest(ksp, &most));
+  *found = (PetscBool)(most > 0);
+  if (!*found) PetscFunctionReturn(PETSC_SUCCESS);
+  k->lambda[0] = 0.1 * most;
+  k->lambda[1] = 1.1 * most;
+  k->lambdakey = key;
+  PetscCall(PetscInfo(ksp, "Polynomial of degree %" PetscInt_FMT " for eigenvalues from %g to %g\n", k->degree, (double)k->lambda[0], (double)k->lambda[1]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,199 @@
+/*
+  Single precision with residual replacement: CG iterates on its own vectors in single precision, and computes b - A x in double from time to time. The rules are in rules.h, with the papers.
+*/
+#include "gpukspimpl.h"
+#include "../../../../mat/impls/gpucsr/blackbox/format/absent.h"
+#include "../../../../mat/impls/gpucsr/blackbox/format/bcsr.h"
+
+/* Time that a persistent kernel in double saves an iteration over a graph in single precision, measured on an H200, expressed in bytes moved meanwhile */
+#define SPARED 20e6
+
+/* Bytes of vectors a row that an iteration moves: in a persistent kernel, beyond what stays in shared memory; in single precision, by a graph; and the factor of iterations that the latter takes */
+#define PERSISTENT_ROW 64.0
+#define SINGLE_ROW     56.0
+#define SINGLE_ITS     1.08
+
+/* Bytes of a matrix whose layout is known, filled or not; single: with values in single precision */
+double GPUKSPBytes(const GPUCSRStorage *A, PetscBool single)
+{
+  double bytes = 0;
+
+  for (int q = 0; q < A->narrays; q++) bytes += (double)A->array[q].count * (double)GPUCSRTypeSize(single && A->array[q].values ? GPUCSR_FLOAT : A->array[q].type);
+  return bytes;
+}
+
+/* Should this solve run in single precision? If the user asked for it and it should not, whydouble says why */
+PetscErrorCode GPUKSPRefineChoose(KSP_GPU *k)
+{
+  const GPUCSRPlan   *P      = k->op.plan;
+  const GPUCSRFormat *format = P->A.format;
+  const double        more = GPUKSPBytes(&P->A, PETSC_FALSE) + PERSISTENT_ROW * k->n, less = SINGLE_ITS * (GPUKSPBytes(&P->A, PETSC_TRUE) + SINGLE_ROW * k->n);
+  const PetscBool     kernels = k->op.dev->ops->kernels;
+  const char         *why     = NULL;
+  GPUCSRBool          can;
+  char                whynot[128] = "";
+
+  PetscFunctionBegin;
+  k->refined      = PETSC_FALSE;
+  k->whydouble[0] = 0;
+  if (k->precision != KSP_GPU_RESIDUAL_REPLACEMENT) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall((*format->ops->applicable)(&P->features, format->variant, GPUCSR_PRECISION_SINGLE, &can, whynot, sizeof(whynot)));
+  PetscCall(PetscStrlcat(whynot, " in single", sizeof(whynot)));
+  if (P->A.precision != GPUCSR_PRECISION_DOUBLE) why = "the matrix itself is not in double";
+  else if (k->method != GPUKSP_CG) why = "residual replacement requires the standard conjugate gradients";
+  else if (k->degree) why = "residual replacement does not support a polynomial";
+  else if (k->live) why = "a monitor or test looks at every iteration";
+  else if (k->pc.kind == GPUKSP_PC_ANY) why = "the preconditioner is PCApply()'s";
+  else if (!k->pc.row->rows) why = "the preconditioner is in double";
+  else if (k->path != KSP_GPU_PATH_GRAPH && GPUKSPFormatIsTable(format)) why = "stencils have no values to halve, and with equal rows single precision takes many more iterations";
+  else if (!can) why = whynot;
+  else if (kernels && k->path == KSP_GPU_PATH_PERSISTENT) why = "a persistent kernel was asked for";
+  else if (kernels && k->path == KSP_GPU_PATH_AUTO && more - less < SPARED) why = "a persistent kernel in double takes less time";
+  else if (k->noroom) why = "the device has too little memory for rounded values";
+  if (why) PetscCall(PetscStrncpy(k->whydouble, why, sizeof(k->whydouble)));
+  else k->refined = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* lane: values of a lane of bcsr, else 0 */
+static PetscErrorCode Round(KSP_GPU *k, size_t n, int lane, const double *from, float *to)
+{
+  PetscFunctionBegin;
+#if defined(GPUCSR_HAVE_CUDA)
+  if (k->dev->ops->kernels) {
+    PetscCall(GPUKSPRound(n, lane, from, to, k->dev->stream));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  PetscCall(GPUCSRHostTurn(k->dev->stream));
+  for (size_t i = 0; i < n; i++) {
+    const double *f = from + GPUKSPPlace(i, lane, sizeof(*from));
+    float        *t = to + GPUKSPPlace(i, lane, sizeof(*to));
+
+    if (GPUCSRIsAbsent(f, sizeof(*f))) memset(t, 255, sizeof(*t));
+    else *t = (float)*f;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define SINGLE_BYTES(n) (((n) * sizeof(float) + 255) / 256 * 256)
+
+/* A's values, the preconditioner's numbers and the vectors of the iteration, in single precision. The vectors in double exist already */
+PetscErrorCode GPUKSPRefineMake(KSP_GPU *k)
+{
+  static const GPUKSPVectorName has[] = {VEC_X, VEC_R, VEC_P, VEC_W, VEC_Z}; /* the last only if M r is stored */
+  const GPUKSPVectors          *v     = &k->persistent.v;
+  const GPUCSRStorage          *S     = &k->op.plan->A;
+  const size_t                  n = (size_t)k->n, numbers = v->pc ? n : v->block ? n * (size_t)v->bs : 0;
+  GPUKSPVectorsSingle          *f     = &k->single;
+  const int                     nhas  = (int)PETSC_STATIC_ARRAY_LENGTH(has) - (v->explicitpc ? 0 : 1);
+  size_t                        bytes = SINGLE_BYTES(numbers) + (size_t)nhas * SINGLE_BYTES(n);
+  char                         *p;
+
+  PetscFunctionBegin;
+  for (int q = 0; q < S->narrays; q++)
+    if (S->array[q].values) bytes += SINGLE_BYTES(S->array[q].count);
+  PetscCall(GPUKSPGrow(k, bytes, "rounded values and vectors of a solver", &k->singles));
+  p                    = (char *)k->singles.p;
+  k->rounded           = *S;
+  k->rounded.precision = GPUCSR_PRECISION_SINGLE;
+  for (int q = 0; q < S->narrays; q++) {
+    if (!S->array[q].values) continue;
+    k->rounded.array[q].data = p;
+    k->rounded.array[q].type = GPUCSR_FLOAT;
+    PetscCall(Round(k, S->array[q].count, BCSRLane(S->format), (const double *)S->array[q].data, (float *)p));
+    p += SINGLE_BYTES(S->array[q].count);
+  }
+  PetscCall(PetscMemzero(f, sizeof(*f)));
+  for (int q = 0; q < nhas; q++, p += SINGLE_BYTES(n)) f->at[has[q]] = (float *)p;
+  if (numbers) PetscCall(Round(k, numbers, 0, v->pc ? v->pc : v->block, (float *)p));
+  if (v->pc) f->pc = (float *)p;
+  if (v->block) f->block = (float *)p;
+  f->bs           = v->bs;
+  f->explicitpc   = v->explicitpc;
+  f->truex        = v->x;
+  f->trueresidual = v->w;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUKSPRefineRelease(KSP_GPU *k)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUKSPFree(k, &k->singles));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Precondition(KSP ksp, KSP_GPU *k, PetscBool rule)
+{
+  PetscFunctionBegin;
+  k->single.from = k->single.r;
+  k->single.to   = k->single.z;
+  PetscCall(GPUKSPStepRunSingle(ksp, k, GPUKSP_PRECONDITION, rule, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* An iteration of CG in single precision */
+static PetscErrorCode Iteration(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
+{
+  const GPUCSRKernel *kernel     = k->op.plan->choice.kernel;
+  const PetscBool     explicitpc = (PetscBool)k->single.explicitpc;
+  GPUCSRProduct       p          = {.alpha = 1, .x = k->single.p, .z = k->single.w, .last = k->n};
+
+  PetscFunctionBegin;
+  (void)v;
+  PetscCall(GPUKSPStepRunSingle(ksp, k, GPUKSP_CG_DIRECTION, PETSC_TRUE, PETSC_FALSE));
+  if (k->dev->ops->kernels) PetscCall((*kernel->family->launch)(&k->rounded, &p, kernel->variant, k->dev->stream));
+  else {
+    PetscCall(GPUCSRHostTurn(k->dev->stream));
+    PetscCall((*k->rounded.format->ops->mult)(&k->rounded, &p));
+    PetscCall(GPUCSRLaunched(k->dev, k->rounded.format->name));
+  }
+  PetscCall(GPUKSPStepRunSingle(ksp, k, GPUKSP_CG_CURVATURE, PETSC_TRUE, PETSC_FALSE));
+  if (k->rulehere && k->state->reason) PetscFunctionReturn(PETSC_SUCCESS);
+  if (explicitpc) {
+    PetscCall(GPUKSPStepRunSingle(ksp, k, GPUKSP_CG_R, PETSC_TRUE, PETSC_FALSE));
+    PetscCall(Precondition(ksp, k, PETSC_TRUE));
+  }
+  PetscCall(GPUKSPStepRunSingle(ksp, k, explicitpc ? GPUKSP_NORMS : GPUKSP_CG_RESIDUAL, PETSC_TRUE, PETSC_TRUE));
+  if (k->rulehere) GPUKSPNext(k->method, k->state, PETSC_FALSE);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Takes the norms of the true residual, which is in w, and continues the iteration from it, in units of its norm */
+static PetscErrorCode Residual(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBool first)
+{
+  PetscFunctionBegin;
+  if (v->explicitpc) PetscCall((*k->pc.row->apply)(k, v->w, v->z, PETSC_FALSE, k->dev->stream));
+  PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_REPLACEMENT_NORMS, v, PETSC_TRUE, first, PETSC_TRUE));
+  if (k->rulehere) GPUKSPNext(k->method, k->state, first);
+  PetscCall(GPUKSPStepRunSingle(ksp, k, GPUKSP_REPLACEMENT_RESIDUAL, PETSC_FALSE, PETSC_FALSE));
+  if (k->single.explicitpc) PetscCall(Precondition(ksp, k, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Runs the solve that k->state describes, with x and b in place; leaves the outcome in k->state. If single precision gives up, x is the iterate that the last replacement confirmed */
+PetscErrorCode GPUKSPRefine(KSP ksp, KSP_GPU *k)
+{
+  GPUKSPVectors v = k->persistent.v;
+
+  PetscFunctionBegin;
+  PetscCall(GPUKSPIterateBegin(ksp, k));
+  PetscCall(GPUKSPStart(ksp, k, &v, PETSC_TRUE));
+  if (k->state->guesszero) PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_REPLACEMENT_START, &v, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE));
+  PetscCall(Residual(ksp, k, &v, PETSC_TRUE));
+  PetscCall(GPUKSPLoop(ksp, k, &v, Iteration));
+  while (k->state->replace && !k->state->giveup) {
+    k->seen->replace = k->seen->reason = 0;
+    PetscCall(GPUKSPStepRunSingle(ksp, k, GPUKSP_REPLACEMENT_UPDATE, PETSC_FALSE, PETSC_FALSE));
+    PetscCall(GPUKSPProduct(ksp, k, &v, VEC_X, VEC_W));
+    PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_SUBTRACT, &v, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE));
+    PetscCall(Residual(ksp, k, &v, PETSC_FALSE));
+    PetscCall(GPUKSPLoop(ksp, k, &v, Iteration));
+  }
+  PetscCall(GPUKSPIterateEnd(k));
+  if (CGGivenUp(k->state)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUKSPStepRunSingle(ksp, k, GPUKSP_REPLACEMENT_UPDATE, PETSC_FALSE, PETSC_FALSE)); /* the steps since the last replacement */
+  k->state->scale = 1;
+  if (k->guard) PetscCall(GPUKSPTrueNorm(ksp, k, &v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,184 @@
+#pragma once
+
+/* The steps of the solvers, and the vectors they work on, in double and in single precision */
+#include <stdint.h>
+#include "rules.h"
+
+/*
+  The vectors of a solve; no method uses all of them. Besides those named as in the papers' algorithms:
+
+    rp, ph, sh   BiCGStab: the shadow residual, and M p and M s with right preconditioning
+    p2, v2       in a persistent kernel: p and v of the previous iteration
+    c0, c1, c2   of a polynomial preconditioner: its step; A times the step, in a persistent kernel the next step; the residual of its Chebyshev iteration
+*/
+#define GPUKSP_EACH_VECTOR(each) each(X, x) each(B, b) each(R, r) each(P, p) each(W, w) each(Z, z) each(S, s) each(T, t) each(V, v) each(RP, rp) each(PH, ph) each(SH, sh) each(P2, p2) each(V2, v2) each(C0, c0) each(C1, c1) each(C2, c2)
+
+typedef enum {
+#define GPUKSP_ENUMERATOR(NAME, name) VEC_##NAME,
+  GPUKSP_EACH_VECTOR(GPUKSP_ENUMERATOR)
+#undef GPUKSP_ENUMERATOR
+  GPUKSP_VECTORS
+} GPUKSPVectorName;
+
+typedef enum {
+  GPUKSP_SUBTRACT,
+  GPUKSP_CG_START,
+  GPUKSP_BNORM,
+  GPUKSP_NORMS,
+  GPUKSP_PRECONDITION,
+  GPUKSP_POLYNOMIAL_START,
+  GPUKSP_POLYNOMIAL_FIRST,
+  GPUKSP_POLYNOMIAL_RESIDUAL,
+  GPUKSP_POLYNOMIAL_STEP,
+  GPUKSP_CG_DIRECTION,
+  GPUKSP_CG_CURVATURE,
+  GPUKSP_CG_RESIDUAL,
+  GPUKSP_CG_R,
+  GPUKSP_CG_FINISH,
+  GPUKSP_REPLACEMENT_START,
+  GPUKSP_REPLACEMENT_NORMS,
+  GPUKSP_REPLACEMENT_RESIDUAL,
+  GPUKSP_REPLACEMENT_UPDATE,
+  GPUKSP_CG1_START,
+  GPUKSP_CG1_Z,
+  GPUKSP_CG1_NORMS,
+  GPUKSP_CG1_UPDATE,
+  GPUKSP_BCGS_R_FROM_T,
+  GPUKSP_BCGS_R_SCALE,
+  GPUKSP_BCGS_START,
+  GPUKSP_BCGS_V,
+  GPUKSP_BCGS_S,
+  GPUKSP_BCGS_T,
+  GPUKSP_BCGS_ADVANCE,
+  GPUKSP_BCGS_LUCKY,
+  GPUKSP_TRUE_NORMS,
+  GPUKSP_STEPS
+} GPUKSPStep;
+
+/* Number of sums of a step */
+#if defined(__CUDACC__)
+constexpr
+#endif
+  GPUKSP_RULE int
+  GPUKSPStepSums(GPUKSPStep s)
+{
+  return s == GPUKSP_NORMS || s == GPUKSP_BNORM || s == GPUKSP_TRUE_NORMS || s == GPUKSP_CG_RESIDUAL || s == GPUKSP_REPLACEMENT_NORMS ? 3
+         : s == GPUKSP_CG1_NORMS                                                                                                      ? 4
+         : s == GPUKSP_BCGS_T                                                                                                         ? 5
+         : s == GPUKSP_CG_CURVATURE || s == GPUKSP_BCGS_START || s == GPUKSP_BCGS_V || s == GPUKSP_BCGS_ADVANCE                       ? 1
+                                                                                                                                      : 0;
+}
+
+/* Steps whose sums the product before them may take: they are (q, z), (z, z), (q, q), (u, z) and (u, q) of its result z with vectors q and u. Which of these is sum k */
+#if defined(__CUDACC__)
+constexpr
+#endif
+  GPUKSP_RULE int
+  GPUKSPStepGathers(GPUKSPStep s)
+{
+  return s == GPUKSP_NORMS || s == GPUKSP_CG_CURVATURE || s == GPUKSP_BCGS_V || s == GPUKSP_BCGS_T;
+}
+
+#if defined(__CUDACC__)
+constexpr
+#endif
+  GPUKSP_RULE int
+  GPUKSPStepPart(GPUKSPStep s, int k)
+{
+  return s == GPUKSP_NORMS ? 2 - k : k;
+}
+
+GPUKSP_RULE void GPUKSPNorms(double r, double z, double sum[])
+{
+  sum[SUM_RR] += r * r;
+  sum[SUM_ZZ] += z * z;
+  sum[SUM_RZ] += r * z;
+}
+
+#define GPUKSP_NUMBER      double
+#define GPUKSP_NAMED(name) name
+#include "stepvectors.h"
+#undef GPUKSP_NUMBER
+#undef GPUKSP_NAMED
+#define GPUKSP_NUMBER      float
+#define GPUKSP_NAMED(name) name##Single
+#include "stepvectors.h"
+#undef GPUKSP_NUMBER
+#undef GPUKSP_NAMED
+
+/*
+  A Chebyshev polynomial as a preconditioner: a number of steps of the Chebyshev iteration from 0, as in KSPCHEBYSHEV (Y. Saad, Iterative Methods for
+  Sparse Linear Systems, 2003, algorithm 12.1). rho is passed from one step to the next; it is 0 before the first.
+*/
+GPUKSP_RULE double GPUKSPChebyshev(double emin, double emax, double rho, double *ca, double *cb)
+{
+  const double middle = (emax + emin) / 2, half = (emax - emin) / 2, sigma = middle / half, next = rho == 0 ? 1 / sigma : 1 / (2 * sigma - rho);
+
+  *ca = rho == 0 ? 0 : next * rho;
+  *cb = rho == 0 ? 1 / middle : 2 * next / half;
+  return next;
+}
+
+/* Does the solve rest, for good or until the residual has been replaced? */
+GPUKSP_RULE int GPUKSPRests(const volatile GPUKSPState *s)
+{
+  return s->reason || s->replace || s->giveup;
+}
+
+/* Applies the rule of a step's sums, if it has one: on the host after the step, on the device in the same launch */
+GPUKSP_RULE void GPUKSPStepRule(GPUKSPStep step, GPUKSPState *s, const double sum[], int first)
+{
+  switch (step) {
+  case GPUKSP_BNORM:
+    s->bnorm = GPUKSPNorm(s, sum);
+    break;
+  case GPUKSP_NORMS:
+  case GPUKSP_CG_RESIDUAL:
+  case GPUKSP_CG1_NORMS:
+    if (first) CGInit(s, sum);
+    else CGResidual(s, sum);
+    if (s->refined) CGReplace(s, sum);
+    break;
+  case GPUKSP_REPLACEMENT_NORMS:
+    CGTrueResidual(s, sum, first);
+    break;
+  case GPUKSP_CG_CURVATURE:
+    CGCurvature(s, sum[0]);
+    break;
+  case GPUKSP_BCGS_START:
+    BCGSInit(s, sum[0]);
+    break;
+  case GPUKSP_BCGS_V:
+    BCGSDirection(s, sum[0]);
+    break;
+  case GPUKSP_BCGS_T:
+    BCGSStabilize(s, sum[0], sum[1], sum[2]);
+    BCGSPredict(s, sum[3], sum[4]);
+    break;
+  case GPUKSP_BCGS_ADVANCE:
+    BCGSResidual(s, sum[0], s->delta);
+    break;
+  default:
+    break;
+  }
+}
+
+/* The rule after the convergence test, which a rule or the host has made; nothing until a pending replacement of the residual is done */
+GPUKSP_RULE void GPUKSPNext(GPUKSPMethod m, GPUKSPState *s, int first)
+{
+  if (s->replace || s->giveup) return;
+  switch (m) {
+  case GPUKSP_CG:
+    if (first) CGBegin(s);
+    else CGNext(s);
+    break;
+  case GPUKSP_CG_SINGLE_REDUCTION:
+    if (first) CGBeginSingle(s);
+    else CGNextSingle(s);
+    break;
+  case GPUKSP_BCGS:
+    if (first) BCGSBegin(s);
+    else BCGSNext(s);
+    break;
+  }
+}

@@ -1,0 +1,402 @@
+/*
+  Memory of the solvers, and their vectors: our own on the device for graphs and persistent kernels, and PETSc's for the host loop.
+*/
+#include "gpukspimpl.h"
+
+#define PARTIAL_BYTES ((GPUKSP_SUMS * GPUKSP_PARTIALS + 1) * sizeof(double))
+#define BOUNDS_BYTES  (sizeof(int) * ((5 + GPUKSP_HALO_WORDS) * GPUKSP_BLOCKS + 1))
+#define TABLE_BYTES   (sizeof(double) * (GPUKSP_STENCILS + 1))
+
+PetscErrorCode GPUKSPFree(KSP_GPU *k, GPUKSPMemory *m)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRFree(k->dev, m->bytes, &m->p));
+  m->bytes = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUKSPGrow(KSP_GPU *k, size_t bytes, const char what[], GPUKSPMemory *m)
+{
+  PetscFunctionBegin;
+  if (m->p && m->bytes >= bytes) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUKSPFree(k, m));
+  PetscCall(GPUCSRMalloc(k->dev, bytes, what, &m->p));
+  m->bytes = bytes;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Frees the memory on the device */
+static PetscErrorCode Close(KSP_GPU *k)
+{
+  PetscFunctionBegin;
+  if (k->dev) {
+    const GPUCSRBackendOps *ops = k->dev->ops;
+    GPUCSRBool              works;
+    GPUKSPMemory *const     memory[] = {&k->partial, &k->devstate, &k->hist, &k->vectors, &k->numbers, &k->bounds, &k->slots, &k->table, &k->singles, &k->peers.lists, &k->ranks.sums, &k->parts};
+
+    PetscCall(GPUCSRDeviceReach(k->dev, PETSC_FALSE, &works));
+#if defined(GPUCSR_HAVE_CUDA)
+    if (works) PetscCall(GPUCSRLaunchGraphDestroy(&k->graph));
+#endif
+    if (k->release) PetscCall((*k->release)(k));
+    PetscCall(GPUCSRPlanDestroy(&k->copy));
+    for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(memory); q++) PetscCall(GPUKSPFree(k, memory[q]));
+    if (k->state && works) PetscCall(ops->hostfree(k->dev->id, k->state));
+    for (int q = 0; q < 2; q++)
+      if (k->events[q] && works) PetscCall(ops->eventdestroy(k->dev->id, k->events[q]));
+  }
+  k->dev   = NULL;
+  k->state = k->seen = NULL;
+  k->sums            = NULL;
+  k->events[0] = k->events[1] = NULL;
+  k->graph                    = NULL;
+  k->persistent.epoch = k->persistent.here = 0;
+  PetscCall(PetscMemzero(&k->peers.pattern, sizeof(k->peers.pattern)));
+  PetscCall(PetscMemzero(&k->numberskey, sizeof(k->numberskey)));
+  PetscCall(PetscMemzero(&k->betterkey, sizeof(k->betterkey)));
+  PetscCall(PetscMemzero(&k->copykey, sizeof(k->copykey)));
+  PetscCall(PetscMemzero(&k->tableskey, sizeof(k->tableskey)));
+  PetscCall(PetscMemzero(&k->shapekey, sizeof(k->shapekey)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Frees all that was prepared; the next solve starts over. Collective, because the vectors are parallel */
+PetscErrorCode GPUKSPRelease(KSP_GPU *k)
+{
+  PetscFunctionBegin;
+  PetscCall(Close(k));
+  PetscCall(PetscMemzero(&k->diagonalkey, sizeof(k->diagonalkey)));
+  for (int q = 0; q < GPUKSP_VECTORS; q++) PetscCall(VecDestroy(&k->work[q]));
+  PetscCall(VecDestroy(&k->diagonal));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Allocate(KSP_GPU *k)
+{
+  const GPUCSRDevice dev  = k->dev;
+  const size_t       each = (sizeof(GPUKSPState) + 255) / 256 * 256;
+  char              *p;
+
+  PetscFunctionBegin;
+  PetscCall(dev->ops->hostmalloc(dev->id, 2 * each + sizeof(double) * GPUKSP_SUMS, (void **)&p));
+  k->state = (GPUKSPState *)p;
+  k->seen  = (GPUKSPState *)(p + each);
+  k->sums  = (double *)(p + 2 * each);
+  PetscCall(GPUKSPGrow(k, PARTIAL_BYTES, "sums of a solver", &k->partial));
+  PetscCall(GPUKSPGrow(k, sizeof(GPUKSPState), "the state of a solver", &k->devstate));
+  for (int q = 0; q < 2; q++) PetscCall(dev->ops->eventcreate(dev->id, PETSC_FALSE, &k->events[q]));
+#if defined(GPUCSR_HAVE_CUDA)
+  if (dev->ops->kernels) {
+    PetscCall(GPUKSPGrow(k, BOUNDS_BYTES, "ranges of rows of a solver", &k->bounds));
+    PetscCall(GPUKSPGrow(k, GPUKSP_SLOTS_BYTES, "slots of a solver", &k->slots));
+    PetscCall(GPUKSPGrow(k, TABLE_BYTES, "the diagonal of a solver's stencils", &k->table));
+    PetscCall(GPUKSPStepReset((double *)k->partial.p, dev->stream));
+    PetscCall(GPUKSPStepBlocks(dev, &k->stepblocks));
+  }
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Allocates what every solve on this device needs, whatever its size: all of it, or nothing. Not collective: a rank may change its device alone, so PETSc's vectors, whose creation is collective, stay */
+PetscErrorCode GPUKSPOpen(KSP_GPU *k, GPUCSRDevice dev)
+{
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  if (k->dev == dev) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Close(k));
+  k->dev = dev;
+  ierr   = Allocate(k);
+  if (ierr) (void)Close(k);
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Length of a vector with its halo */
+size_t GPUKSPLength(const KSP_GPU *k)
+{
+  return k->peers.on ? (size_t)(k->persistent.peers.tail + k->persistent.peers.halo) : (size_t)k->n;
+}
+
+/* Does BiCGStab store M p and M s? */
+static PetscBool Hat(KSP ksp, const KSP_GPU *k)
+{
+  return (PetscBool)(k->method == GPUKSP_BCGS && ksp->pc_side == PC_RIGHT && (k->pc.kind != GPUKSP_PC_NONE || k->degree));
+}
+
+/* The vectors of the method besides x and b. apart: M r is stored */
+static void Needed(KSP ksp, const KSP_GPU *k, PetscBool apart, PetscBool need[GPUKSP_VECTORS])
+{
+  const PetscBool cg = (PetscBool)(k->method == GPUKSP_CG), cg1 = (PetscBool)(k->method == GPUKSP_CG_SINGLE_REDUCTION), bcgs = (PetscBool)(k->method == GPUKSP_BCGS);
+  const PetscBool hat = Hat(ksp, k), polynomial = (PetscBool)(k->degree > 0);
+  const PetscBool needed[GPUKSP_VECTORS] = {
+    [VEC_R]  = PETSC_TRUE,
+    [VEC_P]  = PETSC_TRUE,
+    [VEC_W]  = PETSC_TRUE,
+    [VEC_Z]  = (PetscBool)(cg1 || (cg && apart)),
+    [VEC_S]  = (PetscBool)(cg1 || bcgs),
+    [VEC_T]  = (PetscBool)(bcgs || apart),
+    [VEC_V]  = bcgs,
+    [VEC_RP] = bcgs,
+    [VEC_PH] = hat,
+    [VEC_SH] = hat,
+    [VEC_C0] = polynomial,
+    [VEC_C1] = polynomial,
+    [VEC_C2] = polynomial,
+  };
+
+  for (int q = 0; q < GPUKSP_VECTORS; q++) need[q] = needed[q];
+}
+
+/* The steps' arguments for the preconditioner, except its numbers */
+static void Describe(KSP_GPU *k, PetscBool apart, GPUKSPVectors *v)
+{
+  v->bs         = (int)k->pc.bs;
+  v->explicitpc = apart;
+  v->degree     = (int)k->degree;
+  v->emin       = k->lambda[0];
+  v->emax       = k->lambda[1];
+}
+
+/* Our own vectors on the device, as the steps expect them */
+PetscErrorCode GPUKSPVectorsOwn(KSP ksp, KSP_GPU *k)
+{
+  const PetscBool polynomial = (PetscBool)(k->degree > 0), apart = (PetscBool)(k->pc.kind == GPUKSP_PC_APART || polynomial);
+  const PetscBool persistent = (PetscBool)(k->dev->ops->kernels && !k->refined);
+  const size_t    each       = ((PetscMax(1, GPUKSPLength(k)) * sizeof(double) + 255) / 256) * 256; /* vectors without rows get different addresses */
+  GPUKSPVectors  *v          = &k->persistent.v;
+  PetscBool       need[GPUKSP_VECTORS];
+  int             count = 0;
+
+  PetscFunctionBegin;
+  Needed(ksp, k, apart, need);
+  need[VEC_X] = need[VEC_B] = PETSC_TRUE;
+  if (k->refined) need[VEC_R] = need[VEC_P] = PETSC_FALSE; /* the iteration has these in single precision */
+  if (persistent) {
+    if (k->method == GPUKSP_CG) need[VEC_Z] = PETSC_TRUE;
+    need[VEC_P2] = (PetscBool)(k->method != GPUKSP_CG_SINGLE_REDUCTION);
+    need[VEC_V2] = (PetscBool)(k->method == GPUKSP_BCGS);
+  }
+  for (int q = 0; q < GPUKSP_VECTORS; q++) count += need[q];
+  PetscCall(GPUKSPGrow(k, each * (size_t)count, "vectors of a solver", &k->vectors));
+  count = 0;
+  PetscCall(PetscMemzero(v, sizeof(*v)));
+  for (int q = 0; q < GPUKSP_VECTORS; q++)
+    if (need[q]) v->at[q] = (double *)((char *)k->vectors.p + each * (size_t)count++);
+  if (!need[VEC_PH]) {
+    v->ph = v->p;
+    v->sh = v->s;
+  }
+  Describe(k, apart, v);
+  if (k->pc.kind == GPUKSP_PC_APART) v->block = (const double *)k->numbers.p;
+  else if (k->pc.kind == GPUKSP_PC_DIAGONAL) *(polynomial ? &v->diagonal : &v->pc) = (const double *)k->numbers.p;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode HasGhosts(Vec v, PetscBool *yes)
+{
+  Vec       local;
+  PetscBool mpi;
+
+  PetscFunctionBegin;
+  *yes = PETSC_FALSE;
+  PetscCall(PetscObjectTypeCompare((PetscObject)v, VECMPI, &mpi));
+  if (!mpi) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecGhostGetLocalForm(v, &local));
+  *yes = (PetscBool)(local != NULL);
+  PetscCall(VecGhostRestoreLocalForm(v, &local));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: is a vector that an earlier solve made from the solution's what this solve would make? No vector is not */
+PetscErrorCode GPUKSPVecAlike(KSP ksp, Vec made, PetscBool *alike)
+{
+  const Vec              v[2] = {ksp->vec_sol, made};
+  ISLocalToGlobalMapping map[2];
+  DM                     dm[2];
+  PetscInt               bs[2], n[2], N[2];
+  PetscBool              ghosts[2], type = PETSC_FALSE;
+  int                    same = 0;
+
+  PetscFunctionBegin;
+  for (int q = 0; q < 2 && made; q++) {
+    PetscCall(VecGetLocalSize(v[q], &n[q]));
+    PetscCall(VecGetSize(v[q], &N[q]));
+    PetscCall(VecGetBlockSize(v[q], &bs[q]));
+    PetscCall(VecGetLocalToGlobalMapping(v[q], &map[q]));
+    PetscCall(VecGetDM(v[q], &dm[q]));
+    PetscCall(HasGhosts(v[q], &ghosts[q]));
+  }
+  if (made) PetscCall(PetscStrcmp(((PetscObject)v[0])->type_name, ((PetscObject)v[1])->type_name, &type));
+  if (made) same = type && n[0] == n[1] && N[0] == N[1] && bs[0] == bs[1] && map[0] == map[1] && dm[0] == dm[1] && ghosts[0] == ghosts[1];
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &same, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)ksp)));
+  *alike = (PetscBool)same;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PETSc vectors for the host loop, like those of the program */
+PetscErrorCode GPUKSPVectorsBorrowed(KSP ksp, KSP_GPU *k)
+{
+  const PetscBool apart = (PetscBool)(k->pc.kind == GPUKSP_PC_ANY || k->degree > 0);
+  GPUKSPVectors  *v     = &k->persistent.v;
+  PetscBool       need[GPUKSP_VECTORS], alike;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(v, sizeof(*v)));
+  Needed(ksp, k, apart, need);
+  PetscCall(GPUKSPVecAlike(ksp, k->work[VEC_R], &alike));
+  for (int q = 0; q < GPUKSP_VECTORS; q++) {
+    if (q == VEC_X || q == VEC_B) continue;
+    if (!alike) PetscCall(VecDestroy(&k->work[q]));
+    if (need[q] && !k->work[q]) PetscCall(VecDuplicate(ksp->vec_sol, &k->work[q]));
+    if (!need[q]) PetscCall(VecDestroy(&k->work[q]));
+  }
+  PetscCall(PetscObjectReference((PetscObject)ksp->vec_sol));
+  PetscCall(PetscObjectReference((PetscObject)ksp->vec_rhs));
+  PetscCall(VecDestroy(&k->work[VEC_X]));
+  PetscCall(VecDestroy(&k->work[VEC_B]));
+  k->work[VEC_X] = ksp->vec_sol;
+  k->work[VEC_B] = ksp->vec_rhs;
+  Describe(k, apart, v);
+  if (k->diagonal) *(k->degree ? &v->diagonal : &v->pc) = k->sums; /* any non-NULL pointer: each step replaces it by the array */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- PETSc's vectors for one step ---- */
+
+/* b and the diagonal are only read */
+static PetscBool Written(int q)
+{
+  return (PetscBool)(q != VEC_B && q != GPUKSP_VECTORS);
+}
+
+/* The diagonal comes last */
+static Vec Borrowed(const KSP_GPU *k, int q)
+{
+  return q < GPUKSP_VECTORS ? k->work[q] : k->diagonal;
+}
+
+static PetscErrorCode GiveBack(KSP_GPU *k, int count)
+{
+  PetscFunctionBegin;
+  for (int q = 0; q < count; q++)
+    if (Borrowed(k, q)) PetscCall(MatGPUCSROperatorVecRestore_Private(&k->op, Borrowed(k, q), PETSC_TRUE, Written(q), &k->operand[q]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUKSPVectorsGiveBack(KSP_GPU *k)
+{
+  PetscFunctionBegin;
+  PetscCall(GiveBack(k, GPUKSP_VECTORS + 1));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode OnHost(Vec v, PetscBool write, GPUCSROperand *o)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(o, sizeof(*o)));
+  o->place = GPUCSR_HOST;
+  if (write) PetscCall(VecGetArray(v, (PetscScalar **)&o->p));
+  else PetscCall(VecGetArrayRead(v, (const PetscScalar **)&o->p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Borrows their arrays: all on the device, if all vectors are there, otherwise all on the host. If one fails, none stays borrowed */
+PetscErrorCode GPUKSPVectorsGet(KSP_GPU *k, GPUKSPVectors *v, PetscBool *device)
+{
+  PetscErrorCode ierr = PETSC_SUCCESS;
+  int            here = 0, all = 0, q;
+
+  PetscFunctionBegin;
+  for (q = 0; q <= GPUKSP_VECTORS && !ierr; q++) {
+    if (!Borrowed(k, q)) continue;
+    ierr = MatGPUCSROperatorVecGet_Private(&k->op, Borrowed(k, q), PETSC_TRUE, Written(q), &k->operand[q]);
+    here += !ierr && k->operand[q].place == GPUCSR_DEVICE;
+    all++;
+  }
+  *device = (PetscBool)(here == all && k->dev->ops->kernels);
+  if (!ierr && here && here < all) {
+    PetscCall(GiveBack(k, q));
+    for (q = 0; q <= GPUKSP_VECTORS && !ierr; q++)
+      if (Borrowed(k, q)) ierr = OnHost(Borrowed(k, q), Written(q), &k->operand[q]);
+  }
+  if (ierr) (void)GiveBack(k, q - 1);
+  PetscCall(ierr);
+  for (q = 0; q < GPUKSP_VECTORS; q++) v->at[q] = k->work[q] ? (double *)k->operand[q].p : NULL;
+  if (k->diagonal) *(v->degree ? &v->diagonal : &v->pc) = (const double *)k->operand[GPUKSP_VECTORS].p;
+  /* the same vector under two names */
+  if (!v->ph) v->ph = v->p;
+  if (!v->sh) v->sh = v->s;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- copies between PETSc's vectors and our own ---- */
+
+static PetscErrorCode LoadFrom(KSP_GPU *k, GPUCSROperand *o, double *to)
+{
+  GPUCSRStream s;
+
+  PetscFunctionBegin;
+  if (o->place == GPUCSR_DEVICE) {
+    PetscCall(MatGPUCSRStream_Private(k->dev, o, NULL, NULL, &s));
+    PetscCall(k->dev->ops->streamsynchronize(k->dev->id, s));
+    PetscCall(k->dev->ops->copy(k->dev->id, to, o->p, sizeof(double) * (size_t)k->n, GPUCSR_ON_DEVICE, k->dev->stream));
+  } else PetscCall(GPUCSRUpload(k->dev, to, GPUCSR_DOUBLE, o->p, GPUCSR_DOUBLE, (size_t)k->n, o->pinned, k->dev->stream, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUKSPLoad(KSP_GPU *k, Vec from, double *to)
+{
+  GPUCSROperand  o;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSROperatorVecGet_Private(&k->op, from, PETSC_TRUE, PETSC_FALSE, &o));
+  ierr = LoadFrom(k, &o, to);
+  PetscCall(MatGPUCSROperatorVecRestore_Private(&k->op, from, PETSC_TRUE, PETSC_FALSE, &o));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode StoreTo(KSP_GPU *k, const double *from, GPUCSROperand *o)
+{
+  GPUCSRStream s;
+
+  PetscFunctionBegin;
+  if (o->place == GPUCSR_DEVICE) {
+    PetscCall(MatGPUCSRStream_Private(k->dev, o, NULL, NULL, &s));
+    PetscCall(k->dev->ops->streamsynchronize(k->dev->id, s));
+    PetscCall(k->dev->ops->copy(k->dev->id, o->p, from, sizeof(double) * (size_t)k->n, GPUCSR_ON_DEVICE, k->dev->stream));
+  } else PetscCall(GPUCSRDownload(k->dev, o->p, GPUCSR_DOUBLE, from, GPUCSR_DOUBLE, (size_t)k->n, o->pinned, k->dev->stream));
+  PetscCall(k->dev->ops->streamsynchronize(k->dev->id, k->dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Complete on return */
+PetscErrorCode GPUKSPStore(KSP_GPU *k, const double *from, Vec to)
+{
+  GPUCSROperand  o;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSROperatorVecGet_Private(&k->op, to, PETSC_FALSE, PETSC_TRUE, &o));
+  ierr = StoreTo(k, from, &o);
+  PetscCall(MatGPUCSROperatorVecRestore_Private(&k->op, to, PETSC_FALSE, PETSC_TRUE, &o));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* b or x of a persistent kernel: its array on the device if it is there, otherwise a copy */
+PetscErrorCode GPUKSPTake(KSP_GPU *k, Vec from, PetscBool read, PetscBool write, GPUCSROperand *o, double **p)
+{
+  GPUCSRStream s;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSROperatorVecGet_Private(&k->op, from, read, write, o));
+  if (o->place == GPUCSR_DEVICE) {
+    PetscCall(MatGPUCSRStream_Private(k->dev, o, NULL, NULL, &s));
+    if (s != k->dev->stream) PetscCall(k->dev->ops->streamsynchronize(k->dev->id, s));
+    *p = (double *)o->p;
+  } else if (read) PetscCall(GPUCSRUpload(k->dev, *p, GPUCSR_DOUBLE, o->p, GPUCSR_DOUBLE, (size_t)k->n, o->pinned, k->dev->stream, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

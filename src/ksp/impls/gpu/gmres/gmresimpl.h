@@ -1,0 +1,79 @@
+#pragma once
+
+/*
+  Shared by the files of KSPGPUGMRES and KSPGPUFGMRES; gpukspimpl.h has what they share with the other solvers:
+
+    gpugmres.c    the types, their options and pages
+    gmres.c       a solve: cycles, the Hessenberg matrix and its rotations, tests
+    gmressteps.c  the device's side of a cycle: products, preconditioners, passes (gmres.h)
+*/
+#include "../common/gpukspimpl.h"
+#include "gmres.h"
+
+/* Vectors besides x, b and the bases: the input of a product, its result, and the preconditioner's result */
+enum {
+  GMRES_DIRECTION,
+  GMRES_PRODUCT,
+  GMRES_RESULT,
+  GMRES_SLOTS
+};
+
+typedef struct {
+  KSP_GPU k; /* must be first: common to all solvers */
+  /* what was asked for */
+  PetscBool                 flexible;
+  PetscInt                  restart;
+  PetscReal                 haptol, breakdowntol;
+  KSPGMRESCGSRefinementType refinement;
+  PetscBool                 preallocate;
+  PetscErrorCode (*orthogonalize)(KSP, PetscInt);                       /* unless classical Gram-Schmidt, PETSc's type solves */
+  PetscErrorCode (*modify)(KSP, PetscInt, PetscInt, PetscReal, void *); /* nor do we serve KSPFGMRESSetModifyPC() */
+  void *modifyctx;
+  void (*modifydestroy)(void);
+
+  /* the device's side. n rows, columns for m directions */
+  int            m;
+  PetscBool      several; /* several processes: the host reduces sums */
+  size_t         stride;
+  double        *basis, *flexiblebasis, *x, *b;
+  GPUKSPMemory   statememory, partial;
+  GPUGMRESState *state, *mirror; /* mirror: page-locked, as are */
+  double        *seen, *sums;
+  void          *locked;
+  int            lockedm; /* columns of page-locked memory allocated */
+  int            most;    /* blocks of a pass */
+  struct {
+    Vec       vec; /* like the program's, for PETSc to work on; NULL: nothing does */
+    double   *p;
+    PetscBool borrowed; /* p is the array of vec, */
+    PetscBool out;      /* which is out now; else p is in */
+  } slot[GMRES_SLOTS];
+  GPUKSPMemory slotmemory;
+  PetscInt     launched, replayed; /* iterations launched kernel by kernel, and as a graph */
+
+  /* the Hessenberg matrix, rotated: columns of m + 2; rotations; right-hand side; norms of basis vectors. y: coefficients of a solution, not page-locked: a copy takes them along, and they may be overwritten before it is done */
+  PetscReal *hessenberg, *cosine, *sine, *rhs, *norm, *y;
+  int        room;   /* columns allocated */
+  PetscInt   it;     /* columns not yet added to x; 0: x is complete */
+  PetscReal  rnorm0; /* at the start of the cycle */
+  Vec        built;  /* x, for a KSPBuildSolution() without a vector */
+} KSP_GPUGMRES;
+
+/* gpugmres.c */
+GPUCSR_INTERN PetscErrorCode KSPCreate_GPUGMRES(KSP);
+GPUCSR_INTERN PetscErrorCode KSPCreate_GPUFGMRES(KSP);
+
+/* gmres.c */
+GPUCSR_INTERN PetscErrorCode KSPSolve_GPUGMRES(KSP);
+GPUCSR_INTERN PetscErrorCode KSPBuildSolution_GPUGMRES(KSP, Vec, Vec *);
+
+/* gmressteps.c */
+GPUCSR_INTERN PetscErrorCode GPUGMRESMemory(KSP, KSP_GPUGMRES *);
+GPUCSR_INTERN PetscErrorCode GPUGMRESSlots(KSP, KSP_GPUGMRES *);
+GPUCSR_INTERN PetscErrorCode GPUGMRESSlotsThere(KSP_GPUGMRES *);
+GPUCSR_INTERN PetscErrorCode GPUGMRESRelease(KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUGMRESStart(KSP, KSP_GPUGMRES *, PetscBool zero);
+GPUCSR_INTERN PetscErrorCode GPUGMRESLaunch(KSP, KSP_GPUGMRES *, PetscInt it);
+GPUCSR_INTERN PetscErrorCode GPUGMRESWait(KSP_GPUGMRES *, PetscInt it, const double **column);
+GPUCSR_INTERN PetscErrorCode GPUGMRESCombine(KSP, KSP_GPUGMRES *, PetscInt it, double *out);
+GPUCSR_INTERN PetscErrorCode GPUGMRESBuild(KSP, KSP_GPUGMRES *, PetscInt it, Vec);

@@ -1,0 +1,555 @@
+/*
+  The device's side of a cycle of GMRES: products, preconditioners, and the passes of gmres.h, by kernels or, where the host stands in, by loops.
+
+    graph      on one process: each iteration is a launch of one recorded graph; scalars stay on the device
+    host loop  for any matrix and preconditioner: MatMult() and PCApply() of PETSc vectors on the device. On one process the scalars stay there too; on several the host adds up the sums
+
+  On both paths the host reads a column of the Hessenberg matrix when it is complete, and may have launched the next iteration by then.
+*/
+#include "gmresimpl.h"
+
+/* ---- memory ---- */
+
+static PetscErrorCode Unlock(KSP_GPUGMRES *g)
+{
+  PetscFunctionBegin;
+  if (g->locked && !g->k.dev->failed[0]) PetscCall(g->k.dev->ops->hostfree(g->k.dev->id, g->locked));
+  g->locked  = NULL;
+  g->lockedm = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Lock(KSP_GPUGMRES *g)
+{
+  const size_t state = (GPUGMRESStateBytes(g->m) + 255) / 256 * 256, column = sizeof(double) * (size_t)(g->m + 2);
+  char        *p;
+
+  PetscFunctionBegin;
+  if (!g->locked || g->lockedm != g->m) {
+    PetscCall(Unlock(g));
+    PetscCall(g->k.dev->ops->hostmalloc(g->k.dev->id, state + (GPUGMRES_SEEN + 1) * column, &g->locked));
+    g->lockedm = g->m;
+  }
+  p         = (char *)g->locked;
+  g->mirror = (GPUGMRESState *)p;
+  g->seen   = (double *)(p + state);
+  g->sums   = (double *)(p + state + GPUGMRES_SEEN * column);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Vectors of the slots for the host loop, which PETSc works on; the graph has none. Collective */
+PetscErrorCode GPUGMRESSlots(KSP ksp, KSP_GPUGMRES *g)
+{
+  const PetscBool vectors = (PetscBool)(g->k.taken == KSP_GPU_PATH_HOST_LOOP);
+  PetscBool       alike   = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscCall(GPUKSPVecAlike(ksp, g->built, &alike));
+  if (!alike) PetscCall(VecDestroy(&g->built));
+  if (vectors) PetscCall(GPUKSPVecAlike(ksp, g->slot[0].vec, &alike));
+  for (int q = 0; q < GMRES_SLOTS; q++) {
+    if (!alike) PetscCall(VecDestroy(&g->slot[q].vec));
+    if (vectors && !alike) PetscCall(VecGPUDuplicate(ksp->vec_sol, &g->slot[q].vec));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Restore(KSP_GPUGMRES *g)
+{
+  PetscFunctionBegin;
+  for (int q = 0; q < GMRES_SLOTS; q++) {
+    if (!g->slot[q].out) continue;
+    g->slot[q].out = PETSC_FALSE;
+    PetscCall(VecGPURestoreArray(g->slot[q].vec, &g->slot[q].p));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Borrows the slots' arrays on the device: all of them or, if one fails, none */
+static PetscErrorCode Get(KSP_GPUGMRES *g)
+{
+  PetscErrorCode ierr = PETSC_SUCCESS;
+
+  PetscFunctionBegin;
+  for (int q = 0; q < GMRES_SLOTS && !ierr; q++) {
+    GPUCSRDevice dev;
+
+    if (!g->slot[q].borrowed) continue;
+    ierr = VecGPUGetDevice(g->slot[q].vec, &dev);
+    if (!ierr && dev != g->k.dev) ierr = PETSC_ERR_MEM;
+    if (!ierr) ierr = VecGPUGetArray(g->slot[q].vec, &g->slot[q].p);
+    g->slot[q].out = (PetscBool)!ierr;
+  }
+  if (ierr) (void)Restore(g);
+  PetscCheck(!ierr, PETSC_COMM_SELF, ierr, "A vector of a solver cannot be had on %s device %d", g->k.dev->ops->name, g->k.dev->id);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Runs a step on the slots' arrays, and gives them back whether it worked or not */
+#define WITH(...) \
+  do { \
+    PetscErrorCode ierr_; \
+\
+    PetscCall(Get(g)); \
+    ierr_ = (__VA_ARGS__); \
+    PetscCall(Restore(g)); \
+    PetscCall(ierr_); \
+  } while (0)
+
+/* The slots' memory on the device: that of their vectors or, of those that are not there, the solver's own, with copies around what PETSc does. Not collective */
+PetscErrorCode GPUGMRESSlotsThere(KSP_GPUGMRES *g)
+{
+  GPUCSRDevice dev;
+  size_t       own = 0;
+
+  PetscFunctionBegin;
+  for (int q = 0; q < GMRES_SLOTS; q++) {
+    dev = NULL;
+    if (g->slot[q].vec) PetscCall(VecGPUGetDevice(g->slot[q].vec, &dev));
+    g->slot[q].borrowed = (PetscBool)(dev == g->k.dev);
+    own += !g->slot[q].borrowed;
+  }
+  if (own) PetscCall(GPUKSPGrow(&g->k, PetscMax(1, g->stride) * sizeof(double) * own, "vectors of a solver", &g->slotmemory));
+  for (int q = 0, k = 0; q < GMRES_SLOTS; q++)
+    if (!g->slot[q].borrowed) g->slot[q].p = (double *)g->slotmemory.p + (size_t)k++ * g->stride;
+  WITH(PETSC_SUCCESS);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Before and after PETSc works on a slot's vector */
+static PetscErrorCode Give(KSP_GPUGMRES *g, int q)
+{
+  PetscFunctionBegin;
+  if (!g->slot[q].borrowed) PetscCall(GPUKSPStore(&g->k, g->slot[q].p, g->slot[q].vec));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Take(KSP_GPUGMRES *g, int q)
+{
+  PetscFunctionBegin;
+  if (!g->slot[q].borrowed) PetscCall(GPUKSPLoad(&g->k, g->slot[q].vec, g->slot[q].p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Device address of a member of the mirrored state */
+static double *OnDevice(const KSP_GPUGMRES *g, const double *here)
+{
+  return (double *)g->state + (here - (double *)g->mirror);
+}
+
+/* Memory for the passes. Not collective, so that one process may fail alone */
+PetscErrorCode GPUGMRESMemory(KSP ksp, KSP_GPUGMRES *g)
+{
+  KSP_GPU       *k = &g->k;
+  const PetscInt m = PetscMax(1, PetscMin(g->restart, ksp->max_it)), z = g->flexible && k->pc.kind == GPUKSP_PC_ANY ? m : 0;
+  GPUKSPVectors *v       = &k->persistent.v;
+  GPUGMRESState  initial = {(int)m, -1, (int)g->refinement, 0};
+  double        *p;
+
+  PetscFunctionBegin;
+  g->m      = (int)m;
+  g->stride = ((size_t)k->n * sizeof(double) + 255) / 256 * 256 / sizeof(double);
+  g->most   = 1;
+#if defined(GPUCSR_HAVE_CUDA)
+  if (k->dev->ops->kernels) PetscCall(GPUGMRESDeviceBlocks(k->dev, &g->most));
+#endif
+  PetscCall(Lock(g));
+  PetscCall(GPUKSPGrow(k, sizeof(double) * (1 + (size_t)(m + 1) * (size_t)g->most), "sums of a solver", &g->partial));
+  PetscCall(k->dev->ops->zero(k->dev->id, g->partial.p, sizeof(double), k->dev->stream)); /* no block has finished */
+  PetscCall(GPUKSPGrow(k, GPUGMRESStateBytes(g->m), "the state of a solver", &g->statememory));
+  PetscCall(GPUKSPGrow(k, PetscMax(1, g->stride) * sizeof(double) * (size_t)(m + 1 + z + 2), "the Krylov basis of a solver", &k->vectors));
+  p                = (double *)k->vectors.p;
+  g->state         = (GPUGMRESState *)g->statememory.p;
+  g->basis         = p;
+  g->flexiblebasis = p + g->stride * (size_t)(m + 1);
+  g->x             = g->flexiblebasis + g->stride * (size_t)z;
+  g->b             = g->x + g->stride;
+  PetscCall(PetscMemzero(g->mirror, GPUGMRESStateBytes(g->m)));
+  *g->mirror                     = initial;
+  GPUGMRESSolution(g->mirror)[m] = 1;
+  PetscCall(k->dev->ops->copy(k->dev->id, g->state, g->mirror, GPUGMRESStateBytes(g->m), GPUCSR_TO_DEVICE, k->dev->stream));
+  /* arguments of the other solvers' steps, which subtract, and apply preconditioners on the device */
+  PetscCall(PetscMemzero(v, sizeof(*v)));
+  v->x  = g->x;
+  v->b  = g->b;
+  v->bs = (int)k->pc.bs;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUGMRESRelease(KSP_GPU *k)
+{
+  KSP_GPUGMRES *g = (KSP_GPUGMRES *)k;
+
+  PetscFunctionBegin;
+  PetscCall(Unlock(g));
+  PetscCall(GPUKSPFree(k, &g->partial));
+  PetscCall(GPUKSPFree(k, &g->statememory));
+  PetscCall(GPUKSPFree(k, &g->slotmemory));
+  for (int q = 0; q < GMRES_SLOTS; q++) PetscCall(VecDestroy(&g->slot[q].vec));
+  PetscCall(PetscFree6(g->hessenberg, g->cosine, g->sine, g->rhs, g->norm, g->y));
+  g->room = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- passes ---- */
+
+/* source: slot of the vector to be orthogonalized */
+static GPUGMRESPass PassOf(KSP_GPUGMRES *g, int source, PetscBool first, PetscBool again)
+{
+  const KSP_GPU  *k        = &g->k;
+  const PetscBool any      = (PetscBool)(k->pc.kind == GPUKSP_PC_ANY);
+  const double   *diagonal = k->pc.kind == GPUKSP_PC_DIAGONAL ? (const double *)k->numbers.p : NULL;
+  const PetscBool right    = (PetscBool)(k->persistent.right);
+  GPUGMRESPass    a        = {k->n,
+                              first,
+                              again,
+                              any,
+                              g->stride,
+                              g->basis,
+                    any ? NULL : g->slot[GMRES_DIRECTION].p,
+                              g->slot[source].p,
+                    right ? NULL : diagonal,
+                    right ? diagonal : NULL,
+                              g->state,
+                    g->several ? NULL : g->seen,
+                              g->sums,
+                              (double *)g->partial.p + 1,
+                              g->most,
+                              (unsigned *)g->partial.p};
+
+  return a;
+}
+
+/* A loop on the host in place of a kernel: as that, in the order of the stream, with a copy of its argument */
+static PetscErrorCode OnHost(const KSP_GPUGMRES *g, PetscErrorCode (*loop)(void *), void *arg, size_t bytes, const char name[])
+{
+  const GPUCSRDevice dev = g->k.dev;
+
+  PetscFunctionBegin;
+  if (dev->ops->call) PetscCall((*dev->ops->call)(dev->id, loop, arg, bytes, dev->stream));
+  else PetscCall((*loop)(arg));
+  PetscCall(GPUCSRLaunched(dev, name));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ProjectLoop(void *arg)
+{
+  const GPUGMRESPass *a      = (const GPUGMRESPass *)arg;
+  GPUGMRESState      *s      = a->state;
+  const double       *w      = a->again ? a->basis + (size_t)(s->k + 1) * a->stride : a->w;
+  const double        factor = a->again || a->scaled ? 1 : GPUGMRESInverse(s)[s->k];
+
+  PetscFunctionBegin;
+  if (a->again && !s->again) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int j = 0; j <= s->k; j++) {
+    const double *v   = a->basis + (size_t)j * a->stride;
+    double        sum = 0;
+
+    for (int i = 0; i < a->n; i++) sum += GPUGMRESEntry(a, factor, w, i) * v[i];
+    if (a->seen) GPUGMRESProjected(s, j, sum, a->again);
+    else a->sums[j] = sum;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode UpdateLoop(void *arg)
+{
+  const GPUGMRESPass *a      = (const GPUGMRESPass *)arg;
+  GPUGMRESState      *s      = a->state;
+  const int           k      = a->first ? -1 : s->k;
+  double             *next   = a->basis + (size_t)(k + 1) * a->stride;
+  const double       *w      = a->again ? next : a->w;
+  const double        factor = a->first || a->again || a->scaled ? 1 : GPUGMRESInverse(s)[k];
+  double              sum    = 0;
+
+  PetscFunctionBegin;
+  if (a->again && !s->again) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int i = 0; i < a->n; i++) {
+    double u = GPUGMRESEntry(a, factor, w, i);
+
+    for (int j = 0; j <= k; j++) u -= GPUGMRESCoefficients(s)[j] * a->basis[(size_t)j * a->stride + (size_t)i];
+    next[i] = u;
+    sum += u * u;
+    if (a->direction) a->direction[i] = a->right ? a->right[i] * u : u;
+  }
+  s->k = k;
+  if (!a->seen) a->sums[0] = sum;
+  else if (GPUGMRESUpdated(s, sum, a->again)) PetscCall(PetscArraycpy(a->seen + (size_t)GPUGMRESSeen(k) * (size_t)(s->m + 2), GPUGMRESColumn(s), k + 2));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SumLoop(void *arg)
+{
+  const GPUGMRESSum *a = (const GPUGMRESSum *)arg;
+
+  PetscFunctionBegin;
+  for (int i = 0; i < a->n; i++) {
+    double u = 0;
+
+    for (int j = 0; j < a->count; j++) u += a->coefficients[j] * a->vectors[(size_t)j * a->stride + (size_t)i];
+    a->out[i] = (a->x ? a->x[i] : 0) + (a->diagonal ? a->diagonal[i] * u : u);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sums over all processes, in a->sums */
+static PetscErrorCode Reduce(KSP ksp, KSP_GPUGMRES *g, int count)
+{
+  PetscFunctionBegin;
+  PetscCall(g->k.dev->ops->streamsynchronize(g->k.dev->id, g->k.dev->stream));
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, g->sums, count, MPI_DOUBLE, MPI_SUM, PetscObjectComm((PetscObject)ksp)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SendState(KSP_GPUGMRES *g)
+{
+  PetscFunctionBegin;
+  PetscCall(g->k.dev->ops->copy(g->k.dev->id, g->state, g->mirror, GPUGMRESStateBytes(g->m), GPUCSR_TO_DEVICE, g->k.dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Project(KSP ksp, KSP_GPUGMRES *g, GPUGMRESPass *a)
+{
+  PetscFunctionBegin;
+#if defined(GPUCSR_HAVE_CUDA)
+  if (g->k.dev->ops->kernels) PetscCall(GPUGMRESDeviceProject(a, g->k.dev->stream));
+#endif
+  if (!g->k.dev->ops->kernels) PetscCall(OnHost(g, ProjectLoop, a, sizeof(*a), "a projection of GMRES"));
+  if (!g->several) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Reduce(ksp, g, g->mirror->k + 1));
+  for (int j = 0; j <= g->mirror->k; j++) GPUGMRESProjected(g->mirror, j, g->sums[j], a->again);
+  PetscCall(SendState(g));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Update(KSP ksp, KSP_GPUGMRES *g, GPUGMRESPass *a)
+{
+  PetscFunctionBegin;
+#if defined(GPUCSR_HAVE_CUDA)
+  if (g->k.dev->ops->kernels) PetscCall(GPUGMRESDeviceUpdate(a, g->k.dev->stream));
+#endif
+  if (!g->k.dev->ops->kernels) PetscCall(OnHost(g, UpdateLoop, a, sizeof(*a), "an orthogonalization of GMRES"));
+  if (!g->several) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Reduce(ksp, g, 1));
+  if (a->first) g->mirror->k = -1;
+  (void)GPUGMRESUpdated(g->mirror, g->sums[0], a->again);
+  PetscCall(SendState(g));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* out = x + diagonal . (vectors times coefficients) */
+static PetscErrorCode Sum(KSP_GPUGMRES *g, int count, const double *vectors, const double *coefficients, const double *diagonal, const double *x, double *out)
+{
+  GPUGMRESSum a = {g->k.n, count, g->stride, vectors, coefficients, diagonal, x, out};
+
+  PetscFunctionBegin;
+#if defined(GPUCSR_HAVE_CUDA)
+  if (g->k.dev->ops->kernels) PetscCall(GPUGMRESDeviceSum(&a, g->k.dev->stream));
+#endif
+  if (!g->k.dev->ops->kernels) PetscCall(OnHost(g, SumLoop, &a, sizeof(a), "a combination of GMRES' basis"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The new basis vector from what is in a slot */
+static PetscErrorCode Orthogonalize(KSP ksp, KSP_GPUGMRES *g, int source, PetscBool first)
+{
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(Get(g));
+  for (int again = 0; again < 2; again++) {
+    GPUGMRESPass a = PassOf(g, source, first, (PetscBool)again);
+
+    if (again && (first || g->refinement == KSP_GMRES_CGS_REFINE_NEVER)) break;
+    if (again && g->several && !g->mirror->again) break; /* on one process the passes test this themselves */
+    ierr = first ? PETSC_SUCCESS : Project(ksp, g, &a);
+    if (!ierr) ierr = Update(ksp, g, &a);
+    if (ierr) (void)Restore(g);
+    PetscCall(ierr);
+  }
+  PetscCall(Restore(g));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- products and preconditioners ---- */
+
+static PetscErrorCode Product(KSP ksp, KSP_GPUGMRES *g, int from, int to)
+{
+  PetscFunctionBegin;
+  if (g->slot[from].vec) {
+    Mat A;
+
+    PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+    PetscCall(Give(g, from));
+    PetscCall(KSP_MatMult(ksp, A, g->slot[from].vec, g->slot[to].vec));
+    PetscCall(Take(g, to));
+  } else PetscCall(MatGPUCSROperatorProduct_Private(&g->k.op, g->slot[from].p, g->slot[to].p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Apply(KSP ksp, KSP_GPUGMRES *g, int from, int to)
+{
+  PetscFunctionBegin;
+  if (g->k.pc.kind == GPUKSP_PC_ANY) {
+    PetscCall(Give(g, from));
+    PetscCall(KSP_PCApply(ksp, g->slot[from].vec, g->slot[to].vec));
+    PetscCall(Take(g, to));
+  } else {
+    if (!g->k.dev->ops->kernels) PetscCall(GPUCSRHostTurn(g->k.dev->stream));
+    PetscCall((*g->k.pc.row->apply)(&g->k, g->slot[from].p, g->slot[to].p, PETSC_FALSE, g->k.dev->stream));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A copy of n entries, on the device */
+static PetscErrorCode Copy(KSP_GPUGMRES *g, double *to, const double *from)
+{
+  PetscFunctionBegin;
+  PetscCall(g->k.dev->ops->copy(g->k.dev->id, to, from, sizeof(double) * (size_t)g->k.n, GPUCSR_ON_DEVICE, g->k.dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Residual(KSP_GPUGMRES *g)
+{
+  GPUKSPVectors v = g->k.persistent.v;
+
+  PetscFunctionBegin;
+  v.w = g->slot[GMRES_PRODUCT].p;
+  PetscCall(GPUKSPStepArrays(&g->k, GPUKSP_SUBTRACT, &v, g->k.dev->ops->kernels, g->k.dev->stream, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The first basis vector: the residual of x, left preconditioned. zero: x is 0 */
+PetscErrorCode GPUGMRESStart(KSP ksp, KSP_GPUGMRES *g, PetscBool zero)
+{
+  const PetscBool apart = (PetscBool)(!g->k.persistent.right && (g->k.pc.kind == GPUKSP_PC_ANY || g->k.pc.kind == GPUKSP_PC_APART));
+
+  PetscFunctionBegin;
+  if (zero) WITH(Copy(g, g->slot[GMRES_PRODUCT].p, g->b));
+  else {
+    WITH(Copy(g, g->slot[GMRES_DIRECTION].p, g->x));
+    PetscCall(Product(ksp, g, GMRES_DIRECTION, GMRES_PRODUCT));
+    WITH(Residual(g));
+  }
+  if (apart) PetscCall(Apply(ksp, g, GMRES_PRODUCT, GMRES_RESULT));
+  PetscCall(Orthogonalize(ksp, g, apart ? GMRES_RESULT : GMRES_PRODUCT, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One iteration with PCApply(), which gets a normalised vector */
+static PetscErrorCode ColumnAny(KSP ksp, KSP_GPUGMRES *g, PetscInt it)
+{
+  PetscFunctionBegin;
+  WITH(Sum(g, 1, g->basis + g->stride * (size_t)it, OnDevice(g, GPUGMRESInverse(g->mirror)) + it, NULL, NULL, g->slot[GMRES_DIRECTION].p));
+  if (g->flexible) {
+    PetscCall(Apply(ksp, g, GMRES_DIRECTION, GMRES_RESULT));
+    WITH(Copy(g, g->flexiblebasis + g->stride * (size_t)it, g->slot[GMRES_RESULT].p));
+    PetscCall(Product(ksp, g, GMRES_RESULT, GMRES_PRODUCT));
+    PetscCall(Orthogonalize(ksp, g, GMRES_PRODUCT, PETSC_FALSE));
+  } else {
+    PetscCall(Give(g, GMRES_DIRECTION));
+    PetscCall(KSP_PCApplyBAorAB(ksp, g->slot[GMRES_DIRECTION].vec, g->slot[GMRES_RESULT].vec, g->slot[GMRES_PRODUCT].vec));
+    PetscCall(Take(g, GMRES_RESULT));
+    PetscCall(Orthogonalize(ksp, g, GMRES_RESULT, PETSC_FALSE));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Column(KSP ksp, KSP_GPUGMRES *g)
+{
+  const PetscBool apart = (PetscBool)(g->k.pc.kind == GPUKSP_PC_APART), right = g->k.persistent.right;
+
+  PetscFunctionBegin;
+  if (apart && right) PetscCall(Apply(ksp, g, GMRES_DIRECTION, GMRES_RESULT));
+  PetscCall(Product(ksp, g, apart && right ? GMRES_RESULT : GMRES_DIRECTION, GMRES_PRODUCT));
+  if (apart && !right) PetscCall(Apply(ksp, g, GMRES_PRODUCT, GMRES_RESULT));
+  PetscCall(Orthogonalize(ksp, g, apart && !right ? GMRES_RESULT : GMRES_PRODUCT, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if defined(GPUCSR_HAVE_CUDA)
+/* Records an iteration; if that fails, this solver launches step by step from then on */
+static PetscErrorCode RecordColumn(KSP ksp, KSP_GPUGMRES *g)
+{
+  KSP_GPU       *k = &g->k;
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRLaunchGraphBegin(k->dev->stream));
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = Column(ksp, g);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  PetscCall(GPUCSRLaunchGraphEnd(k->dev->stream, &k->graph));
+  if (ierr) PetscCall(GPUCSRLaunchGraphDestroy(&k->graph));
+  if (k->graph) PetscFunctionReturn(PETSC_SUCCESS);
+  g->launched = PETSC_MIN_INT; /* never again */
+  PetscCall(PetscInfo(ksp, "An iteration could not be recorded as a graph; its kernels are launched one by one\n"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
+/* Launches iteration `it`. The first is not recorded, because it may set up things that later ones reuse */
+PetscErrorCode GPUGMRESLaunch(KSP ksp, KSP_GPUGMRES *g, PetscInt it)
+{
+  KSP_GPU *k = &g->k;
+
+  PetscFunctionBegin;
+#if defined(GPUCSR_HAVE_CUDA)
+  if (k->dev->ops->kernels && k->taken == KSP_GPU_PATH_GRAPH) {
+    if (!k->graph && g->launched++ > 0) PetscCall(RecordColumn(ksp, g));
+    if (k->graph) {
+      PetscCall(GPUCSRLaunchGraphLaunch(k->graph, k->dev->stream));
+      g->replayed++;
+    } else PetscCall(Column(ksp, g));
+  } else
+#endif
+    if (k->pc.kind == GPUKSP_PC_ANY)
+    PetscCall(ColumnAny(ksp, g, it));
+  else PetscCall(Column(ksp, g));
+  PetscCall(k->dev->ops->eventrecord(k->dev->id, k->events[it % 2], k->dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Waits for column `it` of the Hessenberg matrix, followed by the norm of the new basis vector; for -1, for the norm of the first. It is valid until the next but one is launched */
+PetscErrorCode GPUGMRESWait(KSP_GPUGMRES *g, PetscInt it, const double **column)
+{
+  KSP_GPU *k = &g->k;
+
+  PetscFunctionBegin;
+  if (g->several) {
+    *column = GPUGMRESColumn(g->mirror);
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (it < 0) PetscCall(k->dev->ops->streamsynchronize(k->dev->id, k->dev->stream));
+  else PetscCall(k->dev->ops->eventsynchronize(k->dev->id, k->events[it % 2]));
+  *column = g->seen + (size_t)GPUGMRESSeen((int)it) * (size_t)(g->m + 2);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* out = x plus the first `it` directions times g->y, the coefficients for normalised basis vectors. out may be x; NULL: the slot of results. Keeps the direction's slot */
+PetscErrorCode GPUGMRESCombine(KSP ksp, KSP_GPUGMRES *g, PetscInt it, double *out)
+{
+  const KSP_GPU *k = &g->k;
+  double *const y = OnDevice(g, GPUGMRESSolution(g->mirror)), *const one = y + g->m;
+  const PetscBool z = (PetscBool)(g->flexible && k->pc.kind == GPUKSP_PC_ANY), apart = (PetscBool)(k->persistent.right && !z && (k->pc.kind == GPUKSP_PC_ANY || k->pc.kind == GPUKSP_PC_APART));
+
+  PetscFunctionBegin;
+  if (!z)
+    for (PetscInt j = 0; j < it; j++) g->y[j] = g->norm[j] > 0 ? g->y[j] / g->norm[j] : 0;
+  PetscCall(k->dev->ops->copy(k->dev->id, y, g->y, sizeof(double) * (size_t)it, GPUCSR_TO_DEVICE, k->dev->stream));
+  if (apart) {
+    WITH(Sum(g, (int)it, g->basis, y, NULL, NULL, g->slot[GMRES_PRODUCT].p));
+    PetscCall(Apply(ksp, g, GMRES_PRODUCT, GMRES_RESULT));
+    WITH(Sum(g, 1, g->slot[GMRES_RESULT].p, one, NULL, g->x, out ? out : g->slot[GMRES_RESULT].p));
+  } else WITH(Sum(g, (int)it, z ? g->flexiblebasis : g->basis, y, k->persistent.right && k->pc.kind == GPUKSP_PC_DIAGONAL ? (const double *)k->numbers.p : NULL, g->x, out ? out : g->slot[GMRES_RESULT].p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUGMRESBuild(KSP ksp, KSP_GPUGMRES *g, PetscInt it, Vec v)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUGMRESCombine(ksp, g, it, NULL));
+  WITH(GPUKSPStore(&g->k, g->slot[GMRES_RESULT].p, v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

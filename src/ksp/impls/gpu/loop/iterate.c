@@ -1,0 +1,560 @@
+/*
+  Iterations as steps: a product, a preconditioner, and between them passes over the rows of vectors (steps.h). The same source serves both paths and all backends.
+
+    graph      The vectors are the solver's own, on the matrix' device. On a GPU an iteration is recorded once as a graph and launched again and again. The device applies the rules, and the
+               host reads the outcome one iteration later. On the host backend the same steps are loops.
+    host loop  The vectors are PETSc's and stay where they are. Products are MatMult() and preconditioners PCApply(), so that any operator and any processes will do. The host applies the rules.
+
+  If a monitor or the user's convergence test reads every iteration, the host applies the rules on both paths.
+*/
+#include "../common/gpukspimpl.h"
+#include "steprow.h"
+
+/* From this many rows on, one multigrid cycle too many costs more than a host that synchronises in every iteration */
+#define DEAR 200000
+
+/* From this many iterations on, the true residual, which takes one more application of the preconditioner, is a small part of a solve. In fewer, rounding does not separate it from the recurrence */
+#define CHEAP 30
+
+/* Sums over the ranks of a graph, in their order: the same bits on each */
+static PetscErrorCode ReduceRanks(KSP_GPU *k, double sum[], int n)
+{
+  const GPUCSRBackendOps *ops  = k->dev->ops;
+  const size_t            size = (size_t)k->ranks.size;
+  double *const mine = (double *)k->ranks.sums.p, *const all = mine + GPUKSP_SUMS;
+  double        *here;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(n * k->ranks.size, &here));
+  ierr = ops->copy(k->dev->id, mine, sum, sizeof(double) * (size_t)n, GPUCSR_TO_DEVICE, k->dev->stream);
+  if (!ierr) ierr = MatGPUCSRRanksGather_Private(&k->op, &k->ranks.A, mine, n, all);
+  if (!ierr) ierr = ops->copy(k->dev->id, here, all, sizeof(double) * (size_t)n * size, GPUCSR_TO_HOST, k->dev->stream);
+  if (!ierr) ierr = ops->streamsynchronize(k->dev->id, k->dev->stream);
+  for (int q = 0; q < n; q++) sum[q] = 0;
+  for (size_t r = 0; r < size && !ierr; r++)
+    for (int q = 0; q < n; q++) sum[q] += here[r * (size_t)n + (size_t)q];
+  PetscCall(PetscFree(here));
+  PetscCall(ierr);
+  PetscCall(MatGPUCSRRanksCheck_Private(&k->ranks.A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sums over the processes, and the rule */
+static PetscErrorCode Reduce(KSP ksp, KSP_GPU *k, GPUKSPStep step, double sum[], PetscBool rule, PetscBool first)
+{
+  PetscFunctionBegin;
+  if (k->peers.on) PetscCall(GPUKSPPeersReduce(k, sum, GPUKSPStepSums(step)));
+  else if (k->ranks.on) PetscCall(ReduceRanks(k, sum, GPUKSPStepSums(step)));
+  else if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sum, GPUKSPStepSums(step), MPI_DOUBLE, MPI_SUM, PetscObjectComm((PetscObject)ksp)));
+  if (rule) GPUKSPStepRule(step, k->state, sum, first);
+  else PetscCall(PetscArraycpy(k->sums, sum, GPUKSPStepSums(step)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  From the last row to the first? A step begins with the rows that the one before it, or the product, has ended with, which are still in the last-level cache. So passes alternate, but for products, which go
+  from the first row to the last
+*/
+static PetscBool Backwards(const KSP_GPU *k, GPUKSPStep s)
+{
+  switch (s) {
+  case GPUKSP_CG_CURVATURE:
+  case GPUKSP_NORMS:
+  case GPUKSP_BCGS_V:
+  case GPUKSP_BCGS_T:
+    return PETSC_TRUE;
+  case GPUKSP_CG_DIRECTION:
+    return (PetscBool)(!k->fused || k->pc.kind == GPUKSP_PC_APART);
+  case GPUKSP_CG_RESIDUAL:
+  case GPUKSP_BCGS_S:
+  case GPUKSP_BCGS_ADVANCE:
+    return k->fused;
+  default:
+    return PETSC_FALSE;
+  }
+}
+
+/* One step on the given arrays: v, or f in single precision */
+static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, const GPUKSPVectorsSingle *f, PetscBool device, GPUCSRStream s, PetscBool rule, PetscBool first, PetscBool next, double sum[])
+{
+  GPUKSPStepArgs args = {k->method, k->n, (double *)k->partial.p, k->sums, (GPUKSPState *)k->devstate.p, k->seen, k->stepblocks, PETSC_TRUE, first, next, NULL, k->nparts, GPUCSR_PARTS(k->n), (const double *)k->parts.p, Backwards(k, step)};
+
+  PetscFunctionBegin;
+#if defined(GPUCSR_HAVE_CUDA)
+  if (device) {
+    const int nsums = GPUKSPStepSums(step);
+
+    if (k->rulehere || !rule) {
+      args.rule = PETSC_FALSE;
+      if (k->rulehere) args.state = k->state;
+    } else if (k->ranks.on && nsums) args.mine = (double *)k->ranks.sums.p;
+    if (f) PetscCall(GPUKSPStepDeviceSingle(step, f, &args, s));
+    else PetscCall(GPUKSPStepDevice(step, v, &args, s));
+    if (args.mine) {
+      const GPUCSRPeerSlots slots = MatGPUCSRRanksSlots_Private(&k->ranks.A);
+      double *const         all   = args.mine + GPUKSP_SUMS;
+
+      if (!slots.size) PetscCall(MatGPUCSRRanksGather_Private(&k->op, &k->ranks.A, args.mine, nsums, all));
+      PetscCall(GPUKSPStepRuleDevice(step, &slots, all, k->ranks.size, &args, s));
+    }
+    if (!args.rule && nsums) {
+      PetscCall(k->dev->ops->streamsynchronize(k->dev->id, s));
+      PetscCall(PetscArraycpy(sum, k->sums, nsums));
+    } else if (k->rulehere) PetscCall(k->dev->ops->streamsynchronize(k->dev->id, s)); /* the host is about to change the state that it reads */
+  }
+#endif
+  if (!device) PetscCall(GPUCSRHostTurn(s));
+  if (!device && args.parts)
+    for (int i = 0; i < args.parts; i++)
+      for (int q = 0; q < GPUKSPStepSums(step); q++) sum[q] += args.part[GPUKSPStepPart(step, q) * (size_t)args.most + (size_t)i];
+  else if (!device && f)
+    for (int i = 0; i < k->n; i++) GPUKSPStepRowSingle(step, f, k->state, i, sum);
+  else if (!device)
+    for (int i = 0; i < k->n; i++) GPUKSPStepRow(step, v, k->state, i, sum);
+  if (!device) PetscCall(GPUCSRLaunched(k->dev, "a step of a solver"));
+  k->nparts = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A step without sums, on the given arrays. rule: skip it if the solve rests */
+PetscErrorCode GPUKSPStepArrays(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, PetscBool device, GPUCSRStream s, PetscBool rule)
+{
+  PetscFunctionBegin;
+  PetscCall(Rows(k, step, v, NULL, device, s, rule, PETSC_FALSE, PETSC_FALSE, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One step on PETSc's vectors; restores their arrays whether it worked or not */
+static PetscErrorCode RowsBorrowed(KSP_GPU *k, GPUKSPStep step, GPUKSPVectors *v, PetscBool rule, PetscBool first, PetscBool next, double sum[])
+{
+  GPUCSRStream   s = k->dev->stream;
+  PetscBool      device;
+  PetscErrorCode ierr = PETSC_SUCCESS;
+
+  PetscFunctionBegin;
+  PetscCall(GPUKSPVectorsGet(k, v, &device));
+  v->from = v->at[k->from];
+  v->to   = v->at[k->to];
+  if (device) ierr = MatGPUCSRStream_Private(k->dev, &k->operand[VEC_B], &k->operand[VEC_X], NULL, &s);
+  if (!ierr) ierr = Rows(k, step, v, NULL, device, s, rule, first, next, sum);
+  PetscCall(GPUKSPVectorsGiveBack(k));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One step. Without a rule its sums, if any, are in k->sums. next: it is the last step with a rule in its iteration */
+PetscErrorCode GPUKSPStepRun(KSP ksp, KSP_GPU *k, GPUKSPStep step, GPUKSPVectors *v, PetscBool rule, PetscBool first, PetscBool next)
+{
+  double sum[GPUKSP_SUMS] = {0, 0, 0, 0, 0};
+
+  PetscFunctionBegin;
+  if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCall(RowsBorrowed(k, step, v, rule, first, next, sum));
+  else PetscCall(Rows(k, step, v, NULL, k->dev->ops->kernels, k->dev->stream, rule, first, next, sum));
+  if (GPUKSPStepSums(step) && (k->rulehere || !rule)) PetscCall(Reduce(ksp, k, step, sum, rule, first));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* to = A from */
+PetscErrorCode GPUKSPProduct(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, int to)
+{
+  PetscFunctionBegin;
+  if (k->taken == KSP_GPU_PATH_HOST_LOOP) {
+    Mat A;
+
+    PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+    PetscCall(KSP_MatMult(ksp, A, k->work[from], k->work[to]));
+  } else if (k->ranks.on) {
+    PetscCall(MatGPUCSRRanksProduct_Private(&k->op, &k->ranks.A, v->at[from], v->at[to]));
+  } else {
+    if (k->peers.on) PetscCall(GPUKSPPeersExchange(k, v->at[from]));
+    PetscCall(MatGPUCSROperatorProduct_Private(&k->op, v->at[from], v->at[to]));
+    if (k->peers.on) PetscCall(GPUKSPPeersAdd(k, v->at[from], v->at[to]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* to = A from, and the step that follows: its sums are taken on the product's way, with vectors q and u (-1: none), and M to is stored in place of to, where the solve's products can do that */
+static PetscErrorCode ProductStep(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, int to, int q, int u, const double *M, GPUKSPStep step)
+{
+  PetscFunctionBegin;
+  if (k->fused) {
+    const GPUCSRSums sums = {(PetscBool)(GPUKSPStepSums(step) > 1), v->at[q], u < 0 ? NULL : v->at[u], M, (double *)k->parts.p, &k->nparts};
+
+    PetscCall(MatGPUCSROperatorSums_Private(&k->op, v->at[from], &sums, v->at[to]));
+  } else PetscCall(GPUKSPProduct(ksp, k, v, from, to));
+  PetscCall(GPUKSPStepRun(ksp, k, step, v, PETSC_TRUE, PETSC_FALSE, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define STEP(step)        GPUKSPStepRun(ksp, k, step, v, PETSC_TRUE, PETSC_FALSE, PETSC_FALSE)
+#define AFTER(step)       GPUKSPStepRun(ksp, k, step, v, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE)
+#define LAST(step, first) GPUKSPStepRun(ksp, k, step, v, PETSC_TRUE, first, PETSC_TRUE)
+#define ENDED             (k->rulehere && k->state->reason)
+
+static PetscErrorCode Polynomial(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBool rule)
+{
+  double rho = 0;
+
+  PetscFunctionBegin;
+  PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_POLYNOMIAL_START, v, rule, PETSC_FALSE, PETSC_FALSE));
+  for (int q = 0; q < v->degree; q++) {
+    if (q) {
+      PetscCall(GPUKSPProduct(ksp, k, v, VEC_C0, VEC_C1));
+      PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_POLYNOMIAL_RESIDUAL, v, rule, PETSC_FALSE, PETSC_FALSE));
+    }
+    rho = GPUKSPChebyshev(v->emin, v->emax, rho, &v->ca, &v->cb);
+    PetscCall(GPUKSPStepRun(ksp, k, q ? GPUKSP_POLYNOMIAL_STEP : GPUKSP_POLYNOMIAL_FIRST, v, rule, PETSC_FALSE, PETSC_FALSE));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* to = M from. rule: within an iteration, so skip it if the solve rests */
+static PetscErrorCode Precondition(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, int to, PetscBool rule)
+{
+  PetscFunctionBegin;
+  k->from = from;
+  k->to   = to;
+  v->from = v->at[from];
+  v->to   = v->at[to];
+  if (v->degree) PetscCall(Polynomial(ksp, k, v, rule));
+  else if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCall(KSP_PCApply(ksp, k->work[from], k->work[to]));
+  else PetscCall((*k->pc.row->apply)(k, v->from, v->to, rule, k->dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The current iterate into PETSc's vector, for a monitor or a convergence test */
+static PetscErrorCode Show(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
+{
+  PetscFunctionBegin;
+  if (k->method == GPUKSP_CG) {
+    PetscCall(AFTER(GPUKSP_CG_FINISH));
+    k->state->xalpha = 0;
+  }
+  if (k->taken != KSP_GPU_PATH_HOST_LOOP) PetscCall(GPUKSPStore(k, k->persistent.v.x, ksp->vec_sol));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Between the two rules that end an iteration: history, monitors, the user's convergence test; then the second rule */
+static PetscErrorCode After(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBool first)
+{
+  GPUKSPState *s = k->state;
+
+  PetscFunctionBegin;
+  if (!k->rulehere) PetscFunctionReturn(PETSC_SUCCESS); /* the step has applied the rule */
+  if ((k->live || k->taken == KSP_GPU_PATH_HOST_LOOP) && s->reason != KSP_DIVERGED_NANORINF) {
+    const PetscInt n = first ? 0 : s->i + 1;
+
+    if (k->live) PetscCall(Show(ksp, k, v));
+    ksp->its   = n;
+    ksp->rnorm = s->rnorm;
+    PetscCall(KSPLogResidualHistory(ksp, s->rnorm));
+    PetscCall(KSPMonitor(ksp, n, s->rnorm));
+    if (s->test == GPUKSP_TEST_HOST) {
+      ksp->reason = KSP_CONVERGED_ITERATING;
+      PetscCall((*ksp->converged)(ksp, n, s->rnorm, &ksp->reason, ksp->cnvP));
+      s->reason = ksp->reason;
+    }
+  }
+  GPUKSPNext(k->method, s, first);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* With a nonzero initial guess: b - A x in w, and the norm of b, or of M b if left */
+PetscErrorCode GPUKSPStart(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBool left)
+{
+  PetscFunctionBegin;
+  if (k->state->guesszero) PetscFunctionReturn(PETSC_SUCCESS);
+  if (k->state->normtype != KSP_NORM_NONE) {
+    GPUKSPVectors u = *v;
+
+    u.explicitpc = left && k->state->normtype != KSP_NORM_UNPRECONDITIONED ? v->explicitpc : 0;
+    if (!left) u.pc = NULL;
+    if (u.explicitpc) PetscCall(Precondition(ksp, k, v, VEC_B, VEC_W, PETSC_TRUE));
+    PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_BNORM, &u, PETSC_TRUE, PETSC_FALSE, PETSC_FALSE));
+  }
+  PetscCall(GPUKSPProduct(ksp, k, v, VEC_X, VEC_W));
+  PetscCall(STEP(GPUKSP_SUBTRACT));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode StartCG(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
+{
+  const PetscBool single = (PetscBool)(k->method == GPUKSP_CG_SINGLE_REDUCTION);
+
+  PetscFunctionBegin;
+  PetscCall(GPUKSPStart(ksp, k, v, PETSC_TRUE));
+  PetscCall(STEP(GPUKSP_CG_START));
+  if (v->explicitpc) PetscCall(Precondition(ksp, k, v, VEC_R, VEC_Z, PETSC_TRUE));
+  else if (single) PetscCall(STEP(GPUKSP_CG1_Z));
+  if (single) {
+    PetscCall(STEP(GPUKSP_CG1_START));
+    PetscCall(GPUKSPProduct(ksp, k, v, VEC_Z, VEC_S));
+  }
+  PetscCall(LAST(single ? GPUKSP_CG1_NORMS : GPUKSP_NORMS, PETSC_TRUE));
+  PetscCall(After(ksp, k, v, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IterateCG(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
+{
+  PetscFunctionBegin;
+  PetscCall(STEP(GPUKSP_CG_DIRECTION));
+  PetscCall(ProductStep(ksp, k, v, VEC_P, VEC_W, VEC_P, -1, NULL, GPUKSP_CG_CURVATURE));
+  if (ENDED) PetscFunctionReturn(PETSC_SUCCESS);
+  if (v->explicitpc) {
+    PetscCall(STEP(GPUKSP_CG_R));
+    k->normed = k->fused;
+    PetscCall(Precondition(ksp, k, v, VEC_R, VEC_Z, PETSC_TRUE));
+    k->normed = PETSC_FALSE;
+  }
+  PetscCall(LAST(v->explicitpc ? GPUKSP_NORMS : GPUKSP_CG_RESIDUAL, PETSC_FALSE));
+  PetscCall(After(ksp, k, v, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IterateCGSingle(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
+{
+  PetscFunctionBegin;
+  PetscCall(STEP(GPUKSP_CG1_UPDATE));
+  if (v->explicitpc) PetscCall(Precondition(ksp, k, v, VEC_R, VEC_Z, PETSC_TRUE));
+  PetscCall(GPUKSPProduct(ksp, k, v, VEC_Z, VEC_S));
+  PetscCall(LAST(GPUKSP_CG1_NORMS, PETSC_FALSE));
+  PetscCall(After(ksp, k, v, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode StartBCGS(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
+{
+  const PetscBool left = (PetscBool)(ksp->pc_side == PC_LEFT);
+
+  PetscFunctionBegin;
+  PetscCall(GPUKSPStart(ksp, k, v, left));
+  /* r = b - A x, as CG's start; with left preconditioning M (b - A x) */
+  PetscCall(STEP(GPUKSP_CG_START));
+  if (left && v->explicitpc) {
+    PetscCall(Precondition(ksp, k, v, VEC_R, VEC_T, PETSC_TRUE));
+    PetscCall(STEP(GPUKSP_BCGS_R_FROM_T));
+  } else if (left && v->pc) PetscCall(STEP(GPUKSP_BCGS_R_SCALE));
+  PetscCall(LAST(GPUKSP_BCGS_START, PETSC_TRUE));
+  PetscCall(After(ksp, k, v, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IterateBCGS(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
+{
+  const PetscBool left = (PetscBool)(ksp->pc_side == PC_LEFT), before = (PetscBool)(!left && v->explicitpc), behind = (PetscBool)(left && v->explicitpc), hat = (PetscBool)(!left && (v->explicitpc || v->pc));
+
+  PetscFunctionBegin;
+  if (before) PetscCall(Precondition(ksp, k, v, VEC_P, VEC_PH, PETSC_TRUE));
+  if (behind) {
+    PetscCall(GPUKSPProduct(ksp, k, v, VEC_P, VEC_W));
+    PetscCall(Precondition(ksp, k, v, VEC_W, VEC_V, PETSC_TRUE));
+    PetscCall(STEP(GPUKSP_BCGS_V));
+  } else PetscCall(ProductStep(ksp, k, v, hat ? VEC_PH : VEC_P, VEC_V, VEC_RP, -1, hat ? NULL : v->pc, GPUKSP_BCGS_V));
+  if (ENDED) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(STEP(GPUKSP_BCGS_S));
+  if (before) PetscCall(Precondition(ksp, k, v, VEC_S, VEC_SH, PETSC_TRUE));
+  if (behind) {
+    PetscCall(GPUKSPProduct(ksp, k, v, VEC_S, VEC_W));
+    PetscCall(Precondition(ksp, k, v, VEC_W, VEC_T, PETSC_TRUE));
+    PetscCall(STEP(GPUKSP_BCGS_T));
+  } else PetscCall(ProductStep(ksp, k, v, hat ? VEC_SH : VEC_S, VEC_T, VEC_S, VEC_RP, hat ? NULL : v->pc, GPUKSP_BCGS_T));
+  if (ENDED) {
+    if (k->state->lucky && (k->live || k->taken == KSP_GPU_PATH_HOST_LOOP)) {
+      PetscCall(KSPLogResidualHistory(ksp, k->state->rnorm));
+      PetscCall(KSPMonitor(ksp, k->state->i + 1, 0));
+    }
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(LAST(GPUKSP_BCGS_ADVANCE, PETSC_FALSE));
+  PetscCall(After(ksp, k, v, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One step of an iteration in single precision */
+PetscErrorCode GPUKSPStepRunSingle(KSP ksp, KSP_GPU *k, GPUKSPStep step, PetscBool rule, PetscBool next)
+{
+  double sum[GPUKSP_SUMS] = {0, 0, 0, 0, 0};
+
+  PetscFunctionBegin;
+  PetscCall(Rows(k, step, NULL, &k->single, k->dev->ops->kernels, k->dev->stream, rule, PETSC_FALSE, next, sum));
+  if (GPUKSPStepSums(step) && k->rulehere) PetscCall(Reduce(ksp, k, step, sum, rule, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if defined(GPUCSR_HAVE_CUDA)
+/*
+  Have the ranks launched all iterations, of which they must launch equally many? Before iteration q all but the last `ahead` are known to be done. A solve has come to rest in iteration i or the one
+  before, i being in the state, which is the same on all ranks. So they all go on to i + ahead, whenever they see that it rests.
+*/
+static PetscBool RanksRest(const volatile GPUKSPState *seen, int q, int ahead)
+{
+  return (PetscBool)(GPUKSPRests(seen) && (q == 0 || q > seen->i + ahead));
+}
+
+/* An iteration as a graph; k->graph is NULL where there can be none */
+static PetscErrorCode Record(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration iteration)
+{
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRLaunchGraphBegin(k->dev->stream));
+  if (k->ranks.on) PetscCall(MatGPUCSRRanksRecord_Private(&k->ranks.A, PETSC_TRUE));
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = (*iteration)(ksp, k, v);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  if (k->ranks.on) PetscCall(MatGPUCSRRanksRecord_Private(&k->ranks.A, PETSC_FALSE));
+  PetscCall(GPUCSRLaunchGraphEnd(k->dev->stream, &k->graph));
+  if (ierr) PetscCall(GPUCSRLaunchGraphDestroy(&k->graph));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
+/*
+  Iterates until the solve rests; k->state then says why. *k->seen must not be from an earlier rest. On a device the host launches ahead and reads the outcome one iteration later, unless one
+  iteration too many would be expensive. The first iteration is not recorded, because it may set up things that later ones reuse.
+*/
+PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration iteration)
+{
+  PetscInt mean; /* rows of a rank: all must launch equally many iterations */
+
+  PetscFunctionBegin;
+  PetscCall(VecGetSize(ksp->vec_sol, &mean));
+  if (k->ranks.on) mean /= k->ranks.size;
+  if (k->rulehere)
+    while (!GPUKSPRests(k->state)) PetscCall((*iteration)(ksp, k, v));
+#if defined(GPUCSR_HAVE_CUDA)
+  else {
+    const GPUCSRBackendOps     *ops   = k->dev->ops;
+    const volatile GPUKSPState *seen  = k->seen;
+    const int                   ahead = k->pc.row->rows || (k->ranks.on ? mean : k->n) < DEAR;
+    int                         q     = 0;
+
+    PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
+    if (!k->graph && !GPUKSPRests(seen)) {
+      PetscCall((*iteration)(ksp, k, v));
+      q++;
+      PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
+      if (!GPUKSPRests(seen)) {
+        PetscCall(Record(ksp, k, v, iteration));
+        if (!k->graph) PetscCall(PetscInfo(ksp, "An iteration could not be recorded as a graph; its kernels are launched one by one\n"));
+      }
+    }
+    for (const int first = q; k->ranks.on ? !RanksRest(seen, q, ahead) : !GPUKSPRests(seen); q++) {
+      if (!k->graph) PetscCall((*iteration)(ksp, k, v));
+      else {
+        PetscCall(GPUCSRLaunchGraphLaunch(k->graph, k->dev->stream));
+        if (k->ranks.on) PetscCall(MatGPUCSRRanksPlayed_Private(&k->op, &k->ranks.A));
+      }
+      PetscCall(ops->eventrecord(k->dev->id, k->events[q % 2], k->dev->stream));
+      if (q >= first + ahead) PetscCall(ops->eventsynchronize(k->dev->id, k->events[(q - ahead) % 2]));
+    }
+    PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
+    *k->state = *k->seen;
+  }
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUKSPGraphForget(KSP_GPU *k)
+{
+  PetscFunctionBegin;
+#if defined(GPUCSR_HAVE_CUDA)
+  PetscCall(GPUCSRLaunchGraphDestroy(&k->graph));
+#endif
+  k->graph = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Drops the graph if the next solve cannot use it; in single precision it never can */
+PetscErrorCode GPUKSPIterateEnd(KSP_GPU *k)
+{
+  PetscFunctionBegin;
+  if (k->refined || k->rulehere || (k->ranks.on && !MatGPUCSRRanksSlots_Private(&k->ranks.A).size)) PetscCall(GPUKSPGraphForget(k)); /* NCCL's communicator must not go before a graph that has it */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Keeps an earlier solve's graph if this solve's iteration is the same */
+static PetscErrorCode GraphBegin(KSP ksp, KSP_GPU *k)
+{
+  GPUKSPGraphKey key;
+  PetscMPIInt    size;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
+  PetscCall(PetscMemzero(&key, sizeof(key)));
+  key.version = k->op.version;
+  key.data    = k->op.plan->A.array[0].data;
+  key.row     = k->pc.row;
+  key.pc      = (PetscInt64)((PetscObject)ksp->pc)->id;
+  key.variant = k->pc.variant;
+  key.method  = k->method;
+  key.right   = ksp->pc_side == PC_RIGHT;
+  key.n       = k->n;
+  if (k->ranks.on) {
+    key.off  = k->ranks.A.off.version;
+    key.made = k->ranks.A.made;
+  }
+  PetscCall(PetscMemcpy(&key.v, &k->persistent.v, sizeof(key.v)));
+  if (k->refined || k->rulehere || (size > 1 && !k->ranks.on) || !k->pc.row->lasting || !GPUKSPSame(key, k->graphkey)) PetscCall(GPUKSPGraphForget(k));
+  k->graphkey = key;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The device applies the rules if the vectors are the solver's own and nothing reads the iterations */
+PetscErrorCode GPUKSPIterateBegin(KSP ksp, KSP_GPU *k)
+{
+  PetscFunctionBegin;
+  k->rulehere = (PetscBool)(!k->dev->ops->kernels || k->taken != KSP_GPU_PATH_GRAPH || k->live);
+  PetscCall(GraphBegin(ksp, k));
+  if (k->rulehere) PetscFunctionReturn(PETSC_SUCCESS);
+  *k->seen = *k->state;
+  PetscCall(k->dev->ops->copy(k->dev->id, k->devstate.p, k->state, sizeof(*k->state), GPUCSR_TO_DEVICE, k->dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* |b - A x| in the norm of the convergence test, after the solve */
+PetscErrorCode GPUKSPTrueNorm(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
+{
+  const PetscBool left = (PetscBool)(k->method != GPUKSP_BCGS || ksp->pc_side == PC_LEFT);
+  GPUKSPVectors   u;
+
+  PetscFunctionBegin;
+  PetscCall(GPUKSPProduct(ksp, k, v, VEC_X, VEC_W));
+  PetscCall(AFTER(GPUKSP_SUBTRACT));
+  if (left && v->explicitpc) PetscCall(Precondition(ksp, k, v, VEC_W, VEC_T, PETSC_FALSE));
+  u = *v;
+  if (!left) {
+    u.explicitpc = 0;
+    u.pc         = NULL;
+  }
+  PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_TRUE_NORMS, &u, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE));
+  k->state->truenorm = GPUKSPNorm(k->state, k->sums);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Runs the solve that k->state describes, with x and b in place; leaves the outcome in k->state */
+PetscErrorCode GPUKSPIterate(KSP ksp, KSP_GPU *k)
+{
+  static const struct {
+    PetscErrorCode (*start)(KSP, KSP_GPU *, GPUKSPVectors *);
+    GPUKSPIteration iteration;
+  } methods[] = {
+    [GPUKSP_CG]                  = {StartCG,   IterateCG      },
+    [GPUKSP_CG_SINGLE_REDUCTION] = {StartCG,   IterateCGSingle},
+    [GPUKSP_BCGS]                = {StartBCGS, IterateBCGS    },
+  };
+  GPUKSPVectors copy = k->persistent.v, *v = &copy;
+
+  PetscFunctionBegin;
+  PetscCall(GPUKSPIterateBegin(ksp, k));
+  PetscCall((*methods[k->method].start)(ksp, k, v));
+  PetscCall(GPUKSPLoop(ksp, k, v, methods[k->method].iteration));
+  PetscCall(GPUKSPIterateEnd(k));
+  if (k->method == GPUKSP_CG) PetscCall(AFTER(GPUKSP_CG_FINISH));
+  if (k->state->lucky) PetscCall(AFTER(GPUKSP_BCGS_LUCKY));
+  if (k->guard && (k->guardasked || k->rulehere || k->pc.row->rows || k->state->its >= CHEAP)) PetscCall(GPUKSPTrueNorm(ksp, k, v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,255 @@
+/*
+  Single steps of the solvers, a kernel for each: a thread takes several rows, and sums are formed in two stages of fixed order. The last block to finish adds up the parts of all blocks. If the state is on the
+  device, it also applies the rule; the next step then finds its scalars there, and the host need not wait. A step of a solve that has ended does nothing, so that iterations may be launched ahead.
+*/
+#include "../../../../mat/impls/gpucsr/blackbox/kernels/device.cuh"
+#include "../../../../sys/peer/peer.cuh"
+#include "../persistent/persistent.h"
+#include "steprow.h"
+
+#define THREADS 256
+
+/* Blocks a multiprocessor, such that all blocks of a step are resident at once: a second wave would take as long as the first */
+#if __CUDA_ARCH__ == 750
+  #define RESIDENT (1024 / THREADS)
+#elif __CUDA_ARCH__ == 860 || __CUDA_ARCH__ == 870 || __CUDA_ARCH__ == 890 || __CUDA_ARCH__ >= 1200
+  #define RESIDENT (1536 / THREADS)
+#else
+  #define RESIDENT (2048 / THREADS)
+#endif
+
+#define WARPS (THREADS / 32)
+
+/* Sums over the threads of the block, in its first thread */
+template <int N>
+__device__ __forceinline__ void block_sums(double (&v)[GPUKSP_SUMS], double (&part)[GPUKSP_SUMS][WARPS])
+{
+#pragma unroll
+  for (int k = 0; k < N; k++) {
+    v[k] = reduce<32>(v[k]);
+    if (threadIdx.x % 32 == 0) part[k][threadIdx.x / 32] = v[k];
+  }
+  __syncthreads();
+  if (threadIdx.x == 0)
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+      v[k] = part[k][0];
+      for (int w = 1; w < WARPS; w++) v[k] += part[k][w];
+    }
+}
+
+__device__ __forceinline__ void step_row(GPUKSPStep step, const GPUKSPVectors &v, const GPUKSPState &s, int i, double sum[])
+{
+  GPUKSPStepRow(step, &v, &s, i, sum);
+}
+
+__device__ __forceinline__ void step_row(GPUKSPStep step, const GPUKSPVectorsSingle &v, const GPUKSPState &s, int i, double sum[])
+{
+  GPUKSPStepRowSingle(step, &v, &s, i, sum);
+}
+
+/* Called by all threads of a block; each copies a word */
+__device__ __forceinline__ void copy_state(GPUKSPState *to, const GPUKSPState *from)
+{
+  static_assert(sizeof(*to) % sizeof(int) == 0 && sizeof(*to) <= THREADS * sizeof(int), "each thread takes a word of the state");
+  if (threadIdx.x < sizeof(*to) / sizeof(int)) ((int *)to)[threadIdx.x] = ((const int *)from)[threadIdx.x];
+}
+
+__host__ __device__ constexpr bool reads_only(GPUKSPStep s)
+{
+  return s == GPUKSP_NORMS || s == GPUKSP_TRUE_NORMS || s == GPUKSP_BNORM || s == GPUKSP_CG_CURVATURE || s == GPUKSP_CG1_NORMS || s == GPUKSP_REPLACEMENT_NORMS;
+}
+
+/* One thread applies the rule of a step, */
+__device__ __forceinline__ void decide(GPUKSPStep step, const double (&sum)[GPUKSP_SUMS], const GPUKSPStepArgs &a, GPUKSPState *st)
+{
+  GPUKSPStepRule(step, st, sum, a.first);
+  if (a.next) GPUKSPNext(a.method, st, a.first);
+}
+
+/* and all of its block show the outcome. A copy over the bus is slow, so only at the end */
+__device__ __forceinline__ void publish_state(const GPUKSPStepArgs &a, const GPUKSPState *st)
+{
+  __syncthreads();
+  copy_state(a.state, st);
+  if (GPUKSPRests(st)) copy_state(a.seen, st);
+}
+
+template <GPUKSPStep S, class Vectors>
+__global__ void __launch_bounds__(THREADS, RESIDENT) step_kernel(const Vectors v, const GPUKSPStepArgs a)
+{
+  constexpr int          N    = GPUKSPStepSums(S);
+  constexpr int          ROWS = reads_only(S) ? 4 : 1; /* in flight together: a write would separate them */
+  __shared__ double      part[GPUKSP_SUMS][WARPS];
+  __shared__ unsigned    last;
+  __shared__ GPUKSPState st;
+  double                 sum[GPUKSP_SUMS] = {0, 0, 0, 0, 0};
+  unsigned              *count            = (unsigned *)(a.partial + GPUKSP_SUMS * GPUKSP_PARTIALS);
+
+  copy_state(&st, a.state);
+  __syncthreads();
+  /* while the solve rests, steps with a rule do nothing, except the norms of a replaced residual; steps without a rule belong to the end or to a replacement */
+  if (a.rule && S != GPUKSP_REPLACEMENT_NORMS && GPUKSPRests(&st)) return;
+  if (GPUKSPStepGathers(S) && a.parts) {
+#pragma unroll 4
+    for (unsigned i = blockIdx.x * THREADS + threadIdx.x; i < (unsigned)a.parts; i += gridDim.x * THREADS)
+#pragma unroll
+      for (int k = 0; k < N; k++) sum[k] += a.part[GPUKSPStepPart(S, k) * (size_t)a.most + i];
+  } else {
+#pragma unroll ROWS
+    for (unsigned i = blockIdx.x * THREADS + threadIdx.x; i < (unsigned)a.n; i += gridDim.x * THREADS) step_row(S, v, st, (int)(a.back ? (unsigned)a.n - 1 - i : i), sum);
+  }
+  if constexpr (N > 0) {
+    block_sums<N>(sum, part);
+    if (threadIdx.x == 0) {
+      for (int k = 0; k < N; k++) a.partial[k * GPUKSP_PARTIALS + blockIdx.x] = sum[k];
+      __threadfence();
+      last = atomicInc(count, gridDim.x - 1) == gridDim.x - 1;
+    }
+    __syncthreads();
+    if (!last) return;
+    __threadfence();
+    for (int k = 0; k < N; k++) sum[k] = 0;
+#pragma unroll 2
+    for (int b = (int)threadIdx.x; b < (int)gridDim.x; b += THREADS)
+      for (int k = 0; k < N; k++) sum[k] += __ldcg(a.partial + k * GPUKSP_PARTIALS + b);
+    block_sums<N>(sum, part);
+    if (threadIdx.x == 0) {
+      if (a.rule && !a.mine) decide(S, sum, a, &st);
+      else
+        for (int k = 0; k < N; k++) (a.mine ? a.mine : a.sums)[k] = sum[k];
+    }
+    if (a.rule && !a.mine) publish_state(a, &st);
+  }
+}
+
+/* The rule of a step of several ranks, one block: it gathers their sums, n of each, unless that has been done, and adds them in the order of ranks */
+__global__ void __launch_bounds__(THREADS) rule_kernel(GPUKSPStep step, const GPUCSRPeerSlots slots, double *all, int ranks, int n, const GPUKSPStepArgs a)
+{
+  __shared__ GPUKSPState st;
+  bool                   rests;
+
+  if (slots.size) peer_gather(slots, a.mine, n, all);
+  copy_state(&st, a.state);
+  __syncthreads();
+  rests = GPUKSPRests(&st);
+  __syncthreads(); /* all have read it before one writes it */
+  if (rests) return;
+  if (threadIdx.x == 0) {
+    double sum[GPUKSP_SUMS] = {0, 0, 0, 0, 0};
+
+    for (int r = 0; r < ranks; r++)
+      for (int k = 0; k < n; k++) sum[k] += all[r * n + k];
+    decide(step, sum, a, &st);
+  }
+  publish_state(a, &st);
+}
+
+GPUCSRError GPUKSPStepRuleDevice(GPUKSPStep step, const GPUCSRPeerSlots *slots, double *all, int ranks, const GPUKSPStepArgs *a, GPUCSRStream s)
+{
+  rule_kernel<<<1, THREADS, 0, (cudaStream_t)s>>>(step, *slots, all, ranks, GPUKSPStepSums(step), *a);
+  GPUCSRCheckLaunch("a rule of a solver");
+  return 0;
+}
+
+/* Blocks resident on the device at once */
+GPUCSRError GPUKSPStepBlocks(GPUCSRDevice dev, int *blocks)
+{
+  int threads;
+
+  GPUCSR_CUDA(cudaDeviceGetAttribute(&threads, cudaDevAttrMaxThreadsPerMultiProcessor, dev->id));
+  *blocks = GPUCSRMin(GPUKSP_PARTIALS, dev->props.processors * (threads / THREADS));
+  return 0;
+}
+
+#define STEP(name) \
+  case name: \
+    step_kernel<name><<<blocks, THREADS, 0, (cudaStream_t)s>>>(*v, *a); \
+    break
+
+GPUCSRError GPUKSPStepDevice(GPUKSPStep step, const GPUKSPVectors *v, const GPUKSPStepArgs *a, GPUCSRStream s)
+{
+  const unsigned blocks = GPUCSRMax(1u, GPUCSRMin((unsigned)a->blocks, GPUCSRBlocks(a->parts ? a->parts : a->n, THREADS)));
+
+  switch (step) {
+    STEP(GPUKSP_SUBTRACT);
+    STEP(GPUKSP_CG_START);
+    STEP(GPUKSP_BNORM);
+    STEP(GPUKSP_TRUE_NORMS);
+    STEP(GPUKSP_NORMS);
+    STEP(GPUKSP_PRECONDITION);
+    STEP(GPUKSP_POLYNOMIAL_START);
+    STEP(GPUKSP_POLYNOMIAL_FIRST);
+    STEP(GPUKSP_POLYNOMIAL_RESIDUAL);
+    STEP(GPUKSP_POLYNOMIAL_STEP);
+    STEP(GPUKSP_CG_DIRECTION);
+    STEP(GPUKSP_CG_CURVATURE);
+    STEP(GPUKSP_CG_RESIDUAL);
+    STEP(GPUKSP_CG_R);
+    STEP(GPUKSP_CG_FINISH);
+    STEP(GPUKSP_REPLACEMENT_START);
+    STEP(GPUKSP_REPLACEMENT_NORMS);
+    STEP(GPUKSP_CG1_START);
+    STEP(GPUKSP_CG1_Z);
+    STEP(GPUKSP_CG1_NORMS);
+    STEP(GPUKSP_CG1_UPDATE);
+    STEP(GPUKSP_BCGS_R_FROM_T);
+    STEP(GPUKSP_BCGS_R_SCALE);
+    STEP(GPUKSP_BCGS_START);
+    STEP(GPUKSP_BCGS_V);
+    STEP(GPUKSP_BCGS_S);
+    STEP(GPUKSP_BCGS_T);
+    STEP(GPUKSP_BCGS_ADVANCE);
+    STEP(GPUKSP_BCGS_LUCKY);
+  default:
+    GPUCSRCheck(false, GPUCSR_ERR_PLIB, "No step %d", (int)step);
+  }
+  GPUCSRCheckLaunch("a step of a solver");
+  return 0;
+}
+
+/* The steps of an iteration in single precision */
+GPUCSRError GPUKSPStepDeviceSingle(GPUKSPStep step, const GPUKSPVectorsSingle *v, const GPUKSPStepArgs *a, GPUCSRStream s)
+{
+  const unsigned blocks = GPUCSRMax(1u, GPUCSRMin((unsigned)a->blocks, GPUCSRBlocks(a->parts ? a->parts : a->n, THREADS)));
+
+  switch (step) {
+    STEP(GPUKSP_NORMS);
+    STEP(GPUKSP_PRECONDITION);
+    STEP(GPUKSP_CG_DIRECTION);
+    STEP(GPUKSP_CG_CURVATURE);
+    STEP(GPUKSP_CG_RESIDUAL);
+    STEP(GPUKSP_CG_R);
+    STEP(GPUKSP_REPLACEMENT_RESIDUAL);
+    STEP(GPUKSP_REPLACEMENT_UPDATE);
+  default:
+    GPUCSRCheck(false, GPUCSR_ERR_PLIB, "No step %d in single precision", (int)step);
+  }
+  GPUCSRCheckLaunch("a step of a solver");
+  return 0;
+}
+#undef STEP
+
+__global__ void round_kernel(size_t n, int lane, const double *from, float *to)
+{
+  for (size_t k = blockIdx.x * (size_t)blockDim.x + threadIdx.x; k < n; k += gridDim.x * (size_t)blockDim.x) {
+    const double a = from[GPUKSPPlace(k, lane, sizeof(double))];
+
+    to[GPUKSPPlace(k, lane, sizeof(float))] = is_absent(a) ? absent<float>() : present((float)a);
+  }
+}
+
+/* Rounds values to single precision. lane: values of a lane of bcsr; places marked as empty stay so */
+GPUCSRError GPUKSPRound(size_t n, int lane, const double *from, float *to, GPUCSRStream s)
+{
+  if (n) round_kernel<<<(unsigned)GPUCSRMin((size_t)2048, (n + 255) / 256), 256, 0, (cudaStream_t)s>>>(n, lane, from, to);
+  GPUCSRCheckLaunch("rounding");
+  return 0;
+}
+
+/* Sets the counter of finished blocks to 0; each launch leaves it at 0 */
+GPUCSRError GPUKSPStepReset(double *partial, GPUCSRStream s)
+{
+  GPUCSR_CUDA(cudaMemsetAsync(partial + GPUKSP_SUMS * GPUKSP_PARTIALS, 0, sizeof(double), (cudaStream_t)s));
+  return 0;
+}

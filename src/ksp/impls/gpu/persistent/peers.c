@@ -1,0 +1,400 @@
+/*
+  A solve by several ranks of one host without MPI: the exchange lists, and what each rank's launch is told of the others (peers.cuh). On the host backend its twin runs the steps of iterate.c with
+  the same exchanges and the same sums, through memory that the ranks share.
+*/
+#include "../common/gpukspimpl.h"
+#include <limits.h>
+
+/* ---- entries exchanged ---- */
+
+static int ByRow(const void *a, const void *b)
+{
+  const GPUKSPSend *s = (const GPUKSPSend *)a, *t = (const GPUKSPSend *)b;
+
+  return s->row != t->row ? (s->row < t->row ? -1 : 1) : s->rank - t->rank;
+}
+
+/* Collective. Halo entries come in the order of garray, hence sorted by owner */
+static PetscErrorCode SendsGet(Mat A, GPUKSPSend **sends, int *n)
+{
+  const MPI_Comm  comm = PetscObjectComm((PetscObject)A);
+  const PetscInt *ranges, *garray;
+  PetscInt       *wanted, count, k                                  = 0;
+  PetscMPIInt     size, ask[4][GPUKSP_PEERS], (*give)[GPUKSP_PEERS] = ask + 2; /* for each rank: number of entries, and the first */
+  PetscMPIInt     at[GPUKSP_PEERS + 1] = {0};
+  Mat             Ao;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  PetscCall(MatMPIAIJGetSeqAIJ(A, NULL, &Ao, &garray));
+  PetscCall(MatGetLocalSize(Ao, NULL, &count));
+  PetscCall(MatGetOwnershipRangesColumn(A, &ranges));
+  for (PetscMPIInt r = 0; r < size; r++) {
+    ask[1][r] = (PetscMPIInt)k;
+    while (k < count && garray[k] < ranges[r + 1]) k++;
+    ask[0][r] = (PetscMPIInt)k - ask[1][r];
+  }
+  for (int q = 0; q < 2; q++) PetscCallMPI(MPI_Alltoall(ask[q], 1, MPI_INT, give[q], 1, MPI_INT, comm));
+  for (PetscMPIInt r = 0; r < size; r++) at[r + 1] = at[r] + give[0][r];
+  *n = at[size];
+  PetscCall(PetscMalloc1(*n, &wanted));
+  PetscCall(PetscMalloc1(*n, sends));
+  PetscCallMPI(MPI_Alltoallv(garray, ask[0], ask[1], MPIU_INT, wanted, give[0], at, MPIU_INT, comm));
+  PetscCall(MatGetOwnershipRangeColumn(A, &k, NULL));
+  for (PetscMPIInt r = 0; r < size; r++)
+    for (PetscMPIInt e = 0; e < give[0][r]; e++) (*sends)[at[r] + e] = (GPUKSPSend){wanted[at[r] + e] - k, give[1][r] + e, r};
+  PetscCall(PetscFree(wanted));
+  if (*n) qsort(*sends, (size_t)*n, sizeof(**sends), ByRow);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- memory that other ranks write to: slots of sums, then the inbox. The host twin has one slot a rank ---- */
+
+typedef struct {
+  uint64_t flag;
+  double   sum[GPUKSP_GRID_SUMS];
+} Part;
+
+static size_t InboxAt(const KSP_GPU *k, PetscMPIInt size)
+{
+  return k->dev->ops->kernels ? GPUKSP_SLOTS_BYTES * (size_t)size : (2 * sizeof(Part) + sizeof(uint64_t)) * (size_t)size;
+}
+
+/* In a kernel every entry of the inbox carries a flag; the host twin has one flag a rank, before the entries */
+static size_t InboxEach(const KSP_GPU *k)
+{
+  return k->dev->ops->kernels ? 16 : sizeof(double);
+}
+
+/* ---- the lists of GPUKSPPeers: the off-diagonal block, and the entries to send ---- */
+
+typedef struct {
+  int    *row, *slice, *col, *sendrow;
+  void  **sendto;
+  double *val;
+  int64_t stored;
+} Lists;
+
+static PetscErrorCode ListsDestroy(Lists *l)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscFree2(l->row, l->slice));
+  PetscCall(PetscFree2(l->col, l->val));
+  PetscCall(PetscFree2(l->sendrow, l->sendto));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The nonempty rows of the off-diagonal block, as sliced ELL; values are rounded if those of the diagonal block are */
+static PetscErrorCode OffDiagonal(KSP_GPU *k, Mat Ao, Lists *l)
+{
+  GPUKSPPeers    *o       = &k->persistent.peers;
+  const PetscBool rounded = (PetscBool)(k->op.plan->A.precision != GPUCSR_PRECISION_DOUBLE);
+  GPUCSROperator  off     = {.A = Ao};
+  GPUCSRSource    s;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSROperatorSource_Private(&off, &s));
+  o->rows = 0;
+  for (int i = 0; i < s.m; i++) o->rows += s.i[i + 1] > s.i[i];
+  o->weight = o->rows ? (int)(2 * s.nnz / o->rows) + 4 : 0;
+  PetscCall(PetscMalloc2(o->rows, &l->row, o->rows / GPUCSR_SLICE + 2, &l->slice));
+  for (int i = 0, q = 0; i < s.m; i++)
+    if (s.i[i + 1] > s.i[i]) l->row[q++] = i;
+  l->slice[0] = 0;
+  for (int q = 0; q < o->rows; q += GPUCSR_SLICE) {
+    int wide = 0;
+
+    for (int e = q; e < PetscMin(q + GPUCSR_SLICE, o->rows); e++) wide = PetscMax(wide, s.i[l->row[e] + 1] - s.i[l->row[e]]);
+    l->slice[q / GPUCSR_SLICE + 1] = l->slice[q / GPUCSR_SLICE] + wide;
+  }
+  l->stored = GPUCSR_SLICE * (int64_t)l->slice[(o->rows + GPUCSR_SLICE - 1) / GPUCSR_SLICE];
+  PetscCall(PetscMalloc2(l->stored, &l->col, l->stored, &l->val));
+  for (int64_t e = 0; e < l->stored; e++) {
+    l->col[e] = -1;
+    l->val[e] = 0;
+  }
+  for (int q = 0; q < o->rows; q++)
+    for (int e = s.i[l->row[q]]; e < s.i[l->row[q] + 1]; e++) {
+      const int64_t to = GPUCSR_SLICE * (int64_t)(l->slice[q / GPUCSR_SLICE] + e - s.i[l->row[q]]) + q % GPUCSR_SLICE;
+      const double  a  = (double)PetscRealPart(s.a[e]);
+
+      l->col[to] = o->tail + (int)s.j[e];
+      l->val[to] = rounded ? (double)(float)a : a;
+    }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Destinations(KSP_GPU *k, Lists *l)
+{
+  const GPUKSPPeers *o = &k->persistent.peers;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc2(o->nsend, &l->sendrow, o->nsend, &l->sendto));
+  for (int q = 0; q < o->nsend; q++) {
+    const GPUKSPSend *to = &k->peers.sends[q];
+
+    l->sendrow[q] = (int)to->row;
+    l->sendto[q]  = (char *)o->theirs[to->rank] + o->inbox + InboxEach(k) * (size_t)to->slot;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All arrays in one allocation on the device */
+static PetscErrorCode ListsSend(KSP_GPU *k, const Lists *l)
+{
+  GPUKSPPeers *o = &k->persistent.peers;
+  const struct {
+    const void  *from;
+    size_t       bytes;
+    const void **to;
+  } arrays[] = {
+    {l->row,     sizeof(int) * (size_t)o->rows,                                           (const void **)&o->row    },
+    {l->slice,   sizeof(int) * (size_t)((o->rows + GPUCSR_SLICE - 1) / GPUCSR_SLICE + 1), (const void **)&o->slice  },
+    {l->col,     sizeof(int) * (size_t)l->stored,                                         (const void **)&o->col    },
+    {l->val,     sizeof(double) * (size_t)l->stored,                                      (const void **)&o->val    },
+    {l->sendrow, sizeof(int) * (size_t)o->nsend,                                          (const void **)&o->sendrow},
+    {l->sendto,  sizeof(void *) * (size_t)o->nsend,                                       (const void **)&o->sendto },
+    {NULL,       sizeof(double) * (size_t)o->rows,                                        (const void **)&o->sums   },
+  };
+  size_t at = 0;
+
+  PetscFunctionBegin;
+  for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(arrays); q++) at += GPUCSRTogether(arrays[q].bytes);
+  PetscCall(GPUKSPGrow(k, at, "the off-diagonal block of a solver", &k->peers.lists));
+  at = 0;
+  for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(arrays); q++) {
+    char *to = (char *)k->peers.lists.p + at;
+
+    if (arrays[q].from && arrays[q].bytes) PetscCall(GPUCSRUpload(k->dev, to, GPUCSR_INT32, arrays[q].from, GPUCSR_INT32, arrays[q].bytes / sizeof(int32_t), PETSC_FALSE, k->dev->stream, NULL));
+    *arrays[q].to = to;
+    at += GPUCSRTogether(arrays[q].bytes);
+  }
+  PetscCall(k->dev->ops->streamsynchronize(k->dev->id, k->dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Not collective. With the current values */
+PetscErrorCode GPUKSPPeersLists(KSP ksp, KSP_GPU *k)
+{
+  Lists             l = {0};
+  Mat               A, Ao;
+  GPUKSPPeersValues now;
+  PetscErrorCode    ierr;
+
+  PetscFunctionBegin;
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(MatMPIAIJGetSeqAIJ(A, NULL, &Ao, NULL));
+  PetscCall(PetscMemzero(&now, sizeof(now)));
+  now.id        = (PetscInt64)((PetscObject)Ao)->id;
+  now.state     = (PetscInt64)((PetscObject)Ao)->state;
+  now.precision = (PetscInt64)k->op.plan->A.precision;
+  if (k->peers.lists.p && GPUKSPSame(now, k->peers.values)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMemzero(&k->peers.values, sizeof(k->peers.values)));
+  ierr = OffDiagonal(k, Ao, &l);
+  if (!ierr) ierr = Destinations(k, &l);
+  if (!ierr) ierr = ListsSend(k, &l);
+  PetscCall(ListsDestroy(&l));
+  PetscCall(ierr);
+  k->peers.values = now;
+  k->peers.made++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- the group of ranks ---- */
+
+/* Collective, and not during a solve: frees everything */
+PetscErrorCode GPUKSPPeersRelease(KSP_GPU *k)
+{
+  PetscFunctionBegin;
+  if (k->peers.group) {
+    if (k->peers.group->all) PetscCall(GPUCSRPeersFree(k->peers.group, k->peers.theirs));
+    PetscCall(GPUCSRPeersDestroy(&k->peers.group));
+  }
+  PetscCall(PetscFree(k->peers.sends));
+  PetscCall(PetscMemzero(&k->peers.values, sizeof(k->peers.values)));
+  PetscCall(PetscMemzero(&k->peers.pattern, sizeof(k->peers.pattern)));
+  k->peers.theirs[0] = NULL;
+  k->peers.mine      = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective. Memory that the other ranks can address, for this pattern */
+static PetscErrorCode Exchange(KSP_GPU *k, Mat A)
+{
+  GPUKSPPeers *o = &k->persistent.peers;
+  GPUCSRPeers  g = k->peers.group;
+  Mat          Ao;
+  PetscInt     halo;
+
+  PetscFunctionBegin;
+  PetscCall(PetscFree(k->peers.sends));
+  PetscCall(MatMPIAIJGetSeqAIJ(A, NULL, &Ao, NULL));
+  PetscCall(MatGetLocalSize(Ao, NULL, &halo));
+  o->rank  = (int)g->rank;
+  o->size  = (int)g->size;
+  o->halo  = (int)halo;
+  o->tail  = (k->n + GPUCSR_SLICE - 1) / GPUCSR_SLICE * GPUCSR_SLICE;
+  o->inbox = InboxAt(k, g->size);
+  o->watch = GPUCSRPeersWatch(g);
+  PetscCall(SendsGet(A, &k->peers.sends, &o->nsend));
+  o->apart = o->halo;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &o->apart, 1, MPI_INT, MPI_MAX, g->comm));
+  PetscCall(GPUCSRPeersMalloc(g, o->inbox + InboxEach(k) * 2 * (size_t)o->apart, "the exchange of a solve", k->peers.theirs));
+  for (int r = 0; r < o->size; r++) o->theirs[r] = k->peers.theirs[r];
+  k->peers.mine       = k->peers.theirs[o->rank];
+  k->peers.sequence   = 0;
+  k->persistent.epoch = 1;
+  PetscCall(PetscMemzero(&k->peers.values, sizeof(k->peers.values)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Collective, with the same answer on all ranks: may they solve together? If not, why says why. If any rank's lists are out of date (another pattern, another device, or a rank that gave up), all
+  ranks make theirs anew.
+*/
+PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
+{
+  const MPI_Comm     comm = PetscObjectComm((PetscObject)ksp);
+  GPUKSPPeersPattern now;
+  Mat                A, Ad, Ao;
+  PetscObjectState   state;
+  int                stale[3], any[3];
+  GPUCSRAttempt      attempt;
+  PetscErrorCode     ierr;
+
+  PetscFunctionBegin;
+  *ok = PETSC_FALSE;
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &Ad, &Ao, NULL));
+  PetscCall(PetscMemzero(&now, sizeof(now)));
+  now.diagonal = (PetscInt64)((PetscObject)Ad)->id;
+  now.off      = (PetscInt64)((PetscObject)Ao)->id;
+  PetscCall(MatGetNonzeroState(A, &state));
+  now.state = (PetscInt64)state;
+  stale[0]  = !k->peers.group || k->peers.dev != k->dev || (k->peers.group->all && k->peers.group->control->dead) || k->persistent.epoch > UINT_MAX / 2;
+  stale[1]  = !GPUKSPSame(now, k->peers.pattern);
+  stale[2]  = !k->dev->ops->kernels;
+  PetscCallMPI(MPI_Allreduce(stale, any, 3, MPI_INT, MPI_MAX, comm));
+  if (any[2] && k->path == KSP_GPU_PATH_AUTO) { /* solving together would gain nothing */
+    PetscCall(PetscStrncpy(why, "the host computes", len));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (any[0]) {
+    PetscCall(GPUKSPPeersRelease(k));
+    k->peers.dev = k->dev;
+    PetscCall(GPUCSRPeersCreate(comm, k->dev, &k->peers.group));
+  }
+  if (!k->peers.group->all || (k->peers.group->shared && k->path == KSP_GPU_PATH_AUTO)) {
+    PetscCall(PetscStrncpy(why, k->peers.group->all ? "several of them have the same GPU" : k->peers.group->why, len));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (any[0] || any[1]) {
+    PetscCall(GPUCSRPeersFree(k->peers.group, k->peers.theirs));
+    PetscCall(PetscMemzero(&k->peers.pattern, sizeof(k->peers.pattern)));
+    PetscCall(GPUCSRAttemptBegin(&attempt));
+    ierr = Exchange(k, A); /* an error is the same on all ranks */
+    PetscCall(GPUCSRAttemptEnd(&attempt));
+    if (ierr) {
+      PetscCall(PetscStrncpy(why, attempt.message, len));
+      PetscFunctionReturn(PETSC_SUCCESS);
+    }
+    k->peers.pattern = now;
+  }
+  k->persistent.peers.size = (int)k->peers.group->size; /* an earlier solve may have taken another path */
+  *ok                      = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective. Counts the blocks of all launches, once their shapes are known. Halos are recomputed by all ranks or none, for the reductions of an iteration must be as many */
+PetscErrorCode GPUKSPPeersBlocks(KSP ksp, KSP_GPU *k)
+{
+  GPUKSPPeers *o       = &k->persistent.peers;
+  const int    mine[2] = {k->persistent.blocks, (int)k->persistent.halo};
+  int          all[GPUKSP_PEERS][2];
+  PetscBool    halo = PETSC_TRUE;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Allgather(mine, 2, MPI_INT, all, 2, MPI_INT, PetscObjectComm((PetscObject)ksp)));
+  o->before = o->all = 0;
+  for (int r = 0; r < o->size; r++) {
+    if (r < o->rank) o->before += all[r][0];
+    o->all += all[r][0];
+    if (!all[r][1]) halo = PETSC_FALSE;
+  }
+  if (k->persistent.halo && !halo) {
+    k->persistent.halo    = PETSC_FALSE;
+    k->persistent.size    = k->plain.size;
+    k->persistent.threads = k->plain.threads;
+    k->persistent.shared  = k->plain.shared;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- the host twin ---- */
+
+/* Sums over the ranks, in rank order: the same bits on each. Two sets of parts suffice, since no rank is ahead by more than one reduction */
+PetscErrorCode GPUKSPPeersReduce(KSP_GPU *k, double sum[], int n)
+{
+  const GPUKSPPeers *o    = &k->persistent.peers;
+  const uint64_t     now  = ++k->peers.sequence;
+  const size_t       set  = (size_t)(now % 2) * (size_t)o->size;
+  const Part        *mine = (const Part *)k->peers.mine + set;
+
+  PetscFunctionBegin;
+  for (int r = 0; r < o->size; r++) {
+    Part *part = (Part *)o->theirs[r] + set + o->rank;
+
+    for (int q = 0; q < n; q++) part->sum[q] = sum[q];
+    GPUCSRPeerPublish(&part->flag, now);
+  }
+  for (int q = 0; q < n; q++) sum[q] = 0;
+  for (int r = 0; r < o->size; r++) {
+    PetscCall(GPUCSRPeerAwait(k->peers.group, &mine[r].flag, now));
+    for (int q = 0; q < n; q++) sum[q] += mine[r].sum[q];
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A neighbour's flag in an inbox, which says how far it has written; the entries follow it */
+static uint64_t *Flag(const KSP_GPU *k, PetscMPIInt of, PetscMPIInt from)
+{
+  const GPUKSPPeers *o = &k->persistent.peers;
+
+  return (uint64_t *)((char *)o->theirs[of] + o->inbox) - o->size + from;
+}
+
+/* Fills the halo of a vector, behind its own entries. All ranks synchronise afterwards, so that nobody writes into an inbox that is still read */
+PetscErrorCode GPUKSPPeersExchange(KSP_GPU *k, double *v)
+{
+  const GPUKSPPeers *o   = &k->persistent.peers;
+  const uint64_t     now = k->peers.sequence + 1;
+
+  PetscFunctionBegin;
+  PetscCall(k->dev->ops->streamsynchronize(k->dev->id, k->dev->stream));
+  for (int q = 0; q < o->nsend; q++) *(double *)o->sendto[q] = v[o->sendrow[q]];
+  for (int r = 0; r < o->size; r++) GPUCSRPeerPublish(Flag(k, r, o->rank), now);
+  for (int r = 0; r < o->size; r++) PetscCall(GPUCSRPeerAwait(k->peers.group, Flag(k, o->rank, r), now));
+  PetscCall(PetscArraycpy(v + o->tail, (const double *)((const char *)k->peers.mine + o->inbox), o->halo));
+  PetscCall(GPUKSPPeersReduce(k, NULL, 0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* z += the off-diagonal block times x, whose halo is filled */
+PetscErrorCode GPUKSPPeersAdd(KSP_GPU *k, const double *x, double *z)
+{
+  const GPUKSPPeers *o = &k->persistent.peers;
+
+  PetscFunctionBegin;
+  PetscCall(k->dev->ops->streamsynchronize(k->dev->id, k->dev->stream));
+  for (int q = 0; q < o->rows; q++) {
+    double sum = 0;
+
+    for (int e = o->slice[q / GPUCSR_SLICE]; e < o->slice[q / GPUCSR_SLICE + 1]; e++) {
+      const int64_t at = GPUCSR_SLICE * (int64_t)e + q % GPUCSR_SLICE;
+
+      if (o->col[at] >= 0) sum += o->val[at] * x[o->col[at]];
+    }
+    z[o->row[q]] += sum;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

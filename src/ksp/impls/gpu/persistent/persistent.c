@@ -1,0 +1,39 @@
+/* The list of formats that a persistent kernel can multiply with, for the choice and for the host side of the kernels */
+#include "persistent.h"
+#include "../../../../mat/impls/gpucsr/blackbox/format/formats.h"
+#include "../../../../mat/impls/gpucsr/blackbox/format/dia.h"
+#include "../../../../mat/impls/gpucsr/blackbox/format/sell.h"
+#include "../../../../mat/impls/gpucsr/blackbox/format/stencil.h"
+
+#define NONE                                                        -1
+#define GPUKSP_FORMAT(name, sharing, before, moved, offsets, needs) {#name, &GPUCSRFormat_##name, GPUKSP_BY_##sharing, before, moved, offsets, GPUKSP_NEEDS_##needs},
+const GPUKSPFormat GPUKSPFormats[] = {
+#include "persistentlist.h"
+  {NULL}};
+#undef GPUKSP_FORMAT
+
+/* NULL: a persistent kernel cannot multiply with this format */
+const GPUKSPFormat *GPUKSPFormatOf(const GPUCSRFormat *format)
+{
+  for (const GPUKSPFormat *f = GPUKSPFormats; f->name; f++)
+    if (f->family == format->ops) return f;
+  return NULL;
+}
+
+/* Does it store a table of a few stencils, and no values besides? */
+GPUCSRBool GPUKSPFormatIsTable(const GPUCSRFormat *format)
+{
+  const GPUKSPFormat *f = GPUKSPFormatOf(format);
+
+  return (GPUCSRBool)(f && f->needs == GPUKSP_NEEDS_STENCILS);
+}
+
+/* Blocks begin where windows of sorted rows begin, so that sorting moves no row out of its block. Larger windows would make blocks uneven */
+#define WINDOW 256
+
+GPUCSRBool GPUKSPPersistentTakes(const GPUCSRStorage *A)
+{
+  const GPUKSPFormat *f = GPUKSPFormatOf(A->format);
+
+  return (GPUCSRBool)(f && (f->moved < 0 || !A->array[f->moved].count || A->format->variant <= WINDOW));
+}

@@ -1,0 +1,133 @@
+/*
+  Dense, row by row: entry (r, c) is val[r n + c].
+
+  dense: 0 where the matrix has no entry. Bytes: v m n. Wins where two thirds or more of the entries are there: no column index is read, and cuBLAS multiplies. An absent entry is multiplied as the 0
+  that it is, so an Inf or NaN in x reaches every row, not only those that hold its column.
+
+  bitdense: a mark where the matrix has no entry (absent.h). Wins where more than about v / (4 + v) of the entries are there, two thirds in double and half in single. It multiplies stored entries
+  alone, so Inf and NaN in x stay where CSR would have them, and it takes mixed precision.
+*/
+#include "absent.h"
+#include "reference.h"
+
+enum {
+  DENSE_VAL
+};
+
+static PetscErrorCode Applicable_Dense(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, GPUCSRBool *yes, char why[], size_t len)
+{
+  PetscFunctionBegin;
+  (void)variant;
+  *yes = PETSC_TRUE;
+  if ((double)f->m * (double)f->n > GPUCSR_MOST_STORED(f)) {
+    *yes = PETSC_FALSE;
+    PetscCall(PetscSNPrintf(why, len, "it would store %.0f entries for %.0f nonzeros", (double)f->m * (double)f->n, (double)f->nnz));
+  } else if (p == GPUCSR_PRECISION_MIXED) {
+    *yes = PETSC_FALSE;
+    PetscCall(PetscSNPrintf(why, len, "cuBLAS has no product of a float matrix with double vectors"));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Layout_Dense(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRStorage *A)
+{
+  PetscFunctionBegin;
+  (void)f;
+  A->stored           = e->stored;
+  A->narrays          = 1;
+  A->array[DENSE_VAL] = (GPUCSRArray){"val", GPUCSRValueType(A->precision), PETSC_TRUE, (size_t)A->stored, NULL};
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Fill_Dense(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRBool valuesonly, double *rounding)
+{
+  const size_t size = GPUCSRTypeSize(A->array[DENSE_VAL].type);
+
+  PetscFunctionBegin;
+  if (!valuesonly) PetscCall(PetscMemzero(A->array[DENSE_VAL].data, (size_t)A->stored * size));
+  for (int r = 0; r < s->m; r++)
+    for (int32_t k = s->i[r]; k < s->i[r + 1]; k++) PetscCall(GPUCSRConvert((char *)A->array[DENSE_VAL].data + ((size_t)r * (size_t)s->n + (size_t)s->j[k]) * size, A->array[DENSE_VAL].type, s->a + k, GPUCSR_DOUBLE, 1, 1, rounding));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The entries of row r */
+#define ROW(V, ENTRY) \
+  for (int c = 0; c < A->n; c++) ENTRY(c, ((const V *)A->array[DENSE_VAL].data)[(size_t)r * (size_t)A->n + (size_t)c])
+
+static PetscErrorCode Mult_Dense(const GPUCSRStorage *A, const GPUCSRProduct *p)
+{
+
+  PetscFunctionBegin;
+  GPUCSRReferenceMult(A, p, NULL, ROW);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#undef ROW
+
+static PetscErrorCode Diagonal_Dense(const GPUCSRStorage *A, void *diag)
+{
+  PetscFunctionBegin;
+#define DIAGONAL(V, X) \
+  for (int r = 0; r < PetscMin(A->m, A->n); r++) ((X *)diag)[r] = (X)((const V *)A->array[DENSE_VAL].data)[(size_t)r * (size_t)A->n + (size_t)r]
+  GPUCSRDispatchPrecision(A->precision, DIAGONAL);
+#undef DIAGONAL
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const GPUCSRFormatFamily GPUCSRFormat_dense = {Applicable_Dense, GPUCSRStoresAll, NULL, Layout_Dense, Fill_Dense, Mult_Dense, Diagonal_Dense};
+
+/* --- bitdense */
+
+static PetscErrorCode Applicable_BitDense(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, GPUCSRBool *yes, char why[], size_t len)
+{
+  PetscFunctionBegin;
+  (void)variant;
+  (void)p;
+  *yes = (double)f->m * (double)f->n <= GPUCSR_MOST_STORED(f) ? PETSC_TRUE : PETSC_FALSE;
+  if (!*yes) PetscCall(PetscSNPrintf(why, len, "it would store %.0f entries for %.0f nonzeros", (double)f->m * (double)f->n, (double)f->nnz));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Fill_BitDense(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRBool valuesonly, double *rounding)
+{
+  const GPUCSRType type = A->array[DENSE_VAL].type;
+  const size_t     size = GPUCSRTypeSize(type);
+
+  PetscFunctionBegin;
+  if (!valuesonly) memset(A->array[DENSE_VAL].data, GPUCSR_ABSENT, (size_t)A->stored * size);
+  for (int r = 0; r < s->m; r++)
+    for (int32_t k = s->i[r]; k < s->i[r + 1]; k++) PetscCall(GPUCSRPut((char *)A->array[DENSE_VAL].data + ((size_t)r * (size_t)s->n + (size_t)s->j[k]) * size, type, s->a + k, rounding));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The entries of row r */
+#define ROW(V, ENTRY) \
+  for (int c = 0; c < A->n; c++) { \
+    const V *v = (const V *)A->array[DENSE_VAL].data + (size_t)r * (size_t)A->n + (size_t)c; \
+\
+    if (!GPUCSRIsAbsent(v, sizeof(V))) ENTRY(c, *v); \
+  }
+
+static PetscErrorCode Mult_BitDense(const GPUCSRStorage *A, const GPUCSRProduct *p)
+{
+
+  PetscFunctionBegin;
+  GPUCSRReferenceMult(A, p, NULL, ROW);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#undef ROW
+
+static PetscErrorCode Diagonal_BitDense(const GPUCSRStorage *A, void *diag)
+{
+  PetscFunctionBegin;
+#define DIAGONAL(V, X) \
+  for (int r = 0; r < PetscMin(A->m, A->n); r++) { \
+    const V *v = (const V *)A->array[DENSE_VAL].data + (size_t)r * (size_t)A->n + (size_t)r; \
+\
+    ((X *)diag)[r] = GPUCSRIsAbsent(v, sizeof(V)) ? 0 : (X)*v; \
+  }
+  GPUCSRDispatchPrecision(A->precision, DIAGONAL);
+#undef DIAGONAL
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const GPUCSRFormatFamily GPUCSRFormat_bitdense = {Applicable_BitDense, GPUCSRStoresAll, NULL, Layout_Dense, Fill_BitDense, Mult_BitDense, Diagonal_BitDense};

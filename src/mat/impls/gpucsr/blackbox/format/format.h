@@ -1,0 +1,258 @@
+#pragma once
+
+/*
+  Storage formats. A format is one file here and one row in formatlist.h: its arrays, how they are filled from CSR, and
+  a host reference of its product, against which every kernel is tested and which the host backend runs.
+
+  Where the arrays live does not matter to the host functions but that the host can address them. A format that can also
+  be filled on the device from CSR already there says so in its row (GPUCSRDeviceFormat in ../kernels/kernels.h); the others
+  are filled on the host and sent.
+*/
+#if defined(__CUDACC__)
+  #include "../../../../../sys/device.h"
+#else
+  #include "../../../../../sys/gpucsrsys.h"
+#endif
+
+#if defined(__CUDACC__)
+  #define GPUCSR_HOST_DEVICE static inline __host__ __device__
+#else
+  #define GPUCSR_HOST_DEVICE static inline
+#endif
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
+
+typedef enum {
+  GPUCSR_PRECISION_DOUBLE, /* values double, vectors double */
+  GPUCSR_PRECISION_SINGLE, /* values float,  vectors float  */
+  GPUCSR_PRECISION_MIXED   /* values float,  vectors double */
+} GPUCSRPrecision;
+
+static inline GPUCSRType GPUCSRValueType(GPUCSRPrecision p)
+{
+  return p == GPUCSR_PRECISION_DOUBLE ? GPUCSR_DOUBLE : GPUCSR_FLOAT;
+}
+static inline GPUCSRType GPUCSRVectorType(GPUCSRPrecision p)
+{
+  return p == GPUCSR_PRECISION_SINGLE ? GPUCSR_FLOAT : GPUCSR_DOUBLE;
+}
+
+/* BODY(V, X) with the C types of values and vectors */
+#define GPUCSRDispatchPrecision(p, BODY) \
+  do { \
+    switch (p) { \
+    case GPUCSR_PRECISION_DOUBLE: \
+      BODY(double, double); \
+      break; \
+    case GPUCSR_PRECISION_SINGLE: \
+      BODY(float, float); \
+      break; \
+    case GPUCSR_PRECISION_MIXED: \
+      BODY(float, double); \
+      break; \
+    } \
+  } while (0)
+
+#define GPUCSR_SLICE 32 /* rows of a slice of sliced ELL: a warp */
+
+/* Block sizes whose number of blocks the inspector estimates: 1..4 by 1..4, 8 by 8, and 4 by 64 */
+#define GPUCSR_NBLOCKSIZES   18
+#define GPUCSR_BLOCK(r, c)   (100 * (r) + (c)) /* a block size as the variant of a format */
+#define GPUCSR_BLOCK_ROWS(v) ((v) / 100)
+#define GPUCSR_BLOCK_COLS(v) ((v) % 100)
+GPUCSR_HOST_DEVICE int GPUCSRBlockIndex(int variant)
+{
+  const int r = GPUCSR_BLOCK_ROWS(variant), c = GPUCSR_BLOCK_COLS(variant);
+
+  return c == 64 ? 17 : r == 8 ? 16 : 4 * (r - 1) + c - 1;
+}
+#define GPUCSR_NCLASSES 32 /* class b of row lengths: from 2^(b-1) to below 2^b, class 0: empty */
+
+/* What the inspector tells; all a choice may depend on. The first part is exact, the second estimated from a sample of the rows. */
+typedef struct {
+  int     m, n;
+  int64_t nnz;
+  int     min, max;                 /* of the row lengths */
+  int     empty;                    /* rows without entries */
+  double  mean, deviation;          /* of the row lengths */
+  double  median;                   /* of the row lengths, to within its class */
+  int     rows[GPUCSR_NCLASSES];    /* rows of each class of lengths */
+  int64_t entries[GPUCSR_NCLASSES]; /* and their entries */
+  double  density;                  /* nnz / (m n) */
+  int64_t sell_stored;              /* entries that sliced ELL would store */
+  int64_t heaviest;                 /* entries of the slice of rows, as sliced ELL has them, that has most */
+
+  int    sampled;                    /* rows looked at; 0: nothing below is known */
+  double spread;                     /* mean of last - first column + 1 over the sampled rows that have entries */
+  int    bandwidth;                  /* largest |column - row| met */
+  int    diagonals;                  /* different ones met */
+  double twins;                      /* fraction of pairs of rows (2k, 2k + 1) with the same columns */
+  double blocks[GPUCSR_NBLOCKSIZES]; /* estimated number of blocks that hold an entry */
+  double listed;                     /* estimated number of different columns of tiles of 128 rows, all tiles together */
+  double sectors[2][2];              /* the same of sectors of x, if its numbers have 8 bytes and if they have 4: of groups of 8 rows, of tiles */
+  double blockerror;                 /* 2 standard errors of the 2 by 2 estimate, as a fraction of it: the estimates' error bound */
+
+  int stencils;       /* different rows, as lists of (column - row, stored value), exactly: 0 where nobody counted, -1: too many */
+  int stencilentries; /* and their entries */
+} GPUCSRFeatures;
+
+/* Different rows and their entries together, above which they are not counted */
+#define GPUCSR_MOST_STENCILS 4095
+
+/* How large a matrix is in a format: what layout() needs beyond the features */
+typedef struct {
+  int64_t stored; /* entries held, padding included */
+  int64_t units;  /* blocks, diagonals, entries of a second part: as the format's head comment says */
+  int     width;  /* entries a row of a first part, where there is one */
+  int     window; /* rows that were sorted by their lengths among each other; 0: rows stay where they are */
+} GPUCSRExtent;
+
+/* Entries that a format may store at most, padding included */
+#define GPUCSR_MOST_STORED(f) (64.0 * ((double)(f)->nnz + (double)(f)->m + 1024))
+
+typedef struct _n_GPUCSRSource GPUCSRSource;
+#if !defined(__CUDACC__)
+/* The matrix as MATAIJ holds it: host CSR, rows sorted or not, no duplicates */
+struct _n_GPUCSRSource {
+  int                m, n;
+  int64_t            nnz;
+  const int32_t     *i; /* m + 1 */
+  const PetscInt    *j; /* nnz */
+  const PetscScalar *a; /* nnz */
+};
+#endif
+
+#define GPUCSR_MAX_ARRAYS 8
+#define GPUCSR_PIECE      GPUCSR_STAGE_BYTES /* arrays that take no more than this share one piece of memory: they are had, and sent, at once */
+
+typedef struct {
+  const char *name;
+  GPUCSRType  type;
+  GPUCSRBool  values; /* changes when values change; the others change with the pattern alone */
+  size_t      count;
+  void       *data; /* memory of the device */
+} GPUCSRArray;
+
+typedef struct _n_GPUCSRFormat GPUCSRFormat;
+
+/* A matrix in some format on some device: all that a kernel sees */
+typedef struct {
+  const GPUCSRFormat *format;
+  GPUCSRDevice        dev;
+  GPUCSRPrecision     precision;
+  int                 m, n;
+  int64_t             nnz;
+  int64_t             stored; /* entries held, padding included */
+  int                 narrays;
+  GPUCSRArray         array[GPUCSR_MAX_ARRAYS];
+  void               *piece; /* memory that small arrays share, GPUCSRTogether() from begin to begin; NULL: each has its own */
+  size_t              piecebytes;
+  GPUCSRExtent        extent;
+  GPUCSRBool          outdated; /* new values could not be taken: with them the matrix is no longer what the format holds, and it must be built anew */
+  GPUCSRArray         work;     /* what a kernel precomputed from the pattern */
+  int                 parts;    /* a count that goes with it, */
+  int                 way;      /* and which of its ways the kernel has prepared */
+} GPUCSRStorage;
+
+/*
+  A step of an iteration with A that a product may end with, where it would end with z = v: z = x + ca (x - before) + cb M v. M: a diagonal, NULL is 1. before: the iterate before x, which may be
+  in z; NULL is 0. Only for A square, vectors of doubles, z other than x and y, and kernels whose family has steps.
+*/
+typedef struct {
+  GPUCSRBool  taken;
+  double      ca, cb;
+  const void *M, *before;
+} GPUCSRStep;
+
+/*
+  Sums that a product may take of what it writes, with vectors q and u: (q, z), and with `all` (z, z), (q, q), (u, z) and (u, q), which are 0 without u. Each block of a kernel adds up its rows; part k of block b
+  is part[k * GPUCSR_PARTS(m) + b]. With M, a diagonal, z = M v where a product without a step would write v. For all rows at once, vectors in double, and kernels whose family has steps.
+*/
+#define GPUCSR_INNER    5
+#define GPUCSR_PARTS(m) ((m) / 8 + 64) /* at most: no block of such a kernel has fewer rows than 8 */
+typedef struct {
+  GPUCSRBool    all;
+  const double *q, *u, *M; /* q NULL: none */
+  double       *part;
+  int          *parts; /* on the host: how many there are, known with the launch */
+} GPUCSRSums;
+
+/* z = alpha A x + beta y for rows first <= r < last; z may be y; y is not read when beta is 0. Vectors are whole. */
+typedef struct {
+  double      alpha, beta;
+  const void *x, *y;
+  void       *z;
+  int         first, last;
+  GPUCSRBool   doubles; /* the vectors are doubles, whatever the precision of the plan */
+  GPUCSRStep  step;
+  GPUCSRSums  sums;
+} GPUCSRProduct;
+
+/* Formats that differ in a number alone (a block size, say) are variants of one family and share its file */
+typedef struct {
+  /* could the format hold such a matrix; where not, why says so. About correctness alone, never about speed */
+  GPUCSRError (*applicable)(const GPUCSRFeatures *, int variant, GPUCSRPrecision, GPUCSRBool *, char why[], size_t len);
+  /* its extent as the features tell it: for the choice, and for layout() too where measure is NULL */
+  GPUCSRError (*estimate)(const GPUCSRFeatures *, int variant, GPUCSRExtent *);
+  /* its extent exactly, from host CSR; NULL: the estimate is exact */
+  GPUCSRError (*measure)(const GPUCSRSource *, int variant, GPUCSRExtent *);
+  /* names, types and lengths of the arrays, and A->stored */
+  GPUCSRError (*layout)(const GPUCSRFeatures *, const GPUCSRExtent *, GPUCSRStorage *A);
+  /* write the arrays from host CSR; with valuesonly the value arrays alone, or A->outdated where that cannot be */
+  GPUCSRError (*fill)(const GPUCSRSource *, GPUCSRStorage *A, GPUCSRBool valuesonly, double *rounding);
+  /* the reference product on the host */
+  GPUCSRError (*mult)(const GPUCSRStorage *A, const GPUCSRProduct *);
+  /* d[r] = A[r][r], 0 where it is not stored, r < min(m, n), in the vector type */
+  GPUCSRError (*diagonal)(const GPUCSRStorage *A, void *d);
+} GPUCSRFormatFamily;
+
+struct _n_GPUCSRFormat {
+  const char               *name, *family; /* words */
+  int                       variant;
+  const GPUCSRFormatFamily *ops;
+};
+
+/* The others are in formats.h, so that a new row of formatlist.h compiles few files again */
+GPUCSR_INTERN const GPUCSRFormatFamily GPUCSRFormat_csr;
+
+/* The arrays of CSR, which every build starts from */
+enum {
+  CSR_ROWPTR,
+  CSR_COL,
+  CSR_VAL
+};
+
+GPUCSR_INTERN GPUCSRError GPUCSRFormatFind(const char[], const GPUCSRFormat **);
+#define GPUCSR_NAMES 2048 /* characters for the names of all kernels, or of all formats */
+GPUCSR_INTERN GPUCSRError GPUCSRFormatNames(char[], size_t);
+GPUCSR_INTERN GPUCSRError GPUCSRFormatGet(int, const GPUCSRFormat **);
+
+static inline GPUCSRBool GPUCSRIsCSR(const GPUCSRFormat *f)
+{
+  return f->ops == &GPUCSRFormat_csr;
+}
+GPUCSR_INTERN const GPUCSRFormat *GPUCSRFormatCSR(void);
+
+/* Answers that several families give: applicable() of those that can hold any matrix, estimate() of those that store its entries alone, and of those that store all m n */
+GPUCSR_INTERN GPUCSRError GPUCSRHoldsAny(const GPUCSRFeatures *, int, GPUCSRPrecision, GPUCSRBool *, char[], size_t);
+GPUCSR_INTERN GPUCSRError GPUCSRStoresEntries(const GPUCSRFeatures *, int, GPUCSRExtent *);
+GPUCSR_INTERN GPUCSRError GPUCSRStoresAll(const GPUCSRFeatures *, int, GPUCSRExtent *);
+
+GPUCSR_INTERN GPUCSRError GPUCSRFeaturesOfRows(int, int, const int32_t *, int, GPUCSRFeatures *);
+GPUCSR_INTERN GPUCSRError GPUCSRStencils(int, const int32_t *, const void *, GPUCSRType, const void *, GPUCSRType, GPUCSRFeatures *);
+GPUCSR_INTERN GPUCSRError GPUCSRInspect(int, int, const int32_t *, const int32_t *, double, int, GPUCSRFeatures *);
+
+GPUCSR_INTERN GPUCSRError GPUCSRStorageCreate(GPUCSRDevice, const GPUCSRFormat *, const GPUCSRFeatures *, const GPUCSRExtent *, GPUCSRPrecision, GPUCSRStorage *);
+GPUCSR_INTERN GPUCSRError GPUCSRStorageAllocate(GPUCSRStorage *, GPUCSRBool valuesonly);
+GPUCSR_INTERN GPUCSRError GPUCSRStorageDestroy(GPUCSRStorage *);
+GPUCSR_INTERN GPUCSRError GPUCSRStorageWork(GPUCSRStorage *, GPUCSRType, size_t);
+GPUCSR_INTERN double      GPUCSRStorageBytes(const GPUCSRStorage *);
+GPUCSR_INTERN double      GPUCSRCSRBytes(const GPUCSRFeatures *, GPUCSRPrecision);
+
+GPUCSR_INTERN GPUCSRError GPUCSRTransposeCSR(const GPUCSRStorage *A, GPUCSRStorage *T, int32_t *map);
+
+#if defined(__cplusplus)
+}
+#endif

@@ -1,0 +1,272 @@
+/*
+  Blocked CSR filled on the device from CSR already there, and its diagonal.
+
+  A thread an entry, whatever the lengths of rows. Each looks for the first entry of its block, in the order of rows and
+  columns: in the block row's rows above its own, by a guess (rows of a block row often have the same columns) and then by
+  bisection, and just before itself. Those that are first are marked in a bit each; how many come before one is its block's
+  number, from a scan (CUB) of the marks by words of 32 and a count within the word. So nothing is sorted, and what is kept
+  besides A is a quarter byte an entry. Rows that are not sorted are brought into order first, in a copy.
+*/
+#include "../product/bcsr.cuh"
+#include "../../format/absent.h"
+#include "sorted.cuh"
+#include <cub/device/device_scan.cuh>
+
+#define BLOCK 256
+#define TILE  2048 /* entries of a thread block: finding their rows is shared by so many */
+
+/* The block an entry lies in: the columns of a block begin at a multiple of c */
+__device__ __forceinline__ int block_start(int j, int c)
+{
+  return c == 3 ? j / 3 * 3 : j & ~(c - 1);
+}
+
+/* The first entry of the block of entry k, which is in row `row`, in the order of CSR */
+__device__ __forceinline__ int first_of_block(int k, int row, int r, int c, const int *__restrict__ rowptr, const int *__restrict__ col)
+{
+  const int start = block_start(col[k], c), begin = rowptr[row];
+
+  for (int above = row / r * r; above < row; above++) {
+    const int b = rowptr[above], e = rowptr[above + 1], guess = b + (k - begin);
+    int       lo = b, hi = e;
+
+    if (guess < e && block_start(col[guess], c) == start) lo = hi = guess;
+    while (lo < hi) {
+      const int mid = (int)(((unsigned int)lo + (unsigned int)hi) / 2);
+
+      if (col[mid] < start) lo = mid + 1;
+      else hi = mid;
+    }
+    if (lo < e && block_start(col[lo], c) == start) {
+      while (lo > b && col[lo - 1] >= start) lo--;
+      return lo;
+    }
+  }
+  while (k > begin && col[k - 1] >= start) k--;
+  return k;
+}
+
+/* The rows lo <= row < hi that hold the entries of this thread block */
+__device__ __forceinline__ void rows_of_block(int m, int64_t nnz, const int *__restrict__ rowptr, int *lo, int *hi)
+{
+  __shared__ int ends[2];
+
+  if (threadIdx.x < 2) ends[threadIdx.x] = row_of((int)(threadIdx.x ? min(nnz, (int64_t)(blockIdx.x + 1) * TILE) - 1 : (int64_t)blockIdx.x * TILE), 0, m, rowptr);
+  __syncthreads();
+  *lo = ends[0];
+  *hi = ends[1] + 1;
+}
+
+/* A word of marks for each 32 entries, and how many it has */
+__global__ void __launch_bounds__(BLOCK) bcsr_mark_kernel(int m, int64_t nnz, int r, int c, const int *__restrict__ rowptr, const int *__restrict__ col, unsigned int *mark, int *count, int *unsorted)
+{
+  const int64_t begin = (int64_t)blockIdx.x * TILE, end = min(nnz, begin + TILE);
+  int           lo, hi;
+
+  rows_of_block(m, nnz, rowptr, &lo, &hi);
+  for (int64_t base = begin; base < end; base += BLOCK) { /* whole warps go round together, for the ballot */
+    const int64_t k     = base + threadIdx.x;
+    bool          first = false;
+
+    if (k < end) {
+      const int row = row_of((int)k, lo, hi, rowptr);
+
+      check_sorted((int)k, rowptr[row], col, unsorted);
+      first = first_of_block((int)k, row, r, c, rowptr, col) == k;
+    }
+    const unsigned int word = __ballot_sync(0xffffffffu, first);
+    if (threadIdx.x % 32 == 0 && k < end) {
+      mark[k / 32]  = word;
+      count[k / 32] = __popc(word);
+    }
+  }
+}
+
+/* Blocks that begin before entry k */
+__device__ __forceinline__ int blocks_before(int64_t k, const unsigned int *__restrict__ mark, const int *__restrict__ before)
+{
+  const int n = before[k / 32];
+
+  return k % 32 ? n + __popc(mark[k / 32] & ((1u << (k % 32)) - 1)) : n;
+}
+
+__global__ void bcsr_rows_kernel(int rows, int m, int r, const int *__restrict__ rowptr, const unsigned int *__restrict__ mark, const int *__restrict__ before, int *to)
+{
+  const int64_t q = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+
+  if (q <= rows) to[q] = blocks_before(rowptr[min(q * r, (int64_t)m)], mark, before);
+}
+
+template <class V>
+__global__ void __launch_bounds__(BLOCK) bcsr_fill_kernel(int m, int64_t nnz, int r, int c, const int *__restrict__ rowptr, const int *__restrict__ ccol, const V *__restrict__ cval, const unsigned int *__restrict__ mark, const int *__restrict__ before, int *col, V *val)
+{
+  const int64_t begin = (int64_t)blockIdx.x * TILE, end = min(nnz, begin + TILE);
+  int           lo, hi;
+
+  rows_of_block(m, nnz, rowptr, &lo, &hi);
+  for (int64_t k = begin + threadIdx.x; k < end; k += BLOCK) {
+    const int row = row_of((int)k, lo, hi, rowptr), first = first_of_block((int)k, row, r, c, rowptr, ccol), b = blocks_before(first, mark, before);
+    const int start = block_start(ccol[k], c);
+
+    if (first == k && col) col[b] = start;
+    val[BCSREntry(b, row % r, ccol[k] - start, r, c, sizeof(V))] = present(cval[k]);
+  }
+}
+
+template <class V, class X>
+__global__ void bcsr_diagonal_kernel(int n, int br, int bc, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X *d)
+{
+  const int r = (int)(((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 8), lane = threadIdx.x % 8, start = block_start(r, bc);
+  X         v = 0;
+
+  if (r < n)
+    for (int b = rowptr[r / br] + lane; b < rowptr[r / br + 1]; b += 8)
+      if (col[b] == start) {
+        const V a = val[BCSREntry(b, r % br, r - start, br, bc, sizeof(V))];
+
+        if (!is_absent(a)) v = X(a);
+      }
+  v = reduce<8>(v); /* at most one is not 0 */
+  if (r < n && lane == 0) d[r] = v;
+}
+
+/* Which entries are the first of their blocks */
+typedef struct {
+  size_t        words;    /* of 32 entries */
+  unsigned int *mark;     /* of each word */
+  int          *before;   /* blocks that begin before each word; at the end, all */
+  int          *unsorted; /* after the last of those: a row is not sorted, and the rest worth nothing */
+  void         *memory;
+  size_t        bytes;
+} Marks;
+
+/* How they lie in their memory, which ends with what the scan takes */
+static GPUCSRError MarksLayout(const GPUCSRStorage *csr, Marks *k, size_t *scan)
+{
+  *scan    = 0;
+  k->words = ((size_t)csr->nnz + 31) / 32;
+  GPUCSR_CUDA(cub::DeviceScan::ExclusiveSum(NULL, *scan, (int *)NULL, (int *)NULL, (int)k->words + 1, (cudaStream_t)csr->dev->stream));
+  k->bytes = sizeof(int) * ((2 * k->words + 2) + (*scan + 3) / 4);
+  return 0;
+}
+
+static void MarksPlace(Marks *k, void *memory)
+{
+  k->memory   = memory;
+  k->mark     = (unsigned int *)memory;
+  k->before   = (int *)(k->mark + k->words);
+  k->unsorted = k->before + k->words + 1;
+}
+
+static GPUCSRError MarkSteps(const GPUCSRStorage *csr, int variant, Marks *k, size_t scan, GPUCSRBool *sorted, int *blocks, cudaStream_t s)
+{
+  int32_t host[2];
+
+  GPUCSR_CUDA(cudaMemsetAsync(k->before + k->words, 0, 2 * sizeof(int), s));
+  bcsr_mark_kernel<<<GPUCSRBlocks(csr->nnz, TILE), BLOCK, 0, s>>>(csr->m, csr->nnz, GPUCSR_BLOCK_ROWS(variant), GPUCSR_BLOCK_COLS(variant), (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, k->mark, k->before, k->unsorted);
+  GPUCSRCheckLaunch("bcsr_build (mark)");
+  GPUCSR_CUDA(cub::DeviceScan::ExclusiveSum((void *)(k->unsorted + 1), scan, k->before, k->before, (int)k->words + 1, s));
+  GPUCSRCall(GPUCSRDownload(csr->dev, host, GPUCSR_INT32, k->before + k->words, GPUCSR_INT32, 2, false, (GPUCSRStream)s));
+  *blocks = host[0];
+  *sorted = host[1] ? false : true;
+  return 0;
+}
+
+/* To be freed whether it failed or not; csr has an entry */
+static GPUCSRError MarkFirst(const GPUCSRStorage *csr, int variant, Marks *k, GPUCSRBool *sorted, int *blocks, cudaStream_t s)
+{
+  size_t scan;
+
+  GPUCSRCall(MarksLayout(csr, k, &scan));
+  GPUCSRCall(GPUCSRMalloc(csr->dev, k->bytes, "the marks of blocks", &k->memory));
+  MarksPlace(k, k->memory);
+  GPUCSRCall(MarkSteps(csr, variant, k, scan, sorted, blocks, s));
+  return 0;
+}
+
+static GPUCSRError FillSteps(const GPUCSRStorage *csr, const Marks *k, int blocks, GPUCSRStorage *A, GPUCSRBool valuesonly, cudaStream_t s)
+{
+  const int     br = GPUCSR_BLOCK_ROWS(A->format->variant), bc = GPUCSR_BLOCK_COLS(A->format->variant), rows = (int)A->array[BCSR_ROWPTR].count - 1;
+  const int64_t clear = (int64_t)blocks * br * bc == A->nnz ? GPUCSRMax(0, A->stored - BCSR_WARP / BCSR_LANES(br) * br * bc) : 0; /* where something may be absent */
+  int          *col   = valuesonly ? NULL : (int *)A->array[BCSR_COL].data;
+
+  GPUCSRCheck((size_t)blocks == A->array[BCSR_COL].count, GPUCSR_ERR_PLIB, "%d blocks, %zu when they were counted", blocks, A->array[BCSR_COL].count);
+  if (!valuesonly) {
+    bcsr_rows_kernel<<<GPUCSRBlocks((int64_t)rows + 1, 256), 256, 0, s>>>(rows, A->m, br, (const int *)csr->array[CSR_ROWPTR].data, k->mark, k->before, (int *)A->array[BCSR_ROWPTR].data);
+    GPUCSRCheckLaunch("bcsr_build (rows)");
+  }
+#define FILL(V, X) \
+  if (!valuesonly) GPUCSR_CUDA(cudaMemsetAsync((V *)A->array[BCSR_VAL].data + clear, GPUCSR_ABSENT, sizeof(V) * (size_t)(A->stored - clear), s)); \
+  bcsr_fill_kernel<V> \
+    <<<GPUCSRBlocks(csr->nnz, TILE), BLOCK, 0, s>>>(csr->m, csr->nnz, br, bc, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const V *)csr->array[CSR_VAL].data, k->mark, k->before, col, (V *)A->array[BCSR_VAL].data)
+  GPUCSRDispatchPrecision(A->precision, FILL);
+  GPUCSRCheckLaunch("bcsr_build (fill)");
+  return 0;
+}
+
+/* Counts blocks and, where A is given, fills it: from csr, or from a copy with sorted rows where csr has others. kept: where the marks of csr itself go, to be freed */
+static GPUCSRError Build(const GPUCSRStorage *csr, int variant, GPUCSRStorage *A, GPUCSRBool valuesonly, int *blocks, GPUCSRArray *kept, GPUCSRStream st)
+{
+  GPUCSRDevice  dev  = csr->dev;
+  GPUCSRStorage copy = {0};
+  Marks         k    = {0};
+  GPUCSRBool    sorted;
+  GPUCSRError   ierr;
+
+  ierr = MarkFirst(csr, variant, &k, &sorted, blocks, (cudaStream_t)st);
+  if (!ierr && !sorted) {
+    ierr = GPUCSRFree(dev, k.bytes, &k.memory);
+    if (!ierr) ierr = GPUCSRSortRows(csr, &copy, st);
+    csr = &copy;
+    if (!ierr) ierr = MarkFirst(csr, variant, &k, &sorted, blocks, (cudaStream_t)st);
+  }
+  if (!ierr && A) ierr = FillSteps(csr, &k, *blocks, A, valuesonly, (cudaStream_t)st);
+  if (kept && !ierr && csr != &copy) {
+    *kept    = (GPUCSRArray){"marks", GPUCSR_INT32, false, k.bytes / sizeof(int), k.memory};
+    k.memory = NULL;
+  }
+  GPUCSRCall(GPUCSRFree(dev, k.bytes, &k.memory)); /* in the order of the stream */
+  GPUCSRCall(GPUCSRStorageDestroy(&copy));
+  GPUCSRCall(ierr);
+  return 0;
+}
+
+static GPUCSRError Measure_BCSR_CUDA(GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream s)
+{
+  int blocks = 0;
+
+  if (csr->nnz) GPUCSRCall(Build(csr, variant, NULL, false, &blocks, &csr->work, s));
+  e->units  = blocks;
+  e->stored = BCSRStored(blocks, GPUCSR_BLOCK_ROWS(variant), GPUCSR_BLOCK_COLS(variant));
+  return 0;
+}
+
+static GPUCSRError Fill_BCSR_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *A, GPUCSRBool valuesonly, GPUCSRStream s)
+{
+  size_t scan;
+  Marks  k;
+  int    blocks;
+
+  if (A->nnz && csr->work.data && !valuesonly) {
+    GPUCSRCall(MarksLayout(csr, &k, &scan));
+    MarksPlace(&k, csr->work.data);
+    GPUCSRCall(FillSteps(csr, &k, (int)A->extent.units, A, false, (cudaStream_t)s));
+  } else if (A->nnz) GPUCSRCall(Build(csr, A->format->variant, A, valuesonly, &blocks, NULL, s));
+  else if (!valuesonly) GPUCSR_CUDA(cudaMemsetAsync(A->array[BCSR_ROWPTR].data, 0, sizeof(int) * A->array[BCSR_ROWPTR].count, (cudaStream_t)s));
+  return 0;
+}
+
+static GPUCSRError Diagonal_BCSR_CUDA(const GPUCSRStorage *A, void *d, GPUCSRStream s)
+{
+  const int n = GPUCSRMin(A->m, A->n);
+
+  if (!n) return 0;
+#define DIAGONAL(V, X) \
+  bcsr_diagonal_kernel<V, X><<<GPUCSRBlocks((int64_t)n * 8, 256), 256, 0, (cudaStream_t)s>>>(n, GPUCSR_BLOCK_ROWS(A->format->variant), GPUCSR_BLOCK_COLS(A->format->variant), (const int *)A->array[BCSR_ROWPTR].data, (const int *)A->array[BCSR_COL].data, \
+                                                                                             (const V *)A->array[BCSR_VAL].data, (X *)d)
+  GPUCSRDispatchPrecision(A->precision, DIAGONAL);
+  GPUCSRCheckLaunch("bcsr_build (diagonal)");
+  return 0;
+}
+
+GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_bcsr) = {Measure_BCSR_CUDA, Fill_BCSR_CUDA, Diagonal_BCSR_CUDA, true};

@@ -1,0 +1,166 @@
+/*
+  CSR on the device: its diagonal, its transpose by a stable radix sort (CUB) of the column numbers, and the helpers that
+  move numbers by index. What comes from the host is CSR already, so there is nothing to fill.
+*/
+#include "../device.cuh"
+#include <cub/device/device_radix_sort.cuh>
+
+template <class V, class X>
+__global__ void csr_diagonal_kernel(int n, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X *d)
+{
+  const int r    = (int)(((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 8);
+  const int lane = threadIdx.x % 8;
+  X         v    = 0;
+
+  if (r < n)
+    for (int k = rowptr[r] + lane; k < rowptr[r + 1]; k += 8)
+      if (col[k] == r) v = X(val[k]);
+  v = reduce<8>(v); /* at most one is not 0 */
+  if (r < n && lane == 0) d[r] = v;
+}
+
+static GPUCSRError Fill_CSR_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *A, GPUCSRBool valuesonly, GPUCSRStream s)
+{
+  for (int k = valuesonly ? CSR_VAL : CSR_ROWPTR; k <= CSR_VAL; k++) GPUCSR_CUDA(cudaMemcpyAsync(A->array[k].data, csr->array[k].data, A->array[k].count * GPUCSRTypeSize(A->array[k].type), cudaMemcpyDeviceToDevice, (cudaStream_t)s));
+  return 0;
+}
+
+static GPUCSRError Diagonal_CSR_CUDA(const GPUCSRStorage *A, void *d, GPUCSRStream s)
+{
+  const int n = GPUCSRMin(A->m, A->n);
+
+  if (!n) return 0;
+#define DIAGONAL(V, X) csr_diagonal_kernel<V, X><<<GPUCSRBlocks((int64_t)n * 8, 256), 256, 0, (cudaStream_t)s>>>(n, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, (X *)d)
+  GPUCSRDispatchPrecision(A->precision, DIAGONAL);
+  GPUCSRCheckLaunch("csr_build (diagonal)");
+  return 0;
+}
+
+GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_csr) = {NULL, Fill_CSR_CUDA, Diagonal_CSR_CUDA, false};
+
+__global__ void iota_kernel(int64_t n, int *to)
+{
+  for (int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; k < n; k += (int64_t)gridDim.x * blockDim.x) to[k] = (int)k;
+}
+
+/* start[c] = the first of the sorted columns that is not below c */
+__global__ void column_starts_kernel(int n, int64_t nnz, const int *__restrict__ sorted, int *start)
+{
+  const int c = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+
+  if (c > n) return;
+  int64_t lo = 0, hi = nnz;
+  while (lo < hi) {
+    const int64_t mid = (lo + hi) / 2;
+
+    if (sorted[mid] < c) lo = mid + 1;
+    else hi = mid;
+  }
+  start[c] = (int)lo;
+}
+
+/* row[k] = the row of entry k: 8 threads a row */
+__global__ void row_numbers_kernel(int m, const int *__restrict__ rowptr, int *row)
+{
+  const int r = (int)(((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 8);
+
+  if (r >= m) return;
+  for (int k = rowptr[r] + (int)(threadIdx.x % 8); k < rowptr[r + 1]; k += 8) row[k] = r;
+}
+
+template <class T>
+__global__ void gather_kernel(int64_t n, const int *__restrict__ index, const T *__restrict__ from, T *to)
+{
+  for (int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; k < n; k += (int64_t)gridDim.x * blockDim.x) to[k] = from[index[k]];
+}
+
+template <class T>
+__global__ void scatteradd_kernel(int64_t n, const int *__restrict__ index, const T *__restrict__ from, T *to)
+{
+  for (int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; k < n; k += (int64_t)gridDim.x * blockDim.x) to[index[k]] += from[k];
+}
+
+template <class S, class T>
+__global__ void convert_kernel(int64_t n, const S *__restrict__ from, T *to)
+{
+  for (int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; k < n; k += (int64_t)gridDim.x * blockDim.x) to[k] = T(from[k]);
+}
+
+/* Blocks for a loop that strides over the grid */
+static unsigned int Grid(size_t n)
+{
+  return GPUCSRBlocks((int64_t)GPUCSRMin(n, (size_t)1 << 21), 256);
+}
+
+static GPUCSRError Gather_CUDA(GPUCSRType type, size_t n, const int32_t *index, const void *from, void *to, GPUCSRStream s)
+{
+  if (!n) return 0;
+  if (type == GPUCSR_DOUBLE) gather_kernel<<<Grid(n), 256, 0, (cudaStream_t)s>>>((int64_t)n, index, (const double *)from, (double *)to);
+  else gather_kernel<<<Grid(n), 256, 0, (cudaStream_t)s>>>((int64_t)n, index, (const float *)from, (float *)to);
+  GPUCSRCheckLaunch("gather");
+  return 0;
+}
+
+static GPUCSRError ScatterAdd_CUDA(GPUCSRType type, size_t n, const int32_t *index, const void *from, void *to, GPUCSRStream s)
+{
+  if (!n) return 0;
+  if (type == GPUCSR_DOUBLE) scatteradd_kernel<<<Grid(n), 256, 0, (cudaStream_t)s>>>((int64_t)n, index, (const double *)from, (double *)to);
+  else scatteradd_kernel<<<Grid(n), 256, 0, (cudaStream_t)s>>>((int64_t)n, index, (const float *)from, (float *)to);
+  GPUCSRCheckLaunch("scatteradd");
+  return 0;
+}
+
+static GPUCSRError Convert_CUDA(size_t n, GPUCSRType ft, const void *from, GPUCSRType tt, void *to, GPUCSRStream s)
+{
+  if (!n) return 0;
+  if (ft == GPUCSR_DOUBLE && tt == GPUCSR_FLOAT) convert_kernel<<<Grid(n), 256, 0, (cudaStream_t)s>>>((int64_t)n, (const double *)from, (float *)to);
+  else if (ft == GPUCSR_FLOAT && tt == GPUCSR_DOUBLE) convert_kernel<<<Grid(n), 256, 0, (cudaStream_t)s>>>((int64_t)n, (const float *)from, (double *)to);
+  else GPUCSRCheck(false, GPUCSR_ERR_SUP, "No conversion from type %d to type %d on the device", (int)ft, (int)tt);
+  GPUCSRCheckLaunch("convert");
+  return 0;
+}
+
+static GPUCSRError Sort(const GPUCSRStorage *A, int *sorted, int *order, int32_t *map, void **temp, size_t *bytes, cudaStream_t s)
+{
+  const int *col  = (const int *)A->array[CSR_COL].data;
+  int        bits = 1;
+
+  while (bits < 31 && ((int64_t)1 << bits) < A->n) bits++;
+  GPUCSR_CUDA(cub::DeviceRadixSort::SortPairs(NULL, *bytes, col, sorted, order, map, A->nnz, 0, bits, s));
+  GPUCSRCall(GPUCSRMalloc(A->dev, *bytes, "the transpose's sort", temp));
+  iota_kernel<<<Grid((size_t)A->nnz), 256, 0, s>>>(A->nnz, order);
+  GPUCSR_CUDA(cub::DeviceRadixSort::SortPairs(*temp, *bytes, col, sorted, order, map, A->nnz, 0, bits, s));
+  return 0;
+}
+
+/* The sort is stable, so the rows of T come out sorted by column */
+static GPUCSRError Transpose_CUDA(const GPUCSRStorage *A, GPUCSRStorage *T, int32_t *map, GPUCSRStream st)
+{
+  const size_t list   = sizeof(int) * (size_t)A->nnz;
+  cudaStream_t s      = (cudaStream_t)st;
+  void        *sorted = NULL, *order = NULL, *temp = NULL;
+  size_t       bytes = 0;
+  GPUCSRError  ierr;
+
+  if (!A->nnz) {
+    GPUCSR_CUDA(cudaMemsetAsync(T->array[CSR_ROWPTR].data, 0, sizeof(int) * ((size_t)A->n + 1), s));
+    return 0;
+  }
+  GPUCSRCall(GPUCSRMalloc(A->dev, list, "the transpose's sort", &sorted));
+  ierr = GPUCSRMalloc(A->dev, list, "the transpose's sort", &order);
+  if (!ierr) ierr = Sort(A, (int *)sorted, (int *)order, map, &temp, &bytes, s);
+  if (!ierr) {
+    column_starts_kernel<<<GPUCSRBlocks((int64_t)A->n + 1, 256), 256, 0, s>>>(A->n, A->nnz, (const int *)sorted, (int *)T->array[CSR_ROWPTR].data);
+    row_numbers_kernel<<<GPUCSRBlocks((int64_t)A->m * 8, 256), 256, 0, s>>>(A->m, (const int *)A->array[CSR_ROWPTR].data, (int *)order);
+    gather_kernel<<<Grid((size_t)A->nnz), 256, 0, s>>>(A->nnz, map, (const int *)order, (int *)T->array[CSR_COL].data);
+    if (A->array[CSR_VAL].data) ierr = Gather_CUDA(T->array[CSR_VAL].type, (size_t)A->nnz, map, A->array[CSR_VAL].data, T->array[CSR_VAL].data, st);
+  }
+  (void)cudaStreamSynchronize(s);
+  GPUCSRCall(GPUCSRFree(A->dev, list, &sorted));
+  GPUCSRCall(GPUCSRFree(A->dev, list, &order));
+  GPUCSRCall(GPUCSRFree(A->dev, bytes, &temp));
+  GPUCSRCall(ierr);
+  return 0;
+}
+
+GPUCSR_EXPORT(GPUCSRDeviceHelpers, GPUCSRDeviceHelpers_cuda) = {Transpose_CUDA, Gather_CUDA, ScatterAdd_CUDA, GPUCSRInspect_CUDA, Convert_CUDA};

@@ -1,0 +1,185 @@
+/*
+  y = A x, coordinates, by segmented sums; and hyb, whose first part is sell_row's, with 1 or 4 threads a row.
+
+  A block takes a tile of entries, whatever their rows: products into shared memory by coalesced loads, then a segmented scan
+  over its threads. Rows that begin and end in the tile are complete. What belongs to a row that began before the tile, or
+  goes on behind it, is kept a tile; where such a row begins, a warp adds the parts in their order afterwards. So no row is
+  written by two, and the result is the same every time.
+
+  Bytes: (8 + v) entries, n x once at best, m z twice (z = beta y comes first), 16 a tile. Wins where rows are extremely
+  uneven; loses everywhere else, by the third launch and the row numbers.
+
+  Paper: N. Bell, M. Garland, SC 2009; segmented sums after G. E. Blelloch, M. A. Heroux, M. Zagha, Segmented operations for sparse
+  matrix computation on vector multiprocessors, CMU-CS-93-173.
+*/
+#include "segment.cuh"
+#include "../../format/papers/hyb.h"
+
+#define BLOCK 128
+#define ITEMS 8 /* entries a thread */
+#define TILE  (BLOCK * ITEMS)
+
+extern "C" {
+GPUCSR_INTERN const GPUCSRKernelFamily GPUCSRKernel_sell_row;
+}
+
+/* Where entry q of a tile is in shared memory: a gap after each thread's keeps them in different banks */
+__device__ __forceinline__ int spread(int q)
+{
+  return q + q / ITEMS;
+}
+
+template <class X>
+__global__ void coo_scale_kernel(int m, X beta, const X *y, X *z)
+{
+  const int r = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+
+  if (r < m) z[r] = beta == X(0) ? X(0) : beta * y[r];
+}
+
+/* head[t]: of a row that began before tile t; tail[t]: of one that begins in it and goes on behind it */
+template <class V, class X>
+__global__ void __launch_bounds__(BLOCK) coo_segment_kernel(int64_t n, const int *__restrict__ row, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X *z, X *head, X *tail)
+{
+  __shared__ X   product[TILE + TILE / ITEMS];
+  __shared__ int rows[TILE + TILE / ITEMS];
+  __shared__ Segment<X> part[BLOCK / 32];
+  const int64_t         base = (int64_t)blockIdx.x * TILE;
+  const int             size = (int)min((int64_t)TILE, n - base), mine = (int)threadIdx.x * ITEMS;
+  int                   c[ITEMS], r[ITEMS];
+  V                     v[ITEMS];
+
+#pragma unroll
+  for (int u = 0; u < ITEMS; u++) {
+    const int q = u * BLOCK + (int)threadIdx.x;
+
+    c[u] = q < size ? streamed(col + base + q) : -1;
+    r[u] = q < size ? streamed(row + base + q) : -1;
+    v[u] = q < size ? streamed(val + base + q) : V(0);
+  }
+#pragma unroll
+  for (int u = 0; u < ITEMS; u++) {
+    const int q = u * BLOCK + (int)threadIdx.x;
+
+    rows[spread(q)]    = r[u];
+    product[spread(q)] = c[u] >= 0 ? X(v[u]) * __ldg(x + c[u]) : X(0);
+  }
+  __syncthreads();
+
+  const int  before = mine ? rows[spread(mine - 1)] : (base ? row[base - 1] : -1);
+  Segment<X> sum    = {0, false}, all;
+  int        last   = before;
+#pragma unroll
+  for (int u = 0; u < ITEMS; u++) {
+    const int  at    = rows[spread(mine + u)];
+    const bool start = at != last;
+
+    sum  = sum + Segment<X>{product[spread(mine + u)], start};
+    last = at;
+  }
+  sum  = segment_scan<BLOCK>(sum, part, &all);
+  last = before;
+#pragma unroll
+  for (int u = 0; u < ITEMS; u++) {
+    const int q = mine + u, at = rows[spread(q)];
+
+    if (q >= size) break;
+    sum               = sum + Segment<X>{product[spread(q)], at != last};
+    last              = at;
+    const bool bottom = q == size - 1, ends = bottom ? base + size == n || row[base + size] != at : rows[spread(q + 1)] != at;
+    if (ends && sum.started) z[at] += alpha * sum.sum;
+    else if (ends || (bottom && !sum.started)) head[blockIdx.x] = sum.sum;
+    else if (bottom) tail[blockIdx.x] = sum.sum;
+  }
+}
+
+/* A warp a tile: the row that begins in it and goes on behind it, if there is one */
+template <class X>
+__global__ void coo_carry_kernel(int64_t n, int64_t tiles, const int *__restrict__ row, X alpha, X *z, const X *__restrict__ head, const X *__restrict__ tail)
+{
+  const int64_t t = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32, base = t * TILE, next = base + TILE;
+  const int     lane = (int)threadIdx.x % 32;
+  X             sum  = 0;
+
+  if (t >= tiles || next >= n) return;
+  const int r = row[next];
+  if (row[next - 1] != r || (row[base] == r && base && row[base - 1] == r)) return;
+  int64_t lo = next, hi = n; /* the end of the row */
+  while (lo < hi) {
+    const int64_t mid = (lo + hi) / 2;
+
+    if (row[mid] == r) lo = mid + 1;
+    else hi = mid;
+  }
+  for (int64_t u = t + 1 + lane; u <= (lo - 1) / TILE; u += 32) sum += head[u];
+  sum = reduce<32>(sum);
+  if (lane == 0) z[r] += alpha * (tail[t] + sum);
+}
+
+static int64_t Tiles(int64_t n)
+{
+  return (n + TILE - 1) / TILE;
+}
+
+/* A->work: head and tail of each tile, with room for a double */
+static GPUCSRError Work(GPUCSRStorage *A, int64_t n)
+{
+  GPUCSRCall(GPUCSRStorageWork(A, GPUCSR_DOUBLE, 2 * (size_t)Tiles(n)));
+  return 0;
+}
+
+/* z += alpha A x */
+static GPUCSRError Add(const GPUCSRStorage *A, const GPUCSRArray *at, const GPUCSRProduct *p, cudaStream_t s)
+{
+  const int64_t n = (int64_t)at[COO_VAL].count, tiles = Tiles(n);
+  const int    *row = (const int *)at[COO_ROW].data;
+
+  if (!n) return 0;
+#define ADD(V, X) \
+  do { \
+    X *head = (X *)A->work.data, *tail = head + tiles; \
+\
+    coo_segment_kernel<V, X><<<(unsigned int)tiles, BLOCK, 0, s>>>(n, row, (const int *)at[COO_COL].data, (const V *)at[COO_VAL].data, (X)p->alpha, (const X *)p->x, (X *)p->z, head, tail); \
+    if (tiles > 1) coo_carry_kernel<X><<<GPUCSRBlocks(tiles * 32, 256), 256, 0, s>>>(n, tiles, row, (X)p->alpha, (X *)p->z, head, tail); \
+  } while (0)
+  GPUCSRDispatchPrecision(A->precision, ADD);
+  GPUCSRCheckLaunch("coo_segment");
+  return 0;
+}
+
+static GPUCSRError Prepare_coo_segment(GPUCSRStorage *A, int variant)
+{
+  (void)variant;
+  GPUCSRCall(Work(A, A->nnz));
+  return 0;
+}
+
+static GPUCSRError Launch_coo_segment(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+{
+  (void)variant;
+  if (p->beta != 1 || p->y != p->z) {
+#define SCALE(V, X) coo_scale_kernel<X><<<GPUCSRBlocks(A->m, 256), 256, 0, (cudaStream_t)s>>>(A->m, (X)p->beta, (const X *)p->y, (X *)p->z)
+    GPUCSRDispatchPrecision(A->precision, SCALE);
+    GPUCSRCheckLaunch("coo_segment (scale)");
+  }
+  GPUCSRCall(Add(A, A->array, p, (cudaStream_t)s));
+  return 0;
+}
+
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_coo_segment) = {false, NULL, Prepare_coo_segment, Launch_coo_segment, NULL};
+
+static GPUCSRError Prepare_hyb_segment(GPUCSRStorage *A, int variant)
+{
+  (void)variant;
+  GPUCSRCall(Work(A, A->extent.units));
+  return 0;
+}
+
+static GPUCSRError Launch_hyb_segment(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+{
+  GPUCSRCall((*GPUCSRKernel_sell_row.launch)(A, p, variant, s));
+  GPUCSRCall(Add(A, A->array + HYB_COO, p, (cudaStream_t)s));
+  return 0;
+}
+
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_hyb_segment) = {false, NULL, Prepare_hyb_segment, Launch_hyb_segment, NULL};

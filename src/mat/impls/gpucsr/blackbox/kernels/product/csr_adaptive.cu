@@ -1,0 +1,362 @@
+/*
+  y = A x, CSR, load balanced by blocks of whole rows (CSR-Adaptive), in one launch.
+
+  Rows and entries together are cut into tiles of about equal size, as in csr_merge, but at row ends: a tile has the rows
+  that begin in it. Its block multiplies the tile's entries with coalesced loads into shared memory, whatever the row
+  lengths, then sums each row there with as many threads as there are to spare. A row longer than a tile is left out and
+  cut into chunks, a block each; the last of its blocks to finish adds the chunks' sums in their order, so the result is
+  the same every time. Which block is last is found by an integer counter, which it sets back for the next product. Where the long
+  rows are few and none is huge, a cluster of eight blocks takes each instead, and their sums meet in shared memory: that saves two
+  ways through the L2 cache, a third of the time of a matrix of some tens of rows (compute capability 9.0).
+
+  Bytes: those of CSR, n x once at best, m y, 4 a tile, 32 a chunk. Wins where lengths differ much; loses little elsewhere.
+
+  Paper: J. L. Greathouse, M. Daga, Efficient sparse matrix-vector multiplication on GPUs using the CSR storage format,
+  SC 2014, section III. Different from there: tiles are found without a pass over all rows, and long rows are cut.
+*/
+#include "../device.cuh"
+#include <cooperative_groups.h>
+
+#define BLOCK 256
+#define TILE  1024 /* rows and entries of a tile, but for its last row */
+#define LONG  TILE /* entries above which a row is cut into chunks, so a tile has less than TILE + LONG */
+#define CHUNK 2048 /* entries of a chunk; a row of at most two is one, which spares it the way through memory */
+
+#define AHEAD 8 /* entries of a chunk that a thread has in flight */
+
+#define CLUSTER 8                      /* blocks of a cluster */
+#define FEW     128                    /* long rows at most: more blocks would not run at once, and */
+#define LONGEST (CLUSTER * BLOCK * 24) /* their longest, for clusters */
+
+#define MUCH 64 /* entries a thread above which a row of a tile is worth a warp of its own */
+
+typedef struct {
+  int row, begin, end, first; /* first: the number of its row's first chunk */
+} Chunk;
+
+/* A->work, A->parts chunks: a sum each (room for a double), the chunks, a counter and the row's chunks each, the tiles' first rows */
+typedef struct {
+  double *sum;
+  Chunk  *chunk;
+  int    *counter, *count, *start;
+} Work;
+
+static int64_t Tiles(const GPUCSRStorage *A)
+{
+  return (A->m + A->nnz + TILE - 1) / TILE;
+}
+
+/* Of a long row; with clusters always as many as a cluster has blocks */
+static int Chunks(int length, GPUCSRBool clusters)
+{
+  if (clusters) return CLUSTER;
+  return length <= 2 * CHUNK ? 1 : (length + CHUNK - 1) / CHUNK;
+}
+
+static Work WorkOf(const GPUCSRStorage *A)
+{
+  Work w;
+
+  w.sum     = (double *)A->work.data;
+  w.chunk   = (Chunk *)(w.sum + A->parts + A->parts % 2);
+  w.counter = (int *)(w.chunk + A->parts);
+  w.count   = w.counter + A->parts;
+  w.start   = w.count + A->parts;
+  return w;
+}
+
+/* start[t] = the first row whose number and begin together reach t TILE */
+__global__ void adaptive_starts_kernel(int64_t tiles, int m, const int *__restrict__ rowptr, int *start)
+{
+  const int64_t t  = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+  int           lo = 0, hi = m;
+
+  if (t > tiles) return;
+  while (lo < hi) {
+    const int mid = (int)(((int64_t)lo + hi) / 2);
+
+    if ((int64_t)mid + rowptr[mid] < t * TILE) lo = mid + 1;
+    else hi = mid;
+  }
+  start[t] = lo;
+}
+
+/* list[0] counts the long rows, each then takes three places: row, begin, end, in no order */
+__global__ void adaptive_long_kernel(int m, const int *__restrict__ rowptr, int *list)
+{
+  const int r = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+
+  if (r < m && rowptr[r + 1] - rowptr[r] > LONG) {
+    const int q = atomicAdd(list, 1);
+
+    list[1 + 3 * q] = r;
+    list[2 + 3 * q] = rowptr[r];
+    list[3 + 3 * q] = rowptr[r + 1];
+  }
+}
+
+template <class X>
+__device__ __forceinline__ X block_sum(X sum, X *part)
+{
+  sum = reduce<32>(sum);
+  if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = sum;
+  __syncthreads();
+  sum = threadIdx.x < BLOCK / 32 ? part[threadIdx.x] : X(0);
+  if (threadIdx.x < 32) sum = reduce<32>(sum);
+  return sum; /* of thread 0 */
+}
+
+/* The sums of a cluster's blocks meet in its first one; PARTS: clusters take the long rows */
+template <class X>
+__device__ __forceinline__ bool cluster_sum(X &sum)
+{
+#if __CUDA_ARCH__ >= 900
+  namespace cg = cooperative_groups;
+  __shared__ X       parts[CLUSTER];
+  cg::cluster_group  cluster = cg::this_cluster();
+  const unsigned int rank    = cluster.block_rank();
+
+  if (threadIdx.x == 0) *cluster.map_shared_rank(parts + rank, 0) = sum;
+  cluster.sync();
+  if (rank || threadIdx.x) return false;
+  sum = 0;
+  for (int q = 0; q < CLUSTER; q++) sum += parts[q];
+  return true;
+#else
+  return false; /* never launched */
+#endif
+}
+
+/* The rows of a tile: their products with x into s, then their sums */
+template <class V, class X>
+__device__ __forceinline__ void adaptive_tile(int tile, X *s, const int *__restrict__ start, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
+{
+  const int r0 = start[tile];
+  int       r1 = start[tile + 1];
+
+  if (r0 >= r1) return;
+  const int k0     = rowptr[r0];
+  int       k1     = rowptr[r1];
+  const int before = rowptr[r1 - 1]; /* only the last row that begins in a tile can be long */
+
+  if (k1 - before > LONG) {
+    r1--;
+    k1 = before;
+  }
+  const int entries = k1 - k0, rows = r1 - r0;
+
+  for (int base = 0; base < entries; base += 4 * BLOCK) {
+    int c[4];
+    V   v[4];
+
+#pragma unroll
+    for (int u = 0; u < 4; u++) {
+      const int q = base + u * BLOCK + (int)threadIdx.x;
+
+      if (q < entries) {
+        c[u] = streamed(col + k0 + q);
+        v[u] = streamed(val + k0 + q);
+      }
+    }
+#pragma unroll
+    for (int u = 0; u < 4; u++) {
+      const int q = base + u * BLOCK + (int)threadIdx.x;
+
+      if (q < entries) s[q] = X(v[u]) * __ldg(x + c[u]);
+    }
+  }
+  __syncthreads();
+
+  int t = 1; /* threads a row */
+  while (t < 32 && 2 * t * rows <= BLOCK) t *= 2;
+  for (int base = 0; base < rows; base += BLOCK / t) { /* whole warps go round together, for the shuffles */
+    const int    r = base + (int)threadIdx.x / t, mine = (int)threadIdx.x % t;
+    const int    begin = r < rows ? rowptr[r0 + r] - k0 : 0, end = r < rows ? rowptr[r0 + r + 1] - k0 : 0;
+    const bool   much = end - begin > MUCH * t;
+    unsigned int todo = __ballot_sync(0xffffffffu, much && mine == 0);
+    X            sum  = 0;
+
+    if (!much) {
+#pragma unroll 4
+      for (int q = begin + mine; q < end; q += t) sum += s[q];
+    }
+    for (int o = t / 2; o; o >>= 1) sum += __shfl_down_sync(0xffffffffu, sum, o, t);
+    for (; todo; todo &= todo - 1) { /* the warp together on each row that would keep it waiting */
+      const int from = __ffs(todo) - 1, b = __shfl_sync(0xffffffffu, begin, from), e = __shfl_sync(0xffffffffu, end, from);
+      X         part = 0;
+
+#pragma unroll 4
+      for (int q = b + (int)threadIdx.x % 32; q < e; q += 32) part += s[q];
+      part = __shfl_sync(0xffffffffu, reduce<32>(part), 0);
+      if ((int)threadIdx.x % 32 == from) sum = part;
+    }
+    if (r < rows && mine == 0) store(z, y, r0 + r, alpha, sum, beta);
+  }
+}
+
+/* A chunk of a long row */
+template <class V, class X, bool CLUSTERS>
+__device__ __forceinline__ void adaptive_chunk(int me, X *s, const Chunk *__restrict__ chunk, X *partial, int *counter, const int *__restrict__ count, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
+{
+  const Chunk     c   = chunk[me];
+  const int       n   = CLUSTERS ? CLUSTER : count[me];
+  X               sum = 0;
+  __shared__ bool last;
+
+  const int whole = c.begin + (c.end - c.begin) / (AHEAD * BLOCK) * (AHEAD * BLOCK); /* up to where all threads have AHEAD entries */
+
+#pragma unroll 8
+  for (int q = c.begin + (int)threadIdx.x; q < whole; q += BLOCK) sum += X(streamed(val + q)) * __ldg(x + streamed(col + q));
+  if (whole < c.end) { /* the last few go together too, or each would wait alone for its loads */
+    int k[AHEAD];
+    V   v[AHEAD];
+
+#pragma unroll
+    for (int u = 0; u < AHEAD; u++) {
+      const int q = whole + u * BLOCK + (int)threadIdx.x;
+
+      k[u] = -1;
+      if (q < c.end) {
+        k[u] = streamed(col + q);
+        v[u] = streamed(val + q);
+      }
+    }
+#pragma unroll
+    for (int u = 0; u < AHEAD; u++)
+      if (k[u] >= 0) sum += X(v[u]) * __ldg(x + k[u]);
+  }
+  sum = block_sum(sum, s);
+  if (CLUSTERS) {
+    if (cluster_sum(sum)) store(z, y, c.row, alpha, sum, beta);
+    return;
+  }
+  if (n == 1) {
+    if (threadIdx.x == 0) store(z, y, c.row, alpha, sum, beta);
+    return;
+  }
+  if (threadIdx.x == 0) {
+    partial[me] = sum;
+    __threadfence();
+    last = atomicAdd(counter + c.first, 1) == n - 1;
+  }
+  __syncthreads();
+  if (!last) return;
+  __threadfence();
+  sum = 0;
+  for (int q = (int)threadIdx.x; q < n; q += BLOCK) sum += __ldcg(partial + c.first + q);
+  __syncthreads();
+  sum = block_sum(sum, s);
+  if (threadIdx.x == 0) {
+    store(z, y, c.row, alpha, sum, beta);
+    counter[c.first] = 0;
+  }
+}
+
+/* Chunks go first, as they take longest; the blocks after the tiles fill the last cluster */
+template <class V, class X, bool CLUSTERS>
+__global__ void __launch_bounds__(BLOCK) csr_adaptive_kernel(int chunks, int tiles, const int *__restrict__ start, const Chunk *__restrict__ chunk, X *partial, int *counter, const int *__restrict__ count, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
+{
+  __shared__ X s[TILE + LONG];
+  const int    me = (int)blockIdx.x, tile = me - chunks;
+
+  if (tile < 0) adaptive_chunk<V, X, CLUSTERS>(me, s, chunk, partial, counter, count, col, val, alpha, x, beta, y, z);
+  else if (tile < tiles) adaptive_tile<V, X>(tile, s, start, rowptr, col, val, alpha, x, beta, y, z);
+}
+
+#define FIRST 64 /* long rows come down along with their number */
+
+/* The chunks of the long rows are laid out on the host, which must know their number anyway */
+static GPUCSRError Prepare_csr_adaptive(GPUCSRStorage *A, int variant)
+{
+  const int64_t tiles  = Tiles(A);
+  const size_t  most   = 1 + 3 * (size_t)(A->nnz / LONG + 1);
+  const int    *rowptr = (const int *)A->array[CSR_ROWPTR].data;
+  cudaStream_t  s      = (cudaStream_t)A->dev->stream;
+  int32_t       head[1 + 3 * FIRST], *list = NULL;
+  int64_t       entries = 0;
+  int           n = 0, major = 0;
+  GPUCSRBool    clusters;
+  Chunk        *chunk;
+  int32_t      *count;
+  Work          w;
+
+  (void)variant;
+  if (!A->extent.width || A->extent.width > LONG) {       /* there may be some, or nobody has looked */
+    GPUCSRCall(GPUCSRStorageWork(A, GPUCSR_INT32, most)); /* the list first, then freed for what stays */
+    GPUCSR_CUDA(cudaMemsetAsync(A->work.data, 0, sizeof(int), s));
+    if (A->m) adaptive_long_kernel<<<GPUCSRBlocks(A->m, 256), 256, 0, s>>>(A->m, rowptr, (int *)A->work.data);
+    GPUCSRCheckLaunch("csr_adaptive (long rows)");
+    GPUCSRCall(GPUCSRDownload(A->dev, head, GPUCSR_INT32, A->work.data, GPUCSR_INT32, GPUCSRMin(most, sizeof(head) / sizeof(head[0])), false, s));
+    n = head[0];
+    GPUCSRCall(GPUCSRHostMalloc(sizeof(*list) * (3 * (size_t)n + 1), (void **)&list));
+    memcpy(list, head + 1, sizeof(*list) * (size_t)(3 * GPUCSRMin(n, FIRST)));
+    if (n > FIRST) GPUCSRCall(GPUCSRDownload(A->dev, list + 3 * FIRST, GPUCSR_INT32, (int *)A->work.data + 1 + 3 * FIRST, GPUCSR_INT32, 3 * (size_t)(n - FIRST), false, s));
+    GPUCSRCall(GPUCSRFree(A->dev, A->work.count * GPUCSRTypeSize(A->work.type), &A->work.data));
+  }
+
+  GPUCSR_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, A->dev->id));
+  clusters = (GPUCSRBool)(major >= 9 && n > 0 && n <= FEW);
+  for (int q = 0; q < n; q++) {
+    const int length = list[3 * q + 2] - list[3 * q + 1];
+
+    entries += length;
+    clusters = (GPUCSRBool)(clusters && length <= LONGEST);
+  }
+  if (entries <= 2 * CHUNK * (int64_t)n) clusters = false;
+  A->way   = clusters;
+  A->parts = 0;
+  for (int q = 0; q < n; q++) A->parts += Chunks(list[3 * q + 2] - list[3 * q + 1], clusters);
+  GPUCSRCall(GPUCSRHostMalloc(sizeof(*chunk) * (A->parts), (void **)&chunk));
+  GPUCSRCall(GPUCSRHostMalloc(sizeof(*count) * (A->parts), (void **)&count));
+  for (int q = 0, c = 0; q < n; q++) {
+    const int begin = list[3 * q + 1], end = list[3 * q + 2], first = c, parts = Chunks(end - begin, clusters), size = clusters ? (end - begin + CLUSTER - 1) / CLUSTER : CHUNK;
+
+    for (int k = 0; k < parts; k++) {
+      count[c]   = clusters ? 0 : parts;
+      chunk[c++] = Chunk{list[3 * q], GPUCSRMin(end, begin + k * size), k == parts - 1 ? end : GPUCSRMin(end, begin + (k + 1) * size), first};
+    }
+  }
+  GPUCSRCall(GPUCSRStorageWork(A, GPUCSR_INT32, 2 * (size_t)(A->parts + A->parts % 2) + 6 * (size_t)A->parts + (size_t)tiles + 1));
+  w = WorkOf(A);
+  if (A->parts) {
+    GPUCSRCall(GPUCSRUpload(A->dev, w.chunk, GPUCSR_INT32, chunk, GPUCSR_INT32, 4 * (size_t)A->parts, false, s, NULL));
+    GPUCSRCall(GPUCSRUpload(A->dev, w.count, GPUCSR_INT32, count, GPUCSR_INT32, (size_t)A->parts, false, s, NULL));
+    GPUCSR_CUDA(cudaMemsetAsync(w.counter, 0, sizeof(int) * (size_t)A->parts, s));
+  }
+  adaptive_starts_kernel<<<GPUCSRBlocks(tiles + 1, 256), 256, 0, s>>>(tiles, A->m, rowptr, w.start);
+  GPUCSRCheckLaunch("csr_adaptive (starts)");
+  GPUCSRHostFree((void **)&chunk);
+  GPUCSRHostFree((void **)&count);
+  GPUCSRHostFree((void **)&list);
+  return 0;
+}
+
+static GPUCSRError Launch_csr_adaptive(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+{
+  const int  tiles = (int)Tiles(A);
+  const Work w     = WorkOf(A);
+
+  cudaLaunchAttribute cluster;
+  cudaLaunchConfig_t  config = {};
+
+  (void)variant;
+  cluster.id               = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim.x = CLUSTER;
+  cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+  config.gridDim                                      = dim3((unsigned int)(A->way ? (tiles + A->parts + CLUSTER - 1) / CLUSTER * CLUSTER : tiles + A->parts));
+  config.blockDim                                     = dim3(BLOCK);
+  config.stream                                       = (cudaStream_t)s;
+  config.attrs                                        = &cluster;
+  config.numAttrs                                     = A->way ? 1 : 0;
+#define ARGUMENTS(V, X) \
+  A->parts, tiles, (const int *)w.start, (const Chunk *)w.chunk, (X *)w.sum, w.counter, (const int *)w.count, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, (X)p->alpha, (const X *)p->x, \
+    (X)p->beta, (const X *)p->y, (X *)p->z
+#define LAUNCH(V, X) \
+  if (A->way) GPUCSR_CUDA(cudaLaunchKernelEx(&config, csr_adaptive_kernel<V, X, true>, ARGUMENTS(V, X))); \
+  else GPUCSR_CUDA(cudaLaunchKernelEx(&config, csr_adaptive_kernel<V, X, false>, ARGUMENTS(V, X)))
+  GPUCSRDispatchPrecision(A->precision, LAUNCH);
+  GPUCSRCheckLaunch("csr_adaptive");
+  return 0;
+}
+
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_adaptive) = {false, NULL, Prepare_csr_adaptive, Launch_csr_adaptive, NULL};

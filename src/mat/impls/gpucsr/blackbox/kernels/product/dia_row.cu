@@ -1,0 +1,102 @@
+/*
+  y = A x, diagonals, 1, 2 or 4 warps a slice: so many threads a row; the variant is that number.
+
+  As sell_row, but that the column of an entry follows from its diagonal: the entries of x and of A are asked for together, not one
+  after the other.
+
+  Bytes: v stored, n x once at best, m y. Wins on stencils and bands; loses by the places on its diagonals that are empty.
+
+  Paper: N. Bell, M. Garland, SC 2009.
+*/
+#include "../device.cuh"
+#include "../../format/dia.h"
+
+#define AHEAD 8 /* entries of a thread in flight */
+
+/* W: rows of a thread, neighbours, in one load */
+template <int T, int W, class V, class X, class E>
+__global__ void __launch_bounds__(128) dia_row_kernel(int slices, int offset, int m, int n, int first, int last, int diagonals, const int *__restrict__ diagonal, const V *__restrict__ val, const X *__restrict__ x, const E ending)
+{
+  constexpr int TEAMS = 4 / T, STEPS = AHEAD / W;
+  const int     lane = (int)threadIdx.x % GPUCSR_SLICE, warp = (int)threadIdx.x / GPUCSR_SLICE % T, team = (int)threadIdx.x / (GPUCSR_SLICE * T);
+  const int     mine = (int)blockIdx.x * TEAMS + team, s = offset + mine, row = s * GPUCSR_SLICE + lane, own = s * GPUCSR_SLICE + W * lane % GPUCSR_SLICE;
+  const bool    wanted = mine < slices && row >= first && row < last;
+  X             sum[W] = {};
+
+  if (mine < slices) {
+    const int     column = W * lane / GPUCSR_SLICE;
+    const int64_t start  = DIAEntry(diagonals, s * GPUCSR_SLICE, 0) + W * lane;
+
+    for (int k = W * warp; k < diagonals; k += W * T * STEPS) {
+      V v[STEPS][W];
+      X xc[STEPS][W];
+
+#pragma unroll
+      for (int u = 0; u < STEPS; u++) {
+        const int  d  = k + W * T * u + column;
+        const bool in = d < diagonals;
+        const int  c  = in ? own + __ldg(diagonal + d) : 0;
+
+#pragma unroll
+        for (int w = 0; w < W; w++) {
+          v[u][w]  = absent<V>();
+          xc[u][w] = in && (unsigned int)(c + w) < (unsigned int)n ? __ldg(x + c + w) : X(0);
+        }
+        if (in) streamed(val + start + GPUCSR_SLICE * (int64_t)(k + W * T * u), v[u]);
+      }
+#pragma unroll
+      for (int u = 0; u < STEPS; u++)
+#pragma unroll
+        for (int w = 0; w < W; w++)
+          if (!is_absent(v[u][w])) sum[w] += X(v[u][w]) * xc[u][w];
+    }
+  }
+  if (W > 1) { /* to the thread whose row it is */
+    X to = 0;
+
+#pragma unroll
+    for (int w = 0; w < W; w++) {
+#pragma unroll
+      for (int o = GPUCSR_SLICE / W; o < GPUCSR_SLICE; o *= 2) sum[w] += __shfl_xor_sync(0xffffffffu, sum[w], o);
+      const X other = __shfl_sync(0xffffffffu, sum[w], lane / W);
+      if (lane % W == w) to = other;
+    }
+    sum[0] = to;
+  }
+  if (T > 1) {
+    __shared__ X part[TEAMS][T][GPUCSR_SLICE];
+
+    part[team][warp][lane] = sum[0];
+    __syncthreads();
+    if (warp == 0)
+#pragma unroll
+      for (int t = 1; t < T; t++) sum[0] += part[team][t][lane];
+  }
+  typename E::Tally tally;
+
+  if (wanted && warp == 0) store(ending, row, sum[0], tally);
+  finish(ending, tally);
+}
+
+static GPUCSRError Launch_dia_row(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
+{
+  const int begin = p->first / GPUCSR_SLICE, slices = (p->last - 1) / GPUCSR_SLICE + 1 - begin;
+
+#define LAUNCHT(T, W, V, X) \
+  case T: \
+    GPUCSREnding<X>(p, GPUCSRBlocks(slices, 4 / T), [&](auto ending) { \
+      dia_row_kernel<T, W, V, X><<<GPUCSRBlocks(slices, 4 / T), 128, 0, (cudaStream_t)s>>>(slices, begin, A->m, A->n, p->first, p->last, (int)A->extent.units, (const int *)A->array[DIA_OFFSET].data, (const V *)A->array[DIA_VAL].data, (const X *)p->x, ending); \
+    }); \
+    break
+#define LAUNCH(V, X) \
+  switch (variant) { \
+    LAUNCHT(1, 1, V, X); \
+    LAUNCHT(2, 2, V, X); \
+    LAUNCHT(4, 2, V, X); \
+  }
+  GPUCSRDispatchPrecision(A->precision, LAUNCH);
+  GPUCSRCheckLaunch("dia_row");
+  return 0;
+}
+
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_dia_row) = {true, NULL, NULL, Launch_dia_row, NULL, 0, true};

@@ -1,0 +1,184 @@
+/*
+  The halo among peers on the device: packing writes into the neighbours' memory over the link, and what waits is the launch that uses it.
+
+  The last block of a launch to be done, found by a count, shows the flags or counts the exchange. Every block of a launch that waits looks at the flags for itself, which are in this
+  device's memory. A wait that is given up leaves NaN in all that would have come, and the exchange counted.
+
+  Bytes: the halo once over the link and once here, 8 a flag. It pays over the host's memory wherever there is a link, the more the smaller the halo.
+*/
+#include "peerhalo.h"
+#include "../kernels/device.cuh"
+#include "../../../../../sys/peer/peer.cuh"
+
+#define BLOCK 256
+#define MOST  264  /* blocks: as many as are at work at once, two a multiprocessor, */
+#define ROWS  1056 /* and eight where each waits for the memory */
+
+struct Halo {
+  GPUCSRPeerWatch       watch;
+  const GPUCSRPeerLink *link;
+  int                   n, way;
+  const double         *in[2];
+  int                   coming;
+  unsigned long long   *count;
+
+  __device__ __forceinline__ const double *came(unsigned long long s) const
+  {
+    return s % 2 ? in[1] : in[0];
+  }
+};
+
+static Halo Arguments(const GPUCSRPeerHalo *h, GPUCSRPeerWay way)
+{
+  return {
+    GPUCSRPeerSlotsOf(h).watch, h->link, h->n, (int)way, {h->in[way][0], h->in[way][1]},
+        h->coming[way], (unsigned long long *)h->count
+  };
+}
+
+static unsigned int Blocks(int64_t work, int most)
+{
+  return (unsigned int)GPUCSRMax(1, GPUCSRMin(most, (work + BLOCK - 1) / BLOCK));
+}
+
+/* Is this the last block of the launch? What all blocks wrote is then there for whatever follows in it; SYSTEM: and for all devices that see what it shows */
+template <bool SYSTEM>
+__device__ __forceinline__ bool last_block(const Halo &h)
+{
+  __shared__ bool last;
+
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    unsigned *done = (unsigned *)(h.count + 1);
+
+    if (SYSTEM) peer_fence();
+    else __threadfence();
+    last = atomicAdd(done, 1u) == gridDim.x - 1;
+    if (last) {
+      *done = 0;
+      if (SYSTEM) peer_fence();
+    }
+  }
+  __syncthreads();
+  return last;
+}
+
+/* Waits for all neighbours; false: given up */
+__device__ __forceinline__ bool all_here(const Halo &h, unsigned long long s)
+{
+  bool here = true;
+
+  for (int k = threadIdx.x; k < h.n; k += BLOCK) here = here && peer_await((const unsigned long long *)h.link[k].shown, s, h.watch);
+  return __syncthreads_and(here);
+}
+
+__device__ __forceinline__ double arrived(const double *in, int k, bool here)
+{
+  return here ? __ldcg(in + k) : nan("");
+}
+
+__device__ __forceinline__ void counted(const Halo &h, unsigned long long s)
+{
+  if (last_block<false>(h) && threadIdx.x == 0) *h.count = s;
+}
+
+__global__ void __launch_bounds__(BLOCK) peer_send_kernel(Halo h, int count, const int32_t *__restrict__ index, const double *__restrict__ from)
+{
+  const unsigned long long s = *h.count + 1;
+  int                      l = 0;
+
+  for (int k = blockIdx.x * BLOCK + threadIdx.x; k < count; k += gridDim.x * BLOCK) {
+    while (k >= h.link[l].last[h.way]) l++;
+    h.link[l].to[h.way][s % 2][k - h.link[l].first[h.way]] = !from ? nan("") : from[index ? index[k] : k];
+  }
+  if (last_block<true>(h))
+    for (int k = threadIdx.x; k < h.n; k += BLOCK) peer_publish((unsigned long long *)h.link[k].flag, s);
+}
+
+__global__ void __launch_bounds__(BLOCK) peer_receive_kernel(Halo h, double *__restrict__ to)
+{
+  const unsigned long long s    = *h.count + 1;
+  const bool               here = all_here(h, s);
+
+  for (int k = blockIdx.x * BLOCK + threadIdx.x; k < h.coming && to; k += gridDim.x * BLOCK) to[k] = arrived(h.came(s), k, here);
+  counted(h, s);
+}
+
+template <int T>
+__global__ void __launch_bounds__(BLOCK) peer_multiply_kernel(Halo h, GPUCSRPeerRows r, double *z)
+{
+  const unsigned long long s    = *h.count + 1;
+  const bool               here = all_here(h, s);
+  const double            *in   = h.came(s);
+
+  /* groups of a warp stay together, since reduce() is for all of it */
+  for (int first = (blockIdx.x * BLOCK + threadIdx.x) / 32 * (32 / T); first < r.n; first += gridDim.x * (BLOCK / T)) {
+    const int k   = first + threadIdx.x % 32 / T;
+    double    sum = 0;
+
+    if (k < r.n)
+      for (int q = r.ptr[k] + threadIdx.x % T; q < r.ptr[k + 1]; q += T) sum += r.val[q] * arrived(in, r.col[q], here);
+    sum = reduce<T>(sum);
+    if (k < r.n && threadIdx.x % T == 0) z[r.row[k]] += sum;
+  }
+  counted(h, s);
+}
+
+__global__ void __launch_bounds__(BLOCK) peer_add_kernel(Halo h, GPUCSRPeerSums a, double *z)
+{
+  const unsigned long long s    = *h.count + 1;
+  const bool               here = all_here(h, s);
+
+  for (int k = blockIdx.x * BLOCK + threadIdx.x; k < a.n; k += gridDim.x * BLOCK) {
+    double sum = 0;
+
+    for (int q = a.ptr[k]; q < a.ptr[k + 1]; q++) sum += arrived(h.came(s), a.from[q], here);
+    z[a.place[k]] += sum;
+  }
+  counted(h, s);
+}
+
+GPUCSRError GPUCSRPeerSend_CUDA(const GPUCSRPeerHalo *h, GPUCSRPeerWay way, int count, const int32_t *index, const double *from, GPUCSRStream s)
+{
+  peer_send_kernel<<<Blocks(count, MOST), BLOCK, 0, (cudaStream_t)s>>>(Arguments(h, way), count, index, from);
+  GPUCSRCheckLaunch("peer_send");
+  return 0;
+}
+
+GPUCSRError GPUCSRPeerReceive_CUDA(const GPUCSRPeerHalo *h, GPUCSRPeerWay way, double *to, GPUCSRStream s)
+{
+  peer_receive_kernel<<<Blocks(to ? h->coming[way] : 0, MOST), BLOCK, 0, (cudaStream_t)s>>>(Arguments(h, way), to);
+  GPUCSRCheckLaunch("peer_receive");
+  return 0;
+}
+
+GPUCSRError GPUCSRPeerMultiply_CUDA(const GPUCSRPeerHalo *h, const GPUCSRPeerRows *r, double *z, GPUCSRStream s)
+{
+  const Halo         a      = Arguments(h, GPUCSR_ENTRIES);
+  const unsigned int blocks = Blocks((int64_t)r->n * r->group, ROWS);
+
+  if (r->group == 2) peer_multiply_kernel<2><<<blocks, BLOCK, 0, (cudaStream_t)s>>>(a, *r, z);
+  else if (r->group == 8) peer_multiply_kernel<8><<<blocks, BLOCK, 0, (cudaStream_t)s>>>(a, *r, z);
+  else peer_multiply_kernel<32><<<blocks, BLOCK, 0, (cudaStream_t)s>>>(a, *r, z);
+  GPUCSRCheckLaunch("peer_multiply");
+  return 0;
+}
+
+GPUCSRError GPUCSRPeerAdd_CUDA(const GPUCSRPeerHalo *h, const GPUCSRPeerSums *a, double *z, GPUCSRStream s)
+{
+  peer_add_kernel<<<Blocks(a->n, MOST), BLOCK, 0, (cudaStream_t)s>>>(Arguments(h, GPUCSR_SUMS), *a, z);
+  GPUCSRCheckLaunch("peer_add");
+  return 0;
+}
+
+__global__ void __launch_bounds__(BLOCK) peer_gather_kernel(const GPUCSRPeerSlots slots, const double *mine, int n, double *all)
+{
+  peer_gather(slots, mine, n, all);
+}
+
+GPUCSRError GPUCSRPeerGather_CUDA(const GPUCSRPeerHalo *h, const double *mine, int n, double *all, GPUCSRStream s)
+{
+  peer_gather_kernel<<<1, BLOCK, 0, (cudaStream_t)s>>>(GPUCSRPeerSlotsOf(h), mine, n, all);
+  GPUCSRCheckLaunch("peer_gather");
+  return 0;
+}

@@ -1,0 +1,560 @@
+/*
+  The exchange among ranks of one host whose devices address each other's memory, and, where the host computes, its twin in memory that processes share: kernels/peerhalo.h. Neither
+  the host nor MPI has a part in an exchange once it is set up. What off-diagonal blocks add is added by the launch that waits for the entries, to the rows that have any.
+*/
+#include "halo.h"
+#include "../blackbox/peerhalo/peerhalo.h"
+
+typedef struct {
+  GPUCSRPeerHalo p;
+  void         **theirs; /* memory of all ranks: flags of each, buffers; see Layout */
+  GPUCSRPeerSums sums;
+  int32_t       *index;
+  double        *fixed;       /* the halo where products read and write it */
+  PetscScalar   *send, *recv; /* page-locked where that means something */
+  PetscBool      pending;     /* something was sent, and what comes has not been met */
+  GPUCSRStream   last;        /* of the exchange before */
+  GPUCSREvent    done;
+  GPUCSRPeerRows rows;     /* of the off-diagonal block, */
+  PetscInt       nentries; /* with so many entries, */
+  GPUCSRVersion  version;  /* as it was then */
+  PetscBool      pays;
+} Peer;
+
+/* --- Arrays where the products are */
+
+static PetscErrorCode Make(GPUCSRHalo h, size_t bytes, void **p)
+{
+  PetscFunctionBegin;
+  if (h->dev) PetscCall(GPUCSRMalloc(h->dev, bytes, "the halo", p));
+  else PetscCall(PetscMalloc(bytes + 1, p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Unmake(GPUCSRHalo h, size_t bytes, void *p)
+{
+  PetscFunctionBegin;
+  if (h->dev) PetscCall(GPUCSRFree(h->dev, bytes, (void **)p));
+  else PetscCall(PetscFree(*(void **)p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Fill(GPUCSRHalo h, void *to, GPUCSRType type, const void *from, GPUCSRType ftype, PetscInt n)
+{
+  PetscFunctionBegin;
+  if (h->dev) PetscCall(GPUCSRUpload(h->dev, to, type, from, ftype, (size_t)n, PETSC_FALSE, h->dev->stream, NULL));
+  else PetscCall(GPUCSRConvert(to, type, from, ftype, (size_t)n, 1, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define INT32(n) (sizeof(int32_t) * (size_t)(n))
+
+static PetscErrorCode MakeIndices(GPUCSRHalo h, const PetscInt from[], PetscInt n, int32_t **to)
+{
+  PetscFunctionBegin;
+  PetscCall(Make(h, INT32(n), (void **)to));
+  PetscCall(Fill(h, *to, GPUCSR_INT32, from, GPUCSR_PETSCINT, n));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode HostBuffer(GPUCSRHalo h, PetscInt n, PetscScalar **p)
+{
+  const size_t bytes = sizeof(PetscScalar) * (size_t)(n + 1);
+
+  PetscFunctionBegin;
+  if (h->dev) PetscCall(h->dev->ops->hostmalloc(h->dev->id, bytes, (void **)p));
+  else PetscCall(PetscMalloc(bytes, p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode HostBufferFree(GPUCSRHalo h, PetscScalar **p)
+{
+  PetscFunctionBegin;
+  if (!h->dev) PetscCall(PetscFree(*p));
+  else if (*p && !h->dev->failed[0]) PetscCall(h->dev->ops->hostfree(h->dev->id, *p));
+  *p = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* --- Set-up */
+
+/* Behind the flags: exchanges done, and blocks, and gathers done */
+static size_t CountAt(GPUCSRPeers peers)
+{
+  return GPUCSRTogether(sizeof(uint64_t) * (size_t)peers->size);
+}
+
+static size_t SlotsAt(GPUCSRPeers peers)
+{
+  return CountAt(peers) + GPUCSRTogether(3 * sizeof(uint64_t));
+}
+
+/* Where things are in the memory of a rank that gets so many numbers of each way */
+static size_t Layout(GPUCSRPeers peers, const PetscInt64 coming[2], size_t at[2][2])
+{
+  size_t end = SlotsAt(peers) + GPUCSRTogether(GPUCSR_PEER_GATHER_BYTES(peers->size));
+
+  for (int way = 0; way < 2; way++)
+    for (int s = 0; s < 2; s++) {
+      at[way][s] = end;
+      end += GPUCSRTogether(sizeof(double) * (size_t)coming[way]);
+    }
+  return end;
+}
+
+static PetscErrorCode RowsFree(GPUCSRHalo h)
+{
+  Peer *g = (Peer *)h->data;
+
+  PetscFunctionBegin;
+  PetscCall(Unmake(h, INT32(g->rows.n), &g->rows.row));
+  PetscCall(Unmake(h, INT32(g->rows.n + 1), &g->rows.ptr));
+  PetscCall(Unmake(h, INT32(g->nentries), &g->rows.col));
+  PetscCall(Unmake(h, sizeof(double) * (size_t)g->nentries, &g->rows.val));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Launches that use it are done when its memory goes, on this rank (here) and on the others (GPUCSRPeersFree()) */
+static PetscErrorCode Destroy_Peer(GPUCSRHalo h)
+{
+  Peer *g = (Peer *)h->data;
+
+  PetscFunctionBegin;
+  if (g->theirs) PetscCall(GPUCSRPeersFree(h->peers, g->theirs));
+  PetscCall(PetscFree(g->theirs));
+  PetscCall(RowsFree(h));
+  PetscCall(Unmake(h, sizeof(GPUCSRPeerLink) * (size_t)g->p.n, &g->p.link));
+  PetscCall(Unmake(h, sizeof(void *) * (size_t)h->peers->size, &g->p.slots));
+  PetscCall(Unmake(h, INT32(h->nunique), &g->sums.place));
+  PetscCall(Unmake(h, INT32(h->nunique + 1), &g->sums.ptr));
+  PetscCall(Unmake(h, INT32(h->nsend), &g->sums.from));
+  PetscCall(Unmake(h, INT32(h->nsend), &g->index));
+  PetscCall(Unmake(h, sizeof(double) * (size_t)h->nrecv, &g->fixed));
+  if (g->done && !h->dev->failed[0]) PetscCall(h->dev->ops->eventdestroy(h->dev->id, g->done));
+  PetscCall(HostBufferFree(h, &g->send));
+  PetscCall(HostBufferFree(h, &g->recv));
+  PetscCall(PetscFree(h->data));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* For each place of z the numbers that come for it, in the order of ranks */
+static PetscErrorCode Sums(GPUCSRHalo h, GPUCSRPeerSums *a)
+{
+  PetscInt *ptr, *from;
+
+  PetscFunctionBegin;
+  PetscCall(PetscCalloc1(h->nunique + 2, &ptr));
+  PetscCall(PetscMalloc1(h->nsend, &from));
+  for (PetscInt k = 0; k < h->nsend; k++) ptr[h->slot[k] + 2]++;
+  for (PetscInt u = 0; u < h->nunique; u++) ptr[u + 2] += ptr[u + 1];
+  for (PetscInt k = 0; k < h->nsend; k++) from[ptr[h->slot[k] + 1]++] = k;
+  a->n = (int)h->nunique;
+  PetscCall(MakeIndices(h, h->unique, h->nunique, &a->place));
+  PetscCall(MakeIndices(h, ptr, h->nunique + 1, &a->ptr));
+  PetscCall(MakeIndices(h, from, h->nsend, &a->from));
+  PetscCall(PetscFree(ptr));
+  PetscCall(PetscFree(from));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What is this rank's own */
+static PetscErrorCode Local(GPUCSRHalo h)
+{
+  Peer *g = (Peer *)h->data;
+
+  PetscFunctionBegin;
+  PetscCheck(PetscMax(h->nsend, h->nrecv) <= INT32_MAX / 2, PETSC_COMM_SELF, PETSC_ERR_SUP, "%" PetscInt_FMT " entries to be sent and %" PetscInt_FMT " to come do not fit 32-bit indices: use more ranks", h->nsend, h->nrecv);
+  PetscCall(HostBuffer(h, h->nsend, &g->send));
+  PetscCall(HostBuffer(h, h->nrecv, &g->recv));
+  PetscCall(Make(h, sizeof(double) * (size_t)h->nrecv, (void **)&g->fixed));
+  PetscCall(MakeIndices(h, h->index, h->nsend, &g->index));
+  PetscCall(Sums(h, &g->sums));
+  if (h->dev) PetscCall(h->dev->ops->eventcreate(h->dev->id, PETSC_FALSE, &g->done));
+  g->p.dev       = h->dev;
+  g->p.peers     = h->peers;
+  g->p.coming[0] = (int)h->nrecv;
+  g->p.coming[1] = (int)h->nsend;
+  h->host        = g->recv;
+  h->halo        = (GPUCSROperand){.p = h->dev ? (void *)g->fixed : (void *)g->recv, .place = h->dev ? GPUCSR_DEVICE : GPUCSR_HOST, .ours = PETSC_TRUE};
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Neighbours either way, in order; where[r] is where in r's buffers, of each way, what is ours begins; coming[r] how much r gets in all */
+static PetscErrorCode Links(GPUCSRHalo h, const PetscInt64 (*where)[2], const PetscInt64 (*coming)[2])
+{
+  Peer           *g = (Peer *)h->data;
+  GPUCSRPeers     p = h->peers;
+  GPUCSRPeerLink *link;
+  int             t = 0, f = 0, n = 0, last[2] = {0, 0};
+
+  PetscFunctionBegin;
+  PetscCall(PetscCalloc1(h->to.n + h->from.n + 1, &link));
+  while (t < h->to.n || f < h->from.n) {
+    const PetscMPIInt r    = t == h->to.n ? h->from.rank[f] : f == h->from.n ? h->to.rank[t] : PetscMin(h->to.rank[t], h->from.rank[f]);
+    GPUCSRPeerLink   *l    = &link[n++];
+    char             *base = (char *)g->theirs[r];
+    size_t            at[2][2];
+
+    (void)Layout(p, coming[r], at);
+    l->first[0] = last[0];
+    l->first[1] = last[1];
+    if (t < h->to.n && h->to.rank[t] == r) last[0] = (int)h->to.offset[++t];
+    if (f < h->from.n && h->from.rank[f] == r) last[1] = (int)h->from.offset[++f];
+    for (int way = 0; way < 2; way++) {
+      l->last[way] = last[way];
+      for (int s = 0; s < 2; s++) l->to[way][s] = (double *)(void *)(base + at[way][s]) + where[r][way];
+    }
+    l->flag  = (uint64_t *)(void *)base + p->rank;
+    l->shown = (const uint64_t *)g->theirs[p->rank] + r;
+  }
+  g->p.n = n;
+  PetscCall(Make(h, sizeof(GPUCSRPeerLink) * (size_t)n, (void **)&g->p.link));
+  PetscCall(Fill(h, g->p.link, GPUCSR_INT32, link, GPUCSR_INT32, (PetscInt)(sizeof(GPUCSRPeerLink) / sizeof(int32_t)) * n));
+  if (h->dev) PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream));
+  PetscCall(PetscFree(link));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Where gathered numbers go */
+static PetscErrorCode Slots(GPUCSRHalo h)
+{
+  Peer  *g = (Peer *)h->data;
+  char **slots;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(h->peers->size, &slots));
+  for (PetscMPIInt r = 0; r < h->peers->size; r++) slots[r] = (char *)g->theirs[r] + SlotsAt(h->peers);
+  PetscCall(Make(h, sizeof(void *) * (size_t)h->peers->size, (void **)&g->p.slots));
+  PetscCall(Fill(h, g->p.slots, GPUCSR_INT32, slots, GPUCSR_INT32, (PetscInt)(sizeof(void *) / sizeof(int32_t)) * h->peers->size));
+  if (h->dev) PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream));
+  PetscCall(PetscFree(slots));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Each tells its neighbours where in its buffers they write */
+static PetscErrorCode Connect(GPUCSRHalo h)
+{
+  Peer          *g       = (Peer *)h->data;
+  GPUCSRPeers    p       = h->peers;
+  PetscInt64     mine[2] = {h->nrecv, h->nsend}, (*tell)[2], (*where)[2], (*coming)[2];
+  size_t         at[2][2];
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(PetscCalloc1(p->size, &tell));
+  PetscCall(PetscCalloc1(p->size, &where));
+  PetscCall(PetscCalloc1(p->size, &coming));
+  for (PetscMPIInt k = 0; k < h->from.n; k++) tell[h->from.rank[k]][0] = h->from.offset[k];
+  for (PetscMPIInt k = 0; k < h->to.n; k++) tell[h->to.rank[k]][1] = h->to.offset[k];
+  PetscCallMPI(MPI_Alltoall(tell, 2, MPI_INT64_T, where, 2, MPI_INT64_T, p->comm));
+  PetscCallMPI(MPI_Allgather(mine, 2, MPI_INT64_T, coming, 2, MPI_INT64_T, p->comm));
+  (void)Layout(p, mine, at);
+  for (int way = 0; way < 2; way++)
+    for (int s = 0; s < 2; s++) g->p.in[way][s] = (double *)(void *)((char *)g->theirs[p->rank] + at[way][s]);
+  g->p.count = (uint64_t *)(void *)((char *)g->theirs[p->rank] + CountAt(p));
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = Links(h, (const PetscInt64(*)[2])where, (const PetscInt64(*)[2])coming);
+  if (!ierr) ierr = Slots(h);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  ierr = GPUCSRPeersAgree(p, ierr, attempt.message, sizeof(attempt.message));
+  PetscCall(PetscFree(tell));
+  PetscCall(PetscFree(where));
+  PetscCall(PetscFree(coming));
+  PetscCheck(!ierr, PETSC_COMM_SELF, ierr, "%s", attempt.message);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SetUp_Peer(GPUCSRHalo h)
+{
+  const PetscInt64 mine[2] = {h->nrecv, h->nsend};
+  size_t           at[2][2];
+  Peer            *g;
+  GPUCSRAttempt    attempt;
+  PetscErrorCode   ierr;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&g));
+  h->data = g;
+  PetscCall(PetscCalloc1(h->peers->size + 1, &g->theirs));
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = Local(h);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  ierr = GPUCSRPeersAgree(h->peers, ierr, attempt.message, sizeof(attempt.message));
+  PetscCheck(!ierr, PETSC_COMM_SELF, ierr, "%s", attempt.message);
+  PetscCall(GPUCSRPeersMalloc(h->peers, Layout(h->peers, mine, at), "the halo", g->theirs));
+  PetscCall(Connect(h));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Check_Peer(GPUCSRHalo h)
+{
+  return GPUCSRPeersCheck(h->peers);
+}
+
+/* --- Exchanges */
+
+/* The stream of an exchange follows that of the one before */
+static PetscErrorCode Follow(GPUCSRHalo h, GPUCSRStream *s)
+{
+  Peer *g = (Peer *)h->data;
+
+  PetscFunctionBegin;
+  if (!h->dev) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(h->dev->ops->activate(h->dev->id));
+  if (!*s) *s = h->dev->stream;
+  if (g->last && g->last != *s) {
+    PetscCall(h->dev->ops->eventrecord(h->dev->id, g->done, g->last));
+    PetscCall(h->dev->ops->streamwait(h->dev->id, *s, g->done));
+  }
+  g->last = *s;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* from NULL: NaN. Where not even that can be sent the others are told, so that they do not wait */
+static PetscErrorCode Send(GPUCSRHalo h, GPUCSRPeerWay way, PetscInt count, const int32_t *index, const PetscScalar *from, GPUCSRStream s)
+{
+  Peer          *g = (Peer *)h->data;
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr = PETSC_SUCCESS;
+
+  PetscFunctionBegin;
+  if (!g->p.n) PetscFunctionReturn(PETSC_SUCCESS);
+  if (from) {
+    PetscCall(Follow(h, &s));
+    PetscCall(GPUCSRPeerSend(&g->p, way, (int)count, index, (const double *)from, s));
+    g->pending = PETSC_TRUE;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  if (h->dev && h->dev->failed[0]) ierr = PETSC_ERR_GPU;
+  if (!ierr) ierr = GPUCSRPeersCheck(h->peers);
+  if (!ierr) ierr = Follow(h, &s);
+  if (!ierr) ierr = GPUCSRPeerSend(&g->p, way, (int)count, NULL, NULL, s);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  if (ierr) PetscCall(GPUCSRPeersDead(h->peers, h->dev && h->dev->failed[0] ? h->dev->failed : attempt.message));
+  g->pending = (PetscBool)!ierr;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What waits, and ends the exchange: a rank on which it fails is out of step with the others from then on, and tells them */
+static PetscErrorCode Ended(GPUCSRHalo h, PetscErrorCode ierr, const char message[])
+{
+  PetscFunctionBegin;
+  ((Peer *)h->data)->pending = PETSC_FALSE;
+  if (!ierr) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRPeersDead(h->peers, message));
+  SETERRQ(PETSC_COMM_SELF, ierr, "%s", message);
+}
+
+#define END(h, s, call) \
+  do { \
+    GPUCSRAttempt  attempt_; \
+    PetscErrorCode ierr_; \
+\
+    PetscCall(GPUCSRAttemptBegin(&attempt_)); \
+    ierr_ = Follow(h, &(s)); \
+    if (!ierr_) ierr_ = (call); \
+    PetscCall(GPUCSRAttemptEnd(&attempt_)); \
+    PetscCall(Ended(h, ierr_, attempt_.message)); \
+  } while (0)
+
+static PetscErrorCode Wait(GPUCSRHalo h, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  if (h->dev) PetscCall(h->dev->ops->streamsynchronize(h->dev->id, s));
+  PetscCall(GPUCSRPeersCheck(h->peers)); /* a launch that gave up says so there */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What goes on by itself still uses buffers that the host is about to write */
+static PetscErrorCode Quiet(GPUCSRHalo h)
+{
+  Peer *g = (Peer *)h->data;
+
+  PetscFunctionBegin;
+  if (h->dev && g->last) PetscCall(h->dev->ops->streamsynchronize(h->dev->id, g->last));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ForwardBegin_Peer(GPUCSRHalo h, const GPUCSROperand *x, GPUCSRStream s)
+{
+  Peer *g = (Peer *)h->data;
+
+  PetscFunctionBegin;
+  if (x && x->place == GPUCSR_HOST && g->p.n) {
+    PetscCall(Quiet(h));
+    for (PetscInt k = 0; k < h->nsend; k++) g->send[k] = ((const PetscScalar *)x->p)[h->index[k]];
+    PetscCall(Send(h, GPUCSR_ENTRIES, h->nsend, NULL, g->send, s));
+  } else PetscCall(Send(h, GPUCSR_ENTRIES, h->nsend, g->index, x ? (const PetscScalar *)x->p : NULL, s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ForwardEnd_Peer(GPUCSRHalo h, PetscBool host, GPUCSRStream s)
+{
+  Peer *g = (Peer *)h->data;
+
+  PetscFunctionBegin;
+  if (!g->pending) PetscFunctionReturn(PETSC_SUCCESS);
+  END(h, s, GPUCSRPeerReceive(&g->p, GPUCSR_ENTRIES, host ? (double *)g->recv : (double *)h->halo.p, s));
+  if (host) PetscCall(Wait(h, s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ForwardAdd_Peer(GPUCSRHalo h, const GPUCSROperand *z, GPUCSRStream s)
+{
+  Peer *g = (Peer *)h->data;
+
+  PetscFunctionBegin;
+  if (g->pending) END(h, s, GPUCSRPeerMultiply(&g->p, &g->rows, (double *)z->p, s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ReverseBegin_Peer(GPUCSRHalo h, PetscBool valid, PetscBool host, GPUCSRStream s)
+{
+  Peer *g = (Peer *)h->data;
+
+  PetscFunctionBegin;
+  PetscCall(Send(h, GPUCSR_SUMS, h->nrecv, NULL, !valid ? NULL : host ? g->recv : (const PetscScalar *)h->halo.p, s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What waits is what adds */
+static PetscErrorCode ReverseEnd_Peer(GPUCSRHalo h)
+{
+  (void)h;
+  return PETSC_SUCCESS;
+}
+
+static PetscErrorCode ReverseAdd_Peer(GPUCSRHalo h, const GPUCSROperand *z, GPUCSRStream s)
+{
+  Peer *g = (Peer *)h->data;
+
+  PetscFunctionBegin;
+  if (!g->pending) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!z) END(h, s, GPUCSRPeerReceive(&g->p, GPUCSR_SUMS, NULL, s));
+  else if (z->place == GPUCSR_DEVICE) END(h, s, GPUCSRPeerAdd(&g->p, &g->sums, (double *)z->p, s));
+  else {
+    PetscScalar *sum;
+
+    END(h, s, GPUCSRPeerReceive(&g->p, GPUCSR_SUMS, (double *)g->send, s));
+    PetscCall(Wait(h, s));
+    PetscCall(PetscCalloc1(h->nunique, &sum));
+    for (PetscInt k = 0; k < h->nsend; k++) sum[h->slot[k]] += g->send[k];
+    for (PetscInt k = 0; k < h->nunique; k++) ((PetscScalar *)z->p)[h->unique[k]] += sum[k];
+    PetscCall(PetscFree(sum));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* --- The off-diagonal block */
+
+/* Its rows that have entries, in one piece */
+static PetscErrorCode Rows(GPUCSRHalo h, Mat Ao)
+{
+  Peer           *g = (Peer *)h->data;
+  const PetscInt *i, *j;
+  PetscInt       *row, *ptr, n = 0;
+
+  PetscFunctionBegin;
+  PetscCall(RowsFree(h));
+  PetscCall(MatSeqAIJGetCSRAndMemType(Ao, &i, &j, NULL, NULL));
+  PetscCall(PetscMalloc2(Ao->rmap->n, &row, Ao->rmap->n + 1, &ptr));
+  for (PetscInt r = 0; r < Ao->rmap->n; r++)
+    if (i[r] < i[r + 1]) {
+      row[n]   = r;
+      ptr[n++] = i[r];
+    }
+  ptr[n]        = i[Ao->rmap->n];
+  g->rows.n     = (int)n;
+  g->nentries   = ptr[n];
+  g->rows.group = ptr[n] <= 4 * n ? 2 : ptr[n] <= 32 * n ? 8 : 32;
+  PetscCall(MakeIndices(h, row, n, &g->rows.row));
+  PetscCall(MakeIndices(h, ptr, n + 1, &g->rows.ptr));
+  PetscCall(MakeIndices(h, j, g->nentries, &g->rows.col));
+  PetscCall(Make(h, sizeof(double) * (size_t)g->nentries, (void **)&g->rows.val));
+  PetscCall(PetscFree2(row, ptr));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* It pays where most rows have no entry of others: where most have, the product that was chosen for the block is as fast, and is there already */
+static PetscErrorCode AddReady_Peer(GPUCSRHalo h, Mat Ao, PetscBool *pays)
+{
+  Peer                *g = (Peer *)h->data;
+  const Mat_SeqGPUCSR *o = (const Mat_SeqGPUCSR *)Ao->spptr;
+  const PetscScalar   *a;
+
+  PetscFunctionBegin;
+  if (g->version.values != o->version.values || !g->version.values) {
+    PetscCall(Quiet(h));
+    if (g->version.pattern != o->version.pattern || !g->version.values) {
+      const PetscInt *i, *j;
+      PetscInt        n = 0;
+
+      PetscCall(MatSeqAIJGetCSRAndMemType(Ao, &i, &j, NULL, NULL));
+      for (PetscInt r = 0; r < Ao->rmap->n; r++) n += i[r] < i[r + 1];
+      g->pays           = (PetscBool)(o->precision == GPUCSR_PRECISION_DOUBLE && 2 * n <= Ao->rmap->n);
+      g->version.values = 0;
+      if (g->pays) PetscCall(Rows(h, Ao));
+    }
+    if (g->pays) {
+      PetscCall(MatSeqAIJGetArrayRead(Ao, &a));
+      PetscCall(Fill(h, g->rows.val, GPUCSR_DOUBLE, a, GPUCSR_DOUBLE, g->nentries));
+      PetscCall(MatSeqAIJRestoreArrayRead(Ao, &a));
+      if (h->dev) PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream)); /* products may be on another stream */
+    }
+    g->version = o->version;
+  }
+  *pays = (PetscBool)(g->pays && g->pending);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* --- Solves */
+
+static PetscErrorCode Gather_Peer(GPUCSRHalo h, const double *mine, int n, double *all, GPUCSRStream s)
+{
+  Peer *g = (Peer *)h->data;
+
+  PetscFunctionBegin;
+  PetscCall(Follow(h, &s));
+  PetscCall(GPUCSRPeerGather(&g->p, mine, n, all, s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static GPUCSRPeerSlots Slots_Peer(GPUCSRHalo h)
+{
+  return GPUCSRPeerSlotsOf(&((const Peer *)h->data)->p);
+}
+
+static PetscErrorCode Solving_Peer(GPUCSRHalo h, PetscBool begins)
+{
+  h->peers->together = begins;
+  return PETSC_SUCCESS;
+}
+
+static PetscErrorCode Fail_Peer(GPUCSRHalo h, const char message[])
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRPeersDead(h->peers, message));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const GPUCSRExchange GPUCSRExchange_peer = {
+  .name         = "peer",
+  .peers        = PETSC_TRUE,
+  .together     = PETSC_TRUE,
+  .setup        = SetUp_Peer,
+  .destroy      = Destroy_Peer,
+  .check        = Check_Peer,
+  .forwardbegin = ForwardBegin_Peer,
+  .forwardend   = ForwardEnd_Peer,
+  .addready     = AddReady_Peer,
+  .forwardadd   = ForwardAdd_Peer,
+  .reversebegin = ReverseBegin_Peer,
+  .reverseend   = ReverseEnd_Peer,
+  .reverseadd   = ReverseAdd_Peer,
+  .gather       = Gather_Peer,
+  .slots        = Slots_Peer,
+  .solving      = Solving_Peer,
+  .fail         = Fail_Peer,
+};

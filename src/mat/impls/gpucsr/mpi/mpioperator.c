@@ -1,0 +1,230 @@
+/*
+  A matrix of several ranks as a solver sees it (operator.h): products and gathers of sums in the order of the device's stream, with neither MPI nor the host in them, so that an iteration may be
+  recorded and played again. The exchange is the matrix' own (halo.h).
+*/
+#include "../type/mpigpucsr.h"
+
+/* Collective: an exchange that some rank has given up is made anew */
+static PetscErrorCode Renew(Mat A)
+{
+  Mat_MPIGPUCSR *g      = (Mat_MPIGPUCSR *)A->spptr;
+  GPUCSRHalo     h      = g->halo;
+  int            broken = 0;
+  GPUCSRAttempt  attempt;
+
+  PetscFunctionBegin;
+  if (h && h->data && h->exchange->check) {
+    PetscCall(GPUCSRAttemptBegin(&attempt));
+    broken = (*h->exchange->check)(h) != PETSC_SUCCESS;
+    PetscCall(GPUCSRAttemptEnd(&attempt));
+  }
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &broken, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)A)));
+  if (broken) PetscCall(PetscMemzero(g->agreed, sizeof(g->agreed)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Get(Mat A, GPUCSRSide side, GPUCSRRanks *r, char why[], size_t len)
+{
+  PetscBool ready, alone;
+  Mat       Ao;
+
+  PetscFunctionBegin;
+  why[0] = 0;
+  PetscCall(PetscMemzero(r, sizeof(*r)));
+  PetscCall(Renew(A));
+  PetscCall(MatGPUCSRReadyTogether_Private(A, side, &ready, &alone));
+  PetscCall(MatMPIAIJGetSeqAIJ(A, NULL, &Ao, NULL));
+  if (ready && side == GPUCSR_FORWARD) PetscCall(MatGPUCSROperatorGet_Private(Ao, &r->off, why, len));
+  else if (ready) PetscCall(MatGPUCSROperatorTransposeGet_Private(Ao, &r->off, why, len));
+  r->halo = ((Mat_MPIGPUCSR *)A->spptr)->halo;
+  r->made = r->halo->made;
+  if (!ready && !why[0]) PetscCall(PetscStrncpy(why, "the matrix is on no device", len));
+  else if (!why[0] && !r->halo->exchange->gather) PetscCall(PetscSNPrintf(why, len, "exchange %s needs the host", r->halo->exchange->name));
+  else if (!why[0] && r->off.plan->A.precision == GPUCSR_PRECISION_SINGLE) PetscCall(PetscStrncpy(why, "products are in single precision", len));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: all ranks call it. A is made ready for products; why: where this rank cannot take part, otherwise empty */
+PetscErrorCode MatGPUCSRRanksGet_Private(Mat A, GPUCSRRanks *r, char why[], size_t len)
+{
+  PetscFunctionBegin;
+  PetscCall(Get(A, GPUCSR_FORWARD, r, why, len));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same for products with the transpose */
+PetscErrorCode MatGPUCSRRanksTransposeGet_Private(Mat A, GPUCSRRanks *r, char why[], size_t len)
+{
+  PetscFunctionBegin;
+  PetscCall(Get(A, GPUCSR_TRANSPOSE, r, why, len));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Has what was got of A on this rank become something else since? */
+PetscErrorCode MatGPUCSRRanksMoved_Private(Mat A, const GPUCSRRanks *r, PetscBool transposed, PetscBool *moved)
+{
+  const GPUCSRHalo h = ((Mat_MPIGPUCSR *)A->spptr)->halo;
+  GPUCSROperator   o;
+  GPUCSRAttempt    attempt;
+  char             why[256];
+  Mat              Ao;
+
+  PetscFunctionBegin;
+  *moved = PETSC_TRUE;
+  if (h != r->halo || !h->data || h->made != r->made) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatMPIAIJGetSeqAIJ(A, NULL, &Ao, NULL));
+  if (transposed) PetscCall(MatGPUCSROperatorTransposeGet_Private(Ao, &o, why, sizeof(why)));
+  else PetscCall(MatGPUCSROperatorGet_Private(Ao, &o, why, sizeof(why)));
+  *moved = (PetscBool)(!o.dev || o.dev != r->off.dev || memcmp(&o.version, &r->off.version, sizeof(o.version)));
+  if (*moved || !h->exchange->check) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  *moved = (PetscBool)((*h->exchange->check)(h) != PETSC_SUCCESS);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* z = A x, arrays of the device, of a matrix whose diagonal block is o */
+PetscErrorCode MatGPUCSRRanksProduct_Private(const GPUCSROperator *o, const GPUCSRRanks *r, const double *x, double *z)
+{
+  GPUCSRHalo            h   = r->halo;
+  const GPUCSRExchange *way = h->exchange;
+  const GPUCSRStream    s   = o->dev->stream;
+  GPUCSROperand         ox = {.p = (void *)x, .place = h->halo.place, .ours = PETSC_TRUE}, oz = {.p = z, .place = h->halo.place, .ours = PETSC_TRUE};
+  PetscBool             adds = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscCall((*way->forwardbegin)(h, &ox, s));
+  if (way->addready) PetscCall((*way->addready)(h, r->off.A, &adds));
+  PetscCall(MatGPUCSROperatorProduct_Private(o, x, z));
+  if (adds) PetscCall((*way->forwardadd)(h, &oz, s));
+  else {
+    PetscCall((*way->forwardend)(h, PETSC_FALSE, s));
+    if (h->nrecv) PetscCall(MatGPUCSROperatorMultiply_Private(&r->off, 1, (const double *)h->halo.p, 1, z, z));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* z = alpha A x + beta y, or with the transpose, where both blocks are that: as above, with any numbers */
+PetscErrorCode MatGPUCSRRanksMultiply_Private(const GPUCSROperator *o, const GPUCSRRanks *r, PetscBool transposed, double alpha, const double *x, double beta, const double *y, double *z)
+{
+  GPUCSRHalo            h   = r->halo;
+  const GPUCSRExchange *way = h->exchange;
+  const GPUCSRStream    s   = o->dev->stream;
+  GPUCSROperand         ox = {.p = (void *)x, .place = h->halo.place, .ours = PETSC_TRUE}, oz = {.p = z, .place = h->halo.place, .ours = PETSC_TRUE};
+  PetscBool             adds = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  if (transposed) {
+    if (h->nrecv) PetscCall(MatGPUCSROperatorMultiply_Private(&r->off, alpha, x, 0, NULL, (double *)h->halo.p));
+    PetscCall((*way->reversebegin)(h, PETSC_TRUE, PETSC_FALSE, s));
+    PetscCall(MatGPUCSROperatorMultiply_Private(o, alpha, x, beta, y, z));
+    PetscCall((*way->reverseend)(h));
+    PetscCall((*way->reverseadd)(h, &oz, s));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall((*way->forwardbegin)(h, &ox, s));
+  if (way->addready && alpha == 1) PetscCall((*way->addready)(h, r->off.A, &adds));
+  PetscCall(MatGPUCSROperatorMultiply_Private(o, alpha, x, beta, y, z));
+  if (adds) PetscCall((*way->forwardadd)(h, &oz, s));
+  else {
+    PetscCall((*way->forwardend)(h, PETSC_FALSE, s));
+    if (h->nrecv) PetscCall(MatGPUCSROperatorMultiply_Private(&r->off, alpha, (const double *)h->halo.p, 1, z, z));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: a matrix like A in all but its entries, whose product on each rank is all of x, x as long as a row of A */
+PetscErrorCode MatGPUCSRRanksEverything_Private(Mat A, Mat *E)
+{
+  const PetscInt  n = A->cmap->N;
+  MatGPUCSRConfig c = ((Mat_GPUCSR *)A->spptr)->config;
+  PetscInt        first;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreate(PetscObjectComm((PetscObject)A), E));
+  PetscCall(MatSetSizes(*E, n, A->cmap->n, PETSC_DETERMINE, n));
+  PetscCall(MatSetType(*E, MATMPIAIJ));
+  PetscCall(MatMPIAIJSetPreallocation(*E, 1, NULL, 1, NULL));
+  PetscCall(MatGetOwnershipRange(*E, &first, NULL));
+  for (PetscInt k = 0; k < n; k++) PetscCall(MatSetValue(*E, first + k, k, 1.0, INSERT_VALUES));
+  PetscCall(MatAssemblyBegin(*E, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*E, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatConvert(*E, MATMPIAIJGPUCSR, MAT_INPLACE_MATRIX, E));
+  PetscCall(PetscStrncpy(c.request.format, "csr", GPUCSR_WORD));
+  PetscCall(PetscStrncpy(c.request.kernel, "auto", GPUCSR_WORD));
+  c.precision = MAT_GPUCSR_DOUBLE;
+  PetscCall(MatGPUCSRConfigure_Private(*E, &c));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: a copy of A that becomes a MATMPIAIJ, and is then a matrix as the other one: of its type, and as it was asked for */
+PetscErrorCode MatGPUCSRRanksLike_Private(Mat like, Mat A, Mat *B)
+{
+  PetscFunctionBegin;
+  PetscCall(MatConvert(A, MATMPIAIJ, MAT_INITIAL_MATRIX, B));
+  PetscCall(MatConvert(*B, MATMPIAIJGPUCSR, MAT_INPLACE_MATRIX, B));
+  PetscCall(MatGPUCSRConfigure_Private(*B, &((Mat_GPUCSR *)like->spptr)->config));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* all = n numbers of each rank, in the order of ranks; both where the products are */
+PetscErrorCode MatGPUCSRRanksGather_Private(const GPUCSROperator *o, const GPUCSRRanks *r, const double *mine, int n, double *all)
+{
+  PetscFunctionBegin;
+  PetscCall((*r->halo->exchange->gather)(r->halo, mine, n, all, o->dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Where they are gathered, if the kernel that needs them may do that itself; size 0: it may not */
+GPUCSRPeerSlots MatGPUCSRRanksSlots_Private(const GPUCSRRanks *r)
+{
+  const GPUCSRPeerSlots none = {.size = 0};
+
+  return r->halo->exchange->slots ? (*r->halo->exchange->slots)(r->halo) : none;
+}
+
+/* A solve begins, or has ended: in between all ranks take part */
+PetscErrorCode MatGPUCSRRanksSolving_Private(const GPUCSRRanks *r, PetscBool begins)
+{
+  PetscFunctionBegin;
+  PetscCall((*r->halo->exchange->solving)(r->halo, begins));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Work is recorded from here on, or no more */
+PetscErrorCode MatGPUCSRRanksRecord_Private(const GPUCSRRanks *r, PetscBool begins)
+{
+  PetscFunctionBegin;
+  if (r->halo->exchange->record) PetscCall((*r->halo->exchange->record)(r->halo, begins));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What was recorded has been given to the stream; an error once another rank has given up */
+PetscErrorCode MatGPUCSRRanksPlayed_Private(const GPUCSROperator *o, const GPUCSRRanks *r)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRRanksCheck_Private(r));
+  if (r->halo->exchange->played) PetscCall((*r->halo->exchange->played)(r->halo, o->dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGPUCSRRanksCheck_Private(const GPUCSRRanks *r)
+{
+  PetscFunctionBegin;
+  if (r->halo->exchange->check) PetscCall((*r->halo->exchange->check)(r->halo));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* This rank goes no further: the others are told, as far as the exchange can */
+PetscErrorCode MatGPUCSRRanksFail_Private(const GPUCSRRanks *r, const char message[])
+{
+  PetscFunctionBegin;
+  PetscCall((*r->halo->exchange->fail)(r->halo, message));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The word of the exchange */
+const char *MatGPUCSRRanksExchange_Private(const GPUCSRRanks *r)
+{
+  return r->halo->exchange->name;
+}

@@ -1,0 +1,486 @@
+/*
+  Products of MATMPIAIJGPUCSR: the halo of x (halo.h) is exchanged while the diagonal block is multiplied. What becomes of one rank is no reason for another to wait.
+*/
+#include "../type/mpigpucsr.h"
+
+static PetscErrorCode PatternGet(Mat A, Pattern *p)
+{
+  Mat b[2];
+
+  PetscFunctionBegin;
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &b[0], &b[1], NULL));
+  p->state = A->nonzerostate;
+  for (int k = 0; k < 2; k++) PetscCall(PetscObjectGetId((PetscObject)b[k], &p->block[k]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscBool PatternIs(const Pattern *p, const Pattern *q)
+{
+  return (PetscBool)(p->state == q->state && p->block[0] == q->block[0] && p->block[1] == q->block[1]);
+}
+
+/* One product on this rank: what all its steps need */
+typedef struct {
+  Mat            A, Ad, Ao;
+  GPUCSRHalo     h;
+  Vec            lvec;
+  GPUCSRDevice   dev;              /* NULL: the parent's products of the blocks */
+  PetscBool      quiet;            /* a failure of the device is met by the host's products */
+  PetscBool      hasx, hasy, hasz; /* arrays that are taken */
+  PetscBool      wrote;            /* z may hold part of the result */
+  PetscBool      adds;             /* the exchange multiplies by the off-diagonal block */
+  Vec            x, y, z;
+  GPUCSRStream   s;
+  GPUCSROperand  ox, oy, oz, partial;
+  PetscErrorCode error; /* met by this rank, which goes on with what others wait for */
+  PetscBool      alone; /* by this rank alone: the others do not know */
+} Step;
+
+/*
+  Device work of a step, with x, y and z held as arrays meanwhile. When it fails and backend is auto, the rank goes on
+  with the host's products, and its neighbours never notice: communication is the same either way.
+*/
+static PetscErrorCode Try(Step *t, PetscErrorCode (*work)(Step *))
+{
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  if (!t->dev) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!t->quiet) {
+    PetscCall((*work)(t));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = (*work)(t);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  if (ierr) {
+    /* what the host would need must still be there: memory is asked for before anything is written, and a device that lacks it still gives vectors back */
+    PetscCheck(ierr == PETSC_ERR_MEM || (t->ox.place == GPUCSR_HOST && t->oz.place == GPUCSR_HOST), PETSC_COMM_SELF, ierr, "%s", attempt.message);
+    PetscCheck(!t->wrote || !t->y || t->y != t->z, PETSC_COMM_SELF, ierr, "The device failed while the sum was on its way back into the vector that held a summand: %s", attempt.message);
+    if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(t->dev->failed, attempt.message, sizeof(t->dev->failed)));
+    PetscCall(MatGPUCSRFailed_Private(t->Ad, attempt.message));
+    PetscCall(MatGPUCSRLeave_Private(t->Ao, ((Mat_SeqGPUCSR *)t->Ad->spptr)->whynot));
+    PetscCall(MatGPUCSRWarn_Private(t->Ad, 0, 0, 0));
+    t->dev = NULL;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Both blocks ready for products of this side, or neither: what one holds on the device is of no use without the other */
+static PetscErrorCode BlocksReady(Mat Ad, Mat Ao, GPUCSRSide side, PetscBool *ready)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRReady_Private(Ad, side, ready));
+  if (!*ready) PetscCall(MatGPUCSRLeave_Private(Ao, ((Mat_SeqGPUCSR *)Ad->spptr)->whynot));
+  else {
+    PetscCall(MatGPUCSRReady_Private(Ao, side, ready));
+    if (!*ready) PetscCall(MatGPUCSRLeave_Private(Ad, ((Mat_SeqGPUCSR *)Ao->spptr)->whynot));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGPUCSRHaloForget_Private(Mat_MPIGPUCSR *g)
+{
+  PetscFunctionBegin;
+  PetscCall(VecDestroy(&g->lvec));
+  PetscCall(GPUCSRHaloDestroy(&g->halo));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: how the entries of a new pattern are parted among the ranks, for the report */
+static PetscErrorCode Shares(Mat Ad, Mat Ao, MPI_Comm comm, PetscMPIInt size)
+{
+  double *share = ((Mat_SeqGPUCSR *)Ad->spptr)->share, sum;
+  MatInfo info[2];
+
+  PetscFunctionBegin;
+  PetscCall(MatGetInfo(Ad, MAT_LOCAL, &info[0]));
+  PetscCall(MatGetInfo(Ao, MAT_LOCAL, &info[1]));
+  share[0] = (double)(info[0].nz_used + info[1].nz_used);
+  PetscCallMPI(MPI_Allreduce(&share[0], &sum, 1, MPI_DOUBLE, MPI_SUM, comm));
+  PetscCallMPI(MPI_Allreduce(&share[0], &share[2], 1, MPI_DOUBLE, MPI_MAX, comm));
+  share[1] = sum / (double)size;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Where the halo of a rank is whose blocks are ready or not: a device with memory of its own, or the host */
+static GPUCSRDevice HaloDevice(Mat Ad, PetscBool ready)
+{
+  GPUCSRDevice dev = ready ? ((Mat_SeqGPUCSR *)Ad->spptr)->dev : NULL;
+
+  return dev && dev->ops->separate ? dev : NULL;
+}
+
+/* Must the exchange be chosen anew? Where products have come back to the host it serves as it is, unless it is by devices that a failed one was among */
+static PetscBool HaloStale(GPUCSRHalo h, GPUCSRDevice dev)
+{
+  GPUCSRAttempt attempt;
+  PetscBool     broken;
+
+  if (!h->data || (dev && h->dev != dev) || (h->exchange->together && h->dev && h->dev->failed[0])) return PETSC_TRUE;
+  if (!h->exchange->check) return PETSC_FALSE;
+  (void)GPUCSRAttemptBegin(&attempt);
+  broken = (PetscBool)((*h->exchange->check)(h) != PETSC_SUCCESS);
+  (void)GPUCSRAttemptEnd(&attempt);
+  return broken;
+}
+
+/* The halo's memory on this rank, where the blocks are; a device that has none for it is one that both blocks leave */
+static PetscErrorCode HaloReady(Mat A, Mat Ad, Mat Ao, PetscBool *ready)
+{
+  Mat_MPIGPUCSR *g   = (Mat_MPIGPUCSR *)A->spptr;
+  GPUCSRDevice   dev = HaloDevice(Ad, *ready);
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  if (g->lvec && g->halo->data) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecDestroy(&g->lvec));
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = GPUCSRHaloSetUp(g->halo, dev);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  if (ierr && dev) {
+    PetscCheck(MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA, PETSC_COMM_SELF, ierr, "%s", attempt.message);
+    if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(dev->failed, attempt.message, sizeof(dev->failed)));
+    PetscCall(MatGPUCSRFailed_Private(Ad, attempt.message));
+    PetscCall(MatGPUCSRLeave_Private(Ao, ((Mat_SeqGPUCSR *)Ad->spptr)->whynot));
+    *ready = PETSC_FALSE;
+    PetscCall(GPUCSRHaloSetUp(g->halo, NULL));
+  } else PetscCheck(!ierr, PETSC_COMM_SELF, ierr, "%s", attempt.message);
+  PetscCall(VecCreateSeqWithArray(PETSC_COMM_SELF, 1, g->halo->nrecv, g->halo->host, &g->lvec));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: the exchange, where any rank has none that serves it. Ranks that have met an error count as on the host */
+static PetscErrorCode HaloChoose(Mat A, Mat Ad, PetscBool ready)
+{
+  Mat_MPIGPUCSR *g     = (Mat_MPIGPUCSR *)A->spptr;
+  GPUCSRDevice   dev   = HaloDevice(Ad, ready);
+  PetscMPIInt    stale = HaloStale(g->halo, dev);
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &stale, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)A)));
+  if (!stale) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecDestroy(&g->lvec));
+  PetscCall(GPUCSRHaloChoose(g->halo, dev, g->base.config.halo));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  The same, collectively: what would be the same warning or error on several ranks is said once, and no rank waits for one that has met an error. Ranks
+  tell each other how they fared at the first product with a new pattern or with new values, which they all come to together, for each side: PETSc counts
+  changes of a parallel matrix on all ranks alike. The halo is made then, too. What happens to a rank later (a device that fails, say), or when a program changes one block alone, it says
+  by itself, see warn.c, since nobody waits for it to ask.
+*/
+PetscErrorCode MatGPUCSRReadyTogether_Private(Mat A, GPUCSRSide side, PetscBool *ready, PetscBool *alone)
+{
+  Mat_MPIGPUCSR *g    = (Mat_MPIGPUCSR *)A->spptr;
+  const MPI_Comm comm = PetscObjectComm((PetscObject)A);
+  Mat            b[2], speaker;
+  PetscMPIInt    rank, size, have[2], all[2], first[2];
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr;
+  Pattern        now;
+  int            code;
+
+  PetscObjectState state;
+
+  PetscFunctionBegin;
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &b[0], &b[1], NULL));
+  PetscCall(PatternGet(A, &now));
+  PetscCall(PetscObjectStateGet((PetscObject)A, &state));
+  *alone = (PetscBool)(g->halo && g->halo->data && PatternIs(&g->agreed[side], &now) && g->values[side] == state); /* no data: the devices were given back since */
+  if (*alone) {
+    PetscCall(BlocksReady(b[0], b[1], side, ready));
+    for (int k = 0; k < 2; k++) PetscCall(MatGPUCSRWarn_Private(b[k], 0, 0, 0));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCallMPI(MPI_Comm_rank(comm, &rank));
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  if (!g->halo || !PatternIs(&g->exchanged, &now)) {
+    PetscCall(MatGPUCSRHaloForget_Private(g));
+    PetscCall(GPUCSRHaloCreate(A, &g->halo));
+    PetscCall(Shares(b[0], b[1], comm, size));
+    g->exchanged = now;
+  }
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = BlocksReady(b[0], b[1], side, ready);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  PetscCall(HaloChoose(A, b[0], (PetscBool)(!ierr && *ready)));
+  if (!ierr) {
+    PetscCall(GPUCSRAttemptBegin(&attempt));
+    ierr = HaloReady(A, b[0], b[1], ready);
+    PetscCall(GPUCSRAttemptEnd(&attempt));
+  }
+  code    = (int)ierr;
+  speaker = b[((Mat_SeqGPUCSR *)b[0]->spptr)->warning[0] ? 0 : 1];
+  have[0] = ierr ? 1 : 0;
+  have[1] = ((Mat_SeqGPUCSR *)speaker->spptr)->warning[0] ? 1 : 0;
+  PetscCallMPI(MPI_Allreduce(have, all, 2, MPI_INT, MPI_SUM, comm));
+  if (all[0] || all[1]) {
+    for (int k = 0; k < 2; k++) have[k] = have[k] ? rank : size;
+    PetscCallMPI(MPI_Allreduce(have, first, 2, MPI_INT, MPI_MIN, comm));
+    if (all[0]) {
+      PetscCallMPI(MPI_Bcast(&code, 1, MPI_INT, first[0], comm));
+      PetscCallMPI(MPI_Bcast(attempt.message, (PetscMPIInt)sizeof(attempt.message), MPI_CHAR, first[0], comm));
+      PetscCheck(size == 1, comm, (PetscErrorCode)code, "%s (met by rank %d, on %d of %d ranks in all)", attempt.message, (int)first[0], (int)all[0], (int)size);
+      SETERRQ(comm, (PetscErrorCode)code, "%s", attempt.message);
+    }
+    if (rank == first[1]) PetscCall(MatGPUCSRWarn_Private(speaker, rank, all[1], size));
+    for (int k = 0; k < 2; k++) ((Mat_SeqGPUCSR *)b[k]->spptr)->warning[0] = 0;
+  }
+  g->agreed[side] = now;
+  g->values[side] = state;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What all ranks come to together: an error here is one on all of them, but for what befalls a rank that nobody else waits for */
+static PetscErrorCode Begin(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z, Step *t)
+{
+  Mat_MPIGPUCSR *g = (Mat_MPIGPUCSR *)A->spptr;
+  PetscBool      ready;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(t, sizeof(*t)));
+  t->A        = A;
+  t->x        = x;
+  t->y        = y;
+  t->z        = z;
+  t->ox.place = t->oz.place = GPUCSR_HOST;
+  t->quiet                  = (PetscBool)(MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA);
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &t->Ad, &t->Ao, NULL));
+  t->error = MatGPUCSRReadyTogether_Private(A, side, &ready, &t->alone);
+  t->h     = g->halo;
+  t->lvec  = g->lvec;
+  if (!t->alone) PetscCall(t->error);
+  if (!t->error && t->h->exchange->check) t->error = (*t->h->exchange->check)(t->h);
+  if (!t->error && ready) t->dev = ((Mat_SeqGPUCSR *)t->Ad->spptr)->dev;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The arrays of x, y and z where the blocks are */
+static PetscErrorCode Take(Step *t)
+{
+  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)t->Ad->spptr;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRVecGet_Private(g, t->x, PETSC_TRUE, PETSC_FALSE, &t->ox));
+  t->hasx = PETSC_TRUE;
+  if (t->y && t->y != t->z) {
+    PetscCall(MatGPUCSRVecGet_Private(g, t->y, PETSC_TRUE, PETSC_FALSE, &t->oy));
+    t->hasy = PETSC_TRUE;
+  }
+  PetscCall(MatGPUCSRVecGet_Private(g, t->z, (PetscBool)(t->y == t->z), PETSC_TRUE, &t->oz));
+  t->hasz = PETSC_TRUE;
+  if (t->y == t->z) t->oy = t->oz;
+  PetscCall(MatGPUCSRStream_Private(t->dev, &t->ox, t->y && t->y != t->z ? &t->oy : NULL, &t->oz, &t->s));
+  if (t->ox.place == GPUCSR_DEVICE || t->oz.place == GPUCSR_DEVICE) PetscCheck(t->h->dev, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Device vectors meet a halo of the host");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Gives the arrays back */
+static PetscErrorCode Give(Step *t)
+{
+  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)t->Ad->spptr;
+
+  PetscFunctionBegin;
+  if (t->hasx) PetscCall(MatGPUCSRVecRestore_Private(g, t->x, PETSC_TRUE, PETSC_FALSE, &t->ox));
+  if (t->hasy) PetscCall(MatGPUCSRVecRestore_Private(g, t->y, PETSC_TRUE, PETSC_FALSE, &t->oy));
+  if (t->hasz) PetscCall(MatGPUCSRVecRestore_Private(g, t->z, (PetscBool)(t->y == t->z), PETSC_TRUE, &t->oz));
+  t->hasx = t->hasy = t->hasz = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The partial result stays on the device, in the diagonal block's vector type */
+static PetscErrorCode Partial(Step *t)
+{
+  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)t->Ad->spptr;
+
+  PetscFunctionBegin;
+  t->partial = (GPUCSROperand){.place = GPUCSR_NATIVE};
+  PetscCall(MatGPUCSRBuffer_Private(g, PETSC_FALSE, (size_t)t->Ad->rmap->n * GPUCSRTypeSize(GPUCSRVectorType(g->precision)), &t->partial.p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Pack(Step *t)
+{
+  PetscFunctionBegin;
+  if (t->ox.place == GPUCSR_DEVICE && t->h->exchange->reserve) PetscCall((*t->h->exchange->reserve)(t->h, PETSC_FALSE, t->s));
+  PetscCall((*t->h->exchange->forwardbegin)(t->h, &t->ox, t->s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* partial = Ad x + y, or z, where what the halo adds can be added there; under way when this returns */
+static PetscErrorCode DiagonalProduct(Step *t)
+{
+  PetscBool wrote;
+
+  PetscFunctionBegin;
+  if (t->h->exchange->addready && t->oz.place == t->h->halo.place) PetscCall((*t->h->exchange->addready)(t->h, t->Ao, &t->adds));
+  if (t->adds) {
+    PetscCall(MatGPUCSRApply_Private(t->Ad, GPUCSR_FORWARD, &t->ox, t->y ? &t->oy : NULL, &t->oz, t->s, &t->wrote));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(Partial(t));
+  PetscCall(MatGPUCSRApply_Private(t->Ad, GPUCSR_FORWARD, &t->ox, t->y ? &t->oy : NULL, &t->partial, t->s, &wrote));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* z += Ao halo */
+static PetscErrorCode OffDiagonalAdd(Step *t)
+{
+  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)t->Ao->spptr;
+
+  PetscFunctionBegin;
+  PetscCall((*t->h->exchange->forwardadd)(t->h, &t->oz, t->s));
+  g->info.products++;
+  PetscCall(PetscLogFlops(2.0 * (double)g->plan[GPUCSR_FORWARD].A.nnz));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* z = Ao halo + partial */
+static PetscErrorCode OffDiagonalProduct(Step *t)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRApply_Private(t->Ao, GPUCSR_FORWARD, &t->h->halo, &t->partial, &t->oz, t->s, &t->wrote));
+  /* host arrays are complete; of device vectors, the halo's upload must be through before its buffer is written again */
+  if (t->oz.place == GPUCSR_DEVICE && t->h->halo.place == GPUCSR_HOST) PetscCall(t->dev->ops->streamsynchronize(t->dev->id, t->s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  A step of a product. An error that it meets is kept until the end: until then this rank goes on with what its neighbours wait for, and no other step is taken.
+*/
+#define STEP(t, call) \
+  do { \
+    if (!(t)->error) (t)->error = (call); \
+  } while (0)
+
+/* x as an array of the host, for the exchange */
+static PetscErrorCode PackOnHost(Step *t)
+{
+  GPUCSROperand o = {.place = GPUCSR_HOST};
+
+  PetscFunctionBegin;
+  PetscCall(VecGetArrayRead(t->x, (const PetscScalar **)&o.p));
+  PetscCall((*t->h->exchange->forwardbegin)(t->h, &o, NULL));
+  PetscCall(VecRestoreArrayRead(t->x, (const PetscScalar **)&o.p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ForwardOnHost(Step *t)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRParentProduct_Private(t->Ad, GPUCSR_FORWARD, t->x, t->y, t->z));
+  PetscCall(PetscObjectStateIncrease((PetscObject)t->lvec));
+  PetscCall(MatGPUCSRParentProduct_Private(t->Ao, GPUCSR_FORWARD, t->lvec, t->z, t->z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* z = A x + y, y may be NULL, may be z */
+static PetscErrorCode Forward(Mat A, Vec x, Vec y, Vec z)
+{
+  Step           t;
+  GPUCSRDevice   dev;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(Begin(A, GPUCSR_FORWARD, x, y, z, &t));
+  dev = t.dev;
+  PetscCall(GPUCSRLogBegin(&MAT_GPUCSR_Halo, dev, A));
+  STEP(&t, Try(&t, Take));
+  STEP(&t, Try(&t, Pack));
+  if (!t.dev) STEP(&t, Give(&t));
+  if (!t.dev) STEP(&t, PackOnHost(&t));
+  if (t.error) PetscCall((*t.h->exchange->forwardbegin)(t.h, NULL, NULL));
+  STEP(&t, Try(&t, DiagonalProduct));
+  if (t.adds) STEP(&t, Try(&t, OffDiagonalAdd));
+  ierr = (*t.h->exchange->forwardend)(t.h, (PetscBool)!t.dev, t.s); /* whatever has been met: others go on */
+  STEP(&t, ierr);
+  if (!t.adds) STEP(&t, Try(&t, OffDiagonalProduct));
+  PetscCall(GPUCSRLogEnd(&MAT_GPUCSR_Halo, dev, A));
+  PetscCall(Give(&t));
+  if (!t.dev) STEP(&t, ForwardOnHost(&t));
+  PetscCall(t.error);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The halo = Ao^T x, complete where the exchange takes it; with what Add() needs */
+static PetscErrorCode OffDiagonalTranspose(Step *t)
+{
+  PetscBool wrote;
+
+  PetscFunctionBegin;
+  if (t->oz.place == GPUCSR_DEVICE && t->h->exchange->reserve) PetscCall((*t->h->exchange->reserve)(t->h, PETSC_TRUE, t->s));
+  PetscCall(MatGPUCSRApply_Private(t->Ao, GPUCSR_TRANSPOSE, &t->ox, NULL, &t->h->halo, t->s, &wrote));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* z = Ad^T x + y */
+static PetscErrorCode DiagonalTranspose(Step *t)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRApply_Private(t->Ad, GPUCSR_TRANSPOSE, &t->ox, t->y ? &t->oy : NULL, &t->oz, t->s, &t->wrote));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Add(Step *t)
+{
+  PetscFunctionBegin;
+  PetscCall((*t->h->exchange->reverseadd)(t->h, &t->oz, t->s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode AddOnHost(Step *t)
+{
+  GPUCSROperand o = {.place = GPUCSR_HOST};
+
+  PetscFunctionBegin;
+  PetscCall(VecGetArray(t->z, (PetscScalar **)&o.p));
+  PetscCall((*t->h->exchange->reverseadd)(t->h, &o, NULL));
+  PetscCall(VecRestoreArray(t->z, (PetscScalar **)&o.p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* z = A^T x + y: the halo's sums travel back while the diagonal block is multiplied */
+static PetscErrorCode Backward(Mat A, Vec x, Vec y, Vec z)
+{
+  Step           t;
+  GPUCSRDevice   dev;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(Begin(A, GPUCSR_TRANSPOSE, x, y, z, &t));
+  dev = t.dev;
+  PetscCall(GPUCSRLogBegin(&MAT_GPUCSR_Halo, dev, A));
+  STEP(&t, Try(&t, Take));
+  STEP(&t, Try(&t, OffDiagonalTranspose));
+  if (!t.dev) STEP(&t, Give(&t));
+  if (!t.dev) STEP(&t, MatGPUCSRParentProduct_Private(t.Ao, GPUCSR_TRANSPOSE, x, NULL, t.lvec));
+  ierr = (*t.h->exchange->reversebegin)(t.h, (PetscBool)!t.error, (PetscBool)!t.dev, t.s);
+  STEP(&t, ierr);
+  if (t.dev) {
+    STEP(&t, Try(&t, DiagonalTranspose));
+    if (!t.dev) STEP(&t, Give(&t));
+    if (!t.dev) STEP(&t, MatGPUCSRParentProduct_Private(t.Ad, GPUCSR_TRANSPOSE, x, y, z));
+  } else STEP(&t, MatGPUCSRParentProduct_Private(t.Ad, GPUCSR_TRANSPOSE, x, y, z));
+  ierr = (*t.h->exchange->reverseend)(t.h);
+  STEP(&t, ierr);
+  t.quiet = PETSC_FALSE; /* z holds part of the result by now */
+  if (t.dev) STEP(&t, Try(&t, Add));
+  else STEP(&t, AddOnHost(&t));
+  if (t.error) (void)(*t.h->exchange->reverseadd)(t.h, NULL, t.s);
+  PetscCall(GPUCSRLogEnd(&MAT_GPUCSR_Halo, dev, A));
+  PetscCall(Give(&t));
+  PetscCall(t.error);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatProduct_MPIAIJGPUCSR(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z)
+{
+  PetscFunctionBegin;
+  if (side == GPUCSR_FORWARD) PetscCall(Forward(A, x, y, z));
+  else PetscCall(Backward(A, x, y, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

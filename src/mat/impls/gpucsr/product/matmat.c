@@ -1,0 +1,411 @@
+/*
+  Products with dense matrices, A B and A^T B: all columns in one go, so that the sparse matrix is read once for 32 of them (kernels/csr_columns.cu) where it is
+  held in CSR; in other formats a product a column, on the device.
+
+  Columns of a host matrix are staged through page-locked memory, those of MATSEQDENSECUDA used in place. Of a parallel product only the
+  rows of B that other ranks need cross them, a message a column.
+*/
+#include "../type/gpucsrimpl.h"
+#include <petscsf.h>
+
+/* Columns of one pass */
+#define TILE 32
+
+/* What a product of a parallel matrix keeps: the rows of B that belong to others, or sums for them */
+typedef struct {
+  PetscSF      sf; /* from our rows of B to those we need of others, the order of garray; NULL where there is one process */
+  PetscInt     n;
+  PetscScalar *halo;
+} DenseHalo;
+
+/* Some columns of a product C = A B + D or A^T B + D on this rank */
+typedef struct {
+  Mat           A; /* of one process */
+  GPUCSRSide    side;
+  int           k;
+  GPUCSROperand b, c;
+  size_t        ldb, ldc;
+  const void   *d; /* native columns, or NULL */
+} Columns;
+
+/* k columns between the host, ld apart, and the device, where one follows the other */
+static PetscErrorCode Send(Mat_SeqGPUCSR *g, void *to, const GPUCSROperand *x, size_t ld, size_t n, int k)
+{
+  const GPUCSRType type = GPUCSRVectorType(g->precision);
+  const size_t     size = GPUCSRTypeSize(type), run = ld == n ? n * (size_t)k : n;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRTimerBegin_Private(g, &g->info.vector_upload_time, g->dev->stream));
+  for (size_t at = 0, c = 0; at < n * (size_t)k; at += run, c++) PetscCall(GPUCSRUpload(g->dev, (char *)to + size * at, type, (const double *)x->p + c * ld, GPUCSR_DOUBLE, run, x->pinned, g->dev->stream, NULL));
+  PetscCall(MatGPUCSRTimerEnd_Private(g, g->dev->stream));
+  g->info.uploaded += (double)(size * n) * k;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode BringBack(Mat_SeqGPUCSR *g, const GPUCSROperand *z, size_t ld, const void *from, size_t n, int k)
+{
+  const GPUCSRType type = GPUCSRVectorType(g->precision);
+  const size_t     size = GPUCSRTypeSize(type), run = ld == n ? n * (size_t)k : n;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRTimerBegin_Private(g, &g->info.download_time, g->dev->stream));
+  for (size_t at = 0, c = 0; at < n * (size_t)k; at += run, c++) PetscCall(GPUCSRDownload(g->dev, (double *)z->p + c * ld, GPUCSR_DOUBLE, (const char *)from + size * at, type, run, z->pinned, g->dev->stream));
+  PetscCall(MatGPUCSRTimerEnd_Private(g, g->dev->stream));
+  g->info.downloaded += (double)(size * n) * k;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A step of what several ranks do together. An error that it meets is kept: until the end this rank goes on with what others wait for, and no other step is taken */
+#define STEP(error, call) \
+  do { \
+    if (!(error)) (error) = (call); \
+  } while (0)
+
+/* The columns of one product, of a matrix that is ready. A native c is made here, and is the device's until the next product of this matrix */
+static PetscErrorCode Multiply(Columns *m)
+{
+  Mat_SeqGPUCSR       *g       = (Mat_SeqGPUCSR *)m->A->spptr;
+  GPUCSRDevice         dev     = g->dev;
+  GPUCSRPlan          *plan    = &g->plan[m->side];
+  const GPUCSRStorage *M       = &plan->A;
+  const GPUCSRType     vt      = GPUCSRVectorType(g->precision);
+  const PetscBool      inplace = (PetscBool)(!dev->ops->separate && vt == GPUCSR_DOUBLE);
+  const size_t         size = GPUCSRTypeSize(vt), nb = (size_t)M->n, nc = (size_t)M->m, k = (size_t)m->k;
+  const PetscBool      bhost = (PetscBool)(m->b.place == GPUCSR_HOST && !inplace), chost = (PetscBool)(m->c.place == GPUCSR_HOST && !inplace);
+  char                *broom, *croom; /* columns, then rows */
+  const char          *b   = (const char *)m->b.p;
+  char                *c   = (char *)m->c.p;
+  size_t               ldb = m->ldb, ldc = m->ldc;
+  double              *seconds = m->side == GPUCSR_FORWARD ? &g->info.product_time : &g->info.transpose_product_time;
+
+  PetscFunctionBegin;
+  PetscCall(dev->ops->activate(dev->id));
+  if (g->last && g->last != dev->stream) PetscCall(GPUCSRDeviceSynchronize(dev)); /* buffers are shared by all products of this matrix */
+  g->last = dev->stream;
+  PetscCall(GPUCSRLogBegin(&MAT_GPUCSR_Product, dev, m->A));
+  PetscCall(MatGPUCSRBuffer_Private(g, PETSC_TRUE, 2 * nb * k * size, (void **)&broom));
+  PetscCall(MatGPUCSRBuffer_Private(g, PETSC_FALSE, 2 * nc * k * size, (void **)&croom));
+  if (bhost) PetscCall(Send(g, broom, &m->b, m->ldb, nb, m->k));
+  else if (m->b.place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE)
+    for (size_t q = 0; q < k; q++) PetscCall(MatGPUCSRConvert_Private(g, nb, GPUCSR_DOUBLE, (const double *)m->b.p + q * m->ldb, vt, broom + q * nb * size, dev->stream));
+  if (bhost || (m->b.place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE)) {
+    b   = broom;
+    ldb = nb;
+  }
+  if (chost || m->c.place == GPUCSR_NATIVE || (m->c.place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE)) {
+    c   = croom;
+    ldc = nc;
+  }
+  PetscCall(MatGPUCSRTimerBegin_Private(g, seconds, dev->stream));
+  PetscCall(GPUCSRPlanColumns(plan, m->k, b, ldb, m->d, c, ldc, broom + nb * k * size, croom + nc * k * size));
+  PetscCall(MatGPUCSRTimerEnd_Private(g, dev->stream));
+  if (chost) {
+    PetscCall(BringBack(g, &m->c, m->ldc, c, nc, m->k));
+    PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
+  } else if (m->c.place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE)
+    for (size_t q = 0; q < k; q++) PetscCall(MatGPUCSRConvert_Private(g, nc, vt, c + q * nc * size, GPUCSR_DOUBLE, (double *)m->c.p + q * m->ldc, dev->stream));
+  if (m->c.place == GPUCSR_NATIVE) m->c.p = c;
+  if (m->side == GPUCSR_FORWARD) g->info.products += m->k;
+  else g->info.transpose_products += m->k;
+  g->info.dense_products++;
+  g->info.dense_columns += m->k;
+  PetscCall(PetscLogFlops(2.0 * (double)M->nnz * m->k));
+  PetscCall(GPUCSRLogEnd(&MAT_GPUCSR_Product, dev, m->A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same by MATSEQAIJ, a column at a time; add: to what is in c */
+static PetscErrorCode MultiplyOnHost(Mat A, GPUCSRSide side, int k, const GPUCSROperand *b, size_t ldb, const GPUCSROperand *c, size_t ldc, PetscBool add)
+{
+  PetscFunctionBegin;
+  PetscCheck(b->place == GPUCSR_HOST && c->place == GPUCSR_HOST, PETSC_COMM_SELF, PETSC_ERR_SUP, "A product with a dense matrix on the device cannot go on on the host");
+  for (size_t q = 0; q < (size_t)k; q++) {
+    Vec x, z;
+
+    PetscCall(VecCreateSeqWithArray(PETSC_COMM_SELF, 1, side == GPUCSR_FORWARD ? A->cmap->n : A->rmap->n, (const PetscScalar *)b->p + q * ldb, &x));
+    PetscCall(VecCreateSeqWithArray(PETSC_COMM_SELF, 1, side == GPUCSR_FORWARD ? A->rmap->n : A->cmap->n, (const PetscScalar *)c->p + q * ldc, &z));
+    PetscCall(MatGPUCSRParentProduct_Private(A, side, x, add ? z : NULL, z));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&z));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Both blocks, or the one that there is (Ao is NULL), have a device that works, and their plans are up to date */
+static PetscErrorCode BlocksReady(Mat Ad, Mat Ao, GPUCSRSide side, PetscBool *ready)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRReady_Private(Ad, side, ready));
+  if (Ao && *ready) PetscCall(MatGPUCSRReady_Private(Ao, side, ready));
+  PetscCall(MatGPUCSRWarn_Private(Ad, 0, 0, 0));
+  if (Ao) PetscCall(MatGPUCSRWarn_Private(Ao, 0, 0, 0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Device work of the first block, then of the second; when it fails and backend is auto, the host goes on from where the operands are still whole */
+static PetscErrorCode Try(Mat A, Columns *m, PetscBool *ready)
+{
+  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)m->A->spptr;
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  if (!*ready) PetscFunctionReturn(PETSC_SUCCESS);
+  if (MatGPUCSRBackendOf(A) == MAT_GPUCSR_BACKEND_CUDA) {
+    PetscCall(Multiply(m));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = Multiply(m);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  if (ierr) {
+    PetscCheck(m->b.place == GPUCSR_HOST && m->c.place != GPUCSR_DEVICE, PETSC_COMM_SELF, ierr, "%s", attempt.message);
+    if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(g->dev->failed, attempt.message, sizeof(g->dev->failed)));
+    PetscCall(MatGPUCSRFailed_Private(m->A, attempt.message));
+    PetscCall(MatGPUCSRWarn_Private(m->A, 0, 0, 0));
+    *ready = PETSC_FALSE;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What a rank that has met an error sends, so that others do not take it for numbers */
+static void Spoil(PetscScalar *a, size_t ld, size_t n, int k)
+{
+  for (size_t q = 0; q < (size_t)k; q++)
+    for (size_t r = 0; r < n; r++) a[q * ld + r] = (PetscScalar)NAN;
+}
+
+/* Columns of C = A B: the diagonal block is multiplied while rows of B travel. They travel whatever this rank meets; an error is told at the end */
+static PetscErrorCode Forward(Mat A, Mat Ad, Mat Ao, DenseHalo *h, int k, const GPUCSROperand *b, size_t ldb, const GPUCSROperand *c, size_t ldc, PetscErrorCode *error)
+{
+  Columns   d = {.A = Ad, .side = GPUCSR_FORWARD, .k = k, .b = *b, .c = *c, .ldb = ldb, .ldc = ldc}, o = d;
+  PetscBool ready = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  STEP(*error, BlocksReady(Ad, Ao, GPUCSR_FORWARD, &ready));
+  if (Ao) {
+    for (PetscInt q = 0; q < k; q++) PetscCall(PetscSFBcastBegin(h->sf, MPIU_SCALAR, (const PetscScalar *)b->p + (size_t)q * ldb, h->halo + q * h->n, MPI_REPLACE));
+    d.c = (GPUCSROperand){.place = GPUCSR_NATIVE};
+    /* what is native to one must be to the other */
+    if (ready && ((Mat_SeqGPUCSR *)Ad->spptr)->precision != ((Mat_SeqGPUCSR *)Ao->spptr)->precision) ready = PETSC_FALSE;
+  }
+  STEP(*error, Try(A, &d, &ready));
+  if (Ao) {
+    for (PetscInt q = 0; q < k; q++) PetscCall(PetscSFBcastEnd(h->sf, MPIU_SCALAR, (const PetscScalar *)b->p + (size_t)q * ldb, h->halo + q * h->n, MPI_REPLACE));
+    o.A   = Ao;
+    o.b   = (GPUCSROperand){.p = h->halo, .place = GPUCSR_HOST};
+    o.ldb = (size_t)h->n;
+    o.d   = d.c.p;
+    STEP(*error, Try(A, &o, &ready));
+  }
+  if (!ready) {
+    STEP(*error, MultiplyOnHost(Ad, GPUCSR_FORWARD, k, b, ldb, c, ldc, PETSC_FALSE));
+    if (Ao) STEP(*error, MultiplyOnHost(Ao, GPUCSR_FORWARD, k, &o.b, o.ldb, c, ldc, PETSC_TRUE));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Columns of C = A^T B: what belongs to other ranks is added up there */
+static PetscErrorCode Backward(Mat A, Mat Ad, Mat Ao, DenseHalo *h, int k, const GPUCSROperand *b, size_t ldb, const GPUCSROperand *c, size_t ldc, PetscErrorCode *error)
+{
+  Columns   d = {.A = Ad, .side = GPUCSR_TRANSPOSE, .k = k, .b = *b, .c = *c, .ldb = ldb, .ldc = ldc}, o = d;
+  PetscBool ready = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  STEP(*error, BlocksReady(Ad, Ao, GPUCSR_TRANSPOSE, &ready));
+  if (Ao) {
+    o.A   = Ao;
+    o.c   = (GPUCSROperand){.p = h->halo, .place = GPUCSR_HOST};
+    o.ldc = (size_t)h->n;
+    STEP(*error, Try(A, &o, &ready));
+  }
+  STEP(*error, Try(A, &d, &ready));
+  if (!ready) {
+    if (Ao) STEP(*error, MultiplyOnHost(Ao, GPUCSR_TRANSPOSE, k, b, ldb, &o.c, o.ldc, PETSC_FALSE));
+    STEP(*error, MultiplyOnHost(Ad, GPUCSR_TRANSPOSE, k, b, ldb, c, ldc, PETSC_FALSE));
+  }
+  if (Ao) {
+    if (*error) Spoil(h->halo, (size_t)h->n, (size_t)h->n, k);
+    for (PetscInt q = 0; q < k; q++) PetscCall(PetscSFReduceBegin(h->sf, MPIU_SCALAR, h->halo + q * h->n, (PetscScalar *)c->p + (size_t)q * ldc, MPIU_SUM));
+    for (PetscInt q = 0; q < k; q++) PetscCall(PetscSFReduceEnd(h->sf, MPIU_SCALAR, h->halo + q * h->n, (PetscScalar *)c->p + (size_t)q * ldc, MPIU_SUM));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The array of a dense matrix where it is: on the device in a PETSc whose dense matrices may be there */
+static PetscErrorCode DenseGet(Mat B, PetscBool write, GPUCSROperand *o, size_t *ld)
+{
+  PetscMemType mtype = PETSC_MEMTYPE_HOST;
+  PetscScalar *a;
+  PetscInt     lda;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(o, sizeof(*o)));
+#if PETSC_VERSION_GE(3, 19, 0)
+  if (write) PetscCall(MatDenseGetArrayWriteAndMemType(B, &a, &mtype));
+  else PetscCall(MatDenseGetArrayReadAndMemType(B, (const PetscScalar **)&a, &mtype));
+#else
+  if (write) PetscCall(MatDenseGetArrayWrite(B, &a));
+  else PetscCall(MatDenseGetArrayRead(B, (const PetscScalar **)&a));
+#endif
+  PetscCall(MatDenseGetLDA(B, &lda));
+  *ld      = (size_t)lda;
+  o->p     = a;
+  o->place = PetscMemTypeHost(mtype) ? GPUCSR_HOST : GPUCSR_DEVICE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DenseRestore(Mat B, PetscBool write, GPUCSROperand *o)
+{
+  PetscScalar *a = (PetscScalar *)o->p;
+
+  PetscFunctionBegin;
+#if PETSC_VERSION_GE(3, 19, 0)
+  if (write) PetscCall(MatDenseRestoreArrayWriteAndMemType(B, &a));
+  else PetscCall(MatDenseRestoreArrayReadAndMemType(B, (const PetscScalar **)&a));
+#else
+  if (write) PetscCall(MatDenseRestoreArrayWrite(B, &a));
+  else PetscCall(MatDenseRestoreArrayRead(B, (const PetscScalar **)&a));
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Numeric(Mat A, PetscBool forward, Mat B, Mat C)
+{
+  Mat            Ad = A, Ao = NULL;
+  DenseHalo     *h = (DenseHalo *)C->product->data;
+  const PetscInt K = B->cmap->N;
+  GPUCSROperand  b, c, tb, tc;
+  size_t         ldb, ldc;
+  PetscErrorCode error = PETSC_SUCCESS;
+
+  PetscFunctionBegin;
+  if (h->sf) PetscCall(MatMPIAIJGetSeqAIJ(A, &Ad, &Ao, NULL));
+  PetscCall(DenseGet(B, PETSC_FALSE, &b, &ldb));
+  PetscCall(DenseGet(C, PETSC_TRUE, &c, &ldc));
+  if (b.place == GPUCSR_DEVICE || c.place == GPUCSR_DEVICE) PetscCall(GPUCSRDeviceSynchronize(((Mat_SeqGPUCSR *)Ad->spptr)->dev)); /* what PETSc still does with them */
+  for (PetscInt k = 0; k < K; k += TILE) {
+    const int n = (int)PetscMin(TILE, K - k);
+
+    tb   = b;
+    tc   = c;
+    tb.p = (PetscScalar *)b.p + (size_t)k * ldb;
+    tc.p = (PetscScalar *)c.p + (size_t)k * ldc;
+    if (forward) PetscCall(Forward(A, Ad, Ao, h, n, &tb, ldb, &tc, ldc, &error));
+    else PetscCall(Backward(A, Ad, Ao, h, n, &tb, ldb, &tc, ldc, &error));
+  }
+  if (b.place == GPUCSR_DEVICE || c.place == GPUCSR_DEVICE) PetscCall(GPUCSRDeviceSynchronize(((Mat_SeqGPUCSR *)Ad->spptr)->dev));
+  PetscCall(DenseRestore(C, PETSC_TRUE, &c));
+  PetscCall(DenseRestore(B, PETSC_FALSE, &b));
+  PetscCall(error);
+  PetscCall(MatSetOption(C, MAT_NO_OFF_PROC_ENTRIES, PETSC_TRUE));
+  PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatProductNumeric_GPUCSR_Dense(Mat C)
+{
+  PetscFunctionBegin;
+  PetscCall(Numeric(C->product->A, (PetscBool)(C->product->type == MATPRODUCT_AB), C->product->B, C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PETSc's products of three matrices make their last step by these */
+static PetscErrorCode MatMatMultNumeric_GPUCSR_Dense(Mat A, Mat B, Mat C)
+{
+  PetscFunctionBegin;
+  PetscCall(Numeric(A, PETSC_TRUE, B, C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatTransposeMatMultNumeric_GPUCSR_Dense(Mat A, Mat B, Mat C)
+{
+  PetscFunctionBegin;
+  PetscCall(Numeric(A, PETSC_FALSE, B, C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DenseHaloDestroy(void *data)
+{
+  DenseHalo *h = PETSC_VERSION_LT(3, 25, 0) ? (DenseHalo *)data : *(DenseHalo **)data; /* since 3.25 PETSc hands over where product->data is */
+
+  PetscFunctionBegin;
+  PetscCall(PetscSFDestroy(&h->sf));
+  PetscCall(PetscFree(h->halo));
+  PetscCall(PetscFree(h));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: do all ranks have a device for this side? */
+static PetscErrorCode AllReady(Mat A, GPUCSRSide side, PetscBool parallel, PetscBool *ready)
+{
+  PetscMPIInt    mine, all;
+  PetscErrorCode ierr;
+  Mat            Ad = A, Ao = NULL;
+
+  PetscFunctionBegin;
+  if (parallel) {
+    PetscUseMethod(A, "MatGPUCSRSetUp_C", (Mat, PetscBool), (A, (PetscBool)(side == GPUCSR_TRANSPOSE)));
+    PetscCall(MatMPIAIJGetSeqAIJ(A, &Ad, &Ao, NULL));
+  }
+  ierr = BlocksReady(Ad, Ao, side, ready);
+  mine = ierr ? -1 : (*ready ? 1 : 0);
+  PetscCallMPI(MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)A)));
+  PetscCall(ierr);
+  PetscCheck(all >= 0, PETSC_COMM_SELF, PETSC_ERR_GPU, "Another rank has met an error, and says which");
+  *ready = (PetscBool)(all == 1);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatProductSymbolic_GPUCSR_Dense(Mat C)
+{
+  Mat             A = C->product->A, B = C->product->B;
+  const PetscBool forward = (PetscBool)(C->product->type == MATPRODUCT_AB);
+  DenseHalo      *h;
+  PetscBool       parallel, dense, ready;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJGPUCSR, &parallel));
+  PetscCheck(forward ? A->cmap->rstart == B->rmap->rstart && A->cmap->rend == B->rmap->rend : A->rmap->rstart == B->rmap->rstart && A->rmap->rend == B->rmap->rend, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "The rows of the dense matrix are not dealt to the ranks as the %s of the sparse one", forward ? "columns" : "rows");
+  PetscCall(AllReady(A, forward ? GPUCSR_FORWARD : GPUCSR_TRANSPOSE, parallel, &ready));
+  if (!ready) {
+    C->ops->productsymbolic = NULL;
+    PetscCall(MatGPUCSRProductOfParents_Private(C));
+    PetscCheck(C->ops->productsymbolic, PetscObjectComm((PetscObject)C), PETSC_ERR_SUP, "MATAIJ has no product with a matrix of type %s", ((PetscObject)B)->type_name);
+    PetscCall((*C->ops->productsymbolic)(C));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (forward) PetscCall(MatSetSizes(C, A->rmap->n, B->cmap->n, A->rmap->N, B->cmap->N));
+  else PetscCall(MatSetSizes(C, A->cmap->n, B->cmap->n, A->cmap->N, B->cmap->N));
+  PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)C, &dense, MATSEQDENSE, MATMPIDENSE, ""));
+  if (!dense) PetscCall(MatSetType(C, ((PetscObject)B)->type_name));
+  PetscCall(MatSetUp(C));
+  PetscCall(PetscNew(&h));
+  C->product->data    = h;
+  C->product->destroy = DenseHaloDestroy;
+  if (parallel) {
+    const PetscInt *garray;
+    Mat             Ao;
+
+    PetscCall(MatMPIAIJGetSeqAIJ(A, NULL, &Ao, &garray));
+    h->n = Ao->cmap->n;
+    PetscCall(PetscMalloc1((size_t)h->n * (size_t)PetscMin(TILE, B->cmap->N), &h->halo));
+    PetscCall(PetscSFCreate(PetscObjectComm((PetscObject)A), &h->sf));
+    PetscCall(PetscSFSetGraphLayout(h->sf, A->cmap, h->n, NULL, PETSC_COPY_VALUES, garray));
+    PetscCall(PetscSFSetUp(h->sf));
+  }
+  if (forward) C->ops->matmultnumeric = MatMatMultNumeric_GPUCSR_Dense;
+  else C->ops->transposematmultnumeric = MatTransposeMatMultNumeric_GPUCSR_Dense;
+  C->ops->productnumeric  = MatProductNumeric_GPUCSR_Dense;
+  C->ops->productsymbolic = MatProductSymbolic_GPUCSR_Dense;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatProductSetFromOptions_GPUCSR_Dense(Mat C)
+{
+  PetscFunctionBegin;
+  if (C->product->type == MATPRODUCT_AB || C->product->type == MATPRODUCT_AtB) C->ops->productsymbolic = MatProductSymbolic_GPUCSR_Dense;
+  else PetscCall(MatGPUCSRProductOfParents_Private(C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

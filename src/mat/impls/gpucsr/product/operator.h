@@ -1,0 +1,115 @@
+#pragma once
+
+/*
+  The seam between the matrix and the solvers of this library (src/ksp, src/tao): all that these may know of a MATGPUCSR. What is behind it, gpucsrimpl.h, is the
+  Mat's alone.
+*/
+#include <petscgpucsr.h>
+#include "../../../../sys/peer/peer.h"
+#include "../../../../vec/impls/gpu/vecgpu.h"
+#include "../blackbox/plan/plan.h"
+
+/* ---- the arrays of vectors ---- */
+
+typedef enum {
+  GPUCSR_HOST,   /* PetscScalar on the host */
+  GPUCSR_DEVICE, /* PetscScalar on the device */
+  GPUCSR_NATIVE  /* on the device, in the plan's vector type */
+} GPUCSRPlace;
+
+typedef struct {
+  void       *p;
+  GPUCSRPlace place;
+  PetscBool   pinned; /* page-locked host memory */
+  PetscBool   ours;   /* the array of a VECGPU, worked on in the order of the device's stream */
+  PetscBool   mixed;  /* ... while another vector of the product is worked on in that of PETSc's */
+} GPUCSROperand;
+
+GPUCSR_INTERN PetscErrorCode MatGPUCSRStream_Private(GPUCSRDevice, GPUCSROperand *x, GPUCSROperand *y, GPUCSROperand *z, GPUCSRStream *);
+GPUCSR_INTERN PetscErrorCode GPUCSRPinVector(GPUCSRDevice, Vec, const void *, PetscBool *);
+
+/* ---- the operator of a solve ---- */
+
+/* What the plan of a matrix was made from. Numbers that no two states of any matrices of this process share, so that whoever made something from one can compare */
+typedef struct {
+  PetscInt64 pattern, values;
+} GPUCSRVersion;
+
+/* One process' matrix, or the diagonal block of one of several, ready for products. Valid until the matrix is used by somebody else */
+typedef struct {
+  Mat                  A;    /* not counted */
+  GPUCSRDevice         dev;  /* NULL: it is on none */
+  GPUCSRPlan          *plan; /* of A, or of its transpose where that was asked for */
+  const GPUCSRRequest *request;
+  GPUCSRVersion        version;
+  PetscBool            required; /* the device was insisted on: its failure is an error */
+} GPUCSROperator;
+
+GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorGet_Private(Mat, GPUCSROperator *, char why[], size_t);
+GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorTransposeGet_Private(Mat, GPUCSROperator *, char why[], size_t);
+GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorLike_Private(const GPUCSROperator *, Mat, Mat *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorSource_Private(const GPUCSROperator *, GPUCSRSource *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorCSR_Private(const GPUCSROperator *, GPUCSRStorage *own, const GPUCSRStorage **);
+GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorBegin_Private(const GPUCSROperator *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorProduct_Private(const GPUCSROperator *, const double *x, double *z);
+GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorMultiply_Private(const GPUCSROperator *, double alpha, const double *x, double beta, const double *y, double *z);
+GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorStep_Private(const GPUCSROperator *, const double *b, const double *x, const GPUCSRStep *, const GPUCSRSums *, double *z);
+GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorSums_Private(const GPUCSROperator *, const double *x, const GPUCSRSums *, double *z);
+GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorEnd_Private(const GPUCSROperator *, PetscInt products);
+GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorVecGet_Private(const GPUCSROperator *, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorVecRestore_Private(const GPUCSROperator *, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
+
+/* ---- the operator of several ranks, whose diagonal block is a GPUCSROperator (mpioperator.c) ---- */
+
+typedef struct {
+  GPUCSROperator        off; /* the off-diagonal block */
+  struct _n_GPUCSRHalo *halo;
+  PetscInt64            made; /* differs where another exchange has been made */
+} GPUCSRRanks;
+
+GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksGet_Private(Mat, GPUCSRRanks *, char why[], size_t);
+GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksTransposeGet_Private(Mat, GPUCSRRanks *, char why[], size_t);
+GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksMoved_Private(Mat, const GPUCSRRanks *, PetscBool transposed, PetscBool *);
+GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksMultiply_Private(const GPUCSROperator *, const GPUCSRRanks *, PetscBool transposed, double alpha, const double *x, double beta, const double *y, double *z);
+GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksEverything_Private(Mat, Mat *);
+GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksLike_Private(Mat like, Mat A, Mat *);
+GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksProduct_Private(const GPUCSROperator *, const GPUCSRRanks *, const double *x, double *z);
+GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksGather_Private(const GPUCSROperator *, const GPUCSRRanks *, const double *mine, int n, double *all);
+GPUCSR_INTERN GPUCSRPeerSlots MatGPUCSRRanksSlots_Private(const GPUCSRRanks *);
+GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksSolving_Private(const GPUCSRRanks *, PetscBool);
+GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksRecord_Private(const GPUCSRRanks *, PetscBool);
+GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksPlayed_Private(const GPUCSROperator *, const GPUCSRRanks *);
+GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksCheck_Private(const GPUCSRRanks *);
+GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksFail_Private(const GPUCSRRanks *, const char message[]);
+GPUCSR_INTERN const char     *MatGPUCSRRanksExchange_Private(const GPUCSRRanks *);
+
+/* ---- factors (factor/), of arrays on the device that the first function names ---- */
+
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorDevice_Private(Mat F, GPUCSRDevice *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorSolveArrays_Private(Mat F, const double *b, double *x);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorSolveVecs_Private(Mat F, Vec b, Vec x, PetscBool *done);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorCheck_Private(Mat F);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorDescribe_Private(Mat F, PetscViewer);
+
+/* ---- factors of blocks, made and solved with together (factor/together.c) ---- */
+
+typedef struct {
+  PetscInt      n;
+  Mat           F;    /* of the block diagonal matrix of all; NULL: there is none */
+  PetscInt64   *key;  /* what it was made from */
+  MatFactorType type; /* and as what */
+  MatFactorInfo info;
+  PetscInt     *i, *j;
+  PetscScalar  *a; /* of that matrix */
+} GPUCSRFactors;
+
+/* Blocks that overlap, of vectors of n entries: which each has, and those of its solution that count; the second NULL: all. NULL: they follow each other */
+typedef struct {
+  PetscInt n;
+  IS      *is, *counted;
+} GPUCSROverlap;
+
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorPutOff_Private(PetscBool);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorWasPutOff_Private(Mat F, PetscBool *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorsTogether_Private(PetscInt n, const Mat F[], const GPUCSROverlap *, GPUCSRFactors *, PetscBool *ok, char why[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUCSRFactorsDestroy(GPUCSRFactors *);

@@ -1,0 +1,282 @@
+/*
+  One product, z = A x or z = A x + y, with vectors wherever they are: on the device they are used in place; on the host
+  they cross the bus, in pieces that overlap the computation where that pays.
+*/
+#include "../type/gpucsrimpl.h"
+
+/* A product with host vectors is cut into pieces of about this many bytes of both vectors, when that makes four or more */
+#define PIECE_BYTES ((size_t)2 << 20)
+
+/* A device buffer that grows and stays: forx selects the input's, else the output's */
+PetscErrorCode MatGPUCSRBuffer_Private(Mat_SeqGPUCSR *g, PetscBool forx, size_t bytes, void **p)
+{
+  void  **buffer = forx ? &g->x : &g->z;
+  size_t *have   = forx ? &g->xbytes : &g->zbytes;
+
+  PetscFunctionBegin;
+  if (*have < bytes || !*buffer) {
+    PetscCall(GPUCSRDeviceSynchronize(g->dev));
+    PetscCall(GPUCSRFree(g->dev, *have, buffer));
+    *have = 0;
+    PetscCall(GPUCSRMalloc(g->dev, bytes, "a vector", buffer));
+    PetscCall(g->dev->ops->streamsynchronize(g->dev->id, g->dev->stream)); /* copies use it on streams of their own */
+    *have = bytes;
+  }
+  *p = *buffer;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Read timers until at most keep are pending */
+PetscErrorCode MatGPUCSRTimersRead_Private(Mat_SeqGPUCSR *g, int keep)
+{
+  GPUCSRTimers *t = &g->timers;
+
+  PetscFunctionBegin;
+  while (t->pending > keep) {
+    double s;
+
+    PetscCall(g->dev->ops->eventelapsed(g->dev->id, t->begin[t->first], t->end[t->first], &s));
+    *t->sum[t->first] += s;
+    t->first = (t->first + 1) % GPUCSR_TIMERS;
+    t->pending--;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What stream s is given from here to MatGPUCSRTimerEnd_Private() adds its time to *sum, if a report was asked for */
+PetscErrorCode MatGPUCSRTimerBegin_Private(Mat_SeqGPUCSR *g, double *sum, GPUCSRStream s)
+{
+  const GPUCSRBackendOps *ops = g->dev->ops;
+  GPUCSRTimers           *t   = &g->timers;
+  int                     k;
+
+  PetscFunctionBegin;
+  if (!GPUCSRSettingsGlobal.report) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGPUCSRTimersRead_Private(g, GPUCSR_TIMERS - 1));
+  k = (t->first + t->pending) % GPUCSR_TIMERS;
+  if (!t->begin[k]) {
+    PetscCall(ops->eventcreate(g->dev->id, PETSC_TRUE, &t->begin[k]));
+    PetscCall(ops->eventcreate(g->dev->id, PETSC_TRUE, &t->end[k]));
+  }
+  t->sum[k] = sum;
+  PetscCall(ops->eventrecord(g->dev->id, t->begin[k], s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGPUCSRTimerEnd_Private(Mat_SeqGPUCSR *g, GPUCSRStream s)
+{
+  GPUCSRTimers *t = &g->timers;
+
+  PetscFunctionBegin;
+  if (!GPUCSRSettingsGlobal.report) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(g->dev->ops->eventrecord(g->dev->id, t->end[(t->first + t->pending) % GPUCSR_TIMERS], s));
+  t->pending++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Product(Mat_SeqGPUCSR *g, GPUCSRSide side, const GPUCSRProduct *p, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRTimerBegin_Private(g, side == GPUCSR_FORWARD ? &g->info.product_time : &g->info.transpose_product_time, s));
+  PetscCall(GPUCSRPlanProduct(&g->plan[side], p, s));
+  PetscCall(MatGPUCSRTimerEnd_Private(g, s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Entries first to last of a host vector to the device, or back, in the vector type of the plan */
+static PetscErrorCode Send(Mat_SeqGPUCSR *g, void *d, const GPUCSROperand *x, int first, int last, GPUCSRStream s)
+{
+  const GPUCSRType type = GPUCSRVectorType(g->precision);
+  const size_t     size = GPUCSRTypeSize(type);
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRTimerBegin_Private(g, &g->info.vector_upload_time, s));
+  PetscCall(GPUCSRUpload(g->dev, (char *)d + size * (size_t)first, type, (const double *)x->p + first, GPUCSR_DOUBLE, (size_t)(last - first), x->pinned, s, NULL));
+  PetscCall(MatGPUCSRTimerEnd_Private(g, s));
+  g->info.uploaded += (double)size * (last - first);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode BringBack(Mat_SeqGPUCSR *g, const GPUCSROperand *z, const void *d, int first, int last, GPUCSRStream s)
+{
+  const GPUCSRType type = GPUCSRVectorType(g->precision);
+  const size_t     size = GPUCSRTypeSize(type);
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRTimerBegin_Private(g, &g->info.download_time, s));
+  PetscCall(GPUCSRDownload(g->dev, (double *)z->p + first, GPUCSR_DOUBLE, (const char *)d + size * (size_t)first, type, (size_t)(last - first), z->pinned, s));
+  PetscCall(MatGPUCSRTimerEnd_Private(g, s));
+  g->info.downloaded += (double)size * (last - first);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* n numbers of a vector on the device, where the precision of the products is not its own */
+PetscErrorCode MatGPUCSRConvert_Private(Mat_SeqGPUCSR *g, size_t n, GPUCSRType from, const void *x, GPUCSRType to, void *z, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRTimerBegin_Private(g, &g->info.vector_convert_time, s));
+  PetscCall((*GPUCSRHelpers(g->dev)->convert)(n, from, x, to, z, s));
+  PetscCall(MatGPUCSRTimerEnd_Private(g, s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline int Cut(int64_t n, int k, int pieces)
+{
+  return (int)(n * k / pieces);
+}
+
+/* Which columns the first pieces of rows need: a piece can start as soon as these have arrived */
+static PetscErrorCode LastColumns(Mat A, Mat_SeqGPUCSR *g, int pieces)
+{
+  const PetscInt *i, *j;
+  const int       threads = g->dev->threads;
+  int             seen    = 0;
+
+  PetscFunctionBegin;
+  PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, &j, NULL, NULL));
+  for (int k = 0; k < pieces; k++) {
+    const int first = Cut(A->rmap->n, k, pieces), last = Cut(A->rmap->n, k + 1, pieces);
+
+    /* of all entries, since MatLoad() and others leave a row's columns in any order */
+#pragma omp parallel for num_threads(threads) reduction(max : seen)
+    for (PetscInt e = i[first]; e < i[last]; e++) seen = seen > (int)j[e] + 1 ? seen : (int)j[e] + 1;
+    g->lastcol[k] = seen;
+  }
+  g->lastcolset = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Host vectors, large: while piece p of x crosses the bus, the rows whose columns have all arrived are computed, and the
+  results of rows computed before travel back. xd and zd are device vectors; y, if any, is in zd already.
+*/
+static PetscErrorCode Pipeline(Mat A, GPUCSRSide side, const GPUCSROperand *x, void *xd, GPUCSRProduct *prod, const GPUCSROperand *z, int pieces, GPUCSRStream s, PetscBool *wrote)
+{
+  Mat_SeqGPUCSR          *g       = (Mat_SeqGPUCSR *)A->spptr;
+  const GPUCSRBackendOps *ops     = g->dev->ops;
+  const GPUCSRStorage    *M       = &g->plan[side].A;
+  const GPUCSRType        vt      = GPUCSRVectorType(g->precision);
+  const PetscBool         bypiece = (PetscBool)(!g->dev->ops->kernels || g->plan[side].choice.kernel->family->piecewise), direct = (PetscBool)(z->pinned && vt == GPUCSR_DOUBLE);
+  int                     q = 0;
+
+  PetscFunctionBegin;
+  if (!g->events) {
+    for (int k = 0; k < GPUCSR_PIECES; k++) {
+      PetscCall(ops->eventcreate(g->dev->id, PETSC_FALSE, &g->sent[k]));
+      PetscCall(ops->eventcreate(g->dev->id, PETSC_FALSE, &g->computed[k]));
+    }
+    g->events = PETSC_TRUE;
+  }
+  if (side == GPUCSR_FORWARD && !g->lastcolset) PetscCall(LastColumns(A, g, pieces));
+  for (int p = 0; p < pieces; p++) {
+    const int from = Cut(M->n, p, pieces), to = Cut(M->n, p + 1, pieces);
+
+    if (!p) { /* an earlier product, whose result is still to come, may read what is in xd */
+      PetscCall(ops->eventrecord(g->dev->id, g->computed[0], s));
+      PetscCall(ops->streamwait(g->dev->id, g->dev->up, g->computed[0]));
+    }
+    PetscCall(Send(g, xd, x, from, to, g->dev->up));
+    if (!bypiece && p < pieces - 1) continue;
+    PetscCall(ops->eventrecord(g->dev->id, g->sent[p], g->dev->up));
+    PetscCall(ops->streamwait(g->dev->id, s, g->sent[p]));
+    for (; q < pieces; q++) {
+      const int need = side == GPUCSR_FORWARD && bypiece ? g->lastcol[q] : M->n;
+
+      if (need > to) break;
+      prod->first = bypiece ? Cut(M->m, q, pieces) : 0;
+      prod->last  = bypiece ? Cut(M->m, q + 1, pieces) : M->m;
+      PetscCall(Product(g, side, prod, s));
+      PetscCall(ops->eventrecord(g->dev->id, g->computed[q], s));
+      if (!bypiece) {
+        q = pieces;
+        break;
+      }
+      if (direct) {
+        *wrote = PETSC_TRUE;
+        PetscCall(ops->streamwait(g->dev->id, g->dev->down, g->computed[q]));
+        PetscCall(BringBack(g, z, prod->z, prod->first, prod->last, g->dev->down));
+      }
+    }
+  }
+  if (!direct || !bypiece) {
+    *wrote = PETSC_TRUE;
+    for (int k = 0; k < (bypiece ? pieces : 1); k++) {
+      const int first = bypiece ? Cut(M->m, k, pieces) : 0, last = bypiece ? Cut(M->m, k + 1, pieces) : M->m;
+
+      PetscCall(ops->streamwait(g->dev->id, g->dev->down, g->computed[k]));
+      PetscCall(BringBack(g, z, prod->z, first, last, g->dev->down));
+    }
+  }
+  PetscCall(ops->streamsynchronize(g->dev->id, g->dev->down));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A page-locked vector is read by the device itself, some time in the order of the stream: begin, behind the copies, and end a wait for that */
+static PetscErrorCode ReadBegin(Mat_SeqGPUCSR *g, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  if (!g->read) PetscCall(g->dev->ops->eventcreate(g->dev->id, PETSC_FALSE, &g->read));
+  PetscCall(g->dev->ops->eventrecord(g->dev->id, g->read, s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  z = A x + y on the device of a matrix that is ready; y may be NULL, and may be z. In the order of stream s, and complete
+  on return where z is on the host; a host x or y may be changed on return. wrote becomes true before the first byte of z is touched.
+*/
+PetscErrorCode MatGPUCSRApply_Private(Mat A, GPUCSRSide side, const GPUCSROperand *x, const GPUCSROperand *y, const GPUCSROperand *z, GPUCSRStream s, PetscBool *wrote)
+{
+  Mat_SeqGPUCSR       *g    = (Mat_SeqGPUCSR *)A->spptr;
+  GPUCSRDevice         dev  = g->dev;
+  const GPUCSRStorage *M    = &g->plan[side].A;
+  const GPUCSRType     vt   = GPUCSRVectorType(g->precision);
+  const size_t         size = GPUCSRTypeSize(vt), nx = (size_t)M->n, nz = (size_t)M->m;
+  /* where host memory is device memory and no digits change, host vectors are used in place as well */
+  const PetscBool inplace = (PetscBool)(!dev->ops->separate && vt == GPUCSR_DOUBLE);
+  const PetscBool xhost = (PetscBool)(x->place == GPUCSR_HOST && !inplace), zhost = (PetscBool)(z->place == GPUCSR_HOST && !inplace);
+  GPUCSRProduct   prod = {.alpha = 1, .beta = y ? 1 : 0, .x = x->p, .z = z->p, .last = M->m};
+  void           *xd = x->p, *zd = z->p;
+
+  PetscFunctionBegin;
+  *wrote = PETSC_FALSE;
+  /* buffers and a kernel's work are shared by all products of this matrix: one stream at a time */
+  if (s != g->last && g->last) PetscCall(GPUCSRDeviceSynchronize(dev));
+  g->last = s;
+  if (s != dev->stream) g->foreign = PETSC_TRUE;
+  PetscCall(dev->ops->activate(dev->id));
+  PetscCall(GPUCSRLogBegin(&MAT_GPUCSR_Product, dev, A));
+  if (xhost || (x->place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE)) PetscCall(MatGPUCSRBuffer_Private(g, PETSC_TRUE, nx * size, &xd));
+  if (zhost || (z->place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE)) PetscCall(MatGPUCSRBuffer_Private(g, PETSC_FALSE, nz * size, &zd));
+  prod.x = xd;
+  prod.z = zd;
+  if (y) {
+    prod.y = zd;
+    if (y->place == GPUCSR_HOST && !inplace) PetscCall(Send(g, zd, y, 0, M->m, s));
+    else if (y->place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE) PetscCall(MatGPUCSRConvert_Private(g, nz, GPUCSR_DOUBLE, y->p, vt, zd, s));
+    else prod.y = y->p;
+  }
+  if (xhost && zhost && dev->ops->separate && size * (nx + nz) >= 4 * PIECE_BYTES && nz >= GPUCSR_PIECES) {
+    PetscCall(Pipeline(A, side, x, xd, &prod, z, (int)PetscMin(GPUCSR_PIECES, size * (nx + nz) / PIECE_BYTES), s, wrote));
+  } else {
+    const PetscBool lent = (PetscBool)(z->place == GPUCSR_DEVICE && vt == GPUCSR_DOUBLE && ((xhost && x->pinned) || (y && y->place == GPUCSR_HOST && y->pinned)));
+
+    if (xhost) PetscCall(Send(g, xd, x, 0, M->n, s));
+    else if (xd != x->p) PetscCall(MatGPUCSRConvert_Private(g, nx, GPUCSR_DOUBLE, x->p, vt, xd, s));
+    if (lent) PetscCall(ReadBegin(g, s));
+    if (zd == z->p) *wrote = PETSC_TRUE;
+    PetscCall(Product(g, side, &prod, s));
+    if (zhost) {
+      /* a failure of the product must show before z is touched */
+      if (y && y->p == z->p) PetscCall(dev->ops->streamsynchronize(dev->id, s));
+      *wrote = PETSC_TRUE;
+      PetscCall(BringBack(g, z, zd, 0, M->m, s));
+      PetscCall(dev->ops->streamsynchronize(dev->id, s));
+    } else if (zd != z->p) PetscCall(MatGPUCSRConvert_Private(g, nz, vt, zd, GPUCSR_DOUBLE, z->p, s));
+    if (lent) PetscCall(dev->ops->eventsynchronize(dev->id, g->read));
+  }
+  if (side == GPUCSR_FORWARD) g->info.products++;
+  else g->info.transpose_products++;
+  PetscCall(PetscLogFlops(2.0 * (double)M->nnz));
+  PetscCall(GPUCSRLogEnd(&MAT_GPUCSR_Product, dev, A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,289 @@
+/*
+  Vectors of products: where their arrays are, whose stream they belong to, and page-locking those of the host.
+
+  A vector whose array is on the device (VECGPU; VECCUDA, VECKOKKOS in a PETSc that has them) is used in place. One whose array is on the host crosses the
+  bus at 55 instead of 9 to 16 GB/s when the array is page-locked, which costs as much as some products do: it is done
+  at the second product with the same vector, and only for an array that the vector allocated itself, since we must know
+  when it goes.
+*/
+#include "../type/gpucsrimpl.h"
+#include <petsc/private/hashmapi.h>
+#if PetscDefined(HAVE_CUDA)
+  #include <petscdevice.h>
+#endif
+
+static PetscErrorCode SetUpVec(Mat A, PetscLayout map, PetscInt bs, Vec *v)
+{
+  PetscBool device = ((Mat_GPUCSR *)A->spptr)->devicevectors, same[2];
+
+  PetscFunctionBegin;
+  PetscCheck(map->n >= 0, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONGSTATE, "The layout of the matrix is not set up yet");
+  PetscCall(VecCreate(PetscObjectComm((PetscObject)A), v));
+  PetscCall(PetscLayoutReference(map, &(*v)->map)); /* first, so that its type needs no messages */
+  PetscCall(VecSetBlockSize(*v, bs));
+  for (int k = 0; k < 2; k++) PetscCall(PetscStrcmp(A->defaultvectype, k ? VECGPU : VECSTANDARD, &same[k]));
+  device = (PetscBool)(device && (same[0] || same[1])); /* MatSetVecType() may ask for another */
+  if (device) PetscCall(VecGPUSetTypeUnasked(*v));
+  else PetscCall(VecSetType(*v, A->defaultvectype));
+#if PetscDefined(HAVE_DEVICE)
+  if (A->boundtocpu && A->bindingpropagates) {
+    PetscCall(VecSetBindingPropagates(*v, PETSC_TRUE));
+    PetscCall(VecBindToCPU(*v, PETSC_TRUE));
+  }
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One of the matrix' vectors; none that is not whole, which PETSc would take for one when it comes again */
+static PetscErrorCode CreateVec(Mat A, PetscLayout map, PetscInt bs, Vec *v)
+{
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  if (!v) PetscFunctionReturn(PETSC_SUCCESS);
+  *v   = NULL;
+  ierr = SetUpVec(A, map, bs, v);
+  if (ierr) PetscCall(VecDestroy(v));
+  PetscFunctionReturn(ierr);
+}
+
+PetscErrorCode MatCreateVecs_GPUCSR(Mat A, Vec *right, Vec *left)
+{
+  PetscInt       rbs, cbs;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetBlockSizes(A, &rbs, &cbs));
+  PetscCall(CreateVec(A, A->cmap, cbs, right));
+  ierr = CreateVec(A, A->rmap, rbs, left);
+  if (ierr && right) PetscCall(VecDestroy(right));
+  PetscFunctionReturn(ierr);
+}
+
+/* Before 3.20 PETSc does not tell which stream its vectors are worked on: there they come to us by way of the host */
+#define GPUCSR_DEVICE_VECTORS (!PetscDefined(HAVE_CUDA) || PETSC_VERSION_GE(3, 20, 0))
+
+/*
+  The stream of a product: PETSc's current one, where its device vectors are worked on, if any of the operands (y may be
+  NULL) is such a vector; ours otherwise.
+*/
+PetscErrorCode MatGPUCSRStream_Private(GPUCSRDevice dev, GPUCSROperand *x, GPUCSROperand *y, GPUCSROperand *z, GPUCSRStream *s)
+{
+  PetscFunctionBegin;
+  *s = dev->stream;
+#if PetscDefined(HAVE_CUDA) && PETSC_VERSION_GE(3, 20, 0)
+  {
+    GPUCSROperand *all[]   = {x, y, z};
+    PetscBool      foreign = PETSC_FALSE, ours = PETSC_FALSE;
+
+    for (int k = 0; k < 3; k++) {
+      if (!all[k] || all[k]->place != GPUCSR_DEVICE) continue;
+      if (all[k]->ours) ours = PETSC_TRUE;
+      else foreign = PETSC_TRUE;
+    }
+    if (foreign) {
+      PetscDeviceContext dctx;
+      void              *handle = NULL;
+
+      PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+      PetscCall(PetscDeviceContextGetStreamHandle(dctx, &handle));
+      *s = *(GPUCSRStream *)handle;
+    }
+    if (foreign && ours) {
+      PetscCall(GPUCSRDeviceSynchronize(dev));
+      for (int k = 0; k < 3; k++)
+        if (all[k]) all[k]->mixed = PETSC_TRUE;
+    }
+  }
+#else
+  (void)x;
+  (void)y;
+  (void)z;
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGPUCSRVecGet_Private(Mat_SeqGPUCSR *g, Vec v, PetscBool read, PetscBool write, GPUCSROperand *o)
+{
+  PetscMemType mtype = PETSC_MEMTYPE_HOST;
+  PetscScalar *a     = NULL;
+  GPUCSRDevice dev   = NULL;
+  PetscBool    ours;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(o, sizeof(*o)));
+  PetscCall(VecGPUCheck(v, &ours));
+  if (ours) PetscCall(VecGPUGetDevice(v, &dev));
+  if (dev && dev == g->dev) {
+    if (!write) PetscCall(VecGPUGetArrayRead(v, (const double **)&o->p));
+    else if (read) PetscCall(VecGPUGetArray(v, (double **)&o->p));
+    else PetscCall(VecGPUGetArrayWrite(v, (double **)&o->p));
+    o->place = dev->ops->separate ? GPUCSR_DEVICE : GPUCSR_HOST;
+    o->ours  = PETSC_TRUE;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (g->dev->ops->separate && GPUCSR_DEVICE_VECTORS) {
+    if (!write) PetscCall(VecGetArrayReadAndMemType(v, (const PetscScalar **)&a, &mtype));
+    else if (read) PetscCall(VecGetArrayAndMemType(v, &a, &mtype));
+    else PetscCall(VecGetArrayWriteAndMemType(v, &a, &mtype));
+  } else {
+    if (!write) PetscCall(VecGetArrayRead(v, (const PetscScalar **)&a));
+    else if (read) PetscCall(VecGetArray(v, &a));
+    else PetscCall(VecGetArrayWrite(v, &a));
+  }
+  o->p     = a;
+  o->place = PetscMemTypeHost(mtype) ? GPUCSR_HOST : GPUCSR_DEVICE;
+  if (o->place == GPUCSR_HOST && GPUCSRSettingsGlobal.pinvectors && g->dev->ops->separate) PetscCall(GPUCSRPinVector(g->dev, v, a, &o->pinned));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGPUCSRVecRestore_Private(Mat_SeqGPUCSR *g, Vec v, PetscBool read, PetscBool write, GPUCSROperand *o)
+{
+  PetscScalar *a = (PetscScalar *)o->p;
+
+  PetscFunctionBegin;
+  if (o->mixed && g->dev) PetscCall(GPUCSRDeviceSynchronize(g->dev));
+  if (o->ours) {
+    if (!write) PetscCall(VecGPURestoreArrayRead(v, (const double **)&o->p));
+    else PetscCall(VecGPURestoreArray(v, (double **)&o->p));
+  } else if (o->place == GPUCSR_DEVICE) {
+    if (!write) PetscCall(VecRestoreArrayReadAndMemType(v, (const PetscScalar **)&a));
+    else if (read) PetscCall(VecRestoreArrayAndMemType(v, &a));
+    else PetscCall(VecRestoreArrayWriteAndMemType(v, &a));
+  } else {
+    if (!write) PetscCall(VecRestoreArrayRead(v, (const PetscScalar **)&a));
+    else if (read) PetscCall(VecRestoreArray(v, &a));
+    else PetscCall(VecRestoreArrayWrite(v, &a));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Shorter vectors travel by the staging buffers as fast */
+#define PIN_BYTES ((size_t)1 << 19)
+
+typedef struct {
+  PetscObjectId id;
+  const void   *array;
+  GPUCSRBool    pinned, refused;
+  GPUCSRDevice  dev;
+} Pinned;
+
+static PetscHMapI index_of = NULL; /* object id -> place in list */
+static Pinned    *list;
+static PetscInt   nlist, alist;
+
+/* What VECSEQ and VECMPI do themselves; vectors duplicated from one of ours carry our functions too */
+static struct {
+  const char *type;
+  PetscErrorCode (*destroy)(Vec);
+  PetscErrorCode (*replacearray)(Vec, const PetscScalar *);
+} standard[2] = {
+  {VECSEQ, NULL, NULL},
+  {VECMPI, NULL, NULL}
+};
+
+static PetscErrorCode Unpin(Vec v)
+{
+  PetscInt k = -1;
+
+  PetscFunctionBegin;
+  if (!index_of) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscHMapIGet(index_of, (PetscInt)((PetscObject)v)->id, &k));
+  if (k < 0 || list[k].id != ((PetscObject)v)->id) PetscFunctionReturn(PETSC_SUCCESS);
+  if (list[k].pinned && !list[k].dev->failed[0]) PetscCall(list[k].dev->ops->hostunregister(list[k].dev->id, (void *)list[k].array));
+  PetscCall(PetscHMapIDel(index_of, (PetscInt)list[k].id));
+  if (k != --nlist) {
+    list[k] = list[nlist];
+    PetscCall(PetscHMapISet(index_of, (PetscInt)list[k].id, k));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Standard(Vec v, int *k)
+{
+  PetscBool mpi;
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrcmp(((PetscObject)v)->type_name, VECMPI, &mpi));
+  *k = mpi ? 1 : 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode VecDestroy_Pinned(Vec v)
+{
+  int k;
+
+  PetscFunctionBegin;
+  PetscCall(Unpin(v));
+  PetscCall(Standard(v, &k));
+  PetscCall((*standard[k].destroy)(v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode VecReplaceArray_Pinned(Vec v, const PetscScalar *a)
+{
+  int k;
+
+  PetscFunctionBegin;
+  PetscCall(Unpin(v));
+  PetscCall(Standard(v, &k));
+  PetscCall((*standard[k].replacearray)(v, a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Is array, which v holds now, page-locked? At the second call for the same one it is made so. */
+PetscErrorCode GPUCSRPinVector(GPUCSRDevice dev, Vec v, const void *array, PetscBool *pinned)
+{
+  typedef struct {
+    VECHEADER
+  } Header;
+  const size_t bytes = sizeof(PetscScalar) * (size_t)v->map->n;
+  PetscBool    seq, mpi;
+  PetscInt     k = -1;
+  int          t;
+
+  PetscFunctionBegin;
+  *pinned = PETSC_FALSE;
+  if (bytes < PIN_BYTES || !v->petscnative || ((Header *)v->data)->array_allocated != array) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!index_of) PetscCall(PetscHMapICreate(&index_of));
+  PetscCall(PetscHMapIGet(index_of, (PetscInt)((PetscObject)v)->id, &k));
+  if (k >= 0 && list[k].id == ((PetscObject)v)->id && list[k].array == array) {
+    if (!list[k].pinned && !list[k].refused) {
+      PetscCall(dev->ops->hostregister(dev->id, (void *)array, bytes, &list[k].pinned));
+      list[k].refused = (PetscBool)!list[k].pinned;
+    }
+    *pinned = (PetscBool)(list[k].pinned && list[k].dev == dev);
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PetscStrcmp(((PetscObject)v)->type_name, VECSEQ, &seq));
+  PetscCall(PetscStrcmp(((PetscObject)v)->type_name, VECMPI, &mpi));
+  if (!seq && !mpi) PetscFunctionReturn(PETSC_SUCCESS);
+  if (k >= 0) PetscCall(Unpin(v));
+  if (nlist == alist) {
+    alist = 2 * alist + 16;
+    PetscCall(PetscRealloc(sizeof(*list) * (size_t)alist, &list));
+  }
+  list[nlist] = (Pinned){((PetscObject)v)->id, array, PETSC_FALSE, PETSC_FALSE, dev};
+  PetscCall(PetscHMapISet(index_of, (PetscInt)((PetscObject)v)->id, nlist));
+  nlist++;
+  t = mpi ? 1 : 0;
+  if (v->ops->destroy != VecDestroy_Pinned) {
+    standard[t].destroy      = v->ops->destroy;
+    standard[t].replacearray = v->ops->replacearray;
+    v->ops->destroy          = VecDestroy_Pinned;
+    v->ops->replacearray     = VecReplaceArray_Pinned;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Vectors that outlive the library keep their memory, no longer page-locked */
+PetscErrorCode GPUCSRPinFinalize(void)
+{
+  PetscFunctionBegin;
+  for (PetscInt k = 0; k < nlist; k++)
+    if (list[k].pinned && !list[k].dev->failed[0]) PetscCall(list[k].dev->ops->hostunregister(list[k].dev->id, (void *)list[k].array));
+  PetscCall(PetscHMapIDestroy(&index_of));
+  PetscCall(PetscFree(list));
+  nlist = alist = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

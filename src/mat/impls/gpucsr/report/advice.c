@@ -1,0 +1,503 @@
+/*
+  Advice: where the products of a matrix, and iterations of conjugate gradients with it, would take least time, before the first of them. The model is in plan/advise.c; here
+  it meets the matrix, the machine and the user.
+*/
+#include "../type/gpucsrimpl.h"
+#include "../blackbox/plan/advise.h"
+#include <petsctime.h>
+#include <string.h>
+#include <unistd.h>
+
+const char *const MatGPUCSRPlaces[] = {"cpu", "host_vectors", "device_vectors", "solver", "MatGPUCSRPlace", "MAT_GPUCSR_PLACE_", NULL};
+
+/* Entries up to which the host's product is timed by itself; of more, windows of rows are (plan/advise.c) */
+#define TIMED_ENTRIES 500000
+#define TIMED         7 /* so often */
+
+/* A matrix that a device is asked to multiply, or MATSEQAIJ itself */
+typedef struct {
+  Mat             A;
+  Mat_SeqGPUCSR  *g; /* NULL: of another type */
+  MatGPUCSRConfig config;
+  GPUCSRDevice    dev; /* a GPU; NULL: none */
+  char            nodevice[256];
+} Subject;
+
+static PetscErrorCode SubjectGet(Mat A, Subject *s)
+{
+  PetscBool mpi, seq;
+  PetscErrorCode (*get)(Mat, MatGPUCSRConfig *);
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(s, sizeof(*s)));
+  PetscCheck(A->assembled, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONGSTATE, "The matrix must be assembled first: call MatAssemblyBegin() and MatAssemblyEnd()");
+  PetscCall(PetscObjectBaseTypeCompare((PetscObject)A, MATMPIAIJ, &mpi));
+  if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &A, NULL, NULL));
+  PetscCall(PetscObjectBaseTypeCompare((PetscObject)A, MATSEQAIJ, &seq));
+  PetscCheck(seq, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONG, "No model covers a matrix of type %s: MatConvert() it to aij or gpucsr first", ((PetscObject)A)->type_name);
+  PetscCheck(GPUCSR_SCALAR_IS_DOUBLE, PETSC_COMM_SELF, PETSC_ERR_SUP, "No model covers the numbers of this PETSc: products run on a GPU in real double precision alone");
+  s->A = A;
+  PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatGPUCSRGetConfig_C", &get));
+  if (get) {
+    PetscCall((*get)(A, &s->config));
+    s->g = (Mat_SeqGPUCSR *)A->spptr;
+  } else PetscCall(MatGPUCSRConfigDefault_Private(&s->config));
+  PetscCall(GPUCSRDeviceOpen("cuda", &s->dev, s->nodevice, sizeof(s->nodevice)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Row pointers of a MATSEQAIJ are not ours to keep: where PETSc has 64 bits they are copied */
+static PetscErrorCode SourceGet(const Subject *s, GPUCSRSource *src, int32_t **copy)
+{
+  const PetscInt *i, *j;
+  PetscScalar    *a;
+
+  PetscFunctionBegin;
+  PetscCall(MatSeqAIJGetCSRAndMemType(s->A, &i, &j, &a, NULL));
+  PetscCheck(s->A->rmap->n <= INT32_MAX - 1024 && s->A->cmap->n <= INT32_MAX - 1024 && i[s->A->rmap->n] <= INT32_MAX - 1024, PETSC_COMM_SELF, PETSC_ERR_SUP, "No model covers a block of %" PetscInt_FMT " rows, %" PetscInt_FMT " columns and %" PetscInt_FMT " nonzeros, which does not fit the 32-bit indices of the device formats: use more ranks",
+             s->A->rmap->n, s->A->cmap->n, i[s->A->rmap->n]);
+  *src  = (GPUCSRSource){.m = (int)s->A->rmap->n, .n = (int)s->A->cmap->n, .nnz = (int64_t)i[s->A->rmap->n], .j = j, .a = a};
+  *copy = NULL;
+#if defined(PETSC_USE_64BIT_INDICES)
+  PetscCall(PetscMalloc1(src->m + 1, copy));
+  for (int r = 0; r <= src->m; r++) (*copy)[r] = (int32_t)i[r];
+  src->i = *copy;
+#else
+  src->i = i;
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MatMult() of MATSEQAIJ, the least of a few: other programs may use the core */
+static PetscErrorCode TimeProduct(const Subject *s, double *seconds)
+{
+  Vec            x, z;
+  int            batch = 1;
+  PetscLogDouble t0, t1;
+
+  PetscFunctionBegin;
+  PetscCall(VecCreateSeq(PETSC_COMM_SELF, s->A->cmap->n, &x));
+  PetscCall(VecCreateSeq(PETSC_COMM_SELF, s->A->rmap->n, &z));
+  PetscCall(VecSet(x, 1));
+  for (int k = -2; k < TIMED; k++) { /* the first finds the vectors cold; so many at a time that a processor has learnt where short rows end */
+    PetscCall(PetscTime(&t0));
+    for (int q = 0; q < batch; q++) PetscCall((*(s->g ? s->g->base.parent.mult : s->A->ops->mult))(s->A, x, z));
+    PetscCall(PetscTime(&t1));
+    if (k == -1) batch = (int)PetscMin(100, 1 + 1e-4 / PetscMax(1e-7, t1 - t0));
+    if (k >= 0) *seconds = k ? PetscMin(*seconds, (t1 - t0) / batch) : (t1 - t0) / batch;
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What the host takes, measured in milliseconds, or by an earlier run (-mat_gpucsr_wisdom) */
+static PetscErrorCode HostTimes(const Subject *s, const GPUCSRSource *src, const GPUCSRFeatures *f, GPUCSRHostTimes *t)
+{
+  PetscBool known;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWisdomHostFind(f, t, &known));
+  if (known) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRHostTimesMeasure(src, t));
+  if (src->nnz <= TIMED_ENTRIES) PetscCall(TimeProduct(s, &t->product));
+  PetscCall(GPUCSRWisdomHostAdd(f, t));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Features(const Subject *s, const GPUCSRSource *src, GPUCSRPrecision p, GPUCSRFeatures *f)
+{
+  PetscFunctionBegin;
+  if (s->g && s->g->plan[GPUCSR_FORWARD].built && s->g->pattern[GPUCSR_FORWARD] == s->A->nonzerostate) *f = s->g->plan[GPUCSR_FORWARD].features;
+  else PetscCall(GPUCSRSourceInspect(src, p, (int)GPUCSRSettingsGlobal.threads, f));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whether CG may solve with A, as far as a sum over its entries tells: x'A = (A x)' for an x without structure, and a positive diagonal */
+static PetscErrorCode ForCG(const GPUCSRSource *s, PetscBool *cg)
+{
+  PetscReal *sum, size = 0, differ = 0;
+
+  PetscFunctionBegin;
+  *cg = (PetscBool)(s->m == s->n);
+  if (!*cg) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscCalloc1(s->m, &sum));
+  for (int r = 0; r < s->m; r++) {
+    PetscReal diagonal = 0;
+
+    for (int32_t e = s->i[r]; e < s->i[r + 1]; e++) {
+      const PetscReal a = PetscRealPart(s->a[e]), xr = fmod(0.6180339887498949 * r, 1), xc = fmod(0.6180339887498949 * (PetscReal)s->j[e], 1);
+
+      sum[r] += a * xc;
+      sum[s->j[e]] -= a * xr;
+      size += PetscAbsReal(a);
+      if (s->j[e] == r) diagonal += a;
+    }
+    if (!(diagonal > 0)) *cg = PETSC_FALSE;
+  }
+  for (int r = 0; r < s->m; r++) differ += PetscAbsReal(sum[r]);
+  if (!(differ <= 1e-10 * size)) *cg = PETSC_FALSE;
+  PetscCall(PetscFree(sum));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static int Cores(void)
+{
+  return (int)PetscMax(1, sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+/* One line: what to do, and what to type for it */
+static PetscErrorCode Recommend(MatGPUCSRAdvice *a, PetscBool forcg)
+{
+  const char  *ksp = forcg ? "CG -ksp_type gpucg" : "BiCGStab or GMRES -ksp_type gpubcgs or gpugmres";
+  const double cpu = a->product[MAT_GPUCSR_PLACE_CPU], solver = a->iteration[MAT_GPUCSR_PLACE_SOLVER], cg = a->iteration[MAT_GPUCSR_PLACE_CPU];
+  int          gpus      = 0;
+  char         more[128] = "";
+
+  PetscFunctionBegin;
+  a->best = MAT_GPUCSR_PLACE_CPU;
+  for (int k = MAT_GPUCSR_PLACE_HOST_VECTORS; k <= MAT_GPUCSR_PLACE_DEVICE_VECTORS; k++)
+    if (a->product[k] < a->product[a->best]) a->best = (MatGPUCSRPlace)k;
+  for (int k = 1; k < 4; k++)
+    if (a->products[k] > 0 && a->products[k] * 1.3 < a->products[gpus]) gpus = k;
+  if (gpus) PetscCall(PetscSNPrintf(more, sizeof(more), "; on %d GPUs (mpiexec -n %d) %.1f times that", 1 << gpus, 1 << gpus, a->products[0] / a->products[gpus]));
+  if (a->best == MAT_GPUCSR_PLACE_CPU && solver > 0 && solver < cg)
+    PetscCall(PetscSNPrintf(a->take, sizeof(a->take), "the CPU for single products (-mat_type aij); iterations are %.1f times as fast on the GPU from b to x: -mat_type gpucsr, and to solve with %s", cg / solver, ksp));
+  else if (a->best == MAT_GPUCSR_PLACE_CPU) PetscCall(PetscSNPrintf(a->take, sizeof(a->take), "the CPU: -mat_type aij"));
+  else
+    PetscCall(PetscSNPrintf(a->take, sizeof(a->take), "the GPU with vectors there, %.1f times one core, at least %.1f times all %d: -mat_type gpucsr -vec_type gpu%s%s%s", cpu / a->product[a->best], cpu / a->product[a->best] / Cores(), Cores(), solver > 0 ? ", and to solve with " : "", solver > 0 ? ksp : "", more));
+  if (!forcg) { /* an iteration of CG with it means nothing */
+    PetscCall(PetscArrayzero(a->iteration, 4));
+    PetscCall(PetscArrayzero(a->iterations, 4));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What to know about the numbers */
+static PetscErrorCode Note(const Subject *s, MatGPUCSRAdvice *a)
+{
+  const char *machine;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRProfileMachine(&machine));
+  a->device = (PetscBool)(s->dev && s->dev->ops->kernels);
+  if (!a->device) PetscCall(PetscSNPrintf(a->note, sizeof(a->note), "there is no GPU here (%s): its times are those of the profile's, %s", s->dev ? s->dev->props.name : s->nodevice, machine));
+  else if (strcmp(machine, s->dev->props.name)) PetscCall(PetscSNPrintf(a->note, sizeof(a->note), "the profile is of another GPU, %s; this one is %s: `make tune` and -mat_gpucsr_profile give its own times", machine, s->dev->props.name));
+  else if (s->dev->props.memory && a->bytes[MAT_GPUCSR_PLACE_DEVICE_VECTORS] > (double)s->dev->props.memory)
+    PetscCall(PetscSNPrintf(a->note, sizeof(a->note), "the matrix does not fit the GPU's %.0f GB: use more of them", 1e-9 * (double)s->dev->props.memory));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static GPUCSRPrecision Precision(const Subject *s)
+{
+  return s->config.precision == MAT_GPUCSR_SINGLE ? GPUCSR_PRECISION_SINGLE : s->config.precision == MAT_GPUCSR_MIXED ? GPUCSR_PRECISION_MIXED : GPUCSR_PRECISION_DOUBLE;
+}
+
+static PetscErrorCode Advice(const Subject *s, const GPUCSRSource *src, MatGPUCSRAdvice *a)
+{
+  const GPUCSRPrecision precision = Precision(s);
+  GPUCSRFeatures        f         = {0};
+  GPUCSRHostTimes       host;
+  GPUCSRForetold        t;
+  PetscBool             forcg;
+
+  PetscFunctionBegin;
+  PetscCheck(src->m > 0 && src->n > 0 && src->nnz > 0, PETSC_COMM_SELF, PETSC_ERR_SUP, "No model covers a matrix of %d rows, %d columns and %.0f nonzeros: it has no entries", src->m, src->n, (double)src->nnz);
+  PetscCall(Features(s, src, precision, &f));
+  PetscCall(HostTimes(s, src, &f, &host));
+  PetscCall(GPUCSRForetell(s->dev, &f, precision, &s->config.request, &host, &t));
+  a->format         = t.format->name;
+  a->kernel         = t.kernel ? t.kernel->name : "none";
+  a->kernel_product = t.kernelproduct;
+  PetscCall(PetscArraycpy(a->product, t.product, 4));
+  PetscCall(PetscArraycpy(a->iteration, t.iteration, 4));
+  PetscCall(PetscArraycpy(a->bytes, t.bytes, 4));
+  PetscCall(PetscArraycpy(a->products, t.products, 4));
+  PetscCall(PetscArraycpy(a->iterations, t.iterations, 4));
+  PetscCall(PetscArraycpy(a->each, t.bytesofeach, 4));
+  PetscCall(ForCG(src, &forcg));
+  PetscCall(Recommend(a, forcg));
+  PetscCall(Note(s, a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  MatGPUCSRGetAdvice - Predict what products of a matrix, and iterations of conjugate gradients with it, take by where they run
+
+  Not Collective
+
+  Input Parameter:
+. A - the matrix, assembled, of type `MATAIJ` or `MATGPUCSR`
+
+  Output Parameter:
+. advice - what is predicted
+
+  Options Database Key:
+. -mat_gpucsr_advise - print it before the first product of each matrix
+
+  Level: intermediate
+
+  Notes:
+  Of a parallel matrix the advice is about this rank's diagonal block.
+
+  The host's times are measured here, which takes milliseconds, and kept in the file of -mat_gpucsr_wisdom; the GPU's are those of the profile. Where there is no GPU, `note` says whose times they are.
+
+.seealso: `MATGPUCSR`, `MatGPUCSRAdvice`, `MatGPUCSRAdvise()`
+@*/
+PetscErrorCode MatGPUCSRGetAdvice(Mat A, MatGPUCSRAdvice *advice)
+{
+  Subject        s;
+  GPUCSRSource   src;
+  int32_t       *copy;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
+  PetscAssertPointerCompat(advice, 2);
+  PetscCall(PetscMemzero(advice, sizeof(*advice)));
+  PetscCall(SubjectGet(A, &s));
+  PetscCall(SourceGet(&s, &src, &copy));
+  ierr = Advice(&s, &src, advice);
+  PetscCall(PetscFree(copy));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- in words ---- */
+
+static void Microseconds(double seconds, char text[], size_t len)
+{
+  if (seconds > 0) (void)snprintf(text, len, "%.*f", seconds < 1e-4 ? 2 : 0, 1e6 * seconds);
+  else (void)snprintf(text, len, "-");
+}
+
+static PetscErrorCode Row(const char name[], double product, double iteration, double bytes, char text[], size_t len)
+{
+  char line[160], p[32], i[32];
+
+  PetscFunctionBegin;
+  Microseconds(product, p, sizeof(p));
+  Microseconds(iteration, i, sizeof(i));
+  PetscCall(PetscSNPrintf(line, sizeof(line), "    %-28s %12s %15s %12.2f\n", name, p, i, 1e-6 * bytes));
+  PetscCall(PetscStrlcat(text, line, len));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Text(Mat A, const MatGPUCSRAdvice *a, char text[], size_t len)
+{
+  static const char *const names[] = {"CPU, one core, MATSEQAIJ", "GPU, vectors on the host", "GPU, vectors there", "GPU, gpucg from b to x"};
+  char                     line[512];
+  PetscInt                 m, n;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetLocalSize(A, &m, &n));
+  PetscCall(PetscSNPrintf(text, len, "MATGPUCSR advice for %" PetscInt_FMT " x %" PetscInt_FMT ", by format %s and kernel %s:\n    %-28s %12s %15s %12s\n", m, n, a->format, a->kernel, "", "product, us", "CG iteration, us", "MB there"));
+  for (int k = 0; k < 4; k++) {
+    if (a->product[k] > 0 || a->iteration[k] > 0) PetscCall(Row(names[k], a->product[k], a->iteration[k], a->bytes[k], text, len));
+    if (k || Cores() == 1) continue;
+    PetscCall(PetscSNPrintf(line, sizeof(line), "CPU, %d cores, at best", Cores()));
+    PetscCall(Row(line, a->product[0] / Cores(), a->iteration[0] / Cores(), a->bytes[0], text, len));
+  }
+  for (int k = 1; k < 4; k++) {
+    if (a->products[k] <= 0) continue;
+    PetscCall(PetscSNPrintf(line, sizeof(line), "%d GPUs, each", 1 << k));
+    PetscCall(Row(line, a->products[k], a->iterations[k], a->each[k], text, len));
+  }
+  if (a->note[0]) {
+    PetscCall(PetscSNPrintf(line, sizeof(line), "    note: %s\n", a->note));
+    PetscCall(PetscStrlcat(text, line, len));
+  }
+  PetscCall(PetscSNPrintf(line, sizeof(line), "    take: %s\n", a->take));
+  PetscCall(PetscStrlcat(text, line, len));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  MatGPUCSRAdvise - Print where products of a matrix, and iterations of conjugate gradients with it, would take least time
+
+  Not Collective
+
+  Input Parameters:
++ A      - the matrix, assembled, of type `MATAIJ` or `MATGPUCSR`
+- viewer - an ASCII viewer of this process
+
+  Options Database Key:
+. -mat_gpucsr_advise - do so before the first product of each matrix
+
+  Level: intermediate
+
+.seealso: `MATGPUCSR`, `MatGPUCSRGetAdvice()`
+@*/
+PetscErrorCode MatGPUCSRAdvise(Mat A, PetscViewer viewer)
+{
+  MatGPUCSRAdvice advice;
+  char            text[2048];
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRGetAdvice(A, &advice));
+  PetscCall(Text(A, &advice, text, sizeof(text)));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "%s", text));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- to be drawn ---- */
+
+#define CELLS 128 /* of the picture, along an edge */
+
+/* How many entries lie in each cell of the picture */
+static PetscErrorCode WritePicture(FILE *f, const GPUCSRSource *s)
+{
+  const int rows = PetscMin(CELLS, s->m), columns = PetscMin(CELLS, s->n);
+  int      *cell;
+
+  PetscFunctionBegin;
+  PetscCall(PetscCalloc1(CELLS * CELLS, &cell));
+  for (int r = 0; r < s->m; r++)
+    for (int32_t e = s->i[r]; e < s->i[r + 1]; e++) cell[(int64_t)r * rows / s->m * columns + (int64_t)s->j[e] * columns / s->n]++;
+  fprintf(f, " \"picture\": [");
+  for (int r = 0; r < rows; r++)
+    for (int c = 0; c < columns; c++) fprintf(f, "%s%d%s", c ? ", " : r ? ",\n  [" : "\n  [", cell[r * columns + c], c == columns - 1 ? "]" : "");
+  fprintf(f, "],\n");
+  PetscCall(PetscFree(cell));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Of each format the kernel that is predicted to be fastest */
+static PetscErrorCode WriteFormats(FILE *f, const Subject *s, const GPUCSRFeatures *features)
+{
+  GPUCSRCandidate *list;
+  GPUCSRRequest    open = {.format = "auto", .kernel = "auto"};
+  int              n, written = 0;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRCandidatesGet(features, Precision(s), GPUCSRForetoldDevice(s->dev), &open, &list, &n));
+  fprintf(f, " \"formats\": [");
+  for (int k = 0; k < n; k++) {
+    PetscBool first = (PetscBool)(list[k].usable && list[k].known && list[k].predicted > 0);
+
+    for (int q = 0; q < k && first; q++) first = (PetscBool)(list[q].format != list[k].format); /* they are sorted by time */
+    if (first) fprintf(f, "%s{\"format\": \"%s\", \"kernel\": \"%s\", \"us\": %.4g, \"bytes\": %.0f}", written++ ? ",\n  " : "\n  ", list[k].format->name, list[k].kernel->name, 1e6 * list[k].predicted, list[k].bytes);
+  }
+  fprintf(f, "],\n");
+  PetscCall(PetscFree(list));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static void WriteTimes(FILE *f, const char name[], const double t[], double scale, const char end[])
+{
+  fprintf(f, " \"%s\": [%.6g, %.6g, %.6g, %.6g]%s\n", name, scale * t[0], scale * t[1], scale * t[2], scale * t[3], end);
+}
+
+static PetscErrorCode Write(FILE *f, const Subject *s, const GPUCSRSource *src)
+{
+  MatGPUCSRAdvice a        = {0};
+  GPUCSRFeatures  features = {0};
+
+  PetscFunctionBegin;
+  PetscCall(Advice(s, src, &a));
+  PetscCall(Features(s, src, Precision(s), &features));
+  fprintf(f, "{\"record\": \"advice\", \"rows\": %d, \"columns\": %d, \"nnz\": %.0f, \"longest\": %d, \"format\": \"%s\", \"kernel\": \"%s\",\n", src->m, src->n, (double)src->nnz, features.max, a.format, a.kernel);
+  WriteTimes(f, "product_us", a.product, 1e6, ",");
+  WriteTimes(f, "iteration_us", a.iteration, 1e6, ",");
+  WriteTimes(f, "bytes", a.bytes, 1, ",");
+  WriteTimes(f, "products_us", a.products, 1e6, ",");
+  WriteTimes(f, "iterations_us", a.iterations, 1e6, ",");
+  fprintf(f, " \"take\": \"%s\",\n \"lengths\": [", a.take);
+  for (int b = 0; b < GPUCSR_NCLASSES && (!b || features.max >> (b - 1)); b++) fprintf(f, "%s%d", b ? ", " : "", features.rows[b]);
+  fprintf(f, "],\n");
+  PetscCall(WriteFormats(f, s, &features));
+  PetscCall(WritePicture(f, src));
+  fprintf(f, " \"end\": true}\n"); /* a file that was cut short is no JSON */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@C
+  MatGPUCSRAdviceWrite - Write what `MatGPUCSRGetAdvice()` says of a matrix, and what is drawn of it, into a file
+
+  Not Collective
+
+  Input Parameters:
++ A    - the matrix, assembled, of type `MATAIJ` or `MATGPUCSR`
+- file - its name
+
+  Level: advanced
+
+  Note:
+  The file is JSON: the numbers of `MatGPUCSRAdvice` in microseconds and bytes, rows by classes of lengths (0, 1, 2 to 3, 4 to 7, ...), of each format the fastest kernel, and how many entries lie in each of
+  128 by 128 cells. The program gpucsr-advise draws it.
+
+.seealso: `MATGPUCSR`, `MatGPUCSRGetAdvice()`, `MatGPUCSRAdvise()`
+@*/
+PetscErrorCode MatGPUCSRAdviceWrite(Mat A, const char file[])
+{
+  Subject        s;
+  GPUCSRSource   src;
+  int32_t       *copy;
+  FILE          *f;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
+  PetscAssertPointerCompat(file, 2);
+  PetscCall(SubjectGet(A, &s));
+  PetscCall(SourceGet(&s, &src, &copy));
+  f    = fopen(file, "w");
+  ierr = f ? Write(f, &s, &src) : PETSC_SUCCESS;
+  PetscCall(PetscFree(copy));
+  PetscCheck(f && !ferror(f) && !fclose(f), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "%s cannot be written", file);
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  -mat_gpucsr_advise: before the first product of A with this pattern. Where several ranks of a host would say the same, one does. What cannot be advised about is said too, and is
+  no reason to stop.
+*/
+PetscErrorCode MatGPUCSRAdviseFirst_Private(Mat A)
+{
+  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
+  char           text[2048], first[256];
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  if (!GPUCSRSettingsGlobal.advise || g->advised) PetscFunctionReturn(PETSC_SUCCESS);
+  g->advised = PETSC_TRUE;
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = MatGPUCSRGetAdvice(A, &g->advice);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  if (ierr) PetscCall(PetscSNPrintf(text, sizeof(text), "MATGPUCSR advice: none for %" PetscInt_FMT " x %" PetscInt_FMT ": %s\n", A->rmap->n, A->cmap->n, attempt.message));
+  else PetscCall(Text(A, &g->advice, text, sizeof(text)));
+  if (ierr) g->advice.product[0] = 0;
+  /* by the first line: below it are times, which on a busy host lead one rank to recommend the CPU and another the GPU */
+  PetscCall(PetscStrncpy(first, text, PetscMin(strcspn(text, "\n") + 1, sizeof(first))));
+  if (GPUCSROnceMine(first)) PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDOUT, "%s", text));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* For the report: how far what was predicted is from what products took; empty where there is nothing to say */
+PetscErrorCode MatGPUCSRAdviceError_Private(const Mat_SeqGPUCSR *g, const MatGPUCSRInfo *info, char text[], size_t len)
+{
+  const MatGPUCSRAdvice *a = &g->advice;
+  char                   line[256];
+
+  PetscFunctionBegin;
+  text[0] = 0;
+  if (!g->advised || a->product[0] <= 0) PetscFunctionReturn(PETSC_SUCCESS);
+  if (info->products && info->product_time > 0 && g->dev && g->dev->ops->kernels) {
+    const double measured = info->product_time / (double)info->products;
+
+    /* a product that nothing is queued behind takes a launch and two events besides, some 5 us: of a short one that is most */
+    if (PetscMax(a->kernel_product, measured) <= 10e-6)
+      PetscCall(PetscSNPrintf(line, sizeof(line), "  advice: the GPU's products were predicted to take %.2f us and took %.2f, with a launch and two events of about 5\n", 1e6 * a->kernel_product, 1e6 * measured));
+    else PetscCall(PetscSNPrintf(line, sizeof(line), "  advice: the GPU's products were predicted to take %.2f us and took %.2f (%+.0f %%)\n", 1e6 * a->kernel_product, 1e6 * measured, 100 * (a->kernel_product / measured - 1)));
+    PetscCall(PetscStrlcat(text, line, len));
+  }
+  if (info->aij_products && info->aij_time > 0) {
+    const double measured = info->aij_time / (double)(info->aij_products + info->aij_transpose_products);
+
+    PetscCall(PetscSNPrintf(line, sizeof(line), "  advice: the CPU's products were predicted to take %.2f us and took %.2f (%+.0f %%)\n", 1e6 * a->product[0], 1e6 * measured, 100 * (a->product[0] / measured - 1)));
+    PetscCall(PetscStrlcat(text, line, len));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

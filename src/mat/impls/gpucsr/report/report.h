@@ -1,0 +1,8 @@
+#pragma once
+
+/* What the two forms of the report share */
+#include "../type/gpucsrimpl.h"
+
+GPUCSR_INTERN PetscErrorCode MatGPUCSRTotalsAdd_Private(const Mat_SeqGPUCSR *, const MatGPUCSRInfo *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRTotalsPrint_Private(MPI_Comm, FILE *, PetscInt);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRTotalsForget_Private(void);

@@ -1,0 +1,87 @@
+/*
+  Backend auto and small matrices: a product of a few thousand entries is done on the CPU before the GPU has heard of it, where the vectors are on the host. Asked of each product, for
+  what it depends on may change: the vectors that a program hands over, and the pattern. Nothing is moved for it: the host's MATSEQAIJ is the master copy anyway, and vectors on the device,
+  and solvers, go on with the plan that is there.
+
+  What decides is predicted, not measured: the same program computes the same bits in every run. A matrix that grows or shrinks stays where it is until the other place is better by MARGIN.
+*/
+#include "../type/gpucsrimpl.h"
+#include "../blackbox/plan/advise.h"
+#include <string.h>
+
+#define MARGIN 1.25
+
+/* Launch, and the bytes of a small matrix, which the cache holds */
+static double Kernel(double entries)
+{
+  return 2.5e-6 + 12 * entries / 2e12;
+}
+
+/* Was nothing asked for that only a device does? */
+static PetscBool Free(Mat A, const Mat_SeqGPUCSR *g)
+{
+  const MatGPUCSRConfig *c = &g->base.config;
+
+  if (g->block || !g->dev || !g->dev->ops->separate || MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_AUTO) return PETSC_FALSE;
+  if (c->smallonhost == 0 || (c->smallonhost < 0 && !g->dev->ops->kernels)) return PETSC_FALSE;
+  if (c->precision != MAT_GPUCSR_DOUBLE || c->transposeatassembly || c->request.select != GPUCSR_SELECT_ESTIMATE) return PETSC_FALSE;
+  return (PetscBool)(!strcmp(c->request.format, "auto") && !strcmp(c->request.kernel, "auto") && !strcmp(c->trequest.format, "auto") && !strcmp(c->trequest.kernel, "auto"));
+}
+
+/* Once for each pattern */
+static PetscErrorCode Judge(Mat A, Mat_SeqGPUCSR *g)
+{
+  const double    m = (double)A->rmap->n, n = (double)A->cmap->n;
+  const PetscInt *i;
+  GPUCSRHostTimes host;
+  PetscBool       before = g->small;
+
+  PetscFunctionBegin;
+  if (g->smallat == 1 + (double)A->nonzerostate) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, NULL, NULL));
+  GPUCSRHostTimesUsual(m, (double)i[A->rmap->n], &host);
+  g->foretold[0] = host.product;
+  g->foretold[1] = GPUCSRHostVectorsTime(m, n, Kernel((double)i[A->rmap->n]), sizeof(double), 1);
+  g->small       = (PetscBool)(g->foretold[0] * (before ? 1 / MARGIN : MARGIN) < g->foretold[1]);
+  if (g->small != before || !g->smallat) PetscCall(PetscInfo(A, "Products of host vectors run on the %s: predicted %g us there, %g on the device\n", g->small ? "host" : "device", 1e6 * g->foretold[0], 1e6 * g->foretold[1]));
+  g->smallat = 1 + (double)A->nonzerostate;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One of PETSc's own on the host: not a VECGPU by that name, nor one of a device of PETSc's */
+static PetscErrorCode IsOnHost(Vec v, PetscBool *yes)
+{
+  PetscBool ours, seq;
+
+  PetscFunctionBegin;
+  PetscCall(VecGPUCheck(v, &ours));
+  PetscCall(PetscStrcmp(((PetscObject)v)->type_name, VECSEQ, &seq));
+  *yes = (PetscBool)(seq && !ours);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Is this product, of vectors y (or NULL) and x to z, to be the parent's, though there is a device? */
+PetscErrorCode MatGPUCSRHostIsFaster_Private(Mat A, Vec x, Vec y, Vec z, PetscBool *yes)
+{
+  Mat_SeqGPUCSR *g    = (Mat_SeqGPUCSR *)A->spptr;
+  Vec            v[3] = {x, z, y};
+
+  PetscFunctionBegin;
+  *yes = PETSC_FALSE;
+  PetscCall(MatGPUCSRDecide_Private(A));
+  if (!Free(A, g)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Judge(A, g));
+  *yes = g->small;
+  for (int k = 0; k < 3 && *yes; k++)
+    if (v[k]) PetscCall(IsOnHost(v[k], yes));
+  if (*yes) PetscCall(MatGPUCSRAdviseFirst_Private(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* For the report */
+PetscErrorCode MatGPUCSRHostIsFasterWhy_Private(const Mat_SeqGPUCSR *g, char why[], size_t len)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscSNPrintf(why, len, "the matrix is small and its vectors are there: %.1f us predicted, %.1f on the device; -mat_gpucsr_backend cuda, or -vec_type gpu, takes the device", 1e6 * g->foretold[0], 1e6 * g->foretold[1]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,177 @@
+/*
+  Who multiplies matrices: PETSc asks the factors of a product (MatProductSetFromOptions()), by what they share, by the names of their types, and last of all
+  one of them for any types. Here we answer: what we do not multiply ourselves (matmat.c), MATAIJ does, or another of the factors.
+*/
+#include "../type/gpucsrimpl.h"
+
+/* The factors, NULL behind the last */
+static void Factors(Mat C, Mat M[4])
+{
+  M[0] = C->product->A;
+  M[1] = C->product->B;
+  M[2] = C->product->type == MATPRODUCT_ABC ? C->product->C : NULL;
+  M[3] = NULL;
+}
+
+static PetscErrorCode Ours(Mat A, PetscBool *ours)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, ours, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR, ""));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What all factors have in common for their products, as MATAIJ; NULL where they have not */
+static PetscErrorCode Shared(const Mat M[], PetscErrorCode (**f)(Mat))
+{
+  PetscFunctionBegin;
+  *f = NULL;
+  for (int k = 0; M[k]; k++) {
+    PetscErrorCode (*own)(Mat) = M[k]->ops->productsetfromoptions;
+    PetscBool ours;
+
+    PetscCall(Ours(M[k], &ours));
+    if (ours) own = ((Mat_GPUCSR *)M[k]->spptr)->parent.productsetfromoptions;
+    if (k && own != *f) {
+      *f = NULL;
+      break;
+    }
+    *f = own;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  The factor that must go by another name while PETSc prepares a product, and that name; NULL where there is none.
+
+  A B^T of two MATSEQAIJ of which one is ours: PETSc makes the transpose of B, in the type that B has, and sets the type of A, by which it would lose what it
+  holds. T(A) B C: PETSc, with hypre, takes an A by its name alone.
+*/
+static PetscErrorCode Alias(const Mat M[], MatProductType type, Mat *A, const char **name)
+{
+  PetscBool is = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  *A = NULL;
+  if (type == MATPRODUCT_ABt) {
+    PetscErrorCode (*shared)(Mat);
+
+    PetscCall(Shared(M, &shared));
+    PetscCall(PetscStrcmp(((PetscObject)M[0])->type_name, ((PetscObject)M[1])->type_name, &is));
+    if (is || !shared) PetscFunctionReturn(PETSC_SUCCESS);
+    *A    = M[1];
+    *name = ((PetscObject)M[0])->type_name;
+  } else if (type == MATPRODUCT_ABC) {
+    PetscCall(PetscObjectTypeCompare((PetscObject)M[0], MATTRANSPOSEVIRTUAL, &is));
+    if (is) PetscCall(MatTransposeGetMat(M[0], A));
+    if (is) PetscCall(Ours(*A, &is));
+    if (is) *name = ((Mat_GPUCSR *)(*A)->spptr)->kind->parent;
+    else *A = NULL;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Ask(Mat, const Mat[]);
+
+static PetscErrorCode MatProductSymbolic_Alias(Mat C)
+{
+  Mat            M[4], A;
+  const char    *as;
+  char          *name;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  Factors(C, M);
+  C->ops->productsymbolic = NULL;
+  PetscCall(Ask(C, M));
+  PetscCall(Alias(M, C->product->type, &A, &as));
+  PetscCall(PetscStrallocpy(((PetscObject)A)->type_name, &name));
+  PetscCall(PetscObjectChangeTypeName((PetscObject)A, as));
+  ierr = (*C->ops->productsymbolic)(C);
+  PetscCall(PetscObjectChangeTypeName((PetscObject)A, name));
+  PetscCall(PetscFree(name));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whoever multiplies the factors M of C where ours are their parents: by what they share, or by their names. There may be nobody. */
+static PetscErrorCode Ask(Mat C, const Mat M[])
+{
+  char name[256]           = "MatProductSetFromOptions";
+  PetscErrorCode (*f)(Mat) = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(Shared(M, &f));
+  if (f) {
+    PetscCall((*f)(C));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  for (int k = 0; M[k]; k++) {
+    const char *type = ((PetscObject)M[k])->type_name;
+    PetscBool   seq, mpi;
+
+    PetscCall(PetscStrcmp(type, MATSEQAIJGPUCSR, &seq));
+    PetscCall(PetscStrcmp(type, MATMPIAIJGPUCSR, &mpi));
+    PetscCall(PetscStrlcat(name, "_", sizeof(name)));
+    PetscCall(PetscStrlcat(name, seq ? MATSEQAIJ : (mpi ? MATMPIAIJ : type), sizeof(name)));
+  }
+  PetscCall(PetscStrlcat(name, "_C", sizeof(name)));
+  for (int k = 0; M[k] && !f; k++) PetscCall(PetscObjectQueryFunction((PetscObject)M[k], name, &f));
+  if (f) PetscCall((*f)(C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGPUCSRProductOfParents_Private(Mat C)
+{
+  Mat         M[4], A;
+  const char *as;
+
+  PetscFunctionBegin;
+  Factors(C, M);
+  PetscCall(Ask(C, M));
+  if (!C->ops->productsymbolic) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Alias(M, C->product->type, &A, &as));
+  if (A) C->ops->productsymbolic = MatProductSymbolic_Alias;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All factors are ours, or, asked last of all, at least one is: others (MATTRANSPOSEVIRTUAL, MATPYTHON), which PETSc does not ask behind us, are asked by us */
+PetscErrorCode MatProductSetFromOptions_GPUCSR(Mat C)
+{
+  Mat M[4];
+
+  PetscFunctionBegin;
+  Factors(C, M);
+  PetscCall(MatGPUCSRProductOfParents_Private(C));
+  for (int k = 0; M[k] && !C->ops->productsymbolic; k++) {
+    PetscErrorCode (*f)(Mat) = NULL;
+
+    PetscCall(PetscObjectQueryFunction((PetscObject)M[k], "MatProductSetFromOptions_anytype_C", &f));
+    if (f && f != MatProductSetFromOptions_GPUCSR) PetscCall((*f)(C));
+    if (C->product->A != M[0] || C->product->B != M[1]) break; /* it is another product now, for which all have been asked */
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What PETSc finds by the names of the factors' types; seq is "seq" or "mpi" */
+PetscErrorCode MatGPUCSRComposeProducts_Private(Mat A, const char seq[], PetscBool install)
+{
+  static const char *const dense[] = {"seqdense", "seqdensecuda", "mpidense"};
+  char                     name[256];
+
+  PetscFunctionBegin;
+  for (size_t s = 0; s < PETSC_STATIC_ARRAY_LENGTH(dense); s++) {
+    PetscBool same;
+
+    PetscCall(PetscStrncmp(dense[s], seq, 3, &same));
+    if (!same) continue;
+    PetscCall(PetscSNPrintf(name, sizeof(name), "MatProductSetFromOptions_%saijgpucsr_%s_C", seq, dense[s]));
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, name, install ? MatProductSetFromOptions_GPUCSR_Dense : NULL));
+  }
+  /* T(A) B C, which MATTRANSPOSEVIRTUAL does not have: MATAIJ has it, by the names of B and C */
+  for (int mixed = 0; mixed < 3; mixed++) {
+    PetscCall(PetscSNPrintf(name, sizeof(name), "MatProductSetFromOptions_transpose_%saij%s_%saij%s_C", seq, mixed == 1 ? "" : "gpucsr", seq, mixed == 2 ? "" : "gpucsr"));
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, name, install ? MatProductSetFromOptions_GPUCSR : NULL));
+  }
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatProductSetFromOptions_anytype_C", install ? MatProductSetFromOptions_GPUCSR : NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

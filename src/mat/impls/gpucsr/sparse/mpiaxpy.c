@@ -1,0 +1,101 @@
+/*
+  Y += a X of matrices of several ranks, where X has no entry that Y has not: block by block, on the device where that is a block's place. PETSc would set X's entries in Y one row after the other.
+*/
+#include "../type/mpigpucsr.h"
+
+typedef struct {
+  const PetscInt *i, *j;
+  PetscInt        m;
+} Rows;
+
+static PetscErrorCode RowsOf(Mat A, Rows *r)
+{
+  PetscFunctionBegin;
+  r->m = A->rmap->n;
+  PetscCall(MatSeqAIJGetCSRAndMemType(A, &r->i, &r->j, NULL, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Columns of X's block among those of Y's, both ascending; -1: Y's block has no such */
+static PetscErrorCode Columns(Mat X, const PetscInt x[], Mat Y, const PetscInt y[], PetscInt **table)
+{
+  PetscInt q = 0;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(X->cmap->n, table));
+  for (PetscInt k = 0; k < X->cmap->n; k++) {
+    while (q < Y->cmap->n && y[q] < x[k]) q++;
+    (*table)[k] = q < Y->cmap->n && y[q] == x[k] ? q : -1;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Where Y has X's entries, both rows ascending; subset: it has them all */
+static void Places(const Rows *x, const Rows *y, const PetscInt table[], PetscInt place[], PetscBool *subset)
+{
+  *subset = PETSC_TRUE;
+  for (PetscInt r = 0; r < x->m && *subset; r++) {
+    PetscInt q = y->i[r];
+
+    for (PetscInt k = x->i[r]; k < x->i[r + 1] && *subset; k++) {
+      const PetscInt c = table ? table[x->j[k]] : x->j[k];
+
+      while (q < y->i[r + 1] && y->j[q] < c) q++;
+      *subset = (PetscBool)(c >= 0 && q < y->i[r + 1] && y->j[q] == c);
+      if (place) place[k] = q;
+    }
+  }
+}
+
+static PetscErrorCode AddAt(Mat Y, PetscScalar a, Mat X, const PetscInt place[])
+{
+  const PetscInt    *i;
+  const PetscScalar *x;
+  PetscScalar       *y;
+
+  PetscFunctionBegin;
+  PetscCall(MatSeqAIJGetCSRAndMemType(X, &i, NULL, NULL, NULL));
+  PetscCall(MatSeqAIJGetArrayRead(X, &x));
+  PetscCall(MatSeqAIJGetArray(Y, &y));
+  for (PetscInt k = 0; k < i[X->rmap->n]; k++) y[place[k]] += a * x[k];
+  PetscCall(MatSeqAIJRestoreArray(Y, &y));
+  PetscCall(MatSeqAIJRestoreArrayRead(X, &x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective; done: otherwise MATAIJ is to add them */
+PetscErrorCode MatAXPY_MPIAIJGPUCSR(Mat Y, PetscScalar a, Mat X, MatStructure str, PetscBool *done)
+{
+  Mat             x[2], y[2];
+  const PetscInt *xg, *yg;
+  PetscInt       *table, *place;
+  Rows            rx[2], ry[2];
+  PetscBool       ours, subset[2];
+  int             all;
+
+  PetscFunctionBegin;
+  *done = PETSC_FALSE;
+  PetscCall(PetscObjectTypeCompare((PetscObject)X, MATMPIAIJGPUCSR, &ours));
+  if (!ours || X == Y || str != SUBSET_NONZERO_PATTERN || !X->assembled || !Y->assembled) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatMPIAIJGetSeqAIJ(X, &x[0], &x[1], &xg));
+  PetscCall(MatMPIAIJGetSeqAIJ(Y, &y[0], &y[1], &yg));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(RowsOf(x[k], &rx[k]));
+    PetscCall(RowsOf(y[k], &ry[k]));
+  }
+  PetscCall(Columns(x[1], xg, y[1], yg, &table));
+  PetscCall(PetscMalloc1(rx[1].i[rx[1].m], &place));
+  Places(&rx[0], &ry[0], NULL, NULL, &subset[0]);
+  Places(&rx[1], &ry[1], table, place, &subset[1]);
+  all = subset[0] && subset[1];
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)Y)));
+  if (all) {
+    PetscCall(MatAXPY(y[0], a, x[0], SUBSET_NONZERO_PATTERN));
+    PetscCall(AddAt(y[1], a, x[1], place));
+    PetscCall(PetscObjectStateIncrease((PetscObject)Y));
+    *done = PETSC_TRUE;
+  }
+  PetscCall(PetscFree(table));
+  PetscCall(PetscFree(place));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,363 @@
+/*
+  The CUDA backend: the runtime library, linked statically so that this library loads where no driver is installed.
+  Memory comes from a stream-ordered pool of our own, which makes the short-lived buffers of a build cost microseconds.
+*/
+#include "../../gpucsrsys.h"
+#include <cuda_runtime_api.h>
+#include <time.h>
+#if __has_include(<nvtx3/nvToolsExt.h>) /* a compiler alone comes without it */
+  #include <nvtx3/nvToolsExt.h>
+  #define HAVE_NVTX 1
+#endif
+
+/* bytes is what the call was about, 0 when it was about none */
+#define CUDACall(id, bytes, call) \
+  do { \
+    cudaError_t err_ = (call); \
+    if (PetscUnlikely(err_ != cudaSuccess)) { \
+      (void)cudaGetLastError(); \
+      SETERRQ(PETSC_COMM_SELF, err_ == cudaErrorMemoryAllocation ? PETSC_ERR_MEM : PETSC_ERR_GPU, "CUDA device %d: %s (%zu bytes) failed with %s: %s", id, #call, (size_t)(bytes), cudaGetErrorName(err_), cudaGetErrorString(err_)); \
+    } \
+  } while (0)
+
+/* A device that fails here has failed before, and what is to be given back is lost with it */
+#define GiveBack(id, call) \
+  do { \
+    cudaError_t err_ = (call); \
+    if (PetscUnlikely(err_ != cudaSuccess)) { \
+      (void)cudaGetLastError(); \
+      PetscCall(PetscInfo(NULL, "CUDA device %d: %s failed with %s\n", id, #call, cudaGetErrorName(err_))); \
+    } \
+  } while (0)
+
+/* fetch.cu */
+GPUCSR_INTERN PetscErrorCode GPUCSRFetch_CUDA(int, void *, const void *, size_t, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUCSRProbe_CUDA(int);
+
+#define GPUCSR_MAX_DEVICES 64
+static cudaMemPool_t pools[GPUCSR_MAX_DEVICES];
+
+static PetscErrorCode Count_CUDA(int *n, char why[], size_t len)
+{
+  int         driver = 0;
+  cudaError_t err;
+
+  PetscFunctionBegin;
+  err = cudaGetDeviceCount(n);
+  if (err != cudaSuccess) {
+    (void)cudaGetLastError();
+    (void)cudaDriverGetVersion(&driver); /* 0: none */
+    *n = 0;
+    if (!driver) PetscCall(PetscStrncpy(why, "no NVIDIA driver is installed", len));
+    else if (err == cudaErrorInsufficientDriver) PetscCall(PetscSNPrintf(why, len, "the NVIDIA driver knows CUDA %d.%d, and this library needs %d.%d", driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10));
+    else PetscCall(PetscSNPrintf(why, len, "no usable NVIDIA GPU: %s", cudaGetErrorString(err)));
+  } else if (!*n) PetscCall(PetscSNPrintf(why, len, "the NVIDIA driver shows no GPU"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Activate_CUDA(int id)
+{
+  PetscFunctionBegin;
+  CUDACall(id, 0, cudaSetDevice(id));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Open_CUDA(int id, GPUCSRProperties *p)
+{
+  struct cudaDeviceProp   prop;
+  struct cudaMemPoolProps pp;
+  unsigned long long      keep = (unsigned long long)1 << 30; /* bytes the pool holds on to between builds */
+
+  PetscFunctionBegin;
+  PetscCheck(id < GPUCSR_MAX_DEVICES, PETSC_COMM_SELF, PETSC_ERR_SUP, "CUDA device %d: this library counts to %d", id, GPUCSR_MAX_DEVICES);
+  PetscCall(Activate_CUDA(id));
+  CUDACall(id, 0, cudaGetDeviceProperties(&prop, id));
+  CUDACall(id, 0, cudaGetDeviceCount(&p->ndevices));
+  PetscCall(GPUCSRProbe_CUDA(id));
+  PetscCall(PetscStrncpy(p->name, prop.name, sizeof(p->name)));
+  p->id         = id;
+  p->major      = prop.major;
+  p->minor      = prop.minor;
+  p->processors = prop.multiProcessorCount;
+  p->memory     = prop.totalGlobalMem;
+  p->l2         = (size_t)prop.l2CacheSize;
+  PetscCall(PetscMemcpy(p->uuid, &prop.uuid, sizeof(p->uuid)));
+  PetscCall(PetscMemzero(&pp, sizeof(pp)));
+  pp.allocType     = cudaMemAllocationTypePinned;
+  pp.location.type = cudaMemLocationTypeDevice;
+  pp.location.id   = id;
+  CUDACall(id, 0, cudaMemPoolCreate(&pools[id], &pp));
+  CUDACall(id, 0, cudaMemPoolSetAttribute(pools[id], cudaMemPoolAttrReleaseThreshold, &keep));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Close_CUDA(int id)
+{
+  PetscFunctionBegin;
+  PetscCall(Activate_CUDA(id));
+  if (pools[id]) GiveBack(id, cudaMemPoolDestroy(pools[id]));
+  pools[id] = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Memory_CUDA(int id, size_t *avail, size_t *total)
+{
+  PetscFunctionBegin;
+  PetscCall(Activate_CUDA(id));
+  CUDACall(id, 0, cudaMemGetInfo(avail, total));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Synchronize_CUDA(int id)
+{
+  PetscFunctionBegin;
+  PetscCall(Activate_CUDA(id));
+  CUDACall(id, 0, cudaDeviceSynchronize());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Malloc_CUDA(int id, size_t bytes, GPUCSRStream s, void **p)
+{
+  PetscFunctionBegin;
+  CUDACall(id, bytes, cudaMallocFromPoolAsync(p, bytes, pools[id], (cudaStream_t)s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Free_CUDA(int id, GPUCSRStream s, void *p)
+{
+  PetscFunctionBegin;
+  GiveBack(id, cudaFreeAsync(p, (cudaStream_t)s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode HostMalloc_CUDA(int id, size_t bytes, void **p)
+{
+  PetscFunctionBegin;
+  CUDACall(id, bytes, cudaHostAlloc(p, bytes, cudaHostAllocDefault));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode HostFree_CUDA(int id, void *p)
+{
+  PetscFunctionBegin;
+  GiveBack(id, cudaFreeHost(p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Page-locking somebody else's memory may be refused (limits, odd mappings): then the staged way is taken */
+static PetscErrorCode Register_CUDA(int id, void *p, size_t bytes, GPUCSRBool *done)
+{
+  PetscFunctionBegin;
+  PetscCall(Activate_CUDA(id));
+  *done = cudaHostRegister(p, bytes, cudaHostRegisterDefault) == cudaSuccess ? PETSC_TRUE : PETSC_FALSE;
+  if (!*done) (void)cudaGetLastError();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Unregister_CUDA(int id, void *p)
+{
+  PetscFunctionBegin;
+  GiveBack(id, cudaHostUnregister(p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whole pages of the device: a handle opens all of the page that its memory is in, and what else is there is nobody's business */
+#define PAGE ((size_t)2 << 20)
+
+/* Not from the pool, whose memory has no such handles */
+static PetscErrorCode Share_CUDA(int id, size_t bytes, void **p, GPUCSRHandle *handle)
+{
+  cudaIpcMemHandle_t ipc;
+  cudaError_t        err;
+
+  PetscFunctionBegin;
+  PetscCall(Activate_CUDA(id));
+  CUDACall(id, bytes, cudaMalloc(p, (bytes + PAGE - 1) / PAGE * PAGE));
+  err = cudaMemset(*p, 0, bytes);
+  if (err == cudaSuccess) err = cudaDeviceSynchronize();
+  if (err == cudaSuccess) err = cudaIpcGetMemHandle(&ipc, *p);
+  if (err != cudaSuccess) {
+    GiveBack(id, cudaFree(*p));
+    *p = NULL;
+  }
+  CUDACall(id, bytes, err);
+  PetscCheck(sizeof(ipc) <= sizeof(handle->bytes), PETSC_COMM_SELF, PETSC_ERR_PLIB, "A handle has %zu bytes", sizeof(ipc));
+  PetscCall(PetscMemcpy(handle->bytes, &ipc, sizeof(ipc)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Unshare_CUDA(int id, size_t bytes, void *p)
+{
+  PetscFunctionBegin;
+  (void)bytes;
+  PetscCall(Activate_CUDA(id));
+  GiveBack(id, cudaFree(p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Attach_CUDA(int id, const GPUCSRHandle *handle, size_t bytes, void **p)
+{
+  cudaIpcMemHandle_t ipc;
+
+  PetscFunctionBegin;
+  PetscCall(Activate_CUDA(id));
+  PetscCall(PetscMemcpy(&ipc, handle->bytes, sizeof(ipc)));
+  CUDACall(id, bytes, cudaIpcOpenMemHandle(p, ipc, cudaIpcMemLazyEnablePeerAccess));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Detach_CUDA(int id, size_t bytes, void *p)
+{
+  PetscFunctionBegin;
+  (void)bytes;
+  PetscCall(Activate_CUDA(id));
+  GiveBack(id, cudaIpcCloseMemHandle(p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Copy_CUDA(int id, void *dst, const void *src, size_t bytes, GPUCSRCopyKind kind, GPUCSRStream s)
+{
+  static const enum cudaMemcpyKind kinds[] = {cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice};
+
+  PetscFunctionBegin;
+  CUDACall(id, bytes, cudaMemcpyAsync(dst, src, bytes, kinds[kind], (cudaStream_t)s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Zero_CUDA(int id, void *p, size_t bytes, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  CUDACall(id, bytes, cudaMemsetAsync(p, 0, bytes, (cudaStream_t)s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode StreamCreate_CUDA(int id, GPUCSRStream *s)
+{
+  PetscFunctionBegin;
+  CUDACall(id, 0, cudaStreamCreateWithFlags((cudaStream_t *)s, cudaStreamNonBlocking));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode StreamDestroy_CUDA(int id, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  GiveBack(id, cudaStreamDestroy((cudaStream_t)s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode StreamSynchronize_CUDA(int id, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  CUDACall(id, 0, cudaStreamSynchronize((cudaStream_t)s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode StreamWait_CUDA(int id, GPUCSRStream s, GPUCSREvent e)
+{
+  PetscFunctionBegin;
+  CUDACall(id, 0, cudaStreamWaitEvent((cudaStream_t)s, (cudaEvent_t)e, 0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode EventCreate_CUDA(int id, GPUCSRBool timing, GPUCSREvent *e)
+{
+  PetscFunctionBegin;
+  CUDACall(id, 0, cudaEventCreateWithFlags((cudaEvent_t *)e, timing ? cudaEventDefault : cudaEventDisableTiming));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode EventDestroy_CUDA(int id, GPUCSREvent e)
+{
+  PetscFunctionBegin;
+  GiveBack(id, cudaEventDestroy((cudaEvent_t)e));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode EventRecord_CUDA(int id, GPUCSREvent e, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  CUDACall(id, 0, cudaEventRecord((cudaEvent_t)e, (cudaStream_t)s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode EventSynchronize_CUDA(int id, GPUCSREvent e)
+{
+  PetscFunctionBegin;
+  CUDACall(id, 0, cudaEventSynchronize((cudaEvent_t)e));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode EventElapsed_CUDA(int id, GPUCSREvent a, GPUCSREvent b, double *seconds)
+{
+  float ms = 0;
+
+  PetscFunctionBegin;
+  CUDACall(id, 0, cudaEventSynchronize((cudaEvent_t)b));
+  CUDACall(id, 0, cudaEventElapsedTime(&ms, (cudaEvent_t)a, (cudaEvent_t)b));
+  *seconds = 1e-3 * (double)ms;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define HOLD 20e-3 /* seconds: so that a host that was stopped meanwhile stops nobody */
+
+static void Hold(void *go)
+{
+  struct timespec t0, t1;
+
+  (void)clock_gettime(CLOCK_MONOTONIC, &t0);
+  do (void)clock_gettime(CLOCK_MONOTONIC, &t1);
+  while (!*(volatile int *)go && (double)(t1.tv_sec - t0.tv_sec) + 1e-9 * (double)(t1.tv_nsec - t0.tv_nsec) < HOLD);
+}
+
+static PetscErrorCode Hold_CUDA(int id, GPUCSRStream s, volatile int *go)
+{
+  PetscFunctionBegin;
+  CUDACall(id, 0, cudaLaunchHostFunc((cudaStream_t)s, Hold, (void *)go));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if defined(HAVE_NVTX)
+static void Range_CUDA(const char *name)
+{
+  if (name) (void)nvtxRangePushA(name);
+  else (void)nvtxRangePop();
+}
+#endif
+
+const GPUCSRBackendOps GPUCSRBackend_cuda = {
+  .name              = "cuda",
+  .separate          = PETSC_TRUE,
+  .kernels           = PETSC_TRUE,
+  .count             = Count_CUDA,
+  .open              = Open_CUDA,
+  .close             = Close_CUDA,
+  .activate          = Activate_CUDA,
+  .memory            = Memory_CUDA,
+  .synchronize       = Synchronize_CUDA,
+  .malloc            = Malloc_CUDA,
+  .free              = Free_CUDA,
+  .hostmalloc        = HostMalloc_CUDA,
+  .hostfree          = HostFree_CUDA,
+  .hostregister      = Register_CUDA,
+  .hostunregister    = Unregister_CUDA,
+  .share             = Share_CUDA,
+  .unshare           = Unshare_CUDA,
+  .attach            = Attach_CUDA,
+  .detach            = Detach_CUDA,
+  .copy              = Copy_CUDA,
+  .zero              = Zero_CUDA,
+  .streamcreate      = StreamCreate_CUDA,
+  .streamdestroy     = StreamDestroy_CUDA,
+  .streamsynchronize = StreamSynchronize_CUDA,
+  .streamwait        = StreamWait_CUDA,
+  .eventcreate       = EventCreate_CUDA,
+  .eventdestroy      = EventDestroy_CUDA,
+  .eventrecord       = EventRecord_CUDA,
+  .eventsynchronize  = EventSynchronize_CUDA,
+  .eventelapsed      = EventElapsed_CUDA,
+  .hold              = Hold_CUDA,
+  .fetch             = GPUCSRFetch_CUDA,
+#if defined(HAVE_NVTX)
+  .range = Range_CUDA,
+#endif
+};

@@ -1,0 +1,18 @@
+#pragma once
+
+/* Work of a stream that is recorded once and launched as one graph, on a GPU */
+#include "device.h"
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
+
+typedef void             *GPUCSRLaunchGraph;
+GPUCSR_INTERN GPUCSRError GPUCSRLaunchGraphBegin(GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUCSRLaunchGraphEnd(GPUCSRStream, GPUCSRLaunchGraph *); /* NULL where what was recorded cannot be made a graph */
+GPUCSR_INTERN GPUCSRError GPUCSRLaunchGraphLaunch(GPUCSRLaunchGraph, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUCSRLaunchGraphDestroy(GPUCSRLaunchGraph *);
+
+#if defined(__cplusplus)
+}
+#endif
