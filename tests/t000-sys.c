@@ -74,7 +74,7 @@ static PetscErrorCode Separate(GPUCSRDevice d, GPUCSRBackendOps *ops)
 /* Three arrays in one piece of memory, and the second of them in another: each arrives where it belongs, several times in a row and whatever their lengths */
 static PetscErrorCode Together(GPUCSRDevice d, size_t n)
 {
-  const size_t bytes[] = {n * 4, n * 8, 12}, at[] = {0, GPUCSRTogether(bytes[0]), GPUCSRTogether(bytes[0]) + GPUCSRTogether(bytes[1])}, all = at[2] + bytes[2];
+  const size_t bytes[] = {n * 4, n * 8, 12}, at[] = {0, GPUCSRAlignUp(bytes[0]), GPUCSRAlignUp(bytes[0]) + GPUCSRAlignUp(bytes[1])}, all = at[2] + bytes[2];
   int32_t     *i, last[3] = {-1, 0, 1}, *j;
   int64_t     *wide;
   double      *a, *b, rounding = 0;
@@ -97,7 +97,7 @@ static PetscErrorCode Together(GPUCSRDevice d, size_t n)
         i[k] = (int32_t)k + turn;
         a[k] = (double)k / 3 + turn;
       }
-      PetscCall(GPUCSRUploadTogether(d, t, 3, d->stream, &rounding));
+      PetscCall(GPUCSRUploadBatch(d, t, 3, d->stream, &rounding));
       PetscCall(GPUCSRDownload(d, j, GPUCSR_INT32, t[0].dst, GPUCSR_INT32, n, PETSC_FALSE, d->stream));
       PetscCall(GPUCSRDownload(d, wide, GPUCSR_INT64, t[0].dst, GPUCSR_INT32, n, PETSC_FALSE, d->stream)); /* as a PetscInt of 64 bits */
       PetscCall(GPUCSRDownload(d, b, GPUCSR_DOUBLE, t[1].dst, GPUCSR_DOUBLE, n, PETSC_FALSE, d->stream));
@@ -143,10 +143,10 @@ static PetscErrorCode FreeSome(int id, GPUCSRStream s, void *p)
 static PetscErrorCode InHand(GPUCSRDevice d)
 {
   GPUCSRBackendOps ops = *d->ops;
-  void            *p, *first, *many[GPUCSR_HAND + 3];
+  void            *p, *first, *many[GPUCSR_CACHED_PIECES + 3];
 
   PetscFunctionBegin;
-  while (d->nhand) PetscCall(d->ops->free(d->id, d->stream, d->hand[--d->nhand])); /* of the tests before */
+  while (d->ncached) PetscCall(d->ops->free(d->id, d->stream, d->hand[--d->nhand])); /* of the tests before */
   roomy      = d->ops;
   ops.malloc = MallocSome;
   ops.free   = FreeSome;
@@ -161,10 +161,10 @@ static PetscErrorCode InHand(GPUCSRDevice d)
   PetscCall(GPUCSRMalloc(d, 3 * (ROOM / 4), "a test", &p)); /* which is there as soon as the other one is given back */
   PetscCheck(mallocs == 2, PETSC_COMM_SELF, PETSC_ERR_PLIB, "What is in hand should go back when memory runs out");
   PetscCall(GPUCSRFree(d, 3 * (ROOM / 4), &p));
-  for (int k = 0; k < GPUCSR_HAND + 3; k++) PetscCall(GPUCSRMalloc(d, 1000, "a test", &many[k]));
-  for (int k = 0; k < GPUCSR_HAND + 3; k++) PetscCall(GPUCSRFree(d, 1000, &many[k]));
-  PetscCheck(d->nhand == GPUCSR_HAND, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d pieces in hand", d->nhand);
-  while (d->nhand) PetscCall(FreeSome(d->id, d->stream, d->hand[--d->nhand]));
+  for (int k = 0; k < GPUCSR_CACHED_PIECES + 3; k++) PetscCall(GPUCSRMalloc(d, 1000, "a test", &many[k]));
+  for (int k = 0; k < GPUCSR_CACHED_PIECES + 3; k++) PetscCall(GPUCSRFree(d, 1000, &many[k]));
+  PetscCheck(d->ncached == GPUCSR_CACHED_PIECES, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d pieces in hand", d->nhand);
+  while (d->ncached) PetscCall(FreeSome(d->id, d->stream, d->hand[--d->nhand]));
   PetscCheck(!taken && !d->allocated, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%zu bytes are lost", taken);
   d->ops = roomy;
   PetscFunctionReturn(PETSC_SUCCESS);

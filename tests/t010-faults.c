@@ -692,11 +692,11 @@ static PetscErrorCode Run(int program, int kind, long n, PetscBool on, PetscBool
   }
   PetscTrMalloc = HostMalloc;
   if (!ierr) ierr = (*programs[program].run)();
-  host.at        = 0;
-  injected       = (PetscBool)(kind == HOSTMEMORY ? host.injected > 0 : GPUCSRFault.injected > 0);
-  GPUCSRFault.at = 0;
-  PetscTrMalloc  = hostmalloc;
-  faults += kind == HOSTMEMORY ? host.injected : GPUCSRFault.injected;
+  host.at                = 0;
+  injected               = (PetscBool)(kind == HOSTMEMORY ? host.injected > 0 : GPUCSRFaultCounters.injected > 0);
+  GPUCSRFaultCounters.at = 0;
+  PetscTrMalloc          = hostmalloc;
+  faults += kind == HOSTMEMORY ? host.injected : GPUCSRFaultCounters.injected;
   runs++;
   if (ierr) {
     /* what was on the device alone is lost with it: entries of a vector, those of GAMG's levels too; a sum that has begun to take the place of a summand */
@@ -722,7 +722,7 @@ static PetscErrorCode Run(int program, int kind, long n, PetscBool on, PetscBool
   injected = (PetscBool)any;
   if (o.show) {
     Quiet();
-    fprintf(stderr, "%s: %s, %d calls %s\n", what, injected ? "injected" : "not reached", (int)(kind == HOSTMEMORY ? host.calls : GPUCSRFault.calls[kind]), message);
+    fprintf(stderr, "%s: %s, %d calls %s\n", what, injected ? "injected" : "not reached", (int)(kind == HOSTMEMORY ? host.calls : GPUCSRFaultCounters.calls[kind]), message);
   }
   if (usable && injected) { /* the next one, in the same process */
     snprintf(what + strlen(what), sizeof(what) - strlen(what), ", the next one");
@@ -750,7 +750,7 @@ static PetscErrorCode Run(int program, int kind, long n, PetscBool on, PetscBool
     Bad("leaves memory allocated", all);
   }
   if (!any && dev) { /* a device that failed is given nothing back */
-    const GPUCSRFaultCounts *f = &GPUCSRFault;
+    const GPUCSRFaultCounts *f = &GPUCSRFaultCounters;
 
     if (f->memory || f->hostmemory || f->locked || f->events || f->streams) {
       leaked++;

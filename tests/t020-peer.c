@@ -133,7 +133,7 @@ static PetscErrorCode Comes(GPUCSRPeers p)
 /* The n-th call on one rank fails */
 static PetscErrorCode Faults(GPUCSRDevice d)
 {
-  GPUCSRFaultCounts *f = &GPUCSRFault;
+  GPUCSRFaultCounts *f = &GPUCSRFaultCounters;
 
   PetscFunctionBegin;
   for (int where = 0; where < size; where++)

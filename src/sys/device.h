@@ -90,8 +90,8 @@ static inline size_t GPUCSRTypeSize(GPUCSRType t)
 #define GPUCSR_STAGE_BYTES ((size_t)1 << 20)
 
 /* Small pieces of device memory that were given back stay in hand: from the pool and back again takes two microseconds, and who builds one small matrix builds the next */
-#define GPUCSR_HAND       64
-#define GPUCSR_HAND_BYTES ((size_t)1 << 20) /* of a piece */
+#define GPUCSR_CACHED_PIECES       64
+#define GPUCSR_CACHED_BYTES ((size_t)1 << 20) /* of a piece */
 
 /* An open device: one per backend and process, shared by all its matrices */
 typedef struct _n_GPUCSRDevice {
@@ -108,9 +108,9 @@ typedef struct _n_GPUCSRDevice {
   size_t                  opened;                 /* bytes of the stage before that, whose event need not be waited for again: small uploads share one, */
   GPUCSRStream            opener;                 /* on this stream */
   size_t                  allocated, peak, limit; /* bytes through GPUCSRMalloc(); limit 0: none */
-  void                   *hand[GPUCSR_HAND];      /* pieces to be had again, in the order of the stream, the oldest first */
-  size_t                  handbytes[GPUCSR_HAND];
-  int                     nhand;
+  void                   *cache[GPUCSR_CACHED_PIECES];    /* pieces to be had again, in the order of the stream, the oldest first */
+  size_t                  cachebytes[GPUCSR_CACHED_PIECES];
+  int                     ncached;
   double                  bandwidth;   /* bytes/s of a device copy, read plus written; 0: not measured yet */
   char                    failed[512]; /* why it must not be used any more, empty while it works */
 } * GPUCSRDevice;
@@ -125,12 +125,12 @@ static inline GPUCSRError GPUCSRLaunched(GPUCSRDevice d, const char what[])
 GPUCSR_INTERN GPUCSRError GPUCSRMalloc(GPUCSRDevice, size_t, const char[], void **);
 GPUCSR_INTERN GPUCSRError GPUCSRDeviceReach(GPUCSRDevice, GPUCSRBool settle, GPUCSRBool *yes); /* before something is given back to it; settle: when all that was begun is done */
 GPUCSR_INTERN GPUCSRError GPUCSRFree(GPUCSRDevice, size_t, void **);
-GPUCSR_INTERN GPUCSRError GPUCSRHandEmpty(GPUCSRDevice);
+GPUCSR_INTERN GPUCSRError GPUCSRCacheEmpty(GPUCSRDevice);
 
 GPUCSR_INTERN GPUCSRError GPUCSRConvert(void *, GPUCSRType, const void *, GPUCSRType, size_t, int, double *);
 GPUCSR_INTERN GPUCSRError GPUCSRUpload(GPUCSRDevice, void *, GPUCSRType, const void *, GPUCSRType, size_t, GPUCSRBool, GPUCSRStream, double *);
 /* Bytes from the begin of an array of so many bytes to the next, of arrays that lie in one piece of memory */
-static inline size_t GPUCSRTogether(size_t bytes)
+static inline size_t GPUCSRAlignUp(size_t bytes)
 {
   return (bytes + 255) / 256 * 256;
 }
@@ -143,7 +143,7 @@ typedef struct {
   GPUCSRType  from;
   size_t      n;
 } GPUCSRTransfer;
-GPUCSR_INTERN GPUCSRError GPUCSRUploadTogether(GPUCSRDevice, const GPUCSRTransfer[], int, GPUCSRStream, double *);
+GPUCSR_INTERN GPUCSRError GPUCSRUploadBatch(GPUCSRDevice, const GPUCSRTransfer[], int, GPUCSRStream, double *);
 GPUCSR_INTERN GPUCSRError GPUCSRDownload(GPUCSRDevice, void *, GPUCSRType, const void *, GPUCSRType, size_t, GPUCSRBool, GPUCSRStream);
 
 #if defined(__cplusplus)

@@ -19,7 +19,7 @@ extern "C" {
 #undef GPUCSR_DEBUG
 
 /* What the host computes in place of a device comes in its turn, after what the stream was given before (defer/defer.c) */
-GPUCSR_INTERN PetscErrorCode GPUCSRHostTurn(GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode GPUCSRWaitStreamOnHost(GPUCSRStream);
 
 #if defined(PETSC_USE_64BIT_INDICES)
   #define GPUCSR_PETSCINT GPUCSR_INT64
@@ -63,7 +63,7 @@ typedef struct {
 GPUCSR_INTERN PetscErrorCode GPUCSRAttemptBegin(GPUCSRAttempt *);
 GPUCSR_INTERN PetscErrorCode GPUCSRAttemptEnd(GPUCSRAttempt *);
 
-GPUCSR_INTERN PetscErrorCode GPUCSRAlike(MPI_Comm, int n, const int64_t mine[], int *differs);
+GPUCSR_INTERN PetscErrorCode GPUCSRSameOnAllRanks(MPI_Comm, int n, const int64_t mine[], int *differs);
 GPUCSR_INTERN int64_t        GPUCSRBits(double);
 GPUCSR_INTERN int64_t        GPUCSRNumberOf(const char[]);
 

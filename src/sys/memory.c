@@ -6,10 +6,10 @@
 #include <string.h>
 
 /* What is in hand goes back */
-PetscErrorCode GPUCSRHandEmpty(GPUCSRDevice d)
+PetscErrorCode GPUCSRCacheEmpty(GPUCSRDevice d)
 {
   PetscFunctionBegin;
-  while (d->nhand) PetscCall(d->ops->free(d->id, d->stream, d->hand[--d->nhand]));
+  while (d->ncached) PetscCall(d->ops->free(d->id, d->stream, d->cache[--d->ncached]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -24,7 +24,7 @@ static PetscErrorCode MallocFromDevice(GPUCSRDevice d, size_t bytes, void **p)
 {
   PetscFunctionBegin;
   PetscCall(d->ops->activate(d->id));
-  if (d->nhand) {
+  if (d->ncached) {
     GPUCSRAttempt  attempt;
     PetscErrorCode ierr;
 
@@ -32,7 +32,7 @@ static PetscErrorCode MallocFromDevice(GPUCSRDevice d, size_t bytes, void **p)
     ierr = d->ops->malloc(d->id, bytes, d->stream, p);
     PetscCall(GPUCSRAttemptEnd(&attempt));
     if (!ierr) PetscFunctionReturn(PETSC_SUCCESS);
-    PetscCall(GPUCSRHandEmpty(d));
+    PetscCall(GPUCSRCacheEmpty(d));
   }
   PetscCall(d->ops->malloc(d->id, bytes, d->stream, p));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -46,12 +46,12 @@ PetscErrorCode GPUCSRMalloc(GPUCSRDevice d, size_t size, const char what[], void
   PetscFunctionBegin;
   *p = NULL;
   PetscCheck(!d->limit || d->allocated + bytes <= d->limit, PETSC_COMM_SELF, PETSC_ERR_MEM, "%s device %d: %s needs %zu bytes, %zu are in use and -mat_gpucsr_memory_limit is %zu", d->ops->name, d->id, what, bytes, d->allocated, d->limit);
-  for (int k = d->nhand; k-- > 0 && !*p;)
-    if (d->handbytes[k] == bytes) {
-      *p = d->hand[k];
-      d->nhand--;
-      memmove(d->hand + k, d->hand + k + 1, sizeof(d->hand[0]) * (size_t)(d->nhand - k));
-      memmove(d->handbytes + k, d->handbytes + k + 1, sizeof(d->handbytes[0]) * (size_t)(d->nhand - k));
+  for (int k = d->ncached; k-- > 0 && !*p;)
+    if (d->cachebytes[k] == bytes) {
+      *p = d->cache[k];
+      d->ncached--;
+      memmove(d->cache + k, d->cache + k + 1, sizeof(d->cache[0]) * (size_t)(d->ncached - k));
+      memmove(d->cachebytes + k, d->cachebytes + k + 1, sizeof(d->cachebytes[0]) * (size_t)(d->ncached - k));
     }
   if (!*p) PetscCall(MallocFromDevice(d, bytes, p));
   d->allocated += bytes;
@@ -97,15 +97,15 @@ PetscErrorCode GPUCSRFree(GPUCSRDevice d, size_t size, void **p)
   if (!d->failed[0]) {
     void *go = *p;
 
-    if (d->ops->separate && !d->limit && bytes <= GPUCSR_HAND_BYTES) { /* host memory goes at once, so that who uses it afterwards is found out; a limit is for what is in hand, too */
-      go = d->nhand == GPUCSR_HAND ? d->hand[0] : NULL;
+    if (d->ops->separate && !d->limit && bytes <= GPUCSR_CACHED_BYTES) { /* host memory goes at once, so that who uses it afterwards is found out; a limit is for what is in hand, too */
+      go = d->ncached == GPUCSR_CACHED_PIECES ? d->cache[0] : NULL;
       if (go) {
-        d->nhand--;
-        memmove(d->hand, d->hand + 1, sizeof(d->hand[0]) * (size_t)d->nhand);
-        memmove(d->handbytes, d->handbytes + 1, sizeof(d->handbytes[0]) * (size_t)d->nhand);
+        d->ncached--;
+        memmove(d->cache, d->cache + 1, sizeof(d->cache[0]) * (size_t)d->ncached);
+        memmove(d->cachebytes, d->cachebytes + 1, sizeof(d->cachebytes[0]) * (size_t)d->ncached);
       }
-      d->hand[d->nhand]        = *p;
-      d->handbytes[d->nhand++] = bytes;
+      d->cache[d->ncached]        = *p;
+      d->cachebytes[d->ncached++] = bytes;
     }
     if (go) PetscCall(FreeToDevice(d, go));
   }

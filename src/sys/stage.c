@@ -95,7 +95,7 @@ static PetscErrorCode FillAndSend(Staged *w, const void *src, GPUCSRType from, i
 /* Bytes from the begin of one array to the next, of arrays that lie together */
 static size_t Apart(const GPUCSRTransfer *t)
 {
-  return GPUCSRTogether(t->n * GPUCSRTypeSize(t->to));
+  return GPUCSRAlignUp(t->n * GPUCSRTypeSize(t->to));
 }
 
 /*
@@ -200,9 +200,9 @@ static PetscErrorCode SendInHalves(GPUCSRDevice d, const GPUCSRTransfer *t, GPUC
 
 /*
   Send arrays of host memory to the device in the order of stream s, converted on the way; they may be changed as soon as this returns. Small ones
-  that lie on the device GPUCSRTogether() from begin to begin, in the order given, go with one command.
+  that lie on the device GPUCSRAlignUp() from begin to begin, in the order given, go with one command.
 */
-PetscErrorCode GPUCSRUploadTogether(GPUCSRDevice d, const GPUCSRTransfer t[], int nt, GPUCSRStream s, double *rounding)
+PetscErrorCode GPUCSRUploadBatch(GPUCSRDevice d, const GPUCSRTransfer t[], int nt, GPUCSRStream s, double *rounding)
 {
   double worst = rounding ? *rounding : -1;
   size_t bytes = 0;
@@ -236,7 +236,7 @@ PetscErrorCode GPUCSRUpload(GPUCSRDevice d, void *dst, GPUCSRType to, const void
 
   PetscFunctionBegin;
   if (d->ops->separate && to == from && (pinned || n * GPUCSRTypeSize(to) <= DIRECT_BYTES)) PetscCall(d->ops->copy(d->id, dst, src, n * GPUCSRTypeSize(to), GPUCSR_TO_DEVICE, s));
-  else PetscCall(GPUCSRUploadTogether(d, &t, 1, s, rounding));
+  else PetscCall(GPUCSRUploadBatch(d, &t, 1, s, rounding));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -263,7 +263,7 @@ PetscErrorCode GPUCSRDownload(GPUCSRDevice d, void *dst, GPUCSRType to, const vo
     char        *stage;
     int          k;
 
-    PetscCall(StageOpen(d, GPUCSRTogether(bytes), s, &k, &stage));
+    PetscCall(StageOpen(d, GPUCSRAlignUp(bytes), s, &k, &stage));
     PetscCall(CopyStaged(d, stage, src, bytes, GPUCSR_TO_HOST, s));
     PetscCall(d->ops->eventrecord(d->id, d->staged[k], s));
     PetscCall(d->ops->eventsynchronize(d->id, d->staged[k]));

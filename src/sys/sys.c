@@ -121,7 +121,7 @@ static PetscErrorCode DeviceClose(GPUCSRDevice d)
 {
   PetscFunctionBegin;
   PetscCall(d->ops->activate(d->id));
-  PetscCall(GPUCSRHandEmpty(d));
+  PetscCall(GPUCSRCacheEmpty(d));
   for (int k = 0; k < GPUCSR_STAGES; k++) {
     if (d->stage[k]) PetscCall(d->ops->hostfree(d->id, d->stage[k]));
     if (d->staged[k]) PetscCall(d->ops->eventdestroy(d->id, d->staged[k]));
@@ -325,7 +325,7 @@ PetscErrorCode GPUCSRAttemptEnd(GPUCSRAttempt *a)
   return PetscPopErrorHandler();
 }
 
-/* A number as GPUCSRAlike() compares it */
+/* A number as GPUCSRSameOnAllRanks() compares it */
 int64_t GPUCSRBits(double number)
 {
   int64_t bits;
@@ -344,7 +344,7 @@ int64_t GPUCSRNumberOf(const char name[])
 }
 
 /* Collective: which of these numbers, the first of them, is not the same on all ranks; n: all are */
-PetscErrorCode GPUCSRAlike(MPI_Comm comm, int n, const int64_t mine[], int *differs)
+PetscErrorCode GPUCSRSameOnAllRanks(MPI_Comm comm, int n, const int64_t mine[], int *differs)
 {
   PetscMPIInt size;
   int64_t    *least;

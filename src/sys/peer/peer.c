@@ -329,7 +329,7 @@ typedef struct {
 
 static size_t AliveAt(GPUCSRPeers p)
 {
-  return GPUCSRTogether(sizeof(GPUCSRPeerControl) + sizeof(int64_t) * GPUCSR_PEER_PIECES * (size_t)p->size);
+  return GPUCSRAlignUp(sizeof(GPUCSRPeerControl) + sizeof(int64_t) * GPUCSR_PEER_PIECES * (size_t)p->size);
 }
 
 static size_t ControlBytes(GPUCSRPeers p)

@@ -340,7 +340,7 @@ static PetscErrorCode zero_Defer(int id, void *p, size_t bytes, GPUCSRStream s)
 
 /* --- The layer */
 
-PetscErrorCode GPUCSRHostTurn(GPUCSRStream s)
+PetscErrorCode GPUCSRWaitStreamOnHost(GPUCSRStream s)
 {
   PetscFunctionBegin;
   if (order >= 0 && s) PetscCall(streamsynchronize_Defer(0, s)); /* the streams of the host backend are NULL */

@@ -7,14 +7,14 @@
 #include <string.h>
 
 const char *const GPUCSRFaultKinds[GPUCSR_FAULT_KINDS + 1] = {"memory", "pagelock", "copy", "launch", "event", "synchronize", "properties", "peer", "device", NULL};
-GPUCSRFaultCounts GPUCSRFault;
+GPUCSRFaultCounts GPUCSRFaultCounters;
 
 static GPUCSRBackendOps under; /* the table below this layer */
 
 /* Counts a call; does it fail? */
 static GPUCSRBool Fails(GPUCSRFaultKind kind)
 {
-  GPUCSRFaultCounts *f = &GPUCSRFault;
+  GPUCSRFaultCounts *f = &GPUCSRFaultCounters;
   PetscInt           n;
 
   if (kind != GPUCSR_FAULT_DEVICE) f->calls[kind]++;
@@ -29,7 +29,7 @@ static GPUCSRBool Fails(GPUCSRFaultKind kind)
 /* Before what the layer below does, so that it is not done */
 static PetscErrorCode Inject(GPUCSRFaultKind kind, const char what[], PetscErrorCode code)
 {
-  const GPUCSRFaultCounts *f = &GPUCSRFault;
+  const GPUCSRFaultCounts *f = &GPUCSRFaultCounters;
 
   PetscFunctionBegin;
   PetscCheck(!Fails(kind), PETSC_COMM_SELF, code, "Backend %s: %s fails, as -gpucsr_debug_fault %s:%" PetscInt_FMT "%s says", under.name, what, GPUCSRFaultKinds[f->kind], f->at, f->on ? ":on" : "");
@@ -51,17 +51,17 @@ FUNCTION(open, (int id, GPUCSRProperties *p), (id, p), GPUCSR_FAULT_PROPERTIES, 
 FUNCTION(activate, (int id), (id), GPUCSR_FAULT_PROPERTIES, PETSC_ERR_GPU, )
 FUNCTION(memory, (int id, size_t *avail, size_t *total), (id, avail, total), GPUCSR_FAULT_PROPERTIES, PETSC_ERR_GPU, )
 FUNCTION(synchronize, (int id), (id), GPUCSR_FAULT_SYNCHRONIZE, PETSC_ERR_GPU, )
-FUNCTION(malloc, (int id, size_t bytes, GPUCSRStream s, void **p), (id, bytes, s, p), GPUCSR_FAULT_MEMORY, PETSC_ERR_MEM, GPUCSRFault.memory++)
-FUNCTION(hostmalloc, (int id, size_t bytes, void **p), (id, bytes, p), GPUCSR_FAULT_PAGELOCK, PETSC_ERR_MEM, GPUCSRFault.hostmemory++)
-FUNCTION(share, (int id, size_t bytes, void **p, GPUCSRHandle *h), (id, bytes, p, h), GPUCSR_FAULT_PEER, PETSC_ERR_MEM, GPUCSRFault.memory++)
-FUNCTION(attach, (int id, const GPUCSRHandle *h, size_t bytes, void **p), (id, h, bytes, p), GPUCSR_FAULT_PEER, PETSC_ERR_GPU, GPUCSRFault.attached++)
+FUNCTION(malloc, (int id, size_t bytes, GPUCSRStream s, void **p), (id, bytes, s, p), GPUCSR_FAULT_MEMORY, PETSC_ERR_MEM, GPUCSRFaultCounters.memory++)
+FUNCTION(hostmalloc, (int id, size_t bytes, void **p), (id, bytes, p), GPUCSR_FAULT_PAGELOCK, PETSC_ERR_MEM, GPUCSRFaultCounters.hostmemory++)
+FUNCTION(share, (int id, size_t bytes, void **p, GPUCSRHandle *h), (id, bytes, p, h), GPUCSR_FAULT_PEER, PETSC_ERR_MEM, GPUCSRFaultCounters.memory++)
+FUNCTION(attach, (int id, const GPUCSRHandle *h, size_t bytes, void **p), (id, h, bytes, p), GPUCSR_FAULT_PEER, PETSC_ERR_GPU, GPUCSRFaultCounters.attached++)
 FUNCTION(copy, (int id, void *dst, const void *src, size_t bytes, GPUCSRCopyKind kind, GPUCSRStream s), (id, dst, src, bytes, kind, s), GPUCSR_FAULT_COPY, PETSC_ERR_GPU, )
 FUNCTION(zero, (int id, void *p, size_t bytes, GPUCSRStream s), (id, p, bytes, s), GPUCSR_FAULT_COPY, PETSC_ERR_GPU, )
 FUNCTION(fetch, (int id, void *dst, const void *src, size_t bytes, GPUCSRStream s), (id, dst, src, bytes, s), GPUCSR_FAULT_COPY, PETSC_ERR_GPU, )
-FUNCTION(streamcreate, (int id, GPUCSRStream *s), (id, s), GPUCSR_FAULT_EVENT, PETSC_ERR_GPU, GPUCSRFault.streams++)
+FUNCTION(streamcreate, (int id, GPUCSRStream *s), (id, s), GPUCSR_FAULT_EVENT, PETSC_ERR_GPU, GPUCSRFaultCounters.streams++)
 FUNCTION(streamsynchronize, (int id, GPUCSRStream s), (id, s), GPUCSR_FAULT_SYNCHRONIZE, PETSC_ERR_GPU, )
 FUNCTION(streamwait, (int id, GPUCSRStream s, GPUCSREvent e), (id, s, e), GPUCSR_FAULT_EVENT, PETSC_ERR_GPU, )
-FUNCTION(eventcreate, (int id, GPUCSRBool timing, GPUCSREvent *e), (id, timing, e), GPUCSR_FAULT_EVENT, PETSC_ERR_GPU, GPUCSRFault.events++)
+FUNCTION(eventcreate, (int id, GPUCSRBool timing, GPUCSREvent *e), (id, timing, e), GPUCSR_FAULT_EVENT, PETSC_ERR_GPU, GPUCSRFaultCounters.events++)
 FUNCTION(eventrecord, (int id, GPUCSREvent e, GPUCSRStream s), (id, e, s), GPUCSR_FAULT_EVENT, PETSC_ERR_GPU, )
 FUNCTION(eventsynchronize, (int id, GPUCSREvent e), (id, e), GPUCSR_FAULT_SYNCHRONIZE, PETSC_ERR_GPU, )
 FUNCTION(eventelapsed, (int id, GPUCSREvent a, GPUCSREvent b, double *seconds), (id, a, b, seconds), GPUCSR_FAULT_EVENT, PETSC_ERR_GPU, )
@@ -72,7 +72,7 @@ FUNCTION(hold, (int id, GPUCSRStream s, volatile int *go), (id, s, go), GPUCSR_F
   static PetscErrorCode name##_Fault formal \
   { \
     PetscFunctionBegin; \
-    GPUCSRFault.counted--; \
+    GPUCSRFaultCounters.counted--; \
     if (!Fails(GPUCSR_FAULT_DEVICE)) PetscCall((*under.name)actual); \
     PetscFunctionReturn(PETSC_SUCCESS); \
   }
@@ -91,7 +91,7 @@ static PetscErrorCode hostregister_Fault(int id, void *p, size_t bytes, GPUCSRBo
   PetscFunctionBegin;
   *done = PETSC_FALSE;
   if (!Fails(GPUCSR_FAULT_PAGELOCK)) PetscCall((*under.hostregister)(id, p, bytes, done));
-  if (*done) GPUCSRFault.locked++;
+  if (*done) GPUCSRFaultCounters.locked++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -108,7 +108,7 @@ static PetscErrorCode Launch_Fault(GPUCSRDevice d, const char what[])
 /* KIND:N, with what may follow it */
 static PetscErrorCode Parse(const char text[])
 {
-  GPUCSRFaultCounts *f    = &GPUCSRFault;
+  GPUCSRFaultCounts *f    = &GPUCSRFaultCounters;
   const char        *end  = strchr(text, ':');
   const size_t       word = end ? (size_t)(end - text) : strlen(text);
   char              *rest;
@@ -132,7 +132,7 @@ static PetscErrorCode Parse(const char text[])
 
 PetscErrorCode GPUCSRDebug_fault(GPUCSRBackendOps *ops)
 {
-  GPUCSRFaultCounts *f = &GPUCSRFault;
+  GPUCSRFaultCounts *f = &GPUCSRFaultCounters;
   char               text[64];
   PetscBool          set, same;
 

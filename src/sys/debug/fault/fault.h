@@ -28,4 +28,4 @@ typedef struct {
   PetscInt        memory, hostmemory, locked, attached, events, streams; /* that are not given back */
 } GPUCSRFaultCounts;
 
-GPUCSR_INTERN GPUCSRFaultCounts GPUCSRFault;
+GPUCSR_INTERN GPUCSRFaultCounts GPUCSRFaultCounters;

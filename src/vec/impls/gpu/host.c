@@ -83,7 +83,7 @@ static void (*const reductions[])(size_t, const double *, const double *, double
 static PetscErrorCode Map_Host(GPUCSRDevice dev, VecGPUMap op, size_t n, const double abc[3], const double *x, const double *y, double *z)
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSRHostTurn(dev->stream));
+  PetscCall(GPUCSRWaitStreamOnHost(dev->stream));
   (*maps[op])(n, abc[0], abc[1], abc[2], x, y, z);
   PetscCall(GPUCSRLaunched(dev, "map"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -92,7 +92,7 @@ static PetscErrorCode Map_Host(GPUCSRDevice dev, VecGPUMap op, size_t n, const d
 static PetscErrorCode Swap_Host(GPUCSRDevice dev, size_t n, double *x, double *y)
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSRHostTurn(dev->stream));
+  PetscCall(GPUCSRWaitStreamOnHost(dev->stream));
   for (size_t i = 0; i < n; i++) {
     const double t = x[i];
 
@@ -106,7 +106,7 @@ static PetscErrorCode Swap_Host(GPUCSRDevice dev, size_t n, double *x, double *y
 static PetscErrorCode MAXPY_Host(GPUCSRDevice dev, size_t n, int nv, const double a[], const double *const x[], double b, double *y)
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSRHostTurn(dev->stream));
+  PetscCall(GPUCSRWaitStreamOnHost(dev->stream));
   for (size_t p = 0; p < n; p += PIECE) {
     const size_t end = PetscMin(n, p + PIECE);
     int          k   = 0;
@@ -128,7 +128,7 @@ static PetscErrorCode MAXPY_Host(GPUCSRDevice dev, size_t n, int nv, const doubl
 static PetscErrorCode Reduce_Host(GPUCSRDevice dev, VecGPUReduction op, size_t n, const double *x, const double *y, double result[2])
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSRHostTurn(dev->stream));
+  PetscCall(GPUCSRWaitStreamOnHost(dev->stream));
   (*reductions[op])(n, x, y, result);
   PetscCall(GPUCSRLaunched(dev, "reduce"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -137,7 +137,7 @@ static PetscErrorCode Reduce_Host(GPUCSRDevice dev, VecGPUReduction op, size_t n
 static PetscErrorCode MDot_Host(GPUCSRDevice dev, size_t n, int nv, const double *x, const double *const y[], double result[])
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSRHostTurn(dev->stream));
+  PetscCall(GPUCSRWaitStreamOnHost(dev->stream));
   for (int k = 0; k < nv; k++) result[k] = 0;
   for (size_t p = 0; p < n; p += PIECE) {
     const size_t end = PetscMin(n, p + PIECE);
@@ -173,7 +173,7 @@ static PetscErrorCode MDot_Host(GPUCSRDevice dev, size_t n, int nv, const double
 static PetscErrorCode Extreme_Host(GPUCSRDevice dev, int sign, size_t n, const double *x, double *value, size_t *at)
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSRHostTurn(dev->stream));
+  PetscCall(GPUCSRWaitStreamOnHost(dev->stream));
   *at = 0;
   for (size_t i = 1; i < n; i++)
     if (sign > 0 ? x[i] > x[*at] : x[i] < x[*at]) *at = i;

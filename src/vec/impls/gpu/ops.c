@@ -1,6 +1,6 @@
 /*
   The operations of VECGPU. One whose vectors are all on one device runs there, whichever type the others are of (foreign.c); any other is the parent's, which asks for
-  the host's arrays. Numbers of a parallel vector are reduced on each rank's device first, then over the ranks: together.c.
+  the host's arrays. Numbers of a parallel vector are reduced on each rank's device first, then over the ranks: rankreduce.c.
 */
 #include "vecgpuimpl.h"
 

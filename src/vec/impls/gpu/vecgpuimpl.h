@@ -104,7 +104,7 @@ static inline const VecGPUKernels *VecGPUKernelsOf(GPUCSRDevice dev)
 #if defined(GPUCSR_HAVE_CUDA)
   if (dev->ops->kernels) return &VecGPUKernels_cuda;
 #endif
-  (void)GPUCSRHostTurn(dev->stream); /* in the order of the stream here too */
+  (void)GPUCSRWaitStreamOnHost(dev->stream); /* in the order of the stream here too */
   return &VecGPUKernels_host;
 }
 
@@ -143,7 +143,7 @@ GPUCSR_INTERN PetscErrorCode VecGPUForeignFinalize_Private(void);
 /* ops.c */
 GPUCSR_INTERN void VecGPUOperations_Private(struct _VecOps *);
 
-/* together.c */
+/* rankreduce.c */
 typedef enum {
   VEC_GPU_ADD,
   VEC_GPU_TOP

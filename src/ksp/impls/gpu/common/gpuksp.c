@@ -30,7 +30,7 @@ PetscErrorCode GPUKSPAlike(KSP ksp, int64_t more)
     {"path",                                    "-ksp_gpu..._path",                   (int64_t)k->path                                 },
     {"variant",                                 "-ksp_gpucg_variant",                 (int64_t)k->variant                              },
     {"precision",                               "-ksp_gpucg_precision",               (int64_t)k->precision                            },
-    {"test of the true residual",               "-ksp_gpu..._true_residual",          (int64_t)k->guard                                },
+    {"test of the true residual",               "-ksp_gpu..._true_residual",          (int64_t)k->trueresidual                         },
     {"recomputation of halos",                  "-ksp_gpu..._halo_recomputation",     (int64_t)k->halo                                 },
     {"degree of the polynomial",                "-ksp_gpu..._polynomial_degree",      k->degree                                        },
     {"polynomial's least eigenvalue",           "-ksp_gpu..._polynomial_eigenvalues", GPUCSRBits((double)k->given[0])                  },
@@ -58,7 +58,7 @@ PetscErrorCode GPUKSPAlike(KSP ksp, int64_t more)
 
   PetscFunctionBegin;
   for (c = 0; c < CHOICES; c++) mine[c] = choice[c].value;
-  PetscCall(GPUCSRAlike(PetscObjectComm((PetscObject)ksp), CHOICES, mine, &c));
+  PetscCall(GPUCSRSameOnAllRanks(PetscObjectComm((PetscObject)ksp), CHOICES, mine, &c));
   PetscCheck(c == CHOICES, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_INCOMP, "The %s of KSP type %s is not the same on all ranks: it must be (%s)", choice[c].what, ((PetscObject)ksp)->type_name, choice[c].option);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -224,8 +224,8 @@ static PetscErrorCode KSPSetFromOptions_GPUCG(KSP ksp, GPUCSROptionItems PetscOp
   PetscCall(PrecisionFromOptions(k, PetscOptionsObject, "-ksp_gpucg_precision"));
   PetscCall(PetscOptionsBool("-ksp_gpucg_tiles", "Older name of -ksp_gpucg_halo_recomputation", "None", k->halo, &k->halo, NULL));
   PetscCall(PetscOptionsBool("-ksp_gpucg_halo_recomputation", "Recompute halos in a persistent kernel, where they fit, to save one grid-wide reduction an iteration", "None", k->halo, &k->halo, NULL));
-  PetscCall(PetscOptionsBool("-ksp_gpucg_true_residual", "Compute the true residual on exit", "KSPGPUSetTrueResidual", k->guard, &k->guard, &set));
-  if (set) k->guardasked = PETSC_TRUE;
+  PetscCall(PetscOptionsBool("-ksp_gpucg_true_residual", "Compute the true residual on exit", "KSPGPUSetTrueResidual", k->trueresidual, &k->trueresidual, &set));
+  if (set) k->trueresidualasked = PETSC_TRUE;
   PetscCall(PetscOptionsInt("-ksp_gpucg_polynomial_degree", "Steps of the Chebyshev iteration that is the preconditioner", "KSPGPUSetPolynomial", degree, &degree, NULL));
   PetscCall(PolynomialFromOptions(ksp, PetscOptionsObject, "-ksp_gpucg_polynomial_eigenvalues", degree));
   PetscOptionsHeadEnd();
@@ -242,8 +242,8 @@ static PetscErrorCode KSPSetFromOptions_GPUBCGS(KSP ksp, GPUCSROptionItems Petsc
   PetscOptionsHeadBegin(PetscOptionsObject, "KSPGPUBCGS options");
   PetscCall(GPUKSPPathFromOptions(k, PetscOptionsObject, "-ksp_gpubcgs_path"));
   PetscCall(PetscOptionsBool("-ksp_gpubcgs_halo_recomputation", "Recompute halos in a persistent kernel, where they fit, to save grid-wide reductions", "None", k->halo, &k->halo, NULL));
-  PetscCall(PetscOptionsBool("-ksp_gpubcgs_true_residual", "Compute the true residual on exit", "KSPGPUSetTrueResidual", k->guard, &k->guard, &set));
-  if (set) k->guardasked = PETSC_TRUE;
+  PetscCall(PetscOptionsBool("-ksp_gpubcgs_true_residual", "Compute the true residual on exit", "KSPGPUSetTrueResidual", k->trueresidual, &k->trueresidual, &set));
+  if (set) k->trueresidualasked = PETSC_TRUE;
   PetscCall(PetscOptionsInt("-ksp_gpubcgs_polynomial_degree", "Steps of the Chebyshev iteration that is the preconditioner", "KSPGPUSetPolynomial", degree, &degree, NULL));
   PetscCall(PolynomialFromOptions(ksp, PetscOptionsObject, "-ksp_gpubcgs_polynomial_eigenvalues", degree));
   PetscOptionsHeadEnd();
@@ -288,8 +288,8 @@ static PetscErrorCode KSPGPUCGSetVariant_GPU(KSP ksp, KSPGPUVariant variant)
 static PetscErrorCode KSPGPUSetTrueResidual_GPU(KSP ksp, PetscBool compute)
 {
   PetscFunctionBegin;
-  ((KSP_GPU *)ksp->data)->guard      = compute;
-  ((KSP_GPU *)ksp->data)->guardasked = PETSC_TRUE;
+  ((KSP_GPU *)ksp->data)->trueresidual      = compute;
+  ((KSP_GPU *)ksp->data)->trueresidualasked = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -336,7 +336,7 @@ static PetscErrorCode Create(KSP ksp, GPUKSPMethod method)
   k->method                = method;
   k->petsc                 = method == GPUKSP_BCGS ? KSPBCGS : KSPCG;
   k->become                = Become_GPU;
-  k->guard                 = PETSC_TRUE;
+  k->trueresidual          = PETSC_TRUE;
   k->halo                  = PETSC_TRUE;
   k->truenorm              = -1;
   k->solve                 = KSPSolve_GPU;

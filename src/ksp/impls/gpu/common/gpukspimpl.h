@@ -127,11 +127,11 @@ struct _n_KSP_GPU {
   KSPGPUVariant   variant;
   KSPGPUPrecision precision;
   KSPGPUPath      path;
-  PetscBool       guard;      /* take the true residual at the end, */
-  PetscBool       guardasked; /* even if it is expensive */
-  PetscBool       halo;       /* recompute halos in a persistent kernel where they fit */
-  PetscInt        degree;     /* of a polynomial preconditioner; 0: none */
-  PetscReal       given[2];   /* its eigenvalues; 0: estimate them */
+  PetscBool       trueresidual;      /* take the true residual at the end, */
+  PetscBool       trueresidualasked; /* even if it is expensive */
+  PetscBool       halo;              /* recompute halos in a persistent kernel where they fit */
+  PetscInt        degree;            /* of a polynomial preconditioner; 0: none */
+  PetscReal       given[2];          /* its eigenvalues; 0: estimate them */
 
   /* set by the type */
   const char *petsc;                              /* PETSc's type, */

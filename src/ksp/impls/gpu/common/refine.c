@@ -65,7 +65,7 @@ static PetscErrorCode Round(KSP_GPU *k, size_t n, int lane, const double *from, 
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 #endif
-  PetscCall(GPUCSRHostTurn(k->dev->stream));
+  PetscCall(GPUCSRWaitStreamOnHost(k->dev->stream));
   for (size_t i = 0; i < n; i++) {
     const double *f = from + GPUKSPPlace(i, lane, sizeof(*from));
     float        *t = to + GPUKSPPlace(i, lane, sizeof(*to));
@@ -144,7 +144,7 @@ static PetscErrorCode Iteration(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
   PetscCall(GPUKSPStepRunSingle(ksp, k, GPUKSP_CG_DIRECTION, PETSC_TRUE, PETSC_FALSE));
   if (k->dev->ops->kernels) PetscCall((*kernel->family->launch)(&k->rounded, &p, kernel->variant, k->dev->stream));
   else {
-    PetscCall(GPUCSRHostTurn(k->dev->stream));
+    PetscCall(GPUCSRWaitStreamOnHost(k->dev->stream));
     PetscCall((*k->rounded.format->ops->mult)(&k->rounded, &p));
     PetscCall(GPUCSRLaunched(k->dev, k->rounded.format->name));
   }
@@ -194,6 +194,6 @@ PetscErrorCode GPUKSPRefine(KSP ksp, KSP_GPU *k)
   if (CGGivenUp(k->state)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUKSPStepRunSingle(ksp, k, GPUKSP_REPLACEMENT_UPDATE, PETSC_FALSE, PETSC_FALSE)); /* the steps since the last replacement */
   k->state->scale = 1;
-  if (k->guard) PetscCall(GPUKSPTrueNorm(ksp, k, &v));
+  if (k->trueresidual) PetscCall(GPUKSPTrueNorm(ksp, k, &v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

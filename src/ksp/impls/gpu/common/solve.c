@@ -136,7 +136,7 @@ static PetscErrorCode Slots(KSP_GPU *k, unsigned *epoch)
 }
 
 /* Blocks, and ranks, that meet more often than the method asks for take longer, and no number shows it. since: the epoch before */
-static PetscErrorCode Meetings(KSP ksp, const KSP_GPU *k, unsigned since)
+static PetscErrorCode Reductions(KSP ksp, const KSP_GPU *k, unsigned since)
 {
   PetscFunctionBegin;
   PetscCall(PetscInfo(ksp, "One launch: %u reductions over the grid, %d iterations%s\n", k->state->epoch - since, k->state->its, k->persistent.halo ? ", halos recomputed" : ""));
@@ -168,7 +168,7 @@ static PetscErrorCode Persistent(KSP ksp, KSP_GPU *k)
   PetscCall(MatGPUCSROperatorVecRestore_Private(&k->op, ksp->vec_sol, guess, PETSC_TRUE, &x));
   PetscCall(MatGPUCSROperatorVecRestore_Private(&k->op, ksp->vec_rhs, PETSC_TRUE, PETSC_FALSE, &b));
   PetscCall(ierr);
-  PetscCall(Meetings(ksp, k, since));
+  PetscCall(Reductions(ksp, k, since));
   PetscCall(MatGPUCSROperatorEnd_Private(&k->op, k->state->its * (k->method == GPUKSP_BCGS ? 2 : 1)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -191,15 +191,15 @@ static PetscErrorCode TogetherBegin(KSP ksp, KSP_GPU *k)
 static PetscErrorCode TogetherRun(KSP ksp, KSP_GPU *k)
 {
   PetscFunctionBegin;
-  k->persistent.right = (PetscBool)(ksp->pc_side == PC_RIGHT);
-  k->persistent.guard = k->guard;
+  k->persistent.right        = (PetscBool)(ksp->pc_side == PC_RIGHT);
+  k->persistent.trueresidual = k->trueresidual;
 #if defined(GPUCSR_HAVE_CUDA)
   if (k->taken == KSP_GPU_PATH_PERSISTENT) {
     const unsigned since = k->persistent.epoch;
 
     PetscCall(GPUKSPPersistentSolve(&k->persistent, k->dev->stream));
     PetscCall(k->dev->ops->streamsynchronize(k->dev->id, k->dev->stream));
-    PetscCall(Meetings(ksp, k, since));
+    PetscCall(Reductions(ksp, k, since));
     k->persistent.epoch = k->state->epoch;
     k->persistent.here  = k->state->here;
     PetscCall(MatGPUCSROperatorEnd_Private(&k->op, k->state->its * (k->method == GPUKSP_BCGS ? 2 : 1)));
@@ -271,8 +271,8 @@ static PetscErrorCode RunTogether(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[]
 static PetscErrorCode Run(KSP ksp, KSP_GPU *k)
 {
   PetscFunctionBegin;
-  k->persistent.right = (PetscBool)(ksp->pc_side == PC_RIGHT);
-  k->persistent.guard = k->guard;
+  k->persistent.right        = (PetscBool)(ksp->pc_side == PC_RIGHT);
+  k->persistent.trueresidual = k->trueresidual;
   if (k->taken == KSP_GPU_PATH_HOST_LOOP) {
     PetscCall(k->dev->ops->activate(k->dev->id));
     if (ksp->guess_zero) PetscCall(VecSet(ksp->vec_sol, 0));
@@ -328,7 +328,7 @@ static PetscErrorCode StateGoOn(KSP ksp, KSP_GPU *k, const GPUKSPState *before, 
 static PetscErrorCode GoOnInDouble(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
 {
   const GPUKSPState before = *k->state;
-  const PetscBool   zero = ksp->guess_zero, guard = k->guard;
+  const PetscBool   zero = ksp->guess_zero, trueresidual = k->trueresidual;
   GPUKSPState      *s;
   PetscReal         last = PETSC_INFINITY, rnorm = before.rnorm, truenorm = -1;
   int               its = before.its, recorded = before.recorded;
@@ -344,8 +344,8 @@ static PetscErrorCode GoOnInDouble(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[
   if (CGImproved(&before)) ksp->guess_zero = PETSC_FALSE;
   if (!*ok) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscSNPrintf(k->whydouble, sizeof(k->whydouble), "single precision made no progress after %d iterations", its));
-  k->guard = PETSC_TRUE;
-  s        = k->state;
+  k->trueresidual = PETSC_TRUE;
+  s               = k->state;
   for (;;) {
     PetscBool says, left = PETSC_FALSE;
 
@@ -370,13 +370,13 @@ static PetscErrorCode GoOnInDouble(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[
     last            = s->truenorm;
     ksp->guess_zero = PETSC_FALSE;
   }
-  k->guard        = guard;
+  k->trueresidual = trueresidual;
   ksp->guess_zero = zero;
   s->recorded     = recorded;
   s->its          = its;
   s->replacements = before.replacements;
   s->rnorm0       = before.rnorm0;
-  if (!guard) s->truenorm = -1;
+  if (!trueresidual) s->truenorm = -1;
   if (s->reason == KSP_CONVERGED_ATOL && s->rnorm >= before.abstol) s->reason = KSP_CONVERGED_RTOL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

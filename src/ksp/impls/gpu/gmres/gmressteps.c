@@ -395,7 +395,7 @@ static PetscErrorCode Apply(KSP ksp, KSP_GPUGMRES *g, int from, int to)
     PetscCall(KSP_PCApply(ksp, g->slot[from].vec, g->slot[to].vec));
     PetscCall(Take(g, to));
   } else {
-    if (!g->k.dev->ops->kernels) PetscCall(GPUCSRHostTurn(g->k.dev->stream));
+    if (!g->k.dev->ops->kernels) PetscCall(GPUCSRWaitStreamOnHost(g->k.dev->stream));
     PetscCall((*g->k.pc.row->apply)(&g->k, g->slot[from].p, g->slot[to].p, PETSC_FALSE, g->k.dev->stream));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -104,7 +104,7 @@ static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, 
     } else if (k->rulehere) PetscCall(k->dev->ops->streamsynchronize(k->dev->id, s)); /* the host is about to change the state that it reads */
   }
 #endif
-  if (!device) PetscCall(GPUCSRHostTurn(s));
+  if (!device) PetscCall(GPUCSRWaitStreamOnHost(s));
   if (!device && args.parts)
     for (int i = 0; i < args.parts; i++)
       for (int q = 0; q < GPUKSPStepSums(step); q++) sum[q] += args.part[GPUKSPStepPart(step, q) * (size_t)args.most + (size_t)i];
@@ -555,6 +555,6 @@ PetscErrorCode GPUKSPIterate(KSP ksp, KSP_GPU *k)
   PetscCall(GPUKSPIterateEnd(k));
   if (k->method == GPUKSP_CG) PetscCall(AFTER(GPUKSP_CG_FINISH));
   if (k->state->lucky) PetscCall(AFTER(GPUKSP_BCGS_LUCKY));
-  if (k->guard && (k->guardasked || k->rulehere || k->pc.row->rows || k->state->its >= CHEAP)) PetscCall(GPUKSPTrueNorm(ksp, k, v));
+  if (k->trueresidual && (k->trueresidualasked || k->rulehere || k->pc.row->rows || k->state->its >= CHEAP)) PetscCall(GPUKSPTrueNorm(ksp, k, v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

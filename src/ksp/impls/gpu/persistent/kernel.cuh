@@ -10,7 +10,7 @@
 template <class M>
 static void fill(const GPUKSPPersistent *L, M A, ArgsAlone<M> *a)
 {
-  *a = {A, L->v, L->bounds, L->reach, L->cluster ? NULL : (ulonglong2 *)L->slots, *L->state, L->state, L->epoch, (int)L->guard, (int)L->right, L->A->m, L->shared, L->same};
+  *a = {A, L->v, L->bounds, L->reach, L->cluster ? NULL : (ulonglong2 *)L->slots, *L->state, L->state, L->epoch, (int)L->trueresidual, (int)L->right, L->A->m, L->shared, L->same};
 }
 
 template <class M>

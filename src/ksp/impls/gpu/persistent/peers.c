@@ -159,7 +159,7 @@ static PetscErrorCode ListsSend(KSP_GPU *k, const Lists *l)
   size_t at = 0;
 
   PetscFunctionBegin;
-  for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(arrays); q++) at += GPUCSRTogether(arrays[q].bytes);
+  for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(arrays); q++) at += GPUCSRAlignUp(arrays[q].bytes);
   PetscCall(GPUKSPGrow(k, at, "the off-diagonal block of a solver", &k->peers.lists));
   at = 0;
   for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(arrays); q++) {
@@ -167,7 +167,7 @@ static PetscErrorCode ListsSend(KSP_GPU *k, const Lists *l)
 
     if (arrays[q].from && arrays[q].bytes) PetscCall(GPUCSRUpload(k->dev, to, GPUCSR_INT32, arrays[q].from, GPUCSR_INT32, arrays[q].bytes / sizeof(int32_t), PETSC_FALSE, k->dev->stream, NULL));
     *arrays[q].to = to;
-    at += GPUCSRTogether(arrays[q].bytes);
+    at += GPUCSRAlignUp(arrays[q].bytes);
   }
   PetscCall(k->dev->ops->streamsynchronize(k->dev->id, k->dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);

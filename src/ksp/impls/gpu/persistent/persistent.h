@@ -98,8 +98,8 @@ typedef struct {
 /* A solve in one persistent kernel, launched cooperatively. Vectors are whole, in device memory; those that the method does not use are NULL */
 typedef struct {
   GPUKSPMethod         method;
-  GPUCSRBool           right; /* side of the preconditioner, BiCGStab */
-  GPUCSRBool           guard; /* compute the true residual at the end */
+  GPUCSRBool           right;        /* side of the preconditioner, BiCGStab */
+  GPUCSRBool           trueresidual; /* compute the true residual at the end */
   const GPUCSRStorage *A;
   GPUKSPVectors        v;
   GPUKSPDiagonals      same;

@@ -29,7 +29,7 @@ struct ArgsAlone {
   ulonglong2     *slots;
   GPUKSPState     start, *state;
   unsigned        epoch; /* of the first reduction; slots may hold earlier ones */
-  int             guard, right, n;
+  int             trueresidual, right, n;
   size_t          shared;
   GPUKSPDiagonals same;
 };
@@ -172,7 +172,7 @@ struct Block {
   template <bool POLYNOMIAL>
   __device__ __forceinline__ void end(const Args<M, PEERS> &a, int right)
   {
-    if (a.guard) true_norm<POLYNOMIAL>(a.v, right);
+    if (a.trueresidual) true_norm<POLYNOMIAL>(a.v, right);
     if (blockIdx.x == 0 && threadIdx.x == 0) {
       st->epoch = grid.epoch;
       if constexpr (PEERS) st->here = grid.here;

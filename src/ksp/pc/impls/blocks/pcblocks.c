@@ -3,7 +3,7 @@
   the blocks are set up and where the preconditioner is applied. Blocks that are solved with by one application of ILU, ICC, LU or Cholesky are ours, and those of PCBJACOBI by Jacobi or none; all others, and all that is not an application, are
   PETSc's.
 
-  PETSc sets up the solver of each block as ever, while factorizations are put off; then one of all blocks is made (Mat's factor/together.c). A single block has its own factor, with the vectors of the
+  PETSc sets up the solver of each block as ever, while factorizations are put off; then one of all blocks is made (Mat's factor/batch.c). A single block has its own factor, with the vectors of the
   whole: nothing is copied.
 */
 #include <petsc/private/pcasmimpl.h>
@@ -288,7 +288,7 @@ static PetscErrorCode Together(PC pc, Blocks *m, PetscInt n, KSP ksp[])
   }
   PetscCall(PetscMalloc1(n, &F));
   for (PetscInt k = 0; k < n; k++) PetscCall(PCFactorGetMatrix(ksp[k]->pc, &F[k]));
-  PetscCall(MatGPUCSRFactorsTogether_Private(n, F, osm ? &overlap : NULL, &m->together, &ok, m->why, sizeof(m->why)));
+  PetscCall(MatGPUCSRFactorsBatch_Private(n, F, osm ? &overlap : NULL, &m->together, &ok, m->why, sizeof(m->why)));
   PetscCall(PetscFree(F));
   if (ok) m->F = m->together.F;
   else PetscCall(Refuse(pc, m, n, ksp));

@@ -299,7 +299,7 @@ PetscErrorCode GPUMGCycleApply(GPUMGCycle *c, const double *b, double *x)
 /* Memory for a level's vectors, */
 size_t GPUMGCycleVectorBytes(int n)
 {
-  return GPUMG_VECTORS * GPUCSRTogether(sizeof(double) * (size_t)PetscMax(1, n));
+  return GPUMG_VECTORS * GPUCSRAlignUp(sizeof(double) * (size_t)PetscMax(1, n));
 }
 
 /* and where they are in it */
@@ -307,7 +307,7 @@ void GPUMGCycleVectors(GPUMGLevel *L)
 {
   double **v[GPUMG_VECTORS] = {&L->b, &L->x, &L->spare, &L->r, &L->d};
 
-  for (size_t k = 0; k < GPUMG_VECTORS; k++) *v[k] = (double *)((char *)L->memory.p + k * GPUCSRTogether(sizeof(double) * (size_t)PetscMax(1, L->n)));
+  for (size_t k = 0; k < GPUMG_VECTORS; k++) *v[k] = (double *)((char *)L->memory.p + k * GPUCSRAlignUp(sizeof(double) * (size_t)PetscMax(1, L->n)));
 }
 
 /* What was recorded is of other matrices now */

@@ -85,7 +85,7 @@ static PetscErrorCode Begin(Tail *t, int bottom)
   size_t      bytes = 0, next = 0;
 
   PetscFunctionBegin;
-  for (int l = 0; l <= bottom; l++) bytes += 4 * GPUCSRTogether(sizeof(double) * (size_t)c->level[l].n * (size_t)t->columns);
+  for (int l = 0; l <= bottom; l++) bytes += 4 * GPUCSRAlignUp(sizeof(double) * (size_t)c->level[l].n * (size_t)t->columns);
   PetscCall(GPUMGGrow(c->dev, bytes, "panels of a multigrid tail", &c->panels));
   for (int l = 0; l <= bottom; l++) {
     Panel   *at  = &t->at[l];
@@ -93,7 +93,7 @@ static PetscErrorCode Begin(Tail *t, int bottom)
 
     for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(v); k++) {
       *v[k] = (double *)((char *)c->panels.p + next);
-      next += GPUCSRTogether(sizeof(double) * (size_t)c->level[l].n * (size_t)t->columns);
+      next += GPUCSRAlignUp(sizeof(double) * (size_t)c->level[l].n * (size_t)t->columns);
     }
     PetscCall(MatGPUCSROperatorCSR_Private(&c->level[l].A.o, NULL, &at->A));
     if (!l) continue;

@@ -59,7 +59,7 @@ PetscErrorCode GPUMGAsked(PC pc, GPUMGOptions *o)
     PetscCall(PetscArraycpy(mine, first, OPTIONS));
   }
   for (PetscInt l = 0; l < levels; l++) PetscCall(Level(mg->levels[l], mine + OPTIONS + NUMBERS * l));
-  PetscCall(GPUCSRAlike(comm, PETSC_STATIC_ARRAY_LENGTH(mine), mine, &differs));
+  PetscCall(GPUCSRSameOnAllRanks(comm, PETSC_STATIC_ARRAY_LENGTH(mine), mine, &differs));
   if (!o->wanted && differs >= OURS) PetscFunctionReturn(PETSC_SUCCESS); /* PETSc's cycles */
   PetscCheck(differs >= OPTIONS, comm, PETSC_ERR_ARG_INCOMP, "-%spc_mg_%s is not the same on all ranks: it must be", prefix, options[differs]);
   PetscCheck(differs == PETSC_STATIC_ARRAY_LENGTH(mine), comm, PETSC_ERR_ARG_INCOMP, "The smoother of level %d is not the same on all ranks: it must be (-%smg_levels_..., -%spc_mg_cycle_type)", (differs - OPTIONS) / NUMBERS, prefix, prefix);

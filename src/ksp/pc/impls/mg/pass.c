@@ -12,7 +12,7 @@ PetscErrorCode GPUMGPassRun(GPUCSRDevice dev, const GPUMGPass *p, GPUCSRStream s
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 #endif
-  PetscCall(GPUCSRHostTurn(s));
+  PetscCall(GPUCSRWaitStreamOnHost(s));
   for (int i = 0; i < p->n * (1 + p->more); i++) GPUMGPassRow(p, i);
   PetscCall(GPUCSRLaunched(dev, "a step of a smoother"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -27,7 +27,7 @@ PetscErrorCode GPUMGDense(GPUCSRDevice dev, int n, int k, const double *A, const
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 #endif
-  PetscCall(GPUCSRHostTurn(s));
+  PetscCall(GPUCSRWaitStreamOnHost(s));
   for (int i = 0; i < n; i++)
     for (int c = 0; c < k; c++) {
       double sum = 0;
@@ -48,7 +48,7 @@ PetscErrorCode GPUMGGather(GPUCSRDevice dev, int n, const int *index, const doub
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 #endif
-  PetscCall(GPUCSRHostTurn(s));
+  PetscCall(GPUCSRWaitStreamOnHost(s));
   for (int i = 0; i < n; i++) z[i] = w ? x[index[i]] - w[index[i]] : x[index[i]];
   PetscCall(GPUCSRLaunched(dev, "the entries of a field"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -63,7 +63,7 @@ PetscErrorCode GPUMGScatter(GPUCSRDevice dev, int n, const int *index, const dou
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 #endif
-  PetscCall(GPUCSRHostTurn(s));
+  PetscCall(GPUCSRWaitStreamOnHost(s));
   for (int i = 0; i < n; i++) z[index[i]] += x[i];
   PetscCall(GPUCSRLaunched(dev, "the sum of fields"));
   PetscFunctionReturn(PETSC_SUCCESS);

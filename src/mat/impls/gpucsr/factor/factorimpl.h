@@ -64,7 +64,7 @@ typedef struct {
   PetscBool        natural, symmetric; /* symmetric: Cholesky or ICC */
   PetscBool        own;                /* the pattern is that of A, so PETSc's symbolic factorization is not needed */
   PetscBool        symbolic, numeric;  /* PETSc's factorizations are done, for A at that time */
-  PetscBool        later;              /* deferred: computed when it is needed, or together with others (together.c) */
+  PetscBool        later;              /* deferred: computed when it is needed, or together with others (batch.c) */
   PetscBool        ondevice;           /* the device solves */
   PetscBool        positive;           /* no negative number in the diagonal */
   int              method, sweeps;     /* as requested; sweeps 0: exact */

@@ -81,23 +81,23 @@ static PetscErrorCode HostBufferFree(GPUCSRHalo h, PetscScalar **p)
 /* Behind the flags: exchanges done, and blocks, and gathers done */
 static size_t CountAt(GPUCSRPeers peers)
 {
-  return GPUCSRTogether(sizeof(uint64_t) * (size_t)peers->size);
+  return GPUCSRAlignUp(sizeof(uint64_t) * (size_t)peers->size);
 }
 
 static size_t SlotsAt(GPUCSRPeers peers)
 {
-  return CountAt(peers) + GPUCSRTogether(3 * sizeof(uint64_t));
+  return CountAt(peers) + GPUCSRAlignUp(3 * sizeof(uint64_t));
 }
 
 /* Where things are in the memory of a rank that gets so many numbers of each way */
 static size_t Layout(GPUCSRPeers peers, const PetscInt64 coming[2], size_t at[2][2])
 {
-  size_t end = SlotsAt(peers) + GPUCSRTogether(GPUCSR_PEER_GATHER_BYTES(peers->size));
+  size_t end = SlotsAt(peers) + GPUCSRAlignUp(GPUCSR_PEER_GATHER_BYTES(peers->size));
 
   for (int way = 0; way < 2; way++)
     for (int s = 0; s < 2; s++) {
       at[way][s] = end;
-      end += GPUCSRTogether(sizeof(double) * (size_t)coming[way]);
+      end += GPUCSRAlignUp(sizeof(double) * (size_t)coming[way]);
     }
   return end;
 }

@@ -91,7 +91,7 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorSolveVecs_Private(Mat F, Vec b, Vec 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorCheck_Private(Mat F);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorDescribe_Private(Mat F, PetscViewer);
 
-/* ---- factors of blocks, made and solved with together (factor/together.c) ---- */
+/* ---- factors of blocks, made and solved with together (factor/batch.c) ---- */
 
 typedef struct {
   PetscInt      n;
@@ -111,5 +111,5 @@ typedef struct {
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorPutOff_Private(PetscBool);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorWasPutOff_Private(Mat F, PetscBool *);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorsTogether_Private(PetscInt n, const Mat F[], const GPUCSROverlap *, GPUCSRFactors *, PetscBool *ok, char why[], size_t);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorsBatch_Private(PetscInt n, const Mat F[], const GPUCSROverlap *, GPUCSRFactors *, PetscBool *ok, char why[], size_t);
 GPUCSR_INTERN PetscErrorCode GPUCSRFactorsDestroy(GPUCSRFactors *);

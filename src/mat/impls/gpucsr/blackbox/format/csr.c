@@ -29,8 +29,8 @@ static PetscErrorCode Fill_CSR(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRBo
   };
 
   PetscFunctionBegin;
-  if (valuesonly) PetscCall(GPUCSRUploadTogether(A->dev, all + CSR_VAL, 1, A->dev->stream, rounding));
-  else PetscCall(GPUCSRUploadTogether(A->dev, all, 3, A->dev->stream, rounding));
+  if (valuesonly) PetscCall(GPUCSRUploadBatch(A->dev, all + CSR_VAL, 1, A->dev->stream, rounding));
+  else PetscCall(GPUCSRUploadBatch(A->dev, all, 3, A->dev->stream, rounding));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

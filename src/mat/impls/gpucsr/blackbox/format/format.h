@@ -147,7 +147,7 @@ typedef struct {
   int64_t             stored; /* entries held, padding included */
   int                 narrays;
   GPUCSRArray         array[GPUCSR_MAX_ARRAYS];
-  void               *piece; /* memory that small arrays share, GPUCSRTogether() from begin to begin; NULL: each has its own */
+  void               *piece; /* memory that small arrays share, GPUCSRAlignUp() from begin to begin; NULL: each has its own */
   size_t              piecebytes;
   GPUCSRExtent        extent;
   GPUCSRBool          outdated; /* new values could not be taken: with them the matrix is no longer what the format holds, and it must be built anew */
@@ -185,7 +185,7 @@ typedef struct {
   const void *x, *y;
   void       *z;
   int         first, last;
-  GPUCSRBool   doubles; /* the vectors are doubles, whatever the precision of the plan */
+  GPUCSRBool  doubles; /* the vectors are doubles, whatever the precision of the plan */
   GPUCSRStep  step;
   GPUCSRSums  sums;
 } GPUCSRProduct;

@@ -104,7 +104,7 @@ PetscErrorCode GPUCSRStorageAllocate(GPUCSRStorage *A, GPUCSRBool valuesonly)
 
   PetscFunctionBegin;
   for (int k = 0; k < A->narrays; k++)
-    if (!valuesonly || A->array[k].values) all += GPUCSRTogether(ArrayBytes(&A->array[k]));
+    if (!valuesonly || A->array[k].values) all += GPUCSRAlignUp(ArrayBytes(&A->array[k]));
   if (A->dev->ops->separate && all <= GPUCSR_PIECE) {
     A->piecebytes = all;
     PetscCall(GPUCSRMalloc(A->dev, all, A->format->name, &A->piece));
@@ -116,7 +116,7 @@ PetscErrorCode GPUCSRStorageAllocate(GPUCSRStorage *A, GPUCSRBool valuesonly)
     if (valuesonly && !a->values) continue;
     if (A->piece) a->data = (char *)A->piece + all;
     else PetscCall(GPUCSRMalloc(A->dev, ArrayBytes(a), a->name, &a->data));
-    all += GPUCSRTogether(ArrayBytes(a));
+    all += GPUCSRAlignUp(ArrayBytes(a));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -16,7 +16,7 @@ PetscErrorCode GPUCSRColumnsToRows(GPUCSRDevice dev, GPUCSRType type, size_t n, 
     PetscCall(GPUCSRColumnsToRows_CUDA(dev, type, n, k, columns, ld, rows));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(GPUCSRHostTurn(dev->stream));
+  PetscCall(GPUCSRWaitStreamOnHost(dev->stream));
 #define TOROWS(X) \
   do { \
     for (size_t r = 0; r < n; r++) \
@@ -36,7 +36,7 @@ PetscErrorCode GPUCSRRowsToColumns(GPUCSRDevice dev, GPUCSRType type, size_t n, 
     PetscCall(GPUCSRRowsToColumns_CUDA(dev, type, n, k, rows, plus, columns, ld));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(GPUCSRHostTurn(dev->stream));
+  PetscCall(GPUCSRWaitStreamOnHost(dev->stream));
 #define TOCOLUMNS(X) \
   do { \
     for (size_t c = 0; c < (size_t)k; c++) \
@@ -58,7 +58,7 @@ PetscErrorCode GPUCSRMultRows(const GPUCSRStorage *A, int k, const void *x, void
     PetscCall(GPUCSRMultRows_CUDA(A, k, x, z));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(GPUCSRHostTurn(A->dev->stream));
+  PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
 #define MULT(V, X) \
   do { \
     const V *val = (const V *)A->array[CSR_VAL].data; \

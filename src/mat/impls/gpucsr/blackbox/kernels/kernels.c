@@ -102,7 +102,7 @@ PetscErrorCode GPUCSRDeviceFormatGet(const GPUCSRFormat *f, const GPUCSRDeviceFo
 static PetscErrorCode Transpose_Host(const GPUCSRStorage *A, GPUCSRStorage *T, int32_t *map, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSRHostTurn(s));
+  PetscCall(GPUCSRWaitStreamOnHost(s));
   PetscCall(GPUCSRTransposeCSR(A, T, map));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -110,7 +110,7 @@ static PetscErrorCode Transpose_Host(const GPUCSRStorage *A, GPUCSRStorage *T, i
 static PetscErrorCode Gather_Host(GPUCSRType type, size_t n, const int32_t *index, const void *from, void *to, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSRHostTurn(s));
+  PetscCall(GPUCSRWaitStreamOnHost(s));
   if (type == GPUCSR_DOUBLE)
     for (size_t k = 0; k < n; k++) ((double *)to)[k] = ((const double *)from)[index[k]];
   else
@@ -121,7 +121,7 @@ static PetscErrorCode Gather_Host(GPUCSRType type, size_t n, const int32_t *inde
 static PetscErrorCode ScatterAdd_Host(GPUCSRType type, size_t n, const int32_t *index, const void *from, void *to, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSRHostTurn(s));
+  PetscCall(GPUCSRWaitStreamOnHost(s));
   if (type == GPUCSR_DOUBLE)
     for (size_t k = 0; k < n; k++) ((double *)to)[index[k]] += ((const double *)from)[k];
   else
@@ -134,7 +134,7 @@ static PetscErrorCode Inspect_Host(const GPUCSRStorage *csr, double fraction, GP
   const int32_t *rowptr = (const int32_t *)csr->array[CSR_ROWPTR].data, *col = (const int32_t *)csr->array[CSR_COL].data;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRHostTurn(s));
+  PetscCall(GPUCSRWaitStreamOnHost(s));
   *bad = -1;
   for (int64_t k = csr->nnz; k-- > 0;)
     if (col[k] < 0 || col[k] >= csr->n) *bad = k;
@@ -147,7 +147,7 @@ static PetscErrorCode Inspect_Host(const GPUCSRStorage *csr, double fraction, GP
 static PetscErrorCode Convert_Host(size_t n, GPUCSRType ft, const void *from, GPUCSRType tt, void *to, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSRHostTurn(s));
+  PetscCall(GPUCSRWaitStreamOnHost(s));
   PetscCall(GPUCSRConvert(to, tt, from, ft, n, 1, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

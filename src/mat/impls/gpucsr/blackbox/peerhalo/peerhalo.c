@@ -22,7 +22,7 @@ static GPUCSRBool OnDevice(const GPUCSRPeerHalo *h)
 static PetscErrorCode Turn(const GPUCSRPeerHalo *h, const char what[], GPUCSRStream s)
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSRHostTurn(s));
+  PetscCall(GPUCSRWaitStreamOnHost(s));
   if (h->dev) PetscCall(GPUCSRLaunched(h->dev, what));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -659,7 +659,7 @@ PetscErrorCode GPUCSRPlanDiagonal(GPUCSRPlan *P, void *d, GPUCSRStream s)
     PetscCheck(df, PETSC_COMM_SELF, PETSC_ERR_SUP, "MATGPUCSR format %s has no diagonal on the device", P->A.format->name);
     PetscCall((*df->diagonal)(&P->A, d, s));
   } else {
-    PetscCall(GPUCSRHostTurn(s));
+    PetscCall(GPUCSRWaitStreamOnHost(s));
     PetscCall((*P->A.format->ops->diagonal)(&P->A, d));
     PetscCall(GPUCSRLaunched(P->A.dev, "a diagonal"));
   }

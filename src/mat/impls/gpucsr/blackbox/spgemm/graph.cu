@@ -95,7 +95,7 @@ static GPUCSRError IndependentSteps(const GPUCSRStorage *A, const GPUCSRStorage 
 /* A flag, ranks and states, in one piece */
 GPUCSRError GPUCSRIndependent_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *T, const int32_t *order, int least, int32_t *root, GPUCSRBool *complete)
 {
-  const size_t flag = GPUCSRTogether(sizeof(int)), ranks = order ? GPUCSRTogether(sizeof(int) * (size_t)A->m) : 0, bytes = flag + ranks + (size_t)A->m;
+  const size_t flag = GPUCSRAlignUp(sizeof(int)), ranks = order ? GPUCSRAlignUp(sizeof(int) * (size_t)A->m) : 0, bytes = flag + ranks + (size_t)A->m;
   void        *work = NULL;
   GPUCSRError  ierr;
 

@@ -54,7 +54,7 @@ PetscErrorCode GPUCSRPartColumns(const GPUCSRStorage *A, int n, GPUCSRStorage *D
 PetscErrorCode GPUCSRRenumber_Host(int64_t n, const int32_t *table, int32_t *j, GPUCSRDevice dev)
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSRHostTurn(dev->stream));
+  PetscCall(GPUCSRWaitStreamOnHost(dev->stream));
   for (int64_t k = 0; k < n; k++) j[k] = table[j[k]];
   PetscCall(GPUCSRLaunched(dev, "renumber"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -65,7 +65,7 @@ PetscErrorCode GPUCSRLengths_Host(const GPUCSRStorage *A, int n, GPUCSRBool rest
   const int32_t *i = INDICES(A, CSR_ROWPTR), *j = INDICES(A, CSR_COL);
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRHostTurn(A->dev->stream));
+  PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
   for (int r = 0; r < A->m; r++) {
     int32_t k = i[r];
 
@@ -81,7 +81,7 @@ PetscErrorCode GPUCSRPart_Host(const GPUCSRStorage *A, int n, GPUCSRStorage *D, 
   GPUCSRStorage *const to[2] = {D, E};
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRHostTurn(A->dev->stream));
+  PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
   for (int r = 0; r < A->m; r++) {
     int32_t k = INDICES(A, CSR_ROWPTR)[r];
 

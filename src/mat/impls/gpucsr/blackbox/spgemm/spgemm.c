@@ -283,7 +283,7 @@ static PetscErrorCode Bound_Host(const GPUCSRStorage *A, const GPUCSRStorage *B,
   const Rows a = RowsOf(A), b = RowsOf(B);
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRHostTurn(A->dev->stream));
+  PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
   for (int r = 0; r < A->m; r++) {
     int64_t sum = 0;
 
@@ -299,7 +299,7 @@ static PetscErrorCode Classify_Host(int m, const int32_t *length, GPUCSRRowClass
   int at[GPUCSR_ROW_CLASSES] = {0};
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRHostTurn(dev->stream));
+  PetscCall(GPUCSRWaitStreamOnHost(dev->stream));
   c->longest  = 0;
   c->first[0] = 0;
   for (int r = 0; r < m; r++) {
@@ -344,7 +344,7 @@ static PetscErrorCode Count_Host(const GPUCSRStorage *A, const GPUCSRStorage *B,
   int32_t *mark;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRHostTurn(A->dev->stream));
+  PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
   PetscCall(Marks(B->n, &mark));
   for (int k = c->first[1]; k < c->first[GPUCSR_ROW_CLASSES]; k++) length[c->rows[k]] = Gather(RowsOf(A), RowsOf(B), c->rows[k], mark, NULL);
   PetscCall(PetscFree(mark));
@@ -355,7 +355,7 @@ static PetscErrorCode Count_Host(const GPUCSRStorage *A, const GPUCSRStorage *B,
 static PetscErrorCode Scan_Host(int m, const int32_t *length, int32_t *rowptr, int64_t *nnz, GPUCSRDevice dev)
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSRHostTurn(dev->stream));
+  PetscCall(GPUCSRWaitStreamOnHost(dev->stream));
   *nnz      = 0;
   rowptr[0] = 0;
   for (int r = 0; r < m; r++) {
@@ -379,7 +379,7 @@ static PetscErrorCode Fill_Host(const GPUCSRStorage *A, const GPUCSRStorage *B, 
   int32_t       *j = (int32_t *)C->array[CSR_COL].data, *mark;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRHostTurn(A->dev->stream));
+  PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
   PetscCall(Marks(B->n, &mark));
   for (int k = c->first[1]; k < c->first[GPUCSR_ROW_CLASSES]; k++) {
     const int r = c->rows[k], n = Gather(RowsOf(A), RowsOf(B), r, mark, j + i[r]);
@@ -398,7 +398,7 @@ static PetscErrorCode Numeric_Host(const GPUCSRStorage *A, const GPUCSRStorage *
   int32_t   *at; /* where a column of the row is in C, if C has it */
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRHostTurn(A->dev->stream));
+  PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
   *lost = PETSC_FALSE;
   PetscCall(Marks(B->n, &at));
   for (int k = 0; k < C->m; k++) {
@@ -428,7 +428,7 @@ static PetscErrorCode Independent_Host(const GPUCSRStorage *A, const GPUCSRStora
   const Rows a = RowsOf(A);
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRHostTurn(A->dev->stream));
+  PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
   (void)T;
   *complete = PETSC_TRUE;
   for (int v = 0; v < A->m; v++) root[v] = -1;
@@ -451,7 +451,7 @@ static PetscErrorCode Beside_Host(const GPUCSRStorage *A, const GPUCSRStorage *T
   double    *a = (double *)K->array[CSR_VAL].data;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRHostTurn(A->dev->stream));
+  PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
   i[0] = 0;
   for (int r = 0; r < A->m; r++) {
     for (int p = 0; p < (T ? 2 : 1); p++) {
@@ -469,7 +469,7 @@ static PetscErrorCode Beside_Host(const GPUCSRStorage *A, const GPUCSRStorage *T
 static PetscErrorCode Stacked_Host(int m, GPUCSRStorage *B)
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSRHostTurn(B->dev->stream));
+  PetscCall(GPUCSRWaitStreamOnHost(B->dev->stream));
   for (int r = 0; r <= 2 * m; r++) ((int32_t *)B->array[CSR_ROWPTR].data)[r] = r;
   for (int r = 0; r < 2 * m; r++) {
     ((int32_t *)B->array[CSR_COL].data)[r] = r % m;
@@ -485,7 +485,7 @@ static PetscErrorCode Normalize_Host(GPUCSRStorage *A)
   double    *v = (double *)A->array[CSR_VAL].data, *d;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRHostTurn(A->dev->stream));
+  PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
   PetscCall(PetscCalloc1((size_t)A->m, &d));
   for (int r = 0; r < A->m; r++)
     for (int32_t k = a.i[r]; k < a.i[r + 1]; k++)
@@ -504,7 +504,7 @@ static PetscErrorCode AXPY_Host(double f, const GPUCSRStorage *X, GPUCSRStorage 
   int32_t   *at; /* where a column of the row is in Y, if Y has it */
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRHostTurn(Y->dev->stream));
+  PetscCall(GPUCSRWaitStreamOnHost(Y->dev->stream));
   *lost = PETSC_FALSE;
   PetscCall(Marks(Y->n, &at));
   for (int r = 0; r < Y->m; r++) {

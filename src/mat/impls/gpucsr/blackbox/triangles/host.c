@@ -8,7 +8,7 @@ static PetscErrorCode Inspect(GPUCSRDevice dev, GPUCSRFactorCSR *F, int bad[], G
 {
   PetscFunctionBegin;
   (void)dev;
-  PetscCall(GPUCSRHostTurn(s));
+  PetscCall(GPUCSRWaitStreamOnHost(s));
   for (int k = 0; k < GPUCSR_PATTERN_FLAGS; k++) bad[k] = 0;
   for (int r = 0; r < F->n; r++) {
     F->diag[r] = -1;
@@ -36,7 +36,7 @@ static PetscErrorCode Levels(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRT
   const int n = F->n;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRHostTurn(s));
+  PetscCall(GPUCSRWaitStreamOnHost(s));
   T->nnz     = 0;
   T->nlevels = 0;
   for (int k = 0; k < n; k++) {
@@ -59,7 +59,7 @@ static PetscErrorCode Order(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTr
 
   PetscFunctionBegin;
   (void)dev;
-  PetscCall(GPUCSRHostTurn(s));
+  PetscCall(GPUCSRWaitStreamOnHost(s));
   PetscCall(PetscMalloc1(keys + 1, &first));
   for (int64_t g = 0; g < T->nranges; g++) {
     const int begin = (int)(g * T->rows), end = (int)PetscMin((g + 1) * T->rows, T->n), low = T->upper ? T->n - end : begin;
@@ -83,7 +83,7 @@ static PetscErrorCode Runs(GPUCSRDevice dev, const GPUCSRTriangle *T, int *n, in
 {
   PetscFunctionBegin;
   (void)dev;
-  PetscCall(GPUCSRHostTurn(s));
+  PetscCall(GPUCSRWaitStreamOnHost(s));
   *n = 0;
   for (int p = 0; p < T->n; p++) *n += !p || T->key[p] != T->key[p - 1];
   PetscCall(GPUCSRHostMalloc(sizeof(**key) * (size_t)*n, (void **)key));
@@ -102,7 +102,7 @@ static PetscErrorCode Widths(GPUCSRDevice dev, const GPUCSRFactorCSR *F, const G
 {
   PetscFunctionBegin;
   (void)dev;
-  PetscCall(GPUCSRHostTurn(s));
+  PetscCall(GPUCSRWaitStreamOnHost(s));
   for (int k = 0; k < T->nslices; k++) {
     const GPUCSRSlice *S = &T->slice[k];
 
@@ -127,7 +127,7 @@ static inline int Column(const GPUCSRTriangle *T, int first, int p)
 static PetscErrorCode Fill(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTriangle *T, GPUCSRBool pattern, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSRHostTurn(s));
+  PetscCall(GPUCSRWaitStreamOnHost(s));
   for (int k = 0; k < T->nslices; k++) {
     const GPUCSRSlice S   = T->slice[k];
     const int         log = GPUCSRSliceLanes(S.shape), lanes = 1 << log;
@@ -155,7 +155,7 @@ static PetscErrorCode Fill(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTri
 static PetscErrorCode Compose(int n, const int *in, const int *index, int *out, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSRHostTurn(s));
+  PetscCall(GPUCSRWaitStreamOnHost(s));
   for (int p = 0; p < n; p++) out[p] = index ? index[in[p]] : in[p];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -163,7 +163,7 @@ static PetscErrorCode Compose(int n, const int *in, const int *index, int *out, 
 static PetscErrorCode Collect(int n, const int *ptr, const int *index, const double *from, double *to, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSRHostTurn(s));
+  PetscCall(GPUCSRWaitStreamOnHost(s));
   for (int r = 0; r < n; r++) to[r] = GPUCSRCollected(r, ptr, index, from);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -184,7 +184,7 @@ static inline int Find(const int *j, int begin, int end, int c)
 static PetscErrorCode Scatter(const int *ai, const int *aj, const double *aa, const int *row, const int *column, GPUCSRFactorCSR *F, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSRHostTurn(s));
+  PetscCall(GPUCSRWaitStreamOnHost(s));
   for (int r = 0; r < F->n; r++) {
     const int from = row ? row[r] : r;
 
@@ -209,7 +209,7 @@ static inline GPUCSRBool Good(double pivot, double sum, GPUCSRPivotRule rule, do
 static PetscErrorCode Factor(GPUCSRDevice dev, GPUCSRFactorCSR *F, GPUCSRBool symmetric, const int *order, GPUCSRPivotRule rule, double tolerance, GPUCSRPivots *pivots, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSRHostTurn(s));
+  PetscCall(GPUCSRWaitStreamOnHost(s));
   pivots->row         = F->n;
   pivots->unsymmetric = 0;
   for (int p = 0; p < F->n; p++) {
@@ -247,7 +247,7 @@ static PetscErrorCode Factor(GPUCSRDevice dev, GPUCSRFactorCSR *F, GPUCSRBool sy
 static PetscErrorCode Mirror(GPUCSRFactorCSR *F, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSRHostTurn(s));
+  PetscCall(GPUCSRWaitStreamOnHost(s));
   for (int r = 0; r < F->n; r++)
     for (int e = F->diag[r] + 1; e < F->i[r + 1]; e++) {
       const int k = F->j[e], at = Find(F->j, F->i[k], F->diag[k], r);
@@ -313,7 +313,7 @@ static PetscErrorCode Solve(GPUCSRDevice dev, GPUCSRSolveMethod method, const GP
   PetscFunctionBegin;
   (void)method;
   (void)trouble;
-  PetscCall(GPUCSRHostTurn(s));
+  PetscCall(GPUCSRWaitStreamOnHost(s));
   for (int k = 0; k < nsweeps; k++) {
     GPUCSRTriangle *T = sweep[k].T;
 
@@ -326,7 +326,7 @@ static PetscErrorCode Solve(GPUCSRDevice dev, GPUCSRSolveMethod method, const GP
 static PetscErrorCode Jacobi(GPUCSRDevice dev, int sweeps, const GPUCSRSweep *sweep, int nsweeps, const double *b, double *x, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSRHostTurn(s));
+  PetscCall(GPUCSRWaitStreamOnHost(s));
   for (int k = 0; k < nsweeps; k++) {
     GPUCSRTriangle *T = sweep[k].T;
 

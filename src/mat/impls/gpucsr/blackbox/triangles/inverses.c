@@ -70,7 +70,7 @@ double GPUCSRInversesTime(int nblocks, const int begin[])
 PetscErrorCode GPUCSRInvert_Host(const GPUCSRFactorCSR *F, GPUCSRBool symmetric, GPUCSRInverses *V, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSRHostTurn(s));
+  PetscCall(GPUCSRWaitStreamOnHost(s));
   for (int r = 0; r < V->n; r++) {
     const int k = V->block[r], first = V->begin[k], end = V->begin[k + 1];
 
@@ -82,7 +82,7 @@ PetscErrorCode GPUCSRInvert_Host(const GPUCSRFactorCSR *F, GPUCSRBool symmetric,
 PetscErrorCode GPUCSRMultiply_Host(const GPUCSRInverses *V, const int *from, const int *to, const double *b, double *x, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSRHostTurn(s));
+  PetscCall(GPUCSRWaitStreamOnHost(s));
   for (int r = 0; r < V->n; r++) x[to ? to[r] : r] = GPUCSRInverseTimes(V, r, from, b);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -343,7 +343,7 @@ static PetscErrorCode Make(PetscInt n, const Mat F[], const GPUCSROverlap *overl
   Computes one factor for all blocks, whose own factors were deferred. It takes their current values, and is made anew if their patterns have changed. Not ok: the blocks must be factored one by one, and why says
   why
 */
-PetscErrorCode MatGPUCSRFactorsTogether_Private(PetscInt n, const Mat F[], const GPUCSROverlap *overlap, GPUCSRFactors *t, PetscBool *ok, char why[], size_t len)
+PetscErrorCode MatGPUCSRFactorsBatch_Private(PetscInt n, const Mat F[], const GPUCSROverlap *overlap, GPUCSRFactors *t, PetscBool *ok, char why[], size_t len)
 {
   Mat_GPUCSRFactor **f;
   PetscErrorCode     ierr;
