@@ -256,7 +256,7 @@ static PetscErrorCode Wanted(const Run *r, const char name[], PetscBool *yes)
     PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-18s left out, the budget of %g s was spent\n", name, r->budget));
     *yes = PETSC_FALSE;
   }
-  PetscCallMPI(MPI_Bcast(yes, 1, GPUCSR_MPI_BOOL, 0, PETSC_COMM_WORLD));
+  PetscCallMPI(MPI_Bcast(yes, 1, MPIU_BOOL, 0, PETSC_COMM_WORLD));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
