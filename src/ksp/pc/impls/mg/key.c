@@ -146,6 +146,7 @@ PetscErrorCode GPUMGPlain(KSP ksp, PetscBool *plain)
   s.data           = d.data;
   s.setupstage     = d.setupstage;
   s.setupnewmatrix = d.setupnewmatrix;
+  if (!strcmp(((PetscObject)ksp)->type_name, KSPCHEBYSHEV)) s.ops->solve = d.ops->solve; /* its set-up chooses one for its kind, which the key has */
   /* without a norm these have no effect */
   s.rtol                = d.rtol;
   s.abstol              = d.abstol;
