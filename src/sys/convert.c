@@ -1,7 +1,7 @@
 /*
   Conversion of numbers by several threads, and the rounding that it costs.
 */
-#include "convert.h"
+#include "gpucsrsys.h"
 #include <float.h>
 #include <math.h>
 #include <omp.h>

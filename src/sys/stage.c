@@ -1,7 +1,7 @@
 /*
   Copies between host and device through a ring of page-locked pieces. Threads fill a piece, and convert while they do, as the one before crosses the bus.
 */
-#include "convert.h"
+#include "gpucsrsys.h"
 #include <omp.h>
 #include <sched.h>
 #include <string.h>

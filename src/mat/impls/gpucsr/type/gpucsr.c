@@ -65,7 +65,7 @@ PetscErrorCode MatGPUCSRConfigDefault_Private(MatGPUCSRConfig *c)
   c->precision           = MAT_GPUCSR_DOUBLE;
   c->transposeatassembly = PETSC_FALSE;
   c->smallonhost         = -1;
-  c->productleast        = 20000; /* below that a launch takes longer than the whole product on the host */
+  c->productleast        = (PetscInt)GPUCSRMachineShared.sparse_least;
   PetscCall(PetscStrncpy(c->request.format, "auto", GPUCSR_WORD));
   PetscCall(PetscStrncpy(c->request.kernel, "auto", GPUCSR_WORD));
   PetscCall(PetscStrncpy(c->halo, "auto", GPUCSR_WORD));
