@@ -136,6 +136,7 @@ static PetscErrorCode TestScaling(GPUCSRDevice d, GPUCSRDevice host)
   const double         bandwidth = d->props.bandwidth / 4.917e12, clock = d->props.clock / 1.98e9, processors = d->props.processors / 132.0, cache = (double)d->props.l2 / 62914560.0;
   const int            rows[]  = {100, 2000, 30000, 500000, 8000000};
   const double         means[] = {3, 7, 27, 90};
+  const double         least = PetscMin(PetscMin(t->profile_waiting, t->profile_memory), t->profile_work), most = PetscMax(PetscMax(t->profile_waiting, t->profile_memory), t->profile_work);
   double               time, was, lost;
   GPUCSRMachine        machine;
 
@@ -158,8 +159,7 @@ static PetscErrorCode TestScaling(GPUCSRDevice d, GPUCSRDevice host)
         PetscCall(Choice(d, &f, &time, &lost));
         PetscCheck(time > 0 && lost <= 1.3, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d rows of %g entries: the choice takes %.2f times the least", f.m, f.mean, lost);
         PetscCall(Choice(host, &f, &was, &lost));
-        if (f.m == 8000000 && !uneven)
-          PetscCheck(fabs(time / was * bandwidth - 1) < 0.3, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d rows of %g entries, from memory: %.2f times an H200's time, with %.2f times its bandwidth", f.m, f.mean, time / was, bandwidth);
+        if (f.m == 8000000) PetscCheck(time >= 0.8 * least * was && time <= 1.25 * most * was, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d rows of %g entries: %.2f times an H200's time, should be %.2f to %.2f", f.m, f.mean, time / was, least, most);
       }
   /* what the file says of this device is not scaled; a profile from a file is of this device */
   PetscCall(Load("meeting = 5e-6\n"));
