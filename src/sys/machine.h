@@ -35,7 +35,11 @@ typedef enum {
   ROW(piece_size, 2097152, "bytes", FIXED, "product.c: of both vectors, in a piece of a product with host vectors") \
   ROW(pinned_rate, 55e9, "bytes/s", FIXED, "advise.c: page-locked vectors, one way") \
   ROW(duplex_rate, 78e9, "bytes/s", FIXED, "advise.c: both ways at the same time, together") \
-  ROW(scale_least, 100000, "entries", FIXED, "type/scale.c: that several host threads scale") \
+  ROW(threaded_size, 262144, "bytes", FIXED, "sys/convert.c: from which on several host threads convert") \
+  ROW(threaded_rows, 20000, "rows", FIXED, "inspect.c: from which on several host threads inspect") \
+  ROW(threaded_entries, 100000, "entries", FIXED, "type/scale.c, plan.c, sparseproduct.c: from which on several host threads go through values") \
+  ROW(unstaged_size, 65536, "bytes", FIXED, "sys/stage.c: up to which the driver takes pageable memory along with the command") \
+  ROW(alone_size, 32768, "bytes", FIXED, "sys/stage.c: of a stage, up to which one thread fills it and a copy engine sends it") \
   ROW(small_margin, 1.25, "factor", FIXED, "report/small.c: by which the other place must be faster before products move there") \
   ROW(small_launch, 2.5e-6, "s", FIXED, "report/small.c: a product of a small matrix, before its first entry") \
   ROW(small_rate, 2e12, "bytes/s", RATE, "report/small.c: of a matrix that the last-level cache holds") \
@@ -55,6 +59,10 @@ typedef enum {
   ROW(tree_most, 2.0, "factor", FIXED, "choose.c: times the bytes of CSR that the decision tree's choice may take") \
   ROW(tree_longest, 1024, "entries", FIXED, "choose.c: of a row that the decision tree is trusted with, unless the row is") \
   ROW(tree_uneven, 32, "factor", FIXED, "choose.c: times the mean at most") \
+  ROW(narrow_shared, 0.25, "share", FIXED, "format/narrow.c: of the entries that tiles list, up to which no slice is expected to be wide,") \
+  ROW(narrow_apart, 0.8, "share", FIXED, "format/narrow.c: and from which on all are") \
+  ROW(stencil_warp, 48, "entries", FIXED, "stencil_build.cu: a row in the mean, from which on a warp shares it") \
+  ROW(missed_least, 10e-6, "s", FIXED, "report/totals.c, report/advice.c: from which on the error of a prediction is told") \
   ROW(measure_most, 6, "candidates", FIXED, "measure.c: that measuring tries at most") \
   ROW(measure_each, 8, "products", FIXED, "measure.c: of each of them at least") \
   ROW(measure_within, 1.6, "factor", FIXED, "measure.c: by which a candidate's prediction may be behind the best") \
@@ -127,8 +135,8 @@ typedef struct {
 #define GPUCSR_MACHINE_NROWS ((int)(sizeof(GPUCSRMachine) / sizeof(double)))
 
 typedef struct {
-  const char   *name, *unit, *use;
-  double        value; /* on the H200 */
+  const char        *name, *unit, *use;
+  double             value; /* on the H200 */
   GPUCSRMachineScale scaling;
 } GPUCSRMachineRow;
 

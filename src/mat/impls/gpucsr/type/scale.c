@@ -11,7 +11,7 @@ static PetscErrorCode Threads(Mat A, const PetscInt **i, int *threads)
 
   PetscFunctionBegin;
   PetscCall(MatSeqAIJGetCSRAndMemType(A, i, NULL, NULL, NULL));
-  *threads = dev && *i && (*i)[A->rmap->n] >= GPUCSRMachineShared.scale_least ? dev->threads : 1;
+  *threads = dev && *i && (*i)[A->rmap->n] >= GPUCSRMachineShared.threaded_entries ? dev->threads : 1;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
