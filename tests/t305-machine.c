@@ -1,6 +1,6 @@
 /*
-  The table of tuned constants: as it is built in, from a file, and scaled by the properties of a device. A wrong file is one error that names the line, and the table stays. Devices of other
-  kinds, as the stand-in has them: each row scales as it says, predicted times follow, and no choice loses more than 1.3 in the model of the device.
+  The table of tuned constants: as it is built in, from a file, and scaled by the properties of a device. A wrong file is one error that names the line, and changes nothing. On the
+  stand-in with the properties of other devices each row scales, predicted times follow, and no choice loses more than 1.3 in the model of the device.
 
   //TEST args="-mat_gpucsr_backend host"
   //TEST name="a100" args="-gpucsr_debug_standin 1 -gpucsr_debug_standin_properties 108,1410,1555,41.94304"
@@ -110,7 +110,7 @@ static GPUCSRFeatures Features(int m, double mean, int max, double padding)
   return f;
 }
 
-/* The choice and its predicted time; lost: that time over the least of all pairs that could be chosen */
+/* The predicted time of the choice; lost: the same divided by the least time of all pairs */
 static PetscErrorCode Choice(GPUCSRDevice d, GPUCSRFeatures *f, double *time, double *lost)
 {
   const GPUCSRRequest q = {.format = "auto", .kernel = "auto"};
@@ -161,7 +161,7 @@ static PetscErrorCode TestScaling(GPUCSRDevice d, GPUCSRDevice host)
         PetscCall(Choice(host, &f, &was, &lost));
         if (f.m == 8000000) PetscCheck(time >= 0.8 * least * was && time <= 1.25 * most * was, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d rows of %g entries: %.2f times an H200's time, should be %.2f to %.2f", f.m, f.mean, time / was, least, most);
       }
-  /* what the file says of this device is not scaled; a profile from a file is of this device */
+  /* Values of a file, and a profile from a file, are not scaled */
   PetscCall(Load("meeting = 5e-6\n"));
   GPUCSRMachineOfDevice(&d->props, &machine);
   PetscCall(Is("meeting, from the file,", machine.meeting, 5e-6));

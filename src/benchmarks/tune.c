@@ -66,7 +66,7 @@ static PetscErrorCode TimeProducts(GPUCSRDevice dev, Mat A, VecType type, double
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Seconds an iteration of CG with Jacobi: what a solve of so many more iterations takes more */
+/* Seconds an iteration of CG with Jacobi, from two solves of different length */
 static PetscErrorCode TimeIterations(Mat A, KSPType type, VecType vectors, double *seconds)
 {
   KSP            ksp;

@@ -1,7 +1,7 @@
 /*
-  The table of machine.h: built in, scaled by the properties of a device, and overridden by a file.
+  Tuned constants: the built-in table, its scaling by the properties of a device, and the file that overrides rows.
 
-  The file has a line NAME = VALUE for each row that it changes, remarks after #. The first rank reads it for all: ranks that choose differently deadlock.
+  A line of the file is NAME = VALUE; # begins a remark. The first rank reads the file and sends it to all ranks, because ranks that choose differently deadlock.
 */
 #include "gpucsrsys.h"
 #include <ctype.h>
@@ -21,17 +21,17 @@ const GPUCSRMachine GPUCSRMachineH200   = {GPUCSR_MACHINE_ROWS(GPUCSR_ROW)};
 GPUCSRMachine       GPUCSRMachineShared = {GPUCSR_MACHINE_ROWS(GPUCSR_ROW)};
 #undef GPUCSR_ROW
 
-/* The device whose values are built in */
+/* The device of the built-in values */
 static const GPUCSRProperties measured = {.name = "NVIDIA H200", .processors = 132, .l2 = 62914560, .clock = 1.98e9, .bandwidth = 4.917e12};
 
-static double given[sizeof(GPUCSRMachine) / sizeof(double)]; /* by the file; 0: not there */
+static double given[sizeof(GPUCSRMachine) / sizeof(double)]; /* by the file; 0: the file does not have this row */
 
 static double Ratio(double is, double was)
 {
   return is > 0 ? is / was : 1;
 }
 
-/* 1 where a property is not known, and of the host, which has none of them */
+/* All ratios are 1 for the host and for a device of unknown clock or bandwidth */
 GPUCSRMachineRatios GPUCSRMachineRatiosOf(const GPUCSRProperties *p)
 {
   GPUCSRMachineRatios r = {1, 1, 1, 1};
@@ -44,7 +44,7 @@ GPUCSRMachineRatios GPUCSRMachineRatiosOf(const GPUCSRProperties *p)
   return r;
 }
 
-/* A row's value on the device with these ratios, whatever the file says */
+/* The value of a row on a device with these ratios, without the file */
 double GPUCSRMachineScaled(const GPUCSRMachineRow *row, const GPUCSRMachineRatios *r)
 {
   switch (row->scaling) {
@@ -83,7 +83,7 @@ void GPUCSRMachineOfDevice(const GPUCSRProperties *p, GPUCSRMachine *machine)
   Fill(&r, machine);
 }
 
-/* One line, without its end; wrong: what is wrong, if something is */
+/* Parses one line. On an error the message goes to wrong */
 static PetscErrorCode ParseLine(char line[], int number, double value[], char wrong[], size_t len)
 {
   char  *name = line + strspn(line, " \t"), *number_at, *end;
@@ -127,7 +127,7 @@ static PetscErrorCode ParseFile(const char file[], double value[], char wrong[],
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective on PETSC_COMM_WORLD, before a device is opened: "" means the built-in values. After an error the table is the one before */
+/* Collective on PETSC_COMM_WORLD, before a device is opened: "" means the built-in values. An error changes nothing */
 PetscErrorCode GPUCSRMachineLoad(const char file[])
 {
   const GPUCSRMachineRatios same                                          = {1, 1, 1, 1};

@@ -1,14 +1,14 @@
 #pragma once
 
 /*
-  The constants that were fitted to measurements on one NVIDIA H200 and the host around it, a row each: name, unit, value there, how it grows with a device's properties, and the files that use it.
-  Sizes of blocks, of shared memory and of layouts stay with their kernels. Plain C: device sources include this header by way of device.h.
+  The table of tuned constants. Each row has a name, the value on one NVIDIA H200 and its host, a unit, the scaling and the files that use it. Sizes of blocks, of shared memory and of layouts stay
+  with their kernels.
 
-  A device has its own table: the built-in values times the powers of its properties over those of the H200, or what the file of -mat_gpucsr_machine says. `make tune` writes one.
+  Each device has a copy, scaled by its properties. The file of -mat_gpucsr_machine overrides rows. `make tune` writes one. The header is plain C, because device sources include it.
 */
 
 typedef enum {
-  GPUCSR_SCALE_FIXED,      /* the same on every device, so that ranks with different ones choose alike */
+  GPUCSR_SCALE_FIXED,      /* not at all: ranks with different devices make the same choice */
   GPUCSR_SCALE_BANDWIDTH,  /* as the bandwidth of memory */
   GPUCSR_SCALE_PROCESSORS, /* as the number of processors */
   GPUCSR_SCALE_RATE,       /* as processors times clock, by which the last-level cache is read and entries are worked on */
@@ -140,7 +140,7 @@ typedef struct {
   GPUCSRMachineScale scaling;
 } GPUCSRMachineRow;
 
-/* A device's properties over those of an H200 */
+/* Properties of a device, divided by those of an H200 */
 typedef struct {
   double bandwidth, clock, processors, cache;
 } GPUCSRMachineRatios;
