@@ -123,7 +123,7 @@ typedef struct {
   double         window;        /* rows that the format sorts together, 0: none */
   PetscBool      together;      /* threads go along neighbouring rows side by side, */
   double         uneven;        /* whose lengths differ by so much of the mean */
-  double         processors;    /* 0: an H200's */
+  double         processors;    /* 0: those of the profile, an H200's */
   int            nclasses;      /* of row lengths that there are, */
   const int     *lengths;       /* and the rows, */
   const int64_t *entries;       /* and their entries */

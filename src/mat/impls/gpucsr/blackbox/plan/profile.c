@@ -266,14 +266,15 @@ PetscErrorCode GPUCSRModelInputGet(const GPUCSRFormat *format, const GPUCSRFeatu
   PetscCall(GPUCSRStorageCreate(NULL, format, f, NULL, p, &A)); /* described, not allocated */
   in->matrix = 0;
   for (int k = 0; k < A.narrays; k++) in->matrix += 1e-6 * (double)A.array[k].count * (double)GPUCSRTypeSize(A.array[k].type);
-  in->vectors = 1e-6 * vector * ((double)f->m + (double)f->n);
-  in->cache   = 1e-6 * (double)l2;
-  in->rows    = f->m;
-  in->columns = f->n;
-  in->stored  = (double)PetscMax(A.stored, f->nnz); /* a dictionary's entries are gone through as often as rows have them */
-  in->mean    = f->mean;
-  in->max     = f->max;
-  in->sectors = f->sampled ? f->blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(1, 4))] : (double)f->nnz;
+  in->vectors    = 1e-6 * vector * ((double)f->m + (double)f->n);
+  in->cache      = 1e-6 * (double)l2;
+  in->processors = 0; /* of the profile */
+  in->rows       = f->m;
+  in->columns    = f->n;
+  in->stored     = (double)PetscMax(A.stored, f->nnz); /* a dictionary's entries are gone through as often as rows have them */
+  in->mean       = f->mean;
+  in->max        = f->max;
+  in->sectors    = f->sampled ? f->blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(1, 4))] : (double)f->nnz;
   if (format->ops == &GPUCSRFormat_tile) in->sectors = (double)A.extent.units; /* gathered once a tile, not once a row */
   in->quads = f->sampled ? f->blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(4, 4))] : (double)f->nnz;
   for (int q = 0; q < 2; q++) in->fetched[q] = f->sampled ? f->sectors[vector < 8][q] : (double)f->nnz; /* of a matrix whose columns nobody has looked at, as many as entries */
