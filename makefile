@@ -234,15 +234,17 @@ lint: ## what a reader would have to check by eye
 FUZZ ?= 20000
 fuzz: lib $(BUILD)/tests/t450-sequences ## random sequences of operations beside PETSc's types
 	@tests/fuzz/sequences.sh $(BUILD) $(FUZZ) $(if $(BACKEND),$(BACKEND),host)
-# A profile of this machine for -mat_gpucsr_profile: minutes, once
+# What is tuned to this machine, for -mat_gpucsr_profile (minutes) and -mat_gpucsr_machine (a second), once
 TUNED ?= $(BUILD)/profile.txt
+MACHINE ?= $(BUILD)/machine.txt
 needs-gpu:
 	@$(if $(NVCC),,echo "make: this measures a GPU$(comma) but nvcc was not found or not wanted (NVCC=): see make info" >&2; false)
-tune: needs-gpu benches ## a profile of this machine for -mat_gpucsr_profile
+tune: needs-gpu benches ## what is tuned to this machine, for -mat_gpucsr_profile and -mat_gpucsr_machine
+	$(BUILD)/bench/tune -o $(MACHINE)
 	rm -f $(BUILD)/samples.txt
 	$(BUILD)/bench/spmv -dir share/datasets -collection -setup no -samples $(BUILD)/samples.txt
 	$(BUILD)/bench/fit -o $(TUNED) -machine "$$(nvidia-smi --query-gpu=name --format=csv,noheader -i 0)" $(BUILD)/samples.txt
-	@echo "Use it: -mat_gpucsr_profile $(abspath $(TUNED))"
+	@echo "Use them: -mat_gpucsr_profile $(abspath $(TUNED)) -mat_gpucsr_machine $(abspath $(MACHINE))"
 # The built-in profile, from the samples in docs/results: minutes. The order counts: of a pair that was timed twice the later file has its time
 SAMPLES := $(patsubst %,docs/results/%-samples.txt.xz,survey-2026-11-21 drawn later meshes survey-2026-11-23)
 h200: $(BUILD)/bench/fit ## the built-in profile, from the samples in docs/results

@@ -23,6 +23,7 @@ static const char usage[] = "Usage: gpucsr-advise [OPTIONS] FILE [DRAWING.png]\n
                             "\n"
                             "  -data FILE                  keep what the drawing is made of, as JSON\n"
                             "  -mat_gpucsr_profile FILE    the times of another GPU, as `make tune` writes them; an H200's are built in\n"
+                            "  -mat_gpucsr_machine FILE    constants tuned to another GPU, the same\n"
                             "  -mat_gpucsr_precision WORD  double, single or mixed\n"
                             "  -mat_gpucsr_format WORD     one format alone, and so on: all options of the library\n"
                             "  -gpucsr_file_format WORD    petsc, libsvm, market or boeing, where the content does not tell; and the other options of files\n"

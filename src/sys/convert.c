@@ -1,14 +1,11 @@
 /*
   Conversion of numbers by several threads, and the rounding that it costs.
 */
-#include "convert.h"
+#include "gpucsrsys.h"
 #include <float.h>
 #include <math.h>
 #include <omp.h>
 #include <string.h>
-
-/* Below this many bytes waking threads costs more than they save */
-#define THREADED_BYTES ((size_t)256 << 10)
 
 /*
   Several at once, and divided only where a block has a rounding worse than all before it: a division takes longer than all the rest. A quotient that is no
@@ -72,7 +69,7 @@ double GPUCSRConvertPiece(void *restrict dst, GPUCSRType to, const void *restric
 */
 PetscErrorCode GPUCSRConvert(void *dst, GPUCSRType to, const void *src, GPUCSRType from, size_t n, int nthreads, double *rounding)
 {
-  const int threads = n * GPUCSRTypeSize(from) < THREADED_BYTES ? 1 : nthreads;
+  const int threads = (double)(n * GPUCSRTypeSize(from)) < GPUCSRMachineShared.threaded_size ? 1 : nthreads;
   double    worst   = rounding ? *rounding : -1;
 
   PetscFunctionBegin;

@@ -5,6 +5,7 @@
   device sources include this header.
 */
 #include "plain.h"
+#include "machine.h"
 
 #if defined(__cplusplus)
 extern "C" {
@@ -18,8 +19,9 @@ typedef struct {
   int    id, ndevices;
   int    major, minor; /* compute capability, 0 on the host */
   int    processors;
-  size_t memory; /* bytes in all */
-  size_t l2;     /* bytes of last-level cache */
+  size_t memory;           /* bytes in all */
+  size_t l2;               /* bytes of last-level cache */
+  double clock, bandwidth; /* of the processors, 1/s, and of memory, bytes/s; 0: not known */
   char   uuid[16];
 } GPUCSRProperties;
 
@@ -90,13 +92,14 @@ static inline size_t GPUCSRTypeSize(GPUCSRType t)
 #define GPUCSR_STAGE_BYTES ((size_t)1 << 20)
 
 /* Small pieces of device memory that were given back stay in hand: from the pool and back again takes two microseconds, and who builds one small matrix builds the next */
-#define GPUCSR_CACHED_PIECES       64
-#define GPUCSR_CACHED_BYTES ((size_t)1 << 20) /* of a piece */
+#define GPUCSR_CACHED_PIECES 64
+#define GPUCSR_CACHED_BYTES  ((size_t)1 << 20) /* of a piece */
 
 /* An open device: one per backend and process, shared by all its matrices */
 typedef struct _n_GPUCSRDevice {
   const GPUCSRBackendOps *ops;
   GPUCSRProperties        props;
+  GPUCSRMachine           machine; /* what was tuned, for a device with these properties */
   int                     id;
   int                     threads;               /* host threads that convert and copy */
   GPUCSRStream            stream;                /* products */
@@ -105,15 +108,28 @@ typedef struct _n_GPUCSRDevice {
   void                   *stage[GPUCSR_STAGES];  /* page-locked */
   GPUCSREvent             staged[GPUCSR_STAGES]; /* the piece may be used again */
   int                     nextstage;
-  size_t                  opened;                 /* bytes of the stage before that, whose event need not be waited for again: small uploads share one, */
-  GPUCSRStream            opener;                 /* on this stream */
-  size_t                  allocated, peak, limit; /* bytes through GPUCSRMalloc(); limit 0: none */
-  void                   *cache[GPUCSR_CACHED_PIECES];    /* pieces to be had again, in the order of the stream, the oldest first */
+  size_t                  opened;                      /* bytes of the stage before that, whose event need not be waited for again: small uploads share one, */
+  GPUCSRStream            opener;                      /* on this stream */
+  size_t                  allocated, peak, limit;      /* bytes through GPUCSRMalloc(); limit 0: none */
+  void                   *cache[GPUCSR_CACHED_PIECES]; /* pieces to be had again, in the order of the stream, the oldest first */
   size_t                  cachebytes[GPUCSR_CACHED_PIECES];
   int                     ncached;
   double                  bandwidth;   /* bytes/s of a device copy, read plus written; 0: not measured yet */
   char                    failed[512]; /* why it must not be used any more, empty while it works */
 } * GPUCSRDevice;
+
+GPUCSR_INTERN const GPUCSRMachineRow GPUCSRMachineRows[];
+GPUCSR_INTERN const GPUCSRMachine    GPUCSRMachineH200;
+GPUCSR_INTERN GPUCSRMachine          GPUCSRMachineShared; /* of no device: the H200's values, and what the file says */
+GPUCSR_INTERN GPUCSRMachineRatios    GPUCSRMachineRatiosOf(const GPUCSRProperties *);
+GPUCSR_INTERN double                 GPUCSRMachineScaled(const GPUCSRMachineRow *, const GPUCSRMachineRatios *);
+GPUCSR_INTERN void                   GPUCSRMachineOfDevice(const GPUCSRProperties *, GPUCSRMachine *);
+
+/* The table of a device. NULL: for what several ranks must decide alike, whatever devices they have */
+static inline const GPUCSRMachine *GPUCSRMachineOf(GPUCSRDevice d)
+{
+  return d && d->machine.processors > 0 ? &d->machine : &GPUCSRMachineShared;
+}
 
 /* After each launch of a kernel on a device, NULL where that is the GPU of this thread, and after each loop that stands for one: a layer for tests may say that it failed */
 GPUCSR_INTERN             GPUCSRError (*GPUCSRLaunchHook)(GPUCSRDevice, const char what[]);

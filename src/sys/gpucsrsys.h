@@ -44,6 +44,7 @@ GPUCSR_INTERN GPUCSRSettings GPUCSRSettingsGlobal;
 GPUCSR_INTERN PetscErrorCode GPUCSRSysInitialize(void);
 GPUCSR_INTERN PetscErrorCode GPUCSRSysFinalize(void);
 GPUCSR_INTERN PetscErrorCode GPUCSRPeersFinalize(void);
+GPUCSR_INTERN PetscErrorCode GPUCSRMachineLoad(const char[]);
 GPUCSR_INTERN PetscErrorCode GPUCSROnceInitialize(void);
 GPUCSR_INTERN PetscErrorCode GPUCSROnceFinalize(void);
 GPUCSR_INTERN PetscBool      GPUCSROnceMine(const char[]);
@@ -54,6 +55,10 @@ GPUCSR_INTERN PetscErrorCode GPUCSRDeviceOpen(const char[], GPUCSRDevice *, char
 GPUCSR_INTERN PetscErrorCode GPUCSRDeviceBandwidth(GPUCSRDevice, double *);
 GPUCSR_INTERN PetscErrorCode GPUCSRDeviceSynchronize(GPUCSRDevice);
 GPUCSR_INTERN PetscErrorCode GPUCSRDeviceClock(GPUCSRDevice, const GPUCSREvent[2], PetscErrorCode (*)(void *), void *, int, double *);
+
+/* What the staged copies need of the conversion: one piece at a time, by one thread */
+GPUCSR_INTERN PetscBool GPUCSRConvertible(GPUCSRType to, GPUCSRType from);
+GPUCSR_INTERN double    GPUCSRConvertPiece(void *, GPUCSRType, const void *, GPUCSRType, size_t, size_t, double);
 
 /* Run something that may fail without PETSc printing a traceback: between Begin and End errors are kept, not shown */
 typedef struct {

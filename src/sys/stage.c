@@ -1,16 +1,10 @@
 /*
   Copies between host and device through a ring of page-locked pieces. Threads fill a piece, and convert while they do, as the one before crosses the bus.
 */
-#include "convert.h"
+#include "gpucsrsys.h"
 #include <omp.h>
 #include <sched.h>
 #include <string.h>
-
-/* Up to this many bytes the driver takes pageable memory along with the command and returns at once; more it makes the caller wait for */
-#define DIRECT_BYTES ((size_t)64 << 10)
-
-/* Up to this many bytes of a stage one thread fills and a copy engine sends; more all threads fill, and the device's processors fetch */
-#define ALONE_BYTES ((size_t)32 << 10)
 
 /* Threads take so many bytes at a time of what is staged */
 #define PIECE_BYTES ((size_t)16 << 10)
@@ -107,7 +101,7 @@ static PetscErrorCode CopyStaged(GPUCSRDevice d, void *dst, const void *src, siz
   const GPUCSRBool aligned = (GPUCSRBool)((size_t)dst % 16 == 0 && (size_t)src % 16 == 0);
 
   PetscFunctionBegin;
-  if (d->ops->fetch && aligned && (bytes > ALONE_BYTES || kind == GPUCSR_TO_HOST)) PetscCall(d->ops->fetch(d->id, dst, src, bytes, s));
+  if (d->ops->fetch && aligned && ((double)bytes > GPUCSRMachineShared.alone_size || kind == GPUCSR_TO_HOST)) PetscCall(d->ops->fetch(d->id, dst, src, bytes, s));
   else PetscCall(d->ops->copy(d->id, dst, src, bytes, kind, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -134,7 +128,7 @@ static PetscErrorCode StageOpen(GPUCSRDevice d, size_t bytes, GPUCSRStream s, in
 /* Send what fits a stage: several threads fill it, then one command sends all arrays that lie on the device as they do here */
 static PetscErrorCode SendTogether(GPUCSRDevice d, const GPUCSRTransfer t[], int nt, size_t bytes, GPUCSRStream s, double *rounding)
 {
-  const int    threads = bytes <= ALONE_BYTES ? 1 : d->threads; /* never some of them: GNU's OpenMP ends those that a team leaves out, and starts them again for the next */
+  const int    threads = (double)bytes <= GPUCSRMachineShared.alone_size ? 1 : d->threads; /* never some of them: GNU's OpenMP ends those that a team leaves out, and starts them again for the next */
   const double start   = *rounding;
   char        *stage;
   double       worst = start;
@@ -235,7 +229,7 @@ PetscErrorCode GPUCSRUpload(GPUCSRDevice d, void *dst, GPUCSRType to, const void
   const GPUCSRTransfer t = {dst, to, src, from, n};
 
   PetscFunctionBegin;
-  if (d->ops->separate && to == from && (pinned || n * GPUCSRTypeSize(to) <= DIRECT_BYTES)) PetscCall(d->ops->copy(d->id, dst, src, n * GPUCSRTypeSize(to), GPUCSR_TO_DEVICE, s));
+  if (d->ops->separate && to == from && (pinned || (double)(n * GPUCSRTypeSize(to)) <= GPUCSRMachineShared.unstaged_size)) PetscCall(d->ops->copy(d->id, dst, src, n * GPUCSRTypeSize(to), GPUCSR_TO_DEVICE, s));
   else PetscCall(GPUCSRUploadBatch(d, &t, 1, s, rounding));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

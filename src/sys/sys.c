@@ -75,7 +75,7 @@ PetscErrorCode GPUCSRSysInitialize(void)
   GPUCSRAttempt   attempt;
   MPI_Comm        node;
   PetscBool       set;
-  char            report[PETSC_MAX_PATH_LEN] = "";
+  char            report[PETSC_MAX_PATH_LEN] = "", machine[PETSC_MAX_PATH_LEN] = "";
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(s, sizeof(*s)));
@@ -104,6 +104,7 @@ PetscErrorCode GPUCSRSysInitialize(void)
   OPTION(PetscOptionsBool, "-mat_gpucsr_pin_vectors", "Page-lock host vectors in place while they live", "MATGPUCSR", s->pinvectors, &s->pinvectors, NULL);
   OPTION(PetscOptionsString, "-mat_gpucsr_report", "At the end, what products took, and a line a matrix; full: all of each; :file or full:file: into a file", "MATGPUCSR", report, report, sizeof(report), &set);
   if (set) PetscCall(ReportSet(report));
+  OPTION(PetscOptionsString, "-mat_gpucsr_machine", "What was tuned on this machine, as make tune writes it", "MATGPUCSR", machine, machine, sizeof(machine), NULL);
   OPTION(PetscOptionsBool, "-mat_gpucsr_advise", "Before the first product of a matrix, where its products would take least time; at the end, how far that was off", "MatGPUCSRAdvise", s->advise, &s->advise, NULL);
   if (s->advise) s->report = PETSC_TRUE;
 #undef OPTION
@@ -111,6 +112,7 @@ PetscErrorCode GPUCSRSysInitialize(void)
   PetscCheck(s->threads >= 1 && s->threads <= 1024, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_threads %" PetscInt_FMT ": must be from 1 to 1024", s->threads);
   PetscCheck(s->memorylimit >= 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_memory_limit %g: must be a number of bytes, or 0 for no limit", (double)s->memorylimit);
   for (PetscInt k = 0; k < s->nmap; k++) PetscCheck(s->map[k] >= 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_device_map: entry %" PetscInt_FMT " is %" PetscInt_FMT "; devices count from 0", k, s->map[k]);
+  PetscCall(GPUCSRMachineLoad(machine));
   PetscCall(BackendsSetUp());
   PetscCall(GPUCSROnceInitialize());
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -182,6 +184,7 @@ static PetscErrorCode DeviceSetUp(GPUCSRDevice d)
 
   PetscFunctionBegin;
   PetscCall(ops->open(d->id, &d->props));
+  GPUCSRMachineOfDevice(&d->props, &d->machine);
   for (; d->nstreams < 3; d->nstreams++) PetscCall(ops->streamcreate(d->id, d->nstreams == 0 ? &d->stream : d->nstreams == 1 ? &d->up : &d->down));
   if (ops->separate) {
     for (int k = 0; k < GPUCSR_STAGES; k++) {

@@ -66,7 +66,8 @@ static PetscErrorCode Open_CUDA(int id, GPUCSRProperties *p)
 {
   struct cudaDeviceProp   prop;
   struct cudaMemPoolProps pp;
-  unsigned long long      keep = (unsigned long long)1 << 30; /* bytes the pool holds on to between builds */
+  unsigned long long      keep  = (unsigned long long)1 << 30; /* bytes the pool holds on to between builds */
+  int                     clock = 0, memory = 0, bus = 0;
 
   PetscFunctionBegin;
   PetscCheck(id < GPUCSR_MAX_DEVICES, PETSC_COMM_SELF, PETSC_ERR_SUP, "CUDA device %d: this library counts to %d", id, GPUCSR_MAX_DEVICES);
@@ -81,6 +82,11 @@ static PetscErrorCode Open_CUDA(int id, GPUCSRProperties *p)
   p->processors = prop.multiProcessorCount;
   p->memory     = prop.totalGlobalMem;
   p->l2         = (size_t)prop.l2CacheSize;
+  CUDACall(id, 0, cudaDeviceGetAttribute(&clock, cudaDevAttrClockRate, id)); /* both in kHz */
+  CUDACall(id, 0, cudaDeviceGetAttribute(&memory, cudaDevAttrMemoryClockRate, id));
+  CUDACall(id, 0, cudaDeviceGetAttribute(&bus, cudaDevAttrGlobalMemoryBusWidth, id)); /* bits, twice a cycle */
+  p->clock     = 1e3 * clock;
+  p->bandwidth = 2e3 * memory * bus / 8;
   PetscCall(PetscMemcpy(p->uuid, &prop.uuid, sizeof(p->uuid)));
   PetscCall(PetscMemzero(&pp, sizeof(pp)));
   pp.allocType     = cudaMemAllocationTypePinned;

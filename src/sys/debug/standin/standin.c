@@ -1,12 +1,14 @@
 /*
   -gpucsr_debug_standin: the host stands in for the GPU of the backend cuda. Its memory is apart from the host's and is poisoned, so every copy, staged piece, page-locked
   vector and fallback is taken that a GPU would take; kernels are the formats' reference products. Devices, as many as -gpucsr_debug_standin says.
+  -gpucsr_debug_standin_properties: the processors, MHz, GB/s and MB of last-level cache that they say they have.
 */
 #include "../../gpucsrsys.h"
 #include <stdlib.h>
 #include <string.h>
 
-static int ndevices;
+static int       ndevices;
+static PetscReal properties[4];
 
 static PetscErrorCode Count_StandIn(int *n, char why[], size_t len)
 {
@@ -23,6 +25,12 @@ static PetscErrorCode Open_StandIn(int id, GPUCSRProperties *p)
   PetscCall(PetscSNPrintf(p->name, sizeof(p->name), "host CPU, standing in for a GPU"));
   p->id       = id;
   p->ndevices = ndevices;
+  if (properties[0] > 0) {
+    p->processors = (int)properties[0];
+    p->clock      = 1e6 * (double)properties[1];
+    p->bandwidth  = 1e9 * (double)properties[2];
+    p->l2         = (size_t)(1e6 * (double)properties[3]);
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -76,14 +84,17 @@ static PetscErrorCode EventCreate_StandIn(int id, GPUCSRBool timing, GPUCSREvent
 
 PetscErrorCode GPUCSRDebug_standin(GPUCSRBackendOps *ops)
 {
-  PetscBool cuda;
-  PetscInt  n = 0;
+  PetscBool cuda, set;
+  PetscInt  n = 0, np = 4;
 
   PetscFunctionBegin;
   PetscCall(PetscStrcmp(ops->name, "cuda", &cuda));
   if (!cuda) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-gpucsr_debug_standin", &n, NULL));
   if (n <= 0) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscArrayzero(properties, 4));
+  PetscCall(PetscOptionsGetRealArray(NULL, NULL, "-gpucsr_debug_standin_properties", properties, &np, &set));
+  PetscCheck(!set || (np == 4 && properties[0] > 0), PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-gpucsr_debug_standin_properties: processors, MHz, GB/s and MB of cache");
   ndevices          = (int)n;
   *ops              = GPUCSRBackend_host;
   ops->name         = "cuda";

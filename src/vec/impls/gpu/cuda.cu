@@ -12,11 +12,11 @@
 #define THREADS 256
 #define WARPS   (THREADS / 32)
 
-#define MANY      32 /* vectors of one launch of mdot and maxpy; their pointers are parameters of the kernel */
-#define TOGETHER  8  /* vectors that a thread of mdot meets while it has an entry of x */
-#define GROUPS    (MANY / TOGETHER)
-#define RESULTS   512
-#define BLOCKS_SM 4 /* blocks of a reduction on a processor, at most */
+#define LAUNCH_VECTORS 32 /* vectors of one launch of mdot and maxpy; their pointers are parameters of the kernel */
+#define THREAD_VECTORS 8  /* vectors that a thread of mdot meets while it has an entry of x */
+#define GROUPS         (LAUNCH_VECTORS / THREAD_VECTORS)
+#define RESULTS        512
+#define BLOCKS_SM      4 /* blocks of a reduction on a processor, at most */
 
 #define SPINS 32768 /* about a millisecond; who waits longer may as well sleep, and hears of errors */
 
@@ -57,7 +57,7 @@ static GPUCSRError Allocate(GPUCSRDevice dev)
   void *page;
 
   GPUCSRCall(dev->ops->activate(dev->id));
-  GPUCSRCall(dev->ops->malloc(dev->id, sizeof(double) * MANY * (size_t)work.blocks, dev->stream, (void **)&work.partial));
+  GPUCSRCall(dev->ops->malloc(dev->id, sizeof(double) * LAUNCH_VECTORS * (size_t)work.blocks, dev->stream, (void **)&work.partial));
   GPUCSRCall(dev->ops->malloc(dev->id, sizeof(unsigned) * (GROUPS + 1), dev->stream, (void **)&work.finished));
   GPUCSRCall(dev->ops->zero(dev->id, work.finished, sizeof(unsigned) * (GROUPS + 1), dev->stream));
   GPUCSRCall(dev->ops->hostmalloc(dev->id, sizeof(double) * (RESULTS + 1), &page));
@@ -203,8 +203,8 @@ static GPUCSRError Swap_CUDA(GPUCSRDevice dev, size_t n, double *x, double *y)
 }
 
 struct Terms {
-  const double *x[MANY];
-  double        a[MANY];
+  const double *x[LAUNCH_VECTORS];
+  double        a[LAUNCH_VECTORS];
 };
 
 template <class V>
@@ -247,8 +247,8 @@ static GPUCSRError MAXPY_CUDA(GPUCSRDevice dev, size_t n, int nv, const double a
 {
   if (!n) return 0;
   GPUCSRCall(dev->ops->activate(dev->id));
-  for (int first = 0; first < nv; first += MANY, b = 1) {
-    const int m     = GPUCSRMin(nv - first, MANY);
+  for (int first = 0; first < nv; first += LAUNCH_VECTORS, b = 1) {
+    const int m     = GPUCSRMin(nv - first, LAUNCH_VECTORS);
     bool      pairs = Paired(y, NULL, NULL);
     Terms     t;
 
@@ -409,26 +409,26 @@ static GPUCSRError Reduce_CUDA(GPUCSRDevice dev, VecGPUReduction op, size_t n, c
 }
 
 struct Many {
-  const double *y[MANY];
+  const double *y[LAUNCH_VECTORS];
 };
 
 template <bool PAIRS>
 __global__ void __launch_bounds__(THREADS) mdot_kernel(size_t n, int nv, const double *__restrict__ xs, const __grid_constant__ Many many, double *partial, unsigned *finished, volatile unsigned long long *ticket, volatile double *result, unsigned long long number)
 {
   __shared__ double    all_parts[THREADS];
-  const int            first = (int)blockIdx.y * TOGETHER, m = min(TOGETHER, nv - first);
+  const int            first = (int)blockIdx.y * THREAD_VECTORS, m = min(THREAD_VECTORS, nv - first);
   const size_t         me = (size_t)blockIdx.x * THREADS + threadIdx.x, all = (size_t)gridDim.x * THREADS;
   const double *const *y    = many.y + first;
-  double              *mine = partial + (size_t)blockIdx.y * gridDim.x * TOGETHER, r[TOGETHER];
+  double              *mine = partial + (size_t)blockIdx.y * gridDim.x * THREAD_VECTORS, r[THREAD_VECTORS];
 
 #pragma unroll
-  for (int k = 0; k < TOGETHER; k++) r[k] = 0;
+  for (int k = 0; k < THREAD_VECTORS; k++) r[k] = 0;
   if (PAIRS) {
     for (size_t i = me; i < n / 2; i += all) {
       const double2 x = ((const double2 *)xs)[i];
 
 #pragma unroll
-      for (int k = 0; k < TOGETHER; k++) {
+      for (int k = 0; k < THREAD_VECTORS; k++) {
         if (k < m) {
           const double2 v = __ldg((const double2 *)y[k] + i);
 
@@ -439,32 +439,32 @@ __global__ void __launch_bounds__(THREADS) mdot_kernel(size_t n, int nv, const d
   }
   for (size_t i = PAIRS ? n - n % 2 + me : me; i < n; i += all) {
 #pragma unroll
-    for (int k = 0; k < TOGETHER; k++)
+    for (int k = 0; k < THREAD_VECTORS; k++)
       if (k < m) r[k] += xs[i] * y[k][i];
   }
 #pragma unroll
-  for (int k = 0; k < TOGETHER; k++) {
+  for (int k = 0; k < THREAD_VECTORS; k++) {
 #pragma unroll
     for (int o = 16; o; o >>= 1) r[k] += __shfl_down_sync(0xffffffffu, r[k], o);
-    if (threadIdx.x % 32 == 0) all_parts[threadIdx.x / 32 * TOGETHER + k] = r[k];
+    if (threadIdx.x % 32 == 0) all_parts[threadIdx.x / 32 * THREAD_VECTORS + k] = r[k];
   }
   __syncthreads();
-  if ((int)threadIdx.x < TOGETHER) {
+  if ((int)threadIdx.x < THREAD_VECTORS) {
     double sum = 0;
 
 #pragma unroll
-    for (int w = 0; w < WARPS; w++) sum += all_parts[w * TOGETHER + threadIdx.x];
-    mine[blockIdx.x * TOGETHER + threadIdx.x] = sum;
+    for (int w = 0; w < WARPS; w++) sum += all_parts[w * THREAD_VECTORS + threadIdx.x];
+    mine[blockIdx.x * THREAD_VECTORS + threadIdx.x] = sum;
   }
   if (!last_block(finished + blockIdx.y, gridDim.x)) return;
-  /* neighbouring threads have neighbouring vectors; those of the same vector are TOGETHER apart */
-  const int k   = (int)threadIdx.x % TOGETHER;
+  /* neighbouring threads have neighbouring vectors; those of the same vector are THREAD_VECTORS apart */
+  const int k   = (int)threadIdx.x % THREAD_VECTORS;
   double    sum = 0;
 
-  for (unsigned b = threadIdx.x / TOGETHER; b < gridDim.x; b += THREADS / TOGETHER) sum += __ldcg(mine + b * TOGETHER + k);
+  for (unsigned b = threadIdx.x / THREAD_VECTORS; b < gridDim.x; b += THREADS / THREAD_VECTORS) sum += __ldcg(mine + b * THREAD_VECTORS + k);
   all_parts[threadIdx.x] = sum;
   __syncthreads();
-  for (int half = THREADS / 2; half >= TOGETHER; half /= 2) {
+  for (int half = THREADS / 2; half >= THREAD_VECTORS; half /= 2) {
     if ((int)threadIdx.x < half) all_parts[threadIdx.x] += all_parts[threadIdx.x + half];
     __syncthreads();
   }
@@ -485,11 +485,11 @@ static GPUCSRError MDot_CUDA(GPUCSRDevice dev, size_t n, int nv, const double *x
   for (int batch = 0; batch < nv; batch += RESULTS) {
     const int end = GPUCSRMin(nv, batch + RESULTS);
 
-    for (int first = batch; first < end; first += MANY) {
-      const int m     = GPUCSRMin(end - first, MANY);
+    for (int first = batch; first < end; first += LAUNCH_VECTORS) {
+      const int m     = GPUCSRMin(end - first, LAUNCH_VECTORS);
       bool      pairs = Paired(x, NULL, NULL);
       Many      many;
-      dim3      grid(blocks, (m + TOGETHER - 1) / TOGETHER);
+      dim3      grid(blocks, (m + THREAD_VECTORS - 1) / THREAD_VECTORS);
 
       for (int k = 0; k < m; k++) {
         many.y[k] = y[first + k];

@@ -8,9 +8,6 @@
 #include "vecgpuimpl.h"
 #include <string.h>
 
-/* Shorter vectors travel by the staging buffers as fast */
-#define PIN_BYTES ((size_t)1 << 19)
-
 static GPUCSRLogEvent VEC_GPU_Up, VEC_GPU_Down;
 static VecGPUEntries *living;
 static VecGPUInfo     gone;                          /* sums over entries that are no more */
@@ -205,7 +202,7 @@ PetscErrorCode VecGPUReady_Private(Vec v, GPUCSRDevice *dev)
 static PetscErrorCode Pin(VecGPUEntries *e, PetscBool *pinned)
 {
   PetscFunctionBegin;
-  if (!e->locked && !e->refused && !e->borrowed && Bytes(e->n) >= PIN_BYTES && e->dev->ops->separate && GPUCSRSettingsGlobal.pinvectors && !PetscDefined(HAVE_CUDA) && e->info.uploads + e->info.downloads > 0) {
+  if (!e->locked && !e->refused && !e->borrowed && (double)Bytes(e->n) >= GPUCSRMachineShared.pinned_least && e->dev->ops->separate && GPUCSRSettingsGlobal.pinvectors && !PetscDefined(HAVE_CUDA) && e->info.uploads + e->info.downloads > 0) {
     PetscCall(e->dev->ops->hostregister(e->dev->id, e->host, Bytes(e->n), &e->locked));
     e->refused = (PetscBool)!e->locked;
   }

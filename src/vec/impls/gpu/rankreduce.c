@@ -12,7 +12,6 @@
 #include "../../../sys/peer/peer.h"
 
 #define MOST 512 /* numbers at once */
-#define FEW  16  /* ranks: of more, each would read so many others' numbers that MPI's tree has fewer steps */
 
 /* In memory that all ranks of the host have mapped */
 typedef struct {
@@ -88,9 +87,9 @@ static PetscErrorCode Connect(Together *t, Word word)
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(t->comm, &size));
-  if (word == REDUCE_AUTO && size > FEW) {
+  if (word == REDUCE_AUTO && size > GPUCSRMachineShared.reduce_ranks) {
     word = REDUCE_MPI;
-    PetscCall(PetscStrncpy(why, "there are more than 16 ranks", sizeof(why)));
+    PetscCall(PetscSNPrintf(why, sizeof(why), "there are more than %g ranks", GPUCSRMachineShared.reduce_ranks));
   }
   if (word != REDUCE_MPI && !GPUCSR_SCALAR_IS_DOUBLE) PetscCall(PetscStrncpy(why, "this PETSc does not compute with real double numbers", sizeof(why)));
   else if (word != REDUCE_MPI) {

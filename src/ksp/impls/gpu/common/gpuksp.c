@@ -128,14 +128,13 @@ static PetscErrorCode KSPBuildSolution_GPU(KSP ksp, Vec v, Vec *V)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  Most rows for which one H200 took less time than two (docs/results/several-gpus.md), 0 where none was seen. Microseconds an iteration on one and two: gpubcgs in one launch 10.5 and 14.5 on 32^3, 13.5 and 16.6
-  on 48^3, 24.0 and 19.3 on 64^3; by a graph 45 and 65 on 80^3; gpucg by a graph 27 and 40 on 64^3
-*/
-static PetscInt RowsForOne(const KSP_GPU *k)
+/* Most rows for which one GPU took less time than two (docs/results/several-gpus.md); 0: there were none */
+static double RowsForOne(const KSP_GPU *k)
 {
-  if (k->method == GPUKSP_BCGS) return k->taken == KSP_GPU_PATH_PERSISTENT ? 48 * 48 * 48 : 80 * 80 * 80;
-  return k->taken == KSP_GPU_PATH_PERSISTENT ? 0 : 64 * 64 * 64;
+  const GPUCSRMachine *t = &GPUCSRMachineShared;
+
+  if (k->method == GPUKSP_BCGS) return k->taken == KSP_GPU_PATH_PERSISTENT ? t->one_device_bcgs : t->one_device_bcgs_graph;
+  return k->taken == KSP_GPU_PATH_PERSISTENT ? 0 : t->one_device_cg_graph;
 }
 
 static PetscErrorCode KSPView_GPU(KSP ksp, PetscViewer viewer)
@@ -155,7 +154,7 @@ static PetscErrorCode KSPView_GPU(KSP ksp, PetscViewer viewer)
   if (k->peers.on || k->ranks.on) PetscCall(PetscSNPrintf(ranks, sizeof(ranks), ", on each of %d processes, which exchange by themselves (%s)", k->peers.on ? k->persistent.peers.size : (int)k->ranks.size, k->peers.on ? "peer" : k->ranks.way));
   if (k->taken == KSP_GPU_PATH_PERSISTENT) PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: one persistent kernel of %d blocks, format %s%s%s\n", k->persistent.blocks, k->with->name, k->persistent.halo ? ", halos recomputed" : "", ranks));
   else PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: path %s, because %s%s\n", KSPGPUPaths[k->taken], k->why, ranks));
-  if (ranks[0] && k->dev->ops->separate && k->rows <= RowsForOne(k)) PetscCall(PetscViewerASCIIPrintf(viewer, "  one GPU may be faster: of %" PetscInt_FMT " rows two took longer, where it was measured (docs/several-gpus.md)\n", k->rows));
+  if (ranks[0] && k->dev->ops->separate && (double)k->rows <= RowsForOne(k)) PetscCall(PetscViewerASCIIPrintf(viewer, "  one GPU may be faster: of %" PetscInt_FMT " rows two took longer, where it was measured (docs/several-gpus.md)\n", k->rows));
   if (k->refined || k->replacements) PetscCall(PetscViewerASCIIPrintf(viewer, "  residual replaced by the true one %" PetscInt_FMT " times\n", k->replacements));
   if (k->truenorm >= 0) PetscCall(PetscViewerASCIIPrintf(viewer, "  true residual norm %g, by the recurrence %g\n", (double)k->truenorm, (double)ksp->rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);

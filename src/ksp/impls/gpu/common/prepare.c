@@ -4,23 +4,6 @@
 #include "gpukspimpl.h"
 #include "../../petsc/methods.h"
 
-/* Longest row for which auto takes a persistent kernel: at most 32 threads share a row, and all others wait for them */
-#define LONGEST_ROW 4096
-
-/* With more entries than this, which are stored one by one or are more than so many a row, auto solves BiCGStab by a graph */
-#define MOST_GATHERED 8e6
-#define LONG_ROWS     16
-
-/* With more bytes an iteration than this, auto solves CG with stored entries by a graph */
-#define MOST_BYTES 7e8
-
-/* The same of several ranks, whose persistent kernels gather. Microseconds an iteration on two H200 in one launch and by a graph: 48 and 54 with 0.9 million entries a rank, 179 and 126 with 7.3 million (convection) */
-#define MOST_GATHERED_RANKS 1.6e6
-
-/* Time that a persistent kernel saves an iteration over a graph of kernels, measured on an H200, expressed in bytes moved meanwhile */
-#define SPARED       35e6
-#define SPARED_RANKS 70e6 /* of several, where a graph has exchanges too: 17 us an iteration of CG on 27 points 64^3 and 128^3, two H200 */
-
 /* Most entries of the residual history on the device */
 #define HISTORY 1000000
 
@@ -96,19 +79,20 @@ PetscErrorCode GPUKSPLive(KSP ksp, KSP_GPU *k)
 */
 static PetscErrorCode GraphIsFaster(KSP ksp, const KSP_GPU *k, PetscMPIInt size, PetscBool *faster)
 {
-  const GPUCSRPlan *P     = k->op.plan;
-  const PetscBool   there = (PetscBool)(P->A.format != NULL), table = (PetscBool)(P->features.stencils > 0 || (there && GPUKSPFormatIsTable(P->A.format))); /* of several ranks one may have lost its device by now */
-  double            nnz = (double)P->A.nnz;
+  const GPUCSRPlan    *P     = k->op.plan;
+  const PetscBool      there = (PetscBool)(P->A.format != NULL), table = (PetscBool)(P->features.stencils > 0 || (there && GPUKSPFormatIsTable(P->A.format))); /* of several ranks one may have lost its device by now */
+  const GPUCSRMachine *t   = GPUCSRMachineOf(size > 1 ? NULL : k->dev);
+  double               nnz = (double)P->A.nnz;
 
   PetscFunctionBegin;
   *faster = PETSC_FALSE;
   if (k->path != KSP_GPU_PATH_AUTO) PetscFunctionReturn(PETSC_SUCCESS);
-  if (k->method == GPUKSP_CG && size == 1) *faster = (PetscBool)(!k->degree && there && !table && GPUCSRPlanSums(P) && GPUKSPBytes(&P->A, PETSC_FALSE) + 72.0 * k->n > MOST_BYTES);
+  if (k->method == GPUKSP_CG && size == 1) *faster = (PetscBool)(!k->degree && there && !table && GPUCSRPlanSums(P) && GPUKSPBytes(&P->A, PETSC_FALSE) + 72.0 * k->n > t->cg_graph_traffic);
   if (k->method != GPUKSP_BCGS) PetscFunctionReturn(PETSC_SUCCESS);
   if (size > 1) {
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &nnz, 1, MPI_DOUBLE, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
-    *faster = (PetscBool)(nnz > MOST_GATHERED_RANKS);
-  } else *faster = (PetscBool)(nnz > MOST_GATHERED && (!table || nnz > LONG_ROWS * k->n || k->pc.kind == GPUKSP_PC_APART));
+    *faster = (PetscBool)(nnz > t->bcgs_graph_entries_ranks);
+  } else *faster = (PetscBool)(nnz > t->bcgs_graph_entries && (!table || nnz > t->bcgs_graph_row * k->n || k->pc.kind == GPUKSP_PC_APART));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -174,15 +158,15 @@ static PetscErrorCode Choose(KSP ksp, KSP_GPU *k)
   else PetscCall(GPUKSPRefineChoose(k));
   if (!k->peers.on) PetscCall(GraphIsFaster(ksp, k, 1, &faster));
   PetscCall(PetscSNPrintf(text, sizeof(text), "a row has %d entries, which a persistent kernel would wait for", longest));
-  why      = !k->dev->ops->kernels                                   ? "the host computes"
-             : k->path == KSP_GPU_PATH_GRAPH                         ? "asked for"
-             : k->refined                                            ? "residual replacement goes by it"
-             : k->live                                               ? "a monitor or test looks at every iteration"
-             : !k->pc.row->rows                                      ? "the preconditioner is not part of a persistent kernel"
-             : k->degree && k->method != GPUKSP_CG                   ? "a persistent kernel has a polynomial in standard conjugate gradients alone"
-             : longest > LONGEST_ROW && k->path == KSP_GPU_PATH_AUTO ? text
-             : faster                                                ? gathers
-                                                                     : "";
+  why      = !k->dev->ops->kernels                                                              ? "the host computes"
+             : k->path == KSP_GPU_PATH_GRAPH                                                    ? "asked for"
+             : k->refined                                                                       ? "residual replacement goes by it"
+             : k->live                                                                          ? "a monitor or test looks at every iteration"
+             : !k->pc.row->rows                                                                 ? "the preconditioner is not part of a persistent kernel"
+             : k->degree && k->method != GPUKSP_CG                                              ? "a persistent kernel has a polynomial in standard conjugate gradients alone"
+             : longest > GPUCSRMachineShared.persistent_longest && k->path == KSP_GPU_PATH_AUTO ? text
+             : faster                                                                           ? gathers
+                                                                                                : "";
   k->taken = why[0] ? KSP_GPU_PATH_GRAPH : KSP_GPU_PATH_PERSISTENT;
   PetscCall(PetscStrncpy(k->why, why, sizeof(k->why)));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -253,14 +237,14 @@ static PetscErrorCode BytesIn(KSP_GPU *k, const GPUKSPFormat *f, const GPUCSRFor
 
 /*
   The format for a persistent kernel's product; NULL: that of the plan. The best format for separate products need not be best here: an iteration launches nothing, and its product costs the bytes
-  that it reads. So take the format of the list with the fewest bytes, if that is a tenth less than the plan's. If the plan's format is not in the list, take it if the plan's has at most SPARED bytes
+  that it reads. So take the format of the list with the fewest bytes, if that is a tenth less than the plan's. If the plan's format is not in the list, take it if the plan's has at most persistent_spared bytes
   less. A format or kernel that the user asked for stays, if it is in the list.
 */
 static PetscErrorCode Better(KSP_GPU *k, PetscBool takes)
 {
   const GPUKSPFormatKey key   = {k->op.version, k->path, k->peers.on};
   const double          plan  = GPUKSPBytes(&k->op.plan->A, PETSC_FALSE);
-  double                least = takes ? 0.9 * plan : plan + (k->peers.on ? SPARED_RANKS : SPARED), bytes;
+  double                least = takes ? 0.9 * plan : plan + (k->peers.on ? GPUCSRMachineShared.persistent_spared_ranks : GPUCSRMachineOf(k->dev)->persistent_spared), bytes;
   const GPUCSRFormat   *format;
   PetscBool             open;
 

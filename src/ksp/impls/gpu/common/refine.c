@@ -5,14 +5,6 @@
 #include "../../../../mat/impls/gpucsr/blackbox/format/absent.h"
 #include "../../../../mat/impls/gpucsr/blackbox/format/bcsr.h"
 
-/* Time that a persistent kernel in double saves an iteration over a graph in single precision, measured on an H200, expressed in bytes moved meanwhile */
-#define SPARED 20e6
-
-/* Bytes of vectors a row that an iteration moves: in a persistent kernel, beyond what stays in shared memory; in single precision, by a graph; and the factor of iterations that the latter takes */
-#define PERSISTENT_ROW 64.0
-#define SINGLE_ROW     56.0
-#define SINGLE_ITS     1.08
-
 /* Bytes of a matrix whose layout is known, filled or not; single: with values in single precision */
 double GPUKSPBytes(const GPUCSRStorage *A, PetscBool single)
 {
@@ -25,13 +17,14 @@ double GPUKSPBytes(const GPUCSRStorage *A, PetscBool single)
 /* Should this solve run in single precision? If the user asked for it and it should not, whydouble says why */
 PetscErrorCode GPUKSPRefineChoose(KSP_GPU *k)
 {
-  const GPUCSRPlan   *P      = k->op.plan;
-  const GPUCSRFormat *format = P->A.format;
-  const double        more = GPUKSPBytes(&P->A, PETSC_FALSE) + PERSISTENT_ROW * k->n, less = SINGLE_ITS * (GPUKSPBytes(&P->A, PETSC_TRUE) + SINGLE_ROW * k->n);
-  const PetscBool     kernels = k->op.dev->ops->kernels;
-  const char         *why     = NULL;
-  GPUCSRBool          can;
-  char                whynot[128] = "";
+  const GPUCSRPlan    *P      = k->op.plan;
+  const GPUCSRFormat  *format = P->A.format;
+  const GPUCSRMachine *t      = GPUCSRMachineOf(k->op.dev);
+  const double         more = GPUKSPBytes(&P->A, PETSC_FALSE) + t->persistent_row * k->n, less = t->single_iterations * (GPUKSPBytes(&P->A, PETSC_TRUE) + t->single_row * k->n);
+  const PetscBool      kernels = k->op.dev->ops->kernels;
+  const char          *why     = NULL;
+  GPUCSRBool           can;
+  char                 whynot[128] = "";
 
   PetscFunctionBegin;
   k->refined      = PETSC_FALSE;
@@ -48,7 +41,7 @@ PetscErrorCode GPUKSPRefineChoose(KSP_GPU *k)
   else if (k->path != KSP_GPU_PATH_GRAPH && GPUKSPFormatIsTable(format)) why = "stencils have no values to halve, and with equal rows single precision takes many more iterations";
   else if (!can) why = whynot;
   else if (kernels && k->path == KSP_GPU_PATH_PERSISTENT) why = "a persistent kernel was asked for";
-  else if (kernels && k->path == KSP_GPU_PATH_AUTO && more - less < SPARED) why = "a persistent kernel in double takes less time";
+  else if (kernels && k->path == KSP_GPU_PATH_AUTO && more - less < t->single_spared) why = "a persistent kernel in double takes less time";
   else if (k->noroom) why = "the device has too little memory for rounded values";
   if (why) PetscCall(PetscStrncpy(k->whydouble, why, sizeof(k->whydouble)));
   else k->refined = PETSC_TRUE;

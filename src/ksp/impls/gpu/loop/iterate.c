@@ -10,12 +10,6 @@
 #include "../common/gpukspimpl.h"
 #include "steprow.h"
 
-/* From this many rows on, one multigrid cycle too many costs more than a host that synchronises in every iteration */
-#define DEAR 200000
-
-/* From this many iterations on, the true residual, which takes one more application of the preconditioner, is a small part of a solve. In fewer, rounding does not separate it from the recurrence */
-#define CHEAP 30
-
 /* Sums over the ranks of a graph, in their order: the same bits on each */
 static PetscErrorCode ReduceRanks(KSP_GPU *k, double sum[], int n)
 {
@@ -429,7 +423,7 @@ PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration
   else {
     const GPUCSRBackendOps     *ops   = k->dev->ops;
     const volatile GPUKSPState *seen  = k->seen;
-    const int                   ahead = k->pc.row->rows || (k->ranks.on ? mean : k->n) < DEAR;
+    const int                   ahead = k->pc.row->rows || (k->ranks.on ? mean : k->n) < GPUCSRMachineOf(k->ranks.on ? NULL : k->dev)->ahead_rows;
     int                         q     = 0;
 
     PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
@@ -555,6 +549,6 @@ PetscErrorCode GPUKSPIterate(KSP ksp, KSP_GPU *k)
   PetscCall(GPUKSPIterateEnd(k));
   if (k->method == GPUKSP_CG) PetscCall(AFTER(GPUKSP_CG_FINISH));
   if (k->state->lucky) PetscCall(AFTER(GPUKSP_BCGS_LUCKY));
-  if (k->trueresidual && (k->trueresidualasked || k->rulehere || k->pc.row->rows || k->state->its >= CHEAP)) PetscCall(GPUKSPTrueNorm(ksp, k, v));
+  if (k->trueresidual && (k->trueresidualasked || k->rulehere || k->pc.row->rows || k->state->its >= GPUCSRMachineShared.true_norm_iterations)) PetscCall(GPUKSPTrueNorm(ksp, k, v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -227,7 +227,7 @@ __global__ void __launch_bounds__(SIZE, 1) bcgs_halo_kernel(const Args<M, PEERS>
     double        s2[Solver::SECOND] = {0, 0, 0, 0, 0};
 
     S.direction(B, v, s1, [&] {
-      if (RULER && !told) {
+      if (RULE_THREAD && !told) {
         BCGSStabilize(B.st, before(Solver::TS), before(Solver::TT), before(Solver::SS));
         B.stops[0] = B.st->reason;
       }
@@ -237,7 +237,7 @@ __global__ void __launch_bounds__(SIZE, 1) bcgs_halo_kernel(const Args<M, PEERS>
 
     S.half(B, v, alpha);
     S.stabilize(B, a.v.t, s2, [&] {
-      if (RULER) {
+      if (RULE_THREAD) {
         if (n) {
           BCGSResidual(B.st, before(Solver::NORM), before(Solver::RHO));
           BCGSNext(B.st);

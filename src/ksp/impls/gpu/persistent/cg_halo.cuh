@@ -106,7 +106,7 @@ struct HaloCG {
     }
     B.others.template send<2>(y, B.grid);
     grid_reduce<SUMS, true>(B.grid, sum, [&] {
-      if (RULER && n) {
+      if (RULE_THREAD && n) {
         const double *before = B.grid.total + (~B.grid.epoch & 1) * GPUKSP_GRID_SUMS, norm = B.grid.what(before[NORM]), norms[3] = {norm, norm, before[RHO]};
 
         if (n > 1) {

@@ -15,11 +15,8 @@ static const GPUKSPPersistentProduct *product_of(const GPUCSRStorage *A)
 
 /* ---- ranges of rows of about equal work ---- */
 
-/* From this many rows a block on, directions are written before they are gathered; in conjugate gradients if the format has no windows */
-#define LARGE 2048
-
-/* prefix[r / step] * weight entries are stored before row r; without prefix all rows have the same number. A row itself costs as much as ROW entries, a row with off-diagonal entries more */
-#define ROW 6
+/* prefix[r / step] * weight entries are stored before row r; without prefix all rows have the same number. A row itself costs as much as ROW_ENTRIES entries, a row with off-diagonal entries more */
+#define ROW_ENTRIES 6
 
 struct Work {
   int        m, step, weight, each; /* each: entries of a row without prefix, to be weighed against those of the off-diagonal block */
@@ -37,7 +34,7 @@ struct Work {
       if (row[mid] < r) low = mid + 1;
       else high = mid;
     }
-    return (prefix ? (int64_t)weight * prefix[(r + step - 1) / step] : (int64_t)each * r) + (int64_t)ROW * r + (int64_t)more * low;
+    return (prefix ? (int64_t)weight * prefix[(r + step - 1) / step] : (int64_t)each * r) + (int64_t)ROW_ENTRIES * r + (int64_t)more * low;
   }
 };
 
@@ -63,7 +60,7 @@ GPUCSRError GPUKSPPersistentPartition(const GPUCSRStorage *A, int align, int blo
   const GPUKSPFormat *f      = GPUKSPFormatOf(A->format);
   const int           slice  = f->sharing == GPUKSP_BY_WARPS ? GPUCSR_SLICE : 1;
   const int          *prefix = f->before >= 0 && A->array[f->before].count ? (const int *)A->array[f->before].data : NULL;
-  const Work          work   = {A->m, slice, slice, o->rows ? (int)(A->nnz / GPUCSRMax(1, A->m)) : 0, prefix, o->rows, A->m / blocks < LARGE ? o->weight : o->weight * 3 / 2, o->row};
+  const Work          work   = {A->m, slice, slice, o->rows ? (int)(A->nnz / GPUCSRMax(1, A->m)) : 0, prefix, o->rows, A->m / blocks < GPUCSRMachineShared.written_rows ? o->weight : o->weight * 3 / 2, o->row};
 
   while (align % GPUCSR_SLICE) align *= 2;
   if (f->moved >= 0 && A->array[f->moved].count)
@@ -74,9 +71,6 @@ GPUCSRError GPUKSPPersistentPartition(const GPUCSRStorage *A, int align, int blo
 }
 
 /* ---- the shape ---- */
-
-/* Entries below which one cluster, whose reductions are short, is faster than all processors; measured on an H200 */
-#define CLUSTER_ENTRIES 1.2e5
 
 /* Warps that share a slice, or threads that share a row of CSR, in blocks of `size` threads */
 static int Share(const GPUCSRStorage *A, int blocks, int size)
@@ -167,13 +161,13 @@ GPUCSRError GPUKSPPersistentShape(GPUCSRDevice dev, GPUKSPPersistent *L, GPUCSRB
   memset(&L->windows, 0, sizeof(L->windows));
   L->written = false;
   L->size    = MOST_THREADS;
-  for (L->cluster = (GPUCSRBool)(clusters && !L->peers.size && (double)A->nnz < (GPUKSPFormatIsTable(A->format) ? 2 : 1) * CLUSTER_ENTRIES); most < 0; L->cluster = false) {
+  for (L->cluster = (GPUCSRBool)(clusters && !L->peers.size && (double)A->nnz < (GPUKSPFormatIsTable(A->format) ? 2 : 1) * GPUCSRMachineShared.cluster_entries); most < 0; L->cluster = false) {
     L->blocks  = (int)GPUCSRMax(1, GPUCSRMin(L->cluster ? CLUSTER : dev->props.processors, (A->m + GPUCSR_SLICE - 1) / GPUCSR_SLICE));
     L->threads = Share(A, L->blocks, L->size);
     GPUCSRCall((*f->run)(L, &most, NULL));
     if (most >= 0) break;
   }
-  if (!L->cluster && L->method == GPUKSP_CG && !L->v.explicitpc && !L->v.degree && A->m / L->blocks >= LARGE) {
+  if (!L->cluster && L->method == GPUKSP_CG && !L->v.explicitpc && !L->v.degree && A->m / L->blocks >= GPUCSRMachineShared.written_rows) {
     const GPUCSRBool known = (GPUCSRBool)(GPUKSPFormatOf(A->format)->offsets >= 0);
 
     L->written = (GPUCSRBool)!known;
@@ -182,7 +176,7 @@ GPUCSRError GPUKSPPersistentShape(GPUCSRDevice dev, GPUKSPPersistent *L, GPUCSRB
     if (L->windows.count) L->size = WINDOW_THREADS;
     GPUCSRCall((*f->run)(L, &most, NULL));
   }
-  if (!L->cluster && L->method == GPUKSP_BCGS && !L->peers.size && !L->v.block && A->m / L->blocks >= LARGE) {
+  if (!L->cluster && L->method == GPUKSP_BCGS && !L->peers.size && !L->v.block && A->m / L->blocks >= GPUCSRMachineShared.written_rows) {
     L->written = true;
     GPUCSRCall((*f->run)(L, &most, NULL));
   }

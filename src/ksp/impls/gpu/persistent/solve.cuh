@@ -59,7 +59,7 @@ template <class M, bool PEERS>
 using Args = typename Kind<M, PEERS>::Args;
 
 /* The thread that applies rules ahead, in the warp with the fewest rows */
-#define RULER (threadIdx.x == THREADS - 32)
+#define RULE_THREAD (threadIdx.x == THREADS - 32)
 
 /* A block's view of the solve. PEERS: there are other ranks; RULES_AHEAD: the method applies rules ahead */
 template <class M, bool PEERS, bool RULES_AHEAD = false>
@@ -138,7 +138,7 @@ struct Block {
   template <class F>
   __device__ __forceinline__ void rule_ahead(int k, F f)
   {
-    if (RULER) {
+    if (RULE_THREAD) {
       f(st);
       stops[k] = st->reason;
     }

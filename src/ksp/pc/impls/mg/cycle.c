@@ -5,9 +5,6 @@
 #include "cycle.h"
 #include "../../../../sys/graph.h"
 
-/* Rows from which the launches of a cycle are ahead of the device's work */
-#define LONG 400000
-
 PetscErrorCode GPUMGFree(GPUCSRDevice dev, GPUMGMemory *m)
 {
   PetscFunctionBegin;
@@ -283,7 +280,7 @@ PetscErrorCode GPUMGCycleApply(GPUMGCycle *c, const double *b, double *x)
   PetscCall(Drop(c, &c->last));
   c->last.b = b;
   c->last.x = x;
-  if (top->n >= LONG || !c->ran || !c->dev->ops->kernels) {
+  if (top->n >= GPUCSRMachineOf(c->dev)->unrecorded_rows || !c->ran || !c->dev->ops->kernels) {
     PetscCall(GPUMGCycleRun(c, b, x, NULL));
     c->ran = PETSC_TRUE;
     PetscFunctionReturn(PETSC_SUCCESS);

@@ -7,9 +7,6 @@
 #include "../../../../sys/gpucsrsys.h"
 #include "cycle.h"
 
-/* Rows of a coarse operator whose inverse is made, and applied as a dense matrix */
-#define LARGEST_INVERSE 1024
-
 /* Blocks of the largest size that a step multiplies with */
 #define LARGEST_BLOCK 16
 
@@ -436,8 +433,8 @@ static PetscErrorCode CoarseSolver(GPUMGCycle *c, KSP ksp, Why *w)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(MatGetSize(A, &n, NULL));
-  if (n > LARGEST_INVERSE) {
-    PetscCall(PetscSNPrintf(have, sizeof(have), "of %" PetscInt_FMT " rows, more than %d", n, LARGEST_INVERSE));
+  if (n > GPUCSRMachineShared.inverse_rows) {
+    PetscCall(PetscSNPrintf(have, sizeof(have), "of %" PetscInt_FMT " rows, more than %g", n, GPUCSRMachineShared.inverse_rows));
     PetscCall(Not(w, "an operator", 0, have, NULL, NULL));
     PetscFunctionReturn(PETSC_SUCCESS);
   }

@@ -6,12 +6,8 @@
 #include "../../../../sys/gpucsrsys.h"
 #include "cycle.h"
 
-/* Rows of a level that a dense matrix stands for, with all below it */
-#define LARGEST_TAIL 1024
-#define MOST_TAIL    8192 /* that an option may ask for */
-
-/* Rows of a level that each of several ranks has all of: its products would wait for exchanges longer than they take, about 8 us on H200s */
-#define LARGEST_SMALL 16384
+/* Most rows of a level, that an option may ask for, that a dense matrix stands for */
+#define MOST_TAIL 8192
 
 /* Numbers of a level: its smoothers, and how often a cycle comes to it */
 #define NUMBERS 9
@@ -49,7 +45,7 @@ PetscErrorCode GPUMGAsked(PC pc, GPUMGOptions *o)
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(comm, &size));
-  *o = (GPUMGOptions){(PetscBool)(size == 1), PETSC_FALSE, LARGEST_TAIL, LARGEST_SMALL}; /* t640 has not run whole on two GPUs yet: 84 comparisons of PCMG's cycles agreed, GAMG's have been timed alone */
+  *o = (GPUMGOptions){(PetscBool)(size == 1), PETSC_FALSE, (PetscInt)GPUCSRMachineShared.tail_rows, (PetscInt)GPUCSRMachineShared.whole_level_rows}; /* t640 has not run whole on two GPUs yet: 84 comparisons of PCMG's cycles agreed, GAMG's have been timed alone */
   PetscCall(PetscOptionsGetBool(((PetscObject)pc)->options, prefix, "-pc_mg_gpucsr", &o->wanted, &o->asked));
   PetscCall(PetscOptionsGetInt(((PetscObject)pc)->options, prefix, "-pc_mg_gpucsr_tail", &o->tail, NULL));
   PetscCall(PetscOptionsGetInt(((PetscObject)pc)->options, prefix, "-pc_mg_gpucsr_small", &o->small, NULL));

@@ -149,23 +149,24 @@ static double InversesTime(const Mat_GPUCSRFactor *f)
   int largest = 0;
 
   for (int k = 0; k < f->nblocks; k++) largest = PetscMax(largest, f->begin[k + 1] - f->begin[k]);
-  return f->nblocks && largest <= GPUCSR_INVERSE_ROWS && !f->sweeps ? GPUCSRInversesTime(f->nblocks, f->begin) : PETSC_MAX_REAL;
+  return f->nblocks && largest <= GPUCSR_INVERSE_ROWS && !f->sweeps ? GPUCSRInversesTime(f->vectors.dev, f->nblocks, f->begin) : PETSC_MAX_REAL;
 }
 
 /* Chooses the kernel of the solves and its ranges of rows: the user's choice, or what is predicted to be fastest */
 static PetscErrorCode Choose(Mat_GPUCSRFactor *f, const GPUCSRTriangle T[2], int rows[2])
 {
-  const double inverses = InversesTime(f);
-  double       t[GPUCSR_SOLVE_METHODS], host;
-  int          ranges[2], best = 0;
+  const GPUCSRMachine *tuned    = &GPUCSRMachineShared;
+  const double         inverses = InversesTime(f);
+  double               t[GPUCSR_SOLVE_METHODS], host;
+  int                  ranges[2], best = 0;
 
   PetscFunctionBegin;
   for (int k = 0; k < 2; k++) ranges[k] = GPUCSRTriangleRanges(&T[k], f->vectors.dev);
   for (int m = 0; m < GPUCSR_SOLVE_METHODS; m++) {
-    t[m] = GPUCSRTriangleTime(&T[0], (GPUCSRSolveMethod)m, ranges[0]) + GPUCSRTriangleTime(&T[1], (GPUCSRSolveMethod)m, ranges[1]);
+    t[m] = GPUCSRTriangleTime(&T[0], f->vectors.dev, (GPUCSRSolveMethod)m, ranges[0]) + GPUCSRTriangleTime(&T[1], f->vectors.dev, (GPUCSRSolveMethod)m, ranges[1]);
     if (t[m] < t[best]) best = m;
   }
-  host      = 60e-6 + 1.5e-9 * (double)(T[0].nnz + T[1].nnz) + 5e-9 * T[0].n;
+  host      = tuned->host_solve + tuned->host_solve_entry * (double)(T[0].nnz + T[1].nnz) + tuned->host_solve_row * T[0].n;
   f->chosen = f->sweeps ? GPUCSR_SOLVE_SYNCFREE : f->method >= 0 ? f->method : best;
   for (int k = 0; k < 2; k++) rows[k] = f->chosen == GPUCSR_SOLVE_RANGES ? GPUCSRRangeRows(T[k].n, ranges[k]) : T[k].n;
   if (f->method == GPUCSR_METHOD_INVERSES ? inverses < PETSC_MAX_REAL : f->method == GPUCSR_METHOD_AUTO && inverses < t[best]) {
@@ -173,7 +174,7 @@ static PetscErrorCode Choose(Mat_GPUCSRFactor *f, const GPUCSRTriangle T[2], int
     PetscCall(PetscSNPrintf(f->why, sizeof(f->why), "%s, of %d blocks", f->method == GPUCSR_METHOD_AUTO ? "predicted to be fastest" : "asked for", f->nblocks));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (f->method == GPUCSR_METHOD_AUTO && !f->sweeps && f->vectors.dev->ops->kernels && host < t[f->chosen] / 1.5) f->chosen = GPUCSR_METHOD_HOST;
+  if (f->method == GPUCSR_METHOD_AUTO && !f->sweeps && f->vectors.dev->ops->kernels && host < t[f->chosen] / tuned->host_solve_margin) f->chosen = GPUCSR_METHOD_HOST;
   PetscCall(PetscSNPrintf(f->why, sizeof(f->why), "%s, of %d and %d levels, %.0f rows each in the mean",
                           f->method >= 0                        ? "asked for"
                           : f->method == GPUCSR_METHOD_INVERSES ? "as inverses, which were asked for, are for several blocks of at most 64 rows: predicted to be fastest"

@@ -4,9 +4,6 @@
 */
 #include "../type/gpucsrimpl.h"
 
-/* A product with host vectors is cut into pieces of about this many bytes of both vectors, when that makes four or more */
-#define PIECE_BYTES ((size_t)2 << 20)
-
 /* A device buffer that grows and stays: forx selects the input's, else the output's */
 PetscErrorCode MatGPUCSRBuffer_Private(Mat_SeqGPUCSR *g, PetscBool forx, size_t bytes, void **p)
 {
@@ -255,8 +252,8 @@ PetscErrorCode MatGPUCSRApply_Private(Mat A, GPUCSRSide side, const GPUCSROperan
     else if (y->place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE) PetscCall(MatGPUCSRConvert_Private(g, nz, GPUCSR_DOUBLE, y->p, vt, zd, s));
     else prod.y = y->p;
   }
-  if (xhost && zhost && dev->ops->separate && size * (nx + nz) >= 4 * PIECE_BYTES && nz >= GPUCSR_PIECES) {
-    PetscCall(Pipeline(A, side, x, xd, &prod, z, (int)PetscMin(GPUCSR_PIECES, size * (nx + nz) / PIECE_BYTES), s, wrote));
+  if (xhost && zhost && dev->ops->separate && (double)(size * (nx + nz)) >= 4 * GPUCSRMachineShared.piece_size && nz >= GPUCSR_PIECES) {
+    PetscCall(Pipeline(A, side, x, xd, &prod, z, (int)PetscMin(GPUCSR_PIECES, (double)(size * (nx + nz)) / GPUCSRMachineShared.piece_size), s, wrote));
   } else {
     const PetscBool lent = (PetscBool)(z->place == GPUCSR_DEVICE && vt == GPUCSR_DOUBLE && ((xhost && x->pinned) || (y && y->place == GPUCSR_HOST && y->pinned)));
 

@@ -158,9 +158,6 @@ PetscErrorCode MatGPUCSRVecRestore_Private(Mat_SeqGPUCSR *g, Vec v, PetscBool re
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Shorter vectors travel by the staging buffers as fast */
-#define PIN_BYTES ((size_t)1 << 19)
-
 typedef struct {
   PetscObjectId id;
   const void   *array;
@@ -244,7 +241,7 @@ PetscErrorCode GPUCSRPinVector(GPUCSRDevice dev, Vec v, const void *array, Petsc
 
   PetscFunctionBegin;
   *pinned = PETSC_FALSE;
-  if (bytes < PIN_BYTES || !v->petscnative || ((Header *)v->data)->array_allocated != array) PetscFunctionReturn(PETSC_SUCCESS);
+  if ((double)bytes < GPUCSRMachineShared.pinned_least || !v->petscnative || ((Header *)v->data)->array_allocated != array) PetscFunctionReturn(PETSC_SUCCESS);
   if (!index_of) PetscCall(PetscHMapICreate(&index_of));
   PetscCall(PetscHMapIGet(index_of, (PetscInt)((PetscObject)v)->id, &k));
   if (k >= 0 && list[k].id == ((PetscObject)v)->id && list[k].array == array) {

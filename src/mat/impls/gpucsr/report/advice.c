@@ -177,12 +177,15 @@ static PetscErrorCode Recommend(MatGPUCSRAdvice *a, PetscBool forcg)
 static PetscErrorCode Note(const Subject *s, MatGPUCSRAdvice *a)
 {
   const char *machine;
+  double      scale[GPUCSR_NPARTS], processors;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRProfileMachine(&machine));
+  PetscCall(GPUCSRProfileScale(s->dev, scale, &processors));
   a->device = (PetscBool)(s->dev && s->dev->ops->kernels);
   if (!a->device) PetscCall(PetscSNPrintf(a->note, sizeof(a->note), "there is no GPU here (%s): its times are those of the profile's, %s", s->dev ? s->dev->props.name : s->nodevice, machine));
-  else if (strcmp(machine, s->dev->props.name)) PetscCall(PetscSNPrintf(a->note, sizeof(a->note), "the profile is of another GPU, %s; this one is %s: `make tune` and -mat_gpucsr_profile give its own times", machine, s->dev->props.name));
+  else if (strcmp(machine, s->dev->props.name))
+    PetscCall(PetscSNPrintf(a->note, sizeof(a->note), "the profile is of another GPU, %s%s; this one is %s: `make tune` and -mat_gpucsr_profile give its own times", machine, scale[GPUCSR_MEMORY] == 1 ? "" : ", scaled", s->dev->props.name));
   else if (s->dev->props.memory && a->bytes[MAT_GPUCSR_PLACE_DEVICE_VECTORS] > (double)s->dev->props.memory)
     PetscCall(PetscSNPrintf(a->note, sizeof(a->note), "the matrix does not fit the GPU's %.0f GB: use more of them", 1e-9 * (double)s->dev->props.memory));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -488,7 +491,7 @@ PetscErrorCode MatGPUCSRAdviceError_Private(const Mat_SeqGPUCSR *g, const MatGPU
     const double measured = info->product_time / (double)info->products;
 
     /* a product that nothing is queued behind takes a launch and two events besides, some 5 us: of a short one that is most */
-    if (PetscMax(a->kernel_product, measured) <= 10e-6)
+    if (PetscMax(a->kernel_product, measured) <= GPUCSRMachineShared.missed_least)
       PetscCall(PetscSNPrintf(line, sizeof(line), "  advice: the GPU's products were predicted to take %.2f us and took %.2f, with a launch and two events of about 5\n", 1e6 * a->kernel_product, 1e6 * measured));
     else PetscCall(PetscSNPrintf(line, sizeof(line), "  advice: the GPU's products were predicted to take %.2f us and took %.2f (%+.0f %%)\n", 1e6 * a->kernel_product, 1e6 * measured, 100 * (a->kernel_product / measured - 1)));
     PetscCall(PetscStrlcat(text, line, len));

@@ -3,18 +3,16 @@
   what it depends on may change: the vectors that a program hands over, and the pattern. Nothing is moved for it: the host's MATSEQAIJ is the master copy anyway, and vectors on the device,
   and solvers, go on with the plan that is there.
 
-  What decides is predicted, not measured: the same program computes the same bits in every run. A matrix that grows or shrinks stays where it is until the other place is better by MARGIN.
+  What decides is predicted, not measured: the same program computes the same bits in every run. A matrix that grows or shrinks stays where it is until the other place is better by a margin.
 */
 #include "../type/gpucsrimpl.h"
 #include "../blackbox/plan/advise.h"
 #include <string.h>
 
-#define MARGIN 1.25
-
 /* Launch, and the bytes of a small matrix, which the cache holds */
-static double Kernel(double entries)
+static double Kernel(const GPUCSRMachine *t, double entries)
 {
-  return 2.5e-6 + 12 * entries / 2e12;
+  return t->small_launch + 12 * entries / t->small_rate;
 }
 
 /* Was nothing asked for that only a device does? */
@@ -31,18 +29,19 @@ static PetscBool Free(Mat A, const Mat_SeqGPUCSR *g)
 /* Once for each pattern */
 static PetscErrorCode Judge(Mat A, Mat_SeqGPUCSR *g)
 {
-  const double    m = (double)A->rmap->n, n = (double)A->cmap->n;
-  const PetscInt *i;
-  GPUCSRHostTimes host;
-  PetscBool       before = g->small;
+  const GPUCSRMachine *t = GPUCSRMachineOf(g->dev);
+  const double         m = (double)A->rmap->n, n = (double)A->cmap->n;
+  const PetscInt      *i;
+  GPUCSRHostTimes      host;
+  PetscBool            before = g->small;
 
   PetscFunctionBegin;
   if (g->smallat == 1 + (double)A->nonzerostate) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, NULL, NULL));
   GPUCSRHostTimesUsual(m, (double)i[A->rmap->n], &host);
   g->foretold[0] = host.product;
-  g->foretold[1] = GPUCSRHostVectorsTime(m, n, Kernel((double)i[A->rmap->n]), sizeof(double), 1);
-  g->small       = (PetscBool)(g->foretold[0] * (before ? 1 / MARGIN : MARGIN) < g->foretold[1]);
+  g->foretold[1] = GPUCSRHostVectorsTime(m, n, Kernel(t, (double)i[A->rmap->n]), sizeof(double), 1);
+  g->small       = (PetscBool)(g->foretold[0] * (before ? 1 / t->small_margin : t->small_margin) < g->foretold[1]);
   if (g->small != before || !g->smallat) PetscCall(PetscInfo(A, "Products of host vectors run on the %s: predicted %g us there, %g on the device\n", g->small ? "host" : "device", 1e6 * g->foretold[0], 1e6 * g->foretold[1]));
   g->smallat = 1 + (double)A->nonzerostate;
   PetscFunctionReturn(PETSC_SUCCESS);

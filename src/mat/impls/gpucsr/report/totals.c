@@ -105,7 +105,7 @@ PetscErrorCode MatGPUCSRTotalsAdd_Private(const Mat_SeqGPUCSR *g, const MatGPUCS
 /* Was the profile far off? Of a few microseconds what measuring adds to each product is as much */
 static PetscBool Missed(double foretold, double measured)
 {
-  return (PetscBool)(foretold > 0 && PetscMax(foretold, measured) > 10e-6 && PetscAbsReal(foretold - measured) > 0.3 * measured);
+  return (PetscBool)(foretold > 0 && PetscMax(foretold, measured) > GPUCSRMachineShared.missed_least && PetscAbsReal(foretold - measured) > 0.3 * measured);
 }
 
 static const char *Plural(double n)

@@ -170,7 +170,7 @@ static PetscErrorCode Factors(Mat C, PetscBool values, const GPUCSRStorage *f[4]
 /* By all threads: it is the first time that somebody touches this memory */
 void MatGPUCSRProductZero_Private(PetscScalar *a, int64_t n, int threads)
 {
-#pragma omp parallel for num_threads(threads) if (n > 100000)
+#pragma omp parallel for num_threads(threads) if ((double)n > GPUCSRMachineShared.threaded_entries)
   for (int64_t k = 0; k < n; k++) a[k] = 0;
 }
 

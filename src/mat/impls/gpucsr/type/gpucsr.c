@@ -27,6 +27,7 @@ GPUCSRLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_G
 . -mat_gpucsr_measure_budget n                        - products that measuring may take for each matrix, 50 by default
 . -mat_gpucsr_expected_mults n                        - products that each matrix will live for, see `MatGPUCSRSetExpectedMults()`
 . -mat_gpucsr_profile file                            - what products cost on this machine, as `make tune` writes it
+. -mat_gpucsr_machine file                            - constants that are tuned to this machine, as `make tune` writes them
 . -mat_gpucsr_wisdom file                             - where choices made by measuring are kept, and looked up
 . -mat_gpucsr_sample fraction                         - of the rows that is looked at to estimate block structure, 0.01 by default
 . -mat_gpucsr_small_on_host (true|false)              - under backend auto, products of small matrices with host vectors are those of `MATAIJ`, where these are predicted to be faster
@@ -65,7 +66,7 @@ PetscErrorCode MatGPUCSRConfigDefault_Private(MatGPUCSRConfig *c)
   c->precision           = MAT_GPUCSR_DOUBLE;
   c->transposeatassembly = PETSC_FALSE;
   c->smallonhost         = -1;
-  c->productleast        = 20000; /* below that a launch takes longer than the whole product on the host */
+  c->productleast        = (PetscInt)GPUCSRMachineShared.sparse_least;
   PetscCall(PetscStrncpy(c->request.format, "auto", GPUCSR_WORD));
   PetscCall(PetscStrncpy(c->request.kernel, "auto", GPUCSR_WORD));
   PetscCall(PetscStrncpy(c->halo, "auto", GPUCSR_WORD));

@@ -3,8 +3,6 @@
 */
 #include "gpucsrimpl.h"
 
-#define LEAST 100000 /* entries: fewer are scaled before threads would have begun */
-
 /* Values of A, and threads to scale them by: 1 where it is the parent's to do */
 static PetscErrorCode Threads(Mat A, const PetscInt **i, int *threads)
 {
@@ -13,7 +11,7 @@ static PetscErrorCode Threads(Mat A, const PetscInt **i, int *threads)
 
   PetscFunctionBegin;
   PetscCall(MatSeqAIJGetCSRAndMemType(A, i, NULL, NULL, NULL));
-  *threads = dev && *i && (*i)[A->rmap->n] >= LEAST ? dev->threads : 1;
+  *threads = dev && *i && (*i)[A->rmap->n] >= GPUCSRMachineShared.threaded_entries ? dev->threads : 1;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

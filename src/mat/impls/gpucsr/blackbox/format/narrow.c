@@ -14,10 +14,8 @@
 #include "narrow.h"
 #include "reference.h"
 
-/* Wide slices: none where rows do not reach far; else none where tiles of 128 rows list a quarter of the entries or less, since neighbours share columns then, and all where they list four fifths */
-#define NEAR   (NARROW_WINDOWS / 2 * NARROW_REACH) /* columns from the first to the last of a row */
-#define SHARED 0.25
-#define APART  0.8
+/* Wide slices: none where rows do not reach far; else none where tiles of 128 rows list few of the entries, since neighbours share columns then, and all where they list most */
+#define NEAR (NARROW_WINDOWS / 2 * NARROW_REACH) /* columns from the first to the last of a row */
 
 static PetscErrorCode Estimate_Narrow(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
 {
@@ -25,7 +23,7 @@ static PetscErrorCode Estimate_Narrow(const GPUCSRFeatures *f, int variant, GPUC
 
   PetscFunctionBegin;
   (void)variant;
-  if (f->spread > NEAR && f->n > NARROW_WINDOWS * NARROW_REACH) wide = PetscMax(0, PetscMin(1, (f->listed / (double)f->nnz - SHARED) / (APART - SHARED)));
+  if (f->spread > NEAR && f->n > NARROW_WINDOWS * NARROW_REACH) wide = PetscMax(0, PetscMin(1, (f->listed / (double)f->nnz - GPUCSRMachineShared.narrow_shared) / (GPUCSRMachineShared.narrow_apart - GPUCSRMachineShared.narrow_shared)));
   e->stored = f->nnz;
   e->units  = (int64_t)(wide * (double)f->nnz);
   PetscFunctionReturn(PETSC_SUCCESS);

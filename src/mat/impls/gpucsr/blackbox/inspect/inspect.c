@@ -21,7 +21,7 @@ PetscErrorCode GPUCSRFeaturesOfRows(int m, int n, const int32_t *rowptr, int thr
   int64_t   stored = 0, squares = 0, heaviest = 0, entries[GPUCSR_NCLASSES] = {0};
 
   PetscFunctionBegin;
-  if (m < 20000) threads = 1;
+  if (m < GPUCSRMachineShared.threaded_rows) threads = 1;
 #pragma omp parallel for num_threads(threads) if (threads > 1) reduction(+ : stored, squares, rows[:GPUCSR_NCLASSES], entries[:GPUCSR_NCLASSES]) reduction(min : lo) reduction(max : hi, heaviest)
   for (int q = 0; q < nslices; q++) {
     const int last  = m - q * GPUCSR_SLICE < GPUCSR_SLICE ? m : (q + 1) * GPUCSR_SLICE;

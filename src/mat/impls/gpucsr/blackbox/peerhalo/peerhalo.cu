@@ -11,8 +11,10 @@
 #include "../../../../../sys/peer/peer.cuh"
 
 #define BLOCK 256
-#define MOST  264  /* blocks: as many as are at work at once, two a multiprocessor, */
-#define ROWS  1056 /* and eight where each waits for the memory */
+
+/* Blocks of a multiprocessor: as many as are at work at once, and where each waits for the memory */
+#define BLOCKS_SM      2
+#define BLOCKS_SM_ROWS 8
 
 struct Halo {
   GPUCSRPeerWatch       watch;
@@ -36,9 +38,9 @@ static Halo Arguments(const GPUCSRPeerHalo *h, GPUCSRPeerWay way)
   };
 }
 
-static unsigned int Blocks(int64_t work, int most)
+static unsigned int Blocks(const GPUCSRPeerHalo *h, int64_t work, int each)
 {
-  return (unsigned int)GPUCSRMax(1, GPUCSRMin(most, (work + BLOCK - 1) / BLOCK));
+  return (unsigned int)GPUCSRMax(1, GPUCSRMin(each * h->dev->props.processors, (work + BLOCK - 1) / BLOCK));
 }
 
 /* Is this the last block of the launch? What all blocks wrote is then there for whatever follows in it; SYSTEM: and for all devices that see what it shows */
@@ -140,14 +142,14 @@ __global__ void __launch_bounds__(BLOCK) peer_add_kernel(Halo h, GPUCSRPeerSums 
 
 GPUCSRError GPUCSRPeerSend_CUDA(const GPUCSRPeerHalo *h, GPUCSRPeerWay way, int count, const int32_t *index, const double *from, GPUCSRStream s)
 {
-  peer_send_kernel<<<Blocks(count, MOST), BLOCK, 0, (cudaStream_t)s>>>(Arguments(h, way), count, index, from);
+  peer_send_kernel<<<Blocks(h, count, BLOCKS_SM), BLOCK, 0, (cudaStream_t)s>>>(Arguments(h, way), count, index, from);
   GPUCSRCheckLaunch("peer_send");
   return 0;
 }
 
 GPUCSRError GPUCSRPeerReceive_CUDA(const GPUCSRPeerHalo *h, GPUCSRPeerWay way, double *to, GPUCSRStream s)
 {
-  peer_receive_kernel<<<Blocks(to ? h->coming[way] : 0, MOST), BLOCK, 0, (cudaStream_t)s>>>(Arguments(h, way), to);
+  peer_receive_kernel<<<Blocks(h, to ? h->coming[way] : 0, BLOCKS_SM), BLOCK, 0, (cudaStream_t)s>>>(Arguments(h, way), to);
   GPUCSRCheckLaunch("peer_receive");
   return 0;
 }
@@ -155,7 +157,7 @@ GPUCSRError GPUCSRPeerReceive_CUDA(const GPUCSRPeerHalo *h, GPUCSRPeerWay way, d
 GPUCSRError GPUCSRPeerMultiply_CUDA(const GPUCSRPeerHalo *h, const GPUCSRPeerRows *r, double *z, GPUCSRStream s)
 {
   const Halo         a      = Arguments(h, GPUCSR_ENTRIES);
-  const unsigned int blocks = Blocks((int64_t)r->n * r->group, ROWS);
+  const unsigned int blocks = Blocks(h, (int64_t)r->n * r->group, BLOCKS_SM_ROWS);
 
   if (r->group == 2) peer_multiply_kernel<2><<<blocks, BLOCK, 0, (cudaStream_t)s>>>(a, *r, z);
   else if (r->group == 8) peer_multiply_kernel<8><<<blocks, BLOCK, 0, (cudaStream_t)s>>>(a, *r, z);
@@ -166,7 +168,7 @@ GPUCSRError GPUCSRPeerMultiply_CUDA(const GPUCSRPeerHalo *h, const GPUCSRPeerRow
 
 GPUCSRError GPUCSRPeerAdd_CUDA(const GPUCSRPeerHalo *h, const GPUCSRPeerSums *a, double *z, GPUCSRStream s)
 {
-  peer_add_kernel<<<Blocks(a->n, MOST), BLOCK, 0, (cudaStream_t)s>>>(Arguments(h, GPUCSR_SUMS), *a, z);
+  peer_add_kernel<<<Blocks(h, a->n, BLOCKS_SM), BLOCK, 0, (cudaStream_t)s>>>(Arguments(h, GPUCSR_SUMS), *a, z);
   GPUCSRCheckLaunch("peer_add");
   return 0;
 }

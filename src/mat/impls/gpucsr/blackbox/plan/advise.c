@@ -2,43 +2,11 @@
   Where a product, or an iteration of conjugate gradients with Jacobi, takes least time.
 
   The model is that of M. Verschoor and A. C. Jalba (Parallel Computing 2012, section 5): the time of an iteration is that of its parts, each a start and bytes over a rate,
-  and n GPUs take the time of their n-th part, what they exchange, and their meetings. For the product it has the profile's time; docs/results/advise.md says
-  what the other constants were fitted to, and how far they are off.
+  and n GPUs take the time of their n-th part, what they exchange, and their meetings. For the product it has the profile's time; the other constants are in sys/machine.h, and
+  docs/results/advise.md says how far predictions are off.
 */
 #include "advise.h"
 #include <petsctime.h>
-
-/* Of one NVIDIA H200 and the host around it; seconds, bytes a second. Fitted to docs/results/places.jsonl.xz, and to solves of the page on solvers */
-#define CALL        4.6e-6                      /* MatMult() again and again on device vectors: what the host takes for one */
-#define HOST_CALL   18.5e-6                     /* the same on short host vectors, where the host waits for the result */
-#define STAGED      16e9                        /* short vectors, by way of staging buffers */
-#define LONG        ((double)((size_t)1 << 19)) /* bytes of a vector that is page-locked */
-#define LONG_CALL   35.0e-6                     /* a product in pieces: begin and end of the pipeline */
-#define PINNED      55e9                        /* x up, or z down, page-locked, */
-#define DUPLEX      78e9                        /* and both at the same time, together */
-#define HOST_LOOP   52.0e-6                     /* an iteration of KSPCG on device vectors: launches, and what waits for its two sums */
-#define LOOP_PASSES 16                          /* times that such an iteration goes through a vector */
-#define VECTORS     3.6e12                      /* through device memory, */
-#define CACHED      12e12                       /* and through its cache */
-#define MEETING     3.3e-6                      /* grid-wide reductions of the persistent kernel in an iteration, of one cluster of blocks, */
-#define OFALL       0.6e-6                      /* and what they take more where blocks of all processors meet, */
-#define CLUSTERED   1.2e5                       /* from so many entries on; below, the entries */
-#define CG_CLUSTER  16.0                        /* of so many blocks, */
-#define CG_ROWS     32.0                        /* of so many rows at least, */
-#define CG_ENTRY    0.44e-9                     /* take so long, in place of a product */
-#define LAUNCH      2.0e-6                      /* of the profile's time of a product, of which a persistent kernel has none; */
-#define GATHER      1.2                         /* the rest takes so many times that, as it gathers the parts of a direction, */
-#define DIAGONALS   1.1                         /* or, where columns are not stored, reads them in order, */
-#define RETOLD      1.46                        /* or reads CSR in place of tiles and narrow columns, which it does not know */
-#define CG_PASSES   11                          /* times that the persistent kernel goes through a vector, */
-#define CG_VECTORS  5.9e12                      /* part of which it keeps in shared memory and registers */
-#define CG_CACHED   11.6e12
-#define CG_ROW      15e-9  /* an entry of a row, one after the other */
-#define EXCHANGE    8.0e-6 /* of a product with other GPUs: a launch and a trip there */
-#define LINK        150e9
-#define MEETINGS    8.0e-6 /* of an iteration with other GPUs */
-#define HOST_START  0.5e-6 /* an iteration of KSPCG on the host, */
-#define HOST_PASSES 17     /* and the times that it goes through a vector */
 
 /* A vector operation's time on the device: n numbers, gone through so often; what stays in the cache beside the matrix is read from there */
 static double Passes(double passes, double n, double matrix, double cache, double cached, double memory)
@@ -49,13 +17,13 @@ static double Passes(double passes, double n, double matrix, double cache, doubl
 }
 
 /* An iteration of the persistent kernel, from the profile's time of a product; a small matrix is one cluster's, as persistent.cu has it */
-static double Persistent(const GPUCSRCandidate *c, double n, double mean, double cache)
+static double Persistent(const GPUCSRMachine *t, const GPUCSRCandidate *c, double n, double mean, double cache)
 {
   const char  *format   = c->format->name;
-  const double multiple = !strncmp(format, "dia", 3) || !strncmp(format, "stencil", 7) ? DIAGONALS : !strncmp(format, "tile", 4) || !strncmp(format, "narrow", 6) ? RETOLD : GATHER, entries = mean * n;
-  const double product = entries < CLUSTERED ? CG_ENTRY * entries / PetscMin(CG_CLUSTER, ceil(n / CG_ROWS)) : OFALL + multiple * PetscMax(0, c->predicted - LAUNCH);
+  const double multiple = !strncmp(format, "dia", 3) || !strncmp(format, "stencil", 7) ? t->product_diagonals : !strncmp(format, "tile", 4) || !strncmp(format, "narrow", 6) ? t->product_csr : t->product_gathered, entries = mean * n;
+  const double product = entries < t->cluster_entries ? t->cluster_entry * entries / PetscMin(t->cluster_blocks, ceil(n / GPUCSR_SLICE)) : t->meeting_all + multiple * PetscMax(0, c->predicted - t->product_launch);
 
-  return MEETING + CG_ROW * mean + product + Passes(CG_PASSES, n, c->bytes, cache, CG_CACHED, CG_VECTORS);
+  return t->meeting + t->persistent_entry * mean + product + Passes(t->persistent_passes, n, c->bytes, cache, t->persistent_cached_rate, t->persistent_rate);
 }
 
 /*
@@ -64,14 +32,15 @@ static double Persistent(const GPUCSRCandidate *c, double n, double mean, double
 */
 double GPUCSRHostVectorsTime(double m, double n, double kernel, size_t number, double reach)
 {
-  const double up = (double)number * n, down = (double)number * m;
+  const GPUCSRMachine *t  = &GPUCSRMachineShared;
+  const double         up = (double)number * n, down = (double)number * m;
 
-  if (8 * PetscMin(m, n) >= LONG) {
-    const double one = up / PINNED + kernel + down / PINNED, overlapped = PetscMax(kernel, (up + down) / DUPLEX);
+  if (8 * PetscMin(m, n) >= t->pinned_least) {
+    const double one = up / t->pinned_rate + kernel + down / t->pinned_rate, overlapped = PetscMax(kernel, (up + down) / t->duplex_rate);
 
-    return LONG_CALL + reach * PetscMax(one, overlapped) + (1 - reach) * overlapped;
+    return t->pieces_call + reach * PetscMax(one, overlapped) + (1 - reach) * overlapped;
   }
-  return HOST_CALL + kernel + up / (8 * n >= LONG ? PINNED : STAGED) + down / (8 * m >= LONG ? PINNED : STAGED);
+  return t->host_call + kernel + up / (8 * n >= t->pinned_least ? t->pinned_rate : t->staged_rate) + down / (8 * m >= t->pinned_least ? t->pinned_rate : t->staged_rate);
 }
 
 /* The features of one of n parts of the rows */
@@ -128,12 +97,13 @@ GPUCSRDevice GPUCSRForetoldDevice(GPUCSRDevice dev)
 /* dev: NULL where there is none, which is advised about as if it were the one of the profile */
 PetscErrorCode GPUCSRForetell(GPUCSRDevice dev, const GPUCSRFeatures *f, GPUCSRPrecision p, const GPUCSRRequest *q, const GPUCSRHostTimes *host, GPUCSRForetold *t)
 {
-  const GPUCSRDevice d      = GPUCSRForetoldDevice(dev);
-  const double       cache  = (double)d->props.l2;
-  const size_t       number = GPUCSRTypeSize(GPUCSRVectorType(p));
-  const double       m = f->m, n = f->n, longest = PetscMax(m, n);
-  const PetscBool    square = (PetscBool)(f->m == f->n);
-  GPUCSRCandidate    c;
+  const GPUCSRDevice   d      = GPUCSRForetoldDevice(dev);
+  const double         cache  = (double)d->props.l2;
+  const GPUCSRMachine *tuned  = GPUCSRMachineOf(d);
+  const size_t         number = GPUCSRTypeSize(GPUCSRVectorType(p));
+  const double         m = f->m, n = f->n, longest = PetscMax(m, n);
+  const PetscBool      square = (PetscBool)(f->m == f->n);
+  GPUCSRCandidate      c;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(t, sizeof(*t)));
@@ -145,27 +115,27 @@ PetscErrorCode GPUCSRForetell(GPUCSRDevice dev, const GPUCSRFeatures *f, GPUCSRP
 
   t->product[GPUCSR_AT_CPU]            = host->product;
   t->product[GPUCSR_AT_HOST_VECTORS]   = GPUCSRHostVectorsTime(m, n, c.predicted, number, f->sampled ? PetscMin(1, f->bandwidth / longest) : 1);
-  t->product[GPUCSR_AT_DEVICE_VECTORS] = PetscMax(CALL, c.predicted);
+  t->product[GPUCSR_AT_DEVICE_VECTORS] = PetscMax(tuned->device_call, c.predicted);
   t->bytes[GPUCSR_AT_CPU]              = 12.0 * (double)f->nnz + 4 * (m + 1) + 8 * (m + n);
   t->bytes[GPUCSR_AT_HOST_VECTORS]     = c.bytes + (double)number * (m + n);
   t->bytes[GPUCSR_AT_DEVICE_VECTORS]   = c.bytes + 8 * (m + n);
   if (square) {
-    t->iteration[GPUCSR_AT_CPU]            = host->product + HOST_START + HOST_PASSES * n * host->number;
-    t->iteration[GPUCSR_AT_HOST_VECTORS]   = t->product[GPUCSR_AT_HOST_VECTORS] + HOST_PASSES * n * host->number;
-    t->iteration[GPUCSR_AT_DEVICE_VECTORS] = HOST_LOOP + c.predicted + Passes(LOOP_PASSES, n, c.bytes, cache, CACHED, VECTORS);
-    t->iteration[GPUCSR_AT_SOLVER]         = Persistent(&c, n, f->mean, cache);
+    t->iteration[GPUCSR_AT_CPU]            = host->product + tuned->host_iteration + tuned->host_passes * n * host->number;
+    t->iteration[GPUCSR_AT_HOST_VECTORS]   = t->product[GPUCSR_AT_HOST_VECTORS] + tuned->host_passes * n * host->number;
+    t->iteration[GPUCSR_AT_DEVICE_VECTORS] = tuned->loop_iteration + c.predicted + Passes(tuned->loop_passes, n, c.bytes, cache, tuned->vector_cached_rate, tuned->vector_rate);
+    t->iteration[GPUCSR_AT_SOLVER]         = Persistent(tuned, &c, n, f->mean, cache);
     t->bytes[GPUCSR_AT_SOLVER]             = c.bytes + 8 * 8 * n;
   }
   for (int k = 0; k < GPUCSR_NGPUS; k++) {
     const int      gpus   = 1 << k;
     GPUCSRFeatures part   = Part(f, gpus);
-    const double   others = k ? EXCHANGE + 8 * PetscMin(f->spread, n - n / gpus) / LINK : 0;
+    const double   others = k ? tuned->exchange + 8 * PetscMin(f->spread, n - n / gpus) / tuned->link_rate : 0;
 
     if (k && (m < 64 * gpus || part.nnz < 1)) break;
     if (k) PetscCall(Chosen(d, &part, p, q, &c));
-    t->products[k]    = PetscMax(CALL, c.predicted) + others;
+    t->products[k]    = PetscMax(tuned->device_call, c.predicted) + others;
     t->bytesofeach[k] = c.bytes + 8.0 * (square ? 8 : 2) * longest / gpus;
-    if (square) t->iterations[k] = k ? MEETINGS + Persistent(&c, part.m, f->mean, cache) + others - EXCHANGE : t->iteration[GPUCSR_AT_SOLVER];
+    if (square) t->iterations[k] = k ? tuned->meeting_ranks + Persistent(tuned, &c, part.m, f->mean, cache) + others - tuned->exchange : t->iteration[GPUCSR_AT_SOLVER];
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -175,8 +145,10 @@ PetscErrorCode GPUCSRForetell(GPUCSRDevice dev, const GPUCSRFeatures *f, GPUCSRP
 /* A core of today, where nobody measured: the same numbers on every machine, so that what is decided by them is the same in every run */
 void GPUCSRHostTimesUsual(double rows, double entries, GPUCSRHostTimes *t)
 {
-  t->product = 0.3e-6 + 1.5e-9 * rows + 0.9e-9 * entries;
-  t->number  = 0.5e-9;
+  const GPUCSRMachine *tuned = &GPUCSRMachineShared;
+
+  t->product = tuned->host_launch + tuned->host_row * rows + tuned->host_entry * entries;
+  t->number  = tuned->host_number;
 }
 
 #define MEASURED_ENTRIES 500000  /* in all windows, */

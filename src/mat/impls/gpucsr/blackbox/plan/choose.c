@@ -9,14 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A leaf of the tree knows nothing of padding and of single rows */
-#define TREE_MOST    2.0  /* times the bytes of CSR that it may take */
-#define TREE_LONGEST 1024 /* entries of the longest row that it may have, unless that is */
-#define TREE_UNEVEN  32   /* times the mean at most */
-
-/* Times the bytes of CSR that what is chosen by predicted times may take. Of larger ones few were timed, so that their times are guesses; none that took more than 3.5 times was the fastest (docs/results, samples) */
-#define MOST_BYTES 4.0
-
 /* Words that exist, and fit each other */
 PetscErrorCode GPUCSRRequestCheck(const GPUCSRRequest *q)
 {
@@ -105,6 +97,7 @@ typedef struct {
   GPUCSRBool          applicable;
   char                why[112];
   GPUCSRModelInput    in;
+  double              scale[GPUCSR_NPARTS]; /* of the profile's times, on this device */
 } FormatInput;
 
 static PetscErrorCode FormatInputGet(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, const GPUCSRFormat *format, FormatInput *in)
@@ -114,6 +107,7 @@ static PetscErrorCode FormatInputGet(const GPUCSRFeatures *f, GPUCSRPrecision p,
   in->why[0] = 0;
   PetscCall((*format->ops->applicable)(f, format->variant, p, &in->applicable, in->why, sizeof(in->why)));
   if (in->applicable) PetscCall(GPUCSRModelInputGet(format, f, p, dev->props.l2, &in->in));
+  PetscCall(GPUCSRProfileScale(dev, in->scale, &in->in.processors));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -131,8 +125,9 @@ static PetscErrorCode CandidateGet(const FormatInput *in, GPUCSRDevice dev, cons
   c->bytes   = 1e6 * in->in.matrix;
   if (!row) PetscFunctionReturn(PETSC_SUCCESS);
   GPUCSRModelTerms(row, &in->in, PETSC_FALSE, terms);
+  for (int k = 0; k < GPUCSR_NTERMS; k++) terms[k] *= in->scale[GPUCSRModelPart[k]];
   c->predicted = 1e-6 * GPUCSRModelTime(row, terms, part);
-  c->setup     = 1e-6 * (row->setup[0] + row->setup[1] * in->in.matrix);
+  c->setup     = 1e-6 * (in->scale[GPUCSR_WAITING] * row->setup[0] + in->scale[GPUCSR_MEMORY] * row->setup[1] * in->in.matrix);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -198,7 +193,7 @@ static PetscErrorCode OnlyByName(const GPUCSRFeatures *f, GPUCSRPrecision p, GPU
   PetscFunctionBegin;
   PetscCall(PetscStrcmp(c->format->family, "dense", &dense));
   if (c->usable && dense && f->density < 1) PetscCall(PetscStrncpy(c->why, "a zero that it stores turns an Inf in x into NaN: only by name", sizeof(c->why)));
-  else if (c->usable && times > MOST_BYTES) PetscCall(PetscSNPrintf(c->why, sizeof(c->why), "it takes %.3g times the bytes of CSR: only by name", times));
+  else if (c->usable && times > GPUCSRMachineShared.choice_most) PetscCall(PetscSNPrintf(c->why, sizeof(c->why), "it takes %.3g times the bytes of CSR: only by name", times));
   else PetscFunctionReturn(PETSC_SUCCESS);
   c->usable = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -238,7 +233,7 @@ static PetscErrorCode Pick(const GPUCSRFeatures *f, GPUCSRPrecision p, const GPU
   PetscBool   anyformat, anykernel;
   Leader      leader = {PETSC_MAX_REAL, PETSC_MAX_REAL, -1};
 
-  const PetscBool uneven = (PetscBool)(f->max > TREE_LONGEST && f->max > TREE_UNEVEN * f->mean);
+  const PetscBool uneven = (PetscBool)(f->max > GPUCSRMachineShared.tree_longest && f->max > GPUCSRMachineShared.tree_uneven * f->mean);
 
   PetscFunctionBegin;
   *pick = -1;
@@ -252,7 +247,7 @@ static PetscErrorCode Pick(const GPUCSRFeatures *f, GPUCSRPrecision p, const GPU
     kernel = "csr_adaptive";
   }
   for (int c = 0; c < n && format && *pick < 0; c++)
-    if (list[c].usable && list[c].bytes <= TREE_MOST * GPUCSRCSRBytes(f, p) && !strcmp(list[c].format->name, format) && !strcmp(list[c].kernel->name, kernel)) *pick = c;
+    if (list[c].usable && list[c].bytes <= GPUCSRMachineShared.tree_most * GPUCSRCSRBytes(f, p) && !strcmp(list[c].format->name, format) && !strcmp(list[c].kernel->name, kernel)) *pick = c;
   if (*pick >= 0) {
     if (uneven) PetscCall(PetscSNPrintf(why, len, "the decision tree takes it where a row, here one of %d entries, is so much longer than the mean of %.3g", f->max, f->mean));
     else PetscCall(PetscSNPrintf(why, len, "the decision tree takes it for rows of %.3g entries in the mean and %d columns", f->mean, f->n));

@@ -4,10 +4,6 @@
 #include "plan.h"
 #include <petsctime.h>
 
-#define MEASURE_MOST   6   /* candidates that measuring tries at most */
-#define MEASURE_EACH   8   /* products for each of them at least */
-#define MEASURE_WITHIN 1.6 /* and how far behind the best prediction their own may be */
-
 /* What a candidate has built to be measured; CSR's arrays are not its own */
 static PetscErrorCode Forget(GPUCSRStorage *A)
 {
@@ -48,7 +44,9 @@ PetscErrorCode GPUCSRPlanMeasure(GPUCSRDevice dev, const GPUCSRRequest *q, GPUCS
 
   PetscFunctionBegin;
   PetscCall(PetscTime(&t0));
-  while (n < P->ncandidates && n < MEASURE_MOST && n < budget / MEASURE_EACH && P->candidate[n].usable && P->candidate[n].known && (n < 2 || P->candidate[n].predicted <= MEASURE_WITHIN * P->candidate[0].predicted)) n++;
+  while (n < P->ncandidates && n < (int)GPUCSRMachineShared.measure_most && n < budget / (int)GPUCSRMachineShared.measure_each && P->candidate[n].usable && P->candidate[n].known &&
+         (n < 2 || P->candidate[n].predicted <= GPUCSRMachineShared.measure_within * P->candidate[0].predicted))
+    n++;
   if (n < 2) PetscFunctionReturn(PETSC_SUCCESS);
   few  = PetscMax(2, 6 * budget / 10 / n - 2);
   many = PetscMax(1, (budget - n * (few + 2)) / 2 - 1);

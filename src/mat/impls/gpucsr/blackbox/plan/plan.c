@@ -534,7 +534,7 @@ PetscErrorCode GPUCSRValuesAreFloats(const GPUCSRSource *s, int threads, PetscBo
   int lossy = 0;
 
   PetscFunctionBegin;
-  if (s->nnz < 100000) threads = 1;
+  if ((double)s->nnz < GPUCSRMachineShared.threaded_entries) threads = 1;
 #pragma omp parallel for num_threads(threads) if (threads > 1) reduction(| : lossy)
   for (int64_t k = 0; k < s->nnz; k++) {
     const double a = (double)PetscRealPart(s->a[k]);

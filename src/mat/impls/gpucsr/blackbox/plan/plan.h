@@ -123,6 +123,7 @@ typedef struct {
   double         window;        /* rows that the format sorts together, 0: none */
   PetscBool      together;      /* threads go along neighbouring rows side by side, */
   double         uneven;        /* whose lengths differ by so much of the mean */
+  double         processors;    /* 0: those of the profile, an H200's */
   int            nclasses;      /* of row lengths that there are, */
   const int     *lengths;       /* and the rows, */
   const int64_t *entries;       /* and their entries */
@@ -138,8 +139,9 @@ enum {
   GPUCSR_WORK,
   GPUCSR_NPARTS
 };
-GPUCSR_INTERN const int GPUCSRModelPart[GPUCSR_NTERMS];
-GPUCSR_INTERN double    GPUCSRModelTime(const GPUCSRCostRow *, const double[], double[]);
+GPUCSR_INTERN const int      GPUCSRModelPart[GPUCSR_NTERMS];
+GPUCSR_INTERN PetscErrorCode GPUCSRProfileScale(GPUCSRDevice, double[GPUCSR_NPARTS], double *);
+GPUCSR_INTERN double         GPUCSRModelTime(const GPUCSRCostRow *, const double[], double[]);
 
 GPUCSR_INTERN PetscErrorCode GPUCSRSourceInspect(const GPUCSRSource *, GPUCSRPrecision, int, GPUCSRFeatures *);
 GPUCSR_INTERN PetscErrorCode GPUCSRStorageFromCSR(const GPUCSRStorage *, const GPUCSRFeatures *, const GPUCSRFormat *, GPUCSRStorage *);

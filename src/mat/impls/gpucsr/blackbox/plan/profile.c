@@ -58,14 +58,9 @@ static const char builtin[] =
 #define MAX_COSTS 512
 #define MAX_TREE  80
 
-/* Of a processor: bytes of its first-level cache that x may have, blocks at a time, threads of each; about how many there are; and of the last-level cache what A leaves to x */
-#define NEAR       (250 << 10)
-#define BLOCKS     8
-#define THREADS    256
-#define PROCESSORS 132
-#define SHARE      0.4
-#define LONG       32  /* entries: of longer rows the doublings count */
-#define STRIP      2.2 /* widths of a strip, over the root of a row's entries */
+#define BLOCKS  8   /* of a processor at a time, */
+#define THREADS 256 /* of so many threads */
+#define LONG    32  /* entries: of longer rows the doublings count */
 
 #define SECTOR 32.0 /* bytes */
 
@@ -80,6 +75,7 @@ typedef struct {
   GPUCSRPair    pair[MAX_COSTS], trusted[MAX_COSTS];
   int           ncosts, nleaves, npairs, ntrusted;
   char          machine[128];
+  PetscBool     builtin;
 } Profile;
 
 static Profile *profile = NULL; /* the one in use */
@@ -195,6 +191,7 @@ PetscErrorCode GPUCSRProfileLoad(const char file[])
     PetscCall(PetscFree(p));
     SETERRQ(PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "-mat_gpucsr_profile %s: %s; `make tune` writes a new one", file[0] ? file : "(built in)", wrong);
   }
+  p->builtin = (PetscBool)!file[0];
   PetscCall(Pairs(p));
   for (int k = 0; k < p->npairs; k++)
     if (p->pair[k].row && p->pair[k].row->trusted) p->trusted[p->ntrusted++] = p->pair[k];
@@ -229,6 +226,22 @@ PetscErrorCode GPUCSRProfileMachine(const char **name)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What the times of each part take on this device times those of the profile, and its processors as the model has them: a profile from a file is of the machine that uses it */
+PetscErrorCode GPUCSRProfileScale(GPUCSRDevice dev, double scale[GPUCSR_NPARTS], double *processors)
+{
+  const GPUCSRMachine *t;
+
+  PetscFunctionBegin;
+  if (!profile) PetscCall(GPUCSRProfileLoad(""));
+  t                     = profile->builtin ? GPUCSRMachineOf(dev) : &GPUCSRMachineH200;
+  scale[GPUCSR_WAITING] = t->profile_waiting;
+  scale[GPUCSR_MEMORY]  = t->profile_memory;
+  scale[GPUCSR_CACHE]   = t->profile_cache;
+  scale[GPUCSR_WORK]    = t->profile_work;
+  *processors           = t->processors;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* What the decision tree says; NULL where it says nothing */
 PetscErrorCode GPUCSRProfileTree(const GPUCSRFeatures *f, const char **format, const char **kernel)
 {
@@ -253,14 +266,15 @@ PetscErrorCode GPUCSRModelInputGet(const GPUCSRFormat *format, const GPUCSRFeatu
   PetscCall(GPUCSRStorageCreate(NULL, format, f, NULL, p, &A)); /* described, not allocated */
   in->matrix = 0;
   for (int k = 0; k < A.narrays; k++) in->matrix += 1e-6 * (double)A.array[k].count * (double)GPUCSRTypeSize(A.array[k].type);
-  in->vectors = 1e-6 * vector * ((double)f->m + (double)f->n);
-  in->cache   = 1e-6 * (double)l2;
-  in->rows    = f->m;
-  in->columns = f->n;
-  in->stored  = (double)PetscMax(A.stored, f->nnz); /* a dictionary's entries are gone through as often as rows have them */
-  in->mean    = f->mean;
-  in->max     = f->max;
-  in->sectors = f->sampled ? f->blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(1, 4))] : (double)f->nnz;
+  in->vectors    = 1e-6 * vector * ((double)f->m + (double)f->n);
+  in->cache      = 1e-6 * (double)l2;
+  in->processors = 0; /* of the profile */
+  in->rows       = f->m;
+  in->columns    = f->n;
+  in->stored     = (double)PetscMax(A.stored, f->nnz); /* a dictionary's entries are gone through as often as rows have them */
+  in->mean       = f->mean;
+  in->max        = f->max;
+  in->sectors    = f->sampled ? f->blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(1, 4))] : (double)f->nnz;
   if (format->ops == &GPUCSRFormat_tile) in->sectors = (double)A.extent.units; /* gathered once a tile, not once a row */
   in->quads = f->sampled ? f->blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(4, 4))] : (double)f->nnz;
   for (int q = 0; q < 2; q++) in->fetched[q] = f->sampled ? f->sectors[vector < 8][q] : (double)f->nnz; /* of a matrix whose columns nobody has looked at, as many as entries */
@@ -304,15 +318,17 @@ static double Counted(double rows, const GPUCSRModelInput *in)
 */
 static void Sectors(const GPUCSRCostRow *c, const GPUCSRModelInput *in, double *fetched, double *missed)
 {
-  const double all = PetscMax(1, in->rows), block = THREADS / PetscMax(1, PetscMin(THREADS, c->threads)), rows = PetscMin(all, block), x = in->number * in->columns, spread = in->number * in->spread;
-  const double places  = PetscMin(PetscMin(rows * (1 + in->moved), rows + in->window) * x / all, PetscMax(0, x - spread)); /* that the rows of a block lie apart in x */
-  const double reach   = PetscMax(in->number, PetscMin(x, places + spread));
-  const double meeting = rows * in->sectors / all / (reach / SECTOR); /* times that a sector in reach is touched */
-  const double chance = in->sectors * (meeting > 1e-6 ? (1 - exp(-meeting)) / meeting : 1), counted = Counted(block, in);
-  const double touched = in->moved > 0 ? PetscMax(counted, chance) : counted, once = PetscMin(touched, PROCESSORS * x / SECTOR);
-  const double strip = in->together ? PetscMin(1, PetscMax(STRIP / sqrt(PetscMax(1, in->mean)), c->width / PetscMax(1, in->mean)) + in->uneven) : 1; /* of the width of a row */
-  const double used  = PetscMin(PetscMin(x, BLOCKS * places + x * strip), BLOCKS * PetscMin(reach, places + spread * strip)) / NEAR;
-  const double far = PetscMin(x, BLOCKS * PROCESSORS * places + spread), share = SHARE * 1e6 * in->cache;
+  const GPUCSRMachine *t          = &GPUCSRMachineShared;
+  const double         processors = in->processors > 0 ? in->processors : GPUCSRMachineH200.processors;
+  const double         all = PetscMax(1, in->rows), block = THREADS / PetscMax(1, PetscMin(THREADS, c->threads)), rows = PetscMin(all, block), x = in->number * in->columns, spread = in->number * in->spread;
+  const double         places  = PetscMin(PetscMin(rows * (1 + in->moved), rows + in->window) * x / all, PetscMax(0, x - spread)); /* that the rows of a block lie apart in x */
+  const double         reach   = PetscMax(in->number, PetscMin(x, places + spread));
+  const double         meeting = rows * in->sectors / all / (reach / SECTOR); /* times that a sector in reach is touched */
+  const double         chance = in->sectors * (meeting > 1e-6 ? (1 - exp(-meeting)) / meeting : 1), counted = Counted(block, in);
+  const double         touched = in->moved > 0 ? PetscMax(counted, chance) : counted, once = PetscMin(touched, processors * x / SECTOR);
+  const double         strip = in->together ? PetscMin(1, PetscMax(t->strip_width / sqrt(PetscMax(1, in->mean)), c->width / PetscMax(1, in->mean)) + in->uneven) : 1; /* of the width of a row */
+  const double         used  = PetscMin(PetscMin(x, BLOCKS * places + x * strip), BLOCKS * PetscMin(reach, places + spread * strip)) / t->near_cache;
+  const double         far = PetscMin(x, BLOCKS * processors * places + spread), share = t->cache_share * 1e6 * in->cache;
 
   *fetched = once + (touched - once) * used * used / (1 + used * used);
   *missed  = far > share ? *fetched * (1 - share / far) : 0;
@@ -324,7 +340,7 @@ static void Sectors(const GPUCSRCostRow *c, const GPUCSRModelInput *in, double *
 */
 static double Kept(double moved, double cache)
 {
-  const double few = 0.4 * cache, many = 1.2 * cache;
+  const double few = GPUCSRMachineShared.kept_whole * cache, many = GPUCSRMachineShared.kept_none * cache;
 
   return moved <= few ? moved : moved >= many ? 0 : moved * log(many / moved) / log(many / few);
 }

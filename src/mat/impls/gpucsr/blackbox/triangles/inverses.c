@@ -59,12 +59,13 @@ PetscErrorCode GPUCSRInversesCreate(GPUCSRDevice dev, int nblocks, const int beg
 }
 
 /* Predicted time of a product on an H200 */
-double GPUCSRInversesTime(int nblocks, const int begin[])
+double GPUCSRInversesTime(GPUCSRDevice dev, int nblocks, const int begin[])
 {
-  double entries = 0;
+  const GPUCSRMachine *t       = GPUCSRMachineOf(dev);
+  double               entries = 0;
 
   for (int k = 0; k < nblocks; k++) entries += (double)(begin[k + 1] - begin[k]) * (begin[k + 1] - begin[k]);
-  return 3e-6 + (8 * entries + 28.0 * begin[nblocks]) / 3e12;
+  return t->inverses_launch + (8 * entries + 28.0 * begin[nblocks]) / t->triangle_rate;
 }
 
 PetscErrorCode GPUCSRInvert_Host(const GPUCSRFactorCSR *F, GPUCSRBool symmetric, GPUCSRInverses *V, GPUCSRStream s)

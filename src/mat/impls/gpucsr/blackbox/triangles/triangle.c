@@ -5,16 +5,6 @@
 
 const char *const GPUCSRSolveMethods[] = {"ranges", "syncfree", NULL};
 
-/*
-  Seconds, on one H200, of: a step from level to level through the second-level cache, and through shared memory; a step from range to range; a
-  slice of a range, for each entry of a row
-*/
-#define STEP_CACHE   0.75e-6
-#define STEP_SHARED  0.28e-6
-#define STEP_RANGE   0.4e-6
-#define SLICE_ENTRY  0.03e-6
-#define BYTES_SECOND 3e12
-
 const GPUCSRTriangleOps *GPUCSRTriangleOpsGet(GPUCSRDevice dev)
 {
 #if defined(GPUCSR_HAVE_CUDA)
@@ -79,12 +69,13 @@ double GPUCSRTriangleBytes(const GPUCSRTriangle *T)
 }
 
 /* Predicted seconds of a solve. If ranges depend on each other as in a band matrix, a path crosses each border once */
-double GPUCSRTriangleTime(const GPUCSRTriangle *T, GPUCSRSolveMethod method, int ranges)
+double GPUCSRTriangleTime(const GPUCSRTriangle *T, GPUCSRDevice dev, GPUCSRSolveMethod method, int ranges)
 {
-  const double stream = GPUCSRTriangleBytes(T) / BYTES_SECOND, length = (double)T->nnz / PetscMax(1, T->n), slices = PetscMax(T->n / 32.0, 1.3 * (double)T->nnz / (32 * GPUCSR_LANE_ENTRIES));
+  const GPUCSRMachine *t      = GPUCSRMachineOf(dev);
+  const double         stream = GPUCSRTriangleBytes(T) / t->triangle_rate, length = (double)T->nnz / PetscMax(1, T->n), slices = PetscMax(T->n / 32.0, 1.3 * (double)T->nnz / (32 * GPUCSR_LANE_ENTRIES));
 
-  if (method == GPUCSR_SOLVE_RANGES) return STEP_SHARED * T->nlevels + STEP_RANGE * PetscMin(T->nlevels, ranges - 1) + PetscMax(stream, SLICE_ENTRY * length * slices / ranges);
-  return STEP_CACHE * T->nlevels + stream;
+  if (method == GPUCSR_SOLVE_RANGES) return t->level_shared * T->nlevels + t->range_step * PetscMin(T->nlevels, ranges - 1) + PetscMax(stream, t->slice_entry * length * slices / ranges);
+  return t->level_cache * T->nlevels + stream;
 }
 
 /* The number of ranges with the fastest predicted solve */
@@ -94,7 +85,7 @@ int GPUCSRTriangleRanges(const GPUCSRTriangle *T, GPUCSRDevice dev)
   int       best = least;
 
   for (int k = least; k <= most; k++)
-    if (GPUCSRTriangleTime(T, GPUCSR_SOLVE_RANGES, k) < GPUCSRTriangleTime(T, GPUCSR_SOLVE_RANGES, best)) best = k;
+    if (GPUCSRTriangleTime(T, dev, GPUCSR_SOLVE_RANGES, k) < GPUCSRTriangleTime(T, dev, GPUCSR_SOLVE_RANGES, best)) best = k;
   while (GPUCSRRangeRows(T->n, best) > GPUCSR_RANGE_ROWS) best++; /* whole slices */
   return best;
 }

@@ -221,12 +221,12 @@ GPUCSR_INTERN GPUCSRError GPUCSRTriangleOrder(GPUCSRDevice, const GPUCSRFactorCS
 GPUCSR_INTERN GPUCSRError GPUCSRTriangleSlices(GPUCSRDevice, const GPUCSRFactorCSR *, GPUCSRTriangle *, GPUCSRStream);
 GPUCSR_INTERN GPUCSRError GPUCSRTriangleDestroy(GPUCSRDevice, GPUCSRTriangle *);
 GPUCSR_INTERN double      GPUCSRTriangleBytes(const GPUCSRTriangle *);
-GPUCSR_INTERN double      GPUCSRTriangleTime(const GPUCSRTriangle *, GPUCSRSolveMethod, int ranges);
+GPUCSR_INTERN double      GPUCSRTriangleTime(const GPUCSRTriangle *, GPUCSRDevice, GPUCSRSolveMethod, int ranges);
 GPUCSR_INTERN int         GPUCSRTriangleRanges(const GPUCSRTriangle *, GPUCSRDevice);
 
 GPUCSR_INTERN GPUCSRError GPUCSRInversesCreate(GPUCSRDevice, int nblocks, const int begin[], GPUCSRInverses *);
 GPUCSR_INTERN GPUCSRError GPUCSRInversesDestroy(GPUCSRDevice, GPUCSRInverses *);
-GPUCSR_INTERN double      GPUCSRInversesTime(int nblocks, const int begin[]);
+GPUCSR_INTERN double      GPUCSRInversesTime(GPUCSRDevice, int nblocks, const int begin[]);
 GPUCSR_INTERN GPUCSRError GPUCSRInvert_Host(const GPUCSRFactorCSR *, GPUCSRBool, GPUCSRInverses *, GPUCSRStream);
 GPUCSR_INTERN GPUCSRError GPUCSRMultiply_Host(const GPUCSRInverses *, const int *, const int *, const double *, double *, GPUCSRStream);
 

@@ -12,7 +12,6 @@
 #include <thrust/iterator/transform_iterator.h>
 
 #define BLOCK    256
-#define LONG     48 /* entries a row in the mean, from which on a warp shares it */
 #define SEEDS    2048
 #define NUMBERER 1024 /* threads of the one block that numbers */
 #define EACH     ((STENCIL_MOST + NUMBERER) / NUMBERER)
@@ -50,7 +49,7 @@ GPUCSRError GPUCSRFindStencils(const GPUCSRStorage *csr, int rows, int step, voi
 {
   if (!rows) return 0;
 #define FIND(V, X) \
-  if (csr->nnz >= (int64_t)LONG * csr->m) find<32, V>(rows, step, csr, (StencilCount *)count, slot, notfirst, id, (cudaStream_t)st); \
+  if ((double)csr->nnz >= GPUCSRMachineShared.stencil_warp * csr->m) find<32, V>(rows, step, csr, (StencilCount *)count, slot, notfirst, id, (cudaStream_t)st); \
   else find<8, V>(rows, step, csr, (StencilCount *)count, slot, notfirst, id, (cudaStream_t)st)
   GPUCSRDispatchPrecision(csr->precision, FIND);
   GPUCSRCheckLaunch("stencil_build (find)");
