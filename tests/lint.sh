@@ -31,7 +31,7 @@ need() {
 }
 
 # Files of our own in C and CUDA
-sources=$(find src include tests -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' | grep -v plan/h200.h | sort) # h200.h is made by src/benchmarks/fit.c
+sources=$(find src include tests -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' | grep -v plan/h200.h | sort) # h200.h is made by src/benchmarks/fit/fit.c
 
 # --- Rooms: what a file may include (rooms.py), and headers of systems that it may not
 
@@ -51,7 +51,7 @@ rooms() {
   without "$(find src/sys $mat/blackbox \( -name '*.[ch]' \) ! -path 'src/sys/backends/cuda/*')" "$upper|$cuda"
   without "$(find $mat/type $mat/product $mat/sparse $mat/factor $mat/mpi $mat/report $vec src/ksp/impls src/ksp/pc src/tao/impls src/dlregisgpucsr.c -name '*.[ch]')" "$cuda"
   without "$(find src/io -name '*.[ch]' ! -name 'load*' ! -name setrows.c)" "$upper|$cuda"
-  without "$(find src/bin include src/tao/examples -name '*.[ch]')" "petsc/private|$cuda"
+  without "$(find src/bin src/learn include -name '*.[ch]')" "petsc/private|$cuda"
   without "$(find src/ksp/examples -name '*.[ch]')" "petsc/private|petscgpucsr|$cuda"
 }
 check "rooms" rooms

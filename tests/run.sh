@@ -268,7 +268,7 @@ if [ -f tests/examples.list ]; then
       skip "$name.aij"
       continue
     fi
-    for folder in src/*/examples/output; do if [ -f "$folder/$output" ]; then output=$folder/$output; fi; done
+    for folder in src/*/examples/output src/learn/output; do if [ -f "$folder/$output" ]; then output=$folder/$output; fi; done
     job judge "$name.gpucsr" "$nsize" "$BUILD/examples/$program" "$args -mat_type gpucsr" "-dll_append $LIB -mat_gpucsr_backend $BACKEND" "$output" "" ""
     with=
     if [[ $args == *.mtx* ]]; then with="-dll_append $LIB"; fi # which reads such files
