@@ -184,10 +184,14 @@ demo: deps ## install what is missing, build, and solve a real system
 	@$(MAKE) --no-print-directory -s $(PARALLEL) PROGRESS=yes lib examples
 	@if [ -t 2 ]; then printf '\r\033[K' >&2; fi
 	@BUILD=$(BUILD) share/demo.sh
-check: ## install what is missing, build, and run all tests on the host
+check: ## install what is missing, build, run the lint and all tests on the host
 	@$(MAKE) --no-print-directory -s deps WITH=check
 	@$(MAKE) --no-print-directory -s $(PARALLEL) lib convert examples tests
-	@tests/run.sh BACKEND=host BUILD=$(BUILD)
+	@tests/lint.sh -quick; lint=$$?; tests/run.sh BACKEND=host BUILD=$(BUILD) && exit $$lint
+check-all: ## the same with products of cases, random walks, flavours of PETSc and the lint in whole: an hour or more
+	@$(MAKE) --no-print-directory -s deps WITH=check
+	@$(MAKE) --no-print-directory -s $(PARALLEL) lib convert examples tests
+	@tests/lint.sh; lint=$$?; WHOLE=1 LIMIT=7200 tests/run.sh BACKEND=host BUILD=$(BUILD) && exit $$lint
 # On a machine without PETSc it runs what `make carry` collected
 check-gpu: $(if $(FOUND),lib convert examples tests) ## run all tests on a GPU
 	@$(if $(FOUND),,LD_LIBRARY_PATH=$(abspath $(CARRY)/lib-$(BUILD)):$$LD_LIBRARY_PATH) tests/run.sh BACKEND=cuda BUILD=$(if $(FOUND),,$(CARRY)/)$(BUILD)
@@ -287,7 +291,8 @@ NOCUDA = $(if $(filter command environment,$(firstword $(origin NVCC))),not want
 
 # What a machine with a GPU and MPI but without PETSc needs for tests and benchmarks: what was built, PETSc, and the
 # libraries of PETSc that may be missing there. MPI, the C and C++ runtimes and the driver must be on that machine.
-OWN   := /(ld-linux|linux-vdso|libc\.|libm\.|libdl|libpthread|librt|libmpi\.|libopen-|libhwloc|libevent|libudev|libstdc|libgcc_s|libgomp|libcap|libcuda|libz\.)|libcu(sparse|blas|rand|solver|fft)|libnvJitLink|libpetscgpucsr
+OWN   := /(ld-linux|linux-vdso|libc\.|libm\.|libdl|libpthread|librt|libmpi\.|libopen-|libhwloc|libevent)
+OWN   := $(OWN)|/(libudev|libstdc|libgcc_s|libgomp|libcap|libcuda|libz\.)|libcu(sparse|blas|rand|solver|fft)|libnvJitLink|libpetscgpucsr
 carry: lib convert examples tests benches ## copy what a GPU machine without PETSc needs
 	rm -rf $(CARRY)/$(BUILD) $(CARRY)/lib-$(BUILD) && mkdir -p $(CARRY)/$(BUILD) $(CARRY)/lib-$(BUILD)
 	cp -r $(foreach d,lib bin examples tests bench,$(wildcard $(BUILD)/$d)) $(CARRY)/$(BUILD)/
