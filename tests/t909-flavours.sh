@@ -1,14 +1,14 @@
 #!/bin/bash
 #
-# The flavours of PETSc that a distribution has beside the usual one: complex numbers, 64-bit indices, both. Library, examples and converter are built in each, without CUDA and quickly; with
-# 64-bit indices a sample of the tests runs. The folders stay, so that only changed files are built again. With WHOLE=1 (make check-all) all
-# tests run there, but those of files, packages and other programs.
+# The flavours of PETSc that a distribution has beside the usual one: 64-bit indices, and these with complex numbers; with WHOLE=1 (make check-all) complex numbers alone too. Library, examples
+# and converter are built in each, without CUDA and quickly. With 64-bit indices a sample of the tests runs; with WHOLE=1 all, but for those of files, packages and other programs. The
+# folders stay, so that only changed files are built again.
 #
 #   BUILD=build tests/t909-flavours.sh
 if [ ! -f makefile ] || [ "$BACKEND" = cuda ] || ! command -v pkg-config >/dev/null; then exit 77; fi
 unset NVCC MAKEFLAGS MAKEOVERRIDES # `make check NVCC=` exports them
 flavours=()
-for name in petsc-complex petsc64-real petsc64-complex; do
+for name in ${WHOLE:+petsc-complex} petsc64-real petsc64-complex; do
   if [ -e "/usr/lib/petscdir/$name/lib/pkgconfig/PETSc.pc" ]; then flavours+=("$name"); fi
 done
 if [ ${#flavours[@]} = 0 ]; then exit 77; fi
