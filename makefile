@@ -281,7 +281,7 @@ bench: needs-gpu benches ## all benchmarks, on a GPU
 clean: ## remove BUILD
 	rm -rf $(BUILD)
 help: ## this list
-	@sed -n "s/^\([a-z-]*\):[^=#]*## \(.*\)/make \1\t\2/p" makefile | expand -t 22
+	@sed -n "s/^\([a-z0-9-]*\):[^=#]*## \(.*\)/make \1\t\2/p" makefile | expand -t 22
 	@sed -n "s/^#   \([A-Z_]*=.*\)/\1/p" makefile
 info: ## what was found: PETSc, compilers, CUDA
 	@echo "PETSc       $(shell $(pkgconfig) --modversion $(PETSC) 2>/dev/null || echo not found) ($(PETSC)), $(CC)"

@@ -135,7 +135,7 @@ makefile() {
   awk 'length > 200 {print "makefile:" FNR ": has " length " characters, of at most 200"}' makefile
   local target phony
   phony=$(sed -n '/^.PHONY:/,/[^\\]$/p' makefile | tr -s '\\\n' ' ')
-  for target in $(sed -n 's/^\([a-z][a-z-]*\):\( .*\)\{0,1\}$/\1/p' makefile); do
+  for target in $(sed -n 's/^\([a-z][a-z0-9-]*\):\( .*\)\{0,1\}$/\1/p' makefile); do
     case " $phony " in *" $target "*) ;; *) echo "makefile: $target is not in .PHONY" ;; esac
   done
 }
