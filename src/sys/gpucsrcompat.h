@@ -44,6 +44,13 @@ typedef enum {
   #define GPUCSRSFCount PetscMPIInt
 #endif
 
+/* The type of MPI that a PetscBool has */
+#if PETSC_VERSION_LT(3, 24, 0)
+  #define GPUCSR_MPI_BOOL MPIU_BOOL
+#else
+  #define GPUCSR_MPI_BOOL MPI_C_BOOL
+#endif
+
 /* The context that PETSc destroys: the pointer itself before 3.23, its place from then on */
 #if PETSC_VERSION_LT(3, 23, 0)
 typedef PetscErrorCode GPUCSRDestroyFn(void *);
