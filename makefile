@@ -31,10 +31,9 @@ FOUND   := $(shell $(pkgconfig) --exists $(PETSC) 2>/dev/null && echo yes)
 
 comma := ,
 LIB  := $(BUILD)/lib/libpetscgpucsr.so
-IO   := $(addprefix src/io/,$(addprefix formats/,number.c libsvm.c market.c boeing.c binary.c) piece.c decode.c source.c parse.c assemble.c)
-# Programs, and files that the converter alone needs, are not in the library
+# All sources are in the library, but for programs and a backend that is left out
 FOUNDC := $(shell find src -name '*.c')
-SRC  := $(sort $(IO) $(addprefix src/io/,balance.c loadfile.c loadtext.c loadbinary.c setrows.c) $(filter-out src/io/% src/bin/% src/benchmarks/% src/sys/backends/cuda/% $(foreach d,ksp tao vec,src/$d/examples/%),$(FOUNDC)))
+SRC  := $(sort $(filter-out src/bin/% src/learn/% src/ksp/examples/% src/benchmarks/% src/sys/backends/cuda/%,$(FOUNDC)))
 ifneq ($(NVCC),)
   CUDA_DIR ?= $(patsubst %/bin/,%,$(dir $(realpath $(NVCC))))
   KNOWN    := $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch))
@@ -55,9 +54,10 @@ BZ2      := $(call linkable,bzlib.h,bz2)
 ZSTD     := $(call linkable,zstd.h,zstd)
 CPPFLAGS += $(if $(ZLIB),-DGPUCSR_HAVE_ZLIB) $(if $(LZMA),-DGPUCSR_HAVE_LZMA) $(if $(BZ2),-DGPUCSR_HAVE_BZ2) $(if $(ZSTD),-DGPUCSR_HAVE_ZSTD)
 IOLIBS   := $(if $(ZLIB),-lz) $(if $(LZMA),-llzma) $(if $(BZ2),-lbz2) $(if $(ZSTD),-lzstd)
-EXAMPLES := $(patsubst %.c,$(BUILD)/examples/%,$(notdir $(wildcard src/ksp/examples/*.c src/tao/examples/*.c)))
+EXAMPLES := $(patsubst %.c,$(BUILD)/examples/%,$(notdir $(wildcard src/ksp/examples/*.c src/learn/*.c)))
 TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/t*.c))
-BENCHES  := $(if $(NVCC),$(patsubst src/benchmarks/%.c,$(BUILD)/bench/%,$(wildcard src/benchmarks/*.c)),$(addprefix $(BUILD)/bench/,read places fill))
+FOLDERS  := spmv fit reads variants# benchmarks of several files
+BENCHES  := $(addprefix $(BUILD)/bench/,$(if $(NVCC),$(FOLDERS) $(patsubst src/benchmarks/%.c,%,$(wildcard src/benchmarks/*.c)),read places fill))
 
 # One message if PETSc is missing, instead of the compilers'
 ifeq ($(FOUND),)
@@ -66,7 +66,8 @@ nopetsc:
 	@echo "make: pkg-config does not know a PETSc named $(PETSC): name one with PETSC=, add the folder of its .pc file to PKG_CONFIG_PATH, or run make demo, which installs the distribution's" >&2; false
 endif
 
-.PHONY: all nopetsc needs-gpu lib convert examples tests benches demo check check-gpu bench h200 papers install uninstall deb wheel docs format lint fuzz clean info help deps
+.PHONY: all nopetsc needs-gpu lib convert examples tests benches deps demo check check-all check-gpu check-sanitize check-memcheck coverage bench tune h200 papers \
+        install uninstall deb wheel docs format lint fuzz carry clean info help
 all: lib examples convert ## the library, the examples, gpucsr-convert and gpucsr-advise (the default)
 lib: $(LIB)
 convert: $(BUILD)/bin/gpucsr-convert $(BUILD)/bin/gpucsr-advise $(BUILD)/share/petscgpucsr/advise-draw.py
@@ -111,49 +112,56 @@ $(BUILD)/obj/src/sys/misspelt.o: CPPFLAGS += -I$(BUILD)/obj/include
 $(BUILD)/obj/src/sys/misspelt.o: $(NAMES)
 
 # The converter is a program of its own: no PETSc is needed to run it
-$(BUILD)/obj/src/io/convert.o: CPPFLAGS += -DGPUCSR_VERSION='"$(VERSION)"'
-$(BUILD)/bin/gpucsr-convert: $(patsubst %.c,$(BUILD)/obj/%.o,$(IO) src/io/convert.c src/io/write.c src/io/statistics.c)
+CONVERT := $(wildcard src/io/formats/*.c) $(addprefix src/io/,piece.c decode.c source.c parse.c assemble.c) $(addprefix src/bin/,convert.c write.c statistics.c)
+$(BUILD)/obj/src/bin/convert.o: CPPFLAGS += -DGPUCSR_VERSION='"$(VERSION)"'
+$(BUILD)/bin/gpucsr-convert: $(CONVERT:%.c=$(BUILD)/obj/%.o)
 	@mkdir -p $(@D)
 	$(CC) -o $@ $^ -Wl,--as-needed -fopenmp $(IOLIBS) -lm
 
 # The adviser is a program of PETSc's, which finds the library beside itself; a distribution's package (deb/) finds both where all libraries are
-RUNPATH = -Wl,-rpath,'$$ORIGIN/../lib' -Wl,-rpath,$(LIBDIRS)
+RUNPATH := -Wl,-rpath,$(LIBDIRS)
 $(BUILD)/bin/gpucsr-advise $(BUILD)/deb/gpucsr-advise: src/bin/advise.c $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 $< -o $@ -L$(BUILD)/lib -lpetscgpucsr $(LIBS) $(RUNPATH)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 $< -o $@ -L$(BUILD)/lib -lpetscgpucsr $(LIBS) $(if $(RUNPATH),-Wl$(comma)-rpath$(comma)'$$ORIGIN/../lib') $(RUNPATH)
 $(BUILD)/share/petscgpucsr/advise-draw.py: src/bin/advise.py
 	@mkdir -p $(@D)
 	cp $< $@
 
-GIT := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
-# Programs know nothing of the library; tests of its own functions are linked with it, internal ones with its objects
+# Programs know nothing of the library; bmrm is several files
 $(BUILD)/examples/%: src/ksp/examples/%.c
+	$(program)
+$(BUILD)/examples/%: src/learn/%.c
+	$(program)
+define program
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp -MMD -MP $< -o $@ $(LIBS) -Wl,-rpath,$(LIBDIRS)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp $(filter %.c,$^) -o $@ $(LIBS) $(RUNPATH)
+endef
+$(EXAMPLES): $(wildcard src/ksp/examples/*.h)
+$(BUILD)/examples/bmrm: $(wildcard src/learn/bmrm/*)
+$(BUILD)/deb/bmrm: src/learn/bmrm.c $(wildcard src/learn/bmrm/*)
+	$(program)
 
-# bmrm is several files: the others are in a folder of its name
-$(BUILD)/examples/%: src/tao/examples/%.c
-	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp $(filter %.c,$^) -o $@ $(LIBS) -Wl,-rpath,$(LIBDIRS)
-$(BUILD)/examples/bmrm: $(wildcard src/tao/examples/*.h src/tao/examples/bmrm/*)
-
+# Linked with the library, or with its objects for its internal functions
+PUBLIC   := -L$(BUILD)/lib -Wl,--as-needed -lpetscgpucsr -Wl,-rpath,'$$ORIGIN/../lib'
+INTERNAL := $(OBJ) $(IOLIBS) $(CUDALIBS) -lstdc++
 # A test runs once: it is compiled quickly
+TESTLIBS = $(if $(filter t0% t1% t2% t3%,$*),$(INTERNAL),$(PUBLIC))
 $(BUILD)/tests/%: tests/%.c $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS:-O2=-O1) $(WARN) -std=gnu99 -fopenmp -MMD -MP $< -o $@ $(if $(filter t0% t1% t2% t3%,$(notdir $*)),$(OBJ) $(IOLIBS) $(CUDALIBS) -lstdc++,-L$(BUILD)/lib -Wl$(comma)--as-needed -lpetscgpucsr -Wl$(comma)-rpath$(comma)'$$ORIGIN/../lib') $(LIBS) -Wl,-rpath,$(LIBDIRS)
+	$(CC) $(CPPFLAGS) $(CFLAGS:-O2=-O1) $(WARN) -std=gnu99 -fopenmp -MMD -MP $< -o $@ $(TESTLIBS) $(LIBS) $(RUNPATH)
 
 $(BUILD)/tests/yield.so: tests/yield.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(WARN) -shared -fPIC $< -o $@
 
-# A program of several files has the others in a folder of its name
-$(BUILD)/bench/%: src/benchmarks/%.c $(LIB)
+# Some benchmarks know nothing of the library, some its public functions alone; CUDA's libraries are their peers
+GIT := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
+PEERS     = $(if $(NVCC),-L$(CUDA_DIR)/lib64 -lcusparse $(if $(filter dense,$*),-lcublas))
+BENCHLIBS = $(if $(filter ksp vec gamg precond ranks,$*),,$(if $(filter read places,$*),$(PUBLIC),$(INTERNAL) $(PEERS)))
+$(BUILD)/bench/%: $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp $(filter %.c %.cu.o,$^) -DGPUCSR_GIT='"$(GIT)"' -o $@ $(if $(filter ksp vec gamg precond ranks,$(notdir $*)),,$(if $(filter read places,$(notdir $*)),-L$(BUILD)/lib -lpetscgpucsr -Wl$(comma)-rpath$(comma)'$$ORIGIN/../lib',$(OBJ) $(IOLIBS) $(if $(NVCC),$(CUDALIBS) -L$(CUDA_DIR)/lib64 -lcusparse $(if $(filter dense,$(notdir $*)),-lcublas) -lstdc++))) $(LIBS) -Wl,-rpath,$(LIBDIRS)
-
-$(BENCHES): $(wildcard src/benchmarks/*.h)
-$(BUILD)/bench/spmv: $(wildcard src/benchmarks/spmv/*)
-$(BUILD)/bench/fit: $(wildcard src/benchmarks/fit/*)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp $(filter %.c %.cu.o,$^) -DGPUCSR_GIT='"$(GIT)"' -o $@ $(BENCHLIBS) $(LIBS) $(RUNPATH)
+$(foreach b,$(notdir $(BENCHES)),$(eval $(BUILD)/bench/$b: $(wildcard src/benchmarks/$b.c src/benchmarks/$b/*) src/benchmarks/bench.h $(wildcard src/benchmarks/problems/*)))
 # Kernels for a benchmark alone: many and small, so that they are compressed
 BENCHCU = $(patsubst %.cu,$(DEVICE)/%.cu.o,$(wildcard src/benchmarks/$1/*.cu))
 $(BUILD)/bench/variants: $(call BENCHCU,variants)
@@ -176,15 +184,19 @@ demo: deps ## install what is missing, build, and solve a real system
 	@$(MAKE) --no-print-directory -s $(PARALLEL) PROGRESS=yes lib examples
 	@if [ -t 2 ]; then printf '\r\033[K' >&2; fi
 	@BUILD=$(BUILD) share/demo.sh
-check: ## install what is missing, build, and run all tests on the host
+check: ## install what is missing, build, run the lint and all tests on the host
 	@$(MAKE) --no-print-directory -s deps WITH=check
 	@$(MAKE) --no-print-directory -s $(PARALLEL) lib convert examples tests
-	@tests/run.sh BACKEND=host BUILD=$(BUILD)
+	@tests/lint.sh -quick; lint=$$?; tests/run.sh BACKEND=host BUILD=$(BUILD) && exit $$lint
+check-all: ## the same with products of cases, random walks, flavours of PETSc and the lint in whole: an hour or more
+	@$(MAKE) --no-print-directory -s deps WITH=check
+	@$(MAKE) --no-print-directory -s $(PARALLEL) lib convert examples tests
+	@tests/lint.sh; lint=$$?; WHOLE=1 LIMIT=7200 tests/run.sh BACKEND=host BUILD=$(BUILD) && exit $$lint
 # On a machine without PETSc it runs what `make carry` collected
 check-gpu: $(if $(FOUND),lib convert examples tests) ## run all tests on a GPU
 	@$(if $(FOUND),,LD_LIBRARY_PATH=$(abspath $(CARRY)/lib-$(BUILD)):$$LD_LIBRARY_PATH) tests/run.sh BACKEND=cuda BUILD=$(if $(FOUND),,$(CARRY)/)$(BUILD)
-# Built with gcc's sanitizers and without CUDA, run on the host, also as a stand-in for a GPU. Tests of petsc4py and tests that build in their own folder are left out. -malloc_dump and t010 find
-# leaks: the leak sanitizer cannot name MPI's, because MPI unloads its modules before the end
+# Built with gcc's sanitizers and without CUDA, run on the host, also as a stand-in for a GPU. Tests of petsc4py and tests that build in their own folder are
+# left out. -malloc_dump and t010 find leaks: the leak sanitizer cannot name MPI's, because MPI unloads its modules before the end
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 check-sanitize: ## the tests with gcc's sanitizers
 	@$(MAKE) --no-print-directory -s $(PARALLEL) NVCC= BUILD=build-sanitize CC="$(CC) $(SANITIZE)" CFLAGS="-O1 -g -fno-omit-frame-pointer" lib convert examples tests
@@ -199,28 +211,37 @@ coverage: ## the lines that the tests reach
 check-memcheck: $(if $(FOUND),lib tests) ## compute-sanitizer's tools on a GPU
 	@BUILD=$(if $(FOUND),,$(CARRY)/)$(BUILD) tests/memcheck.sh
 FOUNDMINOR = $(basename $(shell $(pkgconfig) --modversion $(PETSC)))
-# Where things go; DOCDIR gets the pages of docs/, the licence and the man pages in HTML
+# Where things go; DOCDIR gets the pages of docs/, the licence and the man pages in HTML, PYDIR the module gpucsr
 LIBDIR ?= $(PREFIX)/lib
 DOCDIR ?= $(PREFIX)/share/doc/petscgpucsr
 MANDIR ?= $(PREFIX)/share/man
+PYDIR  ?= $(PREFIX)/share/petscgpucsr/python
 DOCS   ?= $(BUILD)/docs
-install: lib convert $(if $(shell command -v python3),docs) ## install below PREFIX
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(DOCDIR)/docs $(DESTDIR)$(DOCDIR)/html
+PYTHON3  := $(shell command -v python3)
+PROGRAMS := $(BUILD)/bin/gpucsr-convert $(BUILD)/bin/gpucsr-advise $(BUILD)/examples/bmrm
+PCFILE = s|@PREFIX@|$(abspath $(PREFIX))|; s|@LIBDIR@|$(abspath $(LIBDIR))|; s|@PYDIR@|$(abspath $(PYDIR))|; \
+         s|@VERSION@|$(VERSION)|; s|@PETSC@|$(PETSC)|g; s|@PETSCMINOR@|$(FOUNDMINOR)|; \
+         s|@PETSCNEXT@|$(shell echo $(FOUNDMINOR) | awk -F. '{print $$1 "." $$2 + 1}')|
+install: lib convert $(BUILD)/examples/bmrm $(if $(PYTHON3),docs) ## install below PREFIX
+	install -d $(addprefix $(DESTDIR),$(PREFIX)/bin $(LIBDIR)/pkgconfig $(PREFIX)/include $(DOCDIR)/docs $(DOCDIR)/html)
 	install -m 755 $(LIB) $(DESTDIR)$(LIBDIR)/
-	install -m 755 $(BUILD)/bin/gpucsr-convert $(BUILD)/bin/gpucsr-advise $(DESTDIR)$(PREFIX)/bin/
+	install -m 755 $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin/
 	install -m 644 -Dt $(DESTDIR)$(PREFIX)/share/petscgpucsr $(BUILD)/share/petscgpucsr/advise-draw.py
+	install -m 644 -Dt $(DESTDIR)$(PYDIR)/gpucsr python/gpucsr/*.py
+	printf 'petsc = "%s"\nversion = "%s"\nlibdir = "%s"\n' $(FOUNDMINOR) $(VERSION) $(abspath $(LIBDIR)) > $(DESTDIR)$(PYDIR)/gpucsr/_built.py
 	install -m 644 include/petscgpucsr.h $(DESTDIR)$(PREFIX)/include/
-	sed -e 's|@PREFIX@|$(abspath $(PREFIX))|; s|@LIBDIR@|$(abspath $(LIBDIR))|; s|@VERSION@|$(VERSION)|; s|@PETSC@|$(PETSC)|g; s|@PETSCMINOR@|$(FOUNDMINOR)|; s|@PETSCNEXT@|$(shell echo $(FOUNDMINOR) | awk -F. '{print $$1 "." $$2 + 1}')|' share/petscgpucsr.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/petscgpucsr.pc
+	sed -e '$(PCFILE)' share/petscgpucsr.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/petscgpucsr.pc
 	install -m 644 README.md LICENSE CHANGELOG $(DESTDIR)$(DOCDIR)/
 	install -m 644 docs/*.md $(DESTDIR)$(DOCDIR)/docs/
 	install -m 644 -Dt $(DESTDIR)$(DOCDIR)/docs/results docs/results/*.md docs/results/*.png
-	$(if $(shell command -v python3),install -m 644 $(DOCS)/html/* $(DESTDIR)$(DOCDIR)/html/)
-	$(if $(shell command -v python3),$(foreach k,1 3,install -m 644 -Dt $(DESTDIR)$(MANDIR)/man$k $(DOCS)/man$k/*.$k &&) true,@echo "install: no man pages, because python3 is missing")
-uninstall: $(if $(shell command -v python3),docs) ## remove what make install installed
-	rm -f $(DESTDIR)$(LIBDIR)/libpetscgpucsr.so $(DESTDIR)$(LIBDIR)/pkgconfig/petscgpucsr.pc $(addprefix $(DESTDIR)$(PREFIX)/,bin/gpucsr-convert bin/gpucsr-advise share/petscgpucsr/advise-draw.py) $(DESTDIR)$(PREFIX)/include/petscgpucsr.h
+	$(if $(PYTHON3),install -m 644 $(DOCS)/html/* $(DESTDIR)$(DOCDIR)/html/)
+	$(if $(PYTHON3),$(foreach k,1 3,install -m 644 -Dt $(DESTDIR)$(MANDIR)/man$k $(DOCS)/man$k/*.$k &&) true,@echo "install: no man pages, because python3 is missing")
+uninstall: $(if $(PYTHON3),docs) ## remove what make install installed
+	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(notdir $(LIB)) pkgconfig/petscgpucsr.pc)
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,$(addprefix bin/,$(notdir $(PROGRAMS))) share/petscgpucsr/advise-draw.py include/petscgpucsr.h)
 	rm -f $(foreach k,1 3,$(patsubst $(DOCS)/%,$(DESTDIR)$(MANDIR)/%,$(wildcard $(DOCS)/man$k/*)))
-	rm -rf $(DESTDIR)$(DOCDIR)
-deb: lib convert ## a Debian package, in BUILD/deb
+	rm -rf $(DESTDIR)$(DOCDIR) $(DESTDIR)$(PYDIR)/gpucsr
+deb: lib convert $(BUILD)/examples/bmrm ## a Debian package, in BUILD/deb
 	@BUILD=$(BUILD) PETSC=$(PETSC) share/deb.sh $(VERSION)
 wheel: lib ## a Python wheel, in BUILD/wheel
 	@BUILD=$(BUILD) PETSC=$(PETSC) share/wheel.sh $(VERSION)
@@ -262,20 +283,21 @@ bench: needs-gpu benches ## all benchmarks, on a GPU
 clean: ## remove BUILD
 	rm -rf $(BUILD)
 help: ## this list
-	@sed -n "s/^\([a-z-]*\):[^=#]*## \(.*\)/make \1\t\2/p" makefile | expand -t 22
+	@sed -n "s/^\([a-z0-9-]*\):[^=#]*## \(.*\)/make \1\t\2/p" makefile | expand -t 22
 	@sed -n "s/^#   \([A-Z_]*=.*\)/\1/p" makefile
 info: ## what was found: PETSc, compilers, CUDA
 	@echo "PETSc       $(shell $(pkgconfig) --modversion $(PETSC) 2>/dev/null || echo not found) ($(PETSC)), $(CC)"
 	@echo "decompress  $(if $(ZLIB),gzip) $(if $(LZMA),xz) $(if $(BZ2),bzip2) $(if $(ZSTD),zstd)"
-	@echo "CUDA        $(if $(NVCC),$(shell $(NVCC) --version | sed -n 's/.*release \([0-9.]*\).*/\1/p') for $(ARCHS) and PTX,$(if $(filter command environment,$(firstword $(origin NVCC))),not wanted (NVCC=),nvcc not found): host backend alone)"
+	@echo "CUDA        $(if $(NVCC),$(shell $(NVCC) --version | sed -n 's/.*release \([0-9.]*\).*/\1/p') for $(ARCHS) and PTX,$(NOCUDA): host backend alone)"
+NOCUDA = $(if $(filter command environment,$(firstword $(origin NVCC))),not wanted (NVCC=),nvcc not found)
 
 # What a machine with a GPU and MPI but without PETSc needs for tests and benchmarks: what was built, PETSc, and the
 # libraries of PETSc that may be missing there. MPI, the C and C++ runtimes and the driver must be on that machine.
-OWN   := ld-linux|linux-vdso|libc\.|libm\.|libdl|libpthread|librt|libmpi\.|libopen-|libhwloc|libevent|libudev|libstdc|libgcc_s|libgomp|libcap|libcuda|libz\.
+OWN   := /(ld-linux|linux-vdso|libc\.|libm\.|libdl|libpthread|librt|libmpi\.|libopen-|libhwloc|libevent)
+OWN   := $(OWN)|/(libudev|libstdc|libgcc_s|libgomp|libcap|libcuda|libz\.)|libcu(sparse|blas|rand|solver|fft)|libnvJitLink|libpetscgpucsr
 carry: lib convert examples tests benches ## copy what a GPU machine without PETSc needs
 	rm -rf $(CARRY)/$(BUILD) $(CARRY)/lib-$(BUILD) && mkdir -p $(CARRY)/$(BUILD) $(CARRY)/lib-$(BUILD)
 	cp -r $(foreach d,lib bin examples tests bench,$(wildcard $(BUILD)/$d)) $(CARRY)/$(BUILD)/
 	find $(CARRY)/$(BUILD) -name '*.d' -delete
-	ldd $(LIB) $(wildcard $(BUILD)/bench/*) | awk '$$2 == "=>" && $$3 ~ /^\// {print $$3}' | sort -u | grep -vE '/($(OWN))|libcu(sparse|blas|rand|solver|fft)|libnvJitLink|libpetscgpucsr' | xargs -I{} cp -L -u {} $(CARRY)/lib-$(BUILD)/
+	ldd $(LIB) $(wildcard $(BUILD)/bench/*) | awk '$$2 == "=>" && $$3 ~ /^\// {print $$3}' | sort -u | grep -vE '$(OWN)' | xargs -I{} cp -L -u {} $(CARRY)/lib-$(BUILD)/
 	find $(CARRY)/$(BUILD) $(CARRY)/lib-$(BUILD) -type f \( -perm -100 -o -name '*.so*' \) -exec strip --strip-unneeded {} + 2>/dev/null || true
-.PHONY: carry

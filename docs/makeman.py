@@ -159,14 +159,18 @@ class Page:
 
 
 # Name, source, what it does
-PROGRAMS = [("gpucsr-convert", "src/io/convert.c", "convert a sparse matrix between file formats"),
-            ("gpucsr-advise", "src/bin/advise.c", "predict what products of a matrix take on the CPU and on GPUs")]
+PROGRAMS = [("gpucsr-convert", "src/bin/convert.c", "convert a sparse matrix between file formats"),
+            ("gpucsr-advise", "src/bin/advise.c", "predict what products of a matrix take on the CPU and on GPUs"),
+            ("bmrm", "src/learn/bmrm.c", "learn linear models by regularised risk minimisation")]
 
 
 def program(name, source, what, version):
-    """Its page of section 1, from the usage that it prints"""
+    """Its page of section 1, from the usage that it prints; of a program of PETSc's, from its help and the comment below"""
     source = (ROOT / source).read_text()
-    usage = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', re.search(r"usage\[\] =(.*?);\n", source, re.S).group(1))).replace("\\n", "\n").replace('\\"', '"')
+    said, comment = re.search(r"(?:usage|help)\[\] *=(.*?);\n(?:\n/\*\n(.*?)\*/)?", source, re.S).groups()
+    usage = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', said)).replace("\\n", "\n").replace('\\"', '"')
+    if not usage.startswith("Usage: "):
+        usage = f"Usage: {name} -f FILE [OPTIONS]\n{usage}{comment}"
     synopsis, _, text = usage.partition("\n")
     text = text.strip("\n").replace("\\", "\\e").replace("-", "\\-")
     name = name.replace("-", "\\-")

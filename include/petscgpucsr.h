@@ -9,8 +9,8 @@
 #include <petscksp.h>
 
 #define PETSCGPUCSR_VERSION_MAJOR 0
-#define PETSCGPUCSR_VERSION_MINOR 2
-#define PETSCGPUCSR_VERSION       "0.2"
+#define PETSCGPUCSR_VERSION_MINOR 3
+#define PETSCGPUCSR_VERSION       "0.3"
 
 #define MATGPUCSR       "gpucsr"
 #define MATAIJGPUCSR    "aijgpucsr"

@@ -21,9 +21,11 @@ maintainer="${DEBFULLNAME:-$(git config user.name || echo gpucsr developers)} <$
 multiarch=$(dpkg-architecture -qDEB_HOST_MULTIARCH) arch=$(dpkg-architecture -qDEB_HOST_ARCH)
 name=libpetscgpucsr root=$(realpath "$BUILD")/deb/root
 rm -rf "$root" && mkdir -p "$root/DEBIAN" "$root/usr/share/doc/$name" "$root/usr/share/lintian/overrides"
-make -s install BUILD="$BUILD" DOCS="$BUILD/deb/docs" PETSC="$PETSC" DESTDIR="$root" PREFIX=/usr LIBDIR="/usr/lib/$multiarch" DOCDIR="/usr/share/doc/$name" -o lib -o convert
-make -s "$BUILD/deb/gpucsr-advise" RUNPATH= BUILD="$BUILD" PETSC="$PETSC" -o "$BUILD/lib/libpetscgpucsr.so" && install -m 755 "$BUILD/deb/gpucsr-advise" "$root/usr/bin/gpucsr-advise"
-strip --strip-unneeded "$root/usr/lib/$multiarch/libpetscgpucsr.so" && strip "$root/usr/bin/gpucsr-convert" "$root/usr/bin/gpucsr-advise"
+make -s install BUILD="$BUILD" DOCS="$BUILD/deb/docs" PETSC="$PETSC" DESTDIR="$root" PREFIX=/usr LIBDIR="/usr/lib/$multiarch" DOCDIR="/usr/share/doc/$name" PYDIR=/usr/lib/python3/dist-packages -o lib -o convert
+# a distribution's programs find their libraries by themselves
+make -s "$BUILD/deb/gpucsr-advise" "$BUILD/deb/bmrm" RUNPATH= BUILD="$BUILD" PETSC="$PETSC" -o "$BUILD/lib/libpetscgpucsr.so"
+install -m 755 "$BUILD/deb/gpucsr-advise" "$BUILD/deb/bmrm" "$root/usr/bin/"
+strip --strip-unneeded "$root/usr/lib/$multiarch/libpetscgpucsr.so" && strip "$root"/usr/bin/*
 mkdir -p "$root$petscdir" && ln -s "$(realpath -m --relative-to="$petscdir" "/usr/lib/$multiarch/libpetscgpucsr.so")" "$root$petscdir/libpetscgpucsr.so"
 
 # what a distribution expects beside it
@@ -52,7 +54,7 @@ find "$root/usr/share/man" -name '*.[0-9]' -exec gzip -9n {} +
 # dependencies from what the binaries are linked with
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
 mkdir "$work/debian" && printf 'Source: %s\n\nPackage: %s\nArchitecture: any\n' $name $name >"$work/debian/control"
-depends=$(cd "$work" && dpkg-shlibdeps -O --ignore-missing-info -l"$petscdir" "$root/usr/lib/$multiarch/libpetscgpucsr.so" "$root/usr/bin/gpucsr-convert" "$root/usr/bin/gpucsr-advise" 2>/dev/null | sed -n 's/^shlibs:Depends=//p')
+depends=$(cd "$work" && dpkg-shlibdeps -O --ignore-missing-info -l"$petscdir" "$root/usr/lib/$multiarch/libpetscgpucsr.so" "$root"/usr/bin/* 2>/dev/null | sed -n 's/^shlibs:Depends=//p')
 minor=$(pkg-config --modversion "$PETSC" | cut -d. -f1-2)
 case $depends in *petsc*) ;; *) depends="$depends, ${ours%%[: ]*}" ;; esac
 cat >"$root/DEBIAN/control" <<END
@@ -61,7 +63,7 @@ Version: $version-1
 Architecture: $arch
 Maintainer: $maintainer
 Depends: $depends
-Suggests: libcuda1, python3-matplotlib
+Suggests: libcuda1, python3-matplotlib, python3-petsc4py, python3-sklearn
 Section: math
 Priority: optional
 Installed-Size: $(du -sk "$root/usr" | cut -f1)

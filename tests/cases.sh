@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by scripts with many small runs of one program, in a folder of their own. The runs go side by side, each with its output in a file.
 #
 #   side FUNCTION WORD ...    starts a case. A case fails if it prints something; it must not change files that another one reads

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by scripts that compare runs of bmrm, in folder $tmp.
 data=share/datasets/learning
 export PETSC_OPTIONS="${PETSC_OPTIONS:-} -dll_append $LIB -mat_gpucsr_backend $BACKEND"

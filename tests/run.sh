@@ -21,6 +21,7 @@
 #   fails="text"           the run must end in an error (no signal) and say this text exactly once
 #   warns="text"           the run must pass and say this text exactly once on stderr
 #   gpu=1                  for BACKEND=cuda alone; gpu=0: for BACKEND=host alone, which hides any GPU
+#   whole=1                only if the environment has WHOLE=1 (make check-all)
 #   load=0                 neither load the library nor name a backend
 #
 # JOBS runs go side by side: on the host two a processor, because a run also waits; on a GPU two. On a terminal
@@ -229,16 +230,17 @@ for source in tests/t[0-9]*.c; do
   program=${program%.c}
   load_options "$program" "$BUILD/tests/$program"
   while read -r line; do
-    name='' nsize=1 args='' loop='' output='' fails='' warns='' gpu='' load=1
+    name='' nsize=1 args='' loop='' output='' fails='' warns='' gpu='' whole='' load=1
     rest=${line#*//TEST}
     while [[ $rest =~ ^[[:space:]]*([a-z]+)=(\"([^\"]*)\"|([^[:space:]\"]+))(.*)$ ]]; do
       case ${BASH_REMATCH[1]} in
-      name | nsize | args | loop | output | fails | warns | gpu | load) declare "${BASH_REMATCH[1]}=${BASH_REMATCH[3]}${BASH_REMATCH[4]}" ;;
+      name | nsize | args | loop | output | fails | warns | gpu | whole | load) declare "${BASH_REMATCH[1]}=${BASH_REMATCH[3]}${BASH_REMATCH[4]}" ;;
       *) break ;;
       esac
       rest=${BASH_REMATCH[5]}
     done
     if [[ $rest == *[![:space:]]* ]]; then echo "$source: cannot read this of a //TEST line: $rest" >&2 && exit 2; fi
+    if [ "$whole${WHOLE:+yes}" = 1 ]; then continue; fi
     args=${args//\{lib\}/$LIB}
     loop=${loop//\{kernels\}/$kernels}
     loop=${loop//\{formats\}/$formats}
@@ -268,7 +270,7 @@ if [ -f tests/examples.list ]; then
       skip "$name.aij"
       continue
     fi
-    for folder in src/*/examples/output; do if [ -f "$folder/$output" ]; then output=$folder/$output; fi; done
+    for folder in src/*/examples/output src/learn/output; do if [ -f "$folder/$output" ]; then output=$folder/$output; fi; done
     job judge "$name.gpucsr" "$nsize" "$BUILD/examples/$program" "$args -mat_type gpucsr" "-dll_append $LIB -mat_gpucsr_backend $BACKEND" "$output" "" ""
     with=
     if [[ $args == *.mtx* ]]; then with="-dll_append $LIB"; fi # which reads such files

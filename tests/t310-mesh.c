@@ -5,7 +5,7 @@
 */
 static char help[] = "Tests the meshes that the benchmarks make.\n";
 
-#include "../src/benchmarks/synthetic.h"
+#include "../src/benchmarks/problems/synthetic.h"
 #include <float.h>
 
 /* Every corner of a cell between points alone is the centre of a sphere through d + 1 of them: all others are outside */

@@ -6,7 +6,7 @@
 */
 static char help[] = "Tests matrices that the benchmarks generate.\n";
 
-#include "../src/benchmarks/synthetic.h"
+#include "../src/benchmarks/problems/synthetic.h"
 
 static PetscErrorCode Test(SyntheticKind kind, int rows, int columns, int mean)
 {

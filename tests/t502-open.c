@@ -688,9 +688,7 @@ int main(int argc, char **argv)
   PetscCall(MatGPUCSRInitializePackage());
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(scenes); k++) {
     for (int gpu = 0; gpu < 2; gpu++) {
-      PetscCall(PetscMemzero(&s[gpu], sizeof(s[gpu])));
-      s[gpu].type = gpu ? VECGPU : VECSTANDARD;
-      s[gpu].name = scenes[k].name;
+      s[gpu] = (Scene){.type = gpu ? VECGPU : VECSTANDARD, .name = scenes[k].name};
       PetscCall((*scenes[k].play)(&s[gpu]));
     }
     for (int i = 0; i < s[0].n; i++)

@@ -3,6 +3,7 @@
 //TEST name="hostvectors" args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -standard_vectors -from 5"
 //TEST name="ranks" nsize=2 args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -every 307"
 //TEST name="all" gpu=1 args="-all"
+//TEST name="whole" gpu=0 whole=1 args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -all"
 
 /*
   Every solver of the library, on each of its paths, and some of PETSc's over a matrix of this type, with every kind of preconditioner, format and precision: b - A x, by MATAIJ, is as small as the tolerance

@@ -154,5 +154,5 @@ grep -q 'more rows or columns than the integers' "$tmp/out" || fail "$(cat "$tmp
 
 if command -v liblinear-train >/dev/null; then
   unset PETSC_OPTIONS
-  src/benchmarks/liblinear.py -build "$BUILD" -options "-mat_type gpucsr -mat_gpucsr_backend $BACKEND" "$data"/heart_scale.svm.gz "$data"/breast-cancer.svm.gz "$data"/dna_onehot.svm.xz:1e-2 >"$tmp/out" 2>&1 || fail "$(cat "$tmp/out")"
+  src/benchmarks/learning/liblinear.py -build "$BUILD" -options "-mat_type gpucsr -mat_gpucsr_backend $BACKEND" "$data"/heart_scale.svm.gz "$data"/breast-cancer.svm.gz "$data"/dna_onehot.svm.xz:1e-2 >"$tmp/out" 2>&1 || fail "$(cat "$tmp/out")"
 fi

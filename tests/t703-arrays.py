@@ -7,7 +7,7 @@ petsc4py.init(sys.argv)
 import numpy
 from petsc4py import PETSc
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "src", "vec", "examples"))
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "python", "examples"))
 from devicearray import device_array
 
 n = 10

@@ -1,6 +1,6 @@
 #!/bin/bash
 #
-# Arrays of petsc4py: kept views, and src/vec/examples/devicearray.py. Skipped where there is no petsc4py of the PETSc that the library was built for.
+# Arrays of petsc4py: kept views, and python/examples/devicearray.py. Skipped where there is no petsc4py of the PETSc that the library was built for.
 #
 #   BUILD=build LIB=$PWD/build/lib/libpetscgpucsr.so BACKEND=host tests/t703-arrays.sh
 python=${PYTHON:-/usr/bin/python3}

@@ -24,11 +24,12 @@ fail() {
   exit 1
 }
 
-# build FOLDER WORD ...: make these there, with little optimisation to be quick
+# build FOLDER WORD ...: make these there, with little optimisation to be quick unless objects were taken over
+flags=CFLAGS=-O1
 build() {
   local folder=$1
   shift
-  make -C "$tmp/copy" BUILD="$folder" CFLAGS=-O1 "$@" >"$tmp/log" 2>&1 || fail "make $* failed in the copy:" "$tmp/log"
+  make -C "$tmp/copy" BUILD="$folder" ${flags:+"$flags"} "$@" >"$tmp/log" 2>&1 || fail "make $* failed in the copy:" "$tmp/log"
   if grep -n 'warning:' "$tmp/log"; then fail "make $* warned" "$tmp/log"; fi
 }
 
@@ -41,9 +42,9 @@ awk -v to="$tmp/copy" '
 format=$(sed -n 's/^GPUCSR_FORMAT(\([a-z]*\),.*/\1/p' "$tmp/copy/src/mat/impls/gpucsr/blackbox/format/formatlist.h" | tail -n 1)
 kernel=$(sed -n 's/^GPUCSR_KERNEL(\([a-z0-9_]*\),.*/\1/p' "$tmp/copy/src/mat/impls/gpucsr/blackbox/kernels/kernellist.h" | tail -n 1)
 
-# On the host. Objects made without CUDA are taken over: make then compiles what the new rows change
+# On the host. Objects made without CUDA are taken over, with the flags they were made with: make then compiles the files that see the new rows
 if [ -f "$objects/src/sys/sys.o" ] && [ -z "$(find "$objects" \( -name '*.cu.o' -o -name '*.gcno' \) -print -quit)" ]; then
-  mkdir -p "$tmp/copy/host/obj" && cp -a "$objects/src" "$tmp/copy/host/obj"
+  mkdir -p "$tmp/copy/host/obj" && cp -a "$objects/src" "$objects/include" "$tmp/copy/host/obj" && cp -a "${objects%/obj}/flags" "$tmp/copy/host" && flags=''
   find "$tmp/copy/host/obj" -name '*.d' -exec sed -i 's|^[^ ]*obj/src/|host/obj/src/|' {} +
 fi
 build host NVCC= lib host/examples/poisson3d host/tests/t100-formats host/tests/t200-kernels
@@ -61,10 +62,9 @@ host/tests/t100-formats >"$tmp/out" 2>&1 || fail "t100-formats failed:" "$tmp/ou
 host/tests/t200-kernels -backend host -only triplets -large 0 >"$tmp/out" 2>&1 || fail "t200-kernels failed:" "$tmp/out"
 
 # With nvcc: the device code of the other kernels, which the new rows do not change, is taken over, as it takes minutes
-kernels=src/mat/impls/gpucsr/kernels
-if { ls "$objects/$kernels"/*.cu.o && { command -v nvcc || [ -x /usr/local/cuda/bin/nvcc ]; }; } >/dev/null 2>&1; then
-  mkdir -p device/obj && copy=$PWD && (cd "$objects" && find . -name '*.cu.o' -exec cp --parents {} "$copy/device/obj" \;)
-  build device CUDA_ARCH=80 device/bench/spmv
+if [ -f "$root/build/device/flags" ] && [ -d "$root/build/device/src" ] && { command -v nvcc || [ -x /usr/local/cuda/bin/nvcc ]; } >/dev/null 2>&1; then
+  (cd "$root" && cp --parents build/device/flags "$tmp/copy" && find build/device/src -name '*.cu.o' ! -path '*/benchmarks/*' -exec cp --parents {} "$tmp/copy" \;)
+  build device device/bench/spmv
   if ! device/bench/spmv -backend host -shrink 40 -precisions double -setup no -o "$tmp/bench" >"$tmp/out" 2>&1; then fail "the benchmark failed:" "$tmp/out"; fi
   grep -q "\"$kernel\"" "$tmp/bench" || fail "the benchmark does not list $kernel:" "$tmp/bench"
 fi

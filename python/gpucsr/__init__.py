@@ -7,20 +7,19 @@ Importing this module changes no settings. A program passes options() to PETSc:
 
 or, in a shell: export PETSC_OPTIONS="$(python -m gpucsr --options)"
 """
-from pathlib import Path
+import os
 
 try:
-    from ._built import petsc, version as __version__
+    from ._built import libdir, petsc, version as __version__
 except ImportError:  # in a clone, with PYTHONPATH=python
-    petsc = __version__ = None
+    libdir, petsc, __version__ = "../../build/lib", None, None
 
 __all__ = ["library", "options", "petsc"]
 
 
 def library():
-    """Path of libpetscgpucsr.so, for -dll_append: the wheel's, in a clone that of build/"""
-    package = Path(__file__).resolve().parent
-    return str((package if petsc else package.parents[1] / "build") / "lib" / "libpetscgpucsr.so")
+    """Path of libpetscgpucsr.so, for -dll_append: the wheel's or the installed one, in a clone that of build/"""
+    return os.path.normpath(os.path.join(os.path.dirname(os.path.realpath(__file__)), libdir, "libpetscgpucsr.so"))
 
 
 def options(mat_type=False, solver=None):

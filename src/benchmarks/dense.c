@@ -15,7 +15,7 @@ static char help[] = "Dense matrices: products by cuBLAS, by this library's form
   The first result with each matrix is compared with the host's. -shrink k divides sizes, to try the program. papers/dense.py makes the tables.
 */
 #include "bench.h"
-#include "random.h"
+#include "problems/random.h"
 #include <cublas_v2.h>
 #include <petscmat.h>
 

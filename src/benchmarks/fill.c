@@ -9,7 +9,7 @@ static char help[] = "The fill of blocks: exact, estimated from a sample of the 
     order    matrix, nnz; order (natural|rcm|nd|1wd|qmd|rowlength|random), size, fill; for square matrices with at most as many entries
   src/benchmarks/papers/gospmv.py makes the tables.
 */
-#include "matrices.h"
+#include "problems/matrices.h"
 
 static const int sizes[][2] = {
   {1, 2},

@@ -15,7 +15,7 @@ static char help[] = "The set-up of PETSc's algebraic multigrid, GAMG, on the ma
 */
 #include <petscksp.h>
 #include <petsctime.h>
-#include "spd.h"
+#include "problems/spd.h"
 
 static PetscLogStage stage[5];
 

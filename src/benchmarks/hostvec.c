@@ -16,7 +16,7 @@ static char help[] = "Products of MATGPUCSR with the host vectors of an ordinary
 */
 #include <petscgpucsr.h>
 #include "bench.h"
-#include "synthetic.h"
+#include "problems/synthetic.h"
 
 #define MAX_REPEATS 101
 #define COPY_BYTES  ((size_t)256 << 20)

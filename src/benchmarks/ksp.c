@@ -22,8 +22,8 @@ static char help[] = "PETSc's Krylov methods with Jacobi on the matrix type of y
 #include <petscksp.h>
 #include <petsctime.h>
 #include <string.h>
-#include "files.h"
-#include "spd.h"
+#include "problems/files.h"
+#include "problems/spd.h"
 
 static int Less(const void *a, const void *b)
 {

@@ -17,7 +17,7 @@ static char help[] = "Products and iterations of conjugate gradients on the CPU 
 #include <petsctime.h>
 #include <dirent.h>
 #include <string.h>
-#include "spd.h"
+#include "problems/spd.h"
 
 #define PLACES     3
 #define ROUNDS     9

@@ -16,9 +16,9 @@ static char help[] = "Products and Jacobi CG over ranks, on the matrix type of y
 */
 #include <petscksp.h>
 #include <petsctime.h>
-#include "spd.h"
+#include "problems/spd.h"
 
-#include "mesh.h"
+#include "problems/mesh.h"
 
 static PetscMPIInt rank, size;
 

@@ -16,7 +16,7 @@ static char help[] = "Times four kernels on benchmark matrices, and on real ones
   us: the median of -rounds (5) batches of queued products, vectors on the device. src/benchmarks/papers/strips.py fits and tests the model.
 */
 #include "bench.h"
-#include "matrices.h"
+#include "problems/matrices.h"
 
 static const char *const kindword[] = {"fixed", "normal", "uniform", "bernoulli"};
 enum {

@@ -40,7 +40,7 @@ records = [json.loads(line) for line in lines(a.jsonl)]
 run = next(r for r in records if r["record"] == "run")
 products = [r for r in records if r["record"] == "product"]
 here = os.path.dirname(os.path.abspath(__file__))
-tutorials = set(re.findall(r"^system (\S+)", open(os.path.join(here, "tutorials.sh")).read(), re.M))
+tutorials = set(re.findall(r"^system (\S+)", open(os.path.join(here, "problems/tutorials.sh")).read(), re.M))
 time = defaultdict(dict)
 for line in lines(a.samples):
     w = line.split()
@@ -92,7 +92,7 @@ out = [f"# Survey of the pool, {run['device']}, {run['date']}", ""]
 matrices = {r["matrix"]: r for r in products}
 count = Counter(map(kind, matrices.values()))
 out += [f"Version {run['id']}, {run['petsc']}; device copy {run['copy_gbs']:.0f} GB/s. {len(matrices)} matrices ({', '.join(f'{n} {k}' for k, n in sorted(count.items()))}) of {min(r['nnz'] for r in products):.0f} to {max(r['nnz'] for r in products):.3g} entries, "
-        f"{len(cases)} products ({' and '.join(sorted({k[2] for k in time}))}, A and its transpose), {len(pairs)} pairs of a format and a kernel.", a.profile, f"Made by `src/benchmarks/survey.py` from `spmv -collection {'-threads ' if any(r['record'] == 'threads' for r in records) else ''}-o bench.jsonl -samples SAMPLES` and from `src/benchmarks/tutorials.sh`.", ""]
+        f"{len(cases)} products ({' and '.join(sorted({k[2] for k in time}))}, A and its transpose), {len(pairs)} pairs of a format and a kernel.", a.profile, f"Made by `src/benchmarks/survey.py` from `spmv -collection {'-threads ' if any(r['record'] == 'threads' for r in records) else ''}-o bench.jsonl -samples SAMPLES` and from `src/benchmarks/problems/tutorials.sh`.", ""]
 out += ["## Loss of the choice", "", "Chosen time / best time − 1: mean (worst).", "", "| | double N | double T | single N | single T | double |", "| :-- | --: | --: | --: | --: | --: |"]
 columns = [("double", "N"), ("double", "T"), ("single", "N"), ("single", "T"), ("double", None)]
 for word, key in (("estimate", "regret"), ("measure", "measure_regret"), ("tree", "tree_regret")):

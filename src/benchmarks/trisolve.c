@@ -10,9 +10,9 @@ static char help[] = "Triangular solves and ILU(0) against the host and cuSPARSE
 
 #include "../mat/impls/gpucsr/blackbox/triangles/triangle.h"
 #include "bench.h"
-#include "files.h"
-#include "spd.h"
-#include "synthetic.h"
+#include "problems/files.h"
+#include "problems/spd.h"
+#include "problems/synthetic.h"
 #define DISABLE_CUSPARSE_DEPRECATED /* csrilu02 is what the peer has */
 #include <cusparse.h>
 #include <petscmat.h>

@@ -4,7 +4,7 @@
   What the files of MatGPUCSRLoadFile() share: text (loadtext.c) and PETSc binary (loadbinary.c) into rows, rows into a matrix (setrows.c).
 */
 #include <petscgpucsr.h>
-#include <petsc/private/matimpl.h>
+#include <petsc/private/matimpl.h> /* layouts and states of a Mat that a file fills */
 #include "../sys/gpucsrcompat.h"
 #include "gpucsrio.h"
 

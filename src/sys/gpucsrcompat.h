@@ -1,7 +1,8 @@
 #pragma once
 
 /*
-  What differs between the PETSc releases this library is built from, 3.18 to 3.25, in one place.
+  The differences between PETSc 3.18 and 3.25. Code of the library tests the names of this table, never a version (tests/lint.sh). The headers of PETSc that only its sources use are included in
+  one file of each room, with the reason: loadfile.h, vecgpuimpl.h, gpucsrimpl.h, petscprivate.h, methods.c, gpukspimpl.h and gpubmrm.c.
 */
 #include <petscsys.h>
 #include <petscversion.h>
@@ -49,3 +50,42 @@ typedef enum {
 #else
   #define GPUCSR_MPI_BOOL MPI_C_BOOL
 #endif
+
+/* The context that PETSc destroys: the pointer itself before 3.23, its place from then on */
+#if PETSC_VERSION_LT(3, 23, 0)
+typedef PetscErrorCode GPUCSRDestroyFn(void *);
+  #define GPUCSRDestroyContext(destroy, ctx) (*(destroy))(ctx)
+#else
+typedef PetscCtxDestroyFn GPUCSRDestroyFn;
+  #define GPUCSRDestroyContext(destroy, ctx) (*(destroy))(&(ctx))
+#endif
+
+/* The argument of product->destroy(): product->data before 3.25, its place from then on. From the argument to the data, and back */
+#if PETSC_VERSION_LT(3, 25, 0)
+  #define GPUCSRProductData(argument) (argument)
+  #define GPUCSRProductArgument(data) ((void *)(data))
+#else
+  #define GPUCSRProductData(argument) (*(void **)(argument))
+  #define GPUCSRProductArgument(data) ((void *)&(data))
+#endif
+
+/* Of MatCoarsen's lists */
+#if PETSC_VERSION_LT(3, 21, 0)
+  #define PetscCDSetChunkSizeCompat PetscCDSetChuckSize
+#else
+  #define PetscCDSetChunkSizeCompat PetscCDSetChunkSize
+#endif
+
+/* Members, operations and habits that came with a release */
+#define GPUCSR_KSP_HAS_NEGCURVE        PETSC_VERSION_GE(3, 19, 0) /* ksp->converged_neg_curve */
+#define GPUCSR_DENSE_HAS_MEMTYPE       PETSC_VERSION_GE(3, 19, 0) /* MatDenseGetArrayReadAndMemType() */
+#define GPUCSR_KSP_HAS_MINIT           PETSC_VERSION_GE(3, 20, 0) /* ksp->min_it */
+#define GPUCSR_VEC_TYPE_KEEPS_NOTHING  PETSC_VERSION_GE(3, 20, 0) /* VecSetType() to another type drops the values */
+#define GPUCSR_STREAM_IS_TOLD          PETSC_VERSION_GE(3, 20, 0) /* PetscDeviceContextGetStreamHandle(): the stream of PETSc's vectors */
+#define GPUCSR_GRAPH_TAKES_INDICES     PETSC_VERSION_GE(3, 21, 0) /* MatCreateGraph() of some blocks' entries, and PCGAMG's own creategraph */
+#define GPUCSR_COARSEN_KEEPS_ALONE     PETSC_VERSION_GE(3, 21, 0) /* vertices without neighbours are aggregates in later rounds */
+#define GPUCSR_FGMRES_RECORDS_CYCLE    PETSC_VERSION_LT(3, 21, 0) /* FGMRES records the residual at the end of each cycle too */
+#define GPUCSR_GMRES_RECORDS_BREAKDOWN PETSC_VERSION_GE(3, 22, 0) /* GMRES and FGMRES record the residual of a breakdown */
+#define GPUCSR_HAS_PARAMETERS          PETSC_VERSION_GE(3, 23, 0) /* TaoParametersInitialize(), PetscObjectParameterSetDefault() */
+#define GPUCSR_VEC_HAS_MAXPBY          PETSC_VERSION_GE(3, 24, 0) /* ops->maxpby */
+#define GPUCSR_GAMG_HAS_HEM_AGGS       PETSC_VERSION_GE(3, 24, 0) /* -pc_gamg_asm_hem_aggs */

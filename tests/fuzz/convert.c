@@ -3,7 +3,7 @@
   written in another: matrix and sizes must stay the same. The second byte says whether bad lines are skipped, the base of indices, and whether entries are sorted by files.
 */
 #define main ConvertMain
-#include "../../src/io/convert.c"
+#include "../../src/bin/convert.c"
 #undef main
 
 enum {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """
-Do memory spaces still matter? docs/results/variants.md and its plot, from what src/benchmarks/variants.c leaves (the kernels of A. H. El Zein's thesis, ANU 2009, section 4.4).
+Do memory spaces still matter? docs/results/variants.md and its plot, from what src/benchmarks/variants/variants.c leaves (the kernels of A. H. El Zein's thesis, ANU 2009, section 4.4).
 
     variants.py [-o FOLDER] [RECORDS.jsonl[.xz]]
 """

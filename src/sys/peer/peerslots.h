@@ -29,7 +29,7 @@ typedef struct {
 } GPUCSRPeerWatch;
 
 /*
-  Where the ranks gather numbers (peer.cuh, kernels/peerhalo.c): of each rank's memory the same place, with a slot of 16 bytes for a number and its flag, for gathers of either parity. Memory begins with 0, a
+  Where the ranks gather numbers (peer.cuh, blackbox/peerhalo/): of each rank's memory the same place, with a slot of 16 bytes for a number and its flag, for gathers of either parity. Memory begins with 0, a
   flag is never 0. What is in memory that the kernel sees, slots and count, changes there: launches may be recorded
 */
 #define GPUCSR_PEER_GATHER             8 /* numbers of a rank at most */

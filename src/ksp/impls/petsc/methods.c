@@ -9,8 +9,8 @@
     program's vectors, with the current iterate.
 */
 #include <petscgpucsr.h>
-#include <petsc/private/kspimpl.h>
-#include <petsc/private/vecimpl.h>
+#include <petsc/private/kspimpl.h> /* the operations of a KSP, and its vectors */
+#include <petsc/private/vecimpl.h> /* the layout and the type of vectors */
 #include "../../../sys/gpucsrsys.h"
 #include <petsctime.h>
 #include "../../../vec/impls/gpu/vecgpu.h"

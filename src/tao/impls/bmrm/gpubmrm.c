@@ -9,7 +9,7 @@
   manual page below.
 */
 #include "../../../mat/impls/gpucsr/product/operator.h"
-#include <petsc/private/taoimpl.h>
+#include <petsc/private/taoimpl.h> /* the operations of a Tao */
 #include <petsctime.h>
 #include "bundle.h"
 #include "gpubmrm.h"
@@ -349,7 +349,7 @@ static PetscErrorCode TaoCreate_GPUBMRM(Tao tao)
   tao->data = (void *)g;
 
   /* the defaults of TAOBMRM */
-  #if PETSC_VERSION_LT(3, 23, 0)
+  #if !GPUCSR_HAS_PARAMETERS
   if (!tao->max_it_changed) tao->max_it = 2000;
   if (!tao->max_funcs_changed) tao->max_funcs = 4000;
   if (!tao->gatol_changed) tao->gatol = 1e-12;

@@ -14,7 +14,7 @@ static GPUCSRDevice of    = NULL; /* the device of the event */
 static PetscErrorCode Wait(GPUCSRDevice dev, PetscBool ours)
 {
   PetscFunctionBegin;
-#if PetscDefined(HAVE_CUDA) && PETSC_VERSION_GE(3, 20, 0)
+#if PetscDefined(HAVE_CUDA) && GPUCSR_STREAM_IS_TOLD
   {
     PetscDeviceContext dctx;
     void              *handle = NULL;

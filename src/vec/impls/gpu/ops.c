@@ -309,7 +309,7 @@ static PetscErrorCode VecMAXPY_GPU(Vec z, PetscInt nv, const PetscScalar a[], Ve
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#if PETSC_VERSION_GE(3, 24, 0)
+#if GPUCSR_VEC_HAS_MAXPBY
 static PetscErrorCode VecMAXPBY_GPU(Vec z, PetscInt nv, const PetscScalar a[], PetscScalar b, Vec x[])
 {
   GPUCSRDevice dev;
@@ -689,7 +689,7 @@ void VecGPUOperations_Private(struct _VecOps *o)
   o->mdot_local         = VecMDotLocal_GPU;
   o->mtdot_local        = VecMTDotLocal_GPU;
   o->norm_local         = VecNormLocal_GPU;
-#if PETSC_VERSION_GE(3, 24, 0)
+#if GPUCSR_VEC_HAS_MAXPBY
   o->maxpby = VecMAXPBY_GPU;
 #endif
 }

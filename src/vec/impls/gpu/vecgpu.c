@@ -160,7 +160,7 @@ static PetscErrorCode VecView_GPU(Vec v, PetscViewer viewer)
 */
 static const char entrieskept[] = "VecGPU_entries";
 
-#if PETSC_VERSION_LT(3, 20, 0)
+#if !GPUCSR_VEC_TYPE_KEEPS_NOTHING
 static PetscErrorCode DropEntries(void *kept)
 {
   VecGPUEntries *e = (VecGPUEntries *)kept;
@@ -180,7 +180,7 @@ static PetscErrorCode KeepEntries(Vec v)
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)v, &ours, VECSEQGPU, VECMPIGPU, ""));
-  if (PETSC_VERSION_GE(3, 20, 0) || !ours || ((PetscObject)v)->refct <= 0) PetscFunctionReturn(PETSC_SUCCESS); /* it goes for good */
+  if (GPUCSR_VEC_TYPE_KEEPS_NOTHING || !ours || ((PetscObject)v)->refct <= 0) PetscFunctionReturn(PETSC_SUCCESS); /* it goes for good */
   kept->references++;
   if (g->before || kept->n != v->map->n) { /* a copy of what is not the vector's own */
     PetscScalar *a;
@@ -194,7 +194,7 @@ static PetscErrorCode KeepEntries(Vec v)
   }
   PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &c));
   PetscCall(PetscContainerSetPointer(c, kept));
-#if PETSC_VERSION_LT(3, 20, 0)
+#if !GPUCSR_VEC_TYPE_KEEPS_NOTHING
   PetscCall(PetscContainerSetUserDestroy(c, DropEntries));
 #endif
   PetscCall(PetscObjectCompose((PetscObject)v, entrieskept, (PetscObject)c));
@@ -299,14 +299,14 @@ static PetscErrorCode Create(Vec v, PetscBool mpi)
 /* In a PETSc with CUDA a vector on the device is a VECCUDA: operations of PETSc between that and another type go by way of the host */
 static PetscErrorCode TakeCUDA(Vec v, PetscBool *taken)
 {
-#if PetscDefined(HAVE_CUDA) && PETSC_VERSION_GE(3, 20, 0)
+#if PetscDefined(HAVE_CUDA) && GPUCSR_STREAM_IS_TOLD
   GPUCSRDevice dev;
   char         why[512];
 #endif
 
   PetscFunctionBegin;
   *taken = PETSC_FALSE;
-#if PetscDefined(HAVE_CUDA) && PETSC_VERSION_GE(3, 20, 0)
+#if PetscDefined(HAVE_CUDA) && GPUCSR_STREAM_IS_TOLD
   if (!GPUCSR_SCALAR_IS_DOUBLE) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRDeviceOpen("cuda", &dev, why, sizeof(why)));
   *taken = (PetscBool)(dev && dev->ops->kernels);

@@ -5,7 +5,7 @@
   operations, parts.c vectors that are made from vectors, vecgpu.c the type. ops.c and parts.c stand on entries.c, vecgpu.c on all of them.
 */
 #include <petscgpucsr.h>
-#include <petsc/private/vecimpl.h>
+#include <petsc/private/vecimpl.h> /* the operations of a Vec, which the types replace */
 #include "vecgpu.h"
 #include "kernels.h"
 

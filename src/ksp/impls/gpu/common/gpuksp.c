@@ -40,7 +40,7 @@ PetscErrorCode GPUKSPAlike(KSP ksp, int64_t more)
     {"norm",                                    "-ksp_norm_type",                     (int64_t)ksp->normtype                           },
     {"iteration that norms begin with",         "-ksp_check_norm_iteration",          ksp->chknorm                                     },
     {"most number of iterations",               "-ksp_max_it",                        ksp->max_it                                      },
-#if PETSC_VERSION_GE(3, 20, 0)
+#if GPUCSR_KSP_HAS_MINIT
     {"least number of iterations",              "-ksp_min_it",                        ksp->min_it                                      },
 #endif
     {"relative tolerance",                      "-ksp_rtol",                          GPUCSRBits((double)ksp->rtol)                    },

@@ -13,7 +13,7 @@
     iterate.c   iterations as steps: by a graph, or by the host loop
     vectors.c   vectors and memory
 */
-#include <petsc/private/kspimpl.h>
+#include <petsc/private/kspimpl.h> /* the members of a KSP that a solver reads and sets */
 #include <string.h>
 #include "../../../../mat/impls/gpucsr/product/operator.h"
 #include "../persistent/persistent.h"

@@ -51,10 +51,10 @@ static PetscErrorCode StateInit(KSP ksp, KSP_GPU *k)
   }
   s->maxit   = (int)PetscMin(ksp->max_it, PETSC_MAX_INT / 2);
   s->chknorm = (int)ksp->chknorm;
-#if PETSC_VERSION_GE(3, 20, 0)
+#if GPUCSR_KSP_HAS_MINIT
   s->minit = (int)ksp->min_it;
 #endif
-#if PETSC_VERSION_GE(3, 19, 0)
+#if GPUCSR_KSP_HAS_NEGCURVE
   s->negcurve = (int)ksp->converged_neg_curve;
 #endif
   s->rtol     = ksp->rtol;

@@ -8,10 +8,6 @@
 _Static_assert((int)GPUGMRES_REFINE_NEVER == (int)KSP_GMRES_CGS_REFINE_NEVER && (int)GPUGMRES_REFINE_IFNEEDED == (int)KSP_GMRES_CGS_REFINE_IFNEEDED && (int)GPUGMRES_REFINE_ALWAYS == (int)KSP_GMRES_CGS_REFINE_ALWAYS,
                "gmres.h names them without PETSc's headers");
 
-/* PETSc releases differ in what FGMRES records at the end of a cycle */
-#define FLEXIBLE_RECORDS_EACH_CYCLE PETSC_VERSION_LT(3, 21, 0)
-#define BREAKDOWN_IS_RECORDED       PETSC_VERSION_GE(3, 22, 0)
-
 #define H(i, j) g->hessenberg[(size_t)(j) * (size_t)(g->m + 2) + (size_t)(i)]
 
 /* ---- set-up ---- */
@@ -237,9 +233,9 @@ static PetscErrorCode EndCycle(KSP ksp, KSP_GPUGMRES *g, PetscInt it, PetscReal 
   }
   g->it = 0;
   if (ksp->reason == KSP_CONVERGED_ITERATING && ksp->its >= ksp->max_it) ksp->reason = KSP_DIVERGED_ITS;
-  if (BREAKDOWN_IS_RECORDED && ksp->reason) ended = PETSC_TRUE;
+  if (GPUCSR_GMRES_RECORDS_BREAKDOWN && ksp->reason) ended = PETSC_TRUE;
   if (g->k.live || g->k.pc.kind == GPUKSP_PC_ANY) PetscCall(GPUKSPStore(&g->k, g->x, ksp->vec_sol)); /* a monitor, a test or a PC of the program may look at it */
-  PetscCall(Record(ksp, res, (PetscBool)((it && ended) || (FLEXIBLE_RECORDS_EACH_CYCLE && g->flexible)), (PetscBool)(it && ended)));
+  PetscCall(Record(ksp, res, (PetscBool)((it && ended) || (GPUCSR_FGMRES_RECORDS_CYCLE && g->flexible)), (PetscBool)(it && ended)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

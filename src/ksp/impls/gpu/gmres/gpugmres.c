@@ -4,27 +4,18 @@
 */
 #include "gmresimpl.h"
 
-#if PETSC_VERSION_LT(3, 23, 0)
-typedef PetscErrorCode DestroyFn(void *);
-#else
-typedef PetscCtxDestroyFn DestroyFn;
-#endif
 typedef PetscErrorCode ModifyFn(KSP, PetscInt, PetscInt, PetscReal, void *);
 typedef PetscErrorCode OrthogonalizeFn(KSP, PetscInt);
 
 /* Destroys the context of KSPFGMRESSetModifyPC() */
 static PetscErrorCode Forget(KSP_GPUGMRES *g)
 {
-  DestroyFn *destroy = (DestroyFn *)g->modifydestroy;
+  GPUCSRDestroyFn *destroy = (GPUCSRDestroyFn *)g->modifydestroy;
 
   PetscFunctionBegin;
   g->modifydestroy = NULL;
   if (!destroy) PetscFunctionReturn(PETSC_SUCCESS);
-#if PETSC_VERSION_LT(3, 23, 0)
-  PetscCall((*destroy)(g->modifyctx));
-#else
-  PetscCall((*destroy)(&g->modifyctx));
-#endif
+  PetscCall(GPUCSRDestroyContext(destroy, g->modifyctx));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -42,7 +33,7 @@ static PetscErrorCode Become_GPUGMRES(KSP ksp)
   PetscCall(KSPGMRESSetCGSRefinementType(ksp, g.refinement));
   PetscCall(KSPGMRESSetOrthogonalization(ksp, g.orthogonalize));
   if (g.preallocate) PetscCall(KSPGMRESSetPreAllocateVectors(ksp));
-  if (g.modify) PetscCall(KSPFGMRESSetModifyPC(ksp, g.modify, g.modifyctx, (DestroyFn *)g.modifydestroy));
+  if (g.modify) PetscCall(KSPFGMRESSetModifyPC(ksp, g.modify, g.modifyctx, (GPUCSRDestroyFn *)g.modifydestroy));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -207,7 +198,7 @@ static PetscErrorCode KSPGMRESSetPreAllocateVectors_GPUGMRES(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode KSPFGMRESSetModifyPC_GPUFGMRES(KSP ksp, ModifyFn *f, void *ctx, DestroyFn *destroy)
+static PetscErrorCode KSPFGMRESSetModifyPC_GPUFGMRES(KSP ksp, ModifyFn *f, void *ctx, GPUCSRDestroyFn *destroy)
 {
   KSP_GPUGMRES *g = (KSP_GPUGMRES *)ksp->data;
 

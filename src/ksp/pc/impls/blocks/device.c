@@ -2,7 +2,7 @@
   PETSc's preconditioners whose application to vectors of type gpu is ours. Their types are registered again under their own names; ours make PETSc's, and step in where the preconditioner is applied. What
   is not possible on the device, and all other vectors, are PETSc's.
 */
-#include <petsc/private/pcimpl.h>
+#include "../petscprivate.h"
 #include "../../../../sys/gpucsrsys.h"
 #include "device.h"
 

@@ -6,9 +6,7 @@
   PETSc sets up the solver of each block as ever, while factorizations are put off; then one of all blocks is made (Mat's factor/batch.c). A single block has its own factor, with the vectors of the
   whole: nothing is copied.
 */
-#include <petsc/private/pcasmimpl.h>
-#include <petsc/private/kspimpl.h>
-#include <petsc/private/matimpl.h>
+#include "../petscprivate.h"
 #include "../../../../sys/gpucsrsys.h"
 #include "pcblocks.h"
 

@@ -1,8 +1,7 @@
 /*
   PCPBJACOBI applied on the device: one kernel, a row a thread. Its blocks are found by applying PETSc's to unit vectors, once for each set-up.
 */
-#include <petsc/private/pcimpl.h>
-#include <petsc/private/vecimpl.h>
+#include "../petscprivate.h"
 #include "device.h"
 
 typedef struct {

@@ -2,8 +2,7 @@
   PCFIELDSPLIT, additive and (symmetric) multiplicative, applied on one device: fields are gathered and added up there, and residuals computed with the whole matrix. PETSc's own application goes through
   VecScatter, whose arrays are the host's. Schur complements and the rest are PETSc's.
 */
-#include <petsc/private/pcimpl.h>
-#include <petsc/private/vecimpl.h>
+#include "../petscprivate.h"
 #include <petscksp.h>
 #include "../blocks/device.h"
 

@@ -3,7 +3,7 @@
   without a square of the graph on the host. All numbers are PETSc's. What is to be made only PETSc's private structures know, by the program's calls and options; so PETSc's
   own function is called with a graph of three vertices, and the coarsener that it applies there (coarsen.h) tells what it was asked.
 */
-#include <petsc/private/pcgamgimpl.h>
+#include "../petscprivate.h"
 #include "../../../../sys/gpucsrsys.h"
 #include "../mg/aggregates.h"
 
@@ -225,7 +225,7 @@ static PetscErrorCode Special(PC pc, PetscBool *special)
 
   PetscFunctionBegin;
   *special = g->use_aggs_in_asm;
-#if PETSC_VERSION_GE(3, 24, 0)
+#if GPUCSR_GAMG_HAS_HEM_AGGS
   if (g->asm_hem_aggs) *special = PETSC_TRUE;
 #endif
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(words) && !*special; k++) PetscCall(PetscOptionsHasName(((PetscObject)pc)->options, ((PetscObject)pc)->prefix, words[k], special));

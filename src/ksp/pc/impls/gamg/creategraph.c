@@ -2,11 +2,11 @@
   The graph that PCGAMG's type agg coarsens. Since PETSc 3.21 it is a scaled copy of the matrix on each level, for a filter of small entries. Where nothing is filtered nobody reads its
   values but heavy edge matching, and it need not be made: PETSc's function then gets the matrix, where that is its own graph, or a pattern.
 */
-#include <petsc/private/pcgamgimpl.h>
+#include "../petscprivate.h"
 #include "../../../../sys/gpucsrsys.h"
 #include "../mg/aggregates.h"
 
-#if PETSC_VERSION_GE(3, 21, 0)
+#if GPUCSR_GRAPH_TAKES_INDICES
 static PetscErrorCode (*petscs)(PC, Mat, Mat *) = NULL;
 
 static PetscErrorCode CreateGraph(PC pc, Mat A, Mat *G)
@@ -29,7 +29,7 @@ static PetscErrorCode CreateGraph(PC pc, Mat A, Mat *G)
 PetscErrorCode PCGAMGCreateGraph_Private(PC pc)
 {
   PetscFunctionBegin;
-#if PETSC_VERSION_GE(3, 21, 0)
+#if GPUCSR_GRAPH_TAKES_INDICES
   {
     PC_GAMG *g = (PC_GAMG *)((PC_MG *)pc->data)->innerctx;
 

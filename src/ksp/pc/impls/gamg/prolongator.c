@@ -2,7 +2,7 @@
   The tentative prolongator of PCGAMG's type agg, for one unknown a point and one vector in the near null space, on one process: PETSc's numbers in its order, but written into the arrays of the matrix, which
   takes a fraction of the time of lists, a MatSetValues() and two calls of LAPACK for each aggregate. All else is PETSc's.
 */
-#include <petsc/private/pcgamgimpl.h>
+#include "../petscprivate.h"
 #include "../../../../sys/gpucsrsys.h"
 #include "../mg/cycle.h"
 #include "../mg/aggregates.h"

@@ -2,8 +2,7 @@
   Everything that PETSc's cycle looks at, as bytes that are compared and not understood: is a hierarchy still the one that the device's cycle comes from? Solvers and preconditioners are
   taken as they are in memory, with all that a program can set, but for the members that a solve writes. A member that is missing among those makes a cycle anew too often, and none is wrong.
 */
-#include <petsc/private/pcmgimpl.h>
-#include <petsc/private/kspimpl.h>
+#include "../petscprivate.h"
 #include "../../../../sys/gpucsrsys.h"
 #include "cycle.h"
 

@@ -2,8 +2,7 @@
   The hierarchy of a PCMG as a cycle on the device: which levels qualify, their matrices, what their smoothers and the coarse solver do. PETSc's objects say what is to be computed; nothing of
   them is kept but their numbers.
 */
-#include <petsc/private/pcmgimpl.h>
-#include <petsc/private/kspimpl.h>
+#include "../petscprivate.h"
 #include "../../../../sys/gpucsrsys.h"
 #include "cycle.h"
 

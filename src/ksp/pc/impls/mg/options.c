@@ -1,8 +1,7 @@
 /*
   What was asked of a PCMG by options, and whether all ranks were asked for the same: what they would do differently they would wait for each other in.
 */
-#include <petsc/private/pcmgimpl.h>
-#include <petsc/private/kspimpl.h>
+#include "../petscprivate.h"
 #include "../../../../sys/gpucsrsys.h"
 #include "cycle.h"
 

@@ -2,8 +2,7 @@
   PCMG and PCGAMG whose cycles run on the device. Both types are registered again under their own names; ours make PETSc's, and step in where the preconditioner is applied: a hierarchy that
   qualifies (levels.c) is applied by cycle.c, any other, and all that is not an application, by PETSc.
 */
-#include <petsc/private/pcmgimpl.h>
-#include <petsc/private/kspimpl.h>
+#include "../petscprivate.h"
 #include "../../../../sys/gpucsrsys.h"
 #include "cycle.h"
 #include "aggregates.h"

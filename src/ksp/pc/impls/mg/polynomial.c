@@ -3,7 +3,7 @@
   loop runs on three numbers, A = diag(0, -t, -2t) and M = 1, for one step, two, and so on (with eigenvalues that no smoother is made for, numbers grow and no digits are lost). Of a method whose steps are d = ca d + cb M (b - A x), x += d, the first two rows are equations
   for ca and cb of each step, and the third must follow from them: where it does not (a Richardson iteration that finds its own scale), the method is no such polynomial.
 */
-#include <petsc/private/kspimpl.h>
+#include "../petscprivate.h"
 #include "cycle.h"
 
 #define ROWS 3

@@ -1,5 +1,5 @@
 /*
-  The exchange among ranks of one host whose devices address each other's memory, and, where the host computes, its twin in memory that processes share: kernels/peerhalo.h. Neither
+  The exchange among ranks of one host whose devices address each other's memory, and, where the host computes, its twin in memory that processes share: blackbox/peerhalo/. Neither
   the host nor MPI has a part in an exchange once it is set up. What off-diagonal blocks add is added by the launch that waits for the entries, to the rows that have any.
 */
 #include "halo.h"

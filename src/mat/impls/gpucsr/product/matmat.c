@@ -241,7 +241,7 @@ static PetscErrorCode DenseGet(Mat B, PetscBool write, GPUCSROperand *o, size_t 
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(o, sizeof(*o)));
-#if PETSC_VERSION_GE(3, 19, 0)
+#if GPUCSR_DENSE_HAS_MEMTYPE
   if (write) PetscCall(MatDenseGetArrayWriteAndMemType(B, &a, &mtype));
   else PetscCall(MatDenseGetArrayReadAndMemType(B, (const PetscScalar **)&a, &mtype));
 #else
@@ -260,7 +260,7 @@ static PetscErrorCode DenseRestore(Mat B, PetscBool write, GPUCSROperand *o)
   PetscScalar *a = (PetscScalar *)o->p;
 
   PetscFunctionBegin;
-#if PETSC_VERSION_GE(3, 19, 0)
+#if GPUCSR_DENSE_HAS_MEMTYPE
   if (write) PetscCall(MatDenseRestoreArrayWriteAndMemType(B, &a));
   else PetscCall(MatDenseRestoreArrayReadAndMemType(B, (const PetscScalar **)&a));
 #else
@@ -328,7 +328,7 @@ static PetscErrorCode MatTransposeMatMultNumeric_GPUCSR_Dense(Mat A, Mat B, Mat 
 
 static PetscErrorCode DenseHaloDestroy(void *data)
 {
-  DenseHalo *h = PETSC_VERSION_LT(3, 25, 0) ? (DenseHalo *)data : *(DenseHalo **)data; /* since 3.25 PETSc hands over where product->data is */
+  DenseHalo *h = (DenseHalo *)GPUCSRProductData(data);
 
   PetscFunctionBegin;
   PetscCall(PetscSFDestroy(&h->sf));

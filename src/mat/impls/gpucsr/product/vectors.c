@@ -7,7 +7,6 @@
   when it goes.
 */
 #include "../type/gpucsrimpl.h"
-#include <petsc/private/hashmapi.h>
 #if PetscDefined(HAVE_CUDA)
   #include <petscdevice.h>
 #endif
@@ -61,7 +60,7 @@ PetscErrorCode MatCreateVecs_GPUCSR(Mat A, Vec *right, Vec *left)
 }
 
 /* Before 3.20 PETSc does not tell which stream its vectors are worked on: there they come to us by way of the host */
-#define GPUCSR_DEVICE_VECTORS (!PetscDefined(HAVE_CUDA) || PETSC_VERSION_GE(3, 20, 0))
+#define GPUCSR_DEVICE_VECTORS (!PetscDefined(HAVE_CUDA) || GPUCSR_STREAM_IS_TOLD)
 
 /*
   The stream of a product: PETSc's current one, where its device vectors are worked on, if any of the operands (y may be
@@ -71,7 +70,7 @@ PetscErrorCode MatGPUCSRStream_Private(GPUCSRDevice dev, GPUCSROperand *x, GPUCS
 {
   PetscFunctionBegin;
   *s = dev->stream;
-#if PetscDefined(HAVE_CUDA) && PETSC_VERSION_GE(3, 20, 0)
+#if PetscDefined(HAVE_CUDA) && GPUCSR_STREAM_IS_TOLD
   {
     GPUCSROperand *all[]   = {x, y, z};
     PetscBool      foreign = PETSC_FALSE, ours = PETSC_FALSE;

@@ -10,13 +10,7 @@ static PetscErrorCode (*createmis)(MatCoarsen) = NULL, (*createmisk)(MatCoarsen)
 static PetscErrorCode (*applymis)(MatCoarsen) = NULL, (*applymisk)(MatCoarsen) = NULL;
 
 /* Vertices without neighbours belong to nobody in the first round; in later ones, since PETSc 3.21, they are aggregates of their own */
-#define ALONE (PETSC_VERSION_GE(3, 21, 0) ? 0 : 2)
-
-#if PETSC_VERSION_LT(3, 21, 0)
-  #define PetscCDSetChunkSizeCompat PetscCDSetChuckSize
-#else
-  #define PetscCDSetChunkSizeCompat PetscCDSetChunkSize
-#endif
+#define ALONE (GPUCSR_COARSEN_KEEPS_ALONE ? 0 : 2)
 
 /* Vertices of one round: who is whose root, and after that which number the root has among roots */
 typedef struct {

@@ -5,7 +5,6 @@
   without PETSc's lists.
 */
 #include <petscgpucsr.h>
-#include <petsc/private/matimpl.h>
 #include "../../../../sys/gpucsrsys.h"
 
 /* The members of aggregate q are member[first[q]] to member[first[q + 1] - 1]; the first of them is the root where PETSc lists them at the root's place (atroot), else the lists are at 0, 1, ... */

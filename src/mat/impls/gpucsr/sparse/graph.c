@@ -67,7 +67,7 @@ static PetscErrorCode Graph(Mat A, PetscBool symmetrize, PetscBool scale, PetscR
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#if PETSC_VERSION_GE(3, 21, 0)
+#if GPUCSR_GRAPH_TAKES_INDICES
 PetscErrorCode MatCreateGraph_SeqAIJGPUCSR(Mat A, PetscBool symmetrize, PetscBool scale, PetscReal filter, PetscInt n, PetscInt index[], Mat *graph)
 {
   PetscBool done = PETSC_FALSE;

@@ -53,7 +53,7 @@ static PetscErrorCode Destroy(RanksProduct *p)
 static PetscErrorCode RanksProductDestroy(void *data)
 {
   PetscFunctionBegin;
-  PetscCall(Destroy(PETSC_VERSION_LT(3, 25, 0) ? (RanksProduct *)data : *(RanksProduct **)data)); /* since 3.25 PETSc hands over where product->data is */
+  PetscCall(Destroy((RanksProduct *)GPUCSRProductData(data)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -79,7 +79,7 @@ PetscErrorCode MatGPUCSRProductsForget_Private(void)
 
 static PetscErrorCode SparseProductDestroy(void *data)
 {
-  SparseProduct *p = PETSC_VERSION_LT(3, 25, 0) ? (SparseProduct *)data : *(SparseProduct **)data; /* since 3.25 PETSc hands over where product->data is */
+  SparseProduct *p = (SparseProduct *)GPUCSRProductData(data);
 
   PetscFunctionBegin;
   PetscCall(Forget(p));
@@ -438,7 +438,7 @@ static PetscErrorCode MatProductSymbolic_SeqAIJGPUCSR(Mat C)
     }
     C->product->data    = NULL;
     C->product->destroy = NULL;
-    PetscCall(SparseProductDestroy(PETSC_VERSION_LT(3, 25, 0) ? (void *)p : (void *)&p));
+    PetscCall(SparseProductDestroy(GPUCSRProductArgument(p)));
     PetscCall(Failed(C, ierr, attempt.message));
   }
   PetscCall(FromParent(C));

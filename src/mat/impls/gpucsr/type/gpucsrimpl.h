@@ -1,8 +1,9 @@
 #pragma once
 
 /* What the files of the Mat share */
-#include <petsc/private/matimpl.h>
-#include <petsc/private/vecimpl.h>
+#include <petsc/private/matimpl.h>  /* the operations of a Mat, which the types replace, its product and its state */
+#include <petsc/private/vecimpl.h>  /* the offload mask and the arrays of device vectors */
+#include <petsc/private/hashmapi.h> /* a table of page-locked arrays */
 #include "../product/operator.h"
 #include "../blackbox/spgemm/spgemm.h"
 
@@ -202,7 +203,7 @@ GPUCSR_INTERN PetscErrorCode MatDiagonalScale_SeqAIJGPUCSR(Mat, Vec, Vec);
 
 GPUCSR_INTERN PetscBool      MatGPUCSRGraphIsPattern_Private(void);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRCoarsenRegister_Private(void); /* graph.c */
-#if PETSC_VERSION_GE(3, 21, 0)
+#if GPUCSR_GRAPH_TAKES_INDICES
 GPUCSR_INTERN PetscErrorCode MatCreateGraph_SeqAIJGPUCSR(Mat, PetscBool, PetscBool, PetscReal, PetscInt, PetscInt[], Mat *);
 #else
 GPUCSR_INTERN PetscErrorCode MatCreateGraph_SeqAIJGPUCSR(Mat, PetscBool, PetscBool, PetscReal, Mat *);

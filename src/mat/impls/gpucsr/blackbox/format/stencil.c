@@ -7,7 +7,7 @@
   regular grids: what is left to move is x and y. It is no approximation: values are compared bit by bit as they are stored. New values
   may need another dictionary: fill() then says so (A->outdated), and the matrix is built anew. Extent: units are the stencils.
 
-  Whether a matrix has few enough is known exactly before the choice (GPUCSRStencils(), kernels/stencil.cuh). Rows are found by a hash and
+  Whether a matrix has few enough is known exactly before the choice (GPUCSRStencils(), kernels/product/stencil.cuh). Rows are found by a hash and
   compared entry by entry with the first of their stencil; the hash is never trusted.
 
   Papers: M. Belgin, G. Back, C. J. Ribbens, Pattern-based sparse matrix representation for memory-efficient SMVM kernels, ICS 2009;

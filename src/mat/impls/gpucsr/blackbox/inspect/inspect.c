@@ -1,5 +1,5 @@
 /*
-  The inspector on the host, and what follows from its counts wherever they were made. Its device side is kernels/inspect.cu.
+  The inspector on the host, and what follows from its counts wherever they were made. Its device side is kernels/build/inspect.cu.
 */
 #include "inspect.h"
 #include <math.h>

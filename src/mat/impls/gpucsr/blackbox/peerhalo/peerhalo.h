@@ -1,7 +1,7 @@
 #pragma once
 
 /*
-  The halo among peers (../../../../sys/peer.h): each rank writes what its neighbours need straight into their memory, and a flag behind it. No host is in it, and no number that
+  The halo among peers (sys/peer/peer.h): each rank writes what its neighbours need straight into their memory, and a flag behind it. No host is in it, and no number that
   changes is an argument, so that launches may be recorded and played again.
 
   An exchange has the next number, s. Send() writes into the buffers of s mod 2 and then shows s to all neighbours, those that get nothing, too; one of the other three functions waits

@@ -1,4 +1,4 @@
-/* The profile of one NVIDIA H200, made by src/benchmarks/fit.c; its lines are explained in profile.c */
+/* The profile of one NVIDIA H200, made by src/benchmarks/fit/fit.c; its lines are explained in profile.c */
 "gpucsr-profile 6\n"
 "machine NVIDIA H200\n"
 "cost csr csr_adaptive 16 0 2048 8  3.426 0.0768 0.2205 0 0 2.329 0 0 2.029 0 0 6.916 22.6 0.05483 0 1.025 3.572 0  21.9 0.0233\n"

@@ -1,5 +1,5 @@
 /*
-  The profile of a machine: a small text file, made by `make tune` (src/benchmarks/fit.c), or the built-in one of an H200.
+  The profile of a machine: a small text file, made by `make tune` (src/benchmarks/fit/fit.c), or the built-in one of an H200.
 
     gpucsr-profile 6                  the first line, with the version of the format
     machine NAME                      the device it was measured on

@@ -1,5 +1,5 @@
 /*
-  The inspector on the device, over CSR already there, in one launch: some blocks look at samples of the rows (format/inspect.h),
+  The inspector on the device, over CSR already there, in one launch: some blocks look at samples of the rows (inspect/inspect.h),
   some for rows of it that are alike, some at all row lengths, some at all column numbers (a GPU would read memory that is not x's for one
   out of range). The others are searched for rows that are alike too, in a launch of its own, which has nothing to do where the sampled ones were too different.
 

@@ -16,9 +16,9 @@ static char help[] = "Times CSR kernels of every mapping, load width and memory 
   FILE gets one line for each matrix and precision: rows, columns, nnz, and us, an object of names and microseconds (median of -rounds (3) batches), with the library's
   CSR kernels (csr_vector4, ...) and the pair that it chooses (chosen, chosen_us). src/benchmarks/papers/variants.py makes the tables.
 */
-#include "bench.h"
-#include "matrices.h"
-#include "variants/variants.h"
+#include "../bench.h"
+#include "../problems/matrices.h"
+#include "variants.h"
 
 static const char *const spaceword[] = {"plain", "ldg", "cs", "tex", "const", "shared"};
 

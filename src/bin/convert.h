@@ -3,7 +3,7 @@
 /*
   What the converter's files share: rows on their way from a reader to a writer, in their order, a batch at a time.
 */
-#include "gpucsrio.h"
+#include "../io/gpucsrio.h"
 
 typedef struct {
   int64_t            first, m; /* the rows of this batch */

@@ -19,7 +19,7 @@ static char help[] = "Fits the profile of a machine to measured products.\n\n";
 
   Prints the loss of the model's choice on these products (chosen time / best time - 1), and the same by cross-validation.
 */
-#include "fit/fit.h"
+#include "fit.h"
 
 #define TRIED  6    /* what measuring tries, as plan.c has it */
 #define WITHIN 1.6  /* the same */
@@ -412,7 +412,7 @@ static PetscErrorCode Write(FILE *f, PetscBool header, const char machine[])
   char                line[1024];
 
   PetscFunctionBeginUser;
-  if (header) fprintf(f, "/* The profile of one %s, made by src/benchmarks/fit.c; its lines are explained in profile.c */\n", machine);
+  if (header) fprintf(f, "/* The profile of one %s, made by src/benchmarks/fit/fit.c; its lines are explained in profile.c */\n", machine);
   Put(f, header, "gpucsr-profile 6");
   PetscCall(PetscSNPrintf(line, sizeof(line), "machine %s", machine));
   Put(f, header, line);

@@ -39,9 +39,9 @@ static char help[] = "Products with vectors on the device: every kernel of the l
              transpose_refresh_us; csr_bytes, device_bytes, peak_bytes (while building), transpose_bytes
     failure  matrix, precision, side, message: an error where there should be none
 */
-#include "spmv/spmv.h"
-#include "files.h"
-#include "synthetic.h"
+#include "spmv.h"
+#include "../problems/files.h"
+#include "../problems/synthetic.h"
 
 const char *const precisionwords[] = {"double", "single", "mixed"};
 const char *const sidewords[]      = {"N", "T"};

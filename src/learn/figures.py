@@ -22,7 +22,7 @@ def arguments():
     p.add_argument("-petsc", default="")
     p.add_argument("files", nargs="*")
     a = p.parse_args()
-    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../share/datasets/learning")
+    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../share/datasets/learning")
     a.files = a.files or [f"{folder}/{f}" for f in ("breast-cancer.svm.gz", "a9a.svm.gz", "dna_onehot.svm.xz", "kddcup99_10pct.svm.xz")]
     return a
 
@@ -34,7 +34,7 @@ petsc4py.init(a.petsc.split() or None)
 try:
     from gpucsr import learn
 except ImportError:  # a checkout, where nothing was installed
-    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../python/gpucsr"))
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../python/gpucsr"))
     import learn
 import numpy as np
 from petsc4py import PETSc

@@ -5,7 +5,7 @@
   double when read again.
 */
 #include "convert.h"
-#include "formats/number.h"
+#include "../io/formats/number.h"
 #include <errno.h>
 #include <math.h>
 #include <signal.h>

@@ -10,8 +10,8 @@ static char help[] = "Read bandwidth of a GPU: rows of equal length, one block o
   Each kernel is verified once for each total up to 55 MiB by the sum of what it reads. FILE gets one line for each: total (MiB), pattern (block|thread), way, bytes (a load), threads, row
   (floats), gbs. Data that fit the last-level cache stay there between reads. papers/reads.py makes the tables.
 */
-#include "bench.h"
-#include "reads/reads.h"
+#include "../bench.h"
+#include "reads.h"
 
 static const char *const wayword[] = {"plain", "ldg", "cs", "tex", "async", "bulk"};
 

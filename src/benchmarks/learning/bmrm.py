@@ -10,7 +10,7 @@ Each line of bmrm.jsonl is what `bmrm -json` writes (its head comment), with the
 import argparse, datetime, glob, json, os, re, shutil, subprocess, sys, tempfile, time
 from collections import defaultdict
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
 SHIPPED = os.path.join(ROOT, "share", "datasets", "learning", "*.svm.*z")
 SMALLEST_FIRST = "shipped,adult9,web8,real-sim,aut-avn,astro-ph,covertype,news20,kdd99,reuters-c11,reuters-ccat"
 LAMBDA, EPSILON = "1e-5", "1e-4"
@@ -276,7 +276,7 @@ def page(files, out, name):
     ranks = max(r["ranks"] for c in good.values() for r in c.values())
     order = sorted(good, key=lambda s: next(iter(good[s].values()))["nonzeros"])
     lines = [f"# Learning by the bundle method, {any_['device']}", "",
-             f"`src/benchmarks/bmrm.sh`: hinge loss, lambda = {any_['lambda']:g}, epsilon = {any_['epsilon']:g}, {{}} sets. `learnset` generates sets with the shape of those they are named after; the others are files of share/datasets.",
+             f"`src/benchmarks/learning/bmrm.sh`: hinge loss, lambda = {any_['lambda']:g}, epsilon = {any_['epsilon']:g}, {{}} sets. `learnset` generates sets with the shape of those they are named after; the others are files of share/datasets.",
              f"PETSc is without CUDA. gpucsr uses VECGPU vectors on a device. *aij* runs on one core with one thread, *ranks* is aij on {ranks} cores with MPI. `bmrm` is TAO's, `gpubmrm` this library's, which `gpucsr` columns use too. Times are seconds, from one run, one after the other.",
              "A time with * comes from a run that was stopped after a few iterations, scaled to the iterations of gpucsr in double. This favours aij with TAO's bmrm, because its later iterations take longer.", ""]
     lines[2] = lines[2].format(len(order))

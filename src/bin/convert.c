@@ -5,8 +5,8 @@
   order: beyond -memory they go through nameless files, one for each range of rows that fits, as a bucket sort. No PETSc is initialized.
 */
 #include "convert.h"
-#include "decode.h"
-#include "formats/number.h"
+#include "../io/decode.h"
+#include "../io/formats/number.h"
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>

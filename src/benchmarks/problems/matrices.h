@@ -2,7 +2,7 @@
 
 /* Calls a function for each of many matrices: generated ones, and the *.petsc of folders */
 #include <petscmat.h>
-#include "../mat/impls/gpucsr/blackbox/plan/plan.h"
+#include "../../mat/impls/gpucsr/blackbox/plan/plan.h"
 #include "files.h"
 #include "synthetic.h"
 
