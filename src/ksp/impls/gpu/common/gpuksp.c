@@ -7,8 +7,6 @@ const char *const KSPGPUPaths[]      = {"auto", "persistent", "graph", "host_loo
 const char *const KSPGPUVariants[]   = {"standard", "single_reduction", "KSPGPUVariant", "KSP_GPU_", NULL};
 const char *const KSPGPUPrecisions[] = {"double", "residual_replacement", "KSPGPUPrecision", "KSP_GPU_", NULL};
 
-static KSP_GPU *living;
-
 /* How the default test takes its tolerances; another test: which of those that we know */
 static int64_t TestOf(KSP ksp)
 {
@@ -85,11 +83,21 @@ static PetscErrorCode KSPSetUp_GPU(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The next solve starts over */
+static PetscErrorCode SolverRelease(void *solver)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUKSPPeersRelease((KSP_GPU *)solver));
+  PetscCall(GPUKSPRelease((KSP_GPU *)solver));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static GPUCSRLivingList solvers = {GPUCSR_FINAL_KSP, SolverRelease, NULL};
+
 static PetscErrorCode KSPReset_GPU(KSP ksp)
 {
   PetscFunctionBegin;
-  PetscCall(GPUKSPPeersRelease((KSP_GPU *)ksp->data));
-  PetscCall(GPUKSPRelease((KSP_GPU *)ksp->data));
+  PetscCall(SolverRelease(ksp->data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -100,8 +108,7 @@ PetscErrorCode GPUKSPDestroy(KSP ksp)
 
   PetscFunctionBegin;
   PetscCall(KSPReset_GPU(ksp));
-  *k->previous = k->next;
-  if (k->next) k->next->previous = k->previous;
+  PetscCall(GPUCSRLivingRemove(&k->living));
   PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetPath_C", NULL));
   PetscCall(KSPDestroyDefault(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -304,14 +311,11 @@ static PetscErrorCode KSPGPUGetTrueResidualNorm_GPU(KSP ksp, PetscReal *norm)
 PetscErrorCode GPUKSPCreate(KSP ksp, KSP_GPU *k)
 {
   PetscFunctionBegin;
-  ksp->data   = k;
-  k->next     = living;
-  k->previous = &living;
-  if (living) living->previous = &k->next;
-  living          = k;
+  ksp->data       = k;
   ksp->ops->solve = GPUKSPSolve;
   ksp->ops->setup = KSPSetUp_GPU;
   ksp->ops->reset = KSPReset_GPU;
+  PetscCall(GPUCSRLivingAdd(&solvers, &k->living, k));
   PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetPath_C", KSPGPUSetPath_GPU));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -594,16 +598,5 @@ PetscErrorCode KSPGPUInitialize_Private(void)
   PetscCall(KSPRegister(KSPGPUBCGS, KSPCreate_GPUBCGS));
   PetscCall(KSPRegister(KSPGPUGMRES, KSPCreate_GPUGMRES));
   PetscCall(KSPRegister(KSPGPUFGMRES, KSPCreate_GPUFGMRES));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Before the devices are closed, living solvers free their memory there; their next solve would start over */
-PetscErrorCode KSPGPUFinalize_Private(void)
-{
-  PetscFunctionBegin;
-  for (KSP_GPU *k = living; k; k = k->next) {
-    PetscCall(GPUKSPPeersRelease(k));
-    PetscCall(GPUKSPRelease(k));
-  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -238,12 +238,11 @@ struct _n_KSP_GPU {
   double   *norms; /* the history of ranks that have solved together, until it is reported */
   int       nnorms;
 
-  KSP_GPU *next, **previous; /* living solvers */
+  GPUCSRLiving living;
 };
 
 /* gpuksp.c */
 GPUCSR_INTERN PetscErrorCode KSPGPUInitialize_Private(void);
-GPUCSR_INTERN PetscErrorCode KSPGPUFinalize_Private(void);
 GPUCSR_INTERN PetscErrorCode GPUKSPCreate(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPAlike(KSP, int64_t);
 GPUCSR_INTERN PetscErrorCode GPUKSPSetUp(KSP);
