@@ -5,6 +5,7 @@
   A preconditioner that the device applies by itself (a multigrid cycle, triangular solves) is a row of kind GPUKSP_PC_APART with its own apply(), which graphs record.
 */
 #include "gpukspimpl.h"
+#include "../../../wrap.h"
 #include "../../../pc/impls/blocks/pcblocks.h"
 #include "../../../pc/impls/mg/cycle.h"
 
@@ -80,24 +81,12 @@ static PetscErrorCode ReadDiagonal(KSP ksp, KSP_GPU *k, Vec unit, Vec diagonal)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* and applied to a unit vector of every block at once, a column of its blocks */
+/* and applied to unit vectors, its blocks */
 static PetscErrorCode ReadBlocks(KSP ksp, KSP_GPU *k, Vec unit, Vec column, double rows[])
 {
-  const PetscInt     bs = k->pc.bs;
-  PetscScalar       *u;
-  const PetscScalar *c;
-
   PetscFunctionBegin;
-  for (PetscInt j = 0; j < bs; j++) {
-    PetscCall(VecGetArrayWrite(unit, &u));
-    for (int i = 0; i < k->n; i++) u[i] = i % bs == j;
-    PetscCall(VecRestoreArrayWrite(unit, &u));
-    PetscCall(GPUMGPCApply(ksp, unit, column));
-    PetscCall(VecGetArrayRead(column, &c));
-    for (int i = 0; i < k->n; i++) rows[(size_t)i * (size_t)bs + (size_t)j] = PetscRealPart(c[i]);
-    PetscCall(VecRestoreArrayRead(column, &c));
-  }
-  PetscCall(GPUCSRUpload(k->dev, k->numbers.p, GPUCSR_DOUBLE, rows, GPUCSR_DOUBLE, (size_t)bs * (size_t)k->n, PETSC_FALSE, k->dev->stream, NULL));
+  PetscCall(GPUCSRProbe(GPUMGPCApply, ksp, 0, k->pc.bs, unit, column, rows));
+  PetscCall(GPUCSRUpload(k->dev, k->numbers.p, GPUCSR_DOUBLE, rows, GPUCSR_DOUBLE, (size_t)k->pc.bs * (size_t)k->n, PETSC_FALSE, k->dev->stream, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -2,7 +2,6 @@
   PCFIELDSPLIT, additive and (symmetric) multiplicative, applied on one device: fields are gathered and added up there, and residuals computed with the whole matrix. PETSc's own application goes through
   VecScatter, whose arrays are the host's. Schur complements and the rest are PETSc's.
 */
-#include <petsc/private/pcimpl.h>
 #include <petsc/private/vecimpl.h>
 #include <petscksp.h>
 #include "../blocks/device.h"
@@ -212,4 +211,4 @@ static PetscErrorCode Apply(PC pc, PCDevice d, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const PCDeviceOps PCDeviceOps_FieldSplit = {PCFIELDSPLIT, sizeof(Fields), Take, Apply, Release};
+const PCDeviceOps PCDeviceOps_FieldSplit = {sizeof(Fields), Take, Apply, Release};

@@ -134,12 +134,11 @@ GPUCSR_INTERN PetscErrorCode GPUMGRanksColumns(KSP, Mat, double *all);
 GPUCSR_INTERN PetscErrorCode GPUMGRanksSmall(GPUMGCycle *, MPI_Comm, PetscInt small, PetscInt most);
 
 /* levels.c */
-GPUCSR_INTERN PetscErrorCode GPUMGPCApply(KSP, Vec, Vec);
+GPUCSR_INTERN PetscErrorCode GPUMGPCApply(void *ksp, Vec, Vec);
 GPUCSR_INTERN PetscErrorCode GPUMGLevelsTake(PC, GPUMGCycle *, PetscBool *, char[], size_t);
 GPUCSR_INTERN PetscErrorCode GPUMGLevelsMoved(const GPUMGCycle *, PetscBool *);
 
 /* pcmg.c */
 GPUCSR_INTERN PetscErrorCode PCGAMGProlongator_Private(PC);
 GPUCSR_INTERN PetscErrorCode PCMGInitialize_Private(void);
-GPUCSR_INTERN PetscErrorCode PCMGFinalize_Private(void);
 GPUCSR_INTERN PetscErrorCode PCMGCycleGet_Private(PC, GPUMGCycle **, PetscInt *version);

@@ -5,6 +5,7 @@
 #include <petsc/private/pcmgimpl.h>
 #include <petsc/private/kspimpl.h>
 #include "../../../../sys/gpucsrsys.h"
+#include "../../../wrap.h"
 #include "cycle.h"
 
 /* Rows of a coarse operator whose inverse is made, and applied as a dense matrix */
@@ -125,8 +126,9 @@ static PetscErrorCode Renew(KSP ksp)
   PCApply() of a solver's preconditioner whose numbers are read. What fails while PETSc makes it ready leaves it half made (Jacobi's diagonal, say, is there but holds nothing), and PETSc would
   apply it like that afterwards
 */
-PetscErrorCode GPUMGPCApply(KSP ksp, Vec x, Vec y)
+PetscErrorCode GPUMGPCApply(void *solver, Vec x, Vec y)
 {
+  KSP            ksp = (KSP)solver;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
@@ -155,24 +157,6 @@ static PetscErrorCode Diagonal(const GPUCSROperator *o, KSP ksp, double *to)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode ReadColumns(KSP ksp, PetscInt n, PetscInt count, Vec unit, Vec column, double *rows)
-{
-  PetscScalar       *u;
-  const PetscScalar *c;
-
-  PetscFunctionBegin;
-  for (PetscInt j = 0; j < count; j++) {
-    PetscCall(VecGetArrayWrite(unit, &u));
-    for (PetscInt i = 0; i < n; i++) u[i] = i % count == j;
-    PetscCall(VecRestoreArrayWrite(unit, &u));
-    PetscCall(GPUMGPCApply(ksp, unit, column));
-    PetscCall(VecGetArrayRead(column, &c));
-    for (PetscInt i = 0; i < n; i++) rows[(size_t)i * (size_t)count + (size_t)j] = (double)PetscRealPart(c[i]);
-    PetscCall(VecRestoreArrayRead(column, &c));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Columns 0 to count - 1 of what a PC does to vectors that repeat with this period, by rows: its diagonal blocks, or all of it */
 static PetscErrorCode Columns(GPUCSRDevice dev, KSP ksp, PetscInt n, PetscInt count, double *to)
 {
@@ -184,7 +168,7 @@ static PetscErrorCode Columns(GPUCSRDevice dev, KSP ksp, PetscInt n, PetscInt co
   PetscCall(PetscMalloc1((size_t)n * (size_t)count, &rows));
   PetscCall(VecCreateMPI(PetscObjectComm((PetscObject)ksp), n, PETSC_DETERMINE, &unit));
   PetscCall(VecDuplicate(unit, &column));
-  ierr = ReadColumns(ksp, n, count, unit, column, rows);
+  ierr = GPUCSRProbe(GPUMGPCApply, ksp, 0, count, unit, column, rows);
   if (!ierr) ierr = GPUCSRUpload(dev, to, GPUCSR_DOUBLE, rows, GPUCSR_DOUBLE, (size_t)n * (size_t)count, PETSC_FALSE, dev->stream, NULL);
   PetscCall(PetscFree(rows));
   PetscCall(VecDestroy(&unit));

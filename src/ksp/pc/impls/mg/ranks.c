@@ -4,6 +4,7 @@
   rank has all of: as one dense matrix (tail.c), or as a cycle of one process.
 */
 #include <limits.h>
+#include "../../../wrap.h"
 #include "cycle.h"
 
 /* For the matrices that exchange anything, of all levels */
@@ -49,25 +50,6 @@ PetscErrorCode GPUMGRanksFail(const GPUMGCycle *c, const char message[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* This rank's rows of what a PC does to the unit vectors of all ranks */
-static PetscErrorCode OwnRows(KSP ksp, PetscInt n, PetscInt first, PetscInt rows, Vec unit, Vec column, double *own)
-{
-  const PetscScalar *c;
-
-  PetscFunctionBegin;
-  for (PetscInt j = 0; j < n; j++) {
-    PetscCall(VecSet(unit, 0.0));
-    if (j >= first && j < first + rows) PetscCall(VecSetValue(unit, j, 1.0, INSERT_VALUES));
-    PetscCall(VecAssemblyBegin(unit));
-    PetscCall(VecAssemblyEnd(unit));
-    PetscCall(GPUMGPCApply(ksp, unit, column));
-    PetscCall(VecGetArrayRead(column, &c));
-    for (PetscInt i = 0; i < rows; i++) own[(size_t)i * (size_t)n + (size_t)j] = (double)PetscRealPart(c[i]);
-    PetscCall(VecRestoreArrayRead(column, &c));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Collective: all columns of what a PC does, by rows, on each rank; A is its operator */
 PetscErrorCode GPUMGRanksColumns(KSP ksp, Mat A, double *all)
 {
@@ -86,7 +68,7 @@ PetscErrorCode GPUMGRanksColumns(KSP ksp, Mat A, double *all)
   PetscCall(PetscMalloc3((size_t)(end - first) * (size_t)n, &own, size, &counts, size, &at));
   PetscCall(VecCreateMPI(comm, end - first, n, &unit));
   PetscCall(VecDuplicate(unit, &column));
-  ierr = OwnRows(ksp, n, first, end - first, unit, column, own);
+  ierr = GPUCSRProbe(GPUMGPCApply, ksp, first, n, unit, column, own);
   PetscCall(VecDestroy(&unit));
   PetscCall(VecDestroy(&column));
   PetscCall(MatGetOwnershipRanges(A, &ranges));
