@@ -90,8 +90,8 @@ static inline size_t GPUCSRTypeSize(GPUCSRType t)
 #define GPUCSR_STAGE_BYTES ((size_t)1 << 20)
 
 /* Small pieces of device memory that were given back stay in hand: from the pool and back again takes two microseconds, and who builds one small matrix builds the next */
-#define GPUCSR_CACHED_PIECES       64
-#define GPUCSR_CACHED_BYTES ((size_t)1 << 20) /* of a piece */
+#define GPUCSR_CACHED_PIECES 64
+#define GPUCSR_CACHED_BYTES  ((size_t)1 << 20) /* of a piece */
 
 /* An open device: one per backend and process, shared by all its matrices */
 typedef struct _n_GPUCSRDevice {
@@ -105,10 +105,10 @@ typedef struct _n_GPUCSRDevice {
   void                   *stage[GPUCSR_STAGES];  /* page-locked */
   GPUCSREvent             staged[GPUCSR_STAGES]; /* the piece may be used again */
   int                     nextstage;
-  size_t                  opened;                 /* bytes of the stage before that, whose event need not be waited for again: small uploads share one, */
-  GPUCSRStream            opener;                 /* on this stream */
-  size_t                  allocated, peak, limit; /* bytes through GPUCSRMalloc(); limit 0: none */
-  void                   *cache[GPUCSR_CACHED_PIECES];    /* pieces to be had again, in the order of the stream, the oldest first */
+  size_t                  opened;                      /* bytes of the stage before that, whose event need not be waited for again: small uploads share one, */
+  GPUCSRStream            opener;                      /* on this stream */
+  size_t                  allocated, peak, limit;      /* bytes through GPUCSRMalloc(); limit 0: none */
+  void                   *cache[GPUCSR_CACHED_PIECES]; /* pieces to be had again, in the order of the stream, the oldest first */
   size_t                  cachebytes[GPUCSR_CACHED_PIECES];
   int                     ncached;
   double                  bandwidth;   /* bytes/s of a device copy, read plus written; 0: not measured yet */
@@ -125,6 +125,14 @@ static inline GPUCSRError GPUCSRLaunched(GPUCSRDevice d, const char what[])
 GPUCSR_INTERN GPUCSRError GPUCSRMalloc(GPUCSRDevice, size_t, const char[], void **);
 GPUCSR_INTERN GPUCSRError GPUCSRDeviceReach(GPUCSRDevice, GPUCSRBool settle, GPUCSRBool *yes); /* before something is given back to it; settle: when all that was begun is done */
 GPUCSR_INTERN GPUCSRError GPUCSRFree(GPUCSRDevice, size_t, void **);
+
+/* Device memory that only grows */
+typedef struct {
+  void  *p;
+  size_t bytes;
+} GPUCSRBuffer;
+GPUCSR_INTERN GPUCSRError GPUCSRBufferGrow(GPUCSRDevice, size_t, const char[], GPUCSRBuffer *);
+GPUCSR_INTERN GPUCSRError GPUCSRBufferFree(GPUCSRDevice, GPUCSRBuffer *);
 GPUCSR_INTERN GPUCSRError GPUCSRCacheEmpty(GPUCSRDevice);
 
 GPUCSR_INTERN GPUCSRError GPUCSRConvert(void *, GPUCSRType, const void *, GPUCSRType, size_t, int, double *);

@@ -114,12 +114,6 @@ typedef struct {
   GPUKSPVectors   v;
 } GPUKSPGraphKey;
 
-/* Device memory that only grows */
-typedef struct {
-  void  *p;
-  size_t bytes;
-} GPUKSPMemory;
-
 /* A KSPGPUCG or KSPGPUBCGS */
 struct _n_KSP_GPU {
   /* what was asked for */
@@ -160,20 +154,20 @@ struct _n_KSP_GPU {
   PetscBool           warnedlive, solved;
 
   /* for every solve on a device */
-  GPUKSPMemory          parts;        /* of the sums that a product takes; */
+  GPUCSRBuffer          parts;        /* of the sums that a product takes; */
   int                   nparts;       /* so many, for the step that follows it; 0: that goes over the rows */
   PetscBool             fused;        /* products take sums in this solve, */
   PetscBool             normed;       /* and the preconditioner may take those of GPUKSP_NORMS, which is the next step */
-  GPUKSPMemory          partial;      /* partial sums of steps, */
+  GPUCSRBuffer          partial;      /* partial sums of steps, */
   int                   stepblocks;   /* by this number of blocks */
-  GPUKSPMemory          devstate;     /* the state, if steps apply the rules on the device */
-  GPUKSPMemory          hist;         /* residual norms */
+  GPUCSRBuffer          devstate;     /* the state, if steps apply the rules on the device */
+  GPUCSRBuffer          hist;         /* residual norms */
   GPUKSPState          *state, *seen; /* page-locked, */
   double               *sums;         /* and so are these; one allocation */
   GPUCSREvent           events[2];
   void                 *graph;            /* of an iteration; kept for later */
   GPUKSPGraphKey        graphkey;         /* solves with the same key */
-  GPUKSPMemory          vectors, numbers; /* numbers: the preconditioner's diagonal, or rows of its blocks */
+  GPUCSRBuffer          vectors, numbers; /* numbers: the preconditioner's diagonal, or rows of its blocks */
   PetscInt64            nnumbers;         /* how many times they were made */
   GPUKSPPCKey           numberskey;
   struct _n_GPUMGCycle *cycle;     /* the preconditioner is a multigrid cycle */
@@ -183,7 +177,7 @@ struct _n_KSP_GPU {
 
   /* for a persistent kernel; graphs use its vectors too */
   GPUKSPPersistent     persistent;
-  GPUKSPMemory         bounds, slots, table;
+  GPUCSRBuffer         bounds, slots, table;
   const GPUCSRStorage *S;      /* storage of the product: the plan's, or */
   GPUCSRPlan           copy;   /* our copy in another format, */
   const GPUCSRFormat  *better; /* this one */
@@ -205,7 +199,7 @@ struct _n_KSP_GPU {
     void              *theirs[GPUKSP_PEERS + 1]; /* the other ranks' memory, which all can address, */
     void              *mine;                     /* and our own */
     GPUKSPSend        *sends;
-    GPUKSPMemory       lists;
+    GPUCSRBuffer       lists;
     GPUKSPPeersPattern pattern;
     GPUKSPPeersValues  values;
     PetscInt64         made;     /* how many times the lists were made */
@@ -218,11 +212,11 @@ struct _n_KSP_GPU {
     PetscMPIInt  size;
     GPUCSRRanks  A;
     const char  *way;  /* its exchange, for the view */
-    GPUKSPMemory sums; /* of this rank, and behind them those of all */
+    GPUCSRBuffer sums; /* of this rank, and behind them those of all */
   } ranks;
 
   /* for single precision with residual replacement */
-  GPUKSPMemory        singles; /* vectors of the iteration, the preconditioner's numbers, and values */
+  GPUCSRBuffer        singles; /* vectors of the iteration, the preconditioner's numbers, and values */
   GPUKSPVectorsSingle single;
   GPUCSRStorage       rounded; /* A with rounded values; its other arrays are the plan's */
 
@@ -327,8 +321,6 @@ GPUCSR_INTERN PetscErrorCode GPUKSPPeersAdd(KSP_GPU *, const double *, double *)
 GPUCSR_INTERN size_t         GPUKSPLength(const KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPOpen(KSP_GPU *, GPUCSRDevice);
 GPUCSR_INTERN PetscErrorCode GPUKSPRelease(KSP_GPU *);
-GPUCSR_INTERN PetscErrorCode GPUKSPGrow(KSP_GPU *, size_t, const char[], GPUKSPMemory *);
-GPUCSR_INTERN PetscErrorCode GPUKSPFree(KSP_GPU *, GPUKSPMemory *);
 GPUCSR_INTERN PetscErrorCode GPUKSPVectorsOwn(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPVecAlike(KSP, Vec, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUKSPVectorsBorrowed(KSP, KSP_GPU *);

@@ -107,7 +107,7 @@ static PetscErrorCode MakeNumbers(KSP ksp, KSP_GPU *k)
   PetscErrorCode  ierr;
 
   PetscFunctionBegin;
-  PetscCall(GPUKSPGrow(k, NumbersBytes(k), "the preconditioner of a solver", &k->numbers));
+  PetscCall(GPUCSRBufferGrow(k->dev, NumbersBytes(k), "the preconditioner of a solver", &k->numbers));
   PetscCall(PCGetOperators(ksp->pc, NULL, &P));
   if (blocks) PetscCall(PetscMalloc1(count, &rows));
   PetscCall(MatCreateVecs(P, &unit, &result));
@@ -352,7 +352,7 @@ PetscErrorCode GPUKSPPCReserve(KSP ksp, KSP_GPU *k, PetscBool *stale)
   PetscCall(Key(ksp, k, &key));
   *stale = (PetscBool)(!k->numbers.p || !GPUKSPSame(key, k->numberskey) || k->numbers.bytes < NumbersBytes(k));
   if (*stale) PetscCall(PetscMemzero(&k->numberskey, sizeof(k->numberskey)));
-  PetscCall(GPUKSPGrow(k, NumbersBytes(k), "the preconditioner of a solver", &k->numbers));
+  PetscCall(GPUCSRBufferGrow(k->dev, NumbersBytes(k), "the preconditioner of a solver", &k->numbers));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

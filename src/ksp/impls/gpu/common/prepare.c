@@ -388,7 +388,7 @@ static PetscErrorCode PrepareHistory(KSP ksp, KSP_GPU *k)
 {
   PetscFunctionBegin;
   if (k->live || k->taken == KSP_GPU_PATH_HOST_LOOP || !(ksp->res_hist || ksp->numbermonitors)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUKSPGrow(k, sizeof(double) * (size_t)PetscMin(HISTORY, (PetscInt64)ksp->max_it + 2), "the residual history of a solver", &k->hist));
+  PetscCall(GPUCSRBufferGrow(k->dev, sizeof(double) * (size_t)PetscMin(HISTORY, (PetscInt64)ksp->max_it + 2), "the residual history of a solver", &k->hist));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -474,7 +474,7 @@ static PetscErrorCode PrepareSums(KSP_GPU *k)
   k->nparts = 0;
   k->normed = PETSC_FALSE;
   k->fused  = (PetscBool)(k->taken == KSP_GPU_PATH_GRAPH && !k->refined && !k->peers.on && !k->ranks.on && GPUCSRPlanSums(k->op.plan));
-  if (k->fused) PetscCall(GPUKSPGrow(k, sizeof(double) * GPUCSR_INNER * (size_t)GPUCSR_PARTS(k->n), "sums that a solver's products take", &k->parts));
+  if (k->fused) PetscCall(GPUCSRBufferGrow(k->dev, sizeof(double) * GPUCSR_INNER * (size_t)GPUCSR_PARTS(k->n), "sums that a solver's products take", &k->parts));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

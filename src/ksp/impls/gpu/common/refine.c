@@ -93,7 +93,7 @@ PetscErrorCode GPUKSPRefineMake(KSP_GPU *k)
   PetscFunctionBegin;
   for (int q = 0; q < S->narrays; q++)
     if (S->array[q].values) bytes += SINGLE_BYTES(S->array[q].count);
-  PetscCall(GPUKSPGrow(k, bytes, "rounded values and vectors of a solver", &k->singles));
+  PetscCall(GPUCSRBufferGrow(k->dev, bytes, "rounded values and vectors of a solver", &k->singles));
   p                    = (char *)k->singles.p;
   k->rounded           = *S;
   k->rounded.precision = GPUCSR_PRECISION_SINGLE;
@@ -119,7 +119,7 @@ PetscErrorCode GPUKSPRefineMake(KSP_GPU *k)
 PetscErrorCode GPUKSPRefineRelease(KSP_GPU *k)
 {
   PetscFunctionBegin;
-  PetscCall(GPUKSPFree(k, &k->singles));
+  PetscCall(GPUCSRBufferFree(k->dev, &k->singles));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -7,24 +7,6 @@
 #define BOUNDS_BYTES  (sizeof(int) * ((5 + GPUKSP_HALO_WORDS) * GPUKSP_BLOCKS + 1))
 #define TABLE_BYTES   (sizeof(double) * (GPUKSP_STENCILS + 1))
 
-PetscErrorCode GPUKSPFree(KSP_GPU *k, GPUKSPMemory *m)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSRFree(k->dev, m->bytes, &m->p));
-  m->bytes = 0;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode GPUKSPGrow(KSP_GPU *k, size_t bytes, const char what[], GPUKSPMemory *m)
-{
-  PetscFunctionBegin;
-  if (m->p && m->bytes >= bytes) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUKSPFree(k, m));
-  PetscCall(GPUCSRMalloc(k->dev, bytes, what, &m->p));
-  m->bytes = bytes;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Frees the memory on the device */
 static PetscErrorCode Close(KSP_GPU *k)
 {
@@ -32,7 +14,7 @@ static PetscErrorCode Close(KSP_GPU *k)
   if (k->dev) {
     const GPUCSRBackendOps *ops = k->dev->ops;
     GPUCSRBool              works;
-    GPUKSPMemory *const     memory[] = {&k->partial, &k->devstate, &k->hist, &k->vectors, &k->numbers, &k->bounds, &k->slots, &k->table, &k->singles, &k->peers.lists, &k->ranks.sums, &k->parts};
+    GPUCSRBuffer *const     memory[] = {&k->partial, &k->devstate, &k->hist, &k->vectors, &k->numbers, &k->bounds, &k->slots, &k->table, &k->singles, &k->peers.lists, &k->ranks.sums, &k->parts};
 
     PetscCall(GPUCSRDeviceReach(k->dev, PETSC_FALSE, &works));
 #if defined(GPUCSR_HAVE_CUDA)
@@ -40,7 +22,7 @@ static PetscErrorCode Close(KSP_GPU *k)
 #endif
     if (k->release) PetscCall((*k->release)(k));
     PetscCall(GPUCSRPlanDestroy(&k->copy));
-    for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(memory); q++) PetscCall(GPUKSPFree(k, memory[q]));
+    for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(memory); q++) PetscCall(GPUCSRBufferFree(k->dev, memory[q]));
     if (k->state && works) PetscCall(ops->hostfree(k->dev->id, k->state));
     for (int q = 0; q < 2; q++)
       if (k->events[q] && works) PetscCall(ops->eventdestroy(k->dev->id, k->events[q]));
@@ -82,14 +64,14 @@ static PetscErrorCode Allocate(KSP_GPU *k)
   k->state = (GPUKSPState *)p;
   k->seen  = (GPUKSPState *)(p + each);
   k->sums  = (double *)(p + 2 * each);
-  PetscCall(GPUKSPGrow(k, PARTIAL_BYTES, "sums of a solver", &k->partial));
-  PetscCall(GPUKSPGrow(k, sizeof(GPUKSPState), "the state of a solver", &k->devstate));
+  PetscCall(GPUCSRBufferGrow(k->dev, PARTIAL_BYTES, "sums of a solver", &k->partial));
+  PetscCall(GPUCSRBufferGrow(k->dev, sizeof(GPUKSPState), "the state of a solver", &k->devstate));
   for (int q = 0; q < 2; q++) PetscCall(dev->ops->eventcreate(dev->id, PETSC_FALSE, &k->events[q]));
 #if defined(GPUCSR_HAVE_CUDA)
   if (dev->ops->kernels) {
-    PetscCall(GPUKSPGrow(k, BOUNDS_BYTES, "ranges of rows of a solver", &k->bounds));
-    PetscCall(GPUKSPGrow(k, GPUKSP_SLOTS_BYTES, "slots of a solver", &k->slots));
-    PetscCall(GPUKSPGrow(k, TABLE_BYTES, "the diagonal of a solver's stencils", &k->table));
+    PetscCall(GPUCSRBufferGrow(k->dev, BOUNDS_BYTES, "ranges of rows of a solver", &k->bounds));
+    PetscCall(GPUCSRBufferGrow(k->dev, GPUKSP_SLOTS_BYTES, "slots of a solver", &k->slots));
+    PetscCall(GPUCSRBufferGrow(k->dev, TABLE_BYTES, "the diagonal of a solver's stencils", &k->table));
     PetscCall(GPUKSPStepReset((double *)k->partial.p, dev->stream));
     PetscCall(GPUKSPStepBlocks(dev, &k->stepblocks));
   }
@@ -178,7 +160,7 @@ PetscErrorCode GPUKSPVectorsOwn(KSP ksp, KSP_GPU *k)
     need[VEC_V2] = (PetscBool)(k->method == GPUKSP_BCGS);
   }
   for (int q = 0; q < GPUKSP_VECTORS; q++) count += need[q];
-  PetscCall(GPUKSPGrow(k, each * (size_t)count, "vectors of a solver", &k->vectors));
+  PetscCall(GPUCSRBufferGrow(k->dev, each * (size_t)count, "vectors of a solver", &k->vectors));
   count = 0;
   PetscCall(PetscMemzero(v, sizeof(*v)));
   for (int q = 0; q < GPUKSP_VECTORS; q++)

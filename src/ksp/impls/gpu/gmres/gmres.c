@@ -72,7 +72,7 @@ static PetscErrorCode PrepareGMRES(KSP ksp, KSP_GPUGMRES *g, PetscBool *ok, char
   PetscCall(GPUCSRAttemptBegin(&attempt));
   ierr = GPUKSPOpen(k, k->op.dev);
   if (!ierr) ierr = GPUGMRESMemory(ksp, g);
-  if (!ierr && k->pc.kind == GPUKSP_PC_DIAGONAL) ierr = GPUKSPGrow(k, sizeof(double) * (size_t)k->n, "the preconditioner of a solver", &k->numbers);
+  if (!ierr && k->pc.kind == GPUKSP_PC_DIAGONAL) ierr = GPUCSRBufferGrow(k->dev, sizeof(double) * (size_t)k->n, "the preconditioner of a solver", &k->numbers);
   if (!ierr) ierr = Hessenberg(g);
   PetscCall(GPUCSRAttemptEnd(&attempt));
   PetscCall(GPUKSPTogether(ksp, k, ierr, attempt.message, ok, why, len));

@@ -109,7 +109,7 @@ PetscErrorCode GPUGMRESSlotsThere(KSP_GPUGMRES *g)
     g->slot[q].borrowed = (PetscBool)(dev == g->k.dev);
     own += !g->slot[q].borrowed;
   }
-  if (own) PetscCall(GPUKSPGrow(&g->k, PetscMax(1, g->stride) * sizeof(double) * own, "vectors of a solver", &g->slotmemory));
+  if (own) PetscCall(GPUCSRBufferGrow(g->k.dev, PetscMax(1, g->stride) * sizeof(double) * own, "vectors of a solver", &g->slotmemory));
   for (int q = 0, k = 0; q < GMRES_SLOTS; q++)
     if (!g->slot[q].borrowed) g->slot[q].p = (double *)g->slotmemory.p + (size_t)k++ * g->stride;
   WITH(PETSC_SUCCESS);
@@ -154,10 +154,10 @@ PetscErrorCode GPUGMRESMemory(KSP ksp, KSP_GPUGMRES *g)
   if (k->dev->ops->kernels) PetscCall(GPUGMRESDeviceBlocks(k->dev, &g->most));
 #endif
   PetscCall(Lock(g));
-  PetscCall(GPUKSPGrow(k, sizeof(double) * (1 + (size_t)(m + 1) * (size_t)g->most), "sums of a solver", &g->partial));
+  PetscCall(GPUCSRBufferGrow(k->dev, sizeof(double) * (1 + (size_t)(m + 1) * (size_t)g->most), "sums of a solver", &g->partial));
   PetscCall(k->dev->ops->zero(k->dev->id, g->partial.p, sizeof(double), k->dev->stream)); /* no block has finished */
-  PetscCall(GPUKSPGrow(k, GPUGMRESStateBytes(g->m), "the state of a solver", &g->statememory));
-  PetscCall(GPUKSPGrow(k, PetscMax(1, g->stride) * sizeof(double) * (size_t)(m + 1 + z + 2), "the Krylov basis of a solver", &k->vectors));
+  PetscCall(GPUCSRBufferGrow(k->dev, GPUGMRESStateBytes(g->m), "the state of a solver", &g->statememory));
+  PetscCall(GPUCSRBufferGrow(k->dev, PetscMax(1, g->stride) * sizeof(double) * (size_t)(m + 1 + z + 2), "the Krylov basis of a solver", &k->vectors));
   p                = (double *)k->vectors.p;
   g->state         = (GPUGMRESState *)g->statememory.p;
   g->basis         = p;
@@ -182,9 +182,9 @@ PetscErrorCode GPUGMRESRelease(KSP_GPU *k)
 
   PetscFunctionBegin;
   PetscCall(Unlock(g));
-  PetscCall(GPUKSPFree(k, &g->partial));
-  PetscCall(GPUKSPFree(k, &g->statememory));
-  PetscCall(GPUKSPFree(k, &g->slotmemory));
+  PetscCall(GPUCSRBufferFree(k->dev, &g->partial));
+  PetscCall(GPUCSRBufferFree(k->dev, &g->statememory));
+  PetscCall(GPUCSRBufferFree(k->dev, &g->slotmemory));
   for (int q = 0; q < GMRES_SLOTS; q++) PetscCall(VecDestroy(&g->slot[q].vec));
   PetscCall(PetscFree6(g->hessenberg, g->cosine, g->sine, g->rhs, g->norm, g->y));
   g->room = 0;

@@ -126,7 +126,7 @@ static PetscErrorCode RanksGet(KSP ksp, KSP_GPU *k, char why[], size_t len)
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(GPUCSRAttemptBegin(&attempt));
   ierr = MatGPUCSRRanksGet_Private(A, &k->ranks.A, text, sizeof(text));
-  if (!ierr && !text[0]) ierr = GPUKSPGrow(k, sizeof(double) * GPUKSP_SUMS * (size_t)(1 + k->ranks.size), "sums of a solver", &k->ranks.sums);
+  if (!ierr && !text[0]) ierr = GPUCSRBufferGrow(k->dev, sizeof(double) * GPUKSP_SUMS * (size_t)(1 + k->ranks.size), "sums of a solver", &k->ranks.sums);
   PetscCall(GPUCSRAttemptEnd(&attempt));
   PetscCall(PetscStrncpy(message, ierr ? attempt.message : text, sizeof(message)));
   PetscCall(GPUKSPAgree(ksp, ierr ? GPUKSPOutcomeOf(k, ierr) : text[0] ? GPUKSP_NO_DEVICE : GPUKSP_GOES_ON, ierr, message, &k->ranks.on, why, len));

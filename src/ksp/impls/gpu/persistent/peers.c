@@ -160,7 +160,7 @@ static PetscErrorCode ListsSend(KSP_GPU *k, const Lists *l)
 
   PetscFunctionBegin;
   for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(arrays); q++) at += GPUCSRAlignUp(arrays[q].bytes);
-  PetscCall(GPUKSPGrow(k, at, "the off-diagonal block of a solver", &k->peers.lists));
+  PetscCall(GPUCSRBufferGrow(k->dev, at, "the off-diagonal block of a solver", &k->peers.lists));
   at = 0;
   for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(arrays); q++) {
     char *to = (char *)k->peers.lists.p + at;

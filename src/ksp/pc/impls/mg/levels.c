@@ -65,10 +65,10 @@ static PetscErrorCode Settle(Why *w)
   } while (0)
 
 /* Collective: device memory */
-static PetscErrorCode Reserve(Why *w, GPUCSRDevice dev, size_t bytes, const char what[], GPUMGMemory *m)
+static PetscErrorCode Reserve(Why *w, GPUCSRDevice dev, size_t bytes, const char what[], GPUCSRBuffer *m)
 {
   PetscFunctionBegin;
-  TOGETHER(w, GPUMGGrow(dev, bytes, what, m));
+  TOGETHER(w, GPUCSRBufferGrow(dev, bytes, what, m));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -430,7 +430,7 @@ static PetscErrorCode CoarseSolver(GPUMGCycle *c, KSP ksp, Why *w)
     PetscCall(CoarseTogether(c, ksp, A, (int)n, w));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(GPUMGGrow(c->dev, sizeof(double) * (size_t)L->n * (size_t)L->n, "the inverse of a coarse operator", &c->inverse));
+  PetscCall(GPUCSRBufferGrow(c->dev, sizeof(double) * (size_t)L->n * (size_t)L->n, "the inverse of a coarse operator", &c->inverse));
   PetscCall(Columns(c->dev, ksp, L->n, L->n, (double *)c->inverse.p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

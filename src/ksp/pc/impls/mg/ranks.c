@@ -181,9 +181,9 @@ static PetscErrorCode NumbersToDevice(GPUCSRDevice dev, int n, const GPUMGSmooth
 
   PetscFunctionBegin;
   *m   = *of;
-  m->M = (GPUMGMemory){NULL, 0};
+  m->M = (GPUCSRBuffer){NULL, 0};
   if (!all) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUMGGrow(dev, sizeof(double) * count, "the preconditioner of a smoother", &m->M));
+  PetscCall(GPUCSRBufferGrow(dev, sizeof(double) * count, "the preconditioner of a smoother", &m->M));
   PetscCall(GPUCSRUpload(dev, m->M.p, GPUCSR_DOUBLE, all, GPUCSR_DOUBLE, count, PETSC_FALSE, dev->stream, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -210,7 +210,7 @@ static PetscErrorCode Small(const GPUMGCycle *c, int bottom, int most, PetscBool
     L->two    = F->two;
     PetscCall(NumbersToDevice(c->dev, L->n, &F->down, g[l].M[0], &L->down));
     if (F->two) PetscCall(NumbersToDevice(c->dev, L->n, &F->up, g[l].M[1], &L->up));
-    if (!dense) PetscCall(GPUMGGrow(c->dev, GPUMGCycleVectorBytes(L->n), "vectors of a multigrid level", &L->memory));
+    if (!dense) PetscCall(GPUCSRBufferGrow(c->dev, GPUMGCycleVectorBytes(L->n), "vectors of a multigrid level", &L->memory));
     if (!dense) GPUMGCycleVectors(L);
     if (!l) continue;
     PetscCall(ToDevice(&F->P, g[l].P, &L->copy[1].A, &L->P));
@@ -279,16 +279,16 @@ PetscErrorCode GPUMGRanksSmall(GPUMGCycle *c, MPI_Comm comm, PetscInt small, Pet
   if (!failed) c->bottom = bottom;
   else PetscCall(PetscInfo(NULL, "Small levels of a cycle of several ranks stay where they are%s%s\n", ierr ? ": " : "", ierr ? attempt.message : ""));
   if (!failed && !dense) { /* it keeps the inverse */
-    c->inverse = (GPUMGMemory){NULL, 0};
+    c->inverse = (GPUCSRBuffer){NULL, 0};
     c->small   = t;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (!failed) {
-    PetscCall(GPUMGFree(c->dev, &c->tail));
+    PetscCall(GPUCSRBufferFree(c->dev, &c->tail));
     c->tail = t->tail;
-    t->tail = (GPUMGMemory){NULL, 0};
+    t->tail = (GPUCSRBuffer){NULL, 0};
   }
-  t->inverse = (GPUMGMemory){NULL, 0};
+  t->inverse = (GPUCSRBuffer){NULL, 0};
   PetscCall(GPUMGCycleDestroy(t));
   PetscCall(PetscFree(t));
   PetscFunctionReturn(PETSC_SUCCESS);
