@@ -114,6 +114,16 @@ typedef struct {
   GPUKSPVectors   v;
 } GPUKSPGraphKey;
 
+/* The path of a solve, and why */
+typedef struct {
+  KSPGPUPath   taken;
+  char         why[256];
+  GPUKSPPCKind kind;         /* how the PC is applied */
+  PetscBool    peers, ranks; /* several processes: one launch on each, or a graph with the exchange of the matrix */
+  PetscBool    refined;      /* single precision with residual replacement */
+  char         whydouble[128];
+} GPUKSPChoice;
+
 /* A KSPGPUCG or KSPGPUBCGS */
 struct _n_KSP_GPU {
   /* what was asked for */
@@ -258,6 +268,7 @@ GPUCSR_INTERN PetscErrorCode GPUKSPAttempt(KSP, KSP_GPU *, PetscErrorCode (*)(KS
 
 /* prepare.c */
 GPUCSR_INTERN PetscErrorCode GPUKSPOperator(KSP, KSP_GPU *, PetscBool *, char[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUKSPChoiceTake(KSP_GPU *, const GPUKSPChoice *);
 GPUCSR_INTERN PetscErrorCode GPUKSPLive(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPPrepare(KSP, KSP_GPU *, PetscBool *, char[], size_t);
 
@@ -271,12 +282,11 @@ GPUCSR_INTERN PetscErrorCode GPUKSPAgree(KSP, GPUKSPOutcome, PetscErrorCode, con
 GPUCSR_INTERN GPUKSPOutcome  GPUKSPOutcomeOf(const KSP_GPU *, PetscErrorCode);
 GPUCSR_INTERN PetscErrorCode GPUKSPTogether(KSP, const KSP_GPU *, PetscErrorCode, const char[], PetscBool *, char[], size_t);
 GPUCSR_INTERN PetscErrorCode GPUKSPEndTogether(KSP, PetscErrorCode, PetscBool *);
-GPUCSR_INTERN PetscErrorCode GPUKSPWhyNotPeers(KSP, KSP_GPU *, PetscMPIInt, char[], size_t);
-GPUCSR_INTERN PetscErrorCode GPUKSPWhyNotRanks(KSP, KSP_GPU *, const char launch[], char[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUKSPRanksGet(KSP, KSP_GPU *, const char launch[], PetscBool *, char[], size_t);
 GPUCSR_INTERN PetscErrorCode GPUKSPKindTogether(KSP, KSP_GPU *);
 
 /* refine.c */
-GPUCSR_INTERN PetscErrorCode GPUKSPRefineChoose(KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPRefineChoose(const KSP_GPU *, GPUKSPChoice *);
 GPUCSR_INTERN PetscErrorCode GPUKSPRefineMake(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPRefineRelease(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPRefine(KSP, KSP_GPU *);

@@ -94,7 +94,7 @@ PetscErrorCode GPUKSPLive(KSP ksp, KSP_GPU *k)
   CG: its blocks have ranges of rows far from each other, whose neighbours a large matrix pushes out of the last-level cache before they are read again: 77 and 88 on 7 points 128^3, 162 and 160 on 160^3,
   323 and 300 on 200^3.
 */
-static PetscErrorCode GraphIsFaster(KSP ksp, const KSP_GPU *k, PetscMPIInt size, PetscBool *faster)
+static PetscErrorCode GraphIsFaster(KSP ksp, const KSP_GPU *k, GPUKSPPCKind kind, PetscMPIInt size, PetscBool *faster)
 {
   const GPUCSRPlan *P     = k->op.plan;
   const PetscBool   there = (PetscBool)(P->A.format != NULL), table = (PetscBool)(P->features.stencils > 0 || (there && GPUKSPFormatIsTable(P->A.format))); /* of several ranks one may have lost its device by now */
@@ -108,83 +108,98 @@ static PetscErrorCode GraphIsFaster(KSP ksp, const KSP_GPU *k, PetscMPIInt size,
   if (size > 1) {
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &nnz, 1, MPI_DOUBLE, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
     *faster = (PetscBool)(nnz > MOST_GATHERED_RANKS);
-  } else *faster = (PetscBool)(nnz > MOST_GATHERED && (!table || nnz > LONG_ROWS * k->n || k->pc.kind == GPUKSP_PC_APART));
+  } else *faster = (PetscBool)(nnz > MOST_GATHERED && (!table || nnz > LONG_ROWS * k->n || kind == GPUKSP_PC_APART));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static const char gathers[] = "a graph multiplies so many entries faster";
 
-/* Why only the host loop can solve this; NULL: other paths can too. In the host loop PETSc may have to apply the PC, whatever its type */
-static PetscErrorCode WhyHostLoop(KSP ksp, KSP_GPU *k, char text[], size_t len, const char **why)
+/* Collective: one launch on each of several processes, or a graph on each; for neither, c->why says why */
+static PetscErrorCode ChooseRanks(KSP ksp, KSP_GPU *k, PetscMPIInt size, GPUKSPChoice *c)
 {
-  Mat          A;
-  MatNullSpace null, tnull;
-  PetscMPIInt  size;
+  char      launch[256];
+  PetscBool faster;
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
-  k->peers.on = k->ranks.on = PETSC_FALSE;
-  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-  PetscCall(MatGetNullSpace(A, &null));
-  PetscCall(MatGetTransposeNullSpace(A, &tnull));
-  k->pc.kind = k->pc.row->kind;
-  if (size > 1) PetscCall(GPUKSPKindTogether(ksp, k));
-  if (null || tnull || ksp->transpose_solve || (k->degree && !k->pc.row->rows)) k->pc.kind = GPUKSP_PC_ANY;
-  *why = k->path == KSP_GPU_PATH_HOST_LOOP ? "asked for" : null || tnull ? "the operator has a null space" : ksp->transpose_solve ? "it is a solve with the transpose" : k->pc.kind == GPUKSP_PC_ANY ? "the preconditioner is PCApply()'s" : NULL;
-  if (!*why && size > 1) {
-    char      launch[256];
-    PetscBool faster;
-
-    PetscCall(GraphIsFaster(ksp, k, size, &faster));
-    if (faster) PetscCall(GPUKSPWhyNotRanks(ksp, k, gathers, text, len));
-    if (!k->ranks.on) PetscCall(GPUKSPWhyNotPeers(ksp, k, size, launch, sizeof(launch)));
-    if (!k->ranks.on && !k->peers.on) PetscCall(GPUKSPWhyNotRanks(ksp, k, launch, text, len));
-    if (!k->peers.on && !k->ranks.on) *why = text;
-  }
-  PetscCheck(!k->degree || k->pc.kind != GPUKSP_PC_ANY, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_polynomial_degree: the polynomial is of PCNONE or PCJACOBI, or in a persistent kernel or graph of PCPBJACOBI with blocks of at most 8, and of no operator with a null space",
-             ((PetscObject)ksp)->type_name);
-  PetscCheck(!*why || !k->degree || k->pc.kind != GPUKSP_PC_APART, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "The polynomial of PCPBJACOBI is not for the host loop");
-  if (*why && k->pc.kind == GPUKSP_PC_APART) k->pc.kind = GPUKSP_PC_ANY;
+  PetscCall(GraphIsFaster(ksp, k, c->kind, size, &faster));
+  if (faster) PetscCall(GPUKSPRanksGet(ksp, k, gathers, &c->ranks, c->why, sizeof(c->why)));
+  if (!c->ranks) PetscCall(GPUKSPPeersGet(ksp, k, &c->peers, launch, sizeof(launch)));
+  if (!c->ranks && !c->peers) PetscCall(GPUKSPRanksGet(ksp, k, launch, &c->ranks, c->why, sizeof(c->why)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The path of this solve, and why */
-static PetscErrorCode Choose(KSP ksp, KSP_GPU *k)
+/* A graph or one launch, where the host loop need not solve */
+static PetscErrorCode ChooseLaunch(KSP ksp, KSP_GPU *k, GPUKSPChoice *c)
 {
   const int   longest = k->op.plan->features.max;
-  const char *why     = NULL;
-  PetscBool   faster  = PETSC_FALSE;
-  char        text[sizeof(k->why)];
+  const char *why;
+  PetscBool   faster = PETSC_FALSE;
+  char        text[sizeof(c->why)];
 
   PetscFunctionBegin;
-  PetscCall(WhyHostLoop(ksp, k, text, sizeof(text), &why));
-  if (why) {
-    k->taken   = KSP_GPU_PATH_HOST_LOOP;
-    k->refined = PETSC_FALSE;
-    PetscCall(PetscStrncpy(k->why, why, sizeof(k->why)));
-    PetscCall(PetscStrncpy(k->whydouble, "the host loop is in double", sizeof(k->whydouble)));
-    PetscFunctionReturn(PETSC_SUCCESS);
+  if (!c->peers) {
+    PetscCall(GPUKSPRefineChoose(k, c));
+    PetscCall(GraphIsFaster(ksp, k, c->kind, 1, &faster));
   }
-  if (k->ranks.on) {
-    k->taken   = KSP_GPU_PATH_GRAPH;
-    k->refined = PETSC_FALSE;
-    PetscFunctionReturn(PETSC_SUCCESS); /* k->why says why */
-  }
-  if (k->peers.on) k->refined = PETSC_FALSE;
-  else PetscCall(GPUKSPRefineChoose(k));
-  if (!k->peers.on) PetscCall(GraphIsFaster(ksp, k, 1, &faster));
   PetscCall(PetscSNPrintf(text, sizeof(text), "a row has %d entries, which a persistent kernel would wait for", longest));
   why      = !k->dev->ops->kernels                                   ? "the host computes"
              : k->path == KSP_GPU_PATH_GRAPH                         ? "asked for"
-             : k->refined                                            ? "residual replacement goes by it"
+             : c->refined                                            ? "residual replacement goes by it"
              : k->live                                               ? "a monitor or test looks at every iteration"
              : !k->pc.row->rows                                      ? "the preconditioner is not part of a persistent kernel"
              : k->degree && k->method != GPUKSP_CG                   ? "a persistent kernel has a polynomial in standard conjugate gradients alone"
              : longest > LONGEST_ROW && k->path == KSP_GPU_PATH_AUTO ? text
              : faster                                                ? gathers
                                                                      : "";
-  k->taken = why[0] ? KSP_GPU_PATH_GRAPH : KSP_GPU_PATH_PERSISTENT;
-  PetscCall(PetscStrncpy(k->why, why, sizeof(k->why)));
+  c->taken = why[0] ? KSP_GPU_PATH_GRAPH : KSP_GPU_PATH_PERSISTENT;
+  PetscCall(PetscStrncpy(c->why, why, sizeof(c->why)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The path of this solve, and why. In the host loop PETSc may have to apply the PC, whatever its type. Of several processes it asks for what they share */
+static PetscErrorCode Choose(KSP ksp, KSP_GPU *k, GPUKSPChoice *c)
+{
+  Mat          A;
+  MatNullSpace null, tnull;
+  PetscMPIInt  size;
+  const char  *why;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(c, sizeof(*c)));
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(MatGetNullSpace(A, &null));
+  PetscCall(MatGetTransposeNullSpace(A, &tnull));
+  c->kind = null || tnull || ksp->transpose_solve || (k->degree && !k->pc.row->rows) ? GPUKSP_PC_ANY : k->pc.kind;
+  why     = k->path == KSP_GPU_PATH_HOST_LOOP ? "asked for"
+            : null || tnull                   ? "the operator has a null space"
+            : ksp->transpose_solve            ? "it is a solve with the transpose"
+            : c->kind == GPUKSP_PC_ANY        ? "the preconditioner is PCApply()'s"
+                                              : NULL;
+  if (why) PetscCall(PetscStrncpy(c->why, why, sizeof(c->why)));
+  else if (size > 1) PetscCall(ChooseRanks(ksp, k, size, c));
+  PetscCheck(!k->degree || c->kind != GPUKSP_PC_ANY, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_polynomial_degree: the polynomial is of PCNONE or PCJACOBI, or in a persistent kernel or graph of PCPBJACOBI with blocks of at most 8, and of no operator with a null space",
+             ((PetscObject)ksp)->type_name);
+  if (why || (size > 1 && !c->peers && !c->ranks)) {
+    PetscCheck(!k->degree || c->kind != GPUKSP_PC_APART, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "The polynomial of PCPBJACOBI is not for the host loop");
+    if (c->kind == GPUKSP_PC_APART) c->kind = GPUKSP_PC_ANY;
+    c->taken = KSP_GPU_PATH_HOST_LOOP;
+    PetscCall(PetscStrncpy(c->whydouble, "the host loop is in double", sizeof(c->whydouble)));
+  } else if (c->ranks) c->taken = KSP_GPU_PATH_GRAPH;
+  else PetscCall(ChooseLaunch(ksp, k, c));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUKSPChoiceTake(KSP_GPU *k, const GPUKSPChoice *c)
+{
+  PetscFunctionBegin;
+  k->taken    = c->taken;
+  k->pc.kind  = c->kind;
+  k->peers.on = c->peers;
+  k->ranks.on = c->ranks;
+  k->refined  = c->refined;
+  PetscCall(PetscStrncpy(k->why, c->why, sizeof(k->why)));
+  PetscCall(PetscStrncpy(k->whydouble, c->whydouble, sizeof(k->whydouble)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -451,16 +466,16 @@ static PetscErrorCode PrepareRanks(KSP ksp, KSP_GPU *k)
       PetscCall(GPUKSPPeersBlocks(ksp, k));
       PetscFunctionReturn(PETSC_SUCCESS);
     }
-    PetscCall(GPUKSPWhyNotRanks(ksp, k, why, text, sizeof(text)));
+    PetscCall(GPUKSPRanksGet(ksp, k, why, &k->ranks.on, text, sizeof(text)));
+    PetscCall(PetscStrncpy(k->why, text, sizeof(k->why)));
   }
   k->persistent.peers.size = 0;
   if (k->ranks.on) {
     k->taken = KSP_GPU_PATH_GRAPH;
     PetscCall(PrepareTogether(ksp, k, &k->ranks.on, why, sizeof(why)));
     if (k->ranks.on) PetscFunctionReturn(PETSC_SUCCESS);
-    PetscCall(PetscSNPrintf(text, sizeof(text), "there are several processes, and on one of them %s", why));
+    PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "there are several processes, and on one of them %s", why));
   }
-  PetscCall(PetscStrncpy(k->why, text, sizeof(k->why)));
   k->taken = KSP_GPU_PATH_HOST_LOOP;
   if (k->pc.kind == GPUKSP_PC_APART) k->pc.kind = GPUKSP_PC_ANY;
   PetscCall(PrepareHostLoop(ksp, k));
@@ -481,7 +496,11 @@ static PetscErrorCode PrepareSums(KSP_GPU *k)
 /* Prepares all of it. possible: this type can solve; if not, k->why says why */
 static PetscErrorCode PrepareSolve(KSP ksp, KSP_GPU *k, PetscBool *possible)
 {
+  GPUKSPChoice choice;
+  PetscMPIInt  size;
+
   PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
   PetscCall(GPUKSPOpen(k, k->op.dev));
   PetscCall(GPUKSPPCFind(ksp, k));
   PetscCall(GPUKSPLive(ksp, k));
@@ -491,10 +510,15 @@ static PetscErrorCode PrepareSolve(KSP ksp, KSP_GPU *k, PetscBool *possible)
     PetscCall(PetscStrncpy(k->why, "no eigenvalue of the preconditioned operator was found to be positive, which its polynomial needs", sizeof(k->why)));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(Choose(ksp, k));
+  if (size > 1) PetscCall(GPUKSPKindTogether(ksp, k));
+  PetscCall(Choose(ksp, k, &choice));
+  PetscCall(GPUKSPChoiceTake(k, &choice));
   if (k->refined) {
     PetscCall(PrepareRefinement(ksp, k));
-    if (k->noroom) PetscCall(Choose(ksp, k));
+    if (k->noroom) {
+      PetscCall(Choose(ksp, k, &choice));
+      PetscCall(GPUKSPChoiceTake(k, &choice));
+    }
   }
   if (!k->peers.on) k->persistent.peers.size = 0;
   if (k->peers.on || k->ranks.on) PetscCall(PrepareRanks(ksp, k));

@@ -23,7 +23,7 @@ double GPUKSPBytes(const GPUCSRStorage *A, PetscBool single)
 }
 
 /* Should this solve run in single precision? If the user asked for it and it should not, whydouble says why */
-PetscErrorCode GPUKSPRefineChoose(KSP_GPU *k)
+PetscErrorCode GPUKSPRefineChoose(const KSP_GPU *k, GPUKSPChoice *c)
 {
   const GPUCSRPlan   *P      = k->op.plan;
   const GPUCSRFormat *format = P->A.format;
@@ -34,8 +34,6 @@ PetscErrorCode GPUKSPRefineChoose(KSP_GPU *k)
   char                whynot[128] = "";
 
   PetscFunctionBegin;
-  k->refined      = PETSC_FALSE;
-  k->whydouble[0] = 0;
   if (k->precision != KSP_GPU_RESIDUAL_REPLACEMENT) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall((*format->ops->applicable)(&P->features, format->variant, GPUCSR_PRECISION_SINGLE, &can, whynot, sizeof(whynot)));
   PetscCall(PetscStrlcat(whynot, " in single", sizeof(whynot)));
@@ -43,15 +41,15 @@ PetscErrorCode GPUKSPRefineChoose(KSP_GPU *k)
   else if (k->method != GPUKSP_CG) why = "residual replacement requires the standard conjugate gradients";
   else if (k->degree) why = "residual replacement does not support a polynomial";
   else if (k->live) why = "a monitor or test looks at every iteration";
-  else if (k->pc.kind == GPUKSP_PC_ANY) why = "the preconditioner is PCApply()'s";
+  else if (c->kind == GPUKSP_PC_ANY) why = "the preconditioner is PCApply()'s";
   else if (!k->pc.row->rows) why = "the preconditioner is in double";
   else if (k->path != KSP_GPU_PATH_GRAPH && GPUKSPFormatIsTable(format)) why = "stencils have no values to halve, and with equal rows single precision takes many more iterations";
   else if (!can) why = whynot;
   else if (kernels && k->path == KSP_GPU_PATH_PERSISTENT) why = "a persistent kernel was asked for";
   else if (kernels && k->path == KSP_GPU_PATH_AUTO && more - less < SPARED) why = "a persistent kernel in double takes less time";
   else if (k->noroom) why = "the device has too little memory for rounded values";
-  if (why) PetscCall(PetscStrncpy(k->whydouble, why, sizeof(k->whydouble)));
-  else k->refined = PETSC_TRUE;
+  if (why) PetscCall(PetscStrncpy(c->whydouble, why, sizeof(c->whydouble)));
+  else c->refined = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
