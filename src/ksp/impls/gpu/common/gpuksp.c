@@ -156,14 +156,15 @@ static PetscErrorCode KSPView_GPU(KSP ksp, PetscViewer viewer)
   if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
   if (k->method != GPUKSP_BCGS)
     PetscCall(PetscViewerASCIIPrintf(viewer, "  variant %s, precision %s%s%s\n", KSPGPUVariants[k->variant], KSPGPUPrecisions[k->precision], k->precision == KSP_GPU_RESIDUAL_REPLACEMENT && k->solved && !k->refined ? ", double in the last solve because " : "", k->precision == KSP_GPU_RESIDUAL_REPLACEMENT && k->solved && !k->refined ? k->whydouble : ""));
-  if (k->degree) PetscCall(PetscViewerASCIIPrintf(viewer, "  preconditioned by a Chebyshev polynomial of degree %" PetscInt_FMT " of the PC below, for eigenvalues from %g to %g\n", k->degree, (double)k->lambda[0], (double)k->lambda[1]));
+  if (k->degree) PetscCall(PetscViewerASCIIPrintf(viewer, "  preconditioned by a Chebyshev polynomial of degree %" PetscInt_FMT " of the PC below, for eigenvalues from %g to %g\n", k->degree, (double)k->pc.lambda[0], (double)k->pc.lambda[1]));
   if (!k->solved) PetscFunctionReturn(PETSC_SUCCESS);
   ranks[0] = 0;
   if (k->peers.on || k->ranks.on) PetscCall(PetscSNPrintf(ranks, sizeof(ranks), ", on each of %d processes, which exchange by themselves (%s)", k->peers.on ? k->persistent.peers.size : (int)k->ranks.size, k->peers.on ? "peer" : k->ranks.way));
-  if (k->taken == KSP_GPU_PATH_PERSISTENT) PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: one persistent kernel of %d blocks, format %s%s%s\n", k->persistent.blocks, k->with->name, k->persistent.halo ? ", halos recomputed" : "", ranks));
+  if (k->taken == KSP_GPU_PATH_PERSISTENT)
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: one persistent kernel of %d blocks, format %s%s%s\n", k->persistent.blocks, k->launch.with->name, k->persistent.halo ? ", halos recomputed" : "", ranks));
   else PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: path %s, because %s%s\n", KSPGPUPaths[k->taken], k->why, ranks));
   if (ranks[0] && k->dev->ops->separate && k->rows <= RowsForOne(k)) PetscCall(PetscViewerASCIIPrintf(viewer, "  one GPU may be faster: of %" PetscInt_FMT " rows two took longer, where it was measured (docs/several-gpus.md)\n", k->rows));
-  if (k->refined || k->replacements) PetscCall(PetscViewerASCIIPrintf(viewer, "  residual replaced by the true one %" PetscInt_FMT " times\n", k->replacements));
+  if (k->refined || k->single.replacements) PetscCall(PetscViewerASCIIPrintf(viewer, "  residual replaced by the true one %" PetscInt_FMT " times\n", k->single.replacements));
   if (k->truenorm >= 0) PetscCall(PetscViewerASCIIPrintf(viewer, "  true residual norm %g, by the recurrence %g\n", (double)k->truenorm, (double)ksp->rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -264,7 +265,7 @@ static PetscErrorCode KSPGPUSetPolynomial_GPU(KSP ksp, PetscInt degree, PetscRea
   PetscFunctionBegin;
   PetscCheck(degree >= 0 && degree <= 100, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "A polynomial of degree %" PetscInt_FMT " was asked for: must be from 1 to 100, or 0 for none", degree);
   PetscCheck((emin == 0 && emax == 0) || (emin > 0 && emax > emin), PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "A polynomial for eigenvalues from %g to %g was asked for: the least must be positive and below the largest, or both 0, to be estimated", (double)emin, (double)emax);
-  if (k->given[1] != emax) k->lambda[1] = 0;
+  if (k->given[1] != emax) k->pc.lambda[1] = 0;
   k->degree   = degree;
   k->given[0] = emin;
   k->given[1] = emax;

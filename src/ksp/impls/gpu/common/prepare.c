@@ -171,11 +171,7 @@ static PetscErrorCode Choose(KSP ksp, KSP_GPU *k, GPUKSPChoice *c)
   PetscCall(MatGetNullSpace(A, &null));
   PetscCall(MatGetTransposeNullSpace(A, &tnull));
   c->kind = null || tnull || ksp->transpose_solve || (k->degree && !k->pc.row->rows) ? GPUKSP_PC_ANY : k->pc.kind;
-  why     = k->path == KSP_GPU_PATH_HOST_LOOP ? "asked for"
-            : null || tnull                   ? "the operator has a null space"
-            : ksp->transpose_solve            ? "it is a solve with the transpose"
-            : c->kind == GPUKSP_PC_ANY        ? "the preconditioner is PCApply()'s"
-                                              : NULL;
+  why     = k->path == KSP_GPU_PATH_HOST_LOOP ? "asked for" : null || tnull ? "the operator has a null space" : ksp->transpose_solve ? "it is a solve with the transpose" : c->kind == GPUKSP_PC_ANY ? "the preconditioner is PCApply()'s" : NULL;
   if (why) PetscCall(PetscStrncpy(c->why, why, sizeof(c->why)));
   else if (size > 1) PetscCall(ChooseRanks(ksp, k, size, c));
   PetscCheck(!k->degree || c->kind != GPUKSP_PC_ANY, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_polynomial_degree: the polynomial is of PCNONE or PCJACOBI, or in a persistent kernel or graph of PCPBJACOBI with blocks of at most 8, and of no operator with a null space",
@@ -233,7 +229,7 @@ static PetscErrorCode PrepareRefinement(KSP ksp, KSP_GPU *k)
   ierr = GPUKSPRefineMake(k);
   PetscCall(GPUCSRAttemptEnd(&attempt));
   PetscCheck(!ierr || ierr == PETSC_ERR_MEM, PetscObjectComm((PetscObject)ksp), ierr, "%s", attempt.message);
-  k->noroom = (PetscBool)(ierr != PETSC_SUCCESS);
+  k->single.noroom = (PetscBool)(ierr != PETSC_SUCCESS);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -246,7 +242,7 @@ static PetscErrorCode BytesIn(KSP_GPU *k, const GPUKSPFormat *f, const GPUCSRFor
   GPUCSRStorage     A;
   GPUCSRExtent      extent;
   GPUCSRSource      s;
-  PetscBool         can;
+  GPUCSRBool        can;
   char              why[128];
 
   PetscFunctionBegin;
@@ -255,7 +251,7 @@ static PetscErrorCode BytesIn(KSP_GPU *k, const GPUKSPFormat *f, const GPUCSRFor
   if (!can || format == P->A.format) PetscFunctionReturn(PETSC_SUCCESS);
   if ((f->needs == GPUKSP_NEEDS_STENCILS && P->features.stencils <= 0) || (f->needs == GPUKSP_NEEDS_SAMPLE && !P->features.sampled)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall((*format->ops->estimate)(&P->features, format->variant, &extent));
-  if (format->ops->measure && f->needs == GPUKSP_NEEDS_SAMPLE && 8.0 * (double)extent.stored < least && !(k->copy.built && k->copy.A.format == format)) { /* the features have only seen a sample */
+  if (format->ops->measure && f->needs == GPUKSP_NEEDS_SAMPLE && 8.0 * (double)extent.stored < least && !(k->launch.copy.built && k->launch.copy.A.format == format)) { /* the features have only seen a sample */
     PetscCall(MatGPUCSROperatorSource_Private(&k->op, &s));
     PetscCall((*format->ops->measure)(&s, format->variant, &extent));
   }
@@ -280,19 +276,19 @@ static PetscErrorCode Better(KSP_GPU *k, PetscBool takes)
   PetscBool             open;
 
   PetscFunctionBegin;
-  if (GPUKSPSame(key, k->betterkey)) PetscFunctionReturn(PETSC_SUCCESS);
-  k->better = NULL;
+  if (GPUKSPSame(key, k->launch.betterkey)) PetscFunctionReturn(PETSC_SUCCESS);
+  k->launch.better = NULL;
   PetscCall(GPUCSRRequestOpen(k->op.request, &open));
   if (!takes && k->path == KSP_GPU_PATH_PERSISTENT) least = PETSC_INFINITY;
   for (const GPUKSPFormat *f = GPUKSPFormats; f->name && (open || !takes); f++) {
     PetscCall(GPUCSRFormatFind(f->name, &format));
     PetscCall(BytesIn(k, f, format, least, &bytes));
     if (bytes < least) {
-      least     = bytes;
-      k->better = format;
+      least            = bytes;
+      k->launch.better = format;
     }
   }
-  k->betterkey = key;
+  k->launch.betterkey = key;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -300,30 +296,30 @@ static PetscErrorCode Better(KSP_GPU *k, PetscBool takes)
 static PetscErrorCode Copy(KSP_GPU *k, PetscBool *held)
 {
   const GPUCSRPlan   *P    = k->op.plan;
-  const GPUKSPCopyKey key  = {k->op.version.pattern, P->A.precision, k->better};
-  PetscBool           same = (PetscBool)(k->copy.built && GPUKSPSame(key, k->copykey));
+  const GPUKSPCopyKey key  = {k->op.version.pattern, P->A.precision, k->launch.better};
+  PetscBool           same = (PetscBool)(k->launch.copy.built && GPUKSPSame(key, k->launch.copykey));
   GPUCSRRequest       q    = {"auto", "auto", GPUCSR_SELECT_ESTIMATE, 0, 0};
   GPUCSRSource        s;
 
   PetscFunctionBegin;
   *held = PETSC_TRUE;
-  if (!same || k->copyvalues != k->op.version.values) {
+  if (!same || k->launch.copyvalues != k->op.version.values) {
     PetscCall(MatGPUCSROperatorSource_Private(&k->op, &s));
-    PetscCall(PetscStrncpy(q.format, k->better->name, sizeof(q.format)));
-    k->copyvalues = 0; /* until the new ones are there */
-    if (same) PetscCall(GPUCSRPlanRefresh(&k->copy, &s, NULL, &same));
-    if (!same && GPUKSPFormatIsTable(k->better)) {
+    PetscCall(PetscStrncpy(q.format, k->launch.better->name, sizeof(q.format)));
+    k->launch.copyvalues = 0; /* until the new ones are there */
+    if (same) PetscCall(GPUCSRPlanRefresh(&k->launch.copy, &s, NULL, &same));
+    if (!same && GPUKSPFormatIsTable(k->launch.better)) {
       GPUCSRFeatures f = P->features;
 
       PetscCall(GPUCSRStencils(s.m, s.i, s.j, GPUCSR_PETSCINT, s.a, GPUCSR_DOUBLE, &f));
       *held = (PetscBool)(f.stencils > 0);
     }
     if (!*held) PetscFunctionReturn(PETSC_SUCCESS);
-    if (!same) PetscCall(GPUCSRPlanBuild(k->dev, &s, P->A.precision, &q, &k->copy));
-    k->copykey    = key;
-    k->copyvalues = k->op.version.values;
+    if (!same) PetscCall(GPUCSRPlanBuild(k->dev, &s, P->A.precision, &q, &k->launch.copy));
+    k->launch.copykey    = key;
+    k->launch.copyvalues = k->op.version.values;
   }
-  k->S = &k->copy.A;
+  k->launch.S = &k->launch.copy.A;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -331,42 +327,44 @@ static PetscErrorCode Copy(KSP_GPU *k, PetscBool *held)
 static PetscErrorCode Tables(KSP_GPU *k)
 {
   const PetscBool       diagonal = (PetscBool)(k->pc.kind == GPUKSP_PC_DIAGONAL);
-  const GPUKSPTablesKey key      = {k->op.version, k->S->array[0].data, diagonal ? k->nnumbers : 0};
+  const GPUKSPTablesKey key      = {k->op.version, k->launch.S->array[0].data, diagonal ? k->pc.nnumbers : 0};
   GPUKSPPersistent     *L        = &k->persistent;
 
   PetscFunctionBegin;
-  if (GPUKSPSame(key, k->tableskey)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscMemzero(&k->tableskey, sizeof(k->tableskey)));
-  PetscCall(GPUKSPPersistentCommon(k->S, &L->common, k->dev->stream));
-  PetscCall(GPUKSPPersistentDiagonals(k->S, diagonal ? (const double *)k->numbers.p : NULL, (double *)k->table.p, &L->same, k->dev->stream));
-  k->tableskey = key;
+  if (GPUKSPSame(key, k->launch.tableskey)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMemzero(&k->launch.tableskey, sizeof(k->launch.tableskey)));
+  PetscCall(GPUKSPPersistentCommon(k->launch.S, &L->common, k->dev->stream));
+  PetscCall(GPUKSPPersistentDiagonals(k->launch.S, diagonal ? (const double *)k->pc.numbers.p : NULL, (double *)k->launch.table.p, &L->same, k->dev->stream));
+  k->launch.tableskey = key;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Blocks and their rows; no block cuts a slice or a block of the preconditioner */
 static PetscErrorCode Shape(KSP_GPU *k, PetscBool *possible)
 {
-  const GPUKSPShapeKey key = {k->op.version, k->S->array[0].data, k->pc.row, k->method, k->pc.bs, k->degree, k->halo, k->peers.on ? k->peers.made : 0};
+  const GPUKSPShapeKey key = {k->op.version, k->launch.S->array[0].data, k->pc.row, k->method, k->pc.bs, k->degree, k->halo, k->peers.on ? k->peers.made : 0};
   GPUKSPPersistent    *L   = &k->persistent;
+  GPUCSRBool           fits;
 
   PetscFunctionBegin;
   *possible = PETSC_TRUE;
-  L->A      = k->S;
-  if (GPUKSPSame(key, k->shapekey)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscMemzero(&k->shapekey, sizeof(k->shapekey)));
+  L->A      = k->launch.S;
+  if (GPUKSPSame(key, k->launch.shapekey)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMemzero(&k->launch.shapekey, sizeof(k->launch.shapekey)));
   L->method = k->method;
-  L->bounds = (int *)k->bounds.p;
+  L->bounds = (int *)k->launch.bounds.p;
   L->reach  = L->bounds + GPUKSP_BLOCKS + 1;
-  L->slots  = k->slots.p;
+  L->slots  = k->launch.slots.p;
   L->state  = k->state;
-  PetscCall(GPUKSPPersistentShape(k->dev, L, possible, k->why, sizeof(k->why)));
+  PetscCall(GPUKSPPersistentShape(k->dev, L, &fits, k->why, sizeof(k->why)));
+  *possible = (PetscBool) !!fits;
   if (!*possible) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUKSPPersistentPartition(k->S, L->v.block ? L->v.bs : 1, L->blocks, &L->peers, L->bounds, k->dev->stream));
-  k->plain.size    = L->size;
-  k->plain.threads = L->threads;
-  k->plain.shared  = L->shared;
+  PetscCall(GPUKSPPersistentPartition(k->launch.S, L->v.block ? L->v.bs : 1, L->blocks, &L->peers, L->bounds, k->dev->stream));
+  k->launch.plain.size    = L->size;
+  k->launch.plain.threads = L->threads;
+  k->launch.plain.shared  = L->shared;
   if (k->halo) PetscCall(GPUKSPPersistentHalo(L, k->dev->stream));
-  k->shapekey = key;
+  k->launch.shapekey = key;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif
@@ -378,22 +376,22 @@ static PetscErrorCode PreparePersistent(KSP ksp, KSP_GPU *k, PetscBool *possible
   *possible = PETSC_FALSE;
   PetscCall(PrepareGraph(ksp, k));
 #if defined(GPUCSR_HAVE_CUDA)
-  k->S      = &k->op.plan->A;
-  *possible = GPUKSPPersistentTakes(k->S);
+  k->launch.S = &k->op.plan->A;
+  *possible   = GPUKSPPersistentTakes(k->launch.S);
   PetscCall(Better(k, *possible));
-  if (k->better) {
+  if (k->launch.better) {
     PetscBool held;
 
     PetscCall(Copy(k, &held));
     if (held) *possible = PETSC_TRUE;
   }
   if (!*possible) {
-    PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "format %s has no product that a persistent kernel could call, and is much smaller than one that has", k->S->format->name));
+    PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "format %s has no product that a persistent kernel could call, and is much smaller than one that has", k->launch.S->format->name));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(Tables(k));
   PetscCall(Shape(k, possible));
-  k->with = k->S->format;
+  k->launch.with = k->launch.S->format;
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -419,7 +417,7 @@ static PetscErrorCode ResetJacobi(KSP ksp, KSP_GPU *k)
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCJACOBI, &jacobi));
   if (!jacobi) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCReset(ksp->pc));
-  PetscCall(PetscMemzero(&k->numberskey, sizeof(k->numberskey)));
+  PetscCall(PetscMemzero(&k->pc.numberskey, sizeof(k->pc.numberskey)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -440,7 +438,7 @@ static PetscErrorCode PrepareTogether(KSP ksp, KSP_GPU *k, PetscBool *on, char w
   if (!*on) PetscFunctionReturn(PETSC_SUCCESS);
   any = stale; /* and then what is collective: taking the PC's numbers */
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
-  if (any) PetscCall(PetscMemzero(&k->numberskey, sizeof(k->numberskey)));
+  if (any) PetscCall(PetscMemzero(&k->pc.numberskey, sizeof(k->pc.numberskey)));
   PetscCall(GPUCSRAttemptBegin(&attempt));
   if (k->taken == KSP_GPU_PATH_PERSISTENT) ierr = PreparePersistent(ksp, k, &possible);
   else {
@@ -486,10 +484,10 @@ static PetscErrorCode PrepareRanks(KSP ksp, KSP_GPU *k)
 static PetscErrorCode PrepareSums(KSP_GPU *k)
 {
   PetscFunctionBegin;
-  k->nparts = 0;
-  k->normed = PETSC_FALSE;
-  k->fused  = (PetscBool)(k->taken == KSP_GPU_PATH_GRAPH && !k->refined && !k->peers.on && !k->ranks.on && GPUCSRPlanSums(k->op.plan));
-  if (k->fused) PetscCall(GPUCSRBufferGrow(k->dev, sizeof(double) * GPUCSR_INNER * (size_t)GPUCSR_PARTS(k->n), "sums that a solver's products take", &k->parts));
+  k->graph.nparts = 0;
+  k->graph.normed = PETSC_FALSE;
+  k->graph.fused  = (PetscBool)(k->taken == KSP_GPU_PATH_GRAPH && !k->refined && !k->peers.on && !k->ranks.on && GPUCSRPlanSums(k->op.plan));
+  if (k->graph.fused) PetscCall(GPUCSRBufferGrow(k->dev, sizeof(double) * GPUCSR_INNER * (size_t)GPUCSR_PARTS(k->n), "sums that a solver's products take", &k->graph.parts));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -504,7 +502,7 @@ static PetscErrorCode PrepareSolve(KSP ksp, KSP_GPU *k, PetscBool *possible)
   PetscCall(GPUKSPOpen(k, k->op.dev));
   PetscCall(GPUKSPPCFind(ksp, k));
   PetscCall(GPUKSPLive(ksp, k));
-  k->noroom = PETSC_FALSE;
+  k->single.noroom = PETSC_FALSE;
   PetscCall(GPUKSPPCEigenvalues(ksp, k, possible));
   if (!*possible) {
     PetscCall(PetscStrncpy(k->why, "no eigenvalue of the preconditioned operator was found to be positive, which its polynomial needs", sizeof(k->why)));
@@ -515,7 +513,7 @@ static PetscErrorCode PrepareSolve(KSP ksp, KSP_GPU *k, PetscBool *possible)
   PetscCall(GPUKSPChoiceTake(k, &choice));
   if (k->refined) {
     PetscCall(PrepareRefinement(ksp, k));
-    if (k->noroom) {
+    if (k->single.noroom) {
       PetscCall(Choose(ksp, k, &choice));
       PetscCall(GPUKSPChoiceTake(k, &choice));
     }

@@ -29,12 +29,12 @@ static PetscErrorCode ChoosePath(KSP ksp, const KSP_GPUGMRES *g, GPUKSPChoice *c
   PetscCall(MatGetTransposeNullSpace(A, &tnull));
   PetscCall(PetscMemzero(c, sizeof(*c)));
   c->kind = null || tnull || ksp->transpose_solve ? GPUKSP_PC_ANY : k->pc.row->kind;
-  why = g->several                          ? "there are several processes"
-        : k->path == KSP_GPU_PATH_HOST_LOOP ? "asked for"
-        : null || tnull                     ? "the operator has a null space"
-        : ksp->transpose_solve              ? "the transpose is solved with"
-        : c->kind == GPUKSP_PC_ANY       ? "the preconditioner is PCApply()'s"
-                                            : NULL;
+  why     = g->several                          ? "there are several processes"
+            : k->path == KSP_GPU_PATH_HOST_LOOP ? "asked for"
+            : null || tnull                     ? "the operator has a null space"
+            : ksp->transpose_solve              ? "the transpose is solved with"
+            : c->kind == GPUKSP_PC_ANY          ? "the preconditioner is PCApply()'s"
+                                                : NULL;
   if (why && c->kind == GPUKSP_PC_APART) c->kind = GPUKSP_PC_ANY;
   c->taken = why ? KSP_GPU_PATH_HOST_LOOP : KSP_GPU_PATH_GRAPH;
   PetscCall(PetscStrncpy(c->why, why ? why : k->path == KSP_GPU_PATH_GRAPH ? "asked for" : "all of an iteration is the device's work", sizeof(c->why)));
@@ -74,7 +74,7 @@ static PetscErrorCode PrepareGMRES(KSP ksp, KSP_GPUGMRES *g, PetscBool *ok, char
   PetscCall(GPUCSRAttemptBegin(&attempt));
   ierr = GPUKSPOpen(k, k->op.dev);
   if (!ierr) ierr = GPUGMRESMemory(ksp, g);
-  if (!ierr && k->pc.kind == GPUKSP_PC_DIAGONAL) ierr = GPUCSRBufferGrow(k->dev, sizeof(double) * (size_t)k->n, "the preconditioner of a solver", &k->numbers);
+  if (!ierr && k->pc.kind == GPUKSP_PC_DIAGONAL) ierr = GPUCSRBufferGrow(k->dev, sizeof(double) * (size_t)k->n, "the preconditioner of a solver", &k->pc.numbers);
   if (!ierr) ierr = Hessenberg(g);
   PetscCall(GPUCSRAttemptEnd(&attempt));
   PetscCall(GPUKSPTogether(ksp, k, ierr, attempt.message, ok, why, len));
@@ -86,7 +86,7 @@ static PetscErrorCode PrepareGMRES(KSP ksp, KSP_GPUGMRES *g, PetscBool *ok, char
   PetscCall(GPUCSRAttemptEnd(&attempt));
   PetscCall(GPUKSPTogether(ksp, k, ierr, attempt.message, ok, why, len));
   if (*ok && made && g->several) PetscCall(GPUKSPPCMake(ksp, k));
-  if (k->pc.kind == GPUKSP_PC_APART) k->persistent.v.block = (const double *)k->numbers.p;
+  if (k->pc.kind == GPUKSP_PC_APART) k->persistent.v.block = (const double *)k->pc.numbers.p;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

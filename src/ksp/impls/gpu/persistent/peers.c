@@ -341,9 +341,9 @@ PetscErrorCode GPUKSPPeersBlocks(KSP ksp, KSP_GPU *k)
   }
   if (k->persistent.halo && !halo) {
     k->persistent.halo    = PETSC_FALSE;
-    k->persistent.size    = k->plain.size;
-    k->persistent.threads = k->plain.threads;
-    k->persistent.shared  = k->plain.shared;
+    k->persistent.size    = k->launch.plain.size;
+    k->persistent.threads = k->launch.plain.threads;
+    k->persistent.shared  = k->launch.plain.shared;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
